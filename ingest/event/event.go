@@ -1,0 +1,135 @@
+// Package event is Retrial's model of a Kubernetes audit event (audit.k8s.io/v1,
+// k8s.io/apiserver/pkg/apis/audit/v1 Event): the types, the decoder, the canonical
+// encoder, the keys that tell events and requests apart, and the redaction that every
+// event passes before it comes to rest anywhere.
+//
+// The package is pure: no I/O, no clock, no logging. Its product, [Event], is what all
+// later rooms work on.
+package event
+
+import "time"
+
+// Level is the audit level an event was recorded at.
+type Level string
+
+// Audit levels, from audit.k8s.io/v1.
+const (
+	LevelNone            Level = "None"
+	LevelMetadata        Level = "Metadata"
+	LevelRequest         Level = "Request"
+	LevelRequestResponse Level = "RequestResponse"
+)
+
+// Stage is the point in the handling of a request at which an event was recorded.
+type Stage string
+
+// Audit stages, from audit.k8s.io/v1.
+const (
+	StageRequestReceived  Stage = "RequestReceived"
+	StageResponseStarted  Stage = "ResponseStarted"
+	StageResponseComplete Stage = "ResponseComplete"
+	StagePanic            Stage = "Panic"
+)
+
+// Annotation keys the apiserver's authorization filter writes. The replica must not read
+// them before it has decided; they are what its answer is compared with.
+const (
+	AnnotationDecision = "authorization.k8s.io/decision"
+	AnnotationReason   = "authorization.k8s.io/reason"
+)
+
+// Event is one decoded audit event.
+//
+// Ownership: strings and byte slices may alias the buffer the event was decoded from;
+// that buffer must not be modified while the event is in use. An Event is read-only once
+// it has left the decoder and the redactor.
+//
+// Optional strings are "" when absent; optional objects are nil. Members the type does
+// not know are kept in Unknown, so that an event can be written out again without loss.
+type Event struct {
+	Level      Level
+	AuditID    string // chosen by the client when it sends Audit-ID: hostile, not unique
+	Stage      Stage
+	RequestURI string // path and query as rendered by the apiserver
+	Verb       string
+
+	User             User
+	ImpersonatedUser *User // the user the request was made as, nil when not impersonating
+	// AuthenticationMetadata is written by constrained impersonation (Kubernetes 1.35+).
+	AuthenticationMetadata *AuthenticationMetadata
+
+	SourceIPs []string // all but the last are the client's word
+	UserAgent string
+
+	ObjectRef      *ObjectRef
+	ResponseStatus *Status
+	RequestObject  []byte // JSON value as recorded, nil when absent
+	ResponseObject []byte // JSON value as recorded, nil when absent
+
+	RequestReceivedTimestamp time.Time // UTC, microseconds
+	StageTimestamp           time.Time // UTC, microseconds
+
+	Annotations map[string]string
+
+	Unknown []Member // members of the event object the type does not model, in order
+}
+
+// Member is one JSON object member kept verbatim.
+type Member struct {
+	Name  string
+	Value []byte // JSON value
+}
+
+// User is authentication.k8s.io/v1 UserInfo.
+type User struct {
+	Username string
+	UID      string
+	Groups   []string // in recorded order; a set for authorization
+	Extra    map[string][]string
+}
+
+// AuthenticationMetadata carries the impersonation mode that was used.
+type AuthenticationMetadata struct {
+	ImpersonationConstraint string // for example "impersonate:user-info"
+}
+
+// ObjectRef is the object reference of an event. It is completed from the request body
+// after authorization ran and is therefore never an input of the replica's decision
+// (see replay: attributes come from the verb and the request URI).
+type ObjectRef struct {
+	Resource        string
+	Namespace       string
+	Name            string
+	UID             string
+	APIGroup        string
+	APIVersion      string
+	ResourceVersion string
+	Subresource     string
+}
+
+// Status is the part of metav1.Status the pipeline works with; Raw is the whole status as
+// recorded, so that nothing is lost.
+type Status struct {
+	Status  string
+	Message string
+	Reason  string
+	Code    int32
+	Raw     []byte // the JSON object as recorded
+}
+
+// EffectiveUser returns the user the request was authorized as: the impersonated user
+// when there is one, else the authenticated user.
+func (e *Event) EffectiveUser() *User {
+	if e.ImpersonatedUser != nil {
+		return e.ImpersonatedUser
+	}
+	return &e.User
+}
+
+// Code returns the HTTP status code of the response, 0 when none is recorded.
+func (e *Event) Code() int32 {
+	if e.ResponseStatus == nil {
+		return 0
+	}
+	return e.ResponseStatus.Code
+}

@@ -1,0 +1,172 @@
+// Package replay gives a recorded request its second trial: Engine.Replay takes an Event
+// and the State of its cluster and returns a Verdict, the decision the replica reaches,
+// every grant behind it, and how that compares with what the apiserver recorded.
+//
+// The package is pure: no I/O, no clock. The engine decides blind: authorization
+// annotations and the response status are read only after the replica's own decision
+// stands, to compare with it.
+package replay
+
+import (
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+)
+
+// Decision is an authorization outcome, recorded or replayed. The zero value is "none", so
+// that a forgotten assignment never reads as an allow.
+type Decision uint8
+
+// Decisions.
+const (
+	DecisionNone Decision = iota // no decision recorded, or none could be reached
+	DecisionAllow
+	DecisionForbid
+)
+
+// String returns "none", "allow" or "forbid", the annotation's own words.
+func (d Decision) String() string {
+	switch d {
+	case DecisionAllow:
+		return "allow"
+	case DecisionForbid:
+		return "forbid"
+	}
+	return "none"
+}
+
+// Outcome is the kind of a verdict.
+type Outcome uint8
+
+// Outcomes. See docs/verdicts.md for the exact rules.
+const (
+	OutcomeNotJudged     Outcome = iota // the event records no authorization decision
+	OutcomeMatch                        // decisions equal, recorded reason explained
+	OutcomeDrift                        // decisions differ, or the recorded reason is unexplained
+	OutcomeAmbiguous                    // state changed inside the window and answers differ, one agrees
+	OutcomeIndeterminate                // something needed to decide is not known; Missing names it
+)
+
+// String returns the outcome as it is printed and stored: not_judged, match, drift,
+// ambiguous, indeterminate.
+func (o Outcome) String() string {
+	switch o {
+	case OutcomeMatch:
+		return "match"
+	case OutcomeDrift:
+		return "drift"
+	case OutcomeAmbiguous:
+		return "ambiguous"
+	case OutcomeIndeterminate:
+		return "indeterminate"
+	}
+	return "not_judged"
+}
+
+// Grant is one granting path: a subject of a binding, the binding, and the rule of its role
+// that allows the request. It is a plain value, detached from the snapshot it came from, so
+// that it can be stored and read back.
+type Grant struct {
+	BindingKind      string // "ClusterRoleBinding" or "RoleBinding"
+	BindingNamespace string // empty for a ClusterRoleBinding
+	Binding          string
+	RoleKind         string // "ClusterRole" or "Role"
+	Role             string
+	SubjectKind      string // "User", "Group" or "ServiceAccount"
+	SubjectNamespace string // service accounts only
+	Subject          string
+	Rule             int    // index of the first rule of the role that allows the request
+	Reason           string // what the apiserver prints when it names this grant
+}
+
+// Verdict is the product of a replay.
+type Verdict struct {
+	Outcome Outcome
+	// Class refines the outcome; a closed set, see class.go. Empty for a plain match.
+	Class string
+	// Cause is one line a person understands: what is missing, which object version made
+	// the answers differ, why there is nothing to judge.
+	Cause string
+
+	Recorded       Decision
+	RecordedReason string
+	Replayed       Decision
+	// Authorizer that decided in the replica: "masters", "node", "rbac", or "" when none did.
+	Authorizer string
+	Grants     []Grant  // every granting path, empty unless RBAC allows
+	Errors     []string // missing roles, in the authorizer's words
+	Missing    []string // what an indeterminate verdict would need, most useful first
+
+	// Attributes of the request as the authorizer saw them (from verb and requestURI).
+	Attributes Attributes
+
+	// Impersonation is the second check of an impersonated request; nil when there is none.
+	Impersonation *ImpersonationCheck
+
+	// Identity lists contradictions in the recorded identity, by finding name
+	// (for example "sa-groups-mismatch"); empty when the identity is well shaped.
+	Identity []string
+
+	// Admission says what admission did to the request as far as it can be told.
+	Admission Admission
+
+	// Revision is the state's policy revision the verdict was reached at; a later revision
+	// that changes the answer replaces the verdict by a correction.
+	Revision uint64
+	// Engine and Config are the versions of the replica's code and configuration.
+	Engine, Config string
+}
+
+// Attributes are the authorization attributes rebuilt from an event's verb and requestURI.
+type Attributes struct {
+	Verb            string
+	ResourceRequest bool
+	APIGroup        string
+	APIVersion      string
+	Resource        string
+	Subresource     string
+	Namespace       string
+	Name            string
+	Path            string
+	LabelSelector   string // raw, list/watch/deletecollection only
+	FieldSelector   string // raw, list/watch/deletecollection only
+}
+
+// ImpersonationCheck is the replica's answer to "may the requestor act as this user".
+type ImpersonationCheck struct {
+	Replayed Decision
+	Mode     string   // "legacy" or the recorded constraint, for example "impersonate:user-info"
+	Grants   []Grant  // of the checks that needed RBAC
+	Missing  []string // pieces nobody grants
+}
+
+// Admission is what is known of the admission phase of a request.
+type Admission struct {
+	// Recorded is "", "not-run", "admitted" or "rejected".
+	Recorded string
+	// Plugin that rejected, attributed from the message; "" when none or unknown.
+	Plugin string
+	// NamespaceLifecycle is the re-evaluated plugin's outcome:
+	// "", "pass", "match", "drift", "ambiguous" or "indeterminate".
+	NamespaceLifecycle string
+}
+
+// Row is one event with its verdict on the way to storage. Sign is +1 for a row that
+// stands and −1 for one that a correction takes back; Revision tells versions apart.
+type Row struct {
+	Cluster   string
+	Source    string // "webhook", "import", ...
+	APIServer string // as named in the endpoint, may be empty
+	Received  time.Time
+	Position  event.Position
+	EventKey  event.Hash128 // identity of this event (request key + stage + stage time)
+	Request   event.Hash128 // identity of the request (all stages)
+	Content   event.Hash128 // of the canonical redacted event
+	Size      int           // bytes of the canonical redacted event
+	Event     *event.Event
+	// Verdict is nil on the rows of a request's later stages: the stages of one request
+	// are one verdict and one usage, and the first stage stored carries it.
+	Verdict  *Verdict
+	Sign     int8
+	Revision uint64
+}
