@@ -1,0 +1,70 @@
+package replay
+
+import (
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+)
+
+// This file holds the types the replaying loop and the store exchange besides [Row]. They
+// live here, with the product both work on, so that neither needs to import the other.
+
+// KnownRow tells what the store already holds for one event: a standing row (one whose
+// signs sum to +1), reduced to what decides whether another record of the same event is
+// the same record delivered again, a duplicate, or a fuller copy.
+type KnownRow struct {
+	Cluster    string
+	EventKey   event.Hash128
+	Request    event.Hash128
+	Position   event.Position // where the stored record stands in Kafka
+	Content    event.Hash128  // of the canonical redacted event as stored
+	Size       int            // bytes of the canonical redacted event as stored
+	HasVerdict bool           // the row carries the request's verdict
+	Revision   uint64         // policy revision of the row
+}
+
+// AffectedFilter selects standing rows that carry a verdict and may have to be judged
+// again. Cluster, Partitions and the window are always applied; an empty list of users,
+// groups or namespaces does not restrict. Users and Groups are alternatives: a row is
+// selected when its effective user is in Users or one of that user's groups is in Groups
+// (both empty: every row). A non-empty Namespaces restricts further; "" in it stands for
+// cluster-scoped and non-resource requests.
+type AffectedFilter struct {
+	Cluster    string
+	Partitions []int32   // Kafka partitions of audit.events the caller owns
+	From, To   time.Time // inclusive bounds of requestReceivedTimestamp; zero To = no upper bound
+	Users      []string
+	Groups     []string
+	Namespaces []string
+}
+
+// PolicyVersion is one observation of an object the replica keeps, as stored: the history
+// the state is rebuilt from. Two values with the same Partition and Offset are the same
+// observation; saving one again changes nothing.
+type PolicyVersion struct {
+	Cluster         string
+	Resource        string // "roles.rbac.authorization.k8s.io", "namespaces", "serviceaccounts", ...
+	Namespace, Name string
+	UID             string
+	ResourceVersion string
+	Deleted         bool
+	// Observation is the encoded observation (replay/state's own versioned JSON); the store
+	// does not look into it.
+	Observation []byte
+	// Partition and Offset are the record's place in audit.policy; Index tells the
+	// observations of one record apart (a snapshot or a deletecollection has many).
+	Partition int32
+	Offset    int64
+	Index     int32
+	// Observed is a time near which it was true (stage time or end of the list), only for
+	// retention and for people; order is by resource version, never by this.
+	Observed time.Time
+}
+
+// StoredDeadLetter is a dead letter with its place in audit.deadletter; saving the same
+// position twice keeps one.
+type StoredDeadLetter struct {
+	event.DeadLetter
+	Position event.Position
+	Received time.Time
+}
