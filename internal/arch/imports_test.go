@@ -1,0 +1,260 @@
+package arch
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/retrial-io/retrial/"
+
+// room is a folder of the repository with the rooms it may import. A room covers its
+// sub-folders unless a longer entry names them.
+type room struct {
+	path string
+	may  []string // rooms of ours; "*" is every room
+	why  string
+}
+
+var rooms = []room{
+	{"cmd", []string{"*"}, "adapters meet only in cmd"},
+	{"ingest/event", nil, "the event is the first product of the pipeline and depends on nobody"},
+	{"ingest/webhook", []string{"ingest/event", "ingest/stream", "ingest/identity"}, "the receiver turns bytes into records; what becomes of them is not its business"},
+	{"ingest/identity", nil, "certificates and cluster names are known before any event is"},
+	{"ingest/importer", []string{"ingest/event"}, "an import is a client of the receiver and must not go round it"},
+	{"ingest/watch", []string{"ingest/event", "ingest/stream"}, "watched objects travel as records, like written ones"},
+	{"ingest/stream", []string{"ingest/event"}, "the transport knows what an event is, not what is thought of it"},
+	{"ingest/embedded", nil, "the in-process broker is reached through the Kafka client only"},
+	{"rbacindex", nil, "the index is usable outside this product and imports no other room"},
+	{"replay/state", []string{"ingest/event", "rbacindex"}, "state is made of events and answers through the index"},
+	{"replay/runner", []string{"ingest/event", "ingest/stream", "rbacindex", "replay", "replay/state"}, "the loop joins the stream to the engine; the store comes in through an interface"},
+	{"replay", []string{"ingest/event", "rbacindex", "replay/state"}, "the engine is pure: event and state in, verdict out"},
+	{"storage", []string{"ingest/event", "rbacindex", "replay"}, "storage keeps the products of replay and never calls back"},
+	{"storage/embedded", nil, "the engine in process is reached through the ClickHouse client only"},
+	{"analysis", []string{"ingest/event", "rbacindex", "replay", "replay/state", "storage"}, "analyses read products and declare the queries they need"},
+	{"dashboards", nil, "dashboards show what they are handed"},
+	{"deploy", nil, "deploy holds files"},
+	{"internal", nil, "internal is what belongs to no room"},
+}
+
+// pure rooms do no I/O and read no clock, so that a replay is a function of its inputs.
+var pure = []string{"ingest/event", "rbacindex", "replay/state", "replay", "analysis"}
+
+var impureImports = []string{
+	"net", "net/http", "os", "os/exec", "github.com/segmentio/kafka-go", "github.com/ClickHouse/clickhouse-go/v2",
+	"github.com/ClickHouse/ch-go", "go.uber.org/zap", "github.com/prometheus/client_golang/prometheus",
+}
+
+// forbiddenAnywhere in the main module: import path prefix and why.
+var forbiddenAnywhere = map[string]string{
+	"k8s.io/kubernetes": "the real Kubernetes code is the oracle of nested test modules; nothing of it reaches the product",
+}
+
+// onlyFromCmd may be imported by cmd and by tests alone.
+var onlyFromCmd = map[string]string{
+	module + "ingest/embedded":  "embedded engines are a choice of the wiring",
+	module + "storage/embedded": "embedded engines are a choice of the wiring",
+}
+
+func TestImports(t *testing.T) {
+	for _, file := range goFiles(t) {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		here, ok := roomOf(filepath.ToSlash(filepath.Dir(file)))
+		if !ok {
+			t.Errorf("%s: lies in no room; add its folder to the list of rooms", file)
+			continue
+		}
+		for _, imp := range imports(t, file) {
+			for prefix, why := range forbiddenAnywhere {
+				if strings.HasPrefix(imp, prefix) {
+					t.Errorf("%s imports %s: %s", file, imp, why)
+				}
+			}
+			if why, found := onlyFromCmd[imp]; found && here.path != "cmd" {
+				t.Errorf("%s imports %s: %s", file, imp, why)
+			}
+			if isPure(here.path) && slices.Contains(impureImports, imp) {
+				t.Errorf("%s imports %s: %s is pure, so that a replay is a function of its inputs", file, imp, here.path)
+			}
+			ours, found := strings.CutPrefix(imp, module)
+			if !found {
+				continue
+			}
+			there, ok := roomOf(ours)
+			if !ok || there.path == here.path || there.path == "internal" {
+				continue
+			}
+			if !slices.Contains(here.may, "*") && !slices.Contains(here.may, there.path) {
+				t.Errorf("%s imports %s: %s may not: %s", file, imp, here.path, here.why)
+			}
+		}
+	}
+}
+
+func TestPureRoomsReadNoClock(t *testing.T) {
+	for _, file := range goFiles(t) {
+		here, ok := roomOf(filepath.ToSlash(filepath.Dir(file)))
+		if !ok || !isPure(here.path) || strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f := parse(t, file, 0)
+		ast.Inspect(f, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := sel.X.(*ast.Ident); ok && x.Name == "time" && (sel.Sel.Name == "Now" || sel.Sel.Name == "Since" || sel.Sel.Name == "Until") {
+				t.Errorf("%s calls time.%s: %s is pure; take the time as an argument", file, sel.Sel.Name, here.path)
+			}
+			return true
+		})
+	}
+}
+
+func TestEveryPackageAndExportIsDocumented(t *testing.T) {
+	documented := map[string]bool{}
+	for _, file := range goFiles(t) {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		dir := filepath.Dir(file)
+		f := parse(t, file, parser.ParseComments)
+		documented[dir] = documented[dir] || f.Doc != nil
+		for _, d := range f.Decls {
+			for _, name := range undocumented(d) {
+				t.Errorf("%s: exported %s has no doc comment", file, name)
+			}
+		}
+	}
+	for dir, ok := range documented {
+		if !ok {
+			t.Errorf("%s: the package has no package comment", dir)
+		}
+	}
+}
+
+// undocumented returns the exported names of a declaration that no comment covers. A
+// comment on a group of constants or variables covers the group.
+func undocumented(d ast.Decl) []string {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Name.IsExported() && d.Doc == nil && exportedReceiver(d) {
+			return []string{d.Name.Name}
+		}
+	case *ast.GenDecl:
+		if d.Doc != nil || d.Tok == token.IMPORT {
+			return nil
+		}
+		var names []string
+		for _, s := range d.Specs {
+			switch s := s.(type) {
+			case *ast.TypeSpec:
+				if s.Name.IsExported() && s.Doc == nil && s.Comment == nil {
+					names = append(names, s.Name.Name)
+				}
+			case *ast.ValueSpec:
+				for _, n := range s.Names {
+					if n.IsExported() && s.Doc == nil && s.Comment == nil {
+						names = append(names, n.Name)
+					}
+				}
+			}
+		}
+		return names
+	}
+	return nil
+}
+
+func exportedReceiver(d *ast.FuncDecl) bool {
+	if d.Recv == nil || len(d.Recv.List) == 0 {
+		return true
+	}
+	t := d.Recv.List[0].Type
+	if p, ok := t.(*ast.StarExpr); ok {
+		t = p.X
+	}
+	if g, ok := t.(*ast.IndexExpr); ok {
+		t = g.X
+	}
+	id, ok := t.(*ast.Ident)
+	return ok && id.IsExported()
+}
+
+func roomOf(folder string) (room, bool) {
+	var best room
+	for _, r := range rooms {
+		if (folder == r.path || strings.HasPrefix(folder, r.path+"/")) && len(r.path) > len(best.path) {
+			best = r
+		}
+	}
+	return best, best.path != ""
+}
+
+func isPure(path string) bool { return slices.Contains(pure, path) }
+
+// goFiles lists the Go files of the main module, relative to its root; nested modules are
+// left out.
+func goFiles(t *testing.T) []string {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	var files []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			name := d.Name()
+			if path != root && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "testdata" || name == "bin" || name == "data") {
+				return filepath.SkipDir
+			}
+			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != root {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if strings.HasSuffix(path, ".go") {
+			rel, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			files = append(files, filepath.ToSlash(rel))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func parse(t *testing.T, file string, mode parser.Mode) *ast.File {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", file), nil, mode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func imports(t *testing.T, file string) []string {
+	t.Helper()
+	f := parse(t, file, parser.ImportsOnly)
+	out := make([]string, 0, len(f.Imports))
+	for _, i := range f.Imports {
+		p, err := strconv.Unquote(i.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, p)
+	}
+	return out
+}

@@ -1,0 +1,197 @@
+// Package config is the configuration of the retrial binary: one versioned YAML file,
+// decoded strictly, with a flag and an environment variable for every field. The struct
+// below is the single source: the file's members, the flags, the variables and
+// docs/config.md are all derived from it.
+//
+// Order of precedence: flag, environment (RETRIAL_<FLAG>, upper case, dashes as
+// underscores), file, default. Secrets are named by file, never written into the
+// configuration itself.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// Version and kind a configuration file must carry.
+const (
+	APIVersion = "retrial.io/v1alpha1"
+	Kind       = "Config"
+)
+
+// Config is the whole configuration. Leaf fields carry their documentation in the `doc`
+// tag; the flag's name is the path of the members' names in kebab case, unless `flag`
+// gives another.
+type Config struct {
+	APIVersion string `json:"apiVersion" flag:"-"`
+	Kind       string `json:"kind" flag:"-"`
+
+	DataDir string `json:"dataDir" doc:"Folder that holds everything Retrial keeps: embedded Kafka and ClickHouse, certificates, the registry of clusters, the local socket."`
+	KeyFile string `json:"keyFile" doc:"File with the installation's redaction key (made on first use). Keep it outside the data directory and back it up: with another key, values redacted before and after cannot be correlated. Default: retrial/hmac.key in the user's configuration folder."`
+
+	Log        Log        `json:"log"`
+	Webhook    Webhook    `json:"webhook"`
+	UI         UI         `json:"ui"`
+	Kafka      Kafka      `json:"kafka"`
+	ClickHouse ClickHouse `json:"clickhouse"`
+	Replay     Replay     `json:"replay"`
+	Retention  Retention  `json:"retention"`
+}
+
+// Log configures the process log (written to stderr).
+type Log struct {
+	Level  string `json:"level" doc:"Lowest level that is written: debug, info, warn or error."`
+	Format string `json:"format" doc:"console (for people) or json (for machines)."`
+}
+
+// Webhook configures the endpoint kube-apiservers post audit events to.
+type Webhook struct {
+	Listen             string   `json:"listen" doc:"Address of the HTTPS listener for audit webhooks."`
+	Advertise          []string `json:"advertise" doc:"Host names and addresses under which apiservers reach the listener; they go into the server certificate and the generated kubeconfig."`
+	MaxBodyBytes       Bytes    `json:"maxBodyBytes" doc:"Largest request body. Apiservers do not truncate by default: a batch of 400 events with bodies can be large."`
+	MaxInFlightBytes   Bytes    `json:"maxInFlightBytes" doc:"Bodies held in memory at once, all clusters together; beyond it the receiver answers 429 with Retry-After: 1."`
+	MaxClusterInFlight Bytes    `json:"maxClusterInFlightBytes" doc:"The same for one cluster, so that a flood from one leaves room for the others."`
+	MaxEventBytes      Bytes    `json:"maxEventBytes" doc:"Largest event; a larger one loses its bodies, is annotated with size and digest, and is still judged."`
+	AllowAnonymous     bool     `json:"allowAnonymous" doc:"Accept posts without a client certificate or token. Only for tests on a closed network."`
+	ReadTimeout        Duration `json:"readTimeout" doc:"Longest time a request may take to arrive."`
+	TokenFile          string   `json:"tokenFile" doc:"File of bearer tokens, one 'cluster token' pair a line, for apiservers that cannot present a client certificate."`
+}
+
+// UI configures the web page and the local API.
+type UI struct {
+	Listen    string   `json:"listen" doc:"Address of the page, the API and /metrics. Must be loopback unless a token file is set."`
+	TokenFile string   `json:"tokenFile" doc:"File with the bearer token that callers on a non-loopback listener must present."`
+	TLSCert   string   `json:"tlsCert" doc:"Certificate file for the listener; plain HTTP when empty (loopback only)."`
+	TLSKey    string   `json:"tlsKey" doc:"Key file for the listener."`
+	Hosts     []string `json:"hosts" doc:"Further Host names the page may be reached under (loopback names are always accepted)."`
+}
+
+// Kafka configures the event stream.
+type Kafka struct {
+	Brokers          []string `json:"brokers" doc:"Bootstrap brokers of a real Kafka. Empty: the embedded broker, for one node and evaluation."`
+	TopicPrefix      string   `json:"topicPrefix" doc:"Put before the topic names audit.events, audit.policy and audit.deadletter."`
+	Partitions       int64    `json:"partitions" doc:"Partitions of audit.events when the topic is created; must not change later."`
+	Replication      int64    `json:"replication" doc:"Replication factor of created topics on a real Kafka."`
+	TLS              bool     `json:"tls" doc:"Use TLS to the brokers."`
+	CAFile           string   `json:"caFile" doc:"CA certificates for the brokers; empty: the system's."`
+	SASLMechanism    string   `json:"saslMechanism" doc:"PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; empty: none."`
+	SASLUser         string   `json:"saslUser" doc:"SASL user name."`
+	SASLPasswordFile string   `json:"saslPasswordFile" doc:"File with the SASL password."`
+	EmbeddedMaxBytes Bytes    `json:"embeddedMaxBytes" doc:"Cap on the embedded broker's log. It deletes only what is committed; at the cap the receiver pushes back."`
+}
+
+// ClickHouse configures the store.
+type ClickHouse struct {
+	DSN               string `json:"dsn" doc:"http(s)://user@host:8123/database of a real ClickHouse. Empty: the embedded engine."`
+	PasswordFile      string `json:"passwordFile" doc:"File with the password for the DSN's user."`
+	Database          string `json:"database" doc:"Database that holds Retrial's tables."`
+	Library           string `json:"library" doc:"Path of libchdb.so for the embedded engine. Empty: RETRIAL_LIBCHDB, then the user's cache folder."`
+	EmbeddedMaxMemory Bytes  `json:"embeddedMaxMemory" doc:"Memory the embedded engine may use."`
+}
+
+// Replay configures the re-evaluation.
+type Replay struct {
+	Hold      Duration `json:"hold" doc:"How long an event waits, after it was appended, for policy changes other apiservers may still deliver."`
+	Lag       Duration `json:"lag" doc:"How far an apiserver's caches may run behind: widens an event's window."`
+	BatchRows int64    `json:"batchRows" doc:"Most rows in one insert."`
+	Linger    Duration `json:"linger" doc:"Longest time a partly filled insert waits for more rows."`
+}
+
+// Retention configures how long what is stored stays, counted from its ingestion.
+type Retention struct {
+	Events  Duration `json:"events" doc:"Events and their verdicts. 0: for ever."`
+	Rollups Duration `json:"rollups" doc:"Usage rollups. 0: for ever."`
+}
+
+// Default returns the configuration used when nothing is set: everything embedded, in
+// ./data, on loopback.
+func Default() Config {
+	keyFile := "retrial-hmac.key"
+	if dir, err := os.UserConfigDir(); err == nil {
+		keyFile = filepath.Join(dir, "retrial", "hmac.key")
+	}
+	return Config{
+		APIVersion: APIVersion,
+		Kind:       Kind,
+		DataDir:    "data",
+		KeyFile:    keyFile,
+		Log:        Log{Level: "info", Format: "console"},
+		Webhook: Webhook{
+			Listen: "127.0.0.1:9443", MaxBodyBytes: 128 << 20, MaxInFlightBytes: 512 << 20, MaxClusterInFlight: 256 << 20,
+			MaxEventBytes: 8 << 20, ReadTimeout: Duration(25 * time.Second),
+		},
+		UI:         UI{Listen: "127.0.0.1:8080"},
+		Kafka:      Kafka{Partitions: 4, Replication: 3, EmbeddedMaxBytes: 2 << 30},
+		ClickHouse: ClickHouse{Database: "retrial", EmbeddedMaxMemory: 3 << 29},
+		Replay: Replay{
+			Hold: Duration(2 * time.Second), Lag: Duration(100 * time.Millisecond), BatchRows: 20000, Linger: Duration(250 * time.Millisecond),
+		},
+		Retention: Retention{Events: Duration(30 * 24 * time.Hour), Rollups: Duration(400 * 24 * time.Hour)},
+	}
+}
+
+// ReadFile lays the file over the configuration. Unknown members are errors.
+func (c *Config) ReadFile(path string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read configuration: %w", err)
+	}
+	c.APIVersion, c.Kind = "", ""
+	asJSON, err := yaml.YAMLToJSONStrict(b)
+	if err != nil {
+		return fmt.Errorf("configuration %s: %w", path, err)
+	}
+	// encoding/json takes members whatever their case; this decoder does not.
+	strict, err := json.UnmarshalStrict(asJSON, c)
+	if err = errors.Join(append(strict, err)...); err != nil {
+		return fmt.Errorf("configuration %s: %w", path, err)
+	}
+	if c.APIVersion != APIVersion || c.Kind != Kind {
+		return fmt.Errorf("configuration %s: it must begin with apiVersion: %s and kind: %s (found %q and %q)", path, APIVersion, Kind, c.APIVersion, c.Kind)
+	}
+	return nil
+}
+
+// Validate checks what no single field can check. All errors are joined.
+func (c *Config) Validate() error {
+	var errs []error
+	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if c.DataDir == "" {
+		fail("data-dir: must not be empty")
+	}
+	switch c.Log.Level {
+	case "debug", "info", "warn", "error":
+	default:
+		fail("log-level: %q is none of debug, info, warn, error", c.Log.Level)
+	}
+	if c.Log.Format != "console" && c.Log.Format != "json" {
+		fail("log-format: %q is neither console nor json", c.Log.Format)
+	}
+	if c.Kafka.Partitions < 1 {
+		fail("kafka-partitions: must be at least 1")
+	}
+	switch c.Kafka.SASLMechanism {
+	case "", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512":
+	default:
+		fail("kafka-sasl-mechanism: %q is none of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512", c.Kafka.SASLMechanism)
+	}
+	if c.Replay.Hold < 0 || c.Replay.Lag < 0 || c.Replay.Linger < 0 {
+		fail("replay-hold, replay-lag and replay-linger: must not be negative")
+	}
+	if c.Replay.BatchRows < 1 {
+		fail("replay-batch-rows: must be at least 1")
+	}
+	if (c.UI.TLSCert == "") != (c.UI.TLSKey == "") {
+		fail("ui-tls-cert and ui-tls-key: set both or neither")
+	}
+	if !Loopback(c.UI.Listen) && c.UI.TokenFile == "" {
+		fail("ui-listen: %s is not loopback; set ui-token-file so that callers must authenticate, or listen on 127.0.0.1", c.UI.Listen)
+	}
+	return errors.Join(errs...)
+}

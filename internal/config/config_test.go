@@ -1,0 +1,111 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+func load(t *testing.T, args ...string) (Config, error) {
+	t.Helper()
+	set := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	f := Bind(set)
+	if err := set.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return f.Load()
+}
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "retrial.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const head = "apiVersion: retrial.io/v1alpha1\nkind: Config\n"
+
+func TestDefaultsAreValid(t *testing.T) {
+	if _, err := load(t); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPrecedence(t *testing.T) {
+	path := write(t, head+"dataDir: from-file\nreplay: {hold: 5s, lag: 1s, linger: 1s}\nkafka: {brokers: [a:1, b:2]}\n")
+	t.Setenv("RETRIAL_REPLAY_LAG", "7s")
+	t.Setenv("RETRIAL_REPLAY_LINGER", "7s")
+	c, err := load(t, "--config", path, "--replay-linger", "9s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{c.DataDir, c.Replay.Hold.String(), c.Replay.Lag.String(), c.Replay.Linger.String(), strings.Join(c.Kafka.Brokers, " ")}
+	want := []string{"from-file", "5s", "7s", "9s", "a:1 b:2"}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("value %d: got %q, want %q (flag over environment over file over default)", i, got[i], want[i])
+		}
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	for name, tc := range map[string]struct {
+		file string
+		args []string
+		says string
+	}{
+		"unknown member":        {file: head + "datadir: x\n", says: "datadir"},
+		"wrong version":         {file: "apiVersion: retrial.io/v9\nkind: Config\n", says: "retrial.io/v1alpha1"},
+		"no version":            {file: "dataDir: x\n", says: "apiVersion"},
+		"bad duration":          {file: head + "replay: {hold: soon}\n", says: "duration"},
+		"bad size":              {file: head + "webhook: {maxBodyBytes: lots}\n", says: "size"},
+		"open page, no token":   {args: []string{"--ui-listen", "0.0.0.0:8080"}, says: "ui-token-file"},
+		"half a certificate":    {args: []string{"--ui-tls-cert", "x"}, says: "both"},
+		"unknown SASL":          {args: []string{"--kafka-sasl-mechanism", "GSSAPI"}, says: "SCRAM"},
+		"missing file":          {args: []string{"--config", "/does/not/exist"}, says: "read configuration"},
+		"two faults, both told": {args: []string{"--log-level", "loud", "--log-format", "xml"}, says: "log-format"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := tc.args
+			if tc.file != "" {
+				args = append(args, "--config", write(t, tc.file))
+			}
+			_, err := load(t, args...)
+			if err == nil || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("got %v, want an error that says %q", err, tc.says)
+			}
+		})
+	}
+}
+
+func TestValuesRoundTrip(t *testing.T) {
+	for _, s := range []string{"0s", "250ms", "30d", "1h30m0s"} {
+		d, err := ParseDuration(s)
+		if err != nil || d.String() != s {
+			t.Errorf("duration %q: got %q, %v", s, d, err)
+		}
+	}
+	for _, s := range []string{"0", "17", "512KiB", "128MiB", "2GiB"} {
+		b, err := ParseBytes(s)
+		if err != nil || b.String() != s {
+			t.Errorf("size %q: got %q, %v", s, b, err)
+		}
+	}
+	if _, err := ParseBytes("99999999999GiB"); err == nil {
+		t.Error("a size beyond 64 bits was accepted")
+	}
+}
+
+func TestEveryFieldIsDocumented(t *testing.T) {
+	c := Default()
+	for _, f := range c.Fields() {
+		if f.Doc == "" {
+			t.Errorf("%s has no doc tag", f.Path)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/spf13/pflag"
+)
+
+// Field is one leaf of the configuration.
+type Field struct {
+	Flag string // "kafka-brokers"
+	Env  string // "RETRIAL_KAFKA_BROKERS"
+	Path string // "kafka.brokers"
+	Doc  string
+	v    reflect.Value
+}
+
+// Fields returns the leaves of c in the order of the struct; setting one changes c.
+func (c *Config) Fields() []Field {
+	return fields(reflect.ValueOf(c).Elem(), "", "")
+}
+
+func fields(v reflect.Value, path, flag string) []Field {
+	var out []Field
+	for i := range v.NumField() {
+		sf := v.Type().Field(i)
+		name, _, _ := strings.Cut(sf.Tag.Get("json"), ",")
+		own := sf.Tag.Get("flag")
+		if own == "-" {
+			continue
+		}
+		p := join(path, ".", name)
+		f := own
+		if f == "" {
+			f = join(flag, "-", kebab(name))
+		}
+		if v.Field(i).Kind() == reflect.Struct {
+			out = append(out, fields(v.Field(i), p, f)...)
+			continue
+		}
+		out = append(out, Field{
+			Flag: f, Path: p, Doc: sf.Tag.Get("doc"), v: v.Field(i),
+			Env: "RETRIAL_" + strings.ToUpper(strings.ReplaceAll(f, "-", "_")),
+		})
+	}
+	return out
+}
+
+func join(a, sep, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + sep + b
+}
+
+func kebab(s string) string {
+	var b strings.Builder
+	for i, r := range s {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// String renders the field's value as a flag would take it.
+func (f Field) String() string {
+	if !f.v.IsValid() {
+		return "" // pflag asks the zero Field for its default
+	}
+	switch x := f.v.Interface().(type) {
+	case []string:
+		return strings.Join(x, ",")
+	case fmt.Stringer:
+		return x.String()
+	default:
+		return fmt.Sprint(x)
+	}
+}
+
+// Set parses s into the field.
+func (f Field) Set(s string) error {
+	switch x := f.v.Addr().Interface().(type) {
+	case *string:
+		*x = s
+	case *[]string:
+		*x = nil
+		for _, part := range strings.Split(s, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				*x = append(*x, part)
+			}
+		}
+	case *bool:
+		b, err := strconv.ParseBool(s)
+		if err != nil {
+			return fmt.Errorf("%q is neither true nor false", s)
+		}
+		*x = b
+	case *int64:
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return fmt.Errorf("%q is no whole number", s)
+		}
+		*x = n
+	case *Duration:
+		d, err := ParseDuration(s)
+		if err != nil {
+			return err
+		}
+		*x = d
+	case *Bytes:
+		b, err := ParseBytes(s)
+		if err != nil {
+			return err
+		}
+		*x = b
+	default:
+		return fmt.Errorf("field %s has no textual form", f.Path)
+	}
+	return nil
+}
+
+// Type names the value's form, for help texts and docs/config.md.
+func (f Field) Type() string {
+	switch f.v.Interface().(type) {
+	case []string:
+		return "list"
+	case bool:
+		return "bool"
+	case int64:
+		return "int"
+	case Duration:
+		return "duration"
+	case Bytes:
+		return "size"
+	}
+	return "string"
+}
+
+// IsBoolFlag lets a boolean flag stand without a value.
+func (f Field) IsBoolFlag() bool { return f.Type() == "bool" }
+
+// Flags is the command-line face of a configuration.
+type Flags struct {
+	cfg  Config
+	file string
+	set  *pflag.FlagSet
+}
+
+// Bind adds --config and a flag for every field to the flag set.
+func Bind(set *pflag.FlagSet) *Flags {
+	f := &Flags{cfg: Default(), set: set}
+	set.StringVar(&f.file, "config", os.Getenv("RETRIAL_CONFIG"), "configuration file (apiVersion: "+APIVersion+", kind: "+Kind+")")
+	for _, field := range f.cfg.Fields() {
+		flag := set.VarPF(field, field.Flag, "", firstSentence(field.Doc))
+		if field.IsBoolFlag() {
+			flag.NoOptDefVal = "true"
+		}
+	}
+	return f
+}
+
+// Load returns the configuration after file, environment and flags, validated. Call it
+// once the flag set has been parsed.
+func (f *Flags) Load() (Config, error) {
+	fromFlags := map[string]string{}
+	for _, field := range f.cfg.Fields() {
+		if f.set.Changed(field.Flag) {
+			fromFlags[field.Flag] = field.String()
+		}
+	}
+	cfg := Default()
+	if f.file != "" {
+		if err := cfg.ReadFile(f.file); err != nil {
+			return cfg, err
+		}
+	}
+	for _, field := range cfg.Fields() {
+		value, from := os.Getenv(field.Env), field.Env
+		if flag, ok := fromFlags[field.Flag]; ok {
+			value, from = flag, "--"+field.Flag
+		} else if value == "" {
+			continue
+		}
+		if err := field.Set(value); err != nil {
+			return cfg, fmt.Errorf("%s: %w", from, err)
+		}
+	}
+	return cfg, cfg.Validate()
+}
+
+func firstSentence(s string) string {
+	if i := strings.Index(s, ". "); i >= 0 {
+		return s[:i]
+	}
+	return strings.TrimSuffix(s, ".")
+}

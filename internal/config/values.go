@@ -1,0 +1,113 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Duration is a time.Duration written as Go does ("2s", "30m"), with days ("30d").
+type Duration time.Duration
+
+// ParseDuration parses what [Duration.String] prints.
+func ParseDuration(s string) (Duration, error) {
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		n, err := strconv.ParseFloat(days, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%q is no duration; write 30d, 12h, 250ms", s)
+		}
+		return Duration(n * float64(24*time.Hour)), nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no duration; write 30d, 12h, 250ms", s)
+	}
+	return Duration(d), nil
+}
+
+// String renders whole days as days and everything else as Go does.
+func (d Duration) String() string {
+	if day := Duration(24 * time.Hour); d != 0 && d%day == 0 {
+		return strconv.FormatInt(int64(d/day), 10) + "d"
+	}
+	return time.Duration(d).String()
+}
+
+// UnmarshalJSON accepts a duration string.
+func (d *Duration) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return fmt.Errorf("a duration is a string such as \"250ms\" or \"30d\", not %s", b)
+	}
+	v, err := ParseDuration(s)
+	*d = v
+	return err
+}
+
+// MarshalJSON writes the duration string.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
+
+// Bytes is a size, written as a number of bytes or with KiB, MiB, GiB.
+type Bytes int64
+
+var units = []struct {
+	suffix string
+	size   int64
+}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}, {"", 1}}
+
+// ParseBytes parses what [Bytes.String] prints.
+func ParseBytes(s string) (Bytes, error) {
+	for _, u := range units {
+		if n, ok := strings.CutSuffix(s, u.suffix); ok {
+			v, err := strconv.ParseInt(strings.TrimSpace(n), 10, 64)
+			if err != nil || v < 0 || (v > 0 && v*u.size/u.size != v) {
+				break
+			}
+			return Bytes(v * u.size), nil
+		}
+	}
+	return 0, fmt.Errorf("%q is no size; write 1048576, 512KiB, 128MiB or 2GiB", s)
+}
+
+// String renders the size in the largest unit that divides it.
+func (b Bytes) String() string {
+	for _, u := range units {
+		if int64(b) >= u.size && int64(b)%u.size == 0 && u.size > 1 {
+			return strconv.FormatInt(int64(b)/u.size, 10) + u.suffix
+		}
+	}
+	return strconv.FormatInt(int64(b), 10)
+}
+
+// UnmarshalJSON accepts a number of bytes or a size string.
+func (b *Bytes) UnmarshalJSON(raw []byte) error {
+	s := string(raw)
+	if len(raw) > 0 && raw[0] == '"' {
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return err
+		}
+	}
+	v, err := ParseBytes(s)
+	*b = v
+	return err
+}
+
+// MarshalJSON writes the size string.
+func (b Bytes) MarshalJSON() ([]byte, error) { return json.Marshal(b.String()) }
+
+// Loopback reports whether a listen address can be reached from this machine only.
+func Loopback(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
