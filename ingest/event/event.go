@@ -69,9 +69,60 @@ type Event struct {
 	RequestReceivedTimestamp time.Time // UTC, microseconds
 	StageTimestamp           time.Time // UTC, microseconds
 
-	Annotations map[string]string
+	Annotations Pairs // sorted by key
 
 	Unknown []Member // members of the event object the type does not model, in order
+}
+
+// Pair is one entry of a string map.
+type Pair struct{ Key, Value string }
+
+// Pairs is a small string map kept as a slice sorted by key: an audit event carries two
+// annotations on most requests, and a Go map of two costs more than the rest of the event.
+// The decoder returns it sorted and without duplicate keys.
+type Pairs []Pair
+
+// Get returns the value of a key and whether it is present. The key is compared exactly.
+func (p Pairs) Get(key string) (value string, ok bool) {
+	for i := range p {
+		if p[i].Key == key {
+			return p[i].Value, true
+		}
+	}
+	return "", false
+}
+
+// Set returns the pairs with the key set to the value, sorted. The receiver is not
+// changed: it may share its memory with other events.
+func (p Pairs) Set(key, value string) Pairs {
+	out := make(Pairs, 0, len(p)+1)
+	for _, pair := range p {
+		if pair.Key != key {
+			out = append(out, pair)
+		}
+	}
+	out = append(out, Pair{key, value})
+	sortPairs(out)
+	return out
+}
+
+// ExtraEntry is one entry of a user's extra: a key and its values in recorded order.
+type ExtraEntry struct {
+	Key    string
+	Values []string
+}
+
+// Extra is authentication.k8s.io/v1 UserInfo.extra, sorted by key without duplicates.
+type Extra []ExtraEntry
+
+// Get returns the values of a key, nil when it is absent.
+func (x Extra) Get(key string) []string {
+	for i := range x {
+		if x[i].Key == key {
+			return x[i].Values
+		}
+	}
+	return nil
 }
 
 // Member is one JSON object member kept verbatim.
@@ -85,12 +136,14 @@ type User struct {
 	Username string
 	UID      string
 	Groups   []string // in recorded order; a set for authorization
-	Extra    map[string][]string
+	Extra    Extra
+	Unknown  []Member // members UserInfo does not have, in order
 }
 
 // AuthenticationMetadata carries the impersonation mode that was used.
 type AuthenticationMetadata struct {
-	ImpersonationConstraint string // for example "impersonate:user-info"
+	ImpersonationConstraint string   // for example "impersonate:user-info"
+	Unknown                 []Member // members the type does not model, in order
 }
 
 // ObjectRef is the object reference of an event. It is completed from the request body
@@ -105,6 +158,7 @@ type ObjectRef struct {
 	APIVersion      string
 	ResourceVersion string
 	Subresource     string
+	Unknown         []Member // members the type does not model, in order
 }
 
 // Status is the part of metav1.Status the pipeline works with; Raw is the whole status as
