@@ -1,0 +1,172 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// ErrNoResource is returned by AttributesOf for a URI the apiserver itself cannot turn into
+// a request: a special verb prefix ("/api/v1/watch") with nothing behind it.
+var ErrNoResource = errors.New("no resource behind the verb prefix")
+
+// Verbs of Kubernetes API requests, as RequestInfo computes them.
+const (
+	verbCreate           = "create"
+	verbGet              = "get"
+	verbList             = "list"
+	verbWatch            = "watch"
+	verbUpdate           = "update"
+	verbPatch            = "patch"
+	verbDelete           = "delete"
+	verbDeleteCollection = "deletecollection"
+	verbProxy            = "proxy"
+)
+
+// maxSegments is the number of leading path segments RequestInfo looks at: prefix, group,
+// version, verb prefix, "namespaces", namespace, resource, name, subresource.
+const maxSegments = 9
+
+// AttributesOf rebuilds the authorization attributes of a request from its recorded verb
+// and request URI, the way k8s.io/apiserver's request.RequestInfoFactory builds them from
+// the HTTP request. The HTTP method is not recorded; it is inferred from the verb, and
+// where the verb does not tell (a verb prefix in the path, an unknown method) RequestInfo
+// does not depend on it.
+//
+// The verb of the result is recomputed from method and URI. A recorded verb that differs
+// from it contradicts the URI; the caller compares.
+//
+// Strings of the result alias requestURI and verb where they can. Path is set for
+// non-resource requests only. An error means that an apiserver could not have handled the
+// request: an unparsable URI, or ErrNoResource.
+func AttributesOf(verb, requestURI string) (Attributes, error) {
+	path, query, err := splitURI(requestURI)
+	if err != nil {
+		return Attributes{}, fmt.Errorf("parse request uri: %w", err)
+	}
+
+	var segs [maxSegments]string
+	n := segments(path, &segs)
+	if n < 3 || (segs[0] != "api" && segs[0] != "apis") || (segs[0] == "apis" && n < 4) {
+		return Attributes{Verb: strings.ToLower(verb), Path: path}, nil
+	}
+
+	a := Attributes{ResourceRequest: true}
+	rest := segs[1:min(n, maxSegments)]
+	if segs[0] == "apis" {
+		a.APIGroup, rest = rest[0], rest[1:]
+	}
+	a.APIVersion, rest = rest[0], rest[1:]
+
+	prefixed := rest[0] == verbWatch || rest[0] == verbProxy
+	if prefixed {
+		if len(rest) < 2 {
+			return Attributes{}, fmt.Errorf("resolve %q: %w", path, ErrNoResource)
+		}
+		a.Verb, rest = rest[0], rest[1:]
+	} else {
+		a.Verb = methodVerb(verb)
+	}
+
+	if rest[0] == "namespaces" && len(rest) > 1 {
+		a.Namespace = rest[1]
+		// "status" and "finalize" are subresources of the namespace itself; everything
+		// else below a namespace is a resource in it.
+		if len(rest) > 2 && rest[2] != "status" && rest[2] != "finalize" {
+			rest = rest[2:]
+		}
+	}
+
+	a.Resource = rest[0]
+	if len(rest) > 1 {
+		a.Name = rest[1]
+	}
+	if len(rest) > 2 && a.Verb != verbProxy {
+		a.Subresource = rest[2]
+	}
+
+	if a.Name == "" {
+		switch a.Verb {
+		case verbGet:
+			a.Verb, a.Name = listAttributes(query)
+		case verbDelete:
+			a.Verb = verbDeleteCollection
+		}
+	}
+	if !prefixed && query != "" && (a.Verb == verbList || a.Verb == verbWatch || a.Verb == verbDeleteCollection) {
+		a.FieldSelector, _ = queryValue(query, "fieldSelector")
+		a.LabelSelector, _ = queryValue(query, "labelSelector")
+	}
+	return a, nil
+}
+
+// methodVerb returns what RequestInfo makes of the HTTP method behind a recorded verb,
+// before it looks at names. Verbs no known method leads to give "", as an unknown method
+// does.
+func methodVerb(verb string) string {
+	switch verb {
+	case verbGet, verbList, verbWatch:
+		return verbGet
+	case verbDelete, verbDeleteCollection:
+		return verbDelete
+	case verbCreate, verbUpdate, verbPatch:
+		return verb
+	}
+	return ""
+}
+
+// splitURI returns the decoded path and the raw query of a request URI. It agrees with
+// url.ParseRequestURI and allocates only for URIs that need decoding.
+func splitURI(uri string) (path, query string, err error) {
+	if plainURI(uri) {
+		path, query, _ = strings.Cut(uri, "?")
+		return path, query, nil
+	}
+	u, err := url.ParseRequestURI(uri)
+	if err != nil {
+		return "", "", err
+	}
+	return u.Path, u.RawQuery, nil
+}
+
+// plainURI reports whether a URI is an absolute path that url.ParseRequestURI would leave
+// as it is: no escape in the path, no control byte anywhere.
+func plainURI(uri string) bool {
+	if uri == "" || uri[0] != '/' {
+		return false
+	}
+	inPath := true
+	for i := 0; i < len(uri); i++ {
+		switch c := uri[i]; {
+		case c < ' ' || c == 0x7f:
+			return false
+		case c == '?':
+			inPath = false
+		case c == '%' && inPath:
+			return false
+		}
+	}
+	return true
+}
+
+// segments splits a path at slashes, leading and trailing ones dropped, inner empty
+// segments kept. It stores the first maxSegments and returns how many there are in all.
+func segments(path string, out *[maxSegments]string) int {
+	path = strings.Trim(path, "/")
+	if path == "" {
+		return 0
+	}
+	n := 0
+	for {
+		seg, rest, more := strings.Cut(path, "/")
+		if n < maxSegments {
+			out[n] = seg
+		}
+		n++
+		if !more {
+			return n
+		}
+		path = rest
+	}
+}
