@@ -1,0 +1,52 @@
+# Retrial. `make help` lists the targets; continuous integration calls the same ones.
+SHELL := /bin/bash
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+GO ?= go
+BIN := bin/retrial
+DATA ?= data
+export CGO_ENABLED ?= 0
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets
+	@awk -F':.*## ' '/^[a-z][a-zA-Z_-]*:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## Check the machine, build, and serve on the embedded engines with a sample log
+	@scripts/check-machine.sh run
+	@$(MAKE) --no-print-directory build
+	@scripts/fetch-libchdb.sh
+	@exec $(BIN) serve --data-dir $(DATA) --sample
+
+.PHONY: build
+build: ## Build bin/retrial
+	@mkdir -p bin
+	$(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/retrial
+
+.PHONY: test
+test: ## Set up what the tests need and run every test
+	@scripts/check-machine.sh test
+	@scripts/fetch-libchdb.sh
+	@scripts/test.sh
+
+.PHONY: lint
+lint: ## gofmt, go vet, golangci-lint and govulncheck (where they can be had)
+	@scripts/lint.sh
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (30s)
+	@scripts/fuzz.sh $(or $(FUZZTIME),30s)
+
+.PHONY: bench
+bench: build ## Measure decode, authorize, replay and the whole pipeline; see docs/bench.md
+	@scripts/fetch-libchdb.sh
+	@scripts/bench.sh
+
+.PHONY: golden
+golden: ## Rewrite generated documents and golden files; read the diff before committing
+	$(GO) test ./cmd/... ./storage/... ./internal/... -run 'Golden|Docs' -update
+
+.PHONY: clean
+clean: ## Remove what was built (not ./data)
+	rm -rf bin

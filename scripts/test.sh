@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Runs every test. What cannot run on this machine is listed at the end as NOT RUN with the
+# reason; under CI=1 that is a failure.
+set -u
+ci=${CI:-}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+status=0
+export RETRIAL_REQUIRE_ALL=
+case "$ci" in 1|true) export RETRIAL_REQUIRE_ALL=1 ;; esac
+
+# The browser of the page's tests: an installed one, else Debian's when we may install it.
+if ! command -v chromium >/dev/null 2>&1 && ! command -v chromium-browser >/dev/null 2>&1 && ! command -v google-chrome >/dev/null 2>&1; then
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    echo "installing chromium for the page's tests"
+    (apt-get update -q && apt-get install -y -q --no-install-recommends chromium) >"$log" 2>&1 || tail -n 5 "$log"
+  fi
+fi
+
+step() {
+  echo "== $*"
+  "$@" 2>&1 | tee -a "$log"
+  [ "${PIPESTATUS[0]}" -eq 0 ] || status=1
+}
+
+: >"$log"
+unformatted=$(gofmt -l $(git ls-files '*.go'))
+if [ -n "$unformatted" ]; then echo "not gofmt'ed: $unformatted"; status=1; fi
+step go vet ./...
+step go test -timeout 20m ./...
+# The race detector needs cgo and a C compiler.
+if command -v "${CC:-gcc}" >/dev/null 2>&1; then
+  step env CGO_ENABLED=1 go test -race -short -timeout 20m ./...
+else
+  echo "NOT RUN: race detector: no C compiler; install gcc and run: CGO_ENABLED=1 go test -race ./..." | tee -a "$log"
+fi
+
+if grep -h 'NOT RUN' "$log" | sort -u | grep .; then
+  [ -n "$RETRIAL_REQUIRE_ALL" ] && { echo "CI: what is listed as NOT RUN must run"; status=1; }
+fi
+[ $status -eq 0 ] && echo "all tests passed" || echo "tests failed"
+exit $status
