@@ -1,0 +1,189 @@
+// Package identity holds who may talk to the receiver: Retrial's own certificate
+// authority, the receiver's server certificate, one client certificate and optionally one
+// bearer token for each cluster, and the key that redaction correlates with.
+//
+// Everything lives as plain files in one directory, so that it can be backed up, mounted
+// from a secret or inspected with openssl:
+//
+//	ca.crt ca.key               the authority; ca.crt may hold several certificates, all are trusted
+//	server.crt server.key       the receiver's certificate
+//	clusters/NAME.yaml          the registry entry: accepted certificate serials, hashed tokens, revocation
+//	clusters/NAME.crt NAME.key  the client certificate an apiserver of the cluster presents
+//
+// A running receiver looks at the files again whenever it needs them (one stat a request
+// or handshake), so what another process adds, rotates or revokes counts at once and
+// without a restart. Only serials named in the registry are accepted: a certificate that
+// was signed by the authority but is not listed there proves nothing.
+//
+// Keys are ECDSA P-256 and written with mode 0600. Tokens are stored as salted hashes.
+package identity
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+)
+
+// Config says where identities are kept and what certificates are made like.
+type Config struct {
+	// Dir is the directory of the authority and the registry. It is made, with mode 0700,
+	// when it does not exist. Required.
+	Dir string
+	// Names are the host names and addresses apiservers reach the receiver by. The server
+	// certificate names them beside localhost, 127.0.0.1 and ::1, and is issued anew when
+	// this list gains a name the current certificate lacks.
+	Names []string
+	// CALife is how long a new authority is valid; 0 is ten years.
+	CALife time.Duration
+	// LeafLife is how long server and client certificates are valid; 0 is one year. The
+	// server certificate is renewed by itself when a third of it is left.
+	LeafLife time.Duration
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+const (
+	defaultCALife   = 10 * 365 * 24 * time.Hour
+	defaultLeafLife = 365 * 24 * time.Hour
+)
+
+// Authority is the opened directory. It is safe for use by several goroutines, and by
+// several processes on one directory.
+type Authority struct {
+	cfg Config
+	log *zap.Logger
+
+	mu     sync.Mutex // guards everything below
+	server cachedPair
+	roots  cachedPool
+
+	registry *Registry
+}
+
+// Open opens the directory of cfg and makes, on first use, the authority and the server
+// certificate. log and reg may be nil. Registered metrics:
+// retrial_webhook_certificate_expiry_timestamp_seconds by certificate (ca, server, and
+// client: the cluster certificate in force that expires first; 0 when there is none).
+func Open(cfg Config, log *zap.Logger, reg prometheus.Registerer) (*Authority, error) {
+	if cfg.Dir == "" {
+		return nil, errors.New("open identity: no directory configured")
+	}
+	if cfg.CALife <= 0 {
+		cfg.CALife = defaultCALife
+	}
+	if cfg.LeafLife <= 0 {
+		cfg.LeafLife = defaultLeafLife
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if log == nil {
+		log = zap.NewNop()
+	}
+	a := &Authority{cfg: cfg, log: log.Named("ingest.identity")}
+	for _, dir := range []string{cfg.Dir, filepath.Join(cfg.Dir, clustersDir)} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("open identity: %w", err)
+		}
+	}
+	a.registry = &Registry{dir: filepath.Join(cfg.Dir, clustersDir), now: cfg.Now, issuer: a, entries: map[string]cachedEntry{}}
+
+	// Two processes may start on a fresh directory at once (serve and cluster add): only
+	// one may make the authority.
+	unlock, err := lockDir(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open identity: %w", err)
+	}
+	defer unlock()
+	if err := a.ensureCA(); err != nil {
+		return nil, fmt.Errorf("open identity: %w", err)
+	}
+	if err := a.ensureServer(); err != nil {
+		return nil, fmt.Errorf("open identity: %w", err)
+	}
+	if reg != nil {
+		if err := a.register(reg); err != nil {
+			return nil, fmt.Errorf("open identity: %w", err)
+		}
+	}
+	return a, nil
+}
+
+// Registry returns the clusters that may post.
+func (a *Authority) Registry() *Registry { return a.registry }
+
+// CABundle returns the PEM of every certificate authority clients should trust.
+func (a *Authority) CABundle() ([]byte, error) {
+	pem, err := os.ReadFile(a.path(caCertFile))
+	if err != nil {
+		return nil, fmt.Errorf("read certificate authority: %w", err)
+	}
+	return pem, nil
+}
+
+func (a *Authority) path(name string) string { return filepath.Join(a.cfg.Dir, name) }
+
+// register adds the expiry gauges. They are read at scrape time, so they follow what other
+// processes write.
+func (a *Authority) register(reg prometheus.Registerer) error {
+	gauge := func(certificate string, expiry func() time.Time) error {
+		return reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name:        "retrial_webhook_certificate_expiry_timestamp_seconds",
+			Help:        "When the certificate expires (Unix time); client is the first to expire of the cluster certificates in force, 0 when there is none.",
+			ConstLabels: prometheus.Labels{"certificate": certificate},
+		}, func() float64 {
+			t := expiry()
+			if t.IsZero() {
+				return 0
+			}
+			return float64(t.Unix())
+		}))
+	}
+	return errors.Join(
+		gauge("ca", func() time.Time { return certExpiry(a.path(caCertFile)) }),
+		gauge("server", func() time.Time { return certExpiry(a.path(serverCertFile)) }),
+		gauge("client", a.registry.firstExpiry),
+	)
+}
+
+// certExpiry returns when the first certificate of a PEM file expires, zero when the file
+// cannot be read: a metric has no better answer.
+func certExpiry(path string) time.Time {
+	cert, err := readCert(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return cert.NotAfter
+}
+
+// fileStamp tells one state of a file from another: files are replaced by rename, so
+// either the modification time or the size changes, or the inode does.
+type fileStamp struct{ info os.FileInfo }
+
+// stampOf returns the stamp of path; a missing file has a stamp of its own.
+func stampOf(path string) (fileStamp, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fileStamp{}, nil
+	}
+	if err != nil {
+		return fileStamp{}, err
+	}
+	return fileStamp{info}, nil
+}
+
+func (s fileStamp) missing() bool { return s.info == nil }
+
+func (s fileStamp) same(t fileStamp) bool {
+	if s.info == nil || t.info == nil {
+		return s.info == nil && t.info == nil
+	}
+	return os.SameFile(s.info, t.info) && s.info.ModTime().Equal(t.info.ModTime()) && s.info.Size() == t.info.Size()
+}

@@ -1,0 +1,406 @@
+package identity
+
+import (
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Sentinels of the registry. What a client is told follows from them.
+var (
+	// ErrName says that a cluster name is not a DNS-1123 label of up to 63 characters.
+	ErrName = errors.New("cluster name must be 1 to 63 lower case letters, digits or '-', beginning and ending with a letter or digit")
+	// ErrUnknown says that the registry has no such cluster.
+	ErrUnknown = errors.New("unknown cluster")
+	// ErrExists says that the cluster is registered already.
+	ErrExists = errors.New("cluster is registered already")
+	// ErrRevoked says that the credential, or all of the cluster's, were revoked.
+	ErrRevoked = errors.New("revoked")
+	// ErrExpired says that the certificate's time is over.
+	ErrExpired = errors.New("certificate expired")
+	// ErrCredential says that the credential is none this registry gave out.
+	ErrCredential = errors.New("credential not accepted")
+)
+
+// Cluster is a registry entry, one YAML file. It holds no secret.
+type Cluster struct {
+	APIVersion   string        `json:"apiVersion"` // retrial.io/v1alpha1
+	Kind         string        `json:"kind"`       // Cluster
+	Name         string        `json:"name"`
+	Created      time.Time     `json:"created"`
+	Revoked      *time.Time    `json:"revoked,omitempty"` // every credential is refused from then on
+	Certificates []Certificate `json:"certificates,omitempty"`
+	Tokens       []Token       `json:"tokens,omitempty"`
+}
+
+// Certificate is one client certificate given out to a cluster.
+type Certificate struct {
+	Serial  string     `json:"serial"` // hex
+	Issued  time.Time  `json:"issued"`
+	Expires time.Time  `json:"expires"`
+	Revoked *time.Time `json:"revoked,omitempty"`
+}
+
+// Token is one bearer token of a cluster; only its salted hash is kept.
+type Token struct {
+	Hash  string    `json:"hash"`
+	Added time.Time `json:"added"`
+}
+
+// Credentials is what an apiserver of a cluster needs to post: PEM blocks. Key is secret.
+type Credentials struct {
+	Cluster string
+	Cert    []byte
+	Key     []byte
+	CA      []byte
+	Serial  string
+	Expires time.Time
+}
+
+const (
+	entryAPIVersion = "retrial.io/v1alpha1"
+	entryKind       = "Cluster"
+	clusterURIHost  = "cluster"
+	clusterURI      = "retrial"
+)
+
+// Registry is the set of clusters that may post. It is safe for use by several goroutines
+// and several processes; a change by any of them counts from the next question on.
+type Registry struct {
+	dir    string
+	now    func() time.Time
+	issuer *Authority
+
+	mu      sync.Mutex
+	entries map[string]cachedEntry // by name, only clusters that exist
+}
+
+type cachedEntry struct {
+	stamp   fileStamp
+	cluster *Cluster // never changed once cached
+}
+
+// ValidName reports whether name is a DNS-1123 label.
+func ValidName(name string) bool {
+	if len(name) == 0 || len(name) > 63 {
+		return false
+	}
+	for i := range len(name) {
+		c := name[i]
+		alnum := c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
+		if !alnum && (c != '-' || i == 0 || i == len(name)-1) {
+			return false
+		}
+	}
+	return true
+}
+
+// Add registers a cluster and issues its first client certificate. It returns [ErrExists]
+// for a registered cluster, revoked ones included.
+func (r *Registry) Add(name string) (Credentials, error) {
+	return r.change(name, "add", func(old *Cluster) (*Cluster, bool, error) {
+		if old != nil {
+			return nil, false, fmt.Errorf("%w: `retrial cluster rotate %s` issues a new certificate", ErrExists, name)
+		}
+		return &Cluster{APIVersion: entryAPIVersion, Kind: entryKind, Name: name, Created: r.now().UTC()}, true, nil
+	})
+}
+
+// Rotate issues another client certificate for a registered cluster and lifts a
+// revocation. The certificates given out before stay accepted until they expire, so that
+// apiservers can be changed over one by one, unless revokeOld is set.
+func (r *Registry) Rotate(name string, revokeOld bool) (Credentials, error) {
+	return r.change(name, "rotate", func(old *Cluster) (*Cluster, bool, error) {
+		if old == nil {
+			return nil, false, fmt.Errorf("%w: `retrial cluster add %s` registers it", ErrUnknown, name)
+		}
+		c := old.clone()
+		now := r.now().UTC()
+		for i := range c.Certificates {
+			// What a revocation of the whole cluster covered stays refused.
+			if c.Certificates[i].Revoked == nil && (revokeOld || c.Revoked != nil) {
+				c.Certificates[i].Revoked = &now
+			}
+		}
+		if c.Revoked != nil {
+			c.Tokens = nil
+		}
+		c.Revoked = nil
+		return c, true, nil
+	})
+}
+
+// Revoke refuses every certificate and token of the cluster from now on, also on
+// connections that are open. What was received stays.
+func (r *Registry) Revoke(name string) error {
+	_, err := r.change(name, "revoke", func(old *Cluster) (*Cluster, bool, error) {
+		if old == nil {
+			return nil, false, ErrUnknown
+		}
+		c := old.clone()
+		if c.Revoked == nil {
+			now := r.now().UTC()
+			c.Revoked = &now
+		}
+		return c, false, nil
+	})
+	return err
+}
+
+// List returns every registered cluster by name.
+func (r *Registry) List() ([]Cluster, error) {
+	files, err := os.ReadDir(r.dir)
+	if err != nil {
+		return nil, fmt.Errorf("list clusters: %w", err)
+	}
+	var clusters []Cluster
+	for _, f := range files {
+		name, ok := strings.CutSuffix(f.Name(), ".yaml")
+		if !ok || !ValidName(name) {
+			continue
+		}
+		c, err := r.Get(name)
+		if errors.Is(err, ErrUnknown) { // removed meanwhile
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		clusters = append(clusters, c)
+	}
+	sort.Slice(clusters, func(i, j int) bool { return clusters[i].Name < clusters[j].Name })
+	return clusters, nil
+}
+
+// Get returns the entry of one cluster, or [ErrUnknown].
+func (r *Registry) Get(name string) (Cluster, error) {
+	c, err := r.lookup(name)
+	if err != nil {
+		return Cluster{}, err
+	}
+	return *c.clone(), nil
+}
+
+// Known reports whether the cluster is registered and not revoked.
+func (r *Registry) Known(name string) bool {
+	c, err := r.lookup(name)
+	return err == nil && c.Revoked == nil
+}
+
+// Certificate returns the cluster a client certificate speaks for. The certificate must
+// have been verified against the authority by the TLS handshake; what is decided here is
+// whether it is still accepted: listed, not revoked, not expired since the connection was
+// made.
+func (r *Registry) Certificate(cert *x509.Certificate) (string, error) {
+	name, ok := certificateCluster(cert)
+	if !ok {
+		return "", fmt.Errorf("%w: the certificate names no cluster", ErrCredential)
+	}
+	c, err := r.lookup(name)
+	if err != nil {
+		return name, fmt.Errorf("cluster %s: %w", name, err)
+	}
+	serial := serialText(cert.SerialNumber)
+	for _, known := range c.Certificates {
+		if known.Serial != serial {
+			continue
+		}
+		switch {
+		case c.Revoked != nil || known.Revoked != nil:
+			return name, fmt.Errorf("cluster %s: certificate %s: %w", name, serial, ErrRevoked)
+		case r.now().After(cert.NotAfter):
+			return name, fmt.Errorf("cluster %s: certificate %s: %w on %s", name, serial, ErrExpired, cert.NotAfter.UTC().Format(time.RFC3339))
+		}
+		return name, nil
+	}
+	return name, fmt.Errorf("cluster %s: certificate %s: %w", name, serial, ErrCredential)
+}
+
+// firstExpiry returns when the newest usable certificate of the cluster that runs out
+// first expires; older certificates of a rotated cluster do not matter.
+func (r *Registry) firstExpiry() time.Time {
+	clusters, err := r.List()
+	if err != nil {
+		return time.Time{}
+	}
+	var first time.Time
+	for _, c := range clusters {
+		var last time.Time
+		for _, cert := range c.Certificates {
+			if c.Revoked == nil && cert.Revoked == nil && cert.Expires.After(last) {
+				last = cert.Expires
+			}
+		}
+		if !last.IsZero() && (first.IsZero() || last.Before(first)) {
+			first = last
+		}
+	}
+	return first
+}
+
+// lookup returns the shared, read-only entry of name, read again when its file changed.
+func (r *Registry) lookup(name string) (*Cluster, error) {
+	if !ValidName(name) {
+		return nil, ErrUnknown // and no path is made of it
+	}
+	path := filepath.Join(r.dir, name+".yaml")
+	stamp, err := stampOf(path)
+	if err != nil {
+		return nil, fmt.Errorf("read cluster %s: %w", name, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if stamp.missing() {
+		delete(r.entries, name)
+		return nil, ErrUnknown
+	}
+	if e, ok := r.entries[name]; ok && e.stamp.same(stamp) {
+		return e.cluster, nil
+	}
+	c, err := readEntry(path, name)
+	if err != nil {
+		return nil, err
+	}
+	r.entries[name] = cachedEntry{stamp, c}
+	return c, nil
+}
+
+func readEntry(path, name string) (*Cluster, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrUnknown
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read cluster %s: %w", name, err)
+	}
+	c := &Cluster{}
+	if err := yaml.UnmarshalStrict(data, c); err != nil {
+		return nil, fmt.Errorf("read cluster %s: %s: %w", name, path, err)
+	}
+	if c.APIVersion != entryAPIVersion || c.Kind != entryKind || c.Name != name {
+		return nil, fmt.Errorf("read cluster %s: %s: want %s %s of that name, have %s %s %q", name, path, entryAPIVersion, entryKind, c.APIVersion, c.Kind, c.Name)
+	}
+	return c, nil
+}
+
+// change applies edit to the entry of name under the directory's lock. When edit asks for
+// a certificate, one is issued and entered; files are written before the entry that makes
+// them count.
+func (r *Registry) change(name, verb string, edit func(old *Cluster) (c *Cluster, issue bool, err error)) (Credentials, error) {
+	fail := func(err error) (Credentials, error) {
+		return Credentials{}, fmt.Errorf("%s cluster %s: %w", verb, name, err)
+	}
+	if !ValidName(name) {
+		return Credentials{}, fmt.Errorf("%s cluster %q: %w", verb, name, ErrName)
+	}
+	unlock, err := lockDir(r.issuer.cfg.Dir)
+	if err != nil {
+		return fail(err)
+	}
+	defer unlock()
+
+	path := filepath.Join(r.dir, name+".yaml")
+	old, err := readEntry(path, name)
+	if err != nil && !errors.Is(err, ErrUnknown) {
+		return fail(err)
+	}
+	c, issue, err := edit(old)
+	if err != nil {
+		return fail(err)
+	}
+	var cred Credentials
+	if issue {
+		if cred, err = r.issueClient(c); err != nil {
+			return fail(err)
+		}
+	}
+	data, err := yaml.Marshal(c)
+	if err != nil {
+		return fail(err)
+	}
+	if err := writeFile(path, data, 0o600); err != nil {
+		return fail(err)
+	}
+	return cred, nil
+}
+
+// issueClient makes the client certificate of c, writes it beside the entry and enters its
+// serial in c.
+func (r *Registry) issueClient(c *Cluster) (Credentials, error) {
+	uri := &url.URL{Scheme: clusterURI, Host: clusterURIHost, Path: "/" + c.Name}
+	certPEM, keyPEM, cert, err := r.issuer.issue(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: c.Name, Organization: []string{"retrial:clusters"}},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, nil, uri)
+	if err != nil {
+		return Credentials{}, err
+	}
+	base := filepath.Join(r.dir, c.Name)
+	if err := writePair(base+".crt", base+".key", certPEM, keyPEM); err != nil {
+		return Credentials{}, err
+	}
+	ca, err := r.issuer.CABundle()
+	if err != nil {
+		return Credentials{}, err
+	}
+	serial := serialText(cert.SerialNumber)
+	c.Certificates = append(c.Certificates, Certificate{Serial: serial, Issued: r.now().UTC(), Expires: cert.NotAfter.UTC()})
+	return Credentials{Cluster: c.Name, Cert: certPEM, Key: keyPEM, CA: ca, Serial: serial, Expires: cert.NotAfter}, nil
+}
+
+// Credentials returns the files of the certificate last issued for a cluster, for writing
+// its webhook configuration again.
+func (r *Registry) Credentials(name string) (Credentials, error) {
+	c, err := r.lookup(name)
+	if err != nil {
+		return Credentials{}, fmt.Errorf("read credentials of cluster %s: %w", name, err)
+	}
+	base := filepath.Join(r.dir, c.Name)
+	certPEM, err := os.ReadFile(base + ".crt")
+	if err != nil {
+		return Credentials{}, fmt.Errorf("read credentials of cluster %s: %w", name, err)
+	}
+	keyPEM, err := os.ReadFile(base + ".key")
+	if err != nil {
+		return Credentials{}, fmt.Errorf("read credentials of cluster %s: %w", name, err)
+	}
+	cert, err := readCert(base + ".crt")
+	if err != nil {
+		return Credentials{}, fmt.Errorf("read credentials of cluster %s: %w", name, err)
+	}
+	ca, err := r.issuer.CABundle()
+	if err != nil {
+		return Credentials{}, err
+	}
+	return Credentials{Cluster: name, Cert: certPEM, Key: keyPEM, CA: ca, Serial: serialText(cert.SerialNumber), Expires: cert.NotAfter}, nil
+}
+
+// certificateCluster returns the cluster of the one URI name a client certificate has. The
+// common name is for people and decides nothing.
+func certificateCluster(cert *x509.Certificate) (string, bool) {
+	for _, uri := range cert.URIs {
+		if uri.Scheme == clusterURI && uri.Host == clusterURIHost {
+			name := strings.TrimPrefix(uri.Path, "/")
+			return name, ValidName(name)
+		}
+	}
+	return "", false
+}
+
+func (c *Cluster) clone() *Cluster {
+	d := *c
+	d.Certificates = append([]Certificate(nil), c.Certificates...)
+	d.Tokens = append([]Token(nil), c.Tokens...)
+	return &d
+}

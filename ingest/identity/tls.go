@@ -1,0 +1,146 @@
+package identity
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// cachedPair is the server certificate as last read, with the stamps of its files.
+type cachedPair struct {
+	cert, key fileStamp
+	pair      *tls.Certificate
+	leaf      *x509.Certificate
+	retryAt   time.Time // no renewal before this, after one went wrong
+}
+
+// cachedPool is the trusted authorities as last read.
+type cachedPool struct {
+	stamp fileStamp
+	pool  *x509.CertPool
+}
+
+// renewRetry is how long a renewal that went wrong is left alone; the certificate has a
+// third of its life left when the first is tried.
+const renewRetry = time.Hour
+
+// ServerTLS returns the receiver's TLS configuration: TLS 1.2 or newer, HTTP/2 and
+// HTTP/1.1, the server certificate and the trusted authorities read again whenever their
+// files changed. A client certificate that is presented must verify (signature,
+// authority, time, use), else the handshake ends; whether one is needed at all is the
+// handler's question, since a bearer token will do as well.
+func (a *Authority) ServerTLS() *tls.Config {
+	base := &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"h2", "http/1.1"},
+		ClientAuth: tls.VerifyClientCertIfGiven,
+		Time:       a.cfg.Now,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return a.serverPair()
+		},
+	}
+	// One base configuration is cloned for each handshake, but session tickets must be
+	// shared between the clones or no session could be resumed; resumption is switched off
+	// instead: apiservers keep their connections, and a resumed session would carry a
+	// certificate that was verified under an authority no longer trusted.
+	base.SessionTicketsDisabled = true
+	base.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		pool, err := a.trusted()
+		if err != nil {
+			return nil, err
+		}
+		c := base.Clone()
+		c.GetConfigForClient = nil
+		c.ClientCAs = pool
+		return c, nil
+	}
+	return base
+}
+
+// ClientTLS returns a configuration for a client of this receiver on the same machine that
+// trusts the authority, without a client certificate.
+func (a *Authority) ClientTLS() (*tls.Config, error) {
+	pool, err := a.trusted()
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, Time: a.cfg.Now}, nil
+}
+
+// serverPair returns the current server certificate. While the files cannot be read as a
+// pair (half replaced, unreadable) the last good pair is served.
+func (a *Authority) serverPair() (*tls.Certificate, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	certPath, keyPath := a.path(serverCertFile), a.path(serverKeyFile)
+
+	if s := &a.server; s.leaf != nil && a.renewable(s.leaf) && !a.cfg.Now().Before(s.retryAt) {
+		if err := a.renewServer(); err != nil {
+			s.retryAt = a.cfg.Now().Add(renewRetry)
+			a.log.Error("server certificate not renewed", zap.Error(err), zap.Time("expires", s.leaf.NotAfter))
+		}
+	}
+
+	certStamp, err := stampOf(certPath)
+	if err != nil {
+		return a.lastPair(err)
+	}
+	keyStamp, err := stampOf(keyPath)
+	if err != nil {
+		return a.lastPair(err)
+	}
+	if a.server.pair != nil && a.server.cert.same(certStamp) && a.server.key.same(keyStamp) {
+		return a.server.pair, nil
+	}
+	pair, err := tls.LoadX509KeyPair(certPath, keyPath)
+	if err != nil {
+		return a.lastPair(err)
+	}
+	if a.server.pair != nil {
+		a.log.Info("server certificate reloaded", zap.Time("expires", pair.Leaf.NotAfter))
+	}
+	a.server = cachedPair{cert: certStamp, key: keyStamp, pair: &pair, leaf: pair.Leaf}
+	return &pair, nil
+}
+
+func (a *Authority) lastPair(err error) (*tls.Certificate, error) {
+	if a.server.pair != nil {
+		return a.server.pair, nil
+	}
+	return nil, fmt.Errorf("load server certificate: %w", err)
+}
+
+func (a *Authority) renewServer() error {
+	unlock, err := lockDir(a.cfg.Dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return a.ensureServer() // looks again: another process may have renewed it
+}
+
+// trusted returns the pool of ca.crt; while the file cannot be read, the last good one.
+func (a *Authority) trusted() (*x509.CertPool, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	stamp, err := stampOf(a.path(caCertFile))
+	if err == nil && a.roots.pool != nil && a.roots.stamp.same(stamp) {
+		return a.roots.pool, nil
+	}
+	certs, err := readCerts(a.path(caCertFile))
+	if err != nil {
+		if a.roots.pool != nil {
+			return a.roots.pool, nil
+		}
+		return nil, fmt.Errorf("load certificate authority: %w", err)
+	}
+	pool := x509.NewCertPool()
+	for _, cert := range certs {
+		pool.AddCert(cert)
+	}
+	a.roots = cachedPool{stamp: stamp, pool: pool}
+	return pool, nil
+}

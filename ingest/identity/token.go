@@ -1,0 +1,139 @@
+package identity
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+const (
+	// minToken is the least length of a token. A fast hash is enough for tokens that
+	// cannot be guessed; shorter ones are refused instead of hashed slowly.
+	minToken = 32
+	maxToken = 4096
+	// hashScheme begins every stored hash: sha256(salt, token), salt and sum in hex.
+	hashScheme = "sha256"
+	saltLen    = 16
+)
+
+// NewToken makes a bearer token for a registered cluster and returns it, the only time it
+// can be had: the registry keeps a hash. Tokens given out before stay accepted.
+func (r *Registry) NewToken(name string) (string, error) {
+	var b [32]byte
+	rand.Read(b[:]) // never returns an error
+	token := base64.RawURLEncoding.EncodeToString(b[:])
+	if err := r.AddToken(name, token); err != nil {
+		return "", err
+	}
+	return token, nil
+}
+
+// AddTokenFile accepts the token in a file, without the white space around it, for a
+// registered cluster.
+func (r *Registry) AddTokenFile(name, path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("add token of cluster %s: %w", name, err)
+	}
+	return r.AddToken(name, strings.TrimSpace(string(data)))
+}
+
+// AddToken accepts token for a registered cluster. Adding it again changes nothing.
+func (r *Registry) AddToken(name, token string) error {
+	if err := checkToken(token); err != nil {
+		return fmt.Errorf("add token of cluster %s: %w", name, err)
+	}
+	_, err := r.change(name, "add token of", func(old *Cluster) (*Cluster, bool, error) {
+		if old == nil {
+			return nil, false, ErrUnknown
+		}
+		if old.Revoked != nil {
+			return nil, false, ErrRevoked
+		}
+		c := old.clone()
+		if !c.accepts(token) {
+			c.Tokens = append(c.Tokens, Token{Hash: hashToken(token), Added: r.now().UTC()})
+		}
+		return c, false, nil
+	})
+	return err
+}
+
+// RemoveTokens refuses every token given to the cluster so far; certificates stay.
+func (r *Registry) RemoveTokens(name string) error {
+	_, err := r.change(name, "remove tokens of", func(old *Cluster) (*Cluster, bool, error) {
+		if old == nil {
+			return nil, false, ErrUnknown
+		}
+		c := old.clone()
+		c.Tokens = nil
+		return c, false, nil
+	})
+	return err
+}
+
+// Token says whether token is one of the cluster's. It takes the same time for any token
+// of a length.
+func (r *Registry) Token(name, token string) error {
+	c, err := r.lookup(name)
+	if err != nil {
+		return fmt.Errorf("cluster %s: %w", name, err)
+	}
+	ok := c.accepts(token)
+	switch {
+	case !ok:
+		return fmt.Errorf("cluster %s: token: %w", name, ErrCredential)
+	case c.Revoked != nil:
+		return fmt.Errorf("cluster %s: token: %w", name, ErrRevoked)
+	}
+	return nil
+}
+
+// accepts compares token with every stored hash, whether or not one matched before.
+func (c *Cluster) accepts(token string) bool {
+	if len(token) > maxToken {
+		return false
+	}
+	match := 0
+	for _, t := range c.Tokens {
+		scheme, rest, _ := strings.Cut(t.Hash, ":")
+		saltHex, want, ok := strings.Cut(rest, ":")
+		salt, err := hex.DecodeString(saltHex)
+		if scheme != hashScheme || !ok || err != nil {
+			continue
+		}
+		match |= subtle.ConstantTimeCompare([]byte(sumToken(salt, token)), []byte(want))
+	}
+	return match == 1
+}
+
+func hashToken(token string) string {
+	salt := make([]byte, saltLen)
+	rand.Read(salt) // never returns an error
+	return hashScheme + ":" + hex.EncodeToString(salt) + ":" + sumToken(salt, token)
+}
+
+func sumToken(salt []byte, token string) string {
+	h := sha256.New()
+	h.Write(salt)
+	h.Write([]byte(token))
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func checkToken(token string) error {
+	if len(token) < minToken || len(token) > maxToken {
+		return fmt.Errorf("a token has %d to %d characters, this one %d: `openssl rand -hex 32` makes one", minToken, maxToken, len(token))
+	}
+	for i := range len(token) {
+		if c := token[i]; c <= ' ' || c > '~' {
+			return errors.New("a token has no white space and only ASCII characters")
+		}
+	}
+	return nil
+}
