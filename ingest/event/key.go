@@ -1,9 +1,5 @@
 package event
 
-// Hash128 is a 128-bit content or identity hash. It is not cryptographic: it tells events
-// apart, it does not protect them.
-type Hash128 struct{ Hi, Lo uint64 }
-
 // Position is where a record stands in Kafka. Epoch counts the times a topic was created
 // anew with lower offsets, so that a position is never used twice.
 type Position struct {

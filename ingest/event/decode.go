@@ -1,0 +1,442 @@
+package event
+
+import (
+	"strconv"
+	"time"
+)
+
+// APIVersion, Kind and ListKind are what the decoder accepts and the encoder writes.
+const (
+	APIVersion = "audit.k8s.io/v1"
+	Kind       = "Event"
+	ListKind   = "EventList"
+)
+
+// block is an event with room for what nearly every event has, so that one allocation does.
+type block struct {
+	event  Event
+	ref    ObjectRef
+	status Status
+	strs   [8]string
+	pairs  [3]Pair
+	extra  [1]ExtraEntry
+}
+
+// decoder builds events from one buffer.
+type decoder struct {
+	scanner
+	blocks []block // room for the events to come
+	strs   []string
+	pairs  []Pair
+	extra  []ExtraEntry
+}
+
+// Decode decodes one audit.k8s.io/v1 Event, as an audit log line holds it, or an item of a
+// webhook's list, which leaves kind and apiVersion out.
+//
+// Member names are compared exactly; of a repeated member the last counts; null is absent.
+// A value of the wrong type, text that is not JSON, anything behind the object, or another
+// kind is an error, a *DecodeError. Strings and raw values of the event alias raw.
+func Decode(raw []byte) (*Event, error) {
+	d := decoder{scanner: scanner{buf: raw, chunk: 512}}
+	e, ok := d.event()
+	if !ok || !d.end() {
+		return nil, d.err
+	}
+	return e, nil
+}
+
+// in prefixes the failure's field with the member it happened in.
+func (d *decoder) in(name string) bool {
+	if d.err == nil {
+		return true
+	}
+	// An unknown member's name is the client's text: it does not belong in a message.
+	if d.err.Field == "" {
+		d.err.Field = name
+	} else {
+		d.err.Field = name + "." + d.err.Field
+	}
+	return false
+}
+
+// event decodes the event at the position.
+func (d *decoder) event() (*Event, bool) {
+	if !d.open('{', "object") {
+		return nil, false
+	}
+	if len(d.blocks) == 0 {
+		d.blocks = make([]block, 1)
+	}
+	b := &d.blocks[0]
+	d.blocks = d.blocks[1:]
+	d.strs, d.pairs, d.extra = b.strs[:], b.pairs[:], b.extra[:]
+	e := &b.event
+	for first := true; ; first = false {
+		name, more := d.member(first)
+		if !more {
+			break
+		}
+		switch name {
+		case "kind":
+			d.fixed(Kind)
+		case "apiVersion":
+			d.fixed(APIVersion)
+		case "level":
+			e.Level = Level(d.text())
+		case "auditID":
+			e.AuditID = d.text()
+		case "stage":
+			e.Stage = Stage(d.text())
+		case "requestURI":
+			e.RequestURI = d.text()
+		case "verb":
+			e.Verb = d.text()
+		case "user":
+			d.user(&e.User)
+		case "impersonatedUser":
+			e.ImpersonatedUser = nil
+			if !d.null() {
+				e.ImpersonatedUser = new(User)
+				d.user(e.ImpersonatedUser)
+			}
+		case "authenticationMetadata":
+			e.AuthenticationMetadata = d.authentication()
+		case "sourceIPs":
+			e.SourceIPs = d.list()
+		case "userAgent":
+			e.UserAgent = d.text()
+		case "objectRef":
+			e.ObjectRef = nil
+			if !d.null() {
+				e.ObjectRef = &b.ref
+				d.ref(&b.ref)
+			}
+		case "responseStatus":
+			e.ResponseStatus = nil
+			if !d.null() {
+				e.ResponseStatus = &b.status
+				d.status(&b.status)
+			}
+		case "requestObject":
+			e.RequestObject, _ = d.raw()
+		case "responseObject":
+			e.ResponseObject, _ = d.raw()
+		case "requestReceivedTimestamp":
+			e.RequestReceivedTimestamp = d.time()
+		case "stageTimestamp":
+			e.StageTimestamp = d.time()
+		case "annotations":
+			e.Annotations = d.annotations()
+		default:
+			if e.Unknown = d.unknown(e.Unknown, name); d.err != nil {
+				return nil, false
+			}
+			continue
+		}
+		if d.err != nil {
+			return nil, d.in(name)
+		}
+	}
+	if d.err != nil {
+		return nil, false
+	}
+	e.Unknown = lastMembers(e.Unknown)
+	return e, true
+}
+
+// fixed consumes a string that must be the one given; empty and null count as absent.
+func (d *decoder) fixed(want string) {
+	at := d.pos
+	if got := d.text(); d.err == nil && got != "" && got != want {
+		d.fail(at, "not "+want)
+	}
+}
+
+// text consumes a string or null.
+func (d *decoder) text() string {
+	if d.pos < len(d.buf) && d.buf[d.pos] == '"' {
+		v, _ := d.str()
+		return v
+	}
+	if !d.null() {
+		d.unexpected(d.pos, "string")
+	}
+	return ""
+}
+
+// list consumes an array of strings, or null. An empty one is nil.
+func (d *decoder) list() []string {
+	if d.null() || !d.open('[', "array of strings") {
+		return nil
+	}
+	room := d.strs
+	out := room[:0:len(room)]
+	for first := true; d.element(first); first = false {
+		v := d.text()
+		if d.err != nil {
+			return nil
+		}
+		out = append(out, v)
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	if len(out) <= len(room) {
+		d.strs = room[len(out):]
+	}
+	return out[:len(out):len(out)]
+}
+
+// annotations consumes an object of strings, or null.
+func (d *decoder) annotations() Pairs {
+	if d.null() || !d.open('{', "object of strings") {
+		return nil
+	}
+	room := d.pairs
+	out := Pairs(room[:0:len(room)])
+	for first := true; ; first = false {
+		name, more := d.member(first)
+		if !more {
+			break
+		}
+		v := d.text()
+		if d.err != nil {
+			return nil
+		}
+		out = append(out, Pair{name, v})
+	}
+	if len(out) == 0 || d.err != nil {
+		return nil
+	}
+	if len(out) <= len(room) {
+		d.pairs = room[len(out):]
+	}
+	out = lastPairs(out)
+	return out[:len(out):len(out)]
+}
+
+// extras consumes a user's extra: an object of arrays of strings, or null.
+func (d *decoder) extras() Extra {
+	if d.null() || !d.open('{', "object of string arrays") {
+		return nil
+	}
+	room := d.extra
+	out := Extra(room[:0:len(room)])
+	for first := true; ; first = false {
+		name, more := d.member(first)
+		if !more {
+			break
+		}
+		v := d.list()
+		if d.err != nil {
+			return nil
+		}
+		out = append(out, ExtraEntry{name, v})
+	}
+	if len(out) == 0 || d.err != nil {
+		return nil
+	}
+	if len(out) <= len(room) {
+		d.extra = room[len(out):]
+	}
+	out = lastExtra(out)
+	return out[:len(out):len(out)]
+}
+
+// user consumes a UserInfo, or null.
+func (d *decoder) user(u *User) {
+	*u = User{}
+	if d.null() || !d.open('{', "object") {
+		return
+	}
+	for first := true; ; first = false {
+		name, more := d.member(first)
+		if !more {
+			break
+		}
+		switch name {
+		case "username":
+			u.Username = d.text()
+		case "uid":
+			u.UID = d.text()
+		case "groups":
+			u.Groups = d.list()
+		case "extra":
+			u.Extra = d.extras()
+		default:
+			if u.Unknown = d.unknown(u.Unknown, name); d.err != nil {
+				return
+			}
+			continue
+		}
+		if !d.in(name) {
+			return
+		}
+	}
+	u.Unknown = lastMembers(u.Unknown)
+}
+
+// authentication consumes an AuthenticationMetadata, or null.
+func (d *decoder) authentication() *AuthenticationMetadata {
+	if d.null() || !d.open('{', "object") {
+		return nil
+	}
+	a := new(AuthenticationMetadata)
+	for first := true; ; first = false {
+		name, more := d.member(first)
+		if !more {
+			break
+		}
+		if name != "impersonationConstraint" {
+			if a.Unknown = d.unknown(a.Unknown, name); d.err != nil {
+				return nil
+			}
+			continue
+		}
+		a.ImpersonationConstraint = d.text()
+		if !d.in(name) {
+			return nil
+		}
+	}
+	a.Unknown = lastMembers(a.Unknown)
+	return a
+}
+
+// ref consumes an ObjectReference.
+func (d *decoder) ref(r *ObjectRef) {
+	*r = ObjectRef{}
+	if !d.open('{', "object") {
+		return
+	}
+	for first := true; ; first = false {
+		name, more := d.member(first)
+		if !more {
+			break
+		}
+		var to *string
+		switch name {
+		case "resource":
+			to = &r.Resource
+		case "namespace":
+			to = &r.Namespace
+		case "name":
+			to = &r.Name
+		case "uid":
+			to = &r.UID
+		case "apiGroup":
+			to = &r.APIGroup
+		case "apiVersion":
+			to = &r.APIVersion
+		case "resourceVersion":
+			to = &r.ResourceVersion
+		case "subresource":
+			to = &r.Subresource
+		default:
+			if r.Unknown = d.unknown(r.Unknown, name); d.err != nil {
+				return
+			}
+			continue
+		}
+		*to = d.text()
+		if !d.in(name) {
+			return
+		}
+	}
+	r.Unknown = lastMembers(r.Unknown)
+}
+
+// status consumes a metav1.Status and keeps its text.
+func (d *decoder) status(s *Status) {
+	*s = Status{}
+	start := d.pos
+	d.spaced = false
+	if !d.open('{', "object") {
+		return
+	}
+	for first := true; ; first = false {
+		name, more := d.member(first)
+		if !more {
+			break
+		}
+		switch name {
+		case "status":
+			s.Status = d.text()
+		case "message":
+			s.Message = d.text()
+		case "reason":
+			s.Reason = d.text()
+		case "code":
+			s.Code = d.code()
+		case "kind", "apiVersion":
+			d.text()
+		case "metadata", "details":
+			if c := d.peek(); c != '{' && c != 'n' {
+				d.unexpected(d.pos, "object")
+			} else {
+				d.skip()
+			}
+		default:
+			if !d.skip() {
+				return
+			}
+		}
+		if !d.in(name) {
+			return
+		}
+	}
+	s.Raw = d.buf[start:d.pos:d.pos]
+	if d.spaced && d.err == nil {
+		s.Raw = compact(s.Raw)
+	}
+}
+
+// code consumes an int32, or null.
+func (d *decoder) code() int32 {
+	if d.null() {
+		return 0
+	}
+	start := d.pos
+	if c := d.peek(); c != '-' && c-'0' > 9 {
+		d.unexpected(start, "number")
+		return 0
+	}
+	if !d.number() {
+		return 0
+	}
+	n, err := strconv.ParseInt(string(d.buf[start:d.pos]), 10, 32)
+	if err != nil {
+		d.fail(start, "not a 32-bit integer")
+	}
+	return int32(n)
+}
+
+// time consumes a timestamp, or null for the zero time.
+func (d *decoder) time() time.Time {
+	at := d.pos
+	if d.null() {
+		return time.Time{}
+	}
+	v := d.text()
+	if d.err != nil {
+		return time.Time{}
+	}
+	t, ok := parseTime(v)
+	if !ok {
+		d.fail(at, "not an RFC 3339 timestamp")
+	}
+	return t
+}
+
+// unknown keeps a member the type does not model.
+func (d *decoder) unknown(to []Member, name string) []Member {
+	start := d.pos
+	v, ok := d.raw()
+	if !ok {
+		return to
+	}
+	if v == nil {
+		v = d.buf[start:d.pos:d.pos] // null says something here
+	}
+	return append(to, Member{name, v})
+}

@@ -1,0 +1,131 @@
+package event
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrNotEventList is wrapped by every error of DecodeList that condemns the body as a whole.
+var ErrNotEventList = errors.New("not an " + APIVersion + " " + ListKind)
+
+// Item is one item of an EventList.
+type Item struct {
+	Index int    // position in items
+	Raw   []byte // the item's text, part of the body
+	Event *Event // nil when Err is not
+	Err   error  // *DecodeError: JSON, but no event; offsets count from the body's start
+}
+
+// DecodeList decodes an EventList, as the audit webhook posts it, and passes every item to
+// visit in order. Events alias the body.
+//
+// A body that is not an EventList as a whole (not JSON, cut off, another kind, items that
+// are no array) gives an error that wraps ErrNotEventList before any item is visited. An
+// item that is JSON but no event is visited with Err set and does not hurt its neighbours.
+// An error of visit ends the walk and is returned as it is.
+func DecodeList(body []byte, visit func(Item) error) error {
+	d := decoder{scanner: scanner{buf: body, chunk: 8 << 10}}
+	items, ok := d.eventList()
+	if !ok || !d.end() {
+		return fmt.Errorf("%w: %w", ErrNotEventList, d.err)
+	}
+	for i := range items {
+		if err := visit(items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eventList decodes the list at the position.
+func (d *decoder) eventList() ([]Item, bool) {
+	if !d.open('{', "object") {
+		return nil, false
+	}
+	var (
+		items             []Item
+		kind, apiVersion  string
+		kindAt, versionAt int
+	)
+	for first := true; ; first = false {
+		name, more := d.member(first)
+		if !more {
+			break
+		}
+		switch name {
+		case "kind":
+			kindAt = d.pos
+			kind = d.text()
+		case "apiVersion":
+			versionAt = d.pos
+			apiVersion = d.text()
+		case "items":
+			items = d.items()
+		case "metadata":
+			if c := d.peek(); c != '{' && c != 'n' {
+				d.unexpected(d.pos, "object")
+			} else {
+				d.skip()
+			}
+		default:
+			if !d.skip() {
+				return nil, false
+			}
+		}
+		if !d.in(name) {
+			return nil, false
+		}
+	}
+	if d.err != nil {
+		return nil, false
+	}
+	if kind != ListKind {
+		d.fail(kindAt, "not "+ListKind)
+		return nil, d.in("kind")
+	}
+	if apiVersion != APIVersion {
+		d.fail(versionAt, "not "+APIVersion)
+		return nil, d.in("apiVersion")
+	}
+	return items, true
+}
+
+// items decodes the items array, or null.
+func (d *decoder) items() []Item {
+	if d.null() || !d.open('[', "array") {
+		return nil
+	}
+	var items []Item
+	for first := true; d.element(first); first = false {
+		if len(d.blocks) == 0 {
+			d.blocks = make([]block, d.expect(len(items)))
+		}
+		start := d.pos
+		e, ok := d.event()
+		var bad error
+		if !ok {
+			// Wrong as an event; if it is not even JSON the list is broken off here.
+			bad = d.err
+			d.err = nil
+			d.pos = start
+			if !d.skip() {
+				return nil
+			}
+		}
+		if items == nil {
+			items = make([]Item, 0, d.expect(0))
+		}
+		items = append(items, Item{Index: len(items), Raw: d.buf[start:d.pos:d.pos], Event: e, Err: bad})
+	}
+	return items
+}
+
+// expect guesses how many more events the rest of the buffer holds, from their usual size
+// and from what those so far took; a wrong guess costs memory or another allocation.
+func (d *decoder) expect(seen int) int {
+	size := 1000
+	if seen > 0 {
+		size = max(200, d.pos/seen)
+	}
+	return min(256, (len(d.buf)-d.pos)/size+1)
+}

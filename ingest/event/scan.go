@@ -1,0 +1,478 @@
+package event
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// maxDepth is how deeply values may nest. encoding/json, which the apiserver writes with,
+// allows 10,000 levels in a body; an event and a list add a few of their own. Any less
+// and a client could hide a request by nesting its body.
+const maxDepth = 10_100
+
+// DecodeError says what is wrong with an event and where. It never quotes the input, which
+// may hold secrets.
+type DecodeError struct {
+	Field  string // path of member names, "" at the top
+	Offset int    // byte offset in what was passed to Decode or DecodeList
+	Msg    string // what was found, what was wanted
+}
+
+// Error returns `field: message at byte N`.
+func (e *DecodeError) Error() string {
+	if e.Field == "" {
+		return fmt.Sprintf("%s at byte %d", e.Msg, e.Offset)
+	}
+	return fmt.Sprintf("%s: %s at byte %d", e.Field, e.Msg, e.Offset)
+}
+
+// scanner walks JSON text once, front to back. All methods return false after a failure,
+// which is kept in err.
+type scanner struct {
+	buf []byte
+	pos int
+	err *DecodeError
+
+	spaced bool     // white space was passed inside the value being skipped
+	stack  []uint64 // kinds of open containers, 64 a word, beyond the word in a register
+	text   []byte   // current chunk for unescaped strings; handed out, never rewritten
+	chunk  int      // size of a fresh chunk
+}
+
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// special marks, in the top bit of each byte, the quotes, backslashes and control bytes of
+// a word. Only the lowest mark is exact, which is the only one used.
+func special(x uint64) uint64 {
+	q := x ^ '"'*ones
+	e := x ^ '\\'*ones
+	return ((q-ones)&^q | (e-ones)&^e | (x-0x20*ones)&^x) & highs
+}
+
+// fail records the first failure.
+func (s *scanner) fail(pos int, msg string) bool {
+	if s.err == nil {
+		s.err = &DecodeError{Offset: pos, Msg: msg}
+	}
+	return false
+}
+
+// unexpected records that the byte at pos is not what the grammar wants there.
+func (s *scanner) unexpected(pos int, want string) bool {
+	if pos >= len(s.buf) {
+		return s.fail(len(s.buf), "unexpected end, want "+want)
+	}
+	var got string
+	switch c := s.buf[pos]; {
+	case c == '"':
+		got = "string"
+	case c == '{':
+		got = "object"
+	case c == '[':
+		got = "array"
+	case c == '-' || c-'0' <= 9:
+		got = "number"
+	case c == 't' || c == 'f':
+		got = "boolean"
+	case c == 'n':
+		got = "null"
+	default:
+		got = fmt.Sprintf("character %q", rune(c))
+	}
+	return s.fail(pos, "unexpected "+got+", want "+want)
+}
+
+// space advances over white space.
+func (s *scanner) space() {
+	b := s.buf
+	i := s.pos
+	if i < len(b) && b[i] > ' ' {
+		return
+	}
+	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
+		i++
+	}
+	if i != s.pos {
+		s.spaced = true
+		s.pos = i
+	}
+}
+
+// peek returns the next byte that is not white space, 0 at the end.
+func (s *scanner) peek() byte {
+	s.space()
+	if s.pos >= len(s.buf) {
+		return 0
+	}
+	return s.buf[s.pos]
+}
+
+// open consumes the opening byte of a container.
+func (s *scanner) open(c byte, want string) bool {
+	if s.peek() != c {
+		return s.unexpected(s.pos, want)
+	}
+	s.pos++
+	return true
+}
+
+// member advances to the next member of an object and returns its name, with the position
+// at the value. more is false after the last one, and after a failure.
+func (s *scanner) member(first bool) (name string, more bool) {
+	c := s.peek()
+	if c == '}' {
+		s.pos++
+		return "", false
+	}
+	if !first {
+		if c != ',' {
+			return "", s.unexpected(s.pos, "comma or end of object")
+		}
+		s.pos++
+		c = s.peek()
+	}
+	if c != '"' {
+		return "", s.unexpected(s.pos, "member name")
+	}
+	name, ok := s.str()
+	if !ok {
+		return "", false
+	}
+	if s.peek() != ':' {
+		return "", s.unexpected(s.pos, "colon")
+	}
+	s.pos++
+	s.space()
+	return name, true
+}
+
+// element advances to the next element of an array; false after the last one and after a
+// failure.
+func (s *scanner) element(first bool) bool {
+	c := s.peek()
+	if c == ']' {
+		s.pos++
+		return false
+	}
+	if first {
+		return true
+	}
+	if c != ',' {
+		return s.unexpected(s.pos, "comma or end of array")
+	}
+	s.pos++
+	if s.peek() == ']' {
+		return s.unexpected(s.pos, "value")
+	}
+	return true
+}
+
+// null consumes the literal if it is next.
+func (s *scanner) null() bool {
+	b := s.buf[min(s.pos, len(s.buf)):]
+	if len(b) >= 4 && b[0] == 'n' && b[1] == 'u' && b[2] == 'l' && b[3] == 'l' {
+		s.pos += 4
+		return true
+	}
+	return false
+}
+
+// str consumes a string; the position is at its quote. The result aliases the buffer
+// unless the string has escapes or invalid UTF-8.
+func (s *scanner) str() (string, bool) {
+	b := s.buf
+	start := s.pos + 1
+	i := start
+	var high uint64
+	for i+8 <= len(b) {
+		x := binary.LittleEndian.Uint64(b[i:])
+		m := special(x)
+		if m == 0 {
+			high |= x
+			i += 8
+			continue
+		}
+		n := bits.TrailingZeros64(m) &^ 7
+		high |= x & (1<<n - 1)
+		i += n >> 3
+		break
+	}
+	for ; i < len(b); i++ {
+		c := b[i]
+		if c == '"' {
+			s.pos = i + 1
+			if high&highs != 0 && !utf8.Valid(b[start:i]) {
+				return s.unescape(start, i), true
+			}
+			if i == start {
+				return "", true
+			}
+			return unsafe.String(&b[start], i-start), true
+		}
+		if c == '\\' || c < ' ' {
+			end, ok := s.skipString(start)
+			if !ok {
+				return "", false
+			}
+			s.pos = end
+			return s.unescape(start, end-1), true
+		}
+		high |= uint64(c)
+	}
+	return "", s.fail(len(b), "unexpected end, want end of string")
+}
+
+// skipString checks a string from the byte after its quote and returns the position behind
+// its closing quote.
+func (s *scanner) skipString(i int) (int, bool) {
+	b := s.buf
+	for {
+		for i+8 <= len(b) {
+			m := special(binary.LittleEndian.Uint64(b[i:]))
+			if m != 0 {
+				i += bits.TrailingZeros64(m) >> 3
+				break
+			}
+			i += 8
+		}
+		for i < len(b) && b[i] != '"' && b[i] != '\\' && b[i] >= ' ' {
+			i++
+		}
+		if i >= len(b) {
+			return i, s.fail(len(b), "unexpected end, want end of string")
+		}
+		switch b[i] {
+		case '"':
+			return i + 1, true
+		case '\\':
+			if i+1 >= len(b) {
+				return i, s.fail(len(b), "unexpected end, want end of string")
+			}
+			switch b[i+1] {
+			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+				i += 2
+			case 'u':
+				if i+6 > len(b) || hex4(b[i+2:]) < 0 {
+					return i, s.fail(i, "malformed \\u escape")
+				}
+				i += 6
+			default:
+				return i, s.fail(i, "malformed escape")
+			}
+		default:
+			return i, s.fail(i, "control character in string")
+		}
+	}
+}
+
+// hex4 decodes four hexadecimal digits, -1 if they are not.
+func hex4(b []byte) rune {
+	var r rune
+	for _, c := range b[:4] {
+		switch {
+		case c-'0' <= 9:
+			c -= '0'
+		case c-'a' <= 5:
+			c -= 'a' - 10
+		case c-'A' <= 5:
+			c -= 'A' - 10
+		default:
+			return -1
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
+}
+
+// unescape returns the text of a checked string body as encoding/json would: lone
+// surrogates and invalid UTF-8 become U+FFFD.
+func (s *scanner) unescape(start, end int) string {
+	src := s.buf[start:end]
+	need := len(src)
+	if !utf8.Valid(src) {
+		need *= 3 // one bad byte becomes three
+	}
+	if cap(s.text)-len(s.text) < need {
+		s.text = make([]byte, 0, max(need, s.chunk))
+	}
+	from := len(s.text)
+	s.text = appendUnescaped(s.text, src)
+	out := s.text[from:]
+	if len(out) == 0 {
+		return ""
+	}
+	return unsafe.String(&out[0], len(out))
+}
+
+// skip consumes one value of any kind and checks its grammar.
+func (s *scanner) skip() bool {
+	b := s.buf
+	var (
+		word  uint64 // kinds of the innermost open containers, lowest bit the innermost: 1 is object
+		depth int
+		c     byte
+		ok    bool
+	)
+	s.stack = s.stack[:0]
+value:
+	c = s.peek()
+	switch {
+	case c == '"':
+		if s.pos, ok = s.skipString(s.pos + 1); !ok {
+			return false
+		}
+	case c == '{' || c == '[':
+		if depth == maxDepth {
+			return s.fail(s.pos, "nested too deeply")
+		}
+		if depth&63 == 0 && depth > 0 {
+			s.stack = append(s.stack, word)
+		}
+		depth++
+		word <<= 1
+		s.pos++
+		if c == '{' {
+			word |= 1
+			if s.peek() != '}' {
+				goto key
+			}
+		} else if s.peek() != ']' {
+			goto value
+		}
+		s.pos++
+		goto closed
+	case c == '-' || c-'0' <= 9:
+		if !s.number() {
+			return false
+		}
+	default:
+		if !s.literal() {
+			return false
+		}
+	}
+after:
+	if depth == 0 {
+		return true
+	}
+	c = s.peek()
+	if c == ',' {
+		s.pos++
+		if word&1 == 0 {
+			goto value
+		}
+		s.space()
+		goto key
+	}
+	if word&1 == 1 && c != '}' {
+		return s.unexpected(s.pos, "comma or end of object")
+	}
+	if word&1 == 0 && c != ']' {
+		return s.unexpected(s.pos, "comma or end of array")
+	}
+	s.pos++
+closed:
+	depth--
+	word >>= 1
+	if depth&63 == 0 && depth > 0 {
+		word = s.stack[len(s.stack)-1]
+		s.stack = s.stack[:len(s.stack)-1]
+	}
+	goto after
+key:
+	if s.pos >= len(b) || b[s.pos] != '"' {
+		return s.unexpected(s.pos, "member name")
+	}
+	if s.pos, ok = s.skipString(s.pos + 1); !ok {
+		return false
+	}
+	if s.peek() != ':' {
+		return s.unexpected(s.pos, "colon")
+	}
+	s.pos++
+	goto value
+}
+
+// literal consumes true, false or null.
+func (s *scanner) literal() bool {
+	rest := s.buf[min(s.pos, len(s.buf)):]
+	for _, word := range [...]string{"true", "false", "null"} {
+		if len(rest) >= len(word) && string(rest[:len(word)]) == word {
+			s.pos += len(word)
+			return true
+		}
+	}
+	return s.unexpected(s.pos, "value")
+}
+
+// number consumes a number of the JSON grammar.
+func (s *scanner) number() bool {
+	b := s.buf
+	i := s.pos
+	digits := func() bool {
+		from := i
+		for i < len(b) && b[i]-'0' <= 9 {
+			i++
+		}
+		return i > from
+	}
+	if b[i] == '-' {
+		i++
+	}
+	if i < len(b) && b[i] == '0' {
+		i++
+	} else if !digits() {
+		return s.fail(i, "malformed number")
+	}
+	if i < len(b) && b[i] == '.' {
+		i++
+		if !digits() {
+			return s.fail(i, "malformed number")
+		}
+	}
+	if i < len(b) && b[i]|0x20 == 'e' {
+		i++
+		if i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		if !digits() {
+			return s.fail(i, "malformed number")
+		}
+	}
+	s.pos = i
+	return true
+}
+
+// raw consumes one value and returns its text, nil for null. The result aliases the buffer
+// unless the value has insignificant white space, which is taken out: an event is one line
+// wherever it is written.
+func (s *scanner) raw() ([]byte, bool) {
+	s.space()
+	start := s.pos
+	s.spaced = false
+	if !s.skip() {
+		return nil, false
+	}
+	v := s.buf[start:s.pos:s.pos]
+	if len(v) == 4 && v[0] == 'n' {
+		return nil, true
+	}
+	if s.spaced {
+		v = compact(v)
+	}
+	return v, true
+}
+
+// end checks that nothing but white space is left.
+func (s *scanner) end() bool {
+	s.space()
+	if s.pos < len(s.buf) {
+		return s.unexpected(s.pos, "end")
+	}
+	return true
+}

@@ -1,0 +1,82 @@
+package event
+
+import (
+	"unicode/utf16"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// stringBytes returns a string's bytes without a copy; they must not be written to.
+func stringBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+// appendUnescaped appends the text of a grammatical JSON string body.
+func appendUnescaped(dst, src []byte) []byte {
+	for i := 0; i < len(src); {
+		c := src[i]
+		if c >= utf8.RuneSelf {
+			r, n := utf8.DecodeRune(src[i:])
+			dst = utf8.AppendRune(dst, r)
+			i += n
+			continue
+		}
+		if c != '\\' {
+			dst = append(dst, c)
+			i++
+			continue
+		}
+		i += 2
+		switch c = src[i-1]; c {
+		case 'b':
+			dst = append(dst, '\b')
+		case 'f':
+			dst = append(dst, '\f')
+		case 'n':
+			dst = append(dst, '\n')
+		case 'r':
+			dst = append(dst, '\r')
+		case 't':
+			dst = append(dst, '\t')
+		case 'u':
+			r := hex4(src[i:])
+			i += 4
+			if utf16.IsSurrogate(r) {
+				low := rune(-1)
+				if i+6 <= len(src) && src[i] == '\\' && src[i+1] == 'u' {
+					low = hex4(src[i+2:])
+				}
+				if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
+					i += 6
+				}
+			}
+			dst = utf8.AppendRune(dst, r)
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+// compact returns a copy of a grammatical JSON value without insignificant white space.
+func compact(v []byte) []byte {
+	out := make([]byte, 0, len(v))
+	quoted := false
+	for i := 0; i < len(v); i++ {
+		c := v[i]
+		switch {
+		case quoted:
+			if c == '\\' {
+				out = append(out, c)
+				i++
+				c = v[i]
+			} else if c == '"' {
+				quoted = false
+			}
+		case c == '"':
+			quoted = true
+		case c <= ' ':
+			continue
+		}
+		out = append(out, c)
+	}
+	return out
+}
