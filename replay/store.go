@@ -39,7 +39,7 @@ type AffectedFilter struct {
 }
 
 // PolicyVersion is one observation of an object the replica keeps, as stored: the history
-// the state is rebuilt from. Two values with the same Partition and Offset are the same
+// the state is rebuilt from. Two values with the same Position and Index are the same
 // observation; saving one again changes nothing.
 type PolicyVersion struct {
 	Cluster         string
@@ -51,11 +51,10 @@ type PolicyVersion struct {
 	// Observation is the encoded observation (replay/state's own versioned JSON); the store
 	// does not look into it.
 	Observation []byte
-	// Partition and Offset are the record's place in audit.policy; Index tells the
-	// observations of one record apart (a snapshot or a deletecollection has many).
-	Partition int32
-	Offset    int64
-	Index     int32
+	// Position is the record's place in audit.policy; Index tells the observations of one
+	// record apart (a snapshot or a deletecollection has many).
+	Position event.Position
+	Index    int32
 	// Observed is a time near which it was true (stage time or end of the list), only for
 	// retention and for people; order is by resource version, never by this.
 	Observed time.Time
