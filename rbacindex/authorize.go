@@ -1,0 +1,71 @@
+package rbacindex
+
+import rbacv1 "k8s.io/api/rbac/v1"
+
+// Authorize decides a request as the Kubernetes RBAC authorizer does and returns every grant,
+// not only the first: all ClusterRoleBindings count, and the RoleBindings of a.Namespace when
+// that is set. Nothing else is consulted: system:masters is another authorizer's business.
+//
+// The grants are appended to buf[:0]; with room in buf nothing is allocated once the subject
+// (user and groups, and for RoleBindings the namespace) has been seen. a is not retained.
+func (s *Snapshot) Authorize(a *Attributes, buf []Grant) Result {
+	var q query
+	q.init(s.family.hasher, a)
+	sub := s.subject(a.User, a.Groups)
+	sc := sub.cluster
+	grants := sc.grants(&q, buf[:0])
+	if a.Namespace != "" {
+		if sc = s.namespaced(sub, a.Namespace); len(sc.parts) > 0 {
+			grants = sc.grants(&q, grants)
+		}
+	}
+	return Result{Allowed: len(grants) > 0, Grants: grants, Missing: sc.missing, unsupported: sc.unsupported}
+}
+
+// RulesFor visits every rule that applies to the subject, with the grant (binding, role,
+// subject, rule index) it comes from: those of ClusterRoleBindings and, when namespace is
+// set, those of its RoleBindings, until fn returns false. The rule must not be modified. The
+// Result has no grants; it carries the evaluation errors.
+func (s *Snapshot) RulesFor(user string, groups []string, namespace string, fn func(g Grant, rule *rbacv1.PolicyRule) bool) Result {
+	sub := s.subject(user, groups)
+	scopes := []*scope{sub.cluster}
+	if namespace != "" {
+		scopes = append(scopes, s.namespaced(sub, namespace))
+	}
+	last := scopes[len(scopes)-1]
+	res := Result{Missing: last.missing, unsupported: last.unsupported}
+	for _, sc := range scopes {
+		for _, u := range sc.units {
+			rules := u.role.rules()
+			for _, r := range sc.refs[u.from:u.to] {
+				for i := range rules {
+					if !fn(Grant{ref: r, rule: int32(i)}, &rules[i]) {
+						return res
+					}
+				}
+			}
+		}
+	}
+	return res
+}
+
+// BindingsOf visits every binding that concerns the subject, whether its role exists or not:
+// ClusterRoleBindings and, when namespace is set, the RoleBindings there, until fn returns
+// false. subject is the first of the binding's subjects that matches. role.Kind is 0 when the
+// roleRef names an unsupported kind.
+func (s *Snapshot) BindingsOf(user string, groups []string, namespace string, fn func(binding, role Key, subject rbacv1.Subject) bool) {
+	sub := s.subject(user, groups)
+	for _, r := range sub.cluster.refs {
+		if !fn(r.b.key(), r.b.roleKey(), *r.of()) {
+			return
+		}
+	}
+	if namespace == "" {
+		return
+	}
+	for _, r := range s.namespaced(sub, namespace).refs {
+		if !fn(r.b.key(), r.b.roleKey(), *r.of()) {
+			return
+		}
+	}
+}

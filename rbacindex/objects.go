@@ -1,0 +1,225 @@
+package rbacindex
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// ErrUnsupportedObject is returned for anything that is not one of the four RBAC kinds.
+var ErrUnsupportedObject = errors.New("not an rbac.authorization.k8s.io/v1 object")
+
+// KeyOf returns the Key of a *rbacv1.Role, *rbacv1.ClusterRole, *rbacv1.RoleBinding or
+// *rbacv1.ClusterRoleBinding. The namespace of a cluster-scoped object is ignored; a
+// namespaced object without one is an error, as is any other type (ErrUnsupportedObject).
+func KeyOf(object any) (Key, error) {
+	var k Key
+	switch o := object.(type) {
+	case *rbacv1.Role:
+		if o != nil {
+			k = Key{Kind: KindRole, Namespace: o.Namespace, Name: o.Name}
+		}
+	case *rbacv1.ClusterRole:
+		if o != nil {
+			k = Key{Kind: KindClusterRole, Name: o.Name}
+		}
+	case *rbacv1.RoleBinding:
+		if o != nil {
+			k = Key{Kind: KindRoleBinding, Namespace: o.Namespace, Name: o.Name}
+		}
+	case *rbacv1.ClusterRoleBinding:
+		if o != nil {
+			k = Key{Kind: KindClusterRoleBinding, Name: o.Name}
+		}
+	}
+	if k.Kind == 0 {
+		return Key{}, fmt.Errorf("key of %T: %w", object, ErrUnsupportedObject)
+	}
+	if k.Namespace == "" && (k.Kind == KindRole || k.Kind == KindRoleBinding) {
+		return Key{}, fmt.Errorf("key of %s %q: no namespace", k.Kind, k.Name)
+	}
+	return k, nil
+}
+
+// FromJSON decodes one object of the given kind ("Role", "ClusterRole", "RoleBinding" or
+// "ClusterRoleBinding", version v1) into its k8s.io/api/rbac/v1 type. Unknown members are
+// ignored. The object does not alias raw.
+func FromJSON(kind string, raw []byte) (any, Key, error) {
+	var object any
+	switch kind {
+	case "Role":
+		object = new(rbacv1.Role)
+	case "ClusterRole":
+		object = new(rbacv1.ClusterRole)
+	case "RoleBinding":
+		object = new(rbacv1.RoleBinding)
+	case "ClusterRoleBinding":
+		object = new(rbacv1.ClusterRoleBinding)
+	default:
+		return nil, Key{}, fmt.Errorf("decode %q: %w", kind, ErrUnsupportedObject)
+	}
+	if err := json.Unmarshal(raw, object); err != nil {
+		return nil, Key{}, fmt.Errorf("decode %s: %w", kind, err)
+	}
+	k, err := KeyOf(object)
+	if err != nil {
+		return nil, Key{}, fmt.Errorf("decode %s: %w", kind, err)
+	}
+	return object, k, nil
+}
+
+// String returns "ClusterRole/name" or "Role/namespace/name".
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return k.Kind.String() + "/" + k.Name
+	}
+	return k.Kind.String() + "/" + k.Namespace + "/" + k.Name
+}
+
+// role is a Role (r) or a ClusterRole (cr).
+type role struct {
+	r     *rbacv1.Role
+	cr    *rbacv1.ClusterRole
+	table atomic.Pointer[table] // compiled rules, made on first use
+}
+
+func (r *role) id() (string, string) {
+	if r.cr != nil {
+		return "", r.cr.Name
+	}
+	return r.r.Namespace, r.r.Name
+}
+
+func (r *role) rules() []rbacv1.PolicyRule {
+	if r.cr != nil {
+		return r.cr.Rules
+	}
+	return r.r.Rules
+}
+
+func (r *role) object() any {
+	if r.cr != nil {
+		return r.cr
+	}
+	return r.r
+}
+
+// compiled returns the role's rule table. Two readers may compile at the same time; the
+// tables are equal and either stays.
+func (r *role) compiled(h *hasher) *table {
+	if t := r.table.Load(); t != nil {
+		return t
+	}
+	t := compile(h, []*role{r})
+	r.table.Store(t)
+	return t
+}
+
+// binding is a RoleBinding (rb) or a ClusterRoleBinding (crb). refs has one element per
+// subject: what the subject index points to.
+type binding struct {
+	rb   *rbacv1.RoleBinding
+	crb  *rbacv1.ClusterRoleBinding
+	refs []ref
+}
+
+// ref is a subject of a binding.
+type ref struct {
+	b       *binding
+	subject int32
+}
+
+func newBinding(rb *rbacv1.RoleBinding, crb *rbacv1.ClusterRoleBinding) *binding {
+	b := &binding{rb: rb, crb: crb}
+	b.refs = make([]ref, len(b.subjects()))
+	for i := range b.refs {
+		b.refs[i] = ref{b: b, subject: int32(i)}
+	}
+	return b
+}
+
+func (b *binding) id() (string, string) {
+	if b.crb != nil {
+		return "", b.crb.Name
+	}
+	return b.rb.Namespace, b.rb.Name
+}
+
+func (b *binding) key() Key {
+	if b.crb != nil {
+		return Key{Kind: KindClusterRoleBinding, Name: b.crb.Name}
+	}
+	return Key{Kind: KindRoleBinding, Namespace: b.rb.Namespace, Name: b.rb.Name}
+}
+
+func (b *binding) subjects() []rbacv1.Subject {
+	if b.crb != nil {
+		return b.crb.Subjects
+	}
+	return b.rb.Subjects
+}
+
+func (b *binding) roleRef() *rbacv1.RoleRef {
+	if b.crb != nil {
+		return &b.crb.RoleRef
+	}
+	return &b.rb.RoleRef
+}
+
+// roleKey is the Key of the role the binding names; Kind is 0 when the roleRef names a kind
+// that RBAC does not know. A ClusterRoleBinding to a Role looks it up in no namespace, where
+// there is none.
+func (b *binding) roleKey() Key {
+	rr := b.roleRef()
+	switch rr.Kind {
+	case "ClusterRole":
+		return Key{Kind: KindClusterRole, Name: rr.Name}
+	case "Role":
+		ns, _ := b.id()
+		return Key{Kind: KindRole, Namespace: ns, Name: rr.Name}
+	}
+	return Key{Name: rr.Name}
+}
+
+func (b *binding) object() any {
+	if b.crb != nil {
+		return b.crb
+	}
+	return b.rb
+}
+
+// id is unique inside one scope (cluster bindings, or the role bindings of a namespace),
+// which is where refs are kept together.
+func (r *ref) id() (string, string) {
+	_, name := r.b.id()
+	return "", name
+}
+
+func (r *ref) of() *rbacv1.Subject { return &r.b.subjects()[r.subject] }
+
+// principal returns the index entry a subject of the binding is found under: a user name or
+// a group name. A ServiceAccount is the user name its tokens carry; RBAC knows it by that
+// name only. ok is false for subjects that never match.
+func (b *binding) principal(s *rbacv1.Subject) (name string, group, ok bool) {
+	switch s.Kind {
+	case rbacv1.UserKind:
+		return s.Name, false, true
+	case rbacv1.GroupKind:
+		return s.Name, true, true
+	case rbacv1.ServiceAccountKind:
+		ns := s.Namespace
+		if ns == "" {
+			ns, _ = b.id()
+		}
+		if ns == "" {
+			return "", false, false
+		}
+		return serviceAccountPrefix + ns + ":" + s.Name, false, true
+	}
+	return "", false, false
+}
+
+const serviceAccountPrefix = "system:serviceaccount:"

@@ -1,0 +1,225 @@
+package rbacindex
+
+import (
+	"math/bits"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// table is the compiled form of the rules of one role, or of several roles together: from
+// what a rule names, (group, resource) or a path or a path prefix, to the rules that name
+// it. A request asks for the few keys that could match it, so its cost does not grow with the
+// number of rules. A table is immutable.
+type table struct {
+	roles []*role
+	slots []uint32 // open addressing over cells: cell index + 1, 0 = free
+	cells []cell
+	has   shape // which key shapes occur, so that a request asks only for those
+
+	// prefixes are the distinct lengths of the path prefixes, ascending.
+	prefixes []int
+	// wide are rules whose expansion would be out of proportion; they are evaluated one by
+	// one, with hits of verb set by set.
+	wide []hit
+}
+
+// shape tells the kinds of cells apart.
+type shape uint8
+
+const (
+	shapeExact    shape = 1 << iota // group, resource (or resource/sub, or */sub)
+	shapeAnyGroup                   // "*", resource
+	shapeAnyRes                     // group, "*"
+	shapeAny                        // "*", "*"
+	shapeSub                        // a */sub occurs; cells are of shapeExact or shapeAnyGroup
+	shapePath
+	shapePrefix
+	shapeWide
+
+	shapesOfResources = shapeExact | shapeAnyGroup | shapeAnyRes | shapeAny | shapeSub | shapeWide
+	shapesOfPaths     = shapePath | shapePrefix | shapeWide
+)
+
+// cell is one key and the rules under it. In paths, resource is the path or the prefix.
+type cell struct {
+	hash     uint64
+	group    string
+	resource string
+	shape    shape
+	verbs    verbSet          // union over open
+	open     []hit            // rules without resourceNames, by (role, rule)
+	named    map[string][]hit // rules with resourceNames, by name
+}
+
+// hit is a rule found under a key.
+type hit struct {
+	role, rule int32 // indexes into table.roles and the role's rules
+	verbs      verbSet
+}
+
+// maxExpansion bounds the keys one rule expands to; real rules stay below a few hundred.
+const maxExpansion = 4096
+
+// Salts keep the hashes of the shapes apart.
+const (
+	saltResource = 0x52
+	saltStar     = 0x2a
+	saltPath     = 0x50
+	saltPrefix   = 0x70
+)
+
+// compile builds the table of the given roles.
+func compile(h *hasher, roles []*role) *table {
+	t := &table{roles: roles}
+	c := compiler{t: t, h: h}
+	for ri, r := range roles {
+		rules := r.rules()
+		for i := range rules {
+			c.rule(&rules[i], hit{role: int32(ri), rule: int32(i), verbs: verbsOf(rules[i].Verbs)})
+		}
+	}
+	slices.Sort(t.prefixes)
+	t.prefixes = slices.Compact(t.prefixes)
+	t.slots = make([]uint32, 1<<bits.Len(uint(len(t.cells))*3/2))
+	mask := uint64(len(t.slots) - 1)
+	for i := range t.cells {
+		at := t.cells[i].hash & mask
+		for t.slots[at] != 0 {
+			at = (at + 1) & mask
+		}
+		t.slots[at] = uint32(i) + 1
+	}
+	return t
+}
+
+type compiler struct {
+	t     *table
+	h     *hasher
+	index map[cellKey]int
+}
+
+type cellKey struct {
+	shape           shape
+	group, resource string
+}
+
+func (c *compiler) rule(rule *rbacv1.PolicyRule, ht hit) {
+	if ht.verbs == 0 {
+		return
+	}
+	n := len(rule.APIGroups) * len(rule.Resources)
+	if names := len(rule.ResourceNames); names > 1 {
+		n *= names
+	}
+	if n+len(rule.NonResourceURLs) > maxExpansion {
+		c.t.wide = append(c.t.wide, ht)
+		c.t.has |= shapeWide
+		return
+	}
+	for _, g := range rule.APIGroups {
+		for _, r := range rule.Resources {
+			cl := c.cell(resourceShape(g, r), g, r)
+			if len(rule.ResourceNames) == 0 {
+				cl.open = appendHit(cl.open, ht)
+				cl.verbs |= ht.verbs
+				continue
+			}
+			if cl.named == nil {
+				cl.named = make(map[string][]hit, len(rule.ResourceNames))
+			}
+			for _, name := range rule.ResourceNames {
+				cl.named[name] = appendHit(cl.named[name], ht)
+			}
+		}
+	}
+	for _, u := range rule.NonResourceURLs {
+		var cl *cell
+		if p := strings.TrimRight(u, "*"); p != u {
+			cl = c.cell(shapePrefix, "", p)
+			c.t.prefixes = append(c.t.prefixes, len(p))
+		} else {
+			cl = c.cell(shapePath, "", u)
+		}
+		cl.open = appendHit(cl.open, ht)
+		cl.verbs |= ht.verbs
+	}
+}
+
+// appendHit leaves out what a repeated string in a rule would enter twice.
+func appendHit(hits []hit, h hit) []hit {
+	if n := len(hits); n > 0 && hits[n-1] == h {
+		return hits
+	}
+	return append(hits, h)
+}
+
+func resourceShape(group, resource string) shape {
+	switch {
+	case group == rbacv1.APIGroupAll && resource == rbacv1.ResourceAll:
+		return shapeAny
+	case group == rbacv1.APIGroupAll:
+		return shapeAnyGroup
+	case resource == rbacv1.ResourceAll:
+		return shapeAnyRes
+	}
+	return shapeExact
+}
+
+// cell finds or adds the cell of a key. The pointer is good until the next call.
+func (c *compiler) cell(s shape, group, resource string) *cell {
+	k := cellKey{s, group, resource}
+	if i, ok := c.index[k]; ok {
+		return &c.t.cells[i]
+	}
+	if c.index == nil {
+		c.index = make(map[cellKey]int)
+	}
+	c.index[k] = len(c.t.cells)
+	c.t.has |= s
+	if s&(shapeExact|shapeAnyGroup) != 0 && strings.HasPrefix(resource, "*/") {
+		c.t.has |= shapeSub
+	}
+	c.t.cells = append(c.t.cells, cell{hash: c.hash(k), group: group, resource: resource, shape: s})
+	return &c.t.cells[len(c.t.cells)-1]
+}
+
+func (c *compiler) hash(k cellKey) uint64 {
+	switch k.shape {
+	case shapePath:
+		return mix(saltPath, c.h.str(k.resource))
+	case shapePrefix:
+		return mix(saltPrefix, c.h.str(k.resource))
+	}
+	group, res := uint64(saltStar), uint64(saltStar)
+	if k.group != rbacv1.APIGroupAll {
+		group = mix(saltResource, c.h.str(k.group))
+	}
+	if k.resource != rbacv1.ResourceAll {
+		head, tail, sub := strings.Cut(k.resource, "/")
+		res = c.h.resource(head, tail, sub)
+	}
+	return mix(group, res)
+}
+
+// resource hashes a resource and its subresource, split at the first slash.
+func (h *hasher) resource(head, tail string, sub bool) uint64 {
+	x := mix(saltResource, h.str(head))
+	if sub {
+		x = mix(x, h.str(tail))
+	}
+	return x
+}
+
+// find returns the cell with that hash for which the strings agree.
+func (t *table) find(hash uint64, s shape, group, resource, sub string) *cell {
+	mask := uint64(len(t.slots) - 1)
+	for at := hash & mask; t.slots[at] != 0; at = (at + 1) & mask {
+		c := &t.cells[t.slots[at]-1]
+		if c.hash == hash && c.shape == s && c.group == group && isResource(c.resource, resource, sub) {
+			return c
+		}
+	}
+	return nil
+}
