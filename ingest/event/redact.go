@@ -1,0 +1,333 @@
+package event
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"hash"
+	"strings"
+	"sync"
+)
+
+// Redactor takes secrets out of events and objects before they come to rest. What may be
+// needed to correlate is replaced by a keyed HMAC, `hmac:` and 22 characters of base64url;
+// equal secrets give equal replacements for one key, so repeated deliveries stay identical.
+// A value that already has that form is left as it is: redaction is idempotent.
+//
+// It is safe for concurrent use.
+type Redactor struct {
+	macs sync.Pool // of *mac; a keyed hash costs more to make than to use
+}
+
+// mac is a keyed hash with room for its sum.
+type mac struct {
+	h   hash.Hash
+	sum [sha256.Size]byte
+}
+
+// NewRedactor returns a Redactor for an installation's key, of at least 16 bytes; it panics
+// on a shorter one, which would make short secrets guessable. The key must not be kept
+// where the redacted data are.
+func NewRedactor(key []byte) *Redactor {
+	if len(key) < 16 {
+		panic("event: redaction key shorter than 16 bytes")
+	}
+	own := append([]byte(nil), key...)
+	return &Redactor{macs: sync.Pool{New: func() any { return &mac{h: hmac.New(sha256.New, own)} }}}
+}
+
+const (
+	tokenPrefix = "hmac:"
+	tokenLen    = len(tokenPrefix) + 22
+)
+
+// token returns the replacement of a secret.
+func (r *Redactor) token(secret []byte) string {
+	m := r.macs.Get().(*mac)
+	m.h.Reset()
+	_, _ = m.h.Write(secret) // never fails
+	var out [tokenLen]byte
+	copy(out[:], tokenPrefix)
+	base64.RawURLEncoding.Encode(out[len(tokenPrefix):], m.h.Sum(m.sum[:0])[:16])
+	r.macs.Put(m)
+	return string(out[:])
+}
+
+// isToken says whether a text is a replacement already.
+func isToken(s string) bool {
+	if len(s) != tokenLen || s[:len(tokenPrefix)] != tokenPrefix {
+		return false
+	}
+	for i := len(tokenPrefix); i < len(s); i++ {
+		if !isBase64URL(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// target is what a request is about, as far as redaction cares.
+type target uint8
+
+const (
+	targetOther  target = iota
+	targetSecret        // secrets: whatever a body holds is secret unless known not to be
+	targetToken         // token reviews and token requests
+	targetExec          // exec and attach: the command's arguments
+)
+
+// targetOf reads the target from the path, and from the object reference, which may be
+// incomplete or missing: either is enough to make it the stricter one.
+func targetOf(e *Event) target {
+	if r := e.ObjectRef; r != nil {
+		switch {
+		case r.Resource == "secrets":
+			return targetSecret
+		case r.Resource == "tokenreviews", r.Resource == "serviceaccounts" && r.Subresource == "token":
+			return targetToken
+		case r.Subresource == "exec", r.Subresource == "attach":
+			return targetExec
+		}
+	}
+	path, _, _ := strings.Cut(e.RequestURI, "?")
+	return targetOfPath(path)
+}
+
+// targetOfPath finds resource and subresource in a path. Empty segments are passed over:
+// better to redact what the apiserver did not route than the reverse.
+func targetOfPath(path string) target {
+	path = queryUnescape(path, false)
+	if !strings.Contains(path, "secrets") && !strings.Contains(path, "token") &&
+		!strings.Contains(path, "exec") && !strings.Contains(path, "attach") && !strings.Contains(path, "proxy/run/") {
+		return targetOther
+	}
+	var parts []string
+	for part := range strings.SplitSeq(path, "/") {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	switch {
+	case len(parts) > 2 && parts[0] == "api":
+		parts = parts[2:]
+	case len(parts) > 3 && parts[0] == "apis":
+		parts = parts[3:]
+	default:
+		return targetOther
+	}
+	if len(parts) > 1 && (parts[0] == "watch" || parts[0] == "proxy") {
+		parts = parts[1:]
+	}
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		parts = parts[2:]
+	}
+	sub := ""
+	if len(parts) > 2 {
+		sub = parts[2]
+	}
+	switch {
+	case parts[0] == "secrets":
+		return targetSecret
+	case parts[0] == "tokenreviews", parts[0] == "serviceaccounts" && sub == "token":
+		return targetToken
+	case sub == "exec", sub == "attach":
+		return targetExec
+	case sub == "proxy" && len(parts) > 3 && (parts[3] == "exec" || parts[3] == "attach" || parts[3] == "run"):
+		return targetExec // through the kubelet's own API
+	}
+	return targetOther
+}
+
+// pass is one redaction: the redactor and what it has found so far.
+type pass struct {
+	*Redactor
+	found []string // secrets in clear, to find their echoes in messages
+}
+
+// maxFound bounds the secrets whose echoes are looked for, and minEcho the length from
+// which a text counts as an echo and not as a word that happens to be a password.
+const (
+	maxFound = 64
+	minEcho  = 6
+)
+
+// note remembers a secret for the search of echoes.
+func (p *pass) note(secret string) {
+	if len(secret) >= minEcho && len(p.found) < maxFound && !isToken(secret) {
+		p.found = append(p.found, secret)
+	}
+}
+
+// Redact takes the secrets out of an event, in place: it replaces fields and never writes
+// into the memory they alias. It must come before keys, content hash and encoding.
+func (r *Redactor) Redact(e *Event) {
+	p := pass{Redactor: r}
+	t := targetOf(e)
+	e.RequestURI = p.uri(e.RequestURI, t == targetExec)
+	e.RequestObject = p.body(e.RequestObject, t)
+	e.ResponseObject = p.body(e.ResponseObject, t)
+	p.status(e, t)
+	p.annotations(e, t)
+
+	p.plain(&e.AuditID)
+	p.user(&e.User)
+	if e.ImpersonatedUser != nil {
+		u := *e.ImpersonatedUser
+		p.user(&u)
+		e.ImpersonatedUser = &u
+	}
+	e.UserAgent = p.message(e.UserAgent)
+	if e.ObjectRef != nil && (suspicious(stringBytes(e.ObjectRef.Name)) || e.ObjectRef.Unknown != nil) {
+		ref := *e.ObjectRef
+		p.plain(&ref.Name)
+		ref.Unknown = p.unknown(ref.Unknown)
+		e.ObjectRef = &ref
+	}
+	if a := e.AuthenticationMetadata; a != nil && a.Unknown != nil {
+		own := *a
+		own.Unknown = p.unknown(own.Unknown)
+		e.AuthenticationMetadata = &own
+	}
+	e.Unknown = p.unknown(e.Unknown)
+}
+
+// plain redacts a text in place.
+func (p *pass) plain(s *string) {
+	if suspicious(stringBytes(*s)) {
+		*s = p.text(*s, false)
+	}
+}
+
+// user redacts what a user's identity may carry: tokens in extra, or as a name.
+func (p *pass) user(u *User) {
+	p.plain(&u.Username)
+	p.plain(&u.UID)
+	for i := range u.Groups {
+		if suspicious(stringBytes(u.Groups[i])) {
+			u.Groups = append([]string(nil), u.Groups...)
+			u.Groups[i] = p.text(u.Groups[i], false)
+		}
+	}
+	copied := false
+	for i := range u.Extra {
+		whole := sensitiveExtra(u.Extra[i].Key)
+		for j, v := range u.Extra[i].Values {
+			clean := v
+			if whole {
+				clean = p.secret(v)
+			} else {
+				p.plain(&clean)
+			}
+			if clean == v {
+				continue
+			}
+			if !copied {
+				u.Extra = append(Extra(nil), u.Extra...)
+				copied = true
+			}
+			values := append([]string(nil), u.Extra[i].Values...)
+			values[j] = clean
+			u.Extra[i].Values = values
+		}
+	}
+	u.Unknown = p.unknown(u.Unknown)
+}
+
+// secret replaces a whole text.
+func (p *pass) secret(s string) string {
+	if s == "" || isToken(s) {
+		return s
+	}
+	p.note(s)
+	return p.token(stringBytes(s))
+}
+
+// unknown redacts members no type models.
+func (p *pass) unknown(m []Member) []Member {
+	for i := range m {
+		clean := m[i].Value
+		if sensitiveName(m[i].Name) {
+			clean = p.whole(clean)
+		} else {
+			clean = p.body(clean, targetOther)
+		}
+		if string(clean) != string(m[i].Value) {
+			m = append([]Member(nil), m...)
+			m[i].Value = clean
+		}
+	}
+	return m
+}
+
+// annotations redacts annotation values. On requests for secrets, what policies and
+// webhooks write may quote the object: only the apiserver's own annotations stay.
+func (p *pass) annotations(e *Event, t target) {
+	copied := false
+	for i := range e.Annotations {
+		key, v := e.Annotations[i].Key, e.Annotations[i].Value
+		clean := v
+		if t == targetSecret && v != "" {
+			clean = p.secretAnnotation(key, v)
+		} else if suspicious(stringBytes(v)) {
+			clean = p.embedded(v, targetOther)
+		}
+		if clean == v {
+			continue
+		}
+		if !copied {
+			e.Annotations = append(Pairs(nil), e.Annotations...)
+			copied = true
+		}
+		e.Annotations[i].Value = clean
+	}
+}
+
+// secretAnnotation redacts an annotation of a request for secrets. What the authorizer
+// wrote is compared with later: a word of it that happens to be someone's password stays.
+func (p *pass) secretAnnotation(key, v string) string {
+	domain, _, _ := strings.Cut(key, "/")
+	switch {
+	case domain == "authorization.k8s.io":
+		return p.text(v, false)
+	case domain == "patch.webhook.admission.k8s.io":
+		return p.secretPatch(v)
+	case domain == "retrial.io", strings.HasSuffix(domain, "k8s.io"), strings.HasSuffix(domain, "kubernetes.io"):
+		return p.message(p.echoes(v))
+	}
+	return p.secret(v)
+}
+
+// status redacts the response status.
+func (p *pass) status(e *Event, t target) {
+	s := e.ResponseStatus
+	if s == nil {
+		return
+	}
+	failed := s.Message != "" || s.Code >= 300
+	if !(failed && (t == targetSecret || len(p.found) > 0)) &&
+		!suspicious(s.Raw) && !assigns(s.Message) && !suspicious(stringBytes(s.Message)) {
+		return
+	}
+	if s.Raw == nil {
+		own := *s
+		own.Message = p.statusMessage(s.Message, t == targetSecret)
+		e.ResponseStatus = &own
+		return
+	}
+	clean := p.statusBody(s.Raw, t)
+	own := new(Status)
+	d := decoder{scanner: scanner{buf: clean}}
+	d.status(own)
+	if d.err != nil {
+		own = &Status{Code: s.Code, Raw: clean}
+	}
+	e.ResponseStatus = own
+}
+
+// statusMessage redacts the message of a status.
+func (p *pass) statusMessage(s string, onSecret bool) string {
+	if onSecret {
+		return p.secretMessage(s)
+	}
+	return p.message(p.echoes(s))
+}

@@ -1,0 +1,388 @@
+package event
+
+import (
+	"encoding/base64"
+	"strings"
+)
+
+// annotationApplied holds a copy of the object as kubectl last applied it.
+const annotationApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// body redacts a request or response body. Nothing is copied when nothing is found.
+func (p *pass) body(raw []byte, t target) []byte {
+	if len(raw) == 0 || t != targetSecret && t != targetToken && !suspicious(raw) {
+		return raw
+	}
+	doc, ok := parseTree(raw)
+	if !ok {
+		// Not from the decoder; nothing of it can be told apart.
+		return appendString(nil, p.token(raw))
+	}
+	b := body{pass: p, tree: doc}
+	switch t {
+	case targetSecret:
+		b.onSecrets(0)
+	case targetToken:
+		b.tokens(0)
+	default:
+		b.generic(0)
+	}
+	return doc.edited()
+}
+
+// statusBody redacts a Status object's text.
+func (p *pass) statusBody(raw []byte, t target) []byte {
+	doc, ok := parseTree(raw)
+	if !ok {
+		return appendString(nil, p.token(raw))
+	}
+	b := body{pass: p, tree: doc}
+	b.status(0, t == targetSecret)
+	return doc.edited()
+}
+
+// whole redacts a value that is secret altogether.
+func (p *pass) whole(raw []byte) []byte {
+	doc, ok := parseTree(raw)
+	if !ok {
+		return appendString(nil, p.token(raw))
+	}
+	body{pass: p, tree: doc}.leaves(0, false)
+	return doc.edited()
+}
+
+// embedded redacts a text that may be JSON itself, as last-applied copies are.
+func (p *pass) embedded(s string, t target) string {
+	trimmed := strings.TrimLeft(s, " \t\r\n")
+	if trimmed == "" || trimmed[0] != '{' && trimmed[0] != '[' {
+		return p.text(s, false)
+	}
+	doc, ok := parseTree(stringBytes(s))
+	if !ok {
+		if t == targetSecret || strings.Contains(s, `Secret"`) {
+			return p.secret(s) // a copy cut off
+		}
+		return p.text(s, false)
+	}
+	b := body{pass: p, tree: doc}
+	if t == targetSecret {
+		b.onSecrets(0)
+	} else {
+		b.generic(0)
+	}
+	if len(doc.edits) == 0 {
+		return s
+	}
+	return string(doc.edited())
+}
+
+// secretPatch redacts what a mutating webhook did to a secret: {"patch": [...], ...}.
+func (p *pass) secretPatch(s string) string {
+	doc, ok := parseTree(stringBytes(s))
+	if !ok {
+		return p.secret(s)
+	}
+	b := body{pass: p, tree: doc}
+	doc.members(0, func(name string, v int) {
+		if name == "patch" {
+			b.onSecrets(v)
+		} else {
+			b.generic(v)
+		}
+	})
+	if doc.nodes[0].kind != '{' {
+		b.leaves(0, false)
+	}
+	return string(doc.edited())
+}
+
+// body is a tree under redaction.
+type body struct {
+	*pass
+	*tree
+}
+
+// generic redacts a value of no particular kind: patterns in strings, and objects whose
+// kind says that they hold secrets.
+func (b body) generic(i int) {
+	switch b.nodes[i].kind {
+	case '"':
+		if suspicious(b.tree.text(i)) {
+			s := b.str(i)
+			if clean := b.embedded(s, targetOther); clean != s {
+				b.replace(i, clean)
+			}
+		}
+	case '[':
+		b.elements(i, b.generic)
+	case '{':
+		switch b.getString(i, "kind") {
+		case "Secret":
+			b.secretObject(i)
+			return
+		case "SecretList":
+			b.onSecrets(i)
+			return
+		case "TokenReview", "TokenRequest", "ExecCredential":
+			b.tokens(i)
+			return
+		case "PodExecOptions", "PodAttachOptions":
+			b.command(i)
+			return
+		}
+		header := strings.EqualFold(b.getString(i, "name"), "authorization")
+		b.members(i, func(name string, v int) {
+			if header && name == "value" || strings.EqualFold(name, "authorization") && b.nodes[v].kind == '"' {
+				b.leaves(v, false)
+				return
+			}
+			b.generic(v)
+		})
+	}
+}
+
+// onSecrets redacts a body of a request for secrets, or one item of it, by its kind. What
+// is not known to be harmless is secret.
+func (b body) onSecrets(i int) {
+	switch b.nodes[i].kind {
+	case '[': // a JSON patch
+		b.elements(i, b.patchOperation)
+		return
+	case '"', '0':
+		b.leaves(i, false)
+		return
+	}
+	kind := b.get(i, "kind")
+	if kind < 0 {
+		b.secretObject(i)
+		return
+	}
+	switch b.str(kind) {
+	case "Secret", "SecretList", "List":
+		b.secretObject(i)
+	case "Status":
+		b.status(i, true)
+	case "Table":
+		b.members(i, func(name string, v int) {
+			if name != "rows" {
+				b.known(name, v)
+				return
+			}
+			b.elements(v, func(row int) {
+				b.members(row, func(name string, v int) {
+					if name == "object" {
+						b.onSecrets(v)
+					} else {
+						b.known(name, v)
+					}
+				})
+			})
+		})
+	case "PartialObjectMetadata", "PartialObjectMetadataList", "DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions":
+		b.members(i, b.known)
+	default:
+		b.members(i, func(name string, v int) {
+			switch name {
+			case "kind", "apiVersion", "metadata":
+				b.inSecret(v)
+			default:
+				b.leaves(v, false)
+			}
+		})
+	}
+}
+
+// known redacts a member of an object that has no data, lest it has.
+func (b body) known(name string, v int) {
+	switch name {
+	case "data", "stringData":
+		b.leaves(v, name == "data")
+	default:
+		b.inSecret(v)
+	}
+}
+
+// secretObject redacts a Secret, a patch of one, a list of them or a watch event about one.
+func (b body) secretObject(i int) {
+	if b.nodes[i].kind != '{' {
+		b.leaves(i, false)
+		return
+	}
+	b.members(i, func(name string, v int) {
+		switch name {
+		case "kind", "apiVersion", "metadata", "type", "immutable", "$patch", "$retainKeys":
+			b.inSecret(v)
+		case "items":
+			if b.nodes[v].kind != '[' {
+				b.leaves(v, false)
+				return
+			}
+			b.elements(v, b.onSecrets)
+		case "object":
+			b.onSecrets(v)
+		default:
+			b.leaves(v, name == "data")
+		}
+	})
+}
+
+// inSecret redacts what is public of a Secret, save that annotations may copy the rest.
+func (b body) inSecret(i int) {
+	switch b.nodes[i].kind {
+	case '{':
+		b.members(i, func(name string, v int) {
+			switch name {
+			case annotationApplied:
+				b.copyOf(v)
+			case "data", "stringData":
+				b.leaves(v, name == "data")
+			default:
+				b.inSecret(v)
+			}
+		})
+	case '[':
+		b.elements(i, b.inSecret)
+	default:
+		b.generic(i)
+	}
+}
+
+// copyOf redacts a string that holds a Secret as JSON.
+func (b body) copyOf(i int) {
+	if b.nodes[i].kind != '"' {
+		b.leaves(i, false)
+		return
+	}
+	s := b.str(i)
+	clean := b.embedded(s, targetSecret)
+	if trimmed := strings.TrimLeft(s, " \t\r\n"); trimmed != "" && trimmed[0] != '{' {
+		clean = b.secret(s)
+	}
+	if clean != s {
+		b.replace(i, clean)
+	}
+}
+
+// patchOperation redacts one operation of a JSON patch of a Secret.
+func (b body) patchOperation(i int) {
+	path := b.get(i, "path")
+	if b.nodes[i].kind != '{' || path < 0 || b.nodes[path].kind != '"' {
+		b.leaves(i, false)
+		return
+	}
+	pointer := b.str(path)
+	first, rest, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
+	first = strings.NewReplacer("~1", "/", "~0", "~").Replace(first)
+	b.members(i, func(name string, v int) {
+		switch {
+		case name == "op" || name == "path" || name == "from":
+			b.generic(v)
+		case name != "value":
+			b.leaves(v, false)
+		case pointer == "":
+			b.onSecrets(v)
+		case first == "metadata":
+			if strings.Contains(rest, "last-applied") {
+				b.copyOf(v)
+			} else {
+				b.inSecret(v)
+			}
+		case first == "kind" || first == "apiVersion" || first == "type" || first == "immutable":
+			b.inSecret(v)
+		default:
+			b.leaves(v, first == "data")
+		}
+	})
+}
+
+// tokens redacts token reviews, token requests and exec credentials: every member token.
+func (b body) tokens(i int) {
+	switch b.nodes[i].kind {
+	case '{':
+		b.members(i, func(name string, v int) {
+			switch name {
+			case "token", "clientKeyData":
+				b.leaves(v, false)
+			default:
+				b.tokens(v)
+			}
+		})
+	case '[':
+		b.elements(i, b.tokens)
+	default:
+		b.generic(i)
+	}
+}
+
+// command redacts the arguments of a command, and keeps the program.
+func (b body) command(i int) {
+	b.members(i, func(name string, v int) {
+		if name != "command" {
+			b.generic(v)
+			return
+		}
+		program := true
+		b.elements(v, func(arg int) {
+			if !program {
+				b.leaves(arg, false)
+			}
+			program = false
+		})
+	})
+}
+
+// status redacts the messages of a Status, also those of its causes.
+func (b body) status(i int, onSecret bool) {
+	switch b.nodes[i].kind {
+	case '{':
+		b.members(i, func(name string, v int) {
+			switch {
+			case name == "message" && b.nodes[v].kind == '"':
+				s := b.str(v)
+				if clean := b.statusMessage(s, onSecret); clean != s {
+					b.replace(v, clean)
+				}
+			case onSecret && (name == "data" || name == "stringData"):
+				b.leaves(v, name == "data")
+			default:
+				b.status(v, onSecret)
+			}
+		})
+	case '[':
+		b.elements(i, func(v int) { b.status(v, onSecret) })
+	default:
+		b.generic(i)
+	}
+}
+
+// leaves replaces every string and number in a value; structure and member names stay. The
+// values of data are base64: what counts is what they stand for, so that a value is the
+// same in data and in stringData.
+func (b body) leaves(i int, encoded bool) {
+	n := b.nodes[i]
+	switch n.kind {
+	case '{', '[':
+		for j := i + 1; j < n.next; j++ {
+			if k := b.nodes[j].kind; k == '"' || k == '0' {
+				b.leaves(j, encoded)
+			}
+		}
+	case '"':
+		s := b.str(i)
+		if s == "" || isToken(s) {
+			return
+		}
+		b.note(s)
+		if encoded {
+			if plain, err := base64.StdEncoding.DecodeString(s); err == nil && len(plain) > 0 {
+				s = string(plain)
+				b.note(s)
+			}
+		}
+		b.replace(i, b.token(stringBytes(s)))
+	default:
+		if c := b.buf[n.start]; c == '-' || c-'0' <= 9 {
+			b.replace(i, b.token(b.tree.text(i)))
+		}
+	}
+}

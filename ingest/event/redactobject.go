@@ -1,0 +1,68 @@
+package event
+
+// RedactObject redacts one Kubernetes object, or a list of them, of a state file or a
+// watch. resource is the plural with its group, as in "secrets" or
+// "roles.rbac.authorization.k8s.io". Of a Secret only kind, apiVersion, metadata, type and
+// immutable remain. The result aliases raw when nothing was to be redacted.
+func (r *Redactor) RedactObject(resource string, raw []byte) []byte {
+	p := pass{Redactor: r}
+	t := targetOther
+	switch resource {
+	case "secrets":
+		t = targetSecret
+	case "tokenreviews", "tokenreviews.authentication.k8s.io":
+		t = targetToken
+	}
+	doc, ok := parseTree(raw)
+	if !ok {
+		return r.RedactBytes(raw)
+	}
+	if t == targetSecret {
+		b := body{pass: &p, tree: doc}
+		return b.appendBare(make([]byte, 0, len(raw)), 0)
+	}
+	return p.body(raw, t)
+}
+
+// appendBare appends what is public of a Secret, or of the Secrets of a list.
+func (b body) appendBare(dst []byte, i int) []byte {
+	if b.nodes[i].kind != '{' {
+		return append(dst, "null"...)
+	}
+	dst = append(dst, '{')
+	from := len(dst)
+	b.members(i, func(name string, v int) {
+		switch name {
+		case "kind", "apiVersion", "metadata", "type", "immutable", "items", "object":
+		default:
+			return
+		}
+		dst = append(dst, ',')
+		dst = append(appendString(dst, name), ':')
+		switch {
+		case name == "object":
+			dst = b.appendBare(dst, v)
+		case name != "items":
+			dst = append(dst, b.public(v)...)
+		default:
+			dst = append(dst, '[')
+			at := len(dst)
+			b.elements(v, func(item int) {
+				dst = b.appendBare(append(dst, ','), item)
+			})
+			dst = append(dst[:at], append(dst[min(at+1, len(dst)):], ']')...)
+		}
+	})
+	return append(dropComma(dst, from), '}')
+}
+
+// public returns a public member of a Secret, redacted.
+func (b body) public(i int) []byte {
+	doc, ok := parseTree(b.tree.text(i))
+	if !ok {
+		return []byte("null") // cannot be: it is part of a text that parsed
+	}
+	own := body{pass: b.pass, tree: doc}
+	own.inSecret(0)
+	return doc.edited()
+}

@@ -1,0 +1,326 @@
+package event
+
+import "strings"
+
+// RedactBytes redacts bytes that could not be decoded: cut off, malformed, of another kind.
+// It reads them as JSON as far as they are, and keeps only what is known to be public by
+// its place in an event or an event list; everything else, bare words and member names
+// included, becomes an HMAC. So a body that broke out of its place in a broken text is
+// not kept. The result is for a person to look at; it need not be JSON.
+func (r *Redactor) RedactBytes(raw []byte) []byte {
+	w := rawRedactor{pass: pass{Redactor: r}, in: raw}
+	for w.pos < len(w.in) {
+		w.value(scopeList, 0)
+		// What closes nothing, or follows the end, is read on as if it were a list's.
+		w.punctuation()
+	}
+	return w.out
+}
+
+// scope says what the members of an object may show.
+type scope uint8
+
+const (
+	scopeNone scope = iota // nothing: the value is replaced whole
+	scopeList              // an event list or an event
+	scopeUser
+	scopeRef
+	scopeStatus
+	scopeAnnotations
+	scopePlain   // a text that is public save for recognisable secrets
+	scopeURI     // a request URI
+	scopeWord    // a word of an event's vocabulary: letters, digits, some punctuation
+	scopeMessage // text that may assign values to telling names
+)
+
+// showing returns what a member may show, by its name and place.
+func showing(in scope, name string) scope {
+	switch in {
+	case scopeList:
+		switch name {
+		case "kind", "apiVersion", "level", "stage", "verb", "auditID", "requestReceivedTimestamp", "stageTimestamp":
+			return scopeWord
+		case "requestURI":
+			return scopeURI
+		case "userAgent":
+			return scopeMessage
+		case "sourceIPs":
+			return scopeWord
+		case "user", "impersonatedUser":
+			return scopeUser
+		case "objectRef":
+			return scopeRef
+		case "responseStatus":
+			return scopeStatus
+		case "annotations":
+			return scopeAnnotations
+		case "items":
+			return scopeList
+		}
+	case scopeUser:
+		switch name {
+		case "username", "uid", "groups":
+			return scopePlain
+		}
+	case scopeRef:
+		switch name {
+		case "resource", "namespace", "name", "uid", "apiGroup", "apiVersion", "resourceVersion", "subresource":
+			return scopePlain
+		}
+	case scopeStatus:
+		switch name {
+		case "status", "reason", "code":
+			return scopeWord
+		}
+	case scopeAnnotations:
+		switch name {
+		case AnnotationDecision, AnnotationReason:
+			return scopePlain
+		}
+	}
+	return scopeNone
+}
+
+// rawRedactor reads JSON-like text and writes what may be kept.
+type rawRedactor struct {
+	pass
+	in  []byte
+	pos int
+	out []byte
+}
+
+// punctuation copies one byte of structure or passes white space; anything else is left
+// for value.
+func (w *rawRedactor) punctuation() bool {
+	if w.pos >= len(w.in) {
+		return false
+	}
+	switch c := w.in[w.pos]; c {
+	case '}', ']', ',', ':':
+		w.out = append(w.out, c)
+		w.pos++
+		return true
+	}
+	return false
+}
+
+func (w *rawRedactor) space() {
+	for w.pos < len(w.in) && strings.IndexByte(" \t\r\n", w.in[w.pos]) >= 0 {
+		w.pos++
+	}
+}
+
+// value redacts one value.
+func (w *rawRedactor) value(in scope, depth int) {
+	w.space()
+	if w.pos >= len(w.in) {
+		return
+	}
+	if in == scopeNone || depth > 16 {
+		w.hide()
+		return
+	}
+	switch c := w.in[w.pos]; c {
+	case '{':
+		if in >= scopePlain {
+			w.hide()
+			return
+		}
+		w.object(in, depth)
+	case '[':
+		w.out = append(w.out, '[')
+		w.pos++
+		for {
+			w.space()
+			if w.pos >= len(w.in) || w.in[w.pos] == '}' || w.in[w.pos] == ':' {
+				return
+			}
+			if w.in[w.pos] == ']' || w.in[w.pos] == ',' {
+				w.out = append(w.out, w.in[w.pos])
+				w.pos++
+				if w.out[len(w.out)-1] == ']' {
+					return
+				}
+				continue
+			}
+			w.value(in, depth+1)
+		}
+	case '"':
+		s, whole := w.text()
+		w.out = appendString(w.out, w.show(in, s, whole))
+	case '}', ']', ',', ':':
+		return
+	default:
+		w.bare()
+	}
+}
+
+// object redacts an object member by member.
+func (w *rawRedactor) object(in scope, depth int) {
+	w.out = append(w.out, '{')
+	w.pos++
+	for {
+		w.space()
+		if w.pos >= len(w.in) {
+			return
+		}
+		switch c := w.in[w.pos]; c {
+		case '}':
+			w.out = append(w.out, c)
+			w.pos++
+			return
+		case ',', ':', ']':
+			w.out = append(w.out, c)
+			w.pos++
+			continue
+		case '"':
+		default:
+			// No member name where one has to be: the structure is lost.
+			w.value(scopeNone, depth)
+			continue
+		}
+		name, whole := w.text()
+		w.space()
+		shows := showing(in, name)
+		if !whole || w.pos >= len(w.in) || w.in[w.pos] != ':' {
+			shows = scopeNone
+			w.out = appendString(w.out, w.hidden(name))
+			continue
+		}
+		if shows == scopeNone && !vocabulary(name) {
+			name = w.hidden(name)
+		}
+		w.out = append(appendString(w.out, name), ':')
+		w.pos++
+		w.value(shows, depth+1)
+	}
+}
+
+// vocabulary knows member names that may be told although their values may not.
+func vocabulary(name string) bool {
+	switch name {
+	case "requestObject", "responseObject", "metadata", "extra", "message", "details", "authenticationMetadata", "impersonationConstraint":
+		return true
+	}
+	return false
+}
+
+// show returns what may be shown of a string.
+func (w *rawRedactor) show(in scope, s string, whole bool) string {
+	switch {
+	case in == scopeURI:
+		if !whole {
+			// Cut off inside: the last parameter may be half a secret under half a name.
+			path, _, has := strings.Cut(s, "?")
+			if has {
+				return w.uri(path, false) + "?" + w.hidden(s[len(path):])
+			}
+		}
+		return w.uri(s, targetOfPath(strings.SplitN(s, "?", 2)[0]) == targetExec)
+	case !whole:
+		return w.hidden(s)
+	case in == scopePlain:
+		return w.pass.text(s, false)
+	case in == scopeMessage:
+		return w.message(s)
+	case in == scopeWord && len(s) <= 64 && runLen(s, wordByte) == len(s):
+		return w.pass.text(s, false)
+	}
+	return w.hidden(s)
+}
+
+// wordByte is what audit IDs, timestamps, addresses and names of kinds consist of.
+func wordByte(c byte) bool { return isBase64URL(c) || c == '.' || c == ':' || c == '/' || c == '%' }
+
+// hidden returns a text's replacement.
+func (w *rawRedactor) hidden(s string) string {
+	if s == "" || isToken(s) {
+		return s
+	}
+	return w.token(stringBytes(s))
+}
+
+// text reads a string, decoded as far as its escapes are good; whole is false when it has
+// no end.
+func (w *rawRedactor) text() (s string, whole bool) {
+	start := w.pos + 1
+	end := start
+	for end < len(w.in) && w.in[end] != '"' {
+		if w.in[end] == '\\' {
+			end++
+		}
+		end++
+	}
+	whole = end < len(w.in)
+	end = min(end, len(w.in))
+	w.pos = min(end+1, len(w.in))
+	check := scanner{buf: w.in[start-1 : w.pos]}
+	if v, ok := check.str(); ok {
+		return v, whole
+	}
+	return string(w.in[start:end]), false
+}
+
+// bare reads what is no string and no structure. Numbers of a code's size and literals are
+// kept; other words may be anything.
+func (w *rawRedactor) bare() {
+	start := w.pos
+	for w.pos < len(w.in) && strings.IndexByte("{}[],:\" \t\r\n", w.in[w.pos]) < 0 {
+		w.pos++
+	}
+	word := string(w.in[start:w.pos])
+	switch {
+	case word == "true", word == "false", word == "null", len(word) <= 3 && runLen(word, func(c byte) bool { return c-'0' <= 9 }) == len(word):
+		w.out = append(w.out, word...)
+	default:
+		w.out = appendString(w.out, w.hidden(word))
+	}
+}
+
+// hide replaces one value whole, with everything inside of it.
+func (w *rawRedactor) hide() {
+	start := w.pos
+	depth := 0
+	for w.pos < len(w.in) {
+		switch c := w.in[w.pos]; c {
+		case '"':
+			w.text()
+		case '{', '[':
+			depth++
+			w.pos++
+		case '}', ']':
+			if depth == 0 {
+				break // closes what is around
+			}
+			depth--
+			w.pos++
+		case ' ', '\t', '\r', '\n', ':':
+			w.pos++
+			continue
+		case ',':
+			if depth == 0 {
+				break
+			}
+			w.pos++
+			continue
+		default:
+			for w.pos < len(w.in) && strings.IndexByte("{}[],:\" \t\r\n", w.in[w.pos]) < 0 {
+				w.pos++
+			}
+		}
+		if depth == 0 {
+			break
+		}
+	}
+	if w.pos == start {
+		return
+	}
+	word := string(w.in[start:w.pos])
+	switch strings.TrimSpace(word) {
+	case "":
+	case "null", "true", "false":
+		w.out = append(w.out, strings.TrimSpace(word)...)
+	default:
+		w.out = appendString(w.out, w.hidden(strings.TrimSuffix(strings.TrimPrefix(word, `"`), `"`)))
+	}
+}

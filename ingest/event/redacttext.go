@@ -1,0 +1,313 @@
+package event
+
+import (
+	"encoding/base64"
+	"strconv"
+	"strings"
+)
+
+// triggers marks the bytes at which suspicious looks closer. They are bytes that are rare
+// in audit events, each within one of the patterns.
+var triggers = [256]bool{
+	'J': true, 'K': true, 'P': true, 'S': true, 'B': true, 'b': true,
+	'z': true, 'T': true, 'E': true, '\\': true,
+}
+
+// suspicious says whether a text, JSON or not, may hold one of the patterns redaction
+// looks for. It is one scan, it errs to the safe side, and nearly always it says no.
+func suspicious(b []byte) bool {
+	for i := 0; i < len(b); i++ {
+		for i+4 <= len(b) && !triggers[b[i]] && !triggers[b[i+1]] && !triggers[b[i+2]] && !triggers[b[i+3]] {
+			i += 4
+		}
+		if i >= len(b) {
+			return false
+		}
+		if triggers[b[i]] && suspect(b, i) {
+			return true
+		}
+	}
+	return false
+}
+
+// suspect looks at the surroundings of a trigger.
+func suspect(b []byte, i int) bool {
+	after := b[i+1:]
+	switch b[i] {
+	case 'J':
+		return i >= 2 && b[i-1] == 'y' && b[i-2] == 'e'
+	case 'K':
+		return i >= 3 && b[i-1] == 'l' && b[i-2] == 'X' && b[i-3] == 'Z'
+	case 'P':
+		return begins(after, "RIVATE KEY") || begins(after, "odExecOptions")
+	case 'S':
+		if begins(after, "ecret") {
+			return len(after) > 5 && (after[5] == '"' || after[5] == '\\' || after[5] == 'L')
+		}
+		return begins(after, "0tLS1CRUdJTi")
+	case 'B', 'b':
+		return begins(after, "earer")
+	case 'z':
+		if i < 3 || b[i-1] != 'i' || b[i-2] != 'r' || b[i-3] != 'o' || !begins(after, "ation") || len(after) < 6 {
+			return false
+		}
+		c := after[5]
+		return c == '"' || c == '\\' || c == ':' || c == '=' || c == ' '
+	case 'T':
+		return begins(after, "okenRe")
+	case 'E':
+		return begins(after, "xecCredential")
+	}
+	// An ASCII letter, digit or dash written as an escape hides a pattern; what Go's
+	// encoder escapes (<, >, &, control bytes) does not.
+	if begins(after, "u00") && len(after) >= 5 {
+		c := hex4(after[1:])
+		return c == '-' || c == '_' || c == '.' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+	}
+	return false
+}
+
+func begins(b []byte, prefix string) bool {
+	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix
+}
+
+// assigns says whether a text may hold name=value or name: value.
+func assigns(s string) bool { return strings.IndexByte(s, '=') >= 0 || strings.IndexByte(s, ':') >= 0 }
+
+// message redacts free text: the patterns, and values assigned to names that tell.
+func (p *pass) message(s string) string {
+	if !suspicious(stringBytes(s)) && !assigns(s) {
+		return s
+	}
+	return p.text(s, true)
+}
+
+// text replaces every secret recognisable in a text. With assignments, also values behind
+// `password=` and the like, a rule too coarse for object bodies.
+func (p *pass) text(s string, assignments bool) string {
+	var out strings.Builder
+	done := 0
+	for i := 0; i < len(s); {
+		start, end := secretAt(s, i, assignments)
+		if end <= start {
+			i++
+			continue
+		}
+		if secret := s[start:end]; !isToken(secret) {
+			out.WriteString(s[done:start])
+			out.WriteString(p.token(stringBytes(secret)))
+			done = end
+		}
+		i = end
+	}
+	if done == 0 {
+		return s
+	}
+	out.WriteString(s[done:])
+	return out.String()
+}
+
+// secretAt returns the bounds of a secret that the byte at i announces, equal bounds for
+// none.
+func secretAt(s string, i int, assignments bool) (start, end int) {
+	rest := s[i:]
+	switch s[i] {
+	case 'e':
+		if strings.HasPrefix(rest, "eyJ") {
+			return i, i + jwtLen(rest)
+		}
+	case 'Z': // the base64 of a token
+		if strings.HasPrefix(rest, "ZXlK") {
+			if n := runLen(rest, isBase64); n >= 40 {
+				return i, i + n
+			}
+		}
+	case '-':
+		if strings.HasPrefix(rest, "-----BEGIN ") && strings.Contains(rest[:min(len(rest), 64)], "PRIVATE KEY") {
+			return i, i + pemLen(rest)
+		}
+	case 'L': // the base64 of a PEM block
+		if strings.HasPrefix(rest, "LS0tLS1CRUdJTi") {
+			n := runLen(rest, isBase64)
+			head := strings.TrimRight(rest[:n], "=")
+			head = head[:min(len(head), 64)&^3]
+			if text, err := base64.RawStdEncoding.DecodeString(head); err != nil || strings.Contains(string(text), "PRIVATE") {
+				return i, i + n
+			}
+		}
+	case 'B', 'b':
+		if strings.HasPrefix(rest[1:], "earer") {
+			return bearer(s, i)
+		}
+	case 'a', 'A':
+		if len(rest) > 13 && strings.EqualFold(rest[:13], "authorization") {
+			return header(s, i+13)
+		}
+	case '=', ':':
+		if assignments {
+			return assigned(s, i)
+		}
+	}
+	return i, i
+}
+
+// jwtLen returns the length of the token a text begins with, 0 if it is none: at least a
+// header and the beginning of a payload.
+func jwtLen(s string) int {
+	n := runLen(s, isBase64URL)
+	if n < 10 || n >= len(s) || s[n] != '.' {
+		return 0
+	}
+	if runLen(s[n+1:], isBase64URL) < 4 {
+		return 0
+	}
+	return runLen(s, func(c byte) bool { return c == '.' || c == '=' || isBase64URL(c) })
+}
+
+// pemLen returns the length of the PEM block a text begins with; a block without an end
+// takes all.
+func pemLen(s string) int {
+	const last = "PRIVATE KEY-----"
+	if i := strings.Index(s, "-----END "); i >= 0 {
+		if j := strings.Index(s[i:], last); j >= 0 {
+			return i + j + len(last)
+		}
+	}
+	return len(s)
+}
+
+// bearer returns the bounds of the credential behind the word Bearer. Prose ("invalid
+// bearer token") is told apart by length and digits.
+func bearer(s string, i int) (start, end int) {
+	from := i + len("Bearer")
+	start = from
+	for start < len(s) {
+		switch {
+		case s[start] == ' ' || s[start] == '+' || s[start] == ':' || s[start] == '=' || s[start] == '\t':
+			start++
+			continue
+		case strings.HasPrefix(s[start:], "%20"):
+			start += 3
+			continue
+		}
+		break
+	}
+	if start == from {
+		return i, i
+	}
+	end = start + runLen(s[start:], func(c byte) bool { return isBase64URL(c) || strings.IndexByte(".~+/=:", c) >= 0 })
+	v := s[start:end]
+	if len(v) >= 16 || len(v) >= 8 && strings.ContainsAny(v, "0123456789") {
+		return start, end
+	}
+	return i, i
+}
+
+// header returns the bounds of the value of an Authorization header, i behind its name:
+// the rest of the line or of the quoted text.
+func header(s string, i int) (start, end int) {
+	start = i
+	if start < len(s) && (s[start] == '"' || s[start] == '\'') {
+		start++
+	}
+	for start < len(s) && s[start] == ' ' {
+		start++
+	}
+	if start >= len(s) || s[start] != ':' && s[start] != '=' {
+		return i, i
+	}
+	start++
+	for start < len(s) && strings.IndexByte(" \t\"'", s[start]) >= 0 {
+		start++
+	}
+	end = start + runLen(s[start:], func(c byte) bool { return strings.IndexByte("\"'\r\n&", c) < 0 })
+	return start, end
+}
+
+// assigned returns the bounds of a value assigned at i to a name that tells of a secret.
+// Behind a colon prose is likely: only what looks random counts there.
+func assigned(s string, i int) (start, end int) {
+	from := i
+	for from > 0 && (isBase64URL(s[from-1]) || s[from-1] == '"' && from == i) {
+		from--
+	}
+	if !sensitiveName(strings.Trim(s[from:i], `"`)) {
+		return i, i
+	}
+	start = i + 1
+	for start < len(s) && strings.IndexByte(" \"'", s[start]) >= 0 {
+		if s[i] == '=' && s[start] == ' ' {
+			return i, i
+		}
+		start++
+	}
+	end = start + runLen(s[start:], func(c byte) bool { return strings.IndexByte(" \"'\r\n\t,;&)", c) < 0 })
+	v := s[start:end]
+	if s[i] == '=' && len(v) >= 4 || len(v) >= 12 && strings.ContainsAny(v, "0123456789") {
+		return start, end
+	}
+	return i, i
+}
+
+// echoes replaces the secrets found earlier in the same event.
+func (p *pass) echoes(s string) string {
+	for _, secret := range p.found {
+		if strings.Contains(s, secret) {
+			s = strings.ReplaceAll(s, secret, p.token(stringBytes(secret)))
+		}
+		if quoted := strconv.Quote(secret); len(quoted) > len(secret)+2 {
+			quoted = quoted[1 : len(quoted)-1]
+			if strings.Contains(s, quoted) {
+				s = strings.ReplaceAll(s, quoted, p.token(stringBytes(secret)))
+			}
+		}
+	}
+	return s
+}
+
+// quoters are the words behind which error messages of the apiserver quote input: a quoted
+// value, or input up to the end.
+var quoters = [...]string{"nvalid value: ", "nsupported value: ", "uplicate value: ", "...|", "map[", "parsing ", "converting "}
+
+// secretMessage redacts a message about a secret, which may quote the object.
+func (p *pass) secretMessage(s string) string {
+	s = p.echoes(s)
+	for from := 0; ; {
+		at := -1
+		for _, q := range quoters {
+			if i := strings.Index(s[from:], q); i >= 0 && (at < 0 || from+i+len(q) < at) {
+				at = from + i + len(q)
+			}
+		}
+		if at < 0 {
+			return p.message(s)
+		}
+		end := len(s)
+		if at < len(s) && s[at] == '"' {
+			if quoted, err := strconv.QuotedPrefix(s[at:]); err == nil {
+				end = at + len(quoted) - 1
+				at++
+			}
+		}
+		clean := p.secret(s[at:end])
+		s = s[:at] + clean + s[end:]
+		from = at + len(clean)
+	}
+}
+
+// runLen returns the length of the run of bytes a text begins with.
+func runLen(s string, in func(byte) bool) int {
+	n := 0
+	for n < len(s) && in(s[n]) {
+		n++
+	}
+	return n
+}
+
+func isBase64URL(c byte) bool {
+	return c-'0' <= 9 || c|0x20-'a' <= 25 && c >= 'A' || c == '-' || c == '_'
+}
+
+func isBase64(c byte) bool {
+	return c-'0' <= 9 || c|0x20-'a' <= 25 && c >= 'A' || c == '+' || c == '/' || c == '='
+}

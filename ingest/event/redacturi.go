@@ -1,0 +1,181 @@
+package event
+
+import (
+	"net/url"
+	"strings"
+)
+
+// uri redacts a request URI: values of parameters whose names tell of a secret, whatever
+// their encoding; the arguments of exec and attach commands; tokens and keys anywhere.
+func (p *pass) uri(uri string, exec bool) string {
+	path, query, has := strings.Cut(uri, "?")
+	clean := p.path(path)
+	if !has {
+		return clean
+	}
+	var out []byte
+	commands := 0
+	done := 0
+	for from := 0; from <= len(query); {
+		end := from + runLen(query[from:], func(c byte) bool { return c != '&' && c != ';' })
+		name, value, assigned := strings.Cut(query[from:end], "=")
+		if assigned && value != "" {
+			if v := p.parameter(name, value, exec, &commands); v != value {
+				out = append(out, query[done:end-len(value)]...)
+				out = append(out, v...)
+				done = end
+			}
+		} else if suspicious(stringBytes(name)) {
+			if v := p.text(queryUnescape(name, true), false); v != queryUnescape(name, true) {
+				out = append(out, query[done:from]...)
+				out = append(out, url.QueryEscape(v)...)
+				done = from + len(name)
+			}
+		}
+		from = end + 1
+	}
+	if done == 0 && clean == path {
+		return uri
+	}
+	return clean + "?" + string(out) + query[done:]
+}
+
+// path redacts the part before the query.
+func (p *pass) path(path string) string {
+	if path != "" && path[0] != '/' {
+		// A request in absolute form may carry a user and a password.
+		if scheme, rest, ok := strings.Cut(path, "://"); ok {
+			host, _, _ := strings.Cut(rest, "/")
+			if at := strings.LastIndexByte(host, '@'); at > 0 {
+				path = scheme + "://" + p.secret(rest[:at]) + rest[at:]
+			}
+		}
+	}
+	plain := queryUnescape(path, false)
+	if !suspicious(stringBytes(plain)) {
+		return path
+	}
+	clean := p.text(plain, false)
+	if clean == plain {
+		return path
+	}
+	if plain == path {
+		return clean
+	}
+	return (&url.URL{Path: clean}).EscapedPath()
+}
+
+// parameter returns what becomes of a parameter's value; both are as in the URI.
+func (p *pass) parameter(name, value string, exec bool, commands *int) string {
+	if harmlessName(name) {
+		return value
+	}
+	name = queryUnescape(name, true)
+	if exec && (name == "command" || name == "cmd") {
+		*commands++
+		plain := queryUnescape(value, true)
+		if *commands > 1 {
+			return p.secret(plain)
+		}
+		// A whole command line as one word: keep the program.
+		if at := strings.IndexAny(plain, " \t\n"); at >= 0 && !isToken(strings.TrimLeft(plain[at:], " ")) {
+			return url.QueryEscape(plain[:at]) + "+" + p.secret(plain[at:])
+		}
+		if plain == value {
+			return value
+		}
+	}
+	if sensitiveName(name) {
+		return p.secret(queryUnescape(value, true))
+	}
+	plain := queryUnescape(value, true)
+	if !suspicious(stringBytes(plain)) {
+		return value
+	}
+	clean := p.text(plain, false)
+	if clean == plain {
+		return value
+	}
+	return url.QueryEscape(clean)
+}
+
+// queryUnescape decodes percent escapes, and plus signs of a query, as far as they are
+// well-formed; the rest stays.
+func queryUnescape(s string, query bool) string {
+	if strings.IndexByte(s, '%') < 0 && (!query || strings.IndexByte(s, '+') < 0) {
+		return s
+	}
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c == '%' && i+2 < len(s) {
+			if v := hex4([]byte{'0', '0', s[i+1], s[i+2]}); v >= 0 {
+				c = byte(v)
+				i += 2
+			}
+		} else if c == '+' && query {
+			c = ' '
+		}
+		out = append(out, c)
+	}
+	return string(out)
+}
+
+// harmlessName knows the parameters nearly every request has, so that they cost nothing.
+func harmlessName(name string) bool {
+	switch name {
+	case "limit", "watch", "timeout", "timeoutSeconds", "resourceVersion", "resourceVersionMatch",
+		"allowWatchBookmarks", "sendInitialEvents", "fieldValidation", "dryRun", "force", "pretty",
+		"container", "stdin", "stdout", "stderr", "tty", "follow", "tailLines":
+		return true
+	}
+	return false
+}
+
+// sensitiveWords are parts of names that tell of a secret value; sensitiveNames are whole
+// names too short for that. Both in lower case, without punctuation.
+var (
+	sensitiveWords = [...]string{"token", "password", "passwd", "passphrase", "secret", "apikey", "accesskey", "privatekey",
+		"clientkeydata", "authorization", "credential", "bearer", "jwt", "signature", "assertion", "session", "cookie"}
+	sensitiveNames = [...]string{"pwd", "pass", "key", "sig", "auth", "code", "otp"}
+)
+
+// sensitiveName says whether a parameter or member of that name holds a secret.
+func sensitiveName(name string) bool {
+	if name == "" || len(name) > 256 {
+		return len(name) > 256
+	}
+	var room [256]byte
+	b := room[:0]
+	for i := 0; i < len(name); i++ {
+		switch c := name[i]; {
+		case c >= 'A' && c <= 'Z':
+			b = append(b, c|0x20)
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
+			b = append(b, c)
+		}
+	}
+	for _, whole := range sensitiveNames {
+		if string(b) == whole {
+			return true
+		}
+	}
+	for _, word := range sensitiveWords {
+		for i := 0; i+len(word) <= len(b); i++ {
+			if string(b[i:i+len(word)]) == word {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sensitiveExtra says whether a user's extra of that key holds a secret. Keys are qualified
+// names, of which only the last part counts; credential IDs are what correlates.
+func sensitiveExtra(key string) bool {
+	last := key[strings.LastIndexByte(key, '/')+1:]
+	if last == "credential-id" || strings.HasPrefix(last, "scopes.") {
+		return false
+	}
+	return sensitiveName(last)
+}
