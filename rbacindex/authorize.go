@@ -12,7 +12,7 @@ func (s *Snapshot) Authorize(a *Attributes, buf []Grant) Result {
 	var q query
 	q.init(s.family.hasher, a)
 	sub := s.subject(a.User, a.Groups)
-	sc := sub.cluster
+	sc := sub.scope
 	grants := sc.grants(&q, buf[:0])
 	if a.Namespace != "" {
 		if sc = s.namespaced(sub, a.Namespace); len(sc.parts) > 0 {
@@ -28,7 +28,7 @@ func (s *Snapshot) Authorize(a *Attributes, buf []Grant) Result {
 // Result has no grants; it carries the evaluation errors.
 func (s *Snapshot) RulesFor(user string, groups []string, namespace string, fn func(g Grant, rule *rbacv1.PolicyRule) bool) Result {
 	sub := s.subject(user, groups)
-	scopes := []*scope{sub.cluster}
+	scopes := []*scope{sub.scope}
 	if namespace != "" {
 		scopes = append(scopes, s.namespaced(sub, namespace))
 	}
@@ -55,7 +55,7 @@ func (s *Snapshot) RulesFor(user string, groups []string, namespace string, fn f
 // roleRef names an unsupported kind.
 func (s *Snapshot) BindingsOf(user string, groups []string, namespace string, fn func(binding, role Key, subject rbacv1.Subject) bool) {
 	sub := s.subject(user, groups)
-	for _, r := range sub.cluster.refs {
+	for _, r := range sub.scope.refs {
 		if !fn(r.b.key(), r.b.roleKey(), *r.of()) {
 			return
 		}

@@ -2,15 +2,22 @@ package rbacindex
 
 import "sync/atomic"
 
-// defaultCacheBytes bounds what a family of snapshots remembers of subjects.
-const defaultCacheBytes = 64 << 20
-
-// family is what a lineage of snapshots shares.
+// family is what a lineage of snapshots shares: the hash seed and the memory of subjects.
 type family struct {
-	hasher   *hasher
-	versions atomic.Uint64
+	hasher *hasher
+	cache  cache
+	serial atomic.Uint64
 }
 
-func newFamily(bytes int64) *family { return &family{hasher: newHasher()} }
+// defaultCacheBytes bounds what a family remembers of subjects: about a hundred thousand
+// ordinary ones.
+const defaultCacheBytes = 64 << 20
 
-func (f *family) next() uint64 { return f.versions.Add(1) }
+func newFamily(cacheBytes int64) *family {
+	f := &family{hasher: newHasher()}
+	f.cache.init(cacheBytes)
+	return f
+}
+
+// next returns a number that the family never returns again.
+func (f *family) next() uint64 { return f.serial.Add(1) }

@@ -172,27 +172,20 @@ func (g generator) request() *rbacindex.Attributes {
 // one thing about it: most such requests are allowed, or nearly.
 func (g generator) aimed(objects []any) *rbacindex.Attributes {
 	a := g.request()
+	tw := newTwin(objects...)
 	var rules []rbacv1.PolicyRule
 	var subjects []rbacv1.Subject
 	ns := ""
 	for _, i := range g.Perm(len(objects)) {
+		var ref rbacv1.RoleRef
 		switch o := objects[i].(type) {
-		case *rbacv1.Role:
-			if len(rules) == 0 || g.IntN(2) == 0 {
-				rules = o.Rules
-			}
-		case *rbacv1.ClusterRole:
-			if len(rules) == 0 || g.IntN(2) == 0 {
-				rules = o.Rules
-			}
 		case *rbacv1.RoleBinding:
-			if len(subjects) == 0 {
-				subjects, ns = o.Subjects, o.Namespace
-			}
+			subjects, ref, ns = o.Subjects, o.RoleRef, o.Namespace
 		case *rbacv1.ClusterRoleBinding:
-			if len(subjects) == 0 {
-				subjects = o.Subjects
-			}
+			subjects, ref, ns = o.Subjects, o.RoleRef, ""
+		}
+		if rules, _ = tw.rules(ref, ns); len(rules) > 0 && len(subjects) > 0 {
+			break
 		}
 	}
 	if len(rules) == 0 || len(subjects) == 0 {
@@ -216,7 +209,7 @@ func (g generator) aimed(objects []any) *rbacindex.Attributes {
 	r := pick(g, rules...)
 	set := func(dst *string, from []string) {
 		if len(from) > 0 && g.IntN(8) > 0 {
-			if v := pick(g, from...); v != "*" {
+			if v := pick(g, from...); v != "*" || g.IntN(4) == 0 {
 				*dst = v
 			}
 		}

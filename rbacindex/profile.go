@@ -1,38 +1,213 @@
 package rbacindex
 
-// profile is what a Snapshot knows of one subject: a user name and its groups.
-type profile struct {
-	principals []*principal // those that any binding names
-	cluster    *scope
+import (
+	"strings"
+	"sync/atomic"
+)
+
+// entry is something a Snapshot worked out about a subject, a user name and its groups: what
+// it holds cluster-wide, or (ns set) what it holds in one namespace. Entries are immutable
+// but for the marks of the cache.
+type entry struct {
+	hash, tag uint64
+	version   uint64 // of the snapshot it is true for
+	size      int64  // bytes, estimated
+	id        uint64 // unique; namespace entries name their subject's entry by it
+	subject   uint64 // id of the subject's entry, 0 in a subject's entry itself
+
+	user   string
+	groups []string
+	ns     string
+
+	scope  *scope
+	spaces []*principal // subject's entry: principals that RoleBindings name
+	bare   *scope       // subject's entry: the scope of a namespace without bindings for it
+
+	kept bool // it went into the cache
+	used atomic.Bool
 }
 
-// subject returns the profile of a subject.
-func (s *Snapshot) subject(user string, groups []string) *profile {
-	h := s.family.hasher
-	p := &profile{}
-	if u, ok := s.users.get(h, "", user); ok {
-		p.principals = append(p.principals, u)
+// hashSubject hashes a user and its groups. Of many groups only some are looked at: the
+// comparison with the entry found decides, and looks at all of them.
+func (h *hasher) hashSubject(user string, groups []string) uint64 {
+	x := mix(uint64(len(groups)), h.str(user))
+	step := 1
+	if len(groups) > 6 {
+		step = len(groups) / 6
 	}
-	for _, name := range groups {
-		if g, ok := s.groups.get(h, "", name); ok {
-			p.principals = append(p.principals, g)
+	for i := 0; i < len(groups); i += step {
+		x = mix(x, h.str(groups[i]))
+	}
+	return x
+}
+
+func sameGroups(a, b []string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
 		}
 	}
-	g := gatherer{s: s}
-	for _, pr := range p.principals {
-		g.refs = pr.cluster.appendTo(g.refs)
-	}
-	p.cluster = g.scope(nil)
-	return p
+	return true
 }
 
-// namespaced returns the scope of a subject in a namespace.
-func (s *Snapshot) namespaced(p *profile, ns string) *scope {
+// tagOf makes a tag of a hash and the version; not 0, which marks an empty way.
+func tagOf(hash, version uint64) uint64 { return mix(hash, version) | 1 }
+
+// subject returns what the subject holds cluster-wide.
+func (s *Snapshot) subject(user string, groups []string) *entry {
+	hash := s.family.hasher.hashSubject(user, groups)
+	tag := tagOf(hash, s.version)
+	set := s.family.cache.set(hash)
+	for w := range set.tags {
+		if set.tags[w].Load() != tag {
+			continue
+		}
+		e := set.entries[w].Load()
+		if e != nil && e.subject == 0 && e.version == s.version && e.user == user && sameGroups(e.groups, groups) {
+			if !e.used.Load() {
+				e.used.Store(true)
+			}
+			return e
+		}
+	}
+	return s.meet(hash, tag, user, groups)
+}
+
+// meet works out a subject seen for the first time.
+func (s *Snapshot) meet(hash, tag uint64, user string, groups []string) *entry {
+	e := &entry{hash: hash, tag: tag, version: s.version, id: s.family.next()}
+	g := gatherer{s: s, older: s.older(hash, user, groups)}
+	h := s.family.hasher
+	add := func(p *principal) {
+		g.refs = p.cluster.appendTo(g.refs)
+		if p.spaces.root != nil {
+			e.spaces = append(e.spaces, p)
+		}
+	}
+	if p, ok := s.users.get(h, "", user); ok {
+		add(p)
+	}
+	for _, name := range groups {
+		if p, ok := s.groups.get(h, "", name); ok {
+			add(p)
+		}
+	}
+	e.scope = g.scope(nil)
+	e.bare = &scope{missing: e.scope.missing, unsupported: e.scope.unsupported}
+	e.own(user, groups)
+	e.size += e.scope.size() + int64(len(e.spaces))*8 + scopeBytes
+	s.family.cache.put(e)
+	return e
+}
+
+// own copies the key: the caller's strings may be windows on something large or reused. One
+// piece of memory holds all of them, which is also quicker to compare with.
+func (e *entry) own(user string, groups []string) {
+	n := len(user)
+	for _, g := range groups {
+		n += len(g)
+	}
+	var b strings.Builder
+	b.Grow(n)
+	b.WriteString(user)
+	for _, g := range groups {
+		b.WriteString(g)
+	}
+	all := b.String()
+	e.user, all = all[:len(user)], all[len(user):]
+	if len(groups) > 0 {
+		e.groups = make([]string, len(groups))
+		for i, g := range groups {
+			e.groups[i], all = all[:len(g)], all[len(g):]
+		}
+	}
+	e.size = entryBytes + int64(n+16*len(groups))
+}
+
+// older returns what an earlier version knew of the subject, to take over what is still
+// true; nil when nothing is remembered.
+func (s *Snapshot) older(hash uint64, user string, groups []string) *scope {
+	set := s.family.cache.set(hash)
+	for w := range set.entries {
+		e := set.entries[w].Load()
+		if e != nil && e.hash == hash && e.subject == 0 && e.user == user && sameGroups(e.groups, groups) {
+			return e.scope
+		}
+	}
+	return nil
+}
+
+// namespaced returns the scope of a subject in a namespace, which is not "".
+func (s *Snapshot) namespaced(sub *entry, ns string) *scope {
+	if len(sub.spaces) == 0 {
+		return sub.bare
+	}
+	hash := mix(sub.id, s.family.hasher.str(ns))
+	tag := tagOf(hash, sub.id)
+	set := s.family.cache.set(hash)
+	for w := range set.tags {
+		if set.tags[w].Load() != tag {
+			continue
+		}
+		e := set.entries[w].Load()
+		if e != nil && e.subject == sub.id && e.ns == ns {
+			if !e.used.Load() {
+				e.used.Store(true)
+			}
+			return e.scope
+		}
+	}
+	return s.meetIn(hash, tag, sub, ns)
+}
+
+// meetIn works out a subject seen in a namespace for the first time.
+func (s *Snapshot) meetIn(hash, tag uint64, sub *entry, ns string) *scope {
 	g := gatherer{s: s}
-	for _, pr := range p.principals {
-		if sp, ok := pr.spaces.get(s.family.hasher, "", ns); ok {
+	for _, p := range sub.spaces {
+		if sp, ok := p.spaces.get(s.family.hasher, "", ns); ok {
 			g.refs = sp.refs.appendTo(g.refs)
 		}
 	}
-	return g.scope(p.cluster)
+	e := &entry{hash: hash, tag: tag, version: s.version, subject: sub.id, size: entryBytes + int64(len(ns))}
+	if len(g.refs) == 0 {
+		e.scope = sub.bare
+	} else {
+		e.scope = g.scope(sub.scope)
+		e.size += e.scope.size()
+	}
+	if sub.kept {
+		e.ns = strings.Clone(ns)
+		s.family.cache.put(e)
+	}
+	return e.scope
+}
+
+const (
+	entryBytes = 192
+	scopeBytes = 136
+)
+
+// size estimates the bytes a scope keeps alive beyond the snapshot's own.
+func (sc *scope) size() int64 {
+	n := scopeBytes + int64(len(sc.units))*16 + int64(len(sc.refs))*8 + int64(len(sc.parts))*16 +
+		int64(len(sc.missing))*40 + int64(len(sc.unsupported))*16
+	if sc.merged != nil {
+		n += sc.merged.size()
+	}
+	return n
+}
+
+func (t *table) size() int64 {
+	n := int64(len(t.cells))*80 + int64(len(t.slots))*4 + int64(len(t.roles))*8 + 128
+	for i := range t.cells {
+		c := &t.cells[i]
+		n += int64(cap(c.open)) * 12
+		for _, hits := range c.named {
+			n += int64(48 + cap(hits)*12)
+		}
+	}
+	return n
 }

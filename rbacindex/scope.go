@@ -13,6 +13,8 @@ type scope struct {
 	refs  []*ref // the bindings of all units
 	parts []part // the tables to ask
 
+	merged *table // the table made for this scope, nil when those of the roles serve
+
 	// missing and unsupported are the evaluation errors of the scope. In the scope of a
 	// namespace those of the cluster scope are included, so that a Result needs no copy.
 	missing     []Key
@@ -38,8 +40,9 @@ const maxParts = 4
 
 // gatherer collects the bindings of a subject.
 type gatherer struct {
-	s    *Snapshot
-	refs []*ref
+	s     *Snapshot
+	refs  []*ref
+	older *scope // of the same subject in an earlier version, may be nil
 }
 
 // scope makes a scope of the refs gathered.
@@ -72,7 +75,7 @@ func (g *gatherer) scope(base *scope) *scope {
 		i = to
 	}
 	out.missing, out.unsupported = slices.Clip(out.missing), slices.Clip(out.unsupported)
-	out.compile(g.s.family.hasher)
+	out.compile(g.s.family.hasher, g.older)
 	return out
 }
 
@@ -83,7 +86,9 @@ func appendNew[T comparable](s []T, v T) []T {
 	return append(s, v)
 }
 
-func (sc *scope) compile(h *hasher) {
+// compile chooses the tables. older is a scope whose table may be taken over if it was made
+// of the same roles.
+func (sc *scope) compile(h *hasher, older *scope) {
 	resources, paths := 0, 0
 	for i, u := range sc.units {
 		t := u.role.compiled(h)
@@ -101,11 +106,17 @@ func (sc *scope) compile(h *hasher) {
 	if max(resources, paths) <= maxParts {
 		return
 	}
-	roles := make([]*role, len(sc.units))
-	for i, u := range sc.units {
-		roles[i] = u.role
+	if older != nil && older.merged != nil && slices.EqualFunc(older.merged.roles, sc.units,
+		func(r *role, u unit) bool { return r == u.role }) {
+		sc.merged = older.merged
+	} else {
+		roles := make([]*role, len(sc.units))
+		for i, u := range sc.units {
+			roles[i] = u.role
+		}
+		sc.merged = compile(h, roles)
 	}
-	sc.parts = []part{{table: compile(h, roles)}}
+	sc.parts = []part{{table: sc.merged}}
 }
 
 // compareRefs orders by role kind, role name, binding name, subject. Bindings of one scope

@@ -1,0 +1,155 @@
+package rbacindex
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// cache remembers entries within a bound of bytes. Readers load pointers and compare, they
+// never wait and never write shared memory but to mark an entry used for the first time since
+// the sweep passed it. Writers, who have just compiled something, take turns; one that would
+// have to wait leaves its entry out instead.
+//
+// It is set-associative: an entry can only be in the set its hash selects, in any of the
+// ways. A full set makes the table grow while there are bytes left; after that entries nobody
+// used lately give way, so that a flood of one-time subjects does not drive out the regular
+// ones.
+type cache struct {
+	sets atomic.Pointer[[]cacheSet]
+
+	mu    sync.Mutex // guards the rest, and writes to sets
+	limit int64
+	bytes int64
+	sweep int // next set the sweep looks at
+}
+
+const cacheWays = 8
+
+// cacheSet keeps the tags of all ways in one cache line. A tag only saves looking at the
+// entry; the entry decides.
+type cacheSet struct {
+	tags    [cacheWays]atomic.Uint64
+	entries [cacheWays]atomic.Pointer[entry]
+}
+
+const cacheSetBytes = 2 * 8 * cacheWays
+
+func (c *cache) init(limit int64) {
+	c.limit = limit
+	sets := make([]cacheSet, 4)
+	c.sets.Store(&sets)
+	c.bytes = int64(len(sets)) * cacheSetBytes
+}
+
+// set returns the set of a hash.
+func (c *cache) set(hash uint64) *cacheSet {
+	sets := *c.sets.Load()
+	return &sets[hash>>32&uint64(len(sets)-1)]
+}
+
+// put enters e, which must not be changed afterwards, unless another writer is busy or e is
+// out of proportion to the cache. It reports whether e went in.
+func (c *cache) put(e *entry) bool {
+	if e.size > c.limit/4 || !c.mu.TryLock() {
+		return false
+	}
+	defer c.mu.Unlock()
+	set := c.set(e.hash)
+	way := set.free()
+	for way < 0 && c.grow() {
+		set = c.set(e.hash)
+		way = set.free()
+	}
+	if way < 0 {
+		way = set.victim(e)
+		c.bytes -= set.entries[way].Load().size
+	}
+	e.kept = true
+	set.place(way, e)
+	c.bytes += e.size
+	for c.bytes > c.limit {
+		c.shrink(e)
+	}
+	return true
+}
+
+// grow doubles the number of sets; false when the bytes for it are not there.
+func (c *cache) grow() bool {
+	old := *c.sets.Load()
+	more := int64(len(old)) * cacheSetBytes
+	if c.bytes+more > c.limit/2 {
+		return false
+	}
+	sets := make([]cacheSet, 2*len(old))
+	for i := range old {
+		for w := range old[i].entries {
+			if e := old[i].entries[w].Load(); e != nil {
+				s := &sets[e.hash>>32&uint64(len(sets)-1)]
+				s.place(s.free(), e)
+			}
+		}
+	}
+	c.bytes += more
+	c.sets.Store(&sets)
+	return true
+}
+
+// shrink sweeps one set: entries used since the last time lose the mark, others go. keep is
+// spared.
+func (c *cache) shrink(keep *entry) {
+	sets := *c.sets.Load()
+	c.sweep = (c.sweep + 1) % len(sets)
+	set := &sets[c.sweep]
+	for w := range set.entries {
+		e := set.entries[w].Load()
+		switch {
+		case e == nil || e == keep:
+		case e.used.Load():
+			e.used.Store(false)
+		default:
+			set.tags[w].Store(0)
+			set.entries[w].Store(nil)
+			c.bytes -= e.size
+		}
+	}
+}
+
+// free returns an empty way, −1 when there is none.
+func (s *cacheSet) free() int {
+	for w := range s.entries {
+		if s.entries[w].Load() == nil {
+			return w
+		}
+	}
+	return -1
+}
+
+// victim chooses the way that gives place to e: one not used lately, an earlier version of
+// the same subject first.
+func (s *cacheSet) victim(e *entry) int {
+	found := -1
+	for w := range s.entries {
+		o := s.entries[w].Load()
+		if o.used.Load() {
+			continue
+		}
+		if found < 0 {
+			found = w
+		}
+		if o.hash == e.hash && o.version < e.version {
+			return w
+		}
+	}
+	if found >= 0 {
+		return found
+	}
+	for w := range s.entries {
+		s.entries[w].Load().used.Store(false)
+	}
+	return int(e.tag % cacheWays)
+}
+
+func (s *cacheSet) place(way int, e *entry) {
+	s.entries[way].Store(e)
+	s.tags[way].Store(e.tag)
+}
