@@ -1,0 +1,194 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// meta is the part of an object's metadata the store works with.
+type meta struct {
+	Name              string   `json:"name"`
+	GenerateName      string   `json:"generateName"`
+	Namespace         string   `json:"namespace"`
+	UID               string   `json:"uid"`
+	ResourceVersion   string   `json:"resourceVersion"`
+	CreationTimestamp string   `json:"creationTimestamp"`
+	DeletionTimestamp string   `json:"deletionTimestamp"`
+	GracePeriod       *int64   `json:"deletionGracePeriodSeconds"`
+	Finalizers        []string `json:"finalizers"`
+}
+
+// created returns the creation time, which the apiserver cuts to whole seconds, or the
+// zero time when there is none.
+func (m *meta) created() time.Time {
+	t, err := time.Parse(time.RFC3339, m.CreationTimestamp)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// head is what must be read of any object before its kind matters.
+type head struct {
+	Kind       string `json:"kind"`
+	APIVersion string `json:"apiVersion"`
+	Metadata   meta   `json:"metadata"`
+	Spec       struct {
+		Finalizers []string `json:"finalizers"`
+	} `json:"spec"`
+}
+
+// group returns the API group of the object's apiVersion.
+func (h *head) group() string {
+	if i := strings.IndexByte(h.APIVersion, '/'); i >= 0 {
+		return h.APIVersion[:i]
+	}
+	return ""
+}
+
+// gone tells whether a write that left the object in this form ended it: deletion had
+// been asked for and nothing holds it back any more, so the storage layer removes it
+// instead of writing it.
+func (h *head) gone(res resource) bool {
+	m := &h.Metadata
+	if m.DeletionTimestamp == "" || len(m.Finalizers) > 0 || (m.GracePeriod != nil && *m.GracePeriod > 0) {
+		return false
+	}
+	return res != resNamespace || len(h.Spec.Finalizers) == 0
+}
+
+// content is what one version of an object says, reduced to what views need. It is
+// immutable; a nil *content means unknown content.
+type content struct {
+	// object is *rbacv1.Role, *rbacv1.ClusterRole, *rbacv1.RoleBinding or
+	// *rbacv1.ClusterRoleBinding, nil for other resources. Its metadata is cut to name,
+	// namespace, uid and resourceVersion.
+	object   any
+	created  int64 // unix nanoseconds, noTime when absent
+	deleting bool  // deletionTimestamp is set
+}
+
+// sameMeaning tells whether two versions mean the same to every view: changes of labels,
+// annotations or managed fields do not count.
+func (c *content) sameMeaning(d *content) bool {
+	if c == d {
+		return true
+	}
+	if c == nil || d == nil || c.deleting != d.deleting {
+		return false
+	}
+	switch a := c.object.(type) {
+	case *rbacv1.Role:
+		b, ok := d.object.(*rbacv1.Role)
+		return ok && reflect.DeepEqual(a.Rules, b.Rules)
+	case *rbacv1.ClusterRole:
+		b, ok := d.object.(*rbacv1.ClusterRole)
+		return ok && reflect.DeepEqual(a.Rules, b.Rules)
+	case *rbacv1.RoleBinding:
+		b, ok := d.object.(*rbacv1.RoleBinding)
+		return ok && a.RoleRef == b.RoleRef && reflect.DeepEqual(a.Subjects, b.Subjects)
+	case *rbacv1.ClusterRoleBinding:
+		b, ok := d.object.(*rbacv1.ClusterRoleBinding)
+		return ok && a.RoleRef == b.RoleRef && reflect.DeepEqual(a.Subjects, b.Subjects)
+	}
+	return d.object == nil
+}
+
+// binding returns the subjects and the role reference of a binding; ok is false for other
+// contents.
+func (c *content) binding() (subjects []rbacv1.Subject, ref rbacv1.RoleRef, ok bool) {
+	if c == nil {
+		return nil, rbacv1.RoleRef{}, false
+	}
+	switch b := c.object.(type) {
+	case *rbacv1.RoleBinding:
+		return b.Subjects, b.RoleRef, true
+	case *rbacv1.ClusterRoleBinding:
+		return b.Subjects, b.RoleRef, true
+	}
+	return nil, rbacv1.RoleRef{}, false
+}
+
+// parse reads an object of a kept resource. Names come from the observation, because the
+// items of a list need not repeat what the list says.
+func (in *interner) parse(res resource, key objectKey, raw []byte) (*content, error) {
+	var o struct {
+		Metadata meta                `json:"metadata"`
+		Rules    []rbacv1.PolicyRule `json:"rules"`
+		Subjects []rbacv1.Subject    `json:"subjects"`
+		RoleRef  rbacv1.RoleRef      `json:"roleRef"`
+	}
+	if res.kind() == 0 {
+		var h head
+		if err := json.Unmarshal(raw, &h); err != nil {
+			return nil, fmt.Errorf("parse %s %s: %w", res, key, err)
+		}
+		o.Metadata = h.Metadata
+	} else if err := json.Unmarshal(raw, &o); err != nil {
+		return nil, fmt.Errorf("parse %s %s: %w", res, key, err)
+	}
+	c := &content{created: nanos(o.Metadata.created()), deleting: o.Metadata.DeletionTimestamp != ""}
+	om := metav1.ObjectMeta{
+		Name: key.name, Namespace: key.namespace,
+		UID: types.UID(in.str(o.Metadata.UID)), ResourceVersion: o.Metadata.ResourceVersion,
+	}
+	for i := range o.Rules {
+		r := &o.Rules[i]
+		in.strs(r.Verbs)
+		in.strs(r.APIGroups)
+		in.strs(r.Resources)
+		in.strs(r.ResourceNames)
+		in.strs(r.NonResourceURLs)
+	}
+	for i := range o.Subjects {
+		s := &o.Subjects[i]
+		s.Kind, s.APIGroup, s.Name, s.Namespace = in.str(s.Kind), in.str(s.APIGroup), in.str(s.Name), in.str(s.Namespace)
+	}
+	ref := rbacv1.RoleRef{APIGroup: in.str(o.RoleRef.APIGroup), Kind: in.str(o.RoleRef.Kind), Name: in.str(o.RoleRef.Name)}
+	switch res {
+	case resRole:
+		c.object = &rbacv1.Role{ObjectMeta: om, Rules: o.Rules}
+	case resClusterRole:
+		c.object = &rbacv1.ClusterRole{ObjectMeta: om, Rules: o.Rules}
+	case resRoleBinding:
+		c.object = &rbacv1.RoleBinding{ObjectMeta: om, Subjects: o.Subjects, RoleRef: ref}
+	case resClusterRoleBinding:
+		c.object = &rbacv1.ClusterRoleBinding{ObjectMeta: om, Subjects: o.Subjects, RoleRef: ref}
+	}
+	return c, nil
+}
+
+// internLimit bounds the interner: names are chosen by clients. Beyond it the table is
+// dropped and begun anew; strings in use stay valid.
+const internLimit = 1 << 18
+
+// interner makes equal strings share memory. The zero value is ready.
+type interner struct{ table map[string]string }
+
+func (in *interner) str(s string) string {
+	if s == "" {
+		return ""
+	}
+	if t, ok := in.table[s]; ok {
+		return t
+	}
+	if in.table == nil || len(in.table) >= internLimit {
+		in.table = make(map[string]string, 256)
+	}
+	s = strings.Clone(s)
+	in.table[s] = s
+	return s
+}
+
+func (in *interner) strs(list []string) {
+	for i, s := range list {
+		list[i] = in.str(s)
+	}
+}

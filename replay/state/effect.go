@@ -1,0 +1,202 @@
+package state
+
+import (
+	"slices"
+	"sort"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// Effect is a change of what a State answers about one object, or about the unnamed
+// objects of a scope: requests judged with an earlier answer in [From, To] may have to be
+// judged again, those of the affected subjects only.
+type Effect struct {
+	Resource        string
+	Namespace, Name string // an empty Name stands for a scope: the namespace, or everything
+	// From and To bound the stretch in which answers changed. The zero From is the
+	// beginning of time; the zero To means that the change holds until now.
+	From, To time.Time
+	// Before and After are what the State said, and says, of the object at the beginning
+	// of the stretch: *rbacv1.Role, *rbacv1.ClusterRole, *rbacv1.RoleBinding,
+	// *rbacv1.ClusterRoleBinding, or nil when absent, unknown or not an RBAC object.
+	Before, After any
+
+	subjects Subjects
+}
+
+// Subjects says whose requests an Effect concerns.
+type Subjects struct {
+	All    bool     // everybody; Users and Groups are then empty
+	Users  []string // user names, service accounts by their user name; sorted
+	Groups []string // sorted
+	// AllNamespaces: requests in every namespace and outside; else only those in
+	// Namespaces, sorted.
+	AllNamespaces bool
+	Namespaces    []string
+}
+
+// Subjects returns whose requests the effect concerns: for a binding the subjects it had
+// and has in the stretch, for a role those of the bindings that name it, for unknown
+// content everybody it could concern.
+func (e Effect) Subjects() Subjects { return e.subjects }
+
+// Concerns tells whether a request of the user in the namespace ("" outside namespaces) is
+// among those the effect may change. Groups must be those the request was authorized with.
+func (s Subjects) Concerns(user string, groups []string, namespace string) bool {
+	if !s.AllNamespaces {
+		if _, ok := slices.BinarySearch(s.Namespaces, namespace); !ok {
+			return false
+		}
+	}
+	if s.All {
+		return true
+	}
+	if _, ok := slices.BinarySearch(s.Users, user); ok {
+		return true
+	}
+	for _, g := range groups {
+		if _, ok := slices.BinarySearch(s.Groups, g); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// effect describes the difference between an object's old line and its present one: all
+// but the first head and the last tail steps.
+func (s *State) effect(obj *object, old []step, head, tail int) Effect {
+	k, line := obj.key, obj.line
+	e := Effect{Resource: k.res.String(), Namespace: k.namespace, Name: k.name}
+	from := noSight
+	if head < len(old) {
+		from = old[head].nb
+	}
+	if head < len(line) {
+		from = min(from, line[head].nb)
+	}
+	e.From = timeOf(from)
+	if tail > 0 {
+		e.To = timeOf(line[len(line)-tail].na)
+	}
+	// What was in force before the first difference stayed so in one of the two.
+	lo := max(0, head-1)
+	was, is := old[lo:len(old)-tail], line[lo:len(line)-tail]
+	e.Before, e.After = objectAt(old, from), objectAt(line, from)
+	var g gather
+	switch k.res {
+	case resRoleBinding, resClusterRoleBinding:
+		g.steps(k, was)
+		g.steps(k, is)
+	case resRole, resClusterRole:
+		if k.name == "" {
+			g.all(k)
+			break
+		}
+		for b := range s.refs[k] {
+			// An unknown binding grants nothing, whatever its role says.
+			for _, st := range s.objects[b].line {
+				g.content(b, st.content)
+			}
+		}
+	case resNamespace:
+		g.s.All = true
+		g.s.AllNamespaces = k.name == ""
+		if k.name != "" {
+			g.s.Namespaces = []string{k.name}
+		}
+	case resServiceAccount:
+		if k.name == "" {
+			g.all(k)
+			break
+		}
+		g.s.AllNamespaces = true
+		g.s.Users = []string{serviceAccountUser(k.namespace, k.name)}
+	}
+	e.subjects = g.done()
+	return e
+}
+
+// objectAt returns the object a line shows right after a moment's change.
+func objectAt(line []step, at int64) any {
+	i := sort.Search(len(line), func(i int) bool { return line[i].nb > at })
+	if i == 0 || line[i-1].content == nil {
+		return nil
+	}
+	return line[i-1].content.object
+}
+
+// serviceAccountUser is the user name of a service account.
+func serviceAccountUser(namespace, name string) string {
+	return "system:serviceaccount:" + namespace + ":" + name
+}
+
+// gather collects subjects.
+type gather struct{ s Subjects }
+
+// all adds everybody in a key's scope.
+func (g *gather) all(k objectKey) {
+	g.s.All = true
+	g.scope(k)
+}
+
+// scope adds the namespaces a binding reaches.
+func (g *gather) scope(k objectKey) {
+	if k.namespace == "" {
+		g.s.AllNamespaces = true
+		return
+	}
+	g.s.Namespaces = append(g.s.Namespaces, k.namespace)
+}
+
+// steps adds the subjects of a binding's steps.
+func (g *gather) steps(k objectKey, steps []step) {
+	for i := range steps {
+		if steps[i].phase == phaseUnknown || k.name == "" {
+			g.all(k)
+			continue
+		}
+		g.content(k, steps[i].content)
+	}
+}
+
+// content adds the subjects of one version of a binding.
+func (g *gather) content(k objectKey, c *content) {
+	subjects, _, ok := c.binding()
+	if !ok {
+		return
+	}
+	g.scope(k)
+	for i := range subjects {
+		switch sub := &subjects[i]; sub.Kind {
+		case rbacv1.UserKind:
+			g.s.Users = append(g.s.Users, sub.Name)
+		case rbacv1.GroupKind:
+			g.s.Groups = append(g.s.Groups, sub.Name)
+		case rbacv1.ServiceAccountKind:
+			ns := sub.Namespace
+			if ns == "" {
+				ns = k.namespace
+			}
+			if ns != "" {
+				g.s.Users = append(g.s.Users, serviceAccountUser(ns, sub.Name))
+			}
+		}
+	}
+}
+
+// done sorts and removes what is said twice.
+func (g *gather) done() Subjects {
+	s := g.s
+	for _, list := range []*[]string{&s.Users, &s.Groups, &s.Namespaces} {
+		slices.Sort(*list)
+		*list = slices.Clip(slices.Compact(*list))
+	}
+	if s.All {
+		s.Users, s.Groups = nil, nil
+	}
+	if s.AllNamespaces {
+		s.Namespaces = nil
+	}
+	return s
+}

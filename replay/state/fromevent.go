@@ -1,0 +1,374 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/retrial-io/retrial/ingest/event"
+)
+
+// FromEvent returns what a policy write of the audit stream says about the objects the
+// replica keeps; nothing for any other event. A policy write is a create, update, patch,
+// delete or deletecollection that succeeded (2xx), was no dry run, and is complete.
+//
+// What the event did not record, because of its level or because its bodies were cut,
+// becomes unknown content, or an AllOf observation when not even the names are known. The
+// resource and names are taken from the request URI, which is what the apiserver acted on.
+//
+// An event without a responseStatus (a copy whose answers were removed) counts as a
+// success when its response body says so.
+//
+// Observations are valid, with unknown content, also when the error is not nil: it says
+// that a recorded body could not be read. They may alias the event's buffers.
+func FromEvent(e *event.Event) ([]Observation, error) {
+	if e.Stage != event.StageResponseComplete {
+		return nil, nil
+	}
+	switch e.Verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+	default:
+		return nil, nil
+	}
+	t, ok := parseTarget(e.RequestURI)
+	if !ok || t.dryRun || !succeeded(e) {
+		return nil, nil
+	}
+	w := write{event: e, target: t, base: Observation{
+		Source: SourceAudit, Resource: t.res.String(), Namespace: t.namespace, Name: t.name,
+		NotBefore: e.RequestReceivedTimestamp, NotAfter: e.StageTimestamp,
+	}}
+	switch e.Verb {
+	case "delete":
+		return w.delete()
+	case "deletecollection":
+		return w.deleteCollection()
+	}
+	return w.put()
+}
+
+// target is what a request URI names.
+type target struct {
+	res             resource
+	namespace, name string
+	dryRun          bool
+	propagation     string // propagationPolicy of the query
+}
+
+// parseTarget reads the path and query of a request to a kept resource. Subresources are
+// not kept, save those through which a namespace changes phase and ends.
+func parseTarget(uri string) (target, bool) {
+	var t target
+	path, query, _ := strings.Cut(uri, "?")
+	// The common refusals first: this runs for every write of the audit stream.
+	if !strings.HasPrefix(path, "/api/v1/") && !strings.HasPrefix(path, "/apis/rbac.authorization.k8s.io/") {
+		return t, false
+	}
+	if strings.IndexByte(path, '%') >= 0 {
+		p, err := url.PathUnescape(path)
+		if err != nil {
+			return t, false
+		}
+		path = p
+	}
+	path = strings.Trim(path, "/")
+	next := func() (string, bool) {
+		if path == "" {
+			return "", false
+		}
+		var s string
+		s, path, _ = strings.Cut(path, "/")
+		return s, true
+	}
+	core := strings.HasPrefix(path, "api/")
+	next()
+	if !core {
+		next()
+	}
+	next() // version
+	plural, ok := next()
+	if !ok {
+		return t, false
+	}
+	if plural == "namespaces" {
+		name, named := next()
+		if !named {
+			t.res = resNamespace
+			return t, core && t.parseQuery(query)
+		}
+		sub, more := next()
+		if !more || sub == "status" || sub == "finalize" {
+			t.res, t.name = resNamespace, name
+			return t, core && path == "" && t.parseQuery(query)
+		}
+		t.namespace, plural = name, sub
+	}
+	switch {
+	case core && plural == "serviceaccounts":
+		t.res = resServiceAccount
+	case core:
+		return t, false
+	case plural == "roles":
+		t.res = resRole
+	case plural == "rolebindings":
+		t.res = resRoleBinding
+	case plural == "clusterroles":
+		t.res = resClusterRole
+	case plural == "clusterrolebindings":
+		t.res = resClusterRoleBinding
+	default:
+		return t, false
+	}
+	t.name, _ = next()
+	if path != "" || t.res.namespaced() == (t.namespace == "") && t.name != "" {
+		return t, false // a subresource, or a name outside its scope
+	}
+	return t, t.parseQuery(query)
+}
+
+// parseQuery reads the options that matter of a raw query.
+func (t *target) parseQuery(query string) bool {
+	if query == "" {
+		return true
+	}
+	if strings.Contains(query, "dryRun") || strings.Contains(query, "propagationPolicy") || strings.Contains(query, "%") {
+		values, _ := url.ParseQuery(query) // what does parse is what the apiserver used
+		t.dryRun = values.Get("dryRun") != ""
+		t.propagation = values.Get("propagationPolicy")
+	}
+	return true
+}
+
+// succeeded tells whether the request was answered with success.
+func succeeded(e *event.Event) bool {
+	if e.ResponseStatus != nil && e.ResponseStatus.Code != 0 {
+		return e.ResponseStatus.Code >= 200 && e.ResponseStatus.Code < 300
+	}
+	if len(e.ResponseObject) == 0 {
+		return false
+	}
+	var s statusObject
+	if err := json.Unmarshal(e.ResponseObject, &s); err != nil {
+		return false
+	}
+	return s.Kind != "Status" || s.Status == "Success"
+}
+
+// statusObject is the part of a metav1.Status that tells what a delete did.
+type statusObject struct {
+	Kind    string `json:"kind"`
+	Details struct {
+		UID string `json:"uid"`
+	} `json:"details"`
+	// Status is a string in a metav1.Status and an object in most others.
+	Status statusText `json:"status"`
+}
+
+// statusText reads a string and skips anything else.
+type statusText string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *statusText) UnmarshalJSON(b []byte) error {
+	var s string
+	if len(b) > 0 && b[0] == '"' {
+		if err := json.Unmarshal(b, &s); err != nil {
+			return err
+		}
+	}
+	*t = statusText(s)
+	return nil
+}
+
+// deleteOptions is the part of a metav1.DeleteOptions that changes what a delete means.
+type deleteOptions struct {
+	DryRun            []string `json:"dryRun"`
+	PropagationPolicy string   `json:"propagationPolicy"`
+	OrphanDependents  *bool    `json:"orphanDependents"`
+}
+
+// write is one successful request under translation.
+type write struct {
+	event  *event.Event
+	target target
+	base   Observation
+}
+
+// options reads the DeleteOptions of the request body. A body that cannot be read is
+// treated as absent: the deletion itself succeeded.
+func (w *write) options() (dryRun, lingers bool) {
+	var o deleteOptions
+	if len(w.event.RequestObject) > 0 {
+		if err := json.Unmarshal(w.event.RequestObject, &o); err != nil {
+			o = deleteOptions{}
+		}
+	}
+	p := o.PropagationPolicy
+	if p == "" {
+		p = w.target.propagation
+	}
+	lingers = p == "Foreground" || p == "Orphan" || (o.OrphanDependents != nil && *o.OrphanDependents)
+	return len(o.DryRun) > 0, lingers
+}
+
+// unknown returns the observation that the named object was written, content unknown.
+func (w *write) unknown() []Observation {
+	o := w.base
+	o.Unknown = true
+	if o.Name == "" {
+		if ref := w.event.ObjectRef; ref != nil {
+			o.Name = ref.Name // completed from the body of a create
+		}
+	}
+	if o.Name == "" {
+		o.AllOf = true
+	}
+	return []Observation{o}
+}
+
+// put translates create, update and patch.
+func (w *write) put() ([]Observation, error) {
+	e := w.event
+	if len(e.ResponseObject) > 0 {
+		obs, err := w.version(e.ResponseObject)
+		if err != nil {
+			return w.unknown(), fmt.Errorf("read %s response of audit event %s: %w", e.Verb, e.AuditID, err)
+		}
+		if obs != nil {
+			return obs, nil
+		}
+	}
+	// A patch does not carry the object, and a body stripped of its object nothing at all.
+	if e.Verb == "patch" || len(e.RequestObject) == 0 {
+		return w.unknown(), nil
+	}
+	var h head
+	if err := json.Unmarshal(e.RequestObject, &h); err != nil {
+		return w.unknown(), fmt.Errorf("read %s request of audit event %s: %w", e.Verb, e.AuditID, err)
+	}
+	o := w.base
+	if o.Name == "" {
+		o.Name = h.Metadata.Name
+	}
+	if o.Name == "" || strings.HasSuffix(e.RequestURI, "/status") || resourceOfKind(h.group(), h.Kind) != w.target.res {
+		return w.unknown(), nil
+	}
+	if e.Verb == "update" && h.Metadata.UID != "" && h.gone(w.target.res) {
+		o.UID, o.Deleted = h.Metadata.UID, true
+		return []Observation{o}, nil
+	}
+	o.Object = e.RequestObject // its resourceVersion is the one before
+	return []Observation{o}, nil
+}
+
+// version reads an object the apiserver answered with; nil when the body is something else.
+func (w *write) version(body []byte) ([]Observation, error) {
+	var h head
+	if err := json.Unmarshal(body, &h); err != nil {
+		return nil, err
+	}
+	if resourceOfKind(h.group(), h.Kind) != w.target.res || h.Metadata.Name == "" || h.Metadata.UID == "" {
+		return nil, nil
+	}
+	o := w.base
+	o.Name, o.UID = h.Metadata.Name, h.Metadata.UID
+	if w.target.res.namespaced() {
+		o.Namespace = h.Metadata.Namespace
+	}
+	if h.gone(w.target.res) {
+		o.Deleted = true
+		return []Observation{o}, nil
+	}
+	o.ResourceVersion, o.Object = h.Metadata.ResourceVersion, body
+	return []Observation{o}, nil
+}
+
+// delete translates the deletion of one object. It ends the object when the answer is a
+// Status or the object as it last stood; when the answer shows a deletion still held back,
+// that is a version like any other: RBAC objects being deleted still grant.
+func (w *write) delete() ([]Observation, error) {
+	dryRun, _ := w.options()
+	if dryRun {
+		return nil, nil
+	}
+	e := w.event
+	o := w.base
+	o.Deleted = true
+	body := e.ResponseObject
+	if len(body) == 0 && e.ResponseStatus != nil {
+		body = e.ResponseStatus.Raw // a Status answer is recorded at every level
+	}
+	if len(body) == 0 {
+		return w.unknown(), nil
+	}
+	var s statusObject
+	if err := json.Unmarshal(body, &s); err != nil {
+		return w.unknown(), fmt.Errorf("read delete response of audit event %s: %w", e.AuditID, err)
+	}
+	if s.Details.UID != "" && s.Status == "Success" {
+		o.UID = s.Details.UID
+		return []Observation{o}, nil
+	}
+	if len(e.ResponseObject) == 0 || s.Kind == "Status" {
+		return w.unknown(), nil
+	}
+	obs, err := w.version(e.ResponseObject)
+	if err != nil || obs == nil {
+		return w.unknown(), err
+	}
+	if v := &obs[0]; !v.Deleted {
+		var h head
+		if err := json.Unmarshal(e.ResponseObject, &h); err == nil && h.Metadata.DeletionTimestamp == "" {
+			v.Deleted, v.Object, v.ResourceVersion = true, nil, ""
+		}
+	}
+	return obs, nil
+}
+
+// deleteCollection translates the deletion of a collection. The answer lists the objects
+// as they stood; those that finalizers hold back linger, in a form that is not shown.
+func (w *write) deleteCollection() ([]Observation, error) {
+	dryRun, lingers := w.options()
+	if dryRun {
+		return nil, nil
+	}
+	all := w.base
+	all.AllOf, all.Deleted = true, true
+	body := bytes.TrimSpace(w.event.ResponseObject)
+	if len(body) == 0 {
+		return []Observation{all}, nil
+	}
+	var list struct {
+		Kind  string           `json:"kind"`
+		Items *json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		return []Observation{all}, fmt.Errorf("read deletecollection response of audit event %s: %w", w.event.AuditID, err)
+	}
+	if !strings.HasSuffix(list.Kind, "List") {
+		return []Observation{all}, nil
+	}
+	var items []head
+	if list.Items != nil {
+		if err := json.Unmarshal(*list.Items, &items); err != nil {
+			return []Observation{all}, fmt.Errorf("read deletecollection items of audit event %s: %w", w.event.AuditID, err)
+		}
+	}
+	out := make([]Observation, 0, len(items))
+	for i := range items {
+		m := &items[i].Metadata
+		o := w.base
+		o.Name, o.UID = m.Name, m.UID
+		if m.Namespace != "" {
+			o.Namespace = m.Namespace
+		}
+		if lingers || len(m.Finalizers) > 0 {
+			o.Unknown, o.UID = true, ""
+		} else {
+			o.Deleted = true
+		}
+		out = append(out, o)
+	}
+	return out, nil
+}

@@ -1,0 +1,248 @@
+package state
+
+import (
+	"fmt"
+	"sort"
+	"time"
+)
+
+// Known is a three-valued answer to whether an object was there.
+type Known uint8
+
+// Answers.
+const (
+	Unknown Known = iota
+	Absent
+	Present
+)
+
+// String returns "unknown", "absent" or "present".
+func (k Known) String() string {
+	switch k {
+	case Absent:
+		return "absent"
+	case Present:
+		return "present"
+	}
+	return "unknown"
+}
+
+// NamespaceAnswer says what a namespace was during a window.
+type NamespaceAnswer uint8
+
+// Answers. A namespace is terminating from its deletion until it is finalized.
+const (
+	NamespaceUnknown NamespaceAnswer = iota
+	NamespaceAbsent
+	NamespaceActive
+	NamespaceTerminating
+	NamespaceChanging // more than one of the above within the window, all of them known
+)
+
+// String returns the answer in one lower-case word.
+func (a NamespaceAnswer) String() string {
+	switch a {
+	case NamespaceAbsent:
+		return "absent"
+	case NamespaceActive:
+		return "active"
+	case NamespaceTerminating:
+		return "terminating"
+	case NamespaceChanging:
+		return "changing"
+	}
+	return "unknown"
+}
+
+// inForce returns the steps that may have been in force between two moments, in order, and
+// whether there may have been none yet at the beginning.
+func inForce(line []step, from, to int64) (steps []step, before bool) {
+	i := sort.Search(len(line), func(i int) bool { return line[i].na > from })
+	j := i + sort.Search(len(line)-i, func(k int) bool { return line[i+k].nb > to })
+	if i == 0 {
+		return line[:j], true
+	}
+	return line[i-1 : j], false
+}
+
+// unseen tells whether, in the window, there may have been an object of that name that
+// nobody told the State about.
+func (s *State) unseen(k objectKey, from, to int64) bool {
+	for _, scope := range []objectKey{{res: k.res}, {res: k.res, namespace: k.namespace}} {
+		obj := s.objects[scope]
+		if obj == nil {
+			continue
+		}
+		steps, _ := inForce(obj.line, from, to)
+		for i := range steps {
+			if steps[i].phase == phaseUnknown {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Namespace returns what a namespace was between from and to.
+func (s *State) Namespace(name string, from, to time.Time) NamespaceAnswer {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	k := objectKey{res: resNamespace, name: name}
+	lo, hi := nanos(from), nanos(to)
+	var steps []step
+	before := true
+	if obj := s.objects[k]; obj != nil {
+		steps, before = inForce(obj.line, lo, hi)
+	}
+	var seen [NamespaceChanging]bool
+	absent := before
+	for i := range steps {
+		switch st := &steps[i]; {
+		case st.phase == phaseUnknown:
+			return NamespaceUnknown
+		case st.phase == phaseAbsent:
+			absent = true
+		case st.content.deleting:
+			seen[NamespaceTerminating] = true
+		default:
+			seen[NamespaceActive] = true
+		}
+	}
+	if absent && s.unseen(k, lo, hi) {
+		return NamespaceUnknown
+	}
+	seen[NamespaceAbsent] = absent
+	answer := NamespaceUnknown
+	for a, ok := range seen {
+		if !ok {
+			continue
+		}
+		if answer != NamespaceUnknown {
+			return NamespaceChanging
+		}
+		answer = NamespaceAnswer(a)
+	}
+	return answer
+}
+
+// ServiceAccount returns the uid of a service account at a moment. The uid may be empty
+// with Present, when the account was written but its uid not recorded. A service account
+// that is being deleted is present.
+func (s *State) ServiceAccount(namespace, name string, at time.Time) (uid string, known Known) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	v, known := s.lookup(objectKey{resServiceAccount, namespace, name}, nanos(at))
+	return v.uid, known
+}
+
+// Version returns the version of an object that was in force at a moment: the newest that
+// was certainly effective. With Unknown the version says, where it can, what made the
+// object unknown.
+func (s *State) Version(resource, namespace, name string, at time.Time) (Version, Known) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	k := objectKey{resourceOf(resource), namespace, name}
+	if k.res == resNone {
+		return Version{Resource: resource, Namespace: namespace, Name: name, Unknown: true}, Unknown
+	}
+	st, known := s.lookup(k, nanos(at))
+	return st.version(k), known
+}
+
+// lookup returns the step in force at a moment.
+func (s *State) lookup(k objectKey, at int64) (step, Known) {
+	st := step{span: span{noTime, noTime}}
+	if obj := s.objects[k]; obj != nil {
+		if i := sort.Search(len(obj.line), func(i int) bool { return obj.line[i].na > at }); i > 0 {
+			st = obj.line[i-1]
+		}
+	}
+	switch {
+	case st.phase == phasePresent:
+		return st, Present
+	case st.phase == phaseUnknown:
+		return st, Unknown
+	case s.unseen(k, at, at):
+		st.phase = phaseUnknown
+		return st, Unknown
+	}
+	return st, Absent
+}
+
+// History returns every version kept of an object, oldest first.
+func (s *State) History(resource, namespace, name string) []Version {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	k := objectKey{resourceOf(resource), namespace, name}
+	obj := s.objects[k]
+	if obj == nil {
+		return nil
+	}
+	out := make([]Version, len(obj.line))
+	for i := range obj.line {
+		out[i] = obj.line[i].version(k)
+	}
+	return out
+}
+
+// CheckCluster tells whether observations can be of this State's cluster: an error that
+// wraps ErrOtherCluster when they contradict what is known. The uid of the namespace
+// kube-system decides; without it, objects that have the same name and were created in the
+// same second but have other uids, when they outnumber those that agree.
+func (s *State) CheckCluster(obs ...Observation) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var agree, differ int
+	var example string
+	for i := range obs {
+		o := &obs[i]
+		k := objectKey{resourceOf(o.Resource), o.Namespace, o.Name}
+		obj := s.objects[k]
+		if obj == nil || o.UID == "" || o.Name == "" {
+			continue
+		}
+		same, other := obj.identity(o, k.res == resNamespace && k.name == "kube-system")
+		switch {
+		case same && k.res == resNamespace && k.name == "kube-system":
+			return nil
+		case same:
+			agree++
+		case other != "" && k.res == resNamespace && k.name == "kube-system":
+			return fmt.Errorf("namespace kube-system has uid %s, known here as %s: %w", o.UID, other, ErrOtherCluster)
+		case other != "":
+			differ++
+			if example == "" {
+				example = fmt.Sprintf("%s %s has uid %s, known here as %s", k.res, k, o.UID, other)
+			}
+		}
+	}
+	if differ > agree {
+		return fmt.Errorf("%s (%d objects contradict, %d agree): %w", example, differ, agree, ErrOtherCluster)
+	}
+	return nil
+}
+
+// identity tells whether an observation's uid is one the name has had, and if not, the uid
+// that contradicts it: any other for a name that is never made anew, else one created in
+// the same second.
+func (o *object) identity(obs *Observation, permanent bool) (same bool, other string) {
+	for i := range o.versions {
+		if o.versions[i].uid == obs.UID {
+			return true, ""
+		}
+	}
+	created := noTime
+	if len(obs.Object) > 0 {
+		var in interner
+		if c, err := in.parse(o.key.res, o.key, obs.Object); err == nil {
+			created = c.created
+		}
+	}
+	for i := range o.versions {
+		v := &o.versions[i]
+		if permanent || created != noTime && v.content != nil && v.content.created == created {
+			other = v.uid
+		}
+	}
+	return false, other
+}

@@ -1,0 +1,245 @@
+package state
+
+import (
+	"math"
+	"slices"
+	"sort"
+	"time"
+)
+
+// noTime stands for "no lower bound" in unix nanoseconds; it sorts before every time.
+const noTime int64 = math.MinInt64
+
+// nanos converts a time; the zero time becomes noTime.
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return noTime
+	}
+	return t.UnixNano()
+}
+
+// timeOf is the inverse of nanos.
+func timeOf(n int64) time.Time {
+	if n == noTime {
+		return time.Time{}
+	}
+	return time.Unix(0, n).UTC()
+}
+
+// objectKey names an object, or with an empty name all objects of a scope.
+type objectKey struct {
+	res             resource
+	namespace, name string
+}
+
+// String returns namespace/name.
+func (k objectKey) String() string {
+	if k.namespace == "" {
+		return k.name
+	}
+	return k.namespace + "/" + k.name
+}
+
+// less is the fixed order of keys, used to break ties in time.
+func (k objectKey) less(l objectKey) bool {
+	if k.res != l.res {
+		return k.res < l.res
+	}
+	if k.namespace != l.namespace {
+		return k.namespace < l.namespace
+	}
+	return k.name < l.name
+}
+
+// span is a closed stretch of time in unix nanoseconds.
+type span struct{ nb, na int64 }
+
+// overlaps tells whether two spans share more than an end point.
+func (s span) overlaps(t span) bool { return s.nb < t.na && t.nb < s.na }
+
+// sightings sums up every time one version (or one end) was observed. Merging is
+// commutative, associative and idempotent, and takes constant memory: a controller that
+// re-applies the same object all day leaves no trace but this.
+type sightings struct {
+	audit, watch int64 // earliest NotBefore of such sightings, noSight when none
+	na           int64 // earliest NotAfter of all
+	last         span  // the latest sighting, by its NotBefore
+	snapshot     bool  // seen in a listing
+}
+
+// noSight is the lower bound of a kind of sighting that did not occur; it sorts last.
+const noSight int64 = math.MaxInt64
+
+func newSightings() sightings {
+	return sightings{audit: noSight, watch: noSight, na: noSight, last: span{noTime, noSight}}
+}
+
+// add merges one sighting.
+func (s *sightings) add(src Source, at span) {
+	switch src {
+	case SourceAudit:
+		s.audit = min(s.audit, at.nb)
+	case SourceWatch:
+		s.watch = min(s.watch, at.nb)
+	case SourceSnapshot:
+		s.snapshot = true
+	}
+	s.na = min(s.na, at.na)
+	if at.nb > s.last.nb || at.nb == s.last.nb && at.na < s.last.na {
+		s.last = at
+	}
+}
+
+// produced returns the bounds of the write behind the sightings. A write that began after
+// the version had already been seen cannot have produced it: it changed nothing and was
+// answered with the version as it stood. ok is false when no observed write produced it.
+func (s *sightings) produced() (at span, ok bool) {
+	switch {
+	case s.audit <= s.na && s.audit != noSight:
+		return span{s.audit, s.na}, true
+	case s.watch <= s.na && s.watch != noSight && s.watch != noTime:
+		return span{s.watch, s.na}, true
+	}
+	return span{noTime, s.na}, false
+}
+
+// version is one (uid, resourceVersion) of an object.
+type version struct {
+	rv      uint64
+	uid     string
+	content *content // nil when not recorded
+	seen    sightings
+}
+
+// end is the deletion of one uid.
+type end struct {
+	uid  string
+	seen sightings
+}
+
+// blind is a write whose resourceVersion is not known.
+type blind struct {
+	span
+	content *content // nil when not recorded
+	absent  bool     // the write removed the object, whichever uid it had
+	digest  uint64   // of the content, so that repetitions are recognised
+}
+
+// presence says that a listing showed an object under the name.
+type presence struct{ began, ended int64 }
+
+// listing is one complete snapshot of a resource. Its bounds are its identity: what was
+// listed with these bounds belongs to it.
+type listing struct {
+	presence
+	since int64 // noTime when knowledge begins with the listing itself
+}
+
+// object is everything observed under one name, and what follows from it.
+type object struct {
+	key      objectKey
+	versions []version // by (rv, uid)
+	ends     []end     // by uid
+	blinds   []blind   // by (na, nb, digest)
+	present  []presence
+	line     []step // resolved; replaced as a whole, never changed
+}
+
+// addVersion merges a version; false when nothing new was said.
+func (o *object) addVersion(v version, src Source, at span) bool {
+	i := sort.Search(len(o.versions), func(i int) bool {
+		w := &o.versions[i]
+		return w.rv > v.rv || w.rv == v.rv && w.uid >= v.uid
+	})
+	if i == len(o.versions) || o.versions[i].rv != v.rv || o.versions[i].uid != v.uid {
+		o.versions = append(o.versions, version{})
+		copy(o.versions[i+1:], o.versions[i:])
+		v.seen = newSightings()
+		v.seen.add(src, at)
+		o.versions[i] = v
+		return true
+	}
+	w := &o.versions[i]
+	before, had := w.seen, w.content
+	w.seen.add(src, at)
+	if w.content == nil {
+		w.content = v.content
+	}
+	return w.seen != before || w.content != had
+}
+
+// addEnd merges a deletion by uid; false when nothing new was said.
+func (o *object) addEnd(uid string, src Source, at span) bool {
+	i := sort.Search(len(o.ends), func(i int) bool { return o.ends[i].uid >= uid })
+	if i == len(o.ends) || o.ends[i].uid != uid {
+		o.ends = append(o.ends, end{})
+		copy(o.ends[i+1:], o.ends[i:])
+		o.ends[i] = end{uid: uid, seen: newSightings()}
+	}
+	before := o.ends[i].seen
+	o.ends[i].seen.add(src, at)
+	return o.ends[i].seen != before
+}
+
+// endOf returns the bounds of a uid's deletion.
+func (o *object) endOf(uid string) (span, bool) {
+	i := sort.Search(len(o.ends), func(i int) bool { return o.ends[i].uid >= uid })
+	if i == len(o.ends) || o.ends[i].uid != uid {
+		return span{}, false
+	}
+	return o.ends[i].span(), true
+}
+
+// span returns the bounds of the deletion.
+func (e *end) span() span {
+	at, ok := e.seen.produced()
+	if !ok && e.seen.watch != noSight {
+		at.nb = e.seen.watch
+	}
+	return at
+}
+
+// addBlind merges a write without a resourceVersion; false when it is known.
+func (o *object) addBlind(b blind) bool {
+	var ok bool
+	o.blinds, ok = insertBlind(o.blinds, b)
+	return ok
+}
+
+// insertBlind inserts into a sorted list unless the write is there already.
+func insertBlind(list []blind, b blind) ([]blind, bool) {
+	i := sort.Search(len(list), func(i int) bool { return !blindLess(&list[i], &b) })
+	if i < len(list) && !blindLess(&b, &list[i]) {
+		return list, false
+	}
+	list = append(list, blind{})
+	copy(list[i+1:], list[i:])
+	list[i] = b
+	return list, true
+}
+
+// blindLess orders writes by when they were done at the latest.
+func blindLess(a, b *blind) bool {
+	if a.na != b.na {
+		return a.na < b.na
+	}
+	if a.nb != b.nb {
+		return a.nb < b.nb
+	}
+	if a.absent != b.absent {
+		return b.absent
+	}
+	return a.digest < b.digest
+}
+
+// addPresence merges what a listing showed; false when known.
+func (o *object) addPresence(p presence) bool {
+	if slices.Contains(o.present, p) {
+		return false
+	}
+	o.present = append(o.present, p)
+	return true
+}
+
+// presentIn tells whether a listing showed an object under this name.
+func (o *object) presentIn(l *listing) bool { return slices.Contains(o.present, l.presence) }

@@ -1,0 +1,266 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+	"time"
+)
+
+// RawObject is one object of a state file.
+type RawObject struct {
+	APIVersion, Kind     string
+	Resource             string // group resource when the replica keeps the kind, else ""
+	Namespace, Name      string
+	UID, ResourceVersion string
+	Created              time.Time // whole seconds; zero when absent
+	Object               []byte    // nil when the kind is not kept: never hold what is not needed
+	Listed               bool      // came as an item of a list, not alone
+	ListContinues        bool      // the list says that it is only a part
+	InputOffset          int64     // bytes before the end of the object in the input
+}
+
+// ErrNotObjects is wrapped by ReadObjects for input that is JSON but holds no Kubernetes
+// objects.
+var ErrNotObjects = errors.New("not a Kubernetes object or List")
+
+// ReadObjects reads what `kubectl get … -o json` prints: a List, several Lists or single
+// objects, concatenated. It streams: one object is in memory at a time. Every object is
+// visited, those of kinds the replica does not keep without their content. Errors name the
+// byte offset. An error of visit ends the reading and is returned as it is.
+func ReadObjects(r io.Reader, visit func(obj RawObject) error) error {
+	dec := json.NewDecoder(r)
+	for n := 0; ; n++ {
+		tok, err := dec.Token()
+		if err == io.EOF {
+			if n == 0 {
+				return fmt.Errorf("read objects: empty input: %w", ErrNotObjects)
+			}
+			return nil
+		}
+		if err != nil {
+			return readError(dec, err)
+		}
+		if tok != json.Delim('{') {
+			return readError(dec, ErrNotObjects)
+		}
+		if err := readTop(dec, visit); err != nil {
+			return err
+		}
+	}
+}
+
+// readError gives an error its place.
+func readError(dec *json.Decoder, err error) error {
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("read objects: at byte %d: %w", dec.InputOffset(), err)
+}
+
+// readTop reads the rest of one top-level object, a list or not.
+func readTop(dec *json.Decoder, visit func(RawObject) error) error {
+	members := map[string]json.RawMessage{}
+	list := false
+	// Items stand before the list's own metadata in some writers, so that whether the list
+	// goes on is known for later items only; a list that continues in kubectl's output
+	// does not occur, it follows the pages itself.
+	var listKind, listVersion string
+	continues := false
+	for dec.More() {
+		tok, err := dec.Token()
+		if err != nil {
+			return readError(dec, err)
+		}
+		name, ok := tok.(string)
+		if !ok {
+			return readError(dec, ErrNotObjects)
+		}
+		if name != "items" {
+			var raw json.RawMessage
+			if err := dec.Decode(&raw); err != nil {
+				return readError(dec, err)
+			}
+			members[name] = raw
+			switch name {
+			case "kind":
+				_ = json.Unmarshal(raw, &listKind)
+			case "apiVersion":
+				_ = json.Unmarshal(raw, &listVersion)
+			case "metadata":
+				var m struct {
+					Continue string `json:"continue"`
+				}
+				_ = json.Unmarshal(raw, &m)
+				continues = m.Continue != ""
+			}
+			continue
+		}
+		list = true
+		tok, err = dec.Token()
+		if err != nil {
+			return readError(dec, err)
+		}
+		if tok == nil {
+			continue // "items": null is an empty list
+		}
+		if tok != json.Delim('[') {
+			return readError(dec, ErrNotObjects)
+		}
+		for dec.More() {
+			var raw json.RawMessage
+			if err := dec.Decode(&raw); err != nil {
+				return readError(dec, err)
+			}
+			o, err := rawObject(raw, strings.TrimSuffix(listKind, "List"), listVersion)
+			if err != nil {
+				return readError(dec, err)
+			}
+			o.Listed, o.ListContinues, o.InputOffset = true, continues, dec.InputOffset()
+			if err := visit(o); err != nil {
+				return err
+			}
+		}
+		if _, err := dec.Token(); err != nil {
+			return readError(dec, err)
+		}
+	}
+	if _, err := dec.Token(); err != nil {
+		return readError(dec, err)
+	}
+	if list {
+		return nil
+	}
+	raw, err := json.Marshal(members)
+	if err != nil {
+		return readError(dec, err)
+	}
+	o, err := rawObject(raw, "", "")
+	if err != nil {
+		return readError(dec, err)
+	}
+	o.InputOffset = dec.InputOffset()
+	return visit(o)
+}
+
+// rawObject reads an object's head. Items of typed lists have no kind of their own.
+func rawObject(raw []byte, kind, version string) (RawObject, error) {
+	var h head
+	if err := json.Unmarshal(raw, &h); err != nil {
+		return RawObject{}, err
+	}
+	if h.Kind == "" {
+		h.Kind, h.APIVersion = kind, version
+	}
+	if h.Kind == "" || h.Metadata.Name == "" {
+		return RawObject{}, ErrNotObjects
+	}
+	o := RawObject{
+		APIVersion: h.APIVersion, Kind: h.Kind, Namespace: h.Metadata.Namespace, Name: h.Metadata.Name,
+		UID: h.Metadata.UID, ResourceVersion: h.Metadata.ResourceVersion, Created: h.Metadata.created(),
+	}
+	if res := resourceOfKind(h.group(), h.Kind); res != resNone {
+		o.Resource = res.String()
+		o.Object = bytes.TrimSpace(raw)
+	}
+	return o, nil
+}
+
+// Snapshot is a listing of objects, complete for Kinds.
+type Snapshot struct {
+	// Began and Ended bound the time in which the listing was taken. When both are zero
+	// (a state file does not say) the listing is taken to be complete from the newest
+	// creation in it on.
+	Began, Ended time.Time
+	// Since, when not zero, says that every policy write since then has been or will be
+	// applied from the audit stream, so that what the listing knows reaches back to it.
+	Since time.Time
+	// Kinds are the resources (see Resources) whose objects are listed completely.
+	Kinds []string
+	// Objects hold one version each; their own times are ignored.
+	Objects []Observation
+}
+
+// ReadSnapshot reads a state file. Kinds are those that were listed in every namespace:
+// a single object, a part of a list, or a namespaced kind whose items all lie in one
+// namespace does not make its kind complete. skipped counts the objects of kinds the
+// replica does not keep, by kind. Began and Ended are left zero; callers that know set them.
+func ReadSnapshot(r io.Reader) (snap Snapshot, skipped map[string]int, err error) {
+	skipped = map[string]int{}
+	type seen struct {
+		listed, partial bool
+		namespace       string
+		several         bool
+		count           int
+	}
+	var kinds [resCount]seen
+	err = ReadObjects(r, func(o RawObject) error {
+		res := resourceOf(o.Resource)
+		if res == resNone {
+			skipped[o.Kind]++
+			return nil
+		}
+		k := &kinds[res]
+		if o.Listed {
+			k.listed = true
+		}
+		k.partial = k.partial || o.ListContinues
+		if k.count > 0 && k.namespace != o.Namespace {
+			k.several = true
+		}
+		k.namespace = o.Namespace
+		k.count++
+		snap.Objects = append(snap.Objects, o.Observation())
+		return nil
+	})
+	if err != nil {
+		return Snapshot{}, skipped, err
+	}
+	for res, k := range kinds {
+		if k.listed && !k.partial && (k.several || !resource(res).namespaced()) {
+			snap.Kinds = append(snap.Kinds, resource(res).String())
+		}
+	}
+	sort.Strings(snap.Kinds)
+	return snap, skipped, nil
+}
+
+// Observation returns the object as a snapshot's observation. Its kind must be kept.
+func (o RawObject) Observation() Observation {
+	return Observation{
+		Source: SourceSnapshot, Resource: o.Resource, Namespace: o.Namespace, Name: o.Name,
+		UID: o.UID, ResourceVersion: o.ResourceVersion, Object: o.Object,
+	}
+}
+
+// bounds returns the snapshot's times, estimated when it has none.
+func (s *Snapshot) bounds() (began, ended int64) {
+	if !s.Began.IsZero() || !s.Ended.IsZero() {
+		b, e := nanos(s.Began), nanos(s.Ended)
+		if e == noTime {
+			e = b
+		}
+		if b == noTime || b > e {
+			b = e
+		}
+		return b, e
+	}
+	newest := noTime
+	for i := range s.Objects {
+		var h head
+		if err := json.Unmarshal(s.Objects[i].Object, &h); err != nil {
+			continue
+		}
+		newest = max(newest, nanos(h.Metadata.created()))
+	}
+	if newest == noTime {
+		return noTime, noTime
+	}
+	// Creation times are cut to seconds: the object may have come at the end of it.
+	newest += int64(time.Second)
+	return newest, newest
+}

@@ -1,0 +1,196 @@
+package state
+
+import (
+	"time"
+
+	"github.com/retrial-io/retrial/rbacindex"
+)
+
+// Source says where an observation comes from. It decides how its times are understood:
+// an audit event brackets the write that produced a version, a snapshot only says that
+// the version was there by then.
+type Source uint8
+
+// Sources, in the order of how much they say about time.
+const (
+	SourceSnapshot Source = iota + 1 // a complete listing, for example a state file
+	SourceAudit                      // a policy write in the audit stream
+	SourceWatch                      // an event of a live watch
+)
+
+// String returns "snapshot", "audit" or "watch".
+func (s Source) String() string {
+	switch s {
+	case SourceSnapshot:
+		return "snapshot"
+	case SourceAudit:
+		return "audit"
+	case SourceWatch:
+		return "watch"
+	}
+	return "unknown"
+}
+
+// Resources the replica keeps, as group resources: plural name, dot, API group.
+const (
+	Roles               = "roles.rbac.authorization.k8s.io"
+	ClusterRoles        = "clusterroles.rbac.authorization.k8s.io"
+	RoleBindings        = "rolebindings.rbac.authorization.k8s.io"
+	ClusterRoleBindings = "clusterrolebindings.rbac.authorization.k8s.io"
+	Namespaces          = "namespaces"
+	ServiceAccounts     = "serviceaccounts"
+)
+
+// Resources returns the resources the replica keeps, in a fixed order.
+func Resources() []string {
+	return []string{Roles, ClusterRoles, RoleBindings, ClusterRoleBindings, Namespaces, ServiceAccounts}
+}
+
+// Observation is one thing learnt about one object, or about all objects of a resource in
+// a scope.
+//
+// Exactly one of these shapes:
+//   - a version: Name, UID, ResourceVersion and Object (or Unknown when the content was not
+//     recorded);
+//   - a write without a resourceVersion: Name, and Object or Unknown;
+//   - an end: Name and Deleted, with the UID of the object that ended;
+//   - AllOf and Deleted: some or all objects of Resource in Namespace (everywhere when
+//     empty) were deleted, which ones is not known;
+//   - AllOf and Unknown: objects of Resource whose names are not known may have come or
+//     changed in Namespace; with an empty Namespace this is a gap of the whole resource;
+//   - AllOf and Complete: a listing taken in [NotBefore, NotAfter] showed exactly the
+//     versions observed by SourceSnapshot with these same bounds.
+//
+// An Observation is read-only once made. Object may alias the buffer it was read from; a
+// State copies what it keeps.
+type Observation struct {
+	Source          Source
+	Resource        string // one of Resources(); others are ignored by State
+	Namespace       string // empty for cluster-scoped resources
+	Name            string
+	UID             string
+	ResourceVersion string // decimal; empty when the source does not tell
+	Object          []byte // the object as JSON; nil when deleted or unknown
+	Deleted         bool
+	Unknown         bool
+	AllOf           bool
+	Complete        bool
+	// NotBefore and NotAfter bound the moment the observed change became effective; for
+	// SourceSnapshot they bound the time in which the listing was taken. The zero
+	// NotBefore means no bound.
+	NotBefore, NotAfter time.Time
+	// Since, of a Complete observation only: see Snapshot.Since.
+	Since time.Time
+}
+
+// resource is the small number a State uses for a kept resource.
+type resource uint8
+
+const (
+	resNone resource = iota
+	resRole
+	resClusterRole
+	resRoleBinding
+	resClusterRoleBinding
+	resNamespace
+	resServiceAccount
+	resCount
+)
+
+// resourceOf returns the number of a group resource, resNone when it is not kept.
+func resourceOf(name string) resource {
+	switch name {
+	case Roles:
+		return resRole
+	case ClusterRoles:
+		return resClusterRole
+	case RoleBindings:
+		return resRoleBinding
+	case ClusterRoleBindings:
+		return resClusterRoleBinding
+	case Namespaces:
+		return resNamespace
+	case ServiceAccounts:
+		return resServiceAccount
+	}
+	return resNone
+}
+
+// resourceOfKind returns the number for an object's apiVersion group and kind.
+func resourceOfKind(group, kind string) resource {
+	switch group {
+	case "rbac.authorization.k8s.io":
+		switch kind {
+		case "Role":
+			return resRole
+		case "ClusterRole":
+			return resClusterRole
+		case "RoleBinding":
+			return resRoleBinding
+		case "ClusterRoleBinding":
+			return resClusterRoleBinding
+		}
+	case "":
+		switch kind {
+		case "Namespace":
+			return resNamespace
+		case "ServiceAccount":
+			return resServiceAccount
+		}
+	}
+	return resNone
+}
+
+// String returns the group resource.
+func (r resource) String() string {
+	switch r {
+	case resRole:
+		return Roles
+	case resClusterRole:
+		return ClusterRoles
+	case resRoleBinding:
+		return RoleBindings
+	case resClusterRoleBinding:
+		return ClusterRoleBindings
+	case resNamespace:
+		return Namespaces
+	case resServiceAccount:
+		return ServiceAccounts
+	}
+	return ""
+}
+
+// kind returns the RBAC kind, 0 for resources that are not RBAC's.
+func (r resource) kind() rbacindex.Kind {
+	switch r {
+	case resRole:
+		return rbacindex.KindRole
+	case resClusterRole:
+		return rbacindex.KindClusterRole
+	case resRoleBinding:
+		return rbacindex.KindRoleBinding
+	case resClusterRoleBinding:
+		return rbacindex.KindClusterRoleBinding
+	}
+	return 0
+}
+
+// resourceOfRBAC is the inverse of kind.
+func resourceOfRBAC(k rbacindex.Kind) resource {
+	switch k {
+	case rbacindex.KindRole:
+		return resRole
+	case rbacindex.KindClusterRole:
+		return resClusterRole
+	case rbacindex.KindRoleBinding:
+		return resRoleBinding
+	case rbacindex.KindClusterRoleBinding:
+		return resClusterRoleBinding
+	}
+	return resNone
+}
+
+// namespaced tells whether objects of the resource live in namespaces.
+func (r resource) namespaced() bool {
+	return r == resRole || r == resRoleBinding || r == resServiceAccount
+}

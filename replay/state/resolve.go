@@ -1,0 +1,327 @@
+package state
+
+import (
+	"slices"
+	"sort"
+	"time"
+)
+
+// phase is what a step says of an object.
+type phase uint8
+
+const (
+	phaseAbsent phase = iota
+	phasePresent
+	phaseUnknown // may be there with any content, or not be there
+)
+
+// step is one change in the life of a name: from somewhere in its span on, the object is
+// in this phase. Steps of an object are in order; the spans' ends never decrease.
+type step struct {
+	span
+	phase   phase
+	assumed bool     // not bracketed by an observed write
+	rv      uint64   // 0 when not known
+	uid     string   // "" when not known
+	content *content // phasePresent only
+}
+
+// same tells whether two steps cannot be told apart by any view.
+func (s *step) same(t *step) bool {
+	if s.phase != t.phase {
+		return false
+	}
+	return s.phase != phasePresent || s.uid == t.uid && s.content.sameMeaning(t.content)
+}
+
+// equal tells whether two steps are the same step: it must hold for every field, or a
+// correction of it would go unnoticed.
+func (s *step) equal(t *step) bool {
+	return s.span == t.span && s.assumed == t.assumed && s.rv == t.rv && s.same(t) && s.uid == t.uid
+}
+
+// incarnation is the life of one uid under a name.
+type incarnation struct {
+	uid      string
+	versions []version // a stretch of the object's versions
+	end      span
+	ended    bool
+}
+
+// resolve derives the steps of an object from everything observed of it. It is a function
+// of the set of observations alone.
+func (o *object) resolve(scope []blind, listings []*listing) []step {
+	incs := o.incarnations()
+	steps := make([]step, 0, len(o.versions)+len(o.ends)+1)
+	for i := range incs {
+		inc := &incs[i]
+		steps = inc.steps(steps)
+		if inc.ended {
+			steps = append(steps, step{span: inc.end, phase: phaseAbsent})
+			continue
+		}
+		if i+1 < len(incs) {
+			// A newer uid took the name: this one ended in between, unseen.
+			last, next := steps[len(steps)-1].span, incs[i+1].first()
+			steps = append(steps, step{span: span{last.na, max(last.na, next.nb)}, phase: phaseAbsent, assumed: true})
+		}
+	}
+	steps = o.insertBlinds(steps, scope)
+	steps = o.insertAbsences(steps, incs, listings)
+	tighten(steps)
+	return slices.Clip(steps)
+}
+
+// incarnations groups versions and ends by uid, in the order of resourceVersions; a uid of
+// which only the end was seen takes its place by time.
+func (o *object) incarnations() []incarnation {
+	var incs []incarnation
+	for i := range o.versions {
+		uid := o.versions[i].uid
+		if n := len(incs); n == 0 || incs[n-1].uid != uid {
+			incs = append(incs, incarnation{uid: uid, versions: o.versions[i:i]})
+			incs[n].end, incs[n].ended = o.endOf(uid)
+		}
+		in := &incs[len(incs)-1]
+		in.versions = in.versions[:len(in.versions)+1]
+	}
+	var bare []incarnation
+	if len(o.ends) > 0 {
+		known := make(map[string]bool, len(incs))
+		for i := range incs {
+			known[incs[i].uid] = true
+		}
+		for i := range o.ends {
+			if e := &o.ends[i]; !known[e.uid] {
+				bare = append(bare, incarnation{uid: e.uid, end: e.span(), ended: true})
+			}
+		}
+	}
+	sort.Slice(bare, func(i, j int) bool {
+		a, b := bare[i].end, bare[j].end
+		if a != b {
+			return a.na < b.na || a.na == b.na && a.nb < b.nb
+		}
+		return bare[i].uid < bare[j].uid
+	})
+	for _, b := range bare {
+		at := len(incs)
+		for at > 0 && incs[at-1].first().na >= b.end.na {
+			at--
+		}
+		incs = slices.Insert(incs, at, b)
+	}
+	return incs
+}
+
+// first returns the bounds of the incarnation's first known moment.
+func (in *incarnation) first() span {
+	if len(in.versions) == 0 {
+		return in.end
+	}
+	steps := in.steps(nil)
+	return steps[0].span
+}
+
+// creation returns the second in which the object was created, as far as it is known.
+func (in *incarnation) creation() (span, bool) {
+	for i := range in.versions {
+		if c := in.versions[i].content; c != nil && c.created != noTime {
+			return span{c.created, c.created + int64(time.Second)}, true
+		}
+	}
+	return span{}, false
+}
+
+// steps appends the steps of the incarnation's versions.
+func (in *incarnation) steps(steps []step) []step {
+	created, dated := in.creation()
+	if len(in.versions) == 0 {
+		// Only its end was seen: it was there before, with content nobody recorded.
+		return append(steps, step{span: span{noTime, noTime}, phase: phaseUnknown, assumed: true, uid: in.uid})
+	}
+	for i := range in.versions {
+		v := &in.versions[i]
+		s := step{phase: phasePresent, rv: v.rv, uid: v.uid, content: v.content}
+		if v.content == nil {
+			s.phase = phaseUnknown
+		}
+		var produced bool
+		s.span, produced = v.seen.produced()
+		switch {
+		case i == 0 && !produced && dated:
+			// Holds back to its creation, as far as anyone can tell.
+			s.span = span{created.nb, min(created.na, v.seen.na)}
+			s.assumed = true
+		case i == 0 && !produced:
+			s.assumed = true
+		case i == 0 && dated && created.na <= s.nb:
+			// The first write seen is not the creation: before it stood other content.
+			steps = append(steps, step{span: created, phase: phaseUnknown, assumed: true, uid: v.uid})
+		case i > 0 && !produced:
+			s.nb = steps[len(steps)-1].na
+			s.na = max(s.na, s.nb)
+			s.assumed = true
+		}
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+// insertAbsences ends objects that a later complete listing did not show and whose
+// deletion was not seen.
+func (o *object) insertAbsences(steps []step, incs []incarnation, listings []*listing) []step {
+	for _, l := range listings {
+		i := len(steps) - 1
+		for i >= 0 && steps[i].na > l.began {
+			i--
+		}
+		if i < 0 || steps[i].phase == phaseAbsent || o.presentIn(l) {
+			continue
+		}
+		if i+1 < len(steps) {
+			// Something is known to follow. An end nobody saw was over by the listing's
+			// end; anything else shows that the object lived on or how it ended.
+			if s := &steps[i+1]; s.phase == phaseAbsent && s.assumed {
+				s.na = max(s.nb, min(s.na, l.ended))
+			}
+			continue
+		}
+		uid := steps[i].uid
+		if slices.ContainsFunc(incs, func(in incarnation) bool { return in.uid == uid && in.ended }) ||
+			slices.ContainsFunc(o.versions, func(v version) bool { return v.uid == uid && v.seen.last.nb >= l.ended }) {
+			continue
+		}
+		steps = append(steps, step{span: span{steps[i].na, l.ended}, phase: phaseAbsent, assumed: true})
+	}
+	return steps
+}
+
+// insertBlinds places writes without a resourceVersion among the steps, by time. One that
+// overlaps another change leaves the object unknown: which came last cannot be told.
+func (o *object) insertBlinds(steps []step, scope []blind) []step {
+	if len(o.blinds) == 0 && len(scope) == 0 {
+		return steps
+	}
+	used := make([]bool, len(o.versions)+len(o.ends))
+	for i := range o.blinds {
+		if b := &o.blinds[i]; !o.watched(b, used) {
+			steps = o.insertBlind(steps, b, true)
+		}
+	}
+	for i := range scope {
+		steps = o.insertBlind(steps, &scope[i], false)
+	}
+	return steps
+}
+
+// watched tells whether a watch saw what the write did: the first version or end that only
+// a watch reported and whose bounds meet the write's.
+func (o *object) watched(b *blind, used []bool) bool {
+	meets := func(i int, s *sightings) bool {
+		if used[i] || s.audit != noSight || s.watch == noSight || s.watch > b.na || s.na < b.nb {
+			return false
+		}
+		used[i] = true
+		return true
+	}
+	for i := range o.versions {
+		if meets(i, &o.versions[i].seen) {
+			return true
+		}
+	}
+	for i := range o.ends {
+		if meets(len(o.versions)+i, &o.ends[i].seen) {
+			return true
+		}
+	}
+	return false
+}
+
+// insertBlind places one write. creates tells whether it can bring an absent object into
+// being.
+func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
+	at, clash := 0, false
+	for i := range steps {
+		if steps[i].na <= b.nb || steps[i].overlaps(b.span) {
+			at = i + 1
+			clash = clash || steps[i].overlaps(b.span)
+		}
+	}
+	// before is the step in force when the write was made.
+	absent := at == 0 || steps[at-1].phase == phaseAbsent
+	if absent && !clash && (!creates || b.absent) {
+		return steps
+	}
+	s := step{span: b.span, phase: phaseUnknown}
+	if !clash && b.absent {
+		s.phase = phaseAbsent
+	}
+	if !clash && b.content != nil {
+		s.phase, s.content = phasePresent, b.content
+		if at > 0 && !absent {
+			s.uid = steps[at-1].uid
+		}
+	}
+	add := []step{s}
+	// Seen again later as it was before: from then on it is known once more.
+	for i := range o.versions {
+		v := &o.versions[i]
+		if at > 0 && steps[at-1].rv == v.rv && steps[at-1].uid == v.uid && v.rv != 0 && v.seen.last.nb >= b.na {
+			again := steps[at-1]
+			again.span, again.assumed = v.seen.last, true
+			add = append(add, again)
+		}
+	}
+	return slices.Insert(steps, at, add...)
+}
+
+// tighten makes the order of the steps show in their bounds: a change cannot have become
+// effective before the one it follows, nor be outstanding once a later one is done.
+func tighten(steps []step) {
+	for i := len(steps) - 2; i >= 0; i-- {
+		steps[i].na = min(steps[i].na, steps[i+1].na)
+	}
+	nb := noTime
+	for i := range steps {
+		nb = max(nb, steps[i].nb)
+		steps[i].nb = min(nb, steps[i].na)
+		nb = steps[i].nb
+	}
+}
+
+// unknowns derives the steps of a scope: unknown or known, never present. Kinds begin
+// unknown; a namespace's scope begins known and is as unknown as its kind.
+func unknowns(whole bool, gaps []blind, listings []*listing) []step {
+	var steps []step
+	if whole {
+		steps = append(steps, step{span: span{noTime, noTime}, phase: phaseUnknown, assumed: true})
+	}
+	for _, g := range gaps {
+		at := g.span
+		if whole {
+			at.na = at.nb // from its first moment on nothing can be sure
+		}
+		steps = append(steps, step{span: at, phase: phaseUnknown})
+	}
+	for _, l := range listings {
+		at := l.ended
+		if l.since != noTime && l.since < at &&
+			!slices.ContainsFunc(gaps, func(g blind) bool { return g.na > l.since && g.nb < l.ended }) {
+			at = l.since
+		}
+		// A listing that began before a gap was over does not end it.
+		if slices.ContainsFunc(gaps, func(g blind) bool { return g.nb < l.ended && g.na > l.began }) {
+			continue
+		}
+		steps = append(steps, step{span: span{at, at}, phase: phaseAbsent})
+	}
+	sort.SliceStable(steps, func(i, j int) bool {
+		if steps[i].na != steps[j].na {
+			return steps[i].na < steps[j].na
+		}
+		return steps[i].phase > steps[j].phase // known wins
+	})
+	tighten(steps)
+	return steps
+}

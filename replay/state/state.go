@@ -1,0 +1,387 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/retrial-io/retrial/rbacindex"
+)
+
+// ErrOtherCluster is returned for a snapshot that contradicts what is known of the
+// cluster: it was taken of another one, or of the cluster before it was made anew.
+var ErrOtherCluster = errors.New("state belongs to another cluster")
+
+// State is everything known of one cluster's objects. One goroutine may call Apply,
+// LoadSnapshot and Prune; every other method may be called from any goroutine at any time.
+type State struct {
+	cluster  string
+	revision atomic.Uint64
+	timeline atomic.Pointer[timeline]
+	views    materialiser
+
+	mu       sync.RWMutex // guards what follows against the readers of single objects
+	objects  map[objectKey]*object
+	listings [resCount][]*listing  // by (ended, began)
+	gone     map[objectKey][]blind // collections deleted without a list, by scope
+	refs     map[objectKey]map[objectKey]struct{}
+	versions int
+	in       interner
+}
+
+// New returns the empty State of a cluster: everything is unknown.
+func New(cluster string) *State {
+	s := &State{
+		cluster: cluster, objects: map[objectKey]*object{}, gone: map[objectKey][]blind{},
+		refs: map[objectKey]map[objectKey]struct{}{},
+	}
+	s.views.root = &cell{views: [1]View{{RBAC: rbacindex.Empty()}}}
+	s.timeline.Store(&timeline{pending: []int64{noSight}})
+	var dirty []objectKey
+	for res := resRole; res < resCount; res++ {
+		k := objectKey{res: res}
+		s.objects[k] = &object{key: k}
+		dirty = append(dirty, k)
+	}
+	s.resolve(dirty)
+	s.revision.Store(0)
+	return s
+}
+
+// Cluster returns the cluster's name.
+func (s *State) Cluster() string { return s.cluster }
+
+// Revision counts the changes of what the State answers. It grows with every Apply and
+// LoadSnapshot that said something new.
+func (s *State) Revision() uint64 { return s.revision.Load() }
+
+// Stats are the sizes of a State, for metrics.
+type Stats struct {
+	Objects  int // names under which anything was observed
+	Versions int // versions, ends and writes kept
+	Changes  int // changes of the RBAC view
+	Strings  int // distinct strings in the interning table
+}
+
+// Stats returns the State's sizes.
+func (s *State) Stats() Stats {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	st := Stats{Objects: len(s.objects), Versions: s.versions, Strings: len(s.in.table)}
+	for _, b := range s.timeline.Load().blocks {
+		st.Changes += len(b.entries)
+	}
+	return st
+}
+
+// Apply takes in observations, in any order and any number of times, and returns what
+// changed of the past and the present: nothing when they were known. Observations that
+// name no kept resource, or no object, are ignored. The observations' buffers are not
+// kept.
+func (s *State) Apply(obs ...Observation) []Effect {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var dirty []objectKey
+	for i := range obs {
+		dirty = s.take(&obs[i], dirty)
+	}
+	if len(dirty) == 0 {
+		return nil
+	}
+	effects := s.resolve(dirty)
+	if len(effects) > 0 {
+		s.revision.Add(1)
+	}
+	return effects
+}
+
+// take records one observation and appends the keys that must be resolved anew.
+func (s *State) take(o *Observation, dirty []objectKey) []objectKey {
+	res := resourceOf(o.Resource)
+	if res == resNone {
+		return dirty
+	}
+	at := span{nanos(o.NotBefore), nanos(o.NotAfter)}
+	if at.na < at.nb {
+		at.na = at.nb // clocks were set back between the two readings
+	}
+	if o.AllOf {
+		return s.takeScope(o, objectKey{res: res, namespace: o.Namespace}, at, dirty)
+	}
+	if o.Name == "" || res.namespaced() != (o.Namespace != "") {
+		return dirty
+	}
+	k := objectKey{res, s.in.str(o.Namespace), s.in.str(o.Name)}
+	obj := s.objects[k]
+	if obj == nil {
+		obj = &object{key: k}
+		s.objects[k] = obj
+	}
+	size := len(obj.versions) + len(obj.ends) + len(obj.blinds)
+	changed := s.takeObject(o, obj, at)
+	s.versions += len(obj.versions) + len(obj.ends) + len(obj.blinds) - size
+	if changed {
+		dirty = append(dirty, k)
+	}
+	return dirty
+}
+
+// takeObject records an observation of one object; false when it says nothing new.
+func (s *State) takeObject(o *Observation, obj *object, at span) bool {
+	if o.Deleted {
+		if o.UID == "" {
+			return obj.addBlind(blind{span: at, absent: true})
+		}
+		return obj.addEnd(s.in.str(o.UID), o.Source, at)
+	}
+	var c *content
+	if len(o.Object) > 0 && !o.Unknown {
+		// Content that cannot be read is unknown content: the write happened.
+		c, _ = s.in.parse(obj.key.res, obj.key, o.Object)
+	}
+	rv, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
+	if err != nil || rv == 0 || o.UID == "" {
+		b := blind{span: at, content: c}
+		if c != nil {
+			b.digest = xxhash.Sum64(o.Object)
+		}
+		s.refer(obj.key, c)
+		return obj.addBlind(b)
+	}
+	s.refer(obj.key, c)
+	changed := obj.addVersion(version{rv: rv, uid: s.in.str(o.UID), content: c}, o.Source, at)
+	if o.Source == SourceSnapshot {
+		changed = obj.addPresence(presence{at.nb, at.na}) || changed
+	}
+	return changed
+}
+
+// takeScope records an observation of all objects of a scope.
+func (s *State) takeScope(o *Observation, k objectKey, at span, dirty []objectKey) []objectKey {
+	switch {
+	case o.Complete:
+		l := &listing{presence: presence{at.nb, at.na}, since: nanos(o.Since)}
+		if l.began == noTime {
+			l.began = l.ended
+		}
+		list := s.listings[k.res]
+		i := sort.Search(len(list), func(i int) bool {
+			return list[i].ended > l.ended || list[i].ended == l.ended && list[i].began >= l.began
+		})
+		if i < len(list) && list[i].presence == l.presence {
+			// The same listing; what reaches back further says more.
+			if l.since == noTime || list[i].since != noTime && list[i].since <= l.since {
+				return dirty
+			}
+			list[i].since = l.since
+			return append(dirty, objectKey{res: k.res})
+		}
+		s.listings[k.res] = slices.Insert(list, i, l)
+		return s.all(objectKey{res: k.res}, true, dirty)
+	case o.Deleted:
+		list, ok := insertBlind(s.gone[k], blind{span: at})
+		if !ok {
+			return dirty
+		}
+		s.gone[k] = list
+		s.versions++
+		return s.all(k, false, dirty)
+	case o.Unknown:
+		obj := s.objects[k]
+		if obj == nil {
+			obj = &object{key: k}
+			s.objects[k] = obj
+		}
+		if !obj.addBlind(blind{span: at}) {
+			return dirty
+		}
+		s.versions++
+		return append(dirty, k)
+	}
+	return dirty
+}
+
+// all appends the keys of a scope's objects, with the scopes themselves when asked.
+func (s *State) all(scope objectKey, scopes bool, dirty []objectKey) []objectKey {
+	for k := range s.objects {
+		if k.res == scope.res && (scope.namespace == "" || k.namespace == scope.namespace) && (scopes || k.name != "") {
+			dirty = append(dirty, k)
+		}
+	}
+	return dirty
+}
+
+// refer remembers which roles a binding has ever named.
+func (s *State) refer(binding objectKey, c *content) {
+	_, ref, ok := c.binding()
+	if !ok {
+		return
+	}
+	role := objectKey{res: resClusterRole, name: ref.Name}
+	if ref.Kind == "Role" {
+		role = objectKey{resRole, binding.namespace, ref.Name}
+	}
+	set := s.refs[role]
+	if set == nil {
+		set = map[objectKey]struct{}{}
+		s.refs[role] = set
+	}
+	set[binding] = struct{}{}
+}
+
+// resolve works out the lines of the keys anew, brings the timeline up to date, and
+// returns what changed.
+func (s *State) resolve(dirty []objectKey) []Effect {
+	slices.SortFunc(dirty, func(a, b objectKey) int {
+		switch {
+		case a == b:
+			return 0
+		case a.less(b):
+			return -1
+		}
+		return 1
+	})
+	dirty = slices.Compact(dirty)
+	var removed, added []entry
+	var effects []Effect
+	for _, k := range dirty {
+		obj := s.objects[k]
+		old := obj.line
+		obj.line = s.line(obj)
+		i, j, ok := difference(old, obj.line)
+		if !ok {
+			continue
+		}
+		if k.res.kind() != 0 {
+			removed = appendEntries(removed, k, old, i)
+			added = appendEntries(added, k, obj.line, i)
+		}
+		effects = append(effects, s.effect(obj, old, i, j))
+	}
+	removed, added = cancel(removed, added)
+	if len(removed) > 0 || len(added) > 0 {
+		s.timeline.Store(s.timeline.Load().edit(removed, added))
+	}
+	return effects
+}
+
+// line resolves one object or scope.
+func (s *State) line(obj *object) []step {
+	k := obj.key
+	listings := s.listings[k.res]
+	if k.name == "" {
+		return unknowns(k.namespace == "", obj.blinds, listings)
+	}
+	scope := s.gone[objectKey{res: k.res}]
+	if k.namespace != "" {
+		if more := s.gone[objectKey{res: k.res, namespace: k.namespace}]; len(more) > 0 {
+			scope = slices.Concat(scope, more)
+			slices.SortFunc(scope, func(a, b blind) int {
+				switch {
+				case blindLess(&a, &b):
+					return -1
+				case blindLess(&b, &a):
+					return 1
+				}
+				return 0
+			})
+		}
+	}
+	return obj.resolve(scope, listings)
+}
+
+// difference returns the length of the common beginning and of the common end of two
+// lines; ok is false when the lines are equal.
+func difference(a, b []step) (head, tail int, ok bool) {
+	n := min(len(a), len(b))
+	for head < n && a[head].equal(&b[head]) {
+		head++
+	}
+	if head == len(a) && head == len(b) {
+		return 0, 0, false
+	}
+	for tail < n-head && a[len(a)-1-tail].equal(&b[len(b)-1-tail]) {
+		tail++
+	}
+	return head, tail, true
+}
+
+// appendEntries appends a line's entries from a step on: the steps that some view shows.
+func appendEntries(list []entry, k objectKey, line []step, from int) []entry {
+	for i := from; i < len(line); i++ {
+		if i == 0 {
+			if line[0].phase == phaseAbsent {
+				continue
+			}
+		} else if line[i].same(&line[i-1]) {
+			continue
+		}
+		list = append(list, entry{step: line[i], key: k, seq: int32(i)})
+	}
+	return list
+}
+
+// cancel sorts both lists and drops what they share: entries that stay as they are.
+func cancel(removed, added []entry) (r, a []entry) {
+	for _, list := range [][]entry{removed, added} {
+		slices.SortFunc(list, func(x, y entry) int {
+			switch {
+			case entryLess(&x, &y):
+				return -1
+			case entryLess(&y, &x):
+				return 1
+			}
+			return 0
+		})
+	}
+	i, j := 0, 0
+	for i < len(removed) || j < len(added) {
+		switch {
+		case j == len(added) || i < len(removed) && entryLess(&removed[i], &added[j]):
+			r = append(r, removed[i])
+			i++
+		case i == len(removed) || entryLess(&added[j], &removed[i]):
+			a = append(a, added[j])
+			j++
+		default:
+			if x, y := &removed[i], &added[j]; !x.step.equal(&y.step) {
+				r, a = append(r, *x), append(a, *y)
+			}
+			i, j = i+1, j+1
+		}
+	}
+	return r, a
+}
+
+// LoadSnapshot applies a complete listing. It refuses one of another cluster, with
+// ErrOtherCluster, before anything is changed.
+func (s *State) LoadSnapshot(snap Snapshot) ([]Effect, error) {
+	if err := s.CheckCluster(snap.Objects...); err != nil {
+		return nil, fmt.Errorf("load snapshot into cluster %s: %w", s.cluster, err)
+	}
+	return s.Apply(snap.Observations()...), nil
+}
+
+// Observations returns the snapshot as observations to apply, store or send: its objects,
+// then for each kind one that says the listing is complete. Their order does not matter.
+func (s *Snapshot) Observations() []Observation {
+	began, ended := s.bounds()
+	out := make([]Observation, 0, len(s.Objects)+len(s.Kinds))
+	for _, o := range s.Objects {
+		o.Source = SourceSnapshot
+		o.NotBefore, o.NotAfter = timeOf(began), timeOf(ended)
+		out = append(out, o)
+	}
+	for _, kind := range s.Kinds {
+		out = append(out, Observation{
+			Source: SourceSnapshot, Resource: kind, AllOf: true, Complete: true,
+			NotBefore: timeOf(began), NotAfter: timeOf(ended), Since: s.Since,
+		})
+	}
+	return out
+}

@@ -1,0 +1,157 @@
+package state
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/retrial-io/retrial/rbacindex"
+)
+
+// View is the cluster's RBAC state as of a time. It is immutable; the slices are shared
+// and must not be modified.
+//
+// RBAC holds what is known. An answer may rest on an allow found in it; a refusal is
+// certain only when nothing in Unknown or UnknownKinds could have allowed the request.
+type View struct {
+	RBAC *rbacindex.Snapshot
+	// Unknown lists objects whose content is not known, sorted by kind, namespace, name.
+	// They are not in RBAC. A key without a Name stands for objects of that kind whose
+	// names are not known, in that namespace.
+	Unknown []rbacindex.Key
+	// UnknownKinds lists the kinds of which there may be objects nobody has told the
+	// State about: before the first complete listing, and during gaps.
+	UnknownKinds []rbacindex.Kind
+	// At is the moment from which the view was certainly in force: when the newest change
+	// in it was done. Zero for a view before every change.
+	At time.Time
+	// Changed names, in a window, the versions that make this view differ from the one
+	// before it; nil in the first.
+	Changed []Version
+}
+
+// Certain tells whether nothing is unknown in the view.
+func (v *View) Certain() bool { return len(v.Unknown) == 0 && len(v.UnknownKinds) == 0 }
+
+// IsUnknown tells whether the content of an object is not known in this view: it is listed
+// itself, or it could be one of those listed without a name and is not in RBAC.
+func (v *View) IsUnknown(k rbacindex.Key) bool {
+	if _, found := slices.BinarySearchFunc(v.Unknown, k, compareKeys); found {
+		return true
+	}
+	if _, known := v.RBAC.Get(k); known {
+		return false
+	}
+	if slices.Contains(v.UnknownKinds, k.Kind) {
+		return true
+	}
+	_, found := slices.BinarySearchFunc(v.Unknown, rbacindex.Key{Kind: k.Kind, Namespace: k.Namespace}, compareKeys)
+	return found
+}
+
+// Version names one version of an object, or its absence, with the bounds of the moment it
+// became effective.
+type Version struct {
+	Resource        string // group resource
+	Namespace, Name string
+	UID             string // "" when not known
+	ResourceVersion string // "" when not known
+	Deleted         bool   // the object was absent from then on
+	Unknown         bool   // its content is not known from then on
+	// Assumed versions are not bracketed by an observed write: a listed object held back to
+	// its creation, an end inferred from a listing.
+	Assumed             bool
+	NotBefore, NotAfter time.Time
+}
+
+// String is the version in one line, for causes: resource, name, what became of it.
+func (v Version) String() string {
+	s := v.Resource + " "
+	switch {
+	case v.Name == "" && v.Namespace == "":
+		s += "(all)"
+	case v.Name == "":
+		s += v.Namespace + "/(unnamed)"
+	case v.Namespace != "":
+		s += v.Namespace + "/" + v.Name
+	default:
+		s += v.Name
+	}
+	switch {
+	case v.Unknown:
+		s += " unknown"
+	case v.Deleted && v.Name == "":
+		s += " known"
+	case v.Deleted:
+		s += " deleted"
+	case v.ResourceVersion != "":
+		s += " at resourceVersion " + v.ResourceVersion
+	default:
+		s += " written"
+	}
+	if !v.NotAfter.IsZero() {
+		s += " by " + v.NotAfter.UTC().Format("2006-01-02T15:04:05.000000Z")
+	}
+	return s
+}
+
+// version describes a step.
+func (s *step) version(k objectKey) Version {
+	v := Version{
+		Resource: k.res.String(), Namespace: k.namespace, Name: k.name, UID: s.uid,
+		Deleted: s.phase == phaseAbsent, Unknown: s.phase == phaseUnknown, Assumed: s.assumed,
+		NotBefore: timeOf(s.nb), NotAfter: timeOf(s.na),
+	}
+	if s.rv != 0 {
+		v.ResourceVersion = strconv.FormatUint(s.rv, 10)
+	}
+	return v
+}
+
+// RBAC returns the view at a moment: every write that was done by then.
+func (s *State) RBAC(at time.Time) View {
+	tl := s.timeline.Load()
+	return s.views.cell(tl, tl.at(nanos(at))).views[0]
+}
+
+// RBACWindow returns every distinct view that may have been in force between from and to,
+// the one at from first, then one more after each change that may have become effective
+// in the window, in the order in which they were done. The apiserver's cache lag is the
+// caller's to take into account, by an earlier from.
+//
+// When nothing changed, which is the rule, this is a search and no allocation. The slice
+// may be shared and must not be modified.
+func (s *State) RBACWindow(from, to time.Time) []View {
+	tl := s.timeline.Load()
+	p := tl.at(nanos(from))
+	base := s.views.cell(tl, p)
+	end := nanos(to)
+	if tl.quiet(p, end) {
+		return base.views[:1:1]
+	}
+	out := []View{base.views[0]}
+	contiguous := true
+	c := base
+	for !tl.quiet(p, end) {
+		b := tl.blocks[p.block]
+		if p.entry == len(b.entries) {
+			p = position{p.block + 1, 0}
+			continue
+		}
+		e := &b.entries[p.entry]
+		p.entry++
+		if e.nb > end {
+			contiguous = false
+			continue
+		}
+		if contiguous {
+			c = s.views.cell(tl, p)
+		} else {
+			c = c.advance(b.entries[p.entry-1 : p.entry])
+		}
+		v := c.views[0]
+		v.Changed = []Version{e.step.version(e.key)}
+		out = append(out, v)
+	}
+	return out
+}
