@@ -1,0 +1,354 @@
+package importer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// File is one input.
+type File struct {
+	Name string // as reported
+	Size int64  // bytes as stored, for progress; 0 when unknown
+	// Open returns the content as stored from its beginning. It is called several times,
+	// save on a Stream.
+	Open func() (io.ReadCloser, error)
+	// Stream says that the content can be read only once, as standard input can.
+	Stream bool
+}
+
+// OpenFile returns the File of a path; "-" is standard input.
+func OpenFile(path string) (File, error) {
+	if path == "-" {
+		return File{Name: "standard input", Stream: true, Open: func() (io.ReadCloser, error) { return io.NopCloser(os.Stdin), nil }}, nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return File{}, fmt.Errorf("import: %w", err)
+	}
+	if info.IsDir() {
+		return File{}, fmt.Errorf("import %s: is a directory: name the files in it", path)
+	}
+	f := File{Name: path, Size: info.Size(), Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+	// A pipe or a process substitution has a name and still can be read only once.
+	f.Stream = !info.Mode().IsRegular()
+	return f, nil
+}
+
+// Config is one import.
+type Config struct {
+	// Client posts to BaseURL; see [SocketClient]. Required.
+	Client  *http.Client
+	BaseURL string // without a path, such as http://retrial
+	Cluster string
+	// APIServer names the apiserver the files are from, may be empty.
+	APIServer string
+
+	Files []File
+	// State, when set, is posted before anything else: objects as kubectl prints them.
+	State *File
+
+	// Position is the path of the position file; empty imports without one. Keep it with
+	// the data that the import goes into: it says what that data has.
+	Position string
+	// SpoolDir is where a Stream is spooled; empty is the system's directory for
+	// temporary files.
+	SpoolDir string
+
+	// BatchEvents and BatchBytes bound one post; 0 is 1,000 events and 4 MiB.
+	BatchEvents int
+	BatchBytes  int
+	// InFlight is how many posts are on their way at once; 0 is 4. Batches are started in
+	// the file's order and can overtake each other by no more than this many.
+	InFlight int
+	// MaxLine is the longest line taken, in bytes; 0 is 64 MiB. It must be below the
+	// receiver's body limit.
+	MaxLine int
+	// MaxInflated bounds what one compressed file may inflate to, in bytes; 0 is 256 GiB.
+	MaxInflated int64
+	// MaxRatio bounds inflated against compressed size, beyond the first 64 MiB; 0 is 500.
+	// Audit logs reach about 100, files made to fill disks 1,000 and more.
+	MaxRatio int64
+	// Attempts is how often a post is tried before the import stops; 0 is 300. Push-back
+	// comes once a second, so that is five minutes of a receiver that takes nothing.
+	Attempts int
+
+	// Progress is called now and then, never concurrently; may be nil.
+	Progress func(Progress)
+	// Sleep waits between attempts; nil is a timer.
+	Sleep func(ctx context.Context, d time.Duration) error
+	Log   *zap.Logger // nil is none
+}
+
+// Progress is how far an import is.
+type Progress struct {
+	File   string
+	Pass   Pass
+	Read   int64 // bytes of the file as stored
+	Size   int64 // of the file as stored, 0 when unknown
+	Events int64 // acknowledged in this pass of this file, in this run
+}
+
+// Pass is a part of an import.
+type Pass string
+
+// The passes in their order.
+const (
+	PassState  Pass = "state"
+	PassSpool  Pass = "spool"
+	PassPolicy Pass = "policy"
+	PassEvents Pass = "events"
+)
+
+// Summary is what an import did. It is returned with an error as well.
+type Summary struct {
+	Files       []FileSummary   `json:"files"`
+	Events      int64           `json:"events"`      // acknowledged in this run
+	Policy      int64           `json:"policy"`      // policy copies acknowledged in this run
+	DeadLetters int64           `json:"deadLetters"` // items the receiver made dead letters of
+	Malformed   int64           `json:"malformed"`   // lines that are no events, too long ones included
+	Retries     int64           `json:"retries"`     // posts that had to be repeated
+	State       json.RawMessage `json:"state,omitempty"`
+	StateKnown  bool            `json:"stateKnown,omitempty"` // the state was posted by an earlier run
+}
+
+// FileSummary is what happened to one file.
+type FileSummary struct {
+	Name        string    `json:"name"`
+	Lines       int64     `json:"lines"`               // read in this run, lines or items of a list
+	Events      int64     `json:"events"`              // acknowledged in this run
+	Policy      int64     `json:"policy"`              // policy copies acknowledged in this run
+	DeadLetters int64     `json:"deadLetters"`         // as in Summary
+	Malformed   int64     `json:"malformed"`           // as in Summary
+	Resumed     int64     `json:"resumed,omitempty"`   // lines an earlier run had brought in
+	Complete    bool      `json:"complete,omitempty"`  // an earlier run had brought in all of it
+	Truncated   bool      `json:"truncated,omitempty"` // the last line is cut off
+	BadLines    []BadLine `json:"badLines,omitempty"`  // the first of the malformed
+}
+
+// BadLine is a line that is no event, and why.
+type BadLine struct {
+	Line   int64  `json:"line"` // from 1; item number in a list
+	Reason string `json:"reason"`
+}
+
+// maxBadLines is how many bad lines a summary names; the rest are only counted.
+const maxBadLines = 100
+
+// Errors callers tell apart.
+var (
+	// ErrInflated says that a compressed file inflates beyond the limits.
+	ErrInflated = errors.New("inflates beyond the limit")
+	// ErrRefused says that the receiver refuses the import as such.
+	ErrRefused = errors.New("refused by the receiver")
+	// ErrUnavailable says that the receiver did not take a post for all attempts.
+	ErrUnavailable = errors.New("receiver unavailable")
+	// ErrFormat says that a file is no audit log.
+	ErrFormat = errors.New("not an audit log")
+)
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Client == nil {
+		return c, errors.New("import: no HTTP client")
+	}
+	if c.Cluster == "" {
+		return c, errors.New("import: no cluster named")
+	}
+	set := func(v *int, d int) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	set(&c.BatchEvents, 1000)
+	set(&c.BatchBytes, 4<<20)
+	set(&c.InFlight, 4)
+	set(&c.MaxLine, 64<<20)
+	set(&c.Attempts, 300)
+	if c.MaxInflated <= 0 {
+		c.MaxInflated = 256 << 30
+	}
+	if c.MaxRatio <= 0 {
+		c.MaxRatio = 500
+	}
+	if report := c.Progress; report == nil {
+		c.Progress = func(Progress) {}
+	} else {
+		var mu sync.Mutex // a transport reads bodies on a goroutine of its own
+		c.Progress = func(p Progress) {
+			mu.Lock()
+			defer mu.Unlock()
+			report(p)
+		}
+	}
+	if c.Sleep == nil {
+		c.Sleep = sleep
+	}
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	c.Log = c.Log.Named("ingest.importer")
+	return c, nil
+}
+
+// SocketClient returns a client whose every connection goes to the Unix socket at path,
+// whatever host a URL names.
+func SocketClient(path string) *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", path)
+		},
+		MaxIdleConnsPerHost: 8,
+	}}
+}
+
+// Import brings the files in and returns when everything is acknowledged. After an error
+// the summary says what was done, and another Import of the same files continues.
+func Import(ctx context.Context, cfg Config) (Summary, error) {
+	var sum Summary
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return sum, err
+	}
+	pos, err := loadPositions(cfg.Position, cfg.Log)
+	if err != nil {
+		return sum, err
+	}
+	im := &run{cfg: cfg, pos: pos, sum: &sum}
+	defer im.close()
+
+	if err := im.state(ctx); err != nil {
+		return sum, err
+	}
+	inputs := make([]*input, len(cfg.Files))
+	sum.Files = make([]FileSummary, len(cfg.Files))
+	for i, f := range cfg.Files {
+		sum.Files[i].Name = f.Name
+		if inputs[i], err = im.open(ctx, f, &sum.Files[i]); err != nil {
+			return sum, fmt.Errorf("import %s: %w", f.Name, err)
+		}
+	}
+	// Every file's policy writes go before any file's events: rotated logs are one log.
+	for _, pass := range []Pass{PassPolicy, PassEvents} {
+		for _, in := range inputs {
+			if in.summary.Complete {
+				continue
+			}
+			err := im.pass(ctx, in, pass)
+			if perr := im.pos.save(true); err == nil {
+				err = perr
+			}
+			if err != nil {
+				return sum, fmt.Errorf("import %s: %w", in.file.Name, err)
+			}
+		}
+	}
+	return sum, nil
+}
+
+// run is one Import. Its fields are used by one goroutine, save where a method says other.
+type run struct {
+	cfg    Config
+	pos    *positions
+	sum    *Summary
+	spools []*spool
+}
+
+// input is one file with what is known of it.
+type input struct {
+	file    File
+	mark    *mark
+	summary *FileSummary
+}
+
+func (im *run) close() {
+	for _, s := range im.spools {
+		s.close()
+	}
+}
+
+// open spools a stream and finds the file's mark.
+func (im *run) open(ctx context.Context, f File, summary *FileSummary) (*input, error) {
+	if f.Stream {
+		s, err := im.spool(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		im.spools = append(im.spools, s)
+		f = File{Name: f.Name, Size: s.size, Open: s.open}
+	}
+	m, err := im.pos.find(im.cfg.Cluster, f)
+	if err != nil {
+		return nil, err
+	}
+	summary.Resumed = m.Line
+	summary.Complete = m.Done
+	if m.Line > 0 || m.Done {
+		im.cfg.Log.Info("continuing an earlier import", zap.String("file", f.Name), zap.Int64("line", m.Line), zap.Bool("complete", m.Done))
+	}
+	return &input{file: f, mark: m, summary: summary}, nil
+}
+
+// state posts the state file, unless an earlier run did.
+func (im *run) state(ctx context.Context) error {
+	f := im.cfg.State
+	if f == nil {
+		return nil
+	}
+	fail := func(err error) error { return fmt.Errorf("import state %s: %w", f.Name, err) }
+	in, err := im.open(ctx, *f, &FileSummary{Name: f.Name})
+	if err != nil {
+		return fail(err)
+	}
+	if in.mark.Done {
+		im.sum.StateKnown = true
+		return nil
+	}
+	body := func() (io.ReadCloser, error) {
+		r, err := im.reader(ctx, in.file, func(read int64) {
+			im.cfg.Progress(Progress{File: f.Name, Pass: PassState, Read: read, Size: in.file.Size})
+		})
+		if err != nil {
+			return nil, err
+		}
+		return &sharedBody{r: r}, nil
+	}
+	p := &poster{cfg: im.cfg}
+	resp, err := p.post(ctx, "state", body)
+	im.sum.Retries += p.retries.Load()
+	if err != nil {
+		return fail(err)
+	}
+	if json.Valid(resp.body) {
+		im.sum.State = resp.body
+	}
+	in.mark.Done = true
+	return im.pos.save(true)
+}
+
+// sleep waits for d or the end of ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// jitter spreads d by a fifth, so that several importers do not come back together.
+func jitter(d time.Duration) time.Duration {
+	return d - d/10 + time.Duration(rand.Int64N(int64(d/5)+1))
+}

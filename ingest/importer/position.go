@@ -1,0 +1,144 @@
+package importer
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"go.uber.org/zap"
+)
+
+const (
+	positionVersion = 1
+	// digestBytes is how much of a file tells it from others.
+	digestBytes = 1 << 20
+	// maxMarks bounds the position file; the oldest marks go first.
+	maxMarks = 10_000
+)
+
+// mark is how far one file went into one cluster. Content tells the file, not its name:
+// logs are renamed when they rotate.
+type mark struct {
+	Cluster string `json:"cluster"`
+	Name    string `json:"name"`   // for people
+	Digest  string `json:"digest"` // sha256 of the first Length bytes as stored
+	Length  int64  `json:"length"`
+	Size    int64  `json:"size"`   // as stored, when last seen; a log may have grown since
+	Policy  int64  `json:"policy"` // lines whose policy copies are acknowledged
+	Line    int64  `json:"line"`   // lines whose events are acknowledged
+	Done    bool   `json:"done"`   // all of Size was
+}
+
+// positions is the position file.
+type positions struct {
+	path  string
+	marks []*mark
+}
+
+type positionFile struct {
+	Version int     `json:"version"`
+	Files   []*mark `json:"files"`
+}
+
+// loadPositions reads the file at path; none, or one that a crash left unreadable, means
+// to start over, which costs time and nothing else.
+func loadPositions(path string, log *zap.Logger) (*positions, error) {
+	p := &positions{path: path}
+	if path == "" {
+		return p, nil
+	}
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read import position: %w", err)
+	}
+	var f positionFile
+	if err := json.Unmarshal(data, &f); err != nil || f.Version != positionVersion {
+		log.Warn("import position is unreadable, importing from the beginning", zap.String("path", path), zap.Error(err))
+		return p, nil
+	}
+	for _, m := range f.Files {
+		if m != nil && m.Length >= 0 && m.Length <= digestBytes {
+			p.marks = append(p.marks, m)
+		}
+	}
+	return p, nil
+}
+
+// find returns the mark of the file's content in cluster, a fresh one when there is none.
+// A file that grew since keeps its mark: its beginning is the same.
+func (p *positions) find(cluster string, f File) (*mark, error) {
+	r, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	head, err := io.ReadAll(io.LimitReader(r, digestBytes))
+	if err != nil {
+		return nil, err
+	}
+	sum := func(n int64) string {
+		s := sha256.Sum256(head[:n])
+		return hex.EncodeToString(s[:])
+	}
+	length := int64(len(head))
+	for _, m := range p.marks {
+		if m.Cluster != cluster || m.Length > length || m.Length == 0 || m.Size > f.Size || m.Digest != sum(m.Length) {
+			continue
+		}
+		if m.Size != f.Size {
+			m.Done = false
+		}
+		m.Name, m.Size, m.Length, m.Digest = f.Name, f.Size, length, sum(length)
+		return m, nil
+	}
+	m := &mark{Cluster: cluster, Name: f.Name, Digest: sum(length), Length: length, Size: f.Size}
+	if length == 0 {
+		return m, nil // nothing tells an empty file from another, nor is there anything to note
+	}
+	p.marks = append(p.marks, m)
+	if n := len(p.marks) - maxMarks; n > 0 {
+		p.marks = append([]*mark(nil), p.marks[n:]...)
+	}
+	return m, nil
+}
+
+// save writes the file by way of a rename. Only the last save of a file is synced: a
+// position that a power failure takes back means to post again what the receiver has.
+func (p *positions) save(sync bool) error {
+	if p.path == "" {
+		return nil
+	}
+	fail := func(err error) error { return fmt.Errorf("save import position: %w", err) }
+	data, err := json.MarshalIndent(positionFile{positionVersion, p.marks}, "", "  ")
+	if err != nil {
+		return fail(err)
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(p.path), "."+filepath.Base(p.path)+".*")
+	if err != nil {
+		return fail(err)
+	}
+	defer os.Remove(tmp.Name()) // gone already when the rename took place
+	_, err = tmp.Write(append(data, '\n'))
+	if err == nil && sync {
+		err = tmp.Sync()
+	}
+	if cerr := tmp.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), p.path)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return nil
+}

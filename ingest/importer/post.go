@@ -1,0 +1,198 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	firstBackoff = 100 * time.Millisecond
+	maxBackoff   = 5 * time.Second
+	// maxRetryAfter bounds what a receiver can ask for.
+	maxRetryAfter = 30 * time.Second
+	maxAnswer     = 1 << 20 // bytes of an answer that are read
+)
+
+// poster posts bodies until they are taken. It may be used by several goroutines.
+type poster struct {
+	cfg     Config
+	retries atomic.Int64
+}
+
+// response is an answer that settles a post.
+type response struct {
+	code   int
+	header http.Header
+	body   []byte
+}
+
+// endpoint returns the URL of the cluster's audit or state path.
+func (p *poster) endpoint(what string, policyOnly bool) string {
+	u := strings.TrimSuffix(p.cfg.BaseURL, "/") + "/v1/clusters/" + url.PathEscape(p.cfg.Cluster)
+	if p.cfg.APIServer != "" && what == "audit" {
+		u += "/apiservers/" + url.PathEscape(p.cfg.APIServer)
+	}
+	u += "/" + what
+	if policyOnly {
+		u += "?policy=only"
+	}
+	return u
+}
+
+// post posts what body opens, anew for each attempt, to the path called what.
+func (p *poster) post(ctx context.Context, what string, body func() (io.ReadCloser, error)) (response, error) {
+	return p.postTo(ctx, p.endpoint(what, false), body, -1)
+}
+
+// postTo posts until the receiver answers with something else than "later". Too large and
+// malformed (413, 400) are answers; other refusals are errors, since they would meet every
+// post alike. length is the body's, -1 when unknown.
+func (p *poster) postTo(ctx context.Context, url string, body func() (io.ReadCloser, error), length int64) (response, error) {
+	backoff := firstBackoff
+	var last error
+	for attempt := range p.cfg.Attempts {
+		wait := backoff
+		resp, err := p.once(ctx, url, body, length)
+		switch {
+		case ctx.Err() != nil:
+			return response{}, ctx.Err()
+		case errors.Is(err, errBody):
+			return response{}, err // the file's fault, and it will not change
+		case err != nil:
+			last = err
+			backoff = min(2*backoff, maxBackoff)
+			wait = jitter(wait)
+		case resp.code == http.StatusTooManyRequests || resp.code == http.StatusServiceUnavailable:
+			last = fmt.Errorf("%d: %s", resp.code, firstLine(resp.body))
+			backoff = firstBackoff
+			wait = retryAfter(resp.header)
+		case resp.code >= 200 && resp.code < 300, resp.code == http.StatusRequestEntityTooLarge, resp.code == http.StatusBadRequest:
+			return resp, nil
+		case resp.code >= 500 || resp.code == http.StatusRequestTimeout:
+			last = fmt.Errorf("%d: %s", resp.code, firstLine(resp.body))
+			backoff = min(2*backoff, maxBackoff)
+			wait = jitter(wait)
+		default:
+			return response{}, fmt.Errorf("%w: %d: %s", ErrRefused, resp.code, firstLine(resp.body))
+		}
+		if attempt == p.cfg.Attempts-1 {
+			break
+		}
+		p.retries.Add(1)
+		if attempt == 0 {
+			p.cfg.Log.Info("receiver does not take a post, trying again", zap.Error(last))
+		}
+		if err := p.cfg.Sleep(ctx, wait); err != nil {
+			return response{}, err
+		}
+	}
+	return response{}, fmt.Errorf("%w for %d attempts, the same import continues where this one ends: %w", ErrUnavailable, p.cfg.Attempts, last)
+}
+
+// errBody marks an error of the body's own reader, which a retry would meet again.
+var errBody = errors.New("read body")
+
+func (p *poster) once(ctx context.Context, url string, open func() (io.ReadCloser, error), length int64) (response, error) {
+	body, err := open()
+	if err != nil {
+		return response{}, fmt.Errorf("%w: %w", errBody, err)
+	}
+	watched := &watchedBody{ReadCloser: body}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, watched)
+	if err != nil {
+		_ = body.Close()
+		return response{}, fmt.Errorf("%w: %w", errBody, err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.ContentLength = length
+	resp, err := p.cfg.Client.Do(req)
+	if rerr := watched.failed(); rerr != nil {
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		return response{}, fmt.Errorf("%w: %w", errBody, rerr)
+	}
+	if err != nil {
+		return response{}, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return response{}, err
+	}
+	return response{resp.StatusCode, resp.Header, answer}, nil
+}
+
+// watchedBody keeps the error its reader gave: the transport reads it on another goroutine
+// and hides it.
+type watchedBody struct {
+	io.ReadCloser
+	err atomic.Pointer[error]
+}
+
+func (w *watchedBody) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		w.err.Store(&err)
+	}
+	return n, err
+}
+
+func (w *watchedBody) failed() error {
+	if err := w.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// sharedBody lets a transport close a body while another goroutine of it still reads.
+type sharedBody struct {
+	mu     sync.Mutex
+	r      io.ReadCloser
+	closed bool
+}
+
+func (s *sharedBody) Read(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return 0, io.EOF
+	}
+	return s.r.Read(p)
+}
+
+func (s *sharedBody) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	return s.r.Close()
+}
+
+// retryAfter returns what the answer asks for in seconds, a second when it does not say.
+func retryAfter(h http.Header) time.Duration {
+	s, err := strconv.Atoi(h.Get("Retry-After"))
+	if err != nil || s < 0 {
+		return time.Second
+	}
+	return min(time.Duration(s)*time.Second, maxRetryAfter)
+}
+
+// firstLine returns the beginning of an answer's text for an error message.
+func firstLine(b []byte) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(string(b[:min(len(b), 500)])), "\n")
+	return line
+}

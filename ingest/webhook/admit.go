@@ -1,0 +1,96 @@
+package webhook
+
+import (
+	"net/http"
+	"strings"
+
+	"go.uber.org/zap"
+)
+
+// admit decides whether the request may post to cluster, and answers when not. What the
+// request's path and credentials say is all that is looked at; the body is never asked
+// which cluster it is from.
+//
+// A client without an accepted credential learns nothing about which clusters exist.
+func (h *Handler) admit(r *http.Request, cluster string) *answer {
+	if !validCluster(cluster) {
+		a := refuse(http.StatusNotFound, refusedName, "the cluster's name in the path must be a DNS label: 1 to 63 lower case letters, digits or '-'")
+		return &a
+	}
+	if h.cfg.Trusted {
+		return nil
+	}
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		return h.admitCertificate(r, cluster)
+	}
+	if token, ok := bearer(r); ok {
+		if err := h.clusters.Token(cluster, token); err != nil {
+			h.log.Warn("token refused", zap.String("cluster", cluster), zap.String("remote", r.RemoteAddr), zap.Error(err))
+			a := refuse(http.StatusUnauthorized, refusedCredential, "the bearer token is not accepted for cluster %s: `retrial cluster list` shows which clusters are registered, `retrial cluster add %s` registers one", cluster, cluster)
+			return &a
+		}
+		return nil
+	}
+	if h.cfg.Anonymous {
+		if h.clusters.Known(cluster) {
+			return nil
+		}
+		h.log.Warn("unknown cluster", zap.String("cluster", cluster), zap.String("remote", r.RemoteAddr))
+		a := refuse(http.StatusNotFound, refusedCluster, "cluster %s is not registered: `retrial cluster add %s` registers it", cluster, cluster)
+		return &a
+	}
+	h.log.Warn("no credential", zap.String("cluster", cluster), zap.String("remote", r.RemoteAddr))
+	a := refuse(http.StatusUnauthorized, refusedCredential, "no client certificate and no bearer token: `retrial connect` writes the webhook configuration with a credential in it")
+	return &a
+}
+
+func (h *Handler) admitCertificate(r *http.Request, cluster string) *answer {
+	cert := r.TLS.VerifiedChains[0][0]
+	owner, err := h.clusters.Certificate(cert)
+	if err != nil {
+		h.log.Warn("certificate refused", zap.String("cluster", cluster), zap.String("remote", r.RemoteAddr), zap.Error(err))
+		a := refuse(http.StatusUnauthorized, refusedCredential, "the client certificate is not accepted: %v; `retrial cluster rotate %s` issues a new one", err, owner)
+		return &a
+	}
+	if owner != cluster {
+		h.log.Warn("certificate of another cluster", zap.String("cluster", cluster), zap.String("owner", owner), zap.String("remote", r.RemoteAddr))
+		a := refuse(http.StatusForbidden, refusedCluster, "the client certificate is cluster %s's, the path says %s: post to /v1/clusters/%s/audit, or use the configuration that `retrial cluster add %s` writes", owner, cluster, owner, cluster)
+		return &a
+	}
+	return nil
+}
+
+// bearer returns the token of an Authorization header; the scheme's case does not matter.
+func bearer(r *http.Request) (string, bool) {
+	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
+	token = strings.TrimSpace(token)
+	return token, ok && strings.EqualFold(scheme, "Bearer") && token != ""
+}
+
+// validCluster reports whether name is a DNS-1123 label, as identity requires of a
+// registered cluster. A trusted listener has no registry to ask.
+func validCluster(name string) bool {
+	return len(name) <= 63 && !strings.Contains(name, ".") && validAPIServer(name)
+}
+
+// validAPIServer reports whether name is a DNS-1123 subdomain: labels of letters, digits
+// and '-', joined by dots.
+func validAPIServer(name string) bool {
+	if len(name) == 0 || len(name) > 253 {
+		return false
+	}
+	for i := range len(name) {
+		c := name[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
+		case c == '-' || c == '.':
+			edge := i == 0 || i == len(name)-1
+			if edge || name[i-1] == '.' || c == '.' && name[i-1] == '-' {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}

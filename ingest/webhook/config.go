@@ -1,0 +1,142 @@
+package webhook
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/stream"
+)
+
+// Producer takes records into Kafka. Produce returns nil when every record was
+// acknowledged by all in-sync replicas; after an error any of them may have been. It keeps
+// nothing of a record after it has returned.
+type Producer interface {
+	Produce(ctx context.Context, recs ...stream.Record) error
+}
+
+// Redactor takes secrets out before anything is produced; event.Redactor is one.
+type Redactor interface {
+	// Redact replaces secrets in a decoded event.
+	Redact(e *event.Event)
+	// RedactBytes returns raw without secrets, for bytes that are no event.
+	RedactBytes(raw []byte) []byte
+}
+
+// Clusters answers who may post. It is implemented by identity.Registry; errors say why a
+// credential is refused.
+type Clusters interface {
+	// Certificate returns the cluster of a client certificate that the TLS handshake has
+	// verified, or an error when the certificate is not, or no longer, accepted.
+	Certificate(cert *x509.Certificate) (cluster string, err error)
+	// Token returns nil when token is one of the cluster's.
+	Token(cluster, token string) error
+	// Known reports whether the cluster is registered and not revoked.
+	Known(cluster string) bool
+}
+
+// Config are the limits and modes of one listener's handler. The zero value is usable.
+type Config struct {
+	// MaxBody is the largest body taken, in bytes; 0 is 128 MiB. Apiservers do not
+	// truncate by default: 400 events of RequestResponse level can be large.
+	MaxBody int64
+	// MaxEvent is the largest event kept whole, in bytes of its canonical JSON; 0 is
+	// 8 MiB less 2 KiB, what the stream takes by default. A larger one loses its bodies, is annotated with size and digest, and goes
+	// on.
+	MaxEvent int
+	// MaxInFlight bounds the bytes of all bodies being worked on; 0 is 512 MiB. Decoded
+	// and encoded forms come on top: expect about three times this at the worst.
+	MaxInFlight int64
+	// MaxClusterInFlight bounds the same for one cluster; 0 is half of MaxInFlight, so
+	// that one cluster alone cannot starve the others.
+	MaxClusterInFlight int64
+	// MaxState bounds the body of a state post, in bytes; 0 is 4 GiB. It is streamed.
+	MaxState int64
+	// Deadline is the time from the request's arrival within which it is answered; 0 is
+	// 25 s. Apiservers give up at 30 s and post the same batch again.
+	Deadline time.Duration
+	// Anonymous takes posts without a credential for any registered cluster. A credential
+	// that is presented is checked all the same.
+	Anonymous bool
+	// Trusted is for a local socket only its owner can open: no authentication, any valid
+	// cluster name, source "import", the policy=only query, and state posts.
+	Trusted bool
+	// Ready says whether records can be taken; nil is always.
+	Ready func(ctx context.Context) error
+	// State takes the body of a state post, as kubectl prints objects, and returns what
+	// to answer as JSON. An error that wraps [ErrBadState] is the body's fault. nil
+	// switches the path off.
+	State func(ctx context.Context, cluster string, r io.Reader) (any, error)
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// ErrBadState says that a state body is no list of objects; it is answered 400 and not
+// worth a retry.
+var ErrBadState = errors.New("not a list of objects")
+
+const (
+	defaultMaxBody     = 128 << 20
+	defaultMaxEvent    = stream.DefaultMaxRecordBytes - recordOverhead
+	defaultMaxInFlight = 512 << 20
+	defaultMaxState    = 4 << 30
+	defaultDeadline    = 25 * time.Second
+
+	// chunkBytes is how much is encoded and produced at once: it bounds the memory of a
+	// body near the limit, while an apiserver's usual 0.25 to 2 MB go as one chunk.
+	chunkBytes = 8 << 20
+	// itemLetters is how many malformed items of one list become a dead letter each; the
+	// rest of the list's become one together, or a few bytes an item could grow into
+	// hundreds.
+	itemLetters = 256
+	// prefixRead and prefixKept are how much of a refused body is read for, and kept in,
+	// its dead letter. More is read than kept: redaction works better with context, and
+	// what it cuts at the end must not have been half a secret.
+	prefixRead = 64 << 10
+	prefixKept = 4 << 10
+)
+
+func (c Config) withDefaults() (Config, error) {
+	if c.MaxBody == 0 {
+		c.MaxBody = defaultMaxBody
+	}
+	if c.MaxEvent == 0 {
+		c.MaxEvent = defaultMaxEvent
+	}
+	if c.MaxInFlight == 0 {
+		c.MaxInFlight = max(defaultMaxInFlight, c.MaxBody)
+	}
+	if c.MaxClusterInFlight == 0 {
+		c.MaxClusterInFlight = max(c.MaxInFlight/2, c.MaxBody)
+	}
+	if c.MaxState == 0 {
+		c.MaxState = defaultMaxState
+	}
+	if c.Deadline == 0 {
+		c.Deadline = defaultDeadline
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	var errs []error
+	positive := func(name string, v int64) {
+		if v < 0 {
+			errs = append(errs, fmt.Errorf("%s is negative", name))
+		}
+	}
+	positive("MaxBody", c.MaxBody)
+	positive("MaxEvent", int64(c.MaxEvent))
+	positive("MaxState", c.MaxState)
+	positive("Deadline", int64(c.Deadline))
+	if c.MaxInFlight < c.MaxBody || c.MaxClusterInFlight < c.MaxBody {
+		errs = append(errs, fmt.Errorf("MaxInFlight %d and MaxClusterInFlight %d must be at least MaxBody %d, or a body that is allowed could never be taken", c.MaxInFlight, c.MaxClusterInFlight, c.MaxBody))
+	}
+	if c.Trusted && c.Anonymous {
+		errs = append(errs, errors.New("a listener is Trusted or Anonymous, not both"))
+	}
+	return c, errors.Join(errs...)
+}

@@ -1,0 +1,45 @@
+// Package webhook receives audit events: it is the endpoint kube-apiservers' audit webhook
+// backend posts to, and, on a local listener, the one `retrial import` posts to.
+//
+//	POST /v1/clusters/{cluster}/audit                     an EventList
+//	POST /v1/clusters/{cluster}/apiservers/{name}/audit   the same, naming the apiserver
+//	POST /v1/clusters/{cluster}/state                     objects as kubectl prints them; trusted listener only
+//	GET  /healthz, /readyz
+//
+// The way of a body: authenticate, reserve memory, read, decode, redact, produce the copies
+// of policy writes and wait for their acknowledgement, produce all events and wait, answer
+// 200. Nothing leaves the package unredacted, and 200 means that Kafka has every record.
+// For each body, events received = events acknowledged + items dead-lettered.
+//
+// # Answers
+//
+// What kube-apiserver does with an answer decides which one is given. Any 2xx is taken.
+// Everything else is retried: five attempts with growing pauses (at 0, 11, 28, 54 and 93
+// seconds by default), then the batch is dropped and apiserver_audit_error_total{plugin=
+// "webhook"} grows on the apiserver. 429 and 503 with Retry-After: 1 stretch each attempt
+// by ten more posts, one a second: the best way to push back. The apiserver waits 30
+// seconds for an answer and then posts the same batch again, so the receiver answers
+// within [Config].Deadline.
+//
+//	200  every event is safe; malformed items of the list became dead letters
+//	400  the body is no EventList, or not whole JSON: dead letter. The apiserver will retry
+//	     it and then drop it, there is nothing it could do better
+//	401  no credential, or none that is accepted
+//	403  the credential belongs to another cluster
+//	404  no such path; or no such cluster, on a listener without authentication
+//	405  not POST
+//	408  the body did not arrive in time
+//	413  the body is over the limit: dead letter (with the digest of what was read), then as 400
+//	415  Content-Encoding: apiservers never compress
+//	429  too many bytes of bodies in flight, or the log is full; Retry-After: 1
+//	503  Kafka did not acknowledge in time; Retry-After: 1
+//
+// # What the receiver cannot see
+//
+// An apiserver whose batch holds an event that it cannot encode (a PATCH with an
+// unparsable body, recorded at level Request or above, Kubernetes up to at least 1.36)
+// drops the whole batch without posting it. So does one whose buffer is full. Nothing
+// arrives here; only the apiserver's own apiserver_audit_error_total tells, by plugin
+// "webhook" and "buffered". retrial_webhook_last_body_timestamp_seconds tells when
+// anything last came.
+package webhook

@@ -1,0 +1,249 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// Sources as records carry them.
+const (
+	sourceWebhook = "webhook"
+	sourceImport  = "import"
+)
+
+// Response headers of an accepted list, for clients that keep count.
+const (
+	// HeaderEvents is the number of events acknowledged.
+	HeaderEvents = "Retrial-Events"
+	// HeaderDeadLetters is the number of items of the list that were no events.
+	HeaderDeadLetters = "Retrial-Dead-Letters"
+	// HeaderPolicy is the number of policy copies acknowledged.
+	HeaderPolicy = "Retrial-Policy-Events"
+)
+
+// QueryPolicy and QueryPolicyOnly are the query, name and value, that makes a trusted handler produce
+// only the copies of policy writes. An import sends all of a file's policy writes first,
+// so that none of its events has to be judged again.
+const (
+	QueryPolicy     = "policy"
+	QueryPolicyOnly = "only"
+)
+
+// Handler is the receiver's http.Handler. It is safe for use by several goroutines and
+// starts none.
+type Handler struct {
+	cfg      Config
+	source   string
+	producer Producer
+	redactor Redactor
+	clusters Clusters
+	flight   *flight
+	buffers  *buffers
+	log      *zap.Logger
+	metrics  *metrics
+}
+
+// New returns a handler. clusters may be nil when cfg.Trusted is set; log and reg may be
+// nil.
+func New(cfg Config, producer Producer, redactor Redactor, clusters Clusters, log *zap.Logger, reg prometheus.Registerer) (*Handler, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("make webhook handler: %w", err)
+	}
+	switch {
+	case producer == nil:
+		return nil, errors.New("make webhook handler: no producer")
+	case redactor == nil:
+		return nil, errors.New("make webhook handler: no redactor: nothing may be produced unredacted")
+	case clusters == nil && !cfg.Trusted:
+		return nil, errors.New("make webhook handler: no clusters")
+	}
+	source := sourceWebhook
+	if cfg.Trusted {
+		source = sourceImport
+	}
+	m, err := newMetrics(reg, source)
+	if err != nil {
+		return nil, fmt.Errorf("make webhook handler: %w", err)
+	}
+	if log == nil {
+		log = zap.NewNop()
+	}
+	// A sender that is refused comes back every second: the first few lines of a minute
+	// tell an operator all there is to know, the metrics count the rest.
+	log = log.Named("ingest.webhook").With(zap.String("source", source)).WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, time.Minute, 20, 0)
+	}))
+	return &Handler{
+		cfg: cfg, source: source, producer: producer, redactor: redactor, clusters: clusters,
+		flight: newFlight(cfg.MaxInFlight, cfg.MaxClusterInFlight, m.inFlight), buffers: &buffers{}, log: log, metrics: m,
+	}, nil
+}
+
+// answer is what a request is answered with.
+type answer struct {
+	code   int
+	reason string // refusal reason for the metric; empty with 2xx
+	text   string
+	retry  bool // send Retry-After: 1
+	close  bool // the body was not read: do not wait for it
+	tally  *tally
+	json   any // in place of text
+}
+
+func refuse(code int, reason, format string, args ...any) answer {
+	return answer{code: code, reason: reason, text: fmt.Sprintf(format, args...)}
+}
+
+// pushBack makes an answer a client should come back after soon.
+func (a answer) pushBack() answer { a.retry = true; return a }
+
+// ServeHTTP answers one request; see the package comment for the paths and the answers.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := h.cfg.Now()
+	switch r.URL.Path {
+	case "/healthz":
+		_, _ = io.WriteString(w, "ok\n")
+		return
+	case "/readyz":
+		h.ready(w, r)
+		return
+	}
+	a := h.serve(w, r, began)
+	h.metrics.requests.WithLabelValues(codeClass(a.code)).Inc()
+	if a.reason != "" {
+		h.metrics.refusals.WithLabelValues(a.reason).Inc()
+	}
+	if a.code == http.StatusOK && a.tally != nil {
+		now := h.cfg.Now()
+		h.metrics.ack.Observe(now.Sub(began).Seconds())
+		h.metrics.lastBody.Set(float64(now.Unix()))
+	}
+	writeAnswer(w, a)
+}
+
+func writeAnswer(w http.ResponseWriter, a answer) {
+	header := w.Header()
+	if a.retry {
+		header.Set("Retry-After", "1")
+	}
+	if a.close {
+		header.Set("Connection", "close")
+	}
+	if t := a.tally; t != nil && a.code == http.StatusOK {
+		header.Set(HeaderEvents, strconv.Itoa(t.events))
+		header.Set(HeaderDeadLetters, strconv.Itoa(t.malformed))
+		header.Set(HeaderPolicy, strconv.Itoa(t.policy))
+	}
+	if a.json != nil {
+		header.Set("Content-Type", "application/json")
+		w.WriteHeader(a.code)
+		_ = json.NewEncoder(w).Encode(a.json) // a client that is gone hears nothing
+		return
+	}
+	header.Set("Content-Type", "text/plain; charset=utf-8")
+	header.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(a.code)
+	_, _ = io.WriteString(w, a.text+"\n")
+}
+
+// route is a recognised path.
+type route struct {
+	cluster, apiserver string
+	state              bool
+}
+
+// parsePath recognises the three paths a client posts to.
+func parsePath(path string) (route, bool) {
+	rest, ok := strings.CutPrefix(path, "/v1/clusters/")
+	if !ok {
+		return route{}, false
+	}
+	switch p := strings.Split(rest, "/"); {
+	case len(p) == 2 && p[1] == "audit":
+		return route{cluster: p[0]}, true
+	case len(p) == 2 && p[1] == "state":
+		return route{cluster: p[0], state: true}, true
+	case len(p) == 4 && p[1] == "apiservers" && p[2] != "" && p[3] == "audit":
+		return route{cluster: p[0], apiserver: p[2]}, true
+	}
+	return route{}, false
+}
+
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, began time.Time) answer {
+	to, ok := parsePath(r.URL.Path)
+	if !ok || to.state && (!h.cfg.Trusted || h.cfg.State == nil) {
+		return refuse(http.StatusNotFound, refusedPath, "no such path: post to /v1/clusters/CLUSTER/audit or /v1/clusters/CLUSTER/apiservers/NAME/audit")
+	}
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return refuse(http.StatusMethodNotAllowed, refusedMethod, "only POST is answered here")
+	}
+	if a := h.admit(r, to.cluster); a != nil {
+		a.close = true
+		return *a
+	}
+	if to.apiserver != "" && !validAPIServer(to.apiserver) {
+		a := refuse(http.StatusBadRequest, refusedName, "the apiserver's name in the path must be lower case letters, digits, '-' and '.', up to 253")
+		a.close = true
+		return a
+	}
+	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		a := refuse(http.StatusUnsupportedMediaType, refusedEncoding, "compressed bodies are not taken (an audit webhook never sends one): post plain JSON without Content-Encoding; for files use retrial import, which reads .gz and .zst")
+		a.close = true
+		return a
+	}
+	if to.state {
+		return h.serveState(w, r, to.cluster)
+	}
+
+	ctx, cancel := context.WithTimeout(r.Context(), h.cfg.Deadline)
+	defer cancel()
+	in := &intake{
+		h: h, ctx: ctx, cluster: to.cluster, apiserver: to.apiserver, received: began.UTC(),
+		policyOnly: h.cfg.Trusted && r.URL.Query().Get(QueryPolicy) == QueryPolicyOnly,
+	}
+	rc := http.NewResponseController(w)
+	return in.serve(r, func(t time.Time) { _ = rc.SetReadDeadline(t) }) // a connection without deadlines has the server's time-outs
+}
+
+func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, cluster string) answer {
+	// A cluster's state streams in for as long as it takes; the server's time-outs are
+	// made for event lists. A writer that has no deadlines needs none lifted.
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Time{})
+	_ = rc.SetWriteDeadline(time.Time{})
+	result, err := h.cfg.State(r.Context(), cluster, http.MaxBytesReader(w, r.Body, h.cfg.MaxState))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case err == nil:
+		return answer{code: http.StatusOK, json: result}
+	case errors.As(err, &tooLarge):
+		return refuse(http.StatusRequestEntityTooLarge, refusedBadState, "the state is over %d bytes", tooLarge.Limit)
+	case errors.Is(err, ErrBadState):
+		return refuse(http.StatusBadRequest, refusedBadState, "state of cluster %s: %v", cluster, err)
+	}
+	h.log.Warn("state not taken", zap.String("cluster", cluster), zap.Error(err))
+	return refuse(http.StatusServiceUnavailable, refusedUnacked, "state of cluster %s: %v", cluster, err).pushBack()
+}
+
+func (h *Handler) ready(w http.ResponseWriter, r *http.Request) {
+	if h.cfg.Ready != nil {
+		if err := h.cfg.Ready(r.Context()); err != nil {
+			http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+	}
+	_, _ = io.WriteString(w, "ok\n")
+}

@@ -1,0 +1,296 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/stream"
+)
+
+// tally is the account of one list: items = events + malformed once it is acknowledged.
+type tally struct {
+	items     int
+	events    int // produced and acknowledged
+	malformed int // became dead letters, alone or together, and events too large even without bodies
+	policy    int // policy copies acknowledged
+	stripped  int
+}
+
+// intake takes one body from its first byte to its answer. It belongs to one request.
+type intake struct {
+	h                  *Handler
+	ctx                context.Context
+	cluster, apiserver string
+	received           time.Time
+	policyOnly         bool
+
+	reserved int64 // bytes of h.flight
+	maxEvent int   // bytes; the configured limit, or less when the stream takes less
+	tally    tally
+	letters  []event.DeadLetter // of items, to produce after the events
+}
+
+// serve reads, decodes and produces the body of r.
+func (in *intake) serve(r *http.Request, deadline func(time.Time)) answer {
+	in.maxEvent = in.h.cfg.MaxEvent
+	defer func() { in.h.flight.release(in.cluster, in.reserved) }()
+
+	deadline(in.received.Add(in.h.cfg.Deadline))
+	body, refused := in.readBody(r)
+	deadline(time.Time{}) // what is left of the time is the context's to watch
+	defer func() { in.h.buffers.put(body) }()
+	if refused != nil {
+		return *refused
+	}
+	if n := countItems(body); n > maxItems {
+		if a := in.bodyLetter(letterTooLarge, fmt.Sprintf("list of more than %d items", maxItems), body, int64(len(body))); a != nil {
+			return *a
+		}
+		return refuse(http.StatusRequestEntityTooLarge, letterTooLarge, "the list has more than %d items: lower --audit-webhook-batch-max-size", maxItems)
+	}
+
+	events, err := in.decode(body)
+	if err != nil {
+		if a := in.bodyLetter(letterNotList, err.Error(), body, int64(len(body))); a != nil {
+			return *a
+		}
+		return refuse(http.StatusBadRequest, letterNotList, "%v: kept as a dead letter; post what kube-apiserver's audit webhook posts, or import log files with retrial import", err)
+	}
+	if err := in.deliver(events); err != nil {
+		in.h.metrics.received.Add(float64(in.tally.items))
+		in.h.metrics.unacked.Add(float64(in.tally.items))
+		return in.notAcknowledged(err)
+	}
+	return in.accepted()
+}
+
+// decode decodes and redacts the list. Malformed items become dead letters to produce.
+func (in *intake) decode(body []byte) ([]*event.Event, error) {
+	var (
+		events []*event.Event
+		folded fold
+	)
+	err := event.DecodeList(body, func(item event.Item) error {
+		in.tally.items++
+		if item.Err != nil {
+			in.malformedItem(item, &folded)
+			return nil
+		}
+		in.h.redactor.Redact(item.Event)
+		events = append(events, item.Event)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if folded.items > 0 {
+		in.letters = append(in.letters, folded.letter(in.cluster, in.h.source))
+	}
+	return events, nil
+}
+
+// malformedItem notes a dead letter for one item, or adds the item to folded when the list
+// has had its share of letters.
+func (in *intake) malformedItem(item event.Item, folded *fold) {
+	in.tally.malformed++
+	if len(in.letters) >= itemLetters {
+		folded.add(item)
+		return
+	}
+	raw, err := item.Raw, item.Err
+	if line, ok := unwrap(raw); ok {
+		if _, reason := event.Decode(line); reason != nil {
+			raw, err = line, reason
+		}
+	}
+	in.letters = append(in.letters, event.DeadLetter{
+		Cluster: in.cluster,
+		Source:  in.h.source,
+		Reason:  letterMalformed,
+		Detail:  fmt.Sprintf("item %d: %v", item.Index, err),
+		Digest:  digest(raw),
+		Size:    int64(len(raw)),
+		Prefix:  in.prefix(raw),
+	})
+}
+
+// unwrap returns the text of an item that is a JSON string: an import passes a line that
+// is no JSON on like that. Redaction has to see the line itself, not its escaped form.
+func unwrap(raw []byte) ([]byte, bool) {
+	var line string
+	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &line) != nil {
+		return nil, false
+	}
+	return []byte(line), true
+}
+
+// deliver produces policy copies, then events, then dead letters; each step is
+// acknowledged before the next begins. A stream that takes less than the configured
+// MaxEvent has the rest of the list stripped to what it takes.
+func (in *intake) deliver(events []*event.Event) error {
+	for {
+		err := in.attempt(events)
+		var tooLarge *stream.TooLargeError
+		if !errors.As(err, &tooLarge) {
+			return err
+		}
+		limit := tooLarge.Limit - recordOverhead
+		if limit <= 0 || limit >= in.maxEvent {
+			return err // a dead letter, or what no stripping makes fit
+		}
+		in.h.log.Warn("stream takes smaller records than configured", zap.Int("max_event", in.maxEvent), zap.Int("limit", limit))
+		in.maxEvent = limit
+	}
+}
+
+// recordOverhead bounds what key and headers add to a record's value.
+const recordOverhead = 2 << 10
+
+func (in *intake) attempt(events []*event.Event) error {
+	in.tally.policy, in.tally.events = 0, 0
+	batch := in.newBatch()
+	defer batch.free()
+	for _, e := range events {
+		if !event.KeepsPolicy(e) {
+			continue
+		}
+		if err := batch.add(e, true); err != nil {
+			return err
+		}
+	}
+	if err := batch.flush(); err != nil {
+		return err
+	}
+	in.tally.policy, batch.acknowledged = batch.acknowledged, 0
+	if in.policyOnly {
+		return nil // the same list comes again in full; its dead letters are for then
+	}
+	letters := len(in.letters)
+	malformed := in.tally.malformed
+	err := in.produceEvents(batch, events)
+	if err != nil { // what add noted of events too large is noted again by the next attempt
+		in.letters, in.tally.malformed = in.letters[:letters], malformed
+	}
+	return err
+}
+
+func (in *intake) produceEvents(batch *batch, events []*event.Event) error {
+	for _, e := range events {
+		if err := batch.add(e, false); err != nil {
+			return err
+		}
+	}
+	if err := batch.flush(); err != nil {
+		return err
+	}
+	in.tally.events = batch.acknowledged
+	return in.produceLetters()
+}
+
+func (in *intake) produceLetters() error {
+	if len(in.letters) == 0 {
+		return nil
+	}
+	records := make([]stream.Record, len(in.letters))
+	for i := range in.letters {
+		records[i] = in.letterRecord(in.letters[i])
+	}
+	if err := in.produce(records...); err != nil {
+		return err
+	}
+	for i := range in.letters {
+		in.h.metrics.letters.WithLabelValues(in.letters[i].Reason).Inc()
+	}
+	first := in.letters[0]
+	in.h.log.Error("items became dead letters", zap.String("cluster", in.cluster), zap.String("apiserver", in.apiserver),
+		zap.Int("items", in.tally.malformed), zap.String("reason", first.Reason), zap.String("first", first.Detail), zap.String("digest", first.Digest))
+	return nil
+}
+
+func (in *intake) letterRecord(letter event.DeadLetter) stream.Record {
+	return stream.DeadLetterRecord(letter, in.received)
+}
+
+// produce produces records within what is left of the request's time.
+func (in *intake) produce(records ...stream.Record) error {
+	return in.h.producer.Produce(in.ctx, records...)
+}
+
+// accepted books the list and answers 200.
+func (in *intake) accepted() answer {
+	m, t := in.h.metrics, in.tally
+	m.policy.Add(float64(t.policy))
+	if in.policyOnly {
+		return answer{code: http.StatusOK, text: fmt.Sprintf("accepted %d policy copies", t.policy), tally: &tally{policy: t.policy}}
+	}
+	m.received.Add(float64(t.items))
+	m.acknowledged.Add(float64(t.events))
+	m.malformed.Add(float64(t.malformed))
+	m.stripped.Add(float64(t.stripped))
+	return answer{
+		code: http.StatusOK, tally: &t,
+		text: fmt.Sprintf("accepted %d events, %d became dead letters", t.events, t.malformed),
+	}
+}
+
+// notAcknowledged answers a list, or a dead letter, that Kafka does not have for sure.
+func (in *intake) notAcknowledged(err error) answer {
+	if errors.Is(err, stream.ErrFull) {
+		in.h.log.Warn("log is full, pushing back", zap.String("cluster", in.cluster), zap.Error(err))
+		return refuse(http.StatusTooManyRequests, refusedFull, "the log is full: come back").pushBack()
+	}
+	fields := []zap.Field{zap.String("cluster", in.cluster), zap.Int("items", in.tally.items), zap.Error(err)}
+	switch {
+	case errors.Is(in.ctx.Err(), context.Canceled):
+		in.h.log.Debug("sender went away", fields...)
+		return refuse(http.StatusServiceUnavailable, refusedAborted, "the request was cancelled").pushBack()
+	case errors.Is(err, stream.ErrTransient), errors.Is(err, stream.ErrClosed), errors.Is(err, context.DeadlineExceeded):
+		in.h.log.Warn("events not acknowledged", fields...)
+	default: // credentials, limits, faults: waiting will not help
+		in.h.log.Error("events not acknowledged", fields...)
+	}
+	// The sender learns nothing of the brokers: what went wrong is the log's to tell.
+	return refuse(http.StatusServiceUnavailable, refusedUnacked, "not every event was acknowledged in time: come back").pushBack()
+}
+
+// maxItems is how many items a list may have. Decoding a list takes about a kilobyte an
+// item however small the item is, so the body's limit alone would not bound memory. An
+// apiserver sends 400 by default.
+const maxItems = 20_000
+
+// countItems returns how many items the list in body has at the most, without decoding it:
+// exactly when they may be too many, else the number of its commas.
+func countItems(body []byte) int {
+	// Counting bytes is vectorised and costs next to nothing; most lists end here.
+	if commas := bytes.Count(body, []byte{','}); commas < 4*maxItems {
+		return min(commas, maxItems)
+	}
+	depth, items := 0, 0
+	for i := 0; i < len(body); i++ {
+		switch body[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case ',':
+			if depth == 2 { // in the object's items; members of its metadata do no harm
+				items++
+			}
+		case '"':
+			for i++; i < len(body) && body[i] != '"'; i++ {
+				if body[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return items + 1
+}

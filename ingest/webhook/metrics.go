@@ -1,0 +1,120 @@
+package webhook
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics of one listener. Label values come from closed sets: answers, reasons, and the
+// source the handler was made for (webhook or import), which is a constant label so that
+// both listeners of a process can register.
+type metrics struct {
+	requests     *prometheus.CounterVec // by code
+	refusals     *prometheus.CounterVec // by reason
+	received     prometheus.Counter
+	acknowledged prometheus.Counter
+	unacked      prometheus.Counter
+	policy       prometheus.Counter
+	malformed    prometheus.Counter
+	letters      *prometheus.CounterVec // by reason
+	stripped     prometheus.Counter
+	bodyBytes    prometheus.Counter
+	inFlight     prometheus.Gauge
+	ack          prometheus.Histogram
+	lastBody     prometheus.Gauge
+}
+
+// Reasons a request is refused for, beside the dead letter reasons.
+const (
+	refusedPath       = "path"
+	refusedMethod     = "method"
+	refusedCredential = "credential"
+	refusedCluster    = "cluster"
+	refusedName       = "name"
+	refusedEncoding   = "encoding"
+	refusedInFlight   = "in-flight"
+	refusedAborted    = "aborted"
+	refusedTooSlow    = "too-slow"
+	refusedUnacked    = "not-acknowledged"
+	refusedFull       = "full"
+	refusedBadState   = "bad-state"
+)
+
+// Reasons of dead letters made here.
+const (
+	letterNotList   = "not-event-list"
+	letterTooLarge  = "too-large"
+	letterMalformed = "malformed-item"
+)
+
+// codeClass returns the value of the code label: one class each, 429 apart from other refusals
+// because it is pressure and not a fault.
+func codeClass(code int) string {
+	switch {
+	case code == 429:
+		return "429"
+	case code >= 500:
+		return "5xx"
+	case code >= 400:
+		return "4xx"
+	default:
+		return "2xx"
+	}
+}
+
+func newMetrics(reg prometheus.Registerer, source string) (*metrics, error) {
+	labels := prometheus.Labels{"source": source}
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_webhook_" + name, Help: help, ConstLabels: labels})
+	}
+	vec := func(name, help, label string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_webhook_" + name, Help: help, ConstLabels: labels}, []string{label})
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "retrial_webhook_" + name, Help: help, ConstLabels: labels})
+	}
+	m := &metrics{
+		requests:     vec("requests_total", "Requests answered, by class of the answer; 429 is push-back.", "code"),
+		refusals:     vec("refused_requests_total", "Requests not answered with 200, by reason.", "reason"),
+		received:     counter("events_received_total", "Items of event lists that were decoded, well-formed or not. Equals acknowledged + malformed + unacknowledged."),
+		acknowledged: counter("events_acknowledged_total", "Events that Kafka acknowledged and the sender was told so."),
+		unacked:      counter("events_unacknowledged_total", "Items of requests that were not acknowledged; the sender will repeat them."),
+		policy:       counter("policy_records_total", "Copies of policy writes acknowledged by Kafka, ahead of the events."),
+		malformed:    counter("items_malformed_total", "Items of acknowledged lists that are no events; dead letters hold them."),
+		letters:      vec("dead_letters_total", "Dead letters written, by reason. not-event-list and too-large are whole bodies: the apiserver retries and then drops them.", "reason"),
+		stripped:     counter("events_stripped_total", "Events over the size limit that lost their request and response bodies."),
+		bodyBytes:    counter("body_bytes_total", "Bytes of bodies read."),
+		inFlight:     gauge("in_flight_bytes", "Bytes reserved for bodies being worked on."),
+		ack: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "retrial_webhook_ack_duration_seconds", ConstLabels: labels,
+			Help:    "Time from the request's arrival to its 200. Apiservers give up at 30 s.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 25},
+		}),
+		lastBody: gauge("last_body_timestamp_seconds", "When a body was last acknowledged (Unix time), 0 before the first."),
+	}
+	// Every series exists from the start, so that a first occurrence is a rise from zero
+	// that an alert can see.
+	for _, code := range []string{"2xx", "4xx", "429", "5xx"} {
+		m.requests.WithLabelValues(code)
+	}
+	for _, reason := range []string{
+		refusedPath, refusedMethod, refusedCredential, refusedCluster, refusedName, refusedEncoding, refusedInFlight,
+		refusedAborted, refusedTooSlow, refusedUnacked, refusedFull, refusedBadState, letterNotList, letterTooLarge,
+	} {
+		m.refusals.WithLabelValues(reason)
+	}
+	for _, reason := range []string{letterNotList, letterTooLarge, letterMalformed} {
+		m.letters.WithLabelValues(reason)
+	}
+	if reg == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{
+		m.requests, m.refusals, m.received, m.acknowledged, m.unacked, m.policy, m.malformed, m.letters,
+		m.stripped, m.bodyBytes, m.inFlight, m.ack, m.lastBody,
+	} {
+		if err := reg.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,102 @@
+package webhook
+
+import (
+	"crypto/tls"
+	"log"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// ServerConfig are the time-outs of a listener. The zero value is usable.
+type ServerConfig struct {
+	// ReadHeaderTimeout bounds a request's header, and with TLS the handshake; 0 is 10 s.
+	ReadHeaderTimeout time.Duration
+	// ReadTimeout bounds header and body together; 0 is 30 s, what an apiserver gives
+	// itself for the whole exchange.
+	ReadTimeout time.Duration
+	// WriteTimeout bounds a request from the end of its header to the end of its answer;
+	// 0 is 60 s. It must leave room for [Config].Deadline.
+	WriteTimeout time.Duration
+	// IdleTimeout closes connections nothing is asked on; 0 is 3 min. Apiservers post at
+	// least every 30 s while there is anything to post.
+	IdleTimeout time.Duration
+	// MaxHeaderBytes bounds a request's header; 0 is 64 KiB.
+	MaxHeaderBytes int
+}
+
+func (c ServerConfig) withDefaults() ServerConfig {
+	set := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	set(&c.ReadHeaderTimeout, 10*time.Second)
+	set(&c.ReadTimeout, 30*time.Second)
+	set(&c.WriteTimeout, 60*time.Second)
+	set(&c.IdleTimeout, 3*time.Minute)
+	if c.MaxHeaderBytes == 0 {
+		c.MaxHeaderBytes = 64 << 10
+	}
+	return c
+}
+
+// NewServer returns the server of a listener: HTTPS with HTTP/2 and HTTP/1.1 when
+// tlsConfig is given (see identity.Authority.ServerTLS; start it with ServeTLS and empty
+// file names), plain HTTP/1.1 for a local socket when it is nil. log and reg may be nil.
+// The registered metric, retrial_webhook_connection_errors_total, counts what net/http
+// reports, which for an open port is above all refused handshakes: an expired or foreign
+// client certificate shows here, and in the apiserver's log as a TLS alert.
+func NewServer(cfg ServerConfig, tlsConfig *tls.Config, handler http.Handler, logger *zap.Logger, reg prometheus.Registerer) (*http.Server, error) {
+	cfg = cfg.withDefaults()
+	if logger == nil {
+		logger = zap.NewNop()
+	}
+	errorLog := &connectionLog{
+		log: logger.Named("ingest.webhook").WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+			return zapcore.NewSamplerWithOptions(core, time.Minute, 20, 0) // port scanners write this log
+		})),
+		errors: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "retrial_webhook_connection_errors_total",
+			Help: "Connections that ended in an error before or between requests, above all refused TLS handshakes.",
+		}),
+	}
+	if reg != nil {
+		if err := reg.Register(errorLog.errors); err != nil {
+			return nil, err
+		}
+	}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(tlsConfig != nil)
+	return &http.Server{
+		Handler:           handler,
+		TLSConfig:         tlsConfig,
+		ReadHeaderTimeout: cfg.ReadHeaderTimeout,
+		ReadTimeout:       cfg.ReadTimeout,
+		WriteTimeout:      cfg.WriteTimeout,
+		IdleTimeout:       cfg.IdleTimeout,
+		MaxHeaderBytes:    cfg.MaxHeaderBytes,
+		ErrorLog:          log.New(errorLog, "", 0),
+		Protocols:         protocols,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 64},
+	}, nil
+}
+
+// connectionLog turns net/http's error lines into log entries and a count.
+type connectionLog struct {
+	log    *zap.Logger
+	errors prometheus.Counter
+}
+
+// Write takes one line. The line carries a remote address and an error's text, never a
+// header or a body.
+func (c *connectionLog) Write(line []byte) (int, error) {
+	c.errors.Inc()
+	c.log.Warn("connection error", zap.String("detail", strings.TrimSpace(string(line))))
+	return len(line), nil
+}
