@@ -1,0 +1,79 @@
+package replay
+
+// Classes refine an outcome. The set is closed: metrics, columns and pages may rely on it.
+const (
+	// Drift.
+	ClassAllowForbid      = "recorded-allow-replayed-forbid"
+	ClassForbidAllow      = "recorded-forbid-replayed-allow"
+	ClassReason           = "unexplained-reason"
+	ClassImpersonation    = "impersonation-not-granted"
+	ClassImpersonatedRoot = "impersonation-of-masters"
+
+	// Ambiguous.
+	ClassRaced              = "policy-changed-in-window"
+	ClassImpersonationRaced = "impersonation-changed-in-window"
+
+	// Indeterminate.
+	ClassNoState      = "no-state"
+	ClassUnknown      = "unknown-object"
+	ClassNodeGraph    = "node-graph"
+	ClassUnparsable   = "unparsable-uri"
+	ClassNoSubject    = "no-subject"
+
+	// Not judged.
+	ClassRequestReceived     = "request-received-only"
+	ClassUnauthenticated     = "unauthenticated"
+	ClassBadTimeout          = "bad-timeout"
+	ClassImpersonationDenied = "impersonation-refused"
+	ClassImpersonationBad    = "impersonation-bad-request"
+	ClassTooManyRequests     = "too-many-requests"
+	ClassUnavailable         = "unavailable"
+	ClassAuthorizerError     = "authorizer-error"
+	ClassPanic               = "panic"
+	ClassNoDecision          = "no-decision-recorded"
+)
+
+// ClassInfo is a class with the outcome it belongs to and its one-line explanation.
+type ClassInfo struct {
+	Class   string
+	Outcome Outcome
+	Text    string
+}
+
+// Classes returns every class, in the order in which they are documented.
+func Classes() []ClassInfo {
+	return []ClassInfo{
+		{ClassAllowForbid, OutcomeDrift, "the apiserver allowed the request; the policy as it stood does not"},
+		{ClassForbidAllow, OutcomeDrift, "the apiserver refused the request; the policy as it stood allows it"},
+		{ClassReason, OutcomeDrift, "the decisions agree, but the recorded reason is none the policy as it stood gives"},
+		{ClassImpersonation, OutcomeDrift, "the request was made as another user, and the policy as it stood does not let the requestor act as that user"},
+		{ClassImpersonatedRoot, OutcomeDrift, "constrained impersonation of the group system:masters is recorded, which the apiserver never permits"},
+		{ClassRaced, OutcomeAmbiguous, "the policy changed while the request was on its way, and the answers before and after differ"},
+		{ClassImpersonationRaced, OutcomeAmbiguous, "the right to impersonate changed while the request was on its way"},
+		{ClassNoState, OutcomeIndeterminate, "nothing is known of the cluster's policy at that time"},
+		{ClassUnknown, OutcomeIndeterminate, "an object that could change the answer is not known at that time"},
+		{ClassNodeGraph, OutcomeIndeterminate, "the node authorizer decides by which pods run on the node, which is not known"},
+		{ClassUnparsable, OutcomeIndeterminate, "the request URI cannot be turned into a request"},
+		{ClassNoSubject, OutcomeIndeterminate, "a decision is recorded, but no user"},
+		{ClassRequestReceived, OutcomeNotJudged, "only the request's arrival is recorded"},
+		{ClassUnauthenticated, OutcomeNotJudged, "authentication failed: nobody was authorized"},
+		{ClassBadTimeout, OutcomeNotJudged, "the timeout parameter was refused before authentication"},
+		{ClassImpersonationDenied, OutcomeNotJudged, "the requestor was not allowed to impersonate; the request itself was never authorized"},
+		{ClassImpersonationBad, OutcomeNotJudged, "impersonation headers without a user name"},
+		{ClassTooManyRequests, OutcomeNotJudged, "flow control turned the request away before authorization"},
+		{ClassUnavailable, OutcomeNotJudged, "the apiserver was unavailable before authorization"},
+		{ClassAuthorizerError, OutcomeNotJudged, "the authorizer failed; no decision was made"},
+		{ClassPanic, OutcomeNotJudged, "the handler panicked and no decision is recorded"},
+		{ClassNoDecision, OutcomeNotJudged, "the event carries no authorization decision"},
+	}
+}
+
+// Explain returns the one-line explanation of a class, "" for a class that does not exist.
+func Explain(class string) string {
+	for _, c := range Classes() {
+		if c.Class == class {
+			return c.Text
+		}
+	}
+	return ""
+}

@@ -1,0 +1,247 @@
+package replay
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// compare judges the replica's decision against the record.
+//
+// The replica's own answer is the one at requestReceivedTimestamp. When it agrees with the
+// record, the verdict is a match, whatever else changed around that time. Only when it does
+// not, the other policies the apiserver may have seen inside the window are asked: if one of
+// them agrees, the verdict is ambiguous; if one of them could agree but something in it is
+// not known, indeterminate; else drift.
+func (t *trial) compare(rec *record, decided bool) {
+	v := t.v
+	switch {
+	case rec.class != "":
+		v.Outcome, v.Class, v.Cause = OutcomeNotJudged, rec.class, rec.cause
+		return
+	case !decided && t.uriErr != nil:
+		v.Outcome, v.Class, v.Cause = OutcomeIndeterminate, ClassUnparsable, clip(t.uriErr.Error())
+		return
+	case !decided:
+		v.Outcome, v.Class, v.Cause = OutcomeIndeterminate, ClassNoSubject, "a decision is recorded, but the user is empty"
+		return
+	case t.ans.decision == DecisionNone:
+		v.Outcome, v.Class, v.Cause = OutcomeIndeterminate, t.ans.class, "not known: "+strings.Join(t.ans.missing, ", ")
+		return
+	}
+
+	ok, sameDecision := t.ans.agrees(rec, t.bufs.reason)
+	switch {
+	case ok:
+		v.Outcome = OutcomeMatch
+		t.reasonOrder(rec)
+	case sameDecision && t.unknownExplains(rec):
+		// The decision is certain; the reason names an object whose content is not known.
+	default:
+		t.disagree(rec, sameDecision)
+	}
+	if v.Outcome == OutcomeMatch {
+		t.compareImpersonation()
+	}
+}
+
+// reasonOrder notes a recorded reason that RBAC would not have come to: it asks all
+// ClusterRoleBindings before any RoleBinding.
+func (t *trial) reasonOrder(rec *record) {
+	if t.ans.authorizer != AuthorizerRBAC || !strings.HasPrefix(rec.reason, "RBAC: allowed by RoleBinding ") {
+		return
+	}
+	if t.ans.rbac.Grants[0].BindingKind() != rbacindex.KindClusterRoleBinding {
+		return
+	}
+	// Inside the window the ClusterRoleBinding may not have been there yet.
+	for _, view := range t.others() {
+		m := moment{view: &view, graph: t.base.graph, at: t.base.at}
+		other := t.ask(&m)
+		if len(other.rbac.Grants) == 0 || other.rbac.Grants[0].BindingKind() != rbacindex.KindClusterRoleBinding {
+			return
+		}
+	}
+	t.v.Identity = append(t.v.Identity, FindingReasonOrder)
+}
+
+// unknownExplains reports whether an object that is not known at base could be the one the
+// recorded reason names, and settles the verdict if so.
+func (t *trial) unknownExplains(rec *record) bool {
+	g, ok := parseReason(rec.reason)
+	if !ok || t.base.view == nil {
+		return false
+	}
+	missing := t.base.unknownAmong(g)
+	if len(missing) == 0 {
+		return false
+	}
+	t.v.Outcome, t.v.Class, t.v.Missing = OutcomeIndeterminate, ClassUnknown, missing
+	t.v.Cause = "the decision is certain, but the recorded reason names what is not known: " + strings.Join(missing, ", ")
+	return true
+}
+
+// ask returns the answer of another moment to the same question.
+func (t *trial) ask(m *moment) answer {
+	u := t.e.EffectiveUser()
+	ans := m.authorize(u.Username, u.Groups, &t.v.Attributes, t.bufs.other)
+	t.bufs.other = keep(t.bufs.other, ans.rbac.Grants)
+	return ans
+}
+
+// others returns the policies inside the window other than the one at base.
+func (t *trial) others() []state.View {
+	if t.s == nil {
+		return nil
+	}
+	from, to := t.window()
+	return t.othersIn(from, to)
+}
+
+func (t *trial) othersIn(from, to time.Time) []state.View {
+	views := t.s.RBACWindow(from, to)
+	if len(views) == 0 {
+		return nil
+	}
+	return views
+}
+
+// disagree settles a verdict whose base answer is not the recorded one.
+func (t *trial) disagree(rec *record, sameDecision bool) {
+	v := t.v
+	var open *answer
+	for _, view := range t.others() {
+		m := moment{view: &view, graph: t.base.graph, at: t.base.at}
+		ans := t.ask(&m)
+		if ok, _ := ans.agrees(rec, t.bufs.reason); ok {
+			v.Outcome, v.Class = OutcomeAmbiguous, ClassRaced
+			v.Cause = "inside the request's window " + changes(&view) + "; with that the replica agrees with the record"
+			return
+		}
+		if ans.decision == DecisionNone && open == nil {
+			kept := ans
+			open = &kept
+		}
+	}
+	if open != nil {
+		v.Outcome, v.Class, v.Missing = OutcomeIndeterminate, open.class, open.missing
+		v.Cause = "inside the request's window not known: " + strings.Join(open.missing, ", ")
+		return
+	}
+	v.Outcome = OutcomeDrift
+	switch {
+	case sameDecision:
+		v.Class = ClassReason
+	case rec.decision == DecisionAllow:
+		v.Class = ClassAllowForbid
+	default:
+		v.Class = ClassForbidAllow
+	}
+	v.Cause = t.driftCause(rec)
+}
+
+// driftCause names the object version that makes replica and record differ.
+func (t *trial) driftCause(rec *record) string {
+	if rec.decision == DecisionForbid && t.ans.decision == DecisionAllow {
+		if t.ans.authorizer != AuthorizerRBAC {
+			return "the " + t.ans.authorizer + " authorizer allows it"
+		}
+		g := &t.ans.rbac.Grants[0]
+		return t.describe(g.BindingKey()) + " grants it through " + t.describe(g.RoleKey())
+	}
+	if rec.decision == DecisionForbid {
+		return "recorded reason " + strconv.Quote(clip(rec.reason)) + ", replayed " + strconv.Quote(clip(t.ans.refusal()))
+	}
+	g, ok := parseReason(rec.reason)
+	if !ok {
+		if rec.reason == "" {
+			return "no reason is recorded, as for " + groupMasters + " or a node; this user is neither"
+		}
+		return "recorded reason " + strconv.Quote(clip(rec.reason)) + " is none RBAC gives"
+	}
+	binding, role := g.keys()
+	if t.base.view == nil {
+		return "the recorded reason names " + keyName(binding)
+	}
+	object, found := t.base.view.RBAC.Get(binding)
+	if !found {
+		return "the recorded reason names " + keyName(binding) + ", which did not exist"
+	}
+	if kind, name := roleRefOf(object); kind != g.roleKind || name != g.role {
+		return "the recorded reason says " + keyName(binding) + " refers to " + g.roleKind + " " + g.role + "; it referred to " + kind + " " + name + versionOf(object)
+	}
+	if _, found := t.base.view.RBAC.Get(role); !found {
+		return "the recorded reason names " + t.describe(binding) + " of " + keyName(role) + ", which did not exist"
+	}
+	return "the recorded reason names " + t.describe(binding) + " of " + t.describe(role) + ", which do not grant it"
+}
+
+// refusal is the reason this answer would be recorded with.
+func (ans *answer) refusal() string {
+	rbac := ans.rbac.Reason()
+	if ans.node.reason == "" {
+		return rbac
+	}
+	if rbac == "" {
+		return ans.node.reason
+	}
+	return ans.node.reason + "\n" + rbac
+}
+
+func (g *namedGrant) keys() (binding, role rbacindex.Key) {
+	binding = rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: g.binding}
+	if g.bindingKind == "RoleBinding" {
+		binding = rbacindex.Key{Kind: rbacindex.KindRoleBinding, Namespace: g.bindingNamespace, Name: g.binding}
+	}
+	role = rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: g.role}
+	if g.roleKind == "Role" {
+		role = rbacindex.Key{Kind: rbacindex.KindRole, Namespace: g.bindingNamespace, Name: g.role}
+	}
+	return binding, role
+}
+
+// describe names an object and its version at base.
+func (t *trial) describe(k rbacindex.Key) string {
+	object, _ := t.base.view.RBAC.Get(k)
+	return keyName(k) + versionOf(object)
+}
+
+func keyName(k rbacindex.Key) string {
+	if k.Namespace == "" {
+		return k.Kind.String() + " " + k.Name
+	}
+	return k.Kind.String() + " " + k.Namespace + "/" + k.Name
+}
+
+func versionOf(object any) string {
+	var rv string
+	switch o := object.(type) {
+	case *rbacv1.Role:
+		rv = o.ResourceVersion
+	case *rbacv1.ClusterRole:
+		rv = o.ResourceVersion
+	case *rbacv1.RoleBinding:
+		rv = o.ResourceVersion
+	case *rbacv1.ClusterRoleBinding:
+		rv = o.ResourceVersion
+	}
+	if rv == "" {
+		return ""
+	}
+	return " (resourceVersion " + rv + ")"
+}
+
+func roleRefOf(object any) (kind, name string) {
+	switch o := object.(type) {
+	case *rbacv1.RoleBinding:
+		return o.RoleRef.Kind, o.RoleRef.Name
+	case *rbacv1.ClusterRoleBinding:
+		return o.RoleRef.Kind, o.RoleRef.Name
+	}
+	return "", ""
+}

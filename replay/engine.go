@@ -1,0 +1,261 @@
+package replay
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// DefaultLag is the apiserver's cache lag assumed when Config.Lag is zero: how much later
+// than a write was answered an authorizer may still decide by what was before. Measured
+// lags are milliseconds.
+const DefaultLag = 100 * time.Millisecond
+
+// impersonationCache is how long constrained impersonation remembers an allowed attempt.
+const impersonationCache = 10 * time.Second
+
+// tokenCache is how long an apiserver goes on taking a token it has just verified.
+const tokenCache = 10 * time.Second
+
+// Config is the replica's configuration. The zero value works.
+type Config struct {
+	// Lag widens an event's window to the past, see DefaultLag. Negative means none.
+	Lag time.Duration
+	// Version names the replica's code in every verdict; empty means "dev".
+	Version string
+	// KubernetesMinor is the minor version of the apiservers (32 for 1.32). It only
+	// switches identity findings that older versions could not meet. 0 means current.
+	KubernetesMinor int
+	// NodeGraph returns what is known of pods and nodes in a state, nil for nothing. May be
+	// nil itself: then the node authorizer's relation questions stay open.
+	NodeGraph func(*state.State) NodeGraph
+}
+
+// Engine replays events. It is immutable and safe for concurrent use.
+type Engine struct {
+	cfg       Config
+	config    string // Config, as verdicts carry it
+	admission *admissionTable
+	buffers   sync.Pool // *buffers
+}
+
+// buffers are what one replay works with and nothing of it outlives.
+type buffers struct {
+	grants, other []rbacindex.Grant
+	reason        []byte
+}
+
+// New returns an engine.
+func New(cfg Config) *Engine {
+	switch {
+	case cfg.Lag == 0:
+		cfg.Lag = DefaultLag
+	case cfg.Lag < 0:
+		cfg.Lag = 0
+	}
+	if cfg.Version == "" {
+		cfg.Version = "dev"
+	}
+	config := "authorizers=node,rbac;lag=" + cfg.Lag.String()
+	if cfg.KubernetesMinor > 0 {
+		config += ";kubernetes=1." + strconv.Itoa(cfg.KubernetesMinor)
+	}
+	if cfg.NodeGraph != nil {
+		config += ";nodegraph"
+	}
+	return &Engine{
+		cfg: cfg, config: config, admission: newAdmissionTable(),
+		buffers: sync.Pool{New: func() any {
+			return &buffers{grants: make([]rbacindex.Grant, 0, 16), other: make([]rbacindex.Grant, 0, 16), reason: make([]byte, 0, 256)}
+		}},
+	}
+}
+
+// Version returns the version of the replica's code.
+func (eng *Engine) Version() string { return eng.cfg.Version }
+
+// ConfigVersion returns the configuration as verdicts carry it: equal strings decide alike.
+func (eng *Engine) ConfigVersion() string { return eng.config }
+
+// Judged reports whether a verdict may be reached on this stage of a request. The stages
+// of one request are one verdict; the first stage seen for which Judged holds carries it.
+// RequestReceived is recorded before authorization and is never judged.
+func Judged(e *event.Event) bool { return e.Stage != event.StageRequestReceived }
+
+// Replay gives the event its second trial against the state of its cluster. s may be nil:
+// then only what needs no policy can be decided. The event is only read; the verdict shares
+// strings with it.
+//
+// The replica's decision and grants are those at requestReceivedTimestamp and depend on
+// user, verb, requestURI and state alone. What the event records of the decision is read
+// afterwards.
+func (eng *Engine) Replay(e *event.Event, s *state.State) *Verdict {
+	bufs := eng.buffers.Get().(*buffers)
+	defer eng.buffers.Put(bufs)
+
+	v := &Verdict{Engine: eng.cfg.Version, Config: eng.config}
+	v.Identity = identityFindings(e, eng.cfg.KubernetesMinor)
+
+	t := trial{eng: eng, e: e, s: s, v: v, bufs: bufs}
+	t.attributes()
+	t.base = t.momentAt(e.RequestReceivedTimestamp)
+	if s != nil {
+		v.Revision = s.Revision()
+	}
+	decided := t.decide()
+	v.Impersonation = t.impersonation(&t.base)
+	t.serviceAccount()
+
+	// From here on the record may be read.
+	rec := readRecord(e)
+	v.Recorded, v.RecordedReason = rec.decision, rec.reason
+	t.compare(&rec, decided)
+	t.admission(&rec)
+	return v
+}
+
+// trial is one replay under way.
+type trial struct {
+	eng  *Engine
+	e    *event.Event
+	s    *state.State
+	v    *Verdict
+	bufs *buffers
+
+	uriErr error
+	base   moment
+	view   state.View // what base points to
+	ans    answer     // at base; its grants live in bufs.grants
+}
+
+// attributes rebuilds the request and notes where the event contradicts itself.
+func (t *trial) attributes() {
+	t.v.Attributes, t.uriErr = AttributesOf(t.e.Verb, t.e.RequestURI)
+	if t.uriErr != nil {
+		t.v.Attributes = Attributes{Verb: t.e.Verb}
+		return
+	}
+	if t.v.Attributes.Verb != t.e.Verb {
+		t.v.Identity = append(t.v.Identity, FindingVerb)
+	}
+	if objectRefContradicts(t.e.ObjectRef, &t.v.Attributes) {
+		t.v.Identity = append(t.v.Identity, FindingObjectRef)
+	}
+}
+
+// momentAt returns the policy as of a time.
+func (t *trial) momentAt(at time.Time) moment {
+	m := moment{at: at}
+	if t.s == nil {
+		return m
+	}
+	t.view = t.s.RBAC(at)
+	m.view = &t.view
+	if t.eng.cfg.NodeGraph != nil {
+		m.graph = t.eng.cfg.NodeGraph(t.s)
+	}
+	return m
+}
+
+// decide reaches the replica's decision. false means that there was nobody or nothing to
+// decide about.
+func (t *trial) decide() bool {
+	u := t.e.EffectiveUser()
+	if t.uriErr != nil || u.Username == "" {
+		return false
+	}
+	t.ans = t.base.authorize(u.Username, u.Groups, &t.v.Attributes, t.bufs.grants)
+	t.bufs.grants = keep(t.bufs.grants, t.ans.rbac.Grants)
+	t.v.Replayed, t.v.Authorizer = t.ans.decision, t.ans.authorizer
+	if t.ans.decision == DecisionForbid {
+		t.v.Errors = t.ans.rbac.Errors()
+	}
+	t.v.Missing = t.ans.missing
+	t.v.Grants = detach(t.v.Grants, t.ans.rbac.Grants)
+	return true
+}
+
+// keep returns the larger of a buffer and the slice Authorize returned, so that a buffer
+// that had to grow stays grown.
+func keep(buf, used []rbacindex.Grant) []rbacindex.Grant {
+	if cap(used) > cap(buf) {
+		return used[:0]
+	}
+	return buf
+}
+
+// detach appends plain copies of grants.
+func detach(dst []Grant, grants []rbacindex.Grant) []Grant {
+	if len(grants) == 0 {
+		return dst
+	}
+	if dst == nil {
+		dst = make([]Grant, 0, len(grants))
+	}
+	for i := range grants {
+		g := &grants[i]
+		dst = append(dst, Grant{
+			BindingKind: g.BindingKind().String(), BindingNamespace: g.BindingNamespace(), Binding: g.Binding(),
+			RoleKind: g.RoleKind().String(), Role: g.Role(),
+			SubjectKind: g.SubjectKind(), SubjectNamespace: g.SubjectNamespace(), Subject: g.Subject(),
+			Rule: g.Rule(), Reason: g.Reason(),
+		})
+	}
+	return dst
+}
+
+// window returns the time in which the apiserver may have taken its policy from: from the
+// cache lag before the request arrived to its first stage after authorization. The end of
+// a watch, a log stream or a connection says nothing about when it was authorized.
+func (t *trial) window() (from, to time.Time) {
+	received := t.e.RequestReceivedTimestamp
+	from, to = received.Add(-t.eng.cfg.Lag), t.e.StageTimestamp
+	if to.Before(received) || (t.e.Stage != event.StageResponseStarted && LongRunning(&t.v.Attributes)) {
+		to = received.Add(t.eng.cfg.Lag)
+	}
+	return from, to
+}
+
+// LongRunning reports whether a request is one the apiserver does not expect to end soon:
+// the end of such a request is no bound for when it was authorized.
+func LongRunning(a *Attributes) bool {
+	if !a.ResourceRequest {
+		return len(a.Path) >= len(pprofPrefix) && a.Path[:len(pprofPrefix)] == pprofPrefix
+	}
+	return oneOf(a.Verb, verbWatch, verbProxy) || oneOf(a.Subresource, "attach", "exec", "proxy", "log", "portforward")
+}
+
+const pprofPrefix = "/debug/pprof/"
+
+// serviceAccount compares a recorded service account with the object of that name: the uid
+// in a token is that of the object it was issued for. Tokens stay good for some seconds
+// after their account has gone.
+func (t *trial) serviceAccount() {
+	u := &t.e.User
+	if t.s == nil || u.UID == "" {
+		return
+	}
+	namespace, name, ok, _ := splitServiceAccount(u.Username)
+	if !ok {
+		return
+	}
+	received := t.e.RequestReceivedTimestamp
+	finding := ""
+	for _, at := range [...]time.Time{received, received.Add(t.eng.cfg.Lag), received.Add(-tokenCache)} {
+		uid, known := t.s.ServiceAccount(namespace, name, at)
+		switch {
+		case known == state.Unknown, known == state.Present && (uid == "" || uid == u.UID):
+			return // nothing contradicts
+		case finding != "":
+		case known == state.Absent:
+			finding = FindingSAUnknown
+		default:
+			finding = FindingSAUID
+		}
+	}
+	t.v.Identity = append(t.v.Identity, finding)
+}

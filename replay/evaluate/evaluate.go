@@ -1,0 +1,164 @@
+// Package evaluate judges recorded audit logs offline: the engine of package replay over
+// files, without Kafka and without a store. It is what `retrial evaluate` runs.
+//
+//	state inputs ──ReadSnapshot──▶ ┐
+//	event inputs ──policy writes──▶ state.State        (first pass)
+//	event inputs ──decode──▶ fold stages, drop duplicates ──▶ Replay ──▶ Sink   (second pass)
+//
+// The log's own policy writes are read before any event is judged, so the order of lines
+// does not matter. One request gives one verdict, whatever number of its stages is
+// recorded. Events stream through; what grows is the state, and a bounded memory of request
+// keys.
+//
+// The package opens nothing and reads no clock: inputs are functions that open a reader,
+// time is injected.
+package evaluate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// Input is one file, stream or set of files read as one.
+type Input struct {
+	// Name is what messages call it.
+	Name string
+	// Open returns the plain (decompressed) content from its beginning. Event inputs are
+	// opened twice.
+	Open func() (io.ReadCloser, error)
+}
+
+// Options say what to evaluate and where verdicts go.
+type Options struct {
+	// Cluster is the cluster's name, part of every key; empty means "evaluate".
+	Cluster string
+	// States are state files: lists of objects as kubectl get -o json writes them. Each input
+	// is one listing; files that together make one listing are one input. None is allowed:
+	// then the policy is what the log's own writes tell.
+	States []Input
+	// Events are audit logs: JSON lines of Event or EventList objects.
+	Events []Input
+	// Engine decides; required.
+	Engine *replay.Engine
+	// Sink takes every verdict, in the order in which the requests' judged stages stand in
+	// the inputs, from one goroutine. nil drops them. event and verdict must not be modified.
+	Sink func(e *event.Event, v *replay.Verdict) error
+	// Progress is told the bytes of event lines read, over both passes; nil = not.
+	Progress func(bytes int)
+	// MaxLine is the longest event line in bytes; 0 = 64 MiB.
+	MaxLine int
+	// Workers decode and judge; 0 = one per CPU.
+	Workers int
+	// Now is the clock Summary.Seconds is measured with; nil leaves it 0.
+	Now func() time.Time
+	// Remember bounds the number of requests whose keys are kept to fold stages and find
+	// duplicates; 0 = 8 million (about 0.5 GB at the most). A repetition further away than
+	// half of it is judged again.
+	Remember int
+}
+
+// Run evaluates the inputs. Malformed lines are counted and listed, not errors; an input
+// that cannot be opened or read is.
+func Run(ctx context.Context, o Options) (*Summary, error) {
+	if o.Engine == nil {
+		return nil, errors.New("evaluate: no engine")
+	}
+	if o.Cluster == "" {
+		o.Cluster = "evaluate"
+	}
+	if o.Workers <= 0 {
+		o.Workers = runtime.NumCPU()
+	}
+	if o.Remember <= 0 {
+		o.Remember = 8 << 20
+	}
+	if o.Progress == nil {
+		o.Progress = func(int) {}
+	}
+	var began time.Time
+	if o.Now != nil {
+		began = o.Now()
+	}
+
+	sum := newSummary(o.Engine)
+	st, err := o.load(ctx, sum)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.judge(ctx, st, sum); err != nil {
+		return nil, err
+	}
+	sum.finish()
+	if o.Now != nil {
+		sum.Seconds = o.Now().Sub(began).Seconds()
+	}
+	return sum, nil
+}
+
+// load builds the state: the log's policy writes, then the listings. Applying is
+// commutative, so only the time the log reaches back to has to be known first.
+func (o *Options) load(ctx context.Context, sum *Summary) (*state.State, error) {
+	st := state.New(o.Cluster)
+	var since time.Time
+	err := o.decoded(ctx, sum.firstPass(), func(b *batch) error {
+		var all []state.Observation
+		for i := range b.items {
+			e := b.items[i].event
+			if since.IsZero() || e.RequestReceivedTimestamp.Before(since) {
+				since = e.RequestReceivedTimestamp
+			}
+			if !event.KeepsPolicy(e) {
+				continue
+			}
+			obs, err := state.FromEvent(e)
+			if err != nil {
+				sum.PolicyWritesUnreadable++
+			}
+			if len(obs) > 0 {
+				sum.PolicyWrites++
+				all = append(all, obs...)
+			}
+		}
+		st.Apply(all...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, in := range o.States {
+		snap, err := readSnapshot(in)
+		if err != nil {
+			return nil, err
+		}
+		snap.Since = since
+		if _, err := st.LoadSnapshot(snap); err != nil {
+			return nil, fmt.Errorf("load state %s: %w", in.Name, err)
+		}
+		sum.StateObjects += int64(len(snap.Objects))
+	}
+	return st, ctx.Err()
+}
+
+func readSnapshot(in Input) (snap state.Snapshot, err error) {
+	r, err := in.Open()
+	if err != nil {
+		return snap, fmt.Errorf("open state %s: %w", in.Name, err)
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	snap, _, err = state.ReadSnapshot(r)
+	if err != nil {
+		return snap, fmt.Errorf("read state %s: %w", in.Name, err)
+	}
+	if len(snap.Objects) == 0 {
+		return snap, fmt.Errorf("read state %s: no object of a kind the replica keeps", in.Name)
+	}
+	return snap, nil
+}

@@ -1,0 +1,115 @@
+package evaluate
+
+import (
+	"github.com/retrial-io/retrial/replay"
+)
+
+// maxMalformed bounds the malformed lines a summary lists; all are counted.
+const maxMalformed = 100
+
+// Verdicts counts requests by outcome.
+type Verdicts struct {
+	Match         int64 `json:"match"`
+	Drift         int64 `json:"drift"`
+	Ambiguous     int64 `json:"ambiguous"`
+	Indeterminate int64 `json:"indeterminate"`
+	NotJudged     int64 `json:"not_judged"`
+}
+
+// Malformed is a line that is no event.
+type Malformed struct {
+	Input string `json:"input"`
+	Line  int    `json:"line"` // from 1
+	Error string `json:"error"`
+}
+
+// Summary is the outcome of an evaluation, as `retrial evaluate -o json` prints it.
+type Summary struct {
+	Events     int64 `json:"events"`     // distinct events read
+	Requests   int64 `json:"requests"`   // distinct requests, one verdict each
+	Duplicates int64 `json:"duplicates"` // events read again and dropped
+
+	Verdicts Verdicts `json:"verdicts"`
+	// Classes counts the verdicts that have a class.
+	Classes map[string]int64 `json:"classes"`
+	// Agreement is match ÷ (match + drift); null when neither happened.
+	Agreement *float64 `json:"agreement"`
+
+	// Identity counts findings on recorded identities, one a request and name.
+	Identity map[string]int64 `json:"identity"`
+	// Admission counts requests by what admission did, Plugins the refusals by plugin,
+	// NamespaceLifecycle the re-evaluated plugin's outcomes.
+	Admission          map[string]int64 `json:"admission"`
+	Plugins            map[string]int64 `json:"plugins"`
+	NamespaceLifecycle map[string]int64 `json:"namespace_lifecycle"`
+
+	StateObjects           int64 `json:"state_objects"`            // read from state files
+	PolicyWrites           int64 `json:"policy_writes"`            // read from the log
+	PolicyWritesUnreadable int64 `json:"policy_writes_unreadable"` // whose content could not be read
+
+	Malformed      int64       `json:"malformed"`
+	MalformedLines []Malformed `json:"malformed_lines,omitempty"` // the first 100
+
+	Seconds float64 `json:"seconds"`
+	Engine  string  `json:"engine"`
+	Config  string  `json:"config"`
+}
+
+func newSummary(eng *replay.Engine) *Summary {
+	return &Summary{
+		Classes: map[string]int64{}, Identity: map[string]int64{}, Admission: map[string]int64{},
+		Plugins: map[string]int64{}, NamespaceLifecycle: map[string]int64{},
+		Engine: eng.Version(), Config: eng.ConfigVersion(),
+	}
+}
+
+// firstPass returns what takes malformed lines in the pass that does not count them.
+func (s *Summary) firstPass() func([]Malformed) { return func([]Malformed) {} }
+
+func (s *Summary) secondPass() func([]Malformed) {
+	return func(bad []Malformed) {
+		s.Malformed += int64(len(bad))
+		if room := maxMalformed - len(s.MalformedLines); room > 0 {
+			s.MalformedLines = append(s.MalformedLines, bad[:min(room, len(bad))]...)
+		}
+	}
+}
+
+// count adds one verdict.
+func (s *Summary) count(v *replay.Verdict) {
+	s.Requests++
+	switch v.Outcome {
+	case replay.OutcomeMatch:
+		s.Verdicts.Match++
+	case replay.OutcomeDrift:
+		s.Verdicts.Drift++
+	case replay.OutcomeAmbiguous:
+		s.Verdicts.Ambiguous++
+	case replay.OutcomeIndeterminate:
+		s.Verdicts.Indeterminate++
+	default:
+		s.Verdicts.NotJudged++
+	}
+	if v.Class != "" {
+		s.Classes[v.Class]++
+	}
+	for _, f := range v.Identity {
+		s.Identity[f]++
+	}
+	if v.Admission.Recorded != "" {
+		s.Admission[v.Admission.Recorded]++
+	}
+	if v.Admission.Plugin != "" {
+		s.Plugins[v.Admission.Plugin]++
+	}
+	if v.Admission.NamespaceLifecycle != "" {
+		s.NamespaceLifecycle[v.Admission.NamespaceLifecycle]++
+	}
+}
+
+func (s *Summary) finish() {
+	if judged := s.Verdicts.Match + s.Verdicts.Drift; judged > 0 {
+		agreement := float64(s.Verdicts.Match) / float64(judged)
+		s.Agreement = &agreement
+	}
+}

@@ -1,0 +1,114 @@
+package replay
+
+import "strings"
+
+// impersonation checks at a moment whether the requestor may act as the impersonated user;
+// nil when the request is not impersonated.
+func (t *trial) impersonation(m *moment) *ImpersonationCheck {
+	if t.e.ImpersonatedUser == nil || t.uriErr != nil {
+		return nil
+	}
+	plan := planImpersonation(t.e, &t.v.Attributes)
+	check := &ImpersonationCheck{Mode: plan.mode, Replayed: DecisionAllow}
+	if plan.refuse != "" {
+		check.Replayed, check.Missing = DecisionForbid, []string{plan.refuse}
+		return check
+	}
+	for i := range plan.steps {
+		step := &plan.steps[i]
+		switch t.step(m, step, check) {
+		case DecisionAllow:
+			continue
+		case DecisionForbid:
+			check.Replayed = DecisionForbid
+		case DecisionNone:
+			if check.Replayed == DecisionAllow {
+				check.Replayed = DecisionNone
+			}
+		}
+		check.Missing = append(check.Missing, step.name)
+	}
+	return check
+}
+
+// step asks the requestor's authorizer chain for one step and collects the grants.
+func (t *trial) step(m *moment, step *impersonationStep, check *ImpersonationCheck) Decision {
+	u := &t.e.User
+	open := false
+	if step.any != nil {
+		ans := m.authorize(u.Username, u.Groups, step.any, t.bufs.other)
+		t.bufs.other = keep(t.bufs.other, ans.rbac.Grants)
+		if ans.decision == DecisionAllow {
+			check.Grants = detach(check.Grants, ans.rbac.Grants)
+			return DecisionAllow
+		}
+		open = ans.decision == DecisionNone
+	}
+	for i := range step.all {
+		ans := m.authorize(u.Username, u.Groups, &step.all[i], t.bufs.other)
+		t.bufs.other = keep(t.bufs.other, ans.rbac.Grants)
+		switch ans.decision {
+		case DecisionAllow:
+			check.Grants = detach(check.Grants, ans.rbac.Grants)
+		case DecisionNone:
+			open = true
+		case DecisionForbid:
+			if step.any == nil {
+				return DecisionForbid
+			}
+			if open {
+				return DecisionNone
+			}
+			return DecisionForbid
+		}
+	}
+	if open {
+		return DecisionNone
+	}
+	return DecisionAllow
+}
+
+// compareImpersonation turns a match into drift when the recorded impersonation cannot have
+// been allowed: that the event names an impersonated user proves that it was.
+func (t *trial) compareImpersonation() {
+	check := t.v.Impersonation
+	if check == nil {
+		return
+	}
+	for _, g := range t.e.ImpersonatedUser.Groups {
+		if g == groupMasters {
+			t.v.Identity = append(t.v.Identity, FindingImpersonatedRoot)
+		}
+	}
+	if t.e.User.Username == userAnonymous {
+		t.v.Identity = append(t.v.Identity, FindingAnonymousImposter)
+	}
+	if check.Replayed != DecisionForbid {
+		return
+	}
+	v := t.v
+	plan := planImpersonation(t.e, &v.Attributes)
+	if plan.refuse != "" {
+		v.Outcome, v.Class, v.Cause = OutcomeDrift, ClassImpersonation, plan.refuse
+		if plan.shape {
+			v.Identity = append(v.Identity, FindingImpersonatedMode)
+		}
+		return
+	}
+	if t.s != nil {
+		from, to := t.window()
+		if plan.mode != modeLegacy {
+			from = from.Add(-impersonationCache)
+		}
+		for _, view := range t.othersIn(from, to) {
+			m := moment{view: &view, graph: t.base.graph, at: t.base.at}
+			if other := t.impersonation(&m); other.Replayed != DecisionForbid {
+				v.Outcome, v.Class = OutcomeAmbiguous, ClassImpersonationRaced
+				v.Cause = "inside the request's window " + changes(&view) + "; with that the requestor may impersonate"
+				return
+			}
+		}
+	}
+	v.Outcome, v.Class = OutcomeDrift, ClassImpersonation
+	v.Cause = t.e.User.Username + " is not granted: " + strings.Join(check.Missing, "; ")
+}

@@ -1,0 +1,117 @@
+package replay
+
+import (
+	"encoding/json"
+
+	"github.com/retrial-io/retrial/ingest/event"
+)
+
+// Line is one verdict as `retrial evaluate -o jsonl` prints it. Names are part of the
+// command's interface.
+type Line struct {
+	AuditID                  string      `json:"auditID"`
+	RequestURI               string      `json:"requestURI"`
+	RequestReceivedTimestamp string      `json:"requestReceivedTimestamp"` // RFC 3339, microseconds, UTC
+	User                     string      `json:"user"`
+	ImpersonatedUser         string      `json:"impersonatedUser,omitempty"`
+	Verb                     string      `json:"verb"`
+	Stage                    string      `json:"stage"`
+	Recorded                 string      `json:"recorded"`
+	RecordedReason           string      `json:"recordedReason,omitempty"`
+	Replayed                 string      `json:"replayed"`
+	Verdict                  string      `json:"verdict"`
+	Class                    string      `json:"class"`
+	Cause                    string      `json:"cause"`
+	Authorizer               string      `json:"authorizer"`
+	Grants                   []GrantLine `json:"grants"`
+	Errors                   []string    `json:"errors,omitempty"`
+	Missing                  []string    `json:"missing,omitempty"`
+
+	Impersonation *ImpersonationLine `json:"impersonation,omitempty"`
+	Identity      []string           `json:"identity,omitempty"`
+	Admission     *AdmissionLine     `json:"admission,omitempty"`
+
+	Engine string `json:"engine"`
+	Config string `json:"config"`
+}
+
+// GrantLine is one grant in a Line. Objects are written Kind/name or Kind/namespace/name.
+type GrantLine struct {
+	Binding string `json:"binding"`
+	Role    string `json:"role"`
+	Subject string `json:"subject"`
+	Rule    int    `json:"rule"`
+	Reason  string `json:"reason"`
+}
+
+// ImpersonationLine is the impersonation check in a Line.
+type ImpersonationLine struct {
+	Replayed string      `json:"replayed"`
+	Mode     string      `json:"mode"`
+	Grants   []GrantLine `json:"grants"`
+	Missing  []string    `json:"missing,omitempty"`
+}
+
+// AdmissionLine is what is known of admission in a Line.
+type AdmissionLine struct {
+	Recorded           string `json:"recorded,omitempty"`
+	Plugin             string `json:"plugin,omitempty"`
+	NamespaceLifecycle string `json:"namespaceLifecycle,omitempty"`
+}
+
+// Line returns the verdict on e as a Line. Grants is never null in JSON.
+func (v *Verdict) Line(e *event.Event) Line {
+	l := Line{
+		AuditID: e.AuditID, RequestURI: e.RequestURI,
+		RequestReceivedTimestamp: e.RequestReceivedTimestamp.UTC().Format(timestampFormat),
+		User:                     e.User.Username, Verb: e.Verb, Stage: string(e.Stage),
+		Recorded: v.Recorded.String(), RecordedReason: v.RecordedReason, Replayed: v.Replayed.String(),
+		Verdict: v.Outcome.String(), Class: v.Class, Cause: v.Cause, Authorizer: v.Authorizer,
+		Grants: grantLines(v.Grants), Errors: v.Errors, Missing: v.Missing, Identity: v.Identity,
+		Engine: v.Engine, Config: v.Config,
+	}
+	if e.ImpersonatedUser != nil {
+		l.ImpersonatedUser = e.ImpersonatedUser.Username
+	}
+	if c := v.Impersonation; c != nil {
+		l.Impersonation = &ImpersonationLine{Replayed: c.Replayed.String(), Mode: c.Mode, Grants: grantLines(c.Grants), Missing: c.Missing}
+	}
+	if v.Admission != (Admission{}) {
+		l.Admission = &AdmissionLine{Recorded: v.Admission.Recorded, Plugin: v.Admission.Plugin, NamespaceLifecycle: v.Admission.NamespaceLifecycle}
+	}
+	return l
+}
+
+// AppendLine appends the verdict on e as one line of JSON, with its line break.
+func (v *Verdict) AppendLine(dst []byte, e *event.Event) ([]byte, error) {
+	raw, err := json.Marshal(v.Line(e))
+	if err != nil {
+		return dst, err
+	}
+	return append(append(dst, raw...), '\n'), nil
+}
+
+const timestampFormat = "2006-01-02T15:04:05.000000Z07:00"
+
+func grantLines(grants []Grant) []GrantLine {
+	out := make([]GrantLine, len(grants))
+	for i := range grants {
+		g := &grants[i]
+		roleNamespace := ""
+		if g.RoleKind == "Role" {
+			roleNamespace = g.BindingNamespace
+		}
+		out[i] = GrantLine{
+			Binding: objectPath(g.BindingKind, g.BindingNamespace, g.Binding), Role: objectPath(g.RoleKind, roleNamespace, g.Role),
+			Subject: objectPath(g.SubjectKind, g.SubjectNamespace, g.Subject), Rule: g.Rule, Reason: g.Reason,
+		}
+	}
+	return out
+}
+
+func objectPath(kind, namespace, name string) string {
+	if namespace == "" {
+		return kind + "/" + name
+	}
+	return kind + "/" + namespace + "/" + name
+}
