@@ -1,0 +1,220 @@
+// Package embedded runs the Kafka broker of a one-node installation inside the process:
+// kfake, a broker written as a test double, kept on a short leash.
+//
+//	stream.Client ──Dial──▶ in-process pipe ─▶ guard ─▶ kfake ─▶ Dir/log   (fsync per batch)
+//	                                                      ▲
+//	             ticker: delete below what every group has committed, keep the last batch
+//
+// What the leash is for:
+//
+//   - No listening socket. Clients come through [Broker.Dial], so no other process can send
+//     a byte; every frame is checked all the same (size, known request), because one bad
+//     frame would end the whole process.
+//   - One owner. The directory is locked with flock; the second process gets a
+//     [LockedError] that names the first.
+//   - No retention. The broker's own retention is switched off; only what every named
+//     group has committed is deleted, and never the last batch of a partition, from which
+//     the next offset is derived after a crash.
+//   - A cap. Above MaxBytes of unconsumed log produce requests are answered with
+//     THROTTLING_QUOTA_EXCEEDED, which package stream turns into stream.ErrFull and the
+//     receiver into 429. Nothing is ever deleted to make room.
+//   - Offsets that never go back unnoticed. At start every commit is compared with the log
+//     that was found; one that points past it is reset before a client can connect (see
+//     Config.Verify).
+//
+// It is for one node: evaluation, development, small clusters. There is no replication,
+// and the time to start after a kill grows with the unconsumed log.
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"go.uber.org/zap"
+)
+
+const (
+	// DefaultMaxBytes is the cap on unconsumed log when Config.MaxBytes is 0.
+	DefaultMaxBytes = 2 << 30
+	// MinMaxBytes is the smallest cap that leaves room for the last batch every
+	// partition keeps.
+	MinMaxBytes = 32 << 20
+	// defaultTrimInterval is how often consumed log is deleted.
+	defaultTrimInterval = time.Second
+	// segmentBytes is the size at which the broker starts a new file. Only whole files
+	// are deleted, so up to one such file per partition outlives its records.
+	segmentBytes = 16 << 20
+
+	// address is what the broker advertises. It names no network: Dial is the only way
+	// in and does not look at it.
+	address = "embedded:9092"
+)
+
+// Config is what Start needs. Dir is required.
+type Config struct {
+	// Dir holds the lock, and the log in Dir/log. It is created when missing (mode 0700)
+	// and must belong to this broker alone.
+	Dir string
+	// MaxBytes caps the unconsumed log over all topics, in bytes as stored (0:
+	// DefaultMaxBytes). At the cap producers are refused.
+	MaxBytes int64
+	// Consumers names, per topic, the groups whose commits permit deletion. A record is
+	// deleted once all of them have committed past it; a topic that is not named here is
+	// never deleted from, nor counted against MaxBytes.
+	Consumers map[string][]string
+	// Reserve names the topics that may use a further eighth of MaxBytes when the cap is
+	// reached. The dead-letter topic belongs here: a consumer that must set a bad record
+	// aside would otherwise wait for room that only its own progress can make.
+	Reserve []string
+	// Verify is asked at start about every commit of a group in Consumers. It returns
+	// ok = false when the commit needs records the log no longer has (its end is
+	// highWatermark), and the metadata to write with the commit that replaces it, at the
+	// log's start. Nil: a commit above the high watermark is replaced, with no metadata.
+	Verify func(committed int64, metadata string, highWatermark int64) (replacement string, ok bool)
+	// TrimInterval is how often consumed records are deleted (0: one second).
+	TrimInterval time.Duration
+
+	Log        *zap.Logger           // nil: silent
+	Registerer prometheus.Registerer // nil: metrics are kept but not exposed
+}
+
+// Broker is a running embedded broker. Its methods are safe for concurrent use.
+type Broker struct {
+	cfg     Config
+	log     *zap.Logger
+	metrics *metrics
+	lock    *dirLock
+	pipe    *pipeListener
+	kafka   *kfake.Cluster
+
+	held atomic.Int64 // bytes of log at and above each partition's start
+
+	stop chan struct{}
+	done sync.WaitGroup
+	once sync.Once
+}
+
+// Start locks the directory, loads the log, repairs commits that point past it and begins
+// to serve. The errors say what to do: *LockedError when another process holds the
+// directory, else what could not be created, read or written.
+func Start(cfg Config) (*Broker, error) {
+	if cfg.Dir == "" {
+		return nil, errors.New("start embedded broker: no directory given")
+	}
+	if cfg.MaxBytes == 0 {
+		cfg.MaxBytes = DefaultMaxBytes
+	}
+	if cfg.MaxBytes < MinMaxBytes {
+		return nil, fmt.Errorf("start embedded broker: a cap of %d bytes is too small: %d at least", cfg.MaxBytes, MinMaxBytes)
+	}
+	if cfg.TrimInterval <= 0 {
+		cfg.TrimInterval = defaultTrimInterval
+	}
+	if cfg.Log == nil {
+		cfg.Log = zap.NewNop()
+	}
+	m, err := newMetrics(cfg.Registerer)
+	if err != nil {
+		return nil, fmt.Errorf("start embedded broker: register metrics: %w", err)
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("start embedded broker: create directory: %w", err)
+	}
+	lock, err := lockDir(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("start embedded broker: %w", err)
+	}
+
+	b := &Broker{cfg: cfg, log: cfg.Log, metrics: m, lock: lock, stop: make(chan struct{})}
+	b.pipe = newPipeListener(func(reason string) { m.rejected.WithLabelValues(reason).Inc() })
+	started := time.Now()
+	b.kafka, err = kfake.NewCluster(
+		kfake.NumBrokers(1),
+		kfake.ClusterID("retrial-embedded"),
+		kfake.DataDir(filepath.Join(cfg.Dir, "log")),
+		kfake.SyncWrites(),
+		kfake.ListenFn(func(_, _ string) (net.Listener, error) { return b.pipe, nil }),
+		kfake.WithLogger(brokerLog{cfg.Log}),
+		kfake.BrokerConfigs(map[string]string{
+			"log.segment.bytes": fmt.Sprint(segmentBytes),
+			// The broker deletes nothing by itself: no limits, no ticker, no expiry of
+			// the commits of a group that was not running for a while.
+			"log.retention.ms":          "-1",
+			"log.retention.bytes":       "-1",
+			"log.cleaner.backoff.ms":    fmt.Sprint(int64(365 * 24 * time.Hour / time.Millisecond)),
+			"offsets.retention.minutes": fmt.Sprint(1<<31 - 1),
+		}),
+	)
+	if err != nil {
+		b.pipe.Close()
+		lock.release()
+		return nil, fmt.Errorf("start embedded broker: open the log in %s: %w (restore the directory, or move it away to start empty: records that were not consumed yet are lost then)", cfg.Dir, err)
+	}
+	b.kafka.ControlKey(produceKey, b.admit)
+	if err := b.verify(); err != nil {
+		b.shut()
+		return nil, fmt.Errorf("start embedded broker: %w", err)
+	}
+	b.Trim()
+	b.done.Add(1)
+	go b.trimLoop()
+	b.log.Info("embedded broker started", zap.String("dir", cfg.Dir), zap.Int64("log_bytes", b.held.Load()),
+		zap.Int64("max_bytes", cfg.MaxBytes), zap.Duration("took", time.Since(started)))
+	return b, nil
+}
+
+// Addr returns the address the broker advertises, for a client's list of brokers. It can
+// be reached through Dial only.
+func (b *Broker) Addr() string { return address }
+
+// Dial opens a connection to the broker; network and addr are ignored. It fits
+// kafka.Transport.Dial, kafka.Dialer.DialFunc and stream.Config.Dial.
+func (b *Broker) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	return b.pipe.dial(ctx)
+}
+
+// Held returns the bytes of log that count against MaxBytes.
+func (b *Broker) Held() int64 { return b.held.Load() }
+
+// Full reports whether producers are refused at present.
+func (b *Broker) Full() bool { return b.held.Load() >= b.cfg.MaxBytes }
+
+// Close stops the broker, writes its state and releases the directory. Clients' requests
+// under way fail. Further calls return at once.
+func (b *Broker) Close() error {
+	b.once.Do(func() {
+		close(b.stop)
+		b.done.Wait()
+		b.Trim()
+		b.shut()
+		b.log.Info("embedded broker stopped", zap.String("dir", b.cfg.Dir))
+	})
+	return nil
+}
+
+func (b *Broker) shut() {
+	b.kafka.Close()
+	b.pipe.Close()
+	b.lock.release()
+}
+
+// brokerLog passes the broker's warnings on; its chatter about requests is dropped.
+type brokerLog struct{ log *zap.Logger }
+
+func (l brokerLog) Logf(level kfake.LogLevel, msg string, args ...any) {
+	switch level {
+	case kfake.LogLevelError:
+		l.log.Error("embedded broker", zap.String("detail", fmt.Sprintf(msg, args...)))
+	case kfake.LogLevelWarn:
+		l.log.Warn("embedded broker", zap.String("detail", fmt.Sprintf(msg, args...)))
+	}
+}

@@ -1,0 +1,148 @@
+package embedded
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// maxFrame is the largest request the guard lets through, in bytes. The largest record a
+// topic takes is far below it.
+const maxFrame = 64 << 20
+
+// frameHead is what the guard reads of a request: size (4), key (2), version (2) and
+// correlation ID (4), all of which every request has.
+const frameHead = 12
+
+// allowed lists the requests the broker may see: what producing, consuming in a group and
+// looking after topics takes. The broker's reader ends the process on a key it does not
+// know, so unknown keys must not get there; transactions, ACLs and the like have no
+// business here.
+func allowed(key int16) bool {
+	switch kmsg.Key(key) {
+	case kmsg.Produce, kmsg.Fetch, kmsg.ListOffsets, kmsg.Metadata,
+		kmsg.OffsetCommit, kmsg.OffsetFetch, kmsg.FindCoordinator, kmsg.JoinGroup,
+		kmsg.Heartbeat, kmsg.LeaveGroup, kmsg.SyncGroup, kmsg.DescribeGroups, kmsg.ListGroups,
+		kmsg.ApiVersions, kmsg.CreateTopics, kmsg.DeleteTopics, kmsg.DeleteRecords,
+		kmsg.DescribeConfigs, kmsg.AlterConfigs, kmsg.IncrementalAlterConfigs,
+		kmsg.CreatePartitions, kmsg.DeleteGroups, kmsg.OffsetDelete:
+		return true
+	}
+	return false
+}
+
+// guardConn is the broker's end of a connection: it looks at the head of every frame
+// before the broker reads any of it and ends the connection on one the broker must not
+// see. Read is called by one goroutine at a time.
+type guardConn struct {
+	net.Conn
+	reject func(reason string)
+
+	head    [frameHead]byte
+	pending []byte // part of head not handed out yet
+	body    int    // bytes of the frame behind head
+}
+
+func (g *guardConn) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if len(g.pending) == 0 && g.body == 0 {
+		if err := g.next(); err != nil {
+			return 0, err
+		}
+	}
+	if len(g.pending) > 0 {
+		n := copy(p, g.pending)
+		g.pending = g.pending[n:]
+		return n, nil
+	}
+	n, err := g.Conn.Read(p[:min(len(p), g.body)])
+	g.body -= n
+	return n, err
+}
+
+// next reads and judges the head of the next frame.
+func (g *guardConn) next() error {
+	for n := 0; n < frameHead; {
+		m, err := g.Conn.Read(g.head[n:])
+		if n += m; err != nil {
+			return err
+		}
+	}
+	size := binary.BigEndian.Uint32(g.head[0:4])
+	key := int16(binary.BigEndian.Uint16(g.head[4:6]))
+	version := int16(binary.BigEndian.Uint16(g.head[6:8]))
+	switch {
+	case size < frameHead-4 || size > maxFrame:
+		g.reject("size")
+		return fmt.Errorf("refuse a frame of %d bytes: between %d and %d are allowed", size, frameHead-4, maxFrame)
+	case !allowed(key):
+		g.reject("key")
+		return fmt.Errorf("refuse a request with key %d", key)
+	case version < 0 || version > kmsg.RequestForKey(key).MaxVersion():
+		g.reject("version")
+		return fmt.Errorf("refuse version %d of request %d", version, key)
+	}
+	g.pending, g.body = g.head[:], int(size)-(frameHead-4)
+	return nil
+}
+
+var errClosed = errors.New("embedded broker is closed")
+
+// pipeListener is a listener without a network: dial hands one end of an in-process pipe
+// to the caller and the other to Accept.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+	reject func(reason string)
+}
+
+func newPipeListener(reject func(string)) *pipeListener {
+	return &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{}), reject: reject}
+}
+
+func (l *pipeListener) dial(ctx context.Context) (net.Conn, error) {
+	client, server := net.Pipe()
+	err := errClosed
+	select {
+	case l.conns <- &guardConn{Conn: server, reject: l.reject}:
+		return client, nil
+	case <-l.closed:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	client.Close()
+	server.Close()
+	return nil, fmt.Errorf("dial embedded broker: %w", err)
+}
+
+// Accept implements net.Listener.
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (l *pipeListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (l *pipeListener) Addr() net.Addr { return pipeAddr{} }
+
+type pipeAddr struct{}
+
+func (pipeAddr) Network() string { return "pipe" }
+func (pipeAddr) String() string  { return address }

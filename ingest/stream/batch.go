@@ -1,0 +1,178 @@
+package stream
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/segmentio/kafka-go/compress"
+)
+
+// A record batch is built here rather than by the client library: records of concurrent
+// callers are appended straight into the bytes that are sent, which costs a third of the
+// CPU and lets the caller keep its buffers.
+//
+// Layout (Kafka's record batch, magic 2), behind the four bytes of the record set's size:
+//
+//	 0 base offset 8 │ 8 length 4 │ 12 leader epoch 4 │ 16 magic 1 │ 17 crc 4 │ 21 attributes 2
+//	23 last offset delta 4 │ 27 first timestamp 8 │ 35 max timestamp 8 │ 43 producer id 8
+//	51 producer epoch 2 │ 53 base sequence 4 │ 57 number of records 4 │ 61 records
+const (
+	sizePrefix  = 4
+	batchHeader = 61
+)
+
+// recordOverhead bounds what the record format adds to key, value and headers: six
+// lengths and deltas of at most five bytes (ten for the timestamp's) and the attributes.
+const recordOverhead = 48
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// batch is a record batch under construction. Zero value: call reset first.
+type batch struct {
+	buf      []byte // size prefix, header, records as appended so far
+	n        int32
+	first    int64 // timestamp of the first record, Unix milliseconds
+	last     int64 // highest timestamp
+	headers  []byte
+	compress []byte
+}
+
+func (b *batch) reset() {
+	if cap(b.buf) < sizePrefix+batchHeader {
+		b.buf = make([]byte, 0, 64<<10)
+	}
+	b.buf = b.buf[:sizePrefix+batchHeader]
+	b.n, b.first, b.last = 0, 0, 0
+}
+
+// size returns the bytes of the batch, uncompressed.
+func (b *batch) size() int { return len(b.buf) }
+
+// append adds a record appended at ms (Unix milliseconds).
+func (b *batch) append(r *Record, ms int64) {
+	if b.n == 0 {
+		b.first, b.last = ms, ms
+	}
+	b.last = max(b.last, ms)
+	b.headers = appendHeaders(b.headers[:0], r)
+	delta, seq := ms-b.first, int64(b.n)
+	n := 1 + varintLen(delta) + varintLen(seq) +
+		varintLen(int64(len(r.Key))) + len(r.Key) +
+		varintLen(int64(len(r.Value))) + len(r.Value) + len(b.headers)
+	p := b.buf
+	p = binary.AppendVarint(p, int64(n))
+	p = append(p, 0) // attributes
+	p = binary.AppendVarint(p, delta)
+	p = binary.AppendVarint(p, seq)
+	p = binary.AppendVarint(p, int64(len(r.Key)))
+	p = append(p, r.Key...)
+	p = binary.AppendVarint(p, int64(len(r.Value)))
+	p = append(p, r.Value...)
+	b.buf = append(p, b.headers...)
+	b.n++
+}
+
+func varintLen(v int64) int {
+	u := uint64(v)<<1 ^ uint64(v>>63)
+	n := 1
+	for ; u >= 0x80; u >>= 7 {
+		n++
+	}
+	return n
+}
+
+// seal compresses the records and fills in the header. The result is valid until the next
+// reset.
+func (b *batch) seal(c *codec) ([]byte, error) {
+	out := b.buf
+	if c.id != compress.None {
+		b.compress = append(b.compress[:0], b.buf[:sizePrefix+batchHeader]...)
+		var err error
+		if b.compress, err = c.append(b.compress, b.buf[sizePrefix+batchHeader:]); err != nil {
+			return nil, fmt.Errorf("compress batch: %w", err)
+		}
+		out = b.compress
+	}
+	be := binary.BigEndian
+	be.PutUint32(out, uint32(len(out)-sizePrefix))
+	h := out[sizePrefix:]
+	be.PutUint64(h[0:], 0)
+	be.PutUint32(h[8:], uint32(len(h)-12))
+	be.PutUint32(h[12:], 1<<32-1) // leader epoch: the broker's
+	h[16] = 2
+	be.PutUint16(h[21:], uint16(c.id))
+	be.PutUint32(h[23:], uint32(b.n-1))
+	be.PutUint64(h[27:], uint64(b.first))
+	be.PutUint64(h[35:], uint64(b.last))
+	be.PutUint64(h[43:], 1<<64-1) // no producer id: not idempotent
+	be.PutUint16(h[51:], 1<<16-1)
+	be.PutUint32(h[53:], 1<<32-1)
+	be.PutUint32(h[57:], uint32(b.n))
+	be.PutUint32(h[17:], crc32.Checksum(h[21:], castagnoli))
+	return out, nil
+}
+
+// Compression names how batches are compressed.
+type Compression string
+
+// Compressions. The zero value is DefaultCompression.
+const (
+	CompressionNone Compression = "none"
+	CompressionLZ4  Compression = "lz4"
+	CompressionZstd Compression = "zstd"
+)
+
+// codec compresses batches; safe for concurrent use.
+type codec struct {
+	id   compress.Compression
+	zstd *zstd.Encoder
+}
+
+func newCodec(c Compression) (*codec, error) {
+	switch c {
+	case CompressionNone:
+		return &codec{id: compress.None}, nil
+	case CompressionLZ4:
+		return &codec{id: compress.Lz4}, nil
+	case CompressionZstd:
+		// The fastest level: audit JSON compresses about as well with it, at a third of
+		// the default level's CPU.
+		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false))
+		if err != nil {
+			return nil, fmt.Errorf("zstd encoder: %w", err)
+		}
+		return &codec{id: compress.Zstd, zstd: e}, nil
+	}
+	return nil, fmt.Errorf("unknown compression %q: none, lz4 or zstd", string(c))
+}
+
+// append appends src, compressed, to dst.
+func (c *codec) append(dst, src []byte) ([]byte, error) {
+	if c.zstd != nil {
+		return c.zstd.EncodeAll(src, dst), nil
+	}
+	w := sliceWriter{dst}
+	cw := c.id.Codec().NewWriter(&w)
+	_, err := io.Copy(cw, bytes.NewReader(src))
+	if cerr := cw.Close(); err == nil {
+		err = cerr
+	}
+	return w.b, err
+}
+
+func (c *codec) close() {
+	if c.zstd != nil {
+		c.zstd.Close()
+	}
+}
+
+type sliceWriter struct{ b []byte }
+
+func (w *sliceWriter) Write(p []byte) (int, error) {
+	w.b = append(w.b, p...)
+	return len(p), nil
+}

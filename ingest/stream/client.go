@@ -1,0 +1,414 @@
+package stream
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/sasl"
+	"github.com/segmentio/kafka-go/sasl/plain"
+	"github.com/segmentio/kafka-go/sasl/scram"
+	"go.uber.org/zap"
+)
+
+// Config is what NewClient needs. Brokers is required; zero values stand for the defaults
+// named with each field.
+type Config struct {
+	Brokers []string // host:port
+	// Dial opens connections instead of the network, as embedded.Broker.Dial does. Nil:
+	// TCP.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	TLS  *tls.Config // nil: plain text
+	SASL *SASL       // nil: no authentication
+
+	ClientID    string // as the broker logs it; "retrial"
+	TopicPrefix string // before every topic and group name; ""
+
+	// Settings of topics that EnsureTopics creates.
+	Partitions  int           // of TopicEvents and TopicPolicy; DefaultPartitions
+	Replication int           // 0: the broker's default.replication.factor
+	Retention   time.Duration // DefaultRetention; negative: unlimited
+
+	Compression    Compression   // DefaultCompression
+	MaxRecordBytes int           // DefaultMaxRecordBytes
+	BatchBytes     int           // records of one batch, before compression; 1 MiB
+	InFlightBytes  int64         // records in Produce calls that have not returned; 64 MiB
+	ProduceTimeout time.Duration // of a Produce call, retries included; 20 s
+
+	FetchBytes int64         // asked of the broker per fetch, as stored; 1 MiB
+	FetchWait  time.Duration // how long the broker waits for a first record; 250 ms
+
+	HeartbeatInterval time.Duration // 1 s; how fast a member notices a rebalance
+	SessionTimeout    time.Duration // 10 s; how fast a dead member is noticed
+	RebalanceTimeout  time.Duration // 30 s; how long a handler may take to end
+	// StallTimeout is how long a fetch may return nothing although there are records
+	// before the group client is started anew; 60 s.
+	StallTimeout time.Duration
+
+	Log        *zap.Logger           // nil: silent
+	Registerer prometheus.Registerer // nil: metrics are kept but not exposed
+}
+
+// SASL authenticates to the brokers.
+type SASL struct {
+	Mechanism string // "PLAIN", "SCRAM-SHA-256" or "SCRAM-SHA-512"
+	User      string
+	Password  string
+}
+
+func (s *SASL) mechanism() (sasl.Mechanism, error) {
+	if s == nil {
+		return nil, nil
+	}
+	switch s.Mechanism {
+	case "PLAIN":
+		return plain.Mechanism{Username: s.User, Password: s.Password}, nil
+	case "SCRAM-SHA-256":
+		return scram.Mechanism(scram.SHA256, s.User, s.Password)
+	case "SCRAM-SHA-512":
+		return scram.Mechanism(scram.SHA512, s.User, s.Password)
+	}
+	return nil, fmt.Errorf("unknown SASL mechanism %q: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", s.Mechanism)
+}
+
+func (c *Config) setDefaults() {
+	def := func(p *time.Duration, d time.Duration) {
+		if *p == 0 {
+			*p = d
+		}
+	}
+	if c.ClientID == "" {
+		c.ClientID = "retrial"
+	}
+	if c.Partitions <= 0 {
+		c.Partitions = DefaultPartitions
+	}
+	if c.Replication <= 0 {
+		c.Replication = -1
+	}
+	if c.Compression == "" {
+		c.Compression = DefaultCompression
+	}
+	if c.MaxRecordBytes <= 0 {
+		c.MaxRecordBytes = DefaultMaxRecordBytes
+	}
+	if c.BatchBytes <= 0 {
+		c.BatchBytes = 1 << 20
+	}
+	if c.InFlightBytes <= 0 {
+		c.InFlightBytes = 64 << 20
+	}
+	if c.FetchBytes <= 0 {
+		c.FetchBytes = 1 << 20
+	}
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	def(&c.Retention, DefaultRetention)
+	def(&c.ProduceTimeout, 20*time.Second)
+	def(&c.FetchWait, 250*time.Millisecond)
+	def(&c.HeartbeatInterval, time.Second)
+	def(&c.SessionTimeout, 10*time.Second)
+	def(&c.RebalanceTimeout, 30*time.Second)
+	def(&c.StallTimeout, 60*time.Second)
+}
+
+// rpcTimeout bounds one request to a broker.
+const rpcTimeout = 15 * time.Second
+
+// Client is one process's connection to Kafka. Its methods are safe for concurrent use.
+type Client struct {
+	cfg       Config
+	log       *zap.Logger
+	metrics   *metrics
+	transport *kafka.Transport
+	kafka     *kafka.Client
+	dialer    *kafka.Dialer
+	producer  *Producer
+
+	mu         sync.Mutex
+	partitions map[string]int // topic without prefix → number of partitions
+}
+
+// NewClient checks the configuration; it does not connect.
+func NewClient(cfg Config) (*Client, error) {
+	if len(cfg.Brokers) == 0 {
+		return nil, errors.New("new stream client: no brokers given")
+	}
+	cfg.setDefaults()
+	if limit := maxMessageBytes - batchHeader - recordOverhead; cfg.MaxRecordBytes > limit {
+		return nil, fmt.Errorf("new stream client: MaxRecordBytes %d is above %d, what the topics take", cfg.MaxRecordBytes, limit)
+	}
+	mechanism, err := cfg.SASL.mechanism()
+	if err != nil {
+		return nil, fmt.Errorf("new stream client: %w", err)
+	}
+	m, err := newMetrics(cfg.Registerer)
+	if err != nil {
+		return nil, fmt.Errorf("new stream client: register metrics: %w", err)
+	}
+	c := &Client{cfg: cfg, log: cfg.Log, metrics: m, partitions: make(map[string]int)}
+	topics := make([]string, len(topicNames))
+	for i, t := range topicNames {
+		topics[i] = cfg.TopicPrefix + t
+	}
+	c.transport = &kafka.Transport{
+		Dial: cfg.Dial, DialTimeout: 10 * time.Second, ClientID: cfg.ClientID,
+		TLS: cfg.TLS, SASL: mechanism, MetadataTopics: topics,
+	}
+	c.dialer = &kafka.Dialer{
+		DialFunc: cfg.Dial, Timeout: 10 * time.Second, ClientID: cfg.ClientID,
+		TLS: cfg.TLS, SASLMechanism: mechanism,
+	}
+	c.kafka = &kafka.Client{Addr: kafka.TCP(cfg.Brokers...), Transport: c.transport, Timeout: rpcTimeout}
+	if c.producer, err = newProducer(c); err != nil {
+		return nil, fmt.Errorf("new stream client: %w", err)
+	}
+	return c, nil
+}
+
+// Producer returns the client's producer.
+func (c *Client) Producer() *Producer { return c.producer }
+
+// Close fails what is being produced and closes the connections. Consumers and readers
+// are ended by their contexts; end them first.
+func (c *Client) Close() error {
+	c.producer.close()
+	c.transport.CloseIdleConnections()
+	return nil
+}
+
+func (c *Client) topic(name string) string { return c.cfg.TopicPrefix + name }
+func (c *Client) group(name string) string { return c.cfg.TopicPrefix + name }
+
+// Ping connects to a broker and authenticates, and says what is wrong when that fails: the
+// client library's own message for a wrong password is "Broker Not Available".
+func (c *Client) Ping(ctx context.Context) error {
+	var errs []error
+	for _, addr := range c.cfg.Brokers {
+		conn, err := c.dialer.DialContext(ctx, "tcp", addr)
+		if err == nil {
+			// The dialer sends nothing on a connection without SASL; a request shows
+			// that the other end is a broker.
+			conn.SetDeadline(time.Now().Add(rpcTimeout)) //nolint:errcheck // the request fails too
+			_, err = conn.ApiVersions()
+			conn.Close()
+			if err == nil {
+				return nil
+			}
+		}
+		var code kafka.Error
+		if c.cfg.SASL != nil && errors.As(err, &code) {
+			err = fmt.Errorf("%w: user %q, mechanism %s: %w", ErrAuth, c.cfg.SASL.User, c.cfg.SASL.Mechanism, err)
+		}
+		errs = append(errs, fmt.Errorf("broker %s: %w", addr, classify(err)))
+	}
+	return fmt.Errorf("reach kafka: %w", errors.Join(errs...))
+}
+
+// EnsureTopics creates the topics that are missing and learns how many partitions each
+// has. Topics that exist keep their settings, except that max.message.bytes is raised when
+// it is too low for Config.MaxRecordBytes.
+func (c *Client) EnsureTopics(ctx context.Context) error {
+	if err := c.Ping(ctx); err != nil {
+		return err
+	}
+	retention := "-1"
+	if c.cfg.Retention > 0 {
+		retention = strconv.FormatInt(c.cfg.Retention.Milliseconds(), 10)
+	}
+	req := &kafka.CreateTopicsRequest{}
+	for _, t := range topicNames {
+		n := c.cfg.Partitions
+		if t == TopicDeadLetter {
+			n = 1
+		}
+		req.Topics = append(req.Topics, kafka.TopicConfig{
+			Topic: c.topic(t), NumPartitions: n, ReplicationFactor: c.cfg.Replication,
+			ConfigEntries: []kafka.ConfigEntry{
+				{ConfigName: "cleanup.policy", ConfigValue: "delete"},
+				{ConfigName: "compression.type", ConfigValue: "producer"},
+				{ConfigName: "max.message.bytes", ConfigValue: strconv.Itoa(maxMessageBytes)},
+				{ConfigName: "message.timestamp.type", ConfigValue: "CreateTime"},
+				{ConfigName: "retention.ms", ConfigValue: retention},
+				{ConfigName: "retention.bytes", ConfigValue: "-1"},
+			},
+		})
+	}
+	return c.retry(ctx, func(ctx context.Context) error {
+		resp, err := c.kafka.CreateTopics(ctx, req)
+		if err != nil {
+			return fmt.Errorf("create topics: %w", err)
+		}
+		for topic, err := range resp.Errors {
+			if err != nil && !errors.Is(err, kafka.TopicAlreadyExists) {
+				return fmt.Errorf("create topic %s: %w", topic, err)
+			}
+		}
+		if err := c.raiseLimits(ctx); err != nil {
+			return err
+		}
+		return c.refresh(ctx)
+	})
+}
+
+// raiseLimits raises max.message.bytes of topics somebody else created too small.
+func (c *Client) raiseLimits(ctx context.Context) error {
+	req := &kafka.DescribeConfigsRequest{}
+	for _, t := range topicNames {
+		req.Resources = append(req.Resources, kafka.DescribeConfigRequestResource{
+			ResourceType: kafka.ResourceTypeTopic, ResourceName: c.topic(t), ConfigNames: []string{"max.message.bytes"}})
+	}
+	resp, err := c.kafka.DescribeConfigs(ctx, req)
+	if err != nil {
+		return fmt.Errorf("describe topics: %w", err)
+	}
+	var low []kafka.IncrementalAlterConfigsRequestResource
+	for _, r := range resp.Resources {
+		if r.Error != nil {
+			return fmt.Errorf("describe topic %s: %w", r.ResourceName, r.Error)
+		}
+		for _, e := range r.ConfigEntries {
+			if n, err := strconv.Atoi(e.ConfigValue); e.ConfigName == "max.message.bytes" && err == nil &&
+				n < max(c.cfg.MaxRecordBytes, c.cfg.BatchBytes)+batchHeader+recordOverhead {
+				low = append(low, kafka.IncrementalAlterConfigsRequestResource{
+					ResourceType: kafka.ResourceTypeTopic, ResourceName: r.ResourceName,
+					Configs: []kafka.IncrementalAlterConfigsRequestConfig{{
+						Name: e.ConfigName, Value: strconv.Itoa(maxMessageBytes), ConfigOperation: kafka.ConfigOperationSet}}})
+			}
+		}
+	}
+	if len(low) == 0 {
+		return nil
+	}
+	altered, err := c.kafka.IncrementalAlterConfigs(ctx, &kafka.IncrementalAlterConfigsRequest{Resources: low})
+	if err == nil {
+		for _, r := range altered.Resources {
+			err = errors.Join(err, r.Error)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("raise max.message.bytes to %d: %w", maxMessageBytes, err)
+	}
+	return nil
+}
+
+// Partitions returns how many partitions a topic (TopicEvents, ...) has.
+func (c *Client) Partitions(ctx context.Context, topic string) (int, error) {
+	c.mu.Lock()
+	n := c.partitions[topic]
+	c.mu.Unlock()
+	if n > 0 {
+		return n, nil
+	}
+	if err := c.refresh(ctx); err != nil {
+		return 0, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n = c.partitions[topic]; n == 0 {
+		return 0, fmt.Errorf("%w: topic %s does not exist", ErrTransient, c.topic(topic))
+	}
+	return n, nil
+}
+
+func (c *Client) refresh(ctx context.Context) error {
+	names := make([]string, len(topicNames))
+	for i, t := range topicNames {
+		names[i] = c.topic(t)
+	}
+	resp, err := c.kafka.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
+	if err != nil {
+		return fmt.Errorf("read topics: %w", classify(err))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range resp.Topics {
+		for _, name := range topicNames {
+			if t.Name == c.topic(name) && t.Error == nil && len(t.Partitions) > 0 {
+				c.partitions[name] = len(t.Partitions)
+			}
+		}
+	}
+	return nil
+}
+
+// offsets asks the broker for one offset of each partition: kafka.FirstOffsetOf or
+// kafka.LastOffsetOf.
+func (c *Client) offsets(ctx context.Context, topic string, which func(int) kafka.OffsetRequest, partitions ...int32) (map[int32]int64, error) {
+	name := c.topic(topic)
+	req := &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{}}
+	for _, p := range partitions {
+		req.Topics[name] = append(req.Topics[name], which(int(p)))
+	}
+	resp, err := c.kafka.ListOffsets(ctx, req)
+	if err != nil {
+		return nil, fmt.Errorf("list offsets of %s: %w", topic, classify(err))
+	}
+	m := make(map[int32]int64, len(partitions))
+	for _, p := range resp.Topics[name] {
+		if p.Error != nil {
+			return nil, fmt.Errorf("list offsets of %s/%d: %w", topic, p.Partition, classify(p.Error))
+		}
+		// The one that was not asked for is -1.
+		m[int32(p.Partition)] = max(p.FirstOffset, p.LastOffset)
+	}
+	for _, p := range partitions {
+		if _, ok := m[p]; !ok {
+			return nil, fmt.Errorf("%w: list offsets of %s/%d: no answer", ErrTransient, topic, p)
+		}
+	}
+	return m, nil
+}
+
+// bounds returns the first offset kept and the end of the log, per partition.
+func (c *Client) bounds(ctx context.Context, topic string, partitions ...int32) (start, end map[int32]int64, err error) {
+	// Two requests: the client library cannot tell two answers for one partition apart.
+	if start, err = c.offsets(ctx, topic, kafka.FirstOffsetOf, partitions...); err == nil {
+		end, err = c.offsets(ctx, topic, kafka.LastOffsetOf, partitions...)
+	}
+	return start, end, err
+}
+
+// all returns the numbers of a topic's partitions.
+func (c *Client) all(ctx context.Context, topic string) ([]int32, error) {
+	n, err := c.Partitions(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	parts := make([]int32, n)
+	for i := range parts {
+		parts[i] = int32(i)
+	}
+	return parts, nil
+}
+
+// HighWatermarks returns the end of every partition's log: all that was acknowledged
+// before the call lies below.
+func (c *Client) HighWatermarks(ctx context.Context, topic string) (map[int32]int64, error) {
+	parts, err := c.all(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	return c.offsets(ctx, topic, kafka.LastOffsetOf, parts...)
+}
+
+// retry runs f until it succeeds, fails in a way that will not pass, or ctx ends.
+func (c *Client) retry(ctx context.Context, f func(context.Context) error) error {
+	for wait := newBackoff(); ; {
+		err := classify(f(ctx))
+		if err == nil || !errors.Is(err, ErrTransient) {
+			return err
+		}
+		if !wait.sleep(ctx) {
+			return err
+		}
+	}
+}

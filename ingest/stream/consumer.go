@@ -1,0 +1,254 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"go.uber.org/zap"
+)
+
+// Handler works on partitions while they are assigned to this process.
+type Handler interface {
+	// Partition is called in a goroutine of its own for every assigned partition. It
+	// fetches, works and commits until ctx ends, then finishes what it must and returns
+	// within Config.RebalanceTimeout; nobody else has the partition until it has
+	// returned. An error (or nil while ctx is alive) has all partitions of this process
+	// assigned anew after a pause, from their commits; one that wraps ErrStop ends the
+	// consumer.
+	Partition(ctx context.Context, a Assignment, p *Partition) error
+}
+
+// ConsumeEvents takes part in consuming TopicEvents in the group (GroupReplay) until ctx
+// ends; it then leaves the group and returns nil. Other errors: those wrapping ErrStop,
+// and ErrAuth.
+func (c *Client) ConsumeEvents(ctx context.Context, group string, h Handler) error {
+	return c.consume(ctx, TopicEvents, group, h)
+}
+
+// ConsumeDeadLetters does the same for TopicDeadLetter (GroupDeadLetter).
+func (c *Client) ConsumeDeadLetters(ctx context.Context, group string, h Handler) error {
+	return c.consume(ctx, TopicDeadLetter, group, h)
+}
+
+// consumer is one membership in a group.
+type consumer struct {
+	c     *Client
+	topic string // without prefix
+	group string // without prefix
+	h     Handler
+	log   *zap.Logger
+
+	end  context.CancelCauseFunc // ends the consumer
+	mu   sync.Mutex
+	wait backoff // between failures of handlers
+}
+
+func (c *Client) consume(ctx context.Context, topic, group string, h Handler) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	if err := c.retry(ctx, func(ctx context.Context) error {
+		_, err := c.Partitions(ctx, topic)
+		return err
+	}); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("consume %s: %w", topic, err)
+	}
+	k := &consumer{c: c, topic: topic, group: group, h: h, end: end, wait: newBackoff(),
+		log: c.log.With(zapTopic(topic), zap.String("group", group))}
+	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
+		ID: c.group(group), Brokers: c.cfg.Brokers, Dialer: c.dialer, Topics: []string{c.topic(topic)},
+		GroupBalancers:    []kafka.GroupBalancer{kafka.RangeGroupBalancer{}},
+		HeartbeatInterval: c.cfg.HeartbeatInterval,
+		SessionTimeout:    c.cfg.SessionTimeout,
+		RebalanceTimeout:  c.cfg.RebalanceTimeout,
+		JoinGroupBackoff:  300 * time.Millisecond,
+		StartOffset:       kafka.FirstOffset,
+		Timeout:           rpcTimeout,
+		// A topic that gets more partitions is noticed.
+		WatchPartitionChanges: true, PartitionWatchInterval: 30 * time.Second,
+	})
+	if err != nil {
+		return fmt.Errorf("consume %s: %w", topic, err)
+	}
+	defer cg.Close()
+	for {
+		gen, err := cg.Next(ctx)
+		switch {
+		case ctx.Err() != nil:
+			if cause := context.Cause(ctx); errors.Is(cause, ErrStop) {
+				return fmt.Errorf("consume %s: %w", topic, cause)
+			}
+			return nil
+		case err != nil:
+			if err = classify(err); errors.Is(err, ErrAuth) {
+				return fmt.Errorf("consume %s: join group %s: %w", topic, group, err)
+			}
+			// The group client tries again by itself after its back-off.
+			k.log.Warn("join consumer group", zap.Error(err))
+			continue
+		}
+		k.start(ctx, gen)
+	}
+}
+
+// start runs the handlers of a generation. The group client ends all of them when one
+// returns, and joins the next generation when all have.
+func (k *consumer) start(ctx context.Context, gen *kafka.Generation) {
+	parts := gen.Assignments[k.c.topic(k.topic)]
+	ids := make([]int32, len(parts))
+	for i, a := range parts {
+		ids[i] = int32(a.ID)
+	}
+	k.c.metrics.rebalances.WithLabelValues(k.topic).Inc()
+	k.c.metrics.assigned.WithLabelValues(k.topic).Set(float64(len(parts)))
+	k.log.Info("partitions assigned", zap.Int32("generation", gen.ID), zap.Int32s("partitions", ids))
+	for _, id := range ids {
+		gen.Start(func(gctx context.Context) {
+			// The generation's context knows when it ends, ours has the values and ends
+			// with the consumer.
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(gctx, cancel)()
+			k.run(ctx, gen, id)
+		})
+	}
+}
+
+// run takes a partition up and hands it to the handler.
+func (k *consumer) run(ctx context.Context, gen *kafka.Generation, id int32) {
+	defer k.c.metrics.setLag(k.topic, id, -1)
+	err := k.take(ctx, gen, id)
+	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		return
+	}
+	if err == nil {
+		err = errors.New("handler returned while its partition was assigned")
+	}
+	if errors.Is(err, ErrStop) {
+		k.end(err)
+		return
+	}
+	k.c.metrics.failures.WithLabelValues(k.topic).Inc()
+	k.log.Warn("partition handler ended, partitions are assigned anew", zapPartition(id), zap.Error(err))
+	k.mu.Lock()
+	wait := k.wait
+	k.wait.next = min(2*k.wait.next, maxBackoff)
+	k.mu.Unlock()
+	wait.sleep(ctx)
+}
+
+func (k *consumer) take(ctx context.Context, gen *kafka.Generation, id int32) error {
+	p := &Partition{cursor: newCursor(k.c, k.topic, id, 0, 0), group: k.group, generation: int(gen.ID), member: gen.MemberID}
+	var a Assignment
+	err := k.c.retry(ctx, func(ctx context.Context) (err error) {
+		a, err = k.assignment(ctx, p)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	p.epoch = a.Epoch
+	p.next.Store(a.Committed)
+	p.end.Store(a.Committed)
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		k.watch(ctx, p, cancel)
+	}()
+	err = k.h.Partition(ctx, a, p)
+	if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
+		err = cause
+	}
+	cancel(nil)
+	<-watched
+	if err == nil {
+		k.mu.Lock()
+		k.wait = newBackoff()
+		k.mu.Unlock()
+	}
+	return err
+}
+
+// assignment reads the partition's commit and compares it with the log.
+func (k *consumer) assignment(ctx context.Context, p *Partition) (Assignment, error) {
+	id := p.partition
+	a := Assignment{Topic: k.topic, Partition: id}
+	commits, err := k.c.committed(ctx, k.group, k.topic, id)
+	if err != nil {
+		return a, err
+	}
+	starts, ends, err := k.c.bounds(ctx, k.topic, id)
+	if err != nil {
+		return a, err
+	}
+	start, end := starts[id], ends[id]
+	commit := commits[id]
+	fresh := uint32(time.Now().Unix())
+	epoch, pending, err := decodeMetadata(commit.metadata)
+	switch {
+	case commit.offset < 0:
+		a.Epoch, a.Committed, a.Metadata = fresh, start, NoPending(nil)
+	case beyond(commit.offset, pending, end):
+		k.c.metrics.resets.WithLabelValues(k.topic).Inc()
+		k.log.Error("log is shorter than what was consumed: the topic was created again or lost records; consuming from its start",
+			zapPartition(id), zapInt("committed", commit.offset), zapInt("pending_last", pending.Last),
+			zapInt("log_start", start), zapInt("log_end", end))
+		a.Epoch, a.Committed, a.Metadata = max(epoch+1, fresh), start, NoPending(nil)
+	case err != nil:
+		// An offset somebody set by hand, or a broker that dropped the metadata: keep the
+		// offset; positions get an epoch of their own.
+		k.log.Warn("commit without readable metadata", zapPartition(id), zapInt("committed", commit.offset), zap.Error(err))
+		a.Epoch, a.Committed, a.Metadata = fresh, commit.offset, NoPending(nil)
+	default:
+		a.Epoch, a.Committed, a.Metadata = epoch, commit.offset, pending
+		return a, nil
+	}
+	// The epoch must be on record before a position with it is stored anywhere.
+	p.epoch = a.Epoch
+	return a, p.Commit(ctx, a.Committed, a.Metadata)
+}
+
+var errStalled = errors.New("fetch makes no progress although there are records")
+
+// watch ends the partition when a fetch has returned nothing for Config.StallTimeout while
+// the broker, asked otherwise, has records for it. A handler that is busy with something
+// else is left alone.
+func (k *consumer) watch(ctx context.Context, p *Partition, end context.CancelCauseFunc) {
+	limit := k.c.cfg.StallTimeout
+	t := time.NewTicker(max(limit/4, time.Millisecond))
+	defer t.Stop()
+	var idle time.Time // since when fetches have returned nothing at position at
+	at := int64(-1)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-t.C:
+			next := p.next.Load()
+			if next != at || p.since.Load() == 0 {
+				at, idle = next, now
+				continue
+			}
+			if now.Sub(idle) < limit {
+				continue
+			}
+			_, ends, err := k.c.bounds(ctx, k.topic, p.partition)
+			if err != nil || ends[p.partition] <= next {
+				idle = now
+				continue
+			}
+			k.c.metrics.restarts.WithLabelValues(k.topic).Inc()
+			end(fmt.Errorf("%w: at %d of %d for %s", errStalled, next, ends[p.partition], limit))
+			return
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// Errors callers tell apart with errors.Is. A produce or commit error that matches none
+// of them is a fault of the request or of this package.
+var (
+	// ErrFull: the broker's log is at its cap; nothing was stored. Push back.
+	ErrFull = errors.New("kafka log is full")
+	// ErrTooLarge: a record is larger than a topic takes; see TooLargeError.
+	ErrTooLarge = errors.New("record too large")
+	// ErrTransient: the broker could not be reached or could not store the records within
+	// the deadline. Some of them may have been stored. Retry.
+	ErrTransient = errors.New("kafka is temporarily unavailable")
+	// ErrAuth: the broker refuses this client: credentials or permissions.
+	ErrAuth = errors.New("kafka refuses access")
+	// ErrClosed: the client was closed.
+	ErrClosed = errors.New("stream client is closed")
+	// ErrRevoked: a commit came too late, the partition belongs to another consumer.
+	// Drop what was not committed; its new owner reads it again.
+	ErrRevoked = errors.New("partition was revoked")
+	// ErrBeyondEnd: the position asked for is past the end of the log: the topic was
+	// created again or lost records. The consumer starts over with a new epoch.
+	ErrBeyondEnd = errors.New("position is past the end of the log")
+	// ErrCodecVersion: a record was written with a codec version this release cannot read.
+	ErrCodecVersion = errors.New("unknown record codec version")
+	// ErrMalformed: a record's headers are not those of the codec.
+	ErrMalformed = errors.New("malformed record headers")
+	// ErrStop, wrapped by a Handler's error, ends Consume instead of a new attempt.
+	ErrStop = errors.New("stop consuming")
+)
+
+// TooLargeError names the record of a Produce call that is too large. Nothing of the call
+// was sent. It matches ErrTooLarge.
+type TooLargeError struct {
+	Index int    // of the record in the call
+	Topic string // TopicEvents, ...
+	Size  int    // bytes of key, value and headers
+	Limit int    // bytes
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("record %d for %s has %d bytes, the limit is %d", e.Index, e.Topic, e.Size, e.Limit)
+}
+
+// Is makes errors.Is(err, ErrTooLarge) true.
+func (e *TooLargeError) Is(target error) bool { return target == ErrTooLarge }
+
+// Kinds of errors, as metrics label them.
+const (
+	kindFull      = "full"
+	kindTooLarge  = "too_large"
+	kindTransient = "transient"
+	kindAuth      = "auth"
+	kindRevoked   = "revoked"
+	kindClosed    = "closed"
+	kindOther     = "other"
+)
+
+func kindOf(err error) string {
+	switch {
+	case errors.Is(err, ErrFull):
+		return kindFull
+	case errors.Is(err, ErrTooLarge):
+		return kindTooLarge
+	case errors.Is(err, ErrAuth):
+		return kindAuth
+	case errors.Is(err, ErrRevoked):
+		return kindRevoked
+	case errors.Is(err, ErrClosed):
+		return kindClosed
+	case errors.Is(err, ErrTransient):
+		return kindTransient
+	}
+	return kindOther
+}
+
+// classify marks an error of the Kafka client with the kind it belongs to. What it does
+// not know is transient: networks fail in more ways than a list holds, and every loop
+// that retries is bounded by a deadline.
+func classify(err error) error {
+	var code kafka.Error
+	switch {
+	case err == nil, kindOf(err) != kindOther, errors.Is(err, ErrBeyondEnd):
+		return err
+	case errors.As(err, &code):
+		switch code {
+		case kafka.ThrottlingQuotaExceeded:
+			return fmt.Errorf("%w: %w", ErrFull, err)
+		case kafka.MessageSizeTooLarge, kafka.RecordListTooLarge:
+			return fmt.Errorf("%w: %w", ErrTooLarge, err)
+		case kafka.TopicAuthorizationFailed, kafka.GroupAuthorizationFailed, kafka.ClusterAuthorizationFailed,
+			kafka.SASLAuthenticationFailed, kafka.UnsupportedSASLMechanism, kafka.IllegalSASLState:
+			return fmt.Errorf("%w: %w", ErrAuth, err)
+		case kafka.IllegalGeneration, kafka.UnknownMemberId, kafka.RebalanceInProgress, kafka.FencedInstanceID:
+			return fmt.Errorf("%w: %w", ErrRevoked, err)
+		case kafka.BrokerNotAvailable:
+			// The client's word for "no connection came about", whatever the cause: a
+			// wrong password shows up as this.
+			return fmt.Errorf("%w: no broker could be used (check addresses, TLS, and SASL mechanism, user and password): %w", ErrTransient, err)
+		case kafka.InvalidMessage, kafka.InvalidTopic, kafka.InvalidRequiredAcks, kafka.UnsupportedForMessageFormat,
+			kafka.InvalidConfiguration, kafka.InvalidReplicationFactor, kafka.InvalidPartitionNumber,
+			kafka.OffsetMetadataTooLarge, kafka.PolicyViolation:
+			return err
+		}
+		return fmt.Errorf("%w: %w", ErrTransient, err)
+	case errors.Is(err, context.Canceled):
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrTransient, err)
+}

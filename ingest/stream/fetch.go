@@ -1,0 +1,233 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/retrial-io/retrial/ingest/event"
+)
+
+// Batch is what a fetch returned: records of one partition in offset order.
+type Batch struct {
+	Records []Record // empty when none came within Config.FetchWait
+	// HighWatermark is the end of the partition's log when the records were fetched.
+	HighWatermark int64
+	// Missing counts the offsets before the first record that were deleted before they
+	// could be read. They are lost.
+	Missing int64
+}
+
+// cursor reads one partition from an offset on. It is used by one goroutine; next, end and
+// since may be read by others.
+type cursor struct {
+	c         *Client
+	topic     string // without prefix
+	partition int32
+	epoch     uint32
+	dec       *decoder
+
+	next  atomic.Int64 // offset of the next record to hand out
+	end   atomic.Int64 // high watermark as last seen
+	since atomic.Int64 // when the fetch under way began without a result yet, Unix nanoseconds; 0: none under way
+
+	ready   []Record // decoded, not handed out
+	missing int64    // not reported yet
+	slab    []byte   // what keys and values are carved from
+	headers []header
+}
+
+func newCursor(c *Client, topic string, partition int32, epoch uint32, next int64) *cursor {
+	q := &cursor{c: c, topic: topic, partition: partition, epoch: epoch, dec: newDecoder()}
+	q.next.Store(next)
+	return q
+}
+
+// fetch returns up to maxRecords records with up to maxBytes of keys and values, at least
+// one if there is any. It returns an empty batch after Config.FetchWait without records.
+// Transient errors are retried until ctx ends; it then returns ctx's error.
+func (q *cursor) fetch(ctx context.Context, maxRecords, maxBytes int) (Batch, error) {
+	defer q.since.Store(0)
+	if len(q.ready) == 0 {
+		q.since.CompareAndSwap(0, time.Now().UnixNano())
+		if err := q.fill(ctx); err != nil {
+			return Batch{}, err
+		}
+	}
+	n, size := 0, 0
+	for n < len(q.ready) && (maxRecords <= 0 || n < maxRecords) {
+		size += len(q.ready[n].Key) + len(q.ready[n].Value)
+		if n > 0 && maxBytes > 0 && size > maxBytes {
+			break
+		}
+		n++
+	}
+	b := Batch{Records: q.ready[:n:n], HighWatermark: q.end.Load(), Missing: q.missing}
+	q.ready, q.missing = q.ready[n:], 0
+	if n > 0 {
+		q.next.Store(b.Records[n-1].Position.Offset + 1)
+	}
+	q.c.metrics.setLag(q.topic, q.partition, max(0, q.end.Load()-q.next.Load()))
+	return b, nil
+}
+
+// fill asks the broker for records, retrying what may pass.
+func (q *cursor) fill(ctx context.Context) error {
+	for wait := newBackoff(); ; {
+		err := q.request(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if errors.Is(err, kafka.OffsetOutOfRange) {
+			err = q.relocate(ctx)
+			if err == nil {
+				continue
+			}
+		}
+		err = classify(err)
+		if !errors.Is(err, ErrTransient) {
+			return fmt.Errorf("fetch %s/%d at %d: %w", q.topic, q.partition, q.next.Load(), err)
+		}
+		q.c.metrics.fetchErrors.WithLabelValues(q.topic).Inc()
+		if !wait.sleep(ctx) {
+			return ctx.Err()
+		}
+	}
+}
+
+// relocate deals with an offset the log does not have: below its start the records are
+// gone and reading goes on at the start; past its end the caller must start over.
+func (q *cursor) relocate(ctx context.Context) error {
+	starts, ends, err := q.c.bounds(ctx, q.topic, q.partition)
+	if err != nil {
+		return err
+	}
+	next, start, end := q.next.Load(), starts[q.partition], ends[q.partition]
+	q.end.Store(end)
+	switch {
+	case next < start:
+		q.gap(start)
+	case next > end:
+		return fmt.Errorf("%w: at %d, the log ends at %d", ErrBeyondEnd, next, end)
+	}
+	return nil
+}
+
+// gap moves the cursor over offsets that are gone.
+func (q *cursor) gap(to int64) {
+	n := to - q.next.Load()
+	q.next.Store(to)
+	q.missing += n
+	q.c.metrics.gaps.WithLabelValues(q.topic).Add(float64(n))
+	q.c.log.Error("records were deleted before they were read", zapTopic(q.topic), zapPartition(q.partition), zapInt("missing", n))
+}
+
+// request makes one fetch and decodes what comes.
+func (q *cursor) request(ctx context.Context) error {
+	resp, err := q.c.kafka.Fetch(ctx, &kafka.FetchRequest{
+		Topic: q.c.topic(q.topic), Partition: int(q.partition), Offset: q.next.Load(),
+		MinBytes: 1, MaxBytes: q.c.cfg.FetchBytes, MaxWait: q.c.cfg.FetchWait,
+	})
+	if err != nil {
+		return err
+	}
+	if resp.Error != nil {
+		return resp.Error
+	}
+	q.end.Store(resp.HighWatermark)
+	next := q.next.Load()
+	q.ready = make([]Record, 0, 256)
+	var size int
+	for {
+		kr, err := resp.Records.ReadRecord()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("read records: %w", err)
+		}
+		// The broker answers with whole batches: the first may begin before next.
+		if kr.Offset < next {
+			closeRecord(kr)
+			continue
+		}
+		if len(q.ready) == 0 && kr.Offset > next {
+			q.gap(kr.Offset)
+		}
+		r, err := q.decode(kr)
+		closeRecord(kr)
+		if err != nil {
+			return err
+		}
+		size += len(r.Key) + len(r.Value)
+		q.ready = append(q.ready, r)
+	}
+	m := q.c.metrics
+	m.fetched.WithLabelValues(q.topic).Add(float64(len(q.ready)))
+	m.fetchedBytes.WithLabelValues(q.topic).Add(float64(size))
+	return nil
+}
+
+func closeRecord(r *kafka.Record) {
+	if r.Key != nil {
+		r.Key.Close()
+	}
+	if r.Value != nil {
+		r.Value.Close()
+	}
+}
+
+func (q *cursor) decode(kr *kafka.Record) (Record, error) {
+	r := Record{
+		Topic:    q.topic,
+		Position: event.Position{Epoch: q.epoch, Partition: q.partition, Offset: kr.Offset},
+		Appended: kr.Time.UTC(),
+	}
+	var err error
+	if r.Key, err = q.take(kr.Key); err == nil {
+		r.Value, err = q.take(kr.Value)
+	}
+	if err != nil {
+		return r, fmt.Errorf("read record %d: %w", kr.Offset, err)
+	}
+	q.headers = q.headers[:0]
+	for _, h := range kr.Headers {
+		q.headers = append(q.headers, header{h.Key, h.Value})
+	}
+	q.dec.record(&r, q.headers)
+	if r.Err != nil {
+		q.c.metrics.undecodable.WithLabelValues(q.topic).Inc()
+	}
+	return r, nil
+}
+
+// slabSize is the unit in which memory for keys and values is taken: few allocations, and
+// a kept record keeps at most this much alive besides itself.
+const slabSize = 256 << 10
+
+// take copies b out of the client's pages.
+func (q *cursor) take(b kafka.Bytes) ([]byte, error) {
+	if b == nil {
+		return nil, nil
+	}
+	n := b.Len()
+	var p []byte
+	if n > slabSize/4 {
+		p = make([]byte, n)
+	} else {
+		if n > len(q.slab) {
+			q.slab = make([]byte, slabSize)
+		}
+		p, q.slab = q.slab[:n:n], q.slab[n:]
+	}
+	_, err := io.ReadFull(b, p)
+	return p, err
+}

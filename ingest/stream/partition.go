@@ -1,0 +1,139 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/segmentio/kafka-go"
+	"go.uber.org/zap"
+)
+
+func zapTopic(t string) zap.Field           { return zap.String("topic", t) }
+func zapPartition(p int32) zap.Field        { return zap.Int32("partition", p) }
+func zapInt(name string, v int64) zap.Field { return zap.Int64(name, v) }
+
+// Assignment is where a handler takes a partition up.
+type Assignment struct {
+	Topic     string // without prefix
+	Partition int32
+	// Epoch goes with every position of this partition; see the package comment.
+	Epoch uint32
+	// Committed is the offset reading starts at: everything below is done with, save the
+	// range Metadata may announce, which starts here.
+	Committed int64
+	// Metadata is what the last commit said. When Has, the range must be read and stored
+	// again before anything else.
+	Metadata Pending
+}
+
+// Partition is a partition while it is assigned. Fetch and Commit are for the handler's
+// goroutine; the rest may be called from any.
+type Partition struct {
+	*cursor
+	group      string
+	generation int
+	member     string
+}
+
+// Fetch returns the next records in offset order: at most maxRecords with at most maxBytes
+// of keys and values (0: no bound of its own), but at least one if there is any. Without
+// records it returns an empty batch after Config.FetchWait, so that a handler can do what
+// is due by time.
+//
+// Errors: ctx's when it ended; ErrBeyondEnd (return it: the partition is assigned again
+// with a new epoch); ErrAuth. Everything transient is retried inside.
+func (p *Partition) Fetch(ctx context.Context, maxRecords, maxBytes int) (Batch, error) {
+	return p.fetch(ctx, maxRecords, maxBytes)
+}
+
+// Position returns the offset of the next record Fetch returns.
+func (p *Partition) Position() int64 { return p.next.Load() }
+
+// Lag returns how many records are behind Position, as of the last fetch.
+func (p *Partition) Lag() int64 { return max(0, p.end.Load()-p.next.Load()) }
+
+// Commit says that every record below next is done with, and what pending says. Transient
+// errors are retried until ctx ends. A handler commits last after its own context ended
+// (context.WithoutCancel and a timeout): until it returns, the partition is still its own.
+//
+// Errors: ErrRevoked when the partition belongs to another consumer by now; ErrTransient
+// when ctx ended first; ErrAuth.
+func (p *Partition) Commit(ctx context.Context, next int64, pending Pending) error {
+	metadata, err := encodeMetadata(p.epoch, pending)
+	if err != nil {
+		return err
+	}
+	return p.c.commit(ctx, commitRequest{group: p.group, generation: p.generation, member: p.member,
+		topic: p.topic, offsets: map[int32]int64{p.partition: next}, metadata: func(int32) string { return metadata }})
+}
+
+// commitRequest is one commit; generation -1 and no member for a group without members.
+type commitRequest struct {
+	group, member string
+	generation    int
+	topic         string // without prefix
+	offsets       map[int32]int64
+	metadata      func(partition int32) string
+}
+
+func (c *Client) commit(ctx context.Context, r commitRequest) error {
+	req := &kafka.OffsetCommitRequest{GroupID: c.group(r.group), GenerationID: r.generation, MemberID: r.member,
+		Topics: map[string][]kafka.OffsetCommit{}}
+	topic := c.topic(r.topic)
+	for part, off := range r.offsets {
+		req.Topics[topic] = append(req.Topics[topic], kafka.OffsetCommit{Partition: int(part), Offset: off, Metadata: r.metadata(part)})
+	}
+	err := c.retry(ctx, func(ctx context.Context) error {
+		resp, err := c.kafka.OffsetCommit(ctx, req)
+		if err != nil {
+			return err
+		}
+		for _, p := range resp.Topics[topic] {
+			if p.Error != nil {
+				err = errors.Join(err, fmt.Errorf("partition %d: %w", p.Partition, p.Error))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		c.metrics.commitErrors.WithLabelValues(kindOf(err)).Inc()
+		return fmt.Errorf("commit %s of group %s: %w", r.topic, r.group, err)
+	}
+	c.metrics.commits.WithLabelValues(r.topic).Add(float64(len(r.offsets)))
+	return nil
+}
+
+// committed is a partition's commit; Offset -1 when there is none.
+type committed struct {
+	offset   int64
+	metadata string
+}
+
+func (c *Client) committed(ctx context.Context, group, topic string, partitions ...int32) (map[int32]committed, error) {
+	req := &kafka.OffsetFetchRequest{GroupID: c.group(group), Topics: map[string][]int{}}
+	name := c.topic(topic)
+	for _, p := range partitions {
+		req.Topics[name] = append(req.Topics[name], int(p))
+	}
+	resp, err := c.kafka.OffsetFetch(ctx, req)
+	if err == nil {
+		err = resp.Error
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read commits of group %s: %w", group, classify(err))
+	}
+	m := make(map[int32]committed, len(partitions))
+	for _, p := range resp.Topics[name] {
+		if p.Error != nil {
+			return nil, fmt.Errorf("read commit of group %s on %s/%d: %w", group, topic, p.Partition, classify(p.Error))
+		}
+		m[int32(p.Partition)] = committed{p.CommittedOffset, p.Metadata}
+	}
+	for _, p := range partitions {
+		if _, ok := m[p]; !ok {
+			return nil, fmt.Errorf("%w: read commit of group %s on %s/%d: no answer", ErrTransient, group, topic, p)
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,290 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// PolicyReader reads every partition of TopicPolicy, in order per partition, outside any
+// group: each process needs all of it. Its methods are safe for concurrent use.
+type PolicyReader struct {
+	c      *Client
+	fn     func([]Record) error
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	apply sync.Mutex // fn is called by one goroutine at a time
+
+	mu    sync.Mutex
+	pos   map[int32]int64
+	moved chan struct{} // closed and replaced when pos changes
+	err   error
+}
+
+// ReadPolicy starts to read TopicPolicy from the given offsets (the ones stored with the
+// policy table; a missing partition starts at its log's start) and passes the records to
+// fn, in batches of one partition, one call at a time. Reading may begin below an offset
+// given, when less than that is committed for GroupPolicy: what fn does must be idempotent,
+// as must be expected of a log anyway. It ends when ctx ends, fn fails, or Close is called.
+func (c *Client) ReadPolicy(ctx context.Context, from map[int32]int64, fn func([]Record) error) *PolicyReader {
+	ctx, cancel := context.WithCancel(ctx)
+	r := &PolicyReader{c: c, fn: fn, cancel: cancel, done: make(chan struct{}),
+		pos: maps.Clone(from), moved: make(chan struct{})}
+	if r.pos == nil {
+		r.pos = make(map[int32]int64)
+	}
+	go func() {
+		defer close(r.done)
+		defer cancel()
+		err := r.run(ctx)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.err = err
+		close(r.moved)
+		r.moved = nil
+	}()
+	return r
+}
+
+// Close ends the reader and waits for the call of fn under way.
+func (r *PolicyReader) Close() error {
+	r.cancel()
+	<-r.done
+	return nil
+}
+
+// Done is closed when the reader has ended.
+func (r *PolicyReader) Done() <-chan struct{} { return r.done }
+
+// Err returns why the reader ended: fn's error, or ErrAuth; nil while it runs and when it
+// was ended from outside.
+func (r *PolicyReader) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+// Position returns the offset below which every record of the partition has been passed
+// to fn and fn has returned.
+func (r *PolicyReader) Position(partition int32) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pos[partition]
+}
+
+// Positions returns all positions, as a copy.
+func (r *PolicyReader) Positions() map[int32]int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.pos)
+}
+
+// HighWatermarks returns the ends of the policy log: everything acknowledged before the
+// call lies below. Pass it to WaitFor.
+func (r *PolicyReader) HighWatermarks(ctx context.Context) (map[int32]int64, error) {
+	return r.c.HighWatermarks(ctx, TopicPolicy)
+}
+
+// Reached reports whether every position is at or past its mark.
+func (r *PolicyReader) Reached(marks map[int32]int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reached(marks)
+}
+
+func (r *PolicyReader) reached(marks map[int32]int64) bool {
+	for p, m := range marks {
+		if r.pos[p] < m {
+			return false
+		}
+	}
+	return true
+}
+
+// WaitFor returns when every position is at or past its mark, when ctx ends, or when the
+// reader has ended.
+func (r *PolicyReader) WaitFor(ctx context.Context, marks map[int32]int64) error {
+	for {
+		r.mu.Lock()
+		ok, moved, err := r.reached(marks), r.moved, r.err
+		r.mu.Unlock()
+		switch {
+		case ok:
+			return nil
+		case moved == nil && err != nil:
+			return fmt.Errorf("wait for policy: %w", err)
+		case moved == nil:
+			return fmt.Errorf("wait for policy: reader ended: %w", ErrClosed)
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for policy: %w", ctx.Err())
+		}
+	}
+}
+
+func (r *PolicyReader) advance(partition int32, to int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pos[partition] == to || r.moved == nil {
+		return
+	}
+	r.pos[partition] = to
+	close(r.moved)
+	r.moved = make(chan struct{})
+}
+
+func (r *PolicyReader) run(ctx context.Context) error {
+	var cursors []*cursor
+	err := r.c.retry(ctx, func(ctx context.Context) (err error) {
+		cursors, err = r.cursors(ctx)
+		return err
+	})
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", TopicPolicy, err)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	for _, q := range cursors {
+		r.advance(q.partition, q.next.Load())
+		wg.Go(func() {
+			if err := r.read(ctx, q); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	wg.Wait()
+	if cause := context.Cause(ctx); cause != ctx.Err() {
+		return cause
+	}
+	return nil
+}
+
+// read passes one partition's records on until ctx ends.
+func (r *PolicyReader) read(ctx context.Context, q *cursor) error {
+	defer r.c.metrics.setLag(TopicPolicy, q.partition, -1)
+	for {
+		b, err := q.fetch(ctx, 0, 0)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %w", TopicPolicy, err)
+		}
+		if len(b.Records) > 0 {
+			r.apply.Lock()
+			if ctx.Err() == nil {
+				err = r.fn(b.Records)
+			}
+			r.apply.Unlock()
+			if err != nil {
+				return fmt.Errorf("apply policy records of partition %d from %d on: %w", q.partition, b.Records[0].Position.Offset, err)
+			}
+			if ctx.Err() != nil {
+				return nil
+			}
+		}
+		r.advance(q.partition, q.next.Load())
+	}
+}
+
+// cursors places a cursor in every partition.
+func (r *PolicyReader) cursors(ctx context.Context) ([]*cursor, error) {
+	parts, err := r.c.all(ctx, TopicPolicy)
+	if err != nil {
+		return nil, err
+	}
+	starts, ends, err := r.c.bounds(ctx, TopicPolicy, parts...)
+	if err != nil {
+		return nil, err
+	}
+	commits, err := r.c.committed(ctx, GroupPolicy, TopicPolicy, parts...)
+	if err != nil {
+		return nil, err
+	}
+	cursors := make([]*cursor, 0, len(parts))
+	fresh := map[int32]int64{}
+	for _, p := range parts {
+		next, given := r.pos[p]
+		start, end, commit := starts[p], ends[p], commits[p]
+		epoch, _, err := decodeMetadata(commit.metadata)
+		switch {
+		case !given:
+			next = start
+		case commit.offset >= 0:
+			// The commit follows the table, so it is the table's offset or a little less;
+			// when the log was lost it was set back to the log's start.
+			next = min(next, commit.offset)
+		}
+		q := newCursor(r.c, TopicPolicy, p, epoch, max(next, 0))
+		if next > end {
+			r.c.metrics.resets.WithLabelValues(TopicPolicy).Inc()
+			r.c.log.Error("log is shorter than what was consumed: the topic was created again or lost records; reading from its start",
+				zapTopic(TopicPolicy), zapPartition(p), zapInt("offset", next), zapInt("log_start", start), zapInt("log_end", end))
+			q.next.Store(start)
+		} else if next < start {
+			q.gap(start)
+		}
+		if commit.offset < 0 || err != nil || commit.offset > end {
+			q.epoch = max(epoch+1, uint32(time.Now().Unix()))
+			fresh[p] = q.next.Load()
+		}
+		cursors = append(cursors, q)
+	}
+	if len(fresh) > 0 {
+		epochs := make(map[int32]uint32, len(cursors))
+		for _, q := range cursors {
+			epochs[q.partition] = q.epoch
+		}
+		if err := r.c.commitPolicy(ctx, fresh, epochs); err != nil {
+			return nil, err
+		}
+	}
+	return cursors, nil
+}
+
+// CommitPolicy notes, for GroupPolicy, how far the policy table reflects TopicPolicy: per
+// partition the offset of the next record. Call it after the table has been stored: on the
+// embedded broker records below may be deleted.
+func (c *Client) CommitPolicy(ctx context.Context, next map[int32]int64) error {
+	parts := make([]int32, 0, len(next))
+	for p := range next {
+		parts = append(parts, p)
+	}
+	commits, err := c.committed(ctx, GroupPolicy, TopicPolicy, parts...)
+	if err != nil {
+		return err
+	}
+	epochs := make(map[int32]uint32, len(parts))
+	for p, commit := range commits {
+		epoch, _, err := decodeMetadata(commit.metadata)
+		if err != nil {
+			c.log.Warn("commit without readable metadata", zapTopic(TopicPolicy), zapPartition(p), zap.Error(err))
+			epoch = uint32(time.Now().Unix())
+		}
+		epochs[p] = epoch
+	}
+	return c.commitPolicy(ctx, next, epochs)
+}
+
+func (c *Client) commitPolicy(ctx context.Context, next map[int32]int64, epochs map[int32]uint32) error {
+	metadata := make(map[int32]string, len(next))
+	for p := range next {
+		var err error
+		if metadata[p], err = encodeMetadata(epochs[p], NoPending(nil)); err != nil {
+			return err
+		}
+	}
+	return c.commit(ctx, commitRequest{group: GroupPolicy, generation: -1, topic: TopicPolicy, offsets: next,
+		metadata: func(p int32) string { return metadata[p] }})
+}

@@ -1,0 +1,343 @@
+package stream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+	"golang.org/x/sync/semaphore"
+)
+
+// DefaultCompression of batches.
+const DefaultCompression = CompressionLZ4
+
+// Producer appends records to the log. Concurrent calls share batches: each partition has
+// a lane with one batch on its way, and what arrives meanwhile becomes the next one, so
+// that batches grow with load and nothing waits for a timer.
+//
+// Records of one call to one partition keep their order, as do those of calls that follow
+// one another.
+type Producer struct {
+	c     *Client
+	codec *codec
+	room  *semaphore.Weighted // Config.InFlightBytes
+
+	mu     sync.Mutex
+	lanes  map[lane]*laneState
+	closed bool
+	done   sync.WaitGroup // lanes being served
+
+	alive context.Context // ends with the producer; lanes outlive the calls that fill them
+	stop  context.CancelFunc
+
+	pool sync.Pool // *batch
+}
+
+// lane names one partition.
+type lane struct {
+	topic     string // without prefix
+	partition int32
+}
+
+// laneState holds the batches of a partition that are not sent yet.
+type laneState struct {
+	mu      sync.Mutex
+	queue   []*outgoing
+	running bool
+}
+
+// outgoing is a batch with the calls that wait for it.
+type outgoing struct {
+	*batch
+	calls    []*call
+	payload  int       // bytes of keys, values and headers
+	deadline time.Time // the latest of the calls'
+}
+
+// call is one Produce call. It is finished when all of its lanes have answered.
+type call struct {
+	mu   sync.Mutex
+	left int
+	err  error
+	done chan struct{}
+	size int64
+	room *semaphore.Weighted
+}
+
+// answer notes the outcome of one lane.
+func (k *call) answer(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.err == nil {
+		k.err = err
+	}
+	if k.left--; k.left == 0 {
+		// The room is given back here, not when the caller stops waiting: until now the
+		// records were held in a batch.
+		k.room.Release(k.size)
+		close(k.done)
+	}
+}
+
+func newProducer(c *Client) (*Producer, error) {
+	codec, err := newCodec(c.cfg.Compression)
+	if err != nil {
+		return nil, err
+	}
+	p := &Producer{c: c, codec: codec, room: semaphore.NewWeighted(c.cfg.InFlightBytes),
+		lanes: make(map[lane]*laneState),
+		pool:  sync.Pool{New: func() any { return new(batch) }}}
+	p.alive, p.stop = context.WithCancel(context.Background())
+	return p, nil
+}
+
+// Produce appends records and returns when the broker has acknowledged all of them (all
+// in-sync replicas). It retries transient failures until ctx or Config.ProduceTimeout ends.
+//
+// Errors: *TooLargeError before anything is sent; ErrFull; ErrTransient (also when ctx
+// ended, which is wrapped then); ErrAuth; ErrClosed. After an error some records may have been appended.
+func (p *Producer) Produce(ctx context.Context, recs ...Record) error {
+	if len(recs) == 0 {
+		return nil
+	}
+	start := time.Now()
+	err := p.produce(ctx, recs)
+	if err != nil {
+		p.c.metrics.produceErrors.WithLabelValues(kindOf(err)).Inc()
+		return fmt.Errorf("produce %d records: %w", len(recs), err)
+	}
+	p.c.metrics.produceSeconds.Observe(time.Since(start).Seconds())
+	return nil
+}
+
+func (p *Producer) produce(ctx context.Context, recs []Record) error {
+	limit := p.c.cfg.MaxRecordBytes
+	var total int64
+	for i := range recs {
+		n := RecordSize(&recs[i])
+		if n > limit {
+			return &TooLargeError{Index: i, Topic: recs[i].Topic, Size: n, Limit: limit}
+		}
+		total += int64(n)
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.c.cfg.ProduceTimeout)
+	defer cancel()
+
+	// One call may be larger than the whole room: it then waits until it is alone.
+	total = min(total, p.c.cfg.InFlightBytes)
+	if err := p.room.Acquire(ctx, total); err != nil {
+		return fmt.Errorf("%w: wait for room for %d bytes: %w", ErrTransient, total, err)
+	}
+	k := &call{done: make(chan struct{}), size: total, room: p.room}
+	byLane, err := p.split(ctx, recs)
+	if err != nil {
+		p.room.Release(total)
+		return err
+	}
+	p.c.metrics.inFlight.Add(float64(total))
+	defer p.c.metrics.inFlight.Sub(float64(total))
+	deadline, _ := ctx.Deadline()
+	k.left = len(byLane)
+	for l, idx := range byLane {
+		if !p.enqueue(l, recs, idx, k, deadline) {
+			k.answer(ErrClosed)
+		}
+	}
+	select {
+	case <-k.done:
+		return k.err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: wait for acknowledgement: %w", ErrTransient, ctx.Err())
+	}
+}
+
+// RecordSize returns the bytes Config.MaxRecordBytes is compared with: an upper bound of
+// what the record takes in a batch before compression.
+func RecordSize(r *Record) int {
+	return recordOverhead + len(r.Key) + len(r.Value) + headersSize(r)
+}
+
+// split sorts the indices of records by the partition they go to.
+func (p *Producer) split(ctx context.Context, recs []Record) (map[lane][]int, error) {
+	byLane := make(map[lane][]int)
+	counts := make(map[string]int, 1)
+	for i := range recs {
+		r := &recs[i]
+		n, ok := counts[r.Topic]
+		if !ok {
+			if !knownTopic(r.Topic) {
+				return nil, fmt.Errorf("record %d: unknown topic %q", i, r.Topic)
+			}
+			err := p.c.retry(ctx, func(ctx context.Context) (err error) {
+				n, err = p.c.Partitions(ctx, r.Topic)
+				return err
+			})
+			if err != nil {
+				return nil, err
+			}
+			counts[r.Topic] = n
+		}
+		l := lane{r.Topic, PartitionOf(r.Key, n)}
+		byLane[l] = append(byLane[l], i)
+	}
+	return byLane, nil
+}
+
+func knownTopic(t string) bool {
+	for _, name := range topicNames {
+		if t == name {
+			return true
+		}
+	}
+	return false
+}
+
+// enqueue appends a call's records for one partition to its lane and sees to it that the
+// lane is served. It reports false when the producer is closed.
+func (p *Producer) enqueue(l lane, recs []Record, idx []int, k *call, deadline time.Time) bool {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return false
+	}
+	ls := p.lanes[l]
+	if ls == nil {
+		ls = &laneState{}
+		p.lanes[l] = ls
+	}
+	p.done.Add(1) // for serve; undone below when the lane is being served already
+	p.mu.Unlock()
+
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	serve := !ls.running
+	if serve {
+		ls.running = true
+	} else {
+		p.done.Done()
+	}
+	now := time.Now().UnixMilli()
+	var out *outgoing
+	if n := len(ls.queue); n > 0 {
+		out = ls.queue[n-1]
+	}
+	extra := 0 // batches of this call beyond the first
+	for _, i := range idx {
+		r := &recs[i]
+		size := RecordSize(r)
+		if out == nil || out.n > 0 && out.size()+size > p.c.cfg.BatchBytes {
+			out = &outgoing{batch: p.pool.Get().(*batch)}
+			out.reset()
+			ls.queue = append(ls.queue, out)
+		}
+		if n := len(out.calls); n == 0 || out.calls[n-1] != k {
+			out.calls = append(out.calls, k)
+			extra++
+		}
+		if deadline.After(out.deadline) {
+			out.deadline = deadline
+		}
+		out.payload += len(r.Key) + len(r.Value)
+		out.append(r, now)
+	}
+	if extra > 1 {
+		k.mu.Lock()
+		k.left += extra - 1
+		k.mu.Unlock()
+	}
+	if serve {
+		go p.serve(l, ls)
+	}
+	return true
+}
+
+// serve sends a lane's batches until there are none.
+func (p *Producer) serve(l lane, ls *laneState) {
+	defer p.done.Done()
+	for {
+		ls.mu.Lock()
+		if len(ls.queue) == 0 {
+			ls.queue, ls.running = nil, false
+			ls.mu.Unlock()
+			return
+		}
+		out := ls.queue[0]
+		ls.queue[0] = nil
+		ls.queue = ls.queue[1:]
+		ls.mu.Unlock()
+
+		sent, err := p.send(l, out)
+		if err == nil {
+			m := p.c.metrics
+			m.produced.WithLabelValues(l.topic).Add(float64(out.n))
+			m.producedBytes.WithLabelValues(l.topic).Add(float64(out.payload))
+			m.batches.WithLabelValues(l.topic).Inc()
+			m.batchBytes.WithLabelValues(l.topic).Add(float64(sent))
+		}
+		for _, k := range out.calls {
+			k.answer(err)
+		}
+		// A request that timed out may still be read by the connection: only a buffer
+		// that was acknowledged is used again, and none that grew for one huge record.
+		if err == nil && cap(out.buf) <= 4*p.c.cfg.BatchBytes {
+			p.pool.Put(out.batch)
+		}
+	}
+}
+
+// send sends one batch, again and again if need be, until the deadline of its last call.
+// It returns the bytes sent.
+func (p *Producer) send(l lane, out *outgoing) (int, error) {
+	raw, err := out.seal(p.codec)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithDeadline(p.alive, out.deadline)
+	defer cancel()
+	for wait := newBackoff(); ; {
+		err := p.attempt(ctx, l, raw)
+		if err == nil {
+			return len(raw), nil
+		}
+		if p.alive.Err() != nil {
+			return 0, ErrClosed
+		}
+		err = classify(err)
+		if !errors.Is(err, ErrTransient) && !errors.Is(err, context.Canceled) {
+			return 0, fmt.Errorf("%s/%d: %w", l.topic, l.partition, err)
+		}
+		if !wait.sleep(ctx) {
+			return 0, fmt.Errorf("%w: %s/%d: %w", ErrTransient, l.topic, l.partition, err)
+		}
+	}
+}
+
+func (p *Producer) attempt(ctx context.Context, l lane, raw []byte) error {
+	resp, err := p.c.kafka.RawProduce(ctx, &kafka.RawProduceRequest{
+		Topic: p.c.topic(l.topic), Partition: int(l.partition), RequiredAcks: kafka.RequireAll,
+		RawRecords: protocol.RawRecordSet{Reader: bytes.NewReader(raw)},
+	})
+	if err != nil {
+		return err
+	}
+	return resp.Error
+}
+
+// close fails what waits and returns when no request is under way.
+func (p *Producer) close() {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return
+	}
+	p.closed = true
+	p.stop()
+	p.mu.Unlock()
+	p.done.Wait()
+	p.codec.close()
+}

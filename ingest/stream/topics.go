@@ -1,0 +1,65 @@
+package stream
+
+import (
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Topics, without Config.TopicPrefix.
+const (
+	// TopicEvents carries one record per audit event, keyed by the hash of its request.
+	TopicEvents = "audit.events"
+	// TopicPolicy carries what changes the replica: copies of policy writes, observations
+	// of objects and snapshots, keyed by cluster, so that one cluster's stay in order.
+	TopicPolicy = "audit.policy"
+	// TopicDeadLetter carries what could not become an event or could not be processed.
+	TopicDeadLetter = "audit.deadletter"
+)
+
+// Consumer groups. They are part of the stored state: a new name would read everything
+// again.
+const (
+	// GroupReplay consumes TopicEvents.
+	GroupReplay = "retrial-replay"
+	// GroupPolicy consumes TopicPolicy. It has no members: Client.CommitPolicy commits for
+	// it what the policy table holds, so that lag and deletion see it.
+	GroupPolicy = "retrial-policy"
+	// GroupDeadLetter consumes TopicDeadLetter.
+	GroupDeadLetter = "retrial-deadletter"
+)
+
+// topicNames lists the topics in the order they are created.
+var topicNames = [...]string{TopicEvents, TopicPolicy, TopicDeadLetter}
+
+// Consumers returns, per topic (with prefix), the groups that must have committed a record
+// before it may be deleted: what embedded.Config.Consumers wants.
+func Consumers(prefix string) map[string][]string {
+	return map[string][]string{
+		prefix + TopicEvents:     {GroupReplay},
+		prefix + TopicPolicy:     {GroupPolicy},
+		prefix + TopicDeadLetter: {GroupDeadLetter},
+	}
+}
+
+// PartitionOf returns the partition of n that a record with the key belongs to. It is
+// fixed for all versions of Retrial: records of one request, and of one cluster's policy,
+// must meet in one partition whichever producer sent them.
+func PartitionOf(key []byte, n int) int32 {
+	if n <= 1 {
+		return 0
+	}
+	return int32(xxhash.Sum64(key) % uint64(n))
+}
+
+const (
+	// DefaultPartitions of TopicEvents and TopicPolicy. Dead letters have one.
+	DefaultPartitions = 4
+	// DefaultRetention of the topics on a real Kafka.
+	DefaultRetention = 7 * 24 * time.Hour
+	// maxMessageBytes is the topics' max.message.bytes: the largest batch, as sent.
+	maxMessageBytes = 16 << 20
+	// DefaultMaxRecordBytes is the largest record Produce takes: key, value and headers.
+	// A batch of one such record, uncompressed, fits into maxMessageBytes.
+	DefaultMaxRecordBytes = 8 << 20
+)
