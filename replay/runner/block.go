@@ -1,0 +1,308 @@
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/replay"
+)
+
+// Reasons of the dead letters the runner writes, from event.DeadLetter's closed set.
+const (
+	reasonPoison = "poison"
+	reasonCodec  = "codec-version"
+)
+
+// maxPrefix is how many bytes of a record that could not be processed a dead letter keeps.
+const maxPrefix = 1024
+
+// block is what is stored in one step: the records of one range of offsets and what became
+// of each of them. Every record ends as exactly one of a row, a stored row found again, a
+// duplicate or a dead letter.
+type block struct {
+	first, last int64
+	records     []stream.Record
+	recovering  bool // the range was announced before, by this owner or another
+
+	rows       []replay.Row // to be inserted
+	carriers   []int        // indexes of rows that carry their request's verdict
+	stored     int          // records found stored under their own position while recovering
+	duplicates map[string]int
+	fuller     []fullerCopy
+	letters    []replay.StoredDeadLetter
+	days       []time.Time // of every row the block may touch
+}
+
+// fullerCopy is a record of an event already stored with less content.
+type fullerCopy struct {
+	row   replay.Row
+	known replay.KnownRow
+}
+
+// token names the block for the store: the same range gives the same token, whoever owns
+// the partition and however often the range is written.
+func (b *block) token(epoch uint32, partition int32) string {
+	return fmt.Sprintf("ev/%d/%d/%d-%d", epoch, partition, b.first, b.last)
+}
+
+// decode turns the records into rows, in parallel, and what cannot become one into dead
+// letters. Rows are in record order afterwards; no event is in the block twice.
+func (r *Runner) decode(b *block, epoch uint32) {
+	rows := make([]replay.Row, len(b.records))
+	errs := make([]error, len(b.records))
+	r.parallel(len(b.records), func(i int) {
+		rows[i], errs[i] = decodeRecord(&b.records[i], epoch)
+	})
+	b.duplicates = map[string]int{}
+	at := make(map[event.Hash128]int, len(rows))
+	b.rows = rows[:0]
+	for i := range rows {
+		if errs[i] != nil {
+			b.letters = append(b.letters, r.deadLetter(&b.records[i], epoch, errs[i]))
+			continue
+		}
+		b.days = addDay(b.days, rows[i].Received)
+		j, twice := at[rows[i].EventKey]
+		if !twice {
+			at[rows[i].EventKey] = len(b.rows)
+			b.rows = append(b.rows, rows[i])
+			continue
+		}
+		if rows[i].Content == b.rows[j].Content {
+			b.duplicates[duplicateEvent]++
+			continue
+		}
+		b.duplicates[duplicateContent]++
+		if rows[i].Size > b.rows[j].Size {
+			b.rows[j] = withContentOf(b.rows[j], &rows[i])
+		}
+	}
+}
+
+// decodeRecord reads one record of audit.events.
+func decodeRecord(rec *stream.Record, epoch uint32) (replay.Row, error) {
+	if rec.Err != nil {
+		return replay.Row{}, rec.Err
+	}
+	if rec.Kind != stream.KindEvent {
+		return replay.Row{}, fmt.Errorf("record of kind %q on the event topic", rec.Kind)
+	}
+	e, err := event.Decode(rec.Value)
+	if err != nil {
+		return replay.Row{}, err
+	}
+	request := event.RequestKey(rec.Cluster, e)
+	content := rec.Content
+	if content == (event.Hash128{}) {
+		content = event.Content(rec.Value)
+	}
+	position := rec.Position
+	position.Epoch = epoch
+	return replay.Row{
+		Cluster: rec.Cluster, Source: rec.Source, APIServer: rec.APIServer, Received: rec.Received,
+		Position: position, EventKey: event.EventKey(request, e), Request: request,
+		Content: content, Size: len(rec.Value), Event: e, Sign: 1, Revision: 1,
+	}, nil
+}
+
+// withContentOf returns the row with the content of a fuller copy of the same event. It
+// keeps its place and provenance: the row is still the record that was stored first.
+func withContentOf(row replay.Row, fuller *replay.Row) replay.Row {
+	row.Event, row.Content, row.Size = fuller.Event, fuller.Content, fuller.Size
+	return row
+}
+
+// classify compares the block with what the store holds already: rows stored before are
+// dropped, and of each request the first row that can carry a verdict is made its carrier
+// unless a stored row is that already. Stage RequestReceived precedes the decision and
+// never carries it.
+func (b *block) classify(known []replay.KnownRow) {
+	events := make(map[event.Hash128]replay.KnownRow, len(known))
+	judged := make(map[event.Hash128]bool, len(known))
+	for _, k := range known {
+		events[k.EventKey] = k
+		if k.HasVerdict {
+			judged[k.Request] = true
+		}
+	}
+	rows := b.rows
+	b.rows = rows[:0]
+	for i := range rows {
+		row := rows[i]
+		if k, ok := events[row.EventKey]; ok {
+			b.countStored(row, k)
+			continue
+		}
+		if row.Event.Stage != event.StageRequestReceived && !judged[row.Request] {
+			judged[row.Request] = true
+			b.carriers = append(b.carriers, len(b.rows))
+		}
+		b.rows = append(b.rows, row)
+	}
+}
+
+// countStored decides what a row is whose event the store holds as k.
+func (b *block) countStored(row replay.Row, k replay.KnownRow) {
+	own := row.Position == k.Position
+	switch {
+	case own && b.recovering:
+		b.stored++
+	case own:
+		b.duplicates[duplicatePosition]++
+	case row.Content != k.Content:
+		b.duplicates[duplicateContent]++
+	default:
+		b.duplicates[duplicateEvent]++
+	}
+	// A smaller copy says less, and one of equal size nothing more. A copy that already
+	// replaced the stored content is looked at again while recovering, because its rollups
+	// may not be settled.
+	if row.Content != k.Content && row.Size > k.Size || b.recovering && !own {
+		b.fuller = append(b.fuller, fullerCopy{row, k})
+	}
+}
+
+// judge replays the carriers, in parallel. A row whose replay panics becomes a dead letter:
+// the bug is counted, the partition goes on.
+func (r *Runner) judge(b *block, epoch uint32) {
+	bad := make([]error, len(b.carriers))
+	r.parallel(len(b.carriers), func(i int) {
+		row := &b.rows[b.carriers[i]]
+		row.Verdict, bad[i] = r.verdict(row.Cluster, row.Event)
+	})
+	remove := map[int]bool{}
+	for i, err := range bad {
+		if err != nil {
+			row := &b.rows[b.carriers[i]]
+			remove[b.carriers[i]] = true
+			b.letters = append(b.letters, r.deadLetter(b.record(row.Position.Offset), epoch, err))
+		}
+	}
+	if len(remove) == 0 {
+		return
+	}
+	kept := make([]replay.Row, 0, len(b.rows)-len(remove))
+	for i := range b.rows {
+		if !remove[i] {
+			kept = append(kept, b.rows[i])
+		}
+	}
+	b.rows = kept
+}
+
+// record returns the record at an offset of the block.
+func (b *block) record(offset int64) *stream.Record {
+	i, _ := slices.BinarySearchFunc(b.records, offset, func(r stream.Record, o int64) int {
+		return int(r.Position.Offset - o)
+	})
+	return &b.records[i]
+}
+
+// verdict replays one event against the state of its cluster.
+func (r *Runner) verdict(cluster string, e *event.Event) (v *replay.Verdict, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.metrics.panics.Inc()
+			v, err = nil, fmt.Errorf("replay of event %q panicked: %v", e.AuditID, p)
+		}
+	}()
+	return r.engine.Replay(e, r.states.of(cluster)), nil
+}
+
+// parallel calls f for 0..n-1 from a bounded number of goroutines and returns when all
+// calls have. Each goroutine takes a stretch at a time: neighbours in a log tend to cost
+// the same, and a stretch keeps two goroutines off one cache line.
+func (r *Runner) parallel(n int, f func(i int)) {
+	const stretch = 64
+	workers := min(r.cfg.Parallel, (n+stretch-1)/stretch)
+	if workers <= 1 {
+		for i := range n {
+			f(i)
+		}
+		return
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for {
+				from := int(next.Add(stretch)) - stretch
+				if from >= n {
+					return
+				}
+				for i := from; i < min(from+stretch, n); i++ {
+					f(i)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// deadLetter describes a record that could not be processed. The store tells dead letters
+// apart by position, and these have one in another topic than audit.deadletter: their
+// partition p is written as −(2p+1) for audit.events and −(2p+2) for audit.policy.
+func (r *Runner) deadLetter(rec *stream.Record, epoch uint32, err error) replay.StoredDeadLetter {
+	partition := -(2*rec.Position.Partition + 1)
+	if rec.Topic == stream.TopicPolicy {
+		partition--
+	}
+	l := replay.StoredDeadLetter{
+		DeadLetter: event.DeadLetter{
+			Cluster: rec.Cluster, Source: "replay", Reason: reasonOf(err), Detail: err.Error(),
+			Digest: digest(rec.Value), Size: int64(len(rec.Value)),
+		},
+		Position: event.Position{Epoch: epoch, Partition: partition, Offset: rec.Position.Offset},
+		Received: rec.Received,
+	}
+	if l.Received.IsZero() {
+		l.Received = rec.Appended
+	}
+	if r.cfg.Redact != nil {
+		l.Prefix = r.cfg.Redact(rec.Value)
+		l.Prefix = l.Prefix[:min(len(l.Prefix), maxPrefix)]
+	}
+	return l
+}
+
+// reasonOf puts an error into the closed set of reasons.
+func reasonOf(err error) string {
+	if errors.Is(err, stream.ErrCodecVersion) {
+		return reasonCodec
+	}
+	return reasonPoison
+}
+
+// digest names bytes that are not kept.
+func digest(raw []byte) string {
+	sum := sha256.Sum256(raw)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// saveLetters stores the dead letters of a block.
+func (r *Runner) saveLetters(ctx context.Context, token string, letters []replay.StoredDeadLetter) error {
+	if len(letters) == 0 {
+		return nil
+	}
+	_, err := r.retry(ctx, opDeadLetters, func() error { return r.store.SaveDeadLetters(ctx, token, letters) })
+	return err
+}
+
+// addDay adds the UTC day of t to a short sorted list.
+func addDay(days []time.Time, t time.Time) []time.Time {
+	d := t.UTC().Truncate(24 * time.Hour)
+	i, found := slices.BinarySearchFunc(days, d, time.Time.Compare)
+	if found {
+		return days
+	}
+	return slices.Insert(days, i, d)
+}

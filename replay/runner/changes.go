@@ -1,0 +1,93 @@
+package runner
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/retrial-io/retrial/replay"
+)
+
+// change is one policy record that may have altered answers about the past: which standing
+// rows have to be judged again. The filters carry no partitions yet; every owner puts its
+// own in.
+type change struct {
+	partition int32 // of audit.policy
+	offset    int64
+	cluster   string
+	filters   []replay.AffectedFilter
+}
+
+// changes is the log of policy changes the owned partitions are corrected from. Each
+// partition has its own cursor, the policy offsets its stored rows reflect, which it commits
+// with its offset; so a new owner resumes where the old one stopped.
+//
+// The log is bounded. A cursor older than what it still holds is answered with "everything".
+type changes struct {
+	limit int
+
+	mu      sync.Mutex
+	logs    map[int32][]change // by policy partition, ascending offset
+	floor   map[int32]int64    // changes below this offset have been forgotten
+	head    map[int32]int64    // offset after the last applied record
+	entries int
+	grown   chan struct{} // closed and replaced on growth
+}
+
+func newChanges(limit int) *changes {
+	return &changes{limit: limit, logs: map[int32][]change{}, floor: map[int32]int64{}, head: map[int32]int64{}, grown: make(chan struct{})}
+}
+
+// add notes what the records of a partition below next changed.
+func (l *changes) add(partition int32, next int64, found []change) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.head[partition] = max(l.head[partition], next)
+	if len(found) == 0 {
+		return
+	}
+	log := append(l.logs[partition], found...)
+	l.entries += len(found)
+	// Half is dropped at once, so that the copy is paid for rarely.
+	if len(log) > l.limit {
+		drop := len(log) - l.limit/2
+		l.floor[partition] = log[drop-1].offset + 1
+		log = append([]change(nil), log[drop:]...)
+		l.entries -= drop
+	}
+	l.logs[partition] = log
+	close(l.grown)
+	l.grown = make(chan struct{})
+}
+
+// since returns the changes at or after the cursor, the cursor that follows them, and
+// whether some were forgotten, in which case everything may have changed.
+func (l *changes) since(cursor map[int32]int64) (found []change, next map[int32]int64, forgotten bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for partition, log := range l.logs {
+		from := cursor[partition]
+		if from < l.floor[partition] {
+			forgotten = true
+		}
+		i := len(log)
+		for i > 0 && log[i-1].offset >= from {
+			i--
+		}
+		found = append(found, log[i:]...)
+	}
+	next = maps.Clone(cursor)
+	if next == nil {
+		next = map[int32]int64{}
+	}
+	for partition, head := range l.head {
+		next[partition] = max(next[partition], head)
+	}
+	return found, next, forgotten
+}
+
+// size returns the number of changes held.
+func (l *changes) size() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.entries
+}

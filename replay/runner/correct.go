@@ -1,0 +1,184 @@
+package runner
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/replay"
+)
+
+// correct judges the partition's stored rows again where policy that became known since may
+// change the answer. Rows judged meanwhile need nothing: the cursor only says from where on
+// changes have not been looked at, and looking twice changes nothing.
+//
+// A crash between any two steps converges: the cursor is committed after the last step, so
+// the changes are looked at again; a pair that landed is found standing and not written
+// twice; and rollups it may have missed are settled, because every change below the horizon
+// is treated as one an earlier owner may have been busy with.
+func (l *lane) correct(ctx context.Context) error {
+	found, next, forgotten := l.r.changes.since(l.corrected)
+	if len(found) == 0 && !forgotten {
+		if !maps.Equal(next, l.corrected) {
+			l.corrected, l.dirty = next, true
+		}
+		return nil
+	}
+	uncertain := forgotten || slices.ContainsFunc(found, func(c change) bool { return c.offset < l.horizon[c.partition] })
+	var filters []replay.AffectedFilter
+	if forgotten {
+		for _, cluster := range l.r.states.names() {
+			filters = append(filters, replay.AffectedFilter{Cluster: cluster})
+		}
+	} else {
+		filters = plan(found)
+	}
+	for _, f := range filters {
+		f.Partitions = []int32{l.partition}
+		if err := l.rejudge(ctx, f, uncertain); err != nil {
+			return err
+		}
+	}
+	l.corrected, l.dirty = next, true
+	l.progress.set(l.next, l.end, l.corrected)
+	return nil
+}
+
+// rejudge visits the rows a filter selects and replaces the verdicts that changed. An error
+// of the store starts the visit over, now settling rollups too.
+func (l *lane) rejudge(ctx context.Context, f replay.AffectedFilter, uncertain bool) error {
+	pace := backoff{r: l.r}
+	for {
+		err := l.visit(ctx, f, uncertain)
+		if err == nil || ctx.Err() != nil || l.lost != nil {
+			return err
+		}
+		uncertain = true
+		l.r.metrics.retries.WithLabelValues(opAffected).Inc()
+		l.log.Warn("correction interrupted, starting over", zap.String("cluster", f.Cluster), zap.Error(err))
+		if err := pace.pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// visit goes through the rows once, in steps of bounded size.
+func (l *lane) visit(ctx context.Context, f replay.AffectedFilter, uncertain bool) error {
+	release, err := l.r.reserve(ctx, l.r.cfg.BatchBytes)
+	if err != nil {
+		return err
+	}
+	defer release()
+	var rows []replay.Row
+	bytes := 0
+	step := func() error {
+		err := l.rejudgeRows(ctx, rows, uncertain)
+		rows, bytes = rows[:0], 0
+		return err
+	}
+	if err := l.r.store.Affected(ctx, f, func(row replay.Row) error {
+		rows = append(rows, row)
+		bytes += row.Size
+		if len(rows) < l.r.cfg.CorrectionRows && bytes < l.r.cfg.BatchBytes {
+			return nil
+		}
+		return step()
+	}); err != nil {
+		return err
+	}
+	return step()
+}
+
+// rejudgeRows judges rows again and replaces those whose verdict changed.
+func (l *lane) rejudgeRows(ctx context.Context, rows []replay.Row, uncertain bool) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	verdicts := make([]*replay.Verdict, len(rows))
+	l.r.parallel(len(rows), func(i int) {
+		v, err := l.r.verdict(rows[i].Cluster, rows[i].Event)
+		if err != nil {
+			l.log.Error("stored event cannot be judged again; its verdict stands", zap.Error(err))
+			return
+		}
+		verdicts[i] = v
+	})
+	l.r.metrics.rejudged.Add(float64(len(rows)))
+	var pairs []replay.Row
+	days := map[uint32][]time.Time{}
+	for i, v := range verdicts {
+		epoch := rows[i].Position.Epoch
+		changed := v != nil && !sameVerdict(rows[i].Verdict, v)
+		if changed {
+			pairs = append(pairs, pair(rows[i], rows[i], v)...)
+		}
+		if changed || uncertain {
+			days[epoch] = addDay(days[epoch], rows[i].Received)
+		}
+	}
+	if err := l.insertPairs(ctx, fmt.Sprintf("co/%d/%d", l.epoch, l.partition), pairs, days, uncertain); err != nil {
+		return err
+	}
+	for i := 1; i < len(pairs); i += 2 {
+		l.r.metrics.corrections.WithLabelValues(pairs[i].Verdict.Outcome.String()).Inc()
+	}
+	return nil
+}
+
+// pair takes a row back and puts another in its place: one −1 and one +1 for one block.
+func pair(old, replacement replay.Row, v *replay.Verdict) []replay.Row {
+	old.Sign = -1
+	replacement.Sign = 1
+	replacement.Verdict = v
+	replacement.Revision = old.Revision + 1
+	return []replay.Row{old, replacement}
+}
+
+// insertPairs writes pairs as one block. The token names the rows it replaces, in the
+// versions it replaces, and not only the step: after a crash the same step may find fewer
+// rows left to replace, and those must not be taken for the block that landed.
+//
+// Before the write the partition's commit is repeated. It fails when the partition belongs
+// to somebody else by now, who corrects it himself.
+func (l *lane) insertPairs(ctx context.Context, prefix string, pairs []replay.Row, days map[uint32][]time.Time, uncertain bool) error {
+	if len(pairs) > 0 {
+		if !l.announced {
+			if err := l.commit(ctx, l.next, stream.NoPending(nil)); err != nil {
+				l.lost = err
+				return err
+			}
+		}
+		hash := xxhash.New()
+		var b []byte
+		for i := range pairs {
+			b, _ = pairs[i].EventKey.AppendBinary(b[:0])
+			b = binary.BigEndian.AppendUint64(b, pairs[i].Revision)
+			b = append(b, byte(pairs[i].Sign))
+			_, _ = hash.Write(b)
+		}
+		token := fmt.Sprintf("%s/%016x", prefix, hash.Sum64())
+		// The same rows under the same token until the store has them for certain: judging
+		// again in between could write a second successor of a row that was replaced.
+		failures, err := l.r.retry(ctx, opInsert, func() error { return l.r.store.Insert(ctx, token, pairs) }, zap.String("token", token))
+		if err != nil {
+			return err
+		}
+		uncertain = uncertain || failures > 0
+	}
+	if !uncertain {
+		return nil
+	}
+	for _, epoch := range slices.Sorted(maps.Keys(days)) {
+		if err := l.recover(ctx, epoch, days[epoch]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

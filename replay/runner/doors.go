@@ -1,0 +1,114 @@
+package runner
+
+import (
+	"context"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// Engine judges one event against the state of its cluster; *replay.Engine does. It must be
+// safe for concurrent use as long as nobody applies anything to the state meanwhile, which
+// the runner sees to.
+type Engine interface {
+	Replay(e *event.Event, s *state.State) *replay.Verdict
+}
+
+// EventStore holds the rows. All methods may be called concurrently for different
+// partitions; for one partition the runner calls them one after the other.
+type EventStore interface {
+	// Known returns the standing rows that share a request key (and cluster) with any of the
+	// given rows. A row whose insertion was reported as successful must be among them.
+	Known(ctx context.Context, rows []replay.Row) ([]replay.KnownRow, error)
+
+	// Insert writes one block. The token makes it idempotent: the same rows under the same
+	// token land once, in the table and in every rollup, however often and however late they
+	// are sent. After an error the outcome is unknown. Rows are not kept after the call.
+	Insert(ctx context.Context, token string, rows []replay.Row) error
+
+	// Recover makes every rollup equal to the standing rows of a partition and epoch that
+	// were received on the given days (UTC midnights of Row.Received, by which the store
+	// keeps its parts). When it returns, no insertion begun earlier for that partition, by
+	// whomever, may still land.
+	Recover(ctx context.Context, partition int32, epoch uint32, days []time.Time) error
+
+	// Affected visits the standing rows that carry a verdict and match the filter, complete
+	// with event and verdict. It must see every row that stood when it was called, and need
+	// not see rows inserted during the visit. It streams: a visit may be of any size.
+	Affected(ctx context.Context, filter replay.AffectedFilter, visit func(replay.Row) error) error
+}
+
+// PolicyStore holds the history the states are rebuilt from.
+type PolicyStore interface {
+	// SavePolicy writes observations; a place (partition, offset, index) already there
+	// changes nothing. One call is all or nothing.
+	SavePolicy(ctx context.Context, versions []replay.PolicyVersion) error
+	// LoadPolicy visits all observations, those of one partition in the order of their
+	// offsets, and returns the offset after the last one per partition.
+	LoadPolicy(ctx context.Context, visit func(replay.PolicyVersion) error) (map[int32]int64, error)
+}
+
+// DeadLetterStore keeps what could not be processed.
+type DeadLetterStore interface {
+	// SaveDeadLetters writes dead letters; a position already there changes nothing.
+	SaveDeadLetters(ctx context.Context, token string, letters []replay.StoredDeadLetter) error
+}
+
+// Store is everything the runner writes to.
+type Store interface {
+	EventStore
+	PolicyStore
+	DeadLetterStore
+}
+
+// Partition is one assigned partition, valid until the context of its handler ends;
+// *stream.Partition is one.
+type Partition interface {
+	// Fetch returns the next records in offset order, none when there are none within the
+	// stream's own wait, at least one if there is any. What may pass is retried inside; an
+	// error is final for the assignment.
+	Fetch(ctx context.Context, maxRecords, maxBytes int) (stream.Batch, error)
+	// Commit records the next offset and what is pending. It fails for good once another
+	// consumer owns the partition.
+	Commit(ctx context.Context, next int64, pending stream.Pending) error
+	// Position is the offset of the record Fetch returns next.
+	Position() int64
+}
+
+// PartitionHandler works on one partition until ctx ends, and returns before the partition
+// goes to somebody else.
+type PartitionHandler func(ctx context.Context, a stream.Assignment, p Partition) error
+
+// Source is the stream the runner reads.
+type Source interface {
+	// Events joins the consumer group of audit.events and runs the handler for every
+	// partition it is assigned, until ctx ends.
+	Events(ctx context.Context, h PartitionHandler) error
+	// DeadLetters does the same on audit.deadletter.
+	DeadLetters(ctx context.Context, h PartitionHandler) error
+	// Policy starts to read every partition of audit.policy from the given offsets (absent:
+	// from the start of the log) and hands the records over, batches of one partition, in
+	// order, one call at a time.
+	Policy(ctx context.Context, from map[int32]int64, apply func([]stream.Record) error) PolicyFeed
+	// CommitPolicy notes that the policy table holds every record below the given offsets.
+	CommitPolicy(ctx context.Context, next map[int32]int64) error
+	// Ends returns the offset after the last record of every partition of a topic: whatever
+	// was acknowledged before the call lies below.
+	Ends(ctx context.Context, topic string) (map[int32]int64, error)
+}
+
+// PolicyFeed is a policy reader at work; *stream.PolicyReader is one.
+type PolicyFeed interface {
+	// WaitFor returns when everything below the marks has been applied.
+	WaitFor(ctx context.Context, marks map[int32]int64) error
+	// Positions returns the offsets below which everything has been applied, as a copy.
+	Positions() map[int32]int64
+	// Done is closed when the reader has ended; Err says why, nil when it was asked to.
+	Done() <-chan struct{}
+	Err() error
+	// Close ends the reader and waits for it.
+	Close() error
+}

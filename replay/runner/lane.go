@@ -1,0 +1,255 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/ingest/stream"
+)
+
+// firstFetchBytes is what an idle partition asks for: little enough that many of them may
+// wait without a share of the memory budget.
+const firstFetchBytes = 1 << 20
+
+// farewell bounds the last commit of a partition that is being taken away.
+const farewell = 2 * time.Second
+
+// lane works on one assigned partition of audit.events, one block after the other:
+//
+//	take ─▶ hold ─▶ decode, find duplicates, replay ─▶ announce the range in the commit
+//	                                                         │
+//	correct ◀── next round ◀── counted as settled ◀── insert under the range's token
+//
+// The announcement of one block confirms the one before; an idle or revoked partition
+// confirms with a commit of its own.
+type lane struct {
+	r         *Runner
+	p         Partition
+	partition int32
+	epoch     uint32
+	log       *zap.Logger
+	progress  *progress
+
+	queue []stream.Record // fetched, in no block yet
+	end   int64           // high watermark at the last fetch
+	next  int64           // offset after the last settled record
+	dirty bool            // the commit says something else than next and corrected
+	// announced: a range has been announced and not settled; only its owner-to-be or a
+	// success may take the announcement back.
+	announced bool
+	lost      error // a commit was refused: whatever is done now is another owner's to do
+
+	corrected map[int32]int64 // policy offsets the stored rows reflect
+	// horizon holds the ends of the policy topic at assignment. An earlier owner may have
+	// been correcting for any change below it, so those corrections settle rollups too.
+	horizon map[int32]int64
+}
+
+// events handles one partition of audit.events while it is assigned.
+func (r *Runner) events(ctx context.Context, a stream.Assignment, p Partition) error {
+	l := &lane{
+		r: r, p: p, partition: a.Partition, epoch: a.Epoch,
+		log:  r.log.With(zap.Int32("partition", a.Partition), zap.Uint32("epoch", a.Epoch)),
+		next: max(a.Committed, 0), corrected: maps.Clone(a.Metadata.PolicyOffsets),
+	}
+	l.progress = r.board.own(stream.TopicEvents, a.Partition, l.next)
+	r.metrics.owned.Inc()
+	defer func() {
+		r.metrics.owned.Dec()
+		r.board.disown(stream.TopicEvents, a.Partition)
+	}()
+	err := l.run(ctx, a)
+	if ctx.Err() != nil {
+		return nil // revoked or stopping; whatever was under way is announced
+	}
+	return err
+}
+
+func (l *lane) run(ctx context.Context, a stream.Assignment) error {
+	if err := l.resume(ctx, a); err != nil {
+		return err
+	}
+	for {
+		if err := l.correct(ctx); err != nil {
+			return l.leave(ctx, err)
+		}
+		settled, err := l.round(ctx)
+		if err != nil {
+			return l.leave(ctx, err)
+		}
+		if settled {
+			continue
+		}
+		if err := l.confirm(ctx); err != nil {
+			return err
+		}
+		l.progress.set(l.next, l.end, l.corrected)
+	}
+}
+
+// resume settles the range an earlier owner announced.
+func (l *lane) resume(ctx context.Context, a stream.Assignment) error {
+	if _, err := l.r.retry(ctx, opEnds, func() (err error) {
+		l.horizon, err = l.r.gate.horizon(ctx)
+		return err
+	}); err != nil {
+		return err
+	}
+	for p, end := range l.horizon {
+		// An offset past the end was committed for a topic that no longer exists; whatever
+		// the new one holds may concern the stored rows.
+		if l.corrected[p] > end {
+			delete(l.corrected, p)
+		}
+	}
+	if !a.Metadata.Has() {
+		return nil
+	}
+	release, err := l.r.reserve(ctx, l.r.cfg.BatchBytes)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := l.fill(ctx, a.Metadata.Last); err != nil {
+		return err
+	}
+	n := 0
+	for n < len(l.queue) && l.queue[n].Position.Offset <= a.Metadata.Last {
+		n++
+	}
+	b := &block{first: a.Metadata.First, last: a.Metadata.Last, records: l.queue[:n:n], recovering: true}
+	l.queue = l.queue[n:]
+	l.log.Info("settling an announced range", zap.Int64("first", b.first), zap.Int64("last", b.last), zap.Int("records", n))
+	if err := l.settle(ctx, b); err != nil {
+		return err
+	}
+	l.r.metrics.recovered.Inc()
+	return nil
+}
+
+// fill fetches until the queue reaches the offset or the log ends before it.
+func (l *lane) fill(ctx context.Context, last int64) error {
+	for {
+		if n := len(l.queue); n > 0 && l.queue[n-1].Position.Offset >= last {
+			return nil
+		}
+		got, err := l.fetch(ctx, l.r.cfg.BatchRecords, l.r.cfg.BatchBytes)
+		if err != nil {
+			return err
+		}
+		// Nothing came although the log reaches further: either the broker was slow, or
+		// retention cut the range and what follows has not been written. What was cut is
+		// counted by the stream; waiting would not bring it back.
+		if got == 0 && (l.end <= last || l.p.Position() > last) {
+			return nil
+		}
+	}
+}
+
+// round takes and settles one block; false means that there was nothing to do.
+func (l *lane) round(ctx context.Context) (settled bool, err error) {
+	if len(l.queue) == 0 {
+		if _, err := l.fetch(ctx, l.r.cfg.BatchRecords, min(firstFetchBytes, l.r.cfg.BatchBytes)); err != nil {
+			return false, err
+		}
+		if len(l.queue) == 0 {
+			return false, nil
+		}
+	}
+	release, err := l.r.reserve(ctx, l.r.cfg.BatchBytes)
+	if err != nil {
+		return false, err
+	}
+	defer release()
+	if err := l.linger(ctx); err != nil {
+		return false, err
+	}
+	return true, l.settle(ctx, l.cut())
+}
+
+// linger fetches more records until a block is full, or until the log has no more and the
+// time for waiting is over.
+func (l *lane) linger(ctx context.Context) error {
+	began := time.Now()
+	count, bytes := len(l.queue), 0
+	for i := range l.queue {
+		bytes += len(l.queue[i].Value)
+	}
+	for count < l.r.cfg.BatchRecords && bytes < l.r.cfg.BatchBytes &&
+		(l.p.Position() < l.end || time.Since(began) < l.r.cfg.Linger) {
+		n, err := l.fetch(ctx, l.r.cfg.BatchRecords-count, l.r.cfg.BatchBytes-bytes)
+		if err != nil {
+			return err
+		}
+		for i := len(l.queue) - n; i < len(l.queue); i++ {
+			bytes += len(l.queue[i].Value)
+		}
+		count += n
+	}
+	return nil
+}
+
+// cut takes one block from the head of the queue.
+func (l *lane) cut() *block {
+	n, bytes := 0, 0
+	for n < len(l.queue) && n < l.r.cfg.BatchRecords && (n == 0 || bytes+len(l.queue[n].Value) <= l.r.cfg.BatchBytes) {
+		bytes += len(l.queue[n].Value)
+		n++
+	}
+	b := &block{first: l.queue[0].Position.Offset, last: l.queue[n-1].Position.Offset, records: l.queue[:n:n]}
+	if l.queue = l.queue[n:]; len(l.queue) == 0 {
+		l.queue = nil
+	}
+	return b
+}
+
+// fetch appends the next records to the queue and returns how many came.
+func (l *lane) fetch(ctx context.Context, records, bytes int) (int, error) {
+	batch, err := l.p.Fetch(ctx, records, bytes)
+	if err != nil {
+		return 0, fmt.Errorf("fetch from partition %d: %w", l.partition, err)
+	}
+	l.end = batch.HighWatermark
+	l.queue = append(l.queue, batch.Records...)
+	return len(batch.Records), nil
+}
+
+// commit writes offset, announced range and corrected offsets in one piece.
+func (l *lane) commit(ctx context.Context, next int64, pending stream.Pending) error {
+	defer l.r.timed(stepCommit)()
+	pending.PolicyOffsets = maps.Clone(l.corrected)
+	if err := l.p.Commit(ctx, next, pending); err != nil {
+		return fmt.Errorf("commit partition %d at %d: %w", l.partition, next, err)
+	}
+	return nil
+}
+
+// confirm commits what has been settled, if the last commit does not say it yet.
+func (l *lane) confirm(ctx context.Context) error {
+	if !l.dirty {
+		return nil
+	}
+	if err := l.commit(ctx, l.next, stream.NoPending(nil)); err != nil {
+		return err
+	}
+	l.dirty = false
+	return nil
+}
+
+// leave confirms what is settled before the partition goes to somebody else. A block under
+// way stays announced: its new owner settles it.
+func (l *lane) leave(ctx context.Context, cause error) error {
+	if ctx.Err() == nil || !l.dirty || l.announced {
+		return cause
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cancel()
+	if err := l.p.Commit(last, l.next, stream.NoPending(maps.Clone(l.corrected))); err != nil {
+		l.log.Warn("last commit did not succeed; the next owner reads the last block again", zap.Error(err))
+	}
+	return cause
+}

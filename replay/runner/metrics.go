@@ -1,0 +1,112 @@
+package runner
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/retrial-io/retrial/replay"
+)
+
+// metrics are the runner's figures. Labels come from closed sets only.
+type metrics struct {
+	in, out       prometheus.Counter
+	deadLettered  *prometheus.CounterVec // reason
+	policyLetters *prometheus.CounterVec // reason
+	duplicates    *prometheus.CounterVec // kind: event, content, position
+	verdicts      *prometheus.CounterVec // outcome
+	corrections   *prometheus.CounterVec // outcome, of the verdict that came to stand
+	rejudged      prometheus.Counter
+	recovered     prometheus.Counter
+	retries       *prometheus.CounterVec // operation
+	policy        prometheus.Counter
+	panics        prometheus.Counter
+	holdTimeouts  prometheus.Counter
+	letters       prometheus.Counter
+
+	hold    prometheus.Histogram
+	steps   *prometheus.HistogramVec // step
+	replay  prometheus.Counter
+	blocks  prometheus.Histogram
+	lag     *prometheus.GaugeVec // topic
+	owned   prometheus.Gauge
+	backlog prometheus.Gauge
+}
+
+// Kinds of duplicates.
+const (
+	duplicateEvent    = "event"    // the same event under another position
+	duplicateContent  = "content"  // the same event with other content; the fuller copy stands
+	duplicatePosition = "position" // a record stored before, read again outside a recovery
+)
+
+// Steps of a block, as timed.
+const (
+	stepHold   = "hold"
+	stepDecode = "decode"
+	stepKnown  = "known"
+	stepReplay = "replay"
+	stepInsert = "insert"
+	stepCommit = "commit"
+)
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_runner_" + name, Help: help})
+	}
+	counters := func(name, help, label string, values ...string) *prometheus.CounterVec {
+		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_runner_" + name, Help: help}, []string{label})
+		for _, value := range values {
+			v.WithLabelValues(value)
+		}
+		return v
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "retrial_runner_" + name, Help: help})
+	}
+	outcomes := make([]string, 0, int(replay.OutcomeIndeterminate)+1)
+	for o := replay.OutcomeNotJudged; o <= replay.OutcomeIndeterminate; o++ {
+		outcomes = append(outcomes, o.String())
+	}
+	m := &metrics{
+		in:  counter("in_total", "Event records taken from the stream and settled."),
+		out: counter("out_total", "Event records that stand as rows of the store."),
+		deadLettered: counters("deadletters_total", "Event records that could not be processed.",
+			"reason", reasonPoison, reasonCodec),
+		policyLetters: counters("policy_deadletters_total", "Policy records that could not be processed.",
+			"reason", reasonPoison, reasonCodec),
+		duplicates: counters("duplicates_total", "Event records of events already stored, by what they duplicate.",
+			"kind", duplicateEvent, duplicateContent, duplicatePosition),
+		verdicts:    counters("verdicts_total", "Verdicts stored for new requests, by outcome.", "outcome", outcomes...),
+		corrections: counters("corrections_total", "Verdicts replaced because policy became known late, by the outcome that stands now.", "outcome", outcomes...),
+		rejudged:    counter("rejudged_total", "Stored verdicts judged again because policy became known late, changed or not."),
+		recovered:   counter("recovered_blocks_total", "Blocks whose insertion had an unknown outcome and was settled."),
+		retries: counters("retries_total", "Operations repeated after an error, by operation.", "operation",
+			opKnown, opInsert, opRecover, opAffected, opSavePolicy, opDeadLetters, opEnds, opPolicy, opLoadPolicy),
+		policy:       counter("policy_records_total", "Policy records applied to the states."),
+		panics:       counter("replay_panics_total", "Events whose replay panicked; each is a bug."),
+		holdTimeouts: counter("hold_timeouts_total", "Blocks judged without waiting longer for the policy reader."),
+		letters:      counter("deadletters_saved_total", "Dead letters moved from the stream to the store."),
+		replay:       counter("replay_cpu_seconds_total", "Time spent replaying, summed over goroutines."),
+		hold: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "retrial_runner_hold_seconds", Help: "Time a block was held for the policy reader.",
+			Buckets: []float64{0.001, 0.01, 0.1, 0.5, 1, 2, 3, 5, 10, 30},
+		}),
+		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "retrial_runner_block_seconds", Help: "Time one block spent in a step.",
+			Buckets: []float64{0.0005, 0.002, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10},
+		}, []string{"step"}),
+		blocks: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "retrial_runner_block_records", Help: "Records of one block.",
+			Buckets: []float64{1, 10, 100, 1000, 5000, 10000, 20000},
+		}),
+		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "retrial_runner_lag_records", Help: "Records of the owned partitions not yet settled, as of the last fetch.",
+		}, []string{"topic"}),
+		owned:   gauge("partitions", "Partitions of audit.events owned at present."),
+		backlog: gauge("correction_log_entries", "Policy changes remembered for corrections."),
+	}
+	if reg != nil {
+		reg.MustRegister(m.in, m.out, m.deadLettered, m.policyLetters, m.duplicates, m.verdicts, m.corrections, m.rejudged, m.recovered,
+			m.retries, m.policy, m.panics, m.holdTimeouts, m.letters, m.replay, m.hold, m.steps, m.blocks, m.lag, m.owned, m.backlog)
+	}
+	return m
+}

@@ -1,0 +1,127 @@
+package runner
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// maxFilters bounds the lookups one correction makes per cluster; beyond it they are merged
+// into one that covers them all. Judging a row again that was right costs time, never truth.
+const maxFilters = 8
+
+// maxSubjects bounds the users and groups (each) of one lookup; beyond it the lookup asks
+// for every subject.
+const maxSubjects = 256
+
+// plan merges the changes into few lookups, by cluster.
+func plan(found []change) []replay.AffectedFilter {
+	byCluster := map[string][]replay.AffectedFilter{}
+	for _, c := range found {
+		byCluster[c.cluster] = append(byCluster[c.cluster], c.filters...)
+	}
+	var out []replay.AffectedFilter
+	for _, cluster := range slices.Sorted(maps.Keys(byCluster)) {
+		out = append(out, mergeFilters(byCluster[cluster])...)
+	}
+	return out
+}
+
+// mergeFilters reduces the filters of one cluster to at most maxFilters that cover them.
+func mergeFilters(filters []replay.AffectedFilter) []replay.AffectedFilter {
+	bySubject := map[string]replay.AffectedFilter{}
+	for _, f := range filters {
+		k := subjectKey(f)
+		if g, ok := bySubject[k]; ok {
+			f = hull(g, f)
+		}
+		bySubject[k] = f
+	}
+	merged := make([]replay.AffectedFilter, 0, len(bySubject))
+	for _, k := range slices.Sorted(maps.Keys(bySubject)) {
+		merged = append(merged, bySubject[k])
+	}
+	if len(merged) <= maxFilters {
+		slices.SortStableFunc(merged, func(a, b replay.AffectedFilter) int { return a.From.Compare(b.From) })
+		return merged
+	}
+	all := merged[0]
+	for _, f := range merged[1:] {
+		all = hull(all, f)
+	}
+	return []replay.AffectedFilter{all}
+}
+
+// subjectKey is equal for filters that differ in their times only.
+func subjectKey(f replay.AffectedFilter) string {
+	return strings.Join([]string{
+		strings.Join(f.Users, "\x00"), strings.Join(f.Groups, "\x00"), strings.Join(f.Namespaces, "\x00"),
+	}, "\x01")
+}
+
+// hull returns a filter that selects whatever a or b selects.
+func hull(a, b replay.AffectedFilter) replay.AffectedFilter {
+	h := replay.AffectedFilter{Cluster: a.Cluster, From: a.From, To: a.To}
+	if b.From.Before(h.From) {
+		h.From = b.From
+	}
+	if h.To.IsZero() || b.To.IsZero() {
+		h.To = time.Time{}
+	} else if b.To.After(h.To) {
+		h.To = b.To
+	}
+	limited := func(f replay.AffectedFilter) bool { return len(f.Users)+len(f.Groups) > 0 }
+	if limited(a) && limited(b) {
+		h.Users = union(a.Users, b.Users)
+		h.Groups = union(a.Groups, b.Groups)
+		if len(h.Users) > maxSubjects || len(h.Groups) > maxSubjects {
+			h.Users, h.Groups = nil, nil
+		}
+	}
+	if len(a.Namespaces) > 0 && len(b.Namespaces) > 0 {
+		h.Namespaces = union(a.Namespaces, b.Namespaces)
+	}
+	return h
+}
+
+// union returns the sorted union of two lists.
+func union[T cmp.Ordered](a, b []T) []T {
+	u := slices.Concat(a, b)
+	slices.Sort(u)
+	return slices.Compact(u)
+}
+
+// changeOf turns what a policy record changed into a change to correct for; false when it
+// changed nothing.
+func (r *Runner) changeOf(cluster string, partition int32, offset int64, effects []state.Effect) (change, bool) {
+	if len(effects) == 0 {
+		return change{}, false
+	}
+	filters := make([]replay.AffectedFilter, 0, len(effects))
+	for _, e := range effects {
+		s := e.Subjects()
+		f := replay.AffectedFilter{Cluster: cluster, From: e.From, To: e.To, Users: s.Users, Groups: s.Groups, Namespaces: s.Namespaces}
+		switch {
+		case !s.All && len(s.Users)+len(s.Groups) == 0:
+			continue // a binding without subjects, a role nobody was bound to
+		case !s.AllNamespaces && len(s.Namespaces) == 0:
+			continue
+		}
+		if !f.From.IsZero() {
+			f.From = f.From.Add(-r.cfg.Lag - r.cfg.LongestRequest)
+		}
+		if !f.To.IsZero() {
+			f.To = f.To.Add(r.cfg.Lag)
+		}
+		filters = append(filters, f)
+	}
+	if len(filters) == 0 {
+		return change{}, false
+	}
+	return change{partition: partition, offset: offset, cluster: cluster, filters: mergeFilters(filters)}, true
+}

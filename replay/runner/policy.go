@@ -1,0 +1,200 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// states holds the state of every cluster anything is known of.
+type states struct {
+	mu        sync.RWMutex
+	byCluster map[string]*state.State
+}
+
+func newStates() *states { return &states{byCluster: map[string]*state.State{}} }
+
+// of returns the state of a cluster, an empty one when nothing is known. Empty states are
+// kept: an event and the first observation of its cluster may arrive in either order.
+func (s *states) of(cluster string) *state.State {
+	s.mu.RLock()
+	st := s.byCluster[cluster]
+	s.mu.RUnlock()
+	if st != nil {
+		return st
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st = s.byCluster[cluster]; st == nil {
+		st = state.New(cluster)
+		s.byCluster[cluster] = st
+	}
+	return st
+}
+
+// names returns the clusters anything is known of, sorted.
+func (s *states) names() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Sorted(maps.Keys(s.byCluster))
+}
+
+// loadPolicy rebuilds the states from the policy table and returns where reading the topic
+// goes on. It also rebuilds the log of changes, since a partition may not have been
+// corrected for all of what the table holds.
+func (r *Runner) loadPolicy(ctx context.Context) (map[int32]int64, error) {
+	began := time.Now()
+	var from map[int32]int64
+	count, bad := 0, 0
+	epochs := map[int32]uint32{}
+	found := map[int32][]change{}
+	_, err := r.retry(ctx, opLoadPolicy, func() error {
+		r.states = newStates()
+		count, bad = 0, 0
+		clear(epochs)
+		clear(found)
+		var err error
+		from, err = r.store.LoadPolicy(ctx, func(v replay.PolicyVersion) error {
+			o, err := state.DecodeObservation(v.Observation)
+			if err != nil {
+				// Saved by a newer release, or damaged: what it said stays unknown, and
+				// answers that needed it are indeterminate or wrong until it is seen again.
+				bad++
+				return nil
+			}
+			count++
+			effects := r.states.of(v.Cluster).Apply(o)
+			p := v.Position
+			if p.Epoch > epochs[p.Partition] {
+				// Offsets began anew; what came before cannot be told from it by offset.
+				epochs[p.Partition] = p.Epoch
+				if len(found[p.Partition]) > 0 {
+					found[p.Partition] = []change{}
+				}
+			}
+			if c, ok := r.changeOf(v.Cluster, p.Partition, p.Offset, effects); ok {
+				found[p.Partition] = append(found[p.Partition], c)
+			}
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for partition, list := range found {
+		r.changes.add(partition, from[partition], list)
+	}
+	for partition, next := range from {
+		r.changes.add(partition, next, nil)
+	}
+	if bad > 0 {
+		r.log.Error("stored policy versions could not be read", zap.Int("count", bad))
+	}
+	r.log.Info("policy loaded", zap.Int("observations", count), zap.Int("clusters", len(r.states.names())),
+		zap.Duration("took", time.Since(began)))
+	return from, nil
+}
+
+// applyPolicy takes in records of one partition of audit.policy: first the table, then the
+// state, so that the state is never ahead of what a restart would load by more than the
+// topic still holds.
+func (r *Runner) applyPolicy(ctx context.Context, records []stream.Record) error {
+	partition := records[0].Position.Partition
+	next := records[len(records)-1].Position.Offset + 1
+	observations := make([][]state.Observation, len(records))
+	var versions []replay.PolicyVersion
+	var letters []replay.StoredDeadLetter
+	for i := range records {
+		obs, err := observationsOf(&records[i])
+		if err != nil {
+			letters = append(letters, r.deadLetter(&records[i], records[i].Position.Epoch, err))
+			continue
+		}
+		observations[i] = obs
+		for j := range obs {
+			versions = append(versions, version(&records[i], int32(j), obs[j]))
+		}
+	}
+	if r.cfg.OwnsPolicy(partition) {
+		if len(versions) > 0 {
+			if _, err := r.retry(ctx, opSavePolicy, func() error { return r.store.SavePolicy(ctx, versions) }); err != nil {
+				return err
+			}
+		}
+		first := records[0].Position
+		if err := r.saveLetters(ctx, fmt.Sprintf("dlpo/%d/%d/%d-%d", first.Epoch, partition, first.Offset, next-1), letters); err != nil {
+			return err
+		}
+		for i := range letters {
+			r.metrics.policyLetters.WithLabelValues(letters[i].Reason).Inc()
+		}
+	}
+	var found []change
+	for i := range records {
+		effects := r.states.of(records[i].Cluster).Apply(observations[i]...)
+		if c, ok := r.changeOf(records[i].Cluster, partition, records[i].Position.Offset, effects); ok {
+			found = append(found, c)
+		}
+	}
+	r.changes.add(partition, next, found)
+	r.metrics.policy.Add(float64(len(records)))
+	r.metrics.backlog.Set(float64(r.changes.size()))
+	if r.cfg.OwnsPolicy(partition) {
+		if _, err := r.retry(ctx, opPolicy, func() error {
+			return r.source.CommitPolicy(ctx, map[int32]int64{partition: next})
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// observationsOf reads one record of audit.policy.
+func observationsOf(rec *stream.Record) ([]state.Observation, error) {
+	if rec.Err != nil {
+		return nil, rec.Err
+	}
+	switch rec.Kind {
+	case stream.KindPolicyEvent:
+		e, err := event.Decode(rec.Value)
+		if err != nil {
+			return nil, err
+		}
+		return state.FromEvent(e)
+	case stream.KindObservation:
+		o, err := state.DecodeObservation(rec.Value)
+		if err != nil {
+			return nil, err
+		}
+		return []state.Observation{o}, nil
+	case stream.KindSnapshot:
+		// Marks are for people who read the topic; a listing's completeness is an
+		// observation of its own.
+		return nil, nil
+	}
+	return nil, fmt.Errorf("record of kind %q on the policy topic", rec.Kind)
+}
+
+// version is an observation as the policy table keeps it.
+func version(rec *stream.Record, index int32, o state.Observation) replay.PolicyVersion {
+	observed := o.NotAfter
+	if observed.IsZero() {
+		observed = rec.Received
+	}
+	return replay.PolicyVersion{
+		Cluster: rec.Cluster, Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, UID: o.UID,
+		ResourceVersion: o.ResourceVersion, Deleted: o.Deleted, Observation: o.Append(nil),
+		Position: rec.Position, Index: index, Observed: observed,
+	}
+}

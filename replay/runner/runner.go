@@ -1,0 +1,91 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/retrial-io/retrial/ingest/stream"
+)
+
+// Runner is the loop. Make one with New, run it once.
+type Runner struct {
+	cfg    Config
+	log    *zap.Logger
+	engine Engine
+	source Source
+	store  Store
+
+	metrics *metrics
+	states  *states
+	changes *changes
+	gate    *gate
+	board   *board
+	memory  *semaphore.Weighted
+	jitter  func() float64 // in [0,1); replaced by tests
+}
+
+// New returns a Runner that reads source, judges with engine and writes to store. They must
+// outlive Run.
+func New(cfg Config, source Source, engine Engine, store Store) (*Runner, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Runner{
+		cfg: cfg, log: cfg.Log, engine: engine, source: source, store: store,
+		metrics: newMetrics(cfg.Registerer), states: newStates(), changes: newChanges(cfg.CorrectionLog),
+		gate: newGate(source), board: newBoard(), memory: semaphore.NewWeighted(cfg.InFlightBytes), jitter: jitter,
+	}, nil
+}
+
+// Run rebuilds the states from the policy table and then works until ctx ends, when it
+// returns nil, or something failed that no repetition helps. Everything it started has ended
+// when it returns. Blocks under way are settled or stay announced for the next owner.
+func (r *Runner) Run(ctx context.Context) error {
+	group, work := errgroup.WithContext(ctx)
+	from, err := r.loadPolicy(work)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("load policy: %w", err)
+	}
+	feed := r.source.Policy(work, from, func(records []stream.Record) error { return r.applyPolicy(work, records) })
+	r.gate.open(feed)
+	group.Go(func() error {
+		<-feed.Done()
+		if err := feed.Close(); err != nil {
+			return fmt.Errorf("read policy: %w", err)
+		}
+		if err := feed.Err(); err != nil && work.Err() == nil {
+			return fmt.Errorf("read policy: %w", err)
+		}
+		return work.Err()
+	})
+	group.Go(func() error { return r.source.Events(work, r.events) })
+	group.Go(func() error { return r.source.DeadLetters(work, r.deadLetters) })
+	err = group.Wait()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// reserve takes a share of the memory budget; call release when its records are settled.
+func (r *Runner) reserve(ctx context.Context, bytes int) (release func(), err error) {
+	if err := r.memory.Acquire(ctx, int64(bytes)); err != nil {
+		return nil, err
+	}
+	return func() { r.memory.Release(int64(bytes)) }, nil
+}
+
+// timed observes how long a step takes, from the call to the call of its result.
+func (r *Runner) timed(step string) (done func()) {
+	began := time.Now()
+	return func() { r.metrics.steps.WithLabelValues(step).Observe(time.Since(began).Seconds()) }
+}

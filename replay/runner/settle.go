@@ -1,0 +1,259 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/replay"
+)
+
+// settle brings every record of the block to its end: a row, a stored row, a duplicate or a
+// dead letter. It returns an error only when the partition is lost or the process stops;
+// the range then stays announced.
+func (l *lane) settle(ctx context.Context, b *block) error {
+	r := l.r
+	if err := l.hold(ctx, b); err != nil {
+		return err
+	}
+	done := r.timed(stepDecode)
+	r.decode(b, l.epoch)
+	done()
+	if err := l.lookUp(ctx, b); err != nil {
+		return err
+	}
+	done = r.timed(stepReplay)
+	r.judge(b, l.epoch)
+	done()
+
+	if b.recovering {
+		l.announced = true
+	} else if len(b.rows)+len(b.fuller)+len(b.letters) > 0 {
+		if err := l.commit(ctx, b.first, stream.Pending{First: b.first, Last: b.last}); err != nil {
+			return err
+		}
+		l.announced = true
+	}
+	if err := r.saveLetters(ctx, "dl"+b.token(l.epoch, l.partition), b.letters); err != nil {
+		return err
+	}
+	if err := l.replaceFuller(ctx, b); err != nil {
+		return err
+	}
+	if err := l.insert(ctx, b); err != nil {
+		return err
+	}
+	l.announced, l.dirty = false, true
+	l.next = b.last + 1
+	r.count(b)
+	l.progress.set(l.next, l.end, l.corrected)
+	return nil
+}
+
+// hold waits until the policy reader has seen everything that was in the policy topic a
+// hold after the block's last record was appended. The wait for that moment ends a hold
+// after now at the latest, whatever the producer's clock said, and that the reader is asked
+// about a moment after the fetch makes the order "policy copy first, event second" safe
+// under any clock.
+func (l *lane) hold(ctx context.Context, b *block) error {
+	began := time.Now()
+	defer func() { l.r.metrics.hold.Observe(time.Since(began).Seconds()) }()
+	var appended time.Time
+	for i := range b.records {
+		if a := b.records[i].Appended; a.After(appended) {
+			appended = a
+		}
+	}
+	wait := l.r.cfg.Hold - began.Sub(appended)
+	if err := sleep(ctx, min(max(wait, 0), l.r.cfg.Hold)); err != nil {
+		return err
+	}
+	bounded, cancel := context.WithTimeout(ctx, l.r.cfg.HoldLimit)
+	defer cancel()
+	ends, err := l.r.gate.horizon(bounded)
+	if err == nil {
+		err = l.r.gate.wait(bounded, ends)
+	}
+	if err != nil && ctx.Err() == nil {
+		// What the reader has not reached yet will be corrected for.
+		l.r.metrics.holdTimeouts.Inc()
+		l.log.Warn("policy reader does not get on; judging with what is known", zap.Error(err))
+		return nil
+	}
+	return ctx.Err()
+}
+
+// lookUp asks the store what it knows of the block's requests.
+func (l *lane) lookUp(ctx context.Context, b *block) error {
+	defer l.r.timed(stepKnown)()
+	known, err := l.known(ctx, b.rows)
+	if err != nil {
+		return err
+	}
+	b.classify(known)
+	return nil
+}
+
+func (l *lane) known(ctx context.Context, rows []replay.Row) (known []replay.KnownRow, err error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	_, err = l.r.retry(ctx, opKnown, func() (err error) {
+		known, err = l.r.store.Known(ctx, rows)
+		return err
+	}, zap.Int32("partition", l.partition))
+	return known, err
+}
+
+// insert writes the block's rows. After an error, or when an earlier owner may have written
+// them, the outcome is established first: what is missing is written under the same token,
+// then the rollups are made equal to the rows.
+func (l *lane) insert(ctx context.Context, b *block) error {
+	defer l.r.timed(stepInsert)()
+	token := b.token(l.epoch, l.partition)
+	if !b.recovering {
+		if len(b.rows) == 0 {
+			return nil
+		}
+		err := l.r.store.Insert(ctx, token, b.rows)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		l.r.metrics.retries.WithLabelValues(opInsert).Inc()
+		l.log.Warn("insertion with unknown outcome, settling it",
+			zap.String("token", token), zap.Int("rows", len(b.rows)), zap.Error(err))
+		pace := backoff{r: l.r}
+		if err := pace.pause(ctx); err != nil {
+			return err
+		}
+		defer l.r.metrics.recovered.Inc()
+	}
+	missing, err := l.missing(ctx, b.rows)
+	if err != nil {
+		return err
+	}
+	// The store may have taken the token for another set of rows only if this release reads
+	// a record that the one before could not, or the other way round. Such rows get a token
+	// of their own.
+	for n := 0; len(missing) > 0; n++ {
+		t := token
+		if n > 0 {
+			t = fmt.Sprintf("%s/%d", token, n)
+		}
+		if _, err := l.r.retry(ctx, opInsert, func() error { return l.r.store.Insert(ctx, t, missing) },
+			zap.String("token", t)); err != nil {
+			return err
+		}
+		if missing, err = l.missing(ctx, missing); err != nil {
+			return err
+		}
+	}
+	return l.recover(ctx, l.epoch, b.days)
+}
+
+// missing returns the rows whose events the store does not hold.
+func (l *lane) missing(ctx context.Context, rows []replay.Row) ([]replay.Row, error) {
+	known, err := l.known(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	stored := make(map[event.Hash128]bool, len(known))
+	for _, k := range known {
+		stored[k.EventKey] = true
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(r replay.Row) bool { return stored[r.EventKey] }), nil
+}
+
+// recover makes the rollups of some days equal to the stored rows.
+func (l *lane) recover(ctx context.Context, epoch uint32, days []time.Time) error {
+	if len(days) == 0 {
+		return nil
+	}
+	_, err := l.r.retry(ctx, opRecover, func() error { return l.r.store.Recover(ctx, l.partition, epoch, days) },
+		zap.Int32("partition", l.partition))
+	return err
+}
+
+// replaceFuller puts the content of fuller copies into the rows that stand for their events.
+// Rows of later stages carry no verdict and cannot be read back whole; there the copy is
+// only counted, and the first one stands.
+func (l *lane) replaceFuller(ctx context.Context, b *block) error {
+	var pairs []replay.Row
+	days := map[uint32][]time.Time{}
+	for _, f := range b.fuller {
+		if !f.known.HasVerdict {
+			continue
+		}
+		at := f.row.Event.RequestReceivedTimestamp
+		filter := replay.AffectedFilter{Cluster: f.row.Cluster, Partitions: []int32{f.known.Position.Partition}, From: at, To: at}
+		var old *replay.Row
+		if _, err := l.r.retry(ctx, opAffected, func() error {
+			old = nil
+			return l.r.store.Affected(ctx, filter, func(row replay.Row) error {
+				if row.EventKey == f.row.EventKey {
+					old = &row
+				}
+				return nil
+			})
+		}); err != nil {
+			return err
+		}
+		if old == nil {
+			continue // expired between the two looks
+		}
+		days[old.Position.Epoch] = addDay(days[old.Position.Epoch], old.Received)
+		if old.Content == f.row.Content || old.Size >= f.row.Size {
+			continue
+		}
+		fuller := withContentOf(*old, &f.row)
+		v, err := l.r.verdict(fuller.Cluster, fuller.Event)
+		if err != nil {
+			l.log.Error("fuller copy cannot be judged; the first copy stands", zap.Error(err))
+			continue
+		}
+		pairs = append(pairs, pair(*old, fuller, v)...)
+	}
+	return l.insertPairs(ctx, fmt.Sprintf("fu/%d/%d", l.epoch, l.partition), pairs, days, b.recovering)
+}
+
+// count adds a settled block to the figures; in = out + dead-lettered + duplicates.
+func (r *Runner) count(b *block) {
+	m := r.metrics
+	m.blocks.Observe(float64(len(b.records)))
+	m.in.Add(float64(len(b.records)))
+	m.out.Add(float64(len(b.rows) + b.stored))
+	for kind, n := range b.duplicates {
+		m.duplicates.WithLabelValues(kind).Add(float64(n))
+	}
+	for i := range b.letters {
+		m.deadLettered.WithLabelValues(b.letters[i].Reason).Inc()
+	}
+	for i := range b.rows {
+		if v := b.rows[i].Verdict; v != nil {
+			m.verdicts.WithLabelValues(v.Outcome.String()).Inc()
+		}
+	}
+}
+
+// sleep waits, or returns the context's error.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
