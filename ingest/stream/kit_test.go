@@ -86,7 +86,7 @@ func onlyEmbedded(t testing.TB) {
 // deadline is a context no healthy test outlives.
 func deadline(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -176,6 +176,6 @@ func wait(t testing.TB, what string, ch <-chan struct{}) {
 	select {
 	case <-ch:
 	case <-deadline(t).Done():
-		t.Fatalf("%s: not within a minute", what)
+		t.Fatalf("%s: not in time", what)
 	}
 }

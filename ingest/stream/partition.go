@@ -120,10 +120,18 @@ func (c *Client) committed(ctx context.Context, group, topic string, partitions 
 	if err == nil {
 		err = resp.Error
 	}
+	m := make(map[int32]committed, len(partitions))
+	// A group that never committed: real Kafka answers with offsets of -1, the embedded
+	// broker with an error.
+	if errors.Is(err, kafka.GroupIdNotFound) {
+		for _, p := range partitions {
+			m[p] = committed{offset: -1}
+		}
+		return m, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read commits of group %s: %w", group, classify(err))
 	}
-	m := make(map[int32]committed, len(partitions))
 	for _, p := range resp.Topics[name] {
 		if p.Error != nil {
 			return nil, fmt.Errorf("read commit of group %s on %s/%d: %w", group, topic, p.Partition, classify(p.Error))
