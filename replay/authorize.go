@@ -130,17 +130,3 @@ func (ans *answer) refusalReason(reason string) bool {
 	text, ok := strings.CutPrefix(rest, "RBAC: ")
 	return ok && sameErrors(text, errs)
 }
-
-// same reports whether two answers are the same to an observer: decision, authorizer, and
-// the reasons that could be given.
-func (ans *answer) same(other *answer) bool {
-	if ans.decision != other.decision || ans.authorizer != other.authorizer || len(ans.rbac.Grants) != len(other.rbac.Grants) {
-		return false
-	}
-	for i := range ans.rbac.Grants {
-		if ans.rbac.Grants[i].Reason() != other.rbac.Grants[i].Reason() {
-			return false
-		}
-	}
-	return true
-}

@@ -14,11 +14,11 @@ const (
 	ClassImpersonationRaced = "impersonation-changed-in-window"
 
 	// Indeterminate.
-	ClassNoState      = "no-state"
-	ClassUnknown      = "unknown-object"
-	ClassNodeGraph    = "node-graph"
-	ClassUnparsable   = "unparsable-uri"
-	ClassNoSubject    = "no-subject"
+	ClassNoState    = "no-state"
+	ClassUnknown    = "unknown-object"
+	ClassNodeGraph  = "node-graph"
+	ClassUnparsable = "unparsable-uri"
+	ClassNoSubject  = "no-subject"
 
 	// Not judged.
 	ClassRequestReceived     = "request-received-only"

@@ -60,8 +60,9 @@ func (t *trial) reasonOrder(rec *record) {
 		return
 	}
 	// Inside the window the ClusterRoleBinding may not have been there yet.
-	for _, view := range t.others() {
-		m := moment{view: &view, graph: t.base.graph, at: t.base.at}
+	views := t.others()
+	for i := range views {
+		m := moment{view: &views[i], graph: t.base.graph, at: t.base.at}
 		other := t.ask(&m)
 		if len(other.rbac.Grants) == 0 || other.rbac.Grants[0].BindingKind() != rbacindex.KindClusterRoleBinding {
 			return
@@ -104,23 +105,46 @@ func (t *trial) others() []state.View {
 }
 
 func (t *trial) othersIn(from, to time.Time) []state.View {
-	views := t.s.RBACWindow(from, to)
-	if len(views) == 0 {
-		return nil
+	return t.s.RBACWindow(from, to)
+}
+
+// nearest returns the policies of a window ordered by their distance from the one at base:
+// first those before it, newest first, then those after it, oldest first. Each comes with
+// the change that lies between it and its neighbour on the side of base, in words.
+func (t *trial) nearest(views []state.View) []candidate {
+	received := t.e.RequestReceivedTimestamp
+	base := 0 // index of the policy at base
+	for i := range views {
+		if len(views[i].Changed) > 0 && !views[i].Changed[0].NotAfter.After(received) {
+			base = i
+		}
 	}
-	return views
+	out := make([]candidate, 0, len(views))
+	for i := base - 1; i >= 0; i-- {
+		out = append(out, candidate{&views[i], "before " + changes(&views[i+1])})
+	}
+	for i := base + 1; i < len(views); i++ {
+		out = append(out, candidate{&views[i], "after " + changes(&views[i])})
+	}
+	return out
+}
+
+// candidate is a policy the apiserver may have decided with instead of the one at base.
+type candidate struct {
+	view *state.View
+	text string
 }
 
 // disagree settles a verdict whose base answer is not the recorded one.
 func (t *trial) disagree(rec *record, sameDecision bool) {
 	v := t.v
 	var open *answer
-	for _, view := range t.others() {
-		m := moment{view: &view, graph: t.base.graph, at: t.base.at}
+	for _, c := range t.nearest(t.others()) {
+		m := moment{view: c.view, graph: t.base.graph, at: t.base.at}
 		ans := t.ask(&m)
 		if ok, _ := ans.agrees(rec, t.bufs.reason); ok {
 			v.Outcome, v.Class = OutcomeAmbiguous, ClassRaced
-			v.Cause = "inside the request's window " + changes(&view) + "; with that the replica agrees with the record"
+			v.Cause = "the record agrees with the policy " + c.text
 			return
 		}
 		if ans.decision == DecisionNone && open == nil {

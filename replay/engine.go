@@ -244,18 +244,31 @@ func (t *trial) serviceAccount() {
 		return
 	}
 	received := t.e.RequestReceivedTimestamp
-	finding := ""
-	for _, at := range [...]time.Time{received, received.Add(t.eng.cfg.Lag), received.Add(-tokenCache)} {
-		uid, known := t.s.ServiceAccount(namespace, name, at)
-		switch {
-		case known == state.Unknown, known == state.Present && (uid == "" || uid == u.UID):
-			return // nothing contradicts
-		case finding != "":
-		case known == state.Absent:
-			finding = FindingSAUnknown
-		default:
-			finding = FindingSAUID
+	uid, known := t.s.ServiceAccount(namespace, name, received)
+	if known == state.Unknown || (known == state.Present && (uid == "" || uid == u.UID)) {
+		return // nothing contradicts
+	}
+	finding := FindingSAUID
+	if known == state.Absent {
+		finding = FindingSAUnknown
+	}
+	// The account may just have come, or just have gone.
+	history := t.s.History(state.ServiceAccounts, namespace, name)
+	for i := range history {
+		h := &history[i]
+		if h.Unknown {
+			return
 		}
+		if h.Deleted || h.UID != u.UID {
+			continue
+		}
+		if h.NotBefore.After(received.Add(t.eng.cfg.Lag)) {
+			continue
+		}
+		if i+1 == len(history) || !history[i+1].NotAfter.Before(received.Add(-tokenCache)) {
+			return
+		}
+		finding = FindingSAAfterDeletion
 	}
 	t.v.Identity = append(t.v.Identity, finding)
 }

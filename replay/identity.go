@@ -48,6 +48,7 @@ const (
 	FindingStaleToken        = "stale-token-use"
 	FindingSAUID             = "sa-uid-mismatch"
 	FindingSAUnknown         = "sa-unknown"
+	FindingSAAfterDeletion   = "sa-token-after-deletion"
 	FindingNodeMalformed     = "node-identity-malformed"
 	FindingMastersExternal   = "masters-external"
 	FindingLoopback          = "loopback-shape"

@@ -100,11 +100,11 @@ func (t *trial) compareImpersonation() {
 		if plan.mode != modeLegacy {
 			from = from.Add(-impersonationCache)
 		}
-		for _, view := range t.othersIn(from, to) {
-			m := moment{view: &view, graph: t.base.graph, at: t.base.at}
+		for _, c := range t.nearest(t.othersIn(from, to)) {
+			m := moment{view: c.view, graph: t.base.graph, at: t.base.at}
 			if other := t.impersonation(&m); other.Replayed != DecisionForbid {
 				v.Outcome, v.Class = OutcomeAmbiguous, ClassImpersonationRaced
-				v.Cause = "inside the request's window " + changes(&view) + "; with that the requestor may impersonate"
+				v.Cause = "the requestor may impersonate with the policy " + c.text
 				return
 			}
 		}

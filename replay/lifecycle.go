@@ -46,12 +46,24 @@ func (t *trial) admission(rec *record) {
 	if rec.decision != DecisionAllow {
 		return // admission never ran
 	}
-	adm.NamespaceLifecycle = judgeLifecycle(t.lifecycle(op), adm, code, message)
+	received := t.e.RequestReceivedTimestamp
+	adm.NamespaceLifecycle = judgeLifecycle(t.lifecycle(op, received, received), adm, code, message)
+	if adm.NamespaceLifecycle != LifecycleDrift {
+		return
+	}
+	from, to := t.window()
+	if floor := received.Add(namespaceWait); to.Before(floor) {
+		to = floor
+	}
+	if ans := t.lifecycle(op, from, to); ans == lifecycleChanging || ans == lifecycleUnknown {
+		adm.NamespaceLifecycle = judgeLifecycle(ans, adm, code, message)
+	}
 }
 
 // lifecycle evaluates the plugin: immortal namespaces cannot be deleted; nothing can be
-// created in a namespace that is missing or being terminated.
-func (t *trial) lifecycle(op admissionOp) lifecycleAnswer {
+// created in a namespace that is missing or being terminated. from and to bound the time the
+// namespace is asked for.
+func (t *trial) lifecycle(op admissionOp, from, to time.Time) lifecycleAnswer {
 	a := &t.v.Attributes
 	if a.APIGroup == "" && a.Resource == "namespaces" {
 		if op == opDelete && a.Subresource == "" && oneOf(a.Name, "default", "kube-system", "kube-public") {
@@ -70,10 +82,6 @@ func (t *trial) lifecycle(op admissionOp) lifecycleAnswer {
 	}
 	if t.s == nil {
 		return lifecycleUnknown
-	}
-	from, to := t.window()
-	if floor := t.e.RequestReceivedTimestamp.Add(namespaceWait); to.Before(floor) {
-		to = floor
 	}
 	return lifecycleOf(t.s.Namespace(a.Namespace, from, to), op)
 }

@@ -77,20 +77,17 @@ func unknownName(k rbacindex.Key) string {
 	return "all " + k.Kind.String() + "s"
 }
 
-// changes words what makes a view in a window differ from the one before it.
+// changes names what makes a view in a window differ from the one before it.
 func changes(view *state.View) string {
-	if len(view.Changed) == 0 {
-		return "an earlier policy still counted"
-	}
 	text := ""
 	for i, c := range view.Changed {
 		switch {
 		case i == 3:
-			return text + " and more changed"
+			return text + " and more"
 		case i > 0:
 			text += ", "
 		}
 		text += c.String()
 	}
-	return text + " changed"
+	return text
 }

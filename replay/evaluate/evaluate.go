@@ -44,6 +44,9 @@ type Options struct {
 	// is one listing; files that together make one listing are one input. None is allowed:
 	// then the policy is what the log's own writes tell.
 	States []Input
+	// FromEmpty says that the cluster held none of the objects the replica keeps when the
+	// log began: the log of a new cluster from its first start on needs no state file.
+	FromEmpty bool
 	// Events are audit logs: JSON lines of Event or EventList objects.
 	Events []Input
 	// Engine decides; required.
@@ -132,6 +135,13 @@ func (o *Options) load(ctx context.Context, sum *Summary) (*state.State, error) 
 	})
 	if err != nil {
 		return nil, err
+	}
+	if o.FromEmpty && !since.IsZero() {
+		// Listings are what makes a kind known: this one says that there was nothing.
+		empty := state.Snapshot{Began: since, Ended: since, Since: since, Kinds: state.Resources()}
+		if _, err := st.LoadSnapshot(empty); err != nil {
+			return nil, fmt.Errorf("load empty state: %w", err)
+		}
 	}
 	for _, in := range o.States {
 		snap, err := readSnapshot(in)
