@@ -42,6 +42,17 @@ func BenchmarkAuthorize(b *testing.B) {
 				}
 				b.ReportMetric(float64(grants)/float64(b.N), "grants/op")
 			})
+			if kind != "groups200" {
+				continue
+			}
+			b.Run(fmt.Sprintf("bindings=%s/case=%s-subject", size.name, kind), func(b *testing.B) {
+				buf := make([]rbacindex.Grant, 0, 512)
+				sub := s.Subject(requests[0].User, requests[0].Groups)
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					sub.Authorize(&requests[i&(1<<17-1)], buf)
+				}
+			})
 		}
 	}
 }

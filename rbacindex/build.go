@@ -23,11 +23,11 @@ func (b *bulk) add(object any) {
 	case *rbacv1.ClusterRole:
 		b.clusterRoles = append(b.clusterRoles, &role{cr: o})
 	case *rbacv1.RoleBinding:
-		n := newBinding(o, nil)
+		n := &binding{rb: o}
 		b.roleBindings = append(b.roleBindings, n)
 		b.link(n)
 	case *rbacv1.ClusterRoleBinding:
-		n := newBinding(nil, o)
+		n := &binding{crb: o}
 		b.clusterRoleBindings = append(b.clusterRoleBindings, n)
 		b.link(n)
 	}
@@ -39,8 +39,9 @@ func (b *bulk) link(n *binding) {
 		b.roleUses = make(map[Key][]*binding)
 	}
 	ns, _ := n.id()
-	for i := range n.refs {
-		name, group, ok := n.principal(n.refs[i].of())
+	subjects := n.subjects()
+	for i := range subjects {
+		name, group, ok := n.principal(&subjects[i])
 		if !ok {
 			continue
 		}
@@ -54,26 +55,26 @@ func (b *bulk) link(n *binding) {
 			m[name] = g
 		}
 		if ns == "" {
-			g.cluster = appendFirst(g.cluster, &n.refs[i])
+			g.cluster = appendFirst(g.cluster, n, i)
 			continue
 		}
 		if g.spaces == nil {
 			g.spaces = make(map[string][]*ref, 1)
 		}
-		g.spaces[ns] = appendFirst(g.spaces[ns], &n.refs[i])
+		g.spaces[ns] = appendFirst(g.spaces[ns], n, i)
 	}
 	if k := n.roleKey(); k.Kind != 0 {
 		b.roleUses[k] = append(b.roleUses[k], n)
 	}
 }
 
-// appendFirst appends r unless an earlier subject of the same binding is there: bindings
-// come one after the other, so that it would be the last.
-func appendFirst(refs []*ref, r *ref) []*ref {
-	if n := len(refs); n > 0 && refs[n-1].b == r.b {
+// appendFirst appends subject i of b unless an earlier subject of the same binding is there:
+// bindings come one after the other, so that it would be the last.
+func appendFirst(refs []*ref, b *binding, i int) []*ref {
+	if n := len(refs); n > 0 && refs[n-1].b == b {
 		return refs
 	}
-	return append(refs, r)
+	return append(refs, &ref{b: b, subject: int32(i)})
 }
 
 func (b *bulk) into(s *Snapshot) {
@@ -86,7 +87,7 @@ func (b *bulk) into(s *Snapshot) {
 	s.groups = buildPrincipals(h, b.groups)
 	var ru, cu []*uses
 	for k, bindings := range b.roleUses {
-		u := &uses{ns: k.Namespace, name: k.Name, bindings: buildTrie(h, bindings)}
+		u := &uses{ns: k.Namespace, name: k.Name, bindings: buildFew(h, bindings)}
 		if k.Kind == KindRole {
 			ru = append(ru, u)
 		} else {
@@ -99,13 +100,13 @@ func (b *bulk) into(s *Snapshot) {
 func buildPrincipals(h *hasher, m map[string]*gathered) trie[*principal] {
 	out := make([]*principal, 0, len(m))
 	for name, g := range m {
-		p := &principal{name: name, cluster: buildRefset(h, g.cluster)}
+		p := &principal{name: name, cluster: buildFew(h, g.cluster)}
 		if len(g.spaces) > 0 {
 			spaces := make([]*space, 0, len(g.spaces))
 			for ns, refs := range g.spaces {
-				spaces = append(spaces, &space{ns: ns, refs: buildRefset(h, refs)})
+				spaces = append(spaces, &space{ns: ns, refs: buildFew(h, refs)})
 			}
-			p.spaces = buildTrie(h, spaces)
+			p.spaces = buildFew(h, spaces)
 		}
 		out = append(out, p)
 	}

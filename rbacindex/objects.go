@@ -118,27 +118,16 @@ func (r *role) compiled(h *hasher) *table {
 	return t
 }
 
-// binding is a RoleBinding (rb) or a ClusterRoleBinding (crb). refs has one element per
-// subject: what the subject index points to.
+// binding is a RoleBinding (rb) or a ClusterRoleBinding (crb).
 type binding struct {
-	rb   *rbacv1.RoleBinding
-	crb  *rbacv1.ClusterRoleBinding
-	refs []ref
+	rb  *rbacv1.RoleBinding
+	crb *rbacv1.ClusterRoleBinding
 }
 
-// ref is a subject of a binding.
+// ref is a subject of a binding: what the index by subject points to.
 type ref struct {
 	b       *binding
-	subject int32
-}
-
-func newBinding(rb *rbacv1.RoleBinding, crb *rbacv1.ClusterRoleBinding) *binding {
-	b := &binding{rb: rb, crb: crb}
-	b.refs = make([]ref, len(b.subjects()))
-	for i := range b.refs {
-		b.refs[i] = ref{b: b, subject: int32(i)}
-	}
-	return b
+	subject int32 // index into the binding's subjects
 }
 
 func (b *binding) id() (string, string) {

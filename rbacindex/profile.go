@@ -41,16 +41,42 @@ func (h *hasher) hashSubject(user string, groups []string) uint64 {
 	return x
 }
 
+// sameGroups compares eight bytes at a time, in place: with two hundred groups of a dozen
+// bytes the calls to the runtime's comparison would be the larger part of a decision.
 func sameGroups(a, b []string) bool {
 	if len(a) != len(b) {
 		return false
 	}
-	for i := range a {
-		if a[i] != b[i] {
+	for i, x := range a {
+		y := b[i]
+		n := len(x)
+		if n != len(y) {
 			return false
+		}
+		if n < 8 {
+			if x != y {
+				return false
+			}
+			continue
+		}
+		if word(x[n-8:]) != word(y[n-8:]) { // first: names differ at the end
+			return false
+		}
+		for ; n > 8; n -= 8 {
+			if word(x) != word(y) {
+				return false
+			}
+			x, y = x[8:], y[8:]
 		}
 	}
 	return true
+}
+
+// word returns the first eight bytes of s, which the compiler makes one load.
+func word(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
 // tagOf makes a tag of a hash and the version; not 0, which marks an empty way.
@@ -83,7 +109,7 @@ func (s *Snapshot) meet(hash, tag uint64, user string, groups []string) *entry {
 	h := s.family.hasher
 	add := func(p *principal) {
 		g.refs = p.cluster.appendTo(g.refs)
-		if p.spaces.root != nil {
+		if !p.spaces.empty() {
 			e.spaces = append(e.spaces, p)
 		}
 	}

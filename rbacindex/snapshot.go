@@ -98,7 +98,7 @@ func (s *Snapshot) apply(c Change) {
 			s.unlink(old)
 		}
 		if rb, ok := c.Object.(*rbacv1.RoleBinding); ok {
-			b := newBinding(rb, nil)
+			b := &binding{rb: rb}
 			s.roleBindings = s.roleBindings.with(h, b)
 			s.link(b)
 		}
@@ -108,7 +108,7 @@ func (s *Snapshot) apply(c Change) {
 			s.unlink(old)
 		}
 		if crb, ok := c.Object.(*rbacv1.ClusterRoleBinding); ok {
-			b := newBinding(nil, crb)
+			b := &binding{crb: crb}
 			s.clusterRoleBindings = s.clusterRoleBindings.with(h, b)
 			s.link(b)
 		}
@@ -141,8 +141,9 @@ func (s *Snapshot) link(b *binding) {
 	s.counts[b.key().Kind]++
 	ns, _ := b.id()
 	// Backwards, so that of equal subjects the first stays: it is the one reported.
-	for i := len(b.refs) - 1; i >= 0; i-- {
-		name, group, ok := b.principal(b.refs[i].of())
+	subjects := b.subjects()
+	for i := len(subjects) - 1; i >= 0; i-- {
+		name, group, ok := b.principal(&subjects[i])
 		if !ok {
 			continue
 		}
@@ -151,7 +152,7 @@ func (s *Snapshot) link(b *binding) {
 		if !found {
 			p = &principal{name: name}
 		}
-		*t = t.with(h, p.with(h, ns, &b.refs[i]))
+		*t = t.with(h, p.with(h, ns, &ref{b: b, subject: int32(i)}))
 	}
 	if t := s.uses(b.roleKey().Kind); t != nil {
 		k := b.roleKey()
@@ -169,8 +170,9 @@ func (s *Snapshot) unlink(b *binding) {
 	h := s.family.hasher
 	s.counts[b.key().Kind]--
 	ns, bname := b.id()
-	for i := range b.refs {
-		name, group, ok := b.principal(b.refs[i].of())
+	subjects := b.subjects()
+	for i := range subjects {
+		name, group, ok := b.principal(&subjects[i])
 		if !ok {
 			continue
 		}
@@ -192,7 +194,7 @@ func (s *Snapshot) unlink(b *binding) {
 	}
 	if old, ok := t.get(h, k.Namespace, k.Name); ok {
 		u := &uses{ns: k.Namespace, name: k.Name, bindings: old.bindings.without(h, ns, bname)}
-		if u.bindings.root == nil {
+		if u.bindings.empty() {
 			*t = t.without(h, k.Namespace, k.Name)
 		} else {
 			*t = t.with(h, u)
