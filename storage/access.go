@@ -1,0 +1,228 @@
+package storage
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/retrial-io/retrial/replay"
+)
+
+// foldedPath is how many bytes of a non-resource path tell accesses apart; the rest folds
+// to "*".
+const foldedPath = 128
+
+// FoldName returns the name an access is counted under: the object's name with its
+// generated part replaced by "*". Folding looks at the name alone, never at how many
+// names there are, so that a row and the row that takes it back always fold alike and a
+// rebuild from scratch gives the same rollups.
+//
+// Generated are: a random suffix of five characters from Kubernetes' own alphabet
+// (pods, generateName), with the pod template hash before it; and an identifier of 32 or
+// more hexadecimal digits, dashes allowed.
+func FoldName(name string) string {
+	base, suffix, ok := cutLast(name, '-')
+	if ok && len(suffix) == 5 && randomSuffix(suffix) {
+		if b, hash, ok := cutLast(base, '-'); ok && len(hash) >= 8 && len(hash) <= 10 && randomSuffix(hash) {
+			base = b
+		}
+		return base + "-*"
+	}
+	if digits := trailingHex(name); digits < len(name) {
+		return name[:digits] + "*"
+	}
+	return name
+}
+
+// FoldPath returns the path an access is counted under.
+func FoldPath(path string) string {
+	if len(path) <= foldedPath {
+		return path
+	}
+	return path[:foldedPath] + "*"
+}
+
+func cutLast(s string, sep byte) (before, after string, ok bool) {
+	i := strings.LastIndexByte(s, sep)
+	if i <= 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+1:], true
+}
+
+// randomSuffix reports whether s has only characters Kubernetes generates names from and
+// at least one digit or no vowel-like word shape: the alphabet itself has no vowels.
+func randomSuffix(s string) bool {
+	for i := range len(s) {
+		if strings.IndexByte("bcdfghjklmnpqrstvwxz2456789", s[i]) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// trailingHex returns where a trailing run of at least 32 hexadecimal digits (dashes
+// between them allowed) begins, or len(s).
+func trailingHex(s string) int {
+	digits, start := 0, len(s)
+	for i := len(s) - 1; i >= 0; i-- {
+		c := s[i]
+		switch {
+		case c >= '0' && c <= '9', c >= 'a' && c <= 'f':
+			digits++
+			start = i
+		case c == '-' && digits > 0:
+		default:
+			i = 0 // anything else ends the run
+		}
+	}
+	if digits < 32 {
+		return len(s)
+	}
+	return start
+}
+
+// groupSet returns the key of a set of groups: the same for any order and repetition.
+func groupSet(groups []string) uint64 {
+	var sum uint64
+	for i, g := range groups {
+		again := false
+		for _, h := range groups[:i] {
+			if g == h {
+				again = true
+				break
+			}
+		}
+		if !again {
+			sum += xxhash.Sum64String(g)*0x9E3779B97F4A7C15 + 1
+		}
+	}
+	return sum
+}
+
+// hasher hashes fields, each with its length, so that no two field lists run together.
+type hasher struct {
+	d   xxhash.Digest
+	buf [8]byte
+}
+
+func (h *hasher) text(s string) {
+	h.number(uint64(len(s)))
+	_, _ = h.d.WriteString(s) // a hash does not fail
+}
+
+func (h *hasher) number(n uint64) {
+	for i := range h.buf {
+		h.buf[i] = byte(n >> (8 * i))
+	}
+	_, _ = h.d.Write(h.buf[:])
+}
+
+// accessKey returns the key of an access.
+func accessKey(h *hasher, subject string, groups uint64, a *replay.Attributes, name, path string) uint64 {
+	h.d.Reset()
+	h.text(subject)
+	h.number(groups)
+	for _, s := range [...]string{a.Verb, a.APIGroup, a.Resource, a.Subresource, a.Namespace, name, path} {
+		h.text(s)
+	}
+	return h.d.Sum64()
+}
+
+// fingerprint returns the version of a row: a hash of what a correction can change. A row
+// with sign -1 takes back the row with the same key and the same version. It leaves out
+// what is random per row, so that it compresses.
+func fingerprint(h *hasher, r *replay.Row, grants []string) uint64 {
+	h.d.Reset()
+	h.number(uint64(r.Size))
+	h.number(r.Revision)
+	v := r.Verdict
+	if v == nil {
+		return h.d.Sum64()
+	}
+	h.number(v.Revision)
+	h.number(uint64(v.Outcome)<<16 | uint64(v.Recorded)<<8 | uint64(v.Replayed))
+	for _, s := range [...]string{v.Class, v.Cause, v.Authorizer, v.Engine, v.Config, v.Admission.Recorded, v.Admission.Plugin, v.Admission.NamespaceLifecycle} {
+		h.text(s)
+	}
+	for _, g := range grants {
+		h.text(g)
+	}
+	for _, list := range [...][]string{v.Errors, v.Missing, v.Identity} {
+		h.number(uint64(len(list)))
+		for _, s := range list {
+			h.text(s)
+		}
+	}
+	if v.Impersonation != nil {
+		h.number(uint64(v.Impersonation.Replayed) + 1)
+	}
+	return h.d.Sum64()
+}
+
+// encodeGrant writes a grant as the JSON array the grants columns hold. The reason is left
+// out when it is the one the apiserver derives from the rest.
+func encodeGrant(g *replay.Grant) (string, error) {
+	fields := []any{g.BindingKind, g.BindingNamespace, g.Binding, g.RoleKind, g.Role, g.SubjectKind, g.SubjectNamespace, g.Subject, g.Rule}
+	if g.Reason != grantReason(g) {
+		fields = append(fields, g.Reason)
+	}
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(fields); err != nil {
+		return "", fmt.Errorf("encode grant %s: %w", g.Binding, err)
+	}
+	return strings.TrimSuffix(b.String(), "\n"), nil
+}
+
+// decodeGrant reads what encodeGrant wrote.
+func decodeGrant(s string) (replay.Grant, error) {
+	var f []json.RawMessage
+	var g replay.Grant
+	if err := json.Unmarshal([]byte(s), &f); err != nil {
+		return g, fmt.Errorf("decode grant %q: %w", s, err)
+	}
+	to := []any{&g.BindingKind, &g.BindingNamespace, &g.Binding, &g.RoleKind, &g.Role, &g.SubjectKind, &g.SubjectNamespace, &g.Subject, &g.Rule, &g.Reason}
+	if len(f) < len(to)-1 || len(f) > len(to) {
+		return g, fmt.Errorf("decode grant %q: %d fields", s, len(f))
+	}
+	for i := range f {
+		if err := json.Unmarshal(f[i], to[i]); err != nil {
+			return g, fmt.Errorf("decode grant %q: field %d: %w", s, i+1, err)
+		}
+	}
+	if len(f) == len(to)-1 {
+		g.Reason = grantReason(&g)
+	}
+	return g, nil
+}
+
+// grantReason is what the RBAC authorizer of the apiserver prints for a grant
+// (k8s.io/kubernetes plugin/pkg/auth/authorizer/rbac, clusterRoleBindingDescriber and
+// roleBindingDescriber).
+func grantReason(g *replay.Grant) string {
+	binding := g.Binding
+	if g.BindingKind == "RoleBinding" {
+		binding += "/" + g.BindingNamespace
+	}
+	subject := g.Subject
+	if g.SubjectKind == "ServiceAccount" {
+		subject += "/" + g.SubjectNamespace
+	}
+	return fmt.Sprintf("RBAC: allowed by %s %q of %s %q to %s %q", g.BindingKind, binding, g.RoleKind, g.Role, g.SubjectKind, subject)
+}
+
+// day returns the days since 1970 of t, clamped to what a Date column holds.
+func day(t time.Time) uint16 {
+	return uint16(min(max(t.Unix()/86400, 0), 1<<16-1))
+}
+
+// minute returns the start of t's minute in seconds since 1970, clamped to what a DateTime
+// column holds.
+func minute(t time.Time) uint32 {
+	return uint32(min(max(t.Unix(), 0), 1<<32-60) / 60 * 60)
+}

@@ -1,0 +1,211 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/ch-go/proto"
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/replay"
+)
+
+// pendingBlock is a block and the buffer it is encoded into, reused from insert to insert.
+type pendingBlock struct {
+	block *block
+	buf   proto.Buffer
+}
+
+// insertSettings make one INSERT one block and let its rollups share its token.
+var insertSettings = clickhouse.Settings{ //nolint:gochecknoglobals // constant table
+	"insert_deduplicate": 1,
+	"deduplicate_blocks_in_dependent_materialized_views": 1,
+	"max_partitions_per_insert_block":                    0,       // corrections reach back many ingest days
+	"max_insert_block_size":                              1 << 24, // never split
+	"min_insert_block_size_rows":                         1 << 24,
+	"min_insert_block_size_bytes":                        1 << 30,
+	"parallel_view_processing":                           0,
+}
+
+// Insert adds one block of rows to events under a deduplication token; every rollup is
+// fed by the same block under the same token. All rows belong to one Kafka partition's
+// owner. Sending the same rows under the same token again adds nothing while the store
+// remembers the token (1,000 inserts); after that Known finds them, and they must not be
+// sent. After an error the outcome is unknown until Recover and Known have been asked.
+//
+// The store remembers a token before it has the data; a crash between the two would make
+// it drop the block sent again. An insert that wrote fewer rows than it carries is
+// therefore checked, and sent under another token when its rows are not there.
+func (s *Store) Insert(ctx context.Context, token string, rows []replay.Row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	if token == "" {
+		return fmt.Errorf("insert %d rows: no deduplication token", len(rows))
+	}
+	part := s.partition(rows[0].Position.Partition)
+	part.Lock()
+	defer part.Unlock()
+	began := time.Now()
+	p := s.blocks.Get().(*pendingBlock)
+	defer s.blocks.Put(p)
+	p.block.reset()
+	p.buf.Buf = p.buf.Buf[:0]
+	for i := range rows {
+		if err := p.block.append(&rows[i]); err != nil {
+			return fmt.Errorf("insert: %w", err)
+		}
+	}
+	if err := p.block.encode(&p.buf); err != nil {
+		return fmt.Errorf("insert: encode %d rows: %w", len(rows), err)
+	}
+	written, err := s.send(ctx, token, rows, p)
+	if err == nil && written < int64(len(rows)) {
+		s.metrics.inserts.WithLabelValues("deduplicated").Inc()
+		err = s.assure(ctx, token, rows, p)
+	} else if err == nil {
+		s.metrics.inserts.WithLabelValues("ok").Inc()
+		s.metrics.rows.Add(float64(len(rows)))
+		s.metrics.bytes.Add(float64(len(p.buf.Buf)))
+	}
+	s.metrics.seconds.Observe(time.Since(began).Seconds())
+	if err != nil {
+		s.metrics.inserts.WithLabelValues("error").Inc()
+		return fmt.Errorf("insert %d rows of partition %d: %w", len(rows), rows[0].Position.Partition, err)
+	}
+	return nil
+}
+
+// assure makes sure that rows the store says it has under the token are there.
+func (s *Store) assure(ctx context.Context, token string, rows []replay.Row, p *pendingBlock) error {
+	missing, err := s.missing(ctx, rows)
+	if err != nil {
+		return err
+	}
+	if missing == 0 {
+		return nil
+	}
+	if missing != len(rows) {
+		// Several ingest days are several parts, each with its own place in the log of tokens.
+		s.cfg.Log.Warn("block partly stored, sending what is missing", zap.String("token", token), zap.Int("rows", len(rows)), zap.Int("missing", missing))
+		return s.insertMissing(ctx, token, rows, p)
+	}
+	s.metrics.reinserts.Inc()
+	s.cfg.Log.Warn("store remembers a block it does not have, sending it again", zap.String("token", token), zap.Int("rows", len(rows)))
+	_, err = s.send(ctx, token+"+", rows, p)
+	return err
+}
+
+// insertMissing sends the rows of a block that are not stored, under a token of their own.
+func (s *Store) insertMissing(ctx context.Context, token string, rows []replay.Row, p *pendingBlock) error {
+	have, err := s.stored(ctx, rows)
+	if err != nil {
+		return err
+	}
+	p.block.reset()
+	p.buf.Buf = p.buf.Buf[:0]
+	for i := range rows {
+		if have[placeOf(&rows[i])] {
+			continue
+		}
+		if err := p.block.append(&rows[i]); err != nil {
+			return err
+		}
+	}
+	if err := p.block.encode(&p.buf); err != nil {
+		return err
+	}
+	s.metrics.reinserts.Inc()
+	_, err = s.send(ctx, fmt.Sprintf("%s+%d", token, p.block.rows), rows, p)
+	return err
+}
+
+// place tells the rows of a block apart: where the record stands, and which of a
+// correction's two rows it is.
+type place struct {
+	epoch    uint32
+	offset   int64
+	sign     int8
+	revision uint64
+}
+
+func placeOf(r *replay.Row) place {
+	return place{r.Position.Epoch, r.Position.Offset, r.Sign, r.Revision}
+}
+
+// missing counts the rows that are not stored.
+func (s *Store) missing(ctx context.Context, rows []replay.Row) (int, error) {
+	have, err := s.stored(ctx, rows)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for i := range rows {
+		if !have[placeOf(&rows[i])] {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// stored returns which of the rows (all of one Kafka partition) are in events.
+func (s *Store) stored(ctx context.Context, rows []replay.Row) (map[place]bool, error) {
+	offsets := make([]int64, len(rows))
+	from, to := ^uint32(0), uint32(0)
+	for i := range rows {
+		offsets[i] = rows[i].Position.Offset
+		m := minute(rows[i].Event.RequestReceivedTimestamp)
+		from, to = min(from, m), max(to, m)
+	}
+	q := "SELECT epoch, koffset, sign, row_revision FROM " + s.table("events") + `
+WHERE kpart = {kpart:Int32} AND minute BETWEEN {from:UInt32} AND {to:UInt32}
+AND koffset IN (SELECT arrayJoin({offsets:Array(Int64)}))`
+	res, err := s.conn.Query(params(ctx, clickhouse.Parameters{
+		"kpart": fmt.Sprint(rows[0].Position.Partition), "from": fmt.Sprint(from), "to": fmt.Sprint(to), "offsets": numbers(offsets),
+	}), q)
+	if err != nil {
+		return nil, fmt.Errorf("check stored rows: %w", err)
+	}
+	defer res.Close()
+	have := make(map[place]bool, len(rows))
+	for res.Next() {
+		var p place
+		if err := res.Scan(&p.epoch, &p.offset, &p.sign, &p.revision); err != nil {
+			return nil, fmt.Errorf("check stored rows: %w", err)
+		}
+		have[p] = true
+	}
+	if err := res.Err(); err != nil {
+		return nil, fmt.Errorf("check stored rows: %w", err)
+	}
+	return have, nil
+}
+
+// send runs one INSERT of the encoded block and returns the rows written, those of the
+// views included; -1 when the server does not say.
+func (s *Store) send(ctx context.Context, token string, rows []replay.Row, b *pendingBlock) (int64, error) {
+	p := &payload{data: b.buf.Buf, written: -1}
+	settings := merge(clickhouse.Settings{"insert_deduplication_token": token}, insertSettings)
+	if s.cfg.Transport == nil {
+		settings["log_comment"] = insertComment(rows[0].Position.Partition) // see endInserts
+	}
+	ctx = clickhouse.Context(withPayload(ctx, p), clickhouse.WithSettings(settings))
+	if err := s.conn.Exec(ctx, "INSERT INTO "+s.table("events")+" ("+columnNames(b.block.columns)+") FORMAT Native"); err != nil {
+		return 0, err
+	}
+	return p.written, nil
+}
+
+func columnNames(columns []proto.InputColumn) string {
+	var b strings.Builder
+	for i, c := range columns {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(c.Name)
+	}
+	return b.String()
+}

@@ -1,0 +1,166 @@
+package storage
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
+)
+
+// knownChunk bounds the request keys of one lookup: 20 bytes of SQL parameter each.
+const knownChunk = 1 << 16
+
+// Known returns the standing rows that have the same cluster and request key as any of the
+// given rows, in no order: a handful when the rows are new, all of them when they are
+// delivered again. Only Cluster, Request and the request's time of the rows are looked at.
+func (s *Store) Known(ctx context.Context, rows []replay.Row) ([]replay.KnownRow, error) {
+	began := time.Now()
+	byCluster := map[string][]int{}
+	for i := range rows {
+		byCluster[rows[i].Cluster] = append(byCluster[rows[i].Cluster], i)
+	}
+	var out []replay.KnownRow
+	for cluster, list := range byCluster {
+		for len(list) > 0 {
+			n := min(len(list), knownChunk)
+			var err error
+			if out, err = s.knownChunk(ctx, out, cluster, rows, list[:n]); err != nil {
+				return nil, fmt.Errorf("look up %d requests of cluster %q: %w", n, cluster, err)
+			}
+			list = list[n:]
+		}
+	}
+	s.metrics.known.Observe(time.Since(began).Seconds())
+	return out, nil
+}
+
+// knownQuery finds standing rows by minute and request key. The minutes select granules by
+// primary key; of those only request_key is read in full, the rest of matching rows alone.
+const knownQuery = `SELECT request_key, stage, toUnixTimestamp64Micro(request_received) + stage_delay AS at,
+    epoch, kpart, koffset, content, size, outcome != '' AS judged, row_revision
+FROM %s
+PREWHERE cluster = {cluster:String} AND minute IN (SELECT arrayJoin({minutes:Array(UInt32)}))
+    AND request_key IN (SELECT toFixedString(arrayJoin(arrayMap(i -> unhex(substring({keys:String}, i * 32 + 1, 32)), range({n:UInt64}))), 16))
+GROUP BY ALL
+HAVING sum(sign) > 0`
+
+func (s *Store) knownChunk(ctx context.Context, out []replay.KnownRow, cluster string, rows []replay.Row, list []int) ([]replay.KnownRow, error) {
+	seen := make(map[event.Hash128]bool, len(list))
+	minutes := map[uint32]bool{}
+	keys := make([]byte, 0, 32*len(list))
+	for _, i := range list {
+		r := &rows[i]
+		if seen[r.Request] {
+			continue
+		}
+		seen[r.Request] = true
+		minutes[minute(r.Event.RequestReceivedTimestamp)] = true
+		b := r.Request.Bytes()
+		keys = hex.AppendEncode(keys, b[:])
+	}
+	at := make([]uint32, 0, len(minutes))
+	for m := range minutes {
+		at = append(at, m)
+	}
+	res, err := s.conn.Query(params(ctx, clickhouse.Parameters{
+		"cluster": text(cluster), "minutes": numbers(at), "keys": string(keys), "n": fmt.Sprint(len(seen)),
+	}), fmt.Sprintf(knownQuery, s.table("events")))
+	if err != nil {
+		return nil, err
+	}
+	defer res.Close()
+	for res.Next() {
+		var request, content, stage string
+		var at int64
+		var size uint32
+		var judged uint8
+		k := replay.KnownRow{Cluster: cluster}
+		if err := res.Scan(&request, &stage, &at, &k.Position.Epoch, &k.Position.Partition, &k.Position.Offset, &content, &size, &judged, &k.Revision); err != nil {
+			return nil, err
+		}
+		if len(request) != 16 || len(content) != 16 {
+			return nil, fmt.Errorf("a stored key has %d bytes, its content hash %d", len(request), len(content))
+		}
+		k.Request, k.Content = event.HashFromBytes([16]byte([]byte(request))), event.HashFromBytes([16]byte([]byte(content)))
+		k.Size, k.HasVerdict = int(size), judged != 0
+		k.EventKey = event.EventKey(k.Request, &event.Event{Stage: event.Stage(strings.Clone(stage)), StageTimestamp: fromMicro(at)})
+		out = append(out, k)
+	}
+	return out, res.Err()
+}
+
+// Standing visits the complete standing rows of the given known rows, for taking them back.
+func (s *Store) Standing(ctx context.Context, known []replay.KnownRow, visit func(replay.Row) error) error {
+	for len(known) > 0 {
+		n := min(len(known), 1000)
+		want := map[event.Hash128]bool{}
+		clusters := map[string]bool{}
+		keys := make([]byte, 0, 32*n)
+		for _, k := range known[:n] {
+			want[k.EventKey] = true
+			clusters[k.Cluster] = true
+			b := k.Request.Bytes()
+			keys = hex.AppendEncode(keys, b[:])
+		}
+		names := make([]string, 0, len(clusters))
+		for c := range clusters {
+			names = append(names, c)
+		}
+		err := s.rows(ctx, `cluster IN {clusters:Array(String)}
+AND request_key IN (SELECT toFixedString(arrayJoin(arrayMap(i -> unhex(substring({keys:String}, i * 32 + 1, 32)), range({n:UInt64}))), 16))`,
+			clickhouse.Parameters{"clusters": texts(names), "keys": string(keys), "n": fmt.Sprint(n)},
+			func(r replay.Row) error {
+				if !want[r.EventKey] {
+					return nil
+				}
+				return visit(r)
+			})
+		if err != nil {
+			return fmt.Errorf("read %d standing rows: %w", n, err)
+		}
+		known = known[n:]
+	}
+	return nil
+}
+
+// Affected visits the standing rows with a verdict that the filter selects, complete with
+// event and verdict, in the order of the table. It streams; the snapshot is that of the
+// moment the query began.
+func (s *Store) Affected(ctx context.Context, f replay.AffectedFilter, visit func(replay.Row) error) error {
+	where := []string{"cluster = {cluster:String}", "kpart IN {kparts:Array(Int32)}", "outcome != ''",
+		"minute >= {from_minute:UInt32}", "toUnixTimestamp64Micro(request_received) >= {from:Int64}"}
+	p := clickhouse.Parameters{
+		"cluster": text(f.Cluster), "kparts": numbers(f.Partitions),
+		"from": fmt.Sprint(f.From.UnixMicro()), "from_minute": fmt.Sprint(minute(f.From)),
+	}
+	if !f.To.IsZero() {
+		where = append(where, "minute <= {to_minute:UInt32}", "toUnixTimestamp64Micro(request_received) <= {to:Int64}")
+		p["to"], p["to_minute"] = fmt.Sprint(f.To.UnixMicro()), fmt.Sprint(minute(f.To))
+	}
+	var who []string
+	if len(f.Users) > 0 {
+		who = append(who, "subject IN {users:Array(String)}")
+		p["users"] = texts(f.Users)
+	}
+	if len(f.Groups) > 0 {
+		who = append(who, "hasAny(if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups), {groups:Array(LowCardinality(String))})")
+		p["groups"] = texts(f.Groups)
+	}
+	if len(who) > 0 {
+		where = append(where, "("+strings.Join(who, " OR ")+")")
+	}
+	if len(f.Namespaces) > 0 {
+		where = append(where, "attr_namespace IN {namespaces:Array(String)}")
+		p["namespaces"] = texts(f.Namespaces)
+	}
+	if err := s.rows(ctx, strings.Join(where, " AND "), p, visit); err != nil {
+		return fmt.Errorf("read affected rows of cluster %q: %w", f.Cluster, err)
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+package storage
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics of the store; the zero registerer leaves them unregistered but usable.
+type metrics struct {
+	rows      prometheus.Counter
+	bytes     prometheus.Counter
+	inserts   *prometheus.CounterVec
+	seconds   prometheus.Histogram
+	known     prometheus.Histogram
+	repaired  *prometheus.CounterVec
+	dropped   *prometheus.CounterVec
+	reinserts prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	buckets := []float64{.001, .003, .01, .03, .1, .3, 1, 3, 10, 30}
+	m := &metrics{
+		rows:      prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_storage_rows_total", Help: "Rows inserted into events, rows that take others back included."}),
+		bytes:     prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_storage_insert_bytes_total", Help: "Bytes of insert blocks as sent."}),
+		inserts:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_inserts_total", Help: "Inserts by result: ok, deduplicated, error."}, []string{"result"}),
+		seconds:   prometheus.NewHistogram(prometheus.HistogramOpts{Name: "retrial_storage_insert_seconds", Help: "Time of an insert, encoding included.", Buckets: buckets}),
+		known:     prometheus.NewHistogram(prometheus.HistogramOpts{Name: "retrial_storage_known_seconds", Help: "Time of looking up which rows of a block are stored.", Buckets: buckets}),
+		repaired:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_repaired_rows_total", Help: "Rows recovery added to a rollup to make it equal to its events."}, []string{"table"}),
+		dropped:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_dropped_partitions_total", Help: "Table partitions dropped, by table and cause: retention, disk."}, []string{"table", "cause"}),
+		reinserts: prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_storage_reinserted_blocks_total", Help: "Blocks the store claimed to have but had lost, sent again."}),
+	}
+	if reg == nil {
+		return m
+	}
+	for _, c := range []prometheus.Collector{m.rows, m.bytes, m.inserts, m.seconds, m.known, m.repaired, m.dropped, m.reinserts} {
+		var twice prometheus.AlreadyRegisteredError
+		if err := reg.Register(c); err != nil && !errors.As(err, &twice) {
+			panic(err) // two metrics of one name: a mistake in this file
+		}
+	}
+	return m
+}

@@ -1,0 +1,81 @@
+package storage
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/storage/schema"
+)
+
+// migrate creates the database and applies the migrations not yet applied, in order. Every
+// file is idempotent by itself (IF NOT EXISTS), so a crash between a file and its record in
+// schema_version repeats the file, harmlessly.
+func (s *Store) migrate(ctx context.Context) error {
+	form := s.form()
+	for _, sql := range []string{
+		"CREATE DATABASE IF NOT EXISTS " + s.db + form.OnCluster(),
+		"CREATE TABLE IF NOT EXISTS " + s.table("schema_version") + form.OnCluster() + ` (
+			version UInt32, name String, digest String, applied DateTime('UTC') DEFAULT now()
+		) ENGINE = ` + form.Replicated() + `ReplacingMergeTree ORDER BY version`,
+	} {
+		if err := s.conn.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("prepare schema: %w", err)
+		}
+	}
+	applied, err := s.applied(ctx)
+	if err != nil {
+		return err
+	}
+	migrations, err := schema.Migrations(form)
+	if err != nil {
+		return fmt.Errorf("render schema: %w", err)
+	}
+	if newest := len(migrations); len(applied) > newest {
+		return fmt.Errorf("the store's schema is version %d, this build knows %d: use the newer build", len(applied), newest)
+	}
+	for _, m := range migrations {
+		digest := sha256.Sum256([]byte(m.SQL))
+		text := hex.EncodeToString(digest[:])
+		if was, ok := applied[m.Version]; ok {
+			if was != text {
+				return fmt.Errorf("migration %04d_%s: applied with other text: the store was made by another build or for another cluster name", m.Version, m.Name)
+			}
+			continue
+		}
+		if err := s.conn.Exec(ctx, m.SQL); err != nil {
+			return fmt.Errorf("migration %04d_%s: %w", m.Version, m.Name, err)
+		}
+		record := fmt.Sprintf("INSERT INTO %s (version, name, digest) SELECT %d, '%s', '%s'", s.table("schema_version"), m.Version, m.Name, text)
+		if err := s.conn.Exec(ctx, record); err != nil {
+			return fmt.Errorf("record migration %04d_%s: %w", m.Version, m.Name, err)
+		}
+		s.cfg.Log.Info("schema migrated", zap.Int("version", m.Version), zap.String("name", m.Name))
+	}
+	return nil
+}
+
+// applied returns the digests of the migrations the store has had, by version.
+func (s *Store) applied(ctx context.Context) (map[int]string, error) {
+	rows, err := s.conn.Query(ctx, "SELECT version, digest FROM "+s.table("schema_version")+" FINAL")
+	if err != nil {
+		return nil, fmt.Errorf("read schema version: %w", err)
+	}
+	defer rows.Close()
+	out := map[int]string{}
+	for rows.Next() {
+		var version uint32
+		var digest string
+		if err := rows.Scan(&version, &digest); err != nil {
+			return nil, fmt.Errorf("read schema version: %w", err)
+		}
+		out[int(version)] = digest
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read schema version: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,145 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ClickHouse/ch-go/proto"
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/retrial-io/retrial/replay"
+)
+
+// SavePolicy stores observations of policy objects. It is all or nothing per call, and
+// saving the same positions again changes nothing (the newest copy of a position stands).
+func (s *Store) SavePolicy(ctx context.Context, versions []replay.PolicyVersion) error {
+	if len(versions) == 0 {
+		return nil
+	}
+	var cluster, resource, namespace lowCard
+	var name, uid, rv, observation proto.ColStr
+	var deleted proto.ColUInt8
+	var observed, koffset proto.ColInt64
+	var epoch proto.ColUInt32
+	var kpart, idx proto.ColInt32
+	for i := range versions {
+		v := &versions[i]
+		cluster.Append(v.Cluster)
+		resource.Append(v.Resource)
+		namespace.Append(v.Namespace)
+		name.Append(v.Name)
+		uid.Append(v.UID)
+		rv.Append(v.ResourceVersion)
+		deleted.Append(bit(v.Deleted))
+		observation.AppendBytes(v.Observation)
+		observed.Append(v.Observed.UnixMicro())
+		epoch.Append(v.Position.Epoch)
+		kpart.Append(v.Position.Partition)
+		koffset.Append(v.Position.Offset)
+		idx.Append(v.Index)
+	}
+	err := s.insertColumns(ctx, "policy_objects", []proto.InputColumn{
+		{Name: "cluster", Data: &cluster}, {Name: "resource", Data: &resource}, {Name: "namespace", Data: &namespace},
+		{Name: "name", Data: &name}, {Name: "uid", Data: &uid}, {Name: "resource_version", Data: &rv},
+		{Name: "deleted", Data: &deleted}, {Name: "observation", Data: &observation}, {Name: "observed", Data: micros{&observed}},
+		{Name: "epoch", Data: &epoch}, {Name: "kpart", Data: &kpart}, {Name: "koffset", Data: &koffset}, {Name: "idx", Data: &idx},
+	}, len(versions))
+	if err != nil {
+		return fmt.Errorf("save %d policy versions: %w", len(versions), err)
+	}
+	return nil
+}
+
+// LoadPolicy visits every stored observation, those of one Kafka partition in the order of
+// epoch, offset and index, and returns per partition of the newest epoch the offset after
+// the last one stored.
+func (s *Store) LoadPolicy(ctx context.Context, visit func(replay.PolicyVersion) error) (map[int32]int64, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	res, err := s.conn.Query(ctx, `SELECT cluster, resource, namespace, name, uid, resource_version, deleted, observation,
+    toUnixTimestamp64Micro(observed), epoch, kpart, koffset, idx
+FROM `+s.table("policy_objects")+` FINAL ORDER BY epoch, kpart, koffset, idx`)
+	if err != nil {
+		return nil, fmt.Errorf("load policy: %w", err)
+	}
+	defer res.Close()
+	next := map[int32]int64{}
+	var newest uint32
+	for res.Next() {
+		var v replay.PolicyVersion
+		var deleted uint8
+		var observation string
+		var observed int64
+		if err := res.Scan(&v.Cluster, &v.Resource, &v.Namespace, &v.Name, &v.UID, &v.ResourceVersion, &deleted, &observation,
+			&observed, &v.Position.Epoch, &v.Position.Partition, &v.Position.Offset, &v.Index); err != nil {
+			return nil, fmt.Errorf("load policy: %w", err)
+		}
+		v.Deleted, v.Observation, v.Observed = deleted != 0, []byte(observation), fromMicro(observed)
+		if v.Position.Epoch > newest {
+			newest = v.Position.Epoch
+			clear(next)
+		}
+		next[v.Position.Partition] = v.Position.Offset + 1
+		if err := visit(v); err != nil {
+			return nil, fmt.Errorf("load policy: %w", err)
+		}
+	}
+	if err := res.Err(); err != nil {
+		return nil, fmt.Errorf("load policy: %w", err)
+	}
+	return next, nil
+}
+
+// SaveDeadLetters stores dead letters; a position stored before changes nothing, which makes
+// a token needless.
+func (s *Store) SaveDeadLetters(ctx context.Context, _ string, letters []replay.StoredDeadLetter) error {
+	if len(letters) == 0 {
+		return nil
+	}
+	var cluster, source, reason lowCard
+	var detail, digest, prefix proto.ColStr
+	var size, received, koffset proto.ColInt64
+	var ingestDay proto.ColUInt16
+	var epoch proto.ColUInt32
+	var kpart proto.ColInt32
+	for i := range letters {
+		l := &letters[i]
+		cluster.Append(l.Cluster)
+		source.Append(l.Source)
+		reason.Append(l.Reason)
+		detail.Append(l.Detail)
+		digest.Append(l.Digest)
+		size.Append(l.Size)
+		prefix.AppendBytes(l.Prefix)
+		received.Append(l.Received.UnixMicro())
+		ingestDay.Append(day(l.Received))
+		epoch.Append(l.Position.Epoch)
+		kpart.Append(l.Position.Partition)
+		koffset.Append(l.Position.Offset)
+	}
+	err := s.insertColumns(ctx, "dead_letters", []proto.InputColumn{
+		{Name: "cluster", Data: &cluster}, {Name: "source", Data: &source}, {Name: "reason", Data: &reason},
+		{Name: "detail", Data: &detail}, {Name: "digest", Data: &digest}, {Name: "size", Data: &size}, {Name: "prefix", Data: &prefix},
+		{Name: "received", Data: micros{&received}}, {Name: "ingest_day", Data: dates{&ingestDay}},
+		{Name: "epoch", Data: &epoch}, {Name: "kpart", Data: &kpart}, {Name: "koffset", Data: &koffset},
+	}, len(letters))
+	if err != nil {
+		return fmt.Errorf("save %d dead letters: %w", len(letters), err)
+	}
+	return nil
+}
+
+// insertColumns runs one INSERT into a table whose engine keeps one row per position, so
+// that no deduplication is needed: a token that is remembered for a part that was lost
+// would do harm.
+func (s *Store) insertColumns(ctx context.Context, table string, columns []proto.InputColumn, rows int) error {
+	var buf proto.Buffer
+	if err := (proto.Block{Columns: len(columns), Rows: rows}).EncodeRawBlock(&buf, 0, columns); err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	p := &payload{data: buf.Buf}
+	settings := merge(clickhouse.Settings{}, insertSettings)
+	settings["insert_deduplicate"] = 0
+	ctx = clickhouse.Context(withPayload(ctx, p), clickhouse.WithSettings(settings))
+	return s.conn.Exec(ctx, "INSERT INTO "+s.table(table)+" ("+columnNames(columns)+") FORMAT Native")
+}

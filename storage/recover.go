@@ -1,0 +1,158 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"go.uber.org/zap"
+)
+
+// rollup is a table whose counts must equal sum(sign) over events.
+type rollup struct {
+	table string
+	keys  []string // grouping columns, of the same name in the rollup and in the view's query
+	from  string   // what the view reads besides events, and its condition
+	day   string   // the day of the request, as an expression over both sides
+	times bool     // has first_seen and last_seen
+}
+
+var rollups = []rollup{ //nolint:gochecknoglobals // constant table
+	{"access_usage", []string{"cluster", "day", "access", "recorded", "replayed", "outcome", "class", "kpart", "ingest_day"}, "WHERE outcome != ''", "day", true},
+	{"grant_usage", []string{"cluster", "day", "granted", "access", "kpart", "ingest_day"}, "ARRAY JOIN grants AS granted WHERE 1", "day", true},
+	{"volume", []string{"cluster", "minute", "recorded", "replayed", "outcome", "class", "kpart", "ingest_day"}, "WHERE 1", "toDate(minute)", false},
+}
+
+// interned are the tables without counts: what they lack is added.
+var interned = []struct{ table, query string }{ //nolint:gochecknoglobals // constant table
+	{"accesses", `SELECT access, subject, group_set, attr_verb, attr_api_group, attr_resource, attr_subresource, attr_namespace, access_name, access_path, max(ingest_day)
+FROM %[1]s.events WHERE outcome != '' AND kpart = {kpart:Int32}%[2]s AND access NOT IN (SELECT access FROM %[1]s.accesses)
+GROUP BY ALL`},
+	{"group_sets", `SELECT group_set, arraySort(arrayDistinct(arrayMap(g -> toString(g), any(if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups))))), max(ingest_day)
+FROM %[1]s.events WHERE outcome != '' AND kpart = {kpart:Int32}%[2]s AND group_set NOT IN (SELECT group_set FROM %[1]s.group_sets)
+GROUP BY group_set`},
+}
+
+// Recover makes every rollup equal to the standing rows of a Kafka partition whose requests
+// were received on the given days (UTC; none: all days), by adding the differences. It goes
+// by state alone, so it may be repeated, and converges from whatever an interrupted Insert
+// left behind. No Insert of this process into the partition runs meanwhile, and one another
+// connection still has running at a server is ended first.
+//
+// first_seen and last_seen are bounds: a difference can widen, never narrow them. Days whose
+// events retention has dropped are left as they are.
+func (s *Store) Recover(ctx context.Context, partition int32, _ uint32, days []time.Time) error {
+	part := s.partition(partition)
+	part.Lock()
+	defer part.Unlock()
+	if err := s.endInserts(ctx, partition); err != nil {
+		return err
+	}
+	horizon, err := s.horizon(ctx)
+	if err != nil {
+		return err
+	}
+	p := clickhouse.Parameters{"kpart": fmt.Sprint(partition), "horizon": fmt.Sprint(horizon)}
+	if len(days) > 0 {
+		list := make([]uint16, len(days))
+		for i, d := range days {
+			list[i] = day(d)
+		}
+		p["days"] = numbers(list)
+	}
+	for _, r := range rollups {
+		n, err := s.difference(ctx, r, p)
+		if err != nil {
+			return fmt.Errorf("recover %s of partition %d: %w", r.table, partition, err)
+		}
+		if n == 0 {
+			continue
+		}
+		if err := s.exec(ctx, p, r.repair(s.db, len(days) > 0)); err != nil {
+			return fmt.Errorf("recover %s of partition %d: %w", r.table, partition, err)
+		}
+		s.metrics.repaired.WithLabelValues(r.table).Add(float64(n))
+		s.cfg.Log.Warn("rollup repaired after an interrupted insert", zap.String("table", r.table), zap.Int32("partition", partition), zap.Uint64("rows", n))
+	}
+	only := ""
+	if len(days) > 0 {
+		only = " AND day IN {days:Array(UInt16)}"
+	}
+	for _, t := range interned {
+		if err := s.exec(ctx, p, fmt.Sprintf("INSERT INTO %s.%s "+t.query, append([]any{s.db, t.table}, s.db, only)...)); err != nil {
+			return fmt.Errorf("recover %s of partition %d: %w", t.table, partition, err)
+		}
+	}
+	return nil
+}
+
+// compare returns the query over the differences of a rollup and events: one row per key
+// whose counts are not equal.
+func (r rollup) compare(db string, days bool) string {
+	only := ""
+	if days {
+		only = " AND " + r.day + " IN {days:Array(UInt16)}"
+	}
+	keys := strings.Join(r.keys, ", ")
+	times, none, bounds := "", "", ""
+	if r.times {
+		times = ", request_received AS t"
+		none = ", CAST(NULL AS Nullable(DateTime64(6, 'UTC'))) AS t"
+		bounds = ", min(t) AS first_seen, max(t) AS last_seen"
+	}
+	// Where the rollup has a key events has not, there is no time: any inside the day does,
+	// the count of the key ends up 0 and no reader shows it.
+	if r.times {
+		bounds = ", ifNull(min(t), toDateTime64(day, 6, 'UTC')) AS first_seen, ifNull(max(t), toDateTime64(day, 6, 'UTC')) AS last_seen"
+	}
+	return fmt.Sprintf(`SELECT %[1]s, sum(c) AS count%[6]s
+FROM
+(
+    SELECT %[1]s, toInt64(sign) AS c%[4]s FROM %[2]s.events %[3]s AND kpart = {kpart:Int32} AND ingest_day > {horizon:UInt16}%[7]s
+    UNION ALL
+    SELECT %[1]s, -count AS c%[5]s FROM %[2]s.%[8]s WHERE kpart = {kpart:Int32} AND ingest_day > {horizon:UInt16}%[7]s
+)
+GROUP BY %[1]s
+HAVING count != 0`, keys, db, r.from, times, none, bounds, only, r.table)
+}
+
+func (r rollup) repair(db string, days bool) string {
+	cols := strings.Join(r.keys, ", ") + ", count"
+	if r.times {
+		cols += ", first_seen, last_seen"
+	}
+	return fmt.Sprintf("INSERT INTO %s.%s (%s) %s", db, r.table, cols, r.compare(db, days))
+}
+
+// difference counts the keys in which a rollup and events differ.
+func (s *Store) difference(ctx context.Context, r rollup, p clickhouse.Parameters) (uint64, error) {
+	var n uint64
+	_, days := p["days"]
+	err := s.conn.QueryRow(params(ctx, p), "SELECT count() FROM ("+r.compare(s.db, days)+")").Scan(&n)
+	return n, err
+}
+
+// exec runs an INSERT ... SELECT that must never be taken for a repetition of an earlier
+// one: the same difference may be needed twice.
+func (s *Store) exec(ctx context.Context, p clickhouse.Parameters, sql string) error {
+	ctx = clickhouse.Context(ctx, clickhouse.WithParameters(p), clickhouse.WithSettings(clickhouse.Settings{"insert_deduplicate": 0}))
+	return s.conn.Exec(ctx, sql)
+}
+
+// insertComment tags the inserts of a partition at the server, to be found by endInserts.
+func insertComment(partition int32) string { return fmt.Sprintf("retrial insert %d", partition) }
+
+// endInserts ends inserts of the partition a server still runs for a connection that is
+// gone. In process there are none: an insert's call ends with its insert.
+func (s *Store) endInserts(ctx context.Context, partition int32) error {
+	if s.cfg.Transport != nil {
+		return nil
+	}
+	sql := "KILL QUERY" + s.form().OnCluster() + " WHERE current_database = currentDatabase() AND Settings['log_comment'] = {c:String} SYNC"
+	if err := s.conn.Exec(params(ctx, clickhouse.Parameters{"c": insertComment(partition)}), sql); err != nil {
+		return fmt.Errorf("end earlier inserts of partition %d: %w", partition, err)
+	}
+	return nil
+}

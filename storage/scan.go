@@ -1,0 +1,286 @@
+package storage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
+)
+
+// stored is a row of events as it is read; rowColumns names what goes where. It is the
+// counterpart of block.
+type stored struct {
+	cluster, source, apiserver              string
+	ingested, koffset, received, delay      int64
+	epoch, size                             uint32
+	kpart, code                             int32
+	request, content                        string // 16 bytes each
+	sign                                    int8
+	rowRevision, policyRevision             uint64
+	shape, isResource                       uint8
+	level, auditID, stage, uri, verb        string
+	user, impersonated                      storedUser
+	constraint, userAgent                   string
+	sourceIPs                               []string
+	ref                                     event.ObjectRef
+	status, requestObject, responseObject   string
+	annotations                             map[string]string
+	unknownAt, unknownName, unknownValue    []string
+	outcome, class, cause, recorded, reason string
+	replayed, authorizer                    string
+	grants, errs, missing                   []string
+	attr                                    replay.Attributes
+	imp, impMode                            string
+	impGrants, impMissing, identity         []string
+	admission                               replay.Admission
+	engine, config                          string
+}
+
+type storedUser struct {
+	name, uid string
+	groups    []string
+	extra     map[string][]string
+}
+
+// target is a column (or expression) and where its value goes.
+type target struct {
+	sql string
+	to  any
+}
+
+func (r *stored) targets() []target {
+	return []target{
+		{"cluster", &r.cluster}, {"source", &r.source}, {"apiserver", &r.apiserver},
+		{"toUnixTimestamp64Micro(ingested)", &r.ingested}, {"epoch", &r.epoch}, {"kpart", &r.kpart}, {"koffset", &r.koffset},
+		{"request_key", &r.request}, {"content", &r.content}, {"size", &r.size},
+		{"sign", &r.sign}, {"row_revision", &r.rowRevision},
+		{"level", &r.level}, {"audit_id", &r.auditID}, {"stage", &r.stage}, {"request_uri", &r.uri}, {"verb", &r.verb},
+		{"user_name", &r.user.name}, {"user_uid", &r.user.uid}, {"user_groups", &r.user.groups}, {"user_extra", &r.user.extra},
+		{"impersonated_name", &r.impersonated.name}, {"impersonated_uid", &r.impersonated.uid},
+		{"impersonated_groups", &r.impersonated.groups}, {"impersonated_extra", &r.impersonated.extra},
+		{"impersonation_constraint", &r.constraint}, {"source_ips", &r.sourceIPs}, {"user_agent", &r.userAgent},
+		{"object_resource", &r.ref.Resource}, {"object_namespace", &r.ref.Namespace}, {"object_name", &r.ref.Name},
+		{"object_uid", &r.ref.UID}, {"object_api_group", &r.ref.APIGroup}, {"object_api_version", &r.ref.APIVersion},
+		{"object_resource_version", &r.ref.ResourceVersion}, {"object_subresource", &r.ref.Subresource},
+		{"code", &r.code}, {"response_status", &r.status}, {"request_object", &r.requestObject}, {"response_object", &r.responseObject},
+		{"toUnixTimestamp64Micro(request_received)", &r.received}, {"stage_delay", &r.delay}, {"annotations", &r.annotations},
+		{"unknown_at", &r.unknownAt}, {"unknown_name", &r.unknownName}, {"unknown_value", &r.unknownValue}, {"shape", &r.shape},
+		{"outcome", &r.outcome}, {"class", &r.class}, {"cause", &r.cause}, {"recorded", &r.recorded}, {"recorded_reason", &r.reason},
+		{"replayed", &r.replayed}, {"authorizer", &r.authorizer}, {"grants", &r.grants}, {"errors", &r.errs}, {"missing", &r.missing},
+		{"attr_verb", &r.attr.Verb}, {"attr_is_resource", &r.isResource}, {"attr_api_group", &r.attr.APIGroup},
+		{"attr_api_version", &r.attr.APIVersion}, {"attr_resource", &r.attr.Resource}, {"attr_subresource", &r.attr.Subresource},
+		{"attr_namespace", &r.attr.Namespace}, {"attr_name", &r.attr.Name}, {"attr_path", &r.attr.Path},
+		{"attr_label_selector", &r.attr.LabelSelector}, {"attr_field_selector", &r.attr.FieldSelector},
+		{"impersonation", &r.imp}, {"impersonation_mode", &r.impMode}, {"impersonation_grants", &r.impGrants},
+		{"impersonation_missing", &r.impMissing}, {"identity", &r.identity},
+		{"admission", &r.admission.Recorded}, {"admission_plugin", &r.admission.Plugin},
+		{"admission_namespace_lifecycle", &r.admission.NamespaceLifecycle},
+		{"policy_revision", &r.policyRevision}, {"engine_version", &r.engine}, {"config_version", &r.config},
+	}
+}
+
+// rowColumns is the SELECT list that stored.targets scans.
+func rowColumns() string {
+	var r stored
+	var list []string
+	for _, t := range r.targets() {
+		list = append(list, t.sql)
+	}
+	return strings.Join(list, ", ")
+}
+
+// rows runs a query whose SELECT list is rowColumns and visits every row.
+func (s *Store) rows(ctx context.Context, where string, p clickhouse.Parameters, visit func(replay.Row) error) error {
+	ctx, cancel := context.WithCancel(params(ctx, p))
+	defer cancel()
+	res, err := s.conn.Query(ctx, "SELECT "+rowColumns()+" FROM "+s.table("events")+" FINAL WHERE sign = 1 AND "+where)
+	if err != nil {
+		return err
+	}
+	defer res.Close()
+	for res.Next() {
+		row, err := scanRow(res)
+		if err != nil {
+			return err
+		}
+		if err := visit(row); err != nil {
+			return err
+		}
+	}
+	return res.Err()
+}
+
+// scanRow reads one row of a query made with rowColumns.
+func scanRow(res driver.Rows) (replay.Row, error) {
+	var r stored
+	list := r.targets()
+	to := make([]any, len(list))
+	for i := range list {
+		to[i] = list[i].to
+	}
+	if err := res.Scan(to...); err != nil {
+		return replay.Row{}, err
+	}
+	return r.row()
+}
+
+// row rebuilds what was inserted.
+func (r *stored) row() (replay.Row, error) {
+	e, err := r.event()
+	if err != nil {
+		return replay.Row{}, err
+	}
+	v, err := r.verdict()
+	if err != nil {
+		return replay.Row{}, err
+	}
+	request, content := []byte(r.request), []byte(r.content)
+	if len(request) != 16 || len(content) != 16 {
+		return replay.Row{}, fmt.Errorf("event %s: a stored key has %d bytes, its content hash %d", r.auditID, len(request), len(content))
+	}
+	key := event.HashFromBytes([16]byte(request))
+	return replay.Row{
+		Cluster: r.cluster, Source: r.source, APIServer: r.apiserver, Received: fromMicro(r.ingested),
+		Position: event.Position{Epoch: r.epoch, Partition: r.kpart, Offset: r.koffset},
+		EventKey: event.EventKey(key, e), Request: key, Content: event.HashFromBytes([16]byte(content)),
+		Size: int(r.size), Event: e, Verdict: v, Sign: r.sign, Revision: r.rowRevision,
+	}, nil
+}
+
+func (r *stored) event() (*event.Event, error) {
+	e := &event.Event{
+		Level: event.Level(r.level), AuditID: r.auditID, Stage: event.Stage(r.stage), RequestURI: r.uri, Verb: r.verb,
+		User: r.user.event(), SourceIPs: orNil(r.sourceIPs), UserAgent: r.userAgent,
+		RequestObject: bytesOrNil(r.requestObject), ResponseObject: bytesOrNil(r.responseObject),
+		RequestReceivedTimestamp: fromMicro(r.received), StageTimestamp: fromMicro(r.received + r.delay),
+	}
+	if r.shape&shapeImpersonated != 0 {
+		u := r.impersonated.event()
+		e.ImpersonatedUser = &u
+	}
+	if r.shape&shapeAuthentication != 0 {
+		e.AuthenticationMetadata = &event.AuthenticationMetadata{ImpersonationConstraint: r.constraint}
+	}
+	if r.shape&shapeObjectRef != 0 {
+		e.ObjectRef = &r.ref
+	}
+	if r.shape&shapeStatus != 0 {
+		e.ResponseStatus = &event.Status{Code: r.code, Raw: bytesOrNil(r.status)}
+		var s struct{ Status, Message, Reason string }
+		if len(r.status) > 0 {
+			if err := json.Unmarshal([]byte(r.status), &s); err != nil {
+				return nil, fmt.Errorf("event %s: response status: %w", r.auditID, err)
+			}
+		}
+		e.ResponseStatus.Status, e.ResponseStatus.Message, e.ResponseStatus.Reason = s.Status, s.Message, s.Reason
+	}
+	for k, v := range r.annotations {
+		e.Annotations = append(e.Annotations, event.Pair{Key: k, Value: v})
+	}
+	slices.SortFunc(e.Annotations, func(a, b event.Pair) int { return strings.Compare(a.Key, b.Key) })
+	for i, at := range r.unknownAt {
+		m := event.Member{Name: r.unknownName[i], Value: []byte(r.unknownValue[i])}
+		switch at {
+		case atEvent:
+			e.Unknown = append(e.Unknown, m)
+		case atUser:
+			e.User.Unknown = append(e.User.Unknown, m)
+		case atImpersonated:
+			e.ImpersonatedUser.Unknown = append(e.ImpersonatedUser.Unknown, m)
+		case atAuthentication:
+			e.AuthenticationMetadata.Unknown = append(e.AuthenticationMetadata.Unknown, m)
+		case atObjectRef:
+			e.ObjectRef.Unknown = append(e.ObjectRef.Unknown, m)
+		}
+	}
+	return e, nil
+}
+
+func (u *storedUser) event() event.User {
+	out := event.User{Username: u.name, UID: u.uid, Groups: orNil(u.groups)}
+	for k, v := range u.extra {
+		out.Extra = append(out.Extra, event.ExtraEntry{Key: k, Values: orNil(v)})
+	}
+	slices.SortFunc(out.Extra, func(a, b event.ExtraEntry) int { return strings.Compare(a.Key, b.Key) })
+	return out
+}
+
+// verdict rebuilds the verdict; nil on the rows of a request's later stages.
+func (r *stored) verdict() (*replay.Verdict, error) {
+	if r.outcome == "" {
+		return nil, nil
+	}
+	v := &replay.Verdict{
+		Outcome: outcomeOf(r.outcome), Class: r.class, Cause: r.cause, Recorded: decisionOf(r.recorded), RecordedReason: r.reason,
+		Replayed: decisionOf(r.replayed), Authorizer: r.authorizer, Errors: orNil(r.errs), Missing: orNil(r.missing),
+		Attributes: r.attr, Identity: orNil(r.identity), Admission: r.admission,
+		Revision: r.policyRevision, Engine: r.engine, Config: r.config,
+	}
+	v.Attributes.ResourceRequest = r.isResource != 0
+	var err error
+	if v.Grants, err = decodeGrants(r.grants); err != nil {
+		return nil, err
+	}
+	if r.imp != "" {
+		v.Impersonation = &replay.ImpersonationCheck{Replayed: decisionOf(r.imp), Mode: r.impMode, Missing: orNil(r.impMissing)}
+		if v.Impersonation.Grants, err = decodeGrants(r.impGrants); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+func decodeGrants(list []string) ([]replay.Grant, error) {
+	var out []replay.Grant
+	for _, text := range list {
+		g, err := decodeGrant(text)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+func outcomeOf(s string) replay.Outcome {
+	for _, o := range []replay.Outcome{replay.OutcomeMatch, replay.OutcomeDrift, replay.OutcomeAmbiguous, replay.OutcomeIndeterminate} {
+		if o.String() == s {
+			return o
+		}
+	}
+	return replay.OutcomeNotJudged
+}
+
+func decisionOf(s string) replay.Decision {
+	switch s {
+	case replay.DecisionAllow.String():
+		return replay.DecisionAllow
+	case replay.DecisionForbid.String():
+		return replay.DecisionForbid
+	}
+	return replay.DecisionNone
+}
+
+func fromMicro(us int64) time.Time { return time.UnixMicro(us).UTC() }
+
+func orNil(list []string) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+func bytesOrNil(s string) []byte {
+	if s == "" {
+		return nil
+	}
+	return []byte(s)
+}

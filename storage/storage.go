@@ -1,0 +1,212 @@
+// Package storage keeps events, verdicts, usage and policy history in ClickHouse: the
+// embedded engine by default, a server by DSN, the same SQL and the same driver on both.
+//
+//	Row ──block──▶ INSERT (one block, one token) ──▶ events ──views──▶ access_usage, grant_usage,
+//	                                                                  volume, accesses, group_sets
+//	Observation ─▶ policy_objects      DeadLetter ─▶ dead_letters      queries ◀── all of them
+//
+// What keeps it exact:
+//   - Rows are only added. A correction adds the old row with sign −1 and the new one with
+//     +1; counts are sum(sign), lists use FINAL and sign = 1.
+//   - A block goes in under a deduplication token that its rollups share, so sending it again
+//     changes nothing while the token is remembered; Known finds the rows after that.
+//   - Recover makes the rollups of one Kafka partition equal to its events by state, not by
+//     token: it converges from whatever a crash left.
+//
+// docs/schema.md lists the tables; docs/adr has the reasons.
+package storage
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/storage/schema"
+)
+
+// Config says where the store is. Exactly one of DSN and Transport is set.
+type Config struct {
+	// DSN of a server: http(s)://user:password@host:8123/?setting=value. The database in it
+	// is ignored in favour of Database.
+	DSN string
+	// TLS for an https DSN; nil: the system's roots.
+	TLS *tls.Config
+	// Transport runs the requests in process, see storage/embedded.
+	Transport http.RoundTripper
+	// Database to use. Default "retrial".
+	Database string
+	// ClusterName makes the DDL that of a replicated cluster; empty: a single server.
+	ClusterName string
+	// ReadOnly opens the store for queries alone: no migrations, and the server is told to
+	// refuse writes (readonly=2).
+	ReadOnly bool
+	// Now is the clock, for retention only. Default time.Now.
+	Now func() time.Time
+	// Log receives lifecycle messages; nil: none.
+	Log *zap.Logger
+	// Registerer receives the metrics; nil: none are registered.
+	Registerer prometheus.Registerer
+}
+
+// Store is an open store; safe for concurrent use. The methods implement the interfaces its
+// users declare (replay/runner Store, dashboards/ui Queries).
+type Store struct {
+	cfg     Config
+	db      string // quoted
+	conn    driver.Conn
+	metrics *metrics
+
+	blocks sync.Pool // *pendingBlock
+
+	mu         sync.Mutex
+	partitions map[int32]*partition
+}
+
+// partition serializes what is done to the rows of one Kafka partition in this process.
+type partition struct {
+	sync.Mutex
+	inserted bool // a block of this process has landed
+}
+
+// database names ClickHouse takes without surprises, in SQL and in file names.
+var databaseName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`) //nolint:gochecknoglobals // compiled constant
+
+// Open connects, creates the database and applies the migrations that are missing.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	if cfg.Database == "" {
+		cfg.Database = "retrial"
+	}
+	if !databaseName.MatchString(cfg.Database) {
+		return nil, fmt.Errorf("open store: database %q: use letters, digits and underscores", cfg.Database)
+	}
+	if cfg.Log == nil {
+		cfg.Log = zap.NewNop()
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	opt, err := options(cfg)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := clickhouse.Open(opt)
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	s := &Store{cfg: cfg, db: "`" + cfg.Database + "`", conn: conn, partitions: map[int32]*partition{}}
+	s.metrics = newMetrics(cfg.Registerer)
+	s.blocks.New = func() any { return &pendingBlock{block: newBlock()} }
+	if err := conn.Ping(ctx); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("open store: connect: %w", err)
+	}
+	if !cfg.ReadOnly {
+		if err := s.migrate(ctx); err != nil {
+			conn.Close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func options(cfg Config) (*clickhouse.Options, error) {
+	opt := &clickhouse.Options{Protocol: clickhouse.HTTP, Addr: []string{"embedded:8123"}}
+	switch {
+	case cfg.DSN != "" && cfg.Transport != nil:
+		return nil, errors.New("open store: both a DSN and an embedded transport are given")
+	case cfg.DSN != "":
+		var err error
+		if opt, err = clickhouse.ParseDSN(cfg.DSN); err != nil {
+			return nil, fmt.Errorf("open store: %w", err)
+		}
+		if opt.Protocol != clickhouse.HTTP {
+			return nil, errors.New("open store: the DSN must begin with http:// or https://")
+		}
+		if cfg.TLS != nil {
+			opt.TLS = cfg.TLS
+		}
+	case cfg.Transport == nil:
+		return nil, errors.New("open store: neither a DSN nor an embedded transport is given")
+	}
+	opt.Auth.Database = "" // set per statement: it may not exist yet
+	opt.MaxOpenConns, opt.MaxIdleConns = 24, 12
+	opt.Settings = merge(opt.Settings, readSettings)
+	if cfg.ReadOnly {
+		opt.Settings["readonly"] = 2
+	}
+	opt.TransportFunc = func(base *http.Transport) (http.RoundTripper, error) {
+		if cfg.Transport != nil {
+			return payloads{cfg.Transport}, nil
+		}
+		return payloads{base}, nil
+	}
+	return opt, nil
+}
+
+// readSettings apply to every statement.
+var readSettings = clickhouse.Settings{ //nolint:gochecknoglobals // constant table
+	// All versions of a row share its ingest day, so FINAL need not look across partitions.
+	"do_not_merge_across_partitions_select_final": 1,
+	"async_insert":       0,
+	"max_query_size":     16 << 20, // key lists of a block
+	"mutations_sync":     2,
+	"session_timezone":   "UTC",
+	"final":              0,
+	"optimize_on_insert": 0, // a block lands as it is: the views have seen every row of it
+}
+
+func merge(into, from clickhouse.Settings) clickhouse.Settings {
+	if into == nil {
+		into = clickhouse.Settings{}
+	}
+	for k, v := range from {
+		into[k] = v
+	}
+	return into
+}
+
+// Close closes the connections; an embedded engine is closed by whoever opened it.
+func (s *Store) Close() error {
+	if err := s.conn.Close(); err != nil {
+		return fmt.Errorf("close store: %w", err)
+	}
+	return nil
+}
+
+// Ping reports whether the store answers.
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.conn.Ping(ctx); err != nil {
+		return fmt.Errorf("ping store: %w", err)
+	}
+	return nil
+}
+
+// table returns the quoted, qualified name of a table.
+func (s *Store) table(name string) string { return s.db + "." + name }
+
+// partition returns the lock of a Kafka partition.
+func (s *Store) partition(n int32) *partition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.partitions[n]
+	if p == nil {
+		p = &partition{}
+		s.partitions[n] = p
+	}
+	return p
+}
+
+// form is what the DDL of this store is rendered for.
+func (s *Store) form() schema.Form {
+	return schema.Form{Database: s.db, ClusterName: s.cfg.ClusterName}
+}

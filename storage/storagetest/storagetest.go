@@ -1,0 +1,118 @@
+// Package storagetest opens stores on the embedded engine for tests, and makes rows from
+// lines of an audit log.
+package storagetest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/embedded"
+)
+
+// Need ends the test when the embedded engine cannot run here: a skip for a developer, a
+// failure when the environment variable CI is set.
+func Need(t testing.TB) {
+	t.Helper()
+	err := embedded.Suitable()
+	if err == nil {
+		_, err = embedded.Locate("")
+	}
+	switch {
+	case err == nil:
+	case os.Getenv("CI") != "":
+		t.Fatalf("CI runs need the embedded store: %v", err)
+	default:
+		t.Skipf("NOT RUN: %v", err)
+	}
+}
+
+// Open opens a store in a directory of its own, closed when the test ends. Only one store
+// can be open in a process: such tests must not run in parallel.
+func Open(t testing.TB) *storage.Store {
+	t.Helper()
+	return OpenAt(t, t.TempDir())
+}
+
+// OpenAt opens a store in the given directory, closed when the test ends.
+func OpenAt(t testing.TB, dir string) *storage.Store {
+	t.Helper()
+	s, closeStore := Start(t, dir)
+	t.Cleanup(closeStore)
+	return s
+}
+
+// Start opens a store in the given directory and returns what closes it, for tests that
+// reopen one.
+func Start(t testing.TB, dir string) (*storage.Store, func()) {
+	t.Helper()
+	Need(t)
+	engine, err := embedded.Open(embedded.Config{Path: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := storage.Open(context.Background(), storage.Config{Transport: engine})
+	if err != nil {
+		engine.Close()
+		t.Fatal(err)
+	}
+	return s, func() {
+		t.Helper()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := engine.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Row makes the row a record of a log line becomes: keys, content and size computed as the
+// pipeline computes them, the position given, no verdict.
+func Row(cluster string, line []byte, pos event.Position, received time.Time) (replay.Row, error) {
+	e, err := event.Decode(line)
+	if err != nil {
+		return replay.Row{}, fmt.Errorf("decode line: %w", err)
+	}
+	canonical := event.AppendJSON(nil, e)
+	request := event.RequestKey(cluster, e)
+	return replay.Row{
+		Cluster: cluster, Source: "import", Received: received, Position: pos,
+		EventKey: event.EventKey(request, e), Request: request, Content: event.Content(canonical),
+		Size: len(canonical), Event: e, Sign: 1, Revision: 1,
+	}, nil
+}
+
+// Verdict gives a row a plausible verdict derived from its event alone, the same for equal
+// events: what the engine says is not the store's concern, only that it comes back.
+func Verdict(r *replay.Row) {
+	e := r.Event
+	decision, _ := e.Annotations.Get(event.AnnotationDecision)
+	reason, _ := e.Annotations.Get(event.AnnotationReason)
+	v := &replay.Verdict{Outcome: replay.OutcomeMatch, RecordedReason: reason, Authorizer: "rbac", Revision: r.Revision, Engine: "test", Config: "test"}
+	if a, err := replay.AttributesOf(e.Verb, e.RequestURI); err == nil {
+		v.Attributes = a
+	}
+	switch decision {
+	case "allow":
+		v.Recorded, v.Replayed = replay.DecisionAllow, replay.DecisionAllow
+		v.Grants = []replay.Grant{{
+			BindingKind: "ClusterRoleBinding", Binding: "admins", RoleKind: "ClusterRole", Role: "cluster-admin",
+			SubjectKind: "Group", Subject: "system:masters", Reason: `RBAC: allowed by ClusterRoleBinding "admins" of ClusterRole "cluster-admin" to Group "system:masters"`,
+		}, {
+			BindingKind: "RoleBinding", BindingNamespace: "kube-system", Binding: "x\t\"y", RoleKind: "Role", Role: "z",
+			SubjectKind: "ServiceAccount", SubjectNamespace: "kube-system", Subject: "sa", Rule: 3, Reason: "another text",
+		}}
+	case "forbid":
+		v.Recorded, v.Replayed = replay.DecisionForbid, replay.DecisionForbid
+		v.Errors = []string{`clusterrole.rbac.authorization.k8s.io "gone" not found`}
+	default:
+		v.Outcome, v.Class, v.Cause = replay.OutcomeNotJudged, "unauthenticated", "no decision was recorded"
+	}
+	r.Verdict = v
+}
