@@ -132,10 +132,34 @@ func (g generator) key() rbacindex.Key {
 	return rbacindex.Key{Kind: rbacindex.KindRoleBinding, Namespace: pick(g, genNamespaces...), Name: pick(g, genBindings...)}
 }
 
-// policy makes a set of objects with distinct keys.
+// policy makes a set of objects with distinct keys. One in eight is crowded: so many roles
+// bound to the same few subjects that the index compiles a table for the subject.
 func (g generator) policy() []any {
 	seen := map[rbacindex.Key]bool{}
 	var out []any
+	if g.IntN(8) == 0 {
+		for i := range 6 + g.IntN(30) {
+			role, b := fmt.Sprint("crowd-", i), fmt.Sprint("crowd-", g.IntN(1000))
+			k := rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: role}
+			ref := rbacv1.RoleRef{Kind: "ClusterRole", Name: role}
+			subjects := []rbacv1.Subject{{Kind: "User", Name: pick(g, "alice", "bob")}, {Kind: "Group", Name: "ops"}}
+			out = append(out, g.object(k))
+			k = rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: b}
+			if g.IntN(3) == 0 {
+				k = rbacindex.Key{Kind: rbacindex.KindRoleBinding, Namespace: pick(g, genNamespaces...), Name: b}
+			}
+			if seen[k] {
+				continue
+			}
+			seen[k] = true
+			meta := metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name}
+			if k.Namespace == "" {
+				out = append(out, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref})
+			} else {
+				out = append(out, &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref})
+			}
+		}
+	}
 	for range g.IntN(60) {
 		if k := g.key(); !seen[k] {
 			seen[k] = true

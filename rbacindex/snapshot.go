@@ -34,15 +34,20 @@ type Change struct {
 // Empty returns a Snapshot of a cluster without any RBAC object. Snapshots that descend from
 // one New or Empty by Apply share one bounded cache.
 func Empty() *Snapshot {
-	f := newFamily(defaultCacheBytes)
-	return &Snapshot{family: f, version: f.next()}
+	return newFamily(defaultCacheBytes).empty()
 }
+
+func (f *family) empty() *Snapshot { return &Snapshot{family: f, version: f.next()} }
 
 // New builds a Snapshot of *rbacv1.Role, *rbacv1.ClusterRole, *rbacv1.RoleBinding and
 // *rbacv1.ClusterRoleBinding objects. Another type, a namespaced object without namespace
 // and two objects with one key are errors.
 func New(objects ...any) (*Snapshot, error) {
-	s := Empty()
+	return newFamily(defaultCacheBytes).build(objects)
+}
+
+func (f *family) build(objects []any) (*Snapshot, error) {
+	s := f.empty()
 	var b bulk
 	seen := make(map[Key]struct{}, len(objects))
 	for _, o := range objects {
