@@ -16,6 +16,7 @@ package evaluate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -114,7 +115,7 @@ func (o *Options) load(ctx context.Context, sum *Summary) (*state.State, error) 
 	err := o.decoded(ctx, sum.firstPass(), func(b *batch) error {
 		var all []state.Observation
 		for i := range b.items {
-			e := b.items[i].event
+			e := withOutcome(b.items[i].event)
 			if since.IsZero() || e.RequestReceivedTimestamp.Before(since) {
 				since = e.RequestReceivedTimestamp
 			}
@@ -155,6 +156,28 @@ func (o *Options) load(ctx context.Context, sum *Summary) (*state.State, error) 
 		sum.StateObjects += int64(len(snap.Objects))
 	}
 	return st, ctx.Err()
+}
+
+// withOutcome returns an event whose status was not recorded, or taken out, with the one
+// its response object proves: an object answers a success, a Status tells itself. Without
+// it, a log without statuses would say nothing of the policy.
+func withOutcome(e *event.Event) *event.Event {
+	if e.ResponseStatus != nil || e.Stage != event.StageResponseComplete || len(e.ResponseObject) == 0 {
+		return e
+	}
+	var answer struct {
+		Kind   string          `json:"kind"`
+		Status json.RawMessage `json:"status"`
+	}
+	if err := json.Unmarshal(e.ResponseObject, &answer); err != nil {
+		return e
+	}
+	if answer.Kind == "Status" && string(answer.Status) != `"Success"` {
+		return e
+	}
+	proven := *e
+	proven.ResponseStatus = &event.Status{Code: 200}
+	return &proven
 }
 
 func readSnapshot(in Input) (snap state.Snapshot, err error) {

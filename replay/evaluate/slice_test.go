@@ -1,0 +1,189 @@
+package evaluate
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// memoryInput is an input that is read from memory.
+func memoryInput(name string, content []byte) Input {
+	return Input{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }}
+}
+
+// unpack reads a compressed file of testdata.
+func unpack(t testing.TB, name string) []byte {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r, err := zstd.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	raw, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func slice(t testing.TB) Options {
+	t.Helper()
+	return Options{
+		States: []Input{memoryInput("state.json", unpack(t, "state.json.zst"))},
+		Events: []Input{memoryInput("audit.jsonl", unpack(t, "audit.jsonl.zst"))},
+	}
+}
+
+func full(t testing.TB) Options {
+	t.Helper()
+	dir := corpus(t)
+	return Options{
+		States: []Input{fileInput(filepath.Join(dir, "state-start.json"))},
+		Events: []Input{fileInput(filepath.Join(dir, "audit.jsonl"))},
+	}
+}
+
+func TestSlice(t *testing.T) {
+	sum, all := run(t, slice(t))
+	if int(sum.Requests) != len(all) || sum.Malformed != 0 || sum.Duplicates != 0 || sum.PolicyWritesUnreadable != 0 {
+		t.Errorf("requests %d, verdicts %d, malformed %d, duplicates %d, unreadable %d", sum.Requests, len(all), sum.Malformed, sum.Duplicates, sum.PolicyWritesUnreadable)
+	}
+	for _, j := range all {
+		v := j.verdict
+		switch {
+		case v.Outcome == replay.OutcomeDrift, v.Outcome == replay.OutcomeIndeterminate && v.Class != replay.ClassNodeGraph:
+			t.Errorf("%s %s %s: %s", v.Outcome, v.Class, j.event.RequestURI, v.Cause)
+		case v.Outcome != replay.OutcomeMatch && (v.Class == "" || v.Cause == "" || replay.Explain(v.Class) == ""):
+			t.Errorf("%s %s: class %q, cause %q", v.Outcome, j.event.RequestURI, v.Class, v.Cause)
+		case v.Outcome == replay.OutcomeMatch && v.Replayed != v.Recorded:
+			t.Errorf("match of recorded %s and replayed %s", v.Recorded, v.Replayed)
+		case v.Admission.NamespaceLifecycle == replay.LifecycleDrift:
+			t.Errorf("namespace lifecycle drifts: %s %s", j.event.Verb, j.event.RequestURI)
+		}
+	}
+	if sum.Verdicts.Ambiguous > 3 || sum.Verdicts.Match < 4000 || sum.Agreement == nil || *sum.Agreement != 1 {
+		t.Errorf("verdicts %+v", sum.Verdicts)
+	}
+}
+
+// TestWorkersDoNotMatter: any number of workers gives the same lines in the same order.
+func TestWorkersDoNotMatter(t *testing.T) {
+	lines := func(workers int) string {
+		var out []byte
+		o := slice(t)
+		o.Workers, o.Engine = workers, replay.New(replay.Config{})
+		o.Sink = func(e *event.Event, v *replay.Verdict) (err error) {
+			out, err = v.AppendLine(out, e)
+			return err
+		}
+		if _, err := Run(context.Background(), o); err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	one := lines(1)
+	if many := lines(runtime.NumCPU() + 2); one != many {
+		t.Error("lines differ with the number of workers")
+	}
+}
+
+// blind checks that taking away what is recorded of the decision changes neither the
+// replayed decision nor the grants.
+func blind(t *testing.T, o Options) {
+	_, want := run(t, o)
+	o.Events = []Input{memoryInput("stripped", stripped(t, o.Events[0]))}
+	sum, got := run(t, o)
+	if sum.Verdicts.NotJudged != sum.Requests {
+		t.Errorf("%d of %d stripped requests were judged", sum.Requests-sum.Verdicts.NotJudged, sum.Requests)
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%d stripped requests, %d whole ones", len(got), len(want))
+	}
+	for i := range want {
+		if w, g := decision(want[i].verdict), decision(got[i].verdict); w != g {
+			t.Fatalf("%s %s: with the record\n%s\nwithout\n%s", want[i].event.Verb, want[i].event.RequestURI, w, g)
+		}
+	}
+}
+
+// decision is everything the replica decides, as text.
+func decision(v *replay.Verdict) string {
+	return fmt.Sprint(v.Replayed, v.Authorizer, v.Grants, v.Errors, v.Attributes, v.Impersonation)
+}
+
+// stripped takes annotations and status out of every event, in the text.
+func stripped(t testing.TB, in Input) []byte {
+	t.Helper()
+	r, err := in.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var out []byte
+	lines := event.NewLines(r, 0)
+	for {
+		raw, _, err := lines.Next()
+		if err == io.EOF {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := event.Decode(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Annotations, e.ResponseStatus = nil, nil
+		out = append(event.AppendJSON(out, e), '\n')
+	}
+}
+
+func TestBlindSlice(t *testing.T)  { blind(t, slice(t)) }
+func TestBlindCorpus(t *testing.T) { blind(t, full(t)) }
+
+// BenchmarkReplay judges the events of the slice against their state, decoded beforehand.
+func BenchmarkReplay(b *testing.B) {
+	o := slice(b)
+	eng := replay.New(replay.Config{})
+	o.Engine, o.Cluster, o.Workers, o.Progress = eng, "bench", 1, func(int) {}
+	st, err := o.load(context.Background(), newSummary(eng))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var events []*event.Event
+	err = o.decoded(context.Background(), func([]Malformed) {}, func(bt *batch) error {
+		for i := range bt.items {
+			events = append(events, bt.items[i].event)
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	replayAll := func(st *state.State) func(*testing.B) {
+		return func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				eng.Replay(events[i%len(events)], st)
+			}
+		}
+	}
+	b.Run("state=slice", replayAll(st))
+	b.Run("state=none", replayAll(nil))
+}
