@@ -118,8 +118,11 @@ func (b body) generic(i int) {
 	case '{':
 		switch b.getString(i, "kind") {
 		case "Secret":
-			b.secretObject(i)
-			return
+			// Many objects refer to a Secret by its kind and name.
+			if b.holdsData(i) {
+				b.secretObject(i)
+				return
+			}
 		case "SecretList":
 			b.onSecrets(i)
 			return
@@ -139,6 +142,15 @@ func (b body) generic(i int) {
 			b.generic(v)
 		})
 	}
+}
+
+// holdsData says whether an object has data of its own, in whatever spelling.
+func (b body) holdsData(i int) bool {
+	found := false
+	b.members(i, func(name string, _ int) {
+		found = found || strings.EqualFold(name, "data") || strings.EqualFold(name, "stringData")
+	})
+	return found
 }
 
 // onSecrets redacts a body of a request for secrets, or one item of it, by its kind. What

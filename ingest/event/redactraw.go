@@ -212,9 +212,13 @@ func (w *rawRedactor) show(in scope, s string, whole bool) string {
 		if !whole {
 			// Cut off inside: the last parameter may be half a secret under half a name.
 			path, _, has := strings.Cut(s, "?")
-			if has {
-				return w.uri(path, false) + "?" + w.hidden(s[len(path):])
+			switch {
+			case !strings.HasPrefix(path, "/"):
+				return w.hidden(s)
+			case !has:
+				return w.uri(path, false)
 			}
+			return w.uri(path, false) + "?" + w.hidden(s[len(path):])
 		}
 		return w.uri(s, targetOfPath(strings.SplitN(s, "?", 2)[0]) == targetExec)
 	case !whole:

@@ -28,7 +28,7 @@ func (p *pass) uri(uri string, exec bool) string {
 		} else if suspicious(stringBytes(name)) {
 			if v := p.text(queryUnescape(name, true), false); v != queryUnescape(name, true) {
 				out = append(out, query[done:from]...)
-				out = append(out, url.QueryEscape(v)...)
+				out = append(out, queryEscape(v)...)
 				done = from + len(name)
 			}
 		}
@@ -79,7 +79,7 @@ func (p *pass) parameter(name, value string, exec bool, commands *int) string {
 		}
 		// A whole command line as one word: keep the program.
 		if at := strings.IndexAny(plain, " \t\n"); at >= 0 && !isToken(strings.TrimLeft(plain[at:], " ")) {
-			return url.QueryEscape(plain[:at]) + "+" + p.secret(plain[at:])
+			return queryEscape(plain[:at]) + "+" + p.secret(plain[at:])
 		}
 		if plain == value {
 			return value
@@ -96,7 +96,7 @@ func (p *pass) parameter(name, value string, exec bool, commands *int) string {
 	if clean == plain {
 		return value
 	}
-	return url.QueryEscape(clean)
+	return queryEscape(clean)
 }
 
 // queryUnescape decodes percent escapes, and plus signs of a query, as far as they are
@@ -119,6 +119,11 @@ func queryUnescape(s string, query bool) string {
 		out = append(out, c)
 	}
 	return string(out)
+}
+
+// queryEscape escapes a text for a query, and leaves replacements legible.
+func queryEscape(s string) string {
+	return strings.ReplaceAll(url.QueryEscape(s), url.QueryEscape(tokenPrefix), tokenPrefix)
 }
 
 // harmlessName knows the parameters nearly every request has, so that they cost nothing.

@@ -1,0 +1,145 @@
+package event
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+// The values are part of the stored data: a change of them needs a migration.
+func TestKeysAreStable(t *testing.T) {
+	e, err := Decode([]byte(`{"auditID":"a","user":{"username":"u"},"verb":"get","requestURI":"/x","stage":"ResponseComplete",
+		"requestReceivedTimestamp":"2026-11-20T11:36:06.542198Z","stageTimestamp":"2026-11-20T11:36:06.551859Z"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := RequestKey("c", e)
+	for _, c := range []struct {
+		name string
+		got  Hash128
+		want string
+	}{
+		{"request", req, "51f94d4aec5be43511a2f8c21eb3ecda"},
+		{"event", EventKey(req, e), "d3d6154432a980fcb53cc0c58107ed0f"},
+		{"content", Content([]byte("retrial")), "2c16652fb5e5a6e9c4bdccbfca2aaf85"},
+		{"empty content", Content(nil), "ef46db3751d8e9999c79c032c9c37074"},
+	} {
+		if c.got.String() != c.want {
+			t.Errorf("%s: %s, want %s", c.name, c.got, c.want)
+		}
+	}
+}
+
+func TestKeysTellApart(t *testing.T) {
+	base := Event{AuditID: "a", User: User{Username: "u"}, Verb: "get", RequestURI: "/x", Stage: StageResponseStarted,
+		RequestReceivedTimestamp: time.UnixMicro(10).UTC(), StageTimestamp: time.UnixMicro(20).UTC()}
+	key := func(cluster string, change func(e *Event)) (Hash128, Hash128) {
+		e := base
+		change(&e)
+		req := RequestKey(cluster, &e)
+		return req, EventKey(req, &e)
+	}
+	req, ev := key("c", func(*Event) {})
+	for _, c := range []struct {
+		name        string
+		cluster     string
+		change      func(e *Event)
+		sameRequest bool
+		sameEvent   bool
+	}{
+		{"nothing", "c", func(*Event) {}, true, true},
+		{"cluster", "d", func(*Event) {}, false, false},
+		{"audit ID", "c", func(e *Event) { e.AuditID = "b" }, false, false},
+		{"user", "c", func(e *Event) { e.User.Username = "v" }, false, false},
+		{"verb", "c", func(e *Event) { e.Verb = "list" }, false, false},
+		{"URI", "c", func(e *Event) { e.RequestURI = "/y" }, false, false},
+		{"received", "c", func(e *Event) { e.RequestReceivedTimestamp = time.UnixMicro(11) }, false, false},
+		{"moved between fields", "c", func(e *Event) { e.AuditID, e.User.Username = "au", "" }, false, false},
+		{"stage", "c", func(e *Event) { e.Stage = StageResponseComplete }, true, false},
+		{"stage time", "c", func(e *Event) { e.StageTimestamp = time.UnixMicro(21) }, true, false},
+		{"level", "c", func(e *Event) { e.Level = LevelRequest }, true, true},
+		{"body", "c", func(e *Event) { e.RequestObject = []byte("{}") }, true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, v := key(c.cluster, c.change)
+			if (r == req) != c.sameRequest || (v == ev) != c.sameEvent {
+				t.Errorf("request key same: %v, event key same: %v", r == req, v == ev)
+			}
+		})
+	}
+}
+
+func TestHash128(t *testing.T) {
+	h := Hash128{Hi: 0x0102030405060708, Lo: 0x090a0b0c0d0e0f10}
+	if HashFromBytes(h.Bytes()) != h || h.String() != "0102030405060708090a0b0c0d0e0f10" {
+		t.Errorf("%s, %v", h, h.Bytes())
+	}
+	b := h.Bytes()
+	if out, err := h.AppendBinary([]byte{9}); err != nil || string(out) != "\x09"+string(b[:]) {
+		t.Errorf("%x, %v", out, err)
+	}
+	if h.Compare(Hash128{h.Hi, h.Lo + 1}) != -1 || h.Compare(Hash128{h.Hi - 1, 0}) != 1 || h.Compare(h) != 0 {
+		t.Error("order")
+	}
+}
+
+func TestKeepsPolicy(t *testing.T) {
+	const rbac = "/apis/rbac.authorization.k8s.io/v1"
+	for _, c := range []struct {
+		name, verb, uri string
+		code            int32
+		stage           Stage
+		body            string
+		want            bool
+	}{
+		{"create role", "create", rbac + "/namespaces/x/roles", 201, StageResponseComplete, "", true},
+		{"update role binding", "update", rbac + "/namespaces/x/rolebindings/y?fieldManager=a", 200, StageResponseComplete, "", true},
+		{"patch cluster role", "patch", rbac + "/clusterroles/y", 200, StageResponseComplete, "", true},
+		{"delete cluster role binding", "delete", rbac + "/clusterrolebindings/y", 200, StageResponseComplete, "", true},
+		{"delete collection", "deletecollection", rbac + "/clusterrolebindings", 200, StageResponseComplete, "", true},
+		{"beta version", "delete", "/apis/rbac.authorization.k8s.io/v1beta1/clusterroles/y", 200, StageResponseComplete, "", true},
+		{"encoded path", "delete", rbac + "/cluster%72oles/y", 200, StageResponseComplete, "", true},
+		{"create namespace", "create", "/api/v1/namespaces", 201, StageResponseComplete, "", true},
+		{"delete namespace", "delete", "/api/v1/namespaces/x", 200, StageResponseComplete, "", true},
+		{"finalize namespace", "update", "/api/v1/namespaces/x/finalize", 200, StageResponseComplete, "", true},
+		{"namespace status", "patch", "/api/v1/namespaces/x/status", 200, StageResponseComplete, "", true},
+		{"create service account", "create", "/api/v1/namespaces/x/serviceaccounts", 201, StageResponseComplete, "", true},
+		{"a namespace called roles", "create", "/api/v1/namespaces/roles/pods", 201, StageResponseComplete, "", false},
+		{"service account token", "create", "/api/v1/namespaces/x/serviceaccounts/y/token", 201, StageResponseComplete, "", false},
+		{"pods", "create", "/api/v1/namespaces/x/pods", 201, StageResponseComplete, "", false},
+		{"list", "list", rbac + "/clusterroles", 200, StageResponseComplete, "", false},
+		{"refused", "create", rbac + "/clusterroles", 403, StageResponseComplete, "", false},
+		{"conflict", "create", rbac + "/clusterroles", 409, StageResponseComplete, "", false},
+		{"earlier stage", "create", rbac + "/clusterroles", 201, StageRequestReceived, "", false},
+		{"dry run", "create", rbac + "/clusterroles?dryRun=All", 201, StageResponseComplete, "", false},
+		{"dry run, encoded", "create", rbac + "/clusterroles?a=b&dry%52un=All", 201, StageResponseComplete, "", false},
+		{"dry run in options", "delete", rbac + "/clusterroles/x", 200, StageResponseComplete, `{"kind":"DeleteOptions","dryRun":["All"]}`, false},
+		{"options", "delete", rbac + "/clusterroles/x", 200, StageResponseComplete, `{"kind":"DeleteOptions","dryRun":[],"x":{"dryRun":["All"]}}`, true},
+		{"other group", "create", "/apis/example.com/v1/clusterroles", 201, StageResponseComplete, "", false},
+		{"no resource", "delete", "/api/v1/", 200, StageResponseComplete, "", false},
+		{"non-resource", "create", "/roles", 200, StageResponseComplete, "", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := &Event{Verb: c.verb, RequestURI: c.uri, Stage: c.stage, ResponseStatus: &Status{Code: c.code}}
+			if c.body != "" {
+				e.RequestObject = []byte(c.body)
+			}
+			if got := KeepsPolicy(e); got != c.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+	if KeepsPolicy(&Event{Verb: "create", Stage: StageResponseComplete, RequestURI: rbac + "/clusterroles"}) {
+		t.Error("no status counts as success")
+	}
+}
+
+func TestStripBodies(t *testing.T) {
+	shared := Pairs{{"a", "1"}, {"z", "2"}}
+	e := &Event{Verb: "get", RequestObject: []byte("{}"), ResponseObject: []byte("{}"), Annotations: shared[:1:2]}
+	StripBodies(e, 4096, "sha256:abc")
+	want := &Event{Verb: "get", Annotations: Pairs{{"a", "1"}, {AnnotationStrippedBytes, "4096"}, {AnnotationStrippedDigest, "sha256:abc"}}}
+	if !reflect.DeepEqual(e, want) || shared[1].Key != "z" {
+		t.Errorf("%+v, %v", e, shared)
+	}
+}
