@@ -54,7 +54,7 @@ func newWorld(t testing.TB, mods ...func(*Config)) *world {
 func (w *world) startBroker(t testing.TB, dir string) {
 	t.Helper()
 	b, err := embedded.Start(embedded.Config{Dir: dir, Consumers: Consumers(""), Reserve: []string{TopicDeadLetter},
-		Verify: VerifyCommit, MaxBytes: embedded.MinMaxBytes, TrimInterval: time.Hour})
+		Verify: VerifyCommit, MaxBytes: embedded.DefaultMaxBytes, TrimInterval: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
