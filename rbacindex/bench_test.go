@@ -57,6 +57,27 @@ func BenchmarkAuthorize(b *testing.B) {
 	}
 }
 
+// BenchmarkAuthorizeParallel is the same from all processors at once.
+func BenchmarkAuthorizeParallel(b *testing.B) {
+	w := newWorkload(b, 10_000)
+	s, err := rbacindex.New(w.objects...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	requests := w.requests("namespaced", 1<<14)
+	for i := range requests {
+		s.Authorize(&requests[i], nil)
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		buf := make([]rbacindex.Grant, 0, 16)
+		for i := 0; pb.Next(); i++ {
+			s.Authorize(&requests[i&(1<<14-1)], buf)
+		}
+	})
+}
+
 // BenchmarkColdSubject asks about subjects never seen before.
 func BenchmarkColdSubject(b *testing.B) {
 	for _, size := range benchSizes {
@@ -65,15 +86,16 @@ func BenchmarkColdSubject(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.Run("bindings="+size.name, func(b *testing.B) {
-			b.ReportAllocs()
-			buf := make([]rbacindex.Grant, 0, 16)
-			groups := []string{"system:authenticated"}
-			for i := 0; b.Loop(); i++ {
-				a := rbacindex.Attributes{User: fmt.Sprint("someone-", i), Groups: groups, ResourceRequest: true, Verb: "get", Resource: "pods", Namespace: "ns-1"}
-				s.Authorize(&a, buf)
-			}
-		})
+		for _, groups := range [][]string{{"system:authenticated"}, w.requests("groups200", 1)[0].Groups} {
+			b.Run(fmt.Sprintf("bindings=%s/groups=%d", size.name, len(groups)), func(b *testing.B) {
+				b.ReportAllocs()
+				buf := make([]rbacindex.Grant, 0, 16)
+				for i := 0; b.Loop(); i++ {
+					a := rbacindex.Attributes{User: fmt.Sprint("someone-", i), Groups: groups, ResourceRequest: true, Verb: "get", Resource: "pods", Namespace: "ns-1"}
+					s.Authorize(&a, buf)
+				}
+			})
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package rbacindex
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -20,7 +21,8 @@ type cache struct {
 	mu    sync.Mutex // guards the rest, and writes to sets
 	limit int64
 	bytes int64
-	sweep int // next set the sweep looks at
+	queue []*entry // in the order the sweep will look at them; may hold entries already gone
+	live  int      // entries that are not gone
 }
 
 const cacheWays = 8
@@ -62,15 +64,30 @@ func (c *cache) put(e *entry) bool {
 	}
 	if way < 0 {
 		way = set.victim(e)
-		c.bytes -= set.entries[way].Load().size
+		c.drop(set, way)
 	}
 	e.kept = true
 	set.place(way, e)
 	c.bytes += e.size
+	c.live++
 	for c.bytes > c.limit {
-		c.shrink(e)
+		c.shrink()
 	}
+	if len(c.queue) > 2*c.live+64 {
+		c.queue = slices.DeleteFunc(c.queue, func(e *entry) bool { return e.gone })
+	}
+	c.queue = append(c.queue, e)
 	return true
+}
+
+// drop takes the entry of a way out.
+func (c *cache) drop(set *cacheSet, way int) {
+	e := set.entries[way].Load()
+	set.tags[way].Store(0)
+	set.entries[way].Store(nil)
+	e.gone = true
+	c.bytes -= e.size
+	c.live--
 }
 
 // grow doubles the number of sets; false when the bytes for it are not there.
@@ -94,22 +111,23 @@ func (c *cache) grow() bool {
 	return true
 }
 
-// shrink sweeps one set: entries used since the last time lose the mark, others go. keep is
-// spared.
-func (c *cache) shrink(keep *entry) {
-	sets := *c.sets.Load()
-	c.sweep = (c.sweep + 1) % len(sets)
-	set := &sets[c.sweep]
-	for w := range set.entries {
-		e := set.entries[w].Load()
-		switch {
-		case e == nil || e == keep:
-		case e.used.Load():
-			e.used.Store(false)
-		default:
-			set.tags[w].Store(0)
-			set.entries[w].Store(nil)
-			c.bytes -= e.size
+// shrink looks at the entry that has waited longest: used meanwhile, it loses the mark and
+// waits again; otherwise it goes.
+func (c *cache) shrink() {
+	e := c.queue[0]
+	c.queue[0], c.queue = nil, c.queue[1:]
+	switch {
+	case e.gone:
+	case e.used.Load():
+		e.used.Store(false)
+		c.queue = append(c.queue, e)
+	default:
+		set := c.set(e.hash)
+		for w := range set.entries {
+			if set.entries[w].Load() == e {
+				c.drop(set, w)
+				break
+			}
 		}
 	}
 }

@@ -64,6 +64,11 @@ func (g generator) rule() rbacv1.PolicyRule {
 			r.APIGroups = append(r.APIGroups, fmt.Sprint("g", i))
 		}
 	}
+	if g.IntN(60) == 0 { // more names than are entered one by one
+		for i := range 1100 {
+			r.ResourceNames = append(r.ResourceNames, fmt.Sprint("name-", i))
+		}
+	}
 	if g.IntN(60) == 0 { // more prefixes meeting one path than a query holds lists
 		for i := range 40 {
 			r.NonResourceURLs = append(r.NonResourceURLs, "/healthz/ready/and/a/very/long/way/to/go"[:i]+"*")

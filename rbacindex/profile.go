@@ -24,6 +24,7 @@ type entry struct {
 	bare   *scope       // subject's entry: the scope of a namespace without bindings for it
 
 	kept bool // it went into the cache
+	gone bool // and out again; the cache's writers only
 	used atomic.Bool
 }
 
@@ -32,8 +33,8 @@ type entry struct {
 func (h *hasher) hashSubject(user string, groups []string) uint64 {
 	x := mix(uint64(len(groups)), h.str(user))
 	step := 1
-	if len(groups) > 6 {
-		step = len(groups) / 6
+	if len(groups) > 8 {
+		step = len(groups) / 8
 	}
 	for i := 0; i < len(groups); i += step {
 		x = mix(x, h.str(groups[i]))
@@ -228,6 +229,9 @@ func (sc *scope) size() int64 {
 
 func (t *table) size() int64 {
 	n := int64(len(t.cells))*80 + int64(len(t.slots))*4 + int64(len(t.roles))*8 + 128
+	for _, set := range t.names {
+		n += int64(len(set)) * 32
+	}
 	for i := range t.cells {
 		c := &t.cells[i]
 		n += int64(cap(c.open)) * 12

@@ -129,11 +129,16 @@ func (q *query) collectPaths(t *table, l *lists) bool {
 	return true
 }
 
-// allowed reports whether a hit from list i of t allows the request: the key matched, the
-// verb is left. Hits of wide rules have matched nothing yet.
+// allowed reports whether a hit in t allows the request: the key matched; the verb, and the
+// name where it is looked up in a set, are left. Hits of wide rules have matched nothing yet.
 func (q *query) allowed(t *table, ht *hit, wide bool) bool {
 	if ht.verbs&verbStar == 0 && ht.verbs&q.verb == 0 {
 		return false
+	}
+	if ht.names != 0 {
+		if _, ok := t.names[ht.names-1][q.a.Name]; !ok {
+			return false
+		}
 	}
 	if !wide && (ht.verbs&verbStar != 0 || q.verb != verbOther) {
 		return true

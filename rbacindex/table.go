@@ -1,6 +1,7 @@
 package rbacindex
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 	"strings"
@@ -20,6 +21,8 @@ type table struct {
 
 	// prefixes are the distinct lengths of the path prefixes, ascending.
 	prefixes []int
+	// names are the resourceNames of rules that have too many to enter one by one.
+	names []map[string]struct{}
 	// wide are rules whose expansion would be out of proportion; they are evaluated one by
 	// one, with hits of verb set by set.
 	wide []hit
@@ -49,18 +52,23 @@ type cell struct {
 	resource string
 	shape    shape
 	verbs    verbSet          // union over open
-	open     []hit            // rules without resourceNames, by (role, rule)
-	named    map[string][]hit // rules with resourceNames, by name
+	open     []hit            // rules without resourceNames, or with a set, by (role, rule)
+	named    map[string][]hit // the other rules with resourceNames, by name
 }
 
 // hit is a rule found under a key.
 type hit struct {
 	role, rule int32 // indexes into table.roles and the role's rules
 	verbs      verbSet
+	names      uint16 // index into table.names + 1, 0 = any name or entered by name
 }
 
-// maxExpansion bounds the keys one rule expands to; real rules stay below a few hundred.
-const maxExpansion = 4096
+// maxExpansion bounds the keys one rule expands to, and maxNames the entries by name; real
+// rules stay below a few hundred.
+const (
+	maxExpansion = 4096
+	maxNames     = 1024
+)
 
 // Salts keep the hashes of the shapes apart.
 const (
@@ -109,19 +117,31 @@ func (c *compiler) rule(rule *rbacv1.PolicyRule, ht hit) {
 	if ht.verbs == 0 {
 		return
 	}
-	n := len(rule.APIGroups) * len(rule.Resources)
-	if names := len(rule.ResourceNames); names > 1 {
-		n *= names
-	}
-	if n+len(rule.NonResourceURLs) > maxExpansion {
+	keys := len(rule.APIGroups) * len(rule.Resources)
+	if keys+len(rule.NonResourceURLs) > maxExpansion || len(c.t.names) == math.MaxUint16 {
 		c.t.wide = append(c.t.wide, ht)
 		c.t.has |= shapeWide
 		return
 	}
+	c.resources(rule, ht, keys*len(rule.ResourceNames) > maxNames)
+	c.paths(rule, ht)
+}
+
+// resources enters the resource half of a rule; crowded rules keep their names in one set
+// that all their keys share.
+func (c *compiler) resources(rule *rbacv1.PolicyRule, ht hit, crowded bool) {
+	if crowded {
+		set := make(map[string]struct{}, len(rule.ResourceNames))
+		for _, name := range rule.ResourceNames {
+			set[name] = struct{}{}
+		}
+		c.t.names = append(c.t.names, set)
+		ht.names = uint16(len(c.t.names))
+	}
 	for _, g := range rule.APIGroups {
 		for _, r := range rule.Resources {
 			cl := c.cell(resourceShape(g, r), g, r)
-			if len(rule.ResourceNames) == 0 {
+			if crowded || len(rule.ResourceNames) == 0 {
 				cl.open = appendHit(cl.open, ht)
 				cl.verbs |= ht.verbs
 				continue
@@ -134,6 +154,9 @@ func (c *compiler) rule(rule *rbacv1.PolicyRule, ht hit) {
 			}
 		}
 	}
+}
+
+func (c *compiler) paths(rule *rbacv1.PolicyRule, ht hit) {
 	for _, u := range rule.NonResourceURLs {
 		var cl *cell
 		if p := strings.TrimRight(u, "*"); p != u {
