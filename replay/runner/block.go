@@ -70,7 +70,7 @@ func (r *Runner) decode(b *block, epoch uint32) {
 			b.letters = append(b.letters, r.deadLetter(&b.records[i], epoch, errs[i]))
 			continue
 		}
-		b.days = addDay(b.days, rows[i].Received)
+		b.days = addDay(b.days, &rows[i])
 		j, twice := at[rows[i].EventKey]
 		if !twice {
 			at[rows[i].EventKey] = len(b.rows)
@@ -163,10 +163,8 @@ func (b *block) countStored(row replay.Row, k replay.KnownRow) {
 	default:
 		b.duplicates[duplicateEvent]++
 	}
-	// A smaller copy says less, and one of equal size nothing more. A copy that already
-	// replaced the stored content is looked at again while recovering, because its rollups
-	// may not be settled.
-	if row.Content != k.Content && row.Size > k.Size || b.recovering && !own {
+	// A smaller copy says less, and one of equal size nothing more.
+	if row.Content != k.Content && row.Size > k.Size {
 		b.fuller = append(b.fuller, fullerCopy{row, k})
 	}
 }
@@ -297,9 +295,9 @@ func (r *Runner) saveLetters(ctx context.Context, token string, letters []replay
 	return err
 }
 
-// addDay adds the UTC day of t to a short sorted list.
-func addDay(days []time.Time, t time.Time) []time.Time {
-	d := t.UTC().Truncate(24 * time.Hour)
+// addDay adds the UTC day a row's request was received on to a short sorted list.
+func addDay(days []time.Time, row *replay.Row) []time.Time {
+	d := row.Event.RequestReceivedTimestamp.UTC().Truncate(24 * time.Hour)
 	i, found := slices.BinarySearchFunc(days, d, time.Time.Compare)
 	if found {
 		return days

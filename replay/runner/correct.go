@@ -112,15 +112,14 @@ func (l *lane) rejudgeRows(ctx context.Context, rows []replay.Row, uncertain boo
 	})
 	l.r.metrics.rejudged.Add(float64(len(rows)))
 	var pairs []replay.Row
-	days := map[uint32][]time.Time{}
+	var days []time.Time
 	for i, v := range verdicts {
-		epoch := rows[i].Position.Epoch
 		changed := v != nil && !sameVerdict(rows[i].Verdict, v)
 		if changed {
 			pairs = append(pairs, pair(rows[i], rows[i], v)...)
 		}
 		if changed || uncertain {
-			days[epoch] = addDay(days[epoch], rows[i].Received)
+			days = addDay(days, &rows[i])
 		}
 	}
 	if err := l.insertPairs(ctx, fmt.Sprintf("co/%d/%d", l.epoch, l.partition), pairs, days, uncertain); err != nil {
@@ -147,7 +146,7 @@ func pair(old, replacement replay.Row, v *replay.Verdict) []replay.Row {
 //
 // Before the write the partition's commit is repeated. It fails when the partition belongs
 // to somebody else by now, who corrects it himself.
-func (l *lane) insertPairs(ctx context.Context, prefix string, pairs []replay.Row, days map[uint32][]time.Time, uncertain bool) error {
+func (l *lane) insertPairs(ctx context.Context, prefix string, pairs []replay.Row, days []time.Time, uncertain bool) error {
 	if len(pairs) > 0 {
 		if !l.announced {
 			if err := l.commit(ctx, l.next, stream.NoPending(nil)); err != nil {
@@ -175,10 +174,5 @@ func (l *lane) insertPairs(ctx context.Context, prefix string, pairs []replay.Ro
 	if !uncertain {
 		return nil
 	}
-	for _, epoch := range slices.Sorted(maps.Keys(days)) {
-		if err := l.recover(ctx, epoch, days[epoch]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.recover(ctx, days)
 }

@@ -24,15 +24,18 @@ type EventStore interface {
 	// given rows. A row whose insertion was reported as successful must be among them.
 	Known(ctx context.Context, rows []replay.Row) ([]replay.KnownRow, error)
 
+	// Standing visits the complete standing rows of events Known told about.
+	Standing(ctx context.Context, known []replay.KnownRow, visit func(replay.Row) error) error
+
 	// Insert writes one block. The token makes it idempotent: the same rows under the same
 	// token land once, in the table and in every rollup, however often and however late they
 	// are sent. After an error the outcome is unknown. Rows are not kept after the call.
 	Insert(ctx context.Context, token string, rows []replay.Row) error
 
-	// Recover makes every rollup equal to the standing rows of a partition and epoch that
-	// were received on the given days (UTC midnights of Row.Received, by which the store
-	// keeps its parts). When it returns, no insertion begun earlier for that partition, by
-	// whomever, may still land.
+	// Recover makes every rollup equal to the standing rows of a partition, of whatever
+	// epoch, whose requests were received on the given days (UTC midnights). When it
+	// returns, no insertion begun earlier for that partition, by whomever, may still land.
+	// The epoch is the caller's.
 	Recover(ctx context.Context, partition int32, epoch uint32, days []time.Time) error
 
 	// Affected visits the standing rows that carry a verdict and match the filter, complete

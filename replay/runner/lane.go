@@ -106,6 +106,14 @@ func (l *lane) resume(ctx context.Context, a stream.Assignment) error {
 			delete(l.corrected, p)
 		}
 	}
+	if !a.Metadata.Has() && reached(l.corrected, l.horizon) {
+		return nil
+	}
+	// An earlier owner was, or may have been, writing. Whatever it sent has landed or never
+	// will once the store has recovered any day; one that has no events costs nothing.
+	if err := l.recover(ctx, []time.Time{time.Unix(0, 0).UTC()}); err != nil {
+		return err
+	}
 	if !a.Metadata.Has() {
 		return nil
 	}

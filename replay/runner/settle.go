@@ -156,7 +156,7 @@ func (l *lane) insert(ctx context.Context, b *block) error {
 			return err
 		}
 	}
-	return l.recover(ctx, l.epoch, b.days)
+	return l.recover(ctx, b.days)
 }
 
 // missing returns the rows whose events the store does not hold.
@@ -173,55 +173,52 @@ func (l *lane) missing(ctx context.Context, rows []replay.Row) ([]replay.Row, er
 }
 
 // recover makes the rollups of some days equal to the stored rows.
-func (l *lane) recover(ctx context.Context, epoch uint32, days []time.Time) error {
+func (l *lane) recover(ctx context.Context, days []time.Time) error {
 	if len(days) == 0 {
 		return nil
 	}
-	_, err := l.r.retry(ctx, opRecover, func() error { return l.r.store.Recover(ctx, l.partition, epoch, days) },
+	_, err := l.r.retry(ctx, opRecover, func() error { return l.r.store.Recover(ctx, l.partition, l.epoch, days) },
 		zap.Int32("partition", l.partition))
 	return err
 }
 
 // replaceFuller puts the content of fuller copies into the rows that stand for their events.
-// Rows of later stages carry no verdict and cannot be read back whole; there the copy is
-// only counted, and the first one stands.
 func (l *lane) replaceFuller(ctx context.Context, b *block) error {
-	var pairs []replay.Row
-	days := map[uint32][]time.Time{}
-	for _, f := range b.fuller {
-		if !f.known.HasVerdict {
-			continue
-		}
-		at := f.row.Event.RequestReceivedTimestamp
-		filter := replay.AffectedFilter{Cluster: f.row.Cluster, Partitions: []int32{f.known.Position.Partition}, From: at, To: at}
-		var old *replay.Row
-		if _, err := l.r.retry(ctx, opAffected, func() error {
-			old = nil
-			return l.r.store.Affected(ctx, filter, func(row replay.Row) error {
-				if row.EventKey == f.row.EventKey {
-					old = &row
-				}
-				return nil
-			})
-		}); err != nil {
-			return err
-		}
-		if old == nil {
-			continue // expired between the two looks
-		}
-		days[old.Position.Epoch] = addDay(days[old.Position.Epoch], old.Received)
-		if old.Content == f.row.Content || old.Size >= f.row.Size {
-			continue
-		}
-		fuller := withContentOf(*old, &f.row)
-		v, err := l.r.verdict(fuller.Cluster, fuller.Event)
-		if err != nil {
-			l.log.Error("fuller copy cannot be judged; the first copy stands", zap.Error(err))
-			continue
-		}
-		pairs = append(pairs, pair(*old, fuller, v)...)
+	if len(b.fuller) == 0 {
+		return nil
 	}
-	return l.insertPairs(ctx, fmt.Sprintf("fu/%d/%d", l.epoch, l.partition), pairs, days, b.recovering)
+	known := make([]replay.KnownRow, len(b.fuller))
+	copies := make(map[event.Hash128]*replay.Row, len(b.fuller))
+	for i := range b.fuller {
+		known[i] = b.fuller[i].known
+		copies[known[i].EventKey] = &b.fuller[i].row
+	}
+	var standing []replay.Row
+	if _, err := l.r.retry(ctx, opAffected, func() error {
+		standing = standing[:0]
+		return l.r.store.Standing(ctx, known, func(row replay.Row) error {
+			standing = append(standing, row)
+			return nil
+		})
+	}); err != nil {
+		return err
+	}
+	var pairs []replay.Row
+	for i := range standing {
+		old := standing[i]
+		fuller := withContentOf(old, copies[old.EventKey])
+		var v *replay.Verdict
+		if old.Verdict != nil {
+			var err error
+			if v, err = l.r.verdict(fuller.Cluster, fuller.Event); err != nil {
+				l.log.Error("fuller copy cannot be judged; the first copy stands", zap.Error(err))
+				continue
+			}
+		}
+		pairs = append(pairs, pair(old, fuller, v)...)
+	}
+	// While recovering, the rollups of the block's days are settled after its rows.
+	return l.insertPairs(ctx, fmt.Sprintf("fu/%d/%d", l.epoch, l.partition), pairs, b.days, false)
 }
 
 // count adds a settled block to the figures; in = out + dead-lettered + duplicates.

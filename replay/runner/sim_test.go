@@ -1,0 +1,569 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// The simulation runs the real loop, the real engine and the real state against a broker
+// and a store that fail, crash and lie about timing as their likes do. Everything in a
+// schedule follows from its seed: delays are drawn per actor, the clock of the bubble runs
+// only while all of them sleep, so the order of steps is the order of their delays.
+//
+//	RETRIAL_SIM_SCHEDULES=100000 go test -run TestSimulation ./replay/runner   more of them
+//	RETRIAL_SIM_SEED=42 go test -run TestSimulation ./replay/runner            one again
+
+// plan says what happens in a schedule.
+type simPlan struct {
+	seed    uint64
+	mutant  string
+	faults  bool
+	crashAt []int // steps after which the processes that run first crash, one after the other
+	pairs   bool  // two processes at a time
+	events  int
+}
+
+// world is one schedule.
+type simWorld struct {
+	plan       simPlan
+	log        *simLog
+	rows       *simRows
+	engine     *replay.Engine
+	background sync.WaitGroup
+	expected   *simExpected
+}
+
+// life is one process from start to crash or stop.
+type life struct {
+	world   *simWorld
+	id      int
+	crashAt int // 0: never
+	faults  bool
+	cancel  context.CancelFunc
+	reg     *prometheus.Registry
+
+	mu      sync.Mutex
+	delays  *rand.Rand
+	steps   int
+	crashed bool
+}
+
+// rng returns a source for one actor of the process.
+func (l *life) rng(topic string, partition int32) *rand.Rand {
+	h := fnv.New64a()
+	fmt.Fprint(h, l.id, topic, partition)
+	return rand.New(rand.NewPCG(l.world.plan.seed, h.Sum64()))
+}
+
+// step is called wherever a process may crash: it takes a little time, and at the chosen
+// step the process ends. Nothing a crashed process does has an effect.
+func (l *life) step(ctx context.Context, name string) error {
+	l.mu.Lock()
+	l.steps++
+	if l.steps == l.crashAt {
+		l.crashed = true
+		l.cancel()
+	}
+	delay := 10*time.Microsecond + time.Duration(l.delays.IntN(3_000_000))
+	crashed := l.crashed
+	l.mu.Unlock()
+	if crashed {
+		return errCrashed
+	}
+	if err := sleep(ctx, delay); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.crashed {
+		return errCrashed
+	}
+	return nil
+}
+
+func (l *life) chance(rng *rand.Rand, p float64) bool { return rng.Float64() < p }
+
+func (l *life) fault(rng *rand.Rand, p float64) bool { return l.faults && l.chance(rng, p) }
+
+// flaky is a step that may fail without having done anything.
+func (l *life) flaky(ctx context.Context, rng *rand.Rand, name string) error {
+	if err := l.step(ctx, name); err != nil {
+		return err
+	}
+	if l.fault(rng, 0.04) {
+		return fmt.Errorf("%s: %w", name, errFault)
+	}
+	return nil
+}
+
+// start runs a process; wait for the channel after cancel or a crash.
+func (w *simWorld) start(id, crashAt int, faults bool) (*life, *Runner, <-chan error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &life{world: w, id: id, crashAt: crashAt, faults: faults, cancel: cancel, reg: prometheus.NewRegistry()}
+	l.delays = l.rng("delays", 0)
+	r, err := New(Config{
+		Hold: 100 * time.Millisecond, HoldLimit: 2 * time.Second, Linger: 30 * time.Millisecond,
+		BatchRecords: 12, CorrectionRows: 5, CorrectionLog: 40, Parallel: 1, Registerer: l.reg,
+		RetryMin: 5 * time.Millisecond, RetryMax: 100 * time.Millisecond, LongestRequest: time.Minute,
+	}, &simSource{w.log, l}, w.engine, &simStore{w.rows, l, l.rng("store", 0)})
+	if err != nil {
+		panic(err)
+	}
+	r.jitter = func() float64 { return 0.5 }
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	return l, r, done
+}
+
+// run plays the schedule and returns what is wrong at its end, and how many steps the first
+// process took.
+func (w *simWorld) run() (violations []string, steps int) {
+	rng := rand.New(rand.NewPCG(w.plan.seed, 1))
+	w.expected = generate(rng, w.plan.events)
+	var producing sync.WaitGroup
+	producing.Go(func() { w.expected.produce(w.log) })
+
+	var lives []*life
+	for i, crashAt := range w.plan.crashAt {
+		l, _, done := w.start(2*i, crashAt, w.plan.faults)
+		lives = append(lives, l)
+		if w.plan.pairs {
+			// The second one joins while the first one works, and outlives it for a while.
+			time.Sleep(time.Duration(rng.IntN(2000)) * time.Millisecond)
+			second, _, secondDone := w.start(2*i+1, 0, w.plan.faults)
+			lives = append(lives, second)
+			limit := time.After(20 * time.Second)
+			select {
+			case <-done:
+			case <-limit:
+				l.cancel()
+				<-done
+			}
+			time.Sleep(time.Duration(rng.IntN(2000)) * time.Millisecond)
+			second.cancel()
+			<-secondDone
+			continue
+		}
+		select {
+		case <-done:
+		case <-time.After(20 * time.Second):
+			l.cancel()
+			<-done
+		}
+	}
+	producing.Wait()
+	last, r, done := w.start(1000, 0, false)
+	lives = append(lives, last)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	if err := r.WaitDrained(ctx); err != nil {
+		violations = append(violations, fmt.Sprintf("not drained: %v, lag %+v", err, r.Lag()))
+	}
+	cancel()
+	time.Sleep(20 * simFetchWait) // the idle commit
+	if lag := r.Lag(); lag != (Lag{}) {
+		violations = append(violations, fmt.Sprintf("drained with lag %+v", lag))
+	}
+	last.cancel()
+	if err := <-done; err != nil {
+		violations = append(violations, fmt.Sprintf("last run: %v", err))
+	}
+	w.background.Wait()
+	for _, l := range lives {
+		violations = append(violations, l.identity()...)
+	}
+	return append(violations, w.check()...), lives[0].steps
+}
+
+// identity checks in = out + dead-lettered + duplicates.
+func (l *life) identity() []string {
+	families, err := l.reg.Gather()
+	if err != nil {
+		return []string{err.Error()}
+	}
+	sum := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			sum[f.GetName()] += m.GetCounter().GetValue()
+		}
+	}
+	in, out := sum["retrial_runner_in_total"], sum["retrial_runner_out_total"]
+	dead, duplicates := sum["retrial_runner_deadletters_total"], sum["retrial_runner_duplicates_total"]
+	if in != out+dead+duplicates {
+		return []string{fmt.Sprintf("process %d: in %v != out %v + dead-lettered %v + duplicates %v", l.id, in, out, dead, duplicates)}
+	}
+	return nil
+}
+
+// check compares what stands with a replay from scratch of everything acknowledged.
+func (w *simWorld) check() (violations []string) {
+	report := func(format string, args ...any) {
+		if len(violations) < 20 {
+			violations = append(violations, fmt.Sprintf(format, args...))
+		}
+	}
+	states := map[string]*state.State{}
+	for _, p := range w.log.partitions(stream.TopicPolicy) {
+		for _, rec := range w.log.logs[place{stream.TopicPolicy, p}] {
+			if states[rec.Cluster] == nil {
+				states[rec.Cluster] = state.New(rec.Cluster)
+			}
+			if obs, err := observationsOf(&rec); err == nil {
+				states[rec.Cluster].Apply(obs...)
+			}
+		}
+	}
+	// Per event: the place of its first record, its fullest content, and the verdict when it
+	// is the first of its request that can carry one.
+	type want struct {
+		at      event.Position
+		content event.Hash128
+		size    int
+		verdict *replay.Verdict
+	}
+	wants := map[event.Hash128]*want{}
+	poison := 0
+	for _, p := range w.log.partitions(stream.TopicEvents) {
+		carried := map[event.Hash128]bool{}
+		for _, rec := range w.log.logs[place{stream.TopicEvents, p}] {
+			row, err := decodeRecord(&rec, simEpoch)
+			if err != nil {
+				poison++
+				continue
+			}
+			e := wants[row.EventKey]
+			if e == nil {
+				e = &want{at: row.Position, content: row.Content, size: row.Size}
+				wants[row.EventKey] = e
+				if row.Event.Stage != event.StageRequestReceived && !carried[row.Request] {
+					carried[row.Request] = true
+					s := states[row.Cluster]
+					if s == nil {
+						s = state.New(row.Cluster)
+					}
+					e.verdict = w.engine.Replay(row.Event, s)
+				}
+			} else if row.Size > e.size {
+				e.content, e.size = row.Content, row.Size
+			}
+		}
+	}
+	seen := map[event.Hash128]int{}
+	for _, row := range w.rows.standing() {
+		seen[row.EventKey]++
+		e := wants[row.EventKey]
+		switch {
+		case e == nil:
+			report("a row stands at %v that nobody sent", row.Position)
+		case row.Position != e.at:
+			report("row at %v, its event was first sent at %v", row.Position, e.at)
+		case row.Content != e.content:
+			report("row at %v does not have its event's fullest content", row.Position)
+		case (row.Verdict == nil) != (e.verdict == nil):
+			report("row at %v carries a verdict: %v, want %v", row.Position, row.Verdict != nil, e.verdict != nil)
+		case row.Verdict != nil && !sameVerdict(row.Verdict, e.verdict):
+			report("row at %v (%s, %s): %s %s %q, from scratch %s %s %q", row.Position, row.Event.User.Username, row.Event.RequestURI,
+				row.Verdict.Outcome, row.Verdict.Replayed, row.Verdict.Cause, e.verdict.Outcome, e.verdict.Replayed, e.verdict.Cause)
+		}
+	}
+	for key, e := range wants {
+		if seen[key] != 1 {
+			report("the event first sent at %v is visible %d times", e.at, seen[key])
+		}
+	}
+	letters := 0
+	for at := range w.rows.letters {
+		if at.Partition < 0 && at.Partition%2 != 0 {
+			letters++
+		}
+	}
+	if letters != poison {
+		report("%d dead letters of audit.events for %d records that cannot be decoded", letters, poison)
+	}
+	if sent := len(w.log.logs[place{stream.TopicDeadLetter, 0}]); len(w.rows.letters)-letters != sent+w.expected.policyPoison {
+		report("%d dead letters, sent %d, of audit.policy %d", len(w.rows.letters)-letters, sent, w.expected.policyPoison)
+	}
+	scratch := rollupOf(w.rows.standing())
+	for k, n := range scratch {
+		if w.rows.rollup[k] != n {
+			report("rollup %+v is %d, from scratch %d", k, w.rows.rollup[k], n)
+		}
+	}
+	for k, n := range w.rows.rollup {
+		if n != 0 && scratch[k] == 0 {
+			report("rollup %+v is %d, from scratch 0", k, n)
+		}
+	}
+	for _, p := range w.log.partitions(stream.TopicEvents) {
+		at := place{stream.TopicEvents, p}
+		if c, end := w.log.commits[at], int64(len(w.log.logs[at])); end > 0 && (c.next != end || c.pending.Has()) {
+			report("partition %d is committed at %d (pending %d-%d), its end is %d", p, c.next, c.pending.First, c.pending.Last, end)
+		}
+	}
+	return violations
+}
+
+// simulate plays one schedule in a bubble of its own.
+func simulate(t *testing.T, plan simPlan) (violations []string, steps int) {
+	t.Helper()
+	synctest.Test(t, func(*testing.T) {
+		w := &simWorld{plan: plan, log: newSimLog(plan.mutant, 3, 2), rows: newSimRows(plan.mutant), engine: replay.New(replay.Config{})}
+		violations, steps = w.run()
+	})
+	return violations, steps
+}
+
+// planOf draws a schedule from a seed.
+func planOf(seed uint64) simPlan {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	p := simPlan{seed: seed, faults: rng.IntN(4) > 0, pairs: rng.IntN(3) == 0, events: 10 + rng.IntN(60)}
+	for range rng.IntN(4) {
+		p.crashAt = append(p.crashAt, 1+rng.IntN(600))
+	}
+	return p
+}
+
+func TestSimulation(t *testing.T) {
+	first, n := uint64(1), uint64(150)
+	if s := os.Getenv("RETRIAL_SIM_SEED"); s != "" {
+		seed, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, n = seed, 1
+	}
+	if s := os.Getenv("RETRIAL_SIM_SCHEDULES"); s != "" {
+		more, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n = more
+	}
+	for seed := first; seed < first+n; seed++ {
+		if violations, _ := simulate(t, planOf(seed)); len(violations) > 0 {
+			t.Fatalf("seed %d, plan %+v:\n%s", seed, planOf(seed), strings.Join(violations, "\n"))
+		}
+	}
+}
+
+// A small schedule is repeated with a crash after every single step of its first process,
+// with and without further faults.
+func TestCrashAtEveryStep(t *testing.T) {
+	for _, faults := range []bool{false, true} {
+		plan := simPlan{seed: 11, faults: faults, events: 8, crashAt: []int{1 << 30}}
+		_, steps := simulate(t, plan)
+		if steps < 50 {
+			t.Fatalf("the schedule has %d steps: nothing to crash in", steps)
+		}
+		// Steps while idle are all alike; the work is done by then.
+		for at := 1; at <= min(steps, 260); at++ {
+			plan.crashAt = []int{at}
+			if violations, _ := simulate(t, plan); len(violations) > 0 {
+				t.Fatalf("faults %v, crash at step %d of %d:\n%s", faults, at, steps, strings.Join(violations, "\n"))
+			}
+		}
+	}
+}
+
+// Every safeguard taken away must be noticed; otherwise the simulation shows nothing.
+func TestSimulationNoticesMutants(t *testing.T) {
+	for _, mutant := range []string{mutantNoToken, mutantNoPending, mutantAckFirst, mutantNoKnown, mutantNoRecover, mutantNoCorrection, mutantCorrectedAll} {
+		t.Run(strings.ReplaceAll(mutant, " ", "-"), func(t *testing.T) {
+			for seed := uint64(1); seed <= 60; seed++ {
+				plan := planOf(seed)
+				plan.mutant = mutant
+				if violations, _ := simulate(t, plan); len(violations) > 0 {
+					t.Logf("noticed at seed %d: %s", seed, violations[0])
+					return
+				}
+			}
+			t.Fatalf("a runner with %s passes 60 schedules", mutant)
+		})
+	}
+}
+
+// delivery is a record and when it is acknowledged.
+type delivery struct {
+	after  time.Duration
+	topic  string
+	record stream.Record
+}
+
+// simExpected is what a schedule sends.
+type simExpected struct {
+	deliveries   []delivery
+	policyPoison int
+}
+
+// produce sends the deliveries at their times.
+func (x *simExpected) produce(log *simLog) {
+	began := time.Now()
+	for _, d := range x.deliveries {
+		time.Sleep(d.after - time.Since(began))
+		log.append(d.topic, d.record)
+	}
+}
+
+var simBase = time.Date(2026, 3, 1, 23, 59, 0, 0, time.UTC) // so that blocks hold two days
+
+// generate draws requests of a few users in two clusters, the policy that grew and shrank
+// around them, and an order to deliver all that in which has nothing to do with when it
+// happened.
+func generate(rng *rand.Rand, events int) *simExpected {
+	x := &simExpected{}
+	spread := func(limit time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(limit))) }
+	send := func(after time.Duration, topic string, rec stream.Record) {
+		x.deliveries = append(x.deliveries, delivery{after, topic, rec})
+	}
+	received := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
+	clusters := []string{"east", "west"}
+	rv := 1000
+	for _, cluster := range clusters {
+		if rng.IntN(5) == 0 {
+			continue // nothing is ever known of it
+		}
+		at := spread(8 * time.Second)
+		if rng.IntN(2) == 0 {
+			at = 0
+		}
+		snap := state.Snapshot{Began: simBase.Add(-time.Hour), Ended: simBase.Add(-time.Hour + time.Second), Kinds: state.Resources()}
+		for i := range 3 {
+			rv++
+			snap.Objects = append(snap.Objects, roleObject(fmt.Sprintf("role%d", i), rv, i))
+		}
+		for _, o := range snap.Observations() {
+			send(at, stream.TopicPolicy, stream.PolicyRecord(stream.KindObservation, cluster, "import", received, o.Append(nil)))
+		}
+		for i := range 1 + rng.IntN(6) {
+			happened := simBase.Add(spread(2 * time.Minute))
+			rv++
+			create := bindingEvent(fmt.Sprintf("b%d", i), rv, rng.IntN(3), rng.IntN(4), happened, false)
+			after := spread(10 * time.Second)
+			send(after, stream.TopicPolicy, stream.PolicyEventRecord(cluster, "webhook", "", received, create))
+			send(after, stream.TopicEvents, stream.EventRecord(cluster, "webhook", "", received, create))
+			if rng.IntN(2) == 0 {
+				gone := bindingEvent(fmt.Sprintf("b%d", i), rv, 0, 0, happened.Add(spread(time.Minute)), true)
+				send(spread(10*time.Second), stream.TopicPolicy, stream.PolicyEventRecord(cluster, "webhook", "", received, gone))
+			}
+		}
+	}
+	if rng.IntN(3) == 0 {
+		x.policyPoison++
+		send(spread(5*time.Second), stream.TopicPolicy, stream.PolicyRecord(stream.KindObservation, "east", "import", received, []byte(`{"v":99}`)))
+	}
+	for i := range events {
+		cluster := clusters[rng.IntN(2)]
+		happened := simBase.Add(spread(2 * time.Minute))
+		stages := []event.Stage{event.StageResponseComplete}
+		switch rng.IntN(5) {
+		case 0:
+			stages = []event.Stage{event.StageRequestReceived, event.StageResponseComplete}
+		case 1:
+			stages = []event.Stage{event.StageResponseStarted, event.StageResponseComplete}
+		}
+		user, ns, allow := rng.IntN(4), rng.IntN(3), rng.IntN(2) == 0
+		for k, stage := range stages {
+			e := requestEvent(i, user, ns, stage, happened, time.Duration(k+1)*time.Millisecond, allow)
+			rec := stream.EventRecord(cluster, "webhook", "", received, e)
+			if rng.IntN(12) == 0 {
+				small := *e
+				small.RequestObject = nil
+				send(spread(10*time.Second), stream.TopicEvents, stream.EventRecord(cluster, "import", "", received, &small))
+			}
+			send(spread(8*time.Second), stream.TopicEvents, rec)
+			for rng.IntN(6) == 0 {
+				send(spread(12*time.Second), stream.TopicEvents, rec)
+			}
+		}
+		if rng.IntN(25) == 0 {
+			bad := stream.Record{Kind: stream.KindEvent, Key: []byte{byte(i)}, Cluster: cluster, Value: []byte("{nope"), Received: received}
+			if rng.IntN(2) == 0 {
+				bad.Err = stream.ErrCodecVersion
+			}
+			send(spread(8*time.Second), stream.TopicEvents, bad)
+		}
+		if rng.IntN(25) == 0 {
+			send(spread(8*time.Second), stream.TopicDeadLetter, stream.DeadLetterRecord(event.DeadLetter{Cluster: cluster, Reason: "malformed-item", Digest: strconv.Itoa(i)}, received))
+		}
+	}
+	slices.SortStableFunc(x.deliveries, func(a, b delivery) int { return int(a.after - b.after) })
+	return x
+}
+
+// requestEvent is a request for pods.
+func requestEvent(i, user, ns int, stage event.Stage, at time.Time, took time.Duration, allow bool) *event.Event {
+	e := &event.Event{
+		Level: event.LevelRequest, AuditID: fmt.Sprintf("id-%d", i), Stage: stage, Verb: "get",
+		RequestURI:               fmt.Sprintf("/api/v1/namespaces/ns%d/pods/p%d", ns, i),
+		User:                     event.User{Username: fmt.Sprintf("user%d", user), Groups: []string{"system:authenticated"}},
+		RequestObject:            fmt.Appendf(nil, `{"padding":"%s"}`, bytes.Repeat([]byte("x"), 40)),
+		RequestReceivedTimestamp: at.Truncate(time.Microsecond), StageTimestamp: at.Truncate(time.Microsecond).Add(took),
+	}
+	if stage == event.StageRequestReceived {
+		return e
+	}
+	decision, code := "forbid", int32(403)
+	if allow {
+		decision, code = "allow", 200
+	}
+	e.ResponseStatus = &event.Status{Code: code, Raw: fmt.Appendf(nil, `{"metadata":{},"code":%d}`, code)}
+	e.Annotations = e.Annotations.Set(event.AnnotationDecision, decision).Set(event.AnnotationReason, "")
+	return e
+}
+
+// roleObject is a listed ClusterRole that allows to get pods, all or one of them.
+func roleObject(name string, rv, kind int) state.Observation {
+	names := ""
+	if kind == 2 {
+		names = `,"resourceNames":["p1","p2","p3"]`
+	}
+	object := fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":%q,"uid":"uid-%d","resourceVersion":"%d","creationTimestamp":"2026-02-01T00:00:00Z"},"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]%s}]}`, name, rv, rv, names)
+	return state.Observation{Source: state.SourceSnapshot, Resource: state.ClusterRoles, Name: name, UID: fmt.Sprintf("uid-%d", rv),
+		ResourceVersion: strconv.Itoa(rv), Object: []byte(object)}
+}
+
+// bindingEvent is the creation or deletion of a binding, in a namespace or of the whole
+// cluster.
+func bindingEvent(name string, rv, role, user int, at time.Time, gone bool) *event.Event {
+	uid := fmt.Sprintf("uid-%s-%d", name, rv)
+	// Name and scope of a binding belong together, so that its deletion finds it.
+	scope, resource, kind, namespace := "/apis/rbac.authorization.k8s.io/v1/namespaces/ns1", "rolebindings", "RoleBinding", `"namespace":"ns1",`
+	if rv%3 == 0 {
+		scope, resource, kind, namespace = "/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings", "ClusterRoleBinding", ""
+	}
+	e := &event.Event{
+		Level: event.LevelRequestResponse, AuditID: "write-" + uid, Stage: event.StageResponseComplete,
+		User:                     event.User{Username: "admin", Groups: []string{"system:masters", "system:authenticated"}},
+		RequestReceivedTimestamp: at.Truncate(time.Microsecond), StageTimestamp: at.Truncate(time.Microsecond).Add(2 * time.Millisecond),
+	}
+	e.Annotations = e.Annotations.Set(event.AnnotationDecision, "allow").Set(event.AnnotationReason, "")
+	code := int32(201)
+	if gone {
+		code = 200
+		e.Verb, e.RequestURI = "delete", scope+"/"+resource+"/"+name
+		e.ResponseObject = fmt.Appendf(nil, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","details":{"name":%q,"group":"rbac.authorization.k8s.io","kind":%q,"uid":%q}}`, name, resource, uid)
+	} else {
+		e.Verb, e.RequestURI = "create", scope+"/"+resource
+		e.ResponseObject = fmt.Appendf(nil, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":%q,"metadata":{"name":%q,%s"uid":%q,"resourceVersion":"%d","creationTimestamp":"2026-03-01T00:00:00Z"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"role%d"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"user%d"}]}`,
+			kind, name, namespace, uid, rv, role, user)
+	}
+	e.ResponseStatus = &event.Status{Code: code, Raw: fmt.Appendf(nil, `{"metadata":{},"code":%d}`, code)}
+	return e
+}

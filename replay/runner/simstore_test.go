@@ -1,0 +1,377 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
+)
+
+var (
+	errCrashed = errors.New("process crashed")
+	errFault   = errors.New("injected fault")
+)
+
+// simRows is the store of the simulation: an events table whose rows only pile up, a rollup
+// that is fed by the same blocks but in a step of its own, tokens that make each of the two
+// steps happen once per day of a block, insertions that land after their caller was told
+// that they failed, and a policy table.
+type simRows struct {
+	mutant string
+
+	mu       sync.Mutex
+	rows     []replay.Row
+	rollup   map[rollupKey]int
+	tokens   map[string]bool
+	inflight map[int32]int // insertions that may still land, by partition
+	landed   chan struct{} // closed and replaced when one of them has
+	policy   map[policyKey]replay.PolicyVersion
+	letters  map[event.Position]replay.StoredDeadLetter
+}
+
+type rollupKey struct {
+	partition     int32
+	day           string
+	cluster, user string
+	outcome       string // "" counts the rows of later stages
+	grants        string
+}
+
+type policyKey struct {
+	at    event.Position
+	index int32
+}
+
+func newSimRows(mutant string) *simRows {
+	return &simRows{
+		mutant: mutant, rollup: map[rollupKey]int{}, tokens: map[string]bool{}, inflight: map[int32]int{},
+		landed: make(chan struct{}), policy: map[policyKey]replay.PolicyVersion{}, letters: map[event.Position]replay.StoredDeadLetter{},
+	}
+}
+
+// keyOf is where a row counts in the rollup.
+func keyOf(r *replay.Row) rollupKey {
+	k := rollupKey{partition: r.Position.Partition, day: r.Event.RequestReceivedTimestamp.UTC().Format(time.DateOnly),
+		cluster: r.Cluster, user: r.Event.EffectiveUser().Username}
+	if r.Verdict != nil {
+		k.outcome = r.Verdict.Outcome.String()
+		for _, g := range r.Verdict.Grants {
+			k.grants += g.Binding + " "
+		}
+	}
+	return k
+}
+
+// rollupOf counts rows from scratch.
+func rollupOf(rows []replay.Row) map[rollupKey]int {
+	m := map[rollupKey]int{}
+	for i := range rows {
+		m[keyOf(&rows[i])] += int(rows[i].Sign)
+	}
+	maps.DeleteFunc(m, func(_ rollupKey, n int) bool { return n == 0 })
+	return m
+}
+
+// version tells the versions of a row apart.
+type rowVersion struct {
+	key      event.Hash128
+	at       event.Position
+	revision uint64
+	content  event.Hash128
+}
+
+// standing returns the rows whose signs do not cancel, each as often as it stands.
+func (s *simRows) standing() []replay.Row {
+	sum := map[rowVersion]int{}
+	for i := range s.rows {
+		r := &s.rows[i]
+		sum[rowVersion{r.EventKey, r.Position, r.Revision, r.Content}] += int(r.Sign)
+	}
+	var out []replay.Row
+	for i := range s.rows {
+		r := s.rows[i]
+		v := rowVersion{r.EventKey, r.Position, r.Revision, r.Content}
+		if r.Sign > 0 && sum[v] > 0 {
+			sum[v]--
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// land writes the part of a block that belongs to one day, in the two steps a store has.
+// The step in between is where a crash leaves rows without their rollup.
+func (s *simRows) landEvents(token, day string, rows []replay.Row) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.once("events/" + token + "/" + day) {
+		s.rows = append(s.rows, rows...)
+	}
+}
+
+func (s *simRows) landRollup(token, day string, rows []replay.Row) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.once("rollup/" + token + "/" + day) {
+		for i := range rows {
+			s.rollup[keyOf(&rows[i])] += int(rows[i].Sign)
+		}
+	}
+}
+
+func (s *simRows) once(token string) bool {
+	if s.mutant == mutantNoToken {
+		return true
+	}
+	first := !s.tokens[token]
+	s.tokens[token] = true
+	return first
+}
+
+// days splits a block by the day of its requests, in order.
+func splitDays(rows []replay.Row) (days []string, parts map[string][]replay.Row) {
+	parts = map[string][]replay.Row{}
+	for i := range rows {
+		d := rows[i].Event.RequestReceivedTimestamp.UTC().Format(time.DateOnly)
+		parts[d] = append(parts[d], rows[i])
+	}
+	return slices.Sorted(maps.Keys(parts)), parts
+}
+
+// simStore is one process's connection to the rows.
+type simStore struct {
+	*simRows
+	life *life
+	rng  *rand.Rand
+}
+
+func (s *simStore) Insert(ctx context.Context, token string, rows []replay.Row) error {
+	if err := s.life.step(ctx, "insert"); err != nil {
+		return err
+	}
+	rows = slices.Clone(rows)
+	days, parts := splitDays(rows)
+	fault := s.life.fault(s.rng, 0.15)
+	late := fault && s.life.chance(s.rng, 0.3)
+	if late {
+		// The client gives up, the server does not.
+		partition := rows[0].Position.Partition
+		s.mu.Lock()
+		s.inflight[partition]++
+		s.mu.Unlock()
+		delay := time.Duration(s.rng.IntN(8000)) * time.Millisecond
+		s.life.world.background.Go(func() {
+			time.Sleep(delay)
+			for _, d := range days {
+				s.landEvents(token, d, parts[d])
+				s.landRollup(token, d, parts[d])
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.inflight[partition]--
+			close(s.landed)
+			s.landed = make(chan struct{})
+		})
+		return fmt.Errorf("insert %s: %w, lands in %s", token, errFault, delay)
+	}
+	stop := -1 // steps done before the failure
+	if fault {
+		stop = s.rng.IntN(2*len(days) + 1)
+	}
+	for i, d := range days {
+		if stop == 2*i {
+			return fmt.Errorf("insert %s: %w before day %d", token, errFault, i)
+		}
+		s.landEvents(token, d, parts[d])
+		if err := s.life.step(ctx, "insert: between table and rollup"); err != nil {
+			return err
+		}
+		if stop == 2*i+1 {
+			return fmt.Errorf("insert %s: %w before the rollup of day %d", token, errFault, i)
+		}
+		s.landRollup(token, d, parts[d])
+		if err := s.life.step(ctx, "insert: after rollup"); err != nil {
+			return err
+		}
+	}
+	if fault {
+		return fmt.Errorf("insert %s: %w after all of it", token, errFault)
+	}
+	return nil
+}
+
+func (s *simStore) Known(ctx context.Context, rows []replay.Row) ([]replay.KnownRow, error) {
+	if err := s.life.flaky(ctx, s.rng, "known"); err != nil {
+		return nil, err
+	}
+	if s.mutant == mutantNoKnown {
+		return nil, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	want := map[event.Hash128]bool{}
+	for i := range rows {
+		want[rows[i].Request] = true
+	}
+	var out []replay.KnownRow
+	for _, r := range s.standing() {
+		if want[r.Request] {
+			out = append(out, replay.KnownRow{Cluster: r.Cluster, EventKey: r.EventKey, Request: r.Request, Position: r.Position,
+				Content: r.Content, Size: r.Size, HasVerdict: r.Verdict != nil, Revision: r.Revision})
+		}
+	}
+	return out, nil
+}
+
+func (s *simStore) Standing(ctx context.Context, known []replay.KnownRow, visit func(replay.Row) error) error {
+	if err := s.life.flaky(ctx, s.rng, "standing"); err != nil {
+		return err
+	}
+	want := map[event.Hash128]bool{}
+	for _, k := range known {
+		want[k.EventKey] = true
+	}
+	s.mu.Lock()
+	rows := s.standing()
+	s.mu.Unlock()
+	for _, r := range rows {
+		if want[r.EventKey] {
+			if err := visit(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *simStore) Recover(ctx context.Context, partition int32, _ uint32, days []time.Time) error {
+	if err := s.life.flaky(ctx, s.rng, "recover"); err != nil {
+		return err
+	}
+	for {
+		s.mu.Lock()
+		landed, waiting := s.landed, s.inflight[partition] > 0
+		s.mu.Unlock()
+		if !waiting {
+			break
+		}
+		select {
+		case <-landed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if s.mutant == mutantNoRecover {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	want := map[string]bool{}
+	for _, d := range days {
+		want[d.Format(time.DateOnly)] = true
+	}
+	touched := func(k rollupKey, _ int) bool { return k.partition == partition && want[k.day] }
+	maps.DeleteFunc(s.rollup, touched)
+	for k, n := range rollupOf(s.rows) {
+		if touched(k, n) {
+			s.rollup[k] = n
+		}
+	}
+	return nil
+}
+
+func (s *simStore) Affected(ctx context.Context, f replay.AffectedFilter, visit func(replay.Row) error) error {
+	if err := s.life.flaky(ctx, s.rng, "affected"); err != nil {
+		return err
+	}
+	if s.mutant == mutantNoCorrection {
+		return nil
+	}
+	s.mu.Lock()
+	rows := s.standing()
+	s.mu.Unlock()
+	for _, r := range rows {
+		if r.Verdict == nil || !selects(f, &r) {
+			continue
+		}
+		if s.life.fault(s.rng, 0.01) {
+			return fmt.Errorf("affected: %w in the middle", errFault)
+		}
+		if err := visit(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// selects is the filter as replay.AffectedFilter words it.
+func selects(f replay.AffectedFilter, r *replay.Row) bool {
+	at, user := r.Event.RequestReceivedTimestamp, r.Event.EffectiveUser()
+	if f.Cluster != r.Cluster || !slices.Contains(f.Partitions, r.Position.Partition) ||
+		at.Before(f.From) || !f.To.IsZero() && at.After(f.To) {
+		return false
+	}
+	if len(f.Namespaces) > 0 && !slices.Contains(f.Namespaces, r.Verdict.Attributes.Namespace) {
+		return false
+	}
+	if len(f.Users)+len(f.Groups) == 0 || slices.Contains(f.Users, user.Username) {
+		return true
+	}
+	return slices.ContainsFunc(user.Groups, func(g string) bool { return slices.Contains(f.Groups, g) })
+}
+
+func (s *simStore) SavePolicy(ctx context.Context, versions []replay.PolicyVersion) error {
+	if err := s.life.flaky(ctx, s.rng, "save policy"); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	for _, v := range versions {
+		s.policy[policyKey{v.Position, v.Index}] = v
+	}
+	s.mu.Unlock()
+	return s.life.step(ctx, "policy saved")
+}
+
+func (s *simStore) LoadPolicy(ctx context.Context, visit func(replay.PolicyVersion) error) (map[int32]int64, error) {
+	if err := s.life.flaky(ctx, s.rng, "load policy"); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	keys := slices.SortedFunc(maps.Keys(s.policy), func(a, b policyKey) int {
+		switch {
+		case a.at.Partition != b.at.Partition:
+			return int(a.at.Partition - b.at.Partition)
+		case a.at.Offset != b.at.Offset:
+			return int(a.at.Offset - b.at.Offset)
+		}
+		return int(a.index - b.index)
+	})
+	s.mu.Unlock()
+	next := map[int32]int64{}
+	for _, k := range keys {
+		next[k.at.Partition] = k.at.Offset + 1
+		if err := visit(s.policy[k]); err != nil {
+			return nil, err
+		}
+	}
+	return next, nil
+}
+
+func (s *simStore) SaveDeadLetters(ctx context.Context, _ string, letters []replay.StoredDeadLetter) error {
+	if err := s.life.flaky(ctx, s.rng, "save dead letters"); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	for _, l := range letters {
+		s.letters[l.Position] = l
+	}
+	s.mu.Unlock()
+	return s.life.step(ctx, "dead letters saved")
+}

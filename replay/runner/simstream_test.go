@@ -1,0 +1,332 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/stream"
+)
+
+// Mutants: each takes one safeguard away, and the simulation must notice.
+const (
+	mutantNoToken      = "no token"
+	mutantNoPending    = "no pending range"
+	mutantAckFirst     = "offset committed before the insertion"
+	mutantNoKnown      = "no look for duplicates"
+	mutantNoRecover    = "rollups not recovered"
+	mutantNoCorrection = "no corrections"
+	mutantCorrectedAll = "corrections committed before they are made"
+)
+
+const simFetchWait = 50 * time.Millisecond
+
+// simLog is the broker of the simulation: logs, commits and one consumer group whose
+// generations hand partitions from process to process.
+type simLog struct {
+	mutant string
+
+	mu       sync.Mutex
+	logs     map[place][]stream.Record
+	commits  map[place]simCommit
+	owner    map[place]chan struct{} // capacity 1: held while a handler runs
+	members  []*life
+	changed  chan struct{} // closed and replaced when membership changes
+	appended int
+}
+
+type simCommit struct {
+	next    int64
+	pending stream.Pending
+}
+
+const simEpoch = 7
+
+func newSimLog(mutant string, events, policy int) *simLog {
+	g := &simLog{mutant: mutant, logs: map[place][]stream.Record{}, commits: map[place]simCommit{}, owner: map[place]chan struct{}{}, changed: make(chan struct{})}
+	for topic, n := range map[string]int{stream.TopicEvents: events, stream.TopicPolicy: policy, stream.TopicDeadLetter: 1} {
+		for p := range int32(n) {
+			g.logs[place{topic, p}] = nil
+			g.owner[place{topic, p}] = make(chan struct{}, 1)
+		}
+	}
+	return g
+}
+
+// append acknowledges a record.
+func (g *simLog) append(topic string, rec stream.Record) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := 0
+	for at := range g.logs {
+		if at.topic == topic {
+			n++
+		}
+	}
+	at := place{topic, stream.PartitionOf(rec.Key, n)}
+	rec.Topic, rec.Appended = topic, time.Now()
+	rec.Position = event.Position{Epoch: simEpoch, Partition: at.partition, Offset: int64(len(g.logs[at]))}
+	g.logs[at] = append(g.logs[at], rec)
+}
+
+func (g *simLog) partitions(topic string) (list []int32) {
+	for at := range g.logs {
+		if at.topic == topic {
+			list = append(list, at.partition)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// read returns up to n records from an offset on, and the end.
+func (g *simLog) read(at place, from int64, n int) ([]stream.Record, int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	log := g.logs[at]
+	to := min(int64(len(log)), from+int64(n))
+	if from >= to {
+		return nil, int64(len(log))
+	}
+	return slices.Clone(log[from:to]), int64(len(log))
+}
+
+// wake starts a new generation.
+func (g *simLog) wake() {
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+func (g *simLog) join(l *life) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.members = append(g.members, l)
+	g.wake()
+}
+
+func (g *simLog) leave(l *life) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.members = slices.DeleteFunc(g.members, func(m *life) bool { return m == l })
+	g.wake()
+}
+
+// assigned returns a member's partitions in the present generation and what ends it.
+func (g *simLog) assigned(l *life, topic string) (parts []int32, changed <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	i := slices.Index(g.members, l)
+	for k, p := range g.partitions(topic) {
+		if i >= 0 && k%len(g.members) == i {
+			parts = append(parts, p)
+		}
+	}
+	return parts, g.changed
+}
+
+// simSource is one process's connection to the broker.
+type simSource struct {
+	*simLog
+	life *life
+}
+
+func (s *simSource) Events(ctx context.Context, h PartitionHandler) error {
+	s.join(s.life)
+	defer s.leave(s.life)
+	return s.consume(ctx, stream.TopicEvents, h)
+}
+
+func (s *simSource) DeadLetters(ctx context.Context, h PartitionHandler) error {
+	return s.consume(ctx, stream.TopicDeadLetter, h)
+}
+
+func (s *simSource) consume(ctx context.Context, topic string, h PartitionHandler) error {
+	for ctx.Err() == nil {
+		parts, changed := s.assigned(s.life, topic)
+		generation, end := context.WithCancel(ctx)
+		var handlers sync.WaitGroup
+		for _, p := range parts {
+			handlers.Go(func() {
+				s.handle(generation, place{topic, p}, h)
+				end()
+			})
+		}
+		select {
+		case <-changed:
+		case <-generation.Done():
+		}
+		end()
+		handlers.Wait()
+		if err := sleep(ctx, time.Millisecond+time.Duration(s.life.rng(topic, 0).IntN(1000))); err != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (s *simSource) handle(ctx context.Context, at place, h PartitionHandler) {
+	select {
+	case s.owner[at] <- struct{}{}:
+		defer func() { <-s.owner[at] }()
+	case <-ctx.Done():
+		return
+	}
+	s.mu.Lock()
+	c, ok := s.commits[at]
+	s.mu.Unlock()
+	if !ok {
+		c.pending = stream.NoPending(nil)
+	}
+	p := &simPartition{simLog: s.simLog, life: s.life, at: at, next: c.next, rng: s.life.rng(at.topic, at.partition)}
+	a := stream.Assignment{Topic: at.topic, Partition: at.partition, Epoch: simEpoch, Committed: c.next, Metadata: c.pending}
+	a.Metadata.PolicyOffsets = maps.Clone(c.pending.PolicyOffsets)
+	_ = h(ctx, a, p)
+}
+
+func (s *simSource) CommitPolicy(ctx context.Context, _ map[int32]int64) error {
+	return s.life.step(ctx, "commit policy")
+}
+
+func (s *simSource) Ends(ctx context.Context, topic string) (map[int32]int64, error) {
+	if err := s.life.step(ctx, "ends"); err != nil {
+		return nil, err
+	}
+	ends := map[int32]int64{}
+	for _, p := range s.partitions(topic) {
+		_, ends[p] = s.read(place{topic, p}, 0, 0)
+	}
+	return ends, nil
+}
+
+// simPartition is an assigned partition.
+type simPartition struct {
+	*simLog
+	life *life
+	at   place
+	next int64
+	rng  *rand.Rand
+}
+
+func (p *simPartition) Position() int64 { return p.next }
+
+func (p *simPartition) Fetch(ctx context.Context, maxRecords, _ int) (stream.Batch, error) {
+	if err := p.life.step(ctx, "fetch"); err != nil {
+		return stream.Batch{}, err
+	}
+	// Batches end anywhere, so that a range read again has other bounds unless it is
+	// announced.
+	n := min(maxRecords, 1+p.rng.IntN(9))
+	records, end := p.read(p.at, p.next, n)
+	if len(records) == 0 {
+		if err := sleep(ctx, simFetchWait); err != nil {
+			return stream.Batch{}, err
+		}
+		records, end = p.read(p.at, p.next, n)
+	}
+	p.next += int64(len(records))
+	return stream.Batch{Records: records, HighWatermark: end}, nil
+}
+
+func (p *simPartition) Commit(ctx context.Context, next int64, pending stream.Pending) error {
+	if err := p.life.step(ctx, "commit"); err != nil {
+		return err
+	}
+	pending.PolicyOffsets = maps.Clone(pending.PolicyOffsets)
+	switch p.mutant {
+	case mutantNoPending:
+		pending.First, pending.Last = -1, -1
+	case mutantAckFirst:
+		if pending.Has() {
+			next = pending.Last + 1
+		}
+		pending.First, pending.Last = -1, -1
+	case mutantCorrectedAll:
+		for _, q := range p.partitions(stream.TopicPolicy) {
+			_, end := p.read(place{stream.TopicPolicy, q}, 0, 0)
+			if pending.PolicyOffsets == nil {
+				pending.PolicyOffsets = map[int32]int64{}
+			}
+			pending.PolicyOffsets[q] = end
+		}
+	}
+	p.mu.Lock()
+	p.commits[p.at] = simCommit{next, pending}
+	p.mu.Unlock()
+	return p.life.step(ctx, "committed")
+}
+
+// simFeed reads the policy topic.
+type simFeed struct {
+	done chan struct{}
+	err  error
+
+	mu    sync.Mutex
+	pos   map[int32]int64
+	moved chan struct{}
+}
+
+func (s *simSource) Policy(ctx context.Context, from map[int32]int64, apply func([]stream.Record) error) PolicyFeed {
+	f := &simFeed{done: make(chan struct{}), pos: maps.Clone(from), moved: make(chan struct{})}
+	if f.pos == nil {
+		f.pos = map[int32]int64{}
+	}
+	rng := s.life.rng(stream.TopicPolicy, 0)
+	go func() {
+		defer close(f.done)
+		for s.life.step(ctx, "read policy") == nil && ctx.Err() == nil {
+			got := false
+			for _, p := range s.partitions(stream.TopicPolicy) {
+				records, _ := s.read(place{stream.TopicPolicy, p}, f.Positions()[p], 1+rng.IntN(4))
+				if len(records) == 0 {
+					continue
+				}
+				got = true
+				if f.err = apply(records); f.err != nil {
+					return
+				}
+				f.mu.Lock()
+				f.pos[p] = records[len(records)-1].Position.Offset + 1
+				close(f.moved)
+				f.moved = make(chan struct{})
+				f.mu.Unlock()
+			}
+			if !got && sleep(ctx, simFetchWait) != nil {
+				return
+			}
+		}
+	}()
+	return f
+}
+
+func (f *simFeed) WaitFor(ctx context.Context, marks map[int32]int64) error {
+	for {
+		f.mu.Lock()
+		moved, done := f.moved, reached(f.pos, marks)
+		f.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-f.done:
+			return fmt.Errorf("policy reader ended")
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (f *simFeed) Positions() map[int32]int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.pos)
+}
+
+func (f *simFeed) Done() <-chan struct{} { return f.done }
+func (f *simFeed) Err() error            { return f.err }
+func (f *simFeed) Close() error          { <-f.done; return nil }
