@@ -12,23 +12,37 @@ const (
 	ListKind   = "EventList"
 )
 
-// block is an event with room for what nearly every event has, so that one allocation does.
+// block is an event with what nearly every event refers to, so that one allocation does.
 type block struct {
 	event  Event
 	ref    ObjectRef
 	status Status
-	strs   [8]string
-	pairs  [3]Pair
-	extra  [1]ExtraEntry
 }
 
-// decoder builds events from one buffer.
+// single is the memory of an event decoded alone: one allocation with room for the lists
+// of a service account's request.
+type single struct {
+	block block
+	strs  [12]string
+	pairs [3]Pair
+	extra [5]ExtraEntry
+}
+
+// decoder builds events from one buffer. What events refer to is cut from shared chunks:
+// their strings keep the buffer alive anyway.
 type decoder struct {
 	scanner
-	blocks []block // room for the events to come
-	strs   []string
-	pairs  []Pair
-	extra  []ExtraEntry
+	strs  []string
+	pairs []Pair
+	extra []ExtraEntry
+	more  int // entries of a fresh chunk of these
+}
+
+// grown returns a list with room for another entry, at the front of a fresh chunk.
+func grown[T any](list []T, more int) []T {
+	fresh := make([]T, len(list), max(more, 2*len(list)))
+	copy(fresh, list)
+	return fresh
 }
 
 // Decode decodes one audit.k8s.io/v1 Event, as an audit log line holds it, or an item of a
@@ -38,12 +52,16 @@ type decoder struct {
 // A value of the wrong type, text that is not JSON, anything behind the object, or another
 // kind is an error, a *DecodeError. Strings and raw values of the event alias raw.
 func Decode(raw []byte) (*Event, error) {
-	d := decoder{scanner: scanner{buf: raw, chunk: 512}}
-	e, ok := d.event()
-	if !ok || !d.end() {
+	room := new(single)
+	d := decoder{
+		scanner: scanner{buf: raw, chunk: 512},
+		strs:    room.strs[:], pairs: room.pairs[:], extra: room.extra[:],
+		more: 8,
+	}
+	if !d.event(&room.block) || !d.end() {
 		return nil, d.err
 	}
-	return e, nil
+	return &room.block.event, nil
 }
 
 // in prefixes the failure's field with the member it happened in.
@@ -60,17 +78,11 @@ func (d *decoder) in(name string) bool {
 	return false
 }
 
-// event decodes the event at the position.
-func (d *decoder) event() (*Event, bool) {
+// event decodes the event at the position into a zero block.
+func (d *decoder) event(b *block) bool {
 	if !d.open('{', "object") {
-		return nil, false
+		return false
 	}
-	if len(d.blocks) == 0 {
-		d.blocks = make([]block, 1)
-	}
-	b := &d.blocks[0]
-	d.blocks = d.blocks[1:]
-	d.strs, d.pairs, d.extra = b.strs[:], b.pairs[:], b.extra[:]
 	e := &b.event
 	for first := true; ; first = false {
 		name, more := d.member(first)
@@ -130,19 +142,16 @@ func (d *decoder) event() (*Event, bool) {
 			e.Annotations = d.annotations()
 		default:
 			if e.Unknown = d.unknown(e.Unknown, name); d.err != nil {
-				return nil, false
+				return false
 			}
 			continue
 		}
 		if d.err != nil {
-			return nil, d.in(name)
+			return d.in(name)
 		}
 	}
-	if d.err != nil {
-		return nil, false
-	}
 	e.Unknown = lastMembers(e.Unknown)
-	return e, true
+	return d.err == nil
 }
 
 // fixed consumes a string that must be the one given; empty and null count as absent.
@@ -170,21 +179,21 @@ func (d *decoder) list() []string {
 	if d.null() || !d.open('[', "array of strings") {
 		return nil
 	}
-	room := d.strs
-	out := room[:0:len(room)]
+	out := d.strs[:0]
 	for first := true; d.element(first); first = false {
 		v := d.text()
 		if d.err != nil {
 			return nil
+		}
+		if len(out) == cap(out) {
+			out = grown(out, d.more)
 		}
 		out = append(out, v)
 	}
 	if len(out) == 0 {
 		return nil
 	}
-	if len(out) <= len(room) {
-		d.strs = room[len(out):]
-	}
+	d.strs = out[len(out):cap(out)]
 	return out[:len(out):len(out)]
 }
 
@@ -193,8 +202,7 @@ func (d *decoder) annotations() Pairs {
 	if d.null() || !d.open('{', "object of strings") {
 		return nil
 	}
-	room := d.pairs
-	out := Pairs(room[:0:len(room)])
+	out := d.pairs[:0]
 	for first := true; ; first = false {
 		name, more := d.member(first)
 		if !more {
@@ -204,16 +212,16 @@ func (d *decoder) annotations() Pairs {
 		if d.err != nil {
 			return nil
 		}
+		if len(out) == cap(out) {
+			out = grown(out, d.more)
+		}
 		out = append(out, Pair{name, v})
 	}
 	if len(out) == 0 || d.err != nil {
 		return nil
 	}
-	if len(out) <= len(room) {
-		d.pairs = room[len(out):]
-	}
-	out = lastPairs(out)
-	return out[:len(out):len(out)]
+	d.pairs = out[len(out):cap(out)]
+	return lastPairs(out)
 }
 
 // extras consumes a user's extra: an object of arrays of strings, or null.
@@ -221,8 +229,7 @@ func (d *decoder) extras() Extra {
 	if d.null() || !d.open('{', "object of string arrays") {
 		return nil
 	}
-	room := d.extra
-	out := Extra(room[:0:len(room)])
+	out := d.extra[:0]
 	for first := true; ; first = false {
 		name, more := d.member(first)
 		if !more {
@@ -232,16 +239,16 @@ func (d *decoder) extras() Extra {
 		if d.err != nil {
 			return nil
 		}
+		if len(out) == cap(out) {
+			out = grown(out, d.more)
+		}
 		out = append(out, ExtraEntry{name, v})
 	}
 	if len(out) == 0 || d.err != nil {
 		return nil
 	}
-	if len(out) <= len(room) {
-		d.extra = room[len(out):]
-	}
-	out = lastExtra(out)
-	return out[:len(out):len(out)]
+	d.extra = out[len(out):cap(out)]
+	return lastExtra(out)
 }
 
 // user consumes a UserInfo, or null.

@@ -24,7 +24,7 @@ type Item struct {
 // item that is JSON but no event is visited with Err set and does not hurt its neighbours.
 // An error of visit ends the walk and is returned as it is.
 func DecodeList(body []byte, visit func(Item) error) error {
-	d := decoder{scanner: scanner{buf: body, chunk: 8 << 10}}
+	d := decoder{scanner: scanner{buf: body, chunk: 8 << 10}, more: min(max(len(body)/200, 8), 256)}
 	items, ok := d.eventList()
 	if !ok || !d.end() {
 		return fmt.Errorf("%w: %w", ErrNotEventList, d.err)
@@ -95,23 +95,27 @@ func (d *decoder) items() []Item {
 	if d.null() || !d.open('[', "array") {
 		return nil
 	}
-	var items []Item
+	var (
+		items  []Item
+		blocks []block
+	)
 	for first := true; d.element(first); first = false {
-		if len(d.blocks) == 0 {
-			d.blocks = make([]block, d.expect(len(items)))
+		if len(blocks) == 0 {
+			blocks = make([]block, d.expect(len(items)))
 		}
 		start := d.pos
-		e, ok := d.event()
+		e := &blocks[0].event
 		var bad error
-		if !ok {
+		if !d.event(&blocks[0]) {
 			// Wrong as an event; if it is not even JSON the list is broken off here.
 			bad = d.err
-			d.err = nil
+			e, d.err = nil, nil
 			d.pos = start
 			if !d.skip() {
 				return nil
 			}
 		}
+		blocks = blocks[1:]
 		if items == nil {
 			items = make([]Item, 0, d.expect(0))
 		}

@@ -16,14 +16,15 @@ func sortPairs(p Pairs) {
 func comparePairs(a, b Pair) int       { return strings.Compare(a.Key, b.Key) }
 func compareExtra(a, b ExtraEntry) int { return strings.Compare(a.Key, b.Key) }
 
-// lastPairs sorts in place and keeps the last of equal keys.
+// lastPairs sorts in place and keeps the last of equal keys. Appending to the result does
+// not write behind it.
 func lastPairs(p Pairs) Pairs {
 	sorted := true
 	for i := 1; i < len(p) && sorted; i++ {
 		sorted = p[i-1].Key < p[i].Key
 	}
 	if sorted {
-		return p
+		return p[:len(p):len(p)]
 	}
 	slices.SortStableFunc(p, comparePairs)
 	n := 0
@@ -34,13 +35,13 @@ func lastPairs(p Pairs) Pairs {
 		p[n] = p[i]
 		n++
 	}
-	return p[:n]
+	return p[:n:n]
 }
 
-// lastExtra sorts in place and keeps the last of equal keys.
+// lastExtra does for extra what lastPairs does for pairs.
 func lastExtra(x Extra) Extra {
 	if len(x) < 2 {
-		return x
+		return x[:len(x):len(x)]
 	}
 	slices.SortStableFunc(x, compareExtra)
 	n := 0
@@ -51,7 +52,7 @@ func lastExtra(x Extra) Extra {
 		x[n] = x[i]
 		n++
 	}
-	return x[:n]
+	return x[:n:n]
 }
 
 // lastMembers keeps the last of members of one name, in place and in order.

@@ -16,13 +16,7 @@ import (
 //
 // It is safe for concurrent use.
 type Redactor struct {
-	macs sync.Pool // of *mac; a keyed hash costs more to make than to use
-}
-
-// mac is a keyed hash with room for its sum.
-type mac struct {
-	h   hash.Hash
-	sum [sha256.Size]byte
+	passes sync.Pool // of *pass; a keyed hash costs more to make than to use
 }
 
 // NewRedactor returns a Redactor for an installation's key, of at least 16 bytes; it panics
@@ -33,7 +27,16 @@ func NewRedactor(key []byte) *Redactor {
 		panic("event: redaction key shorter than 16 bytes")
 	}
 	own := append([]byte(nil), key...)
-	return &Redactor{macs: sync.Pool{New: func() any { return &mac{h: hmac.New(sha256.New, own)} }}}
+	return &Redactor{passes: sync.Pool{New: func() any { return &pass{mac: hmac.New(sha256.New, own)} }}}
+}
+
+// begin returns a fresh pass; end gives it back.
+func (r *Redactor) begin() *pass { return r.passes.Get().(*pass) }
+
+func (r *Redactor) end(p *pass) {
+	clear(p.found)
+	p.found = p.found[:0]
+	r.passes.Put(p)
 }
 
 const (
@@ -42,14 +45,12 @@ const (
 )
 
 // token returns the replacement of a secret.
-func (r *Redactor) token(secret []byte) string {
-	m := r.macs.Get().(*mac)
-	m.h.Reset()
-	_, _ = m.h.Write(secret) // never fails
+func (p *pass) token(secret []byte) string {
+	p.mac.Reset()
+	_, _ = p.mac.Write(secret) // never fails
 	var out [tokenLen]byte
 	copy(out[:], tokenPrefix)
-	base64.RawURLEncoding.Encode(out[len(tokenPrefix):], m.h.Sum(m.sum[:0])[:16])
-	r.macs.Put(m)
+	base64.RawURLEncoding.Encode(out[len(tokenPrefix):], p.mac.Sum(p.sum[:0])[:16])
 	return string(out[:])
 }
 
@@ -138,9 +139,10 @@ func targetOfPath(path string) target {
 	return targetOther
 }
 
-// pass is one redaction: the redactor and what it has found so far.
+// pass is one redaction: the keyed hash, and what was found so far.
 type pass struct {
-	*Redactor
+	mac   hash.Hash
+	sum   [sha256.Size]byte
 	found []string // secrets in clear, to find their echoes in messages
 }
 
@@ -161,7 +163,8 @@ func (p *pass) note(secret string) {
 // Redact takes the secrets out of an event, in place: it replaces fields and never writes
 // into the memory they alias. It must come before keys, content hash and encoding.
 func (r *Redactor) Redact(e *Event) {
-	p := pass{Redactor: r}
+	p := r.begin()
+	defer r.end(p)
 	t := targetOf(e)
 	e.RequestURI = p.uri(e.RequestURI, t == targetExec)
 	e.RequestObject = p.body(e.RequestObject, t)
@@ -172,21 +175,15 @@ func (r *Redactor) Redact(e *Event) {
 	p.plain(&e.AuditID)
 	p.user(&e.User)
 	if e.ImpersonatedUser != nil {
-		u := *e.ImpersonatedUser
-		p.user(&u)
-		e.ImpersonatedUser = &u
+		p.user(e.ImpersonatedUser)
 	}
 	e.UserAgent = p.message(e.UserAgent)
-	if e.ObjectRef != nil && (suspicious(stringBytes(e.ObjectRef.Name)) || e.ObjectRef.Unknown != nil) {
-		ref := *e.ObjectRef
-		p.plain(&ref.Name)
-		ref.Unknown = p.unknown(ref.Unknown)
-		e.ObjectRef = &ref
+	if e.ObjectRef != nil {
+		p.plain(&e.ObjectRef.Name)
+		e.ObjectRef.Unknown = p.unknown(e.ObjectRef.Unknown)
 	}
-	if a := e.AuthenticationMetadata; a != nil && a.Unknown != nil {
-		own := *a
-		own.Unknown = p.unknown(own.Unknown)
-		e.AuthenticationMetadata = &own
+	if e.AuthenticationMetadata != nil {
+		e.AuthenticationMetadata.Unknown = p.unknown(e.AuthenticationMetadata.Unknown)
 	}
 	e.Unknown = p.unknown(e.Unknown)
 }

@@ -19,6 +19,13 @@ const (
 
 var testKey = []byte("0123456789abcdef0123456789abcdef")
 
+// token returns a secret's replacement.
+func (r *Redactor) token(secret []byte) string {
+	p := r.begin()
+	defer r.end(p)
+	return p.token(secret)
+}
+
 // leaks returns what of the planted secrets a text still holds, in any of the forms they
 // take in events.
 func leaks(text []byte) []string {

@@ -5,7 +5,8 @@ package event
 // "roles.rbac.authorization.k8s.io". Of a Secret only kind, apiVersion, metadata, type and
 // immutable remain. The result aliases raw when nothing was to be redacted.
 func (r *Redactor) RedactObject(resource string, raw []byte) []byte {
-	p := pass{Redactor: r}
+	p := r.begin()
+	defer r.end(p)
 	t := targetOther
 	switch resource {
 	case "secrets":
@@ -18,7 +19,7 @@ func (r *Redactor) RedactObject(resource string, raw []byte) []byte {
 		return r.RedactBytes(raw)
 	}
 	if t == targetSecret {
-		b := body{pass: &p, tree: doc}
+		b := body{pass: p, tree: doc}
 		return b.appendBare(make([]byte, 0, len(raw)), 0)
 	}
 	return p.body(raw, t)

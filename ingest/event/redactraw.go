@@ -8,7 +8,9 @@ import "strings"
 // included, becomes an HMAC. So a body that broke out of its place in a broken text is
 // not kept. The result is for a person to look at; it need not be JSON.
 func (r *Redactor) RedactBytes(raw []byte) []byte {
-	w := rawRedactor{pass: pass{Redactor: r}, in: raw}
+	p := r.begin()
+	defer r.end(p)
+	w := rawRedactor{pass: p, in: raw}
 	for w.pos < len(w.in) {
 		w.value(scopeList, 0)
 		// What closes nothing, or follows the end, is read on as if it were a list's.
@@ -83,7 +85,7 @@ func showing(in scope, name string) scope {
 
 // rawRedactor reads JSON-like text and writes what may be kept.
 type rawRedactor struct {
-	pass
+	*pass
 	in  []byte
 	pos int
 	out []byte

@@ -1,0 +1,175 @@
+package event
+
+import (
+	"encoding/json"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	internal "k8s.io/apiserver/pkg/apis/audit"
+	auditinstall "k8s.io/apiserver/pkg/apis/audit/install"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+)
+
+// benchLists returns the list bodies to decode: the recorded slice at both ends of the
+// sizes events have.
+func benchLists(tb testing.TB) map[string][][]byte {
+	var small, large [][]byte
+	for _, line := range testEvents(tb) {
+		if e, err := Decode(line); err == nil && e.Level == LevelMetadata {
+			small = append(small, line)
+		} else {
+			large = append(large, line)
+		}
+	}
+	return map[string][][]byte{"level=Metadata": small, "level=RequestResponse": large}
+}
+
+// BenchmarkDecodeList decodes one list a time with ours, with encoding/json and with the
+// apiserver's codec.
+func BenchmarkDecodeList(b *testing.B) {
+	scheme := runtime.NewScheme()
+	auditinstall.Install(scheme)
+	codec := serializer.NewCodecFactory(scheme).UniversalDecoder(schema.GroupVersion{Group: "audit.k8s.io", Version: runtime.APIVersionInternal})
+	for name, lines := range benchLists(b) {
+		body := listOf(lines)
+		for _, by := range []struct {
+			name   string
+			decode func() (int, error)
+		}{
+			{"by=retrial", func() (n int, err error) {
+				err = DecodeList(body, func(item Item) error { n++; return item.Err })
+				return n, err
+			}},
+			{"by=encoding-json", func() (int, error) {
+				var list auditv1.EventList
+				err := json.Unmarshal(body, &list)
+				return len(list.Items), err
+			}},
+			{"by=apiserver-codec", func() (int, error) {
+				var list internal.EventList
+				_, _, err := codec.Decode(body, nil, &list)
+				return len(list.Items), err
+			}},
+		} {
+			b.Run(name+"/"+by.name, func(b *testing.B) {
+				b.ReportAllocs()
+				b.SetBytes(int64(len(body)))
+				for b.Loop() {
+					if n, err := by.decode(); err != nil || n != len(lines) {
+						b.Fatal(n, err)
+					}
+				}
+				b.ReportMetric(float64(len(lines))*float64(b.N)/b.Elapsed().Seconds(), "events/s")
+			})
+		}
+	}
+}
+
+// decoded returns the events of lines.
+func decoded(tb testing.TB, lines [][]byte) []*Event {
+	tb.Helper()
+	out := make([]*Event, len(lines))
+	for i, line := range lines {
+		e, err := Decode(line)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		out[i] = e
+	}
+	return out
+}
+
+func BenchmarkDecode(b *testing.B) {
+	for name, lines := range benchLists(b) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				if _, err := Decode(lines[i%len(lines)]); err != nil {
+					b.Fatal(err)
+				}
+				i++
+			}
+		})
+	}
+}
+
+// BenchmarkRedact redacts copies of events, so that every pass finds what the first does.
+func BenchmarkRedact(b *testing.B) {
+	r := NewRedactor(testKey)
+	for name, lines := range benchLists(b) {
+		events := decoded(b, lines)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				e := *events[i%len(events)]
+				r.Redact(&e)
+				i++
+			}
+		})
+	}
+}
+
+func BenchmarkAppendJSON(b *testing.B) {
+	for name, lines := range benchLists(b) {
+		events := decoded(b, lines)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			var buf []byte
+			i := 0
+			for b.Loop() {
+				buf = AppendJSON(buf[:0], events[i%len(events)])
+				i++
+			}
+		})
+	}
+}
+
+func BenchmarkKeys(b *testing.B) {
+	events := decoded(b, testEvents(b))
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		e := events[i%len(events)]
+		EventKey(RequestKey("cluster", e), e)
+		i++
+	}
+}
+
+// Allocations are what a garbage-collected pipeline pays for twice; these are the bounds
+// for an event of each usual kind.
+func TestAllocations(t *testing.T) {
+	var plain []byte
+	for _, line := range testEvents(t) {
+		if e, err := Decode(line); err == nil && e.Level == LevelMetadata && e.ObjectRef != nil && e.ImpersonatedUser == nil && len(e.User.Groups) > 1 && e.Code() == 200 && len(e.Annotations) == 2 {
+			plain = line
+			break
+		}
+	}
+	e, err := Decode(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewRedactor(testKey)
+	buf := AppendJSON(nil, e)
+	list := listOf([][]byte{plain, plain, plain, plain, plain, plain, plain, plain, plain, plain})
+	for _, c := range []struct {
+		name string
+		most float64
+		run  func()
+	}{
+		{"decode", 3, func() { _, _ = Decode(plain) }},
+		{"decode a list of ten", 10, func() { _ = DecodeList(list, func(Item) error { return nil }) }},
+		{"redact with nothing to redact", 0, func() { r.Redact(e) }},
+		{"encode", 0, func() { buf = AppendJSON(buf[:0], e) }},
+		{"keys", 0, func() { EventKey(RequestKey("c", e), e) }},
+		{"policy", 0, func() { KeepsPolicy(e) }},
+	} {
+		if n := testing.AllocsPerRun(100, c.run); n > c.most {
+			t.Errorf("%s: %v allocations, at most %v", c.name, n, c.most)
+		}
+	}
+}
