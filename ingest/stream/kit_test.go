@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
@@ -178,4 +180,13 @@ func wait(t testing.TB, what string, ch <-chan struct{}) {
 	case <-deadline(t).Done():
 		t.Fatalf("%s: not in time", what)
 	}
+}
+
+// metricValue reads a counter or a gauge.
+func metricValue(m prometheus.Metric) float64 {
+	var d dto.Metric
+	if err := m.Write(&d); err != nil {
+		return -1
+	}
+	return d.GetCounter().GetValue() + d.GetGauge().GetValue()
 }
