@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/json"
+	"os"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,7 +24,13 @@ func benchLists(tb testing.TB) map[string][][]byte {
 			large = append(large, line)
 		}
 	}
-	return map[string][][]byte{"level=Metadata": small, "level=RequestResponse": large}
+	lists := map[string][][]byte{"level=Metadata": small, "level=RequestResponse": large}
+	if os.Getenv("RETRIAL_CORPUS") != "" {
+		// A batch of the webhook's default size from the middle of a busy cluster's log.
+		lists["log=recorded"] = corpusEvents(tb, "audit.jsonl")[10_000:10_400]
+		lists["log=full"] = corpusEvents(tb, "full-requestresponse.jsonl")[4_000:4_400]
+	}
+	return lists
 }
 
 // BenchmarkDecodeList decodes one list a time with ours, with encoding/json and with the

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -300,9 +301,9 @@ func (p *pass) status(e *Event, t target) {
 	if s == nil {
 		return
 	}
-	failed := s.Message != "" || s.Code >= 300
-	if !(failed && (t == targetSecret || len(p.found) > 0)) &&
-		!suspicious(s.Raw) && !assigns(s.Message) && !suspicious(stringBytes(s.Message)) {
+	onSecret := t == targetSecret && (s.Message != "" || s.Code >= 300)
+	if !onSecret && len(p.found) == 0 && !suspicious(s.Raw) && p.message(s.Message) == s.Message &&
+		!bytes.Contains(s.Raw, []byte(`"causes"`)) {
 		return
 	}
 	if s.Raw == nil {

@@ -137,15 +137,8 @@ func harmlessName(name string) bool {
 	return false
 }
 
-// sensitiveWords are parts of names that tell of a secret value; sensitiveNames are whole
-// names too short for that. Both in lower case, without punctuation.
-var (
-	sensitiveWords = [...]string{"token", "password", "passwd", "passphrase", "secret", "apikey", "accesskey", "privatekey",
-		"clientkeydata", "authorization", "credential", "bearer", "jwt", "signature", "assertion", "session", "cookie"}
-	sensitiveNames = [...]string{"pwd", "pass", "key", "sig", "auth", "code", "otp"}
-)
-
-// sensitiveName says whether a parameter or member of that name holds a secret.
+// sensitiveName says whether a parameter or member of that name holds a secret. Case and
+// punctuation do not count.
 func sensitiveName(name string) bool {
 	if name == "" || len(name) > 256 {
 		return len(name) > 256
@@ -160,16 +153,30 @@ func sensitiveName(name string) bool {
 			b = append(b, c)
 		}
 	}
-	for _, whole := range sensitiveNames {
-		if string(b) == whole {
-			return true
-		}
+	switch string(b) {
+	case "pwd", "pass", "key", "sig", "auth", "code", "otp":
+		return true // words that are part of too many others
 	}
-	for _, word := range sensitiveWords {
-		for i := 0; i+len(word) <= len(b); i++ {
-			if string(b[i:i+len(word)]) == word {
-				return true
-			}
+	for i := range b {
+		found := false
+		switch rest := b[i:]; rest[0] {
+		case 't':
+			found = begins(rest, "token")
+		case 'p':
+			found = begins(rest, "password") || begins(rest, "passwd") || begins(rest, "passphrase") || begins(rest, "privatekey")
+		case 's':
+			found = begins(rest, "secret") || begins(rest, "signature") || begins(rest, "session")
+		case 'a':
+			found = begins(rest, "apikey") || begins(rest, "accesskey") || begins(rest, "authorization") || begins(rest, "assertion")
+		case 'c':
+			found = begins(rest, "credential") || begins(rest, "clientkeydata") || begins(rest, "cookie")
+		case 'b':
+			found = begins(rest, "bearer")
+		case 'j':
+			found = begins(rest, "jwt")
+		}
+		if found {
+			return true
 		}
 	}
 	return false

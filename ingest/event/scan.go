@@ -216,7 +216,7 @@ func (s *scanner) str() (string, bool) {
 			return unsafe.String(&b[start], i-start), true
 		}
 		if c == '\\' || c < ' ' {
-			end, ok := s.skipString(start)
+			end, ok := s.skipString(i)
 			if !ok {
 				return "", false
 			}
@@ -295,14 +295,15 @@ func hex4(b []byte) rune {
 func (s *scanner) unescape(start, end int) string {
 	src := s.buf[start:end]
 	need := len(src)
-	if !utf8.Valid(src) {
+	valid := utf8.Valid(src)
+	if !valid {
 		need *= 3 // one bad byte becomes three
 	}
 	if cap(s.text)-len(s.text) < need {
 		s.text = make([]byte, 0, max(need, s.chunk))
 	}
 	from := len(s.text)
-	s.text = appendUnescaped(s.text, src)
+	s.text = appendUnescaped(s.text, src, valid)
 	out := s.text[from:]
 	if len(out) == 0 {
 		return ""

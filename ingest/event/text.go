@@ -1,6 +1,7 @@
 package event
 
 import (
+	"bytes"
 	"unicode/utf16"
 	"unicode/utf8"
 	"unsafe"
@@ -9,19 +10,23 @@ import (
 // stringBytes returns a string's bytes without a copy; they must not be written to.
 func stringBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
-// appendUnescaped appends the text of a grammatical JSON string body.
-func appendUnescaped(dst, src []byte) []byte {
+// appendUnescaped appends the text of a grammatical JSON string body; valid says that it is
+// valid UTF-8, of which whole runs can be copied.
+func appendUnescaped(dst, src []byte, valid bool) []byte {
 	for i := 0; i < len(src); {
+		if valid {
+			n := bytes.IndexByte(src[i:], '\\')
+			if n < 0 {
+				return append(dst, src[i:]...)
+			}
+			dst = append(dst, src[i:i+n]...)
+			i += n
+		}
 		c := src[i]
-		if c >= utf8.RuneSelf {
+		if c != '\\' {
 			r, n := utf8.DecodeRune(src[i:])
 			dst = utf8.AppendRune(dst, r)
 			i += n
-			continue
-		}
-		if c != '\\' {
-			dst = append(dst, c)
-			i++
 			continue
 		}
 		i += 2
