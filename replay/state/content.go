@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // meta is the part of an object's metadata the store works with.
@@ -68,11 +68,12 @@ func (h *head) gone(res resource) bool {
 // immutable; a nil *content means unknown content.
 type content struct {
 	// object is *rbacv1.Role, *rbacv1.ClusterRole, *rbacv1.RoleBinding or
-	// *rbacv1.ClusterRoleBinding, nil for other resources. Its metadata is cut to name,
-	// namespace, uid and resourceVersion.
+	// *rbacv1.ClusterRoleBinding, nil for other resources. Its metadata is cut to name
+	// and namespace: one index entry may stand for several versions of the same meaning.
 	object   any
-	created  int64 // unix nanoseconds, noTime when absent
-	deleting bool  // deletionTimestamp is set
+	created  int64  // unix nanoseconds, noTime when absent
+	deleting bool   // deletionTimestamp is set
+	digest   uint64 // of the JSON it was read from
 }
 
 // sameMeaning tells whether two versions mean the same to every view: changes of labels,
@@ -134,11 +135,8 @@ func (in *interner) parse(res resource, key objectKey, raw []byte) (*content, er
 	} else if err := json.Unmarshal(raw, &o); err != nil {
 		return nil, fmt.Errorf("parse %s %s: %w", res, key, err)
 	}
-	c := &content{created: nanos(o.Metadata.created()), deleting: o.Metadata.DeletionTimestamp != ""}
-	om := metav1.ObjectMeta{
-		Name: key.name, Namespace: key.namespace,
-		UID: types.UID(in.str(o.Metadata.UID)), ResourceVersion: o.Metadata.ResourceVersion,
-	}
+	c := &content{created: nanos(o.Metadata.created()), deleting: o.Metadata.DeletionTimestamp != "", digest: xxhash.Sum64(raw)}
+	om := metav1.ObjectMeta{Name: key.name, Namespace: key.namespace}
 	for i := range o.Rules {
 		r := &o.Rules[i]
 		in.strs(r.Verbs)

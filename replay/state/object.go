@@ -162,7 +162,9 @@ func (o *object) addVersion(v version, src Source, at span) bool {
 	w := &o.versions[i]
 	before, had := w.seen, w.content
 	w.seen.add(src, at)
-	if w.content == nil {
+	// One version has one content; should two copies differ, the choice must not depend
+	// on which came first.
+	if w.content == nil || v.content != nil && v.content.digest < w.content.digest {
 		w.content = v.content
 	}
 	return w.seen != before || w.content != had

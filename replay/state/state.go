@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
@@ -148,7 +147,7 @@ func (s *State) takeObject(o *Observation, obj *object, at span) bool {
 	if err != nil || rv == 0 || o.UID == "" {
 		b := blind{span: at, content: c}
 		if c != nil {
-			b.digest = xxhash.Sum64(o.Object)
+			b.digest = c.digest
 		}
 		s.refer(obj.key, c)
 		return obj.addBlind(b)

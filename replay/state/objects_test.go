@@ -1,0 +1,219 @@
+package state_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+const (
+	objRole    = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"r","namespace":"a","uid":"u1","resourceVersion":"7","creationTimestamp":"2026-01-02T12:00:00Z"},"rules":[]}`
+	objRole2   = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"r","namespace":"b","uid":"u2","resourceVersion":"8"},"rules":[]}`
+	objCluster = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"c","uid":"u3","resourceVersion":"9"}}`
+	objSecret  = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"a"},"data":{"password":"aHVudGVyMg=="}}`
+	objOther   = `{"apiVersion":"example.com/v1","kind":"Role","metadata":{"name":"r","namespace":"a"}}`
+)
+
+func TestReadObjects(t *testing.T) {
+	for _, tc := range []struct {
+		name, in string
+		want     []string // kind namespace/name resource
+		err      string   // part of the error
+	}{
+		{name: "a List", in: `{"apiVersion":"v1","kind":"List","items":[` + objRole + `,` + objSecret + `],"metadata":{"resourceVersion":""}}`,
+			want: []string{"Role a/r " + state.Roles, "Secret a/s "}},
+		{name: "items before the kind", in: `{"items":[` + objRole + `],"kind":"List"}`, want: []string{"Role a/r " + state.Roles}},
+		{name: "several Lists and single objects", in: `{"kind":"List","items":[` + objRole + `]}` + "\n" + objCluster + ` {"kind":"List","items":[]}` + objRole2,
+			want: []string{"Role a/r " + state.Roles, "ClusterRole /c " + state.ClusterRoles, "Role b/r " + state.Roles}},
+		{name: "typed list, items without kind", in: `{"kind":"NamespaceList","apiVersion":"v1","metadata":{},"items":[{"metadata":{"name":"n"}}]}`,
+			want: []string{"Namespace /n " + state.Namespaces}},
+		{name: "null items", in: `{"kind":"List","items":null}`},
+		{name: "a kind of the same name in another group", in: objOther, want: []string{"Role a/r "}},
+		{name: "empty input", in: "", err: "empty input"},
+		{name: "truncated", in: `{"kind":"List","items":[` + objRole[:40], err: "unexpected EOF"},
+		{name: "cut between items", in: `{"kind":"List","items":[` + objRole + `,`, err: "at byte 211"},
+		{name: "broken item", in: `{"kind":"List","items":[{"a":}]}`, err: "invalid character"},
+		{name: "not objects", in: `[1,2]`, err: state.ErrNotObjects.Error()},
+		{name: "an object of something else", in: `{"a":1}`, err: state.ErrNotObjects.Error()},
+		{name: "items are no array", in: `{"kind":"List","items":{}}`, err: state.ErrNotObjects.Error()},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var got []string
+			err := state.ReadObjects(strings.NewReader(tc.in), func(o state.RawObject) error {
+				got = append(got, fmt.Sprintf("%s %s/%s %s", o.Kind, o.Namespace, o.Name, o.Resource))
+				if (o.Object != nil) != (o.Resource != "") {
+					t.Errorf("%s: content of %d bytes, resource %q", o.Name, len(o.Object), o.Resource)
+				}
+				return nil
+			})
+			if tc.err == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Equal(got, tc.want) {
+					t.Errorf("got %q, want %q", got, tc.want)
+				}
+			} else if err == nil || !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("error %v, want %q", err, tc.err)
+			}
+		})
+	}
+	t.Run("the visitor's error ends it", func(t *testing.T) {
+		stop := errors.New("stop")
+		if err := state.ReadObjects(strings.NewReader(objRole+objRole2), func(state.RawObject) error { return stop }); err != stop {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestReadSnapshotKinds(t *testing.T) {
+	for _, tc := range []struct {
+		name, in string
+		want     []string
+	}{
+		{"in two namespaces", `{"kind":"List","items":[` + objRole + `,` + objRole2 + `]}`, []string{state.Roles}},
+		{"in one namespace only", `{"kind":"List","items":[` + objRole + `]}`, nil},
+		{"cluster-scoped", `{"kind":"List","items":[` + objCluster + `]}`, []string{state.ClusterRoles}},
+		{"single objects", objCluster + objRole + objRole2, nil},
+		{"a page of a list", `{"kind":"ClusterRoleList","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"continue":"abc"},"items":[` + objCluster + `]}`, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			snap, _, err := state.ReadSnapshot(strings.NewReader(tc.in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(snap.Kinds, tc.want) {
+				t.Errorf("complete for %q, want %q", snap.Kinds, tc.want)
+			}
+		})
+	}
+	t.Run("what is skipped is counted and not held", func(t *testing.T) {
+		snap, skipped, err := state.ReadSnapshot(strings.NewReader(objSecret + objSecret + objRole))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if skipped["Secret"] != 2 || len(snap.Objects) != 1 {
+			t.Errorf("skipped %v, kept %d", skipped, len(snap.Objects))
+		}
+		if strings.Contains(dump(snap.Objects), "aHVudGVyMg") {
+			t.Error("a secret was kept")
+		}
+	})
+}
+
+// A state file without times is complete from the newest creation in it on.
+func TestSnapshotWithoutTimes(t *testing.T) {
+	snap := state.Snapshot{Kinds: []string{state.Roles}, Objects: []state.Observation{{
+		Resource: state.Roles, Namespace: "a", Name: "r", UID: "u1", ResourceVersion: "7", Object: []byte(objRole),
+	}}}
+	s := state.New("c")
+	if _, err := s.LoadSnapshot(snap); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		at   string
+		want state.Known
+	}{{"11:59:59", state.Unknown}, {"12:00:01", state.Present}} {
+		if _, got := s.Version(state.Roles, "a", "r", clock(t, tc.at)); got != tc.want {
+			t.Errorf("at %s %s, want %s", tc.at, got, tc.want)
+		}
+	}
+	for _, tc := range []struct {
+		at   string
+		want state.Known
+	}{{"11:59:59", state.Unknown}, {"12:00:01", state.Absent}} {
+		if _, got := s.Version(state.Roles, "a", "none", clock(t, tc.at)); got != tc.want {
+			t.Errorf("none at %s %s, want %s", tc.at, got, tc.want)
+		}
+	}
+}
+
+func TestOtherCluster(t *testing.T) {
+	ns := func(name, uid, created string) state.Observation {
+		f := newFields(t, state.Namespaces, name, []string{"uid=" + uid, "rv=4", "created=" + created})
+		return state.Observation{Resource: state.Namespaces, Name: name, UID: uid, ResourceVersion: "4", Object: f.object(true)}
+	}
+	for _, tc := range []struct {
+		name string
+		have []state.Observation
+		load []state.Observation
+		want string // "" is accepted
+	}{
+		{"kube-system agrees", []state.Observation{ns("kube-system", "u1", "11:00:00")}, []state.Observation{ns("kube-system", "u1", "11:00:00")}, ""},
+		{"kube-system differs", []state.Observation{ns("kube-system", "u1", "11:00:00")}, []state.Observation{ns("kube-system", "u2", "10:00:00")}, "namespace kube-system has uid u2, known here as u1"},
+		{"nothing in common", []state.Observation{ns("x", "u1", "11:00:00")}, []state.Observation{ns("y", "u2", "11:00:00")}, ""},
+		{"made anew", []state.Observation{ns("x", "u1", "11:00:00")}, []state.Observation{ns("x", "u2", "11:30:00")}, ""},
+		{"same second, other uid", []state.Observation{ns("x", "u1", "11:00:00")}, []state.Observation{ns("x", "u2", "11:00:00")}, "namespaces x has uid u2, known here as u1"},
+		{"more agree than differ", []state.Observation{ns("x", "u1", "11:00:00"), ns("y", "u3", "11:00:00")}, []state.Observation{ns("x", "u2", "11:00:00"), ns("y", "u3", "11:00:00")}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := state.New("c")
+			if _, err := s.LoadSnapshot(state.Snapshot{Began: clock(t, "12:00:00"), Ended: clock(t, "12:00:01"), Objects: tc.have}); err != nil {
+				t.Fatal(err)
+			}
+			revision := s.Revision()
+			_, err := s.LoadSnapshot(state.Snapshot{Began: clock(t, "12:10:00"), Ended: clock(t, "12:10:01"), Objects: tc.load})
+			if tc.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if !errors.Is(err, state.ErrOtherCluster) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want %q", err, tc.want)
+			}
+			if s.Revision() != revision {
+				t.Error("the state was changed")
+			}
+		})
+	}
+}
+
+func TestObservationCodec(t *testing.T) {
+	o := state.Observation{
+		Source: state.SourceWatch, Resource: state.Roles, Namespace: "a", Name: "r\x00\"", UID: "u", ResourceVersion: "7",
+		Object: []byte(`{"a":1}`), NotBefore: time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.UTC), NotAfter: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC),
+	}
+	enc := o.Append([]byte("x"))
+	if enc[0] != 'x' {
+		t.Fatal("Append did not append")
+	}
+	d, err := state.DecodeObservation(enc[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := d.Append(nil); !bytes.Equal(again, enc[1:]) {
+		t.Errorf("%s, then %s", enc[1:], again)
+	}
+	if !d.NotBefore.Equal(o.NotBefore) || !d.NotAfter.Equal(o.NotAfter) || d.Name != o.Name || string(d.Object) != string(o.Object) || d.Source != o.Source {
+		t.Errorf("got %+v", d)
+	}
+	for _, tc := range []struct {
+		name, in string
+		version  bool
+	}{
+		{"newer version", `{"v":2,"source":"audit"}`, true},
+		{"no version", `{"source":"audit"}`, true},
+		{"unknown source", `{"v":1,"source":"rumour"}`, false},
+		{"not JSON", `{"v":1`, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := state.DecodeObservation([]byte(tc.in))
+			if err == nil || errors.Is(err, state.ErrObservationVersion) != tc.version {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+	t.Run("an object that is no JSON is stored as unknown", func(t *testing.T) {
+		d, err := state.DecodeObservation(state.Observation{Source: state.SourceAudit, Resource: state.Roles, Name: "r", Object: []byte("{")}.Append(nil))
+		if err != nil || !d.Unknown || d.Object != nil {
+			t.Errorf("got %+v, %v", d, err)
+		}
+	})
+}

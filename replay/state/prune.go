@@ -1,0 +1,180 @@
+package state
+
+import (
+	"slices"
+	"time"
+)
+
+// Prune forgets what was over before a moment: versions that were replaced by then,
+// objects that had ended, listings and gaps that later ones outdate. Every answer about
+// that moment or a later one stays as it is; earlier ones lose their ground. Observations
+// older than the moment must not be applied any more. It returns how many versions, ends
+// and writes were dropped.
+//
+// What cannot be dropped without changing a later answer stays, whatever its age: each
+// cut is tried and taken back if it changes one. The cost is that of resolving everything
+// a few times.
+func (s *State) Prune(before time.Time) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	horizon, had := nanos(before), s.versions
+	for k, obj := range s.objects {
+		if k.name == "" {
+			continue
+		}
+		cut := *obj
+		if cut.prune(horizon) && sameSince(obj.line, s.line(&cut), horizon) {
+			obj.versions, obj.ends, obj.blinds = cut.versions, cut.ends, cut.blinds
+		}
+	}
+	for res := resRole; res < resCount; res++ {
+		s.pruneScopes(res, horizon)
+	}
+	dirty := make([]objectKey, 0, len(s.objects))
+	s.versions = 0
+	for k, obj := range s.objects {
+		s.versions += len(obj.versions) + len(obj.ends) + len(obj.blinds)
+		dirty = append(dirty, k)
+	}
+	for _, list := range s.gone {
+		s.versions += len(list)
+	}
+	s.resolve(dirty)
+	for k, obj := range s.objects {
+		if len(obj.versions)+len(obj.ends)+len(obj.blinds) == 0 && (k.name != "" || k.namespace != "") {
+			delete(s.objects, k)
+		}
+	}
+	for role, bindings := range s.refs {
+		for b := range bindings {
+			if s.objects[b] == nil {
+				delete(bindings, b)
+			}
+		}
+		if len(bindings) == 0 {
+			delete(s.refs, role)
+		}
+	}
+	s.in.table = nil // names of what is gone; those in use are interned anew as they come
+	return had - s.versions
+}
+
+// pruneScopes drops the listings, gaps and unlisted deletions of a resource that no answer
+// since the horizon depends on: all but the last listing before it, and what that outdates.
+func (s *State) pruneScopes(res resource, horizon int64) {
+	listings := s.listings[res]
+	i := len(listings) - 1
+	for i >= 0 && listings[i].ended > horizon {
+		i--
+	}
+	if i < 0 {
+		return
+	}
+	outdated := func(b blind) bool { return b.na <= listings[i].began }
+	type saved struct {
+		obj     *object
+		blinds  []blind
+		present []presence
+	}
+	var undo []saved
+	gone := map[objectKey][]blind{}
+	for k, list := range s.gone {
+		if k.res == res {
+			gone[k] = list
+			s.gone[k] = slices.DeleteFunc(slices.Clone(list), outdated)
+		}
+	}
+	s.listings[res] = slices.Clone(listings[i:])
+	for k, obj := range s.objects {
+		if k.res != res {
+			continue
+		}
+		undo = append(undo, saved{obj, obj.blinds, obj.present})
+		if k.name == "" {
+			obj.blinds = slices.DeleteFunc(slices.Clone(obj.blinds), outdated)
+		}
+		obj.present = slices.DeleteFunc(slices.Clone(obj.present), func(p presence) bool {
+			return slices.ContainsFunc(listings[:i], func(l *listing) bool { return l.presence == p })
+		})
+	}
+	for _, u := range undo {
+		if sameSince(u.obj.line, s.line(u.obj), horizon) {
+			continue
+		}
+		s.listings[res] = listings
+		for k, list := range gone {
+			s.gone[k] = list
+		}
+		for _, u := range undo {
+			u.obj.blinds, u.obj.present = u.blinds, u.present
+		}
+		return
+	}
+	for k := range gone {
+		if len(s.gone[k]) == 0 {
+			delete(s.gone, k)
+		}
+	}
+}
+
+// sameSince tells whether two lines give the same answers about a moment and all later
+// ones.
+func sameSince(a, b []step, at int64) bool {
+	x, y := stepAt(a, at), stepAt(b, at)
+	if len(a)-x != len(b)-y {
+		return false
+	}
+	for i, j := x, y; i < len(a); i, j = i+1, j+1 {
+		if !a[i].equal(&b[j]) {
+			return false
+		}
+	}
+	var was, is step // absent
+	if x > 0 {
+		was = a[x-1]
+	}
+	if y > 0 {
+		is = b[y-1]
+	}
+	return was.same(&is) && was.rv == is.rv && was.uid == is.uid
+}
+
+// stepAt returns the index of the first step that was not certainly in force at a moment.
+func stepAt(line []step, at int64) int {
+	i := len(line)
+	for i > 0 && line[i-1].na > at {
+		i--
+	}
+	return i
+}
+
+// prune drops what stood before the step in force at the horizon; false when that is
+// nothing.
+func (o *object) prune(horizon int64) bool {
+	i := stepAt(o.line, horizon) - 1
+	if i < 0 {
+		return false
+	}
+	base := o.line[i]
+	type id struct {
+		rv  uint64
+		uid string
+	}
+	needed, lives := map[id]bool{}, map[string]bool{}
+	for _, st := range o.line[i:] {
+		needed[id{st.rv, st.uid}] = true
+	}
+	had := len(o.versions) + len(o.ends) + len(o.blinds)
+	o.versions = slices.DeleteFunc(slices.Clone(o.versions), func(v version) bool {
+		keep := needed[id{v.rv, v.uid}]
+		lives[v.uid] = lives[v.uid] || keep
+		return !keep
+	})
+	o.ends = slices.DeleteFunc(slices.Clone(o.ends), func(e end) bool {
+		return e.span().na <= horizon && !lives[e.uid]
+	})
+	o.blinds = slices.DeleteFunc(slices.Clone(o.blinds), func(b blind) bool {
+		return b.na <= horizon && (base.phase == phaseAbsent || b.na < base.na)
+	})
+	return len(o.versions)+len(o.ends)+len(o.blinds) < had
+}
