@@ -82,8 +82,9 @@ func (m *moment) authorize(user string, groups []string, a *Attributes, buf []rb
 }
 
 // agrees reports whether a recorded decision and reason are what this answer produces.
-// sameDecision tells the case apart in which only the reason is unexplained.
-func (ans *answer) agrees(rec *record, scratch []byte) (ok, sameDecision bool) {
+// sameDecision tells the case apart in which only the reason is unexplained. worded are the
+// answer's grants with their reasons; when nil, the reasons are worded in scratch.
+func (ans *answer) agrees(rec *record, worded []Grant, scratch []byte) (ok, sameDecision bool) {
 	if ans.decision != rec.decision {
 		return false, false
 	}
@@ -96,6 +97,14 @@ func (ans *answer) agrees(rec *record, scratch []byte) (ok, sameDecision bool) {
 	if rec.reason == "" {
 		// The node authorizer comes first and could have allowed it too.
 		return ans.isNode && ans.node.allowed == NotKnown, true
+	}
+	for i := range worded {
+		if worded[i].Reason == rec.reason {
+			return true, true
+		}
+	}
+	if worded != nil {
+		return false, true
 	}
 	for i := range ans.rbac.Grants {
 		scratch = ans.rbac.Grants[i].AppendReason(scratch[:0])

@@ -35,7 +35,7 @@ func (t *trial) compare(rec *record, decided bool) {
 		return
 	}
 
-	ok, sameDecision := t.ans.agrees(rec, t.bufs.reason)
+	ok, sameDecision := t.ans.agrees(rec, v.Grants, t.bufs.reason)
 	switch {
 	case ok:
 		v.Outcome = OutcomeMatch
@@ -142,7 +142,7 @@ func (t *trial) disagree(rec *record, sameDecision bool) {
 	for _, c := range t.nearest(t.others()) {
 		m := moment{view: c.view, graph: t.base.graph, at: t.base.at}
 		ans := t.ask(&m)
-		if ok, _ := ans.agrees(rec, t.bufs.reason); ok {
+		if ok, _ := ans.agrees(rec, nil, t.bufs.reason); ok {
 			v.Outcome, v.Class = OutcomeAmbiguous, ClassRaced
 			v.Cause = "the record agrees with the policy " + c.text
 			return

@@ -47,6 +47,7 @@ type Engine struct {
 type buffers struct {
 	grants, other []rbacindex.Grant
 	reason        []byte
+	ends          []int
 }
 
 // New returns an engine.
@@ -175,7 +176,7 @@ func (t *trial) decide() bool {
 		t.v.Errors = t.ans.rbac.Errors()
 	}
 	t.v.Missing = t.ans.missing
-	t.v.Grants = detach(t.v.Grants, t.ans.rbac.Grants)
+	t.v.Grants = t.bufs.detach(nil, t.ans.rbac.Grants)
 	return true
 }
 
@@ -188,23 +189,31 @@ func keep(buf, used []rbacindex.Grant) []rbacindex.Grant {
 	return buf
 }
 
-// detach appends plain copies of grants.
-func detach(dst []Grant, grants []rbacindex.Grant) []Grant {
+// detach appends plain copies of grants. All their reasons are cut from one string.
+func (b *buffers) detach(dst []Grant, grants []rbacindex.Grant) []Grant {
 	if len(grants) == 0 {
 		return dst
 	}
 	if dst == nil {
 		dst = make([]Grant, 0, len(grants))
 	}
+	text := b.reason[:0]
+	for i := range grants {
+		text = grants[i].AppendReason(text)
+		b.ends = append(b.ends, len(text))
+	}
+	reasons, from := string(text), 0
 	for i := range grants {
 		g := &grants[i]
 		dst = append(dst, Grant{
 			BindingKind: g.BindingKind().String(), BindingNamespace: g.BindingNamespace(), Binding: g.Binding(),
 			RoleKind: g.RoleKind().String(), Role: g.Role(),
 			SubjectKind: g.SubjectKind(), SubjectNamespace: g.SubjectNamespace(), Subject: g.Subject(),
-			Rule: g.Rule(), Reason: g.Reason(),
+			Rule: g.Rule(), Reason: reasons[from:b.ends[i]],
 		})
+		from = b.ends[i]
 	}
+	b.reason, b.ends = text[:0], b.ends[:0]
 	return dst
 }
 

@@ -39,7 +39,7 @@ func (t *trial) step(m *moment, step *impersonationStep, check *ImpersonationChe
 		ans := m.authorize(u.Username, u.Groups, step.any, t.bufs.other)
 		t.bufs.other = keep(t.bufs.other, ans.rbac.Grants)
 		if ans.decision == DecisionAllow {
-			check.Grants = detach(check.Grants, ans.rbac.Grants)
+			check.Grants = t.bufs.detach(check.Grants, ans.rbac.Grants)
 			return DecisionAllow
 		}
 		open = ans.decision == DecisionNone
@@ -49,7 +49,7 @@ func (t *trial) step(m *moment, step *impersonationStep, check *ImpersonationChe
 		t.bufs.other = keep(t.bufs.other, ans.rbac.Grants)
 		switch ans.decision {
 		case DecisionAllow:
-			check.Grants = detach(check.Grants, ans.rbac.Grants)
+			check.Grants = t.bufs.detach(check.Grants, ans.rbac.Grants)
 		case DecisionNone:
 			open = true
 		case DecisionForbid:

@@ -1,0 +1,287 @@
+package evaluate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// TestTamperedSlice and TestTamperedCorpus falsify a recording and expect exactly the
+// affected requests to drift: no more, no less.
+func TestTamperedSlice(t *testing.T)  { tamper(t, slice(t), 50, 1) }
+func TestTamperedCorpus(t *testing.T) { tamper(t, full(t), 1000, 1) }
+
+func tamper(t *testing.T, o Options, n int, seed uint64) {
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	o.Engine = replay.New(replay.Config{})
+	_, before := run(t, o)
+
+	removed := tamperBindings(t, o, before, n/20, rng)
+	tamperRecords(t, o, before, n-removed, rng)
+}
+
+// tamperRecords flips decisions and forges reasons.
+func tamperRecords(t *testing.T, o Options, before []judgement, n int, rng *rand.Rand) {
+	var matched []int
+	var reasons []string
+	for i, j := range before {
+		if j.verdict.Outcome != replay.OutcomeMatch {
+			continue
+		}
+		matched = append(matched, i)
+		if j.verdict.RecordedReason != "" {
+			reasons = append(reasons, j.verdict.RecordedReason)
+		}
+	}
+	rng.Shuffle(len(matched), func(i, k int) { matched[i], matched[k] = matched[k], matched[i] })
+	if n > len(matched) {
+		t.Fatalf("%d matches, %d tamperings wanted", len(matched), n)
+	}
+
+	type forgery struct{ decision, reason, class string }
+	forged := map[event.Hash128]forgery{}
+	for _, i := range matched[:n] {
+		v := before[i].verdict
+		f := forgery{decision: v.Recorded.String(), reason: v.RecordedReason, class: replay.ClassReason}
+		switch rng.IntN(3) {
+		case 0: // flipped
+			f.decision, f.reason, f.class = "allow", reasons[rng.IntN(len(reasons))], replay.ClassForbidAllow
+			if v.Recorded == replay.DecisionAllow {
+				f.decision, f.reason = "forbid", ""
+			} else {
+				f.class = replay.ClassAllowForbid
+			}
+		case 1: // a reason some other request had
+			for f.reason = reasons[rng.IntN(len(reasons))]; explained(v, f.reason); {
+				f.reason = reasons[rng.IntN(len(reasons))]
+			}
+		case 2: // a reason nobody had
+			f.reason = fmt.Sprintf(`RBAC: allowed by ClusterRoleBinding "forged-%d" of ClusterRole "cluster-admin" to User "mallory"`, i)
+		}
+		forged[event.RequestKey("", before[i].event)] = f
+	}
+
+	o.Events = []Input{memoryInput("tampered", rewritten(t, o.Events[0], func(e *event.Event) {
+		if f, ok := forged[event.RequestKey("", e)]; ok {
+			e.Annotations = e.Annotations.Set(event.AnnotationDecision, f.decision).Set(event.AnnotationReason, f.reason)
+		}
+	}))}
+	_, after := run(t, o)
+	drifted, raced := 0, 0
+	for i := range after {
+		was, is := before[i].verdict, after[i].verdict
+		f, ok := forged[event.RequestKey("", after[i].event)]
+		switch {
+		case !ok && (was.Outcome != is.Outcome || was.Class != is.Class):
+			t.Errorf("untouched %s %s: was %s, is %s: %s", after[i].event.Verb, after[i].event.RequestURI, was.Outcome, is.Outcome, is.Cause)
+		case !ok:
+		case is.Outcome == replay.OutcomeDrift && is.Class == f.class:
+			drifted++
+		case is.Outcome == replay.OutcomeAmbiguous:
+			raced++ // the policy did change around it, and the forgery fits one side
+		default:
+			t.Errorf("forged %s %s to %s %q: %s %s, want drift %s", after[i].event.Verb, after[i].event.RequestURI, f.decision, f.reason, is.Outcome, is.Class, f.class)
+		}
+		if was.Replayed != is.Replayed {
+			t.Errorf("%s: the record changed the replica's decision", after[i].event.RequestURI)
+		}
+	}
+	t.Logf("%d records forged: %d drift, %d ambiguous", n, drifted, raced)
+	if drifted+raced != n || raced > n/50 {
+		t.Errorf("%d forged, %d drift, %d ambiguous", n, drifted, raced)
+	}
+}
+
+// explained reports whether one of a verdict's grants has that reason.
+func explained(v *replay.Verdict, reason string) bool {
+	for i := range v.Grants {
+		if v.Grants[i].Reason == reason {
+			return true
+		}
+	}
+	return false
+}
+
+// binding is a RoleBinding or ClusterRoleBinding as recorded reasons name it.
+type binding struct{ kind, namespace, name string }
+
+// prefix is how every reason that names the binding begins.
+func (b binding) prefix() string {
+	name := b.name
+	if b.kind == "RoleBinding" {
+		name += "/" + b.namespace
+	}
+	return "RBAC: allowed by " + b.kind + " " + strconv.Quote(name) + " of "
+}
+
+// tamperBindings lets bindings never have existed, one at a time, and returns how many: the
+// binding is taken out of the state file, and its writes out of what the state is built
+// from.
+func tamperBindings(t *testing.T, o Options, before []judgement, n int, rng *rand.Rand) int {
+	seen := map[binding]bool{}
+	var used []binding
+	for _, j := range before {
+		for _, g := range j.verdict.Grants {
+			b := binding{g.BindingKind, g.BindingNamespace, g.Binding}
+			if g.Reason == j.verdict.RecordedReason && !seen[b] {
+				seen[b] = true
+				used = append(used, b)
+			}
+		}
+	}
+	rng.Shuffle(len(used), func(i, k int) { used[i], used[k] = used[k], used[i] })
+	if n > len(used) {
+		n = len(used)
+	}
+	items := stateItems(t, o.States[0])
+	total := 0
+	for _, gone := range used[:n] {
+		policy := o
+		policy.States = []Input{memoryInput("state", without(items, gone))}
+		policy.Events = []Input{memoryInput("policy", rewritten(t, o.Events[0], func(e *event.Event) {
+			if writes(t, e, gone) {
+				e.Verb = "get" // no policy write any more
+			}
+		}))}
+		after := runOn(t, policy, o)
+		affected := 0
+		for i := range after {
+			was, is := before[i].verdict, after[i].verdict
+			changed := was.Outcome != is.Outcome || was.Class != is.Class
+			switch {
+			case was.Outcome == replay.OutcomeMatch && strings.HasPrefix(was.RecordedReason, gone.prefix()):
+				affected++
+				if is.Outcome != replay.OutcomeDrift || (is.Class != replay.ClassAllowForbid && is.Class != replay.ClassReason) {
+					t.Errorf("without %v: %s %s is %s %s, want drift", gone, after[i].event.Verb, after[i].event.RequestURI, is.Outcome, is.Class)
+				}
+			case !changed:
+			case is.Class == replay.ClassImpersonation && was.Impersonation != nil && granted(was.Impersonation.Grants, gone):
+			case is.Class == replay.ClassReason && strings.Contains(was.RecordedReason, " not found"):
+				// the binding's role had gone, and the refusal said so
+			case was.Outcome == replay.OutcomeAmbiguous:
+			default:
+				t.Errorf("without %v: untouched %s %s was %s, is %s: %s", gone, after[i].event.Verb, after[i].event.RequestURI, was.Outcome, is.Outcome, is.Cause)
+			}
+		}
+		if affected == 0 {
+			t.Errorf("without %v: nothing was affected", gone)
+		}
+		total += affected
+	}
+	t.Logf("%d bindings removed one at a time, %d requests affected", n, total)
+	return n
+}
+
+// runOn judges the events of one set of inputs against the state of another.
+func runOn(t *testing.T, policy, judged Options) []judgement {
+	t.Helper()
+	for _, o := range []*Options{&policy, &judged} {
+		o.Cluster, o.Workers, o.Remember, o.Progress = "test", 2, 1<<20, func(int) {}
+	}
+	var out []judgement
+	judged.Sink = func(e *event.Event, v *replay.Verdict) error {
+		out = append(out, judgement{e, v})
+		return nil
+	}
+	sum := newSummary(judged.Engine)
+	st, err := policy.load(context.Background(), sum)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := judged.judge(context.Background(), st, sum); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// writes reports whether an event writes that binding and nothing else. A deletecollection
+// that ends it among others stays: ending what never existed changes nothing.
+func writes(t *testing.T, e *event.Event, b binding) bool {
+	if !event.KeepsPolicy(e) {
+		return false
+	}
+	obs, err := state.FromEvent(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(obs) == 1 && obs[0].Name == b.name && obs[0].Namespace == b.namespace &&
+		obs[0].Resource == strings.ToLower(b.kind)+"s.rbac.authorization.k8s.io"
+}
+
+// stateItems returns the objects of a state file.
+func stateItems(t *testing.T, in Input) []json.RawMessage {
+	t.Helper()
+	r, err := in.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var list struct{ Items []json.RawMessage }
+	if err := json.NewDecoder(r).Decode(&list); err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+// without is a state file of all items but one binding.
+func without(items []json.RawMessage, gone binding) []byte {
+	kept := make([]json.RawMessage, 0, len(items))
+	for _, raw := range items {
+		var o struct {
+			Kind     string
+			Metadata struct{ Namespace, Name string }
+		}
+		if err := json.Unmarshal(raw, &o); err == nil && (binding{o.Kind, o.Metadata.Namespace, o.Metadata.Name}) == gone {
+			continue
+		}
+		kept = append(kept, raw)
+	}
+	out, _ := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": kept})
+	return out
+}
+
+func granted(grants []replay.Grant, b binding) bool {
+	for i := range grants {
+		if (binding{grants[i].BindingKind, grants[i].BindingNamespace, grants[i].Binding}) == b {
+			return true
+		}
+	}
+	return false
+}
+
+// rewritten is the log with every event changed by edit.
+func rewritten(t testing.TB, in Input, edit func(*event.Event)) []byte {
+	t.Helper()
+	r, err := in.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var out []byte
+	lines := event.NewLines(r, 0)
+	for {
+		raw, _, err := lines.Next()
+		if err == io.EOF {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := event.Decode(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edit(e)
+		out = append(event.AppendJSON(out, e), '\n')
+	}
+}

@@ -1,0 +1,78 @@
+package replay
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/retrial-io/retrial/ingest/event"
+)
+
+func TestIdentityFindings(t *testing.T) {
+	extra := func(kv ...string) (x event.Extra) {
+		for i := 0; i < len(kv); i += 2 {
+			x = append(x, event.ExtraEntry{Key: kv[i], Values: []string{kv[i+1]}})
+		}
+		return x
+	}
+	const jti = "JTI=837044ff-be3c-44f3-a302-a28a6bf4377a"
+	cert := "X509SHA256=" + "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	sa := []string{groupSAs, groupSAs + ":shop", groupAuthenticated}
+	cases := []struct {
+		name  string
+		user  event.User
+		ips   []string
+		notes event.Pairs
+		minor int
+		want  []string
+	}{
+		{name: "certificate user", user: event.User{Username: "alice", Groups: []string{"devs", groupAuthenticated}, Extra: extra(extraCredentialID, cert)}},
+		{name: "nobody", user: event.User{}},
+		{name: "nobody with groups", user: event.User{Groups: []string{"devs"}}, want: []string{FindingEmptyUser}},
+		{name: "bound service account token", user: event.User{Username: "system:serviceaccount:shop:api", UID: "u", Groups: sa,
+			Extra: extra(extraCredentialID, jti, extraNodeName, "n", extraPodName, "p", extraPodUID, "q")}},
+		{name: "service account from a token file", user: event.User{Username: "system:serviceaccount:shop:api", Groups: []string{groupAuthenticated}},
+			want: []string{FindingSAGroups, FindingSANoCredential}},
+		{name: "service account of another namespace's group", user: event.User{Username: "system:serviceaccount:shop:api",
+			Groups: []string{groupSAs, groupSAs + ":other", groupAuthenticated}, Extra: extra(extraCredentialID, jti)}, want: []string{FindingSAGroups}},
+		{name: "service account before credential ids", user: event.User{Username: "system:serviceaccount:shop:api", Groups: sa}, minor: 31},
+		{name: "legacy token", user: event.User{Username: "system:serviceaccount:shop:api", Groups: sa},
+			notes: event.Pairs{{Key: annotationLegacyToken, Value: "x"}}, want: []string{FindingSALegacyToken}},
+		{name: "stale token", user: event.User{Username: "system:serviceaccount:shop:api", Groups: sa, Extra: extra(extraCredentialID, jti)},
+			notes: event.Pairs{{Key: annotationStaleToken, Value: "x"}}, want: []string{FindingStaleToken}},
+		{name: "half a pod", user: event.User{Username: "system:serviceaccount:shop:api", Groups: sa, Extra: extra(extraCredentialID, jti, extraPodName, "p")},
+			want: []string{FindingSAPodPartial}},
+		{name: "malformed service account", user: event.User{Username: "system:serviceaccount:shop", Groups: sa}, want: []string{FindingSAMalformed}},
+		{name: "service account with a colon too many", user: event.User{Username: "system:serviceaccount:shop:a:b", Groups: sa}, want: []string{FindingSAMalformed}},
+		{name: "node", user: event.User{Username: "system:node:n1", Groups: []string{groupNodes, groupAuthenticated}, Extra: extra(extraCredentialID, cert)}},
+		{name: "node without its group", user: event.User{Username: "system:node:n1", Groups: []string{groupAuthenticated}}, want: []string{FindingNodeMalformed}},
+		{name: "nobody's node", user: event.User{Username: "system:node:", Groups: []string{groupNodes, groupAuthenticated}}, want: []string{FindingNodeMalformed}},
+		{name: "node group on a user", user: event.User{Username: "bob", Groups: []string{groupNodes, groupAuthenticated}}, want: []string{FindingNodeMalformed}},
+		{name: "anonymous", user: event.User{Username: userAnonymous, Groups: []string{groupUnauthenticated}}},
+		{name: "anonymous with more", user: event.User{Username: userAnonymous, Groups: []string{groupUnauthenticated, "devs"}}, want: []string{FindingAnonymous}},
+		{name: "loopback", user: event.User{Username: userLoopback, UID: "u", Groups: []string{groupAuthenticated, groupMasters}}, ips: []string{"::1"}},
+		{name: "loopback behind a claimed address", user: event.User{Username: userLoopback, UID: "u", Groups: []string{groupAuthenticated, groupMasters}},
+			ips: []string{"127.0.0.1", "192.0.2.7"}, want: []string{FindingLoopback}},
+		{name: "loopback in the wrong order", user: event.User{Username: userLoopback, UID: "u", Groups: []string{groupMasters, groupAuthenticated}},
+			ips: []string{"127.0.0.1"}, want: []string{FindingLoopback}},
+		{name: "masters by certificate", user: event.User{Username: "root", Groups: []string{groupMasters, groupAuthenticated}, Extra: extra(extraCredentialID, cert)},
+			want: []string{FindingMastersExternal}},
+		{name: "bootstrap token", user: event.User{Username: "system:bootstrap:abcdef", Groups: []string{groupBootstrappers, groupBootstrappers + ":kubeadm:default-node-token", groupAuthenticated}}},
+		{name: "bootstrap token with a foreign group", user: event.User{Username: "system:bootstrap:abcdef", Groups: []string{groupBootstrappers, "devs", groupAuthenticated}},
+			want: []string{FindingBootstrapGroups}},
+		{name: "unknown system name", user: event.User{Username: "system:root", Groups: []string{groupAuthenticated}}, want: []string{FindingReservedName}},
+		{name: "scheduler", user: event.User{Username: "system:kube-scheduler", Groups: []string{groupAuthenticated}}},
+		{name: "no special group", user: event.User{Username: "bob", Groups: []string{"devs"}}, want: []string{FindingGroupMissing}},
+		{name: "both special groups", user: event.User{Username: "bob", Groups: []string{groupAuthenticated, groupUnauthenticated}}, want: []string{FindingGroupBoth}},
+		{name: "special group twice", user: event.User{Username: "bob", Groups: []string{groupAuthenticated, groupAuthenticated}}, want: []string{FindingGroupDuplicate}},
+		{name: "short fingerprint", user: event.User{Username: "bob", Groups: []string{groupAuthenticated}, Extra: extra(extraCredentialID, "X509SHA256=abc")},
+			want: []string{FindingCredentialFormat}},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			got := identityFindings(&event.Event{User: tc.user, SourceIPs: tc.ips, Annotations: tc.notes}, tc.minor)
+			if !slices.Equal(got, tc.want) {
+				t.Fatalf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
