@@ -35,8 +35,8 @@ type Config struct {
 	// BatchRecords and BatchBytes bound one block; default 20,000 records and 24 MiB.
 	BatchRecords int
 	BatchBytes   int
-	// Linger is how long a block may wait for more records once it has one; default 250 ms,
-	// negative means not at all.
+	// Linger is how long a block waits for more records once its first may be judged; default
+	// 500 ms, negative means not at all. A partition with a backlog does not wait.
 	Linger time.Duration
 	// InFlightBytes bounds the record bytes of all partitions between fetch and commit, and
 	// with it how many partitions work at once; default 4 blocks. The heap holds a small
@@ -80,7 +80,7 @@ func (c Config) withDefaults() (Config, error) {
 	duration(&c.HoldLimit, 30*time.Second)
 	duration(&c.Lag, 15*time.Second)
 	duration(&c.LongestRequest, 10*time.Minute)
-	duration(&c.Linger, 250*time.Millisecond)
+	duration(&c.Linger, 500*time.Millisecond)
 	duration(&c.RetryMin, 100*time.Millisecond)
 	duration(&c.RetryMax, 10*time.Second)
 	number := func(n *int, def int) {

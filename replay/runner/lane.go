@@ -34,10 +34,11 @@ type lane struct {
 	log       *zap.Logger
 	progress  *progress
 
-	queue []stream.Record // fetched, in no block yet
-	end   int64           // high watermark at the last fetch
-	next  int64           // offset after the last settled record
-	dirty bool            // the commit says something else than next and corrected
+	queue   []stream.Record // fetched, in no block yet
+	fetched time.Time       // when the last fetch returned
+	end     int64           // high watermark as of then
+	next    int64           // offset after the last settled record
+	dirty   bool            // the commit says something else than next and corrected
 	// announced: a range has been announced and not settled; only its owner-to-be or a
 	// success may take the announcement back.
 	announced bool
@@ -159,6 +160,9 @@ func (l *lane) fill(ctx context.Context, last int64) error {
 }
 
 // round takes and settles one block; false means that there was nothing to do.
+//
+// The wait for the hold comes before the block has its share of the memory: until then the
+// queue is one small fetch, however many partitions wait.
 func (l *lane) round(ctx context.Context) (settled bool, err error) {
 	if len(l.queue) == 0 {
 		if _, err := l.fetch(ctx, l.r.cfg.BatchRecords, min(firstFetchBytes, l.r.cfg.BatchBytes)); err != nil {
@@ -168,27 +172,45 @@ func (l *lane) round(ctx context.Context) (settled bool, err error) {
 			return false, nil
 		}
 	}
+	if err := sleep(ctx, time.Until(l.due(&l.queue[0]).Add(l.r.cfg.Linger))); err != nil {
+		return false, err
+	}
 	release, err := l.r.reserve(ctx, l.r.cfg.BatchBytes)
 	if err != nil {
 		return false, err
 	}
 	defer release()
-	if err := l.linger(ctx); err != nil {
+	if err := l.gather(ctx); err != nil {
 		return false, err
 	}
 	return true, l.settle(ctx, l.cut())
 }
 
-// linger fetches more records until a block is full, or until the log has no more and the
-// time for waiting is over.
-func (l *lane) linger(ctx context.Context) error {
-	began := time.Now()
+// due is when a record has been held long enough, counted from its append. A producer whose
+// clock is ahead holds it for no longer than a hold from the fetch.
+func (l *lane) due(rec *stream.Record) time.Time {
+	from := rec.Appended
+	if from.After(l.fetched) {
+		from = l.fetched
+	}
+	return from.Add(l.r.cfg.Hold)
+}
+
+// gather fetches more records until a block is full, what comes is not due, or the log has
+// no more.
+func (l *lane) gather(ctx context.Context) error {
 	count, bytes := len(l.queue), 0
 	for i := range l.queue {
 		bytes += len(l.queue[i].Value)
 	}
-	for count < l.r.cfg.BatchRecords && bytes < l.r.cfg.BatchBytes &&
-		(l.p.Position() < l.end || time.Since(began) < l.r.cfg.Linger) {
+	asked := l.r.cfg.Linger == 0 // whether the end is news; it may be as old as the hold
+	for count < l.r.cfg.BatchRecords && bytes < l.r.cfg.BatchBytes && !l.due(&l.queue[len(l.queue)-1]).After(time.Now()) {
+		if l.p.Position() >= l.end {
+			if asked {
+				return nil
+			}
+			asked = true
+		}
 		n, err := l.fetch(ctx, l.r.cfg.BatchRecords-count, l.r.cfg.BatchBytes-bytes)
 		if err != nil {
 			return err
@@ -201,11 +223,16 @@ func (l *lane) linger(ctx context.Context) error {
 	return nil
 }
 
-// cut takes one block from the head of the queue.
+// cut takes one block of due records from the head of the queue.
 func (l *lane) cut() *block {
+	now := time.Now()
 	n, bytes := 0, 0
-	for n < len(l.queue) && n < l.r.cfg.BatchRecords && (n == 0 || bytes+len(l.queue[n].Value) <= l.r.cfg.BatchBytes) {
-		bytes += len(l.queue[n].Value)
+	for n < len(l.queue) && n < l.r.cfg.BatchRecords {
+		rec := &l.queue[n]
+		if n > 0 && (bytes+len(rec.Value) > l.r.cfg.BatchBytes || l.due(rec).After(now)) {
+			break
+		}
+		bytes += len(rec.Value)
 		n++
 	}
 	b := &block{first: l.queue[0].Position.Offset, last: l.queue[n-1].Position.Offset, records: l.queue[:n:n]}
@@ -221,7 +248,7 @@ func (l *lane) fetch(ctx context.Context, records, bytes int) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("fetch from partition %d: %w", l.partition, err)
 	}
-	l.end = batch.HighWatermark
+	l.fetched, l.end = time.Now(), batch.HighWatermark
 	l.queue = append(l.queue, batch.Records...)
 	return len(batch.Records), nil
 }

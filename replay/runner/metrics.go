@@ -40,7 +40,6 @@ const (
 
 // Steps of a block, as timed.
 const (
-	stepHold   = "hold"
 	stepDecode = "decode"
 	stepKnown  = "known"
 	stepReplay = "replay"
@@ -87,7 +86,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		letters:      counter("deadletters_saved_total", "Dead letters moved from the stream to the store."),
 		replay:       counter("replay_cpu_seconds_total", "Time spent replaying, summed over goroutines."),
 		hold: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "retrial_runner_hold_seconds", Help: "Time a block was held for the policy reader.",
+			Name: "retrial_runner_hold_seconds", Help: "Time a block waited for the policy reader, after its records had been held.",
 			Buckets: []float64{0.001, 0.01, 0.1, 0.5, 1, 2, 3, 5, 10, 30},
 		}),
 		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{

@@ -27,10 +27,8 @@ func newStates() *states { return &states{byCluster: map[string]*state.State{}} 
 // of returns the state of a cluster, an empty one when nothing is known. Empty states are
 // kept: an event and the first observation of its cluster may arrive in either order.
 func (s *states) of(cluster string) *state.State {
-	s.mu.RLock()
-	st := s.byCluster[cluster]
-	s.mu.RUnlock()
-	if st != nil {
+	st, known := s.find(cluster)
+	if known {
 		return st
 	}
 	s.mu.Lock()
@@ -40,6 +38,21 @@ func (s *states) of(cluster string) *state.State {
 		s.byCluster[cluster] = st
 	}
 	return st
+}
+
+// find returns the state of a cluster without making one.
+func (s *states) find(cluster string) (*state.State, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	st, known := s.byCluster[cluster]
+	return st, known
+}
+
+// clear forgets everything.
+func (s *states) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.byCluster)
 }
 
 // names returns the clusters anything is known of, sorted.
@@ -59,7 +72,7 @@ func (r *Runner) loadPolicy(ctx context.Context) (map[int32]int64, error) {
 	epochs := map[int32]uint32{}
 	found := map[int32][]change{}
 	_, err := r.retry(ctx, opLoadPolicy, func() error {
-		r.states = newStates()
+		r.states.clear()
 		count, bad = 0, 0
 		clear(epochs)
 		clear(found)
@@ -127,14 +140,15 @@ func (r *Runner) applyPolicy(ctx context.Context, records []stream.Record) error
 		}
 	}
 	if r.cfg.OwnsPolicy(partition) {
+		// Dead letters first: a restart reads on after the last version in the table.
+		first := records[0].Position
+		if err := r.saveLetters(ctx, fmt.Sprintf("dlpo/%d/%d/%d-%d", first.Epoch, partition, first.Offset, next-1), letters); err != nil {
+			return err
+		}
 		if len(versions) > 0 {
 			if _, err := r.retry(ctx, opSavePolicy, func() error { return r.store.SavePolicy(ctx, versions) }); err != nil {
 				return err
 			}
-		}
-		first := records[0].Position
-		if err := r.saveLetters(ctx, fmt.Sprintf("dlpo/%d/%d/%d-%d", first.Epoch, partition, first.Offset, next-1), letters); err != nil {
-			return err
 		}
 		for i := range letters {
 			r.metrics.policyLetters.WithLabelValues(letters[i].Reason).Inc()

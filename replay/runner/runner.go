@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/replay/state"
 )
 
 // Runner is the loop. Make one with New, run it once.
@@ -88,4 +89,24 @@ func (r *Runner) reserve(ctx context.Context, bytes int) (release func(), err er
 func (r *Runner) timed(step string) (done func()) {
 	began := time.Now()
 	return func() { r.metrics.steps.WithLabelValues(step).Observe(time.Since(began).Seconds()) }
+}
+
+// Clusters returns the clusters anything is known of, sorted.
+func (r *Runner) Clusters() []string { return r.states.names() }
+
+// State returns what is known of a cluster, false when that is nothing. The State may be
+// read from any goroutine and must not be written to.
+func (r *Runner) State(cluster string) (*state.State, bool) { return r.states.find(cluster) }
+
+// CheckCluster tells, before they are sent, whether observations can be of a cluster: an
+// error that wraps state.ErrOtherCluster when they contradict what is known of it.
+func (r *Runner) CheckCluster(cluster string, obs ...state.Observation) error {
+	s, known := r.states.find(cluster)
+	if !known {
+		return nil
+	}
+	if err := s.CheckCluster(obs...); err != nil {
+		return fmt.Errorf("check state of cluster %s: %w", cluster, err)
+	}
+	return nil
 }

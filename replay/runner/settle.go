@@ -18,7 +18,7 @@ import (
 // the range then stays announced.
 func (l *lane) settle(ctx context.Context, b *block) error {
 	r := l.r
-	if err := l.hold(ctx, b); err != nil {
+	if err := l.pass(ctx); err != nil {
 		return err
 	}
 	done := r.timed(stepDecode)
@@ -55,24 +55,13 @@ func (l *lane) settle(ctx context.Context, b *block) error {
 	return nil
 }
 
-// hold waits until the policy reader has seen everything that was in the policy topic a
-// hold after the block's last record was appended. The wait for that moment ends a hold
-// after now at the latest, whatever the producer's clock said, and that the reader is asked
-// about a moment after the fetch makes the order "policy copy first, event second" safe
-// under any clock.
-func (l *lane) hold(ctx context.Context, b *block) error {
+// pass waits until the policy reader has applied everything that is in the policy topic
+// now. "Now" is after the records were fetched and a hold after they were appended: the
+// first makes "policy copy first, event second" safe under any clock, the second gives late
+// copies time.
+func (l *lane) pass(ctx context.Context) error {
 	began := time.Now()
 	defer func() { l.r.metrics.hold.Observe(time.Since(began).Seconds()) }()
-	var appended time.Time
-	for i := range b.records {
-		if a := b.records[i].Appended; a.After(appended) {
-			appended = a
-		}
-	}
-	wait := l.r.cfg.Hold - began.Sub(appended)
-	if err := sleep(ctx, min(max(wait, 0), l.r.cfg.Hold)); err != nil {
-		return err
-	}
 	bounded, cancel := context.WithTimeout(ctx, l.r.cfg.HoldLimit)
 	defer cancel()
 	ends, err := l.r.gate.horizon(bounded)
