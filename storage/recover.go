@@ -50,11 +50,11 @@ func (s *Store) Recover(ctx context.Context, partition int32, _ uint32, days []t
 	if err := s.endInserts(ctx, partition); err != nil {
 		return err
 	}
-	horizon, err := s.horizon(ctx)
+	dropped, err := s.droppedDays(ctx)
 	if err != nil {
 		return err
 	}
-	p := clickhouse.Parameters{"kpart": fmt.Sprint(partition), "horizon": fmt.Sprint(horizon)}
+	p := clickhouse.Parameters{"kpart": fmt.Sprint(partition), "dropped": numbers(dropped)}
 	if len(days) > 0 {
 		list := make([]uint16, len(days))
 		for i, d := range days {
@@ -78,10 +78,10 @@ func (s *Store) Recover(ctx context.Context, partition int32, _ uint32, days []t
 	}
 	only := ""
 	if len(days) > 0 {
-		only = " AND day IN {days:Array(UInt16)}"
+		only = " AND toUInt16(day) IN {days:Array(UInt16)}"
 	}
 	for _, t := range interned {
-		if err := s.exec(ctx, p, fmt.Sprintf("INSERT INTO %s.%s "+t.query, append([]any{s.db, t.table}, s.db, only)...)); err != nil {
+		if err := s.exec(ctx, p, fmt.Sprintf("INSERT INTO %[1]s.%[3]s "+t.query, s.db, only, t.table)); err != nil {
 			return fmt.Errorf("recover %s of partition %d: %w", t.table, partition, err)
 		}
 	}
@@ -93,7 +93,7 @@ func (s *Store) Recover(ctx context.Context, partition int32, _ uint32, days []t
 func (r rollup) compare(db string, days bool) string {
 	only := ""
 	if days {
-		only = " AND " + r.day + " IN {days:Array(UInt16)}"
+		only = " AND toUInt16(" + r.day + ") IN {days:Array(UInt16)}"
 	}
 	keys := strings.Join(r.keys, ", ")
 	times, none, bounds := "", "", ""
@@ -110,9 +110,9 @@ func (r rollup) compare(db string, days bool) string {
 	return fmt.Sprintf(`SELECT %[1]s, sum(c) AS count%[6]s
 FROM
 (
-    SELECT %[1]s, toInt64(sign) AS c%[4]s FROM %[2]s.events %[3]s AND kpart = {kpart:Int32} AND ingest_day > {horizon:UInt16}%[7]s
+    SELECT %[1]s, toInt64(sign) AS c%[4]s FROM %[2]s.events %[3]s AND kpart = {kpart:Int32} AND toUInt16(ingest_day) NOT IN {dropped:Array(UInt16)}%[7]s
     UNION ALL
-    SELECT %[1]s, -count AS c%[5]s FROM %[2]s.%[8]s WHERE kpart = {kpart:Int32} AND ingest_day > {horizon:UInt16}%[7]s
+    SELECT %[1]s, -count AS c%[5]s FROM %[2]s.%[8]s WHERE kpart = {kpart:Int32} AND toUInt16(ingest_day) NOT IN {dropped:Array(UInt16)}%[7]s
 )
 GROUP BY %[1]s
 HAVING count != 0`, keys, db, r.from, times, none, bounds, only, r.table)

@@ -3,18 +3,161 @@ package storage
 import (
 	"context"
 	"fmt"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"go.uber.org/zap"
 )
 
-// horizonKey is the entry of meta that holds the last ingest day dropped from events.
-const horizonKey = "events_horizon"
+// Retention says how long tables keep what was ingested, in days; 0 keeps for ever.
+// Everything counts from ingestion: importing an old log does not delete it. Policy history
+// is kept as long as any rollup, and for every object the last version before that always.
+type Retention struct {
+	EventDays  int
+	RollupDays int
+	// DiskCap bounds the store's bytes on disk; 0: none. Over it the oldest ingest day of
+	// events is dropped, then the next, never the newest; rollups and policy are not shed.
+	DiskCap int64
+	// KeepImports leaves imported events alone, whatever their ingest day, until the disk
+	// cap needs their room.
+	KeepImports bool
+}
 
-// horizon returns the last ingest day (days since 1970) whose events have been dropped; 0
-// when none have.
-func (s *Store) horizon(ctx context.Context) (uint16, error) {
-	var h uint16
-	err := s.conn.QueryRow(ctx, "SELECT toUInt16(ifNull(max(toUInt16OrZero(value)), 0)) FROM "+s.table("meta")+" WHERE key = '"+horizonKey+"'").Scan(&h)
+// DefaultRetention is what a serve without configuration uses.
+func DefaultRetention() Retention {
+	return Retention{EventDays: 30, RollupDays: 400, KeepImports: true}
+}
+
+// droppedKey begins the entries of meta that name ingest days dropped from events.
+const droppedKey = "events dropped "
+
+// droppedDays returns the ingest days (since 1970) whose events, or the live ones of them,
+// have been dropped: their rollups are the only record left.
+func (s *Store) droppedDays(ctx context.Context) ([]uint16, error) {
+	days, err := collect(ctx, s, "SELECT DISTINCT toUInt16OrZero(value) FROM %s.meta WHERE startsWith(key, '"+droppedKey+"')", nil,
+		func(d *uint16) ([]any, func()) { return []any{d}, nil })
 	if err != nil {
-		return 0, fmt.Errorf("read retention horizon: %w", err)
+		return nil, fmt.Errorf("read dropped days: %w", err)
 	}
-	return h, nil
+	return days, nil
+}
+
+// part is what one ingest day brought of live or of imported events.
+type part struct {
+	id      string // partition as the store prints it: ('2026-11-20',0)
+	day     uint16
+	imports bool
+	bytes   int64
+}
+
+// Retain drops what is past its retention, and, over the disk cap, the oldest ingest days
+// of events. It is idempotent and cheap when there is nothing to do; run it now and then.
+func (s *Store) Retain(ctx context.Context, r Retention) error {
+	today := int(day(s.cfg.Now()))
+	if r.EventDays > 0 {
+		parts, err := s.eventParts(ctx)
+		if err != nil {
+			return err
+		}
+		for _, p := range parts {
+			if int(p.day)+r.EventDays >= today || r.KeepImports && p.imports {
+				continue
+			}
+			if err := s.dropPart(ctx, p, "retention"); err != nil {
+				return err
+			}
+		}
+	}
+	if r.DiskCap > 0 {
+		if err := s.shed(ctx, r.DiskCap); err != nil {
+			return err
+		}
+	}
+	if r.RollupDays > 0 {
+		for _, table := range []string{"access_usage", "grant_usage", "volume", "dead_letters"} {
+			if err := s.dropMonths(ctx, table, s.cfg.Now().AddDate(0, 0, -r.RollupDays)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// shed drops the oldest ingest days of events until the store fits the cap or one day is
+// left.
+func (s *Store) shed(ctx context.Context, limit int64) error {
+	used, err := s.DiskBytes(ctx)
+	if err != nil || used <= limit {
+		return err
+	}
+	parts, err := s.eventParts(ctx)
+	if err != nil {
+		return err
+	}
+	for i := 0; i+1 < len(parts) && used > limit; i++ {
+		if err := s.dropPart(ctx, parts[i], "disk"); err != nil {
+			return err
+		}
+		used -= parts[i].bytes
+	}
+	if used > limit {
+		s.cfg.Log.Warn("store is over its disk cap with one day of events left", zap.Int64("bytes", used), zap.Int64("cap", limit))
+	}
+	return nil
+}
+
+// DiskBytes returns the bytes the store's tables use on disk.
+func (s *Store) DiskBytes(ctx context.Context) (int64, error) {
+	var n int64
+	err := s.conn.QueryRow(params(ctx, clickhouse.Parameters{"db": text(s.cfg.Database)}),
+		"SELECT toInt64(sum(bytes_on_disk)) FROM system.parts WHERE active AND database = {db:String}").Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("read disk use: %w", err)
+	}
+	return n, nil
+}
+
+// eventParts lists the partitions of events, oldest ingest day first, live before imported.
+func (s *Store) eventParts(ctx context.Context) ([]part, error) {
+	return collect(ctx, s, `SELECT partition, toUInt16(toDate(substring(partition, 3, 10))), toUInt8(endsWith(partition, '1)')), toInt64(sum(bytes_on_disk))
+FROM system.parts WHERE active AND database = {db:String} AND table = 'events' AND '%s' != ''
+GROUP BY partition ORDER BY partition`,
+		clickhouse.Parameters{"db": text(s.cfg.Database)}, func(p *part) ([]any, func()) {
+			var imports uint8
+			return []any{&p.id, &p.day, &imports, &p.bytes}, func() { p.imports = imports != 0 }
+		})
+}
+
+// dropPart drops one partition of events. That its day is dropped is written first:
+// rollups of that day are from then on the only record, and recovery leaves them alone.
+func (s *Store) dropPart(ctx context.Context, p part, cause string) error {
+	for _, sql := range []string{
+		fmt.Sprintf("INSERT INTO %s (key, value, updated) SELECT '%s%d', '%[3]d', now64(6)", s.table("meta"), droppedKey, p.day),
+		fmt.Sprintf("ALTER TABLE %s%s DROP PARTITION %s", s.table("events"), s.form().OnCluster(), p.id),
+	} {
+		if err := s.conn.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("drop events partition %s: %w", p.id, err)
+		}
+	}
+	s.metrics.dropped.WithLabelValues("events", cause).Inc()
+	s.cfg.Log.Info("events dropped", zap.String("partition", p.id), zap.String("cause", cause))
+	return nil
+}
+
+// dropMonths drops the partitions (months of ingestion) of a table that end before a time.
+func (s *Store) dropMonths(ctx context.Context, table string, before time.Time) error {
+	type month struct{ id string }
+	months, err := collect(ctx, s, `SELECT DISTINCT partition FROM system.parts WHERE active AND database = {db:String} AND table = {table:String} AND toUInt32OrZero(partition) < {month:UInt32} AND '%s' != ''`,
+		clickhouse.Parameters{"db": text(s.cfg.Database), "table": table, "month": before.UTC().Format("200601")},
+		func(m *month) ([]any, func()) { return []any{&m.id}, nil })
+	if err != nil {
+		return err
+	}
+	for _, m := range months {
+		if err := s.conn.Exec(ctx, fmt.Sprintf("ALTER TABLE %s%s DROP PARTITION %s", s.table(table), s.form().OnCluster(), m.id)); err != nil {
+			return fmt.Errorf("drop month %s of %s: %w", m.id, table, err)
+		}
+		s.metrics.dropped.WithLabelValues(table, "retention").Inc()
+	}
+	return nil
 }

@@ -106,7 +106,7 @@ CREATE TABLE IF NOT EXISTS {{.Database}}.events{{.OnCluster}}
     INDEX by_audit_id audit_id TYPE bloom_filter(0.01) GRANULARITY 4
 )
 ENGINE = {{.Replicated}}VersionedCollapsingMergeTree(sign, version)
-PARTITION BY ingest_day
+PARTITION BY (ingest_day, source = 'import')
 PRIMARY KEY (cluster, minute, user_name)
 ORDER BY (cluster, minute, user_name, verb, request_uri, request_received, request_key, stage, stage_delay)
 SETTINGS non_replicated_deduplication_window = 1000

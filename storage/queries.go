@@ -1,0 +1,222 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/retrial-io/retrial/replay"
+)
+
+// This file and its siblings hold the named queries of pages, API and commands. Counts are
+// sum(sign), or sums over the rollups, and so exact at any state of merging; lists read
+// FINAL. Times are those of the requests (requestReceivedTimestamp), bounds inclusive from,
+// exclusive to. testdata/queries.golden keeps the SQL for review.
+
+// Cluster is one cluster the store has events of.
+type Cluster struct {
+	Name        string
+	Events      int64
+	First, Last time.Time // start of the first and of the last minute with events
+}
+
+const clustersQuery = `SELECT cluster, sum(count) AS events, toInt64(toUnixTimestamp(minIf(minute, count > 0))), toInt64(toUnixTimestamp(maxIf(minute, count > 0)))
+FROM %s.volume
+GROUP BY cluster
+HAVING events > 0
+ORDER BY cluster`
+
+// Clusters lists the clusters by name, each with the range of its events: pages open on
+// the newest data, not on the last hour.
+func (s *Store) Clusters(ctx context.Context) ([]Cluster, error) {
+	return collect(ctx, s, clustersQuery, nil, func(c *Cluster) ([]any, func()) {
+		var first, last int64
+		return []any{&c.Name, &c.Events, &first, &last}, func() {
+			c.First, c.Last = time.Unix(first, 0).UTC(), time.Unix(last, 0).UTC()
+		}
+	})
+}
+
+// Bucket is the volume of a stretch of time.
+type Bucket struct {
+	Start    time.Time
+	Recorded string // allow, forbid, none; empty: later stages of requests
+	Outcome  string // match, drift, ...; empty: later stages of requests
+	Events   int64
+}
+
+const volumeQuery = `SELECT intDiv(toInt64(toUnixTimestamp(minute)), {step:Int64}) * {step:Int64} AS start, recorded, outcome, sum(count) AS events
+FROM %s.volume
+WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32}
+GROUP BY start, recorded, outcome
+HAVING events != 0
+ORDER BY start, recorded, outcome`
+
+// Volume returns events per step (whole minutes, at least one) by decision and outcome.
+func (s *Store) Volume(ctx context.Context, cluster string, from, to time.Time, step time.Duration) ([]Bucket, error) {
+	p := window(cluster, from, to)
+	p["step"] = fmt.Sprint(max(int64(step/time.Minute), 1) * 60)
+	return collect(ctx, s, volumeQuery, p, func(b *Bucket) ([]any, func()) {
+		var start int64
+		return []any{&start, &b.Recorded, &b.Outcome, &b.Events}, func() { b.Start = time.Unix(start, 0).UTC() }
+	})
+}
+
+// Share is a count of requests of one outcome and class.
+type Share struct {
+	Outcome, Class string
+	Requests       int64
+}
+
+const outcomesQuery = `SELECT outcome, class, sum(count) AS requests
+FROM %s.volume
+WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AND outcome != ''
+GROUP BY outcome, class
+HAVING requests != 0
+ORDER BY requests DESC, outcome, class`
+
+// Outcomes returns the requests by outcome and class: the drift by class, the verdict
+// coverage.
+func (s *Store) Outcomes(ctx context.Context, cluster string, from, to time.Time) ([]Share, error) {
+	return collect(ctx, s, outcomesQuery, window(cluster, from, to), func(v *Share) ([]any, func()) {
+		return []any{&v.Outcome, &v.Class, &v.Requests}, nil
+	})
+}
+
+// Lack is something verdicts were indeterminate for.
+type Lack struct {
+	Missing  string
+	Requests int64
+}
+
+const lacksQuery = `SELECT m, sum(toInt64(sign)) AS requests
+FROM %s.events
+ARRAY JOIN missing AS m
+WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AND outcome = 'indeterminate'
+GROUP BY m
+HAVING requests > 0
+ORDER BY requests DESC, m
+LIMIT {limit:UInt32}`
+
+// Lacks returns what is missing most, most requests first: the first is the one thing to
+// supply next.
+func (s *Store) Lacks(ctx context.Context, cluster string, from, to time.Time, limit int) ([]Lack, error) {
+	p := window(cluster, from, to)
+	p["limit"] = fmt.Sprint(limit)
+	return collect(ctx, s, lacksQuery, p, func(v *Lack) ([]any, func()) { return []any{&v.Missing, &v.Requests}, nil })
+}
+
+// SubjectCount is what one subject did.
+type SubjectCount struct {
+	Subject                    string
+	Requests, Forbidden, Drift int64
+}
+
+const subjectsQuery = `SELECT subject, sum(toInt64(sign)) AS requests, toInt64(sumIf(toInt64(sign), recorded = 'forbid')) AS forbidden, toInt64(sumIf(toInt64(sign), outcome = 'drift')) AS drift
+FROM %s.events
+WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AND outcome != ''
+GROUP BY subject
+HAVING requests > 0
+ORDER BY requests DESC, subject
+LIMIT {limit:UInt32}`
+
+// TopSubjects returns the subjects with most requests.
+func (s *Store) TopSubjects(ctx context.Context, cluster string, from, to time.Time, limit int) ([]SubjectCount, error) {
+	p := window(cluster, from, to)
+	p["limit"] = fmt.Sprint(limit)
+	return collect(ctx, s, subjectsQuery, p, func(v *SubjectCount) ([]any, func()) {
+		return []any{&v.Subject, &v.Requests, &v.Forbidden, &v.Drift}, nil
+	})
+}
+
+// Overview is the first page's content.
+type Overview struct {
+	Cluster  string
+	From, To time.Time
+	Volume   []Bucket
+	Outcomes []Share // all outcomes; drift by class among them
+	Subjects []SubjectCount
+	Lacks    []Lack // the first is the one thing to supply next
+}
+
+// Overview runs the first page's queries; volume comes in at most 240 steps.
+func (s *Store) Overview(ctx context.Context, cluster string, from, to time.Time) (Overview, error) {
+	o := Overview{Cluster: cluster, From: from, To: to}
+	var err error
+	if o.Volume, err = s.Volume(ctx, cluster, from, to, to.Sub(from)/240+time.Minute-1); err != nil {
+		return o, err
+	}
+	if o.Outcomes, err = s.Outcomes(ctx, cluster, from, to); err != nil {
+		return o, err
+	}
+	if o.Subjects, err = s.TopSubjects(ctx, cluster, from, to, 20); err != nil {
+		return o, err
+	}
+	o.Lacks, err = s.Lacks(ctx, cluster, from, to, 10)
+	return o, err
+}
+
+// window makes the parameters of a cluster and a stretch of time. Bounds go down to whole
+// minutes, the end up: a page's range covers the minutes it touches.
+func window(cluster string, from, to time.Time) clickhouse.Parameters {
+	end := minute(to)
+	if to.After(time.Unix(int64(end), 0)) {
+		end += 60
+	}
+	return clickhouse.Parameters{"cluster": text(cluster), "from_minute": fmt.Sprint(minute(from)), "to_minute": fmt.Sprint(end)}
+}
+
+// collect runs a query (%s is the database) and scans every row as the function says; what
+// it returns besides the targets is called after the scan.
+func collect[T any](ctx context.Context, s *Store, query string, p clickhouse.Parameters, targets func(*T) ([]any, func())) ([]T, error) {
+	res, err := s.conn.Query(params(ctx, p), fmt.Sprintf(query, s.db))
+	if err != nil {
+		return nil, fmt.Errorf("query store: %w", err)
+	}
+	defer res.Close()
+	var out []T
+	for res.Next() {
+		var v T
+		to, after := targets(&v)
+		if err := res.Scan(to...); err != nil {
+			return nil, fmt.Errorf("query store: %w", err)
+		}
+		if after != nil {
+			after()
+		}
+		out = append(out, v)
+	}
+	if err := res.Err(); err != nil {
+		return nil, fmt.Errorf("query store: %w", err)
+	}
+	return out, nil
+}
+
+// EventFilter selects events for a list. Empty members do not restrict.
+type EventFilter struct {
+	Cluster  string
+	From, To time.Time // requestReceivedTimestamp: From inclusive, To exclusive
+	Subject  string
+	Outcome  string
+	Class    string
+	Verb     string
+	Resource string
+	// Judged leaves the rows of later stages out: one row per request.
+	Judged bool
+	// Before continues a list: the cursor of the last row of the page before.
+	Before Cursor
+	Limit  int // default 50, at most 1,000
+}
+
+// Cursor is a place in the newest-first list of events.
+type Cursor struct {
+	Received int64  // microseconds since 1970
+	Key      string // request key and stage, hexadecimal
+}
+
+// CursorOf returns the cursor of a row.
+func CursorOf(r *replay.Row) Cursor {
+	return Cursor{Received: r.Event.RequestReceivedTimestamp.UnixMicro(), Key: r.Request.String() + string(r.Event.Stage)}
+}

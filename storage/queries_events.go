@@ -1,0 +1,117 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/retrial-io/retrial/replay"
+)
+
+// Events lists events, newest first, with their verdicts. It looks at whole minutes from
+// the newest on and widens the stretch until the page is full, so that a page of a busy
+// cluster does not read its whole history.
+func (s *Store) Events(ctx context.Context, f EventFilter) ([]replay.Row, error) {
+	if f.Limit <= 0 {
+		f.Limit = 50
+	}
+	f.Limit = min(f.Limit, 1000)
+	newest, oldest, err := s.span(ctx, f)
+	if err != nil || newest < oldest {
+		return nil, err
+	}
+	var out []replay.Row
+	step := int64(60)
+	for end := newest; ; {
+		begin := max(end-step+60, oldest)
+		out = out[:0]
+		// A stretch is read again from its newest end when it was too short: pages stay
+		// in one order however the stretches fall.
+		if err := s.eventsIn(ctx, f, begin, newest, func(r replay.Row) error { out = append(out, r); return nil }); err != nil {
+			return nil, fmt.Errorf("list events of cluster %q: %w", f.Cluster, err)
+		}
+		if len(out) >= f.Limit || begin <= oldest {
+			return out, nil
+		}
+		end, step = begin-60, step*8
+	}
+}
+
+// span returns the newest and the oldest minute a list can touch.
+func (s *Store) span(ctx context.Context, f EventFilter) (newest, oldest int64, err error) {
+	from, to := "0", fmt.Sprint(uint32(1<<32-1))
+	if !f.From.IsZero() {
+		from = fmt.Sprint(minute(f.From))
+	}
+	if !f.To.IsZero() {
+		to = fmt.Sprint(minute(f.To.Add(-time.Microsecond)))
+	}
+	if f.Before.Key != "" {
+		to = fmt.Sprint(min(minute(fromMicro(f.Before.Received)), minute(time.Unix(1<<32-1, 0))))
+	}
+	var n uint64
+	err = s.conn.QueryRow(params(ctx, clickhouse.Parameters{"cluster": text(f.Cluster), "from": from, "to": to}),
+		`SELECT count(), toInt64(toUnixTimestamp(max(minute))), toInt64(toUnixTimestamp(min(minute)))
+FROM `+s.table("volume")+` WHERE cluster = {cluster:String} AND minute >= {from:UInt32} AND minute <= {to:UInt32}`).Scan(&n, &newest, &oldest)
+	if err != nil {
+		return 0, 0, fmt.Errorf("span of cluster %q: %w", f.Cluster, err)
+	}
+	if n == 0 {
+		return 0, 1, nil
+	}
+	return newest, oldest, nil
+}
+
+func (s *Store) eventsIn(ctx context.Context, f EventFilter, begin, end int64, visit func(replay.Row) error) error {
+	where := []string{"cluster = {cluster:String}", "minute >= {begin:UInt32}", "minute <= {end:UInt32}"}
+	p := clickhouse.Parameters{"cluster": text(f.Cluster), "begin": fmt.Sprint(begin), "end": fmt.Sprint(end), "limit": fmt.Sprint(f.Limit)}
+	if !f.From.IsZero() {
+		where = append(where, "toUnixTimestamp64Micro(request_received) >= {from:Int64}")
+		p["from"] = fmt.Sprint(f.From.UnixMicro())
+	}
+	if !f.To.IsZero() {
+		where = append(where, "toUnixTimestamp64Micro(request_received) < {to:Int64}")
+		p["to"] = fmt.Sprint(f.To.UnixMicro())
+	}
+	for _, c := range [...]struct{ name, column, value string }{
+		{"subject", "subject", f.Subject}, {"outcome", "outcome", f.Outcome}, {"class", "class", f.Class},
+		{"verb", "verb", f.Verb}, {"resource", "object_resource", f.Resource},
+	} {
+		if c.value != "" {
+			where = append(where, c.column+" = {"+c.name+":String}")
+			p[c.name] = text(c.value)
+		}
+	}
+	if f.Judged {
+		where = append(where, "outcome != ''")
+	}
+	if f.Before.Key != "" {
+		where = append(where, "(toUnixTimestamp64Micro(request_received), concat(lower(hex(request_key)), stage)) < ({at:Int64}, {key:String})")
+		p["at"], p["key"] = fmt.Sprint(f.Before.Received), text(f.Before.Key)
+	}
+	return s.rows(ctx, strings.Join(where, " AND ")+
+		" ORDER BY request_received DESC, concat(lower(hex(request_key)), stage) DESC LIMIT {limit:UInt32}", p, visit)
+}
+
+// Why returns every standing row of an audit ID, all stages, oldest first; of several
+// requests when the ID was used again, of every cluster when cluster is empty. At most
+// 1,000 rows: an ID is the client's to repeat.
+func (s *Store) Why(ctx context.Context, cluster, auditID string) ([]replay.Row, error) {
+	where, p := "audit_id = {id:String}", clickhouse.Parameters{"id": text(auditID)}
+	if cluster != "" {
+		where += " AND cluster = {cluster:String}"
+		p["cluster"] = text(cluster)
+	}
+	var out []replay.Row
+	err := s.rows(ctx, where+" ORDER BY cluster, request_received, request_key, stage_delay, stage LIMIT 1000", p, func(r replay.Row) error {
+		out = append(out, r)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find audit ID: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,89 @@
+package storage_test
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/storage/storagetest"
+)
+
+func TestPolicy(t *testing.T) {
+	dir := t.TempDir()
+	ctx := context.Background()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
+	var in []replay.PolicyVersion
+	for i := range 40 {
+		in = append(in, replay.PolicyVersion{
+			Cluster: "c", Resource: "roles.rbac.authorization.k8s.io", Namespace: "n'\t", Name: fmt.Sprint("r", i), UID: "u", ResourceVersion: fmt.Sprint(i),
+			Deleted: i%7 == 0, Observation: []byte(fmt.Sprintf(`{"v":1,"i":%d,"text":"\\\t\u0000"}`, i)),
+			Position: event.Position{Epoch: uint32(1 + i/30), Partition: int32(i % 2), Offset: int64(i / 4)}, Index: int32(i % 4), Observed: at,
+		})
+	}
+	load := func(s interface {
+		LoadPolicy(context.Context, func(replay.PolicyVersion) error) (map[int32]int64, error)
+	}) {
+		t.Helper()
+		got := map[string]replay.PolicyVersion{}
+		last := map[int32]replay.PolicyVersion{}
+		next, err := s.LoadPolicy(ctx, func(v replay.PolicyVersion) error {
+			p := v.Position
+			if l, ok := last[p.Partition]; ok && (l.Position.Epoch > p.Epoch || l.Position.Epoch == p.Epoch && l.Position.Offset > p.Offset) {
+				t.Fatalf("%+v after %+v", v, l)
+			}
+			last[p.Partition] = v
+			got[v.Name] = v
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) != len(in) {
+			t.Fatalf("%d of %d versions", len(got), len(in))
+		}
+		for _, v := range in {
+			if !reflect.DeepEqual(got[v.Name], v) {
+				t.Fatalf("changed in the store\n was %+v\n is  %+v", v, got[v.Name])
+			}
+		}
+		if want := (map[int32]int64{0: 10, 1: 10}); !reflect.DeepEqual(next, want) {
+			t.Fatalf("next offsets %v, want those of the newest epoch: %v", next, want)
+		}
+	}
+	s, closeStore := storagetest.Start(t, dir)
+	for range 2 { // the second time changes nothing
+		if err := s.SavePolicy(ctx, in[:25]); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.SavePolicy(ctx, in[20:]); err != nil {
+			t.Fatal(err)
+		}
+		load(s)
+	}
+	closeStore()
+	s = storagetest.OpenAt(t, dir) // migrations a second time, the data still there
+	load(s)
+}
+
+func TestDeadLetters(t *testing.T) {
+	s := storagetest.Open(t)
+	var in []replay.StoredDeadLetter
+	for i := range 10 {
+		in = append(in, replay.StoredDeadLetter{
+			DeadLetter: event.DeadLetter{Cluster: "c", Source: "webhook", Reason: "malformed-item", Detail: "d", Digest: "sha256:00", Size: 10, Prefix: []byte("\x00\xff{")},
+			Position:   event.Position{Epoch: 1, Partition: 0, Offset: int64(i)}, Received: received,
+		})
+	}
+	for range 2 {
+		if err := s.SaveDeadLetters(context.Background(), "t", in); err != nil {
+			t.Fatal(err)
+		}
+		if got := totals(t, s).DeadLetters; got != 10 {
+			t.Fatalf("%d dead letters, want 10", got)
+		}
+	}
+}

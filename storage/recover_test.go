@@ -1,0 +1,309 @@
+package storage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/storagetest"
+)
+
+// consistent fails unless every rollup's sum equals its events'.
+func consistent(t testing.TB, s *storage.Store) storage.Totals {
+	t.Helper()
+	v := totals(t, s)
+	if v.Volume != v.Events || v.Usage != v.Judged || v.Grants != v.GrantRows || v.Rows != v.Events {
+		t.Fatalf("rollups differ from events: %+v", v)
+	}
+	return v
+}
+
+// views feed the rollups.
+var views = []string{"accesses_mv", "group_sets_mv", "access_usage_mv", "grant_usage_mv", "volume_mv"}
+
+// TestInterruptedInsert simulates an insert whose block reached events but not (all)
+// rollups: the views are not there while it runs. Whatever is missing, Recover makes the
+// store equal to one that was never interrupted, and running it again changes nothing.
+func TestInterruptedInsert(t *testing.T) {
+	ctx := context.Background()
+	in := rows(t, "c", 0)
+	half := len(in) / 2
+	var want storage.Totals
+	t.Run("never interrupted", func(t *testing.T) {
+		s := storagetest.Open(t)
+		insert(t, s, "a", in[:half])
+		insert(t, s, "b", in[half:])
+		want = consistent(t, s)
+	})
+	for _, missing := range [][]string{{"access_usage_mv"}, {"grant_usage_mv", "volume_mv"}, {"accesses_mv", "group_sets_mv"}, views} {
+		for _, resend := range []bool{false, true} {
+			t.Run(fmt.Sprintf("without %v, resent %v", missing, resend), func(t *testing.T) {
+				s := storagetest.Open(t)
+				insert(t, s, "a", in[:half])
+				for _, v := range missing {
+					s.Exec(t, "DETACH TABLE retrial."+v)
+				}
+				insert(t, s, "b", in[half:])
+				for _, v := range missing {
+					s.Exec(t, "ATTACH TABLE retrial."+v)
+				}
+				if resend {
+					insert(t, s, "b", in[half:])
+				}
+				for range 2 {
+					if err := s.Recover(ctx, 0, 1, days(in)); err != nil {
+						t.Fatal(err)
+					}
+					if got := consistent(t, s); got != want {
+						t.Fatalf("did not converge\n want %+v\n is   %+v", want, got)
+					}
+				}
+			})
+		}
+	}
+	t.Run("rollups ahead of events", func(t *testing.T) {
+		s := storagetest.Open(t)
+		insert(t, s, "a", in)
+		s.Exec(t, "TRUNCATE TABLE retrial.events")
+		if err := s.Recover(ctx, 0, 1, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := consistent(t, s); got.Events != 0 || got.Usage != 0 {
+			t.Fatalf("rollups keep what events lost: %+v", got)
+		}
+		// The log of tokens still says the block is there.
+		insert(t, s, "a", in)
+		if err := s.Recover(ctx, 0, 1, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := consistent(t, s); got != want {
+			t.Fatalf("the block did not come back\n want %+v\n is   %+v", want, got)
+		}
+	})
+	t.Run("another partition's rows are left alone", func(t *testing.T) {
+		s := storagetest.Open(t)
+		insert(t, s, "a", rows(t, "c", 5))
+		s.Exec(t, "TRUNCATE TABLE retrial.access_usage")
+		if err := s.Recover(ctx, 0, 1, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := totals(t, s); got.Usage != 0 {
+			t.Fatalf("recovery of partition 0 wrote usage of partition 5: %+v", got)
+		}
+	})
+}
+
+// TestForgottenToken inserts more blocks than the store remembers tokens of: Known still
+// finds the first block's rows, which is why they are not sent again.
+func TestForgottenToken(t *testing.T) {
+	s := storagetest.Open(t)
+	in := rows(t, "c", 0)
+	s.Exec(t, "ALTER TABLE retrial.events MODIFY SETTING non_replicated_deduplication_window = 3")
+	insert(t, s, "first", in)
+	one := rows(t, "d", 1)[:1]
+	for i := range 6 {
+		one[0].Position.Offset = int64(i)
+		one[0].Event.StageTimestamp = one[0].Event.StageTimestamp.Add(time.Microsecond)
+		insert(t, s, fmt.Sprint("t", i), one)
+	}
+	before := consistent(t, s)
+	insert(t, s, "first", in)
+	if totals(t, s) == before {
+		t.Fatal("the store still remembered the token: the test shows nothing")
+	}
+	known, err := s.Known(context.Background(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(known) != len(in) {
+		t.Fatalf("knows %d of %d rows", len(known), len(in))
+	}
+}
+
+// TestCorrection takes every second verdict back and gives another: lists and sums show
+// the new one alone, at any state of merging, and the result equals a store that had the
+// new verdicts from the start.
+func TestCorrection(t *testing.T) {
+	ctx := context.Background()
+	in := rows(t, "c", 0)
+	var want storage.Totals
+	t.Run("from scratch", func(t *testing.T) {
+		s := storagetest.Open(t)
+		final := make([]replay.Row, len(in))
+		for i, r := range in {
+			final[i] = r
+			if corrected(i, r) {
+				final[i] = correct(r)
+			}
+		}
+		insert(t, s, "a", final)
+		want = consistent(t, s)
+	})
+	s := storagetest.Open(t)
+	insert(t, s, "a", in)
+	byKey := map[event.Hash128]int{}
+	for i, r := range in {
+		byKey[r.EventKey] = i
+	}
+	var block []replay.Row
+	err := s.Affected(ctx, replay.AffectedFilter{Cluster: "c", Partitions: []int32{0}}, func(r replay.Row) error {
+		i := byKey[r.EventKey]
+		if !corrected(i, in[i]) {
+			return nil
+		}
+		old := r
+		old.Sign = -1
+		block = append(block, old, correct(r))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(block) == 0 {
+		t.Fatal("nothing to correct")
+	}
+	check := func(when string) {
+		t.Helper()
+		got := consistent(t, s)
+		want.Accesses, want.GroupSets = got.Accesses, got.GroupSets // taken back ones may stay
+		if got != want {
+			t.Fatalf("%s\n want %+v\n is   %+v", when, want, got)
+		}
+	}
+	insert(t, s, "fix", block)
+	check("after the correction")
+	insert(t, s, "fix", block)
+	check("after the correction was sent again")
+	s.Exec(t, "OPTIMIZE TABLE retrial.events FINAL")
+	check("after merging")
+	if err := s.Recover(ctx, 0, 1, days(in)); err != nil {
+		t.Fatal(err)
+	}
+	check("after recovery")
+	for key, r := range everything(t, s, in) {
+		i := byKey[key]
+		wantClass := ""
+		if in[i].Verdict != nil {
+			wantClass = in[i].Verdict.Class
+		}
+		if corrected(i, in[i]) {
+			wantClass = "recorded-allow/replayed-forbid"
+		}
+		if r.Verdict != nil && r.Verdict.Class != wantClass {
+			t.Fatalf("row %d has class %q, want %q", i, r.Verdict.Class, wantClass)
+		}
+	}
+}
+
+func corrected(i int, r replay.Row) bool { return i%2 == 0 && r.Verdict != nil }
+
+func correct(r replay.Row) replay.Row {
+	v := *r.Verdict
+	v.Outcome, v.Class, v.Replayed, v.Grants, v.Revision = replay.OutcomeDrift, "recorded-allow/replayed-forbid", replay.DecisionForbid, nil, 2
+	r.Verdict, r.Sign, r.Revision = &v, 1, 2
+	return r
+}
+
+func TestAffected(t *testing.T) {
+	s := storagetest.Open(t)
+	ctx := context.Background()
+	in := append(rows(t, "c", 0), rows(t, "c2", 1)...)
+	insert(t, s, "a", in[:len(in)/2])
+	insert(t, s, "b", in[len(in)/2:])
+	hostileUser := "it's\t\\\n"
+	h := hostileRow(t, hostileUser)
+	insert(t, s, "h", []replay.Row{h})
+	mid := in[len(in)/4].Event.RequestReceivedTimestamp
+	for _, tc := range []struct {
+		name   string
+		filter replay.AffectedFilter
+		want   func(replay.Row) bool
+	}{
+		{"partition and cluster", replay.AffectedFilter{Cluster: "c", Partitions: []int32{0}}, func(r replay.Row) bool { return r.Cluster == "c" && r.Position.Partition == 0 }},
+		{"no rows in another's partition", replay.AffectedFilter{Cluster: "c", Partitions: []int32{1}}, func(replay.Row) bool { return false }},
+		{"from", replay.AffectedFilter{Cluster: "c", Partitions: []int32{0}, From: mid}, func(r replay.Row) bool {
+			return r.Cluster == "c" && r.Position.Partition == 0 && !r.Event.RequestReceivedTimestamp.Before(mid)
+		}},
+		{"to", replay.AffectedFilter{Cluster: "c", Partitions: []int32{0}, To: mid}, func(r replay.Row) bool {
+			return r.Cluster == "c" && r.Position.Partition == 0 && !r.Event.RequestReceivedTimestamp.After(mid)
+		}},
+		{"a group or a user", replay.AffectedFilter{Cluster: "c", Partitions: []int32{0}, Groups: []string{"system:nodes"}, Users: []string{"system:kube-scheduler"}}, func(r replay.Row) bool {
+			u := r.Event.EffectiveUser()
+			in := u.Username == "system:kube-scheduler"
+			for _, g := range u.Groups {
+				in = in || g == "system:nodes"
+			}
+			return r.Cluster == "c" && r.Position.Partition == 0 && in
+		}},
+		{"namespaces", replay.AffectedFilter{Cluster: "c2", Partitions: []int32{0, 1}, Namespaces: []string{"kube-system"}}, func(r replay.Row) bool {
+			return r.Cluster == "c2" && r.Verdict.Attributes.Namespace == "kube-system"
+		}},
+		{"a hostile name", replay.AffectedFilter{Cluster: "h", Partitions: []int32{7}, Users: []string{"x", hostileUser}}, func(r replay.Row) bool { return r.Cluster == "h" }},
+		{"a hostile group", replay.AffectedFilter{Cluster: "h", Partitions: []int32{7}, Groups: []string{hostileUser}}, func(r replay.Row) bool { return r.Cluster == "h" }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			want := map[event.Hash128]bool{}
+			for _, r := range append(in[:len(in):len(in)], h) {
+				if r.Verdict != nil && tc.want(r) {
+					want[r.EventKey] = true
+				}
+			}
+			n := 0
+			err := s.Affected(ctx, tc.filter, func(r replay.Row) error {
+				if !want[r.EventKey] || r.Verdict == nil {
+					return fmt.Errorf("unexpected row %+v", r.Event)
+				}
+				n++
+				return nil
+			})
+			if err != nil || n != len(want) {
+				t.Fatalf("%d rows, %v; want %d", n, err, len(want))
+			}
+		})
+	}
+	t.Run("the visitor's error ends the visit", func(t *testing.T) {
+		stop := errors.New("stop")
+		if err := s.Affected(ctx, replay.AffectedFilter{Cluster: "c", Partitions: []int32{0}}, func(replay.Row) error { return stop }); !errors.Is(err, stop) {
+			t.Fatalf("got %v", err)
+		}
+	})
+}
+
+func hostileRow(t testing.TB, user string) replay.Row {
+	t.Helper()
+	r, err := storagetest.Row("h", lines(t)[0], event.Position{Epoch: 1, Partition: 7}, received)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Event.User.Username, r.Event.User.Groups, r.Event.ImpersonatedUser = user, []string{user}, nil
+	r.Request = event.RequestKey("h", r.Event)
+	r.EventKey = event.EventKey(r.Request, r.Event)
+	storagetest.Verdict(&r)
+	return r
+}
+
+func insert(t testing.TB, s *storage.Store, token string, rows []replay.Row) {
+	t.Helper()
+	if err := s.Insert(context.Background(), token, rows); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// days returns the days of the rows' requests.
+func days(rows []replay.Row) []time.Time {
+	seen := map[time.Time]bool{}
+	var out []time.Time
+	for _, r := range rows {
+		d := r.Event.RequestReceivedTimestamp.Truncate(24 * time.Hour)
+		if !seen[d] {
+			seen[d] = true
+			out = append(out, d)
+		}
+	}
+	return out
+}
