@@ -169,3 +169,56 @@ func diff(a, b []string) string {
 	}
 	return sb.String()
 }
+
+// What the stream says about policy does not need the answers' status nor annotations: a
+// log without them gives the same observations.
+func TestStrippedAnswers(t *testing.T) {
+	for name, dir := range corpora(t) {
+		t.Run(name, func(t *testing.T) {
+			n := 0
+			for line := range bytes.Lines(readMaybeZstd(t, dir, "audit.jsonl")) {
+				e, err := event.Decode(bytes.TrimSpace(line))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, err := state.FromEvent(e)
+				if err != nil {
+					t.Fatal(err)
+				}
+				e.ResponseStatus, e.Annotations = nil, nil
+				got, err := state.FromEvent(e)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if dump(got) != dump(want) {
+					t.Fatalf("%s %s: got\n%swant\n%s", e.Verb, e.RequestURI, dump(got), dump(want))
+				}
+				n += len(want)
+			}
+			if n == 0 {
+				t.Fatal("no observation")
+			}
+		})
+	}
+}
+
+// Every event that makes observations is one the receiver copies to the policy topic.
+func TestKeepsPolicyCovers(t *testing.T) {
+	for name, dir := range corpora(t) {
+		t.Run(name, func(t *testing.T) {
+			for line := range bytes.Lines(readMaybeZstd(t, dir, "audit.jsonl")) {
+				e, err := event.Decode(bytes.TrimSpace(line))
+				if err != nil {
+					t.Fatal(err)
+				}
+				obs, err := state.FromEvent(e)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(obs) > 0 && !event.KeepsPolicy(e) {
+					t.Fatalf("%s %s makes %d observations but is not kept", e.Verb, e.RequestURI, len(obs))
+				}
+			}
+		})
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
 )
 
@@ -131,6 +132,30 @@ func TestSnapshotWithoutTimes(t *testing.T) {
 		if _, got := s.Version(state.Roles, "a", "none", clock(t, tc.at)); got != tc.want {
 			t.Errorf("none at %s %s, want %s", tc.at, got, tc.want)
 		}
+	}
+}
+
+// Objects written by hand, without anything a server adds, hold at all times.
+func TestSnapshotWithoutMetadata(t *testing.T) {
+	snap, _, err := state.ReadSnapshot(strings.NewReader(`{"kind":"List","items":[
+		{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"c"}},
+		{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := state.New("c")
+	if _, err := s.LoadSnapshot(snap); err != nil {
+		t.Fatal(err)
+	}
+	v := s.RBAC(clock(t, "00:00:00"))
+	if _, ok := v.RBAC.Get(rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: "c"}); !ok {
+		t.Error("the role is missing")
+	}
+	if v.IsUnknown(rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: "d"}) || !v.IsUnknown(rbacindex.Key{Kind: rbacindex.KindRole, Namespace: "n", Name: "d"}) {
+		t.Errorf("unknown %v, kinds %v", v.Unknown, v.UnknownKinds)
+	}
+	if a := s.Namespace("n", clock(t, "00:00:00"), clock(t, "00:00:01")); a != state.NamespaceActive {
+		t.Errorf("namespace is %s", a)
 	}
 }
 

@@ -138,26 +138,22 @@ func (s *State) takeObject(o *Observation, obj *object, at span) bool {
 		}
 		return obj.addEnd(s.in.str(o.UID), o.Source, at)
 	}
+	listed := o.Source == SourceSnapshot && obj.addPresence(presence{at.nb, at.na})
 	var c *content
 	if len(o.Object) > 0 && !o.Unknown {
 		// Content that cannot be read is unknown content: the write happened.
 		c, _ = s.in.parse(obj.key.res, obj.key, o.Object)
 	}
+	s.refer(obj.key, c)
 	rv, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
 	if err != nil || rv == 0 || o.UID == "" {
 		b := blind{span: at, content: c}
 		if c != nil {
 			b.digest = c.digest
 		}
-		s.refer(obj.key, c)
-		return obj.addBlind(b)
+		return obj.addBlind(b) || listed
 	}
-	s.refer(obj.key, c)
-	changed := obj.addVersion(version{rv: rv, uid: s.in.str(o.UID), content: c}, o.Source, at)
-	if o.Source == SourceSnapshot {
-		changed = obj.addPresence(presence{at.nb, at.na}) || changed
-	}
-	return changed
+	return obj.addVersion(version{rv: rv, uid: s.in.str(o.UID), content: c}, o.Source, at) || listed
 }
 
 // takeScope records an observation of all objects of a scope.

@@ -141,8 +141,14 @@ func (tl *timeline) edit(removed, added []entry) *timeline {
 		}
 		entries, kept := mergeEntries(old.entries, removed[:nr], added[:na])
 		removed, added = removed[nr:], added[na:]
-		for from := 0; from < len(entries); from += blockSize {
-			b := newBlock(entries[from:min(from+blockSize, len(entries))])
+		size := blockSize
+		if n := len(entries); n > blockSize && !(last && kept == len(old.entries)) {
+			// Not an append: split evenly, or every late change would leave a tiny block.
+			parts := (n + blockSize - 1) / blockSize
+			size = (n + parts - 1) / parts
+		}
+		for from := 0; from < len(entries); from += size {
+			b := newBlock(entries[from:min(from+size, len(entries))])
 			if clean {
 				for i := from; i < min(kept, from+len(b.entries)); i++ {
 					b.boxes[i-from].p.Store(old.boxes[i].p.Load())
