@@ -141,7 +141,7 @@ func (w *simWorld) start(id, crashAt int, faults bool) (*life, *Runner, <-chan e
 
 // run plays the schedule and returns what is wrong at its end, and how many steps the first
 // process took.
-func (w *simWorld) run() (violations []string, steps int) {
+func (w *simWorld) run(t testing.TB) (violations []string, steps int) {
 	rng := rand.New(rand.NewPCG(w.plan.seed, 1))
 	w.expected = generate(rng, w.plan.events, w.plan.settled)
 	var producing sync.WaitGroup
@@ -193,16 +193,17 @@ func (w *simWorld) run() (violations []string, steps int) {
 	}
 	w.background.Wait()
 	for _, l := range lives {
-		violations = append(violations, l.identity()...)
+		violations = append(violations, l.identity(t)...)
 	}
 	return append(violations, w.check()...), lives[0].steps
 }
 
-// identity checks in = out + dead-lettered + duplicates.
-func (l *life) identity() []string {
+// sums returns the process's counters, summed over their labels.
+func (l *life) sums(t testing.TB) map[string]float64 {
+	t.Helper()
 	families, err := l.reg.Gather()
 	if err != nil {
-		return []string{err.Error()}
+		t.Fatal(err)
 	}
 	sum := map[string]float64{}
 	for _, f := range families {
@@ -210,6 +211,13 @@ func (l *life) identity() []string {
 			sum[f.GetName()] += m.GetCounter().GetValue()
 		}
 	}
+	return sum
+}
+
+// identity checks in = out + dead-lettered + duplicates.
+func (l *life) identity(t testing.TB) []string {
+	t.Helper()
+	sum := l.sums(t)
 	in, out := sum["retrial_runner_in_total"], sum["retrial_runner_out_total"]
 	dead, duplicates := sum["retrial_runner_deadletters_total"], sum["retrial_runner_duplicates_total"]
 	if in != out+dead+duplicates {
@@ -329,9 +337,9 @@ func (w *simWorld) check() (violations []string) {
 // simulate plays one schedule in a bubble of its own.
 func simulate(t *testing.T, plan simPlan) (violations []string, steps int) {
 	t.Helper()
-	synctest.Test(t, func(*testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		w := &simWorld{plan: plan, log: newSimLog(plan.mutant, 3, 2), rows: newSimRows(plan.mutant), engine: replay.New(replay.Config{})}
-		violations, steps = w.run()
+		violations, steps = w.run(t)
 	})
 	return violations, steps
 }
@@ -575,8 +583,8 @@ func bindingEvent(name string, rv, role, user int, at time.Time, gone bool) *eve
 		e.ResponseObject = fmt.Appendf(nil, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","details":{"name":%q,"group":"rbac.authorization.k8s.io","kind":%q,"uid":%q}}`, name, resource, uid)
 	} else {
 		e.Verb, e.RequestURI = "create", scope+"/"+resource
-		e.ResponseObject = fmt.Appendf(nil, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":%q,"metadata":{"name":%q,%s"uid":%q,"resourceVersion":"%d","creationTimestamp":"2026-03-01T00:00:00Z"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"role%d"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"user%d"}]}`,
-			kind, name, namespace, uid, rv, role, user)
+		e.ResponseObject = fmt.Appendf(nil, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":%q,"metadata":{"name":%q,%s"uid":%q,"resourceVersion":"%d","creationTimestamp":%q},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"role%d"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"user%d"}]}`,
+			kind, name, namespace, uid, rv, at.Format(time.RFC3339), role, user)
 	}
 	e.ResponseStatus = &event.Status{Code: code, Raw: fmt.Appendf(nil, `{"metadata":{},"code":%d}`, code)}
 	return e
