@@ -1,0 +1,216 @@
+package runner
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+func TestConfig(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		cfg  Config
+		want string // part of the error; empty: none
+	}{
+		{"zero value", Config{}, ""},
+		{"no hold and no linger", Config{Hold: -1, Linger: -1}, ""},
+		{"block larger than the budget", Config{BatchBytes: 1 << 20, InFlightBytes: 1 << 10}, "no block would fit"},
+		{"negative batch", Config{BatchRecords: -1}, "batch records is -1"},
+		{"two contradictions", Config{Parallel: -1, RetryMin: time.Minute}, "retry minimum 1m0s above maximum 10s"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := tc.cfg.withDefaults()
+			switch {
+			case tc.want == "" && err != nil:
+				t.Fatal(err)
+			case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
+				t.Fatalf("error %v, want one with %q", err, tc.want)
+			case tc.cfg.Hold < 0 && got.Hold != 0:
+				t.Fatalf("hold %s, want none", got.Hold)
+			}
+		})
+	}
+}
+
+func TestSameVerdict(t *testing.T) {
+	a, b := replay.Grant{Binding: "a", Rule: 1}, replay.Grant{Binding: "b"}
+	base := func() *replay.Verdict {
+		return &replay.Verdict{Outcome: replay.OutcomeMatch, Replayed: replay.DecisionAllow, Grants: []replay.Grant{a, b}}
+	}
+	for _, tc := range []struct {
+		name   string
+		change func(*replay.Verdict)
+		same   bool
+	}{
+		{"nothing", func(*replay.Verdict) {}, true},
+		{"policy revision", func(v *replay.Verdict) { v.Revision++ }, true},
+		{"engine", func(v *replay.Verdict) { v.Engine = "2" }, true},
+		{"order of grants", func(v *replay.Verdict) { v.Grants = []replay.Grant{b, a} }, true},
+		{"empty for nil", func(v *replay.Verdict) { v.Missing = []string{} }, true},
+		{"outcome", func(v *replay.Verdict) { v.Outcome = replay.OutcomeDrift }, false},
+		{"decision", func(v *replay.Verdict) { v.Replayed = replay.DecisionForbid }, false},
+		{"cause", func(v *replay.Verdict) { v.Cause = "x" }, false},
+		{"one grant less", func(v *replay.Verdict) { v.Grants = v.Grants[:1] }, false},
+		{"one grant twice", func(v *replay.Verdict) { v.Grants = []replay.Grant{a, a} }, false},
+		{"other rule", func(v *replay.Verdict) { v.Grants = []replay.Grant{{Binding: "a", Rule: 2}, b} }, false},
+		{"missing", func(v *replay.Verdict) { v.Missing = []string{"x"} }, false},
+		{"impersonation", func(v *replay.Verdict) { v.Impersonation = &replay.ImpersonationCheck{} }, false},
+		{"admission", func(v *replay.Verdict) { v.Admission.NamespaceLifecycle = "drift" }, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			v := base()
+			tc.change(v)
+			if sameVerdict(base(), v) != tc.same || sameVerdict(v, base()) != tc.same {
+				t.Errorf("same is %v, want %v", !tc.same, tc.same)
+			}
+		})
+	}
+}
+
+// Merged lookups select whatever the single ones select.
+func TestMergedFiltersCover(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	names := func(prefix string, n int) (list []string) {
+		for range rng.IntN(n) {
+			list = union(list, []string{fmt.Sprint(prefix, rng.IntN(6))})
+		}
+		return list
+	}
+	at := func() time.Time { return simBase.Add(time.Duration(rng.IntN(600)) * time.Second) }
+	for round := range 300 {
+		var filters []replay.AffectedFilter
+		for range 1 + rng.IntN(30) {
+			f := replay.AffectedFilter{Cluster: "c", From: at(), Users: names("u", 3), Groups: names("g", 3), Namespaces: names("n", 3)}
+			if rng.IntN(3) > 0 {
+				f.To = f.From.Add(time.Duration(rng.IntN(100)) * time.Second)
+			}
+			filters = append(filters, f)
+		}
+		merged := mergeFilters(filters)
+		if len(merged) > maxFilters {
+			t.Fatalf("round %d: %d lookups", round, len(merged))
+		}
+		for range 100 {
+			row := replay.Row{Cluster: "c", Verdict: &replay.Verdict{Attributes: replay.Attributes{Namespace: fmt.Sprint("n", rng.IntN(6))}},
+				Event: &event.Event{RequestReceivedTimestamp: at(), User: event.User{Username: fmt.Sprint("u", rng.IntN(6)), Groups: names("g", 4)}}}
+			any := func(list []replay.AffectedFilter) bool {
+				for _, f := range list {
+					f.Partitions = []int32{0}
+					if selects(f, &row) {
+						return true
+					}
+				}
+				return false
+			}
+			if any(filters) && !any(merged) {
+				t.Fatalf("round %d: %+v selected by %+v but not by %+v", round, row.Event, filters, merged)
+			}
+		}
+	}
+}
+
+func TestChangesForgetTheOldest(t *testing.T) {
+	l := newChanges(4)
+	for offset := range int64(10) {
+		l.add(0, offset+1, []change{{partition: 0, offset: offset}})
+	}
+	l.add(1, 5, nil)
+	for _, tc := range []struct {
+		name      string
+		cursor    map[int32]int64
+		found     int
+		forgotten bool
+	}{
+		{"never corrected", nil, 0, true},
+		{"further behind than the log", map[int32]int64{0: 3}, 0, true},
+		{"within the log", map[int32]int64{0: 9}, 1, false},
+		{"up to date", map[int32]int64{0: 10, 1: 5}, 0, false},
+		{"ahead of what is loaded", map[int32]int64{0: 12}, 0, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			found, next, forgotten := l.since(tc.cursor)
+			if forgotten != tc.forgotten || !forgotten && len(found) != tc.found {
+				t.Errorf("found %d, forgotten %v, want %d, %v", len(found), forgotten, tc.found, tc.forgotten)
+			}
+			if next[0] < 10 || next[0] < tc.cursor[0] || next[1] != 5 {
+				t.Errorf("next cursor %v", next)
+			}
+		})
+	}
+	if l.size() > 4 {
+		t.Errorf("%d changes held, limit 4", l.size())
+	}
+}
+
+// A panic of the engine costs one event, not the partition, and nothing vanishes.
+func TestPanicBecomesDeadLetter(t *testing.T) {
+	r, err := New(Config{}, nil, panics{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := simBase
+	var records []stream.Record
+	for i := range 5 {
+		rec := stream.EventRecord("c", "webhook", "", at, requestEvent(i, i, 0, event.StageResponseComplete, at, time.Millisecond, true))
+		rec.Topic, rec.Position = stream.TopicEvents, event.Position{Partition: 2, Offset: int64(10 + 2*i)}
+		records = append(records, rec)
+	}
+	b := &block{first: 10, last: 18, records: records}
+	r.decode(b, 3)
+	b.classify(nil)
+	r.judge(b, 3)
+	if len(b.rows) != 4 || len(b.letters) != 1 {
+		t.Fatalf("%d rows and %d dead letters, want 4 and 1", len(b.rows), len(b.letters))
+	}
+	l := b.letters[0]
+	if l.Position != (event.Position{Epoch: 3, Partition: -5, Offset: 16}) || !strings.Contains(l.Detail, "panicked") || l.Reason != reasonPoison {
+		t.Errorf("dead letter %+v", l)
+	}
+}
+
+type panics struct{ Engine }
+
+func (panics) Replay(e *event.Event, _ *state.State) *replay.Verdict {
+	if e.User.Username == "user3" {
+		panic("bug")
+	}
+	return &replay.Verdict{}
+}
+
+// A block holds no more than its bounds say, and one record however large.
+func TestCutRespectsBounds(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		sizes []int
+		want  []int
+	}{
+		{"by records", []int{1, 1, 1, 1, 1}, []int{3, 2}},
+		{"by bytes", []int{60, 60, 30}, []int{1, 2}},
+		{"one too large", []int{500, 1}, []int{1, 1}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r, err := New(Config{BatchRecords: 3, BatchBytes: 100, Hold: -1}, nil, nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := &lane{r: r}
+			for i, size := range tc.sizes {
+				l.queue = append(l.queue, stream.Record{Value: make([]byte, size), Position: event.Position{Offset: int64(i)}})
+			}
+			var got []int
+			for len(l.queue) > 0 {
+				got = append(got, len(l.cut().records))
+			}
+			if fmt.Sprint(got) != fmt.Sprint(tc.want) {
+				t.Errorf("blocks of %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
