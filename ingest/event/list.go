@@ -90,6 +90,14 @@ func (d *decoder) eventList() ([]Item, bool) {
 	return items, true
 }
 
+// The names of the members an apiserver always writes make up over a hundred bytes. A list
+// of many items much shorter than that holds no events, and would take memory a hundred
+// times its size.
+const (
+	crowdedFrom = 4096
+	crowdedSize = 64
+)
+
 // items decodes the items array, or null.
 func (d *decoder) items() []Item {
 	if d.null() || !d.open('[', "array") {
@@ -100,6 +108,10 @@ func (d *decoder) items() []Item {
 		blocks []block
 	)
 	for first := true; d.element(first); first = false {
+		if len(items) >= crowdedFrom && d.pos < len(items)*crowdedSize {
+			d.fail(d.pos, "too many items for their size")
+			return nil
+		}
 		if len(blocks) == 0 {
 			blocks = make([]block, d.expect(len(items)))
 		}
@@ -110,12 +122,15 @@ func (d *decoder) items() []Item {
 			// Wrong as an event; if it is not even JSON the list is broken off here.
 			bad = d.err
 			e, d.err = nil, nil
+			blocks[0] = block{}
 			d.pos = start
 			if !d.skip() {
 				return nil
 			}
 		}
-		blocks = blocks[1:]
+		if e != nil {
+			blocks = blocks[1:]
+		}
 		if items == nil {
 			items = make([]Item, 0, d.expect(0))
 		}

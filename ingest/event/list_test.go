@@ -101,6 +101,7 @@ func TestDecodeListNoList(t *testing.T) {
 		{"cut off", good[:len(good)-3]},
 		{"cut off in the second item", good[:len(good)-6]},
 		{"trailing", good + "{}"},
+		{"crowded", listHead + strings.Repeat("{},", 2*crowdedFrom) + "{}]}"},
 		{"no comma", listHead + `{} {}]}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

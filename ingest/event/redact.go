@@ -167,9 +167,22 @@ func (r *Redactor) Redact(e *Event) {
 	p := r.begin()
 	defer r.end(p)
 	t := targetOf(e)
-	e.RequestURI = p.uri(e.RequestURI, t == targetExec)
+	if clean := p.uri(e.RequestURI, t == targetExec); clean != e.RequestURI {
+		e.RequestURI = clean
+		if r := e.ObjectRef; r != nil {
+			// Parts of the path, a second time.
+			p.plain(&r.Resource)
+			p.plain(&r.Namespace)
+			p.plain(&r.Subresource)
+		}
+	}
 	e.RequestObject = p.body(e.RequestObject, t)
-	e.ResponseObject = p.body(e.ResponseObject, t)
+	if t != targetSecret && e.Code() >= 300 && bytes.Contains(e.ResponseObject, []byte(`"Status"`)) {
+		// The response status a second time: its message must not say more.
+		e.ResponseObject = p.statusBody(e.ResponseObject, t)
+	} else {
+		e.ResponseObject = p.body(e.ResponseObject, t)
+	}
 	p.status(e, t)
 	p.annotations(e, t)
 

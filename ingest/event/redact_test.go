@@ -89,6 +89,9 @@ var plants = func() []struct{ name, event, keep string } {
 		{"context in the message", `{` + secretURI + `"responseStatus":{"metadata":{},"message":"error found in #10 byte of ...|a\":\"` + planted + `|..., bigger context","code":400}}`, ``},
 		{"token in the message", `{"requestURI":"/x","responseStatus":{"metadata":{},"message":"cannot use ` + jwt + ` here","code":400}}`, `cannot use hmac:`},
 		{"password in the message", `{"requestURI":"/x","responseStatus":{"metadata":{},"message":"login failed: password=` + planted + `","code":400}}`, `login failed`},
+		{"password in the response's message", `{"requestURI":"/x","responseStatus":{"metadata":{},"message":"no","code":400},"responseObject":{"kind":"Status","message":"login failed: password=` + planted + `"}}`, `login failed`},
+		{"argument in the answer to exec", `{"requestURI":"/api/v1/namespaces/n/pods/p/exec?command=a&command=` + planted + `","responseStatus":{"metadata":{},"message":"cannot run ` + planted + ` there","code":500}}`, `cannot run`},
+		{"token in the path's namespace", `{"requestURI":"/api/v1/namespaces/` + jwt + `/pods","objectRef":{"resource":"pods","namespace":"` + jwt + `"}}`, `"resource":"pods"`},
 		{"patch annotation", `{` + secretURI + `"annotations":{"patch.webhook.admission.k8s.io/round_0_index_0":` + quote(`{"configuration":"c","patch":[{"op":"add","path":"/data/a","value":"`+planted+`"}],"patchType":"JSONPatch"}`) + `}}`, `JSONPatch`},
 		{"policy annotation", `{` + secretURI + `"annotations":{"my-policy/value":"` + planted + `"}}`, `my-policy/value`},
 		{"token in an annotation", `{"requestURI":"/x","annotations":{"my-policy/value":"Bearer ` + jwt + `"}}`, `Bearer hmac:`},
@@ -121,7 +124,7 @@ var plants = func() []struct{ name, event, keep string } {
 		{"user name", `{"user":{"username":"` + jwt + `","groups":["g","` + jwt + `"]}}`, `"g"`},
 		{"user agent with a header", `{"userAgent":"curl/8 Authorization: Basic ` + planted + `"}`, `curl/8`},
 		{"user agent with a token", `{"userAgent":"app/1 (token=` + planted + `)"}`, `app/1`},
-		{"user agent, bearer", `{"userAgent":"app/1 bearer ` + planted + `9"}`, `app/1`},
+		{"user agent, bearer", `{"userAgent":"app/1 BEARER ` + planted + `9"}`, `app/1`},
 		{"audit ID", `{"auditID":"` + jwt[:64] + `"}`, ``},
 		{"unknown member", `{"future":{"deep":["` + jwt + `"]},"sessionToken":"` + planted + `"}`, `"future"`},
 		{"unknown member of user", `{"user":{"password":{"a":"` + planted + `"}},"objectRef":{"x":"` + jwt + `"}}`, ``},
@@ -318,6 +321,28 @@ func checkRedactRecorded(t *testing.T, lines [][]byte) int {
 		}
 	}
 	return changed
+}
+
+// A client can repeat what looks like the beginning of a secret as often as it likes. In
+// quadratic time these would take hours.
+func TestRedactHostileRepetition(t *testing.T) {
+	r := NewRedactor(testKey)
+	for _, part := range []string{"eyJ", "eyJabcdefghij.", "ZXlK", "LS0tLS1CRUdJTi", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "bearer ", "Bearer:", "authorization:", "authorization",
+		"token:", "token=", "=:", `Secret\"`, `{\"kind\":\"Secret\",`, "nvalid value: ", `nvalid value: \"a\"`, "map[", "%2", "?&;"} {
+		text := strings.Repeat(part, (1<<20)/len(part))
+		raw := []byte(`{"requestURI":"/api/v1/secrets?a=` + text + `","userAgent":"` + text + `","requestObject":{"kind":"` + text + `"},"responseStatus":{"message":"` + text + `","code":400}}`)
+		e, err := Decode(raw)
+		if err != nil {
+			t.Fatalf("%s: %v", part, err)
+		}
+		r.Redact(e)
+		if _, err := Decode(AppendJSON(nil, e)); err != nil {
+			t.Errorf("%s: %v", part, err)
+		}
+		if out := r.RedactBytes(raw[1:]); len(out) > 2*len(raw) {
+			t.Errorf("%s: %d bytes became %d", part, len(raw), len(out))
+		}
+	}
 }
 
 func TestNewRedactorShortKey(t *testing.T) {

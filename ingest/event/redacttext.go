@@ -46,7 +46,7 @@ func suspect(b []byte, i int) bool {
 		}
 		return begins(after, "0tLS1CRUdJTi")
 	case 'B', 'b':
-		return begins(after, "earer")
+		return begins(after, "earer") || begins(after, "EARER")
 	case 'z':
 		if i < 3 || b[i-1] != 'i' || b[i-2] != 'r' || b[i-3] != 'o' || !begins(after, "ation") || len(after) < 6 {
 			return false
@@ -90,7 +90,7 @@ func (p *pass) text(s string, assignments bool) string {
 	for i := 0; i < len(s); {
 		start, end := secretAt(s, i, assignments)
 		if end <= start {
-			i++
+			i = max(i+1, end)
 			continue
 		}
 		if secret := s[start:end]; !isToken(secret) {
@@ -107,14 +107,29 @@ func (p *pass) text(s string, assignments bool) string {
 	return out.String()
 }
 
+// longRun is the length from which a run of token characters that turned out to be no
+// secret is passed over whole: looking at every position of it would take quadratic time.
+const longRun = 256
+
+// past returns the empty bounds that say where to look on behind a run without a secret.
+func past(i, n int) (start, end int) {
+	if n >= longRun {
+		return i + n, i + n
+	}
+	return i, i
+}
+
 // secretAt returns the bounds of a secret that the byte at i announces, equal bounds for
-// none.
+// none; those may lie further on, where to look next.
 func secretAt(s string, i int, assignments bool) (start, end int) {
 	rest := s[i:]
 	switch s[i] {
 	case 'e':
 		if strings.HasPrefix(rest, "eyJ") {
-			return i, i + jwtLen(rest)
+			if n := jwtLen(rest); n > 0 {
+				return i, i + n
+			}
+			return past(i, runLen(rest, isBase64URL))
 		}
 	case 'Z': // the base64 of a token
 		if strings.HasPrefix(rest, "ZXlK") {
@@ -134,9 +149,10 @@ func secretAt(s string, i int, assignments bool) (start, end int) {
 			if text, err := base64.RawStdEncoding.DecodeString(head); err != nil || strings.Contains(string(text), "PRIVATE") {
 				return i, i + n
 			}
+			return past(i, n)
 		}
 	case 'B', 'b':
-		if strings.HasPrefix(rest[1:], "earer") {
+		if strings.HasPrefix(rest[1:], "earer") || strings.HasPrefix(rest[1:], "EARER") {
 			return bearer(s, i)
 		}
 	case 'a', 'A':
@@ -243,7 +259,7 @@ func assigned(s string, i int) (start, end int) {
 	}
 	end = start + runLen(s[start:], func(c byte) bool { return strings.IndexByte(" \"'\r\n\t,;&)", c) < 0 })
 	v := s[start:end]
-	if s[i] == '=' && len(v) >= 4 || len(v) >= 12 && strings.ContainsAny(v, "0123456789") {
+	if s[i] == '=' && len(v) >= 4 || len(v) >= longRun || len(v) >= 12 && strings.ContainsAny(v, "0123456789") {
 		return start, end
 	}
 	return i, i
@@ -272,27 +288,43 @@ var quoters = [...]string{"nvalid value: ", "nsupported value: ", "uplicate valu
 // secretMessage redacts a message about a secret, which may quote the object.
 func (p *pass) secretMessage(s string) string {
 	s = p.echoes(s)
-	for from := 0; ; {
-		at := -1
-		for _, q := range quoters {
-			if i := strings.Index(s[from:], q); i >= 0 && (at < 0 || from+i+len(q) < at) {
-				at = from + i + len(q)
+	var out strings.Builder
+	done := 0
+	for i := 0; i < len(s); {
+		n := quoterAt(s[i:])
+		if n == 0 {
+			i++
+			continue
+		}
+		start, end := i+n, len(s)
+		if start < end && s[start] == '"' {
+			if quoted, err := strconv.QuotedPrefix(s[start:]); err == nil {
+				end = start + len(quoted) - 1
+				start++
 			}
 		}
-		if at < 0 {
-			return p.message(s)
-		}
-		end := len(s)
-		if at < len(s) && s[at] == '"' {
-			if quoted, err := strconv.QuotedPrefix(s[at:]); err == nil {
-				end = at + len(quoted) - 1
-				at++
-			}
-		}
-		clean := p.secret(s[at:end])
-		s = s[:at] + clean + s[end:]
-		from = at + len(clean)
+		out.WriteString(s[done:start])
+		out.WriteString(p.secret(s[start:end]))
+		i, done = end, end
 	}
+	if done > 0 {
+		out.WriteString(s[done:])
+		s = out.String()
+	}
+	return p.message(s)
+}
+
+// quoterAt returns the length of the quoter a text begins with, 0 for none.
+func quoterAt(s string) int {
+	switch s[0] {
+	case 'n', 'u', '.', 'm', 'p', 'c':
+		for _, q := range quoters {
+			if strings.HasPrefix(s, q) {
+				return len(q)
+			}
+		}
+	}
+	return 0
 }
 
 // runLen returns the length of the run of bytes a text begins with.
