@@ -208,14 +208,17 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, began time.Time)
 		return h.serveState(w, r, to.cluster)
 	}
 
+	arrived := time.Now() // sockets know no other clock
 	ctx, cancel := context.WithTimeout(r.Context(), h.cfg.Deadline)
 	defer cancel()
 	in := &intake{
 		h: h, ctx: ctx, cluster: to.cluster, apiserver: to.apiserver, received: began.UTC(),
 		policyOnly: h.cfg.Trusted && r.URL.Query().Get(QueryPolicy) == QueryPolicyOnly,
 	}
-	rc := http.NewResponseController(w)
-	return in.serve(r, func(t time.Time) { _ = rc.SetReadDeadline(t) }) // a connection without deadlines has the server's time-outs
+	// A connection that knows no deadlines has the server's time-outs. This one stays until
+	// the next request: it also bounds how long the server waits for a body's rest.
+	_ = http.NewResponseController(w).SetReadDeadline(arrived.Add(h.cfg.Deadline))
+	return in.serve(r)
 }
 
 func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, cluster string) answer {
@@ -225,6 +228,7 @@ func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, cluster str
 	_ = rc.SetReadDeadline(time.Time{})
 	_ = rc.SetWriteDeadline(time.Time{})
 	result, err := h.cfg.State(r.Context(), cluster, http.MaxBytesReader(w, r.Body, h.cfg.MaxState))
+	_ = rc.SetReadDeadline(time.Now().Add(h.cfg.Deadline)) // for what State left unread
 	var tooLarge *http.MaxBytesError
 	switch {
 	case err == nil:

@@ -39,16 +39,14 @@ type intake struct {
 }
 
 // serve reads, decodes and produces the body of r.
-func (in *intake) serve(r *http.Request, deadline func(time.Time)) answer {
+func (in *intake) serve(r *http.Request) answer {
 	in.maxEvent = in.h.cfg.MaxEvent
 	defer func() { in.h.flight.release(in.cluster, in.reserved) }()
 
-	deadline(in.received.Add(in.h.cfg.Deadline))
 	body, refused := in.readBody(r)
-	deadline(time.Time{}) // what is left of the time is the context's to watch
 	defer func() { in.h.buffers.put(body) }()
 	if refused != nil {
-		return *refused
+		return *refused // under the deadline still: the server may want to read the body's rest
 	}
 	if n := countItems(body); n > maxItems {
 		if a := in.bodyLetter(letterTooLarge, fmt.Sprintf("list of more than %d items", maxItems), body, int64(len(body))); a != nil {
@@ -57,14 +55,14 @@ func (in *intake) serve(r *http.Request, deadline func(time.Time)) answer {
 		return refuse(http.StatusRequestEntityTooLarge, letterTooLarge, "the list has more than %d items: lower --audit-webhook-batch-max-size", maxItems)
 	}
 
-	events, err := in.decode(body)
+	events, policy, err := in.decode(body)
 	if err != nil {
 		if a := in.bodyLetter(letterNotList, err.Error(), body, int64(len(body))); a != nil {
 			return *a
 		}
 		return refuse(http.StatusBadRequest, letterNotList, "%v: kept as a dead letter; post what kube-apiserver's audit webhook posts, or import log files with retrial import", err)
 	}
-	if err := in.deliver(events); err != nil {
+	if err := in.deliver(events, policy); err != nil {
 		in.h.metrics.received.Add(float64(in.tally.items))
 		in.h.metrics.unacked.Add(float64(in.tally.items))
 		return in.notAcknowledged(err)
@@ -72,29 +70,30 @@ func (in *intake) serve(r *http.Request, deadline func(time.Time)) answer {
 	return in.accepted()
 }
 
-// decode decodes and redacts the list. Malformed items become dead letters to produce.
-func (in *intake) decode(body []byte) ([]*event.Event, error) {
-	var (
-		events []*event.Event
-		folded fold
-	)
-	err := event.DecodeList(body, func(item event.Item) error {
+// decode decodes and redacts the list, and returns all its events and those of them that
+// are policy writes. Malformed items become dead letters to produce.
+func (in *intake) decode(body []byte) (events, policy []*event.Event, err error) {
+	var folded fold
+	err = event.DecodeList(body, func(item event.Item) error {
 		in.tally.items++
 		if item.Err != nil {
 			in.malformedItem(item, &folded)
 			return nil
+		}
+		if event.KeepsPolicy(item.Event) { // asked while it has its bodies
+			policy = append(policy, item.Event)
 		}
 		in.h.redactor.Redact(item.Event)
 		events = append(events, item.Event)
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if folded.items > 0 {
 		in.letters = append(in.letters, folded.letter(in.cluster, in.h.source))
 	}
-	return events, nil
+	return events, policy, nil
 }
 
 // malformedItem notes a dead letter for one item, or adds the item to folded when the list
@@ -135,9 +134,9 @@ func unwrap(raw []byte) ([]byte, bool) {
 // deliver produces policy copies, then events, then dead letters; each step is
 // acknowledged before the next begins. A stream that takes less than the configured
 // MaxEvent has the rest of the list stripped to what it takes.
-func (in *intake) deliver(events []*event.Event) error {
+func (in *intake) deliver(events, policy []*event.Event) error {
 	for {
-		err := in.attempt(events)
+		err := in.attempt(events, policy)
 		var tooLarge *stream.TooLargeError
 		if !errors.As(err, &tooLarge) {
 			return err
@@ -154,14 +153,11 @@ func (in *intake) deliver(events []*event.Event) error {
 // recordOverhead bounds what key and headers add to a record's value.
 const recordOverhead = 2 << 10
 
-func (in *intake) attempt(events []*event.Event) error {
+func (in *intake) attempt(events, policy []*event.Event) error {
 	in.tally.policy, in.tally.events = 0, 0
 	batch := in.newBatch()
 	defer batch.free()
-	for _, e := range events {
-		if !event.KeepsPolicy(e) {
-			continue
-		}
+	for _, e := range policy {
 		if err := batch.add(e, true); err != nil {
 			return err
 		}
