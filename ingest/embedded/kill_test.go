@@ -62,7 +62,7 @@ func child(dir string) {
 func TestKillLosesNothing(t *testing.T) {
 	dir := t.TempDir()
 	var acked []string
-	for round := range 4 {
+	for round := range 3 {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), childEnv+"="+dir)
 		cmd.Stderr = os.Stderr
@@ -77,13 +77,13 @@ func TestKillLosesNothing(t *testing.T) {
 		n := 0
 		for lines.Scan() {
 			acked = append(acked, lines.Text())
-			if n++; n == 500+317*round {
+			if n++; n == 300+117*round {
 				if err := cmd.Process.Kill(); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		if err := cmd.Wait(); err == nil || n < 500 {
+		if err := cmd.Wait(); err == nil || n < 300 {
 			t.Fatalf("the child ended by itself after %d records: %v", n, err)
 		}
 	}
@@ -103,5 +103,5 @@ func TestKillLosesNothing(t *testing.T) {
 			t.Errorf("%s was acknowledged and is there %d times", v, seen[v])
 		}
 	}
-	t.Logf("%d records acknowledged over 4 kills, %d in the log", len(acked), len(values))
+	t.Logf("%d records acknowledged over 3 kills, %d in the log", len(acked), len(values))
 }

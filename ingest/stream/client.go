@@ -391,13 +391,17 @@ func (c *Client) all(ctx context.Context, topic string) ([]int32, error) {
 }
 
 // HighWatermarks returns the end of every partition's log: all that was acknowledged
-// before the call lies below.
-func (c *Client) HighWatermarks(ctx context.Context, topic string) (map[int32]int64, error) {
-	parts, err := c.all(ctx, topic)
-	if err != nil {
-		return nil, err
-	}
-	return c.offsets(ctx, topic, kafka.LastOffsetOf, parts...)
+// before the call lies below. Transient failures are retried until ctx ends.
+func (c *Client) HighWatermarks(ctx context.Context, topic string) (end map[int32]int64, err error) {
+	err = c.retry(ctx, func(ctx context.Context) error {
+		parts, err := c.all(ctx, topic)
+		if err != nil {
+			return err
+		}
+		end, err = c.offsets(ctx, topic, kafka.LastOffsetOf, parts...)
+		return err
+	})
+	return end, err
 }
 
 // retry runs f until it succeeds, fails in a way that will not pass, or ctx ends.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -255,13 +256,15 @@ func (r *PolicyReader) cursors(ctx context.Context) ([]*cursor, error) {
 
 // CommitPolicy notes, for GroupPolicy, how far the policy table reflects TopicPolicy: per
 // partition the offset of the next record. Call it after the table has been stored: on the
-// embedded broker records below may be deleted.
+// embedded broker records below may be deleted. Transient failures are retried until ctx
+// ends.
 func (c *Client) CommitPolicy(ctx context.Context, next map[int32]int64) error {
-	parts := make([]int32, 0, len(next))
-	for p := range next {
-		parts = append(parts, p)
-	}
-	commits, err := c.committed(ctx, GroupPolicy, TopicPolicy, parts...)
+	parts := slices.Collect(maps.Keys(next))
+	var commits map[int32]committed
+	err := c.retry(ctx, func(ctx context.Context) (err error) {
+		commits, err = c.committed(ctx, GroupPolicy, TopicPolicy, parts...)
+		return err
+	})
 	if err != nil {
 		return err
 	}
