@@ -95,8 +95,10 @@ func TestCacheKeepsRegulars(t *testing.T) {
 			s.subject(fmt.Sprint("once-", once), nil)
 		}
 	}
-	if found*100 < asked*95 {
-		t.Errorf("regulars found %d of %d times", found, asked)
+	// A few misses are chance, when a set is full of regulars. First come, first gone would
+	// miss each of them some twenty times.
+	if missed := asked - found; missed > 3*8 {
+		t.Errorf("regulars missed %d of %d times", missed, asked)
 	}
 }
 
@@ -123,6 +125,32 @@ func TestVersionsDoNotMix(t *testing.T) {
 			if res.Allowed != (i != 1) || len(res.Missing) != i%2 {
 				t.Fatalf("version %d: %+v", i, res)
 			}
+		}
+	}
+}
+
+// TestEntriesDecideNotHashes: with every hash and tag alike, subjects, namespaces and versions
+// are still told apart.
+func TestEntriesDecideNotHashes(t *testing.T) {
+	f := newFamily(1 << 20)
+	f.hasher.keep = 0
+	s, err := f.build(cachePolicy(6))
+	if err != nil {
+		t.Fatal(err)
+	}
+	without, err := s.Apply(Change{Key: Key{Kind: KindClusterRole, Name: "list"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 500 {
+		u, n, listed := i%7, i/7%7, i%3 != 0
+		v := s
+		if !listed {
+			v = without
+		}
+		a := Attributes{User: fmt.Sprint("user-", u), Verb: "list", Resource: "pods", ResourceRequest: true, Namespace: fmt.Sprint("ns-", n)}
+		if got, want := v.Authorize(&a, nil).Allowed, listed && u == n && u < 6; got != want {
+			t.Fatalf("user-%d in ns-%d, listed %t: allowed=%t", u, n, listed, got)
 		}
 	}
 }

@@ -118,8 +118,10 @@ func (r Result) Errors() []string {
 		return nil
 	}
 	out := make([]string, 0, len(r.Missing)+len(r.unsupported))
-	add := func(text string) {
-		if !slices.Contains(out, text) {
+	seen := make(map[string]struct{}, cap(out))
+	add := func(text string) { // Roles of one name missing in two namespaces read the same
+		if _, twice := seen[text]; !twice {
+			seen[text] = struct{}{}
 			out = append(out, text)
 		}
 	}

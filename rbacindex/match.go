@@ -96,7 +96,7 @@ const (
 	verbPost
 	verbImpersonate
 	verbOther
-	verbStar // the rule has "*": set beside all others
+	verbStar // the rule has "*": all other bits are set as well
 
 	verbAny = verbStar<<1 - 1
 )

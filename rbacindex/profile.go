@@ -39,7 +39,7 @@ func (h *hasher) hashSubject(user string, groups []string) uint64 {
 	for i := 0; i < len(groups); i += step {
 		x = mix(x, h.str(groups[i]))
 	}
-	return x
+	return x & h.keep
 }
 
 // sameGroups compares eight bytes at a time, in place: with two hundred groups of a dozen
@@ -80,13 +80,13 @@ func word(s string) uint64 {
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// tagOf makes a tag of a hash and the version; not 0, which marks an empty way.
-func tagOf(hash, version uint64) uint64 { return mix(hash, version) | 1 }
+// tag makes a tag of a hash and the version; not 0, which marks an empty way.
+func (h *hasher) tag(hash, version uint64) uint64 { return mix(hash, version)&h.keep | 1 }
 
 // subject returns what the subject holds cluster-wide.
 func (s *Snapshot) subject(user string, groups []string) *entry {
 	hash := s.family.hasher.hashSubject(user, groups)
-	tag := tagOf(hash, s.version)
+	tag := s.family.hasher.tag(hash, s.version)
 	set := s.family.cache.set(hash)
 	for w := range set.tags {
 		if set.tags[w].Load() != tag {
@@ -172,8 +172,9 @@ func (s *Snapshot) namespaced(sub *entry, ns string) *scope {
 	if len(sub.spaces) == 0 {
 		return sub.bare
 	}
-	hash := mix(sub.id, s.family.hasher.str(ns))
-	tag := tagOf(hash, sub.id)
+	h := s.family.hasher
+	hash := mix(sub.id, h.str(ns)) & h.keep
+	tag := h.tag(hash, sub.id)
 	set := s.family.cache.set(hash)
 	for w := range set.tags {
 		if set.tags[w].Load() != tag {

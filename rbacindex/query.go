@@ -102,7 +102,7 @@ func (q *query) cell(c *cell, l *lists) {
 	if c == nil {
 		return
 	}
-	if c.verbs&(q.verb|verbStar) != 0 {
+	if c.verbs&q.verb != 0 {
 		l.add(c.open)
 	}
 	if c.named != nil {
@@ -113,7 +113,7 @@ func (q *query) cell(c *cell, l *lists) {
 func (q *query) collectPaths(t *table, l *lists) bool {
 	path := q.a.Path
 	if t.has&shapePath != 0 {
-		if c := t.find(q.path, shapePath, "", path, ""); c != nil && c.verbs&(q.verb|verbStar) != 0 && !l.add(c.open) {
+		if c := t.find(q.path, shapePath, "", path, ""); c != nil && c.verbs&q.verb != 0 && !l.add(c.open) {
 			return false
 		}
 	}
@@ -122,7 +122,7 @@ func (q *query) collectPaths(t *table, l *lists) bool {
 			break
 		}
 		c := t.find(mix(saltPrefix, q.h.str(path[:n])), shapePrefix, "", path[:n], "")
-		if c != nil && c.verbs&(q.verb|verbStar) != 0 && !l.add(c.open) {
+		if c != nil && c.verbs&q.verb != 0 && !l.add(c.open) {
 			return false
 		}
 	}
@@ -132,7 +132,7 @@ func (q *query) collectPaths(t *table, l *lists) bool {
 // allowed reports whether a hit in t allows the request: the key matched; the verb, and the
 // name where it is looked up in a set, are left. Hits of wide rules have matched nothing yet.
 func (q *query) allowed(t *table, ht *hit, wide bool) bool {
-	if ht.verbs&verbStar == 0 && ht.verbs&q.verb == 0 {
+	if ht.verbs&q.verb == 0 {
 		return false
 	}
 	if ht.names != 0 {

@@ -3,6 +3,34 @@
 // Kubernetes RBAC authorizer would take (plugin/pkg/auth/authorizer/rbac), and every grant
 // that makes it possible, without scanning bindings.
 //
+// # How a question is answered
+//
+//	user, groups ──hash──▶ entry (cache.go, profile.go)   what the subject holds cluster-wide
+//	      │  first time:  users, groups tries (subjects.go) ─▶ bindings ─▶ roles, sorted (scope.go)
+//	namespace ───hash───▶ entry                           the same for one namespace
+//	verb, group, resource, name | path
+//	      └──hash once──▶ rule tables (table.go) ─▶ hits (query.go) ─▶ Grants (grant.go)
+//
+// The tries (trie.go, few.go) are persistent: Apply copies the path to what changed and shares
+// the rest. Bindings name their role by key and not by pointer, so that a change to a role
+// costs the same whether one binding names it or fifty thousand. A role's rules are compiled
+// on first use into a table from what rules name (group and resource, path, path prefix)
+// to the rules, so that a request asks for the handful of keys that could match it. A
+// subject of more than four roles gets a merged table.
+//
+// # Guarantees
+//
+// Readers take no lock and never wait. Memory beyond the objects given is the index, under
+// 200 bytes a binding, and the cache, bounded by bytes per family of snapshots (those that
+// descend from one New or Empty by Apply). Which answers are remembered never changes an
+// answer.
+//
+// # What it does not do
+//
+// system:masters, the Node authorizer and webhooks are other authorizers. Aggregated
+// ClusterRoles count as stored. Objects are not validated: odd ones mean what they mean to the
+// authorizer.
+//
 // The package is pure and imports no other room of Retrial.
 package rbacindex
 
