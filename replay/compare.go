@@ -181,6 +181,9 @@ func (t *trial) driftCause(rec *record) string {
 	if rec.decision == DecisionForbid {
 		return "recorded reason " + strconv.Quote(clip(rec.reason)) + ", replayed " + strconv.Quote(clip(t.ans.refusal()))
 	}
+	if t.ans.decision == DecisionAllow && t.ans.authorizer != AuthorizerRBAC {
+		return "the " + t.ans.authorizer + " authorizer allows it and gives no reason; recorded is " + strconv.Quote(clip(rec.reason))
+	}
 	g, ok := parseReason(rec.reason)
 	if !ok {
 		if rec.reason == "" {
@@ -194,13 +197,13 @@ func (t *trial) driftCause(rec *record) string {
 	}
 	object, found := t.base.view.RBAC.Get(binding)
 	if !found {
-		return "the recorded reason names " + keyName(binding) + ", which did not exist"
+		return "the recorded reason names " + keyName(binding) + ", " + t.absent(binding)
 	}
 	if kind, name := roleRefOf(object); kind != g.roleKind || name != g.role {
-		return "the recorded reason says " + keyName(binding) + " refers to " + g.roleKind + " " + g.role + "; it referred to " + kind + " " + name + versionOf(object)
+		return "the recorded reason says " + t.describe(binding) + " refers to " + g.roleKind + " " + g.role + "; it referred to " + kind + " " + name
 	}
 	if _, found := t.base.view.RBAC.Get(role); !found {
-		return "the recorded reason names " + t.describe(binding) + " of " + keyName(role) + ", which did not exist"
+		return "the recorded reason names " + t.describe(binding) + " of " + keyName(role) + ", " + t.absent(role)
 	}
 	return "the recorded reason names " + t.describe(binding) + " of " + t.describe(role) + ", which do not grant it"
 }
@@ -231,8 +234,27 @@ func (g *namedGrant) keys() (binding, role rbacindex.Key) {
 
 // describe names an object and its version at base.
 func (t *trial) describe(k rbacindex.Key) string {
-	object, _ := t.base.view.RBAC.Get(k)
-	return keyName(k) + versionOf(object)
+	if v := t.versionOf(k); v.ResourceVersion != "" {
+		return keyName(k) + " (resourceVersion " + v.ResourceVersion + ")"
+	}
+	return keyName(k)
+}
+
+// absent says that an object was not there at base, and since when if that is known.
+func (t *trial) absent(k rbacindex.Key) string {
+	if v := t.versionOf(k); v.Deleted && !v.NotAfter.IsZero() {
+		return "which had been deleted by " + v.NotAfter.UTC().Format(timestampFormat)
+	}
+	return "which did not exist"
+}
+
+func (t *trial) versionOf(k rbacindex.Key) state.Version {
+	resource := map[rbacindex.Kind]string{
+		rbacindex.KindRole: state.Roles, rbacindex.KindClusterRole: state.ClusterRoles,
+		rbacindex.KindRoleBinding: state.RoleBindings, rbacindex.KindClusterRoleBinding: state.ClusterRoleBindings,
+	}[k.Kind]
+	v, _ := t.s.Version(resource, k.Namespace, k.Name, t.base.at)
+	return v
 }
 
 func keyName(k rbacindex.Key) string {
@@ -240,24 +262,6 @@ func keyName(k rbacindex.Key) string {
 		return k.Kind.String() + " " + k.Name
 	}
 	return k.Kind.String() + " " + k.Namespace + "/" + k.Name
-}
-
-func versionOf(object any) string {
-	var rv string
-	switch o := object.(type) {
-	case *rbacv1.Role:
-		rv = o.ResourceVersion
-	case *rbacv1.ClusterRole:
-		rv = o.ResourceVersion
-	case *rbacv1.RoleBinding:
-		rv = o.ResourceVersion
-	case *rbacv1.ClusterRoleBinding:
-		rv = o.ResourceVersion
-	}
-	if rv == "" {
-		return ""
-	}
-	return " (resourceVersion " + rv + ")"
 }
 
 func roleRefOf(object any) (kind, name string) {

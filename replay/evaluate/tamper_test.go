@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
@@ -143,17 +145,9 @@ func tamperBindings(t *testing.T, o Options, before []judgement, n int, rng *ran
 	if n > len(used) {
 		n = len(used)
 	}
-	items := stateItems(t, o.States[0])
 	total := 0
 	for _, gone := range used[:n] {
-		policy := o
-		policy.States = []Input{memoryInput("state", without(items, gone))}
-		policy.Events = []Input{memoryInput("policy", rewritten(t, o.Events[0], func(e *event.Event) {
-			if writes(t, e, gone) {
-				e.Verb = "get" // no policy write any more
-			}
-		}))}
-		after := runOn(t, policy, o)
+		after := judged(t, o, stateWithout(t, o, gone))
 		affected := 0
 		for i := range after {
 			was, is := before[i].verdict, after[i].verdict
@@ -182,40 +176,52 @@ func tamperBindings(t *testing.T, o Options, before []judgement, n int, rng *ran
 	return n
 }
 
-// runOn judges the events of one set of inputs against the state of another.
-func runOn(t *testing.T, policy, judged Options) []judgement {
+// judged runs the second pass alone, against a given state.
+func judged(t *testing.T, o Options, st *state.State) []judgement {
 	t.Helper()
-	for _, o := range []*Options{&policy, &judged} {
-		o.Cluster, o.Workers, o.Remember, o.Progress = "test", 2, 1<<20, func(int) {}
-	}
+	o.Cluster, o.Workers, o.Remember, o.Progress = "test", 2, 1<<20, func(int) {}
 	var out []judgement
-	judged.Sink = func(e *event.Event, v *replay.Verdict) error {
+	o.Sink = func(e *event.Event, v *replay.Verdict) error {
 		out = append(out, judgement{e, v})
 		return nil
 	}
-	sum := newSummary(judged.Engine)
-	st, err := policy.load(context.Background(), sum)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := judged.judge(context.Background(), st, sum); err != nil {
+	if err := o.judge(context.Background(), st, newSummary(o.Engine)); err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-// writes reports whether an event writes that binding and nothing else. A deletecollection
-// that ends it among others stays: ending what never existed changes nothing.
-func writes(t *testing.T, e *event.Event, b binding) bool {
-	if !event.KeepsPolicy(e) {
-		return false
-	}
-	obs, err := state.FromEvent(e)
+// stateWithout is the state of the inputs if the binding had never existed: it is taken out
+// of the state file and out of what the log's writes say.
+func stateWithout(t *testing.T, o Options, gone binding) *state.State {
+	t.Helper()
+	resource := strings.ToLower(gone.kind) + "s.rbac.authorization.k8s.io"
+	st := state.New("test")
+	var since time.Time
+	rewritten(t, o.Events[0], func(e *event.Event) {
+		if since.IsZero() || e.RequestReceivedTimestamp.Before(since) {
+			since = e.RequestReceivedTimestamp
+		}
+		if !event.KeepsPolicy(e) {
+			return
+		}
+		obs, err := state.FromEvent(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		st.Apply(slices.DeleteFunc(obs, func(o state.Observation) bool {
+			return o.Resource == resource && o.Namespace == gone.namespace && o.Name == gone.name
+		})...)
+	})
+	snap, err := readSnapshot(memoryInput("state", without(stateItems(t, o.States[0]), gone)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(obs) == 1 && obs[0].Name == b.name && obs[0].Namespace == b.namespace &&
-		obs[0].Resource == strings.ToLower(b.kind)+"s.rbac.authorization.k8s.io"
+	snap.Since = since
+	if _, err := st.LoadSnapshot(snap); err != nil {
+		t.Fatal(err)
+	}
+	return st
 }
 
 // stateItems returns the objects of a state file.
