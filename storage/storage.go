@@ -157,12 +157,14 @@ func options(cfg Config) (*clickhouse.Options, error) {
 var readSettings = clickhouse.Settings{ //nolint:gochecknoglobals // constant table
 	// All versions of a row share its ingest day, so FINAL need not look across partitions.
 	"do_not_merge_across_partitions_select_final": 1,
-	"async_insert":       0,
-	"max_query_size":     16 << 20, // key lists of a block
-	"mutations_sync":     2,
-	"session_timezone":   "UTC",
-	"final":              0,
-	"optimize_on_insert": 0, // a block lands as it is: the views have seen every row of it
+	// All versions of a row share what the skip indexes are on, so they hold under FINAL.
+	"use_skip_indexes_if_final": 1,
+	"async_insert":              0,
+	"max_query_size":            16 << 20, // key lists of a block
+	"mutations_sync":            2,
+	"session_timezone":          "UTC",
+	"final":                     0,
+	"optimize_on_insert":        0, // a block lands as it is: the views have seen every row of it
 }
 
 func merge(into, from clickhouse.Settings) clickhouse.Settings {

@@ -1,0 +1,102 @@
+package storage_test
+
+import (
+	"context"
+	"flag"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/embedded"
+	"github.com/retrial-io/retrial/storage/storagetest"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// recorder keeps the statements that pass.
+type recorder struct {
+	next http.RoundTripper
+	sql  []string
+}
+
+func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := req.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	var b strings.Builder
+	if _, err := io.Copy(&b, body); err != nil {
+		return nil, err
+	}
+	r.sql = append(r.sql, b.String())
+	return r.next.RoundTrip(req)
+}
+
+// TestGoldenQueries keeps every named query's SQL, as it is sent, for review.
+func TestGoldenQueries(t *testing.T) {
+	storagetest.Need(t)
+	engine, err := embedded.Open(embedded.Config{Path: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	ctx := context.Background()
+	rec := &recorder{next: engine}
+	s, err := storage.Open(ctx, storage.Config{Transport: rec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	in := rows(t, "c", 0)[:20]
+	from, to := in[0].Event.RequestReceivedTimestamp.Add(-time.Hour), in[0].Event.RequestReceivedTimestamp.Add(time.Hour)
+	visit := func(replay.Row) error { return nil }
+	var b strings.Builder
+	for _, q := range []struct {
+		name string
+		run  func() error
+	}{
+		{"Clusters", func() error { _, err := s.Clusters(ctx); return err }},
+		{"Volume", func() error { _, err := s.Volume(ctx, "c", from, to, time.Minute); return err }},
+		{"Outcomes", func() error { _, err := s.Outcomes(ctx, "c", from, to); return err }},
+		{"Lacks", func() error { _, err := s.Lacks(ctx, "c", from, to, 10); return err }},
+		{"TopSubjects", func() error { _, err := s.TopSubjects(ctx, "c", from, to, 10); return err }},
+		{"Why", func() error { _, err := s.Why(ctx, "c", "id"); return err }},
+		{"Known", func() error { _, err := s.Known(ctx, in); return err }},
+		{"Standing", func() error { return s.Standing(ctx, []replay.KnownRow{{Cluster: "c", Request: in[0].Request}}, visit) }},
+		{"Affected", func() error {
+			return s.Affected(ctx, replay.AffectedFilter{Cluster: "c", Partitions: []int32{1}, From: from, To: to, Users: []string{"u"}, Groups: []string{"g"}, Namespaces: []string{"n"}}, visit)
+		}},
+		{"LoadPolicy", func() error {
+			_, err := s.LoadPolicy(ctx, func(replay.PolicyVersion) error { return nil })
+			return err
+		}},
+		{"Totals", func() error { _, err := s.Totals(ctx); return err }},
+	} {
+		if err := s.Ping(ctx); err != nil { // a connection is there: its hello is not the query's
+			t.Fatal(err)
+		}
+		rec.sql = nil
+		if err := q.run(); err != nil {
+			t.Fatal(q.name, err)
+		}
+		b.WriteString("-- " + q.name + "\n" + strings.Join(rec.sql, ";\n") + ";\n\n")
+	}
+	const path = "testdata/queries.golden.sql"
+	if *update {
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.String() != string(want) {
+		t.Fatalf("the queries are not those of %s; review and run with -update\n%s", path, b.String())
+	}
+}

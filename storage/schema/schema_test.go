@@ -1,0 +1,66 @@
+package schema_test
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/retrial-io/retrial/storage/schema"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// TestGolden shows both forms of the DDL for review: single server and cluster.
+func TestGolden(t *testing.T) {
+	for name, form := range map[string]schema.Form{
+		"single":  {Database: "`retrial`"},
+		"cluster": {Database: "`retrial`", ClusterName: "main"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list, err := schema.Migrations(form)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b strings.Builder
+			for i, m := range list {
+				if m.Version != i+1 {
+					t.Errorf("%s has version %d, want %d", m.Name, m.Version, i+1)
+				}
+				b.WriteString(m.SQL + ";\n\n")
+			}
+			path := "testdata/" + name + ".golden.sql"
+			if *update {
+				if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b.String() != string(want) {
+				t.Fatalf("%s is not what the files render to; review and run with -update", path)
+			}
+		})
+	}
+}
+
+// TestOneObjectAFile: each file makes one object, idempotently, everywhere.
+func TestOneObjectAFile(t *testing.T) {
+	list, err := schema.Migrations(schema.Form{Database: "d", ClusterName: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range list {
+		if n := strings.Count(m.SQL, "CREATE "); n != 1 || !strings.Contains(m.SQL, "IF NOT EXISTS") {
+			t.Errorf("%04d_%s: %d objects, or not idempotent", m.Version, m.Name, n)
+		}
+		if strings.Contains(m.SQL, ";\n") {
+			t.Errorf("%04d_%s: a line ends a statement: one a file", m.Version, m.Name)
+		}
+		if !strings.Contains(m.SQL, " ON CLUSTER `c`") {
+			t.Errorf("%04d_%s is not made on every node", m.Version, m.Name)
+		}
+	}
+}

@@ -1,0 +1,332 @@
+-- One row per audit event (one per stage of a request), with the verdict on the row of the
+-- request's first stage stored. Rows are only ever added: a correction adds the old row
+-- with sign -1 and the new one with sign +1. Aggregate with sum(sign); list with FINAL.
+-- Sorted by minute and then by what repeats, which is what makes it compress; a request is
+-- found again by (cluster, minute, request_key).
+CREATE TABLE IF NOT EXISTS `retrial`.events ON CLUSTER `main`
+(
+    -- where the row comes from
+    cluster LowCardinality(String) COMMENT 'from the endpoint or the client certificate, never the payload',
+    source LowCardinality(String) COMMENT 'webhook, import, ...',
+    apiserver LowCardinality(String) COMMENT 'as named in the endpoint, may be empty',
+    ingested DateTime64(6, 'UTC') COMMENT 'when the receiver took it' CODEC(Delta(8), ZSTD(1)),
+    ingest_day Date COMMENT 'day of ingested: retention counts from it' CODEC(ZSTD(1)),
+    epoch UInt32 COMMENT 'of the Kafka topic' CODEC(ZSTD(1)),
+    kpart Int32 COMMENT 'Kafka partition; its owner alone corrects the row' CODEC(ZSTD(1)),
+    koffset Int64 COMMENT 'Kafka offset' CODEC(Delta(8), ZSTD(1)),
+    request_key FixedString(16) COMMENT 'identity of the request; the event key follows from it, stage and stage time' CODEC(ZSTD(1)),
+    content FixedString(16) COMMENT 'hash of the canonical redacted event' CODEC(ZSTD(1)),
+    size UInt32 COMMENT 'bytes of the canonical redacted event' CODEC(ZSTD(1)),
+    sign Int8 COMMENT '+1 stands, -1 takes back the row equal to it' CODEC(ZSTD(1)),
+    version UInt64 COMMENT 'fingerprint of what a correction can change; pairs +1 with its -1' CODEC(ZSTD(1)),
+    row_revision UInt64 COMMENT 'policy revision of the row' CODEC(ZSTD(1)),
+
+    -- the event
+    level LowCardinality(String),
+    audit_id String COMMENT 'chosen by the client when it sends Audit-ID: not unique' CODEC(ZSTD(1)),
+    stage LowCardinality(String),
+    request_uri String CODEC(ZSTD(1)),
+    verb LowCardinality(String),
+    user_name LowCardinality(String),
+    user_uid LowCardinality(String),
+    user_groups Array(LowCardinality(String)) COMMENT 'in recorded order',
+    user_extra Map(LowCardinality(String), Array(String)) CODEC(ZSTD(1)),
+    impersonated_name LowCardinality(String),
+    impersonated_uid LowCardinality(String),
+    impersonated_groups Array(LowCardinality(String)),
+    impersonated_extra Map(LowCardinality(String), Array(String)) CODEC(ZSTD(1)),
+    impersonation_constraint LowCardinality(String),
+    source_ips Array(LowCardinality(String)) COMMENT 'all but the last are the client''s word',
+    user_agent LowCardinality(String),
+    object_resource LowCardinality(String),
+    object_namespace LowCardinality(String),
+    object_name String CODEC(ZSTD(1)),
+    object_uid String CODEC(ZSTD(1)),
+    object_api_group LowCardinality(String),
+    object_api_version LowCardinality(String),
+    object_resource_version String CODEC(ZSTD(1)),
+    object_subresource LowCardinality(String),
+    code Int32 COMMENT 'HTTP status, 0 when none is recorded' CODEC(ZSTD(1)),
+    status_reason LowCardinality(String),
+    response_status String COMMENT 'JSON as recorded' CODEC(ZSTD(1)),
+    request_object String COMMENT 'JSON, redacted' CODEC(ZSTD(3)),
+    response_object String COMMENT 'JSON, redacted' CODEC(ZSTD(3)),
+    request_received DateTime64(6, 'UTC') CODEC(Delta(8), ZSTD(1)),
+    stage_delay Int64 COMMENT 'microseconds from request_received to the stage' CODEC(ZSTD(1)),
+    annotations Map(LowCardinality(String), String) CODEC(ZSTD(1)),
+    unknown_at Array(LowCardinality(String)) COMMENT 'object the unknown member sits in: event, user, impersonatedUser, ...',
+    unknown_name Array(LowCardinality(String)),
+    unknown_value Array(String) COMMENT 'JSON' CODEC(ZSTD(1)),
+    shape UInt8 COMMENT 'bits: optional objects that are present (see columns.go)' CODEC(ZSTD(1)),
+    minute DateTime('UTC') COMMENT 'of request_received, clamped to what the type holds' CODEC(Delta(4), ZSTD(1)),
+    day Date COMMENT 'of request_received, clamped' CODEC(ZSTD(1)),
+    stage_time DateTime64(6, 'UTC') ALIAS addMicroseconds(request_received, stage_delay),
+    subject LowCardinality(String) COMMENT 'whom the request was authorized as: the impersonated user when there is one',
+
+    -- the verdict; outcome is empty on the rows of a request's later stages
+    outcome LowCardinality(String) COMMENT 'match, drift, ambiguous, indeterminate, not_judged',
+    class LowCardinality(String),
+    cause LowCardinality(String),
+    recorded LowCardinality(String) COMMENT 'allow, forbid, none',
+    recorded_reason String CODEC(ZSTD(1)),
+    replayed LowCardinality(String),
+    authorizer LowCardinality(String),
+    grants Array(LowCardinality(String)) COMMENT 'each a JSON array: binding kind, namespace, name; role kind, name; subject kind, namespace, name; rule',
+    errors Array(LowCardinality(String)),
+    missing Array(LowCardinality(String)),
+    attr_verb LowCardinality(String),
+    attr_is_resource UInt8 CODEC(ZSTD(1)),
+    attr_api_group LowCardinality(String),
+    attr_api_version LowCardinality(String),
+    attr_resource LowCardinality(String),
+    attr_subresource LowCardinality(String),
+    attr_namespace LowCardinality(String),
+    attr_name String CODEC(ZSTD(1)),
+    attr_path String CODEC(ZSTD(1)),
+    attr_label_selector String CODEC(ZSTD(1)),
+    attr_field_selector String CODEC(ZSTD(1)),
+    impersonation LowCardinality(String) COMMENT 'replayed decision of the second check; empty: none was needed',
+    impersonation_mode LowCardinality(String),
+    impersonation_grants Array(LowCardinality(String)),
+    impersonation_missing Array(LowCardinality(String)),
+    identity Array(LowCardinality(String)) COMMENT 'contradictions in the recorded identity',
+    admission LowCardinality(String),
+    admission_plugin LowCardinality(String),
+    admission_namespace_lifecycle LowCardinality(String),
+    policy_revision UInt64 CODEC(ZSTD(1)),
+    engine_version LowCardinality(String),
+    config_version LowCardinality(String),
+
+    -- the access, for the rollups; empty where outcome is
+    access UInt64 COMMENT 'key of accesses' CODEC(ZSTD(1)),
+    access_name LowCardinality(String) COMMENT 'attr_name, generated parts folded to *',
+    access_path LowCardinality(String) COMMENT 'attr_path, long tails folded to *',
+    group_set UInt64 COMMENT 'key of group_sets: the subject''s groups as a set' CODEC(ZSTD(1)),
+
+    INDEX by_audit_id audit_id TYPE bloom_filter(0.01) GRANULARITY 4
+)
+ENGINE = ReplicatedVersionedCollapsingMergeTree(sign, version)
+PARTITION BY (ingest_day, source = 'import')
+PRIMARY KEY (cluster, minute, user_name)
+ORDER BY (cluster, minute, user_name, verb, request_uri, request_received, request_key, stage, stage_delay)
+SETTINGS non_replicated_deduplication_window = 1000
+;
+
+-- Every distinct access: who (name and group set) did what to which resource or path. It
+-- has no counts, so an access that was taken back by a correction may stay: harmless.
+CREATE TABLE IF NOT EXISTS `retrial`.accesses ON CLUSTER `main`
+(
+    access UInt64,
+    subject LowCardinality(String),
+    group_set UInt64,
+    verb LowCardinality(String),
+    api_group LowCardinality(String),
+    resource LowCardinality(String),
+    subresource LowCardinality(String),
+    namespace LowCardinality(String),
+    name LowCardinality(String) COMMENT '* stands for a generated part',
+    path LowCardinality(String) COMMENT 'non-resource requests',
+    seen SimpleAggregateFunction(max, Date) COMMENT 'last ingest day: retention counts from it'
+)
+ENGINE = ReplicatedAggregatingMergeTree
+ORDER BY (access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path)
+SETTINGS non_replicated_deduplication_window = 1000
+;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial`.accesses_mv ON CLUSTER `main` TO `retrial`.accesses AS
+SELECT access, subject, group_set, attr_verb AS verb, attr_api_group AS api_group, attr_resource AS resource,
+    attr_subresource AS subresource, attr_namespace AS namespace, access_name AS name, access_path AS path,
+    max(ingest_day) AS seen
+FROM `retrial`.events
+WHERE outcome != ''
+GROUP BY access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path
+;
+
+-- Group sets, interned: most requests of a subject carry the same groups.
+CREATE TABLE IF NOT EXISTS `retrial`.group_sets ON CLUSTER `main`
+(
+    group_set UInt64,
+    groups Array(String) COMMENT 'sorted, each once',
+    seen SimpleAggregateFunction(max, Date)
+)
+ENGINE = ReplicatedAggregatingMergeTree
+ORDER BY (group_set, groups)
+SETTINGS non_replicated_deduplication_window = 1000
+;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial`.group_sets_mv ON CLUSTER `main` TO `retrial`.group_sets AS
+SELECT group_set, arraySort(arrayDistinct(arrayMap(g -> toString(g), any(if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups))))) AS groups,
+    max(ingest_day) AS seen
+FROM `retrial`.events
+WHERE outcome != ''
+GROUP BY group_set
+;
+
+-- Usage by day: how often each access was made and what came of it. kpart and ingest_day
+-- are dimensions so that the owner of a Kafka partition can make the rows of one partition
+-- and day equal to its events again, whatever a crash left.
+CREATE TABLE IF NOT EXISTS `retrial`.access_usage ON CLUSTER `main`
+(
+    cluster LowCardinality(String),
+    day Date COMMENT 'of the request',
+    access UInt64 COMMENT 'key of accesses',
+    recorded LowCardinality(String),
+    replayed LowCardinality(String),
+    outcome LowCardinality(String),
+    class LowCardinality(String),
+    kpart Int32,
+    ingest_day Date,
+    count SimpleAggregateFunction(sum, Int64) COMMENT 'requests; a sum over all rows of a key',
+    first_seen SimpleAggregateFunction(min, DateTime64(6, 'UTC')) COMMENT 'bound: a correction does not narrow it',
+    last_seen SimpleAggregateFunction(max, DateTime64(6, 'UTC')) COMMENT 'bound: a correction does not narrow it'
+)
+ENGINE = ReplicatedAggregatingMergeTree
+PARTITION BY toYYYYMM(ingest_day)
+ORDER BY (cluster, access, day, recorded, replayed, outcome, class, kpart, ingest_day)
+SETTINGS non_replicated_deduplication_window = 1000
+;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial`.access_usage_mv ON CLUSTER `main` TO `retrial`.access_usage AS
+SELECT cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day,
+    sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
+FROM `retrial`.events
+WHERE outcome != ''
+GROUP BY cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day
+;
+
+-- Which grant made which access possible, by day: least privilege reads this, never events.
+CREATE TABLE IF NOT EXISTS `retrial`.grant_usage ON CLUSTER `main`
+(
+    cluster LowCardinality(String),
+    day Date COMMENT 'of the request',
+    granted LowCardinality(String) COMMENT 'JSON array, as in events.grants',
+    access UInt64 COMMENT 'key of accesses',
+    kpart Int32,
+    ingest_day Date,
+    count SimpleAggregateFunction(sum, Int64),
+    first_seen SimpleAggregateFunction(min, DateTime64(6, 'UTC')),
+    last_seen SimpleAggregateFunction(max, DateTime64(6, 'UTC')),
+    binding_kind String ALIAS JSONExtractString(granted, 1),
+    binding_namespace String ALIAS JSONExtractString(granted, 2),
+    binding String ALIAS JSONExtractString(granted, 3),
+    role_kind String ALIAS JSONExtractString(granted, 4),
+    role String ALIAS JSONExtractString(granted, 5),
+    subject_kind String ALIAS JSONExtractString(granted, 6),
+    subject_namespace String ALIAS JSONExtractString(granted, 7),
+    subject String ALIAS JSONExtractString(granted, 8),
+    rule Int64 ALIAS JSONExtractInt(granted, 9)
+)
+ENGINE = ReplicatedAggregatingMergeTree
+PARTITION BY toYYYYMM(ingest_day)
+ORDER BY (cluster, granted, access, day, kpart, ingest_day)
+SETTINGS non_replicated_deduplication_window = 1000
+;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial`.grant_usage_mv ON CLUSTER `main` TO `retrial`.grant_usage AS
+SELECT cluster, day, granted, access, kpart, ingest_day,
+    sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
+FROM `retrial`.events
+ARRAY JOIN grants AS granted
+GROUP BY cluster, day, granted, access, kpart, ingest_day
+;
+
+-- Events per minute: the first page and a month's rate without touching events.
+CREATE TABLE IF NOT EXISTS `retrial`.volume ON CLUSTER `main`
+(
+    cluster LowCardinality(String),
+    minute DateTime('UTC') COMMENT 'of the request',
+    recorded LowCardinality(String),
+    replayed LowCardinality(String),
+    outcome LowCardinality(String) COMMENT 'empty: later stages of a request',
+    class LowCardinality(String),
+    kpart Int32,
+    ingest_day Date,
+    count SimpleAggregateFunction(sum, Int64) COMMENT 'events'
+)
+ENGINE = ReplicatedAggregatingMergeTree
+PARTITION BY toYYYYMM(ingest_day)
+ORDER BY (cluster, minute, outcome, class, recorded, replayed, kpart, ingest_day)
+SETTINGS non_replicated_deduplication_window = 1000
+;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial`.volume_mv ON CLUSTER `main` TO `retrial`.volume AS
+SELECT cluster, minute, recorded, replayed, outcome, class, kpart, ingest_day, sum(toInt64(sign)) AS count
+FROM `retrial`.events
+GROUP BY cluster, minute, recorded, replayed, outcome, class, kpart, ingest_day
+;
+
+-- The history of every object the replica keeps: what State is rebuilt from. A record of
+-- audit.policy saved twice is one row.
+CREATE TABLE IF NOT EXISTS `retrial`.policy_objects ON CLUSTER `main`
+(
+    cluster LowCardinality(String),
+    resource LowCardinality(String),
+    namespace LowCardinality(String),
+    name String CODEC(ZSTD(1)),
+    uid String CODEC(ZSTD(1)),
+    resource_version String CODEC(ZSTD(1)),
+    deleted UInt8,
+    observation String COMMENT 'JSON, as replay/state writes it' CODEC(ZSTD(3)),
+    observed DateTime64(6, 'UTC') COMMENT 'near when it was true; order is by resource_version' CODEC(ZSTD(1)),
+    epoch UInt32,
+    kpart Int32,
+    koffset Int64,
+    idx Int32
+)
+ENGINE = ReplicatedReplacingMergeTree
+ORDER BY (epoch, kpart, koffset, idx)
+SETTINGS non_replicated_deduplication_window = 1000
+;
+
+-- What could not become an event or be processed: visible, never retried for ever.
+CREATE TABLE IF NOT EXISTS `retrial`.dead_letters ON CLUSTER `main`
+(
+    cluster LowCardinality(String),
+    source LowCardinality(String),
+    reason LowCardinality(String),
+    detail String CODEC(ZSTD(1)),
+    digest String COMMENT 'of the original bytes' CODEC(ZSTD(1)),
+    size Int64 COMMENT 'of the original bytes' CODEC(ZSTD(1)),
+    prefix String COMMENT 'redacted beginning of the original bytes' CODEC(ZSTD(3)),
+    received DateTime64(6, 'UTC') CODEC(ZSTD(1)),
+    ingest_day Date,
+    epoch UInt32,
+    kpart Int32,
+    koffset Int64
+)
+ENGINE = ReplicatedReplacingMergeTree
+PARTITION BY toYYYYMM(ingest_day)
+ORDER BY (epoch, kpart, koffset)
+SETTINGS non_replicated_deduplication_window = 1000
+;
+
+-- What detections report. The newest row of a key stands.
+CREATE TABLE IF NOT EXISTS `retrial`.findings ON CLUSTER `main`
+(
+    cluster LowCardinality(String),
+    finding LowCardinality(String) COMMENT 'name of the detection',
+    key String COMMENT 'what makes it the same finding again' CODEC(ZSTD(1)),
+    severity LowCardinality(String),
+    subject String CODEC(ZSTD(1)),
+    audit_id String CODEC(ZSTD(1)),
+    first_seen DateTime64(6, 'UTC') CODEC(ZSTD(1)),
+    last_seen DateTime64(6, 'UTC') CODEC(ZSTD(1)),
+    detail String COMMENT 'JSON' CODEC(ZSTD(1)),
+    updated DateTime64(6, 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree(updated)
+ORDER BY (cluster, finding, key)
+SETTINGS non_replicated_deduplication_window = 1000
+;
+
+-- Small facts about this installation: retention horizons and the like.
+CREATE TABLE IF NOT EXISTS `retrial`.meta ON CLUSTER `main`
+(
+    key String,
+    value String,
+    updated DateTime64(6, 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree(updated)
+ORDER BY key
+;
+

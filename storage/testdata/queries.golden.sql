@@ -1,0 +1,77 @@
+-- Clusters
+SELECT cluster, sum(count) AS events, toInt64(toUnixTimestamp(minIf(minute, count > 0))), toInt64(toUnixTimestamp(maxIf(minute, count > 0)))
+FROM `retrial`.volume
+GROUP BY cluster
+HAVING events > 0
+ORDER BY cluster;
+
+-- Volume
+SELECT intDiv(toInt64(toUnixTimestamp(minute)), {step:Int64}) * {step:Int64} AS start, recorded, outcome, sum(count) AS events
+FROM `retrial`.volume
+WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32}
+GROUP BY start, recorded, outcome
+HAVING events != 0
+ORDER BY start, recorded, outcome;
+
+-- Outcomes
+SELECT outcome, class, sum(count) AS requests
+FROM `retrial`.volume
+WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AND outcome != ''
+GROUP BY outcome, class
+HAVING requests != 0
+ORDER BY requests DESC, outcome, class;
+
+-- Lacks
+SELECT m, sum(toInt64(sign)) AS requests
+FROM `retrial`.events
+ARRAY JOIN missing AS m
+WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AND outcome = 'indeterminate'
+GROUP BY m
+HAVING requests > 0
+ORDER BY requests DESC, m
+LIMIT {limit:UInt32};
+
+-- TopSubjects
+SELECT subject, sum(toInt64(sign)) AS requests, toInt64(sumIf(toInt64(sign), recorded = 'forbid')) AS forbidden, toInt64(sumIf(toInt64(sign), outcome = 'drift')) AS drift
+FROM `retrial`.events
+WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AND outcome != ''
+GROUP BY subject
+HAVING requests > 0
+ORDER BY requests DESC, subject
+LIMIT {limit:UInt32};
+
+-- Why
+SELECT cluster, source, apiserver, toUnixTimestamp64Micro(ingested), epoch, kpart, koffset, request_key, content, size, sign, row_revision, level, audit_id, stage, request_uri, verb, user_name, user_uid, user_groups, user_extra, impersonated_name, impersonated_uid, impersonated_groups, impersonated_extra, impersonation_constraint, source_ips, user_agent, object_resource, object_namespace, object_name, object_uid, object_api_group, object_api_version, object_resource_version, object_subresource, code, response_status, request_object, response_object, toUnixTimestamp64Micro(request_received), stage_delay, annotations, unknown_at, unknown_name, unknown_value, shape, outcome, class, cause, recorded, recorded_reason, replayed, authorizer, grants, errors, missing, attr_verb, attr_is_resource, attr_api_group, attr_api_version, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, attr_label_selector, attr_field_selector, impersonation, impersonation_mode, impersonation_grants, impersonation_missing, identity, admission, admission_plugin, admission_namespace_lifecycle, policy_revision, engine_version, config_version FROM `retrial`.events FINAL WHERE sign = 1 AND audit_id = {id:String} AND cluster = {cluster:String} ORDER BY cluster, request_received, request_key, stage_delay, stage LIMIT 1000;
+
+-- Known
+SELECT request_key, stage, toUnixTimestamp64Micro(request_received) + stage_delay AS at,
+    epoch, kpart, koffset, content, size, outcome != '' AS judged, row_revision
+FROM `retrial`.events
+PREWHERE cluster = {cluster:String} AND minute IN (SELECT arrayJoin({minutes:Array(UInt32)}))
+    AND request_key IN (SELECT toFixedString(arrayJoin(arrayMap(i -> unhex(substring({keys:String}, i * 32 + 1, 32)), range({n:UInt64}))), 16))
+GROUP BY ALL
+HAVING sum(sign) > 0;
+
+-- Standing
+SELECT cluster, source, apiserver, toUnixTimestamp64Micro(ingested), epoch, kpart, koffset, request_key, content, size, sign, row_revision, level, audit_id, stage, request_uri, verb, user_name, user_uid, user_groups, user_extra, impersonated_name, impersonated_uid, impersonated_groups, impersonated_extra, impersonation_constraint, source_ips, user_agent, object_resource, object_namespace, object_name, object_uid, object_api_group, object_api_version, object_resource_version, object_subresource, code, response_status, request_object, response_object, toUnixTimestamp64Micro(request_received), stage_delay, annotations, unknown_at, unknown_name, unknown_value, shape, outcome, class, cause, recorded, recorded_reason, replayed, authorizer, grants, errors, missing, attr_verb, attr_is_resource, attr_api_group, attr_api_version, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, attr_label_selector, attr_field_selector, impersonation, impersonation_mode, impersonation_grants, impersonation_missing, identity, admission, admission_plugin, admission_namespace_lifecycle, policy_revision, engine_version, config_version FROM `retrial`.events FINAL WHERE sign = 1 AND cluster IN {clusters:Array(String)}
+AND request_key IN (SELECT toFixedString(arrayJoin(arrayMap(i -> unhex(substring({keys:String}, i * 32 + 1, 32)), range({n:UInt64}))), 16));
+
+-- Affected
+SELECT cluster, source, apiserver, toUnixTimestamp64Micro(ingested), epoch, kpart, koffset, request_key, content, size, sign, row_revision, level, audit_id, stage, request_uri, verb, user_name, user_uid, user_groups, user_extra, impersonated_name, impersonated_uid, impersonated_groups, impersonated_extra, impersonation_constraint, source_ips, user_agent, object_resource, object_namespace, object_name, object_uid, object_api_group, object_api_version, object_resource_version, object_subresource, code, response_status, request_object, response_object, toUnixTimestamp64Micro(request_received), stage_delay, annotations, unknown_at, unknown_name, unknown_value, shape, outcome, class, cause, recorded, recorded_reason, replayed, authorizer, grants, errors, missing, attr_verb, attr_is_resource, attr_api_group, attr_api_version, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, attr_label_selector, attr_field_selector, impersonation, impersonation_mode, impersonation_grants, impersonation_missing, identity, admission, admission_plugin, admission_namespace_lifecycle, policy_revision, engine_version, config_version FROM `retrial`.events FINAL WHERE sign = 1 AND cluster = {cluster:String} AND kpart IN {kparts:Array(Int32)} AND outcome != '' AND minute >= {from_minute:UInt32} AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND minute <= {to_minute:UInt32} AND toUnixTimestamp64Micro(request_received) <= {to:Int64} AND (subject IN {users:Array(String)} OR hasAny(if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups), {groups:Array(LowCardinality(String))})) AND attr_namespace IN {namespaces:Array(String)};
+
+-- LoadPolicy
+SELECT cluster, resource, namespace, name, uid, resource_version, deleted, observation,
+    toUnixTimestamp64Micro(observed), epoch, kpart, koffset, idx
+FROM `retrial`.policy_objects FINAL ORDER BY epoch, kpart, koffset, idx;
+
+-- Totals
+SELECT sum(toInt64(sign)), toInt64(sumIf(toInt64(sign), outcome != '')), sum(sign * toInt64(length(grants))), toUInt64(sum(sign * reinterpretAsInt64(cityHash64(cluster, request_key, stage, stage_delay, content, version, koffset)))) FROM `retrial`.events;
+SELECT toInt64(count()) FROM `retrial`.events FINAL WHERE sign = 1;
+SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, minute, outcome, class, recorded, replayed, kpart, ingest_day) AS h FROM `retrial`.volume GROUP BY h);
+SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, access, day, recorded, replayed, outcome, class, kpart, ingest_day) AS h FROM `retrial`.access_usage GROUP BY h);
+SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, granted, access, day, kpart, ingest_day) AS h FROM `retrial`.grant_usage GROUP BY h);
+SELECT uniqExact(access) FROM `retrial`.accesses;
+SELECT uniqExact(group_set) FROM `retrial`.group_sets;
+SELECT count() FROM `retrial`.policy_objects FINAL;
+SELECT count() FROM `retrial`.dead_letters FINAL;
+
