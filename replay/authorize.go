@@ -68,6 +68,9 @@ func (m *moment) authorize(user string, groups []string, a *Attributes, buf []rb
 	// RBAC only adds: what is known does not allow it, but something unknown could.
 	if unknown := m.couldAllow(&request, &ans.rbac); len(unknown) > 0 {
 		ans.class, ans.missing = ClassUnknown, unknown
+		if len(m.view.UnknownKinds) > 0 {
+			ans.class = ClassNoState
+		}
 	}
 	if ans.isNode && ans.node.allowed == NotKnown {
 		if ans.class == "" {

@@ -50,7 +50,7 @@ func Classes() []ClassInfo {
 		{ClassImpersonatedRoot, OutcomeDrift, "constrained impersonation of the group system:masters is recorded, which the apiserver never permits"},
 		{ClassRaced, OutcomeAmbiguous, "the policy changed while the request was on its way, and the answers before and after differ"},
 		{ClassImpersonationRaced, OutcomeAmbiguous, "the right to impersonate changed while the request was on its way"},
-		{ClassNoState, OutcomeIndeterminate, "nothing is known of the cluster's policy at that time"},
+		{ClassNoState, OutcomeIndeterminate, "nobody has told yet what the cluster's policy was at that time: no state, or a gap"},
 		{ClassUnknown, OutcomeIndeterminate, "an object that could change the answer is not known at that time"},
 		{ClassNodeGraph, OutcomeIndeterminate, "the node authorizer decides by which pods run on the node, which is not known"},
 		{ClassUnparsable, OutcomeIndeterminate, "the request URI cannot be turned into a request"},

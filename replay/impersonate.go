@@ -90,6 +90,9 @@ func (t *trial) compareImpersonation() {
 	plan := planImpersonation(t.e, &v.Attributes)
 	if plan.refuse != "" {
 		v.Outcome, v.Class, v.Cause = OutcomeDrift, ClassImpersonation, plan.refuse
+		if plan.root {
+			v.Class = ClassImpersonatedRoot
+		}
 		if plan.shape {
 			v.Identity = append(v.Identity, FindingImpersonatedMode)
 		}

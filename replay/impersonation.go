@@ -27,6 +27,7 @@ type impersonationPlan struct {
 	steps  []impersonationStep
 	refuse string // why no policy can allow it, "" when one can
 	shape  bool   // the recorded mode cannot have produced this user
+	root   bool   // system:masters under a constrained mode
 }
 
 type impersonationStep struct {
@@ -96,7 +97,7 @@ func planImpersonation(e *event.Event, request *Attributes) impersonationPlan {
 func (p *impersonationPlan) userInfo(u *event.User, piece func(resource, sub, namespace, name string) Attributes) {
 	groups := requestedGroups(u)
 	if slices.Contains(groups, groupMasters) {
-		p.refuse = "constrained impersonation never permits the group " + groupMasters
+		p.root, p.refuse = true, "constrained impersonation never permits the group "+groupMasters
 	}
 	if len(groups) > 0 {
 		step := impersonationStep{name: p.mode + " groups " + strings.Join(groups, ", ")}
