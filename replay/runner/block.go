@@ -173,10 +173,10 @@ func (b *block) countStored(row replay.Row, k replay.KnownRow) {
 // the bug is counted, the partition goes on.
 func (r *Runner) judge(b *block, epoch uint32) {
 	bad := make([]error, len(b.carriers))
-	r.parallel(len(b.carriers), func(i int) {
+	r.metrics.replay.Add(r.parallel(len(b.carriers), func(i int) {
 		row := &b.rows[b.carriers[i]]
 		row.Verdict, bad[i] = r.verdict(row.Cluster, row.Event)
-	})
+	}).Seconds())
 	remove := map[int]bool{}
 	for i, err := range bad {
 		if err != nil {
@@ -216,22 +216,25 @@ func (r *Runner) verdict(cluster string, e *event.Event) (v *replay.Verdict, err
 	return r.engine.Replay(e, r.states.of(cluster)), nil
 }
 
-// parallel calls f for 0..n-1 from a bounded number of goroutines and returns when all
-// calls have. Each goroutine takes a stretch at a time: neighbours in a log tend to cost
+// parallel calls f for 0..n-1 from a bounded number of goroutines and returns, when all
+// calls have, the time they took together. Each goroutine takes a stretch at a time: neighbours in a log tend to cost
 // the same, and a stretch keeps two goroutines off one cache line.
-func (r *Runner) parallel(n int, f func(i int)) {
+func (r *Runner) parallel(n int, f func(i int)) time.Duration {
 	const stretch = 64
 	workers := min(r.cfg.Parallel, (n+stretch-1)/stretch)
+	began := time.Now()
 	if workers <= 1 {
 		for i := range n {
 			f(i)
 		}
-		return
+		return time.Since(began)
 	}
-	var next atomic.Int64
+	var next, spent atomic.Int64
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
+			began := time.Now()
+			defer func() { spent.Add(int64(time.Since(began))) }()
 			for {
 				from := int(next.Add(stretch)) - stretch
 				if from >= n {
@@ -244,6 +247,7 @@ func (r *Runner) parallel(n int, f func(i int)) {
 		})
 	}
 	wg.Wait()
+	return time.Duration(spent.Load())
 }
 
 // deadLetter describes a record that could not be processed. The store tells dead letters

@@ -25,12 +25,13 @@ import (
 // is treated as one an earlier owner may have been busy with.
 func (l *lane) correct(ctx context.Context) error {
 	found, next, forgotten := l.r.changes.since(l.corrected)
-	if len(found) == 0 && !forgotten {
+	if len(found) == 0 && !forgotten && !l.everything {
 		if !maps.Equal(next, l.corrected) {
 			l.corrected, l.dirty = next, true
 		}
 		return nil
 	}
+	forgotten = forgotten || l.everything
 	uncertain := forgotten || slices.ContainsFunc(found, func(c change) bool { return c.offset < l.horizon[c.partition] })
 	var filters []replay.AffectedFilter
 	if forgotten {
@@ -46,7 +47,7 @@ func (l *lane) correct(ctx context.Context) error {
 			return err
 		}
 	}
-	l.corrected, l.dirty = next, true
+	l.corrected, l.dirty, l.everything = next, true, false
 	l.progress.set(l.next, l.end, l.corrected)
 	return nil
 }
@@ -77,9 +78,14 @@ func (l *lane) visit(ctx context.Context, f replay.AffectedFilter, uncertain boo
 	}
 	defer release()
 	var rows []replay.Row
+	var days []time.Time
 	bytes := 0
 	step := func() error {
-		err := l.rejudgeRows(ctx, rows, uncertain)
+		failed, err := l.rejudgeRows(ctx, rows)
+		uncertain = uncertain || failed
+		for i := range rows {
+			days = addDay(days, &rows[i])
+		}
 		rows, bytes = rows[:0], 0
 		return err
 	}
@@ -93,42 +99,41 @@ func (l *lane) visit(ctx context.Context, f replay.AffectedFilter, uncertain boo
 	}); err != nil {
 		return err
 	}
-	return step()
+	if err := step(); err != nil || !uncertain {
+		return err
+	}
+	return l.recover(ctx, days)
 }
 
-// rejudgeRows judges rows again and replaces those whose verdict changed.
-func (l *lane) rejudgeRows(ctx context.Context, rows []replay.Row, uncertain bool) error {
+// rejudgeRows judges rows again and replaces those whose verdict changed. It tells whether
+// an insertion failed before it succeeded, in which case the rollups are not certain.
+func (l *lane) rejudgeRows(ctx context.Context, rows []replay.Row) (failed bool, err error) {
 	if len(rows) == 0 {
-		return nil
+		return false, nil
 	}
 	verdicts := make([]*replay.Verdict, len(rows))
-	l.r.parallel(len(rows), func(i int) {
+	l.r.metrics.replay.Add(l.r.parallel(len(rows), func(i int) {
 		v, err := l.r.verdict(rows[i].Cluster, rows[i].Event)
 		if err != nil {
 			l.log.Error("stored event cannot be judged again; its verdict stands", zap.Error(err))
 			return
 		}
 		verdicts[i] = v
-	})
+	}).Seconds())
 	l.r.metrics.rejudged.Add(float64(len(rows)))
 	var pairs []replay.Row
-	var days []time.Time
 	for i, v := range verdicts {
-		changed := v != nil && !sameVerdict(rows[i].Verdict, v)
-		if changed {
+		if v != nil && !sameVerdict(rows[i].Verdict, v) {
 			pairs = append(pairs, pair(rows[i], rows[i], v)...)
 		}
-		if changed || uncertain {
-			days = addDay(days, &rows[i])
-		}
 	}
-	if err := l.insertPairs(ctx, fmt.Sprintf("co/%d/%d", l.epoch, l.partition), pairs, days, uncertain); err != nil {
-		return err
+	if failed, err = l.insertPairs(ctx, "co", pairs); err != nil {
+		return failed, err
 	}
 	for i := 1; i < len(pairs); i += 2 {
 		l.r.metrics.corrections.WithLabelValues(pairs[i].Verdict.Outcome.String()).Inc()
 	}
-	return nil
+	return failed, nil
 }
 
 // pair takes a row back and puts another in its place: one −1 and one +1 for one block.
@@ -144,35 +149,29 @@ func pair(old, replacement replay.Row, v *replay.Verdict) []replay.Row {
 // versions it replaces, and not only the step: after a crash the same step may find fewer
 // rows left to replace, and those must not be taken for the block that landed.
 //
-// Before the write the partition's commit is repeated. It fails when the partition belongs
+// It tells whether an attempt failed. Before the write the partition's commit is repeated. It fails when the partition belongs
 // to somebody else by now, who corrects it himself.
-func (l *lane) insertPairs(ctx context.Context, prefix string, pairs []replay.Row, days []time.Time, uncertain bool) error {
-	if len(pairs) > 0 {
-		if !l.announced {
-			if err := l.commit(ctx, l.next, stream.NoPending(nil)); err != nil {
-				l.lost = err
-				return err
-			}
-		}
-		hash := xxhash.New()
-		var b []byte
-		for i := range pairs {
-			b, _ = pairs[i].EventKey.AppendBinary(b[:0])
-			b = binary.BigEndian.AppendUint64(b, pairs[i].Revision)
-			b = append(b, byte(pairs[i].Sign))
-			_, _ = hash.Write(b)
-		}
-		token := fmt.Sprintf("%s/%016x", prefix, hash.Sum64())
-		// The same rows under the same token until the store has them for certain: judging
-		// again in between could write a second successor of a row that was replaced.
-		failures, err := l.r.retry(ctx, opInsert, func() error { return l.r.store.Insert(ctx, token, pairs) }, zap.String("token", token))
-		if err != nil {
-			return err
-		}
-		uncertain = uncertain || failures > 0
+func (l *lane) insertPairs(ctx context.Context, kind string, pairs []replay.Row) (failed bool, err error) {
+	if len(pairs) == 0 {
+		return false, nil
 	}
-	if !uncertain {
-		return nil
+	if !l.announced {
+		if err := l.commit(ctx, l.next, stream.NoPending(nil)); err != nil {
+			l.lost = err
+			return false, err
+		}
 	}
-	return l.recover(ctx, days)
+	hash := xxhash.New()
+	var b []byte
+	for i := range pairs {
+		b, _ = pairs[i].EventKey.AppendBinary(b[:0])
+		b = binary.BigEndian.AppendUint64(b, pairs[i].Revision)
+		b = append(b, byte(pairs[i].Sign))
+		_, _ = hash.Write(b)
+	}
+	token := fmt.Sprintf("%s/%d/%d/%016x", kind, l.epoch, l.partition, hash.Sum64())
+	// The same rows under the same token until the store has them for certain: judging again
+	// in between could write a second successor of a row that was replaced.
+	failures, err := l.r.retry(ctx, opInsert, func() error { return l.r.store.Insert(ctx, token, pairs) }, zap.String("token", token))
+	return failures > 0, err
 }

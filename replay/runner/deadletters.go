@@ -45,6 +45,7 @@ func (r *Runner) deadLetters(ctx context.Context, a stream.Assignment, p Partiti
 			r.log.Debug("dead letters stored", zap.Int("count", n))
 		}
 		progress.set(next, batch.HighWatermark, nil)
+		r.observeLag(stream.TopicDeadLetter)
 	}
 }
 

@@ -48,6 +48,8 @@ type lane struct {
 	// horizon holds the ends of the policy topic at assignment. An earlier owner may have
 	// been correcting for any change below it, so those corrections settle rollups too.
 	horizon map[int32]int64
+	// everything has the rows of all clusters judged again.
+	everything bool
 }
 
 // events handles one partition of audit.events while it is assigned.
@@ -89,6 +91,7 @@ func (l *lane) run(ctx context.Context, a stream.Assignment) error {
 			return err
 		}
 		l.progress.set(l.next, l.end, l.corrected)
+		l.r.observeLag(stream.TopicEvents)
 	}
 }
 
@@ -101,10 +104,11 @@ func (l *lane) resume(ctx context.Context, a stream.Assignment) error {
 		return err
 	}
 	for p, end := range l.horizon {
-		// An offset past the end was committed for a topic that no longer exists; whatever
-		// the new one holds may concern the stored rows.
+		// An offset past the end was committed for a topic that no longer exists: how far
+		// the rows reflect what it held is not known any more.
 		if l.corrected[p] > end {
 			delete(l.corrected, p)
+			l.everything = true
 		}
 	}
 	if !a.Metadata.Has() && reached(l.corrected, l.horizon) {

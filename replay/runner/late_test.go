@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -60,7 +59,10 @@ func (w *lateBinding) drain(t *testing.T, id, crashAt int) (l *life) {
 	go func() { drained <- r.WaitDrained(ctx) }()
 	select {
 	case err := <-drained:
-		if err != nil && !errors.Is(err, errCrashed) {
+		l.mu.Lock()
+		crashed := l.crashed
+		l.mu.Unlock()
+		if err != nil && !crashed {
 			t.Errorf("drain: %v", err)
 		}
 		time.Sleep(20 * simFetchWait)
@@ -130,6 +132,28 @@ func TestCrashAtEveryStepOfACorrection(t *testing.T) {
 	if steps < 20 {
 		t.Fatalf("a correction of %d steps", steps)
 	}
+}
+
+// The policy topic is lost and made anew, with lower offsets, while a binding was on its
+// way: the table still holds what was, and what the new topic brings corrects what stands.
+func TestPolicyTopicMadeAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLateBinding(1)
+		w.drain(t, 1, 0)
+		at := place{stream.TopicPolicy, 0}
+		before := w.log.logs[at]
+		w.log.logs[at], w.log.epochs[at] = nil, simEpoch+1
+		w.log.append(stream.TopicPolicy, w.late)
+		w.drain(t, 2, 0)
+		after := w.log.logs[at]
+		if next := w.log.commits[place{stream.TopicEvents, 0}].pending.PolicyOffsets[0]; next != 1 {
+			t.Errorf("rows are said to reflect offset %d of the new topic, want 1", next)
+		}
+		w.log.logs[at] = append(before, after...)
+		if v := w.check(); len(v) > 0 {
+			t.Error(strings.Join(v, "\n"))
+		}
+	})
 }
 
 // stalled is a source whose policy reader does not get on until it is released.

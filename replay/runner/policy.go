@@ -105,6 +105,21 @@ func (r *Runner) loadPolicy(ctx context.Context) (map[int32]int64, error) {
 	if err != nil {
 		return nil, err
 	}
+	var ends map[int32]int64
+	if _, err := r.retry(ctx, opEnds, func() (err error) {
+		ends, err = r.source.Ends(ctx, stream.TopicPolicy)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	for partition, next := range from {
+		// The topic was created anew: its offsets say nothing about what was loaded, and the
+		// partitions' cursors, which lie past its end too, start over.
+		if next > ends[partition] {
+			delete(from, partition)
+			delete(found, partition)
+		}
+	}
 	for partition, list := range found {
 		r.changes.add(partition, from[partition], list)
 	}

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -63,10 +64,13 @@ func (r *Runner) Run(ctx context.Context) error {
 		if err := feed.Close(); err != nil {
 			return fmt.Errorf("read policy: %w", err)
 		}
-		if err := feed.Err(); err != nil && work.Err() == nil {
+		if work.Err() != nil {
+			return nil
+		}
+		if err := feed.Err(); err != nil {
 			return fmt.Errorf("read policy: %w", err)
 		}
-		return work.Err()
+		return errors.New("read policy: the reader ended by itself")
 	})
 	group.Go(func() error { return r.source.Events(work, r.events) })
 	group.Go(func() error { return r.source.DeadLetters(work, r.deadLetters) })
@@ -83,6 +87,11 @@ func (r *Runner) reserve(ctx context.Context, bytes int) (release func(), err er
 		return nil, err
 	}
 	return func() { r.memory.Release(int64(bytes)) }, nil
+}
+
+// observeLag brings the lag of a topic up to date.
+func (r *Runner) observeLag(topic string) {
+	r.metrics.lag.WithLabelValues(topic).Set(float64(r.board.lag(topic)))
 }
 
 // timed observes how long a step takes, from the call to the call of its result.

@@ -52,6 +52,7 @@ func (l *lane) settle(ctx context.Context, b *block) error {
 	l.next = b.last + 1
 	r.count(b)
 	l.progress.set(l.next, l.end, l.corrected)
+	r.observeLag(stream.TopicEvents)
 	return nil
 }
 
@@ -206,8 +207,11 @@ func (l *lane) replaceFuller(ctx context.Context, b *block) error {
 		}
 		pairs = append(pairs, pair(old, fuller, v)...)
 	}
-	// While recovering, the rollups of the block's days are settled after its rows.
-	return l.insertPairs(ctx, fmt.Sprintf("fu/%d/%d", l.epoch, l.partition), pairs, b.days, false)
+	failed, err := l.insertPairs(ctx, "fu", pairs)
+	if err != nil || !failed || b.recovering {
+		return err // while recovering, the rollups of the block's days are settled after its rows
+	}
+	return l.recover(ctx, b.days)
 }
 
 // count adds a settled block to the figures; in = out + dead-lettered + duplicates.

@@ -346,6 +346,8 @@ func (s *simStore) LoadPolicy(ctx context.Context, visit func(replay.PolicyVersi
 	s.mu.Lock()
 	keys := slices.SortedFunc(maps.Keys(s.policy), func(a, b policyKey) int {
 		switch {
+		case a.at.Epoch != b.at.Epoch:
+			return int(a.at.Epoch) - int(b.at.Epoch)
 		case a.at.Partition != b.at.Partition:
 			return int(a.at.Partition - b.at.Partition)
 		case a.at.Offset != b.at.Offset:

@@ -31,13 +31,13 @@ const simFetchWait = 50 * time.Millisecond
 type simLog struct {
 	mutant string
 
-	mu       sync.Mutex
-	logs     map[place][]stream.Record
-	commits  map[place]simCommit
-	owner    map[place]chan struct{} // capacity 1: held while a handler runs
-	members  []*life
-	changed  chan struct{} // closed and replaced when membership changes
-	appended int
+	mu      sync.Mutex
+	logs    map[place][]stream.Record
+	commits map[place]simCommit
+	epochs  map[place]uint32
+	owner   map[place]chan struct{} // capacity 1: held while a handler runs
+	members []*life
+	changed chan struct{} // closed and replaced when membership changes
 }
 
 type simCommit struct {
@@ -48,10 +48,10 @@ type simCommit struct {
 const simEpoch = 7
 
 func newSimLog(mutant string, events, policy int) *simLog {
-	g := &simLog{mutant: mutant, logs: map[place][]stream.Record{}, commits: map[place]simCommit{}, owner: map[place]chan struct{}{}, changed: make(chan struct{})}
+	g := &simLog{mutant: mutant, logs: map[place][]stream.Record{}, commits: map[place]simCommit{}, epochs: map[place]uint32{}, owner: map[place]chan struct{}{}, changed: make(chan struct{})}
 	for topic, n := range map[string]int{stream.TopicEvents: events, stream.TopicPolicy: policy, stream.TopicDeadLetter: 1} {
 		for p := range int32(n) {
-			g.logs[place{topic, p}] = nil
+			g.logs[place{topic, p}], g.epochs[place{topic, p}] = nil, simEpoch
 			g.owner[place{topic, p}] = make(chan struct{}, 1)
 		}
 	}
@@ -70,7 +70,7 @@ func (g *simLog) append(topic string, rec stream.Record) {
 	}
 	at := place{topic, stream.PartitionOf(rec.Key, n)}
 	rec.Topic, rec.Appended = topic, time.Now()
-	rec.Position = event.Position{Epoch: simEpoch, Partition: at.partition, Offset: int64(len(g.logs[at]))}
+	rec.Position = event.Position{Epoch: g.epochs[at], Partition: at.partition, Offset: int64(len(g.logs[at]))}
 	g.logs[at] = append(g.logs[at], rec)
 }
 
