@@ -1,0 +1,298 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/inflate"
+	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/evaluate"
+)
+
+// --state FILE|DIR ─┐
+//
+//	├─▶ replay/evaluate (the engine serve uses) ─▶ -o table | json | yaml (summary)
+//
+// --events FILE … ──┘                                          └─▶ -o jsonl (a verdict a line)
+func newEvaluate(s streams) *cobra.Command {
+	var states, events []string
+	var cluster, output, failOn string
+	var lag time.Duration
+	var fromEmpty bool
+	c := &cobra.Command{
+		Use:   "evaluate --state FILE|DIR --events FILE...",
+		Short: "Replay an audit log offline: no Kafka, no ClickHouse",
+		Long: `Replay every request of an audit log against the cluster's state as it stood at that moment,
+and compare with what the apiserver recorded. Policy writes found in the log are part of the
+state. Files may be plain, gzip or zstd; - is standard input.
+
+The state comes from:
+  kubectl get clusterroles,clusterrolebindings,roles,rolebindings,namespaces,serviceaccounts -A -o json`,
+		Example: `  retrial evaluate --state state.json --events audit.log
+  retrial evaluate --state state.json --events audit.log -o jsonl | jq 'select(.verdict=="drift")'`,
+		Args: usage(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if len(events) == 0 {
+				return exitCode{exitUsage, errors.New("--events is missing: name an audit log, or - for standard input")}
+			}
+			if !slices.Contains([]string{"table", "json", "yaml", "jsonl"}, output) {
+				return exitCode{exitUsage, fmt.Errorf("--output %q is none of table, json, yaml, jsonl", output)}
+			}
+			if !slices.Contains([]string{"", "drift", "any"}, failOn) {
+				return exitCode{exitUsage, fmt.Errorf("--fail-on %q is neither drift nor any", failOn)}
+			}
+			o := evaluate.Options{
+				Cluster: cluster, FromEmpty: fromEmpty, Now: time.Now,
+				Engine: replay.New(replay.Config{Lag: lag, Version: version}),
+			}
+			var err error
+			if o.States, err = stateInputs(states); err != nil {
+				return exitCode{exitUsage, err}
+			}
+			if o.Events, err = eventInputs(events, s.in); err != nil {
+				return exitCode{exitUsage, err}
+			}
+			out := bufio.NewWriterSize(s.out, 1<<20)
+			if output == "jsonl" {
+				o.Sink = verdictLines(out)
+			}
+			bar := newProgress(s.err, "replaying", 2*totalSize(events))
+			o.Progress = func(n int) { bar.add(int64(n)) }
+			sum, err := evaluate.Run(c.Context(), o)
+			bar.finish()
+			if err != nil {
+				return err
+			}
+			if err := printSummary(out, output, sum); err != nil {
+				return err
+			}
+			if err := out.Flush(); err != nil {
+				return fmt.Errorf("write the result: %w", err)
+			}
+			for _, m := range sum.MalformedLines {
+				fmt.Fprintf(s.err, "%s:%d: not an event: %s\n", safe.Text(m.Input), m.Line, safe.Text(m.Error))
+			}
+			return failing(failOn, sum)
+		},
+	}
+	c.Flags().StringSliceVar(&states, "state", nil, "state file, or folder of state files that together are one listing; may be repeated for listings of different times")
+	c.Flags().StringSliceVar(&events, "events", nil, "audit log, - for standard input; may be repeated")
+	c.Flags().StringVar(&cluster, "cluster", "", "name of the cluster (default \"evaluate\")")
+	c.Flags().DurationVar(&lag, "lag", replay.DefaultLag, "how far the apiserver's caches may run behind")
+	c.Flags().BoolVar(&fromEmpty, "from-empty", false, "the log begins with the cluster's first start: there was nothing before it")
+	c.Flags().StringVarP(&output, "output", "o", "table", "table, json or yaml (a summary), or jsonl (one verdict a line)")
+	c.Flags().StringVar(&failOn, "fail-on", "", "exit with 3 on drift, or on any request that is no match and could be judged")
+	return c
+}
+
+// verdictLines writes verdicts as JSON lines, fit to be shown: JSON escapes control
+// characters by itself.
+func verdictLines(w io.Writer) func(*event.Event, *replay.Verdict) error {
+	var buf []byte
+	return func(e *event.Event, v *replay.Verdict) error {
+		var err error
+		if buf, err = v.AppendLine(buf[:0], e); err != nil {
+			return err
+		}
+		_, err = w.Write(append(buf, '\n'))
+		return err
+	}
+}
+
+func failing(on string, sum *evaluate.Summary) error {
+	v := sum.Verdicts
+	if on != "" && v.Drift > 0 {
+		return exitCode{exitFinding, fmt.Errorf("%d requests drift", v.Drift)}
+	}
+	if on == "any" && v.Ambiguous+v.Indeterminate > 0 {
+		return exitCode{exitFinding, fmt.Errorf("%d requests are ambiguous, %d indeterminate", v.Ambiguous, v.Indeterminate)}
+	}
+	return nil
+}
+
+func printSummary(w io.Writer, output string, sum *evaluate.Summary) error {
+	switch output {
+	case "json":
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(sum)
+	case "yaml":
+		b, err := yaml.Marshal(sum)
+		if err == nil {
+			_, err = w.Write(b)
+		}
+		return err
+	case "table":
+		return summaryTable(w, sum)
+	}
+	return nil
+}
+
+func summaryTable(out io.Writer, sum *evaluate.Summary) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	fmt.Fprintf(w, "events\t%d\n", sum.Events)
+	fmt.Fprintf(w, "requests\t%d\n", sum.Requests)
+	for _, l := range []struct {
+		name string
+		n    int64
+	}{
+		{"match", sum.Verdicts.Match}, {"drift", sum.Verdicts.Drift}, {"ambiguous", sum.Verdicts.Ambiguous},
+		{"indeterminate", sum.Verdicts.Indeterminate}, {"not judged", sum.Verdicts.NotJudged},
+	} {
+		fmt.Fprintf(w, "  %s\t%d\n", l.name, l.n)
+	}
+	if sum.Agreement != nil {
+		fmt.Fprintf(w, "agreement\t%.4f %%\n", 100**sum.Agreement)
+	}
+	if sum.Malformed > 0 {
+		fmt.Fprintf(w, "malformed lines\t%d\n", sum.Malformed)
+	}
+	fmt.Fprintf(w, "seconds\t%.2f\n", sum.Seconds)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	classes := make([]string, 0, len(sum.Classes))
+	for c := range sum.Classes {
+		classes = append(classes, c)
+	}
+	sort.Slice(classes, func(i, j int) bool {
+		a, b := classes[i], classes[j]
+		return sum.Classes[a] > sum.Classes[b] || sum.Classes[a] == sum.Classes[b] && a < b
+	})
+	if len(classes) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, c := range classes {
+		fmt.Fprintf(w, "%s\t%d\t%s\n", c, sum.Classes[c], replay.Explain(c))
+	}
+	return w.Flush()
+}
+
+// stateInputs turns each path into one listing; a folder's files are read as one.
+func stateInputs(paths []string) ([]evaluate.Input, error) {
+	inputs := make([]evaluate.Input, 0, len(paths))
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, fmt.Errorf("--state: %w", err)
+		}
+		if !info.IsDir() {
+			inputs = append(inputs, evaluate.Input{Name: path, Open: func() (io.ReadCloser, error) { return inflate.Open(path) }})
+			continue
+		}
+		files, err := stateFiles(path)
+		if err != nil {
+			return nil, err
+		}
+		inputs = append(inputs, evaluate.Input{Name: path, Open: func() (io.ReadCloser, error) { return openAll(files) }})
+	}
+	return inputs, nil
+}
+
+func stateFiles(dir string) ([]string, error) {
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && strings.Contains(filepath.Base(path), ".json") {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("--state: %w", err)
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("--state %s: the folder holds no .json file (.json.gz and .json.zst count)", dir)
+	}
+	return files, nil
+}
+
+// chain reads files one after the other.
+type chain struct {
+	io.Reader
+	closers []io.Closer
+}
+
+func openAll(files []string) (io.ReadCloser, error) {
+	c := &chain{}
+	var readers []io.Reader
+	for _, f := range files {
+		r, err := inflate.Open(f)
+		if err != nil {
+			_ = c.Close()
+			return nil, err
+		}
+		c.closers = append(c.closers, r)
+		readers = append(readers, r, strings.NewReader("\n"))
+	}
+	c.Reader = io.MultiReader(readers...)
+	return c, nil
+}
+
+// Close closes every file.
+func (c *chain) Close() error {
+	var errs []error
+	for _, x := range c.closers {
+		errs = append(errs, x.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func eventInputs(paths []string, stdin io.Reader) ([]evaluate.Input, error) {
+	inputs := make([]evaluate.Input, 0, len(paths))
+	for _, path := range paths {
+		if path == "-" {
+			in, err := spoolStdin(stdin)
+			if err != nil {
+				return nil, err
+			}
+			inputs = append(inputs, in)
+			continue
+		}
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("--events: %w", err)
+		}
+		inputs = append(inputs, evaluate.Input{Name: path, Open: func() (io.ReadCloser, error) { return inflate.Open(path) }})
+	}
+	return inputs, nil
+}
+
+// spoolStdin keeps standard input, compressed, in memory: the log is read twice, and
+// secrets in it must not come to rest on a disk.
+func spoolStdin(stdin io.Reader) (evaluate.Input, error) {
+	var in evaluate.Input
+	plain, err := inflate.Reader(stdin)
+	if err != nil {
+		return in, fmt.Errorf("standard input: %w", err)
+	}
+	defer plain.Close()
+	var spool bytes.Buffer
+	z, err := zstd.NewWriter(&spool, zstd.WithEncoderLevel(zstd.SpeedFastest))
+	if err != nil {
+		return in, err
+	}
+	if _, err := io.Copy(z, plain); err != nil {
+		return in, fmt.Errorf("standard input: %w", err)
+	}
+	if err := z.Close(); err != nil {
+		return in, err
+	}
+	return evaluate.Input{Name: "-", Open: func() (io.ReadCloser, error) { return inflate.Reader(bytes.NewReader(spool.Bytes())) }}, nil
+}

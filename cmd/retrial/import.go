@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/oklog/run"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/ingest/importer"
+	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/safe"
+)
+
+// FILE… ─▶ ingest/importer ─▶ data/retrial.sock of a running serve ─▶ the same receiver as webhooks
+//
+//	└▶ none running: the engines are opened here, and closed when all is stored
+func newImport(s streams) *cobra.Command {
+	var cluster, apiserver, stateFile, output string
+	var wait bool
+	c := &cobra.Command{
+		Use:   "import --cluster NAME [--state FILE] [FILE...]",
+		Short: "Take in recorded audit logs, and the state of their cluster",
+		Long: `Post audit log files (JSON lines; plain, gzip or zstd; - for standard input) to the running
+server, through the same receiver as webhooks. The files' policy writes go first, then all
+events, so that everything is judged by the policy of its own moment. An import that was
+interrupted continues where it stopped; what is stored already is not stored again.
+
+With no server running the command opens the data directory itself.`,
+		Example: `  retrial import --cluster prod --state state.json audit.log audit-2026-11-19.log.gz
+  zcat audit.log.gz | retrial import --cluster prod -`,
+	}
+	flags := config.Bind(c.Flags())
+	c.Flags().StringVar(&cluster, "cluster", "", "name of the cluster the files are from (required)")
+	c.Flags().StringVar(&apiserver, "apiserver", "", "name of the apiserver the files are from")
+	c.Flags().StringVar(&stateFile, "state", "", "objects as kubectl get -o json prints them")
+	c.Flags().BoolVar(&wait, "wait", true, "return when everything is replayed and stored, not only accepted")
+	c.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cfg, err := flags.Load()
+		if err != nil {
+			return exitCode{exitUsage, err}
+		}
+		if cluster == "" {
+			return exitCode{exitUsage, errors.New("--cluster is missing: name the cluster the files are from")}
+		}
+		if len(args) == 0 && stateFile == "" {
+			return exitCode{exitUsage, errors.New("name an audit log, - for standard input, or a --state file")}
+		}
+		if output != "table" && output != "json" {
+			return exitCode{exitUsage, fmt.Errorf("--output %q is neither table nor json", output)}
+		}
+		im := importer.Config{
+			BaseURL: "http://retrial", Cluster: cluster, APIServer: apiserver,
+			Position: positionFile(cfg, cluster), SpoolDir: cfg.DataDir,
+		}
+		for _, path := range args {
+			f, err := importer.OpenFile(path)
+			if err != nil {
+				return exitCode{exitUsage, err}
+			}
+			im.Files = append(im.Files, f)
+		}
+		if stateFile != "" {
+			f, err := importer.OpenFile(stateFile)
+			if err != nil {
+				return exitCode{exitUsage, err}
+			}
+			im.State = &f
+		}
+		var sum importer.Summary
+		err = withServer(c.Context(), cfg, func(socket string, drained func(context.Context) error) error {
+			im.Client = importer.SocketClient(socket)
+			bar := newProgress(s.err, "importing", -1)
+			im.Progress = bar.imported
+			var err error
+			sum, err = importer.Import(c.Context(), im)
+			if err == nil && wait {
+				bar.describe("replaying")
+				err = drained(c.Context())
+			}
+			bar.finish()
+			return err
+		})
+		return errors.Join(printImport(s, output, sum), err)
+	}
+	return c
+}
+
+// withServer calls use with the socket of the running server, or of one that it runs for
+// the duration of the call. drained waits until what was accepted is stored.
+func withServer(ctx context.Context, cfg config.Config, use func(socket string, drained func(context.Context) error) error) error {
+	socket := filepath.Join(cfg.DataDir, socketName)
+	client, err := dial(ctx, "", cfg.DataDir)
+	if err == nil {
+		return use(socket, func(ctx context.Context) error { return client.get(ctx, "drained", nil, &struct{}{}) })
+	}
+	if !errors.Is(err, errNoServer) {
+		return err
+	}
+	sys, err := openSystem(ctx, cfg, zap.NewNop(), prometheus.NewRegistry())
+	if err != nil {
+		return err
+	}
+	var group run.Group
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	group.Add(func() error { return sys.runner.Run(running) }, func(error) { stop() })
+	if _, err := listenLocally(sys, newAPI(sys), &group); err != nil {
+		return errors.Join(err, sys.close())
+	}
+	group.Add(func() error { return use(socket, sys.runner.WaitDrained) }, func(error) { stop() })
+	return errors.Join(group.Run(), sys.close())
+}
+
+func printImport(s streams, output string, sum importer.Summary) error {
+	if output == "json" {
+		enc := json.NewEncoder(s.out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(sum)
+	}
+	for _, f := range sum.Files {
+		switch {
+		case f.Complete:
+			fmt.Fprintf(s.out, "%s: already in\n", safe.Text(f.Name))
+		case f.Resumed > 0:
+			fmt.Fprintf(s.out, "%s: %d events (continued behind line %d)\n", safe.Text(f.Name), f.Events, f.Resumed)
+		default:
+			fmt.Fprintf(s.out, "%s: %d events\n", safe.Text(f.Name), f.Events)
+		}
+		if f.Truncated {
+			fmt.Fprintf(s.err, "%s: the last line is cut off\n", safe.Text(f.Name))
+		}
+		for _, b := range f.BadLines {
+			fmt.Fprintf(s.err, "%s:%d: not an event: %s\n", safe.Text(f.Name), b.Line, safe.Text(b.Reason))
+		}
+		if more := f.Malformed - int64(len(f.BadLines)); more > 0 {
+			fmt.Fprintf(s.err, "%s: %d more malformed lines\n", safe.Text(f.Name), more)
+		}
+	}
+	if len(sum.State) > 0 {
+		fmt.Fprintf(s.out, "state: %s\n", sum.State)
+	} else if sum.StateKnown {
+		fmt.Fprintln(s.out, "state: already in")
+	}
+	return nil
+}
+
+// imported shows an import's progress.
+func (p *progress) imported(x importer.Progress) {
+	p.describe(string(x.Pass) + " " + safe.Text(filepath.Base(x.File)))
+	if x.Size > 0 && p.bar != nil {
+		p.bar.ChangeMax64(x.Size)
+	}
+	p.set(x.Read)
+}

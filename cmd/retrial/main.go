@@ -1,0 +1,93 @@
+// Command retrial gives every Kubernetes API request a second trial: it takes audit events,
+// re-evaluates each through a replica of the apiserver's authentication, authorization and
+// admission as they stood at that moment, and keeps events, verdicts and grants for
+// analysis. One file a command; the drawing of what serve wires stands in serve.go.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set when the binary is built (see Makefile).
+var version = "dev"
+
+// Exit codes, documented in docs/cli.md.
+const (
+	exitOK      = 0
+	exitError   = 1 // the command could not do what was asked
+	exitUsage   = 2 // the command line or the configuration is wrong
+	exitFinding = 3 // it did, and found what --fail-on names
+	exitNoMatch = 4 // nothing is stored under that name
+)
+
+// exitCode is an error that carries the process's exit code.
+type exitCode struct {
+	code int
+	err  error
+}
+
+func (e exitCode) Error() string { return e.err.Error() }
+func (e exitCode) Unwrap() error { return e.err }
+
+// streams are the process's standard streams; commands use nothing else, so that tests see
+// all they print.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(execute(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// execute runs one command line and returns the exit code.
+func execute(ctx context.Context, args []string, s streams) int {
+	root := newRoot(s)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintln(s.err, "retrial:", err)
+	var coded exitCode
+	if errors.As(err, &coded) {
+		return coded.code
+	}
+	return exitError
+}
+
+func newRoot(s streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "retrial",
+		Short: "Know what was done on Kubernetes clusters, what made it possible, and what is too much",
+		Long: `Retrial re-evaluates every recorded Kubernetes API request as of its own moment and keeps
+the event, the verdict and every grant that made it possible.
+
+  retrial serve                      receive audit webhooks, replay, store, show
+  retrial import --cluster NAME LOG  take in a recorded audit log
+  retrial evaluate --state S --events LOG
+                                     replay offline, without Kafka or ClickHouse
+  retrial why AUDIT-ID               explain one request`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Version:       version,
+	}
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitCode{exitUsage, err} })
+	root.AddCommand(
+		newServe(s), newImport(s), newEvaluate(s), newWhy(s), newCluster(s), newBench(s), newVersion(s),
+	)
+	return root
+}

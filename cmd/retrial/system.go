@@ -1,0 +1,282 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/ingest/embedded"
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/ingest/webhook"
+	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/runner"
+	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/storage"
+	chdb "github.com/retrial-io/retrial/storage/embedded"
+)
+
+// system is everything between the listeners and the disk, wired once for serve and for
+// the commands that open the store themselves.
+type system struct {
+	cfg       config.Config
+	log       *zap.Logger
+	reg       *prometheus.Registry
+	authority *identity.Authority
+	redactor  *event.Redactor
+	stream    *stream.Client
+	store     *storage.Store
+	runner    *runner.Runner
+
+	closers []func() error // in the order they were opened
+}
+
+// openSystem opens the data directory, the engines and the clients. What was opened is
+// closed again when anything fails.
+func openSystem(ctx context.Context, cfg config.Config, log *zap.Logger, reg *prometheus.Registry) (_ *system, err error) {
+	s := &system{cfg: cfg, log: log, reg: reg}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	if err := os.MkdirAll(filepath.Dir(positionFile(cfg, "")), 0o700); err != nil {
+		return nil, fmt.Errorf("data directory: %w; choose another with --data-dir", err)
+	}
+	key, created, err := identity.KeyFile(cfg.KeyFile, cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	if created {
+		log.Info("made the redaction key; back it up", zap.String("file", cfg.KeyFile))
+	}
+	s.redactor = event.NewRedactor(key)
+	if s.authority, err = identity.Open(identity.Config{Dir: filepath.Join(cfg.DataDir, "pki"), Names: cfg.Webhook.Advertise}, log, reg); err != nil {
+		return nil, err
+	}
+	if err := s.openStream(ctx); err != nil {
+		return nil, err
+	}
+	if s.store, err = s.openStore(ctx); err != nil {
+		return nil, err
+	}
+	engine := replay.New(replay.Config{Lag: time.Duration(cfg.Replay.Lag), Version: version})
+	s.runner, err = runner.New(runner.Config{
+		Hold: nonZero(cfg.Replay.Hold), Linger: nonZero(cfg.Replay.Linger), BatchRecords: int(cfg.Replay.BatchRows),
+		Lag: max(2*time.Second, time.Duration(cfg.Replay.Lag)), Redact: s.redactor.RedactBytes, Log: log, Registerer: reg,
+	}, runner.Kafka{Client: s.stream}, engine, s.store)
+	return s, err
+}
+
+// nonZero turns a configured 0 into "none": the runner takes 0 for its default.
+func nonZero(d config.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return time.Duration(d)
+}
+
+func (s *system) openStream(ctx context.Context) error {
+	k := s.cfg.Kafka
+	cfg := stream.Config{
+		Brokers: k.Brokers, TopicPrefix: k.TopicPrefix, Partitions: int(k.Partitions), Replication: int(k.Replication),
+		MaxRecordBytes: int(s.cfg.Webhook.MaxEventBytes) + recordOverhead, Log: s.log, Registerer: s.reg,
+	}
+	if len(k.Brokers) == 0 {
+		broker, err := embedded.Start(embedded.Config{
+			Dir: filepath.Join(s.cfg.DataDir, "kafka"), MaxBytes: int64(k.EmbeddedMaxBytes),
+			Consumers: stream.Consumers(k.TopicPrefix), Reserve: []string{k.TopicPrefix + stream.TopicDeadLetter},
+			Verify: stream.VerifyCommit, Log: s.log, Registerer: s.reg,
+		})
+		if err != nil {
+			return fmt.Errorf("embedded kafka: %w", err)
+		}
+		s.closers = append(s.closers, broker.Close)
+		cfg.Brokers, cfg.Dial, cfg.Replication = []string{broker.Addr()}, broker.Dial, 1
+	}
+	var err error
+	if cfg.SASL, err = saslOf(k); err != nil {
+		return err
+	}
+	if k.TLS {
+		if cfg.TLS, err = tlsOf(k.CAFile); err != nil {
+			return err
+		}
+	}
+	if s.stream, err = stream.NewClient(cfg); err != nil {
+		return err
+	}
+	s.closers = append(s.closers, s.stream.Close)
+	return s.stream.EnsureTopics(ctx)
+}
+
+// recordOverhead is what a record's key and headers may take beside the event.
+const recordOverhead = 2 << 10
+
+func saslOf(k config.Kafka) (*stream.SASL, error) {
+	if k.SASLMechanism == "" {
+		return nil, nil
+	}
+	password, err := readSecret("kafka-sasl-password-file", k.SASLPasswordFile)
+	if err != nil {
+		return nil, err
+	}
+	return &stream.SASL{Mechanism: k.SASLMechanism, User: k.SASLUser, Password: password}, nil
+}
+
+func tlsOf(caFile string) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if caFile == "" {
+		return c, nil
+	}
+	pem, err := os.ReadFile(caFile)
+	if err != nil {
+		return nil, fmt.Errorf("kafka-ca-file: %w", err)
+	}
+	c.RootCAs = x509.NewCertPool()
+	if !c.RootCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("kafka-ca-file: %s holds no PEM certificate", caFile)
+	}
+	return c, nil
+}
+
+func readSecret(flag, path string) (string, error) {
+	if path == "" {
+		return "", fmt.Errorf("%s: name the file that holds the secret", flag)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", flag, err)
+	}
+	return strings.TrimSpace(string(b)), nil
+}
+
+func (s *system) openStore(ctx context.Context) (*storage.Store, error) {
+	c := s.cfg.ClickHouse
+	cfg := storage.Config{Database: c.Database, Log: s.log, Registerer: s.reg}
+	if c.DSN == "" {
+		engine, err := chdb.Open(chdb.Config{
+			Path: filepath.Join(s.cfg.DataDir, "clickhouse"), Library: c.Library, MaxMemory: int64(c.EmbeddedMaxMemory), Log: s.log,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("embedded clickhouse: %w", err)
+		}
+		s.closers = append(s.closers, engine.Close)
+		cfg.Transport = engine
+	} else {
+		dsn, err := dsnOf(c)
+		if err != nil {
+			return nil, err
+		}
+		cfg.DSN = dsn
+	}
+	store, err := storage.Open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.closers = append(s.closers, store.Close)
+	return store, nil
+}
+
+// dsnOf returns the DSN with the password from its file.
+func dsnOf(c config.ClickHouse) (string, error) {
+	if c.PasswordFile == "" {
+		return c.DSN, nil
+	}
+	u, err := url.Parse(c.DSN)
+	if err != nil {
+		return "", fmt.Errorf("clickhouse-dsn: it is no URL; write http://user@host:8123/database")
+	}
+	password, err := readSecret("clickhouse-password-file", c.PasswordFile)
+	if err != nil {
+		return "", err
+	}
+	u.User = url.UserPassword(u.User.Username(), password)
+	return u.String(), nil
+}
+
+// close closes what was opened, last first.
+func (s *system) close() error {
+	var errs []error
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		errs = append(errs, s.closers[i]())
+	}
+	s.closers = nil
+	return errors.Join(errs...)
+}
+
+// receiver returns the handler audit events are posted to. The trusted one takes imports
+// and states without authentication and must only be reachable by the owner.
+func (s *system) receiver(trusted bool) (http.Handler, error) {
+	w := s.cfg.Webhook
+	cfg := webhook.Config{
+		MaxBody: int64(w.MaxBodyBytes), MaxEvent: int(w.MaxEventBytes), MaxInFlight: int64(w.MaxInFlightBytes),
+		MaxClusterInFlight: int64(w.MaxClusterInFlight), Anonymous: w.AllowAnonymous, Trusted: trusted, Ready: s.ready,
+	}
+	var reg prometheus.Registerer
+	if trusted {
+		cfg.State = s.takeState
+		reg = prometheus.WrapRegistererWith(prometheus.Labels{"listener": "local"}, s.reg)
+	} else {
+		reg = prometheus.WrapRegistererWith(prometheus.Labels{"listener": "webhook"}, s.reg)
+	}
+	return webhook.New(cfg, s.stream.Producer(), s.redactor, s.authority.Registry(), s.log, reg)
+}
+
+func (s *system) ready(ctx context.Context) error {
+	if err := s.stream.Ping(ctx); err != nil {
+		return err
+	}
+	return s.store.Ping(ctx)
+}
+
+// takenState is the answer to a state that was taken in.
+type takenState struct {
+	Objects int            `json:"objects"`
+	Kinds   []string       `json:"kinds"`
+	Skipped map[string]int `json:"skipped,omitempty"` // objects of kinds the replica does not keep
+}
+
+// takeState turns a listing, as kubectl prints it, into observations on audit.policy.
+func (s *system) takeState(ctx context.Context, cluster string, r io.Reader) (any, error) {
+	snap, skipped, err := state.ReadSnapshot(r)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", webhook.ErrBadState, err)
+	}
+	observations := snap.Observations()
+	if err := s.runner.CheckCluster(cluster, observations...); err != nil {
+		return nil, fmt.Errorf("%w: %w", webhook.ErrBadState, err)
+	}
+	now := time.Now()
+	records := make([]stream.Record, 0, len(observations))
+	for _, o := range observations {
+		records = append(records, stream.PolicyRecord(stream.KindObservation, cluster, "import", now, o.Append(nil)))
+	}
+	if err := s.stream.Producer().Produce(ctx, records...); err != nil {
+		return nil, err
+	}
+	return takenState{Objects: len(snap.Objects), Kinds: snap.Kinds, Skipped: skipped}, nil
+}
+
+// writeJSON answers with v.
+func writeJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_ = json.NewEncoder(w).Encode(v) // the caller is gone when this fails
+}

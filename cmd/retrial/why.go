@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"sigs.k8s.io/yaml"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/replay"
+)
+
+// AUDIT-ID ─▶ api/v1/why of the running server ─▶ page for the terminal | json | yaml
+//
+//	└▶ none running: the same question to the store, opened here
+func newWhy(s streams) *cobra.Command {
+	var cluster, server, output string
+	c := &cobra.Command{
+		Use:   "why AUDIT-ID",
+		Short: "Explain one request: who it was, every grant that allows it, recorded against replayed",
+		Args:  usage(cobra.ExactArgs(1)),
+	}
+	flags := config.Bind(c.Flags())
+	c.Flags().StringVar(&cluster, "cluster", "", "look in this cluster only: audit IDs are chosen by clients and may be reused")
+	c.Flags().StringVar(&server, "server", "", "URL of a server's page (default: the local socket); a token comes from RETRIAL_TOKEN")
+	c.Flags().StringVarP(&output, "output", "o", "table", "table, json or yaml")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cfg, err := flags.Load()
+		if err != nil {
+			return exitCode{exitUsage, err}
+		}
+		answer, err := askWhy(c.Context(), cfg, server, cluster, args[0])
+		if err != nil {
+			return err
+		}
+		if len(answer.Requests) == 0 {
+			return exitCode{exitNoMatch, fmt.Errorf("no stored request carries the audit ID %s", safe.Text(args[0]))}
+		}
+		switch output {
+		case "json":
+			enc := json.NewEncoder(s.out)
+			enc.SetIndent("", "  ")
+			return enc.Encode(answer)
+		case "yaml":
+			b, err := yaml.Marshal(answer)
+			if err == nil {
+				_, err = s.out.Write(b)
+			}
+			return err
+		case "table":
+			return printWhy(s.out, answer)
+		}
+		return exitCode{exitUsage, fmt.Errorf("--output %q is none of table, json, yaml", output)}
+	}
+	return c
+}
+
+func askWhy(ctx context.Context, cfg config.Config, server, cluster, id string) (whyJSON, error) {
+	var answer whyJSON
+	client, err := dial(ctx, server, cfg.DataDir)
+	if err == nil {
+		return answer, client.get(ctx, "why", url.Values{"auditID": {id}, "cluster": {cluster}}, &answer)
+	}
+	if !errors.Is(err, errNoServer) {
+		return answer, err
+	}
+	sys := &system{cfg: cfg, log: zap.NewNop(), reg: prometheus.NewRegistry()}
+	store, err := sys.openStore(ctx)
+	if err != nil {
+		return answer, errors.Join(err, sys.close())
+	}
+	rows, err := store.Why(ctx, cluster, id)
+	return whyOf(rows), errors.Join(err, sys.close())
+}
+
+func printWhy(w io.Writer, answer whyJSON) error {
+	if n := len(answer.Requests); n > 1 {
+		fmt.Fprintf(w, "%d requests carry this audit ID: the client chooses it, so it may be reused.\n\n", n)
+	}
+	for i, r := range answer.Requests {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := printRequest(w, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printRequest(out io.Writer, r requestJSON) error {
+	e, err := event.Decode(r.Event)
+	if err != nil {
+		return fmt.Errorf("stored event of cluster %s: %w", r.Cluster, err)
+	}
+	v := r.Verdict
+	if v == nil {
+		v = &replay.Line{Verdict: "none", Recorded: "none", Replayed: "none"}
+	}
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	field := func(name string, format string, args ...any) {
+		if text := strings.TrimSpace(fmt.Sprintf(format, args...)); text != "" {
+			fmt.Fprintf(w, "%s\t%s\n", name, safe.Text(text))
+		}
+	}
+	user := e.EffectiveUser()
+	field("REQUEST", "%s %s", e.Verb, e.RequestURI)
+	field("CLUSTER", "%s %s", r.Cluster, r.APIServer)
+	field("RECEIVED", "%s", e.RequestReceivedTimestamp.Format(time.RFC3339Nano))
+	field("USER", "%s", e.User.Username)
+	if e.ImpersonatedUser != nil {
+		field("ACTING AS", "%s", e.ImpersonatedUser.Username)
+	}
+	field("GROUPS", "%s", strings.Join(user.Groups, ", "))
+	field("FROM", "%s (%s)", strings.Join(e.SourceIPs, ", "), e.UserAgent)
+	for _, s := range r.Stages {
+		field("STAGE", "%s %s %d", s.Time.Format("15:04:05.000000"), s.Stage, s.Code)
+	}
+	field("VERDICT", "%s %s", v.Verdict, v.Class)
+	field("", "%s", v.Cause)
+	field("RECORDED", "%s  %s", v.Recorded, v.RecordedReason)
+	field("REPLAYED", "%s  %s", v.Replayed, v.Authorizer)
+	for i, g := range v.Grants {
+		field(nth("GRANT", i), "%s  ←  %s  ←  %s (rule %d)", g.Subject, g.Binding, g.Role, g.Rule)
+	}
+	for i, m := range v.Errors {
+		field(nth("MISSING ROLE", i), "%s", m)
+	}
+	for i, m := range v.Missing {
+		field(nth("NEEDED", i), "%s", m)
+	}
+	for i, f := range v.Identity {
+		field(nth("IDENTITY", i), "%s", f)
+	}
+	if im := v.Impersonation; im != nil {
+		field("IMPERSONATION", "%s (%s) %s", im.Replayed, im.Mode, strings.Join(im.Missing, "; "))
+		for i, g := range im.Grants {
+			field(nth("  GRANT", i), "%s  ←  %s  ←  %s", g.Subject, g.Binding, g.Role)
+		}
+	}
+	if a := v.Admission; a != nil {
+		field("ADMISSION", "%s %s", a.Recorded, a.Plugin)
+	}
+	field("RESPONSE", "%d %s", e.Code(), statusMessage(e))
+	field("ENGINE", "%s, configuration %s", v.Engine, v.Config)
+	return w.Flush()
+}
+
+// nth names the first of several fields and leaves the others' names blank.
+func nth(name string, i int) string {
+	if i == 0 {
+		return name
+	}
+	return ""
+}
+
+func statusMessage(e *event.Event) string {
+	if e.ResponseStatus == nil {
+		return ""
+	}
+	return e.ResponseStatus.Message
+}

@@ -1,0 +1,62 @@
+// Package inflate opens files that may be compressed: plain, gzip or zstd, told by their
+// first bytes and never by their name.
+package inflate
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// maxWindow bounds the memory a zstd stream may claim.
+const maxWindow = 128 << 20
+
+// Open opens the file at path.
+func Open(path string) (io.ReadCloser, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	r, err := Reader(f)
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return both{r, f}, nil
+}
+
+// Reader inflates what r holds. Closing it frees the decoder and leaves r alone.
+func Reader(r io.Reader) (io.ReadCloser, error) {
+	b := bufio.NewReaderSize(r, 256<<10)
+	magic, _ := b.Peek(4) // shorter content is plain
+	switch {
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		return gzip.NewReader(b)
+	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		z, err := zstd.NewReader(b, zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return nil, err
+		}
+		return z.IOReadCloser(), nil
+	}
+	return io.NopCloser(b), nil
+}
+
+// both closes the decoder and then the file.
+type both struct {
+	io.ReadCloser
+	file io.Closer
+}
+
+func (b both) Close() error {
+	err := b.ReadCloser.Close()
+	if e := b.file.Close(); err == nil {
+		err = e
+	}
+	return err
+}
