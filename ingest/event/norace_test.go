@@ -1,0 +1,6 @@
+//go:build !race
+
+package event
+
+// raceEnabled says that sync.Pool forgets at random, as it does under the race detector.
+const raceEnabled = false
