@@ -1,0 +1,21 @@
+package replay
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestClassesAreDocumented keeps docs/verdicts.md complete.
+func TestClassesAreDocumented(t *testing.T) {
+	raw, err := os.ReadFile("../docs/verdicts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range Classes() {
+		if row := fmt.Sprintf("| `%s` | %s | %s |", c.Class, c.Outcome, c.Text); !strings.Contains(string(raw), row) {
+			t.Errorf("docs/verdicts.md lacks the row %s", row)
+		}
+	}
+}
