@@ -45,6 +45,10 @@ type Config struct {
 	// LeafLife is how long server and client certificates are valid; 0 is one year. The
 	// server certificate is renewed by itself when a third of it is left.
 	LeafLife time.Duration
+	// TokenFile is a file of bearer tokens kept by an operator, one `cluster token` pair a
+	// line, accepted beside those of the registry; empty is none. It is read again when it
+	// changes.
+	TokenFile string
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
@@ -94,6 +98,14 @@ func Open(cfg Config, log *zap.Logger, reg prometheus.Registerer) (*Authority, e
 		}
 	}
 	a.registry = &Registry{dir: filepath.Join(cfg.Dir, clustersDir), now: cfg.Now, issuer: a, entries: map[string]cachedEntry{}}
+
+	if cfg.TokenFile != "" {
+		tokens, err := openTokenFile(cfg.TokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("open identity: %w", err)
+		}
+		a.registry.tokens = tokens
+	}
 
 	// Two processes may start on a fresh directory at once (serve and cluster add): only
 	// one may make the authority.

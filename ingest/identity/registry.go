@@ -81,6 +81,7 @@ type Registry struct {
 	dir    string
 	now    func() time.Time
 	issuer *Authority
+	tokens *tokenFile // nil when none is configured
 
 	mu      sync.Mutex
 	entries map[string]cachedEntry // by name, only clusters that exist
@@ -192,9 +193,13 @@ func (r *Registry) Get(name string) (Cluster, error) {
 	return *c.clone(), nil
 }
 
-// Known reports whether the cluster is registered and not revoked.
+// Known reports whether the cluster is registered, or named in Config.TokenFile, and not
+// revoked.
 func (r *Registry) Known(name string) bool {
 	c, err := r.lookup(name)
+	if errors.Is(err, ErrUnknown) {
+		return r.tokens.of(name) != nil
+	}
 	return err == nil && c.Revoked == nil
 }
 

@@ -78,14 +78,18 @@ func (r *Registry) RemoveTokens(name string) error {
 	return err
 }
 
-// Token says whether token is one of the cluster's. It takes the same time for any token
-// of a length.
+// Token says whether token is one of the cluster's, by the registry or by
+// Config.TokenFile. It takes the same time for any token of a length.
 func (r *Registry) Token(name, token string) error {
 	c, err := r.lookup(name)
+	if errors.Is(err, ErrUnknown) && r.tokens.of(name) != nil {
+		c, err = &Cluster{Name: name}, nil // the file names it, that registers it
+	}
 	if err != nil {
 		return fmt.Errorf("cluster %s: %w", name, err)
 	}
 	ok := c.accepts(token)
+	ok = r.tokens.accepts(name, token) || ok
 	switch {
 	case !ok:
 		return fmt.Errorf("cluster %s: token: %w", name, ErrCredential)
