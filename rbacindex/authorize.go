@@ -18,7 +18,8 @@ func (s *Snapshot) authorize(sub *entry, a *Attributes, buf []Grant) Result {
 	sc := sub.scope
 	grants := sc.grants(&q, buf[:0])
 	if a.Namespace != "" {
-		if sc = s.namespaced(sub, a.Namespace); len(sc.parts) > 0 {
+		if in := s.namespaced(sub, a.Namespace); in != nil {
+			sc = in
 			grants = sc.grants(&q, grants)
 		}
 	}
@@ -50,7 +51,9 @@ func (s *Snapshot) RulesFor(user string, groups []string, namespace string, fn f
 	sub := s.subject(user, groups)
 	scopes := []*scope{sub.scope}
 	if namespace != "" {
-		scopes = append(scopes, s.namespaced(sub, namespace))
+		if in := s.namespaced(sub, namespace); in != nil {
+			scopes = append(scopes, in)
+		}
 	}
 	last := scopes[len(scopes)-1]
 	res := Result{Missing: last.missing, unsupported: last.unsupported}
@@ -83,7 +86,11 @@ func (s *Snapshot) BindingsOf(user string, groups []string, namespace string, fn
 	if namespace == "" {
 		return
 	}
-	for _, r := range s.namespaced(sub, namespace).refs {
+	in := s.namespaced(sub, namespace)
+	if in == nil {
+		return
+	}
+	for _, r := range in.refs {
 		if !fn(r.b.key(), r.b.roleKey(), *r.of()) {
 			return
 		}

@@ -19,13 +19,14 @@ type entry struct {
 	groups []string
 	ns     string
 
-	scope  *scope
+	scope  *scope       // own; nil in a namespace where no binding names the subject
 	spaces []*principal // subject's entry: principals that RoleBindings name
-	bare   *scope       // subject's entry: the scope of a namespace without bindings for it
 
 	kept bool // it went into the cache
 	gone bool // and out again; the cache's writers only
 	used atomic.Bool
+
+	own scope
 }
 
 // hashSubject hashes a user and its groups. Of many groups only some are looked at: the
@@ -122,17 +123,17 @@ func (s *Snapshot) meet(hash, tag uint64, user string, groups []string) *entry {
 			add(p)
 		}
 	}
-	e.scope = g.scope(nil)
-	e.bare = &scope{missing: e.scope.missing, unsupported: e.scope.unsupported}
-	e.own(user, groups)
-	e.size += e.scope.size() + int64(len(e.spaces))*8 + scopeBytes
+	e.scope = &e.own
+	g.scope(e.scope, nil)
+	e.keep(user, groups)
+	e.size += e.scope.extra() + int64(len(e.spaces))*8
 	s.family.cache.put(e)
 	return e
 }
 
-// own copies the key: the caller's strings may be windows on something large or reused. One
+// keep copies the key: the caller's strings may be windows on something large or reused. One
 // piece of memory holds all of them, which is also quicker to compare with.
-func (e *entry) own(user string, groups []string) {
+func (e *entry) keep(user string, groups []string) {
 	n := len(user)
 	for _, g := range groups {
 		n += len(g)
@@ -167,10 +168,11 @@ func (s *Snapshot) older(hash uint64, user string, groups []string) *scope {
 	return nil
 }
 
-// namespaced returns the scope of a subject in a namespace, which is not "".
+// namespaced returns the scope of a subject in a namespace, which is not ""; nil when no
+// binding there names it.
 func (s *Snapshot) namespaced(sub *entry, ns string) *scope {
 	if len(sub.spaces) == 0 {
-		return sub.bare
+		return nil
 	}
 	h := s.family.hasher
 	hash := mix(sub.id, h.str(ns)) & h.keep
@@ -200,11 +202,10 @@ func (s *Snapshot) meetIn(hash, tag uint64, sub *entry, ns string) *scope {
 		}
 	}
 	e := &entry{hash: hash, tag: tag, version: s.version, subject: sub.id, size: entryBytes + int64(len(ns))}
-	if len(g.refs) == 0 {
-		e.scope = sub.bare
-	} else {
-		e.scope = g.scope(sub.scope)
-		e.size += e.scope.size()
+	if len(g.refs) > 0 {
+		e.scope = &e.own
+		g.scope(e.scope, sub.scope)
+		e.size += e.scope.extra()
 	}
 	if sub.kept {
 		e.ns = strings.Clone(ns)
@@ -213,14 +214,11 @@ func (s *Snapshot) meetIn(hash, tag uint64, sub *entry, ns string) *scope {
 	return e.scope
 }
 
-const (
-	entryBytes = 192
-	scopeBytes = 136
-)
+const entryBytes = 352 // with the scope in it
 
-// size estimates the bytes a scope keeps alive beyond the snapshot's own.
-func (sc *scope) size() int64 {
-	n := scopeBytes + int64(len(sc.units))*16 + int64(len(sc.refs))*8 + int64(len(sc.parts))*16 +
+// extra estimates the bytes a scope keeps alive beside itself and the snapshot's own.
+func (sc *scope) extra() int64 {
+	n := int64(len(sc.units))*16 + int64(len(sc.refs))*8 + int64(len(sc.parts))*16 +
 		int64(len(sc.missing))*40 + int64(len(sc.unsupported))*16
 	if sc.merged != nil {
 		n += sc.merged.size()

@@ -19,6 +19,14 @@ type scope struct {
 	// namespace those of the cluster scope are included, so that a Result needs no copy.
 	missing     []Key
 	unsupported []string
+
+	// Room for the ordinary subject: with thousands of subjects taking turns a decision is as
+	// quick as it has few places in memory to wait for.
+	room struct {
+		units [1]unit
+		refs  [1]*ref
+		parts [2]part
+	}
 }
 
 // unit is one role and the subject's bindings to it, refs[from:to] of the scope.
@@ -45,19 +53,24 @@ type gatherer struct {
 	older *scope // of the same subject in an earlier version, may be nil
 }
 
-// scope makes a scope of the refs gathered.
-func (g *gatherer) scope(base *scope) *scope {
-	out := &scope{}
+// scope makes out the scope of the refs gathered. base is the cluster scope when out is that
+// of a namespace.
+func (g *gatherer) scope(out, base *scope) {
 	if base != nil {
 		out.missing, out.unsupported = slices.Clip(base.missing), slices.Clip(base.unsupported)
 	}
 	if len(g.refs) == 0 {
-		return out
+		return
 	}
 	slices.SortFunc(g.refs, compareRefs)
 	// A binding may name the subject several times, as a user and by groups. The first of
 	// its subjects that matches is the one reported.
 	out.refs = slices.CompactFunc(g.refs, func(a, b *ref) bool { return a.b == b.b })
+	if len(out.refs) == 1 {
+		out.room.refs[0] = out.refs[0]
+		out.refs = out.room.refs[:]
+	}
+	out.units = out.room.units[:0]
 	for i := 0; i < len(out.refs); {
 		k := out.refs[i].b.roleKey()
 		to := i + 1
@@ -76,7 +89,6 @@ func (g *gatherer) scope(base *scope) *scope {
 	}
 	out.missing, out.unsupported = slices.Clip(out.missing), slices.Clip(out.unsupported)
 	out.compile(g.s.family.hasher, g.older)
-	return out
 }
 
 func appendNew[T comparable](s []T, v T) []T {
@@ -89,6 +101,7 @@ func appendNew[T comparable](s []T, v T) []T {
 // compile chooses the tables. older is a scope whose table may be taken over if it was made
 // of the same roles.
 func (sc *scope) compile(h *hasher, older *scope) {
+	sc.parts = sc.room.parts[:0]
 	resources, paths := 0, 0
 	for i, u := range sc.units {
 		t := u.role.compiled(h)
