@@ -3,8 +3,8 @@
 // post.
 //
 // A file is read twice: first for the writes to objects the replica keeps (posted with
-// policy=only, so that they are known before any event they bear on), then for all events,
-// in batches of which a few are in flight. What was acknowledged is noted in a position
+// policy=only, so that they are known before any event they bear on), then for all events
+// (with policy=done), in batches of which a few are in flight. What was acknowledged is noted in a position
 // file; an import that was interrupted continues behind it. Posting something twice does
 // no harm: the events' keys tell.
 //

@@ -324,10 +324,13 @@ func (im *run) state(ctx context.Context) error {
 		return &sharedBody{r: r}, nil
 	}
 	p := &poster{cfg: im.cfg}
-	resp, err := p.post(ctx, "state", body)
+	resp, err := p.post(ctx, PassState, body, -1)
 	im.sum.Retries += p.retries.Load()
 	if err != nil {
 		return fail(err)
+	}
+	if resp.code >= 300 {
+		return fail(fmt.Errorf("%w: %d: %s", ErrRefused, resp.code, firstLine(resp.body)))
 	}
 	if json.Valid(resp.body) {
 		im.sum.State = resp.body

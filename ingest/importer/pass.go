@@ -265,8 +265,7 @@ func (p *pass) deliver(ctx context.Context, b *post) error {
 		return nil
 	}
 	body := append(b.body, listTail...)
-	url := p.post.endpoint("audit", p.kind == PassPolicy)
-	resp, err := p.post.postTo(ctx, url, func() (io.ReadCloser, error) {
+	resp, err := p.post.post(ctx, p.kind, func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(body)), nil
 	}, int64(len(body)))
 	if err != nil {

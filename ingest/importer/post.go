@@ -37,30 +37,33 @@ type response struct {
 	body   []byte
 }
 
-// endpoint returns the URL of the cluster's audit or state path.
-func (p *poster) endpoint(what string, policyOnly bool) string {
+// endpoint returns the URL of the cluster's path called what: state, or audit for a pass.
+func (p *poster) endpoint(kind Pass) string {
+	what := "audit"
+	if kind == PassState {
+		what = "state"
+	}
 	u := strings.TrimSuffix(p.cfg.BaseURL, "/") + "/v1/clusters/" + url.PathEscape(p.cfg.Cluster)
-	if p.cfg.APIServer != "" && what == "audit" {
+	if p.cfg.APIServer != "" && kind != PassState {
 		u += "/apiservers/" + url.PathEscape(p.cfg.APIServer)
 	}
 	u += "/" + what
-	if policyOnly {
+	switch kind {
+	case PassPolicy:
 		u += "?policy=only"
+	case PassEvents:
+		u += "?policy=done"
 	}
 	return u
 }
 
-// post posts what body opens, anew for each attempt, to the path called what.
-func (p *poster) post(ctx context.Context, what string, body func() (io.ReadCloser, error)) (response, error) {
-	return p.postTo(ctx, p.endpoint(what, false), body, -1)
-}
-
-// postTo posts until the receiver answers with something else than "later". Too large and
+// post posts what body opens, anew for each attempt, until the receiver answers with something else than "later". Too large and
 // malformed (413, 400) are answers; other refusals are errors, since they would meet every
 // post alike. length is the body's, -1 when unknown.
-func (p *poster) postTo(ctx context.Context, url string, body func() (io.ReadCloser, error), length int64) (response, error) {
+func (p *poster) post(ctx context.Context, kind Pass, body func() (io.ReadCloser, error), length int64) (response, error) {
 	backoff := firstBackoff
 	var last error
+	url := p.endpoint(kind)
 	for attempt := range p.cfg.Attempts {
 		wait := backoff
 		resp, err := p.once(ctx, url, body, length)

@@ -63,7 +63,7 @@ type Config struct {
 	// that is presented is checked all the same.
 	Anonymous bool
 	// Trusted is for a local socket only its owner can open: no authentication, any valid
-	// cluster name, source "import", the policy=only query, and state posts.
+	// cluster name, source "import", the policy query, and state posts.
 	Trusted bool
 	// Ready says whether records can be taken; nil is always.
 	Ready func(ctx context.Context) error

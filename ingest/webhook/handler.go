@@ -32,12 +32,14 @@ const (
 	HeaderPolicy = "Retrial-Policy-Events"
 )
 
-// QueryPolicy and QueryPolicyOnly are the query, name and value, that makes a trusted handler produce
-// only the copies of policy writes. An import sends all of a file's policy writes first,
-// so that none of its events has to be judged again.
+// QueryPolicy is the query parameter with which an import divides a list's work on a
+// trusted handler: first [QueryPolicyOnly], which produces only the copies of policy
+// writes, for all of a file, so that none of its events has to be judged again; then
+// [QueryPolicyDone], which produces everything but them.
 const (
 	QueryPolicy     = "policy"
 	QueryPolicyOnly = "only"
+	QueryPolicyDone = "done"
 )
 
 // Handler is the receiver's http.Handler. It is safe for use by several goroutines and
@@ -211,9 +213,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, began time.Time)
 	arrived := time.Now() // sockets know no other clock
 	ctx, cancel := context.WithTimeout(r.Context(), h.cfg.Deadline)
 	defer cancel()
-	in := &intake{
-		h: h, ctx: ctx, cluster: to.cluster, apiserver: to.apiserver, received: began.UTC(),
-		policyOnly: h.cfg.Trusted && r.URL.Query().Get(QueryPolicy) == QueryPolicyOnly,
+	in := &intake{h: h, ctx: ctx, cluster: to.cluster, apiserver: to.apiserver, received: began.UTC()}
+	if h.cfg.Trusted { // apiservers' queries mean nothing
+		in.policy = r.URL.Query().Get(QueryPolicy)
 	}
 	// A connection that knows no deadlines has the server's time-outs. This one stays until
 	// the next request: it also bounds how long the server waits for a body's rest.

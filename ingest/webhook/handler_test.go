@@ -202,14 +202,14 @@ func TestManyMalformedItemsShareALetter(t *testing.T) {
 	b := trusted(t, Config{})
 	items := make([]string, 10_000)
 	for i := range items {
-		items[i] = "1"
+		items[i] = `"` + strings.Repeat("x", 98) + `"`
 	}
 	w := b.post(auditPath, list(items...))
 	letters := b.producer.letters(t)
 	if w.Code != 200 || len(letters) != itemLetters+1 {
 		t.Fatalf("answer %d, %d dead letters", w.Code, len(letters))
 	}
-	if last := letters[itemLetters]; !strings.Contains(last.Detail, fmt.Sprintf("%d more items", len(items)-itemLetters)) || last.Size != int64(len(items)-itemLetters) {
+	if last := letters[itemLetters]; !strings.Contains(last.Detail, fmt.Sprintf("%d more items", len(items)-itemLetters)) || last.Size != 100*int64(len(items)-itemLetters) {
 		t.Errorf("last letter %+v", last)
 	}
 	if n := b.metric(t, "items_malformed_total"); n != 10_000 {
@@ -391,7 +391,7 @@ func TestLargeListGoesInChunks(t *testing.T) {
 	}
 }
 
-func TestPolicyOnly(t *testing.T) {
+func TestPolicyQuery(t *testing.T) {
 	body := list(read("a"), write("b", "{}"), "1")
 	b := trusted(t, Config{})
 	w := b.post(auditPath+"?policy=only", body)
@@ -399,11 +399,18 @@ func TestPolicyOnly(t *testing.T) {
 		t.Errorf("answer %d %s, %d calls", w.Code, w.Body, len(b.producer.calls))
 	}
 	b.balanced(t)
+	w = b.post(auditPath+"?policy=done", body)
+	if w.Code != 200 || len(b.producer.topic(stream.TopicPolicy)) != 1 || len(b.producer.topic(stream.TopicEvents)) != 2 || len(b.producer.letters(t)) != 1 {
+		t.Errorf("answer %d %s, %d calls", w.Code, w.Body, len(b.producer.calls))
+	}
+	b.balanced(t)
 
 	// An apiserver's path is not an import's: the query means nothing there.
 	b = newBench(t, Config{Anonymous: true}, known{"prod"})
-	if w := b.post(auditPath+"?policy=only", body); w.Code != 200 || len(b.producer.topic(stream.TopicEvents)) != 2 {
-		t.Errorf("answer %d, %d events", w.Code, len(b.producer.topic(stream.TopicEvents)))
+	for i, query := range []string{"?policy=only", "?policy=done", "?timeout=30s"} {
+		if w := b.post(auditPath+query, body); w.Code != 200 || len(b.producer.topic(stream.TopicEvents)) != 2*(i+1) || len(b.producer.topic(stream.TopicPolicy)) != i+1 {
+			t.Errorf("%s: answer %d, %d calls", query, w.Code, len(b.producer.calls))
+		}
 	}
 }
 

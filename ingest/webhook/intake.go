@@ -30,7 +30,7 @@ type intake struct {
 	ctx                context.Context
 	cluster, apiserver string
 	received           time.Time
-	policyOnly         bool
+	policy             string // QueryPolicyOnly, QueryPolicyDone, or both halves of the work
 
 	reserved int64 // bytes of h.flight
 	maxEvent int   // bytes; the configured limit, or less when the stream takes less
@@ -80,7 +80,7 @@ func (in *intake) decode(body []byte) (events, policy []*event.Event, err error)
 			in.malformedItem(item, &folded)
 			return nil
 		}
-		if event.KeepsPolicy(item.Event) { // asked while it has its bodies
+		if in.policy != QueryPolicyDone && event.KeepsPolicy(item.Event) { // asked while it has its bodies
 			policy = append(policy, item.Event)
 		}
 		in.h.redactor.Redact(item.Event)
@@ -166,7 +166,7 @@ func (in *intake) attempt(events, policy []*event.Event) error {
 		return err
 	}
 	in.tally.policy, batch.acknowledged = batch.acknowledged, 0
-	if in.policyOnly {
+	if in.policy == QueryPolicyOnly {
 		return nil // the same list comes again in full; its dead letters are for then
 	}
 	letters := len(in.letters)
@@ -224,7 +224,7 @@ func (in *intake) produce(records ...stream.Record) error {
 func (in *intake) accepted() answer {
 	m, t := in.h.metrics, in.tally
 	m.policy.Add(float64(t.policy))
-	if in.policyOnly {
+	if in.policy == QueryPolicyOnly {
 		return answer{code: http.StatusOK, text: fmt.Sprintf("accepted %d policy copies", t.policy), tally: &tally{policy: t.policy}}
 	}
 	m.received.Add(float64(t.items))
