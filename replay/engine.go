@@ -40,7 +40,7 @@ type Engine struct {
 	cfg       Config
 	config    string // Config, as verdicts carry it
 	admission *admissionTable
-	buffers   sync.Pool // *buffers
+	trials    sync.Pool // *trial
 }
 
 // buffers are what one replay works with and nothing of it outlives.
@@ -70,8 +70,10 @@ func New(cfg Config) *Engine {
 	}
 	return &Engine{
 		cfg: cfg, config: config, admission: newAdmissionTable(),
-		buffers: sync.Pool{New: func() any {
-			return &buffers{grants: make([]rbacindex.Grant, 0, 16), other: make([]rbacindex.Grant, 0, 16), reason: make([]byte, 0, 256)}
+		trials: sync.Pool{New: func() any {
+			return &trial{bufs: buffers{
+				grants: make([]rbacindex.Grant, 0, 16), other: make([]rbacindex.Grant, 0, 16), reason: make([]byte, 0, 256),
+			}}
 		}},
 	}
 }
@@ -95,18 +97,22 @@ func Judged(e *event.Event) bool { return e.Stage != event.StageRequestReceived 
 // user, verb, requestURI and state alone. What the event records of the decision is read
 // afterwards.
 func (eng *Engine) Replay(e *event.Event, s *state.State) *Verdict {
-	bufs := eng.buffers.Get().(*buffers)
-	defer eng.buffers.Put(bufs)
+	t := eng.trials.Get().(*trial)
+	defer func() {
+		*t = trial{bufs: t.bufs} // a resting trial keeps no event alive
+		eng.trials.Put(t)
+	}()
 
 	v := &Verdict{Engine: eng.cfg.Version, Config: eng.config}
 	v.Identity = identityFindings(e, eng.cfg.KubernetesMinor)
 
-	t := trial{eng: eng, e: e, s: s, v: v, bufs: bufs}
+	t.eng, t.e, t.s, t.v = eng, e, s, v
 	t.attributes()
-	t.base = t.momentAt(e.RequestReceivedTimestamp)
 	if s != nil {
+		// Before the policy is taken: a change in between must count as a later one.
 		v.Revision = s.Revision()
 	}
+	t.base = t.momentAt(e.RequestReceivedTimestamp)
 	decided := t.decide()
 	v.Impersonation = t.impersonation(&t.base)
 	t.serviceAccount()
@@ -125,7 +131,7 @@ type trial struct {
 	e    *event.Event
 	s    *state.State
 	v    *Verdict
-	bufs *buffers
+	bufs buffers
 
 	uriErr error
 	base   moment
