@@ -15,8 +15,10 @@ import (
 // lags are milliseconds.
 const DefaultLag = 100 * time.Millisecond
 
-// impersonationCache is how long constrained impersonation remembers an allowed attempt.
-const impersonationCache = 10 * time.Second
+// impersonationCache is how long constrained impersonation may act on an allowed attempt: it
+// has two caches of ten seconds, and an entry of the outer one may be made from one of the
+// inner.
+const impersonationCache = 20 * time.Second
 
 // tokenCache is how long an apiserver goes on taking a token it has just verified.
 const tokenCache = 10 * time.Second

@@ -68,7 +68,7 @@ func planImpersonation(e *event.Event, request *Attributes) impersonationPlan {
 	}
 
 	node, isNode := nodeUsername(u.Username)
-	saNamespace, saName, isSA, _ := splitServiceAccount(u.Username)
+	saNamespace, saName, isSA := serviceAccountUsername(u.Username)
 	switch mode {
 	case "associated-node":
 		own := e.User.Extra.Get(extraNodeName)
@@ -148,7 +148,7 @@ func legacyPlan(u *event.User) impersonationPlan {
 			Resource: resource, Subresource: sub, Namespace: namespace, Name: name,
 		}}})
 	}
-	if namespace, name, ok, _ := splitServiceAccount(u.Username); ok {
+	if namespace, name, ok := serviceAccountUsername(u.Username); ok {
 		add("", "serviceaccounts", "", namespace, name)
 	} else {
 		add("", "users", "", "", u.Username)
@@ -170,7 +170,7 @@ func legacyPlan(u *event.User) impersonationPlan {
 // requestedGroups returns the groups that must have been asked for: all but those the
 // apiserver adds when it completes the impersonated user.
 func requestedGroups(u *event.User) []string {
-	namespace, _, isSA, _ := splitServiceAccount(u.Username)
+	namespace, _, isSA := serviceAccountUsername(u.Username)
 	if isSA && serviceAccountGroups(u.Groups, namespace) {
 		return nil // filled in for a service account without groups
 	}
@@ -185,6 +185,16 @@ func requestedGroups(u *event.User) []string {
 		}
 	}
 	return out
+}
+
+// serviceAccountUsername takes the name of a service account apart; a name whose parts no
+// object could have is a plain user name to impersonation.
+func serviceAccountUsername(username string) (namespace, name string, ok bool) {
+	namespace, name, ok, _ = splitServiceAccount(username)
+	if !ok || len(validation.NameIsDNSLabel(namespace, false)) > 0 || len(validation.NameIsDNSSubdomain(name, false)) > 0 {
+		return "", "", false
+	}
+	return namespace, name, true
 }
 
 // nodeUsername returns the node of "system:node:<dns subdomain>".

@@ -103,8 +103,9 @@ type Verdict struct {
 	// Impersonation is the second check of an impersonated request; nil when there is none.
 	Impersonation *ImpersonationCheck
 
-	// Identity lists contradictions in the recorded identity, by finding name
-	// (for example "sa-groups-mismatch"); empty when the identity is well shaped.
+	// Identity lists contradictions in the recorded identity, and in what the event says
+	// twice, by finding name (for example "sa-groups-mismatch"); nil when there are none.
+	// They change no outcome. See identity.go for the closed set.
 	Identity []string
 
 	// Admission says what admission did to the request as far as it can be told.
