@@ -86,17 +86,17 @@ func TestSlice(t *testing.T) {
 // TestWorkersDoNotMatter: any number of workers gives the same lines in the same order.
 func TestWorkersDoNotMatter(t *testing.T) {
 	lines := func(workers int) string {
-		var out []byte
+		var out bytes.Buffer
 		o := slice(t)
-		o.Workers, o.Engine = workers, replay.New(replay.Config{})
-		o.Sink = func(e *event.Event, v *replay.Verdict) (err error) {
-			out, err = v.AppendLine(out, e)
-			return err
-		}
-		if _, err := Run(context.Background(), o); err != nil {
+		o.Workers, o.Engine, o.Sink = workers, replay.New(replay.Config{}), JSONLines(&out)
+		sum, err := Run(context.Background(), o)
+		if err != nil {
 			t.Fatal(err)
 		}
-		return string(out)
+		if n := bytes.Count(out.Bytes(), []byte("\n")); int64(n) != sum.Requests {
+			t.Errorf("%d lines for %d requests", n, sum.Requests)
+		}
+		return out.String()
 	}
 	one := lines(1)
 	if many := lines(runtime.NumCPU() + 2); one != many {

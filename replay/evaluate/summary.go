@@ -1,6 +1,9 @@
 package evaluate
 
 import (
+	"io"
+
+	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
 )
 
@@ -111,5 +114,18 @@ func (s *Summary) finish() {
 	if judged := s.Verdicts.Match + s.Verdicts.Drift; judged > 0 {
 		agreement := float64(s.Verdicts.Match) / float64(judged)
 		s.Agreement = &agreement
+	}
+}
+
+// JSONLines returns a Sink that writes each verdict as one line of JSON (replay.Line) with
+// one Write. The caller buffers and flushes w.
+func JSONLines(w io.Writer) func(*event.Event, *replay.Verdict) error {
+	var buf []byte
+	return func(e *event.Event, v *replay.Verdict) (err error) {
+		if buf, err = v.AppendLine(buf[:0], e); err != nil {
+			return err
+		}
+		_, err = w.Write(buf)
+		return err
 	}
 }
