@@ -1,7 +1,7 @@
 // Package embedded runs the Kafka broker of a one-node installation inside the process:
 // kfake, a broker written as a test double, kept on a short leash.
 //
-//	stream.Client ──Dial──▶ in-process pipe ─▶ guard ─▶ kfake ─▶ Dir/log   (fsync per batch)
+//	stream.Client ──Dial──▶ in-process pipe ─▶ guard ─▶ kfake ─▶ Dir/log   (acknowledged after fsync)
 //	                                                      ▲
 //	             ticker: delete below what every group has committed, keep the last batch
 //
@@ -18,6 +18,7 @@
 //   - A cap. Above MaxBytes of unconsumed log produce requests are answered with
 //     THROTTLING_QUOTA_EXCEEDED, which package stream turns into stream.ErrFull and the
 //     receiver into 429. Nothing is ever deleted to make room.
+//   - Acknowledged means on disk: responses wait for fsync, many for one (see durable).
 //   - Offsets that never go back unnoticed. At start every commit is compared with the log
 //     that was found; one that points past it is reset before a client can connect (see
 //     Config.Verify).
@@ -94,6 +95,7 @@ type Broker struct {
 	metrics *metrics
 	lock    *dirLock
 	pipe    *pipeListener
+	disk    *durable
 	kafka   *kfake.Cluster
 
 	held atomic.Int64 // bytes of log at and above each partition's start
@@ -135,13 +137,17 @@ func Start(cfg Config) (*Broker, error) {
 	}
 
 	b := &Broker{cfg: cfg, log: cfg.Log, metrics: m, lock: lock, stop: make(chan struct{})}
-	b.pipe = newPipeListener(func(reason string) { m.rejected.WithLabelValues(reason).Inc() })
+	logDir := filepath.Join(cfg.Dir, "log")
+	b.disk = newDurable(logDir, func(err error) {
+		m.failed.Set(1)
+		b.log.Error("the log cannot be made durable: nothing is acknowledged until the next start", zap.Error(err))
+	})
+	b.pipe = newPipeListener(func(reason string) { m.rejected.WithLabelValues(reason).Inc() }, b.disk.responded)
 	started := time.Now()
 	b.kafka, err = kfake.NewCluster(
 		kfake.NumBrokers(1),
 		kfake.ClusterID("retrial-embedded"),
-		kfake.DataDir(filepath.Join(cfg.Dir, "log")),
-		kfake.SyncWrites(),
+		kfake.DataDir(logDir),
 		kfake.ListenFn(func(_, _ string) (net.Listener, error) { return b.pipe, nil }),
 		kfake.WithLogger(brokerLog{cfg.Log}),
 		kfake.BrokerConfigs(map[string]string{
@@ -204,6 +210,7 @@ func (b *Broker) Close() error {
 func (b *Broker) shut() {
 	b.kafka.Close()
 	b.pipe.Close()
+	b.disk.close()
 	b.lock.release()
 }
 

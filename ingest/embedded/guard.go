@@ -38,10 +38,16 @@ func allowed(key int16) bool {
 
 // guardConn is the broker's end of a connection: it looks at the head of every frame
 // before the broker reads any of it and ends the connection on one the broker must not
-// see. Read is called by one goroutine at a time.
+// see. On the way back it holds acknowledgements until they are true (see durable). The
+// broker calls Read from one goroutine at a time and Write from one, with a whole response
+// each time, in the order of the requests.
 type guardConn struct {
 	net.Conn
-	reject func(reason string)
+	reject    func(reason string)
+	responded func(key, version int16, frame []byte) error
+
+	mu    sync.Mutex
+	asked [][2]int16 // key and version of the requests not answered yet
 
 	head    [frameHead]byte
 	pending []byte // part of head not handed out yet
@@ -90,7 +96,26 @@ func (g *guardConn) next() error {
 		return fmt.Errorf("refuse version %d of request %d", version, key)
 	}
 	g.pending, g.body = g.head[:], int(size)-(frameHead-4)
+	g.mu.Lock()
+	g.asked = append(g.asked, [2]int16{key, version})
+	g.mu.Unlock()
 	return nil
+}
+
+// Write passes a response on.
+func (g *guardConn) Write(frame []byte) (int, error) {
+	g.mu.Lock()
+	if len(g.asked) == 0 {
+		g.mu.Unlock()
+		return 0, errors.New("response without a request")
+	}
+	q := g.asked[0]
+	g.asked = g.asked[1:]
+	g.mu.Unlock()
+	if err := g.responded(q[0], q[1], frame); err != nil {
+		return 0, err
+	}
+	return g.Conn.Write(frame)
 }
 
 var errClosed = errors.New("embedded broker is closed")
@@ -101,18 +126,20 @@ type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
-	reject func(reason string)
+
+	reject    func(reason string)
+	responded func(key, version int16, frame []byte) error
 }
 
-func newPipeListener(reject func(string)) *pipeListener {
-	return &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{}), reject: reject}
+func newPipeListener(reject func(string), responded func(key, version int16, frame []byte) error) *pipeListener {
+	return &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{}), reject: reject, responded: responded}
 }
 
 func (l *pipeListener) dial(ctx context.Context) (net.Conn, error) {
 	client, server := net.Pipe()
 	err := errClosed
 	select {
-	case l.conns <- &guardConn{Conn: server, reject: l.reject}:
+	case l.conns <- &guardConn{Conn: server, reject: l.reject, responded: l.responded}:
 		return client, nil
 	case <-l.closed:
 	case <-ctx.Done():

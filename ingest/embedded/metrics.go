@@ -10,6 +10,7 @@ type metrics struct {
 	refused  prometheus.Counter
 	trimmed  prometheus.Counter
 	resets   prometheus.Counter
+	failed   prometheus.Gauge
 	rejected *prometheus.CounterVec // reason: size, key, version
 }
 
@@ -30,6 +31,9 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		resets: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "retrial_embedded_resets_total",
 			Help: "Commits found at start that pointed past the log and were reset: records were lost."}),
+		failed: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "retrial_embedded_sync_failed",
+			Help: "1 after the log could not be synced to disk: nothing is acknowledged until the next start."}),
 		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "retrial_embedded_rejected_frames_total",
 			Help: "Connections ended because of a frame the broker must not see."}, []string{"reason"}),
@@ -40,7 +44,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	if reg == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.held, m.limit, m.refused, m.trimmed, m.resets, m.rejected} {
+	for _, c := range []prometheus.Collector{m.held, m.limit, m.refused, m.trimmed, m.resets, m.failed, m.rejected} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}
