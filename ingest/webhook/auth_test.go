@@ -30,7 +30,7 @@ type site struct {
 	refused chan struct{}
 }
 
-func newSite(t *testing.T, cfg Config, server ServerConfig) *site {
+func newSite(t testing.TB, cfg Config, server ServerConfig) *site {
 	t.Helper()
 	s := &site{now: &atomic.Pointer[time.Time]{}}
 	now := time.Now()
@@ -65,7 +65,7 @@ func newSite(t *testing.T, cfg Config, server ServerConfig) *site {
 	return s
 }
 
-func newAuthority(t *testing.T, s *site) *identity.Authority {
+func newAuthority(t testing.TB, s *site) *identity.Authority {
 	t.Helper()
 	ca, err := identity.Open(identity.Config{Dir: t.TempDir(), Now: func() time.Time { return *s.now.Load() }}, nil, nil)
 	if err != nil {
@@ -74,7 +74,7 @@ func newAuthority(t *testing.T, s *site) *identity.Authority {
 	return ca
 }
 
-func (s *site) add(t *testing.T, cluster string) identity.Credentials {
+func (s *site) add(t testing.TB, cluster string) identity.Credentials {
 	t.Helper()
 	cred, err := s.ca.Registry().Add(cluster)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *site) add(t *testing.T, cluster string) identity.Credentials {
 }
 
 // client returns a client that trusts the site and presents cred, unless it is empty.
-func (s *site) client(t *testing.T, cred identity.Credentials, http2 bool) *http.Client {
+func (s *site) client(t testing.TB, cred identity.Credentials, http2 bool) *http.Client {
 	t.Helper()
 	bundle, err := s.ca.CABundle()
 	if err != nil {

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -519,27 +518,3 @@ func TestCountItems(t *testing.T) {
 		})
 	}
 }
-
-func BenchmarkPost(b *testing.B) {
-	body := recordedPost(b)
-	h, err := New(Config{Trusted: true}, nopProducer{}, event.NewRedactor([]byte("0123456789abcdef")), nil, nil, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		r := httptest.NewRequest(http.MethodPost, auditPath, bytes.NewReader(body))
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		if w.Code != 200 {
-			b.Fatal(w.Code, w.Body)
-		}
-	}
-	b.ReportMetric(400*float64(b.N)/b.Elapsed().Seconds(), "events/s")
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(400*b.N), "ns/event")
-}
-
-type nopProducer struct{}
-
-func (nopProducer) Produce(context.Context, ...stream.Record) error { return nil }
