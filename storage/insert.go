@@ -36,9 +36,10 @@ var insertSettings = clickhouse.Settings{ //nolint:gochecknoglobals // constant 
 // remembers the token (1,000 inserts); after that Known finds them, and they must not be
 // sent. After an error the outcome is unknown until Recover and Known have been asked.
 //
-// The store remembers a token before it has the data; a crash between the two would make
-// it drop the block sent again. An insert that wrote fewer rows than it carries is
-// therefore checked, and sent under another token when its rows are not there.
+// The store remembers a token before it has the data: after a crash between the two it
+// would take the block sent again for a repetition and drop it. The first inserts into a
+// partition after the process started, after an error and after a recovery are therefore
+// looked up, and sent under another token when their rows are not there.
 func (s *Store) Insert(ctx context.Context, token string, rows []replay.Row) error {
 	if len(rows) == 0 {
 		return nil
@@ -62,22 +63,26 @@ func (s *Store) Insert(ctx context.Context, token string, rows []replay.Row) err
 	if err := p.block.encode(&p.buf); err != nil {
 		return fmt.Errorf("insert: encode %d rows: %w", len(rows), err)
 	}
-	written, err := s.send(ctx, token, rows, p)
-	if err == nil && written < int64(len(rows)) {
-		s.metrics.inserts.WithLabelValues("deduplicated").Inc()
+	err := s.send(ctx, token, rows, p)
+	if err == nil && part.checked < doubted {
 		err = s.assure(ctx, token, rows, p)
-	} else if err == nil {
-		s.metrics.inserts.WithLabelValues("ok").Inc()
-		s.metrics.rows.Add(float64(len(rows)))
-		s.metrics.bytes.Add(float64(len(p.buf.Buf)))
+		part.checked++
 	}
 	s.metrics.seconds.Observe(time.Since(began).Seconds())
 	if err != nil {
+		part.checked = 0
 		s.metrics.inserts.WithLabelValues("error").Inc()
 		return fmt.Errorf("insert %d rows of partition %d: %w", len(rows), rows[0].Position.Partition, err)
 	}
+	s.metrics.inserts.WithLabelValues("ok").Inc()
+	s.metrics.rows.Add(float64(len(rows)))
+	s.metrics.bytes.Add(float64(len(p.buf.Buf)))
 	return nil
 }
+
+// doubted is how many inserts into a partition are looked up once it is in doubt what the
+// store has: more than can have been under way when the doubt arose.
+const doubted = 8
 
 // assure makes sure that rows the store says it has under the token are there.
 func (s *Store) assure(ctx context.Context, token string, rows []replay.Row, p *pendingBlock) error {
@@ -95,8 +100,7 @@ func (s *Store) assure(ctx context.Context, token string, rows []replay.Row, p *
 	}
 	s.metrics.reinserts.Inc()
 	s.cfg.Log.Warn("store remembers a block it does not have, sending it again", zap.String("token", token), zap.Int("rows", len(rows)))
-	_, err = s.send(ctx, token+"+", rows, p)
-	return err
+	return s.send(ctx, token+"+", rows, p)
 }
 
 // insertMissing sends the rows of a block that are not stored, under a token of their own.
@@ -119,8 +123,7 @@ func (s *Store) insertMissing(ctx context.Context, token string, rows []replay.R
 		return err
 	}
 	s.metrics.reinserts.Inc()
-	_, err = s.send(ctx, fmt.Sprintf("%s+%d", token, p.block.rows), rows, p)
-	return err
+	return s.send(ctx, fmt.Sprintf("%s+%d", token, p.block.rows), rows, p)
 }
 
 // place tells the rows of a block apart: where the record stands, and which of a
@@ -184,19 +187,14 @@ AND koffset IN (SELECT arrayJoin({offsets:Array(Int64)}))`
 	return have, nil
 }
 
-// send runs one INSERT of the encoded block and returns the rows written, those of the
-// views included; -1 when the server does not say.
-func (s *Store) send(ctx context.Context, token string, rows []replay.Row, b *pendingBlock) (int64, error) {
-	p := &payload{data: b.buf.Buf, written: -1}
+// send runs one INSERT of the encoded block.
+func (s *Store) send(ctx context.Context, token string, rows []replay.Row, b *pendingBlock) error {
 	settings := merge(clickhouse.Settings{"insert_deduplication_token": token}, insertSettings)
 	if s.cfg.Transport == nil {
 		settings["log_comment"] = insertComment(rows[0].Position.Partition) // see endInserts
 	}
-	ctx = clickhouse.Context(withPayload(ctx, p), clickhouse.WithSettings(settings))
-	if err := s.conn.Exec(ctx, "INSERT INTO "+s.table("events")+" ("+columnNames(b.block.columns)+") FORMAT Native"); err != nil {
-		return 0, err
-	}
-	return p.written, nil
+	ctx = clickhouse.Context(withPayload(ctx, b.buf.Buf), clickhouse.WithSettings(settings))
+	return s.conn.Exec(ctx, "INSERT INTO "+s.table("events")+" ("+columnNames(b.block.columns)+") FORMAT Native")
 }
 
 func columnNames(columns []proto.InputColumn) string {

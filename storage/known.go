@@ -46,7 +46,7 @@ const knownQuery = `SELECT request_key, stage, toUnixTimestamp64Micro(request_re
     epoch, kpart, koffset, content, size, outcome != '' AS judged, row_revision
 FROM %s
 PREWHERE cluster = {cluster:String} AND minute IN (SELECT arrayJoin({minutes:Array(UInt32)}))
-    AND request_key IN (SELECT toFixedString(arrayJoin(arrayMap(i -> unhex(substring({keys:String}, i * 32 + 1, 32)), range({n:UInt64}))), 16))
+    AND request_key IN (WITH unhex({keys:String}) AS k SELECT toFixedString(arrayJoin(arrayMap(i -> substring(k, i * 16 + 1, 16), range({n:UInt64}))), 16))
 GROUP BY ALL
 HAVING sum(sign) > 0`
 
@@ -113,7 +113,7 @@ func (s *Store) Standing(ctx context.Context, known []replay.KnownRow, visit fun
 			names = append(names, c)
 		}
 		err := s.rows(ctx, `cluster IN {clusters:Array(String)}
-AND request_key IN (SELECT toFixedString(arrayJoin(arrayMap(i -> unhex(substring({keys:String}, i * 32 + 1, 32)), range({n:UInt64}))), 16))`,
+AND request_key IN (WITH unhex({keys:String}) AS k SELECT toFixedString(arrayJoin(arrayMap(i -> substring(k, i * 16 + 1, 16), range({n:UInt64}))), 16))`,
 			clickhouse.Parameters{"clusters": texts(names), "keys": string(keys), "n": fmt.Sprint(n)},
 			func(r replay.Row) error {
 				if !want[r.EventKey] {

@@ -23,7 +23,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		rows:      prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_storage_rows_total", Help: "Rows inserted into events, rows that take others back included."}),
 		bytes:     prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_storage_insert_bytes_total", Help: "Bytes of insert blocks as sent."}),
-		inserts:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_inserts_total", Help: "Inserts by result: ok, deduplicated, error."}, []string{"result"}),
+		inserts:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_inserts_total", Help: "Inserts by result: ok, error."}, []string{"result"}),
 		seconds:   prometheus.NewHistogram(prometheus.HistogramOpts{Name: "retrial_storage_insert_seconds", Help: "Time of an insert, encoding included.", Buckets: buckets}),
 		known:     prometheus.NewHistogram(prometheus.HistogramOpts{Name: "retrial_storage_known_seconds", Help: "Time of looking up which rows of a block are stored.", Buckets: buckets}),
 		repaired:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_repaired_rows_total", Help: "Rows recovery added to a rollup to make it equal to its events."}, []string{"table"}),

@@ -137,9 +137,8 @@ func (s *Store) insertColumns(ctx context.Context, table string, columns []proto
 	if err := (proto.Block{Columns: len(columns), Rows: rows}).EncodeRawBlock(&buf, 0, columns); err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
-	p := &payload{data: buf.Buf}
 	settings := merge(clickhouse.Settings{}, insertSettings)
 	settings["insert_deduplicate"] = 0
-	ctx = clickhouse.Context(withPayload(ctx, p), clickhouse.WithSettings(settings))
+	ctx = clickhouse.Context(withPayload(ctx, buf.Buf), clickhouse.WithSettings(settings))
 	return s.conn.Exec(ctx, "INSERT INTO "+s.table(table)+" ("+columnNames(columns)+") FORMAT Native")
 }

@@ -47,6 +47,7 @@ func (s *Store) Recover(ctx context.Context, partition int32, _ uint32, days []t
 	part := s.partition(partition)
 	part.Lock()
 	defer part.Unlock()
+	part.checked = 0
 	if err := s.endInserts(ctx, partition); err != nil {
 		return err
 	}

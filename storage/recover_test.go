@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -96,6 +97,37 @@ func TestInterruptedInsert(t *testing.T) {
 			t.Fatalf("recovery of partition 0 wrote usage of partition 5: %+v", got)
 		}
 	})
+}
+
+// TestLostPart takes the part of a block away while the store is down, as a crash does
+// between the log of tokens and the data: the store still takes the block for known. Sent
+// again under its token it must come back.
+func TestLostPart(t *testing.T) {
+	dir := t.TempDir()
+	in := rows(t, "c", 0)
+	s, closeStore := storagetest.Start(t, dir)
+	insert(t, s, "a", in[:100])
+	insert(t, s, "b", in[100:])
+	want := consistent(t, s)
+	paths := s.Strings(t, "SELECT path FROM system.parts WHERE active AND database = 'retrial' AND table = 'events' AND rows = "+fmt.Sprint(len(in)-100))
+	closeStore()
+	if len(paths) != 1 {
+		t.Fatalf("%d parts hold the block: %q", len(paths), paths)
+	}
+	if err := os.RemoveAll(paths[0]); err != nil {
+		t.Fatal(err)
+	}
+	s = storagetest.OpenAt(t, dir)
+	if got := totals(t, s).Events; got != 100 {
+		t.Fatalf("%d rows left, want 100", got)
+	}
+	insert(t, s, "b", in[100:])
+	if err := s.Recover(context.Background(), 0, 1, days(in)); err != nil {
+		t.Fatal(err)
+	}
+	if got := consistent(t, s); got != want {
+		t.Fatalf("the block did not come back\n want %+v\n is   %+v", want, got)
+	}
 }
 
 // TestForgottenToken inserts more blocks than the store remembers tokens of: Known still

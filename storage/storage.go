@@ -75,7 +75,7 @@ type Store struct {
 // partition serializes what is done to the rows of one Kafka partition in this process.
 type partition struct {
 	sync.Mutex
-	inserted bool // a block of this process has landed
+	checked int // inserts verified since the last doubt, see Insert
 }
 
 // database names ClickHouse takes without surprises, in SQL and in file names.

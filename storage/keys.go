@@ -1,0 +1,28 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
+)
+
+// StoredKey is the identity of one standing row.
+type StoredKey struct {
+	Request, Event event.Hash128
+}
+
+// EventKeys visits the keys of every standing row of a cluster, for comparing what was sent
+// with what is stored. It reads complete rows: a key follows from the event alone.
+func (s *Store) EventKeys(ctx context.Context, cluster string, visit func(StoredKey) error) error {
+	err := s.rows(ctx, "cluster = {cluster:String}", clickhouse.Parameters{"cluster": text(cluster)}, func(r replay.Row) error {
+		return visit(StoredKey{Request: r.Request, Event: r.EventKey})
+	})
+	if err != nil {
+		return fmt.Errorf("read the keys of cluster %q: %w", cluster, err)
+	}
+	return nil
+}
