@@ -26,7 +26,7 @@ func (noCommits) Commit(context.Context, int64, stream.Pending) error { return n
 func BenchmarkSettle(b *testing.B) {
 	events, snap := recorded(b)
 	log := newSimLog("", 1, 1)
-	source := &simSource{log, &life{world: &simWorld{}}}
+	source := &simSource{log, &life{world: &simWorld{}, instant: true}}
 	r, err := New(Config{Hold: -1}, source, replay.New(replay.Config{}), nowhere{})
 	if err != nil {
 		b.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/storage/storagetest"
 )
 
 const sample = "sample"
@@ -61,15 +62,66 @@ func recorded(t testing.TB) ([]*event.Event, state.Snapshot) {
 	return events, snap
 }
 
+// material is what the tests send: real events, the copies of the policy writes among them,
+// the state they ran against, and the state all of it adds up to.
+type material struct {
+	records, policy, snapshot []stream.Record
+	whole                     *state.State
+	events                    int // distinct
+}
+
+func materials(t testing.TB) material {
+	t.Helper()
+	events, snap := recorded(t)
+	received := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
+	m := material{whole: state.New(sample)}
+	distinct := map[event.Hash128]bool{}
+	for _, e := range events {
+		distinct[event.EventKey(event.RequestKey(sample, e), e)] = true
+		m.records = append(m.records, stream.EventRecord(sample, "import", "", received, e))
+		if event.KeepsPolicy(e) {
+			m.policy = append(m.policy, stream.PolicyEventRecord(sample, "import", "", received, e))
+			obs, err := state.FromEvent(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.whole.Apply(obs...)
+		}
+	}
+	for _, o := range snap.Observations() {
+		m.whole.Apply(o)
+		m.snapshot = append(m.snapshot, stream.PolicyRecord(stream.KindObservation, sample, "import", received, o.Append(nil)))
+	}
+	if len(m.policy) < 10 {
+		t.Fatalf("only %d policy writes among the recorded events", len(m.policy))
+	}
+	m.events = len(distinct)
+	return m
+}
+
+func startBroker(t testing.TB) *embedded.Broker {
+	t.Helper()
+	broker, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Consumers: stream.Consumers(""), Verify: stream.VerifyCommit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := broker.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return broker
+}
+
 // pipeline is a runner on the embedded broker.
 type pipeline struct {
 	*Runner
+	life   *life // holds the registry
 	client *stream.Client
-	rows   *simRows
 	stop   func()
 }
 
-func newPipeline(t testing.TB, broker *embedded.Broker, rows *simRows) *pipeline {
+func newPipeline(t testing.TB, broker *embedded.Broker, store Store) *pipeline {
 	t.Helper()
 	log := zaptest.NewLogger(t, zaptest.Level(zap.ErrorLevel))
 	client, err := stream.NewClient(stream.Config{Brokers: []string{broker.Addr()}, Dial: broker.Dial, FetchWait: 20 * time.Millisecond,
@@ -81,15 +133,14 @@ func newPipeline(t testing.TB, broker *embedded.Broker, rows *simRows) *pipeline
 	if err := client.EnsureTopics(ctx); err != nil {
 		t.Fatal(err)
 	}
-	l := &life{world: &simWorld{}, cancel: func() {}}
-	r, err := New(Config{Hold: -1, Linger: -1, Log: log, Registerer: prometheus.NewRegistry()},
-		Kafka{client}, replay.New(replay.Config{}), &simStore{rows, l, l.rng("store", 0)})
+	l := &life{reg: prometheus.NewRegistry()}
+	r, err := New(Config{Hold: -1, Linger: -1, Log: log, Registerer: l.reg}, Kafka{client}, replay.New(replay.Config{}), store)
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
-	return &pipeline{r, client, rows, func() {
+	return &pipeline{r, l, client, func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("run: %v", err)
@@ -116,73 +167,47 @@ func (p *pipeline) drain(t testing.TB) {
 	}
 }
 
-// Real events through the embedded broker: stored once however often they come, judged with
-// what is known, corrected when the rest becomes known after a restart.
-func TestRecordedEventsThroughKafka(t *testing.T) {
-	events, snap := recorded(t)
-	broker, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Consumers: stream.Consumers(""), Verify: stream.VerifyCommit})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer broker.Close()
-	rows := newSimRows("")
-	p := newPipeline(t, broker, rows)
-	received := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
-	var records, policy []stream.Record
-	whole := state.New(sample)
-	for _, e := range events {
-		records = append(records, stream.EventRecord(sample, "import", "", received, e))
-		if event.KeepsPolicy(e) {
-			policy = append(policy, stream.PolicyEventRecord(sample, "import", "", received, e))
-			obs, err := state.FromEvent(e)
-			if err != nil {
-				t.Fatal(err)
-			}
-			whole.Apply(obs...)
-		}
-	}
-	if len(policy) < 10 {
-		t.Fatalf("only %d policy writes among the recorded events", len(policy))
-	}
-	p.send(t, policy[:len(policy)/2]...)
-	p.send(t, records...)
+// quietStore is a store that never fails.
+func quietStore(rows *simRows) *simStore {
+	return &simStore{rows, &life{world: &simWorld{}, cancel: func() {}, instant: true}}
+}
+
+// sendInTwoRuns sends the events with half the policy, some of them again, and after a
+// restart the rest of the policy.
+func sendInTwoRuns(t *testing.T, m material, store Store) (first, second map[string]float64) {
+	t.Helper()
+	broker := startBroker(t)
+	p := newPipeline(t, broker, store)
+	p.send(t, m.policy[:len(m.policy)/2]...)
+	p.send(t, m.records...)
 	p.drain(t)
-	before := len(rows.standing())
-	p.send(t, records[:200]...)
+	p.send(t, m.records[:200]...)
 	p.drain(t)
 	p.stop()
+	first = p.life.sums(t)
 
-	p = newPipeline(t, broker, rows)
-	p.send(t, policy[len(policy)/2:]...)
-	for _, o := range snap.Observations() {
-		whole.Apply(o)
-		p.send(t, stream.PolicyRecord(stream.KindObservation, sample, "import", received, o.Append(nil)))
-	}
-	p.send(t, stream.DeadLetterRecord(event.DeadLetter{Cluster: sample, Reason: "malformed-item", Digest: "sha256:1"}, received))
+	p = newPipeline(t, broker, store)
+	p.send(t, m.policy[len(m.policy)/2:]...)
+	p.send(t, m.snapshot...)
+	p.send(t, stream.DeadLetterRecord(event.DeadLetter{Cluster: sample, Reason: "malformed-item", Digest: "sha256:1"}, time.Unix(0, 0)))
 	p.drain(t)
 	p.stop()
+	return first, p.life.sums(t)
+}
 
-	distinct := map[event.Hash128]bool{}
-	for _, e := range events {
-		distinct[event.EventKey(event.RequestKey(sample, e), e)] = true
-	}
-	standing := rows.standing()
-	if before != len(distinct) || len(standing) != len(distinct) {
-		t.Errorf("%d rows stand, %d before the second delivery, want %d", len(standing), before, len(distinct))
-	}
-	if len(rows.letters) != 1 {
-		t.Errorf("%d dead letters, want 1", len(rows.letters))
-	}
+// compare counts verdicts that are not what a replay from scratch gives.
+func (m *material) compare(t *testing.T, rows []replay.Row) (corrected int) {
+	t.Helper()
 	engine := replay.New(replay.Config{})
-	corrected, wrong := 0, 0
-	for _, row := range standing {
+	wrong := 0
+	for _, row := range rows {
 		if row.Verdict == nil {
 			continue
 		}
 		if row.Revision > 1 {
 			corrected++
 		}
-		if want := engine.Replay(row.Event, whole); !sameVerdict(row.Verdict, want) {
+		if want := engine.Replay(row.Event, m.whole); !sameVerdict(row.Verdict, want) {
 			if wrong++; wrong <= 5 {
 				t.Errorf("%s %s of %s: %s %q, from scratch %s %q", row.Event.Verb, row.Event.RequestURI, row.Event.User.Username,
 					row.Verdict.Outcome, row.Verdict.Cause, want.Outcome, want.Cause)
@@ -190,12 +215,56 @@ func TestRecordedEventsThroughKafka(t *testing.T) {
 		}
 	}
 	if corrected == 0 || wrong > 0 {
-		t.Errorf("%d of %d verdicts corrected, %d wrong", corrected, len(standing), wrong)
+		t.Errorf("%d of %d verdicts corrected, %d wrong", corrected, len(rows), wrong)
+	}
+	return corrected
+}
+
+// Real events through the embedded broker: stored once however often they come, judged with
+// what is known, corrected when the rest becomes known after a restart.
+func TestRecordedEventsThroughKafka(t *testing.T) {
+	m, rows := materials(t), newSimRows("")
+	first, second := sendInTwoRuns(t, m, quietStore(rows))
+	standing := rows.standing()
+	if len(standing) != m.events {
+		t.Errorf("%d rows stand, want %d", len(standing), m.events)
+	}
+	if in, out := first["retrial_runner_in_total"], first["retrial_runner_out_total"]; in != float64(len(m.records)+200) || out != float64(m.events) {
+		t.Errorf("in %v and out %v, want %d and %d", in, out, len(m.records)+200, m.events)
+	}
+	if len(rows.letters) != 1 {
+		t.Errorf("%d dead letters, want 1", len(rows.letters))
+	}
+	if n := m.compare(t, standing); second["retrial_runner_corrections_total"] < float64(n) {
+		t.Errorf("%v corrections counted for %d corrected rows", second["retrial_runner_corrections_total"], n)
 	}
 	scratch := rollupOf(standing)
 	for k, n := range scratch {
 		if rows.rollup[k] != n {
 			t.Errorf("rollup %+v is %d, want %d", k, rows.rollup[k], n)
 		}
+	}
+}
+
+// The same with the real store: what comes back from it is what was stored, so that judging
+// it again changes nothing.
+func TestRecordedEventsIntoTheStore(t *testing.T) {
+	store := storagetest.Open(t)
+	m := materials(t)
+	sendInTwoRuns(t, m, store)
+	var rows []replay.Row
+	if err := store.Affected(t.Context(), replay.AffectedFilter{Cluster: sample, Partitions: []int32{0, 1, 2, 3}}, func(row replay.Row) error {
+		rows = append(rows, row)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	m.compare(t, rows)
+	keys := map[event.Hash128]bool{}
+	for _, row := range rows {
+		keys[row.EventKey] = true
+	}
+	if len(keys) != len(rows) {
+		t.Errorf("%d rows of %d events stand", len(rows), len(keys))
 	}
 }

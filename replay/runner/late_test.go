@@ -59,10 +59,7 @@ func (w *lateBinding) drain(t *testing.T, id, crashAt int) (l *life) {
 	go func() { drained <- r.WaitDrained(ctx) }()
 	select {
 	case err := <-drained:
-		l.mu.Lock()
-		crashed := l.crashed
-		l.mu.Unlock()
-		if err != nil && !crashed {
+		if err != nil && !l.dead() {
 			t.Errorf("drain: %v", err)
 		}
 		time.Sleep(20 * simFetchWait)
@@ -180,18 +177,18 @@ func TestStalledPolicyReaderHoldsForABoundedTime(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		l := &life{world: w.simWorld, cancel: cancel}
 		source := stalled{&simSource{w.log, l}, make(chan struct{})}
-		r, err := New(Config{HoldLimit: 10 * time.Second}, source, w.engine, &simStore{w.rows, l, l.rng("store", 0)})
+		r, err := New(Config{HoldLimit: 10 * time.Second}, source, w.engine, &simStore{w.rows, l})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var running sync.WaitGroup
 		running.Go(func() { _ = r.Run(ctx) })
 		time.Sleep(9 * time.Second)
-		if n := len(w.rows.rows); n != 0 {
+		if n := len(w.rows.visible()); n != 0 {
 			t.Errorf("%d rows stored while the policy reader stalls and the limit is not reached", n)
 		}
 		time.Sleep(10 * time.Second)
-		for _, row := range w.rows.standing() {
+		for _, row := range w.rows.visible() {
 			if row.Verdict.Outcome != replay.OutcomeIndeterminate {
 				t.Fatalf("%s is %s although no policy is known", row.Event.RequestURI, row.Verdict.Outcome)
 			}

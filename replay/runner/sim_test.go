@@ -61,60 +61,76 @@ type life struct {
 	cancel  context.CancelFunc
 	reg     *prometheus.Registry
 
+	instant bool // steps take no time
+
 	mu      sync.Mutex
-	delays  *rand.Rand
+	actors  map[string]*rand.Rand
 	steps   int
 	crashed bool
 }
 
-// rng returns a source for one actor of the process.
-func (l *life) rng(topic string, partition int32) *rand.Rand {
-	h := fnv.New64a()
-	fmt.Fprint(h, l.id, topic, partition)
-	return rand.New(rand.NewPCG(l.world.plan.seed, h.Sum64()))
-}
-
 // step is called wherever a process may crash: it takes a little time, and at the chosen
-// step the process ends. Nothing a crashed process does has an effect.
-func (l *life) step(ctx context.Context, name string) error {
-	l.mu.Lock()
+// step the process ends. Nothing a crashed process does has an effect. Every actor draws its
+// delays from a source of its own, or the order in which the scheduler wakes them would
+// decide who gets which.
+func (l *life) step(ctx context.Context, actor, name string) error {
 	if name != "fetch" && name != "read policy" {
+		l.mu.Lock()
 		l.steps++ // waiting for records is the same state over and over
+		if l.steps == l.crashAt {
+			l.crashed = true
+			l.cancel()
+		}
+		l.mu.Unlock()
 	}
-	if l.steps == l.crashAt {
-		l.crashed = true
-		l.cancel()
-	}
-	var delay time.Duration
-	if l.delays != nil {
-		delay = 10*time.Microsecond + time.Duration(l.delays.IntN(3_000_000))
-	}
-	crashed := l.crashed
-	l.mu.Unlock()
-	if crashed {
+	if l.dead() {
 		return errCrashed
 	}
-	if err := sleep(ctx, delay); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+	if !l.instant {
+		if err := sleep(ctx, 10*time.Microsecond+time.Duration(l.intn(actor, 3_000_000))); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.crashed {
+	if l.dead() {
 		return errCrashed
 	}
 	return nil
 }
 
-func (l *life) chance(rng *rand.Rand, p float64) bool { return rng.Float64() < p }
+func (l *life) dead() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.crashed
+}
 
-func (l *life) fault(rng *rand.Rand, p float64) bool { return l.faults && l.chance(rng, p) }
+// intn draws from an actor's source.
+func (l *life) intn(actor string, n int) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rng := l.actors[actor]
+	if rng == nil {
+		h := fnv.New64a()
+		fmt.Fprint(h, l.id, actor)
+		rng = rand.New(rand.NewPCG(l.world.plan.seed, h.Sum64()))
+		if l.actors == nil {
+			l.actors = map[string]*rand.Rand{}
+		}
+		l.actors[actor] = rng
+	}
+	return rng.IntN(n)
+}
+
+// fault decides whether an operation fails, in percent.
+func (l *life) fault(actor string, percent int) bool {
+	return l.faults && l.intn(actor, 100) < percent
+}
 
 // flaky is a step that may fail without having done anything.
-func (l *life) flaky(ctx context.Context, rng *rand.Rand, name string) error {
-	if err := l.step(ctx, name); err != nil {
+func (l *life) flaky(ctx context.Context, actor, name string) error {
+	if err := l.step(ctx, actor, name); err != nil {
 		return err
 	}
-	if l.fault(rng, 0.04) {
+	if l.fault(actor, 4) {
 		return fmt.Errorf("%s: %w", name, errFault)
 	}
 	return nil
@@ -124,12 +140,11 @@ func (l *life) flaky(ctx context.Context, rng *rand.Rand, name string) error {
 func (w *simWorld) start(id, crashAt int, faults bool) (*life, *Runner, <-chan error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &life{world: w, id: id, crashAt: crashAt, faults: faults, cancel: cancel, reg: prometheus.NewRegistry()}
-	l.delays = l.rng("delays", 0)
 	r, err := New(Config{
 		Hold: 100 * time.Millisecond, HoldLimit: 2 * time.Second, Linger: 30 * time.Millisecond,
 		BatchRecords: 12, CorrectionRows: 5, CorrectionLog: 40, Parallel: 1, Registerer: l.reg,
 		RetryMin: 5 * time.Millisecond, RetryMax: 100 * time.Millisecond, LongestRequest: time.Minute,
-	}, &simSource{w.log, l}, w.engine, &simStore{w.rows, l, l.rng("store", 0)})
+	}, &simSource{w.log, l}, w.engine, &simStore{w.rows, l})
 	if err != nil {
 		panic(err)
 	}

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay"
 )
 
@@ -106,8 +106,15 @@ func (s *simRows) standing() []replay.Row {
 	return out
 }
 
-// land writes the part of a block that belongs to one day, in the two steps a store has.
-// The step in between is where a crash leaves rows without their rollup.
+// visible is standing for those who do not hold the lock.
+func (s *simRows) visible() []replay.Row {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.standing()
+}
+
+// landEvents and landRollup write the part of a block that belongs to one
+// day, in the two steps a store has. The step in between is where a crash leaves rows without their rollup.
 func (s *simRows) landEvents(token, day string, rows []replay.Row) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,24 +156,27 @@ func splitDays(rows []replay.Row) (days []string, parts map[string][]replay.Row)
 type simStore struct {
 	*simRows
 	life *life
-	rng  *rand.Rand
 }
 
+// actorOf names the owner of a partition: it does one thing at a time.
+func actorOf(topic string, partition int32) string { return fmt.Sprint(topic, "/", partition) }
+
 func (s *simStore) Insert(ctx context.Context, token string, rows []replay.Row) error {
-	if err := s.life.step(ctx, "insert"); err != nil {
+	partition := rows[0].Position.Partition
+	actor := actorOf(stream.TopicEvents, partition)
+	if err := s.life.step(ctx, actor, "insert"); err != nil {
 		return err
 	}
 	rows = slices.Clone(rows)
 	days, parts := splitDays(rows)
-	fault := s.life.fault(s.rng, 0.15)
-	late := fault && s.life.chance(s.rng, 0.3)
+	fault := s.life.fault(actor, 15)
+	late := fault && s.life.intn(actor, 10) < 3
 	if late {
 		// The client gives up, the server does not.
-		partition := rows[0].Position.Partition
 		s.mu.Lock()
 		s.inflight[partition]++
 		s.mu.Unlock()
-		delay := time.Duration(s.rng.IntN(8000)) * time.Millisecond
+		delay := time.Duration(s.life.intn(actor, 8000)) * time.Millisecond
 		s.life.world.background.Go(func() {
 			time.Sleep(delay)
 			for _, d := range days {
@@ -183,21 +193,21 @@ func (s *simStore) Insert(ctx context.Context, token string, rows []replay.Row) 
 	}
 	stop := -1 // steps done before the failure
 	if fault {
-		stop = s.rng.IntN(2*len(days) + 1)
+		stop = s.life.intn(actor, 2*len(days)+1)
 	}
 	for i, d := range days {
 		if stop == 2*i {
 			return fmt.Errorf("insert %s: %w before day %d", token, errFault, i)
 		}
 		s.landEvents(token, d, parts[d])
-		if err := s.life.step(ctx, "insert: between table and rollup"); err != nil {
+		if err := s.life.step(ctx, actor, "insert: between table and rollup"); err != nil {
 			return err
 		}
 		if stop == 2*i+1 {
 			return fmt.Errorf("insert %s: %w before the rollup of day %d", token, errFault, i)
 		}
 		s.landRollup(token, d, parts[d])
-		if err := s.life.step(ctx, "insert: after rollup"); err != nil {
+		if err := s.life.step(ctx, actor, "insert: after rollup"); err != nil {
 			return err
 		}
 	}
@@ -208,7 +218,7 @@ func (s *simStore) Insert(ctx context.Context, token string, rows []replay.Row) 
 }
 
 func (s *simStore) Known(ctx context.Context, rows []replay.Row) ([]replay.KnownRow, error) {
-	if err := s.life.flaky(ctx, s.rng, "known"); err != nil {
+	if err := s.life.flaky(ctx, actorOf(stream.TopicEvents, rows[0].Position.Partition), "known"); err != nil {
 		return nil, err
 	}
 	if s.mutant == mutantNoKnown {
@@ -231,7 +241,7 @@ func (s *simStore) Known(ctx context.Context, rows []replay.Row) ([]replay.Known
 }
 
 func (s *simStore) Standing(ctx context.Context, known []replay.KnownRow, visit func(replay.Row) error) error {
-	if err := s.life.flaky(ctx, s.rng, "standing"); err != nil {
+	if err := s.life.flaky(ctx, actorOf(stream.TopicEvents, known[0].Position.Partition), "standing"); err != nil {
 		return err
 	}
 	want := map[event.Hash128]bool{}
@@ -252,7 +262,7 @@ func (s *simStore) Standing(ctx context.Context, known []replay.KnownRow, visit 
 }
 
 func (s *simStore) Recover(ctx context.Context, partition int32, _ uint32, days []time.Time) error {
-	if err := s.life.flaky(ctx, s.rng, "recover"); err != nil {
+	if err := s.life.flaky(ctx, actorOf(stream.TopicEvents, partition), "recover"); err != nil {
 		return err
 	}
 	for {
@@ -288,7 +298,8 @@ func (s *simStore) Recover(ctx context.Context, partition int32, _ uint32, days 
 }
 
 func (s *simStore) Affected(ctx context.Context, f replay.AffectedFilter, visit func(replay.Row) error) error {
-	if err := s.life.flaky(ctx, s.rng, "affected"); err != nil {
+	actor := actorOf(stream.TopicEvents, f.Partitions[0])
+	if err := s.life.flaky(ctx, actor, "affected"); err != nil {
 		return err
 	}
 	if s.mutant == mutantNoCorrection {
@@ -301,7 +312,7 @@ func (s *simStore) Affected(ctx context.Context, f replay.AffectedFilter, visit 
 		if r.Verdict == nil || !selects(f, &r) {
 			continue
 		}
-		if s.life.fault(s.rng, 0.01) {
+		if s.life.fault(actor, 1) {
 			return fmt.Errorf("affected: %w in the middle", errFault)
 		}
 		if err := visit(r); err != nil {
@@ -328,7 +339,7 @@ func selects(f replay.AffectedFilter, r *replay.Row) bool {
 }
 
 func (s *simStore) SavePolicy(ctx context.Context, versions []replay.PolicyVersion) error {
-	if err := s.life.flaky(ctx, s.rng, "save policy"); err != nil {
+	if err := s.life.flaky(ctx, stream.TopicPolicy, "save policy"); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -336,11 +347,11 @@ func (s *simStore) SavePolicy(ctx context.Context, versions []replay.PolicyVersi
 		s.policy[policyKey{v.Position, v.Index}] = v
 	}
 	s.mu.Unlock()
-	return s.life.step(ctx, "policy saved")
+	return s.life.step(ctx, stream.TopicPolicy, "policy saved")
 }
 
 func (s *simStore) LoadPolicy(ctx context.Context, visit func(replay.PolicyVersion) error) (map[int32]int64, error) {
-	if err := s.life.flaky(ctx, s.rng, "load policy"); err != nil {
+	if err := s.life.flaky(ctx, stream.TopicPolicy, "load policy"); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -367,7 +378,8 @@ func (s *simStore) LoadPolicy(ctx context.Context, visit func(replay.PolicyVersi
 }
 
 func (s *simStore) SaveDeadLetters(ctx context.Context, _ string, letters []replay.StoredDeadLetter) error {
-	if err := s.life.flaky(ctx, s.rng, "save dead letters"); err != nil {
+	actor := actorOf("letters", letters[0].Position.Partition)
+	if err := s.life.flaky(ctx, actor, "save dead letters"); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -375,5 +387,5 @@ func (s *simStore) SaveDeadLetters(ctx context.Context, _ string, letters []repl
 		s.letters[l.Position] = l
 	}
 	s.mu.Unlock()
-	return s.life.step(ctx, "dead letters saved")
+	return s.life.step(ctx, actor, "dead letters saved")
 }

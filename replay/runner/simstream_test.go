@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -30,6 +29,7 @@ const simFetchWait = 50 * time.Millisecond
 // generations hand partitions from process to process.
 type simLog struct {
 	mutant string
+	counts map[string]int // partitions by topic
 
 	mu      sync.Mutex
 	logs    map[place][]stream.Record
@@ -48,8 +48,9 @@ type simCommit struct {
 const simEpoch = 7
 
 func newSimLog(mutant string, events, policy int) *simLog {
-	g := &simLog{mutant: mutant, logs: map[place][]stream.Record{}, commits: map[place]simCommit{}, epochs: map[place]uint32{}, owner: map[place]chan struct{}{}, changed: make(chan struct{})}
-	for topic, n := range map[string]int{stream.TopicEvents: events, stream.TopicPolicy: policy, stream.TopicDeadLetter: 1} {
+	g := &simLog{mutant: mutant, counts: map[string]int{stream.TopicEvents: events, stream.TopicPolicy: policy, stream.TopicDeadLetter: 1},
+		logs: map[place][]stream.Record{}, commits: map[place]simCommit{}, epochs: map[place]uint32{}, owner: map[place]chan struct{}{}, changed: make(chan struct{})}
+	for topic, n := range g.counts {
 		for p := range int32(n) {
 			g.logs[place{topic, p}], g.epochs[place{topic, p}] = nil, simEpoch
 			g.owner[place{topic, p}] = make(chan struct{}, 1)
@@ -62,25 +63,16 @@ func newSimLog(mutant string, events, policy int) *simLog {
 func (g *simLog) append(topic string, rec stream.Record) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n := 0
-	for at := range g.logs {
-		if at.topic == topic {
-			n++
-		}
-	}
-	at := place{topic, stream.PartitionOf(rec.Key, n)}
+	at := place{topic, stream.PartitionOf(rec.Key, g.counts[topic])}
 	rec.Topic, rec.Appended = topic, time.Now()
 	rec.Position = event.Position{Epoch: g.epochs[at], Partition: at.partition, Offset: int64(len(g.logs[at]))}
 	g.logs[at] = append(g.logs[at], rec)
 }
 
 func (g *simLog) partitions(topic string) (list []int32) {
-	for at := range g.logs {
-		if at.topic == topic {
-			list = append(list, at.partition)
-		}
+	for p := range int32(g.counts[topic]) {
+		list = append(list, p)
 	}
-	slices.Sort(list)
 	return list
 }
 
@@ -162,7 +154,7 @@ func (s *simSource) consume(ctx context.Context, topic string, h PartitionHandle
 		}
 		end()
 		handlers.Wait()
-		if err := sleep(ctx, time.Millisecond+time.Duration(s.life.rng(topic, 0).IntN(1000))); err != nil {
+		if err := sleep(ctx, time.Millisecond+time.Duration(s.life.intn(topic, 1_000_000))); err != nil {
 			return nil
 		}
 	}
@@ -176,24 +168,27 @@ func (s *simSource) handle(ctx context.Context, at place, h PartitionHandler) {
 	case <-ctx.Done():
 		return
 	}
+	if sleep(ctx, time.Duration(s.life.intn(actorOf(at.topic, at.partition), 1_000_000))) != nil {
+		return
+	}
 	s.mu.Lock()
 	c, ok := s.commits[at]
 	s.mu.Unlock()
 	if !ok {
 		c.pending = stream.NoPending(nil)
 	}
-	p := &simPartition{simLog: s.simLog, life: s.life, at: at, next: c.next, rng: s.life.rng(at.topic, at.partition)}
+	p := &simPartition{simLog: s.simLog, life: s.life, at: at, next: c.next, actor: actorOf(at.topic, at.partition)}
 	a := stream.Assignment{Topic: at.topic, Partition: at.partition, Epoch: simEpoch, Committed: c.next, Metadata: c.pending}
 	a.Metadata.PolicyOffsets = maps.Clone(c.pending.PolicyOffsets)
 	_ = h(ctx, a, p)
 }
 
 func (s *simSource) CommitPolicy(ctx context.Context, _ map[int32]int64) error {
-	return s.life.step(ctx, "commit policy")
+	return s.life.step(ctx, stream.TopicPolicy, "commit policy")
 }
 
 func (s *simSource) Ends(ctx context.Context, topic string) (map[int32]int64, error) {
-	if err := s.life.step(ctx, "ends"); err != nil {
+	if err := s.life.step(ctx, "ends", "ends"); err != nil {
 		return nil, err
 	}
 	ends := map[int32]int64{}
@@ -206,21 +201,21 @@ func (s *simSource) Ends(ctx context.Context, topic string) (map[int32]int64, er
 // simPartition is an assigned partition.
 type simPartition struct {
 	*simLog
-	life *life
-	at   place
-	next int64
-	rng  *rand.Rand
+	life  *life
+	at    place
+	next  int64
+	actor string
 }
 
 func (p *simPartition) Position() int64 { return p.next }
 
 func (p *simPartition) Fetch(ctx context.Context, maxRecords, _ int) (stream.Batch, error) {
-	if err := p.life.step(ctx, "fetch"); err != nil {
+	if err := p.life.step(ctx, p.actor, "fetch"); err != nil {
 		return stream.Batch{}, err
 	}
 	// Batches end anywhere, so that a range read again has other bounds unless it is
 	// announced.
-	n := min(maxRecords, 1+p.rng.IntN(9))
+	n := min(maxRecords, 1+p.life.intn(p.actor, 9))
 	records, end := p.read(p.at, p.next, n)
 	if len(records) == 0 {
 		if err := sleep(ctx, simFetchWait); err != nil {
@@ -233,7 +228,7 @@ func (p *simPartition) Fetch(ctx context.Context, maxRecords, _ int) (stream.Bat
 }
 
 func (p *simPartition) Commit(ctx context.Context, next int64, pending stream.Pending) error {
-	if err := p.life.step(ctx, "commit"); err != nil {
+	if err := p.life.step(ctx, p.actor, "commit"); err != nil {
 		return err
 	}
 	pending.PolicyOffsets = maps.Clone(pending.PolicyOffsets)
@@ -257,7 +252,7 @@ func (p *simPartition) Commit(ctx context.Context, next int64, pending stream.Pe
 	p.mu.Lock()
 	p.commits[p.at] = simCommit{next, pending}
 	p.mu.Unlock()
-	return p.life.step(ctx, "committed")
+	return p.life.step(ctx, p.actor, "committed")
 }
 
 // simFeed reads the policy topic.
@@ -275,13 +270,12 @@ func (s *simSource) Policy(ctx context.Context, from map[int32]int64, apply func
 	if f.pos == nil {
 		f.pos = map[int32]int64{}
 	}
-	rng := s.life.rng(stream.TopicPolicy, 0)
 	go func() {
 		defer close(f.done)
-		for s.life.step(ctx, "read policy") == nil && ctx.Err() == nil {
+		for s.life.step(ctx, stream.TopicPolicy, "read policy") == nil && ctx.Err() == nil {
 			got := false
 			for _, p := range s.partitions(stream.TopicPolicy) {
-				records, _ := s.read(place{stream.TopicPolicy, p}, f.Positions()[p], 1+rng.IntN(4))
+				records, _ := s.read(place{stream.TopicPolicy, p}, f.Positions()[p], 1+s.life.intn(stream.TopicPolicy, 4))
 				if len(records) == 0 {
 					continue
 				}
