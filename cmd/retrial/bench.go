@@ -1,5 +1,309 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"text/tabwriter"
+	"time"
 
-func newBench(s streams) *cobra.Command { return &cobra.Command{Use: "bench"} }
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/storage"
+)
+
+func newBench(s streams) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure on this machine",
+		Args:  usage(cobra.NoArgs),
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newBenchPipeline(s))
+	return c
+}
+
+// this process: makes the load         a child: `retrial serve`, what is measured
+//
+//	events × N, own cluster each ──mTLS──▶ webhook ─▶ Kafka ─▶ replay ─▶ ClickHouse
+//	rusage, CPU profile, /proc   ◀────────────────────────────────────────┘
+//	then the stored rows against the posted keys (the store is opened here)
+func newBenchPipeline(s streams) *cobra.Command {
+	var b pipelineBench
+	var output string
+	c := &cobra.Command{
+		Use:   "pipeline [-- SERVE-FLAGS...]",
+		Short: "Post a log over mutual TLS to a server of its own, and measure until everything is stored",
+		Long: `Start ` + "`retrial serve`" + ` as a child process on an empty folder, post the events --repeat times,
+each time as another cluster with its own state and its own identifiers (every UUID in events and
+state is replaced), and measure until all verdicts are stored and the store's merges are idle.
+
+What is measured is the child alone: CPU by the operating system's own accounting, rooms by its CPU
+profile ("engine" is what the accounting has beyond the profile: the embedded store's own threads).
+Flags after -- go to serve, for instance: -- --kafka-brokers 127.0.0.1:9092`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if output != "table" && output != "json" {
+				return exitCode{exitUsage, fmt.Errorf("--output %q is neither table nor json", output)}
+			}
+			b.serveFlags = args
+			b.log = s.err
+			r, err := b.run(c.Context())
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				enc := json.NewEncoder(s.out)
+				enc.SetIndent("", "  ")
+				return enc.Encode(r)
+			}
+			return r.print(s.out)
+		},
+	}
+	c.Flags().StringVar(&b.state, "state", "", "state file (default: the bundled sample's)")
+	c.Flags().StringVar(&b.events, "events", "", "audit log (default: the bundled sample)")
+	c.Flags().IntVar(&b.repeat, "repeat", 4, "how many times the log is posted, each time as a cluster of its own")
+	c.Flags().IntVar(&b.connections, "connections", 4, "posts on their way at once")
+	c.Flags().IntVar(&b.batch, "batch", 400, "events in one post, as an apiserver's default")
+	c.Flags().StringVar(&b.profile, "profile", "", "keep the child's CPU profile in this file")
+	c.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	return c
+}
+
+// pipelineBench is one run of the benchmark.
+type pipelineBench struct {
+	state, events string
+	repeat        int
+	connections   int
+	batch         int
+	profile       string
+	serveFlags    []string
+	log           io.Writer
+}
+
+// pipelineResult is what `bench pipeline -o json` prints.
+type pipelineResult struct {
+	Events          int64              `json:"events"`
+	Seconds         float64            `json:"seconds"` // first post to last verdict stored
+	EventsPerSecond float64            `json:"events_per_second"`
+	BytesPerEvent   float64            `json:"bytes_per_event"` // as posted
+	CPUPerEvent     float64            `json:"cpu_us_per_event"`
+	Rooms           map[string]float64 `json:"rooms"` // CPU µs per event
+	PeakRSSMB       float64            `json:"peak_rss_mb"`
+	StoredMB        float64            `json:"stored_mb"` // the data folder when merges are idle
+	LoadCPU         float64            `json:"load_cpu_us_per_event"`
+	Verdicts        map[string]int64   `json:"verdicts"`
+	Lost            int64              `json:"lost"`
+	Duplicates      int64              `json:"duplicates"`
+}
+
+func (b *pipelineBench) run(ctx context.Context) (r *pipelineResult, err error) {
+	dir, err := os.MkdirTemp("", "retrial-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	cfg := config.Default()
+	cfg.DataDir, cfg.KeyFile = filepath.Join(dir, "d"), filepath.Join(dir, "key")
+	if cfg.Webhook.Listen, err = freeAddress(); err != nil {
+		return nil, err
+	}
+	profile := filepath.Join(dir, "cpu.pprof")
+	child, err := b.start(ctx, cfg, profile)
+	if err != nil {
+		return nil, err
+	}
+	defer child.kill()
+
+	load, err := b.prepare(cfg, child.client)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(b.log, "posting %d events of %d clusters\n", load.count(), b.repeat)
+	before, err := child.cpu()
+	if err != nil {
+		return nil, err
+	}
+	ownBefore := ownCPU()
+	began := time.Now()
+	if err := load.post(ctx, b.connections); err != nil {
+		return nil, err
+	}
+	own := ownCPU() - ownBefore
+	if err := child.client.get(ctx, "drained", nil, &struct{}{}); err != nil {
+		return nil, err
+	}
+	took := time.Since(began)
+	after, err := child.idle(ctx)
+	if err != nil {
+		return nil, err
+	}
+	usage, err := child.stop()
+	if err != nil {
+		return nil, err
+	}
+	n := float64(load.count())
+	r = &pipelineResult{
+		Events: load.count(), Seconds: took.Seconds(), EventsPerSecond: n / took.Seconds(), BytesPerEvent: float64(load.bytes) / n,
+		CPUPerEvent: float64((after - before).Microseconds()) / n, LoadCPU: float64(own.Microseconds()) / n,
+		PeakRSSMB: float64(usage.Maxrss) / 1024,
+	}
+	if r.Rooms, err = rooms(profile, r.CPUPerEvent, n); err != nil {
+		return nil, err
+	}
+	if b.profile != "" {
+		if err := os.Rename(profile, b.profile); err != nil {
+			return nil, fmt.Errorf("keep the profile: %w", err)
+		}
+	}
+	r.StoredMB = float64(folderSize(cfg.DataDir)) / (1 << 20)
+	return r, b.verify(ctx, cfg, load, r)
+}
+
+// verify compares what was posted with what the store holds, event by event.
+func (b *pipelineBench) verify(ctx context.Context, cfg config.Config, load *benchLoad, r *pipelineResult) error {
+	sys := &system{cfg: cfg, log: zap.NewNop(), reg: prometheus.NewRegistry()}
+	store, err := sys.openStore(ctx)
+	if err != nil {
+		return errors.Join(err, sys.close())
+	}
+	r.Verdicts = map[string]int64{}
+	for cluster, keys := range load.keys {
+		if err := store.EventKeys(ctx, cluster, func(k storage.StoredKey) error {
+			if seen, posted := keys[k.Event]; !posted || seen {
+				r.Duplicates++
+			}
+			keys[k.Event] = true
+			return nil
+		}); err != nil {
+			return errors.Join(err, sys.close())
+		}
+		for _, seen := range keys {
+			if !seen {
+				r.Lost++
+			}
+		}
+		shares, err := store.Outcomes(ctx, cluster, time.Unix(0, 0), time.Unix(1<<32-1, 0))
+		if err != nil {
+			return errors.Join(err, sys.close())
+		}
+		for _, s := range shares {
+			r.Verdicts[s.Outcome] += s.Requests
+		}
+	}
+	return sys.close()
+}
+
+func (r *pipelineResult) print(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	fmt.Fprintf(w, "events\t%d of %.0f bytes\n", r.Events, r.BytesPerEvent)
+	fmt.Fprintf(w, "events/s\t%.0f\n", r.EventsPerSecond)
+	fmt.Fprintf(w, "CPU per event\t%.1f µs\n", r.CPUPerEvent)
+	for _, name := range roomNames(r.Rooms) {
+		fmt.Fprintf(w, "  %s\t%.2f µs\n", name, r.Rooms[name])
+	}
+	fmt.Fprintf(w, "load generator\t%.1f µs CPU per event\n", r.LoadCPU)
+	fmt.Fprintf(w, "peak memory\t%.0f MB\n", r.PeakRSSMB)
+	fmt.Fprintf(w, "on disk\t%.0f MB\n", r.StoredMB)
+	for _, o := range []string{"match", "drift", "ambiguous", "indeterminate", "not_judged"} {
+		fmt.Fprintf(w, "%s\t%d\n", o, r.Verdicts[o])
+	}
+	fmt.Fprintf(w, "lost\t%d\nduplicates\t%d\n", r.Lost, r.Duplicates)
+	return w.Flush()
+}
+
+// child is the server that is measured.
+type child struct {
+	cmd    *exec.Cmd
+	client *apiClient
+	ended  chan error
+}
+
+func (b *pipelineBench) start(ctx context.Context, cfg config.Config, profile string) (*child, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	args := append([]string{
+		"serve", "--data-dir", cfg.DataDir, "--key-file", cfg.KeyFile, "--webhook-listen", cfg.Webhook.Listen,
+		"--ui-listen", "127.0.0.1:0", "--log-level", "warn", "--cpu-profile", profile,
+	}, b.serveFlags...)
+	cmd := exec.CommandContext(ctx, self, args...)
+	cmd.Stderr = b.log
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	c := &child{cmd: cmd, ended: make(chan error, 1)}
+	go func() { c.ended <- cmd.Wait() }()
+	for {
+		if c.client, err = dial(ctx, "", cfg.DataDir); err == nil {
+			return c, nil
+		}
+		select {
+		case err := <-c.ended:
+			return nil, fmt.Errorf("the server did not start: %w", err)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func (c *child) kill() {
+	_ = c.cmd.Process.Kill() // it has ended already when the run went well
+}
+
+// cpu is the processor time the child has used so far.
+func (c *child) cpu() (time.Duration, error) { return processCPU(c.cmd.Process.Pid) }
+
+// idle waits until the child uses next to no processor time, which is when the store has
+// merged what it wanted to merge, and returns what it has used until then.
+func (c *child) idle(ctx context.Context) (time.Duration, error) {
+	last, err := c.cpu()
+	for quiet := 0; err == nil && quiet < 4; {
+		select {
+		case <-ctx.Done():
+			return last, ctx.Err()
+		case <-time.After(500 * time.Millisecond):
+		}
+		var now time.Duration
+		if now, err = c.cpu(); now-last < 40*time.Millisecond {
+			quiet++
+		} else {
+			quiet = 0
+		}
+		last = now
+	}
+	return last, err
+}
+
+func (c *child) stop() (*syscall.Rusage, error) {
+	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return nil, err
+	}
+	if err := <-c.ended; err != nil {
+		return nil, fmt.Errorf("the server ended badly: %w", err)
+	}
+	usage, ok := c.cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return nil, errors.New("this system does not account for a process's use")
+	}
+	return usage, nil
+}
+
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"time"
 
 	"github.com/oklog/run"
@@ -35,6 +36,7 @@ import (
 //	retrial why ─▶ data/retrial.sock (the same api) ◀──────────────────────────────────────     or real)
 func newServe(s streams) *cobra.Command {
 	var withSample bool
+	var profile string
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Receive audit events, replay them, store the verdicts and show them",
@@ -45,11 +47,17 @@ store and the page. By default Kafka and ClickHouse are embedded and everything 
 	}
 	flags := config.Bind(c.Flags())
 	c.Flags().BoolVar(&withSample, "sample", false, "take in the bundled recording of a real audit log as cluster \"sample\"")
+	c.Flags().StringVar(&profile, "cpu-profile", "", "write a CPU profile of the whole run to this file")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cfg, err := flags.Load()
 		if err != nil {
 			return exitCode{exitUsage, err}
 		}
+		stop, err := profileTo(profile)
+		if err != nil {
+			return exitCode{exitUsage, err}
+		}
+		defer stop()
 		log, err := obs.Logger(s.err, cfg.Log.Level, cfg.Log.Format)
 		if err != nil {
 			return exitCode{exitUsage, err}
@@ -57,6 +65,21 @@ store and the page. By default Kafka and ClickHouse are embedded and everything 
 		return serve(c.Context(), cfg, log, serveOptions{sample: withSample, out: s.out})
 	}
 	return c
+}
+
+// profileTo starts a CPU profile unless the file's name is empty; stop ends it.
+func profileTo(file string) (stop func(), err error) {
+	if file == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return nil, fmt.Errorf("--cpu-profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("--cpu-profile: %w", err), f.Close())
+	}
+	return func() { pprof.StopCPUProfile(); _ = f.Close() }, nil
 }
 
 type serveOptions struct {

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/inflate"
+	"github.com/retrial-io/retrial/internal/sample"
+)
+
+// benchLoad is everything that will be posted, made before the clock starts.
+type benchLoad struct {
+	posts []benchPost
+	bytes int64
+	// keys of the posted events by cluster; set when found in the store.
+	keys map[string]map[event.Hash128]bool
+}
+
+type benchPost struct {
+	client *http.Client
+	url    string
+	body   []byte
+}
+
+func (l *benchLoad) count() (n int64) {
+	for _, keys := range l.keys {
+		n += int64(len(keys))
+	}
+	return n
+}
+
+// prepare registers the clusters, posts their states and builds the bodies.
+func (b *pipelineBench) prepare(cfg config.Config, local *apiClient) (*benchLoad, error) {
+	state, err := readAll(b.state, sample.OpenState)
+	if err != nil {
+		return nil, err
+	}
+	lines, err := readAll(b.events, sample.OpenAuditLog)
+	if err != nil {
+		return nil, err
+	}
+	authority, err := openIdentity(cfg)
+	if err != nil {
+		return nil, err
+	}
+	key, _, err := identity.KeyFile(cfg.KeyFile, cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	load := &benchLoad{keys: map[string]map[event.Hash128]bool{}}
+	redactor := event.NewRedactor(key)
+	for i := range b.repeat {
+		cluster := "bench-" + strconv.Itoa(i+1)
+		client, err := clusterClient(authority, cluster)
+		if err != nil {
+			return nil, err
+		}
+		if err := postState(local, cluster, renumber(state, cluster)); err != nil {
+			return nil, err
+		}
+		if err := load.add(client, receiverURL(cfg)+"/v1/clusters/"+cluster+"/audit", cluster, redactor, renumber(lines, cluster), b.batch); err != nil {
+			return nil, err
+		}
+	}
+	return load, nil
+}
+
+// add cuts the lines into EventLists as an apiserver posts them.
+func (l *benchLoad) add(client *http.Client, url, cluster string, redactor *event.Redactor, lines []byte, batch int) error {
+	keys := map[event.Hash128]bool{}
+	l.keys[cluster] = keys
+	var items [][]byte
+	flush := func() {
+		if len(items) == 0 {
+			return
+		}
+		body := []byte(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[`)
+		body = append(body, bytes.Join(items, []byte(","))...)
+		body = append(body, "]}\n"...)
+		l.posts = append(l.posts, benchPost{client, url, body})
+		l.bytes += int64(len(body))
+		items = items[:0]
+	}
+	r := event.NewLines(bytes.NewReader(lines), 0)
+	for {
+		line, n, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		e, err := event.Decode(line)
+		if err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+		redactor.Redact(e)
+		keys[event.EventKey(event.RequestKey(cluster, e), e)] = false
+		if items = append(items, line); len(items) == batch {
+			flush()
+		}
+	}
+	flush()
+	return nil
+}
+
+// post sends everything, so many posts at once, in order of their making: the clusters one
+// after the other, their batches overlapping as an apiserver's do.
+func (l *benchLoad) post(ctx context.Context, connections int) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(connections)
+	for _, p := range l.posts {
+		g.Go(func() error { return p.send(ctx) })
+	}
+	return g.Wait()
+}
+
+// send posts until it is taken: a receiver that pushes back is obeyed, as an apiserver does.
+func (p benchPost) send(ctx context.Context) error {
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(p.body))
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Content-Type", "application/json")
+		res, err := p.client.Do(req)
+		if err != nil {
+			return err
+		}
+		text, _ := io.ReadAll(io.LimitReader(res.Body, 4096))
+		_ = res.Body.Close()
+		switch res.StatusCode {
+		case http.StatusOK:
+			return nil
+		case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		default:
+			return fmt.Errorf("post: %s: %s", res.Status, strings.TrimSpace(string(text)))
+		}
+	}
+}
+
+// clusterClient registers a cluster and returns a client with its certificate.
+func clusterClient(a *identity.Authority, cluster string) (*http.Client, error) {
+	cred, err := a.Registry().Add(cluster)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := tls.X509KeyPair(cred.Cert, cred.Key)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(cred.CA)
+	return &http.Client{Transport: &http.Transport{
+		TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}},
+		ForceAttemptHTTP2: true,
+	}}, nil
+}
+
+func postState(local *apiClient, cluster string, state []byte) error {
+	u := *local.base
+	u.Path = "/v1/clusters/" + cluster + "/state"
+	res, err := local.http.Post(u.String(), "application/json", bytes.NewReader(state)) //nolint:noctx // set-up of a benchmark, on the local socket
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(res.Body, 4096))
+		return fmt.Errorf("post state: %s: %s", res.Status, strings.TrimSpace(string(text)))
+	}
+	return nil
+}
+
+var uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+
+// renumber replaces every UUID by another, the same by the same within one seed: audit IDs,
+// uids and token ids are as random as in another cluster, and what belongs together still
+// does.
+func renumber(text []byte, seed string) []byte {
+	return uuids.ReplaceAllFunc(text, func(id []byte) []byte {
+		sum := sha256.Sum256(append([]byte(seed+"/"), id...))
+		out := make([]byte, 36)
+		hex.Encode(out[:8], sum[:4])
+		hex.Encode(out[9:13], sum[4:6])
+		hex.Encode(out[14:18], sum[6:8])
+		hex.Encode(out[19:23], sum[8:10])
+		hex.Encode(out[24:], sum[10:16])
+		out[8], out[13], out[18], out[23] = '-', '-', '-', '-'
+		return out
+	})
+}
+
+func readAll(path string, fallback func() (io.ReadCloser, error)) ([]byte, error) {
+	open := fallback
+	if path != "" {
+		open = func() (io.ReadCloser, error) { return inflate.Open(path) }
+	}
+	r, err := open()
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(r)
+	return b, errors.Join(err, r.Close())
+}
+
+// processCPU reads user and system time of a process from /proc.
+func processCPU(pid int) (time.Duration, error) {
+	const ticksPerSecond = 100 // USER_HZ, fixed on Linux
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, fmt.Errorf("processor time of the server: %w (bench pipeline needs Linux)", err)
+	}
+	// The second field, the program's name, may hold anything but ends with the last ')'.
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	user, err1 := strconv.ParseInt(fields[11], 10, 64)
+	system, err2 := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * time.Second / ticksPerSecond, errors.Join(err1, err2)
+}
+
+func ownCPU() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func folderSize(dir string) (total int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // a file that went away while it was counted
+		}
+		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
+			total += info.Size()
+		}
+		return nil
+	})
+	return total
+}
