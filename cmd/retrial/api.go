@@ -1,64 +1,263 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/zap"
 
-	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/runner"
 	"github.com/retrial-io/retrial/storage"
 )
 
-// api is the local API, read by the page, by `retrial why` and by whoever is let in:
+// api is the local API, read by the page, by `retrial why` and by whoever is let in. Its
+// members, parameters and errors are described in docs/api.md; names are part of the
+// interface: they are added to, never changed.
 //
 //	GET api/v1/clusters                      the clusters there are events of, with their range
 //	GET api/v1/overview?cluster=&from=&to=   what the first page shows
-//	GET api/v1/events?cluster=&from=&to=&…   events with verdicts, newest first
+//	GET api/v1/events?cluster=&from=&to=&…   requests with their verdicts, newest first
 //	GET api/v1/why?auditID=&cluster=         everything about the requests of an audit ID
+//	GET api/v1/classes                       what outcomes and classes mean
 //	GET api/v1/status                        how far the replay is behind
 //	GET api/v1/drained                       answers when everything accepted is stored
-//
-// Times are RFC 3339. Errors are plain text. Names of members are part of the interface.
 type api struct {
-	sys *system
-	log *zap.Logger
+	store    queries
+	progress progress
+	log      *zap.Logger
+	slots    chan struct{} // one for every query under way
+	longest  time.Duration // that a query may take
 }
 
+// queries is what the API asks the store.
+type queries interface {
+	Clusters(ctx context.Context) ([]storage.Cluster, error)
+	// Overview sums up [from, to) with its volume in steps of the given length.
+	Overview(ctx context.Context, cluster string, from, to time.Time, step time.Duration) (overview, error)
+	Events(ctx context.Context, f storage.EventFilter) ([]replay.Row, error)
+	// Why visits the rows of an audit ID, request by request, until visit returns an error.
+	Why(ctx context.Context, cluster, auditID string, visit func(replay.Row) error) error
+}
+
+// progress is what the API asks the runner.
+type progress interface {
+	Lag() runner.Lag
+	WaitDrained(ctx context.Context) error
+}
+
+// Bounds of the API. A page asks two or three queries at a time, a query takes well below a
+// second: who meets these bounds asks for too much, or there are too many of them.
+const (
+	queriesAtOnce = 8
+	longestQuery  = 30 * time.Second
+	longestValue  = 16 << 10 // bytes of a parameter
+	mostEvents    = 500      // in one answer
+	whyBytes      = 16 << 20 // of events in one answer
+)
+
 func newAPI(sys *system) http.Handler {
-	a := api{sys: sys, log: sys.log.Named("api")}
+	return apiHandler(storeQueries{sys.store}, sys.runner, sys.log, longestQuery)
+}
+
+// apiHandler serves the API below /api/v1/.
+func apiHandler(store queries, progress progress, log *zap.Logger, longest time.Duration) http.Handler {
+	a := api{store: store, progress: progress, log: log.Named("api"), slots: make(chan struct{}, queriesAtOnce), longest: longest}
 	mux := http.NewServeMux()
-	for path, answer := range map[string]func(*http.Request) (any, error){
-		"clusters": a.clusters, "overview": a.overview, "events": a.events, "why": a.why, "status": a.status, "drained": a.drained,
+	for _, e := range []struct {
+		path   string
+		may    []string // parameters; anything else is an error of the caller
+		answer func(context.Context, url.Values) (any, error)
+	}{
+		{"clusters", nil, a.query(a.clusters)},
+		{"overview", []string{"cluster", "from", "to"}, a.query(a.overview)},
+		{"events", []string{"cluster", "from", "to", "user", "verb", "resource", "decision", "outcome", "class", "before", "limit"}, a.query(a.events)},
+		{"why", []string{"auditID", "cluster"}, a.query(a.why)},
+		{"classes", nil, classes},
+		{"status", nil, a.status},
+		{"drained", nil, a.drained},
 	} {
-		mux.HandleFunc("GET /api/v1/"+path, func(w http.ResponseWriter, r *http.Request) {
-			v, err := answer(r)
-			switch {
-			case err == nil:
-				writeJSON(w, v)
-			case r.Context().Err() != nil:
-				// The caller went away.
-			case isBadRequest(err):
-				http.Error(w, err.Error(), http.StatusBadRequest)
-			default:
-				a.log.Error("query failed", zap.String("path", path), zap.Error(err))
-				http.Error(w, "the store could not answer: "+err.Error(), http.StatusInternalServerError)
+		mux.HandleFunc("GET /api/v1/"+e.path, func(w http.ResponseWriter, r *http.Request) {
+			q, err := parameters(r, e.may)
+			var v any
+			if err == nil {
+				v, err = e.answer(r.Context(), q)
 			}
+			if err == nil {
+				respond(w, v)
+				return
+			}
+			a.fail(w, r, e.path, err)
 		})
 	}
+	mux.HandleFunc("/api/v1/", func(w http.ResponseWriter, r *http.Request) {
+		status, text := http.StatusNotFound, "there is no "+strconv.Quote(r.URL.Path)+" in the API; see docs/api.md"
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			status, text = http.StatusMethodNotAllowed, "the API only answers GET"
+		}
+		plain(w, status, text)
+	})
 	return mux
 }
+
+// query bounds an answer that asks the store: it waits for a slot and is ended after the
+// longest time, or when the caller goes away.
+func (a api) query(answer func(context.Context, url.Values) (any, error)) func(context.Context, url.Values) (any, error) {
+	return func(ctx context.Context, q url.Values) (any, error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, a.longest, errTooLong)
+		defer cancel()
+		select {
+		case a.slots <- struct{}{}:
+			defer func() { <-a.slots }()
+		case <-ctx.Done():
+			return nil, errBusy
+		}
+		v, err := answer(ctx, q)
+		if err != nil && errors.Is(context.Cause(ctx), errTooLong) {
+			err = errTooLong
+		}
+		return v, err
+	}
+}
+
+var (
+	errTooLong = errors.New("the store took too long; ask for a shorter range of time")
+	errBusy    = errors.New("too many questions at once; try again in a moment")
+)
 
 // badRequest is an error of the caller.
 type badRequest struct{ error }
 
-func isBadRequest(err error) bool { _, ok := err.(badRequest); return ok } //nolint:errorlint // it is never wrapped
+func bad(format string, args ...any) error { return badRequest{fmt.Errorf(format, args...)} }
+
+// fail answers with an error, as plain text.
+func (a api) fail(w http.ResponseWriter, r *http.Request, path string, err error) {
+	var callers badRequest
+	switch {
+	case r.Context().Err() != nil:
+		// The caller went away, or the server stops; nobody reads what is written.
+		plain(w, http.StatusServiceUnavailable, "the request ended before its answer was ready")
+	case errors.As(err, &callers):
+		plain(w, http.StatusBadRequest, err.Error())
+	case errors.Is(err, errTooLong):
+		a.log.Warn("query took too long", zap.String("path", path), zap.Duration("limit", a.longest))
+		plain(w, http.StatusGatewayTimeout, err.Error())
+	case errors.Is(err, errBusy):
+		w.Header().Set("Retry-After", "1")
+		plain(w, http.StatusServiceUnavailable, err.Error())
+	default:
+		a.log.Error("query failed", zap.String("path", path), zap.Error(err))
+		plain(w, http.StatusInternalServerError, "the store could not answer; the server's log says why")
+	}
+}
+
+func plain(w http.ResponseWriter, status int, text string) {
+	private(w.Header())
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	fmt.Fprintln(w, text)
+}
+
+// respond answers with v as JSON. It is made whole before it is sent, so that an error does
+// not leave half an answer, and it must be read within a minute.
+func respond(w http.ResponseWriter, v any) {
+	var body bytes.Buffer
+	if err := json.NewEncoder(&body).Encode(v); err != nil {
+		plain(w, http.StatusInternalServerError, "the answer could not be written as JSON")
+		return
+	}
+	private(w.Header())
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
+	// Not every ResponseWriter can; those that cannot have no connection to hold open.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Minute))
+	_, _ = body.WriteTo(w) // the caller is gone when this fails
+}
+
+// private keeps answers out of caches and out of other sites' documents.
+func private(h http.Header) {
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+}
+
+// parameters reads the query, strictly: a misspelt filter that is passed over would answer
+// another question than the one that was asked.
+func parameters(r *http.Request, may []string) (url.Values, error) {
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, bad("the query cannot be read: %w", err)
+	}
+	for name, values := range q {
+		switch {
+		case !slices.Contains(may, name):
+			return nil, bad("there is no parameter %q; known are: %s", name, strings.Join(may, ", "))
+		case len(values) > 1:
+			return nil, bad("%s is given %d times", name, len(values))
+		case len(values[0]) > longestValue:
+			return nil, bad("%s has %d bytes; at most %d are taken", name, len(values[0]), longestValue)
+		case !utf8.ValidString(values[0]):
+			return nil, bad("%s is not UTF-8", name)
+		}
+	}
+	return q, nil
+}
+
+// window reads cluster, from and to.
+func window(q url.Values) (cluster string, from, to time.Time, err error) {
+	if cluster = q.Get("cluster"); cluster == "" {
+		return cluster, from, to, bad("cluster is missing")
+	}
+	if from, err = instant(q, "from"); err != nil {
+		return cluster, from, to, err
+	}
+	if to, err = instant(q, "to"); err != nil {
+		return cluster, from, to, err
+	}
+	if !from.IsZero() && !to.IsZero() && !from.Before(to) {
+		err = bad("from %s is not before to %s", from.Format(time.RFC3339Nano), to.Format(time.RFC3339Nano))
+	}
+	return cluster, from, to, err
+}
+
+// instant reads a time; those the store's columns do not hold are refused.
+func instant(q url.Values, name string) (time.Time, error) {
+	s := q.Get(name)
+	if s == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return t, bad("%s: %q is no RFC 3339 time, such as 2026-11-20T11:36:00Z", name, s)
+	}
+	if t.Unix() < 0 || t.Unix() > 1<<32-1 {
+		return t, bad("%s: %q is not between 1970 and 2106", name, s)
+	}
+	return t.UTC(), nil
+}
+
+// oneOf reads a parameter of a closed set; empty is none.
+func oneOf(q url.Values, name string, set ...string) (string, error) {
+	s := q.Get(name)
+	if s != "" && !slices.Contains(set, s) {
+		return "", bad("%s: %q is none of %s", name, s, strings.Join(set, ", "))
+	}
+	return s, nil
+}
+
+// outcomes of verdicts, as they are stored and printed.
+var outcomes = []string{"match", "drift", "ambiguous", "indeterminate", "not_judged"}
 
 type clusterJSON struct {
 	Name   string    `json:"name"`
@@ -67,8 +266,8 @@ type clusterJSON struct {
 	Last   time.Time `json:"last"`
 }
 
-func (a api) clusters(r *http.Request) (any, error) {
-	list, err := a.sys.store.Clusters(r.Context())
+func (a api) clusters(ctx context.Context, _ url.Values) (any, error) {
+	list, err := a.store.Clusters(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -82,289 +281,45 @@ func (a api) clusters(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// window reads cluster, from and to.
-func window(r *http.Request) (cluster string, from, to time.Time, err error) {
-	q := r.URL.Query()
-	if cluster = q.Get("cluster"); cluster == "" {
-		return cluster, from, to, badRequest{fmt.Errorf("cluster is missing")}
-	}
-	if from, err = instant(q, "from"); err != nil {
-		return cluster, from, to, err
-	}
-	if to, err = instant(q, "to"); err != nil {
-		return cluster, from, to, err
-	}
-	if !from.IsZero() && !to.IsZero() && !from.Before(to) {
-		err = badRequest{fmt.Errorf("from %s is not before to %s", from.Format(time.RFC3339), to.Format(time.RFC3339))}
-	}
-	return cluster, from, to, err
-}
-
-func instant(q url.Values, name string) (time.Time, error) {
-	s := q.Get(name)
-	if s == "" {
-		return time.Time{}, nil
-	}
-	t, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
-		return t, badRequest{fmt.Errorf("%s: %q is no RFC 3339 time, such as 2026-11-20T11:36:00Z", name, s)}
-	}
-	return t, nil
-}
-
-type totalsJSON struct {
-	Events        int64 `json:"events"`
-	Requests      int64 `json:"requests"`
-	Match         int64 `json:"match"`
-	Drift         int64 `json:"drift"`
-	Ambiguous     int64 `json:"ambiguous"`
-	Indeterminate int64 `json:"indeterminate"`
-	NotJudged     int64 `json:"not_judged"`
-	Forbid        int64 `json:"forbid"`
-}
-
-type bucketJSON struct {
-	Time   time.Time `json:"t"`
-	Allow  int64     `json:"allow"`
-	Forbid int64     `json:"forbid"`
-	None   int64     `json:"none"`
-}
-
-type classJSON struct {
-	Class   string `json:"class"`
+type outcomeJSON struct {
 	Outcome string `json:"outcome"`
 	Text    string `json:"text"`
-	Count   int64  `json:"count"`
 }
 
-type subjectJSON struct {
-	User      string `json:"user"`
-	Requests  int64  `json:"requests"`
-	Forbidden int64  `json:"forbidden"`
-	Drift     int64  `json:"drift"`
-}
-
-type nextJSON struct {
-	Text     string `json:"text"`
-	Requests int64  `json:"requests"`
-}
-
-type overviewJSON struct {
-	From          time.Time     `json:"from"`
-	To            time.Time     `json:"to"`
-	BucketSeconds int64         `json:"bucketSeconds"`
-	Totals        totalsJSON    `json:"totals"`
-	Volume        []bucketJSON  `json:"volume"`
-	Classes       []classJSON   `json:"classes"`
-	Subjects      []subjectJSON `json:"subjects"`
-	Next          *nextJSON     `json:"next,omitempty"`
-}
-
-func (a api) overview(r *http.Request) (any, error) {
-	cluster, from, to, err := window(r)
-	if err != nil {
-		return nil, err
-	}
-	if from.IsZero() || to.IsZero() {
-		return nil, badRequest{fmt.Errorf("from and to are needed")}
-	}
-	o, err := a.sys.store.Overview(r.Context(), cluster, from, to)
-	if err != nil {
-		return nil, err
-	}
-	out := overviewJSON{From: from, To: to, BucketSeconds: 60, Volume: []bucketJSON{}, Classes: []classJSON{}, Subjects: []subjectJSON{}}
-	for _, b := range o.Volume {
-		out.addBucket(b)
-	}
-	for _, c := range o.Outcomes {
-		out.Totals.add(c.Outcome, c.Requests)
-		if c.Class != "" {
-			out.Classes = append(out.Classes, classJSON{c.Class, c.Outcome, replay.Explain(c.Class), c.Requests})
-		}
-	}
-	for _, s := range o.Subjects {
-		out.Subjects = append(out.Subjects, subjectJSON{s.Subject, s.Requests, s.Forbidden, s.Drift})
-	}
-	if len(o.Lacks) > 0 {
-		out.Next = &nextJSON{o.Lacks[0].Missing, o.Lacks[0].Requests}
-	}
-	return out, nil
-}
-
-// addBucket folds one decision's count into its bucket; they come in the order of time.
-func (o *overviewJSON) addBucket(b storage.Bucket) {
-	n := len(o.Volume)
-	if n == 0 || !o.Volume[n-1].Time.Equal(b.Start) {
-		o.Volume = append(o.Volume, bucketJSON{Time: b.Start})
-		n++
-	}
-	v := &o.Volume[n-1]
-	o.Totals.Events += b.Events
-	switch b.Recorded {
-	case "allow":
-		v.Allow += b.Events
-	case "forbid":
-		v.Forbid += b.Events
-		o.Totals.Forbid += b.Events
-	default:
-		v.None += b.Events
-	}
-}
-
-func (t *totalsJSON) add(outcome string, n int64) {
-	t.Requests += n
-	switch outcome {
-	case "match":
-		t.Match += n
-	case "drift":
-		t.Drift += n
-	case "ambiguous":
-		t.Ambiguous += n
-	case "indeterminate":
-		t.Indeterminate += n
-	case "not_judged":
-		t.NotJudged += n
-	}
-}
-
-type eventJSON struct {
-	AuditID    string    `json:"auditID"`
-	Time       time.Time `json:"time"`
-	User       string    `json:"user"`
-	Verb       string    `json:"verb"`
-	RequestURI string    `json:"requestURI"`
-	Stage      string    `json:"stage"`
-	Code       int32     `json:"code"`
-	Recorded   string    `json:"recorded"`
-	Replayed   string    `json:"replayed"`
-	Outcome    string    `json:"outcome"`
-	Class      string    `json:"class"`
-	Cause      string    `json:"cause"`
-	Grants     int       `json:"grants"`
-}
-
-func (a api) events(r *http.Request) (any, error) {
-	cluster, from, to, err := window(r)
-	if err != nil {
-		return nil, err
-	}
-	q := r.URL.Query()
-	f := storage.EventFilter{Cluster: cluster, From: from, To: to, Subject: q.Get("user"), Outcome: q.Get("outcome"), Class: q.Get("class"),
-		Verb: q.Get("verb"), Resource: q.Get("resource"), Judged: true, Limit: 50}
-	if s := q.Get("limit"); s != "" {
-		if f.Limit, err = strconv.Atoi(s); err != nil || f.Limit < 1 {
-			return nil, badRequest{fmt.Errorf("limit: %q is no positive number", s)}
-		}
-	}
-	if s := q.Get("before"); s != "" {
-		if f.Before, err = parseCursor(s); err != nil {
-			return nil, badRequest{err}
-		}
-	}
-	rows, err := a.sys.store.Events(r.Context(), f)
-	if err != nil {
-		return nil, err
+// classes tells what outcomes and classes mean: closed sets, the same for every cluster.
+func classes(context.Context, url.Values) (any, error) {
+	type class struct {
+		Class   string `json:"class"`
+		Outcome string `json:"outcome"`
+		Text    string `json:"text"`
 	}
 	out := struct {
-		Events []eventJSON `json:"events"`
-		Older  string      `json:"older,omitempty"` // what before= continues with
-	}{Events: []eventJSON{}}
-	for i := range rows {
-		out.Events = append(out.Events, eventLine(&rows[i]))
-	}
-	if len(rows) == f.Limit {
-		out.Older = formatCursor(storage.CursorOf(&rows[len(rows)-1]))
+		Outcomes []outcomeJSON `json:"outcomes"`
+		Classes  []class       `json:"classes"`
+	}{Outcomes: []outcomeJSON{
+		{"match", "The replay came to the decision the apiserver recorded, for a reason the apiserver could give."},
+		{"drift", "The replay came to another decision, or the recorded reason fits nothing in the policy: look at these first."},
+		{"ambiguous", "The policy changed while the request was under way; before and after the change the answers differ, and the record fits one of them."},
+		{"indeterminate", "Something needed for a certain answer is not known. The verdict names it; supplying it settles the verdict."},
+		{"not_judged", "The log records no authorization decision for the request: it was turned away before one was made."},
+	}}
+	for _, c := range replay.Classes() {
+		out.Classes = append(out.Classes, class{c.Class, c.Outcome.String(), c.Text})
 	}
 	return out, nil
 }
 
-func eventLine(r *replay.Row) eventJSON {
-	e := r.Event
-	line := eventJSON{AuditID: e.AuditID, Time: e.RequestReceivedTimestamp, User: e.EffectiveUser().Username, Verb: e.Verb,
-		RequestURI: e.RequestURI, Stage: string(e.Stage), Code: e.Code()}
-	if v := r.Verdict; v != nil {
-		line.Recorded, line.Replayed, line.Outcome = v.Recorded.String(), v.Replayed.String(), v.Outcome.String()
-		line.Class, line.Cause, line.Grants = v.Class, v.Cause, len(v.Grants)
-	}
-	return line
-}
-
-func formatCursor(c storage.Cursor) string { return strconv.FormatInt(c.Received, 10) + "." + c.Key }
-
-func parseCursor(s string) (storage.Cursor, error) {
-	at, key, ok := strings.Cut(s, ".")
-	n, err := strconv.ParseInt(at, 10, 64)
-	if !ok || err != nil {
-		return storage.Cursor{}, fmt.Errorf("before: %q is no place in a list of events", s)
-	}
-	return storage.Cursor{Received: n, Key: key}, nil
-}
-
-// requestJSON is one request with everything known about it.
-type requestJSON struct {
-	Cluster   string          `json:"cluster"`
-	APIServer string          `json:"apiserver,omitempty"`
-	Source    string          `json:"source"`
-	Stages    []stageJSON     `json:"stages"`
-	Event     json.RawMessage `json:"event"`   // of the last stage, as stored
-	Verdict   *replay.Line    `json:"verdict"` // null when no stage was judged
-}
-
-type stageJSON struct {
-	Stage string    `json:"stage"`
-	Time  time.Time `json:"time"`
-	Code  int32     `json:"code"`
-}
-
-type whyJSON struct {
-	Requests []requestJSON `json:"requests"`
-}
-
-func (a api) why(r *http.Request) (any, error) {
-	id := r.URL.Query().Get("auditID")
-	if id == "" {
-		return nil, badRequest{fmt.Errorf("auditID is missing")}
-	}
-	rows, err := a.sys.store.Why(r.Context(), r.URL.Query().Get("cluster"), id)
-	if err != nil {
-		return nil, err
-	}
-	return whyOf(rows), nil
-}
-
-// whyOf folds the rows of an audit ID, which come request by request, into requests.
-func whyOf(rows []replay.Row) whyJSON {
-	out := whyJSON{Requests: []requestJSON{}}
-	var last event.Hash128
-	for i := range rows {
-		row := &rows[i]
-		n := len(out.Requests)
-		if n == 0 || last != row.Request || out.Requests[n-1].Cluster != row.Cluster {
-			out.Requests = append(out.Requests, requestJSON{Cluster: row.Cluster, APIServer: row.APIServer, Source: row.Source})
-			last = row.Request
-			n++
-		}
-		req := &out.Requests[n-1]
-		req.Stages = append(req.Stages, stageJSON{string(row.Event.Stage), row.Event.StageTimestamp, row.Event.Code()})
-		req.Event = event.AppendJSON(nil, row.Event)
-		if row.Verdict != nil {
-			line := row.Verdict.Line(row.Event)
-			req.Verdict = &line
-		}
-	}
-	return out
-}
-
-func (a api) status(*http.Request) (any, error) {
-	lag := a.sys.runner.Lag()
+func (a api) status(context.Context, url.Values) (any, error) {
+	lag := a.progress.Lag()
 	return struct {
 		Version     string `json:"version"`
 		Lag         int64  `json:"lag"` // events accepted and not yet stored
 		PolicyLag   int64  `json:"policyLag"`
+		DeadLetters int64  `json:"deadLetterLag"`
 		Corrections int64  `json:"corrections"`
-	}{version, lag.Events, lag.Policy, lag.Corrections}, nil
+	}{version, lag.Events, lag.Policy, lag.DeadLetters, lag.Corrections}, nil
 }
 
-func (a api) drained(r *http.Request) (any, error) {
-	return struct{}{}, a.sys.runner.WaitDrained(r.Context())
+func (a api) drained(ctx context.Context, _ url.Values) (any, error) {
+	return struct{}{}, a.progress.WaitDrained(ctx)
 }

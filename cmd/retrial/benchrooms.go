@@ -31,6 +31,7 @@ var roomRules = []struct{ prefix, room string }{
 	{"runtime.gcBgMarkWorker", "garbage collection"},
 	{"runtime.bgsweep", "garbage collection"},
 	{"runtime.bgscavenge", "garbage collection"},
+	{"runtime._ExternalCode", "engine"}, // shared libraries, of which there is one
 	{"runtime.mcall", "scheduler"},
 	{"runtime.mstart", "scheduler"},
 }
@@ -73,20 +74,7 @@ func roomOf(s *profile.Sample) string {
 			}
 		}
 	}
-	if len(s.Location) > 0 && foreign(s.Location[0]) {
-		return "engine" // a thread of the embedded store, or a call into it
-	}
 	return "other"
-}
-
-// foreign reports whether a place lies in no Go code: the profile has no name for it, or
-// that of a shared library.
-func foreign(l *profile.Location) bool {
-	if len(l.Line) == 0 {
-		return true
-	}
-	name := l.Line[0].Function.Name
-	return strings.HasPrefix(name, "[") || strings.HasPrefix(name, "<") || name == "runtime.cgocall" || name == "runtime._ExternalCode"
 }
 
 // roomNames sorts rooms by their share.
