@@ -30,11 +30,10 @@ type changes struct {
 	floor   map[int32]int64    // changes below this offset have been forgotten
 	head    map[int32]int64    // offset after the last applied record
 	entries int
-	grown   chan struct{} // closed and replaced on growth
 }
 
 func newChanges(limit int) *changes {
-	return &changes{limit: limit, logs: map[int32][]change{}, floor: map[int32]int64{}, head: map[int32]int64{}, grown: make(chan struct{})}
+	return &changes{limit: limit, logs: map[int32][]change{}, floor: map[int32]int64{}, head: map[int32]int64{}}
 }
 
 // add notes what the records of a partition below next changed.
@@ -55,8 +54,6 @@ func (l *changes) add(partition int32, next int64, found []change) {
 		l.entries -= drop
 	}
 	l.logs[partition] = log
-	close(l.grown)
-	l.grown = make(chan struct{})
 }
 
 // since returns the changes at or after the cursor, the cursor that follows them, and
@@ -83,6 +80,13 @@ func (l *changes) since(cursor map[int32]int64) (found []change, next map[int32]
 		next[partition] = max(next[partition], head)
 	}
 	return found, next, forgotten
+}
+
+// cursor returns the cursor of rows that reflect every applied record.
+func (l *changes) cursor() map[int32]int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.head)
 }
 
 // size returns the number of changes held.

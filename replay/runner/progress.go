@@ -134,10 +134,9 @@ func (b *board) wait(ctx context.Context, topic string, ends, cursor map[int32]i
 
 // Lag returns how far the runner is behind.
 func (r *Runner) Lag() Lag {
-	_, head, _ := r.changes.since(nil)
 	return Lag{
 		Events: r.board.lag(stream.TopicEvents), Policy: r.gate.behind(),
-		DeadLetters: r.board.lag(stream.TopicDeadLetter), Corrections: r.board.uncorrected(head),
+		DeadLetters: r.board.lag(stream.TopicDeadLetter), Corrections: r.board.uncorrected(r.changes.cursor()),
 	}
 }
 
@@ -153,7 +152,7 @@ func (r *Runner) WaitDrained(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("wait for policy to be applied: %w", err)
 	}
-	_, cursor, _ := r.changes.since(nil)
+	cursor := r.changes.cursor()
 	for _, topic := range []string{stream.TopicEvents, stream.TopicDeadLetter} {
 		ends, err := r.source.Ends(ctx, topic)
 		if err != nil {

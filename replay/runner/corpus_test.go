@@ -1,0 +1,93 @@
+package runner
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/storage/storagetest"
+)
+
+// A whole recorded log through broker and store, then again, then the state that makes all
+// of it judgeable: an extra, for a machine that has the log.
+//
+//	RETRIAL_CORPUS=dir go test -v -run TestCorpus ./replay/runner
+//
+// dir holds audit.jsonl and state-start.json.
+func TestCorpus(t *testing.T) {
+	dir := os.Getenv("RETRIAL_CORPUS")
+	if dir == "" {
+		t.Skip("RETRIAL_CORPUS does not name a directory with a recorded log")
+	}
+	log, err := os.ReadFile(filepath.Join(dir, "audit.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile(filepath.Join(dir, "state-start.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap, _, err := state.ReadSnapshot(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	received := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
+	m := material{whole: state.New(sample)}
+	distinct := map[event.Hash128]bool{}
+	for line := range bytes.Lines(log) {
+		e, err := event.Decode(bytes.TrimSpace(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		distinct[event.EventKey(event.RequestKey(sample, e), e)] = true
+		m.records = append(m.records, stream.EventRecord(sample, "import", "", received, e))
+		if event.KeepsPolicy(e) {
+			m.policy = append(m.policy, stream.PolicyEventRecord(sample, "import", "", received, e))
+			obs, err := state.FromEvent(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.whole.Apply(obs...)
+		}
+	}
+	for _, o := range snap.Observations() {
+		m.whole.Apply(o)
+		m.snapshot = append(m.snapshot, stream.PolicyRecord(stream.KindObservation, sample, "import", received, o.Append(nil)))
+	}
+
+	store := storagetest.Open(t)
+	p := newPipeline(t, startBroker(t), store)
+	send := func(what string, records []stream.Record) {
+		began := time.Now()
+		for from := 0; from < len(records); from += 5000 {
+			p.send(t, records[from:min(from+5000, len(records))]...)
+		}
+		sent := time.Since(began)
+		p.drain(t)
+		t.Logf("%s: %d records sent in %s, settled in %s, %.0f/s", what, len(records), sent, time.Since(began), float64(len(records))/time.Since(began).Seconds())
+	}
+	send("policy", m.policy)
+	send("events", m.records)
+	send("events again", m.records)
+	if out := p.life.sums(t)["retrial_runner_out_total"]; out != float64(len(distinct)) {
+		t.Errorf("%v rows stored, want %d", out, len(distinct))
+	}
+	send("the state, late", m.snapshot)
+	p.stop()
+	sums := p.life.sums(t)
+	t.Logf("%v verdicts judged again, %v corrected, %v s of replay", sums["retrial_runner_rejudged_total"], sums["retrial_runner_corrections_total"], sums["retrial_runner_replay_cpu_seconds_total"])
+	var rows []replay.Row
+	if err := store.Affected(t.Context(), replay.AffectedFilter{Cluster: sample, Partitions: []int32{0, 1, 2, 3}}, func(row replay.Row) error {
+		rows = append(rows, row)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	m.compare(t, rows)
+}
