@@ -34,7 +34,7 @@ import (
 //	GET api/v1/drained                       answers when everything accepted is stored
 type api struct {
 	store    queries
-	progress progress
+	replay   replaying
 	log      *zap.Logger
 	slots    chan struct{} // one for every query under way
 	longest  time.Duration // that a query may take
@@ -50,8 +50,8 @@ type queries interface {
 	Why(ctx context.Context, cluster, auditID string, visit func(replay.Row) error) error
 }
 
-// progress is what the API asks the runner.
-type progress interface {
+// replaying is what the API asks the runner.
+type replaying interface {
 	Lag() runner.Lag
 	WaitDrained(ctx context.Context) error
 }
@@ -71,8 +71,8 @@ func newAPI(sys *system) http.Handler {
 }
 
 // apiHandler serves the API below /api/v1/.
-func apiHandler(store queries, progress progress, log *zap.Logger, longest time.Duration) http.Handler {
-	a := api{store: store, progress: progress, log: log.Named("api"), slots: make(chan struct{}, queriesAtOnce), longest: longest}
+func apiHandler(store queries, runner replaying, log *zap.Logger, longest time.Duration) http.Handler {
+	a := api{store: store, replay: runner, log: log.Named("api"), slots: make(chan struct{}, queriesAtOnce), longest: longest}
 	mux := http.NewServeMux()
 	for _, e := range []struct {
 		path   string
@@ -310,7 +310,7 @@ func classes(context.Context, url.Values) (any, error) {
 }
 
 func (a api) status(context.Context, url.Values) (any, error) {
-	lag := a.progress.Lag()
+	lag := a.replay.Lag()
 	return struct {
 		Version     string `json:"version"`
 		Lag         int64  `json:"lag"` // events accepted and not yet stored
@@ -321,5 +321,5 @@ func (a api) status(context.Context, url.Values) (any, error) {
 }
 
 func (a api) drained(ctx context.Context, _ url.Values) (any, error) {
-	return struct{}{}, a.progress.WaitDrained(ctx)
+	return struct{}{}, a.replay.WaitDrained(ctx)
 }

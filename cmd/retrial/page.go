@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/dashboards/ui"
 )
@@ -19,19 +20,10 @@ import (
 // newPage is what the page's listener serves: the files, the API and the metrics, behind
 // the checks a listener that browsers can reach needs.
 func newPage(sys *system, api http.Handler, addr net.Addr) (http.Handler, error) {
-	mux := http.NewServeMux()
-	mux.Handle("/api/v1/", api)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(sys.reg, promhttp.HandlerOpts{Registry: sys.reg}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		if err := sys.ready(r.Context()); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		fmt.Fprintln(w, "ok")
-	})
-	mux.Handle("/", ui.Handler())
-	g := guard{next: mux, hosts: sys.cfg.UI.Hosts, addr: addr.String()}
+	g := guard{addr: addr.String(), hosts: make([]string, len(sys.cfg.UI.Hosts))}
+	for i, h := range sys.cfg.UI.Hosts {
+		g.hosts[i] = hostName(h)
+	}
 	if sys.cfg.UI.TokenFile != "" {
 		token, err := readSecret("ui-token-file", sys.cfg.UI.TokenFile)
 		if err != nil {
@@ -43,65 +35,109 @@ func newPage(sys *system, api http.Handler, addr net.Addr) (http.Handler, error)
 		hash := sha256.Sum256([]byte(token))
 		g.token = hash[:]
 	}
-	return g, nil
+	mux := http.NewServeMux()
+	mux.Handle("/api/v1/", api)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(sys.reg, promhttp.HandlerOpts{Registry: sys.reg}))
+	mux.Handle("/", ui.Handler())
+	g.next = mux
+
+	probes := http.NewServeMux()
+	probes.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
+	probes.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if err := sys.ready(r.Context()); err != nil {
+			// Anybody may ask; the reason names brokers and is for the log.
+			sys.log.Warn("not ready", zap.Error(err))
+			plain(w, http.StatusServiceUnavailable, "not ready; the server's log says why")
+			return
+		}
+		plain(w, http.StatusOK, "ok")
+	})
+	probes.Handle("/", g)
+	return probes, nil
 }
 
 // guard keeps other sites and other machines from talking to the page's listener: the Host
-// must be one the listener is known by (a name that was rebound to this address is not),
-// a request that says which site it comes from must come from this one, and with a token
-// configured everything but the probes needs it.
+// must be one the listener is known by (a name that was rebound to this address is not), a
+// request that says which site it comes from must come from this one or be somebody
+// following a link, and with a token configured everything needs it. Probes go round it:
+// they come under the address of the moment and tell nothing.
 type guard struct {
 	next  http.Handler
-	hosts []string
+	hosts []string // as hostName writes them
 	addr  string
 	token []byte // SHA-256; nil: none needed
 }
 
 func (g guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !g.knownHost(r.Host) {
-		http.Error(w, "this address is not known under that host name; add it with --ui-hosts", http.StatusMisdirectedRequest)
-		return
-	}
-	if origin := r.Header.Get("Origin"); origin != "" {
-		if u, err := url.Parse(origin); err != nil || !strings.EqualFold(u.Host, r.Host) {
-			http.Error(w, "requests from other sites are refused", http.StatusForbidden)
-			return
-		}
-	}
-	if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
-		http.Error(w, "requests from other sites are refused", http.StatusForbidden)
-		return
-	}
-	if g.token != nil && r.URL.Path != "/healthz" && r.URL.Path != "/readyz" && !g.authenticated(r) {
+	switch {
+	case !g.knownHost(r.Host):
+		plain(w, http.StatusMisdirectedRequest, "this address is not known under that host name; add it with --ui-hosts")
+	case !ownOrigin(r) || !ownSite(r):
+		plain(w, http.StatusForbidden, "requests from other sites are refused")
+	case g.token != nil && !g.authenticated(r):
 		w.Header().Set("WWW-Authenticate", `Basic realm="Retrial: any user name, the token as password", charset="UTF-8"`)
-		http.Error(w, "a token is needed: Authorization: Bearer TOKEN, or as the password of any user", http.StatusUnauthorized)
-		return
+		plain(w, http.StatusUnauthorized, "a token is needed: Authorization: Bearer TOKEN, or as the password of any user")
+	default:
+		g.next.ServeHTTP(w, r)
 	}
-	g.next.ServeHTTP(w, r)
+}
+
+// ownOrigin refuses an Origin that is not the host asked.
+func ownOrigin(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
+}
+
+// ownSite refuses what another site's document asks for, save that a person may follow a
+// link to the page. Another port of localhost is the same site and still not this page.
+func ownSite(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "none", "same-origin": // no browser, typed by a person, the page itself
+		return true
+	}
+	return r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" &&
+		(r.URL.Path == "/" || r.URL.Path == "/index.html")
 }
 
 // authenticated takes the token as a bearer token, or as a password so that browsers can ask
 // for it.
 func (g guard) authenticated(r *http.Request) bool {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		var ok bool
 		if _, token, ok = r.BasicAuth(); !ok {
 			return false
 		}
 	}
-	hash := sha256.Sum256([]byte(token))
+	hash := sha256.Sum256([]byte(strings.TrimSpace(token)))
 	return subtle.ConstantTimeCompare(hash[:], g.token) == 1
 }
 
+// knownHost reports whether the listener is reached under a name of its own. A name can be
+// made to point here by anybody, an address cannot: with a token any address will do, for
+// scrapers that go by it.
 func (g guard) knownHost(hostport string) bool {
-	host := hostport
-	if h, _, err := net.SplitHostPort(hostport); err == nil {
-		host = h
+	host := hostName(hostport)
+	if host == "" {
+		return false
 	}
-	host = strings.Trim(strings.ToLower(host), "[]")
 	if host == "localhost" || hostport == g.addr || slices.Contains(g.hosts, host) {
 		return true
 	}
 	ip, err := netip.ParseAddr(host)
-	return err == nil && (ip.IsLoopback() || len(g.hosts) == 0 && g.token != nil)
+	return err == nil && (ip.IsLoopback() || g.token != nil)
+}
+
+// hostName returns the name or address in a Host header, lower case, without port, brackets
+// and final dot.
+func hostName(hostport string) string {
+	host := hostport
+	if h, _, err := net.SplitHostPort(hostport); err == nil {
+		host = h
+	}
+	return strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
 }

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/storage"
+)
+
+// adviceJSON is the one thing to supply next, so that more requests get a certain verdict.
+type adviceJSON struct {
+	Class    string     `json:"class"`
+	Requests int64      `json:"requests"` // that wait for it
+	Title    string     `json:"title"`
+	Text     string     `json:"text"`
+	Command  string     `json:"command,omitempty"` // for a shell
+	Missing  []lackJSON `json:"missing"`           // what exactly, most wanted first
+}
+
+type lackJSON struct {
+	What     string `json:"what"`
+	Requests int64  `json:"requests"`
+}
+
+// mostMissing is how many missing things an advice lists.
+const mostMissing = 8
+
+// advise picks the class of indeterminate requests that is worth most of what an operator
+// can do something about, and words what to do.
+func advise(cluster string, shares []storage.Share, lacks []storage.Lack) *adviceJSON {
+	var out *adviceJSON
+	for _, s := range shares {
+		if s.Outcome != "indeterminate" || s.Requests <= 0 {
+			continue
+		}
+		a := adviceFor(cluster, s.Class)
+		a.Requests = s.Requests
+		if out == nil || rank(a) > rank(*out) || rank(a) == rank(*out) && a.Requests > out.Requests {
+			out = &a
+		}
+	}
+	if out == nil {
+		return nil
+	}
+	out.Missing = []lackJSON{}
+	for _, l := range lacks {
+		if classOfLack(l.Missing) == out.Class && len(out.Missing) < mostMissing {
+			out.Missing = append(out.Missing, lackJSON{l.Missing, l.Requests})
+		}
+	}
+	return out
+}
+
+// rank puts what can be supplied before what cannot, and a missing state before all: with
+// it most of the rest is settled too.
+func rank(a adviceJSON) int {
+	switch a.Class {
+	case replay.ClassNoState:
+		return 2
+	case replay.ClassUnknown:
+		return 1
+	}
+	return 0
+}
+
+func adviceFor(cluster, class string) adviceJSON {
+	a := adviceJSON{Class: class}
+	switch class {
+	case replay.ClassNoState:
+		a.Title = "The cluster's roles and bindings"
+		a.Text = "Retrial was not told what the policy was when these requests were made. List it once and import it; changes after that are read from the audit log itself."
+		a.Command = "kubectl get roles,rolebindings,clusterroles,clusterrolebindings,namespaces,serviceaccounts -A -o json > state.json\n" +
+			"retrial import --cluster " + shellWord(cluster) + " --state state.json"
+	case replay.ClassUnknown:
+		a.Title = "Objects whose content the log does not carry"
+		a.Text = "These roles and bindings were written while the audit policy logged them without bodies. Log writes to RBAC objects at level RequestResponse, and import a fresh list of the state to learn what they hold now."
+		a.Command = "# in the audit policy, before other rules\n" +
+			"- level: RequestResponse\n  verbs: [create, update, patch, delete, deletecollection]\n  resources: [{group: rbac.authorization.k8s.io}]"
+	case replay.ClassNodeGraph:
+		a.Title = "Nothing you need to supply"
+		a.Text = "Kubelets may read what their own pods use. Which pods ran on which node is not followed by this version, so these requests of nodes stay undecided; all other rules of the node authorizer are replayed."
+	default:
+		a.Title = "Nothing you can supply"
+		a.Text = replay.Explain(class) + "."
+	}
+	return a
+}
+
+// classOfLack tells what kind of thing is missing from the words the engine uses for it.
+func classOfLack(missing string) string {
+	switch {
+	case strings.HasPrefix(missing, "pods bound to node "):
+		return replay.ClassNodeGraph
+	case strings.HasPrefix(missing, "the cluster's "), strings.HasPrefix(missing, "all "):
+		return replay.ClassNoState
+	}
+	return replay.ClassUnknown
+}
+
+// shellWord quotes s for a POSIX shell when it needs to be.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 && s[0] != '-' {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/storage"
+)
+
+type eventJSON struct {
+	AuditID    string    `json:"auditID"`
+	Request    string    `json:"request"` // identity of the request: audit IDs may be used again
+	Time       time.Time `json:"time"`
+	User       string    `json:"user"`
+	Verb       string    `json:"verb"`
+	RequestURI string    `json:"requestURI"`
+	Stage      string    `json:"stage"`
+	Code       int32     `json:"code"`
+	Recorded   string    `json:"recorded"`
+	Replayed   string    `json:"replayed"`
+	Outcome    string    `json:"outcome"`
+	Class      string    `json:"class"`
+	Cause      string    `json:"cause"`
+	Grants     int       `json:"grants"`
+}
+
+func (a api) events(ctx context.Context, q url.Values) (any, error) {
+	f, err := eventFilter(q)
+	if err != nil {
+		return nil, err
+	}
+	limit := f.Limit
+	f.Limit++ // one more, to know whether there are older ones
+	rows, err := a.store.Events(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	out := struct {
+		Events []eventJSON `json:"events"`
+		Older  string      `json:"older,omitempty"` // what before= continues with
+	}{Events: []eventJSON{}}
+	for i := range rows[:min(len(rows), limit)] {
+		out.Events = append(out.Events, eventLine(&rows[i]))
+	}
+	if len(rows) > limit {
+		out.Older = formatCursor(storage.CursorOf(&rows[limit-1]))
+	}
+	return out, nil
+}
+
+func eventFilter(q url.Values) (f storage.EventFilter, err error) {
+	f = storage.EventFilter{Subject: q.Get("user"), Verb: q.Get("verb"), Resource: q.Get("resource"), Judged: true, Limit: 50}
+	if f.Cluster, f.From, f.To, err = window(q); err != nil {
+		return f, err
+	}
+	if f.Outcome, err = oneOf(q, "outcome", outcomes...); err != nil {
+		return f, err
+	}
+	if f.Class = q.Get("class"); f.Class != "" && replay.Explain(f.Class) == "" {
+		return f, bad("class: there is no class %q; api/v1/classes lists them", f.Class)
+	}
+	if s := q.Get("limit"); s != "" {
+		if f.Limit, err = strconv.Atoi(s); err != nil || f.Limit < 1 || f.Limit > mostEvents {
+			return f, bad("limit: %q is no number from 1 to %d", s, mostEvents)
+		}
+	}
+	if s := q.Get("before"); s != "" {
+		if f.Before, err = parseCursor(s); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+func eventLine(r *replay.Row) eventJSON {
+	e := r.Event
+	line := eventJSON{AuditID: e.AuditID, Request: r.Request.String(), Time: e.RequestReceivedTimestamp, User: e.EffectiveUser().Username, Verb: e.Verb,
+		RequestURI: e.RequestURI, Stage: string(e.Stage), Code: e.Code()}
+	if v := r.Verdict; v != nil {
+		line.Recorded, line.Replayed, line.Outcome = v.Recorded.String(), v.Replayed.String(), v.Outcome.String()
+		line.Class, line.Cause, line.Grants = v.Class, v.Cause, len(v.Grants)
+	}
+	return line
+}
+
+func formatCursor(c storage.Cursor) string { return strconv.FormatInt(c.Received, 10) + "." + c.Key }
+
+func parseCursor(s string) (storage.Cursor, error) {
+	at, key, ok := strings.Cut(s, ".")
+	n, err := strconv.ParseInt(at, 10, 64)
+	if !ok || err != nil || key == "" {
+		return storage.Cursor{}, bad("before: %q is no place in a list of events", s)
+	}
+	return storage.Cursor{Received: n, Key: key}, nil
+}
+
+// requestJSON is one request with everything known about it.
+type requestJSON struct {
+	Cluster   string          `json:"cluster"`
+	Request   string          `json:"request"` // identity of the request
+	APIServer string          `json:"apiserver,omitempty"`
+	Source    string          `json:"source"`
+	Stages    []stageJSON     `json:"stages"`
+	Event     json.RawMessage `json:"event"`   // of the last stage, as stored
+	Verdict   *replay.Line    `json:"verdict"` // null when no stage was judged
+}
+
+type stageJSON struct {
+	Stage string    `json:"stage"`
+	Time  time.Time `json:"time"`
+	Code  int32     `json:"code"`
+}
+
+type whyJSON struct {
+	Requests []requestJSON `json:"requests"`
+	// Truncated says that the ID has more requests than one answer holds.
+	Truncated bool `json:"truncated,omitempty"`
+}
+
+// errEnough ends the reading of an audit ID that has more than an answer holds.
+var errEnough = errors.New("enough")
+
+func (a api) why(ctx context.Context, q url.Values) (any, error) {
+	id := q.Get("auditID")
+	if id == "" {
+		return nil, bad("auditID is missing")
+	}
+	out := whyJSON{Requests: []requestJSON{}}
+	var last event.Hash128
+	size := 0
+	err := a.store.Why(ctx, q.Get("cluster"), id, func(row replay.Row) error {
+		// Clients choose audit IDs: nobody but they bounds how much has the same one.
+		if size += row.Size; size > whyBytes && len(out.Requests) > 0 {
+			out.Truncated = true
+			return errEnough
+		}
+		out.add(&row, &last)
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, err
+	}
+	return out, nil
+}
+
+// whyOf folds the rows of an audit ID, which come request by request, into requests.
+func whyOf(rows []replay.Row) whyJSON {
+	out := whyJSON{Requests: []requestJSON{}}
+	var last event.Hash128
+	for i := range rows {
+		out.add(&rows[i], &last)
+	}
+	return out
+}
+
+// add adds a row; last is the request of the one before.
+func (w *whyJSON) add(row *replay.Row, last *event.Hash128) {
+	n := len(w.Requests)
+	if n == 0 || *last != row.Request || w.Requests[n-1].Cluster != row.Cluster {
+		w.Requests = append(w.Requests, requestJSON{Cluster: row.Cluster, Request: row.Request.String(), APIServer: row.APIServer, Source: row.Source})
+		*last = row.Request
+		n++
+	}
+	req := &w.Requests[n-1]
+	req.Stages = append(req.Stages, stageJSON{string(row.Event.Stage), row.Event.StageTimestamp, row.Event.Code()})
+	req.Event = event.AppendJSON(nil, row.Event)
+	if row.Verdict != nil {
+		line := row.Verdict.Line(row.Event)
+		req.Verdict = &line
+	}
+}
