@@ -268,3 +268,36 @@ func TestRecordedEventsIntoTheStore(t *testing.T) {
 		t.Errorf("%d rows of %d events stand", len(rows), len(keys))
 	}
 }
+
+// Two processes share the partitions of a real group; the first leaves while there is work.
+func TestProcessesShareTheWork(t *testing.T) {
+	m, rows, broker := materials(t), newSimRows(""), startBroker(t)
+	first := newPipeline(t, broker, quietStore(rows))
+	first.send(t, m.snapshot...)
+	first.send(t, m.policy...)
+	first.send(t, m.records[:400]...)
+	second := newPipeline(t, broker, quietStore(rows))
+	for from := 400; from < len(m.records); from += 100 {
+		second.send(t, m.records[from:min(from+100, len(m.records))]...)
+		if from == 800 {
+			first.stop()
+		}
+	}
+	second.drain(t)
+	second.stop()
+	standing := rows.standing()
+	if len(standing) != m.events {
+		t.Errorf("%d rows stand, want %d", len(standing), m.events)
+	}
+	engine := replay.New(replay.Config{})
+	for _, row := range standing {
+		if row.Verdict != nil && !sameVerdict(row.Verdict, engine.Replay(row.Event, m.whole)) {
+			t.Errorf("%s is %s %q", row.Event.RequestURI, row.Verdict.Outcome, row.Verdict.Cause)
+		}
+	}
+	for k, n := range rollupOf(standing) {
+		if rows.rollup[k] != n {
+			t.Errorf("rollup %+v is %d, want %d", k, rows.rollup[k], n)
+		}
+	}
+}

@@ -428,4 +428,3 @@ func TestSimulationNoticesMutants(t *testing.T) {
 		})
 	}
 }
-
