@@ -152,7 +152,7 @@ func printImport(s streams, output string, sum importer.Summary) error {
 }
 
 // imported shows an import's progress.
-func (p *progress) imported(x importer.Progress) {
+func (p *progressBar) imported(x importer.Progress) {
 	p.describe(string(x.Pass) + " " + safe.Text(filepath.Base(x.File)))
 	if x.Size > 0 && p.bar != nil {
 		p.bar.ChangeMax64(x.Size)

@@ -8,40 +8,40 @@ import (
 	"golang.org/x/term"
 )
 
-// progress is a bar on a terminal and nothing elsewhere.
-type progress struct{ bar *progressbar.ProgressBar }
+// progressBar is a bar on a terminal and nothing elsewhere.
+type progressBar struct{ bar *progressbar.ProgressBar }
 
 // newProgress starts a bar of so many bytes on w when w is a terminal. A total that is not
 // known is -1.
-func newProgress(w io.Writer, what string, total int64) *progress {
+func newProgress(w io.Writer, what string, total int64) *progressBar {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return &progress{}
+		return &progressBar{}
 	}
-	return &progress{progressbar.NewOptions64(total,
+	return &progressBar{progressbar.NewOptions64(total,
 		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
 		progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish(), progressbar.OptionFullWidth())}
 }
 
-func (p *progress) add(n int64) {
+func (p *progressBar) add(n int64) {
 	if p.bar != nil {
 		_ = p.bar.Add64(n)
 	}
 }
 
-func (p *progress) set(n int64) {
+func (p *progressBar) set(n int64) {
 	if p.bar != nil {
 		_ = p.bar.Set64(n)
 	}
 }
 
-func (p *progress) describe(what string) {
+func (p *progressBar) describe(what string) {
 	if p.bar != nil {
 		p.bar.Describe(what)
 	}
 }
 
-func (p *progress) finish() {
+func (p *progressBar) finish() {
 	if p.bar != nil {
 		_ = p.bar.Finish()
 	}

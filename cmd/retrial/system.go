@@ -36,7 +36,7 @@ import (
 type system struct {
 	cfg       config.Config
 	log       *zap.Logger
-	reg       *prometheus.Registry
+	reg       registry
 	authority *identity.Authority
 	redactor  *event.Redactor
 	stream    *stream.Client
@@ -46,9 +46,15 @@ type system struct {
 	closers []func() error // in the order they were opened
 }
 
+// registry is where metrics go and where /metrics reads them.
+type registry interface {
+	prometheus.Registerer
+	prometheus.Gatherer
+}
+
 // openSystem opens the data directory, the engines and the clients. What was opened is
 // closed again when anything fails.
-func openSystem(ctx context.Context, cfg config.Config, log *zap.Logger, reg *prometheus.Registry) (_ *system, err error) {
+func openSystem(ctx context.Context, cfg config.Config, log *zap.Logger, reg registry) (_ *system, err error) {
 	s := &system{cfg: cfg, log: log, reg: reg}
 	defer func() {
 		if err != nil {

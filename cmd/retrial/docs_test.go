@@ -1,0 +1,140 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/internal/config"
+)
+
+var update = flag.Bool("update", false, "rewrite generated documents and golden files")
+
+// golden compares a generated document with the file in the repository.
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	path = filepath.Join("..", "..", path)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s is not what the code says; run make golden and read the diff", path)
+	}
+}
+
+func TestDocsConfig(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`# Configuration
+
+Generated from internal/config; change the field's documentation there and run ` + "`make golden`" + `.
+
+One YAML file (` + "`--config FILE`" + ` or RETRIAL_CONFIG), strictly decoded, beginning with
+
+` + "```yaml\napiVersion: " + config.APIVersion + "\nkind: " + config.Kind + "\n```" + `
+
+Every member is also a flag and an environment variable; a flag wins over the environment, the environment over the file.
+Durations are written 250ms, 2s, 12h, 30d; sizes 1048576, 512KiB, 128MiB, 2GiB; lists are comma-separated in flags.
+
+| member | flag | environment | type | default | meaning |
+| --- | --- | --- | --- | --- | --- |
+`)
+	cfg := config.Default()
+	cfg.KeyFile = "" // depends on the user; its text says so
+	for _, f := range cfg.Fields() {
+		value := f.String()
+		if value != "" {
+			value = "`" + value + "`"
+		}
+		fmt.Fprintf(&b, "| %s | `--%s` | %s | %s | %s | %s |\n", f.Path, f.Flag, f.Env, f.Type(), value, f.Doc)
+	}
+	golden(t, "docs/config.md", b.String())
+}
+
+// descriptions collects what is registered, whether or not it has values yet.
+type descriptions struct {
+	*prometheus.Registry
+	lines map[string]string
+}
+
+func (d descriptions) Register(c prometheus.Collector) error {
+	ch := make(chan *prometheus.Desc, 1024)
+	c.Describe(ch)
+	close(ch)
+	for desc := range ch {
+		name, help, labels := parseDesc(desc.String())
+		if strings.HasPrefix(name, "retrial_") {
+			d.lines[name] = fmt.Sprintf("| `%s` | %s | %s |\n", name, labels, help)
+		}
+	}
+	return d.Registry.Register(c)
+}
+
+func (d descriptions) MustRegister(cs ...prometheus.Collector) {
+	for _, c := range cs {
+		if err := d.Register(c); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// parseDesc reads the text form of a description, the only one the library gives.
+func parseDesc(s string) (name, help, labels string) {
+	between := func(before, after string) string {
+		_, rest, _ := strings.Cut(s, before)
+		v, _, _ := strings.Cut(rest, after)
+		return v
+	}
+	name, help = between(`fqName: "`, `"`), between(`help: "`, `", unit: `)
+	labels = strings.ReplaceAll(between("variableLabels: {", "}"), ",", ", ")
+	return name, strings.ReplaceAll(help, `\"`, `"`), labels
+}
+
+func TestDocsMetrics(t *testing.T) {
+	requireEngine(t)
+	dir := t.TempDir()
+	cfg := config.Default()
+	cfg.DataDir, cfg.KeyFile = filepath.Join(dir, "d"), filepath.Join(dir, "key")
+	reg := descriptions{prometheus.NewRegistry(), map[string]string{}}
+	sys, err := openSystem(t.Context(), cfg, zap.NewNop(), reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := sys.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := sys.receiver(false); err != nil {
+		t.Fatal(err)
+	}
+	lines := make([]string, 0, len(reg.lines))
+	for _, l := range reg.lines {
+		lines = append(lines, l)
+	}
+	sort.Strings(lines)
+	golden(t, "docs/metrics.md", `# Metrics
+
+Generated from the registry; change a metric's help text where it is made and run `+"`make golden`"+`. `+"`/metrics`"+` on the page's
+listener also has Go's own and the process's metrics. Labels come from closed sets.
+
+What should hold when nothing is under way: events a receiver acknowledged + dead letters = what it was sent;
+retrial_runner in = out + dead-lettered + duplicates.
+
+| metric | labels | meaning |
+| --- | --- | --- |
+`+strings.Join(lines, ""))
+}
