@@ -44,7 +44,13 @@ func newWorld(t testing.TB, mods ...func(*Config)) *world {
 		w.cfg.Brokers = strings.Split(addrs, ",")
 		w.cfg.TopicPrefix = fmt.Sprintf("test-%d.", time.Now().UnixNano())
 	} else {
-		w.startBroker(t, t.TempDir())
+		// What a test changes may be what the broker must know, and what the broker is
+		// may be what a test changes.
+		probe := w.cfg
+		for _, mod := range mods {
+			mod(&probe)
+		}
+		w.startBroker(t, t.TempDir(), probe.TopicPrefix)
 	}
 	for _, mod := range mods {
 		mod(&w.cfg)
@@ -53,9 +59,9 @@ func newWorld(t testing.TB, mods ...func(*Config)) *world {
 	return w
 }
 
-func (w *world) startBroker(t testing.TB, dir string) {
+func (w *world) startBroker(t testing.TB, dir, prefix string) {
 	t.Helper()
-	b, err := embedded.Start(embedded.Config{Dir: dir, Consumers: Consumers(""), Reserve: []string{TopicDeadLetter},
+	b, err := embedded.Start(embedded.Config{Dir: dir, Consumers: Consumers(prefix), Reserve: []string{prefix + TopicDeadLetter},
 		Verify: VerifyCommit, MaxBytes: embedded.DefaultMaxBytes, TrimInterval: time.Hour})
 	if err != nil {
 		t.Fatal(err)

@@ -165,7 +165,13 @@ func TestPolicyReaderEnds(t *testing.T) {
 
 // The commit moves with the table, keeps the epoch, and lets the embedded broker delete.
 func TestCommitPolicy(t *testing.T) {
-	w := newWorld(t, func(c *Config) { c.Partitions = 1 })
+	for _, prefix := range []string{"", "other."} {
+		t.Run("prefix="+prefix, func(t *testing.T) { testCommitPolicy(t, prefix) })
+	}
+}
+
+func testCommitPolicy(t *testing.T, prefix string) {
+	w := newWorld(t, func(c *Config) { c.Partitions, c.TopicPrefix = 1, c.TopicPrefix+prefix })
 	for i := range 10 {
 		if err := w.Producer().Produce(deadline(t), policy("c", fmt.Sprint(i))); err != nil {
 			t.Fatal(err)

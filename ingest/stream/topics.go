@@ -32,13 +32,13 @@ const (
 // topicNames lists the topics in the order they are created.
 var topicNames = [...]string{TopicEvents, TopicPolicy, TopicDeadLetter}
 
-// Consumers returns, per topic (with prefix), the groups that must have committed a record
+// Consumers returns, per topic, the groups (both with prefix) that must have committed a record
 // before it may be deleted: what embedded.Config.Consumers wants.
 func Consumers(prefix string) map[string][]string {
 	return map[string][]string{
-		prefix + TopicEvents:     {GroupReplay},
-		prefix + TopicPolicy:     {GroupPolicy},
-		prefix + TopicDeadLetter: {GroupDeadLetter},
+		prefix + TopicEvents:     {prefix + GroupReplay},
+		prefix + TopicPolicy:     {prefix + GroupPolicy},
+		prefix + TopicDeadLetter: {prefix + GroupDeadLetter},
 	}
 }
 
