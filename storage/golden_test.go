@@ -33,7 +33,9 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	if _, err := io.Copy(&b, body); err != nil {
 		return nil, err
 	}
-	r.sql = append(r.sql, b.String())
+	if !strings.HasPrefix(b.String(), "SELECT displayName()") { // the driver's, on a new connection
+		r.sql = append(r.sql, b.String())
+	}
 	return r.next.RoundTrip(req)
 }
 
@@ -77,9 +79,6 @@ func TestGoldenQueries(t *testing.T) {
 		}},
 		{"Totals", func() error { _, err := s.Totals(ctx); return err }},
 	} {
-		if err := s.Ping(ctx); err != nil { // a connection is there: its hello is not the query's
-			t.Fatal(err)
-		}
 		rec.sql = nil
 		if err := q.run(); err != nil {
 			t.Fatal(q.name, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
 )
 
@@ -84,27 +85,8 @@ func (s *Store) Insert(ctx context.Context, token string, rows []replay.Row) err
 // store has: more than can have been under way when the doubt arose.
 const doubted = 8
 
-// assure makes sure that rows the store says it has under the token are there.
+// assure makes sure that the rows of a block that was inserted without an error are there.
 func (s *Store) assure(ctx context.Context, token string, rows []replay.Row, p *pendingBlock) error {
-	missing, err := s.missing(ctx, rows)
-	if err != nil {
-		return err
-	}
-	if missing == 0 {
-		return nil
-	}
-	if missing != len(rows) {
-		// Several ingest days are several parts, each with its own place in the log of tokens.
-		s.cfg.Log.Warn("block partly stored, sending what is missing", zap.String("token", token), zap.Int("rows", len(rows)), zap.Int("missing", missing))
-		return s.insertMissing(ctx, token, rows, p)
-	}
-	s.metrics.reinserts.Inc()
-	s.cfg.Log.Warn("store remembers a block it does not have, sending it again", zap.String("token", token), zap.Int("rows", len(rows)))
-	return s.send(ctx, token+"+", rows, p)
-}
-
-// insertMissing sends the rows of a block that are not stored, under a token of their own.
-func (s *Store) insertMissing(ctx context.Context, token string, rows []replay.Row, p *pendingBlock) error {
 	have, err := s.stored(ctx, rows)
 	if err != nil {
 		return err
@@ -112,74 +94,76 @@ func (s *Store) insertMissing(ctx context.Context, token string, rows []replay.R
 	p.block.reset()
 	p.buf.Buf = p.buf.Buf[:0]
 	for i := range rows {
-		if have[placeOf(&rows[i])] {
+		if have[rows[i].EventKey] {
 			continue
 		}
 		if err := p.block.append(&rows[i]); err != nil {
 			return err
 		}
 	}
+	if p.block.rows == 0 {
+		return nil
+	}
+	// All of the block, or what one of its ingest days brought: each is a part of its own.
+	s.metrics.reinserts.Inc()
+	s.cfg.Log.Warn("store remembers a block it does not have, sending it again",
+		zap.String("token", token), zap.Int("rows", len(rows)), zap.Int("missing", p.block.rows))
 	if err := p.block.encode(&p.buf); err != nil {
 		return err
 	}
-	s.metrics.reinserts.Inc()
 	return s.send(ctx, fmt.Sprintf("%s+%d", token, p.block.rows), rows, p)
 }
 
-// place tells the rows of a block apart: where the record stands, and which of a
-// correction's two rows it is.
+// place is where a row that stands is looked for.
 type place struct {
 	epoch    uint32
 	offset   int64
-	sign     int8
 	revision uint64
 }
 
-func placeOf(r *replay.Row) place {
-	return place{r.Position.Epoch, r.Position.Offset, r.Sign, r.Revision}
-}
-
-// missing counts the rows that are not stored.
-func (s *Store) missing(ctx context.Context, rows []replay.Row) (int, error) {
-	have, err := s.stored(ctx, rows)
-	if err != nil {
-		return 0, err
-	}
-	n := 0
-	for i := range rows {
-		if !have[placeOf(&rows[i])] {
-			n++
-		}
-	}
-	return n, nil
-}
-
-// stored returns which of the rows (all of one Kafka partition) are in events.
-func (s *Store) stored(ctx context.Context, rows []replay.Row) (map[place]bool, error) {
-	offsets := make([]int64, len(rows))
+// stored returns the events of a block (all of one Kafka partition) that are in the store
+// as the block leaves them. Only rows with sign +1 are looked for: a −1 may have vanished in
+// a merge together with what it takes back, and is in the store when the +1 beside it is,
+// for both are in one part. A −1 without a +1 cannot be looked for and passes for stored.
+func (s *Store) stored(ctx context.Context, rows []replay.Row) (map[event.Hash128]bool, error) {
+	have := make(map[event.Hash128]bool, len(rows))
+	want := make(map[place]event.Hash128, len(rows))
+	offsets := make([]int64, 0, len(rows))
 	from, to := ^uint32(0), uint32(0)
 	for i := range rows {
-		offsets[i] = rows[i].Position.Offset
-		m := minute(rows[i].Event.RequestReceivedTimestamp)
+		r := &rows[i]
+		if r.Sign < 0 {
+			if _, paired := have[r.EventKey]; !paired {
+				have[r.EventKey] = true
+			}
+			continue
+		}
+		have[r.EventKey] = false
+		want[place{r.Position.Epoch, r.Position.Offset, r.Revision}] = r.EventKey
+		offsets = append(offsets, r.Position.Offset)
+		m := minute(r.Event.RequestReceivedTimestamp)
 		from, to = min(from, m), max(to, m)
 	}
-	q := "SELECT epoch, koffset, sign, row_revision FROM " + s.table("events") + `
-WHERE kpart = {kpart:Int32} AND minute BETWEEN {from:UInt32} AND {to:UInt32}
-AND koffset IN (SELECT arrayJoin({offsets:Array(Int64)}))`
+	if len(offsets) == 0 {
+		return have, nil
+	}
 	res, err := s.conn.Query(params(ctx, clickhouse.Parameters{
 		"kpart": fmt.Sprint(rows[0].Position.Partition), "from": fmt.Sprint(from), "to": fmt.Sprint(to), "offsets": numbers(offsets),
-	}), q)
+	}), "SELECT epoch, koffset, row_revision FROM "+s.table("events")+`
+WHERE sign = 1 AND kpart = {kpart:Int32} AND minute BETWEEN {from:UInt32} AND {to:UInt32}
+AND koffset IN (SELECT arrayJoin({offsets:Array(Int64)}))`)
 	if err != nil {
 		return nil, fmt.Errorf("check stored rows: %w", err)
 	}
 	defer res.Close()
-	have := make(map[place]bool, len(rows))
 	for res.Next() {
 		var p place
-		if err := res.Scan(&p.epoch, &p.offset, &p.sign, &p.revision); err != nil {
+		if err := res.Scan(&p.epoch, &p.offset, &p.revision); err != nil {
 			return nil, fmt.Errorf("check stored rows: %w", err)
 		}
-		have[p] = true
+		if key, ok := want[p]; ok {
+			have[key] = true
+		}
 	}
 	if err := res.Err(); err != nil {
 		return nil, fmt.Errorf("check stored rows: %w", err)
@@ -191,7 +175,7 @@ AND koffset IN (SELECT arrayJoin({offsets:Array(Int64)}))`
 func (s *Store) send(ctx context.Context, token string, rows []replay.Row, b *pendingBlock) error {
 	settings := merge(clickhouse.Settings{"insert_deduplication_token": token}, insertSettings)
 	if s.cfg.Transport == nil {
-		settings["log_comment"] = insertComment(rows[0].Position.Partition) // see endInserts
+		settings["log_comment"] = s.insertComment(rows[0].Position.Partition) // see endInserts
 	}
 	ctx = clickhouse.Context(withPayload(ctx, b.buf.Buf), clickhouse.WithSettings(settings))
 	return s.conn.Exec(ctx, "INSERT INTO "+s.table("events")+" ("+columnNames(b.block.columns)+") FORMAT Native")

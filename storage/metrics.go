@@ -1,12 +1,12 @@
 package storage
 
 import (
-	"errors"
+	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics of the store; the zero registerer leaves them unregistered but usable.
+// metrics of the store; without a registerer they count unseen. One store per registerer.
 type metrics struct {
 	rows      prometheus.Counter
 	bytes     prometheus.Counter
@@ -18,7 +18,7 @@ type metrics struct {
 	reinserts prometheus.Counter
 }
 
-func newMetrics(reg prometheus.Registerer) *metrics {
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	buckets := []float64{.001, .003, .01, .03, .1, .3, 1, 3, 10, 30}
 	m := &metrics{
 		rows:      prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_storage_rows_total", Help: "Rows inserted into events, rows that take others back included."}),
@@ -31,13 +31,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		reinserts: prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_storage_reinserted_blocks_total", Help: "Blocks the store claimed to have but had lost, sent again."}),
 	}
 	if reg == nil {
-		return m
+		return m, nil
 	}
 	for _, c := range []prometheus.Collector{m.rows, m.bytes, m.inserts, m.seconds, m.known, m.repaired, m.dropped, m.reinserts} {
-		var twice prometheus.AlreadyRegisteredError
-		if err := reg.Register(c); err != nil && !errors.As(err, &twice) {
-			panic(err) // two metrics of one name: a mistake in this file
+		if err := reg.Register(c); err != nil {
+			return nil, fmt.Errorf("register metrics: %w", err)
 		}
 	}
-	return m
+	return m, nil
 }

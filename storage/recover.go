@@ -143,7 +143,9 @@ func (s *Store) exec(ctx context.Context, p clickhouse.Parameters, sql string) e
 }
 
 // insertComment tags the inserts of a partition at the server, to be found by endInserts.
-func insertComment(partition int32) string { return fmt.Sprintf("retrial insert %d", partition) }
+func (s *Store) insertComment(partition int32) string {
+	return fmt.Sprintf("retrial insert %s %d", s.cfg.Database, partition)
+}
 
 // endInserts ends inserts of the partition a server still runs for a connection that is
 // gone. In process there are none: an insert's call ends with its insert.
@@ -151,8 +153,8 @@ func (s *Store) endInserts(ctx context.Context, partition int32) error {
 	if s.cfg.Transport != nil {
 		return nil
 	}
-	sql := "KILL QUERY" + s.form().OnCluster() + " WHERE current_database = currentDatabase() AND Settings['log_comment'] = {c:String} SYNC"
-	if err := s.conn.Exec(params(ctx, clickhouse.Parameters{"c": insertComment(partition)}), sql); err != nil {
+	sql := "KILL QUERY" + s.form().OnCluster() + " WHERE Settings['log_comment'] = {c:String} SYNC"
+	if err := s.conn.Exec(params(ctx, clickhouse.Parameters{"c": text(s.insertComment(partition))}), sql); err != nil {
 		return fmt.Errorf("end earlier inserts of partition %d: %w", partition, err)
 	}
 	return nil

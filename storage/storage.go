@@ -104,7 +104,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	s := &Store{cfg: cfg, db: "`" + cfg.Database + "`", conn: conn, partitions: map[int32]*partition{}}
-	s.metrics = newMetrics(cfg.Registerer)
+	if s.metrics, err = newMetrics(cfg.Registerer); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("open store: %w", err)
+	}
 	s.blocks.New = func() any { return &pendingBlock{block: newBlock()} }
 	if err := conn.Ping(ctx); err != nil {
 		conn.Close()
@@ -161,9 +164,7 @@ var readSettings = clickhouse.Settings{ //nolint:gochecknoglobals // constant ta
 	"use_skip_indexes_if_final": 1,
 	"async_insert":              0,
 	"max_query_size":            16 << 20, // key lists of a block
-	"mutations_sync":            2,
 	"session_timezone":          "UTC",
-	"final":                     0,
 	"optimize_on_insert":        0, // a block lands as it is: the views have seen every row of it
 }
 

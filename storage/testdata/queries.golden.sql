@@ -68,7 +68,6 @@ FROM `retrial`.policy_objects FINAL ORDER BY epoch, kpart, koffset, idx;
 SELECT sum(toInt64(sign)), toInt64(sumIf(toInt64(sign), outcome != '')), sum(sign * toInt64(length(grants))), toUInt64(sum(sign * reinterpretAsInt64(cityHash64(cluster, request_key, stage, stage_delay, content, version, koffset)))) FROM `retrial`.events;
 SELECT toInt64(count()) FROM `retrial`.events FINAL WHERE sign = 1;
 SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, minute, outcome, class, recorded, replayed, kpart, ingest_day) AS h FROM `retrial`.volume GROUP BY h);
-SELECT displayName(), version(), revision(), timezone();
 SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, access, day, recorded, replayed, outcome, class, kpart, ingest_day) AS h FROM `retrial`.access_usage GROUP BY h);
 SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, granted, access, day, kpart, ingest_day) AS h FROM `retrial`.grant_usage GROUP BY h);
 SELECT uniqExact(access) FROM `retrial`.accesses;
