@@ -29,7 +29,11 @@ func newCluster(s streams) *cobra.Command {
 
 // openIdentity opens the certificates and the registry of the configured data directory.
 func openIdentity(cfg config.Config) (*identity.Authority, error) {
-	return identity.Open(identity.Config{Dir: filepath.Join(cfg.DataDir, "pki"), Names: cfg.Webhook.Advertise}, nil, nil)
+	return identity.Open(identityConfig(cfg), nil, nil)
+}
+
+func identityConfig(cfg config.Config) identity.Config {
+	return identity.Config{Dir: filepath.Join(cfg.DataDir, "pki"), Names: cfg.Webhook.Advertise, TokenFile: cfg.Webhook.TokenFile}
 }
 
 // receiverURL is where apiservers reach the receiver: the first advertised name, else the

@@ -64,15 +64,12 @@ func openSystem(ctx context.Context, cfg config.Config, log *zap.Logger, reg reg
 	if err := os.MkdirAll(filepath.Dir(positionFile(cfg, "")), 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w; choose another with --data-dir", err)
 	}
-	key, created, err := identity.KeyFile(cfg.KeyFile, cfg.DataDir)
+	key, err := redactionKey(cfg, log)
 	if err != nil {
 		return nil, err
 	}
-	if created {
-		log.Info("made the redaction key; back it up", zap.String("file", cfg.KeyFile))
-	}
 	s.redactor = event.NewRedactor(key)
-	if s.authority, err = identity.Open(identity.Config{Dir: filepath.Join(cfg.DataDir, "pki"), Names: cfg.Webhook.Advertise}, log, reg); err != nil {
+	if s.authority, err = identity.Open(identityConfig(cfg), log, reg); err != nil {
 		return nil, err
 	}
 	if err := s.openStream(ctx); err != nil {
@@ -87,6 +84,31 @@ func openSystem(ctx context.Context, cfg config.Config, log *zap.Logger, reg reg
 		Lag: max(2*time.Second, time.Duration(cfg.Replay.Lag)), Redact: s.redactor.RedactBytes, Log: log, Registerer: reg,
 	}, runner.Kafka{Client: s.stream}, engine, s.store)
 	return s, err
+}
+
+// redactionKey returns the installation's key. Data that was redacted under another key is
+// not opened: events sent again would no longer equal those stored.
+func redactionKey(cfg config.Config, log *zap.Logger) ([]byte, error) {
+	key, created, err := identity.KeyFile(cfg.KeyFile, cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	if created {
+		log.Info("made the redaction key; back it up", zap.String("file", cfg.KeyFile))
+	}
+	file := filepath.Join(cfg.DataDir, "redaction-key.id")
+	known, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		if err := os.WriteFile(file, []byte(identity.KeyID(key)+"\n"), 0o600); err != nil {
+			return nil, fmt.Errorf("data directory: %w", err)
+		}
+	case err != nil:
+		return nil, fmt.Errorf("data directory: %w", err)
+	case strings.TrimSpace(string(known)) != identity.KeyID(key):
+		return nil, fmt.Errorf("redaction key %s is not the one %s was filled under: name that one with --key-file, or use another --data-dir", cfg.KeyFile, cfg.DataDir)
+	}
+	return key, nil
 }
 
 // nonZero turns a configured 0 into "none": the runner takes 0 for its default.
@@ -234,14 +256,10 @@ func (s *system) receiver(trusted bool) (http.Handler, error) {
 		MaxBody: int64(w.MaxBodyBytes), MaxEvent: int(w.MaxEventBytes), MaxInFlight: int64(w.MaxInFlightBytes),
 		MaxClusterInFlight: int64(w.MaxClusterInFlight), Anonymous: w.AllowAnonymous, Trusted: trusted, Ready: s.ready,
 	}
-	var reg prometheus.Registerer
 	if trusted {
 		cfg.State = s.takeState
-		reg = prometheus.WrapRegistererWith(prometheus.Labels{"listener": "local"}, s.reg)
-	} else {
-		reg = prometheus.WrapRegistererWith(prometheus.Labels{"listener": "webhook"}, s.reg)
 	}
-	return webhook.New(cfg, s.stream.Producer(), s.redactor, s.authority.Registry(), s.log, reg)
+	return webhook.New(cfg, s.stream.Producer(), s.redactor, s.authority.Registry(), s.log, s.reg)
 }
 
 func (s *system) ready(ctx context.Context) error {
