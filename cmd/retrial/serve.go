@@ -29,6 +29,7 @@ import (
 // What serve wires (system.go opens all but the listeners):
 //
 //	kube-apiserver ──mTLS──▶ :9443 webhook ─┐
+//	live clusters ◀─list, watch─ watch.go ──┤
 //	retrial import ─▶ data/retrial.sock ────┤ redact            ┌────────── runner ──────────┐
 //	                   (trusted)            └─▶ stream.Producer ─▶ Kafka ─▶ policy ─▶ states │
 //	                                             (embedded or real)   └─▶ events ─▶ engine ──┼─▶ storage
@@ -42,7 +43,13 @@ func newServe(s streams) *cobra.Command {
 		Short: "Receive audit events, replay them, store the verdicts and show them",
 		Long: `Run everything in one process: the audit webhook's endpoint, the stream, the replay, the
 store and the page. By default Kafka and ClickHouse are embedded and everything lives in
-./data; --kafka-brokers and --clickhouse-dsn name real ones.`,
+./data; --kafka-brokers and --clickhouse-dsn name real ones.
+
+The state requests are judged against comes from the audit stream, from state files
+(import --state), and from clusters that can be watched: --watch-clusters
+prod=/path/to/kubeconfig lists and watches roles, bindings, namespaces and service accounts
+(never Secrets; deploy/watch-rbac.yaml grants no more). Clusters whose audit policy records
+writes without their bodies need one of the latter two.`,
 		Args: usage(cobra.NoArgs),
 	}
 	flags := config.Bind(c.Flags())
@@ -108,6 +115,9 @@ func serve(ctx context.Context, cfg config.Config, log *zap.Logger, o serveOptio
 	group.Add(func() error { <-stopped.Done(); return nil }, func(error) { stop() })
 	group.Add(func() error { return sys.runner.Run(stopped) }, func(error) { stop() })
 
+	if err := addWatchers(stopped, sys, &group); err != nil {
+		return err
+	}
 	addr, err := listeners(sys, &group)
 	if err != nil {
 		return err

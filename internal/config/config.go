@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/json"
@@ -37,6 +38,7 @@ type Config struct {
 
 	Log        Log        `json:"log"`
 	Webhook    Webhook    `json:"webhook"`
+	Watch      Watch      `json:"watch"`
 	UI         UI         `json:"ui"`
 	Kafka      Kafka      `json:"kafka"`
 	ClickHouse ClickHouse `json:"clickhouse"`
@@ -61,6 +63,20 @@ type Webhook struct {
 	AllowAnonymous     bool     `json:"allowAnonymous" doc:"Accept posts without a client certificate or token. Only for tests on a closed network."`
 	ReadTimeout        Duration `json:"readTimeout" doc:"Longest time a request may take to arrive."`
 	TokenFile          string   `json:"tokenFile" doc:"File of bearer tokens, one 'cluster token' pair a line, for apiservers that cannot present a client certificate."`
+}
+
+// Watch configures the live clusters whose policy objects are followed.
+type Watch struct {
+	Clusters []string `json:"clusters" doc:"Clusters to list and watch, each as cluster=/path/to/kubeconfig. The credentials need what deploy/watch-rbac.yaml grants: to list and watch roles, bindings, namespaces and service accounts, never Secrets."`
+}
+
+// WatchedCluster splits an entry of Watch.Clusters.
+func WatchedCluster(entry string) (cluster, kubeconfig string, err error) {
+	cluster, kubeconfig, ok := strings.Cut(entry, "=")
+	if !ok || cluster == "" || kubeconfig == "" {
+		return "", "", fmt.Errorf("watch-clusters: %q is not of the form cluster=/path/to/kubeconfig", entry)
+	}
+	return cluster, kubeconfig, nil
 }
 
 // UI configures the web page and the local API.
@@ -172,6 +188,16 @@ func (c *Config) Validate() error {
 	}
 	if c.Log.Format != "console" && c.Log.Format != "json" {
 		fail("log-format: %q is neither console nor json", c.Log.Format)
+	}
+	watched := map[string]bool{}
+	for _, entry := range c.Watch.Clusters {
+		cluster, _, err := WatchedCluster(entry)
+		if err != nil {
+			errs = append(errs, err)
+		} else if watched[cluster] {
+			fail("watch-clusters: cluster %s is named twice", cluster)
+		}
+		watched[cluster] = true
 	}
 	if c.Kafka.Partitions < 1 {
 		fail("kafka-partitions: must be at least 1")

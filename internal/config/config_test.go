@@ -67,6 +67,8 @@ func TestBadInput(t *testing.T) {
 		"open page, no token":   {args: []string{"--ui-listen", "0.0.0.0:8080"}, says: "ui-token-file"},
 		"half a certificate":    {args: []string{"--ui-tls-cert", "x"}, says: "both"},
 		"unknown SASL":          {args: []string{"--kafka-sasl-mechanism", "GSSAPI"}, says: "SCRAM"},
+		"watch, no kubeconfig":  {args: []string{"--watch-clusters", "prod"}, says: "cluster=/path/to/kubeconfig"},
+		"watch, cluster twice":  {args: []string{"--watch-clusters", "prod=/a,prod=/b"}, says: "named twice"},
 		"missing file":          {args: []string{"--config", "/does/not/exist"}, says: "read configuration"},
 		"two faults, both told": {args: []string{"--log-level", "loud", "--log-format", "xml"}, says: "log-format"},
 	} {

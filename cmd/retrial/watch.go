@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/oklog/run"
+
+	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/ingest/watch"
+	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// What a watched cluster adds to serve:
+//
+//	kube-apiserver ◀─list, watch─ watch.Watcher ─observations─▶ stream.Producer ─▶ audit.policy ─▶ runner ─▶ state
+//	                                  │    ▲
+//	              data/watch/<cluster>/    watchEncoder (the state's own encoding and rules)
+
+// addWatchers adds a watcher for each configured cluster to the group.
+func addWatchers(ctx context.Context, sys *system, group *run.Group) error {
+	for _, entry := range sys.cfg.Watch.Clusters {
+		cluster, kubeconfig, err := config.WatchedCluster(entry)
+		if err != nil {
+			return err
+		}
+		if !identity.ValidName(cluster) { // it becomes a folder's name, too
+			return fmt.Errorf("watch-clusters: %q is no valid cluster name", cluster)
+		}
+		positions := watchPositions(filepath.Join(sys.cfg.DataDir, "watch", cluster))
+		if err := os.MkdirAll(string(positions), 0o700); err != nil {
+			return fmt.Errorf("watch positions: %w", err)
+		}
+		encoder := watchEncoder{check: func(obs ...state.Observation) error { return sys.runner.CheckCluster(cluster, obs...) }}
+		w, err := watch.New(watch.Config{Cluster: cluster, Kubeconfig: kubeconfig, Log: sys.log, Registerer: sys.reg},
+			sys.stream.Producer(), sys.redactor, encoder, positions)
+		if err != nil {
+			return fmt.Errorf("watch-clusters: %w", err)
+		}
+		own, stop := context.WithCancel(ctx)
+		group.Add(func() error {
+			// What is stored must be known first, or a wrong kubeconfig would go unnoticed.
+			if err := sys.runner.WaitDrained(own); err != nil {
+				<-own.Done() // the runner's own actor tells why
+				return nil
+			}
+			return w.Run(own)
+		}, func(error) { stop() })
+	}
+	return nil
+}
+
+// watchEncoder encodes what a watcher saw as observations of the state.
+type watchEncoder struct {
+	// check returns an error wrapping state.ErrOtherCluster for observations that cannot be
+	// of the cluster.
+	check func(...state.Observation) error
+}
+
+// Object implements watch.Encoder.
+func (watchEncoder) Object(o watch.Object) ([]byte, error) {
+	obs, err := observe(o.Resource, o.JSON)
+	if err != nil {
+		return nil, err
+	}
+	if !o.Listed {
+		obs.Source = state.SourceWatch
+	}
+	obs.NotBefore, obs.NotAfter, obs.Deleted = o.NotBefore, o.NotAfter, o.Deleted
+	switch {
+	case o.Deleted:
+		obs.Object = nil
+	case o.Unknown:
+		obs.Object, obs.Unknown = nil, true
+	}
+	return obs.Append(nil), nil
+}
+
+// observe reads one object of a resource as an observation of a listing.
+func observe(resource string, raw []byte) (state.Observation, error) {
+	var out []state.Observation
+	err := state.ReadObjects(bytes.NewReader(raw), func(o state.RawObject) error {
+		if o.Resource != resource {
+			return fmt.Errorf("object is of kind %s, expected %s", o.Kind, resource)
+		}
+		out = append(out, o.Observation())
+		return nil
+	})
+	if err != nil {
+		return state.Observation{}, err
+	}
+	if len(out) != 1 || out[0].UID == "" || out[0].ResourceVersion == "" {
+		return state.Observation{}, errors.New("not one object with uid and resourceVersion")
+	}
+	return out[0], nil
+}
+
+// Complete implements watch.Encoder.
+func (watchEncoder) Complete(resource string, began, ended time.Time) []byte {
+	s := state.Snapshot{Began: began, Ended: ended, Kinds: []string{resource}}
+	return s.Observations()[0].Append(nil)
+}
+
+// Gap implements watch.Encoder.
+func (watchEncoder) Gap(resource string, from, to time.Time) []byte {
+	return state.Observation{
+		Source: state.SourceWatch, Resource: resource, AllOf: true, Unknown: true, NotBefore: from, NotAfter: to,
+	}.Append(nil)
+}
+
+// Check implements watch.Encoder.
+func (e watchEncoder) Check(resource string, objects [][]byte) error {
+	obs := make([]state.Observation, 0, len(objects))
+	for _, raw := range objects {
+		o, err := observe(resource, raw)
+		if err != nil {
+			return err
+		}
+		obs = append(obs, o)
+	}
+	err := e.check(obs...)
+	if errors.Is(err, state.ErrOtherCluster) {
+		return fmt.Errorf("%w: %w", watch.ErrOtherCluster, err)
+	}
+	return err
+}
+
+// watchPositions keeps the positions of one cluster's watch in a folder, one file a
+// resource.
+type watchPositions string
+
+func (p watchPositions) file(resource string) string {
+	return filepath.Join(string(p), resource+".json")
+}
+
+// Load implements watch.Positions.
+func (p watchPositions) Load(resource string) (watch.Position, bool, error) {
+	var at watch.Position
+	b, err := os.ReadFile(p.file(resource))
+	if errors.Is(err, os.ErrNotExist) {
+		return at, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &at)
+	}
+	if err == nil && (at.ResourceVersion == "" || at.Good.IsZero()) {
+		err = errors.New("it is not complete")
+	}
+	if err != nil {
+		return watch.Position{}, false, fmt.Errorf("position file %s: %w", p.file(resource), err)
+	}
+	return at, true, nil
+}
+
+// Save implements watch.Positions. The old file stays until the new one is on disk.
+func (p watchPositions) Save(resource string, at watch.Position) (err error) {
+	b, err := json.Marshal(at)
+	if err != nil {
+		return fmt.Errorf("position file: %w", err)
+	}
+	f, err := os.CreateTemp(string(p), "."+resource+"-*")
+	if err != nil {
+		return fmt.Errorf("position file: %w", err)
+	}
+	_, err = f.Write(b)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), p.file(resource))
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("position file: %w", err), os.Remove(f.Name()))
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package watch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+const (
+	// maxQueue is how many watch events are read ahead of Kafka, and sent at once.
+	maxQueue = 256
+	// minWatch is how long a watch is asked to last, at least; up to twice that.
+	minWatch = 5 * time.Minute
+	// overtime is how much longer it may last before the connection counts as dead.
+	overtime = 30 * time.Second
+)
+
+// watch follows the kind from rv until the watch ends: with nil when the server ended it in
+// its time.
+func (r *reflector) watch(ctx context.Context) error {
+	lasts := minWatch + time.Duration(r.jitter()*float64(minWatch))
+	reading, cancel := context.WithTimeout(ctx, lasts+overtime)
+	body, err := r.w.get(reading, r.kind.Path, url.Values{
+		"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {r.rv},
+		"timeoutSeconds": {strconv.Itoa(int(lasts / time.Second))},
+	})
+	if err != nil {
+		cancel()
+		return fmt.Errorf("watch %s: %w", r.kind.Resource, err)
+	}
+	queue := make(chan frame, maxQueue)
+	go r.frames(reading, body, queue)
+	defer func() {
+		cancel()
+		_ = body.Close()
+		for range queue { // until the reader has ended
+		}
+	}()
+	r.w.metrics.synced.WithLabelValues(r.kind.Resource).Set(1)
+	batch := make([]frame, 0, maxQueue)
+	for f := range queue {
+		batch = append(batch[:0], f)
+		for len(batch) < maxQueue && f.err == nil {
+			var more bool
+			select {
+			case f, more = <-queue:
+			default:
+			}
+			if !more {
+				break
+			}
+			batch = append(batch, f)
+		}
+		// What is in hand is sent even when the watch's own time is over.
+		if err := r.take(ctx, batch); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return fmt.Errorf("watch %s: %w", r.kind.Resource, err)
+		}
+	}
+	return reading.Err() // the reader ends without a word only when ctx does
+}
+
+// progress is what a batch of frames adds up to.
+type progress struct {
+	out     []outgoing
+	rv      string
+	floor   time.Time
+	objects int
+	types   []string
+}
+
+// take sends what a batch of frames says. When an error ends the batch, what came before it
+// has been sent.
+func (r *reflector) take(ctx context.Context, batch []frame) error {
+	p := progress{rv: r.rv, floor: r.floor, objects: r.objects}
+	var end error
+	for i := range batch {
+		if end = r.read(&batch[i], &p); end != nil {
+			break
+		}
+	}
+	if err := r.send(ctx, p.out...); err != nil {
+		return err
+	}
+	if p.rv != r.rv {
+		r.recovered()
+	}
+	r.rv, r.floor, r.objects = p.rv, p.floor, p.objects
+	if r.resumed && !older(r.rv, r.last.resourceVersion) {
+		r.resumed = false
+	}
+	name := r.kind.Resource
+	for _, t := range p.types {
+		r.w.metrics.events.WithLabelValues(name, t).Inc()
+	}
+	if len(p.types) > 0 {
+		r.w.metrics.objects.WithLabelValues(name).Set(float64(r.objects))
+		r.w.metrics.lastEvent.WithLabelValues(name).Set(seconds(batch[len(p.types)-1].arrived))
+		r.save(end != nil)
+	}
+	return end
+}
+
+// read adds one frame. Its error ends the watch.
+func (r *reflector) read(f *frame, p *progress) error {
+	if f.err != nil {
+		return f.err
+	}
+	if f.kind == "ERROR" {
+		r.w.metrics.events.WithLabelValues(r.kind.Resource, typeError).Inc()
+		refusal := statusOf(f.object)
+		if refusal.code == http.StatusOK || refusal.code == 0 {
+			refusal.code = http.StatusInternalServerError
+		}
+		return refusal
+	}
+	if f.drained.After(p.floor) {
+		p.floor = f.drained
+	}
+	if f.kind == "BOOKMARK" {
+		return r.bookmark(f, p)
+	}
+	o := Object{Resource: r.kind.Resource, NotAfter: f.arrived}
+	t := typeModified
+	switch f.kind {
+	case "ADDED":
+		t = typeAdded
+		p.objects++
+	case "MODIFIED":
+	case "DELETED":
+		t, o.Deleted = typeDeleted, true
+		p.objects--
+	default:
+		return fmt.Errorf("%w: watch event of type %q", errMalformed, cut(f.kind, 32))
+	}
+	o.JSON = r.w.redactor.RedactObject(r.kind.Resource, f.object)
+	h, err := headOf(o.JSON)
+	if err != nil {
+		return err
+	}
+	var owned bool
+	o.NotBefore, owned = h.since(t == typeAdded, p.floor, f.arrived)
+	if o.NotBefore.After(o.NotAfter) {
+		// The apiserver's clock is ahead: the second it wrote down is what is known.
+		o.NotAfter = o.NotBefore.Add(time.Second)
+	}
+	if owned && o.NotBefore.After(p.floor) && !o.NotBefore.After(f.arrived) {
+		p.floor = o.NotBefore
+	}
+	out, err := r.encode(o, h)
+	if err != nil {
+		return err
+	}
+	p.out, p.rv, p.types = append(p.out, out), h.Metadata.ResourceVersion, append(p.types, t)
+	return nil
+}
+
+// bookmark adds a bookmark: everything up to its version has arrived.
+func (r *reflector) bookmark(f *frame, p *progress) error {
+	var h head
+	if err := json.Unmarshal(f.object, &h); err != nil {
+		return fmt.Errorf("%w: bookmark: %w", errMalformed, err)
+	}
+	rv := h.Metadata.ResourceVersion
+	if err := checkVersion(rv); err != nil {
+		return err
+	}
+	if at := f.arrived.Add(-r.w.cfg.Delay); at.After(p.floor) {
+		p.floor = at
+	}
+	p.rv, p.types = rv, append(p.types, typeBookmark)
+	return nil
+}

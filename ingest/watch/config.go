@@ -1,0 +1,225 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/stream"
+)
+
+// Kind is a kind of objects that is watched.
+type Kind struct {
+	Resource   string // group resource: "roles.rbac.authorization.k8s.io"
+	Path       string // of the collection over all namespaces, without a leading slash
+	APIVersion string
+	Kind       string
+}
+
+// Kinds returns what is watched: what the replica decides with, never Secrets.
+func Kinds() []Kind {
+	const rbac = "rbac.authorization.k8s.io"
+	return []Kind{
+		{"roles." + rbac, "apis/" + rbac + "/v1/roles", rbac + "/v1", "Role"},
+		{"clusterroles." + rbac, "apis/" + rbac + "/v1/clusterroles", rbac + "/v1", "ClusterRole"},
+		{"rolebindings." + rbac, "apis/" + rbac + "/v1/rolebindings", rbac + "/v1", "RoleBinding"},
+		{"clusterrolebindings." + rbac, "apis/" + rbac + "/v1/clusterrolebindings", rbac + "/v1", "ClusterRoleBinding"},
+		{namespaces, "api/v1/namespaces", "v1", "Namespace"},
+		{"serviceaccounts", "api/v1/serviceaccounts", "v1", "ServiceAccount"},
+	}
+}
+
+const namespaces = "namespaces"
+
+// Producer appends records to the stream and returns when they are acknowledged;
+// *stream.Producer is one.
+type Producer interface {
+	Produce(ctx context.Context, recs ...stream.Record) error
+}
+
+// Object is one object as it was listed, or as a change left it.
+type Object struct {
+	Resource string // Kind.Resource
+	JSON     []byte // redacted, with kind and apiVersion; of a deleted object its last content
+	Listed   bool   // part of the listing taken in [NotBefore, NotAfter]; else a change
+	Deleted  bool
+	// Unknown says that the content in JSON is not complete, save kind, apiVersion and
+	// metadata's name, namespace, uid, resourceVersion and creationTimestamp: it was too
+	// large to be sent.
+	Unknown bool
+	// NotBefore and NotAfter bound the moment a change became effective.
+	NotBefore, NotAfter time.Time
+}
+
+// Encoder makes the values of the policy topic's records. It is called by several
+// goroutines. What it returns is the caller's.
+type Encoder interface {
+	// Object encodes one object. An error means that the JSON is not such an object.
+	Object(o Object) ([]byte, error)
+	// Complete says that the objects sent as listed in [began, ended] were all there were.
+	Complete(resource string, began, ended time.Time) []byte
+	// Gap says that between from and to any change may have gone unseen.
+	Gap(resource string, from, to time.Time) []byte
+	// Check tells, with an error wrapping ErrOtherCluster, when objects (redacted JSON)
+	// cannot be of the cluster they are said to be of. It is asked about the namespace
+	// kube-system before each listing.
+	Check(resource string, objects [][]byte) error
+}
+
+// ErrOtherCluster is wrapped by Encoder.Check's error.
+var ErrOtherCluster = errors.New("the credentials lead to another cluster")
+
+// Position is how far a kind has been sent.
+type Position struct {
+	ResourceVersion string    `json:"resourceVersion"`
+	Good            time.Time `json:"good"` // everything written before has been sent
+}
+
+// Positions keeps positions across restarts. Each resource is loaded and saved by one
+// goroutine. An older position than the newest is safe, it costs repetition; a lost one
+// hides that there was a gap.
+type Positions interface {
+	// Load returns false when nothing was ever saved.
+	Load(resource string) (Position, bool, error)
+	Save(resource string, p Position) error
+}
+
+// Config is what New needs. Cluster and one of REST and Kubeconfig are required; zero
+// values stand for the defaults named with each field.
+type Config struct {
+	Cluster    string       // name under which the records are filed
+	REST       *rest.Config // how to reach the apiserver
+	Kubeconfig string       // file to read REST from; its current context
+
+	PageSize int // objects a page of a listing; 500
+	// Delay is how long after a write its watch event may arrive. etcd and apiserver take
+	// milliseconds; 1 s.
+	Delay time.Duration
+	// GapAfter is how long a watch may be away before its kind is declared unknown; before,
+	// it is hoped that it can be resumed. 5 min, after which etcd forgets.
+	GapAfter time.Duration
+	// MinPause and MaxPause bound the growing pauses between attempts, RefusedPause is the
+	// one after a refusal that a person must lift; 500 ms, 30 s, 1 min. All are jittered.
+	MinPause, MaxPause, RefusedPause time.Duration
+	SaveEvery                        time.Duration // between saved positions; 10 s
+
+	Now func() time.Time // nil: time.Now
+	// Pause waits for a duration or until ctx ends, when it returns ctx's error. Nil: a timer.
+	Pause func(ctx context.Context, d time.Duration) error
+
+	Log        *zap.Logger           // nil: silent
+	Registerer prometheus.Registerer // nil: metrics are kept but not exposed
+}
+
+// Watcher follows one cluster. Make one with New, run it once.
+type Watcher struct {
+	cfg       Config
+	log       *zap.Logger
+	client    *http.Client
+	base      *url.URL // of the apiserver, with a trailing slash
+	producer  Producer
+	redactor  *event.Redactor
+	encoder   Encoder
+	positions Positions
+	metrics   *metrics
+}
+
+// New returns a Watcher. It reads the kubeconfig and the files it names but does not
+// connect. positions may be nil: then every start is a first start.
+func New(cfg Config, producer Producer, redactor *event.Redactor, encoder Encoder, positions Positions) (*Watcher, error) {
+	if cfg.Cluster == "" {
+		return nil, errors.New("watch: no cluster name")
+	}
+	fail := func(err error) (*Watcher, error) { return nil, fmt.Errorf("watch cluster %s: %w", cfg.Cluster, err) }
+	rc := cfg.REST
+	if rc == nil {
+		var err error
+		if rc, err = clientcmd.BuildConfigFromFlags("", cfg.Kubeconfig); err != nil {
+			return fail(err)
+		}
+	}
+	rc = rest.CopyConfig(rc)
+	rc.Timeout = 0 // watches are long; requests have their own deadlines
+	if rc.UserAgent == "" {
+		rc.UserAgent = "retrial-watch"
+	}
+	client, err := rest.HTTPClientFor(rc)
+	if err != nil {
+		return fail(err)
+	}
+	base, _, err := rest.DefaultServerUrlFor(rc)
+	if err != nil {
+		return fail(err)
+	}
+	cfg = cfg.withDefaults()
+	m, err := newMetrics(cfg.Registerer, cfg.Cluster)
+	if err != nil {
+		return fail(err)
+	}
+	return &Watcher{
+		cfg: cfg, log: cfg.Log.With(zap.String("cluster", cfg.Cluster)), client: client, base: base.JoinPath("/"),
+		producer: producer, redactor: redactor, encoder: encoder, positions: positions, metrics: m,
+	}, nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.PageSize <= 0 {
+		c.PageSize = 500
+	}
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&c.Delay, time.Second}, {&c.GapAfter, 5 * time.Minute}, {&c.MinPause, 500 * time.Millisecond},
+		{&c.MaxPause, 30 * time.Second}, {&c.RefusedPause, time.Minute}, {&c.SaveEvery, 10 * time.Second},
+	} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Pause == nil {
+		c.Pause = pause
+	}
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	return c
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// Run follows the cluster until ctx ends and returns nil. Failures of the cluster or the
+// stream are waited out and show in logs and metrics.
+func (w *Watcher) Run(ctx context.Context) error {
+	defer w.client.CloseIdleConnections()
+	w.log.Info("watching cluster", zap.String("server", w.base.Host))
+	var group sync.WaitGroup
+	for _, k := range Kinds() {
+		r := newReflector(w, k)
+		group.Go(func() { r.run(ctx) })
+	}
+	group.Wait()
+	return nil
+}

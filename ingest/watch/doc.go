@@ -1,0 +1,34 @@
+// Package watch follows live clusters: it lists and watches the objects the replica keeps
+// and sends what it sees to the policy topic, so that the state of a cluster is known
+// without an exported file and stays complete when the audit policy records RBAC writes
+// without their bodies.
+//
+//	                 ┌ list, page by page ─▶ objects, then "complete" ─┐
+//	kube-apiserver ──┤                                                 ├─ redact ─ Encoder ─▶ audit.policy
+//	                 └ watch from the list's version ─▶ changes ───────┘
+//	                        │ ends: again from the last version sent
+//	                        │ 410, or away for too long: "gap since …", list again
+//
+// One loop a kind; a kind that may not be read does not stop the others.
+//
+// # Nothing is skipped
+//
+// A change counts as seen when the broker has acknowledged it; only then does the version
+// from which the watch would be resumed move on. What cannot be resumed is a gap: the kind
+// is unknown from the last moment for which everything had been sent until the next complete
+// listing. A Position outlives the process, so that a restart resumes or leaves a gap too.
+//
+// # Times
+//
+// A change became effective before it arrived. The other bound is the floor: the latest
+// moment of which it is known that whatever arrives now was written after it. A listing's
+// begin is one (the listing is consistent), a bookmark's arrival less Config.Delay is one,
+// and so is the creation of an object that was just added. While changes queue up, here or
+// on the way, the floor stays where it was. A server's own times in an object (creation,
+// deletion, managed fields) narrow that object's bound down to the second.
+//
+// # Secrets
+//
+// Secrets are never requested, and every object passes event.Redactor before anything else
+// is done with it. No object is kept in memory but the page or the queue under way.
+package watch

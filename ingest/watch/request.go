@@ -1,0 +1,94 @@
+package watch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// errMalformed is wrapped by errors about answers that make no sense.
+var errMalformed = errors.New("malformed answer")
+
+// statusError is a refusal by the apiserver: an answer that is not 200, or an error event
+// of a watch.
+type statusError struct {
+	code       int
+	reason     string        // Status.reason: "Expired", "Forbidden" …
+	message    string        // Status.message, cut
+	retryAfter time.Duration // 0 when not told
+}
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("the apiserver answered %d %s: %s", e.code, e.reason, e.message)
+}
+
+// reasonOf returns the metric label of a failure.
+func reasonOf(err error) string {
+	var s *statusError
+	switch {
+	case errors.Is(err, ErrOtherCluster):
+		return reasonOtherCluster
+	case errors.Is(err, errMalformed):
+		return reasonMalformed
+	case !errors.As(err, &s):
+		return reasonUnavailable
+	case s.code == http.StatusGone || s.reason == "Expired" || s.reason == "Gone":
+		return reasonGone
+	case s.code == http.StatusForbidden:
+		return reasonForbidden
+	case s.code == http.StatusUnauthorized:
+		return reasonUnauthorized
+	}
+	return reasonUnavailable
+}
+
+// get sends a GET and returns the body of a 200; anything else is an error.
+func (w *Watcher) get(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
+	u := w.base.JoinPath(path)
+	u.RawQuery = query.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json")
+	resp, err := w.client.Do(req)
+	if err != nil {
+		return nil, err // names method and URL, which holds nothing secret
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp.Body, nil
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // as much as came tells as much as can be told
+	refusal := statusOf(body)
+	refusal.code = resp.StatusCode
+	if n, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && n > 0 {
+		refusal.retryAfter = min(time.Duration(n), 60) * time.Second
+	}
+	return nil, refusal
+}
+
+// statusOf reads a metav1.Status as far as it is one.
+func statusOf(raw []byte) *statusError {
+	var s struct {
+		Code    int    `json:"code"`
+		Reason  string `json:"reason"`
+		Message string `json:"message"`
+	}
+	_ = json.Unmarshal(raw, &s) // a proxy's page instead of a Status leaves the code to tell
+	return &statusError{code: s.Code, reason: cut(s.Reason, 64), message: cut(s.Message, 256)}
+}
+
+// cut shortens what a server wrote for a log line.
+func cut(s string, n int) string {
+	if len(s) > n {
+		return s[:n] + "…"
+	}
+	return s
+}
