@@ -277,11 +277,12 @@ type takenState struct {
 }
 
 // takeState turns a listing, as kubectl prints it, into observations on audit.policy.
-func (s *system) takeState(ctx context.Context, cluster string, r io.Reader) (any, error) {
+func (s *system) takeState(ctx context.Context, cluster string, since time.Time, r io.Reader) (any, error) {
 	snap, skipped, err := state.ReadSnapshot(r)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", webhook.ErrBadState, err)
 	}
+	snap.Since = since
 	observations := snap.Observations()
 	if err := s.runner.CheckCluster(cluster, observations...); err != nil {
 		return nil, fmt.Errorf("%w: %w", webhook.ErrBadState, err)

@@ -227,9 +227,6 @@ func Import(ctx context.Context, cfg Config) (Summary, error) {
 	im := &run{cfg: cfg, pos: pos, sum: &sum}
 	defer im.close()
 
-	if err := im.state(ctx); err != nil {
-		return sum, err
-	}
 	inputs := make([]*input, len(cfg.Files))
 	sum.Files = make([]FileSummary, len(cfg.Files))
 	for i, f := range cfg.Files {
@@ -238,22 +235,46 @@ func Import(ctx context.Context, cfg Config) (Summary, error) {
 			return sum, fmt.Errorf("import %s: %w", f.Name, err)
 		}
 	}
-	// Every file's policy writes go before any file's events: rotated logs are one log.
-	for _, pass := range []Pass{PassPolicy, PassEvents} {
-		for _, in := range inputs {
-			if in.summary.Complete {
-				continue
-			}
-			err := im.pass(ctx, in, pass)
-			if perr := im.pos.save(true); err == nil {
-				err = perr
-			}
-			if err != nil {
-				return sum, fmt.Errorf("import %s: %w", in.file.Name, err)
-			}
+	// Every file's policy writes go before any file's events: rotated logs are one log. The
+	// state goes between them: by then it is known since when the log tells every change.
+	if err := im.passes(ctx, PassPolicy, inputs); err != nil {
+		return sum, err
+	}
+	if err := im.state(ctx, since(inputs)); err != nil {
+		return sum, err
+	}
+	return sum, im.passes(ctx, PassEvents, inputs)
+}
+
+// passes reads every file that is not in yet.
+func (im *run) passes(ctx context.Context, kind Pass, inputs []*input) error {
+	for _, in := range inputs {
+		if in.summary.Complete {
+			continue
+		}
+		err := im.pass(ctx, in, kind)
+		if perr := im.pos.save(true); err == nil {
+			err = perr
+		}
+		if err != nil {
+			return fmt.Errorf("import %s: %w", in.file.Name, err)
 		}
 	}
-	return sum, nil
+	return nil
+}
+
+// since returns the earliest request of the files, zero when there is none.
+func since(inputs []*input) time.Time {
+	var all mark
+	for _, in := range inputs {
+		if in.mark.Since != 0 {
+			all.earliest(time.UnixMicro(in.mark.Since))
+		}
+	}
+	if all.Since == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(all.Since).UTC()
 }
 
 // run is one Import. Its fields are used by one goroutine, save where a method says other.
@@ -299,8 +320,9 @@ func (im *run) open(ctx context.Context, f File, summary *FileSummary) (*input, 
 	return &input{file: f, mark: m, summary: summary}, nil
 }
 
-// state posts the state file, unless an earlier run did.
-func (im *run) state(ctx context.Context) error {
+// state posts the state file, unless an earlier run did. since is the beginning of the log
+// that comes with it.
+func (im *run) state(ctx context.Context, since time.Time) error {
 	f := im.cfg.State
 	if f == nil {
 		return nil
@@ -323,7 +345,7 @@ func (im *run) state(ctx context.Context) error {
 		}
 		return &sharedBody{r: r}, nil
 	}
-	p := &poster{cfg: im.cfg}
+	p := &poster{cfg: im.cfg, since: since}
 	resp, err := p.post(ctx, PassState, body, -1)
 	im.sum.Retries += p.retries.Load()
 	if err != nil {

@@ -38,6 +38,7 @@ type receiver struct {
 	produced []string // "topic auditID" or "audit.deadletter reason", in order
 	letters  []event.DeadLetter
 	states   []string
+	since    time.Time // of the last state
 	posts    int
 }
 
@@ -75,14 +76,14 @@ func newReceiver(t *testing.T, cfg webhook.Config) *receiver {
 	t.Helper()
 	rc := &receiver{socket: filepath.Join(t.TempDir(), "s")}
 	cfg.Trusted = true
-	cfg.State = func(_ context.Context, cluster string, r io.Reader) (any, error) {
+	cfg.State = func(_ context.Context, cluster string, since time.Time, r io.Reader) (any, error) {
 		body, err := io.ReadAll(r)
 		if err != nil {
 			return nil, err
 		}
 		rc.mu.Lock()
 		defer rc.mu.Unlock()
-		rc.states = append(rc.states, cluster+" "+string(body))
+		rc.states, rc.since = append(rc.states, cluster+" "+string(body)), since
 		rc.produced = append(rc.produced, "state")
 		return map[string]int{"objects": len(body)}, nil
 	}
@@ -238,10 +239,13 @@ func TestPolicyOfEveryFileGoesFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := rc.take()
-	if got[0] != "state" || rc.states[0] != "prod objects" || string(sum.State) != "{\"objects\":7}\n" {
+	if want := time.Date(2026, 1, 2, 3, 4, 5, 1000, time.UTC); !rc.since.Equal(want) {
+		t.Errorf("the state came with since %s, want the log's first request %s", rc.since, want)
+	}
+	if len(rc.states) != 1 || rc.states[0] != "prod objects" || string(sum.State) != "{\"objects\":7}\n" {
 		t.Errorf("state %q %q", rc.states, sum.State)
 	}
-	equal(t, got, []string{"state", "audit.policy a2", "audit.policy b1", "audit.events a1", "audit.events a2", "audit.events b1"})
+	equal(t, got, []string{"audit.policy a2", "audit.policy b1", "state", "audit.events a1", "audit.events a2", "audit.events b1"})
 }
 
 func TestBadLines(t *testing.T) {

@@ -219,6 +219,9 @@ func (p *pass) item(e entry) (item []byte, done bool) {
 		ev, bad = event.Decode(e.raw)
 	}
 	if p.kind == PassPolicy {
+		if bad == nil {
+			p.in.mark.earliest(ev.RequestReceivedTimestamp)
+		}
 		if bad == nil && event.KeepsPolicy(ev) {
 			return e.raw, true
 		}

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"go.uber.org/zap"
 )
@@ -33,6 +34,16 @@ type mark struct {
 	Policy  int64  `json:"policy"` // lines whose policy copies are acknowledged
 	Line    int64  `json:"line"`   // lines whose events are acknowledged
 	Done    bool   `json:"done"`   // all of Size was
+	// Since is the earliest request in the lines whose policy copies are acknowledged, in
+	// microseconds since 1970; 0 is none.
+	Since int64 `json:"since,omitempty"`
+}
+
+// earliest moves Since back to t.
+func (m *mark) earliest(t time.Time) {
+	if us := t.UnixMicro(); !t.IsZero() && (m.Since == 0 || us < m.Since) {
+		m.Since = us
+	}
 }
 
 // positions is the position file.

@@ -27,6 +27,7 @@ const (
 // poster posts bodies until they are taken. It may be used by several goroutines.
 type poster struct {
 	cfg     Config
+	since   time.Time // of a state: when the log that comes with it begins; may be zero
 	retries atomic.Int64
 }
 
@@ -53,6 +54,10 @@ func (p *poster) endpoint(kind Pass) string {
 		u += "?policy=only"
 	case PassEvents:
 		u += "?policy=done"
+	case PassState:
+		if !p.since.IsZero() {
+			u += "?since=" + url.QueryEscape(p.since.Format(time.RFC3339Nano))
+		}
 	}
 	return u
 }

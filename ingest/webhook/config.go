@@ -69,8 +69,9 @@ type Config struct {
 	Ready func(ctx context.Context) error
 	// State takes the body of a state post, as kubectl prints objects, and returns what
 	// to answer as JSON. An error that wraps [ErrBadState] is the body's fault. nil
-	// switches the path off.
-	State func(ctx context.Context, cluster string, r io.Reader) (any, error)
+	// switches the path off. since, when not zero, is the beginning of an audit log that
+	// tells every change of the state from then on.
+	State func(ctx context.Context, cluster string, since time.Time, r io.Reader) (any, error)
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }

@@ -40,6 +40,10 @@ const (
 	QueryPolicy     = "policy"
 	QueryPolicyOnly = "only"
 	QueryPolicyDone = "done"
+
+	// QuerySince is the query parameter of a state post that says, in RFC 3339, when the
+	// audit log begins that tells every later change of the state.
+	QuerySince = "since"
 )
 
 // Handler is the receiver's http.Handler. It is safe for use by several goroutines and
@@ -224,12 +228,19 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, began time.Time)
 }
 
 func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, cluster string) answer {
+	var since time.Time
+	if s := r.URL.Query().Get(QuerySince); s != "" {
+		var err error
+		if since, err = time.Parse(time.RFC3339Nano, s); err != nil {
+			return refuse(http.StatusBadRequest, refusedBadState, "%s: %q is no RFC 3339 time", QuerySince, s)
+		}
+	}
 	// A cluster's state streams in for as long as it takes; the server's time-outs are
 	// made for event lists. A writer that has no deadlines needs none lifted.
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Time{})
 	_ = rc.SetWriteDeadline(time.Time{})
-	result, err := h.cfg.State(r.Context(), cluster, http.MaxBytesReader(w, r.Body, h.cfg.MaxState))
+	result, err := h.cfg.State(r.Context(), cluster, since, http.MaxBytesReader(w, r.Body, h.cfg.MaxState))
 	_ = rc.SetReadDeadline(time.Now().Add(h.cfg.Deadline)) // for what State left unread
 	var tooLarge *http.MaxBytesError
 	switch {

@@ -415,10 +415,13 @@ func TestPolicyQuery(t *testing.T) {
 
 func TestState(t *testing.T) {
 	taken := ""
-	cfg := Config{MaxState: 100, State: func(_ context.Context, cluster string, r io.Reader) (any, error) {
+	cfg := Config{MaxState: 100, State: func(_ context.Context, cluster string, since time.Time, r io.Reader) (any, error) {
 		body, err := io.ReadAll(r)
 		if err != nil {
 			return nil, fmt.Errorf("read: %w", err)
+		}
+		if !since.IsZero() {
+			cluster += " since " + since.Format(time.TimeOnly)
 		}
 		switch taken = cluster + " " + string(body); string(body) {
 		case "bad":
@@ -449,7 +452,14 @@ func TestState(t *testing.T) {
 			}
 		})
 	}
-	b := newBench(t, Config{Anonymous: true, State: cfg.State}, known{"prod"})
+	b := trusted(t, cfg)
+	if w := b.post(path+"?since=2026-11-20T11:36:00.5Z", "objects"); w.Code != 200 || taken != "prod since 11:36:00 objects" {
+		t.Errorf("with since: answer %d, taken %q", w.Code, taken)
+	}
+	if w := b.post(path+"?since=noon", "objects"); w.Code != 400 || !strings.Contains(w.Body.String(), "RFC 3339") {
+		t.Errorf("with a bad since: answer %d %s", w.Code, w.Body)
+	}
+	b = newBench(t, Config{Anonymous: true, State: cfg.State}, known{"prod"})
 	if w := b.post(path, "objects"); w.Code != 404 {
 		t.Errorf("state over an open listener: answer %d", w.Code)
 	}
