@@ -20,7 +20,6 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/inflate"
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/replay"
@@ -72,7 +71,7 @@ The state comes from:
 			}
 			out := bufio.NewWriterSize(s.out, 1<<20)
 			if output == "jsonl" {
-				o.Sink = verdictLines(out)
+				o.Sink = evaluate.JSONLines(out)
 			}
 			bar := newProgress(s.err, "replaying", 2*totalSize(events))
 			o.Progress = func(n int) { bar.add(int64(n)) }
@@ -101,20 +100,6 @@ The state comes from:
 	c.Flags().StringVarP(&output, "output", "o", "table", "table, json or yaml (a summary), or jsonl (one verdict a line)")
 	c.Flags().StringVar(&failOn, "fail-on", "", "exit with 3 on drift, or on any request that is no match and could be judged")
 	return c
-}
-
-// verdictLines writes verdicts as JSON lines, fit to be shown: JSON escapes control
-// characters by itself.
-func verdictLines(w io.Writer) func(*event.Event, *replay.Verdict) error {
-	var buf []byte
-	return func(e *event.Event, v *replay.Verdict) error {
-		var err error
-		if buf, err = v.AppendLine(buf[:0], e); err != nil {
-			return err
-		}
-		_, err = w.Write(append(buf, '\n'))
-		return err
-	}
 }
 
 func failing(on string, sum *evaluate.Summary) error {
