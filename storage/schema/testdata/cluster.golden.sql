@@ -109,7 +109,7 @@ ENGINE = ReplicatedVersionedCollapsingMergeTree(sign, version)
 PARTITION BY (ingest_day, source = 'import')
 PRIMARY KEY (cluster, minute, user_name)
 ORDER BY (cluster, minute, user_name, verb, request_uri, request_received, request_key, stage, stage_delay)
-SETTINGS non_replicated_deduplication_window = 1000
+SETTINGS non_replicated_deduplication_window = 1000, min_bytes_for_wide_part = 268435456
 ;
 
 -- Every distinct access: who (name and group set) did what to which resource or path. It
