@@ -29,6 +29,7 @@ type eventJSON struct {
 	Class      string    `json:"class"`
 	Cause      string    `json:"cause"`
 	Grants     int       `json:"grants"`
+	Authorizer string    `json:"authorizer"`
 }
 
 func (a api) events(ctx context.Context, q url.Values) (any, error) {
@@ -85,7 +86,7 @@ func eventLine(r *replay.Row) eventJSON {
 		RequestURI: e.RequestURI, Stage: string(e.Stage), Code: e.Code()}
 	if v := r.Verdict; v != nil {
 		line.Recorded, line.Replayed, line.Outcome = v.Recorded.String(), v.Replayed.String(), v.Outcome.String()
-		line.Class, line.Cause, line.Grants = v.Class, v.Cause, len(v.Grants)
+		line.Class, line.Cause, line.Grants, line.Authorizer = v.Class, v.Cause, len(v.Grants), v.Authorizer
 	}
 	return line
 }

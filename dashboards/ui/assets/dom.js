@@ -1,12 +1,36 @@
 // Building blocks of the page. Everything that comes from an audit event was chosen by some
 // client and is hostile: it only ever becomes text, never markup, and characters that change
-// how text is read (controls, bidirectional overrides, zero widths) are shown as escapes.
+// how text is read (controls, bidirectional overrides, zero widths, odd spaces) are shown as
+// escapes. Nothing here or elsewhere sets innerHTML; the page's policy would refuse it.
 
-const unreadable = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff]/g;
+const unreadable = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}/gu;
+const escape = c => c === '\n' ? '\\n' : c === '\t' ? '\\t' : c.length > 1
+  ? `\\u{${c.codePointAt(0).toString(16)}}` : '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0');
 
-// clean returns s with unreadable characters as \uXXXX.
+// clean returns s with unreadable characters as escapes, as the commands print them. When
+// there are some, backslashes are doubled, so that an escape shown was not in the text.
 export function clean(s) {
-  return String(s ?? '').replace(unreadable, c => '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0'));
+  s = String(s ?? '');
+  return s.search(unreadable) < 0 ? s : s.replaceAll('\\', '\\\\').replace(unreadable, escape);
+}
+
+// block makes the text of a preformatted block: as clean, with its line breaks.
+export function block(s) {
+  return document.createTextNode(s.replace(unreadable, c => c === '\n' ? c : escape(c)));
+}
+
+// short cuts a long name for a table; the whole of it is in the answer to "why".
+export function short(s, most = 160) {
+  s = String(s ?? '');
+  if (s.length <= most + 20) return s;
+  const head = s.slice(0, most).replace(/[\ud800-\udbff]$/, '');
+  return `${head}… (${count(s.length - head.length)} more characters)`;
+}
+
+// name shows a string of an audit event: isolated from the text around it, so that
+// right-to-left names do not reorder their neighbours.
+export function name(s, most) {
+  return h('bdi', {class: 'mono'}, short(s, most));
 }
 
 // h makes an element: h('td', {class: 'num', onclick: f}, child, 'text', ...).
@@ -24,7 +48,8 @@ function fill(el, props, children) {
     if (v === undefined || v === null || v === false) continue;
     if (k.startsWith('on')) el.addEventListener(k.slice(2), v);
     else if (k === 'style') el.style.cssText = v; // the page's policy refuses style attributes
-    else el.setAttribute(k, v === true ? '' : String(v));
+    else if (k === 'href' && !String(v).startsWith('#')) throw new Error('links stay on the page');
+    else el.setAttribute(k, v === true ? '' : clean(v));
   }
   for (const c of children.flat(Infinity)) {
     if (c === undefined || c === null || c === false) continue;
@@ -33,45 +58,70 @@ function fill(el, props, children) {
   return el;
 }
 
-// go makes an element act on click and on Enter.
-export function go(el, action) {
-  el.classList.add('go');
-  el.tabIndex = 0;
-  el.addEventListener('click', action);
-  el.addEventListener('keydown', e => { if (e.key === 'Enter') action(e); });
-  return el;
+// swap replaces what a container shows and keeps the reader's place in it: the focus, by
+// data-k, and how far tables are scrolled sideways.
+export function swap(container, ...children) {
+  const key = container.contains(document.activeElement) ? document.activeElement.dataset?.k : undefined;
+  const left = [...container.querySelectorAll('.scroll')].map(e => e.scrollLeft);
+  container.replaceChildren(...children.flat(Infinity).filter(Boolean));
+  container.querySelectorAll('.scroll').forEach((e, i) => { e.scrollLeft = left[i] ?? 0; });
+  if (key) [...container.querySelectorAll('[data-k]')].find(e => e.dataset.k === key)?.focus({preventScroll: true});
 }
 
-// card is a titled box.
-export function card(width, title, ...children) {
-  return h('section', {class: 'card ' + width}, h('h2', {}, title), ...children);
+// card is a titled box; its body is what swap works on. note is a muted line beside the title.
+export function card(width, title, note) {
+  const body = h('div', {class: 'body'}, h('div', {class: 'loading'}));
+  const el = h('section', {class: 'card ' + width, 'aria-label': title}, h('h2', {}, title, note && h('small', {}, note)), body);
+  return {el, body};
 }
 
-// table renders rows (arrays of cells); a cell is text or a node. head entries starting
-// with '#' are numbers.
-export function table(head, rows, action) {
-  const numeric = head.map(t => t.startsWith('#'));
-  return h('div', {class: 'scroll'}, h('table', {},
-    h('thead', {}, h('tr', {}, head.map((t, i) => h('th', {class: numeric[i] && 'num', scope: 'col'}, t.replace(/^#/, ''))))),
-    h('tbody', {}, rows.map((cells, n) => {
-      const tr = h('tr', {}, cells.map((c, i) => h('td', {class: numeric[i] && 'num'}, c)));
-      return action ? go(tr, () => action(n)) : tr;
+// table renders rows of {cells, href, k}; cells are text or nodes. Heads beginning with '#'
+// are numbers. A row with href is a link: its first cell with a link takes the keyboard, the
+// whole row the mouse.
+export function table(heads, rows, cls) {
+  const numeric = heads.map(t => t.startsWith('#'));
+  const labels = heads.map(t => t.replace(/^#/, ''));
+  return h('div', {class: 'scroll'}, h('table', {class: cls},
+    h('thead', {}, h('tr', {}, labels.map((t, i) => h('th', {class: numeric[i] && 'num', scope: 'col'}, t)))),
+    h('tbody', {}, rows.map(row => {
+      const tr = h('tr', {class: row.href && 'go'}, row.cells.map((c, i) => h('td', {class: numeric[i] && 'num', 'data-label': labels[i]}, c)));
+      if (row.href) {
+        tr.addEventListener('click', e => {
+          if (e.target.closest('a') || String(getSelection())) return;
+          location.hash = row.href;
+        });
+      }
+      return tr;
     }))));
 }
 
 // count formats a whole number.
 export function count(n) { return Number(n ?? 0).toLocaleString('en-US'); }
 
-// percent formats a share; it never rounds something short of everything up to 100 %.
+// plural puts a number before its noun.
+export function plural(n, one, many = one + 's') { return `${count(n)} ${Number(n) === 1 ? one : many}`; }
+
+// percent formats a share; it never rounds something short of everything up to 100 %, nor
+// something down to nothing.
 export function percent(part, whole) {
   if (!whole) return '–';
   const p = 100 * part / whole;
-  if (p < 100 && p > 99.99) return '> 99.99 %';
-  return (p === 100 ? '100' : p.toFixed(p > 99 ? 2 : 1)) + ' %';
+  if (p === 0 || p === 100) return p + ' %';
+  if (p > 99.99) return '> 99.99 %';
+  if (p < 0.01) return '< 0.01 %';
+  return p.toFixed(p > 99 || p < 1 ? 2 : 1) + ' %';
 }
 
 // time formats an instant in UTC, as audit logs do.
 export function time(t, withDate) {
-  const iso = new Date(t).toISOString();
-  return withDate ? iso.slice(0, 19).replace('T', ' ') : iso.slice(11, 23);
+  const d = new Date(t);
+  if (isNaN(d)) return '–';
+  const iso = d.toISOString();
+  return withDate ? iso.slice(0, -5).replace('T', ' ') : iso.slice(-13, -1);
+}
+
+// span words a range of time without saying a date twice.
+export function span(from, to) {
+  const a = time(from, true), b = time(to, true);
+  return a.slice(0, 10) === b.slice(0, 10) ? `${a} – ${b.slice(11)} UTC` : `${a} – ${b} UTC`;
 }

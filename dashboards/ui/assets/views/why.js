@@ -1,0 +1,93 @@
+// The answer to "why was this decided": one section a request, for an audit ID is chosen by
+// the client and may name several.
+import {h, table, name, block, time, plural} from '../dom.js';
+import {link} from '../router.js';
+import {chip, decision, explain, explainClass, sentence} from '../words.js';
+
+// why renders the requests found under an audit ID; the one that was chosen comes first.
+export function why(answer, auditID, chosen) {
+  const list = answer.requests;
+  if (!list.length) {
+    return h('div', {}, h('h2', {}, 'Not found'), h('p', {}, 'No stored request carries the audit ID ', name(auditID), '.'));
+  }
+  const first = Math.max(0, list.findIndex(r => r.request === chosen));
+  const others = list.filter((_, i) => i !== first);
+  return h('div', {},
+    others.length > 0 && h('p', {class: 'next warn'}, h('b', {}, `${plural(list.length, 'request')} carry this audit ID. `), 'Clients may choose the ID and may use it again; the others are below.'),
+    request(list[first]),
+    others.map(r => h('details', {class: 'other'}, h('summary', {}, time(r.event?.requestReceivedTimestamp, true), ' ', name(`${r.event?.verb ?? ''} ${r.event?.requestURI ?? ''}`, 120)), request(r))),
+    answer.truncated && h('p', {class: 'muted'}, 'There are more than are shown here.'));
+}
+
+function request(r) {
+  const v = r.verdict ?? {}, e = r.event ?? {};
+  const user = e.impersonatedUser ?? e.user ?? {};
+  return h('section', {class: 'why'},
+    h('h2', {}, headline(v, user)),
+    h('p', {}, chip(v.verdict), ' ', v.class && h('span', {class: 'mono muted', 'data-tip': explainClass(v.class)}, v.class), ' ',
+      h('a', {class: 'meaning', href: link({why: null, request: null}, 'verdicts')}, 'What does this mean?')),
+    h('p', {class: 'muted'}, v.verdict && v.verdict !== 'match' ? [sentence(v.cause), ' ', explainClass(v.class)] : explain(v.verdict)),
+    h('div', {class: 'sides'},
+      h('div', {}, h('h3', {}, 'The apiserver recorded'), decision(v.recorded), v.recordedReason && h('p', {}, name(v.recordedReason, 1000))),
+      h('div', {}, h('h3', {}, 'The replay decides'), decision(v.replayed), h('p', {}, decided(v)))),
+    grants(v.grants?.length === 1 ? 'The one grant that makes it possible' : `${v.grants?.length} grants, each of which makes it possible`, v.grants),
+    items('Roles that bindings name and that do not exist', v.errors),
+    items('What is needed to decide', v.missing),
+    v.impersonation && [h('h3', {}, 'May the requestor act as this user?'), h('p', {}, decision(v.impersonation.replayed), h('span', {class: 'muted'}, ' ' + v.impersonation.mode)),
+      items('', v.impersonation.missing), grants('', v.impersonation.grants)],
+    items('What does not fit in the recorded identity', v.identity),
+    h('h3', {}, 'The request'),
+    h('dl', {},
+      fact('Asked', name(`${e.verb ?? ''} ${e.requestURI ?? ''}`, 4000)),
+      fact('User', e.user?.username ? name(e.user.username, 4000) : '(none)'),
+      e.impersonatedUser && fact('Acting as', name(e.impersonatedUser.username, 4000)),
+      fact('Groups', list(user.groups)),
+      fact('From', [list(e.sourceIPs), e.userAgent && h('div', {class: 'muted'}, name(e.userAgent, 1000))]),
+      fact('Received', [time(e.requestReceivedTimestamp, true).slice(0, 10), ' ', time(e.requestReceivedTimestamp), ' UTC']),
+      fact('Answered', [e.responseStatus?.code ? `${e.responseStatus.code} ` : '–', e.responseStatus?.message && name(e.responseStatus.message, 2000)]),
+      v.admission?.plugin && fact('Refused by admission plugin', name(v.admission.plugin)),
+      fact('Cluster', [name(r.cluster), r.apiserver && [', apiserver ', name(r.apiserver)], h('span', {class: 'muted'}, ` (by ${r.source})`)]),
+      fact('Audit ID', name(e.auditID, 1000))),
+    h('h3', {}, 'Stages'),
+    table(['Stage', 'Time (UTC)', '#Status'], (r.stages ?? []).map(s => ({cells: [name(s.stage), h('time', {}, time(s.time)), s.code || '–']}))),
+    h('details', {}, h('summary', {}, 'The event as stored, secrets redacted'), h('pre', {}, block(JSON.stringify(e, null, 2)))),
+    v.engine !== undefined && h('p', {class: 'muted small'}, 'Decided by engine ', name(v.engine), ', configuration ', name(v.config), '.'));
+}
+
+function headline(v, user) {
+  const who = user.username ? name(user.username, 200) : 'a caller without a name';
+  switch (v.replayed) {
+    case 'allow': return v.grants?.length ? [who, ` may do this: ${plural(v.grants.length, 'grant allows', 'grants allow')} it`] : [who, ' may do this without any grant'];
+    case 'forbid': return ['Nothing allows ', who, ' to do this'];
+  }
+  return ['No decision for ', who];
+}
+
+function decided(v) {
+  switch (v.authorizer) {
+    case 'masters': return 'The group system:masters may do everything; no other authorizer is asked.';
+    case 'node': return 'The node authorizer allows kubelets this.';
+    case 'rbac': return 'By RBAC, through the grants below.';
+  }
+  return v.replayed === 'forbid' ? 'No authorizer allows it.' : 'It cannot be decided.';
+}
+
+// grants draws every path: who, through which binding, to which rule of which role.
+function grants(title, list) {
+  if (!list?.length) return null;
+  return [title && h('h3', {}, title), h('ol', {class: 'grants'}, list.map(g => h('li', {},
+    node('subject', g.subject), h('i', {class: 'arrow'}, '→'), node('bound by', g.binding), h('i', {class: 'arrow'}, '→'), node(`rule ${g.rule} of`, g.role))))];
+}
+function node(label, text) { return h('span', {class: 'node'}, h('small', {}, label), name(text, 400)); }
+
+function items(title, list) {
+  if (!list?.length) return null;
+  return [title && h('h3', {}, title), h('ul', {class: 'plain'}, list.map(i => h('li', {}, name(i, 1000))))];
+}
+
+// list shows names, each apart from the others.
+function list(names) {
+  return names?.length ? names.flatMap((n, i) => i ? [', ', name(n, 1000)] : [name(n, 1000)]) : '(none)';
+}
+
+function fact(title, value) { return [h('dt', {}, title), h('dd', {}, value)]; }
