@@ -148,10 +148,10 @@ func (s *Store) stored(ctx context.Context, rows []replay.Row) (map[event.Hash12
 		return have, nil
 	}
 	res, err := s.conn.Query(params(ctx, clickhouse.Parameters{
-		"kpart": fmt.Sprint(rows[0].Position.Partition), "from": fmt.Sprint(from), "to": fmt.Sprint(to), "offsets": numbers(offsets),
+		"kpart": fmt.Sprint(rows[0].Position.Partition), "from": fmt.Sprint(from), "to": fmt.Sprint(to),
 	}), "SELECT epoch, koffset, row_revision FROM "+s.table("events")+`
 WHERE sign = 1 AND kpart = {kpart:Int32} AND minute BETWEEN {from:UInt32} AND {to:UInt32}
-AND koffset IN (SELECT arrayJoin({offsets:Array(Int64)}))`)
+AND koffset IN (SELECT arrayJoin(CAST('`+numbers(offsets)+`', 'Array(Int64)')))`)
 	if err != nil {
 		return nil, fmt.Errorf("check stored rows: %w", err)
 	}

@@ -13,8 +13,15 @@ import (
 	"github.com/retrial-io/retrial/replay"
 )
 
-// knownChunk bounds the request keys of one lookup: 20 bytes of SQL parameter each.
+// knownChunk bounds the request keys of one lookup: 32 bytes of SQL each.
 const knownChunk = 1 << 16
+
+// keySet is the subquery of a list of request keys, 32 hexadecimal digits each. They go
+// into the statement, not into a parameter: parameters travel in the URL, whose length
+// servers bound to 1 MiB.
+func keySet(keys []byte) string {
+	return fmt.Sprintf("(WITH unhex('%s') AS k SELECT toFixedString(arrayJoin(arrayMap(i -> substring(k, i * 16 + 1, 16), range(%d))), 16))", keys, len(keys)/32)
+}
 
 // Known returns the standing rows that have the same cluster and request key as any of the
 // given rows, in no order: a handful when the rows are new, all of them when they are
@@ -46,7 +53,7 @@ const knownQuery = `SELECT request_key, stage, toUnixTimestamp64Micro(request_re
     epoch, kpart, koffset, content, size, outcome != '' AS judged, row_revision
 FROM %s
 PREWHERE cluster = {cluster:String} AND minute IN (SELECT arrayJoin({minutes:Array(UInt32)}))
-    AND request_key IN (WITH unhex({keys:String}) AS k SELECT toFixedString(arrayJoin(arrayMap(i -> substring(k, i * 16 + 1, 16), range({n:UInt64}))), 16))
+    AND request_key IN %s
 GROUP BY ALL
 HAVING sum(sign) > 0`
 
@@ -69,8 +76,8 @@ func (s *Store) knownChunk(ctx context.Context, out []replay.KnownRow, cluster s
 		at = append(at, m)
 	}
 	res, err := s.conn.Query(params(ctx, clickhouse.Parameters{
-		"cluster": text(cluster), "minutes": numbers(at), "keys": string(keys), "n": fmt.Sprint(len(seen)),
-	}), fmt.Sprintf(knownQuery, s.table("events")))
+		"cluster": text(cluster), "minutes": numbers(at),
+	}), fmt.Sprintf(knownQuery, s.table("events"), keySet(keys)))
 	if err != nil {
 		return nil, err
 	}
@@ -112,9 +119,8 @@ func (s *Store) Standing(ctx context.Context, known []replay.KnownRow, visit fun
 		for c := range clusters {
 			names = append(names, c)
 		}
-		err := s.rows(ctx, `cluster IN {clusters:Array(String)}
-AND request_key IN (WITH unhex({keys:String}) AS k SELECT toFixedString(arrayJoin(arrayMap(i -> substring(k, i * 16 + 1, 16), range({n:UInt64}))), 16))`,
-			clickhouse.Parameters{"clusters": texts(names), "keys": string(keys), "n": fmt.Sprint(n)},
+		err := s.rows(ctx, "cluster IN {clusters:Array(String)} AND request_key IN "+keySet(keys),
+			clickhouse.Parameters{"clusters": texts(names)},
 			func(r replay.Row) error {
 				if !want[r.EventKey] {
 					return nil
