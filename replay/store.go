@@ -26,9 +26,10 @@ type KnownRow struct {
 // AffectedFilter selects standing rows that carry a verdict and may have to be judged
 // again. Cluster, Partitions and the window are always applied; an empty list of users,
 // groups or namespaces does not restrict. Users and Groups are alternatives: a row is
-// selected when its effective user is in Users or one of that user's groups is in Groups
+// selected when its user, or the user it impersonates, is in Users or has a group in Groups
 // (both empty: every row). A non-empty Namespaces restricts further; "" in it stands for
-// cluster-scoped and non-resource requests.
+// cluster-scoped and non-resource requests. It does not restrict impersonated requests: the
+// right to impersonate may be granted in another namespace than the request's.
 type AffectedFilter struct {
 	Cluster    string
 	Partitions []int32   // Kafka partitions of audit.events the caller owns

@@ -151,18 +151,19 @@ func (s *Store) Affected(ctx context.Context, f replay.AffectedFilter, visit fun
 	}
 	var who []string
 	if len(f.Users) > 0 {
-		who = append(who, "subject IN {users:Array(String)}")
+		who = append(who, "subject IN {users:Array(String)}", "user_name IN {users:Array(String)}")
 		p["users"] = texts(f.Users)
 	}
 	if len(f.Groups) > 0 {
-		who = append(who, "hasAny(if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups), {groups:Array(LowCardinality(String))})")
+		who = append(who, "hasAny(user_groups, {groups:Array(LowCardinality(String))})", "hasAny(impersonated_groups, {groups:Array(LowCardinality(String))})")
 		p["groups"] = texts(f.Groups)
 	}
 	if len(who) > 0 {
 		where = append(where, "("+strings.Join(who, " OR ")+")")
 	}
 	if len(f.Namespaces) > 0 {
-		where = append(where, "attr_namespace IN {namespaces:Array(String)}")
+		// The right to impersonate is asked elsewhere than the request itself.
+		where = append(where, "(attr_namespace IN {namespaces:Array(String)} OR impersonated_name != '')")
 		p["namespaces"] = texts(f.Namespaces)
 	}
 	if err := s.rows(ctx, strings.Join(where, " AND "), p, visit); err != nil {

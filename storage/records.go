@@ -51,8 +51,8 @@ func (s *Store) SavePolicy(ctx context.Context, versions []replay.PolicyVersion)
 }
 
 // LoadPolicy visits every stored observation, those of one Kafka partition in the order of
-// epoch, offset and index, and returns per partition of the newest epoch the offset after
-// the last one stored.
+// epoch, offset and index, and returns per partition the offset after the last one stored
+// of the partition's own newest epoch.
 func (s *Store) LoadPolicy(ctx context.Context, visit func(replay.PolicyVersion) error) (map[int32]int64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -63,8 +63,7 @@ FROM `+s.table("policy_objects")+` FINAL ORDER BY epoch, kpart, koffset, idx`)
 		return nil, fmt.Errorf("load policy: %w", err)
 	}
 	defer res.Close()
-	next := map[int32]int64{}
-	var newest uint32
+	next := map[int32]int64{} // rows come by epoch: what an older one left is overwritten
 	for res.Next() {
 		var v replay.PolicyVersion
 		var deleted uint8
@@ -75,10 +74,6 @@ FROM `+s.table("policy_objects")+` FINAL ORDER BY epoch, kpart, koffset, idx`)
 			return nil, fmt.Errorf("load policy: %w", err)
 		}
 		v.Deleted, v.Observation, v.Observed = deleted != 0, []byte(observation), fromMicro(observed)
-		if v.Position.Epoch > newest {
-			newest = v.Position.Epoch
-			clear(next)
-		}
 		next[v.Position.Partition] = v.Position.Offset + 1
 		if err := visit(v); err != nil {
 			return nil, fmt.Errorf("load policy: %w", err)

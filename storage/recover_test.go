@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -254,6 +255,16 @@ func TestAffected(t *testing.T) {
 	hostileUser := "it's\t\\\n"
 	h := hostileRow(t, hostileUser)
 	insert(t, s, "h", []replay.Row{h})
+	// u and g ask the requestor and whom it impersonates.
+	anyUser := func(r replay.Row, ask func(*event.User) bool) bool {
+		return ask(&r.Event.User) || r.Event.ImpersonatedUser != nil && ask(r.Event.ImpersonatedUser)
+	}
+	u := func(r replay.Row, name string) bool {
+		return anyUser(r, func(u *event.User) bool { return u.Username == name })
+	}
+	g := func(r replay.Row, group string) bool {
+		return anyUser(r, func(u *event.User) bool { return slices.Contains(u.Groups, group) })
+	}
 	mid := in[len(in)/4].Event.RequestReceivedTimestamp
 	for _, tc := range []struct {
 		name   string
@@ -269,15 +280,13 @@ func TestAffected(t *testing.T) {
 			return r.Cluster == "c" && r.Position.Partition == 0 && !r.Event.RequestReceivedTimestamp.After(mid)
 		}},
 		{"a group or a user", replay.AffectedFilter{Cluster: "c", Partitions: []int32{0}, Groups: []string{"system:nodes"}, Users: []string{"system:kube-scheduler"}}, func(r replay.Row) bool {
-			u := r.Event.EffectiveUser()
-			in := u.Username == "system:kube-scheduler"
-			for _, g := range u.Groups {
-				in = in || g == "system:nodes"
-			}
-			return r.Cluster == "c" && r.Position.Partition == 0 && in
+			return r.Cluster == "c" && r.Position.Partition == 0 && (u(r, "system:kube-scheduler") || g(r, "system:nodes"))
+		}},
+		{"who impersonates, and who is impersonated", replay.AffectedFilter{Cluster: "c", Partitions: []int32{0}, Users: []string{"kubernetes-admin", "alice"}}, func(r replay.Row) bool {
+			return r.Cluster == "c" && r.Position.Partition == 0 && (u(r, "kubernetes-admin") || u(r, "alice"))
 		}},
 		{"namespaces", replay.AffectedFilter{Cluster: "c2", Partitions: []int32{0, 1}, Namespaces: []string{"kube-system"}}, func(r replay.Row) bool {
-			return r.Cluster == "c2" && r.Verdict.Attributes.Namespace == "kube-system"
+			return r.Cluster == "c2" && (r.Verdict.Attributes.Namespace == "kube-system" || r.Event.ImpersonatedUser != nil)
 		}},
 		{"a hostile name", replay.AffectedFilter{Cluster: "h", Partitions: []int32{7}, Users: []string{"x", hostileUser}}, func(r replay.Row) bool { return r.Cluster == "h" }},
 		{"a hostile group", replay.AffectedFilter{Cluster: "h", Partitions: []int32{7}, Groups: []string{hostileUser}}, func(r replay.Row) bool { return r.Cluster == "h" }},

@@ -324,18 +324,21 @@ func (s *simStore) Affected(ctx context.Context, f replay.AffectedFilter, visit 
 
 // selects is the filter as replay.AffectedFilter words it.
 func selects(f replay.AffectedFilter, r *replay.Row) bool {
-	at, user := r.Event.RequestReceivedTimestamp, r.Event.EffectiveUser()
+	at := r.Event.RequestReceivedTimestamp
 	if f.Cluster != r.Cluster || !slices.Contains(f.Partitions, r.Position.Partition) ||
 		at.Before(f.From) || !f.To.IsZero() && at.After(f.To) {
 		return false
 	}
-	if len(f.Namespaces) > 0 && !slices.Contains(f.Namespaces, r.Verdict.Attributes.Namespace) {
+	if len(f.Namespaces) > 0 && r.Event.ImpersonatedUser == nil && !slices.Contains(f.Namespaces, r.Verdict.Attributes.Namespace) {
 		return false
 	}
-	if len(f.Users)+len(f.Groups) == 0 || slices.Contains(f.Users, user.Username) {
+	if len(f.Users)+len(f.Groups) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(user.Groups, func(g string) bool { return slices.Contains(f.Groups, g) })
+	named := func(u *event.User) bool {
+		return slices.Contains(f.Users, u.Username) || slices.ContainsFunc(u.Groups, func(g string) bool { return slices.Contains(f.Groups, g) })
+	}
+	return named(&r.Event.User) || r.Event.ImpersonatedUser != nil && named(r.Event.ImpersonatedUser)
 }
 
 func (s *simStore) SavePolicy(ctx context.Context, versions []replay.PolicyVersion) error {
