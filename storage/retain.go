@@ -23,11 +23,6 @@ type Retention struct {
 	KeepImports bool
 }
 
-// DefaultRetention is what a serve without configuration uses.
-func DefaultRetention() Retention {
-	return Retention{EventDays: 30, RollupDays: 400, KeepImports: true}
-}
-
 // droppedKey begins the entries of meta that name ingest days dropped from events.
 const droppedKey = "events dropped "
 

@@ -57,7 +57,7 @@ func TestRetain(t *testing.T) {
 	}
 	expect("before", 4)
 	for range 2 {
-		if err := s.Retain(ctx, storage.DefaultRetention()); err != nil {
+		if err := s.Retain(ctx, storage.Retention{EventDays: 30, RollupDays: 400, KeepImports: true}); err != nil {
 			t.Fatal(err)
 		}
 		expect("default retention drops the live events of 31 days ago", 3)

@@ -118,6 +118,8 @@ func serve(ctx context.Context, cfg config.Config, log *zap.Logger, o serveOptio
 	if err := addWatchers(stopped, sys, &group); err != nil {
 		return err
 	}
+	group.Add(func() error { sys.retain(stopped); return nil }, func(error) { stop() })
+
 	addr, err := listeners(sys, &group)
 	if err != nil {
 		return err

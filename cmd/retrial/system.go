@@ -238,6 +238,29 @@ func dsnOf(c config.ClickHouse) (string, error) {
 	return u.String(), nil
 }
 
+// retainEvery is how often what is past its retention is looked for.
+const retainEvery = 15 * time.Minute
+
+// retain drops what is past its retention until ctx ends. A failure is told and tried
+// again: disk is used for longer, nothing else suffers.
+func (s *system) retain(ctx context.Context) {
+	r := s.cfg.Retention
+	days := func(d config.Duration) int { return int(time.Duration(d) / (24 * time.Hour)) }
+	policy := storage.Retention{EventDays: days(r.Events), RollupDays: days(r.Rollups), DiskCap: int64(r.DiskCap), KeepImports: r.KeepImports}
+	tick := time.NewTicker(retainEvery)
+	defer tick.Stop()
+	for {
+		if err := s.store.Retain(ctx, policy); err != nil && ctx.Err() == nil {
+			s.log.Warn("retention not applied", zap.Error(err))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
 // close closes what was opened, last first.
 func (s *system) close() error {
 	var errs []error

@@ -121,8 +121,10 @@ type Replay struct {
 
 // Retention configures how long what is stored stays, counted from its ingestion.
 type Retention struct {
-	Events  Duration `json:"events" doc:"Events and their verdicts. 0: for ever."`
-	Rollups Duration `json:"rollups" doc:"Usage rollups. 0: for ever."`
+	Events      Duration `json:"events" doc:"Events and their verdicts, in whole days. 0: for ever."`
+	Rollups     Duration `json:"rollups" doc:"Usage rollups, in whole days. 0: for ever."`
+	KeepImports bool     `json:"keepImports" doc:"Leave imported events alone, whatever their age, until the disk cap needs their room."`
+	DiskCap     Bytes    `json:"diskCap" doc:"Most bytes the store may hold. Over it the oldest day of events is dropped, then the next, never the newest; rollups and policy stay. 0: no cap."`
 }
 
 // Default returns the configuration used when nothing is set: everything embedded, in
@@ -148,7 +150,7 @@ func Default() Config {
 		Replay: Replay{
 			Hold: Duration(2 * time.Second), Lag: Duration(100 * time.Millisecond), BatchRows: 20000, Linger: Duration(250 * time.Millisecond),
 		},
-		Retention: Retention{Events: Duration(30 * 24 * time.Hour), Rollups: Duration(400 * 24 * time.Hour)},
+		Retention: Retention{Events: Duration(30 * 24 * time.Hour), Rollups: Duration(400 * 24 * time.Hour), KeepImports: true},
 	}
 }
 
@@ -212,6 +214,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Replay.BatchRows < 1 {
 		fail("replay-batch-rows: must be at least 1")
+	}
+	if day := Duration(24 * time.Hour); c.Retention.Events%day != 0 || c.Retention.Rollups%day != 0 {
+		fail("retention-events and retention-rollups: they count in whole days; write 30d")
 	}
 	if (c.UI.TLSCert == "") != (c.UI.TLSKey == "") {
 		fail("ui-tls-cert and ui-tls-key: set both or neither")
