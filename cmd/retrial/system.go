@@ -313,6 +313,9 @@ func (s *system) takeState(ctx context.Context, cluster string, since time.Time,
 	now := time.Now()
 	records := make([]stream.Record, 0, len(observations))
 	for _, o := range observations {
+		if len(o.Object) > 0 { // annotations hold copies of Secrets, and tokens
+			o.Object = s.redactor.RedactObject(o.Resource, o.Object)
+		}
 		records = append(records, stream.PolicyRecord(stream.KindObservation, cluster, "import", now, o.Append(nil)))
 	}
 	if err := s.stream.Producer().Produce(ctx, records...); err != nil {
