@@ -145,8 +145,8 @@ func dumpKafka(ctx context.Context, dir, file string) (err error) {
 			if err != nil {
 				return err
 			}
-			for partition, end := range ends {
-				if err := dumpPartition(ctx, broker, topic, partition, end, w); err != nil {
+			for partition := range ends {
+				if err := dumpPartition(ctx, broker, topic, partition, w); err != nil {
 					return err
 				}
 			}
@@ -155,13 +155,22 @@ func dumpKafka(ctx context.Context, dir, file string) (err error) {
 	})
 }
 
-func dumpPartition(ctx context.Context, broker *embedded.Broker, topic string, partition int32, end int64, w io.Writer) error {
+func dumpPartition(ctx context.Context, broker *embedded.Broker, topic string, partition int32, w io.Writer) error {
+	dialer := &kafka.Dialer{DialFunc: broker.Dial, Timeout: 10 * time.Second}
+	conn, err := dialer.DialLeader(ctx, "tcp", broker.Addr(), topic, int(partition))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	first, end, err := conn.ReadOffsets()
+	if err != nil || first == end {
+		return err
+	}
 	r := kafka.NewReader(kafka.ReaderConfig{
-		Brokers: []string{broker.Addr()}, Topic: topic, Partition: int(partition), MaxBytes: 64 << 20,
-		Dialer: &kafka.Dialer{DialFunc: broker.Dial, Timeout: 10 * time.Second},
+		Brokers: []string{broker.Addr()}, Topic: topic, Partition: int(partition), MaxBytes: 64 << 20, MaxWait: 50 * time.Millisecond, Dialer: dialer,
 	})
 	defer r.Close()
-	for end > 0 {
+	for {
 		m, err := r.ReadMessage(ctx)
 		if err != nil {
 			return fmt.Errorf("read %s/%d: %w", topic, partition, err)
@@ -175,7 +184,6 @@ func dumpPartition(ctx context.Context, broker *embedded.Broker, topic string, p
 			return nil
 		}
 	}
-	return nil
 }
 
 // inspect runs retrial-inspect.

@@ -18,6 +18,7 @@ import (
 // corrected. In the end the events are the file's, each once, the rollups are their sums,
 // and the verdicts are those of an offline evaluation.
 func TestKillDuringImport(t *testing.T) {
+	t.Parallel()
 	kills, seed := 3, uint64(1)
 	if long() {
 		kills = 10

@@ -14,6 +14,7 @@ import (
 // batches, as an import, after a restart and after a thousand other inserts: nothing in any
 // table changes.
 func TestWebhookAndImportAreTheSame(t *testing.T) {
+	t.Parallel()
 	in := newInstall(t)
 	log := portion(t)
 	file, state := writeLog(t, filepath.Join(in.dir, "audit.jsonl"), log), writeState(t, in.dir)
@@ -103,6 +104,7 @@ func inserts(t *testing.T, in install, like []byte) int64 {
 
 // TestRecordedPosts posts the bodies an apiserver really sent.
 func TestRecordedPosts(t *testing.T) {
+	t.Parallel()
 	bodies := recordedPosts(t)
 	if bodies == nil {
 		t.Skip("RETRIAL_CORPUS names no folder with webhook-posts.jsonl; TestWebhookAndImportAreTheSame builds such bodies")
