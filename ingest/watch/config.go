@@ -111,7 +111,7 @@ type Config struct {
 	// MinPause and MaxPause bound the growing pauses between attempts, RefusedPause is the
 	// one after a refusal that a person must lift; 500 ms, 30 s, 1 min. All are jittered.
 	MinPause, MaxPause, RefusedPause time.Duration
-	SaveEvery                        time.Duration // between saved positions; 10 s
+	SaveEvery                        time.Duration // between saved positions; 10 s; negative: after every batch
 
 	Now func() time.Time // nil: time.Now
 	// Pause waits for a duration or until ctx ends, when it returns ctx's error. Nil: a timer.
@@ -183,7 +183,7 @@ func (c Config) withDefaults() Config {
 		{&c.Delay, time.Second}, {&c.GapAfter, 5 * time.Minute}, {&c.MinPause, 500 * time.Millisecond},
 		{&c.MaxPause, 30 * time.Second}, {&c.RefusedPause, time.Minute}, {&c.SaveEvery, 10 * time.Second},
 	} {
-		if *d.field <= 0 {
+		if *d.field == 0 {
 			*d.field = d.value
 		}
 	}

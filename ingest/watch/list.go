@@ -92,6 +92,11 @@ func (r *reflector) pages(ctx context.Context, limit int) (listing, error) {
 		}
 		if l.ended.IsZero() {
 			l.ended, l.resourceVersion = r.w.cfg.Now(), p.Metadata.ResourceVersion
+			if !l.ended.After(l.began) {
+				// A gap from the begin on must not look as if the listing had ended it, however
+				// coarse the clock.
+				l.ended = l.began.Add(time.Nanosecond)
+			}
 		}
 		out := make([]outgoing, 0, len(p.Items))
 		for _, item := range p.Items {
