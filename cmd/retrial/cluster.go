@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -72,9 +71,6 @@ A running server accepts the certificate at once.`,
 				return err
 			}
 			cred, err := a.Registry().Add(args[0])
-			if errors.Is(err, identity.ErrExists) {
-				return fmt.Errorf("%w; for a new certificate: retrial cluster rotate %s", err, args[0])
-			}
 			if err != nil {
 				return err
 			}

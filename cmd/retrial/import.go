@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/ingest/importer"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
@@ -48,6 +50,9 @@ With no server running the command opens the data directory itself.`,
 		}
 		if cluster == "" {
 			return exitCode{exitUsage, errors.New("--cluster is missing: name the cluster the files are from")}
+		}
+		if !identity.ValidName(cluster) {
+			return exitCode{exitUsage, fmt.Errorf("--cluster %q: %w", cluster, identity.ErrName)}
 		}
 		if len(args) == 0 && stateFile == "" {
 			return exitCode{exitUsage, errors.New("name an audit log, - for standard input, or a --state file")}
@@ -144,7 +149,7 @@ func printImport(s streams, output string, sum importer.Summary) error {
 		}
 	}
 	if len(sum.State) > 0 {
-		fmt.Fprintf(s.out, "state: %s\n", sum.State)
+		fmt.Fprintf(s.out, "state: %s\n", bytes.TrimSpace(sum.State))
 	} else if sum.StateKnown {
 		fmt.Fprintln(s.out, "state: already in")
 	}

@@ -78,6 +78,8 @@ the event, the verdict and every grant that made it possible.
   retrial evaluate --state S --events LOG
                                      replay offline, without Kafka or ClickHouse
   retrial why AUDIT-ID               explain one request`,
+		Args:          usage(cobra.NoArgs), // what is left is no command
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version,

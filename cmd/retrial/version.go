@@ -32,7 +32,7 @@ func newVersion(s streams) *cobra.Command {
 func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if err := check(c, args); err != nil {
-			return exitCode{exitUsage, fmt.Errorf("%w; see retrial %s --help", err, c.Name())}
+			return exitCode{exitUsage, fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
 		}
 		return nil
 	}
