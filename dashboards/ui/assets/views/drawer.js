@@ -36,7 +36,7 @@ export function drawer() {
       open = question;
       el.hidden = false;
       fill(h('p', {class: 'muted'}, 'Looking up ', name(id, 80), ' …'));
-      el.querySelector('.close').focus({preventScroll: true});
+      el.focus({preventScroll: true});
       try {
         const answer = await newest(signal => ask('why', {auditID: id, cluster: cluster.name}, signal));
         if (!answer || open !== question) return;
@@ -46,7 +46,7 @@ export function drawer() {
         fill(h('h2', {}, 'This could not be looked up'), h('p', {role: 'alert'}, err.message));
       }
       el.scrollTop = 0;
-      el.querySelector('.close').focus({preventScroll: true});
+      el.focus({preventScroll: true});
     },
     close() { removeEventListener('keydown', onKey); close(); },
   };
