@@ -125,6 +125,12 @@ func (s *system) openStream(ctx context.Context) error {
 		Brokers: k.Brokers, TopicPrefix: k.TopicPrefix, Partitions: int(k.Partitions), Replication: int(k.Replication),
 		MaxRecordBytes: int(s.cfg.Webhook.MaxEventBytes) + recordOverhead, Log: s.log, Registerer: s.reg,
 	}
+	if cfg.Partitions == 0 {
+		cfg.Partitions = realPartitions
+		if len(k.Brokers) == 0 {
+			cfg.Partitions = embeddedPartitions
+		}
+	}
 	if len(k.Brokers) == 0 {
 		broker, err := embedded.Start(embedded.Config{
 			Dir: filepath.Join(s.cfg.DataDir, "kafka"), MaxBytes: int64(k.EmbeddedMaxBytes),
@@ -152,6 +158,14 @@ func (s *system) openStream(ctx context.Context) error {
 	s.closers = append(s.closers, s.stream.Close)
 	return s.stream.EnsureTopics(ctx)
 }
+
+// Partitions of topics that are made, when the configuration leaves it open. Every insert
+// has a fixed cost, so one process does best with one partition; several processes need
+// some to share. Measured with bench pipeline (docs/bench.md).
+const (
+	embeddedPartitions = 1
+	realPartitions     = 12
+)
 
 // recordOverhead is what a record's key and headers may take beside the event.
 const recordOverhead = 2 << 10

@@ -92,7 +92,7 @@ type UI struct {
 type Kafka struct {
 	Brokers          []string `json:"brokers" doc:"Bootstrap brokers of a real Kafka. Empty: the embedded broker, for one node and evaluation."`
 	TopicPrefix      string   `json:"topicPrefix" doc:"Put before the topic names audit.events, audit.policy and audit.deadletter."`
-	Partitions       int64    `json:"partitions" doc:"Partitions of audit.events when the topic is created; must not change later."`
+	Partitions       int64    `json:"partitions" doc:"Partitions of audit.events and audit.policy when the topics are created; must not change later. 0: 1 on the embedded broker, where one large block a time costs the store least, and 12 on a real Kafka."`
 	Replication      int64    `json:"replication" doc:"Replication factor of created topics on a real Kafka."`
 	TLS              bool     `json:"tls" doc:"Use TLS to the brokers."`
 	CAFile           string   `json:"caFile" doc:"CA certificates for the brokers; empty: the system's."`
@@ -145,10 +145,10 @@ func Default() Config {
 			MaxEventBytes: 8 << 20, ReadTimeout: Duration(25 * time.Second),
 		},
 		UI:         UI{Listen: "127.0.0.1:8080"},
-		Kafka:      Kafka{Partitions: 4, Replication: 3, EmbeddedMaxBytes: 2 << 30},
+		Kafka:      Kafka{Replication: 3, EmbeddedMaxBytes: 2 << 30},
 		ClickHouse: ClickHouse{Database: "retrial", EmbeddedMaxMemory: 3 << 29},
 		Replay: Replay{
-			Hold: Duration(2 * time.Second), Lag: Duration(100 * time.Millisecond), BatchRows: 20000, Linger: Duration(250 * time.Millisecond),
+			Hold: Duration(2 * time.Second), Lag: Duration(100 * time.Millisecond), BatchRows: 20000, Linger: Duration(500 * time.Millisecond),
 		},
 		Retention: Retention{Events: Duration(30 * 24 * time.Hour), Rollups: Duration(400 * 24 * time.Hour), KeepImports: true},
 	}
@@ -201,8 +201,8 @@ func (c *Config) Validate() error {
 		}
 		watched[cluster] = true
 	}
-	if c.Kafka.Partitions < 1 {
-		fail("kafka-partitions: must be at least 1")
+	if c.Kafka.Partitions < 0 {
+		fail("kafka-partitions: must not be negative")
 	}
 	switch c.Kafka.SASLMechanism {
 	case "", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512":
