@@ -121,6 +121,13 @@ func TestDocsMetrics(t *testing.T) {
 	if _, err := sys.receiver(false); err != nil {
 		t.Fatal(err)
 	}
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte("{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: https://127.0.0.1:1}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newWatcher(sys, "c="+kubeconfig); err != nil {
+		t.Fatal(err)
+	}
 	lines := make([]string, 0, len(reg.lines))
 	for _, l := range reg.lines {
 		lines = append(lines, l)

@@ -27,20 +27,7 @@ import (
 // addWatchers adds a watcher for each configured cluster to the group.
 func addWatchers(ctx context.Context, sys *system, group *run.Group) error {
 	for _, entry := range sys.cfg.Watch.Clusters {
-		cluster, kubeconfig, err := config.WatchedCluster(entry)
-		if err != nil {
-			return err
-		}
-		if !identity.ValidName(cluster) { // it becomes a folder's name, too
-			return fmt.Errorf("watch-clusters: %q is no valid cluster name", cluster)
-		}
-		positions := watchPositions(filepath.Join(sys.cfg.DataDir, "watch", cluster))
-		if err := os.MkdirAll(string(positions), 0o700); err != nil {
-			return fmt.Errorf("watch positions: %w", err)
-		}
-		encoder := watchEncoder{check: func(obs ...state.Observation) error { return sys.runner.CheckCluster(cluster, obs...) }}
-		w, err := watch.New(watch.Config{Cluster: cluster, Kubeconfig: kubeconfig, Log: sys.log, Registerer: sys.reg},
-			sys.stream.Producer(), sys.redactor, encoder, positions)
+		w, err := newWatcher(sys, entry)
 		if err != nil {
 			return fmt.Errorf("watch-clusters: %w", err)
 		}
@@ -55,6 +42,24 @@ func addWatchers(ctx context.Context, sys *system, group *run.Group) error {
 		}, func(error) { stop() })
 	}
 	return nil
+}
+
+// newWatcher makes the watcher of one entry of the configuration.
+func newWatcher(sys *system, entry string) (*watch.Watcher, error) {
+	cluster, kubeconfig, err := config.WatchedCluster(entry)
+	if err != nil {
+		return nil, err
+	}
+	if !identity.ValidName(cluster) { // it becomes a folder's name, too
+		return nil, fmt.Errorf("%q is no valid cluster name", cluster)
+	}
+	positions := watchPositions(filepath.Join(sys.cfg.DataDir, "watch", cluster))
+	if err := os.MkdirAll(string(positions), 0o700); err != nil {
+		return nil, fmt.Errorf("position folder: %w", err)
+	}
+	encoder := watchEncoder{check: func(obs ...state.Observation) error { return sys.runner.CheckCluster(cluster, obs...) }}
+	return watch.New(watch.Config{Cluster: cluster, Kubeconfig: kubeconfig, Log: sys.log, Registerer: sys.reg},
+		sys.stream.Producer(), sys.redactor, encoder, positions)
 }
 
 // watchEncoder encodes what a watcher saw as observations of the state.

@@ -133,11 +133,9 @@ func (r *reflector) read(f *frame, p *progress) error {
 	switch f.kind {
 	case "ADDED":
 		t = typeAdded
-		p.objects++
 	case "MODIFIED":
 	case "DELETED":
 		t, o.Deleted = typeDeleted, true
-		p.objects--
 	default:
 		return fmt.Errorf("%w: watch event of type %q", errMalformed, cut(f.kind, 32))
 	}
@@ -158,6 +156,14 @@ func (r *reflector) read(f *frame, p *progress) error {
 	out, err := r.encode(o, h)
 	if err != nil {
 		return err
+	}
+	if older(r.last.resourceVersion, h.Metadata.ResourceVersion) { // else the listing has counted it
+		switch t {
+		case typeAdded:
+			p.objects++
+		case typeDeleted:
+			p.objects--
+		}
 	}
 	p.out, p.rv, p.types = append(p.out, out), h.Metadata.ResourceVersion, append(p.types, t)
 	return nil

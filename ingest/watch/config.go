@@ -142,6 +142,9 @@ func New(cfg Config, producer Producer, redactor *event.Redactor, encoder Encode
 	}
 	fail := func(err error) (*Watcher, error) { return nil, fmt.Errorf("watch cluster %s: %w", cfg.Cluster, err) }
 	rc := cfg.REST
+	if rc == nil && cfg.Kubeconfig == "" {
+		return fail(errors.New("neither REST configuration nor kubeconfig"))
+	}
 	if rc == nil {
 		var err error
 		if rc, err = clientcmd.BuildConfigFromFlags("", cfg.Kubeconfig); err != nil {

@@ -386,22 +386,23 @@ func TestRestart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		meanwhile func(b *bench)
 		say       string // after the first run's "listed:a complete"
+		objects   float64
 	}{
 		"resumed: what happened meanwhile is told": {
 			func(b *bench) {
 				b.server.Delete("roles", "default", "a")
 				b.server.Put("roles", "default", "short", `"rules":[]`, nil)
 				b.server.Delete("roles", "default", "short")
-			}, "complete deleted:a changed:short deleted:short",
+			}, "complete deleted:a changed:short deleted:short", 1,
 		},
 		"compacted: a gap up to the listing": {
 			func(b *bench) {
 				b.server.Delete("roles", "default", "a")
 				b.server.Compact(false)
-			}, "complete gap",
+			}, "complete gap", 1,
 		},
 		"restored from a backup: a gap": {
-			func(b *bench) { b.server.Restore(50) }, "complete gap",
+			func(b *bench) { b.server.Restore(50) }, "complete gap", 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -427,6 +428,10 @@ func TestRestart(t *testing.T) {
 			b.server.AwaitWatch(t, "roles", 1)
 			b.server.Put("roles", "default", "later", `"rules":[]`, nil)
 			b.log.await(t, roles, "changed", len(pick(b.log.said(roles), "changed"))+1)
+			b.stop()
+			if n := b.metric(t, "objects", "resource", roles); n != tc.objects {
+				t.Errorf("objects: %v, want %v", n, tc.objects)
+			}
 		})
 	}
 }
@@ -475,6 +480,9 @@ func TestNewRefuses(t *testing.T) {
 	}
 	if err := make(Config{REST: b.server.REST()}); err == nil {
 		t.Error("no cluster name was accepted")
+	}
+	if err := make(Config{Cluster: "prod"}); err == nil {
+		t.Error("no way to reach the cluster was accepted")
 	}
 	if err := make(Config{Cluster: "prod", Kubeconfig: t.TempDir() + "/missing"}); err == nil || !strings.Contains(err.Error(), "prod") {
 		t.Errorf("a missing kubeconfig: %v", err)

@@ -74,7 +74,7 @@ type Watch struct {
 func WatchedCluster(entry string) (cluster, kubeconfig string, err error) {
 	cluster, kubeconfig, ok := strings.Cut(entry, "=")
 	if !ok || cluster == "" || kubeconfig == "" {
-		return "", "", fmt.Errorf("watch-clusters: %q is not of the form cluster=/path/to/kubeconfig", entry)
+		return "", "", fmt.Errorf("%q is not of the form cluster=/path/to/kubeconfig", entry)
 	}
 	return cluster, kubeconfig, nil
 }
@@ -195,7 +195,7 @@ func (c *Config) Validate() error {
 	for _, entry := range c.Watch.Clusters {
 		cluster, _, err := WatchedCluster(entry)
 		if err != nil {
-			errs = append(errs, err)
+			fail("watch-clusters: %w", err)
 		} else if watched[cluster] {
 			fail("watch-clusters: cluster %s is named twice", cluster)
 		}
