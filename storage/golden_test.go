@@ -67,6 +67,8 @@ func TestGoldenQueries(t *testing.T) {
 		{"Outcomes", func() error { _, err := s.Outcomes(ctx, "c", from, to); return err }},
 		{"Lacks", func() error { _, err := s.Lacks(ctx, "c", from, to, 10); return err }},
 		{"TopSubjects", func() error { _, err := s.TopSubjects(ctx, "c", from, to, 10); return err }},
+		{"Decisions", func() error { _, err := s.Decisions(ctx, "c", from, to); return err }},
+		{"Overview of a short range", func() error { _, err := s.Overview(ctx, "c", from, to); return err }},
 		{"Why", func() error { _, err := s.Why(ctx, "c", "id"); return err }},
 		{"Known", func() error { _, err := s.Known(ctx, in); return err }},
 		{"Standing", func() error { return s.Standing(ctx, []replay.KnownRow{{Cluster: "c", Request: in[0].Request}}, visit) }},

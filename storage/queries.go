@@ -105,8 +105,10 @@ LIMIT {limit:UInt32}`
 func (s *Store) Lacks(ctx context.Context, cluster string, from, to time.Time, limit int) ([]Lack, error) {
 	p := window(cluster, from, to)
 	p["limit"] = fmt.Sprint(limit)
-	return collect(ctx, s, lacksQuery, p, func(v *Lack) ([]any, func()) { return []any{&v.Missing, &v.Requests}, nil })
+	return collect(ctx, s, lacksQuery, p, (*Lack).targets)
 }
+
+func (l *Lack) targets() ([]any, func()) { return []any{&l.Missing, &l.Requests}, nil }
 
 // SubjectCount is what one subject did.
 type SubjectCount struct {
@@ -126,36 +128,11 @@ LIMIT {limit:UInt32}`
 func (s *Store) TopSubjects(ctx context.Context, cluster string, from, to time.Time, limit int) ([]SubjectCount, error) {
 	p := window(cluster, from, to)
 	p["limit"] = fmt.Sprint(limit)
-	return collect(ctx, s, subjectsQuery, p, func(v *SubjectCount) ([]any, func()) {
-		return []any{&v.Subject, &v.Requests, &v.Forbidden, &v.Drift}, nil
-	})
+	return collect(ctx, s, subjectsQuery, p, (*SubjectCount).targets)
 }
 
-// Overview is the first page's content.
-type Overview struct {
-	Cluster  string
-	From, To time.Time
-	Volume   []Bucket
-	Outcomes []Share // all outcomes; drift by class among them
-	Subjects []SubjectCount
-	Lacks    []Lack // the first is the one thing to supply next
-}
-
-// Overview runs the first page's queries; volume comes in at most 240 steps.
-func (s *Store) Overview(ctx context.Context, cluster string, from, to time.Time) (Overview, error) {
-	o := Overview{Cluster: cluster, From: from, To: to}
-	var err error
-	if o.Volume, err = s.Volume(ctx, cluster, from, to, to.Sub(from)/240+time.Minute-1); err != nil {
-		return o, err
-	}
-	if o.Outcomes, err = s.Outcomes(ctx, cluster, from, to); err != nil {
-		return o, err
-	}
-	if o.Subjects, err = s.TopSubjects(ctx, cluster, from, to, 20); err != nil {
-		return o, err
-	}
-	o.Lacks, err = s.Lacks(ctx, cluster, from, to, 10)
-	return o, err
+func (c *SubjectCount) targets() ([]any, func()) {
+	return []any{&c.Subject, &c.Requests, &c.Forbidden, &c.Drift}, nil
 }
 
 // window makes the parameters of a cluster and a stretch of time. Bounds go down to whole
@@ -199,6 +176,7 @@ type EventFilter struct {
 	Cluster  string
 	From, To time.Time // requestReceivedTimestamp: From inclusive, To exclusive
 	Subject  string
+	Recorded string // decision: allow, forbid or none
 	Outcome  string
 	Class    string
 	Verb     string

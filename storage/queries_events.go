@@ -77,7 +77,7 @@ func (s *Store) eventsIn(ctx context.Context, f EventFilter, begin, end int64, v
 		p["to"] = fmt.Sprint(f.To.UnixMicro())
 	}
 	for _, c := range [...]struct{ name, column, value string }{
-		{"subject", "subject", f.Subject}, {"outcome", "outcome", f.Outcome}, {"class", "class", f.Class},
+		{"subject", "subject", f.Subject}, {"recorded", "recorded", f.Recorded}, {"outcome", "outcome", f.Outcome}, {"class", "class", f.Class},
 		{"verb", "verb", f.Verb}, {"resource", "object_resource", f.Resource},
 	} {
 		if c.value != "" {
@@ -100,18 +100,24 @@ func (s *Store) eventsIn(ctx context.Context, f EventFilter, begin, end int64, v
 // requests when the ID was used again, of every cluster when cluster is empty. At most
 // 1,000 rows: an ID is the client's to repeat.
 func (s *Store) Why(ctx context.Context, cluster, auditID string) ([]replay.Row, error) {
+	var out []replay.Row
+	err := s.VisitWhy(ctx, cluster, auditID, func(r replay.Row) error {
+		out = append(out, r)
+		return nil
+	})
+	return out, err
+}
+
+// VisitWhy is Why for callers that bound how much they hold: visit is called with row after
+// row and ends the reading by returning an error, which errors.Is finds in the result.
+func (s *Store) VisitWhy(ctx context.Context, cluster, auditID string, visit func(replay.Row) error) error {
 	where, p := "audit_id = {id:String}", clickhouse.Parameters{"id": text(auditID)}
 	if cluster != "" {
 		where += " AND cluster = {cluster:String}"
 		p["cluster"] = text(cluster)
 	}
-	var out []replay.Row
-	err := s.rows(ctx, where+" ORDER BY cluster, request_received, request_key, stage_delay, stage LIMIT 1000", p, func(r replay.Row) error {
-		out = append(out, r)
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("find audit ID: %w", err)
+	if err := s.rows(ctx, where+" ORDER BY cluster, request_received, request_key, stage_delay, stage LIMIT 1000", p, visit); err != nil {
+		return fmt.Errorf("find audit ID: %w", err)
 	}
-	return out, nil
+	return nil
 }

@@ -33,21 +33,20 @@ import (
 //	GET api/v1/status                        how far the replay is behind
 //	GET api/v1/drained                       answers when everything accepted is stored
 type api struct {
-	store    queries
-	replay   replaying
-	log      *zap.Logger
-	slots    chan struct{} // one for every query under way
-	longest  time.Duration // that a query may take
+	store   queries
+	replay  replaying
+	log     *zap.Logger
+	slots   chan struct{} // one for every query under way
+	longest time.Duration // that a query may take
 }
 
 // queries is what the API asks the store.
 type queries interface {
 	Clusters(ctx context.Context) ([]storage.Cluster, error)
-	// Overview sums up [from, to) with its volume in steps of the given length.
-	Overview(ctx context.Context, cluster string, from, to time.Time, step time.Duration) (overview, error)
+	Overview(ctx context.Context, cluster string, from, to time.Time) (storage.Overview, error)
 	Events(ctx context.Context, f storage.EventFilter) ([]replay.Row, error)
-	// Why visits the rows of an audit ID, request by request, until visit returns an error.
-	Why(ctx context.Context, cluster, auditID string, visit func(replay.Row) error) error
+	// VisitWhy visits the rows of an audit ID, request by request, until visit returns an error.
+	VisitWhy(ctx context.Context, cluster, auditID string, visit func(replay.Row) error) error
 }
 
 // replaying is what the API asks the runner.
@@ -67,7 +66,7 @@ const (
 )
 
 func newAPI(sys *system) http.Handler {
-	return apiHandler(storeQueries{sys.store}, sys.runner, sys.log, longestQuery)
+	return apiHandler(sys.store, sys.runner, sys.log, longestQuery)
 }
 
 // apiHandler serves the API below /api/v1/.

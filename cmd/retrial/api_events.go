@@ -64,6 +64,9 @@ func eventFilter(q url.Values) (f storage.EventFilter, err error) {
 	if f.Outcome, err = oneOf(q, "outcome", outcomes...); err != nil {
 		return f, err
 	}
+	if f.Recorded, err = oneOf(q, "decision", "allow", "forbid", "none"); err != nil {
+		return f, err
+	}
 	if f.Class = q.Get("class"); f.Class != "" && replay.Explain(f.Class) == "" {
 		return f, bad("class: there is no class %q; api/v1/classes lists them", f.Class)
 	}
@@ -136,7 +139,7 @@ func (a api) why(ctx context.Context, q url.Values) (any, error) {
 	out := whyJSON{Requests: []requestJSON{}}
 	var last event.Hash128
 	size := 0
-	err := a.store.Why(ctx, q.Get("cluster"), id, func(row replay.Row) error {
+	err := a.store.VisitWhy(ctx, q.Get("cluster"), id, func(row replay.Row) error {
 		// Clients choose audit IDs: nobody but they bounds how much has the same one.
 		if size += row.Size; size > whyBytes && len(out.Requests) > 0 {
 			out.Truncated = true

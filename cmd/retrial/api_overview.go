@@ -9,74 +9,6 @@ import (
 	"github.com/retrial-io/retrial/storage"
 )
 
-// overview is what the store says of a stretch of time.
-type overview struct {
-	Volume   []storage.Bucket // in the order of time
-	Outcomes []storage.Share
-	Subjects []storage.SubjectCount
-	Lacks    []storage.Lack // most wanted first
-}
-
-// storeQueries asks the store what the API wants to know.
-type storeQueries struct{ *storage.Store }
-
-func (s storeQueries) Overview(ctx context.Context, cluster string, from, to time.Time, step time.Duration) (o overview, err error) {
-	if o.Volume, err = s.Volume(ctx, cluster, from, to, step); err != nil {
-		return o, err
-	}
-	if o.Outcomes, err = s.Outcomes(ctx, cluster, from, to); err != nil {
-		return o, err
-	}
-	if o.Subjects, err = s.TopSubjects(ctx, cluster, from, to, topSubjects); err != nil {
-		return o, err
-	}
-	o.Lacks, err = s.Lacks(ctx, cluster, from, to, topLacks)
-	return o, err
-}
-
-func (s storeQueries) Why(ctx context.Context, cluster, auditID string, visit func(replay.Row) error) error {
-	rows, err := s.Store.Why(ctx, cluster, auditID)
-	if err != nil {
-		return err
-	}
-	for _, r := range rows {
-		if err := visit(r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// How much of a long list the first page shows.
-const (
-	topSubjects = 15
-	topLacks    = 50
-)
-
-// mostBuckets is how many steps a chart is cut into at most: bars stay wide enough to be
-// pointed at.
-const mostBuckets = 120
-
-// steps are the lengths of buckets, so that their borders are times people count in.
-var steps = []time.Duration{
-	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
-	time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
-	day, 2 * day, 7 * day, 14 * day, 28 * day,
-}
-
-const day = 24 * time.Hour
-
-// stepOf returns the bucket length for a range.
-func stepOf(from, to time.Time) time.Duration {
-	r := to.Sub(from)
-	for _, s := range steps {
-		if r <= mostBuckets*s {
-			return s
-		}
-	}
-	return (r/(mostBuckets*28*day) + 1) * 28 * day
-}
-
 type totalsJSON struct {
 	Events        int64 `json:"events"`
 	Requests      int64 `json:"requests"`
@@ -110,6 +42,12 @@ type classJSON struct {
 	Count   int64  `json:"count"`
 }
 
+type decidedJSON struct {
+	Recorded string `json:"recorded"`
+	Replayed string `json:"replayed"`
+	Requests int64  `json:"requests"`
+}
+
 type subjectJSON struct {
 	User      string `json:"user"`
 	Requests  int64  `json:"requests"`
@@ -124,6 +62,7 @@ type overviewJSON struct {
 	BucketSeconds int64         `json:"bucketSeconds"`
 	Totals        totalsJSON    `json:"totals"`
 	Volume        []bucketJSON  `json:"volume"`
+	Decisions     []decidedJSON `json:"decisions"`
 	Classes       []classJSON   `json:"classes"`
 	Subjects      []subjectJSON `json:"subjects"`
 	Next          *adviceJSON   `json:"next,omitempty"`
@@ -137,12 +76,12 @@ func (a api) overview(ctx context.Context, q url.Values) (any, error) {
 	if from.IsZero() || to.IsZero() {
 		return nil, bad("from and to are needed")
 	}
-	step := stepOf(from, to)
-	o, err := a.store.Overview(ctx, cluster, from, to, step)
+	o, err := a.store.Overview(ctx, cluster, from, to)
 	if err != nil {
 		return nil, err
 	}
-	out := overviewJSON{Cluster: cluster, From: from, To: to, BucketSeconds: int64(step / time.Second), Volume: []bucketJSON{}, Classes: []classJSON{}, Subjects: []subjectJSON{}}
+	out := overviewJSON{Cluster: cluster, From: from, To: to, BucketSeconds: int64(o.Step / time.Second),
+		Volume: []bucketJSON{}, Decisions: []decidedJSON{}, Classes: []classJSON{}, Subjects: []subjectJSON{}}
 	for _, b := range o.Volume {
 		out.addBucket(b)
 	}
@@ -152,6 +91,9 @@ func (a api) overview(ctx context.Context, q url.Values) (any, error) {
 		if c.Class != "" {
 			out.Classes = append(out.Classes, classJSON{c.Class, c.Outcome, replay.Explain(c.Class), c.Requests})
 		}
+	}
+	for _, d := range o.Decisions {
+		out.Decisions = append(out.Decisions, decidedJSON{d.Recorded, d.Replayed, d.Requests})
 	}
 	for _, s := range o.Subjects {
 		out.Subjects = append(out.Subjects, subjectJSON{s.Subject, s.Requests, s.Forbidden, s.Drift})

@@ -21,14 +21,13 @@ import (
 
 // fakeStore answers what a test says, or hangs until the caller gives up.
 type fakeStore struct {
-	overview overview
+	overview storage.Overview
 	rows     []replay.Row
 	err      error
 	hang     bool
 	entered  chan struct{}
 
 	filter  storage.EventFilter // of the last list
-	step    time.Duration       // of the last overview
 	visited int                 // rows of the last why
 }
 
@@ -47,8 +46,7 @@ func (f *fakeStore) Clusters(ctx context.Context) ([]storage.Cluster, error) {
 	return nil, f.answer(ctx)
 }
 
-func (f *fakeStore) Overview(ctx context.Context, _ string, _, _ time.Time, step time.Duration) (overview, error) {
-	f.step = step
+func (f *fakeStore) Overview(ctx context.Context, _ string, _, _ time.Time) (storage.Overview, error) {
 	return f.overview, f.answer(ctx)
 }
 
@@ -57,7 +55,7 @@ func (f *fakeStore) Events(ctx context.Context, filter storage.EventFilter) ([]r
 	return f.rows[:min(len(f.rows), filter.Limit)], f.answer(ctx)
 }
 
-func (f *fakeStore) Why(ctx context.Context, _, _ string, visit func(replay.Row) error) error {
+func (f *fakeStore) VisitWhy(ctx context.Context, _, _ string, visit func(replay.Row) error) error {
 	f.visited = 0
 	for _, r := range f.rows {
 		f.visited++
@@ -203,24 +201,10 @@ func TestAPIFailures(t *testing.T) {
 	})
 }
 
-// TestStepOf: bars are few enough to be seen, many enough to tell something, and begin at
-// times people count in.
-func TestStepOf(t *testing.T) {
-	from := time.Date(2026, 11, 20, 11, 36, 0, 0, time.UTC)
-	for _, r := range []time.Duration{time.Second, time.Minute, 9 * time.Minute, time.Hour, 3 * time.Hour, day, 7 * day, 30 * day, 365 * day, 56 * 365 * day} {
-		step := stepOf(from, from.Add(r))
-		if n := r / step; n > mostBuckets || step <= 0 {
-			t.Errorf("%v in steps of %v: %d buckets", r, step, n)
-		}
-		if step > steps[0] && r/step < mostBuckets/4 {
-			t.Errorf("%v in steps of %v: only %d buckets", r, step, r/step)
-		}
-	}
-}
-
 func TestAPIOverview(t *testing.T) {
 	at := time.Date(2026, 11, 20, 11, 36, 0, 0, time.UTC)
-	f := &fakeStore{overview: overview{
+	f := &fakeStore{overview: storage.Overview{
+		Step: 5 * time.Second, Decisions: []storage.Decided{{Recorded: "forbid", Replayed: "allow", Requests: 2}},
 		Volume: []storage.Bucket{
 			{Start: at, Recorded: "allow", Outcome: "match", Events: 5}, {Start: at, Recorded: "forbid", Outcome: "drift", Events: 2},
 			{Start: at, Events: 3}, {Start: at.Add(time.Minute), Recorded: "none", Outcome: "not_judged", Events: 1},
@@ -234,8 +218,8 @@ func TestAPIOverview(t *testing.T) {
 	if len(o.Volume) != 2 || o.Volume[0] != (bucketJSON{Time: at, Allow: 5, Forbid: 2, Match: 5, Drift: 2, Later: 3}) {
 		t.Errorf("volume %+v", o.Volume)
 	}
-	if o.BucketSeconds != int64(f.step/time.Second) || o.BucketSeconds == 0 {
-		t.Errorf("buckets of %d s, asked for %v", o.BucketSeconds, f.step)
+	if o.BucketSeconds != 5 || len(o.Decisions) != 1 || o.Decisions[0] != (decidedJSON{"forbid", "allow", 2}) {
+		t.Errorf("buckets of %d s, decisions %+v", o.BucketSeconds, o.Decisions)
 	}
 	if o.Next != nil {
 		t.Errorf("advice %+v where nothing is missing", o.Next)
@@ -303,11 +287,11 @@ func TestAPIEvents(t *testing.T) {
 		Older  string      `json:"older"`
 	}
 	f := &fakeStore{rows: []replay.Row{row("a", 3, true), row("b", 2, true), row("c", 1, true)}}
-	page := decodeAnswer[answer](t, askFake(t, f, http.MethodGet, "events?cluster=c&limit=2&user=u&verb=v&resource=r&outcome=drift&class="+replay.ClassReason))
+	page := decodeAnswer[answer](t, askFake(t, f, http.MethodGet, "events?cluster=c&limit=2&user=u&verb=v&resource=r&decision=forbid&outcome=drift&class="+replay.ClassReason))
 	if len(page.Events) != 2 || page.Older == "" || page.Events[0].Request != f.rows[0].Request.String() {
 		t.Fatalf("got %+v", page)
 	}
-	if g := f.filter; g.Subject != "u" || g.Verb != "v" || g.Resource != "r" || g.Outcome != "drift" || g.Class != replay.ClassReason || !g.Judged {
+	if g := f.filter; g.Subject != "u" || g.Verb != "v" || g.Resource != "r" || g.Recorded != "forbid" || g.Outcome != "drift" || g.Class != replay.ClassReason || !g.Judged {
 		t.Errorf("filter %+v", g)
 	}
 	decodeAnswer[answer](t, askFake(t, f, http.MethodGet, "events?cluster=c&before="+url.QueryEscape(page.Older)))

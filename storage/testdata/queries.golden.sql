@@ -40,6 +40,37 @@ HAVING requests > 0
 ORDER BY requests DESC, subject
 LIMIT {limit:UInt32};
 
+-- Decisions
+SELECT recorded, replayed, sum(count) AS requests
+FROM `retrial`.volume
+WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AND outcome != ''
+GROUP BY recorded, replayed
+HAVING requests != 0
+ORDER BY requests DESC, recorded, replayed;
+
+-- Overview of a short range
+SELECT intDiv(toUnixTimestamp64Micro(request_received), {step:Int64}) * {step:Int64} AS start, recorded, replayed, outcome, class, sum(toInt64(sign)) AS events
+FROM `retrial`.events
+WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64}
+GROUP BY start, recorded, replayed, outcome, class
+HAVING events != 0
+ORDER BY start, recorded, outcome, replayed, class;
+SELECT subject, sum(toInt64(sign)) AS requests, toInt64(sumIf(toInt64(sign), recorded = 'forbid')) AS forbidden, toInt64(sumIf(toInt64(sign), outcome = 'drift')) AS drift
+FROM `retrial`.events
+WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND outcome != ''
+GROUP BY subject
+HAVING requests > 0
+ORDER BY requests DESC, subject
+LIMIT {limit:UInt32};
+SELECT m, sum(toInt64(sign)) AS requests
+FROM `retrial`.events
+ARRAY JOIN missing AS m
+WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND outcome = 'indeterminate'
+GROUP BY m
+HAVING requests > 0
+ORDER BY requests DESC, m
+LIMIT {limit:UInt32};
+
 -- Why
 SELECT cluster, source, apiserver, toUnixTimestamp64Micro(ingested), epoch, kpart, koffset, request_key, content, size, sign, row_revision, level, audit_id, stage, request_uri, verb, user_name, user_uid, user_groups, user_extra, impersonated_name, impersonated_uid, impersonated_groups, impersonated_extra, impersonation_constraint, source_ips, user_agent, object_resource, object_namespace, object_name, object_uid, object_api_group, object_api_version, object_resource_version, object_subresource, code, response_status, request_object, response_object, toUnixTimestamp64Micro(request_received), stage_delay, annotations, unknown_at, unknown_name, unknown_value, shape, outcome, class, cause, recorded, recorded_reason, replayed, authorizer, grants, errors, missing, attr_verb, attr_is_resource, attr_api_group, attr_api_version, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, attr_label_selector, attr_field_selector, impersonation, impersonation_mode, impersonation_grants, impersonation_missing, identity, admission, admission_plugin, admission_namespace_lifecycle, policy_revision, engine_version, config_version FROM `retrial`.events FINAL WHERE sign = 1 AND audit_id = {id:String} AND cluster = {cluster:String} ORDER BY cluster, request_received, request_key, stage_delay, stage LIMIT 1000;
 

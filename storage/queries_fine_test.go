@@ -1,0 +1,145 @@
+package storage_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/storagetest"
+)
+
+// TestOverviewOfShortRanges compares the overview of a range that ends inside of minutes
+// with the same sums made of the rows in Go, and that of a long range with a short one.
+func TestOverviewOfShortRanges(t *testing.T) {
+	s := storagetest.Open(t)
+	ctx := context.Background()
+	in := rows(t, "c", 0)
+	insert(t, s, "a", in)
+	first, last := in[0].Event.RequestReceivedTimestamp, in[0].Event.RequestReceivedTimestamp
+	for _, r := range in {
+		at := r.Event.RequestReceivedTimestamp
+		if at.Before(first) {
+			first = at
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	from, to := first.Add(last.Sub(first)/3), last // exclusive: the newest is left out
+	o, err := s.Overview(ctx, "c", from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	volume, wantVolume := map[string]int64{}, map[string]int64{}
+	shares, wantShares := map[string]int64{}, map[string]int64{}
+	decisions, wantDecisions := map[string]int64{}, map[string]int64{}
+	subjects := map[string]int64{}
+	for _, r := range in {
+		at := r.Event.RequestReceivedTimestamp
+		if at.Before(from) || !at.Before(to) {
+			continue
+		}
+		start := at.Truncate(o.Step).Format(time.RFC3339)
+		if v := r.Verdict; v == nil {
+			wantVolume[start]++
+		} else {
+			wantVolume[start+v.Recorded.String()+v.Outcome.String()]++
+			wantShares[v.Outcome.String()+"/"+v.Class]++
+			wantDecisions[v.Recorded.String()+"/"+v.Replayed.String()]++
+			subjects[r.Event.EffectiveUser().Username]++
+		}
+	}
+	if len(wantVolume) == 0 || len(subjects) == 0 {
+		t.Fatal("the range holds nothing")
+	}
+	for i, b := range o.Volume {
+		volume[b.Start.Format(time.RFC3339)+b.Recorded+b.Outcome] += b.Events
+		if i > 0 && b.Start.Before(o.Volume[i-1].Start) {
+			t.Errorf("bucket %v after %v", b.Start, o.Volume[i-1].Start)
+		}
+	}
+	for _, v := range o.Outcomes {
+		shares[v.Outcome+"/"+v.Class] = v.Requests
+	}
+	for _, v := range o.Decisions {
+		decisions[v.Recorded+"/"+v.Replayed] = v.Requests
+	}
+	equal(t, "volume", volume, wantVolume)
+	equal(t, "outcomes", shares, wantShares)
+	equal(t, "decisions", decisions, wantDecisions)
+	for _, v := range o.Subjects {
+		if v.Requests != subjects[v.Subject] {
+			t.Errorf("subject %s: %d requests, want %d", v.Subject, v.Requests, subjects[v.Subject])
+		}
+	}
+
+	short, err := s.Overview(ctx, "c", first.Truncate(time.Minute), last.Truncate(time.Minute).Add(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	long, err := s.Overview(ctx, "c", first.Add(-10*time.Hour), last.Add(10*time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(short.Outcomes) == 0 || len(short.Outcomes) != len(long.Outcomes) || len(short.Decisions) != len(long.Decisions) {
+		t.Fatalf("short %+v\nlong %+v", short, long)
+	}
+	for i := range short.Outcomes {
+		if short.Outcomes[i] != long.Outcomes[i] {
+			t.Errorf("outcome %+v of the events, %+v of the rollup", short.Outcomes[i], long.Outcomes[i])
+		}
+	}
+	for i := range short.Decisions {
+		if short.Decisions[i] != long.Decisions[i] {
+			t.Errorf("decision %+v of the events, %+v of the rollup", short.Decisions[i], long.Decisions[i])
+		}
+	}
+
+	t.Run("events of a recorded decision", func(t *testing.T) {
+		page, err := s.Events(ctx, storage.EventFilter{Cluster: "c", From: from, To: to, Recorded: "allow", Judged: true, Limit: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := decisions["allow/allow"] + decisions["allow/forbid"] + decisions["allow/none"]
+		if int64(len(page)) != want || want == 0 {
+			t.Errorf("%d rows, want %d", len(page), want)
+		}
+		for _, r := range page {
+			if r.Verdict.Recorded != replay.DecisionAllow {
+				t.Errorf("%s recorded %s", r.Event.AuditID, r.Verdict.Recorded)
+			}
+		}
+	})
+	t.Run("a visit of an audit ID ends when its visitor has enough", func(t *testing.T) {
+		enough, visits := errors.New("enough"), 0
+		err := s.VisitWhy(ctx, "c", in[0].Event.AuditID, func(replay.Row) error { visits++; return enough })
+		if !errors.Is(err, enough) || visits != 1 {
+			t.Errorf("%d visits, %v", visits, err)
+		}
+	})
+}
+
+// TestOverviewSteps: bars are few enough to be seen and many enough to tell something, at
+// whatever length of a range.
+func TestOverviewSteps(t *testing.T) {
+	s := storagetest.Open(t)
+	from := time.Date(2026, 11, 20, 11, 36, 7, 0, time.UTC)
+	for _, length := range []time.Duration{
+		time.Millisecond, time.Second, time.Minute, 9 * time.Minute, time.Hour, 2 * time.Hour, 2*time.Hour + time.Second, 24 * time.Hour, 30 * 24 * time.Hour, 50 * 365 * 24 * time.Hour,
+	} {
+		o, err := s.Overview(context.Background(), "c", from, from.Add(length))
+		if err != nil {
+			t.Fatalf("%v: %v", length, err)
+		}
+		n := length / o.Step
+		if o.Step < time.Second || n > 120 || o.Step > time.Second && n < 30 {
+			t.Errorf("%v in steps of %v: %d buckets", length, o.Step, n)
+		}
+		if length > 2*time.Hour && o.Step%time.Minute != 0 {
+			t.Errorf("%v in steps of %v: the rollup has whole minutes", length, o.Step)
+		}
+	}
+}
