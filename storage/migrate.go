@@ -53,7 +53,10 @@ func (s *Store) migrate(ctx context.Context) error {
 		if err := s.conn.Exec(ctx, record); err != nil {
 			return fmt.Errorf("record migration %04d_%s: %w", m.Version, m.Name, err)
 		}
-		s.cfg.Log.Info("schema migrated", zap.Int("version", m.Version), zap.String("name", m.Name))
+		s.cfg.Log.Debug("migration applied", zap.Int("version", m.Version), zap.String("name", m.Name))
+	}
+	if n := len(migrations); n > len(applied) {
+		s.cfg.Log.Info("schema migrated", zap.Int("from", len(applied)), zap.Int("to", n))
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func Logger(w io.Writer, level, format string) (*zap.Logger, error) {
 	case "json":
 		encoder = zapcore.NewJSONEncoder(enc)
 	case "console":
-		enc.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05.000")
+		enc.EncodeTime = zapcore.TimeEncoderOfLayout("2006-01-02T15:04:05.000Z07:00")
 		enc.ConsoleSeparator = "  "
 		encoder = zapcore.NewConsoleEncoder(enc)
 	default:
