@@ -10,8 +10,9 @@ import (
 	"github.com/retrial-io/retrial/replay"
 )
 
-// SavePolicy stores observations of policy objects. It is all or nothing per call, and
-// saving the same positions again changes nothing (the newest copy of a position stands).
+// SavePolicy stores observations of policy objects. It is all or nothing per call. An
+// observation that is there already only moves to its new position, so that neither a retry
+// nor events delivered again make the history longer.
 func (s *Store) SavePolicy(ctx context.Context, versions []replay.PolicyVersion) error {
 	if len(versions) == 0 {
 		return nil

@@ -24,6 +24,7 @@ func TestPolicy(t *testing.T) {
 			Position: event.Position{Epoch: uint32(1 + i/30), Partition: int32(i % 2), Offset: int64(i / 4)}, Index: int32(i % 4), Observed: at,
 		})
 	}
+	end := int64(10)
 	load := func(s interface {
 		LoadPolicy(context.Context, func(replay.PolicyVersion) error) (map[int32]int64, error)
 	}) {
@@ -50,7 +51,7 @@ func TestPolicy(t *testing.T) {
 				t.Fatalf("changed in the store\n was %+v\n is  %+v", v, got[v.Name])
 			}
 		}
-		if want := (map[int32]int64{0: 10, 1: 10}); !reflect.DeepEqual(next, want) {
+		if want := (map[int32]int64{0: end, 1: end}); !reflect.DeepEqual(next, want) {
 			t.Fatalf("next offsets %v, want those of the newest epoch: %v", next, want)
 		}
 	}
@@ -63,6 +64,18 @@ func TestPolicy(t *testing.T) {
 			t.Fatal(err)
 		}
 		load(s)
+	}
+	// Delivered again, the same observations are read from other positions.
+	for i := range in {
+		in[i].Position.Epoch, in[i].Position.Offset = 2, in[i].Position.Offset+100
+	}
+	if err := s.SavePolicy(ctx, in); err != nil {
+		t.Fatal(err)
+	}
+	end = 110
+	load(s)
+	if v := totals(t, s).PolicyVersions; v != uint64(len(in)) {
+		t.Fatalf("%d versions, want the same %d", v, len(in))
 	}
 	closeStore()
 	s = storagetest.OpenAt(t, dir) // migrations a second time, the data still there

@@ -1,5 +1,5 @@
--- The history of every object the replica keeps: what State is rebuilt from. A record of
--- audit.policy saved twice is one row.
+-- The history of every object the replica keeps: what State is rebuilt from. An observation
+-- is one row however often it is delivered; the row has the place it was read from last.
 CREATE TABLE IF NOT EXISTS {{.Database}}.policy_objects{{.OnCluster}}
 (
     cluster LowCardinality(String),
@@ -17,5 +17,5 @@ CREATE TABLE IF NOT EXISTS {{.Database}}.policy_objects{{.OnCluster}}
     idx Int32
 )
 ENGINE = {{.Replicated}}ReplacingMergeTree
-ORDER BY (epoch, kpart, koffset, idx)
+ORDER BY (cluster, resource, namespace, name, uid, resource_version, deleted, cityHash64(observation))
 SETTINGS non_replicated_deduplication_window = 1000

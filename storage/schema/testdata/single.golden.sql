@@ -255,8 +255,8 @@ FROM `retrial`.events
 GROUP BY cluster, minute, recorded, replayed, outcome, class, kpart, ingest_day
 ;
 
--- The history of every object the replica keeps: what State is rebuilt from. A record of
--- audit.policy saved twice is one row.
+-- The history of every object the replica keeps: what State is rebuilt from. An observation
+-- is one row however often it is delivered; the row has the place it was read from last.
 CREATE TABLE IF NOT EXISTS `retrial`.policy_objects
 (
     cluster LowCardinality(String),
@@ -274,7 +274,7 @@ CREATE TABLE IF NOT EXISTS `retrial`.policy_objects
     idx Int32
 )
 ENGINE = ReplacingMergeTree
-ORDER BY (epoch, kpart, koffset, idx)
+ORDER BY (cluster, resource, namespace, name, uid, resource_version, deleted, cityHash64(observation))
 SETTINGS non_replicated_deduplication_window = 1000
 ;
 
