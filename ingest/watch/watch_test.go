@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -415,6 +416,14 @@ func TestRestart(t *testing.T) {
 			b.clock.advance(time.Hour)
 			tc.meanwhile(b)
 			listing := b.clock.now()
+			b.log.mu.Lock()
+			b.log.refuse = func(_ int, recs []stream.Record) error {
+				if bytes.Contains(recs[0].Value, []byte(`"complete"`)) {
+					b.clock.advance(time.Second) // the listing lies in the past when the gap is found
+				}
+				return nil
+			}
+			b.log.mu.Unlock()
 			b.start(t)
 			words := strings.Fields(tc.say)
 			op, _, _ := strings.Cut(words[len(words)-1], ":")
@@ -422,13 +431,16 @@ func TestRestart(t *testing.T) {
 			if got := brief(all); got != tc.say {
 				t.Fatalf("got %q, want %q", got, tc.say)
 			}
-			if last := all[len(all)-1]; last.Op == "gap" && (last.From.After(listing.Add(-time.Hour)) || !last.To.Equal(listing)) {
-				t.Errorf("gap [%s, %s], want from the first listing to the second at %s", last.From, last.To, listing)
+			if last := all[len(all)-1]; last.Op == "gap" && (last.From.After(listing.Add(-time.Hour)) || last.To.After(all[0].From)) {
+				t.Errorf("gap [%s, %s], want from the first listing to the second, begun at %s", last.From, last.To, all[0].From)
 			}
 			b.server.AwaitWatch(t, "roles", 1)
 			b.server.Put("roles", "default", "later", `"rules":[]`, nil)
 			b.log.await(t, roles, "changed", len(pick(b.log.said(roles), "changed"))+1)
 			b.stop()
+			if n := b.metric(t, "relists_total", "resource", roles); n != 1 {
+				t.Errorf("listed %v times", n)
+			}
 			if n := b.metric(t, "objects", "resource", roles); n != tc.objects {
 				t.Errorf("objects: %v, want %v", n, tc.objects)
 			}
