@@ -60,7 +60,7 @@ type Webhook struct {
 	MaxInFlightBytes   Bytes    `json:"maxInFlightBytes" doc:"Bodies held in memory at once, all clusters together; beyond it the receiver answers 429 with Retry-After: 1."`
 	MaxClusterInFlight Bytes    `json:"maxClusterInFlightBytes" doc:"The same for one cluster, so that a flood from one leaves room for the others."`
 	MaxEventBytes      Bytes    `json:"maxEventBytes" doc:"Largest event; a larger one loses its bodies, is annotated with size and digest, and is still judged."`
-	AllowAnonymous     bool     `json:"allowAnonymous" doc:"Accept posts without a client certificate or token. Only for tests on a closed network."`
+	AllowAnonymous     bool     `json:"allowAnonymous" doc:"Accept posts without a client certificate or token. Only on a loopback listener."`
 	ReadTimeout        Duration `json:"readTimeout" doc:"Longest time a request may take to arrive."`
 	TokenFile          string   `json:"tokenFile" doc:"File of bearer tokens, one 'cluster token' pair a line, for apiservers that cannot present a client certificate."`
 }
@@ -220,6 +220,9 @@ func (c *Config) Validate() error {
 	}
 	if (c.UI.TLSCert == "") != (c.UI.TLSKey == "") {
 		fail("ui-tls-cert and ui-tls-key: set both or neither")
+	}
+	if c.Webhook.AllowAnonymous && !Loopback(c.Webhook.Listen) {
+		fail("webhook-allow-anonymous: %s is not loopback; let apiservers present the certificate of retrial cluster add, or a token (webhook-token-file)", c.Webhook.Listen)
 	}
 	if !Loopback(c.UI.Listen) && c.UI.TokenFile == "" {
 		fail("ui-listen: %s is not loopback; set ui-token-file so that callers must authenticate, or listen on 127.0.0.1", c.UI.Listen)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/sample"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
 )
@@ -51,12 +52,15 @@ func slice(t testing.TB) Options {
 	}
 }
 
+// full is the whole bundled recording.
 func full(t testing.TB) Options {
 	t.Helper()
-	dir := corpus(t)
+	if testing.Short() {
+		t.Skip("the whole recording takes its time; the slice runs with -short")
+	}
 	return Options{
-		States: []Input{fileInput(filepath.Join(dir, "state-start.json"))},
-		Events: []Input{fileInput(filepath.Join(dir, "audit.jsonl"))},
+		States: []Input{{Name: sample.StateName, Open: sample.OpenState}},
+		Events: []Input{{Name: sample.AuditLogName, Open: sample.OpenAuditLog}},
 	}
 }
 
