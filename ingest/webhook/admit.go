@@ -40,7 +40,7 @@ func (h *Handler) admit(r *http.Request, cluster string) *answer {
 		return &a
 	}
 	h.log.Warn("no credential", zap.String("cluster", cluster), zap.String("remote", r.RemoteAddr))
-	a := refuse(http.StatusUnauthorized, refusedCredential, "no client certificate and no bearer token: `retrial connect` writes the webhook configuration with a credential in it")
+	a := refuse(http.StatusUnauthorized, refusedCredential, "no client certificate and no bearer token, or none from this receiver's authority: `retrial cluster add %s` writes the webhook configuration with a credential in it", cluster)
 	return &a
 }
 

@@ -108,7 +108,7 @@ func (in *intake) tooLarge(r *http.Request, read []byte, declared int64) *answer
 	}
 	a := in.bodyLetter(letterTooLarge, detail, read, declared)
 	if a == nil {
-		refused := refuse(http.StatusRequestEntityTooLarge, letterTooLarge, "the body is over %d bytes: lower --audit-webhook-batch-max-size or set --audit-webhook-truncate-enabled on the apiserver, or raise the receiver's limit", in.h.cfg.MaxBody)
+		refused := refuse(http.StatusRequestEntityTooLarge, letterTooLarge, "the body is over %d bytes: lower --audit-webhook-batch-max-size or set --audit-webhook-truncate-enabled on the apiserver, or raise the receiver's limit (--webhook-max-body-bytes)", in.h.cfg.MaxBody)
 		a = &refused
 	}
 	a.close = true
