@@ -150,6 +150,18 @@ func TestBrowser(t *testing.T) {
 		}
 		b.run(t, "wide again", chromedp.EmulateViewport(1400, 1000))
 	})
+	t.Run("arriving requests leave the reader's place alone", func(t *testing.T) {
+		b.load(t, s.ui+"#/?cluster=sample")
+		b.until(t, "the list", listed+`.length === 50`)
+		b.do(t, `document.querySelector('#requests a.request').focus()`)
+		const first = `document.querySelector('#requests a.request').dataset.k`
+		reading := value[string](t, b, "the first row", first)
+		in.run(t, "import", "--cluster", "sample", file("more.jsonl", sampleLines(t, 3500)[len(sampleLines(t, 3000)):])).ok(t)
+		b.until(t, "the numbers follow", `document.querySelector('.tiles').innerText.includes('3,500 audit events')`)
+		b.until(t, "the row and the focus stay", `document.querySelector('.news') && document.activeElement === document.querySelector('#requests a.request') && `+first+` === `+quoteJS(reading))
+		b.click(t, ".news", "show it")
+		b.until(t, "then the news are shown", first+` !== `+quoteJS(reading)+` && !document.querySelector('.news')`)
+	})
 	b.blameless(t)
 
 	b.load(t, s.ui+"#/?cluster=sample")
@@ -263,6 +275,7 @@ func whyDrawer(t *testing.T, s *server, b *browser) {
 	b.click(t, "#drawer .close", "×")
 	b.until(t, "it closes", `document.querySelector('#drawer').hidden`)
 
+	b.until(t, "the list", listed+`.length > 0`)
 	b.do(t, `document.querySelector('#requests a.request').focus()`)
 	b.press(t, enterKey)
 	b.until(t, "it opens by keyboard", `!document.querySelector('#drawer').hidden && document.querySelector('#drawer .sides')`)

@@ -11,7 +11,7 @@ import overview from './views/overview.js';
 import verdicts from './views/verdicts.js';
 
 const VIEWS = {'': overview, verdicts};
-const BEAT = 3000, QUIET = 5; // milliseconds between looks at the server; beats between looks for news when it is up to date
+const BEAT = 3000, QUIET = 2; // milliseconds between looks at the server; beats between looks for news when it is up to date
 
 const main = document.getElementById('main');
 let clusters = null; // null: not yet known
@@ -75,13 +75,14 @@ function unknown(name) {
     h('ul', {class: 'plain'}, clusters.map(c => h('li', {}, h('a', {href: '#/?cluster=' + encodeURIComponent(c.name)}, c.name), h('span', {class: 'muted'}, ` ${count(c.events)} events, until ${time(c.last, true)} UTC`)))));
 }
 
-// look asks for the clusters and redraws when there is something new.
-async function look(background) {
+// look asks for the clusters and redraws when there is something new, or may be: a
+// correction changes verdicts without adding an event.
+async function look(background, maybe) {
   try {
     const answer = (await ask('clusters')).clusters;
     const news = JSON.stringify(answer) !== JSON.stringify(clusters);
     clusters = answer;
-    if (news || !background) show(background);
+    if (news || maybe || !background) show(background);
   } catch (err) {
     if (clusters) return; // what is shown stays; the status tells
     main.replaceChildren(h('section', {class: 'card error'}, h('h2', {}, 'Nothing can be shown'), h('p', {}, err.message), h('button', {onclick: start}, 'Try again')));
@@ -106,7 +107,8 @@ async function beat() {
     if (s.lag) say('behind', `${count(s.lag)} events to replay`, 'They have arrived and wait for their verdict. The page follows.');
     else if (behind) say('behind', 'correcting verdicts', 'Policy changes arrived late; the requests they concern are judged again.');
     else say('', 'up to date', 'Everything that has arrived is shown. Version ' + s.version);
-    if (behind || el.dataset.behind === 'true' || ++beats % QUIET === 0 || !clusters) await look(true);
+    const settling = behind || el.dataset.behind === 'true';
+    if (settling || ++beats % QUIET === 0 || !clusters) await look(true, settling);
     el.dataset.behind = String(behind);
   } catch {
     say('down', 'server not reached', 'The page shows what it knew last and tries again.');

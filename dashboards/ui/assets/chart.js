@@ -2,7 +2,7 @@
 import {svg, h, count, time, span} from './dom.js';
 import * as tips from './tips.js';
 
-const H = 286, LEFT = 48, BOTTOM = 22, TOP = 14;
+const H = 336, LEFT = 48, BOTTOM = 22, TOP = 14;
 const TICKS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2419200, 7776000, 31536000];
 
 // volume draws buckets [{t, ...counts}] of the range [from, to). series is [[member, name]],

@@ -63,18 +63,25 @@ function advice(n) {
       h('ul', {class: 'plain'}, n.missing.map(m => h('li', {}, name(m.what), h('span', {class: 'muted'}, ' ' + count(m.requests)))))));
 }
 
+const TOLD = {
+  same: 'Both say the same.',
+  differs: 'They differ: drift, or ambiguous where the policy was changing at that moment.',
+  raced: 'They differ, and each time the policy was changing at that moment: ambiguous, not drift.',
+  open: 'Only one of them says something: indeterminate, or not judged.',
+};
+
 // decisions sets what was recorded against what was replayed.
 export function decisions(o) {
   if (!o.decisions?.length) return empty('No requests in this range.');
   const rows = ['allow', 'forbid', 'none'], n = {};
   for (const d of o.decisions) n[d.recorded + d.replayed] = (n[d.recorded + d.replayed] ?? 0) + d.requests;
-  return [h('table', {class: 'matrix'},
-    h('thead', {}, h('tr', {}, h('td', {}), rows.map(r => h('th', {scope: 'col'}, 'Replay: ', decision(r))))),
-    h('tbody', {}, rows.map(r => h('tr', {}, h('th', {scope: 'row'}, 'Apiserver: ', decision(r)), rows.map(c => {
+  return [h('div', {class: 'scroll'}, h('table', {class: 'matrix'},
+    h('thead', {}, h('tr', {}, h('td', {}), rows.map(r => h('th', {scope: 'col'}, h('small', {}, 'Replay '), decision(r))))),
+    h('tbody', {}, rows.map(r => h('tr', {}, h('th', {scope: 'row'}, h('small', {}, 'Apiserver '), decision(r)), rows.map(c => {
       const v = n[r + c] ?? 0;
-      const kind = !v ? 'zero' : r === c ? 'same' : r !== 'none' && c !== 'none' ? 'differs' : 'open';
-      return h('td', {class: 'num ' + kind}, count(v));
-    })))))];
+      const kind = !v ? 'zero' : r === c ? 'same' : r !== 'none' && c !== 'none' ? (o.totals.drift ? 'differs' : 'raced') : 'open';
+      return h('td', {class: 'num ' + kind, 'data-tip': TOLD[kind]}, count(v));
+    }))))))];
 }
 
 // classes lists drift first, whether there is any or not: that there is none is the news.
