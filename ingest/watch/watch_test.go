@@ -24,6 +24,9 @@ func TestListIsPagedCompleteAndOfOneMoment(t *testing.T) {
 	if got, want := brief(all), "listed:r0 listed:r1 listed:r2 listed:r3 listed:r4 complete"; got != want {
 		t.Fatalf("got %q, want %q", got, want)
 	}
+	if !all[0].To.After(all[0].From) {
+		t.Errorf("the listing took no time: [%v, %v]; a gap from its begin on would be ended by it", all[0].From, all[0].To)
+	}
 	for _, s := range all {
 		if !s.From.Equal(all[0].From) || !s.To.Equal(all[0].To) {
 			t.Errorf("%s %s is of another listing: [%v, %v]", s.Op, s.Name, s.From, s.To)
@@ -268,6 +271,12 @@ func TestSlowStart(t *testing.T) {
 	all := b.log.await(t, namespaces, "complete", 1)
 	if s := all[len(all)-1]; !s.From.Equal(began) || !s.To.Equal(b.clock.now()) {
 		t.Errorf("listing in [%s, %s], asked for at %s", s.From, s.To, began)
+	}
+	b.server.AwaitWatch(t, "namespaces", 1)
+	b.server.Send("namespaces", "MODIFIED", `{"kind":"Namespace","metadata":{"name":"default","uid":"u","resourceVersion":"$RV"}}`)
+	all = b.log.await(t, namespaces, "changed", 1)
+	if s := all[len(all)-1]; !s.From.Equal(began) {
+		t.Errorf("a change since %s; it may have been made while the answer to the listing was under way, since %s", s.From, began)
 	}
 }
 
