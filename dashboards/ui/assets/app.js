@@ -3,7 +3,7 @@
 // {update(params, cluster, background), unmount()}. See README.md for how to add one.
 import {h, swap, count, clean, time, span} from './dom.js';
 import {ask} from './api.js';
-import {here, link, visit} from './router.js';
+import {here, link, replace, visit} from './router.js';
 import {learn} from './words.js';
 import {RANGES, rangeOf} from './range.js';
 import * as tips from './tips.js';
@@ -20,9 +20,13 @@ let current = null; // {view, live}
 // show brings the page in line with the address. In the background nothing the reader is
 // at may move.
 async function show(background) {
-  const {view: name, params} = here();
-  const view = VIEWS[name] ?? VIEWS[''];
-  const cluster = clusters?.find(c => c.name === params.get('cluster')) ?? (params.get('cluster') ? undefined : clusters?.[0]);
+  const view = VIEWS[here().view] ?? VIEWS[''];
+  if (view.scoped && clusters?.length && !here().params.get('cluster')) {
+    // The cluster with the newest data; in the address, so that it does not change by itself.
+    replace({cluster: clusters.reduce((a, b) => b.last > a.last ? b : a).name});
+  }
+  const {params} = here();
+  const cluster = clusters?.find(c => c.name === params.get('cluster'));
   drawBar(view, params, cluster);
   document.title = [view.title, view.scoped && cluster?.name, 'Retrial'].filter(Boolean).map(clean).join(' · ');
   if (view.scoped && !cluster) {

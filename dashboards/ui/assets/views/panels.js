@@ -27,7 +27,7 @@ export function tiles(t, params) {
   return TILES.map(([title, value, note, tip, filter]) => {
     const [key, want] = Object.entries(filter)[0] ?? [];
     const on = key && params.get(key) === want;
-    const cls = title === 'Agreement' ? (t.drift ? '' : 'good') : title === 'Drift' && t.drift ? 'bad' : '';
+    const cls = title === 'Agreement' ? (t.match && !t.drift ? 'good' : '') : title === 'Drift' && t.drift ? 'bad' : '';
     return h('a', {class: 'tile ' + cls, href: link({...NONE, ...(on ? {} : filter)}), 'data-k': title, 'data-tip': explain(tip) || tip, 'aria-current': on && 'true', onclick: toList},
       h('span', {}, title), h('b', {}, value(t)), h('small', {}, note(t)));
   });
@@ -89,12 +89,12 @@ export function classes(o) {
   const order = ['drift', 'ambiguous', 'indeterminate', 'not_judged'];
   const list = [...o.classes].sort((a, b) => order.indexOf(a.outcome) - order.indexOf(b.outcome) || b.count - a.count);
   return [
-    !o.totals.drift && o.totals.requests > 0 && h('p', {class: 'good-news'}, h('i', {class: 'dot bg-match'}), 'No drift: wherever the replay is certain, it agrees with the apiserver.'),
+    !o.totals.drift && o.totals.match > 0 && h('p', {class: 'good-news'}, h('i', {class: 'dot bg-match'}), 'No drift: wherever the replay is certain, it agrees with the apiserver.'),
     list.length > 0 && table(['Class', 'Verdict', '#Requests'], list.map(c => {
       const href = link({...NONE, class: c.class, outcome: c.outcome});
       return {href, cells: [[h('a', {class: 'mono', href, 'data-k': c.class, onclick: toList}, c.class), h('div', {class: 'muted'}, explainClass(c.class))], chip(c.outcome), count(c.count)]};
     })),
-    !o.totals.requests && empty('No requests in this range.'),
+    !list.length && !o.totals.match && empty('No requests in this range.'),
   ];
 }
 
