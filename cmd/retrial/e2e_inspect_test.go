@@ -22,8 +22,10 @@ import (
 	"github.com/retrial-io/retrial/ingest/embedded"
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	chdb "github.com/retrial-io/retrial/storage/embedded"
+	"github.com/retrial-io/retrial/storage/storagetest"
 )
 
 // inspection is what retrial-inspect is asked, as JSON on its standard input, about a data
@@ -32,6 +34,7 @@ type inspection struct {
 	Data    string            // the data directory
 	Queries map[string]string // file the answer goes to → SQL with a FORMAT of its own
 	Events  map[string]string // file → cluster: a line `event key, content of the rebuilt event` for each standing row
+	Inserts int               // so many inserts are made first, of one event each, of a cluster of their own
 	Kafka   string            // file that everything the broker's log holds is written to; empty: the log is not opened
 }
 
@@ -63,6 +66,9 @@ func inspectDirectory(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if err := insertOthers(ctx, store, in.Inserts); err != nil {
+		return err
+	}
 	for file, sql := range in.Queries {
 		if err := toFile(file, func(w io.Writer) error { return ask(engine, sql, w) }); err != nil {
 			return err
@@ -78,6 +84,25 @@ func inspectDirectory(ctx context.Context) (err error) {
 		return err
 	}
 	return json.NewEncoder(os.Stdout).Encode(t)
+}
+
+// insertOthers makes inserts as the runner does, so that each is remembered in every table
+// in place of an earlier one.
+func insertOthers(ctx context.Context, store *storage.Store, n int) error {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for i := range n {
+		line := fmt.Sprintf(`{"level":"Metadata","auditID":"other-%d","stage":"ResponseComplete","requestURI":"/api/v1/nodes","verb":"list","user":{"username":"u","groups":["g%d"]},`+
+			`"requestReceivedTimestamp":"2026-11-20T12:00:00.000000Z","stageTimestamp":"2026-11-20T12:00:00.000100Z","annotations":{"authorization.k8s.io/decision":"allow"}}`, i, i)
+		row, err := storagetest.Row("other", []byte(line), event.Position{Epoch: 1, Partition: 99, Offset: int64(i)}, at)
+		if err != nil {
+			return err
+		}
+		storagetest.Verdict(&row)
+		if err := store.Insert(ctx, fmt.Sprint("other/", i), []replay.Row{row}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func toFile(path string, write func(io.Writer) error) error {
