@@ -26,6 +26,16 @@ func newCluster(s streams) *cobra.Command {
 	return c
 }
 
+// loadIdentity loads the configuration and opens its certificates and registry.
+func loadIdentity(flags *config.Flags) (config.Config, *identity.Authority, error) {
+	cfg, err := flags.Load()
+	if err != nil {
+		return cfg, nil, exitCode{exitUsage, err}
+	}
+	a, err := openIdentity(cfg)
+	return cfg, a, err
+}
+
 // openIdentity opens the certificates and the registry of the configured data directory.
 func openIdentity(cfg config.Config) (*identity.Authority, error) {
 	return identity.Open(identityConfig(cfg), nil, nil)
@@ -49,8 +59,7 @@ func receiverURL(cfg config.Config) string {
 }
 
 func newClusterAdd(s streams, flags *config.Flags) *cobra.Command {
-	var server, apiserver, out string
-	var token bool
+	var k webhookKubeconfig
 	c := &cobra.Command{
 		Use:   "add NAME",
 		Short: "Register a cluster and write the kubeconfig for its apiservers' --audit-webhook-config-file",
@@ -62,11 +71,7 @@ A running server accepts the certificate at once.`,
 		Example: "  retrial cluster add prod --server https://retrial.example:9443 --output webhook.kubeconfig",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			cfg, err := flags.Load()
-			if err != nil {
-				return exitCode{exitUsage, err}
-			}
-			a, err := openIdentity(cfg)
+			cfg, a, err := loadIdentity(flags)
 			if err != nil {
 				return err
 			}
@@ -74,40 +79,51 @@ A running server accepts the certificate at once.`,
 			if err != nil {
 				return err
 			}
-			return writeKubeconfig(s, a, cfg, cred, server, apiserver, out, token)
+			return k.write(s, a, cfg, cred)
 		},
 	}
-	c.Flags().StringVar(&server, "server", "", "URL apiservers reach the receiver by (default: the first advertised name and the listener's port)")
-	c.Flags().StringVar(&apiserver, "apiserver", "", "name of this apiserver, when the cluster has several: events do not say which one sent them")
-	c.Flags().StringVarP(&out, "output", "o", "-", "file to write, - for standard output")
-	c.Flags().BoolVar(&token, "token", false, "put a bearer token in the file in place of the certificate")
+	k.bind(c)
+	c.Flags().BoolVar(&k.token, "token", false, "put a bearer token in the file in place of the certificate")
 	return c
 }
 
-func writeKubeconfig(s streams, a *identity.Authority, cfg config.Config, cred identity.Credentials, server, apiserver, out string, withToken bool) error {
+// webhookKubeconfig is the file for --audit-webhook-config-file that add and rotate write.
+type webhookKubeconfig struct {
+	server, apiserver, out string
+	token                  bool
+}
+
+func (k *webhookKubeconfig) bind(c *cobra.Command) {
+	c.Flags().StringVar(&k.server, "server", "", "URL apiservers reach the receiver by (default: the first advertised name and the listener's port)")
+	c.Flags().StringVar(&k.apiserver, "apiserver", "", "name of this apiserver, when the cluster has several: events do not say which one sent them")
+	c.Flags().StringVarP(&k.out, "output", "o", "-", "file to write, - for standard output")
+}
+
+func (k *webhookKubeconfig) write(s streams, a *identity.Authority, cfg config.Config, cred identity.Credentials) error {
+	server := k.server
 	if server == "" {
 		server = receiverURL(cfg)
 	}
 	var token string
-	if withToken {
+	if k.token {
 		var err error
 		if token, err = a.Registry().NewToken(cred.Cluster); err != nil {
 			return err
 		}
 	}
-	file, err := identity.WebhookConfig(server, apiserver, cred, token)
+	file, err := identity.WebhookConfig(server, k.apiserver, cred, token)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(s.err, "cluster %s may post to %s; its certificate is valid until %s\n", cred.Cluster, server, cred.Expires.Format(time.DateOnly))
-	if out == "-" {
+	if k.out == "-" {
 		_, err = s.out.Write(file)
 		return err
 	}
-	if err := os.WriteFile(out, file, 0o600); err != nil {
+	if err := os.WriteFile(k.out, file, 0o600); err != nil {
 		return fmt.Errorf("write the webhook's kubeconfig: %w", err)
 	}
-	fmt.Fprintf(s.err, "wrote %s; give kube-apiserver --audit-webhook-config-file=%s and an --audit-policy-file\n", out, out)
+	fmt.Fprintf(s.err, "wrote %s; give kube-apiserver --audit-webhook-config-file=%s and an --audit-policy-file\n", k.out, k.out)
 	return nil
 }
 
@@ -117,11 +133,7 @@ func newClusterList(s streams, flags *config.Flags) *cobra.Command {
 		Short: "List the registered clusters",
 		Args:  usage(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			cfg, err := flags.Load()
-			if err != nil {
-				return exitCode{exitUsage, err}
-			}
-			a, err := openIdentity(cfg)
+			_, a, err := loadIdentity(flags)
 			if err != nil {
 				return err
 			}
@@ -147,18 +159,14 @@ func newClusterList(s streams, flags *config.Flags) *cobra.Command {
 }
 
 func newClusterRotate(s streams, flags *config.Flags) *cobra.Command {
-	var server, apiserver, out string
+	var k webhookKubeconfig
 	var revokeOld bool
 	c := &cobra.Command{
 		Use:   "rotate NAME",
 		Short: "Issue another client certificate; earlier ones stay accepted until they expire",
 		Args:  usage(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			cfg, err := flags.Load()
-			if err != nil {
-				return exitCode{exitUsage, err}
-			}
-			a, err := openIdentity(cfg)
+			cfg, a, err := loadIdentity(flags)
 			if err != nil {
 				return err
 			}
@@ -166,12 +174,10 @@ func newClusterRotate(s streams, flags *config.Flags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return writeKubeconfig(s, a, cfg, cred, server, apiserver, out, false)
+			return k.write(s, a, cfg, cred)
 		},
 	}
-	c.Flags().StringVar(&server, "server", "", "URL apiservers reach the receiver by")
-	c.Flags().StringVar(&apiserver, "apiserver", "", "name of this apiserver, when the cluster has several")
-	c.Flags().StringVarP(&out, "output", "o", "-", "file to write, - for standard output")
+	k.bind(c)
 	c.Flags().BoolVar(&revokeOld, "revoke-old", false, "refuse the earlier certificates from now on")
 	return c
 }
@@ -182,11 +188,7 @@ func newClusterRevoke(s streams, flags *config.Flags) *cobra.Command {
 		Short: "Refuse everything the cluster posts from now on, open connections included",
 		Args:  usage(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			cfg, err := flags.Load()
-			if err != nil {
-				return exitCode{exitUsage, err}
-			}
-			a, err := openIdentity(cfg)
+			_, a, err := loadIdentity(flags)
 			if err != nil {
 				return err
 			}
