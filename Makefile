@@ -13,11 +13,11 @@ help: ## List the targets
 	@awk -F':.*## ' '/^[a-z][a-zA-Z_-]*:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: ## Check the machine, build, and serve on the embedded engines with a sample log
+run: ## Check the machine, build, and serve on the embedded engines with a sample log (ARGS: further flags)
 	@scripts/check-machine.sh run
 	@$(MAKE) --no-print-directory build
 	@scripts/fetch-libchdb.sh
-	@exec $(BIN) serve --data-dir $(DATA) --sample
+	@exec $(BIN) serve --data-dir $(DATA) --sample $(ARGS)
 
 .PHONY: build
 build: ## Build bin/retrial

@@ -254,13 +254,14 @@ func importSample(ctx context.Context, sys *system, addr addresses, out io.Write
 	if err != nil {
 		return err
 	}
-	if sum.Events == 0 {
-		return nil
-	}
 	if err := sys.runner.WaitDrained(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "  The sample is in: %d events of a real audit log, replayed. Open %s?cluster=sample\n\n", sum.Events, addr.ui+"#/")
+	what := "from an earlier start"
+	if sum.Events > 0 {
+		what = fmt.Sprintf("%d events of a real audit log, replayed", sum.Events)
+	}
+	fmt.Fprintf(out, "  The sample is in: %s. Open %s#/?cluster=sample\n\n", what, addr.ui)
 	return nil
 }
 
