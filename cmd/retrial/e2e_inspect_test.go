@@ -35,6 +35,7 @@ type inspection struct {
 	Queries map[string]string // file the answer goes to → SQL with a FORMAT of its own
 	Events  map[string]string // file → cluster: a line `event key, content of the rebuilt event` for each standing row
 	Inserts int               // so many inserts are made first, of one event each, of a cluster of their own
+	Window  int               // the tables remember so many deduplication tokens from then on; 0 leaves it
 	Kafka   string            // file that everything the broker's log holds is written to; empty: the log is not opened
 }
 
@@ -66,6 +67,15 @@ func inspectDirectory(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	for _, table := range tables {
+		if in.Window == 0 {
+			break
+		}
+		sql := fmt.Sprintf("ALTER TABLE retrial.%s MODIFY SETTING non_replicated_deduplication_window = %d", table, in.Window)
+		if err := ask(engine, sql, io.Discard); err != nil {
+			return err
+		}
+	}
 	if err := insertOthers(ctx, store, in.Inserts); err != nil {
 		return err
 	}
