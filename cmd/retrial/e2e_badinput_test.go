@@ -128,6 +128,7 @@ func TestBadBodies(t *testing.T) {
 			t.Fatalf("answer %d: %s", a.code, a.text)
 		}
 		says(t, err.Error(), "remote error: tls: unknown certificate authority")
+		says(t, s.log.String(), "TLS handshake error", "unknown authority")
 	})
 	t.Run("no certificate", func(t *testing.T) {
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // it is the client that is wrong here
