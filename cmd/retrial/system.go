@@ -212,7 +212,7 @@ func (s *system) openStore(ctx context.Context) (*storage.Store, error) {
 	cfg := storage.Config{Database: c.Database, Log: s.log, Registerer: s.reg}
 	if c.DSN == "" {
 		engine, err := chdb.Open(chdb.Config{
-			Path: filepath.Join(s.cfg.DataDir, "clickhouse"), Library: c.Library, MaxMemory: int64(c.EmbeddedMaxMemory), Log: s.log,
+			Path: storeDir(s.cfg), Library: c.Library, MaxMemory: int64(c.EmbeddedMaxMemory), Log: s.log,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("embedded clickhouse: %w", err)
@@ -233,6 +233,9 @@ func (s *system) openStore(ctx context.Context) (*storage.Store, error) {
 	s.closers = append(s.closers, store.Close)
 	return store, nil
 }
+
+// storeDir is where the embedded store keeps its files.
+func storeDir(cfg config.Config) string { return filepath.Join(cfg.DataDir, "clickhouse") }
 
 // dsnOf returns the DSN with the password from its file.
 func dsnOf(c config.ClickHouse) (string, error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -75,6 +76,10 @@ func askWhy(ctx context.Context, cfg config.Config, server, cluster, id string) 
 	}
 	if !errors.Is(err, errNoServer) {
 		return answer, err
+	}
+	if _, none := os.Stat(storeDir(cfg)); cfg.ClickHouse.DSN == "" && none != nil {
+		// Opening it would make an empty one, in whatever folder this is.
+		return answer, fmt.Errorf("%w, and nothing is stored there; name another folder with --data-dir", err)
 	}
 	sys := &system{cfg: cfg, log: zap.NewNop(), reg: prometheus.NewRegistry()}
 	store, err := sys.openStore(ctx)
