@@ -114,6 +114,8 @@ type requestJSON struct {
 	Stages    []stageJSON     `json:"stages"`
 	Event     json.RawMessage `json:"event"`   // of the last stage, as stored
 	Verdict   *replay.Line    `json:"verdict"` // null when no stage was judged
+	// Chain is what each authorizer answered in the replay.
+	Chain []replay.ChainStep `json:"chain,omitempty"`
 }
 
 type stageJSON struct {
@@ -177,6 +179,6 @@ func (w *whyJSON) add(row *replay.Row, last *event.Hash128) {
 	req.Event = event.AppendJSON(nil, row.Event)
 	if row.Verdict != nil {
 		line := row.Verdict.Line(row.Event)
-		req.Verdict = &line
+		req.Verdict, req.Chain = &line, row.Verdict.Chain(row.Event)
 	}
 }

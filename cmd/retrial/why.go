@@ -137,6 +137,9 @@ func printRequest(out io.Writer, r requestJSON) error {
 	field("", "%s", v.Cause)
 	field("RECORDED", "%s  %s", v.Recorded, v.RecordedReason)
 	field("REPLAYED", "%s  %s", v.Replayed, v.Authorizer)
+	for i, c := range r.Chain {
+		field(nth("CHAIN", i), "%s: %s", c.Authorizer, c.Answer)
+	}
 	for i, g := range v.Grants {
 		field(nth("GRANT", i), "%s  ←  %s  ←  %s (rule %d)", g.Subject, g.Binding, g.Role, g.Rule)
 	}

@@ -31,6 +31,7 @@ function request(r) {
       h('div', {}, h('h3', {}, 'The apiserver recorded'), decision(v.recorded), v.recordedReason && h('p', {}, name(v.recordedReason, 1000))),
       h('div', {}, h('h3', {}, 'The replay decides'), decision(v.replayed), h('p', {}, decided(v)))),
     grants(v.grants?.length === 1 ? 'The one grant that makes it possible' : `${v.grants?.length} grants, each of which makes it possible`, v.grants),
+    chain(r.chain),
     items('Roles that bindings name and that do not exist', v.errors),
     items('What is needed to decide', v.missing),
     v.impersonation && [h('h3', {}, 'May the requestor act as this user?'), h('p', {}, decision(v.impersonation.replayed), h('span', {class: 'muted'}, ' ' + v.impersonation.mode)),
@@ -79,6 +80,13 @@ function grants(title, list) {
     node('subject', g.subject), h('i', {class: 'arrow'}, '→'), node('bound by', g.binding), h('i', {class: 'arrow'}, '→'), node(`rule ${g.rule} of`, g.role))))];
 }
 function node(label, text) { return h('span', {class: 'node'}, h('small', {}, label), name(text, 400)); }
+
+// chain draws the authorizers in the order they are asked, each with its answer.
+function chain(steps) {
+  if (!steps?.length) return null;
+  return [h('h3', {}, 'The authorizers in their order'), h('ol', {class: 'grants'}, h('li', {}, steps.map((s, i) =>
+    [i > 0 && h('i', {class: 'arrow'}, '→'), node(s.authorizer, s.answer)])))];
+}
 
 function items(title, list) {
   if (!list?.length) return null;
