@@ -115,6 +115,10 @@ func TestKeepsPolicy(t *testing.T) {
 		{"dry run, encoded", "create", rbac + "/clusterroles?a=b&dry%52un=All", 201, StageResponseComplete, "", false},
 		{"dry run in options", "delete", rbac + "/clusterroles/x", 200, StageResponseComplete, `{"kind":"DeleteOptions","dryRun":["All"]}`, false},
 		{"options", "delete", rbac + "/clusterroles/x", 200, StageResponseComplete, `{"kind":"DeleteOptions","dryRun":[],"x":{"dryRun":["All"]}}`, true},
+		{"options say no dry run, the query is not read", "delete", rbac + "/clusterroles/x?dryRun=All", 200, StageResponseComplete, `{"kind":"DeleteOptions"}`, true},
+		{"no body is recorded, there may have been one", "deletecollection", rbac + "/clusterroles?dryRun=All", 200, StageResponseComplete, "", true},
+		{"a parameter with a semicolon does not exist", "create", rbac + "/clusterroles?dryRun=All;", 201, StageResponseComplete, "", true},
+		{"a parameter with a broken escape does not exist", "patch", rbac + "/clusterroles/x?dryRun=%zz", 200, StageResponseComplete, "", true},
 		{"other group", "create", "/apis/example.com/v1/clusterroles", 201, StageResponseComplete, "", false},
 		{"no resource", "delete", "/api/v1/", 200, StageResponseComplete, "", false},
 		{"non-resource", "create", "/roles", 200, StageResponseComplete, "", false},
@@ -131,6 +135,32 @@ func TestKeepsPolicy(t *testing.T) {
 	}
 	if KeepsPolicy(&Event{Verb: "create", Stage: StageResponseComplete, RequestURI: rbac + "/clusterroles"}) {
 		t.Error("no status counts as success")
+	}
+}
+
+// A write that only looks like a dry run must not be taken for one.
+func TestDryRunOf(t *testing.T) {
+	const uri = "/api/v1/namespaces/x?dryRun=All"
+	truncated := Pairs{{annotationTruncated, "true"}}
+	for _, c := range []struct {
+		name  string
+		event Event
+		want  DryRunAnswer
+	}{
+		{"create, by query", Event{Verb: "create", RequestURI: uri}, DryRun},
+		{"create, the body says nothing", Event{Verb: "create", RequestURI: "/api/v1/namespaces", RequestObject: []byte(`{"dryRun":["All"]}`)}, NoDryRun},
+		{"delete, no body at Metadata", Event{Verb: "delete", RequestURI: uri, Level: LevelMetadata}, MaybeDryRun},
+		{"delete, no body at Request", Event{Verb: "delete", RequestURI: uri, Level: LevelRequest}, DryRun},
+		{"delete, body cut off", Event{Verb: "delete", RequestURI: uri, Level: LevelRequestResponse, Annotations: truncated}, MaybeDryRun},
+		{"delete, the body counts", Event{Verb: "delete", RequestURI: uri, RequestObject: []byte(`{"kind":"DeleteOptions"}`)}, NoDryRun},
+		{"delete, the body asks", Event{Verb: "delete", RequestURI: "/api/v1/namespaces/x", RequestObject: []byte(`{"dryRun":["All"]}`)}, DryRun},
+		{"another parameter", Event{Verb: "create", RequestURI: "/api/v1/namespaces?fieldManager=dryRun"}, NoDryRun},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := DryRunOf(&c.event); got != c.want {
+				t.Errorf("got %d, want %d", got, c.want)
+			}
+		})
 	}
 }
 

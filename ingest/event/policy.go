@@ -23,8 +23,8 @@ func StripBodies(e *Event, size int, digest string) {
 
 // KeepsPolicy says whether the event is a write that succeeded, and was no dry run, to an
 // object the replica keeps: roles, cluster roles and their bindings, namespaces (with
-// finalize and status), service accounts. It looks at verb, stage, response code and
-// request URI only; of the body only at whether DeleteOptions ask for a dry run.
+// finalize and status), service accounts. It looks at verb, stage, response code, request
+// URI and what [DryRunOf] looks at. A write that may have been one is one.
 func KeepsPolicy(e *Event) bool {
 	switch e.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
@@ -37,11 +37,8 @@ func KeepsPolicy(e *Event) bool {
 	if code := e.ResponseStatus.Code; code < 200 || code > 299 {
 		return false
 	}
-	path, query, _ := strings.Cut(e.RequestURI, "?")
-	if !policyPath(path) {
-		return false
-	}
-	return !dryRun(query) && !(e.Verb[0] == 'd' && dryRunOptions(e.RequestObject))
+	path, _, _ := strings.Cut(e.RequestURI, "?")
+	return policyPath(path) && DryRunOf(e) != DryRun
 }
 
 // policyPath matches the paths of the resources the replica keeps.
@@ -94,23 +91,59 @@ func policyPath(path string) bool {
 	return false
 }
 
-// dryRun says whether a query has the parameter dryRun.
-func dryRun(query string) bool {
-	if query == "" {
+// DryRunAnswer says whether a write was a dry run.
+type DryRunAnswer uint8
+
+// Answers. MaybeDryRun: the query of a delete asks for one, but the apiserver reads it only
+// when the request has no body, and whether it had one is not recorded.
+const (
+	NoDryRun DryRunAnswer = iota
+	MaybeDryRun
+	DryRun
+)
+
+// annotationTruncated is what the apiserver puts on an event whose bodies it has cut off.
+const annotationTruncated = "audit.k8s.io/truncated"
+
+// DryRunOf says whether the apiserver took a write for a dry run. It errs to the side of the
+// write: what only looks like a dry run must not hide one. Options of a delete or
+// deletecollection come from the body, if there is one, and the query then says nothing;
+// those of other writes come from the query. Parameters that do not parse do not exist.
+func DryRunOf(e *Event) DryRunAnswer {
+	remove := e.Verb == "delete" || e.Verb == "deletecollection"
+	if remove && len(e.RequestObject) > 0 {
+		if dryRunOptions(e.RequestObject) {
+			return DryRun
+		}
+		return NoDryRun
+	}
+	_, query, _ := strings.Cut(e.RequestURI, "?")
+	if !dryRunQuery(query) {
+		return NoDryRun
+	}
+	if remove && !recordsBodies(e) {
+		return MaybeDryRun
+	}
+	return DryRun
+}
+
+// recordsBodies says whether a request body would be in the event if there had been one.
+func recordsBodies(e *Event) bool {
+	for _, key := range [...]string{annotationTruncated, AnnotationStrippedBytes} {
+		if _, cut := e.Annotations.Get(key); cut {
+			return false
+		}
+	}
+	return e.Level == LevelRequest || e.Level == LevelRequestResponse
+}
+
+// dryRunQuery says whether a query has the parameter dryRun, as the apiserver parses it.
+func dryRunQuery(query string) bool {
+	if !strings.Contains(query, "dryRun") && strings.IndexByte(query, '%') < 0 {
 		return false
 	}
-	for param := range strings.SplitSeq(query, "&") {
-		name, _, _ := strings.Cut(param, "=")
-		if strings.IndexByte(name, '%') >= 0 {
-			if plain, err := url.QueryUnescape(name); err == nil {
-				name = plain
-			}
-		}
-		if name == "dryRun" {
-			return true
-		}
-	}
-	return false
+	values, _ := url.ParseQuery(query) // the apiserver works with whatever did parse
+	return values.Has("dryRun")
 }
 
 // dryRunOptions says whether a body is an object with a non-empty dryRun list, as the

@@ -33,17 +33,26 @@ func FromEvent(e *event.Event) ([]Observation, error) {
 		return nil, nil
 	}
 	t, ok := parseTarget(e.RequestURI)
-	if !ok || t.dryRun || !succeeded(e) {
+	if !ok || !succeeded(e) {
+		return nil, nil
+	}
+	dryRun := event.DryRunOf(e)
+	if dryRun == event.DryRun {
 		return nil, nil
 	}
 	w := write{event: e, target: t, base: Observation{
 		Source: SourceAudit, Resource: t.res.String(), Namespace: t.namespace, Name: t.name,
 		NotBefore: e.RequestReceivedTimestamp, NotAfter: e.StageTimestamp,
 	}}
-	switch e.Verb {
-	case "delete":
+	maybe := dryRun == event.MaybeDryRun
+	switch {
+	case e.Verb == "delete" && maybe:
+		return w.unknown(), nil
+	case e.Verb == "delete":
 		return w.delete()
-	case "deletecollection":
+	case e.Verb == "deletecollection" && maybe:
+		return w.someDeleted(), nil
+	case e.Verb == "deletecollection":
 		return w.deleteCollection()
 	}
 	return w.put()
@@ -53,7 +62,6 @@ func FromEvent(e *event.Event) ([]Observation, error) {
 type target struct {
 	res             resource
 	namespace, name string
-	dryRun          bool
 	propagation     string // propagationPolicy of the query
 }
 
@@ -96,12 +104,14 @@ func parseTarget(uri string) (target, bool) {
 		name, named := next()
 		if !named {
 			t.res = resNamespace
-			return t, core && t.parseQuery(query)
+			t.parseQuery(query)
+			return t, core
 		}
 		sub, more := next()
 		if !more || sub == "status" || sub == "finalize" {
 			t.res, t.name = resNamespace, name
-			return t, core && path == "" && t.parseQuery(query)
+			t.parseQuery(query)
+			return t, core && path == ""
 		}
 		t.namespace, plural = name, sub
 	}
@@ -125,20 +135,16 @@ func parseTarget(uri string) (target, bool) {
 	if path != "" || t.res.namespaced() == (t.namespace == "") && t.name != "" {
 		return t, false // a subresource, or a name outside its scope
 	}
-	return t, t.parseQuery(query)
+	t.parseQuery(query)
+	return t, true
 }
 
-// parseQuery reads the options that matter of a raw query.
-func (t *target) parseQuery(query string) bool {
-	if query == "" {
-		return true
-	}
-	if strings.Contains(query, "dryRun") || strings.Contains(query, "propagationPolicy") || strings.Contains(query, "%") {
+// parseQuery reads what matters of a raw query.
+func (t *target) parseQuery(query string) {
+	if strings.Contains(query, "propagationPolicy") || strings.Contains(query, "%") {
 		values, _ := url.ParseQuery(query) // what does parse is what the apiserver used
-		t.dryRun = values.Get("dryRun") != ""
 		t.propagation = values.Get("propagationPolicy")
 	}
-	return true
 }
 
 // succeeded tells whether the request was answered with success.
@@ -183,9 +189,8 @@ func (t *statusText) UnmarshalJSON(b []byte) error {
 
 // deleteOptions is the part of a metav1.DeleteOptions that changes what a delete means.
 type deleteOptions struct {
-	DryRun            []string `json:"dryRun"`
-	PropagationPolicy string   `json:"propagationPolicy"`
-	OrphanDependents  *bool    `json:"orphanDependents"`
+	PropagationPolicy string `json:"propagationPolicy"`
+	OrphanDependents  *bool  `json:"orphanDependents"`
 }
 
 // write is one successful request under translation.
@@ -195,21 +200,18 @@ type write struct {
 	base   Observation
 }
 
-// options reads the DeleteOptions of the request body. A body that cannot be read is
-// treated as absent: the deletion itself succeeded.
-func (w *write) options() (dryRun, lingers bool) {
-	var o deleteOptions
+// lingers tells whether the DeleteOptions have finalizers put on what is deleted. Those of
+// the body count, or those of the query when there is no body; a body that cannot be read
+// is treated as absent: the deletion itself succeeded.
+func (w *write) lingers() bool {
+	o := deleteOptions{PropagationPolicy: w.target.propagation}
 	if len(w.event.RequestObject) > 0 {
+		o = deleteOptions{}
 		if err := json.Unmarshal(w.event.RequestObject, &o); err != nil {
-			o = deleteOptions{}
+			o = deleteOptions{PropagationPolicy: w.target.propagation}
 		}
 	}
-	p := o.PropagationPolicy
-	if p == "" {
-		p = w.target.propagation
-	}
-	lingers = p == "Foreground" || p == "Orphan" || (o.OrphanDependents != nil && *o.OrphanDependents)
-	return len(o.DryRun) > 0, lingers
+	return o.PropagationPolicy == "Foreground" || o.PropagationPolicy == "Orphan" || o.OrphanDependents != nil && *o.OrphanDependents
 }
 
 // unknown returns the observation that the named object was written, content unknown.
@@ -288,10 +290,6 @@ func (w *write) version(body []byte) ([]Observation, error) {
 // Status or the object as it last stood; when the answer shows a deletion still held back,
 // that is a version like any other: RBAC objects being deleted still grant.
 func (w *write) delete() ([]Observation, error) {
-	dryRun, _ := w.options()
-	if dryRun {
-		return nil, nil
-	}
 	e := w.event
 	o := w.base
 	o.Deleted = true
@@ -326,33 +324,35 @@ func (w *write) delete() ([]Observation, error) {
 	return obs, nil
 }
 
+// someDeleted returns the observation that any of the objects may have been deleted.
+func (w *write) someDeleted() []Observation {
+	o := w.base
+	o.AllOf, o.Deleted = true, true
+	return []Observation{o}
+}
+
 // deleteCollection translates the deletion of a collection. The answer lists the objects
 // as they stood; those that finalizers hold back linger, in a form that is not shown.
 func (w *write) deleteCollection() ([]Observation, error) {
-	dryRun, lingers := w.options()
-	if dryRun {
-		return nil, nil
-	}
-	all := w.base
-	all.AllOf, all.Deleted = true, true
+	lingers := w.lingers()
 	body := bytes.TrimSpace(w.event.ResponseObject)
 	if len(body) == 0 {
-		return []Observation{all}, nil
+		return w.someDeleted(), nil
 	}
 	var list struct {
 		Kind  string           `json:"kind"`
 		Items *json.RawMessage `json:"items"`
 	}
 	if err := json.Unmarshal(body, &list); err != nil {
-		return []Observation{all}, fmt.Errorf("read deletecollection response of audit event %s: %w", w.event.AuditID, err)
+		return w.someDeleted(), fmt.Errorf("read deletecollection response of audit event %s: %w", w.event.AuditID, err)
 	}
 	if !strings.HasSuffix(list.Kind, "List") {
-		return []Observation{all}, nil
+		return w.someDeleted(), nil
 	}
 	var items []head
 	if list.Items != nil {
 		if err := json.Unmarshal(*list.Items, &items); err != nil {
-			return []Observation{all}, fmt.Errorf("read deletecollection items of audit event %s: %w", w.event.AuditID, err)
+			return w.someDeleted(), fmt.Errorf("read deletecollection items of audit event %s: %w", w.event.AuditID, err)
 		}
 	}
 	out := make([]Observation, 0, len(items))
