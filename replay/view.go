@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/retrial-io/retrial/ingest/event"
@@ -84,11 +85,13 @@ func (v *Verdict) Line(e *event.Event) Line {
 
 // AppendLine appends the verdict on e as one line of JSON, with its line break.
 func (v *Verdict) AppendLine(dst []byte, e *event.Event) ([]byte, error) {
-	raw, err := json.Marshal(v.Line(e))
-	if err != nil {
+	line := bytes.NewBuffer(dst)
+	enc := json.NewEncoder(line)
+	enc.SetEscapeHTML(false) // the & of a request URI is to be found by grep
+	if err := enc.Encode(v.Line(e)); err != nil {
 		return dst, err
 	}
-	return append(append(dst, raw...), '\n'), nil
+	return line.Bytes(), nil
 }
 
 const timestampFormat = "2006-01-02T15:04:05.000000Z07:00"

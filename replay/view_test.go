@@ -11,7 +11,7 @@ import (
 
 func TestAppendLine(t *testing.T) {
 	e := &event.Event{
-		AuditID: "a\x1b[31m", RequestURI: "/api/v1/namespaces/shop/pods", Verb: "list", Stage: event.StageResponseComplete,
+		AuditID: "a\x1b[31m", RequestURI: "/api/v1/namespaces/shop/pods?a=1&b=<", Verb: "list", Stage: event.StageResponseComplete,
 		User: event.User{Username: "sue"}, ImpersonatedUser: &event.User{Username: "alice"},
 		RequestReceivedTimestamp: time.Date(2026, 5, 4, 11, 0, 0, 1000, time.UTC),
 	}
@@ -31,7 +31,7 @@ func TestAppendLine(t *testing.T) {
 	if strings.Count(text, "\n") != 1 || !strings.HasSuffix(text, "\n") || strings.Contains(text, "\x1b") {
 		t.Fatalf("not one clean line: %q", text)
 	}
-	want := `{"auditID":"a\u001b[31m","requestURI":"/api/v1/namespaces/shop/pods","requestReceivedTimestamp":"2026-05-04T11:00:00.000001Z",` +
+	want := `{"auditID":"a\u001b[31m","requestURI":"/api/v1/namespaces/shop/pods?a=1&b=<","requestReceivedTimestamp":"2026-05-04T11:00:00.000001Z",` +
 		`"user":"sue","impersonatedUser":"alice","verb":"list","stage":"ResponseComplete","recorded":"allow","recordedReason":"r","replayed":"allow",` +
 		`"verdict":"drift","class":"unexplained-reason","cause":"c","authorizer":"rbac",` +
 		`"grants":[{"binding":"RoleBinding/shop/b","role":"Role/shop/r","subject":"ServiceAccount/shop/api","rule":0,"reason":"why"}],` +

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -24,7 +25,7 @@ func Text(s string) string {
 			fmt.Fprintf(&b, `\x%02x`, s[i])
 		case r == '\\':
 			b.WriteString(`\\`) // so that an escape shown was not in the text
-		case r == ' ' || unicode.IsPrint(r) && !unicode.Is(unicode.Cf, r):
+		case printable(r):
 			b.WriteRune(r)
 		case r == '\n':
 			b.WriteString(`\n`)
@@ -40,6 +41,39 @@ func Text(s string) string {
 		i += n
 	}
 	return b.String()
+}
+
+// JSON returns JSON text with every character that is not plainly printable escaped as
+// JSON writes it (\u009b, \u202e). What it means is unchanged. Encoders escape only the
+// control characters below a space, and a terminal obeys those above DEL as well. Bytes
+// that are not UTF-8 become the replacement character.
+func JSON(text []byte) []byte {
+	i := 0
+	for i < len(text) && text[i] < 0x7f {
+		i++
+	}
+	if i == len(text) {
+		return text
+	}
+	out := append(make([]byte, 0, len(text)+16), text[:i]...)
+	for i < len(text) {
+		r, n := utf8.DecodeRune(text[i:])
+		switch {
+		case r < 0x7f || printable(r):
+			out = utf8.AppendRune(out, r)
+		case r <= 0xffff:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		default:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		}
+		i += n
+	}
+	return out
+}
+
+func printable(r rune) bool {
+	return r == ' ' || unicode.IsPrint(r) && !unicode.Is(unicode.Cf, r)
 }
 
 func plain(s string) bool {
