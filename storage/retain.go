@@ -11,7 +11,7 @@ import (
 
 // Retention says how long tables keep what was ingested, in days; 0 keeps for ever.
 // Everything counts from ingestion: importing an old log does not delete it. Policy history
-// is kept as long as any rollup, and for every object the last version before that always.
+// is not dropped: every verdict about the past rests on it, and it is small.
 type Retention struct {
 	EventDays  int
 	RollupDays int
@@ -89,7 +89,7 @@ func (s *Store) shed(ctx context.Context, limit int64) error {
 	if err != nil {
 		return err
 	}
-	for i := 0; i+1 < len(parts) && used > limit; i++ {
+	for i := 0; used > limit && i < len(parts) && parts[i].day < parts[len(parts)-1].day; i++ {
 		if err := s.dropPart(ctx, parts[i], "disk"); err != nil {
 			return err
 		}

@@ -82,3 +82,25 @@ func TestRetain(t *testing.T) {
 		t.Fatal("rollups past their retention stayed")
 	}
 }
+
+// TestDiskCapSparesTheNewestDay has live and imported events of one day: they are two
+// partitions, and the day is still being written to.
+func TestDiskCapSparesTheNewestDay(t *testing.T) {
+	s := storagetest.Open(t)
+	ctx := context.Background()
+	all := lines(t)
+	for i, source := range []string{"webhook", "import"} {
+		in := rowsOf(t, all[i*10:i*10+10], "c", 0, received)
+		for j := range in {
+			in[j].Source = source
+			in[j].Position.Offset += int64(10 * i)
+		}
+		insert(t, s, source, in)
+	}
+	if err := s.Retain(ctx, storage.Retention{DiskCap: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if got := totals(t, s); got.Events != 20 {
+		t.Fatalf("%d events left of 20", got.Events)
+	}
+}
