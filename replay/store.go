@@ -16,6 +16,7 @@ type KnownRow struct {
 	Cluster    string
 	EventKey   event.Hash128
 	Request    event.Hash128
+	Received   time.Time      // requestReceivedTimestamp
 	Position   event.Position // where the stored record stands in Kafka
 	Content    event.Hash128  // of the canonical redacted event as stored
 	Size       int            // bytes of the canonical redacted event as stored

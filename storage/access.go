@@ -3,6 +3,7 @@ package storage
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,20 +89,28 @@ func trailingHex(s string) int {
 // groupSet returns the key of a set of groups: the same for any order and repetition.
 func groupSet(groups []string) uint64 {
 	var sum uint64
-	for i, g := range groups {
-		again := false
-		for _, h := range groups[:i] {
-			if g == h {
-				again = true
-				break
+	once := func(g string) { sum += xxhash.Sum64String(g)*0x9E3779B97F4A7C15 + 1 }
+	if len(groups) > manyGroups {
+		seen := make(map[string]bool, len(groups))
+		for _, g := range groups {
+			if !seen[g] {
+				seen[g] = true
+				once(g)
 			}
 		}
-		if !again {
-			sum += xxhash.Sum64String(g)*0x9E3779B97F4A7C15 + 1
+		return sum
+	}
+	for i, g := range groups {
+		if !slices.Contains(groups[:i], g) {
+			once(g)
 		}
 	}
 	return sum
 }
+
+// manyGroups is the number of groups up to which comparing each with each is quicker than a
+// map. A client that may impersonate chooses how many there are.
+const manyGroups = 64
 
 // hasher hashes fields, each with its length, so that no two field lists run together.
 type hasher struct {

@@ -20,6 +20,12 @@ type pendingBlock struct {
 	buf   proto.Buffer
 }
 
+// reset empties both.
+func (p *pendingBlock) reset() {
+	p.block.reset()
+	p.buf.Buf = p.buf.Buf[:0]
+}
+
 // insertSettings make one INSERT one block and let its rollups share its token.
 var insertSettings = clickhouse.Settings{ //nolint:gochecknoglobals // constant table
 	"insert_deduplicate": 1,
@@ -53,9 +59,10 @@ func (s *Store) Insert(ctx context.Context, token string, rows []replay.Row) err
 	defer part.Unlock()
 	began := time.Now()
 	p := s.blocks.Get().(*pendingBlock)
-	defer s.blocks.Put(p)
-	p.block.reset()
-	p.buf.Buf = p.buf.Buf[:0]
+	defer func() {
+		p.reset() // or a block at rest keeps the memory its rows' strings are of
+		s.blocks.Put(p)
+	}()
 	for i := range rows {
 		if err := p.block.append(&rows[i]); err != nil {
 			return fmt.Errorf("insert: %w", err)
@@ -91,8 +98,7 @@ func (s *Store) assure(ctx context.Context, token string, rows []replay.Row, p *
 	if err != nil {
 		return err
 	}
-	p.block.reset()
-	p.buf.Buf = p.buf.Buf[:0]
+	p.reset()
 	for i := range rows {
 		if have[rows[i].EventKey] {
 			continue

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,7 +51,7 @@ func (s *Store) Known(ctx context.Context, rows []replay.Row) ([]replay.KnownRow
 
 // knownQuery finds standing rows by minute and request key. The minutes select granules by
 // primary key; of those only request_key is read in full, the rest of matching rows alone.
-const knownQuery = `SELECT request_key, stage, toUnixTimestamp64Micro(request_received) + stage_delay AS at,
+const knownQuery = `SELECT request_key, stage, toUnixTimestamp64Micro(request_received) AS received, stage_delay,
     epoch, kpart, koffset, content, size, outcome != '' AS judged, row_revision
 FROM %s
 PREWHERE cluster = {cluster:String} AND minute IN (SELECT arrayJoin({minutes:Array(UInt32)}))
@@ -71,12 +73,8 @@ func (s *Store) knownChunk(ctx context.Context, out []replay.KnownRow, cluster s
 		b := r.Request.Bytes()
 		keys = hex.AppendEncode(keys, b[:])
 	}
-	at := make([]uint32, 0, len(minutes))
-	for m := range minutes {
-		at = append(at, m)
-	}
 	res, err := s.conn.Query(params(ctx, clickhouse.Parameters{
-		"cluster": text(cluster), "minutes": numbers(at),
+		"cluster": text(cluster), "minutes": numbers(slices.Collect(maps.Keys(minutes))),
 	}), fmt.Sprintf(knownQuery, s.table("events"), keySet(keys)))
 	if err != nil {
 		return nil, err
@@ -84,19 +82,19 @@ func (s *Store) knownChunk(ctx context.Context, out []replay.KnownRow, cluster s
 	defer res.Close()
 	for res.Next() {
 		var request, content, stage string
-		var at int64
+		var received, delay int64
 		var size uint32
 		var judged uint8
 		k := replay.KnownRow{Cluster: cluster}
-		if err := res.Scan(&request, &stage, &at, &k.Position.Epoch, &k.Position.Partition, &k.Position.Offset, &content, &size, &judged, &k.Revision); err != nil {
+		if err := res.Scan(&request, &stage, &received, &delay, &k.Position.Epoch, &k.Position.Partition, &k.Position.Offset, &content, &size, &judged, &k.Revision); err != nil {
 			return nil, err
 		}
 		if len(request) != 16 || len(content) != 16 {
 			return nil, fmt.Errorf("a stored key has %d bytes, its content hash %d", len(request), len(content))
 		}
 		k.Request, k.Content = event.HashFromBytes([16]byte([]byte(request))), event.HashFromBytes([16]byte([]byte(content)))
-		k.Size, k.HasVerdict = int(size), judged != 0
-		k.EventKey = event.EventKey(k.Request, &event.Event{Stage: event.Stage(strings.Clone(stage)), StageTimestamp: fromMicro(at)})
+		k.Received, k.Size, k.HasVerdict = fromMicro(received), int(size), judged != 0
+		k.EventKey = event.EventKey(k.Request, &event.Event{Stage: event.Stage(strings.Clone(stage)), StageTimestamp: fromMicro(received + delay)})
 		out = append(out, k)
 	}
 	return out, res.Err()
@@ -107,20 +105,16 @@ func (s *Store) Standing(ctx context.Context, known []replay.KnownRow, visit fun
 	for len(known) > 0 {
 		n := min(len(known), 1000)
 		want := map[event.Hash128]bool{}
-		clusters := map[string]bool{}
+		clusters, minutes := map[string]bool{}, map[uint32]bool{}
 		keys := make([]byte, 0, 32*n)
 		for _, k := range known[:n] {
 			want[k.EventKey] = true
-			clusters[k.Cluster] = true
+			clusters[k.Cluster], minutes[minute(k.Received)] = true, true
 			b := k.Request.Bytes()
 			keys = hex.AppendEncode(keys, b[:])
 		}
-		names := make([]string, 0, len(clusters))
-		for c := range clusters {
-			names = append(names, c)
-		}
-		err := s.rows(ctx, "cluster IN {clusters:Array(String)} AND request_key IN "+keySet(keys),
-			clickhouse.Parameters{"clusters": texts(names)},
+		err := s.rows(ctx, "cluster IN {clusters:Array(String)} AND minute IN (SELECT arrayJoin({minutes:Array(UInt32)})) AND request_key IN "+keySet(keys),
+			clickhouse.Parameters{"clusters": texts(slices.Collect(maps.Keys(clusters))), "minutes": numbers(slices.Collect(maps.Keys(minutes)))},
 			func(r replay.Row) error {
 				if !want[r.EventKey] {
 					return nil

@@ -233,7 +233,7 @@ func (s *simStore) Known(ctx context.Context, rows []replay.Row) ([]replay.Known
 	var out []replay.KnownRow
 	for _, r := range s.standing() {
 		if want[r.Request] {
-			out = append(out, replay.KnownRow{Cluster: r.Cluster, EventKey: r.EventKey, Request: r.Request, Position: r.Position,
+			out = append(out, replay.KnownRow{Cluster: r.Cluster, EventKey: r.EventKey, Request: r.Request, Received: r.Event.RequestReceivedTimestamp, Position: r.Position,
 				Content: r.Content, Size: r.Size, HasVerdict: r.Verdict != nil, Revision: r.Revision})
 		}
 	}
