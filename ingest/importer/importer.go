@@ -231,7 +231,7 @@ func Import(ctx context.Context, cfg Config) (Summary, error) {
 	sum.Files = make([]FileSummary, len(cfg.Files))
 	for i, f := range cfg.Files {
 		sum.Files[i].Name = f.Name
-		if inputs[i], err = im.open(ctx, f, &sum.Files[i]); err != nil {
+		if inputs[i], err = im.open(ctx, f, false, &sum.Files[i]); err != nil {
 			return sum, fmt.Errorf("import %s: %w", f.Name, err)
 		}
 	}
@@ -299,7 +299,7 @@ func (im *run) close() {
 }
 
 // open spools a stream and finds the file's mark.
-func (im *run) open(ctx context.Context, f File, summary *FileSummary) (*input, error) {
+func (im *run) open(ctx context.Context, f File, isState bool, summary *FileSummary) (*input, error) {
 	if f.Stream {
 		s, err := im.spool(ctx, f)
 		if err != nil {
@@ -308,14 +308,14 @@ func (im *run) open(ctx context.Context, f File, summary *FileSummary) (*input, 
 		im.spools = append(im.spools, s)
 		f = File{Name: f.Name, Size: s.size, Open: s.open}
 	}
-	m, err := im.pos.find(im.cfg.Cluster, f)
+	m, err := im.pos.find(im.cfg.Cluster, f, isState)
 	if err != nil {
 		return nil, err
 	}
 	summary.Resumed = m.Line
 	summary.Complete = m.Done
-	if m.Line > 0 || m.Done {
-		im.cfg.Log.Info("continuing an earlier import", zap.String("file", f.Name), zap.Int64("line", m.Line), zap.Bool("complete", m.Done))
+	if m.Line > 0 && !m.Done {
+		im.cfg.Log.Info("continuing an earlier import", zap.String("cluster", im.cfg.Cluster), zap.String("file", f.Name), zap.Int64("line", m.Line))
 	}
 	return &input{file: f, mark: m, summary: summary}, nil
 }
@@ -328,7 +328,7 @@ func (im *run) state(ctx context.Context, since time.Time) error {
 		return nil
 	}
 	fail := func(err error) error { return fmt.Errorf("import state %s: %w", f.Name, err) }
-	in, err := im.open(ctx, *f, &FileSummary{Name: f.Name})
+	in, err := im.open(ctx, *f, true, &FileSummary{Name: f.Name})
 	if err != nil {
 		return fail(err)
 	}

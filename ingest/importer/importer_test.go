@@ -694,6 +694,21 @@ func TestStateIsPostedOnce(t *testing.T) {
 	}
 }
 
+// TestStateAndLogAreTwoMatters names one file as a log by mistake and then as a state.
+func TestStateAndLogAreTwoMatters(t *testing.T) {
+	rc := newReceiver(t, webhook.Config{})
+	file := memory("file", []byte("neither\n"))
+	cfg := rc.config(t, file)
+	cfg.Position = filepath.Join(t.TempDir(), "pos")
+	if sum, err := Import(t.Context(), cfg); err != nil || sum.Malformed != 1 {
+		t.Fatalf("as a log: %+v %v", sum, err)
+	}
+	cfg.Files, cfg.State = nil, &file
+	if sum, err := Import(t.Context(), cfg); err != nil || sum.StateKnown || len(rc.states) != 1 {
+		t.Errorf("as a state: %+v %v, posted %q", sum, err, rc.states)
+	}
+}
+
 func TestCancel(t *testing.T) {
 	text, _ := log(100)
 	rc := newReceiver(t, webhook.Config{})

@@ -27,6 +27,7 @@ const (
 // logs are renamed when they rotate.
 type mark struct {
 	Cluster string `json:"cluster"`
+	State   bool   `json:"state,omitempty"` // it went in as a state, which is another matter than as a log
 	Name    string `json:"name"`   // for people
 	Digest  string `json:"digest"` // sha256 of the first Length bytes as stored
 	Length  int64  `json:"length"`
@@ -84,9 +85,9 @@ func loadPositions(path string, log *zap.Logger) (*positions, error) {
 	return p, nil
 }
 
-// find returns the mark of the file's content in cluster, a fresh one when there is none.
-// A file that grew since keeps its mark: its beginning is the same.
-func (p *positions) find(cluster string, f File) (*mark, error) {
+// find returns the mark of the file's content in cluster, as a state or as a log, a fresh
+// one when there is none. A file that grew since keeps its mark: its beginning is the same.
+func (p *positions) find(cluster string, f File, isState bool) (*mark, error) {
 	r, err := f.Open()
 	if err != nil {
 		return nil, err
@@ -102,7 +103,7 @@ func (p *positions) find(cluster string, f File) (*mark, error) {
 	}
 	length := int64(len(head))
 	for _, m := range p.marks {
-		if m.Cluster != cluster || m.Length > length || m.Length == 0 || m.Size > f.Size || m.Digest != sum(m.Length) {
+		if m.Cluster != cluster || m.State != isState || m.Length > length || m.Length == 0 || m.Size > f.Size || m.Digest != sum(m.Length) {
 			continue
 		}
 		if m.Size != f.Size {
@@ -111,7 +112,7 @@ func (p *positions) find(cluster string, f File) (*mark, error) {
 		m.Name, m.Size, m.Length, m.Digest = f.Name, f.Size, length, sum(length)
 		return m, nil
 	}
-	m := &mark{Cluster: cluster, Name: f.Name, Digest: sum(length), Length: length, Size: f.Size}
+	m := &mark{Cluster: cluster, State: isState, Name: f.Name, Digest: sum(length), Length: length, Size: f.Size}
 	if length == 0 {
 		return m, nil // nothing tells an empty file from another, nor is there anything to note
 	}

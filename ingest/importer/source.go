@@ -7,6 +7,7 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -117,10 +118,13 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 	case l.read > ratioGrace && l.read/max(l.stored.read, 1) > l.ratio:
 		return 0, fmt.Errorf("%w: %d bytes of %s hold more than %d bytes, over %d for one; no audit log compresses like that", ErrInflated, l.stored.read, l.format, l.read, l.ratio)
 	}
-	if err != nil && err != io.EOF {
-		return n, fmt.Errorf("read %s: %w", l.format, err)
+	switch {
+	case err == nil || err == io.EOF:
+		return n, err
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return n, fmt.Errorf("read %s: the file is cut off: %w", l.format, err)
 	}
-	return n, err
+	return n, fmt.Errorf("read %s: %w", l.format, err)
 }
 
 // spool is a stream's content on disk, for a second reading. The file has no name, and its

@@ -76,9 +76,9 @@ type Config struct {
 	Now func() time.Time
 }
 
-// ErrBadState says that a state body is no list of objects; it is answered 400 and not
+// ErrBadState says that a state body cannot be used; it is answered 400 and not
 // worth a retry.
-var ErrBadState = errors.New("not a list of objects")
+var ErrBadState = errors.New("not usable as a state")
 
 const (
 	defaultMaxBody     = 128 << 20

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -36,15 +37,43 @@ func Reader(r io.Reader) (io.ReadCloser, error) {
 	magic, _ := b.Peek(4) // shorter content is plain
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
-		return gzip.NewReader(b)
+		z, err := gzip.NewReader(b)
+		if err != nil {
+			return nil, told("gzip", err)
+		}
+		return decoder{z, "gzip", func() { _ = z.Close() }}, nil // it closes with the error Read had
 	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		z, err := zstd.NewReader(b, zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
-			return nil, err
+			return nil, told("zstd", err)
 		}
-		return z.IOReadCloser(), nil
+		return decoder{z, "zstd", z.Close}, nil
 	}
 	return io.NopCloser(b), nil
+}
+
+// decoder says in its errors what it decodes.
+type decoder struct {
+	io.Reader
+	format string
+	close  func()
+}
+
+func (d decoder) Read(p []byte) (int, error) {
+	n, err := d.Reader.Read(p)
+	return n, told(d.format, err)
+}
+
+func (d decoder) Close() error { d.close(); return nil }
+
+func told(format string, err error) error {
+	switch {
+	case err == nil || err == io.EOF:
+		return err
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("read %s: the file is cut off: %w", format, err)
+	}
+	return fmt.Errorf("read %s: %w", format, err)
 }
 
 // both closes the decoder and then the file.

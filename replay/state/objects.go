@@ -26,7 +26,7 @@ type RawObject struct {
 
 // ErrNotObjects is wrapped by ReadObjects for input that is JSON but holds no Kubernetes
 // objects.
-var ErrNotObjects = errors.New("not a Kubernetes object or List")
+var ErrNotObjects = errors.New("not a Kubernetes object or List as kubectl get -o json prints it")
 
 // ReadObjects reads what `kubectl get … -o json` prints: a List, several Lists or single
 // objects, concatenated. It streams: one object is in memory at a time. Every object is
@@ -58,6 +58,10 @@ func ReadObjects(r io.Reader, visit func(obj RawObject) error) error {
 func readError(dec *json.Decoder, err error) error {
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
+	}
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		err = fmt.Errorf("not JSON as kubectl get -o json prints it: %w", err)
 	}
 	return fmt.Errorf("read objects: at byte %d: %w", dec.InputOffset(), err)
 }

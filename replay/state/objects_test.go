@@ -40,6 +40,7 @@ func TestReadObjects(t *testing.T) {
 		{name: "truncated", in: `{"kind":"List","items":[` + objRole[:40], err: "unexpected EOF"},
 		{name: "cut between items", in: `{"kind":"List","items":[` + objRole + `,`, err: "at byte 211"},
 		{name: "broken item", in: `{"kind":"List","items":[{"a":}]}`, err: "invalid character"},
+		{name: "YAML", in: "kind: List\nitems: []\n", err: "at byte 0: not JSON as kubectl get -o json prints it"},
 		{name: "not objects", in: `[1,2]`, err: state.ErrNotObjects.Error()},
 		{name: "an object of something else", in: `{"a":1}`, err: state.ErrNotObjects.Error()},
 		{name: "items are no array", in: `{"kind":"List","items":{}}`, err: state.ErrNotObjects.Error()},
