@@ -217,8 +217,9 @@ func (r *Runner) verdict(cluster string, e *event.Event) (v *replay.Verdict, err
 }
 
 // parallel calls f for 0..n-1 from a bounded number of goroutines and returns, when all
-// calls have, the time they took together. Each goroutine takes a stretch at a time: neighbours in a log tend to cost
-// the same, and a stretch keeps two goroutines off one cache line.
+// calls have, the time they took together. Each goroutine takes a stretch at a time:
+// neighbours in a log tend to cost the same, and a stretch keeps two goroutines off one
+// cache line.
 func (r *Runner) parallel(n int, f func(i int)) time.Duration {
 	const stretch = 64
 	workers := min(r.cfg.Parallel, (n+stretch-1)/stretch)

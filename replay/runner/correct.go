@@ -55,16 +55,15 @@ func (l *lane) correct(ctx context.Context) error {
 // rejudge visits the rows a filter selects and replaces the verdicts that changed. An error
 // of the store starts the visit over, now settling rollups too.
 func (l *lane) rejudge(ctx context.Context, f replay.AffectedFilter, uncertain bool) error {
-	pace := backoff{r: l.r}
+	pace := backoff{r: l.r, operation: opAffected}
+	defer pace.done()
 	for {
 		err := l.visit(ctx, f, uncertain)
 		if err == nil || ctx.Err() != nil || l.lost != nil {
 			return err
 		}
 		uncertain = true
-		l.r.metrics.retries.WithLabelValues(opAffected).Inc()
-		l.log.Warn("correction interrupted, starting over", zap.String("cluster", f.Cluster), zap.Error(err))
-		if err := pace.pause(ctx); err != nil {
+		if err := pace.pause(ctx, err, zap.String("cluster", f.Cluster), zap.Int32("partition", l.partition)); err != nil {
 			return err
 		}
 	}
@@ -149,8 +148,8 @@ func pair(old, replacement replay.Row, v *replay.Verdict) []replay.Row {
 // versions it replaces, and not only the step: after a crash the same step may find fewer
 // rows left to replace, and those must not be taken for the block that landed.
 //
-// It tells whether an attempt failed. Before the write the partition's commit is repeated. It fails when the partition belongs
-// to somebody else by now, who corrects it himself.
+// It tells whether an attempt failed. Before the write the partition's commit is repeated,
+// which fails when the partition belongs to somebody else by now, who corrects it himself.
 func (l *lane) insertPairs(ctx context.Context, kind string, pairs []replay.Row) (failed bool, err error) {
 	if len(pairs) == 0 {
 		return false, nil

@@ -191,13 +191,11 @@ func (l *lane) round(ctx context.Context) (settled bool, err error) {
 }
 
 // due is when a record has been held long enough, counted from its append. A producer whose
-// clock is ahead holds it for no longer than a hold from the fetch.
+// clock is ahead, or a clock set back meanwhile, holds it for no longer than a hold from the
+// fetch: how old it was then is all that wall clocks are asked.
 func (l *lane) due(rec *stream.Record) time.Time {
-	from := rec.Appended
-	if from.After(l.fetched) {
-		from = l.fetched
-	}
-	return from.Add(l.r.cfg.Hold)
+	age := max(0, l.fetched.Sub(rec.Appended))
+	return l.fetched.Add(max(0, l.r.cfg.Hold-age))
 }
 
 // gather fetches more records until a block is full, what comes is not due, or the log has

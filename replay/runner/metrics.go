@@ -17,6 +17,7 @@ type metrics struct {
 	rejudged      prometheus.Counter
 	recovered     prometheus.Counter
 	retries       *prometheus.CounterVec // operation
+	stuck         *prometheus.GaugeVec   // operation
 	policy        prometheus.Counter
 	panics        prometheus.Counter
 	holdTimeouts  prometheus.Counter
@@ -78,8 +79,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		corrections: counters("corrections_total", "Verdicts replaced because policy became known late, by the outcome that stands now.", "outcome", outcomes...),
 		rejudged:    counter("rejudged_total", "Stored verdicts judged again because policy became known late, changed or not."),
 		recovered:   counter("recovered_blocks_total", "Blocks whose insertion had an unknown outcome and was settled."),
-		retries: counters("retries_total", "Operations repeated after an error, by operation.", "operation",
-			opKnown, opInsert, opRecover, opAffected, opSavePolicy, opDeadLetters, opEnds, opPolicy, opLoadPolicy),
+		stuck: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "retrial_runner_stuck_operations", Help: "Operations that have failed ten times in a row and are still repeated; their partitions wait.",
+		}, []string{"operation"}),
+		retries:      counters("retries_total", "Operations repeated after an error, by operation.", "operation", operations[:]...),
 		policy:       counter("policy_records_total", "Policy records applied to the states."),
 		panics:       counter("replay_panics_total", "Events whose replay panicked; each is a bug."),
 		holdTimeouts: counter("hold_timeouts_total", "Blocks judged without waiting longer for the policy reader."),
@@ -103,9 +106,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		owned:   gauge("partitions", "Partitions of audit.events owned at present."),
 		backlog: gauge("correction_log_entries", "Policy changes remembered for corrections."),
 	}
+	for _, op := range operations {
+		m.stuck.WithLabelValues(op)
+	}
 	if reg != nil {
 		reg.MustRegister(m.in, m.out, m.deadLettered, m.policyLetters, m.duplicates, m.verdicts, m.corrections, m.rejudged, m.recovered,
-			m.retries, m.policy, m.panics, m.holdTimeouts, m.letters, m.replay, m.hold, m.steps, m.blocks, m.lag, m.owned, m.backlog)
+			m.retries, m.stuck, m.policy, m.panics, m.holdTimeouts, m.letters, m.replay, m.hold, m.steps, m.blocks, m.lag, m.owned, m.backlog)
 	}
 	return m
 }

@@ -15,9 +15,31 @@ import (
 // into one that covers them all. Judging a row again that was right costs time, never truth.
 const maxFilters = 8
 
-// maxSubjects bounds the users and groups (each) of one lookup; beyond it the lookup asks
-// for every subject.
-const maxSubjects = 256
+// maxNames and maxNameBytes bound each list of users, groups and namespaces of one lookup,
+// which travel in a URL; beyond them the lookup does not ask for names. A binding may have
+// thousands of subjects, and a role thousands of bindings.
+const (
+	maxNames     = 256
+	maxNameBytes = 32 << 10
+)
+
+// bounded returns the filter without the restrictions that are too long to be asked for.
+func bounded(f replay.AffectedFilter) replay.AffectedFilter {
+	long := func(list []string) bool {
+		bytes := 0
+		for _, s := range list {
+			bytes += len(s)
+		}
+		return len(list) > maxNames || bytes > maxNameBytes
+	}
+	if long(f.Users) || long(f.Groups) {
+		f.Users, f.Groups = nil, nil
+	}
+	if long(f.Namespaces) {
+		f.Namespaces = nil
+	}
+	return f
+}
 
 // plan merges the changes into few lookups, by cluster.
 func plan(found []change) []replay.AffectedFilter {
@@ -79,14 +101,11 @@ func hull(a, b replay.AffectedFilter) replay.AffectedFilter {
 	if limited(a) && limited(b) {
 		h.Users = union(a.Users, b.Users)
 		h.Groups = union(a.Groups, b.Groups)
-		if len(h.Users) > maxSubjects || len(h.Groups) > maxSubjects {
-			h.Users, h.Groups = nil, nil
-		}
 	}
 	if len(a.Namespaces) > 0 && len(b.Namespaces) > 0 {
 		h.Namespaces = union(a.Namespaces, b.Namespaces)
 	}
-	return h
+	return bounded(h)
 }
 
 // union returns the sorted union of two lists.
@@ -118,7 +137,7 @@ func (r *Runner) changeOf(cluster string, partition int32, offset int64, effects
 		if !f.To.IsZero() {
 			f.To = f.To.Add(r.cfg.Lag)
 		}
-		filters = append(filters, f)
+		filters = append(filters, bounded(f))
 	}
 	if len(filters) == 0 {
 		return change{}, false

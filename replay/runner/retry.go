@@ -21,49 +21,63 @@ const (
 	opLoadPolicy  = "load_policy"
 )
 
-// backoff paces the attempts at one operation.
-type backoff struct {
-	r    *Runner
-	next time.Duration
+var operations = [...]string{ //nolint:gochecknoglobals // constant table
+	opKnown, opInsert, opRecover, opAffected, opSavePolicy, opDeadLetters, opEnds, opPolicy, opLoadPolicy,
 }
 
-// pause waits before the next attempt, or returns the context's error.
-func (b *backoff) pause(ctx context.Context) error {
+// stuckAfter is the number of failures in a row, about half a minute of them by default,
+// after which a person should look: what fails that often may fail for good.
+const stuckAfter = 10
+
+// backoff paces the attempts at one operation; call done when there will be no more.
+type backoff struct {
+	r         *Runner
+	operation string
+	failures  int
+	next      time.Duration
+}
+
+// pause counts a failure and waits before the next attempt, or returns the context's error.
+func (b *backoff) pause(ctx context.Context, err error, fields ...zap.Field) error {
+	b.failures++
+	b.r.metrics.retries.WithLabelValues(b.operation).Inc()
+	log, text := b.r.log.Warn, "operation failed, trying again"
+	if b.failures == stuckAfter {
+		b.r.metrics.stuck.WithLabelValues(b.operation).Inc()
+		log, text = b.r.log.Error, "operation goes on failing, its partition waits"
+	}
+	log(text, append([]zap.Field{zap.String("operation", b.operation), zap.Int("attempt", b.failures), zap.Error(err)}, fields...)...)
 	if b.next == 0 {
 		b.next = b.r.cfg.RetryMin
 	}
 	d := b.next
 	b.next = min(2*b.next, b.r.cfg.RetryMax)
 	// Half fixed, half random, so that partitions that failed together do not return together.
-	d = d/2 + time.Duration(b.r.jitter()*float64(d/2))
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	return sleep(ctx, d/2+time.Duration(b.r.jitter()*float64(d/2)))
+}
+
+// done takes the operation off the metric of those that are stuck.
+func (b *backoff) done() {
+	if b.failures >= stuckAfter {
+		b.r.metrics.stuck.WithLabelValues(b.operation).Dec()
 	}
 }
 
 // retry repeats f until it succeeds or ctx ends; there is no error that makes it skip. It
 // returns how often f failed.
 func (r *Runner) retry(ctx context.Context, operation string, f func() error, fields ...zap.Field) (failures int, err error) {
-	b := backoff{r: r}
+	b := backoff{r: r, operation: operation}
+	defer b.done()
 	for {
 		err := f()
 		if err == nil {
-			return failures, nil
+			return b.failures, nil
 		}
 		if ctx.Err() != nil {
-			return failures, ctx.Err()
+			return b.failures, ctx.Err()
 		}
-		failures++
-		r.metrics.retries.WithLabelValues(operation).Inc()
-		r.log.Warn("operation failed, trying again",
-			append([]zap.Field{zap.String("operation", operation), zap.Int("attempt", failures), zap.Error(err)}, fields...)...)
-		if err := b.pause(ctx); err != nil {
-			return failures, err
+		if err := b.pause(ctx, err, fields...); err != nil {
+			return b.failures, err
 		}
 	}
 }

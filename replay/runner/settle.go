@@ -117,11 +117,9 @@ func (l *lane) insert(ctx context.Context, b *block) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		l.r.metrics.retries.WithLabelValues(opInsert).Inc()
-		l.log.Warn("insertion with unknown outcome, settling it",
-			zap.String("token", token), zap.Int("rows", len(b.rows)), zap.Error(err))
-		pace := backoff{r: l.r}
-		if err := pace.pause(ctx); err != nil {
+		// Its outcome is unknown: it is settled as if another owner had made it.
+		pace := backoff{r: l.r, operation: opInsert}
+		if err := pace.pause(ctx, err, zap.String("token", token), zap.Int("rows", len(b.rows))); err != nil {
 			return err
 		}
 		defer l.r.metrics.recovered.Inc()

@@ -1,11 +1,17 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
@@ -113,6 +119,108 @@ func TestMergedFiltersCover(t *testing.T) {
 				t.Fatalf("round %d: %+v selected by %+v but not by %+v", round, row.Event, filters, merged)
 			}
 		}
+	}
+}
+
+// A lookup travels in a URL: subjects without number must not make it one no server takes,
+// which would be asked again for ever.
+func TestLookupsAreBounded(t *testing.T) {
+	binding := func(name, role string, users ...string) state.Observation {
+		var subjects []string
+		for _, u := range users {
+			subjects = append(subjects, fmt.Sprintf(`{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":%q}`, u))
+		}
+		return state.Observation{Source: state.SourceAudit, Resource: state.ClusterRoleBindings, Name: name, UID: name, ResourceVersion: "1",
+			NotBefore: simBase, NotAfter: simBase.Add(time.Millisecond), Object: []byte(fmt.Sprintf(
+				`{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":%q},"subjects":[%s],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":%q}}`,
+				name, strings.Join(subjects, ","), role))}
+	}
+	var many []string
+	for i := range maxNames + 1 {
+		many = append(many, fmt.Sprint("user-", i))
+	}
+	for _, tc := range []struct {
+		name  string
+		users []string
+		asks  int // users asked for; 0: everybody
+	}{
+		{"few", []string{"a", "b"}, 2},
+		{"many", many, 0},
+		{"long", []string{strings.Repeat("x", maxNameBytes+1)}, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r, err := New(Config{}, nil, nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, ok := r.changeOf("c", 0, 0, state.New("c").Apply(binding("b", "r", tc.users...)))
+			if !ok || len(c.filters) != 1 || len(c.filters[0].Users) != tc.asks {
+				t.Fatalf("change %+v, want %d users", c, tc.asks)
+			}
+		})
+	}
+}
+
+// An operation that fails again and again shows in a metric and in an error for a person,
+// until it succeeds.
+func TestStuckOperationShows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.ErrorLevel)
+		r, err := New(Config{Log: zap.New(core)}, nil, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stuck := func() float64 {
+			var m dto.Metric
+			if err := r.metrics.stuck.WithLabelValues(opInsert).Write(&m); err != nil {
+				t.Fatal(err)
+			}
+			return m.GetGauge().GetValue()
+		}
+		attempts := 0
+		failures, err := r.retry(t.Context(), opInsert, func() error {
+			attempts++
+			if want := attempts > stuckAfter; (stuck() == 1) != want {
+				t.Errorf("attempt %d: stuck is %v", attempts, !want)
+			}
+			if attempts > stuckAfter+2 {
+				return nil
+			}
+			return errors.New("refused")
+		})
+		if err != nil || failures != stuckAfter+2 || logs.Len() != 1 || stuck() != 0 {
+			t.Errorf("%d failures, error %v, %d errors logged, stuck %v afterwards", failures, err, logs.Len(), stuck())
+		}
+	})
+}
+
+// A clock set back while a record is held must not hold it longer: when it is due has a
+// monotonic reading, and lies within a hold of the fetch.
+func TestDueIgnoresClocksSetBack(t *testing.T) {
+	r, err := New(Config{Hold: 2 * time.Second}, nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lane{r: r, fetched: time.Now()}
+	for _, tc := range []struct {
+		name string
+		age  time.Duration // when it was fetched
+		wait time.Duration
+	}{
+		{"just appended", 0, 2 * time.Second},
+		{"half way", time.Second, time.Second},
+		{"old", time.Hour, 0},
+		{"from the future", -time.Hour, 2 * time.Second},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			due := l.due(&stream.Record{Appended: l.fetched.Add(-tc.age).Round(0)})
+			if got := due.Sub(l.fetched).Round(time.Millisecond); got != tc.wait {
+				t.Errorf("due %s after the fetch, want %s", got, tc.wait)
+			}
+			if due == due.Round(0) {
+				t.Error("due is a wall clock's time alone")
+			}
+		})
 	}
 }
 
