@@ -50,7 +50,7 @@ The state requests are judged against comes from the audit stream, from state fi
 prod=/path/to/kubeconfig lists and watches roles, bindings, namespaces and service accounts
 (never Secrets; deploy/watch-rbac.yaml grants no more). Clusters whose audit policy records
 writes without their bodies need one of the latter two.`,
-		Args: usage(cobra.NoArgs),
+		Args: noArgs,
 	}
 	flags := config.Bind(c.Flags())
 	c.Flags().BoolVar(&withSample, "sample", false, "take in the bundled recording of a real audit log as cluster \"sample\"")
@@ -221,9 +221,14 @@ func addServer(group *run.Group, server *http.Server, serve func() error) {
 	})
 }
 
-// listenUnix opens the local socket. Another process that serves the same directory holds
-// the engines' locks, so a socket found here is left over from a crash.
+// listenUnix opens the local socket. One that nobody answers at is left over from a crash;
+// one that somebody does belongs to another server on the same directory, which with real
+// engines no lock has kept out.
 func listenUnix(path string) (net.Listener, error) {
+	if conn, err := net.Dial("unix", path); err == nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("local socket: another server answers at %s: stop it, or choose another --data-dir", path)
+	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("local socket: %w", err)
 	}
