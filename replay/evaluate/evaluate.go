@@ -116,8 +116,8 @@ func (o *Options) load(ctx context.Context, sum *Summary) (*state.State, error) 
 		var all []state.Observation
 		for i := range b.items {
 			e := withOutcome(b.items[i].event)
-			if since.IsZero() || e.RequestReceivedTimestamp.Before(since) {
-				since = e.RequestReceivedTimestamp
+			if at := e.RequestReceivedTimestamp; !at.IsZero() && (since.IsZero() || at.Before(since)) {
+				since = at
 			}
 			if !event.KeepsPolicy(e) {
 				continue

@@ -82,6 +82,23 @@ func TestOneVerdictPerRequest(t *testing.T) {
 	}
 }
 
+// An event without a time says nothing of when the log began: what is known from its
+// beginning on stays known, wherever such an event stands.
+func TestEventWithoutATime(t *testing.T) {
+	const refused = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"a","stage":"ResponseComplete","requestURI":"/healthz","verb":"get",` +
+		`"user":{"username":"nobody","groups":["system:authenticated"]},"requestReceivedTimestamp":"2026-05-04T11:00:00.000000Z","stageTimestamp":"2026-05-04T11:00:00.001000Z",` +
+		`"annotations":{"authorization.k8s.io/decision":"forbid","authorization.k8s.io/reason":""},"responseStatus":{"code":403}}`
+	timeless := strings.NewReplacer(`"2026-05-04T11:00:00.000000Z"`, "null", `"2026-05-04T11:00:00.001000Z"`, "null", `"auditID":"a"`, `"auditID":"b"`).Replace(refused)
+	for name, lines := range map[string][]string{"first": {timeless, refused}, "last": {refused, timeless}} {
+		t.Run(name, func(t *testing.T) {
+			sum, _ := run(t, Options{FromEmpty: true, Events: []Input{text(lines...)}})
+			if sum.Verdicts.Match != 1 || sum.Verdicts.Indeterminate != 1 {
+				t.Errorf("verdicts %+v, want one match and one indeterminate", sum.Verdicts)
+			}
+		})
+	}
+}
+
 func TestMalformedLinesAreNamed(t *testing.T) {
 	long := `{"auditID":"` + strings.Repeat("x", 2000) + `"}`
 	sum, _ := run(t, Options{Events: []Input{text(auditLine("a", "ResponseComplete", "1"), "not json", long)}, MaxLine: 1000})

@@ -10,15 +10,27 @@ import (
 // noTime stands for "no lower bound" in unix nanoseconds; it sorts before every time.
 const noTime int64 = math.MinInt64
 
+// earliest and latest are the times between which nanoseconds can tell times apart, with
+// room to add to them. A log may hold any year from 0 to 9999.
+const (
+	earliest = math.MinInt64 + int64(time.Hour)
+	latest   = math.MaxInt64 - int64(time.Hour)
+)
+
 // nanos converts a time; the zero time becomes noTime.
 func nanos(t time.Time) int64 {
-	if t.IsZero() {
+	switch s := t.Unix(); {
+	case t.IsZero():
 		return noTime
+	case s <= earliest/int64(time.Second):
+		return earliest
+	case s >= latest/int64(time.Second):
+		return latest
 	}
 	return t.UnixNano()
 }
 
-// timeOf is the inverse of nanos.
+// timeOf is the inverse of nanos, as far as there is one.
 func timeOf(n int64) time.Time {
 	if n == noTime {
 		return time.Time{}
