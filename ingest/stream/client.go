@@ -406,10 +406,14 @@ func (c *Client) HighWatermarks(ctx context.Context, topic string) (end map[int3
 
 // retry runs f until it succeeds, fails in a way that will not pass, or ctx ends.
 func (c *Client) retry(ctx context.Context, f func(context.Context) error) error {
-	for wait := newBackoff(); ; {
+	wait := newBackoff()
+	for failures := 1; ; failures++ {
 		err := classify(f(ctx))
 		if err == nil || !errors.Is(err, ErrTransient) {
 			return err
+		}
+		if failures == tellAfter {
+			c.log.Warn("kafka does not answer, trying on", zap.Error(err))
 		}
 		if !wait.sleep(ctx) {
 			return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/event"
 )
@@ -76,9 +77,14 @@ func (q *cursor) fetch(ctx context.Context, maxRecords, maxBytes int) (Batch, er
 	return b, nil
 }
 
+// tellAfter is the number of failures in a row, some seconds of them, after which an outage
+// is told once.
+const tellAfter = 8
+
 // fill asks the broker for records, retrying what may pass.
 func (q *cursor) fill(ctx context.Context) error {
-	for wait := newBackoff(); ; {
+	wait := newBackoff()
+	for failures := 1; ; failures++ {
 		err := q.request(ctx)
 		if err == nil {
 			return nil
@@ -97,6 +103,9 @@ func (q *cursor) fill(ctx context.Context) error {
 			return fmt.Errorf("fetch %s/%d at %d: %w", q.topic, q.partition, q.next.Load(), err)
 		}
 		q.c.metrics.fetchErrors.WithLabelValues(q.topic).Inc()
+		if failures == tellAfter {
+			q.c.log.Warn("fetch does not succeed, trying on", zapTopic(q.topic), zapPartition(q.partition), zap.Error(err))
+		}
 		if !wait.sleep(ctx) {
 			return ctx.Err()
 		}
@@ -117,6 +126,8 @@ func (q *cursor) relocate(ctx context.Context) error {
 		q.gap(start)
 	case next > end:
 		return fmt.Errorf("%w: at %d, the log ends at %d", ErrBeyondEnd, next, end)
+	default:
+		return fmt.Errorf("%w: offset %d is refused and yet between %d and %d", ErrTransient, next, start, end)
 	}
 	return nil
 }

@@ -16,29 +16,28 @@ import (
 type PolicyReader struct {
 	c      *Client
 	fn     func([]Record) error
+	from   map[int32]int64 // where the caller wants to begin
 	cancel context.CancelFunc
 	done   chan struct{}
 
 	apply sync.Mutex // fn is called by one goroutine at a time
 
 	mu    sync.Mutex
-	pos   map[int32]int64
-	moved chan struct{} // closed and replaced when pos changes
+	pos   map[int32]int64 // of the partitions whose beginning has been found
+	moved chan struct{}   // closed and replaced when pos changes
 	err   error
 }
 
 // ReadPolicy starts to read TopicPolicy from the given offsets (the ones stored with the
 // policy table; a missing partition starts at its log's start) and passes the records to
 // fn, in batches of one partition, one call at a time. Reading may begin below an offset
-// given, when less than that is committed for GroupPolicy: what fn does must be idempotent,
-// as must be expected of a log anyway. It ends when ctx ends, fn fails, or Close is called.
+// given, when less than that, or nothing, is committed for GroupPolicy: what fn does must be
+// idempotent, as must be expected of a log anyway. It ends when ctx ends, fn fails, or Close
+// is called.
 func (c *Client) ReadPolicy(ctx context.Context, from map[int32]int64, fn func([]Record) error) *PolicyReader {
 	ctx, cancel := context.WithCancel(ctx)
-	r := &PolicyReader{c: c, fn: fn, cancel: cancel, done: make(chan struct{}),
-		pos: maps.Clone(from), moved: make(chan struct{})}
-	if r.pos == nil {
-		r.pos = make(map[int32]int64)
-	}
+	r := &PolicyReader{c: c, fn: fn, from: maps.Clone(from), cancel: cancel, done: make(chan struct{}),
+		pos: make(map[int32]int64), moved: make(chan struct{})}
 	go func() {
 		defer close(r.done)
 		defer cancel()
@@ -133,7 +132,7 @@ func (r *PolicyReader) WaitFor(ctx context.Context, marks map[int32]int64) error
 func (r *PolicyReader) advance(partition int32, to int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.pos[partition] == to || r.moved == nil {
+	if was, known := r.pos[partition]; known && was == to || r.moved == nil {
 		return
 	}
 	r.pos[partition] = to
@@ -216,13 +215,15 @@ func (r *PolicyReader) cursors(ctx context.Context) ([]*cursor, error) {
 	cursors := make([]*cursor, 0, len(parts))
 	fresh := map[int32]int64{}
 	for _, p := range parts {
-		next, given := r.pos[p]
+		next, given := r.from[p]
 		start, end, commit := starts[p], ends[p], commits[p]
 		epoch, _, err := decodeMetadata(commit.metadata)
-		switch {
-		case !given:
+		if !given || commit.offset < 0 {
+			// A reader commits before anything is in the table. A commit that is gone went
+			// with its topic, whose successor the table knows nothing of, or for its age,
+			// when reading again costs little.
 			next = start
-		case commit.offset >= 0:
+		} else {
 			// The commit follows the table, so it is the table's offset or a little less;
 			// when the log was lost it was set back to the log's start.
 			next = min(next, commit.offset)
