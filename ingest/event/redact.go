@@ -213,35 +213,41 @@ func (p *pass) plain(s *string) {
 func (p *pass) user(u *User) {
 	p.plain(&u.Username)
 	p.plain(&u.UID)
-	for i := range u.Groups {
-		if suspicious(stringBytes(u.Groups[i])) {
-			u.Groups = append([]string(nil), u.Groups...)
-			u.Groups[i] = p.text(u.Groups[i], false)
-		}
-	}
+	u.Groups, _ = p.list(u.Groups, false)
 	copied := false
 	for i := range u.Extra {
-		whole := sensitiveExtra(u.Extra[i].Key)
-		for j, v := range u.Extra[i].Values {
-			clean := v
-			if whole {
-				clean = p.secret(v)
-			} else {
-				p.plain(&clean)
-			}
-			if clean == v {
-				continue
-			}
-			if !copied {
-				u.Extra = append(Extra(nil), u.Extra...)
-				copied = true
-			}
-			values := append([]string(nil), u.Extra[i].Values...)
-			values[j] = clean
-			u.Extra[i].Values = values
+		values, changed := p.list(u.Extra[i].Values, sensitiveExtra(u.Extra[i].Key))
+		if !changed {
+			continue
 		}
+		if !copied {
+			u.Extra = append(Extra(nil), u.Extra...)
+			copied = true
+		}
+		u.Extra[i].Values = values
 	}
 	u.Unknown = p.unknown(u.Unknown)
+}
+
+// list redacts texts, whole when they are secrets altogether. The list itself is not
+// written to: changed says that another is returned.
+func (p *pass) list(in []string, whole bool) (out []string, changed bool) {
+	for i, v := range in {
+		clean := v
+		if whole {
+			clean = p.secret(v)
+		} else {
+			p.plain(&clean)
+		}
+		if clean == v {
+			continue
+		}
+		if !changed {
+			in, changed = append([]string(nil), in...), true
+		}
+		in[i] = clean
+	}
+	return in, changed
 }
 
 // secret replaces a whole text.
@@ -255,6 +261,7 @@ func (p *pass) secret(s string) string {
 
 // unknown redacts members no type models.
 func (p *pass) unknown(m []Member) []Member {
+	copied := false
 	for i := range m {
 		clean := m[i].Value
 		if sensitiveName(m[i].Name) {
@@ -262,10 +269,13 @@ func (p *pass) unknown(m []Member) []Member {
 		} else {
 			clean = p.body(clean, targetOther)
 		}
-		if string(clean) != string(m[i].Value) {
-			m = append([]Member(nil), m...)
-			m[i].Value = clean
+		if string(clean) == string(m[i].Value) {
+			continue
 		}
+		if !copied {
+			m, copied = append([]Member(nil), m...), true
+		}
+		m[i].Value = clean
 	}
 	return m
 }

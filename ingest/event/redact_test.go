@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -342,6 +343,28 @@ func TestRedactHostileRepetition(t *testing.T) {
 		if out := r.RedactBytes(raw[1:]); len(out) > 2*len(raw) {
 			t.Errorf("%s: %d bytes became %d", part, len(raw), len(out))
 		}
+	}
+}
+
+// Lists may be as long as a client likes, every entry a secret. Were each replaced in a copy
+// of its own, this would move a hundred gigabytes.
+func TestRedactLongLists(t *testing.T) {
+	const n = 50_000
+	texts := strings.TrimSuffix(strings.Repeat(`"`+jwt+`",`, n), ",")
+	var members strings.Builder
+	for i := range n {
+		members.WriteString(`,"m` + strconv.Itoa(i) + `":"` + jwt + `"`)
+	}
+	e, err := Decode([]byte(`{"user":{"username":"u","groups":[` + texts + `],"extra":{"x":[` + texts + `],"token":[` + texts + `]}}` + members.String() + `}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	NewRedactor(testKey).Redact(e)
+	if len(e.User.Groups) != n || len(e.Unknown) != n {
+		t.Errorf("%d groups and %d members of %d", len(e.User.Groups), len(e.Unknown), n)
+	}
+	if found := leaks(AppendJSON(nil, e)); len(found) > 0 {
+		t.Errorf("left in the event: %q", found)
 	}
 }
 
