@@ -26,7 +26,7 @@ func newBench(s streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure on this machine",
-		Args:  usage(cobra.NoArgs),
+		Args:  noArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newBenchPipeline(s))
@@ -52,9 +52,6 @@ What is measured is the child alone: CPU by the operating system's own accountin
 profile ("engine" is what the accounting has beyond the profile: the embedded store's own threads).
 Flags after -- go to serve, for instance: -- --kafka-brokers 127.0.0.1:9092`,
 		RunE: func(c *cobra.Command, args []string) error {
-			if output != "table" && output != "json" {
-				return exitCode{exitUsage, fmt.Errorf("--output %q is neither table nor json", output)}
-			}
 			b.serveFlags = args
 			b.log = s.err
 			r, err := b.run(c.Context())
@@ -75,7 +72,7 @@ Flags after -- go to serve, for instance: -- --kafka-brokers 127.0.0.1:9092`,
 	c.Flags().IntVar(&b.connections, "connections", 4, "posts on their way at once")
 	c.Flags().IntVar(&b.batch, "batch", 400, "events in one post, as an apiserver's default")
 	c.Flags().StringVar(&b.profile, "profile", "", "keep the child's CPU profile in this file")
-	c.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	addOutput(c, &output, "table", "json")
 	return c
 }
 

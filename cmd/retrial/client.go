@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -40,6 +41,9 @@ func dial(ctx context.Context, server, dataDir string) (*apiClient, error) {
 	socket := filepath.Join(dataDir, socketName)
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", socket)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("the server of %s answers another user only: %w; run this as the user it runs as", dataDir, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w for %s (start one with: retrial serve --data-dir %s)", errNoServer, dataDir, dataDir)
 	}

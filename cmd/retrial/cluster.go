@@ -1,8 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"text/tabwriter"
@@ -18,10 +22,11 @@ func newCluster(s streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cluster",
 		Short: "Say which clusters may post audit events",
-		Args:  usage(cobra.NoArgs),
+		Args:  noArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	flags := config.Bind(c.PersistentFlags())
+	showFlags(c.PersistentFlags(), "config", "data-dir", "webhook-listen", "webhook-advertise")
 	c.AddCommand(newClusterAdd(s, flags), newClusterList(s, flags), newClusterRotate(s, flags), newClusterRevoke(s, flags))
 	return c
 }
@@ -44,6 +49,21 @@ func openIdentity(cfg config.Config) (*identity.Authority, error) {
 func identityConfig(cfg config.Config) identity.Config {
 	return identity.Config{Dir: filepath.Join(cfg.DataDir, "pki"), Names: cfg.Webhook.Advertise, TokenFile: cfg.Webhook.TokenFile}
 }
+
+// loadRegistry is loadIdentity for what needs a registry that is there already: asked in the
+// wrong folder it must not make one.
+func loadRegistry(flags *config.Flags) (*identity.Authority, error) {
+	cfg, err := flags.Load()
+	if err != nil {
+		return nil, exitCode{exitUsage, err}
+	}
+	if _, err := os.Stat(identityConfig(cfg).Dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w in %s: `retrial cluster add NAME` registers one; another folder is named with --data-dir", errNoClusters, cfg.DataDir)
+	}
+	return openIdentity(cfg)
+}
+
+var errNoClusters = errors.New("no cluster is registered")
 
 // receiverURL is where apiservers reach the receiver: the first advertised name, else the
 // listener's own address.
@@ -69,17 +89,13 @@ to --output (default: standard output). It is as secret as the key in it.
 
 A running server accepts the certificate at once.`,
 		Example: "  retrial cluster add prod --server https://retrial.example:9443 --output webhook.kubeconfig",
-		Args:    usage(cobra.ExactArgs(1)),
+		Args:    oneArg("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			cfg, a, err := loadIdentity(flags)
 			if err != nil {
 				return err
 			}
-			cred, err := a.Registry().Add(args[0])
-			if err != nil {
-				return err
-			}
-			return k.write(s, a, cfg, cred)
+			return k.write(s, a, cfg, args[0], a.Registry().Add)
 		},
 	}
 	k.bind(c)
@@ -99,15 +115,39 @@ func (k *webhookKubeconfig) bind(c *cobra.Command) {
 	c.Flags().StringVarP(&k.out, "output", "o", "-", "file to write, - for standard output")
 }
 
-func (k *webhookKubeconfig) write(s streams, a *identity.Authority, cfg config.Config, cred identity.Credentials) error {
+// write issues credentials and writes the file. What can go wrong is tried first: nobody
+// wants a cluster registered whose key is nowhere.
+func (k *webhookKubeconfig) write(s streams, a *identity.Authority, cfg config.Config, cluster string, issue func(string) (identity.Credentials, error)) (err error) {
 	server := k.server
 	if server == "" {
 		server = receiverURL(cfg)
 	}
+	if _, err := identity.Endpoint(server, cluster, k.apiserver); err != nil {
+		return err
+	}
+	out := s.out
+	if k.out != "-" {
+		// A file of its own, renamed: what was there may be readable by others.
+		tmp, err := os.CreateTemp(filepath.Dir(k.out), ".retrial-*")
+		if err != nil {
+			return fmt.Errorf("write the webhook's kubeconfig: %w", err)
+		}
+		defer func() {
+			if err == nil {
+				err = os.Rename(tmp.Name(), k.out)
+			}
+			_ = os.Remove(tmp.Name())
+		}()
+		defer tmp.Close()
+		out = tmp
+	}
+	cred, err := issue(cluster)
+	if err != nil {
+		return err
+	}
 	var token string
 	if k.token {
-		var err error
-		if token, err = a.Registry().NewToken(cred.Cluster); err != nil {
+		if token, err = a.Registry().NewToken(cluster); err != nil {
 			return err
 		}
 	}
@@ -115,47 +155,104 @@ func (k *webhookKubeconfig) write(s streams, a *identity.Authority, cfg config.C
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "cluster %s may post to %s; its certificate is valid until %s\n", cred.Cluster, server, cred.Expires.Format(time.DateOnly))
-	if k.out == "-" {
-		_, err = s.out.Write(file)
-		return err
-	}
-	if err := os.WriteFile(k.out, file, 0o600); err != nil {
+	if _, err := out.Write(file); err != nil {
 		return fmt.Errorf("write the webhook's kubeconfig: %w", err)
 	}
-	fmt.Fprintf(s.err, "wrote %s; give kube-apiserver --audit-webhook-config-file=%s and an --audit-policy-file\n", k.out, k.out)
+	valid := "its certificate is valid until " + cred.Expires.Format(time.DateOnly)
+	if k.token {
+		valid = "its token is valid until the cluster is revoked"
+	}
+	fmt.Fprintf(s.err, "cluster %s may post to %s; %s\n", cluster, server, valid)
+	if k.out != "-" {
+		fmt.Fprintf(s.err, "wrote %s; give kube-apiserver --audit-webhook-config-file=%s and an --audit-policy-file\n", k.out, k.out)
+	}
+	return adviseReach(s.err, a, cfg, server)
+}
+
+// adviseReach says what is still needed for apiservers to reach the server by its URL.
+func adviseReach(w io.Writer, a *identity.Authority, cfg config.Config, server string) error {
+	u, err := url.Parse(server)
+	if err != nil || u.Scheme != "https" {
+		return err
+	}
+	_, port, err := net.SplitHostPort(cfg.Webhook.Listen)
+	if err != nil {
+		return fmt.Errorf("webhook-listen: %w", err)
+	}
+	if config.Loopback(net.JoinHostPort(u.Hostname(), port)) {
+		fmt.Fprintf(w, "note: %s is this machine alone; for apiservers elsewhere name the URL they reach it by: --server https://HOST:%s\n", u.Hostname(), port)
+		return nil
+	}
+	covered, err := a.ServerCovers(u.Hostname())
+	if err != nil || covered {
+		return err
+	}
+	fmt.Fprintf(w, "note: the receiver's certificate does not name %s yet; start it with: retrial serve --webhook-listen 0.0.0.0:%s --webhook-advertise %s\n",
+		u.Hostname(), port, u.Hostname())
 	return nil
 }
 
+// registeredJSON is one cluster of `cluster list -o json`. Credentials are not in it.
+type registeredJSON struct {
+	Name         string     `json:"name"`
+	Added        time.Time  `json:"added"`
+	Certificates int        `json:"certificates"`
+	Tokens       int        `json:"tokens"`
+	Expires      *time.Time `json:"expires,omitempty"` // the last certificate
+	Revoked      *time.Time `json:"revoked,omitempty"`
+}
+
 func newClusterList(s streams, flags *config.Flags) *cobra.Command {
-	return &cobra.Command{
+	var output string
+	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the registered clusters",
-		Args:  usage(cobra.NoArgs),
+		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, a, err := loadIdentity(flags)
-			if err != nil {
+			list := []registeredJSON{}
+			a, err := loadRegistry(flags)
+			switch {
+			case errors.Is(err, errNoClusters):
+				fmt.Fprintln(s.err, err)
+			case err != nil:
 				return err
-			}
-			clusters, err := a.Registry().List()
-			if err != nil {
-				return err
-			}
-			w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
-			fmt.Fprintln(w, "CLUSTER\tADDED\tCERTIFICATES\tTOKENS\tEXPIRES\tSTATE")
-			for _, c := range clusters {
-				state, expires := "accepted", "-"
-				if c.Revoked != nil {
-					state = "revoked " + c.Revoked.Format(time.DateOnly)
+			default:
+				clusters, err := a.Registry().List()
+				if err != nil {
+					return err
 				}
-				if n := len(c.Certificates); n > 0 {
-					expires = c.Certificates[n-1].Expires.Format(time.DateOnly)
+				for _, c := range clusters {
+					row := registeredJSON{Name: c.Name, Added: c.Created, Certificates: len(c.Certificates), Tokens: len(c.Tokens), Revoked: c.Revoked}
+					if n := len(c.Certificates); n > 0 {
+						row.Expires = &c.Certificates[n-1].Expires
+					}
+					list = append(list, row)
 				}
-				fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\n", c.Name, c.Created.Format(time.DateOnly), len(c.Certificates), len(c.Tokens), expires, state)
 			}
-			return w.Flush()
+			if output != "table" {
+				return printAs(s.out, output, list)
+			}
+			return printClusters(s.out, list)
 		},
 	}
+	addOutput(c, &output, "table", "json", "yaml")
+	return c
+}
+
+func printClusters(out io.Writer, list []registeredJSON) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "CLUSTER\tADDED\tCERTIFICATES\tTOKENS\tEXPIRES\tSTATE")
+	for _, c := range list {
+		state, expires := "accepted", "-"
+		if c.Revoked != nil {
+			state = "revoked " + c.Revoked.Format(time.DateOnly)
+		}
+		if c.Expires != nil {
+			expires = c.Expires.Format(time.DateOnly)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\n", c.Name, c.Added.Format(time.DateOnly), c.Certificates, c.Tokens, expires, state)
+	}
+	return w.Flush()
 }
 
 func newClusterRotate(s streams, flags *config.Flags) *cobra.Command {
@@ -164,17 +261,18 @@ func newClusterRotate(s streams, flags *config.Flags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rotate NAME",
 		Short: "Issue another client certificate; earlier ones stay accepted until they expire",
-		Args:  usage(cobra.ExactArgs(1)),
+		Args:  oneArg("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if _, err := loadRegistry(flags); err != nil {
+				return err
+			}
 			cfg, a, err := loadIdentity(flags)
 			if err != nil {
 				return err
 			}
-			cred, err := a.Registry().Rotate(args[0], revokeOld)
-			if err != nil {
-				return err
-			}
-			return k.write(s, a, cfg, cred)
+			return k.write(s, a, cfg, args[0], func(name string) (identity.Credentials, error) {
+				return a.Registry().Rotate(name, revokeOld)
+			})
 		},
 	}
 	k.bind(c)
@@ -186,14 +284,14 @@ func newClusterRevoke(s streams, flags *config.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke NAME",
 		Short: "Refuse everything the cluster posts from now on, open connections included",
-		Args:  usage(cobra.ExactArgs(1)),
+		Args:  oneArg("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			_, a, err := loadIdentity(flags)
+			a, err := loadRegistry(flags)
 			if err != nil {
 				return err
 			}
 			if err := a.Registry().Revoke(args[0]); err != nil {
-				return err
+				return fmt.Errorf("%w; `retrial cluster list` shows them", err)
 			}
 			fmt.Fprintf(s.err, "cluster %s is revoked; what it sent before stays\n", args[0])
 			return nil

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/retrial-io/retrial/internal/inflate"
 	"github.com/retrial-io/retrial/internal/safe"
@@ -41,22 +39,28 @@ func newEvaluate(s streams) *cobra.Command {
 		Short: "Replay an audit log offline: no Kafka, no ClickHouse",
 		Long: `Replay every request of an audit log against the cluster's state as it stood at that moment,
 and compare with what the apiserver recorded. Policy writes found in the log are part of the
-state. Files may be plain, gzip or zstd; - is standard input.
+state. Files may be plain, gzip or zstd; - is standard input. -o table, json and yaml print a
+summary, jsonl one verdict a line.
 
-The state comes from:
+The state is that of the time the log begins:
   kubectl get clusterroles,clusterrolebindings,roles,rolebindings,namespaces,serviceaccounts -A -o json`,
 		Example: `  retrial evaluate --state state.json --events audit.log
   retrial evaluate --state state.json --events audit.log -o jsonl | jq 'select(.verdict=="drift")'`,
-		Args: usage(cobra.NoArgs),
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError(c, "unexpected argument %q: logs are named with --events, states with --state", args[0])
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, _ []string) error {
 			if len(events) == 0 {
 				return exitCode{exitUsage, errors.New("--events is missing: name an audit log, or - for standard input")}
 			}
-			if !slices.Contains([]string{"table", "json", "yaml", "jsonl"}, output) {
-				return exitCode{exitUsage, fmt.Errorf("--output %q is none of table, json, yaml, jsonl", output)}
-			}
 			if !slices.Contains([]string{"", "drift", "any"}, failOn) {
 				return exitCode{exitUsage, fmt.Errorf("--fail-on %q is neither drift nor any", failOn)}
+			}
+			if lag < 0 {
+				return exitCode{exitUsage, fmt.Errorf("--lag %s: must not be negative", lag)}
 			}
 			o := evaluate.Options{
 				Cluster: cluster, FromEmpty: fromEmpty, Now: time.Now,
@@ -71,7 +75,7 @@ The state comes from:
 			}
 			out := bufio.NewWriterSize(s.out, 1<<20)
 			if output == "jsonl" {
-				o.Sink = evaluate.JSONLines(out)
+				o.Sink = evaluate.JSONLines(safeJSON{out})
 			}
 			bar := newProgress(s.err, "replaying", 2*totalSize(events))
 			o.Progress = func(n int) { bar.add(int64(n)) }
@@ -89,6 +93,15 @@ The state comes from:
 			for _, m := range sum.MalformedLines {
 				fmt.Fprintf(s.err, "%s:%d: not an event: %s\n", safe.Text(m.Input), m.Line, safe.Text(m.Error))
 			}
+			if more := sum.Malformed - int64(len(sum.MalformedLines)); more > 0 {
+				fmt.Fprintf(s.err, "%d more malformed lines\n", more)
+			}
+			if sum.Events == 0 && sum.Malformed > 0 {
+				return fmt.Errorf("%s: no line is an audit event: %s", strings.Join(events, ", "), wantLog)
+			}
+			if hint := summaryHint(sum, len(states) > 0 || fromEmpty); hint != "" {
+				fmt.Fprintln(s.err, hint)
+			}
 			return failing(failOn, sum)
 		},
 	}
@@ -97,9 +110,27 @@ The state comes from:
 	c.Flags().StringVar(&cluster, "cluster", "", "name of the cluster (default \"evaluate\")")
 	c.Flags().DurationVar(&lag, "lag", replay.DefaultLag, "how far the apiserver's caches may run behind")
 	c.Flags().BoolVar(&fromEmpty, "from-empty", false, "the log begins with the cluster's first start: there was nothing before it")
-	c.Flags().StringVarP(&output, "output", "o", "table", "table, json or yaml (a summary), or jsonl (one verdict a line)")
+	addOutput(c, &output, "table", "json", "yaml", "jsonl")
 	c.Flags().StringVar(&failOn, "fail-on", "", "exit with 3 on drift, or on any request that is no match and could be judged")
 	return c
+}
+
+// wantLog says what an audit log is.
+const wantLog = "want audit.k8s.io/v1 events as JSON, one a line, or an EventList"
+
+// summaryHint says what is likely wrong when the result is not one to rely on. A single
+// drift is what Retrial is for; a log full of it is judged by another state than its own.
+func summaryHint(sum *evaluate.Summary, stated bool) string {
+	v := sum.Verdicts
+	switch judged := v.Match + v.Drift; {
+	case sum.Events == 0 && sum.Malformed == 0:
+		return "there is no event in it"
+	case v.Indeterminate > 0 && !stated:
+		return "hint: no --state was given, so only what the log itself tells of the policy is known"
+	case v.Drift > 10 && v.Drift*20 > judged:
+		return "hint: much of this drifts; is the state that of this cluster, and of the time the log begins?"
+	}
+	return ""
 }
 
 func failing(on string, sum *evaluate.Summary) error {
@@ -115,20 +146,12 @@ func failing(on string, sum *evaluate.Summary) error {
 
 func printSummary(w io.Writer, output string, sum *evaluate.Summary) error {
 	switch output {
-	case "json":
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(sum)
-	case "yaml":
-		b, err := yaml.Marshal(sum)
-		if err == nil {
-			_, err = w.Write(b)
-		}
-		return err
+	case "json", "yaml":
+		return printAs(w, output, sum)
 	case "table":
 		return summaryTable(w, sum)
 	}
-	return nil
+	return nil // the lines are out
 }
 
 func summaryTable(out io.Writer, sum *evaluate.Summary) error {
@@ -242,8 +265,13 @@ func (c *chain) Close() error {
 
 func eventInputs(paths []string, stdin io.Reader) ([]evaluate.Input, error) {
 	inputs := make([]evaluate.Input, 0, len(paths))
+	piped := false
 	for _, path := range paths {
 		if path == "-" {
+			if piped {
+				return nil, errors.New("--events: standard input is named twice")
+			}
+			piped = true
 			in, err := spoolStdin(stdin)
 			if err != nil {
 				return nil, err
@@ -251,8 +279,12 @@ func eventInputs(paths []string, stdin io.Reader) ([]evaluate.Input, error) {
 			inputs = append(inputs, in)
 			continue
 		}
-		if _, err := os.Stat(path); err != nil {
+		info, err := os.Stat(path)
+		if err != nil {
 			return nil, fmt.Errorf("--events: %w", err)
+		}
+		if info.IsDir() {
+			return nil, fmt.Errorf("--events %s: is a directory: name the logs in it", path)
 		}
 		inputs = append(inputs, evaluate.Input{Name: path, Open: func() (io.ReadCloser, error) { return inflate.Open(path) }})
 	}

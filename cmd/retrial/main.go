@@ -58,7 +58,7 @@ func execute(ctx context.Context, args []string, s streams) int {
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintln(s.err, "retrial:", err)
+	fmt.Fprintln(s.err, "retrial:", safeLines(err.Error()))
 	var coded exitCode
 	if errors.As(err, &coded) {
 		return coded.code
@@ -78,7 +78,7 @@ the event, the verdict and every grant that made it possible.
   retrial evaluate --state S --events LOG
                                      replay offline, without Kafka or ClickHouse
   retrial why AUDIT-ID               explain one request`,
-		Args:          usage(cobra.NoArgs), // what is left is no command
+		Args:          noArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -87,7 +87,7 @@ the event, the verdict and every grant that made it possible.
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitCode{exitUsage, err} })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError(c, "%w", err) })
 	root.AddCommand(
 		newServe(s), newImport(s), newEvaluate(s), newWhy(s), newCluster(s), newBench(s), newVersion(s),
 	)

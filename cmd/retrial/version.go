@@ -12,7 +12,7 @@ func newVersion(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version and what it was built with",
-		Args:  usage(cobra.NoArgs),
+		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			fmt.Fprintf(s.out, "retrial %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			if info, ok := debug.ReadBuildInfo(); ok {
@@ -25,15 +25,5 @@ func newVersion(s streams) *cobra.Command {
 			}
 			return nil
 		},
-	}
-}
-
-// usage marks a wrong number of arguments as a usage error.
-func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if err := check(c, args); err != nil {
-			return exitCode{exitUsage, fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
-		}
-		return nil
 	}
 }

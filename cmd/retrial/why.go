@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
-	"sigs.k8s.io/yaml"
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/config"
@@ -31,12 +30,20 @@ func newWhy(s streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "why AUDIT-ID",
 		Short: "Explain one request: who it was, every grant that allows it, recorded against replayed",
-		Args:  usage(cobra.ExactArgs(1)),
+		Long: `Explain the requests that carry an audit ID: who asked, what each authorizer of the chain
+answered, every grant that allows it, and what the apiserver recorded.
+
+The running server is asked; with none running the command reads the store itself, and takes
+the flags of ` + "`retrial serve`" + ` that are about it.`,
+		Example: `  retrial why 5da2bf21-6b97-4948-b415-44ccd0377bc9
+  retrial why 5da2bf21-6b97-4948-b415-44ccd0377bc9 -o json | jq '.requests[0].verdict.grants'`,
+		Args: oneArg("AUDIT-ID"),
 	}
 	flags := config.Bind(c.Flags())
+	showFlags(c.Flags(), "data-dir", "clickhouse-dsn")
 	c.Flags().StringVar(&cluster, "cluster", "", "look in this cluster only: audit IDs are chosen by clients and may be reused")
 	c.Flags().StringVar(&server, "server", "", "URL of a server's page (default: the local socket); a token comes from RETRIAL_TOKEN")
-	c.Flags().StringVarP(&output, "output", "o", "table", "table, json or yaml")
+	addOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cfg, err := flags.Load()
 		if err != nil {
@@ -47,23 +54,16 @@ func newWhy(s streams) *cobra.Command {
 			return err
 		}
 		if len(answer.Requests) == 0 {
-			return exitCode{exitNoMatch, fmt.Errorf("no stored request carries the audit ID %s", safe.Text(args[0]))}
-		}
-		switch output {
-		case "json":
-			enc := json.NewEncoder(s.out)
-			enc.SetIndent("", "  ")
-			return enc.Encode(answer)
-		case "yaml":
-			b, err := yaml.Marshal(answer)
-			if err == nil {
-				_, err = s.out.Write(b)
+			where := ""
+			if cluster != "" {
+				where = " in cluster " + cluster
 			}
-			return err
-		case "table":
-			return printWhy(s.out, answer)
+			return exitCode{exitNoMatch, fmt.Errorf("no stored request carries the audit ID %s%s", shorten(args[0]), where)}
 		}
-		return exitCode{exitUsage, fmt.Errorf("--output %q is none of table, json, yaml", output)}
+		if output != "table" {
+			return printAs(s.out, output, answer)
+		}
+		return printWhy(s.out, answer)
 	}
 	return c
 }
@@ -92,7 +92,11 @@ func askWhy(ctx context.Context, cfg config.Config, server, cluster, id string) 
 
 func printWhy(w io.Writer, answer whyJSON) error {
 	if n := len(answer.Requests); n > 1 {
-		fmt.Fprintf(w, "%d requests carry this audit ID: the client chooses it, so it may be reused.\n\n", n)
+		why := "clients choose it and may use one again"
+		if names := clusters(answer); len(names) > 1 {
+			why = "clusters " + safe.Text(strings.Join(names, ", ")) + "; --cluster NAME shows one"
+		}
+		fmt.Fprintf(w, "%d requests carry this audit ID (%s).\n\n", n, why)
 	}
 	for i, r := range answer.Requests {
 		if i > 0 {
@@ -103,6 +107,25 @@ func printWhy(w io.Writer, answer whyJSON) error {
 		}
 	}
 	return nil
+}
+
+// clusters names the clusters of an answer, each once.
+func clusters(answer whyJSON) []string {
+	var names []string
+	for _, r := range answer.Requests {
+		if !slices.Contains(names, r.Cluster) {
+			names = append(names, r.Cluster)
+		}
+	}
+	return names
+}
+
+// shorten cuts what is too long for a message.
+func shorten(s string) string {
+	if r := []rune(s); len(r) > 100 {
+		return string(r[:100]) + "…"
+	}
+	return s
 }
 
 func printRequest(out io.Writer, r requestJSON) error {

@@ -223,6 +223,15 @@ func coversNames(cert *x509.Certificate, names []string) bool {
 	return true
 }
 
+// ServerCovers reports whether the server certificate names host.
+func (a *Authority) ServerCovers(host string) (bool, error) {
+	cert, err := readCert(a.path(serverCertFile))
+	if err != nil {
+		return false, fmt.Errorf("read server certificate: %w", err)
+	}
+	return cert.VerifyHostname(host) == nil, nil
+}
+
 // newSerial returns a positive random number of up to 127 bits.
 func newSerial() *big.Int {
 	var b [16]byte

@@ -28,8 +28,8 @@ const (
 type mark struct {
 	Cluster string `json:"cluster"`
 	State   bool   `json:"state,omitempty"` // it went in as a state, which is another matter than as a log
-	Name    string `json:"name"`   // for people
-	Digest  string `json:"digest"` // sha256 of the first Length bytes as stored
+	Name    string `json:"name"`            // for people
+	Digest  string `json:"digest"`          // sha256 of the first Length bytes as stored
 	Length  int64  `json:"length"`
 	Size    int64  `json:"size"`   // as stored, when last seen; a log may have grown since
 	Policy  int64  `json:"policy"` // lines whose policy copies are acknowledged

@@ -48,6 +48,38 @@ func Text(s string) string {
 // control characters below a space, and a terminal obeys those above DEL as well. Bytes
 // that are not UTF-8 become the replacement character.
 func JSON(text []byte) []byte {
+	return escape(text, func(out []byte, r rune) []byte {
+		if r <= 0xffff {
+			return fmt.Appendf(out, `\u%04x`, r)
+		}
+		high, low := utf16.EncodeRune(r)
+		return fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+	})
+}
+
+// YAML does for YAML text what [JSON] does. Strings that are not [Printable] have to be in
+// double quotes: nothing else in YAML knows escapes.
+func YAML(text []byte) []byte {
+	return escape(text, func(out []byte, r rune) []byte {
+		if r <= 0xffff {
+			return fmt.Appendf(out, `\u%04x`, r)
+		}
+		return fmt.Appendf(out, `\U%08x`, r)
+	})
+}
+
+// Printable reports whether all of s is plainly printable, on one line.
+func Printable(s string) bool {
+	for _, r := range s {
+		if !printable(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// escape copies text and has unprintable characters from DEL on appended by as.
+func escape(text []byte, as func(out []byte, r rune) []byte) []byte {
 	i := 0
 	for i < len(text) && text[i] < 0x7f {
 		i++
@@ -58,14 +90,10 @@ func JSON(text []byte) []byte {
 	out := append(make([]byte, 0, len(text)+16), text[:i]...)
 	for i < len(text) {
 		r, n := utf8.DecodeRune(text[i:])
-		switch {
-		case r < 0x7f || printable(r):
+		if r < 0x7f || printable(r) {
 			out = utf8.AppendRune(out, r)
-		case r <= 0xffff:
-			out = fmt.Appendf(out, `\u%04x`, r)
-		default:
-			high, low := utf16.EncodeRune(r)
-			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		} else {
+			out = as(out, r)
 		}
 		i += n
 	}

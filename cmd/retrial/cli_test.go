@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// commandLine runs one command in this process.
+func commandLine(t *testing.T, in string, args ...string) (code int, out, err string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = execute(t.Context(), args, streams{strings.NewReader(in), &o, &e})
+	return code, o.String(), e.String()
+}
+
+func TestMistakesOnTheCommandLine(t *testing.T) {
+	dir := t.TempDir()
+	log := filepath.Join(dir, "a.log")
+	if err := os.WriteFile(log, []byte("kind: Event\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"a command mistyped":        {[]string{"evalute"}, exitUsage, `unknown command "evalute" for "retrial", did you mean evaluate?; see retrial --help`},
+		"a subcommand mistyped":     {[]string{"cluster", "lst"}, exitUsage, `did you mean list?; see retrial cluster --help`},
+		"a flag mistyped":           {[]string{"serve", "--ui-lisen", "x"}, exitUsage, `unknown flag: --ui-lisen; see retrial serve --help`},
+		"nothing to explain":        {[]string{"why"}, exitUsage, "AUDIT-ID is missing; see retrial why --help"},
+		"an empty audit ID":         {[]string{"why", ""}, exitUsage, "AUDIT-ID is empty"},
+		"two clusters":              {[]string{"cluster", "add", "a", "b"}, exitUsage, `unexpected argument "b": one NAME at a time`},
+		"a form there is not":       {[]string{"cluster", "list", "-o", "xml"}, exitUsage, `--output "xml" is none of table, json, yaml`},
+		"a log without its flag":    {[]string{"evaluate", log}, exitUsage, "logs are named with --events"},
+		"a folder of logs":          {[]string{"evaluate", "--events", dir}, exitUsage, "is a directory: name the logs in it"},
+		"standard input twice":      {[]string{"evaluate", "--events", "-", "--events", "-"}, exitUsage, "standard input is named twice"},
+		"a lag below nothing":       {[]string{"evaluate", "--events", log, "--lag", "-1s"}, exitUsage, "--lag -1s: must not be negative"},
+		"no audit log":              {[]string{"evaluate", "--events", log}, exitError, "no line is an audit event: want audit.k8s.io/v1 events as JSON"},
+		"a hostile name":            {[]string{"evaluate", "--events", "no\x1b[31m\u202e"}, exitUsage, `no\x1b[31m\u202e`},
+		"no cluster to rotate":      {[]string{"cluster", "rotate", "x", "--data-dir", filepath.Join(dir, "none")}, exitError, "no cluster is registered in"},
+		"no cluster to revoke":      {[]string{"cluster", "revoke", "x", "--data-dir", filepath.Join(dir, "none")}, exitError, "`retrial cluster add NAME` registers one"},
+		"a kubeconfig for nowhere":  {[]string{"cluster", "add", "x", "--data-dir", filepath.Join(dir, "d"), "-o", filepath.Join(dir, "none", "x")}, exitError, "write the webhook's kubeconfig"},
+		"a receiver without a host": {[]string{"cluster", "add", "x", "--data-dir", filepath.Join(dir, "d"), "--server", "nonsense"}, exitError, "no http or https URL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, err := commandLine(t, "", tc.args...)
+			if code != tc.code || !strings.Contains(err, tc.want) {
+				t.Errorf("code %d, want %d; said %q, want %q", code, tc.code, err, tc.want)
+			}
+			if strings.ContainsAny(out+err, "\x1b\u202e") {
+				t.Errorf("%q reaches the terminal", out+err)
+			}
+		})
+	}
+	if _, err := os.Stat(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("a command that only asks made a folder")
+	}
+	if _, out, _ := commandLine(t, "", "cluster", "list", "--data-dir", filepath.Join(dir, "d")); strings.Contains(out, "x") {
+		t.Errorf("a cluster was registered whose key is nowhere:\n%s", out)
+	}
+}
+
+func TestEvaluateHints(t *testing.T) {
+	for name, tc := range map[string]struct{ in, want string }{
+		"nothing in it": {"", "there is no event in it"},
+		"no state": {`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"a","stage":"ResponseComplete","requestURI":"/api/v1/pods",` +
+			`"verb":"list","user":{"username":"sue"},"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-05-04T11:00:00.000001Z",` +
+			`"stageTimestamp":"2026-05-04T11:00:00.000002Z","annotations":{"authorization.k8s.io/decision":"allow"}}`, "hint: no --state was given"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, err := commandLine(t, tc.in, "evaluate", "--events", "-", "-o", "json")
+			if code != exitOK || !strings.Contains(err, tc.want) {
+				t.Errorf("code %d, said %q, want %q", code, err, tc.want)
+			}
+			if !json.Valid([]byte(out)) {
+				t.Errorf("standard output is not JSON alone: %s", out)
+			}
+		})
+	}
+}
+
+// TestFormsAreSafe prints what a client chose in every form.
+func TestFormsAreSafe(t *testing.T) {
+	const hostile = "a\x1b[31m\u009b\x7f\u202e\u2028\U000e0041&<b"
+	in, err := json.Marshal(map[string]string{"name": hostile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sunk bytes.Buffer
+	if _, err := (safeJSON{&sunk}).Write(in); err != nil {
+		t.Fatal(err)
+	}
+	outputs := map[string]string{"lines": sunk.String()}
+	for _, form := range []string{"json", "yaml"} {
+		var b bytes.Buffer
+		if err := printAs(&b, form, map[string]string{"name": hostile, "quiet": "a\u202eb", "lines": "a\nb", "number": "12"}); err != nil {
+			t.Fatal(err)
+		}
+		outputs[form] = b.String()
+	}
+	for form, out := range outputs {
+		var back map[string]string
+		read := json.Unmarshal
+		if form == "yaml" {
+			read = func(text []byte, v any) error { return yaml.Unmarshal(text, v) }
+		}
+		if err := read([]byte(out), &back); err != nil || back["name"] != hostile || form != "lines" && (back["quiet"] != "a\u202eb" || back["lines"] != "a\nb" || back["number"] != "12") {
+			t.Errorf("%s: %q is read as %q (%v)", form, out, back["name"], err)
+		}
+		if strings.ContainsAny(out, "\x1b\u009b\x7f\u202e\u2028\U000e0041") {
+			t.Errorf("%s: %q reaches the terminal", form, out)
+		}
+	}
+}
+
+func TestClusterAddSaysWhatIsNeededToReachIt(t *testing.T) {
+	dir := t.TempDir()
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	add := func(name string, args ...string) string {
+		code, _, err := commandLine(t, "", append([]string{"cluster", "add", name, "--data-dir", dir, "-o", kubeconfig}, args...)...)
+		if code != exitOK {
+			t.Fatalf("code %d: %s", code, err)
+		}
+		return err
+	}
+	if said := add("here"); !strings.Contains(said, "note: 127.0.0.1 is this machine alone") {
+		t.Errorf("said %q", said)
+	}
+	info, err := os.Stat(kubeconfig)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("a private key lies in a file of mode %v (%v)", info.Mode(), err)
+	}
+	const elsewhere = "https://retrial.example:9443"
+	if said := add("there", "--server", elsewhere); !strings.Contains(said, "does not name retrial.example yet; start it with: retrial serve --webhook-listen 0.0.0.0:9443 --webhook-advertise retrial.example") {
+		t.Errorf("said %q", said)
+	}
+	if said := add("named", "--server", elsewhere, "--webhook-advertise", "retrial.example", "--token"); strings.Contains(said, "note:") || !strings.Contains(said, "its token is valid until the cluster is revoked") {
+		t.Errorf("said %q", said)
+	}
+	_, out, _ := commandLine(t, "", "cluster", "list", "--data-dir", dir, "-o", "json")
+	var list []registeredJSON
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 3 || list[1].Name != "named" || list[1].Tokens != 1 || list[1].Expires == nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestSocketOfAnotherUser tells a socket that may not be opened from one that is not there.
+func TestSocketOfAnotherUser(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may open every socket")
+	}
+	dir := t.TempDir()
+	l, err := net.Listen("unix", filepath.Join(dir, socketName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := os.Chmod(filepath.Join(dir, socketName), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dial(t.Context(), "", dir); err == nil || errors.Is(err, errNoServer) || !strings.Contains(err.Error(), "another user") {
+		t.Errorf("said %v", err)
+	}
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/retrial-io/retrial/internal/safe"
+)
+
+// addOutput adds -o with the forms a command can print, the first by default. Another form
+// is refused before the command begins.
+func addOutput(c *cobra.Command, into *string, forms ...string) {
+	c.Flags().StringVarP(into, "output", "o", forms[0], strings.Join(forms[:len(forms)-1], ", ")+" or "+forms[len(forms)-1])
+	// The only error is that there is no such flag.
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
+	c.PreRunE = func(*cobra.Command, []string) error {
+		if slices.Contains(forms, *into) {
+			return nil
+		}
+		if len(forms) == 2 {
+			return exitCode{exitUsage, fmt.Errorf("--output %q is neither %s nor %s", *into, forms[0], forms[1])}
+		}
+		return exitCode{exitUsage, fmt.Errorf("--output %q is none of %s", *into, strings.Join(forms, ", "))}
+	}
+}
+
+// printAs prints v as json or yaml. Strings in it may be anybody's: what drives a terminal
+// is escaped.
+func printAs(w io.Writer, form string, v any) error {
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("print as %s: %w", form, err)
+	}
+	out := safe.JSON(text.Bytes())
+	if form == "yaml" {
+		var err error
+		if out, err = asYAML(text.Bytes()); err != nil {
+			return fmt.Errorf("print as yaml: %w", err)
+		}
+	}
+	if _, err := w.Write(out); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	return nil
+}
+
+// asYAML turns JSON into YAML. A string with a character to escape is quoted, so that the
+// escape can be written: YAML prints most of what JSON has to be told to hide.
+func asYAML(text []byte) ([]byte, error) {
+	var doc yaml.Node
+	// Its parser takes neither control characters nor JSON's pairs of escapes.
+	if err := yaml.Unmarshal(safe.YAML(text), &doc); err != nil {
+		return nil, err
+	}
+	restyle(&doc)
+	var out bytes.Buffer
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	if err := errors.Join(enc.Encode(&doc), enc.Close()); err != nil {
+		return nil, err
+	}
+	return safe.YAML(out.Bytes()), nil
+}
+
+// restyle has the encoder choose how to write what was JSON.
+func restyle(n *yaml.Node) {
+	n.Style = 0
+	if n.Kind == yaml.ScalarNode && !safe.Printable(n.Value) {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	for _, c := range n.Content {
+		restyle(c)
+	}
+}
+
+// safeJSON passes JSON text on in the form that may reach a terminal. Each Write has to
+// hold whole characters, as encoders write them.
+type safeJSON struct{ w io.Writer }
+
+func (s safeJSON) Write(p []byte) (int, error) {
+	if _, err := s.w.Write(safe.JSON(p)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// safeLines makes a message fit for a terminal and leaves its lines.
+func safeLines(message string) string {
+	lines := strings.Split(message, "\n")
+	for i, l := range lines {
+		lines[i] = safe.Text(l)
+	}
+	return strings.Join(lines, "\n")
+}
