@@ -11,7 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
 	"sigs.k8s.io/yaml"
+
+	"github.com/retrial-io/retrial/internal/config"
 )
 
 // commandLine runs one command in this process.
@@ -49,6 +52,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"no cluster to rotate":      {[]string{"cluster", "rotate", "x", "--data-dir", filepath.Join(dir, "none")}, exitError, "no cluster is registered in"},
 		"no cluster to revoke":      {[]string{"cluster", "revoke", "x", "--data-dir", filepath.Join(dir, "none")}, exitError, "`retrial cluster add NAME` registers one"},
 		"a kubeconfig for nowhere":  {[]string{"cluster", "add", "x", "--data-dir", filepath.Join(dir, "d"), "-o", filepath.Join(dir, "none", "x")}, exitError, "write the webhook's kubeconfig"},
+		"a file there is not":       {[]string{"serve", "--data-dir", filepath.Join(dir, "none"), "--ui-tls-cert", log + "x", "--ui-tls-key", log}, exitUsage, "ui-tls-cert: open "},
 		"a receiver without a host": {[]string{"cluster", "add", "x", "--data-dir", filepath.Join(dir, "d"), "--server", "nonsense"}, exitError, "no http or https URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -172,5 +176,39 @@ func TestSocketOfAnotherUser(t *testing.T) {
 	}
 	if _, err := dial(t.Context(), "", dir); err == nil || errors.Is(err, errNoServer) || !strings.Contains(err.Error(), "another user") {
 		t.Errorf("said %v", err)
+	}
+}
+
+func TestRedactionKeyOfFilledData(t *testing.T) {
+	dir := t.TempDir()
+	cfg := config.Default()
+	cfg.DataDir, cfg.KeyFile = filepath.Join(dir, "d"), filepath.Join(dir, "key")
+	if err := os.Mkdir(cfg.DataDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	key, err := redactionKey(cfg, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := redactionKey(cfg, zap.NewNop()); err != nil || !bytes.Equal(again, key) {
+		t.Errorf("a second start: %v", err)
+	}
+	cfg.KeyFile = filepath.Join(dir, "lost")
+	if _, err := redactionKey(cfg, zap.NewNop()); err == nil || !strings.Contains(err.Error(), "restore it, or name it with --key-file") {
+		t.Errorf("the key is gone: %v", err)
+	}
+	if _, err := os.Stat(cfg.KeyFile); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("another key was made for data that has one")
+	}
+	other := config.Default()
+	other.DataDir, other.KeyFile = filepath.Join(dir, "e"), cfg.KeyFile
+	if err := os.Mkdir(other.DataDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := redactionKey(other, zap.NewNop()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := redactionKey(cfg, zap.NewNop()); err == nil || !strings.Contains(err.Error(), "was filled under") {
+		t.Errorf("the key of another installation: %v", err)
 	}
 }

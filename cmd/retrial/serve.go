@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -58,6 +59,9 @@ writes without their bodies need one of the latter two.`,
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cfg, err := flags.Load()
 		if err != nil {
+			return exitCode{exitUsage, err}
+		}
+		if err := cfg.CheckFiles(); err != nil {
 			return exitCode{exitUsage, err}
 		}
 		stop, err := profileTo(profile)
@@ -124,7 +128,12 @@ func serve(ctx context.Context, cfg config.Config, log *zap.Logger, o serveOptio
 	if err != nil {
 		return err
 	}
-	log.Info("serving", zap.String("webhook", addr.webhook), zap.String("page", addr.ui), zap.String("data", cfg.DataDir))
+	clusters, err := sys.authority.Registry().List()
+	if err != nil {
+		return err
+	}
+	log.Info("serving", zap.String("version", version), zap.String("webhook", addr.webhook), zap.String("page", addr.ui),
+		zap.String("data", absolute(cfg.DataDir)), zap.Int("registered_clusters", len(clusters)), zap.Int("watched_clusters", len(cfg.Watch.Clusters)))
 	fmt.Fprintf(o.out, "\n  Retrial is up.  Page: %s   Webhook: %s\n\n", addr.ui, addr.webhook)
 	if o.sample {
 		group.Add(func() error {
@@ -155,7 +164,7 @@ func listeners(sys *system, group *run.Group) (addresses, error) {
 
 	hook, err := net.Listen("tcp", cfg.Webhook.Listen)
 	if err != nil {
-		return addr, fmt.Errorf("webhook-listen: %w", err)
+		return addr, fmt.Errorf("webhook-listen: %w; choose another address with --webhook-listen", err)
 	}
 	addr.webhook = "https://" + hook.Addr().String()
 	server, err := webhook.NewServer(limits, sys.authority.ServerTLS(), receiver, sys.log, sys.reg)
@@ -179,6 +188,9 @@ func listeners(sys *system, group *run.Group) (addresses, error) {
 	}
 	pageServer := &http.Server{Handler: page, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
 	if cfg.UI.TLSCert != "" {
+		if _, err := tls.LoadX509KeyPair(cfg.UI.TLSCert, cfg.UI.TLSKey); err != nil {
+			return addr, fmt.Errorf("ui-tls-cert, ui-tls-key: %w", err)
+		}
 		addr.ui = "https://" + ui.Addr().String() + "/"
 		addServer(group, pageServer, func() error { return pageServer.ServeTLS(ui, cfg.UI.TLSCert, cfg.UI.TLSKey) })
 	} else {

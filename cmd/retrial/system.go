@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,16 +90,19 @@ func openSystem(ctx context.Context, cfg config.Config, log *zap.Logger, reg reg
 // redactionKey returns the installation's key. Data that was redacted under another key is
 // not opened: events sent again would no longer equal those stored.
 func redactionKey(cfg config.Config, log *zap.Logger) ([]byte, error) {
+	file := filepath.Join(cfg.DataDir, "redaction-key.id")
+	known, knownErr := os.ReadFile(file)
+	if _, err := os.Stat(cfg.KeyFile); knownErr == nil && errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("redaction key %s is not there, and %s was filled under one: restore it, or name it with --key-file", cfg.KeyFile, cfg.DataDir)
+	}
 	key, created, err := identity.KeyFile(cfg.KeyFile, cfg.DataDir)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w (--key-file)", err)
 	}
 	if created {
-		log.Info("made the redaction key; back it up", zap.String("file", cfg.KeyFile))
+		log.Info("made the redaction key; back it up", zap.String("file", absolute(cfg.KeyFile)))
 	}
-	file := filepath.Join(cfg.DataDir, "redaction-key.id")
-	known, err := os.ReadFile(file)
-	switch {
+	switch err := knownErr; {
 	case errors.Is(err, os.ErrNotExist):
 		if err := os.WriteFile(file, []byte(identity.KeyID(key)+"\n"), 0o600); err != nil {
 			return nil, fmt.Errorf("data directory: %w", err)
@@ -315,6 +320,19 @@ type takenState struct {
 	Skipped map[string]int `json:"skipped,omitempty"` // objects of kinds the replica does not keep
 }
 
+// String tells people what became of the listing.
+func (t takenState) String() string {
+	text := fmt.Sprintf("%d objects", t.Objects)
+	if len(t.Skipped) == 0 {
+		return text
+	}
+	kinds := slices.Sorted(maps.Keys(t.Skipped))
+	for i, kind := range kinds {
+		kinds[i] = fmt.Sprintf("%d %s", t.Skipped[kind], kind)
+	}
+	return text + "; not needed and left out: " + strings.Join(kinds, ", ")
+}
+
 // takeState turns a listing, as kubectl prints it, into observations on audit.policy.
 func (s *system) takeState(ctx context.Context, cluster string, since time.Time, r io.Reader) (any, error) {
 	snap, skipped, err := state.ReadSnapshot(r)
@@ -323,8 +341,11 @@ func (s *system) takeState(ctx context.Context, cluster string, since time.Time,
 	}
 	snap.Since = since
 	observations := snap.Observations()
+	if len(snap.Objects) == 0 {
+		return nil, fmt.Errorf("%w: it holds no role, binding, namespace or service account", webhook.ErrBadState)
+	}
 	if err := s.runner.CheckCluster(cluster, observations...); err != nil {
-		return nil, fmt.Errorf("%w: %w", webhook.ErrBadState, err)
+		return nil, fmt.Errorf("%w: %w; is it meant for another cluster's name?", webhook.ErrBadState, err)
 	}
 	now := time.Now()
 	records := make([]stream.Record, 0, len(observations))

@@ -11,8 +11,10 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -167,6 +169,9 @@ func (c *Config) ReadFile(path string) error {
 	}
 	// encoding/json takes members whatever their case; this decoder does not.
 	strict, err := json.UnmarshalStrict(asJSON, c)
+	if named := c.badValue(asJSON); named != nil {
+		err = named // a value's own error does not tell which one it is
+	}
 	if err = errors.Join(append(strict, err)...); err != nil {
 		return fmt.Errorf("configuration %s: %w", path, err)
 	}
@@ -174,6 +179,62 @@ func (c *Config) ReadFile(path string) error {
 		return fmt.Errorf("configuration %s: it must begin with apiVersion: %s and kind: %s (found %q and %q)", path, APIVersion, Kind, c.APIVersion, c.Kind)
 	}
 	return nil
+}
+
+// badValue names the first member of a document whose text is no value of its type.
+func (c *Config) badValue(asJSON []byte) error {
+	var doc map[string]any
+	if err := json.UnmarshalCaseSensitivePreserveInts(asJSON, &doc); err != nil {
+		return nil //nolint:nilerr // it is told without a name
+	}
+	scratch := *c
+	for _, f := range scratch.Fields() {
+		var value any = doc
+		for _, name := range strings.Split(f.Path, ".") {
+			members, _ := value.(map[string]any)
+			value = members[name]
+		}
+		if text, ok := value.(string); ok {
+			if err := f.Set(text); err != nil {
+				return fmt.Errorf("%s: %w", f.Path, err)
+			}
+		}
+	}
+	return nil
+}
+
+// CheckFiles returns an error when a file that the configuration names cannot be read.
+func (c *Config) CheckFiles() error {
+	var errs []error
+	check := func(flag, path string) {
+		if path == "" {
+			return
+		}
+		f, err := os.Open(path)
+		if err == nil {
+			var info os.FileInfo
+			if info, err = f.Stat(); err == nil && info.IsDir() {
+				err = fmt.Errorf("%s is a directory", path)
+			}
+			_ = f.Close()
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", flag, err))
+		}
+	}
+	check("webhook-token-file", c.Webhook.TokenFile)
+	check("ui-token-file", c.UI.TokenFile)
+	check("ui-tls-cert", c.UI.TLSCert)
+	check("ui-tls-key", c.UI.TLSKey)
+	check("kafka-ca-file", c.Kafka.CAFile)
+	check("kafka-sasl-password-file", c.Kafka.SASLPasswordFile)
+	check("clickhouse-password-file", c.ClickHouse.PasswordFile)
+	for _, entry := range c.Watch.Clusters {
+		if _, kubeconfig, err := WatchedCluster(entry); err == nil {
+			check("watch-clusters", kubeconfig)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Validate checks what no single field can check. All errors are joined.
@@ -190,6 +251,25 @@ func (c *Config) Validate() error {
 	}
 	if c.Log.Format != "console" && c.Log.Format != "json" {
 		fail("log-format: %q is neither console nor json", c.Log.Format)
+	}
+	listen := func(flag, addr string) (ok bool) {
+		_, port, err := net.SplitHostPort(addr)
+		if _, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil {
+			fail("%s: %q is no address to listen on; write HOST:PORT, such as 127.0.0.1:8080", flag, addr)
+			return false
+		}
+		return true
+	}
+	for _, size := range []struct {
+		flag  string
+		value Bytes
+	}{
+		{"webhook-max-body-bytes", c.Webhook.MaxBodyBytes}, {"webhook-max-event-bytes", c.Webhook.MaxEventBytes},
+		{"webhook-max-in-flight-bytes", c.Webhook.MaxInFlightBytes}, {"webhook-max-cluster-in-flight-bytes", c.Webhook.MaxClusterInFlight},
+	} {
+		if size.value == 0 {
+			fail("%s: 0 would take nothing", size.flag)
+		}
 	}
 	watched := map[string]bool{}
 	for _, entry := range c.Watch.Clusters {
@@ -209,6 +289,9 @@ func (c *Config) Validate() error {
 	default:
 		fail("kafka-sasl-mechanism: %q is none of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512", c.Kafka.SASLMechanism)
 	}
+	if dsn := c.ClickHouse.DSN; dsn != "" && !strings.HasPrefix(dsn, "http://") && !strings.HasPrefix(dsn, "https://") {
+		fail("clickhouse-dsn: it must begin with http:// or https://: ClickHouse's HTTP interface is used")
+	}
 	if c.Replay.Hold < 0 || c.Replay.Lag < 0 || c.Replay.Linger < 0 {
 		fail("replay-hold, replay-lag and replay-linger: must not be negative")
 	}
@@ -221,10 +304,10 @@ func (c *Config) Validate() error {
 	if (c.UI.TLSCert == "") != (c.UI.TLSKey == "") {
 		fail("ui-tls-cert and ui-tls-key: set both or neither")
 	}
-	if c.Webhook.AllowAnonymous && !Loopback(c.Webhook.Listen) {
+	if listen("webhook-listen", c.Webhook.Listen) && c.Webhook.AllowAnonymous && !Loopback(c.Webhook.Listen) {
 		fail("webhook-allow-anonymous: %s is not loopback; let apiservers present the certificate of retrial cluster add, or a token (webhook-token-file)", c.Webhook.Listen)
 	}
-	if !Loopback(c.UI.Listen) && c.UI.TokenFile == "" {
+	if listen("ui-listen", c.UI.Listen) && !Loopback(c.UI.Listen) && c.UI.TokenFile == "" {
 		fail("ui-listen: %s is not loopback; set ui-token-file so that callers must authenticate, or listen on 127.0.0.1", c.UI.Listen)
 	}
 	return errors.Join(errs...)

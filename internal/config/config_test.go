@@ -67,6 +67,11 @@ func TestBadInput(t *testing.T) {
 		"open page, no token":   {args: []string{"--ui-listen", "0.0.0.0:8080"}, says: "ui-token-file"},
 		"anyone may post":       {args: []string{"--webhook-allow-anonymous", "--webhook-listen", ":9443"}, says: "retrial cluster add"},
 		"half a certificate":    {args: []string{"--ui-tls-cert", "x"}, says: "both"},
+		"bad member is named":   {file: head + "webhook: {maxBodyBytes: lots}\n", says: `webhook.maxBodyBytes: "lots" is no size`},
+		"no address":            {args: []string{"--ui-listen", "foo"}, says: `ui-listen: "foo" is no address to listen on`},
+		"no port":               {args: []string{"--webhook-listen", "127.0.0.1:99999"}, says: "webhook-listen"},
+		"nothing taken":         {args: []string{"--webhook-max-body-bytes", "0"}, says: "webhook-max-body-bytes: 0 would take nothing"},
+		"native protocol":       {args: []string{"--clickhouse-dsn", "clickhouse://127.0.0.1:9000"}, says: "clickhouse-dsn: it must begin with http://"},
 		"unknown SASL":          {args: []string{"--kafka-sasl-mechanism", "GSSAPI"}, says: "SCRAM"},
 		"watch, no kubeconfig":  {args: []string{"--watch-clusters", "prod"}, says: "cluster=/path/to/kubeconfig"},
 		"watch, cluster twice":  {args: []string{"--watch-clusters", "prod=/a,prod=/b"}, says: "named twice"},
@@ -109,6 +114,22 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 	for _, f := range c.Fields() {
 		if f.Doc == "" {
 			t.Errorf("%s has no doc tag", f.Path)
+		}
+	}
+}
+
+func TestCheckFiles(t *testing.T) {
+	there := write(t, "x")
+	c := Default()
+	c.UI.TokenFile, c.Watch.Clusters = there, []string{"prod=" + there}
+	if err := c.CheckFiles(); err != nil {
+		t.Errorf("all are there: %v", err)
+	}
+	c.UI.TokenFile, c.Watch.Clusters, c.UI.TLSKey = there+"-not", []string{"prod=" + there + "-not"}, t.TempDir()
+	err := c.CheckFiles()
+	for _, flag := range []string{"ui-token-file: ", "watch-clusters: ", "ui-tls-key: "} {
+		if err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("%s is not told of: %v", flag, err)
 		}
 	}
 }
