@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"os"
 	"reflect"
 	"testing"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/testfile"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/storagetest"
@@ -25,21 +22,7 @@ var received = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 // bodies, impersonation, refusals and several stages of requests included.
 func lines(t testing.TB) [][]byte {
 	t.Helper()
-	f, err := os.Open("testdata/events.jsonl.zst")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := zstd.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer z.Close()
-	all, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bytes.Split(bytes.TrimSpace(all), []byte("\n"))
+	return bytes.Split(bytes.TrimSpace(testfile.Read(t, "testdata/events.jsonl.zst")), []byte("\n"))
 }
 
 // rows makes rows of the lines, judged where the request's first stage after authorization

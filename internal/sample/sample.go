@@ -11,7 +11,7 @@ import (
 	_ "embed"
 	"io"
 
-	"github.com/klauspost/compress/zstd"
+	"github.com/retrial-io/retrial/internal/inflate"
 )
 
 //go:embed audit.jsonl.zst
@@ -40,10 +40,4 @@ func OpenAuditLog() (io.ReadCloser, error) { return open(auditLog) }
 // OpenState opens the state file, decompressed.
 func OpenState() (io.ReadCloser, error) { return open(state) }
 
-func open(b []byte) (io.ReadCloser, error) {
-	r, err := zstd.NewReader(bytes.NewReader(b))
-	if err != nil {
-		return nil, err
-	}
-	return r.IOReadCloser(), nil
-}
+func open(b []byte) (io.ReadCloser, error) { return inflate.Reader(bytes.NewReader(b)) }

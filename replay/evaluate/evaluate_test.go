@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/testfile"
 	"github.com/retrial-io/retrial/replay"
 )
 
@@ -193,7 +194,7 @@ func TestSecondsAndProgress(t *testing.T) {
 	if sum.Seconds != 1 {
 		t.Errorf("%v seconds by a clock that was read twice", sum.Seconds)
 	}
-	if size := len(unpack(t, "audit.jsonl.zst")); bytes < 2*size-2*int(sum.Events)-2 || bytes > 2*size {
+	if size := len(testfile.Read(t, "testdata/audit.jsonl.zst")); bytes < 2*size-2*int(sum.Events)-2 || bytes > 2*size {
 		t.Errorf("progress over %d bytes, two passes over %d", bytes, size)
 	}
 }

@@ -5,16 +5,14 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"runtime"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sys/unix"
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/sample"
+	"github.com/retrial-io/retrial/internal/testfile"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
 )
@@ -24,31 +22,11 @@ func memoryInput(name string, content []byte) Input {
 	return Input{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }}
 }
 
-// unpack reads a compressed file of testdata.
-func unpack(t testing.TB, name string) []byte {
-	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	r, err := zstd.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	raw, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return raw
-}
-
 func slice(t testing.TB) Options {
 	t.Helper()
 	return Options{
-		States: []Input{memoryInput("state.json", unpack(t, "state.json.zst"))},
-		Events: []Input{memoryInput("audit.jsonl", unpack(t, "audit.jsonl.zst"))},
+		States: []Input{memoryInput("state.json", testfile.Read(t, "testdata/state.json.zst"))},
+		Events: []Input{memoryInput("audit.jsonl", testfile.Read(t, "testdata/audit.jsonl.zst"))},
 	}
 }
 

@@ -24,7 +24,7 @@ func (noCommits) Commit(context.Context, int64, stream.Pending) error { return n
 // BenchmarkSettle measures decode, keys, duplicates and replay of real events under their
 // real state, without broker and store.
 func BenchmarkSettle(b *testing.B) {
-	events, snap := recorded(b)
+	events, snap := recording(b, "testdata/events.jsonl", "testdata/state.json")
 	log := newSimLog("", 1, 1)
 	source := &simSource{log, &life{world: &simWorld{}, instant: true}}
 	r, err := New(Config{Hold: -1}, source, replay.New(replay.Config{}), nowhere{})

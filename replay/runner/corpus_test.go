@@ -1,16 +1,13 @@
 package runner
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay"
-	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage/storagetest"
 )
 
@@ -25,42 +22,7 @@ func TestCorpus(t *testing.T) {
 	if dir == "" {
 		t.Skip("RETRIAL_CORPUS does not name a directory with a recorded log")
 	}
-	log, err := os.ReadFile(filepath.Join(dir, "audit.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.ReadFile(filepath.Join(dir, "state-start.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	snap, _, err := state.ReadSnapshot(bytes.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	received := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
-	m := material{whole: state.New(sample)}
-	distinct := map[event.Hash128]bool{}
-	for line := range bytes.Lines(log) {
-		e, err := event.Decode(bytes.TrimSpace(line))
-		if err != nil {
-			t.Fatal(err)
-		}
-		distinct[event.EventKey(event.RequestKey(sample, e), e)] = true
-		m.records = append(m.records, stream.EventRecord(sample, "import", "", received, e))
-		if event.KeepsPolicy(e) {
-			m.policy = append(m.policy, stream.PolicyEventRecord(sample, "import", "", received, e))
-			obs, err := state.FromEvent(e)
-			if err != nil {
-				t.Fatal(err)
-			}
-			m.whole.Apply(obs...)
-		}
-	}
-	for _, o := range snap.Observations() {
-		m.whole.Apply(o)
-		m.snapshot = append(m.snapshot, stream.PolicyRecord(stream.KindObservation, sample, "import", received, o.Append(nil)))
-	}
-
+	m := materialOf(t, filepath.Join(dir, "audit.jsonl"), filepath.Join(dir, "state-start.json"))
 	store := storagetest.Open(t)
 	p := newPipeline(t, startBroker(t), store)
 	send := func(what string, records []stream.Record) {
@@ -75,8 +37,8 @@ func TestCorpus(t *testing.T) {
 	send("policy", m.policy)
 	send("events", m.records)
 	send("events again", m.records)
-	if out := p.life.sums(t)["retrial_runner_out_total"]; out != float64(len(distinct)) {
-		t.Errorf("%v rows stored, want %d", out, len(distinct))
+	if out := p.life.sums(t)["retrial_runner_out_total"]; out != float64(m.events) {
+		t.Errorf("%v rows stored, want %d", out, m.events)
 	}
 	send("the state, late", m.snapshot)
 	p.stop()

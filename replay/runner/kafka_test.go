@@ -3,13 +3,9 @@ package runner
 import (
 	"bytes"
 	"context"
-	"io"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
@@ -17,6 +13,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/embedded"
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/internal/testfile"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage/storagetest"
@@ -24,38 +21,18 @@ import (
 
 const sample = "sample"
 
-// unpack reads a .zst file of testdata.
-func unpack(t testing.TB, name string) []byte {
-	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := zstd.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer z.Close()
-	b, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-// recorded returns real events and the state they ran against.
-func recorded(t testing.TB) ([]*event.Event, state.Snapshot) {
+// recording returns the events of a log and the state they ran against.
+func recording(t testing.TB, log, objects string) ([]*event.Event, state.Snapshot) {
 	t.Helper()
 	var events []*event.Event
-	for line := range bytes.Lines(unpack(t, "events.jsonl.zst")) {
+	for line := range bytes.Lines(testfile.Read(t, log)) {
 		e, err := event.Decode(bytes.TrimSpace(line))
 		if err != nil {
 			t.Fatal(err)
 		}
 		events = append(events, e)
 	}
-	snap, _, err := state.ReadSnapshot(bytes.NewReader(unpack(t, "state.json.zst")))
+	snap, _, err := state.ReadSnapshot(bytes.NewReader(testfile.Read(t, objects)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +49,16 @@ type material struct {
 
 func materials(t testing.TB) material {
 	t.Helper()
-	events, snap := recorded(t)
+	m := materialOf(t, "testdata/events.jsonl", "testdata/state.json")
+	if len(m.policy) < 10 {
+		t.Fatalf("only %d policy writes among the recorded events", len(m.policy))
+	}
+	return m
+}
+
+func materialOf(t testing.TB, log, objects string) material {
+	t.Helper()
+	events, snap := recording(t, log, objects)
 	received := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 	m := material{whole: state.New(sample)}
 	distinct := map[event.Hash128]bool{}
@@ -91,9 +77,6 @@ func materials(t testing.TB) material {
 	for _, o := range snap.Observations() {
 		m.whole.Apply(o)
 		m.snapshot = append(m.snapshot, stream.PolicyRecord(stream.KindObservation, sample, "import", received, o.Append(nil)))
-	}
-	if len(m.policy) < 10 {
-		t.Fatalf("only %d policy writes among the recorded events", len(m.policy))
 	}
 	m.events = len(distinct)
 	return m

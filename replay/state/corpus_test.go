@@ -3,7 +3,6 @@ package state_test
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,35 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/testfile"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
 )
-
-// readMaybeZstd reads a file, or its .zst form.
-func readMaybeZstd(t testing.TB, dir, name string) []byte {
-	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(dir, name))
-	if err == nil {
-		return raw
-	}
-	f, err := os.Open(filepath.Join(dir, name+".zst"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := zstd.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer z.Close()
-	raw, err = io.ReadAll(z)
-	if err != nil {
-		t.Fatalf("read %s: %v", f.Name(), err)
-	}
-	return raw
-}
 
 // policyWrites returns the observations of a log's policy writes, in the log's order.
 func policyWrites(t testing.TB, log []byte) []state.Observation {
@@ -62,7 +37,7 @@ func policyWrites(t testing.TB, log []byte) []state.Observation {
 
 func readSnapshot(t testing.TB, dir, name string) state.Snapshot {
 	t.Helper()
-	snap, _, err := state.ReadSnapshot(bytes.NewReader(readMaybeZstd(t, dir, name)))
+	snap, _, err := state.ReadSnapshot(bytes.NewReader(testfile.Read(t, filepath.Join(dir, name))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +85,7 @@ func TestCorpusEndState(t *testing.T) {
 			if _, err := s.LoadSnapshot(readSnapshot(t, dir, "state-start.json")); err != nil {
 				t.Fatal(err)
 			}
-			writes := policyWrites(t, readMaybeZstd(t, dir, "audit.jsonl"))
+			writes := policyWrites(t, testfile.Read(t, filepath.Join(dir, "audit.jsonl")))
 			for _, o := range writes {
 				s.Apply(o)
 			}
@@ -176,7 +151,7 @@ func TestStrippedAnswers(t *testing.T) {
 	for name, dir := range corpora(t) {
 		t.Run(name, func(t *testing.T) {
 			n := 0
-			for line := range bytes.Lines(readMaybeZstd(t, dir, "audit.jsonl")) {
+			for line := range bytes.Lines(testfile.Read(t, filepath.Join(dir, "audit.jsonl"))) {
 				e, err := event.Decode(bytes.TrimSpace(line))
 				if err != nil {
 					t.Fatal(err)
@@ -206,7 +181,7 @@ func TestStrippedAnswers(t *testing.T) {
 func TestKeepsPolicyCovers(t *testing.T) {
 	for name, dir := range corpora(t) {
 		t.Run(name, func(t *testing.T) {
-			for line := range bytes.Lines(readMaybeZstd(t, dir, "audit.jsonl")) {
+			for line := range bytes.Lines(testfile.Read(t, filepath.Join(dir, "audit.jsonl"))) {
 				e, err := event.Decode(bytes.TrimSpace(line))
 				if err != nil {
 					t.Fatal(err)

@@ -3,10 +3,12 @@ package state_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/retrial-io/retrial/internal/testfile"
 	"github.com/retrial-io/retrial/replay/state"
 )
 
@@ -14,7 +16,7 @@ import (
 // moments to ask about.
 func recorded(t testing.TB, dir string) (obs []state.Observation, times []time.Time) {
 	start, end := readSnapshot(t, dir, "state-start.json"), readSnapshot(t, dir, "state-end.json")
-	obs = policyWrites(t, readMaybeZstd(t, dir, "audit.jsonl"))
+	obs = policyWrites(t, testfile.Read(t, filepath.Join(dir, "audit.jsonl")))
 	for i := 0; i < len(obs); i += 1 + len(obs)/40 {
 		times = append(times, obs[i].NotBefore, obs[i].NotAfter)
 	}
