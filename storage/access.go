@@ -12,11 +12,11 @@ import (
 	"github.com/retrial-io/retrial/replay"
 )
 
-// foldedPath is how many bytes of a non-resource path tell accesses apart; the rest folds
+// longestPath is how many bytes of a non-resource path tell accesses apart; the rest folds
 // to "*".
-const foldedPath = 128
+const longestPath = 128
 
-// FoldName returns the name an access is counted under: the object's name with its
+// foldName returns the name an access is counted under: the object's name with its
 // generated part replaced by "*". Folding looks at the name alone, never at how many
 // names there are, so that a row and the row that takes it back always fold alike and a
 // rebuild from scratch gives the same rollups.
@@ -24,7 +24,7 @@ const foldedPath = 128
 // Generated are: a random suffix of five characters from Kubernetes' own alphabet
 // (pods, generateName), with the pod template hash before it; and an identifier of 32 or
 // more hexadecimal digits, dashes allowed.
-func FoldName(name string) string {
+func foldName(name string) string {
 	base, suffix, ok := cutLast(name, '-')
 	if ok && len(suffix) == 5 && randomSuffix(suffix) {
 		if b, hash, ok := cutLast(base, '-'); ok && len(hash) >= 8 && len(hash) <= 10 && randomSuffix(hash) {
@@ -38,12 +38,12 @@ func FoldName(name string) string {
 	return name
 }
 
-// FoldPath returns the path an access is counted under.
-func FoldPath(path string) string {
-	if len(path) <= foldedPath {
+// foldPath returns the path an access is counted under.
+func foldPath(path string) string {
+	if len(path) <= longestPath {
 		return path
 	}
-	return path[:foldedPath] + "*"
+	return path[:longestPath] + "*"
 }
 
 func cutLast(s string, sep byte) (before, after string, ok bool) {

@@ -280,7 +280,7 @@ func (b *block) appendVerdict(r *replay.Row) error {
 		b.recorded.Append(v.Recorded.String())
 		b.replayed.Append(v.Replayed.String())
 		u := r.Event.EffectiveUser()
-		name, path, groups := FoldName(v.Attributes.Name), FoldPath(v.Attributes.Path), groupSet(u.Groups)
+		name, path, groups := foldName(v.Attributes.Name), foldPath(v.Attributes.Path), groupSet(u.Groups)
 		b.access.Append(accessKey(&b.hash, u.Username, groups, &v.Attributes, name, path))
 		b.accessName.Append(name)
 		b.accessPath.Append(path)

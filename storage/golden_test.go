@@ -66,7 +66,6 @@ func TestGoldenQueries(t *testing.T) {
 		{"Volume", func() error { _, err := s.Volume(ctx, "c", from, to, time.Minute); return err }},
 		{"Outcomes", func() error { _, err := s.Outcomes(ctx, "c", from, to); return err }},
 		{"Lacks", func() error { _, err := s.Lacks(ctx, "c", from, to, 10); return err }},
-		{"TopSubjects", func() error { _, err := s.TopSubjects(ctx, "c", from, to, 10); return err }},
 		{"Decisions", func() error { _, err := s.Decisions(ctx, "c", from, to); return err }},
 		{"Overview of a short range", func() error { _, err := s.Overview(ctx, "c", from, to); return err }},
 		{"Why", func() error { _, err := s.Why(ctx, "c", "id"); return err }},

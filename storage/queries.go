@@ -124,13 +124,6 @@ HAVING requests > 0
 ORDER BY requests DESC, subject
 LIMIT {limit:UInt32}`
 
-// TopSubjects returns the subjects with most requests.
-func (s *Store) TopSubjects(ctx context.Context, cluster string, from, to time.Time, limit int) ([]SubjectCount, error) {
-	p := window(cluster, from, to)
-	p["limit"] = fmt.Sprint(limit)
-	return collect(ctx, s, subjectsQuery, p, (*SubjectCount).targets)
-}
-
 func (c *SubjectCount) targets() ([]any, func()) {
 	return []any{&c.Subject, &c.Requests, &c.Forbidden, &c.Drift}, nil
 }

@@ -191,9 +191,6 @@ func (b *Broker) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 // Held returns the bytes of log that count against MaxBytes.
 func (b *Broker) Held() int64 { return b.held.Load() }
 
-// Full reports whether producers are refused at present.
-func (b *Broker) Full() bool { return b.held.Load() >= b.cfg.MaxBytes }
-
 // Close stops the broker, writes its state and releases the directory. Clients' requests
 // under way fail. Further calls return at once.
 func (b *Broker) Close() error {

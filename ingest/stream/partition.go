@@ -50,9 +50,6 @@ func (p *Partition) Fetch(ctx context.Context, maxRecords, maxBytes int) (Batch,
 // Position returns the offset of the next record Fetch returns.
 func (p *Partition) Position() int64 { return p.next.Load() }
 
-// Lag returns how many records are behind Position, as of the last fetch.
-func (p *Partition) Lag() int64 { return max(0, p.end.Load()-p.next.Load()) }
-
 // Commit says that every record below next is done with, and what pending says. Transient
 // errors are retried until ctx ends. A handler commits last after its own context ended
 // (context.WithoutCancel and a timeout): until it returns, the partition is still its own.

@@ -69,34 +69,15 @@ func (r *PolicyReader) Err() error {
 	return r.err
 }
 
-// Position returns the offset below which every record of the partition has been passed
-// to fn and fn has returned.
-func (r *PolicyReader) Position(partition int32) int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.pos[partition]
-}
-
-// Positions returns all positions, as a copy.
+// Positions returns, per partition, the offset below which every record has been passed to
+// fn and fn has returned; as a copy.
 func (r *PolicyReader) Positions() map[int32]int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.pos)
 }
 
-// HighWatermarks returns the ends of the policy log: everything acknowledged before the
-// call lies below. Pass it to WaitFor.
-func (r *PolicyReader) HighWatermarks(ctx context.Context) (map[int32]int64, error) {
-	return r.c.HighWatermarks(ctx, TopicPolicy)
-}
-
-// Reached reports whether every position is at or past its mark.
-func (r *PolicyReader) Reached(marks map[int32]int64) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.reached(marks)
-}
-
+// reached tells whether every position is at or past its mark.
 func (r *PolicyReader) reached(marks map[int32]int64) bool {
 	for p, m := range marks {
 		if r.pos[p] < m {
@@ -106,8 +87,8 @@ func (r *PolicyReader) reached(marks map[int32]int64) bool {
 	return true
 }
 
-// WaitFor returns when every position is at or past its mark, when ctx ends, or when the
-// reader has ended.
+// WaitFor returns when every position is at or past its mark, as of Client.HighWatermarks,
+// when ctx ends, or when the reader has ended.
 func (r *PolicyReader) WaitFor(ctx context.Context, marks map[int32]int64) error {
 	for {
 		r.mu.Lock()

@@ -48,15 +48,12 @@ func TestPolicyReaderKeepsUp(t *testing.T) {
 		if err := w.Producer().Produce(deadline(t), rs...); err != nil {
 			t.Fatal(err)
 		}
-		marks, err := r.HighWatermarks(deadline(t))
+		marks, err := w.HighWatermarks(deadline(t), TopicPolicy)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := r.WaitFor(deadline(t), marks); err != nil {
 			t.Fatal(err)
-		}
-		if !r.Reached(marks) {
-			t.Error("waited for, not reached")
 		}
 		l.mu.Lock()
 		if want := 12 * (round + 1); l.n != want {
@@ -72,10 +69,8 @@ func TestPolicyReaderKeepsUp(t *testing.T) {
 		l.mu.Unlock()
 	}
 	var sum int64
-	for p, pos := range r.Positions() {
-		if sum += pos; pos != r.Position(p) {
-			t.Errorf("partition %d: %d and %d", p, pos, r.Position(p))
-		}
+	for _, pos := range r.Positions() {
+		sum += pos
 	}
 	if sum != 240 {
 		t.Errorf("positions add up to %d, want 240", sum)

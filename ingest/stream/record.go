@@ -18,11 +18,10 @@ const (
 	KindEvent            // canonical JSON of an event, on TopicEvents
 	KindPolicyEvent      // canonical JSON of a policy write, on TopicPolicy
 	KindObservation      // an encoded state.Observation, on TopicPolicy
-	KindSnapshot         // a snapshot's begin or end mark, on TopicPolicy
 	KindDeadLetter       // a dead letter, on TopicDeadLetter; see DecodeDeadLetter
 )
 
-var kindNames = [...]string{"", "event", "policy-event", "observation", "snapshot", "deadletter"}
+var kindNames = [...]string{"", "event", "policy-event", "observation", "deadletter"}
 
 // String returns the name that is written into the record's header.
 func (k Kind) String() string {
@@ -80,8 +79,8 @@ func eventRecord(cluster, source, apiserver string, received time.Time, e *event
 	return Record{Value: value, Cluster: cluster, Source: source, APIServer: apiserver, Received: received, Content: event.Content(value)}
 }
 
-// PolicyRecord is a record for TopicPolicy that is not an event: an observation or a
-// snapshot mark, already encoded.
+// PolicyRecord is a record for TopicPolicy that is not an event: an observation, already
+// encoded.
 func PolicyRecord(kind Kind, cluster, source string, received time.Time, value []byte) Record {
 	return Record{Topic: TopicPolicy, Kind: kind, Key: []byte(cluster), Value: value,
 		Cluster: cluster, Source: source, Received: received, Content: event.Content(value)}

@@ -18,7 +18,7 @@ func TestRecordSurvivesTheBroker(t *testing.T) {
 					Content: event.Hash128{Hi: 0x0102030405060708, Lo: 0xf1f2f3f4f5f6f7f8}},
 				{Topic: TopicPolicy, Key: []byte("prod"), Value: []byte{0, 255, 10, 13}, Kind: KindObservation, Cluster: "prod",
 					Received: time.UnixMicro(1).UTC()},
-				{Topic: TopicPolicy, Key: []byte("prod"), Value: []byte("x"), Kind: KindSnapshot, Cluster: "prod", Source: "import",
+				{Topic: TopicPolicy, Key: []byte("prod"), Value: []byte("x"), Kind: KindObservation, Cluster: "prod", Source: "import",
 					Received: time.UnixMicro(0).UTC()},
 			}
 			before := time.Now().Add(-time.Millisecond)

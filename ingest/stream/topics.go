@@ -10,8 +10,8 @@ import (
 const (
 	// TopicEvents carries one record per audit event, keyed by the hash of its request.
 	TopicEvents = "audit.events"
-	// TopicPolicy carries what changes the replica: copies of policy writes, observations
-	// of objects and snapshots, keyed by cluster, so that one cluster's stay in order.
+	// TopicPolicy carries what changes the replica: copies of policy writes and observations
+	// of objects, keyed by cluster, so that one cluster's stay in order.
 	TopicPolicy = "audit.policy"
 	// TopicDeadLetter carries what could not become an event or could not be processed.
 	TopicDeadLetter = "audit.deadletter"

@@ -207,10 +207,6 @@ func observationsOf(rec *stream.Record) ([]state.Observation, error) {
 			return nil, err
 		}
 		return []state.Observation{o}, nil
-	case stream.KindSnapshot:
-		// Marks are for people who read the topic; a listing's completeness is an
-		// observation of its own.
-		return nil, nil
 	}
 	return nil, fmt.Errorf("record of kind %q on the policy topic", rec.Kind)
 }

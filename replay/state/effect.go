@@ -41,28 +41,6 @@ type Subjects struct {
 // content everybody it could concern.
 func (e Effect) Subjects() Subjects { return e.subjects }
 
-// Concerns tells whether a request of the user in the namespace ("" outside namespaces) is
-// among those the effect may change. Groups must be those the request was authorized with.
-func (s Subjects) Concerns(user string, groups []string, namespace string) bool {
-	if !s.AllNamespaces {
-		if _, ok := slices.BinarySearch(s.Namespaces, namespace); !ok {
-			return false
-		}
-	}
-	if s.All {
-		return true
-	}
-	if _, ok := slices.BinarySearch(s.Users, user); ok {
-		return true
-	}
-	for _, g := range groups {
-		if _, ok := slices.BinarySearch(s.Groups, g); ok {
-			return true
-		}
-	}
-	return false
-}
-
 // effect describes the difference between an object's old line and its present one: all
 // but the first head and the last tail steps.
 func (s *State) effect(obj *object, old []step, head, tail int) Effect {

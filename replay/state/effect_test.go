@@ -101,29 +101,3 @@ func subject(obj any) string {
 	}
 	return ""
 }
-
-func TestSubjectsConcern(t *testing.T) {
-	s := state.Subjects{Users: []string{"alice", "bob"}, Groups: []string{"dev"}, Namespaces: []string{"a", "b"}}
-	everywhere := state.Subjects{All: true, AllNamespaces: true}
-	for _, tc := range []struct {
-		name      string
-		s         state.Subjects
-		user      string
-		groups    []string
-		namespace string
-		want      bool
-	}{
-		{"user in namespace", s, "bob", nil, "b", true},
-		{"group", s, "zoe", []string{"ops", "dev"}, "a", true},
-		{"other user", s, "zoe", []string{"ops"}, "a", false},
-		{"other namespace", s, "alice", nil, "c", false},
-		{"cluster scope", s, "alice", nil, "", false},
-		{"everybody", everywhere, "zoe", nil, "", true},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			if got := tc.s.Concerns(tc.user, tc.groups, tc.namespace); got != tc.want {
-				t.Errorf("got %v", got)
-			}
-		})
-	}
-}

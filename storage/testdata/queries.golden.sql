@@ -31,15 +31,6 @@ HAVING requests > 0
 ORDER BY requests DESC, m
 LIMIT {limit:UInt32};
 
--- TopSubjects
-SELECT subject, sum(toInt64(sign)) AS requests, toInt64(sumIf(toInt64(sign), recorded = 'forbid')) AS forbidden, toInt64(sumIf(toInt64(sign), outcome = 'drift')) AS drift
-FROM `retrial`.events
-WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AND outcome != ''
-GROUP BY subject
-HAVING requests > 0
-ORDER BY requests DESC, subject
-LIMIT {limit:UInt32};
-
 -- Decisions
 SELECT recorded, replayed, sum(count) AS requests
 FROM `retrial`.volume
