@@ -53,7 +53,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"no cluster to revoke":      {[]string{"cluster", "revoke", "x", "--data-dir", filepath.Join(dir, "none")}, exitError, "`retrial cluster add NAME` registers one"},
 		"a kubeconfig for nowhere":  {[]string{"cluster", "add", "x", "--data-dir", filepath.Join(dir, "d"), "-o", filepath.Join(dir, "none", "x")}, exitError, "write the webhook's kubeconfig"},
 		"a file there is not":       {[]string{"serve", "--data-dir", filepath.Join(dir, "none"), "--ui-tls-cert", log + "x", "--ui-tls-key", log}, exitUsage, "ui-tls-cert: open "},
-		"a receiver without a host": {[]string{"cluster", "add", "x", "--data-dir", filepath.Join(dir, "d"), "--server", "nonsense"}, exitError, "no http or https URL"},
+		"a receiver without a host": {[]string{"cluster", "add", "x", "--data-dir", filepath.Join(dir, "d"), "--server", "nonsense"}, exitUsage, "no http or https URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, err := commandLine(t, "", tc.args...)

@@ -123,7 +123,7 @@ func (k *webhookKubeconfig) write(s streams, a *identity.Authority, cfg config.C
 		server = receiverURL(cfg)
 	}
 	if _, err := identity.Endpoint(server, cluster, k.apiserver); err != nil {
-		return err
+		return exitCode{exitUsage, err}
 	}
 	out := s.out
 	if k.out != "-" {

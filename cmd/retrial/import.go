@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,16 +32,18 @@ server, through the same receiver as webhooks. The files' policy writes go first
 events, so that everything is judged by the policy of its own moment. An import that was
 interrupted continues where it stopped; what is stored already is not stored again.
 
-With no server running the command opens the data directory itself.`,
+With no server running the command opens the data directory itself, and takes the flags of
+` + "`retrial serve`" + ` that are about it.`,
 		Example: `  retrial import --cluster prod --state state.json audit.log audit-2026-11-19.log.gz
   zcat audit.log.gz | retrial import --cluster prod -`,
 	}
 	flags := config.Bind(c.Flags())
+	showFlags(c.Flags(), "data-dir", "key-file", "clickhouse-dsn", "kafka-brokers")
 	c.Flags().StringVar(&cluster, "cluster", "", "name of the cluster the files are from (required)")
 	c.Flags().StringVar(&apiserver, "apiserver", "", "name of the apiserver the files are from")
 	c.Flags().StringVar(&stateFile, "state", "", "objects as kubectl get -o json prints them")
 	c.Flags().BoolVar(&wait, "wait", true, "return when everything is replayed and stored, not only accepted")
-	c.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	addOutput(c, &output, "table", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cfg, err := flags.Load()
 		if err != nil {
@@ -56,9 +57,6 @@ With no server running the command opens the data directory itself.`,
 		}
 		if len(args) == 0 && stateFile == "" {
 			return exitCode{exitUsage, errors.New("name an audit log, - for standard input, or a --state file")}
-		}
-		if output != "table" && output != "json" {
-			return exitCode{exitUsage, fmt.Errorf("--output %q is neither table nor json", output)}
 		}
 		im := importer.Config{
 			BaseURL: "http://retrial", Cluster: cluster, APIServer: apiserver,
@@ -79,7 +77,7 @@ With no server running the command opens the data directory itself.`,
 			im.State = &f
 		}
 		var sum importer.Summary
-		err = withServer(c.Context(), cfg, func(socket string, drained func(context.Context) error) error {
+		own, err := withServer(c.Context(), cfg, func(socket string, drained func(context.Context) error) error {
 			im.Client = importer.SocketClient(socket)
 			bar := newProgress(s.err, "importing", -1)
 			im.Progress = bar.imported
@@ -92,42 +90,47 @@ With no server running the command opens the data directory itself.`,
 			bar.finish()
 			return err
 		})
-		return errors.Join(printImport(s, output, sum), err)
+		if errors.Is(err, context.Canceled) && c.Context().Err() != nil {
+			err = errors.New("interrupted: what was accepted stays, and the same command continues behind it")
+		}
+		err = errors.Join(printImport(s, output, sum), err)
+		if own && err == nil && output == "table" {
+			fmt.Fprintf(s.out, "stored in %s, which no server has open\n", absolute(cfg.DataDir))
+		}
+		return err
 	}
 	return c
 }
 
 // withServer calls use with the socket of the running server, or of one that it runs for
-// the duration of the call. drained waits until what was accepted is stored.
-func withServer(ctx context.Context, cfg config.Config, use func(socket string, drained func(context.Context) error) error) error {
+// the duration of the call, its own. drained waits until what was accepted is stored.
+func withServer(ctx context.Context, cfg config.Config, use func(socket string, drained func(context.Context) error) error) (own bool, err error) {
 	socket := filepath.Join(cfg.DataDir, socketName)
 	client, err := dial(ctx, "", cfg.DataDir)
 	if err == nil {
-		return use(socket, func(ctx context.Context) error { return client.get(ctx, "drained", nil, &struct{}{}) })
+		return false, use(socket, func(ctx context.Context) error { return client.get(ctx, "drained", nil, &struct{}{}) })
 	}
 	if !errors.Is(err, errNoServer) {
-		return err
+		return false, err
 	}
 	sys, err := openSystem(ctx, cfg, zap.NewNop(), prometheus.NewRegistry())
 	if err != nil {
-		return err
+		return true, err
 	}
 	var group run.Group
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	group.Add(func() error { return sys.runner.Run(running) }, func(error) { stop() })
 	if _, err := listenLocally(sys, newAPI(sys), &group); err != nil {
-		return errors.Join(err, sys.close())
+		return true, errors.Join(err, sys.close())
 	}
 	group.Add(func() error { return use(socket, sys.runner.WaitDrained) }, func(error) { stop() })
-	return errors.Join(group.Run(), sys.close())
+	return true, errors.Join(group.Run(), sys.close())
 }
 
 func printImport(s streams, output string, sum importer.Summary) error {
 	if output == "json" {
-		enc := json.NewEncoder(s.out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(sum)
+		return printAs(s.out, output, sum)
 	}
 	for _, f := range sum.Files {
 		switch {
@@ -147,13 +150,28 @@ func printImport(s streams, output string, sum importer.Summary) error {
 		if more := f.Malformed - int64(len(f.BadLines)); more > 0 {
 			fmt.Fprintf(s.err, "%s: %d more malformed lines\n", safe.Text(f.Name), more)
 		}
+		if f.Malformed > 0 && f.Events == 0 && f.Resumed == 0 {
+			fmt.Fprintf(s.err, "%s: no line is an audit event: %s\n", safe.Text(f.Name), wantLog)
+		}
 	}
 	if len(sum.State) > 0 {
-		fmt.Fprintf(s.out, "state: %s\n", bytes.TrimSpace(sum.State))
+		var taken takenState
+		if err := json.Unmarshal(sum.State, &taken); err != nil {
+			return fmt.Errorf("read the answer to the state: %w", err)
+		}
+		fmt.Fprintf(s.out, "state: %s\n", safe.Text(taken.String()))
 	} else if sum.StateKnown {
 		fmt.Fprintln(s.out, "state: already in")
 	}
 	return nil
+}
+
+// absolute is path as it is found from anywhere.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
 }
 
 // imported shows an import's progress.
