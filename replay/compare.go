@@ -3,7 +3,6 @@ package replay
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -95,16 +94,12 @@ func (t *trial) ask(m *moment) answer {
 	return ans
 }
 
-// others returns the policies inside the window other than the one at base.
+// others returns the policies inside the window, the one at base among them.
 func (t *trial) others() []state.View {
 	if t.s == nil {
 		return nil
 	}
 	from, to := t.window()
-	return t.othersIn(from, to)
-}
-
-func (t *trial) othersIn(from, to time.Time) []state.View {
 	return t.s.RBACWindow(from, to)
 }
 

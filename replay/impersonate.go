@@ -103,7 +103,7 @@ func (t *trial) compareImpersonation() {
 		if plan.mode != modeLegacy {
 			from = from.Add(-impersonationCache)
 		}
-		for _, c := range t.nearest(t.othersIn(from, to)) {
+		for _, c := range t.nearest(t.s.RBACWindow(from, to)) {
 			m := moment{view: c.view, graph: t.base.graph, at: t.base.at}
 			if other := t.impersonation(&m); other.Replayed != DecisionForbid {
 				v.Outcome, v.Class = OutcomeAmbiguous, ClassImpersonationRaced

@@ -54,8 +54,8 @@ func cutLast(s string, sep byte) (before, after string, ok bool) {
 	return s[:i], s[i+1:], true
 }
 
-// randomSuffix reports whether s has only characters Kubernetes generates names from and
-// at least one digit or no vowel-like word shape: the alphabet itself has no vowels.
+// randomSuffix reports whether s has only characters Kubernetes generates names from. There
+// are no vowels among them, so that words are hardly ever taken for generated.
 func randomSuffix(s string) bool {
 	for i := range len(s) {
 		if strings.IndexByte("bcdfghjklmnpqrstvwxz2456789", s[i]) < 0 {

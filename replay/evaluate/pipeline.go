@@ -30,6 +30,34 @@ type batch struct {
 	done  chan struct{} // closed when the parallel stage has finished with it
 }
 
+// hand gives a batch its place in the order and then to the workers.
+func (b *batch) hand(ctx context.Context, order, work chan<- *batch) error {
+	b.done = make(chan struct{})
+	for _, to := range [...]chan<- *batch{order, work} {
+		select {
+		case to <- b:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// inOrder visits the batches in their order, each when the workers are done with it.
+func inOrder(ctx context.Context, order <-chan *batch, visit func(*batch) error) error {
+	for b := range order {
+		select {
+		case <-b.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err := visit(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 type line struct {
 	raw    []byte
 	number int
@@ -70,19 +98,14 @@ func (o *Options) decoded(ctx context.Context, bad func([]Malformed), visit func
 		})
 	}
 	g.Go(func() error {
-		for b := range order {
-			select {
-			case <-b.done:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
+		return inOrder(ctx, order, func(b *batch) error {
 			bad(b.bad)
 			if err := visit(b); err != nil {
 				return err
 			}
 			o.Progress(b.bytes)
-		}
-		return nil
+			return nil
+		})
 	})
 	return g.Wait()
 }
@@ -100,15 +123,7 @@ func (o *Options) read(ctx context.Context, input int, work, order chan<- *batch
 		if len(b.lines) == 0 && len(b.bad) == 0 {
 			return nil
 		}
-		b.done = make(chan struct{})
-		for _, to := range [...]chan<- *batch{order, work} {
-			select {
-			case to <- b:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-		return nil
+		return b.hand(ctx, order, work)
 	}
 	lines := event.NewLines(r, o.MaxLine)
 	b := &batch{input: input}
@@ -190,15 +205,7 @@ func (o *Options) judge(ctx context.Context, st *state.State, sum *Summary) erro
 			if len(b.items) == 0 {
 				return nil
 			}
-			b.done = make(chan struct{})
-			for _, to := range [...]chan<- *batch{order, work} {
-				select {
-				case to <- b:
-				case <-ctx.Done():
-					return ctx.Err()
-				}
-			}
-			return nil
+			return b.hand(ctx, order, work)
 		}
 		err := o.decoded(ctx, sum.secondPass(), func(b *batch) error {
 			folder.fold(b)
@@ -222,12 +229,7 @@ func (o *Options) judge(ctx context.Context, st *state.State, sum *Summary) erro
 		})
 	}
 	g.Go(func() error {
-		for b := range order {
-			select {
-			case <-b.done:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
+		return inOrder(ctx, order, func(b *batch) error {
 			for i := range b.items {
 				it := &b.items[i]
 				sum.count(it.verdict)
@@ -238,8 +240,8 @@ func (o *Options) judge(ctx context.Context, st *state.State, sum *Summary) erro
 					return fmt.Errorf("write verdict: %w", err)
 				}
 			}
-		}
-		return nil
+			return nil
+		})
 	})
 	return g.Wait()
 }

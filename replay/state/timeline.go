@@ -263,8 +263,8 @@ func (m *materialiser) work(tl *timeline, p position) *cell {
 	return c
 }
 
-// keep stores a view in its box. The last of a block stays, so that no view is ever more
-// than a block away; of the others the oldest gives way.
+// keep stores a view in its box. The last of a full block stays, so that no view is ever
+// much more than a block away; of the others the oldest gives way.
 func (m *materialiser) keep(b *block, i int, c *cell) {
 	bx := &b.boxes[i]
 	bx.p.Store(c)

@@ -14,9 +14,8 @@ import (
 // RBAC holds what is known. An answer may rest on an allow found in it; a refusal is
 // certain only when nothing in Unknown or UnknownKinds could have allowed the request.
 type View struct {
-	//
-	// Its objects carry names and meaning only: State.Version tells uid and
-	// resourceVersion.
+	// RBAC is the index. Its objects carry names and meaning only: State.Version tells uid
+	// and resourceVersion.
 	RBAC *rbacindex.Snapshot
 	// Unknown lists objects whose content is not known, sorted by kind, namespace, name.
 	// They are not in RBAC. A key without a Name stands for objects of that kind whose
