@@ -146,8 +146,9 @@ func (r *Runner) applyPolicy(ctx context.Context, records []stream.Record) error
 	for i := range records {
 		obs, err := observationsOf(&records[i])
 		if err != nil {
+			// What can still be said of it, that an object was written with content nobody
+			// could read, counts all the same.
 			letters = append(letters, r.deadLetter(&records[i], records[i].Position.Epoch, err))
-			continue
 		}
 		observations[i] = obs
 		for j := range obs {
@@ -189,7 +190,8 @@ func (r *Runner) applyPolicy(ctx context.Context, records []stream.Record) error
 	return nil
 }
 
-// observationsOf reads one record of audit.policy.
+// observationsOf reads one record of audit.policy. Observations that come with an error are
+// valid: see state.FromEvent.
 func observationsOf(rec *stream.Record) ([]state.Observation, error) {
 	if rec.Err != nil {
 		return nil, rec.Err

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -281,6 +282,59 @@ func TestPanicBecomesDeadLetter(t *testing.T) {
 	if l.Position != (event.Position{Epoch: 3, Partition: -5, Offset: 16}) || !strings.Contains(l.Detail, "panicked") || l.Reason != reasonPoison {
 		t.Errorf("dead letter %+v", l)
 	}
+}
+
+// A policy write whose body cannot be read happened all the same: its object is unknown from
+// then on, not as it was before.
+func TestUnreadablePolicyWriteMakesItsObjectUnknown(t *testing.T) {
+	store := &policyKept{}
+	source := &simSource{newSimLog("", 1, 1), &life{world: &simWorld{}, instant: true}}
+	r, err := New(Config{}, source, replay.New(replay.Config{}), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := bindingEvent("b", 1000, 0, 1, simBase, false)
+	broken := bindingEvent("b", 1001, 0, 1, simBase.Add(time.Minute), false)
+	broken.Verb, broken.RequestURI = "update", broken.RequestURI+"/b"
+	broken.ResponseObject = []byte(`{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":["b"]}}`)
+	var records []stream.Record
+	for i, e := range []*event.Event{known, broken} {
+		rec := stream.PolicyEventRecord("c", "webhook", "", simBase, e)
+		rec.Position.Offset = int64(i)
+		records = append(records, rec)
+	}
+	if err := r.applyPolicy(t.Context(), records); err != nil {
+		t.Fatal(err)
+	}
+	if len(store.letters) != 1 || len(store.versions) != 2 {
+		t.Errorf("%d dead letters and %d versions, want 1 and 2", len(store.letters), len(store.versions))
+	}
+	s, _ := r.State("c")
+	for _, tc := range []struct {
+		after time.Duration
+		want  state.Known
+	}{{30 * time.Second, state.Present}, {2 * time.Minute, state.Unknown}} {
+		if _, got := s.Version(state.RoleBindings, "ns1", "b", simBase.Add(tc.after)); got != tc.want {
+			t.Errorf("after %s it is %s, want %s", tc.after, got, tc.want)
+		}
+	}
+}
+
+// policyKept keeps what is saved of policy.
+type policyKept struct {
+	Store
+	versions []replay.PolicyVersion
+	letters  []replay.StoredDeadLetter
+}
+
+func (p *policyKept) SavePolicy(_ context.Context, v []replay.PolicyVersion) error {
+	p.versions = append(p.versions, v...)
+	return nil
+}
+
+func (p *policyKept) SaveDeadLetters(_ context.Context, _ string, l []replay.StoredDeadLetter) error {
+	p.letters = append(p.letters, l...)
+	return nil
 }
 
 type panics struct{ Engine }
