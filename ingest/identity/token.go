@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 )
 
@@ -34,16 +33,6 @@ func (r *Registry) NewToken(name string) (string, error) {
 	return token, nil
 }
 
-// AddTokenFile accepts the token in a file, without the white space around it, for a
-// registered cluster.
-func (r *Registry) AddTokenFile(name, path string) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("add token of cluster %s: %w", name, err)
-	}
-	return r.AddToken(name, strings.TrimSpace(string(data)))
-}
-
 // AddToken accepts token for a registered cluster. Adding it again changes nothing.
 func (r *Registry) AddToken(name, token string) error {
 	if err := checkToken(token); err != nil {
@@ -60,19 +49,6 @@ func (r *Registry) AddToken(name, token string) error {
 		if !c.accepts(token) {
 			c.Tokens = append(c.Tokens, Token{Hash: hashToken(token), Added: r.now().UTC()})
 		}
-		return c, false, nil
-	})
-	return err
-}
-
-// RemoveTokens refuses every token given to the cluster so far; certificates stay.
-func (r *Registry) RemoveTokens(name string) error {
-	_, err := r.change(name, "remove tokens of", func(old *Cluster) (*Cluster, bool, error) {
-		if old == nil {
-			return nil, false, ErrUnknown
-		}
-		c := old.clone()
-		c.Tokens = nil
 		return c, false, nil
 	})
 	return err
