@@ -13,11 +13,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/ingest/webhook"
+	"github.com/retrial-io/retrial/internal/testfile"
 )
 
 // keeper counts records by topic, key and content.
@@ -110,20 +109,7 @@ func recordedPosts(t *testing.T) [][]byte {
 		}
 		return bytes.Split(bytes.TrimSpace(text), []byte("\n"))
 	}
-	packed, err := os.ReadFile("../webhook/testdata/post-400.json.zst")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dec.Close()
-	body, err := dec.DecodeAll(packed, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return [][]byte{body}
+	return [][]byte{testfile.Read(t, "../webhook/testdata/post-400.json")}
 }
 
 // anyone knows every cluster and takes no credential.

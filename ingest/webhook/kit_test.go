@@ -7,12 +7,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/zap"
@@ -21,6 +19,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/internal/testfile"
 )
 
 // fakeProducer keeps copies of what it is given. before, when set, is called first and may
@@ -220,20 +219,7 @@ func write(id, object string) string {
 // recordedPost is the body of a real apiserver's post of 400 events.
 func recordedPost(t testing.TB) []byte {
 	t.Helper()
-	packed, err := os.ReadFile("testdata/post-400.json.zst")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dec.Close()
-	body, err := dec.DecodeAll(packed, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return body
+	return testfile.Read(t, "testdata/post-400.json")
 }
 
 // spaces is an endless body that is no JSON.
