@@ -81,7 +81,10 @@ func adviceFor(cluster, class string) adviceJSON {
 		a.Text = "Kubelets may read what their own pods use. Which pods ran on which node is not followed by this version, so these requests of nodes stay undecided; all other rules of the node authorizer are replayed."
 	default:
 		a.Title = "Nothing you can supply"
-		a.Text = replay.Explain(class) + "."
+		a.Text = "This version does not know why." // a class that another version stored
+		if text := replay.Explain(class); text != "" {
+			a.Text = strings.ToUpper(text[:1]) + text[1:] + "."
+		}
 	}
 	return a
 }

@@ -10,11 +10,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 
 	"go.uber.org/zap"
 	"sigs.k8s.io/yaml"
 
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/replay"
 )
 
 // commandLine runs one command in this process.
@@ -210,5 +212,20 @@ func TestRedactionKeyOfFilledData(t *testing.T) {
 	}
 	if _, err := redactionKey(cfg, zap.NewNop()); err == nil || !strings.Contains(err.Error(), "was filled under") {
 		t.Errorf("the key of another installation: %v", err)
+	}
+}
+
+// TestAdviceIsInSentences holds the page's advice for every class to the form of a text.
+func TestAdviceIsInSentences(t *testing.T) {
+	for _, class := range []string{replay.ClassNoState, replay.ClassUnknown, replay.ClassNodeGraph, replay.ClassUnparsable, replay.ClassNoSubject, "of another version"} {
+		a := adviceFor("prod", class)
+		for _, text := range []string{a.Title, a.Text} {
+			if text == "" || !unicode.IsUpper(rune(text[0])) {
+				t.Errorf("%s: %q", class, text)
+			}
+		}
+		if !strings.HasSuffix(a.Text, ".") {
+			t.Errorf("%s: %q", class, a.Text)
+		}
 	}
 }
