@@ -1,0 +1,190 @@
+package detect
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common"
+	celast "github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/ext"
+)
+
+// Limits on expressions. Without loops and regular expressions the work is bounded by the
+// size of the text; with them it is counted while the expression runs.
+const (
+	maxExprBytes = 4096
+	maxCost      = 100_000
+)
+
+// language compiles expressions.
+type language struct{ env *cel.Env }
+
+func newEnv() (*language, error) {
+	opts := []cel.EnvOption{ext.Strings(), ext.Sets(), cel.OptionalTypes()}
+	for _, v := range Variables() {
+		opts = append(opts, cel.Variable(v.Name, v.Type))
+	}
+	env, err := cel.NewEnv(opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &language{env}, nil
+}
+
+// expr is one compiled expression. A bare variable, the most frequent group key, is read
+// without the interpreter.
+type expr struct {
+	prog cel.Program
+	name string // of the variable, "" for anything else
+}
+
+// compile returns the expression, whose type must be want. where names the file and member.
+func (l *language) compile(where, text string, want *cel.Type) (*expr, error) {
+	if len(text) > maxExprBytes {
+		return nil, fmt.Errorf("%s: longer than %d bytes", where, maxExprBytes)
+	}
+	ast, issues := l.env.CompileSource(common.NewStringSource(text, where))
+	if issues.Err() != nil {
+		return nil, issues.Err() // says where, line and column
+	}
+	if !ast.OutputType().IsExactType(want) {
+		return nil, fmt.Errorf("%s: is a %s, want a %s", where, ast.OutputType(), want)
+	}
+	opts := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
+	root := celast.NavigateAST(ast.NativeRep())
+	if len(celast.MatchDescendants(root, celast.KindMatcher(celast.ComprehensionKind)))+
+		len(celast.MatchDescendants(root, celast.FunctionMatcher("matches"))) > 0 {
+		opts = append(opts, cel.CostLimit(maxCost))
+	}
+	prog, err := l.env.Program(ast, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", where, err)
+	}
+	e := &expr{prog: prog}
+	if name := strings.TrimSpace(text); slices.ContainsFunc(Variables(), func(v Variable) bool { return v.Name == name }) {
+		e.name = name
+	}
+	return e, nil
+}
+
+func (e *expr) eval(in *input) (ref.Val, error) {
+	if e.name != "" {
+		v, _ := in.ResolveName(e.name)
+		if val, ok := v.(ref.Val); ok {
+			return val, nil
+		}
+	}
+	val, _, err := e.prog.Eval(in)
+	return val, err
+}
+
+func (e *expr) bool(in *input) (bool, error) {
+	v, err := e.eval(in)
+	if err != nil {
+		return false, err
+	}
+	return v == types.True, nil
+}
+
+func (e *expr) string(in *input) (string, error) {
+	v, err := e.eval(in)
+	if err != nil {
+		return "", err
+	}
+	s, ok := v.(types.String)
+	if !ok {
+		return "", errors.New("not a string")
+	}
+	return string(s), nil
+}
+
+type resourceKey struct{ group, resource, subresource string }
+
+// program is a compiled rule.
+type program struct {
+	rule   Rule
+	expr   *expr // nil selects everything
+	group  []*expr
+	counts []countProgram
+}
+
+type countProgram struct {
+	where, distinct *expr // nil when not given
+	atLeast         int
+	after           bool
+}
+
+func compile(l *language, file string, r Rule) (*program, error) {
+	p := &program{rule: r}
+	var errs []error
+	one := func(member, text string, want *cel.Type) *expr {
+		if text == "" {
+			return nil
+		}
+		e, err := l.compile(file+": "+member, text, want)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		return e
+	}
+	p.expr = one("expr", r.Expr, cel.BoolType)
+	for i, g := range r.GroupBy {
+		p.group = append(p.group, one(fmt.Sprintf("groupBy[%d]", i), g, cel.StringType))
+	}
+	for i, c := range r.Counts {
+		p.counts = append(p.counts, countProgram{
+			where:    one(fmt.Sprintf("counts[%d].where", i), c.Where, cel.BoolType),
+			distinct: one(fmt.Sprintf("counts[%d].distinct", i), c.Distinct, cel.StringType),
+			atLeast:  c.AtLeast,
+			after:    c.After,
+		})
+	}
+	return p, errors.Join(errs...)
+}
+
+// index sorts the rules and files them under the resources they name.
+func index(byID map[string]*program) *Set {
+	s := &Set{byRes: map[resourceKey][]*program{}}
+	for _, p := range byID {
+		s.rules = append(s.rules, p)
+	}
+	sort.Slice(s.rules, func(i, j int) bool { return s.rules[i].rule.ID < s.rules[j].rule.ID })
+	for _, p := range s.rules {
+		if len(p.rule.Match.Resources) == 0 {
+			s.any = append(s.any, p)
+		}
+		for _, r := range p.rule.Match.Resources {
+			k := parseResource(r)
+			s.byRes[k] = append(s.byRes[k], p)
+		}
+	}
+	return s
+}
+
+// parseResource reads resource[/subresource][.group]. Neither resource nor subresource has a
+// dot in its name.
+func parseResource(s string) resourceKey {
+	name, group, _ := strings.Cut(s, ".")
+	resource, sub, _ := strings.Cut(name, "/")
+	return resourceKey{group, resource, sub}
+}
+
+// matches compares the rule's Match, all but resources.
+func (p *program) matches(in *input) bool {
+	m := &p.rule.Match
+	return has(m.Verbs, in.event.Verb) &&
+		has(m.Stages, string(in.event.Stage)) &&
+		(len(m.Recorded) == 0 || slices.Contains(m.Recorded, in.verdict.Recorded.String())) &&
+		(len(m.Outcomes) == 0 || slices.Contains(m.Outcomes, in.verdict.Outcome.String())) &&
+		(len(m.Groups) == 0 || in.inGroup(m.Groups)) &&
+		(len(m.Annotations) == 0 || in.annotated(m.Annotations)) &&
+		(len(m.Identity) == 0 || slices.ContainsFunc(in.verdict.Identity, func(i string) bool { return slices.Contains(m.Identity, i) }))
+}
+
+func has(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }

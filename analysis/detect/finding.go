@@ -1,0 +1,114 @@
+package detect
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Finding is what a rule found in one window. Two findings of equal ID are the same finding;
+// the one with the larger Count knows more.
+type Finding struct {
+	ID       string   `json:"id"` // 32 hexadecimal digits, of cluster, rule, group and window
+	Rule     string   `json:"rule"`
+	Title    string   `json:"title"`
+	Severity string   `json:"severity"`
+	Attack   []string `json:"attack"`
+	Cluster  string   `json:"cluster"`
+	Subject  string   `json:"subject"` // of the earliest request; chosen by clients, like all text below
+	// First and Last are the times of the earliest and latest request counted.
+	First    time.Time  `json:"first"`
+	Last     time.Time  `json:"last"`
+	Count    int64      `json:"count"` // requests
+	Text     string     `json:"text"`  // one line: the earliest request, and how many more
+	Evidence []Evidence `json:"evidence"`
+}
+
+// Evidence is one request of a finding: enough to find it again, and nothing of its bodies
+// or query.
+type Evidence struct {
+	AuditID string    `json:"auditID"`
+	Request string    `json:"request"` // request key, 32 hexadecimal digits
+	Time    time.Time `json:"time"`
+	Text    string    `json:"text"`
+
+	subject string
+}
+
+// maxEvidence is how many requests a finding names: the earliest ones.
+const maxEvidence = 5
+
+// identify hashes what makes a finding itself. Parts are length-prefixed: clients choose
+// some of them.
+func identify(cluster, rule, group string, window int64) string {
+	h := sha256.New()
+	var n [8]byte
+	for _, s := range []string{cluster, rule, group} {
+		binary.BigEndian.PutUint64(n[:], uint64(len(s)))
+		h.Write(n[:])
+		h.Write([]byte(s))
+	}
+	binary.BigEndian.PutUint64(n[:], uint64(window))
+	h.Write(n[:])
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// evidence describes the request the input stands at; strings are copies, since those of an
+// event alias the buffer it was read into.
+func (in *input) evidence() Evidence {
+	e, a := in.event, in.attrs
+	var b strings.Builder
+	subject := e.EffectiveUser().Username
+	b.WriteString(named(subject))
+	if e.ImpersonatedUser != nil {
+		b.WriteString(" (in truth " + named(e.User.Username) + ")")
+	}
+	b.WriteString(" " + named(e.Verb) + " ")
+	if a.ResourceRequest {
+		b.WriteString(a.Resource)
+		if a.Subresource != "" {
+			b.WriteString("/" + a.Subresource)
+		}
+		if a.APIGroup != "" {
+			b.WriteString("." + a.APIGroup)
+		}
+		if a.Namespace != "" || a.Name != "" {
+			b.WriteString(" " + a.Namespace + "/" + a.Name)
+		}
+	} else {
+		p, _, _ := strings.Cut(e.RequestURI, "?")
+		b.WriteString(p)
+	}
+	if c := e.Code(); c != 0 {
+		b.WriteString(": " + strconv.Itoa(int(c)))
+	}
+	return Evidence{
+		AuditID: strings.Clone(e.AuditID), Request: in.requestKey(), Time: e.RequestReceivedTimestamp,
+		Text: b.String(), subject: strings.Clone(subject),
+	}
+}
+
+func plural(n int64) string { return strconv.FormatInt(n, 10) + " requests" }
+
+func named(s string) string {
+	if s == "" {
+		return "(nobody)"
+	}
+	return s
+}
+
+func compareEvidence(a, b Evidence) int {
+	return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Request, b.Request))
+}
+
+// order sorts findings: time, rule, identifier.
+func order(f []Finding) {
+	slices.SortFunc(f, func(a, b Finding) int {
+		return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.ID, b.ID))
+	})
+}

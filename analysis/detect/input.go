@@ -1,0 +1,372 @@
+package detect
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
+)
+
+// Variable is a name expressions may use.
+type Variable struct {
+	Name string
+	Type *cel.Type
+	Doc  string
+}
+
+// Variables returns every variable of the rule language, in the order in which they are
+// documented. Strings, numbers and lists of what an event does not have are empty.
+func Variables() []Variable {
+	str, boolean, strs := cel.StringType, cel.BoolType, cel.ListType(cel.StringType)
+	pairs, object := cel.MapType(cel.StringType, cel.StringType), cel.MapType(cel.StringType, cel.DynType)
+	return []Variable{
+		{"cluster", str, "name of the cluster"},
+		{"verb", str, "verb as recorded"},
+		{"user", str, "authenticated user"},
+		{"uid", str, "UID of the authenticated user; a service account's, when it is one"},
+		{"groups", strs, "groups of the authenticated user"},
+		{"impersonatedUser", str, "user the request was made as, when impersonating"},
+		{"impersonatedGroups", strs, "groups of that user"},
+		{"subject", str, "user the request was authorized as: the impersonated one if there is one"},
+		{"subjectGroups", strs, "groups of the subject"},
+		{"component", boolean, "the subject is a part of the control plane, see below"},
+		{"path", str, "request path without its query"},
+		{"query", str, "query of the request, raw"},
+		{"isResource", boolean, "the request is for a resource, not for a URL"},
+		{"apiGroup", str, "API group; of path and verb, not of objectRef, as are the next four"},
+		{"resource", str, "resource"},
+		{"subresource", str, "subresource"},
+		{"ns", str, "namespace, empty for cluster scope (namespace is a reserved word of CEL)"},
+		{"name", str, "object name in the path, empty on create"},
+		{"dryRun", boolean, "a write that asked for a dry run"},
+		{"code", cel.IntType, "HTTP status code, 0 when none is recorded"},
+		{"message", str, "message of the response status"},
+		{"stage", str, "stage the request was judged at"},
+		{"level", str, "audit level"},
+		{"auditID", str, "audit ID: chosen by the client"},
+		{"requestKey", str, "identity of the request: audit ID, user, verb, URI and time"},
+		{"sourceIP", str, "last source address, the only one the apiserver saw itself"},
+		{"sourceIPs", strs, "all source addresses; all but the last are the client's word"},
+		{"userAgent", str, "user agent: the client's word"},
+		{"annotations", pairs, "audit annotations"},
+		{"time", cel.TimestampType, "when the request was received"},
+		{"requestObject", object, "request body when it is an object, else empty"},
+		{"written", object, "the same without members that are null"},
+		{"requestPatch", cel.ListType(cel.DynType), "request body when it is a list (a JSON patch), else empty"},
+		{"responseObject", object, "response body when it is an object, else empty"},
+		{"object", object, "the object as it was written: the response unless it is a Status, else the request; without members that are null"},
+		{"verdict.outcome", str, "match, drift, ambiguous, indeterminate, not_judged"},
+		{"verdict.class", str, "class of the outcome"},
+		{"verdict.recorded", str, "recorded decision: allow, forbid, none"},
+		{"verdict.replayed", str, "replayed decision"},
+		{"verdict.reason", str, "recorded reason"},
+		{"verdict.authorizer", str, "authorizer that decided in the replica: masters, node, rbac"},
+		{"verdict.grants", cel.ListType(pairs), "every granting path: binding, bindingKind, bindingNamespace, role, roleKind, subject, subjectKind"},
+		{"verdict.identity", strs, "contradictions in the recorded identity"},
+		{"verdict.missing", strs, "what an indeterminate verdict would need"},
+		{"verdict.admission", str, "not-run, admitted, rejected"},
+	}
+}
+
+// input is one request as expressions see it. Bodies are decoded when an expression first
+// asks for them, and once.
+type input struct {
+	cluster string
+	event   *event.Event
+	verdict *replay.Verdict
+	attrs   *replay.Attributes
+
+	key       string
+	req, resp *body
+}
+
+// body is a decoded body: an object or a list, the other one empty.
+type body struct {
+	object map[string]any
+	list   []any
+	clean  map[string]any // see whole
+}
+
+// whole returns the object without members that are null: to Kubernetes they are absent, to
+// an expression they would be values of the wrong type.
+func (b *body) whole() map[string]any {
+	if b.clean == nil {
+		b.clean, _ = withoutNulls(b.object).(map[string]any)
+	}
+	return b.clean
+}
+
+func withoutNulls(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for k, x := range v {
+			if x != nil {
+				m[k] = withoutNulls(x)
+			}
+		}
+		return m
+	case []any:
+		l := make([]any, 0, len(v))
+		for _, x := range v {
+			if x != nil {
+				l = append(l, withoutNulls(x))
+			}
+		}
+		return l
+	}
+	return v
+}
+
+// reset points the input at another request. Without a verdict, attributes are taken from
+// the event, and everything of the verdict is empty.
+func (in *input) reset(cluster string, e *event.Event, v *replay.Verdict) {
+	*in = input{cluster: cluster, event: e, verdict: v}
+	if v == nil {
+		in.verdict = &replay.Verdict{}
+		// Without attributes a request is for no resource, which is what an unparsable URI is.
+		in.verdict.Attributes, _ = replay.AttributesOf(e.Verb, e.RequestURI)
+	}
+	in.attrs = &in.verdict.Attributes
+}
+
+// Parent implements interpreter.Activation.
+func (in *input) Parent() cel.Activation { return nil }
+
+// ResolveName implements interpreter.Activation.
+func (in *input) ResolveName(name string) (any, bool) {
+	e, v, a := in.event, in.verdict, in.attrs
+	switch name {
+	case "cluster":
+		return types.String(in.cluster), true
+	case "verb":
+		return types.String(e.Verb), true
+	case "user":
+		return types.String(e.User.Username), true
+	case "uid":
+		return types.String(e.User.UID), true
+	case "groups":
+		return list(e.User.Groups), true
+	case "impersonatedUser":
+		if e.ImpersonatedUser == nil {
+			return types.String(""), true
+		}
+		return types.String(e.ImpersonatedUser.Username), true
+	case "impersonatedGroups":
+		if e.ImpersonatedUser == nil {
+			return list(nil), true
+		}
+		return list(e.ImpersonatedUser.Groups), true
+	case "subject":
+		return types.String(e.EffectiveUser().Username), true
+	case "subjectGroups":
+		return list(e.EffectiveUser().Groups), true
+	case "component":
+		return types.Bool(in.component()), true
+	case "path":
+		p, _, _ := strings.Cut(e.RequestURI, "?")
+		return types.String(p), true
+	case "query":
+		_, q, _ := strings.Cut(e.RequestURI, "?")
+		return types.String(q), true
+	case "isResource":
+		return types.Bool(a.ResourceRequest), true
+	case "apiGroup":
+		return types.String(a.APIGroup), true
+	case "resource":
+		return types.String(a.Resource), true
+	case "subresource":
+		return types.String(a.Subresource), true
+	case "ns":
+		return types.String(a.Namespace), true
+	case "name":
+		return types.String(a.Name), true
+	case "dryRun":
+		return types.Bool(event.DryRunOf(e) == event.DryRun), true
+	case "code":
+		return types.Int(e.Code()), true
+	case "message":
+		if e.ResponseStatus == nil {
+			return types.String(""), true
+		}
+		return types.String(e.ResponseStatus.Message), true
+	case "stage":
+		return types.String(e.Stage), true
+	case "level":
+		return types.String(e.Level), true
+	case "auditID":
+		return types.String(e.AuditID), true
+	case "requestKey":
+		return types.String(in.requestKey()), true
+	case "sourceIP":
+		if len(e.SourceIPs) == 0 {
+			return types.String(""), true
+		}
+		return types.String(e.SourceIPs[len(e.SourceIPs)-1]), true
+	case "sourceIPs":
+		return list(e.SourceIPs), true
+	case "userAgent":
+		return types.String(e.UserAgent), true
+	case "annotations":
+		m := make(map[string]string, len(e.Annotations))
+		for _, p := range e.Annotations {
+			m[p.Key] = p.Value
+		}
+		return native(m), true
+	case "time":
+		return types.Timestamp{Time: e.RequestReceivedTimestamp}, true
+	}
+	return in.resolveMore(name, v)
+}
+
+func (in *input) resolveMore(name string, v *replay.Verdict) (any, bool) {
+	switch name {
+	case "requestObject":
+		return native(in.request().object), true
+	case "written":
+		return native(in.request().whole()), true
+	case "requestPatch":
+		return native(in.request().list), true
+	case "responseObject":
+		return native(in.response().object), true
+	case "object":
+		if o := in.response().whole(); o["kind"] != "Status" && len(o) > 0 {
+			return native(o), true
+		}
+		return native(in.request().whole()), true
+	case "verdict.outcome":
+		return types.String(v.Outcome.String()), true
+	case "verdict.class":
+		return types.String(v.Class), true
+	case "verdict.recorded":
+		return types.String(v.Recorded.String()), true
+	case "verdict.replayed":
+		return types.String(v.Replayed.String()), true
+	case "verdict.reason":
+		return types.String(v.RecordedReason), true
+	case "verdict.authorizer":
+		return types.String(v.Authorizer), true
+	case "verdict.grants":
+		grants := make([]map[string]string, len(v.Grants))
+		for i, g := range v.Grants {
+			grants[i] = map[string]string{
+				"binding": g.Binding, "bindingKind": g.BindingKind, "bindingNamespace": g.BindingNamespace,
+				"role": g.Role, "roleKind": g.RoleKind, "subject": g.Subject, "subjectKind": g.SubjectKind,
+			}
+		}
+		return native(grants), true
+	case "verdict.identity":
+		return list(v.Identity), true
+	case "verdict.missing":
+		return list(v.Missing), true
+	case "verdict.admission":
+		return types.String(v.Admission.Recorded), true
+	}
+	return nil, false
+}
+
+func list(s []string) ref.Val { return types.NewStringList(types.DefaultTypeAdapter, s) }
+
+func native(v any) ref.Val { return types.DefaultTypeAdapter.NativeToValue(v) }
+
+func (in *input) requestKey() string {
+	if in.key == "" {
+		in.key = event.RequestKey(in.cluster, in.event).String()
+	}
+	return in.key
+}
+
+func (in *input) request() *body {
+	if in.req == nil {
+		in.req = decode(in.event.RequestObject)
+	}
+	return in.req
+}
+
+func (in *input) response() *body {
+	if in.resp == nil {
+		in.resp = decode(in.event.ResponseObject)
+	}
+	return in.resp
+}
+
+// decode reads a body. One that is neither object nor list is neither here; the decoder of
+// events has made sure that it is JSON.
+func decode(raw []byte) *body {
+	b := &body{object: map[string]any{}, list: []any{}}
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return b
+	}
+	switch raw[0] {
+	case '{':
+		_ = json.Unmarshal(raw, &b.object)
+	case '[':
+		_ = json.Unmarshal(raw, &b.list)
+	}
+	return b
+}
+
+func (in *input) annotated(prefixes []string) bool {
+	for _, a := range in.event.Annotations {
+		for _, p := range prefixes {
+			if strings.HasPrefix(a.Key, p) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (in *input) inGroup(any []string) bool {
+	for _, u := range []*event.User{&in.event.User, in.event.ImpersonatedUser} {
+		if u == nil {
+			continue
+		}
+		for _, g := range u.Groups {
+			if slices.Contains(any, g) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// component says whether a part of the control plane made this request by the right that
+// part is born with: the apiserver's loopback client, a node within the node authorizer, a
+// controller's service account through its own system:controller role, another component
+// through the cluster role of its own name. The name alone never suffices, save for the
+// loopback client, which nobody can authenticate as from outside.
+func (in *input) component() bool {
+	if in.event.ImpersonatedUser != nil {
+		return false
+	}
+	user := in.event.User.Username
+	switch {
+	case user == "system:apiserver":
+		return slices.Contains(in.event.User.Groups, "system:masters")
+	case strings.HasPrefix(user, "system:node:"):
+		// Of a node's right to one object the log alone cannot always tell.
+		return in.verdict.Authorizer == replay.AuthorizerNode ||
+			in.verdict.Class == replay.ClassNodeGraph && in.verdict.Recorded == replay.DecisionAllow
+	case strings.HasPrefix(user, "system:serviceaccount:"):
+		name, ok := strings.CutPrefix(user, "system:serviceaccount:kube-system:")
+		return ok && in.granted("system:controller:"+name)
+	}
+	return strings.HasPrefix(user, "system:") && in.granted(user)
+}
+
+// granted says whether a cluster role of that name allowed the request, bound cluster-wide
+// by a binding of the same name.
+func (in *input) granted(role string) bool {
+	return slices.ContainsFunc(in.verdict.Grants, func(g replay.Grant) bool {
+		return g.Role == role && g.RoleKind == "ClusterRole" && g.Binding == role && g.BindingKind == "ClusterRoleBinding" && g.SubjectKind != "Group"
+	})
+}

@@ -1,0 +1,255 @@
+package detect
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Kinds of rules.
+const (
+	KindEvent     = "event"
+	KindWindow    = "window"
+	KindFirstSeen = "first-seen"
+)
+
+// Severities, from the least on.
+func severities() []string { return []string{"info", "low", "medium", "high", "critical"} }
+
+// Rule is one rule file. Expressions are CEL over the variables of Variables.
+type Rule struct {
+	ID          string   `json:"id"`
+	Title       string   `json:"title"`
+	Description string   `json:"description"`
+	Severity    string   `json:"severity"` // info, low, medium, high, critical
+	Attack      []string `json:"attack"`   // MITRE ATT&CK technique ids
+	Kind        string   `json:"kind"`     // event, window, first-seen
+	Match       Match    `json:"match"`
+	// Expr selects requests; bool. Empty selects all that Match lets through.
+	Expr string `json:"expr"`
+	// GroupBy are string expressions; requests that agree in all of them belong together.
+	// Default: the subject. Of a first-seen rule they are the key.
+	GroupBy []string `json:"groupBy"`
+	Window  Window   `json:"window"`
+	Counts  []Count  `json:"counts"` // window rules: all must hold
+	// Baseline is how long a cluster must have been observed before a key counts as new.
+	Baseline Duration `json:"baseline"`
+}
+
+// Match is what is compared before any expression runs; an empty list lets everything
+// through. It is an index, not a filter of another meaning: everything in it could be said
+// in Expr, at a higher cost.
+type Match struct {
+	Verbs     []string `json:"verbs"`
+	Resources []string `json:"resources"` // resource[/subresource][.group]: "pods/exec", "roles.rbac.authorization.k8s.io"
+	Stages    []string `json:"stages"`
+	Recorded  []string `json:"recorded"` // allow, forbid, none
+	Outcomes  []string `json:"outcomes"` // match, drift, ambiguous, indeterminate, not_judged
+	Groups    []string `json:"groups"`   // the user, or the one it acts as, is in any of them
+	// Annotations are beginnings of annotation keys, Identity names of contradictions in the
+	// recorded identity; any of them suffices.
+	Annotations []string `json:"annotations"`
+	Identity    []string `json:"identity"`
+}
+
+// Window is a stretch of event time. Windows begin at multiples of Every since 1970 UTC: with
+// Every equal to Length (the default) they tumble, with a divisor of it they slide by Every.
+// What the windows of one group find that begin between two multiples of Fold is one
+// finding. An event rule has Fold alone.
+type Window struct {
+	Length Duration `json:"length"`
+	Every  Duration `json:"every"`
+	Fold   Duration `json:"fold"` // default: an hour, or Length when that is longer
+}
+
+// Count is a threshold on a window. Requests of the first one are a finding's evidence.
+type Count struct {
+	Where    string `json:"where"`    // bool expression; empty counts every selected request
+	Distinct string `json:"distinct"` // string expression; empty counts requests
+	AtLeast  int    `json:"atLeast"`
+	// After asks that the latest request counted here is later than the earliest one counted
+	// by the threshold before.
+	After bool `json:"after"`
+}
+
+// Duration is a time.Duration written as 90s, 10m, 1h or 14d.
+type Duration time.Duration
+
+// UnmarshalJSON reads the written form.
+func (d *Duration) UnmarshalJSON(b []byte) error {
+	s := strings.Trim(string(b), `"`)
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		h, err := time.ParseDuration(days + "h")
+		if err != nil {
+			return fmt.Errorf("duration %q: want 90s, 10m, 1h or 14d", s)
+		}
+		*d = Duration(24 * h)
+		return nil
+	}
+	v, err := time.ParseDuration(s)
+	if err != nil {
+		return fmt.Errorf("duration %q: want 90s, 10m, 1h or 14d", s)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// Set is a set of rules, compiled. It is immutable and safe for concurrent use.
+type Set struct {
+	rules []*program // by id
+	byRes map[resourceKey][]*program
+	any   []*program // rules that name no resource
+}
+
+// Rules returns the rules in the order of their ids.
+func (s *Set) Rules() []Rule {
+	out := make([]Rule, len(s.rules))
+	for i, p := range s.rules {
+		out[i] = p.rule
+	}
+	return out
+}
+
+// Builtin returns the rules that come with the product.
+func Builtin() (*Set, error) { return Load(BuiltinFiles()) }
+
+// Load reads every .yaml and .yml file at the top of each file system, one rule a file, and
+// compiles them. A rule replaces one of the same id of an earlier file system; within one,
+// an id is used once. The error tells of every broken file by its name: syntax, unknown
+// members, and expressions that do not compile, with their position.
+func Load(dirs ...fs.FS) (*Set, error) {
+	env, err := newEnv()
+	if err != nil {
+		return nil, fmt.Errorf("rule language: %w", err)
+	}
+	byID := map[string]*program{}
+	var errs []error
+	for _, dir := range dirs {
+		entries, err := fs.ReadDir(dir, ".")
+		if err != nil {
+			return nil, fmt.Errorf("read rules: %w", err)
+		}
+		here := map[string]string{} // id → file
+		for _, e := range entries {
+			if ext := path.Ext(e.Name()); e.IsDir() || ext != ".yaml" && ext != ".yml" {
+				continue
+			}
+			text, err := fs.ReadFile(dir, e.Name())
+			if err != nil {
+				errs = append(errs, fmt.Errorf("read rule: %w", err))
+				continue
+			}
+			p, err := parse(env, e.Name(), text)
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			if other, taken := here[p.rule.ID]; taken {
+				errs = append(errs, fmt.Errorf("%s: id %q is that of %s", e.Name(), p.rule.ID, other))
+				continue
+			}
+			here[p.rule.ID] = e.Name()
+			byID[p.rule.ID] = p
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return index(byID), nil
+}
+
+// parse reads and compiles one file.
+func parse(env *language, file string, text []byte) (*program, error) {
+	var r Rule
+	if err := yaml.UnmarshalStrict(text, &r); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if err := r.check(); err != nil {
+		return nil, fmt.Errorf("%s: rule %q: %w", file, r.ID, err)
+	}
+	p, err := compile(env, file, r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: rule %q: %w", file, r.ID, err)
+	}
+	return p, nil
+}
+
+// check fills in defaults and refuses what makes no sense.
+func (r *Rule) check() error {
+	var (
+		idForm     = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+		attackForm = regexp.MustCompile(`^T\d{4}(\.\d{3})?$`)
+	)
+	switch {
+	case !idForm.MatchString(r.ID):
+		return errors.New("id: want lower-case words joined by dashes")
+	case r.Title == "" || r.Description == "":
+		return errors.New("title and description are needed: people read them")
+	case !slices.Contains(severities(), r.Severity):
+		return fmt.Errorf("severity %q is none of %s", r.Severity, strings.Join(severities(), ", "))
+	}
+	for _, a := range r.Attack {
+		if !attackForm.MatchString(a) {
+			return fmt.Errorf("attack %q: want an ATT&CK technique as T1078 or T1078.001", a)
+		}
+	}
+	if len(r.GroupBy) == 0 {
+		r.GroupBy = []string{"subject"}
+	}
+	switch r.Kind {
+	case KindEvent:
+		if r.Window.Length != 0 || r.Window.Every != 0 || len(r.Counts) > 0 || r.Baseline != 0 {
+			return errors.New("an event rule has no window but fold, and neither counts nor baseline")
+		}
+		if r.Window.Fold == 0 {
+			r.Window.Fold = Duration(time.Hour)
+		}
+		r.Window.Length = r.Window.Fold
+	case KindWindow:
+		if r.Window.Length == 0 || len(r.Counts) == 0 {
+			return errors.New("a window rule needs window.length and counts")
+		}
+		if r.Baseline != 0 {
+			return errors.New("a window rule has no baseline")
+		}
+	case KindFirstSeen:
+		if r.Baseline <= 0 {
+			return errors.New("a first-seen rule needs a baseline above 0")
+		}
+		if r.Window != (Window{}) || len(r.Counts) > 0 {
+			return errors.New("a first-seen rule has neither window nor counts")
+		}
+		r.Window.Length = Duration(time.Hour) // not used, but a valid pane
+	default:
+		return fmt.Errorf("kind %q is none of %s, %s, %s", r.Kind, KindEvent, KindWindow, KindFirstSeen)
+	}
+	if r.Window.Every == 0 {
+		r.Window.Every = r.Window.Length
+	}
+	if r.Window.Fold == 0 {
+		r.Window.Fold = max(Duration(time.Hour), r.Window.Length)
+	}
+	l, e := r.Window.Length, r.Window.Every
+	if l < Duration(time.Second) || e < Duration(time.Second) || l%e != 0 || l/e > 120 {
+		return errors.New("window: every must divide length, at most 120 times, and be a second or more")
+	}
+	if r.Window.Fold < l {
+		return errors.New("window: fold must be as long as length, or longer")
+	}
+	for i, c := range r.Counts {
+		if i == 0 && c.After {
+			return errors.New("counts[0].after: there is nothing before it")
+		}
+		if c.AtLeast < 1 || c.AtLeast > maxDistinct {
+			return fmt.Errorf("counts[%d].atLeast: want 1 to %d", i, maxDistinct)
+		}
+	}
+	return nil
+}
