@@ -1,0 +1,462 @@
+package leastpriv
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// ErrUnknownSubject is wrapped by Suggest for a subject RBAC decided nothing about.
+var ErrUnknownSubject = errors.New("no request of the subject was decided by RBAC in this recording")
+
+// Metadata returns labels and annotations of an object of the final policy, for rollback;
+// State does not keep them.
+type Metadata func(rbacindex.Key) metav1.ObjectMeta
+
+// Advisor makes suggestions for the subjects of one Collector on one final policy. It is
+// not safe for concurrent use, and the Collector must take in nothing more.
+type Advisor struct {
+	collector *Collector
+	state     *state.State
+	view      state.View
+	meta      Metadata
+	own       map[string][]rbacindex.Key // bindings by the user name they name
+	group     map[string][]rbacindex.Key // bindings by the group they name
+	histories map[string]*history
+}
+
+// Advise returns an Advisor on the policy as the state knows it at a moment. meta may be
+// nil.
+func (c *Collector) Advise(st *state.State, at time.Time, meta Metadata) *Advisor {
+	a := &Advisor{collector: c, state: st, view: st.RBAC(at), meta: meta, own: map[string][]rbacindex.Key{},
+		group: map[string][]rbacindex.Key{}, histories: map[string]*history{}}
+	if a.meta == nil {
+		a.meta = func(rbacindex.Key) metav1.ObjectMeta { return metav1.ObjectMeta{} }
+	}
+	a.view.RBAC.All(func(k rbacindex.Key, o any) bool {
+		subjects, _, ok := bindingOf(o)
+		if !ok {
+			return true
+		}
+		for i := range subjects {
+			into, name := a.own, userOf(&subjects[i], k.Namespace)
+			if subjects[i].Kind == rbacv1.GroupKind {
+				into, name = a.group, subjects[i].Name
+			}
+			if name != "" && !slices.Contains(into[name], k) {
+				into[name] = append(into[name], k)
+			}
+		}
+		return true
+	})
+	for _, by := range []map[string][]rbacindex.Key{a.own, a.group} {
+		for _, keys := range by {
+			slices.SortFunc(keys, compareObjects)
+		}
+	}
+	return a
+}
+
+// userOf returns the user name a subject of a binding names, "" when it names a group, or
+// nobody.
+func userOf(s *rbacv1.Subject, namespace string) string {
+	switch s.Kind {
+	case rbacv1.UserKind:
+		return s.Name
+	case rbacv1.ServiceAccountKind:
+		if s.Namespace != "" {
+			namespace = s.Namespace
+		}
+		if namespace != "" {
+			return "system:serviceaccount:" + namespace + ":" + s.Name
+		}
+	}
+	return ""
+}
+
+func bindingOf(o any) (subjects []rbacv1.Subject, ref rbacv1.RoleRef, ok bool) {
+	switch b := o.(type) {
+	case *rbacv1.RoleBinding:
+		return b.Subjects, b.RoleRef, true
+	case *rbacv1.ClusterRoleBinding:
+		return b.Subjects, b.RoleRef, true
+	}
+	return nil, rbacv1.RoleRef{}, false
+}
+
+func compareObjects(a, b rbacindex.Key) int {
+	if c := int(a.Kind) - int(b.Kind); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Name, b.Name)
+}
+
+// Suggest returns the change for one subject alone; Together joins those of several.
+func (a *Advisor) Suggest(subject string) (*Suggestion, error) {
+	u, ok := a.collector.subjects[subject]
+	if !ok || len(u.allowed)+len(u.refused)+len(u.hidden) == 0 {
+		return nil, fmt.Errorf("suggest for %q: %w", subject, ErrUnknownSubject)
+	}
+	h := a.historyOf(subject)
+	ix := indexNeeds(h.needs)
+	s := &Suggestion{Subject: u.user, Groups: u.groups, System: a.collector.System(subject),
+		Window: Window{From: a.collector.from, To: a.collector.to, Requests: u.requests, Judged: u.judged},
+		Apply:  []Object{}, Remove: []Remove{}, Rollback: []Object{}, Unused: []Unused{}, Keeps: []Keep{}, Gaps: []string{}}
+	if u.requests > 0 {
+		s.Window.Coverage = float64(u.judged) / float64(u.requests)
+	}
+	now := a.view.RBAC
+	unused, loose, before := a.weigh(now, ix, a.own[subject])
+	s.Unused, s.Excess.Before, s.Excess.After = append(s.Unused, unused...), before, before
+
+	on, err := a.ground(subject, h)
+	if err != nil {
+		return nil, err
+	}
+	final := now
+	s.Proof = h.prove(now, on)
+	if before > 0 || !s.Proof.Holds {
+		if final, err = a.change(s, u, h, ix, on); err != nil {
+			return nil, err
+		}
+	}
+	if !s.Changes() {
+		loose = nil
+	}
+	a.keeps(s, u, ix, loose)
+	a.gaps(s, u, h, final)
+	return s, nil
+}
+
+func (a *Advisor) historyOf(subject string) *history {
+	h, ok := a.histories[subject]
+	if !ok {
+		h = historyOf(a.collector.subjects[subject], a.state)
+		a.histories[subject] = h
+	}
+	return h
+}
+
+// without returns the final policy without the subject in any binding.
+func (a *Advisor) without(subject string) (*rbacindex.Snapshot, error) {
+	var changes []rbacindex.Change
+	for _, k := range a.own[subject] {
+		o, _ := a.view.RBAC.Get(k)
+		_, rest := parted(o, k, map[string]bool{subject: true})
+		changes = append(changes, rbacindex.Change{Key: k, Object: rest})
+	}
+	out, err := a.view.RBAC.Apply(changes...)
+	if err != nil {
+		return nil, fmt.Errorf("take %s out of its bindings: %w", subject, err)
+	}
+	return out, nil
+}
+
+// parted takes users out of a binding: who went, and the binding of the others, nil when
+// there are none.
+func parted(o any, k rbacindex.Key, users map[string]bool) (went []rbacv1.Subject, rest any) {
+	subjects, _, _ := bindingOf(o)
+	var stay []rbacv1.Subject
+	for i := range subjects {
+		if users[userOf(&subjects[i], k.Namespace)] {
+			went = append(went, subjects[i])
+		} else {
+			stay = append(stay, subjects[i])
+		}
+	}
+	if len(stay) == 0 {
+		return went, nil
+	}
+	switch b := o.(type) {
+	case *rbacv1.RoleBinding:
+		c := b.DeepCopy()
+		c.Subjects = stay
+		return went, c
+	case *rbacv1.ClusterRoleBinding:
+		c := b.DeepCopy()
+		c.Subjects = stay
+		return went, c
+	}
+	return went, nil
+}
+
+// ground returns what the subject's proofs stand on.
+func (a *Advisor) ground(subject string, h *history) (*ground, error) {
+	base, err := a.without(subject)
+	if err != nil {
+		return nil, err
+	}
+	g := generator{base: base, subject: subjectOf(subject), user: subject, name: objectName(subject, 0), exact: true}
+	plain := plainOf(h.needs)
+	_, forced, err := g.build(plain)
+	if err != nil {
+		return nil, err
+	}
+	handed := forced
+	if rules := heldRules(h.needs); len(rules) > 0 {
+		if _, handed, err = g.build(append(plain, rules...)); err != nil {
+			return nil, err
+		}
+	}
+	return &ground{base: base, forced: forced, handed: handed}, nil
+}
+
+// change fills in what to apply and to remove, and proves it.
+func (a *Advisor) change(s *Suggestion, u *usage, h *history, ix *usedIndex, on *ground) (*rbacindex.Snapshot, error) {
+	g := generator{base: on.base, subject: subjectOf(u.user), user: u.user}
+	var objects []Object
+	var final *rbacindex.Snapshot
+	for salt := 0; ; salt++ {
+		g.name = objectName(u.user, salt)
+		var err error
+		if objects, final, err = g.generate(h.needs); err != nil {
+			return nil, err
+		}
+		if a.free(objects) {
+			break
+		}
+	}
+	s.Proof = h.prove(final, on)
+	if s.Proof.NewlyAllowed > 0 {
+		// Names were left open, and that may be what lets something in: name them all.
+		g.exact = true
+		exact, policy, err := g.generate(h.needs)
+		if err != nil {
+			return nil, err
+		}
+		if p := h.prove(policy, on); p.NewlyAllowed < s.Proof.NewlyAllowed {
+			objects, final, s.Proof = exact, policy, p
+		}
+	}
+
+	kept := map[rbacindex.Key]bool{}
+	for _, o := range objects {
+		k := change(o).Key
+		have, exists := a.view.RBAC.Get(k)
+		if exists && sameObject(have, o) {
+			kept[k] = true
+			continue
+		}
+		s.Apply = append(s.Apply, o)
+		if exists {
+			s.Rollback = append(s.Rollback, a.restored(k, have))
+		}
+	}
+	for _, k := range a.own[u.user] {
+		if kept[k] {
+			continue
+		}
+		o, _ := a.view.RBAC.Get(k)
+		s.Remove = append(s.Remove, a.removal(k, o, map[string]bool{u.user: true}))
+		s.Rollback = append(s.Rollback, a.restored(k, o))
+	}
+	var own []rbacindex.Key
+	for _, o := range objects {
+		own = append(own, change(o).Key)
+	}
+	_, _, s.Excess.After = a.weigh(final, ix, own)
+	return final, nil
+}
+
+// free tells whether no object under these names is somebody else's: a binding of another
+// role or other subjects, or a role that other bindings name.
+func (a *Advisor) free(objects []Object) bool {
+	for _, o := range objects {
+		k := change(o).Key
+		have, exists := a.view.RBAC.Get(k)
+		if !exists {
+			continue
+		}
+		if _, _, binding := bindingOf(o); binding {
+			if !sameObject(have, o) {
+				return false
+			}
+			continue
+		}
+		ours := true
+		a.view.RBAC.ReferencingRole(k, func(b rbacindex.Key) bool {
+			ours = b.Name == k.Name && b.Namespace == k.Namespace
+			return ours
+		})
+		if !ours {
+			return false
+		}
+	}
+	return true
+}
+
+// sameObject compares what two objects mean.
+func sameObject(a, b any) bool {
+	if as, ar, ok := bindingOf(a); ok {
+		bs, br, _ := bindingOf(b)
+		return ar == br && slices.Equal(as, bs)
+	}
+	return slices.EqualFunc(roleRules(a), roleRules(b), func(x, y rbacv1.PolicyRule) bool { return compareRules(x, y) == 0 })
+}
+
+func roleRules(o any) []rbacv1.PolicyRule {
+	switch r := o.(type) {
+	case *rbacv1.Role:
+		return r.Rules
+	case *rbacv1.ClusterRole:
+		return r.Rules
+	}
+	return nil
+}
+
+func (a *Advisor) removal(k rbacindex.Key, o any, users map[string]bool) Remove {
+	went, rest := parted(o, k, users)
+	r := Remove{Kind: k.Kind.String(), Namespace: k.Namespace, Name: k.Name, Action: ActionDelete, Subjects: went, key: k}
+	if rest != nil {
+		r.Action, r.Object = ActionReplace, a.restored(k, rest)
+	}
+	return r
+}
+
+// restored returns a copy of an object with its type, labels and annotations.
+func (a *Advisor) restored(k rbacindex.Key, o any) Object {
+	from := a.meta(k)
+	meta := metav1.ObjectMeta{Name: k.Name, Namespace: k.Namespace, Labels: from.Labels, Annotations: maps.Clone(from.Annotations)}
+	delete(meta.Annotations, "kubectl.kubernetes.io/last-applied-configuration")
+	switch o := o.(type) {
+	case *rbacv1.Role:
+		c := o.DeepCopy()
+		c.ObjectMeta = meta
+		return typed(c)
+	case *rbacv1.ClusterRole:
+		c := o.DeepCopy()
+		c.ObjectMeta = meta
+		return typed(c)
+	case *rbacv1.RoleBinding:
+		c := o.DeepCopy()
+		c.ObjectMeta = meta
+		return typed(c)
+	case *rbacv1.ClusterRoleBinding:
+		c := o.DeepCopy()
+		c.ObjectMeta = meta
+		return typed(c)
+	}
+	return o
+}
+
+// weigh adds up what bindings give beyond what was used.
+func (a *Advisor) weigh(s *rbacindex.Snapshot, ix *usedIndex, bindings []rbacindex.Key) (unused []Unused, loose []scopedAtom, total int) {
+	for _, k := range bindings {
+		o, ok := s.Get(k)
+		if !ok {
+			continue
+		}
+		_, ref, ok := bindingOf(o)
+		if !ok {
+			continue
+		}
+		rules, _ := rulesOf(s, &ref, k.Namespace)
+		un, lo, n := ix.unusedOf(k.String(), roleText(&ref, k.Namespace), rules, k.Namespace)
+		unused, loose, total = append(unused, un...), append(loose, lo...), total+n
+	}
+	sort.SliceStable(unused, func(i, j int) bool { return unused[i].Excess > unused[j].Excess })
+	return unused, loose, total
+}
+
+func roleText(ref *rbacv1.RoleRef, namespace string) string {
+	if ref.Kind == "Role" {
+		return "Role/" + namespace + "/" + ref.Name
+	}
+	return ref.Kind + "/" + ref.Name
+}
+
+// keeps names what groups give. loose is what the suggestion takes away.
+func (a *Advisor) keeps(s *Suggestion, u *usage, ix *usedIndex, loose []scopedAtom) {
+	done := map[rbacindex.Key]bool{}
+	var groups []string
+	for _, set := range u.groups {
+		groups = append(groups, set...)
+	}
+	slices.Sort(groups)
+	for _, group := range slices.Compact(groups) {
+		for _, k := range a.group[group] {
+			if done[k] {
+				continue
+			}
+			done[k] = true
+			o, _ := a.view.RBAC.Get(k)
+			_, ref, _ := bindingOf(o)
+			rules, _ := rulesOf(a.view.RBAC, &ref, k.Namespace)
+			keep := Keep{Binding: k.String(), Role: roleText(&ref, k.Namespace), Group: group, Relied: ix.servedBy(rules, k.Namespace)}
+			_, _, keep.Excess = ix.unusedOf("", "", rules, k.Namespace)
+			for i := range loose {
+				l := &loose[i]
+				if len(keep.Undoes) == maxListed || k.Namespace != "" && k.Namespace != l.scope {
+					continue
+				}
+				if text := grantText(&l.atom); slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return covers(&r, &l.atom) }) && !slices.Contains(keep.Undoes, text) {
+					keep.Undoes = append(keep.Undoes, text)
+				}
+			}
+			s.Excess.Kept += keep.Excess
+			if keep.Relied > 0 || keep.Excess > 0 {
+				s.Keeps = append(s.Keeps, keep)
+			}
+		}
+	}
+	sort.SliceStable(s.Keeps, func(i, j int) bool { return s.Keeps[i].Excess > s.Keeps[j].Excess })
+}
+
+// gaps says what the suggestion does not know.
+func (a *Advisor) gaps(s *Suggestion, u *usage, h *history, final *rbacindex.Snapshot) {
+	add := func(format string, args ...any) { s.Gaps = append(s.Gaps, fmt.Sprintf(format, args...)) }
+	for _, class := range slices.Sorted(maps.Keys(u.unjudged)) {
+		add("%d requests count for nothing: %s", u.unjudged[class], class)
+	}
+	if u.unreadable > 0 {
+		add("%d writes were logged without their content: what they needed behind the authorizer is not known (log roles, bindings and certificate requests at RequestResponse)", u.unreadable)
+	}
+	for i := range h.leftOut {
+		if n := &h.leftOut[i]; !n.allowed(final) {
+			add("left out, no exact rule can allow it: %s", n.String())
+		}
+	}
+	back := 0
+	for i := range h.needs {
+		if !h.needs[i].allowed(a.view.RBAC) {
+			back++
+		}
+	}
+	if back > 0 && len(s.Apply) > 0 {
+		add("%d distinct requests were allowed by grants that have been taken away since: this gives them back", back)
+	}
+	for _, ns := range a.missingNamespaces(s) {
+		add("namespace %s is gone: its Role cannot be applied before it is there again", ns)
+	}
+	if n := len(a.view.Unknown) + len(a.view.UnknownKinds); n > 0 {
+		add("%d objects or kinds of the policy are not known: what they grant is missing here", n)
+	}
+}
+
+// missingNamespaces returns the namespaces of objects to apply that are known not to exist.
+func (a *Advisor) missingNamespaces(s *Suggestion) []string {
+	var out []string
+	for _, o := range s.Apply {
+		ns := change(o).Key.Namespace
+		if ns == "" || slices.Contains(out, ns) {
+			continue
+		}
+		if _, known := a.state.Version(state.Namespaces, "", ns, a.collector.to); known == state.Absent {
+			out = append(out, ns)
+		}
+	}
+	return out
+}

@@ -1,0 +1,193 @@
+package leastpriv
+
+import (
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/retrial-io/retrial/rbacindex"
+)
+
+// clusterWide multiplies the weight of a grant that holds everywhere.
+const clusterWide = 3
+
+// weight says how much harm an unused grant could do; docs/suggest.md has the table.
+func weight(a *atom) int {
+	if a.url != "" {
+		switch {
+		case a.url == "*" || a.url == "/*":
+			return 20
+		case strings.HasSuffix(a.url, "*"):
+			return 3
+		}
+		return 1
+	}
+	w := 0
+	switch {
+	case a.resource == "*":
+		w = 100
+	case strings.HasPrefix(a.resource, "*/"):
+		w = 50
+	case a.verb == "*":
+		w = 3 * max(danger(a.group, a.resource, "create"), danger(a.group, a.resource, "get"))
+	default:
+		w = danger(a.group, a.resource, a.verb)
+	}
+	if a.resource == "*" && a.verb == "*" {
+		w *= 3
+	}
+	if a.group == "*" {
+		w *= 2
+	}
+	return w
+}
+
+func danger(group, resource, verb string) int {
+	read := verb == "get" || verb == "list" || verb == "watch"
+	name, sub, _ := strings.Cut(resource, "/")
+	switch {
+	case verb == "bind" || verb == "escalate" || verb == "impersonate" || strings.HasPrefix(verb, "impersonate:"):
+		return 50
+	case group == "" && resource == "nodes/proxy":
+		return 40
+	case group == "" && name == "pods" && slices.Contains([]string{"exec", "attach", "portforward", "ephemeralcontainers", "proxy"}, sub),
+		group == "" && resource == "serviceaccounts/token",
+		verb == "approve" || verb == "sign" || verb == "attest",
+		group == groupCertificates && resource == "certificatesigningrequests/approval":
+		return 30
+	case !read && (group == groupRBAC || group == "admissionregistration.k8s.io"):
+		return 30
+	case group == "" && name == "secrets":
+		return 20
+	case !read && verb != "delete" && verb != "deletecollection" &&
+		slices.Contains([]string{"pods", "replicationcontrollers", "deployments", "daemonsets", "statefulsets", "replicasets", "jobs", "cronjobs"}, resource):
+		return 10
+	case verb == "deletecollection":
+		return 5
+	case !read:
+		return 3
+	}
+	return 1
+}
+
+// usedIndex finds the needs a grant could have served.
+type usedIndex struct {
+	asked []rbacindex.Attributes
+	by    map[atom][]int // without name
+}
+
+func indexNeeds(needs []need) *usedIndex {
+	ix := &usedIndex{by: map[atom][]int{}}
+	for i := range needs {
+		ix.asked = append(ix.asked, needs[i].attrs)
+		if needs[i].alternative && !needs[i].escalates() {
+			ix.asked = append(ix.asked, needs[i].instead()...)
+		}
+	}
+	for i := range ix.asked {
+		a := &ix.asked[i]
+		k := atom{verb: a.Verb, url: a.Path}
+		if a.ResourceRequest {
+			k = atom{verb: a.Verb, group: a.APIGroup, resource: ruleResource(a)}
+		}
+		ix.by[k] = append(ix.by[k], i)
+	}
+	return ix
+}
+
+// excess returns the weight of what is unused of an atom granted in a scope, and whether
+// anything of it was used. A wildcard is excess whatever was used of it; a grant for the
+// whole cluster that served single namespaces is excess but for one of them.
+func (ix *usedIndex) excess(a *atom, scope string) (int, bool) {
+	if a.url != "" && scope != "" {
+		return 0, false // no URL is in a namespace: the rule means nothing there
+	}
+	full := weight(a)
+	if scope == "" && a.url == "" {
+		full *= clusterWide
+	}
+	if a.wild() {
+		return full, false
+	}
+	k := *a
+	k.name, k.named = "", false
+	rest := full
+	for _, i := range ix.by[k] {
+		q := &ix.asked[i]
+		if a.named && q.Name != a.name || scope != "" && q.Namespace != scope {
+			continue
+		}
+		if scope != "" || scopeOf(q) == "" {
+			return 0, true
+		}
+		rest = min(rest, full-full/clusterWide)
+	}
+	return rest, rest < full
+}
+
+// servedBy counts the needs that one of the rules allows in a scope.
+func (ix *usedIndex) servedBy(rules []rbacv1.PolicyRule, scope string) int {
+	n := 0
+	for i := range ix.asked {
+		a := &ix.asked[i]
+		if scope != "" && a.Namespace != scope {
+			continue
+		}
+		for j := range rules {
+			if rbacindex.RuleAllows(a, &rules[j]) {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}
+
+// grantText names an atom for people.
+func grantText(a *atom) string {
+	if a.url != "" {
+		return a.verb + " " + a.url
+	}
+	s := a.verb + " " + resourceText(a.group, a.resource)
+	if a.named {
+		s += " " + a.name
+	}
+	return s
+}
+
+// maxListed bounds the grants listed of one rule or binding.
+const maxListed = 20
+
+// unusedOf weighs one binding's rules.
+func (ix *usedIndex) unusedOf(binding, role string, rules []rbacv1.PolicyRule, scope string) (out []Unused, loose []scopedAtom, total int) {
+	for i := range rules {
+		u := Unused{Binding: binding, Role: role, Rule: i}
+		for _, a := range atomsOf(&rules[i]) {
+			w, _ := ix.excess(&a, scope)
+			if w == 0 {
+				continue
+			}
+			u.Excess += w
+			loose = append(loose, scopedAtom{a, scope})
+			if len(u.Grants) < maxListed {
+				u.Grants = append(u.Grants, grantText(&a))
+			} else {
+				u.More++
+			}
+		}
+		if u.Excess == 0 {
+			continue
+		}
+		u.Whole = ix.servedBy(rules[i:i+1], scope) == 0
+		total += u.Excess
+		out = append(out, u)
+	}
+	return out, loose, total
+}
+
+// scopedAtom is an atom granted in a namespace, or everywhere.
+type scopedAtom struct {
+	atom  atom
+	scope string
+}

@@ -1,0 +1,246 @@
+package leastpriv
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/retrial-io/retrial/rbacindex"
+)
+
+// generator writes the roles that allow what a base policy does not.
+type generator struct {
+	base    *rbacindex.Snapshot // the policy without the subject's own bindings
+	subject rbacv1.Subject
+	user    string
+	name    string // of every object
+	exact   bool   // name every object that has a name
+}
+
+// grantKey is what one rule is about before rules are merged.
+type grantKey struct{ group, resource, verb, url string }
+
+// names are the object names asked for under one grantKey.
+type names struct {
+	all bool // some request had no name
+	set map[string]bool
+}
+
+// generate returns roles and bindings that allow the needs, and the final policy. Plain
+// requests come first; a hidden check that more than one right satisfies only gets one when
+// nothing so far satisfies it: role writes before binding writes, because the rules a
+// writer holds also let him bind them.
+func (g *generator) generate(needs []need) ([]Object, *rbacindex.Snapshot, error) {
+	plain := plainOf(needs)
+	var roles, bindings []*need
+	for i := range needs {
+		switch n := &needs[i]; {
+		case !n.alternative:
+		case n.attrs.Verb == "escalate":
+			roles = append(roles, n)
+		default:
+			bindings = append(bindings, n)
+		}
+	}
+	objects, final, err := g.build(plain)
+	if err != nil {
+		return nil, nil, err
+	}
+	// Those that take escalate first: it lets the other roles be written too.
+	var takes, holders []*need
+	for _, n := range roles {
+		if n.escalates() {
+			takes = append(takes, n)
+		} else {
+			holders = append(holders, n)
+		}
+	}
+	for _, n := range slices.Concat(takes, holders, bindings) {
+		if n.allowed(final) {
+			continue
+		}
+		plain = append(plain, n.instead()...)
+		if objects, final, err = g.build(plain); err != nil {
+			return nil, nil, err
+		}
+	}
+	return objects, final, nil
+}
+
+// plainOf returns the questions that one right alone answers.
+func plainOf(needs []need) []rbacindex.Attributes {
+	var out []rbacindex.Attributes
+	for i := range needs {
+		if !needs[i].alternative {
+			out = append(out, needs[i].attrs)
+		}
+	}
+	return out
+}
+
+// build makes the objects: the cluster's first, then each namespace for what is still
+// refused.
+func (g *generator) build(wanted []rbacindex.Attributes) ([]Object, *rbacindex.Snapshot, error) {
+	scopes := map[string][]rbacindex.Attributes{}
+	for i := range wanted {
+		scope := scopeOf(&wanted[i])
+		scopes[scope] = append(scopes[scope], wanted[i])
+	}
+	order := make([]string, 0, len(scopes))
+	for scope := range scopes {
+		order = append(order, scope)
+	}
+	slices.Sort(order) // "" comes first
+
+	var objects []Object
+	policy, cluster := g.base, g.base
+	for _, scope := range order {
+		asked := scopes[scope]
+		rules := g.rules(slices.DeleteFunc(asked, func(a rbacindex.Attributes) bool {
+			return cluster.Authorize(&a, nil).Allowed
+		}))
+		if len(rules) == 0 {
+			continue
+		}
+		role, binding := g.objects(scope, rules)
+		var err error
+		if policy, err = policy.Apply(change(role), change(binding)); err != nil {
+			return nil, nil, fmt.Errorf("suggest for %s: %w", g.user, err)
+		}
+		if scope == "" {
+			cluster = policy
+		}
+		objects = append(objects, role, binding)
+	}
+	return objects, policy, nil
+}
+
+// rules turns requests of one scope into rules that allow them, and nothing else but other
+// names where names are left open.
+func (g *generator) rules(wanted []rbacindex.Attributes) []rbacv1.PolicyRule {
+	grants := map[grantKey]*names{}
+	for i := range wanted {
+		a := &wanted[i]
+		k := grantKey{verb: a.Verb, url: a.Path}
+		if a.ResourceRequest {
+			k = grantKey{group: a.APIGroup, resource: ruleResource(a), verb: a.Verb}
+		}
+		n, ok := grants[k]
+		if !ok {
+			n = &names{set: map[string]bool{}}
+			grants[k] = n
+		}
+		if a.Name == "" {
+			n.all = true
+		} else {
+			n.set[a.Name] = true
+		}
+	}
+
+	// Verbs on one resource and the same names make a rule; resources with the same verbs
+	// and names share it. Every rule stays a full product of what was asked.
+	type onKey struct{ group, resource, names, url string }
+	verbs := map[onKey][]string{}
+	named := map[string][]string{}
+	for k, n := range grants {
+		on := onKey{group: k.group, resource: k.resource, url: k.url}
+		if !n.all && g.keepNames(&k, n.set) {
+			list := sortedSet(n.set)
+			on.names = strings.Join(list, "\x00")
+			named[on.names] = list
+		}
+		verbs[on] = append(verbs[on], k.verb)
+	}
+	type ruleKey struct {
+		group, verbs, names string
+		urls                bool
+	}
+	rules := map[ruleKey]*rbacv1.PolicyRule{}
+	for on, list := range verbs {
+		slices.Sort(list)
+		k := ruleKey{group: on.group, verbs: strings.Join(list, "\x00"), names: on.names, urls: on.url != ""}
+		r, ok := rules[k]
+		if !ok {
+			r = &rbacv1.PolicyRule{Verbs: list}
+			if !k.urls {
+				r.APIGroups, r.ResourceNames = []string{on.group}, named[on.names]
+			}
+			rules[k] = r
+		}
+		if k.urls {
+			r.NonResourceURLs = append(r.NonResourceURLs, on.url)
+		} else {
+			r.Resources = append(r.Resources, on.resource)
+		}
+	}
+	out := make([]rbacv1.PolicyRule, 0, len(rules))
+	for _, r := range rules {
+		slices.Sort(r.Resources)
+		slices.Sort(r.NonResourceURLs)
+		out = append(out, *r)
+	}
+	slices.SortFunc(out, compareRules)
+	return out
+}
+
+func compareRules(a, b rbacv1.PolicyRule) int {
+	return cmp.Or(slices.Compare(a.NonResourceURLs, b.NonResourceURLs), slices.Compare(a.APIGroups, b.APIGroups),
+		slices.Compare(a.Resources, b.Resources), slices.Compare(a.ResourceNames, b.ResourceNames), slices.Compare(a.Verbs, b.Verbs))
+}
+
+func sortedSet(set map[string]bool) []string {
+	out := make([]string, 0, len(set))
+	for s := range set {
+		out = append(out, s)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// objects makes the role of a scope and its binding.
+func (g *generator) objects(scope string, rules []rbacv1.PolicyRule) (role, binding Object) {
+	meta := func() metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: g.name, Namespace: scope, Labels: map[string]string{Label: Manager},
+			Annotations: map[string]string{SubjectAnnotation: g.user}}
+	}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: g.name}
+	subjects := []rbacv1.Subject{g.subject}
+	if scope == "" {
+		return typed(&rbacv1.ClusterRole{ObjectMeta: meta(), Rules: rules}),
+			typed(&rbacv1.ClusterRoleBinding{ObjectMeta: meta(), Subjects: subjects, RoleRef: ref})
+	}
+	ref.Kind = "Role"
+	return typed(&rbacv1.Role{ObjectMeta: meta(), Rules: rules}),
+		typed(&rbacv1.RoleBinding{ObjectMeta: meta(), Subjects: subjects, RoleRef: ref})
+}
+
+// typed sets the object's own kind and apiVersion and returns it.
+func typed(o Object) Object {
+	t := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+	}
+	switch o := o.(type) {
+	case *rbacv1.Role:
+		o.TypeMeta = t("Role")
+	case *rbacv1.ClusterRole:
+		o.TypeMeta = t("ClusterRole")
+	case *rbacv1.RoleBinding:
+		o.TypeMeta = t("RoleBinding")
+	case *rbacv1.ClusterRoleBinding:
+		o.TypeMeta = t("ClusterRoleBinding")
+	}
+	return o
+}
+
+// change is the write of an object this package made; they all have a key.
+func change(o Object) rbacindex.Change {
+	k, err := rbacindex.KeyOf(o)
+	if err != nil {
+		panic("leastpriv: " + err.Error())
+	}
+	return rbacindex.Change{Key: k, Object: o}
+}

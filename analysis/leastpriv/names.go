@@ -1,0 +1,106 @@
+package leastpriv
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+const (
+	// maxNames is how many names of one verb and resource a rule lists; more are a habit, not
+	// a list.
+	maxNames = 8
+	// mostNames bounds lists that are kept whatever their length, so that an object stays
+	// one etcd takes.
+	mostNames = 256
+)
+
+// keepNames decides whether a grant is limited to the names asked for. Where leaving names
+// open would hand out something else (secrets, tokens, namespaces, impersonation, what the
+// hidden checks guard) they are always kept; elsewhere when they are few and none looks
+// generated, because a generated name is another one next time.
+func (g *generator) keepNames(k *grantKey, set map[string]bool) bool {
+	if len(set) == 0 || len(set) > mostNames {
+		return false
+	}
+	if g.exact || alwaysNamed(k) {
+		return true
+	}
+	if len(set) > maxNames {
+		return false
+	}
+	for name := range set {
+		if generated(name) {
+			return false
+		}
+	}
+	return true
+}
+
+func alwaysNamed(k *grantKey) bool {
+	if slices.Contains([]string{"bind", "escalate", "approve", "sign", "attest", "impersonate"}, k.verb) || strings.HasPrefix(k.verb, "impersonate:") {
+		return true
+	}
+	return k.group == "" && slices.Contains([]string{"secrets", "serviceaccounts/token", "namespaces", "namespaces/status", "namespaces/finalize"}, k.resource)
+}
+
+// generated tells whether a name looks made by a machine: its last part, after a dash or a
+// dot, is a suffix as generateName or a ReplicaSet's hash writes it, a stretch of
+// hexadecimal digits, or a number of six digits or more (a time).
+func generated(name string) bool {
+	last := name[strings.LastIndexAny(name, "-.")+1:]
+	if len(last) == len(name) && len(name) < 16 {
+		return false // one word is a name
+	}
+	digits := strings.Count(strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return '0'
+		}
+		return r
+	}, last), "0")
+	only := func(alphabet string) bool { return strings.Trim(last, alphabet) == "" }
+	switch {
+	case len(last) >= 6 && digits == len(last):
+		return true
+	case len(last) >= 8 && digits > 0 && only("0123456789abcdef"):
+		return true
+	case len(last) == 5 && only("bcdfghjklmnpqrstvwxz2456789"):
+		return true
+	case len(last) > 5 && len(last) <= 10 && digits > 0 && only("bcdfghjklmnpqrstvwxz2456789"):
+		return true
+	}
+	return false
+}
+
+// objectName names a subject's objects: readable, valid as a DNS label, the same every
+// time, and told apart by a hash of what was cut or replaced. salt avoids a name somebody
+// else uses.
+func objectName(user string, salt int) string {
+	text := strings.TrimPrefix(user, "system:serviceaccount:")
+	var b strings.Builder
+	for _, r := range strings.ToLower(text) {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			b.WriteRune(r)
+		} else if s := b.String(); s != "" && s[len(s)-1] != '-' {
+			b.WriteByte('-')
+		}
+	}
+	short := b.String()
+	short = strings.Trim(short[:min(len(short), 40)], "-")
+	if short == "" {
+		short = "subject"
+	}
+	sum := sha256.Sum256([]byte(user + strings.Repeat("\x00", salt)))
+	return "retrial-" + short + "-" + hex.EncodeToString(sum[:4])
+}
+
+// subjectOf is the subject that names a user in a binding.
+func subjectOf(user string) rbacv1.Subject {
+	if namespace, name, ok := serviceAccount(user); ok {
+		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
+	}
+	return rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}
+}

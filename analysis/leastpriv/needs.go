@@ -1,0 +1,219 @@
+package leastpriv
+
+import (
+	"sort"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// need is one thing a subject was allowed and has to stay allowed, or was refused.
+type need struct {
+	key   accessKey
+	attrs rbacindex.Attributes
+	count int64
+	why   string
+	// alternative: holding all of rules, in the namespace of attrs, is as good.
+	alternative bool
+	rules       []rbacv1.PolicyRule
+	// covered: at that moment the subject held the rules, not only the verb.
+	covered bool
+}
+
+// allowed asks one policy.
+func (n *need) allowed(s *rbacindex.Snapshot) bool {
+	var buf [4]rbacindex.Grant
+	if s.Authorize(&n.attrs, buf[:0]).Allowed {
+		return true
+	}
+	return n.alternative && holds(s, n.attrs.User, n.attrs.Groups, n.attrs.Namespace, n.rules)
+}
+
+// String is the need in one line, for people.
+func (n *need) String() string {
+	var b strings.Builder
+	b.WriteString(describe(&n.attrs))
+	if len(n.why) > 0 {
+		b.WriteString(" (" + n.why + ")")
+	}
+	return b.String()
+}
+
+func describe(a *rbacindex.Attributes) string {
+	if !a.ResourceRequest {
+		return a.Verb + " " + a.Path
+	}
+	s := a.Verb + " " + resourceText(a.APIGroup, ruleResource(a))
+	if a.Name != "" {
+		s += " " + a.Name
+	}
+	if a.Namespace != "" {
+		s += " in " + a.Namespace
+	}
+	return s
+}
+
+func resourceText(group, resource string) string {
+	if group == "" {
+		return resource
+	}
+	name, sub, found := strings.Cut(resource, "/")
+	if !found {
+		return name + "." + group
+	}
+	return name + "." + group + "/" + sub
+}
+
+// ruleResource is the resource as rules write it.
+func ruleResource(a *rbacindex.Attributes) string {
+	if a.Subresource == "" {
+		return a.Resource
+	}
+	return a.Resource + "/" + a.Subresource
+}
+
+// history is all that is asked of a final state.
+type history struct {
+	needs, refusals []need
+	leftOut         []need // cannot be written without a wildcard
+	before          map[accessKey]bool
+}
+
+// historyOf resolves what a subject did, with the candidates among hidden checks judged by
+// the policy of their own moment.
+func historyOf(u *usage, st *state.State) *history {
+	h := &history{before: map[accessKey]bool{}}
+	for _, k := range sortedKeys(u.allowed) {
+		a := u.allowed[k]
+		h.need(need{key: k, attrs: k.attributes(u), count: a.count, why: a.why})
+	}
+	for _, k := range sortedKeys(u.refused) {
+		h.refusals = append(h.refusals, need{key: k, attrs: k.attributes(u), count: u.refused[k].count})
+	}
+	ids := make([]string, 0, len(u.hidden))
+	for id := range u.hidden {
+		ids = append(ids, id)
+	}
+	sort.Strings(ids)
+	for _, id := range ids {
+		cand := u.hidden[id]
+		n := need{key: cand.key, attrs: cand.key.attributes(u), count: cand.count, why: cand.why}
+		view := st.RBAC(cand.at).RBAC
+		switch {
+		case cand.ifHeld:
+		case cand.roleRef != nil:
+			n.rules, n.alternative = rulesOf(view, cand.roleRef, cand.key.namespace)
+		default:
+			n.rules, n.alternative = cand.rules, true
+		}
+		n.covered = n.alternative && holds(view, n.attrs.User, n.attrs.Groups, n.attrs.Namespace, n.rules)
+		switch held := n.allowed(view); {
+		case held && !cand.refused:
+			h.need(n)
+		case !held && cand.refused:
+			h.refusals = append(h.refusals, n)
+		}
+	}
+	return h
+}
+
+func (h *history) need(n need) {
+	h.before[anyGroups(n.key)] = true
+	if !n.alternative && !expressible(&n.attrs) {
+		h.leftOut = append(h.leftOut, n)
+		return
+	}
+	h.needs = append(h.needs, n)
+}
+
+func anyGroups(k accessKey) accessKey {
+	k.groups = 0
+	return k
+}
+
+// expressible tells whether a rule can allow exactly this request. A verb, resource or path
+// that reads as a wildcard in a rule can only be allowed together with everything it
+// matches.
+func expressible(a *rbacindex.Attributes) bool {
+	if a.Verb == "" || a.Verb == "*" {
+		return false
+	}
+	if !a.ResourceRequest {
+		return strings.HasPrefix(a.Path, "/") && !strings.HasSuffix(a.Path, "*")
+	}
+	if a.Resource == "" || a.Resource == "*" || a.APIGroup == "*" {
+		return false
+	}
+	scope := scopeOf(a)
+	return scope == "" || len(validation.NameIsDNSLabel(scope, false)) == 0
+}
+
+// scopeOf returns the namespace a grant has to be made in, "" for the whole cluster. A
+// namespace itself is granted by name in a ClusterRole: a Role inside it ends with it.
+func scopeOf(a *rbacindex.Attributes) string {
+	if !a.ResourceRequest || a.APIGroup == "" && a.Resource == "namespaces" {
+		return ""
+	}
+	return a.Namespace
+}
+
+// rulesOf returns the rules of the role a binding names; false when it does not exist.
+func rulesOf(s *rbacindex.Snapshot, ref *rbacv1.RoleRef, namespace string) ([]rbacv1.PolicyRule, bool) {
+	key := rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: ref.Name}
+	if ref.Kind == "Role" {
+		key = rbacindex.Key{Kind: rbacindex.KindRole, Namespace: namespace, Name: ref.Name}
+	}
+	switch role, _ := s.Get(key); r := role.(type) {
+	case *rbacv1.ClusterRole:
+		return r.Rules, true
+	case *rbacv1.Role:
+		return r.Rules, true
+	}
+	return nil, false
+}
+
+// instead returns what to grant for a check that several rights satisfy. For a role: its
+// rules, when the writer held them all and none is a wildcard, else escalate: rules it only
+// handed on would be new to it. For a binding: bind on that role by name, which gives its
+// holder no more than the role.
+func (n *need) instead() []rbacindex.Attributes {
+	if n.attrs.Verb != "escalate" || !n.covered {
+		return []rbacindex.Attributes{n.attrs}
+	}
+	var out []rbacindex.Attributes
+	for i := range n.rules {
+		for _, a := range atomsOf(&n.rules[i]) {
+			attrs := rbacindex.Attributes{User: n.attrs.User, Groups: n.attrs.Groups, Verb: a.verb, Path: a.url}
+			if a.url == "" {
+				attrs.ResourceRequest, attrs.Namespace, attrs.APIGroup, attrs.Name = true, n.attrs.Namespace, a.group, a.name
+				attrs.Resource, attrs.Subresource, _ = strings.Cut(a.resource, "/")
+			}
+			if a.wild() || !expressible(&attrs) {
+				return []rbacindex.Attributes{n.attrs}
+			}
+			out = append(out, attrs)
+		}
+	}
+	return out
+}
+
+// escalates tells whether instead is the verb escalate itself.
+func (n *need) escalates() bool {
+	one := n.instead()
+	return len(one) == 1 && one[0].Verb == "escalate" && one[0].Resource == n.attrs.Resource
+}
+
+// heldRules returns what the subject held when it wrote roles made of that.
+func heldRules(needs []need) []rbacindex.Attributes {
+	var out []rbacindex.Attributes
+	for i := range needs {
+		if n := &needs[i]; n.alternative && n.attrs.Verb == "escalate" && !n.escalates() {
+			out = append(out, n.instead()...)
+		}
+	}
+	return out
+}

@@ -1,0 +1,134 @@
+package leastpriv
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/retrial-io/retrial/rbacindex"
+)
+
+// Plan is what several suggestions are together. A binding that more than one of them
+// leaves is replaced once, without all of them.
+type Plan struct {
+	Apply    []Object
+	Remove   []Remove
+	Rollback []Object
+	// Proofs are those of the subjects, in the order of the suggestions, against the policy
+	// with all of the suggestions in force.
+	Proofs []Proof
+	Holds  bool
+	// Final are the RBAC objects of the final state that concern the subjects: their
+	// bindings, those of their groups, and the roles these name.
+	Final []Object
+}
+
+// Together joins suggestions of this Advisor.
+func (a *Advisor) Together(suggestions []*Suggestion) (*Plan, error) {
+	p := &Plan{Holds: true}
+	leaving := map[rbacindex.Key]map[string]bool{}
+	var order []rbacindex.Key
+	back := map[rbacindex.Key]bool{}
+	var changes []rbacindex.Change
+	for _, s := range suggestions {
+		for _, o := range s.Apply {
+			p.Apply = append(p.Apply, o)
+			changes = append(changes, change(o))
+		}
+		for _, r := range s.Remove {
+			if leaving[r.key] == nil {
+				leaving[r.key] = map[string]bool{}
+				order = append(order, r.key)
+			}
+			leaving[r.key][s.Subject] = true
+		}
+		for _, o := range s.Rollback {
+			if k := change(o).Key; !back[k] {
+				back[k] = true
+				p.Rollback = append(p.Rollback, o)
+			}
+		}
+	}
+	slices.SortFunc(order, compareObjects)
+	base := make([]rbacindex.Change, 0, len(order))
+	for _, k := range order {
+		o, _ := a.view.RBAC.Get(k)
+		r := a.removal(k, o, leaving[k])
+		p.Remove = append(p.Remove, r)
+		c := rbacindex.Change{Key: k}
+		if r.Object != nil {
+			c.Object = r.Object
+		}
+		base = append(base, c)
+	}
+	kept, err := a.view.RBAC.Apply(base...)
+	if err != nil {
+		return nil, fmt.Errorf("remove bindings: %w", err)
+	}
+	final, err := kept.Apply(changes...)
+	if err != nil {
+		return nil, fmt.Errorf("apply suggestions: %w", err)
+	}
+	for _, s := range suggestions {
+		h := a.historyOf(s.Subject)
+		on, err := a.ground(s.Subject, h)
+		if err != nil {
+			return nil, err
+		}
+		proof := h.prove(final, on)
+		p.Proofs = append(p.Proofs, proof)
+		p.Holds = p.Holds && proof.Holds
+	}
+	p.Final = a.concerning(final, suggestions)
+	return p, nil
+}
+
+// concerning returns the objects of a policy that concern subjects.
+func (a *Advisor) concerning(policy *rbacindex.Snapshot, suggestions []*Suggestion) []Object {
+	users, groups := map[string]bool{}, map[string]bool{}
+	for _, s := range suggestions {
+		users[s.Subject] = true
+		for _, set := range s.Groups {
+			for _, g := range set {
+				groups[g] = true
+			}
+		}
+	}
+	keys := map[rbacindex.Key]any{}
+	policy.All(func(k rbacindex.Key, o any) bool {
+		subjects, ref, ok := bindingOf(o)
+		if !ok {
+			return true
+		}
+		for i := range subjects {
+			s := &subjects[i]
+			if !users[userOf(s, k.Namespace)] && !(s.Kind == "Group" && groups[s.Name]) {
+				continue
+			}
+			keys[k] = o
+			role := rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: ref.Name}
+			if ref.Kind == "Role" {
+				role = rbacindex.Key{Kind: rbacindex.KindRole, Namespace: k.Namespace, Name: ref.Name}
+			}
+			if r, found := policy.Get(role); found {
+				keys[role] = r
+			}
+			break
+		}
+		return true
+	})
+	order := make([]rbacindex.Key, 0, len(keys))
+	for k := range keys {
+		order = append(order, k)
+	}
+	slices.SortFunc(order, compareObjects)
+	out := make([]Object, 0, len(order))
+	for _, k := range order {
+		o := keys[k]
+		if have, ok := a.view.RBAC.Get(k); ok && sameObject(have, o) {
+			out = append(out, a.restored(k, o))
+		} else {
+			out = append(out, o)
+		}
+	}
+	return out
+}

@@ -1,0 +1,62 @@
+package leastpriv
+
+import "github.com/retrial-io/retrial/rbacindex"
+
+// maxFailures bounds the requests a Proof names.
+const maxFailures = 10
+
+// ground is what a subject's proofs stand on.
+type ground struct {
+	// base is the policy without the subject's own bindings: what it allows is nobody's
+	// suggestion.
+	base *rbacindex.Snapshot
+	// forced is base with one exact rule for each plain request on record: no policy that
+	// allows them can allow less.
+	forced *rbacindex.Snapshot
+	// handed is forced with the rules of the roles that the subject wrote by holding them: a
+	// policy that lets those be written lets roles with some of their rules be written.
+	handed *rbacindex.Snapshot
+}
+
+// prove asks the whole history again.
+func (h *history) prove(final *rbacindex.Snapshot, on *ground) Proof {
+	p := Proof{Accesses: len(h.needs), Refusals: len(h.refusals)}
+	for i := range h.leftOut {
+		if n := &h.leftOut[i]; n.allowed(final) {
+			p.Requests += n.count
+			p.Accesses++
+		} else {
+			p.LeftOut += n.count
+		}
+	}
+	fail := func(what string, n *need) {
+		if len(p.Failures) < maxFailures {
+			p.Failures = append(p.Failures, what+": "+n.String())
+		}
+	}
+	for i := range h.needs {
+		n := &h.needs[i]
+		p.Requests += n.count
+		if !n.allowed(final) {
+			p.Refused += n.count
+			fail("refused", n)
+		}
+	}
+	for i := range h.refusals {
+		n := &h.refusals[i]
+		switch {
+		case !n.allowed(final):
+		case h.before[anyGroups(n.key)]:
+			p.AllowedBefore++
+		case n.allowed(on.base):
+			p.AllowedByKept++
+		case n.allowed(on.forced), n.alternative && n.allowed(on.handed):
+			p.Implied++
+		default:
+			p.NewlyAllowed++
+			fail("newly allowed", n)
+		}
+	}
+	p.Holds = p.Refused == 0 && p.NewlyAllowed == 0
+	return p
+}

@@ -1,0 +1,278 @@
+package leastpriv
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/sample"
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/evaluate"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// newest is later than anything recorded.
+var newest = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// recorded takes in the bundled recording.
+func recorded(t testing.TB) *Advisor {
+	t.Helper()
+	c, st := NewCollector(), state.New("sample")
+	_, err := evaluate.Run(context.Background(), evaluate.Options{
+		Engine: replay.New(replay.Config{}),
+		States: []evaluate.Input{{Name: sample.StateName, Open: sample.OpenState}},
+		Events: []evaluate.Input{{Name: sample.AuditLogName, Open: sample.OpenAuditLog}},
+		Sink: func(e *event.Event, v *replay.Verdict) error {
+			c.Observe(e, v)
+			if event.KeepsPolicy(e) {
+				obs, err := state.FromEvent(e)
+				if err != nil {
+					return err
+				}
+				st.Apply(obs...)
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := sample.OpenState()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	snap, _, err := state.ReadSnapshot(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap.Since, _ = c.Window()
+	if _, err := st.LoadSnapshot(snap); err != nil {
+		t.Fatal(err)
+	}
+	return c.Advise(st, newest, nil)
+}
+
+// everybody makes a suggestion for every subject, those of Kubernetes itself included.
+func everybody(t testing.TB, a *Advisor) []*Suggestion {
+	t.Helper()
+	var out []*Suggestion
+	for _, name := range a.collector.Subjects() {
+		s, err := a.Suggest(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func TestEveryProofHoldsOnTheRecording(t *testing.T) {
+	a := recorded(t)
+	all := everybody(t, a)
+	if len(all) < 40 {
+		t.Fatalf("%d subjects, want the recording's", len(all))
+	}
+	changed := 0
+	for _, s := range all {
+		if !s.Proof.Holds || s.Proof.Refused != 0 || s.Proof.NewlyAllowed != 0 {
+			t.Errorf("%s: the proof does not hold: %+v", s.Subject, s.Proof)
+		}
+		if s.Excess.After > s.Excess.Before {
+			t.Errorf("%s: excess grows from %d to %d", s.Subject, s.Excess.Before, s.Excess.After)
+		}
+		if s.Changes() {
+			changed++
+		}
+		t.Logf("%-55s excess %5d -> %4d, kept %5d, %2d to apply, %2d to remove, %+v", s.Subject, s.Excess.Before, s.Excess.After, s.Excess.Kept, len(s.Apply), len(s.Remove), s.Proof)
+	}
+	if changed < 20 {
+		t.Errorf("%d suggestions change anything, want most", changed)
+	}
+	together, err := a.Together(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range together.Proofs {
+		if !p.Holds || p.Requests != all[i].Proof.Requests {
+			t.Errorf("%s: with all suggestions in force the proof does not hold: %+v", all[i].Subject, p)
+		}
+	}
+	if !together.Holds {
+		t.Error("all suggestions together do not hold")
+	}
+}
+
+// TestEveryRuleIsNecessary drops each rule of what is suggested, and each verb, resource
+// and name of it: something recorded must then be refused.
+func TestEveryRuleIsNecessary(t *testing.T) {
+	a := recorded(t)
+	rules := 0
+	for _, s := range everybody(t, a) {
+		if len(s.Apply) == 0 {
+			continue
+		}
+		final := finalOf(t, a, s)
+		h := a.historyOf(s.Subject)
+		for _, o := range s.Apply {
+			for i := range roleRules(o) {
+				rules++
+				for what, weaker := range weakened(roleRules(o), i) {
+					policy, err := final.Apply(change(withRules(o, weaker)))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if p := h.prove(policy, &ground{policy, policy, policy}); p.Refused == 0 {
+						t.Errorf("%s: %s of rule %d of %s is not necessary: %+v", s.Subject, what, i, change(o).Key, roleRules(o)[i])
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d rules", rules)
+	if rules < 100 {
+		t.Errorf("%d rules, want the recording's", rules)
+	}
+}
+
+// weakened returns the rules without rule i, and without each part of it.
+func weakened(rules []rbacv1.PolicyRule, i int) map[string][]rbacv1.PolicyRule {
+	out := map[string][]rbacv1.PolicyRule{"all": slices.Delete(slices.Clone(rules), i, i+1)}
+	part := func(name string, of func(*rbacv1.PolicyRule) *[]string) {
+		values := *of(&rules[i])
+		if len(values) < 2 {
+			return
+		}
+		for j, v := range values {
+			c := slices.Clone(rules)
+			*of(&c[i]) = slices.Delete(slices.Clone(values), j, j+1)
+			out[name+" "+v] = c
+		}
+	}
+	part("verb", func(r *rbacv1.PolicyRule) *[]string { return &r.Verbs })
+	part("resource", func(r *rbacv1.PolicyRule) *[]string { return &r.Resources })
+	part("name", func(r *rbacv1.PolicyRule) *[]string { return &r.ResourceNames })
+	part("url", func(r *rbacv1.PolicyRule) *[]string { return &r.NonResourceURLs })
+	return out
+}
+
+func withRules(o Object, rules []rbacv1.PolicyRule) Object {
+	switch r := o.(type) {
+	case *rbacv1.Role:
+		c := r.DeepCopy()
+		c.Rules = rules
+		return c
+	case *rbacv1.ClusterRole:
+		c := r.DeepCopy()
+		c.Rules = rules
+		return c
+	}
+	return o
+}
+
+// finalOf is the policy with one suggestion in force.
+func finalOf(t testing.TB, a *Advisor, s *Suggestion) *rbacindex.Snapshot {
+	t.Helper()
+	policy := a.view.RBAC
+	var changes []rbacindex.Change
+	for _, r := range s.Remove {
+		c := rbacindex.Change{Key: r.key}
+		if r.Action == ActionReplace {
+			c.Object = r.Object
+		}
+		changes = append(changes, c)
+	}
+	for _, o := range s.Apply {
+		changes = append(changes, change(o))
+	}
+	policy, err := policy.Apply(changes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return policy
+}
+
+// TestObjectsAreStrictAndWithoutWildcards reads every rule, and passes every object through the strict
+// decoder clients use.
+func TestObjectsAreStrictAndWithoutWildcards(t *testing.T) {
+	a := recorded(t)
+	for _, s := range everybody(t, a) {
+		for _, o := range slices.Concat(s.Apply, s.Rollback) {
+			strict(t, o)
+		}
+		for _, o := range s.Apply {
+			for _, r := range roleRules(o) {
+				for _, at := range atomsOf(&r) {
+					if at.wild() {
+						t.Errorf("%s: %s holds the wildcard %s", s.Subject, change(o).Key, grantText(&at))
+					}
+				}
+			}
+		}
+	}
+}
+
+func strict(t *testing.T, o Object) {
+	t.Helper()
+	text, err := yaml.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var into any
+	switch o.(type) {
+	case *rbacv1.Role:
+		into = &rbacv1.Role{}
+	case *rbacv1.ClusterRole:
+		into = &rbacv1.ClusterRole{}
+	case *rbacv1.RoleBinding:
+		into = &rbacv1.RoleBinding{}
+	case *rbacv1.ClusterRoleBinding:
+		into = &rbacv1.ClusterRoleBinding{}
+	default:
+		t.Fatalf("%T is no RBAC object", o)
+	}
+	if err := yaml.UnmarshalStrict(text, into); err != nil {
+		t.Errorf("%s: %v", text, err)
+	}
+	if !sameObject(o, into) || change(o).Key != change(into).Key {
+		t.Errorf("%s\nreads back as %+v", text, into)
+	}
+}
+
+// TestRollbackUndoesEverything: the rollback objects, and deleting what else was applied,
+// make the policy what it was.
+func TestRollbackUndoesEverything(t *testing.T) {
+	a := recorded(t)
+	for _, s := range everybody(t, a) {
+		var changes []rbacindex.Change
+		for _, o := range s.Apply {
+			changes = append(changes, rbacindex.Change{Key: change(o).Key})
+		}
+		for _, o := range s.Rollback {
+			changes = append(changes, change(o))
+		}
+		policy, err := finalOf(t, a, s).Apply(changes...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !samePolicy(policy, a.view.RBAC) || !samePolicy(a.view.RBAC, policy) {
+			t.Errorf("%s: after the rollback the policy is another one", s.Subject)
+		}
+	}
+}
+
+func samePolicy(a, b *rbacindex.Snapshot) bool {
+	same := true
+	a.All(func(k rbacindex.Key, o any) bool {
+		other, ok := b.Get(k)
+		same = ok && sameObject(o, other)
+		return same
+	})
+	return same
+}

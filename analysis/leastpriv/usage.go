@@ -1,0 +1,228 @@
+package leastpriv
+
+import (
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay"
+)
+
+// Collector takes in verdicts and keeps, for every subject, the distinct requests RBAC
+// decided. Its memory grows with distinct requests, not with events. It is not safe for
+// concurrent use.
+type Collector struct {
+	subjects map[string]*usage
+	strings  map[string]string
+	from, to time.Time
+}
+
+// NewCollector returns an empty Collector.
+func NewCollector() *Collector {
+	return &Collector{subjects: map[string]*usage{}, strings: map[string]string{}}
+}
+
+// usage is what one subject was seen doing.
+type usage struct {
+	user      string
+	groups    [][]string // distinct sets, sorted
+	groupSets map[string]int
+
+	requests, judged int64
+	unjudged         map[string]int64 // by class
+
+	allowed, refused map[accessKey]*access
+	hidden           map[string]*candidate
+	unreadable       int64 // policy writes whose content the log does not hold
+}
+
+// accessKey is one distinct question to RBAC by a subject with one of its group sets.
+type accessKey struct {
+	groups                                               int
+	resource                                             bool
+	verb, namespace, group, res, subresource, name, path string
+}
+
+type access struct {
+	count int64
+	why   string // the hidden check it comes from, "" for the request itself
+}
+
+func keyOf(groups int, a *replay.Attributes) accessKey {
+	if !a.ResourceRequest {
+		return accessKey{groups: groups, verb: a.Verb, path: a.Path}
+	}
+	return accessKey{groups: groups, resource: true, verb: a.Verb, namespace: a.Namespace, group: a.APIGroup,
+		res: a.Resource, subresource: a.Subresource, name: a.Name}
+}
+
+// attributes returns the question as the index takes it.
+func (k *accessKey) attributes(u *usage) rbacindex.Attributes {
+	return rbacindex.Attributes{
+		User: u.user, Groups: u.groups[k.groups], Verb: k.verb, Namespace: k.namespace, APIGroup: k.group,
+		Resource: k.res, Subresource: k.subresource, Name: k.name, ResourceRequest: k.resource, Path: k.path,
+	}
+}
+
+// Observe takes in one request and its verdict. Nothing of them is kept.
+//
+// What counts as used is what RBAC allowed in the record and in the replica alike (match,
+// or ambiguous with the record on the allowing side): a forged or unexplained allow must
+// not become a grant.
+func (c *Collector) Observe(e *event.Event, v *replay.Verdict) {
+	if at := e.RequestReceivedTimestamp; !at.IsZero() {
+		if c.from.IsZero() || at.Before(c.from) {
+			c.from = at
+		}
+		if at.After(c.to) {
+			c.to = at
+		}
+	}
+	who := e.EffectiveUser()
+	if who.Username == "" {
+		return
+	}
+	u := c.subject(who.Username)
+	u.requests++
+	switch v.Outcome {
+	case replay.OutcomeMatch, replay.OutcomeDrift, replay.OutcomeAmbiguous:
+		u.judged++
+	}
+	certain := v.Outcome == replay.OutcomeMatch || v.Outcome == replay.OutcomeAmbiguous
+	if v.Outcome != replay.OutcomeMatch {
+		u.unjudged[strings.Clone(v.Outcome.String()+" "+v.Class)]++
+	}
+	if !certain {
+		return
+	}
+	switch {
+	case v.Recorded == replay.DecisionAllow && v.Replayed == replay.DecisionAllow && v.Authorizer == replay.AuthorizerRBAC,
+		v.Recorded == replay.DecisionAllow && v.Outcome == replay.OutcomeAmbiguous && strings.HasPrefix(v.RecordedReason, "RBAC: allowed by "):
+		set := u.groupSet(c, who.Groups)
+		c.add(u.allowed, keyOf(set, &v.Attributes), "")
+		c.hiddenChecks(u, set, e, v)
+	case v.Recorded == replay.DecisionForbid && v.Replayed == replay.DecisionForbid && v.Outcome == replay.OutcomeMatch:
+		c.add(u.refused, keyOf(u.groupSet(c, who.Groups), &v.Attributes), "")
+	}
+	if e.ImpersonatedUser != nil && v.Impersonation != nil && v.Impersonation.Replayed == replay.DecisionAllow {
+		c.impersonation(e, v)
+	}
+}
+
+// subject returns the usage of a user name.
+func (c *Collector) subject(user string) *usage {
+	u, ok := c.subjects[user]
+	if !ok {
+		user = c.str(user)
+		u = &usage{user: user, groupSets: map[string]int{}, unjudged: map[string]int64{},
+			allowed: map[accessKey]*access{}, refused: map[accessKey]*access{}, hidden: map[string]*candidate{}}
+		c.subjects[user] = u
+	}
+	return u
+}
+
+// groupSet returns the number of a set of groups, in whatever order and however often each
+// was recorded.
+func (u *usage) groupSet(c *Collector, groups []string) int {
+	sorted := slices.Clone(groups)
+	slices.Sort(sorted)
+	sorted = slices.Compact(sorted)
+	key := strings.Join(sorted, "\x00")
+	if i, ok := u.groupSets[key]; ok {
+		return i
+	}
+	for i := range sorted {
+		sorted[i] = c.str(sorted[i])
+	}
+	i := len(u.groups)
+	u.groups = append(u.groups, sorted)
+	u.groupSets[key] = i
+	return i
+}
+
+// add counts a question. Its strings alias an event's buffer and are copied once.
+func (c *Collector) add(into map[accessKey]*access, k accessKey, why string) {
+	a, ok := into[k]
+	if !ok {
+		a = &access{why: why}
+		for _, s := range []*string{&k.verb, &k.namespace, &k.group, &k.res, &k.subresource, &k.name, &k.path} {
+			*s = c.str(*s)
+		}
+		into[k] = a
+	}
+	a.count++
+}
+
+// str returns a copy of s, the same for equal strings.
+func (c *Collector) str(s string) string {
+	if s == "" {
+		return ""
+	}
+	if have, ok := c.strings[s]; ok {
+		return have
+	}
+	s = strings.Clone(s)
+	c.strings[s] = s
+	return s
+}
+
+// Window returns the times of the first and the last request seen; zero when there is none.
+func (c *Collector) Window() (from, to time.Time) { return c.from, c.to }
+
+// Subjects returns the names of all subjects of whom RBAC decided anything, sorted.
+func (c *Collector) Subjects() []string {
+	var out []string
+	for name, u := range c.subjects {
+		if len(u.allowed)+len(u.refused) > 0 {
+			out = append(out, name)
+		}
+	}
+	sort.Strings(out)
+	return out
+}
+
+// Seen tells whether a subject made any request.
+func (c *Collector) Seen(subject string) bool {
+	_, ok := c.subjects[subject]
+	return ok
+}
+
+// System tells whether a subject belongs to Kubernetes itself: user names that begin with
+// "system:", except service accounts outside the namespaces kube-*, and members of
+// system:masters, whom RBAC does not decide about. Taking rights from them by what one
+// window shows breaks clusters.
+func (c *Collector) System(subject string) bool {
+	if rest, ok := strings.CutPrefix(subject, "system:serviceaccount:"); ok {
+		return strings.HasPrefix(rest, "kube-")
+	}
+	if strings.HasPrefix(subject, "system:") {
+		return true
+	}
+	u, ok := c.subjects[subject]
+	return ok && slices.ContainsFunc(u.groups, func(g []string) bool { return slices.Contains(g, "system:masters") })
+}
+
+func sortedKeys(m map[accessKey]*access) []accessKey {
+	keys := make([]accessKey, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, compareKeys)
+	return keys
+}
+
+func compareKeys(a, b accessKey) int {
+	for _, c := range [...]int{
+		strings.Compare(a.path, b.path), strings.Compare(a.namespace, b.namespace), strings.Compare(a.group, b.group),
+		strings.Compare(a.res, b.res), strings.Compare(a.subresource, b.subresource), strings.Compare(a.verb, b.verb),
+		strings.Compare(a.name, b.name), a.groups - b.groups,
+	} {
+		if c != 0 {
+			return c
+		}
+	}
+	return 0
+}
