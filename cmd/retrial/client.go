@@ -42,7 +42,7 @@ func dial(ctx context.Context, server, dataDir string) (*apiClient, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", socket)
 	if errors.Is(err, fs.ErrPermission) {
-		return nil, fmt.Errorf("the server of %s answers another user only: %w; run this as the user it runs as", dataDir, err)
+		return nil, fmt.Errorf("data directory %s belongs to another user: %w; run this as that user", dataDir, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w for %s (start one with: retrial serve --data-dir %s)", errNoServer, dataDir, dataDir)
