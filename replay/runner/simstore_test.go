@@ -358,7 +358,9 @@ func (s *simStore) LoadPolicy(ctx context.Context, visit func(replay.PolicyVersi
 		return nil, err
 	}
 	s.mu.Lock()
-	keys := slices.SortedFunc(maps.Keys(s.policy), func(a, b policyKey) int {
+	policy := maps.Clone(s.policy) // another process may be saving
+	s.mu.Unlock()
+	keys := slices.SortedFunc(maps.Keys(policy), func(a, b policyKey) int {
 		switch {
 		case a.at.Epoch != b.at.Epoch:
 			return int(a.at.Epoch) - int(b.at.Epoch)
@@ -369,11 +371,10 @@ func (s *simStore) LoadPolicy(ctx context.Context, visit func(replay.PolicyVersi
 		}
 		return int(a.index - b.index)
 	})
-	s.mu.Unlock()
 	next := map[int32]int64{}
 	for _, k := range keys {
 		next[k.at.Partition] = k.at.Offset + 1
-		if err := visit(s.policy[k]); err != nil {
+		if err := visit(policy[k]); err != nil {
 			return nil, err
 		}
 	}
