@@ -202,6 +202,11 @@ func TestRedactionKeyOfFilledData(t *testing.T) {
 	if _, err := os.Stat(cfg.KeyFile); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("another key was made for data that has one")
 	}
+	inside := cfg
+	inside.KeyFile = filepath.Join(cfg.DataDir, "key")
+	if _, err := redactionKey(inside, zap.NewNop()); err == nil || !strings.Contains(err.Error(), "choose a file elsewhere") {
+		t.Errorf("a key beside the data: %v", err)
+	}
 	other := config.Default()
 	other.DataDir, other.KeyFile = filepath.Join(dir, "e"), cfg.KeyFile
 	if err := os.Mkdir(other.DataDir, 0o700); err != nil {

@@ -90,6 +90,9 @@ func openSystem(ctx context.Context, cfg config.Config, log *zap.Logger, reg reg
 // redactionKey returns the installation's key. Data that was redacted under another key is
 // not opened: events sent again would no longer equal those stored.
 func redactionKey(cfg config.Config, log *zap.Logger) ([]byte, error) {
+	if err := identity.CheckKeyPath(cfg.KeyFile, cfg.DataDir); err != nil {
+		return nil, fmt.Errorf("%w (--key-file)", err)
+	}
 	file := filepath.Join(cfg.DataDir, "redaction-key.id")
 	known, knownErr := os.ReadFile(file)
 	if _, err := os.Stat(cfg.KeyFile); knownErr == nil && errors.Is(err, os.ErrNotExist) {

@@ -28,17 +28,8 @@ const (
 // equal those stored: a caller that finds created set on old data should refuse or warn
 // (compare [KeyID]).
 func KeyFile(path, dataDir string) (key []byte, created bool, err error) {
-	if path == "" {
-		return nil, false, errors.New("open redaction key: no file configured")
-	}
-	if dataDir != "" {
-		inside, err := within(dataDir, path)
-		if err != nil {
-			return nil, false, fmt.Errorf("open redaction key: %w", err)
-		}
-		if inside {
-			return nil, false, fmt.Errorf("open redaction key: %s lies inside the data directory %s: a copy of the data would carry the key; choose a file elsewhere", path, dataDir)
-		}
+	if err := CheckKeyPath(path, dataDir); err != nil {
+		return nil, false, err
 	}
 	key, err = readKey(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -61,6 +52,24 @@ func KeyFile(path, dataDir string) (key []byte, created bool, err error) {
 		return nil, false, fmt.Errorf("make redaction key: %w", err)
 	}
 	return key, true, nil
+}
+
+// CheckKeyPath returns an error for a path that [KeyFile] does not take as the key's.
+func CheckKeyPath(path, dataDir string) error {
+	if path == "" {
+		return errors.New("open redaction key: no file configured")
+	}
+	if dataDir == "" {
+		return nil
+	}
+	inside, err := within(dataDir, path)
+	if err != nil {
+		return fmt.Errorf("open redaction key: %w", err)
+	}
+	if inside {
+		return fmt.Errorf("open redaction key: %s lies inside the data directory %s: a copy of the data would carry the key; choose a file elsewhere", path, dataDir)
+	}
+	return nil
 }
 
 // KeyID names a key without giving it away: the same key has the same name.
