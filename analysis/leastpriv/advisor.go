@@ -206,7 +206,7 @@ func (a *Advisor) ground(subject string, h *history) (*ground, error) {
 		return nil, err
 	}
 	handed := forced
-	if rules := heldRules(h.needs); len(rules) > 0 {
+	if rules := roleWrites(h.needs); len(rules) > 0 {
 		if _, handed, err = g.build(append(plain, rules...)); err != nil {
 			return nil, err
 		}

@@ -207,11 +207,11 @@ func (n *need) escalates() bool {
 	return len(one) == 1 && one[0].Verb == "escalate" && one[0].Resource == n.attrs.Resource
 }
 
-// heldRules returns what the subject held when it wrote roles made of that.
-func heldRules(needs []need) []rbacindex.Attributes {
+// roleWrites returns what is granted for the roles a subject wrote.
+func roleWrites(needs []need) []rbacindex.Attributes {
 	var out []rbacindex.Attributes
 	for i := range needs {
-		if n := &needs[i]; n.alternative && n.attrs.Verb == "escalate" && !n.escalates() {
+		if n := &needs[i]; n.alternative && n.attrs.Verb == "escalate" {
 			out = append(out, n.instead()...)
 		}
 	}

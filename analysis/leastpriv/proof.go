@@ -13,8 +13,9 @@ type ground struct {
 	// forced is base with one exact rule for each plain request on record: no policy that
 	// allows them can allow less.
 	forced *rbacindex.Snapshot
-	// handed is forced with the rules of the roles that the subject wrote by holding them: a
-	// policy that lets those be written lets roles with some of their rules be written.
+	// handed is forced with what the roles the subject wrote need: a right to write one role
+	// is one to write others with rules it names, and escalate, which a create cannot limit
+	// to a name, one to write any in that namespace.
 	handed *rbacindex.Snapshot
 }
 
