@@ -297,7 +297,7 @@ func (d *Detector) take(s *ruleState, watermark time.Time, all bool) []Finding {
 		for _, w := range s.windows(g, starts) {
 			over := time.Unix(0, w.bucket).Add(time.Duration(s.rule.Window.Fold+s.rule.Window.Length) + d.cfg.Lateness)
 			ready := all || s.rule.Kind == KindEvent || w.end.Add(d.cfg.Lateness).Compare(watermark) <= 0
-			if !ready || !all && !s.until.IsZero() && over.Compare(s.until) <= 0 {
+			if !ready || !s.until.IsZero() && over.Compare(s.until) <= 0 {
 				continue
 			}
 			f := s.finding(g, w)

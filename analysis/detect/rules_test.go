@@ -1,0 +1,164 @@
+package detect
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
+)
+
+// testCase is one line of testdata/rules/<rule>.jsonl: requests as recorded (redacted), with
+// the verdicts of the replay they were cut from. What was altered by hand says so in Source.
+type testCase struct {
+	Name     string    `json:"name"`
+	Fires    bool      `json:"fires"`
+	Source   string    `json:"source"`
+	Since    time.Time `json:"since"`
+	Requests []request `json:"requests"`
+}
+
+type request struct {
+	Event   json.RawMessage `json:"event"`
+	Verdict *replay.Verdict `json:"verdict"`
+}
+
+func (r request) decode(t testing.TB) *event.Event {
+	t.Helper()
+	e, err := event.Decode(r.Event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func readCases(t testing.TB, file string) []testCase {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	var out []testCase
+	for lines.Scan() {
+		var c testCase
+		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		out = append(out, c)
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func builtinSet(t testing.TB) *Set {
+	t.Helper()
+	set, err := Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// TestEveryRule runs each rule on what it must find and on the twin it must not, with all
+// other rules loaded: none may fail on an event that is not meant for it.
+func TestEveryRule(t *testing.T) {
+	set := builtinSet(t)
+	for _, r := range set.Rules() {
+		t.Run(r.ID, func(t *testing.T) {
+			fires, quiet := false, false
+			for _, c := range readCases(t, filepath.Join("testdata", "rules", r.ID+".jsonl")) {
+				if c.Source != "recorded" && !strings.HasPrefix(c.Source, "hand-made: ") {
+					t.Errorf("%s: source %q is neither recorded nor hand-made", c.Name, c.Source)
+				}
+				d := New(set, Config{Since: c.Since})
+				for _, q := range c.Requests {
+					d.Observe("prod", q.decode(t), q.Verdict)
+				}
+				found := slices.ContainsFunc(d.Flush(), func(f Finding) bool { return f.Rule == r.ID })
+				if found != c.Fires {
+					t.Errorf("%s: fires = %v, want %v", c.Name, found, c.Fires)
+				}
+				if e := d.Stats().Errors; len(e) > 0 {
+					t.Errorf("%s: expressions failed: %v %v", c.Name, e, d.Stats().FirstError)
+				}
+				fires, quiet = fires || c.Fires, quiet || !c.Fires
+			}
+			if !fires || !quiet {
+				t.Errorf("has a firing case: %v, a quiet one: %v; both are needed", fires, quiet)
+			}
+		})
+	}
+}
+
+// TestNoOrphanCases finds cases of rules that no longer exist.
+func TestNoOrphanCases(t *testing.T) {
+	files, err := filepath.Glob("testdata/rules/*.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := builtinSet(t).Rules()
+	if len(files) != len(rules) {
+		t.Errorf("%d files of cases for %d rules", len(files), len(rules))
+	}
+}
+
+// allRequests returns the requests of all cases.
+func allRequests(t testing.TB) []request {
+	files, err := filepath.Glob("testdata/rules/*.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []request
+	for _, f := range files {
+		for _, c := range readCases(t, f) {
+			out = append(out, c.Requests...)
+		}
+	}
+	return out
+}
+
+// TestHostileEvents passes every recorded event through all rules without its verdict, and
+// with bodies of other shapes than rules expect: no expression may fail on them.
+func TestHostileEvents(t *testing.T) {
+	d := New(builtinSet(t), Config{})
+	for _, q := range allRequests(t) {
+		d.Observe("prod", q.decode(t), nil)
+		for _, body := range []string{
+			`null`, `[]`, `"x"`, `7`, `{"spec":null,"rules":null,"subjects":null,"metadata":null,"roleRef":null}`,
+			`{"spec":{"containers":null,"volumes":null,"template":{"spec":null}},"subjects":[null],"rules":[null,{"verbs":null}]}`,
+			`[{"op":"add","path":"/x","value":1}]`,
+		} {
+			e := q.decode(t)
+			e.RequestObject, e.ResponseObject = []byte(body), []byte(body)
+			d.Observe("prod", e, q.Verdict)
+		}
+	}
+	if e := d.Stats().Errors; len(e) > 0 {
+		t.Errorf("expressions failed: %v %v", e, d.Stats().FirstError)
+	}
+}
+
+func BenchmarkObserve(b *testing.B) {
+	set := builtinSet(b)
+	var events []*event.Event
+	requests := allRequests(b)
+	for _, q := range requests {
+		events = append(events, q.decode(b))
+	}
+	d := New(set, Config{MaxPanes: 100_000})
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		d.Observe("prod", events[i%len(events)], requests[i%len(events)].Verdict)
+	}
+}
