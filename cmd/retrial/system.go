@@ -361,5 +361,6 @@ func (s *system) takeState(ctx context.Context, cluster string, since time.Time,
 	if err := s.stream.Producer().Produce(ctx, records...); err != nil {
 		return nil, err
 	}
+	s.log.Info("state taken in", zap.String("cluster", cluster), zap.Int("objects", len(snap.Objects)))
 	return takenState{Objects: len(snap.Objects), Kinds: snap.Kinds, Skipped: skipped}, nil
 }
