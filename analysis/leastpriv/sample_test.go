@@ -73,9 +73,16 @@ func everybody(t testing.TB, a *Advisor) []*Suggestion {
 	return out
 }
 
-func TestEveryProofHoldsOnTheRecording(t *testing.T) {
+func TestRecording(t *testing.T) {
 	a := recorded(t)
 	all := everybody(t, a)
+	t.Run("every proof holds", func(t *testing.T) { proofsHold(t, a, all) })
+	t.Run("every rule is necessary", func(t *testing.T) { rulesAreNecessary(t, a, all) })
+	t.Run("objects are strict and without wildcards", func(t *testing.T) { objectsAreStrict(t, all) })
+	t.Run("the rollback undoes everything", func(t *testing.T) { rollbackUndoes(t, a, all) })
+}
+
+func proofsHold(t *testing.T, a *Advisor, all []*Suggestion) {
 	if len(all) < 40 {
 		t.Fatalf("%d subjects, want the recording's", len(all))
 	}
@@ -109,12 +116,11 @@ func TestEveryProofHoldsOnTheRecording(t *testing.T) {
 	}
 }
 
-// TestEveryRuleIsNecessary drops each rule of what is suggested, and each verb, resource
+// rulesAreNecessary drops each rule of what is suggested, and each verb, resource
 // and name of it: something recorded must then be refused.
-func TestEveryRuleIsNecessary(t *testing.T) {
-	a := recorded(t)
+func rulesAreNecessary(t *testing.T, a *Advisor, all []*Suggestion) {
 	rules := 0
-	for _, s := range everybody(t, a) {
+	for _, s := range all {
 		if len(s.Apply) == 0 {
 			continue
 		}
@@ -198,11 +204,10 @@ func finalOf(t testing.TB, a *Advisor, s *Suggestion) *rbacindex.Snapshot {
 	return policy
 }
 
-// TestObjectsAreStrictAndWithoutWildcards reads every rule, and passes every object through the strict
+// objectsAreStrict reads every rule, and passes every object through the strict
 // decoder clients use.
-func TestObjectsAreStrictAndWithoutWildcards(t *testing.T) {
-	a := recorded(t)
-	for _, s := range everybody(t, a) {
+func objectsAreStrict(t *testing.T, all []*Suggestion) {
+	for _, s := range all {
 		for _, o := range slices.Concat(s.Apply, s.Rollback) {
 			strict(t, o)
 		}
@@ -245,11 +250,10 @@ func strict(t *testing.T, o Object) {
 	}
 }
 
-// TestRollbackUndoesEverything: the rollback objects, and deleting what else was applied,
+// rollbackUndoes: the rollback objects, and deleting what else was applied,
 // make the policy what it was.
-func TestRollbackUndoesEverything(t *testing.T) {
-	a := recorded(t)
-	for _, s := range everybody(t, a) {
+func rollbackUndoes(t *testing.T, a *Advisor, all []*Suggestion) {
+	for _, s := range all {
 		var changes []rbacindex.Change
 		for _, o := range s.Apply {
 			changes = append(changes, rbacindex.Change{Key: change(o).Key})

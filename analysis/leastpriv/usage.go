@@ -31,6 +31,7 @@ type usage struct {
 	groups    [][]string // distinct sets, sorted
 	groupSets map[string]int
 
+	masters          bool // seen in system:masters
 	requests, judged int64
 	unjudged         map[string]int64 // by class
 
@@ -87,6 +88,7 @@ func (c *Collector) Observe(e *event.Event, v *replay.Verdict) {
 	}
 	u := c.subject(who.Username)
 	u.requests++
+	u.masters = u.masters || slices.Contains(who.Groups, "system:masters")
 	switch v.Outcome {
 	case replay.OutcomeMatch, replay.OutcomeDrift, replay.OutcomeAmbiguous:
 		u.judged++
@@ -202,7 +204,7 @@ func (c *Collector) System(subject string) bool {
 		return true
 	}
 	u, ok := c.subjects[subject]
-	return ok && slices.ContainsFunc(u.groups, func(g []string) bool { return slices.Contains(g, "system:masters") })
+	return ok && u.masters
 }
 
 func sortedKeys(m map[accessKey]*access) []accessKey {
