@@ -20,8 +20,8 @@ const (
 	KindFirstSeen = "first-seen"
 )
 
-// Severities, from the least on.
-func severities() []string { return []string{"info", "low", "medium", "high", "critical"} }
+// Severities returns the severities of rules, from the least on.
+func Severities() []string { return []string{"info", "low", "medium", "high", "critical"} }
 
 // Rule is one rule file. Expressions are CEL over the variables of Variables.
 type Rule struct {
@@ -192,8 +192,8 @@ func (r *Rule) check() error {
 		return errors.New("id: want lower-case words joined by dashes")
 	case r.Title == "" || r.Description == "":
 		return errors.New("title and description are needed: people read them")
-	case !slices.Contains(severities(), r.Severity):
-		return fmt.Errorf("severity %q is none of %s", r.Severity, strings.Join(severities(), ", "))
+	case !slices.Contains(Severities(), r.Severity):
+		return fmt.Errorf("severity %q is none of %s", r.Severity, strings.Join(Severities(), ", "))
 	}
 	for _, a := range r.Attack {
 		if !attackForm.MatchString(a) {
