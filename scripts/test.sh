@@ -23,14 +23,20 @@ step() {
   [ "${PIPESTATUS[0]}" -eq 0 ] || status=1
 }
 
+# tests runs a go test -json and reports it; skipped tests are listed with their reasons.
+tests() { "$@" 2>&1 | "$report"; }
+
 : >"$log"
+report=$(mktemp)
+trap 'rm -f "$log" "$report"' EXIT
+go build -o "$report" ./internal/testreport || exit 1
 unformatted=$(gofmt -l $(git ls-files '*.go'))
 if [ -n "$unformatted" ]; then echo "not gofmt'ed: $unformatted"; status=1; fi
 step go vet ./...
-step go test -timeout 20m ./...
+step tests go test -json -timeout 20m ./...
 # The race detector needs cgo and a C compiler.
 if command -v "${CC:-gcc}" >/dev/null 2>&1; then
-  step env CGO_ENABLED=1 go test -race -short -timeout 20m ./...
+  step tests env CGO_ENABLED=1 go test -race -short -json -timeout 20m ./...
 else
   echo "NOT RUN: race detector: no C compiler; install gcc and run: CGO_ENABLED=1 go test -race ./..." | tee -a "$log"
 fi
