@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/retrial-io/retrial/analysis/leastpriv"
+	"github.com/retrial-io/retrial/internal/sample"
+)
+
+// suggestOn runs suggest on the bundled recording.
+func suggestOn(t *testing.T, want int, args ...string) (stdout []byte, stderr string) {
+	t.Helper()
+	dir := t.TempDir()
+	state, log := filepath.Join(dir, "state"), filepath.Join(dir, "log")
+	for path, content := range map[string][]byte{state: sample.StateZstd(), log: sample.AuditLogZstd()} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out, errs bytes.Buffer
+	if code := execute(t.Context(), append([]string{"suggest", "--state", state, "--events", log}, args...), streams{strings.NewReader(""), &out, &errs}); code != want {
+		t.Fatalf("exit code %d, want %d: %s", code, want, errs.String())
+	}
+	t.Log(errs.String())
+	return out.Bytes(), errs.String()
+}
+
+func TestSuggestSystemSubjects(t *testing.T) {
+	t.Parallel()
+	const scheduler = "system:kube-scheduler"
+	if _, errs := suggestOn(t, exitUsage, "--subject", scheduler); !strings.Contains(errs, "add --include-system") {
+		t.Errorf("%q does not say how to mean it", errs)
+	}
+	if out, _ := suggestOn(t, exitOK, "--subject", scheduler, "--include-system"); !bytes.Contains(out, []byte("\n"+scheduler)) {
+		t.Errorf("%s does not hold the subject asked for", out)
+	}
+	if out, _ := suggestOn(t, exitOK); bytes.Contains(out, []byte(scheduler)) {
+		t.Errorf("%s is suggested for without being asked for", scheduler)
+	}
+}
+
+// strictObjects decodes YAML documents, each strictly as its kind.
+func strictObjects(t *testing.T, text []byte) map[string]any {
+	t.Helper()
+	out := map[string]any{}
+	for _, doc := range strings.Split("\n"+string(text), "\n---\n") {
+		var kind metav1.TypeMeta
+		if err := yaml.Unmarshal([]byte(doc), &kind); err != nil {
+			t.Fatalf("%v in\n%s", err, doc)
+		}
+		into, ok := map[string]any{"Role": &rbacv1.Role{}, "ClusterRole": &rbacv1.ClusterRole{}, "RoleBinding": &rbacv1.RoleBinding{},
+			"ClusterRoleBinding": &rbacv1.ClusterRoleBinding{}}[kind.Kind]
+		if !ok || kind.APIVersion != "rbac.authorization.k8s.io/v1" {
+			t.Fatalf("%+v is no RBAC object in\n%s", kind, doc)
+		}
+		if err := yaml.UnmarshalStrict([]byte(doc), into); err != nil {
+			t.Errorf("%v in\n%s", err, doc)
+		}
+		meta := into.(metav1.Object)
+		out[kind.Kind+"/"+meta.GetNamespace()+"/"+meta.GetName()] = into
+	}
+	return out
+}
+
+// TestSuggestForms holds what the forms say against each other, on the whole recording.
+func TestSuggestForms(t *testing.T) {
+	t.Parallel()
+	var all []struct {
+		Subject string
+		Proof   struct{ Holds bool }
+		Apply   []struct {
+			Kind     string
+			Metadata metav1.ObjectMeta
+		}
+	}
+	text, _ := suggestOn(t, exitOK, "-o", "json")
+	if err := json.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	text, _ = suggestOn(t, exitOK, "-o", "yaml", "--force")
+	end, _ := suggestOn(t, exitOK, "-o", "yaml", "--force", "--final")
+	applied, final := strictObjects(t, text), strictObjects(t, end)
+	n := 0
+	for _, s := range all {
+		if !s.Proof.Holds {
+			t.Errorf("%s: the proof does not hold", s.Subject)
+		}
+		for _, o := range s.Apply {
+			n++
+			key := o.Kind + "/" + o.Metadata.Namespace + "/" + o.Metadata.Name
+			if applied[key] == nil || final[key] == nil {
+				t.Errorf("%s of %s: in YAML %t, in the final state %t; want both", key, s.Subject, applied[key] != nil, final[key] != nil)
+			}
+		}
+	}
+	if n != len(applied) || n < 100 {
+		t.Errorf("%d objects in JSON, %d in YAML", n, len(applied))
+	}
+	if !bytes.Contains(text, []byte("\n#   kubectl delete clusterrolebinding/")) || !bytes.Contains(text, []byte(`--type=merge -p '{"subjects":[`)) {
+		t.Error("the YAML names no binding to delete, or none to patch")
+	}
+}
+
+// TestSuggestHostileNames: nothing a subject, an object or a gap is called ends a comment,
+// breaks a document or reaches a terminal.
+func TestSuggestHostileNames(t *testing.T) {
+	t.Parallel()
+	evil := "eve\n---\nkind: ClusterRoleBinding\u2028\x1b[2J\u202e'; rm -rf /; '"
+	binding := &rbacv1.ClusterRoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"},
+		ObjectMeta: metav1.ObjectMeta{Name: evil}, Subjects: []rbacv1.Subject{{Kind: "User", Name: evil}},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: evil}}
+	s := &leastpriv.Suggestion{Subject: evil, Apply: []leastpriv.Object{binding}, Gaps: []string{evil},
+		Keeps: []leastpriv.Keep{{Binding: evil, Group: evil, Undoes: []string{evil}}}}
+	plan := &leastpriv.Plan{Apply: s.Apply, Remove: []leastpriv.Remove{
+		{Kind: "ClusterRoleBinding", Name: evil, Action: leastpriv.ActionDelete},
+		{Kind: "ClusterRoleBinding", Name: evil, Action: leastpriv.ActionReplace, Object: binding},
+	}}
+	var out, table bytes.Buffer
+	if err := suggestYAML(&out, []*leastpriv.Suggestion{s}, plan); err != nil {
+		t.Fatal(err)
+	}
+	if err := suggestTable(&table, []*leastpriv.Suggestion{s}); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"\x1b", "\u202e", "\u2028", "\nkind"} {
+		if strings.Contains(out.String(), bad) || strings.Contains(table.String(), bad) {
+			t.Errorf("%q is in the output", bad)
+		}
+	}
+	objects := strictObjects(t, out.Bytes())
+	if got, ok := objects["ClusterRoleBinding//"+evil].(*rbacv1.ClusterRoleBinding); len(objects) != 1 || !ok || got.Subjects[0].Name != evil {
+		t.Errorf("%d objects are read back, want the one with its odd name", len(objects))
+	}
+	delete, err := removeCommand(&plan.Remove[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `'\''; rm -rf /; '\'''`; !strings.HasSuffix(delete, want) {
+		t.Errorf("%q, want the name in quotes", delete)
+	}
+}
