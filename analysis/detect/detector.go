@@ -1,7 +1,6 @@
 package detect
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -193,7 +192,7 @@ func (d *Detector) enter(s *ruleState) {
 	t := d.in.event.RequestReceivedTimestamp
 	key := int64(0)
 	if s.rule.Kind != KindFirstSeen {
-		key = floor(t.UnixNano(), int64(s.rule.Window.Every))
+		key = floor(nanos(t), int64(s.rule.Window.Every))
 		if !s.until.IsZero() && s.forgets(key, d.cfg.Lateness).Compare(s.until) <= 0 {
 			d.stats.Late++
 			return
@@ -247,6 +246,19 @@ func (d *Detector) enter(s *ruleState) {
 func earliest(e []Evidence) []Evidence {
 	slices.SortFunc(e, compareEvidence)
 	return e[:min(len(e), maxEvidence)]
+}
+
+// nanos returns a time in nanoseconds since 1970, held within what they can say with room
+// for windows around it: timestamps of a log need not be true.
+func nanos(t time.Time) int64 {
+	const least, most = -8_000_000_000, 8_000_000_000 // seconds: 1716 to 2223
+	switch sec := t.Unix(); {
+	case sec < least:
+		return least * int64(time.Second)
+	case sec > most:
+		return most * int64(time.Second)
+	}
+	return t.UnixNano()
 }
 
 // floor rounds down to a multiple of step, below zero too.
@@ -353,12 +365,9 @@ func (s *ruleState) windows(g paneKey, starts []int64) []firing {
 				continue
 			}
 			tried, last = w, true
-			var in []int64
-			for _, p := range starts {
-				if p >= w && p < w+length {
-					in = append(in, p)
-				}
-			}
+			from, _ := slices.BinarySearch(starts, w)
+			to, _ := slices.BinarySearch(starts, w+length)
+			in := starts[from:to] // at least at
 			newest := in[len(in)-1]
 			if fired && newest <= lastPane || !s.holds(g, in) {
 				continue
@@ -369,7 +378,7 @@ func (s *ruleState) windows(g paneKey, starts []int64) []firing {
 				out[n-1].panes = union(out[n-1].panes, in)
 				continue
 			}
-			out = append(out, firing{b, time.Unix(0, w+length), in})
+			out = append(out, firing{b, time.Unix(0, w+length), slices.Clone(in)})
 		}
 	}
 	return out
@@ -446,7 +455,7 @@ func (d *Detector) firstSeen(s *ruleState, g paneKey, watermark time.Time, all b
 	p := s.panes[g]
 	id := identify(g.cluster, s.rule.ID, g.group, 0)
 	if _, done := s.said[id]; done || p.first.Before(since.Add(time.Duration(s.rule.Baseline))) ||
-		!all && cmp.Compare(p.first.Add(d.cfg.Lateness).UnixNano(), watermark.UnixNano()) > 0 {
+		!all && p.first.Add(d.cfg.Lateness).After(watermark) {
 		return nil
 	}
 	s.said[id] = said{count: p.n}

@@ -5,8 +5,10 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/retrial-io/retrial/ingest/event"
 )
@@ -168,6 +170,32 @@ func TestLateAndTooMany(t *testing.T) {
 	}
 	if s := d.Stats(); s.Late != 1 || s.Dropped != 3 || s.Requests != 6 {
 		t.Errorf("stats %+v, want 1 late, 3 dropped of 6", s)
+	}
+}
+
+// TestTimesNoLogShouldHold asks for an end, and for the request not to be lost.
+func TestTimesNoLogShouldHold(t *testing.T) {
+	for _, at := range []time.Time{{}, time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), time.Date(-300, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		for _, rule := range []string{windowRule, goodRule} {
+			d := New(mustLoad(t, rule), Config{})
+			for i := range 3 {
+				e := podGet("bob", fmt.Sprint(i), 0)
+				e.RequestReceivedTimestamp = at
+				d.Observe("prod", e, nil)
+			}
+			if f := d.Flush(); len(f) != 1 || f[0].Count != 3 {
+				t.Errorf("%s: findings %+v, want one of 3 requests", at, f)
+			}
+		}
+	}
+}
+
+func TestLongNamesAreCut(t *testing.T) {
+	d := New(mustLoad(t, goodRule), Config{})
+	d.Observe("prod", podGet(strings.Repeat("é", 5000), "1", 0), nil)
+	f := d.Flush()
+	if len(f) != 1 || len(f[0].Subject) > maxText+3 || len(f[0].Text) > maxText+3 || !utf8.ValidString(f[0].Text+f[0].Subject) {
+		t.Errorf("findings %+v", f)
 	}
 }
 

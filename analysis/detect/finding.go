@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Finding is what a rule found in one window. Two findings of equal ID are the same finding;
@@ -89,8 +90,23 @@ func (in *input) evidence() Evidence {
 	}
 	return Evidence{
 		AuditID: strings.Clone(e.AuditID), Request: in.requestKey(), Time: e.RequestReceivedTimestamp,
-		Text: b.String(), subject: strings.Clone(subject),
+		Text: short(b.String()), subject: strings.Clone(short(subject)),
 	}
+}
+
+// maxText bounds what clients choose and findings keep.
+const maxText = 500
+
+// short cuts a text that is too long, between characters.
+func short(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	end := maxText
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
 }
 
 func plural(n int64) string { return strconv.FormatInt(n, 10) + " requests" }
