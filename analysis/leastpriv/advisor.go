@@ -438,6 +438,12 @@ func (a *Advisor) gaps(s *Suggestion, u *usage, h *history, final *rbacindex.Sna
 	if back > 0 && len(s.Apply) > 0 {
 		add("%d distinct requests were allowed by grants that have been taken away since: this gives them back", back)
 	}
+	for _, r := range s.Remove {
+		meta := a.meta(r.key)
+		if meta.Labels["kubernetes.io/bootstrapping"] != "" && meta.Annotations["rbac.authorization.kubernetes.io/autoupdate"] != "false" {
+			add("%s is made again when an apiserver starts, unless it stays with the annotation rbac.authorization.kubernetes.io/autoupdate set to false", r.key)
+		}
+	}
 	for _, ns := range a.missingNamespaces(s) {
 		add("namespace %s is gone: its Role cannot be applied before it is there again", ns)
 	}

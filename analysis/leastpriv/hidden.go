@@ -186,6 +186,8 @@ func (c *Collector) impersonation(e *event.Event, v *replay.Verdict) {
 		return
 	}
 	u := c.subject(e.User.Username)
+	u.requests++
+	u.judged++
 	set := u.groupSet(c, e.User.Groups)
 	who := e.ImpersonatedUser
 	constraint := ""

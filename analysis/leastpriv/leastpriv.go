@@ -61,8 +61,8 @@ type Window struct {
 	// From and To are the first and the last request of the whole recording.
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	// Requests were recorded of the subject, Judged of them could be compared with the
-	// replica's decision (match, drift or ambiguous).
+	// Requests were recorded of the subject, those it made as somebody else included. Judged
+	// of them could be compared with the replica's decision (match, drift or ambiguous).
 	Requests int64 `json:"requests"`
 	Judged   int64 `json:"judged"`
 	// Coverage is Judged ÷ Requests, 0 when there are none.

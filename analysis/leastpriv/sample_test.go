@@ -114,6 +114,25 @@ func proofsHold(t *testing.T, a *Advisor, all []*Suggestion) {
 	if !together.Holds {
 		t.Error("all suggestions together do not hold")
 	}
+
+	// What --final prints is a policy of its own: nothing a subject needs is outside of it.
+	objects := make([]any, 0, len(together.Final))
+	for _, o := range together.Final {
+		objects = append(objects, o)
+	}
+	final, err := rbacindex.New(objects...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		on, err := a.ground(s.Subject, a.historyOf(s.Subject))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := a.historyOf(s.Subject).prove(final, on); !p.Holds {
+			t.Errorf("%s: the final objects alone do not hold: %+v", s.Subject, p)
+		}
+	}
 }
 
 // rulesAreNecessary drops each rule of what is suggested, and each verb, resource

@@ -43,6 +43,20 @@ func TestSuggestSystemSubjects(t *testing.T) {
 	if out, _ := suggestOn(t, exitOK, "--subject", scheduler, "--include-system"); !bytes.Contains(out, []byte("\n"+scheduler)) {
 		t.Errorf("%s does not hold the subject asked for", out)
 	}
+	out, _ := suggestOn(t, exitOK, "--subject", scheduler, "--include-system", "-o", "json")
+	var sets []struct {
+		Rollback []struct{ Metadata metav1.ObjectMeta }
+		Gaps     []string
+	}
+	if err := json.Unmarshal(out, &sets); err != nil {
+		t.Fatal(err)
+	}
+	if len(sets) != 1 || len(sets[0].Rollback) == 0 || sets[0].Rollback[0].Metadata.Labels["kubernetes.io/bootstrapping"] == "" {
+		t.Errorf("%s: want a rollback with the labels objects had", out)
+	}
+	if !strings.Contains(strings.Join(sets[0].Gaps, "\n"), "is made again when an apiserver starts") {
+		t.Errorf("%q do not say that the bindings come back", sets[0].Gaps)
+	}
 	if out, _ := suggestOn(t, exitOK); bytes.Contains(out, []byte(scheduler)) {
 		t.Errorf("%s is suggested for without being asked for", scheduler)
 	}
