@@ -27,7 +27,7 @@ func benchLists(tb testing.TB) map[string][][]byte {
 	lists := map[string][][]byte{"level=Metadata": small, "level=RequestResponse": large}
 	if os.Getenv("RETRIAL_CORPUS") != "" {
 		// A batch of the webhook's default size from the middle of a busy cluster's log.
-		lists["log=recorded"] = corpusEvents(tb, "audit.jsonl")[10_000:10_400]
+		lists["log=recorded"] = sampleEvents(tb)[10_000:10_400]
 		lists["log=full"] = corpusEvents(tb, "full-requestresponse.jsonl")[4_000:4_400]
 	}
 	return lists

@@ -12,6 +12,8 @@ import (
 	authnv1 "k8s.io/api/authentication/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/retrial-io/retrial/internal/testfile"
 )
 
 // testEvents returns the lines of the recorded slice in testdata: every stage, verb and
@@ -21,13 +23,22 @@ func testEvents(tb testing.TB) [][]byte {
 	return fileLines(tb, "testdata/events.jsonl")
 }
 
-// corpusEvents returns the lines of a whole recorded log, when RETRIAL_CORPUS names the
+// sampleEvents returns the lines of the whole bundled recording.
+func sampleEvents(tb testing.TB) [][]byte {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skip("the whole recording takes its time; a slice runs with -short")
+	}
+	return splitLines(tb, testfile.Read(tb, filepath.Join("..", "..", "internal", "sample", "audit.jsonl")))
+}
+
+// corpusEvents returns the lines of a further recorded log, when RETRIAL_CORPUS names the
 // folder it is unpacked in.
 func corpusEvents(tb testing.TB, file string) [][]byte {
 	tb.Helper()
 	dir := os.Getenv("RETRIAL_CORPUS")
 	if dir == "" {
-		tb.Skip("RETRIAL_CORPUS does not name a folder with a recorded log")
+		tb.Skip("RETRIAL_CORPUS does not name a folder with a further recorded log")
 	}
 	return fileLines(tb, filepath.Join(dir, file))
 }
@@ -38,6 +49,11 @@ func fileLines(tb testing.TB, path string) [][]byte {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	return splitLines(tb, raw)
+}
+
+func splitLines(tb testing.TB, raw []byte) [][]byte {
+	tb.Helper()
 	var out [][]byte
 	scan := bufio.NewScanner(bytes.NewReader(raw))
 	scan.Buffer(nil, 64<<20)
@@ -45,7 +61,7 @@ func fileLines(tb testing.TB, path string) [][]byte {
 		out = append(out, bytes.Clone(scan.Bytes()))
 	}
 	if err := scan.Err(); err != nil || len(out) == 0 {
-		tb.Fatalf("%s: %d lines, %v", path, len(out), err)
+		tb.Fatalf("%d lines, %v", len(out), err)
 	}
 	return out
 }

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -12,17 +11,13 @@ import (
 )
 
 // A whole recorded log through broker and store, then again, then the state that makes all
-// of it judgeable: an extra, for a machine that has the log.
-//
-//	RETRIAL_CORPUS=dir go test -v -run TestCorpus ./replay/runner
-//
-// dir holds audit.jsonl and state-start.json.
+// of it judgeable.
 func TestCorpus(t *testing.T) {
-	dir := os.Getenv("RETRIAL_CORPUS")
-	if dir == "" {
-		t.Skip("RETRIAL_CORPUS does not name a directory with a recorded log")
+	if testing.Short() {
+		t.Skip("the whole recording takes its time; a slice runs with -short")
 	}
-	m := materialOf(t, filepath.Join(dir, "audit.jsonl"), filepath.Join(dir, "state-start.json"))
+	dir := filepath.Join("..", "..", "internal", "sample")
+	m := materialOf(t, filepath.Join(dir, "audit.jsonl"), filepath.Join(dir, "state.json"))
 	store := storagetest.Open(t)
 	p := newPipeline(t, startBroker(t), store)
 	send := func(what string, records []stream.Record) {
