@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -72,24 +71,14 @@ A log that is imported or read again gives the same findings under the same ids.
 				cluster = "evaluate" // as evaluate has it: request keys contain it
 			}
 			d := detect.New(set, detect.Config{})
-			o := evaluate.Options{
-				Cluster: cluster, FromEmpty: fromEmpty, Now: time.Now,
+			sum, err := replayFiles(c.Context(), s, evaluate.Options{
+				Cluster: cluster, FromEmpty: fromEmpty,
 				Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version}),
 				Sink: func(e *event.Event, v *replay.Verdict) error {
 					d.Observe(cluster, e, v)
 					return nil
 				},
-			}
-			if o.States, err = stateInputs(states); err != nil {
-				return exitCode{exitUsage, err}
-			}
-			if o.Events, err = eventInputs(events, s.in); err != nil {
-				return exitCode{exitUsage, err}
-			}
-			bar := newProgress(s.err, "replaying", 2*totalSize(events))
-			o.Progress = func(n int) { bar.add(int64(n)) }
-			sum, err := evaluate.Run(c.Context(), o)
-			bar.finish()
+			}, states, events)
 			if err != nil {
 				return err
 			}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -63,24 +64,14 @@ The state is that of the time the log begins:
 				return exitCode{exitUsage, fmt.Errorf("--lag %s: must not be negative", lag)}
 			}
 			o := evaluate.Options{
-				Cluster: cluster, FromEmpty: fromEmpty, Now: time.Now,
+				Cluster: cluster, FromEmpty: fromEmpty,
 				Engine: replay.New(replay.Config{Lag: lag, Version: version}),
-			}
-			var err error
-			if o.States, err = stateInputs(states); err != nil {
-				return exitCode{exitUsage, err}
-			}
-			if o.Events, err = eventInputs(events, s.in); err != nil {
-				return exitCode{exitUsage, err}
 			}
 			out := bufio.NewWriterSize(s.out, 1<<20)
 			if output == "jsonl" {
 				o.Sink = evaluate.JSONLines(safeJSON{out})
 			}
-			bar := newProgress(s.err, "replaying", 2*totalSize(events))
-			o.Progress = func(n int) { bar.add(int64(n)) }
-			sum, err := evaluate.Run(c.Context(), o)
-			bar.finish()
+			sum, err := replayFiles(c.Context(), s, o, states, events)
 			if err != nil {
 				return err
 			}
@@ -113,6 +104,22 @@ The state is that of the time the log begins:
 	addOutput(c, &output, "table", "json", "yaml", "jsonl")
 	c.Flags().StringVar(&failOn, "fail-on", "", "exit with 3 on drift, or on any request that is no match and could be judged")
 	return c
+}
+
+// replayFiles runs an evaluation of files, with a progress bar. A file that cannot be
+// opened is an error of the command line.
+func replayFiles(ctx context.Context, s streams, o evaluate.Options, states, events []string) (*evaluate.Summary, error) {
+	var err error
+	if o.States, err = stateInputs(states); err != nil {
+		return nil, exitCode{exitUsage, err}
+	}
+	if o.Events, err = eventInputs(events, s.in); err != nil {
+		return nil, exitCode{exitUsage, err}
+	}
+	bar := newProgress(s.err, "replaying", 2*totalSize(events))
+	o.Progress, o.Now = func(n int) { bar.add(int64(n)) }, time.Now
+	defer bar.finish()
+	return evaluate.Run(ctx, o)
 }
 
 // wantLog says what an audit log is.

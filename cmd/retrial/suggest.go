@@ -210,28 +210,15 @@ func unknownSubject(name string, known []string, seen bool) error {
 
 // read replays the log, and builds the final policy from it and the state files.
 func (o *suggestOptions) read(ctx context.Context, s streams) (*leastpriv.Advisor, *leastpriv.Collector, error) {
-	eo := evaluate.Options{Cluster: o.cluster, Engine: replay.New(replay.Config{Version: version}), Now: time.Now}
-	var err error
-	if eo.States, err = stateInputs(o.states); err != nil {
-		return nil, nil, exitCode{exitUsage, err}
-	}
-	if eo.Events, err = eventInputs(o.events, s.in); err != nil {
-		return nil, nil, exitCode{exitUsage, err}
-	}
 	collector, st, metas := leastpriv.NewCollector(), state.New(o.cluster), metadata{}
-	eo.Sink = func(e *event.Event, v *replay.Verdict) error {
-		collector.Observe(e, v)
-		if event.KeepsPolicy(e) {
-			obs, _ := state.FromEvent(e) // what could not be read is unknown content, and evaluate counts it
-			st.Apply(obs...)
-			metas.add(obs, true)
-		}
-		return nil
-	}
-	bar := newProgress(s.err, "replaying", 2*totalSize(o.events))
-	eo.Progress = func(n int) { bar.add(int64(n)) }
-	sum, err := evaluate.Run(ctx, eo)
-	bar.finish()
+	sum, err := replayFiles(ctx, s, evaluate.Options{
+		Cluster: o.cluster, Engine: replay.New(replay.Config{Version: version}),
+		State: st, Policy: func(obs []state.Observation, listed bool) { metas.add(obs, !listed) },
+		Sink: func(e *event.Event, v *replay.Verdict) error {
+			collector.Observe(e, v)
+			return nil
+		},
+	}, o.states, o.events)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -249,36 +236,11 @@ func (o *suggestOptions) read(ctx context.Context, s streams) (*leastpriv.Adviso
 	if hint := summaryHint(sum, true); hint != "" {
 		fmt.Fprintln(s.err, hint)
 	}
-	since, _ := collector.Window()
-	for _, in := range eo.States {
-		snap, err := readState(in)
-		if err != nil {
-			return nil, nil, err
-		}
-		snap.Since = since
-		if _, err := st.LoadSnapshot(snap); err != nil {
-			return nil, nil, fmt.Errorf("load state %s: %w", in.Name, err)
-		}
-		metas.add(snap.Objects, false)
-	}
 	return collector.Advise(st, latest, metas.of), collector, nil
 }
 
 // latest is later than anything recorded: the policy as it is last known.
 var latest = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
-
-func readState(in evaluate.Input) (snap state.Snapshot, err error) {
-	r, err := in.Open()
-	if err != nil {
-		return snap, fmt.Errorf("open state %s: %w", in.Name, err)
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	snap, _, err = state.ReadSnapshot(r)
-	if err != nil {
-		return snap, fmt.Errorf("read state %s: %w", in.Name, err)
-	}
-	return snap, nil
-}
 
 // metadata keeps labels and annotations of RBAC objects, which the state does not, so that
 // a rollback brings objects back as they were.

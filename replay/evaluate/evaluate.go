@@ -50,6 +50,12 @@ type Options struct {
 	FromEmpty bool
 	// Events are audit logs: JSON lines of Event or EventList objects.
 	Events []Input
+	// State is filled with the policy the requests are judged by, for a caller that wants to
+	// ask it afterwards; it must be new and of the same Cluster. nil = one of Run's own.
+	State *state.State
+	// Policy is told, from one goroutine, what goes into the state: first the log's writes in
+	// the order they are read, then the objects of each listing (listed). nil drops them.
+	Policy func(observations []state.Observation, listed bool)
 	// Engine decides; required.
 	Engine *replay.Engine
 	// Sink takes every verdict, in the order in which the requests' judged stages stand in
@@ -110,7 +116,10 @@ func Run(ctx context.Context, o Options) (*Summary, error) {
 // load builds the state: the log's policy writes, then the listings. Applying is
 // commutative, so only the time the log reaches back to has to be known first.
 func (o *Options) load(ctx context.Context, sum *Summary) (*state.State, error) {
-	st := state.New(o.Cluster)
+	st := o.State
+	if st == nil {
+		st = state.New(o.Cluster)
+	}
 	var since time.Time
 	err := o.decoded(ctx, sum.firstPass(), func(b *batch) error {
 		var all []state.Observation
@@ -132,6 +141,9 @@ func (o *Options) load(ctx context.Context, sum *Summary) (*state.State, error) 
 			}
 		}
 		st.Apply(all...)
+		if o.Policy != nil {
+			o.Policy(all, false)
+		}
 		return nil
 	})
 	if err != nil {
@@ -152,6 +164,9 @@ func (o *Options) load(ctx context.Context, sum *Summary) (*state.State, error) 
 		snap.Since = since
 		if _, err := st.LoadSnapshot(snap); err != nil {
 			return nil, fmt.Errorf("load state %s: %w", in.Name, err)
+		}
+		if o.Policy != nil {
+			o.Policy(snap.Objects, true)
 		}
 		sum.StateObjects += int64(len(snap.Objects))
 	}

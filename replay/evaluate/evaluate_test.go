@@ -15,6 +15,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/testfile"
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/state"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -214,5 +215,30 @@ func TestFullRecording(t *testing.T) {
 	sum, _ = run(t, Options{Events: []Input{fileInput(filepath.Join(corpus(t), "full-requestresponse.jsonl"))}})
 	if sum.Verdicts.Drift != 0 || sum.Verdicts.Ambiguous != 0 {
 		t.Errorf("without state: %+v", sum.Verdicts)
+	}
+}
+
+// TestStateOfTheCaller: a caller gets the state the requests were judged by, and is told
+// everything that went into it, writes first.
+func TestStateOfTheCaller(t *testing.T) {
+	o := slice(t)
+	o.State = state.New("evaluate")
+	var writes, listed int
+	o.Policy = func(obs []state.Observation, list bool) {
+		if list {
+			listed += len(obs)
+			return
+		}
+		if listed > 0 && len(obs) > 0 {
+			t.Error("a write after the listing")
+		}
+		writes += len(obs)
+	}
+	sum, _ := run(t, o)
+	if int64(listed) != sum.StateObjects || int64(writes) < sum.PolicyWrites || writes == 0 {
+		t.Errorf("told of %d writes and %d listed objects, read %d and %d", writes, listed, sum.PolicyWrites, sum.StateObjects)
+	}
+	if o.State.Stats().Objects == 0 {
+		t.Error("the caller's state is empty")
 	}
 }
