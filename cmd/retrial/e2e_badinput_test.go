@@ -127,7 +127,8 @@ func TestBadBodies(t *testing.T) {
 		if err == nil {
 			t.Fatalf("answer %d: %s", a.code, a.text)
 		}
-		says(t, err.Error(), "remote error: tls: unknown certificate authority")
+		// The alert that names the cause may be lost when the connection breaks under a write:
+		// what the server says of it is looked up at the end.
 	})
 	t.Run("no certificate", func(t *testing.T) {
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // it is the client that is wrong here
