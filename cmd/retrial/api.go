@@ -18,6 +18,7 @@ import (
 
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/runner"
+	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
 )
 
@@ -53,6 +54,28 @@ type queries interface {
 type replaying interface {
 	Lag() runner.Lag
 	WaitDrained(ctx context.Context) error
+	// State is what is known of a cluster's objects, false when that is nothing. It is only read.
+	State(cluster string) (*state.State, bool)
+}
+
+// route is one question of the API.
+type route struct {
+	path   string   // below /api/v1/
+	may    []string // parameters; anything else is an error of the caller
+	answer func(context.Context, url.Values) (any, error)
+}
+
+// routes are all questions; each group stands with its answers.
+func (a api) routes() []route {
+	return slices.Concat([]route{
+		{"clusters", nil, a.query(a.clusters)},
+		{"overview", []string{"cluster", "from", "to"}, a.query(a.overview)},
+		{"events", []string{"cluster", "from", "to", "user", "verb", "resource", "decision", "outcome", "class", "before", "limit"}, a.query(a.events)},
+		{"why", []string{"auditID", "cluster"}, a.query(a.why)},
+		{"classes", nil, classes},
+		{"status", nil, a.status},
+		{"drained", nil, a.drained},
+	}, a.accessRoutes(), a.suggestRoutes(), a.findingRoutes(), a.connectionRoutes())
 }
 
 // Bounds of the API. A page asks two or three queries at a time, a query takes well below a
@@ -73,19 +96,7 @@ func newAPI(sys *system) http.Handler {
 func apiHandler(store queries, runner replaying, log *zap.Logger, longest time.Duration) http.Handler {
 	a := api{store: store, replay: runner, log: log.Named("api"), slots: make(chan struct{}, queriesAtOnce), longest: longest}
 	mux := http.NewServeMux()
-	for _, e := range []struct {
-		path   string
-		may    []string // parameters; anything else is an error of the caller
-		answer func(context.Context, url.Values) (any, error)
-	}{
-		{"clusters", nil, a.query(a.clusters)},
-		{"overview", []string{"cluster", "from", "to"}, a.query(a.overview)},
-		{"events", []string{"cluster", "from", "to", "user", "verb", "resource", "decision", "outcome", "class", "before", "limit"}, a.query(a.events)},
-		{"why", []string{"auditID", "cluster"}, a.query(a.why)},
-		{"classes", nil, classes},
-		{"status", nil, a.status},
-		{"drained", nil, a.drained},
-	} {
+	for _, e := range a.routes() {
 		mux.HandleFunc("GET /api/v1/"+e.path, func(w http.ResponseWriter, r *http.Request) {
 			q, err := parameters(r, e.may)
 			var v any

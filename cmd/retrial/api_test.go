@@ -16,6 +16,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/runner"
+	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
 )
 
@@ -25,6 +26,7 @@ type fakeStore struct {
 	rows     []replay.Row
 	err      error
 	hang     bool
+	known    *state.State // of every cluster
 	entered  chan struct{}
 
 	filter  storage.EventFilter // of the last list
@@ -68,6 +70,7 @@ func (f *fakeStore) VisitWhy(ctx context.Context, _, _ string, visit func(replay
 
 func (f *fakeStore) Lag() runner.Lag                   { return runner.Lag{Events: 7, Policy: 1} }
 func (f *fakeStore) WaitDrained(context.Context) error { return nil }
+func (f *fakeStore) State(string) (*state.State, bool) { return f.known, f.known != nil }
 
 func askFake(t *testing.T, f *fakeStore, method, path string) *httptest.ResponseRecorder {
 	t.Helper()

@@ -1,23 +1,17 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/replay"
 )
@@ -26,7 +20,8 @@ import (
 //
 //	└▶ none running: the same question to the store, opened here
 func newWhy(s streams) *cobra.Command {
-	var cluster, server, output string
+	var from asker
+	var cluster, output string
 	c := &cobra.Command{
 		Use:   "why AUDIT-ID",
 		Short: "Explain one request: who it was, every grant that allows it, recorded against replayed",
@@ -39,18 +34,12 @@ the flags of ` + "`retrial serve`" + ` that are about it.`,
   retrial why 5da2bf21-6b97-4948-b415-44ccd0377bc9 -o json | jq '.requests[0].verdict.grants'`,
 		Args: oneArg("AUDIT-ID"),
 	}
-	flags := config.Bind(c.Flags())
-	showFlags(c.Flags(), "data-dir", "clickhouse-dsn")
+	from.bind(c)
 	c.Flags().StringVar(&cluster, "cluster", "", "look in this cluster only: audit IDs are chosen by clients and may be reused")
-	c.Flags().StringVar(&server, "server", "", "URL of a server's page (default: the local socket); a token comes from RETRIAL_TOKEN")
 	addOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		cfg, err := flags.Load()
-		if err != nil {
-			return exitCode{exitUsage, err}
-		}
-		answer, err := askWhy(c.Context(), cfg, server, cluster, args[0])
-		if err != nil {
+		var answer whyJSON
+		if err := from.ask(c.Context(), "why", url.Values{"auditID": {args[0]}, "cluster": {cluster}}, &answer); err != nil {
 			return err
 		}
 		if len(answer.Requests) == 0 {
@@ -66,28 +55,6 @@ the flags of ` + "`retrial serve`" + ` that are about it.`,
 		return printWhy(s.out, answer)
 	}
 	return c
-}
-
-func askWhy(ctx context.Context, cfg config.Config, server, cluster, id string) (whyJSON, error) {
-	var answer whyJSON
-	client, err := dial(ctx, server, cfg.DataDir)
-	if err == nil {
-		return answer, client.get(ctx, "why", url.Values{"auditID": {id}, "cluster": {cluster}}, &answer)
-	}
-	if !errors.Is(err, errNoServer) {
-		return answer, err
-	}
-	if _, none := os.Stat(storeDir(cfg)); cfg.ClickHouse.DSN == "" && none != nil {
-		// Opening it would make an empty one, in whatever folder this is.
-		return answer, fmt.Errorf("%w, and nothing is stored there; name another folder with --data-dir", err)
-	}
-	sys := &system{cfg: cfg, log: zap.NewNop(), reg: prometheus.NewRegistry()}
-	store, err := sys.openStore(ctx)
-	if err != nil {
-		return answer, errors.Join(err, sys.close())
-	}
-	rows, err := store.Why(ctx, cluster, id)
-	return whyOf(rows), errors.Join(err, sys.close())
 }
 
 func printWhy(w io.Writer, answer whyJSON) error {

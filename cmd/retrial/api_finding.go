@@ -1,0 +1,6 @@
+package main
+
+// findingRoutes are the questions about what detections found.
+func (a api) findingRoutes() []route {
+	return nil
+}

@@ -1,0 +1,6 @@
+package main
+
+// suggestRoutes are the questions about a subject and the least roles it needs.
+func (a api) suggestRoutes() []route {
+	return nil
+}

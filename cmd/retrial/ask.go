@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/runner"
+	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/storage"
+)
+
+// asker is what commands that ask questions share: whom to ask, and how.
+//
+//	question ─▶ running server (--server URL, or the data directory's socket) ─▶ api/v1/…
+//	   └ none running ─▶ the same API on the store, opened here
+type asker struct {
+	flags  *config.Flags
+	server string
+}
+
+// bind adds the flags every such command has.
+func (a *asker) bind(c *cobra.Command) {
+	a.flags = config.Bind(c.Flags())
+	showFlags(c.Flags(), "data-dir", "clickhouse-dsn")
+	c.Flags().StringVar(&a.server, "server", "", "URL of a server's page (default: the local socket); a token comes from RETRIAL_TOKEN")
+}
+
+// open returns a client of the API. Close it when done.
+func (a *asker) open(ctx context.Context) (client *apiClient, done func() error, err error) {
+	cfg, err := a.flags.Load()
+	if err != nil {
+		return nil, nil, exitCode{exitUsage, err}
+	}
+	client, err = dial(ctx, a.server, cfg.DataDir)
+	if err == nil {
+		return client, func() error { return nil }, nil
+	}
+	if !errors.Is(err, errNoServer) {
+		return nil, nil, err
+	}
+	if _, none := os.Stat(storeDir(cfg)); cfg.ClickHouse.DSN == "" && none != nil {
+		// Opening it would make an empty one, in whatever folder this is.
+		return nil, nil, fmt.Errorf("%w, and nothing is stored there; name another folder with --data-dir", err)
+	}
+	sys := &system{cfg: cfg, log: zap.NewNop(), reg: prometheus.NewRegistry()}
+	store, err := sys.openStore(ctx)
+	if err != nil {
+		return nil, nil, errors.Join(err, sys.close())
+	}
+	states, err := loadStates(ctx, store)
+	if err != nil {
+		return nil, nil, errors.Join(err, sys.close())
+	}
+	handler := apiHandler(store, states, zap.NewNop(), longestQuery)
+	return &apiClient{http: &http.Client{Transport: inProcess{handler}}, base: &url.URL{Scheme: "http", Host: "localhost"}}, sys.close, nil
+}
+
+// ask opens a client, asks one question and closes it.
+func (a *asker) ask(ctx context.Context, path string, query url.Values, answer any) error {
+	client, done, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(client.get(ctx, path, query, answer), done())
+}
+
+// inProcess answers requests by a handler in this process.
+type inProcess struct{ handler http.Handler }
+
+func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := answerWriter{header: http.Header{}, code: http.StatusOK}
+	p.handler.ServeHTTP(&w, r)
+	return &http.Response{StatusCode: w.code, Status: fmt.Sprintf("%d %s", w.code, http.StatusText(w.code)),
+		Header: w.header, Body: io.NopCloser(&w.body), Request: r}, nil
+}
+
+// answerWriter keeps an answer whole.
+type answerWriter struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+func (w *answerWriter) Header() http.Header         { return w.header }
+func (w *answerWriter) WriteHeader(code int)        { w.code = code }
+func (w *answerWriter) Write(p []byte) (int, error) { return w.body.Write(p) }
+
+// storedStates are the states of all clusters as the store has them: what the API asks when
+// no replay is running.
+type storedStates map[string]*state.State
+
+// loadStates rebuilds the states from the policy table.
+func loadStates(ctx context.Context, store *storage.Store) (storedStates, error) {
+	states := storedStates{}
+	_, err := store.LoadPolicy(ctx, func(v replay.PolicyVersion) error {
+		o, err := state.DecodeObservation(v.Observation)
+		if err != nil {
+			return nil // as in the runner: what it said stays unknown
+		}
+		st, ok := states[v.Cluster]
+		if !ok {
+			st = state.New(v.Cluster)
+			states[v.Cluster] = st
+		}
+		st.Apply(o)
+		return nil
+	})
+	return states, err
+}
+
+// Lag is none: nothing is under way.
+func (storedStates) Lag() runner.Lag { return runner.Lag{} }
+
+// WaitDrained returns at once.
+func (storedStates) WaitDrained(context.Context) error { return nil }
+
+// State returns what is known of a cluster.
+func (s storedStates) State(cluster string) (*state.State, bool) {
+	st, ok := s[cluster]
+	return st, ok
+}
