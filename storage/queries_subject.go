@@ -1,0 +1,136 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/retrial-io/retrial/replay"
+)
+
+// SubjectUsage is what one subject did, from the rollups. They count by day: a range
+// covers the days (UTC) it touches. Generated names are folded to *.
+type SubjectUsage struct {
+	Groups      [][]string // sets the subject was seen with, each sorted
+	First, Last time.Time  // zero when there is no request
+	Requests    int64
+	Forbidden   int64 // recorded as refused
+	Drift       int64
+	Uses        []Use // most requests first
+	More        bool  // there are more than were asked for
+	Grants      []GrantUse
+}
+
+// Use is one distinct thing a subject asked for.
+type Use struct {
+	Verb, Group, Resource, Subresource, Namespace, Name, Path string
+
+	Requests           int64
+	Allowed, Forbidden int64 // as recorded; the rest has no recorded decision
+	First, Last        time.Time
+}
+
+// GrantUse is a grant that made requests possible.
+type GrantUse struct {
+	Grant    replay.Grant
+	Requests int64
+	Last     time.Time
+}
+
+// ofSubject are the accesses of a subject. Their table has one row or more of each.
+const ofSubject = `SELECT access FROM %[1]s.accesses WHERE subject = {subject:String}`
+
+const subjectSetsQuery = `SELECT a.group_set, any(g.groups), sum(u.count) AS requests, toInt64(sumIf(u.count, recorded = 'forbid')), toInt64(sumIf(u.count, outcome = 'drift')),
+    toUnixTimestamp64Micro(min(first_seen)), toUnixTimestamp64Micro(max(last_seen))
+FROM %[1]s.access_usage AS u
+INNER JOIN (SELECT access, any(group_set) AS group_set FROM %[1]s.accesses WHERE subject = {subject:String} GROUP BY access) AS a ON a.access = u.access
+LEFT JOIN (SELECT group_set, any(groups) AS groups FROM %[1]s.group_sets GROUP BY group_set) AS g ON g.group_set = a.group_set
+WHERE u.cluster = {cluster:String} AND toUInt16(u.day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND u.access IN (` + ofSubject + `)
+GROUP BY a.group_set
+HAVING requests > 0
+ORDER BY requests DESC, a.group_set`
+
+const subjectUsesQuery = `SELECT a.verb, a.api_group, a.resource, a.subresource, a.namespace, a.name, a.path,
+    sum(u.count) AS requests, toInt64(sumIf(u.count, recorded = 'allow')), toInt64(sumIf(u.count, recorded = 'forbid')),
+    toUnixTimestamp64Micro(min(first_seen)), toUnixTimestamp64Micro(max(last_seen))
+FROM %[1]s.access_usage AS u
+INNER JOIN (SELECT access, any(verb) AS verb, any(api_group) AS api_group, any(resource) AS resource, any(subresource) AS subresource, any(namespace) AS namespace, any(name) AS name, any(path) AS path
+    FROM %[1]s.accesses WHERE subject = {subject:String} GROUP BY access) AS a ON a.access = u.access
+WHERE u.cluster = {cluster:String} AND toUInt16(u.day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND u.access IN (` + ofSubject + `)
+GROUP BY a.verb, a.api_group, a.resource, a.subresource, a.namespace, a.name, a.path
+HAVING requests > 0
+ORDER BY requests DESC, a.api_group, a.resource, a.subresource, a.namespace, a.name, a.path, a.verb
+LIMIT {limit:UInt32}`
+
+const subjectGrantsQuery = `SELECT granted, sum(count) AS requests, toUnixTimestamp64Micro(max(last_seen))
+FROM %[1]s.grant_usage
+WHERE cluster = {cluster:String} AND toUInt16(day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND access IN (` + ofSubject + `)
+GROUP BY granted
+HAVING requests > 0
+ORDER BY requests DESC, granted`
+
+// SubjectUsage sums what a subject did in a range, zero bounds leave it open, with at most
+// limit distinct uses.
+func (s *Store) SubjectUsage(ctx context.Context, cluster, subject string, from, to time.Time, limit int) (SubjectUsage, error) {
+	var out SubjectUsage
+	p := clickhouse.Parameters{"cluster": text(cluster), "subject": text(subject), "from_day": "0", "to_day": "65535", "limit": fmt.Sprint(limit + 1)}
+	if !from.IsZero() {
+		p["from_day"] = fmt.Sprint(day(from))
+	}
+	if !to.IsZero() {
+		p["to_day"] = fmt.Sprint(day(to.Add(-time.Microsecond)))
+	}
+	type set struct {
+		key                        uint64
+		groups                     []string
+		requests, forbidden, drift int64
+		first, last                int64
+	}
+	sets, err := collect(ctx, s, subjectSetsQuery, p, func(g *set) ([]any, func()) {
+		return []any{&g.key, &g.groups, &g.requests, &g.forbidden, &g.drift, &g.first, &g.last}, nil
+	})
+	if err != nil {
+		return out, fmt.Errorf("usage of %q: %w", subject, err)
+	}
+	for _, g := range sets {
+		out.Groups = append(out.Groups, g.groups)
+		out.Requests, out.Forbidden, out.Drift = out.Requests+g.requests, out.Forbidden+g.forbidden, out.Drift+g.drift
+		if first := fromMicro(g.first); out.First.IsZero() || first.Before(out.First) {
+			out.First = first
+		}
+		if last := fromMicro(g.last); last.After(out.Last) {
+			out.Last = last
+		}
+	}
+	out.Uses, err = collect(ctx, s, subjectUsesQuery, p, func(u *Use) ([]any, func()) {
+		var first, last int64
+		return []any{&u.Verb, &u.Group, &u.Resource, &u.Subresource, &u.Namespace, &u.Name, &u.Path, &u.Requests, &u.Allowed, &u.Forbidden, &first, &last},
+			func() { u.First, u.Last = fromMicro(first), fromMicro(last) }
+	})
+	if err != nil {
+		return out, fmt.Errorf("usage of %q: %w", subject, err)
+	}
+	if out.More = len(out.Uses) > limit; out.More {
+		out.Uses = out.Uses[:limit]
+	}
+	var bad error
+	out.Grants, err = collect(ctx, s, subjectGrantsQuery, p, func(g *GrantUse) ([]any, func()) {
+		var granted string
+		var last int64
+		return []any{&granted, &g.Requests, &last}, func() {
+			g.Last = fromMicro(last)
+			if bad == nil {
+				g.Grant, bad = decodeGrant(granted)
+			}
+		}
+	})
+	if err == nil {
+		err = bad
+	}
+	if err != nil {
+		return out, fmt.Errorf("grants of %q: %w", subject, err)
+	}
+	return out, nil
+}

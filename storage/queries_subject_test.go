@@ -1,0 +1,132 @@
+package storage_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/storage/storagetest"
+)
+
+// TestSubjectUsage compares what the rollups say of each subject with sums made in Go, after
+// some rows were taken back for other verdicts.
+func TestSubjectUsage(t *testing.T) {
+	s := storagetest.Open(t)
+	ctx := context.Background()
+	in := rows(t, "c", 0)
+	insert(t, s, "a", in)
+	insert(t, s, "other", rows(t, "another", 1)[:50])
+	fix := revised(in, 7)
+	insert(t, s, "fix", fix)
+
+	type sums struct{ requests, forbidden, drift, grants int64 }
+	want := map[string]sums{}
+	sets := map[string]map[string]bool{}
+	for _, r := range in {
+		if r.Verdict == nil {
+			continue
+		}
+		who := r.Event.EffectiveUser()
+		w := want[who.Username]
+		w.requests++
+		if r.Verdict.Recorded == replay.DecisionForbid {
+			w.forbidden++
+		}
+		if r.Verdict.Outcome == replay.OutcomeDrift {
+			w.drift++
+		}
+		w.grants += int64(len(r.Verdict.Grants))
+		want[who.Username] = w
+		groups := slices.Compact(slices.Sorted(slices.Values(who.Groups)))
+		if sets[who.Username] == nil {
+			sets[who.Username] = map[string]bool{}
+		}
+		sets[who.Username][strings.Join(groups, "\n")] = true
+	}
+	if len(want) < 10 {
+		t.Fatalf("%d subjects, want the recording's", len(want))
+	}
+	for name, w := range want {
+		got, err := s.SubjectUsage(ctx, "c", name, time.Time{}, time.Time{}, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sum sums
+		for _, u := range got.Uses {
+			sum.requests, sum.forbidden = sum.requests+u.Requests, sum.forbidden+u.Forbidden
+			if u.Verb == "" && u.Path == "" && u.Resource == "" || u.First.After(u.Last) || u.Allowed+u.Forbidden > u.Requests {
+				t.Errorf("%s: a use %+v", name, u)
+			}
+		}
+		for _, g := range got.Grants {
+			sum.grants += g.Requests
+		}
+		sum.drift = got.Drift
+		if sum != w || got.Requests != w.requests || got.Forbidden != w.forbidden || got.More {
+			t.Errorf("%s: %+v by use, %d and %d in all; want %+v", name, sum, got.Requests, got.Forbidden, w)
+		}
+		for _, g := range got.Groups {
+			if !sets[name][strings.Join(g, "\n")] {
+				t.Errorf("%s: group set %q, want one of %v", name, g, sets[name])
+			}
+		}
+		if len(got.Groups) != len(sets[name]) {
+			t.Errorf("%s: %d group sets, want %d", name, len(got.Groups), len(sets[name]))
+		}
+	}
+	t.Run("no more than asked for", func(t *testing.T) {
+		for name := range want {
+			all, err := s.SubjectUsage(ctx, "c", name, time.Time{}, time.Time{}, 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(all.Uses) < 2 {
+				continue
+			}
+			few, err := s.SubjectUsage(ctx, "c", name, time.Time{}, time.Time{}, 1)
+			if err != nil || len(few.Uses) != 1 || !few.More || few.Uses[0] != all.Uses[0] || few.Requests != all.Requests {
+				t.Errorf("%s: %+v, %v; want the first use alone, and all counted", name, few, err)
+			}
+			return
+		}
+		t.Error("no subject does two things")
+	})
+	t.Run("days outside", func(t *testing.T) {
+		for name := range want {
+			got, err := s.SubjectUsage(ctx, "c", name, time.Time{}, time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC), 10)
+			if err != nil || got.Requests != 0 || len(got.Uses)+len(got.Grants)+len(got.Groups) != 0 {
+				t.Fatalf("%+v, %v before everything", got, err)
+			}
+			break
+		}
+	})
+	t.Run("nobody", func(t *testing.T) {
+		got, err := s.SubjectUsage(ctx, "c", "x' OR 1 --\t\\", time.Time{}, time.Time{}, 10)
+		if err != nil || got.Requests != 0 || !got.First.IsZero() {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	})
+}
+
+// revised takes every nth judged row back for one with another verdict, in place, and
+// returns the rows that do so.
+func revised(in []replay.Row, n int) []replay.Row {
+	var fix []replay.Row
+	for i, r := range in {
+		if r.Verdict == nil || i%n != 0 {
+			continue
+		}
+		old := r
+		old.Sign = -1
+		v := *r.Verdict
+		v.Outcome, v.Class, v.Grants, v.Revision = replay.OutcomeDrift, replay.ClassAllowForbid, nil, 2
+		r.Verdict, r.Revision = &v, 2
+		fix = append(fix, old, r)
+		in[i] = r
+	}
+	return fix
+}
+
