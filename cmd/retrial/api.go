@@ -36,6 +36,7 @@ import (
 type api struct {
 	store   queries
 	replay  replaying
+	asking  *queryLog // nil: nothing is recorded
 	log     *zap.Logger
 	slots   chan struct{} // one for every query under way
 	longest time.Duration // that a query may take
@@ -48,6 +49,7 @@ type queries interface {
 	Events(ctx context.Context, f storage.EventFilter) ([]replay.Row, error)
 	// VisitWhy visits the rows of an audit ID, request by request, until visit returns an error.
 	VisitWhy(ctx context.Context, cluster, auditID string, visit func(replay.Row) error) error
+	QueryLog(ctx context.Context, before time.Time, limit int) ([]storage.Asked, error)
 }
 
 // replaying is what the API asks the runner.
@@ -56,6 +58,8 @@ type replaying interface {
 	WaitDrained(ctx context.Context) error
 	// State is what is known of a cluster's objects, false when that is nothing. It is only read.
 	State(cluster string) (*state.State, bool)
+	// Clusters are those anything is known of, or was asked about while judging, sorted.
+	Clusters() []string
 }
 
 // route is one question of the API.
@@ -75,6 +79,7 @@ func (a api) routes() []route {
 		{"classes", nil, classes},
 		{"status", nil, a.status},
 		{"drained", nil, a.drained},
+		{"query-log", []string{"before", "limit"}, a.query(a.queryLog)},
 	}, a.accessRoutes(), a.suggestRoutes(), a.findingRoutes(), a.connectionRoutes())
 }
 
@@ -89,15 +94,15 @@ const (
 )
 
 func newAPI(sys *system) http.Handler {
-	return apiHandler(sys.store, sys.runner, sys.log, longestQuery)
+	return apiHandler(sys.store, sys.runner, sys.asking, sys.log, longestQuery)
 }
 
 // apiHandler serves the API below /api/v1/.
-func apiHandler(store queries, runner replaying, log *zap.Logger, longest time.Duration) http.Handler {
-	a := api{store: store, replay: runner, log: log.Named("api"), slots: make(chan struct{}, queriesAtOnce), longest: longest}
+func apiHandler(store queries, runner replaying, asking *queryLog, log *zap.Logger, longest time.Duration) http.Handler {
+	a := api{store: store, replay: runner, asking: asking, log: log.Named("api"), slots: make(chan struct{}, queriesAtOnce), longest: longest}
 	mux := http.NewServeMux()
 	for _, e := range a.routes() {
-		mux.HandleFunc("GET /api/v1/"+e.path, func(w http.ResponseWriter, r *http.Request) {
+		mux.HandleFunc("GET /api/v1/"+e.path, a.asked(e.path, func(w http.ResponseWriter, r *http.Request) {
 			q, err := parameters(r, e.may)
 			var v any
 			if err == nil {
@@ -108,7 +113,7 @@ func apiHandler(store queries, runner replaying, log *zap.Logger, longest time.D
 				return
 			}
 			a.fail(w, r, e.path, err)
-		})
+		}))
 	}
 	mux.HandleFunc("/api/v1/", func(w http.ResponseWriter, r *http.Request) {
 		status, text := http.StatusNotFound, "there is no "+strconv.Quote(r.URL.Path)+" in the API; see docs/api.md"
@@ -151,15 +156,23 @@ type badRequest struct{ error }
 
 func bad(format string, args ...any) error { return badRequest{fmt.Errorf(format, args...)} }
 
+// nothing is the answer to a question about what is not there.
+type nothing struct{ error }
+
+func none(format string, args ...any) error { return nothing{fmt.Errorf(format, args...)} }
+
 // fail answers with an error, as plain text.
 func (a api) fail(w http.ResponseWriter, r *http.Request, path string, err error) {
 	var callers badRequest
+	var missing nothing
 	switch {
 	case r.Context().Err() != nil:
 		// The caller went away, or the server stops; nobody reads what is written.
 		plain(w, http.StatusServiceUnavailable, "the request ended before its answer was ready")
 	case errors.As(err, &callers):
 		plain(w, http.StatusBadRequest, err.Error())
+	case errors.As(err, &missing):
+		plain(w, http.StatusNotFound, err.Error())
 	case errors.Is(err, errTooLong):
 		a.log.Warn("query took too long", zap.String("path", path), zap.Duration("limit", a.longest))
 		plain(w, http.StatusGatewayTimeout, err.Error())
@@ -276,17 +289,28 @@ type clusterJSON struct {
 	Last   time.Time `json:"last"`
 }
 
+type clustersJSON struct {
+	Clusters []clusterJSON `json:"clusters"`
+	// Quiet are clusters whose objects are known and of which there is no event.
+	Quiet []string `json:"quiet,omitempty"`
+}
+
 func (a api) clusters(ctx context.Context, _ url.Values) (any, error) {
 	list, err := a.store.Clusters(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := struct {
-		Clusters []clusterJSON `json:"clusters"`
-	}{Clusters: []clusterJSON{}}
+	out := clustersJSON{Clusters: []clusterJSON{}}
+	seen := make(map[string]bool, len(list))
 	for _, c := range list {
 		// The store knows whole minutes; the last one has not ended where its events have.
 		out.Clusters = append(out.Clusters, clusterJSON{c.Name, c.Events, c.First, c.Last.Add(time.Minute)})
+		seen[c.Name] = true
+	}
+	for _, name := range a.replay.Clusters() {
+		if !seen[name] {
+			out.Quiet = append(out.Quiet, name)
+		}
 	}
 	return out, nil
 }

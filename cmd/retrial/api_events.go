@@ -57,7 +57,7 @@ func (a api) events(ctx context.Context, q url.Values) (any, error) {
 }
 
 func eventFilter(q url.Values) (f storage.EventFilter, err error) {
-	f = storage.EventFilter{Subject: q.Get("user"), Verb: q.Get("verb"), Resource: q.Get("resource"), Judged: true, Limit: 50}
+	f = storage.EventFilter{Subject: q.Get("user"), Verb: q.Get("verb"), Resource: q.Get("resource"), Judged: true}
 	if f.Cluster, f.From, f.To, err = window(q); err != nil {
 		return f, err
 	}
@@ -70,10 +70,8 @@ func eventFilter(q url.Values) (f storage.EventFilter, err error) {
 	if f.Class = q.Get("class"); f.Class != "" && replay.Explain(f.Class) == "" {
 		return f, bad("class: there is no class %q; api/v1/classes lists them", f.Class)
 	}
-	if s := q.Get("limit"); s != "" {
-		if f.Limit, err = strconv.Atoi(s); err != nil || f.Limit < 1 || f.Limit > mostEvents {
-			return f, bad("limit: %q is no number from 1 to %d", s, mostEvents)
-		}
+	if f.Limit, err = limitOf(q); err != nil {
+		return f, err
 	}
 	if s := q.Get("before"); s != "" {
 		if f.Before, err = parseCursor(s); err != nil {
@@ -81,6 +79,19 @@ func eventFilter(q url.Values) (f storage.EventFilter, err error) {
 		}
 	}
 	return f, nil
+}
+
+// limitOf reads how many items are wanted.
+func limitOf(q url.Values) (int, error) {
+	s := q.Get("limit")
+	if s == "" {
+		return 50, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || n > mostEvents {
+		return 0, bad("limit: %q is no number from 1 to %d", s, mostEvents)
+	}
+	return n, nil
 }
 
 func eventLine(r *replay.Row) eventJSON {

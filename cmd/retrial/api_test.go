@@ -27,6 +27,8 @@ type fakeStore struct {
 	err      error
 	hang     bool
 	known    *state.State // of every cluster
+	quiet    []string     // clusters anything is known of
+	stored   []storage.Cluster
 	entered  chan struct{}
 
 	filter  storage.EventFilter // of the last list
@@ -45,7 +47,7 @@ func (f *fakeStore) answer(ctx context.Context) error {
 }
 
 func (f *fakeStore) Clusters(ctx context.Context) ([]storage.Cluster, error) {
-	return nil, f.answer(ctx)
+	return f.stored, f.answer(ctx)
 }
 
 func (f *fakeStore) Overview(ctx context.Context, _ string, _, _ time.Time) (storage.Overview, error) {
@@ -72,10 +74,17 @@ func (f *fakeStore) Lag() runner.Lag                   { return runner.Lag{Event
 func (f *fakeStore) WaitDrained(context.Context) error { return nil }
 func (f *fakeStore) State(string) (*state.State, bool) { return f.known, f.known != nil }
 
+// replay is the store's other half.
+func (f *fakeStore) replay() fakeReplay { return fakeReplay{f} }
+
+type fakeReplay struct{ *fakeStore }
+
+func (f fakeReplay) Clusters() []string { return f.quiet }
+
 func askFake(t *testing.T, f *fakeStore, method, path string) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
-	apiHandler(f, f, zap.NewNop(), time.Minute).ServeHTTP(w, httptest.NewRequest(method, "http://localhost/api/v1/"+path, nil))
+	apiHandler(f, f.replay(), nil, zap.NewNop(), time.Minute).ServeHTTP(w, httptest.NewRequest(method, "http://localhost/api/v1/"+path, nil))
 	return w
 }
 
@@ -154,7 +163,7 @@ func TestAPIFailures(t *testing.T) {
 	t.Run("a query ends after the longest time", func(t *testing.T) {
 		f := &fakeStore{hang: true}
 		w := httptest.NewRecorder()
-		apiHandler(f, f, zap.NewNop(), time.Millisecond).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/clusters", nil))
+		apiHandler(f, f.replay(), nil, zap.NewNop(), time.Millisecond).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/clusters", nil))
 		if w.Code != http.StatusGatewayTimeout || !strings.Contains(w.Body.String(), "shorter range") {
 			t.Errorf("status %d: %s", w.Code, w.Body)
 		}
@@ -166,7 +175,7 @@ func TestAPIFailures(t *testing.T) {
 		go func() {
 			defer close(done)
 			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/clusters", nil)
-			apiHandler(f, f, zap.NewNop(), time.Hour).ServeHTTP(httptest.NewRecorder(), r)
+			apiHandler(f, f.replay(), nil, zap.NewNop(), time.Hour).ServeHTTP(httptest.NewRecorder(), r)
 		}()
 		<-f.entered
 		cancel()
@@ -174,7 +183,7 @@ func TestAPIFailures(t *testing.T) {
 	})
 	t.Run("too many at once", func(t *testing.T) {
 		f := &fakeStore{hang: true, entered: make(chan struct{})}
-		h := apiHandler(f, f, zap.NewNop(), time.Hour)
+		h := apiHandler(f, f.replay(), nil, zap.NewNop(), time.Hour)
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan struct{})
 		for range queriesAtOnce {

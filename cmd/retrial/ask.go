@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -63,7 +66,9 @@ func (a *asker) open(ctx context.Context) (client *apiClient, done func() error,
 	if err != nil {
 		return nil, nil, errors.Join(err, sys.close())
 	}
-	handler := apiHandler(store, states, zap.NewNop(), longestQuery)
+	asking := newQueryLog(store, zap.NewNop())
+	sys.closers = append(sys.closers, asking.close)
+	handler := apiHandler(store, states, asking, zap.NewNop(), longestQuery)
 	return &apiClient{http: &http.Client{Transport: inProcess{handler}}, base: &url.URL{Scheme: "http", Host: "localhost"}}, sys.close, nil
 }
 
@@ -76,12 +81,53 @@ func (a *asker) ask(ctx context.Context, path string, query url.Values, answer a
 	return errors.Join(client.get(ctx, path, query, answer), done())
 }
 
+// askOne asks one question about one cluster: the one the parameter "cluster" names, or the
+// only one there is. It returns the cluster's name.
+func (a *asker) askOne(ctx context.Context, path string, query url.Values, answer any) (cluster string, err error) {
+	client, done, err := a.open(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	if cluster, err = client.oneCluster(ctx, query.Get("cluster")); err != nil {
+		return "", err
+	}
+	query.Set("cluster", cluster)
+	return cluster, client.get(ctx, path, query, answer)
+}
+
+// oneCluster returns the cluster a question is about: the one named, which has to be there,
+// or the only one there is.
+func (c *apiClient) oneCluster(ctx context.Context, named string) (string, error) {
+	var answer clustersJSON
+	if err := c.get(ctx, "clusters", nil, &answer); err != nil {
+		return "", err
+	}
+	names := answer.Quiet
+	for _, c := range answer.Clusters {
+		names = append(names, c.Name)
+	}
+	slices.Sort(names)
+	switch known := strings.Join(names, ", "); {
+	case len(names) == 0:
+		return "", exitCode{exitNoMatch, errors.New("nothing is stored of any cluster yet; bring something in with `retrial import` or `retrial connect`")}
+	case named != "" && !slices.Contains(names, named):
+		return "", exitCode{exitNoMatch, fmt.Errorf("there is no cluster %s; there is: %s", shorten(named), known)}
+	case named != "":
+		return named, nil
+	case len(names) > 1:
+		return "", exitCode{exitUsage, fmt.Errorf("there are several clusters: name one with --cluster: %s", known)}
+	}
+	return names[0], nil
+}
+
 // inProcess answers requests by a handler in this process.
 type inProcess struct{ handler http.Handler }
 
 func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := answerWriter{header: http.Header{}, code: http.StatusOK}
-	p.handler.ServeHTTP(&w, r)
+	who := caller{door: "direct", name: userName(os.Getuid())}
+	p.handler.ServeHTTP(&w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
 	return &http.Response{StatusCode: w.code, Status: fmt.Sprintf("%d %s", w.code, http.StatusText(w.code)),
 		Header: w.header, Body: io.NopCloser(&w.body), Request: r}, nil
 }
@@ -125,6 +171,9 @@ func (storedStates) Lag() runner.Lag { return runner.Lag{} }
 
 // WaitDrained returns at once.
 func (storedStates) WaitDrained(context.Context) error { return nil }
+
+// Clusters names the clusters anything is known of, sorted.
+func (s storedStates) Clusters() []string { return slices.Sorted(maps.Keys(s)) }
 
 // State returns what is known of a cluster.
 func (s storedStates) State(cluster string) (*state.State, bool) {

@@ -77,7 +77,14 @@ func (c *apiClient) get(ctx context.Context, path string, query url.Values, v an
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(res.Body, 4096))
-		return fmt.Errorf("ask %s: %s: %s", c.base.Redacted(), res.Status, strings.TrimSpace(string(text)))
+		err := fmt.Errorf("ask %s: %s: %s", c.base.Redacted(), res.Status, strings.TrimSpace(string(text)))
+		switch res.StatusCode {
+		case http.StatusBadRequest: // the question is wrong, whoever was asked
+			return exitCode{exitUsage, errors.New(strings.TrimSpace(string(text)))}
+		case http.StatusNotFound:
+			return exitCode{exitNoMatch, err}
+		}
+		return err
 	}
 	if err := json.NewDecoder(res.Body).Decode(v); err != nil {
 		return fmt.Errorf("read the answer of %s: %w", c.base.Redacted(), err)

@@ -243,7 +243,7 @@ func inspect(t *testing.T, in inspection) storage.Totals {
 }
 
 // tables are all tables of the store that hold what came in.
-var tables = []string{"events", "accesses", "group_sets", "access_usage", "grant_usage", "volume", "policy_objects", "dead_letters", "findings", "query_log"}
+var tables = []string{"events", "accesses", "group_sets", "access_usage", "grant_usage", "volume", "policy_objects", "dead_letters", "findings"}
 
 // contentOf is a query that tells whether anything in any table changed: the number of rows
 // and a sum over all their columns, with finished merges or without.

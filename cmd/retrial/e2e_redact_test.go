@@ -197,7 +197,7 @@ func TestSecretsDoNotSurvive(t *testing.T) {
 	printed["log"] = s.log.String() + s.out.String()
 
 	queries := map[string]string{}
-	for _, table := range append(slices.Clone(tables), "meta") {
+	for _, table := range append(slices.Clone(tables), "meta", "query_log") {
 		queries[at(table+".dump")] = "SELECT * FROM retrial." + table + " FORMAT TSVRaw"
 	}
 	totals := inspect(t, inspection{Data: in.data(), Queries: queries})

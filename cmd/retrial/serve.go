@@ -123,6 +123,7 @@ func serve(ctx context.Context, cfg config.Config, log *zap.Logger, o serveOptio
 		return err
 	}
 	group.Add(func() error { sys.retain(stopped); return nil }, func(error) { stop() })
+	group.Add(func() error { sys.asking.run(stopped); return nil }, func(error) { stop() })
 
 	addr, err := listeners(sys, &group)
 	if err != nil {
@@ -214,7 +215,7 @@ func listenLocally(sys *system, api http.Handler, group *run.Group) (string, err
 	mux := http.NewServeMux()
 	mux.Handle("/api/v1/", api)
 	mux.Handle("/", receiver)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, ConnContext: withCaller}
 	addServer(group, server, func() error { return server.Serve(socket) })
 	return path, nil
 }

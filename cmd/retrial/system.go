@@ -43,6 +43,7 @@ type system struct {
 	stream    *stream.Client
 	store     *storage.Store
 	runner    *runner.Runner
+	asking    *queryLog
 
 	closers []func() error // in the order they were opened
 }
@@ -79,6 +80,8 @@ func openSystem(ctx context.Context, cfg config.Config, log *zap.Logger, reg reg
 	if s.store, err = s.openStore(ctx); err != nil {
 		return nil, err
 	}
+	s.asking = newQueryLog(s.store, log)
+	s.closers = append(s.closers, s.asking.close)
 	engine := replay.New(replay.Config{Lag: time.Duration(cfg.Replay.Lag), Version: version})
 	s.runner, err = runner.New(runner.Config{
 		Hold: nonZero(cfg.Replay.Hold), Linger: nonZero(cfg.Replay.Linger), BatchRecords: int(cfg.Replay.BatchRows),

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/storage"
+)
+
+// fakeClient is a client of the API over a fake store.
+func fakeClient(f *fakeStore) *apiClient {
+	handler := apiHandler(f, f.replay(), nil, zap.NewNop(), time.Minute)
+	return &apiClient{http: &http.Client{Transport: inProcess{handler}}, base: &url.URL{Scheme: "http", Host: "localhost"}}
+}
+
+func TestOneCluster(t *testing.T) {
+	events := func(names ...string) (out []storage.Cluster) {
+		for _, n := range names {
+			out = append(out, storage.Cluster{Name: n, Events: 1})
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name   string
+		events []storage.Cluster
+		quiet  []string
+		named  string
+		want   string
+		code   int
+		says   string
+	}{
+		{name: "the only one", events: events("prod"), want: "prod"},
+		{name: "the only one, with its objects known", events: events("prod"), quiet: []string{"prod"}, want: "prod"},
+		{name: "the only one has no events", quiet: []string{"prod"}, want: "prod"},
+		{name: "one of several, named", events: events("a", "b"), named: "b", want: "b"},
+		{name: "several", events: events("b", "c"), quiet: []string{"a"}, code: exitUsage, says: "--cluster: a, b, c"},
+		{name: "none", code: exitNoMatch, says: "retrial import"},
+		{name: "another one", events: events("a", "b"), named: "x", code: exitNoMatch, says: "no cluster x; there is: a, b"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := fakeClient(&fakeStore{stored: c.events, quiet: c.quiet}).oneCluster(t.Context(), c.named)
+			var coded exitCode
+			if got != c.want || errors.As(err, &coded) != (c.code != 0) || coded.code != c.code || c.code != 0 && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestClientErrors: who is told that the question was wrong must not blame the store.
+func TestClientErrors(t *testing.T) {
+	for _, c := range []struct {
+		path, says string
+		code       int
+	}{
+		{"overview", "cluster is missing", exitUsage},
+		{"no-such-path", "there is no", exitNoMatch},
+	} {
+		err := fakeClient(&fakeStore{}).get(context.Background(), c.path, nil, new(any))
+		var coded exitCode
+		if !errors.As(err, &coded) || coded.code != c.code || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", c.path, err)
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/url"
+	"os/user"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/storage"
+)
+
+// queryLog records who asked what of the store, and how it ended. Recording never holds up
+// an answer: questions are summed here and saved every few seconds and at the end.
+//
+//	page, socket, direct ─▶ apiHandler ─┐
+//	SQL clients ─▶ --clickhouse-listen ─┴─▶ note ─▶ saved every 2 s ─▶ storage query_log
+type queryLog struct {
+	store askedStore
+	log   *zap.Logger
+
+	mu      sync.Mutex
+	waiting map[storage.Asked]*storage.Asked // by all that is no sum
+	lost    int64
+}
+
+// askedStore keeps questions; *storage.Store does.
+type askedStore interface {
+	SaveAsked(ctx context.Context, asked []storage.Asked) error
+}
+
+const (
+	saveAskedEvery = 2 * time.Second
+	mostWaiting    = 10_000 // distinct questions that wait while the store does not take them
+)
+
+func newQueryLog(store askedStore, log *zap.Logger) *queryLog {
+	return &queryLog{store: store, log: log.Named("querylog"), waiting: map[storage.Asked]*storage.Asked{}}
+}
+
+// note takes one question.
+func (q *queryLog) note(a storage.Asked) {
+	key := a
+	key.Time, key.Count, key.Bytes, key.Took = a.Time.Truncate(time.Minute), 0, 0, 0
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	sum, ok := q.waiting[key]
+	if !ok {
+		if len(q.waiting) >= mostWaiting {
+			q.lost++
+			return
+		}
+		kept := key
+		sum = &kept
+		q.waiting[key] = sum
+	}
+	sum.Count++
+	sum.Bytes += a.Bytes
+	sum.Took += a.Took
+}
+
+// run saves what was noted until ctx ends, and then what is left.
+func (q *queryLog) run(ctx context.Context) {
+	tick := time.NewTicker(saveAskedEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			q.save(ctx)
+		}
+	}
+}
+
+// close saves what is left. Nothing may be noted any more.
+func (q *queryLog) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	q.save(ctx)
+	return nil
+}
+
+// save saves what waits. What the store does not take waits on; some of it may then be
+// counted twice.
+func (q *queryLog) save(ctx context.Context) {
+	q.mu.Lock()
+	waiting, lost := q.waiting, q.lost
+	q.waiting, q.lost = map[storage.Asked]*storage.Asked{}, 0
+	q.mu.Unlock()
+	if lost > 0 {
+		q.log.Error("questions are missing in the query log: the store did not take it", zap.Int64("questions", lost))
+	}
+	if len(waiting) == 0 {
+		return
+	}
+	list := make([]storage.Asked, 0, len(waiting))
+	for _, a := range waiting {
+		list = append(list, *a)
+	}
+	err := q.store.SaveAsked(ctx, list)
+	if err == nil {
+		return
+	}
+	q.log.Warn("query log not saved; trying again", zap.Error(err))
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for key, a := range waiting {
+		if now, ok := q.waiting[key]; ok {
+			now.Count, now.Bytes, now.Took = now.Count+a.Count, now.Bytes+a.Bytes, now.Took+a.Took
+		} else {
+			q.waiting[key] = a
+		}
+	}
+}
+
+type askedJSON struct {
+	Minute   time.Time `json:"minute"`
+	Door     string    `json:"door"`
+	Caller   string    `json:"caller"`
+	Address  string    `json:"address,omitempty"`
+	Question string    `json:"question"`
+	Detail   string    `json:"detail"`
+	Status   string    `json:"status"`
+	Count    int64     `json:"count"`
+	Bytes    int64     `json:"bytes"`
+	Seconds  float64   `json:"seconds"`
+}
+
+// queryLog answers who asked what, newest first.
+func (a api) queryLog(ctx context.Context, q url.Values) (any, error) {
+	before, err := instant(q, "before")
+	if err != nil {
+		return nil, err
+	}
+	limit, err := limitOf(q)
+	if err != nil {
+		return nil, err
+	}
+	list, err := a.store.QueryLog(ctx, before, limit)
+	if err != nil {
+		return nil, err
+	}
+	out := struct {
+		Asked []askedJSON `json:"asked"`
+	}{Asked: []askedJSON{}}
+	for _, e := range list {
+		out.Asked = append(out.Asked, askedJSON{e.Time.UTC(), e.Door, e.Caller, e.Address, e.Question, e.Detail, e.Status, e.Count, e.Bytes, e.Took.Seconds()})
+	}
+	return out, nil
+}
+
+// caller says who asks, and through which door.
+type caller struct{ door, name, address string }
+
+type callerKey struct{}
+
+// withCaller is an http.Server's ConnContext for connections of which the other side is
+// known.
+func withCaller(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, callerKey{}, caller{door: "socket", name: userName(peerUID(conn))})
+}
+
+// callerOf tells who sent a request: the process at the other end of the socket, or
+// whoever the page's listener let in. The name beside a token is the caller's own word.
+func callerOf(r *http.Request) caller {
+	if c, ok := r.Context().Value(callerKey{}).(caller); ok {
+		return c
+	}
+	c := caller{door: "page", name: "anybody here"}
+	c.address, _, _ = net.SplitHostPort(r.RemoteAddr)
+	if name, _, ok := r.BasicAuth(); ok {
+		c.name = "token, as " + name
+	} else if r.Header.Get("Authorization") != "" {
+		c.name = "token"
+	}
+	return c
+}
+
+// userName names a user of this machine as "uid (name)".
+func userName(uid int) string {
+	if uid < 0 {
+		return "unknown"
+	}
+	id := strconv.Itoa(uid)
+	if u, err := user.LookupId(id); err == nil {
+		return id + " (" + u.Username + ")"
+	}
+	return id
+}
+
+// counted notes how an answer went.
+type counted struct {
+	http.ResponseWriter
+	code  int
+	bytes int64
+}
+
+func (c *counted) WriteHeader(code int) {
+	if c.code == 0 {
+		c.code = code
+	}
+	c.ResponseWriter.WriteHeader(code)
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	if c.code == 0 {
+		c.code = http.StatusOK
+	}
+	n, err := c.ResponseWriter.Write(p)
+	c.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets an http.ResponseController reach the connection.
+func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// status sorts HTTP answers as the query log does.
+func (c *counted) status() string {
+	switch {
+	case c.code < 400:
+		return "ok"
+	case c.code < 500:
+		return "refused"
+	}
+	return "failed"
+}
+
+// unrecorded are routes that tell nothing anybody did, and that pages and commands ask all
+// the time.
+var unrecorded = []string{"classes", "clusters", "connection", "drained", "rules", "status"}
+
+// asked has the questions of a route recorded.
+func (a api) asked(path string, next http.HandlerFunc) http.HandlerFunc {
+	if a.asking == nil || slices.Contains(unrecorded, path) {
+		return next
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		began, who := time.Now(), callerOf(r)
+		answer := counted{ResponseWriter: w}
+		next(&answer, r)
+		a.asking.note(storage.Asked{
+			Time: time.Now(), Door: who.door, Caller: who.name, Address: who.address, Question: path, Detail: r.URL.RawQuery,
+			Status: answer.status(), Bytes: answer.bytes, Took: time.Since(began),
+		})
+	}
+}

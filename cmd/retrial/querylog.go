@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retrial-io/retrial/internal/safe"
+)
+
+// api/v1/query-log of the server, or of the store opened here ─▶ table | json | yaml
+func newQueryLogCommand(s streams) *cobra.Command {
+	var from asker
+	var output string
+	var limit int
+	c := &cobra.Command{
+		Use:   "query-log",
+		Short: "Show who asked Retrial what",
+		Long: `List who looked at the recorded events, through the page, the API, commands and SQL clients,
+newest first. Repeats of a question within a minute are one line. The name of a caller is
+the user of the process on this machine; beside a token it is what the caller says.`,
+		Args: noArgs,
+	}
+	from.bind(c)
+	c.Flags().IntVar(&limit, "limit", 50, "most lines, up to 500")
+	addOutput(c, &output, "table", "json", "yaml")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		var answer struct {
+			Asked []askedJSON `json:"asked"`
+		}
+		if err := from.ask(c.Context(), "query-log", url.Values{"limit": {strconv.Itoa(limit)}}, &answer); err != nil {
+			return err
+		}
+		if output != "table" {
+			return printAs(s.out, output, answer.Asked)
+		}
+		w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
+		fmt.Fprintln(w, "MINUTE\tTIMES\tCALLER\tDOOR\tQUESTION\tSTATUS\tDETAIL")
+		for _, a := range answer.Asked {
+			who := a.Caller
+			if a.Address != "" {
+				who += " at " + a.Address
+			}
+			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", a.Minute.Format("2006-01-02 15:04"), a.Count, safe.Text(who), a.Door,
+				safe.Text(a.Question), a.Status, safe.Text(shorten(a.Detail)))
+		}
+		return w.Flush()
+	}
+	return c
+}
