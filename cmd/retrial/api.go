@@ -44,6 +44,7 @@ type api struct {
 
 // queries is what the API asks the store.
 type queries interface {
+	subjectQueries
 	Clusters(ctx context.Context) ([]storage.Cluster, error)
 	Overview(ctx context.Context, cluster string, from, to time.Time) (storage.Overview, error)
 	Events(ctx context.Context, f storage.EventFilter) ([]replay.Row, error)

@@ -2,5 +2,7 @@ package main
 
 // suggestRoutes are the questions about a subject and the least roles it needs.
 func (a api) suggestRoutes() []route {
-	return nil
+	return []route{
+		{"subject", []string{"cluster", "user", "from", "to"}, a.query(a.subject)},
+	}
 }

@@ -1,0 +1,52 @@
+package leastpriv
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/retrial-io/retrial/rbacindex"
+)
+
+// Held is a binding that gives a subject something, by name or through a group.
+type Held struct {
+	Binding rbacindex.Key
+	Subject rbacv1.Subject // of the binding
+	Role    rbacv1.RoleRef
+	Rules   []rbacv1.PolicyRule // none when the role does not exist
+}
+
+// HeldBy returns the bindings of a policy that name a user or one of the groups, in the
+// order of kind, namespace and name. It reads every binding of the policy.
+func HeldBy(policy *rbacindex.Snapshot, user string, groups []string) []Held {
+	var out []Held
+	policy.All(func(k rbacindex.Key, o any) bool {
+		subjects, ref, ok := bindingOf(o)
+		if !ok {
+			return true
+		}
+		for i := range subjects {
+			s := &subjects[i]
+			if userOf(s, k.Namespace) != user && !(s.Kind == rbacv1.GroupKind && slices.Contains(groups, s.Name)) {
+				continue
+			}
+			rules, _ := rulesOf(policy, &ref, k.Namespace)
+			out = append(out, Held{Binding: k, Subject: *s, Role: ref, Rules: rules})
+		}
+		return true
+	})
+	slices.SortStableFunc(out, func(a, b Held) int { return compareObjects(a.Binding, b.Binding) })
+	return out
+}
+
+// GroupsOf returns the groups that everybody of a user name is in, whatever else a token or
+// certificate says.
+func GroupsOf(user string) []string {
+	if namespace, _, ok := serviceAccount(user); ok {
+		return []string{"system:authenticated", "system:serviceaccounts", "system:serviceaccounts:" + namespace}
+	}
+	if user == "system:anonymous" {
+		return []string{"system:unauthenticated"}
+	}
+	return []string{"system:authenticated"}
+}

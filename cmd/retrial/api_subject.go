@@ -1,0 +1,174 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/retrial-io/retrial/analysis/leastpriv"
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/storage"
+)
+
+// subjectQueries is what the questions about a subject ask the store.
+type subjectQueries interface {
+	// SubjectUsage sums what a subject did, by day, with at most limit distinct uses.
+	SubjectUsage(ctx context.Context, cluster, subject string, from, to time.Time, limit int) (storage.SubjectUsage, error)
+}
+
+// mostUses bounds the lists of an answer about a subject.
+const mostUses = 1000
+
+// doingsJSON is what a subject did, could do and never did.
+type doingsJSON struct {
+	Cluster string     `json:"cluster"`
+	User    string     `json:"user"`
+	Groups  [][]string `json:"groups"` // sets it was seen with
+	// GroupsFrom is "requests", or "name" when there are none: what its name alone gives it.
+	GroupsFrom string     `json:"groupsFrom"`
+	First      *time.Time `json:"first"` // null without requests
+	Last       *time.Time `json:"last"`
+	Requests   int64      `json:"requests"`
+	Forbidden  int64      `json:"forbidden"`
+	Drift      int64      `json:"drift"`
+	Usage      []useJSON  `json:"usage"`
+	More       bool       `json:"more"` // there are more uses
+	// Rules are what its bindings and those of its groups give it, with how often each was
+	// used; Known is false when the policy is not known.
+	Known     bool       `json:"known"`
+	Rules     []ruleJSON `json:"rules"`
+	MoreRules bool       `json:"moreRules"`
+}
+
+type useJSON struct {
+	Verb        string    `json:"verb"`
+	Group       string    `json:"group"`
+	Resource    string    `json:"resource"`
+	Subresource string    `json:"subresource"`
+	Namespace   string    `json:"namespace"`
+	Name        string    `json:"name"`
+	Path        string    `json:"path"`
+	Requests    int64     `json:"requests"`
+	Allowed     int64     `json:"allowed"`
+	Forbidden   int64     `json:"forbidden"`
+	First       time.Time `json:"first"`
+	Last        time.Time `json:"last"`
+}
+
+// ruleJSON is one rule of one binding.
+type ruleJSON struct {
+	Binding string `json:"binding"` // Kind/name or Kind/namespace/name
+	Role    string `json:"role"`
+	Rule    int    `json:"rule"`    // index in the role
+	Subject string `json:"subject"` // Kind/name, as the binding names it
+	Own     bool   `json:"own"`     // named itself, not through a group
+	Scope   string `json:"scope"`   // namespace, "" for the whole cluster
+
+	Verbs           []string `json:"verbs"`
+	APIGroups       []string `json:"apiGroups,omitempty"`
+	Resources       []string `json:"resources,omitempty"`
+	ResourceNames   []string `json:"resourceNames,omitempty"`
+	NonResourceURLs []string `json:"nonResourceURLs,omitempty"`
+
+	// Requests that it is the first rule of its role to allow; 0: never used.
+	Requests int64      `json:"requests"`
+	Last     *time.Time `json:"last"`
+}
+
+func (a api) subject(ctx context.Context, q url.Values) (any, error) {
+	cluster, from, to, err := window(q)
+	if err != nil {
+		return nil, err
+	}
+	user := q.Get("user")
+	if user == "" {
+		return nil, bad("user is missing")
+	}
+	u, err := a.store.SubjectUsage(ctx, cluster, user, from, to, mostUses)
+	if err != nil {
+		return nil, err
+	}
+	out := doingsJSON{Cluster: cluster, User: user, Groups: u.Groups, GroupsFrom: "requests", Requests: u.Requests, Forbidden: u.Forbidden,
+		Drift: u.Drift, Usage: []useJSON{}, More: u.More, Rules: []ruleJSON{}}
+	if u.Requests > 0 {
+		out.First, out.Last = &u.First, &u.Last
+	} else {
+		out.Groups, out.GroupsFrom = [][]string{leastpriv.GroupsOf(user)}, "name"
+	}
+	for _, x := range u.Uses {
+		out.Usage = append(out.Usage, useJSON(x))
+	}
+	own := false
+	if st, ok := a.replay.State(cluster); ok {
+		at := latest
+		if !to.IsZero() {
+			at = to
+		}
+		view := st.RBAC(at)
+		out.Known = view.Certain()
+		own = out.holds(view.RBAC, u.Grants)
+	}
+	if u.Requests == 0 && !own {
+		return nil, none("no request of %q is stored in this range, and no binding names it", user)
+	}
+	return out, nil
+}
+
+// holds lists the rules a subject has, what was never used first, and tells whether any
+// binding names the subject itself.
+func (s *doingsJSON) holds(policy *rbacindex.Snapshot, grants []storage.GrantUse) (own bool) {
+	type place struct {
+		binding, subject string
+		rule             int
+	}
+	used := map[place]storage.GrantUse{}
+	for _, g := range grants {
+		binding, subject := g.Grant.BindingKind+"/", g.Grant.SubjectKind+"/"
+		if ns := g.Grant.BindingNamespace; ns != "" {
+			binding += ns + "/"
+		}
+		if ns := g.Grant.SubjectNamespace; ns != "" {
+			subject += ns + "/"
+		}
+		used[place{binding + g.Grant.Binding, subject + g.Grant.Subject, g.Grant.Rule}] = g
+	}
+	groups := slices.Concat(s.Groups...)
+	for _, h := range leastpriv.HeldBy(policy, s.User, groups) {
+		subject, role := h.Subject.Kind+"/"+h.Subject.Name, h.Role.Kind+"/"+h.Role.Name
+		if h.Subject.Kind == rbacv1.ServiceAccountKind {
+			subject = h.Subject.Kind + "/" + cmp.Or(h.Subject.Namespace, h.Binding.Namespace) + "/" + h.Subject.Name
+		}
+		if h.Role.Kind == "Role" {
+			role = h.Role.Kind + "/" + h.Binding.Namespace + "/" + h.Role.Name
+		}
+		mine := h.Subject.Kind != rbacv1.GroupKind
+		own = own || mine
+		for i := range h.Rules {
+			r := &h.Rules[i]
+			line := ruleJSON{Binding: h.Binding.String(), Role: role, Rule: i, Subject: subject, Own: mine, Scope: h.Binding.Namespace,
+				Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames, NonResourceURLs: r.NonResourceURLs}
+			if g, ok := used[place{line.Binding, subject, i}]; ok {
+				line.Requests, line.Last = g.Requests, &g.Last
+			}
+			s.Rules = append(s.Rules, line)
+		}
+	}
+	slices.SortStableFunc(s.Rules, func(a, b ruleJSON) int {
+		if a.Own != b.Own {
+			if a.Own {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(a.Requests, b.Requests), strings.Compare(a.Binding, b.Binding), cmp.Compare(a.Rule, b.Rule))
+	})
+	if s.MoreRules = len(s.Rules) > mostUses; s.MoreRules {
+		s.Rules = s.Rules[:mostUses]
+	}
+	return own
+}

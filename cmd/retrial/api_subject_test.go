@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/storage"
+)
+
+// fakeSubjects is the part of a fakeStore that knows of subjects.
+type fakeSubjects struct {
+	usage map[string]storage.SubjectUsage
+	limit int // of the last question
+}
+
+func (f *fakeSubjects) SubjectUsage(_ context.Context, _, subject string, _, _ time.Time, limit int) (storage.SubjectUsage, error) {
+	f.limit = limit
+	return f.usage[subject], nil
+}
+
+// policyOf is a cluster's state with the given RBAC objects, each a JSON object.
+func policyOf(t *testing.T, objects ...string) *state.State {
+	t.Helper()
+	began := time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC)
+	var list []string
+	for i, o := range objects {
+		list = append(list, strings.Replace(o, `"metadata":{`, fmt.Sprintf(`"metadata":{"uid":"u%d","resourceVersion":"%d","creationTimestamp":"2026-11-20T10:00:00Z",`, i, i+1), 1))
+	}
+	snap, _, err := state.ReadSnapshot(strings.NewReader(`{"apiVersion":"v1","kind":"List","items":[` + strings.Join(list, ",") + `]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap.Began, snap.Ended, snap.Since, snap.Kinds = began, began, began.Add(-time.Hour), state.Resources()
+	st := state.New("c")
+	if _, err := st.LoadSnapshot(snap); err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+const (
+	readerRole = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"reader"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]},{"verbs":["list"],"apiGroups":[""],"resources":["secrets"]}]}`
+	annReads   = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"ann-reads"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"ann"}]}`
+	devsRead   = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"devs-read","namespace":"shop"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":"devs"}]}`
+	botReads   = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"bot-reads","namespace":"shop"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},"subjects":[{"kind":"ServiceAccount","name":"bot","namespace":"shop"}]}`
+)
+
+func TestAPISubject(t *testing.T) {
+	at := time.Date(2026, 11, 20, 11, 36, 0, 0, time.UTC)
+	f := &fakeStore{known: policyOf(t, readerRole, annReads, devsRead, botReads)}
+	f.usage = map[string]storage.SubjectUsage{"ann": {
+		Groups: [][]string{{"devs", "system:authenticated"}}, First: at, Last: at.Add(time.Minute), Requests: 5, Forbidden: 2, Drift: 1, More: true,
+		Uses: []storage.Use{{Verb: "get", Resource: "pods", Namespace: "shop", Requests: 5, Allowed: 3, Forbidden: 2, First: at, Last: at.Add(time.Minute)}},
+		Grants: []storage.GrantUse{{Grant: replay.Grant{BindingKind: "ClusterRoleBinding", Binding: "ann-reads", RoleKind: "ClusterRole", Role: "reader",
+			SubjectKind: "User", Subject: "ann"}, Requests: 3, Last: at}},
+	}}
+	t.Run("did, could, never did", func(t *testing.T) {
+		s := decodeAnswer[doingsJSON](t, askFake(t, f, http.MethodGet, "subject?cluster=c&user=ann"))
+		if s.Requests != 5 || s.Forbidden != 2 || s.Drift != 1 || !s.More || s.First == nil || !s.First.Equal(at) || s.GroupsFrom != "requests" || f.limit != mostUses {
+			t.Errorf("got %+v", s)
+		}
+		if len(s.Usage) != 1 || s.Usage[0].Allowed != 3 || s.Usage[0].Resource != "pods" {
+			t.Errorf("usage %+v", s.Usage)
+		}
+		var got []string
+		for _, r := range s.Rules {
+			got = append(got, fmt.Sprint(r.Binding, " ", r.Rule, " ", r.Subject, " ", r.Own, " ", r.Scope, " ", r.Requests))
+		}
+		want := []string{
+			"ClusterRoleBinding/ann-reads 1 User/ann true  0", "ClusterRoleBinding/ann-reads 0 User/ann true  3",
+			"RoleBinding/shop/devs-read 0 Group/devs false shop 0", "RoleBinding/shop/devs-read 1 Group/devs false shop 0",
+		}
+		if strings.Join(got, "\n") != strings.Join(want, "\n") || !s.Known {
+			t.Errorf("rules\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	})
+	t.Run("never seen, but bound", func(t *testing.T) {
+		s := decodeAnswer[doingsJSON](t, askFake(t, f, http.MethodGet, "subject?cluster=c&user=system:serviceaccount:shop:bot"))
+		if s.Requests != 0 || s.First != nil || s.GroupsFrom != "name" || len(s.Rules) != 2 || s.Rules[0].Subject != "ServiceAccount/shop/bot" {
+			t.Errorf("got %+v", s)
+		}
+	})
+	t.Run("nobody", func(t *testing.T) {
+		w := askFake(t, f, http.MethodGet, "subject?cluster=c&user=eve")
+		if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), `no request of "eve"`) {
+			t.Errorf("%d: %s", w.Code, w.Body)
+		}
+	})
+	t.Run("no state", func(t *testing.T) {
+		f := &fakeStore{fakeSubjects: f.fakeSubjects}
+		if s := decodeAnswer[doingsJSON](t, askFake(t, f, http.MethodGet, "subject?cluster=c&user=ann")); s.Known || len(s.Rules) != 0 || s.Requests != 5 {
+			t.Errorf("got %+v", s)
+		}
+	})
+	for path, says := range map[string]string{"subject?user=ann": "cluster is missing", "subject?cluster=c": "user is missing", "subject?cluster=c&name=x": "no parameter"} {
+		if w := askFake(t, f, http.MethodGet, path); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), says) {
+			t.Errorf("%s: %d: %s", path, w.Code, w.Body)
+		}
+	}
+}
