@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Runs the tests of test/apiserver: a real kube-apiserver and etcd, built from their Go
+# modules, with Retrial beside them. The first build takes about ten minutes of two cores and
+# 3 GB of Go's build cache; later ones take seconds. What is built goes into
+#   ${XDG_CACHE_HOME:-~/.cache}/retrial/apiserver
+#
+#   scripts/test-apiserver.sh [build | flags for go test, such as -run TestConnected -v]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf 'test-apiserver: %s\n' "$*" >&2; }
+# What cannot run on this machine is named, and under CI=1 it is a failure.
+lack() {
+  echo "NOT RUN: test/apiserver: $1"
+  case "${CI:-}" in 1 | true) exit 1 ;; esac
+  exit 0
+}
+
+[ "$(uname -s)/$(uname -m)" = Linux/x86_64 ] || lack "the embedded store needs linux/amd64"
+cache=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}
+[ -n "$cache" ] || lack "no cache folder: set HOME or XDG_CACHE_HOME"
+folder=$cache/retrial/apiserver
+mkdir -p "$folder"
+# One set of flags for everything here: packages are then compiled once and shared with the
+# tests. CGO off, as the released binaries are built.
+export CGO_ENABLED=0
+
+version=$(awk '$1 == "k8s.io/kubernetes" { print $2 }' test/apiserver/go.mod)
+[ -n "$version" ] || { say "test/apiserver/go.mod does not require k8s.io/kubernetes"; exit 1; }
+minor=${version#v*.} minor=${minor%%.*}
+ldflags="-s -w"
+for p in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+  ldflags="$ldflags -X $p.gitVersion=$version -X $p.gitMajor=1 -X $p.gitMinor=$minor"
+done
+
+if [ ! -x "$folder/kube-apiserver" ]; then
+  free=$(df -Pk "$(go env GOCACHE)" 2>/dev/null | awk 'NR == 2 { print int($4 / 1024) }')
+  [ "${free:-99999}" -ge 6000 ] || lack "$free MB free below $(go env GOCACHE), about 6,000 MB are needed to build kube-apiserver"
+  say "building kube-apiserver $version and etcd; the first time takes about ten minutes"
+fi
+go -C test/apiserver build -buildvcs=false -p "$(nproc)" -ldflags "$ldflags" -o "$folder/" ./cmd/etcd ./cmd/kube-apiserver
+go build -buildvcs=false -ldflags "-s -w" -o "$folder/retrial" ./cmd/retrial
+[ "${1:-}" != build ] || exit 0
+scripts/fetch-libchdb.sh
+
+export RETRIAL_APISERVER_BIN=$folder
+go -C test/apiserver vet ./...
+if [ $# -gt 0 ]; then
+  exec go -C test/apiserver test -count=1 -timeout 20m "$@" ./...
+fi
+report=$(mktemp)
+trap 'rm -f "$report"' EXIT
+go build -o "$report" ./internal/testreport
+go -C test/apiserver test -count=1 -timeout 20m -json ./... | "$report"
