@@ -1,0 +1,262 @@
+package main
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/internal/config"
+)
+
+// What connect does:
+//
+//	registry (data/pki) ─▶ certificate ─┐
+//	deploy/audit-policy.yaml ───────────┼─▶ DIR: kubeconfig, policy, flags, patches ─▶ numbered steps on the terminal
+//	--for, --advertise-address ─────────┘
+//	then:  running server ◀─ api/v1/connection, again and again ─▶ one line a step, until all are done
+func newConnect(s streams) *cobra.Command {
+	o := connectOptions{tick: everySecond}
+	c := &cobra.Command{
+		Use:   "connect NAME",
+		Short: "Connect a cluster's kube-apiserver: write what it needs, say what to do, watch it arrive",
+		Long: `Register a cluster and write what its kube-apiserver needs into a folder: the webhook's
+kubeconfig (as secret as the key in it), an audit policy, the exact flags, and for kubeadm
+the changes to the static pod. Then print every step a person has to take, and wait until
+events arrive and are judged, telling which step is missing.
+
+A cluster that is registered already keeps its certificate. Nothing has to be running to
+write the files, and waiting may be interrupted: everything stays, and retrial doctor NAME
+tells the same later.`,
+		Example: `  retrial connect prod --for kubeadm --advertise-address retrial.example
+  retrial connect prod --for kubeadm --advertise-address retrial.example --apiserver cp-2 --output cp-2`,
+		Args: oneArg("NAME"),
+		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), s, args[0]) },
+	}
+	o.flags = config.Bind(c.Flags())
+	showFlags(c.Flags(), "config", "data-dir", "webhook-listen", "webhook-advertise")
+	c.Flags().StringVar(&o.form, "for", "generic", "how kube-apiserver is run: kubeadm (a static pod), or generic (flags alone)")
+	c.Flags().StringVar(&o.address, "advertise-address", "", "HOST[:PORT] apiservers reach the receiver by (default: the first advertised name and the listener's port)")
+	c.Flags().StringVar(&o.apiserver, "apiserver", "", "name of this apiserver, when the cluster has several: events do not say which one sent them")
+	c.Flags().StringVarP(&o.out, "output", "o", "", "folder to write (default: retrial-NAME)")
+	c.Flags().StringVar(&o.install, "install-dir", "", "folder in which kube-apiserver finds the files (default: the output folder; with kubeadm /etc/kubernetes/retrial)")
+	c.Flags().BoolVar(&o.noWait, "no-wait", false, "write and print, and do not wait for events")
+	c.Flags().DurationVar(&o.timeout, "timeout", 15*time.Minute, "how long to wait until everything is connected; 0 is for ever")
+	// The only error is that there is no such flag.
+	_ = c.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(connectForms, cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+// connectForms are the values of --for.
+var connectForms = []string{formGeneric, formKubeadm}
+
+const (
+	formGeneric = "generic"
+	formKubeadm = "kubeadm"
+)
+
+// connectOptions are what the command line says.
+type connectOptions struct {
+	flags                                  *config.Flags
+	form, address, apiserver, out, install string
+	noWait                                 bool
+	timeout                                time.Duration
+	tick                                   ticker
+}
+
+// prepare checks everything that can be checked before anything is registered or written.
+func (o *connectOptions) prepare(cfg config.Config, cluster string) (connectPlan, error) {
+	p := connectPlan{Cluster: cluster, APIServer: o.apiserver, Kubeadm: o.form == formKubeadm, cfg: cfg}
+	usage := func(err error) (connectPlan, error) { return p, exitCode{exitUsage, err} }
+	if !identity.ValidName(cluster) {
+		return usage(fmt.Errorf("%q: %w", cluster, identity.ErrName))
+	}
+	if o.form != formGeneric && o.form != formKubeadm {
+		return usage(fmt.Errorf("--for %q is neither %s nor %s; generic writes flags for any kube-apiserver", o.form, formKubeadm, formGeneric))
+	}
+	if o.apiserver != "" && len(validation.IsDNS1123Subdomain(o.apiserver)) > 0 {
+		return usage(fmt.Errorf("--apiserver %q: write lower case letters, digits, '-' and '.'", o.apiserver))
+	}
+	if o.timeout < 0 {
+		return usage(fmt.Errorf("--timeout %s: must not be negative", o.timeout))
+	}
+	var err error
+	if p.Host, p.Port, err = advertised(o.address, cfg); err != nil {
+		return usage(err)
+	}
+	out := o.out
+	if out == "" {
+		out = "retrial-" + cluster
+	}
+	if p.Dir, err = filepath.Abs(out); err != nil {
+		return p, fmt.Errorf("--output: %w", err)
+	}
+	switch {
+	case o.install != "":
+		p.Install = o.install
+	case p.Kubeadm:
+		p.Install = kubeadmInstall
+	default:
+		p.Install = p.Dir
+	}
+	if !filepath.IsAbs(p.Install) {
+		return usage(fmt.Errorf("--install-dir %q: kube-apiserver needs an absolute path", o.install))
+	}
+	for _, dir := range []string{p.Dir, p.Install} {
+		if strings.ContainsFunc(dir, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return usage(fmt.Errorf("folder %q: a flag cannot carry control characters", dir))
+		}
+	}
+	return p, nil
+}
+
+// advertised returns the host and port apiservers are to use: those asked for, else the
+// first advertised name or the listener's own address.
+func advertised(address string, cfg config.Config) (host, port string, err error) {
+	listenHost, listenPort, err := net.SplitHostPort(cfg.Webhook.Listen)
+	if err != nil {
+		return "", "", fmt.Errorf("webhook-listen: %w", err)
+	}
+	flag := "--advertise-address " + strconv.Quote(address)
+	if address == "" {
+		flag = "--advertise-address is missing, and webhook-listen " + cfg.Webhook.Listen
+		if address = listenHost; len(cfg.Webhook.Advertise) > 0 {
+			address = cfg.Webhook.Advertise[0]
+		}
+	}
+	host, port = address, listenPort
+	if addr, err := netip.ParseAddr(strings.Trim(address, "[]")); err == nil {
+		host = addr.String() // an IPv6 address has colons and no port
+	} else if h, p, err := net.SplitHostPort(address); err == nil {
+		host, port = h, p
+	}
+	if strings.Contains(address, "/") {
+		return "", "", fmt.Errorf("%s: write HOST or HOST:PORT, without a scheme or a path", flag)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", "", fmt.Errorf("%s: %q is no port; write HOST:PORT", flag, port)
+	}
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case err == nil && ip.IsUnspecified(), host == "":
+		return "", "", fmt.Errorf("%s is no address a client can reach: name the one apiservers reach this machine by: --advertise-address HOST[:PORT]", flag)
+	case err == nil && ip.Zone() != "":
+		return "", "", fmt.Errorf("%s: an address with a zone means something on this machine alone", flag)
+	case err != nil && len(validation.IsDNS1123Subdomain(host)) > 0:
+		return "", "", fmt.Errorf("%s: %q is neither an IP address nor a host name", flag, host)
+	}
+	return host, port, nil
+}
+
+// register returns the cluster's credentials: those it has, or, for a new cluster, its
+// first. What no longer works is named, never replaced in silence: apiservers that use it
+// would be cut off one day without anybody having decided so.
+func register(a *identity.Authority, cluster string) (cred identity.Credentials, fresh bool, err error) {
+	entry, err := a.Registry().Get(cluster)
+	if errors.Is(err, identity.ErrUnknown) {
+		cred, err = a.Registry().Add(cluster)
+		return cred, true, err
+	}
+	if err != nil {
+		return cred, false, err
+	}
+	again := func(err error) error {
+		return fmt.Errorf("cluster %s is registered, but its certificate cannot be used: %w; `retrial cluster rotate %s --output FILE` issues another, then run this again", cluster, err, cluster)
+	}
+	if entry.Revoked != nil {
+		return cred, false, again(fmt.Errorf("%w on %s", identity.ErrRevoked, entry.Revoked.Format(time.DateOnly)))
+	}
+	if cred, err = a.Registry().Credentials(cluster); err != nil {
+		return cred, false, again(err)
+	}
+	block, _ := pem.Decode(cred.Cert)
+	if block == nil {
+		return cred, false, again(errors.New("no PEM block in it"))
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return cred, false, again(err)
+	}
+	if _, err := a.Registry().Certificate(cert); err != nil {
+		return cred, false, again(err)
+	}
+	return cred, false, nil
+}
+
+// reach looks for what keeps apiservers from reaching the receiver by the planned address.
+func (p *connectPlan) reach(a *identity.Authority) error {
+	p.Loopback = config.Loopback(net.JoinHostPort(p.Host, p.Port))
+	p.ListensLocally = config.Loopback(p.cfg.Webhook.Listen) && !p.Loopback
+	covered, err := a.ServerCovers(p.Host)
+	p.NotCovered = !covered
+	return err
+}
+
+// checkFolder makes a folder, for its owner alone, when it is not there, and tries whether
+// files can be written into it.
+func checkFolder(dir string) error {
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		var probe *os.File
+		if probe, err = os.CreateTemp(dir, ".retrial-*"); err == nil {
+			err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("output folder: %w; choose another with --output", err)
+	}
+	return nil
+}
+
+// writeFolder writes files into a folder. Each appears whole. Files that keep says are left
+// as they are when their content differs: somebody has changed them. It returns the names
+// of those.
+func writeFolder(dir string, files []connectFile) (kept []string, err error) {
+	for _, f := range files {
+		path := filepath.Join(dir, f.name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return kept, fmt.Errorf("output folder: %w", err)
+		}
+		if f.keep {
+			old, err := os.ReadFile(path)
+			if err == nil && !bytes.Equal(old, f.content) {
+				kept = append(kept, f.name)
+				continue
+			}
+		}
+		if err := replaceFile(path, f.content, f.mode); err != nil {
+			return kept, fmt.Errorf("output folder: %w", err)
+		}
+	}
+	return kept, nil
+}
+
+// replaceFile writes a file of its own and renames it: what was there may be open to others,
+// or be read at this moment.
+func replaceFile(path string, content []byte, mode os.FileMode) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".retrial-*")
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(content)
+	err = errors.Join(err, tmp.Chmod(mode), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(tmp.Name()))
+	}
+	return nil
+}
