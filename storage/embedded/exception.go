@@ -33,6 +33,9 @@ func newException(text string) *exception {
 
 func (e *exception) Error() string { return e.text }
 
+// Code is the number the engine gives the error.
+func (e *exception) Code() int { return e.code }
+
 // response answers as a server does: a status, the code in a header, the text as body.
 func (e *exception) response(req *http.Request) *http.Response {
 	status := http.StatusInternalServerError

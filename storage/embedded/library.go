@@ -129,18 +129,25 @@ func (p *params) add(ptrs []unsafe.Pointer, lens []uintptr, s string) ([]unsafe.
 
 func (p *params) close() { p.pin.Unpin() }
 
-// nativeFormat is the name of the only format this package exchanges.
+// nativeFormat is the name of the format the driver exchanges.
 var nativeFormat = []byte("Native\x00") //nolint:gochecknoglobals // a constant the C side reads
 
 // run executes sql with fn, which is query or stream, and returns its result handle.
 func (l *library) run(fn func(uintptr, unsafe.Pointer, uintptr, unsafe.Pointer, uintptr, unsafe.Pointer, unsafe.Pointer, unsafe.Pointer, unsafe.Pointer, uintptr) uintptr,
 	conn uintptr, sql []byte, pairs [][2]string) uintptr {
+	return l.runAs(fn, conn, sql, pairs, nativeFormat)
+}
+
+// runAs is run with a result in another format, whose name ends with a NUL.
+func (l *library) runAs(fn func(uintptr, unsafe.Pointer, uintptr, unsafe.Pointer, uintptr, unsafe.Pointer, unsafe.Pointer, unsafe.Pointer, unsafe.Pointer, uintptr) uintptr,
+	conn uintptr, sql []byte, pairs [][2]string, format []byte) uintptr {
 	var p params
 	defer p.close()
 	p.set(pairs)
-	r := fn(conn, bytesPointer(sql), uintptr(len(sql)), unsafe.Pointer(&nativeFormat[0]), uintptr(len(nativeFormat)-1),
+	r := fn(conn, bytesPointer(sql), uintptr(len(sql)), unsafe.Pointer(&format[0]), uintptr(len(format)-1),
 		p.namesP, p.nameLensP, p.valuesP, p.vLensP, uintptr(len(pairs)))
 	runtime.KeepAlive(sql)
+	runtime.KeepAlive(format)
 	return r
 }
 

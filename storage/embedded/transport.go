@@ -82,7 +82,7 @@ func (e *Engine) statement(req *http.Request, c *conn, sql []byte, pairs [][2]st
 	ctx := req.Context()
 	word := firstWord(string(sql))
 	if word == "SELECT" || word == "WITH" {
-		b := &streamBody{e: e, c: c, ctx: ctx}
+		b := &streamBody{e: e, c: c, ctx: ctx, free: e.release}
 		var text string
 		e.killable(ctx, c, func() {
 			b.stream = e.lib.run(e.lib.stream, c.handle, sql, pairs)
@@ -175,6 +175,7 @@ type streamBody struct {
 	ended    bool // nothing more to fetch
 	finished bool
 	err      error
+	free     func(*conn) // gives the connection back when the stream has ended
 }
 
 // fetch gets the next chunk; it returns the engine's error text, if any.
@@ -230,7 +231,7 @@ func (b *streamBody) finish(cancel bool) {
 		b.e.lib.cancelQuery(b.c.handle, b.stream)
 	}
 	b.e.lib.destroyResult(b.stream)
-	b.e.release(b.c)
+	b.free(b.c)
 }
 
 // insertBody streams the request's body into an INSERT. Data in the statement itself does
@@ -291,27 +292,37 @@ func (e *Engine) insertStream(ctx context.Context, c *conn, sql, format []byte, 
 // helloRevision is the protocol revision clickhouse-go decodes the hello at.
 const helloRevision = 54460
 
-// hello answers clickhouse-go's first query itself. The driver decodes the answer at its
-// own protocol revision and everything after at the revision found in the answer. The
-// engine writes Native of revision 0 (no block header), so the answer must say 0, and must
-// itself be encoded at the driver's revision.
+// hello answers clickhouse-go's first query.
 func (e *Engine) hello(req *http.Request) (*http.Response, error) {
+	answer, err := e.Hello(helloRevision)
+	if err != nil {
+		return nil, fmt.Errorf("embedded store: %w", err)
+	}
+	return respond(req, http.StatusOK, io.NopCloser(bytes.NewReader(answer)), int64(len(answer))), nil
+}
+
+// Hello is the answer to clickhouse-go's first query, in Native format. The driver decodes
+// it at its own protocol revision (what it sends as client_protocol_version) and everything
+// after at the revision found in the answer. The engine writes Native of revision 0 (no
+// block header), so the answer must say 0, and must itself be encoded at the driver's
+// revision.
+func (e *Engine) Hello(revision int) ([]byte, error) {
 	var name, version, zone proto.ColStr
-	var revision proto.ColUInt32
+	var zero proto.ColUInt32
 	name.Append("embedded")
 	version.Append(e.lib.version() + ".0")
-	revision.Append(0)
+	zero.Append(0)
 	zone.Append("UTC")
 	var buf proto.Buffer
 	block := proto.Block{Info: proto.BlockInfo{BucketNum: -1}, Columns: 4, Rows: 1}
-	err := block.EncodeBlock(&buf, helloRevision, []proto.InputColumn{
+	err := block.EncodeBlock(&buf, revision, []proto.InputColumn{
 		{Name: "displayName()", Data: &name},
 		{Name: "version()", Data: &version},
-		{Name: "revision()", Data: &revision},
+		{Name: "revision()", Data: &zero},
 		{Name: "timezone()", Data: &zone},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("embedded store: hello: %w", err)
+		return nil, fmt.Errorf("hello: %w", err)
 	}
-	return respond(req, http.StatusOK, io.NopCloser(bytes.NewReader(buf.Buf)), int64(len(buf.Buf))), nil
+	return buf.Buf, nil
 }
