@@ -72,6 +72,8 @@ type Config struct {
 	// switches the path off. since, when not zero, is the beginning of an audit log that
 	// tells every change of the state from then on.
 	State func(ctx context.Context, cluster string, since time.Time, r io.Reader) (any, error)
+	// Contacts, when set, is told who was taken and who was refused.
+	Contacts *Contacts
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }

@@ -136,7 +136,33 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.metrics.ack.Observe(now.Sub(began).Seconds())
 		h.metrics.lastBody.Set(float64(now.Unix()))
 	}
+	h.remember(r, a)
 	writeAnswer(w, a)
+}
+
+// remember notes who was answered what.
+func (h *Handler) remember(r *http.Request, a answer) {
+	if h.cfg.Contacts == nil {
+		return
+	}
+	to, _ := parsePath(r.URL.Path)
+	if a.code == http.StatusOK && a.tally != nil {
+		h.cfg.Contacts.accept(to.cluster, r.RemoteAddr, a.tally.events)
+		return
+	}
+	// A credential says more about who it was than the path does.
+	cluster := to.cluster
+	if !validCluster(cluster) {
+		cluster = ""
+	}
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 && h.clusters != nil {
+		if owner, err := h.clusters.Certificate(r.TLS.VerifiedChains[0][0]); err == nil || owner != "" {
+			cluster = owner
+		}
+	}
+	if a.reason != "" {
+		h.cfg.Contacts.refuse(cluster, r.RemoteAddr, Reason(a.reason), a.text)
+	}
 }
 
 func writeAnswer(w http.ResponseWriter, a answer) {

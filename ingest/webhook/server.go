@@ -27,6 +27,8 @@ type ServerConfig struct {
 	IdleTimeout time.Duration
 	// MaxHeaderBytes bounds a request's header; 0 is 64 KiB.
 	MaxHeaderBytes int
+	// Contacts, when set, is told of refused handshakes.
+	Contacts *Contacts
 }
 
 func (c ServerConfig) withDefaults() ServerConfig {
@@ -57,6 +59,7 @@ func NewServer(cfg ServerConfig, tlsConfig *tls.Config, handler http.Handler, lo
 		logger = zap.NewNop()
 	}
 	errorLog := &connectionLog{
+		contacts: cfg.Contacts,
 		log: logger.Named("ingest.webhook").WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 			return zapcore.NewSamplerWithOptions(core, time.Minute, 20, 0) // port scanners write this log
 		})),
@@ -89,14 +92,17 @@ func NewServer(cfg ServerConfig, tlsConfig *tls.Config, handler http.Handler, lo
 
 // connectionLog turns net/http's error lines into log entries and a count.
 type connectionLog struct {
-	log    *zap.Logger
-	errors prometheus.Counter
+	contacts *Contacts
+	log      *zap.Logger
+	errors   prometheus.Counter
 }
 
 // Write takes one line. The line carries a remote address and an error's text, never a
 // header or a body.
 func (c *connectionLog) Write(line []byte) (int, error) {
 	c.errors.Inc()
-	c.log.Warn("connection error", zap.String("detail", strings.TrimSpace(string(line))))
+	text := strings.TrimSpace(string(line))
+	c.contacts.handshake(text)
+	c.log.Warn("connection error", zap.String("detail", text))
 	return len(line), nil
 }

@@ -1,0 +1,219 @@
+package webhook
+
+import (
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// Reason says why somebody was turned away: one of a closed set. Those of refused requests
+// are the values of retrial_webhook_refused_requests_total; those of broken handshakes are
+// listed here.
+type Reason string
+
+// Reasons that say something of how a cluster is connected.
+const (
+	// ReasonUnknownAuthority: the client's certificate is from another authority.
+	ReasonUnknownAuthority Reason = "unknown-authority"
+	// ReasonExpired: the client's certificate is expired, or not valid yet.
+	ReasonExpired Reason = "certificate-expired"
+	// ReasonNotTrusted: the client does not take the receiver's certificate.
+	ReasonNotTrusted Reason = "receiver-not-trusted"
+	// ReasonNotTLS: the client speaks plain HTTP.
+	ReasonNotTLS Reason = "not-tls"
+	// ReasonHandshake: the TLS handshake failed in another way.
+	ReasonHandshake Reason = "handshake"
+	// ReasonCredential: no credential, or none that is accepted (any more).
+	ReasonCredential Reason = refusedCredential
+	// ReasonCluster: the credential is another cluster's, or nobody registered the cluster.
+	ReasonCluster Reason = refusedCluster
+	// ReasonPath: no such path.
+	ReasonPath Reason = refusedPath
+)
+
+// Accepted is what a cluster's credentials have brought in since the receiver started.
+type Accepted struct {
+	First, Last time.Time
+	Posts       int64
+	Events      int64
+	Remote      string // host of the last post
+}
+
+// Refusal is a request or a handshake that was turned away, the latest of its kind.
+type Refusal struct {
+	// Cluster is the credential's, or without one the path's; empty when neither is known, as
+	// it is of a handshake.
+	Cluster     string
+	Remote      string // host
+	Reason      Reason
+	Detail      string // as it was answered or logged; may hold what the client chose
+	First, Last time.Time
+	Count       int64
+}
+
+const (
+	// keptRefusals and keptClusters bound the memory: whoever reaches the port may be refused.
+	keptRefusals = 64
+	keptClusters = 4096
+	// detailBytes bounds a refusal's text.
+	detailBytes = 300
+)
+
+// Contacts remembers who reached the receiver, for telling people how far a cluster's
+// connection is. It is bounded, kept in memory alone, and safe for use by several
+// goroutines. A nil Contacts remembers nothing.
+type Contacts struct {
+	now   func() time.Time
+	since time.Time
+
+	mu       sync.Mutex
+	accepted map[string]*Accepted
+	refusals []Refusal // oldest first, by Last
+}
+
+// NewContacts returns an empty record; now is its clock, nil is time.Now.
+func NewContacts(now func() time.Time) *Contacts {
+	if now == nil {
+		now = time.Now
+	}
+	return &Contacts{now: now, since: now(), accepted: map[string]*Accepted{}}
+}
+
+// Since is when the record begins.
+func (c *Contacts) Since() time.Time {
+	if c == nil {
+		return time.Time{}
+	}
+	return c.since
+}
+
+// Accepted returns what the cluster has brought in, false when that is nothing.
+func (c *Contacts) Accepted(cluster string) (Accepted, bool) {
+	if c == nil {
+		return Accepted{}, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a, ok := c.accepted[cluster]
+	if !ok {
+		return Accepted{}, false
+	}
+	return *a, true
+}
+
+// Refusals returns those of the cluster and those that may be anybody's, the latest first.
+func (c *Contacts) Refusals(cluster string) []Refusal {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []Refusal
+	for _, r := range slices.Backward(c.refusals) {
+		if r.Cluster == cluster || r.Cluster == "" {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// accept notes an acknowledged post.
+func (c *Contacts) accept(cluster, remote string, events int) {
+	if c == nil {
+		return
+	}
+	now := c.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a, ok := c.accepted[cluster]
+	if !ok {
+		if len(c.accepted) >= keptClusters {
+			return
+		}
+		a = &Accepted{First: now}
+		c.accepted[cluster] = a
+	}
+	a.Last, a.Remote = now, host(remote)
+	a.Posts++
+	a.Events += int64(events)
+}
+
+// refuse notes a refusal. One like an earlier one takes its place, so that a sender that
+// tries again every second does not push out the others.
+func (c *Contacts) refuse(cluster, remote string, reason Reason, detail string) {
+	if c == nil {
+		return
+	}
+	now := c.now()
+	r := Refusal{Cluster: cluster, Remote: host(remote), Reason: reason, Detail: clip(detail), First: now, Last: now, Count: 1}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(c.refusals, func(o Refusal) bool {
+		return o.Cluster == r.Cluster && o.Remote == r.Remote && o.Reason == r.Reason
+	})
+	switch {
+	case i >= 0:
+		r.First, r.Count = c.refusals[i].First, c.refusals[i].Count+1
+		c.refusals = slices.Delete(c.refusals, i, i+1)
+	case len(c.refusals) == keptRefusals:
+		c.refusals = slices.Delete(c.refusals, 0, 1)
+	}
+	c.refusals = append(c.refusals, r)
+}
+
+// handshake notes a line of net/http's error log, when it tells of a handshake.
+func (c *Contacts) handshake(line string) {
+	rest, ok := strings.CutPrefix(line, "http: TLS handshake error from ")
+	if c == nil || !ok {
+		return
+	}
+	remote, detail, ok := strings.Cut(rest, ": ")
+	if !ok {
+		return
+	}
+	if reason, ok := handshakeReason(detail); ok {
+		c.refuse("", remote, reason, detail)
+	}
+}
+
+// handshakeReason classifies what crypto/tls and net/http say of a handshake; false for
+// connections that just ended: those are probes.
+func handshakeReason(detail string) (Reason, bool) {
+	has := func(s string) bool { return strings.Contains(detail, s) }
+	switch {
+	case has("certificate has expired or is not yet valid"):
+		return ReasonExpired, true
+	case has("remote error: tls:") && has("certificate"):
+		return ReasonNotTrusted, true
+	case has("x509:"), has("failed to verify certificate"):
+		return ReasonUnknownAuthority, true
+	case has("HTTP request to an HTTPS server"):
+		return ReasonNotTLS, true
+	case detail == "EOF", has("connection reset"), has("i/o timeout"), has("broken pipe"):
+		return "", false
+	}
+	return ReasonHandshake, true
+}
+
+// host is an address without its port.
+func host(remote string) string {
+	if h, _, err := net.SplitHostPort(remote); err == nil {
+		return h
+	}
+	return clip(remote)
+}
+
+// clip cuts a text to what is kept of it.
+func clip(s string) string {
+	if len(s) <= detailBytes {
+		return s
+	}
+	s = s[:detailBytes]
+	for len(s) > 0 && !utf8.ValidString(s) {
+		s = s[:len(s)-1]
+	}
+	return s + "…"
+}

@@ -1,0 +1,139 @@
+package webhook
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/identity"
+)
+
+// TestContacts: who was taken and who was turned away, and why, is told by cluster; what
+// nobody can attribute is told to all.
+func TestContacts(t *testing.T) {
+	c := NewContacts(nil)
+	s := newSite(t, Config{Contacts: c}, ServerConfig{Contacts: c})
+	prod, test := s.add(t, "prod"), s.add(t, "test")
+	wrong := newAuthority(t, s)
+	foreign, err := wrong.Registry().Add("prod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := c.Accepted("prod"); ok || c.Refusals("prod") != nil {
+		t.Error("something is remembered before anything happened")
+	}
+
+	one := s.client(t, prod, true)
+	for range 2 {
+		if code, text, err := s.send(t, one, "prod", ""); code != 200 {
+			t.Fatalf("answer %d %s %v", code, text, err)
+		}
+	}
+	if a, ok := c.Accepted("prod"); !ok || a.Posts != 2 || a.Events != 2 || a.Remote != "127.0.0.1" || a.Last.Before(a.First) {
+		t.Errorf("accepted of prod: %+v", a)
+	}
+	if _, ok := c.Accepted("test"); ok {
+		t.Error("test never posted")
+	}
+
+	latest := func(t *testing.T, cluster string, reason Reason, says string) {
+		t.Helper()
+		r := c.Refusals(cluster)
+		if len(r) == 0 || r[0].Reason != reason || !strings.Contains(r[0].Detail, says) || r[0].Remote != "127.0.0.1" {
+			t.Errorf("refusals of %q: %+v, want %s with %q first", cluster, r, reason, says)
+		}
+	}
+	_, _, _ = s.send(t, s.client(t, identity.Credentials{}, true), "prod", "")
+	latest(t, "prod", ReasonCredential, "no client certificate")
+	_, _, _ = s.send(t, s.client(t, test, true), "prod", "")
+	latest(t, "test", ReasonCluster, "the path says prod")
+	latest(t, "prod", ReasonCredential, "no client certificate") // that was test's doing
+	resp, err := s.client(t, test, true).Post(s.url+"/v1/cluster/test/audit", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	latest(t, "test", ReasonPath, "no such path")
+
+	_, _, _ = s.send(t, s.client(t, foreign, true), "prod", "")
+	<-s.refused
+	latest(t, "prod", ReasonUnknownAuthority, "unknown authority")
+	latest(t, "test", ReasonUnknownAuthority, "unknown authority")
+	distrusting := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{}}}
+	defer distrusting.CloseIdleConnections()
+	_, _, _ = s.send(t, distrusting, "prod", "")
+	<-s.refused
+	latest(t, "prod", ReasonNotTrusted, "remote error: tls: bad certificate")
+	plain := &http.Client{Transport: &http.Transport{}}
+	defer plain.CloseIdleConnections()
+	if resp, err := plain.Get(strings.Replace(s.url, "https", "http", 1)); err == nil {
+		_ = resp.Body.Close()
+	}
+	<-s.refused
+	latest(t, "prod", ReasonNotTLS, "HTTP request")
+	later := time.Now().Add(366 * 24 * time.Hour)
+	s.now.Store(&later)
+	_, _, _ = s.send(t, s.client(t, prod, true), "prod", "")
+	<-s.refused
+	latest(t, "prod", ReasonExpired, "expired")
+}
+
+// TestContactsAreBounded: what comes again takes its own place, and the oldest goes first.
+func TestContactsAreBounded(t *testing.T) {
+	now := time.Unix(1, 0)
+	c := NewContacts(func() time.Time { now = now.Add(time.Second); return now })
+	for i := range 3 * keptRefusals {
+		c.refuse("prod", "10.0.0.1:80", ReasonCredential, "one that tries again and again")
+		c.refuse(fmt.Sprintf("c%d", i), "10.0.0.2:80", ReasonCredential, strings.Repeat("ü", detailBytes))
+	}
+	if n := len(c.refusals); n != keptRefusals {
+		t.Errorf("%d refusals are kept", n)
+	}
+	r := c.Refusals("prod")
+	if len(r) != 1 || r[0].Count != 3*keptRefusals || !r[0].First.Before(r[0].Last) {
+		t.Errorf("the repeated one: %+v", r)
+	}
+	if last := c.Refusals(fmt.Sprintf("c%d", 3*keptRefusals-1)); len(last) != 1 || len(last[0].Detail) > detailBytes+len("…") || !bytes.HasSuffix([]byte(last[0].Detail), []byte("ü…")) {
+		t.Errorf("the last one: %+v", last)
+	}
+	for i := range keptClusters + 1 {
+		c.accept(fmt.Sprint(i), "10.0.0.1:80", 1)
+	}
+	if n := len(c.accepted); n != keptClusters {
+		t.Errorf("%d clusters are kept", n)
+	}
+	var none *Contacts
+	none.accept("prod", "", 1)
+	none.refuse("prod", "", ReasonPath, "")
+	none.handshake("http: TLS handshake error from 10.0.0.1:1: EOF")
+	if _, ok := none.Accepted("prod"); ok || none.Refusals("prod") != nil || !none.Since().IsZero() {
+		t.Error("a record that is none remembers")
+	}
+}
+
+func TestHandshakeReasons(t *testing.T) {
+	for line, want := range map[string]Reason{
+		"http: TLS handshake error from 10.0.0.1:1: EOF":                                                                                  "",
+		"http: TLS handshake error from 10.0.0.1:1: read tcp 1->2: read: connection reset by peer":                                        "",
+		"http: TLS handshake error from 10.0.0.1:1: tls: first record does not look like a TLS handshake":                                 ReasonHandshake,
+		"http: TLS handshake error from [::1]:1: remote error: tls: unknown certificate authority":                                        ReasonNotTrusted,
+		"http: TLS handshake error from 10.0.0.1:1: tls: client offered only unsupported versions: [302 301]":                             ReasonHandshake,
+		"http: superfluous response.WriteHeader call":                                                                                     "",
+		"http: TLS handshake error from 10.0.0.1:1: tls: failed to verify certificate: x509: certificate signed by unknown authority":     ReasonUnknownAuthority,
+		"http: TLS handshake error from 10.0.0.1:1: tls: failed to verify certificate: x509: certificate has expired or is not yet valid": ReasonExpired,
+	} {
+		c := NewContacts(nil)
+		c.handshake(line)
+		var got Reason
+		if len(c.refusals) > 0 {
+			got = c.refusals[0].Reason
+		}
+		if got != want {
+			t.Errorf("%q is %q, want %q", line, got, want)
+		}
+	}
+}
