@@ -167,7 +167,10 @@ type Row struct {
 	Event     *event.Event
 	// Verdict is nil on the rows of a request's later stages: the stages of one request
 	// are one verdict and one usage, and the first stage stored carries it.
-	Verdict  *Verdict
+	Verdict *Verdict
+	// Marks are the detection rules that select the request; only rows with a verdict have
+	// any.
+	Marks    []Mark
 	Sign     int8
 	Revision uint64
 }

@@ -169,6 +169,10 @@ func fingerprint(h *hasher, r *replay.Row, grants []string) uint64 {
 	if v.Impersonation != nil {
 		h.number(uint64(v.Impersonation.Replayed) + 1)
 	}
+	for _, m := range r.Marks {
+		h.text(m.Name)
+		h.number(m.Key)
+	}
 	return h.d.Sum64()
 }
 

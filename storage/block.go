@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ClickHouse/ch-go/proto"
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
@@ -64,6 +65,8 @@ type block struct {
 	impReplayed, impMode, admission, admissionPlugin, admissionNS, engine, cf lowCard
 	policyRevision, access, groupSet                                          proto.ColUInt64
 	accessName, accessPath                                                    lowCard
+	hits                                                                      lowCardArray
+	hitKeys                                                                   numberArray
 
 	columns []proto.InputColumn
 }
@@ -134,7 +137,7 @@ func newBlock() *block {
 		{Name: "engine_version", Data: &b.engine}, {Name: "config_version", Data: &b.cf},
 
 		{Name: "access", Data: &b.access}, {Name: "access_name", Data: &b.accessName}, {Name: "access_path", Data: &b.accessPath},
-		{Name: "group_set", Data: &b.groupSet},
+		{Name: "group_set", Data: &b.groupSet}, {Name: "hits", Data: &b.hits}, {Name: "hit_keys", Data: &b.hitKeys},
 	}
 	return b
 }
@@ -162,9 +165,29 @@ func (b *block) append(r *replay.Row) error {
 	if err := b.appendVerdict(r); err != nil {
 		return err
 	}
+	b.appendMarks(r)
 	b.version.Append(fingerprint(&b.hash, r, b.list))
 	b.rows++
 	return nil
+}
+
+// appendMarks leaves out the keys that are the hash of the audit ID: nothing else of a row
+// is as random, so nothing else would take as much room.
+func (b *block) appendMarks(r *replay.Row) {
+	id := uint64(0)
+	for _, m := range r.Marks {
+		b.hits.items.Append(m.Name)
+		key := m.Key
+		if id == 0 {
+			id = xxhash.Sum64String(r.Event.AuditID)
+		}
+		if key == id {
+			key = 0
+		}
+		b.hitKeys.items.Append(key)
+	}
+	b.hits.end()
+	b.hitKeys.end()
 }
 
 func (b *block) appendPlace(r *replay.Row) {

@@ -168,6 +168,32 @@ func (c *textArray) EncodeColumn(b *proto.Buffer) {
 // WriteColumn implements proto.ColInput.
 func (c *textArray) WriteColumn(w *proto.Writer) { w.ChainBuffer(c.EncodeColumn) }
 
+// numberArray builds an Array(UInt64) column.
+type numberArray struct {
+	ends  proto.ColUInt64
+	items proto.ColUInt64
+}
+
+func (c *numberArray) end() { c.ends = append(c.ends, uint64(c.items.Rows())) }
+
+// Reset empties the column.
+func (c *numberArray) Reset() { c.ends, c.items = c.ends[:0], c.items[:0] }
+
+// Type implements proto.ColInput.
+func (*numberArray) Type() proto.ColumnType { return "Array(UInt64)" }
+
+// Rows implements proto.ColInput.
+func (c *numberArray) Rows() int { return len(c.ends) }
+
+// EncodeColumn implements proto.ColInput.
+func (c *numberArray) EncodeColumn(b *proto.Buffer) {
+	c.ends.EncodeColumn(b)
+	c.items.EncodeColumn(b)
+}
+
+// WriteColumn implements proto.ColInput.
+func (c *numberArray) WriteColumn(w *proto.Writer) { w.ChainBuffer(c.EncodeColumn) }
+
 // textMap builds a Map(LowCardinality(String), String) column.
 type textMap struct {
 	ends   proto.ColUInt64

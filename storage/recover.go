@@ -17,12 +17,19 @@ type rollup struct {
 	from  string   // what the view reads besides events, and its condition
 	day   string   // the day of the request, as an expression over both sides
 	times bool     // has first_seen and last_seen
+	// digest is a second sum, over this expression of the events; such a table also notes when
+	// it changed.
+	digest string
 }
 
 var rollups = []rollup{ //nolint:gochecknoglobals // constant table
-	{"access_usage", []string{"cluster", "day", "access", "recorded", "replayed", "outcome", "class", "kpart", "ingest_day"}, "WHERE outcome != ''", "day", true},
-	{"grant_usage", []string{"cluster", "day", "granted", "access", "kpart", "ingest_day"}, "ARRAY JOIN grants AS granted WHERE 1", "day", true},
-	{"volume", []string{"cluster", "minute", "recorded", "replayed", "outcome", "class", "kpart", "ingest_day"}, "WHERE 1", "toDate(minute)", false},
+	{"access_usage", []string{"cluster", "day", "access", "recorded", "replayed", "outcome", "class", "kpart", "ingest_day"}, "WHERE outcome != ''", "day", true, ""},
+	{"grant_usage", []string{"cluster", "day", "granted", "access", "kpart", "ingest_day"}, "ARRAY JOIN grants AS granted WHERE 1", "day", true, ""},
+	{"volume", []string{"cluster", "minute", "recorded", "replayed", "outcome", "class", "kpart", "ingest_day"}, "WHERE 1", "toDate(minute)", false, ""},
+	{"detections", []string{"cluster", "rule", "slot", "key", "kpart", "ingest_day"}, `ARRAY JOIN hits AS hit, hit_keys AS hit_key, arrayMap(h -> substringIndex(h, '/', 1), hits) AS rule,
+    arrayMap(h -> if(endsWith(h, '/first'), toStartOfDay(minute), toStartOfTenMinutes(minute)), hits) AS slot,
+    arrayMap((h, k) -> if(endsWith(h, '/first'), k, 0), hits, hit_keys) AS key WHERE 1`, "toDate(slot)", false,
+		"reinterpretAsInt64(cityHash64(request_key, version, hit, hit_key))"},
 }
 
 // interned are the tables without counts: what they lack is added.
@@ -108,6 +115,11 @@ func (r rollup) compare(db string, days bool) string {
 	if r.times {
 		bounds = ", ifNull(min(t), toDateTime64(day, 6, 'UTC')) AS first_seen, ifNull(max(t), toDateTime64(day, 6, 'UTC')) AS last_seen"
 	}
+	having := "count != 0"
+	if r.digest != "" {
+		times, none = ", toInt64(sign) * "+r.digest+" AS d", ", -digest AS d"
+		bounds, having = ", sum(d) AS digest, now() AS changed", "count != 0 OR digest != 0"
+	}
 	return fmt.Sprintf(`SELECT %[1]s, sum(c) AS count%[6]s
 FROM
 (
@@ -116,13 +128,16 @@ FROM
     SELECT %[1]s, -count AS c%[5]s FROM %[2]s.%[8]s WHERE kpart = {kpart:Int32} AND toUInt16(ingest_day) NOT IN {dropped:Array(UInt16)}%[7]s
 )
 GROUP BY %[1]s
-HAVING count != 0`, keys, db, r.from, times, none, bounds, only, r.table)
+HAVING %[9]s`, keys, db, r.from, times, none, bounds, only, r.table, having)
 }
 
 func (r rollup) repair(db string, days bool) string {
 	cols := strings.Join(r.keys, ", ") + ", count"
 	if r.times {
 		cols += ", first_seen, last_seen"
+	}
+	if r.digest != "" {
+		cols += ", digest, changed"
 	}
 	return fmt.Sprintf("INSERT INTO %s.%s (%s) %s", db, r.table, cols, r.compare(db, days))
 }

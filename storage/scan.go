@@ -10,6 +10,7 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
@@ -42,6 +43,8 @@ type stored struct {
 	impGrants, impMissing, identity         []string
 	admission                               replay.Admission
 	engine, config                          string
+	hits                                    []string
+	hitKeys                                 []uint64
 }
 
 type storedUser struct {
@@ -84,6 +87,7 @@ func (r *stored) targets() []target {
 		{"admission", &r.admission.Recorded}, {"admission_plugin", &r.admission.Plugin},
 		{"admission_namespace_lifecycle", &r.admission.NamespaceLifecycle},
 		{"policy_revision", &r.policyRevision}, {"engine_version", &r.engine}, {"config_version", &r.config},
+		{"hits", &r.hits}, {"hit_keys", &r.hitKeys},
 	}
 }
 
@@ -151,8 +155,22 @@ func (r *stored) row() (replay.Row, error) {
 		Cluster: r.cluster, Source: r.source, APIServer: r.apiserver, Received: fromMicro(r.ingested),
 		Position: event.Position{Epoch: r.epoch, Partition: r.kpart, Offset: r.koffset},
 		EventKey: event.EventKey(key, e), Request: key, Content: event.HashFromBytes([16]byte(content)),
-		Size: int(r.size), Event: e, Verdict: v, Sign: r.sign, Revision: r.rowRevision,
+		Size: int(r.size), Event: e, Verdict: v, Marks: r.marks(), Sign: r.sign, Revision: r.rowRevision,
 	}, nil
+}
+
+func (r *stored) marks() []replay.Mark {
+	if len(r.hits) == 0 {
+		return nil
+	}
+	out := make([]replay.Mark, len(r.hits))
+	for i, name := range r.hits {
+		out[i] = replay.Mark{Name: name, Key: r.hitKeys[i]}
+		if r.hitKeys[i] == 0 {
+			out[i].Key = xxhash.Sum64String(r.auditID)
+		}
+	}
+	return out
 }
 
 func (r *stored) event() (*event.Event, error) {

@@ -352,3 +352,65 @@ ORDER BY (minute, day, door, caller, address, question, detail, status)
 SETTINGS non_replicated_deduplication_window = 1000
 ;
 
+-- Which detection rules select the request. They stand in the row that has the verdict and
+-- are corrected with it.
+ALTER TABLE `retrial`.events
+    ADD COLUMN IF NOT EXISTS hits Array(LowCardinality(String)) COMMENT 'detection rules that select the request: rule, or rule/ and what it counts for',
+    ADD COLUMN IF NOT EXISTS hit_keys Array(UInt64) COMMENT 'per rule the hash of the group; 0 stands for xxHash64(audit_id)' CODEC(ZSTD(1))
+;
+
+-- Marks of detection rules by stretches of request time. The digest tells whoever works out
+-- findings which stretches changed; for rules that look for something new, each key has rows
+-- of its own by day. kpart and ingest_day are dimensions as in access_usage.
+CREATE TABLE IF NOT EXISTS `retrial`.detections
+(
+    cluster LowCardinality(String),
+    rule LowCardinality(String),
+    slot DateTime('UTC') COMMENT 'begin: of ten minutes, with a key of a day',
+    key UInt64 COMMENT 'group hash of first-seen rules, else 0',
+    kpart Int32,
+    ingest_day Date,
+    count SimpleAggregateFunction(sum, Int64) COMMENT 'requests',
+    digest SimpleAggregateFunction(sum, Int64) COMMENT 'sum of hashes of the standing rows',
+    changed SimpleAggregateFunction(max, DateTime('UTC')) COMMENT 'by the clock of the store'
+)
+ENGINE = AggregatingMergeTree
+PARTITION BY toYYYYMM(ingest_day)
+ORDER BY (cluster, rule, key, slot, kpart, ingest_day)
+SETTINGS non_replicated_deduplication_window = 1000
+;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial`.detections_mv TO `retrial`.detections AS
+SELECT cluster, substringIndex(hit, '/', 1) AS rule,
+    if(endsWith(hit, '/first'), toStartOfDay(minute), toStartOfTenMinutes(minute)) AS slot,
+    if(endsWith(hit, '/first'), hit_key, 0) AS key, kpart, ingest_day,
+    sum(toInt64(sign)) AS count,
+    sum(toInt64(sign) * reinterpretAsInt64(cityHash64(request_key, version, hit, hit_key))) AS digest,
+    max(now()) AS changed
+FROM `retrial`.events
+ARRAY JOIN hits AS hit, hit_keys AS hit_key
+GROUP BY cluster, rule, slot, key, kpart, ingest_day
+;
+
+-- What a finding is worked out from, and whether it still is one.
+ALTER TABLE `retrial`.findings
+    ADD COLUMN IF NOT EXISTS requests Int64 CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS span DateTime('UTC') COMMENT 'begin of the stretch of time it was worked out in',
+    ADD COLUMN IF NOT EXISTS withdrawn UInt8 COMMENT 'its requests were corrected away'
+;
+
+-- Which marks the findings of a rule and a stretch of time were worked out from: where
+-- whoever works them out next begins.
+CREATE TABLE IF NOT EXISTS `retrial`.detections_done
+(
+    cluster LowCardinality(String),
+    rule LowCardinality(String),
+    span DateTime('UTC'),
+    digest Int64,
+    updated DateTime64(6, 'UTC')
+)
+ENGINE = ReplacingMergeTree(updated)
+ORDER BY (cluster, rule, span)
+SETTINGS non_replicated_deduplication_window = 1000
+;
+

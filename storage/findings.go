@@ -1,0 +1,207 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/ch-go/proto"
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/retrial-io/retrial/replay"
+)
+
+// FindingFilter selects findings for a list. Empty members do not restrict.
+type FindingFilter struct {
+	Cluster  string
+	From, To time.Time // findings with requests in it, by their first and last: From inclusive, To exclusive
+	At       time.Time // findings whose first request was received by then
+	Rule     string
+	Subject  string
+	// Severities to list, by name.
+	Severities []string
+	// Before continues a list: the cursor of the last finding of the page before.
+	Before FindingCursor
+	Limit  int // default 100, at most 1,000
+}
+
+// FindingCursor is a place in the newest-first list of findings.
+type FindingCursor struct {
+	First int64 // microseconds since 1970
+	ID    string
+}
+
+// CursorOfFinding returns the cursor of a finding.
+func CursorOfFinding(f *replay.StoredFinding) FindingCursor {
+	return FindingCursor{First: f.First.UnixMicro(), ID: f.ID}
+}
+
+func (f *FindingFilter) where() (string, clickhouse.Parameters) {
+	where, p := []string{"withdrawn = 0"}, clickhouse.Parameters{}
+	for _, c := range [...]struct{ column, name, value string }{
+		{"cluster", "cluster", f.Cluster}, {"finding", "rule", f.Rule}, {"subject", "subject", f.Subject},
+	} {
+		if c.value != "" {
+			where = append(where, c.column+" = {"+c.name+":String}")
+			p[c.name] = text(c.value)
+		}
+	}
+	for _, c := range [...]struct {
+		condition, name string
+		value           time.Time
+	}{
+		{"toUnixTimestamp64Micro(last_seen) >= {from:Int64}", "from", f.From}, {"toUnixTimestamp64Micro(first_seen) < {to:Int64}", "to", f.To},
+		{"toUnixTimestamp64Micro(first_seen) <= {at:Int64}", "at", f.At},
+	} {
+		if !c.value.IsZero() {
+			where = append(where, c.condition)
+			p[c.name] = fmt.Sprint(c.value.UnixMicro())
+		}
+	}
+	if len(f.Severities) > 0 {
+		where = append(where, "severity IN {severities:Array(String)}")
+		p["severities"] = texts(f.Severities)
+	}
+	return strings.Join(where, " AND "), p
+}
+
+const findingColumns = `cluster, finding, key, severity, subject, audit_id, toUnixTimestamp64Micro(first_seen), toUnixTimestamp64Micro(last_seen), requests,
+    toInt64(toUnixTimestamp(span)), detail, withdrawn, toUnixTimestamp64Micro(updated)`
+
+func findingTargets(f *replay.StoredFinding) ([]any, func()) {
+	var first, last, span, updated int64
+	var body string
+	var withdrawn uint8
+	return []any{&f.Cluster, &f.Rule, &f.ID, &f.Severity, &f.Subject, &f.AuditID, &first, &last, &f.Count, &span, &body, &withdrawn, &updated}, func() {
+		f.First, f.Last, f.Span, f.Updated = fromMicro(first), fromMicro(last), time.Unix(span, 0).UTC(), fromMicro(updated)
+		f.Body, f.Withdrawn = []byte(body), withdrawn != 0
+	}
+}
+
+// Findings lists findings that stand, by their first request, newest first.
+func (s *Store) Findings(ctx context.Context, f FindingFilter) ([]replay.StoredFinding, error) {
+	where, p := f.where()
+	if f.Before.ID != "" {
+		where += " AND (toUnixTimestamp64Micro(first_seen), key) < ({at_first:Int64}, {at_key:String})"
+		p["at_first"], p["at_key"] = fmt.Sprint(f.Before.First), text(f.Before.ID)
+	}
+	if f.Limit <= 0 {
+		f.Limit = 100
+	}
+	p["limit"] = fmt.Sprint(min(f.Limit, 1000))
+	out, err := collect(ctx, s, "SELECT "+findingColumns+"\nFROM %s.findings FINAL WHERE "+where+
+		"\nORDER BY first_seen DESC, key DESC LIMIT {limit:UInt32}", p, findingTargets)
+	if err != nil {
+		return nil, fmt.Errorf("list findings: %w", err)
+	}
+	return out, nil
+}
+
+// RuleCount is how many findings of a rule stand.
+type RuleCount struct {
+	Rule     string
+	Findings uint64
+}
+
+// FindingCounts counts the findings a filter selects, by rule; Before and Limit are not
+// looked at.
+func (s *Store) FindingCounts(ctx context.Context, f FindingFilter) ([]RuleCount, error) {
+	where, p := f.where()
+	out, err := collect(ctx, s, "SELECT finding, count() FROM %s.findings FINAL WHERE "+where+" GROUP BY finding ORDER BY finding", p,
+		func(c *RuleCount) ([]any, func()) { return []any{&c.Rule, &c.Findings}, nil })
+	if err != nil {
+		return nil, fmt.Errorf("count findings: %w", err)
+	}
+	return out, nil
+}
+
+// FindingsOf returns every finding of a rule and a span, withdrawn ones included.
+func (s *Store) FindingsOf(ctx context.Context, cluster, rule string, span time.Time) ([]replay.StoredFinding, error) {
+	out, err := collect(ctx, s, "SELECT "+findingColumns+"\nFROM %s.findings FINAL WHERE cluster = {cluster:String} AND finding = {rule:String} AND toUnixTimestamp(span) = {span:UInt32}",
+		clickhouse.Parameters{"cluster": text(cluster), "rule": text(rule), "span": fmt.Sprint(clampSeconds(span))}, findingTargets)
+	if err != nil {
+		return nil, fmt.Errorf("read findings of %s: %w", rule, err)
+	}
+	return out, nil
+}
+
+// SaveFindings stores findings. Of each the one with the newest Updated stands; saving one
+// again changes nothing.
+func (s *Store) SaveFindings(ctx context.Context, list []replay.StoredFinding) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var cluster, rule, severity lowCard
+	var id, subject, auditID, body proto.ColStr
+	var first, last, updated, requests proto.ColInt64
+	var span proto.ColUInt32
+	var withdrawn proto.ColUInt8
+	for i := range list {
+		f := &list[i]
+		cluster.Append(f.Cluster)
+		rule.Append(f.Rule)
+		id.Append(f.ID)
+		severity.Append(f.Severity)
+		subject.Append(f.Subject)
+		auditID.Append(f.AuditID)
+		first.Append(f.First.UnixMicro())
+		last.Append(f.Last.UnixMicro())
+		body.AppendBytes(f.Body)
+		updated.Append(f.Updated.UnixMicro())
+		requests.Append(f.Count)
+		span.Append(clampSeconds(f.Span))
+		withdrawn.Append(bit(f.Withdrawn))
+	}
+	err := s.insertColumns(ctx, "findings", []proto.InputColumn{
+		{Name: "cluster", Data: &cluster}, {Name: "finding", Data: &rule}, {Name: "key", Data: &id}, {Name: "severity", Data: &severity},
+		{Name: "subject", Data: &subject}, {Name: "audit_id", Data: &auditID}, {Name: "first_seen", Data: micros{&first}}, {Name: "last_seen", Data: micros{&last}},
+		{Name: "detail", Data: &body}, {Name: "updated", Data: micros{&updated}}, {Name: "requests", Data: &requests},
+		{Name: "span", Data: seconds{&span}}, {Name: "withdrawn", Data: &withdrawn},
+	}, len(list))
+	if err != nil {
+		return fmt.Errorf("save %d findings: %w", len(list), err)
+	}
+	return nil
+}
+
+// SpansDone returns from which marks the findings of each rule and span were worked out.
+func (s *Store) SpansDone(ctx context.Context) ([]replay.SpanDone, error) {
+	out, err := collect(ctx, s, "SELECT cluster, rule, toInt64(toUnixTimestamp(span)), digest, toUnixTimestamp64Micro(updated) FROM %s.detections_done FINAL", nil,
+		func(d *replay.SpanDone) ([]any, func()) {
+			var span, updated int64
+			return []any{&d.Cluster, &d.Rule, &span, &d.Digest, &updated}, func() { d.Span, d.Updated = time.Unix(span, 0).UTC(), fromMicro(updated) }
+		})
+	if err != nil {
+		return nil, fmt.Errorf("read progress of detections: %w", err)
+	}
+	return out, nil
+}
+
+// SaveSpansDone notes from which marks findings were worked out; the newest stands.
+func (s *Store) SaveSpansDone(ctx context.Context, list []replay.SpanDone) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var cluster, rule lowCard
+	var span proto.ColUInt32
+	var digest, updated proto.ColInt64
+	for i := range list {
+		cluster.Append(list[i].Cluster)
+		rule.Append(list[i].Rule)
+		span.Append(clampSeconds(list[i].Span))
+		digest.Append(list[i].Digest)
+		updated.Append(list[i].Updated.UnixMicro())
+	}
+	err := s.insertColumns(ctx, "detections_done", []proto.InputColumn{
+		{Name: "cluster", Data: &cluster}, {Name: "rule", Data: &rule}, {Name: "span", Data: seconds{&span}},
+		{Name: "digest", Data: &digest}, {Name: "updated", Data: micros{&updated}},
+	}, len(list))
+	if err != nil {
+		return fmt.Errorf("save progress of detections: %w", err)
+	}
+	return nil
+}
+
+// clampSeconds returns the seconds since 1970 of t, held within what a DateTime column holds.
+func clampSeconds(t time.Time) uint32 { return uint32(min(max(t.Unix(), 0), 1<<32-1)) }

@@ -1,0 +1,250 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
+)
+
+// Recording says what is stored of a cluster's requests in a range.
+type Recording struct {
+	First, Last time.Time // of the requests; zero when there is none
+	Requests    int64
+	Classes     []Share // the requests by outcome and class
+	Truncated   int64   // whose bodies were cut off before they came here
+	Dropped     int64   // that only the rollups know: their events are past retention
+	DeadLetters int64   // of the cluster, whenever they came
+}
+
+const recordingQuery = `SELECT outcome, class, sum(toInt64(sign)) AS requests,
+    toInt64(sumIf(toInt64(sign), has(mapKeys(annotations), 'audit.k8s.io/truncated') OR has(mapKeys(annotations), 'retrial.io/stripped-bytes'))),
+    min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received))
+FROM %s.events
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != ''
+GROUP BY outcome, class
+HAVING requests > 0
+ORDER BY requests DESC, outcome, class`
+
+const keptQuery = `SELECT (SELECT sum(count) FROM %[1]s.volume WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != ''),
+    (SELECT toInt64(count()) FROM %[1]s.dead_letters FINAL WHERE cluster = {cluster:String})`
+
+// Recording sums up the minutes from from to to; zero bounds leave the range open.
+func (s *Store) Recording(ctx context.Context, cluster string, from, to time.Time) (Recording, error) {
+	var out Recording
+	p := minutes(cluster, from, to)
+	type line struct {
+		Share
+		truncated, first, last int64
+	}
+	list, err := collect(ctx, s, recordingQuery, p, func(l *line) ([]any, func()) {
+		return []any{&l.Outcome, &l.Class, &l.Requests, &l.truncated, &l.first, &l.last}, nil
+	})
+	if err != nil {
+		return out, fmt.Errorf("sum up the requests of cluster %q: %w", cluster, err)
+	}
+	for _, l := range list {
+		out.Requests, out.Truncated = out.Requests+l.Requests, out.Truncated+l.truncated
+		out.Classes = append(out.Classes, l.Share)
+		if first := fromMicro(l.first); out.First.IsZero() || first.Before(out.First) {
+			out.First = first
+		}
+		if last := fromMicro(l.last); last.After(out.Last) {
+			out.Last = last
+		}
+	}
+	type kept struct{ volume, dead int64 }
+	rest, err := collect(ctx, s, keptQuery, p, func(k *kept) ([]any, func()) { return []any{&k.volume, &k.dead}, nil })
+	if err != nil {
+		return out, fmt.Errorf("sum up the requests of cluster %q: %w", cluster, err)
+	}
+	for _, k := range rest {
+		out.Dropped, out.DeadLetters = max(k.volume-out.Requests, 0), k.dead
+	}
+	return out, nil
+}
+
+// minutes makes the parameters of a cluster and the minutes a range touches; zero bounds
+// leave it open.
+func minutes(cluster string, from, to time.Time) clickhouse.Parameters {
+	p := clickhouse.Parameters{"cluster": text(cluster), "first_minute": "0", "last_minute": fmt.Sprint(uint32(1<<32 - 1))}
+	if !from.IsZero() {
+		p["first_minute"] = fmt.Sprint(minute(from))
+	}
+	if !to.IsZero() {
+		p["last_minute"] = fmt.Sprint(minute(to.Add(-time.Microsecond)))
+	}
+	return p
+}
+
+// Alike are requests that ask, and are answered, alike in everything that matters to
+// whoever asks what a subject needs: one of them, and how many there are. Of the event only
+// what tells them apart is set: users, groups, impersonation, the code where a check behind
+// the authorizer depends on it, and the bodies of writes to RBAC objects and certificates,
+// which are never put together.
+type Alike struct {
+	Event       *event.Event
+	Verdict     *replay.Verdict
+	Requests    int64
+	First, Last time.Time
+}
+
+// policyWrite selects the writes whose content decides what else was needed.
+const policyWrite = `(attr_is_resource = 1 AND attr_verb IN ('create', 'update', 'patch') AND attr_api_group IN ('rbac.authorization.k8s.io', 'certificates.k8s.io') AND recorded = 'allow' AND outcome IN ('match', 'ambiguous'))`
+
+// alikeKeys are what requests have to agree in. What no certain verdict was reached on is
+// only counted, so its attributes do not tell it apart.
+const alikeKeys = `outcome, class, recorded, replayed, authorizer, startsWith(recorded_reason, 'RBAC: allowed by ') AS by_rbac,
+    user_name, user_groups, bitAnd(shape, 1) AS acting, impersonated_name, impersonated_groups, impersonated_uid,
+    mapKeys(impersonated_extra) AS extra_keys, mapValues(impersonated_extra) AS extra_values, impersonation_constraint,
+    impersonation, notEmpty(impersonation_grants) AS granted, outcome IN ('match', 'ambiguous') AS certain,
+    attr_is_resource, attr_verb, if(certain, attr_api_group, '') AS api_group, if(certain, attr_resource, '') AS res,
+    if(certain, attr_subresource, '') AS sub, if(certain, attr_namespace, '') AS ns, if(certain, attr_name, '') AS name, if(certain, attr_path, '') AS path`
+
+// historyQuery puts requests together. It may take as much room on disk as it needs, and
+// little memory.
+const historyQuery = `SELECT %[2]s,
+    %[3]s,
+    any(recorded_reason), any(impersonation_grants), sum(toInt64(sign)) AS requests,
+    min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received))
+FROM %[1]s.events
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != ''%[4]s
+GROUP BY ALL
+HAVING requests > 0
+SETTINGS max_bytes_before_external_group_by = 268435456`
+
+// History visits what the requests of a cluster were, in no order, those of the minutes
+// from from to to; zero bounds leave the range open. With subjects, only what concerns
+// them: made as them, or made by them as somebody else. It streams, day by day.
+func (s *Store) History(ctx context.Context, cluster string, from, to time.Time, subjects []string, visit func(Alike) error) error {
+	p := minutes(cluster, from, to)
+	days, err := collect(ctx, s, `SELECT DISTINCT intDiv(toUInt32(minute), 86400) AS day FROM %s.events
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} ORDER BY day`, p,
+		func(d *uint32) ([]any, func()) { return []any{d}, nil })
+	if err != nil {
+		return fmt.Errorf("history of cluster %q: %w", cluster, err)
+	}
+	about := ""
+	if len(subjects) > 0 {
+		about = " AND (subject IN {subjects:Array(String)} OR user_name IN {subjects:Array(String)})"
+	}
+	for _, d := range days {
+		day := minutes(cluster, time.Unix(int64(d)*86400, 0), time.Unix(int64(d)*86400+86400, 0))
+		if !from.IsZero() && minute(from) > d*86400 {
+			day["first_minute"] = p["first_minute"]
+		}
+		if !to.IsZero() && uint64(minute(to.Add(-time.Microsecond))) < uint64(d)*86400+86400 {
+			day["last_minute"] = p["last_minute"]
+		}
+		if len(subjects) > 0 {
+			day["subjects"] = texts(subjects)
+		}
+		for _, q := range [...]struct {
+			also, where string
+			bodies      bool
+		}{
+			// A code matters where a websocket was refused and where a write created.
+			{"if(attr_is_resource = 1 AND code IN (201, 403) AND (attr_verb IN ('patch', 'update') OR attr_resource = 'pods'), code, 0) AS answer", " AND NOT " + policyWrite, false},
+			{"code AS answer, request_key, stage, stage_delay, content, any(response_status), any(request_object), any(response_object)", " AND " + policyWrite, true},
+		} {
+			err := s.alike(ctx, fmt.Sprintf(historyQuery, s.db, alikeKeys, q.also, q.where+about), day, q.bodies, visit)
+			if err != nil {
+				return fmt.Errorf("history of cluster %q: %w", cluster, err)
+			}
+		}
+	}
+	return nil
+}
+
+// alike runs one history query.
+func (s *Store) alike(ctx context.Context, query string, p clickhouse.Parameters, bodies bool, visit func(Alike) error) error {
+	ctx, cancel := context.WithCancel(params(ctx, p))
+	defer cancel()
+	res, err := s.conn.Query(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer res.Close()
+	for res.Next() {
+		var r stored
+		var byRBAC, acting, granted, certain uint8
+		var keys []string
+		var values [][]string
+		var requests, first, last int64
+		to := []any{&r.outcome, &r.class, &r.recorded, &r.replayed, &r.authorizer, &byRBAC, &r.user.name, &r.user.groups, &acting,
+			&r.impersonated.name, &r.impersonated.groups, &r.impersonated.uid, &keys, &values, &r.constraint, &r.imp, &granted, &certain,
+			&r.isResource, &r.attr.Verb, &r.attr.APIGroup, &r.attr.Resource, &r.attr.Subresource, &r.attr.Namespace, &r.attr.Name, &r.attr.Path, &r.code}
+		if bodies {
+			to = append(to, &r.request, &r.stage, &r.delay, &r.content, &r.status, &r.requestObject, &r.responseObject)
+		}
+		if err := res.Scan(append(to, &r.reason, &r.impGrants, &requests, &first, &last)...); err != nil {
+			return err
+		}
+		if len(keys) != len(values) {
+			return errors.New("a map has not as many keys as values")
+		}
+		if acting != 0 {
+			r.shape |= shapeImpersonated
+			r.impersonated.extra = make(map[string][]string, len(keys))
+			for i := range keys {
+				r.impersonated.extra[keys[i]] = values[i]
+			}
+		}
+		if r.constraint != "" {
+			r.shape |= shapeAuthentication
+		}
+		if r.code != 0 {
+			r.shape |= shapeStatus
+		}
+		r.received = first
+		e, err := r.event()
+		if err != nil {
+			return err
+		}
+		v, err := r.verdict()
+		if err != nil {
+			return err
+		}
+		if err := visit(Alike{Event: e, Verdict: v, Requests: requests, First: fromMicro(first), Last: fromMicro(last)}); err != nil {
+			return err
+		}
+	}
+	return res.Err()
+}
+
+const policyQuery = `SELECT argMax(observation, toUInt64OrZero(resource_version))
+FROM %s.policy_objects
+WHERE cluster = {cluster:String} AND resource IN {resources:Array(String)} AND deleted = 0 AND JSONHas(observation, 'object')
+GROUP BY resource, namespace, name`
+
+// NewestPolicy visits the newest observation with content of every object of the given
+// resources, as replay/state wrote it, whether or not the object is still there.
+func (s *Store) NewestPolicy(ctx context.Context, cluster string, resources []string, visit func(observation []byte) error) error {
+	ctx, cancel := context.WithCancel(params(ctx, clickhouse.Parameters{"cluster": text(cluster), "resources": texts(slices.Clone(resources))}))
+	defer cancel()
+	res, err := s.conn.Query(ctx, strings.Replace(policyQuery, "%s", s.db, 1))
+	if err != nil {
+		return fmt.Errorf("newest policy of cluster %q: %w", cluster, err)
+	}
+	defer res.Close()
+	for res.Next() {
+		var observation string
+		if err := res.Scan(&observation); err != nil {
+			return fmt.Errorf("newest policy of cluster %q: %w", cluster, err)
+		}
+		if err := visit([]byte(observation)); err != nil {
+			return err
+		}
+	}
+	if err := res.Err(); err != nil {
+		return fmt.Errorf("newest policy of cluster %q: %w", cluster, err)
+	}
+	return nil
+}
