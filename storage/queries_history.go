@@ -93,7 +93,7 @@ type Alike struct {
 	Event       *event.Event
 	Verdict     *replay.Verdict
 	Requests    int64
-	First, Last time.Time
+	First, Last time.Time // bounds: rows that were taken back may widen them
 }
 
 // policyWrite selects the writes whose content decides what else was needed.

@@ -23,6 +23,14 @@ var ErrUnknownSubject = errors.New("no request of the subject was decided by RBA
 // State does not keep them.
 type Metadata func(rbacindex.Key) metav1.ObjectMeta
 
+// Options of advice. The zero value works.
+type Options struct {
+	// Metadata returns labels and annotations for the rollback; nil: there are none.
+	Metadata Metadata
+	// WildcardVerbs allows "*" as verb; see wildcard.
+	WildcardVerbs bool
+}
+
 // Advisor makes suggestions for the subjects of one Collector on one final policy. It is
 // not safe for concurrent use, and the Collector must take in nothing more.
 type Advisor struct {
@@ -30,15 +38,15 @@ type Advisor struct {
 	state     *state.State
 	view      state.View
 	meta      Metadata
+	wild      bool
 	own       map[string][]rbacindex.Key // bindings by the user name they name
 	group     map[string][]rbacindex.Key // bindings by the group they name
 	histories map[string]*history
 }
 
-// Advise returns an Advisor on the policy as the state knows it at a moment. meta may be
-// nil.
-func (c *Collector) Advise(st *state.State, at time.Time, meta Metadata) *Advisor {
-	a := &Advisor{collector: c, state: st, view: st.RBAC(at), meta: meta, own: map[string][]rbacindex.Key{},
+// Advise returns an Advisor on the policy as the state knows it at a moment.
+func (c *Collector) Advise(st *state.State, at time.Time, o Options) *Advisor {
+	a := &Advisor{collector: c, state: st, view: st.RBAC(at), meta: o.Metadata, wild: o.WildcardVerbs, own: map[string][]rbacindex.Key{},
 		group: map[string][]rbacindex.Key{}, histories: map[string]*history{}}
 	if a.meta == nil {
 		a.meta = func(rbacindex.Key) metav1.ObjectMeta { return metav1.ObjectMeta{} }
@@ -104,17 +112,41 @@ func compareObjects(a, b rbacindex.Key) int {
 	return strings.Compare(a.Name, b.Name)
 }
 
+// Unseen returns the users that bindings name and that made no request, sorted.
+func (a *Advisor) Unseen() []string {
+	var out []string
+	for name := range a.own {
+		if !a.collector.Seen(name) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// usageOf returns what a subject did; of one that did nothing and is bound, that.
+func (a *Advisor) usageOf(subject string) (u *usage, seen bool, err error) {
+	u, seen = a.collector.subjects[subject]
+	switch {
+	case seen && len(u.allowed)+len(u.refused)+len(u.hidden) > 0:
+		return u, true, nil
+	case !seen && len(a.own[subject]) > 0:
+		return &usage{user: subject, groups: [][]string{GroupsOf(subject)}}, false, nil
+	}
+	return nil, false, fmt.Errorf("suggest for %q: %w", subject, ErrUnknownSubject)
+}
+
 // Suggest returns the change for one subject alone; Together joins those of several.
 func (a *Advisor) Suggest(subject string) (*Suggestion, error) {
-	u, ok := a.collector.subjects[subject]
-	if !ok || len(u.allowed)+len(u.refused)+len(u.hidden) == 0 {
-		return nil, fmt.Errorf("suggest for %q: %w", subject, ErrUnknownSubject)
+	u, seen, err := a.usageOf(subject)
+	if err != nil {
+		return nil, err
 	}
 	h := a.historyOf(subject)
 	ix := indexNeeds(h.needs)
-	s := &Suggestion{Subject: u.user, Groups: u.groups, System: a.collector.System(subject),
+	s := &Suggestion{Subject: u.user, Groups: slices.SortedFunc(slices.Values(u.groups), slices.Compare[[]string]), System: a.collector.System(subject), Seen: seen,
 		Window: Window{From: a.collector.from, To: a.collector.to, Requests: u.requests, Judged: u.judged},
-		Apply:  []Object{}, Remove: []Remove{}, Rollback: []Object{}, Unused: []Unused{}, Keeps: []Keep{}, Gaps: []string{}}
+		Apply:  Objects{}, Remove: []Remove{}, Rollback: Objects{}, Unused: []Unused{}, Keeps: []Keep{}, Gaps: []string{}}
 	if u.requests > 0 {
 		s.Window.Coverage = float64(u.judged) / float64(u.requests)
 	}
@@ -144,7 +176,10 @@ func (a *Advisor) Suggest(subject string) (*Suggestion, error) {
 func (a *Advisor) historyOf(subject string) *history {
 	h, ok := a.histories[subject]
 	if !ok {
-		h = historyOf(a.collector.subjects[subject], a.state)
+		h = &history{}
+		if u, seen := a.collector.subjects[subject]; seen {
+			h = historyOf(u, a.state)
+		}
 		a.histories[subject] = h
 	}
 	return h
@@ -239,6 +274,18 @@ func (a *Advisor) change(s *Suggestion, u *usage, h *history, ix *usedIndex, on 
 		}
 		if p := h.prove(policy, on); p.NewlyAllowed < s.Proof.NewlyAllowed {
 			objects, final, s.Proof = exact, policy, p
+		}
+	}
+	if a.wild {
+		g.wild = true
+		wide, policy, err := g.generate(h.needs)
+		if err != nil {
+			return nil, err
+		}
+		if p := h.prove(policy, on); p.Holds || !s.Proof.Holds && p.NewlyAllowed == s.Proof.NewlyAllowed {
+			objects, final, s.Proof = wide, policy, p
+		} else {
+			s.Gaps = append(s.Gaps, "verbs are listed although a wildcard may be used: it would allow what was refused")
 		}
 	}
 

@@ -19,6 +19,7 @@ type generator struct {
 	user    string
 	name    string // of every object
 	exact   bool   // name every object that has a name
+	wild    bool   // write "*" for the verbs of a rule where that is harmless enough
 }
 
 // grantKey is what one rule is about before rules are merged.
@@ -128,6 +129,9 @@ func (g *generator) rules(wanted []rbacindex.Attributes) []rbacv1.PolicyRule {
 		k := grantKey{verb: a.Verb, url: a.Path}
 		if a.ResourceRequest {
 			k = grantKey{group: a.APIGroup, resource: ruleResource(a), verb: a.Verb}
+			if g.wild && wildcard(k.group, k.resource) {
+				k.verb = "*"
+			}
 		}
 		n, ok := grants[k]
 		if !ok {
@@ -185,6 +189,16 @@ func (g *generator) rules(wanted []rbacindex.Attributes) []rbacv1.PolicyRule {
 	}
 	slices.SortFunc(out, compareRules)
 	return out
+}
+
+// wildcard tells whether "*" may stand for the verbs on a resource: it then also allows
+// verbs nobody used, but never one with a meaning of its own, such as bind, escalate,
+// impersonate, approve, sign and attest, nor anything about Secrets or what runs commands.
+func wildcard(group, resource string) bool {
+	if strings.Contains(resource, "/") || slices.Contains([]string{groupRBAC, groupCertificates, groupAuthn}, group) {
+		return false
+	}
+	return group != "" || !slices.Contains([]string{"users", "groups", "serviceaccounts", "secrets", "nodes", "namespaces"}, resource)
 }
 
 func compareRules(a, b rbacv1.PolicyRule) int {

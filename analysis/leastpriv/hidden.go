@@ -41,7 +41,7 @@ type candidate struct {
 }
 
 // hiddenChecks derives what an allowed request implies.
-func (c *Collector) hiddenChecks(u *usage, groups int, e *event.Event, v *replay.Verdict) {
+func (c *Collector) hiddenChecks(u *usage, groups int, e *event.Event, v *replay.Verdict, n Count) {
 	a := &v.Attributes
 	if !a.ResourceRequest {
 		return
@@ -51,14 +51,14 @@ func (c *Collector) hiddenChecks(u *usage, groups int, e *event.Event, v *replay
 	if a.APIGroup == "" && a.Resource == "pods" && a.Verb == "get" && slices.Contains([]string{"exec", "attach", "portforward"}, a.Subresource) {
 		k := keyOf(groups, a)
 		k.verb = "create"
-		c.wait(u, candidate{key: k, why: "a websocket to pods/" + a.Subresource + " needs create", at: e.RequestReceivedTimestamp,
-			ifHeld: true, refused: code == 403})
+		c.wait(u, candidate{key: k, why: "a websocket to pods/" + a.Subresource + " needs create", at: n.Last,
+			ifHeld: true, refused: code == 403}, n)
 		return
 	}
 	if code == 201 && (a.Verb == "patch" || a.Verb == "update") && a.Name != "" {
 		k := keyOf(groups, a)
 		k.verb = "create"
-		c.add(u.allowed, k, "a "+a.Verb+" that created the object needs create")
+		c.add(u.allowed, k, "a "+a.Verb+" that created the object needs create", n)
 	}
 	write := a.Verb == "create" || a.Verb == "update" || a.Verb == "patch"
 	switch {
@@ -66,15 +66,15 @@ func (c *Collector) hiddenChecks(u *usage, groups int, e *event.Event, v *replay
 	case a.APIGroup == groupRBAC && a.Subresource == "":
 		escalation := code == 403 && e.ResponseStatus != nil && strings.Contains(e.ResponseStatus.Message, "RBAC permissions not currently held")
 		if done || escalation {
-			c.policyWrite(u, groups, e, a, escalation)
+			c.policyWrite(u, groups, e, a, escalation, n)
 		}
 	case a.APIGroup == groupCertificates && done:
-		c.signer(u, groups, e, a)
+		c.signer(u, groups, e, a, n)
 	}
 }
 
 // policyWrite derives escalate and bind.
-func (c *Collector) policyWrite(u *usage, groups int, e *event.Event, a *replay.Attributes, refused bool) {
+func (c *Collector) policyWrite(u *usage, groups int, e *event.Event, a *replay.Attributes, refused bool, n Count) {
 	body := e.RequestObject
 	if a.Verb == "patch" {
 		body = e.ResponseObject
@@ -85,7 +85,7 @@ func (c *Collector) policyWrite(u *usage, groups int, e *event.Event, a *replay.
 		RoleRef         rbacv1.RoleRef          `json:"roleRef"`
 	}
 	readable := len(body) > 0 && json.Unmarshal(body, &o) == nil
-	cand := candidate{at: e.RequestReceivedTimestamp, refused: refused}
+	cand := candidate{at: n.Last, refused: refused}
 	switch a.Resource {
 	case "roles", "clusterroles":
 		cand.key = keyOf(groups, a)
@@ -114,15 +114,15 @@ func (c *Collector) policyWrite(u *usage, groups int, e *event.Event, a *replay.
 	}
 	if !readable {
 		if !refused {
-			u.unreadable++
+			u.unreadable += n.Requests
 		}
 		return
 	}
-	c.wait(u, cand)
+	c.wait(u, cand, n)
 }
 
 // signer derives approve, sign and attest.
-func (c *Collector) signer(u *usage, groups int, e *event.Event, a *replay.Attributes) {
+func (c *Collector) signer(u *usage, groups int, e *event.Event, a *replay.Attributes, n Count) {
 	verb := ""
 	switch {
 	case a.Resource == "certificatesigningrequests" && a.Subresource == "approval":
@@ -147,19 +147,19 @@ func (c *Collector) signer(u *usage, groups int, e *event.Event, a *replay.Attri
 	}
 	if o.Spec.SignerName == "" {
 		if verb != "attest" { // a bundle without a signer needs nothing
-			u.unreadable++
+			u.unreadable += n.Requests
 		}
 		return
 	}
 	c.wait(u, candidate{key: accessKey{groups: groups, resource: true, verb: verb, group: groupCertificates, res: "signers", name: o.Spec.SignerName},
-		why: verb + " on the signer", at: e.RequestReceivedTimestamp, ifHeld: true})
+		why: verb + " on the signer", at: n.Last, ifHeld: true}, n)
 }
 
 // wait keeps a candidate, once for the same check on the same content.
-func (c *Collector) wait(u *usage, cand candidate) {
+func (c *Collector) wait(u *usage, cand candidate, n Count) {
 	rules, err := json.Marshal(cand.rules)
 	if err != nil {
-		u.unreadable++ // strings alone: cannot happen, and would be named as a gap
+		u.unreadable += n.Requests // strings alone: cannot happen, and would be named as a gap
 		return
 	}
 	k := cand.key
@@ -173,7 +173,7 @@ func (c *Collector) wait(u *usage, cand candidate) {
 		have = &cand
 		u.hidden[id] = have
 	}
-	have.count++
+	have.count += n.Requests
 	if cand.at.After(have.at) {
 		have.at = cand.at
 	}
@@ -181,13 +181,13 @@ func (c *Collector) wait(u *usage, cand candidate) {
 
 // impersonation derives what the requestor had to be allowed. Groups the apiserver adds by
 // itself cannot be told from requested ones and need nothing.
-func (c *Collector) impersonation(e *event.Event, v *replay.Verdict) {
+func (c *Collector) impersonation(e *event.Event, v *replay.Verdict, n Count) {
 	if slices.Contains(e.User.Groups, "system:masters") || len(v.Impersonation.Grants) == 0 {
 		return
 	}
 	u := c.subject(e.User.Username)
-	u.requests++
-	u.judged++
+	u.requests += n.Requests
+	u.judged += n.Requests
 	set := u.groupSet(c, e.User.Groups)
 	who := e.ImpersonatedUser
 	constraint := ""
@@ -196,7 +196,7 @@ func (c *Collector) impersonation(e *event.Event, v *replay.Verdict) {
 	}
 	add := func(verb, group, resource, sub, namespace, name string) {
 		c.add(u.allowed, accessKey{groups: set, resource: true, verb: verb, namespace: namespace, group: group, res: resource,
-			subresource: sub, name: name}, "impersonation of "+c.str(who.Username))
+			subresource: sub, name: name}, "impersonation of "+c.str(who.Username), n)
 	}
 	saNamespace, saName, isSA := serviceAccount(who.Username)
 	if constraint == "" {
@@ -217,7 +217,7 @@ func (c *Collector) impersonation(e *event.Event, v *replay.Verdict) {
 	mode := strings.TrimPrefix(constraint, "impersonate:")
 	on := keyOf(set, &v.Attributes)
 	on.verb = "impersonate-on:" + mode + ":" + v.Attributes.Verb
-	c.add(u.allowed, on, "impersonation of "+c.str(who.Username))
+	c.add(u.allowed, on, "impersonation of "+c.str(who.Username), n)
 	switch mode {
 	case "associated-node":
 		add(constraint, groupAuthn, "nodes", "", "", "*") // the name itself, no wildcard

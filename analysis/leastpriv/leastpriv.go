@@ -38,15 +38,18 @@ type Suggestion struct {
 	// Groups are the group sets the subject was seen with, each sorted.
 	Groups [][]string `json:"groups"`
 	// System subjects belong to Kubernetes itself, see System.
-	System bool     `json:"system"`
+	System bool `json:"system"`
+	// Seen subjects made requests; of others it is only known what they hold, all of it
+	// unused, and Groups are what their name alone gives them.
+	Seen   bool     `json:"seen"`
 	Window Window   `json:"window"`
 	Excess Excess   `json:"excess"`
 	Proof  Proof    `json:"proof"`
-	Apply  []Object `json:"apply"`
+	Apply  Objects  `json:"apply"`
 	Remove []Remove `json:"remove"`
 	// Rollback are the objects as they were. What Apply created and Rollback does not hold
 	// is to be deleted.
-	Rollback []Object `json:"rollback"`
+	Rollback Objects  `json:"rollback"`
 	Unused   []Unused `json:"unused"`
 	Keeps    []Keep   `json:"keeps"`
 	// Gaps say in words what the suggestion does not know or cannot do.
@@ -103,10 +106,6 @@ type Excess struct {
 	After  int `json:"after"`
 	Kept   int `json:"kept"`
 }
-
-// Object is an rbac.authorization.k8s.io/v1 object with its type set: *rbacv1.Role,
-// *rbacv1.ClusterRole, *rbacv1.RoleBinding or *rbacv1.ClusterRoleBinding.
-type Object any
 
 // Remove takes a subject out of a binding.
 type Remove struct {

@@ -10,21 +10,21 @@ import (
 // Plan is what several suggestions are together. A binding that more than one of them
 // leaves is replaced once, without all of them.
 type Plan struct {
-	Apply    []Object
-	Remove   []Remove
-	Rollback []Object
-	// Proofs are those of the subjects, in the order of the suggestions, against the policy
-	// with all of the suggestions in force.
-	Proofs []Proof
-	Holds  bool
+	Apply    Objects  `json:"apply"`
+	Remove   []Remove `json:"remove"`
+	Rollback Objects  `json:"rollback"`
 	// Final are the RBAC objects of the final state that concern the subjects: their
 	// bindings, those of their groups, and the roles these name.
-	Final []Object
+	Final Objects `json:"final"`
+	Holds bool    `json:"holds"`
+	// Proofs are those of the subjects, in the order of the suggestions, against the policy
+	// with all of the suggestions in force.
+	Proofs []Proof `json:"proofs"`
 }
 
 // Together joins suggestions of this Advisor.
 func (a *Advisor) Together(suggestions []*Suggestion) (*Plan, error) {
-	p := &Plan{Holds: true}
+	p := &Plan{Apply: Objects{}, Remove: []Remove{}, Rollback: Objects{}, Proofs: []Proof{}, Holds: true}
 	leaving := map[rbacindex.Key]map[string]bool{}
 	var order []rbacindex.Key
 	back := map[rbacindex.Key]bool{}
@@ -83,7 +83,7 @@ func (a *Advisor) Together(suggestions []*Suggestion) (*Plan, error) {
 }
 
 // concerning returns the objects of a policy that concern subjects.
-func (a *Advisor) concerning(policy *rbacindex.Snapshot, suggestions []*Suggestion) []Object {
+func (a *Advisor) concerning(policy *rbacindex.Snapshot, suggestions []*Suggestion) Objects {
 	users, groups := map[string]bool{}, map[string]bool{}
 	for _, s := range suggestions {
 		users[s.Subject] = true
@@ -121,7 +121,7 @@ func (a *Advisor) concerning(policy *rbacindex.Snapshot, suggestions []*Suggesti
 		order = append(order, k)
 	}
 	slices.SortFunc(order, compareObjects)
-	out := make([]Object, 0, len(order))
+	out := make(Objects, 0, len(order))
 	for _, k := range order {
 		o := keys[k]
 		if have, ok := a.view.RBAC.Get(k); ok && sameObject(have, o) {

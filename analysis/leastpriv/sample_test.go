@@ -56,7 +56,7 @@ func recorded(t testing.TB) *Advisor {
 	if _, err := st.LoadSnapshot(snap); err != nil {
 		t.Fatal(err)
 	}
-	return c.Advise(st, newest, nil)
+	return c.Advise(st, newest, Options{})
 }
 
 // everybody makes a suggestion for every subject, those of Kubernetes itself included.

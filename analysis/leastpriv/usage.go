@@ -74,28 +74,38 @@ func (k *accessKey) attributes(u *usage) rbacindex.Attributes {
 // or ambiguous with the record on the allowing side): a forged or unexplained allow must
 // not become a grant.
 func (c *Collector) Observe(e *event.Event, v *replay.Verdict) {
-	if at := e.RequestReceivedTimestamp; !at.IsZero() {
-		if c.from.IsZero() || at.Before(c.from) {
-			c.from = at
-		}
-		if at.After(c.to) {
-			c.to = at
-		}
+	c.ObserveMany(e, v, Count{Requests: 1, First: e.RequestReceivedTimestamp, Last: e.RequestReceivedTimestamp})
+}
+
+// Count says how many requests were alike, and when the first and the last of them came.
+type Count struct {
+	Requests    int64
+	First, Last time.Time
+}
+
+// ObserveMany takes in requests that are alike: one of them, which stands for all, and how
+// many there are. Alike are those with equal requestor, subject, groups, attributes,
+// decisions, outcome and class, and, where a hidden check depends on it, equal answer code
+// and content; the result is that of Observe with each.
+func (c *Collector) ObserveMany(e *event.Event, v *replay.Verdict, n Count) {
+	if n.Requests <= 0 {
+		return
 	}
+	c.Cover(n.First, n.Last)
 	who := e.EffectiveUser()
 	if who.Username == "" {
 		return
 	}
 	u := c.subject(who.Username)
-	u.requests++
+	u.requests += n.Requests
 	u.masters = u.masters || slices.Contains(who.Groups, "system:masters")
 	switch v.Outcome {
 	case replay.OutcomeMatch, replay.OutcomeDrift, replay.OutcomeAmbiguous:
-		u.judged++
+		u.judged += n.Requests
 	}
 	certain := v.Outcome == replay.OutcomeMatch || v.Outcome == replay.OutcomeAmbiguous
 	if v.Outcome != replay.OutcomeMatch {
-		u.unjudged[strings.Clone(v.Outcome.String()+" "+v.Class)]++
+		u.unjudged[strings.Clone(v.Outcome.String()+" "+v.Class)] += n.Requests
 	}
 	if !certain {
 		return
@@ -104,13 +114,24 @@ func (c *Collector) Observe(e *event.Event, v *replay.Verdict) {
 	case v.Recorded == replay.DecisionAllow && v.Replayed == replay.DecisionAllow && v.Authorizer == replay.AuthorizerRBAC,
 		v.Recorded == replay.DecisionAllow && v.Outcome == replay.OutcomeAmbiguous && strings.HasPrefix(v.RecordedReason, "RBAC: allowed by "):
 		set := u.groupSet(c, who.Groups)
-		c.add(u.allowed, keyOf(set, &v.Attributes), "")
-		c.hiddenChecks(u, set, e, v)
+		c.add(u.allowed, keyOf(set, &v.Attributes), "", n)
+		c.hiddenChecks(u, set, e, v, n)
 	case v.Recorded == replay.DecisionForbid && v.Replayed == replay.DecisionForbid && v.Outcome == replay.OutcomeMatch:
-		c.add(u.refused, keyOf(u.groupSet(c, who.Groups), &v.Attributes), "")
+		c.add(u.refused, keyOf(u.groupSet(c, who.Groups), &v.Attributes), "", n)
 	}
 	if e.ImpersonatedUser != nil && v.Impersonation != nil && v.Impersonation.Replayed == replay.DecisionAllow {
-		c.impersonation(e, v)
+		c.impersonation(e, v, n)
+	}
+}
+
+// Cover widens the window: the recording has requests at these times, seen or not. Zero
+// times say nothing.
+func (c *Collector) Cover(first, last time.Time) {
+	if !first.IsZero() && (c.from.IsZero() || first.Before(c.from)) {
+		c.from = first
+	}
+	if last.After(c.to) {
+		c.to = last
 	}
 }
 
@@ -145,17 +166,20 @@ func (u *usage) groupSet(c *Collector, groups []string) int {
 	return i
 }
 
-// add counts a question. Its strings alias an event's buffer and are copied once.
-func (c *Collector) add(into map[accessKey]*access, k accessKey, why string) {
+// add counts a question. Its strings alias an event's buffer and are copied once. Of
+// several reasons the first in order is kept, so that the order of events does not show.
+func (c *Collector) add(into map[accessKey]*access, k accessKey, why string, n Count) {
 	a, ok := into[k]
-	if !ok {
+	if ok {
+		a.why = min(a.why, why)
+	} else {
 		a = &access{why: why}
 		for _, s := range []*string{&k.verb, &k.namespace, &k.group, &k.res, &k.subresource, &k.name, &k.path} {
 			*s = c.str(*s)
 		}
 		into[k] = a
 	}
-	a.count++
+	a.count += n.Requests
 }
 
 // str returns a copy of s, the same for equal strings.

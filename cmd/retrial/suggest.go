@@ -236,7 +236,7 @@ func (o *suggestOptions) read(ctx context.Context, s streams) (*leastpriv.Adviso
 	if hint := summaryHint(sum, true); hint != "" {
 		fmt.Fprintln(s.err, hint)
 	}
-	return collector.Advise(st, latest, metas.of), collector, nil
+	return collector.Advise(st, latest, leastpriv.Options{Metadata: metas.of}), collector, nil
 }
 
 // latest is later than anything recorded: the policy as it is last known.

@@ -1,0 +1,78 @@
+package leastpriv
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Object is an rbac.authorization.k8s.io/v1 object with its type set: *rbacv1.Role,
+// *rbacv1.ClusterRole, *rbacv1.RoleBinding or *rbacv1.ClusterRoleBinding.
+type Object any
+
+// Objects read back from JSON as what they were.
+type Objects []Object
+
+// UnmarshalJSON reads a list of objects, each by its kind.
+func (l *Objects) UnmarshalJSON(text []byte) error {
+	var list []json.RawMessage
+	if err := json.Unmarshal(text, &list); err != nil {
+		return fmt.Errorf("read objects: %w", err)
+	}
+	*l = make(Objects, 0, len(list))
+	for _, raw := range list {
+		o, err := objectOf(raw)
+		if err != nil {
+			return err
+		}
+		*l = append(*l, o)
+	}
+	return nil
+}
+
+// objectOf reads one object.
+func objectOf(raw []byte) (Object, error) {
+	var t metav1.TypeMeta
+	if err := json.Unmarshal(raw, &t); err != nil {
+		return nil, fmt.Errorf("read object: %w", err)
+	}
+	var o Object
+	switch t.Kind {
+	case "Role":
+		o = &rbacv1.Role{}
+	case "ClusterRole":
+		o = &rbacv1.ClusterRole{}
+	case "RoleBinding":
+		o = &rbacv1.RoleBinding{}
+	case "ClusterRoleBinding":
+		o = &rbacv1.ClusterRoleBinding{}
+	default:
+		return nil, fmt.Errorf("read object: %q is no RBAC kind", t.Kind)
+	}
+	if err := json.Unmarshal(raw, o); err != nil {
+		return nil, fmt.Errorf("read %s: %w", t.Kind, err)
+	}
+	return o, nil
+}
+
+// UnmarshalJSON reads a removal with the object that replaces.
+func (r *Remove) UnmarshalJSON(text []byte) error {
+	type plain Remove
+	v := struct {
+		*plain
+		Object json.RawMessage `json:"object"`
+	}{plain: (*plain)(r)}
+	if err := json.Unmarshal(text, &v); err != nil {
+		return fmt.Errorf("read removal: %w", err)
+	}
+	r.Object = nil
+	if len(v.Object) == 0 || bytes.Equal(v.Object, []byte("null")) {
+		return nil
+	}
+	var err error
+	r.Object, err = objectOf(v.Object)
+	return err
+}
