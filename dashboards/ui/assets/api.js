@@ -1,6 +1,7 @@
 // The local API, as docs/api.md describes it.
 
-// ask returns the answer of api/v1/<path>. Empty parameters are left out.
+// ask returns the answer of api/v1/<path>. Empty parameters are left out. What it throws says
+// for people what went wrong; status is the server's code, if it answered.
 export async function ask(path, params, signal) {
   const url = new URL('api/v1/' + path, document.baseURI);
   for (const [k, v] of Object.entries(params ?? {})) if (v) url.searchParams.set(k, v);
@@ -11,7 +12,7 @@ export async function ask(path, params, signal) {
     if (err.name === 'AbortError') throw err;
     throw new Error('The server cannot be reached. Is retrial serve still running?');
   }
-  if (!res.ok) throw new Error((await res.text()).trim() || `the server answered ${res.status}`);
+  if (!res.ok) throw Object.assign(new Error((await res.text()).trim() || `the server answered ${res.status}`), {status: res.status});
   return res.json();
 }
 

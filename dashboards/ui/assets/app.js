@@ -1,49 +1,72 @@
 // The shell of the page: it knows the clusters, shows where the server stands, and hands the
-// address to a view. A view is an object {title, scoped, mount(root, shell)}; mount returns
-// {update(params, cluster, background), unmount()}. See README.md for how to add one.
-import {h, swap, count, clean, time, span} from './dom.js';
+// address to a view, and to the drawer beside it. A view is an object {title, scoped, mount(root)};
+// mount returns {update(params, cluster, background), unmount()}. See README.md for how to add one.
+import {h, swap, count, clean, short, span} from './dom.js';
 import {ask} from './api.js';
-import {here, link, replace, visit} from './router.js';
+import {here, lead, replace, visit} from './router.js';
 import {learn} from './words.js';
 import {RANGES, rangeOf} from './range.js';
 import * as tips from './tips.js';
+import {drawer} from './views/drawer.js';
+import {welcome, unknown} from './views/welcome.js';
 import overview from './views/overview.js';
+import subjects from './views/subjects.js';
+import subject from './views/subject.js';
+import findings from './views/findings.js';
+import access from './views/access.js';
 import verdicts from './views/verdicts.js';
 
-const VIEWS = {'': overview, verdicts};
+const VIEWS = {'': overview, subjects, subject, findings, access, verdicts};
+const PAGES = [['', 'Overview'], ['subjects', 'Subjects'], ['findings', 'Findings'], ['access', 'Access'], ['verdicts', 'Verdicts']];
 const BEAT = 3000, QUIET = 2; // milliseconds between looks at the server; beats between looks for news when it is up to date
 
 const main = document.getElementById('main');
+const beside = drawer();
 let clusters = null; // null: not yet known
 let current = null; // {view, live}
 
 // show brings the page in line with the address. In the background nothing the reader is
 // at may move.
 async function show(background) {
-  const view = VIEWS[here().view] ?? VIEWS[''];
+  const at = here().view in VIEWS ? here().view : '', view = VIEWS[at];
   if (view.scoped && clusters?.length && !here().params.get('cluster')) {
     // The cluster with the newest data; in the address, so that it does not change by itself.
     replace({cluster: clusters.reduce((a, b) => b.last > a.last ? b : a).name});
   }
   const {params} = here();
   const cluster = clusters?.find(c => c.name === params.get('cluster'));
-  drawBar(view, params, cluster);
-  document.title = [view.title, view.scoped && cluster?.name, 'Retrial'].filter(Boolean).map(clean).join(' · ');
+  drawBar(at, view, params, cluster);
+  document.title = [view.title, view.titled?.(params), view.scoped && cluster?.name, 'Retrial'].filter(Boolean).map(s => clean(short(s, 80))).join(' · ');
   if (view.scoped && !cluster) {
-    current?.live.unmount();
-    current = null;
-    if (clusters) main.replaceChildren(clusters.length ? unknown(params.get('cluster')) : welcome());
+    leave();
+    beside.close();
+    if (clusters && !(background && main.dataset.says === 'nothing')) {
+      main.dataset.says = 'nothing';
+      main.replaceChildren(...(params.get('cluster') ? unknown(params.get('cluster'), clusters) : welcome()));
+    }
     return;
   }
+  delete main.dataset.says;
   if (current?.view !== view) {
-    current?.live.unmount();
+    const moved = current !== null;
+    leave();
     main.replaceChildren();
     current = {view, live: view.mount(main)};
+    // Who follows a link is at the top of what it leads to, with eyes and with a screen reader.
+    if (moved) { scrollTo(0, 0); main.focus({preventScroll: true}); }
   }
   current.live.update(params, cluster, background === true);
+  view.scoped ? beside.update(params, cluster) : beside.close();
 }
 
-function drawBar(view, params, cluster) {
+function leave() {
+  current?.live.unmount();
+  current = null;
+}
+
+function drawBar(at, view, params, cluster) {
+  swap(document.getElementById('views'), PAGES.map(([to, text]) =>
+    h('a', {href: lead(to), 'data-k': 'page-' + to, 'aria-current': (view.page ?? at) === to && 'page'}, text)));
   const select = document.getElementById('cluster');
   const names = (clusters ?? []).map(c => c.name).join('\n');
   if (select.dataset.names !== names) {
@@ -52,31 +75,15 @@ function drawBar(view, params, cluster) {
   }
   select.disabled = !clusters?.length;
   select.selectedIndex = (clusters ?? []).indexOf(cluster);
-  document.querySelector('.brand').setAttribute('href', cluster ? '#/?' + new URLSearchParams({cluster: cluster.name}) : '#/');
+  document.querySelector('.brand').setAttribute('href', lead(''));
   select.closest('label').hidden = !view.scoped;
   const range = cluster && rangeOf(cluster, params);
   const chosen = range?.fixed ? '' : params.get('range') ?? 'all';
   const ranges = document.getElementById('ranges');
-  ranges.hidden = !view.scoped || !cluster;
+  ranges.hidden = !view.scoped || !cluster || view.ranged === false;
   swap(ranges, RANGES.map(([id, text, , tip]) => h('button', {'aria-pressed': String(id === chosen), 'data-k': id,
     'data-tip': tip ?? `The last ${text} of what is stored, not of the clock`, onclick: () => visit({range: id === 'all' ? null : id, from: null, to: null, before: null})}, text)));
-  document.getElementById('window').textContent = view.scoped && range ? span(range.from, range.to) : '';
-}
-
-function welcome() {
-  return h('section', {class: 'card welcome'}, h('h2', {}, 'No events yet'),
-    h('p', {}, 'Retrial decides every request of a Kubernetes audit log a second time and compares. It needs a log: let an apiserver send it, or import a recorded one.'),
-    h('h3', {}, 'A live cluster'), h('pre', {}, 'retrial cluster add NAME'),
-    h('p', {class: 'muted'}, 'makes a certificate and the file for the apiserver’s --audit-webhook-config-file.'),
-    h('h3', {}, 'A recorded log'), h('pre', {}, lines('kubectl get roles,rolebindings,clusterroles,clusterrolebindings,namespaces,serviceaccounts -A -o json > state.json', 'retrial import --cluster NAME --state state.json audit.log')),
-    h('p', {class: 'muted'}, 'This page shows them as soon as the first batch is stored.'));
-}
-function lines(...list) { return list.flatMap((l, i) => i ? [h('br'), l] : [l]); }
-
-function unknown(name) {
-  return h('section', {class: 'card welcome'}, h('h2', {}, 'No such cluster'),
-    h('p', {}, 'There are no events of a cluster named ', h('bdi', {class: 'mono'}, name), '. There are some of: '),
-    h('ul', {class: 'plain'}, clusters.map(c => h('li', {}, h('a', {href: '#/?cluster=' + encodeURIComponent(c.name)}, c.name), h('span', {class: 'muted'}, ` ${count(c.events)} events, until ${time(c.last, true)} UTC`)))));
+  document.getElementById('window').textContent = !ranges.hidden && range ? span(range.from, range.to) : '';
 }
 
 // look asks for the clusters and redraws when there is something new, or may be: a
@@ -130,7 +137,9 @@ async function start() {
 }
 
 document.getElementById('cluster').addEventListener('change', e => {
-  location.hash = link({cluster: e.target.value, from: null, to: null, before: null, why: null, request: null, user: null, class: null});
+  // Another cluster has other times and other subjects.
+  const at = here(), kept = at.params.get('range') ? {range: at.params.get('range')} : {};
+  location.hash = '#/' + (VIEWS[at.view]?.page ?? at.view) + '?' + new URLSearchParams({cluster: e.target.value, ...kept});
 });
 document.getElementById('skip').addEventListener('click', e => { e.preventDefault(); main.focus(); });
 document.addEventListener('visibilitychange', beat);

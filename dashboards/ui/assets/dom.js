@@ -59,13 +59,27 @@ function fill(el, props, children) {
 }
 
 // swap replaces what a container shows and keeps the reader's place in it: the focus, by
-// data-k, and how far tables are scrolled sideways.
+// data-k, how far tables are scrolled sideways, and which details with a data-k are open.
 export function swap(container, ...children) {
+  const folds = new Map([...container.querySelectorAll('details[data-k]')].map(e => [e.dataset.k, e.open]));
   const key = container.contains(document.activeElement) ? document.activeElement.dataset?.k : undefined;
   const left = [...container.querySelectorAll('.scroll')].map(e => e.scrollLeft);
   container.replaceChildren(...children.flat(Infinity).filter(Boolean));
   container.querySelectorAll('.scroll').forEach((e, i) => { e.scrollLeft = left[i] ?? 0; });
+  for (const e of container.querySelectorAll('details[data-k]')) e.open = folds.get(e.dataset.k) ?? e.open;
   if (key) [...container.querySelectorAll('[data-k]')].find(e => e.dataset.k === key)?.focus({preventScroll: true});
+}
+
+// lines puts each text on a line of its own.
+export function lines(...list) { return list.flatMap((l, i) => i ? [h('br'), l] : [l]); }
+
+// names shows several names, each apart from the others; most of them at once. beyond are
+// further ones that are only counted.
+export function names(list, most = 12, show = s => name(s, 200), beyond = 0) {
+  if (!list?.length) return h('span', {class: 'muted'}, '(none)');
+  const shown = list.slice(0, most).flatMap((s, i) => i ? [', ', show(s)] : [show(s)]);
+  const rest = Math.max(0, list.length - most) + beyond;
+  return rest ? [shown, h('span', {class: 'muted'}, ` and ${count(rest)} more`)] : shown;
 }
 
 // card is a titled box; its body is what swap works on. note is a muted line beside the title.
@@ -73,6 +87,11 @@ export function card(width, title, note) {
   const body = h('div', {class: 'body'}, h('div', {class: 'loading'}));
   const el = h('section', {class: 'card ' + width, 'aria-label': title}, h('h2', {}, title, note && h('small', {}, note)), body);
   return {el, body};
+}
+
+// fold is a part that opens on request; k names it between paints.
+export function fold(k, summary, open, ...children) {
+  return h('details', {'data-k': k, open}, h('summary', {}, summary), children);
 }
 
 // table renders rows of {cells, href, k}; cells are text or nodes. Heads beginning with '#'

@@ -2,7 +2,10 @@
 //
 //	#/?cluster=prod&range=24h            the overview
 //	#/?cluster=prod&why=AUDIT-ID         the same with the answer to "why" open
-//	#/verdicts                           another view
+//	#/subject?cluster=prod&user=alice    another view: a subject
+//	#/findings?cluster=prod&finding=ID   what detections found, one of them open
+//	#/access?cluster=prod&verb=get&…     who can do something, and could at a time
+//	#/verdicts                           what the verdicts mean
 //
 // A view is named by the path, its state are the parameters. Values are never trusted: they
 // go to the API as parameters and to the page as text.
@@ -20,6 +23,19 @@ export function link(changes, view) {
   for (const [k, v] of Object.entries(changes)) v === null || v === '' ? now.params.delete(k) : now.params.set(k, v);
   const query = now.params.toString();
   return '#/' + (view ?? now.view) + (query ? '?' + query : '');
+}
+
+// STAY are the parameters that every view has: leaving for another one keeps them.
+const STAY = ['cluster', 'range', 'from', 'to'];
+
+// lead returns the address of another view of the same cluster and time, with parameters of
+// its own.
+export function lead(view, params) {
+  const kept = new URLSearchParams();
+  for (const k of STAY) if (here().params.get(k)) kept.set(k, here().params.get(k));
+  for (const [k, v] of Object.entries(params ?? {})) v === null || v === undefined || v === '' ? kept.delete(k) : kept.set(k, v);
+  const query = kept.toString();
+  return '#/' + view + (query ? '?' + query : '');
 }
 
 // visit goes there; replace does so without a step in the history.

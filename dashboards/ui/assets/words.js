@@ -5,6 +5,9 @@ import {h} from './dom.js';
 export const OUTCOMES = ['match', 'drift', 'ambiguous', 'indeterminate', 'not_judged'];
 export const DECISIONS = {allow: 'allowed', forbid: 'forbidden', none: 'no decision'};
 
+// SEVERITIES of findings, the worst first, as the detections have them.
+export const SEVERITIES = ['critical', 'high', 'medium', 'low', 'info'];
+
 const meaning = {outcomes: {}, classes: {}};
 
 // learn takes the answer of api/v1/classes.
@@ -26,4 +29,9 @@ export function chip(outcome, text) {
 // decision shows what was decided.
 export function decision(d) {
   return h('span', {class: 'decision d-' + (d in DECISIONS ? d : 'none')}, DECISIONS[d] ?? 'no decision');
+}
+
+// severity shows how bad a finding is.
+export function severity(s) {
+  return h('span', {class: 'chip s-' + (SEVERITIES.includes(s) ? s : 'info')}, s || 'none');
 }

@@ -2,6 +2,7 @@
 import {h, swap, card, table, name, short, time, plural} from '../dom.js';
 import {ask, latest} from '../api.js';
 import {link, visit} from '../router.js';
+import {subjectOf, who} from '../links.js';
 import {rangeOf} from '../range.js';
 import {OUTCOMES, chip, decision, explain, explainClass, label, sentence} from '../words.js';
 import {empty, failed} from './panels.js';
@@ -73,6 +74,7 @@ function filters(params) {
     h('div', {class: 'group', role: 'group', 'aria-label': 'Recorded decision'}, toggle('decision', 'allow', 'allowed', 'The apiserver recorded: allowed'), toggle('decision', 'forbid', 'forbidden', 'The apiserver recorded: forbidden')),
     h('div', {class: 'group fields'}, TEXTS.map(field)),
     params.get('class') && h('button', {class: 'set', 'data-k': 'class', 'data-tip': 'Remove this filter', onclick: () => visit({class: null, before: null})}, short(params.get('class'), 60) + ' ×'),
+    params.get('user') && h('a', {class: 'button plainly', 'data-k': 'about', href: subjectOf(params.get('user'))}, 'About this subject'),
     any && h('button', {class: 'plainly', 'data-k': 'clear', onclick: () => visit(Object.fromEntries([...FILTERS, 'before'].map(f => [f, null])))}, 'Clear filters'),
   ];
 }
@@ -86,7 +88,7 @@ function rows(answer, params, range) {
     const text = [h('span', {class: 'verb'}, short(e.verb, 30) || '–'), ' ', name(e.requestURI, 220)];
     return {href, cells: [
       h('time', {'data-tip': time(e.time, true) + ' UTC'}, at(e)),
-      e.user ? name(e.user, 90) : h('span', {class: 'muted'}, '(no user)'),
+      who(e.user, 90, 's' + e.request + e.stage),
       href ? h('a', {href, class: 'request', 'data-k': 'r' + e.request + e.stage}, text) : text,
       h('span', {class: e.code >= 400 ? 'bad-code' : 'muted'}, e.code || '–'),
       decision(e.recorded), decision(e.replayed), chip(e.outcome), h('span', {class: 'muted because'}, because(e))]};

@@ -7,7 +7,8 @@ import {rangeOf} from '../range.js';
 import {volume} from '../chart.js';
 import * as panels from './panels.js';
 import {eventList} from './events.js';
-import {drawer} from './drawer.js';
+import {connection} from './connection.js';
+import {newest as newestFindings} from './findings.js';
 
 const SERIES = {
   decision: [['allow', 'allowed'], ['forbid', 'forbidden'], ['none', 'no decision recorded']],
@@ -23,14 +24,13 @@ export default {
     const tiles = h('div', {class: 'tiles'});
     const chart = card('w8', 'Requests over time'), coverage = card('w4', 'Verdict coverage', 'how much could be decided again');
     const decisions = card('', 'Decisions', 'the apiserver’s against the replay’s'), classes = card('', 'Drift and open questions, by class');
-    const subjects = card('w6', 'Top subjects', 'who asked most');
-    const events = eventList();
-    root.append(intro, tiles, chart.el, coverage.el, h('div', {class: 'column w6'}, classes.el, decisions.el), subjects.el, events.el);
+    const subjects = card('', 'Top subjects', 'who asked most');
+    const events = eventList(), found = newestFindings(), state = connection('');
+    root.append(h('h1', {class: 'unseen'}, 'Overview'), state.el, intro, tiles, chart.el, coverage.el, h('div', {class: 'column w6'}, classes.el, decisions.el), h('div', {class: 'column w6'}, found.el, subjects.el), events.el);
     tiles.append(...panels.emptyTiles());
 
     const all = [chart, coverage, decisions, classes, subjects];
     const newest = latest();
-    const why = drawer();
     let shown = ''; // the question the panels answer
     let last; // the answer
 
@@ -74,9 +74,10 @@ export default {
       update(params, cluster, background) {
         load(params, cluster, background);
         events.update(params, cluster, background);
-        why.update(params, cluster);
+        found.update(params, cluster, background);
+        state.update({cluster: cluster.name});
       },
-      unmount() { why.close(); newest(() => new Promise(() => {})); },
+      unmount() { found.stop(); state.stop(); newest(() => new Promise(() => {})); },
     };
   },
 };

@@ -1,6 +1,7 @@
 // The panels of the first page, each a function of the overview's answer.
-import {h, table, count, percent, plural, name} from '../dom.js';
-import {link, visit} from '../router.js';
+import {h, lines, table, count, percent, plural, name} from '../dom.js';
+import {link} from '../router.js';
+import {subjectOf} from '../links.js';
 import {OUTCOMES, chip, decision, explain, explainClass, label} from '../words.js';
 
 const NONE = {outcome: null, class: null, user: null, decision: null, verb: null, resource: null, before: null, why: null, request: null};
@@ -59,7 +60,7 @@ function advice(n) {
     h('b', {}, n.command ? 'Supply next: ' : 'Still open: '), n.title, h('span', {class: 'muted'}, ` (${plural(n.requests, 'request')})`),
     h('p', {}, n.text),
     (n.command || n.missing.length > 0) && h('details', {}, h('summary', {'data-k': 'advice'}, n.command ? 'How, and what exactly' : 'What exactly'),
-      n.command && h('pre', {}, n.command.split('\n').flatMap((l, i) => i ? [h('br'), l] : [l])),
+      n.command && h('pre', {}, lines(...n.command.split('\n'))),
       h('ul', {class: 'plain'}, n.missing.map(m => h('li', {}, name(m.what), h('span', {class: 'muted'}, ' ' + count(m.requests)))))));
 }
 
@@ -102,9 +103,10 @@ export function subjects(o) {
   if (!o.subjects.length) return empty('No requests in this range.');
   const most = Math.max(...o.subjects.map(x => x.requests));
   return table(['Subject', '#Requests', '#Forbidden', '#Drift'], o.subjects.map(x => {
-    const href = x.user && link({...NONE, user: x.user});
+    const href = x.user && subjectOf(x.user);
+    const only = (n, filter, what, cls) => x.user && n ? h('a', {href: link({...NONE, user: x.user, ...filter}), class: 'figure ' + cls, 'data-k': what + x.user, 'data-tip': `List ${what} below`, onclick: toList}, count(n)) : h('span', {class: 'muted'}, count(n));
     return {href, cells: [
-      h('div', {class: 'share'}, href ? h('a', {href, 'data-k': 'u' + x.user, onclick: toList}, name(x.user, 90)) : h('span', {class: 'muted'}, '(no user recorded)'), h('i', {style: `width:${100 * x.requests / most}%`})),
-      count(x.requests), h('span', {class: x.forbidden ? '' : 'muted'}, count(x.forbidden)), h('span', {class: x.drift ? 'bad' : 'muted'}, count(x.drift))]};
+      h('div', {class: 'share'}, href ? h('a', {href, 'data-k': 'u' + x.user}, name(x.user, 90)) : h('span', {class: 'muted'}, '(no user recorded)'), h('i', {style: `width:${100 * x.requests / most}%`})),
+      only(x.requests, {}, 'its requests', ''), only(x.forbidden, {decision: 'forbid'}, 'what it was refused', ''), only(x.drift, {outcome: 'drift'}, 'where the replay disagrees', 'bad')]};
   }));
 }

@@ -1,7 +1,9 @@
 // The answer to "why was this decided": one section a request, for an audit ID is chosen by
 // the client and may name several.
 import {h, table, name, block, time, plural} from '../dom.js';
-import {link} from '../router.js';
+import {link, lead} from '../router.js';
+import {asked, subjectOf, whoCan} from '../links.js';
+import {grants as paths, arrow, node} from './grants.js';
 import {chip, decision, explain, explainClass, sentence} from '../words.js';
 
 // why renders the requests found under an audit ID; the one that was chosen comes first.
@@ -22,6 +24,7 @@ export function why(answer, auditID, chosen) {
 function request(r) {
   const v = r.verdict ?? {}, e = r.event ?? {};
   const user = e.impersonatedUser ?? e.user ?? {};
+  const what = e.verb && e.requestURI ? {...asked(e.verb, e.requestURI), at: e.requestReceivedTimestamp} : null;
   return h('section', {class: 'why'},
     h('h2', {}, headline(v, user)),
     h('p', {}, chip(v.verdict), ' ', v.class && h('span', {class: 'mono muted', 'data-tip': explainClass(v.class)}, v.class), ' ',
@@ -30,18 +33,20 @@ function request(r) {
     h('div', {class: 'sides'},
       h('div', {}, h('h3', {}, 'The apiserver recorded'), decision(v.recorded), v.recordedReason && h('p', {}, name(v.recordedReason, 1000))),
       h('div', {}, h('h3', {}, 'The replay decides'), decision(v.replayed), h('p', {}, decided(v)))),
-    grants(v.grants?.length === 1 ? 'The one grant that makes it possible' : `${v.grants?.length} grants, each of which makes it possible`, v.grants),
+    grants(v.grants?.length === 1 ? 'The one grant that makes it possible' : `${v.grants?.length} grants, each of which makes it possible`, v.grants, what),
+    h('p', {class: 'onward'}, what && h('a', {href: whoCan(what)}, 'Who else could do this then?'), user.username && h('a', {href: subjectOf(user.username)}, 'All about this subject'),
+      user.username && h('a', {href: lead('findings', {subject: user.username})}, 'Findings about it')),
     chain(r.chain),
     items('Roles that bindings name and that do not exist', v.errors),
     items('What is needed to decide', v.missing),
     v.impersonation && [h('h3', {}, 'May the requestor act as this user?'), h('p', {}, decision(v.impersonation.replayed), h('span', {class: 'muted'}, ' ' + v.impersonation.mode)),
-      items('', v.impersonation.missing), grants('', v.impersonation.grants)],
+      items('', v.impersonation.missing), grants('', v.impersonation.grants, null)],
     items('What does not fit in the recorded identity', v.identity),
     h('h3', {}, 'The request'),
     h('dl', {},
       fact('Asked', name(`${e.verb ?? ''} ${e.requestURI ?? ''}`, 4000)),
-      fact('User', e.user?.username ? name(e.user.username, 4000) : '(none)'),
-      e.impersonatedUser && fact('Acting as', name(e.impersonatedUser.username, 4000)),
+      fact('User', e.user?.username ? h('a', {href: subjectOf(e.user.username)}, name(e.user.username, 4000)) : '(none)'),
+      e.impersonatedUser && fact('Acting as', h('a', {href: subjectOf(e.impersonatedUser.username)}, name(e.impersonatedUser.username, 4000))),
       fact('Groups', list(user.groups)),
       fact('From', [list(e.sourceIPs), e.userAgent && h('div', {class: 'muted'}, name(e.userAgent, 1000))]),
       fact('Received', [time(e.requestReceivedTimestamp, true).slice(0, 10), ' ', time(e.requestReceivedTimestamp), ' UTC']),
@@ -73,19 +78,17 @@ function decided(v) {
   return v.replayed === 'forbid' ? 'No authorizer allows it.' : 'It cannot be decided.';
 }
 
-// grants draws every path: who, through which binding, to which rule of which role.
-function grants(title, list) {
+// grants draws every path that makes what was asked possible.
+function grants(title, list, what) {
   if (!list?.length) return null;
-  return [title && h('h3', {}, title), h('ol', {class: 'grants'}, list.map(g => h('li', {},
-    node('subject', g.subject), h('i', {class: 'arrow'}, '→'), node('bound by', g.binding), h('i', {class: 'arrow'}, '→'), node(`rule ${g.rule} of`, g.role))))];
+  return [title && h('h3', {}, title), paths(list, what, 'w')];
 }
-function node(label, text) { return h('span', {class: 'node'}, h('small', {}, label), name(text, 400)); }
 
 // chain draws the authorizers in the order they are asked, each with its answer.
 function chain(steps) {
   if (!steps?.length) return null;
   return [h('h3', {}, 'The authorizers in their order'), h('ol', {class: 'grants'}, h('li', {}, steps.map((s, i) =>
-    [i > 0 && h('i', {class: 'arrow'}, '→'), node(s.authorizer, s.answer)])))];
+    [i > 0 && arrow(), node(s.authorizer, s.answer)])))];
 }
 
 function items(title, list) {

@@ -1,0 +1,58 @@
+// Who can do something, and what somebody can do: now, or at any moment that is known.
+import {h, swap, card} from '../dom.js';
+import {visit} from '../router.js';
+import {part} from '../part.js';
+import {whoCan} from '../links.js';
+import {whoForm, canForm} from './forms.js';
+import {holders} from './holders.js';
+import {rights} from './rights.js';
+
+const ASKED = {verb: null, resource: null, namespace: null, name: null, path: null, subject: null, group: null, at: null, via: null};
+
+// ASK are questions that are worth asking of every cluster.
+const ASK = [
+  ['read all Secrets', {verb: 'list', resource: 'secrets'}], ['run commands in pods', {verb: 'create', resource: 'pods/exec'}],
+  ['do everything', {verb: '*', resource: '*.*'}], ['bind themselves to any role', {verb: 'create', resource: 'clusterrolebindings.rbac.authorization.k8s.io'}],
+  ['act as anybody', {verb: 'impersonate', resource: 'users'}], ['make tokens of service accounts', {verb: 'create', resource: 'serviceaccounts/token'}],
+  ['change admission webhooks', {verb: 'update', resource: 'validatingwebhookconfigurations.admissionregistration.k8s.io'}], ['read the metrics', {verb: 'get', path: '/metrics'}],
+];
+
+export default {
+  title: 'Access',
+  scoped: true,
+  ranged: false, // it is about moments
+  mount(root) {
+    const question = card('w6', 'Who can …?', 'everybody whom a grant allows it, with the grants');
+    const person = card('w6', 'What can … do?', 'every rule that applies to somebody');
+    const answer = card('', 'Answer');
+    root.append(h('h1', {class: 'page'}, 'Access'), question.el, person.el, answer.el);
+    answer.el.id = 'answer';
+    answer.el.setAttribute('aria-live', 'polite');
+    const bodies = {who: h('div', {class: 'body'}), can: h('div', {class: 'body'})};
+    const parts = {who: part(bodies.who, 'who-can', holders), can: part(bodies.can, 'can', rights)};
+
+    return {
+      update(params, cluster, background) {
+        const get = k => params.get(k);
+        const mode = get('verb') ? 'who' : get('subject') || get('group') ? 'can' : '';
+        if (!background) {
+          const go = changes => visit({...ASKED, ...changes, why: null, request: null});
+          swap(question.body, whoForm(params, cluster, go));
+          swap(person.body, canForm(params, cluster, go));
+          if (!mode) swap(answer.body, examples());
+          else if (answer.body.firstChild !== bodies[mode]) answer.body.replaceChildren(bodies[mode]);
+          answer.el.querySelector('h2').textContent = mode === 'who' ? 'Who can do it' : mode === 'can' ? 'What it can do' : 'Worth asking';
+        }
+        const where = {cluster: cluster.name};
+        for (const k of mode === 'who' ? ['verb', 'resource', 'namespace', 'name', 'path', 'at'] : ['subject', 'group', 'at']) where[k] = get(k);
+        if (mode) parts[mode].update(where, background, params);
+      },
+      unmount() { parts.who.stop(); parts.can.stop(); },
+    };
+  },
+};
+
+function examples() {
+  return [h('p', {class: 'empty'}, 'Ask above, or begin with one of these. Who can …'),
+    h('p', {class: 'asks'}, ASK.map(([text, q], i) => h('a', {class: 'button', href: whoCan(q), 'data-k': 'ask' + i}, text)))];
+}

@@ -1,0 +1,60 @@
+// The forms of the access page. What is typed goes into the address, and from there to the API.
+import {h, time} from '../dom.js';
+import {here} from '../router.js';
+
+const VERBS = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete', 'deletecollection', 'bind', 'escalate', 'impersonate', 'approve', 'sign', 'use', '*'];
+const RESOURCES = ['secrets', 'pods', 'pods/exec', 'pods/log', 'configmaps', 'serviceaccounts/token', 'deployments.apps', 'roles.rbac.authorization.k8s.io', 'rolebindings.rbac.authorization.k8s.io', 'clusterroles.rbac.authorization.k8s.io', 'clusterrolebindings.rbac.authorization.k8s.io', 'nodes/proxy', 'certificatesigningrequests.certificates.k8s.io/approval'];
+
+// whoForm asks who can do something; go takes the parameters.
+export function whoForm(params, cluster, go) {
+  return form(params, cluster, go, 'Who can?', [
+    ['verb', 'Verb', 'get', {list: VERBS, required: true, help: 'get, list, create …; * is the right to all verbs'}],
+    ['resource', 'Resource', 'deployments.apps', {list: RESOURCES, help: 'With its group and subresource: pods/exec, deployments.apps/scale'}],
+    ['namespace', 'Namespace', 'every one', {help: 'Empty: who can in all namespaces at once'}],
+    ['name', 'Name', 'any', {help: 'Of one object. Empty: whoever can for any name'}],
+    ['path', 'or URL path', '/healthz', {help: 'Of something that is no resource; then without resource, namespace and name'}],
+  ]);
+}
+
+// canForm asks what somebody can do.
+export function canForm(params, cluster, go) {
+  return form(params, cluster, go, 'What can it do?', [
+    ['subject', 'User', 'system:serviceaccount:default:builder', {wide: true, help: 'As audit logs have it; a service account is system:serviceaccount:NAMESPACE:NAME'}],
+    ['group', 'Groups', 'those it was seen with', {wide: true, help: 'Separated by commas. Empty: those its requests carried'}],
+  ]);
+}
+
+function form(params, cluster, go, ask, fields) {
+  const inputs = {};
+  const field = ([key, label, hint, {list, required, wide, help}]) => {
+    const id = 'ask-' + key;
+    const input = inputs[key] = h('input', {id, 'data-k': id, placeholder: hint, required, autocomplete: 'off', spellcheck: 'false', list: list && id + '-list', 'data-tip': help});
+    input.value = params.get(key) ?? ''; // as a property it is taken as it is
+    return h('label', {class: wide && 'wide'}, h('span', {}, label), input, list && h('datalist', {id: id + '-list'}, list.map(v => h('option', {value: v}))));
+  };
+  const when = inputs.at = h('input', {'data-k': 'at-' + ask, placeholder: 'the newest that is known', autocomplete: 'off', spellcheck: 'false', 'data-tip': 'A moment in UTC, as 2026-11-20 11:40:00. Empty: the newest policy that is known'});
+  when.value = params.get('at') ?? '';
+  const set = (text, value, tip) => h('button', {type: 'button', class: 'plainly', 'data-k': ask + text, 'data-tip': tip, onclick: () => { when.value = value; when.focus(); }}, text);
+  return h('form', {class: 'ask', onsubmit: e => {
+    e.preventDefault();
+    const to = Object.fromEntries(Object.entries(inputs).map(([k, el]) => [k, el.value.trim() === '' ? null : k === 'at' ? moment(el.value) : el.value]));
+    if (Object.entries(to).every(([k, v]) => k === 'at' || v === null)) return Object.values(inputs)[0].focus();
+    go(to);
+  }},
+    fields.map(field),
+    h('div', {class: 'wide when'}, h('label', {}, h('span', {}, 'At (UTC)'), when),
+      set('newest', '', 'The newest policy that is known'), set('end of the log', new Date(cluster.last).toISOString(), time(cluster.last, true) + ' UTC'), set('its beginning', new Date(cluster.first).toISOString(), time(cluster.first, true) + ' UTC')),
+    h('button', {class: 'primary', 'data-k': ask}, ask));
+}
+
+// moment completes a time that was typed without its zone: times are UTC.
+function moment(text) {
+  const t = text.trim().replace(/^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d)(:\d\d(?:\.\d+)?)?( ?UTC|Z)?$/i, (_, day, hm, s) => `${day}T${hm}${s ?? ':00'}Z`);
+  return /^\d{4}-\d\d-\d\d$/.test(t) ? t + 'T00:00:00Z' : t; // what is no time is for the server to say
+}
+
+// asOf words the moment an answer is about.
+export function asOf(at) {
+  const chosen = here().params.get('at');
+  return h('span', {class: 'asof'}, chosen ? 'As it stood at ' : 'By the newest policy that is known', chosen ? [h('time', {}, time(at || chosen, true)), ' UTC'] : at && [', at ', h('time', {}, time(at, true)), ' UTC']);
+}
