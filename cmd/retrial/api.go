@@ -45,6 +45,7 @@ type api struct {
 // queries is what the API asks the store.
 type queries interface {
 	subjectQueries
+	findingQueries
 	Clusters(ctx context.Context) ([]storage.Cluster, error)
 	Overview(ctx context.Context, cluster string, from, to time.Time) (storage.Overview, error)
 	Events(ctx context.Context, f storage.EventFilter) ([]replay.Row, error)
@@ -95,7 +96,7 @@ const (
 )
 
 func newAPI(sys *system) http.Handler {
-	return apiHandler(sys.store, sys.runner, sys.asking, sys.log, longestQuery)
+	return apiHandler(ruledStore{sys.store, sys.rules}, sys.runner, sys.asking, sys.log, longestQuery)
 }
 
 // apiHandler serves the API below /api/v1/.

@@ -23,6 +23,7 @@ import (
 // fakeStore answers what a test says, or hangs until the caller gives up.
 type fakeStore struct {
 	fakeSubjects
+	fakeFindings
 	overview storage.Overview
 	rows     []replay.Row
 	err      error

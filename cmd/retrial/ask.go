@@ -68,7 +68,11 @@ func (a *asker) open(ctx context.Context) (client *apiClient, done func() error,
 	}
 	asking := newQueryLog(store, zap.NewNop())
 	sys.closers = append(sys.closers, asking.close)
-	handler := apiHandler(store, states, asking, zap.NewNop(), longestQuery)
+	rules, err := configuredRules(cfg)
+	if err != nil {
+		return nil, nil, errors.Join(exitCode{exitUsage, err}, sys.close())
+	}
+	handler := apiHandler(ruledStore{store, rules}, states, asking, zap.NewNop(), longestQuery)
 	return &apiClient{http: &http.Client{Transport: inProcess{handler}}, base: &url.URL{Scheme: "http", Host: "localhost"}}, sys.close, nil
 }
 

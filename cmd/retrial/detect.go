@@ -15,6 +15,7 @@ import (
 
 	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
@@ -57,7 +58,7 @@ A log that is imported or read again gives the same findings under the same ids.
 			if err != nil {
 				return err
 			}
-			set, err := loadRules(ruleDirs)
+			set, err := loadRules("--rules", ruleDirs)
 			if err != nil {
 				return exitCode{exitUsage, err}
 			}
@@ -122,20 +123,29 @@ func severityRank(flag, severity string) (int, error) {
 	return 0, exitCode{exitUsage, fmt.Errorf("%s %q is none of %s", flag, severity, strings.Join(detect.Severities(), ", "))}
 }
 
-// loadRules reads the rules of the binary and those of folders.
-func loadRules(dirs []string) (*detect.Set, error) {
+// configuredRules reads the rules a server detects with.
+func configuredRules(cfg config.Config) (*detect.Set, error) {
+	var dirs []string
+	if cfg.Detect.RulesDir != "" {
+		dirs = []string{cfg.Detect.RulesDir}
+	}
+	return loadRules("detect-rules-dir", dirs)
+}
+
+// loadRules reads the rules of the binary and those of folders, which the flag names.
+func loadRules(flag string, dirs []string) (*detect.Set, error) {
 	all := []fs.FS{detect.BuiltinFiles()}
 	for _, dir := range dirs {
 		if info, err := os.Stat(dir); err != nil {
-			return nil, fmt.Errorf("--rules: %w", err)
+			return nil, fmt.Errorf("%s: %w", flag, err)
 		} else if !info.IsDir() {
-			return nil, fmt.Errorf("--rules %s: is no directory: name the folder the rule is in", dir)
+			return nil, fmt.Errorf("%s %s: is no directory: name the folder the rule is in", flag, dir)
 		}
 		all = append(all, os.DirFS(dir))
 	}
 	set, err := detect.Load(all...)
 	if err != nil {
-		return nil, fmt.Errorf("--rules: %w", err)
+		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
 	return set, nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/ingest/embedded"
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/identity"
@@ -43,6 +44,7 @@ type system struct {
 	stream    *stream.Client
 	store     *storage.Store
 	runner    *runner.Runner
+	rules     *detect.Set
 	asking    *queryLog
 
 	closers []func() error // in the order they were opened
@@ -72,6 +74,9 @@ func openSystem(ctx context.Context, cfg config.Config, log *zap.Logger, reg reg
 	}
 	s.redactor = event.NewRedactor(key)
 	if s.authority, err = identity.Open(identityConfig(cfg), log, reg); err != nil {
+		return nil, err
+	}
+	if s.rules, err = configuredRules(cfg); err != nil {
 		return nil, err
 	}
 	if err := s.openStream(ctx); err != nil {

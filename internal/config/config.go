@@ -45,6 +45,7 @@ type Config struct {
 	Kafka      Kafka      `json:"kafka"`
 	ClickHouse ClickHouse `json:"clickhouse"`
 	Replay     Replay     `json:"replay"`
+	Detect     Detect     `json:"detect"`
 	Retention  Retention  `json:"retention"`
 }
 
@@ -121,6 +122,14 @@ type Replay struct {
 	Linger    Duration `json:"linger" doc:"Longest time a partly filled insert waits for more rows."`
 }
 
+// Detect configures the detections.
+type Detect struct {
+	Enabled  bool     `json:"enabled" doc:"Work out findings. Without it rules still mark requests, so that a later start finds what is in them."`
+	RulesDir string   `json:"rulesDir" doc:"Folder of further rules, one .yaml file each; a rule there replaces one of the same id. A broken file is an error at the start. Empty: the rules of the binary alone."`
+	Lateness Duration `json:"lateness" doc:"How far behind a cluster's newest request rules that count, or look for something new, keep: so long events may come late without findings being taken back. What is later still is looked at again."`
+	Every    Duration `json:"every" doc:"Pause between two looks at what changed."`
+}
+
 // Retention configures how long what is stored stays, counted from its ingestion.
 type Retention struct {
 	Events      Duration `json:"events" doc:"Events and their verdicts, in whole days. 0: for ever."`
@@ -152,6 +161,7 @@ func Default() Config {
 		Replay: Replay{
 			Hold: Duration(2 * time.Second), Lag: Duration(100 * time.Millisecond), BatchRows: 20000, Linger: Duration(500 * time.Millisecond),
 		},
+		Detect:    Detect{Enabled: true, Lateness: Duration(time.Minute), Every: Duration(5 * time.Second)},
 		Retention: Retention{Events: Duration(30 * 24 * time.Hour), Rollups: Duration(400 * 24 * time.Hour), KeepImports: true},
 	}
 }
@@ -294,6 +304,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Replay.Hold < 0 || c.Replay.Lag < 0 || c.Replay.Linger < 0 {
 		fail("replay-hold, replay-lag and replay-linger: must not be negative")
+	}
+	if c.Detect.Lateness < 0 || c.Detect.Every < Duration(100*time.Millisecond) {
+		fail("detect-lateness must not be negative, detect-every at least 100ms")
 	}
 	if c.Replay.BatchRows < 1 {
 		fail("replay-batch-rows: must be at least 1")
