@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -175,5 +176,136 @@ func BenchmarkMemory(b *testing.B) {
 			}
 			runtime.KeepAlive(w)
 		})
+	}
+}
+
+// BenchmarkWhoCan asks who may make requests that are all different, in a policy whose roles
+// were turned round before; case=first is the first question of a new policy.
+func BenchmarkWhoCan(b *testing.B) {
+	for _, size := range benchSizes {
+		w := newWorkload(b, size.n)
+		s, err := rbacindex.New(w.objects...)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, c := range []struct {
+			name       string
+			everywhere bool
+			set        func(a *rbacindex.Attributes, i int)
+		}{
+			{"namespace", false, func(a *rbacindex.Attributes, i int) { a.Namespace = fmt.Sprintf("ns-%d", i%w.namespaces) }},
+			{"cluster", false, func(a *rbacindex.Attributes, _ int) {}},
+			{"narrow-everywhere", true, func(a *rbacindex.Attributes, i int) {
+				a.APIGroup, a.Resource, a.Verb = "certificates.k8s.io", "certificatesigningrequests", "approve"
+			}},
+			{"named", false, func(a *rbacindex.Attributes, i int) {
+				a.Verb, a.Resource, a.Name = "update", "secrets", fmt.Sprintf("named-%d", i%100)
+			}},
+			{"path", false, func(a *rbacindex.Attributes, i int) {
+				a.ResourceRequest, a.Verb, a.Path = false, "get", "/healthz/etcd"
+			}},
+		} {
+			b.Run(fmt.Sprintf("bindings=%s/case=%s", size.name, c.name), func(b *testing.B) {
+				a := rbacindex.Attributes{ResourceRequest: true, Verb: "create", Resource: "persistentvolumeclaims"}
+				c.set(&a, 0)
+				s.WhoCan(&a, c.everywhere)
+				b.ReportAllocs()
+				subjects, i := 0, 0
+				for b.Loop() {
+					c.set(&a, i)
+					subjects += len(s.WhoCan(&a, c.everywhere))
+					i++
+				}
+				b.ReportMetric(float64(subjects)/float64(b.N), "subjects/op")
+			})
+		}
+		b.Run(fmt.Sprintf("bindings=%s/case=first", size.name), func(b *testing.B) {
+			a := rbacindex.Attributes{ResourceRequest: true, Verb: "approve", APIGroup: "certificates.k8s.io", Resource: "certificatesigningrequests"}
+			var first time.Duration
+			for b.Loop() {
+				s, err := rbacindex.New(w.objects...)
+				if err != nil {
+					b.Fatal(err)
+				}
+				began := time.Now()
+				s.WhoCan(&a, false)
+				first += time.Since(began)
+			}
+			b.ReportMetric(float64(first.Nanoseconds())/float64(b.N), "first-ns/op")
+		})
+		b.Run(fmt.Sprintf("bindings=%s/case=after-change", size.name), func(b *testing.B) {
+			a := rbacindex.Attributes{ResourceRequest: true, Verb: "approve", APIGroup: "certificates.k8s.io", Resource: "certificatesigningrequests"}
+			edit := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "another"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}}}
+			cur := s
+			cur.WhoCan(&a, false)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				ch := rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: "another"}}
+				if i%2 == 0 {
+					ch.Object = edit
+				}
+				var err error
+				if cur, err = cur.Apply(ch); err != nil {
+					b.Fatal(err)
+				}
+				cur.WhoCan(&a, false)
+			}
+		})
+	}
+}
+
+// BenchmarkWhoCanOwnRoles asks where every one of 100,000 bindings has a role of its own, in
+// one namespace, all of which are about the resource asked for and few give the verb.
+func BenchmarkWhoCanOwnRoles(b *testing.B) {
+	var objects []any
+	for i := range 100_000 {
+		verb := "get"
+		if i%1000 == 0 {
+			verb = "delete"
+		}
+		name := fmt.Sprint("r-", i)
+		meta := metav1.ObjectMeta{Namespace: "ns", Name: name}
+		objects = append(objects, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{Verbs: []string{verb}, APIGroups: []string{""}, Resources: []string{"pods"}}}},
+			&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: name}, Subjects: []rbacv1.Subject{{Kind: "User", Name: fmt.Sprint("user-", i)}}})
+	}
+	s, err := rbacindex.New(objects...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	a := rbacindex.Attributes{ResourceRequest: true, Verb: "delete", Resource: "pods", Namespace: "ns"}
+	s.WhoCan(&a, false)
+	b.ReportAllocs()
+	subjects := 0
+	for b.Loop() {
+		subjects += len(s.WhoCan(&a, false))
+	}
+	b.ReportMetric(float64(subjects)/float64(b.N), "subjects/op")
+}
+
+// BenchmarkCan lists everything a subject may do.
+func BenchmarkCan(b *testing.B) {
+	for _, size := range benchSizes {
+		w := newWorkload(b, size.n)
+		s, err := rbacindex.New(w.objects...)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, c := range []struct {
+			name, user string
+			groups     []string
+		}{
+			{"user", "user-3", []string{"system:authenticated"}},
+			{"groups200", "member", w.requests("groups200", 1)[0].Groups},
+			{"tenant", "x", []string{"tenant-2"}},
+		} {
+			b.Run(fmt.Sprintf("bindings=%s/subject=%s", size.name, c.name), func(b *testing.B) {
+				b.ReportAllocs()
+				scopes := 0
+				for b.Loop() {
+					scopes += len(s.Can(c.user, c.groups))
+				}
+				b.ReportMetric(float64(scopes)/float64(b.N), "scopes/op")
+			})
+		}
 	}
 }

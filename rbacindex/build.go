@@ -87,7 +87,7 @@ func (b *bulk) into(s *Snapshot) {
 	s.groups = buildPrincipals(h, b.groups)
 	var ru, cu []*uses
 	for k, bindings := range b.roleUses {
-		u := &uses{ns: k.Namespace, name: k.Name, bindings: buildFew(h, bindings)}
+		u := buildUses(h, k, bindings)
 		if k.Kind == KindRole {
 			ru = append(ru, u)
 		} else {
@@ -95,6 +95,30 @@ func (b *bulk) into(s *Snapshot) {
 		}
 	}
 	s.roleUses, s.clusterRoleUses = buildTrie(h, ru), buildTrie(h, cu)
+}
+
+func buildUses(h *hasher, role Key, bindings []*binding) *uses {
+	u := &uses{ns: role.Namespace, name: role.Name}
+	var cluster []*binding
+	var spaces map[string][]*binding
+	for _, b := range bindings {
+		ns, _ := b.id()
+		if ns == "" {
+			cluster = append(cluster, b)
+			continue
+		}
+		if spaces == nil {
+			spaces = make(map[string][]*binding, 1)
+		}
+		spaces[ns] = append(spaces[ns], b)
+	}
+	u.cluster = buildFew(h, cluster)
+	in := make([]*usesSpace, 0, len(spaces))
+	for _, list := range spaces {
+		in = append(in, &usesSpace{bindings: buildFew(h, list)})
+	}
+	u.spaces = buildFew(h, in)
+	return u
 }
 
 func buildPrincipals(h *hasher, m map[string]*gathered) trie[*principal] {

@@ -2,11 +2,14 @@ package rbacindex
 
 import "sync/atomic"
 
-// family is what a lineage of snapshots shares: the hash seed and the memory of subjects.
+// family is what a lineage of snapshots shares: the hash seed, the memory of subjects and
+// the roles turned round.
 type family struct {
 	hasher *hasher
 	cache  cache
 	serial atomic.Uint64
+
+	grantors atomic.Pointer[grantors] // the last that were made; nil before the first
 }
 
 // defaultCacheBytes bounds what a family remembers of subjects: about a hundred thousand

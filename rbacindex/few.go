@@ -52,6 +52,19 @@ func (f few[L]) without(h *hasher, space, name string) few[L] {
 	return f
 }
 
+// first returns some leaf of a set that is not empty, always the same.
+func (f few[L]) first() L {
+	var none L
+	if f.one != none {
+		return f.one
+	}
+	n := f.many.root
+	for len(n.leaves) == 0 {
+		n = n.kids[0]
+	}
+	return n.leaves[0]
+}
+
 // appendTo appends every leaf to dst, in no particular order.
 func (f few[L]) appendTo(dst []L) []L {
 	var none L

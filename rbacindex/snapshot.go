@@ -161,12 +161,11 @@ func (s *Snapshot) link(b *binding) {
 	}
 	if t := s.uses(b.roleKey().Kind); t != nil {
 		k := b.roleKey()
-		u := &uses{ns: k.Namespace, name: k.Name}
-		if old, ok := t.get(h, k.Namespace, k.Name); ok {
-			u.bindings = old.bindings
+		u, ok := t.get(h, k.Namespace, k.Name)
+		if !ok {
+			u = &uses{ns: k.Namespace, name: k.Name}
 		}
-		u.bindings = u.bindings.with(h, b)
-		*t = t.with(h, u)
+		*t = t.with(h, u.with(h, b))
 	}
 }
 
@@ -198,11 +197,10 @@ func (s *Snapshot) unlink(b *binding) {
 		return
 	}
 	if old, ok := t.get(h, k.Namespace, k.Name); ok {
-		u := &uses{ns: k.Namespace, name: k.Name, bindings: old.bindings.without(h, ns, bname)}
-		if u.bindings.empty() {
-			*t = t.without(h, k.Namespace, k.Name)
-		} else {
+		if u := old.without(h, b); u != nil {
 			*t = t.with(h, u)
+		} else {
+			*t = t.without(h, k.Namespace, k.Name)
 		}
 	}
 }
@@ -288,6 +286,6 @@ func (s *Snapshot) ReferencingRole(k Key, fn func(binding Key) bool) {
 		k.Namespace = ""
 	}
 	if u, ok := t.get(s.family.hasher, k.Namespace, k.Name); ok {
-		u.bindings.all(func(b *binding) bool { return fn(b.key()) })
+		u.all(func(b *binding) bool { return fn(b.key()) })
 	}
 }

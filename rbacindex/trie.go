@@ -183,6 +183,38 @@ func (n *node[L]) all(fn func(L) bool) bool {
 	return true
 }
 
+// beside visits every leaf that o does not hold, until fn returns false; it reports whether
+// it reached the end. What both share is passed over, so that the cost is that of the
+// difference.
+func (t trie[L]) beside(h *hasher, o trie[L], fn func(L) bool) bool {
+	return t.root.beside(h, o, o.root, 0, fn)
+}
+
+// beside visits the leaves of n that o does not hold; at is the node of o where n's keys
+// would be, nil when there is none.
+func (n *node[L]) beside(h *hasher, o trie[L], at *node[L], shift int, fn func(L) bool) bool {
+	if n == at || n == nil {
+		return true
+	}
+	for _, l := range n.leaves {
+		space, name := l.id()
+		if old, ok := o.get(h, space, name); (!ok || old != l) && !fn(l) {
+			return false
+		}
+	}
+	for i, kids := 0, n.kidMap; kids != 0; i, kids = i+1, kids&(kids-1) {
+		bit := kids & -kids
+		var under *node[L]
+		if at != nil && at.kidMap&bit != 0 {
+			under = at.kids[rank(at.kidMap, bit)]
+		}
+		if !n.kids[i].beside(h, o, under, shift+trieBits, fn) {
+			return false
+		}
+	}
+	return true
+}
+
 // buildTrie makes a trie of leaves with distinct keys, with slices of exact size.
 func buildTrie[L leaf](h *hasher, leaves []L) trie[L] {
 	if len(leaves) == 0 {
