@@ -37,6 +37,7 @@ type api struct {
 	store   queries
 	replay  replaying
 	asking  *queryLog // nil: nothing is recorded
+	site    site
 	log     *zap.Logger
 	slots   chan struct{} // one for every query under way
 	longest time.Duration // that a query may take
@@ -45,6 +46,7 @@ type api struct {
 // queries is what the API asks the store.
 type queries interface {
 	subjectQueries
+	doctorQueries
 	findingQueries
 	Clusters(ctx context.Context) ([]storage.Cluster, error)
 	Overview(ctx context.Context, cluster string, from, to time.Time) (storage.Overview, error)
@@ -96,12 +98,15 @@ const (
 )
 
 func newAPI(sys *system) http.Handler {
-	return apiHandler(ruledStore{sys.store, sys.rules}, sys.runner, sys.asking, sys.log, longestQuery)
+	return apiHandler(ruledStore{sys.store, sys.rules}, sys.runner, sys.asking, sys.log, longestQuery, at(sys.site()))
 }
 
 // apiHandler serves the API below /api/v1/.
-func apiHandler(store queries, runner replaying, asking *queryLog, log *zap.Logger, longest time.Duration) http.Handler {
+func apiHandler(store queries, runner replaying, asking *queryLog, log *zap.Logger, longest time.Duration, more ...func(*api)) http.Handler {
 	a := api{store: store, replay: runner, asking: asking, log: log.Named("api"), slots: make(chan struct{}, queriesAtOnce), longest: longest}
+	for _, set := range more {
+		set(&a)
+	}
 	mux := http.NewServeMux()
 	for _, e := range a.routes() {
 		mux.HandleFunc("GET /api/v1/"+e.path, a.asked(e.path, func(w http.ResponseWriter, r *http.Request) {

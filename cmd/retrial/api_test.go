@@ -23,6 +23,7 @@ import (
 // fakeStore answers what a test says, or hangs until the caller gives up.
 type fakeStore struct {
 	fakeSubjects
+	fakeDoctor
 	fakeFindings
 	overview storage.Overview
 	rows     []replay.Row

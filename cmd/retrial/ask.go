@@ -72,7 +72,7 @@ func (a *asker) open(ctx context.Context) (client *apiClient, done func() error,
 	if err != nil {
 		return nil, nil, errors.Join(exitCode{exitUsage, err}, sys.close())
 	}
-	handler := apiHandler(ruledStore{store, rules}, states, asking, zap.NewNop(), longestQuery)
+	handler := apiHandler(ruledStore{store, rules}, states, asking, zap.NewNop(), longestQuery, at(closedSite(cfg)))
 	return &apiClient{http: &http.Client{Transport: inProcess{handler}}, base: &url.URL{Scheme: "http", Host: "localhost"}}, sys.close, nil
 }
 

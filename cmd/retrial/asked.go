@@ -234,7 +234,7 @@ func (c *counted) status() string {
 
 // unrecorded are routes that tell nothing anybody did, and that pages and commands ask all
 // the time.
-var unrecorded = []string{"classes", "clusters", "connection", "drained", "rules", "status"}
+var unrecorded = []string{"classes", "clusters", "connection", "doctor", "drained", "rules", "status"}
 
 // asked has the questions of a route recorded.
 func (a api) asked(path string, next http.HandlerFunc) http.HandlerFunc {

@@ -161,13 +161,14 @@ func listeners(sys *system, group *run.Group) (addresses, error) {
 	if err != nil {
 		return addr, err
 	}
-	limits := webhook.ServerConfig{ReadTimeout: time.Duration(cfg.Webhook.ReadTimeout)}
+	limits := webhook.ServerConfig{ReadTimeout: time.Duration(cfg.Webhook.ReadTimeout), Contacts: sys.contacts}
 
 	hook, err := net.Listen("tcp", cfg.Webhook.Listen)
 	if err != nil {
 		return addr, fmt.Errorf("webhook-listen: %w; choose another address with --webhook-listen", err)
 	}
-	addr.webhook = "https://" + hook.Addr().String()
+	sys.hook = hook.Addr().String()
+	addr.webhook = "https://" + sys.hook
 	server, err := webhook.NewServer(limits, sys.authority.ServerTLS(), receiver, sys.log, sys.reg)
 	if err != nil {
 		return addr, err

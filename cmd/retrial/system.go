@@ -46,6 +46,8 @@ type system struct {
 	runner    *runner.Runner
 	rules     *detect.Set
 	asking    *queryLog
+	contacts  *webhook.Contacts // who reached the webhook's listener
+	hook      string            // its address, once it listens
 
 	closers []func() error // in the order they were opened
 }
@@ -59,7 +61,7 @@ type registry interface {
 // openSystem opens the data directory, the engines and the clients. What was opened is
 // closed again when anything fails.
 func openSystem(ctx context.Context, cfg config.Config, log *zap.Logger, reg registry) (_ *system, err error) {
-	s := &system{cfg: cfg, log: log, reg: reg}
+	s := &system{cfg: cfg, log: log, reg: reg, contacts: webhook.NewContacts(nil)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
@@ -313,6 +315,8 @@ func (s *system) receiver(trusted bool) (http.Handler, error) {
 	}
 	if trusted {
 		cfg.State = s.takeState
+	} else {
+		cfg.Contacts = s.contacts
 	}
 	return webhook.New(cfg, s.stream.Producer(), s.redactor, s.authority.Registry(), s.log, s.reg)
 }

@@ -232,6 +232,17 @@ func (a *Authority) ServerCovers(host string) (bool, error) {
 	return cert.VerifyHostname(host) == nil, nil
 }
 
+// Certificates returns the authority's certificate and the server's, as they are on disk.
+func (a *Authority) Certificates() (authority, server *x509.Certificate, err error) {
+	if authority, err = readCert(a.path(caCertFile)); err != nil {
+		return nil, nil, fmt.Errorf("read certificate authority: %w", err)
+	}
+	if server, err = readCert(a.path(serverCertFile)); err != nil {
+		return nil, nil, fmt.Errorf("read server certificate: %w", err)
+	}
+	return authority, server, nil
+}
+
 // newSerial returns a positive random number of up to 127 bits.
 func newSerial() *big.Int {
 	var b [16]byte

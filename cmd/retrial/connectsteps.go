@@ -1,0 +1,254 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/ingest/webhook"
+	"github.com/retrial-io/retrial/replay"
+)
+
+const (
+	// quietAfter is how long a connected apiserver may say nothing: it is never idle, since
+	// its own components renew leases every few seconds, and waits 30 s for a batch by default.
+	quietAfter = 5 * time.Minute
+	// wantedShare is the share of judged requests that must not wait for something an
+	// operator can supply.
+	wantedShare = 0.9
+)
+
+// steps words how far the connection is.
+func (f *connectionFacts) steps() []stepJSON {
+	return []stepJSON{f.registeredStep(), f.connectedStep(), f.firstEventStep(), f.stateStep(), f.coverageStep()}
+}
+
+func (f *connectionFacts) registeredStep() stepJSON {
+	s := stepJSON{ID: stepRegistered, Title: "The cluster is registered", State: stateFailed}
+	var last time.Time
+	for _, c := range f.entry.Certificates {
+		if c.Revoked == nil && c.Expires.After(last) {
+			last = c.Expires
+		}
+	}
+	switch {
+	case errors.Is(f.registered, identity.ErrUnknown):
+		s.State = stateWaiting
+		s.Text = "Nobody has registered it, so nobody may post for it."
+		s.Todo = f.connectCommand()
+	case f.registered != nil:
+		s.Text = "The registry cannot be read: " + f.registered.Error()
+	case f.entry.Name == "":
+		s.State, s.Text = stateDone, "The token file names it."
+	case f.entry.Revoked != nil:
+		s.Text = "It was revoked on " + f.entry.Revoked.Format(time.DateOnly) + ": everything it posts is refused."
+		s.Todo = f.rotateCommand()
+	case last.Before(f.now) && len(f.entry.Tokens) == 0:
+		s.Text = "No certificate of it is valid any more."
+		if !last.IsZero() {
+			s.Text = "Its certificate expired on " + last.Format(time.DateOnly) + "."
+		}
+		s.Todo = f.rotateCommand()
+	case last.Before(f.now):
+		s.State, s.Text = stateDone, "It may post with a token."
+	default:
+		s.State, s.Text = stateDone, "Its certificate is valid until "+last.Format(time.DateOnly)+"."
+	}
+	return s
+}
+
+func (f *connectionFacts) rotateCommand() string {
+	return "retrial cluster rotate " + shellWord(f.cluster) + " --output webhook.kubeconfig" + f.site.dataDir()
+}
+
+func (f *connectionFacts) connectedStep() stepJSON {
+	s := stepJSON{ID: stepConnected, Title: "The apiserver reaches the receiver", State: stateWaiting}
+	refused := f.newestRefusal()
+	switch {
+	case !f.site.serving:
+		s.State, s.Text = stateFailed, "No server is running on this data directory, so nothing can be posted."
+		s.Todo = f.site.serveCommand()
+	case f.accepted != nil && (refused == nil || refused.Last.Before(f.accepted.Last)) && f.now.Sub(f.accepted.Last) <= quietAfter:
+		s.State = stateDone
+		s.Text = fmt.Sprintf("%s from %s, the last %s.", count(f.accepted.Posts, "post"), f.accepted.Remote, ago(f.now, f.accepted.Last))
+	case refused != nil && (f.accepted == nil || !refused.Last.Before(f.accepted.Last)):
+		s.State = stateFailed
+		s.Text, s.Todo = f.refusalWords(refused)
+	case f.accepted != nil:
+		s.State = stateFailed
+		s.Text = fmt.Sprintf("Nothing has come since %s (%s). An apiserver is never quiet for that long.", f.accepted.Last.UTC().Format(time.RFC3339), ago(f.now, f.accepted.Last))
+		s.Todo = f.notReached()
+	default:
+		s.Text = "Nobody has posted for it yet."
+		if f.receiver.Since != nil {
+			s.Text = "Nobody has posted for it since the server started, " + ago(f.now, *f.receiver.Since) + "."
+		}
+		s.Todo = f.notReached()
+	}
+	return s
+}
+
+// newestRefusal returns the latest refusal that is this cluster's. One that may be anybody's
+// counts while this cluster has not been heard of: it is the likeliest explanation.
+func (f *connectionFacts) newestRefusal() *webhook.Refusal {
+	for i := range f.refusals {
+		if r := &f.refusals[i]; r.Cluster == f.cluster || f.accepted == nil {
+			return r
+		}
+	}
+	return nil
+}
+
+// notReached says what to look at when nothing comes.
+func (f *connectionFacts) notReached() string {
+	var b strings.Builder
+	if f.receiver.Listen != "" {
+		fmt.Fprintf(&b, "The receiver listens on %s", f.receiver.Listen)
+		if f.site.listensLocally() {
+			fmt.Fprintf(&b, ", which is this machine alone; for an apiserver elsewhere start it with\n  %s\n", f.site.serveCommand())
+		} else {
+			b.WriteString(".\n")
+		}
+	}
+	if len(f.receiver.Names) > 0 {
+		fmt.Fprintf(&b, "Its certificate names %s: the kubeconfig has to use one of them.\n", strings.Join(f.receiver.Names, ", "))
+	}
+	b.WriteString("Look whether kube-apiserver was restarted with the flags, reaches that address, and what its log says of the audit webhook;\n" +
+		"apiserver_audit_error_total{plugin=\"webhook\"} of its metrics grows when it cannot post. It waits up to 30 s before it posts.")
+	return b.String()
+}
+
+// refusalWords says why somebody was turned away, and what to do.
+func (f *connectionFacts) refusalWords(r *webhook.Refusal) (text, todo string) {
+	who := "An apiserver of it, at " + r.Remote + ","
+	if r.Cluster == "" {
+		who = "Somebody at " + r.Remote
+	}
+	refused := func(why string) string {
+		return fmt.Sprintf("%s was turned away %s: %s", who, ago(f.now, r.Last), why)
+	}
+	file := "Give kube-apiserver the webhook.kubeconfig that this writes, unchanged:\n  " + f.connectCommand()
+	switch r.Reason {
+	case webhook.ReasonUnknownAuthority:
+		return refused("it presents a certificate of another authority."),
+			"Its kubeconfig is of another installation, or of a data directory that is gone. " + file
+	case webhook.ReasonExpired:
+		return refused("its certificate is expired, or not valid yet."),
+			"Compare the two machines' clocks. If the certificate is past its time:\n  " + f.rotateCommand()
+	case webhook.ReasonNotTrusted:
+		return fmt.Sprintf("%s does not accept the receiver's certificate, %s.", strings.TrimSuffix(who, ","), ago(f.now, r.Last)),
+			fmt.Sprintf("The certificate names %s. Reach it by one of them, or name the address with serve --webhook-advertise HOST.\nIf the name is right, the kubeconfig trusts another authority. %s",
+				strings.Join(f.receiver.Names, ", "), file)
+	case webhook.ReasonNotTLS:
+		return refused("it speaks plain HTTP."), "The server in its kubeconfig has to begin with https://. " + file
+	case webhook.ReasonHandshake:
+		return refused("the TLS handshake failed: " + r.Detail), ""
+	case webhook.ReasonCredential:
+		return refused(r.Detail), file + "\nIf its certificate was replaced or revoked:\n  " + f.rotateCommand()
+	case webhook.ReasonCluster, webhook.ReasonPath:
+		return refused(r.Detail), file
+	}
+	return refused(r.Detail), ""
+}
+
+func (f *connectionFacts) firstEventStep() stepJSON {
+	s := stepJSON{ID: stepFirstEvent, Title: "Events arrive", State: stateWaiting}
+	switch {
+	case f.stored.Events > 0:
+		s.State = stateDone
+		s.Text = fmt.Sprintf("%s are stored, the newest of %s.", count(f.stored.Events, "event"), ago(f.now, f.stored.Last))
+		if f.stored.Events == 1 {
+			s.Text = fmt.Sprintf("1 event is stored, of %s.", ago(f.now, f.stored.Last))
+		}
+		if f.now.Sub(f.stored.Last) < 2*time.Minute {
+			s.Text = strings.Replace(strings.Replace(s.Text, ", the newest of "+ago(f.now, f.stored.Last), ", the newest of this minute", 1), "of "+ago(f.now, f.stored.Last), "of this minute", 1)
+		}
+	case f.accepted != nil && f.accepted.Events > 0:
+		s.Text = fmt.Sprintf("%s accepted, not stored yet.", count(f.accepted.Events, "event"))
+		s.Todo = "Wait; retrial doctor tells when the replay is stuck."
+	case f.accepted != nil:
+		s.Text = "It posts, and there was no event in it yet."
+		s.Todo = "Make a request, such as kubectl get namespaces. The audit policy has to log at level Metadata at least."
+	default:
+		s.Text = "There is none yet."
+	}
+	return s
+}
+
+func (f *connectionFacts) stateStep() stepJSON {
+	s := stepJSON{ID: stepState, Title: "The state before the log is known", State: stateWaiting}
+	imported := stateListing + "\nretrial import --cluster " + shellWord(f.cluster) + " --state state.json" + f.site.dataDir()
+	switch {
+	case len(f.state.unknownKinds) == 0:
+		s.State = stateDone
+		s.Text = fmt.Sprintf("%s are known.", count(int64(f.state.objects), "role and binding"))
+		if n := f.state.unknownObjects; n > 0 {
+			s.Text = fmt.Sprintf("%s are known; of %d the content is not: they were written without a body in the log.", count(int64(f.state.objects), "role and binding"), n)
+			s.Todo = "Import a fresh listing, and log writes to RBAC objects at level RequestResponse:\n" + imported
+		}
+	case f.watched:
+		s.Text = "The watch has not listed all of it yet: " + strings.Join(f.state.unknownKinds, ", ") + "."
+		s.Todo = "retrial doctor tells what the watch says; its account needs what deploy/watch-rbac.yaml grants."
+	default:
+		s.Text = "Nobody has told which " + strings.Join(f.state.unknownKinds, ", ") + " there are."
+		s.Todo = imported
+	}
+	s.Text = strings.Replace(s.Text, "role and bindings", "roles and bindings", 1)
+	return s
+}
+
+// verdictCounts sums the newest hour's verdicts.
+type verdictCounts struct {
+	requests, judged, match, drift, indeterminate int64
+	// waiting are indeterminate for want of something an operator can supply.
+	waiting int64
+}
+
+func (f *connectionFacts) verdicts() verdictCounts {
+	var v verdictCounts
+	for _, s := range f.shares {
+		v.requests += s.Requests
+		switch s.Outcome {
+		case "not_judged":
+			continue
+		case "match":
+			v.match += s.Requests
+		case "drift":
+			v.drift += s.Requests
+		case "indeterminate":
+			v.indeterminate += s.Requests
+			if s.Class == replay.ClassNoState || s.Class == replay.ClassUnknown {
+				v.waiting += s.Requests
+			}
+		}
+		v.judged += s.Requests
+	}
+	return v
+}
+
+func (f *connectionFacts) coverageStep() stepJSON {
+	s := stepJSON{ID: stepCoverage, Title: "Requests get a verdict", State: stateWaiting}
+	v := f.verdicts()
+	if v.judged == 0 {
+		s.Text = "None has been judged yet."
+		return s
+	}
+	share := func(n int64) string { return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(v.judged)) }
+	s.Text = fmt.Sprintf("Of %s in the newest hour %s match, %s drift, %s are indeterminate.", count(v.judged, "request"), share(v.match), share(v.drift), share(v.indeterminate))
+	if float64(v.waiting) <= (1-wantedShare)*float64(v.judged) {
+		s.State = stateDone
+		if v.drift*5 > v.judged {
+			s.Todo = "That much drift means a state of another cluster or time, or an authorizer beside RBAC: look at the drift, newest first, on the page."
+		}
+		return s
+	}
+	if a := advise(f.cluster, f.shares, nil); a != nil {
+		s.Todo = a.Text
+		if a.Command != "" {
+			s.Todo += "\n" + a.Command
+		}
+	}
+	return s
+}
