@@ -24,6 +24,7 @@ const main = document.getElementById('main');
 const beside = drawer();
 let clusters = null; // null: not yet known
 let current = null; // {view, live}
+let blank = null; // what is shown instead of a view when there are no events
 
 // show brings the page in line with the address. In the background nothing the reader is
 // at may move.
@@ -40,13 +41,11 @@ async function show(background) {
   if (view.scoped && !cluster) {
     leave();
     beside.close();
-    if (clusters && !(background && main.dataset.says === 'nothing')) {
-      main.dataset.says = 'nothing';
-      main.replaceChildren(...(params.get('cluster') ? unknown(params.get('cluster'), clusters) : welcome()));
-    }
+    if (background && blank) return blank.refresh();
+    if (clusters) main.replaceChildren(...(blank = params.get('cluster') ? unknown(params.get('cluster'), clusters) : welcome()).nodes);
     return;
   }
-  delete main.dataset.says;
+  blank = null;
   if (current?.view !== view) {
     const moved = current !== null;
     leave();
@@ -93,7 +92,7 @@ async function look(background, maybe) {
     const answer = (await ask('clusters')).clusters;
     const news = JSON.stringify(answer) !== JSON.stringify(clusters);
     clusters = answer;
-    if (news || maybe || !background) show(background);
+    if (news || maybe || blank || !background) show(background && !(blank && news));
   } catch (err) {
     if (clusters) return; // what is shown stays; the status tells
     main.replaceChildren(h('section', {class: 'card error'}, h('h2', {}, 'Nothing can be shown'), h('p', {}, err.message), h('button', {onclick: start}, 'Try again')));

@@ -16,7 +16,7 @@ const SHEETS = [
     draw: (answer, id, params) => why(answer, id, params.get('request')),
   },
   {
-    key: 'finding', title: 'A finding', gone: {finding: null},
+    key: 'finding', title: 'A finding', gone: {finding: null, since: null},
     focus: params => 'f' + params.get('finding'),
     load: findingOf,
     draw: (answer, id, params, cluster) => finding(answer, id, cluster),
@@ -32,7 +32,7 @@ export function drawer() {
   const leave = () => visit(sheet.gone);
   addEventListener('keydown', e => { if (e.key === 'Escape' && !el.hidden) leave(); });
   const fill = (...children) => {
-    el.replaceChildren(h('button', {class: 'close', onclick: leave, 'aria-label': 'Close', title: 'Close (Esc)'}, '×'), ...children);
+    el.replaceChildren(h('button', {class: 'close', onclick: leave, 'aria-label': 'Close', title: 'Close (Esc)'}, '×'), ...children.filter(Boolean));
   };
   const close = () => {
     if (!el.hidden) {
@@ -61,7 +61,7 @@ export function drawer() {
       fill(lead, h('p', {class: 'muted'}, 'Looking up ', name(id, 80), ' …'));
       el.focus({preventScroll: true});
       try {
-        const answer = await newest(signal => next.load(id, cluster, signal));
+        const answer = await newest(signal => next.load(id, cluster, signal, params));
         if (answer === undefined || open !== question) return;
         fill(lead, next.draw(answer, id, params, cluster));
       } catch (err) {

@@ -5,11 +5,17 @@ import {link, lead} from '../router.js';
 import {who, subjectOf} from '../links.js';
 import {severity, sentence} from '../words.js';
 
-// findingOf looks up a finding by its ID, and the rule that made it.
-export async function findingOf(id, cluster, signal) {
-  const [answer, {rules}] = await Promise.all([ask('findings', {cluster: cluster.name, id}, signal), ask('rules', {}, signal)]);
-  const found = answer.findings.find(f => f.id === id);
-  return found ? {...found, about: rules.find(r => r.id === found.rule)} : null;
+// found are the parameters that open a finding. The API lists findings by time, so the
+// address has the finding's beside its ID.
+export function found(f) { return {finding: f.id, since: f.first}; }
+
+// findingOf looks up a finding, and the rule that made it. Of those under way at its begin the
+// list has the latest begun first: it is among them.
+export async function findingOf(id, cluster, signal, params) {
+  const since = params.get('since');
+  const [answer, {rules}] = await Promise.all([ask('findings', {cluster: cluster.name, from: since, at: since, limit: 500}, signal), ask('rules', {}, signal)]);
+  const hit = answer.findings.find(f => f.id === id);
+  return hit ? {...hit, about: rules.find(r => r.id === hit.rule)} : null;
 }
 
 export function finding(f, id, cluster) {

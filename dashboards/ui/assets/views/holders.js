@@ -15,7 +15,7 @@ export function holders(a, where, params) {
   const list = whole ? all : all.slice(0, 100);
   const what = {verb: where.verb, resource: where.resource, namespace: where.namespace, name: where.name, path: where.path, at: where.at};
   return [
-    h('p', {class: 'said'}, question(a), ' ', asOf(a.at), '. ', via && [h('a', {class: 'button set', href: link({via: null}), 'data-k': 'via', 'data-tip': 'Remove this filter'}, 'only through ', name(via, 120), ' ×')]),
+    h('p', {class: 'said'}, question(a), ' ', asOf(a.at), ' ', via && [h('a', {class: 'button set', href: link({via: null}), 'data-k': 'via', 'data-tip': 'Remove this filter'}, 'only through ', name(via, 120), ' ×')]),
     missing(a),
     all.length ? [
       h('p', {}, h('b', {}, plural(all.length, 'subject can', 'subjects can')), ', ', tally(all), '.', a.namespace === '' && !a.path && h('span', {class: 'muted'}, ' Without a namespace only cluster-wide grants count; with one, those of the namespace are added.')),
@@ -44,7 +44,7 @@ function tally(list) {
 }
 
 function scope(s) {
-  if (!s || s === 'cluster') return 'everywhere';
+  if (!s || s === 'cluster') return h('span', {class: 'keep-together'}, 'everywhere');
   const ns = s.startsWith('namespace:') ? s.slice('namespace:'.length) : s;
   return ['namespace ', name(ns, 120)];
 }

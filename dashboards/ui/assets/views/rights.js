@@ -10,7 +10,7 @@ import {empty} from './panels.js';
 export function rights(a) {
   if (!a) return empty('');
   return [
-    h('p', {class: 'said'}, a.subject ? h('a', {href: subjectOf(a.subject), 'data-k': 'whose'}, name(a.subject, 200)) : 'A member of these groups', ' ', asOf(a.at), '. ', groupsOf(a)),
+    h('p', {class: 'said'}, a.subject ? h('a', {href: subjectOf(a.subject), 'data-k': 'whose'}, name(a.subject, 200)) : 'A member of these groups', ' ', asOf(a.at), ' ', groupsOf(a)),
     scopes(a, null)];
 }
 

@@ -94,7 +94,7 @@ function tilesOf(params, {subject: s, can, suggest}) {
   const bindings = can && new Set((can.scopes ?? []).flatMap(x => x.rules.flatMap(r => r.by.map(b => b.binding)))).size;
   const tile = (title, value, note, tip, href, cls = '') => h(href ? 'a' : 'div', {class: 'tile ' + cls, href: href || null, 'data-k': href && 'tile' + title, 'data-tip': tip}, h('span', {}, title), h('b', {class: value === undefined ? 'muted' : ''}, value ?? '–'), h('small', {}, value === undefined ? ' ' : note));
   return [
-    tile('Requests', s && count(s.requests), s?.first ? `${time(s.first, true).slice(0, 10)} to ${time(s.last, true).slice(0, 10)}` : 'none in this range', 'Requests authorized as this subject', s?.requests && lead('', {user})),
+    tile('Requests', s && count(s.requests), s?.first ? days(s.first, s.last) : 'none in this range', 'Requests authorized as this subject', s?.requests && lead('', {user})),
     tile('Forbidden', s && count(s.forbidden), s && percent(s.forbidden, s.requests) + ' of its requests', 'Requests the apiserver refused for want of a permission', s?.forbidden && lead('', {user, decision: 'forbid'})),
     tile('Drift', s && count(s.drift), 'replay disagrees', 'Requests on which the replay and the apiserver disagree', s?.drift && lead('', {user, outcome: 'drift'}), s?.drift ? 'bad' : ''),
     tile('Rules', can && (can.superuser ? 'all' : count(rules)), can && (can.superuser ? 'system:masters' : `from ${plural(bindings, 'binding')}`), 'Distinct rules that apply to it, through its groups too'),
@@ -104,16 +104,23 @@ function tilesOf(params, {subject: s, can, suggest}) {
   ];
 }
 
+function days(first, last) {
+  const [a, b] = [first, last].map(t => time(t, true).slice(0, 10));
+  return a === b ? 'on ' + a : `${a} – ${b}`;
+}
+
 // doings is the table of what it did.
 function doings(s, params) {
   if (!s.usage.length) return empty('It asked for nothing in this range.');
   const whole = params.get('rows') === 'all', list = whole ? s.usage : s.usage.slice(0, FEW);
   return [
     table(['Verb', 'Resource or path', 'Namespace', 'Name', '#Allowed', '#Forbidden', 'First (UTC)', 'Last (UTC)'], list.map((u, i) => {
-      const what = u.path ? {verb: u.verb, path: u.path} : {verb: u.verb, resource: resourceWord(u.group, u.resource, u.subresource), namespace: u.namespace, name: u.name};
+      // The store folds generated names: *.
+      const one = u.name.includes('*') ? '' : u.name;
+      const what = u.path ? {verb: u.verb, path: u.path} : {verb: u.verb, resource: resourceWord(u.group, u.resource, u.subresource), namespace: u.namespace, name: one};
       return {cells: [h('span', {class: 'verb mono'}, name(u.verb, 60)),
         h('a', {class: 'who', href: whoCan(what), 'data-k': 'use' + i, 'data-tip': 'Who else can do this'}, name(u.path || what.resource, 160)),
-        u.namespace ? name(u.namespace, 120) : h('span', {class: 'muted'}, '–'), u.name ? name(u.name, 120) : h('span', {class: 'muted'}, '–'),
+        u.namespace ? name(u.namespace, 120) : h('span', {class: 'muted nil'}, '–'), u.name ? name(u.name, 120) : h('span', {class: 'muted nil'}, '–'),
         h('span', {class: u.allowed ? '' : 'muted'}, count(u.allowed)), h('span', {class: u.forbidden ? 'bad-code' : 'muted'}, count(u.forbidden)),
         h('time', {}, time(u.first, true)), h('time', {}, time(u.last, true))]};
     }), 'rows uses'),

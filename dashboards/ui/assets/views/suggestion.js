@@ -4,7 +4,7 @@ import {link, visit, lead} from '../router.js';
 import {whoCan} from '../links.js';
 import {change, removals, rollback, word} from '../manifest.js';
 import {textBlock, fileName} from '../keep.js';
-import {arrow} from './grants.js';
+import {arrow, through} from './grants.js';
 import {empty} from './panels.js';
 
 const WEEK = 7 * 86400e3;
@@ -14,18 +14,18 @@ export function unused(s) {
   if (!s.unused.length) return empty(s.excess.before ? 'No rule of its own bindings is without use.' : 'Nothing: its own bindings give it nothing that it does not use, or it has none.');
   const list = s.unused.map((u, i) => ({cells: [
     h('span', {class: 'weight'}, count(u.excess), h('i', {style: `width:${Math.max(2, 100 * u.excess / Math.max(1, s.unused[0].excess))}%`})),
-    [names(u.grants, 8, g => h('a', {class: 'who', href: ask(g, u.binding), 'data-k': `un${i}.${g}`, 'data-tip': 'Who else can'}, name(g, 120)), u.more ?? 0)],
-    [h('div', {class: 'through'}, name(u.binding, 160), ' ', arrow(), ' ', name(u.role, 160), h('span', {class: 'muted'}, ` rule ${u.rule}`)),
+    [names(u.grants, 8, g => h('a', {class: 'who', href: whoCan(asks(g, u.binding)), 'data-k': `un${i}.${g}`, 'data-tip': 'Who else can'}, name(g, 120)), u.more ?? 0)],
+    [through({...u, subject: ''}, asks(u.grants[0] ?? '', u.binding), 'un' + i),
       h('div', {class: 'muted small'}, u.whole ? 'nothing of the rule was used' : 'other parts of the rule were used')]]}));
   const heads = ['#Weight', 'Never used', 'Through'];
   return [table(heads, list.slice(0, 12), 'rows unused'),
     list.length > 12 && fold('unused', `${count(list.length - 12)} more rules`, false, table(heads, list.slice(12), 'rows unused'))];
 }
 
-// ask turns "verb resource.group" or "verb /path" of a binding into who else can.
-function ask(grant, binding) {
+// asks turns "verb resource.group" or "verb /path" of a binding into who else can.
+function asks(grant, binding) {
   const [verb, what] = grant.split(/ (.*)/s), at = binding.split('/');
-  return what?.startsWith('/') ? whoCan({verb, path: what}) : whoCan({verb, resource: what, namespace: at[0] === 'RoleBinding' ? at[1] : null});
+  return what?.startsWith('/') ? {verb, path: what} : {verb, resource: what, namespace: at[0] === 'RoleBinding' ? at[1] : null};
 }
 
 // suggestion paints the change with its proof.
@@ -93,7 +93,7 @@ function keeps(s) {
     table(['Group', 'Through', '#Relied on', '#Excess', 'Still gives'], list.map((k, i) => ({cells: [
       h('a', {class: 'who', href: lead('access', {group: k.group}), 'data-k': 'keep' + i}, name(k.group, 120)),
       h('div', {class: 'through'}, name(k.binding, 160), ' ', arrow(), ' ', name(k.role, 160)),
-      count(k.relied), count(k.excess), k.undoes?.length ? names(k.undoes, 6) : h('span', {class: 'muted'}, '–')]})), 'rows keeps'));
+      count(k.relied), count(k.excess), k.undoes?.length ? names(k.undoes, 6) : h('span', {class: 'muted nil'}, '–')]})), 'rows keeps'));
 }
 
 const TABS = [['apply', 'Apply'], ['remove', 'Remove'], ['rollback', 'Roll back']];

@@ -4,23 +4,25 @@ import {connection} from './connection.js';
 
 // welcome is for a store without any events.
 export function welcome() {
-  return [h('section', {class: 'card welcome'}, h('h2', {}, 'No events yet'),
+  return {refresh() {}, nodes: [h('section', {class: 'card welcome'}, h('h2', {}, 'No events yet'),
     h('p', {}, 'Retrial decides every request of a Kubernetes audit log a second time and compares. It needs a log: let an apiserver send it, or import a recorded one.'),
-    h('h3', {}, 'A live cluster'), h('pre', {}, lines('retrial cluster add NAME', 'retrial connect --cluster NAME')),
-    h('p', {class: 'muted'}, 'make a certificate, the file for the apiserver’s --audit-webhook-config-file and the flags for it.'),
+    h('h3', {}, 'A live cluster'), h('pre', {}, 'retrial connect NAME'),
+    h('p', {class: 'muted'}, 'makes a certificate, the files and the flags for the apiserver, and waits until it has arrived.'),
     h('h3', {}, 'A recorded log'), h('pre', {}, lines('kubectl get roles,rolebindings,clusterroles,clusterrolebindings,namespaces,serviceaccounts -A -o json > state.json', 'retrial import --cluster NAME --state state.json audit.log')),
-    h('p', {class: 'muted'}, 'This page shows them as soon as the first batch is stored.'))];
+    h('p', {class: 'muted'}, 'This page shows them as soon as the first batch is stored.'))]};
 }
 
-// unknown is for a cluster without events: how far its connection is, and the others.
+// unknown is for a cluster without events: how far its connection is, and the others. refresh
+// looks again.
 export function unknown(name, clusters) {
   const state = connection('');
-  state.update({cluster: name});
-  return [
+  const refresh = () => state.update({cluster: name});
+  refresh();
+  return {refresh, nodes: [
     h('section', {class: 'card welcome'}, h('h2', {}, 'No such cluster'),
       h('p', {}, 'There are no events of a cluster named ', h('bdi', {class: 'mono'}, name), '.'),
       clusters.length > 0 && [h('p', {}, 'There are some of:'),
         h('ul', {class: 'plain'}, clusters.map(c => h('li', {}, h('a', {href: '#/?' + new URLSearchParams({cluster: c.name})}, c.name), h('span', {class: 'muted'}, ` ${count(c.events)} events, until ${time(c.last, true)} UTC`))))]),
     state.el,
-  ];
+  ]};
 }
