@@ -167,6 +167,7 @@ func TestVisitsEndEarly(t *testing.T) {
 		"BindingsOf": func(more func() bool) {
 			s.BindingsOf("alice", list("ops", "devs"), "default", func(_, _ rbacindex.Key, _ rbacv1.Subject) bool { return more() })
 		},
+		"Dangling": func(more func() bool) { s.Dangling(func(_, _ rbacindex.Key) bool { return more() }) },
 		"ReferencingRole": func(more func() bool) {
 			s.ReferencingRole(rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: "podread"}, func(rbacindex.Key) bool { return more() })
 		},

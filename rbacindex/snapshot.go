@@ -289,3 +289,15 @@ func (s *Snapshot) ReferencingRole(k Key, fn func(binding Key) bool) {
 		u.all(func(b *binding) bool { return fn(b.key()) })
 	}
 }
+
+// Dangling visits every binding whose roleRef names a Role or ClusterRole that does not exist,
+// in no particular order, until fn returns false.
+func (s *Snapshot) Dangling(fn func(role, binding Key) bool) {
+	visit := func(kind Kind) func(*uses) bool {
+		return func(u *uses) bool {
+			k := Key{Kind: kind, Namespace: u.ns, Name: u.name}
+			return s.role(k) != nil || u.all(func(b *binding) bool { return fn(k, b.key()) })
+		}
+	}
+	_ = s.clusterRoleUses.all(visit(KindClusterRole)) && s.roleUses.all(visit(KindRole))
+}

@@ -143,6 +143,16 @@ func checkObjects(t *testing.T, s *rbacindex.Snapshot, tw *twin) {
 	if seen != len(tw.objects) || r+cr+rb+crb != seen {
 		t.Errorf("%d objects visited, %d counted, %d applied", seen, r+cr+rb+crb, len(tw.objects))
 	}
+	dangling := map[rbacindex.Key]rbacindex.Key{}
+	s.Dangling(func(role, b rbacindex.Key) bool { dangling[b] = role; return true })
+	for k, o := range tw.objects {
+		role, ok := roleOf(k, o)
+		if _, there := tw.objects[role]; ok && !there && dangling[k] != role {
+			t.Errorf("%s: dangling from %s, want %s", k, dangling[k], role)
+		} else if (!ok || there) && dangling[k] != (rbacindex.Key{}) {
+			t.Errorf("%s: dangling from %s, which is there", k, dangling[k])
+		}
+	}
 	referenced := map[rbacindex.Key]int{}
 	for k, o := range tw.objects {
 		if role, ok := roleOf(k, o); ok {

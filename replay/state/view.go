@@ -51,6 +51,45 @@ func (v *View) IsUnknown(k rbacindex.Key) bool {
 	return found
 }
 
+// Doubts names what is not known and could grant more than RBAC does to somebody: bindings,
+// and roles that a known binding names. With a namespace, RoleBindings there count beside
+// ClusterRoleBindings, with everywhere those of all namespaces. A key without a Name is as in
+// Unknown; without a Namespace too it stands for all objects of the kind. Sorted, each once.
+func (v *View) Doubts(namespace string, everywhere bool) []rbacindex.Key {
+	if v.Certain() {
+		return nil
+	}
+	counts := func(k rbacindex.Key) bool {
+		switch k.Kind {
+		case rbacindex.KindClusterRoleBinding:
+			return true
+		case rbacindex.KindRoleBinding:
+			return everywhere || namespace != "" && (k.Namespace == namespace || k.Namespace == "")
+		}
+		return false
+	}
+	var out []rbacindex.Key
+	add := func(k rbacindex.Key) {
+		if counts(k) {
+			out = append(out, k)
+		}
+	}
+	for _, kind := range v.UnknownKinds {
+		add(rbacindex.Key{Kind: kind})
+	}
+	for _, k := range v.Unknown {
+		add(k)
+	}
+	v.RBAC.Dangling(func(role, binding rbacindex.Key) bool {
+		if counts(binding) && v.IsUnknown(role) {
+			out = append(out, role)
+		}
+		return true
+	})
+	slices.SortFunc(out, compareKeys)
+	return slices.Compact(out)
+}
+
 // Version names one version of an object, or its absence, with the bounds of the moment it
 // became effective.
 type Version struct {
