@@ -240,19 +240,18 @@ func (p *connectPlan) reachStep(w *stepWriter) {
 		w.command(serve)
 	case p.NotCovered:
 		w.step("Have the receiver's certificate name %s. Restart it with", p.Host)
-		w.command("retrial serve --webhook-listen " + p.cfg.Webhook.Listen + " --webhook-advertise " + p.Host + p.dataDir())
+		listen := p.cfg.Webhook.Listen
+		if host, port, err := net.SplitHostPort(listen); err == nil && net.ParseIP(host).IsUnspecified() {
+			listen = "0.0.0.0:" + port // as people write it; the socket's own name for it is [::]
+		}
+		w.command("retrial serve --webhook-listen " + listen + " --webhook-advertise " + p.Host + p.dataDir())
 	case p.Loopback:
 		fmt.Fprintf(w, "\n%s is this machine alone. For an apiserver elsewhere: --advertise-address HOST[:PORT]\n", p.Host)
 	}
 }
 
 // dataDir is the flag that names the data directory, when it is not the default.
-func (p *connectPlan) dataDir() string {
-	if p.cfg.DataDir == config.Default().DataDir {
-		return ""
-	}
-	return " --data-dir " + shellWord(p.cfg.DataDir)
-}
+func (p *connectPlan) dataDir() string { return site{cfg: p.cfg}.dataDir() }
 
 func (p *connectPlan) genericSteps(w *stepWriter) {
 	if p.Install != p.Dir {
@@ -263,7 +262,7 @@ func (p *connectPlan) genericSteps(w *stepWriter) {
 	}
 	w.step("Start kube-apiserver with these flags as well, one a line in %s. It has one audit policy: if it is given one already, compare the two", fileFlags)
 	for _, f := range p.Flags() {
-		w.command(shellWord(f.String()))
+		w.command("--" + f.Name + "=" + shellWord(f.Value))
 	}
 	p.more(w)
 }

@@ -2,11 +2,19 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net/url"
+	"strings"
 	"time"
+
+	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/safe"
 )
 
-// ticker calls again, with a pause before each call, until ctx ends or it returns true.
+// ticker calls again, with a pause between two calls, until it returns true or an error, or
+// ctx ends, whose cause is the error then.
 type ticker func(ctx context.Context, again func() (done bool, err error)) error
 
 // everySecond is the ticker of people who wait.
@@ -31,7 +39,7 @@ func (o *connectOptions) run(ctx context.Context, s streams, cluster string) err
 	if err != nil {
 		return exitCode{exitUsage, err}
 	}
-	p, err := o.prepare(cfg, cluster)
+	p, err := o.prepare(asRunning(ctx, cfg, cluster), cluster)
 	if err != nil {
 		return err
 	}
@@ -65,9 +73,129 @@ func (o *connectOptions) run(ctx context.Context, s streams, cluster string) err
 	if _, err := s.out.Write(steps); err != nil {
 		return fmt.Errorf("print the steps: %w", err)
 	}
+	doctor := "`retrial doctor " + cluster + p.dataDir() + "`"
 	if o.noWait {
-		fmt.Fprintf(s.out, "\n`retrial doctor %s%s` tells how far it is.\n", cluster, p.dataDir())
-		return nil
+		_, err := fmt.Fprintf(s.out, "\n%s tells how far it is.\n", doctor)
+		return err
 	}
-	return nil
+	if o.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("not connected after %s", o.timeout))
+		defer cancel()
+	}
+	fmt.Fprintf(s.out, "\nWaiting for %s. Interrupt at any time: everything stays, and %s continues.\n\n", cluster, doctor)
+	w := waiting{out: s.out, ask: o.asking(cfg, cluster), told: map[string]string{}}
+	switch err := o.tick(ctx, func() (bool, error) { return w.look(ctx) }); {
+	case err == nil:
+		_, err := fmt.Fprintf(s.out, "\n%s is connected.\n", cluster)
+		return err
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("interrupted while waiting for: %s; everything stays, and %s continues", w.on, doctor)
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w, waiting for: %s; everything stays, and %s continues", err, w.on, doctor)
+	default:
+		return err
+	}
+}
+
+// asRunning is the configuration with the address the running server really listens on: it
+// may have been given flags that this command was not.
+func asRunning(ctx context.Context, cfg config.Config, cluster string) config.Config {
+	var answer connectionJSON
+	client, err := dial(ctx, "", cfg.DataDir)
+	if err != nil || client.get(ctx, "connection", url.Values{"cluster": {cluster}}, &answer) != nil || answer.Receiver.Listen == "" {
+		return cfg // none runs, or one that cannot tell; waiting says so
+	}
+	cfg.Webhook.Listen = answer.Receiver.Listen
+	return cfg
+}
+
+// asking asks the running server about the connection. Each time the server is looked for
+// anew: it may be started, stopped and started again while somebody waits. The store is
+// never opened here: that would keep the server from starting.
+func (o *connectOptions) asking(cfg config.Config, cluster string) func(context.Context) ([]stepJSON, error) {
+	return func(ctx context.Context) ([]stepJSON, error) {
+		client, err := dial(ctx, "", cfg.DataDir)
+		if errors.Is(err, errNoServer) {
+			return []stepJSON{{ID: "server", Title: "The server runs", State: stateWaiting, Text: "None is running on " + absolute(cfg.DataDir) + ".",
+				Todo: site{cfg: cfg}.serveCommand()}}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		defer client.http.CloseIdleConnections()
+		var answer connectionJSON
+		if err := client.get(ctx, "connection", url.Values{"cluster": {cluster}}, &answer); err != nil {
+			return nil, err
+		}
+		return append([]stepJSON{{ID: "server", Title: "The server runs", State: stateDone}}, answer.Steps...), nil
+	}
+}
+
+// waiting tells how a connection comes about, each change once.
+type waiting struct {
+	out  io.Writer
+	ask  func(context.Context) ([]stepJSON, error)
+	told map[string]string // by step: state and advice, which tell a change; texts count seconds
+	on   string            // the first step that is not done
+	idle int               // looks since something was told
+	lost int               // looks in a row that failed
+}
+
+const (
+	// remindAfter is how many looks without news there are between two reminders.
+	remindAfter = 60
+	// lostAfter is how many looks may fail in a row: a server that restarts is not asked again
+	// at once.
+	lostAfter = 30
+)
+
+// look asks once and tells what changed. It returns true when every step is done.
+func (w *waiting) look(ctx context.Context) (bool, error) {
+	steps, err := w.ask(ctx)
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	if err != nil {
+		if w.lost++; w.lost >= lostAfter {
+			return false, err
+		}
+		return false, nil
+	}
+	w.lost = 0
+	w.idle++
+	open := 0
+	for _, s := range steps {
+		if s.State != stateDone {
+			if open++; open == 1 {
+				w.on = s.Title
+			}
+		}
+		key := s.State + s.Todo
+		// What waits behind another step is told when its turn comes.
+		if w.told[s.ID] == key || s.State == stateWaiting && open > 1 {
+			continue
+		}
+		w.told[s.ID], w.idle = key, 0
+		w.tell(s)
+	}
+	if open > 0 && w.idle >= remindAfter {
+		w.idle = 0
+		fmt.Fprintf(w.out, "still     %s\n", w.on)
+	}
+	return open == 0, nil
+}
+
+func (w *waiting) tell(s stepJSON) {
+	fmt.Fprintf(w.out, "%-9s %s", s.State, s.Title)
+	if s.Text != "" {
+		fmt.Fprintf(w.out, ": %s", safe.Text(s.Text))
+	}
+	fmt.Fprintln(w.out)
+	if s.Todo == "" {
+		return
+	}
+	for line := range strings.SplitSeq(s.Todo, "\n") {
+		fmt.Fprintf(w.out, "          %s\n", safe.Text(line))
+	}
 }
