@@ -11,7 +11,6 @@ import (
 	"github.com/google/cel-go/common"
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/ext"
 )
 
@@ -37,11 +36,11 @@ func newEnv() (*language, error) {
 	return &language{env}, nil
 }
 
-// expr is one compiled expression. A bare variable, the most frequent group key, is read
-// without the interpreter.
+// expr is one compiled expression. What it can, it reads without the interpreter.
 type expr struct {
-	prog cel.Program
-	name string // of the variable, "" for anything else
+	prog  cel.Program
+	text  textGuess // nil when it knows nothing
+	guard guard     // nil when it knows nothing
 }
 
 // compile returns the expression, whose type must be want. where names the file and member.
@@ -66,26 +65,16 @@ func (l *language) compile(where, text string, want *cel.Type) (*expr, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", where, err)
 	}
-	e := &expr{prog: prog}
-	if name := strings.TrimSpace(text); slices.ContainsFunc(Variables(), func(v Variable) bool { return v.Name == name }) {
-		e.name = name
-	}
-	return e, nil
-}
-
-func (e *expr) eval(in *input) (ref.Val, error) {
-	if e.name != "" {
-		v, _ := in.ResolveName(e.name)
-		if val, ok := v.(ref.Val); ok {
-			return val, nil
-		}
-	}
-	val, _, err := e.prog.Eval(in)
-	return val, err
+	return &expr{prog: prog, text: guessOf(ast.NativeRep().Expr()), guard: guardOf(ast.NativeRep().Expr())}, nil
 }
 
 func (e *expr) bool(in *input) (bool, error) {
-	v, err := e.eval(in)
+	if e.guard != nil {
+		if k := e.guard(in); k != unknown {
+			return k == isTrue, nil
+		}
+	}
+	v, _, err := e.prog.Eval(in)
 	if err != nil {
 		return false, err
 	}
@@ -93,7 +82,12 @@ func (e *expr) bool(in *input) (bool, error) {
 }
 
 func (e *expr) string(in *input) (string, error) {
-	v, err := e.eval(in)
+	if e.text != nil {
+		if s, ok := e.text(in); ok {
+			return s, nil
+		}
+	}
+	v, _, err := e.prog.Eval(in)
 	if err != nil {
 		return "", err
 	}
@@ -108,10 +102,11 @@ type resourceKey struct{ group, resource, subresource string }
 
 // program is a compiled rule.
 type program struct {
-	rule   Rule
-	expr   *expr // nil selects everything
-	group  []*expr
-	counts []countProgram
+	rule      Rule
+	expr      *expr // nil selects everything
+	group     []*expr
+	counts    []countProgram
+	markNames []string
 }
 
 type countProgram struct {
@@ -121,7 +116,7 @@ type countProgram struct {
 }
 
 func compile(l *language, file string, r Rule) (*program, error) {
-	p := &program{rule: r}
+	p := &program{rule: r, markNames: markNames(&r)}
 	var errs []error
 	one := func(member, text string, want *cel.Type) *expr {
 		if text == "" {
@@ -165,6 +160,16 @@ func index(byID map[string]*program) *Set {
 		}
 	}
 	return s
+}
+
+// only returns the set of one of its rules.
+func (s *Set) only(id string) *Set {
+	for _, p := range s.rules {
+		if p.rule.ID == id {
+			return index(map[string]*program{id: p})
+		}
+	}
+	return index(nil)
 }
 
 // parseResource reads resource[/subresource][.group]. Neither resource nor subresource has a

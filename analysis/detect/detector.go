@@ -13,9 +13,6 @@ import (
 
 // Config says how far a detector goes.
 type Config struct {
-	// Lateness is how long after the end of a window requests of it are waited for, in event
-	// time. Default: a minute.
-	Lateness time.Duration
 	// Since is the time from which on the history is whole, for first-seen rules. Zero: each
 	// cluster's earliest request.
 	Since time.Time
@@ -33,7 +30,6 @@ type Stats struct {
 	// for it. FirstError is an example.
 	Errors     map[string]int64
 	FirstError map[string]string
-	Late       int64 // requests of windows that were over
 	Dropped    int64 // requests beyond MaxPanes
 }
 
@@ -50,9 +46,6 @@ type Detector struct {
 
 // New returns a detector.
 func New(set *Set, cfg Config) *Detector {
-	if cfg.Lateness <= 0 {
-		cfg.Lateness = time.Minute
-	}
 	if cfg.MaxPanes <= 0 {
 		cfg.MaxPanes = 1_000_000
 	}
@@ -61,7 +54,7 @@ func New(set *Set, cfg Config) *Detector {
 		stats: Stats{Hits: map[string]int64{}, Errors: map[string]int64{}, FirstError: map[string]string{}},
 	}
 	for _, p := range set.rules {
-		d.rules[p.rule.ID] = &ruleState{program: p, panes: map[paneKey]*pane{}, said: map[string]said{}}
+		d.rules[p.rule.ID] = &ruleState{program: p, panes: map[paneKey]*pane{}}
 	}
 	return d
 }
@@ -103,17 +96,10 @@ func (d *Detector) apply(p *program) {
 		}
 	}
 	d.stats.Hits[p.rule.ID]++
-	d.group = d.group[:0]
-	for i, g := range p.group {
-		s, err := g.string(in)
-		if err != nil {
-			d.failed(p, err)
-			return
-		}
-		if i > 0 {
-			d.group = append(d.group, 0)
-		}
-		d.group = append(d.group, s...)
+	var err error
+	if d.group, err = p.appendGroup(d.group[:0], in); err != nil {
+		d.failed(p, err)
+		return
 	}
 	d.enter(d.rules[p.rule.ID])
 }
@@ -129,14 +115,6 @@ func (d *Detector) failed(p *program, err error) {
 type ruleState struct {
 	*program
 	panes map[paneKey]*pane
-	said  map[string]said // findings handed out, by id
-	until time.Time       // the last watermark
-}
-
-// said remembers a finding handed out, until its panes are forgotten.
-type said struct {
-	count   int64
-	expires time.Time
 }
 
 // paneKey tells panes apart. A pane is the part of a window between two starts of windows;
@@ -149,6 +127,7 @@ type paneKey struct {
 // pane counts requests of one group. It is the same whatever the order they came in.
 type pane struct {
 	tally
+	hour     int64      // first-seen rules: the hour the key was first seen in, which alone counts
 	evidence []Evidence // the earliest, sorted
 	counts   []tally
 }
@@ -190,22 +169,24 @@ const maxDistinct = 4096
 // enter counts the request at hand in its pane.
 func (d *Detector) enter(s *ruleState) {
 	t := d.in.event.RequestReceivedTimestamp
-	key := int64(0)
-	if s.rule.Kind != KindFirstSeen {
+	key, hour := int64(0), int64(0)
+	if s.rule.Kind == KindFirstSeen {
+		hour = floor(nanos(t), int64(firstFold))
+	} else {
 		key = floor(nanos(t), int64(s.rule.Window.Every))
-		if !s.until.IsZero() && s.forgets(key, d.cfg.Lateness).Compare(s.until) <= 0 {
-			d.stats.Late++
-			return
-		}
 	}
 	p := s.panes[paneKey{d.in.cluster, string(d.group), key}]
-	if p == nil {
-		if len(s.panes) >= d.cfg.MaxPanes {
-			d.stats.Dropped++
-			return
-		}
-		p = &pane{counts: make([]tally, len(s.counts))}
+	switch {
+	case p == nil && len(s.panes) >= d.cfg.MaxPanes:
+		d.stats.Dropped++
+		return
+	case p == nil:
+		p = &pane{hour: hour, counts: make([]tally, len(s.counts))}
 		s.panes[paneKey{strings.Clone(d.in.cluster), string(d.group), key}] = p
+	case hour > p.hour:
+		return
+	case hour < p.hour:
+		*p = pane{hour: hour}
 	}
 	p.see(t)
 	shown := true
@@ -270,30 +251,18 @@ func floor(v, step int64) int64 {
 	return v - m
 }
 
-// Take returns the findings that are new, or know more, now that no request before the
-// watermark is expected any more, save those Config.Lateness allows for: of event rules at
-// once, of the others when their window is over. It forgets what no later finding needs.
-// The watermark is event time and never moves back. The order is deterministic.
-func (d *Detector) Take(watermark time.Time) []Finding {
-	var out []Finding
-	for _, p := range d.set.rules {
-		out = append(out, d.take(d.rules[p.rule.ID], watermark, false)...)
-	}
-	order(out)
-	return out
-}
-
-// Flush returns what is left, as if all windows were over: the end of a log.
+// Flush returns what the requests observed so far give, all windows taken for over. The
+// order is deterministic.
 func (d *Detector) Flush() []Finding {
 	var out []Finding
 	for _, p := range d.set.rules {
-		out = append(out, d.take(d.rules[p.rule.ID], time.Time{}, true)...)
+		out = append(out, d.flush(d.rules[p.rule.ID])...)
 	}
 	order(out)
 	return out
 }
 
-func (d *Detector) take(s *ruleState, watermark time.Time, all bool) []Finding {
+func (d *Detector) flush(s *ruleState) []Finding {
 	groups := map[paneKey][]int64{} // start 0 → starts of its panes
 	for k := range s.panes {
 		g := paneKey{cluster: k.cluster, group: k.group}
@@ -301,54 +270,22 @@ func (d *Detector) take(s *ruleState, watermark time.Time, all bool) []Finding {
 	}
 	var out []Finding
 	for g, starts := range groups {
-		slices.Sort(starts)
 		if s.rule.Kind == KindFirstSeen {
-			out = append(out, d.firstSeen(s, g, watermark, all)...)
+			out = append(out, d.firstSeen(s, g)...)
 			continue
 		}
+		slices.Sort(starts)
 		for _, w := range s.windows(g, starts) {
-			over := time.Unix(0, w.bucket).Add(time.Duration(s.rule.Window.Fold+s.rule.Window.Length) + d.cfg.Lateness)
-			ready := all || s.rule.Kind == KindEvent || w.end.Add(d.cfg.Lateness).Compare(watermark) <= 0
-			if !ready || !s.until.IsZero() && over.Compare(s.until) <= 0 {
-				continue
-			}
-			f := s.finding(g, w)
-			if s.said[f.ID].count == f.Count {
-				continue
-			}
-			s.said[f.ID] = said{f.Count, over.Add(2 * time.Duration(s.rule.Window.Length))}
-			out = append(out, f)
-		}
-	}
-	if all {
-		return out
-	}
-	s.until = watermark
-	for k := range s.panes {
-		if s.rule.Kind != KindFirstSeen && s.forgets(k.start, d.cfg.Lateness).Compare(watermark) <= 0 {
-			delete(s.panes, k)
-		}
-	}
-	for id, v := range s.said {
-		if s.rule.Kind != KindFirstSeen && v.expires.Compare(watermark) <= 0 {
-			delete(s.said, id)
+			out = append(out, s.finding(g, w))
 		}
 	}
 	return out
 }
 
-// forgets returns the watermark at which a pane is needed no more: its windows are over, and
-// so are those that overlap them, which are silent where they tell nothing new.
-func (s *ruleState) forgets(start int64, lateness time.Duration) time.Time {
-	w := s.rule.Window
-	return time.Unix(0, floor(start, int64(w.Fold))).Add(time.Duration(w.Fold+2*w.Length) + lateness)
-}
-
 // firing is what the windows of one group that begin between two multiples of the rule's
 // fold found together.
 type firing struct {
-	bucket int64     // that multiple
-	end    time.Time // of the earliest of these windows
+	bucket int64 // that multiple
 	panes  []int64
 }
 
@@ -378,7 +315,7 @@ func (s *ruleState) windows(g paneKey, starts []int64) []firing {
 				out[n-1].panes = union(out[n-1].panes, in)
 				continue
 			}
-			out = append(out, firing{b, time.Unix(0, w+length), slices.Clone(in)})
+			out = append(out, firing{b, slices.Clone(in)})
 		}
 	}
 	return out
@@ -429,11 +366,12 @@ func (s *ruleState) finding(g paneKey, w firing) Finding {
 		sum.evidence = append(sum.evidence, p.evidence...)
 	}
 	sum.evidence = earliest(sum.evidence)
-	return s.state(g, w.bucket, &sum)
+	return s.state(g, w.bucket, w.bucket, &sum)
 }
 
-// state makes a finding of a pane.
-func (s *ruleState) state(g paneKey, window int64, p *pane) Finding {
+// state makes a finding of a pane. What identifies its window is begin, save for first-seen
+// rules, which find a key once.
+func (s *ruleState) state(g paneKey, window, begin int64, p *pane) Finding {
 	text := p.evidence[0].Text
 	if p.n > 1 {
 		text += " (" + plural(p.n) + ")"
@@ -441,23 +379,23 @@ func (s *ruleState) state(g paneKey, window int64, p *pane) Finding {
 	return Finding{
 		ID: identify(g.cluster, s.rule.ID, g.group, window), Rule: s.rule.ID, Title: s.rule.Title,
 		Severity: s.rule.Severity, Attack: s.rule.Attack, Cluster: g.cluster, Subject: p.evidence[0].subject,
-		First: p.first, Last: p.last, Count: p.n, Text: text, Evidence: slices.Clone(p.evidence),
+		Window: time.Unix(0, begin).UTC(), First: p.first, Last: p.last, Count: p.n, Text: text, Evidence: slices.Clone(p.evidence),
 	}
 }
 
-// firstSeen reports a key once its first request lies behind the time in which everything
-// is new.
-func (d *Detector) firstSeen(s *ruleState, g paneKey, watermark time.Time, all bool) []Finding {
+// firstFold is the stretch of time the requests of a key count in that is new.
+const firstFold = time.Hour
+
+// firstSeen reports a key whose first request lies behind the time in which everything is
+// new.
+func (d *Detector) firstSeen(s *ruleState, g paneKey) []Finding {
 	since := d.cfg.Since
 	if since.IsZero() {
 		since = d.start[g.cluster]
 	}
 	p := s.panes[g]
-	id := identify(g.cluster, s.rule.ID, g.group, 0)
-	if _, done := s.said[id]; done || p.first.Before(since.Add(time.Duration(s.rule.Baseline))) ||
-		!all && p.first.Add(d.cfg.Lateness).After(watermark) {
+	if p.first.Before(since.Add(time.Duration(s.rule.Baseline))) {
 		return nil
 	}
-	s.said[id] = said{count: p.n}
-	return []Finding{s.state(g, 0, p)}
+	return []Finding{s.state(g, 0, p.hour, p)}
 }

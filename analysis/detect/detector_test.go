@@ -116,60 +116,13 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestTakeConverges takes findings while requests come in: kept by their ids, the last of
-// each is what one look at the end gives.
-func TestTakeConverges(t *testing.T) {
-	for _, rule := range []string{windowRule, goodRule} {
-		set := mustLoad(t, rule)
-		live, end := New(set, Config{Lateness: 30 * time.Second, MaxPanes: 10_000}), New(set, Config{})
-		kept := map[string]Finding{}
-		r := rand.New(rand.NewPCG(7, 7))
-		for s := range 20_000 {
-			for range r.IntN(2) {
-				e := podGet(fmt.Sprint("u", r.IntN(3)), fmt.Sprint(r.IntN(50)), s-r.IntN(20))
-				live.Observe("prod", e, nil)
-				end.Observe("prod", e, nil)
-			}
-			if s%15 == 0 {
-				for _, f := range live.Take(t0.Add(time.Duration(s-20) * time.Second)) {
-					if f.Count <= kept[f.ID].Count {
-						t.Fatalf("finding %s was told again without news", f.ID)
-					}
-					kept[f.ID] = f
-				}
-			}
-		}
-		panes := len(live.rules[set.rules[0].rule.ID].panes)
-		for _, f := range live.Flush() {
-			kept[f.ID] = f
-		}
-		want := end.Flush()
-		if len(kept) != len(want) || len(want) == 0 {
-			t.Errorf("%s: %d findings kept, want %d", set.rules[0].rule.ID, len(kept), len(want))
-		}
-		for _, f := range want {
-			if !reflect.DeepEqual(kept[f.ID], f) {
-				t.Errorf("%s: kept %+v, want %+v", f.Rule, kept[f.ID], f)
-			}
-		}
-		if live.Stats().Late != 0 {
-			t.Errorf("%d requests were late", live.Stats().Late)
-		}
-		if panes > 300 {
-			t.Errorf("%d panes are remembered of windows long over", panes)
-		}
-	}
-}
-
-func TestLateAndTooMany(t *testing.T) {
+func TestTooManyGroups(t *testing.T) {
 	d := New(mustLoad(t, windowRule), Config{MaxPanes: 2})
-	d.Take(t0)
-	d.Observe("prod", podGet("bob", "1", -86400), nil)
 	for i := range 5 {
 		d.Observe("prod", podGet(fmt.Sprint("u", i), "1", 0), nil)
 	}
-	if s := d.Stats(); s.Late != 1 || s.Dropped != 3 || s.Requests != 6 {
-		t.Errorf("stats %+v, want 1 late, 3 dropped of 6", s)
+	if s := d.Stats(); s.Dropped != 3 || s.Requests != 5 {
+		t.Errorf("stats %+v, want 3 dropped of 5", s)
 	}
 }
 

@@ -2,8 +2,12 @@
 // a YAML file with expressions in CEL; what it finds is a Finding.
 //
 //	rules/*.yaml ──Load──▶ Set ──New──▶ Detector ◀──Observe── (event, verdict), one a request
-//	                                        │
-//	                                        └──Take(watermark) | Flush──▶ []Finding
+//	                        │               │
+//	                        │               └──Flush──▶ []Finding          of a log
+//	                        │
+//	                        ├──NewTagger──▶ Tagger.Tag ──▶ marks, stored with the request
+//	                        └──NewLive────▶ Live.Pass: marks that changed ─▶ Detector ─▶ findings,
+//	                                        stored                         of what is stored
 //
 // There are three kinds of rules. An event rule judges one request; its hits on one subject
 // fold into one finding an hour. A window rule counts the requests its expression selects

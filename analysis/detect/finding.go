@@ -12,8 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// Finding is what a rule found in one window. Two findings of equal ID are the same finding;
-// the one with the larger Count knows more.
+// Finding is what a rule found in one window. Two findings of equal ID are the same finding.
 type Finding struct {
 	ID       string   `json:"id"` // 32 hexadecimal digits, of cluster, rule, group and window
 	Rule     string   `json:"rule"`
@@ -22,6 +21,9 @@ type Finding struct {
 	Attack   []string `json:"attack"`
 	Cluster  string   `json:"cluster"`
 	Subject  string   `json:"subject"` // of the earliest request; chosen by clients, like all text below
+	// Window is the begin of the stretch of time the finding is about: of a rule's fold, or of
+	// the hour something was first seen in.
+	Window time.Time `json:"window"`
 	// First and Last are the times of the earliest and latest request counted.
 	First    time.Time  `json:"first"`
 	Last     time.Time  `json:"last"`

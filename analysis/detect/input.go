@@ -85,6 +85,7 @@ type input struct {
 
 	key       string
 	req, resp *body
+	part      int8 // component: 0 not known yet, 1 it is, -1 it is not
 }
 
 // body is a decoded body: an object or a list, the other one empty.
@@ -142,78 +143,27 @@ func (in *input) Parent() cel.Activation { return nil }
 
 // ResolveName implements interpreter.Activation.
 func (in *input) ResolveName(name string) (any, bool) {
-	e, v, a := in.event, in.verdict, in.attrs
+	if text := textOf(name); text != nil {
+		return types.String(text(in)), true
+	}
+	if flag := flagOf(name); flag != nil {
+		return types.Bool(flag(in)), true
+	}
+	e, v := in.event, in.verdict
 	switch name {
-	case "cluster":
-		return types.String(in.cluster), true
-	case "verb":
-		return types.String(e.Verb), true
-	case "user":
-		return types.String(e.User.Username), true
-	case "uid":
-		return types.String(e.User.UID), true
 	case "groups":
 		return list(e.User.Groups), true
-	case "impersonatedUser":
-		if e.ImpersonatedUser == nil {
-			return types.String(""), true
-		}
-		return types.String(e.ImpersonatedUser.Username), true
 	case "impersonatedGroups":
 		if e.ImpersonatedUser == nil {
 			return list(nil), true
 		}
 		return list(e.ImpersonatedUser.Groups), true
-	case "subject":
-		return types.String(e.EffectiveUser().Username), true
 	case "subjectGroups":
 		return list(e.EffectiveUser().Groups), true
-	case "component":
-		return types.Bool(in.component()), true
-	case "path":
-		p, _, _ := strings.Cut(e.RequestURI, "?")
-		return types.String(p), true
-	case "query":
-		_, q, _ := strings.Cut(e.RequestURI, "?")
-		return types.String(q), true
-	case "isResource":
-		return types.Bool(a.ResourceRequest), true
-	case "apiGroup":
-		return types.String(a.APIGroup), true
-	case "resource":
-		return types.String(a.Resource), true
-	case "subresource":
-		return types.String(a.Subresource), true
-	case "ns":
-		return types.String(a.Namespace), true
-	case "name":
-		return types.String(a.Name), true
-	case "dryRun":
-		return types.Bool(event.DryRunOf(e) == event.DryRun), true
 	case "code":
 		return types.Int(e.Code()), true
-	case "message":
-		if e.ResponseStatus == nil {
-			return types.String(""), true
-		}
-		return types.String(e.ResponseStatus.Message), true
-	case "stage":
-		return types.String(e.Stage), true
-	case "level":
-		return types.String(e.Level), true
-	case "auditID":
-		return types.String(e.AuditID), true
-	case "requestKey":
-		return types.String(in.requestKey()), true
-	case "sourceIP":
-		if len(e.SourceIPs) == 0 {
-			return types.String(""), true
-		}
-		return types.String(e.SourceIPs[len(e.SourceIPs)-1]), true
 	case "sourceIPs":
 		return list(e.SourceIPs), true
-	case "userAgent":
-		return types.String(e.UserAgent), true
 	case "annotations":
 		m := make(map[string]string, len(e.Annotations))
 		for _, p := range e.Annotations {
@@ -222,12 +172,6 @@ func (in *input) ResolveName(name string) (any, bool) {
 		return native(m), true
 	case "time":
 		return types.Timestamp{Time: e.RequestReceivedTimestamp}, true
-	}
-	return in.resolveMore(name, v)
-}
-
-func (in *input) resolveMore(name string, v *replay.Verdict) (any, bool) {
-	switch name {
 	case "requestObject":
 		return native(in.request().object), true
 	case "written":
@@ -241,18 +185,6 @@ func (in *input) resolveMore(name string, v *replay.Verdict) (any, bool) {
 			return native(o), true
 		}
 		return native(in.request().whole()), true
-	case "verdict.outcome":
-		return types.String(v.Outcome.String()), true
-	case "verdict.class":
-		return types.String(v.Class), true
-	case "verdict.recorded":
-		return types.String(v.Recorded.String()), true
-	case "verdict.replayed":
-		return types.String(v.Replayed.String()), true
-	case "verdict.reason":
-		return types.String(v.RecordedReason), true
-	case "verdict.authorizer":
-		return types.String(v.Authorizer), true
 	case "verdict.grants":
 		grants := make([]map[string]string, len(v.Grants))
 		for i, g := range v.Grants {
@@ -266,8 +198,6 @@ func (in *input) resolveMore(name string, v *replay.Verdict) (any, bool) {
 		return list(v.Identity), true
 	case "verdict.missing":
 		return list(v.Missing), true
-	case "verdict.admission":
-		return types.String(v.Admission.Recorded), true
 	}
 	return nil, false
 }
@@ -337,6 +267,17 @@ func (in *input) inGroup(any []string) bool {
 		}
 	}
 	return false
+}
+
+// isComponent is component, asked by rule after rule.
+func (in *input) isComponent() bool {
+	if in.part == 0 {
+		in.part = -1
+		if in.component() {
+			in.part = 1
+		}
+	}
+	return in.part > 0
 }
 
 // component says whether a part of the control plane made this request by the right that

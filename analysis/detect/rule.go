@@ -79,6 +79,9 @@ type Count struct {
 	After bool `json:"after"`
 }
 
+// maxCounts bounds a rule's thresholds: each doubles the names its marks can have.
+const maxCounts = 6
+
 // Duration is a time.Duration written as 90s, 10m, 1h or 14d.
 type Duration time.Duration
 
@@ -242,6 +245,9 @@ func (r *Rule) check() error {
 	}
 	if r.Window.Fold < l {
 		return errors.New("window: fold must be as long as length, or longer")
+	}
+	if len(r.Counts) > maxCounts {
+		return fmt.Errorf("counts: at most %d", maxCounts)
 	}
 	for i, c := range r.Counts {
 		if i == 0 && c.After {

@@ -1,0 +1,204 @@
+package detect
+
+import (
+	"slices"
+	"strings"
+
+	celast "github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+)
+
+// known is what a guard knows of an expression's value.
+type known int8
+
+const (
+	unknown known = iota
+	isFalse
+	isTrue
+)
+
+func knownOf(b bool) known {
+	if b {
+		return isTrue
+	}
+	return isFalse
+}
+
+// guard works out the value of a bool expression without the interpreter, as far as that
+// goes: comparisons of variables with constants, and what joins them. Where it is unknown
+// the expression is run. CEL's && and || pass over an error when the other side decides, so
+// a guard that decides is never contradicted.
+type guard func(*input) known
+
+// guardOf returns the guard of an expression, nil when it would know nothing.
+func guardOf(e celast.Expr) guard {
+	switch e.Kind() {
+	case celast.IdentKind:
+		if flag := flagOf(e.AsIdent()); flag != nil {
+			return func(in *input) known { return knownOf(flag(in)) }
+		}
+	case celast.CallKind:
+		call := e.AsCall()
+		switch args := call.Args(); call.FunctionName() {
+		case operators.LogicalAnd:
+			return joined(guardOf(args[0]), guardOf(args[1]), isFalse)
+		case operators.LogicalOr:
+			return joined(guardOf(args[0]), guardOf(args[1]), isTrue)
+		case operators.LogicalNot:
+			return not(guardOf(args[0]))
+		case operators.Equals:
+			return either(textGuard(args[0], args[1], func(v, c string) bool { return v == c }), codeGuard(args, func(v, c int64) bool { return v == c }))
+		case operators.NotEquals:
+			return either(textGuard(args[0], args[1], func(v, c string) bool { return v != c }), codeGuard(args, func(v, c int64) bool { return v != c }))
+		case operators.GreaterEquals:
+			return codeGuard(args, func(v, c int64) bool { return v >= c })
+		case operators.Less:
+			return codeGuard(args, func(v, c int64) bool { return v < c })
+		case operators.In:
+			return listGuard(args[0], args[1])
+		case "startsWith":
+			return textGuard(call.Target(), args[0], strings.HasPrefix)
+		case "endsWith":
+			return textGuard(call.Target(), args[0], strings.HasSuffix)
+		}
+	}
+	return nil
+}
+
+// textGuess is to string expressions what a guard is to bool ones: a variable, the most
+// frequent group key, or one chosen by a condition.
+type textGuess func(*input) (string, bool)
+
+// guessOf returns the guess of an expression, nil when it would know nothing.
+func guessOf(e celast.Expr) textGuess {
+	switch e.Kind() {
+	case celast.IdentKind:
+		if text := textOf(e.AsIdent()); text != nil {
+			return func(in *input) (string, bool) { return text(in), true }
+		}
+	case celast.CallKind:
+		if call := e.AsCall(); call.FunctionName() == operators.Conditional {
+			args := call.Args()
+			return chosen(guardOf(args[0]), guessOf(args[1]), guessOf(args[2]))
+		}
+	}
+	return nil
+}
+
+func chosen(condition guard, then, otherwise textGuess) textGuess {
+	if condition == nil {
+		return nil
+	}
+	return func(in *input) (string, bool) {
+		guess := then
+		switch condition(in) {
+		case isFalse:
+			guess = otherwise
+		case unknown:
+			guess = nil
+		}
+		if guess == nil {
+			return "", false
+		}
+		return guess(in)
+	}
+}
+
+// joined is && or ||: decides is the value of either side that decides.
+func joined(a, b guard, decides known) guard {
+	if a == nil {
+		a, b = b, a
+	}
+	switch {
+	case a == nil:
+		return nil
+	case b == nil:
+		return func(in *input) known {
+			if a(in) == decides {
+				return decides
+			}
+			return unknown
+		}
+	}
+	return func(in *input) known {
+		x := a(in)
+		if x == decides {
+			return decides
+		}
+		if y := b(in); y == decides || x != unknown {
+			return y
+		}
+		return unknown
+	}
+}
+
+func not(g guard) guard {
+	if g == nil {
+		return nil
+	}
+	return func(in *input) known {
+		switch g(in) {
+		case isTrue:
+			return isFalse
+		case isFalse:
+			return isTrue
+		}
+		return unknown
+	}
+}
+
+// textGuard compares a string variable with a constant.
+func textGuard(variable, constant celast.Expr, holds func(v, c string) bool) guard {
+	if variable == nil || variable.Kind() != celast.IdentKind || constant.Kind() != celast.LiteralKind {
+		return nil
+	}
+	text := textOf(variable.AsIdent())
+	c, ok := constant.AsLiteral().(types.String)
+	if text == nil || !ok {
+		return nil
+	}
+	return func(in *input) known { return knownOf(holds(text(in), string(c))) }
+}
+
+func either(a, b guard) guard {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// codeGuard compares the status code, the one number there is, with a constant.
+func codeGuard(args []celast.Expr, holds func(v, c int64) bool) guard {
+	if args[0].Kind() != celast.IdentKind || args[0].AsIdent() != "code" || args[1].Kind() != celast.LiteralKind {
+		return nil
+	}
+	c, ok := args[1].AsLiteral().(types.Int)
+	if !ok {
+		return nil
+	}
+	return func(in *input) known { return knownOf(holds(int64(in.event.Code()), int64(c))) }
+}
+
+// listGuard looks a string variable up in a list of constants.
+func listGuard(variable, list celast.Expr) guard {
+	if variable.Kind() != celast.IdentKind || list.Kind() != celast.ListKind {
+		return nil
+	}
+	text := textOf(variable.AsIdent())
+	var values []string
+	for _, e := range list.AsList().Elements() {
+		if e.Kind() != celast.LiteralKind {
+			return nil
+		}
+		c, ok := e.AsLiteral().(types.String)
+		if !ok {
+			return nil
+		}
+		values = append(values, string(c))
+	}
+	if text == nil {
+		return nil
+	}
+	return func(in *input) known { return knownOf(slices.Contains(values, text(in))) }
+}

@@ -1,0 +1,131 @@
+package detect
+
+import (
+	"strconv"
+	"sync"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
+)
+
+// Tagger notes which rules of a set select a request: what is left to do later is to count.
+// It is safe for concurrent use.
+type Tagger struct {
+	set    *Set
+	failed func(rule string, err error)
+	work   sync.Pool // *tagging
+}
+
+// tagging is what one call of Tag needs.
+type tagging struct {
+	in    input
+	group []byte
+	marks []replay.Mark
+}
+
+// NewTagger returns a tagger. failed, which may be nil, is told of expressions that fail on
+// a request, from any goroutine; the rule does not hold for it then.
+func NewTagger(set *Set, failed func(rule string, err error)) *Tagger {
+	if failed == nil {
+		failed = func(string, error) {}
+	}
+	return &Tagger{set: set, failed: failed, work: sync.Pool{New: func() any { return &tagging{} }}}
+}
+
+// Tag returns a mark for each rule that selects the request, in the order of the rules'
+// ids; nil when none does. Event and verdict are only read, and not kept.
+//
+// The name of a mark is the rule's id; after a slash first-seen rules have "first", window
+// rules a number with bit i set when the request passes the i-th threshold's where. Its key is
+// the 64-bit hash of the group.
+func (t *Tagger) Tag(cluster string, e *event.Event, v *replay.Verdict) []replay.Mark {
+	w := t.work.Get().(*tagging)
+	w.in.reset(cluster, e, v)
+	w.marks = w.marks[:0]
+	// Both lists are in the order of ids; merged, so are the marks.
+	here := t.set.byRes[resourceKey{w.in.attrs.APIGroup, w.in.attrs.Resource, w.in.attrs.Subresource}]
+	if !w.in.attrs.ResourceRequest {
+		here = nil
+	}
+	for rest := t.set.any; len(here) > 0 || len(rest) > 0; {
+		if len(rest) == 0 || len(here) > 0 && here[0].rule.ID < rest[0].rule.ID {
+			t.tag(w, here[0])
+			here = here[1:]
+		} else {
+			t.tag(w, rest[0])
+			rest = rest[1:]
+		}
+	}
+	var out []replay.Mark
+	if len(w.marks) > 0 {
+		out = append(out, w.marks...) // exactly as long as it must be: it lives with the row
+	}
+	w.in = input{} // what it pointed at is the caller's
+	t.work.Put(w)
+	return out
+}
+
+func (t *Tagger) tag(w *tagging, p *program) {
+	if !p.matches(&w.in) {
+		return
+	}
+	if p.expr != nil {
+		ok, err := p.expr.bool(&w.in)
+		if err != nil {
+			t.failed(p.rule.ID, err)
+		}
+		if !ok || err != nil {
+			return
+		}
+	}
+	var err error
+	if w.group, err = p.appendGroup(w.group[:0], &w.in); err != nil {
+		t.failed(p.rule.ID, err)
+		return
+	}
+	counts := 0
+	for i, c := range p.counts {
+		ok := true
+		if c.where != nil {
+			if ok, err = c.where.bool(&w.in); err != nil {
+				t.failed(p.rule.ID, err)
+			}
+		}
+		if ok {
+			counts |= 1 << i
+		}
+	}
+	w.marks = append(w.marks, replay.Mark{Name: p.markNames[counts], Key: xxhash.Sum64(w.group)})
+}
+
+// appendGroup appends what tells the request's group from others.
+func (p *program) appendGroup(b []byte, in *input) ([]byte, error) {
+	for i, g := range p.group {
+		s, err := g.string(in)
+		if err != nil {
+			return b, err
+		}
+		if i > 0 {
+			b = append(b, 0)
+		}
+		b = append(b, s...)
+	}
+	return b, nil
+}
+
+// markNames are the names a rule's marks can have, by what they count for.
+func markNames(r *Rule) []string {
+	switch r.Kind {
+	case KindEvent:
+		return []string{r.ID}
+	case KindFirstSeen:
+		return []string{r.ID + replay.MarkFirst}
+	}
+	names := make([]string, 1<<len(r.Counts))
+	for i := range names {
+		names[i] = r.ID + "/" + strconv.Itoa(i)
+	}
+	return names
+}
