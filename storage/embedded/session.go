@@ -53,13 +53,13 @@ func (e *Engine) Session(db string, settings [][2]string) (*Session, error) {
 // Query runs a statement and returns its result in the format, which a FORMAT clause
 // overrides; params are the values of {name:Type}. Native results of SELECT are read from
 // the engine as they are read from the body; others are held in memory. The body must be
-// closed before the next statement. An error before the first byte is returned here and has
-// the method Code() int when it is the engine's; a later one is in the body, framed as
-// ClickHouse's HTTP interface does. When ctx ends the statement is killed.
+// closed before the next statement. An error before the first byte is returned here, a later
+// one by the body's Read; the engine's have the method Code() int. When ctx ends the
+// statement is killed.
 func (s *Session) Query(ctx context.Context, sql string, params [][2]string, format string) (io.ReadCloser, error) {
 	e, c, text := s.e, s.c, []byte(sql)
 	if word := firstWord(sql); format == "Native" && (word == "SELECT" || word == "WITH") {
-		b := &streamBody{e: e, c: c, ctx: ctx, free: func(*conn) {}}
+		b := &streamBody{e: e, c: c, ctx: ctx, bare: true, free: func(*conn) {}}
 		var failure string
 		e.killable(ctx, c, func() {
 			b.stream = e.lib.run(e.lib.stream, c.handle, text, params)

@@ -176,6 +176,7 @@ type streamBody struct {
 	finished bool
 	err      error
 	free     func(*conn) // gives the connection back when the stream has ended
+	bare     bool        // an exception in the middle is an error of Read, not framed into the data
 }
 
 // fetch gets the next chunk; it returns the engine's error text, if any.
@@ -208,7 +209,11 @@ func (b *streamBody) Read(p []byte) (int, error) {
 				b.err = b.ctx.Err()
 				continue
 			}
-			b.chunk = newException(text).midStream()
+			if x := newException(text); b.bare {
+				b.err = x
+			} else {
+				b.chunk = x.midStream()
+			}
 		}
 	}
 	n := copy(p, b.chunk)

@@ -1,0 +1,266 @@
+package sqlgate
+
+import (
+	"slices"
+	"strings"
+)
+
+// Codes of ClickHouse's exceptions that the gate uses itself.
+const (
+	codeBadArguments   = 36
+	codeSyntax         = 62
+	codeUnknownFormat  = 73
+	codeUnknownSetting = 115
+	codeTimeout        = 159
+	codeReadonly       = 164
+	codeTooMany        = 202
+	codeCancelled      = 394
+	codeAccessDenied   = 497
+	codeAuthentication = 516
+	codeUnexpected     = 1001
+)
+
+// check decides about statements. It is immutable.
+type check struct {
+	database  string
+	functions functionList
+	refused   map[string]bool // lower-case names of the engine's functions that are not offered
+}
+
+func denied(format string, args ...any) error {
+	return newError(codeAccessDenied, "ACCESS_DENIED", format+" (this endpoint only reads the store)", args...)
+}
+
+// kinds of nodes a query may have. Everything the rules below do not mention is harmless by
+// itself: it orders, groups and names.
+var kinds = map[string]bool{ //nolint:gochecknoglobals // constant table
+	"SelectWithUnionQuery": true, "SelectQuery": true, "SelectIntersectExceptQuery": true, "DescribeQuery": true,
+	"ExpressionList": true, "TablesInSelectQuery": true, "TablesInSelectQueryElement": true, "TableExpression": true,
+	"TableJoin": true, "ArrayJoin": true, "TableIdentifier": true, "SampleRatio": true, "Subquery": true,
+	"Function": true, "Identifier": true, "Literal": true, "Asterisk": true, "QualifiedAsterisk": true,
+	"ColumnsTransformerList": true, "ColumnsExceptTransformer": true, "ColumnsReplaceTransformer": true,
+	"ColumnsReplaceTransformer::Replacement": true, "ColumnsRegexpMatcher": true, "ColumnsListMatcher": true,
+	"OrderByElement": true, "WithElement": true, "WindowDefinition": true, "WindowListElement": true, "InterpolateElement": true,
+}
+
+// keywords after which a bracket does not make a call.
+var keywords = words(`ALL AND ANTI ANY ARRAY AS ASC BETWEEN BY COLUMNS CROSS CUBE DESC DESCRIBE DISTINCT EXCEPT FILL
+	FIRST FROM GLOBAL GROUP GROUPING HAVING ILIKE IN INNER INTERPOLATE INTERSECT IS JOIN LEFT LIKE LIMIT MATERIALIZED NOT
+	OFFSET ON OR ORDER OVER PREWHERE QUALIFY RECURSIVE REPLACE RIGHT ROLLUP SELECT SEMI SETS STEP TABLE TO TOTALS UNION USING
+	WHERE WINDOW WITH`) //nolint:gochecknoglobals // constant table
+
+// forbidden words mean something whose reach the tree does not show.
+var forbidden = words("INTO OUTFILE APPLY SETTINGS STREAM EXPLAIN") //nolint:gochecknoglobals // constant table
+
+func words(s string) map[string]bool {
+	out := map[string]bool{}
+	for _, w := range strings.Fields(s) {
+		out[w] = true
+	}
+	return out
+}
+
+// show reports whether a canonical text is one of the listings the data source asks for. The
+// tree of a listing does not show its conditions, so these texts are compared whole.
+func (c check) show(canonical string) bool {
+	return slices.Contains([]string{
+		"SHOW DATABASES", "SHOW TABLES", "SHOW TABLES FROM " + c.database, "SHOW TABLES FROM system",
+	}, canonical)
+}
+
+// words checks a canonical text: the second look, at what the tree might not print. It
+// returns how many SELECTs the text has.
+func (c check) words(tokens []token) (selects int, err error) {
+	if len(tokens) == 0 {
+		return 0, denied("an empty query")
+	}
+	first := tokens[0]
+	starts := first.kind == tokenName && (first.text == "SELECT" || first.text == "WITH" || first.text == "DESCRIBE") || first.kind == tokenMark && first.text == "("
+	if !starts {
+		return 0, newError(codeReadonly, "READONLY", "only SELECT, DESCRIBE and listing databases and tables are answered here")
+	}
+	is := func(i int, mark string) bool {
+		return i >= 0 && i < len(tokens) && tokens[i].kind == tokenMark && tokens[i].text == mark
+	}
+	for i, t := range tokens {
+		switch {
+		case t.kind != tokenName && t.kind != tokenQuoted:
+			if t.kind == tokenMark && t.text == ";" {
+				return 0, denied("more than one statement")
+			}
+			continue
+		case t.kind == tokenName && t.text == "SELECT":
+			selects++
+		case t.kind == tokenName && forbidden[t.text]:
+			return 0, denied("%s is not offered", t.text)
+		}
+		if is(i-1, ".") || is(i+1, ".") {
+			continue // part of a longer name, which is no function's
+		}
+		if is(i+1, "(") {
+			keyword := t.kind == tokenName && keywords[t.text]
+			if !keyword && !c.functions.allows(t.text) && !tableFunctions[strings.ToLower(t.text)] && !c.names(tokens, i) {
+				return 0, c.noFunction(t.text)
+			}
+			continue
+		}
+		// A function can be handed over by its bare name: arrayMap(file, …).
+		if c.refused[strings.ToLower(t.text)] && !(t.kind == tokenName && keywords[t.text]) {
+			return 0, denied("%q is the name of a function that is not offered; as a name of your own choose another", t.text)
+		}
+	}
+	return selects, nil
+}
+
+// names reports whether the bracket after token i lists columns of a table that the word
+// before names: WITH t (a, b) AS.
+func (c check) names(tokens []token, i int) bool {
+	if c.refused[strings.ToLower(tokens[i].text)] {
+		return false
+	}
+	depth := 0
+	for j := i + 1; j < len(tokens); j++ {
+		if tokens[j].kind != tokenMark {
+			continue
+		}
+		switch tokens[j].text {
+		case "(":
+			depth++
+		case ")":
+			if depth--; depth == 0 {
+				return j+1 < len(tokens) && tokens[j+1].kind == tokenName && tokens[j+1].text == "AS" &&
+					j+2 < len(tokens) && tokens[j+2].text == "("
+			}
+		}
+	}
+	return false
+}
+
+func (c check) noFunction(name string) error {
+	if c.refused[strings.ToLower(name)] {
+		return denied("the function %q is not offered", name)
+	}
+	return newError(46, "UNKNOWN_FUNCTION", "the function %q does not exist or is not offered", name)
+}
+
+// tree checks a statement as the engine understands it. It returns how many SELECTs it has
+// and the format it names, if any.
+func (c check) tree(root *node) (selects int, format string, err error) {
+	if root.kind != "SelectWithUnionQuery" && root.kind != "DescribeQuery" {
+		return 0, "", newError(codeReadonly, "READONLY", "only SELECT, DESCRIBE and listing databases and tables are answered here")
+	}
+	for i, kid := range root.kids {
+		switch {
+		case i == 0 && (kid.kind == "ExpressionList" || kid.kind == "TableExpression"):
+		case i > 0 && kid.kind == "Identifier" && format == "":
+			format = kid.text
+		case kid.kind == "Set":
+			return 0, "", noSettings()
+		default: // a file name
+			return 0, "", denied("INTO OUTFILE is not offered")
+		}
+	}
+	if err := c.node(root, true, &selects); err != nil {
+		return 0, "", err
+	}
+	return selects, format, nil
+}
+
+func noSettings() error {
+	return denied("SETTINGS in a query is not offered; send settings with the request")
+}
+
+// inFunctions take a table as their second argument, by name.
+var inFunctions = words("in notIn globalIn globalNotIn nullIn notNullIn globalNullIn globalNotNullIn inIgnoreSet notInIgnoreSet globalInIgnoreSet globalNotInIgnoreSet nullInIgnoreSet notNullInIgnoreSet globalNullInIgnoreSet globalNotNullInIgnoreSet") //nolint:gochecknoglobals // constant table
+
+// castFunctions take a type as their second argument, by name. It must stand there: types
+// are checked in the text.
+var castFunctions = words("cast _cast accuratecast accuratecastordefault accuratecastornull reinterpret") //nolint:gochecknoglobals // constant table
+
+func (c check) node(n *node, root bool, selects *int) error {
+	if !kinds[n.kind] {
+		if n.kind == "Set" {
+			return noSettings()
+		}
+		return denied("%s is not offered", n.kind)
+	}
+	switch n.kind {
+	case "SelectWithUnionQuery":
+		if !root && (len(n.kids) != 1 || n.kids[0].kind != "ExpressionList") {
+			return denied("a clause of the whole query inside of it")
+		}
+	case "SelectQuery":
+		*selects++
+	case "TableIdentifier":
+		return c.table(n.text)
+	case "Identifier": // of a parameter, which the text does not show
+		if c.refused[strings.ToLower(n.text)] {
+			return c.noFunction(n.text)
+		}
+	case "TableExpression":
+		for _, kid := range n.kids {
+			if kid.kind != "Function" {
+				continue
+			}
+			if !tableFunctions[strings.ToLower(kid.text)] {
+				return denied("the table function %q is not offered", kid.text)
+			}
+			for _, below := range kid.kids {
+				if err := c.node(below, false, selects); err != nil {
+					return err
+				}
+			}
+		}
+	case "Function":
+		if !c.functions.allows(n.text) {
+			return c.noFunction(n.text)
+		}
+		if err := c.arguments(n); err != nil {
+			return err
+		}
+	}
+	for _, kid := range n.kids {
+		if n.kind == "TableExpression" && kid.kind == "Function" {
+			continue
+		}
+		if err := c.node(kid, false, selects); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arguments checks the second argument of functions that take more than values there.
+func (c check) arguments(n *node) error {
+	in, cast := inFunctions[n.text], castFunctions[strings.ToLower(n.text)]
+	if !in && !cast {
+		return nil
+	}
+	if len(n.kids) != 1 || n.kids[0].kind != "ExpressionList" || len(n.kids[0].kids) < 2 {
+		return denied("the arguments of %s", n.text)
+	}
+	second := n.kids[0].kids[1]
+	if cast && second.kind != "Literal" {
+		return denied("a type that is computed")
+	}
+	if in && second.kind == "Identifier" {
+		return c.table(second.text)
+	}
+	return nil
+}
+
+// table checks a table's name: one of the store's, or one of few of the engine's. A name
+// without a database is the store's or the query's own, as that is the session's database.
+func (c check) table(name string) error {
+	parts := strings.Split(name, ".")
+	for _, p := range parts {
+		if p == "" || strings.ContainsFunc(p, func(r rune) bool { return r < 0x80 && !nameByte(byte(r)) && r != ' ' }) {
+			return denied("the table name %q", name)
+		}
+	}
+	switch {
+	case len(parts) == 1, len(parts) == 2 && parts[0] == c.database, len(parts) == 2 && parts[0] == "system" && systemTables[parts[1]]:
+		return nil
+	}
+	return denied("the table %q is not offered", name)
+}

@@ -1,0 +1,78 @@
+package sqlgate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Error is a refusal or a failure in ClickHouse's terms.
+type Error struct {
+	code int
+	name string // "ACCESS_DENIED"
+	text string
+}
+
+func newError(code int, name, format string, args ...any) *Error {
+	return &Error{code, name, fmt.Sprintf(format, args...)}
+}
+
+// Error renders it as ClickHouse does.
+func (e *Error) Error() string {
+	return fmt.Sprintf("Code: %d. DB::Exception: %s. (%s)", e.code, strings.TrimSuffix(e.text, "."), e.name)
+}
+
+// Code is ClickHouse's number of the error.
+func (e *Error) Code() int { return e.code }
+
+// coded is an error that knows ClickHouse's number for it: of the gate or of the engine.
+type coded interface {
+	error
+	Code() int
+}
+
+// asCoded returns err as ClickHouse would say it.
+func asCoded(err error) coded {
+	var c coded
+	switch {
+	case errors.As(err, &c):
+		return c
+	case errors.Is(err, context.DeadlineExceeded):
+		return newError(codeTimeout, "TIMEOUT_EXCEEDED", "the query ran longer than it may here")
+	case errors.Is(err, context.Canceled):
+		return newError(codeCancelled, "QUERY_WAS_CANCELLED", "the query was cancelled")
+	}
+	return newError(codeUnexpected, "STD_EXCEPTION", "%s", err)
+}
+
+// status of an answer that is an error.
+func status(code int) int {
+	switch code {
+	case codeAuthentication:
+		return http.StatusUnauthorized
+	case codeAccessDenied, codeReadonly:
+		return http.StatusForbidden
+	case codeTooMany:
+		return http.StatusServiceUnavailable
+	case 60, 81:
+		return http.StatusNotFound
+	case 16, codeBadArguments, 46, 47, codeSyntax, codeUnknownFormat, codeUnknownSetting, 456, 457:
+		return http.StatusBadRequest
+	}
+	return http.StatusInternalServerError
+}
+
+// fail answers with an error.
+func fail(w http.ResponseWriter, c coded) {
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; charset=UTF-8")
+	h.Del("Content-Encoding")
+	if c.Code() != 0 {
+		h.Set("X-ClickHouse-Exception-Code", strconv.Itoa(c.Code()))
+	}
+	w.WriteHeader(status(c.Code()))
+	_, _ = fmt.Fprintln(w, c.Error())
+}

@@ -1,0 +1,62 @@
+package sqlgate
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics of a gate; label values come from resultOf.
+type metrics struct {
+	queries *prometheus.CounterVec
+	seconds prometheus.Histogram
+	bytes   prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		queries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "retrial_sqlgate_queries_total", Help: "Queries of the store's SQL listener, by result: ok, unauthenticated, refused, limit, cancelled, error.",
+		}, []string{"result"}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "retrial_sqlgate_query_seconds", Help: "Time from a query's arrival to the end of its answer.",
+			Buckets: prometheus.ExponentialBuckets(0.002, 4, 8),
+		}),
+		bytes: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "retrial_sqlgate_answer_bytes_total", Help: "Bytes of answers before compression.",
+		}),
+	}
+	if reg == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.queries, m.seconds, m.bytes} {
+		if err := reg.Register(c); err != nil {
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) ended(result string, took time.Duration, bytes int64) {
+	m.queries.WithLabelValues(result).Inc()
+	m.seconds.Observe(took.Seconds())
+	m.bytes.Add(float64(bytes))
+}
+
+// resultOf sorts an error's code.
+func resultOf(code int) string {
+	switch code {
+	case 0:
+		return "ok"
+	case codeAuthentication:
+		return "unauthenticated"
+	case codeAccessDenied, codeReadonly:
+		return "refused"
+	case codeTimeout, 160, codeTooMany, 241, 307, 396, 158:
+		return "limit"
+	case codeCancelled:
+		return "cancelled"
+	}
+	return "error"
+}
