@@ -74,7 +74,7 @@ func openBrowser(t *testing.T, home string) *browser {
 				_ = chromedp.Do(ctx, command(page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{}))
 			}()
 		case *network.EventRequestWillBeSent:
-			if !strings.HasPrefix(e.Request.URL, home) && !strings.HasPrefix(e.Request.URL, "about:") {
+			if !strings.HasPrefix(strings.TrimPrefix(e.Request.URL, "blob:"), home) && !strings.HasPrefix(e.Request.URL, "about:") {
 				b.fault("request to %s", e.Request.URL)
 			}
 		}

@@ -17,8 +17,10 @@ import (
 	"github.com/retrial-io/retrial/internal/sample"
 )
 
-// hostile strings, as clients may choose them, and how they must read on the page.
-var hostile = []struct{ name, raw, shown string }{
+// hostileText is a string as clients may choose it, and how it must read on the page.
+type hostileText struct{ name, raw, shown string }
+
+var hostile = []hostileText{
 	{name: "script", raw: `<script>window.pwned=1</script>`},
 	{name: "image", raw: `<img src=x onerror="window.pwned=1">`},
 	{name: "out of an attribute", raw: `"><svg onload=window.pwned=1>`},

@@ -25,8 +25,10 @@ export function yaml(value, indent = '') {
   }
   const entries = Object.entries(value).filter(([k, v]) => v !== undefined && !(k === 'creationTimestamp' && v === null));
   if (!entries.length) return indent + '{}\n';
-  return entries.map(([k, v]) => holds(v) ? `${indent}${scalar(k)}:\n${yaml(v, Array.isArray(v) ? indent : indent + '  ')}` : `${indent}${scalar(k)}: ${leaf(v)}\n`).join('');
+  return entries.map(([k, v]) => indent + key(k, indent) + (holds(v) ? '\n' + yaml(v, Array.isArray(v) ? indent : indent + '  ') : ` ${leaf(v)}\n`)).join('');
 }
+// A key beside its value may have 1024 characters.
+function key(k, indent) { return k.length < 500 ? scalar(k) + ':' : `? ${scalar(k)}\n${indent}:`; }
 function holds(v) { return v !== null && typeof v === 'object' && Object.keys(v).length > 0; }
 function leaf(v) { return Array.isArray(v) ? '[]' : v !== null && typeof v === 'object' ? '{}' : scalar(v); }
 

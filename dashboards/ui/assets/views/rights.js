@@ -25,7 +25,7 @@ export function missing(a) {
   const none = a.known === false;
   if (!a.missing?.length && !none) return null;
   return h('div', {class: 'next warn wide'}, h('b', {}, none ? 'The policy is not known. ' : 'There may be more. '), none ? 'No roles and bindings of this cluster are known for that moment: supply its state with retrial import --state.' : 'Not known at that moment:',
-    a.missing?.length > 0 && h('ul', {class: 'plain'}, a.missing.slice(0, 20).map(m => h('li', {}, name(m, 300)))));
+    a.missing?.length > 0 && h('ul', {class: 'plain'}, [a.missing.slice(0, MISSING).map(m => h('li', {}, name(m, 300))), a.missing.length > MISSING && h('li', {class: 'muted'}, `and ${count(a.missing.length - MISSING)} more`)]));
 }
 
 // scopes lists the rules place by place. uses, when known, maps a grant to its requests.
@@ -39,7 +39,7 @@ export function scopes(a, uses) {
       !a.superuser && empty('No rule applies to it.')];
 }
 
-const CUT = 12; // values of a rule that are shown at once
+const CUT = 12, MISSING = 50; // values of a rule, and unknown objects, that are shown at once
 
 function ruleTable(scope, at, uses) {
   return table(['May', 'On', 'Through'], scope.rules.map((r, i) => {

@@ -34,7 +34,7 @@ export function suggestion(s, answer, params, cluster) {
   return [
     cautions(s),
     h('div', {class: 'sides'}, h('div', {}, h('h3', {}, 'What it changes'), excess(s)), h('div', {}, h('h3', {}, 'The proof'), proof(s))),
-    s.gaps.length > 0 && [h('h3', {}, 'What it does not know'), h('ul', {class: 'plain'}, s.gaps.map(g => h('li', {}, name(g, 500))))],
+    s.gaps.length > 0 && [h('h3', {}, 'What it does not know'), h('ul', {class: 'plain gaps'}, s.gaps.map(g => h('li', {}, name(g, 500))))],
     keeps(s),
     changes ? blocks(s, params, cluster) : empty('There is nothing to change: no binding of its own can go.'),
     h('h3', {}, 'The same on the command line'),
@@ -80,7 +80,7 @@ function proof(s) {
       p.implied > 0 && fact(p.implied, 'of them implied by what it needs'),
       p.leftOut > 0 && fact(p.leftOut, 'requests left out: they need a wildcard')),
     h('p', {}, `From ${time(w.from, true)} to ${time(w.to, true)} UTC: ${plural(w.requests, 'request')}, ${percent(w.judged, w.requests)} of them judged.`),
-    p.failures?.length > 0 && h('ul', {class: 'plain bad'}, p.failures.map(f => h('li', {}, name(f, 400)))),
+    p.failures?.length > 0 && h('ul', {class: 'plain bad failures'}, p.failures.map(f => h('li', {}, name(f, 400)))),
   ];
 }
 
