@@ -295,7 +295,7 @@ func ago(now, then time.Time) string {
 	case d < 48*time.Hour:
 		return fmt.Sprintf("%d h ago", int(d.Hours()))
 	}
-	return then.UTC().Format(time.DateOnly)
+	return "on " + then.UTC().Format(time.DateOnly)
 }
 
 // count writes a number with its thing, in the plural when it is not one.

@@ -158,13 +158,11 @@ func (f *connectionFacts) firstEventStep() stepJSON {
 	switch {
 	case f.stored.Events > 0:
 		s.State = stateDone
-		s.Text = fmt.Sprintf("%s are stored, the newest of %s.", count(f.stored.Events, "event"), ago(f.now, f.stored.Last))
-		if f.stored.Events == 1 {
-			s.Text = fmt.Sprintf("1 event is stored, of %s.", ago(f.now, f.stored.Last))
+		newest := ago(f.now, f.stored.Last)
+		if f.now.Sub(f.stored.Last) < 2*time.Minute { // the store knows whole minutes
+			newest = "of this minute"
 		}
-		if f.now.Sub(f.stored.Last) < 2*time.Minute {
-			s.Text = strings.Replace(strings.Replace(s.Text, ", the newest of "+ago(f.now, f.stored.Last), ", the newest of this minute", 1), "of "+ago(f.now, f.stored.Last), "of this minute", 1)
-		}
+		s.Text = fmt.Sprintf("%s stored, the newest %s.", count(f.stored.Events, "event"), newest)
 	case f.accepted != nil && f.accepted.Events > 0:
 		s.Text = fmt.Sprintf("%s accepted, not stored yet.", count(f.accepted.Events, "event"))
 		s.Todo = "Wait; retrial doctor tells when the replay is stuck."

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/storage"
+)
+
+const (
+	// clockRange is how much of the newest events clocks are compared by, traitsRange what the
+	// audit policy is judged by: writes to roles are rare.
+	clockRange  = time.Hour
+	traitsRange = 24 * time.Hour
+	// skewAhead is how far a sender's clock may be ahead, and slowest how late the quickest
+	// event may be: batches wait 30 s by default.
+	skewAhead = time.Second
+	slowest   = time.Minute
+	// manyEvents are enough to conclude from what is not among them.
+	manyEvents = 1000
+)
+
+// clusterChecks are the steps of its connection, and what its events tell.
+func (a api) clusterChecks(ctx context.Context, cluster string, stored []storage.Cluster) (checks, error) {
+	f, err := a.connectionFacts(ctx, cluster, stored)
+	if err != nil {
+		return nil, err
+	}
+	var c checks
+	imported := errors.Is(f.registered, identity.ErrUnknown) && f.stored.Events > 0
+	for _, s := range f.steps() {
+		if imported && (s.ID == stepRegistered || s.ID == stepConnected) {
+			continue // a log that was brought in by hand connects nobody
+		}
+		state := map[string]string{stateDone: checkOK, stateWaiting: checkWarn, stateFailed: checkFail}[s.State]
+		if state == checkOK && s.Todo != "" {
+			state = checkWarn
+		}
+		c.add(s.ID, state, s.Todo, "%s", s.Text)
+	}
+	if !imported {
+		f.certificateCheck(&c)
+	}
+	a.site.watchCheck(&c, &f)
+	if f.stored.Events > 0 {
+		last := f.stored.Last.Add(time.Minute)
+		recent, err := a.store.LogTraits(ctx, cluster, last.Add(-clockRange), last)
+		if err != nil {
+			return nil, err
+		}
+		clockCheck(&c, recent)
+		day, err := a.store.LogTraits(ctx, cluster, last.Add(-traitsRange), last)
+		if err != nil {
+			return nil, err
+		}
+		policyChecks(&c, day)
+	}
+	for i := range c {
+		c[i].Cluster = cluster
+	}
+	return c, nil
+}
+
+// certificateCheck looks at how long the newest certificate of a cluster is good.
+func (f *connectionFacts) certificateCheck(c *checks) {
+	var last time.Time
+	for _, cert := range f.entry.Certificates {
+		if cert.Revoked == nil && cert.Expires.After(last) {
+			last = cert.Expires
+		}
+	}
+	if last.IsZero() || f.entry.Revoked != nil {
+		return
+	}
+	if state, todo := expiry(f.now, last, warnLeaf); todo {
+		c.add("certificate", state, f.rotateCommand(), "Its certificate is valid until %s.", last.Format(time.DateOnly))
+	}
+}
+
+// clockCheck compares the sender's clock with this machine's, by how long the quickest event
+// took to arrive.
+func clockCheck(c *checks, t storage.LogTraits) {
+	const id = "clock"
+	round := func(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) }
+	switch {
+	case t.Live == 0:
+	case t.MinDelay < -skewAhead:
+		c.add(id, checkWarn, "Synchronise the clocks: requests are judged by the policy of their own time, whichever clock told it.",
+			"Events come from the future: the apiserver's clock is at least %s ahead of this machine's.", round(-t.MinDelay))
+	case t.MinDelay > slowest:
+		c.add(id, checkWarn, "Synchronise the clocks; if they agree, the apiserver's log says why it cannot post sooner.",
+			"No event took less than %s to arrive: the apiserver's clock is behind, or it posts late.", round(t.MinDelay))
+	default:
+		c.add(id, checkOK, "", "Half of the events arrive within %s.", round(max(0, t.MedianDelay)))
+	}
+}
+
+// policyChecks tells what the audit policy leaves out, or should.
+func policyChecks(c *checks, t storage.LogTraits) {
+	const id = "audit-policy"
+	const shipped = "The policy that retrial connect writes (deploy/audit-policy.yaml) does it."
+	before := len(*c)
+	warn := func(todo, format string, args ...any) { c.add(id, checkWarn, todo, format, args...) }
+	if t.PolicyBlind > 0 {
+		warn("Log writes to rbac.authorization.k8s.io at level RequestResponse, then import a fresh state. "+shipped,
+			"%s of %s to roles and bindings were recorded without what they wrote.", thousands(t.PolicyBlind), count(t.PolicyWrites, "write"))
+	}
+	if t.Received > 0 {
+		warn("Omit the stage RequestReceived. "+shipped, "%s of the stage RequestReceived say nothing that is judged.", count(t.Received, "event"))
+	}
+	if t.SecretBodies > 0 {
+		warn("Log Secrets, tokens and token reviews at level Metadata. "+shipped,
+			"%s about Secrets or tokens came with bodies. They are redacted here, not in other places the log goes to.", count(t.SecretBodies, "request"))
+	}
+	if t.Truncated > 0 {
+		warn("Take --audit-webhook-truncate-enabled away, or raise --audit-webhook-truncate-max-event-size.",
+			"The apiserver cut the bodies off %s.", count(t.Truncated, "event"))
+	}
+	if t.Events >= manyEvents && t.Complete == 0 {
+		c.add(id, checkFail, "Omit no stage but RequestReceived.", "None of %s is of the stage ResponseComplete.", count(t.Events, "event"))
+	}
+	if t.Events >= manyEvents && t.Reads == 0 {
+		warn("Log reads at level Metadata, or suggestions take away what is only read with. "+shipped, "None of %s is a read.", count(t.Events, "event"))
+	}
+	if len(*c) == before {
+		c.add(id, checkOK, "", "Nothing is missing in the events of the newest day.")
+	}
+}
+
+// watchCheck tells how the watch of a cluster does, from its metrics.
+func (s site) watchCheck(c *checks, f *connectionFacts) {
+	if !f.watched || s.metrics == nil {
+		return
+	}
+	var behind []string
+	for resource, synced := range s.watched("retrial_watch_synced", f.cluster, "resource") {
+		if synced == 0 {
+			behind = append(behind, resource)
+		}
+	}
+	slices.Sort(behind)
+	if len(behind) == 0 {
+		c.add("watch", checkOK, "", "All kinds are listed and watched.")
+		return
+	}
+	reasons := s.watched("retrial_watch_errors_total", f.cluster, "reason")
+	maps.DeleteFunc(reasons, func(_ string, n float64) bool { return n == 0 })
+	text, state, todo := "Not watched at this moment: "+strings.Join(behind, ", ")+".", checkWarn, "The server's log says what the watch waits for."
+	if len(reasons) > 0 {
+		state = checkFail
+		names := slices.Sorted(maps.Keys(reasons))
+		text += " Failures so far: " + strings.Join(names, ", ") + "."
+		for _, w := range []struct{ reason, todo string }{
+			{"unavailable", "The cluster of the kubeconfig cannot be reached, or refuses: see the server's log."},
+			{"unauthorized", "The kubeconfig's token is wrong or expired: make another, see docs/connect.md."},
+			{"forbidden", "kubectl apply -f deploy/watch-rbac.yaml"},
+			{"other-cluster", "The kubeconfig leads to another cluster than the one whose state is known under this name."},
+		} {
+			if _, ok := reasons[w.reason]; ok {
+				todo = w.todo
+			}
+		}
+	}
+	c.add("watch", state, todo, "%s", text)
+}
+
+// watched sums a metric of a watched cluster by one of its labels.
+func (s site) watched(name, cluster, by string) map[string]float64 {
+	out := map[string]float64{}
+	for _, m := range s.series(name) {
+		labels := map[string]string{}
+		for _, l := range m.GetLabel() {
+			labels[l.GetName()] = l.GetValue()
+		}
+		if labels["cluster"] == cluster {
+			out[labels[by]] += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	return out
+}
+
+// gauge returns the value of a metric without labels; false when there is none.
+func (s site) gauge(name string) (float64, bool) {
+	for _, m := range s.series(name) {
+		return m.GetGauge().GetValue(), true
+	}
+	return 0, false
+}
+
+// series returns the series of a metric of this process.
+func (s site) series(name string) []*dto.Metric {
+	if s.metrics == nil {
+		return nil
+	}
+	families, _ := s.metrics.Gather() // what could be gathered comes beside the error
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()
+		}
+	}
+	return nil
+}
+
+// failure names the checks that failed, nil when none did.
+func (c checks) failure() error {
+	var failed []string
+	for _, check := range c {
+		if check.State == checkFail {
+			name := check.ID
+			if check.Cluster != "" {
+				name += " of " + check.Cluster
+			}
+			failed = append(failed, name)
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	return exitCode{exitFinding, fmt.Errorf("not in order: %s", strings.Join(failed, ", "))}
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/safe"
+)
+
+// doctor ─▶ running server ─▶ api/v1/doctor ─▶ one line a check
+//
+//	└ none running ─▶ the same on the store, opened here; or, when it cannot be, on the files alone
+func newDoctor(s streams) *cobra.Command {
+	var ask asker
+	var output string
+	c := &cobra.Command{
+		Use:   "doctor [NAME]",
+		Short: "Check the installation and the connection of its clusters, and say what to do",
+		Long: `Look at the server, its store, keys, certificates, disk and lag, and at every cluster, or
+the one that is named: is it registered, does it post, is its state known, do its requests
+get a verdict, do the clocks agree, does its audit policy record what is needed.
+
+With no server running that is told, and the store is opened to look at the rest. The exit
+code is 3 when a check fails; warnings leave it at 0.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return oneArg("NAME")(c, args)
+		},
+	}
+	ask.bind(c)
+	addOutput(c, &output, "table", "json", "yaml")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cluster := strings.Join(args, "")
+		if cluster != "" && !identity.ValidName(cluster) {
+			return exitCode{exitUsage, fmt.Errorf("%s: %w", safe.Text(shorten(cluster)), identity.ErrName)}
+		}
+		cfg, err := ask.flags.Load()
+		if err != nil {
+			return exitCode{exitUsage, err}
+		}
+		answer, err := examine(c.Context(), &ask, cfg, cluster)
+		if err != nil {
+			return err
+		}
+		if answer.Unknown {
+			return exitCode{exitNoMatch, fmt.Errorf("nothing is known of a cluster %s; `retrial connect %s%s` registers it", cluster, cluster, site{cfg: cfg}.dataDir())}
+		}
+		if output == "table" {
+			err = printChecks(s.out, answer.Checks)
+		} else {
+			err = printAs(s.out, output, answer)
+		}
+		return errors.Join(err, checks(answer.Checks).failure())
+	}
+	return c
+}
+
+// examine asks the server, or the store; what cannot be asked is a check that fails, and
+// the rest is looked at all the same.
+func examine(ctx context.Context, ask *asker, cfg config.Config, cluster string) (doctorJSON, error) {
+	var answer doctorJSON
+	q := url.Values{}
+	if cluster != "" {
+		q.Set("cluster", cluster)
+	}
+	err := ask.ask(ctx, "doctor", q, &answer)
+	var coded exitCode
+	switch {
+	case err == nil:
+		if answer.Version != version {
+			answer.Checks = append(answer.Checks, checkJSON{ID: "version", State: checkWarn,
+				Text: fmt.Sprintf("The server is version %s, this command %s.", answer.Version, version), Todo: "Use one version of both."})
+		}
+		return answer, nil
+	case ctx.Err() != nil, errors.As(err, &coded):
+		return answer, err
+	case ask.server != "":
+		return doctorJSON{Version: version, Checks: []checkJSON{{ID: "server", State: checkFail, Text: err.Error(),
+			Todo: "Is the URL that of the page? A token for it comes from RETRIAL_TOKEN."}}}, nil
+	}
+	c := closedSite(cfg).installation()
+	if !errors.Is(err, errNoServer) { // that is told already
+		c.add("data", checkFail, "", "%v.", err)
+	}
+	return doctorJSON{Version: version, Checks: c}, nil
+}
+
+// printChecks prints one line a check and, indented, what to do.
+func printChecks(out io.Writer, list []checkJSON) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	for _, c := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.State, dash(c.Cluster), c.ID, safe.Text(c.Text))
+		if c.State == checkOK || c.Todo == "" {
+			continue
+		}
+		for line := range strings.SplitSeq(c.Todo, "\n") {
+			fmt.Fprintf(w, "\t\t\t  %s\n", safe.Text(line))
+		}
+	}
+	return w.Flush()
+}
+
+// dash stands for what is not there.
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
