@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay"
@@ -175,7 +177,9 @@ func (r *Runner) judge(b *block, epoch uint32) {
 	bad := make([]error, len(b.carriers))
 	r.metrics.replay.Add(r.parallel(len(b.carriers), func(i int) {
 		row := &b.rows[b.carriers[i]]
-		row.Verdict, bad[i] = r.verdict(row.Cluster, row.Event)
+		if row.Verdict, bad[i] = r.verdict(row.Cluster, row.Event); bad[i] == nil {
+			row.Marks = r.tag(row)
+		}
 	}).Seconds())
 	remove := map[int]bool{}
 	for i, err := range bad {
@@ -214,6 +218,22 @@ func (r *Runner) verdict(cluster string, e *event.Event) (v *replay.Verdict, err
 		}
 	}()
 	return r.engine.Replay(e, r.states.of(cluster)), nil
+}
+
+// tag returns the marks of a row with a verdict. A rule that panics costs the row its marks,
+// not its verdict.
+func (r *Runner) tag(row *replay.Row) (marks []replay.Mark) {
+	if r.cfg.Tagger == nil {
+		return nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			r.metrics.panics.Inc()
+			r.log.Error("detection rules panicked; the request has no marks", zap.Any("panic", p), zap.String("cluster", row.Cluster))
+			marks = nil
+		}
+	}()
+	return r.cfg.Tagger.Tag(row.Cluster, row.Event, row.Verdict)
 }
 
 // parallel calls f for 0..n-1 from a bounded number of goroutines and returns, when all

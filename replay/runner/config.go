@@ -58,6 +58,8 @@ type Config struct {
 	// OwnsPolicy tells whether this process writes the policy table for a partition of
 	// audit.policy; nil means every partition.
 	OwnsPolicy func(partition int32) bool
+	// Tagger notes which detection rules select a request; nil: no row gets marks.
+	Tagger Tagger
 	// Redact makes undecodable bytes fit to be kept in a dead letter; nil keeps none of them.
 	Redact func(raw []byte) []byte
 

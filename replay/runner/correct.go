@@ -123,7 +123,7 @@ func (l *lane) rejudgeRows(ctx context.Context, rows []replay.Row) (failed bool,
 	var pairs []replay.Row
 	for i, v := range verdicts {
 		if v != nil && !sameVerdict(rows[i].Verdict, v) {
-			pairs = append(pairs, pair(rows[i], rows[i], v)...)
+			pairs = append(pairs, l.r.pair(rows[i], rows[i], v)...)
 		}
 	}
 	if failed, err = l.insertPairs(ctx, "co", pairs); err != nil {
@@ -135,11 +135,15 @@ func (l *lane) rejudgeRows(ctx context.Context, rows []replay.Row) (failed bool,
 	return failed, nil
 }
 
-// pair takes a row back and puts another in its place: one −1 and one +1 for one block.
-func pair(old, replacement replay.Row, v *replay.Verdict) []replay.Row {
+// pair takes a row back and puts another in its place: one −1 and one +1 for one block. The
+// marks go with the verdict.
+func (r *Runner) pair(old, replacement replay.Row, v *replay.Verdict) []replay.Row {
 	old.Sign = -1
 	replacement.Sign = 1
-	replacement.Verdict = v
+	replacement.Verdict, replacement.Marks = v, nil
+	if v != nil {
+		replacement.Marks = r.tag(&replacement)
+	}
 	replacement.Revision = old.Revision + 1
 	return []replay.Row{old, replacement}
 }

@@ -17,6 +17,13 @@ type Engine interface {
 	Replay(e *event.Event, s *state.State) *replay.Verdict
 }
 
+// Tagger notes which detection rules select a judged request; *detect.Tagger does. The marks
+// must follow from the arguments alone: they are part of the row, corrected when its verdict
+// is. It must be safe for concurrent use.
+type Tagger interface {
+	Tag(cluster string, e *event.Event, v *replay.Verdict) []replay.Mark
+}
+
 // EventStore holds the rows. All methods may be called concurrently for different
 // partitions; for one partition the runner calls them one after the other.
 type EventStore interface {

@@ -122,7 +122,7 @@ func newPipeline(t testing.TB, broker *embedded.Broker, store Store) *pipeline {
 		t.Fatal(err)
 	}
 	l := &life{reg: prometheus.NewRegistry()}
-	r, err := New(Config{Hold: -1, Linger: -1, Log: log, Registerer: l.reg}, Kafka{client}, replay.New(replay.Config{}), store)
+	r, err := New(Config{Tagger: simTagger{}, Hold: -1, Linger: -1, Log: log, Registerer: l.reg}, Kafka{client}, replay.New(replay.Config{}), store)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -177,7 +177,7 @@ func TestStalledPolicyReaderHoldsForABoundedTime(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		l := &life{world: w.simWorld, cancel: cancel}
 		source := stalled{&simSource{w.log, l}, make(chan struct{})}
-		r, err := New(Config{HoldLimit: 10 * time.Second}, source, w.engine, &simStore{w.rows, l})
+		r, err := New(Config{Tagger: simTagger{}, HoldLimit: 10 * time.Second}, source, w.engine, &simStore{w.rows, l})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -84,7 +84,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"operation"}),
 		retries:      counters("retries_total", "Operations repeated after an error, by operation.", "operation", operations[:]...),
 		policy:       counter("policy_records_total", "Policy records applied to the states."),
-		panics:       counter("replay_panics_total", "Events whose replay panicked; each is a bug."),
+		panics:       counter("replay_panics_total", "Events whose replay, or whose detection rules, panicked; each is a bug."),
 		holdTimeouts: counter("hold_timeouts_total", "Blocks judged without waiting longer for the policy reader."),
 		letters:      counter("deadletters_saved_total", "Dead letters moved from the stream to the store."),
 		replay:       counter("replay_cpu_seconds_total", "Time spent replaying, summed over goroutines."),

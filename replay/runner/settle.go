@@ -203,7 +203,7 @@ func (l *lane) replaceFuller(ctx context.Context, b *block) error {
 				continue
 			}
 		}
-		pairs = append(pairs, pair(old, fuller, v)...)
+		pairs = append(pairs, l.r.pair(old, fuller, v)...)
 	}
 	failed, err := l.insertPairs(ctx, "fu", pairs)
 	if err != nil || !failed || b.recovering {

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -48,6 +49,17 @@ type simWorld struct {
 	engine     *replay.Engine
 	background sync.WaitGroup
 	expected   *simExpected
+}
+
+// simTagger marks rows by what corrections change.
+type simTagger struct{}
+
+func (simTagger) Tag(cluster string, e *event.Event, v *replay.Verdict) []replay.Mark {
+	marks := []replay.Mark{{Name: v.Outcome.String() + "/" + v.Replayed.String(), Key: uint64(len(v.Grants))}}
+	if v.Outcome == replay.OutcomeDrift {
+		marks = append(marks, replay.Mark{Name: "drift", Key: uint64(len(cluster) + len(e.User.Username))})
+	}
+	return marks
 }
 
 // life is one process from start to crash or stop.
@@ -141,7 +153,7 @@ func (w *simWorld) start(id, crashAt int, faults bool) (*life, *Runner, <-chan e
 	r, err := New(Config{
 		Hold: 100 * time.Millisecond, HoldLimit: 2 * time.Second, Linger: 30 * time.Millisecond,
 		BatchRecords: 12, CorrectionRows: 5, CorrectionLog: 40, Parallel: 1, Registerer: l.reg,
-		RetryMin: 5 * time.Millisecond, RetryMax: 100 * time.Millisecond, LongestRequest: time.Minute,
+		RetryMin: 5 * time.Millisecond, RetryMax: 100 * time.Millisecond, LongestRequest: time.Minute, Tagger: simTagger{},
 	}, &simSource{w.log, l}, w.engine, &simStore{w.rows, l})
 	if err != nil {
 		panic(err)
@@ -305,6 +317,8 @@ func (w *simWorld) check() (violations []string) {
 			report("row at %v does not have its event's fullest content", row.Position)
 		case (row.Verdict == nil) != (e.verdict == nil):
 			report("row at %v carries a verdict: %v, want %v", row.Position, row.Verdict != nil, e.verdict != nil)
+		case row.Verdict == nil && row.Marks != nil || row.Verdict != nil && !slices.Equal(row.Marks, simTagger{}.Tag(row.Cluster, row.Event, e.verdict)):
+			report("row at %v has the marks %v, its verdict is %s", row.Position, row.Marks, e.verdict.Outcome)
 		case row.Verdict != nil && !sameVerdict(row.Verdict, e.verdict):
 			report("row at %v (%s, %s): %s %s %q, from scratch %s %s %q", row.Position, row.Event.User.Username, row.Event.RequestURI,
 				row.Verdict.Outcome, row.Verdict.Replayed, row.Verdict.Cause, e.verdict.Outcome, e.verdict.Replayed, e.verdict.Cause)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -374,5 +375,25 @@ func TestCutRespectsBounds(t *testing.T) {
 				t.Errorf("blocks of %v, want %v", got, tc.want)
 			}
 		})
+	}
+}
+
+// panickyTagger stands for a rule that meets what nobody thought of.
+type panickyTagger struct{}
+
+func (panickyTagger) Tag(string, *event.Event, *replay.Verdict) []replay.Mark { panic("a bug") }
+
+// TestTaggerPanics: the verdict stands, without marks, and the bug is counted.
+func TestTaggerPanics(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	r, err := New(Config{Tagger: panickyTagger{}, Registerer: reg}, nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if marks := r.tag(&replay.Row{Event: &event.Event{}, Verdict: &replay.Verdict{}}); marks != nil {
+		t.Errorf("marks %v", marks)
+	}
+	if got := (&life{reg: reg}).sums(t)["retrial_runner_replay_panics_total"]; got != 1 {
+		t.Errorf("%v panics counted", got)
 	}
 }
