@@ -101,7 +101,7 @@ type serveOptions struct {
 }
 
 // addresses are where a running serve can be reached.
-type addresses struct{ webhook, ui, socket string }
+type addresses struct{ webhook, ui, socket, sql string }
 
 // serve runs until ctx ends, which is a clean stop, or something fails.
 func serve(ctx context.Context, cfg config.Config, log *zap.Logger, o serveOptions) (err error) {
@@ -129,13 +129,19 @@ func serve(ctx context.Context, cfg config.Config, log *zap.Logger, o serveOptio
 	if err != nil {
 		return err
 	}
+	if addr.sql, err = listenSQL(stopped, sys, &group); err != nil {
+		return err
+	}
 	clusters, err := sys.authority.Registry().List()
 	if err != nil {
 		return err
 	}
-	log.Info("serving", zap.String("version", version), zap.String("webhook", addr.webhook), zap.String("page", addr.ui),
+	log.Info("serving", zap.String("version", version), zap.String("webhook", addr.webhook), zap.String("page", addr.ui), zap.String("sql", addr.sql),
 		zap.String("data", absolute(cfg.DataDir)), zap.Int("registered_clusters", len(clusters)), zap.Int("watched_clusters", len(cfg.Watch.Clusters)))
 	fmt.Fprintf(o.out, "\n  Retrial is up.  Page: %s   Webhook: %s\n\n", addr.ui, addr.webhook)
+	if addr.sql != "" {
+		fmt.Fprintf(o.out, "  SQL, read-only: %s\n\n", addr.sql)
+	}
 	if o.sample {
 		group.Add(func() error {
 			if err := importSample(stopped, sys, addr, o.out); err != nil && stopped.Err() == nil {

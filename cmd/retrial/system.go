@@ -43,6 +43,7 @@ type system struct {
 	redactor  *event.Redactor
 	stream    *stream.Client
 	store     *storage.Store
+	engine    *chdb.Engine // of the embedded store; nil when the store is a server
 	runner    *runner.Runner
 	rules     *detect.Set
 	asking    *queryLog
@@ -236,7 +237,7 @@ func (s *system) openStore(ctx context.Context) (*storage.Store, error) {
 			return nil, fmt.Errorf("embedded clickhouse: %w", err)
 		}
 		s.closers = append(s.closers, engine.Close)
-		cfg.Transport = engine
+		s.engine, cfg.Transport = engine, engine
 	} else {
 		dsn, err := dsnOf(c)
 		if err != nil {

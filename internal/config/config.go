@@ -112,6 +112,12 @@ type ClickHouse struct {
 	Database          string `json:"database" doc:"Database that holds Retrial's tables."`
 	Library           string `json:"library" doc:"Path of libchdb.so for the embedded engine. Empty: RETRIAL_LIBCHDB, then the user's cache folder."`
 	EmbeddedMaxMemory Bytes  `json:"embeddedMaxMemory" doc:"Memory the embedded engine may use."`
+
+	Listen             string `json:"listen" doc:"Address on which the embedded store answers SQL queries, read-only, over ClickHouse's HTTP interface; for Grafana. Empty: none. Must be loopback unless a certificate is set. See docs/grafana.md."`
+	ListenUser         string `json:"listenUser" doc:"User that SQL clients must present."`
+	ListenPasswordFile string `json:"listenPasswordFile" doc:"File with the password that SQL clients must present, of at least 16 characters."`
+	ListenTLSCert      string `json:"listenTlsCert" doc:"Certificate file for the SQL listener; plain HTTP when empty (loopback only)."`
+	ListenTLSKey       string `json:"listenTlsKey" doc:"Key file for the SQL listener."`
 }
 
 // Replay configures the re-evaluation.
@@ -157,7 +163,7 @@ func Default() Config {
 		},
 		UI:         UI{Listen: "127.0.0.1:8080"},
 		Kafka:      Kafka{Replication: 3, EmbeddedMaxBytes: 2 << 30},
-		ClickHouse: ClickHouse{Database: "retrial", EmbeddedMaxMemory: 3 << 29},
+		ClickHouse: ClickHouse{Database: "retrial", EmbeddedMaxMemory: 3 << 29, ListenUser: "grafana"},
 		Replay: Replay{
 			Hold: Duration(2 * time.Second), Lag: Duration(100 * time.Millisecond), BatchRows: 20000, Linger: Duration(500 * time.Millisecond),
 		},
@@ -239,6 +245,9 @@ func (c *Config) CheckFiles() error {
 	check("kafka-ca-file", c.Kafka.CAFile)
 	check("kafka-sasl-password-file", c.Kafka.SASLPasswordFile)
 	check("clickhouse-password-file", c.ClickHouse.PasswordFile)
+	check("clickhouse-listen-password-file", c.ClickHouse.ListenPasswordFile)
+	check("clickhouse-listen-tls-cert", c.ClickHouse.ListenTLSCert)
+	check("clickhouse-listen-tls-key", c.ClickHouse.ListenTLSKey)
 	for _, entry := range c.Watch.Clusters {
 		if _, kubeconfig, err := WatchedCluster(entry); err == nil {
 			check("watch-clusters", kubeconfig)
@@ -317,6 +326,9 @@ func (c *Config) Validate() error {
 	if (c.UI.TLSCert == "") != (c.UI.TLSKey == "") {
 		fail("ui-tls-cert and ui-tls-key: set both or neither")
 	}
+	if c.ClickHouse.Listen != "" && listen("clickhouse-listen", c.ClickHouse.Listen) {
+		c.ClickHouse.checkListener(fail)
+	}
 	if listen("webhook-listen", c.Webhook.Listen) && c.Webhook.AllowAnonymous && !Loopback(c.Webhook.Listen) {
 		fail("webhook-allow-anonymous: %s is not loopback; let apiservers present the certificate of retrial cluster add, or a token (webhook-token-file)", c.Webhook.Listen)
 	}
@@ -324,4 +336,20 @@ func (c *Config) Validate() error {
 		fail("ui-listen: %s is not loopback; set ui-token-file so that callers must authenticate, or listen on 127.0.0.1", c.UI.Listen)
 	}
 	return errors.Join(errs...)
+}
+
+// checkListener checks the SQL listener's fields when there is to be one.
+func (c ClickHouse) checkListener(fail func(format string, args ...any)) {
+	if c.DSN != "" {
+		fail("clickhouse-listen: it serves the embedded store, and clickhouse-dsn names a server: point Grafana at that one, with a user who may only read (docs/grafana.md has the grants)")
+	}
+	if c.ListenUser == "" || c.ListenPasswordFile == "" {
+		fail("clickhouse-listen: set clickhouse-listen-user and clickhouse-listen-password-file: nobody is answered without a password")
+	}
+	if (c.ListenTLSCert == "") != (c.ListenTLSKey == "") {
+		fail("clickhouse-listen-tls-cert and clickhouse-listen-tls-key: set both or neither")
+	}
+	if !Loopback(c.Listen) && c.ListenTLSCert == "" {
+		fail("clickhouse-listen: %s is not loopback; set clickhouse-listen-tls-cert and -key, or the password can be read on its way; or listen on 127.0.0.1", c.Listen)
+	}
 }

@@ -133,3 +133,30 @@ func TestCheckFiles(t *testing.T) {
 		}
 	}
 }
+
+func TestSQLListener(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*ClickHouse)
+		want   string // empty: valid
+	}{
+		"loopback":                    {func(*ClickHouse) {}, ""},
+		"with a certificate":          {func(c *ClickHouse) { c.Listen, c.ListenTLSCert, c.ListenTLSKey = "0.0.0.0:8123", "c", "k" }, ""},
+		"off, whatever else is set":   {func(c *ClickHouse) { c.Listen, c.DSN = "", "http://ch:8123" }, ""},
+		"a store of its own":          {func(c *ClickHouse) { c.DSN = "http://ch:8123" }, "point Grafana at that one"},
+		"without a password":          {func(c *ClickHouse) { c.ListenPasswordFile = "" }, "clickhouse-listen-password-file"},
+		"without a user":              {func(c *ClickHouse) { c.ListenUser = "" }, "clickhouse-listen-user"},
+		"in the open":                 {func(c *ClickHouse) { c.Listen = "0.0.0.0:8123" }, "is not loopback"},
+		"a certificate without a key": {func(c *ClickHouse) { c.ListenTLSCert = "c" }, "both or neither"},
+		"no address":                  {func(c *ClickHouse) { c.Listen = "8123" }, "no address to listen on"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := Default()
+			c.ClickHouse.Listen, c.ClickHouse.ListenPasswordFile = "127.0.0.1:8123", "p"
+			tc.change(&c.ClickHouse)
+			err := c.Validate()
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Fatalf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}

@@ -66,8 +66,10 @@ type AccessRecord struct {
 	Query  string    // as sent, cut after 64 KiB: the caller's word
 	Code   int       // 0: answered; else ClickHouse's code of the error
 	Error  string    // its text
-	Bytes  int64     // of the answer before compression
-	Took   time.Duration
+	// Refused is set when the caller is at fault: not authenticated, not offered, no SQL.
+	Refused bool
+	Bytes   int64 // of the answer before compression
+	Took    time.Duration
 }
 
 func (c Config) withDefaults() (Config, error) {

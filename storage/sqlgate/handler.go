@@ -49,6 +49,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		c := asCoded(err)
 		record.Code, record.Error = c.Code(), c.Error()
+		record.Refused = status(c.Code()) < http.StatusInternalServerError
 		result = resultOf(c.Code())
 		if !out.wrote && !errors.Is(err, errClient) {
 			fail(w, c)
