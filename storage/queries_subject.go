@@ -134,3 +134,21 @@ func (s *Store) SubjectUsage(ctx context.Context, cluster, subject string, from,
 	}
 	return out, nil
 }
+
+const nearQuery = `SELECT DISTINCT subject, ngramDistanceCaseInsensitive(toString(subject), {name:String}) AS distance
+FROM %[1]s.accesses
+WHERE access IN (SELECT access FROM %[1]s.access_usage WHERE cluster = {cluster:String})
+    AND (distance < 0.7 OR positionCaseInsensitive(subject, {name:String}) > 0)
+ORDER BY positionCaseInsensitive(subject, {name:String}) = 0, distance, subject
+LIMIT {limit:UInt32}`
+
+// NearSubjects returns subjects that made requests and are called much like a name, the
+// likest first.
+func (s *Store) NearSubjects(ctx context.Context, cluster, name string, limit int) ([]string, error) {
+	p := clickhouse.Parameters{"cluster": text(cluster), "name": text(name), "limit": fmt.Sprint(limit)}
+	out, err := collect(ctx, s, nearQuery, p, func(n *string) ([]any, func()) { return []any{n, new(float32)}, nil })
+	if err != nil {
+		return nil, fmt.Errorf("subjects like %q: %w", name, err)
+	}
+	return out, nil
+}

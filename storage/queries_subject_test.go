@@ -103,6 +103,17 @@ func TestSubjectUsage(t *testing.T) {
 			break
 		}
 	})
+	t.Run("near names", func(t *testing.T) {
+		for name, first := range map[string]string{"kube-scheduler": "system:kube-scheduler", "system:node:node-7": "system:node:node-1", "prometheus": "system:serviceaccount:monitoring:prometheus"} {
+			got, err := s.NearSubjects(ctx, "c", name, 3)
+			if err != nil || len(got) == 0 || len(got) > 3 || got[0] != first {
+				t.Errorf("like %q: %q, %v; want %q first", name, got, err, first)
+			}
+		}
+		if got, err := s.NearSubjects(ctx, "nobody's", "prometheus", 3); err != nil || len(got) != 0 {
+			t.Errorf("%q, %v in a cluster that is not there", got, err)
+		}
+	})
 	t.Run("nobody", func(t *testing.T) {
 		got, err := s.SubjectUsage(ctx, "c", "x' OR 1 --\t\\", time.Time{}, time.Time{}, 10)
 		if err != nil || got.Requests != 0 || !got.First.IsZero() {
@@ -129,4 +140,3 @@ func revised(in []replay.Row, n int) []replay.Row {
 	}
 	return fix
 }
-

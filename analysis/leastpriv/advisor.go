@@ -1,6 +1,7 @@
 package leastpriv
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -27,6 +28,8 @@ type Metadata func(rbacindex.Key) metav1.ObjectMeta
 type Options struct {
 	// Metadata returns labels and annotations for the rollback; nil: there are none.
 	Metadata Metadata
+	// Recording is what suggestions say of the whole recording; zero: what the Collector saw.
+	Recording Recording
 	// WildcardVerbs allows "*" as verb; see wildcard.
 	WildcardVerbs bool
 }
@@ -38,6 +41,7 @@ type Advisor struct {
 	state     *state.State
 	view      state.View
 	meta      Metadata
+	recording Recording
 	wild      bool
 	own       map[string][]rbacindex.Key // bindings by the user name they name
 	group     map[string][]rbacindex.Key // bindings by the group they name
@@ -46,10 +50,14 @@ type Advisor struct {
 
 // Advise returns an Advisor on the policy as the state knows it at a moment.
 func (c *Collector) Advise(st *state.State, at time.Time, o Options) *Advisor {
-	a := &Advisor{collector: c, state: st, view: st.RBAC(at), meta: o.Metadata, wild: o.WildcardVerbs, own: map[string][]rbacindex.Key{},
+	a := &Advisor{collector: c, state: st, view: st.RBAC(at), meta: o.Metadata, recording: o.Recording, wild: o.WildcardVerbs, own: map[string][]rbacindex.Key{},
 		group: map[string][]rbacindex.Key{}, histories: map[string]*history{}}
 	if a.meta == nil {
 		a.meta = func(rbacindex.Key) metav1.ObjectMeta { return metav1.ObjectMeta{} }
+	}
+	if a.recording.Requests == 0 {
+		a.recording = c.Recording()
+		a.recording.Describe(st)
 	}
 	a.view.RBAC.All(func(k rbacindex.Key, o any) bool {
 		subjects, _, ok := bindingOf(o)
@@ -112,15 +120,32 @@ func compareObjects(a, b rbacindex.Key) int {
 	return strings.Compare(a.Name, b.Name)
 }
 
-// Unseen returns the users that bindings name and that made no request, sorted.
-func (a *Advisor) Unseen() []string {
-	var out []string
-	for name := range a.own {
-		if !a.collector.Seen(name) {
-			out = append(out, name)
+// Recording returns what suggestions say of the whole recording.
+func (a *Advisor) Recording() Recording { return a.recording }
+
+// Unseen is a user that bindings name and that made no request.
+type Unseen struct {
+	Subject  string   `json:"subject"`
+	Bindings []string `json:"bindings"` // Kind/name or Kind/namespace/name
+	Excess   int      `json:"excess"`   // weight of what it holds, all of it unused
+}
+
+// Unseen returns the users that bindings name and that made no request, the heaviest first.
+func (a *Advisor) Unseen() []Unseen {
+	out := []Unseen{}
+	none := indexNeeds(nil)
+	for name, keys := range a.own {
+		if a.collector.Seen(name) {
+			continue
 		}
+		u := Unseen{Subject: name}
+		for _, k := range keys {
+			u.Bindings = append(u.Bindings, k.String())
+		}
+		_, _, u.Excess = a.weigh(a.view.RBAC, none, keys)
+		out = append(out, u)
 	}
-	slices.Sort(out)
+	slices.SortFunc(out, func(a, b Unseen) int { return cmp.Or(b.Excess-a.Excess, strings.Compare(a.Subject, b.Subject)) })
 	return out
 }
 
@@ -145,7 +170,7 @@ func (a *Advisor) Suggest(subject string) (*Suggestion, error) {
 	h := a.historyOf(subject)
 	ix := indexNeeds(h.needs)
 	s := &Suggestion{Subject: u.user, Groups: slices.SortedFunc(slices.Values(u.groups), slices.Compare[[]string]), System: a.collector.System(subject), Seen: seen,
-		Window: Window{From: a.collector.from, To: a.collector.to, Requests: u.requests, Judged: u.judged},
+		Window: Window{From: a.recording.From, To: a.recording.To, Requests: u.requests, Judged: u.judged, Gaps: a.recording.Gaps},
 		Apply:  Objects{}, Remove: []Remove{}, Rollback: Objects{}, Unused: []Unused{}, Keeps: []Keep{}, Gaps: []string{}}
 	if u.requests > 0 {
 		s.Window.Coverage = float64(u.judged) / float64(u.requests)
@@ -466,7 +491,7 @@ func (a *Advisor) keeps(s *Suggestion, u *usage, ix *usedIndex, loose []scopedAt
 func (a *Advisor) gaps(s *Suggestion, u *usage, h *history, final *rbacindex.Snapshot) {
 	add := func(format string, args ...any) { s.Gaps = append(s.Gaps, fmt.Sprintf(format, args...)) }
 	for _, class := range slices.Sorted(maps.Keys(u.unjudged)) {
-		add("%d requests count for nothing: %s", u.unjudged[class], class)
+		add("%s", unjudgedText(class, u.unjudged[class]))
 	}
 	if u.unreadable > 0 {
 		add("%d writes were logged without their content: what they needed behind the authorizer is not known (log roles, bindings and certificate requests at RequestResponse)", u.unreadable)
@@ -507,7 +532,7 @@ func (a *Advisor) missingNamespaces(s *Suggestion) []string {
 		if ns == "" || slices.Contains(out, ns) {
 			continue
 		}
-		if _, known := a.state.Version(state.Namespaces, "", ns, a.collector.to); known == state.Absent {
+		if _, known := a.state.Version(state.Namespaces, "", ns, a.recording.To); known == state.Absent {
 			out = append(out, ns)
 		}
 	}

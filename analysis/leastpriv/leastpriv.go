@@ -70,6 +70,8 @@ type Window struct {
 	Judged   int64 `json:"judged"`
 	// Coverage is Judged ÷ Requests, 0 when there are none.
 	Coverage float64 `json:"coverage"`
+	// Gaps are what the whole recording lacks, see Recording.
+	Gaps []string `json:"gaps"`
 }
 
 // Proof is the outcome of replaying a subject's recorded history against a final state.

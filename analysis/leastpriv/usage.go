@@ -18,11 +18,14 @@ type Collector struct {
 	subjects map[string]*usage
 	strings  map[string]string
 	from, to time.Time
+
+	requests, judged int64
+	unjudged         map[string]int64 // by outcome and class
 }
 
 // NewCollector returns an empty Collector.
 func NewCollector() *Collector {
-	return &Collector{subjects: map[string]*usage{}, strings: map[string]string{}}
+	return &Collector{subjects: map[string]*usage{}, strings: map[string]string{}, unjudged: map[string]int64{}}
 }
 
 // usage is what one subject was seen doing.
@@ -91,7 +94,17 @@ func (c *Collector) ObserveMany(e *event.Event, v *replay.Verdict, n Count) {
 	if n.Requests <= 0 {
 		return
 	}
-	c.Cover(n.First, n.Last)
+	c.cover(n.First, n.Last)
+	c.requests += n.Requests
+	judged := v.Outcome == replay.OutcomeMatch || v.Outcome == replay.OutcomeDrift || v.Outcome == replay.OutcomeAmbiguous
+	if judged {
+		c.judged += n.Requests
+	}
+	class := ""
+	if v.Outcome != replay.OutcomeMatch {
+		class = strings.TrimSpace(v.Outcome.String() + " " + v.Class)
+		c.unjudged[class] += n.Requests
+	}
 	who := e.EffectiveUser()
 	if who.Username == "" {
 		return
@@ -99,13 +112,12 @@ func (c *Collector) ObserveMany(e *event.Event, v *replay.Verdict, n Count) {
 	u := c.subject(who.Username)
 	u.requests += n.Requests
 	u.masters = u.masters || slices.Contains(who.Groups, "system:masters")
-	switch v.Outcome {
-	case replay.OutcomeMatch, replay.OutcomeDrift, replay.OutcomeAmbiguous:
+	if judged {
 		u.judged += n.Requests
 	}
 	certain := v.Outcome == replay.OutcomeMatch || v.Outcome == replay.OutcomeAmbiguous
 	if v.Outcome != replay.OutcomeMatch {
-		u.unjudged[strings.Clone(v.Outcome.String()+" "+v.Class)] += n.Requests
+		u.unjudged[class] += n.Requests
 	}
 	if !certain {
 		return
@@ -124,9 +136,8 @@ func (c *Collector) ObserveMany(e *event.Event, v *replay.Verdict, n Count) {
 	}
 }
 
-// Cover widens the window: the recording has requests at these times, seen or not. Zero
-// times say nothing.
-func (c *Collector) Cover(first, last time.Time) {
+// cover widens the window. Zero times say nothing.
+func (c *Collector) cover(first, last time.Time) {
 	if !first.IsZero() && (c.from.IsZero() || first.Before(c.from)) {
 		c.from = first
 	}

@@ -15,12 +15,6 @@ import (
 	"github.com/retrial-io/retrial/storage"
 )
 
-// subjectQueries is what the questions about a subject ask the store.
-type subjectQueries interface {
-	// SubjectUsage sums what a subject did, by day, with at most limit distinct uses.
-	SubjectUsage(ctx context.Context, cluster, subject string, from, to time.Time, limit int) (storage.SubjectUsage, error)
-}
-
 // mostUses bounds the lists of an answer about a subject.
 const mostUses = 1000
 

@@ -17,11 +17,43 @@ import (
 type fakeSubjects struct {
 	usage map[string]storage.SubjectUsage
 	limit int // of the last question
+
+	recording storage.Recording
+	history   []storage.Alike
+	policy    []state.Observation
+	about     []string // subjects of the last history
 }
 
 func (f *fakeSubjects) SubjectUsage(_ context.Context, _, subject string, _, _ time.Time, limit int) (storage.SubjectUsage, error) {
 	f.limit = limit
 	return f.usage[subject], nil
+}
+
+func (f *fakeSubjects) NearSubjects(context.Context, string, string, int) ([]string, error) {
+	return []string{"ann"}, nil
+}
+
+func (f *fakeSubjects) Recording(context.Context, string, time.Time, time.Time) (storage.Recording, error) {
+	return f.recording, nil
+}
+
+func (f *fakeSubjects) History(_ context.Context, _ string, _, _ time.Time, subjects []string, visit func(storage.Alike) error) error {
+	f.about = subjects
+	for _, a := range f.history {
+		if err := visit(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *fakeSubjects) NewestPolicy(_ context.Context, _ string, _ []string, visit func([]byte) error) error {
+	for _, o := range f.policy {
+		if err := visit(o.Append(nil)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // policyOf is a cluster's state with the given RBAC objects, each a JSON object.

@@ -3,52 +3,53 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/retrial-io/retrial/analysis/leastpriv"
-	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
-	"github.com/retrial-io/retrial/rbacindex"
-	"github.com/retrial-io/retrial/replay"
-	"github.com/retrial-io/retrial/replay/evaluate"
-	"github.com/retrial-io/retrial/replay/state"
 )
 
 // suggestOptions are the flags of suggest.
 type suggestOptions struct {
-	states, events, subjects   []string
-	all, system, final, force  bool
-	output, cluster, minWindow string
-	window                     time.Duration
+	from                              asker
+	states, events, subjects          []string
+	all, system, unseen, final, force bool
+	output, cluster, minWindow        string
+	since, until, wildcards           string
+	window                            time.Duration
 }
 
-// --state ──┬─▶ replay/evaluate ─▶ verdicts ─▶ leastpriv.Collector ─┐
-// --events ─┘         └─ policy writes ─▶ state.State (final policy) ─┴─▶ Advisor ─▶ suggestions, plan ─▶ -o
+// the running server, or the store ─▶ api/v1/suggest ────────────────┐
+//
+//	--state ──┬─▶ replay ─▶ leastpriv.Collector ─▶ Advisor ─▶ suggestJSON ─▶ table | json | yaml
+//	--events ─┘
 func newSuggest(s streams) *cobra.Command {
 	var o suggestOptions
 	c := &cobra.Command{
-		Use:   "suggest --state FILE|DIR --events FILE... [--subject USER | --all]",
+		Use:   "suggest [--subject USER | --all] [--state FILE|DIR --events FILE...]",
 		Short: "Suggest the least roles a subject needs, with a proof",
-		Long: `Replay an audit log offline, and suggest for each subject the roles that hold what it was
-recorded using and nothing else: objects to apply, bindings to remove, and the way back. The proof
-replays the subject's whole recorded history against the final state. docs/suggest.md has the rules.
+		Long: `Suggest for each subject the roles that hold what it was recorded using and nothing else: objects
+to apply, bindings to remove, and the way back. The proof replays the subject's whole recorded history
+against the final state. docs/suggest.md has the rules.
 
--o table ranks subjects by the weight of what they hold and never used; json is the change set;
-yaml are the objects to apply, with the removals as comments. YAML from a recording shorter than
---min-window is refused without --force: what happens once a month is not in it.`,
-		Example: `  retrial suggest --state state.json --events audit.log
-  retrial suggest --state state.json --events audit.log --subject system:serviceaccount:ci:runner -o yaml
+The running server is asked about everything it has stored of the cluster, or what lies between --from
+and --to; with none running the command reads the store itself. With --state and --events neither is
+needed: the log is replayed here.
+
+-o table ranks subjects by the weight of what they hold and never used; json is the change set; yaml
+are the objects to apply, with the removals as comments. YAML from a recording shorter than --min-window
+is refused without --force: what happens once a month is not in it.`,
+		Example: `  retrial suggest
+  retrial suggest --subject system:serviceaccount:ci:runner -o yaml
   retrial suggest --state state.json --events audit.log --all -o json | jq '.[] | select(.proof.holds)'`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -58,34 +59,50 @@ yaml are the objects to apply, with the removals as comments. YAML from a record
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context(), s) },
 	}
+	o.from.bind(c)
 	f := c.Flags()
 	f.StringArrayVar(&o.states, "state", nil, "state file, or folder of state files that together are one listing; may be repeated")
 	f.StringArrayVar(&o.events, "events", nil, "audit log, - for standard input; may be repeated")
 	f.StringArrayVar(&o.subjects, "subject", nil, "user name as audit events have it; may be repeated")
-	f.BoolVar(&o.all, "all", false, "every subject of the log (the default)")
+	f.BoolVar(&o.all, "all", false, "every subject (the default)")
+	f.StringVar(&o.since, "from", "", "only requests from this time on (RFC 3339), in whole minutes")
+	f.StringVar(&o.until, "to", "", "only requests before this time (RFC 3339), in whole minutes")
 	f.BoolVar(&o.system, "include-system", false, "also Kubernetes' own subjects: system:*, service accounts of kube-* namespaces, members of system:masters")
+	f.BoolVar(&o.unseen, "include-unseen", false, "also subjects that hold bindings and were never seen: suggest to remove all of it")
+	f.StringVar(&o.wildcards, "wildcards", "none", "what may be written as *: none, or verbs, where no refusal on record speaks against it")
 	f.BoolVar(&o.final, "final", false, "print all RBAC objects that concern the subjects as they are after the change (-o yaml or json)")
 	f.StringVar(&o.minWindow, "min-window", "7d", "shortest recording YAML is made from")
 	f.BoolVar(&o.force, "force", false, "make YAML from a shorter recording, or although a proof does not hold")
-	f.StringVar(&o.cluster, "cluster", "", "name of the cluster (default \"evaluate\")")
+	f.StringVar(&o.cluster, "cluster", "", "name of the cluster; needed when there are several")
 	addOutput(c, &o.output, "table", "json", "yaml")
 	return c
 }
+
+// offline tells whether files are read instead of asking.
+func (o *suggestOptions) offline() bool { return len(o.events)+len(o.states) > 0 }
 
 // check refuses what cannot be meant, before anything is read.
 func (o *suggestOptions) check() error {
 	usage := func(format string, args ...any) error { return exitCode{exitUsage, fmt.Errorf(format, args...)} }
 	switch {
-	case len(o.events) == 0:
+	case o.offline() && len(o.events) == 0:
 		return usage("--events is missing: name an audit log, or - for standard input")
-	case len(o.states) == 0:
+	case o.offline() && len(o.states) == 0:
 		return usage("--state is missing: what a subject holds is not in the log; get it with\n  kubectl get clusterroles,clusterrolebindings,roles,rolebindings,namespaces,serviceaccounts -A -o json")
+	case o.offline() && o.from.server != "":
+		return usage("--server and --events exclude each other")
+	case o.offline() && o.since+o.until != "":
+		return usage("--from and --to are about what is stored; a log given with --events is read whole")
 	case o.all && len(o.subjects) > 0:
 		return usage("--all and --subject exclude each other")
-	case slices.Contains(o.subjects, ""):
+	case slices.ContainsFunc(o.subjects, func(name string) bool { return strings.TrimSpace(name) == "" }):
 		return usage("--subject is empty")
+	case slices.ContainsFunc(o.subjects, func(name string) bool { return strings.Contains(name, "\n") }) && !o.offline():
+		return usage("--subject: a name with a line break cannot be asked for; use --all")
 	case o.final && o.output == "table":
 		return usage("--final prints objects: add -o yaml or -o json")
+	case o.wildcards != "none" && o.wildcards != "verbs":
+		return usage("--wildcards %q is neither none nor verbs", o.wildcards)
 	}
 	d, err := config.ParseDuration(o.minWindow)
 	if err != nil || d < 0 {
@@ -100,51 +117,62 @@ func (o *suggestOptions) run(ctx context.Context, s streams) error {
 		return err
 	}
 	began := time.Now()
-	advisor, collector, err := o.read(ctx, s)
+	from := o.ask
+	if o.offline() {
+		from = func(ctx context.Context) (*suggestJSON, error) { return o.read(ctx, s) }
+	}
+	answer, err := from(ctx)
 	if err != nil {
 		return err
 	}
-	names, err := o.chosen(collector)
-	if err != nil {
-		return err
-	}
-	suggestions := make([]*leastpriv.Suggestion, 0, len(names))
-	for _, name := range names {
-		one, err := advisor.Suggest(name)
-		if err != nil {
-			return err
-		}
-		suggestions = append(suggestions, one)
-	}
-	sort.SliceStable(suggestions, func(i, j int) bool {
-		a, b := suggestions[i].Excess, suggestions[j].Excess
-		return a.Before-a.After > b.Before-b.After
-	})
-	plan, err := advisor.Together(suggestions)
-	if err != nil {
-		return err
-	}
-	if err := o.allowed(s, collector, suggestions, plan); err != nil {
+	if err := o.allowed(s, answer); err != nil {
 		return err
 	}
 	out := bufio.NewWriterSize(s.out, 1<<16)
-	if err := o.print(out, suggestions, plan); err != nil {
+	if err := o.print(out, answer); err != nil {
 		return err
 	}
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
-	if len(suggestions) == 0 {
-		fmt.Fprintln(s.err, "hint: RBAC decided nothing about anybody but Kubernetes itself in this log; --include-system adds that")
+	if len(answer.Suggestions) == 0 {
+		fmt.Fprintln(s.err, "hint: RBAC decided nothing about anybody but Kubernetes itself in this recording; --include-system adds that")
 		return nil
 	}
-	fmt.Fprintf(s.err, "subjects: %d, in %.1f s; %s\n", len(suggestions), time.Since(began).Seconds(), verdictOn(suggestions, plan))
+	before, after := 0, 0
+	for _, one := range answer.Suggestions {
+		before, after = before+one.Excess.Before, after+one.Excess.After
+	}
+	fmt.Fprintf(s.err, "subjects: %d, in %.1f s; excess %d, after the changes %d; %s\n", len(answer.Suggestions), time.Since(began).Seconds(), before, after, verdictOn(answer))
 	return nil
 }
 
-func verdictOn(suggestions []*leastpriv.Suggestion, plan *leastpriv.Plan) string {
+// ask asks the server, or the store.
+func (o *suggestOptions) ask(ctx context.Context) (*suggestJSON, error) {
+	q := url.Values{"cluster": {o.cluster}, "wildcards": {o.wildcards}}
+	if len(o.subjects) > 0 {
+		q.Set("subject", strings.Join(o.subjects, "\n"))
+	} else {
+		q.Set("all", "true")
+	}
+	for name, on := range map[string]bool{"includeSystem": o.system, "includeUnseen": o.unseen} {
+		if on {
+			q.Set(name, "true")
+		}
+	}
+	for name, at := range map[string]string{"from": o.since, "to": o.until} {
+		if at != "" {
+			q.Set(name, at)
+		}
+	}
+	var answer suggestJSON
+	_, err := o.from.askOne(ctx, "suggest", q, &answer)
+	return &answer, err
+}
+
+func verdictOn(answer *suggestJSON) string {
 	failed := 0
-	for _, one := range suggestions {
+	for _, one := range answer.Suggestions {
 		if !one.Proof.Holds {
 			failed++
 		}
@@ -152,144 +180,69 @@ func verdictOn(suggestions []*leastpriv.Suggestion, plan *leastpriv.Plan) string
 	switch {
 	case failed > 0:
 		return fmt.Sprintf("%d proofs do not hold", failed)
-	case !plan.Holds:
+	case !answer.Plan.Holds:
 		return "every proof holds alone, not all of them together"
 	}
 	return "every proof holds, also with all suggestions in force together"
 }
 
 // allowed says whether YAML may be made, and warns of what would forbid it.
-func (o *suggestOptions) allowed(s streams, c *leastpriv.Collector, suggestions []*leastpriv.Suggestion, plan *leastpriv.Plan) error {
-	from, to := c.Window()
-	if seen := to.Sub(from); seen < o.window {
+func (o *suggestOptions) allowed(s streams, answer *suggestJSON) error {
+	if seen := answer.Window.To.Sub(answer.Window.From); seen < o.window {
 		short := fmt.Sprintf("the recording covers %s, less than --min-window %s: what happens more rarely is not in it", seen.Round(time.Second), o.minWindow)
 		if o.output == "yaml" && !o.force {
-			return fmt.Errorf("%s; give a longer log, or --force", short)
+			return fmt.Errorf("%s; record for longer, or --force", short)
 		}
 		fmt.Fprintln(s.err, "hint:", short)
 	}
-	if o.output == "yaml" && !plan.Holds && !o.force {
-		return fmt.Errorf("%s: see -o table, or --force", verdictOn(suggestions, plan))
+	if o.output == "yaml" && !answer.Plan.Holds && !o.force {
+		return fmt.Errorf("%s: see -o table, or --force", verdictOn(answer))
 	}
 	return nil
 }
 
-// chosen are the subjects asked for.
-func (o *suggestOptions) chosen(c *leastpriv.Collector) ([]string, error) {
-	known := c.Subjects()
-	if len(o.subjects) == 0 {
-		return slices.DeleteFunc(known, func(name string) bool { return !o.system && c.System(name) }), nil
-	}
-	for _, name := range o.subjects {
-		switch {
-		case !slices.Contains(known, name):
-			return nil, exitCode{exitNoMatch, unknownSubject(name, known, c.Seen(name))}
-		case c.System(name) && !o.system:
-			return nil, exitCode{exitUsage, fmt.Errorf("%q belongs to Kubernetes itself; taking rights from it can break the cluster: add --include-system if that is meant", name)}
-		}
-	}
-	return slices.Compact(slices.Sorted(slices.Values(o.subjects))), nil
-}
-
-func unknownSubject(name string, known []string, seen bool) error {
-	if seen {
-		return fmt.Errorf("%q made requests, but RBAC decided none of them: there is nothing to suggest", name)
-	}
-	var near []string
-	for _, k := range known {
-		if len(near) < 5 && (strings.Contains(k, name) || strings.Contains(name, k)) {
-			near = append(near, fmt.Sprintf("%q", k))
-		}
-	}
-	hint := "; a subject is a user name as events have it, such as system:serviceaccount:NAMESPACE:NAME"
-	if len(near) > 0 {
-		hint = "; did you mean " + strings.Join(near, ", ") + "?"
-	}
-	return fmt.Errorf("no request of %q is in the log%s", name, hint)
-}
-
-// read replays the log, and builds the final policy from it and the state files.
-func (o *suggestOptions) read(ctx context.Context, s streams) (*leastpriv.Advisor, *leastpriv.Collector, error) {
-	collector, st, metas := leastpriv.NewCollector(), state.New(o.cluster), metadata{}
-	sum, err := replayFiles(ctx, s, evaluate.Options{
-		Cluster: o.cluster, Engine: replay.New(replay.Config{Version: version}),
-		State: st, Policy: func(obs []state.Observation, listed bool) { metas.add(obs, !listed) },
-		Sink: func(e *event.Event, v *replay.Verdict) error {
-			collector.Observe(e, v)
-			return nil
-		},
-	}, o.states, o.events)
-	if err != nil {
-		return nil, nil, err
-	}
-	if sum.Malformed > 0 {
-		fmt.Fprintf(s.err, "hint: %d lines are no events; retrial evaluate lists them\n", sum.Malformed)
-	}
-	switch v := sum.Verdicts; {
-	case sum.Events == 0 && sum.Malformed > 0:
-		return nil, nil, fmt.Errorf("%s: no line is an audit event: %s", strings.Join(o.events, ", "), wantLog)
-	case sum.Events == 0:
-		return nil, nil, fmt.Errorf("%s: there is no event in it", strings.Join(o.events, ", "))
-	case v.Match+v.Ambiguous == 0:
-		return nil, nil, errors.New("no request of the log matches what the replica decides: is the state that of this cluster, and do events carry authorization.k8s.io annotations? retrial evaluate tells")
-	}
-	if hint := summaryHint(sum, true); hint != "" {
-		fmt.Fprintln(s.err, hint)
-	}
-	return collector.Advise(st, latest, leastpriv.Options{Metadata: metas.of}), collector, nil
-}
-
-// latest is later than anything recorded: the policy as it is last known.
-var latest = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
-
-// metadata keeps labels and annotations of RBAC objects, which the state does not, so that
-// a rollback brings objects back as they were.
-type metadata map[rbacindex.Key]metav1.ObjectMeta
-
-func (m metadata) of(k rbacindex.Key) metav1.ObjectMeta { return m[k] }
-
-// add takes them from observations; newer says that they go over what is there.
-func (m metadata) add(obs []state.Observation, newer bool) {
-	kinds := map[string]rbacindex.Kind{state.Roles: rbacindex.KindRole, state.ClusterRoles: rbacindex.KindClusterRole,
-		state.RoleBindings: rbacindex.KindRoleBinding, state.ClusterRoleBindings: rbacindex.KindClusterRoleBinding}
-	for i := range obs {
-		kind, ok := kinds[obs[i].Resource]
-		if !ok || len(obs[i].Object) == 0 {
-			continue
-		}
-		k := rbacindex.Key{Kind: kind, Namespace: obs[i].Namespace, Name: strings.Clone(obs[i].Name)}
-		if _, have := m[k]; have && !newer {
-			continue
-		}
-		var object struct {
-			Metadata struct {
-				Labels      map[string]string `json:"labels"`
-				Annotations map[string]string `json:"annotations"`
-			} `json:"metadata"`
-		}
-		if json.Unmarshal(obs[i].Object, &object) == nil {
-			k.Namespace = strings.Clone(k.Namespace)
-			m[k] = metav1.ObjectMeta{Labels: object.Metadata.Labels, Annotations: object.Metadata.Annotations}
-		}
-	}
-}
-
 // print writes the suggestions in the form asked for.
-func (o *suggestOptions) print(w io.Writer, suggestions []*leastpriv.Suggestion, plan *leastpriv.Plan) error {
+func (o *suggestOptions) print(w io.Writer, answer *suggestJSON) error {
 	switch {
 	case o.final && o.output == "json":
-		return printAs(w, "json", map[string]any{"apiVersion": "v1", "kind": "List", "items": plan.Final})
+		return printAs(w, "json", map[string]any{"apiVersion": "v1", "kind": "List", "items": answer.Plan.Final})
 	case o.final:
-		return yamlObjects(w, plan.Final)
+		return finalYAML(w, answer)
 	case o.output == "json":
-		return printAs(w, "json", suggestions)
+		return printAs(w, "json", answer.Suggestions)
 	case o.output == "yaml":
-		return suggestYAML(w, suggestions, plan)
+		return suggestYAML(w, answer)
 	}
-	return suggestTable(w, suggestions)
+	return suggestTable(w, answer)
 }
 
 // comment writes one line of a YAML comment; nothing in it can end the line.
 func comment(w io.Writer, format string, args ...any) {
 	fmt.Fprintln(w, strings.TrimRight("# "+safe.Text(fmt.Sprintf(format, args...)), " "))
+}
+
+// offlineError gives an error of suggestAll the exit code that the API's answer gets.
+func offlineError(err error) error {
+	var callers badRequest
+	var missing nothing
+	switch {
+	case errors.As(err, &callers):
+		return exitCode{exitUsage, err}
+	case errors.As(err, &missing):
+		return exitCode{exitNoMatch, err}
+	}
+	return err
+}
+
+// nearNames returns known names that contain a name or are contained in it.
+func nearNames(c *leastpriv.Collector) func(string) []string {
+	return func(name string) []string {
+		var near []string
+		for _, k := range c.Subjects() {
+			if len(near) < 5 && (strings.Contains(k, name) || strings.Contains(name, k)) {
+				near = append(near, k)
+			}
+		}
+		return near
+	}
 }

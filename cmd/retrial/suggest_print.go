@@ -17,20 +17,32 @@ import (
 
 // suggestTable ranks the subjects; of a single one it also says what is unused and what
 // its groups keep.
-func suggestTable(out io.Writer, suggestions []*leastpriv.Suggestion) error {
+func suggestTable(out io.Writer, answer *suggestJSON) error {
+	fmt.Fprintf(out, "WINDOW  %s\n", windowText(&answer.Window))
+	for i, g := range answer.Window.Gaps {
+		fmt.Fprintf(out, "%-6s  %s\n", nth("GAPS", i), safe.Text(g))
+	}
+	fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "SUBJECT\tEXCESS\tAFTER\tBY GROUPS\tREQUESTS\tJUDGED\tAPPLY\tREMOVE\tPROOF")
-	for _, s := range suggestions {
+	listed := map[string]bool{}
+	for _, s := range answer.Suggestions {
+		listed[s.Subject] = true
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%.1f %%\t%d\t%d\t%s\n", safe.Text(s.Subject), s.Excess.Before, s.Excess.After, s.Excess.Kept,
-			s.Window.Requests, 100*s.Window.Coverage, len(s.Apply), len(s.Remove), proofText(&s.Proof))
+			s.Window.Requests, 100*s.Window.Coverage, len(s.Apply), len(s.Remove), proofText(s))
+	}
+	for _, u := range answer.Unseen {
+		if !listed[u.Subject] {
+			fmt.Fprintf(w, "%s\t%d\t\t\t0\t\t\t\tnever seen: all of it is unused (--include-unseen)\n", safe.Text(u.Subject), u.Excess)
+		}
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
-	if len(suggestions) != 1 {
+	if len(answer.Suggestions) != 1 {
 		return nil
 	}
-	s := suggestions[0]
+	s := answer.Suggestions[0]
 	section := func(title string, lines []string) {
 		if len(lines) > 0 {
 			fmt.Fprintf(out, "\n%s\n", title)
@@ -66,21 +78,46 @@ func keepText(k *leastpriv.Keep) string {
 	return text
 }
 
-func proofText(p *leastpriv.Proof) string {
-	if p.Holds {
-		return "holds"
+func windowText(r *leastpriv.Recording) string {
+	return fmt.Sprintf("%s to %s (%s); %d requests, %.1f %% of them judged", r.From.Format(time.RFC3339), r.To.Format(time.RFC3339),
+		r.To.Sub(r.From).Round(time.Second), r.Requests, 100*r.Coverage)
+}
+
+func proofText(s *leastpriv.Suggestion) string {
+	switch p := &s.Proof; {
+	case !p.Holds:
+		return fmt.Sprintf("fails: %d refused, %d newly allowed", p.Refused, p.NewlyAllowed)
+	case !s.Seen:
+		return "holds: never seen"
 	}
-	return fmt.Sprintf("fails: %d refused, %d newly allowed", p.Refused, p.NewlyAllowed)
+	return "holds"
+}
+
+// header says, as comments, what the whole is made of.
+func header(w io.Writer, answer *suggestJSON) {
+	comment(w, "window: %s", windowText(&answer.Window))
+	for _, g := range answer.Window.Gaps {
+		comment(w, "window gap: %s", g)
+	}
+	comment(w, "%s", verdictOn(answer))
+	comment(w, "")
+}
+
+// finalYAML writes the objects of the final state.
+func finalYAML(w io.Writer, answer *suggestJSON) error {
+	header(w, answer)
+	return yamlObjects(w, answer.Plan.Final)
 }
 
 // suggestYAML writes what to apply, and around it, as comments, why and what to remove.
-func suggestYAML(w io.Writer, suggestions []*leastpriv.Suggestion, plan *leastpriv.Plan) error {
-	for _, s := range suggestions {
+func suggestYAML(w io.Writer, answer *suggestJSON) error {
+	header(w, answer)
+	plan := answer.Plan
+	for _, s := range answer.Suggestions {
 		comment(w, "subject: %s", s.Subject)
-		comment(w, "window: %s to %s; %d requests, %.1f %% of them judged", s.Window.From.Format(time.RFC3339), s.Window.To.Format(time.RFC3339),
-			s.Window.Requests, 100*s.Window.Coverage)
+		comment(w, "%d requests, %.1f %% of them judged", s.Window.Requests, 100*s.Window.Coverage)
 		comment(w, "excess: %d, after the change %d, by groups %d", s.Excess.Before, s.Excess.After, s.Excess.Kept)
-		comment(w, "proof: %s; %d requests replayed, %d refused; %d refusals on record, %d newly allowed", proofText(&s.Proof),
+		comment(w, "proof: %s; %d requests replayed, %d refused; %d refusals on record, %d newly allowed", proofText(s),
 			s.Proof.Requests, s.Proof.Refused, s.Proof.Refusals, s.Proof.NewlyAllowed)
 		for _, k := range s.Keeps {
 			if len(k.Undoes) > 0 {

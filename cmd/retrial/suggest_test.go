@@ -138,11 +138,13 @@ func TestSuggestHostileNames(t *testing.T) {
 		{Kind: "ClusterRoleBinding", Name: evil, Action: leastpriv.ActionDelete},
 		{Kind: "ClusterRoleBinding", Name: evil, Action: leastpriv.ActionReplace, Object: binding},
 	}}
+	answer := &suggestJSON{Window: leastpriv.Recording{Gaps: []string{evil}}, Suggestions: []*leastpriv.Suggestion{s}, Plan: plan,
+		Unseen: []leastpriv.Unseen{{Subject: evil + "2"}}}
 	var out, table bytes.Buffer
-	if err := suggestYAML(&out, []*leastpriv.Suggestion{s}, plan); err != nil {
+	if err := suggestYAML(&out, answer); err != nil {
 		t.Fatal(err)
 	}
-	if err := suggestTable(&table, []*leastpriv.Suggestion{s}); err != nil {
+	if err := suggestTable(&table, answer); err != nil {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{"\x1b", "\u202e", "\u2028", "\nkind"} {

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"testing"
+)
+
+// TestSuggestFromTheStore makes every suggestion of the whole recording from the log, from
+// the store and from a running server: they are the same to the byte, all proofs hold, and
+// they hold together.
+func TestSuggestFromTheStore(t *testing.T) {
+	t.Parallel()
+	in := newInstall(t)
+	state, log := writeState(t, in.dir), writeLog(t, filepath.Join(in.dir, "audit.jsonl"), recorded(t))
+	in.run(t, "import", "--cluster", "sample", "--state", state, log).ok(t)
+
+	all := []string{"--all", "--include-system", "--include-unseen"}
+	for name, args := range map[string][]string{
+		"everybody": append(all, "-o", "json"), "the ranking": all, "YAML": append(all, "-o", "yaml", "--force"),
+		"the final state":   append(all, "-o", "yaml", "--final", "--force"),
+		"one":               {"--subject", "ci-bot", "-o", "json"},
+		"one of Kubernetes": {"--subject", "system:kube-scheduler", "--include-system", "-o", "json"},
+		"one never seen":    {"--subject", "zed", "-o", "json"},
+	} {
+		stored := in.run(t, append([]string{"suggest"}, args...)...).ok(t)
+		read := in.run(t, append([]string{"suggest", "--state", state, "--events", log}, args...)...).ok(t)
+		if stored.out != read.out || len(stored.out) < 500 {
+			t.Errorf("%s: from the store and from the log suggestions differ: %s", name, difference(stored.out, read.out))
+		}
+		says(t, stored.err, "every proof holds, also with all suggestions in force together")
+	}
+
+	s := in.serve(t)
+	asked := in.run(t, append([]string{"suggest", "-o", "json"}, all...)...).ok(t)
+	t.Log(asked.err)
+	if read := in.run(t, append([]string{"suggest", "--state", state, "--events", log, "-o", "json"}, all...)...).ok(t); asked.out != read.out {
+		t.Errorf("from the server and from the log suggestions differ: %s", difference(asked.out, read.out))
+	}
+	var sets []struct {
+		Subject string
+		Seen    bool
+		Proof   struct {
+			Holds                 bool
+			Refused, NewlyAllowed int
+		}
+	}
+	if err := json.Unmarshal([]byte(asked.out), &sets); err != nil {
+		t.Fatal(err)
+	}
+	unseen := 0
+	for _, one := range sets {
+		if !one.Proof.Holds || one.Proof.Refused+one.Proof.NewlyAllowed > 0 {
+			t.Errorf("%s: the proof does not hold: %+v", one.Subject, one.Proof)
+		}
+		if !one.Seen {
+			unseen++
+		}
+	}
+	if len(sets) < 100 || unseen == 0 {
+		t.Errorf("%d suggestions, %d of them for subjects never seen", len(sets), unseen)
+	}
+
+	var page doingsJSON
+	s.get(t, "subject?cluster=sample&user=ci-bot", &page)
+	never := 0
+	for _, r := range page.Rules {
+		if r.Requests == 0 && r.Own {
+			never++
+		}
+	}
+	if page.Requests == 0 || len(page.Usage) == 0 || never == 0 || never == len(page.Rules) || !page.Known {
+		t.Errorf("ci-bot: %d requests, %d uses, %d of %d rules never used", page.Requests, len(page.Usage), never, len(page.Rules))
+	}
+
+	in.run(t, "suggest", "--subject", "ci-bott").refused(t, exitNoMatch, `no request of "ci-bott" is recorded`, `did you mean "ci-bot"`)
+	in.run(t, "suggest", "--subject", "ci-bot", "-o", "yaml").refused(t, exitError, "less than --min-window 7d", "--force")
+	in.run(t, "suggest", "--from", "2030-01-01T00:00:00Z").refused(t, exitNoMatch, "no request of cluster", "in this range")
+	in.run(t, "suggest", "--from", "yesterday").refused(t, exitUsage, "no RFC 3339 time")
+	in.run(t, "suggest", "--subject", "system:kube-scheduler").refused(t, exitUsage, "--include-system")
+	in.run(t, "suggest", "--cluster", "other").refused(t, exitNoMatch, "there is no cluster other", "sample")
+	var log2 struct{ Asked []struct{ Question string } }
+	s.get(t, "query-log?limit=500", &log2)
+	found := false
+	for _, a := range log2.Asked {
+		found = found || a.Question == "suggest"
+	}
+	if !found {
+		t.Errorf("no suggestion is in the access record: %+v", log2)
+	}
+	s.stop(t)
+}
+
+// TestSuggestWithoutState: of a cluster whose policy nobody told there is nothing to take away.
+func TestSuggestWithoutState(t *testing.T) {
+	t.Parallel()
+	in := newInstall(t)
+	log := writeLog(t, filepath.Join(in.dir, "audit.jsonl"), recorded(t)[20_000:20_050])
+	in.run(t, "import", "--cluster", "sample", log).ok(t)
+	in.run(t, "suggest").refused(t, exitNoMatch, "nothing is known of the roles and bindings", "retrial import --cluster sample --state")
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/retrial-io/retrial/analysis/leastpriv"
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/evaluate"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// read replays the log, builds the final policy from it and the state files, and makes the
+// suggestions.
+func (o *suggestOptions) read(ctx context.Context, s streams) (*suggestJSON, error) {
+	collector, st, metas := leastpriv.NewCollector(), state.New(o.cluster), metadata{}
+	truncated := int64(0)
+	sum, err := replayFiles(ctx, s, evaluate.Options{
+		Cluster: o.cluster, Engine: replay.New(replay.Config{Version: version}),
+		State: st, Policy: func(obs []state.Observation, listed bool) { metas.add(obs, !listed) },
+		Sink: func(e *event.Event, v *replay.Verdict) error {
+			collector.Observe(e, v)
+			for _, key := range [...]string{"audit.k8s.io/truncated", event.AnnotationStrippedBytes} {
+				if _, cut := e.Annotations.Get(key); cut {
+					truncated++
+					break
+				}
+			}
+			return nil
+		},
+	}, o.states, o.events)
+	if err != nil {
+		return nil, err
+	}
+	if sum.Malformed > 0 {
+		fmt.Fprintf(s.err, "hint: %d lines are no events; retrial evaluate lists them\n", sum.Malformed)
+	}
+	switch v := sum.Verdicts; {
+	case sum.Events == 0 && sum.Malformed > 0:
+		return nil, fmt.Errorf("%s: no line is an audit event: %s", strings.Join(o.events, ", "), wantLog)
+	case sum.Events == 0:
+		return nil, fmt.Errorf("%s: there is no event in it", strings.Join(o.events, ", "))
+	case v.Match+v.Ambiguous == 0:
+		return nil, errors.New("no request of the log matches what the replica decides: is the state that of this cluster, and do events carry authorization.k8s.io annotations? retrial evaluate tells")
+	}
+	if hint := summaryHint(sum, true); hint != "" {
+		fmt.Fprintln(s.err, hint)
+	}
+	recording := collector.Recording()
+	recording.Truncated, recording.DeadLetters = truncated, sum.Malformed
+	recording.Describe(st)
+	advisor := collector.Advise(st, latest, leastpriv.Options{Metadata: metas.of, Recording: recording, WildcardVerbs: o.wildcards == "verbs"})
+	out, err := suggestAll(ctx, collector, advisor, wanted{subjects: o.subjects, system: o.system, unseen: o.unseen}, nearNames(collector))
+	if err != nil {
+		return nil, offlineError(err)
+	}
+	out.Cluster = st.Cluster()
+	return out, nil
+}
+
+// latest is later than anything recorded: the policy as it is last known.
+var latest = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// metadata keeps labels and annotations of RBAC objects, which the state does not, so that
+// a rollback brings objects back as they were.
+type metadata map[rbacindex.Key]metav1.ObjectMeta
+
+func (m metadata) of(k rbacindex.Key) metav1.ObjectMeta { return m[k] }
+
+// resources are those it keeps something of.
+func (metadata) resources() []string {
+	return []string{state.Roles, state.ClusterRoles, state.RoleBindings, state.ClusterRoleBindings}
+}
+
+// add takes them from observations; newer says that they go over what is there.
+func (m metadata) add(obs []state.Observation, newer bool) {
+	kinds := map[string]rbacindex.Kind{state.Roles: rbacindex.KindRole, state.ClusterRoles: rbacindex.KindClusterRole,
+		state.RoleBindings: rbacindex.KindRoleBinding, state.ClusterRoleBindings: rbacindex.KindClusterRoleBinding}
+	for i := range obs {
+		kind, ok := kinds[obs[i].Resource]
+		if !ok || len(obs[i].Object) == 0 {
+			continue
+		}
+		k := rbacindex.Key{Kind: kind, Namespace: obs[i].Namespace, Name: strings.Clone(obs[i].Name)}
+		if _, have := m[k]; have && !newer {
+			continue
+		}
+		var object struct {
+			Metadata struct {
+				Labels      map[string]string `json:"labels"`
+				Annotations map[string]string `json:"annotations"`
+			} `json:"metadata"`
+		}
+		if json.Unmarshal(obs[i].Object, &object) == nil {
+			k.Namespace = strings.Clone(k.Namespace)
+			m[k] = metav1.ObjectMeta{Labels: object.Metadata.Labels, Annotations: object.Metadata.Annotations}
+		}
+	}
+}
