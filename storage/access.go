@@ -171,7 +171,7 @@ func fingerprint(h *hasher, r *replay.Row, grants []string) uint64 {
 	}
 	for _, m := range r.Marks {
 		h.text(m.Name)
-		h.number(m.Key)
+		h.number(storedKey(m.Key, r.Event.AuditID))
 	}
 	return h.d.Sum64()
 }

@@ -171,23 +171,25 @@ func (b *block) append(r *replay.Row) error {
 	return nil
 }
 
-// appendMarks leaves out the keys that are the hash of the audit ID: nothing else of a row
-// is as random, so nothing else would take as much room.
 func (b *block) appendMarks(r *replay.Row) {
-	id := uint64(0)
 	for _, m := range r.Marks {
 		b.hits.items.Append(m.Name)
-		key := m.Key
-		if id == 0 {
-			id = xxhash.Sum64String(r.Event.AuditID)
-		}
-		if key == id {
-			key = 0
-		}
-		b.hitKeys.items.Append(key)
+		b.hitKeys.items.Append(storedKey(m.Key, r.Event.AuditID))
 	}
 	b.hits.end()
 	b.hitKeys.end()
+}
+
+// storedKey is how a mark's key is written: 0 when it is the hash of the audit ID. Nothing
+// else of a row is as random, so nothing else would take as much room.
+func storedKey(key uint64, auditID string) uint64 {
+	switch key {
+	case xxhash.Sum64String(auditID):
+		return 0
+	case 0:
+		return 1
+	}
+	return key
 }
 
 func (b *block) appendPlace(r *replay.Row) {
