@@ -45,6 +45,7 @@ type api struct {
 
 // queries is what the API asks the store.
 type queries interface {
+	accessQueries
 	subjectQueries
 	doctorQueries
 	findingQueries
@@ -79,7 +80,7 @@ func (a api) routes() []route {
 		{"clusters", nil, a.query(a.clusters)},
 		{"overview", []string{"cluster", "from", "to"}, a.query(a.overview)},
 		{"events", []string{"cluster", "from", "to", "user", "verb", "resource", "decision", "outcome", "class", "before", "limit"}, a.query(a.events)},
-		{"why", []string{"auditID", "cluster"}, a.query(a.why)},
+		{"why", []string{"auditID", "cluster", "at"}, a.query(a.why)},
 		{"classes", nil, classes},
 		{"status", nil, a.status},
 		{"drained", nil, a.drained},

@@ -1,6 +1,360 @@
 package main
 
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/analysis/leastpriv"
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// accessQueries is what the questions about access ask the store.
+type accessQueries interface {
+	// LastGroups returns the groups a subject's requests carried the last time up to a moment
+	// (zero: now), and when that was; zero when there is no request.
+	LastGroups(ctx context.Context, cluster, subject string, until time.Time) ([]string, time.Time, error)
+}
+
 // accessRoutes are the questions about who can do what, and could at a time.
 func (a api) accessRoutes() []route {
-	return nil
+	return []route{
+		{"who-can", []string{"cluster", "verb", "resource", "namespace", "allNamespaces", "name", "path", "at"}, a.query(a.whoCan)},
+		{"can", []string{"cluster", "subject", "group", "namespace", "at"}, a.query(a.can)},
+	}
+}
+
+// policyJSON is which policy an answer is about, and what is not known of it.
+type policyJSON struct {
+	// At is the moment asked about, or when the newest known change was done; null when no
+	// change is known.
+	At *time.Time `json:"at"`
+	// Known is false when there may be any number of bindings nobody told of.
+	Known bool `json:"known"`
+	// Missing names what is not known and could add to the answer.
+	Missing []string `json:"missing"`
+}
+
+// sourceJSON is a grant. Objects are written Kind/name or Kind/namespace/name.
+type sourceJSON struct {
+	Binding string `json:"binding"`
+	Role    string `json:"role"`
+	Subject string `json:"subject"` // as the binding names it
+	Rule    int    `json:"rule"`    // index in the role's rules
+	// Kind is "superuser" for what needs no grant: membership of system:masters. The rest of
+	// it is empty then.
+	Kind string `json:"kind,omitempty"`
+	// Verbs of a merged rule that this grant gives; left out when it gives them all.
+	Verbs []string `json:"verbs,omitempty"`
+}
+
+const (
+	groupMasters  = "system:masters"
+	kindSuperuser = "superuser"
+)
+
+func sourceOf(g rbacindex.Grant) sourceJSON {
+	subject := g.SubjectKind() + "/" + g.Subject()
+	if ns := g.SubjectNamespace(); ns != "" {
+		subject = g.SubjectKind() + "/" + ns + "/" + g.Subject()
+	}
+	return sourceJSON{Binding: g.BindingKey().String(), Role: g.RoleKey().String(), Subject: subject, Rule: g.Rule()}
+}
+
+// policy returns a cluster's RBAC at a moment, the newest that is known when it is zero.
+func (a api) policy(cluster string, at time.Time) (state.View, policyJSON, error) {
+	st, ok := a.replay.State(cluster)
+	if !ok || noPolicy(st) {
+		return state.View{}, policyJSON{}, none("no role or binding of cluster %q is known; supply its state with: retrial import --cluster %s --state FILE, or follow it with: retrial serve --watch-clusters", cluster, shellWord(cluster))
+	}
+	if at.IsZero() {
+		view := st.RBAC(latest)
+		p := policyJSON{}
+		if !view.At.IsZero() {
+			p.At = &view.At
+		}
+		return view, p, nil
+	}
+	return st.RBAC(at), policyJSON{At: &at}, nil
+}
+
+// doubt enters what is not known.
+func (p *policyJSON) doubt(keys []rbacindex.Key) {
+	p.Known, p.Missing = true, []string{}
+	for _, k := range keys {
+		switch {
+		case k.Name != "":
+			p.Missing = append(p.Missing, k.String())
+		case k.Namespace != "":
+			p.Missing = append(p.Missing, k.Kind.String()+"s in "+k.Namespace)
+		default:
+			p.Missing = append(p.Missing, "all "+k.Kind.String()+"s")
+			p.Known = false
+		}
+	}
+}
+
+// whoCanJSON is who a request is granted to. Its members repeat the question as it was
+// understood.
+type whoCanJSON struct {
+	Cluster string `json:"cluster"`
+	policyJSON
+	Verb          string `json:"verb"`
+	Resource      string `json:"resource"`
+	Group         string `json:"group"`
+	Subresource   string `json:"subresource"`
+	Namespace     string `json:"namespace"`
+	AllNamespaces bool   `json:"allNamespaces"`
+	Name          string `json:"name"`
+	Path          string `json:"path"`
+
+	Subjects []holderJSON `json:"subjects"`
+	// InNamespaces counts what was not asked about: subjects that RoleBindings allow it, in
+	// each namespace, when no namespace was named.
+	InNamespaces int `json:"inNamespaces"`
+	// Hints say what may be wrong with the question.
+	Hints []string `json:"hints,omitempty"`
+}
+
+// holderJSON is a subject the request is granted to in one scope, with all that grants it.
+type holderJSON struct {
+	Kind      string       `json:"kind"` // User, Group, ServiceAccount
+	Name      string       `json:"name"`
+	Namespace string       `json:"namespace"`
+	Scope     string       `json:"scope"` // "cluster", or "namespace:" and its name
+	Grants    []sourceJSON `json:"grants"`
+}
+
+func (a api) whoCan(_ context.Context, q url.Values) (any, error) {
+	cluster, at, err := moment(q)
+	if err != nil {
+		return nil, err
+	}
+	all, err := oneOf(q, "allNamespaces", "true", "false")
+	if err != nil {
+		return nil, err
+	}
+	out := whoCanJSON{Cluster: cluster, Verb: q.Get("verb"), Namespace: q.Get("namespace"), AllNamespaces: all == "true", Name: q.Get("name"), Path: q.Get("path"), Subjects: []holderJSON{}}
+	word := q.Get("resource")
+	switch {
+	case out.Verb == "":
+		return nil, bad("verb is missing")
+	case (word == "") == (out.Path == ""):
+		return nil, bad("name a resource or a path, and not both")
+	case out.Path != "" && out.Path[0] != '/':
+		return nil, bad("path: %q does not begin with a slash", out.Path)
+	case out.Path != "" && (out.Namespace != "" || out.Name != "" || out.AllNamespaces):
+		return nil, bad("a path is in no namespace and has no name")
+	case out.Namespace != "" && out.AllNamespaces:
+		return nil, bad("name a namespace or ask for all of them, and not both")
+	}
+	view, policy, err := a.policy(cluster, at)
+	if err != nil {
+		return nil, err
+	}
+	out.policyJSON = policy
+	named := namedIn(view.RBAC)
+	r := rbacindex.Attributes{Verb: out.Verb, Path: out.Path}
+	if word != "" {
+		res, err := parseResource(word)
+		if err != nil {
+			return nil, bad("resource: %w", err)
+		}
+		res.choose(named)
+		out.Resource, out.Group, out.Subresource = res.name, res.group, res.sub
+		if res.group == "" && res.name == "namespaces" && out.Namespace == "" && !out.AllNamespaces {
+			out.Namespace = out.Name // as the apiserver reads requests for one namespace
+		}
+		r = rbacindex.Attributes{ResourceRequest: true, Verb: out.Verb, APIGroup: res.group, Resource: res.name, Subresource: res.sub, Namespace: out.Namespace, Name: out.Name}
+		out.Hints = named.hints(out.Verb, &res)
+	} else {
+		out.Hints = named.hints(out.Verb, nil)
+	}
+	out.doubt(view.Doubts(out.Namespace, out.AllNamespaces))
+	// Without a namespace those of all are only counted.
+	for _, acc := range view.RBAC.WhoCan(&r, out.Namespace == "") {
+		if acc.Namespace != "" && out.Namespace == "" && !out.AllNamespaces {
+			out.InNamespaces++
+			continue
+		}
+		s := acc.Subject()
+		h := holderJSON{Kind: s.Kind, Name: s.Name, Namespace: s.Namespace, Scope: "cluster", Grants: make([]sourceJSON, 0, len(acc.Grants)+1)}
+		if acc.Namespace != "" {
+			h.Scope = "namespace:" + acc.Namespace
+		}
+		if acc.Superuser {
+			h.Grants = append(h.Grants, sourceJSON{Subject: "Group/" + acc.Name, Kind: kindSuperuser})
+		}
+		for _, g := range acc.Grants {
+			h.Grants = append(h.Grants, sourceOf(g))
+		}
+		out.Subjects = append(out.Subjects, h)
+	}
+	return out, nil
+}
+
+// moment reads cluster and at.
+func moment(q url.Values) (cluster string, at time.Time, err error) {
+	if cluster = q.Get("cluster"); cluster == "" {
+		return "", at, bad("cluster is missing")
+	}
+	at, err = instant(q, "at")
+	return cluster, at, err
+}
+
+// canJSON is everything a subject may do.
+type canJSON struct {
+	Cluster string `json:"cluster"`
+	policyJSON
+	// Subject is a user name, "" when only groups are asked about.
+	Subject string   `json:"subject"`
+	Groups  []string `json:"groups"`
+	// GroupsFrom is "requests": those its requests carried the last time, at GroupsSeen;
+	// "asked": the question's; "name": what its name alone gives it. What the name gives is
+	// always among them.
+	GroupsFrom string      `json:"groupsFrom"`
+	GroupsSeen *time.Time  `json:"groupsSeen,omitempty"`
+	Scopes     []scopeJSON `json:"scopes"`
+	Superuser  bool        `json:"superuser"` // in system:masters: may do everything, whatever the rules
+	Hints      []string    `json:"hints,omitempty"`
+}
+
+// scopeJSON is what holds in one scope.
+type scopeJSON struct {
+	Namespace string         `json:"namespace"` // "" is the whole cluster
+	Rules     []heldRuleJSON `json:"rules"`
+	// MissingRoles are named by the subject's bindings and do not exist.
+	MissingRoles []string `json:"missingRoles,omitempty"`
+}
+
+type heldRuleJSON struct {
+	Verbs           []string     `json:"verbs"`
+	APIGroups       []string     `json:"apiGroups,omitempty"`
+	Resources       []string     `json:"resources,omitempty"`
+	ResourceNames   []string     `json:"resourceNames,omitempty"`
+	NonResourceURLs []string     `json:"nonResourceURLs,omitempty"`
+	By              []sourceJSON `json:"by"`
+}
+
+func (a api) can(ctx context.Context, q url.Values) (any, error) {
+	cluster, at, err := moment(q)
+	if err != nil {
+		return nil, err
+	}
+	out := canJSON{Cluster: cluster, Subject: q.Get("subject"), Groups: []string{}, GroupsFrom: "asked", Scopes: []scopeJSON{}}
+	asked, err := groupList(q.Get("group"))
+	if err != nil {
+		return nil, err
+	}
+	if name, ok := strings.CutPrefix(out.Subject, "group:"); ok {
+		if name == "" {
+			return nil, bad("subject: group: is followed by no name")
+		}
+		out.Subject, asked = "", append(asked, name)
+	}
+	out.Subject = strings.TrimPrefix(out.Subject, "user:")
+	if out.Subject == "" && len(asked) == 0 {
+		return nil, bad("subject is missing: a user name, system:serviceaccount:NAMESPACE:NAME, or group:NAME")
+	}
+	view, policy, err := a.policy(cluster, at)
+	if err != nil {
+		return nil, err
+	}
+	out.policyJSON = policy
+	if out.Groups = asked; len(asked) == 0 {
+		var seen time.Time
+		if out.Groups, seen, err = a.store.LastGroups(ctx, cluster, out.Subject, at); err != nil {
+			return nil, err
+		}
+		if out.GroupsFrom = "requests"; seen.IsZero() {
+			out.GroupsFrom = "name"
+		} else {
+			out.GroupsSeen = &seen
+		}
+	}
+	if out.Subject != "" {
+		out.Groups = append(out.Groups, leastpriv.GroupsOf(out.Subject)...)
+	}
+	slices.Sort(out.Groups)
+	out.Groups = slices.Compact(out.Groups)
+	out.Superuser = slices.Contains(out.Groups, groupMasters)
+	a.fillCan(&out, &view, q.Get("namespace"))
+	if out.Subject != "" && out.GroupsFrom == "name" && !view.RBAC.Names(out.Subject, false) {
+		hint := fmt.Sprintf("no request of %q is stored and no binding names it: this is what everybody of such a name has", out.Subject)
+		if near, err := a.store.NearSubjects(ctx, cluster, out.Subject, 3); err == nil && len(near) > 0 {
+			hint += "; did you mean " + strings.Join(near, " or ") + "?"
+		}
+		out.Hints = append(out.Hints, hint)
+	}
+	for _, g := range asked {
+		if g != groupMasters && !view.RBAC.Names(g, true) {
+			out.Hints = append(out.Hints, fmt.Sprintf("no binding names the group %q", g))
+		}
+	}
+	return out, nil
+}
+
+// fillCan enters the rules of the whole cluster and of one namespace, or of all of them.
+func (a api) fillCan(out *canJSON, view *state.View, namespace string) {
+	doubted := map[rbacindex.Key]bool{}
+	doubts := view.Doubts(namespace, namespace == "")
+	for _, held := range view.RBAC.Can(out.Subject, out.Groups) {
+		if namespace != "" && held.Namespace != "" && held.Namespace != namespace {
+			continue
+		}
+		scope := scopeJSON{Namespace: held.Namespace, Rules: make([]heldRuleJSON, 0, len(held.Rules))}
+		for _, r := range held.Rules {
+			rule := heldRuleJSON{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames, NonResourceURLs: r.NonResourceURLs}
+			for _, by := range r.By {
+				source := sourceOf(by.Grant)
+				source.Verbs = by.Verbs
+				rule.By = append(rule.By, source)
+			}
+			scope.Rules = append(scope.Rules, rule)
+		}
+		for _, k := range held.Missing {
+			if view.IsUnknown(k) {
+				doubted[k] = true
+			} else {
+				scope.MissingRoles = append(scope.MissingRoles, k.String())
+			}
+		}
+		if len(scope.Rules)+len(scope.MissingRoles) > 0 {
+			out.Scopes = append(out.Scopes, scope)
+		}
+	}
+	// Of roles that are not known only those matter that its own bindings name.
+	out.doubt(slices.DeleteFunc(doubts, func(k rbacindex.Key) bool {
+		role := k.Kind == rbacindex.KindRole || k.Kind == rbacindex.KindClusterRole
+		return role && !doubted[k]
+	}))
+}
+
+// groupList reads groups separated by commas; one with a comma in it is quoted, as in CSV.
+func groupList(text string) ([]string, error) {
+	r := csv.NewReader(strings.NewReader(text))
+	r.TrimLeadingSpace, r.LazyQuotes = true, true
+	list, err := r.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, bad("group: %w", err)
+	}
+	if _, err := r.Read(); !errors.Is(err, io.EOF) {
+		return nil, bad("group: there is more than one line")
+	}
+	for i, g := range list {
+		if list[i] = strings.TrimSpace(g); list[i] == "" {
+			return nil, bad("group: there is an empty name")
+		}
+	}
+	return list, nil
 }

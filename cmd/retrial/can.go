@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retrial-io/retrial/internal/safe"
+)
+
+// SUBJECT ─▶ api/v1/can ─▶ a table a scope | json | yaml
+func newCan(s streams) *cobra.Command {
+	var from asker
+	var output, cluster, namespace, at string
+	var groups []string
+	c := &cobra.Command{
+		Use:   "can SUBJECT",
+		Short: "List what a subject may do, now or at a time, and which grants give it",
+		Long: `List everything a subject may do: its rules, merged, for the whole cluster and for each
+namespace, with the bindings and roles they come from.
+
+SUBJECT is a user name as audit logs have it, system:serviceaccount:NAMESPACE:NAME, or
+group:NAME for what a group by itself gives. Groups are those the subject's requests carried
+the last time, unless --group names others; those its name alone gives are always added.
+
+In a namespace, what holds in the whole cluster holds as well. What the Node authorizer and
+webhooks allow is not in it.`,
+		Example: `  retrial can alice
+  retrial can system:serviceaccount:shop:api --namespace shop
+  retrial can alice --group ops --group devs --at 2026-11-20T11:36:00Z
+  retrial can group:system:authenticated -o json`,
+		Args: oneArg("SUBJECT"),
+	}
+	from.bind(c)
+	c.Flags().StringArrayVar(&groups, "group", nil, "group the subject is in, may be repeated (default: those its requests carried)")
+	c.Flags().StringVarP(&namespace, "namespace", "n", "", "leave out the other namespaces")
+	bindMoment(c, &cluster, &at)
+	addOutput(c, &output, "table", "json", "yaml")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		list, err := joinGroups(groups)
+		if err != nil {
+			return usageError(c, "--group: %w", err)
+		}
+		q := url.Values{"subject": {args[0]}, "group": {list}, "namespace": {namespace}, "cluster": {cluster}, "at": {at}}
+		var answer canJSON
+		if _, err := from.askOne(c.Context(), "can", q, &answer); err != nil {
+			return err
+		}
+		if output != "table" {
+			return printAs(s.out, output, answer)
+		}
+		return printCan(s.out, s.err, &answer)
+	}
+	return c
+}
+
+// joinGroups writes groups as groupList reads them.
+func joinGroups(groups []string) (string, error) {
+	if len(groups) == 0 {
+		return "", nil
+	}
+	for _, g := range groups {
+		if strings.TrimSpace(g) == "" {
+			return "", fmt.Errorf("there is an empty name")
+		}
+	}
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	if err := w.Write(groups); err != nil {
+		return "", err
+	}
+	w.Flush()
+	return strings.TrimSuffix(b.String(), "\n"), w.Error()
+}
+
+func printCan(out, hints io.Writer, a *canJSON) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	if a.Subject != "" {
+		fmt.Fprintf(w, "SUBJECT\t%s\n", safe.Text(a.Subject))
+	}
+	from := map[string]string{"requests": "as its requests carried them", "asked": "as asked", "name": "by its name alone"}[a.GroupsFrom]
+	if a.GroupsSeen != nil {
+		from += ", last " + a.GroupsSeen.UTC().Format(time.RFC3339)
+	}
+	fmt.Fprintf(w, "GROUPS\t%s (%s)\n", safe.Text(strings.Join(a.Groups, ", ")), from)
+	fmt.Fprintf(w, "POLICY\t%s\n", safe.Text("cluster "+a.Cluster+asOf(a.At)))
+	if a.Superuser {
+		fmt.Fprintln(w, "SUPERUSER\tit is in system:masters: it may do everything, whatever the rules")
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, scope := range a.Scopes {
+		where := "In the whole cluster"
+		if scope.Namespace != "" {
+			where = "In namespace " + safe.Text(scope.Namespace)
+		}
+		fmt.Fprintf(out, "\n%s\n", where)
+		if err := printScope(out, &scope); err != nil {
+			return err
+		}
+	}
+	if len(a.Scopes) == 0 && !a.Superuser {
+		fmt.Fprintln(out, "\nNo rule applies to it.")
+	}
+	printDoubts(hints, &a.policyJSON, a.Hints)
+	return nil
+}
+
+// printScope prints a line for each resource or path, as kubectl auth can-i --list does, and
+// the grants behind it.
+func printScope(out io.Writer, scope *scopeJSON) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	if len(scope.Rules) > 0 {
+		fmt.Fprintln(w, "RESOURCES\tNON-RESOURCE URLS\tRESOURCE NAMES\tVERBS\tBY")
+	}
+	for _, r := range scope.Rules {
+		by := make([]string, len(r.By))
+		for i, g := range r.By {
+			by[i] = fmt.Sprintf("%s → %s rule %d", g.Binding, g.Role, g.Rule)
+			if strings.HasPrefix(g.Subject, "Group/") {
+				by[i] += ", as " + g.Subject
+			}
+			if g.Verbs != nil {
+				by[i] += ", " + list(g.Verbs)
+			}
+		}
+		line := func(resource, path string) {
+			for i, b := range by {
+				if i > 0 {
+					fmt.Fprintf(w, "\t\t\t\t%s\n", safe.Text(b))
+					continue
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", safe.Text(resource), safe.Text(path), safe.Text(list(r.ResourceNames)), safe.Text(list(r.Verbs)), safe.Text(b))
+			}
+		}
+		for _, res := range r.Resources {
+			for _, g := range r.APIGroups {
+				word := resourceWord{name: res, group: g}
+				if head, sub, ok := strings.Cut(res, "/"); ok {
+					word.name, word.sub = head, sub
+				}
+				line(word.String(), "")
+			}
+		}
+		for _, u := range r.NonResourceURLs {
+			line("", list([]string{u}))
+		}
+	}
+	for _, role := range scope.MissingRoles {
+		fmt.Fprintf(w, "a binding names %s, which does not exist\n", safe.Text(role))
+	}
+	return w.Flush()
+}
+
+// list writes a list as kubectl does.
+func list(words []string) string { return "[" + strings.Join(words, " ") + "]" }

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retrial-io/retrial/internal/safe"
+)
+
+// VERB RESOURCE [NAME] | VERB /path ─▶ api/v1/who-can ─▶ a line a grant | json | yaml
+func newWhoCan(s streams) *cobra.Command {
+	var from asker
+	var output, cluster, namespace, sub, at string
+	var all bool
+	c := &cobra.Command{
+		Use:   "who-can VERB RESOURCE [NAME] | VERB /PATH",
+		Short: "Say who may make a request, now or at a time, with every grant",
+		Long: `Say who may make a request: every user, group and service account that RBAC grants it to, each
+with every binding and rule that does.
+
+RESOURCE is the plural name, with its group and subresource where there is one: pods,
+deployments.apps, pods/exec, deployments.apps/scale. A dot at the end is the core group. The
+cluster is not asked what there is: short names are unknown, and a name without a group is
+looked for in the rules. NAME may be written behind a slash: pods/web-0.
+
+Without --namespace the answer is who can without any namespace: cluster-wide. With it, what
+RoleBindings there give is added. Without NAME it is who can whatever the name is.
+
+Members of system:masters always can. What the Node authorizer and webhooks allow is not in it.`,
+		Example: `  retrial who-can list secrets
+  retrial who-can create pods/exec -n shop
+  retrial who-can update deployments.apps/scale web --namespace shop --at 2026-11-20T11:36:00Z
+  retrial who-can get /metrics
+  retrial who-can '*' '*.*'`,
+		Args: func(c *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0 || args[0] == "":
+				return usageError(c, "VERB is missing")
+			case len(args) == 1 || args[1] == "":
+				return usageError(c, "RESOURCE or /PATH is missing")
+			case len(args) > 3:
+				return usageError(c, "unexpected argument %q", args[3])
+			}
+			return nil
+		},
+	}
+	from.bind(c)
+	c.Flags().StringVarP(&namespace, "namespace", "n", "", "count what is granted in this namespace as well")
+	c.Flags().BoolVarP(&all, "all-namespaces", "A", false, "count what is granted in any namespace, and say where")
+	c.Flags().StringVar(&sub, "subresource", "", "subresource, where one behind a slash is not known to be one")
+	bindMoment(c, &cluster, &at)
+	addOutput(c, &output, "table", "json", "yaml")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		q := url.Values{"verb": {args[0]}, "cluster": {cluster}, "at": {at}}
+		if err := askedOf(c, q, args[1:], namespace, sub, all); err != nil {
+			return err
+		}
+		var answer whoCanJSON
+		if _, err := from.askOne(c.Context(), "who-can", q, &answer); err != nil {
+			return err
+		}
+		if output != "table" {
+			return printAs(s.out, output, answer)
+		}
+		return printWhoCan(s.out, s.err, &answer)
+	}
+	return c
+}
+
+// bindMoment adds the flags of questions about a cluster's policy.
+func bindMoment(c *cobra.Command, cluster, at *string) {
+	c.Flags().StringVar(cluster, "cluster", "", "cluster the question is about (default: the only one there is)")
+	c.Flags().StringVar(at, "at", "", "moment the question is about, such as 2026-11-20T11:36:00Z (default: the newest that is known)")
+}
+
+// subresources are those of Kubernetes' own resources; what else stands behind a slash on the
+// command line is a name.
+var subresources = []string{"approval", "attach", "binding", "bindings", "driver", "ephemeralcontainers", "eviction", "exec", "finalize", "log", "portforward", "proxy", "resize", "scale", "status", "token"}
+
+// askedOf adds what is asked about: a path, or a resource and a name.
+func askedOf(c *cobra.Command, q url.Values, args []string, namespace, sub string, all bool) error {
+	what := args[0]
+	if strings.HasPrefix(what, "/") {
+		if len(args) > 1 || namespace != "" || sub != "" || all {
+			return usageError(c, "%q is a path: it has no name, no namespace and no subresource", what)
+		}
+		q.Set("path", what)
+		return nil
+	}
+	if namespace != "" && all {
+		return usageError(c, "--namespace and --all-namespaces exclude each other")
+	}
+	name := ""
+	if len(args) > 1 {
+		name = args[1]
+	}
+	if head, tail, ok := strings.Cut(what, "/"); ok {
+		first, _, _ := strings.Cut(tail, ".")
+		switch {
+		case slices.Contains(subresources, first) && sub == "":
+		case name != "":
+			return usageError(c, "two names: %q and %q; --subresource says that the first is none", tail, name)
+		default:
+			what, name = head, tail
+		}
+	}
+	if sub != "" {
+		if strings.Contains(what, "/") {
+			return usageError(c, "two subresources: %q and %q", what, sub)
+		}
+		what += "/" + sub
+	}
+	q.Set("resource", what)
+	q.Set("name", name)
+	q.Set("namespace", namespace)
+	q.Set("allNamespaces", strconv.FormatBool(all))
+	return nil
+}
+
+func printWhoCan(out, hints io.Writer, a *whoCanJSON) error {
+	what := a.Path
+	if what == "" {
+		r := resourceWord{name: a.Resource, group: a.Group, sub: a.Subresource}
+		what = r.String()
+		if a.Name != "" {
+			what += " " + strconv.Quote(a.Name)
+		}
+		switch {
+		case a.AllNamespaces:
+			what += " in any namespace"
+		case a.Namespace != "":
+			what += " in namespace " + a.Namespace
+		}
+	}
+	fmt.Fprintf(out, "%s\n\n", safe.Text(fmt.Sprintf("Who can %s %s, in cluster %s%s", a.Verb, what, a.Cluster, asOf(a.At))))
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "SUBJECT\tWHERE\tBINDING\tROLE\tRULE")
+	for _, s := range a.Subjects {
+		subject, where := s.Kind+" "+s.Name, strings.TrimPrefix(s.Scope, "namespace:")
+		if s.Namespace != "" {
+			subject = s.Kind + " " + s.Namespace + "/" + s.Name
+		}
+		for i, g := range s.Grants {
+			if i > 0 {
+				subject, where = "", ""
+			}
+			if g.Kind == kindSuperuser {
+				fmt.Fprintf(w, "%s\t%s\t-\tneeds no grant\t-\n", safe.Text(subject), safe.Text(where))
+				continue
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\n", safe.Text(subject), safe.Text(where), safe.Text(g.Binding), safe.Text(g.Role), g.Rule)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if a.InNamespaces > 0 {
+		fmt.Fprintf(hints, "hint: RoleBindings allow it to %d more, each in one namespace: --all-namespaces lists them, --namespace NAME those of one\n", a.InNamespaces)
+	}
+	printDoubts(hints, &a.policyJSON, a.Hints)
+	return nil
+}
+
+// asOf words the moment an answer is about.
+func asOf(at *time.Time) string {
+	if at == nil {
+		return ""
+	}
+	return " as of " + at.UTC().Format(time.RFC3339Nano)
+}
+
+// printDoubts says what may be wrong with a question, and what is not known.
+func printDoubts(w io.Writer, p *policyJSON, hints []string) {
+	for _, h := range hints {
+		fmt.Fprintln(w, "hint:", safe.Text(h))
+	}
+	if len(p.Missing) == 0 {
+		return
+	}
+	said, and := p.Missing, ""
+	if len(said) > 10 {
+		said, and = said[:10], fmt.Sprintf(" and %d more", len(said)-10)
+	}
+	fmt.Fprintf(w, "warning: there may be more; not known at that time: %s%s\n", safe.Text(strings.Join(said, ", ")), and)
+}

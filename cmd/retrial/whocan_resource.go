@@ -1,0 +1,278 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/retrial-io/retrial/rbacindex"
+)
+
+// resourceWord is a resource as people write it.
+type resourceWord struct {
+	name, group, sub string
+	grouped          bool // the group was given, if only by a final dot
+}
+
+// parseResource reads RESOURCE[.GROUP][/SUBRESOURCE], or RESOURCE/SUBRESOURCE.GROUP as rules
+// and kubectl have it. A dot at the end is the core group.
+func parseResource(word string) (resourceWord, error) {
+	head, sub, slash := strings.Cut(word, "/")
+	if slash && sub == "" || strings.Contains(sub, "/") {
+		return resourceWord{}, fmt.Errorf("%q is not RESOURCE, RESOURCE.GROUP or RESOURCE/SUBRESOURCE", word)
+	}
+	var r resourceWord
+	r.name, r.group, r.grouped = strings.Cut(head, ".")
+	if r.sub = sub; !r.grouped {
+		r.sub, r.group, r.grouped = strings.Cut(sub, ".")
+	}
+	if r.name == "" || slash && r.sub == "" {
+		return resourceWord{}, errors.New("there is no resource before the group")
+	}
+	return r, nil
+}
+
+// String is the word in rules' notation, with its group.
+func (r *resourceWord) String() string {
+	s := r.name
+	if r.group != "" {
+		s += "." + r.group
+	}
+	if r.sub != "" {
+		s += "/" + r.sub
+	}
+	return s
+}
+
+// inRules is the resource as rules name it.
+func (r *resourceWord) inRules() string {
+	if r.sub != "" {
+		return r.name + "/" + r.sub
+	}
+	return r.name
+}
+
+// names are the words a policy's rules use: what exists in a cluster that is not there to be
+// asked.
+type names struct {
+	resources map[string][]string // groups by resource, or resource/subresource
+	verbs     map[string]bool
+	policy    *rbacindex.Snapshot
+}
+
+// namedIn gathers the words of all rules.
+func namedIn(policy *rbacindex.Snapshot) names {
+	n := names{map[string][]string{}, map[string]bool{}, policy}
+	policy.All(func(_ rbacindex.Key, object any) bool {
+		var rules []rbacv1.PolicyRule
+		switch o := object.(type) {
+		case *rbacv1.ClusterRole:
+			rules = o.Rules
+		case *rbacv1.Role:
+			rules = o.Rules
+		}
+		for i := range rules {
+			n.add(&rules[i])
+		}
+		return true
+	})
+	return n
+}
+
+func (n *names) add(rule *rbacv1.PolicyRule) {
+	for _, v := range rule.Verbs {
+		n.verbs[v] = true
+	}
+	for _, r := range rule.Resources {
+		groups := n.resources[r]
+		for _, g := range rule.APIGroups {
+			if !slices.Contains(groups, g) {
+				groups = append(groups, g)
+			}
+		}
+		n.resources[r] = groups
+	}
+}
+
+// choose fills in the group of a resource without one: that in which rules name it, when it is
+// the only one and not the core group. Rules keep naming the group "extensions" for what has
+// long moved elsewhere.
+func (r *resourceWord) choose(n names) {
+	if r.grouped {
+		return
+	}
+	groups := n.resources[r.inRules()]
+	if len(groups) == 0 {
+		groups = n.resources[r.name]
+	}
+	var others []string
+	for _, g := range groups {
+		switch g {
+		case "":
+			return
+		case rbacv1.APIGroupAll, "extensions":
+		default:
+			others = append(others, g)
+		}
+	}
+	if len(others) == 1 {
+		r.group = others[0]
+	}
+}
+
+// usualVerbs are the verbs requests have and rules give besides those made up for one purpose.
+var usualVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "impersonate", "bind", "escalate", "approve", "sign", "use", rbacv1.VerbAll}
+
+// aliases are the short names kubectl knows of the resources asked about most.
+var aliases = map[string]string{
+	"po": "pods", "svc": "services", "cm": "configmaps", "ns": "namespaces", "no": "nodes", "sa": "serviceaccounts", "ep": "endpoints", "ev": "events",
+	"pv": "persistentvolumes", "pvc": "persistentvolumeclaims", "rc": "replicationcontrollers", "quota": "resourcequotas", "limits": "limitranges",
+	"deploy": "deployments.apps", "ds": "daemonsets.apps", "sts": "statefulsets.apps", "rs": "replicasets.apps", "cj": "cronjobs.batch",
+	"ing": "ingresses.networking.k8s.io", "netpol": "networkpolicies.networking.k8s.io", "hpa": "horizontalpodautoscalers.autoscaling",
+	"pdb": "poddisruptionbudgets.policy", "csr": "certificatesigningrequests.certificates.k8s.io", "crd": "customresourcedefinitions.apiextensions.k8s.io",
+	"sc": "storageclasses.storage.k8s.io", "pc": "priorityclasses.scheduling.k8s.io",
+}
+
+// hints say what in a question no rule names: such a thing only wildcards grant, or it is
+// misspelt. r is nil when the question is about a path.
+func (n *names) hints(verb string, r *resourceWord) []string {
+	var out []string
+	say := func(what string, near []string) {
+		if len(near) > 0 {
+			what += "; did you mean " + strings.Join(near, " or ") + "?"
+		}
+		out = append(out, what)
+	}
+	if r != nil && r.name != rbacv1.ResourceAll && r.group != rbacv1.APIGroupAll && !n.names(r) {
+		say(fmt.Sprintf("no rule names the resource %s: only wildcards grant it", r), n.near(r))
+	}
+	if !n.verbs[verb] && !slices.Contains(usualVerbs, verb) && (r != nil || !slices.Contains([]string{"post", "put", "head", "options"}, verb)) {
+		known := slices.Clone(usualVerbs)
+		for v := range n.verbs {
+			known = append(known, v)
+		}
+		say(fmt.Sprintf("no rule names the verb %q", verb), nearest(verb, known, 2))
+	}
+	return out
+}
+
+// names tells whether a rule names the resource in its group.
+func (n *names) names(r *resourceWord) bool {
+	list := []string{r.inRules()}
+	if r.sub != "" {
+		list = append(list, "*/"+r.sub)
+	}
+	for _, word := range list {
+		if groups := n.resources[word]; slices.Contains(groups, r.group) || slices.Contains(groups, rbacv1.APIGroupAll) {
+			return true
+		}
+	}
+	return false
+}
+
+// near returns what may have been meant, as it would have to be written.
+func (n *names) near(r *resourceWord) []string {
+	withSub := func(list []string) []string {
+		if r.sub != "" {
+			for i := range list {
+				list[i] += "/" + r.sub
+			}
+		}
+		return list
+	}
+	if full, ok := aliases[strings.ToLower(r.name)]; ok {
+		return withSub([]string{full})
+	}
+	// The same resource in another group.
+	var out []string
+	for _, g := range n.resources[r.inRules()] {
+		if g != r.group && g != rbacv1.APIGroupAll && g != "extensions" {
+			other := resourceWord{name: r.name, group: g, sub: r.sub}
+			out = append(out, other.String())
+		}
+	}
+	if len(out) > 0 {
+		slices.Sort(out)
+		return out
+	}
+	var known []string
+	for word := range n.resources {
+		if word != rbacv1.ResourceAll && !strings.HasPrefix(word, "*/") {
+			known = append(known, word)
+		}
+	}
+	for _, word := range nearest(r.inRules(), known, 3) {
+		head, sub, _ := strings.Cut(word, "/")
+		other := resourceWord{name: head, sub: sub, grouped: true}
+		groups := slices.Sorted(slices.Values(n.resources[word]))
+		for _, g := range groups {
+			if g != "extensions" || len(groups) == 1 {
+				other.group = g
+				break
+			}
+		}
+		out = append(out, other.String())
+	}
+	return out
+}
+
+// nearest returns up to most of the words that are spelt much like one, the likest first:
+// those a third of the letters away, or that it begins.
+func nearest(word string, words []string, most int) []string {
+	type candidate struct {
+		word string
+		far  int
+	}
+	word = strings.ToLower(word)
+	var found []candidate
+	for _, w := range words {
+		far := distance(word, strings.ToLower(w))
+		if strings.HasPrefix(w, word) && len(word) >= 3 {
+			far = min(far, 1)
+		}
+		if far > 0 && far <= max(1, len(word)/3) {
+			found = append(found, candidate{w, far})
+		}
+	}
+	slices.SortFunc(found, func(a, b candidate) int {
+		if a.far != b.far {
+			return a.far - b.far
+		}
+		return strings.Compare(a.word, b.word)
+	})
+	var out []string
+	for _, c := range found {
+		if len(out) < most && !slices.Contains(out, c.word) {
+			out = append(out, c.word)
+		}
+	}
+	return out
+}
+
+// distance counts the letters to insert, drop or change to make b of a (Levenshtein). Words
+// too long to be names are as far as can be.
+func distance(a, b string) int {
+	if len(a) > 128 || len(b) > 128 {
+		return len(a) + len(b)
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := before
+			if a[i] != b[j] {
+				change++
+			}
+			before = row[j+1]
+			row[j+1] = min(change, before+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}
