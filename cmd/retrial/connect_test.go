@@ -1,30 +1,407 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"time"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
 
-	"github.com/retrial-io/retrial/storage"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+
+	"github.com/retrial-io/retrial/deploy"
+	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/internal/config"
 )
 
-// fakeDoctor is the part of the fake store that the doctor asks.
-type fakeDoctor struct {
-	shares  []storage.Share
-	traits  storage.LogTraits
-	letters []storage.Letters
-	disk    int64
+// connectIn runs connect --no-wait with a data directory of its own.
+func connectIn(t *testing.T, dir string, args ...string) (code int, out, err string) {
+	t.Helper()
+	return commandLine(t, "", append([]string{"connect", "--no-wait", "--data-dir", filepath.Join(dir, "data"), "--key-file", filepath.Join(dir, "key")}, args...)...)
 }
 
-func (f fakeDoctor) Outcomes(context.Context, string, time.Time, time.Time) ([]storage.Share, error) {
-	return f.shares, nil
+func readFile(t *testing.T, path ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(path...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
 
-func (f fakeDoctor) LogTraits(context.Context, string, time.Time, time.Time) (storage.LogTraits, error) {
-	return f.traits, nil
+// TestConnectWritesWhatAnApiserverNeeds: the folder holds the files, nobody else may read
+// the key, and the flags name them.
+func TestConnectWritesWhatAnApiserverNeeds(t *testing.T) {
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out")
+	code, text, errs := connectIn(t, dir, "prod", "--advertise-address", "10.1.2.3:7443", "--output", out)
+	if code != exitOK {
+		t.Fatalf("code %d: %s", code, errs)
+	}
+	for path, mode := range map[string]os.FileMode{
+		"": 0o700 | os.ModeDir, fileKubeconfig: 0o600, filePolicy: 0o644, fileFlags: 0o644, fileSteps: 0o644, fileWatchRBAC: 0o644,
+	} {
+		if info, err := os.Stat(filepath.Join(out, path)); err != nil || info.Mode() != mode {
+			t.Errorf("%q has mode %v, want %v (%v)", path, info.Mode(), mode, err)
+		}
+	}
+	want := "--audit-policy-file=" + out + "/audit-policy.yaml\n--audit-webhook-config-file=" + out + "/webhook.kubeconfig\n--audit-webhook-batch-max-wait=5s\n"
+	if got := readFile(t, out, fileFlags); got != want {
+		t.Errorf("the flags are\n%swant\n%s", got, want)
+	}
+	if got := readFile(t, out, filePolicy); got != string(deploy.AuditPolicy) {
+		t.Error("the policy is not the one of deploy")
+	}
+	if got := readFile(t, out, fileSteps); !strings.HasPrefix(text, got) || got == "" {
+		t.Error("the steps in the folder are not those printed")
+	}
+	rc, err := clientcmd.BuildConfigFromFlags("", filepath.Join(out, fileKubeconfig))
+	if err != nil || rc.Host != "https://10.1.2.3:7443/v1/clusters/prod/audit" || len(rc.CertData) == 0 || len(rc.KeyData) == 0 || len(rc.CAData) == 0 {
+		t.Errorf("the kubeconfig leads to %q with certificate, key, authority of %d, %d, %d bytes: %v", rc.Host, len(rc.CertData), len(rc.KeyData), len(rc.CAData), err)
+	}
+	says(t, text, "Cluster prod will post its audit events to https://10.1.2.3:7443", "It is registered", "\n1. ", "\n2. ", "\n3. ", "\n4. ",
+		"retrial serve --webhook-listen 0.0.0.0:7443 --webhook-advertise 10.1.2.3 --data-dir "+filepath.Join(dir, "data"),
+		"--audit-webhook-config-file="+out, "kubectl get clusterroles,", "retrial import --cluster prod --state state.json", "Secrets are never needed", "--watch-clusters", "To undo it",
+		"retrial doctor prod --data-dir")
+	if strings.Contains(text, "PRIVATE KEY") || strings.Contains(text, "kubeadm") {
+		t.Errorf("printed is\n%s", text)
+	}
 }
 
-func (f fakeDoctor) DeadLetters(context.Context, time.Time) ([]storage.Letters, error) {
-	return f.letters, nil
+// TestConnectAgain: a cluster that is registered keeps its certificate, what somebody
+// changed in the policy stays, and the rest is written anew.
+func TestConnectAgain(t *testing.T) {
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out")
+	if code, _, errs := connectIn(t, dir, "prod", "--advertise-address", "10.1.2.3", "--output", out); code != exitOK {
+		t.Fatal(errs)
+	}
+	first := readFile(t, out, fileKubeconfig)
+	mine := append([]byte("# ours\n"), deploy.AuditPolicy...)
+	if err := os.WriteFile(filepath.Join(out, filePolicy), mine, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(out, fileFlags), []byte("nonsense"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, text, errs := connectIn(t, dir, "prod", "--advertise-address", "10.1.2.3", "--output", out)
+	if code != exitOK {
+		t.Fatal(errs)
+	}
+	says(t, text, "registered already and keeps its certificate", "audit-policy.yaml was changed by hand and stays")
+	if readFile(t, out, fileKubeconfig) != first || readFile(t, out, filePolicy) != string(mine) || !strings.HasPrefix(readFile(t, out, fileFlags), "--audit-policy-file=") {
+		t.Error("the certificate was replaced, or the policy, or the flags were not")
+	}
+
+	// Another apiserver of it: the same certificate, another path.
+	cp2 := filepath.Join(dir, "cp2")
+	if code, _, errs := connectIn(t, dir, "prod", "--advertise-address", "10.1.2.3", "--apiserver", "cp-2", "--output", cp2); code != exitOK {
+		t.Fatal(errs)
+	}
+	a, err := clientcmd.LoadFromFile(filepath.Join(out, fileKubeconfig))
+	b, err2 := clientcmd.LoadFromFile(filepath.Join(cp2, fileKubeconfig))
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
+	if !bytes.Equal(a.AuthInfos["prod"].ClientCertificateData, b.AuthInfos["prod"].ClientCertificateData) ||
+		!strings.HasSuffix(b.Clusters["retrial"].Server, "/v1/clusters/prod/apiservers/cp-2/audit") {
+		t.Errorf("the second apiserver posts to %s", b.Clusters["retrial"].Server)
+	}
 }
 
-func (f fakeDoctor) DiskBytes(context.Context) (int64, error) { return f.disk, nil }
+// TestConnectMistakes: what is wrong is told with what to do, and leaves nothing behind.
+func TestConnectMistakes(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	good := []string{"--advertise-address", "10.1.2.3", "--output", filepath.Join(dir, "out")}
+	for name, tc := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"no name":                       {nil, exitUsage, "NAME is missing; see retrial connect --help"},
+		"a name no path can have":       {[]string{"Prod/1"}, exitUsage, "lower case letters, digits or '-'"},
+		"a kind of cluster there isn't": {append([]string{"prod", "--for", "eks"}, good...), exitUsage, `--for "eks" is neither kubeadm nor generic`},
+		"a URL for an address":          {[]string{"prod", "--advertise-address", "https://retrial.example"}, exitUsage, "write HOST or HOST:PORT, without a scheme"},
+		"a port there is not":           {[]string{"prod", "--advertise-address", "retrial.example:99999"}, exitUsage, `"99999" is no port`},
+		"port zero":                     {[]string{"prod", "--advertise-address", "retrial.example:0"}, exitUsage, `"0" is no port`},
+		"every address":                 {[]string{"prod", "--advertise-address", "0.0.0.0"}, exitUsage, "is no address a client can reach"},
+		"no host name":                  {[]string{"prod", "--advertise-address", "no_host"}, exitUsage, "neither an IP address nor a host name"},
+		"nothing to advertise":          {[]string{"prod", "--webhook-listen", "0.0.0.0:9443"}, exitUsage, "--advertise-address is missing, and webhook-listen 0.0.0.0:9443 is no address"},
+		"an apiserver's name":           {append([]string{"prod", "--apiserver", "a/b"}, good...), exitUsage, "--apiserver"},
+		"a relative place":              {append([]string{"prod", "--install-dir", "etc"}, good...), exitUsage, "needs an absolute path"},
+		"a flag of two lines":           {append([]string{"prod", "--install-dir", "/a\nb"}, good...), exitUsage, "control characters"},
+		"a time below nothing":          {append([]string{"prod", "--timeout", "-1s"}, good...), exitUsage, "must not be negative"},
+		"a file in place of the folder": {[]string{"prod", "--advertise-address", "10.1.2.3", "--output", file}, exitError, "choose another with --output"},
+		"a folder below a file":         {[]string{"prod", "--advertise-address", "10.1.2.3", "--output", filepath.Join(file, "x")}, exitError, "not a directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, _, errs := connectIn(t, dir, tc.args...)
+			if code != tc.code || !strings.Contains(errs, tc.says) {
+				t.Errorf("code %d: %s\nwant %d with %q", code, errs, tc.code, tc.says)
+			}
+		})
+	}
+	if _, err := os.Stat(filepath.Join(dir, "data")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a mistake registered something: %v", err)
+	}
+}
+
+// TestConnectTellsOfCredentialsThatNoLongerWork: they are not replaced without being asked.
+func TestConnectTellsOfCredentialsThatNoLongerWork(t *testing.T) {
+	for name, tc := range map[string]struct {
+		harm func(t *testing.T, pki string)
+		says string
+	}{
+		"revoked": {func(t *testing.T, pki string) {
+			a, err := identity.Open(identity.Config{Dir: pki}, nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := a.Registry().Revoke("prod"); err != nil {
+				t.Fatal(err)
+			}
+		}, "revoked on "},
+		"the key is gone": {func(t *testing.T, pki string) {
+			if err := os.Remove(filepath.Join(pki, "clusters", "prod.key")); err != nil {
+				t.Fatal(err)
+			}
+		}, "prod.key"},
+		"the certificate is none": {func(t *testing.T, pki string) {
+			if err := os.WriteFile(filepath.Join(pki, "clusters", "prod.crt"), []byte("no PEM"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "no certificate in it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			args := []string{"prod", "--advertise-address", "10.1.2.3", "--output", filepath.Join(dir, "out")}
+			if code, _, errs := connectIn(t, dir, args...); code != exitOK {
+				t.Fatal(errs)
+			}
+			tc.harm(t, filepath.Join(dir, "data", "pki"))
+			code, _, errs := connectIn(t, dir, args...)
+			if code != exitError {
+				t.Errorf("code %d", code)
+			}
+			says(t, errs, tc.says, "`retrial cluster rotate prod --output FILE` issues another")
+		})
+	}
+}
+
+func TestAdvertised(t *testing.T) {
+	listen := func(listen string, advertise ...string) config.Config {
+		c := config.Default()
+		c.Webhook.Listen, c.Webhook.Advertise = listen, advertise
+		return c
+	}
+	for _, tc := range []struct {
+		address    string
+		cfg        config.Config
+		host, port string
+	}{
+		{"", listen("127.0.0.1:9443"), "127.0.0.1", "9443"},
+		{"", listen("0.0.0.0:9443", "retrial.example", "10.0.0.1"), "retrial.example", "9443"},
+		{"10.0.0.1", listen("0.0.0.0:7000"), "10.0.0.1", "7000"},
+		{"10.0.0.1:443", listen("0.0.0.0:7000"), "10.0.0.1", "443"},
+		{"fd00::1", listen("[::]:7000"), "fd00::1", "7000"},
+		{"[fd00::1]", listen("[::]:7000"), "fd00::1", "7000"},
+		{"[fd00::1]:443", listen("[::]:7000"), "fd00::1", "443"},
+		{"retrial.example:443", listen("127.0.0.1:9443"), "retrial.example", "443"},
+	} {
+		host, port, err := advertised(tc.address, tc.cfg)
+		if host != tc.host || port != tc.port || err != nil {
+			t.Errorf("%q is %q and %q, %v; want %q and %q", tc.address, host, port, err, tc.host, tc.port)
+		}
+	}
+}
+
+// TestConnectKubeadm applies what is written to a static pod as kubeadm makes it, the way
+// the printed commands do.
+func TestConnectKubeadm(t *testing.T) {
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out")
+	code, text, errs := connectIn(t, dir, "prod", "--for", "kubeadm", "--advertise-address", "retrial.example", "--output", out)
+	if code != exitOK {
+		t.Fatal(errs)
+	}
+	says(t, text, "install -m 600 webhook.kubeconfig audit-policy.yaml /etc/kubernetes/retrial", "/etc/kubernetes/manifests/kube-apiserver.yaml",
+		"The kubelet restarts kube-apiserver by itself", "kubeadm-config", "--patch-file patches/kube-apiserver+strategic.yaml", "--patch-file patches/kube-apiserver+json.yaml")
+	flags := strings.Split(strings.TrimSpace(readFile(t, out, fileFlags)), "\n")
+
+	var was, is, patch corev1.Pod
+	before := []byte(readFile(t, "testdata", "kubeadm", "kube-apiserver.yaml"))
+	if err := errors.Join(yaml.UnmarshalStrict(before, &was), yaml.UnmarshalStrict(before, &is), yaml.UnmarshalStrict([]byte(readFile(t, out, fileStrategic)), &patch)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // twice is as once
+		mergePod(t, &is, &patch)
+	}
+	var ops []patchOperation
+	if err := yaml.UnmarshalStrict([]byte(readFile(t, out, fileJSONPatch)), &ops); err != nil {
+		t.Fatal(err)
+	}
+	var added []string
+	for _, op := range ops {
+		if op.Op != "add" || op.Path != "/spec/containers/0/command/-" {
+			t.Errorf("operation %+v", op)
+		}
+		added = append(added, op.Value)
+	}
+	if !slices.Equal(added, flags) {
+		t.Errorf("the patch adds %v, the flags are %v", added, flags)
+	}
+	c := is.Spec.Containers[0]
+	mounts, volumes := was.Spec.Containers[0].VolumeMounts, was.Spec.Volumes
+	if len(is.Spec.Containers) != 1 || !slices.Equal(c.Command, was.Spec.Containers[0].Command) || len(c.VolumeMounts) != len(mounts)+1 || len(is.Spec.Volumes) != len(volumes)+1 {
+		t.Fatalf("the pod became %+v", is.Spec)
+	}
+	i := slices.IndexFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volumeName })
+	j := slices.IndexFunc(is.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volumeName })
+	if i < 0 || j < 0 || !c.VolumeMounts[i].ReadOnly || c.VolumeMounts[i].MountPath != kubeadmInstall ||
+		is.Spec.Volumes[j].HostPath.Path != kubeadmInstall || *is.Spec.Volumes[j].HostPath.Type != corev1.HostPathDirectory {
+		t.Errorf("mounts %+v, volumes %+v", c.VolumeMounts, is.Spec.Volumes)
+	}
+	for _, f := range flags[:2] {
+		if _, file, _ := strings.Cut(f, "="); filepath.Dir(file) != kubeadmInstall {
+			t.Errorf("%s is not in the volume", f)
+		}
+	}
+
+	var cfg clusterConfiguration
+	if err := yaml.UnmarshalStrict([]byte(readFile(t, out, fileClusterCfg)), &cfg); err != nil {
+		t.Fatal(err)
+	}
+	var args []string
+	for _, a := range cfg.APIServer.ExtraArgs {
+		args = append(args, a.String())
+	}
+	if cfg.APIVersion != "kubeadm.k8s.io/v1beta4" || cfg.Kind != "ClusterConfiguration" || !slices.Equal(args, flags) || len(cfg.APIServer.ExtraVolumes) != 1 || cfg.APIServer.ExtraVolumes[0].HostPath != kubeadmInstall {
+		t.Errorf("kubeadm's configuration %+v", cfg)
+	}
+}
+
+// TestWaiting: every change is told once, what waits behind another step when its turn comes.
+func TestWaiting(t *testing.T) {
+	step := func(id, state, text, todo string) stepJSON {
+		return stepJSON{ID: id, Title: "Step " + id, State: state, Text: text, Todo: todo}
+	}
+	looks := []struct {
+		steps []stepJSON
+		err   error
+		says  string
+	}{
+		{steps: []stepJSON{step("a", stateWaiting, "1 s ago.", "do a"), step("b", stateWaiting, "b", "do b")}, says: "waiting   Step a: 1 s ago.\n          do a\n"},
+		{steps: []stepJSON{step("a", stateWaiting, "2 s ago.", "do a"), step("b", stateWaiting, "b", "do b")}},
+		{err: errors.New("it restarts")},
+		{steps: []stepJSON{step("a", stateFailed, "no\x1b[31m", "do c\nand d"), step("b", stateWaiting, "b", "do b")}, says: "failed    Step a: no\\x1b[31m\n          do c\n          and d\n"},
+		{steps: []stepJSON{step("a", stateDone, "yes", ""), step("b", stateWaiting, "b", "do b")}, says: "done      Step a: yes\nwaiting   Step b: b\n          do b\n"},
+		{steps: []stepJSON{step("a", stateDone, "yes, 2", ""), step("b", stateDone, "", "")}, says: "done      Step b\n"},
+	}
+	var out bytes.Buffer
+	at := 0
+	w := waiting{out: &out, told: map[string]string{}, ask: func(context.Context) ([]stepJSON, error) { return looks[at].steps, looks[at].err }}
+	for ; at < len(looks); at++ {
+		out.Reset()
+		done, err := w.look(t.Context())
+		if err != nil || done != (at == len(looks)-1) || out.String() != looks[at].says {
+			t.Errorf("look %d: done %v, %v, said\n%swant\n%s", at, done, err, out.String(), looks[at].says)
+		}
+	}
+	at = 0
+	out.Reset()
+	w.told, w.idle = map[string]string{}, 0
+	for range 2 * remindAfter {
+		if _, err := w.look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(out.String(), "still     Step a\n"); n != 1 || w.on != "Step a" {
+		t.Errorf("%d reminders of %q:\n%s", n, w.on, out.String())
+	}
+	at = 2
+	var err error
+	for i := 0; err == nil && i <= lostAfter; i++ {
+		_, err = w.look(t.Context())
+	}
+	if err == nil || err.Error() != "it restarts" {
+		t.Errorf("a server that cannot answer: %v", err)
+	}
+	gone, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := w.look(gone); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+}
+
+// TestConnectWaits: without a server the wait says how to start one; an interruption and a
+// time-out leave everything and name what continues.
+func TestConnectWaits(t *testing.T) {
+	for name, tc := range map[string]struct {
+		timeout string
+		says    string
+	}{"interrupted": {"0", "interrupted while waiting for: The server runs"}, "timed out": {"1ns", "not connected after 1ns, waiting for: "}} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			out := filepath.Join(dir, "out")
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			var o, e bytes.Buffer
+			// The first thing said about waiting is when the user has had enough.
+			said := writerFunc(func(p []byte) (int, error) {
+				if bytes.Contains(p, []byte("retrial serve --webhook-listen 0.0.0.0")) && name == "interrupted" && bytes.HasPrefix(p, []byte("          ")) {
+					stop()
+				}
+				return o.Write(p)
+			})
+			code := execute(ctx, []string{"connect", "prod", "--advertise-address", "10.1.2.3", "--output", out, "--timeout", tc.timeout,
+				"--data-dir", filepath.Join(dir, "data"), "--key-file", filepath.Join(dir, "key")}, streams{strings.NewReader(""), said, &e})
+			if code != exitError {
+				t.Errorf("code %d", code)
+			}
+			says(t, e.String(), tc.says, "everything stays, and `retrial doctor prod --data-dir ")
+			if readFile(t, out, fileFlags) == "" {
+				t.Error("the flags are gone")
+			}
+		})
+	}
+}
+
+// mergePod merges a patch into a pod by the keys a strategic merge has: containers and
+// volumes by name, mounts by path.
+func mergePod(t *testing.T, pod, patch *corev1.Pod) {
+	t.Helper()
+	for _, c := range patch.Spec.Containers {
+		i := slices.IndexFunc(pod.Spec.Containers, func(o corev1.Container) bool { return o.Name == c.Name })
+		if i < 0 {
+			t.Fatalf("there is no container %s", c.Name)
+		}
+		mounts := &pod.Spec.Containers[i].VolumeMounts
+		for _, m := range c.VolumeMounts {
+			*mounts = append(slices.DeleteFunc(*mounts, func(o corev1.VolumeMount) bool { return o.MountPath == m.MountPath }), m)
+		}
+	}
+	for _, v := range patch.Spec.Volumes {
+		pod.Spec.Volumes = append(slices.DeleteFunc(pod.Spec.Volumes, func(o corev1.Volume) bool { return o.Name == v.Name }), v)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func TestStepsAreJSON(t *testing.T) {
+	b, err := json.Marshal(connectionJSON{Cluster: "c", Steps: []stepJSON{{ID: stepState, Title: "t", State: stateDone, Text: "x"}}, Refused: []refusalJSON{}})
+	if err != nil || string(b) != `{"cluster":"c","steps":[{"id":"state","title":"t","state":"done","text":"x"}],"receiver":{"serving":false},"refused":[]}` {
+		t.Errorf("%s %v", b, err)
+	}
+}
