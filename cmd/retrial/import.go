@@ -124,7 +124,14 @@ func withServer(ctx context.Context, cfg config.Config, use func(socket string, 
 	if _, err := listenLocally(sys, newAPI(sys), &group); err != nil {
 		return true, errors.Join(err, sys.close())
 	}
-	group.Add(func() error { return use(socket, sys.runner.WaitDrained) }, func(error) { stop() })
+	group.Add(func() error {
+		return use(socket, func(ctx context.Context) error {
+			if err := sys.runner.WaitDrained(ctx); err != nil {
+				return err
+			}
+			return sys.detect.finish(ctx)
+		})
+	}, func(error) { stop() })
 	return true, errors.Join(group.Run(), sys.close())
 }
 

@@ -123,6 +123,7 @@ func serve(ctx context.Context, cfg config.Config, log *zap.Logger, o serveOptio
 		return err
 	}
 	group.Add(func() error { sys.retain(stopped); return nil }, func(error) { stop() })
+	group.Add(func() error { return sys.detect.run(stopped) }, func(error) { stop() })
 	group.Add(func() error { sys.asking.run(stopped); return nil }, func(error) { stop() })
 
 	addr, err := listeners(sys, &group)

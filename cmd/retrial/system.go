@@ -46,6 +46,7 @@ type system struct {
 	engine    *chdb.Engine // of the embedded store; nil when the store is a server
 	runner    *runner.Runner
 	rules     *detect.Set
+	detect    *detections
 	asking    *queryLog
 	contacts  *webhook.Contacts // who reached the webhook's listener
 	hook      string            // its address, once it listens
@@ -90,10 +91,11 @@ func openSystem(ctx context.Context, cfg config.Config, log *zap.Logger, reg reg
 	}
 	s.asking = newQueryLog(s.store, log)
 	s.closers = append(s.closers, s.asking.close)
+	s.detect = newDetections(s)
 	engine := replay.New(replay.Config{Lag: time.Duration(cfg.Replay.Lag), Version: version})
 	s.runner, err = runner.New(runner.Config{
 		Hold: nonZero(cfg.Replay.Hold), Linger: nonZero(cfg.Replay.Linger), BatchRecords: int(cfg.Replay.BatchRows),
-		Lag: max(2*time.Second, time.Duration(cfg.Replay.Lag)), Redact: s.redactor.RedactBytes, Log: log, Registerer: reg,
+		Lag: max(2*time.Second, time.Duration(cfg.Replay.Lag)), Redact: s.redactor.RedactBytes, Tagger: s.detect.tagger, Log: log, Registerer: reg,
 	}, runner.Kafka{Client: s.stream}, engine, s.store)
 	return s, err
 }

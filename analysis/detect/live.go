@@ -1,0 +1,315 @@
+package detect
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/storage"
+)
+
+// Store is what Live asks and keeps; *storage.Store is one.
+type Store interface {
+	MarkStore
+	// Clusters are those there are events of, with the range of their requests.
+	Clusters(ctx context.Context) ([]storage.Cluster, error)
+	// Earliest is when a cluster's earliest judged request was received.
+	Earliest(ctx context.Context, cluster string) (time.Time, error)
+	// FindingsOf are all findings of a rule and a span; the newest SaveFindings of each stands.
+	FindingsOf(ctx context.Context, cluster, rule string, span time.Time) ([]replay.StoredFinding, error)
+	SaveFindings(ctx context.Context, list []replay.StoredFinding) error
+	SpansDone(ctx context.Context) ([]replay.SpanDone, error)
+	SaveSpansDone(ctx context.Context, list []replay.SpanDone) error
+}
+
+// MarkStore is what Live asks about marks; storage.Store says what each answers.
+type MarkStore interface {
+	MarkSums(ctx context.Context, since time.Time) (sums []replay.MarkSum, next time.Time, err error)
+	Marked(ctx context.Context, f replay.MarkFilter, visit func(replay.Row) error) error
+	MarkedCount(ctx context.Context, f replay.MarkFilter) (int64, error)
+	PaneCounts(ctx context.Context, f replay.MarkFilter, atLeast []int) ([]replay.PaneCounts, error)
+	FirstKeys(ctx context.Context, cluster, rule string, day time.Time) ([]uint64, error)
+	FirstTimes(ctx context.Context, f replay.MarkFilter, keys []uint64) ([]replay.KeyTime, error)
+}
+
+// LiveConfig says how findings are kept up to date.
+type LiveConfig struct {
+	// Lateness is how far behind a cluster's newest request rules that count, or look for
+	// something new, keep: requests may come so late without findings being taken back. A
+	// cluster that has been quiet for as long is looked at to its end. 0: no wait.
+	Lateness time.Duration
+	// Now is the clock; required. Findings are functions of requests' own times: it paces,
+	// orders versions of a finding, and tells when a cluster is quiet.
+	Now func() time.Time
+	// Longest bounds a pass; what is left over is the next one's. Default 30 s.
+	Longest time.Duration
+	// Failed is told of expressions that failed on a stored request; nil: nobody.
+	Failed func(rule, example string, n int64)
+}
+
+// Live keeps the findings of a store equal to what its marked requests give. Every finding
+// belongs to a span, a stretch of request time: spans whose marks changed are worked out
+// again, whole, and the difference is stored. So it does not matter in what order requests
+// come, how late, how often, or who else is at the same work: what stands in the end follows
+// from the requests that stand. It is not safe for concurrent use.
+type Live struct {
+	cfg   LiveConfig
+	set   *Set
+	store Store
+	rules map[string]*liveRule
+
+	loaded  bool
+	since   time.Time                    // by the store's clock: sums that changed before are known
+	full    time.Time                    // when all sums were read last
+	sums    map[series]map[int64]slotSum // by begin of the slot, in seconds
+	done    map[span]int64               // digests worked out
+	pending map[span]struct{}            // to be looked at
+	seen    map[span]time.Time           // of open spans: up to when they were looked at
+	quiet   map[string]quietness         // by cluster
+	begins  map[string]time.Time         // earliest requests of clusters, this pass
+	updated time.Time                    // newest Updated given out
+	ready   []replay.SpanDone            // done, not noted in the store yet
+}
+
+type series struct{ cluster, rule string }
+
+type span struct {
+	series
+	begin int64 // seconds since 1970
+}
+
+type slotSum struct{ count, digest int64 }
+
+// quietness is since when a cluster's events are the same.
+type quietness struct {
+	cluster storage.Cluster
+	since   time.Time
+}
+
+// liveRule is a rule and how its spans lie.
+type liveRule struct {
+	*program
+	single *Set // of the rule alone
+	// unit is the length of a span, a multiple of the rule's fold; before and after, how far
+	// outside of it requests count for its findings.
+	unit, before, after time.Duration
+	step                time.Duration // of the time up to which an open span is looked at
+	salt                int64         // hash of the rule: another rule of the same id is worked out anew
+}
+
+const day = 24 * time.Hour
+
+func newLiveRule(set *Set, p *program) *liveRule {
+	w := p.rule.Window
+	r := &liveRule{program: p, single: set.only(p.rule.ID), step: time.Minute}
+	switch fold := time.Duration(w.Fold); p.rule.Kind {
+	case KindFirstSeen:
+		r.unit = day
+	default:
+		r.unit = fold * ((max(fold, time.Hour) + fold - 1) / fold)
+	}
+	if p.rule.Kind == KindWindow {
+		r.before, r.after = time.Duration(w.Length-w.Every), time.Duration(w.Length-w.Every)
+		r.step = time.Duration(w.Every)
+	}
+	text, err := json.Marshal(p.rule)
+	if err == nil {
+		r.salt = int64(xxhash.Sum64(text))
+	}
+	return r
+}
+
+// NewLive returns the upkeep of a store's findings by a set of rules.
+func NewLive(set *Set, store Store, cfg LiveConfig) (*Live, error) {
+	if cfg.Now == nil {
+		return nil, errors.New("detections: no clock")
+	}
+	if cfg.Longest <= 0 {
+		cfg.Longest = 30 * time.Second
+	}
+	if cfg.Failed == nil {
+		cfg.Failed = func(string, string, int64) {}
+	}
+	l := &Live{cfg: cfg, set: set, store: store, rules: map[string]*liveRule{}, quiet: map[string]quietness{}}
+	for _, p := range set.rules {
+		l.rules[p.rule.ID] = newLiveRule(set, p)
+	}
+	return l, nil
+}
+
+// Pass is what one pass did.
+type Pass struct {
+	Spans     int            // worked out
+	Saved     map[string]int // findings that are new or know more, by severity
+	Withdrawn int
+	Left      int // spans that changed and wait: for time to pass, or for the next pass
+	// Dropped are requests left out because there were too many groups in one span.
+	Dropped int64
+	// Lag is how far the oldest change that waits, and need not, lies behind the newest
+	// request of its cluster; 0 when none does.
+	Lag time.Duration
+}
+
+// reread is how often all sums are read, and not only those that changed by the clock of the
+// store: clocks are set back, and retention takes sums away.
+const reread = time.Hour
+
+// Pass looks for marks that changed and brings the findings they may touch up to date. After
+// an error the next pass takes up where it stopped.
+func (l *Live) Pass(ctx context.Context) (Pass, error) {
+	out := Pass{Saved: map[string]int{}}
+	began := l.cfg.Now()
+	if err := l.load(ctx, began); err != nil {
+		return out, err
+	}
+	horizons, err := l.horizons(ctx, began)
+	if err != nil {
+		return out, err
+	}
+	l.begins = map[string]time.Time{}
+	defer func() { l.begins = nil }()
+	order := slices.SortedFunc(maps.Keys(l.pending), func(a, b span) int {
+		// What is newest matters most; first-seen rules come to the same end in either order.
+		return cmp.Or(cmp.Compare(b.begin, a.begin), cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.rule, b.rule))
+	})
+	for _, s := range order {
+		h, ok := horizons[s.cluster]
+		if !ok {
+			h = horizon{until: endless, newest: endless}
+		}
+		ready, err := l.look(ctx, s, h, &out, l.cfg.Now().Sub(began) > l.cfg.Longest)
+		if err != nil {
+			return out, fmt.Errorf("work out %s of cluster %q at %s: %w", s.rule, s.cluster, time.Unix(s.begin, 0).UTC().Format(time.RFC3339), err)
+		}
+		if ready && h.newest.Before(endless) {
+			out.Lag = max(out.Lag, h.newest.Sub(time.Unix(s.begin, 0)))
+		}
+	}
+	out.Left = len(l.pending)
+	return out, l.note(ctx, 1)
+}
+
+// load reads what changed since the last pass, all of it now and then.
+func (l *Live) load(ctx context.Context, now time.Time) error {
+	if !l.loaded || now.Sub(l.full) >= reread || now.Before(l.full) {
+		l.loaded, l.since, l.full = false, time.Time{}, now
+		l.sums, l.pending, l.seen, l.done = map[series]map[int64]slotSum{}, map[span]struct{}{}, map[span]time.Time{}, map[span]int64{}
+		done, err := l.store.SpansDone(ctx)
+		if err != nil {
+			return err
+		}
+		for _, d := range done {
+			l.done[span{series{d.Cluster, d.Rule}, d.Span.Unix()}] = d.Digest
+			l.updated = later(l.updated, d.Updated)
+		}
+	}
+	sums, next, err := l.store.MarkSums(ctx, l.since)
+	if err != nil {
+		return err
+	}
+	for _, m := range sums {
+		r, ok := l.rules[m.Rule]
+		if !ok {
+			continue // a rule there is no more: its findings stand
+		}
+		s, at, now := series{m.Cluster, m.Rule}, m.Slot.Unix(), slotSum{m.Count, m.Digest}
+		if l.sums[s] == nil {
+			l.sums[s] = map[int64]slotSum{}
+		}
+		if was, ok := l.sums[s][at]; ok && was == now {
+			continue
+		}
+		l.sums[s][at] = now
+		l.touch(s, r, m.Slot)
+	}
+	l.loaded = true
+	l.since = later(l.since, next)
+	return nil
+}
+
+// touch notes the spans a slot's requests may count in.
+func (l *Live) touch(s series, r *liveRule, slot time.Time) {
+	if r.rule.Kind == KindFirstSeen {
+		// Of all later days what is new may be so no more.
+		for at := range l.sums[s] {
+			if at >= slot.Unix() {
+				l.pending[span{s, at}] = struct{}{}
+			}
+		}
+		return
+	}
+	unit := int64(r.unit / time.Second)
+	from := floor(slot.Add(-r.after).Unix(), unit)
+	for at := from; at < slot.Add(replay.MarkSlot+r.before).Unix(); at += unit {
+		l.pending[span{s, at}] = struct{}{}
+	}
+}
+
+// digest sums the slots a span's findings may rest on.
+func (l *Live) digest(s span, r *liveRule) slotSum {
+	sum := slotSum{digest: r.salt}
+	add := func(at int64) {
+		v := l.sums[s.series][at]
+		sum.count += v.count
+		sum.digest += v.digest
+	}
+	if r.rule.Kind == KindFirstSeen {
+		for at := range l.sums[s.series] {
+			if at <= s.begin {
+				add(at)
+			}
+		}
+		return sum
+	}
+	slot := int64(replay.MarkSlot / time.Second)
+	to := s.begin + int64((r.unit+r.after)/time.Second)
+	for at := floor(s.begin-int64(r.before/time.Second), slot); at < to; at += slot {
+		add(at)
+	}
+	return sum
+}
+
+// horizon is up to when rules that count look at a cluster.
+type horizon struct {
+	until  time.Time
+	newest time.Time // the begin of the newest minute with events
+}
+
+// endless is after every request a store holds.
+var endless = time.Unix(1<<33, 0).UTC() //nolint:gochecknoglobals // a constant
+
+func (l *Live) horizons(ctx context.Context, now time.Time) (map[string]horizon, error) {
+	clusters, err := l.store.Clusters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]horizon{}
+	for _, c := range clusters {
+		q, ok := l.quiet[c.Name]
+		if !ok || q.cluster != c || now.Before(q.since) {
+			q = quietness{c, now}
+			l.quiet[c.Name] = q
+		}
+		h := horizon{until: c.Last.Add(-l.cfg.Lateness), newest: c.Last}
+		if now.Sub(q.since) >= l.cfg.Lateness {
+			h.until = endless
+		}
+		out[c.Name] = h
+	}
+	return out, nil
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,335 @@
+package detect
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/retrial-io/retrial/replay"
+)
+
+// This file works out the findings of one span.
+
+// look brings a span up to date if its marks changed and it is time to. It tells whether it
+// only has to wait for its turn.
+func (l *Live) look(ctx context.Context, s span, h horizon, out *Pass, over bool) (waits bool, err error) {
+	r := l.rules[s.rule]
+	sum := l.digest(s, r)
+	if was, ok := l.done[s]; ok && was == sum.digest {
+		delete(l.pending, s)
+		return false, nil
+	}
+	until := endless
+	if end := time.Unix(s.begin, 0).Add(r.unit + r.after); r.rule.Kind != KindEvent && h.until.Before(end) {
+		until = time.Unix(0, floor(nanos(h.until), int64(r.step))).UTC()
+		if !until.After(time.Unix(s.begin, 0).Add(-r.before)) || until.Equal(l.seen[s]) {
+			return false, nil // nothing of it is old enough, or nothing more than last time
+		}
+	}
+	if over {
+		return true, nil
+	}
+	w := spanWork{Live: l, r: r, span: s, until: until, sum: sum, out: out}
+	found, err := w.find(ctx)
+	if err != nil {
+		return false, err
+	}
+	if err := w.save(ctx, found); err != nil {
+		return false, err
+	}
+	out.Spans++
+	if until != endless {
+		l.seen[s] = until
+		return false, nil
+	}
+	delete(l.pending, s)
+	delete(l.seen, s)
+	l.done[s] = sum.digest
+	l.ready = append(l.ready, replay.SpanDone{Cluster: s.cluster, Rule: s.rule, Span: time.Unix(s.begin, 0).UTC(), Digest: sum.digest, Updated: l.stamp(time.Time{})})
+	return false, l.note(ctx, 100)
+}
+
+// note stores what is done once there is enough of it. What is lost on the way is done
+// again.
+func (l *Live) note(ctx context.Context, enough int) error {
+	if len(l.ready) < enough {
+		return nil
+	}
+	if err := l.store.SaveSpansDone(ctx, l.ready); err != nil {
+		return err
+	}
+	l.ready = l.ready[:0]
+	return nil
+}
+
+// stamp returns a time for what is stored now: after any given out, and after the given one,
+// whatever the clocks of this process and of others say.
+func (l *Live) stamp(after time.Time) time.Time {
+	l.updated = later(later(l.cfg.Now().Truncate(time.Microsecond), l.updated.Add(time.Microsecond)), after.Add(time.Microsecond))
+	return l.updated
+}
+
+// spanWork is one span being worked out.
+type spanWork struct {
+	*Live
+	r     *liveRule
+	span  span
+	until time.Time // requests from then on are left out
+	sum   slotSum
+	out   *Pass
+}
+
+// filter selects the requests that may count in the span's findings.
+func (w *spanWork) filter() replay.MarkFilter {
+	begin := time.Unix(w.span.begin, 0).UTC()
+	f := replay.MarkFilter{Cluster: w.span.cluster, Rule: w.span.rule, From: begin.Add(-w.r.before), To: begin.Add(w.r.unit + w.r.after)}
+	if w.until.Before(f.To) {
+		f.To = w.until
+	}
+	return f
+}
+
+// find returns the findings of the span by id.
+func (w *spanWork) find(ctx context.Context) (map[string]Finding, error) {
+	var err error
+	d := New(w.r.single, Config{})
+	switch w.r.rule.Kind {
+	case KindEvent:
+		err = w.observe(ctx, d, w.filter())
+	case KindWindow:
+		err = w.windows(ctx, d)
+	case KindFirstSeen:
+		d, err = w.firstSeen(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	begin := time.Unix(w.span.begin, 0)
+	out := map[string]Finding{}
+	for _, f := range d.Flush() {
+		// Windows around the span are there to tell what is new in it.
+		if w.r.rule.Kind != KindWindow || !f.Window.Before(begin) && f.Window.Before(begin.Add(w.r.unit)) {
+			out[f.ID] = f
+		}
+	}
+	st := d.Stats()
+	for rule, n := range st.Errors {
+		w.cfg.Failed(rule, st.FirstError[rule], n)
+	}
+	w.out.Dropped += st.Dropped
+	return out, nil
+}
+
+func (w *spanWork) observe(ctx context.Context, d *Detector, f replay.MarkFilter) error {
+	return w.store.Marked(ctx, f, func(row replay.Row) error {
+		d.Observe(row.Cluster, row.Event, row.Verdict)
+		return nil
+	})
+}
+
+// panesAtOnce bounds the panes asked for in one statement.
+const panesAtOnce = 100_000
+
+func (w *spanWork) observePanes(ctx context.Context, d *Detector, f replay.MarkFilter, panes []replay.Pane) error {
+	for part := range slices.Chunk(panes, panesAtOnce) {
+		f.Panes = part
+		if err := w.observe(ctx, d, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// windows reads the requests of windows in which thresholds can hold: where, distinct values
+// taken for different, enough requests count for each.
+func (w *spanWork) windows(ctx context.Context, d *Detector) error {
+	atLeast := make([]int, len(w.r.counts))
+	for i, c := range w.r.counts {
+		atLeast[i] = c.atLeast
+	}
+	f := w.filter()
+	f.Every = time.Duration(w.r.rule.Window.Every)
+	groups, err := w.store.PaneCounts(ctx, f, atLeast)
+	if err != nil {
+		return err
+	}
+	width := int64(w.r.rule.Window.Length / w.r.rule.Window.Every)
+	var panes []replay.Pane
+	for i := range groups {
+		for _, n := range hopeful(&groups[i], atLeast, width) {
+			panes = append(panes, replay.Pane{Key: groups[i].Key, Number: n})
+		}
+	}
+	return w.observePanes(ctx, d, f, panes)
+}
+
+// hopeful returns the panes of a group that lie in any window, so many panes wide, whose
+// counts reach all thresholds.
+func hopeful(g *replay.PaneCounts, atLeast []int, width int64) []int64 {
+	order := make([]int, len(g.Panes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return int(g.Panes[a] - g.Panes[b]) })
+	sum := make([]int64, len(atLeast))
+	add := func(i int, sign int64) {
+		for c := range sum {
+			sum[c] += sign * g.Counts[order[i]][c]
+		}
+	}
+	var out []int64
+	taken := 0 // panes of order that are in out, or never will be
+	// A window that ends with a pane it holds something in holds what any window with the
+	// same last pane does.
+	for first, last := 0, 0; last < len(order); last++ {
+		add(last, 1)
+		for g.Panes[order[last]]-g.Panes[order[first]] >= width {
+			add(first, -1)
+			first++
+		}
+		enough := true
+		for c, n := range atLeast {
+			enough = enough && sum[c] >= int64(n)
+		}
+		if enough {
+			for i := max(taken, first); i <= last; i++ {
+				out = append(out, g.Panes[order[i]])
+			}
+			taken = last + 1
+		}
+	}
+	return out
+}
+
+// firstSeen reads the requests of keys the day sees first.
+func (w *spanWork) firstSeen(ctx context.Context) (*Detector, error) {
+	since, err := w.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := New(w.r.single, Config{Since: since})
+	f := w.filter()
+	from := since.Add(time.Duration(w.r.rule.Baseline))
+	if !from.Before(f.To) {
+		return d, nil
+	}
+	keys, err := w.store.FirstKeys(ctx, w.span.cluster, w.span.rule, f.From)
+	if err != nil || len(keys) == 0 {
+		return d, err
+	}
+	first, err := w.store.FirstTimes(ctx, f, keys)
+	if err != nil {
+		return d, err
+	}
+	f.Every = firstFold
+	var panes []replay.Pane
+	for _, k := range first {
+		if !k.First.Before(from) {
+			panes = append(panes, replay.Pane{Key: k.Key, Number: floor(nanos(k.First), int64(firstFold)) / int64(firstFold)})
+		}
+	}
+	return d, w.observePanes(ctx, d, f, panes)
+}
+
+// begin returns the earliest request of the cluster.
+func (w *spanWork) begin(ctx context.Context) (time.Time, error) {
+	if at, ok := w.begins[w.span.cluster]; ok {
+		return at, nil
+	}
+	at, err := w.store.Earliest(ctx, w.span.cluster)
+	if err == nil {
+		w.begins[w.span.cluster] = at
+	}
+	return at, err
+}
+
+// save stores the difference between what is found and what is stored of the span.
+func (w *spanWork) save(ctx context.Context, found map[string]Finding) error {
+	stored, err := w.store.FindingsOf(ctx, w.span.cluster, w.span.rule, time.Unix(w.span.begin, 0).UTC())
+	if err != nil {
+		return err
+	}
+	var save []replay.StoredFinding
+	withdrawn := 0
+	for _, was := range stored {
+		f, stands := found[was.ID]
+		switch {
+		case stands:
+			row, err := storedOf(&f, w.span)
+			if err != nil {
+				return err
+			}
+			delete(found, was.ID)
+			if !was.Withdrawn && (bytes.Equal(row.Body, was.Body) || row.Count < was.Count && w.until != endless) {
+				continue
+			}
+			row.Updated = w.stamp(was.Updated)
+			save = append(save, row)
+		case !was.Withdrawn && w.until == endless:
+			gone := was
+			gone.Withdrawn, gone.Updated = true, w.stamp(was.Updated)
+			save = append(save, gone)
+			withdrawn++
+		}
+	}
+	if withdrawn > 0 {
+		// Retention takes events away and leaves findings: what cannot be read any more is no
+		// reason to take a finding back.
+		whole, err := w.whole(ctx)
+		if err != nil {
+			return err
+		}
+		if !whole {
+			save = slices.DeleteFunc(save, func(f replay.StoredFinding) bool { return f.Withdrawn || lessThan(f, stored) })
+			withdrawn = 0
+		}
+	}
+	for _, f := range found {
+		row, err := storedOf(&f, w.span)
+		if err != nil {
+			return err
+		}
+		row.Updated = w.stamp(time.Time{})
+		save = append(save, row)
+	}
+	if err := w.store.SaveFindings(ctx, save); err != nil {
+		return err
+	}
+	for _, f := range save {
+		if !f.Withdrawn {
+			w.out.Saved[f.Severity]++
+		}
+	}
+	w.out.Withdrawn += withdrawn
+	return nil
+}
+
+// lessThan tells whether a finding counts fewer requests than the stored one.
+func lessThan(f replay.StoredFinding, stored []replay.StoredFinding) bool {
+	return slices.ContainsFunc(stored, func(was replay.StoredFinding) bool { return was.ID == f.ID && !was.Withdrawn && f.Count < was.Count })
+}
+
+// whole tells whether the store still has all requests the span's sums count.
+func (w *spanWork) whole(ctx context.Context) (bool, error) {
+	f := w.filter()
+	slot := replay.MarkSlot
+	f.From, f.To = time.Unix(0, floor(nanos(f.From), int64(slot))).UTC(), f.To.Add(slot-1).Truncate(slot)
+	if w.r.rule.Kind == KindFirstSeen {
+		f.From = time.Unix(0, 0).UTC()
+	}
+	n, err := w.store.MarkedCount(ctx, f)
+	return n >= w.sum.count, err
+}
+
+func storedOf(f *Finding, s span) (replay.StoredFinding, error) {
+	body, err := json.Marshal(f)
+	if err != nil {
+		return replay.StoredFinding{}, err
+	}
+	return replay.StoredFinding{
+		Cluster: f.Cluster, Rule: f.Rule, ID: f.ID, Severity: f.Severity, Subject: f.Subject, AuditID: f.Evidence[0].AuditID,
+		First: f.First, Last: f.Last, Count: f.Count, Span: time.Unix(s.begin, 0).UTC(), Body: body,
+	}, nil
+}
