@@ -25,6 +25,9 @@ type recorder struct {
 }
 
 func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.GetBody == nil { // rows to insert
+		return r.next.RoundTrip(req)
+	}
 	body, err := req.GetBody()
 	if err != nil {
 		return nil, err
@@ -55,6 +58,8 @@ func TestGoldenQueries(t *testing.T) {
 	}
 	defer s.Close()
 	in := rows(t, "c", 0)[:20]
+	insert(t, s, "a", in)
+	rec.sql = nil
 	from, to := in[0].Event.RequestReceivedTimestamp.Add(-time.Hour), in[0].Event.RequestReceivedTimestamp.Add(time.Hour)
 	visit := func(replay.Row) error { return nil }
 	var b strings.Builder
@@ -68,7 +73,19 @@ func TestGoldenQueries(t *testing.T) {
 		{"Lacks", func() error { _, err := s.Lacks(ctx, "c", from, to, 10); return err }},
 		{"Decisions", func() error { _, err := s.Decisions(ctx, "c", from, to); return err }},
 		{"Overview of a short range", func() error { _, err := s.Overview(ctx, "c", from, to); return err }},
-		{"Why", func() error { _, err := s.Why(ctx, "c", "id"); return err }},
+		{"VisitWhy", func() error { return s.VisitWhy(ctx, "c", "id", visit) }},
+		{"SubjectUsage", func() error {
+			_, err := s.SubjectUsage(ctx, "c", "u", from, to, 10)
+			return err
+		}},
+		{"NearSubjects", func() error { _, err := s.NearSubjects(ctx, "c", "u", 5); return err }},
+		{"Recording", func() error { _, err := s.Recording(ctx, "c", from, to); return err }},
+		{"History of one subject", func() error {
+			return s.History(ctx, "c", from, to, []string{in[0].Event.EffectiveUser().Username}, func(storage.Alike) error { return nil })
+		}},
+		{"NewestPolicy", func() error {
+			return s.NewestPolicy(ctx, "c", []string{"roles.rbac.authorization.k8s.io"}, func([]byte) error { return nil })
+		}},
 		{"Known", func() error { _, err := s.Known(ctx, in); return err }},
 		{"Standing", func() error { return s.Standing(ctx, []replay.KnownRow{{Cluster: "c", Request: in[0].Request}}, visit) }},
 		{"Affected", func() error {

@@ -96,20 +96,10 @@ func (s *Store) eventsIn(ctx context.Context, f EventFilter, begin, end int64, v
 		" ORDER BY request_received DESC, concat(lower(hex(request_key)), stage) DESC LIMIT {limit:UInt32}", p, visit)
 }
 
-// Why returns every standing row of an audit ID, all stages, oldest first; of several
-// requests when the ID was used again, of every cluster when cluster is empty. At most
-// 1,000 rows: an ID is the client's to repeat.
-func (s *Store) Why(ctx context.Context, cluster, auditID string) ([]replay.Row, error) {
-	var out []replay.Row
-	err := s.VisitWhy(ctx, cluster, auditID, func(r replay.Row) error {
-		out = append(out, r)
-		return nil
-	})
-	return out, err
-}
-
-// VisitWhy is Why for callers that bound how much they hold: visit is called with row after
-// row and ends the reading by returning an error, which errors.Is finds in the result.
+// VisitWhy visits every standing row of an audit ID, all stages, oldest first, one request
+// after the other; of several requests when the ID was used again, of every cluster when
+// cluster is empty. At most 1,000 rows: an ID is the client's to repeat. visit ends the
+// reading by returning an error, which errors.Is finds in the result.
 func (s *Store) VisitWhy(ctx context.Context, cluster, auditID string, visit func(replay.Row) error) error {
 	where, p := "audit_id = {id:String}", clickhouse.Parameters{"id": text(auditID)}
 	if cluster != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -127,6 +128,36 @@ type requestJSON struct {
 	Verdict   *replay.Line    `json:"verdict"` // null when no stage was judged
 	// Chain is what each authorizer answered in the replay.
 	Chain []replay.ChainStep `json:"chain,omitempty"`
+	// At is what the answer would be at another time; only when that was asked for.
+	At *atJSON `json:"at,omitempty"`
+}
+
+// atJSON is a request decided by the policy of another time than its own.
+type atJSON struct {
+	Time          time.Time                 `json:"time"`
+	Replayed      string                    `json:"replayed"`
+	Authorizer    string                    `json:"authorizer"`
+	Grants        []replay.GrantLine        `json:"grants"`
+	Errors        []string                  `json:"errors,omitempty"`
+	Missing       []string                  `json:"missing,omitempty"`
+	Impersonation *replay.ImpersonationLine `json:"impersonation,omitempty"`
+}
+
+// decideAt decides the requests anew, by what is known of their clusters at a time.
+func (a api) decideAt(w *whyJSON, at time.Time) error {
+	engine := replay.New(replay.Config{Version: version})
+	for i := range w.Requests {
+		r := &w.Requests[i]
+		e, err := event.Decode(r.Event)
+		if err != nil {
+			return fmt.Errorf("stored event of cluster %q: %w", r.Cluster, err)
+		}
+		st, _ := a.replay.State(r.Cluster) // nil: nothing is known, and that is the answer
+		v := engine.DecideAt(e, st, at)
+		line := v.Line(e)
+		r.At = &atJSON{at, line.Replayed, line.Authorizer, line.Grants, line.Errors, line.Missing, line.Impersonation}
+	}
+	return nil
 }
 
 type stageJSON struct {
@@ -149,10 +180,14 @@ func (a api) why(ctx context.Context, q url.Values) (any, error) {
 	if id == "" {
 		return nil, bad("auditID is missing")
 	}
+	at, err := instant(q, "at")
+	if err != nil {
+		return nil, err
+	}
 	out := whyJSON{Requests: []requestJSON{}}
 	var last event.Hash128
 	size := 0
-	err := a.store.VisitWhy(ctx, q.Get("cluster"), id, func(row replay.Row) error {
+	err = a.store.VisitWhy(ctx, q.Get("cluster"), id, func(row replay.Row) error {
 		// Clients choose audit IDs: nobody but they bounds how much has the same one.
 		if size += row.Size; size > whyBytes && len(out.Requests) > 0 {
 			out.Truncated = true
@@ -164,17 +199,12 @@ func (a api) why(ctx context.Context, q url.Values) (any, error) {
 	if err != nil && !errors.Is(err, errEnough) {
 		return nil, err
 	}
-	return out, nil
-}
-
-// whyOf folds the rows of an audit ID, which come request by request, into requests.
-func whyOf(rows []replay.Row) whyJSON {
-	out := whyJSON{Requests: []requestJSON{}}
-	var last event.Hash128
-	for i := range rows {
-		out.add(&rows[i], &last)
+	if !at.IsZero() {
+		if err := a.decideAt(&out, at); err != nil {
+			return nil, err
+		}
 	}
-	return out
+	return out, nil
 }
 
 // add adds a row; last is the request of the one before.

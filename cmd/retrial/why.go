@@ -21,25 +21,28 @@ import (
 //	└▶ none running: the same question to the store, opened here
 func newWhy(s streams) *cobra.Command {
 	var from asker
-	var cluster, output string
+	var cluster, output, at string
 	c := &cobra.Command{
 		Use:   "why AUDIT-ID",
 		Short: "Explain one request: who it was, every grant that allows it, recorded against replayed",
 		Long: `Explain the requests that carry an audit ID: who asked, what each authorizer of the chain
-answered, every grant that allows it, and what the apiserver recorded.
+answered, every grant that allows it, and what the apiserver recorded. With --at, also what the
+answer would be by the policy of another time: today's, or that of before a change.
 
 The running server is asked; with none running the command reads the store itself, and takes
 the flags of ` + "`retrial serve`" + ` that are about it.`,
 		Example: `  retrial why 5da2bf21-6b97-4948-b415-44ccd0377bc9
+  retrial why 5da2bf21-6b97-4948-b415-44ccd0377bc9 --at 2026-11-20T12:00:00Z
   retrial why 5da2bf21-6b97-4948-b415-44ccd0377bc9 -o json | jq '.requests[0].verdict.grants'`,
 		Args: oneArg("AUDIT-ID"),
 	}
 	from.bind(c)
 	c.Flags().StringVar(&cluster, "cluster", "", "look in this cluster only: audit IDs are chosen by clients and may be reused")
+	c.Flags().StringVar(&at, "at", "", "decide the request also by the policy of this time (RFC 3339)")
 	addOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		var answer whyJSON
-		if err := from.ask(c.Context(), "why", url.Values{"auditID": {args[0]}, "cluster": {cluster}}, &answer); err != nil {
+		if err := from.ask(c.Context(), "why", url.Values{"auditID": {args[0]}, "cluster": {cluster}, "at": {at}}, &answer); err != nil {
 			return err
 		}
 		if len(answer.Requests) == 0 {
@@ -146,6 +149,21 @@ func printRequest(out io.Writer, r requestJSON) error {
 		field("IMPERSONATION", "%s (%s) %s", im.Replayed, im.Mode, strings.Join(im.Missing, "; "))
 		for i, g := range im.Grants {
 			field(nth("  GRANT", i), "%s  ←  %s  ←  %s", g.Subject, g.Binding, g.Role)
+		}
+	}
+	if at := r.At; at != nil {
+		field("AT "+at.Time.Format(time.RFC3339Nano), "%s  %s", at.Replayed, at.Authorizer)
+		for i, g := range at.Grants {
+			field(nth("  GRANT", i), "%s  ←  %s  ←  %s (rule %d)", g.Subject, g.Binding, g.Role, g.Rule)
+		}
+		for i, m := range at.Errors {
+			field(nth("  MISSING ROLE", i), "%s", m)
+		}
+		for i, m := range at.Missing {
+			field(nth("  NEEDED", i), "%s", m)
+		}
+		if im := at.Impersonation; im != nil {
+			field("  IMPERSONATION", "%s (%s) %s", im.Replayed, im.Mode, strings.Join(im.Missing, "; "))
 		}
 	}
 	if a := v.Admission; a != nil {

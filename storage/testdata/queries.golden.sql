@@ -62,8 +62,94 @@ HAVING requests > 0
 ORDER BY requests DESC, m
 LIMIT {limit:UInt32};
 
--- Why
-SELECT cluster, source, apiserver, toUnixTimestamp64Micro(ingested), epoch, kpart, koffset, request_key, content, size, sign, row_revision, level, audit_id, stage, request_uri, verb, user_name, user_uid, user_groups, user_extra, impersonated_name, impersonated_uid, impersonated_groups, impersonated_extra, impersonation_constraint, source_ips, user_agent, object_resource, object_namespace, object_name, object_uid, object_api_group, object_api_version, object_resource_version, object_subresource, code, response_status, request_object, response_object, toUnixTimestamp64Micro(request_received), stage_delay, annotations, unknown_at, unknown_name, unknown_value, shape, outcome, class, cause, recorded, recorded_reason, replayed, authorizer, grants, errors, missing, attr_verb, attr_is_resource, attr_api_group, attr_api_version, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, attr_label_selector, attr_field_selector, impersonation, impersonation_mode, impersonation_grants, impersonation_missing, identity, admission, admission_plugin, admission_namespace_lifecycle, policy_revision, engine_version, config_version FROM `retrial`.events FINAL WHERE sign = 1 AND audit_id = {id:String} AND cluster = {cluster:String} ORDER BY cluster, request_received, request_key, stage_delay, stage LIMIT 1000;
+-- VisitWhy
+SELECT cluster, source, apiserver, toUnixTimestamp64Micro(ingested), epoch, kpart, koffset, request_key, content, size, sign, row_revision, level, audit_id, stage, request_uri, verb, user_name, user_uid, user_groups, user_extra, impersonated_name, impersonated_uid, impersonated_groups, impersonated_extra, impersonation_constraint, source_ips, user_agent, object_resource, object_namespace, object_name, object_uid, object_api_group, object_api_version, object_resource_version, object_subresource, code, response_status, request_object, response_object, toUnixTimestamp64Micro(request_received), stage_delay, annotations, unknown_at, unknown_name, unknown_value, shape, outcome, class, cause, recorded, recorded_reason, replayed, authorizer, grants, errors, missing, attr_verb, attr_is_resource, attr_api_group, attr_api_version, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, attr_label_selector, attr_field_selector, impersonation, impersonation_mode, impersonation_grants, impersonation_missing, identity, admission, admission_plugin, admission_namespace_lifecycle, policy_revision, engine_version, config_version, hits, hit_keys FROM `retrial`.events FINAL WHERE sign = 1 AND audit_id = {id:String} AND cluster = {cluster:String} ORDER BY cluster, request_received, request_key, stage_delay, stage LIMIT 1000;
+
+-- SubjectUsage
+SELECT a.group_set, any(g.groups), sum(u.count) AS requests, toInt64(sumIf(u.count, recorded = 'forbid')), toInt64(sumIf(u.count, outcome = 'drift')),
+    toUnixTimestamp64Micro(min(first_seen)), toUnixTimestamp64Micro(max(last_seen))
+FROM `retrial`.access_usage AS u
+INNER JOIN (SELECT access, any(group_set) AS group_set FROM `retrial`.accesses WHERE subject = {subject:String} GROUP BY access) AS a ON a.access = u.access
+LEFT JOIN (SELECT group_set, any(groups) AS groups FROM `retrial`.group_sets GROUP BY group_set) AS g ON g.group_set = a.group_set
+WHERE u.cluster = {cluster:String} AND toUInt16(u.day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND u.access IN (SELECT access FROM `retrial`.accesses WHERE subject = {subject:String})
+GROUP BY a.group_set
+HAVING requests > 0
+ORDER BY requests DESC, a.group_set;
+SELECT a.verb, a.api_group, a.resource, a.subresource, a.namespace, a.name, a.path,
+    sum(u.count) AS requests, toInt64(sumIf(u.count, recorded = 'allow')), toInt64(sumIf(u.count, recorded = 'forbid')),
+    toUnixTimestamp64Micro(min(first_seen)), toUnixTimestamp64Micro(max(last_seen))
+FROM `retrial`.access_usage AS u
+INNER JOIN (SELECT access, any(verb) AS verb, any(api_group) AS api_group, any(resource) AS resource, any(subresource) AS subresource, any(namespace) AS namespace, any(name) AS name, any(path) AS path
+    FROM `retrial`.accesses WHERE subject = {subject:String} GROUP BY access) AS a ON a.access = u.access
+WHERE u.cluster = {cluster:String} AND toUInt16(u.day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND u.access IN (SELECT access FROM `retrial`.accesses WHERE subject = {subject:String})
+GROUP BY a.verb, a.api_group, a.resource, a.subresource, a.namespace, a.name, a.path
+HAVING requests > 0
+ORDER BY requests DESC, a.api_group, a.resource, a.subresource, a.namespace, a.name, a.path, a.verb
+LIMIT {limit:UInt32};
+SELECT granted, sum(count) AS requests, toUnixTimestamp64Micro(max(last_seen))
+FROM `retrial`.grant_usage
+WHERE cluster = {cluster:String} AND toUInt16(day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND access IN (SELECT access FROM `retrial`.accesses WHERE subject = {subject:String})
+GROUP BY granted
+HAVING requests > 0
+ORDER BY requests DESC, granted;
+
+-- NearSubjects
+SELECT DISTINCT subject, ngramDistanceCaseInsensitive(toString(subject), {name:String}) AS distance
+FROM `retrial`.accesses
+WHERE access IN (SELECT access FROM `retrial`.access_usage WHERE cluster = {cluster:String})
+    AND (distance < 0.7 OR positionCaseInsensitive(subject, {name:String}) > 0)
+ORDER BY positionCaseInsensitive(subject, {name:String}) = 0, distance, subject
+LIMIT {limit:UInt32};
+
+-- Recording
+SELECT outcome, class, sum(toInt64(sign)) AS requests,
+    toInt64(sumIf(toInt64(sign), has(mapKeys(annotations), 'audit.k8s.io/truncated') OR has(mapKeys(annotations), 'retrial.io/stripped-bytes'))),
+    min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received))
+FROM `retrial`.events
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != ''
+GROUP BY outcome, class
+HAVING requests > 0
+ORDER BY requests DESC, outcome, class;
+SELECT (SELECT sum(count) FROM `retrial`.volume WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != ''),
+    (SELECT toInt64(count()) FROM `retrial`.dead_letters FINAL WHERE cluster = {cluster:String});
+
+-- History of one subject
+SELECT DISTINCT intDiv(toUInt32(minute), 86400) AS day FROM `retrial`.events
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} ORDER BY day;
+SELECT outcome, class, recorded, replayed, authorizer, startsWith(recorded_reason, 'RBAC: allowed by ') AS by_rbac,
+    user_name, user_groups, bitAnd(shape, 1) AS acting, impersonated_name, impersonated_groups, impersonated_uid,
+    mapKeys(impersonated_extra) AS extra_keys, mapValues(impersonated_extra) AS extra_values, impersonation_constraint,
+    impersonation, notEmpty(impersonation_grants) AS granted, outcome IN ('match', 'ambiguous') AS certain,
+    attr_is_resource, attr_verb, if(certain, attr_api_group, '') AS api_group, if(certain, attr_resource, '') AS res,
+    if(certain, attr_subresource, '') AS sub, if(certain, attr_namespace, '') AS ns, if(certain, attr_name, '') AS name, if(certain, attr_path, '') AS path,
+    if(attr_is_resource = 1 AND code IN (201, 403) AND (attr_verb IN ('patch', 'update') OR attr_resource = 'pods'), code, 0) AS answer,
+    any(recorded_reason), any(impersonation_grants), sum(toInt64(sign)) AS requests,
+    min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received))
+FROM `retrial`.events
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '' AND NOT (attr_is_resource = 1 AND attr_verb IN ('create', 'update', 'patch') AND attr_api_group IN ('rbac.authorization.k8s.io', 'certificates.k8s.io') AND recorded = 'allow' AND outcome IN ('match', 'ambiguous')) AND (subject IN {subjects:Array(String)} OR user_name IN {subjects:Array(String)})
+GROUP BY ALL
+HAVING requests > 0
+SETTINGS max_bytes_before_external_group_by = 268435456;
+SELECT outcome, class, recorded, replayed, authorizer, startsWith(recorded_reason, 'RBAC: allowed by ') AS by_rbac,
+    user_name, user_groups, bitAnd(shape, 1) AS acting, impersonated_name, impersonated_groups, impersonated_uid,
+    mapKeys(impersonated_extra) AS extra_keys, mapValues(impersonated_extra) AS extra_values, impersonation_constraint,
+    impersonation, notEmpty(impersonation_grants) AS granted, outcome IN ('match', 'ambiguous') AS certain,
+    attr_is_resource, attr_verb, if(certain, attr_api_group, '') AS api_group, if(certain, attr_resource, '') AS res,
+    if(certain, attr_subresource, '') AS sub, if(certain, attr_namespace, '') AS ns, if(certain, attr_name, '') AS name, if(certain, attr_path, '') AS path,
+    code AS answer, request_key, stage, stage_delay, content, any(response_status), any(request_object), any(response_object),
+    any(recorded_reason), any(impersonation_grants), sum(toInt64(sign)) AS requests,
+    min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received))
+FROM `retrial`.events
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome != '' AND (attr_is_resource = 1 AND attr_verb IN ('create', 'update', 'patch') AND attr_api_group IN ('rbac.authorization.k8s.io', 'certificates.k8s.io') AND recorded = 'allow' AND outcome IN ('match', 'ambiguous')) AND (subject IN {subjects:Array(String)} OR user_name IN {subjects:Array(String)})
+GROUP BY ALL
+HAVING requests > 0
+SETTINGS max_bytes_before_external_group_by = 268435456;
+
+-- NewestPolicy
+SELECT argMax(observation, toUInt64OrZero(resource_version))
+FROM `retrial`.policy_objects
+WHERE cluster = {cluster:String} AND resource IN {resources:Array(String)} AND deleted = 0 AND JSONHas(observation, 'object')
+GROUP BY resource, namespace, name;
 
 -- Known
 SELECT request_key, stage, toUnixTimestamp64Micro(request_received) AS received, stage_delay,
@@ -75,10 +161,10 @@ GROUP BY ALL
 HAVING sum(sign) > 0;
 
 -- Standing
-SELECT cluster, source, apiserver, toUnixTimestamp64Micro(ingested), epoch, kpart, koffset, request_key, content, size, sign, row_revision, level, audit_id, stage, request_uri, verb, user_name, user_uid, user_groups, user_extra, impersonated_name, impersonated_uid, impersonated_groups, impersonated_extra, impersonation_constraint, source_ips, user_agent, object_resource, object_namespace, object_name, object_uid, object_api_group, object_api_version, object_resource_version, object_subresource, code, response_status, request_object, response_object, toUnixTimestamp64Micro(request_received), stage_delay, annotations, unknown_at, unknown_name, unknown_value, shape, outcome, class, cause, recorded, recorded_reason, replayed, authorizer, grants, errors, missing, attr_verb, attr_is_resource, attr_api_group, attr_api_version, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, attr_label_selector, attr_field_selector, impersonation, impersonation_mode, impersonation_grants, impersonation_missing, identity, admission, admission_plugin, admission_namespace_lifecycle, policy_revision, engine_version, config_version FROM `retrial`.events FINAL WHERE sign = 1 AND cluster IN {clusters:Array(String)} AND minute IN (SELECT arrayJoin({minutes:Array(UInt32)})) AND request_key IN (WITH unhex('18b997096be048b5c4eee336d004a257') AS k SELECT toFixedString(arrayJoin(arrayMap(i -> substring(k, i * 16 + 1, 16), range(1))), 16));
+SELECT cluster, source, apiserver, toUnixTimestamp64Micro(ingested), epoch, kpart, koffset, request_key, content, size, sign, row_revision, level, audit_id, stage, request_uri, verb, user_name, user_uid, user_groups, user_extra, impersonated_name, impersonated_uid, impersonated_groups, impersonated_extra, impersonation_constraint, source_ips, user_agent, object_resource, object_namespace, object_name, object_uid, object_api_group, object_api_version, object_resource_version, object_subresource, code, response_status, request_object, response_object, toUnixTimestamp64Micro(request_received), stage_delay, annotations, unknown_at, unknown_name, unknown_value, shape, outcome, class, cause, recorded, recorded_reason, replayed, authorizer, grants, errors, missing, attr_verb, attr_is_resource, attr_api_group, attr_api_version, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, attr_label_selector, attr_field_selector, impersonation, impersonation_mode, impersonation_grants, impersonation_missing, identity, admission, admission_plugin, admission_namespace_lifecycle, policy_revision, engine_version, config_version, hits, hit_keys FROM `retrial`.events FINAL WHERE sign = 1 AND cluster IN {clusters:Array(String)} AND minute IN (SELECT arrayJoin({minutes:Array(UInt32)})) AND request_key IN (WITH unhex('18b997096be048b5c4eee336d004a257') AS k SELECT toFixedString(arrayJoin(arrayMap(i -> substring(k, i * 16 + 1, 16), range(1))), 16));
 
 -- Affected
-SELECT cluster, source, apiserver, toUnixTimestamp64Micro(ingested), epoch, kpart, koffset, request_key, content, size, sign, row_revision, level, audit_id, stage, request_uri, verb, user_name, user_uid, user_groups, user_extra, impersonated_name, impersonated_uid, impersonated_groups, impersonated_extra, impersonation_constraint, source_ips, user_agent, object_resource, object_namespace, object_name, object_uid, object_api_group, object_api_version, object_resource_version, object_subresource, code, response_status, request_object, response_object, toUnixTimestamp64Micro(request_received), stage_delay, annotations, unknown_at, unknown_name, unknown_value, shape, outcome, class, cause, recorded, recorded_reason, replayed, authorizer, grants, errors, missing, attr_verb, attr_is_resource, attr_api_group, attr_api_version, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, attr_label_selector, attr_field_selector, impersonation, impersonation_mode, impersonation_grants, impersonation_missing, identity, admission, admission_plugin, admission_namespace_lifecycle, policy_revision, engine_version, config_version FROM `retrial`.events FINAL WHERE sign = 1 AND cluster = {cluster:String} AND kpart IN {kparts:Array(Int32)} AND outcome != '' AND minute >= {from_minute:UInt32} AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND minute <= {to_minute:UInt32} AND toUnixTimestamp64Micro(request_received) <= {to:Int64} AND (subject IN {users:Array(String)} OR user_name IN {users:Array(String)} OR hasAny(user_groups, {groups:Array(LowCardinality(String))}) OR hasAny(impersonated_groups, {groups:Array(LowCardinality(String))})) AND (attr_namespace IN {namespaces:Array(String)} OR impersonated_name != '');
+SELECT cluster, source, apiserver, toUnixTimestamp64Micro(ingested), epoch, kpart, koffset, request_key, content, size, sign, row_revision, level, audit_id, stage, request_uri, verb, user_name, user_uid, user_groups, user_extra, impersonated_name, impersonated_uid, impersonated_groups, impersonated_extra, impersonation_constraint, source_ips, user_agent, object_resource, object_namespace, object_name, object_uid, object_api_group, object_api_version, object_resource_version, object_subresource, code, response_status, request_object, response_object, toUnixTimestamp64Micro(request_received), stage_delay, annotations, unknown_at, unknown_name, unknown_value, shape, outcome, class, cause, recorded, recorded_reason, replayed, authorizer, grants, errors, missing, attr_verb, attr_is_resource, attr_api_group, attr_api_version, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, attr_label_selector, attr_field_selector, impersonation, impersonation_mode, impersonation_grants, impersonation_missing, identity, admission, admission_plugin, admission_namespace_lifecycle, policy_revision, engine_version, config_version, hits, hit_keys FROM `retrial`.events FINAL WHERE sign = 1 AND cluster = {cluster:String} AND kpart IN {kparts:Array(Int32)} AND outcome != '' AND minute >= {from_minute:UInt32} AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND minute <= {to_minute:UInt32} AND toUnixTimestamp64Micro(request_received) <= {to:Int64} AND (subject IN {users:Array(String)} OR user_name IN {users:Array(String)} OR hasAny(user_groups, {groups:Array(LowCardinality(String))}) OR hasAny(impersonated_groups, {groups:Array(LowCardinality(String))})) AND (attr_namespace IN {namespaces:Array(String)} OR impersonated_name != '');
 
 -- LoadPolicy
 SELECT cluster, resource, namespace, name, uid, resource_version, deleted, observation,

@@ -1,0 +1,31 @@
+package replay
+
+import (
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// DecideAt decides an event's request as if it came at another time: by the policy as it was
+// then. Of the verdict are set the attributes, the replica's decision with its authorizer,
+// grants, errors and what is missing, and the impersonation check; it is compared with
+// nothing, and the event's record of an answer is not read. s may be nil, as in Replay.
+func (eng *Engine) DecideAt(e *event.Event, s *state.State, at time.Time) *Verdict {
+	t := eng.trials.Get().(*trial)
+	defer func() {
+		*t = trial{bufs: t.bufs}
+		eng.trials.Put(t)
+	}()
+	v := &Verdict{Engine: eng.cfg.Version, Config: eng.config}
+	t.eng, t.e, t.s, t.v = eng, e, s, v
+	t.attributes()
+	if s != nil {
+		v.Revision = s.Revision()
+	}
+	t.base = t.momentAt(at)
+	t.decide()
+	v.Impersonation = t.impersonation(&t.base)
+	v.Identity = nil
+	return v
+}
