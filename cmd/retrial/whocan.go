@@ -105,6 +105,7 @@ func askedOf(c *cobra.Command, q url.Values, args []string, namespace, sub strin
 	if head, tail, ok := strings.Cut(what, "/"); ok {
 		first, _, _ := strings.Cut(tail, ".")
 		switch {
+		case strings.Contains(tail, "/"): // the answer will say what is wrong with it
 		case slices.Contains(subresources, first) && sub == "":
 		case name != "":
 			return usageError(c, "two names: %q and %q; --subresource says that the first is none", tail, name)

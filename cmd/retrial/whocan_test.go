@@ -1,0 +1,107 @@
+package main
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func TestAskedOf(t *testing.T) {
+	for _, c := range []struct {
+		args           string
+		namespace, sub string
+		all            bool
+		resource, name string
+		path, says     string
+	}{
+		{args: "pods", resource: "pods"},
+		{args: "pods web-0", namespace: "n", resource: "pods", name: "web-0"},
+		{args: "pods/web-0", resource: "pods", name: "web-0"},
+		{args: "pods/exec", resource: "pods/exec"},
+		{args: "pods/exec web-0", resource: "pods/exec", name: "web-0"},
+		{args: "deployments.apps/scale web", all: true, resource: "deployments.apps/scale", name: "web"},
+		{args: "deployments/scale.apps", resource: "deployments/scale.apps"},
+		{args: "configmaps/kube-root-ca.crt", resource: "configmaps", name: "kube-root-ca.crt"},
+		{args: "pods/log", sub: "exec", resource: "pods/exec", name: "log"},
+		{args: "virtualmachines.kubevirt.io vm", sub: "start", resource: "virtualmachines.kubevirt.io/start", name: "vm"},
+		{args: "/healthz/ready", path: "/healthz/ready"},
+		{args: "/healthz x", says: "is a path"},
+		{args: "/healthz", sub: "x", says: "is a path"},
+		{args: "/healthz", all: true, says: "is a path"},
+		{args: "pods/a b", says: `two names: "a" and "b"`},
+		{args: "pods", namespace: "n", all: true, says: "exclude each other"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			q := url.Values{}
+			err := askedOf(&cobra.Command{Use: "who-can"}, q, strings.Fields(c.args), c.namespace, c.sub, c.all)
+			if c.says != "" {
+				if err == nil || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("error %v, want %q", err, c.says)
+				}
+				return
+			}
+			if err != nil || q.Get("resource") != c.resource || q.Get("name") != c.name || q.Get("path") != c.path || q.Get("namespace") != c.namespace || (q.Get("allNamespaces") == "true") != c.all {
+				t.Errorf("%v: %v", q, err)
+			}
+		})
+	}
+}
+
+func TestNearest(t *testing.T) {
+	words := []string{"secrets", "services", "serviceaccounts", "pods", "podtemplates", "nodes", "GET", ""}
+	for word, want := range map[string]string{
+		"secret": "secrets", "pod": "pods podtemplates", "podz": "pods", "service": "serviceaccounts services", "node": "nodes", "get": "", "": "", "x": "",
+		"nothing-like-it": "", strings.Repeat("s", 200): "",
+	} {
+		if got := strings.Join(nearest(word, words, 2), " "); got != want {
+			t.Errorf("%q: %q, want %q", word, got, want)
+		}
+	}
+}
+
+func TestGroupList(t *testing.T) {
+	for _, groups := range [][]string{{"ops"}, {"ops", "CN=a,OU=b"}, {`a"b`, "c"}, {"system:masters", "é", "-"}} {
+		text, err := joinGroups(groups)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := groupList(text)
+		if err != nil || strings.Join(got, "|") != strings.Join(groups, "|") {
+			t.Errorf("%q came back as %q: %v", groups, got, err)
+		}
+	}
+	if got, err := groupList("ops, devs"); err != nil || strings.Join(got, "|") != "ops|devs" {
+		t.Errorf("as typed: %q, %v", got, err)
+	}
+}
+
+// TestAccessIsSafeToPrint: names in policies are anybody's.
+func TestAccessIsSafeToPrint(t *testing.T) {
+	const bad = "x\x1b[2J\u202e\ny\tz"
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	policy := policyJSON{At: &at, Missing: []string{bad}}
+	by := []sourceJSON{{Binding: bad, Role: bad, Subject: "Group/" + bad, Verbs: []string{bad}}, {Binding: bad}}
+	var out, hints strings.Builder
+	if err := printWhoCan(&out, &hints, &whoCanJSON{Cluster: bad, policyJSON: policy, Verb: bad, Resource: bad, Group: bad, Subresource: bad, Namespace: bad, Name: bad,
+		Subjects: []holderJSON{{Kind: "User", Name: bad, Namespace: bad, Scope: "namespace:" + bad, Grants: by}}, Hints: []string{bad}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := printWhoCan(&out, &hints, &whoCanJSON{Cluster: "c", Verb: "get", Path: "/" + bad}); err != nil {
+		t.Fatal(err)
+	}
+	if err := printCan(&out, &hints, &canJSON{Cluster: bad, policyJSON: policy, Subject: bad, Groups: []string{bad}, GroupsFrom: "asked", Hints: []string{bad}, Scopes: []scopeJSON{{
+		Namespace: bad, MissingRoles: []string{bad}, Rules: []heldRuleJSON{
+			{Verbs: []string{bad}, APIGroups: []string{bad}, Resources: []string{bad}, ResourceNames: []string{bad}, By: by}, {Verbs: []string{bad}, NonResourceURLs: []string{bad}, By: by}}}}}); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String() + hints.String()
+	if strings.ContainsAny(text, "\x1b\u202e\t") || strings.Contains(text, "\ny") {
+		t.Errorf("%q", text)
+	}
+	if n := strings.Count(text, "x"); n < 30 {
+		t.Errorf("%d of the names are shown:\n%s", n, text)
+	}
+}
