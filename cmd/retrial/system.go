@@ -90,6 +90,9 @@ func openSystem(ctx context.Context, cfg config.Config, log *zap.Logger, reg reg
 		return nil, err
 	}
 	s.asking = newQueryLog(s.store, log)
+	if err := reg.Register(newSiteMetrics(s)); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
 	s.closers = append(s.closers, s.asking.close)
 	s.detect = newDetections(s)
 	engine := replay.New(replay.Config{Lag: time.Duration(cfg.Replay.Lag), Version: version})

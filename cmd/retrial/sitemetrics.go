@@ -1,0 +1,47 @@
+package main
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+)
+
+// siteMetrics are facts of an installation that no room knows alone: when each registered
+// cluster last delivered, and the room left on the disk. They are asked when /metrics is.
+type siteMetrics struct {
+	sys        *system
+	last, free *prometheus.Desc
+}
+
+func newSiteMetrics(sys *system) siteMetrics {
+	return siteMetrics{
+		sys: sys,
+		last: prometheus.NewDesc("retrial_webhook_cluster_last_events_timestamp_seconds",
+			"When events of a registered cluster were last acknowledged to one of its apiservers (Unix time), 0 before the first since the start.", []string{"cluster"}, nil),
+		free: prometheus.NewDesc("retrial_storage_disk_free_bytes", "Bytes free on the disk of the data directory.", nil, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m siteMetrics) Describe(ch chan<- *prometheus.Desc) { ch <- m.last; ch <- m.free }
+
+// Collect implements prometheus.Collector.
+func (m siteMetrics) Collect(ch chan<- prometheus.Metric) {
+	if free, ok := freeBytes(m.sys.cfg.DataDir); ok {
+		ch <- prometheus.MustNewConstMetric(m.free, prometheus.GaugeValue, float64(free))
+	}
+	clusters, err := m.sys.authority.Registry().List()
+	if err != nil {
+		m.sys.log.Warn("clusters left out of the metrics", zap.Error(err)) // the others are wanted all the more
+		return
+	}
+	for _, c := range clusters {
+		if c.Revoked != nil {
+			continue
+		}
+		at := 0.0
+		if accepted, ok := m.sys.contacts.Accepted(c.Name); ok && !accepted.Last.IsZero() {
+			at = float64(accepted.Last.Unix())
+		}
+		ch <- prometheus.MustNewConstMetric(m.last, prometheus.GaugeValue, at, c.Name)
+	}
+}
