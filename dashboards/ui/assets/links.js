@@ -23,8 +23,11 @@ export function userOf(subject) {
 export function subjectLink(subject, at) {
   const [kind, a, b] = parts(subject), user = userOf(subject);
   if (user) return subjectOf(user);
-  return kind === 'Group' ? lead('access', {group: b === undefined ? a : a + '/' + b, at}) : null;
+  return kind === 'Group' ? groupLink(b === undefined ? a : a + '/' + b, at) : null;
 }
+
+// groupLink is where a group leads: what it alone can do.
+export function groupLink(group, at) { return lead('access', {subject: 'group:' + group, at}); }
 
 function parts(subject) {
   const s = String(subject ?? ''), i = s.indexOf('/');
@@ -33,9 +36,9 @@ function parts(subject) {
 }
 
 // whoCan is the address that asks who can do something. via keeps those whose grants come
-// from one binding or role.
-export function whoCan({verb, resource, namespace, name: object, path, at, via}) {
-  return lead('access', {verb, resource, namespace, name: object, path, at, via});
+// from one binding or role; all asks in every namespace.
+export function whoCan({verb, resource, namespace, name: object, path, at, via, all}) {
+  return lead('access', {verb, resource, namespace, name: object, path, at, via, all});
 }
 
 // asked is what a request asked for, from its verb and address as the apiserver reads them,

@@ -66,7 +66,7 @@ function header(s, cluster) {
     `window: ${time(w.from, true)} to ${time(w.to, true)} UTC; ${count(w.requests)} requests, ${(100 * w.coverage).toFixed(1)} % of them judged`,
     `excess: ${s.excess.before}, after the change ${s.excess.after}, by groups ${s.excess.kept}`,
     `proof: ${proofText(s.proof)}`,
-    ...s.gaps.map(g => 'gap: ' + g),
+    ...[...s.gaps, ...s.window.gaps ?? []].map(g => 'gap: ' + g),
     ...s.keeps.filter(k => k.undoes?.length).map(k => `kept: ${k.binding} of ${k.role} to group ${k.group} still gives ${k.undoes.join(', ')}`));
 }
 

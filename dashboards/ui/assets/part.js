@@ -3,7 +3,7 @@
 // own place. What arrives in the background waits until the reader asks for it.
 import {h, swap} from './dom.js';
 import {ask, latest} from './api.js';
-import {failed} from './views/panels.js';
+import {empty, failed} from './views/panels.js';
 
 // part asks route and paints the answer into body: paint(answer, where, ...more) returns what
 // to show. update(where, background, ...more) brings it in line with a question (null: none is
@@ -26,7 +26,8 @@ export function part(body, route, paint, {onAnswer = () => {}, follow = () => fa
     } catch (err) {
       answer = null;
       shown = under = '';
-      swap(body, failed(err, () => load(where)));
+      // That there is nothing under a name is an answer.
+      swap(body, err.status === 404 ? empty(err.message) : failed(err, () => load(where)));
     }
     onAnswer(answer);
     body.classList.remove('stale');

@@ -7,13 +7,13 @@ import {whoForm, canForm} from './forms.js';
 import {holders} from './holders.js';
 import {rights} from './rights.js';
 
-const ASKED = {verb: null, resource: null, namespace: null, name: null, path: null, subject: null, group: null, at: null, via: null};
+const ASKED = {verb: null, resource: null, namespace: null, name: null, path: null, subject: null, group: null, at: null, via: null, all: null, rows: null};
 
 // ASK are questions that are worth asking of every cluster.
 const ASK = [
-  ['read all Secrets', {verb: 'list', resource: 'secrets'}], ['run commands in pods', {verb: 'create', resource: 'pods/exec'}],
-  ['do everything', {verb: '*', resource: '*.*'}], ['bind themselves to any role', {verb: 'create', resource: 'clusterrolebindings.rbac.authorization.k8s.io'}],
-  ['act as anybody', {verb: 'impersonate', resource: 'users'}], ['make tokens of service accounts', {verb: 'create', resource: 'serviceaccounts/token'}],
+  ['read Secrets', {verb: 'list', resource: 'secrets', all: 'yes'}], ['run commands in pods', {verb: 'create', resource: 'pods/exec', all: 'yes'}],
+  ['do everything', {verb: '*', resource: '*.*', all: 'yes'}], ['bind themselves to any role', {verb: 'create', resource: 'clusterrolebindings.rbac.authorization.k8s.io'}],
+  ['act as anybody', {verb: 'impersonate', resource: 'users'}], ['make tokens of service accounts', {verb: 'create', resource: 'serviceaccounts/token', all: 'yes'}],
   ['change admission webhooks', {verb: 'update', resource: 'validatingwebhookconfigurations.admissionregistration.k8s.io'}], ['read the metrics', {verb: 'get', path: '/metrics'}],
 ];
 
@@ -45,6 +45,7 @@ export default {
         }
         const where = {cluster: cluster.name};
         for (const k of mode === 'who' ? ['verb', 'resource', 'namespace', 'name', 'path', 'at'] : ['subject', 'group', 'at']) where[k] = get(k);
+        if (mode === 'who' && get('all') === 'yes') where.allNamespaces = 'true';
         if (mode) parts[mode].update(where, background, params);
       },
       unmount() { parts.who.stop(); parts.can.stop(); },

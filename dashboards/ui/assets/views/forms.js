@@ -10,24 +10,30 @@ export function whoForm(params, cluster, go) {
   return form(params, cluster, go, 'Who can?', [
     ['verb', 'Verb', 'get', {list: VERBS, required: true, help: 'get, list, create …; * is the right to all verbs'}],
     ['resource', 'Resource', 'deployments.apps', {list: RESOURCES, help: 'With its group and subresource: pods/exec, deployments.apps/scale'}],
-    ['namespace', 'Namespace', 'every one', {help: 'Empty: who can in all namespaces at once'}],
+    ['namespace', 'Namespace', 'the whole cluster', {help: 'Empty: by grants for the whole cluster; tick the box to add those of each namespace'}],
     ['name', 'Name', 'any', {help: 'Of one object. Empty: whoever can for any name'}],
     ['path', 'or URL path', '/healthz', {help: 'Of something that is no resource; then without resource, namespace and name'}],
+    ['all', 'in any namespace', '', {box: true, help: 'Also whom grants of single namespaces allow it, in each of them'}],
   ]);
 }
 
 // canForm asks what somebody can do.
 export function canForm(params, cluster, go) {
   return form(params, cluster, go, 'What can it do?', [
-    ['subject', 'User', 'system:serviceaccount:default:builder', {wide: true, help: 'As audit logs have it; a service account is system:serviceaccount:NAMESPACE:NAME'}],
-    ['group', 'Groups', 'those it was seen with', {wide: true, help: 'Separated by commas. Empty: those its requests carried'}],
+    ['subject', 'User', 'system:serviceaccount:default:builder', {wide: true, help: 'As audit logs have it; a service account is system:serviceaccount:NAMESPACE:NAME, a group alone group:NAME'}],
+    ['group', 'Groups', 'those it was seen with', {wide: true, help: 'Separated by commas. Empty: those its latest requests carried'}],
   ]);
 }
 
 function form(params, cluster, go, ask, fields) {
   const inputs = {};
-  const field = ([key, label, hint, {list, required, wide, help}]) => {
+  const field = ([key, label, hint, {list, required, wide, help, box}]) => {
     const id = 'ask-' + key;
+    if (box) {
+      const tick = inputs[key] = h('input', {type: 'checkbox', id, 'data-k': id, 'data-tip': help, value: 'yes'});
+      tick.checked = params.get(key) === 'yes';
+      return h('label', {class: 'box'}, tick, ' ', label);
+    }
     const input = inputs[key] = h('input', {id, 'data-k': id, placeholder: hint, required, autocomplete: 'off', spellcheck: 'false', list: list && id + '-list', 'data-tip': help});
     input.value = params.get(key) ?? ''; // as a property it is taken as it is
     return h('label', {class: wide && 'wide'}, h('span', {}, label), input, list && h('datalist', {id: id + '-list'}, list.map(v => h('option', {value: v}))));
@@ -37,8 +43,8 @@ function form(params, cluster, go, ask, fields) {
   const set = (text, value, tip) => h('button', {type: 'button', class: 'plainly', 'data-k': ask + text, 'data-tip': tip, onclick: () => { when.value = value; when.focus(); }}, text);
   return h('form', {class: 'ask', onsubmit: e => {
     e.preventDefault();
-    const to = Object.fromEntries(Object.entries(inputs).map(([k, el]) => [k, el.value.trim() === '' ? null : k === 'at' ? moment(el.value) : el.value]));
-    if (Object.entries(to).every(([k, v]) => k === 'at' || v === null)) return Object.values(inputs)[0].focus();
+    const to = Object.fromEntries(Object.entries(inputs).map(([k, el]) => [k, el.value.trim() === '' || el.type === 'checkbox' && !el.checked ? null : k === 'at' ? moment(el.value) : el.value]));
+    if (Object.entries(to).every(([k, v]) => k === 'at' || k === 'all' || v === null)) return Object.values(inputs)[0].focus();
     go(to);
   }},
     fields.map(field),

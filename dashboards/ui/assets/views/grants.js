@@ -10,7 +10,7 @@ export function grants(list, what, k = '') {
 }
 
 function path(g, what, k) {
-  const via = key => what && key ? whoCan({...what, via: key}) : null;
+  const via = key => what?.verb && key ? whoCan({...what, via: key}) : null;
   if (!g.binding) return [node('subject', g.subject, subjectLink(g.subject, what?.at), k + 's'), arrow(), node('needs no grant', 'superuser')];
   return [
     node('subject', g.subject, subjectLink(g.subject, what?.at), k + 's'), arrow(),
@@ -29,7 +29,7 @@ export function node(label, text, href, k) {
 // through draws a grant in one line of a table: binding, role, and whom the binding names
 // when that is not the subject itself.
 export function through(g, what, k) {
-  const on = (key, kk) => key && what ? h('a', {href: whoCan({...what, via: key}), 'data-k': 't' + k + kk}, name(key, 120)) : name(key, 120);
+  const on = (key, kk) => key && what?.verb ? h('a', {href: whoCan({...what, via: key}), 'data-k': 't' + k + kk}, name(key, 120)) : name(key, 120);
   return h('div', {class: 'through'}, on(g.binding, 'b'), ' ', arrow(), ' ', on(g.role, 'r'),
     h('span', {class: 'muted'}, ` rule ${g.rule}`), g.subject?.startsWith('Group/') && [h('span', {class: 'muted'}, ', as '), name(g.subject, 120)]);
 }

@@ -4,7 +4,7 @@ import {link} from '../router.js';
 import {subjectLink, userOf, resourceWord} from '../links.js';
 import {through} from './grants.js';
 import {asOf} from './forms.js';
-import {missing} from './rights.js';
+import {hints, missing} from './rights.js';
 import {empty} from './panels.js';
 
 // holders paints it; via keeps the grants of one binding or role.
@@ -13,12 +13,12 @@ export function holders(a, where, params) {
   const via = params.get('via'), whole = params.get('rows') === 'all';
   const all = a.subjects.map(s => ({...s, grants: via ? s.grants.filter(g => g.binding === via || g.role === via) : s.grants})).filter(s => s.grants.length);
   const list = whole ? all : all.slice(0, 100);
-  const what = {verb: where.verb, resource: where.resource, namespace: where.namespace, name: where.name, path: where.path, at: where.at};
+  const what = {verb: where.verb, resource: where.resource, namespace: where.namespace, name: where.name, path: where.path, at: where.at, all: params.get('all')};
   return [
     h('p', {class: 'said'}, question(a), ' ', asOf(a.at), ' ', via && [h('a', {class: 'button set', href: link({via: null}), 'data-k': 'via', 'data-tip': 'Remove this filter'}, 'only through ', name(via, 120), ' ×')]),
-    missing(a),
+    hints(a), missing(a),
     all.length ? [
-      h('p', {}, h('b', {}, plural(all.length, 'subject can', 'subjects can')), ', ', tally(all), '.', a.namespace === '' && !a.path && h('span', {class: 'muted'}, ' Without a namespace only cluster-wide grants count; with one, those of the namespace are added.')),
+      h('p', {}, h('b', {}, plural(all.length, 'subject can', 'subjects can')), ', ', tally(all), '.', a.inNamespaces > 0 && [' ', h('a', {href: link({all: 'yes'}), 'data-k': 'in-all'}, `${count(a.inNamespaces)} more in single namespaces`)]),
       table(['Subject', 'Kind', 'Where', '#Grants', 'Through'], list.map((s, i) => {
         const key = keyOf(s), href = subjectLink(key, where.at);
         return {cells: [href ? h('a', {href, class: 'who', 'data-k': 'h' + key}, name(s.kind === 'ServiceAccount' ? userOf(key) || s.name : s.name, 200)) : name(s.name, 200),
@@ -27,7 +27,7 @@ export function holders(a, where, params) {
             .concat(s.grants.length > 4 ? h('details', {'data-k': 'more' + key}, h('summary', {}, `${count(s.grants.length - 4)} more`), s.grants.slice(4).map((g, j) => through({...g, subject: ''}, what, i + '.' + (j + 4)))) : [])]};
       }), 'rows holders'),
       all.length > list.length && h('p', {}, h('a', {class: 'button', href: link({rows: 'all'}), 'data-k': 'all-rows'}, `Show all ${count(all.length)}`))] :
-      empty(via ? 'Nobody, through that.' : 'Nobody that is known of.')];
+      [empty(via ? 'Nobody, through that.' : 'Nobody that is known of.'), a.inNamespaces > 0 && h('p', {}, h('a', {href: link({all: 'yes'}), 'data-k': 'in-all'}, `${count(a.inNamespaces)} in single namespaces`))]];
 }
 
 const KINDS = {User: 'user', Group: 'group', ServiceAccount: 'service account'};
@@ -36,7 +36,7 @@ function keyOf(s) { return s.kind === 'ServiceAccount' ? `ServiceAccount/${s.nam
 
 function question(a) {
   return ['Who can ', h('b', {}, name(a.verb, 80)), ' ', name(a.path || resourceWord(a.group, a.resource, a.subresource), 200),
-    a.name && [' named ', name(a.name, 120)], a.path ? '' : a.namespace ? [' in namespace ', name(a.namespace, 120)] : ' in every namespace', '?'];
+    a.name && [' named ', name(a.name, 120)], a.path ? '' : a.namespace ? [' in namespace ', name(a.namespace, 120)] : a.allNamespaces ? ', in the whole cluster or in any namespace' : ' in the whole cluster', '?'];
 }
 
 function tally(list) {

@@ -6,7 +6,7 @@ import {OUTCOMES, chip, decision, explain, explainClass, label} from '../words.j
 
 const NONE = {outcome: null, class: null, user: null, decision: null, verb: null, resource: null, before: null, why: null, request: null};
 
-export function empty(text) { return h('p', {class: 'empty'}, text); }
+export function empty(text) { return h('p', {class: 'empty'}, lines(...text.split('\n'))); }
 
 // failed says what went wrong in one panel.
 export function failed(err, again) {

@@ -2,7 +2,7 @@
 import {h, swap, card, table, name, names, count, percent, time, plural} from '../dom.js';
 import {lead, link} from '../router.js';
 import {rangeOf} from '../range.js';
-import {whoCan, resourceWord} from '../links.js';
+import {groupLink, whoCan, resourceWord} from '../links.js';
 import {part} from '../part.js';
 import {empty} from './panels.js';
 import {scopes} from './rights.js';
@@ -42,7 +42,7 @@ export default {
       suggest: part(least.body, 'suggest', answer => {
         const s = answer?.suggestions?.[0];
         swap(never.body, s ? unused(s) : empty(answer ? 'RBAC decided nothing about it in this range.' : ''));
-        return s ? suggestion(s, answer, params, cluster) : empty(answer ? 'There is nothing to suggest: RBAC decided nothing about it in this range.' : '');
+        return s ? suggestion(s, params, cluster) : empty(answer ? 'There is nothing to suggest: RBAC decided nothing about it in this range.' : '');
       }, {onAnswer: answer => {
         known.suggest = answer;
         if (!answer) swap(never.body, empty('Not known: see the message below.'));
@@ -58,7 +58,7 @@ export default {
         const from = range.from.toISOString(), to = range.to.toISOString();
         if (!background) drawHead();
         parts.subject.update(user && {cluster: of.name, user, from, to}, background);
-        parts.can.update(user && {cluster: of.name, subject: user, at: to}, background);
+        parts.can.update(user && {cluster: of.name, subject: 'user:' + user, at: to}, background);
         parts.suggest.update(user && {cluster: of.name, subject: user, from, to, includeSystem: 'true'}, background);
       },
       unmount() { for (const p of Object.values(parts)) p.stop(); },
@@ -82,8 +82,8 @@ function whoIs(params, {subject, can}) {
   return [
     h('h1', {}, name(user, 400)),
     h('p', {}, h('span', {class: 'chip plain'}, kind), more, (can?.superuser) && [' ', h('span', {class: 'chip s-critical'}, 'system:masters: may do everything')]),
-    sets.length > 0 && h('p', {}, h('span', {class: 'muted'}, sets.length > 1 ? `Seen with ${plural(sets.length, 'set')} of groups: ` : subject?.groupsFrom === 'name' ? 'Groups its name gives it: ' : 'Groups: '), sets.slice(0, 4).map((g, i) => [i > 0 && h('span', {class: 'muted'}, ' · '), names(g, 12, s => h('a', {class: 'who', href: lead('access', {group: s}), 'data-k': `grp${i}.${s}`}, name(s, 120)))]), sets.length > 4 && h('span', {class: 'muted'}, ` and ${sets.length - 4} more`)),
-    h('p', {class: 'onward'}, h('a', {href: lead('', {user}), 'data-k': 'its-requests'}, 'Its requests, one by one'), h('a', {href: lead('findings', {subject: user}), 'data-k': 'its-findings'}, 'Findings about it'), h('a', {href: lead('access', {subject: user}), 'data-k': 'its-access'}, 'What it can do at another time')),
+    sets.length > 0 && h('p', {}, h('span', {class: 'muted'}, sets.length > 1 ? `Seen with ${plural(sets.length, 'set')} of groups: ` : subject?.groupsFrom === 'name' ? 'Groups its name gives it: ' : 'Groups: '), sets.slice(0, 4).map((g, i) => [i > 0 && h('span', {class: 'muted'}, ' · '), names(g, 12, s => h('a', {class: 'who', href: groupLink(s), 'data-k': `grp${i}.${s}`}, name(s, 120)))]), sets.length > 4 && h('span', {class: 'muted'}, ` and ${sets.length - 4} more`)),
+    h('p', {class: 'onward'}, h('a', {href: lead('', {user}), 'data-k': 'its-requests'}, 'Its requests, one by one'), h('a', {href: lead('findings', {subject: user}), 'data-k': 'its-findings'}, 'Findings about it'), h('a', {href: lead('access', {subject: 'user:' + user}), 'data-k': 'its-access'}, 'What it can do at another time')),
   ];
 }
 

@@ -1,5 +1,5 @@
 // Every subject, ranked by what it was granted and never used.
-import {h, card, table, name, count, percent, plural} from '../dom.js';
+import {h, card, table, fold, name, names, count, percent, plural} from '../dom.js';
 import {link, visit} from '../router.js';
 import {rangeOf} from '../range.js';
 import {subjectOf} from '../links.js';
@@ -47,5 +47,16 @@ function ranking(answer, params) {
         h('span', {class: s.apply.length + s.remove.length ? '' : 'muted'}, s.apply.length + s.remove.length ? `${plural(s.apply.length, 'object')}, ${plural(s.remove.length, 'removal')}` : 'none'),
         h('span', {class: 'chip ' + (s.proof.holds ? 'is-match' : 'is-drift')}, s.proof.holds ? 'holds' : 'fails')]};
     }), 'rows ranking'),
-    all.length > list.length && h('p', {}, h('a', {class: 'button', href: link({rows: 'all'}), 'data-k': 'all-rows'}, `Show all ${count(all.length)}`))];
+    all.length > list.length && h('p', {}, h('a', {class: 'button', href: link({rows: 'all'}), 'data-k': 'all-rows'}, `Show all ${count(all.length)}`)),
+    unseen(answer.unseen)];
+}
+
+// unseen are those that hold something and asked for nothing.
+function unseen(list) {
+  if (!list?.length) return null;
+  return fold('unseen', [h('b', {}, `${plural(list.length, 'subject')} named by bindings made no request`), h('span', {class: 'muted'}, ': everything they hold is unused')], list.length < 20,
+    table(['Subject', '#Excess', 'Bindings'], list.slice(0, 200).map(u => {
+      const href = subjectOf(u.subject);
+      return {href, cells: [h('a', {href, 'data-k': 'n' + u.subject}, name(u.subject, 120)), count(u.excess), names(u.bindings, 4)]};
+    }), 'rows unseen-list'));
 }

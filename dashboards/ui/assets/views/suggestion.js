@@ -1,7 +1,7 @@
 // The least a subject needs: what it never used, the change that takes it away, and the proof.
 import {h, table, name, names, count, percent, plural, time, fold} from '../dom.js';
-import {link, visit, lead} from '../router.js';
-import {whoCan} from '../links.js';
+import {visit} from '../router.js';
+import {groupLink, whoCan} from '../links.js';
 import {change, removals, rollback, word} from '../manifest.js';
 import {textBlock, fileName} from '../keep.js';
 import {arrow, through} from './grants.js';
@@ -29,17 +29,21 @@ function asks(grant, binding) {
 }
 
 // suggestion paints the change with its proof.
-export function suggestion(s, answer, params, cluster) {
+export function suggestion(s, params, cluster) {
   const changes = s.apply.length + s.remove.length > 0;
   return [
     cautions(s),
     h('div', {class: 'sides'}, h('div', {}, h('h3', {}, 'What it changes'), excess(s)), h('div', {}, h('h3', {}, 'The proof'), proof(s))),
-    s.gaps.length > 0 && [h('h3', {}, 'What it does not know'), h('ul', {class: 'plain gaps'}, s.gaps.map(g => h('li', {}, name(g, 500))))],
+    gaps('What it does not know', s.gaps), gaps('What the recording lacks', s.window.gaps),
     keeps(s),
     changes ? blocks(s, params, cluster) : empty('There is nothing to change: no binding of its own can go.'),
     h('h3', {}, 'The same on the command line'),
-    textBlock('cli', 'Command', command(s, cluster, answer), null),
+    textBlock('cli', 'Command', command(s, cluster, params), null),
   ];
+}
+
+function gaps(title, list) {
+  return list?.length ? [h('h3', {}, title), h('ul', {class: 'plain gaps'}, list.map(g => h('li', {}, name(g, 500))))] : null;
 }
 
 // cautions say why it must not simply be applied.
@@ -47,6 +51,7 @@ function cautions(s) {
   const length = new Date(s.window.to) - new Date(s.window.from);
   return [
     length < WEEK && h('p', {class: 'next warn wide'}, h('b', {}, `It rests on ${spell(length)}. `), 'What the subject does once a week or once a month is not in it and would be refused.'),
+    s.seen === false && h('p', {class: 'next warn wide'}, h('b', {}, 'It made no request in this range. '), 'Whether it is needed at all, the recording does not tell.'),
     s.system && h('p', {class: 'next warn wide'}, h('b', {}, 'This is a subject of Kubernetes itself. '), 'Its roles come back when the apiserver starts; changing them can break the cluster.'),
     !s.proof.holds && h('p', {class: 'next warn wide', role: 'alert'}, h('b', {}, 'The proof does not hold. '), 'Do not apply this as it is.'),
   ];
@@ -91,7 +96,7 @@ function keeps(s) {
   const undone = list.filter(k => k.undoes?.length).length;
   return fold('keeps', [h('b', {}, `${plural(list.length, 'grant')} of its groups ${list.length === 1 ? 'stays' : 'stay'}`), undone > 0 && h('span', {class: 'muted'}, `; ${count(undone)} of them still ${undone === 1 ? 'gives' : 'give'} some of what this takes away`)], undone > 0,
     table(['Group', 'Through', '#Relied on', '#Excess', 'Still gives'], list.map((k, i) => ({cells: [
-      h('a', {class: 'who', href: lead('access', {group: k.group}), 'data-k': 'keep' + i}, name(k.group, 120)),
+      h('a', {class: 'who', href: groupLink(k.group), 'data-k': 'keep' + i}, name(k.group, 120)),
       h('div', {class: 'through'}, name(k.binding, 160), ' ', arrow(), ' ', name(k.role, 160)),
       count(k.relied), count(k.excess), k.undoes?.length ? names(k.undoes, 6) : h('span', {class: 'muted nil'}, '–')]})), 'rows keeps'));
 }
@@ -109,8 +114,8 @@ function blocks(s, params, cluster) {
     h('p', {class: 'muted'}, told), textBlock('change', told, text, file));
 }
 
-// command is what to type for the same.
-function command(s, cluster) {
+// command is what to type for the same; from and to are those of the address.
+function command(s, cluster, params) {
   const length = new Date(s.window.to) - new Date(s.window.from);
-  return ['retrial suggest', '--cluster ' + word(cluster.name), '--subject ' + word(s.subject), '-o yaml', s.system && '--include-system', length < WEEK && '--force'].filter(Boolean).join(' ') + '\n';
+  return ['retrial suggest', '--cluster ' + word(cluster.name), '--subject ' + word(s.subject), '-o yaml', params.get('from') && '--from ' + word(params.get('from')), params.get('to') && '--to ' + word(params.get('to')), s.system && '--include-system', s.seen === false && '--include-unseen', length < WEEK && '--force'].filter(Boolean).join(' ') + '\n';
 }
