@@ -11,6 +11,10 @@
 //	verb, group, resource, name | path
 //	      └──hash once──▶ rule tables (table.go) ─▶ hits (query.go) ─▶ Grants (grant.go)
 //
+// The other way round, who can make a request (whocan.go), goes from what it asks for to the
+// roles that allow it (grantors.go), and from those to their bindings; what a subject can do
+// (can.go) is its roles' rules, merged (merge.go).
+//
 // The tries (trie.go, few.go) are persistent: Apply copies the path to what changed and shares
 // the rest. Bindings name their role by key and not by pointer, so that a change to a role
 // costs the same whether one binding names it or fifty thousand. A role's rules are compiled
@@ -21,8 +25,9 @@
 // # Guarantees
 //
 // Readers take no lock and never wait. Memory beyond the objects given is the index, under
-// 200 bytes a binding, and the cache, bounded by bytes per family of snapshots (those that
-// descend from one New or Empty by Apply). Which answers are remembered never changes an
+// 200 bytes a binding, the cache, bounded by bytes per family of snapshots (those that
+// descend from one New or Empty by Apply), and once somebody asked who can, the tables of all
+// roles of one of them. Which answers are remembered never changes an
 // answer.
 //
 // # What it does not do
