@@ -301,3 +301,10 @@ func (s *Snapshot) Dangling(fn func(role, binding Key) bool) {
 	}
 	_ = s.clusterRoleUses.all(visit(KindClusterRole)) && s.roleUses.all(visit(KindRole))
 }
+
+// Names tells whether any binding names the user, or the group. A ServiceAccount is asked for
+// by the user name its tokens carry.
+func (s *Snapshot) Names(name string, group bool) bool {
+	_, ok := s.principals(group).get(s.family.hasher, "", name)
+	return ok
+}

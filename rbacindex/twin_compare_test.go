@@ -153,6 +153,23 @@ func checkObjects(t *testing.T, s *rbacindex.Snapshot, tw *twin) {
 			t.Errorf("%s: dangling from %s, which is there", k, dangling[k])
 		}
 	}
+	users, groups := tw.principals()
+	for i, list := range [][]string{users, groups} {
+		for _, name := range list {
+			a := rbacindex.Attributes{User: name}
+			if i == 1 {
+				a = rbacindex.Attributes{User: nobody, Groups: []string{name}}
+			}
+			want := false
+			for k := range tw.objects {
+				a.Namespace = k.Namespace
+				want = want || tw.concerns(&a, k)
+			}
+			if got := s.Names(name, i == 1); got != want {
+				t.Errorf("%q group=%t is named: %t, want %t", name, i == 1, got, want)
+			}
+		}
+	}
 	referenced := map[rbacindex.Key]int{}
 	for k, o := range tw.objects {
 		if role, ok := roleOf(k, o); ok {
