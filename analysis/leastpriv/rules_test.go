@@ -26,6 +26,7 @@ type cluster struct {
 	collector *Collector
 	objects   []any
 	now       time.Time
+	seen      []observed
 }
 
 func newCluster(t *testing.T, objects ...any) *cluster {
@@ -60,6 +61,7 @@ func (c *cluster) ask(user string, groups []string, verb, uri string, more ...fu
 		c.t.Fatalf("%s %s: %s %s %s", verb, uri, v.Outcome, v.Class, v.Cause)
 	}
 	c.collector.Observe(e, v)
+	c.seen = append(c.seen, observed{e, v})
 }
 
 func (c *cluster) load() {

@@ -37,19 +37,27 @@ const suggestTimes = 20
 func (a api) suggestRoutes() []route {
 	patient := a
 	patient.longest *= suggestTimes
-	one := make(chan struct{}, 1)
 	return []route{
 		{"subject", []string{"cluster", "user", "from", "to"}, a.query(a.subject)},
 		{"suggest", []string{"cluster", "subject", "all", "from", "to", "includeSystem", "includeUnseen", "wildcards"},
-			patient.query(func(ctx context.Context, q url.Values) (any, error) {
-				select {
-				case one <- struct{}{}:
-					defer func() { <-one }()
-				case <-ctx.Done():
-					return nil, errBusy
-				}
-				return a.suggest(ctx, q)
-			})},
+			a.inTurn(patient.query(a.suggest))},
+	}
+}
+
+// inTurn has one answer made at a time. Who waits for it holds none of the slots of other
+// questions.
+func (a api) inTurn(answer func(context.Context, url.Values) (any, error)) func(context.Context, url.Values) (any, error) {
+	turn := make(chan struct{}, 1)
+	return func(ctx context.Context, q url.Values) (any, error) {
+		waiting, cancel := context.WithTimeout(ctx, a.longest)
+		defer cancel()
+		select {
+		case turn <- struct{}{}:
+			defer func() { <-turn }()
+		case <-waiting.Done():
+			return nil, errBusy
+		}
+		return answer(ctx, q)
 	}
 }
 

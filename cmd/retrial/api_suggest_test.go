@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/storage"
+)
+
+// aliked is what the store says of a subject's requests.
+func aliked(user string, n int64, a replay.Attributes) storage.Alike {
+	at := time.Date(2026, 11, 20, 11, 36, 0, 0, time.UTC)
+	a.ResourceRequest = true
+	return storage.Alike{Event: &event.Event{User: event.User{Username: user, Groups: []string{"devs", "system:authenticated"}}},
+		Verdict:  &replay.Verdict{Outcome: replay.OutcomeMatch, Recorded: replay.DecisionAllow, Replayed: replay.DecisionAllow, Authorizer: replay.AuthorizerRBAC, Attributes: a},
+		Requests: n, First: at, Last: at.Add(time.Minute)}
+}
+
+func suggestFake(t *testing.T) *fakeStore {
+	t.Helper()
+	at := time.Date(2026, 11, 20, 11, 36, 0, 0, time.UTC)
+	f := &fakeStore{known: policyOf(t, readerRole, annReads, devsRead, botReads)}
+	f.recording = storage.Recording{First: at, Last: at.Add(8 * 24 * time.Hour), Requests: 9, Truncated: 1, Dropped: 2, DeadLetters: 3,
+		Classes: []storage.Share{{Outcome: "match", Requests: 7}, {Outcome: "indeterminate", Class: replay.ClassNoState, Requests: 2}}}
+	f.history = []storage.Alike{aliked("ann", 7, replay.Attributes{Verb: "get", Resource: "pods", Namespace: "a", Name: "web"})}
+	f.policy = []state.Observation{{Source: state.SourceAudit, Resource: state.ClusterRoleBindings, Name: "ann-reads", UID: "u1", ResourceVersion: "2",
+		Object: []byte(`{"metadata":{"labels":{"team":"a"},"annotations":{"why":"so"}}}`)}}
+	return f
+}
+
+func TestAPISuggest(t *testing.T) {
+	f := suggestFake(t)
+	t.Run("one", func(t *testing.T) {
+		s := decodeAnswer[suggestJSON](t, askFake(t, f, http.MethodGet, "suggest?cluster=c&subject=ann"))
+		if len(s.Suggestions) != 1 || !slices.Equal(f.about, []string{"ann"}) || s.Cluster != "c" || len(s.Unseen) != 0 {
+			t.Fatalf("got %+v", s)
+		}
+		one := s.Suggestions[0]
+		if one.Proof.Requests != 7 || !one.Proof.Holds || len(one.Apply) != 2 || len(one.Remove) != 1 || one.Remove[0].Name != "ann-reads" || !one.Seen {
+			t.Errorf("got %+v", one)
+		}
+		if w := s.Window; w.Requests != 9 || w.Judged != 7 || w.Truncated != 1 || w.Dropped != 2 || w.DeadLetters != 3 || len(w.Gaps) < 4 || !slices.Equal(one.Window.Gaps, w.Gaps) || !one.Window.To.Equal(w.To) {
+			t.Errorf("window %+v, of the suggestion %+v", w, one.Window)
+		}
+		if !s.Plan.Holds || len(s.Plan.Apply) != 2 || len(s.Plan.Remove) != 1 || len(s.Plan.Rollback) != 1 || len(s.Plan.Final) == 0 || len(s.Plan.Proofs) != 1 {
+			t.Errorf("plan %+v", s.Plan)
+		}
+		var text strings.Builder
+		if err := printAs(&text, "json", s.Plan.Rollback); err != nil || !strings.Contains(text.String(), `"team": "a"`) || !strings.Contains(text.String(), `"why": "so"`) {
+			t.Errorf("%v: the way back has lost labels or annotations:\n%s", err, &text)
+		}
+	})
+	t.Run("all", func(t *testing.T) {
+		s := decodeAnswer[suggestJSON](t, askFake(t, f, http.MethodGet, "suggest?cluster=c&all=true"))
+		if len(s.Suggestions) != 1 || len(f.about) != 0 || len(s.Unseen) != 1 || s.Unseen[0].Subject != "system:serviceaccount:shop:bot" {
+			t.Errorf("got %+v", s)
+		}
+		s = decodeAnswer[suggestJSON](t, askFake(t, f, http.MethodGet, "suggest?cluster=c&all=true&includeUnseen=true"))
+		if len(s.Suggestions) != 2 || !s.Plan.Holds {
+			t.Errorf("got %+v", s)
+		}
+	})
+	t.Run("several", func(t *testing.T) {
+		both := url.QueryEscape("ann\nsystem:serviceaccount:shop:bot")
+		if s := decodeAnswer[suggestJSON](t, askFake(t, f, http.MethodGet, "suggest?cluster=c&subject="+both)); len(s.Suggestions) != 2 || len(f.about) != 2 {
+			t.Errorf("got %+v", s)
+		}
+	})
+	system := suggestFake(t)
+	system.history[0].Event.User.Username = "system:kube-scheduler"
+	for _, c := range []struct {
+		name, query string
+		f           *fakeStore
+		status      int
+		says        string
+	}{
+		{"nobody is meant", "cluster=c", f, 400, "subject, or all=true"},
+		{"both are meant", "cluster=c&subject=ann&all=true", f, 400, "subject, or all=true"},
+		{"no cluster", "all=true", f, 400, "cluster is missing"},
+		{"an empty name", "cluster=c&subject=ann%0a", f, 400, "a name is empty"},
+		{"no such choice", "cluster=c&all=yes", f, 400, "none of true, false"},
+		{"no such wildcard", "cluster=c&all=true&wildcards=resources", f, 400, "none of none, verbs"},
+		{"an unknown subject", "cluster=c&subject=anne", f, 404, `did you mean "ann"?`},
+		{"a subject of Kubernetes", "cluster=c&subject=system:kube-scheduler", system, 400, "includeSystem=true"},
+		{"no state", "cluster=c&all=true", &fakeStore{fakeSubjects: f.fakeSubjects}, 404, "retrial import --cluster c --state"},
+		{"an empty state", "cluster=c&all=true", &fakeStore{fakeSubjects: f.fakeSubjects, known: state.New("c")}, 404, "kubectl get roles"},
+		{"no request", "cluster=c&all=true", &fakeStore{known: f.known}, 404, "in this range"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := askFake(t, c.f, http.MethodGet, "suggest?"+c.query)
+			if w.Code != c.status || !strings.Contains(w.Body.String(), c.says) {
+				t.Errorf("%d: %s", w.Code, w.Body)
+			}
+		})
+	}
+}
+
+// slowHistory is a store whose history ends when it is told to.
+type slowHistory struct {
+	*fakeStore
+	entered chan struct{}
+}
+
+func (s slowHistory) History(ctx context.Context, _ string, _, _ time.Time, _ []string, _ func(storage.Alike) error) error {
+	s.entered <- struct{}{}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestSuggestOneAtATime: suggestions are made one at a time, and do not keep other
+// questions from being answered.
+func TestSuggestOneAtATime(t *testing.T) {
+	f := slowHistory{suggestFake(t), make(chan struct{})}
+	h := apiHandler(f, f.replay(), nil, zap.NewNop(), time.Hour)
+	ask := func(ctx context.Context, path string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/api/v1/"+path, nil))
+		return w
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { ask(ctx, "suggest?cluster=c&all=true"); close(done) }()
+	<-f.entered
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if w := ask(gone, "suggest?cluster=c&all=true"); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("a second one: %d %s", w.Code, w.Body)
+	}
+	if w := ask(t.Context(), "clusters"); w.Code != http.StatusOK {
+		t.Errorf("another question: %d %s", w.Code, w.Body)
+	}
+	cancel()
+	<-done
+	// Its place is free again, and the time it may take is bounded.
+	short := apiHandler(f, f.replay(), nil, zap.NewNop(), time.Millisecond)
+	w := httptest.NewRecorder()
+	go func() { <-f.entered }()
+	short.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/suggest?cluster=c&all=true", nil))
+	if w.Code != http.StatusGatewayTimeout {
+		t.Errorf("too long: %d %s", w.Code, w.Body)
+	}
+}
