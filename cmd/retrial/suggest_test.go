@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -163,4 +164,41 @@ func TestSuggestHostileNames(t *testing.T) {
 	if want := `'\''; rm -rf /; '\'''`; !strings.HasSuffix(delete, want) {
 		t.Errorf("%q, want the name in quotes", delete)
 	}
+}
+
+// TestDocsSuggest keeps the table of the bundled recording in docs/suggest.md.
+func TestDocsSuggest(t *testing.T) {
+	t.Parallel()
+	var all []leastpriv.Suggestion
+	text, _ := suggestOn(t, exitOK, "--include-system", "-o", "json")
+	if err := json.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("| subject | excess before | after | by groups | requests | to apply | to remove | refused | newly allowed | allowed before | by groups now | implied |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
+	var sum leastpriv.Suggestion
+	still := 0
+	for _, s := range all {
+		sum.Excess.Before, sum.Excess.After = sum.Excess.Before+s.Excess.Before, sum.Excess.After+s.Excess.After
+		sum.Proof.Requests += s.Proof.Requests
+		if s.Excess.Before == 0 {
+			still++
+			continue
+		}
+		fmt.Fprintf(&b, "| `%s` | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d |\n", s.Subject, s.Excess.Before, s.Excess.After, s.Excess.Kept, s.Proof.Requests,
+			len(s.Apply), len(s.Remove), s.Proof.Refused, s.Proof.NewlyAllowed, s.Proof.AllowedBefore, s.Proof.AllowedByKept, s.Proof.Implied)
+	}
+	fmt.Fprintf(&b, "| **all %d subjects** | **%d** | **%d** | | **%d** | | | | | | | |\n\n%d subjects hold nothing by name that they did not use.\n",
+		len(all), sum.Excess.Before, sum.Excess.After, sum.Proof.Requests, still)
+	const begin, end = "<!-- sample: rewritten by make golden -->\n", "<!-- end of sample -->\n"
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "suggest.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(page), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatal("docs/suggest.md has no place for the table")
+	}
+	golden(t, "docs/suggest.md", before+begin+b.String()+end+after)
 }
