@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/storage/sqlgate"
 )
 
 var update = flag.Bool("update", false, "rewrite generated documents and golden files")
@@ -119,6 +120,11 @@ func TestDocsMetrics(t *testing.T) {
 		}
 	})
 	if _, err := sys.receiver(false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlgate.New(t.Context(), sqlgate.Config{
+		Open: sessionsOf(sys.engine), Database: "retrial", User: "u", Password: "p", Registerer: reg,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	kubeconfig := filepath.Join(dir, "kubeconfig")
