@@ -34,6 +34,7 @@ require (
 	github.com/grafana/regexp v0.0.0-20250905093917-f7b3be9d1853 // indirect
 	go.uber.org/atomic v1.11.0 // indirect
 	golang.org/x/time v0.16.0 // indirect
+	k8s.io/pod-security-admission v0.36.3
 )
 
 require (

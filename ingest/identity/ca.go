@@ -93,7 +93,9 @@ func (a *Authority) ensureCA() error {
 }
 
 // ensureServer issues the server certificate when there is none, when it lacks a
-// configured name, or when a third or less of its life is left.
+// configured name, or when a third or less of its life is left. The new one keeps the names
+// of the old: another process, which was told of fewer names, must not take those away that
+// apiservers use. Moving the certificate away gives one with the configured names alone.
 func (a *Authority) ensureServer() error {
 	names := serverNames(a.cfg.Names)
 	cert, err := readCert(a.path(serverCertFile))
@@ -103,6 +105,12 @@ func (a *Authority) ensureServer() error {
 		return err
 	case !a.renewable(cert) && coversNames(cert, names):
 		return nil
+	default:
+		kept := slices.Clone(cert.DNSNames)
+		for _, ip := range cert.IPAddresses {
+			kept = append(kept, ip.String())
+		}
+		names = serverNames(append(slices.Clone(a.cfg.Names), kept...))
 	}
 	certPEM, keyPEM, issued, err := a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: "retrial", Organization: []string{"retrial"}},

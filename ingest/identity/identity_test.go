@@ -469,6 +469,11 @@ func TestServerCertificateIsReloadedAndRenewed(t *testing.T) {
 	if third == second {
 		t.Error("not renewed in its last third")
 	}
+	// This process was told of no names; those another one put in stay, or apiservers that use
+	// them would be cut off by a renewal.
+	if covered, err := a.ServerCovers("new.example"); err != nil || !covered {
+		t.Errorf("the renewed certificate has lost a name: %v", err)
+	}
 	// Half a pair: what was served last is served on.
 	if err := os.WriteFile(a.path("server.key"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
