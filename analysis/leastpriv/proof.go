@@ -45,19 +45,43 @@ func (h *history) prove(final *rbacindex.Snapshot, on *ground) Proof {
 	}
 	for i := range h.refusals {
 		n := &h.refusals[i]
-		switch {
-		case !n.allowed(final):
-		case h.before[anyGroups(n.key)]:
+		if !n.allowed(final) {
+			continue
+		}
+		switch h.explains(n, on) {
+		case allowedBefore:
 			p.AllowedBefore++
-		case n.allowed(on.base):
+		case allowedByKept:
 			p.AllowedByKept++
-		case n.allowed(on.forced), n.alternative && n.allowed(on.handed):
+		case implied:
 			p.Implied++
-		default:
+		case nothingExplains:
 			p.NewlyAllowed++
 			fail("newly allowed", n)
 		}
 	}
 	p.Holds = p.Refused == 0 && p.NewlyAllowed == 0
 	return p
+}
+
+// explanation says why a refusal on record may be allowed by a final state.
+type explanation int
+
+const (
+	nothingExplains explanation = iota
+	allowedBefore
+	allowedByKept
+	implied
+)
+
+func (h *history) explains(n *need, on *ground) explanation {
+	switch {
+	case h.before[anyGroups(n.key)]:
+		return allowedBefore
+	case n.allowed(on.base):
+		return allowedByKept
+	case n.allowed(on.forced), n.alternative && n.allowed(on.handed):
+		return implied
+	}
+	return nothingExplains
 }

@@ -1,0 +1,45 @@
+package leastpriv
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/retrial-io/retrial/rbacindex"
+)
+
+// Question is one thing a proof asks of a final state: for whoever wants to put it to
+// another authorizer.
+type Question struct {
+	Attributes rbacindex.Attributes
+	Requests   int64
+	// Needed has to be allowed. What is not needed is a refusal on record.
+	Needed bool
+	// Explained refusals may be allowed, as Proof counts them: they were allowed at another
+	// time, are what groups hold by now, or come with any policy that allows the needs.
+	Explained bool
+	// Alternative: to hold all of Rules, as a role's writer has to, is as good.
+	Alternative bool
+	Rules       []rbacv1.PolicyRule
+}
+
+// Questions returns all that the proofs of a subject ask, in a fixed order, without what no
+// exact rule can allow.
+func (a *Advisor) Questions(subject string) ([]Question, error) {
+	if _, _, err := a.usageOf(subject); err != nil {
+		return nil, err
+	}
+	h := a.historyOf(subject)
+	on, err := a.ground(subject, h)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Question, 0, len(h.needs)+len(h.refusals))
+	for i := range h.needs {
+		n := &h.needs[i]
+		out = append(out, Question{Attributes: n.attrs, Requests: n.count, Needed: true, Alternative: n.alternative, Rules: n.rules})
+	}
+	for i := range h.refusals {
+		n := &h.refusals[i]
+		out = append(out, Question{Attributes: n.attrs, Requests: n.count, Explained: h.explains(n, on) != nothingExplains, Alternative: n.alternative, Rules: n.rules})
+	}
+	return out, nil
+}
