@@ -33,6 +33,20 @@ func (n *need) allowed(s *rbacindex.Snapshot) bool {
 	return n.alternative && holds(s, n.attrs.User, n.attrs.Groups, n.attrs.Namespace, n.rules)
 }
 
+// signsDomain tells whether a check on a signer passes by the right to all signers of its
+// domain, which the apiserver asks about when the name itself is refused. What is granted
+// for it is the name.
+func (n *need) signsDomain(s *rbacindex.Snapshot) bool {
+	domain, _, ok := strings.Cut(n.attrs.Name, "/")
+	if !ok || n.attrs.APIGroup != groupCertificates || n.attrs.Resource != "signers" {
+		return false
+	}
+	all := n.attrs
+	all.Name = domain + "/*"
+	var buf [4]rbacindex.Grant
+	return s.Authorize(&all, buf[:0]).Allowed
+}
+
 // String is the need in one line, for people.
 func (n *need) String() string {
 	var b strings.Builder
@@ -111,7 +125,7 @@ func historyOf(u *usage, st *state.State) *history {
 			n.rules, n.alternative = cand.rules, true
 		}
 		n.covered = n.alternative && holds(view, n.attrs.User, n.attrs.Groups, n.attrs.Namespace, n.rules)
-		switch held := n.allowed(view); {
+		switch held := n.allowed(view) || n.signsDomain(view); {
 		case held && !cand.refused:
 			h.need(n)
 		case !held && cand.refused:
