@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -203,4 +204,18 @@ func (c *Cluster) Version(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(v.GitVersion)
+}
+
+// Metric sums the series of a metric in Prometheus' text format.
+func Metric(text, name string) (sum float64) {
+	for line := range strings.Lines(text) {
+		rest, found := strings.CutPrefix(line, name)
+		if !found || rest == "" || rest[0] != ' ' && rest[0] != '{' {
+			continue
+		}
+		if v, err := strconv.ParseFloat(strings.TrimSpace(rest[strings.LastIndexByte(rest, ' ')+1:]), 64); err == nil {
+			sum += v
+		}
+	}
+	return sum
 }

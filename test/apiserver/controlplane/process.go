@@ -61,12 +61,16 @@ type Process struct {
 	exited chan struct{}
 }
 
-// Run starts a program; what it writes goes into a file of its own below dir. The log's end
-// is shown when the test fails.
+// Run starts a program; what it writes goes into a file of its own below dir, or, to be kept,
+// below RETRIAL_APISERVER_LOGS. The log's end is shown when the test fails.
 func Run(t testing.TB, dir string, env []string, name string, args ...string) *Process {
 	t.Helper()
 	p := &Process{cmd: exec.Command(name, args...), exited: make(chan struct{})}
-	out, err := os.CreateTemp(dir, filepath.Base(name)+"-*.log")
+	logs := dir
+	if keep := os.Getenv("RETRIAL_APISERVER_LOGS"); keep != "" {
+		logs = keep
+	}
+	out, err := os.CreateTemp(logs, filepath.Base(name)+"-*.log")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +95,7 @@ func Run(t testing.TB, dir string, env []string, name string, args ...string) *P
 	t.Cleanup(func() {
 		p.Kill()
 		if t.Failed() {
-			t.Logf("the end of what %s wrote:\n%s", filepath.Base(name), tail(p.Output(), 12_000))
+			t.Logf("the end of what %s wrote:\n%s", filepath.Base(name), tail(p.Output(), 4_000))
 		}
 	})
 	return p

@@ -158,3 +158,22 @@ func (in *Install) Drained(t testing.TB) {
 	t.Helper()
 	in.Ask(t, "drained", nil, &struct{}{})
 }
+
+// Metric sums the series of one of the server's metrics.
+func (s *Server) Metric(t testing.TB, name string) float64 {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.Page+"metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return controlplane.Metric(string(text), name)
+}
