@@ -1,10 +1,24 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/ingest/webhook"
+	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/replay/runner"
 	"github.com/retrial-io/retrial/storage"
+	chdb "github.com/retrial-io/retrial/storage/embedded"
 )
 
 // fakeDoctor is the part of the fake store that the doctor asks.
@@ -28,3 +42,249 @@ func (f fakeDoctor) DeadLetters(context.Context, time.Time) ([]storage.Letters, 
 }
 
 func (f fakeDoctor) DiskBytes(context.Context) (int64, error) { return f.disk, nil }
+
+// lagging is a replay that is behind.
+type lagging struct {
+	fakeReplay
+	lag runner.Lag
+}
+
+func (l lagging) Lag() runner.Lag { return l.lag }
+
+// patient is what a doctor looks at in a test.
+type patient struct {
+	store    *fakeStore
+	lag      runner.Lag
+	site     site
+	registry *prometheus.Registry
+	dir      string
+	now      time.Time
+}
+
+// newPatient is an installation in order, with one registered cluster that posts.
+func newPatient(t *testing.T) *patient {
+	t.Helper()
+	dir := t.TempDir()
+	p := &patient{dir: dir, registry: prometheus.NewRegistry(), now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	now := func() time.Time { return p.now }
+	cfg := config.Default()
+	cfg.DataDir, cfg.KeyFile = filepath.Join(dir, "data"), filepath.Join(dir, "key")
+	if _, _, err := identity.KeyFile(cfg.KeyFile, cfg.DataDir); err != nil {
+		t.Fatal(err)
+	}
+	a, err := identity.Open(identity.Config{Dir: filepath.Join(cfg.DataDir, "pki"), Now: now}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Registry().Add("prod"); err != nil {
+		t.Fatal(err)
+	}
+	p.site = site{cfg: cfg, serving: true, authority: a, contacts: webhook.NewContacts(now), hook: func() string { return "0.0.0.0:9443" }, metrics: p.registry, now: now}
+	p.store = &fakeStore{stored: []storage.Cluster{{Name: "prod", Events: 5000, First: p.now.Add(-time.Hour), Last: p.now.Add(-time.Minute)}}}
+	p.store.shares = []storage.Share{{Outcome: "match", Requests: 100}}
+	p.store.traits = storage.LogTraits{Events: 5000, Live: 5000, Reads: 4000, Complete: 5000, PolicyWrites: 3, MinDelay: time.Second, MedianDelay: 3 * time.Second}
+	return p
+}
+
+// gauge sets a metric of the server.
+func (p *patient) gauge(name string, value float64, labels prometheus.Labels) {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, ConstLabels: labels})
+	g.Set(value)
+	p.registry.MustRegister(g)
+}
+
+// examine answers the checks of an ID.
+func (p *patient) examine(t *testing.T, id, cluster string) []checkJSON {
+	t.Helper()
+	a := api{store: p.store, replay: lagging{p.store.replay(), p.lag}, site: p.site, log: zap.NewNop(), slots: make(chan struct{}, 1), longest: time.Minute}
+	v, err := a.doctor(t.Context(), map[string][]string{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(v.(doctorJSON).Checks, func(c checkJSON) bool { return c.ID != id || c.Cluster != cluster })
+}
+
+// TestDoctor: each check says what is wrong, in which degree, and what to do. A case changes
+// one thing in an installation that is in order.
+func TestDoctor(t *testing.T) {
+	letters := []storage.Letters{{Cluster: "prod", Reason: "too-large", Count: 1200}, {Cluster: "test", Reason: "malformed-item", Count: 1}}
+	for name, tc := range map[string]struct {
+		change            func(*testing.T, *patient)
+		id, cluster, want string
+		says              string
+	}{
+		"a server":     {func(*testing.T, *patient) {}, "server", "", checkOK, "It answers"},
+		"no server":    {func(_ *testing.T, p *patient) { p.site.serving = false }, "server", "", checkFail, "retrial serve --data-dir"},
+		"a real store": {func(_ *testing.T, p *patient) { p.site.cfg.ClickHouse.DSN = "http://x" }, "store", "", checkOK, "ClickHouse server"},
+		"no library":   {func(_ *testing.T, p *patient) { p.site.cfg.ClickHouse.Library = p.dir + "/none.so" }, "store", "", checkFail, "none.so"},
+
+		"a key":                {func(*testing.T, *patient) {}, "key-file", "", checkOK, "backed up"},
+		"a key among the data": {func(_ *testing.T, p *patient) { p.site.cfg.KeyFile = p.site.cfg.DataDir + "/key" }, "key-file", "", checkFail, "--key-file"},
+		"no key yet":           {func(_ *testing.T, p *patient) { p.site.cfg.KeyFile = p.dir + "/other" }, "key-file", "", checkWarn, "There is no redaction key"},
+		"a key that is lost": {func(t *testing.T, p *patient) {
+			put(t, p.site.cfg.DataDir+"/redaction-key.id", "x")
+			p.site.cfg.KeyFile = p.dir + "/other"
+		}, "key-file", "", checkFail, "Restore it"},
+		"a key for everyone": {func(t *testing.T, p *patient) {
+			if err := os.Chmod(p.site.cfg.KeyFile, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}, "key-file", "", checkFail, "chmod 600"},
+
+		"certificates":                 {func(*testing.T, *patient) {}, "certificates", "", checkOK, "renews itself"},
+		"nothing made yet":             {func(_ *testing.T, p *patient) { p.site.authority = nil }, "certificates", "", checkOK, "No authority"},
+		"the server's near its end":    {func(_ *testing.T, p *patient) { p.now = p.now.Add(350 * 24 * time.Hour) }, "certificates", "", checkWarn, "the running server when ca.key is there"},
+		"the server's at its end":      {func(_ *testing.T, p *patient) { p.now = p.now.Add(366 * 24 * time.Hour) }, "certificates", "", checkFail, "valid until 2027-11-20"},
+		"the authority's near its end": {func(_ *testing.T, p *patient) { p.now = p.now.Add(3600 * 24 * time.Hour) }, "certificates", "", checkWarn, "connect every cluster again"},
+		"no authority's file": {func(t *testing.T, p *patient) {
+			if err := os.Remove(p.site.cfg.DataDir + "/pki/ca.crt"); err != nil {
+				t.Fatal(err)
+			}
+		}, "certificates", "", checkFail, "Restore the folder"},
+		"a cluster's near its end": {func(_ *testing.T, p *patient) { p.now = p.now.Add(350 * 24 * time.Hour) }, "certificate", "prod", checkWarn, "retrial cluster rotate prod"},
+
+		"a listener":        {func(*testing.T, *patient) {}, "listener", "", checkOK, "0.0.0.0:9443"},
+		"loopback alone":    {func(_ *testing.T, p *patient) { p.site.hook = func() string { return "127.0.0.1:9443" } }, "listener", "", checkWarn, "only this machine"},
+		"a small lag":       {func(_ *testing.T, p *patient) { p.lag.Events = 1 }, "lag", "", checkOK, "1 event accepted"},
+		"a wide lag":        {func(_ *testing.T, p *patient) { p.lag.Events = wideLag + 1 }, "lag", "", checkWarn, "100,001 events"},
+		"a wide policy lag": {func(_ *testing.T, p *patient) { p.lag.Policy = widePolicyLag + 1 }, "policy-lag", "", checkWarn, "10,001 policy changes"},
+		"no dead letters":   {func(*testing.T, *patient) {}, "dead-letters", "", checkOK, "None"},
+		"dead letters":      {func(_ *testing.T, p *patient) { p.store.letters = letters }, "dead-letters", "", checkWarn, "1,201 dead letters in the last day: 1,200 too-large of prod, 1 malformed-item of test"},
+		"a disk":            {func(_ *testing.T, p *patient) { p.store.disk = 3 << 20 }, "disk", "", checkOK, "The store uses 3.0 MiB"},
+		"no cap":            {func(*testing.T, *patient) {}, "retention", "", checkOK, "Events stay for 30d, without a cap"},
+		"within the cap": {func(_ *testing.T, p *patient) {
+			p.site.cfg.Retention.DiskCap, p.site.cfg.Retention.Events, p.store.disk = 10<<30, 0, 1<<30
+		}, "retention", "", checkOK, "Events stay for ever, within a cap of 10.0 GiB; 1.0 GiB"},
+		"near the cap": {func(_ *testing.T, p *patient) { p.site.cfg.Retention.DiskCap, p.store.disk = 10<<30, 9<<30 }, "retention", "", checkWarn, "the oldest day of events goes first"},
+		"a real Kafka": {func(_ *testing.T, p *patient) { p.site.cfg.Kafka.Brokers = []string{"a:1"} }, "stream", "", checkOK, "Kafka at a:1"},
+		"a broker's log": {func(_ *testing.T, p *patient) {
+			p.gauge("retrial_embedded_log_bytes", 1<<20, nil)
+			p.gauge("retrial_embedded_log_limit_bytes", 1<<30, nil)
+		}, "stream", "", checkOK, "holds 1.0 MiB of at most 1.0 GiB"},
+		"a broker's log near its end": {func(_ *testing.T, p *patient) {
+			p.gauge("retrial_embedded_log_bytes", 9<<20, nil)
+			p.gauge("retrial_embedded_log_limit_bytes", 10<<20, nil)
+		}, "stream", "", checkWarn, "pushed back"},
+		"a broker that cannot sync": {func(_ *testing.T, p *patient) {
+			p.gauge("retrial_embedded_log_bytes", 1, nil)
+			p.gauge("retrial_embedded_sync_failed", 1, nil)
+		}, "stream", "", checkFail, "nothing is acknowledged"},
+
+		"a watch": {func(_ *testing.T, p *patient) {
+			p.site.cfg.Watch.Clusters = []string{"prod=/kc"}
+			p.gauge("retrial_watch_synced", 1, prometheus.Labels{"cluster": "prod", "resource": "roles"})
+		}, "watch", "prod", checkOK, "listed and watched"},
+		"a watch that begins": {func(_ *testing.T, p *patient) {
+			p.site.cfg.Watch.Clusters = []string{"prod=/kc"}
+			p.gauge("retrial_watch_synced", 0, prometheus.Labels{"cluster": "prod", "resource": "roles"})
+		}, "watch", "prod", checkWarn, "Not watched at this moment: roles."},
+		"a watch without rights": {func(_ *testing.T, p *patient) {
+			p.site.cfg.Watch.Clusters = []string{"prod=/kc"}
+			p.gauge("retrial_watch_synced", 0, prometheus.Labels{"cluster": "prod", "resource": "roles"})
+			p.gauge("retrial_watch_errors_total", 7, prometheus.Labels{"cluster": "prod", "resource": "roles", "reason": "forbidden"})
+		}, "watch", "prod", checkFail, "kubectl apply -f deploy/watch-rbac.yaml"},
+
+		"clocks":              {func(*testing.T, *patient) {}, "clock", "prod", checkOK, "within 3s"},
+		"a clock ahead":       {func(_ *testing.T, p *patient) { p.store.traits.MinDelay = -90 * time.Second }, "clock", "prod", checkWarn, "at least 1m30s ahead"},
+		"a clock behind":      {func(_ *testing.T, p *patient) { p.store.traits.MinDelay = 2 * time.Minute }, "clock", "prod", checkWarn, "less than 2m0s to arrive"},
+		"an audit policy":     {func(*testing.T, *patient) {}, "audit-policy", "prod", checkOK, "Nothing is missing"},
+		"writes without body": {func(_ *testing.T, p *patient) { p.store.traits.PolicyBlind = 2 }, "audit-policy", "prod", checkWarn, "2 of 3 writes to roles and bindings were recorded without what they wrote"},
+		"a useless stage":     {func(_ *testing.T, p *patient) { p.store.traits.Received = 9 }, "audit-policy", "prod", checkWarn, "9 events of the stage RequestReceived"},
+		"Secrets with bodies": {func(_ *testing.T, p *patient) { p.store.traits.SecretBodies = 1 }, "audit-policy", "prod", checkWarn, "1 request about Secrets or tokens"},
+		"bodies cut off":      {func(_ *testing.T, p *patient) { p.store.traits.Truncated = 1 }, "audit-policy", "prod", checkWarn, "--audit-webhook-truncate"},
+		"no reads":            {func(_ *testing.T, p *patient) { p.store.traits.Reads = 0 }, "audit-policy", "prod", checkWarn, "None of 5,000 events is a read"},
+		"no ends":             {func(_ *testing.T, p *patient) { p.store.traits.Complete = 0 }, "audit-policy", "prod", checkFail, "ResponseComplete"},
+
+		"its state":  {func(*testing.T, *patient) {}, stepState, "prod", checkWarn, "Nobody has told"},
+		"its events": {func(*testing.T, *patient) {}, stepFirstEvent, "prod", checkOK, "5,000 events"},
+		"a revoked cluster": {func(t *testing.T, p *patient) {
+			if err := p.site.authority.Registry().Revoke("prod"); err != nil {
+				t.Fatal(err)
+			}
+		}, stepRegistered, "prod", checkFail, "revoked on"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.id == "store" && chdb.Suitable() != nil {
+				t.Skip("this machine cannot run the embedded store, which is said first")
+			}
+			p := newPatient(t)
+			tc.change(t, p)
+			got := p.examine(t, tc.id, tc.cluster)
+			if len(got) != 1 || got[0].State != tc.want || !strings.Contains(got[0].Text+"\n"+got[0].Todo, tc.says) {
+				t.Errorf("got %+v, want %s with %q", got, tc.want, tc.says)
+			}
+			if len(got) == 1 && got[0].State != checkOK && got[0].Todo == "" && tc.id != stepFirstEvent {
+				t.Errorf("nothing to do: %+v", got[0])
+			}
+		})
+	}
+}
+
+// TestDoctorOfAnImport: a log that was brought in by hand connects nobody.
+func TestDoctorOfAnImport(t *testing.T) {
+	p := newPatient(t)
+	p.store.stored = append(p.store.stored, storage.Cluster{Name: "old", Events: 3, First: p.now, Last: p.now})
+	p.store.traits.Live = 0
+	for id, want := range map[string]int{stepRegistered: 0, stepConnected: 0, "certificate": 0, "clock": 0, stepFirstEvent: 1, stepState: 1, stepCoverage: 1, "audit-policy": 1} {
+		if got := p.examine(t, id, "old"); len(got) != want {
+			t.Errorf("%s: %+v", id, got)
+		}
+	}
+}
+
+// TestDoctorPrints: what clients chose reaches no terminal, and failures are named.
+func TestDoctorPrints(t *testing.T) {
+	list := []checkJSON{
+		{ID: "server", State: checkOK, Text: "fine", Todo: "never shown"},
+		{ID: "connected", Cluster: "prod", State: checkFail, Text: "no\x1b[31m", Todo: "do\nthis\x07"},
+		{ID: "clock", Cluster: "prod", State: checkWarn, Text: "late"},
+	}
+	var out bytes.Buffer
+	if err := printChecks(&out, list); err != nil {
+		t.Fatal(err)
+	}
+	want := "ok    -     server     fine\nfail  prod  connected  no\\x1b[31m\n                         do\n                         this\\x07\nwarn  prod  clock      late\n"
+	if out.String() != want {
+		t.Errorf("printed\n%swant\n%s", out.String(), want)
+	}
+	if err := checks(list).failure(); err == nil || err.Error() != "not in order: connected of prod" {
+		t.Errorf("failure: %v", err)
+	}
+	if err := checks(list[:1]).failure(); err != nil {
+		t.Errorf("failure: %v", err)
+	}
+}
+
+// TestDoctorWithoutAnything looks at a folder nothing was ever put in, and makes nothing.
+func TestDoctorWithoutAnything(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	code, out, errs := commandLine(t, "", "doctor", "--data-dir", data, "--key-file", filepath.Join(dir, "key"))
+	if code != exitFinding || !strings.Contains(errs, "not in order: server") {
+		t.Errorf("code %d: %s", code, errs)
+	}
+	says(t, out, "No server is running on "+data, "retrial serve --data-dir "+data, "There is no redaction key", "No authority was made here yet")
+	if _, err := os.Stat(data); !os.IsNotExist(err) {
+		t.Errorf("looking made %s: %v", data, err)
+	}
+	for name, tc := range map[string]struct {
+		args []string
+		says string
+	}{
+		"a name there cannot be": {[]string{"doctor", "No/1"}, "lower case letters"},
+		"two names":              {[]string{"doctor", "a", "b"}, `unexpected argument "b": one NAME at a time`},
+		"a form there is not":    {[]string{"doctor", "-o", "xml"}, "none of table, json, yaml"},
+		"no URL":                 {[]string{"doctor", "--server", "nonsense"}, "write a URL such as http://127.0.0.1:8080"},
+	} {
+		if code, _, errs := commandLine(t, "", tc.args...); code != exitUsage || !strings.Contains(errs, tc.says) {
+			t.Errorf("%s: code %d: %s", name, code, errs)
+		}
+	}
+}
+
+func put(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
