@@ -33,8 +33,8 @@
 // # What it does not do
 //
 // system:masters, the Node authorizer and webhooks are other authorizers; WhoCan alone names
-// system:masters. Aggregated ClusterRoles count as stored. Objects are not validated: odd ones mean what they mean to the
-// authorizer.
+// system:masters. Aggregated ClusterRoles count as stored. Objects are not validated: odd ones
+// mean what they mean to the authorizer.
 //
 // The package is pure and imports no other room of Retrial.
 package rbacindex
