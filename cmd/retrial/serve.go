@@ -139,10 +139,10 @@ func serve(ctx context.Context, cfg config.Config, log *zap.Logger, o serveOptio
 	}
 	log.Info("serving", zap.String("version", version), zap.String("webhook", addr.webhook), zap.String("page", addr.ui), zap.String("sql", addr.sql),
 		zap.String("data", absolute(cfg.DataDir)), zap.Int("registered_clusters", len(clusters)), zap.Int("watched_clusters", len(cfg.Watch.Clusters)))
-	fmt.Fprintf(o.out, "\n  Retrial is up.  Page: %s   Webhook: %s\n\n", addr.ui, addr.webhook)
 	if addr.sql != "" {
-		fmt.Fprintf(o.out, "  SQL, read-only: %s\n\n", addr.sql)
+		fmt.Fprintf(o.out, "\n  SQL, read-only: %s\n", addr.sql)
 	}
+	fmt.Fprintf(o.out, "\n  Retrial is up.  Page: %s   Webhook: %s\n\n", addr.ui, addr.webhook)
 	if o.sample {
 		group.Add(func() error {
 			if err := importSample(stopped, sys, addr, o.out); err != nil && stopped.Err() == nil {
