@@ -187,12 +187,12 @@ func (n *node[L]) all(fn func(L) bool) bool {
 // it reached the end. What both share is passed over, so that the cost is that of the
 // difference.
 func (t trie[L]) beside(h *hasher, o trie[L], fn func(L) bool) bool {
-	return t.root.beside(h, o, o.root, 0, fn)
+	return t.root.beside(h, o, o.root, fn)
 }
 
 // beside visits the leaves of n that o does not hold; at is the node of o where n's keys
 // would be, nil when there is none.
-func (n *node[L]) beside(h *hasher, o trie[L], at *node[L], shift int, fn func(L) bool) bool {
+func (n *node[L]) beside(h *hasher, o trie[L], at *node[L], fn func(L) bool) bool {
 	if n == at || n == nil {
 		return true
 	}
@@ -208,7 +208,7 @@ func (n *node[L]) beside(h *hasher, o trie[L], at *node[L], shift int, fn func(L
 		if at != nil && at.kidMap&bit != 0 {
 			under = at.kids[rank(at.kidMap, bit)]
 		}
-		if !n.kids[i].beside(h, o, under, shift+trieBits, fn) {
+		if !n.kids[i].beside(h, o, under, fn) {
 			return false
 		}
 	}

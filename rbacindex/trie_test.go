@@ -67,10 +67,19 @@ func TestTrieEqualsMap(t *testing.T) {
 					if fw.empty() != (len(want) == 0) {
 						t.Fatalf("step %d: few.empty is wrong", step)
 					}
+					if l := fw; !l.empty() && want[*l.first()] != l.first() {
+						t.Fatalf("step %d: few.first is %v", step, l.first())
+					}
 				}
 			}
-			for _, v := range old {
+			for i, v := range old {
 				checkTrie(t, h, v.tr, v.want)
+				o := old[rng.IntN(len(old))]
+				if i%2 == 0 {
+					o = old[max(i-1, 0)]
+				}
+				checkBeside(t, h, v.tr, o.tr, v.want, o.want)
+				checkBeside(t, h, v.tr, trie[*named]{}, v.want, nil)
 			}
 		})
 	}
@@ -101,6 +110,31 @@ func checkTrie(t *testing.T, h *hasher, tr trie[*named], want map[named]*named) 
 	tr.all(func(*named) bool { seen++; return seen < 3 })
 	if seen > 3 {
 		t.Fatalf("visit went on after false: %d", seen)
+	}
+}
+
+// checkBeside holds the leaves of one trie that another lacks against those of the maps.
+func checkBeside(t *testing.T, h *hasher, tr, o trie[*named], in, other map[named]*named) {
+	t.Helper()
+	want := 0
+	for k, v := range in {
+		if other[k] != v {
+			want++
+		}
+	}
+	seen := map[*named]bool{}
+	if !tr.beside(h, o, func(l *named) bool {
+		if in[*l] != l || other[*l] == l || seen[l] {
+			t.Fatalf("%v is beside", *l)
+		}
+		seen[l] = true
+		return true
+	}) || len(seen) != want {
+		t.Fatalf("%d leaves beside, want %d", len(seen), want)
+	}
+	n := 0
+	if end := tr.beside(h, o, func(*named) bool { n++; return n < 2 }); end != (want < 2) || n > 2 {
+		t.Fatalf("stopped at 2 of %d, visited %d, at the end: %t", want, n, end)
 	}
 }
 

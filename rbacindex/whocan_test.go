@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -269,5 +270,57 @@ func TestSplitServiceAccount(t *testing.T) {
 		if ns, name, ok := rbacindex.SplitServiceAccount(c.user); ok != c.ok || ok && (ns != c.ns || name != c.name) {
 			t.Errorf("%q: %q %q %t", c.user, ns, name, ok)
 		}
+	}
+}
+
+// TestWhoCanWhilePolicyChanges: readers of many versions share what was made for one of them.
+func TestWhoCanWhilePolicyChanges(t *testing.T) {
+	t.Parallel()
+	g := newGenerator(7)
+	objects := g.policy()
+	s, err := rbacindex.New(objects...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type question struct {
+		s          *rbacindex.Snapshot
+		a          rbacindex.Attributes
+		everywhere bool
+		want       []string
+	}
+	tw := newTwin(objects...)
+	var questions []question
+	for range 60 {
+		for range 1 + 80*max(0, 1-g.IntN(10)) {
+			c := rbacindex.Change{Key: g.key()}
+			c.Object = g.object(c.Key)
+			tw.objects[c.Key] = c.Object
+			if s, err = s.Apply(c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a := asWhoCan(*g.aimed(tw.list()))
+		everywhere := g.IntN(3) == 0
+		questions = append(questions, question{s: s, a: a, everywhere: everywhere, want: tw.whoCan(a, everywhere && a.ResourceRequest)})
+	}
+	var readers sync.WaitGroup
+	failed := make(chan string, 8)
+	for reader := range 8 {
+		readers.Go(func() {
+			for i := range 4 * len(questions) {
+				q := questions[(i*(reader+1)+reader)%len(questions)]
+				got, err := whoCanLines(q.s, &q.a, q.everywhere)
+				if err != nil || !slices.Equal(got, q.want) {
+					failed <- fmt.Sprintf("request %+v: %v\ngot %q\nwant %q", q.a, err, got, q.want)
+					return
+				}
+				q.s.Can(q.a.User, genSubjectGroups)
+			}
+		})
+	}
+	readers.Wait()
+	close(failed)
+	for text := range failed {
+		t.Error(text)
 	}
 }
