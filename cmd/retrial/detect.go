@@ -2,12 +2,15 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -21,27 +24,42 @@ import (
 	"github.com/retrial-io/retrial/replay/evaluate"
 )
 
-// --state FILE|DIR ─┐
+// findingsCommand is what a run of the command was asked.
+type findingsCommand struct {
+	streams
+	from                     asker
+	states, events, ruleDirs []string
+	cluster, output          string
+	minSeverity, failOn      string
+	rule, subject            string
+	since, until, at         string
+	fromEmpty, listRules     bool
+}
+
+// stored:   api/v1/findings of the running server, or of the store ─┐
 //
-//	├─▶ replay/evaluate ──(event, verdict)──▶ analysis/detect ──▶ -o table | json | yaml
+//	├─▶ -o table | json | yaml
 //
-// --events FILE … ──┘                                ▲
+// offline:  --state, --events ─▶ replay/evaluate ─▶ analysis/detect ─┘
 //
-//	rules in the binary, --rules DIR
+//	▲ rules in the binary, --rules DIR
 func newFindings(s streams) *cobra.Command {
-	var states, events, ruleDirs []string
-	var cluster, output, minSeverity, failOn string
-	var fromEmpty, listRules bool
+	f := &findingsCommand{streams: s}
 	c := &cobra.Command{
-		Use:   "findings --state FILE|DIR --events FILE...",
-		Short: "Say what is odd in an audit log",
-		Long: `Replay an audit log as evaluate does, run the detection rules over every request and its
-verdict, and print what they find. Rules are those of the binary and the .yaml files of --rules
-DIR; a rule there replaces one of the same id. A broken rule file is an error that names it.
+		Use:   "findings [--events FILE... --state FILE|DIR]",
+		Short: "Say what is odd: in what is stored, or in an audit log",
+		Long: `Print what the detection rules found in the requests that are stored. The running server is
+asked; with none running the command reads the store itself.
+
+With --events it replays an audit log as evaluate does instead, runs the rules over every
+request and its verdict, and stores nothing. Rules are those of the binary and the .yaml files
+of --rules DIR; a rule there replaces one of the same id. A broken rule file is an error that
+names it.
 
 A log that is imported or read again gives the same findings under the same ids.`,
-		Example: `  retrial findings --state state.json --events audit.log
-  retrial findings --state state.json --events audit.log --min-severity high -o json
+		Example: `  retrial findings --min-severity high
+  retrial findings --rule pod-exec --from 2026-11-20T00:00:00Z -o json
+  retrial findings --state state.json --events audit.log --fail-on critical
   retrial findings --list-rules`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -49,65 +67,175 @@ A log that is imported or read again gives the same findings under the same ids.
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, _ []string) error {
-			least, err := severityRank("--min-severity", minSeverity)
-			if err != nil {
-				return err
+		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
+	}
+	f.from.bind(c)
+	c.Flags().StringVar(&f.cluster, "cluster", "", "findings of this cluster (default: all); with --events its name, part of every id (default \"evaluate\")")
+	c.Flags().StringVar(&f.since, "from", "", "findings with requests at or after this time, such as 2026-11-20T11:36:00Z")
+	c.Flags().StringVar(&f.until, "to", "", "findings with requests before this time")
+	c.Flags().StringVar(&f.at, "at", "", "findings as they stood at this time: those whose first request had been received")
+	c.Flags().StringVar(&f.rule, "rule", "", "findings of this rule")
+	c.Flags().StringVar(&f.subject, "subject", "", "findings on this user")
+	c.Flags().StringVar(&f.minSeverity, "min-severity", "", "leave out findings below info, low, medium, high or critical")
+	c.Flags().StringVar(&f.failOn, "fail-on", "", "exit with 3 on a printed finding of that severity or above")
+	c.Flags().StringSliceVar(&f.events, "events", nil, "look at this audit log instead, - for standard input; may be repeated")
+	c.Flags().StringSliceVar(&f.states, "state", nil, "with --events: state file, or folder of state files that together are one listing; may be repeated")
+	c.Flags().StringSliceVar(&f.ruleDirs, "rules", nil, "with --events or --list-rules: folder of further rules; may be repeated")
+	c.Flags().BoolVar(&f.fromEmpty, "from-empty", false, "with --events: the log begins with the cluster's first start, there was nothing before it")
+	c.Flags().BoolVar(&f.listRules, "list-rules", false, "print the rules of the binary, and those of --rules, instead")
+	addOutput(c, &f.output, "table", "json", "yaml")
+	return c
+}
+
+func (f *findingsCommand) run(c *cobra.Command) error {
+	least, err := severityRank("--min-severity", f.minSeverity)
+	if err != nil {
+		return err
+	}
+	fail, err := severityRank("--fail-on", f.failOn)
+	if err != nil {
+		return err
+	}
+	if !f.listRules && len(f.events) == 0 {
+		for flag, given := range map[string]bool{"state": len(f.states) > 0, "rules": len(f.ruleDirs) > 0, "from-empty": f.fromEmpty} {
+			if given {
+				return usageError(c, "--%s is about a log, and none is named: add --events", flag)
 			}
-			fail, err := severityRank("--fail-on", failOn)
-			if err != nil {
-				return err
-			}
-			set, err := loadRules("--rules", ruleDirs)
-			if err != nil {
-				return exitCode{exitUsage, err}
-			}
-			if listRules {
-				return printRules(s.out, output, set)
-			}
-			if len(events) == 0 {
-				return exitCode{exitUsage, errors.New("--events is missing: name an audit log, or - for standard input")}
-			}
-			if cluster == "" {
-				cluster = "evaluate" // as evaluate has it: request keys contain it
-			}
-			d := detect.New(set, detect.Config{})
-			sum, err := replayFiles(c.Context(), s, evaluate.Options{
-				Cluster: cluster, FromEmpty: fromEmpty,
-				Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version}),
-				Sink: func(e *event.Event, v *replay.Verdict) error {
-					d.Observe(cluster, e, v)
-					return nil
-				},
-			}, states, events)
-			if err != nil {
-				return err
-			}
-			if sum.Events == 0 && sum.Malformed > 0 {
-				return fmt.Errorf("%s: no line is an audit event: %s", strings.Join(events, ", "), wantLog)
-			}
-			all := d.Flush()
-			found := slices.DeleteFunc(slices.Clone(all), func(f detect.Finding) bool { return severityOrder(f.Severity) < least })
-			if err := printFindings(s.out, output, found); err != nil {
-				return err
-			}
-			detectHints(s.err, d.Stats(), sum, len(states) > 0 || fromEmpty)
-			if bad := slices.IndexFunc(all, func(f detect.Finding) bool { return severityOrder(f.Severity) >= fail }); failOn != "" && bad >= 0 {
-				return exitCode{exitFinding, fmt.Errorf("there are findings of severity %s or more", failOn)}
-			}
+		}
+		found, err := f.stored(c.Context())
+		if err != nil {
+			return err
+		}
+		return f.print(found, fail)
+	}
+	set, err := loadRules("--rules", f.ruleDirs)
+	if err != nil {
+		return exitCode{exitUsage, err}
+	}
+	if f.listRules {
+		return printRules(f.out, f.output, set)
+	}
+	within, err := f.window()
+	if err != nil {
+		return exitCode{exitUsage, err}
+	}
+	found, err := f.offline(c.Context(), set)
+	if err != nil {
+		return err
+	}
+	return f.print(slices.DeleteFunc(found, func(x detect.Finding) bool {
+		return severityOrder(x.Severity) < least || f.rule != "" && x.Rule != f.rule || f.subject != "" && x.Subject != f.subject || !within(x)
+	}), fail)
+}
+
+// print prints findings; some of them may be a reason to fail.
+func (f *findingsCommand) print(found []detect.Finding, fail int) error {
+	if err := printFindings(f.out, f.output, found); err != nil {
+		return err
+	}
+	if bad := slices.IndexFunc(found, func(x detect.Finding) bool { return severityOrder(x.Severity) >= fail }); f.failOn != "" && bad >= 0 {
+		return exitCode{exitFinding, fmt.Errorf("there are findings of severity %s or more", f.failOn)}
+	}
+	return nil
+}
+
+// window returns whether a finding of a log is of the time that was asked for, as the
+// store decides it for its own.
+func (f *findingsCommand) window() (func(detect.Finding) bool, error) {
+	q := url.Values{"from": {f.since}, "to": {f.until}, "at": {f.at}}
+	bounds, err := findingFilter(q)
+	if err != nil {
+		return nil, err
+	}
+	return func(x detect.Finding) bool {
+		return (bounds.From.IsZero() || !x.Last.Before(bounds.From)) && (bounds.To.IsZero() || x.First.Before(bounds.To)) &&
+			(bounds.At.IsZero() || !x.First.After(bounds.At))
+	}, nil
+}
+
+// stored asks for the findings that are kept, oldest first.
+func (f *findingsCommand) stored(ctx context.Context) (found []detect.Finding, err error) {
+	client, done, err := f.from.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	if f.cluster != "" {
+		if _, err := client.oneCluster(ctx, f.cluster); err != nil {
+			return nil, err
+		}
+	}
+	q := url.Values{"limit": {strconv.Itoa(mostFindings)}}
+	for name, value := range map[string]string{"cluster": f.cluster, "from": f.since, "to": f.until, "at": f.at, "rule": f.rule, "subject": f.subject, "severity": f.minSeverity} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if f.rule != "" {
+		if err := knownRule(ctx, client, f.rule); err != nil {
+			return nil, err
+		}
+	}
+	for {
+		var page struct {
+			Findings []detect.Finding `json:"findings"`
+			Older    string           `json:"older"`
+		}
+		if err := client.get(ctx, "findings", q, &page); err != nil {
+			return nil, err
+		}
+		found = append(found, page.Findings...)
+		if page.Older == "" {
+			break
+		}
+		q.Set("before", page.Older)
+	}
+	slices.Reverse(found)
+	return found, nil
+}
+
+// knownRule refuses a rule whoever detects does not have, and that nothing was found by.
+func knownRule(ctx context.Context, client *apiClient, id string) error {
+	var answer detectionRulesJSON
+	if err := client.get(ctx, "rules", nil, &answer); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(answer.Rules, func(r detectionRuleJSON) bool { return r.ID == id }) {
+		return nil
+	}
+	var page findingsJSON
+	if err := client.get(ctx, "findings", url.Values{"rule": {id}, "limit": {"1"}}, &page); err != nil {
+		return err
+	}
+	if len(page.Findings) == 0 {
+		return exitCode{exitNoMatch, fmt.Errorf("there is no rule %s; `retrial findings --list-rules` prints those of the binary", shorten(id))}
+	}
+	return nil
+}
+
+// offline replays logs and returns all that is found in them.
+func (f *findingsCommand) offline(ctx context.Context, set *detect.Set) ([]detect.Finding, error) {
+	cluster := f.cluster
+	if cluster == "" {
+		cluster = "evaluate" // as evaluate has it: request keys contain it
+	}
+	d := detect.New(set, detect.Config{})
+	sum, err := replayFiles(ctx, f.streams, evaluate.Options{
+		Cluster: cluster, FromEmpty: f.fromEmpty,
+		Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version}),
+		Sink: func(e *event.Event, v *replay.Verdict) error {
+			d.Observe(cluster, e, v)
 			return nil
 		},
+	}, f.states, f.events)
+	if err != nil {
+		return nil, err
 	}
-	c.Flags().StringSliceVar(&states, "state", nil, "state file, or folder of state files that together are one listing; may be repeated")
-	c.Flags().StringSliceVar(&events, "events", nil, "audit log, - for standard input; may be repeated")
-	c.Flags().StringSliceVar(&ruleDirs, "rules", nil, "folder of further rules; may be repeated")
-	c.Flags().StringVar(&cluster, "cluster", "", "name of the cluster, part of every finding's id (default \"evaluate\")")
-	c.Flags().BoolVar(&fromEmpty, "from-empty", false, "the log begins with the cluster's first start: there was nothing before it")
-	c.Flags().BoolVar(&listRules, "list-rules", false, "print the rules instead")
-	c.Flags().StringVar(&minSeverity, "min-severity", "", "leave out findings below info, low, medium, high or critical")
-	c.Flags().StringVar(&failOn, "fail-on", "", "exit with 3 on a finding of that severity or above")
-	addOutput(c, &output, "table", "json", "yaml")
-	return c
+	if sum.Events == 0 && sum.Malformed > 0 {
+		return nil, fmt.Errorf("%s: no line is an audit event: %s", strings.Join(f.events, ", "), wantLog)
+	}
+	detectHints(f.err, d.Stats(), sum, len(f.states) > 0 || f.fromEmpty)
+	return d.Flush(), nil
 }
 
 // severityOrder orders severities; an unknown one is the least.

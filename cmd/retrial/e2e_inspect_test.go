@@ -242,8 +242,9 @@ func inspect(t *testing.T, in inspection) storage.Totals {
 	return totals
 }
 
-// tables are all tables of the store that hold what came in.
-var tables = []string{"events", "accesses", "group_sets", "access_usage", "grant_usage", "volume", "policy_objects", "dead_letters", "findings"}
+// tables are all tables of the store that hold what came in, and what follows from it at once:
+// findings follow when time has passed.
+var tables = []string{"events", "accesses", "group_sets", "access_usage", "grant_usage", "volume", "policy_objects", "dead_letters"}
 
 // contentOf is a query that tells whether anything in any table changed: the number of rows
 // and a sum over all their columns, with finished merges or without.
@@ -273,15 +274,15 @@ UNION ALL SELECT 'volume', toString(tuple(minute, recorded, replayed, outcome, c
 }
 
 // placeColumns say where a row came from and when it was judged, not what happened on the
-// cluster. request_key holds the cluster's name.
-const placeColumns = "cluster, source, apiserver, ingested, ingest_day, epoch, kpart, koffset, request_key, sign, version, row_revision, policy_revision"
+// cluster. request_key, and some hit_keys, hold the cluster's name.
+const placeColumns = "hit_keys, cluster, source, apiserver, ingested, ingest_day, epoch, kpart, koffset, request_key, sign, version, row_revision, policy_revision"
 
 // verdictColumns are what the replay adds. They stand in the row of the stage of a request
 // that was stored first, so with deliveries in another order in another stage's row.
 const verdictColumns = `outcome, class, cause, recorded, recorded_reason, replayed, authorizer, grants, errors, missing, attr_verb, attr_is_resource,
 attr_api_group, attr_api_version, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, attr_label_selector, attr_field_selector,
 impersonation, impersonation_mode, impersonation_grants, impersonation_missing, identity, admission, admission_plugin, admission_namespace_lifecycle,
-engine_version, config_version, access, access_name, access_path, group_set`
+engine_version, config_version, access, access_name, access_path, group_set, hits`
 
 // eventsOf is a query of a cluster's events, one JSON object each, without verdicts.
 func eventsOf(cluster string) string {
