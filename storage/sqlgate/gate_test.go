@@ -14,6 +14,7 @@ func TestGate(t *testing.T) {
 	k := newKit(t, nil)
 	t.Run("answers", func(t *testing.T) { testAnswers(t, k) })
 	t.Run("refuses", func(t *testing.T) { testRefuses(t, k) })
+	t.Run("positions", func(t *testing.T) { testPositions(t, k) })
 	t.Run("arguments", func(t *testing.T) { testArguments(t, k) })
 	t.Run("callers", func(t *testing.T) { testCallers(t, k) })
 	t.Run("functions", func(t *testing.T) { testFunctions(t, k) })
