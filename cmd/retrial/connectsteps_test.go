@@ -57,9 +57,13 @@ func TestConnectionSteps(t *testing.T) {
 			f.entry.Certificates, f.entry.Tokens = nil, []identity.Token{{Hash: "x"}}
 		}, stepRegistered, stateDone, []string{"with a token"}},
 
-		"connected":      {func(*connectionFacts) {}, stepConnected, stateDone, []string{"3 posts from 10.0.0.9, the last 10 s ago."}},
-		"no server":      {func(f *connectionFacts) { f.site.serving = false }, stepConnected, stateFailed, []string{"No server is running", "retrial serve --webhook-listen 0.0.0.0:9443 --webhook-advertise HOST --data-dir /srv/retrial"}},
-		"never heard of": {func(f *connectionFacts) { f.accepted = nil }, stepConnected, stateWaiting, []string{"Nobody has posted for it since the server started, 60 min ago.", "names localhost, retrial.example", "apiserver_audit_error_total"}},
+		"connected":       {func(*connectionFacts) {}, stepConnected, stateDone, []string{"3 posts from 10.0.0.9, the last 10 s ago."}},
+		"no server":       {func(f *connectionFacts) { f.site.serving = false }, stepConnected, stateFailed, []string{"No server is running", "retrial serve --webhook-listen 0.0.0.0:9443 --webhook-advertise HOST --data-dir /srv/retrial"}},
+		"never heard of":  {func(f *connectionFacts) { f.accepted = nil }, stepConnected, stateWaiting, []string{"Nobody has posted for it since the server started, 60 min ago.", "names localhost, retrial.example", "apiserver_audit_error_total"}},
+		"another process": {func(f *connectionFacts) { f.accepted = nil; f.site.cfg.Kafka.Brokers = []string{"a:1"} }, stepConnected, stateDone, []string{"another process"}},
+		"no process of several": {func(f *connectionFacts) {
+			f.accepted, f.site.cfg.Kafka.Brokers, f.stored.Last = nil, []string{"a:1"}, before(time.Hour)
+		}, stepConnected, stateWaiting, []string{"Nobody has posted"}},
 		"only loopback":  {func(f *connectionFacts) { f.accepted = nil; f.site.hook = func() string { return "127.0.0.1:9443" } }, stepConnected, stateWaiting, []string{"this machine alone", "retrial serve --webhook-listen 0.0.0.0"}},
 		"quiet for long": {func(f *connectionFacts) { f.accepted.Last = before(7 * time.Minute) }, stepConnected, stateFailed, []string{"Nothing has come since 2026-11-20T11:53:00Z (7 min ago)"}},
 		"refused since": {func(f *connectionFacts) {
