@@ -309,3 +309,39 @@ func BenchmarkCan(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkHygiene goes through a whole policy, BenchmarkNearestMiss looks for what would have
+// allowed one request.
+func BenchmarkHygiene(b *testing.B) {
+	for _, size := range benchSizes {
+		w := newWorkload(b, size.n)
+		s, err := rbacindex.New(w.objects...)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run("bindings="+size.name, func(b *testing.B) {
+			flaws := 0
+			for b.Loop() {
+				flaws = len(s.Hygiene())
+			}
+			b.ReportMetric(float64(flaws), "flaws")
+		})
+	}
+}
+
+func BenchmarkNearestMiss(b *testing.B) {
+	for _, size := range benchSizes {
+		w := newWorkload(b, size.n)
+		s, err := rbacindex.New(w.objects...)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run("bindings="+size.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				a := rbacindex.Attributes{User: "user-6", Groups: []string{"system:authenticated"}, ResourceRequest: true, Verb: "approve", APIGroup: "certificates.k8s.io", Resource: "certificatesigningrequests", Name: fmt.Sprint("x", i)}
+				s.NearestMiss(&a, 10)
+			}
+		})
+	}
+}
