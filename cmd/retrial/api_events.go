@@ -12,6 +12,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
 )
 
@@ -144,16 +145,19 @@ type atJSON struct {
 }
 
 // decideAt decides the requests anew, by what is known of their clusters at a time.
-func (a api) decideAt(w *whyJSON, at time.Time) error {
+func (a api) decideAt(ctx context.Context, w *whyJSON, at time.Time) error {
 	engine := replay.New(replay.Config{Version: version})
+	states := map[string]*state.State{} // nil: nothing is known, and that is the answer
 	for i := range w.Requests {
 		r := &w.Requests[i]
 		e, err := event.Decode(r.Event)
 		if err != nil {
 			return fmt.Errorf("stored event of cluster %q: %w", r.Cluster, err)
 		}
-		st, _ := a.replay.State(r.Cluster) // nil: nothing is known, and that is the answer
-		v := engine.DecideAt(e, st, at)
+		if _, ok := states[r.Cluster]; !ok {
+			states[r.Cluster], _ = a.stateOf(ctx, r.Cluster)
+		}
+		v := engine.DecideAt(e, states[r.Cluster], at)
 		line := v.Line(e)
 		r.At = &atJSON{at, line.Replayed, line.Authorizer, line.Grants, line.Errors, line.Missing, line.Impersonation}
 	}
@@ -200,7 +204,7 @@ func (a api) why(ctx context.Context, q url.Values) (any, error) {
 		return nil, err
 	}
 	if !at.IsZero() {
-		if err := a.decideAt(&out, at); err != nil {
+		if err := a.decideAt(ctx, &out, at); err != nil {
 			return nil, err
 		}
 	}

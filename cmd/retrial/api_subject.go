@@ -98,7 +98,7 @@ func (a api) subject(ctx context.Context, q url.Values) (any, error) {
 		out.Usage = append(out.Usage, useJSON(x))
 	}
 	own := false
-	if st, ok := a.replay.State(cluster); ok {
+	if st, ok := a.stateOf(ctx, cluster); ok {
 		at := latest
 		if !to.IsZero() {
 			at = to

@@ -89,7 +89,7 @@ func (a api) suggest(ctx context.Context, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, ok := a.replay.State(cluster)
+	st, ok := a.stateOf(ctx, cluster)
 	if !ok || noPolicy(st) {
 		return nil, none("nothing is known of the roles and bindings of cluster %q; list them once and import the list:\n%s", cluster, adviceFor(cluster, "no-state").Command)
 	}
@@ -131,6 +131,23 @@ func (a api) suggest(ctx context.Context, q url.Values) (any, error) {
 	}
 	out.Cluster = cluster
 	return out, nil
+}
+
+// policyPatience is how long a question waits for a server that has just started, and still
+// reads the policy.
+const policyPatience = 10 * time.Second
+
+// stateOf returns what is known of a cluster. Where that is nothing, it may be that the
+// replay has not got that far.
+func (a api) stateOf(ctx context.Context, cluster string) (*state.State, bool) {
+	if st, ok := a.replay.State(cluster); ok && !noPolicy(st) {
+		return st, true
+	}
+	ctx, cancel := context.WithTimeout(ctx, policyPatience)
+	defer cancel()
+	// Whether it got there or not: the question is answered by what is known now.
+	_ = a.replay.WaitDrained(ctx)
+	return a.replay.State(cluster)
 }
 
 // noPolicy tells whether no kind of RBAC object was ever listed: what a log shows of them
