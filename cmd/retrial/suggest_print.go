@@ -88,9 +88,19 @@ func proofText(s *leastpriv.Suggestion) string {
 	case !p.Holds:
 		return fmt.Sprintf("fails: %d refused, %d newly allowed", p.Refused, p.NewlyAllowed)
 	case !s.Seen:
-		return "holds: never seen"
+		return "holds: never seen" + pointless(s)
 	}
-	return "holds"
+	return "holds" + pointless(s)
+}
+
+// pointless names the first group that goes on giving some of what a change takes away.
+func pointless(s *leastpriv.Suggestion) string {
+	for _, k := range s.Keeps {
+		if len(k.Undoes) > 0 {
+			return "; group " + safe.Text(k.Group) + " undoes part of it"
+		}
+	}
+	return ""
 }
 
 // header says, as comments, what the whole is made of.
