@@ -158,6 +158,9 @@ func TestSuggestion(t *testing.T) {
 	}
 	l.decided(t, false, subject, groups, probe)
 	l.decided(t, true, "olga", nil, probe) // she shared a binding, and keeps it
+	// What was made has reached the authorizer: a Role, and a ClusterRole.
+	l.decided(t, true, subject, groups, authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods", Namespace: "shop"})
+	l.decided(t, true, subject, groups, authorizationv1.ResourceAttributes{Verb: "list", Resource: "nodes"})
 
 	if again := l.works(t, robot, cfg); !slices.Equal(first, again) {
 		t.Errorf("the same requests were answered\n%v, and after the change\n%v", first, again)
@@ -177,6 +180,7 @@ func TestSuggestion(t *testing.T) {
 		}
 	}
 	l.decided(t, true, subject, groups, probe)
+	l.decided(t, true, subject, groups, authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods", Namespace: "stock"})
 	l.works(t, robot, cfg)
 	robot.may(t, probing)
 	l.sameAs(t, decode(t, []byte(generous)))

@@ -1,0 +1,57 @@
+package controlplane
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Kubelet makes a node behind which something stands in for the kubelet: it takes the
+// apiserver's upgrades (exec, attach, port-forward) and hangs up, and answers everything else
+// with nothing. That is enough for the apiserver to record a stream that was opened.
+func (c *Cluster) Kubelet(t testing.TB, admin kubernetes.Interface, node string) {
+	t.Helper()
+	cert, key := c.ca.issue(t, pkix.Name{CommonName: "system:node:" + node}, x509.ExtKeyUsageServerAuth, "127.0.0.1")
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(hangUp))
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+
+	made, err := admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}
+	made.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(server.Listener.Addr().(*net.TCPAddr).Port)
+	if _, err := admin.CoreV1().Nodes().UpdateStatus(t.Context(), made, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func hangUp(w http.ResponseWriter, r *http.Request) {
+	hijacker, ok := w.(http.Hijacker)
+	if !ok || !strings.EqualFold(r.Header.Get("Connection"), "Upgrade") {
+		return
+	}
+	conn, _, err := hijacker.Hijack()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	protocol, _, _ := strings.Cut(r.Header.Get("X-Stream-Protocol-Version"), ",")
+	_, _ = conn.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + r.Header.Get("Upgrade") +
+		"\r\nX-Stream-Protocol-Version: " + protocol + "\r\n\r\n"))
+}
