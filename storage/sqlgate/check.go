@@ -23,6 +23,7 @@ const (
 // check decides about statements. It is immutable.
 type check struct {
 	database  string
+	databases map[string]bool // lower-case names of the engine's other databases
 	functions functionList
 	refused   map[string]bool // lower-case names of the engine's functions that are not offered
 }
@@ -193,10 +194,8 @@ func (c check) node(n *node, root bool, selects *int) error {
 		*selects++
 	case "TableIdentifier":
 		return c.table(n.text)
-	case "Identifier": // of a parameter, which the text does not show
-		if c.refused[strings.ToLower(n.text)] {
-			return c.noFunction(n.text)
-		}
+	case "Identifier":
+		return c.identifier(n.text)
 	case "TableExpression":
 		for _, kid := range n.kids {
 			if kid.kind != "Function" {
@@ -247,6 +246,21 @@ func (c check) arguments(n *node) error {
 		return c.table(second.text)
 	}
 	return nil
+}
+
+// identifier checks a name that stands for a value. It can be a function's, put in by a
+// parameter, which the text does not show; and a table's, as WITH gives tables other names:
+// WITH system.users AS t.
+func (c check) identifier(name string) error {
+	if c.refused[strings.ToLower(name)] {
+		return c.noFunction(name)
+	}
+	first, rest, long := strings.Cut(name, ".")
+	if !long || !c.databases[strings.ToLower(first)] {
+		return nil
+	}
+	second, _, _ := strings.Cut(rest, ".")
+	return c.table(first + "." + second)
 }
 
 // table checks a table's name: one of the store's, or one of few of the engine's. A name

@@ -116,7 +116,8 @@ type Gate struct {
 	metrics *metrics
 }
 
-// New asks the engine what functions it has, so that those not offered are known by name.
+// New asks the engine what functions and databases it has, so that those not offered are
+// known by name.
 func New(ctx context.Context, cfg Config) (*Gate, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -127,7 +128,7 @@ func New(ctx context.Context, cfg Config) (*Gate, error) {
 		"max_execution_time": int64((cfg.Time + time.Second - 1) / time.Second), "max_memory_usage": cfg.Memory,
 		"max_result_rows": cfg.Rows, "max_result_bytes": cfg.Bytes, "max_threads": 2, "max_block_size": blockRows,
 	}
-	g.check = check{database: cfg.Database, functions: parseFunctions(functionsText), refused: map[string]bool{}}
+	g.check = check{database: cfg.Database, functions: parseFunctions(functionsText), databases: map[string]bool{}, refused: map[string]bool{}}
 	s, err := g.open(nil)
 	if err != nil {
 		return nil, fmt.Errorf("sql gate: %w", err)
@@ -140,6 +141,15 @@ func New(ctx context.Context, cfg Config) (*Gate, error) {
 	for _, name := range names {
 		if !g.check.functions.allows(name) {
 			g.check.refused[strings.ToLower(name)] = true
+		}
+	}
+	databases, err := lines(ctx, s, "SELECT name FROM system.databases", nil)
+	if err != nil {
+		return nil, fmt.Errorf("sql gate: list databases: %w", err)
+	}
+	for _, name := range append(databases, "system", "default", "information_schema") {
+		if name != cfg.Database {
+			g.check.databases[strings.ToLower(name)] = true
 		}
 	}
 	if g.metrics, err = newMetrics(cfg.Registerer); err != nil {

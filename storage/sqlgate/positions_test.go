@@ -96,6 +96,9 @@ var payloads = []string{
 	"(SELECT any(name) FROM {s:Identifier}.users)",
 	"(SELECT any(c1) FROM default.`$FILE`)",
 	"(SELECT any(c1) FROM `$FILE`)",
+	"(WITH system.users AS t SELECT any(name) FROM t)",
+	"(WITH {u:Identifier} AS t SELECT any(name) FROM t)",
+	"(WITH (x -> file(x)) AS f SELECT f('$FILE'))",
 	"sleep(1)",
 	"dictGet('d', 'a', 1)",
 	"getSetting('readonly')",
@@ -111,7 +114,7 @@ func testPositions(t *testing.T, k *kit) {
 		t.Fatal(err)
 	}
 	args := []string{"param_f", "file", "param_u", "system.users", "param_s", "system"}
-	for _, position := range positions {
+	for i, position := range positions {
 		if strings.Contains(position, "/*") { // a comment: whatever stands there is not there
 			if a := k.ask(t, fmt.Sprintf(position, "file('x')")); a.status != http.StatusOK {
 				t.Errorf("%s: %.300s", position, a.text)
@@ -121,7 +124,10 @@ func testPositions(t *testing.T, k *kit) {
 		if a := k.ask(t, fmt.Sprintf(position, "'a'")); a.status != http.StatusOK {
 			t.Errorf("refused though harmless: %s: %.300s", position, a.text)
 		}
-		for _, payload := range payloads {
+		for j, payload := range payloads {
+			if testing.Short() && (i+j)%5 != 0 {
+				continue // each place and each payload still comes
+			}
 			query := fmt.Sprintf(position, strings.ReplaceAll(payload, "$FILE", file))
 			a := k.ask(t, query, args...)
 			if a.status == http.StatusOK || strings.Contains(a.text, "planted-secret") {
