@@ -1,3 +1,9 @@
 // Package deploy holds the files that install Retrial and connect clusters to it; its tests
-// parse every one of them strictly.
+// parse every one of them strictly, and hold them to the code they speak of.
+//
+//	audit-policy.yaml  for kube-apiserver's --audit-policy-file; retrial connect writes it
+//	watch-rbac.yaml    the account that follows a cluster
+//	Containerfile      the image
+//	serve.yaml         one pod with everything embedded, for evaluation
+//	scale-out.yaml     several pods beside a Kafka and a ClickHouse
 package deploy
