@@ -72,7 +72,11 @@ func (c *apiClient) get(ctx context.Context, path string, query url.Values, v an
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return fmt.Errorf("ask %s: %w", c.base.Redacted(), err)
+		err = fmt.Errorf("ask %s: %w", c.base.Redacted(), err)
+		if dialing := (*net.OpError)(nil); errors.As(err, &dialing) && dialing.Op == "dial" {
+			err = fmt.Errorf("%w; is the server running, and its page listening there (--ui-listen)? Without --server the data directory's own is asked", err)
+		}
+		return err
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
