@@ -154,8 +154,8 @@ func (s site) keyCheck(c *checks) {
 		c.add(id, state, "Restore it, or name it with --key-file; the first start makes one.", "There is no redaction key at %s.", s.cfg.KeyFile)
 	case err != nil:
 		c.add(id, checkFail, "", "The redaction key cannot be read: %v.", err)
-	case info.Mode().Perm()&0o077 != 0:
-		c.add(id, checkWarn, "chmod 600 "+shellWord(s.cfg.KeyFile), "Others on this machine can read the redaction key %s (mode %04o).", s.cfg.KeyFile, info.Mode().Perm())
+	case info.Mode().Perm()&0o007 != 0: // a group may read it: that is how a mounted Secret arrives
+		c.add(id, checkFail, "chmod 600 "+shellWord(s.cfg.KeyFile), "Everyone on this machine may use the redaction key %s (mode %04o).", s.cfg.KeyFile, info.Mode().Perm())
 	default:
 		c.add(id, checkOK, "", "The redaction key %s is outside of the data directory. Is it backed up?", s.cfg.KeyFile)
 	}

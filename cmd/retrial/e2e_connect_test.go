@@ -216,7 +216,9 @@ func TestConnectTellsWhyNothingArrives(t *testing.T) {
 	if _, err := (sender{good.url, foreign}).post(t.Context(), bytes.NewReader(list)); err == nil {
 		t.Fatal("a certificate of another authority was taken")
 	}
-	s.until(t, "prod", func(c connectionJSON) bool { return c.Refused[0].Reason == "unknown-authority" && c.Refused[0].Count == 2 })
+	s.until(t, "prod", func(c connectionJSON) bool {
+		return c.Refused[0].Reason == "unknown-authority" && c.Refused[0].Count == 2
+	})
 	if step := s.stepOf(t, "prod", stepConnected); step.State != stateDone {
 		t.Errorf("after somebody else's failure: %+v", step)
 	}
