@@ -34,8 +34,10 @@ for p in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
 done
 
 if [ ! -x "$folder/kube-apiserver" ]; then
-  free=$(df -Pk "$(go env GOCACHE)" 2>/dev/null | awk 'NR == 2 { print int($4 / 1024) }')
-  [ "${free:-99999}" -ge 6000 ] || lack "$free MB free below $(go env GOCACHE), about 6,000 MB are needed to build kube-apiserver"
+  gocache=$(go env GOCACHE)
+  mkdir -p "$gocache"
+  free=$(df -Pk "$gocache" | awk 'NR == 2 { print int($4 / 1024) }')
+  [ "$free" -ge 6000 ] || lack "$free MB free below $gocache, about 6,000 MB are needed to build kube-apiserver"
   say "building kube-apiserver $version and etcd; the first time takes about ten minutes"
 fi
 go -C test/apiserver build -buildvcs=false -p "$(nproc)" -ldflags "$ldflags" -o "$folder/" ./cmd/etcd ./cmd/kube-apiserver

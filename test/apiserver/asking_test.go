@@ -24,7 +24,9 @@ func (l *live) sayConnected(t *testing.T) {
 	if !slices.Equal(readLines(t, l.folder+"/webhook.kubeconfig"), before) {
 		t.Error("connect issued another credential to a cluster that has one")
 	}
-	var connection struct{ Steps []struct{ ID, State, Text string } }
+	var connection struct {
+		Steps []struct{ ID, State, Text string }
+	}
 	l.Ask(t, "connection", url.Values{"cluster": {clusterName}}, &connection)
 	if len(connection.Steps) == 0 {
 		t.Error("no steps")

@@ -104,7 +104,7 @@ func TestProofs(t *testing.T) {
 		}
 		total, left, excepted = total+requests, left+lost, excepted+back.Len()
 	}
-	t.Logf("%d subjects: %d requests that RBAC allowed, %d of them refused by the final state (all left out by name); %d distinct refusals stay, %d are allowed (all named)",
+	t.Logf("%d subjects: %d requests that RBAC allowed, %d of them refused by the final state; %d distinct refusals stay, %d are allowed, as the proofs say",
 		len(claims), total, left, refused, excepted)
 	if len(claims) < 20 || total < 5000 || refused < 100 {
 		t.Error("too little to say anything")

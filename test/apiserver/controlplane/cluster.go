@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -62,16 +63,20 @@ func Start(t testing.TB, extra ...string) *Cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.CloseIdleConnections)
-	Poll(t, "kube-apiserver to be ready", func(context.Context) (bool, string) {
+	Poll(t, "kube-apiserver to be ready", func(ctx context.Context) (bool, string) {
 		if c.apiserver.Ended() {
 			t.Fatal("kube-apiserver ended before it was ready")
 		}
-		res, err := client.Get(c.url + "/readyz")
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"/readyz", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := client.Do(req)
 		if err != nil {
 			return false, err.Error()
 		}
 		defer res.Body.Close()
-		return res.StatusCode == 200, res.Status
+		return res.StatusCode == http.StatusOK, res.Status
 	})
 	return c
 }
