@@ -12,7 +12,7 @@
 // cannot take from one member alone: it builds on that, and names it (Suggestion.Keeps).
 //
 // Rules hold what was used exactly: no verb follows from another, and nothing is written
-// as a wildcard. docs/suggest.md states every rule.
+// as a wildcard unless asked. docs/suggest.md states every rule.
 //
 // The package is pure: no I/O, no clock.
 package leastpriv

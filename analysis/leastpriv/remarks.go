@@ -1,0 +1,102 @@
+package leastpriv
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// keeps names what groups give. loose is what the suggestion takes away.
+func (a *Advisor) keeps(s *Suggestion, u *usage, ix *usedIndex, loose []scopedAtom) {
+	done := map[rbacindex.Key]bool{}
+	var groups []string
+	for _, set := range u.groups {
+		groups = append(groups, set...)
+	}
+	slices.Sort(groups)
+	for _, group := range slices.Compact(groups) {
+		for _, k := range a.group[group] {
+			if done[k] {
+				continue
+			}
+			done[k] = true
+			o, _ := a.view.RBAC.Get(k)
+			_, ref, _ := bindingOf(o)
+			rules, _ := rulesOf(a.view.RBAC, &ref, k.Namespace)
+			keep := Keep{Binding: k.String(), Role: roleText(&ref, k.Namespace), Group: group, Relied: ix.servedBy(rules, k.Namespace)}
+			_, _, keep.Excess = ix.unusedOf("", "", rules, k.Namespace)
+			for i := range loose {
+				l := &loose[i]
+				if len(keep.Undoes) == maxListed || k.Namespace != "" && k.Namespace != l.scope {
+					continue
+				}
+				if text := grantText(&l.atom); slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return covers(&r, &l.atom) }) && !slices.Contains(keep.Undoes, text) {
+					keep.Undoes = append(keep.Undoes, text)
+				}
+			}
+			s.Excess.Kept += keep.Excess
+			if keep.Relied > 0 || keep.Excess > 0 {
+				s.Keeps = append(s.Keeps, keep)
+			}
+		}
+	}
+	sort.SliceStable(s.Keeps, func(i, j int) bool { return s.Keeps[i].Excess > s.Keeps[j].Excess })
+}
+
+// gaps says what the suggestion does not know.
+func (a *Advisor) gaps(s *Suggestion, u *usage, h *history, final *rbacindex.Snapshot) {
+	add := func(format string, args ...any) { s.Gaps = append(s.Gaps, fmt.Sprintf(format, args...)) }
+	for _, class := range slices.Sorted(maps.Keys(u.unjudged)) {
+		add("%s", unjudgedText(class, u.unjudged[class]))
+	}
+	if u.unreadable > 0 {
+		add("%d writes were logged without their content: what they needed behind the authorizer is not known (log roles, bindings and certificate requests at RequestResponse)", u.unreadable)
+	}
+	for i := range h.leftOut {
+		if n := &h.leftOut[i]; !n.allowed(final) {
+			add("left out, no exact rule can allow it: %s", n.String())
+		}
+	}
+	back := 0
+	for i := range h.needs {
+		if !h.needs[i].allowed(a.view.RBAC) {
+			back++
+		}
+	}
+	if back > 0 && len(s.Apply) > 0 {
+		add("%d distinct requests were allowed by grants that have been taken away since: this gives them back", back)
+	}
+	for _, r := range s.Remove {
+		meta := a.meta(r.key)
+		if meta.Labels["kubernetes.io/bootstrapping"] != "" && meta.Annotations["rbac.authorization.kubernetes.io/autoupdate"] != "false" {
+			add("%s is made again when an apiserver starts, unless it stays with the annotation rbac.authorization.kubernetes.io/autoupdate set to false", r.key)
+		}
+	}
+	for _, ns := range a.missingNamespaces(s) {
+		add("namespace %s is gone: its Role cannot be applied before it is there again", ns)
+	}
+	if n := len(a.view.Unknown) + len(a.view.UnknownKinds); n > 0 {
+		add("%d objects or kinds of the policy are not known: what they grant is missing here", n)
+	}
+}
+
+// missingNamespaces returns the namespaces of objects to apply that are known not to exist.
+func (a *Advisor) missingNamespaces(s *Suggestion) []string {
+	var out []string
+	for _, o := range s.Apply {
+		ns := change(o).Key.Namespace
+		if ns == "" || slices.Contains(out, ns) {
+			continue
+		}
+		if _, known := a.state.Version(state.Namespaces, "", ns, a.recording.To); known == state.Absent {
+			out = append(out, ns)
+		}
+	}
+	return out
+}
