@@ -65,8 +65,9 @@ func status(code int) int {
 	return http.StatusInternalServerError
 }
 
-// fail answers with an error.
-func fail(w http.ResponseWriter, c coded) {
+// fail answers with an error, packed as the answer would have been: older drivers can read
+// nothing else.
+func fail(w http.ResponseWriter, r *http.Request, c coded) {
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=UTF-8")
 	h.Del("Content-Encoding")
@@ -74,5 +75,13 @@ func fail(w http.ResponseWriter, c coded) {
 		h.Set("X-ClickHouse-Exception-Code", strconv.Itoa(c.Code()))
 	}
 	w.WriteHeader(status(c.Code()))
+	args := r.URL.Query()
+	if args.Get("compress") == "1" {
+		if packed, err := newBlockWriter(w, args.Get("network_compression_method")); err == nil {
+			_, _ = fmt.Fprintln(packed, c.Error())
+			_ = packed.Close() // who has gone away is told nothing
+			return
+		}
+	}
 	_, _ = fmt.Fprintln(w, c.Error())
 }

@@ -52,7 +52,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		record.Refused = status(c.Code()) < http.StatusInternalServerError
 		result = resultOf(c.Code())
 		if !out.wrote && !errors.Is(err, errClient) {
-			fail(w, c)
+			fail(w, r, c)
 		}
 		if c.Code() == codeAuthentication {
 			record.User = ""
