@@ -18,7 +18,9 @@ import verdicts from './views/verdicts.js';
 
 const VIEWS = {'': overview, subjects, subject, findings, access, verdicts};
 const PAGES = [['', 'Overview'], ['subjects', 'Subjects'], ['findings', 'Findings'], ['access', 'Access'], ['verdicts', 'Verdicts']];
-const BEAT = 3000, QUIET = 2; // milliseconds between looks at the server; beats between looks for news when it is up to date
+// BEAT are the milliseconds between looks at the server; QUIET the beats between looks for new
+// events when it is up to date, DEEP those between looks for what comes without them: findings.
+const BEAT = 3000, QUIET = 2, DEEP = 6;
 
 const main = document.getElementById('main');
 const beside = drawer();
@@ -118,7 +120,7 @@ async function beat() {
     else if (behind) say('behind', 'correcting verdicts', 'Policy changes arrived late; the requests they concern are judged again.');
     else say('', 'up to date', 'Everything that has arrived is shown. Version ' + s.version);
     const settling = behind || el.dataset.behind === 'true';
-    if (settling || ++beats % QUIET === 0 || !clusters) await look(true, settling);
+    if (settling || ++beats % QUIET === 0 || !clusters) await look(true, settling || beats % DEEP === 0);
     el.dataset.behind = String(behind);
   } catch {
     say('down', 'server not reached', 'The page shows what it knew last and tries again.');

@@ -8,10 +8,12 @@ import {empty, failed} from './views/panels.js';
 // part asks route and paints the answer into body: paint(answer, where, ...more) returns what
 // to show. update(where, background, ...more) brings it in line with a question (null: none is
 // asked, paint gets null); more are passed on. onAnswer(answer or null) is told of every change.
-// follow(): whether news may be shown at once.
-export function part(body, route, paint, {onAnswer = () => {}, follow = () => false} = {}) {
+// In the background a part that follows asks again, and shows at once what nobody is reading;
+// another one only says that there may be news.
+export function part(body, route, paint, {onAnswer = () => {}, follow} = {}) {
   const newest = latest();
-  let shown = '', under = '', answer = null, more = [];
+  let shown = '', under = '', answer = null, more = [], watching = false;
+  const offer = show => body.querySelector('.news') || body.prepend(h('button', {class: 'news', 'data-k': 'news', onclick: show}, 'There is news: show it'));
 
   const draw = where => swap(body, paint(answer, where, ...more));
   const load = async where => {
@@ -33,13 +35,27 @@ export function part(body, route, paint, {onAnswer = () => {}, follow = () => fa
     body.classList.remove('stale');
   };
 
+  // watch asks without a word; a failure leaves what is shown.
+  const watch = async where => {
+    const question = JSON.stringify(where);
+    watching = true;
+    try {
+      const got = await newest(signal => ask(route, where, signal));
+      if (!got || question === shown && JSON.stringify(got) === JSON.stringify(answer)) return;
+      const show = () => { answer = got; shown = under = question; draw(where); onAnswer(answer); };
+      reading(body) ? offer(show) : show();
+    } catch { /* the status tells */ } finally {
+      watching = false;
+    }
+  };
+
   return {
     update(where, background, ...rest) {
       const question = JSON.stringify(where);
       if (background) {
-        if (!where || question === under || !shown) return;
-        if (follow() && !reading(body)) load(where);
-        else if (!body.querySelector('.news')) body.prepend(h('button', {class: 'news', 'data-k': 'news', onclick: () => load(where)}, 'There is news: show it'));
+        if (!where || !shown || under !== shown || watching) return; // nothing is shown yet, or it is being asked
+        if (follow?.()) watch(where);
+        else if (question !== shown) offer(() => load(where));
         return;
       }
       more = rest;

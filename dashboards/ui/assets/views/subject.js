@@ -118,8 +118,8 @@ function doings(s, params) {
       // The store folds generated names: *.
       const one = u.name.includes('*') ? '' : u.name;
       const what = u.path ? {verb: u.verb, path: u.path} : {verb: u.verb, resource: resourceWord(u.group, u.resource, u.subresource), namespace: u.namespace, name: one};
-      return {cells: [h('span', {class: 'verb mono'}, name(u.verb, 60)),
-        h('a', {class: 'who', href: whoCan(what), 'data-k': 'use' + i, 'data-tip': 'Who else can do this'}, name(u.path || what.resource, 160)),
+      return {cells: [u.verb ? h('span', {class: 'verb mono'}, name(u.verb, 60)) : h('span', {class: 'muted'}, '(no verb of Kubernetes)'),
+        u.verb ? h('a', {class: 'who', href: whoCan(what), 'data-k': 'use' + i, 'data-tip': 'Who else can do this'}, name(u.path || what.resource, 160)) : name(u.path || what.resource, 160),
         u.namespace ? name(u.namespace, 120) : h('span', {class: 'muted nil'}, '–'), u.name ? name(u.name, 120) : h('span', {class: 'muted nil'}, '–'),
         h('span', {class: u.allowed ? '' : 'muted'}, count(u.allowed)), h('span', {class: u.forbidden ? 'bad-code' : 'muted'}, count(u.forbidden)),
         h('time', {}, time(u.first, true)), h('time', {}, time(u.last, true))]};
