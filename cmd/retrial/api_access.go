@@ -27,7 +27,7 @@ type accessQueries interface {
 func (a api) accessRoutes() []route {
 	return []route{
 		{"who-can", []string{"cluster", "verb", "resource", "namespace", "allNamespaces", "name", "path", "at"}, a.query(a.whoCan)},
-		{"can", []string{"cluster", "subject", "group", "namespace", "at"}, a.query(a.can)},
+		{"can", []string{"cluster", "subject", "group", "verb", "resource", "namespace", "name", "path", "at"}, a.query(a.can)},
 	}
 }
 
@@ -101,11 +101,8 @@ func (p *policyJSON) doubt(keys []rbacindex.Key) {
 	}
 }
 
-// whoCanJSON is who a request is granted to. Its members repeat the question as it was
-// understood.
-type whoCanJSON struct {
-	Cluster string `json:"cluster"`
-	policyJSON
+// questionJSON is the request a question is about, as it was understood.
+type questionJSON struct {
 	Verb          string `json:"verb"`
 	Resource      string `json:"resource"`
 	Group         string `json:"group"`
@@ -114,6 +111,55 @@ type whoCanJSON struct {
 	AllNamespaces bool   `json:"allNamespaces"`
 	Name          string `json:"name"`
 	Path          string `json:"path"`
+}
+
+// readQuestion reads a question; word is the resource as it was written.
+func readQuestion(q url.Values) (out questionJSON, word string, err error) {
+	all, err := oneOf(q, "allNamespaces", "true", "false")
+	if err != nil {
+		return out, "", err
+	}
+	out = questionJSON{Verb: q.Get("verb"), Namespace: q.Get("namespace"), AllNamespaces: all == "true", Name: q.Get("name"), Path: q.Get("path")}
+	word = q.Get("resource")
+	switch {
+	case out.Verb == "":
+		return out, "", bad("verb is missing")
+	case (word == "") == (out.Path == ""):
+		return out, "", bad("name a resource or a path, and not both")
+	case out.Path != "" && out.Path[0] != '/':
+		return out, "", bad("path: %q does not begin with a slash", out.Path)
+	case out.Path != "" && (out.Namespace != "" || out.Name != "" || out.AllNamespaces):
+		return out, "", bad("a path is in no namespace and has no name")
+	case out.Namespace != "" && out.AllNamespaces:
+		return out, "", bad("name a namespace or ask for all of them, and not both")
+	}
+	return out, word, nil
+}
+
+// request completes a question by the words of a policy's rules.
+func (out *questionJSON) request(word string, policy *rbacindex.Snapshot) (r rbacindex.Attributes, hints []string, err error) {
+	named := namedIn(policy)
+	if word == "" {
+		return rbacindex.Attributes{Verb: out.Verb, Path: out.Path}, named.hints(out.Verb, nil), nil
+	}
+	res, err := parseResource(word)
+	if err != nil {
+		return r, nil, bad("resource: %w", err)
+	}
+	res.choose(named)
+	out.Resource, out.Group, out.Subresource = res.name, res.group, res.sub
+	if res.group == "" && res.name == "namespaces" && out.Namespace == "" && !out.AllNamespaces {
+		out.Namespace = out.Name // as the apiserver reads requests for one namespace
+	}
+	r = rbacindex.Attributes{ResourceRequest: true, Verb: out.Verb, APIGroup: res.group, Resource: res.name, Subresource: res.sub, Namespace: out.Namespace, Name: out.Name}
+	return r, named.hints(out.Verb, &res), nil
+}
+
+// whoCanJSON is who a request is granted to.
+type whoCanJSON struct {
+	Cluster string `json:"cluster"`
+	policyJSON
+	questionJSON
 
 	Subjects []holderJSON `json:"subjects"`
 	// InNamespaces counts what was not asked about: subjects that RoleBindings allow it, in
@@ -137,46 +183,20 @@ func (a api) whoCan(_ context.Context, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := oneOf(q, "allNamespaces", "true", "false")
+	question, word, err := readQuestion(q)
 	if err != nil {
 		return nil, err
-	}
-	out := whoCanJSON{Cluster: cluster, Verb: q.Get("verb"), Namespace: q.Get("namespace"), AllNamespaces: all == "true", Name: q.Get("name"), Path: q.Get("path"), Subjects: []holderJSON{}}
-	word := q.Get("resource")
-	switch {
-	case out.Verb == "":
-		return nil, bad("verb is missing")
-	case (word == "") == (out.Path == ""):
-		return nil, bad("name a resource or a path, and not both")
-	case out.Path != "" && out.Path[0] != '/':
-		return nil, bad("path: %q does not begin with a slash", out.Path)
-	case out.Path != "" && (out.Namespace != "" || out.Name != "" || out.AllNamespaces):
-		return nil, bad("a path is in no namespace and has no name")
-	case out.Namespace != "" && out.AllNamespaces:
-		return nil, bad("name a namespace or ask for all of them, and not both")
 	}
 	view, policy, err := a.policy(cluster, at)
 	if err != nil {
 		return nil, err
 	}
-	out.policyJSON = policy
-	named := namedIn(view.RBAC)
-	r := rbacindex.Attributes{Verb: out.Verb, Path: out.Path}
-	if word != "" {
-		res, err := parseResource(word)
-		if err != nil {
-			return nil, bad("resource: %w", err)
-		}
-		res.choose(named)
-		out.Resource, out.Group, out.Subresource = res.name, res.group, res.sub
-		if res.group == "" && res.name == "namespaces" && out.Namespace == "" && !out.AllNamespaces {
-			out.Namespace = out.Name // as the apiserver reads requests for one namespace
-		}
-		r = rbacindex.Attributes{ResourceRequest: true, Verb: out.Verb, APIGroup: res.group, Resource: res.name, Subresource: res.sub, Namespace: out.Namespace, Name: out.Name}
-		out.Hints = named.hints(out.Verb, &res)
-	} else {
-		out.Hints = named.hints(out.Verb, nil)
+	out := whoCanJSON{Cluster: cluster, policyJSON: policy, questionJSON: question, Subjects: []holderJSON{}}
+	r, hints, err := out.request(word, view.RBAC)
+	if err != nil {
+		return nil, err
 	}
+	out.Hints = hints
 	out.doubt(view.Doubts(out.Namespace, out.AllNamespaces))
 	// Without a namespace those of all are only counted.
 	for _, acc := range view.RBAC.WhoCan(&r, out.Namespace == "") {
@@ -223,7 +243,9 @@ type canJSON struct {
 	GroupsSeen *time.Time  `json:"groupsSeen,omitempty"`
 	Scopes     []scopeJSON `json:"scopes"`
 	Superuser  bool        `json:"superuser"` // in system:masters: may do everything, whatever the rules
-	Hints      []string    `json:"hints,omitempty"`
+	// Request is what was asked about, null when that is everything; Scopes are empty then.
+	Request *decisionJSON `json:"request,omitempty"`
+	Hints   []string      `json:"hints,omitempty"`
 }
 
 // scopeJSON is what holds in one scope.
@@ -263,6 +285,12 @@ func (a api) can(ctx context.Context, q url.Values) (any, error) {
 	if out.Subject == "" && len(asked) == 0 {
 		return nil, bad("subject is missing: a user name, system:serviceaccount:NAMESPACE:NAME, or group:NAME")
 	}
+	one, word := questionJSON{}, ""
+	if q.Get("verb")+q.Get("resource")+q.Get("path")+q.Get("name") != "" {
+		if one, word, err = readQuestion(q); err != nil {
+			return nil, err
+		}
+	}
 	view, policy, err := a.policy(cluster, at)
 	if err != nil {
 		return nil, err
@@ -285,7 +313,11 @@ func (a api) can(ctx context.Context, q url.Values) (any, error) {
 	slices.Sort(out.Groups)
 	out.Groups = slices.Compact(out.Groups)
 	out.Superuser = slices.Contains(out.Groups, groupMasters)
-	a.fillCan(&out, &view, q.Get("namespace"))
+	if one.Verb == "" {
+		a.fillCan(&out, &view, q.Get("namespace"))
+	} else if err := out.decide(&view, one, word); err != nil {
+		return nil, err
+	}
 	if out.Subject != "" && out.GroupsFrom == "name" && !view.RBAC.Names(out.Subject, false) {
 		hint := fmt.Sprintf("no request of %q is stored and no binding names it: this is what everybody of such a name has", out.Subject)
 		if near, err := a.store.NearSubjects(ctx, cluster, out.Subject, 3); err == nil && len(near) > 0 {
@@ -330,10 +362,15 @@ func (a api) fillCan(out *canJSON, view *state.View, namespace string) {
 			out.Scopes = append(out.Scopes, scope)
 		}
 	}
-	// Of roles that are not known only those matter that its own bindings name.
+	out.doubtOwn(doubts, doubted)
+}
+
+// doubtOwn enters what is not known; of roles only those matter that the subject's own
+// bindings name.
+func (out *canJSON) doubtOwn(doubts []rbacindex.Key, named map[rbacindex.Key]bool) {
 	out.doubt(slices.DeleteFunc(doubts, func(k rbacindex.Key) bool {
 		role := k.Kind == rbacindex.KindRole || k.Kind == rbacindex.KindClusterRole
-		return role && !doubted[k]
+		return role && !named[k]
 	}))
 }
 

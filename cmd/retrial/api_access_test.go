@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -206,6 +207,60 @@ func TestAPICan(t *testing.T) {
 	}
 }
 
+func TestAPICanRequest(t *testing.T) {
+	f := &fakeStore{known: accessState(t), fakeAccess: fakeAccess{groups: map[string][]string{"root": {"system:masters"}}}}
+	for _, c := range []struct {
+		name, query string
+		allowed     string
+		grants      string
+		roles       string
+		bindings    string
+		almost      string
+		rule        string
+		missing     string
+	}{
+		{name: "by a grant", query: "subject=ann&verb=list&resource=secrets&namespace=shop&at=2026-11-20T11:00:00Z", allowed: "yes", grants: "ClusterRoleBinding/ann-reads"},
+		{name: "needs none", query: "subject=root&verb=escalate&resource=roles&at=2026-11-20T11:00:00Z", allowed: "yes", grants: "superuser ClusterRoleBinding/cluster-admin"},
+		{name: "a path", query: "subject=bob&verb=get&path=/api/v1&at=2026-11-20T11:00:00Z", allowed: "yes", grants: "ClusterRoleBinding/discovery"},
+		{name: "no, but for the verb", query: "subject=ann&verb=delete&resource=secrets&name=x&namespace=shop&at=2026-11-20T11:00:00Z", allowed: "no",
+			roles: "ClusterRole/cluster-admin", bindings: "ClusterRoleBinding/cluster-admin", almost: "ClusterRole/reader#1 verb", rule: "[delete] [secrets] [x]"},
+		{name: "no, but elsewhere", query: "subject=system:serviceaccount:shop:bot&verb=get&resource=pods&namespace=other&at=2026-11-20T11:00:00Z", allowed: "no",
+			roles: "ClusterRole/reader ClusterRole/cluster-admin", bindings: "ClusterRoleBinding/ann-reads ClusterRoleBinding/cluster-admin", almost: "ClusterRole/reader#0 namespace", rule: "[get] [pods] []"},
+		{name: "not known", query: "subject=ann&verb=list&resource=secrets&namespace=shop", allowed: "unknown", missing: "ClusterRoleBinding/ann-reads",
+			roles: "ClusterRole/reader ClusterRole/cluster-admin", bindings: "RoleBinding/shop/bot-reads ClusterRoleBinding/cluster-admin", rule: "[list] [secrets] []"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := decodeAnswer[canJSON](t, askFake(t, f, http.MethodGet, "can?cluster=c&"+c.query))
+			d := a.Request
+			if d == nil || d.Allowed != c.allowed || len(a.Scopes) != 0 || strings.Join(a.Missing, " ") != c.missing || (d.Nearest == nil) != (c.allowed == "yes") {
+				t.Fatalf("got %+v, missing %q", d, a.Missing)
+			}
+			var grants, roles, bindings, almost []string
+			for _, g := range d.Grants {
+				grants = append(grants, g.Kind+g.Binding)
+			}
+			rule := ""
+			if n := d.Nearest; n != nil {
+				for _, o := range n.Roles {
+					roles = append(roles, o.Role)
+				}
+				for _, o := range n.Bindings {
+					bindings = append(bindings, o.Binding)
+				}
+				for _, x := range n.Almost {
+					almost = append(almost, x.Role+"#"+string(rune('0'+x.Rule))+" "+x.Lacks)
+				}
+				rule = fmt.Sprint(n.Rule.Verbs, " ", n.Rule.Resources, " ", n.Rule.ResourceNames)
+			}
+			for i, got := range [][]string{grants, roles, bindings, almost, {rule}} {
+				if want := []string{c.grants, c.roles, c.bindings, c.almost, c.rule}[i]; strings.Join(got, " ") != want {
+					t.Errorf("got %q, want %q", got, want)
+				}
+			}
+		})
+	}
+}
+
 func TestAPIAccessRefuses(t *testing.T) {
 	known := accessState(t)
 	for _, c := range []struct {
@@ -228,6 +283,9 @@ func TestAPIAccessRefuses(t *testing.T) {
 		{"no state", "who-can?cluster=it's&verb=get&resource=pods", `retrial import --cluster 'it'\''s' --state FILE`, nil, 404},
 		{"an empty state", "can?cluster=c&subject=ann", "retrial import --cluster c --state FILE", state.New("c"), 404},
 		{"no subject", "can?cluster=c", "subject is missing", known, 400},
+		{"a verb for nothing", "can?cluster=c&subject=ann&verb=get", "a resource or a path", known, 400},
+		{"a resource without a verb", "can?cluster=c&subject=ann&resource=pods", "verb is missing", known, 400},
+		{"one request of no resource", "can?cluster=c&subject=ann&verb=get&resource=a/b/c", "is not RESOURCE", known, 400},
 		{"no group", "can?cluster=c&subject=group:", "followed by no name", known, 400},
 		{"an empty group", "can?cluster=c&subject=a&group=b,,c", "empty name", known, 400},
 		{"groups of two lines", "can?cluster=c&subject=a&group=b%0Ac", "more than one line", known, 400},

@@ -15,13 +15,14 @@ import (
 	"github.com/retrial-io/retrial/internal/safe"
 )
 
-// SUBJECT ─▶ api/v1/can ─▶ a table a scope | json | yaml
+// SUBJECT ─────────────────────┬▶ api/v1/can ─▶ a table a scope | json | yaml
+// SUBJECT VERB RESOURCE [NAME] ┘            └─▶ yes and why | no and what would help
 func newCan(s streams) *cobra.Command {
 	var from asker
-	var output, cluster, namespace, at string
+	var output, cluster, namespace, sub, at string
 	var groups []string
 	c := &cobra.Command{
-		Use:   "can SUBJECT",
+		Use:   "can SUBJECT [VERB RESOURCE [NAME] | VERB /PATH]",
 		Short: "List what a subject may do, now or at a time, and which grants give it",
 		Long: `List everything a subject may do: its rules, merged, for the whole cluster and for each
 namespace, with the bindings and roles they come from.
@@ -30,17 +31,35 @@ SUBJECT is a user name as audit logs have it, system:serviceaccount:NAMESPACE:NA
 group:NAME for what a group by itself gives. Groups are those the subject's requests carried
 the last time, unless --group names others; those its name alone gives are always added.
 
+With VERB and RESOURCE, written as for ` + "`retrial who-can`" + `, say whether it may make that one
+request, with every grant; and when it may not, what would have allowed it: rules it has that
+lack one thing, roles and bindings that exist, and the narrowest rule. It ends with code 3 then.
+
 In a namespace, what holds in the whole cluster holds as well. What the Node authorizer and
 webhooks allow is not in it.`,
 		Example: `  retrial can alice
   retrial can system:serviceaccount:shop:api --namespace shop
   retrial can alice --group ops --group devs --at 2026-11-20T11:36:00Z
-  retrial can group:system:authenticated -o json`,
-		Args: oneArg("SUBJECT"),
+  retrial can group:system:authenticated -o json
+  retrial can alice delete pods web-0 --namespace shop`,
+		Args: func(c *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return usageError(c, "SUBJECT is missing")
+			case args[0] == "":
+				return usageError(c, "SUBJECT is empty")
+			case len(args) == 2 || len(args) > 2 && (args[1] == "" || args[2] == ""):
+				return usageError(c, "VERB and RESOURCE or /PATH go together")
+			case len(args) > 4:
+				return usageError(c, "unexpected argument %q", args[4])
+			}
+			return nil
+		},
 	}
 	from.bind(c)
 	c.Flags().StringArrayVar(&groups, "group", nil, "group the subject is in, may be repeated (default: those its requests carried)")
-	c.Flags().StringVarP(&namespace, "namespace", "n", "", "leave out the other namespaces")
+	c.Flags().StringVarP(&namespace, "namespace", "n", "", "leave out the other namespaces; that of the request")
+	c.Flags().StringVar(&sub, "subresource", "", "subresource, where one behind a slash is not known to be one")
 	bindMoment(c, &cluster, &at)
 	addOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -49,14 +68,31 @@ webhooks allow is not in it.`,
 			return usageError(c, "--group: %w", err)
 		}
 		q := url.Values{"subject": {args[0]}, "group": {list}, "namespace": {namespace}, "cluster": {cluster}, "at": {at}}
+		if len(args) > 1 {
+			q.Set("verb", args[1])
+			if err := askedOf(c, q, args[2:], namespace, sub, false); err != nil {
+				return err
+			}
+			q.Del("allNamespaces")
+		} else if sub != "" {
+			return usageError(c, "--subresource goes with VERB and RESOURCE")
+		}
 		var answer canJSON
 		if _, err := from.askOne(c.Context(), "can", q, &answer); err != nil {
 			return err
 		}
 		if output != "table" {
-			return printAs(s.out, output, answer)
+			err = printAs(s.out, output, answer)
+		} else {
+			err = printCan(s.out, s.err, &answer)
 		}
-		return printCan(s.out, s.err, &answer)
+		switch d := answer.Request; {
+		case err != nil || d == nil || d.Allowed == "yes":
+			return err
+		case d.Allowed == "no":
+			return exitCode{exitFinding, fmt.Errorf("%s may not", shorten(args[0]))}
+		}
+		return exitCode{exitFinding, fmt.Errorf("nothing known lets %s, and not everything is known", shorten(args[0]))}
 	}
 	return c
 }
@@ -95,6 +131,12 @@ func printCan(out, hints io.Writer, a *canJSON) error {
 		fmt.Fprintln(w, "SUPERUSER\tit is in system:masters: it may do everything, whatever the rules")
 	}
 	if err := w.Flush(); err != nil {
+		return err
+	}
+	if a.Request != nil {
+		fmt.Fprintln(out)
+		err := printDecision(out, a)
+		printDoubts(hints, &a.policyJSON, a.Hints)
 		return err
 	}
 	for _, scope := range a.Scopes {

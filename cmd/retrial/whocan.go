@@ -127,21 +127,7 @@ func askedOf(c *cobra.Command, q url.Values, args []string, namespace, sub strin
 }
 
 func printWhoCan(out, hints io.Writer, a *whoCanJSON) error {
-	what := a.Path
-	if what == "" {
-		r := resourceWord{name: a.Resource, group: a.Group, sub: a.Subresource}
-		what = r.String()
-		if a.Name != "" {
-			what += " " + strconv.Quote(a.Name)
-		}
-		switch {
-		case a.AllNamespaces:
-			what += " in any namespace"
-		case a.Namespace != "":
-			what += " in namespace " + a.Namespace
-		}
-	}
-	fmt.Fprintf(out, "%s\n\n", safe.Text(fmt.Sprintf("Who can %s %s, in cluster %s%s", a.Verb, what, a.Cluster, asOf(a.At))))
+	fmt.Fprintf(out, "%s\n\n", safe.Text(fmt.Sprintf("Who can %s, in cluster %s%s", a.text(), a.Cluster, asOf(a.At))))
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "SUBJECT\tWHERE\tBINDING\tROLE\tRULE")
 	for _, s := range a.Subjects {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	rbacv1 "k8s.io/api/rbac/v1"
 )
 
 func TestAskedOf(t *testing.T) {
@@ -85,17 +86,27 @@ func TestAccessIsSafeToPrint(t *testing.T) {
 	policy := policyJSON{At: &at, Missing: []string{bad}}
 	by := []sourceJSON{{Binding: bad, Role: bad, Subject: "Group/" + bad, Verbs: []string{bad}}, {Binding: bad}}
 	var out, hints strings.Builder
-	if err := printWhoCan(&out, &hints, &whoCanJSON{Cluster: bad, policyJSON: policy, Verb: bad, Resource: bad, Group: bad, Subresource: bad, Namespace: bad, Name: bad,
+	if err := printWhoCan(&out, &hints, &whoCanJSON{Cluster: bad, policyJSON: policy, questionJSON: questionJSON{Verb: bad, Resource: bad, Group: bad, Subresource: bad, Namespace: bad, Name: bad},
 		Subjects: []holderJSON{{Kind: "User", Name: bad, Namespace: bad, Scope: "namespace:" + bad, Grants: by}}, Hints: []string{bad}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := printWhoCan(&out, &hints, &whoCanJSON{Cluster: "c", Verb: "get", Path: "/" + bad}); err != nil {
+	if err := printWhoCan(&out, &hints, &whoCanJSON{Cluster: "c", questionJSON: questionJSON{Verb: "get", Path: "/" + bad}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := printCan(&out, &hints, &canJSON{Cluster: bad, policyJSON: policy, Subject: bad, Groups: []string{bad}, GroupsFrom: "asked", Hints: []string{bad}, Scopes: []scopeJSON{{
 		Namespace: bad, MissingRoles: []string{bad}, Rules: []heldRuleJSON{
 			{Verbs: []string{bad}, APIGroups: []string{bad}, Resources: []string{bad}, ResourceNames: []string{bad}, By: by}, {Verbs: []string{bad}, NonResourceURLs: []string{bad}, By: by}}}}}); err != nil {
 		t.Fatal(err)
+	}
+	rule := rbacv1.PolicyRule{Verbs: []string{bad}, APIGroups: []string{bad}, Resources: []string{bad}, ResourceNames: []string{bad}}
+	for _, d := range []decisionJSON{
+		{questionJSON: questionJSON{Verb: bad, Resource: bad, Namespace: bad, Name: bad}, Allowed: "yes", Grants: by},
+		{questionJSON: questionJSON{Verb: bad, Path: bad}, Allowed: "no", Nearest: &nearestJSON{Rule: rule, Roles: []offerJSON{{Role: bad}}, Bindings: []offerJSON{{Binding: bad, Role: bad}}, Almost: []almostJSON{{by[0], bad}}}},
+		{Allowed: "no", Nearest: &nearestJSON{Rule: rbacv1.PolicyRule{NonResourceURLs: []string{bad}}}},
+	} {
+		if err := printCan(&out, &hints, &canJSON{Subject: bad, Request: &d}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	text := out.String() + hints.String()
 	if strings.ContainsAny(text, "\x1b\u202e\t") || strings.Contains(text, "\ny") {

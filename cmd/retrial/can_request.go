@@ -1,0 +1,149 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// decisionJSON is whether a subject may make one request.
+type decisionJSON struct {
+	questionJSON
+	// Allowed is "yes", "no", or "unknown": nothing known allows it and something is not known.
+	Allowed string       `json:"allowed"`
+	Grants  []sourceJSON `json:"grants"`
+	// Nearest says what would have allowed it; null when it is allowed.
+	Nearest *nearestJSON `json:"nearest,omitempty"`
+}
+
+// nearestJSON is what would have allowed a request.
+type nearestJSON struct {
+	Rule     rbacv1.PolicyRule `json:"rule"`     // the narrowest that does
+	Roles    []offerJSON       `json:"roles"`    // that exist and allow it, the narrowest first
+	Bindings []offerJSON       `json:"bindings"` // that allow it to others
+	Almost   []almostJSON      `json:"almost"`   // rules the subject has that lack one thing
+}
+
+type offerJSON struct {
+	Binding string `json:"binding,omitempty"`
+	Role    string `json:"role"`
+	Rule    int    `json:"rule"`
+}
+
+type almostJSON struct {
+	sourceJSON
+	Lacks string `json:"lacks"` // verb, name, subresource, group, namespace
+}
+
+// mostNearest bounds the lists of what would have allowed a request.
+const mostNearest = 10
+
+// decide answers for one request.
+func (out *canJSON) decide(view *state.View, one questionJSON, word string) error {
+	r, hints, err := one.request(word, view.RBAC)
+	if err != nil {
+		return err
+	}
+	out.Hints = append(out.Hints, hints...)
+	r.User, r.Groups = out.Subject, out.Groups
+	d := decisionJSON{questionJSON: one, Allowed: "yes", Grants: []sourceJSON{}}
+	out.Request = &d
+	if out.Superuser {
+		d.Grants = append(d.Grants, sourceJSON{Subject: "Group/" + groupMasters, Kind: kindSuperuser})
+	}
+	res := view.RBAC.Authorize(&r, nil)
+	for _, g := range res.Grants {
+		d.Grants = append(d.Grants, sourceOf(g))
+	}
+	named := map[rbacindex.Key]bool{}
+	for _, k := range res.Missing {
+		named[k] = true
+	}
+	out.doubtOwn(view.Doubts(r.Namespace, false), named)
+	if len(d.Grants) > 0 {
+		return nil
+	}
+	d.Allowed = "no"
+	if len(out.Missing) > 0 {
+		d.Allowed = "unknown"
+	}
+	d.Nearest = nearestOf(view.RBAC.NearestMiss(&r, mostNearest))
+	return nil
+}
+
+func nearestOf(m rbacindex.Miss) *nearestJSON {
+	n := nearestJSON{Rule: m.Rule, Roles: []offerJSON{}, Bindings: []offerJSON{}, Almost: []almostJSON{}}
+	for _, o := range m.Roles {
+		n.Roles = append(n.Roles, offerJSON{Role: o.Role.String(), Rule: o.Rule})
+	}
+	for _, o := range m.Bindings {
+		n.Bindings = append(n.Bindings, offerJSON{Binding: o.Key.String(), Role: o.Role.String(), Rule: o.Rule})
+	}
+	for _, x := range m.Almost {
+		n.Almost = append(n.Almost, almostJSON{sourceOf(x.Grant), x.Lack.String()})
+	}
+	return &n
+}
+
+// text is the question in words.
+func (out *questionJSON) text() string {
+	if out.Path != "" {
+		return out.Verb + " " + out.Path
+	}
+	r := resourceWord{name: out.Resource, group: out.Group, sub: out.Subresource}
+	what := out.Verb + " " + r.String()
+	if out.Name != "" {
+		what += " " + strconv.Quote(out.Name)
+	}
+	switch {
+	case out.AllNamespaces:
+		what += " in any namespace"
+	case out.Namespace != "":
+		what += " in namespace " + out.Namespace
+	}
+	return what
+}
+
+// printDecision prints whether a subject may make one request, why, and what would help.
+func printDecision(out io.Writer, a *canJSON) error {
+	d := a.Request
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	field := func(name string, i int, format string, args ...any) {
+		fmt.Fprintf(w, "%s\t%s\n", nth(name, i), safe.Text(fmt.Sprintf(format, args...)))
+	}
+	field("MAY", 0, "%s: %s", d.Allowed, d.text())
+	for i, g := range d.Grants {
+		if g.Kind == kindSuperuser {
+			field("GRANT", i, "%s: needs no grant", g.Subject)
+			continue
+		}
+		field("GRANT", i, "%s  ←  %s  ←  %s (rule %d)", g.Subject, g.Binding, g.Role, g.Rule)
+	}
+	if n := d.Nearest; n != nil {
+		for i, x := range n.Almost {
+			field("ALMOST", i, "%s  ←  %s  ←  %s (rule %d), but for the %s", x.Subject, x.Binding, x.Role, x.Rule, x.Lacks)
+		}
+		for i, o := range n.Roles {
+			field("ROLES THAT ALLOW IT", i, "%s (rule %d)", o.Role, o.Rule)
+		}
+		for i, o := range n.Bindings {
+			field("BINDINGS THAT DO", i, "%s  ←  %s", o.Binding, o.Role)
+		}
+		about := fmt.Sprintf("apiGroups: %q, resources: %q", n.Rule.APIGroups, n.Rule.Resources)
+		if len(n.Rule.ResourceNames) > 0 {
+			about += fmt.Sprintf(", resourceNames: %q", n.Rule.ResourceNames)
+		}
+		if len(n.Rule.NonResourceURLs) > 0 {
+			about = fmt.Sprintf("nonResourceURLs: %q", n.Rule.NonResourceURLs)
+		}
+		field("NARROWEST RULE", 0, "%s, verbs: %q", about, n.Rule.Verbs)
+	}
+	return w.Flush()
+}
