@@ -3,15 +3,23 @@ package apiserver
 import (
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// sayConnected: connect, run again, keeps what there is and finds every step done; so does
+// sayConnected: connect, which has waited all the time, across a restart of the server, told
+// each step and ended. Run again, it keeps what there is and finds every step done; so does
 // doctor.
 func (l *live) sayConnected(t *testing.T) {
+	l.waiting.Done(t)
+	_, told, _ := strings.Cut(l.waiting.Output(), "\nWaiting for")
+	if !strings.Contains(told, clusterName+" is connected.") {
+		t.Errorf("connect ended without a word:\n%s", told)
+	}
+	t.Logf("connect, while it waited:%s", told)
 	receiver, err := url.Parse(l.server.Webhook)
 	if err != nil {
 		t.Fatal(err)

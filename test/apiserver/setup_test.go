@@ -29,8 +29,9 @@ type live struct {
 	*controlplane.Cluster
 	*product.Install
 	server  *product.Server
-	printed []string // the flags that connect printed
-	folder  string   // what connect wrote
+	waiting *controlplane.Process // connect, until all is connected
+	printed []string              // the flags that it printed
+	folder  string                // what connect wrote
 	ledger  *ledger
 	root    *person // system:masters
 	admin   *kubernetes.Clientset
@@ -49,7 +50,15 @@ func connect(t testing.TB) *live {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := in.Do(t, "connect", clusterName, "--for", "generic", "--advertise-address", receiver.Host, "--output", l.folder, "--no-wait").Out
+	l.waiting = in.Beside(t, "connect", clusterName, "--for", "generic", "--advertise-address", receiver.Host, "--output", l.folder)
+	var text string
+	controlplane.Poll(t, "connect to have said what to do", func(context.Context) (said bool, _ string) {
+		if l.waiting.Ended() {
+			t.Fatal("connect ended before anything was connected")
+		}
+		text, _, said = strings.Cut(l.waiting.Output(), "\nWaiting for")
+		return said, ""
+	})
 	if l.printed = printedFlags(t, text); len(l.printed) == 0 {
 		t.Fatalf("connect printed no flags:\n%s", text)
 	}

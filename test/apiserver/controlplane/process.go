@@ -130,6 +130,19 @@ func (p *Process) Ended() bool {
 	}
 }
 
+// Done waits until the process has ended by itself, and wants it to have ended well.
+func (p *Process) Done(t testing.TB) {
+	t.Helper()
+	select {
+	case <-p.exited:
+	case <-time.After(Patience):
+		t.Fatalf("%v does not end:\n%s", p.cmd.Args, p.Output())
+	}
+	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Fatalf("%v: exit code %d:\n%s", p.cmd.Args, code, p.Output())
+	}
+}
+
 // Kill ends the process at once.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
