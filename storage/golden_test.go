@@ -62,6 +62,8 @@ func TestGoldenQueries(t *testing.T) {
 	rec.sql = nil
 	from, to := in[0].Event.RequestReceivedTimestamp.Add(-time.Hour), in[0].Event.RequestReceivedTimestamp.Add(time.Hour)
 	visit := func(replay.Row) error { return nil }
+	day := from.Truncate(24 * time.Hour)
+	marks := replay.MarkFilter{Cluster: "c", Rule: "rule", From: from, To: to, Every: time.Minute, Panes: []replay.Pane{{Key: 7, Number: 8}}}
 	var b strings.Builder
 	for _, q := range []struct {
 		name string
@@ -95,6 +97,20 @@ func TestGoldenQueries(t *testing.T) {
 			_, err := s.LoadPolicy(ctx, func(replay.PolicyVersion) error { return nil })
 			return err
 		}},
+		{"MarkSums", func() error { _, _, err := s.MarkSums(ctx, from); return err }},
+		{"Marked", func() error { return s.Marked(ctx, marks, visit) }},
+		{"MarkedCount", func() error { _, err := s.MarkedCount(ctx, marks); return err }},
+		{"PaneCounts", func() error { _, err := s.PaneCounts(ctx, marks, []int{6, 1}); return err }},
+		{"FirstKeys", func() error { _, err := s.FirstKeys(ctx, "c", "rule", day); return err }},
+		{"FirstTimes", func() error { _, err := s.FirstTimes(ctx, marks, []uint64{7}); return err }},
+		{"Earliest", func() error { _, err := s.Earliest(ctx, "c"); return err }},
+		{"Findings", func() error {
+			_, err := s.Findings(ctx, storage.FindingFilter{Cluster: "c", From: from, To: to, At: to, Rule: "rule", Subject: "bob", Severities: []string{"high"}, Before: storage.FindingCursor{First: 1, ID: "id"}})
+			return err
+		}},
+		{"FindingCounts", func() error { _, err := s.FindingCounts(ctx, storage.FindingFilter{Cluster: "c"}); return err }},
+		{"FindingsOf", func() error { _, err := s.FindingsOf(ctx, "c", "rule", day); return err }},
+		{"SpansDone", func() error { _, err := s.SpansDone(ctx); return err }},
 		{"Totals", func() error { _, err := s.Totals(ctx); return err }},
 	} {
 		rec.sql = nil

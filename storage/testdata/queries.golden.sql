@@ -171,6 +171,71 @@ SELECT cluster, resource, namespace, name, uid, resource_version, deleted, obser
     toUnixTimestamp64Micro(observed), epoch, kpart, koffset, idx
 FROM `retrial`.policy_objects FINAL ORDER BY epoch, kpart, koffset, idx;
 
+-- MarkSums
+SELECT toInt64(toUnixTimestamp(max(changed))) FROM `retrial`.detections;
+SELECT cluster, rule, toInt64(toUnixTimestamp(slot)), sum(count), sum(digest)
+FROM `retrial`.detections
+WHERE (cluster, rule, slot) IN (SELECT cluster, rule, slot FROM `retrial`.detections WHERE changed >= {since:UInt32})
+GROUP BY cluster, rule, slot;
+
+-- Marked
+SELECT cluster, source, apiserver, toUnixTimestamp64Micro(ingested), epoch, kpart, koffset, request_key, content, size, sign, row_revision, level, audit_id, stage, request_uri, verb, user_name, user_uid, user_groups, user_extra, impersonated_name, impersonated_uid, impersonated_groups, impersonated_extra, impersonation_constraint, source_ips, user_agent, object_resource, object_namespace, object_name, object_uid, object_api_group, object_api_version, object_resource_version, object_subresource, code, response_status, request_object, response_object, toUnixTimestamp64Micro(request_received), stage_delay, annotations, unknown_at, unknown_name, unknown_value, shape, outcome, class, cause, recorded, recorded_reason, replayed, authorizer, grants, errors, missing, attr_verb, attr_is_resource, attr_api_group, attr_api_version, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, attr_label_selector, attr_field_selector, impersonation, impersonation_mode, impersonation_grants, impersonation_missing, identity, admission, admission_plugin, admission_namespace_lifecycle, policy_revision, engine_version, config_version, hits, hit_keys FROM `retrial`.events WHERE sign = 1 AND cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32} AND arrayExists(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits) AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND (if(hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)] = 0, xxHash64(audit_id), hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)]), intDiv(toUnixTimestamp64Micro(request_received) - positiveModulo(toUnixTimestamp64Micro(request_received), {every:Int64}), {every:Int64})) IN (SELECT k, n FROM (SELECT CAST('[7]', 'Array(UInt64)') AS ks, CAST('[8]', 'Array(Int64)') AS ns) ARRAY JOIN ks AS k, ns AS n)
+AND (request_key, stage, version) IN (SELECT request_key, stage, version FROM `retrial`.events WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32} AND arrayExists(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits) AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND (if(hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)] = 0, xxHash64(audit_id), hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)]), intDiv(toUnixTimestamp64Micro(request_received) - positiveModulo(toUnixTimestamp64Micro(request_received), {every:Int64}), {every:Int64})) IN (SELECT k, n FROM (SELECT CAST('[7]', 'Array(UInt64)') AS ks, CAST('[8]', 'Array(Int64)') AS ns) ARRAY JOIN ks AS k, ns AS n) GROUP BY request_key, stage, version HAVING sum(sign) > 0)
+LIMIT 1 BY request_key, stage, version;
+
+-- MarkedCount
+SELECT sum(toInt64(sign)) FROM `retrial`.events WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32} AND arrayExists(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits) AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64};
+
+-- PaneCounts
+SELECT key, groupArray(pane), groupArray([c0, c1])
+FROM
+(
+    SELECT key, pane, sum(toInt64(sign) * toInt64(bitTest(mask, 0))) AS c0, sum(toInt64(sign) * toInt64(bitTest(mask, 1))) AS c1
+    FROM
+    (
+        SELECT if(hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)] = 0, xxHash64(audit_id), hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)]) AS key, intDiv(toUnixTimestamp64Micro(request_received) - positiveModulo(toUnixTimestamp64Micro(request_received), {every:Int64}), {every:Int64}) AS pane, toUInt64OrZero(substringIndex(hits[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)], '/', -1)) AS mask, sign
+        FROM `retrial`.events WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32} AND arrayExists(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits) AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64}
+    )
+    GROUP BY key, pane HAVING sum(toInt64(sign)) > 0
+)
+GROUP BY key HAVING sum(c0) >= 6 AND sum(c1) >= 1;
+
+-- FirstKeys
+SELECT key
+FROM (SELECT key, slot, sum(count) AS n FROM `retrial`.detections WHERE cluster = {cluster:String} AND rule = {rule:String} AND key != 0 GROUP BY key, slot HAVING n > 0)
+GROUP BY key HAVING toUnixTimestamp(min(slot)) = {day:UInt32};
+
+-- FirstTimes
+SELECT key, min(received)
+FROM
+(
+    SELECT if(hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)] = 0, xxHash64(audit_id), hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)]) AS key, toUnixTimestamp64Micro(request_received) AS received
+    FROM `retrial`.events WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32} AND arrayExists(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits) AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND key IN (SELECT arrayJoin(CAST('[7]', 'Array(UInt64)')))
+    GROUP BY key, received HAVING sum(toInt64(sign)) > 0
+)
+GROUP BY key;
+
+-- Earliest
+SELECT toInt64(toUnixTimestamp(min(minute))) FROM (SELECT minute FROM `retrial`.volume WHERE cluster = {cluster:String} AND outcome != '' GROUP BY minute HAVING sum(count) > 0);
+SELECT toInt64(min(received)), count() FROM (SELECT toUnixTimestamp64Micro(request_received) AS received FROM `retrial`.events WHERE cluster = {cluster:String} AND minute = {minute:UInt32} AND outcome != '' GROUP BY received HAVING sum(toInt64(sign)) > 0);
+
+-- Findings
+SELECT cluster, finding, key, severity, subject, audit_id, toUnixTimestamp64Micro(first_seen), toUnixTimestamp64Micro(last_seen), requests,
+    toInt64(toUnixTimestamp(span)), detail, withdrawn, toUnixTimestamp64Micro(updated)
+FROM `retrial`.findings FINAL WHERE withdrawn = 0 AND cluster = {cluster:String} AND finding = {rule:String} AND subject = {subject:String} AND toUnixTimestamp64Micro(last_seen) >= {from:Int64} AND toUnixTimestamp64Micro(first_seen) < {to:Int64} AND toUnixTimestamp64Micro(first_seen) <= {at:Int64} AND severity IN {severities:Array(String)} AND (toUnixTimestamp64Micro(first_seen), key) < ({at_first:Int64}, {at_key:String})
+ORDER BY first_seen DESC, key DESC LIMIT {limit:UInt32};
+
+-- FindingCounts
+SELECT finding, count() FROM `retrial`.findings FINAL WHERE withdrawn = 0 AND cluster = {cluster:String} GROUP BY finding ORDER BY finding;
+
+-- FindingsOf
+SELECT cluster, finding, key, severity, subject, audit_id, toUnixTimestamp64Micro(first_seen), toUnixTimestamp64Micro(last_seen), requests,
+    toInt64(toUnixTimestamp(span)), detail, withdrawn, toUnixTimestamp64Micro(updated)
+FROM `retrial`.findings FINAL WHERE cluster = {cluster:String} AND finding = {rule:String} AND toUnixTimestamp(span) = {span:UInt32};
+
+-- SpansDone
+SELECT cluster, rule, toInt64(toUnixTimestamp(span)), digest, toUnixTimestamp64Micro(updated) FROM `retrial`.detections_done FINAL;
+
 -- Totals
 SELECT sum(toInt64(sign)), toInt64(sumIf(toInt64(sign), outcome != '')), sum(sign * toInt64(length(grants))), toUInt64(sum(sign * reinterpretAsInt64(cityHash64(cluster, request_key, stage, stage_delay, content, version, koffset)))) FROM `retrial`.events;
 SELECT toInt64(count()) FROM `retrial`.events FINAL WHERE sign = 1;

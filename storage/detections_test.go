@@ -1,0 +1,301 @@
+package storage_test
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/storagetest"
+)
+
+// marked gives the judged rows of a slice of a log marks: a rule on single requests, one
+// that counts, grouped by subject or by audit ID, and one that looks for something new.
+func marked(t testing.TB, cluster string) []replay.Row {
+	t.Helper()
+	in := rows(t, cluster, 0)
+	for i := range in {
+		r := &in[i]
+		if r.Verdict == nil {
+			continue
+		}
+		subject := xxhash.Sum64String(r.Event.EffectiveUser().Username)
+		if r.Event.Verb == "create" {
+			r.Marks = append(r.Marks, replay.Mark{Name: "created", Key: subject})
+		}
+		r.Marks = append(r.Marks, replay.Mark{Name: fmt.Sprintf("often/%d", 1+2*(i%2)), Key: subject},
+			replay.Mark{Name: "new" + replay.MarkFirst, Key: subject},
+			replay.Mark{Name: "twice/1", Key: xxhash.Sum64String(r.Event.AuditID)}, replay.Mark{Name: "zero", Key: 0})
+	}
+	return in
+}
+
+// want are the rows with a mark of a rule.
+func want(in []replay.Row, rule string) map[string]replay.Mark {
+	out := map[string]replay.Mark{}
+	for _, r := range in {
+		for _, m := range r.Marks {
+			if m.Name == rule || len(m.Name) > len(rule) && m.Name[:len(rule)+1] == rule+"/" {
+				out[r.EventKey.String()] = m
+			}
+		}
+	}
+	return out
+}
+
+// always is a filter of everything.
+func always(cluster, rule string) replay.MarkFilter {
+	return replay.MarkFilter{Cluster: cluster, Rule: rule, From: time.Unix(0, 0).UTC(), To: time.Unix(1<<32, 0).UTC()}
+}
+
+// TestMarks: what is marked is found by its mark, counted in the sums, and no longer when a
+// correction takes the mark away.
+func TestMarks(t *testing.T) {
+	s := storagetest.Open(t)
+	ctx := context.Background()
+	in := marked(t, "c")
+	insert(t, s, "a", in)
+	insert(t, s, "other", marked(t, "d"))
+	check := func(what string, in []replay.Row) {
+		t.Helper()
+		for _, rule := range []string{"created", "often", "new", "twice", "zero"} {
+			found := map[string]replay.Mark{}
+			if err := s.Marked(ctx, always("c", rule), func(r replay.Row) error {
+				for _, m := range r.Marks {
+					if _, ok := want([]replay.Row{{EventKey: r.EventKey, Marks: []replay.Mark{m}}}, rule)[r.EventKey.String()]; ok {
+						found[r.EventKey.String()] = m
+					}
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if w := want(in, rule); len(w) == 0 || rule != "zero" && !reflect.DeepEqual(found, w) || len(found) != len(w) {
+				t.Errorf("%s: %s: %d requests found, want %d", what, rule, len(found), len(w))
+			}
+			n, err := s.MarkedCount(ctx, always("c", rule))
+			if err != nil || n != int64(len(want(in, rule))) {
+				t.Errorf("%s: %s: counted %d, %v; want %d", what, rule, n, err, len(want(in, rule)))
+			}
+		}
+		sums, _, err := s.MarkSums(ctx, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := map[string]int64{}
+		for _, m := range sums {
+			if m.Cluster == "c" {
+				count[m.Rule] += m.Count
+			}
+		}
+		for rule, n := range count {
+			if n != int64(len(want(in, rule))) {
+				t.Errorf("%s: the sums have %d of %s, want %d", what, n, rule, len(want(in, rule)))
+			}
+		}
+	}
+	check("as inserted", in)
+	digests := func() map[string]int64 {
+		sums, _, err := s.MarkSums(ctx, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]int64{}
+		for _, m := range sums {
+			out[m.Cluster+m.Rule] += m.Digest
+		}
+		return out
+	}
+	before := digests()
+
+	// Every other marked row loses its marks, or gets another key.
+	var fix []replay.Row
+	back := slices.Clone(in)
+	for i := range in {
+		if in[i].Verdict == nil || i%2 == 0 {
+			continue
+		}
+		old, fresh := in[i], in[i]
+		old.Sign, fresh.Revision = -1, 2
+		fresh.Marks = nil
+		if i%3 == 0 {
+			fresh.Marks = []replay.Mark{{Name: "created", Key: 99}}
+		}
+		fix = append(fix, old, fresh)
+		in[i] = fresh
+	}
+	insert(t, s, "fix", fix)
+	check("corrected", in)
+	changed := digests()
+	for key, d := range changed {
+		if (key[0] == 'c') == (d == before[key]) {
+			t.Errorf("%s: digest %d, was %d", key, d, before[key])
+		}
+	}
+	// And back: with the revision of a third version, so the digest is another one.
+	fix = fix[:0]
+	for i := range in {
+		if in[i].Revision == 2 {
+			old, fresh := in[i], back[i]
+			old.Sign, fresh.Revision = -1, 3
+			fix = append(fix, old, fresh)
+			in[i] = fresh
+		}
+	}
+	insert(t, s, "back", fix)
+	check("and back", in)
+}
+
+// TestMarksRecover: sums that a crash left wrong are mended, digests included.
+func TestMarksRecover(t *testing.T) {
+	s := storagetest.Open(t)
+	ctx := context.Background()
+	insert(t, s, "a", marked(t, "c"))
+	sums := func() []replay.MarkSum {
+		list, _, err := s.MarkSums(ctx, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.SortFunc(list, func(a, b replay.MarkSum) int {
+			return slices.Compare([]string{a.Rule, a.Slot.String()}, []string{b.Rule, b.Slot.String()})
+		})
+		return list
+	}
+	before := sums()
+	for _, harm := range []string{
+		"TRUNCATE TABLE retrial.detections",
+		"INSERT INTO retrial.detections (cluster, rule, slot, key, kpart, ingest_day, count, digest) SELECT 'c', 'created', 600, 0, 0, toDate('2026-11-21'), 1, 7",
+		"INSERT INTO retrial.detections (cluster, rule, slot, key, kpart, ingest_day, count, digest) SELECT cluster, rule, slot, key, kpart, ingest_day, 0, 5 FROM retrial.detections LIMIT 1",
+	} {
+		s.Exec(t, harm)
+		if err := s.Recover(ctx, 0, 1, nil); err != nil {
+			t.Fatal(err)
+		}
+		after := slices.DeleteFunc(sums(), func(m replay.MarkSum) bool { return m.Count == 0 && m.Digest == 0 })
+		if !reflect.DeepEqual(after, before) {
+			t.Errorf("%s: recovered to\n%+v, was\n%+v", harm, after, before)
+		}
+	}
+}
+
+// TestPanes: counts by group and pane, and the requests of some panes.
+func TestPanes(t *testing.T) {
+	s := storagetest.Open(t)
+	ctx := context.Background()
+	in := marked(t, "c")
+	insert(t, s, "a", in)
+	const every = 7 * time.Second
+	type pane struct {
+		key    uint64
+		number int64
+	}
+	counts, totals := map[pane][2]int64{}, map[uint64][2]int64{}
+	for _, r := range in {
+		for _, m := range r.Marks {
+			if m.Name == "often/1" || m.Name == "often/3" {
+				p := pane{m.Key, r.Event.RequestReceivedTimestamp.UnixMicro() / every.Microseconds()}
+				c, all := counts[p], totals[m.Key]
+				c[0]++
+				all[0]++
+				if m.Name == "often/3" {
+					c[1]++
+					all[1]++
+				}
+				counts[p], totals[m.Key] = c, all
+			}
+		}
+	}
+	f := always("c", "often")
+	f.Every = every
+	got, err := s.PaneCounts(ctx, f, []int{5, 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := 0
+	for _, n := range totals {
+		if n[0] >= 5 && n[1] >= 3 {
+			groups++
+		}
+	}
+	if len(got) != groups || groups == 0 {
+		t.Fatalf("%d groups, want %d", len(got), groups)
+	}
+	some := map[pane]bool{}
+	for _, g := range got {
+		for i, n := range g.Panes {
+			p := pane{g.Key, n}
+			if w := counts[p]; !slices.Equal(g.Counts[i], w[:]) {
+				t.Errorf("pane %+v has %v, want %v", p, g.Counts[i], w)
+			}
+			if i%2 == 0 {
+				f.Panes = append(f.Panes, replay.Pane{Key: g.Key, Number: n})
+				some[p] = true
+			}
+		}
+	}
+	found, expected := 0, int64(0)
+	for p := range some {
+		expected += counts[p][0]
+	}
+	if err := s.Marked(ctx, f, func(replay.Row) error { found++; return nil }); err != nil || int64(found) != expected {
+		t.Errorf("%d requests of %d panes, %v; want %d", found, len(some), err, expected)
+	}
+}
+
+// TestFindingsAreKept: the newest version of each stands, withdrawn ones do not show.
+func TestFindingsAreKept(t *testing.T) {
+	s := storagetest.Open(t)
+	ctx := context.Background()
+	at := func(n int) time.Time { return received.Add(time.Duration(n) * time.Microsecond) }
+	f := replay.StoredFinding{Cluster: "c '\\", Rule: "r", ID: "1", Severity: "high", Subject: "bob\t\n\x1b", AuditID: "x", First: at(1), Last: at(9), Count: 3,
+		Span: received.Truncate(time.Hour), Body: []byte(`{"id":"1"}`), Updated: at(1)}
+	more, other := f, f
+	more.Count, more.Body, more.Updated = 4, []byte(`{"id":"1","count":4}`), at(2)
+	other.ID, other.First, other.Updated = "2", at(2), at(2)
+	for _, list := range [][]replay.StoredFinding{{more, other}, {f}, {more}, nil} {
+		if err := s.SaveFindings(ctx, list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := s.Findings(ctx, storage.FindingFilter{})
+	if err != nil || !reflect.DeepEqual(got, []replay.StoredFinding{other, more}) {
+		t.Errorf("findings %+v, %v", got, err)
+	}
+	gone := more
+	gone.Withdrawn, gone.Updated = true, at(3)
+	if err := s.SaveFindings(ctx, []replay.StoredFinding{gone}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Findings(ctx, storage.FindingFilter{Cluster: f.Cluster}); err != nil || len(got) != 1 || got[0].ID != "2" {
+		t.Errorf("findings %+v, %v", got, err)
+	}
+	if got, err := s.FindingsOf(ctx, f.Cluster, "r", f.Span); err != nil || len(got) != 2 {
+		t.Errorf("findings of the span %+v, %v", got, err)
+	}
+	if got, err := s.FindingCounts(ctx, storage.FindingFilter{}); err != nil || !reflect.DeepEqual(got, []storage.RuleCount{{Rule: "r", Findings: 1}}) {
+		t.Errorf("counts %+v, %v", got, err)
+	}
+	for name, filter := range map[string]storage.FindingFilter{
+		"cluster": {Cluster: "d"}, "rule": {Rule: "x"}, "subject": {Subject: "eve"}, "severity": {Severities: []string{"low"}},
+		"from": {From: at(10)}, "to": {To: at(2)}, "at": {At: at(1)}, "before": {Before: storage.CursorOfFinding(&other)},
+	} {
+		if got, err := s.Findings(ctx, filter); err != nil || len(got) != 0 {
+			t.Errorf("%s: findings %+v, %v", name, got, err)
+		}
+	}
+	done := replay.SpanDone{Cluster: "c", Rule: "r", Span: f.Span, Digest: -7, Updated: at(1)}
+	newer := done
+	newer.Digest, newer.Updated = 8, at(2)
+	if err := s.SaveSpansDone(ctx, []replay.SpanDone{newer, done}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.SpansDone(ctx); err != nil || !reflect.DeepEqual(got, []replay.SpanDone{newer}) {
+		t.Errorf("done %+v, %v", got, err)
+	}
+}
