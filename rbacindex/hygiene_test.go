@@ -60,7 +60,7 @@ func TestHygieneChangesNoDecision(t *testing.T) {
 	t.Parallel()
 	found := map[rbacindex.FlawKind]int{}
 	allowed := 0
-	for seed := range policies(t, 1000) {
+	for seed := range policies(t, 400) {
 		g := newGenerator(seed + 1<<39)
 		objects := g.policy()
 		s, err := rbacindex.New(objects...)
@@ -96,11 +96,11 @@ func TestHygieneChangesNoDecision(t *testing.T) {
 		}
 	}
 	for kind := rbacindex.FlawMissingRole; kind <= rbacindex.FlawEverybody; kind++ {
-		if found[kind] < 5 {
+		if found[kind] < 2 && !testing.Short() {
 			t.Errorf("%s: found %d times", kind, found[kind])
 		}
 	}
-	if allowed < 200 {
+	if allowed < 200 && !testing.Short() {
 		t.Errorf("%d requests were allowed", allowed)
 	}
 }

@@ -110,6 +110,7 @@ func TestApplyEqualsRebuild(t *testing.T) {
 			}
 			checkObjects(t, s, tw)
 		}
+		checkNames(t, s, tw)
 		var all []any
 		s.All(func(_ rbacindex.Key, o any) bool { all = append(all, o); return true })
 		rebuilt, err := rbacindex.New(all...)
@@ -153,23 +154,6 @@ func checkObjects(t *testing.T, s *rbacindex.Snapshot, tw *twin) {
 			t.Errorf("%s: dangling from %s, which is there", k, dangling[k])
 		}
 	}
-	users, groups := tw.principals()
-	for i, list := range [][]string{users, groups} {
-		for _, name := range list {
-			a := rbacindex.Attributes{User: name}
-			if i == 1 {
-				a = rbacindex.Attributes{User: nobody, Groups: []string{name}}
-			}
-			want := false
-			for k := range tw.objects {
-				a.Namespace = k.Namespace
-				want = want || tw.concerns(&a, k)
-			}
-			if got := s.Names(name, i == 1); got != want {
-				t.Errorf("%q group=%t is named: %t, want %t", name, i == 1, got, want)
-			}
-		}
-	}
 	referenced := map[rbacindex.Key]int{}
 	for k, o := range tw.objects {
 		if role, ok := roleOf(k, o); ok {
@@ -187,6 +171,28 @@ func checkObjects(t *testing.T, s *rbacindex.Snapshot, tw *twin) {
 		})
 		if got != want {
 			t.Errorf("%d bindings reference %s, want %d", got, role, want)
+		}
+	}
+}
+
+// checkNames holds Names against the bindings, for everybody who might be named.
+func checkNames(t *testing.T, s *rbacindex.Snapshot, tw *twin) {
+	t.Helper()
+	users, groups := tw.principals()
+	for i, list := range [][]string{users, groups} {
+		for _, name := range list {
+			a := rbacindex.Attributes{User: name}
+			if i == 1 {
+				a = rbacindex.Attributes{User: nobody, Groups: []string{name}}
+			}
+			want := false
+			for k := range tw.objects {
+				a.Namespace = k.Namespace
+				want = want || tw.concerns(&a, k)
+			}
+			if got := s.Names(name, i == 1); got != want {
+				t.Errorf("%q group=%t is named: %t, want %t", name, i == 1, got, want)
+			}
 		}
 	}
 }
