@@ -10,6 +10,7 @@ const STATES = {done: 'done', waiting: 'waiting', failed: 'failed'};
 export function connection(width) {
   const {el, body} = card(width, 'Connection', 'from the apiserver’s audit webhook to verdicts');
   const newest = latest();
+  body.replaceChildren();
   el.hidden = true;
   return {
     el,
