@@ -330,7 +330,6 @@ func TestLimits(t *testing.T) {
 			}
 		})
 	}
-	const endless = "SELECT sum(sipHash64(number)) FROM system.numbers"
 	t.Run("as many as may run and wait", func(t *testing.T) {
 		hold := make(chan struct{})
 		k.onQuery(func(sql string) {
@@ -355,28 +354,35 @@ func TestLimits(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a caller who goes away ends the query", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		k.onQuery(func(sql string) {
-			if sql == endless {
-				cancel()
-			}
-		})
-		defer k.onQuery(nil)
-		n := k.recorded()
-		req := k.request(t, http.MethodPost, "/", strings.NewReader(endless)).WithContext(ctx)
-		res, err := k.client.Do(req)
-		if err == nil {
-			res.Body.Close()
-		}
-		if !errors.Is(err, context.Canceled) {
-			t.Fatal(err)
-		}
-		if r := k.record(n); r.Code != 394 && r.Code != 159 {
-			t.Fatalf("%+v", r)
-		} else if r.Code == 159 {
-			t.Errorf("ended by the limit of time, not by the caller: %+v", r)
+}
+
+// endless reads for as long as it may.
+const endless = "SELECT sum(sipHash64(number)) FROM system.numbers"
+
+// TestCallerGoesAway: the query of a caller who goes away ends, long before its time is up.
+func TestCallerGoesAway(t *testing.T) {
+	k := newKit(t, func(c *sqlgate.Config) { c.Time = 10 * time.Minute })
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	k.onQuery(func(sql string) {
+		if sql == endless {
+			cancel()
 		}
 	})
+	n := k.recorded()
+	req := k.request(t, http.MethodPost, "/", strings.NewReader(endless)).WithContext(ctx)
+	res, err := k.client.Do(req)
+	if err == nil {
+		res.Body.Close()
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if r := k.record(n); r.Code != 394 {
+		t.Fatalf("%+v", r)
+	}
+	k.onQuery(nil)
+	if a := k.ask(t, "SELECT 1"); a.text != "1\n" {
+		t.Fatalf("afterwards: %+v", a)
+	}
 }
