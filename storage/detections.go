@@ -119,6 +119,9 @@ func (s *Store) MarkedCount(ctx context.Context, f replay.MarkFilter) (n int64, 
 	return n, nil
 }
 
+// spill lets a query with a group for nearly every request of hours use the disk.
+const spill = "\nSETTINGS max_bytes_before_external_group_by = 268435456"
+
 // PaneCounts returns the groups of a rule whose marks in the stretch count often enough for
 // every one of its thresholds, pane by pane of length Every. The name of a mark says after
 // the slash, as a number, which thresholds the request counts for: bit i for the i-th.
@@ -142,7 +145,7 @@ FROM
     )
     GROUP BY key, pane HAVING sum(toInt64(sign)) > 0
 )
-GROUP BY key HAVING `+strings.Join(having, " AND "), p, func(c *replay.PaneCounts) ([]any, func()) {
+GROUP BY key HAVING `+strings.Join(having, " AND ")+spill, p, func(c *replay.PaneCounts) ([]any, func()) {
 		return []any{&c.Key, &c.Panes, &c.Counts}, nil
 	})
 	if err != nil {

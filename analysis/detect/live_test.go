@@ -40,7 +40,7 @@ severity: info
 kind: first-seen
 expr: 'verdict.outcome != "indeterminate"'
 groupBy: [subject, name]
-baseline: 12h
+baseline: 8h
 ---
 id: repeated
 title: An audit ID twice
@@ -116,9 +116,9 @@ func (h *history) judge(r *replay.Row) {
 // request is somebody's request at a time, sometimes under an audit ID used before.
 func (h *history) request(cluster string, n int) replay.Row {
 	h.t.Helper()
-	e := podGet(fmt.Sprint("user", h.rng.IntN(4)), fmt.Sprint("pod", h.rng.IntN(12)), h.rng.IntN(30*3600))
+	e := podGet(fmt.Sprint("user", h.rng.IntN(4)), fmt.Sprint("pod", h.rng.IntN(12)), h.rng.IntN(20*3600))
 	if h.rng.IntN(3) > 0 { // most of what happens happens at once
-		e.RequestReceivedTimestamp = t0.Add(time.Duration(h.rng.IntN(4))*9*time.Hour + time.Duration(h.rng.IntN(900_000))*time.Millisecond)
+		e.RequestReceivedTimestamp = t0.Add(time.Duration(h.rng.IntN(3))*9*time.Hour + time.Duration(h.rng.IntN(900_000))*time.Millisecond)
 		e.StageTimestamp = e.RequestReceivedTimestamp
 	}
 	e.AuditID = fmt.Sprint("id", h.rng.IntN(200))
@@ -289,7 +289,7 @@ func TestLiveConverges(t *testing.T) {
 				withdrawn += p.Withdrawn
 				return p.Left
 			}
-			for n := range 24 {
+			for n := range 16 {
 				rows := h.block()
 				for range 1 + h.rng.IntN(2) { // sent again under the same token
 					if err := s.Insert(ctx, fmt.Sprint("block ", n), rows); err != nil {

@@ -198,7 +198,8 @@ FROM
     )
     GROUP BY key, pane HAVING sum(toInt64(sign)) > 0
 )
-GROUP BY key HAVING sum(c0) >= 6 AND sum(c1) >= 1;
+GROUP BY key HAVING sum(c0) >= 6 AND sum(c1) >= 1
+SETTINGS max_bytes_before_external_group_by = 268435456;
 
 -- FirstKeys
 SELECT key
