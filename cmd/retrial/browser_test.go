@@ -235,7 +235,7 @@ func filtersAndPages(t *testing.T, s *server, b *browser) {
 	b.click(t, "#requests button", "indeterminate")
 	b.until(t, "all again", `!location.hash.includes('outcome') && `+listed+`.some(r => r.cells[6].innerText === 'match')`)
 
-	b.click(t, "[aria-label='Top subjects'] a", "system:")
+	b.click(t, "[aria-label='Top subjects'] a.figure", "")
 	b.until(t, "one subject", `location.hash.includes('user=') && `+listed+`.length > 0 && new Set(`+listed+`.map(r => r.cells[1].innerText)).size === 1`)
 	b.do(t, `(i => { i.value = 'nobody at all'; i.dispatchEvent(new Event('change')); })(document.querySelector('#requests input'))`)
 	b.until(t, "nobody", `document.querySelector('#requests').innerText.includes('No request fits')`)

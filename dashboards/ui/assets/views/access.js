@@ -1,10 +1,10 @@
 // Who can do something, and what somebody can do: now, or at any moment that is known.
-import {h, swap, card} from '../dom.js';
+import {h, swap, card, plural} from '../dom.js';
 import {visit} from '../router.js';
 import {part} from '../part.js';
 import {whoCan} from '../links.js';
 import {whoForm, canForm} from './forms.js';
-import {holders} from './holders.js';
+import {holders, told as toldHolders} from './holders.js';
 import {rights} from './rights.js';
 
 const ASKED = {verb: null, resource: null, namespace: null, name: null, path: null, subject: null, group: null, at: null, via: null, all: null, rows: null};
@@ -25,11 +25,12 @@ export default {
     const question = card('w6', 'Who can …?', 'everybody whom a grant allows it, with the grants');
     const person = card('w6', 'What can … do?', 'every rule that applies to somebody');
     const answer = card('', 'Answer');
-    root.append(h('h1', {class: 'page'}, 'Access'), question.el, person.el, answer.el);
+    const told = h('p', {class: 'unseen', role: 'status'}); // for who does not see the answer come
+    const say = words => ({onAnswer: a => { told.textContent = words(a); }});
+    root.append(h('h1', {class: 'page'}, 'Access'), question.el, person.el, told, answer.el);
     answer.el.id = 'answer';
-    answer.el.setAttribute('aria-live', 'polite');
     const bodies = {who: h('div', {class: 'body'}), can: h('div', {class: 'body'})};
-    const parts = {who: part(bodies.who, 'who-can', holders), can: part(bodies.can, 'can', rights)};
+    const parts = {who: part(bodies.who, 'who-can', holders, say(toldHolders)), can: part(bodies.can, 'can', rights, say(a => a ? `${plural(a.scopes?.reduce((n, s) => n + s.rules.length, 0), 'rule')} apply.` : ''))};
 
     return {
       update(params, cluster, background) {

@@ -18,7 +18,7 @@ export function holders(a, where, params) {
     h('p', {class: 'said'}, question(a), ' ', asOf(a.at), ' ', via && [h('a', {class: 'button set', href: link({via: null}), 'data-k': 'via', 'data-tip': 'Remove this filter'}, 'only through ', name(via, 120), ' ×')]),
     hints(a), missing(a),
     all.length ? [
-      h('p', {}, h('b', {}, plural(all.length, 'subject can', 'subjects can')), ', ', tally(all), '.', a.inNamespaces > 0 && [' ', h('a', {href: link({all: 'yes'}), 'data-k': 'in-all'}, `${count(a.inNamespaces)} more in single namespaces`)]),
+      h('p', {}, h('b', {}, plural(different(all).length, 'subject can', 'subjects can')), ', ', tally(different(all)), '.', a.inNamespaces > 0 && [' ', h('a', {href: link({all: 'yes'}), 'data-k': 'in-all'}, `${count(a.inNamespaces)} more in single namespaces`)]),
       table(['Subject', 'Kind', 'Where', '#Grants', 'Through'], list.map((s, i) => {
         const key = keyOf(s), href = subjectLink(key, where.at);
         return {cells: [href ? h('a', {href, class: 'who', 'data-k': 'h' + i}, name(s.kind === 'ServiceAccount' ? userOf(key) || s.name : s.name, 200)) : name(s.name, 200),
@@ -33,6 +33,12 @@ export function holders(a, where, params) {
 const KINDS = {User: 'user', Group: 'group', ServiceAccount: 'service account'};
 
 function keyOf(s) { return s.kind === 'ServiceAccount' ? `ServiceAccount/${s.namespace}/${s.name}` : `${s.kind}/${s.name}`; }
+
+// different leaves out those who hold it in several places.
+function different(list) { return [...new Map(list.map(s => [keyOf(s), s])).values()]; }
+
+// told says the answer in a few words.
+export function told(a) { return a ? `${plural(different(a.subjects).length, 'subject can', 'subjects can')}.` : ''; }
 
 function question(a) {
   return ['Who can ', h('b', {}, name(a.verb, 80)), ' ', name(a.path || resourceWord(a.group, a.resource, a.subresource), 200),

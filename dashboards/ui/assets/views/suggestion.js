@@ -34,7 +34,7 @@ export function suggestion(s, params, cluster) {
   return [
     cautions(s),
     h('div', {class: 'sides'}, h('div', {}, h('h3', {}, 'What it changes'), excess(s)), h('div', {}, h('h3', {}, 'The proof'), proof(s))),
-    gaps('What it does not know', s.gaps), gaps('What the recording lacks', s.window.gaps),
+    gaps('What it does not know', s.gaps), gaps('What the cluster’s recording lacks', s.window.gaps),
     keeps(s),
     changes ? blocks(s, params, cluster) : empty('There is nothing to change: no binding of its own can go.'),
     h('h3', {}, 'The same on the command line'),
