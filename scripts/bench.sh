@@ -15,6 +15,7 @@ run() { # package, pattern, time
 run ingest/event 'DecodeList|Redact|AppendJSON'
 run rbacindex 'Authorize/' 200ms
 run rbacindex 'Apply|Build' 200ms
+run rbacindex 'WhoCan|Can|Hygiene|NearestMiss' 200ms
 run replay/evaluate 'Replay'
 run ingest/stream 'Produce|Fetch'
 run storage 'Insert' 2s

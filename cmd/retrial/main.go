@@ -74,10 +74,15 @@ func newRoot(s streams) *cobra.Command {
 the event, the verdict and every grant that made it possible.
 
   retrial serve                      receive audit webhooks, replay, store, show
+  retrial connect NAME               write what an apiserver needs, and watch it arrive
   retrial import --cluster NAME LOG  take in a recorded audit log
+  retrial why AUDIT-ID               explain one request
+  retrial who-can VERB RESOURCE      who could do it, and by which binding
+  retrial can SUBJECT                what a subject could do
+  retrial findings                   what is odd
+  retrial suggest                    the least roles each subject needs, with a proof
   retrial evaluate --state S --events LOG
-                                     replay offline, without Kafka or ClickHouse
-  retrial why AUDIT-ID               explain one request`,
+                                     replay offline, without Kafka or ClickHouse`,
 		Args:          noArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		SilenceUsage:  true,
