@@ -39,10 +39,10 @@ export default {
     const parts = {
       subject: part(did.body, 'subject', answer => answer ? doings(answer, params) : empty('No subject is named in the address.'), learnt('subject', redraw)),
       can: part(could.body, 'can', answer => answer ? could_(answer) : empty(''), learnt('can')),
-      suggest: part(least.body, 'suggest', answer => {
+      suggest: part(least.body, 'suggest', (answer, where) => {
         const s = answer?.suggestions?.[0];
         swap(never.body, s ? unused(s) : empty(answer ? 'RBAC decided nothing about it in this range.' : ''));
-        return s ? suggestion(s, params, cluster) : empty(answer ? 'There is nothing to suggest: RBAC decided nothing about it in this range.' : '');
+        return s ? suggestion(s, params, cluster, params.get('range') || params.get('from') ? where : {}) : empty(answer ? 'There is nothing to suggest: RBAC decided nothing about it in this range.' : '');
       }, {onAnswer: answer => {
         known.suggest = answer;
         if (!answer) swap(never.body, empty('Not known: see the message below.'));

@@ -28,8 +28,8 @@ function asks(grant, binding) {
   return what?.startsWith('/') ? {verb, path: what} : {verb, resource: what, namespace: at[0] === 'RoleBinding' ? at[1] : null};
 }
 
-// suggestion paints the change with its proof.
-export function suggestion(s, params, cluster) {
+// suggestion paints the change with its proof; range has from and to unless it is everything.
+export function suggestion(s, params, cluster, range) {
   const changes = s.apply.length + s.remove.length > 0;
   return [
     cautions(s),
@@ -38,7 +38,7 @@ export function suggestion(s, params, cluster) {
     keeps(s),
     changes ? blocks(s, params, cluster) : empty('There is nothing to change: no binding of its own can go.'),
     h('h3', {}, 'The same on the command line'),
-    textBlock('cli', 'Command', command(s, cluster, params), null),
+    textBlock('cli', 'Command', command(s, cluster, range), null),
   ];
 }
 
@@ -114,8 +114,8 @@ function blocks(s, params, cluster) {
     h('p', {class: 'muted'}, told), textBlock('change', told, text, file));
 }
 
-// command is what to type for the same; from and to are those of the address.
-function command(s, cluster, params) {
+// command is what to type for the same.
+function command(s, cluster, range) {
   const length = new Date(s.window.to) - new Date(s.window.from);
-  return ['retrial suggest', '--cluster ' + word(cluster.name), '--subject ' + word(s.subject), '-o yaml', params.get('from') && '--from ' + word(params.get('from')), params.get('to') && '--to ' + word(params.get('to')), s.system && '--include-system', s.seen === false && '--include-unseen', length < WEEK && '--force'].filter(Boolean).join(' ') + '\n';
+  return ['retrial suggest', '--cluster ' + word(cluster.name), '--subject ' + word(s.subject), '-o yaml', range.from && '--from ' + word(range.from), range.to && '--to ' + word(range.to), s.system && '--include-system', s.seen === false && '--include-unseen', length < WEEK && '--force'].filter(Boolean).join(' ') + '\n';
 }
