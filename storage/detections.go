@@ -61,6 +61,10 @@ func markWhere(f replay.MarkFilter) (string, clickhouse.Parameters) {
 		}
 }
 
+// thrift keeps detections behind what comes in: one thread, and the disk for a query with a
+// group for nearly every request of hours.
+const thrift = "\nSETTINGS max_threads = 1, max_bytes_before_external_group_by = 268435456"
+
 // paneOf is the number of a request's pane: rounded down, before 1970 too.
 const paneOf = "intDiv(toUnixTimestamp64Micro(request_received) - positiveModulo(toUnixTimestamp64Micro(request_received), {every:Int64}), {every:Int64})"
 
@@ -76,7 +80,7 @@ func (s *Store) Marked(ctx context.Context, f replay.MarkFilter, visit func(repl
 	// What stands is found by the columns that tell rows apart; only of those the rest is read.
 	res, err := s.conn.Query(ctx, "SELECT "+rowColumns()+" FROM "+s.table("events")+" WHERE sign = 1 AND "+where+
 		"\nAND (request_key, stage, version) IN (SELECT request_key, stage, version FROM "+s.table("events")+" WHERE "+where+
-		" GROUP BY request_key, stage, version HAVING sum(sign) > 0)\nLIMIT 1 BY request_key, stage, version")
+		" GROUP BY request_key, stage, version HAVING sum(sign) > 0)\nLIMIT 1 BY request_key, stage, version"+thrift)
 	if err != nil {
 		return fmt.Errorf("read requests marked by %s: %w", f.Rule, err)
 	}
@@ -113,14 +117,11 @@ func paneSet(panes []replay.Pane) string {
 // MarkedCount returns how many standing rows the filter selects; its panes are not looked at.
 func (s *Store) MarkedCount(ctx context.Context, f replay.MarkFilter) (n int64, err error) {
 	where, p := markWhere(f)
-	if err := s.conn.QueryRow(params(ctx, p), "SELECT sum(toInt64(sign)) FROM "+s.table("events")+" WHERE "+where).Scan(&n); err != nil {
+	if err := s.conn.QueryRow(params(ctx, p), "SELECT sum(toInt64(sign)) FROM "+s.table("events")+" WHERE "+where+thrift).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count requests marked by %s: %w", f.Rule, err)
 	}
 	return n, nil
 }
-
-// spill lets a query with a group for nearly every request of hours use the disk.
-const spill = "\nSETTINGS max_bytes_before_external_group_by = 268435456"
 
 // PaneCounts returns the groups of a rule whose marks in the stretch count often enough for
 // every one of its thresholds, pane by pane of length Every. The name of a mark says after
@@ -145,7 +146,7 @@ FROM
     )
     GROUP BY key, pane HAVING sum(toInt64(sign)) > 0
 )
-GROUP BY key HAVING `+strings.Join(having, " AND ")+spill, p, func(c *replay.PaneCounts) ([]any, func()) {
+GROUP BY key HAVING `+strings.Join(having, " AND ")+thrift, p, func(c *replay.PaneCounts) ([]any, func()) {
 		return []any{&c.Key, &c.Panes, &c.Counts}, nil
 	})
 	if err != nil {
@@ -186,7 +187,7 @@ FROM
     FROM %[1]s.events WHERE `+where+` AND key IN (SELECT arrayJoin(CAST('[`+strings.Join(list, ",")+`]', 'Array(UInt64)')))
     GROUP BY key, received HAVING sum(toInt64(sign)) > 0
 )
-GROUP BY key`, p, func(k *replay.KeyTime) ([]any, func()) {
+GROUP BY key`+thrift, p, func(k *replay.KeyTime) ([]any, func()) {
 		var us int64
 		return []any{&k.Key, &us}, func() { k.First = fromMicro(us) }
 	})

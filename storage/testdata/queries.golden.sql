@@ -181,10 +181,12 @@ GROUP BY cluster, rule, slot;
 -- Marked
 SELECT cluster, source, apiserver, toUnixTimestamp64Micro(ingested), epoch, kpart, koffset, request_key, content, size, sign, row_revision, level, audit_id, stage, request_uri, verb, user_name, user_uid, user_groups, user_extra, impersonated_name, impersonated_uid, impersonated_groups, impersonated_extra, impersonation_constraint, source_ips, user_agent, object_resource, object_namespace, object_name, object_uid, object_api_group, object_api_version, object_resource_version, object_subresource, code, response_status, request_object, response_object, toUnixTimestamp64Micro(request_received), stage_delay, annotations, unknown_at, unknown_name, unknown_value, shape, outcome, class, cause, recorded, recorded_reason, replayed, authorizer, grants, errors, missing, attr_verb, attr_is_resource, attr_api_group, attr_api_version, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, attr_label_selector, attr_field_selector, impersonation, impersonation_mode, impersonation_grants, impersonation_missing, identity, admission, admission_plugin, admission_namespace_lifecycle, policy_revision, engine_version, config_version, hits, hit_keys FROM `retrial`.events WHERE sign = 1 AND cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32} AND arrayExists(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits) AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND (if(hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)] = 0, xxHash64(audit_id), hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)]), intDiv(toUnixTimestamp64Micro(request_received) - positiveModulo(toUnixTimestamp64Micro(request_received), {every:Int64}), {every:Int64})) IN (SELECT k, n FROM (SELECT CAST('[7]', 'Array(UInt64)') AS ks, CAST('[8]', 'Array(Int64)') AS ns) ARRAY JOIN ks AS k, ns AS n)
 AND (request_key, stage, version) IN (SELECT request_key, stage, version FROM `retrial`.events WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32} AND arrayExists(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits) AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND (if(hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)] = 0, xxHash64(audit_id), hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)]), intDiv(toUnixTimestamp64Micro(request_received) - positiveModulo(toUnixTimestamp64Micro(request_received), {every:Int64}), {every:Int64})) IN (SELECT k, n FROM (SELECT CAST('[7]', 'Array(UInt64)') AS ks, CAST('[8]', 'Array(Int64)') AS ns) ARRAY JOIN ks AS k, ns AS n) GROUP BY request_key, stage, version HAVING sum(sign) > 0)
-LIMIT 1 BY request_key, stage, version;
+LIMIT 1 BY request_key, stage, version
+SETTINGS max_threads = 1, max_bytes_before_external_group_by = 268435456;
 
 -- MarkedCount
-SELECT sum(toInt64(sign)) FROM `retrial`.events WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32} AND arrayExists(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits) AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64};
+SELECT sum(toInt64(sign)) FROM `retrial`.events WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32} AND arrayExists(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits) AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64}
+SETTINGS max_threads = 1, max_bytes_before_external_group_by = 268435456;
 
 -- PaneCounts
 SELECT key, groupArray(pane), groupArray([c0, c1])
@@ -199,7 +201,7 @@ FROM
     GROUP BY key, pane HAVING sum(toInt64(sign)) > 0
 )
 GROUP BY key HAVING sum(c0) >= 6 AND sum(c1) >= 1
-SETTINGS max_bytes_before_external_group_by = 268435456;
+SETTINGS max_threads = 1, max_bytes_before_external_group_by = 268435456;
 
 -- FirstKeys
 SELECT key
@@ -214,7 +216,8 @@ FROM
     FROM `retrial`.events WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32} AND arrayExists(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits) AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND key IN (SELECT arrayJoin(CAST('[7]', 'Array(UInt64)')))
     GROUP BY key, received HAVING sum(toInt64(sign)) > 0
 )
-GROUP BY key;
+GROUP BY key
+SETTINGS max_threads = 1, max_bytes_before_external_group_by = 268435456;
 
 -- Earliest
 SELECT toInt64(toUnixTimestamp(min(minute))) FROM (SELECT minute FROM `retrial`.volume WHERE cluster = {cluster:String} AND outcome != '' GROUP BY minute HAVING sum(count) > 0);
