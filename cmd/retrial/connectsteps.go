@@ -118,7 +118,7 @@ func (f *connectionFacts) notReached() string {
 		fmt.Fprintf(&b, "Its certificate names %s: the kubeconfig has to use one of them.\n", strings.Join(f.receiver.Names, ", "))
 	}
 	b.WriteString("Look whether kube-apiserver was restarted with the flags, reaches that address, and what its log says of the audit webhook;\n" +
-		"apiserver_audit_error_total{plugin=\"webhook\"} of its metrics grows when it cannot post. It waits up to 30 s before it posts.")
+		"apiserver_audit_error_total{plugin=\"webhook\"} of its metrics grows when it cannot post. It gathers events before it posts: up to 5 s with the flags of connect, 30 s by default.")
 	return b.String()
 }
 
