@@ -37,6 +37,9 @@ type MarkSum struct {
 type MarkFilter struct {
 	Cluster, Rule string
 	From, To      time.Time // of the request: From inclusive, To exclusive
+	// NoBodies leaves request and response objects out of the rows: most of what there is to
+	// read.
+	NoBodies bool
 	// Every and Panes, when Panes is not empty, restrict to requests whose key and pane, the
 	// number of whole Every since 1970, are listed.
 	Every time.Duration

@@ -78,7 +78,11 @@ func (s *Store) Marked(ctx context.Context, f replay.MarkFilter, visit func(repl
 	ctx, cancel := context.WithCancel(params(ctx, p))
 	defer cancel()
 	// What stands is found by the columns that tell rows apart; only of those the rest is read.
-	res, err := s.conn.Query(ctx, "SELECT "+rowColumns()+" FROM "+s.table("events")+" WHERE sign = 1 AND "+where+
+	columns := rowColumns()
+	if f.NoBodies {
+		columns = strings.Replace(columns, "request_object, response_object", "'', ''", 1)
+	}
+	res, err := s.conn.Query(ctx, "SELECT "+columns+" FROM "+s.table("events")+" WHERE sign = 1 AND "+where+
 		"\nAND (request_key, stage, version) IN (SELECT request_key, stage, version FROM "+s.table("events")+" WHERE "+where+
 		" GROUP BY request_key, stage, version HAVING sum(sign) > 0)\nLIMIT 1 BY request_key, stage, version"+thrift)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -102,6 +103,7 @@ type liveRule struct {
 	// outside of it requests count for its findings.
 	unit, before, after time.Duration
 	step                time.Duration // of the time up to which an open span is looked at
+	bodies              bool          // some expression may look at them
 	salt                int64         // hash of the rule: another rule of the same id is worked out anew
 }
 
@@ -123,6 +125,9 @@ func newLiveRule(set *Set, p *program) *liveRule {
 	text, err := json.Marshal(p.rule)
 	if err == nil {
 		r.salt = int64(xxhash.Sum64(text))
+	}
+	for _, name := range []string{"object", "Object", "written", "requestPatch", "dryRun"} {
+		r.bodies = r.bodies || err != nil || strings.Contains(string(text), name)
 	}
 	return r
 }

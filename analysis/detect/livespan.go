@@ -84,7 +84,7 @@ type spanWork struct {
 // filter selects the requests that may count in the span's findings.
 func (w *spanWork) filter() replay.MarkFilter {
 	begin := time.Unix(w.span.begin, 0).UTC()
-	f := replay.MarkFilter{Cluster: w.span.cluster, Rule: w.span.rule, From: begin.Add(-w.r.before), To: begin.Add(w.r.unit + w.r.after)}
+	f := replay.MarkFilter{Cluster: w.span.cluster, Rule: w.span.rule, From: begin.Add(-w.r.before), To: begin.Add(w.r.unit + w.r.after), NoBodies: !w.r.bodies}
 	if w.until.Before(f.To) {
 		f.To = w.until
 	}
