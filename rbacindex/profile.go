@@ -10,7 +10,7 @@ import (
 // but for the marks of the cache.
 type entry struct {
 	hash, tag uint64
-	version   uint64 // of the snapshot it is true for
+	version   uint64 // the stamp of the subject in the snapshots it is true for
 	size      int64  // bytes, estimated
 	id        uint64 // unique; namespace entries name their subject's entry by it
 	subject   uint64 // id of the subject's entry, 0 in a subject's entry itself
@@ -30,9 +30,11 @@ type entry struct {
 }
 
 // hashSubject hashes a user and its groups. Of many groups only some are looked at: the
-// comparison with the entry found decides, and looks at all of them.
-func (h *hasher) hashSubject(user string, groups []string) uint64 {
-	x := mix(uint64(len(groups)), h.str(user))
+// comparison with the entry found decides, and looks at all of them. name is the hash of the
+// user alone.
+func (h *hasher) hashSubject(user string, groups []string) (hash, name uint64) {
+	name = h.str(user)
+	x := mix(uint64(len(groups)), name)
 	step := 1
 	if len(groups) > 8 {
 		step = len(groups) / 8
@@ -40,7 +42,7 @@ func (h *hasher) hashSubject(user string, groups []string) uint64 {
 	for i := 0; i < len(groups); i += step {
 		x = mix(x, h.str(groups[i]))
 	}
-	return x & h.keep
+	return x & h.keep, name
 }
 
 // sameGroups compares eight bytes at a time, in place: with two hundred groups of a dozen
@@ -86,27 +88,31 @@ func (h *hasher) tag(hash, version uint64) uint64 { return mix(hash, version)&h.
 
 // subject returns what the subject holds cluster-wide.
 func (s *Snapshot) subject(user string, groups []string) *entry {
-	hash := s.family.hasher.hashSubject(user, groups)
-	tag := s.family.hasher.tag(hash, s.version)
+	hash, name := s.family.hasher.hashSubject(user, groups)
+	stamp := s.stamps.of(name)
+	tag := s.family.hasher.tag(hash, stamp)
 	set := s.family.cache.set(hash)
 	for w := range set.tags {
 		if set.tags[w].Load() != tag {
 			continue
 		}
 		e := set.entries[w].Load()
-		if e != nil && e.subject == 0 && e.version == s.version && e.user == user && sameGroups(e.groups, groups) {
+		if e != nil && e.subject == 0 && e.version == stamp && e.user == user && sameGroups(e.groups, groups) {
 			if !e.used.Load() {
 				e.used.Store(true)
 			}
 			return e
 		}
 	}
-	return s.meet(hash, tag, user, groups)
+	if e := s.adopt(hash, name, user, groups); e != nil {
+		return e
+	}
+	return s.meet(hash, tag, stamp, user, groups)
 }
 
 // meet works out a subject seen for the first time.
-func (s *Snapshot) meet(hash, tag uint64, user string, groups []string) *entry {
-	e := &entry{hash: hash, tag: tag, version: s.version, id: s.family.next()}
+func (s *Snapshot) meet(hash, tag, stamp uint64, user string, groups []string) *entry {
+	e := &entry{hash: hash, tag: tag, version: stamp, id: s.family.next()}
 	g := gatherer{s: s, older: s.older(hash, user, groups)}
 	h := s.family.hasher
 	add := func(p *principal) {
@@ -129,6 +135,26 @@ func (s *Snapshot) meet(hash, tag uint64, user string, groups []string) *entry {
 	e.size += e.scope.extra() + int64(len(e.spaces))*8
 	s.family.cache.put(e)
 	return e
+}
+
+// adopt takes over what an earlier version knew of the subject when no change since concerns
+// it; nil when there is no such thing. The namespaces remembered of it go with it.
+func (s *Snapshot) adopt(hash, name uint64, user string, groups []string) *entry {
+	set := s.family.cache.set(hash)
+	for w := range set.entries {
+		o := set.entries[w].Load()
+		if o == nil || o.hash != hash || o.subject != 0 || o.user != user || !sameGroups(o.groups, groups) || !s.stamps.holds(o, name) {
+			continue
+		}
+		stamp := s.stamps.of(name)
+		e := &entry{
+			hash: hash, tag: s.family.hasher.tag(hash, stamp), version: stamp, size: o.size, id: o.id,
+			user: o.user, groups: o.groups, scope: o.scope, spaces: o.spaces,
+		}
+		s.family.cache.put(e)
+		return e
+	}
+	return nil
 }
 
 // keep copies the key: the caller's strings may be windows on something large or reused. One
@@ -201,7 +227,7 @@ func (s *Snapshot) meetIn(hash, tag uint64, sub *entry, ns string) *scope {
 			g.refs = sp.refs.appendTo(g.refs)
 		}
 	}
-	e := &entry{hash: hash, tag: tag, version: s.version, subject: sub.id, size: entryBytes + int64(len(ns))}
+	e := &entry{hash: hash, tag: tag, version: sub.version, subject: sub.id, size: entryBytes + int64(len(ns))}
 	if len(g.refs) > 0 {
 		e.scope = &e.own
 		g.scope(e.scope, sub.scope)

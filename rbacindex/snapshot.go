@@ -16,6 +16,7 @@ import (
 type Snapshot struct {
 	family  *family
 	version uint64 // unique in the family
+	stamps  stamps // which of what the family remembers is true here
 
 	roles, clusterRoles               trie[*role]
 	roleBindings, clusterRoleBindings trie[*binding]
@@ -37,7 +38,10 @@ func Empty() *Snapshot {
 	return newFamily(defaultCacheBytes).empty()
 }
 
-func (f *family) empty() *Snapshot { return &Snapshot{family: f, version: f.next()} }
+func (f *family) empty() *Snapshot {
+	serial := f.next()
+	return &Snapshot{family: f, version: serial, stamps: newStamps(serial)}
+}
 
 // New builds a Snapshot of *rbacv1.Role, *rbacv1.ClusterRole, *rbacv1.RoleBinding and
 // *rbacv1.ClusterRoleBinding objects. Another type, a namespaced object without namespace
@@ -73,6 +77,7 @@ func (f *family) build(objects []any) (*Snapshot, error) {
 func (s *Snapshot) Apply(changes ...Change) (*Snapshot, error) {
 	next := *s
 	next.version = s.family.next()
+	var t touched
 	for _, c := range changes {
 		if c.Object != nil {
 			k, err := KeyOf(c.Object)
@@ -85,37 +90,40 @@ func (s *Snapshot) Apply(changes ...Change) (*Snapshot, error) {
 		} else if c.Key.Kind < KindRole || c.Key.Kind > KindClusterRoleBinding {
 			return nil, fmt.Errorf("apply %s: %w", c.Key, ErrUnsupportedObject)
 		}
-		next.apply(c)
+		next.apply(c, &t)
 	}
+	next.stamps = s.stamps.after(next.version, &t)
 	return &next, nil
 }
 
-func (s *Snapshot) apply(c Change) {
+func (s *Snapshot) apply(c Change, t *touched) {
 	h, k := s.family.hasher, c.Key
 	switch k.Kind {
 	case KindRole:
+		t.role(s, k)
 		s.roles = s.setRole(s.roles, k, c.Object)
 	case KindClusterRole:
+		t.role(s, k)
 		s.clusterRoles = s.setRole(s.clusterRoles, k, c.Object)
 	case KindRoleBinding:
 		if old, ok := s.roleBindings.get(h, k.Namespace, k.Name); ok {
 			s.roleBindings = s.roleBindings.without(h, k.Namespace, k.Name)
-			s.unlink(old)
+			s.unlink(old, t)
 		}
 		if rb, ok := c.Object.(*rbacv1.RoleBinding); ok {
 			b := &binding{rb: rb}
 			s.roleBindings = s.roleBindings.with(h, b)
-			s.link(b)
+			s.link(b, t)
 		}
 	case KindClusterRoleBinding:
 		if old, ok := s.clusterRoleBindings.get(h, "", k.Name); ok {
 			s.clusterRoleBindings = s.clusterRoleBindings.without(h, "", k.Name)
-			s.unlink(old)
+			s.unlink(old, t)
 		}
 		if crb, ok := c.Object.(*rbacv1.ClusterRoleBinding); ok {
 			b := &binding{crb: crb}
 			s.clusterRoleBindings = s.clusterRoleBindings.with(h, b)
-			s.link(b)
+			s.link(b, t)
 		}
 	}
 }
@@ -141,7 +149,7 @@ func (s *Snapshot) setRole(t trie[*role], k Key, object any) trie[*role] {
 }
 
 // link enters a binding under its subjects and its role.
-func (s *Snapshot) link(b *binding) {
+func (s *Snapshot) link(b *binding, touch *touched) {
 	h := s.family.hasher
 	s.counts[b.key().Kind]++
 	ns, _ := b.id()
@@ -152,6 +160,7 @@ func (s *Snapshot) link(b *binding) {
 		if !ok {
 			continue
 		}
+		touch.principal(h, name, group)
 		t := s.principals(group)
 		p, found := t.get(h, "", name)
 		if !found {
@@ -170,7 +179,7 @@ func (s *Snapshot) link(b *binding) {
 }
 
 // unlink undoes link.
-func (s *Snapshot) unlink(b *binding) {
+func (s *Snapshot) unlink(b *binding, touch *touched) {
 	h := s.family.hasher
 	s.counts[b.key().Kind]--
 	ns, bname := b.id()
@@ -180,6 +189,7 @@ func (s *Snapshot) unlink(b *binding) {
 		if !ok {
 			continue
 		}
+		touch.principal(h, name, group)
 		t := s.principals(group)
 		p, found := t.get(h, "", name)
 		if !found {
