@@ -23,7 +23,7 @@ func (s *Snapshot) authorize(sub *entry, a *Attributes, buf []Grant) Result {
 			grants = sc.grants(&q, grants)
 		}
 	}
-	return Result{Allowed: len(grants) > 0, Grants: grants, Missing: sc.missing, unsupported: sc.unsupported}
+	return sc.result(grants)
 }
 
 // Subject is a user with its groups as one Snapshot knows it. Whoever asks many questions
@@ -55,8 +55,7 @@ func (s *Snapshot) RulesFor(user string, groups []string, namespace string, fn f
 			scopes = append(scopes, in)
 		}
 	}
-	last := scopes[len(scopes)-1]
-	res := Result{Missing: last.missing, unsupported: last.unsupported}
+	res := scopes[len(scopes)-1].result(nil)
 	for _, sc := range scopes {
 		for _, u := range sc.units {
 			rules := u.role.rules()

@@ -15,8 +15,12 @@ import (
 // ways. A full set makes the table grow while there are bytes left; after that entries nobody
 // used lately give way, so that a flood of one-time subjects does not drive out the regular
 // ones.
+//
+// The tables made for scopes of many roles are shared by all entries that hold the same roles.
+// Each counts once, as long as an entry in the cache holds it, and can be found that long.
 type cache struct {
-	sets atomic.Pointer[[]cacheSet]
+	sets   atomic.Pointer[[]cacheSet]
+	tables [cacheTables]atomic.Pointer[table] // by hash; a hint, some may be missing
 
 	mu    sync.Mutex // guards the rest, and writes to sets
 	limit int64
@@ -25,7 +29,10 @@ type cache struct {
 	live  int      // entries that are not gone
 }
 
-const cacheWays = 8
+const (
+	cacheWays   = 8
+	cacheTables = 256
+)
 
 // cacheSet keeps the tags of all ways in one cache line. A tag only saves looking at the
 // entry; the entry decides.
@@ -49,10 +56,17 @@ func (c *cache) set(hash uint64) *cacheSet {
 	return &sets[hash>>32&uint64(len(sets)-1)]
 }
 
+// merged returns the place of a table of roles with that hash.
+func (c *cache) merged(hash uint64) *atomic.Pointer[table] {
+	return &c.tables[hash>>32%cacheTables]
+}
+
 // put enters e, which must not be changed afterwards, unless another writer is busy or e is
 // out of proportion to the cache. It reports whether e went in.
 func (c *cache) put(e *entry) bool {
-	if e.size > c.limit/4 || !c.mu.TryLock() {
+	size := e.size
+	e.tables(func(t *table) { size += t.bytes })
+	if size > c.limit/4 || !c.mu.TryLock() {
 		return false
 	}
 	defer c.mu.Unlock()
@@ -69,6 +83,7 @@ func (c *cache) put(e *entry) bool {
 	e.kept = true
 	set.place(way, e)
 	c.bytes += e.size
+	e.tables(c.hold)
 	c.live++
 	for c.bytes > c.limit {
 		c.shrink()
@@ -87,7 +102,24 @@ func (c *cache) drop(set *cacheSet, way int) {
 	set.entries[way].Store(nil)
 	e.gone = true
 	c.bytes -= e.size
+	e.tables(c.release)
 	c.live--
+}
+
+// hold counts a table for one more entry.
+func (c *cache) hold(t *table) {
+	if t.uses++; t.uses == 1 {
+		c.bytes += t.bytes
+		c.merged(t.merged).Store(t)
+	}
+}
+
+// release undoes hold.
+func (c *cache) release(t *table) {
+	if t.uses--; t.uses == 0 {
+		c.bytes -= t.bytes
+		c.merged(t.merged).CompareAndSwap(t, nil)
+	}
 }
 
 // grow doubles the number of sets; false when the bytes for it are not there.
@@ -154,7 +186,7 @@ func (s *cacheSet) victim(e *entry) int {
 		if found < 0 {
 			found = w
 		}
-		if o.hash == e.hash && o.version < e.version {
+		if o.hash == e.hash && o.of < e.of {
 			return w
 		}
 	}

@@ -3,35 +3,54 @@ package rbacindex
 import (
 	"strings"
 	"sync/atomic"
+	"unsafe"
 )
 
 // entry is something a Snapshot worked out about a subject, a user name and its groups: what
-// it holds cluster-wide, or (ns set) what it holds in one namespace. Entries are immutable
-// but for the marks of the cache.
+// it holds cluster-wide, or (a namespace's entry) what it holds in one namespace. Entries are
+// immutable but for the marks of the cache.
+//
+// What every decision reads comes first, so that it shares lines of memory.
 type entry struct {
-	hash, tag uint64
-	version   uint64 // the stamp of the subject in the snapshots it is true for
-	size      int64  // bytes, estimated
-	id        uint64 // unique; namespace entries name their subject's entry by it
-	subject   uint64 // id of the subject's entry, 0 in a subject's entry itself
+	of    uint64 // the stamp of the subject in the snapshots it is true for, or the id of the subject's entry
+	key   key    // a subject's
+	scope *scope // nil in a namespace where no binding names the subject
 
-	user   string
-	groups []string
-	ns     string
+	// only is the namespace of all RoleBindings that name the subject, when there is only one,
+	// and only then in what it holds there: service accounts and most people need no second
+	// look at the cache. In a namespace's entry, only is its name.
+	only string
+	in   *scope
 
-	scope  *scope       // own; nil in a namespace where no binding names the subject
+	used  atomic.Bool
+	inner bool // a namespace's
+
 	spaces []*principal // subject's entry: principals that RoleBindings name
+
+	hash, tag uint64
+	size      int64  // bytes, estimated; without merged tables, which entries share
+	id        uint64 // unique; namespace entries name their subject's entry by it
 
 	kept bool // it went into the cache
 	gone bool // and out again; the cache's writers only
-	used atomic.Bool
-
-	own scope
 }
 
-// hashSubject hashes a user and its groups. Of many groups only some are looked at: the
-// comparison with the entry found decides, and looks at all of them. name is the hash of the
-// user alone.
+// An entry and what it points to are allocated at once: one place in memory to wait for.
+type (
+	clusterEntry struct {
+		entry
+		own scope
+	}
+	homeEntry struct {
+		entry
+		own, home scope
+	}
+)
+
+// hashSubject hashes a user and its groups. Of many groups only some are looked at, and of a
+// long name its ends: the comparison with the entry found decides, and looks at everything.
+// Since the user's hash is keyed and goes in first, nobody can choose groups so that the
+// entries of other users collide. name is the hash of the user alone.
 func (h *hasher) hashSubject(user string, groups []string) (hash, name uint64) {
 	name = h.str(user)
 	x := mix(uint64(len(groups)), name)
@@ -40,47 +59,25 @@ func (h *hasher) hashSubject(user string, groups []string) (hash, name uint64) {
 		step = len(groups) / 8
 	}
 	for i := 0; i < len(groups); i += step {
-		x = mix(x, h.str(groups[i]))
+		x = mixEnds(x, groups[i])
 	}
 	return x & h.keep, name
 }
 
-// sameGroups compares eight bytes at a time, in place: with two hundred groups of a dozen
-// bytes the calls to the runtime's comparison would be the larger part of a decision.
-func sameGroups(a, b []string) bool {
-	if len(a) != len(b) {
-		return false
+// mixEnds folds the length and the first and last eight bytes of s into x.
+func mixEnds(x uint64, s string) uint64 {
+	n := len(s)
+	p := unsafe.Pointer(unsafe.StringData(s))
+	switch {
+	case n >= 8:
+		return mix(x^load8(p, 0), load8(p, n-8)+uint64(n))
+	case n >= 4:
+		return mix(x, uint64(load4(p, 0))|uint64(load4(p, n-4))<<32+uint64(n))
 	}
-	for i, x := range a {
-		y := b[i]
-		n := len(x)
-		if n != len(y) {
-			return false
-		}
-		if n < 8 {
-			if x != y {
-				return false
-			}
-			continue
-		}
-		if word(x[n-8:]) != word(y[n-8:]) { // first: names differ at the end
-			return false
-		}
-		for ; n > 8; n -= 8 {
-			if word(x) != word(y) {
-				return false
-			}
-			x, y = x[8:], y[8:]
-		}
+	for i := range n {
+		x = mix(x, uint64(load1(p, i)))
 	}
-	return true
-}
-
-// word returns the first eight bytes of s, which the compiler makes one load.
-func word(s string) uint64 {
-	_ = s[7]
-	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	return mix(x, uint64(n))
 }
 
 // tag makes a tag of a hash and the version; not 0, which marks an empty way.
@@ -96,8 +93,9 @@ func (s *Snapshot) subject(user string, groups []string) *entry {
 		if set.tags[w].Load() != tag {
 			continue
 		}
+		// Stamps and ids come from one series, so that of tells the two sorts of entries apart.
 		e := set.entries[w].Load()
-		if e != nil && e.subject == 0 && e.version == stamp && e.user == user && sameGroups(e.groups, groups) {
+		if e != nil && e.of == stamp && e.key.is(user, groups) {
 			if !e.used.Load() {
 				e.used.Store(true)
 			}
@@ -112,13 +110,13 @@ func (s *Snapshot) subject(user string, groups []string) *entry {
 
 // meet works out a subject seen for the first time.
 func (s *Snapshot) meet(hash, tag, stamp uint64, user string, groups []string) *entry {
-	e := &entry{hash: hash, tag: tag, version: stamp, id: s.family.next()}
-	g := gatherer{s: s, older: s.older(hash, user, groups)}
 	h := s.family.hasher
+	g := gatherer{s: s}
+	var spaces []*principal
 	add := func(p *principal) {
 		g.refs = p.cluster.appendTo(g.refs)
 		if !p.spaces.empty() {
-			e.spaces = append(e.spaces, p)
+			spaces = append(spaces, p)
 		}
 	}
 	if p, ok := s.users.get(h, "", user); ok {
@@ -129,12 +127,43 @@ func (s *Snapshot) meet(hash, tag, stamp uint64, user string, groups []string) *
 			add(p)
 		}
 	}
-	e.scope = &e.own
-	g.scope(e.scope, nil)
-	e.keep(user, groups)
-	e.size += e.scope.extra() + int64(len(e.spaces))*8
+	var e *entry
+	only := onlySpace(spaces)
+	if only == "" {
+		c := &clusterEntry{}
+		e = &c.entry
+		e.scope, e.size = &c.own, clusterEntryBytes
+		g.scope(e.scope, nil)
+	} else {
+		c := &homeEntry{}
+		e = &c.entry
+		e.scope, e.in, e.size = &c.own, &c.home, homeEntryBytes
+		g.scope(e.scope, nil)
+		home := gatherer{s: s}
+		for _, p := range spaces {
+			home.refs = p.spaces.one.refs.appendTo(home.refs)
+		}
+		home.scope(e.in, e.scope)
+		e.size += e.in.extra()
+	}
+	e.hash, e.tag, e.of, e.id, e.spaces = hash, tag, stamp, s.family.next(), spaces
+	e.key, e.only = newKey(user, groups, only)
+	e.size += e.key.size() + e.scope.extra() + int64(len(spaces))*8
 	s.family.cache.put(e)
 	return e
+}
+
+// onlySpace returns the namespace of all RoleBindings of the principals, "" when they are of
+// several or there are none.
+func onlySpace(spaces []*principal) string {
+	ns := ""
+	for _, p := range spaces {
+		if p.spaces.one == nil || ns != "" && p.spaces.one.ns != ns {
+			return ""
+		}
+		ns = p.spaces.one.ns
+	}
+	return ns
 }
 
 // adopt takes over what an earlier version knew of the subject when no change since concerns
@@ -143,13 +172,13 @@ func (s *Snapshot) adopt(hash, name uint64, user string, groups []string) *entry
 	set := s.family.cache.set(hash)
 	for w := range set.entries {
 		o := set.entries[w].Load()
-		if o == nil || o.hash != hash || o.subject != 0 || o.user != user || !sameGroups(o.groups, groups) || !s.stamps.holds(o, name) {
+		if o == nil || o.hash != hash || o.inner || !o.key.is(user, groups) || !s.stamps.holds(o, name) {
 			continue
 		}
 		stamp := s.stamps.of(name)
 		e := &entry{
-			hash: hash, tag: s.family.hasher.tag(hash, stamp), version: stamp, size: o.size, id: o.id,
-			user: o.user, groups: o.groups, scope: o.scope, spaces: o.spaces,
+			hash: hash, tag: s.family.hasher.tag(hash, stamp), of: stamp, size: o.size, id: o.id,
+			key: o.key, scope: o.scope, only: o.only, in: o.in, spaces: o.spaces,
 		}
 		s.family.cache.put(e)
 		return e
@@ -157,46 +186,15 @@ func (s *Snapshot) adopt(hash, name uint64, user string, groups []string) *entry
 	return nil
 }
 
-// keep copies the key: the caller's strings may be windows on something large or reused. One
-// piece of memory holds all of them, which is also quicker to compare with.
-func (e *entry) keep(user string, groups []string) {
-	n := len(user)
-	for _, g := range groups {
-		n += len(g)
-	}
-	var b strings.Builder
-	b.Grow(n)
-	b.WriteString(user)
-	for _, g := range groups {
-		b.WriteString(g)
-	}
-	all := b.String()
-	e.user, all = all[:len(user)], all[len(user):]
-	if len(groups) > 0 {
-		e.groups = make([]string, len(groups))
-		for i, g := range groups {
-			e.groups[i], all = all[:len(g)], all[len(g):]
-		}
-	}
-	e.size = entryBytes + int64(n+16*len(groups))
-}
-
-// older returns what an earlier version knew of the subject, to take over what is still
-// true; nil when nothing is remembered.
-func (s *Snapshot) older(hash uint64, user string, groups []string) *scope {
-	set := s.family.cache.set(hash)
-	for w := range set.entries {
-		e := set.entries[w].Load()
-		if e != nil && e.hash == hash && e.subject == 0 && e.user == user && sameGroups(e.groups, groups) {
-			return e.scope
-		}
-	}
-	return nil
-}
-
 // namespaced returns the scope of a subject in a namespace, which is not ""; nil when no
 // binding there names it.
 func (s *Snapshot) namespaced(sub *entry, ns string) *scope {
+	if sub.only != "" {
+		if sub.only == ns {
+			return sub.in
+		}
+		return nil
+	}
 	if len(sub.spaces) == 0 {
 		return nil
 	}
@@ -209,7 +207,7 @@ func (s *Snapshot) namespaced(sub *entry, ns string) *scope {
 			continue
 		}
 		e := set.entries[w].Load()
-		if e != nil && e.subject == sub.id && e.ns == ns {
+		if e != nil && e.of == sub.id && e.only == ns {
 			if !e.used.Load() {
 				e.used.Store(true)
 			}
@@ -219,6 +217,11 @@ func (s *Snapshot) namespaced(sub *entry, ns string) *scope {
 	return s.meetIn(hash, tag, sub, ns)
 }
 
+// fewSpaces is how many principals of a subject are looked up each time a namespace turns out
+// to hold nothing for it. Nothing is remembered then: a controller that goes through all
+// namespaces of a cluster would fill the cache with what is no slower to find out again.
+const fewSpaces = 2
+
 // meetIn works out a subject seen in a namespace for the first time.
 func (s *Snapshot) meetIn(hash, tag uint64, sub *entry, ns string) *scope {
 	g := gatherer{s: s}
@@ -227,33 +230,53 @@ func (s *Snapshot) meetIn(hash, tag uint64, sub *entry, ns string) *scope {
 			g.refs = sp.refs.appendTo(g.refs)
 		}
 	}
-	e := &entry{hash: hash, tag: tag, version: sub.version, subject: sub.id, size: entryBytes + int64(len(ns))}
+	var e *entry
 	if len(g.refs) > 0 {
-		e.scope = &e.own
+		c := &clusterEntry{}
+		e = &c.entry
+		e.scope, e.size = &c.own, clusterEntryBytes
 		g.scope(e.scope, sub.scope)
 		e.size += e.scope.extra()
+	} else if len(sub.spaces) <= fewSpaces {
+		return nil
+	} else {
+		e = &entry{size: entryBytes}
 	}
 	if sub.kept {
-		e.ns = strings.Clone(ns)
+		e.hash, e.tag, e.of, e.inner, e.only = hash, tag, sub.id, true, strings.Clone(ns)
+		e.size += int64(len(ns))
 		s.family.cache.put(e)
 	}
 	return e.scope
 }
 
-const entryBytes = 352 // with the scope in it
+const (
+	entryBytes        = int64(unsafe.Sizeof(entry{}))
+	clusterEntryBytes = int64(unsafe.Sizeof(clusterEntry{}))
+	homeEntryBytes    = int64(unsafe.Sizeof(homeEntry{}))
+)
 
-// extra estimates the bytes a scope keeps alive beside itself and the snapshot's own.
+// extra estimates the bytes a scope keeps alive beside itself, the snapshot's own and the
+// merged table.
 func (sc *scope) extra() int64 {
-	n := int64(len(sc.units))*16 + int64(len(sc.refs))*8 + int64(len(sc.parts))*16 +
-		int64(len(sc.missing))*40 + int64(len(sc.unsupported))*16
-	if sc.merged != nil {
-		n += sc.merged.size()
+	n := int64(cap(sc.units))*16 + int64(cap(sc.refs))*8
+	if sc.errs != nil {
+		n += 48 + int64(len(sc.errs.missing))*40 + int64(len(sc.errs.unsupported))*16
 	}
 	return n
 }
 
+// tables visits the merged tables an entry keeps alive.
+func (e *entry) tables(fn func(*table)) {
+	for _, sc := range [...]*scope{e.scope, e.in} {
+		if sc != nil && sc.merged != nil {
+			fn(sc.merged)
+		}
+	}
+}
+
 func (t *table) size() int64 {
-	n := int64(len(t.cells))*80 + int64(len(t.slots))*4 + int64(len(t.roles))*8 + 128
+	n := int64(len(t.cells))*96 + int64(len(t.slots))*4 + int64(len(t.roles))*8 + 160
 	for _, set := range t.names {
 		n += int64(len(set)) * 32
 	}

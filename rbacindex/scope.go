@@ -9,24 +9,38 @@ import (
 // scope is what one subject holds in one scope: through ClusterRoleBindings, or through the
 // RoleBindings of one namespace. It is immutable.
 type scope struct {
+	parts []part // the tables to ask
 	units []unit // one per role, ordered by role kind and name
 	refs  []*ref // the bindings of all units
-	parts []part // the tables to ask
 
-	merged *table // the table made for this scope, nil when those of the roles serve
-
-	// missing and unsupported are the evaluation errors of the scope. In the scope of a
+	// errs are the evaluation errors of the scope, nil when there are none. In the scope of a
 	// namespace those of the cluster scope are included, so that a Result needs no copy.
-	missing     []Key
-	unsupported []string
+	errs   *evaluation
+	merged *table // the table made of all roles of the scope, nil when those of the roles serve
 
 	// Room for the ordinary subject: with thousands of subjects taking turns a decision is as
 	// quick as it has few places in memory to wait for.
 	room struct {
+		parts [2]part
 		units [1]unit
 		refs  [1]*ref
-		parts [2]part
 	}
+}
+
+// evaluation is what could not be evaluated: roles that do not exist and kinds that RBAC does
+// not know, each once.
+type evaluation struct {
+	missing     []Key
+	unsupported []string
+}
+
+// result is the answer when the scope is the last that was asked.
+func (sc *scope) result(grants []Grant) Result {
+	r := Result{Allowed: len(grants) > 0, Grants: grants}
+	if sc.errs != nil {
+		r.Missing, r.unsupported = sc.errs.missing, sc.errs.unsupported
+	}
+	return r
 }
 
 // unit is one role and the subject's bindings to it, refs[from:to] of the scope.
@@ -48,16 +62,17 @@ const maxParts = 4
 
 // gatherer collects the bindings of a subject.
 type gatherer struct {
-	s     *Snapshot
-	refs  []*ref
-	older *scope // of the same subject in an earlier version, may be nil
+	s    *Snapshot
+	refs []*ref
 }
 
 // scope makes out the scope of the refs gathered. base is the cluster scope when out is that
 // of a namespace.
 func (g *gatherer) scope(out, base *scope) {
-	if base != nil {
-		out.missing, out.unsupported = slices.Clip(base.missing), slices.Clip(base.unsupported)
+	var errs evaluation
+	if base != nil && base.errs != nil {
+		out.errs = base.errs
+		errs = evaluation{slices.Clip(base.errs.missing), slices.Clip(base.errs.unsupported)}
 	}
 	if len(g.refs) == 0 {
 		return
@@ -81,14 +96,16 @@ func (g *gatherer) scope(out, base *scope) {
 		case r != nil:
 			out.units = append(out.units, unit{role: r, from: int32(i), to: int32(to)})
 		case k.Kind == 0:
-			out.unsupported = appendNew(out.unsupported, out.refs[i].b.roleRef().Kind)
+			errs.unsupported = appendNew(errs.unsupported, out.refs[i].b.roleRef().Kind)
 		default:
-			out.missing = appendNew(out.missing, k)
+			errs.missing = appendNew(errs.missing, k)
 		}
 		i = to
 	}
-	out.missing, out.unsupported = slices.Clip(out.missing), slices.Clip(out.unsupported)
-	out.compile(g.s.family.hasher, g.older)
+	if len(errs.missing)+len(errs.unsupported) > 0 {
+		out.errs = &evaluation{slices.Clip(errs.missing), slices.Clip(errs.unsupported)}
+	}
+	out.compile(g.s.family)
 }
 
 func appendNew[T comparable](s []T, v T) []T {
@@ -98,13 +115,12 @@ func appendNew[T comparable](s []T, v T) []T {
 	return append(s, v)
 }
 
-// compile chooses the tables. older is a scope whose table may be taken over if it was made
-// of the same roles.
-func (sc *scope) compile(h *hasher, older *scope) {
+// compile chooses the tables.
+func (sc *scope) compile(f *family) {
 	sc.parts = sc.room.parts[:0]
 	resources, paths := 0, 0
 	for i, u := range sc.units {
-		t := u.role.compiled(h)
+		t := u.role.compiled(f.hasher)
 		if t.has == 0 {
 			continue
 		}
@@ -119,17 +135,28 @@ func (sc *scope) compile(h *hasher, older *scope) {
 	if max(resources, paths) <= maxParts {
 		return
 	}
-	if older != nil && older.merged != nil && slices.EqualFunc(older.merged.roles, sc.units,
-		func(r *role, u unit) bool { return r == u.role }) {
-		sc.merged = older.merged
-	} else {
-		roles := make([]*role, len(sc.units))
-		for i, u := range sc.units {
-			roles[i] = u.role
-		}
-		sc.merged = compile(h, roles)
-	}
+	sc.merged = f.merge(sc.units)
 	sc.parts = []part{{table: sc.merged}}
+}
+
+// merge returns a table of the roles of the units: one that somebody with the same roles has
+// already, or a new one.
+func (f *family) merge(units []unit) *table {
+	hash := uint64(0)
+	for _, u := range units {
+		_, name := u.role.id()
+		hash = mix(hash, f.hasher.str(name))
+	}
+	if t := f.cache.merged(hash).Load(); t != nil && slices.EqualFunc(t.roles, units, func(r *role, u unit) bool { return r == u.role }) {
+		return t
+	}
+	roles := make([]*role, len(units))
+	for i, u := range units {
+		roles[i] = u.role
+	}
+	t := compile(f.hasher, roles)
+	t.merged, t.bytes = hash, t.size()
+	return t
 }
 
 // compareRefs orders by role kind, role name, binding name, subject. Bindings of one scope

@@ -153,7 +153,7 @@ func (s *stamps) holds(e *entry, name uint64) bool {
 		if i > 0 {
 			before = s.recent[i-1].serial
 		}
-		if e.version == max(own, before) {
+		if e.of == max(own, before) {
 			return before < b.serial
 		}
 	}
@@ -163,12 +163,7 @@ func (s *stamps) holds(e *entry, name uint64) bool {
 // concerns reports whether the change may matter to the entry's subject.
 func (b *broad) concerns(e *entry) bool {
 	if b.role.Kind == 0 {
-		for _, g := range e.groups {
-			if g == b.group {
-				return true
-			}
-		}
-		return false
+		return e.key.has(b.group)
 	}
 	for _, r := range e.scope.refs {
 		if r.b.roleKey() == b.role {

@@ -12,12 +12,18 @@ import (
 // table is the compiled form of the rules of one role, or of several roles together: from
 // what a rule names, (group, resource) or a path or a path prefix, to the rules that name
 // it. A request asks for the few keys that could match it, so its cost does not grow with the
-// number of rules. A table is immutable.
+// number of rules. A table is immutable, but for the count of the cache.
 type table struct {
-	roles []*role
+	has   shape    // which key shapes occur, so that a request asks only for those
 	slots []uint32 // open addressing over cells: cell index + 1, 0 = free
 	cells []cell
-	has   shape // which key shapes occur, so that a request asks only for those
+	roles []*role
+
+	// Of a table made for a scope of many roles: the hash of those, the bytes it takes, and
+	// how many entries of the cache hold it, for the cache's writers only.
+	merged uint64
+	bytes  int64
+	uses   int
 
 	// prefixes are the distinct lengths of the path prefixes, ascending.
 	prefixes []int
