@@ -33,6 +33,7 @@ var rooms = []room{
 	{"ingest/stream", []string{"ingest/event"}, "the transport knows what an event is, not what is thought of it"},
 	{"ingest/embedded", nil, "the in-process broker is reached through the Kafka client only"},
 	{"rbacindex", nil, "the index is usable outside this product and imports no other room"},
+	{"rbacindex/authorizer", []string{"rbacindex"}, "the adapter to k8s.io/apiserver takes objects from informers and answers through the index"},
 	{"replay/state", []string{"ingest/event", "rbacindex"}, "state is made of events and answers through the index"},
 	{"replay/runner", []string{"ingest/event", "ingest/stream", "rbacindex", "replay", "replay/state"}, "the loop joins the stream to the engine; the store comes in through an interface"},
 	{"replay", []string{"ingest/event", "rbacindex", "replay/state"}, "the engine is pure: event and state in, verdict out"},
