@@ -10,6 +10,7 @@ import (
 // TestBrowserFailures shows every page a server that fails, and one that recovers: what went
 // wrong is said where it is missing, the rest stands, and asking again helps.
 func TestBrowserFailures(t *testing.T) {
+	needPage(t)
 	s := openStub(t)
 	b := openBrowser(t, s.url)
 	good := answersOf([]string{"alpha", "beta", "gamma", "delta"})

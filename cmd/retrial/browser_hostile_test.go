@@ -20,6 +20,7 @@ const unharmed = `document.querySelectorAll('script:not([src="app.js"]), iframe,
 // TestBrowserHostileAnswers gives every page answers in which every string is hostile: each
 // has to be there, to be read, as what it is.
 func TestBrowserHostileAnswers(t *testing.T) {
+	needPage(t)
 	s := openStub(t)
 	b := openBrowser(t, s.url)
 	var texts []string
@@ -123,6 +124,7 @@ func readsIn(selector, text string) string {
 // TestBrowserManifest holds the files the page offers to what they are made of: YAML reads
 // back as the objects, a shell reads back the words, and nothing a name holds ends a comment.
 func TestBrowserManifest(t *testing.T) {
+	needPage(t)
 	s := openStub(t)
 	b := openBrowser(t, s.url)
 	b.load(t, s.url)

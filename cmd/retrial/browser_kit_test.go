@@ -29,6 +29,14 @@ type browser struct {
 	faults []string
 }
 
+// needPage leaves the page's tests out of short runs: a browser's time says nothing about races.
+func needPage(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("the page is tested without -short")
+	}
+}
+
 // openBrowser starts an installed Chromium with an empty profile. home is the only place it
 // may ask.
 func openBrowser(t *testing.T, home string) *browser {

@@ -24,6 +24,7 @@ const drawn = `document.querySelector('main').children.length > 0 && !document.q
 // TestBrowserPages uses the pages of subjects, findings and access as people do: on an empty
 // store, on the whole sample, and on a cluster whose every name is hostile.
 func TestBrowserPages(t *testing.T) {
+	needPage(t)
 	in := newInstall(t)
 	s := in.serve(t, "--replay-hold", "200ms")
 	b := openBrowser(t, s.ui)

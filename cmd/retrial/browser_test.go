@@ -101,6 +101,7 @@ func sampleLines(t *testing.T, n int) []byte {
 
 // TestBrowser uses the page as people do, in a real Chromium against a running server.
 func TestBrowser(t *testing.T) {
+	needPage(t)
 	in := newInstall(t)
 	s := in.serve(t, "--replay-hold", "200ms")
 	b := openBrowser(t, s.ui)
