@@ -71,7 +71,7 @@ func reduce(ours Ours, c Case, text string) *Disagreement {
 		try := c
 		try.Applied = applied
 		if try.Disagreement(ours) != "" {
-			try = shrink(try, func(c *Case) bool { return c.Disagreement(ours) != "" })
+			try = shrink(try, true, func(c *Case) bool { return c.Disagreement(ours) != "" })
 			return &Disagreement{Case: try, Text: try.Disagreement(ours), Repeats: true}
 		}
 	}

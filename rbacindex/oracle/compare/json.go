@@ -56,7 +56,8 @@ type Answer struct {
 	// Reason is the one the authorizer gives; of a refused bind or write, the last part of
 	// the text.
 	Reason string `json:"reason,omitempty"`
-	// Grants are all reasons there are, without "RBAC: allowed by ", sorted.
+	// Grants are all reasons there are when there are several, without "RBAC: allowed by ",
+	// sorted.
 	Grants []string `json:"grants,omitempty"`
 	// Errors are the texts of the evaluation errors, sorted.
 	Errors []string `json:"errors,omitempty"`
@@ -70,8 +71,8 @@ type Answer struct {
 
 // SourcedRule is a rule with where it is from.
 type SourcedRule struct {
-	From string            `json:"from"`
-	Rule rbacv1.PolicyRule `json:"rule"`
+	From string `json:"from"`
+	Rule int    `json:"rule"` // index in the role's rules
 }
 
 // MarshalJSON writes a case with the real code's answer.
@@ -109,7 +110,17 @@ func (c *Case) line(about string) ([]byte, error) {
 	if err := enc.Encode(&l); err != nil {
 		return nil, fmt.Errorf("write case: %w", err)
 	}
-	return bytes.TrimSpace(b.Bytes()), nil
+	return withoutNulls(b.Bytes()), nil
+}
+
+// withoutNulls leaves out members that are null.
+func withoutNulls(raw []byte) []byte {
+	for _, name := range []string{"rules", "subjects", "verbs"} {
+		raw = bytes.ReplaceAll(raw, []byte(`,"`+name+`":null`), nil)
+		raw = bytes.ReplaceAll(raw, []byte(`"`+name+`":null,`), nil)
+		raw = bytes.ReplaceAll(raw, []byte(`"`+name+`":null`), nil)
+	}
+	return bytes.TrimSpace(raw)
 }
 
 // objectLine writes an object with its kind, or a deletion.
@@ -162,8 +173,11 @@ func (r *Real) answer(q *Question) Answer {
 	case AskRules:
 		real, errs := r.visit(&user.DefaultInfo{Name: a.User, Groups: a.Groups}, a.Namespace, nil, func(*rbacv1.PolicyRule) bool { return true })
 		slices.SortStableFunc(real, func(x, y source) int { return strings.Compare(x.from, y.from) })
-		for _, s := range real {
-			out.Rules = append(out.Rules, SourcedRule{s.from, *s.rule})
+		for i, s := range real {
+			out.Rules = append(out.Rules, SourcedRule{From: s.from})
+			if i > 0 && s.from == real[i-1].from {
+				out.Rules[i].Rule = out.Rules[i-1].Rule + 1
+			}
 		}
 		out.Allowed, out.Errors = len(real) > 0, errs
 	case AskCovers:
@@ -175,7 +189,9 @@ func (r *Real) answer(q *Question) Answer {
 			out.Reason, out.RoleAbsent = text, !forbidden
 		}
 	}
-	slices.Sort(out.Grants)
+	if slices.Sort(out.Grants); len(out.Grants) == 1 {
+		out.Grants = nil
+	}
 	slices.Sort(out.Errors)
 	return out
 }

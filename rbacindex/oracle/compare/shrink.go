@@ -9,13 +9,13 @@ import (
 )
 
 // shrink makes a case smaller as long as it keeps what it is kept for: writes, rules,
-// subjects and list entries go, then strings get shorter. Where nothing can be left out any
+// subjects and list entries go, then, if words is set, strings get shorter. Where nothing can be left out any
 // more, it ends; every edit makes the case smaller, so that it does.
-func shrink(c Case, keep func(*Case) bool) Case {
+func shrink(c Case, words bool, keep func(*Case) bool) Case {
 	c = edited(&c, &walker{target: -1})
 	for again := true; again; {
 		again = false
-		for _, words := range []bool{false, true} {
+		for _, words := range []bool{false, words} {
 			for i := 0; ; {
 				w := &walker{target: i, words: words}
 				try := edited(&c, w)
@@ -150,6 +150,7 @@ func (w *walker) rules(list *[]rbacv1.PolicyRule, see func(*string)) {
 
 func (w *walker) binding(ref *rbacv1.RoleRef, subjects *[]rbacv1.Subject, see func(*string)) {
 	see(&ref.Name)
+	w.blank(&ref.APIGroup)
 	cut(w, subjects, 4)
 	for i := range *subjects {
 		s := &(*subjects)[i]
