@@ -73,7 +73,7 @@ func (a *asker) open(ctx context.Context) (client *apiClient, done func() error,
 		return nil, nil, errors.Join(exitCode{exitUsage, err}, sys.close())
 	}
 	handler := apiHandler(ruledStore{store, rules}, states, asking, zap.NewNop(), longestQuery, at(closedSite(cfg)))
-	return &apiClient{http: &http.Client{Transport: inProcess{handler}}, base: &url.URL{Scheme: "http", Host: "localhost"}}, sys.close, nil
+	return &apiClient{http: &http.Client{Transport: inProcess{handler}}, base: &url.URL{Scheme: "http", Host: "localhost"}, local: true}, sys.close, nil
 }
 
 // ask opens a client, asks one question and closes it.

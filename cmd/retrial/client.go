@@ -22,8 +22,9 @@ const socketName = "retrial.sock"
 
 // apiClient talks to a running serve, by its unix socket or by --server URL.
 type apiClient struct {
-	http *http.Client
-	base *url.URL
+	http  *http.Client
+	base  *url.URL
+	local bool // the data directory's own server, or this process
 }
 
 // errNoServer says that no serve answers at the data directory's socket.
@@ -55,7 +56,7 @@ func dial(ctx context.Context, server, dataDir string) (*apiClient, error) {
 		MaxIdleConnsPerHost: 8,
 		IdleConnTimeout:     time.Minute,
 	}
-	return &apiClient{http: &http.Client{Transport: transport}, base: &url.URL{Scheme: "http", Host: "localhost"}}, nil
+	return &apiClient{http: &http.Client{Transport: transport}, base: &url.URL{Scheme: "http", Host: "localhost"}, local: true}, nil
 }
 
 // get asks the API and decodes the JSON answer into v.
@@ -80,12 +81,16 @@ func (c *apiClient) get(ctx context.Context, path string, query url.Values, v an
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(res.Body, 4096))
-		err := fmt.Errorf("ask %s: %s: %s", c.base.Redacted(), res.Status, strings.TrimSpace(string(text)))
+		body, _ := io.ReadAll(io.LimitReader(res.Body, 4096))
+		text := strings.TrimSpace(string(body))
+		err := fmt.Errorf("ask %s: %s: %s", c.base.Redacted(), res.Status, text)
 		switch res.StatusCode {
 		case http.StatusBadRequest: // the question is wrong, whoever was asked
-			return exitCode{exitUsage, errors.New(strings.TrimSpace(string(text)))}
+			return exitCode{exitUsage, errors.New(text)}
 		case http.StatusNotFound:
+			if c.local { // otherwise the address may be wrong
+				err = errors.New(text)
+			}
 			return exitCode{exitNoMatch, err}
 		}
 		return err
