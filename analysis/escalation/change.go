@@ -1,0 +1,273 @@
+package escalation
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/retrial-io/retrial/rbacindex"
+)
+
+// manner is how an object is written.
+type manner uint8
+
+const (
+	byCreate manner = iota // POST, without a name in the URL
+	byApply                // a PATCH or PUT that makes it: takes create by that name as well
+	byChange               // a PATCH or PUT of what is there
+	byFresh                // escalate: a new role, and a new binding to it
+)
+
+// writes are the verbs on one kind of object.
+type writes struct{ create, update, patch ability }
+
+func (a *ask) writing(w writes) writable {
+	return writable{create: a.here[w.create], change: a.here[w.update].or(a.here[w.patch]).named()}
+}
+
+// writable is what may be written of one kind of object.
+type writable struct{ create, change names }
+
+// make tells whether an object that is not there can be made, under some name or under one.
+func (w *writable) make(name string) (manner, names, bool) {
+	if w.create.has("") {
+		return byCreate, names{all: true}, true
+	}
+	n := w.create.named().and(w.change)
+	if name != "" && !n.has(name) {
+		return 0, n, false
+	}
+	return byApply, n, !n.none()
+}
+
+func (b *rulebook) clusterBindings() writes { return writes{b.crbCreate, b.crbUpdate, b.crbPatch} }
+func (b *rulebook) roleBindings() writes    { return writes{b.rbCreate, b.rbUpdate, b.rbPatch} }
+func (b *rulebook) clusterRoles() writes    { return writes{b.crCreate, b.crUpdate, b.crPatch} }
+func (b *rulebook) plainRoles() writes      { return writes{b.roleCreate, b.roleUpdate, b.rolePatch} }
+
+// change links by the ways that change the policy: binding a role to oneself that one may
+// bind, and rewriting a role one has. Within what one holds anyway the apiserver allows both
+// without further rights; that leads nowhere.
+func (a *ask) change(spaces []string) {
+	a.here = slices.Clone(a.everywhere)
+	roles := a.bindable("", nil)
+	a.rewrite("")
+	for _, ns := range spaces {
+		a.enter(ns)
+		roles = a.bindable(ns, roles)
+		a.rewrite(ns)
+		a.leaveSpace()
+	}
+	if len(roles) == 0 {
+		return
+	}
+	g := a.g
+	var own []holding
+	for _, r := range roles {
+		own = append(own, r.holding)
+	}
+	v := g.vertexOf(vertex{at: atBound, a: g.newStack(stack{roles: roles})})
+	g.link(link{from: a.assumed, to: v, way: g.book.bind, role: -1})
+	// What is bound is held by whoever asked, so that it may be used to impersonate.
+	g.leave(a.who, v, v, own, slices.Concat(a.own, a.more))
+}
+
+// end is where somebody with all rights in a scope has come.
+func (g *graph) end(ns string) int32 {
+	if ns == "" {
+		return goalAdmin
+	}
+	return g.space(ns, atSpace)
+}
+
+// bindable links to all rights in a scope where a role with all of them may be bound, and
+// appends the other roles that may be and are not held yet.
+func (a *ask) bindable(ns string, out []boundRole) []boundRole {
+	g, b := a.g, a.g.book
+	w := a.writing(b.clusterBindings())
+	if ns != "" {
+		w = a.writing(b.roleBindings())
+	}
+	clusterRoles, roles := a.here[b.bindCluster].named(), names{}
+	if ns != "" {
+		roles = a.here[b.bindRole].named()
+	}
+	if clusterRoles.none() && roles.none() || w.create.none() && w.change.none() {
+		return out
+	}
+	by, fresh, makes := w.make("")
+	var may []boundRole
+	add := func(i int32, by manner, name string) { may = append(may, boundRole{holding{ns, i}, by, name}) }
+	if makes {
+		each := func(n names, kind rbacindex.Kind, space string) {
+			switch {
+			case n.all && space == "" && g.admin >= 0:
+				add(g.admin, by, fresh.first())
+			case n.all:
+				for _, i := range g.in[space] {
+					add(i, by, fresh.first())
+				}
+			}
+			for _, name := range n.some {
+				if i, ok := a.role(rbacindex.Key{Kind: kind, Namespace: space, Name: name}); ok {
+					add(i, by, fresh.first())
+				}
+			}
+		}
+		each(clusterRoles, rbacindex.KindClusterRole, "")
+		if ns != "" {
+			each(roles, rbacindex.KindRole, ns)
+		}
+	} else {
+		for _, r := range a.taken(ns, w.change) {
+			n := clusterRoles
+			k := g.roles[r.role].key
+			if k.Kind == rbacindex.KindRole {
+				n = roles
+			}
+			if n.has(k.Name) {
+				may = append(may, r)
+			}
+		}
+	}
+	for _, r := range may {
+		if g.roles[r.role].admin {
+			g.link(link{from: a.assumed, to: g.end(ns), way: b.bind, ns: ns, name: r.name, role: r.role, by: r.by})
+			return out
+		}
+	}
+	for _, r := range may {
+		escalates := a.escalates()
+		if g.roles[r.role].mask.empty() && !escalates || slices.Contains(a.own, r.holding) || slices.Contains(a.more, r.holding) {
+			continue
+		}
+		if !slices.ContainsFunc(out, func(o boundRole) bool { return o.holding == r.holding }) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// escalates tells whether rewriting roles may be allowed anywhere.
+func (a *ask) escalates() bool {
+	b := a.g.book
+	for _, list := range [][]holding{a.own, a.more} {
+		for _, h := range list {
+			if m := a.g.roles[h.role].mask; m.has(b.escCluster) || m.has(b.escRole) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// role finds a role's number; one that is not there gets one while the graph is made.
+func (a *ask) role(k rbacindex.Key) (int32, bool) {
+	if i, ok := a.g.known[k]; ok {
+		return i, true
+	}
+	if a.g.base != nil {
+		return 0, false
+	}
+	return a.g.roleOf(k), true
+}
+
+// taken are the roles of existing bindings that may be changed: their subjects can be, the
+// role they name cannot.
+func (a *ask) taken(ns string, change names) []boundRole {
+	g := a.g
+	var out []boundRole
+	if change.all {
+		for i := range g.bound[ns] {
+			out = append(out, boundRole{holding{ns, i}, byChange, ""})
+		}
+		slices.SortFunc(out, func(x, y boundRole) int { return compareKeys(g.roles[x.role].key, g.roles[y.role].key) })
+		return out
+	}
+	for _, name := range change.some {
+		k := rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: name}
+		if ns != "" {
+			k = rbacindex.Key{Kind: rbacindex.KindRoleBinding, Namespace: ns, Name: name}
+		}
+		o, ok := g.rbac.Get(k)
+		if !ok {
+			continue
+		}
+		if of, ok := roleOfBinding(o, ns); ok {
+			if i, known := g.known[of]; known {
+				out = append(out, boundRole{holding{ns, i}, byChange, name})
+			}
+		}
+	}
+	return out
+}
+
+// roleOfBinding is the role a binding names; ok is false when there is no such kind.
+func roleOfBinding(o any, ns string) (rbacindex.Key, bool) {
+	var ref rbacv1.RoleRef
+	switch b := o.(type) {
+	case *rbacv1.RoleBinding:
+		ref = b.RoleRef
+	case *rbacv1.ClusterRoleBinding:
+		ref = b.RoleRef
+	}
+	switch {
+	case ref.Kind == "ClusterRole":
+		return rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: ref.Name}, true
+	case ref.Kind == "Role" && ns != "":
+		return rbacindex.Key{Kind: rbacindex.KindRole, Namespace: ns, Name: ref.Name}, true
+	}
+	return rbacindex.Key{}, false
+}
+
+// rewrite links to all rights where a role that is held may be given them: ClusterRoles by
+// rights that hold everywhere, Roles by those of their namespace.
+func (a *ask) rewrite(ns string) {
+	g, b := a.g, a.g.book
+	w, may, kind := a.writing(b.clusterRoles()), a.here[b.escCluster], rbacindex.KindClusterRole
+	if ns != "" {
+		w, may, kind = a.writing(b.plainRoles()), a.here[b.escRole], rbacindex.KindRole
+	}
+	if may.none() || w.create.none() && w.change.none() {
+		return
+	}
+	done := map[int32]bool{}
+	for _, list := range [][]holding{a.own, a.more} {
+		for _, h := range list {
+			r := &g.roles[h.role]
+			to := g.end(h.namespace)
+			if r.key.Kind != kind || r.key.Namespace != ns || done[to] {
+				continue
+			}
+			name := r.key.Name
+			l := link{from: a.assumed, to: to, way: b.escalate, ns: ns, role: h.role, by: byChange}
+			switch {
+			case r.exists && w.change.has(name) && may.named().has(name):
+			case r.exists:
+				continue
+			case w.create.has("") && may.has(""):
+				l.by = byCreate
+			case w.create.has(name) && w.change.has(name) && may.named().has(name):
+				l.by = byApply
+			default:
+				continue
+			}
+			done[to] = true
+			g.link(l)
+		}
+	}
+	a.renew(ns, w, may)
+}
+
+// renew links where a new role with all rights may be made and then bound.
+func (a *ask) renew(ns string, w writable, may names) {
+	b := a.g.book
+	bindings, bind := a.writing(b.clusterBindings()), a.here[b.bindCluster]
+	if ns != "" {
+		bindings, bind = a.writing(b.roleBindings()), a.here[b.bindRole]
+	}
+	_, names, makes := bindings.make("")
+	if makes && bind.all && w.create.has("") && may.has("") {
+		a.g.link(link{from: a.assumed, to: a.g.end(ns), way: b.escalate, ns: ns, name: names.first(), role: -1, by: byFresh})
+	}
+}

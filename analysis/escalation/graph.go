@@ -1,0 +1,496 @@
+package escalation
+
+import (
+	"slices"
+	"strings"
+)
+
+// place tells nodes of the graph apart. One of a namespace stands between who reaches it and
+// its service accounts, so that edges do not multiply.
+type place uint8
+
+const (
+	atGoal          place = iota // a: which
+	atHeld                       // identity a, its credentials held
+	atAssumed                    // identity a, impersonated: the same without impersonation
+	atAlone                      // group a impersonated, without the groups its name implies
+	atBound                      // identity a with the roles of bounds[b] bound to it
+	atSpace                      // all rights in namespace spaceNames[a]
+	atAccounts                   // the credentials of service accounts in spaceNames[a]
+	atAccountsTaken              // the same, impersonated
+	atAllAccounts
+	atAllAccountsTaken
+	atAnyUser  // every user, impersonated
+	atAnyGroup // every group, impersonated
+	atAnybody  // everybody but system:masters, by a certificate
+)
+
+type vertex struct {
+	at place
+	a  int32
+	b  int32
+}
+
+const (
+	goalAdmin int32 = iota
+	goalMasters
+)
+
+// link is an edge of the graph. What it takes is told by its way and the rest.
+type link struct {
+	from, to int32
+	way      int16
+	ns       string // where the rights hold
+	name     string // the one that is chosen; "" when any does
+	role     int32  // that is bound or rewritten; -1
+	by       manner // of bind and escalate
+}
+
+// stack is the roles an identity has bound to itself so far.
+type stack struct {
+	roles []boundRole
+}
+
+// boundRole is a role as an identity may bind it to itself.
+type boundRole struct {
+	holding
+	by   manner
+	name string // of the binding that is written, "" for any
+}
+
+// who is an identity as it asks: its name, and the groups that is said to come with it.
+type who struct {
+	node   Node
+	user   string
+	groups []string
+}
+
+// graph is edges between vertices. base is the part that is shared and not written to.
+type graph struct {
+	*holdings
+	base     *graph
+	vertices []vertex
+	links    []link
+	index    map[vertex]int32
+	stacks   []stack
+}
+
+// vertexOf numbers a vertex.
+func (g *graph) vertexOf(v vertex) int32 {
+	if g.base != nil {
+		if i, ok := g.base.index[v]; ok {
+			return i
+		}
+	}
+	if i, ok := g.index[v]; ok {
+		return i
+	}
+	i := int32(len(g.vertices))
+	if g.base != nil {
+		i += int32(len(g.base.vertices))
+	}
+	if g.index == nil {
+		g.index = map[vertex]int32{}
+	}
+	g.index[v] = i
+	g.vertices = append(g.vertices, v)
+	return i
+}
+
+func (g *graph) vertex(i int32) vertex {
+	if g.base != nil {
+		if n := int32(len(g.base.vertices)); i >= n {
+			return g.vertices[i-n]
+		}
+		return g.base.vertices[i]
+	}
+	return g.vertices[i]
+}
+
+// newStack numbers the roles bound from a vertex.
+func (g *graph) newStack(s stack) int32 {
+	n := int32(len(g.stacks))
+	if g.base != nil {
+		n += int32(len(g.base.stacks))
+	}
+	g.stacks = append(g.stacks, s)
+	return n
+}
+
+func (g *graph) stack(i int32) *stack {
+	if g.base != nil {
+		if n := int32(len(g.base.stacks)); i >= n {
+			return &g.stacks[i-n]
+		}
+		return &g.base.stacks[i]
+	}
+	return &g.stacks[i]
+}
+
+func (g *graph) link(l link) { g.links = append(g.links, l) }
+
+// member links at no cost.
+func (g *graph) member(from, to int32) {
+	g.link(link{from: from, to: to, way: g.book.member, role: -1})
+}
+
+// who returns an identity of the policy as it asks.
+func (h *holdings) who(i int32) who {
+	id := &h.ids[i]
+	w := who{node: id.node}
+	if id.group {
+		w.groups = []string{id.name}
+	} else {
+		w.user = id.name
+	}
+	for p := id.parent; p >= 0; p = h.ids[p].parent {
+		w.groups = append(w.groups, h.ids[p].name)
+	}
+	return w
+}
+
+// alone tells that a group impersonated is less than one whose name implies others.
+func alone(id *identity) bool { return id.group && strings.HasPrefix(id.name, groupAccounts+":") }
+
+// assumed is the vertex of an identity that is impersonated.
+func (g *graph) assumed(i int32) int32 {
+	if alone(&g.ids[i]) {
+		return g.vertexOf(vertex{at: atAlone, a: i})
+	}
+	return g.vertexOf(vertex{at: atAssumed, a: i})
+}
+
+// newGraph links a policy.
+func newGraph(h *holdings) *graph {
+	g := &graph{holdings: h}
+	for goal := range []int32{goalAdmin, goalMasters} {
+		g.vertexOf(vertex{at: atGoal, a: int32(goal)})
+	}
+	authenticated := h.at[identityKey{groupAuthenticated, true}]
+	anyUser, anyGroup, anybody := g.vertexOf(vertex{at: atAnyUser}), g.vertexOf(vertex{at: atAnyGroup}), g.vertexOf(vertex{at: atAnybody})
+	for i := range h.ids {
+		id := &h.ids[i]
+		held, assumed := g.vertexOf(vertex{at: atHeld, a: int32(i)}), g.vertexOf(vertex{at: atAssumed, a: int32(i)})
+		g.member(held, assumed)
+		if id.parent >= 0 {
+			g.member(held, g.vertexOf(vertex{at: atHeld, a: id.parent}))
+			g.member(assumed, g.vertexOf(vertex{at: atAssumed, a: id.parent}))
+		}
+		g.leave(h.who(int32(i)), held, assumed, id.own, h.inherited(int32(i)))
+		if alone(id) {
+			// An impersonated group comes with system:authenticated and no other.
+			v := g.vertexOf(vertex{at: atAlone, a: int32(i)})
+			g.member(v, g.vertexOf(vertex{at: atAssumed, a: authenticated}))
+			g.leave(who{node: id.node, groups: []string{id.name, groupAuthenticated}}, -1, v, id.own, h.ids[authenticated].own)
+		}
+		if id.name == "" || id.group && id.name == Masters {
+			continue
+		}
+		if id.group {
+			g.member(anyGroup, g.assumed(int32(i)))
+		} else if id.node.Kind == User {
+			g.member(anyUser, assumed)
+		}
+		g.member(anybody, held)
+	}
+	g.member(anyGroup, goalMasters)
+	all, allTaken := g.vertexOf(vertex{at: atAllAccounts}), g.vertexOf(vertex{at: atAllAccountsTaken})
+	for _, ns := range h.spaces {
+		space, held, taken := g.space(ns, atSpace), g.space(ns, atAccounts), g.space(ns, atAccountsTaken)
+		g.member(all, held)
+		g.member(allTaken, taken)
+		g.link(link{from: space, to: held, way: h.book.adminToken, ns: ns, role: -1})
+		for _, i := range h.accounts[ns] {
+			g.member(held, g.vertexOf(vertex{at: atHeld, a: i}))
+			g.member(taken, g.vertexOf(vertex{at: atAssumed, a: i}))
+		}
+	}
+	return g
+}
+
+// space is a vertex of a namespace.
+func (g *graph) space(ns string, at place) int32 {
+	i, _ := slices.BinarySearch(g.spaces, ns)
+	return g.vertexOf(vertex{at: at, a: int32(i)})
+}
+
+// ask is what one identity, with what it has bound to itself, may do.
+type ask struct {
+	g             *graph
+	who           who
+	held, assumed int32 // vertices its edges leave from; held -1: it cannot impersonate
+	own, more     []holding
+	everywhere    []names // by ability; what own and more hold cluster-wide
+	mask, ownMask mask    // of everywhere, and of own's part
+	here          []names // the same in the namespace looked at
+	touched       []ability
+}
+
+// leave links an identity to what it reaches, by rights of which at least one is its own.
+// Edges by inherited rights alone leave from where those are inherited from.
+func (g *graph) leave(w who, held, assumed int32, own, more []holding) {
+	if slices.Contains(w.groups, Masters) {
+		g.member(assumed, goalMasters)
+	}
+	var any mask
+	for _, h := range own {
+		any.add(g.roles[h.role].mask)
+	}
+	var all mask
+	all.add(any)
+	for _, h := range more {
+		all.add(g.roles[h.role].mask)
+	}
+	b := g.book
+	changes := all.has(b.bindCluster) || all.has(b.bindRole) || all.has(b.escCluster) || all.has(b.escRole)
+	if len(own) == 0 || any.empty() && !changes {
+		return
+	}
+	a := ask{g: g, who: w, held: held, assumed: assumed, own: own, more: more, everywhere: make([]names, len(b.list))}
+	spaces, mine := map[string]mask{}, map[string]mask{}
+	for _, list := range [][]holding{own, more} {
+		for _, h := range list {
+			r := &g.roles[h.role]
+			if h.namespace == "" {
+				a.mask.add(r.mask)
+				for i := range r.able {
+					a.everywhere[r.able[i].what] = a.everywhere[r.able[i].what].or(r.able[i].names)
+				}
+				continue
+			}
+			m := spaces[h.namespace]
+			m.add(r.mask)
+			spaces[h.namespace] = m
+		}
+	}
+	for _, h := range own {
+		if h.namespace == "" {
+			a.ownMask.add(g.roles[h.role].mask)
+		} else {
+			m := mine[h.namespace]
+			m.add(g.roles[h.role].mask)
+			mine[h.namespace] = m
+		}
+	}
+	a.here = a.everywhere
+	a.ways("", a.ownMask, a.mask)
+	a.assumeGroups(any, spaces)
+	var list []string
+	for ns := range spaces {
+		list = append(list, ns)
+	}
+	slices.Sort(list)
+	a.here = slices.Clone(a.everywhere)
+	for _, ns := range list {
+		m := mine[ns]
+		m.add(a.ownMask)
+		if m.empty() {
+			continue
+		}
+		a.enter(ns)
+		a.ways(ns, m, spaces[ns])
+		a.leaveSpace()
+	}
+	if changes {
+		a.change(list)
+	}
+}
+
+// enter adds what RoleBindings of a namespace give.
+func (a *ask) enter(ns string) {
+	for _, list := range [][]holding{a.own, a.more} {
+		for _, h := range list {
+			if h.namespace != ns {
+				continue
+			}
+			r := &a.g.roles[h.role]
+			for i := range r.able {
+				what := r.able[i].what
+				a.here[what] = a.here[what].or(r.able[i].names)
+				a.touched = append(a.touched, what)
+			}
+		}
+	}
+}
+
+func (a *ask) leaveSpace() {
+	for _, what := range a.touched {
+		a.here[what] = a.everywhere[what]
+	}
+	a.touched = a.touched[:0]
+}
+
+// may is what is allowed of any of the patterns here.
+func (a *ask) may(any []ability) names {
+	var n names
+	for _, what := range any {
+		n = n.or(a.here[what])
+	}
+	return n
+}
+
+// ways links by every way of which the identity's own rights give a part, and those that hold
+// here another: what holds everywhere needs no second edge.
+func (a *ask) ways(ns string, own, here mask) {
+	if a.here[a.g.book.admin].all {
+		if ns == "" {
+			a.g.member(a.assumed, goalAdmin)
+		} else {
+			a.g.member(a.assumed, a.g.space(ns, atSpace))
+		}
+	}
+	for i := range a.g.book.ways {
+		w := &a.g.book.ways[i]
+		if w.to == toOther || ns != "" && w.wide || !w.touches(own) || !w.touches(here) {
+			continue
+		}
+		reached, name, ok := a.passes(w)
+		if ok {
+			a.lead(int16(i), ns, reached, name)
+		}
+	}
+}
+
+func (w *way) touches(m mask) bool {
+	for i := range w.wants {
+		for _, what := range w.wants[i].any {
+			if m.has(what) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// passes tells whether all wants are met, for which targets, and by which chosen name.
+func (a *ask) passes(w *way) (reached names, name string, ok bool) {
+	reached = names{all: true}
+	choose := names{all: true}
+	for i := range w.wants {
+		n := a.may(w.wants[i].any)
+		switch w.wants[i].name {
+		case free:
+			if !n.has("") {
+				return reached, "", false
+			}
+		case chosen:
+			if choose = choose.and(n.named()); choose.none() {
+				return reached, "", false
+			}
+		case target:
+			if reached = reached.and(n.named()); reached.none() {
+				return reached, "", false
+			}
+		case signer:
+			if !n.has(signerClient) && !n.has(signerDomain) {
+				return reached, "", false
+			}
+		}
+	}
+	return reached, choose.first(), true
+}
+
+// lead links to what a way reaches.
+func (a *ask) lead(w int16, ns string, reached names, name string) {
+	g := a.g
+	l := link{from: a.assumed, way: w, ns: ns, name: name, role: -1}
+	to := func(v int32) {
+		l.to = v
+		g.link(l)
+	}
+	of := g.book.ways[w].to
+	if of == toUsersAssumed || of == toAccountsAssumed {
+		if a.held < 0 {
+			return
+		}
+		l.from = a.held
+	}
+	switch of {
+	case toAllAccounts:
+		to(g.vertexOf(vertex{at: atAllAccounts}))
+	case toAnybody:
+		to(g.vertexOf(vertex{at: atAnybody}))
+	case toUsersAssumed:
+		if reached.all {
+			to(g.vertexOf(vertex{at: atAnyUser}))
+			return
+		}
+		for _, n := range reached.some {
+			if i, ok := g.at[identityKey{n, false}]; ok && g.ids[i].node.Kind == User {
+				to(g.assumed(i))
+			}
+		}
+	case toAccounts, toAccountsAssumed:
+		every, space, one := atAllAccounts, atAccounts, atHeld
+		if of == toAccountsAssumed {
+			every, space, one = atAllAccountsTaken, atAccountsTaken, atAssumed
+		}
+		switch {
+		case reached.all && ns == "":
+			to(g.vertexOf(vertex{at: every}))
+		case reached.all:
+			to(g.space(ns, space))
+		case ns == "":
+			for _, n := range reached.some {
+				for _, i := range g.called[n] {
+					to(g.vertexOf(vertex{at: one, a: i}))
+				}
+			}
+		default:
+			for _, n := range reached.some {
+				if i, ok := g.at[identityKey{accountPrefix + ns + ":" + n, false}]; ok && g.ids[i].node.Kind == ServiceAccount {
+					to(g.vertexOf(vertex{at: one, a: i}))
+				}
+			}
+		}
+	}
+}
+
+// assumeGroups links to groups: they are impersonated together with some user or service
+// account, so that takes a right to one as well.
+func (a *ask) assumeGroups(any mask, spaces map[string]mask) {
+	b := a.g.book
+	groups := a.everywhere[b.impGroups].named()
+	if a.held < 0 || groups.none() || !(any.has(b.impGroups) || any.has(b.impUsers) || any.has(b.impAccounts)) {
+		return
+	}
+	l := link{from: a.held, way: b.assumeGroup, role: -1}
+	if n := a.everywhere[b.impUsers].named(); !n.none() {
+		l.name = n.first()
+	} else if ns, n, ok := a.someAccount(); ok {
+		l.ns, l.name = ns, n
+	} else {
+		return
+	}
+	if groups.all {
+		l.to = a.g.vertexOf(vertex{at: atAnyGroup})
+		a.g.link(l)
+		return
+	}
+	for _, n := range groups.some {
+		if i, ok := a.g.at[identityKey{n, true}]; ok {
+			l.to = a.g.assumed(i)
+			a.g.link(l)
+		} else if n == Masters {
+			l.to = goalMasters
+			a.g.link(l)
+		}
+	}
+}
+
+// someAccount is a service account that may be impersonated, in any namespace; an empty name
+// stands for any of them.
+func (a *ask) someAccount() (namespace, name string, ok bool) {
+	what := a.g.book.impAccounts
+	if n := a.everywhere[what].named(); !n.none() {
+		return "", n.first(), true
+	}
+	for _, list := range [][]holding{a.own, a.more} {
+		for _, h := range list {
+			if n := a.g.roles[h.role].able.of(what).named(); h.namespace != "" && !n.none() {
+				return h.namespace, n.first(), true
+			}
+		}
+	}
+	return "", "", false
+}

@@ -1,0 +1,283 @@
+package escalation
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/retrial-io/retrial/rbacindex"
+)
+
+const (
+	accountPrefix      = "system:serviceaccount:"
+	groupAccounts      = "system:serviceaccounts"
+	groupAuthenticated = "system:authenticated"
+	groupAnonymous     = "system:unauthenticated"
+	userAnonymous      = "system:anonymous"
+)
+
+// Account is a service account.
+type Account struct{ Namespace, Name string }
+
+// role is a role that exists or that a binding names.
+type role struct {
+	key    rbacindex.Key
+	exists bool
+	admin  bool // all verbs on all resources
+	able   able
+	mask   mask
+}
+
+// mask is a set of abilities.
+type mask [2]uint64
+
+func (m *mask) set(a ability)     { m[a/64] |= 1 << (a % 64) }
+func (m mask) has(a ability) bool { return m[a/64]&(1<<(a%64)) != 0 }
+func (m mask) meets(n mask) bool  { return m[0]&n[0]|m[1]&n[1] != 0 }
+func (m *mask) add(n mask)        { m[0] |= n[0]; m[1] |= n[1] }
+func (m mask) empty() bool        { return m[0]|m[1] == 0 }
+
+// holding is a role as held: everywhere, or in a namespace.
+type holding struct {
+	namespace string
+	role      int32
+}
+
+// identity is a user or a group with what bindings give it by name.
+type identity struct {
+	name   string
+	group  bool
+	node   Node
+	parent int32 // the group its name implies and that implies the others; -1: none
+	own    []holding
+}
+
+type identityKey struct {
+	name  string
+	group bool
+}
+
+// impliedGroup is the group that everybody of a name is in first; that implies the next.
+func impliedGroup(name string, group bool) string {
+	switch {
+	case !group:
+		if ns, _, ok := splitAccount(name); ok {
+			return groupAccounts + ":" + ns
+		}
+		if name == userAnonymous {
+			return groupAnonymous
+		}
+		return groupAuthenticated
+	case name == groupAuthenticated || name == groupAnonymous:
+		return ""
+	case strings.HasPrefix(name, groupAccounts+":"):
+		return groupAccounts
+	}
+	return groupAuthenticated
+}
+
+// splitAccount takes apart the name of a service account that there can be; every other name
+// is a plain user's to the apiserver.
+func splitAccount(user string) (namespace, name string, ok bool) {
+	namespace, name, ok = rbacindex.SplitServiceAccount(user)
+	if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return "", "", false
+	}
+	return namespace, name, true
+}
+
+// subjectName is whom a binding's subject names.
+func subjectName(s *rbacv1.Subject, namespace string) (name string, group, ok bool) {
+	switch s.Kind {
+	case rbacv1.UserKind:
+		return s.Name, false, true
+	case rbacv1.GroupKind:
+		return s.Name, true, true
+	case rbacv1.ServiceAccountKind:
+		if s.Namespace != "" {
+			namespace = s.Namespace
+		}
+		if namespace != "" {
+			return accountPrefix + namespace + ":" + s.Name, false, true
+		}
+	}
+	return "", false, false
+}
+
+// holdings is a policy turned to who holds what.
+type holdings struct {
+	book  *rulebook
+	rbac  *rbacindex.Snapshot
+	roles []role
+	known map[rbacindex.Key]int32
+
+	ids []identity
+	at  map[identityKey]int32
+
+	spaces   []string           // namespaces with a service account or a RoleBinding, sorted
+	accounts map[string][]int32 // by namespace
+	called   map[string][]int32 // by name, for rights that hold everywhere for one name
+	// bound are the roles that bindings name, by the bindings' namespace: whoever may change
+	// any of those bindings may take any of these.
+	bound map[string]map[int32]bool
+	// in are the roles that exist, by namespace; "" for ClusterRoles.
+	in    map[string][]int32
+	admin int32 // the ClusterRole with all rights, cluster-admin before others; -1: none
+}
+
+func newHoldings(rbac *rbacindex.Snapshot, accounts []Account) *holdings {
+	h := &holdings{book: newRulebook(), rbac: rbac, known: map[rbacindex.Key]int32{}, at: map[identityKey]int32{},
+		accounts: map[string][]int32{}, called: map[string][]int32{}, bound: map[string]map[int32]bool{}, in: map[string][]int32{}, admin: -1}
+	var bindings []rbacindex.Key
+	var roles []rbacindex.Key
+	rbac.All(func(k rbacindex.Key, _ any) bool {
+		if k.Kind == rbacindex.KindRole || k.Kind == rbacindex.KindClusterRole {
+			roles = append(roles, k)
+		} else {
+			bindings = append(bindings, k)
+		}
+		return true
+	})
+	// The index visits in no order; numbers, and with them ties between paths, must not change.
+	slices.SortFunc(roles, compareKeys)
+	slices.SortFunc(bindings, compareKeys)
+	for _, k := range roles {
+		h.roleOf(k)
+	}
+	h.identity(groupAnonymous, true)
+	h.identity(userAnonymous, false)
+	for _, a := range accounts {
+		h.identity(accountPrefix+a.Namespace+":"+a.Name, false)
+	}
+	for _, k := range bindings {
+		h.binding(k)
+	}
+	for i := range h.ids {
+		if n := h.ids[i].node; n.Kind == ServiceAccount {
+			h.accounts[n.Namespace] = append(h.accounts[n.Namespace], int32(i))
+			h.called[n.Name] = append(h.called[n.Name], int32(i))
+		}
+	}
+	for ns := range h.accounts {
+		h.spaces = append(h.spaces, ns)
+	}
+	for ns := range h.bound {
+		if ns != "" {
+			h.spaces = append(h.spaces, ns)
+		}
+	}
+	slices.Sort(h.spaces)
+	h.spaces = slices.Compact(h.spaces)
+	return h
+}
+
+func compareKeys(a, b rbacindex.Key) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+// roleOf numbers a role, whether it exists or not.
+func (h *holdings) roleOf(k rbacindex.Key) int32 {
+	if i, ok := h.known[k]; ok {
+		return i
+	}
+	r := role{key: k}
+	var rules []rbacv1.PolicyRule
+	if o, ok := h.rbac.Get(k); ok {
+		r.exists, rules = true, rulesOf(o)
+	}
+	r.able = h.book.ables(rules)
+	for i := range r.able {
+		r.mask.set(r.able[i].what)
+	}
+	r.admin = r.able.of(h.book.admin).all
+	i := int32(len(h.roles))
+	h.roles = append(h.roles, r)
+	h.known[k] = i
+	if r.exists {
+		h.in[k.Namespace] = append(h.in[k.Namespace], i)
+	}
+	if r.admin && k.Kind == rbacindex.KindClusterRole && (h.admin < 0 || k.Name == ClusterAdmin) {
+		h.admin = i
+	}
+	return i
+}
+
+func rulesOf(o any) []rbacv1.PolicyRule {
+	switch o := o.(type) {
+	case *rbacv1.Role:
+		return o.Rules
+	case *rbacv1.ClusterRole:
+		return o.Rules
+	}
+	return nil
+}
+
+// identity numbers a user or group, after those its name implies.
+func (h *holdings) identity(name string, group bool) int32 {
+	k := identityKey{name, group}
+	if i, ok := h.at[k]; ok {
+		return i
+	}
+	id := identity{name: name, group: group, parent: -1, node: nodeOf(name, group)}
+	if p := impliedGroup(name, group); p != "" {
+		id.parent = h.identity(p, true)
+	}
+	i := int32(len(h.ids))
+	h.ids = append(h.ids, id)
+	h.at[k] = i
+	return i
+}
+
+func nodeOf(name string, group bool) Node {
+	if group {
+		return Node{Kind: Group, Name: name}
+	}
+	if ns, n, ok := splitAccount(name); ok {
+		return Node{Kind: ServiceAccount, Namespace: ns, Name: n}
+	}
+	return Node{Kind: User, Name: name}
+}
+
+func (h *holdings) binding(k rbacindex.Key) {
+	o, _ := h.rbac.Get(k)
+	var subjects []rbacv1.Subject
+	var ref rbacv1.RoleRef
+	switch b := o.(type) {
+	case *rbacv1.RoleBinding:
+		subjects, ref = b.Subjects, b.RoleRef
+	case *rbacv1.ClusterRoleBinding:
+		subjects, ref = b.Subjects, b.RoleRef
+	}
+	of := rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: ref.Name}
+	switch {
+	case ref.Kind == "Role" && k.Namespace != "":
+		of.Kind, of.Namespace = rbacindex.KindRole, k.Namespace
+	case ref.Kind != "ClusterRole":
+		return // of a kind there is not: it gives nothing, and cannot be changed
+	}
+	r := h.roleOf(of)
+	if h.bound[k.Namespace] == nil {
+		h.bound[k.Namespace] = map[int32]bool{}
+	}
+	h.bound[k.Namespace][r] = true
+	for i := range subjects {
+		name, group, ok := subjectName(&subjects[i], k.Namespace)
+		if !ok {
+			continue
+		}
+		id := &h.ids[h.identity(name, group)]
+		id.own = append(id.own, holding{k.Namespace, r})
+	}
+}
+
+// inherited are the holdings of the groups an identity's name implies.
+func (h *holdings) inherited(i int32) []holding {
+	var out []holding
+	for p := h.ids[i].parent; p >= 0; p = h.ids[p].parent {
+		out = append(out, h.ids[p].own...)
+	}
+	return out
+}

@@ -1,0 +1,349 @@
+package escalation
+
+import (
+	"slices"
+
+	"github.com/retrial-io/retrial/rbacindex"
+)
+
+// path tells the steps of a walk through the graph.
+func (g *graph) path(w who, links []*link) Path {
+	p := Path{From: w.node}
+	t := teller{g: g, who: w, at: vertex{at: atHeld, a: -1}}
+	var before []teller // each step's
+	var of []*link
+	for i := 0; i < len(links); i++ {
+		l := links[i]
+		if l.way == g.book.member {
+			t.pass(l.to)
+			continue
+		}
+		s := Step{Edge: g.book.ways[l.way].edge, From: t.node(), Impersonated: t.assumed, Namespace: l.ns, Presumes: g.book.ways[l.way].presumes}
+		before, of = append(before, t), append(of, l)
+		t.arrive(l.to)
+		// Nodes that stand for many are passed at once: the step ends at the one it is for.
+		for !t.settled && i+1 < len(links) {
+			i++
+			t.pass(links[i].to)
+		}
+		s.To = t.end()
+		if l.way == g.book.bind || l.way == g.book.escalate {
+			t.given = nil
+			if l.role >= 0 {
+				t.given = &g.roles[l.role].key
+			} else if l.by == byFresh {
+				t.given = &rbacindex.Key{Kind: rbacindex.KindClusterRole}
+				if l.ns != "" {
+					t.given = &rbacindex.Key{Kind: rbacindex.KindRole, Namespace: l.ns}
+				}
+			}
+		}
+		p.Steps = append(p.Steps, s)
+	}
+	p.To = t.end()
+	if t.at == (vertex{at: atGoal, a: goalAdmin}) && (len(links) == 0 || links[len(links)-1].way == g.book.member) {
+		p.Holds = []Request{t.ask(g.book.list[g.book.admin].attributes("", ""))}
+	}
+	// Which of the roles it may bind are needed is told by what follows.
+	var needs []needed
+	note := func(requests []Request) {
+		for i := range requests {
+			if n := requests[i].needs; n.stack != nil {
+				needs = append(needs, n)
+			}
+		}
+	}
+	note(p.Holds)
+	for i := len(p.Steps) - 1; i >= 0; i-- {
+		s, l := &p.Steps[i], of[i]
+		switch {
+		case l.way == g.book.bind && l.role < 0:
+			before[i].binds(s, g.stack(g.vertex(l.to).a), needs)
+		case l.way == g.book.bind:
+			before[i].bind(s, boundRole{holding{l.ns, l.role}, l.by, l.name})
+		case l.way == g.book.escalate:
+			if n := before[i].rewrites(s, l); n.stack != nil {
+				needs = append(needs, n)
+			}
+		case l.way == g.book.assumeGroup:
+			before[i].assumesGroup(s, l)
+		case l.way == g.book.adminToken:
+			s.Requests = []Request{before[i].ask(pattern{"create", "", "serviceaccounts", "token"}.attributes(l.ns, s.To.Name))}
+		default:
+			before[i].goes(s, l)
+		}
+		note(s.Requests)
+	}
+	return p
+}
+
+// needed is a role out of a stack.
+type needed struct {
+	stack *stack
+	holding
+}
+
+// teller walks along a path as whoever makes its requests.
+type teller struct {
+	g       *graph
+	who     who
+	assumed bool   // it is impersonated
+	space   string // all rights in this namespace are held
+	given   *rbacindex.Key
+	stacks  []*stack // roles bound before
+	at      vertex
+	settled bool // at is an identity, or an end
+}
+
+// node is who makes the next step's requests.
+func (t *teller) node() Node {
+	if t.space != "" {
+		return Node{Kind: Namespace, Name: t.space}
+	}
+	return t.who.node
+}
+
+// become makes another identity the one that asks.
+func (t *teller) become(w who, assumed bool) {
+	t.who, t.assumed, t.settled = w, assumed, true
+	t.space, t.given, t.stacks = "", nil, nil
+}
+
+// arrive goes to what a vertex stands for.
+func (t *teller) arrive(v int32) {
+	t.at, t.settled = t.g.vertex(v), false
+	switch t.at.at {
+	case atHeld, atAssumed:
+		t.become(t.g.who(t.at.a), t.at.at == atAssumed)
+	case atAlone:
+		id := &t.g.ids[t.at.a]
+		t.become(who{node: id.node, groups: []string{id.name, groupAuthenticated}}, true)
+	case atBound:
+		t.stacks, t.settled = append(slices.Clone(t.stacks), t.g.stack(t.at.a)), true
+	case atSpace:
+		t.space, t.settled = t.g.spaces[t.at.a], true
+	case atGoal:
+		t.settled = true
+	}
+}
+
+// pass goes on at no cost. An identity stays who it is, whatever it is a member of.
+func (t *teller) pass(v int32) {
+	to := t.g.vertex(v)
+	if t.settled || t.at.a < 0 {
+		switch to.at {
+		case atHeld, atAssumed:
+			t.at = to
+			return
+		}
+	}
+	t.arrive(v)
+}
+
+// end is what has been come to.
+func (t *teller) end() Node {
+	switch t.at.at {
+	case atGoal:
+		if t.at.a == goalMasters {
+			return Node{Kind: Goal, Name: Masters}
+		}
+		return Node{Kind: Goal, Name: ClusterAdmin}
+	case atBound:
+		return Node{Kind: Bound, Namespace: t.who.node.Namespace, Name: t.who.node.Name}
+	}
+	return t.node()
+}
+
+// ask makes a request, with all that grants it.
+func (t *teller) ask(a rbacindex.Attributes) Request {
+	a.User, a.Groups = t.who.user, t.who.groups
+	r := Request{Attributes: a}
+	if r.Grants = t.g.rbac.Authorize(&a, nil).Grants; len(r.Grants) > 0 {
+		return r
+	}
+	for _, s := range t.stacks {
+		for _, b := range s.roles {
+			if k := t.g.roles[b.role].key; (b.namespace == "" || b.namespace == a.Namespace) && t.g.allows(k, &a) {
+				r.Role, r.needs = &k, needed{s, b.holding}
+				return r
+			}
+		}
+	}
+	if t.space != "" {
+		r.Role = t.given
+	}
+	return r
+}
+
+// allowed tells whether anything grants a request.
+func (r *Request) allowed() bool { return len(r.Grants) > 0 || r.Role != nil }
+
+// askAny makes the first of several requests that is allowed.
+func (t *teller) askAny(any []ability, namespace string, names ...string) Request {
+	var first Request
+	for i, what := range any {
+		for j, name := range names {
+			r := t.ask(t.g.book.list[what].attributes(namespace, name))
+			if r.allowed() {
+				return r
+			}
+			if i+j == 0 {
+				first = r
+			}
+		}
+	}
+	return first
+}
+
+// allows tells whether a role's rules allow a request.
+func (h *holdings) allows(k rbacindex.Key, a *rbacindex.Attributes) bool {
+	o, ok := h.rbac.Get(k)
+	if !ok {
+		return false
+	}
+	rules := rulesOf(o)
+	for i := range rules {
+		if rbacindex.RuleAllows(a, &rules[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// goes tells the requests of a way of the rulebook.
+func (t *teller) goes(s *Step, l *link) {
+	w := &t.g.book.ways[l.way]
+	ns := l.ns
+	if ns == "" && !w.wide && s.To.Kind == ServiceAccount {
+		ns = s.To.Namespace
+	}
+	for _, x := range w.wants {
+		switch x.name {
+		case free:
+			s.Requests = append(s.Requests, t.askAny(x.any, ns, ""))
+		case chosen:
+			s.Requests = append(s.Requests, t.askAny(x.any, ns, l.name))
+		case target:
+			s.Requests = append(s.Requests, t.askAny(x.any, ns, s.To.Name))
+		case signer:
+			s.Requests = append(s.Requests, t.askAny(x.any, ns, signerClient, signerDomain))
+		}
+	}
+}
+
+// assumesGroup tells what impersonating a group takes.
+func (t *teller) assumesGroup(s *Step, l *link) {
+	b := t.g.book
+	s.Requests = append(s.Requests, t.askAny([]ability{b.impGroups}, "", s.To.Name))
+	r := t.askAny([]ability{b.impUsers}, "", l.name)
+	if !r.allowed() {
+		r = t.askAny([]ability{b.impAccounts}, l.ns, l.name)
+	}
+	s.Namespace = ""
+	s.Requests = append(s.Requests, r)
+}
+
+// binding tells how a binding is written.
+func (t *teller) binding(by manner, ns, name string) []Request {
+	w := t.g.book.clusterBindings()
+	if ns != "" {
+		w = t.g.book.roleBindings()
+	}
+	return t.writes(w, by, ns, name)
+}
+
+func (t *teller) writes(w writes, by manner, ns, name string) []Request {
+	create := func(name string) Request { return t.askAny([]ability{w.create}, ns, name) }
+	change := func() Request { return t.askAny([]ability{w.patch, w.update}, ns, name) }
+	switch by {
+	case byApply:
+		return []Request{create(name), change()}
+	case byChange:
+		return []Request{change()}
+	}
+	return []Request{create("")}
+}
+
+// bind tells what binding a role takes.
+func (t *teller) bind(s *Step, r boundRole) {
+	g := t.g
+	k := g.roles[r.role].key
+	if r.by == byChange && r.name == "" {
+		r.name = g.bindingTo(k, r.namespace)
+	}
+	verb := g.book.bindCluster
+	if k.Kind == rbacindex.KindRole {
+		verb = g.book.bindRole
+	}
+	s.Roles = append(s.Roles, RoleAt{k, r.namespace})
+	s.Requests = append(s.Requests, t.binding(r.by, r.namespace, r.name)...)
+	s.Requests = append(s.Requests, t.askAny([]ability{verb}, r.namespace, k.Name))
+}
+
+// binds tells the same of those roles that the rest of the path needs.
+func (t *teller) binds(s *Step, of *stack, needs []needed) {
+	for _, r := range of.roles {
+		if slices.Contains(needs, needed{of, r.holding}) {
+			t.bind(s, r)
+			s.Namespace = r.namespace
+		}
+	}
+	if len(s.Roles) != 1 {
+		s.Namespace = ""
+	}
+}
+
+// bindingTo is the first binding to a role in a scope.
+func (h *holdings) bindingTo(k rbacindex.Key, ns string) string {
+	name := ""
+	h.rbac.ReferencingRole(k, func(b rbacindex.Key) bool {
+		if b.Namespace == ns && (name == "" || b.Name < name) {
+			name = b.Name
+		}
+		return true
+	})
+	return name
+}
+
+// rewrites tells what rewriting a role takes, and which of the roles bound before it is.
+func (t *teller) rewrites(s *Step, l *link) needed {
+	g, b := t.g, t.g.book
+	w, verb := b.clusterRoles(), b.escCluster
+	if l.ns != "" {
+		w, verb = b.plainRoles(), b.escRole
+	}
+	if l.role < 0 {
+		bind := b.bindCluster
+		if l.ns != "" {
+			bind = b.bindRole
+		}
+		by := byCreate
+		if l.name != "" {
+			by = byApply
+		}
+		s.Requests = append(t.writes(w, byCreate, l.ns, ""), t.askAny([]ability{verb}, l.ns, ""))
+		s.Requests = append(s.Requests, t.binding(by, l.ns, l.name)...)
+		s.Requests = append(s.Requests, t.askAny([]ability{bind}, l.ns, ""))
+		return needed{}
+	}
+	k := g.roles[l.role].key
+	held := RoleAt{Role: k}
+	if s.To.Kind == Namespace {
+		held.Namespace = s.To.Name
+	}
+	s.Roles = []RoleAt{held}
+	s.Requests = t.writes(w, l.by, l.ns, k.Name)
+	name := k.Name
+	if l.by == byCreate {
+		name = ""
+	}
+	s.Requests = append(s.Requests, t.askAny([]ability{verb}, l.ns, name))
+	for _, of := range t.stacks {
+		for _, r := range of.roles {
+			if r.role == l.role && r.namespace == held.Namespace {
+				return needed{of, r.holding}
+			}
+		}
+	}
+	return needed{}
+}
