@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +32,13 @@ type observationJSON struct {
 	NotAfter        *time.Time      `json:"notAfter,omitempty"`
 	Since           *time.Time      `json:"since,omitempty"`
 	Object          json.RawMessage `json:"object,omitempty"`
+}
+
+// at makes place for one of the times: not before, not after, since.
+func (j *observationJSON) at(i int) *time.Time {
+	t := new(time.Time)
+	*[]**time.Time{&j.NotBefore, &j.NotAfter, &j.Since}[i] = t
+	return t
 }
 
 // Append appends the observation's JSON encoding to dst. The encoding carries its version;
@@ -67,8 +75,13 @@ func stored(t time.Time) *time.Time {
 // DecodeObservation decodes what Append wrote. The result does not alias b.
 func DecodeObservation(b []byte) (Observation, error) {
 	var j observationJSON
-	if err := json.Unmarshal(b, &j); err != nil {
-		return Observation{}, fmt.Errorf("decode observation: %w", err)
+	if q := (quick{b: b}); q.observation(&j) {
+		j.Object = bytes.Clone(j.Object)
+	} else {
+		j = observationJSON{}
+		if err := json.Unmarshal(b, &j); err != nil {
+			return Observation{}, fmt.Errorf("decode observation: %w", err)
+		}
 	}
 	if j.Version < 1 || j.Version > observationVersion {
 		return Observation{}, fmt.Errorf("decode observation: version %d: %w", j.Version, ErrObservationVersion)

@@ -117,34 +117,47 @@ func (c *content) binding() (subjects []rbacv1.Subject, ref rbacv1.RoleRef, ok b
 	return nil, rbacv1.RoleRef{}, false
 }
 
+// kept is what is read of an object of one of the RBAC kinds.
+type kept struct {
+	Metadata meta                `json:"metadata"`
+	Rules    []rbacv1.PolicyRule `json:"rules"`
+	Subjects []rbacv1.Subject    `json:"subjects"`
+	RoleRef  rbacv1.RoleRef      `json:"roleRef"`
+}
+
+// read reads the JSON of an object.
+func (in *interner) read(res resource, raw []byte) (o kept, err error) {
+	q := quick{b: raw, in: in}
+	if res.kind() != 0 {
+		if q.rbac(&o) {
+			return o, nil
+		}
+		o = kept{}
+		if err := json.Unmarshal(raw, &o); err != nil {
+			return kept{}, err
+		}
+		in.rules(o.Rules)
+		return o, nil
+	}
+	if q.plainHead(&o.Metadata) {
+		return o, nil
+	}
+	var h head
+	if err := json.Unmarshal(raw, &h); err != nil {
+		return kept{}, err
+	}
+	return kept{Metadata: h.Metadata}, nil
+}
+
 // parse reads an object of a kept resource. Names come from the observation, because the
 // items of a list need not repeat what the list says.
 func (in *interner) parse(res resource, key objectKey, raw []byte) (*content, error) {
-	var o struct {
-		Metadata meta                `json:"metadata"`
-		Rules    []rbacv1.PolicyRule `json:"rules"`
-		Subjects []rbacv1.Subject    `json:"subjects"`
-		RoleRef  rbacv1.RoleRef      `json:"roleRef"`
-	}
-	if res.kind() == 0 {
-		var h head
-		if err := json.Unmarshal(raw, &h); err != nil {
-			return nil, fmt.Errorf("parse %s %s: %w", res, key, err)
-		}
-		o.Metadata = h.Metadata
-	} else if err := json.Unmarshal(raw, &o); err != nil {
+	o, err := in.read(res, raw)
+	if err != nil {
 		return nil, fmt.Errorf("parse %s %s: %w", res, key, err)
 	}
 	c := &content{created: nanos(o.Metadata.created()), deleting: o.Metadata.DeletionTimestamp != "", digest: xxhash.Sum64(raw)}
 	om := metav1.ObjectMeta{Name: key.name, Namespace: key.namespace}
-	for i := range o.Rules {
-		r := &o.Rules[i]
-		in.strs(r.Verbs)
-		in.strs(r.APIGroups)
-		in.strs(r.Resources)
-		in.strs(r.ResourceNames)
-		in.strs(r.NonResourceURLs)
-	}
 	for i := range o.Subjects {
 		s := &o.Subjects[i]
 		s.Kind, s.APIGroup, s.Name, s.Namespace = in.str(s.Kind), in.str(s.APIGroup), in.str(s.Name), in.str(s.Namespace)
@@ -177,12 +190,37 @@ func (in *interner) str(s string) string {
 	if t, ok := in.table[s]; ok {
 		return t
 	}
+	return in.add(strings.Clone(s))
+}
+
+func (in *interner) add(s string) string {
 	if in.table == nil || len(in.table) >= internLimit {
 		in.table = make(map[string]string, 256)
 	}
-	s = strings.Clone(s)
 	in.table[s] = s
 	return s
+}
+
+// bytes is str for text that is part of something larger.
+func (in *interner) bytes(b []byte) string {
+	if t, ok := in.table[string(b)]; ok {
+		return t
+	}
+	if len(b) == 0 {
+		return ""
+	}
+	return in.add(string(b))
+}
+
+func (in *interner) rules(list []rbacv1.PolicyRule) {
+	for i := range list {
+		r := &list[i]
+		in.strs(r.Verbs)
+		in.strs(r.APIGroups)
+		in.strs(r.Resources)
+		in.strs(r.ResourceNames)
+		in.strs(r.NonResourceURLs)
+	}
 }
 
 func (in *interner) strs(list []string) {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"github.com/retrial-io/retrial/rbacindex"
 )
 
 // noTime stands for "no lower bound" in unix nanoseconds; it sorts before every time.
@@ -50,6 +52,11 @@ func (k objectKey) String() string {
 		return k.name
 	}
 	return k.namespace + "/" + k.name
+}
+
+// rbac is the key in the index.
+func (k objectKey) rbac() rbacindex.Key {
+	return rbacindex.Key{Kind: k.res.kind(), Namespace: k.namespace, Name: k.name}
 }
 
 // less is the fixed order of keys, used to break ties in time.

@@ -40,7 +40,7 @@ func New(cluster string) *State {
 		refs: map[objectKey]map[objectKey]struct{}{},
 	}
 	s.views.root = &cell{views: [1]View{{RBAC: rbacindex.Empty()}}}
-	s.timeline.Store(&timeline{pending: []int64{noSight}})
+	s.timeline.Store(&timeline{})
 	var dirty []objectKey
 	for res := resRole; res < resCount; res++ {
 		k := objectKey{res: res}
@@ -72,7 +72,7 @@ func (s *State) Stats() Stats {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	st := Stats{Objects: len(s.objects), Versions: s.versions, Strings: len(s.in.table)}
-	for _, b := range s.timeline.Load().blocks {
+	for _, b := range s.timeline.Load().blocks() {
 		st.Changes += len(b.entries)
 	}
 	return st

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"iter"
+	"maps"
 	"slices"
 	"sort"
 	"sync"
@@ -39,7 +41,7 @@ type block struct {
 	// pending[i] is the earliest lower bound of entries[i:]: nothing from i on can have
 	// been effective before it.
 	pending []int64
-	boxes   []box // boxes[i] holds the state after entries[i]
+	boxes   []*box // boxes[i] holds the state after entries[i]
 }
 
 // box is a place for a view that was worked out.
@@ -49,7 +51,7 @@ type box struct{ p atomic.Pointer[cell] }
 type cell struct{ views [1]View }
 
 func newBlock(entries []entry) *block {
-	b := &block{entries: entries, pending: make([]int64, len(entries)), boxes: make([]box, len(entries))}
+	b := &block{entries: entries, pending: make([]int64, len(entries)), boxes: newBoxes(len(entries))}
 	least := noSight
 	for i := len(entries) - 1; i >= 0; i-- {
 		least = min(least, entries[i].nb)
@@ -58,12 +60,111 @@ func newBlock(entries []entry) *block {
 	return b
 }
 
+func newBoxes(n int) []*box {
+	boxes, all := make([]*box, n), make([]box, n)
+	for i := range boxes {
+		boxes[i] = &all[i]
+	}
+	return boxes
+}
+
 // timeline is the ordered changes of a cluster's RBAC state with the views between them:
-// immutable but for views being filled in. Blocks are shared between timelines.
+// immutable but for views being filled in. Blocks are shared between timelines, and so are
+// the slices: the newest timeline appends behind what the older ones see.
 type timeline struct {
-	blocks []*block
-	// pending[i] is the earliest lower bound of blocks[i:], with one sentinel at the end.
+	full []*block // all blocks but the last
+	last *block   // nil when there is no change at all
+	// pending[i] is the earliest lower bound of full[i:]; it never decreases.
 	pending []int64
+}
+
+func (tl *timeline) len() int {
+	if tl.last == nil {
+		return 0
+	}
+	return len(tl.full) + 1
+}
+
+func (tl *timeline) block(i int) *block {
+	if i == len(tl.full) {
+		return tl.last
+	}
+	return tl.full[i]
+}
+
+// pendingFrom returns the earliest lower bound of all blocks from i on.
+func (tl *timeline) pendingFrom(i int) int64 {
+	least := noSight
+	if i < len(tl.full) {
+		least = tl.pending[i]
+	}
+	if i < tl.len() {
+		least = min(least, tl.last.pending[0])
+	}
+	return least
+}
+
+// newTimeline makes a timeline of blocks, of which none is empty.
+func newTimeline(blocks []*block) *timeline {
+	if len(blocks) == 0 {
+		return &timeline{}
+	}
+	n := len(blocks) - 1
+	tl := &timeline{full: blocks[:n:n], last: blocks[n], pending: make([]int64, n)}
+	least := noSight
+	for i := n - 1; i >= 0; i-- {
+		least = min(least, blocks[i].pending[0])
+		tl.pending[i] = least
+	}
+	return tl
+}
+
+// blocks returns a copy of the table of blocks.
+func (tl *timeline) blocks() []*block {
+	if tl.last == nil {
+		return nil
+	}
+	return append(slices.Clone(tl.full), tl.last)
+}
+
+// push returns a timeline with one more entry, which stands after all others. It is what
+// nearly every write does, and copies nothing but the timeline itself.
+func (tl *timeline) push(e entry) *timeline {
+	next := *tl
+	last := tl.last
+	if last == nil || len(last.entries) == blockSize {
+		if last != nil {
+			least := last.pending[0]
+			n := len(tl.pending)
+			for n > 0 && tl.pending[n-1] > least {
+				n--
+			}
+			if n < len(tl.pending) {
+				// It may have been effective before some that were done earlier. Rare.
+				next.pending = slices.Clone(tl.pending)
+				for i := n; i < len(tl.pending); i++ {
+					next.pending[i] = least
+				}
+			}
+			next.full, next.pending = append(tl.full, last), append(next.pending, least)
+		}
+		next.last = &block{
+			entries: append(make([]entry, 0, 8), e), pending: append(make([]int64, 0, 8), e.nb),
+			boxes: append(make([]*box, 0, 8), new(box)),
+		}
+		return &next
+	}
+	b := &block{entries: append(last.entries, e), boxes: append(last.boxes, new(box))}
+	if n := len(last.pending); last.pending[n-1] <= e.nb {
+		b.pending = append(last.pending, e.nb)
+	} else {
+		b.pending = append(slices.Clone(last.pending), e.nb)
+		for i := n - 1; i >= 0 && b.pending[i] > e.nb; i-- {
+			b.pending[i] = e.nb
+		}
+	}
+	next.last = b
+	return &next
 }
 
 // position is a place between entries: after entries[0:entry] of blocks[block].
@@ -71,10 +172,10 @@ type position struct{ block, entry int }
 
 // at returns the place after the last entry that was certainly effective at t.
 func (tl *timeline) at(t int64) position {
-	lo, hi := 0, len(tl.blocks)
+	lo, hi := 0, tl.len()
 	for lo < hi { // the last block whose first entry is not after t
 		mid := (lo + hi) / 2
-		if tl.blocks[mid].entries[0].na <= t {
+		if tl.block(mid).entries[0].na <= t {
 			lo = mid + 1
 		} else {
 			hi = mid
@@ -83,7 +184,7 @@ func (tl *timeline) at(t int64) position {
 	if lo == 0 {
 		return position{}
 	}
-	b := tl.blocks[lo-1]
+	b := tl.block(lo - 1)
 	i, j := 0, len(b.entries)
 	for i < j {
 		mid := (i + j) / 2
@@ -98,11 +199,11 @@ func (tl *timeline) at(t int64) position {
 
 // quiet tells whether no entry from p on can have been effective by t.
 func (tl *timeline) quiet(p position, t int64) bool {
-	if p.block >= len(tl.blocks) {
+	if p.block >= tl.len() {
 		return true
 	}
-	b := tl.blocks[p.block]
-	return (p.entry >= len(b.entries) || b.pending[p.entry] > t) && tl.pending[p.block+1] > t
+	b := tl.block(p.block)
+	return (p.entry >= len(b.entries) || b.pending[p.entry] > t) && tl.pendingFrom(p.block+1) > t
 }
 
 // edit returns a timeline without the removed and with the added entries, both sorted by
@@ -115,27 +216,34 @@ func (tl *timeline) edit(removed, added []entry) *timeline {
 	if len(first) == 0 {
 		return tl
 	}
+	if len(removed) == 0 && (tl.last == nil || entryLess(&tl.last.entries[len(tl.last.entries)-1], &added[0])) {
+		for _, e := range added {
+			tl = tl.push(e)
+		}
+		return tl
+	}
+	blocks := tl.blocks()
 	// The first block that can hold or must take the first change.
-	k := sort.Search(len(tl.blocks), func(i int) bool {
-		return entryLess(&first[0], &tl.blocks[i].entries[0])
+	k := sort.Search(len(blocks), func(i int) bool {
+		return entryLess(&first[0], &blocks[i].entries[0])
 	})
 	k = max(0, k-1)
-	next := &timeline{blocks: slices.Clone(tl.blocks[:k])}
+	next := slices.Clone(blocks[:k])
 	clean := true // no change yet: views may be carried over
-	for ; k < len(tl.blocks); k++ {
-		old := tl.blocks[k]
-		last := k == len(tl.blocks)-1
+	for ; k < len(blocks); k++ {
+		old := blocks[k]
+		last := k == len(blocks)-1
 		var upper *entry
 		if !last {
-			upper = &tl.blocks[k+1].entries[0]
+			upper = &blocks[k+1].entries[0]
 		}
 		nr := countBefore(removed, upper)
 		na := countBefore(added, upper)
 		if nr == 0 && na == 0 {
 			if clean {
-				next.blocks = append(next.blocks, old)
+				next = append(next, old)
 			} else {
-				next.blocks = append(next.blocks, &block{entries: old.entries, pending: old.pending, boxes: make([]box, len(old.entries))})
+				next = append(next, &block{entries: old.entries, pending: old.pending, boxes: newBoxes(len(old.entries))})
 			}
 			continue
 		}
@@ -148,27 +256,20 @@ func (tl *timeline) edit(removed, added []entry) *timeline {
 			size = (n + parts - 1) / parts
 		}
 		for from := 0; from < len(entries); from += size {
-			b := newBlock(entries[from:min(from+size, len(entries))])
+			b := newBlock(slices.Clone(entries[from:min(from+size, len(entries))]))
 			if clean {
 				for i := from; i < min(kept, from+len(b.entries)); i++ {
-					b.boxes[i-from].p.Store(old.boxes[i].p.Load())
+					b.boxes[i-from] = old.boxes[i]
 				}
 			}
-			next.blocks = append(next.blocks, b)
+			next = append(next, b)
 		}
 		clean = false
 	}
 	for from := 0; from < len(added); from += blockSize {
-		next.blocks = append(next.blocks, newBlock(slices.Clone(added[from:min(from+blockSize, len(added))])))
+		next = append(next, newBlock(slices.Clone(added[from:min(from+blockSize, len(added))])))
 	}
-	next.pending = make([]int64, len(next.blocks)+1)
-	least := noSight
-	next.pending[len(next.blocks)] = least
-	for i := len(next.blocks) - 1; i >= 0; i-- {
-		least = min(least, next.blocks[i].pending[0])
-		next.pending[i] = least
-	}
-	return next
+	return newTimeline(next)
 }
 
 // countBefore returns how many entries of a sorted list stand before upper; all when nil.
@@ -201,8 +302,13 @@ func mergeEntries(old, removed, added []entry) (merged []entry, kept int) {
 	return merged, kept
 }
 
-// viewLimit is the number of worked-out views a State keeps beside one for every block.
-const viewLimit = 2048
+const (
+	// viewLimit is the number of worked-out views a State keeps beside those at landmarks.
+	viewLimit = 1024
+	// landmark is how many blocks apart views are that stay once they were worked out: no
+	// view is further than that from one.
+	landmark = 16
+)
 
 // materialiser works out views and bounds how many are kept.
 type materialiser struct {
@@ -219,58 +325,54 @@ func (m *materialiser) cell(tl *timeline, p position) *cell {
 			return m.root
 		}
 		p.block--
-		p.entry = len(tl.blocks[p.block].entries)
+		p.entry = len(tl.block(p.block).entries)
 	}
-	if c := tl.blocks[p.block].boxes[p.entry-1].p.Load(); c != nil {
+	if c := tl.block(p.block).boxes[p.entry-1].p.Load(); c != nil {
 		return c
 	}
 	return m.work(tl, p)
 }
 
-// work derives the state at p from the nearest earlier one that is there.
+// work derives the state at p from the nearest earlier one that is there. On a long way it
+// makes the state of the last landmark first, from the net of all changes up to it.
 func (m *materialiser) work(tl *timeline, p position) *cell {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	from := p
-	var c *cell
-	for c == nil {
-		if from.entry == 0 {
-			if from.block == 0 {
-				c = m.root
-				break
-			}
-			from.block--
-			from.entry = len(tl.blocks[from.block].entries)
-		}
-		if c = tl.blocks[from.block].boxes[from.entry-1].p.Load(); c == nil {
-			from.entry--
+	from, c := m.nearest(tl, p)
+	if mark := p.block / landmark * landmark; from.block < mark && mark > 0 {
+		to := position{mark - 1, len(tl.block(mark - 1).entries)}
+		if from != to {
+			c = c.advance(tl, from, to)
+			tl.block(mark - 1).boxes[to.entry-1].p.Store(c)
+			from = to
 		}
 	}
-	for from != p {
-		b := tl.blocks[from.block]
-		if from.entry == len(b.entries) {
-			from = position{from.block + 1, 0}
-			continue
-		}
-		to := len(b.entries)
-		if from.block == p.block {
-			to = p.entry
-		}
-		c = c.advance(b.entries[from.entry:to])
-		m.keep(b, to-1, c)
-		from.entry = to
+	if from != p {
+		c = c.advance(tl, from, p)
+		m.keep(tl.block(p.block).boxes[p.entry-1], c)
 	}
 	return c
 }
 
-// keep stores a view in its box. The last of a full block stays, so that no view is ever
-// much more than a block away; of the others the oldest gives way.
-func (m *materialiser) keep(b *block, i int, c *cell) {
-	bx := &b.boxes[i]
-	bx.p.Store(c)
-	if i == blockSize-1 {
-		return
+// nearest returns the last state at or before p that is there.
+func (m *materialiser) nearest(tl *timeline, p position) (position, *cell) {
+	for {
+		for ; p.entry > 0; p.entry-- {
+			if c := tl.block(p.block).boxes[p.entry-1].p.Load(); c != nil {
+				return p, c
+			}
+		}
+		if p.block == 0 {
+			return p, m.root
+		}
+		p.block--
+		p.entry = len(tl.block(p.block).entries)
 	}
+}
+
+// keep stores a view in its box; the oldest gives way.
+func (m *materialiser) keep(bx *box, c *cell) {
+	bx.p.Store(c)
 	if len(m.ring) < viewLimit {
 		m.ring = append(m.ring, bx)
 		return
@@ -280,27 +382,57 @@ func (m *materialiser) keep(b *block, i int, c *cell) {
 	m.next = (m.next + 1) % viewLimit
 }
 
-// advance returns the state after some more changes.
-func (c *cell) advance(entries []entry) *cell {
+// advance returns the state at a later position: what all changes between come to.
+func (c *cell) advance(tl *timeline, from, to position) *cell {
 	v := c.views[0]
 	v.Changed = nil
-	changes := make([]rbacindex.Change, 0, len(entries))
-	var unknown map[rbacindex.Key]bool
-	for i := range entries {
-		e := &entries[i]
-		if e.na > noTime {
-			v.At = timeOf(e.na)
+	var net map[objectKey]*entry
+	var single *entry
+	for at := from; at != to; {
+		b := tl.block(at.block)
+		end := len(b.entries)
+		if at.block == to.block {
+			end = to.entry
 		}
-		key := rbacindex.Key{Kind: e.key.res.kind(), Namespace: e.key.namespace, Name: e.key.name}
+		for ; at.entry < end; at.entry++ {
+			e := &b.entries[at.entry]
+			if e.na > noTime {
+				v.At = timeOf(e.na)
+			}
+			switch {
+			case single == nil && net == nil:
+				single = e
+			case net == nil:
+				net = map[objectKey]*entry{single.key: single}
+				fallthrough
+			default:
+				net[e.key] = e
+			}
+		}
+		if at != to {
+			at = position{at.block + 1, 0}
+		}
+	}
+	if net == nil {
+		return c.with(v, func(yield func(*entry) bool) { _ = single != nil && yield(single) }, 1)
+	}
+	return c.with(v, maps.Values(net), len(net))
+}
+
+// with returns v with the changes, no two of which are of one object.
+func (c *cell) with(v View, entries iter.Seq[*entry], n int) *cell {
+	changes := make([]rbacindex.Change, 0, n)
+	unknown := make(map[rbacindex.Key]bool)
+	for e := range entries {
+		key := e.key.rbac()
 		isUnknown := e.phase == phaseUnknown
 		if key.Name == "" && key.Namespace == "" {
 			v.UnknownKinds = setKind(v.UnknownKinds, key.Kind, isUnknown)
 			continue
 		}
-		if unknown == nil {
-			unknown = make(map[rbacindex.Key]bool)
+		if _, was := slices.BinarySearchFunc(v.Unknown, key, compareKeys); was != isUnknown {
+			unknown[key] = isUnknown
 		}
-		unknown[key] = isUnknown
 		if key.Name == "" {
 			continue
 		}
@@ -347,6 +479,9 @@ func setKind(list []rbacindex.Kind, k rbacindex.Kind, in bool) []rbacindex.Kind 
 // setKeys returns the sorted list with the keys put in or taken out; the list itself is
 // not changed.
 func setKeys(list []rbacindex.Key, set map[rbacindex.Key]bool) []rbacindex.Key {
+	if len(set) == 0 {
+		return list
+	}
 	changed := false
 	out := make([]rbacindex.Key, 0, len(list))
 	for _, k := range list {

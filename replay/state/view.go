@@ -174,7 +174,7 @@ func (s *State) RBACWindow(from, to time.Time) []View {
 	contiguous := true
 	c := base
 	for !tl.quiet(p, end) {
-		b := tl.blocks[p.block]
+		b := tl.block(p.block)
 		if p.entry == len(b.entries) {
 			p = position{p.block + 1, 0}
 			continue
@@ -188,7 +188,7 @@ func (s *State) RBACWindow(from, to time.Time) []View {
 		if contiguous {
 			c = s.views.cell(tl, p)
 		} else {
-			c = c.advance(b.entries[p.entry-1 : p.entry])
+			c = c.advance(tl, position{p.block, p.entry - 1}, p)
 		}
 		v := c.views[0]
 		v.Changed = []Version{e.step.version(e.key)}
