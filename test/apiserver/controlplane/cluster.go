@@ -41,6 +41,7 @@ func Start(t testing.TB, extra ...string) *Cluster {
 	c.url = fmt.Sprintf("https://127.0.0.1:%d", port)
 	file := func(name string) string { return filepath.Join(c.dir, name) }
 	cert, key := c.ca.issue(t, pkix.Name{CommonName: "kube-apiserver"}, x509.ExtKeyUsageServerAuth, "127.0.0.1", "localhost", "kubernetes.default.svc")
+	kubeletCert, kubeletKey := c.ca.issue(t, pkix.Name{CommonName: "kube-apiserver-kubelet-client", Organization: []string{"system:masters"}}, x509.ExtKeyUsageClientAuth)
 	c.base = []string{
 		"--etcd-servers=" + startEtcd(t, c.dir, etcd),
 		"--bind-address=127.0.0.1",
@@ -51,6 +52,8 @@ func Start(t testing.TB, extra ...string) *Cluster {
 		"--client-ca-file=" + write(t, file("ca.crt"), c.ca.pem),
 		"--tls-cert-file=" + write(t, file("apiserver.crt"), cert),
 		"--tls-private-key-file=" + write(t, file("apiserver.key"), key),
+		"--kubelet-client-certificate=" + write(t, file("kubelet-client.crt"), kubeletCert),
+		"--kubelet-client-key=" + write(t, file("kubelet-client.key"), kubeletKey),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + write(t, file("sa.key"), keyPEM(t, newKey(t))),
 		"--service-account-signing-key-file=" + file("sa.key"),

@@ -6,4 +6,6 @@
 //
 // Both end with the test; nothing else of a cluster is there: no controllers (no default
 // service accounts, no aggregated roles, no namespace clean-up), no scheduler, no kubelet.
+// Cluster.Controllers runs some controllers, Cluster.Kubelet and Cluster.Node stand in for a
+// kubelet.
 package controlplane

@@ -20,13 +20,21 @@ import (
 // with nothing. That is enough for the apiserver to record a stream that was opened.
 func (c *Cluster) Kubelet(t testing.TB, admin kubernetes.Interface, node string) {
 	t.Helper()
+	c.serveNode(t, admin, node, "127.0.0.1", http.HandlerFunc(hangUp))
+}
+
+// serveNode makes a node, ready for pods, with a handler at its kubelet's port on loopback,
+// and returns the port's address. Certificates of clients are verified, if they show one.
+func (c *Cluster) serveNode(t testing.TB, admin kubernetes.Interface, node, address string, kubelet http.Handler) net.Addr {
+	t.Helper()
 	cert, key := c.ca.issue(t, pkix.Name{CommonName: "system:node:" + node}, x509.ExtKeyUsageServerAuth, "127.0.0.1")
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewUnstartedServer(http.HandlerFunc(hangUp))
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	server := httptest.NewUnstartedServer(kubelet)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: x509.NewCertPool()}
+	server.TLS.ClientCAs.AddCert(c.ca.cert)
 	server.StartTLS()
 	t.Cleanup(server.Close)
 
@@ -34,11 +42,17 @@ func (c *Cluster) Kubelet(t testing.TB, admin kubernetes.Interface, node string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	made.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}
+	// The apiserver marks a new node as not ready, and a controller takes that away.
+	made.Spec.Taints = nil
+	if made, err = admin.CoreV1().Nodes().Update(t.Context(), made, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	made.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
 	made.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(server.Listener.Addr().(*net.TCPAddr).Port)
 	if _, err := admin.CoreV1().Nodes().UpdateStatus(t.Context(), made, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	return server.Listener.Addr()
 }
 
 func hangUp(w http.ResponseWriter, r *http.Request) {
