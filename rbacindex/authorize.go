@@ -58,7 +58,7 @@ func (s *Snapshot) RulesFor(user string, groups []string, namespace string, fn f
 	res := scopes[len(scopes)-1].result(nil)
 	for _, sc := range scopes {
 		for _, u := range sc.units {
-			rules := u.role.rules()
+			rules := u.role().rules()
 			for _, r := range sc.refs[u.from:u.to] {
 				for i := range rules {
 					if !fn(Grant{ref: r, rule: int32(i)}, &rules[i]) {

@@ -12,9 +12,9 @@ import (
 // have to wait leaves its entry out instead.
 //
 // It is set-associative: an entry can only be in the set its hash selects, in any of the
-// ways. A full set makes the table grow while there are bytes left; after that entries nobody
-// used lately give way, so that a flood of one-time subjects does not drive out the regular
-// ones.
+// ways. A full set makes the number of sets grow, up to their share of the bytes; entries
+// nobody used lately give way when the bytes are used up, so that a flood of one-time subjects
+// does not drive out the regular ones.
 //
 // The tables made for scopes of many roles are shared by all entries that hold the same roles.
 // Each counts once, as long as an entry in the cache holds it, and can be found that long.
@@ -122,11 +122,16 @@ func (c *cache) release(t *table) {
 	}
 }
 
-// grow doubles the number of sets; false when the bytes for it are not there.
+// cacheSetShare is the part of the bytes that sets may take: an eighth. Then there are ways
+// for twice as many of the smallest entries as fit into the rest. It does not depend on what
+// the entries take now: large ones may be followed by many small ones.
+const cacheSetShare = 8
+
+// grow doubles the number of sets; false when that would be more than their share.
 func (c *cache) grow() bool {
 	old := *c.sets.Load()
 	more := int64(len(old)) * cacheSetBytes
-	if c.bytes+more > c.limit/2 {
+	if 2*more > c.limit/cacheSetShare {
 		return false
 	}
 	sets := make([]cacheSet, 2*len(old))

@@ -83,7 +83,11 @@ func (k *key) is(user string, groups []string) bool {
 		}
 		theirs := unsafe.Pointer(unsafe.StringData(groups[i]))
 		switch {
-		case n >= 8:
+		case uint(n-8) <= 8:
+			if load8(theirs, 0) != load8(own, 0) || load8(theirs, n-8) != load8(own, n-8) {
+				return false
+			}
+		case n > 16:
 			if load8(theirs, n-8) != load8(own, n-8) { // first: names differ at the end
 				return false
 			}

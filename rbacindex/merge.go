@@ -24,6 +24,12 @@ type mergedRule struct {
 	by   []share
 }
 
+// unit is one role and the bindings to it, refs[from:to] of the scope.
+type unit struct {
+	role     *role
+	from, to int32
+}
+
 // share is a rule of one of the roles, and the verbs it contributes; nil for all.
 type share struct {
 	unit, rule int32

@@ -10,29 +10,29 @@ import (
 // it holds cluster-wide, or (a namespace's entry) what it holds in one namespace. Entries are
 // immutable but for the marks of the cache.
 //
-// What every decision reads comes first, so that it shares lines of memory.
+// What every decision reads lies together, one line of memory.
 type entry struct {
-	of    uint64 // the stamp of the subject in the snapshots it is true for, or the id of the subject's entry
-	key   key    // a subject's
-	scope *scope // nil in a namespace where no binding names the subject
-
-	// only is the namespace of all RoleBindings that name the subject, when there is only one,
-	// and only then in what it holds there: service accounts and most people need no second
-	// look at the cache. In a namespace's entry, only is its name.
-	only string
-	in   *scope
-
-	used  atomic.Bool
-	inner bool // a namespace's
-
 	spaces []*principal // subject's entry: principals that RoleBindings name
 
 	hash, tag uint64
 	size      int64  // bytes, estimated; without merged tables, which entries share
 	id        uint64 // unique; namespace entries name their subject's entry by it
 
-	kept bool // it went into the cache
-	gone bool // and out again; the cache's writers only
+	inner bool // a namespace's
+	kept  bool // it went into the cache
+	gone  bool // and out again; the cache's writers only
+
+	of    uint64 // the stamp of the subject in the snapshots it is true for, or the id of the subject's entry
+	key   key    // a subject's
+	scope *scope // nil in a namespace where no binding names the subject
+
+	// only is the namespace of all RoleBindings that name the subject, when there is only one,
+	// and in what it holds there: service accounts and most people need no second look at the
+	// cache. In a namespace's entry, only is its name.
+	in   *scope
+	only string
+
+	used atomic.Bool
 }
 
 // An entry and what it points to are allocated at once: one place in memory to wait for.
@@ -56,7 +56,7 @@ func (h *hasher) hashSubject(user string, groups []string) (hash, name uint64) {
 	x := mix(uint64(len(groups)), name)
 	step := 1
 	if len(groups) > 8 {
-		step = len(groups) / 8
+		step = len(groups) / 4
 	}
 	for i := 0; i < len(groups); i += step {
 		x = mixEnds(x, groups[i])
@@ -276,7 +276,7 @@ func (e *entry) tables(fn func(*table)) {
 }
 
 func (t *table) size() int64 {
-	n := int64(len(t.cells))*96 + int64(len(t.slots))*4 + int64(len(t.roles))*8 + 160
+	n := int64(len(t.cells))*96 + int64(len(t.slots))*8 + int64(len(t.roles))*8 + 160
 	for _, set := range t.names {
 		n += int64(len(set)) * 32
 	}

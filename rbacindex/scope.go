@@ -9,20 +9,18 @@ import (
 // scope is what one subject holds in one scope: through ClusterRoleBindings, or through the
 // RoleBindings of one namespace. It is immutable.
 type scope struct {
-	parts []part // the tables to ask
-	units []unit // one per role, ordered by role kind and name
-	refs  []*ref // the bindings of all units
+	units []bound // one per role, ordered by role kind and name
+	refs  []*ref  // the bindings of all units
 
 	// errs are the evaluation errors of the scope, nil when there are none. In the scope of a
 	// namespace those of the cluster scope are included, so that a Result needs no copy.
 	errs   *evaluation
-	merged *table // the table made of all roles of the scope, nil when those of the roles serve
+	merged *table // made of the roles of all units, in order; nil when their own tables serve
 
-	// Room for the ordinary subject: with thousands of subjects taking turns a decision is as
-	// quick as it has few places in memory to wait for.
+	// Room for one binding: with thousands of subjects taking turns a decision is as quick as
+	// it has few places in memory to wait for.
 	room struct {
-		parts [2]part
-		units [1]unit
+		units [1]bound
 		refs  [1]*ref
 	}
 }
@@ -43,17 +41,13 @@ func (sc *scope) result(grants []Grant) Result {
 	return r
 }
 
-// unit is one role and the subject's bindings to it, refs[from:to] of the scope.
-type unit struct {
-	role     *role
+// bound is one role, by its table, and the subject's bindings to it, refs[from:to] of the scope.
+type bound struct {
+	table    *table
 	from, to int32
 }
 
-// part is a table over the units from first on, in order.
-type part struct {
-	table *table
-	first int32
-}
+func (b *bound) role() *role { return b.table.roles[0] }
 
 // maxParts is how many roles of a scope are asked one by one, with the tables they share with
 // everybody else. A subject with more gets a table of its own: asking costs the same for two
@@ -94,7 +88,7 @@ func (g *gatherer) scope(out, base *scope) {
 		}
 		switch r := g.s.role(k); {
 		case r != nil:
-			out.units = append(out.units, unit{role: r, from: int32(i), to: int32(to)})
+			out.units = append(out.units, bound{table: r.compiled(g.s.family.hasher), from: int32(i), to: int32(to)})
 		case k.Kind == 0:
 			errs.unsupported = appendNew(errs.unsupported, out.refs[i].b.roleRef().Kind)
 		default:
@@ -105,7 +99,7 @@ func (g *gatherer) scope(out, base *scope) {
 	if len(errs.missing)+len(errs.unsupported) > 0 {
 		out.errs = &evaluation{slices.Clip(errs.missing), slices.Clip(errs.unsupported)}
 	}
-	out.compile(g.s.family)
+	out.merge(g.s.family)
 }
 
 func appendNew[T comparable](s []T, v T) []T {
@@ -115,44 +109,37 @@ func appendNew[T comparable](s []T, v T) []T {
 	return append(s, v)
 }
 
-// compile chooses the tables.
-func (sc *scope) compile(f *family) {
-	sc.parts = sc.room.parts[:0]
+// merge makes the table of a scope that is to have one.
+func (sc *scope) merge(f *family) {
 	resources, paths := 0, 0
-	for i, u := range sc.units {
-		t := u.role.compiled(f.hasher)
-		if t.has == 0 {
-			continue
-		}
-		if t.has&shapesOfResources != 0 {
+	for i := range sc.units {
+		has := sc.units[i].table.has
+		if has&shapesOfResources != 0 {
 			resources++
 		}
-		if t.has&shapesOfPaths != 0 {
+		if has&shapesOfPaths != 0 {
 			paths++
 		}
-		sc.parts = append(sc.parts, part{table: t, first: int32(i)})
 	}
-	if max(resources, paths) <= maxParts {
-		return
+	if max(resources, paths) > maxParts || len(sc.units) > 4*maxParts {
+		sc.merged = f.merge(sc.units)
 	}
-	sc.merged = f.merge(sc.units)
-	sc.parts = []part{{table: sc.merged}}
 }
 
 // merge returns a table of the roles of the units: one that somebody with the same roles has
 // already, or a new one.
-func (f *family) merge(units []unit) *table {
+func (f *family) merge(units []bound) *table {
 	hash := uint64(0)
 	for _, u := range units {
-		_, name := u.role.id()
+		_, name := u.role().id()
 		hash = mix(hash, f.hasher.str(name))
 	}
-	if t := f.cache.merged(hash).Load(); t != nil && slices.EqualFunc(t.roles, units, func(r *role, u unit) bool { return r == u.role }) {
+	if t := f.cache.merged(hash).Load(); t != nil && slices.EqualFunc(t.roles, units, func(r *role, u bound) bool { return r == u.role() }) {
 		return t
 	}
 	roles := make([]*role, len(units))
 	for i, u := range units {
-		roles[i] = u.role
+		roles[i] = u.role()
 	}
 	t := compile(f.hasher, roles)
 	t.merged, t.bytes = hash, t.size()
@@ -184,13 +171,23 @@ func sameRole(a, b *binding) bool {
 
 // grants appends a grant for every binding of the scope that allows the request.
 func (sc *scope) grants(q *query, dst []Grant) []Grant {
-	for i := range sc.parts {
-		p := &sc.parts[i]
-		if p.table.has&q.shapes == 0 {
+	if t := sc.merged; t != nil {
+		if t.has&q.shapes != 0 {
+			q.match(t, func(role, rule int32) {
+				u := &sc.units[role]
+				for _, r := range sc.refs[u.from:u.to] {
+					dst = append(dst, Grant{ref: r, rule: rule})
+				}
+			})
+		}
+		return dst
+	}
+	for i := range sc.units {
+		u := &sc.units[i]
+		if u.table.has&q.shapes == 0 {
 			continue
 		}
-		q.match(p.table, func(role, rule int32) {
-			u := &sc.units[p.first+role]
+		q.match(u.table, func(_, rule int32) {
 			for _, r := range sc.refs[u.from:u.to] {
 				dst = append(dst, Grant{ref: r, rule: rule})
 			}

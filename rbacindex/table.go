@@ -15,7 +15,7 @@ import (
 // number of rules. A table is immutable, but for the count of the cache.
 type table struct {
 	has   shape    // which key shapes occur, so that a request asks only for those
-	slots []uint32 // open addressing over cells: cell index + 1, 0 = free
+	slots []uint64 // open addressing over cells: half of the hash, and cell index + 1; 0 = free
 	cells []cell
 	roles []*role
 
@@ -76,6 +76,9 @@ const (
 	maxNames     = 1024
 )
 
+// slotCell are the bits of a slot that name a cell.
+const slotCell = 1<<32 - 1
+
 // Salts keep the hashes of the shapes apart.
 const (
 	saltResource = 0x52
@@ -96,14 +99,14 @@ func compile(h *hasher, roles []*role) *table {
 	}
 	slices.Sort(t.prefixes)
 	t.prefixes = slices.Compact(t.prefixes)
-	t.slots = make([]uint32, 1<<bits.Len(uint(len(t.cells))*3/2))
+	t.slots = make([]uint64, 1<<bits.Len(uint(len(t.cells))*3/2))
 	mask := uint64(len(t.slots) - 1)
 	for i := range t.cells {
 		at := t.cells[i].hash & mask
 		for t.slots[at] != 0 {
 			at = (at + 1) & mask
 		}
-		t.slots[at] = uint32(i) + 1
+		t.slots[at] = t.cells[i].hash&^slotCell | uint64(i+1)
 	}
 	return t
 }
@@ -244,11 +247,17 @@ func (h *hasher) resource(head, tail string, sub bool) uint64 {
 // find returns the cell with that hash for which the strings agree.
 func (t *table) find(hash uint64, s shape, group, resource, sub string) *cell {
 	mask := uint64(len(t.slots) - 1)
-	for at := hash & mask; t.slots[at] != 0; at = (at + 1) & mask {
-		c := &t.cells[t.slots[at]-1]
+	for at := hash & mask; ; at = (at + 1) & mask {
+		slot := t.slots[at]
+		if slot == 0 {
+			return nil
+		}
+		if (slot^hash)&^slotCell != 0 {
+			continue
+		}
+		c := &t.cells[slot&slotCell-1]
 		if c.hash == hash && c.shape == s && c.group == group && isResource(c.resource, resource, sub) {
 			return c
 		}
 	}
-	return nil
 }

@@ -81,7 +81,7 @@ func decisions(p *policy) (string, error) {
 		up := slow(real, p, kind)
 		first, again, grants := known(s, p, kind)
 		strange := coldSubjects(s, p, kind)
-		fmt.Printf("| %s | %s | %.0f | %.0f | %.0f | %.0f | %.1f | %.0f | %.0f | %.0f | %.0f× |\n", p.name, kind,
+		fmt.Printf("| %s | %s | %.0f | %.0f | %.0f | %.0f | %.1f | %.0f | %.0f | %.2f | %.0f× |\n", p.name, kind,
 			up.ns, up.allocs, up.bytes, first.ns, grants, again.ns, strange.ns, first.allocs, up.ns/first.ns)
 		theirs, ours, warm = append(theirs, up.ns), append(ours, first.ns), append(warm, again.ns)
 		cold, allocs = append(cold, strange.ns), append(allocs, first.allocs)
