@@ -79,6 +79,8 @@ the event, the verdict and every grant that made it possible.
   retrial why AUDIT-ID               explain one request
   retrial who-can VERB RESOURCE      who could do it, and by which binding
   retrial can SUBJECT                what a subject could do
+  retrial escalations                who can make itself cluster administrator, and how
+  retrial hygiene                    what is idle, dangling or open to everybody
   retrial findings                   what is odd
   retrial suggest                    the least roles each subject needs, with a proof
   retrial evaluate --state S --events LOG
@@ -94,7 +96,7 @@ the event, the verdict and every grant that made it possible.
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError(c, "%w", err) })
 	root.AddCommand(
-		newServe(s), newImport(s), newEvaluate(s), newSuggest(s), newFindings(s), newWhy(s), newWhoCan(s), newCan(s), newQueryLogCommand(s), newCluster(s), newConnect(s), newDoctor(s), newBench(s), newVersion(s),
+		newServe(s), newImport(s), newEvaluate(s), newSuggest(s), newFindings(s), newWhy(s), newWhoCan(s), newCan(s), newEscalations(s), newHygiene(s), newQueryLogCommand(s), newCluster(s), newConnect(s), newDoctor(s), newBench(s), newVersion(s),
 	)
 	return root
 }

@@ -1,0 +1,296 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/analysis/escalation"
+	"github.com/retrial-io/retrial/analysis/leastpriv"
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// escalationRoutes are the questions about what is wrong with a policy.
+func (a api) escalationRoutes() []route {
+	return []route{
+		{"escalations", []string{"cluster", "subject", "group", "includeSystem", "at", "limit"}, a.query(a.escalations)},
+		{"hygiene", []string{"cluster", "includeSystem", "at"}, a.query(a.hygiene)},
+	}
+}
+
+// mostPaths bounds the paths of an answer; fewPaths is how many there are unless asked.
+const (
+	mostPaths = 10_000
+	fewPaths  = 100
+)
+
+// escalationsJSON is who can become what.
+type escalationsJSON struct {
+	Cluster string `json:"cluster"`
+	policyJSON
+	// Subject is the user or group asked about, "" for all.
+	Subject    string     `json:"subject"`
+	Groups     []string   `json:"groups,omitempty"` // of the subject, as in canJSON
+	GroupsFrom string     `json:"groupsFrom,omitempty"`
+	GroupsSeen *time.Time `json:"groupsSeen,omitempty"`
+	// Paths are the shortest to a goal: of the subject to each goal, else of everybody to the
+	// nearest. Count is how many there are of the latter.
+	Paths []pathJSON `json:"paths"`
+	Count int        `json:"count"`
+	// Reaches are the shortest paths of the subject to whom else it can become; ReachCount is
+	// how many there are.
+	Reaches    []pathJSON `json:"reaches,omitempty"`
+	ReachCount int        `json:"reachCount,omitempty"`
+	// System counts the subjects of Kubernetes itself that were left out.
+	System int `json:"system"`
+	// AccountsKnown is false when there may be service accounts nobody told of.
+	AccountsKnown bool     `json:"accountsKnown"`
+	Hints         []string `json:"hints,omitempty"`
+}
+
+// pathJSON is one way from a subject to another or to a goal.
+type pathJSON struct {
+	From         nodeJSON       `json:"from"`
+	To           nodeJSON       `json:"to"`
+	Text         string         `json:"text"` // the path in one line
+	Presumptions int            `json:"presumptions"`
+	Steps        []pathStepJSON `json:"steps"` // none: it is there
+	// Holds is what makes the last one a cluster administrator, when no step gave it that.
+	Holds []neededJSON `json:"holds,omitempty"`
+}
+
+// nodeJSON is a User, Group, ServiceAccount, Namespace (everything in it), Bound (the one
+// before it with roles it bound to itself) or Goal.
+type nodeJSON struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"` // of a ServiceAccount
+	Name      string `json:"name"`
+}
+
+type pathStepJSON struct {
+	Edge         string       `json:"edge"`
+	From         nodeJSON     `json:"from"`
+	To           nodeJSON     `json:"to"`
+	Impersonated bool         `json:"impersonated"` // From is; its requests are made with its name in headers
+	Namespace    string       `json:"namespace"`    // where it is taken; "" is the whole cluster
+	Roles        []boundJSON  `json:"roles,omitempty"`
+	Presumes     string       `json:"presumes,omitempty"`
+	Requests     []neededJSON `json:"requests"` // all of them are needed
+}
+
+// boundJSON is a role that a step binds or rewrites, and where it is held.
+type boundJSON struct {
+	Role      string `json:"role"`
+	Namespace string `json:"namespace"`
+}
+
+// neededJSON is a request a step takes, and what grants it.
+type neededJSON struct {
+	Verb        string       `json:"verb"`
+	Group       string       `json:"group"`
+	Resource    string       `json:"resource"`
+	Subresource string       `json:"subresource"`
+	Namespace   string       `json:"namespace"`
+	Name        string       `json:"name"`
+	Grants      []sourceJSON `json:"grants"`
+	// Role grants it when there are no grants: one that an earlier step bound or rewrote.
+	Role string `json:"role,omitempty"`
+}
+
+func (a api) escalations(ctx context.Context, q url.Values) (any, error) {
+	cluster, at, err := moment(q)
+	if err != nil {
+		return nil, err
+	}
+	include, err := oneOf(q, "includeSystem", "true", "false")
+	if err != nil {
+		return nil, err
+	}
+	limit := fewPaths
+	if s := q.Get("limit"); s != "" {
+		if limit, err = strconv.Atoi(s); err != nil || limit < 1 || limit > mostPaths {
+			return nil, bad("limit: %q is not between 1 and %d", s, mostPaths)
+		}
+	}
+	out := escalationsJSON{Cluster: cluster, Subject: q.Get("subject"), Paths: []pathJSON{}}
+	asked, err := groupList(q.Get("group"))
+	if err != nil {
+		return nil, err
+	}
+	view, policy, err := a.policy(cluster, at)
+	if err != nil {
+		return nil, err
+	}
+	out.policyJSON = policy
+	out.doubt(view.Doubts("", true))
+	accounts := a.accounts(cluster, at, &out.AccountsKnown)
+	closure := escalation.New(view.RBAC, accounts)
+	if out.Subject == "" && len(asked) == 0 {
+		system := 0
+		want := func(n escalation.Node) bool { return include == "true" || !n.System() }
+		paths, count := closure.Reaching(want, limit)
+		if include != "true" {
+			_, system = closure.Reaching(escalation.Node.System, 1)
+		}
+		for i := range paths {
+			out.Paths = append(out.Paths, pathOf(&paths[i]))
+		}
+		out.Count, out.System = count, system
+		return out, nil
+	}
+	if err := a.escalationsOf(ctx, &out, closure, asked, at, limit); err != nil {
+		return nil, err
+	}
+	if out.Subject != "" && out.GroupsFrom == "name" && !view.RBAC.Names(out.Subject, false) {
+		out.Hints = append(out.Hints, fmt.Sprintf("no request of %q is stored and no binding names it: this is what everybody of such a name can reach", out.Subject))
+	}
+	return out, nil
+}
+
+// escalationsOf answers for one subject.
+func (a api) escalationsOf(ctx context.Context, out *escalationsJSON, closure *escalation.Closure, asked []string, at time.Time, limit int) error {
+	if name, ok := strings.CutPrefix(out.Subject, "group:"); ok {
+		if name == "" {
+			return bad("subject: group: is followed by no name")
+		}
+		out.Subject, asked = "", append(asked, name)
+	}
+	out.Subject = strings.TrimPrefix(out.Subject, "user:")
+	groups := asked
+	if out.GroupsFrom = "asked"; len(asked) == 0 {
+		var seen time.Time
+		var err error
+		if groups, seen, err = a.store.LastGroups(ctx, out.Cluster, out.Subject, at); err != nil {
+			return err
+		}
+		if out.GroupsFrom = "requests"; seen.IsZero() {
+			out.GroupsFrom = "name"
+		} else {
+			out.GroupsSeen = &seen
+		}
+	}
+	if out.Subject != "" {
+		groups = append(groups, leastpriv.GroupsOf(out.Subject)...)
+	}
+	reached := closure.Reach(out.Subject, groups, limit)
+	out.Groups = reached.Groups
+	for i := range reached.Goals {
+		out.Paths = append(out.Paths, pathOf(&reached.Goals[i]))
+	}
+	out.Count, out.ReachCount = len(out.Paths), reached.Count
+	for i := range reached.Others {
+		out.Reaches = append(out.Reaches, pathOf(&reached.Others[i]))
+	}
+	return nil
+}
+
+// accounts are the service accounts of a cluster at a moment.
+func (a api) accounts(cluster string, at time.Time, known *bool) []escalation.Account {
+	st, ok := a.replay.State(cluster)
+	if !ok {
+		return nil
+	}
+	if at.IsZero() {
+		at = latest
+	}
+	var there []state.Account
+	there, *known = st.ServiceAccounts(at)
+	out := make([]escalation.Account, len(there))
+	for i, x := range there {
+		out[i] = escalation.Account(x)
+	}
+	return out
+}
+
+func nodeOf(n escalation.Node) nodeJSON { return nodeJSON{string(n.Kind), n.Namespace, n.Name} }
+
+func pathOf(p *escalation.Path) pathJSON {
+	out := pathJSON{From: nodeOf(p.From), To: nodeOf(p.To), Presumptions: p.Presumptions(), Steps: []pathStepJSON{}, Holds: neededOf(p.Holds)}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		step := pathStepJSON{Edge: string(s.Edge), From: nodeOf(s.From), To: nodeOf(s.To), Impersonated: s.Impersonated, Namespace: s.Namespace, Presumes: s.Presumes, Requests: neededOf(s.Requests)}
+		for _, r := range s.Roles {
+			step.Roles = append(step.Roles, boundJSON{r.Role.String(), r.Namespace})
+		}
+		out.Steps = append(out.Steps, step)
+	}
+	out.Text = pathText(p)
+	return out
+}
+
+func neededOf(requests []escalation.Request) []neededJSON {
+	var out []neededJSON
+	for _, r := range requests {
+		x := neededJSON{Verb: r.Attributes.Verb, Group: r.Attributes.APIGroup, Resource: r.Attributes.Resource, Subresource: r.Attributes.Subresource,
+			Namespace: r.Attributes.Namespace, Name: r.Attributes.Name, Grants: []sourceJSON{}}
+		for _, g := range r.Grants {
+			x.Grants = append(x.Grants, sourceOf(g))
+		}
+		if r.Role != nil {
+			x.Role = roleText(*r.Role)
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// roleText names a role; one without a name was made on the way.
+func roleText(k rbacindex.Key) string {
+	if k.Name == "" {
+		return "a new " + k.Kind.String()
+	}
+	return k.String()
+}
+
+// pathText is a path in one line: whom it leads over, by what, and which bindings give it.
+func pathText(p *escalation.Path) string {
+	text := p.From.String()
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		text += " → (" + stepText(s) + ") → " + s.To.String()
+	}
+	if by := bindingsOf(p.Holds); len(by) > 0 {
+		text += ", which is " + escalation.ClusterAdmin + " by " + strings.Join(by, ", ")
+	}
+	return text
+}
+
+func stepText(s *escalation.Step) string {
+	text := string(s.Edge)
+	if s.Namespace != "" {
+		text += " in " + s.Namespace
+	}
+	for i, r := range s.Roles {
+		if i > 0 {
+			text += ","
+		}
+		text += " of " + roleText(r.Role)
+	}
+	if by := bindingsOf(s.Requests); len(by) > 0 {
+		text += " by " + strings.Join(by, ", ")
+	}
+	return text
+}
+
+// bindingsOf names one grant's binding for each request, each once.
+func bindingsOf(requests []escalation.Request) []string {
+	var out []string
+	for _, r := range requests {
+		by := ""
+		switch {
+		case len(r.Grants) > 0:
+			by = r.Grants[0].BindingKey().String()
+		case r.Role != nil:
+			by = roleText(*r.Role)
+		}
+		if by != "" && !slices.Contains(out, by) {
+			out = append(out, by)
+		}
+	}
+	return out
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// hygieneJSON is what is idle or wrong in a policy.
+type hygieneJSON struct {
+	Cluster string `json:"cluster"`
+	policyJSON
+	Flaws []flawJSON `json:"flaws"`
+	// System counts flaws of what Kubernetes itself brings that were left out.
+	System int `json:"system"`
+	// AccountsKnown is false when not all service accounts of that time are known: a subject
+	// that is not known to be there may be.
+	AccountsKnown bool `json:"accountsKnown"`
+}
+
+// flawJSON is one flaw. Objects are written Kind/name or Kind/namespace/name.
+type flawJSON struct {
+	// Kind is one of flawKinds.
+	Kind   string `json:"kind"`
+	Object string `json:"object"`         // the binding, or the role
+	Role   string `json:"role,omitempty"` // of a binding
+	// Rule is the index in the role's rules, of shadowed rules.
+	Rule *int `json:"rule,omitempty"`
+	// Subjects are those the flaw is about, as the binding names them.
+	Subjects []string `json:"subjects,omitempty"`
+	// By are the bindings that make it superfluous.
+	By []string `json:"by,omitempty"`
+	// Idle things do nothing: all of them can be removed together.
+	Idle bool   `json:"idle"`
+	Text string `json:"text"`
+}
+
+// flawKinds are the kinds of flaws by name, in the order they are listed in.
+var flawKinds = []struct {
+	kind rbacindex.FlawKind // 0: found here
+	name string
+	text string
+}{
+	{rbacindex.FlawEverybody, "everybody", "gives something to everybody"},
+	{0, "missing-subject", "names service accounts that do not exist: whoever may create them gets what it gives"},
+	{rbacindex.FlawMissingRole, "missing-role", "names a role that does not exist: whoever may create it decides what it gives"},
+	{rbacindex.FlawNoSubject, "no-subject", "names nobody"},
+	{rbacindex.FlawEmptyRole, "empty-role", "its role allows nothing"},
+	{rbacindex.FlawDuplicateBinding, "duplicate-binding", "another binding to the same role gives the same"},
+	{rbacindex.FlawShadowedBinding, "shadowed-binding", "other bindings give all it gives"},
+	{rbacindex.FlawShadowedRule, "shadowed-rule", "the role's other rules give it, or it allows nothing"},
+	{rbacindex.FlawUnboundRole, "unbound-role", "no binding names it"},
+}
+
+func (a api) hygiene(_ context.Context, q url.Values) (any, error) {
+	cluster, at, err := moment(q)
+	if err != nil {
+		return nil, err
+	}
+	include, err := oneOf(q, "includeSystem", "true", "false")
+	if err != nil {
+		return nil, err
+	}
+	view, policy, err := a.policy(cluster, at)
+	if err != nil {
+		return nil, err
+	}
+	out := hygieneJSON{Cluster: cluster, policyJSON: policy, Flaws: []flawJSON{}}
+	out.doubt(view.Doubts("", true))
+	add := func(k rbacindex.Key, f flawJSON) {
+		if include != "true" && systemObject(k) && f.Kind != "missing-role" && f.Kind != "everybody" {
+			out.System++
+			return
+		}
+		f.Object = k.String()
+		out.Flaws = append(out.Flaws, f)
+	}
+	aggregated := aggregatedRoles(view.RBAC)
+	for _, f := range view.RBAC.Hygiene() {
+		if f.Kind == rbacindex.FlawMissingRole && view.IsUnknown(f.Role) || f.Kind == rbacindex.FlawEverybody && bootstrapGrant(&f) {
+			continue
+		}
+		add(f.Key, flawOf(&f, aggregated))
+	}
+	a.missingSubjects(cluster, &out, &view, q, add)
+	order := map[string]int{}
+	for i, k := range flawKinds {
+		order[k.name] = i
+	}
+	slices.SortStableFunc(out.Flaws, func(x, y flawJSON) int {
+		return cmp.Or(cmp.Compare(order[x.Kind], order[y.Kind]), strings.Compare(x.Object, y.Object))
+	})
+	return out, nil
+}
+
+func flawOf(f *rbacindex.Flaw, aggregated map[string]string) flawJSON {
+	out := flawJSON{Idle: f.Kind.Idle()}
+	for _, k := range flawKinds {
+		if k.kind == f.Kind {
+			out.Kind, out.Text = k.name, k.text
+		}
+	}
+	if f.Role.Name != "" {
+		out.Role = f.Role.String()
+	}
+	for _, k := range f.By {
+		out.By = append(out.By, k.String())
+	}
+	switch f.Kind {
+	case rbacindex.FlawShadowedRule:
+		out.Rule = &f.Rule
+	case rbacindex.FlawEverybody:
+		out.Subjects = []string{f.Subject.Kind + "/" + f.Subject.Name}
+		if f.Subject.Name == "system:authenticated" {
+			out.Text = "gives something to everybody who logs in"
+		}
+	case rbacindex.FlawUnboundRole:
+		if into := aggregated[f.Key.Name]; into != "" && f.Key.Kind == rbacindex.KindClusterRole {
+			out.Text, out.Idle = "no binding names it; it is aggregated into "+into, false
+		}
+	case rbacindex.FlawMissingRole:
+		if f.Role.Kind == 0 {
+			out.Role, out.Text = f.Role.Name, "names a role of a kind there is not"
+		}
+	}
+	return out
+}
+
+// missingSubjects finds bindings that name service accounts which were not there.
+func (a api) missingSubjects(cluster string, out *hygieneJSON, view *state.View, q url.Values, add func(rbacindex.Key, flawJSON)) {
+	_, at, _ := moment(q) // it was read before
+	var there map[state.Account]bool
+	if st, ok := a.replay.State(cluster); ok {
+		if at.IsZero() {
+			at = latest
+		}
+		var list []state.Account
+		list, out.AccountsKnown = st.ServiceAccounts(at)
+		there = make(map[state.Account]bool, len(list))
+		for _, x := range list {
+			there[x] = true
+		}
+	}
+	if !out.AccountsKnown {
+		return
+	}
+	view.RBAC.All(func(k rbacindex.Key, o any) bool {
+		var subjects []rbacv1.Subject
+		f := flawJSON{Kind: "missing-subject"}
+		switch b := o.(type) {
+		case *rbacv1.RoleBinding:
+			subjects, f.Role = b.Subjects, b.RoleRef.Kind+"/"+b.RoleRef.Name
+			if b.RoleRef.Kind == "Role" {
+				f.Role = "Role/" + k.Namespace + "/" + b.RoleRef.Name
+			}
+		case *rbacv1.ClusterRoleBinding:
+			subjects, f.Role = b.Subjects, b.RoleRef.Kind+"/"+b.RoleRef.Name
+		}
+		for _, s := range subjects {
+			x := state.Account{Namespace: cmp.Or(s.Namespace, k.Namespace), Name: s.Name}
+			if s.Kind == rbacv1.ServiceAccountKind && x.Namespace != "" && !there[x] {
+				f.Subjects = append(f.Subjects, "ServiceAccount/"+x.Namespace+"/"+x.Name)
+			}
+		}
+		if len(f.Subjects) > 0 {
+			f.Text = flawKinds[1].text
+			add(k, f)
+		}
+		return true
+	})
+}
+
+// systemObject tells names that Kubernetes itself brings and restores when it starts.
+func systemObject(k rbacindex.Key) bool {
+	return strings.HasPrefix(k.Name, "system:") || k.Kind == rbacindex.KindClusterRole && slices.Contains([]string{"cluster-admin", "admin", "edit", "view"}, k.Name)
+}
+
+// bootstrapGrant tells the grants to everybody that Kubernetes makes when it starts.
+func bootstrapGrant(f *rbacindex.Flaw) bool {
+	if f.Key.Kind != rbacindex.KindClusterRoleBinding || f.Key.Name != f.Role.Name || f.Subject.Kind != rbacv1.GroupKind {
+		return false
+	}
+	switch f.Key.Name {
+	case "system:basic-user", "system:discovery":
+		return f.Subject.Name == "system:authenticated"
+	case "system:public-info-viewer":
+		return true // to those who log in and to all others
+	}
+	return false
+}
+
+// aggregatedRoles are the ClusterRoles that others take in, with the names of those, as far as
+// labels are known; and those of Kubernetes' own whose names say so.
+func aggregatedRoles(policy *rbacindex.Snapshot) map[string]string {
+	out := map[string]string{}
+	var roles []*rbacv1.ClusterRole
+	policy.All(func(_ rbacindex.Key, o any) bool {
+		if r, ok := o.(*rbacv1.ClusterRole); ok {
+			roles = append(roles, r)
+			if into, ok := strings.CutPrefix(r.Name, "system:aggregate-to-"); ok {
+				out[r.Name] = "ClusterRole/" + into
+			}
+		}
+		return true
+	})
+	slices.SortFunc(roles, func(a, b *rbacv1.ClusterRole) int { return strings.Compare(a.Name, b.Name) })
+	for _, into := range roles {
+		if into.AggregationRule == nil {
+			continue
+		}
+		for i := range into.AggregationRule.ClusterRoleSelectors {
+			takes, err := metav1.LabelSelectorAsSelector(&into.AggregationRule.ClusterRoleSelectors[i])
+			if err != nil {
+				continue
+			}
+			for _, r := range roles {
+				if r != into && len(r.Labels) > 0 && takes.Matches(labels.Set(r.Labels)) {
+					out[r.Name] = fmt.Sprintf("ClusterRole/%s", into.Name)
+				}
+			}
+		}
+	}
+	return out
+}

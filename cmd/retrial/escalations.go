@@ -1,0 +1,221 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retrial-io/retrial/internal/safe"
+)
+
+// [SUBJECT] ─▶ api/v1/escalations ─▶ a line a subject | a block a path | json | yaml
+func newEscalations(s streams) *cobra.Command {
+	var from asker
+	var output, cluster, at string
+	var groups []string
+	var system bool
+	var limit int
+	c := &cobra.Command{
+		Use:   "escalations [SUBJECT]",
+		Short: "Say who can make itself cluster administrator, now or at a time, and how",
+		Long: `Say who can make itself cluster administrator, or a member of system:masters, by rights that
+lead to more rights: binding roles, escalating them, impersonation, pods that run as service
+accounts, their tokens and Secrets, exec, workloads, nodes/proxy, certificates, webhooks and
+admission policies. docs/escalations.md says what each takes.
+
+Without SUBJECT: everybody who can, by the shortest path each, those with the fewest steps
+first. What everybody in a group can stands under the group. Subjects of Kubernetes itself
+(system:…, service accounts of kube-system) are left out unless --include-system is given.
+
+With SUBJECT, written as for ` + "`retrial can`" + `: its shortest paths to both, and to everybody else it
+can become. A step is taken by the requests named under it, all of them, each with the binding
+that allows it; a step that takes more than rights says what it presumes.`,
+		Example: `  retrial escalations
+  retrial escalations --include-system --limit 20
+  retrial escalations alice --at 2026-11-20T11:36:00Z
+  retrial escalations system:serviceaccount:shop:api -o json
+  retrial escalations group:ops`,
+		Args: func(c *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 1 && args[0] == "":
+				return usageError(c, "SUBJECT is empty")
+			case len(args) > 1:
+				return usageError(c, "unexpected argument %q", args[1])
+			}
+			return nil
+		},
+	}
+	from.bind(c)
+	c.Flags().StringArrayVar(&groups, "group", nil, "group the subject is in, may be repeated (default: those its requests carried)")
+	c.Flags().BoolVar(&system, "include-system", false, "list subjects of Kubernetes itself as well")
+	c.Flags().IntVar(&limit, "limit", fewPaths, "list at most so many paths")
+	bindMoment(c, &cluster, &at)
+	addOutput(c, &output, "table", "json", "yaml")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		list, err := joinGroups(groups)
+		if err != nil {
+			return usageError(c, "--group: %w", err)
+		}
+		if limit < 1 || limit > mostPaths {
+			return usageError(c, "--limit %d is not between 1 and %d", limit, mostPaths)
+		}
+		q := url.Values{"group": {list}, "cluster": {cluster}, "at": {at}, "limit": {strconv.Itoa(limit)}, "includeSystem": {strconv.FormatBool(system)}}
+		if len(args) > 0 {
+			q.Set("subject", args[0])
+		}
+		var answer escalationsJSON
+		if _, err := from.askOne(c.Context(), "escalations", q, &answer); err != nil {
+			return err
+		}
+		switch {
+		case output != "table":
+			return printAs(s.out, output, answer)
+		case answer.GroupsFrom == "":
+			err = printEscalations(s.out, &answer)
+		default:
+			err = printReached(s.out, &answer)
+		}
+		printDoubts(s.err, &answer.policyJSON, answer.Hints)
+		if !answer.AccountsKnown {
+			fmt.Fprintln(s.err, "hint: not all service accounts of that time are known; those that bindings name are taken to be there")
+		}
+		return err
+	}
+	return c
+}
+
+// printEscalations prints everybody who reaches a goal.
+func printEscalations(out io.Writer, a *escalationsJSON) error {
+	fmt.Fprintf(out, "%s\n\n", safe.Text(fmt.Sprintf("Who can become cluster administrator, in cluster %s%s: %s", a.Cluster, asOf(a.At), number(a.Count, "subject"))))
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	if len(a.Paths) > 0 {
+		fmt.Fprintln(w, "SUBJECT\tSTEPS\tPRESUMES\tPATH")
+	}
+	for _, p := range a.Paths {
+		path := p.Text
+		if len(p.Steps) == 0 && len(p.Holds) == 0 {
+			path = "is " + p.To.text()
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", safe.Text(p.From.text()), len(p.Steps), p.Presumptions, safe.Text(path))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if n := a.Count - len(a.Paths); n > 0 {
+		fmt.Fprintf(out, "and %d more; --limit lists more\n", n)
+	}
+	if a.System > 0 {
+		fmt.Fprintf(out, "\nLeft out: %s of Kubernetes itself; --include-system lists them\n", number(a.System, "subject"))
+	}
+	return nil
+}
+
+// text is a node as tables have it.
+func (n nodeJSON) text() string {
+	switch {
+	case n.Kind == "Goal":
+		return n.Name
+	case n.Namespace != "":
+		return n.Kind + " " + n.Namespace + "/" + n.Name
+	}
+	return n.Kind + " " + n.Name
+}
+
+// number writes a count with its word.
+func number(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return strconv.Itoa(n) + " " + word + "s"
+}
+
+// printReached prints what one subject reaches, step by step.
+func printReached(out io.Writer, a *escalationsJSON) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	if a.Subject != "" {
+		fmt.Fprintf(w, "SUBJECT\t%s\n", safe.Text(a.Subject))
+	}
+	from := map[string]string{"requests": "as its requests carried them", "asked": "as asked", "name": "by its name alone"}[a.GroupsFrom]
+	if a.GroupsSeen != nil {
+		from += ", last " + a.GroupsSeen.UTC().Format(time.RFC3339)
+	}
+	fmt.Fprintf(w, "GROUPS\t%s (%s)\n", safe.Text(list(a.Groups)), from)
+	fmt.Fprintf(w, "POLICY\t%s\n", safe.Text("cluster "+a.Cluster+asOf(a.At)))
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if len(a.Paths) == 0 {
+		fmt.Fprintln(out, "\nIt reaches neither cluster-admin nor system:masters.")
+	}
+	for i := range a.Paths {
+		if err := printPath(out, &a.Paths[i]); err != nil {
+			return err
+		}
+	}
+	if a.ReachCount == 0 {
+		return nil
+	}
+	fmt.Fprintf(out, "\nIt can become %s\n", number(a.ReachCount, "other"))
+	w = tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	for _, p := range a.Reaches {
+		fmt.Fprintf(w, "  %s\t%d\t%d\t%s\n", safe.Text(p.To.text()), len(p.Steps), p.Presumptions, safe.Text(p.Text))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if n := a.ReachCount - len(a.Reaches); n > 0 {
+		fmt.Fprintf(out, "  and %d more; --limit lists more\n", n)
+	}
+	return nil
+}
+
+func printPath(out io.Writer, p *pathJSON) error {
+	fmt.Fprintf(out, "\n%s\n", safe.Text(fmt.Sprintf("To %s in %s", p.To.text(), number(len(p.Steps), "step"))))
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	for i, s := range p.Steps {
+		what := s.Edge
+		if s.Namespace != "" {
+			what += " in " + s.Namespace
+		}
+		for _, r := range s.Roles {
+			what += " of " + r.Role
+		}
+		fmt.Fprintf(w, "  %d\t%s\t→ %s\n", i+1, safe.Text(what), safe.Text(s.To.text()))
+		printNeeded(w, s.Requests)
+		if s.Presumes != "" {
+			fmt.Fprintf(w, "\tpresumes\t%s\n", safe.Text(s.Presumes))
+		}
+	}
+	if len(p.Holds) > 0 {
+		fmt.Fprintf(w, "  \t%s\thas all rights\n", safe.Text(p.lastText()))
+		printNeeded(w, p.Holds)
+	}
+	return w.Flush()
+}
+
+// lastText is who a path has led to before the goal.
+func (p *pathJSON) lastText() string {
+	if n := len(p.Steps); n > 0 {
+		return p.Steps[n-1].To.text()
+	}
+	return p.From.text()
+}
+
+func printNeeded(w io.Writer, requests []neededJSON) {
+	for _, r := range requests {
+		asked := questionJSON{Verb: r.Verb, Resource: r.Resource, Group: r.Group, Subresource: r.Subresource, Namespace: r.Namespace, Name: r.Name}
+		by := r.Role
+		if len(r.Grants) > 0 {
+			by = r.Grants[0].Binding + " → " + r.Grants[0].Role + " rule " + strconv.Itoa(r.Grants[0].Rule)
+			if n := len(r.Grants) - 1; n > 0 {
+				by += fmt.Sprintf(", and %d more", n)
+			}
+		}
+		fmt.Fprintf(w, "\t  %s\t%s\n", safe.Text(asked.text()), safe.Text(by))
+	}
+}

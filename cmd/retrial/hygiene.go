@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retrial-io/retrial/internal/safe"
+)
+
+// ─▶ api/v1/hygiene ─▶ a line a flaw | json | yaml
+func newHygiene(s streams) *cobra.Command {
+	var from asker
+	var output, cluster, at string
+	var system bool
+	c := &cobra.Command{
+		Use:   "hygiene",
+		Short: "List what is idle, dangling or open to everybody in a policy, now or at a time",
+		Long: `List what is wrong with a cluster's roles and bindings: bindings to roles or service accounts
+that do not exist, bindings and rules that others cover, bindings that name nobody, roles that
+nobody binds, and what is given to everybody beyond what Kubernetes itself gives.
+
+What is marked idle does nothing: all of it can be removed together, and no decision changes.
+Whether users and groups exist no cluster knows.`,
+		Example: `  retrial hygiene
+  retrial hygiene --at 2026-11-20T11:36:00Z -o json
+  retrial hygiene --include-system`,
+		Args: noArgs,
+	}
+	from.bind(c)
+	c.Flags().BoolVar(&system, "include-system", false, "list what Kubernetes itself brings as well")
+	bindMoment(c, &cluster, &at)
+	addOutput(c, &output, "table", "json", "yaml")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		q := url.Values{"cluster": {cluster}, "at": {at}, "includeSystem": {strconv.FormatBool(system)}}
+		var answer hygieneJSON
+		if _, err := from.askOne(c.Context(), "hygiene", q, &answer); err != nil {
+			return err
+		}
+		if output != "table" {
+			return printAs(s.out, output, answer)
+		}
+		return printHygiene(s.out, s.err, &answer)
+	}
+	return c
+}
+
+func printHygiene(out, hints io.Writer, a *hygieneJSON) error {
+	fmt.Fprintf(out, "%s\n\n", safe.Text(fmt.Sprintf("The policy of cluster %s%s: %s", a.Cluster, asOf(a.At), number(len(a.Flaws), "flaw"))))
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	if len(a.Flaws) > 0 {
+		fmt.Fprintln(w, "FLAW\tOBJECT\tIDLE\tWHAT")
+	}
+	for _, f := range a.Flaws {
+		object, idle := f.Object, "no"
+		if f.Rule != nil {
+			object += " rule " + strconv.Itoa(*f.Rule)
+		}
+		if f.Role != "" {
+			object += " → " + f.Role
+		}
+		if f.Idle {
+			idle = "yes"
+		}
+		what := f.Text
+		if len(f.Subjects) > 0 {
+			what += ": " + strings.Join(f.Subjects, ", ")
+		}
+		if len(f.By) > 0 {
+			what += ": " + strings.Join(f.By, ", ")
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.Kind, safe.Text(object), idle, safe.Text(what))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if a.System > 0 {
+		fmt.Fprintf(out, "\nLeft out: %s of what Kubernetes itself brings; --include-system lists them\n", number(a.System, "flaw"))
+	}
+	printDoubts(hints, &a.policyJSON, nil)
+	if !a.AccountsKnown {
+		fmt.Fprintln(hints, "hint: not all service accounts of that time are known; bindings to missing ones are not listed")
+	}
+	return nil
+}
