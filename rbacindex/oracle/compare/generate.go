@@ -2,10 +2,13 @@ package compare
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 
 	"github.com/retrial-io/retrial/rbacindex"
 )
@@ -174,10 +177,45 @@ func (g generator) key() rbacindex.Key {
 	return rbacindex.Key{Kind: rbacindex.KindRoleBinding, Namespace: g.pick(namespaces), Name: g.pick(bindingNames)}
 }
 
+// bootstrap is the policy an apiserver makes in a new cluster.
+func bootstrap() []rbacindex.Change {
+	var out []rbacindex.Change
+	role := func(list []rbacv1.ClusterRole) {
+		for i := range list {
+			out = append(out, rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: list[i].Name}, Object: &list[i]})
+		}
+	}
+	binding := func(list []rbacv1.ClusterRoleBinding) {
+		for i := range list {
+			out = append(out, rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: list[i].Name}, Object: &list[i]})
+		}
+	}
+	role(bootstrappolicy.ClusterRoles())
+	role(bootstrappolicy.ControllerRoles())
+	binding(bootstrappolicy.ClusterRoleBindings())
+	binding(bootstrappolicy.ControllerRoleBindings())
+	for _, ns := range slices.Sorted(maps.Keys(bootstrappolicy.NamespaceRoles())) {
+		list := bootstrappolicy.NamespaceRoles()[ns]
+		for i := range list {
+			out = append(out, rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindRole, Namespace: ns, Name: list[i].Name}, Object: &list[i]})
+		}
+	}
+	for _, ns := range slices.Sorted(maps.Keys(bootstrappolicy.NamespaceRoleBindings())) {
+		list := bootstrappolicy.NamespaceRoleBindings()[ns]
+		for i := range list {
+			out = append(out, rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindRoleBinding, Namespace: ns, Name: list[i].Name}, Object: &list[i]})
+		}
+	}
+	return out
+}
+
 // policy makes the writes of a new policy. One in eight is crowded: so many roles bound to
 // the same few subjects that the index compiles a table for the subject; one in two hundred
-// is large.
+// is large, and one in sixty is that of a new cluster.
 func (g generator) policy() []rbacindex.Change {
+	if g.one(60) {
+		return bootstrap()
+	}
 	var out []rbacindex.Change
 	put := func(k rbacindex.Key, object any) { out = append(out, rbacindex.Change{Key: k, Object: object}) }
 	if g.one(8) {
