@@ -15,7 +15,7 @@ func (s *Snapshot) Authorize(a *Attributes, buf []Grant) Result {
 func (s *Snapshot) authorize(sub *entry, a *Attributes, buf []Grant) Result {
 	var q query
 	q.init(s.family.hasher, a)
-	sc := sub.scope
+	sc := &sub.own
 	grants := sc.grants(&q, buf[:0])
 	if a.Namespace != "" {
 		if in := s.namespaced(sub, a.Namespace); in != nil {
@@ -49,7 +49,7 @@ func (u Subject) Authorize(a *Attributes, buf []Grant) Result { return u.s.autho
 // Result has no grants; it carries the evaluation errors.
 func (s *Snapshot) RulesFor(user string, groups []string, namespace string, fn func(g Grant, rule *rbacv1.PolicyRule) bool) Result {
 	sub := s.subject(user, groups)
-	scopes := []*scope{sub.scope}
+	scopes := []*scope{&sub.own}
 	if namespace != "" {
 		if in := s.namespaced(sub, namespace); in != nil {
 			scopes = append(scopes, in)
@@ -77,7 +77,7 @@ func (s *Snapshot) RulesFor(user string, groups []string, namespace string, fn f
 // roleRef names an unsupported kind.
 func (s *Snapshot) BindingsOf(user string, groups []string, namespace string, fn func(binding, role Key, subject rbacv1.Subject) bool) {
 	sub := s.subject(user, groups)
-	for _, r := range sub.scope.refs {
+	for _, r := range sub.own.refs {
 		if !fn(r.b.key(), r.b.roleKey(), *r.of()) {
 			return
 		}

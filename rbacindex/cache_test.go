@@ -210,7 +210,7 @@ func TestGroupsAreComparedWhole(t *testing.T) {
 
 // sameKey compares a group in the middle of a key.
 func sameKey(kept, asked string) bool {
-	k, _ := newKey("user", []string{"x", kept, "another"}, "also")
+	k, _ := newKey(nil, "user", []string{"x", kept, "another"}, "also")
 	return k.is("user", []string{"x", asked, "another"})
 }
 

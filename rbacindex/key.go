@@ -20,25 +20,37 @@ type key struct {
 // lengthBytes is what the length of a group name takes.
 const lengthBytes = 4
 
-// newKey copies user, groups and also, which it returns as copied.
-func newKey(user string, groups []string, also string) (key, string) {
+// newKey copies user, groups and also, which it returns as copied, into room or, when that
+// is too small, elsewhere. room is not to be written again.
+func newKey(room []byte, user string, groups []string, also string) (key, string) {
 	n := len(user) + lengthBytes*len(groups) + len(also)
 	for _, g := range groups {
 		n += len(g)
 	}
-	b := make([]byte, 0, n)
+	b := room[:0]
+	if n > cap(b) {
+		b = make([]byte, 0, n)
+	}
 	b = append(b, user...)
 	for _, g := range groups {
 		// A longer name does not fit into any cache: its key is never compared.
-		l := uint32(min(len(g), math.MaxUint32))
-		b = binary.LittleEndian.AppendUint32(b, l)
+		b = binary.LittleEndian.AppendUint32(b, uint32(min(len(g), math.MaxUint32)))
 	}
 	for _, g := range groups {
 		b = append(b, g...)
 	}
 	b = append(b, also...)
-	k := key{text: unsafe.String(unsafe.SliceData(b), len(b)), user: uint32(len(user)), groups: uint32(len(groups))} // b is not written again
+	k := key{text: unsafe.String(unsafe.SliceData(b), len(b)), user: uint32(len(user)), groups: uint32(len(groups))}
 	return k, k.text[len(k.text)-len(also):]
+}
+
+// copied returns the key with its text in room, when that is large enough.
+func (k key) copied(room []byte) key {
+	if len(k.text) <= cap(room) {
+		b := append(room[:0], k.text...)
+		k.text = unsafe.String(unsafe.SliceData(b), len(b))
+	}
+	return k
 }
 
 // size is the bytes the key keeps alive beside itself.

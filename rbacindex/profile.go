@@ -1,7 +1,6 @@
 package rbacindex
 
 import (
-	"strings"
 	"sync/atomic"
 	"unsafe"
 )
@@ -10,42 +9,54 @@ import (
 // it holds cluster-wide, or (a namespace's entry) what it holds in one namespace. Entries are
 // immutable but for the marks of the cache.
 //
-// What every decision reads lies together, one line of memory.
+// An entry is laid out in lines of memory of 64 bytes, and what an ordinary subject holds is in
+// it: with thousands of subjects taking turns a decision costs the waits for memory that come
+// one after the other. Those for the lines of one entry go on at the same time (approach).
 type entry struct {
-	spaces []*principal // subject's entry: principals that RoleBindings name
-
-	hash, tag uint64
-	size      int64  // bytes, estimated; without merged tables, which entries share
-	id        uint64 // unique; namespace entries name their subject's entry by it
-
-	inner bool // a namespace's
-	kept  bool // it went into the cache
-	gone  bool // and out again; the cache's writers only
-
-	of    uint64 // the stamp of the subject in the snapshots it is true for, or the id of the subject's entry
-	key   key    // a subject's
-	scope *scope // nil in a namespace where no binding names the subject
-
-	// only is the namespace of all RoleBindings that name the subject, when there is only one,
-	// and in what it holds there: service accounts and most people need no second look at the
-	// cache. In a namespace's entry, only is its name.
-	in   *scope
-	only string
-
+	of   uint64 // the stamp of the subject in the snapshots it is true for, or the id of the subject's entry
+	key  key    // a subject's
+	only string // in a namespace's entry, its name; see home
+	id   uint64 // unique; namespace entries name their subject's entry by it
 	used atomic.Bool
+	none bool // a namespace's, where no binding names the subject
+
+	own   scope
+	units [4]bound // room for own
+
+	refs     [4]*ref // room for own
+	homeUnit [1]bound
+	homeRef  [1]*ref
+	size     int64 // bytes, estimated; without merged tables, which entries share
+
+	// home is what the subject holds in the namespace only, when all RoleBindings that name it
+	// are there: service accounts and most people need no second look at the cache.
+	home scope
+
+	text [64]byte // room for key
+
+	spaces    []*principal // subject's entry: principals that RoleBindings name
+	hash, tag uint64
+	inner     bool // a namespace's
+	kept      bool // it went into the cache
+	gone      bool // and out again; the cache's writers only
 }
 
-// An entry and what it points to are allocated at once: one place in memory to wait for.
-type (
-	clusterEntry struct {
-		entry
-		own scope
-	}
-	homeEntry struct {
-		entry
-		own, home scope
-	}
-)
+func newEntry(hash, tag, of uint64) *entry {
+	e := &entry{hash: hash, tag: tag, of: of, size: entryBytes}
+	e.own.units, e.own.refs = e.units[:0], e.refs[:0]
+	e.home.units, e.home.refs = e.homeUnit[:0], e.homeRef[:0]
+	return e
+}
+
+// approach makes the processor fetch the lines of the entry at once, and not each when it
+// comes to it. Atomic loads are those the compiler does not leave out.
+func (e *entry) approach() {
+	atomic.LoadUintptr((*uintptr)(unsafe.Pointer(&e.own)))
+	atomic.LoadUintptr((*uintptr)(unsafe.Pointer(&e.units)))
+	atomic.LoadUintptr((*uintptr)(unsafe.Pointer(&e.refs)))
+	atomic.LoadUintptr((*uintptr)(unsafe.Pointer(&e.home)))
+	atomic.LoadUintptr((*uintptr)(unsafe.Pointer(&e.text)))
+}
 
 // hashSubject hashes a user and its groups. Of many groups only some are looked at, and of a
 // long name its ends: the comparison with the entry found decides, and looks at everything.
@@ -95,7 +106,11 @@ func (s *Snapshot) subject(user string, groups []string) *entry {
 		}
 		// Stamps and ids come from one series, so that of tells the two sorts of entries apart.
 		e := set.entries[w].Load()
-		if e != nil && e.of == stamp && e.key.is(user, groups) {
+		if e == nil {
+			continue
+		}
+		e.approach()
+		if e.of == stamp && e.key.is(user, groups) {
 			if !e.used.Load() {
 				e.used.Store(true)
 			}
@@ -127,28 +142,21 @@ func (s *Snapshot) meet(hash, tag, stamp uint64, user string, groups []string) *
 			add(p)
 		}
 	}
-	var e *entry
+	e := newEntry(hash, tag, stamp)
+	e.id, e.spaces = s.family.next(), spaces
+	g.scope(&e.own, nil)
+	e.size += e.own.extra(e.units[:]) + int64(len(spaces))*8
 	only := onlySpace(spaces)
-	if only == "" {
-		c := &clusterEntry{}
-		e = &c.entry
-		e.scope, e.size = &c.own, clusterEntryBytes
-		g.scope(e.scope, nil)
-	} else {
-		c := &homeEntry{}
-		e = &c.entry
-		e.scope, e.in, e.size = &c.own, &c.home, homeEntryBytes
-		g.scope(e.scope, nil)
-		home := gatherer{s: s}
+	if only != "" {
+		g.refs = nil
 		for _, p := range spaces {
-			home.refs = p.spaces.one.refs.appendTo(home.refs)
+			g.refs = p.spaces.one.refs.appendTo(g.refs)
 		}
-		home.scope(e.in, e.scope)
-		e.size += e.in.extra()
+		g.scope(&e.home, &e.own)
+		e.size += e.home.extra(e.homeUnit[:])
 	}
-	e.hash, e.tag, e.of, e.id, e.spaces = hash, tag, stamp, s.family.next(), spaces
-	e.key, e.only = newKey(user, groups, only)
-	e.size += e.key.size() + e.scope.extra() + int64(len(spaces))*8
+	e.key, e.only = newKey(e.text[:], user, groups, only)
+	e.size += e.key.size()
 	s.family.cache.put(e)
 	return e
 }
@@ -176,10 +184,12 @@ func (s *Snapshot) adopt(hash, name uint64, user string, groups []string) *entry
 			continue
 		}
 		stamp := s.stamps.of(name)
-		e := &entry{
-			hash: hash, tag: s.family.hasher.tag(hash, stamp), of: stamp, size: o.size, id: o.id,
-			key: o.key, scope: o.scope, only: o.only, in: o.in, spaces: o.spaces,
-		}
+		e := newEntry(hash, s.family.hasher.tag(hash, stamp), stamp)
+		e.id, e.spaces, e.size = o.id, o.spaces, o.size
+		o.own.copied(&e.own)
+		o.home.copied(&e.home)
+		e.key = o.key.copied(e.text[:])
+		e.only = e.key.text[len(e.key.text)-len(o.only):]
 		s.family.cache.put(e)
 		return e
 	}
@@ -191,7 +201,7 @@ func (s *Snapshot) adopt(hash, name uint64, user string, groups []string) *entry
 func (s *Snapshot) namespaced(sub *entry, ns string) *scope {
 	if sub.only != "" {
 		if sub.only == ns {
-			return sub.in
+			return &sub.home
 		}
 		return nil
 	}
@@ -207,11 +217,18 @@ func (s *Snapshot) namespaced(sub *entry, ns string) *scope {
 			continue
 		}
 		e := set.entries[w].Load()
-		if e != nil && e.of == sub.id && e.only == ns {
+		if e == nil {
+			continue
+		}
+		e.approach()
+		if e.of == sub.id && e.only == ns {
 			if !e.used.Load() {
 				e.used.Store(true)
 			}
-			return e.scope
+			if e.none {
+				return nil
+			}
+			return &e.own
 		}
 	}
 	return s.meetIn(hash, tag, sub, ns)
@@ -230,36 +247,35 @@ func (s *Snapshot) meetIn(hash, tag uint64, sub *entry, ns string) *scope {
 			g.refs = sp.refs.appendTo(g.refs)
 		}
 	}
-	var e *entry
-	if len(g.refs) > 0 {
-		c := &clusterEntry{}
-		e = &c.entry
-		e.scope, e.size = &c.own, clusterEntryBytes
-		g.scope(e.scope, sub.scope)
-		e.size += e.scope.extra()
-	} else if len(sub.spaces) <= fewSpaces {
+	if len(g.refs) == 0 && len(sub.spaces) <= fewSpaces {
 		return nil
-	} else {
-		e = &entry{size: entryBytes}
 	}
+	e := newEntry(hash, tag, sub.id)
+	e.inner, e.none = true, len(g.refs) == 0
+	_, e.only = newKey(e.text[:], "", nil, ns)
+	g.scope(&e.own, &sub.own)
+	e.size += e.own.extra(e.units[:]) + int64(len(ns))
 	if sub.kept {
-		e.hash, e.tag, e.of, e.inner, e.only = hash, tag, sub.id, true, strings.Clone(ns)
-		e.size += int64(len(ns))
 		s.family.cache.put(e)
 	}
-	return e.scope
+	if e.none {
+		return nil
+	}
+	return &e.own
 }
 
-const (
-	entryBytes        = int64(unsafe.Sizeof(entry{}))
-	clusterEntryBytes = int64(unsafe.Sizeof(clusterEntry{}))
-	homeEntryBytes    = int64(unsafe.Sizeof(homeEntry{}))
-)
+const entryBytes = int64(unsafe.Sizeof(entry{}))
 
-// extra estimates the bytes a scope keeps alive beside itself, the snapshot's own and the
-// merged table.
-func (sc *scope) extra() int64 {
-	n := int64(cap(sc.units))*16 + int64(cap(sc.refs))*8
+// extra estimates the bytes a scope keeps alive beside itself, its room for short lists, the
+// snapshot's own and the merged table.
+func (sc *scope) extra(room []bound) int64 {
+	n := int64(0)
+	if cap(sc.units) > len(room) {
+		n += int64(cap(sc.units)) * 16
+	}
+	if cap(sc.refs) > len(room) {
+		n += int64(cap(sc.refs)) * 8
+	}
 	if sc.errs != nil {
 		n += 48 + int64(len(sc.errs.missing))*40 + int64(len(sc.errs.unsupported))*16
 	}
@@ -268,8 +284,8 @@ func (sc *scope) extra() int64 {
 
 // tables visits the merged tables an entry keeps alive.
 func (e *entry) tables(fn func(*table)) {
-	for _, sc := range [...]*scope{e.scope, e.in} {
-		if sc != nil && sc.merged != nil {
+	for _, sc := range [...]*scope{&e.own, &e.home} {
+		if sc.merged != nil {
 			fn(sc.merged)
 		}
 	}

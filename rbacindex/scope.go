@@ -16,12 +16,17 @@ type scope struct {
 	// namespace those of the cluster scope are included, so that a Result needs no copy.
 	errs   *evaluation
 	merged *table // made of the roles of all units, in order; nil when their own tables serve
+}
 
-	// Room for one binding: with thousands of subjects taking turns a decision is as quick as
-	// it has few places in memory to wait for.
-	room struct {
-		units [1]bound
-		refs  [1]*ref
+// copied makes out a copy of the scope, with short lists in the room that out has.
+func (sc *scope) copied(out *scope) {
+	units, refs := out.units[:0], out.refs[:0]
+	*out = *sc
+	if len(sc.units) <= cap(units) {
+		out.units = append(units, sc.units...)
+	}
+	if len(sc.refs) <= cap(refs) {
+		out.refs = append(refs, sc.refs...)
 	}
 }
 
@@ -60,8 +65,8 @@ type gatherer struct {
 	refs []*ref
 }
 
-// scope makes out the scope of the refs gathered. base is the cluster scope when out is that
-// of a namespace.
+// scope makes out, which may have room for short lists, the scope of the refs gathered. base
+// is the cluster scope when out is that of a namespace.
 func (g *gatherer) scope(out, base *scope) {
 	var errs evaluation
 	if base != nil && base.errs != nil {
@@ -74,12 +79,11 @@ func (g *gatherer) scope(out, base *scope) {
 	slices.SortFunc(g.refs, compareRefs)
 	// A binding may name the subject several times, as a user and by groups. The first of
 	// its subjects that matches is the one reported.
-	out.refs = slices.CompactFunc(g.refs, func(a, b *ref) bool { return a.b == b.b })
-	if len(out.refs) == 1 {
-		out.room.refs[0] = out.refs[0]
-		out.refs = out.room.refs[:]
+	refs := slices.CompactFunc(g.refs, func(a, b *ref) bool { return a.b == b.b })
+	if len(refs) <= cap(out.refs) {
+		refs = append(out.refs[:0], refs...)
 	}
-	out.units = out.room.units[:0]
+	out.refs = refs
 	for i := 0; i < len(out.refs); {
 		k := out.refs[i].b.roleKey()
 		to := i + 1

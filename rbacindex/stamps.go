@@ -165,7 +165,7 @@ func (b *broad) concerns(e *entry) bool {
 	if b.role.Kind == 0 {
 		return e.key.has(b.group)
 	}
-	for _, r := range e.scope.refs {
+	for _, r := range e.own.refs {
 		if r.b.roleKey() == b.role {
 			return true
 		}

@@ -20,7 +20,11 @@ const (
 func main() {
 	file := flag.String("bootstrap", "../testdata/bootstrap.json", "the RBAC objects of a freshly started apiserver")
 	only := flag.Int("bindings", -1, "measure decisions at this one size only")
+	kind := flag.String("request", "", "measure this one kind of request only")
 	flag.Parse()
+	if *kind != "" {
+		kinds = []string{*kind}
+	}
 	if err := run(*file, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
