@@ -17,10 +17,10 @@ type Closure struct {
 	take []int32
 }
 
-// New works out the closure of a policy. accounts are the service accounts that exist as far
-// as is known; those that bindings name are added. The cost is that of the policy, not of
-// its subjects times what they reach.
-func New(policy *rbacindex.Snapshot, accounts []Account) *Closure {
+// New works out the closure of a policy. To the service accounts that are known those are added
+// that bindings name. The cost is that of the policy, not of its subjects times what they
+// reach.
+func New(policy *rbacindex.Snapshot, accounts Accounts) *Closure {
 	c := &Closure{g: newGraph(newHoldings(policy, accounts))}
 	c.dist, c.take = c.g.toGoals(goalAdmin, goalMasters)
 	c.out = adjacent(len(c.g.vertices), c.g.links, func(l *link) int32 { return l.from })
@@ -175,7 +175,10 @@ func (g *graph) implied(by []int32, v int32, w who) bool {
 	}
 	l := g.linkAt(by[v])
 	from := g.vertex(l.from)
-	return l.way == g.book.member && (from.at == atHeld || from.at == atAssumed || from.at == atAlone) && from.a != at.a
+	if l.way != g.book.member || from.at != atHeld && from.at != atAssumed && from.at != atAlone {
+		return false
+	}
+	return from.a != at.a || by[l.from] >= 0 && g.implied(by, l.from, w)
 }
 
 // subject puts together what a user and groups hold.

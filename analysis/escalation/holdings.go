@@ -19,8 +19,16 @@ const (
 	userAnonymous      = "system:anonymous"
 )
 
-// Account is a service account.
+// Account names a service account.
 type Account struct{ Namespace, Name string }
+
+// Accounts is what is known of service accounts.
+type Accounts struct {
+	There []Account
+	// Complete says that there are no others: tokens of one that a binding names all the same
+	// presume that somebody creates it.
+	Complete bool
+}
 
 // role is a role that exists or that a binding names.
 type role struct {
@@ -53,6 +61,7 @@ type identity struct {
 	node   Node
 	parent int32 // the group its name implies and that implies the others; -1: none
 	own    []holding
+	absent bool // a service account that is not there
 }
 
 type identityKey struct {
@@ -128,7 +137,7 @@ type holdings struct {
 	admin int32 // the ClusterRole with all rights, cluster-admin before others; -1: none
 }
 
-func newHoldings(rbac *rbacindex.Snapshot, accounts []Account) *holdings {
+func newHoldings(rbac *rbacindex.Snapshot, accounts Accounts) *holdings {
 	h := &holdings{book: newRulebook(), rbac: rbac, known: map[rbacindex.Key]int32{}, at: map[identityKey]int32{},
 		accounts: map[string][]int32{}, called: map[string][]int32{}, bound: map[string]map[int32]bool{}, in: map[string][]int32{}, admin: -1}
 	var bindings []rbacindex.Key
@@ -149,14 +158,16 @@ func newHoldings(rbac *rbacindex.Snapshot, accounts []Account) *holdings {
 	}
 	h.identity(groupAnonymous, true)
 	h.identity(userAnonymous, false)
-	for _, a := range accounts {
+	for _, a := range accounts.There {
 		h.identity(accountPrefix+a.Namespace+":"+a.Name, false)
 	}
+	there := len(h.ids)
 	for _, k := range bindings {
 		h.binding(k)
 	}
 	for i := range h.ids {
 		if n := h.ids[i].node; n.Kind == ServiceAccount {
+			h.ids[i].absent = accounts.Complete && i >= there
 			h.accounts[n.Namespace] = append(h.accounts[n.Namespace], int32(i))
 			h.called[n.Name] = append(h.called[n.Name], int32(i))
 		}

@@ -114,8 +114,8 @@ type Step struct {
 	Roles []RoleAt
 	// Requests are allowed together: all of them are needed.
 	Requests []Request
-	// Presumes says what there must be beside the rights; "" when it takes nothing else.
-	Presumes string
+	// Presumes says what there must be beside the rights; nothing when they suffice.
+	Presumes []string
 }
 
 // RoleAt is a role as held: with a namespace, by a RoleBinding there.
@@ -135,13 +135,11 @@ type Path struct {
 	Holds []Request
 }
 
-// Presumptions counts the steps that take more than rights.
+// Presumptions counts what the steps take beside rights.
 func (p *Path) Presumptions() int {
 	n := 0
 	for i := range p.Steps {
-		if p.Steps[i].Presumes != "" {
-			n++
-		}
+		n += len(p.Steps[i].Presumes)
 	}
 	return n
 }

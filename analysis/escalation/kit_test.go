@@ -58,7 +58,7 @@ func line(p *escalation.Path) string {
 		if s.Namespace != "" {
 			fmt.Fprintf(&b, " in %s", s.Namespace)
 		}
-		if s.Presumes != "" {
+		if len(s.Presumes) > 0 {
 			b.WriteString("?")
 		}
 		fmt.Fprintf(&b, "→ %s", s.To)

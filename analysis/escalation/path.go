@@ -18,13 +18,21 @@ func (g *graph) path(w who, links []*link) Path {
 			t.pass(l.to)
 			continue
 		}
-		s := Step{Edge: g.book.ways[l.way].edge, From: t.node(), Impersonated: t.assumed, Namespace: l.ns, Presumes: g.book.ways[l.way].presumes}
+		s := Step{Edge: g.book.ways[l.way].edge, From: t.node(), Impersonated: t.assumed, Namespace: l.ns}
+		if x := g.book.ways[l.way].presumes; x != "" {
+			s.Presumes = append(s.Presumes, x)
+		}
 		before, of = append(before, t), append(of, l)
 		t.arrive(l.to)
+		absent := g.absent(l)
 		// Nodes that stand for many are passed at once: the step ends at the one it is for.
 		for !t.settled && i+1 < len(links) {
 			i++
+			absent = absent || g.absent(links[i])
 			t.pass(links[i].to)
+		}
+		if absent {
+			s.Presumes = append(s.Presumes, presumesAccount)
 		}
 		s.To = t.end()
 		if l.way == g.book.bind || l.way == g.book.escalate {

@@ -10,14 +10,22 @@ const stepCost = 256
 
 // cost of a link: steps first, then what is presumed.
 func (g *graph) cost(l *link) int64 {
-	w := &g.book.ways[l.way]
-	switch {
-	case l.way == g.book.member:
-		return 0
-	case w.presumes != "":
-		return stepCost + 1
+	var c int64
+	if l.way != g.book.member {
+		if c = stepCost; g.book.ways[l.way].presumes != "" {
+			c++
+		}
 	}
-	return stepCost
+	if g.absent(l) {
+		c++
+	}
+	return c
+}
+
+// absent tells whether a link leads to a token of a service account that is not there.
+func (g *graph) absent(l *link) bool {
+	to := g.vertex(l.to)
+	return to.at == atHeld && g.ids[to.a].absent && (l.way != g.book.member || g.vertex(l.from).at == atAccounts)
 }
 
 // adjacency is links by one of their ends.

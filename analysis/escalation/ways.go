@@ -48,6 +48,7 @@ const (
 	presumesWatching  = "a Secret with a token of that service account is written, and the apiserver reaches the webhook"
 	presumesPolicy    = "a pod is created in that namespace"
 	presumesPolicyNow = "a pod is created in that namespace, and the policy is bound"
+	presumesAccount   = "somebody creates that service account, which is not there"
 	presumesThere     = "there is one to change in that namespace"
 )
 

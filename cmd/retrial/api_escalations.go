@@ -79,8 +79,8 @@ type pathStepJSON struct {
 	Impersonated bool         `json:"impersonated"` // From is; its requests are made with its name in headers
 	Namespace    string       `json:"namespace"`    // where it is taken; "" is the whole cluster
 	Roles        []boundJSON  `json:"roles,omitempty"`
-	Presumes     string       `json:"presumes,omitempty"`
-	Requests     []neededJSON `json:"requests"` // all of them are needed
+	Presumes     []string     `json:"presumes,omitempty"` // beside the rights
+	Requests     []neededJSON `json:"requests"`           // all of them are needed
 }
 
 // boundJSON is a role that a step binds or rewrites, and where it is held.
@@ -128,7 +128,8 @@ func (a api) escalations(ctx context.Context, q url.Values) (any, error) {
 	}
 	out.policyJSON = policy
 	out.doubt(view.Doubts("", true))
-	accounts := a.accounts(cluster, at, &out.AccountsKnown)
+	accounts := a.accounts(cluster, at)
+	out.AccountsKnown = accounts.Complete
 	closure := escalation.New(view.RBAC, accounts)
 	if out.Subject == "" && len(asked) == 0 {
 		system := 0
@@ -190,19 +191,19 @@ func (a api) escalationsOf(ctx context.Context, out *escalationsJSON, closure *e
 }
 
 // accounts are the service accounts of a cluster at a moment.
-func (a api) accounts(cluster string, at time.Time, known *bool) []escalation.Account {
+func (a api) accounts(cluster string, at time.Time) (out escalation.Accounts) {
 	st, ok := a.replay.State(cluster)
 	if !ok {
-		return nil
+		return out
 	}
 	if at.IsZero() {
 		at = latest
 	}
 	var there []state.Account
-	there, *known = st.ServiceAccounts(at)
-	out := make([]escalation.Account, len(there))
+	there, out.Complete = st.ServiceAccounts(at)
+	out.There = make([]escalation.Account, len(there))
 	for i, x := range there {
-		out[i] = escalation.Account(x)
+		out.There[i] = escalation.Account(x)
 	}
 	return out
 }

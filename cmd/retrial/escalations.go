@@ -187,8 +187,8 @@ func printPath(out io.Writer, p *pathJSON) error {
 		}
 		fmt.Fprintf(w, "  %d\t%s\t→ %s\n", i+1, safe.Text(what), safe.Text(s.To.text()))
 		printNeeded(w, s.Requests)
-		if s.Presumes != "" {
-			fmt.Fprintf(w, "\tpresumes\t%s\n", safe.Text(s.Presumes))
+		for _, x := range s.Presumes {
+			fmt.Fprintf(w, "\t  presumes\t%s\n", safe.Text(x))
 		}
 	}
 	if len(p.Holds) > 0 {
