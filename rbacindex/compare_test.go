@@ -50,7 +50,7 @@ func asFromURL(a *rbacindex.Attributes) {
 // subject alone and of all that the changes concern must agree, and every grant named must be
 // one of its side.
 func TestDifferencesAreExact(t *testing.T) {
-	const policies, questions = 40, 60
+	const policies, questions = 100, 60
 	gains, losses := 0, 0
 	for seed := range uint64(policies) {
 		g := newGenerator(seed + 77000)

@@ -33,11 +33,11 @@ type exceeding struct {
 // answer is exact however the others' rules are written. Requests are meant as URLs make them,
 // with no slash in the resource.
 func exceed(units, others []unit, paths bool) []exceeding {
-	var held []*rbacv1.PolicyRule
+	var held []heldRule
 	for _, u := range others {
 		rules := u.role.rules()
 		for i := range rules {
-			held = append(held, &rules[i])
+			held = append(held, newHeldRule(&rules[i]))
 		}
 	}
 	// Atoms with the same exceptions are put together again.
@@ -120,16 +120,16 @@ func exceed(units, others []unit, paths bool) []exceeding {
 	return out
 }
 
-func resourceHalves(rules []*rbacv1.PolicyRule, which []int) []rbacv1.PolicyRule {
+func resourceHalves(rules []heldRule, which []int) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	for _, i := range which {
-		r := rules[i]
+		r := &rules[i]
 		out = append(out, rbacv1.PolicyRule{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames})
 	}
 	return distinctRules(out)
 }
 
-func pathHalves(rules []*rbacv1.PolicyRule, which []int) []rbacv1.PolicyRule {
+func pathHalves(rules []heldRule, which []int) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	for _, i := range which {
 		out = append(out, rbacv1.PolicyRule{Verbs: rules[i].Verbs, NonResourceURLs: rules[i].NonResourceURLs})
@@ -148,6 +148,31 @@ func distinctRules(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	})
 }
 
+// heldRule is a rule of the other side; one with many names knows them in a set.
+type heldRule struct {
+	*rbacv1.PolicyRule
+	names map[string]struct{}
+}
+
+func newHeldRule(r *rbacv1.PolicyRule) heldRule {
+	h := heldRule{PolicyRule: r}
+	if len(r.ResourceNames) > 16 {
+		h.names = make(map[string]struct{}, len(r.ResourceNames))
+		for _, n := range r.ResourceNames {
+			h.names[n] = struct{}{}
+		}
+	}
+	return h
+}
+
+func (r *heldRule) named(name string) bool {
+	if r.names != nil {
+		_, ok := r.names[name]
+		return ok
+	}
+	return slices.Contains(r.ResourceNames, name)
+}
+
 // box is a part of a rule: the requests whose verb, group, resource and name are each in a
 // list, or whose path and verb are.
 type box struct {
@@ -158,10 +183,11 @@ type box struct {
 }
 
 // leftOf returns the verbs for which no rule covers the whole box.
-func (b *box) leftOf(verbs []string, rules []*rbacv1.PolicyRule) []string {
+func (b *box) leftOf(verbs []string, rules []heldRule) []string {
 	left := verbs
-	for _, r := range rules {
-		if !b.within(r) {
+	for i := range rules {
+		r := &rules[i]
+		if !slices.ContainsFunc(left, func(v string) bool { return verbMatches(r.Verbs, v) }) || !b.within(r) {
 			continue
 		}
 		left = slices.DeleteFunc(slices.Clone(left), func(v string) bool { return verbMatches(r.Verbs, v) })
@@ -173,12 +199,12 @@ func (b *box) leftOf(verbs []string, rules []*rbacv1.PolicyRule) []string {
 }
 
 // within reports whether a rule covers the box, verbs aside.
-func (b *box) within(r *rbacv1.PolicyRule) bool {
+func (b *box) within(r *heldRule) bool {
 	if b.isPath {
 		return slices.ContainsFunc(r.NonResourceURLs, func(u string) bool { return pathWithin(b.path, u) })
 	}
 	if len(r.ResourceNames) > 0 {
-		if len(b.names) == 0 || slices.ContainsFunc(b.names, func(n string) bool { return !slices.Contains(r.ResourceNames, n) }) {
+		if len(b.names) == 0 || slices.ContainsFunc(b.names, func(n string) bool { return !r.named(n) }) {
 			return false
 		}
 	}
@@ -197,17 +223,17 @@ func (b *box) within(r *rbacv1.PolicyRule) bool {
 
 // meeting returns which rules could allow some request of the box. One too many would do no
 // harm: it is taken away from what it does not touch.
-func (b *box) meeting(rules []*rbacv1.PolicyRule) []int {
+func (b *box) meeting(rules []heldRule) []int {
 	var out []int
-	for i, r := range rules {
-		if b.meets(r) {
+	for i := range rules {
+		if b.meets(&rules[i]) {
 			out = append(out, i)
 		}
 	}
 	return out
 }
 
-func (b *box) meets(r *rbacv1.PolicyRule) bool {
+func (b *box) meets(r *heldRule) bool {
 	if !slices.ContainsFunc(b.verbs, func(v string) bool { return v == rbacv1.VerbAll && len(r.Verbs) > 0 || verbMatches(r.Verbs, v) }) {
 		return false
 	}
@@ -219,7 +245,7 @@ func (b *box) meets(r *rbacv1.PolicyRule) bool {
 	}) && slices.ContainsFunc(b.resources, func(x string) bool {
 		return slices.ContainsFunc(r.Resources, func(y string) bool { return resourceWithin(x, y) || resourceWithin(y, x) })
 	}) && (len(b.names) == 0 || len(r.ResourceNames) == 0 ||
-		slices.ContainsFunc(b.names, func(n string) bool { return slices.Contains(r.ResourceNames, n) }))
+		slices.ContainsFunc(b.names, func(n string) bool { return r.named(n) }))
 }
 
 // resourceWithin reports whether what x names in a rule is among what y names.

@@ -1,0 +1,68 @@
+package state
+
+import (
+	"slices"
+	"time"
+
+	"github.com/retrial-io/retrial/rbacindex"
+)
+
+// Changes are what became of a cluster's RBAC between two moments.
+type Changes struct {
+	// From and To are the views at the two moments. What neither knows cannot be told: a
+	// change is certain only as far as both views are (View.Doubts).
+	From, To View
+	// Keys are the objects whose known content differs between the two, sorted.
+	Keys []rbacindex.Key
+
+	versions map[rbacindex.Key][]Version
+}
+
+// Changes returns what changed from one moment to another, which is not before it: what
+// Keys' objects gave and give is told by rbacindex.Snapshot.Differences of the two views. It
+// costs the changes between the two, not the policy.
+func (s *State) Changes(from, to time.Time) Changes {
+	tl := s.timeline.Load()
+	p, end := tl.at(nanos(from)), tl.at(nanos(to))
+	c := Changes{From: s.views.cell(tl, p).views[0], To: s.views.cell(tl, end).views[0], versions: map[rbacindex.Key][]Version{}}
+	for p.block < end.block || p.block == end.block && p.entry < end.entry {
+		b := tl.block(p.block)
+		if p.entry == len(b.entries) {
+			p = position{p.block + 1, 0}
+			continue
+		}
+		e := &b.entries[p.entry]
+		p.entry++
+		key := e.key.rbac()
+		c.versions[key] = append(c.versions[key], e.step.version(e.key))
+	}
+	for key := range c.versions {
+		was, _ := c.From.RBAC.Get(key)
+		if is, _ := c.To.RBAC.Get(key); was != is {
+			c.Keys = append(c.Keys, key)
+		}
+	}
+	slices.SortFunc(c.Keys, compareKeys)
+	return c
+}
+
+// Versions returns what became of an object between the two moments, oldest first: writes,
+// deletions, and versions of which it is only known that they were there by then. The result
+// must not be modified.
+func (c *Changes) Versions(k rbacindex.Key) []Version { return c.versions[k] }
+
+// Causes returns the objects, among those that changed, by which a rule is held or was: its
+// bindings and their roles, sorted. There is always one, since what neither changed in its
+// binding nor in its role is held on both sides.
+func (c *Changes) Causes(rule *rbacindex.ChangedRule) []rbacindex.Key {
+	var out []rbacindex.Key
+	for _, by := range rule.By {
+		for _, k := range []rbacindex.Key{by.BindingKey(), by.RoleKey()} {
+			if _, changed := slices.BinarySearchFunc(c.Keys, k, compareKeys); changed {
+				out = append(out, k)
+			}
+		}
+	}
+	slices.SortFunc(out, compareKeys)
+	return slices.Compact(out)
+}
