@@ -259,7 +259,7 @@ func (c *checker) can(s *rbacindex.Snapshot, r *Real, a *rbacindex.Attributes) s
 		real, _ := r.rules.RulesFor(context.Background(), who, ns)
 		total := 0
 		for i := range real {
-			if total += pieces(&real[i]); total > 600 {
+			if total += pieces(&real[i]); total > 150 {
 				return "" // quadratic
 			}
 		}

@@ -48,8 +48,12 @@ func Collect(n, seed uint64) ([][]byte, error) {
 			return nil, err
 		}
 		_, body, _ := bytes.Cut(raw, []byte(`"asked"`))
-		// JSON has no place for bytes that are no UTF-8; rules out of proportion are not small.
-		if seen[string(body)] || bytes.Contains(raw, []byte(`\ufffd`)) || len(raw) > 1100 {
+		limit := 800 // bytes; cases out of proportion are not for reading
+		if small.Question.Asked == AskRules {
+			limit += 500
+		}
+		// JSON has no place for bytes that are no UTF-8.
+		if seen[string(body)] || bytes.Contains(raw, []byte(`\ufffd`)) || len(raw) > limit {
 			continue
 		}
 		seen[string(body)] = true

@@ -36,14 +36,14 @@ type Question struct {
 func (g generator) question(p *Policy) *Question {
 	q := &Question{Asked: AskDecision}
 	switch n := g.IntN(100); {
-	case n < 76:
+	case n < 80:
 		q.Request = g.request(p)
-	case n < 84:
+	case n < 86:
 		q.Asked, q.Request = AskRules, g.request(p)
-	case n < 90:
+	case n < 92:
 		q.Asked = AskCovers
 		q.Owner, q.Wanted = g.coverage(p)
-	case n < 95:
+	case n < 96:
 		q.Asked, q.Request, q.Ref = AskBind, g.request(p), g.roleRef()
 		if q.Ref.Kind == "Role" && q.Request.Namespace == "" && g.IntN(4) > 0 {
 			q.Request.Namespace = g.pick(namespaces)

@@ -134,7 +134,7 @@ func (l *lot) run(n int) (*Case, string) {
 			}
 		}
 		versions := []*rbacindex.Snapshot{l.now}
-		if step%6 == 5 { // built anew, it must be the same
+		if step%12 == 11 { // built anew, it must be the same
 			s, err := rbacindex.New(l.policy.Objects()...)
 			if err != nil {
 				return &Case{Writes: l.writes}, err.Error()

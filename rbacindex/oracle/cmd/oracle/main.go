@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
@@ -47,6 +48,7 @@ func run(corpus, found string) error {
 	if corpus != "" {
 		return writeCorpus(corpus, n, seed)
 	}
+	debug.SetGCPercent(400) // little lives long, and much is made
 	p := &progress{total: n, start: time.Now(), terminal: isTerminal(os.Stderr)}
 	res := compare.Run(compare.Config{Comparisons: n, Seed: seed, Progress: p.show})
 	p.end()
