@@ -51,9 +51,9 @@ var credentialEscalations = []escalation{
 		return rest.ImpersonationConfig{UserName: "system:serviceaccount:" + a.namespace + ":" + superrobot}
 	})},
 	// The constrained way: as somebody, and only what is named.
-	{edge: "impersonate", how: "constrained", namespaced: true, grants: func(string, string) []grant {
+	{edge: "impersonate", how: "constrained", namespaced: true, unnamed: "it may do one thing as somebody else, and no more", grants: func(string, string) []grant {
 		return []grant{{verb: "impersonate:user-info", group: authenticationGroup, resource: "users", name: superuser},
-			{namespace: metav1.NamespaceSystem, verb: "impersonate-on:user-info:list", resource: "secrets"}}
+			{namespace: vault, verb: "impersonate-on:user-info:list", resource: "secrets"}}
 	}, attack: impersonate(func(*attacker) rest.ImpersonationConfig { return rest.ImpersonationConfig{UserName: superuser} })},
 
 	{edge: "token-request", grants: func(namespace, _ string) []grant {
@@ -108,7 +108,7 @@ var credentialEscalations = []escalation{
 		})
 	}},
 	// So is who may delete them all, even if none is deleted.
-	{edge: "secret-token", how: "delete", grants: func(namespace, _ string) []grant {
+	{edge: "secret-token", how: "delete", unnamed: "deletecollection is not taken for a way to read", grants: func(namespace, _ string) []grant {
 		return []grant{{namespace: namespace, verb: "deletecollection", resource: "secrets"}}
 	}, prepare: makeTokenSecret, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
 		return a.readToken(func() (*corev1.Secret, error) {
@@ -120,7 +120,7 @@ var credentialEscalations = []escalation{
 			return &list.Items[0], nil
 		})
 	}},
-	{edge: "secret-token", how: "apply", grants: func(namespace, name string) []grant {
+	{edge: "secret-token", how: "apply", spare: []int{0}, grants: func(namespace, name string) []grant {
 		return []grant{{namespace: namespace, verb: "create", resource: "secrets", name: name}, {namespace: namespace, verb: "patch", resource: "secrets", name: name}}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
 		s := tokenSecret(a.name)
@@ -130,7 +130,7 @@ var credentialEscalations = []escalation{
 		})
 	}},
 	// No such Secret has to be there: whoever may make one is given a token in it.
-	{edge: "secret-token", how: "create", grants: func(namespace, name string) []grant {
+	{edge: "secret-token", how: "create", spare: []int{0}, grants: func(namespace, name string) []grant {
 		return []grant{{namespace: namespace, verb: "create", resource: "secrets"}, {namespace: namespace, verb: "get", resource: "secrets", name: name}}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
 		if _, err := a.client.CoreV1().Secrets(a.namespace).Create(ctx, tokenSecret(a.name), metav1.CreateOptions{}); err != nil {

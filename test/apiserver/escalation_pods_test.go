@@ -98,7 +98,7 @@ var podEscalations = []escalation{
 		return a.insideOf(a.name), nil
 	}},
 
-	{edge: "workload-write", how: "apply", grants: func(namespace, name string) []grant {
+	{edge: "workload-write", how: "apply", spare: []int{0}, grants: func(namespace, name string) []grant {
 		return []grant{{namespace: namespace, verb: "create", group: "apps", resource: "deployments", name: name},
 			{namespace: namespace, verb: "patch", group: "apps", resource: "deployments", name: name}}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
@@ -135,7 +135,7 @@ var podEscalations = []escalation{
 		return a.streamed(ctx, stream)
 	}},
 	// kubectl's way: a GET, and the apiserver asks for create beside it.
-	{edge: "pod-exec", how: "websocket", grants: func(namespace, name string) []grant {
+	{edge: "pod-exec", how: "websocket", spare: []int{1}, other: true, grants: func(namespace, name string) []grant {
 		return []grant{{namespace: namespace, verb: "create", resource: "pods/exec", name: name}, {namespace: namespace, verb: "get", resource: "pods/exec", name: name}}
 	}, prepare: makePod, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
 		r := a.client.CoreV1().RESTClient().Get().Namespace(a.namespace).Resource("pods").Name(a.name).SubResource("exec").

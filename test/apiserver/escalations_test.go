@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/retrial-io/retrial/test/apiserver/controlplane"
+	"github.com/retrial-io/retrial/test/apiserver/product"
 )
 
 // grant is one right of an attacker: a rule in a namespace, or everywhere.
@@ -35,7 +37,7 @@ func (g grant) String() string {
 	if g.name != "" {
 		s += " " + g.name
 	}
-	if g.namespace == metav1.NamespaceSystem {
+	if g.namespace == metav1.NamespaceSystem || g.namespace == vault {
 		s += " in " + g.namespace
 	}
 	return s
@@ -60,7 +62,16 @@ type escalation struct {
 	// attack is what the attacker does. It returns the credentials that were reached, or the
 	// apiserver's refusal.
 	attack func(ctx context.Context, a *attacker) (*rest.Config, error)
-	// namespaced says that no more than kube-system is reached.
+	// spare are the indexes of grants without which another way of the same edge is left: the
+	// product names the edge to who lacks one. other tells that it does so to who holds them
+	// as well.
+	spare []int
+	other bool
+	// unnamed is why the product does not name the edge, where it does not.
+	unnamed string
+	// path are the edges of the whole path, where it has several.
+	path []string
+	// namespaced says that no more than the namespace vault is reached.
 	namespaced bool
 	// none says that there is nothing to reach: what the attacker may do is done, what is more
 	// is refused, with all grants.
@@ -177,7 +188,10 @@ func (a *attacker) settled(t *testing.T) {
 	}
 }
 
-// target is what nobody here may do at first: read the Secrets of kube-system, or, where more
+// vault is a namespace without service accounts, from which nothing leads on.
+const vault = "vault"
+
+// target is what nobody here may do at first: read the Secrets of the vault, or, where more
 // than that is reached, those of all namespaces.
 func target(ctx context.Context, cfg *rest.Config, namespaced bool) error {
 	client, err := kubernetes.NewForConfig(cfg)
@@ -186,7 +200,7 @@ func target(ctx context.Context, cfg *rest.Config, namespaced bool) error {
 	}
 	namespace := metav1.NamespaceAll
 	if namespaced {
-		namespace = metav1.NamespaceSystem
+		namespace = vault
 	}
 	_, err = client.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{})
 	return err
@@ -212,10 +226,16 @@ func (s *scene) ground(t *testing.T, all []escalation) {
 		{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: superuser},
 		{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: superteam},
 	}
+	namespaces := []string{vault}
 	for _, e := range all {
-		namespace := e.name()
+		namespaces = append(namespaces, e.name())
+	}
+	for _, namespace := range namespaces {
 		if _, err := s.admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
+		}
+		if namespace == vault {
+			continue
 		}
 		if _, err := s.admin.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: superrobot}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -256,6 +276,8 @@ func TestEscalations(t *testing.T) {
 			a.settled(t)
 		}
 	}
+
+	s.compare(t, all, attackers)
 
 	table := []string{fmt.Sprintf("%-16s %-14s %-9s %s", "edge", "way", "executed", "refused without")}
 	for i, e := range all {
@@ -305,7 +327,111 @@ func (e escalation) execute(t *testing.T, attackers []*attacker) string {
 		return err == nil, fmt.Sprint(err)
 	})
 	if err := target(t.Context(), reached, false); e.namespaced && !apierrors.IsForbidden(err) {
-		t.Errorf("more than kube-system was reached: %v", err)
+		t.Errorf("more than the vault was reached: %v", err)
 	}
 	return fmt.Sprintf("%-9s %s", "yes", strings.Join(lacking, "; "))
+}
+
+// reachable is the part of the product's answer that is compared.
+type reachable struct {
+	Paths, Reaches []struct {
+		Text  string
+		To    struct{ Kind, Name string }
+		Steps []struct {
+			Edge     string
+			Requests []struct {
+				Grants []struct{ Binding string }
+			}
+		}
+	}
+}
+
+func (r *reachable) String() string {
+	var lines []string
+	for _, p := range slices.Concat(r.Paths, r.Reaches) {
+		lines = append(lines, p.Text)
+	}
+	return strings.Join(lines[:min(len(lines), 5)], "\n")
+}
+
+// compare asks the product, which is told the policy before anything is attacked, what each
+// attacker can become: it names the edge, with the bindings that give it, to those who hold
+// all grants, and does not to those who lack one.
+func (s *scene) compare(t *testing.T, all []escalation, attackers [][]*attacker) {
+	t.Helper()
+	in := product.New(t)
+	in.Serve(t, "127.0.0.1:0")
+	importState(t, in, newWriter(t, s.Admin(t)))
+	in.Drained(t)
+	named, other := 0, 0
+	for i, e := range all {
+		for _, a := range attackers[i] {
+			text := in.Do(t, "escalations", a.name, "--cluster", clusterName, "--limit", "20", "-o", "json").Out
+			var answer reachable
+			if err := json.Unmarshal([]byte(text), &answer); err != nil {
+				t.Fatal(err)
+			}
+			switch spare := slices.Contains(e.spare, a.without); {
+			case e.none || a.without >= 0 && !spare:
+				other++
+				if len(answer.Paths)+len(answer.Reaches) > 0 {
+					t.Errorf("%s: the product names what it cannot do:\n%v", a.name, &answer)
+				}
+			case e.unnamed != "":
+				t.Logf("%s: %s", a.name, e.unnamed)
+			default:
+				named++
+				e.named(t, a, &answer)
+			}
+		}
+	}
+	t.Logf("asked before anything was done, the product names the edge to %d attackers, and nothing to %d others", named, other)
+}
+
+// named compares what the product says of somebody who can go the way.
+func (e escalation) named(t *testing.T, a *attacker, answer *reachable) {
+	t.Helper()
+	bindings, goal := answer.first(e.edge)
+	var want []string
+	for i := range a.grants {
+		if !e.other || !slices.Contains(e.spare, i) {
+			want = append(want, a.object(i))
+		}
+	}
+	if a.without < 0 && !slices.Equal(bindings, want) || len(bindings) == 0 {
+		t.Errorf("%s: the product names %s by %q, want %q:\n%v", a.name, e.edge, bindings, want, answer)
+	}
+	if goal == e.namespaced {
+		t.Errorf("%s: the product says that %s leads to a goal: %v:\n%v", a.name, e.edge, goal, answer)
+	}
+	if e.path == nil {
+		return
+	}
+	var path []string
+	if len(answer.Paths) > 0 {
+		for _, step := range answer.Paths[0].Steps {
+			path = append(path, step.Edge)
+		}
+	}
+	if !slices.Equal(path, e.path) {
+		t.Errorf("%s: the product's path is %q, want %q:\n%v", a.name, path, e.path, answer)
+	}
+}
+
+// first are the bindings, sorted, that allow a first step of an edge, and whether a path of
+// which it is the first leads to a goal.
+func (r *reachable) first(edge string) (bindings []string, goal bool) {
+	for _, p := range slices.Concat(r.Paths, r.Reaches) {
+		if len(p.Steps) == 0 || p.Steps[0].Edge != edge {
+			continue
+		}
+		goal = goal || p.To.Kind == "Goal"
+		for _, q := range p.Steps[0].Requests {
+			for _, g := range q.Grants {
+				bindings = append(bindings, g.Binding[strings.LastIndexByte(g.Binding, '/')+1:])
+			}
+		}
+	}
+	slices.Sort(bindings)
+	return slices.Compact(bindings), goal
 }

@@ -113,11 +113,16 @@ func (l *live) follow(t testing.TB) {
 // tell loads the state from a listing, the other way that connect names.
 func (l *live) tell(t testing.TB) {
 	t.Helper()
-	file := filepath.Join(l.Dir, "state.json")
-	if err := os.WriteFile(file, l.listing(t), 0o600); err != nil {
+	importState(t, l.Install, l.objects)
+}
+
+func importState(t testing.TB, in *product.Install, objects *writerOf) {
+	t.Helper()
+	file := filepath.Join(in.Dir, "state.json")
+	if err := os.WriteFile(file, objects.listing(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l.Do(t, "import", "--cluster", clusterName, "--state", file)
+	in.Do(t, "import", "--cluster", clusterName, "--state", file)
 }
 
 // arrived waits until the product has everything the apiserver has logged so far, and
