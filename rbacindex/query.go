@@ -159,6 +159,17 @@ func (q *query) match(t *table, visit func(role, rule int32)) {
 		return
 	}
 	wide := t.has&shapeWide != 0 // then list 0 is the wide one
+	if l.n == 1 {                // nearly always
+		last := int32(-1)
+		for i := range l.list[0] {
+			ht := &l.list[0][i]
+			if ht.role != last && q.allowed(t, ht, wide) {
+				last = ht.role
+				visit(ht.role, ht.rule)
+			}
+		}
+		return
+	}
 	for {
 		best := -1
 		for i := 0; i < l.n; i++ {
