@@ -74,6 +74,9 @@ func (c *recordedCase) snapshots() ([]*rbacindex.Snapshot, error) {
 		if applied, err = applied.Apply(w); err != nil {
 			return nil, err
 		}
+		if c.Applied {
+			c.ask(applied) // what is remembered for one version must not show in the next
+		}
 	}
 	var objects []any
 	applied.All(func(_ rbacindex.Key, o any) bool {

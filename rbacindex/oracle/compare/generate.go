@@ -161,6 +161,7 @@ func (g generator) object(k rbacindex.Key) any {
 		return r
 	case rbacindex.KindRoleBinding:
 		return &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: g.subjects(), RoleRef: g.roleRef()}
+	default:
 	}
 	return &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: g.subjects(), RoleRef: g.roleRef()}
 }

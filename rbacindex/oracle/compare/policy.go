@@ -72,6 +72,7 @@ func (p *Policy) set(k rbacindex.Key, object any) {
 		if object != nil {
 			p.clusterBindings = append(p.clusterBindings, object.(*rbacv1.ClusterRoleBinding))
 		}
+	default: // roles are found by key
 	}
 }
 

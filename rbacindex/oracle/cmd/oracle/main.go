@@ -4,8 +4,9 @@
 //	go run ./cmd/oracle
 //
 // ORACLE_N is how many comparisons to make (10000000), ORACLE_SEED chooses them (1). It ends
-// at the first disagreement, prints it as small as it can be made, with the policy, writes it
-// to DIR (-found) and exits with 1. The last line of its output is always
+// at the first disagreement, prints it as small as it can be made, with the policy and the
+// real answer, writes it to the directory of -found, where the index's own tests read it from
+// then on, and exits with 1. The last line of its output is
 //
 //	oracle comparisons=N disagreements=N seed=N
 //
@@ -14,8 +15,10 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -26,17 +29,20 @@ import (
 	"github.com/retrial-io/retrial/rbacindex/oracle/compare"
 )
 
+var errDisagree = errors.New("the index and Kubernetes disagree")
+
 func main() {
 	corpus := flag.String("corpus", "", "write cases to this `directory` instead")
-	found := flag.String("found", ".", "write a disagreement to this `directory`")
+	found := flag.String("found", filepath.Join("..", "testdata", "corpus"), "write a disagreement to this `directory`")
 	flag.Parse()
-	if err := run(*corpus, *found); err != nil {
+	if err := run(os.Stdout, compare.Ours{}, *corpus, *found); err != nil {
 		fmt.Fprintln(os.Stderr, "oracle:", err)
 		os.Exit(1)
 	}
 }
 
-func run(corpus, found string) error {
+// run does what the flags say; the zero value of ours is the index.
+func run(out io.Writer, ours compare.Ours, corpus, found string) error {
 	n, err := number("ORACLE_N", 10_000_000)
 	if err != nil {
 		return err
@@ -46,31 +52,31 @@ func run(corpus, found string) error {
 		return err
 	}
 	if corpus != "" {
-		return writeCorpus(corpus, n, seed)
+		return writeCorpus(out, corpus, n, seed)
 	}
 	debug.SetGCPercent(400) // little lives long, and much is made
 	p := &progress{total: n, start: time.Now(), terminal: isTerminal(os.Stderr)}
-	res := compare.Run(compare.Config{Comparisons: n, Seed: seed, Progress: p.show})
+	res := compare.Run(compare.Config{Comparisons: n, Seed: seed, Ours: ours, Progress: p.show})
 	p.end()
 	disagreements := 0
 	if res.Disagreement != nil {
 		disagreements = 1
-		fmt.Println(res.Disagreement.Error())
+		fmt.Fprintln(out, res.Disagreement.Error())
 		if raw, err := res.Disagreement.Case.MarshalJSON(); err == nil {
 			name := filepath.Join(found, fmt.Sprintf("found-%d.jsonl", seed))
 			if err := os.WriteFile(name, append(raw, '\n'), 0o644); err != nil {
 				fmt.Fprintln(os.Stderr, "oracle: keep the case:", err)
 			} else {
-				fmt.Println("written to", name)
+				fmt.Fprintln(out, "written to", name)
 			}
 		}
 	}
 	for _, kind := range []compare.Asked{compare.AskDecision, compare.AskRules, compare.AskCovers, compare.AskBind, compare.AskWrite} {
-		fmt.Printf("%-9s %d\n", kind, res.Asked[kind])
+		fmt.Fprintf(out, "%-9s %d\n", kind, res.Asked[kind])
 	}
-	fmt.Printf("oracle comparisons=%d disagreements=%d seed=%d\n", res.Comparisons, disagreements, seed)
+	fmt.Fprintf(out, "oracle comparisons=%d disagreements=%d seed=%d\n", res.Comparisons, disagreements, seed)
 	if disagreements > 0 {
-		return fmt.Errorf("the index and Kubernetes disagree")
+		return errDisagree
 	}
 	return nil
 }
@@ -88,7 +94,7 @@ func number(name string, otherwise uint64) (uint64, error) {
 }
 
 // writeCorpus takes the cases out of a run of n comparisons.
-func writeCorpus(dir string, n, seed uint64) error {
+func writeCorpus(out io.Writer, dir string, n, seed uint64) error {
 	lines, err := compare.Collect(n, seed)
 	if err != nil {
 		return err
@@ -106,7 +112,7 @@ func writeCorpus(dir string, n, seed uint64) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	fmt.Printf("%d cases written to %s\n", len(lines), name)
+	fmt.Fprintf(out, "%d cases written to %s\n", len(lines), name)
 	return nil
 }
 
