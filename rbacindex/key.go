@@ -17,13 +17,15 @@ type key struct {
 	user, groups uint32 // bytes of the user name, number of groups
 }
 
-// lengthBytes is what the length of a group name takes.
-const lengthBytes = 4
+const (
+	lengthBytes = 4 // what the length of a group name takes
+	keyEnd      = 1 // room after the text, so that where its last name ends is a place inside
+)
 
 // newKey copies user, groups and also, which it returns as copied, into room or, when that
 // is too small, elsewhere. room is not to be written again.
 func newKey(room []byte, user string, groups []string, also string) (key, string) {
-	n := len(user) + lengthBytes*len(groups) + len(also)
+	n := len(user) + lengthBytes*len(groups) + len(also) + keyEnd
 	for _, g := range groups {
 		n += len(g)
 	}
@@ -46,7 +48,7 @@ func newKey(room []byte, user string, groups []string, also string) (key, string
 
 // copied returns the key with its text in room, when that is large enough.
 func (k key) copied(room []byte) key {
-	if len(k.text) <= cap(room) {
+	if len(k.text)+keyEnd <= cap(room) {
 		b := append(room[:0], k.text...)
 		k.text = unsafe.String(unsafe.SliceData(b), len(b))
 	}
