@@ -85,7 +85,7 @@ func (a api) routes() []route {
 		{"status", nil, a.status},
 		{"drained", nil, a.drained},
 		{"query-log", []string{"before", "limit"}, a.query(a.queryLog)},
-	}, a.accessRoutes(), a.suggestRoutes(), a.findingRoutes(), a.connectionRoutes(), a.escalationRoutes())
+	}, a.accessRoutes(), a.suggestRoutes(), a.findingRoutes(), a.connectionRoutes(), a.escalationRoutes(), a.changeRoutes())
 }
 
 // Bounds of the API. A page asks two or three queries at a time, a query takes well below a

@@ -1,0 +1,322 @@
+package main
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/retrial-io/retrial/analysis/leastpriv"
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/storage"
+)
+
+// changeRoutes are the questions about what changed.
+func (a api) changeRoutes() []route {
+	return []route{{"changes", []string{"cluster", "from", "to", "subject", "group"}, a.query(a.changes)}}
+}
+
+// Bounds of an answer. A role bound to everybody concerns as many subjects as there are.
+const (
+	mostChanged = 500 // subjects
+	mostWrites  = 500
+	mostTraced  = 50 // writes whose request is looked for in the store
+)
+
+// changesJSON is which accesses became possible and impossible between two moments.
+type changesJSON struct {
+	Cluster string    `json:"cluster"`
+	From    time.Time `json:"from"`
+	// To is null when the newest known was meant and no change is known.
+	To *time.Time `json:"to"`
+	// Known is false when there may have been any number of bindings nobody told of, at one of
+	// the two moments. MissingBefore and MissingAfter name what was not known at each.
+	Known         bool     `json:"known"`
+	MissingBefore []string `json:"missingBefore"`
+	MissingAfter  []string `json:"missingAfter"`
+	// Subject and its groups are those asked about, as in canJSON; empty for all.
+	Subject    string     `json:"subject"`
+	Groups     []string   `json:"groups,omitempty"`
+	GroupsFrom string     `json:"groupsFrom,omitempty"`
+	GroupsSeen *time.Time `json:"groupsSeen,omitempty"`
+	Superuser  bool       `json:"superuser,omitempty"` // in system:masters: nothing changes for it
+
+	Subjects []changedJSON `json:"subjects"`
+	// More is how many subjects there are beyond those.
+	More int `json:"more"`
+	// Writes are what became, between the two moments, of the objects that made the difference,
+	// oldest first. MoreWrites counts those left out.
+	Writes     []writeJSON `json:"writes"`
+	MoreWrites int         `json:"moreWrites"`
+}
+
+// changedJSON is a subject and what changed for it: what its name alone gives or, of a group,
+// what being in it gives; of the subject asked about, what it holds with all its groups.
+type changedJSON struct {
+	Kind      string             `json:"kind"` // User, Group, ServiceAccount
+	Name      string             `json:"name"`
+	Namespace string             `json:"namespace"`
+	Scopes    []changedScopeJSON `json:"scopes"`
+}
+
+// changedScopeJSON is what changed in one scope.
+type changedScopeJSON struct {
+	// Namespace "" is the whole cluster, all namespaces but those that have a scope of their
+	// own: in these it is as they say.
+	Namespace string            `json:"namespace"`
+	Gained    []changedRuleJSON `json:"gained"`
+	Lost      []changedRuleJSON `json:"lost"`
+}
+
+// changedRuleJSON is a rule that was gained, by grants as they are now, or lost, by those there
+// were.
+type changedRuleJSON struct {
+	plainRuleJSON
+	// Except are rules of the other side: what they allow did not change.
+	Except []plainRuleJSON `json:"except,omitempty"`
+	By     []sourceJSON    `json:"by"`
+	// Because are the changed objects among the grants' bindings and roles.
+	Because []string `json:"because"`
+}
+
+// plainRuleJSON is a rule as RBAC has it.
+type plainRuleJSON struct {
+	Verbs           []string `json:"verbs"`
+	APIGroups       []string `json:"apiGroups,omitempty"`
+	Resources       []string `json:"resources,omitempty"`
+	ResourceNames   []string `json:"resourceNames,omitempty"`
+	NonResourceURLs []string `json:"nonResourceURLs,omitempty"`
+}
+
+func ruleOf(r *rbacv1.PolicyRule) plainRuleJSON {
+	return plainRuleJSON{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames, NonResourceURLs: r.NonResourceURLs}
+}
+
+// writeJSON is one thing that became of an object.
+type writeJSON struct {
+	Object string `json:"object"`
+	What   string `json:"what"` // written, deleted, unknown
+	// NotBefore and NotAfter bound when it became effective; no NotBefore is no bound.
+	NotBefore       *time.Time `json:"notBefore,omitempty"`
+	NotAfter        time.Time  `json:"notAfter"`
+	UID             string     `json:"uid,omitempty"`
+	ResourceVersion string     `json:"resourceVersion,omitempty"`
+	// Assumed: no write was seen, only that it was so by then.
+	Assumed bool `json:"assumed,omitempty"`
+	// AuditID, Verb and User are of the stored request that did it, where there is one.
+	AuditID string `json:"auditID,omitempty"`
+	Verb    string `json:"verb,omitempty"`
+	User    string `json:"user,omitempty"`
+}
+
+func (a api) changes(ctx context.Context, q url.Values) (any, error) {
+	out := changesJSON{Cluster: q.Get("cluster"), Subject: q.Get("subject"), Subjects: []changedJSON{}, Writes: []writeJSON{}}
+	if out.Cluster == "" {
+		return nil, bad("cluster is missing")
+	}
+	var to time.Time
+	var err error
+	if out.From, err = instant(q, "from"); err != nil {
+		return nil, err
+	}
+	if to, err = instant(q, "to"); err != nil {
+		return nil, err
+	}
+	switch {
+	case out.From.IsZero():
+		return nil, bad("from is missing: a moment, such as 2026-11-20T11:36:00Z")
+	case !to.IsZero() && to.Before(out.From):
+		return nil, bad("to is before from")
+	}
+	asked, err := groupList(q.Get("group"))
+	if err != nil {
+		return nil, err
+	}
+	if out.Subject == "" && len(asked) > 0 {
+		return nil, bad("group goes with a subject; what a group by itself gives is asked for by the subject group:NAME")
+	}
+	_, p, err := a.policy(out.Cluster, to)
+	if err != nil {
+		return nil, err
+	}
+	out.To = p.At
+	until := to
+	if to.IsZero() {
+		until = latest
+	}
+	st, _ := a.replay.State(out.Cluster)
+	changes := st.Changes(out.From, until)
+	out.doubt(&changes)
+	causes := map[rbacindex.Key]bool{}
+	switch name, group := strings.CutPrefix(out.Subject, "group:"); {
+	case out.Subject == "":
+		changes.To.RBAC.Differences(changes.From.RBAC, changes.Keys, func(list []rbacindex.Difference) bool {
+			if len(out.Subjects) == mostChanged {
+				out.More++
+				return true
+			}
+			s := rbacindex.Access{Name: list[0].Name, Group: list[0].Group}.Subject()
+			out.Subjects = append(out.Subjects, changedOf(&changes, changedJSON{Kind: s.Kind, Name: s.Name, Namespace: s.Namespace}, list, causes))
+			return ctx.Err() == nil
+		})
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	case group && name == "":
+		return nil, bad("subject: group: is followed by no name")
+	case group && len(asked) > 0:
+		return nil, bad("group goes with a user, not with a group")
+	case group:
+		out.Superuser = name == groupMasters
+		if list := changes.To.RBAC.DifferencesOfGroup(changes.From.RBAC, name); len(list) > 0 {
+			out.Subjects = append(out.Subjects, changedOf(&changes, changedJSON{Kind: "Group", Name: name}, list, causes))
+		}
+	default:
+		out.Subject = strings.TrimPrefix(out.Subject, "user:")
+		if err := a.groupsOf(ctx, &out, asked, to); err != nil {
+			return nil, err
+		}
+		out.Superuser = slices.Contains(out.Groups, groupMasters)
+		if list := changes.To.RBAC.DifferencesOf(changes.From.RBAC, out.Subject, out.Groups); len(list) > 0 {
+			s := rbacindex.Access{Name: out.Subject}.Subject()
+			out.Subjects = append(out.Subjects, changedOf(&changes, changedJSON{Kind: s.Kind, Name: s.Name, Namespace: s.Namespace}, list, causes))
+		}
+	}
+	return out, a.writes(ctx, &out, &changes, causes)
+}
+
+// groupsOf enters the groups of the subject asked about.
+func (a api) groupsOf(ctx context.Context, out *changesJSON, asked []string, at time.Time) error {
+	out.Groups, out.GroupsFrom = asked, "asked"
+	if len(asked) == 0 {
+		groups, seen, err := a.store.LastGroups(ctx, out.Cluster, out.Subject, at)
+		if err != nil {
+			return err
+		}
+		out.Groups, out.GroupsFrom = groups, "name"
+		if !seen.IsZero() {
+			out.GroupsFrom, out.GroupsSeen = "requests", &seen
+		}
+	}
+	out.Groups = append(out.Groups, leastpriv.GroupsOf(out.Subject)...)
+	slices.Sort(out.Groups)
+	out.Groups = slices.Compact(out.Groups)
+	return nil
+}
+
+// doubt enters what was not known at either moment.
+func (out *changesJSON) doubt(c *state.Changes) {
+	var before, after policyJSON
+	before.doubt(c.From.Doubts("", true))
+	after.doubt(c.To.Doubts("", true))
+	out.Known, out.MissingBefore, out.MissingAfter = before.Known && after.Known, before.Missing, after.Missing
+}
+
+// changedOf writes a subject's differences down and gathers what caused them.
+func changedOf(c *state.Changes, out changedJSON, list []rbacindex.Difference, causes map[rbacindex.Key]bool) changedJSON {
+	rules := func(list []rbacindex.ChangedRule) []changedRuleJSON {
+		to := make([]changedRuleJSON, 0, len(list))
+		for i := range list {
+			r := &list[i]
+			rule := changedRuleJSON{plainRuleJSON: ruleOf(&r.PolicyRule)}
+			for _, by := range r.By {
+				source := sourceOf(by.Grant)
+				source.Verbs = by.Verbs
+				rule.By = append(rule.By, source)
+			}
+			for j := range r.Except {
+				rule.Except = append(rule.Except, ruleOf(&r.Except[j]))
+			}
+			for _, k := range c.Causes(r) {
+				causes[k] = true
+				rule.Because = append(rule.Because, k.String())
+			}
+			to = append(to, rule)
+		}
+		return to
+	}
+	for _, d := range list {
+		out.Scopes = append(out.Scopes, changedScopeJSON{Namespace: d.Namespace, Gained: rules(d.Gained), Lost: rules(d.Lost)})
+	}
+	return out
+}
+
+// writes enters what became of the objects that made the difference.
+func (a api) writes(ctx context.Context, out *changesJSON, c *state.Changes, causes map[rbacindex.Key]bool) error {
+	type versioned struct {
+		key rbacindex.Key
+		v   state.Version
+	}
+	var all []versioned
+	for k := range causes {
+		for _, v := range c.Versions(k) {
+			all = append(all, versioned{k, v})
+		}
+	}
+	slices.SortFunc(all, func(x, y versioned) int {
+		if c := x.v.NotAfter.Compare(y.v.NotAfter); c != 0 {
+			return c
+		}
+		return strings.Compare(x.key.String(), y.key.String())
+	})
+	if n := len(all) - mostWrites; n > 0 {
+		all, out.MoreWrites = all[:mostWrites], n
+	}
+	for i, x := range all {
+		w := writeJSON{Object: x.key.String(), What: "written", NotAfter: x.v.NotAfter, UID: x.v.UID, ResourceVersion: x.v.ResourceVersion, Assumed: x.v.Assumed}
+		switch {
+		case x.v.Unknown:
+			w.What = "unknown"
+		case x.v.Deleted:
+			w.What = "deleted"
+		}
+		if !x.v.NotBefore.IsZero() {
+			w.NotBefore = &x.v.NotBefore
+		}
+		if i < mostTraced && !x.v.Assumed && w.NotBefore != nil {
+			if err := a.trace(ctx, out.Cluster, &w, x.v); err != nil {
+				return err
+			}
+		}
+		out.Writes = append(out.Writes, w)
+	}
+	return nil
+}
+
+// trace looks for the request that did a write: one of that object which began and ended when
+// the write did.
+func (a api) trace(ctx context.Context, cluster string, w *writeJSON, v state.Version) error {
+	rows, err := a.store.Events(ctx, storage.EventFilter{Cluster: cluster, From: v.NotBefore, To: v.NotAfter.Add(time.Microsecond), Limit: 1000})
+	if err != nil {
+		return err
+	}
+	resource, group, _ := strings.Cut(v.Resource, ".")
+	for i := range rows {
+		e := rows[i].Event
+		if e.Stage != event.StageResponseComplete || e.StageTimestamp.After(v.NotAfter) || e.ObjectRef == nil {
+			continue
+		}
+		switch e.Verb {
+		case "create", "update", "patch", "delete", "deletecollection":
+		default:
+			continue
+		}
+		// A collection has no name; the path tells it as well as the reference does.
+		ref := e.ObjectRef
+		if ref.Resource != resource || ref.APIGroup != group || ref.Namespace != v.Namespace && ref.Namespace != "" || ref.Name != v.Name && ref.Name != "" {
+			continue
+		}
+		if named := ref.Name != ""; w.AuditID == "" || named {
+			w.AuditID, w.Verb, w.User = e.AuditID, e.Verb, e.User.Username
+		}
+		if ref.Name != "" {
+			return nil
+		}
+	}
+	return nil
+}
