@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +16,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/retrial-io/retrial/test/apiserver/controlplane"
-	"github.com/retrial-io/retrial/test/apiserver/product"
 )
 
 // grant is one right of an attacker: a rule in a namespace, or everywhere.
@@ -140,29 +138,51 @@ func (a *attacker) object(grant int) string { return fmt.Sprintf("%s-%d", a.name
 // grant it lacks is there, the binding is not.
 func (a *attacker) hold(t *testing.T) {
 	t.Helper()
-	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: a.name}}
 	for i, g := range a.grants {
-		meta := metav1.ObjectMeta{Name: a.object(i), Namespace: g.namespace}
-		rules, bound := []rbacv1.PolicyRule{g.rule()}, i != a.without
-		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name}
-		var errs [2]error
+		meta, rules := metav1.ObjectMeta{Name: a.object(i), Namespace: g.namespace}, []rbacv1.PolicyRule{g.rule()}
+		var err error
 		if g.namespace == "" {
-			_, errs[0] = a.admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
-			if bound {
-				_, errs[1] = a.admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
-			}
+			_, err = a.admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
 		} else {
-			ref.Kind = "Role"
-			_, errs[0] = a.admin.RbacV1().Roles(g.namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
-			if bound {
-				_, errs[1] = a.admin.RbacV1().RoleBindings(g.namespace).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
-			}
+			_, err = a.admin.RbacV1().Roles(g.namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
 		}
-		for _, err := range errs {
-			if err != nil {
-				t.Fatal(err)
-			}
+		if err != nil {
+			t.Fatal(err)
 		}
+		if i != a.without {
+			a.bind(t, i)
+		}
+	}
+}
+
+// bind makes the binding of a grant.
+func (a *attacker) bind(t *testing.T, grant int) {
+	t.Helper()
+	meta := metav1.ObjectMeta{Name: a.object(grant), Namespace: a.grants[grant].namespace}
+	var err error
+	if meta.Namespace == "" {
+		_, err = a.admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: a.self(),
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacGroup, Kind: "ClusterRole", Name: meta.Name}}, metav1.CreateOptions{})
+	} else {
+		_, err = a.admin.RbacV1().RoleBindings(meta.Namespace).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: a.self(),
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacGroup, Kind: "Role", Name: meta.Name}}, metav1.CreateOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// unbind takes the binding of a grant away.
+func (a *attacker) unbind(t *testing.T, grant int) {
+	t.Helper()
+	var err error
+	if name, namespace := a.object(grant), a.grants[grant].namespace; namespace == "" {
+		err = a.admin.RbacV1().ClusterRoleBindings().Delete(t.Context(), name, metav1.DeleteOptions{})
+	} else {
+		err = a.admin.RbacV1().RoleBindings(namespace).Delete(t.Context(), name, metav1.DeleteOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -271,13 +291,12 @@ func TestEscalations(t *testing.T) {
 			}
 		}
 	}
+	s.compare(t, all, attackers)
 	for _, of := range attackers {
 		for _, a := range of {
 			a.settled(t)
 		}
 	}
-
-	s.compare(t, all, attackers)
 
 	table := []string{fmt.Sprintf("%-16s %-14s %-9s %s", "edge", "way", "executed", "refused without")}
 	for i, e := range all {
@@ -330,108 +349,4 @@ func (e escalation) execute(t *testing.T, attackers []*attacker) string {
 		t.Errorf("more than the vault was reached: %v", err)
 	}
 	return fmt.Sprintf("%-9s %s", "yes", strings.Join(lacking, "; "))
-}
-
-// reachable is the part of the product's answer that is compared.
-type reachable struct {
-	Paths, Reaches []struct {
-		Text  string
-		To    struct{ Kind, Name string }
-		Steps []struct {
-			Edge     string
-			Requests []struct {
-				Grants []struct{ Binding string }
-			}
-		}
-	}
-}
-
-func (r *reachable) String() string {
-	var lines []string
-	for _, p := range slices.Concat(r.Paths, r.Reaches) {
-		lines = append(lines, p.Text)
-	}
-	return strings.Join(lines[:min(len(lines), 5)], "\n")
-}
-
-// compare asks the product, which is told the policy before anything is attacked, what each
-// attacker can become: it names the edge, with the bindings that give it, to those who hold
-// all grants, and does not to those who lack one.
-func (s *scene) compare(t *testing.T, all []escalation, attackers [][]*attacker) {
-	t.Helper()
-	in := product.New(t)
-	in.Serve(t, "127.0.0.1:0")
-	importState(t, in, newWriter(t, s.Admin(t)))
-	in.Drained(t)
-	named, other := 0, 0
-	for i, e := range all {
-		for _, a := range attackers[i] {
-			text := in.Do(t, "escalations", a.name, "--cluster", clusterName, "--limit", "20", "-o", "json").Out
-			var answer reachable
-			if err := json.Unmarshal([]byte(text), &answer); err != nil {
-				t.Fatal(err)
-			}
-			switch spare := slices.Contains(e.spare, a.without); {
-			case e.none || a.without >= 0 && !spare:
-				other++
-				if len(answer.Paths)+len(answer.Reaches) > 0 {
-					t.Errorf("%s: the product names what it cannot do:\n%v", a.name, &answer)
-				}
-			case e.unnamed != "":
-				t.Logf("%s: %s", a.name, e.unnamed)
-			default:
-				named++
-				e.named(t, a, &answer)
-			}
-		}
-	}
-	t.Logf("asked before anything was done, the product names the edge to %d attackers, and nothing to %d others", named, other)
-}
-
-// named compares what the product says of somebody who can go the way.
-func (e escalation) named(t *testing.T, a *attacker, answer *reachable) {
-	t.Helper()
-	bindings, goal := answer.first(e.edge)
-	var want []string
-	for i := range a.grants {
-		if !e.other || !slices.Contains(e.spare, i) {
-			want = append(want, a.object(i))
-		}
-	}
-	if a.without < 0 && !slices.Equal(bindings, want) || len(bindings) == 0 {
-		t.Errorf("%s: the product names %s by %q, want %q:\n%v", a.name, e.edge, bindings, want, answer)
-	}
-	if goal == e.namespaced {
-		t.Errorf("%s: the product says that %s leads to a goal: %v:\n%v", a.name, e.edge, goal, answer)
-	}
-	if e.path == nil {
-		return
-	}
-	var path []string
-	if len(answer.Paths) > 0 {
-		for _, step := range answer.Paths[0].Steps {
-			path = append(path, step.Edge)
-		}
-	}
-	if !slices.Equal(path, e.path) {
-		t.Errorf("%s: the product's path is %q, want %q:\n%v", a.name, path, e.path, answer)
-	}
-}
-
-// first are the bindings, sorted, that allow a first step of an edge, and whether a path of
-// which it is the first leads to a goal.
-func (r *reachable) first(edge string) (bindings []string, goal bool) {
-	for _, p := range slices.Concat(r.Paths, r.Reaches) {
-		if len(p.Steps) == 0 || p.Steps[0].Edge != edge {
-			continue
-		}
-		goal = goal || p.To.Kind == "Goal"
-		for _, q := range p.Steps[0].Requests {
-			for _, g := range q.Grants {
-				bindings = append(bindings, g.Binding[strings.LastIndexByte(g.Binding, '/')+1:])
-			}
-		}
-	}
-	slices.Sort(bindings)
-	return slices.Compact(bindings), goal
 }

@@ -140,7 +140,7 @@ func (l *live) apply(t testing.TB, file string) {
 }
 
 // listing is what `kubectl get KINDS -A -o json` prints of what requests are judged by.
-func (w *writerOf) listing(t testing.TB) []byte {
+func (l *live) listing(t testing.TB) []byte {
 	t.Helper()
 	list := map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}}
 	var items []any
@@ -149,7 +149,7 @@ func (w *writerOf) listing(t testing.TB) []byte {
 		var o unstructured.Unstructured
 		o.SetAPIVersion(kind[0])
 		o.SetKind(kind[1])
-		answer, err := w.of(t, &o).List(t.Context(), metav1.ListOptions{})
+		answer, err := l.objects.of(t, &o).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

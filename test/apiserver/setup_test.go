@@ -103,26 +103,27 @@ func (l *live) follow(t testing.TB) {
 	}
 	l.server.Stop(t)
 	l.server = l.Serve(t, net.JoinHostPort("127.0.0.1", receiver.Port()), "--watch-clusters", clusterName+"="+kubeconfig)
-	controlplane.Poll(t, "the watch to have listed everything", func(ctx context.Context) (bool, string) {
-		n := l.server.Metric(t, "retrial_watch_relists_total")
+	listed(t, l.server)
+	l.Drained(t)
+}
+
+// listed waits until a server that watches a cluster has listed all six kinds.
+func listed(t testing.TB, s *product.Server) {
+	t.Helper()
+	controlplane.Poll(t, "the watch to have listed everything", func(context.Context) (bool, string) {
+		n := s.Metric(t, "retrial_watch_relists_total")
 		return n >= 6, fmt.Sprint(n)
 	})
-	l.Drained(t)
 }
 
 // tell loads the state from a listing, the other way that connect names.
 func (l *live) tell(t testing.TB) {
 	t.Helper()
-	importState(t, l.Install, l.objects)
-}
-
-func importState(t testing.TB, in *product.Install, objects *writerOf) {
-	t.Helper()
-	file := filepath.Join(in.Dir, "state.json")
-	if err := os.WriteFile(file, objects.listing(t), 0o600); err != nil {
+	file := filepath.Join(l.Dir, "state.json")
+	if err := os.WriteFile(file, l.listing(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	in.Do(t, "import", "--cluster", clusterName, "--state", file)
+	l.Do(t, "import", "--cluster", clusterName, "--state", file)
 }
 
 // arrived waits until the product has everything the apiserver has logged so far, and
