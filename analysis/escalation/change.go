@@ -66,10 +66,15 @@ func (a *ask) change(spaces []string) {
 	for _, r := range roles {
 		own = append(own, r.holding)
 	}
-	v := g.vertexOf(vertex{at: atBound, a: g.newStack(stack{roles: roles})})
-	g.link(link{from: a.assumed, to: v, way: g.book.bind, role: -1})
-	// What is bound is held by whoever asked, so that it may be used to impersonate.
-	g.leave(a.who, v, v, own, slices.Concat(a.own, a.more))
+	n := g.newStack(stack{roles: roles})
+	held, assumed := int32(-1), g.vertexOf(vertex{at: atBoundAssumed, a: n})
+	g.link(link{from: a.assumed, to: assumed, way: g.book.bind, role: -1})
+	if a.held >= 0 {
+		held = g.vertexOf(vertex{at: atBound, a: n})
+		g.link(link{from: a.held, to: held, way: g.book.bind, role: -1})
+		g.member(held, assumed)
+	}
+	g.leave(a.who, held, assumed, own, slices.Concat(a.own, a.more), slices.Concat(a.bound, own))
 }
 
 // end is where somebody with all rights in a scope has come.
@@ -133,7 +138,10 @@ func (a *ask) bindable(ns string, out []boundRole) []boundRole {
 	for _, r := range may {
 		if g.roles[r.role].admin {
 			g.link(link{from: a.assumed, to: g.end(ns), way: b.bind, ns: ns, name: r.name, role: r.role, by: r.by})
-			return out
+			if ns == "" {
+				return out
+			}
+			break
 		}
 	}
 	for _, r := range may {
@@ -261,13 +269,30 @@ func (a *ask) rewrite(ns string) {
 
 // renew links where a new role with all rights may be made and then bound.
 func (a *ask) renew(ns string, w writable, may names) {
-	b := a.g.book
+	b, kind := a.g.book, rbacindex.KindClusterRole
 	bindings, bind := a.writing(b.clusterBindings()), a.here[b.bindCluster]
 	if ns != "" {
-		bindings, bind = a.writing(b.roleBindings()), a.here[b.bindRole]
+		bindings, bind, kind = a.writing(b.roleBindings()), a.here[b.bindRole], rbacindex.KindRole
 	}
-	_, names, makes := bindings.make("")
-	if makes && bind.all && w.create.has("") && may.has("") {
-		a.g.link(link{from: a.assumed, to: a.g.end(ns), way: b.escalate, ns: ns, name: names.first(), role: -1, by: byFresh})
+	_, under, makes := bindings.make("")
+	if !makes {
+		return
+	}
+	l := link{from: a.assumed, to: a.g.end(ns), way: b.escalate, ns: ns, name: under.first(), role: -1, by: byFresh}
+	fresh := w.create.named().and(w.change).and(may.named())
+	if w.create.has("") && may.has("") {
+		fresh = names{all: true}
+	}
+	if fresh = fresh.and(bind.named()); fresh.all {
+		a.g.link(l)
+		return
+	}
+	for _, name := range fresh.some {
+		i, ok := a.role(rbacindex.Key{Kind: kind, Namespace: ns, Name: name})
+		if ok && !a.g.roles[i].exists {
+			l.role = i
+			a.g.link(l)
+			return
+		}
 	}
 }

@@ -99,7 +99,7 @@ func (c *Closure) Reach(user string, groups []string, limit int) Reached {
 	g := &graph{holdings: c.g.holdings, base: c.g}
 	start := int32(len(c.g.vertices))
 	g.vertices = append(g.vertices, vertex{at: atHeld, a: -1})
-	g.leave(w, start, start, own, nil)
+	g.leave(w, start, start, own, nil, nil)
 	dist, by := g.from(start, &c.out)
 	out := Reached{Subject: w.node, Groups: w.groups}
 	trace := func(v int32) Path {

@@ -14,7 +14,8 @@ const (
 	atHeld                       // identity a, its credentials held
 	atAssumed                    // identity a, impersonated: the same without impersonation
 	atAlone                      // group a impersonated, without the groups its name implies
-	atBound                      // identity a with the roles of bounds[b] bound to it
+	atBound                      // an identity with the roles of stacks[a] bound to it
+	atBoundAssumed               // the same of one that is impersonated
 	atSpace                      // all rights in namespace spaceNames[a]
 	atAccounts                   // the credentials of service accounts in spaceNames[a]
 	atAccountsTaken              // the same, impersonated
@@ -176,12 +177,12 @@ func newGraph(h *holdings) *graph {
 			g.member(held, g.vertexOf(vertex{at: atHeld, a: id.parent}))
 			g.member(assumed, g.vertexOf(vertex{at: atAssumed, a: id.parent}))
 		}
-		g.leave(h.who(int32(i)), held, assumed, id.own, h.inherited(int32(i)))
+		g.leave(h.who(int32(i)), held, assumed, id.own, h.inherited(int32(i)), nil)
 		if alone(id) {
 			// An impersonated group comes with system:authenticated and no other.
 			v := g.vertexOf(vertex{at: atAlone, a: int32(i)})
 			g.member(v, g.vertexOf(vertex{at: atAssumed, a: authenticated}))
-			g.leave(who{node: id.node, groups: []string{id.name, groupAuthenticated}}, -1, v, id.own, h.ids[authenticated].own)
+			g.leave(who{node: id.node, groups: []string{id.name, groupAuthenticated}}, -1, v, id.own, h.ids[authenticated].own, nil)
 		}
 		if id.name == "" || id.group && id.name == Masters {
 			continue
@@ -220,6 +221,8 @@ type ask struct {
 	who           who
 	held, assumed int32 // vertices its edges leave from; held -1: it cannot impersonate
 	own, more     []holding
+	bound         []holding
+	impersonates  bool    // it is only looked at what it may impersonate
 	everywhere    []names // by ability; what own and more hold cluster-wide
 	mask, ownMask mask    // of everywhere, and of own's part
 	here          []names // the same in the namespace looked at
@@ -227,8 +230,9 @@ type ask struct {
 }
 
 // leave links an identity to what it reaches, by rights of which at least one is its own.
-// Edges by inherited rights alone leave from where those are inherited from.
-func (g *graph) leave(w who, held, assumed int32, own, more []holding) {
+// Edges by inherited rights alone leave from where those are inherited from. bound is what of
+// own and more it has bound to itself: that is held by whoever impersonates it as well.
+func (g *graph) leave(w who, held, assumed int32, own, more, bound []holding) {
 	if slices.Contains(w.groups, Masters) {
 		g.member(assumed, goalMasters)
 	}
@@ -246,7 +250,18 @@ func (g *graph) leave(w who, held, assumed int32, own, more []holding) {
 	if len(own) == 0 || any.empty() && !changes {
 		return
 	}
-	a := ask{g: g, who: w, held: held, assumed: assumed, own: own, more: more, everywhere: make([]names, len(b.list))}
+	a := ask{g: g, who: w, held: held, assumed: assumed, own: own, more: more, bound: bound}
+	a.all(any, changes)
+	if len(bound) > 0 {
+		again := ask{g: g, who: w, held: assumed, assumed: assumed, own: bound, impersonates: true}
+		again.all(any, false)
+	}
+}
+
+// all makes the links.
+func (a *ask) all(any mask, changes bool) {
+	g, own, more := a.g, a.own, a.more
+	a.everywhere = make([]names, len(g.book.list))
 	spaces, mine := map[string]mask{}, map[string]mask{}
 	for _, list := range [][]holding{own, more} {
 		for _, h := range list {
@@ -332,7 +347,7 @@ func (a *ask) may(any []ability) names {
 // ways links by every way of which the identity's own rights give a part, and those that hold
 // here another: what holds everywhere needs no second edge.
 func (a *ask) ways(ns string, own, here mask) {
-	if a.here[a.g.book.admin].all {
+	if a.here[a.g.book.admin].all && !a.impersonates {
 		if ns == "" {
 			a.g.member(a.assumed, goalAdmin)
 		} else {
@@ -341,7 +356,7 @@ func (a *ask) ways(ns string, own, here mask) {
 	}
 	for i := range a.g.book.ways {
 		w := &a.g.book.ways[i]
-		if w.to == toOther || ns != "" && w.wide || !w.touches(own) || !w.touches(here) {
+		if a.impersonates && w.edge != Impersonate || w.to == toOther || ns != "" && w.wide || !w.touches(own) || !w.touches(here) {
 			continue
 		}
 		reached, name, ok := a.passes(w)

@@ -126,7 +126,7 @@ func (t *teller) arrive(v int32) {
 	case atAlone:
 		id := &t.g.ids[t.at.a]
 		t.become(who{node: id.node, groups: []string{id.name, groupAuthenticated}}, true)
-	case atBound:
+	case atBound, atBoundAssumed:
 		t.stacks, t.settled = append(slices.Clone(t.stacks), t.g.stack(t.at.a)), true
 	case atSpace:
 		t.space, t.settled = t.g.spaces[t.at.a], true
@@ -140,7 +140,7 @@ func (t *teller) pass(v int32) {
 	to := t.g.vertex(v)
 	if t.settled || t.at.a < 0 {
 		switch to.at {
-		case atHeld, atAssumed:
+		case atHeld, atAssumed, atBoundAssumed, atSpace:
 			t.at = to
 			return
 		}
@@ -156,7 +156,9 @@ func (t *teller) end() Node {
 			return Node{Kind: Goal, Name: Masters}
 		}
 		return Node{Kind: Goal, Name: ClusterAdmin}
-	case atBound:
+	case atSpace:
+		return Node{Kind: Namespace, Name: t.g.spaces[t.at.a]}
+	case atBound, atBoundAssumed:
 		return Node{Kind: Bound, Namespace: t.who.node.Namespace, Name: t.who.node.Name}
 	}
 	return t.node()
@@ -320,18 +322,8 @@ func (t *teller) rewrites(s *Step, l *link) needed {
 	if l.ns != "" {
 		w, verb = b.plainRoles(), b.escRole
 	}
-	if l.role < 0 {
-		bind := b.bindCluster
-		if l.ns != "" {
-			bind = b.bindRole
-		}
-		by := byCreate
-		if l.name != "" {
-			by = byApply
-		}
-		s.Requests = append(t.writes(w, byCreate, l.ns, ""), t.askAny([]ability{verb}, l.ns, ""))
-		s.Requests = append(s.Requests, t.binding(by, l.ns, l.name)...)
-		s.Requests = append(s.Requests, t.askAny([]ability{bind}, l.ns, ""))
+	if l.by == byFresh {
+		t.renews(s, l, w, verb)
 		return needed{}
 	}
 	k := g.roles[l.role].key
@@ -354,4 +346,29 @@ func (t *teller) rewrites(s *Step, l *link) needed {
 		}
 	}
 	return needed{}
+}
+
+// renews tells what making a role and binding it takes.
+func (t *teller) renews(s *Step, l *link, w writes, escalate ability) {
+	b := t.g.book
+	bind, name := b.bindCluster, ""
+	if l.ns != "" {
+		bind = b.bindRole
+	}
+	if l.role >= 0 {
+		k := t.g.roles[l.role].key
+		s.Roles, name = []RoleAt{{k, l.ns}}, k.Name
+	}
+	create, any := t.askAny([]ability{w.create}, l.ns, ""), t.askAny([]ability{escalate}, l.ns, "")
+	if create.allowed() && any.allowed() {
+		s.Requests = append(s.Requests, create, any)
+	} else {
+		s.Requests = append(t.writes(w, byApply, l.ns, name), t.askAny([]ability{escalate}, l.ns, name))
+	}
+	by := byCreate
+	if l.name != "" {
+		by = byApply
+	}
+	s.Requests = append(s.Requests, t.binding(by, l.ns, l.name)...)
+	s.Requests = append(s.Requests, t.askAny([]ability{bind}, l.ns, name))
 }
