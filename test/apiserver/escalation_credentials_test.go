@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"math/big"
 	"testing"
 	"time"
@@ -29,6 +30,8 @@ const (
 	authenticationGroup = authenticationv1.GroupName
 	certificatesGroup   = certificatesv1.GroupName
 )
+
+var approved = certificatesv1.CertificateSigningRequestCondition{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Approved"}
 
 // credentialEscalations are ways to be somebody else.
 var credentialEscalations = []escalation{
@@ -151,8 +154,7 @@ var credentialEscalations = []escalation{
 		if err != nil {
 			return nil, err
 		}
-		request.Status.Conditions = append(request.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Approved"})
+		request.Status.Conditions = append(request.Status.Conditions, approved)
 		if request, err = a.client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, request.Name, request, metav1.UpdateOptions{}); err != nil {
 			return nil, err
 		}
@@ -166,6 +168,30 @@ var credentialEscalations = []escalation{
 			}
 			request = answer
 			return len(request.Status.Certificate) > 0, "approved"
+		})
+		return a.certified(request.Status.Certificate, key), nil
+	}},
+	// Whoever may approve for all signers of a domain may for this one.
+	{edge: "csr-sign", how: "domain", grants: func(string, string) []grant {
+		return []grant{{verb: "create", group: certificatesGroup, resource: "certificatesigningrequests"},
+			{verb: "patch", group: certificatesGroup, resource: "certificatesigningrequests/approval"},
+			{verb: "approve", group: certificatesGroup, resource: "signers", name: "kubernetes.io/*"}}
+	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
+		request, key, err := a.requestCertificate(ctx, superuser)
+		if err != nil {
+			return nil, err
+		}
+		approval := mustJSON(a.t, map[string]any{"status": map[string]any{"conditions": []any{approved}}})
+		patch := func(ctx context.Context) (err error) {
+			request, err = a.client.CertificatesV1().CertificateSigningRequests().Patch(ctx, a.name, types.StrategicMergePatchType, approval, metav1.PatchOptions{}, "approval")
+			return err
+		}
+		if err := patch(ctx); err != nil {
+			return nil, err
+		}
+		controlplane.Poll(a.t, "the certificate to be signed", func(ctx context.Context) (bool, string) {
+			err := patch(ctx)
+			return err == nil && len(request.Status.Certificate) > 0, fmt.Sprint(err)
 		})
 		return a.certified(request.Status.Certificate, key), nil
 	}},

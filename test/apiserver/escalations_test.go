@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	closure "github.com/retrial-io/retrial/analysis/escalation"
 	"github.com/retrial-io/retrial/test/apiserver/controlplane"
 )
 
@@ -280,6 +281,11 @@ func TestEscalations(t *testing.T) {
 	s.Controllers(t)
 
 	all := slices.Concat(policyEscalations, credentialEscalations, podEscalations, admissionEscalations)
+	for _, edge := range closure.Edges() {
+		if !slices.ContainsFunc(all, func(e escalation) bool { return e.edge == string(edge) && !e.none }) {
+			t.Errorf("the product names the edge %s, and nobody goes it here", edge)
+		}
+	}
 	s.ground(t, all)
 	attackers := make([][]*attacker, len(all))
 	for i, e := range all {
