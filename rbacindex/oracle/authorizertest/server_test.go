@@ -80,7 +80,6 @@ func newAPIServer(t testing.TB, under rbac) *apiserver {
 	t.Cleanup(server.Destroy)
 	mux := server.Handler.NonGoRestfulMux
 	mux.HandlePrefix("/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "through") }))
-	mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "through") }))
 	mux.Handle(rulesReview, reviewRules(selfsubjectrulesreview.NewREST(cfg.RuleResolver)))
 	mux.Handle(accessReview, reviewAccess(selfsubjectaccessreview.NewREST(chain)))
 	s.http = httptest.NewServer(server.Handler)
