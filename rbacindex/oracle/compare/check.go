@@ -45,6 +45,7 @@ type checker struct {
 	mine    []source
 	reasons []byte
 	ends    []int
+	yes     bool // the last answer allows something
 }
 
 const allowedBy = "RBAC: allowed by "
@@ -61,7 +62,7 @@ func (c *checker) check(s *rbacindex.Snapshot, r *Real, q *Question) string {
 		return c.covers(q.Owner, q.Wanted)
 	case AskBind:
 		a := &q.Request
-		return compareEscalation(c.ours.MayBind(s, a.User, a.Groups, a.Namespace, q.Ref), r.refusal(q))
+		return c.escalation(c.ours.MayBind(s, a.User, a.Groups, a.Namespace, q.Ref), r.refusal(q))
 	case AskWrite:
 		name := ""
 		if q.Update {
@@ -78,7 +79,7 @@ func (c *checker) check(s *rbacindex.Snapshot, r *Real, q *Question) string {
 		if err != nil {
 			return err.Error()
 		}
-		return compareEscalation(e, r.refusal(q))
+		return c.escalation(e, r.refusal(q))
 	}
 	return fmt.Sprintf("unknown question %q", q.Asked)
 }
@@ -92,7 +93,7 @@ func (c *checker) decision(s *rbacindex.Snapshot, r *Real, a *rbacindex.Attribut
 		return fmt.Sprintf("the authorizer answers %v, %v", decision, err)
 	}
 	res := c.ours.Authorize(s, a, c.grants)
-	c.grants = res.Grants
+	c.grants, c.yes = res.Grants, res.Allowed
 	if res.Allowed != (decision == authorizer.DecisionAllow) {
 		return fmt.Sprintf("allowed: real %t (%s), ours %t", decision == authorizer.DecisionAllow, reason, res.Allowed)
 	}
@@ -216,7 +217,7 @@ func (c *checker) rules(s *rbacindex.Snapshot, r *Real, a *rbacindex.Attributes)
 		mine = append(mine, source{strings.TrimPrefix(g.Reason(), allowedBy), rule})
 		return true
 	})
-	c.real, c.mine = real, mine
+	c.real, c.mine, c.yes = real, mine, len(mine) > 0
 	// Bindings come in any order, the rules of each in theirs.
 	byFrom := func(x, y source) int { return strings.Compare(x.from, y.from) }
 	slices.SortStableFunc(real, byFrom)
@@ -294,6 +295,7 @@ func (c *checker) can(s *rbacindex.Snapshot, r *Real, a *rbacindex.Attributes) s
 func (c *checker) covers(owner, wanted []rbacv1.PolicyRule) string {
 	_, real := validation.Covers(owner, wanted)
 	mine := c.ours.Covers(owner, wanted)
+	c.yes = len(mine) == 0
 	if !slices.EqualFunc(real, mine, equalRules) {
 		return fmt.Sprintf("not covered: real %v, ours %v", real, mine)
 	}
@@ -305,9 +307,10 @@ func equalRules(a, b rbacv1.PolicyRule) bool {
 		slices.Equal(a.ResourceNames, b.ResourceNames) && slices.Equal(a.NonResourceURLs, b.NonResourceURLs)
 }
 
-// compareEscalation compares the answer of the check against escalation with what the real
+// escalation compares the answer of the check against escalation with what the real
 // storage returns. Evaluation errors at the end of its text come in any order.
-func compareEscalation(e rbacindex.Escalation, real error) string {
+func (c *checker) escalation(e rbacindex.Escalation, real error) string {
+	c.yes = e.Allowed
 	if e.Allowed != (real == nil) {
 		return fmt.Sprintf("let through: real %t (%v), ours %t (%s)", real == nil, real, e.Allowed, e.Reason)
 	}

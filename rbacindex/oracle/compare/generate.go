@@ -24,13 +24,12 @@ func (g generator) pick(from []string) string { return from[g.IntN(len(from))] }
 // one reports true once in n times.
 func (g generator) one(n int) bool { return g.IntN(n) == 0 }
 
-// some returns up to n picks: sometimes none, sometimes the same twice.
+// some returns up to n picks: now and then none, sometimes the same twice.
 func (g generator) some(n int, from []string) []string {
-	n = g.IntN(n + 1)
-	if n == 0 {
+	if g.one(12) {
 		return nil
 	}
-	out := make([]string, n)
+	out := make([]string, 1+g.IntN(n))
 	for i := range out {
 		out[i] = g.pick(from)
 	}
@@ -57,13 +56,14 @@ var (
 	groups = []string{"ops", "ops", "devs", "devs", "", "*", "Ops", "system:authenticated", "system:unauthenticated", "system:serviceaccounts", "system:serviceaccounts:default",
 		"system:masters ", "System:masters", "system:master", "alice", "gr\tp", "グループ"}
 	masters      = "system:masters"
-	roleNames    = []string{"r1", "r2", "r3", "r4", "R1", "cluster-admin", "r\"q", "ж", "", "system:r:x", "*"}
+	roleNames    = []string{"r1", "r1", "r1", "r2", "r2", "r2", "r3", "r3", "r4", "R1", "cluster-admin", "r\"q", "ж", "", "system:r:x", "*"}
 	bindingNames = []string{"b1", "b2", "b3", "b4", "b5", "b6", "B1", "b\\7", "b日", "system:b:x"}
 	accountNames = []string{"sa", "sa", "sa", "", "SA", "x:sa", "x", "*"}
 	accountSpace = []string{"", "", "", "default", "default", "n", "ns", "ns:x", "Default"}
-	subjectKinds = []string{"User", "User", "User", "Group", "Group", "Group", "ServiceAccount", "ServiceAccount", "ServiceAccount", "user", "Robot", ""}
-	roleKinds    = []string{"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRole", "Role", "Role", "Role", "Foo", "", "role"}
-	refGroups    = []string{rbacv1.GroupName, rbacv1.GroupName, rbacv1.GroupName, "", "x"}
+	subjectKinds = []string{"User", "User", "User", "User", "User", "Group", "Group", "Group", "Group", "Group",
+		"ServiceAccount", "ServiceAccount", "ServiceAccount", "ServiceAccount", "ServiceAccount", "user", "Robot", ""}
+	roleKinds = []string{"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRole", "ClusterRole", "ClusterRole", "Role", "Role", "Role", "Role", "Foo", "", "role"}
+	refGroups = []string{rbacv1.GroupName, rbacv1.GroupName, rbacv1.GroupName, "", "x"}
 )
 
 // rule makes a rule. One in a few hundred is out of proportion in one list.
@@ -101,7 +101,7 @@ const deepPath = "/healthz/ready/and/a/very/long/way/to/go"
 func (g generator) rules(n int) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	for range g.IntN(n + 1) {
-		if len(out) > 0 && g.one(10) { // the same again
+		if len(out) > 0 && g.one(12) { // the same again
 			out = append(out, out[g.IntN(len(out))])
 			continue
 		}

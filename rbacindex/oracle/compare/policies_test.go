@@ -13,7 +13,7 @@ import (
 
 // TestPolicies goes through generated policies; ORACLE_POLICIES asks for a long run.
 func TestPolicies(t *testing.T) {
-	n := uint64(3000)
+	n := uint64(2500)
 	if testing.Short() {
 		n = 500
 	}

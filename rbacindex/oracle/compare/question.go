@@ -48,6 +48,9 @@ func (g generator) question(p *Policy) *Question {
 		if q.Ref.Kind == "Role" && q.Request.Namespace == "" && g.IntN(4) > 0 {
 			q.Request.Namespace = g.pick(namespaces)
 		}
+		if rules := p.rulesOf(q.Ref, q.Request.Namespace); len(g.narrow(rules)) < len(rules) {
+			q.Asked = AskDecision // the real check would take it apart for milliseconds
+		}
 	default:
 		q.Asked, q.Request = AskWrite, g.request(p)
 		g.write(p, q)
@@ -60,7 +63,7 @@ func (g generator) question(p *Policy) *Question {
 
 func (g generator) request(p *Policy) rbacindex.Attributes {
 	a := g.anything()
-	if g.IntN(4) > 0 {
+	if g.IntN(8) > 0 {
 		g.aim(p, &a)
 	}
 	if !a.ResourceRequest && g.IntN(10) > 0 {
@@ -97,7 +100,7 @@ func (g generator) aim(p *Policy, a *rbacindex.Attributes) {
 	var rules []rbacv1.PolicyRule
 	var subjects []rbacv1.Subject
 	var ns string
-	for range 8 {
+	for range 30 {
 		if len(p.keys) == 0 {
 			return
 		}
@@ -134,7 +137,7 @@ func (g generator) aim(p *Policy, a *rbacindex.Attributes) {
 // fit makes a request what a rule is about, mostly.
 func (g generator) fit(a *rbacindex.Attributes, r *rbacv1.PolicyRule) {
 	set := func(dst *string, from []string) {
-		if len(from) > 0 && g.IntN(10) > 0 {
+		if len(from) > 0 && g.IntN(20) > 0 {
 			if v := g.pick(from); v != "*" || g.one(4) {
 				*dst = v
 			}

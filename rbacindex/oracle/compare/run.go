@@ -32,6 +32,8 @@ type Result struct {
 	Comparisons uint64
 	// Asked counts them by kind.
 	Asked map[Asked]uint64
+	// Yes counts those whose answer is yes: allowed, covered, let through, or some rules.
+	Yes map[Asked]uint64
 	// Disagreement is nil when there was none. A run ends with the first.
 	Disagreement *Disagreement
 }
@@ -47,7 +49,7 @@ func Run(cfg Config) Result {
 	if cfg.Workers <= 0 {
 		cfg.Workers = runtime.GOMAXPROCS(0)
 	}
-	r := &runner{cfg: cfg, res: Result{Asked: map[Asked]uint64{}}}
+	r := &runner{cfg: cfg, res: Result{Asked: map[Asked]uint64{}, Yes: map[Asked]uint64{}}}
 	var wg sync.WaitGroup
 	for range cfg.Workers {
 		wg.Go(r.work)
@@ -73,13 +75,14 @@ func (r *runner) work() {
 		if n*lotSize >= r.cfg.Comparisons {
 			return
 		}
-		l := &lot{generator: newGenerator(r.cfg.Seed, n), checker: c, observe: r.cfg.Observe, asked: map[Asked]uint64{}}
+		l := &lot{generator: newGenerator(r.cfg.Seed, n), checker: c, observe: r.cfg.Observe, asked: map[Asked]uint64{}, answered: map[Asked]uint64{}}
 		found, text := l.run(int(min(lotSize, r.cfg.Comparisons-n*lotSize)))
 		total := uint64(0)
 		r.mu.Lock()
 		for kind, n := range l.asked {
 			total += n
 			r.res.Asked[kind] += n
+			r.res.Yes[kind] += l.answered[kind]
 		}
 		if found != nil && r.res.Disagreement == nil {
 			r.stopped.Store(true)
@@ -96,8 +99,8 @@ func (r *runner) work() {
 type lot struct {
 	generator
 	*checker
-	observe func(*Policy, []rbacindex.Change, *Question)
-	asked   map[Asked]uint64
+	observe         func(*Policy, []rbacindex.Change, *Question)
+	asked, answered map[Asked]uint64 // answered with yes
 
 	policy *Policy
 	real   *Real
@@ -145,10 +148,12 @@ func (l *lot) run(n int) (*Case, string) {
 			n--
 			q := l.question(l.policy)
 			l.asked[q.Asked]++
+			l.yes = false
 			if l.before != nil && l.one(8) {
 				if text := l.check(l.before.s, l.before.real, q); text != "" {
 					return &Case{Writes: l.before.writes, Applied: true, Question: *q}, text
 				}
+				l.count(q)
 				continue
 			}
 			for _, s := range versions {
@@ -156,12 +161,19 @@ func (l *lot) run(n int) (*Case, string) {
 					return &Case{Writes: l.writes, Applied: s == l.now, Question: *q}, text
 				}
 			}
+			l.count(q)
 			if l.observe != nil {
 				l.observe(l.policy, l.writes, q)
 			}
 		}
 	}
 	return nil, ""
+}
+
+func (l *lot) count(q *Question) {
+	if l.yes {
+		l.answered[q.Asked]++
+	}
 }
 
 // change makes the next version by Apply.

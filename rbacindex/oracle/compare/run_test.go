@@ -12,7 +12,7 @@ import (
 
 // TestIndexEqualsRealCode is the short run; the long one is the command oracle.
 func TestIndexEqualsRealCode(t *testing.T) {
-	n := uint64(100_000)
+	n := uint64(80_000)
 	if testing.Short() {
 		n = 20_000
 	}
@@ -26,6 +26,9 @@ func TestIndexEqualsRealCode(t *testing.T) {
 	for kind, least := range map[Asked]uint64{AskDecision: n / 2, AskRules: n / 50, AskCovers: n / 50, AskBind: n / 50, AskWrite: n / 50} {
 		if res.Asked[kind] < least {
 			t.Errorf("%d questions of kind %s: that is not a comparison", res.Asked[kind], kind)
+		}
+		if yes := res.Yes[kind]; yes < res.Asked[kind]/12 || yes > res.Asked[kind]*11/12 {
+			t.Errorf("%s: yes to %d of %d: nearly all answers are the same", kind, yes, res.Asked[kind])
 		}
 	}
 }

@@ -72,7 +72,7 @@ func run(out io.Writer, ours compare.Ours, corpus, found string) error {
 		}
 	}
 	for _, kind := range []compare.Asked{compare.AskDecision, compare.AskRules, compare.AskCovers, compare.AskBind, compare.AskWrite} {
-		fmt.Fprintf(out, "%-9s %d\n", kind, res.Asked[kind])
+		fmt.Fprintf(out, "%-9s %10d, yes to %d\n", kind, res.Asked[kind], res.Yes[kind])
 	}
 	fmt.Fprintf(out, "oracle comparisons=%d disagreements=%d seed=%d\n", res.Comparisons, disagreements, seed)
 	if disagreements > 0 {
