@@ -195,6 +195,7 @@ func flood(p *policy) error {
 		}
 		fmt.Printf("| %s | %.0f | %.0f | %.1f | %.1f | %.0f |\n", of, median(each), slowest, float64(early)/1e6, float64(late)/1e6, median(regular))
 		runtime.KeepAlive(s)
+		runtime.KeepAlive(made)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 
 const (
 	shapes = 1 << 17 // distinct requests of one round
-	rounds = 3
+	rounds = 5
 )
 
 func main() {
