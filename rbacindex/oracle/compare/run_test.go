@@ -55,13 +55,12 @@ func allowIf(good func(*rbacindex.Attributes, *rbacv1.PolicyRule, rbacindex.Gran
 		if res.Allowed {
 			return res
 		}
-		all := s.RulesFor(a.User, a.Groups, a.Namespace, func(g rbacindex.Grant, r *rbacv1.PolicyRule) bool {
+		s.RulesFor(a.User, a.Groups, a.Namespace, func(g rbacindex.Grant, r *rbacv1.PolicyRule) bool {
 			if good(a, r, g) {
 				res.Allowed, res.Grants = true, append(res.Grants, g)
 			}
 			return !res.Allowed
 		})
-		_ = all
 		return res
 	}
 }
