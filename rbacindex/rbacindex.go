@@ -7,7 +7,8 @@
 //
 //	user, groups ──hash──▶ entry (cache.go, profile.go)   what the subject holds cluster-wide
 //	      │  first time:  users, groups tries (subjects.go) ─▶ bindings ─▶ roles, sorted (scope.go)
-//	namespace ───hash───▶ entry                           the same for one namespace
+//	namespace ───hash───▶ entry                           the same for one namespace; of those who
+//	      │                                               have only one it is in the subject's entry
 //	verb, group, resource, name | path
 //	      └──hash once──▶ rule tables (table.go) ─▶ hits (query.go) ─▶ Grants (grant.go)
 //
