@@ -32,8 +32,8 @@ func policyHistory(objects, versions, from, to int) []replay.PolicyVersion {
 			UID: fmt.Sprintf("6c31089b-aea6-4adc-97c8-%012d", n), ResourceVersion: strconv.Itoa(1000 + i),
 			NotBefore: at, NotAfter: at.Add(5 * time.Millisecond),
 		}
-		o.Object = fmt.Appendf(nil, `{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":%q,"namespace":%q,"uid":%q,"resourceVersion":%q,"creationTimestamp":"2026-01-02T00:00:00Z","labels":{"app":"shop","round":"%d"},"managedFields":[{"manager":"helm","operation":"Update","apiVersion":"rbac.authorization.k8s.io/v1","time":"2026-01-02T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:roleRef":{},"f:subjects":{}}}]},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"user-%d"},{"kind":"ServiceAccount","name":"robot-%d","namespace":%q}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"role-%d"}}`,
-			o.Name, o.Namespace, o.UID, o.ResourceVersion, round, n, round%2, o.Namespace, n%500)
+		o.Object = fmt.Appendf(nil, `{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":%q,"namespace":%q,"uid":%q,"resourceVersion":%q,"creationTimestamp":%q,"labels":{"app":"shop","round":"%d"},"managedFields":[{"manager":"helm","operation":"Update","apiVersion":"rbac.authorization.k8s.io/v1","time":"2026-01-02T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:roleRef":{},"f:subjects":{}}}]},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"user-%d"},{"kind":"ServiceAccount","name":"robot-%d","namespace":%q}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"role-%d"}}`,
+			o.Name, o.Namespace, o.UID, o.ResourceVersion, start.Add(time.Duration(n)*20*time.Millisecond).Format(time.RFC3339), round, n, round%2, o.Namespace, n%500)
 		out = append(out, replay.PolicyVersion{
 			Cluster: "c", Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
 			Observation: o.Append(nil), Position: event.Position{Epoch: 1, Partition: 0, Offset: int64(i)}, Observed: at,

@@ -260,7 +260,7 @@ func (s *State) resolve(dirty []objectKey) []Effect {
 	}
 	removed, added = cancel(removed, added)
 	if len(removed) > 0 || len(added) > 0 {
-		s.timeline.Store(s.timeline.Load().edit(removed, added))
+		s.timeline.Store(s.timeline.Load().edit(removed, added, s.views.carry))
 	}
 	return effects
 }

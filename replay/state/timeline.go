@@ -34,38 +34,53 @@ func entryLess(a, b *entry) bool {
 // of blocks, a lookup searches both.
 const blockSize = 128
 
-// block is a stretch of the timeline. Its entries never change; its boxes fill up as
-// views are asked for.
+// block is a stretch of the timeline. Its entries never change; its views fill up as they are
+// asked for.
 type block struct {
 	entries []entry
 	// pending[i] is the earliest lower bound of entries[i:]: nothing from i on can have
 	// been effective before it.
 	pending []int64
-	boxes   []*box // boxes[i] holds the state after entries[i]
+	views   *views // after each entry; shared with the block that this one was appended to
 }
 
-// box is a place for a view that was worked out.
-type box struct{ p atomic.Pointer[cell] }
+// views are the places for what was worked out of a block; most blocks never have any.
+type views struct {
+	slots atomic.Pointer[[blockSize]slot]
+}
+
+// slot holds the state after one entry, nil when it was not worked out.
+type slot = atomic.Pointer[cell]
+
+// get returns the state after entry i.
+func (v *views) get(i int) *cell {
+	if slots := v.slots.Load(); slots != nil {
+		return slots[i].Load()
+	}
+	return nil
+}
+
+// slot returns the place of the state after entry i.
+func (v *views) slot(i int) *slot {
+	slots := v.slots.Load()
+	for slots == nil {
+		v.slots.CompareAndSwap(nil, new([blockSize]slot))
+		slots = v.slots.Load()
+	}
+	return &slots[i]
+}
 
 // cell is the RBAC state after some entry: the view and nothing else. It is immutable.
 type cell struct{ views [1]View }
 
 func newBlock(entries []entry) *block {
-	b := &block{entries: entries, pending: make([]int64, len(entries)), boxes: newBoxes(len(entries))}
+	b := &block{entries: entries, pending: make([]int64, len(entries)), views: &views{}}
 	least := noSight
 	for i := len(entries) - 1; i >= 0; i-- {
 		least = min(least, entries[i].nb)
 		b.pending[i] = least
 	}
 	return b
-}
-
-func newBoxes(n int) []*box {
-	boxes, all := make([]*box, n), make([]box, n)
-	for i := range boxes {
-		boxes[i] = &all[i]
-	}
-	return boxes
 }
 
 // timeline is the ordered changes of a cluster's RBAC state with the views between them:
@@ -149,12 +164,11 @@ func (tl *timeline) push(e entry) *timeline {
 			next.full, next.pending = append(tl.full, last), append(next.pending, least)
 		}
 		next.last = &block{
-			entries: append(make([]entry, 0, 8), e), pending: append(make([]int64, 0, 8), e.nb),
-			boxes: append(make([]*box, 0, 8), new(box)),
+			entries: append(make([]entry, 0, 8), e), pending: append(make([]int64, 0, 8), e.nb), views: &views{},
 		}
 		return &next
 	}
-	b := &block{entries: append(last.entries, e), boxes: append(last.boxes, new(box))}
+	b := &block{entries: append(last.entries, e), views: last.views}
 	if n := len(last.pending); last.pending[n-1] <= e.nb {
 		b.pending = append(last.pending, e.nb)
 	} else {
@@ -207,8 +221,9 @@ func (tl *timeline) quiet(p position, t int64) bool {
 }
 
 // edit returns a timeline without the removed and with the added entries, both sorted by
-// entryLess. Views before the first change are kept.
-func (tl *timeline) edit(removed, added []entry) *timeline {
+// entryLess. Views of blocks before the first change are kept; in its block carry is called to
+// store the last one before it.
+func (tl *timeline) edit(removed, added []entry, carry func(*slot, *cell)) *timeline {
 	first := added
 	if len(first) == 0 || len(removed) > 0 && entryLess(&removed[0], &added[0]) {
 		first = removed
@@ -243,7 +258,7 @@ func (tl *timeline) edit(removed, added []entry) *timeline {
 			if clean {
 				next = append(next, old)
 			} else {
-				next = append(next, &block{entries: old.entries, pending: old.pending, boxes: newBoxes(len(old.entries))})
+				next = append(next, &block{entries: old.entries, pending: old.pending, views: &views{}})
 			}
 			continue
 		}
@@ -258,8 +273,12 @@ func (tl *timeline) edit(removed, added []entry) *timeline {
 		for from := 0; from < len(entries); from += size {
 			b := newBlock(slices.Clone(entries[from:min(from+size, len(entries))]))
 			if clean {
-				for i := from; i < min(kept, from+len(b.entries)); i++ {
-					b.boxes[i-from] = old.boxes[i]
+				// The last view before the change, to go on from.
+				for i := min(kept, from+len(b.entries)) - 1; i >= from; i-- {
+					if c := old.views.get(i); c != nil {
+						carry(b.views.slot(i-from), c)
+						break
+					}
 				}
 			}
 			next = append(next, b)
@@ -314,7 +333,7 @@ const (
 type materialiser struct {
 	mu   sync.Mutex
 	root *cell // before every change
-	ring []*box
+	ring []*slot
 	next int
 }
 
@@ -327,7 +346,7 @@ func (m *materialiser) cell(tl *timeline, p position) *cell {
 		p.block--
 		p.entry = len(tl.block(p.block).entries)
 	}
-	if c := tl.block(p.block).boxes[p.entry-1].p.Load(); c != nil {
+	if c := tl.block(p.block).views.get(p.entry - 1); c != nil {
 		return c
 	}
 	return m.work(tl, p)
@@ -343,13 +362,13 @@ func (m *materialiser) work(tl *timeline, p position) *cell {
 		to := position{mark - 1, len(tl.block(mark - 1).entries)}
 		if from != to {
 			c = c.advance(tl, from, to)
-			tl.block(mark - 1).boxes[to.entry-1].p.Store(c)
+			tl.block(mark - 1).views.slot(to.entry - 1).Store(c)
 			from = to
 		}
 	}
 	if from != p {
 		c = c.advance(tl, from, p)
-		m.keep(tl.block(p.block).boxes[p.entry-1], c)
+		m.keep(tl.block(p.block).views.slot(p.entry-1), c)
 	}
 	return c
 }
@@ -357,8 +376,11 @@ func (m *materialiser) work(tl *timeline, p position) *cell {
 // nearest returns the last state at or before p that is there.
 func (m *materialiser) nearest(tl *timeline, p position) (position, *cell) {
 	for {
+		if p.block < tl.len() && tl.block(p.block).views.slots.Load() == nil {
+			p.entry = 0
+		}
 		for ; p.entry > 0; p.entry-- {
-			if c := tl.block(p.block).boxes[p.entry-1].p.Load(); c != nil {
+			if c := tl.block(p.block).views.get(p.entry - 1); c != nil {
 				return p, c
 			}
 		}
@@ -370,15 +392,22 @@ func (m *materialiser) nearest(tl *timeline, p position) (position, *cell) {
 	}
 }
 
-// keep stores a view in its box; the oldest gives way.
-func (m *materialiser) keep(bx *box, c *cell) {
-	bx.p.Store(c)
+// carry is keep for the writer.
+func (m *materialiser) carry(to *slot, c *cell) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.keep(to, c)
+}
+
+// keep stores a view in its slot; the oldest gives way.
+func (m *materialiser) keep(to *slot, c *cell) {
+	to.Store(c)
 	if len(m.ring) < viewLimit {
-		m.ring = append(m.ring, bx)
+		m.ring = append(m.ring, to)
 		return
 	}
-	m.ring[m.next].p.Store(nil)
-	m.ring[m.next] = bx
+	m.ring[m.next].Store(nil)
+	m.ring[m.next] = to
 	m.next = (m.next + 1) % viewLimit
 }
 

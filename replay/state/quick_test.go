@@ -1,0 +1,114 @@
+package state
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// slowly reads an object with encoding/json alone.
+func slowly(res resource, raw []byte) (kept, error) {
+	var o kept
+	if res.kind() != 0 {
+		err := json.Unmarshal(raw, &o)
+		return o, err
+	}
+	var h head
+	err := json.Unmarshal(raw, &h)
+	return kept{Metadata: h.Metadata}, err
+}
+
+// readable drops what nobody reads.
+func readable(o kept) kept {
+	o.Metadata = meta{CreationTimestamp: o.Metadata.CreationTimestamp, DeletionTimestamp: o.Metadata.DeletionTimestamp}
+	return o
+}
+
+var quickSeeds = []struct {
+	text  string
+	quick bool // read without encoding/json
+}{
+	{`{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b","namespace":"n","uid":"u","resourceVersion":"7","creationTimestamp":"2026-01-02T00:00:00Z","labels":{"a":"b"},"annotations":{"x":"{\"a\":\"b\\n\"}"},"managedFields":[{"time":null,"n":-12,"t":[true,false,{}]}]},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"a"},{"kind":"ServiceAccount","name":"s","namespace":"n"}],"roleRef":{"apiGroup":"g","kind":"Role","name":"r"}}`, true},
+	{` { "metadata" : { } , "rules" : [ { "verbs" : [ "get" , "list" ] , "apiGroups":[""],"resources":["pods"],"resourceNames":[] } , {"verbs":["get"],"nonResourceURLs":["/x"]} ] } ` + "\n", true},
+	{`{"rules":[]}`, true},
+	{`{}`, true},
+	{`{"rules":null}`, false},
+	{`{"metadata":{"deletionTimestamp":"2026-01-02T00:00:00Z","deletionGracePeriodSeconds":0,"finalizers":["x"]}}`, false},
+	{`{"rules":[{"verbs":["g\u0065t"]}]}`, false},
+	{`{"rules":[{"Verbs":["get"]}]}`, false},
+	{`{"rules":[{"verbs":["get"],"verbs":["list"]}]}`, false},
+	{`{"metadata":{"name":5}}`, false},
+	{`{"subjects":[{"kind":"User","name":"é"}]}`, false},
+	{`{"subjects":[{"kind":"User","name":"a"}]`, false},
+	{`{"subjects":{}}`, false},
+	{`{"a":1.5,"b":1e3}`, false},
+	{`{"a":01}`, false},
+	{`{"a":"\x"}`, false},
+	{"{\"a\":\"\n\"}", false},
+	{`{"a":tru}`, false},
+	{`{} x`, false},
+	{`{"a":1,}`, false},
+	{`[]`, false},
+	{`{"roleRef":{"kind":"Role","name":"r","extra":{"deep":[[[[]]]]}}}`, true},
+	{`{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`, false},
+	{`{"spec":{"finalizers":["kubernetes"]},"kind":"Namespace","apiVersion":"v1","metadata":{"creationTimestamp":"2026-01-02T00:00:00Z"}}`, true},
+	{`{"kind":5}`, true}, // of no interest in an RBAC object
+}
+
+// TestQuickGivesUp names what is read quickly and what is left to encoding/json.
+func TestQuickGivesUp(t *testing.T) {
+	for _, c := range quickSeeds {
+		var o kept
+		q := quick{b: []byte(c.text), in: &interner{}}
+		if ok := q.rbac(&o); ok != c.quick {
+			t.Errorf("%s: read quickly %t, want %t", c.text, ok, c.quick)
+		}
+	}
+}
+
+// FuzzQuick holds what is read quickly against encoding/json.
+func FuzzQuick(f *testing.F) {
+	for _, c := range quickSeeds {
+		f.Add([]byte(c.text))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		for _, res := range []resource{resRoleBinding, resNamespace} {
+			var in interner
+			want, wantErr := slowly(res, raw)
+			got, gotErr := in.read(res, raw)
+			if (wantErr == nil) != (gotErr == nil) {
+				t.Fatalf("%s: error %v, want %v", res, gotErr, wantErr)
+			}
+			if wantErr == nil && !reflect.DeepEqual(readable(got), readable(want)) {
+				t.Fatalf("%s:\n got %+v\nwant %+v", res, readable(got), readable(want))
+			}
+		}
+		var want observationJSON
+		wantErr := json.Unmarshal(raw, &want)
+		var got observationJSON
+		if q := (quick{b: raw}); q.observation(&got) && (wantErr != nil || !reflect.DeepEqual(got, want)) {
+			t.Fatalf("observation\n got %+v\nwant %+v, error %v", got, want, wantErr)
+		}
+	})
+}
+
+// TestQuickObservation makes sure that what Append writes is read quickly.
+func TestQuickObservation(t *testing.T) {
+	for _, o := range []Observation{
+		{Source: SourceAudit, Resource: Roles, Namespace: "n", Name: "r", UID: "u", ResourceVersion: "5", Object: []byte(`{"rules":[]}`), NotBefore: timeOf(1_000), NotAfter: timeOf(2_000)},
+		{Source: SourceWatch, Resource: Roles, Namespace: "n", Name: "r", Deleted: true, UID: "u"},
+		{Source: SourceSnapshot, Resource: Roles, AllOf: true, Complete: true, NotBefore: timeOf(1), NotAfter: timeOf(2), Since: timeOf(1)},
+		{Source: SourceAudit, Resource: Roles, Namespace: "n", Name: "r", Unknown: true},
+	} {
+		raw := o.Append(nil)
+		var j observationJSON
+		if q := (quick{b: raw}); !q.observation(&j) {
+			t.Errorf("%s is left to encoding/json", raw)
+		}
+		got, err := DecodeObservation(raw)
+		if err != nil || !reflect.DeepEqual(got, o) {
+			t.Errorf("got %+v, error %v\nwant %+v", got, err, o)
+		}
+	}
+}
