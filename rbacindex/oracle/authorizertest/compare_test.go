@@ -3,6 +3,7 @@ package authorizertest
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"reflect"
 	"regexp"
 	"slices"
@@ -39,8 +40,11 @@ func (w *world) ask(c *call, n *tally) string {
 			return text
 		}
 	}
-	if c.uri == rulesReview {
+	if c.uri == rulesReview && real.code == http.StatusOK {
 		n.rules++
+	}
+	if status, ok := real.document().(map[string]any); real.code == http.StatusForbidden && c.method != "HEAD" && (!ok || status["message"] == nil) {
+		return fmt.Sprintf("a refusal without a message: %s", real.body)
 	}
 	if a, b := real.normal(real.document()), ours.normal(ours.document()); !reflect.DeepEqual(a, b) {
 		return fmt.Sprintf("body\n%v\nours\n%v", a, b)

@@ -15,6 +15,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
 	"k8s.io/apiserver/pkg/audit/policy"
 	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
@@ -26,7 +28,6 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	restclient "k8s.io/client-go/rest"
-	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	internal "k8s.io/kubernetes/pkg/apis/authorization"
 	convert "k8s.io/kubernetes/pkg/apis/authorization/v1"
 	"k8s.io/kubernetes/pkg/registry/authorization/selfsubjectaccessreview"
@@ -63,7 +64,9 @@ func newAPIServer(t testing.TB, under rbac) *apiserver {
 	// What every apiserver has before RBAC.
 	chain := union.New(authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup), s.decided)
 
-	cfg := genericapiserver.NewConfig(legacyscheme.Codecs)
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // the Status of a refusal
+	cfg := genericapiserver.NewConfig(serializer.NewCodecFactory(scheme))
 	cfg.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
 	cfg.ExternalAddress = "127.0.0.1:443"
 	cfg.LoopbackClientConfig = &restclient.Config{}
