@@ -49,9 +49,18 @@ func (b *rulebook) plainRoles() writes      { return writes{b.roleCreate, b.role
 // bind, and rewriting a role one has. Within what one holds anyway the apiserver allows both
 // without further rights; that leads nowhere.
 func (a *ask) change(spaces []string) {
+	if a.everywhere[a.g.book.admin].all {
+		return // there is no more
+	}
 	a.here = slices.Clone(a.everywhere)
 	roles := a.bindable("", nil)
 	a.rewrite("")
+	switch every, some := a.everySpace(); {
+	case every:
+		spaces = nil
+	case some:
+		spaces = a.g.spaces
+	}
 	for _, ns := range spaces {
 		a.enter(ns)
 		roles = a.bindable(ns, roles)
@@ -83,6 +92,34 @@ func (g *graph) end(ns string) int32 {
 		return goalAdmin
 	}
 	return g.space(ns, atSpace)
+}
+
+// everySpace looks at what may be bound in every namespace, by rights that hold everywhere. It
+// links to all rights in all of them at once where that is a role with all rights, and else
+// tells whether there is something to be looked at in each.
+func (a *ask) everySpace() (every, some bool) {
+	g, b := a.g, a.g.book
+	w := a.writing(b.roleBindings())
+	clusterRoles, roles := a.here[b.bindCluster].named(), a.here[b.bindRole].named()
+	if w.create.none() && w.change.none() || clusterRoles.none() && roles.none() {
+		return false, false
+	}
+	by, under, makes := w.make("")
+	l := link{from: a.assumed, to: g.vertexOf(vertex{at: atEverySpace}), ns: everySpace, name: under.first(), role: -1, by: by}
+	for _, i := range g.admins {
+		if makes && clusterRoles.has(g.roles[i].key.Name) {
+			l.way, l.role = b.bind, i
+			g.link(l)
+			return true, true
+		}
+	}
+	rw := a.writing(b.plainRoles())
+	if makes && roles.all && rw.create.has("") && a.here[b.escRole].has("") {
+		l.way, l.by = b.escalate, byFresh
+		g.link(l)
+		return true, true
+	}
+	return false, true
 }
 
 // bindable links to all rights in a scope where a role with all of them may be bound, and
@@ -138,10 +175,7 @@ func (a *ask) bindable(ns string, out []boundRole) []boundRole {
 	for _, r := range may {
 		if g.roles[r.role].admin {
 			g.link(link{from: a.assumed, to: g.end(ns), way: b.bind, ns: ns, name: r.name, role: r.role, by: r.by})
-			if ns == "" {
-				return out
-			}
-			break
+			return out // all rights there: the others are no more
 		}
 	}
 	for _, r := range may {

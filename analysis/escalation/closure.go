@@ -83,7 +83,8 @@ func (c *Closure) Reaching(want func(Node) bool, limit int) (paths []Path, count
 type Reached struct {
 	Subject Node
 	Groups  []string // it counts as being in, those its name implies among them
-	// Goals are the shortest paths to the goals that are reached, the nearer one first.
+	// Goals are the shortest paths to the goals that are reached, the nearer one first;
+	// system:masters only when it is as near as cluster-admin.
 	Goals []Path
 	// Others are the shortest paths to identities and namespaces, nearest first, as many as
 	// were asked for of Count. Members of groups stand for themselves; what everybody reached
@@ -115,7 +116,9 @@ func (c *Closure) Reach(user string, groups []string, limit int) Reached {
 	goals := []int32{goalAdmin, goalMasters}
 	slices.SortStableFunc(goals, func(a, b int32) int { return cmp.Compare(dist[a], dist[b]) })
 	for _, v := range goals {
-		if dist[v] < far {
+		// A cluster administrator can impersonate system:masters; that is worth telling only of
+		// who gets there no later.
+		if dist[v] < far && (len(out.Goals) == 0 || dist[goalMasters] <= dist[goalAdmin]) {
 			out.Goals = append(out.Goals, trace(v))
 		}
 	}

@@ -16,6 +16,7 @@ const (
 	atAlone                      // group a impersonated, without the groups its name implies
 	atBound                      // an identity with the roles of stacks[a] bound to it
 	atBoundAssumed               // the same of one that is impersonated
+	atEverySpace                 // all rights in each namespace
 	atSpace                      // all rights in namespace spaceNames[a]
 	atAccounts                   // the credentials of service accounts in spaceNames[a]
 	atAccountsTaken              // the same, impersonated
@@ -31,6 +32,9 @@ type vertex struct {
 	a  int32
 	b  int32
 }
+
+// everySpace stands for each namespace, where a link leads to all of them.
+const everySpace = "*"
 
 const (
 	goalAdmin int32 = iota
@@ -195,12 +199,15 @@ func newGraph(h *holdings) *graph {
 		g.member(anybody, held)
 	}
 	g.member(anyGroup, goalMasters)
+	every := g.vertexOf(vertex{at: atEverySpace})
 	all, allTaken := g.vertexOf(vertex{at: atAllAccounts}), g.vertexOf(vertex{at: atAllAccountsTaken})
 	for _, ns := range h.spaces {
 		space, held, taken := g.space(ns, atSpace), g.space(ns, atAccounts), g.space(ns, atAccountsTaken)
 		g.member(all, held)
 		g.member(allTaken, taken)
+		g.member(every, space)
 		g.link(link{from: space, to: held, way: h.book.adminToken, ns: ns, role: -1})
+		g.link(link{from: space, to: taken, way: h.book.adminAssume, ns: ns, role: -1})
 		for _, i := range h.accounts[ns] {
 			g.member(held, g.vertexOf(vertex{at: atHeld, a: i}))
 			g.member(taken, g.vertexOf(vertex{at: atAssumed, a: i}))
@@ -350,7 +357,7 @@ func (a *ask) ways(ns string, own, here mask) {
 	if a.here[a.g.book.admin].all && !a.impersonates {
 		if ns == "" {
 			a.g.member(a.assumed, goalAdmin)
-		} else {
+		} else if !a.everywhere[a.g.book.admin].all {
 			a.g.member(a.assumed, a.g.space(ns, atSpace))
 		}
 	}

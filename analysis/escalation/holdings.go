@@ -133,8 +133,9 @@ type holdings struct {
 	// any of those bindings may take any of these.
 	bound map[string]map[int32]bool
 	// in are the roles that exist, by namespace; "" for ClusterRoles.
-	in    map[string][]int32
-	admin int32 // the ClusterRole with all rights, cluster-admin before others; -1: none
+	in     map[string][]int32
+	admins []int32 // the ClusterRoles with all rights
+	admin  int32   // one of them, cluster-admin before others; -1: none
 }
 
 func newHoldings(rbac *rbacindex.Snapshot, accounts Accounts) *holdings {
@@ -209,6 +210,9 @@ func (h *holdings) roleOf(k rbacindex.Key) int32 {
 	h.known[k] = i
 	if r.exists {
 		h.in[k.Namespace] = append(h.in[k.Namespace], i)
+	}
+	if r.admin && k.Kind == rbacindex.KindClusterRole {
+		h.admins = append(h.admins, i)
 	}
 	if r.admin && k.Kind == rbacindex.KindClusterRole && (h.admin < 0 || k.Name == ClusterAdmin) {
 		h.admin = i

@@ -27,7 +27,7 @@ const (
 
 // Edges returns all ways, in the order in which paths of equal length prefer them.
 func Edges() []Edge {
-	return []Edge{Bind, Escalate, Impersonate, TokenRequest, SecretToken, PodCreate, WorkloadWrite, CSRSign, PodExec, NodeProxy, PolicyWrite, WebhookWrite}
+	return []Edge{Bind, Escalate, TokenRequest, Impersonate, SecretToken, PodCreate, WorkloadWrite, CSRSign, PodExec, NodeProxy, PolicyWrite, WebhookWrite}
 }
 
 // Kind tells what a path leads over.

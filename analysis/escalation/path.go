@@ -35,6 +35,11 @@ func (g *graph) path(w who, links []*link) Path {
 			s.Presumes = append(s.Presumes, presumesAccount)
 		}
 		s.To = t.end()
+		if l.ns == everySpace {
+			here := *l
+			here.ns = s.To.Name
+			l, of[len(of)-1], s.Namespace = &here, &here, here.ns
+		}
 		if l.way == g.book.bind || l.way == g.book.escalate {
 			t.given = nil
 			if l.role >= 0 {
@@ -77,6 +82,8 @@ func (g *graph) path(w who, links []*link) Path {
 			before[i].assumesGroup(s, l)
 		case l.way == g.book.adminToken:
 			s.Requests = []Request{before[i].ask(pattern{"create", "", "serviceaccounts", "token"}.attributes(l.ns, s.To.Name))}
+		case l.way == g.book.adminAssume:
+			s.Requests = []Request{before[i].ask(pattern{"impersonate", "", "serviceaccounts", ""}.attributes(l.ns, s.To.Name))}
 		default:
 			before[i].goes(s, l)
 		}

@@ -139,6 +139,7 @@ func (t *twin) out(b being) []edge {
 	if b.space != "" {
 		for _, u := range sas(b.space) {
 			token(u, twinStep)
+			out = append(out, edge{to: userBeing(u, false), cost: twinStep})
 		}
 		return out
 	}
@@ -168,7 +169,7 @@ func (t *twin) out(b being) []edge {
 	}
 	// Ways of a namespace.
 	for _, ns := range t.namespaces {
-		if may("*", "*", "*", "", ns, "") {
+		if may("*", "*", "*", "", ns, "") && !may("*", "*", "*", "", "", "") {
 			out = append(out, edge{to: being{space: ns}})
 		}
 		for _, u := range sas(ns) {
@@ -260,10 +261,15 @@ func (t *twin) change(b being) (out []edge) {
 		}
 		out = append(out, e)
 	}
+	if t.may(&b, false, "*", "*", "*", "", "", "") {
+		return nil // there is no more
+	}
 	next := b
 	next.roles = slices.Clone(b.roles)
 	more := false
 	for _, ns := range append([]string{""}, t.namespaces...) {
+		var here []boundTo
+		powerful := false
 		bindings, kinds := "clusterrolebindings", []string{"clusterroles"}
 		if ns != "" {
 			bindings, kinds = "rolebindings", []string{"clusterroles", "roles"}
@@ -306,10 +312,14 @@ func (t *twin) change(b being) (out []edge) {
 				}
 				if exists && admin(o) {
 					all(ns)
+					powerful = true
 				}
-				if r := (boundTo{k, ns}); !slices.Contains(next.roles, r) {
-					next.roles, more = append(next.roles, r), true
-				}
+				here = append(here, boundTo{k, ns})
+			}
+		}
+		for _, r := range here {
+			if !powerful && !slices.Contains(next.roles, r) {
+				next.roles, more = append(next.roles, r), true
 			}
 		}
 	}
@@ -351,8 +361,9 @@ func (t *twin) holds(b *being, k rbacindex.Key) (out []string) {
 	return out
 }
 
-// far is the least cost of a goal, -1 when it cannot be reached.
-func (t *twin) far(from being) int {
+// far is the least cost of everybody that is reached, by name, of namespaces, and of "goal".
+func (t *twin) far(from being) map[string]int {
+	out := map[string]int{}
 	dist := map[string]int{from.key(): 0}
 	beings := map[string]being{from.key(): from}
 	done := map[string]bool{}
@@ -364,13 +375,24 @@ func (t *twin) far(from being) int {
 			}
 		}
 		if best < 0 {
-			return -1
-		}
-		if at == "goal" {
-			return best
+			return out
 		}
 		done[at] = true
-		for _, e := range t.out(beings[at]) {
+		b := beings[at]
+		name := b.user
+		switch {
+		case at == "goal":
+			name = at
+		case b.space != "":
+			name = "everything in namespace " + b.space
+		}
+		if d, ok := out[name]; name != "" && (!ok || best < d) {
+			out[name] = best
+		}
+		if at == "goal" {
+			continue
+		}
+		for _, e := range t.out(b) {
 			k := e.to.key()
 			if e.goal {
 				k = "goal"

@@ -80,7 +80,7 @@ type rulebook struct {
 	order map[Edge]int // in which paths prefer edges
 	rights
 	// Ways of edges that are made by hand; their wants are worked out for each.
-	bind, escalate, assumeGroup, adminToken, member int16
+	bind, escalate, assumeGroup, adminToken, adminAssume, member int16
 }
 
 func newRulebook() *rulebook {
@@ -157,6 +157,6 @@ func newRulebook() *rulebook {
 		b.ways = append(b.ways, way{edge: edge, to: toOther})
 		return int16(len(b.ways) - 1)
 	}
-	b.bind, b.escalate, b.assumeGroup, b.adminToken, b.member = hand(Bind), hand(Escalate), hand(Impersonate), hand(TokenRequest), hand("")
+	b.bind, b.escalate, b.assumeGroup, b.adminToken, b.adminAssume, b.member = hand(Bind), hand(Escalate), hand(Impersonate), hand(TokenRequest), hand(Impersonate), hand("")
 	return b
 }
