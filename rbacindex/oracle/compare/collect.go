@@ -328,6 +328,12 @@ func coversLabels(q *Question) []string {
 		})
 		best := ""
 		for _, o := range q.Owner {
+			for _, res := range w.Resources {
+				_, sub, ok := strings.Cut(res, "/")
+				if covered && ok && len(q.Owner) == 1 && !slices.Contains(o.Resources, res) && !slices.Contains(o.Resources, "*") && slices.Contains(o.Resources, "*/"+sub) {
+					out = appendNew(out, "covers a subresource of every resource")
+				}
+			}
 			if len(o.Resources) > 0 && len(o.NonResourceURLs) > 0 && len(w.ResourceNames) == 0 {
 				continue // a rule of both kinds counts as two
 			}
@@ -383,6 +389,9 @@ func escalationLabels(p *Policy, q *Question) []string {
 			verb.Name = k.Name
 		}
 		aggregated = strings.HasPrefix(answer.Reason, "must have cluster-admin")
+		if old, ok := p.objects[k].(*rbacv1.ClusterRole); ok && old.AggregationRule != nil && len(old.AggregationRule.ClusterRoleSelectors) > 0 && q.Object.(*rbacv1.ClusterRole).AggregationRule == nil {
+			what += " was aggregated"
+		}
 	}
 	how := "refused"
 	_, errs := r.visit(&user.DefaultInfo{Name: a.User, Groups: a.Groups}, verb.Namespace, nil, func(*rbacv1.PolicyRule) bool { return false })

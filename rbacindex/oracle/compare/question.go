@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -193,6 +194,12 @@ func (g generator) part(r rbacv1.PolicyRule) rbacv1.PolicyRule {
 		return list[g.IntN(len(list)):]
 	}
 	r.Verbs, r.APIGroups, r.Resources, r.NonResourceURLs = cut(r.Verbs), cut(r.APIGroups), cut(r.Resources), cut(r.NonResourceURLs)
+	for i, res := range r.Resources {
+		if sub, ok := strings.CutPrefix(res, "*/"); ok && g.one(2) {
+			r.Resources = slices.Clone(r.Resources)
+			r.Resources[i] = g.pick(resourceNames) + "/" + sub
+		}
+	}
 	if len(r.ResourceNames) > 0 {
 		r.ResourceNames = cut(r.ResourceNames)
 	} else if g.one(2) {
