@@ -322,19 +322,46 @@ func mergeEntries(old, removed, added []entry) (merged []entry, kept int) {
 }
 
 const (
-	// viewLimit is the number of worked-out views a State keeps beside those at landmarks.
-	viewLimit = 1024
-	// landmark is how many blocks apart views are that stay once they were worked out: no
-	// view is further than that from one.
+	// landmark is how many blocks apart views are that stay longer: what is asked for is worked
+	// out from the last of them before it.
 	landmark = 16
+	// viewLimit and landmarkLimit bound the views a State keeps, by what they do not share with
+	// the one before, which is about a kilobyte for each unit of weight.
+	viewLimit     = 32 << 10
+	landmarkLimit = 64 << 10
+	// viewWeight is what a view weighs beside the changes in it.
+	viewWeight = 3
 )
 
 // materialiser works out views and bounds how many are kept.
 type materialiser struct {
-	mu   sync.Mutex
-	root *cell // before every change
-	ring []*slot
-	next int
+	mu        sync.Mutex
+	root      *cell // before every change
+	views     shelf
+	landmarks shelf
+}
+
+// shelf is a queue of views that are kept; the oldest give way.
+type shelf struct {
+	queue  []shelved
+	weight int
+}
+
+type shelved struct {
+	slot   *slot
+	weight int
+}
+
+func (s *shelf) keep(to *slot, c *cell, changes, limit int) {
+	to.Store(c)
+	s.queue = append(s.queue, shelved{to, changes + viewWeight})
+	s.weight += changes + viewWeight
+	for s.weight > limit && len(s.queue) > 1 {
+		s.queue[0].slot.Store(nil)
+		s.weight -= s.queue[0].weight
+		s.queue[0] = shelved{}
+		s.queue = s.queue[1:]
+	}
 }
 
 // cell returns the state at a position.
@@ -361,14 +388,24 @@ func (m *materialiser) work(tl *timeline, p position) *cell {
 	if mark := p.block / landmark * landmark; from.block < mark && mark > 0 {
 		to := position{mark - 1, len(tl.block(mark - 1).entries)}
 		if from != to {
-			c = c.advance(tl, from, to)
-			tl.block(mark - 1).views.slot(to.entry - 1).Store(c)
+			var n int
+			c, n = c.advance(tl, from, to)
+			m.landmarks.keep(tl.block(mark-1).views.slot(to.entry-1), c, n, landmarkLimit)
 			from = to
 		}
 	}
-	if from != p {
-		c = c.advance(tl, from, p)
-		m.keep(tl.block(p.block).views.slot(p.entry-1), c)
+	for from != p { // by blocks, so that what is asked for next has less to do, and shares it
+		to := p
+		if from.block < p.block && from.entry == len(tl.block(from.block).entries) {
+			from = position{from.block + 1, 0}
+		}
+		if from.block < p.block {
+			to = position{from.block, len(tl.block(from.block).entries)}
+		}
+		var n int
+		c, n = c.advance(tl, from, to)
+		m.views.keep(tl.block(to.block).views.slot(to.entry-1), c, n, viewLimit)
+		from = to
 	}
 	return c
 }
@@ -392,27 +429,16 @@ func (m *materialiser) nearest(tl *timeline, p position) (position, *cell) {
 	}
 }
 
-// carry is keep for the writer.
+// carry keeps a view for the writer.
 func (m *materialiser) carry(to *slot, c *cell) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.keep(to, c)
+	m.views.keep(to, c, 0, viewLimit)
 }
 
-// keep stores a view in its slot; the oldest gives way.
-func (m *materialiser) keep(to *slot, c *cell) {
-	to.Store(c)
-	if len(m.ring) < viewLimit {
-		m.ring = append(m.ring, to)
-		return
-	}
-	m.ring[m.next].Store(nil)
-	m.ring[m.next] = to
-	m.next = (m.next + 1) % viewLimit
-}
-
-// advance returns the state at a later position: what all changes between come to.
-func (c *cell) advance(tl *timeline, from, to position) *cell {
+// advance returns the state at a later position, what all changes between come to, and how
+// many objects they are of.
+func (c *cell) advance(tl *timeline, from, to position) (*cell, int) {
 	v := c.views[0]
 	v.Changed = nil
 	var net map[objectKey]*entry
@@ -443,9 +469,9 @@ func (c *cell) advance(tl *timeline, from, to position) *cell {
 		}
 	}
 	if net == nil {
-		return c.with(v, func(yield func(*entry) bool) { _ = single != nil && yield(single) }, 1)
+		return c.with(v, func(yield func(*entry) bool) { _ = single != nil && yield(single) }, 1), 1
 	}
-	return c.with(v, maps.Values(net), len(net))
+	return c.with(v, maps.Values(net), len(net)), len(net)
 }
 
 // with returns v with the changes, no two of which are of one object.

@@ -188,7 +188,7 @@ func (s *State) RBACWindow(from, to time.Time) []View {
 		if contiguous {
 			c = s.views.cell(tl, p)
 		} else {
-			c = c.advance(tl, position{p.block, p.entry - 1}, p)
+			c, _ = c.advance(tl, position{p.block, p.entry - 1}, p)
 		}
 		v := c.views[0]
 		v.Changed = []Version{e.step.version(e.key)}
