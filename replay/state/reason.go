@@ -1,0 +1,85 @@
+package state
+
+import (
+	"slices"
+	"time"
+
+	"github.com/retrial-io/retrial/rbacindex"
+)
+
+// Reason says in words why a State cannot tell what an RBAC object was at a moment: what View
+// lists in Unknown and UnknownKinds. A key without a Name asks about the objects of a namespace
+// or, without a Namespace too, of a kind. It is "" where the object is known, or known not to
+// be there.
+func (s *State) Reason(k rbacindex.Key, at time.Time) string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	t := nanos(at)
+	key := objectKey{resourceOfRBAC(k.Kind), k.Namespace, k.Name}
+	if key.name != "" {
+		if obj := s.objects[key]; obj != nil {
+			if i := stepAt(obj.line, t); i > 0 {
+				switch st := &obj.line[i-1]; st.phase {
+				case phasePresent:
+					return ""
+				case phaseUnknown:
+					return obj.reason(st)
+				}
+			}
+		}
+	}
+	for _, scope := range []objectKey{{res: key.res}, {res: key.res, namespace: key.namespace}} {
+		obj := s.objects[scope]
+		if obj == nil {
+			continue
+		}
+		if i := stepAt(obj.line, t); i > 0 && obj.line[i-1].phase == phaseUnknown {
+			return scopeReason(scope, obj.line, i)
+		}
+	}
+	return ""
+}
+
+// reason says why a step of an object is unknown.
+func (o *object) reason(st *step) string {
+	when := when(st.na)
+	switch {
+	case st.na == noTime:
+		return "only its deletion was seen: what it held before was not recorded"
+	case st.assumed:
+		return "it was there since " + when + ", but what it held before it was first seen was not recorded"
+	case slices.ContainsFunc(o.versions, func(v version) bool { return v.rv == st.rv && v.uid == st.uid && st.rv != 0 }):
+		return "it was written at resourceVersion " + st.version(o.key).ResourceVersion + " by " + when + ", and what was written was not recorded"
+	case slices.ContainsFunc(o.blinds, func(b blind) bool { return b.span.na >= st.na && b.span.nb <= st.na && (b.content != nil || b.absent) }):
+		return "several writes overlapped by " + when + ": which came last cannot be told"
+	case slices.ContainsFunc(o.blinds, func(b blind) bool { return b.span.na >= st.na && b.span.nb <= st.na }):
+		return "it was written by " + when + ", and what was written was not recorded"
+	}
+	return "it may have been deleted by " + when + ", with others whose names were not recorded"
+}
+
+// scopeReason says why a scope is unknown at step i-1 of its line.
+func scopeReason(scope objectKey, line []step, i int) string {
+	st := &line[i-1]
+	kind := scope.res.kind().String()
+	until := ""
+	for _, later := range line[i:] {
+		if later.phase == phaseAbsent {
+			until = when(later.na)
+			break
+		}
+	}
+	switch {
+	case scope.namespace != "":
+		return kind + "s in " + scope.namespace + " whose names were not recorded changed by " + when(st.na)
+	case st.na == noTime && until == "":
+		return "no complete listing of " + kind + "s was ever taken"
+	case st.na == noTime:
+		return "nothing tells what " + kind + "s there were before the first complete listing, by " + until
+	case until == "":
+		return "changes of " + kind + "s were not followed from " + when(st.na) + " on"
+	}
+	return "changes of " + kind + "s were not followed from " + when(st.na) + " until the listing by " + until
+}
+
+func when(t int64) string { return timeOf(t).Format(time.RFC3339Nano) }
