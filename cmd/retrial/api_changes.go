@@ -26,6 +26,7 @@ const (
 	mostChanged = 500 // subjects
 	mostWrites  = 500
 	mostTraced  = 50 // writes whose request is looked for in the store
+	mostReasons = 50 // for what is not known
 )
 
 // changesJSON is which accesses became possible and impossible between two moments.
@@ -39,6 +40,8 @@ type changesJSON struct {
 	Known         bool     `json:"known"`
 	MissingBefore []string `json:"missingBefore"`
 	MissingAfter  []string `json:"missingAfter"`
+	// Reasons say why, by the names in either, of the first of them.
+	Reasons map[string]string `json:"reasons,omitempty"`
 	// Subject and its groups are those asked about, as in canJSON; empty for all.
 	Subject    string     `json:"subject"`
 	Groups     []string   `json:"groups,omitempty"`
@@ -151,7 +154,7 @@ func (a api) changes(ctx context.Context, q url.Values) (any, error) {
 	}
 	st, _ := a.replay.State(out.Cluster)
 	changes := st.Changes(out.From, until)
-	out.doubt(&changes)
+	out.doubt(st, &changes, until)
 	causes := map[rbacindex.Key]bool{}
 	switch name, group := strings.CutPrefix(out.Subject, "group:"); {
 	case out.Subject == "":
@@ -210,10 +213,24 @@ func (a api) groupsOf(ctx context.Context, out *changesJSON, asked []string, at 
 }
 
 // doubt enters what was not known at either moment.
-func (out *changesJSON) doubt(c *state.Changes) {
+func (out *changesJSON) doubt(st *state.State, c *state.Changes, until time.Time) {
 	var before, after policyJSON
-	before.doubt(c.From.Doubts("", true))
-	after.doubt(c.To.Doubts("", true))
+	for _, side := range []struct {
+		view *state.View
+		at   time.Time
+		into *policyJSON
+	}{{&c.From, out.From, &before}, {&c.To, until, &after}} {
+		keys := side.view.Doubts("", true)
+		side.into.doubt(keys)
+		for i, name := range side.into.Missing {
+			if why := st.Reason(keys[i], side.at); why != "" && len(out.Reasons) < mostReasons && out.Reasons[name] == "" {
+				if out.Reasons == nil {
+					out.Reasons = map[string]string{}
+				}
+				out.Reasons[name] = why
+			}
+		}
+	}
 	out.Known, out.MissingBefore, out.MissingAfter = before.Known && after.Known, before.Missing, after.Missing
 }
 

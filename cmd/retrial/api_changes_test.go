@@ -119,7 +119,7 @@ func TestAPIChangesOfWhatIsNotKnown(t *testing.T) {
 	if err := printChanges(&out, &hints, &got); err != nil {
 		t.Fatal(err)
 	}
-	if s := hints.String(); !strings.Contains(s, "at the first moment") || !strings.Contains(s, "at the second: ClusterRoleBinding/ann-reads") {
+	if s := hints.String(); !strings.Contains(s, "at the first moment") || !strings.Contains(s, "at the second: ClusterRoleBinding/ann-reads (it was written by 2026-11-20T11:40:00Z, and what was written was not recorded)") {
 		t.Error(s)
 	}
 }

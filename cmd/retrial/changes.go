@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -112,7 +113,12 @@ func printChanges(out, hints io.Writer, a *changesJSON) error {
 		missing []string
 	}{{"at the first moment", a.MissingBefore}, {"at the second", a.MissingAfter}} {
 		if n := len(side.missing); n > 0 {
-			said := side.missing[:min(n, 10)]
+			said := slices.Clone(side.missing[:min(n, 10)])
+			for i, name := range said {
+				if why := a.Reasons[name]; why != "" {
+					said[i] = name + " (" + why + ")"
+				}
+			}
 			more := ""
 			if n > len(said) {
 				more = fmt.Sprintf(" and %d more", n-len(said))
