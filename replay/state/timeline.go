@@ -322,23 +322,22 @@ func mergeEntries(old, removed, added []entry) (merged []entry, kept int) {
 }
 
 const (
-	// landmark is how many blocks apart views are that stay longer: what is asked for is worked
-	// out from the last of them before it.
-	landmark = 16
-	// viewLimit and landmarkLimit bound the views a State keeps, by what they do not share with
-	// the one before, which is about a kilobyte for each unit of weight.
-	viewLimit     = 32 << 10
-	landmarkLimit = 64 << 10
+	// landmark is how many blocks apart views are that stay once they were worked out: what is
+	// asked for is worked out from the last of them before it. All of them together hold each
+	// change about once, a kilobyte or less.
+	landmark = 4
+	// viewLimit bounds the other views a State keeps, by what they do not share with the one
+	// before, which is about a kilobyte for each unit of weight.
+	viewLimit = 32 << 10
 	// viewWeight is what a view weighs beside the changes in it.
 	viewWeight = 3
 )
 
 // materialiser works out views and bounds how many are kept.
 type materialiser struct {
-	mu        sync.Mutex
-	root      *cell // before every change
-	views     shelf
-	landmarks shelf
+	mu    sync.Mutex
+	root  *cell // before every change
+	views shelf // but for those at landmarks
 }
 
 // shelf is a queue of views that are kept; the oldest give way.
@@ -352,11 +351,11 @@ type shelved struct {
 	weight int
 }
 
-func (s *shelf) keep(to *slot, c *cell, changes, limit int) {
+func (s *shelf) keep(to *slot, c *cell, changes int) {
 	to.Store(c)
 	s.queue = append(s.queue, shelved{to, changes + viewWeight})
 	s.weight += changes + viewWeight
-	for s.weight > limit && len(s.queue) > 1 {
+	for s.weight > viewLimit && len(s.queue) > 1 {
 		s.queue[0].slot.Store(nil)
 		s.weight -= s.queue[0].weight
 		s.queue[0] = shelved{}
@@ -388,9 +387,8 @@ func (m *materialiser) work(tl *timeline, p position) *cell {
 	if mark := p.block / landmark * landmark; from.block < mark && mark > 0 {
 		to := position{mark - 1, len(tl.block(mark - 1).entries)}
 		if from != to {
-			var n int
-			c, n = c.advance(tl, from, to)
-			m.landmarks.keep(tl.block(mark-1).views.slot(to.entry-1), c, n, landmarkLimit)
+			c, _ = c.advance(tl, from, to)
+			tl.block(mark - 1).views.slot(to.entry - 1).Store(c)
 			from = to
 		}
 	}
@@ -404,7 +402,7 @@ func (m *materialiser) work(tl *timeline, p position) *cell {
 		}
 		var n int
 		c, n = c.advance(tl, from, to)
-		m.views.keep(tl.block(to.block).views.slot(to.entry-1), c, n, viewLimit)
+		m.views.keep(tl.block(to.block).views.slot(to.entry-1), c, n)
 		from = to
 	}
 	return c
@@ -433,7 +431,7 @@ func (m *materialiser) nearest(tl *timeline, p position) (position, *cell) {
 func (m *materialiser) carry(to *slot, c *cell) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.views.keep(to, c, 0, viewLimit)
+	m.views.keep(to, c, 0)
 }
 
 // advance returns the state at a later position, what all changes between come to, and how
