@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures rbacindex beside the RBAC authorizer of k8s.io/kubernetes in one process: a table of
 # decisions by size and kind of request, then changes, memory, who can, floods and scaling. The
-# last lines are the medians, one a size. About three minutes, by CPU time, so that other work
+# last lines are the medians, one a size. Two minutes of CPU, by CPU time, so that other work
 # on the machine disturbs it little; what is kept goes into docs/bench.md with the machine.
 set -eu
 cd "$(dirname "$0")/.."
