@@ -9,7 +9,7 @@ import (
 // path tells the steps of a walk through the graph.
 func (g *graph) path(w who, links []*link) Path {
 	p := Path{From: w.node}
-	t := teller{g: g, who: w, at: vertex{at: atHeld, a: -1}}
+	t := teller{g: g, who: w, at: vertex{at: atHeld, a: -1}, settled: true}
 	var before []teller // each step's
 	var of []*link
 	for i := 0; i < len(links); i++ {
@@ -145,7 +145,7 @@ func (t *teller) arrive(v int32) {
 // pass goes on at no cost. An identity stays who it is, whatever it is a member of.
 func (t *teller) pass(v int32) {
 	to := t.g.vertex(v)
-	if t.settled || t.at.a < 0 {
+	if t.settled {
 		switch to.at {
 		case atHeld, atAssumed, atBoundAssumed, atSpace:
 			t.at = to
