@@ -48,6 +48,14 @@ bench: build ## Measure decode, authorize, replay and the whole pipeline; see do
 	@scripts/fetch-libchdb.sh
 	@scripts/bench.sh
 
+.PHONY: bench-rbac
+bench-rbac: ## Measure rbacindex beside Kubernetes' own RBAC authorizer; see docs/bench.md
+	@scripts/bench-rbac.sh
+
+.PHONY: oracle
+oracle: ## Ask rbacindex and Kubernetes' own code the same 10 million generated questions (ORACLE_N, ORACLE_SEED)
+	@cd rbacindex/oracle && $(GO) run ./cmd/oracle
+
 .PHONY: golden
 golden: ## Rewrite generated documents and golden files; read the diff before committing
 	$(GO) test ./cmd/... ./storage/... ./internal/... -run 'Golden|Docs' -update
