@@ -53,8 +53,16 @@ bench-rbac: ## Measure rbacindex beside Kubernetes' own RBAC authorizer; see doc
 	@scripts/bench-rbac.sh
 
 .PHONY: oracle
-oracle: ## Ask rbacindex and Kubernetes' own code the same 10 million generated questions (ORACLE_N, ORACLE_SEED)
-	@cd rbacindex/oracle && $(GO) run ./cmd/oracle
+oracle: ## Put ten million generated questions to the index and to Kubernetes' own RBAC code (minutes; ORACLE_N, ORACLE_SEED)
+	@$(GO) -C rbacindex/oracle run ./cmd/oracle
+
+.PHONY: oracle-policies
+oracle-policies: ## Who-can, hygiene and nearest misses against Kubernetes' authorizer on 100,000 generated policies (minutes)
+	@ORACLE_POLICIES=$(or $(ORACLE_POLICIES),100000) $(GO) -C rbacindex/oracle test -count=1 -timeout 60m -v -run 'TestPolicies$$' ./compare
+
+.PHONY: oracle-corpus
+oracle-corpus: ## Write the cases the index's own tests read, with Kubernetes' answers
+	@ORACLE_N=150000 $(GO) -C rbacindex/oracle run ./cmd/oracle -corpus ../testdata/corpus
 
 .PHONY: golden
 golden: ## Rewrite generated documents and golden files; read the diff before committing
