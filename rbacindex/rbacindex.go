@@ -16,8 +16,11 @@
 // roles that allow it (grantors.go), and from those to their bindings; what a subject can do
 // (can.go) is its roles' rules, merged (merge.go).
 //
+// Two versions are compared by what a subject may do in each (compare.go, difference.go).
+//
 // The tries (trie.go, few.go) are persistent: Apply copies the path to what changed and shares
-// the rest. Bindings name their role by key and not by pointer, so that a change to a role
+// the rest. What is remembered of a subject stays good for later versions until a change
+// concerns it (stamps.go). Bindings name their role by key and not by pointer, so that a change to a role
 // costs the same whether one binding names it or fifty thousand. A role's rules are compiled
 // on first use into a table from what rules name (group and resource, path, path prefix)
 // to the rules, so that a request asks for the handful of keys that could match it. A
