@@ -4,7 +4,7 @@
 //	Snapshot, service accounts ──▶ holdings: who holds which role where          (holdings.go)
 //	                                  │  roles reduced to the abilities that ways need (ability.go)
 //	                                  ▼
-//	                       edges: identity ─way▶ identity | namespace | goal     (ways.go, policyways.go)
+//	                       edges: identity ─way▶ identity | namespace | goal     (graph.go, ask.go by ways.go, change.go)
 //	                                  │  namespaces are nodes: one edge each, not one an account
 //	                                  ▼
 //	        Dijkstra from the goals: the shortest path of everybody at once      (search.go)
