@@ -25,7 +25,7 @@ func generated(rng *rand.Rand) []any {
 	groups := map[string]string{"deployments": "apps", "certificatesigningrequests": groupCerts, "certificatesigningrequests/approval": groupCerts, "signers": groupCerts,
 		"clusterroles": groupRBAC, "roles": groupRBAC, "clusterrolebindings": groupRBAC, "rolebindings": groupRBAC,
 		"mutatingwebhookconfigurations": groupAdmission, "mutatingadmissionpolicies": groupAdmission, "mutatingadmissionpolicybindings": groupAdmission, "*": ""}
-	verbs := []string{"create", "create", "update", "patch", "get", "bind", "escalate", "impersonate", "approve"}
+	verbs := []string{"create", "create", "update", "patch", "get", "deletecollection", "bind", "escalate", "impersonate", "approve"}
 	rules := func() (out []rbacv1.PolicyRule) {
 		for range 1 + rng.IntN(3) {
 			r := rbacv1.PolicyRule{}

@@ -52,6 +52,8 @@ func TestEdges(t *testing.T) {
 		{name: "token", rights: []right{{in: "n", verb: "create", resource: "serviceaccounts/token", name: "robot"}}, want: "token-request in n→ " + robot + admins},
 		{name: "tokens of one name everywhere", rights: []right{{verb: "create", resource: "serviceaccounts/token", name: "robot"}}, want: "token-request→ " + robot + admins},
 		{name: "a new token Secret", rights: []right{{in: "n", verb: "create", resource: "secrets"}, {in: "n", verb: "get", resource: "secrets", name: "x"}}, want: "secret-token in n→ " + robot + admins, rest: []string{"secret-token in n?→ " + robot + admins, ""}},
+		{name: "a new token Secret, shown as it would be deleted", rights: []right{{in: "n", verb: "create", resource: "secrets"}, {in: "n", verb: "deletecollection", resource: "secrets"}}, want: "secret-token in n→ " + robot + admins, rest: []string{"secret-token in n?→ " + robot + admins, ""}},
+		{name: "Secrets that would be deleted", rights: []right{{in: "n", verb: "deletecollection", resource: "secrets"}}, want: "secret-token in n?→ " + robot + admins},
 		{name: "a Secret that is there", rights: []right{{in: "n", verb: "list", resource: "secrets"}}, want: "secret-token in n?→ " + robot + admins},
 		{name: "pod", rights: []right{{in: "n", verb: "create", resource: "pods"}}, want: "pod-create in n→ " + robot + admins},
 		{name: "pod by server-side apply", rights: []right{{in: "n", verb: "create", resource: "pods", name: "p"}, {in: "n", verb: "patch", resource: "pods", name: "p"}}, want: "pod-create in n→ " + robot + admins, rest: []string{"workload-write in n?→ " + robot + admins, ""}},

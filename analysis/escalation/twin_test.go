@@ -177,7 +177,8 @@ func (t *twin) out(b being) []edge {
 				token(u, twinStep)
 			}
 		}
-		see := some(func(x string) bool { return anyOf([]string{"get", "list", "watch", "patch"}, "", "secrets", "", ns, x) })
+		see := some(func(x string) bool { return anyOf([]string{"get", "list", "watch", "patch"}, "", "secrets", "", ns, x) }) ||
+			may("deletecollection", "", "secrets", "", ns, "")
 		accounts(ns, see, twinStep+1)
 		accounts(ns, see && may("create", "", "secrets", "", ns, ""), twinStep)
 		accounts(ns, some(func(x string) bool {

@@ -42,6 +42,7 @@ type way struct {
 // What ways presume. They end sentences that begin with "presumes".
 const (
 	presumesPod       = "a running pod of that service account"
+	presumesPort      = "a running pod of that service account, and a kubelet whose own port is reached"
 	presumesSecret    = "a Secret with a token of that service account"
 	presumesSigning   = "the controller manager signs for kubernetes.io/kube-apiserver-client"
 	presumesMutating  = "a pod is created in that namespace, and the apiserver reaches the webhook"
@@ -106,9 +107,13 @@ func newRulebook() *rulebook {
 
 	// A token Secret is filled by its controller, and shown by whatever answers with it.
 	see := w(chosen, core("get", "secrets"), core("list", "secrets"), core("watch", "secrets"), core("patch", "secrets"))
+	// With dryRun a deletecollection answers with all of them, and deletes none.
+	seeAll := w(free, core("deletecollection", "secrets"))
 	add(SecretToken, toAccounts, "", w(free, core("create", "secrets")), see)
+	add(SecretToken, toAccounts, "", w(free, core("create", "secrets")), seeAll)
 	add(SecretToken, toAccounts, "", w(chosen, core("create", "secrets")), w(chosen, core("patch", "secrets")))
 	add(SecretToken, toAccounts, presumesSecret, see)
+	add(SecretToken, toAccounts, presumesSecret, seeAll)
 
 	// create makes one; apply makes one by a patch, which takes create by name as well;
 	// change takes what is there.
@@ -128,7 +133,8 @@ func newRulebook() *rulebook {
 	}
 	add(PodExec, toAccounts, presumesPod, w(chosen, pattern{"create", "", "pods", "exec"}))
 	add(PodExec, toAccounts, presumesPod, w(chosen, pattern{"update", "", "pods", "ephemeralcontainers"}, pattern{"patch", "", "pods", "ephemeralcontainers"}))
-	add(NodeProxy, toAllAccounts, presumesPod, w(chosen, pattern{"create", "", "nodes", "proxy"}, pattern{"get", "", "nodes", "proxy"}))
+	add(NodeProxy, toAllAccounts, presumesPod, w(chosen, pattern{"create", "", "nodes", "proxy"}))
+	add(NodeProxy, toAllAccounts, presumesPort, w(chosen, pattern{"get", "", "nodes", "proxy"}))
 
 	csr := func(verb, sub string) pattern { return pattern{verb, groupCerts, "certificatesigningrequests", sub} }
 	approval := w(chosen, csr("update", "approval"), csr("patch", "approval"))

@@ -111,7 +111,7 @@ var credentialEscalations = []escalation{
 		})
 	}},
 	// So is who may delete them all, even if none is deleted.
-	{edge: "secret-token", how: "delete", unnamed: "deletecollection is not taken for a way to read", grants: func(namespace, _ string) []grant {
+	{edge: "secret-token", how: "delete", grants: func(namespace, _ string) []grant {
 		return []grant{{namespace: namespace, verb: "deletecollection", resource: "secrets"}}
 	}, prepare: makeTokenSecret, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {
 		return a.readToken(func() (*corev1.Secret, error) {
