@@ -261,6 +261,33 @@ func TestAPICanRequest(t *testing.T) {
 	}
 }
 
+// TestAPICanBind: a role may be bound by the verb, or by who holds all of its rules.
+func TestAPICanBind(t *testing.T) {
+	f := &fakeStore{known: accessState(t), fakeAccess: fakeAccess{groups: map[string][]string{"root": {"system:masters"}}}}
+	const roles = "&verb=bind&resource=clusterroles.rbac.authorization.k8s.io"
+	for _, c := range []struct{ name, query, allowed, text string }{
+		{"covered", "subject=ann&name=reader&at=2026-11-20T11:00:00Z" + roles, "yes", "yes: it holds every rule of the role"},
+		{"superuser", "subject=root&name=cluster-admin&at=2026-11-20T11:00:00Z" + roles, "yes", "yes"},
+		{"rules it lacks", "subject=ann&name=cluster-admin&at=2026-11-20T11:00:00Z" + roles, "no", "no: it holds neither the verb bind on the role nor all of its rules"},
+		{"no such role", "subject=ann&name=none&at=2026-11-20T11:00:00Z" + roles, "no", "no: the role does not exist, and the verb bind is not granted"},
+		{"not known", "subject=ann&name=reader" + roles, "unknown", "unknown: it holds neither the verb bind on the role nor all of its rules"},
+		{"a role of a namespace", "subject=system:serviceaccount:shop:bot&namespace=shop&name=deployer&verb=bind&resource=roles.rbac.authorization.k8s.io&at=2026-11-20T11:00:00Z", "yes", "yes: it holds every rule of the role"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := decodeAnswer[canJSON](t, askFake(t, f, http.MethodGet, "can?cluster=c&"+c.query)).Request
+			if d == nil || d.Bind == nil || d.Bind.Allowed != c.allowed || d.Bind.text() != c.text || d.yes() != (c.allowed == "yes") {
+				t.Fatalf("got %+v, %+v", d, d.Bind)
+			}
+			if lacks := len(d.Bind.RulesMissing) > 0; lacks != strings.Contains(c.text, "neither") {
+				t.Errorf("rules missing: %+v", d.Bind.RulesMissing)
+			}
+		})
+	}
+	if d := decodeAnswer[canJSON](t, askFake(t, f, http.MethodGet, "can?cluster=c&subject=ann&verb=bind&resource=pods&name=x")).Request; d.Bind != nil {
+		t.Errorf("pods are no roles: %+v", d.Bind)
+	}
+}
+
 func TestAPIAccessRefuses(t *testing.T) {
 	known := accessState(t)
 	for _, c := range []struct {

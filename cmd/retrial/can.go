@@ -87,7 +87,7 @@ webhooks allow is not in it.`,
 			err = printCan(s.out, s.err, &answer)
 		}
 		switch d := answer.Request; {
-		case err != nil || d == nil || d.Allowed == "yes":
+		case err != nil || d == nil || d.yes():
 			return err
 		case d.Allowed == "no":
 			return exitCode{exitFinding, fmt.Errorf("%s may not", shorten(args[0]))}

@@ -21,6 +21,13 @@ type decisionJSON struct {
 	Grants  []sourceJSON `json:"grants"`
 	// Nearest says what would have allowed it; null when it is allowed.
 	Nearest *nearestJSON `json:"nearest,omitempty"`
+	// Bind is whether it may bind the role, when that was asked.
+	Bind *bindJSON `json:"bind,omitempty"`
+}
+
+// yes tells whether the subject may do what was asked.
+func (d *decisionJSON) yes() bool {
+	return d.Allowed == "yes" || d.Bind != nil && d.Bind.Allowed == "yes"
 }
 
 // nearestJSON is what would have allowed a request.
@@ -67,6 +74,7 @@ func (out *canJSON) decide(view *state.View, one questionJSON, word string) erro
 		named[k] = true
 	}
 	out.doubtOwn(view.Doubts(r.Namespace, false), named)
+	d.Bind = bindOf(view.RBAC, &r, len(out.Missing) == 0)
 	if len(d.Grants) > 0 {
 		return nil
 	}
@@ -125,6 +133,12 @@ func printDecision(out io.Writer, a *canJSON) error {
 			continue
 		}
 		field("GRANT", i, "%s  ←  %s  ←  %s (rule %d)", g.Subject, g.Binding, g.Role, g.Rule)
+	}
+	if b := d.Bind; b != nil {
+		field("MAY BIND THE ROLE", 0, "%s", b.text())
+		for i, r := range b.RulesMissing {
+			field("RULES IT LACKS", i, "%s", r.String())
+		}
 	}
 	if n := d.Nearest; n != nil {
 		for i, x := range n.Almost {

@@ -133,7 +133,11 @@ func (p *policy) roleBinding(i int) *rbacv1.RoleBinding {
 }
 
 // kinds are the kinds of requests measured.
-var kinds = []string{"allow first", "allow last", "deny", "200 groups", "namespaced", "resourceNames"}
+var kinds = []string{"allow first", "allow last", "deny", "200 groups", "namespaced", "namespaced crowd", "resourceNames"}
+
+// regularUsers are as many subjects as take turns in the kinds of requests that are about
+// known subjects; a crowd is a third of all.
+const regularUsers = 64
 
 // requests makes count requests of a kind that all differ from each other, and from those of
 // another round. Every request has strings of its own, as requests that come over a wire have.
@@ -159,11 +163,15 @@ func (p *policy) requests(kind string, round, count int) []rbacindex.Attributes 
 		case "allow last":
 			p.askLast(&a, rng)
 		case "deny":
-			a.User = fmt.Sprintf("stranger-%d", rng.IntN(64))
+			a.User = fmt.Sprintf("stranger-%d", rng.IntN(regularUsers))
 		case "200 groups":
 			a.User, a.Groups = fresh("member"), sets[i%len(sets)]
-		case "namespaced":
-			j := 3 * rng.IntN(max(1, p.n/3))
+		case "namespaced", "namespaced crowd":
+			third := max(1, p.n/3)
+			j := 3 * rng.IntN(third)
+			if kind == "namespaced" {
+				j = 3 * (rng.IntN(regularUsers) * third / regularUsers)
+			}
 			a.User, a.Namespace, a.Verb = fmt.Sprintf("user-%d", j), fmt.Sprintf("ns-%d", j%p.namespaces), "get"
 		case "resourceNames":
 			a.User, a.APIGroup, a.Resource, a.Subresource, a.Verb = fresh("named"), "", "secrets", "", "get"
