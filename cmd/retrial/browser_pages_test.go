@@ -306,9 +306,10 @@ func linksBetween(t *testing.T, s *server, b *browser) {
 	b.click(t, ".holders a.who", "")
 	b.until(t, "a subject", `/subject|access/.test(location.hash) && `+drawn)
 
-	b.load(t, s.ui+"#/?cluster=sample&range=15m")
+	// One about whom there is something to suggest: a 404 would be an error on the console.
+	b.load(t, s.ui+"#/?cluster=sample&range=15m&user=carol")
 	b.until(t, "the list", listed+`.length === 50`)
-	b.click(t, "#requests a.who", "")
+	b.click(t, "#requests a.who", "carol")
 	b.until(t, "the subject, in the same range", `location.hash.startsWith('#/subject?') && location.hash.includes('range=15m') && document.querySelector('.uses')`)
 	b.click(t, ".uses a", "")
 	b.until(t, "who else can", `location.hash.startsWith('#/access?') && `+drawn+` && document.querySelector('#answer .said')`)

@@ -169,7 +169,8 @@ SELECT cluster, source, apiserver, toUnixTimestamp64Micro(ingested), epoch, kpar
 -- LoadPolicy
 SELECT cluster, resource, namespace, name, uid, resource_version, deleted, observation,
     toUnixTimestamp64Micro(observed), epoch, kpart, koffset, idx
-FROM `retrial`.policy_objects FINAL ORDER BY epoch, kpart, koffset, idx;
+FROM `retrial`.policy_objects FINAL ORDER BY epoch, kpart, koffset, idx
+SETTINGS max_threads = 1, max_block_size = 8192, max_bytes_before_external_sort = 134217728;
 
 -- MarkSums
 SELECT toInt64(toUnixTimestamp(max(changed))) FROM `retrial`.detections;
