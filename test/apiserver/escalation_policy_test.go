@@ -40,7 +40,7 @@ var policyEscalations = []escalation{
 	}},
 	// The namespace of the controllers leads further: whoever may do everything there is any of
 	// them.
-	{edge: "bind", how: "chain", path: []string{"bind", "token-request", "escalate"}, grants: func(string, string) []grant {
+	{edge: "bind", how: "chain", path: []string{"bind", "token-request|impersonate", "escalate"}, grants: func(string, string) []grant {
 		return []grant{{namespace: metav1.NamespaceSystem, verb: "create", group: rbacGroup, resource: "rolebindings"},
 			{namespace: metav1.NamespaceSystem, verb: "bind", group: rbacGroup, resource: "clusterroles", name: "cluster-admin"}}
 	}, attack: func(ctx context.Context, a *attacker) (*rest.Config, error) {

@@ -120,7 +120,7 @@ func (e escalation) named(t *testing.T, a *attacker, answer *reachable) {
 			path = append(path, step.Edge)
 		}
 	}
-	if !slices.Equal(path, e.path) {
+	if !slices.EqualFunc(path, e.path, func(got, want string) bool { return slices.Contains(strings.Split(want, "|"), got) }) {
 		t.Errorf("%s: the product's path is %q, want %q:\n%v", a.name, path, e.path, answer)
 	}
 }

@@ -68,7 +68,8 @@ type escalation struct {
 	other bool
 	// unnamed is why the product does not name the edge, where it does not.
 	unnamed string
-	// path are the edges of the whole path, where it has several.
+	// path are the edges of the whole path, where it has several; edges that are as good as
+	// each other there stand with a bar between.
 	path []string
 	// namespaced says that no more than the namespace vault is reached.
 	namespaced bool
