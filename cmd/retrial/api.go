@@ -94,6 +94,7 @@ const (
 	queriesAtOnce = 8
 	longestQuery  = 30 * time.Second
 	longestValue  = 16 << 10 // bytes of a parameter
+	usualEvents   = 50       // in one answer, unless asked
 	mostEvents    = 500      // in one answer
 	whyBytes      = 16 << 20 // of events in one answer
 )

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -111,11 +110,9 @@ func (a api) escalations(ctx context.Context, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit := fewPaths
-	if s := q.Get("limit"); s != "" {
-		if limit, err = strconv.Atoi(s); err != nil || limit < 1 || limit > mostPaths {
-			return nil, bad("limit: %q is not between 1 and %d", s, mostPaths)
-		}
+	limit, err := limitOf(q, fewPaths, mostPaths)
+	if err != nil {
+		return nil, err
 	}
 	out := escalationsJSON{Cluster: cluster, Subject: q.Get("subject"), Paths: []pathJSON{}}
 	asked, err := groupList(q.Get("group"))

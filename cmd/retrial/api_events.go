@@ -72,7 +72,7 @@ func eventFilter(q url.Values) (f storage.EventFilter, err error) {
 	if f.Class = q.Get("class"); f.Class != "" && replay.Explain(f.Class) == "" {
 		return f, bad("class: there is no class %q; api/v1/classes lists them", f.Class)
 	}
-	if f.Limit, err = limitOf(q); err != nil {
+	if f.Limit, err = limitOf(q, usualEvents, mostEvents); err != nil {
 		return f, err
 	}
 	if s := q.Get("before"); s != "" {
@@ -83,15 +83,15 @@ func eventFilter(q url.Values) (f storage.EventFilter, err error) {
 	return f, nil
 }
 
-// limitOf reads how many items are wanted.
-func limitOf(q url.Values) (int, error) {
+// limitOf reads how many items are wanted, at most so many; usual when nothing is said.
+func limitOf(q url.Values, usual, most int) (int, error) {
 	s := q.Get("limit")
 	if s == "" {
-		return 50, nil
+		return usual, nil
 	}
 	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 || n > mostEvents {
-		return 0, bad("limit: %q is no number from 1 to %d", s, mostEvents)
+	if err != nil || n < 1 || n > most {
+		return 0, bad("limit: %q is no number from 1 to %d", s, most)
 	}
 	return n, nil
 }

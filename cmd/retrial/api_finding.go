@@ -80,7 +80,7 @@ func (a api) findings(ctx context.Context, q url.Values) (any, error) {
 }
 
 func findingFilter(q url.Values) (f storage.FindingFilter, err error) {
-	f = storage.FindingFilter{Cluster: q.Get("cluster"), Rule: q.Get("rule"), Subject: q.Get("subject"), Limit: usualFindings}
+	f = storage.FindingFilter{Cluster: q.Get("cluster"), Rule: q.Get("rule"), Subject: q.Get("subject")}
 	if f.From, err = instant(q, "from"); err != nil {
 		return f, err
 	}
@@ -100,10 +100,8 @@ func findingFilter(q url.Values) (f storage.FindingFilter, err error) {
 	if n := severityOrder(least); n > 0 {
 		f.Severities = detect.Severities()[n:]
 	}
-	if s := q.Get("limit"); s != "" {
-		if f.Limit, err = strconv.Atoi(s); err != nil || f.Limit < 1 || f.Limit > mostFindings {
-			return f, bad("limit: %q is no number from 1 to %d", s, mostFindings)
-		}
+	if f.Limit, err = limitOf(q, usualFindings, mostFindings); err != nil {
+		return f, err
 	}
 	if s := q.Get("before"); s != "" {
 		at, id, ok := strings.Cut(s, ".")

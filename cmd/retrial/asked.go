@@ -139,7 +139,7 @@ func (a api) queryLog(ctx context.Context, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, err := limitOf(q)
+	limit, err := limitOf(q, usualEvents, mostEvents)
 	if err != nil {
 		return nil, err
 	}
