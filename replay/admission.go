@@ -1,6 +1,10 @@
 package replay
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/retrial-io/retrial/replay/request"
+)
 
 // Values of Admission.Recorded.
 const (
@@ -139,7 +143,7 @@ func (t *admissionTable) plugin(code int32, reason, message string, node bool, a
 	if code < 400 || message == "" {
 		return ""
 	}
-	if code == 404 && a.Namespace != "" && a.Verb != verbDelete && isNamespaceNotFound(message, a.Namespace) && a.Resource != "namespaces" {
+	if code == 404 && a.Namespace != "" && a.Verb != request.VerbDelete && isNamespaceNotFound(message, a.Namespace) && a.Resource != "namespaces" {
 		return pluginNamespaceLifecycle
 	}
 	_, inner, forbidden := strings.Cut(message, " is forbidden: ")
@@ -205,11 +209,11 @@ func operationOf(a *Attributes) admissionOp {
 		}
 	}
 	switch a.Verb {
-	case verbCreate:
+	case request.VerbCreate:
 		return opCreate
-	case verbUpdate, verbPatch:
+	case request.VerbUpdate, request.VerbPatch:
 		return opUpdate
-	case verbDelete, verbDeleteCollection:
+	case request.VerbDelete, request.VerbDeleteCollection:
 		return opDelete
 	}
 	return opNone

@@ -3,11 +3,12 @@ package replay
 import (
 	"testing"
 
+	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state"
 )
 
 func TestAttributeRefusal(t *testing.T) {
-	pod := Attributes{Verb: verbCreate, ResourceRequest: true, Namespace: "d", Resource: "pods"}
+	pod := Attributes{Verb: request.VerbCreate, ResourceRequest: true, Namespace: "d", Resource: "pods"}
 	in := func(inner string) string { return `pods "x" is forbidden: ` + inner }
 	cases := []struct {
 		name, message, reason string
@@ -100,7 +101,7 @@ func TestOperationOf(t *testing.T) {
 		{"post", "/login", opNone},
 	}
 	for _, tc := range cases {
-		a, err := AttributesOf(tc.verb, tc.uri)
+		a, err := request.Of(tc.verb, tc.uri)
 		if err != nil {
 			t.Fatal(err)
 		}

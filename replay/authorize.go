@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/state"
 )
 
@@ -38,7 +39,7 @@ type answer struct {
 // RBAC. The first that allows ends it; none of them denies.
 func (m *moment) authorize(user string, groups []string, a *Attributes, buf []rbacindex.Grant) answer {
 	for _, g := range groups {
-		if g == groupMasters {
+		if g == authn.GroupMasters {
 			return answer{decision: DecisionAllow, authorizer: AuthorizerMasters}
 		}
 	}

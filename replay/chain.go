@@ -10,20 +10,14 @@ const (
 	AnswerNotAsked  = "not asked"  // an earlier authorizer decided
 )
 
-// ChainStep is what one authorizer of the chain answered in the replay.
-type ChainStep struct {
-	Authorizer string `json:"authorizer"`
-	Answer     string `json:"answer"`
-}
-
-// Chain returns the authorizers in the order they are asked with their answers, as they
+// Steps returns the authorizers in the order they are asked with their answers, as they
 // follow from the verdict on e. It is empty when nobody was authorized.
-func (v *Verdict) Chain(e *event.Event) []ChainStep {
+func (v *Verdict) Steps(e *event.Event) []ChainStep {
 	u := e.EffectiveUser()
 	if u.Username == "" || v.Replayed == DecisionNone && len(v.Missing) == 0 {
 		return nil
 	}
-	steps := []ChainStep{{AuthorizerMasters, AnswerNoOpinion}, {AuthorizerNode, AnswerNoOpinion}, {AuthorizerRBAC, AnswerNoOpinion}}
+	steps := []ChainStep{{Authorizer: AuthorizerMasters, Answer: AnswerNoOpinion}, {Authorizer: AuthorizerNode, Answer: AnswerNoOpinion}, {Authorizer: AuthorizerRBAC, Answer: AnswerNoOpinion}}
 	if v.Replayed == DecisionNone {
 		// What is missing is the graph's alone, or RBAC's and perhaps the graph's as well.
 		if isNode(u.Username, u.Groups) {

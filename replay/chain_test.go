@@ -25,7 +25,7 @@ func TestChain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, s := range tc.v.Chain(&event.Event{User: tc.user}) {
+			for _, s := range tc.v.Steps(&event.Event{User: tc.user}) {
 				got = append(got, s.Answer)
 			}
 			if !slices.Equal(got, tc.want) {

@@ -7,6 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/state"
 )
 
@@ -67,7 +68,7 @@ func (t *trial) reasonOrder(rec *record) {
 			return
 		}
 	}
-	t.v.Identity = append(t.v.Identity, FindingReasonOrder)
+	t.v.Identity = append(t.v.Identity, authn.FindingReasonOrder)
 }
 
 // unknownExplains reports whether an object that is not known at base could be the one the
@@ -182,7 +183,7 @@ func (t *trial) driftCause(rec *record) string {
 	g, ok := parseReason(rec.reason)
 	if !ok {
 		if rec.reason == "" {
-			return "no reason is recorded, as for " + groupMasters + " or a node; this user is neither"
+			return "no reason is recorded, as for " + authn.GroupMasters + " or a node; this user is neither"
 		}
 		return "recorded reason " + strconv.Quote(clip(rec.reason)) + " is none RBAC gives"
 	}

@@ -7,6 +7,9 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/replay/config"
+	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state"
 )
 
@@ -35,6 +38,11 @@ type Config struct {
 	// NodeGraph returns what is known of pods and nodes in a state, nil for nothing. May be
 	// nil itself: then the node authorizer's relation questions stay open.
 	NodeGraph func(*state.State) NodeGraph
+	// Apiserver returns what is known of a cluster's apiserver configuration over time, nil
+	// for nothing: then the chain is taken to be node, rbac, and what depends on the
+	// authenticators stays open. May be nil itself. It is called once an event and must be
+	// cheap and safe for concurrent use.
+	Apiserver func(cluster string) *config.History
 }
 
 // Engine replays events. It is immutable and safe for concurrent use.
@@ -63,15 +71,15 @@ func New(cfg Config) *Engine {
 	if cfg.Version == "" {
 		cfg.Version = "dev"
 	}
-	config := "authorizers=node,rbac;lag=" + cfg.Lag.String()
+	text := "authorizers=node,rbac;lag=" + cfg.Lag.String()
 	if cfg.KubernetesMinor > 0 {
-		config += ";kubernetes=1." + strconv.Itoa(cfg.KubernetesMinor)
+		text += ";kubernetes=1." + strconv.Itoa(cfg.KubernetesMinor)
 	}
 	if cfg.NodeGraph != nil {
-		config += ";nodegraph"
+		text += ";nodegraph"
 	}
 	return &Engine{
-		cfg: cfg, config: config, admission: newAdmissionTable(),
+		cfg: cfg, config: text, admission: newAdmissionTable(),
 		trials: sync.Pool{New: func() any {
 			return &trial{bufs: buffers{
 				grants: make([]rbacindex.Grant, 0, 16), other: make([]rbacindex.Grant, 0, 16), reason: make([]byte, 0, 256),
@@ -106,7 +114,7 @@ func (eng *Engine) Replay(e *event.Event, s *state.State) *Verdict {
 	}()
 
 	v := &Verdict{Engine: eng.cfg.Version, Config: eng.config}
-	v.Identity = identityFindings(e, eng.cfg.KubernetesMinor)
+	v.Identity = authn.Findings(e, eng.cfg.KubernetesMinor)
 
 	t.eng, t.e, t.s, t.v = eng, e, s, v
 	t.attributes()
@@ -114,6 +122,7 @@ func (eng *Engine) Replay(e *event.Event, s *state.State) *Verdict {
 		// Before the policy is taken: a change in between must count as a later one.
 		v.Revision = s.Revision()
 	}
+	t.configure()
 	t.base = t.momentAt(e.RequestReceivedTimestamp)
 	decided := t.decide()
 	v.Impersonation = t.impersonation(&t.base)
@@ -137,22 +146,34 @@ type trial struct {
 
 	uriErr error
 	base   moment
-	view   state.View // what base points to
-	ans    answer     // at base; its grants live in bufs.grants
+	// cfg is the apiserver's configuration when the request came, nil when not known.
+	cfg  *config.APIServer
+	view state.View // what base points to
+	ans  answer     // at base; its grants live in bufs.grants
+}
+
+// configure takes the configuration of the time at which the request came.
+func (t *trial) configure() {
+	if t.eng.cfg.Apiserver == nil || t.s == nil {
+		return
+	}
+	if t.cfg = t.eng.cfg.Apiserver(t.s.Cluster()).At(t.e.RequestReceivedTimestamp); t.cfg != nil {
+		t.v.Config = t.eng.config + ";apiserver=" + t.cfg.Digest
+	}
 }
 
 // attributes rebuilds the request and notes where the event contradicts itself.
 func (t *trial) attributes() {
-	t.v.Attributes, t.uriErr = AttributesOf(t.e.Verb, t.e.RequestURI)
+	t.v.Attributes, t.uriErr = request.Of(t.e.Verb, t.e.RequestURI)
 	if t.uriErr != nil {
 		t.v.Attributes = Attributes{Verb: t.e.Verb}
 		return
 	}
 	if t.v.Attributes.Verb != t.e.Verb {
-		t.v.Identity = append(t.v.Identity, FindingVerb)
+		t.v.Identity = append(t.v.Identity, authn.FindingVerb)
 	}
 	if objectRefContradicts(t.e.ObjectRef, &t.v.Attributes) {
-		t.v.Identity = append(t.v.Identity, FindingObjectRef)
+		t.v.Identity = append(t.v.Identity, authn.FindingObjectRef)
 	}
 }
 
@@ -231,22 +252,11 @@ func (b *buffers) detach(dst []Grant, grants []rbacindex.Grant) []Grant {
 func (t *trial) window() (from, to time.Time) {
 	received := t.e.RequestReceivedTimestamp
 	from, to = received.Add(-t.eng.cfg.Lag), t.e.StageTimestamp
-	if to.Before(received) || (t.e.Stage != event.StageResponseStarted && LongRunning(&t.v.Attributes)) {
+	if to.Before(received) || (t.e.Stage != event.StageResponseStarted && request.LongRunning(&t.v.Attributes)) {
 		to = received.Add(t.eng.cfg.Lag)
 	}
 	return from, to
 }
-
-// LongRunning reports whether a request is one the apiserver does not expect to end soon:
-// the end of such a request is no bound for when it was authorized.
-func LongRunning(a *Attributes) bool {
-	if !a.ResourceRequest {
-		return len(a.Path) >= len(pprofPrefix) && a.Path[:len(pprofPrefix)] == pprofPrefix
-	}
-	return oneOf(a.Verb, verbWatch, verbProxy) || oneOf(a.Subresource, "attach", "exec", "proxy", "log", "portforward")
-}
-
-const pprofPrefix = "/debug/pprof/"
 
 // serviceAccount compares a recorded service account with the object of that name: the uid
 // in a token is that of the object it was issued for. Tokens stay good for some seconds
@@ -256,7 +266,7 @@ func (t *trial) serviceAccount() {
 	if t.s == nil || u.UID == "" {
 		return
 	}
-	namespace, name, ok, _ := splitServiceAccount(u.Username)
+	namespace, name, ok, _ := authn.SplitServiceAccount(u.Username)
 	if !ok {
 		return
 	}
@@ -265,9 +275,9 @@ func (t *trial) serviceAccount() {
 	if known == state.Unknown || (known == state.Present && (uid == "" || uid == u.UID)) {
 		return // nothing contradicts
 	}
-	finding := FindingSAUID
+	finding := authn.FindingSAUID
 	if known == state.Absent {
-		finding = FindingSAUnknown
+		finding = authn.FindingSAUnknown
 	}
 	// The account may just have come, or just have gone.
 	history := t.s.History(state.ServiceAccounts, namespace, name)
@@ -285,7 +295,7 @@ func (t *trial) serviceAccount() {
 		if i+1 == len(history) || !history[i+1].NotAfter.Before(received.Add(-tokenCache)) {
 			return
 		}
-		finding = FindingSAAfterDeletion
+		finding = authn.FindingSAAfterDeletion
 	}
 	t.v.Identity = append(t.v.Identity, finding)
 }

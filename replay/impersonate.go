@@ -1,6 +1,10 @@
 package replay
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/retrial-io/retrial/replay/authn"
+)
 
 // impersonation checks at a moment whether the requestor may act as the impersonated user;
 // nil when the request is not impersonated.
@@ -76,12 +80,12 @@ func (t *trial) compareImpersonation() {
 		return
 	}
 	for _, g := range t.e.ImpersonatedUser.Groups {
-		if g == groupMasters {
-			t.v.Identity = append(t.v.Identity, FindingImpersonatedRoot)
+		if g == authn.GroupMasters {
+			t.v.Identity = append(t.v.Identity, authn.FindingImpersonatedRoot)
 		}
 	}
-	if t.e.User.Username == userAnonymous {
-		t.v.Identity = append(t.v.Identity, FindingAnonymousImposter)
+	if t.e.User.Username == authn.UserAnonymous {
+		t.v.Identity = append(t.v.Identity, authn.FindingAnonymousImposter)
 	}
 	if check.Replayed != DecisionForbid {
 		return
@@ -94,7 +98,7 @@ func (t *trial) compareImpersonation() {
 			v.Class = ClassImpersonatedRoot
 		}
 		if plan.shape {
-			v.Identity = append(v.Identity, FindingImpersonatedMode)
+			v.Identity = append(v.Identity, authn.FindingImpersonatedMode)
 		}
 		return
 	}

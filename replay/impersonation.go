@@ -4,9 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validation"
-
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/authn"
 )
 
 const (
@@ -67,11 +66,11 @@ func planImpersonation(e *event.Event, request *Attributes) impersonationPlan {
 		p.steps = append(p.steps, impersonationStep{name: constraint + " " + name, all: []Attributes{a}})
 	}
 
-	node, isNode := nodeUsername(u.Username)
-	saNamespace, saName, isSA := serviceAccountUsername(u.Username)
+	node, isNode := authn.NodeUsername(u.Username)
+	saNamespace, saName, isSA := authn.ServiceAccountUsername(u.Username)
 	switch mode {
 	case "associated-node":
-		own := e.User.Extra.Get(extraNodeName)
+		own := e.User.Extra.Get(authn.ExtraNodeName)
 		p.shape = !isNode || len(own) != 1 || own[0] != node
 		add("nodes *", piece("nodes", "", "", "*"))
 	case "arbitrary-node":
@@ -96,8 +95,8 @@ func planImpersonation(e *event.Event, request *Attributes) impersonationPlan {
 // userInfo adds the checks for groups, uid and extra of the mode user-info.
 func (p *impersonationPlan) userInfo(u *event.User, piece func(resource, sub, namespace, name string) Attributes) {
 	groups := requestedGroups(u)
-	if slices.Contains(groups, groupMasters) {
-		p.root, p.refuse = true, "constrained impersonation never permits the group "+groupMasters
+	if slices.Contains(groups, authn.GroupMasters) {
+		p.root, p.refuse = true, "constrained impersonation never permits the group "+authn.GroupMasters
 	}
 	if len(groups) > 0 {
 		step := impersonationStep{name: p.mode + " groups " + strings.Join(groups, ", ")}
@@ -148,7 +147,7 @@ func legacyPlan(u *event.User) impersonationPlan {
 			Resource: resource, Subresource: sub, Namespace: namespace, Name: name,
 		}}})
 	}
-	if namespace, name, ok := serviceAccountUsername(u.Username); ok {
+	if namespace, name, ok := authn.ServiceAccountUsername(u.Username); ok {
 		add("", "serviceaccounts", "", namespace, name)
 	} else {
 		add("", "users", "", "", u.Username)
@@ -170,13 +169,13 @@ func legacyPlan(u *event.User) impersonationPlan {
 // requestedGroups returns the groups that must have been asked for: all but those the
 // apiserver adds when it completes the impersonated user.
 func requestedGroups(u *event.User) []string {
-	namespace, _, isSA := serviceAccountUsername(u.Username)
-	if isSA && serviceAccountGroups(u.Groups, namespace) {
+	namespace, _, isSA := authn.ServiceAccountUsername(u.Username)
+	if isSA && authn.ServiceAccountGroups(u.Groups, namespace) {
 		return nil // filled in for a service account without groups
 	}
-	added := groupAuthenticated
-	if u.Username == userAnonymous {
-		added = groupUnauthenticated
+	added := authn.GroupAuthenticated
+	if u.Username == authn.UserAnonymous {
+		added = authn.GroupUnauthenticated
 	}
 	var out []string
 	for _, g := range u.Groups {
@@ -185,23 +184,4 @@ func requestedGroups(u *event.User) []string {
 		}
 	}
 	return out
-}
-
-// serviceAccountUsername takes the name of a service account apart; a name whose parts no
-// object could have is a plain user name to impersonation.
-func serviceAccountUsername(username string) (namespace, name string, ok bool) {
-	namespace, name, ok, _ = splitServiceAccount(username)
-	if !ok || len(validation.NameIsDNSLabel(namespace, false)) > 0 || len(validation.NameIsDNSSubdomain(name, false)) > 0 {
-		return "", "", false
-	}
-	return namespace, name, true
-}
-
-// nodeUsername returns the node of "system:node:<dns subdomain>".
-func nodeUsername(username string) (string, bool) {
-	node, ok := strings.CutPrefix(username, prefixNode)
-	if !ok || len(validation.NameIsDNSSubdomain(node, false)) > 0 {
-		return "", false
-	}
-	return node, true
 }

@@ -6,6 +6,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/replay/request"
 )
 
 // Known is a three-valued answer. The zero value is "not known".
@@ -37,7 +40,7 @@ type nodeAnswer struct {
 
 func nodeAllows() nodeAnswer           { return nodeAnswer{allowed: KnownYes} }
 func nodeSilent(why string) nodeAnswer { return nodeAnswer{allowed: KnownNo, reason: why} }
-func nodeName(username string) string  { return username[len(prefixNode):] }
+func nodeName(username string) string  { return username[len(authn.PrefixNode):] }
 func nodeQuote(s string) string        { return "'" + s + "'" }
 func oneOf(s string, set ...string) bool {
 	for _, v := range set {
@@ -50,11 +53,11 @@ func oneOf(s string, set ...string) bool {
 
 // isNode reports whether the node authorizer feels addressed: the name and the group.
 func isNode(username string, groups []string) bool {
-	if !strings.HasPrefix(username, prefixNode) {
+	if !strings.HasPrefix(username, authn.PrefixNode) {
 		return false
 	}
 	for _, g := range groups {
-		if g == groupNodes {
+		if g == authn.GroupNodes {
 			return true
 		}
 	}
@@ -151,7 +154,7 @@ func (n *nodeRequest) path() nodeAnswer {
 
 func (n *nodeRequest) readNamespaced() nodeAnswer {
 	switch {
-	case !oneOf(n.a.Verb, verbGet, verbList, verbWatch):
+	case !oneOf(n.a.Verb, request.VerbGet, request.VerbList, request.VerbWatch):
 		return nodeSilent("can only read resources of this type")
 	case n.a.Subresource != "":
 		return nodeSilent("cannot read subresource")
@@ -163,7 +166,7 @@ func (n *nodeRequest) readNamespaced() nodeAnswer {
 
 func (n *nodeRequest) get() nodeAnswer {
 	switch {
-	case n.a.Verb != verbGet:
+	case n.a.Verb != request.VerbGet:
 		return nodeSilent("can only get individual resources of this type")
 	case n.a.Subresource != "":
 		return nodeSilent("cannot get subresource")
@@ -172,7 +175,7 @@ func (n *nodeRequest) get() nodeAnswer {
 }
 
 func (n *nodeRequest) writeStatus() nodeAnswer {
-	if !oneOf(n.a.Verb, verbUpdate, verbPatch) {
+	if !oneOf(n.a.Verb, request.VerbUpdate, request.VerbPatch) {
 		return nodeSilent("can only get/update/patch this type")
 	}
 	return n.related()
@@ -180,9 +183,9 @@ func (n *nodeRequest) writeStatus() nodeAnswer {
 
 func (n *nodeRequest) serviceAccount() nodeAnswer {
 	switch {
-	case n.a.Verb == verbGet && n.a.Subresource == "":
+	case n.a.Verb == request.VerbGet && n.a.Subresource == "":
 		return n.related()
-	case n.a.Verb != verbCreate || n.a.Name == "":
+	case n.a.Verb != request.VerbCreate || n.a.Name == "":
 		return nodeSilent("can only create tokens for individual service accounts")
 	case n.a.Subresource != "token":
 		return nodeSilent("can only create token subresource of serviceaccount")
@@ -192,11 +195,11 @@ func (n *nodeRequest) serviceAccount() nodeAnswer {
 
 func (n *nodeRequest) lease() nodeAnswer {
 	switch {
-	case !oneOf(n.a.Verb, verbGet, verbCreate, verbUpdate, verbPatch, verbDelete):
+	case !oneOf(n.a.Verb, request.VerbGet, request.VerbCreate, request.VerbUpdate, request.VerbPatch, request.VerbDelete):
 		return nodeSilent("can only get, create, update, patch, or delete a node lease")
 	case n.a.Namespace != "kube-node-lease":
 		return nodeSilent(`can only access leases in the "kube-node-lease" system namespace`)
-	case n.a.Verb != verbCreate && n.a.Name != n.node:
+	case n.a.Verb != request.VerbCreate && n.a.Name != n.node:
 		return nodeSilent("can only access node lease with the same name as the requesting node")
 	}
 	return nodeAllows()
@@ -204,11 +207,11 @@ func (n *nodeRequest) lease() nodeAnswer {
 
 func (n *nodeRequest) csiNode() nodeAnswer {
 	switch {
-	case !oneOf(n.a.Verb, verbGet, verbCreate, verbUpdate, verbPatch, verbDelete):
+	case !oneOf(n.a.Verb, request.VerbGet, request.VerbCreate, request.VerbUpdate, request.VerbPatch, request.VerbDelete):
 		return nodeSilent("can only get, create, update, patch, or delete a CSINode")
 	case n.a.Subresource != "":
 		return nodeSilent("cannot authorize CSINode subresources")
-	case n.a.Verb != verbCreate && n.a.Name != n.node:
+	case n.a.Verb != request.VerbCreate && n.a.Name != n.node:
 		return nodeSilent("can only access CSINode with the same name as the requesting node")
 	}
 	return nodeAllows()
@@ -219,11 +222,11 @@ func (n *nodeRequest) resourceSlice() nodeAnswer {
 		return nodeSilent("cannot authorize ResourceSlice subresources")
 	}
 	switch n.a.Verb {
-	case verbCreate:
+	case request.VerbCreate:
 		return nodeAllows() // admission checks the node name
-	case verbGet, verbUpdate, verbPatch, verbDelete:
+	case request.VerbGet, request.VerbUpdate, request.VerbPatch, request.VerbDelete:
 		return n.related()
-	case verbList, verbWatch, verbDeleteCollection:
+	case request.VerbList, request.VerbWatch, request.VerbDeleteCollection:
 		if n.selectsOwnNode() {
 			return nodeAllows()
 		}
@@ -236,9 +239,9 @@ func (n *nodeRequest) nodes() nodeAnswer {
 	switch n.a.Subresource {
 	case "":
 		switch n.a.Verb {
-		case verbCreate, verbUpdate, verbPatch:
+		case request.VerbCreate, request.VerbUpdate, request.VerbPatch:
 			return nodeAllows() // admission limits it to the node's own object
-		case verbGet, verbList, verbWatch:
+		case request.VerbGet, request.VerbList, request.VerbWatch:
 			switch n.a.Name {
 			case n.node:
 				return nodeAllows()
@@ -248,7 +251,7 @@ func (n *nodeRequest) nodes() nodeAnswer {
 			return nodeSilent("node " + nodeQuote(n.node) + " cannot read " + nodeQuote(n.a.Name) + ", only its own Node object")
 		}
 	case "status":
-		if oneOf(n.a.Verb, verbUpdate, verbPatch) {
+		if oneOf(n.a.Verb, request.VerbUpdate, request.VerbPatch) {
 			return nodeAllows()
 		}
 	}
@@ -259,9 +262,9 @@ func (n *nodeRequest) pods() nodeAnswer {
 	switch n.a.Subresource {
 	case "":
 		switch n.a.Verb {
-		case verbGet:
+		case request.VerbGet:
 			return n.related()
-		case verbList, verbWatch:
+		case request.VerbList, request.VerbWatch:
 			if n.selectsOwnNode() {
 				return nodeAllows()
 			}
@@ -269,15 +272,15 @@ func (n *nodeRequest) pods() nodeAnswer {
 				return n.related()
 			}
 			return nodeSilent("can only list/watch pods with spec.nodeName field selector")
-		case verbCreate, verbDelete:
+		case request.VerbCreate, request.VerbDelete:
 			return nodeAllows() // admission limits it to mirror pods of this node
 		}
 	case "status":
-		if oneOf(n.a.Verb, verbUpdate, verbPatch) {
+		if oneOf(n.a.Verb, request.VerbUpdate, request.VerbPatch) {
 			return nodeAllows()
 		}
 	case "eviction":
-		if n.a.Verb == verbCreate {
+		if n.a.Verb == request.VerbCreate {
 			return nodeAllows()
 		}
 	}
@@ -312,25 +315,25 @@ func nodeRuleAllows(a *Attributes) bool {
 	if a.Subresource != "" {
 		return false // every rule with a subresource belongs to a subdivided resource
 	}
-	read := oneOf(a.Verb, verbGet, verbList, verbWatch)
+	read := oneOf(a.Verb, request.VerbGet, request.VerbList, request.VerbWatch)
 	switch a.APIGroup {
 	case "":
 		switch resource {
 		case "services":
 			return read
 		case "endpoints":
-			return a.Verb == verbGet
+			return a.Verb == request.VerbGet
 		case "events":
-			return oneOf(a.Verb, verbCreate, verbUpdate, verbPatch)
+			return oneOf(a.Verb, request.VerbCreate, request.VerbUpdate, request.VerbPatch)
 		}
 	case "events.k8s.io":
-		return resource == "events" && oneOf(a.Verb, verbCreate, verbUpdate, verbPatch)
+		return resource == "events" && oneOf(a.Verb, request.VerbCreate, request.VerbUpdate, request.VerbPatch)
 	case "authentication.k8s.io":
-		return resource == "tokenreviews" && a.Verb == verbCreate
+		return resource == "tokenreviews" && a.Verb == request.VerbCreate
 	case "authorization.k8s.io":
-		return oneOf(resource, "subjectaccessreviews", "localsubjectaccessreviews") && a.Verb == verbCreate
+		return oneOf(resource, "subjectaccessreviews", "localsubjectaccessreviews") && a.Verb == request.VerbCreate
 	case "certificates.k8s.io":
-		return resource == "certificatesigningrequests" && (read || a.Verb == verbCreate)
+		return resource == "certificatesigningrequests" && (read || a.Verb == request.VerbCreate)
 	case "storage.k8s.io":
 		return resource == "csidrivers" && read
 	case "node.k8s.io":

@@ -3,6 +3,8 @@ package replay
 import (
 	"testing"
 	"time"
+
+	"github.com/retrial-io/retrial/replay/authn"
 )
 
 // relations is a NodeGraph that knows some paths.
@@ -87,7 +89,7 @@ func TestNodeAuthorize(t *testing.T) {
 	if got := nodeAuthorize("system:node:", &own, graph, time.Time{}); got.reason != `unknown node for user "system:node:"` {
 		t.Errorf("nameless node: %q", got.reason)
 	}
-	if isNode("system:node:n1", []string{groupAuthenticated}) || isNode("alice", []string{groupNodes}) || !isNode("system:node:n1", []string{groupNodes}) {
+	if isNode("system:node:n1", []string{authn.GroupAuthenticated}) || isNode("alice", []string{authn.GroupNodes}) || !isNode("system:node:n1", []string{authn.GroupNodes}) {
 		t.Error("the node authorizer is addressed by name and group together")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/state"
 )
 
@@ -195,9 +196,9 @@ func (st *step) event(t *testing.T) *event.Event {
 func (st *step) user() event.User {
 	u := event.User{Username: st.User, UID: st.UID, Groups: st.Groups}
 	if u.Groups == nil && u.Username != "" {
-		u.Groups = []string{groupAuthenticated}
+		u.Groups = []string{authn.GroupAuthenticated}
 	}
-	for _, key := range []string{extraCredentialID, extraNodeName, "scopes"} {
+	for _, key := range []string{authn.ExtraCredentialID, authn.ExtraNodeName, "scopes"} {
 		if values, ok := st.Extra[key]; ok {
 			u.Extra = append(u.Extra, event.ExtraEntry{Key: key, Values: values})
 		}

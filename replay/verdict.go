@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/request"
 )
 
 // Decision is an authorization outcome, recorded or replayed. The zero value is "none", so
@@ -91,7 +92,8 @@ type Verdict struct {
 	Recorded       Decision
 	RecordedReason string
 	Replayed       Decision
-	// Authorizer that decided in the replica: "masters", "node", "rbac", or "" when none did.
+	// Authorizer that decided in the replica, by its name in the configured chain: "masters",
+	// "node", "rbac", "abac", "alwaysallow", a webhook's name; "" when none did.
 	Authorizer string
 	Grants     []Grant  // every granting path, empty unless RBAC allows
 	Errors     []string // missing roles, in the authorizer's words
@@ -105,8 +107,26 @@ type Verdict struct {
 
 	// Identity lists contradictions in the recorded identity, and in what the event says
 	// twice, by finding name (for example "sa-groups-mismatch"); nil when there are none.
-	// They change no outcome. See identity.go for the closed set.
+	// They change no outcome. See package authn for the closed set.
 	Identity []string
+	// Evidence says for each entry of Identity in one line what contradicts what.
+	Evidence []string
+	// Explained names the authenticators that can have produced the identity, in the order
+	// in which the apiserver asks them; empty when none can, or when nobody authenticated.
+	Explained []string
+	// Credential identifies what the user authenticated with, as far as the event tells:
+	// "JTI=<id>", "X509SHA256=<fingerprint>", "Secret=<namespace>/<name>" for a legacy
+	// token; "" when it does not.
+	Credential string
+
+	// Chain is what each authorizer of the configured chain answered, in order.
+	Chain []ChainStep
+	// Implied are the checks the apiserver makes behind the authorization filter, which
+	// leave no event of their own; nil when the request implies none.
+	Implied []Implied
+	// Review is the answer recorded in a SubjectAccessReview or TokenReview compared with
+	// the replica's; nil for other requests.
+	Review *ReviewCheck
 
 	// Admission says what admission did to the request as far as it can be told.
 	Admission Admission
@@ -118,19 +138,45 @@ type Verdict struct {
 	Engine, Config string
 }
 
-// Attributes are the authorization attributes rebuilt from an event's verb and requestURI.
-type Attributes struct {
-	Verb            string
-	ResourceRequest bool
-	APIGroup        string
-	APIVersion      string
-	Resource        string
-	Subresource     string
-	Namespace       string
-	Name            string
-	Path            string
-	LabelSelector   string // raw, list/watch/deletecollection only
-	FieldSelector   string // raw, list/watch/deletecollection only
+// Attributes are the authorization attributes of a request, see package request.
+type Attributes = request.Attributes
+
+// ChainStep is what one authorizer of the chain answered in the replay.
+type ChainStep struct {
+	Authorizer string `json:"authorizer"` // by its name in the configuration
+	Answer     string `json:"answer"`     // one of the Answer constants
+	Reason     string `json:"reason,omitempty"`
+}
+
+// Implied is one check behind the authorization filter, for example the right to create
+// pods/exec of a websocket, or bind on the role of a new binding.
+type Implied struct {
+	// Check names the kind of check, a closed set: see package implied.
+	Check string
+	// Attributes the authorizer was asked for.
+	Attributes Attributes
+	// Replayed is the replica's answer; Recorded is what the response shows of it, none when
+	// it does not tell.
+	Replayed, Recorded Decision
+	// Covered means that the check passes without the verb: the subject holds the rules
+	// that it would hand out.
+	Covered bool
+	Grants  []Grant
+	Missing []string
+}
+
+// ReviewCheck compares the answer recorded in a review with the replica's.
+type ReviewCheck struct {
+	Kind       string // "SubjectAccessReview", "SelfSubjectAccessReview", "LocalSubjectAccessReview" or "TokenReview"
+	User       string // who the review asks about; for a TokenReview who was found
+	Groups     []string
+	Attributes Attributes // asked for; zero for a TokenReview
+	Recorded   Decision   // for a TokenReview: authenticated or not
+	Replayed   Decision
+	Reason     string // recorded
+	// Outcome is as for a verdict; Cause says what differs or what is missing.
+	Outcome Outcome
+	Cause   string
 }
 
 // ImpersonationCheck is the replica's answer to "may the requestor act as this user".

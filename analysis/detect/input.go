@@ -12,6 +12,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
+	apirequest "github.com/retrial-io/retrial/replay/request"
 )
 
 // Variable is a name expressions may use.
@@ -133,7 +134,7 @@ func (in *input) reset(cluster string, e *event.Event, v *replay.Verdict) {
 	if v == nil {
 		in.verdict = &replay.Verdict{}
 		// Without attributes a request is for no resource, which is what an unparsable URI is.
-		in.verdict.Attributes, _ = replay.AttributesOf(e.Verb, e.RequestURI)
+		in.verdict.Attributes, _ = apirequest.Of(e.Verb, e.RequestURI)
 	}
 	in.attrs = &in.verdict.Attributes
 }

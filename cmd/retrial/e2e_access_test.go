@@ -9,6 +9,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/request"
 )
 
 // TestAccessAgreesWithVerdicts asks a running server, for requests it has judged, who could
@@ -37,7 +38,7 @@ func TestAccessAgreesWithVerdicts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := replay.AttributesOf(ev.Verb, ev.RequestURI)
+		a, err := request.Of(ev.Verb, ev.RequestURI)
 		if err != nil || a.Verb == "" || a.ResourceRequest && strings.Contains(a.Subresource, ".") {
 			continue // nothing that could be asked in these words
 		}

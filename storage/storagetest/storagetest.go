@@ -11,6 +11,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/embedded"
 )
@@ -95,7 +96,7 @@ func Verdict(r *replay.Row) {
 	decision, _ := e.Annotations.Get(event.AnnotationDecision)
 	reason, _ := e.Annotations.Get(event.AnnotationReason)
 	v := &replay.Verdict{Outcome: replay.OutcomeMatch, RecordedReason: reason, Authorizer: "rbac", Revision: r.Revision, Engine: "test", Config: "test"}
-	if a, err := replay.AttributesOf(e.Verb, e.RequestURI); err == nil {
+	if a, err := request.Of(e.Verb, e.RequestURI); err == nil {
 		v.Attributes = a
 	}
 	switch decision {

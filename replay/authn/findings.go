@@ -1,4 +1,4 @@
-package replay
+package authn
 
 import (
 	"net/netip"
@@ -6,31 +6,6 @@ import (
 	"strings"
 
 	"github.com/retrial-io/retrial/ingest/event"
-)
-
-// Names and groups the apiserver gives meaning to.
-const (
-	userAnonymous = "system:anonymous"
-	userLoopback  = "system:apiserver"
-
-	groupAuthenticated   = "system:authenticated"
-	groupUnauthenticated = "system:unauthenticated"
-	groupMasters         = "system:masters"
-	groupNodes           = "system:nodes"
-	groupSAs             = "system:serviceaccounts"
-	groupBootstrappers   = "system:bootstrappers"
-
-	prefixSA        = "system:serviceaccount:"
-	prefixNode      = "system:node:"
-	prefixBootstrap = "system:bootstrap:"
-
-	extraCredentialID = "authentication.kubernetes.io/credential-id"
-	extraPodName      = "authentication.kubernetes.io/pod-name"
-	extraPodUID       = "authentication.kubernetes.io/pod-uid"
-	extraNodeName     = "authentication.kubernetes.io/node-name"
-
-	annotationLegacyToken = "authentication.k8s.io/legacy-token"
-	annotationStaleToken  = "authentication.k8s.io/stale-token"
 )
 
 // Findings on the recorded identity, and on other things an event says twice. The set is
@@ -64,27 +39,13 @@ const (
 	FindingAnonymousImposter = "impersonation-by-anonymous"
 )
 
-// splitServiceAccount takes "system:serviceaccount:namespace:name" apart. ok is false when
-// the name does not have that prefix or not that shape; prefixed tells the two apart.
-func splitServiceAccount(username string) (namespace, name string, ok, prefixed bool) {
-	rest, prefixed := strings.CutPrefix(username, prefixSA)
-	if !prefixed {
-		return "", "", false, false
-	}
-	namespace, name, cut := strings.Cut(rest, ":")
-	if !cut || namespace == "" || name == "" || strings.Contains(name, ":") {
-		return "", "", false, true
-	}
-	return namespace, name, true, true
-}
-
-// identityFindings checks that the recorded user could have been produced by the
+// Findings checks that the recorded user could have been produced by the
 // authenticators of a kube-apiserver: names, groups and extra have fixed shapes for the
 // identities Kubernetes itself issues. It looks at the event alone and returns findings in
 // a fixed order, nil when nothing is wrong.
 //
 // minor is the Kubernetes minor version of the apiserver, 0 for a current one.
-func identityFindings(e *event.Event, minor int) (out []string) {
+func Findings(e *event.Event, minor int) (out []string) {
 	u := &e.User
 	if u.Username == "" {
 		if len(u.Groups) > 0 || u.UID != "" {
@@ -96,48 +57,48 @@ func identityFindings(e *event.Event, minor int) (out []string) {
 	authenticated, unauthenticated, masters, nodes := 0, false, false, false
 	for _, g := range u.Groups {
 		switch g {
-		case groupAuthenticated:
+		case GroupAuthenticated:
 			authenticated++
-		case groupUnauthenticated:
+		case GroupUnauthenticated:
 			unauthenticated = true
-		case groupMasters:
+		case GroupMasters:
 			masters = true
-		case groupNodes:
+		case GroupNodes:
 			nodes = true
 		}
 	}
-	credential := u.Extra.Get(extraCredentialID)
+	credential := u.Extra.Get(ExtraCredentialID)
 	if len(credential) > 0 && !credentialShaped(credential) {
 		out = append(out, FindingCredentialFormat)
 	}
 
 	system := strings.HasPrefix(u.Username, "system:")
 	switch {
-	case u.Username == userAnonymous:
+	case u.Username == UserAnonymous:
 		if u.UID != "" || len(u.Groups) != 1 || !unauthenticated {
 			out = append(out, FindingAnonymous)
 		}
 		return out
-	case u.Username == userLoopback:
-		if len(u.Groups) != 2 || u.Groups[0] != groupAuthenticated || u.Groups[1] != groupMasters ||
+	case u.Username == UserLoopback:
+		if len(u.Groups) != 2 || u.Groups[0] != GroupAuthenticated || u.Groups[1] != GroupMasters ||
 			u.UID == "" || len(credential) > 0 || !fromLoopback(e.SourceIPs) {
 			out = append(out, FindingLoopback)
 		}
 		return out
-	case system && strings.HasPrefix(u.Username, prefixSA):
+	case system && strings.HasPrefix(u.Username, PrefixServiceAccount):
 		out = serviceAccountFindings(out, e, credential, minor)
-	case system && strings.HasPrefix(u.Username, prefixNode):
-		if !nodes || len(u.Username) == len(prefixNode) {
+	case system && strings.HasPrefix(u.Username, PrefixNode):
+		if !nodes || len(u.Username) == len(PrefixNode) {
 			out = append(out, FindingNodeMalformed)
 		}
-	case system && strings.HasPrefix(u.Username, prefixBootstrap):
+	case system && strings.HasPrefix(u.Username, PrefixBootstrap):
 		if !bootstrapGroups(u.Groups) {
 			out = append(out, FindingBootstrapGroups)
 		}
 	case system && !componentName(u.Username):
 		out = append(out, FindingReservedName)
 	}
-	if nodes && !strings.HasPrefix(u.Username, prefixNode) {
+	if nodes && !strings.HasPrefix(u.Username, PrefixNode) {
 		out = append(out, FindingNodeMalformed)
 	}
 	if masters && len(credential) > 0 {
@@ -156,21 +117,21 @@ func identityFindings(e *event.Event, minor int) (out []string) {
 
 func serviceAccountFindings(out []string, e *event.Event, credential []string, minor int) []string {
 	u := &e.User
-	namespace, _, ok, _ := splitServiceAccount(u.Username)
+	namespace, _, ok, _ := SplitServiceAccount(u.Username)
 	if !ok {
 		return append(out, FindingSAMalformed)
 	}
-	if !serviceAccountGroups(u.Groups, namespace) {
+	if !ServiceAccountGroups(u.Groups, namespace) {
 		out = append(out, FindingSAGroups)
 	}
-	if (len(u.Extra.Get(extraPodName)) == 0) != (len(u.Extra.Get(extraPodUID)) == 0) {
+	if (len(u.Extra.Get(ExtraPodName)) == 0) != (len(u.Extra.Get(ExtraPodUID)) == 0) {
 		out = append(out, FindingSAPodPartial)
 	}
-	_, legacy := e.Annotations.Get(annotationLegacyToken)
+	_, legacy := e.Annotations.Get(AnnotationLegacyToken)
 	if legacy {
 		out = append(out, FindingSALegacyToken)
 	}
-	if _, stale := e.Annotations.Get(annotationStaleToken); stale {
+	if _, stale := e.Annotations.Get(AnnotationStaleToken); stale {
 		out = append(out, FindingStaleToken)
 	}
 	// Credential IDs came with 1.32; before, a token left no trace.
@@ -180,34 +141,14 @@ func serviceAccountFindings(out []string, e *event.Event, credential []string, m
 	return out
 }
 
-// serviceAccountGroups reports whether these are exactly the three groups of a service
-// account token, in any order.
-func serviceAccountGroups(groups []string, namespace string) bool {
-	if len(groups) != 3 {
-		return false
-	}
-	var all, own, auth bool
-	for _, g := range groups {
-		switch {
-		case g == groupSAs:
-			all = true
-		case g == groupAuthenticated:
-			auth = true
-		case len(g) == len(groupSAs)+1+len(namespace) && g[:len(groupSAs)] == groupSAs && g[len(groupSAs)] == ':' && g[len(groupSAs)+1:] == namespace:
-			own = true
-		}
-	}
-	return all && own && auth
-}
-
 // bootstrapGroups: system:bootstrappers, any number below it, and system:authenticated.
 func bootstrapGroups(groups []string) bool {
 	for _, g := range groups {
-		if g != groupBootstrappers && g != groupAuthenticated && !strings.HasPrefix(g, groupBootstrappers+":") {
+		if g != GroupBootstrappers && g != GroupAuthenticated && !strings.HasPrefix(g, GroupBootstrappers+":") {
 			return false
 		}
 	}
-	return slices.Contains(groups, groupBootstrappers)
+	return slices.Contains(groups, GroupBootstrappers)
 }
 
 func credentialShaped(values []string) bool {
@@ -240,15 +181,4 @@ func componentName(username string) bool {
 		return true
 	}
 	return false
-}
-
-// objectRefContradicts reports whether the recorded objectRef names something else than
-// the URI. Fields the URI leaves empty are completed from the body and prove nothing.
-func objectRefContradicts(ref *event.ObjectRef, a *Attributes) bool {
-	if ref == nil || !a.ResourceRequest {
-		return false
-	}
-	differs := func(uri, ref string) bool { return uri != "" && uri != ref }
-	return differs(a.Resource, ref.Resource) || differs(a.Subresource, ref.Subresource) || differs(a.Namespace, ref.Namespace) ||
-		differs(a.Name, ref.Name) || differs(a.APIGroup, ref.APIGroup) || differs(a.APIVersion, ref.APIVersion)
 }

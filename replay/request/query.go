@@ -1,4 +1,4 @@
-package replay
+package request
 
 import (
 	"net/url"
@@ -17,11 +17,11 @@ import (
 // the name stays empty and the verb does not change.
 func listAttributes(query string) (verb, name string) {
 	if query == "" {
-		return verbList, ""
+		return VerbList, ""
 	}
-	verb = verbList
+	verb = VerbList
 	if v, ok := queryValue(query, "watch"); ok && v != "0" && !strings.EqualFold(v, "false") {
-		verb = verbWatch
+		verb = VerbWatch
 	}
 	sel, ok := queryValue(query, "fieldSelector")
 	if !ok || !strings.Contains(sel, "metadata.name") {

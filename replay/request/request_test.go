@@ -1,4 +1,4 @@
-package replay
+package request
 
 import (
 	"errors"
@@ -81,7 +81,7 @@ func TestAttributesOf(t *testing.T) {
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := AttributesOf(tc.verb, tc.uri)
+			got, err := Of(tc.verb, tc.uri)
 			if !errors.Is(err, tc.err) {
 				t.Fatalf("error %v, want %v", err, tc.err)
 			}
@@ -94,7 +94,7 @@ func TestAttributesOf(t *testing.T) {
 
 func TestAttributesOfUnparsable(t *testing.T) {
 	for _, uri := range []string{"", "api/v1/pods", "/a%zz", "/a\x00b", "/a\nb?x"} {
-		if a, err := AttributesOf("get", uri); err == nil {
+		if a, err := Of("get", uri); err == nil {
 			t.Errorf("%q: got %+v, want an error", uri, a)
 		}
 	}
@@ -102,7 +102,7 @@ func TestAttributesOfUnparsable(t *testing.T) {
 
 // FuzzAttributesOf compares with k8s.io/apiserver: a method and a target become a request
 // there, the verb RequestInfo computes and the URI the audit backend would write go
-// through AttributesOf, and both must agree.
+// through Of, and both must agree.
 func FuzzAttributesOf(f *testing.F) {
 	factory := &apirequest.RequestInfoFactory{
 		APIPrefixes:          sets.NewString("api", "apis"),
@@ -134,12 +134,12 @@ func FuzzAttributesOf(f *testing.F) {
 			t.Skip() // opaque or authority forms whose rendering is not the target
 		}
 		if err != nil {
-			if _, err := AttributesOf(info.Verb, uri); !errors.Is(err, ErrNoResource) {
+			if _, err := Of(info.Verb, uri); !errors.Is(err, ErrNoResource) {
 				t.Fatalf("%s %s: error %v, want ErrNoResource", method, uri, err)
 			}
 			return
 		}
-		got, err := AttributesOf(info.Verb, uri)
+		got, err := Of(info.Verb, uri)
 		if err != nil {
 			t.Fatalf("%s %s: %v", method, uri, err)
 		}
@@ -168,7 +168,7 @@ func BenchmarkAttributesOf(b *testing.B) {
 		b.Run("uri="+tc.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := AttributesOf(tc.verb, tc.uri); err != nil {
+				if _, err := Of(tc.verb, tc.uri); err != nil {
 					b.Fatal(err)
 				}
 			}

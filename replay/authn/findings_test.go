@@ -1,0 +1,78 @@
+package authn
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/retrial-io/retrial/ingest/event"
+)
+
+func TestIdentityFindings(t *testing.T) {
+	extra := func(kv ...string) (x event.Extra) {
+		for i := 0; i < len(kv); i += 2 {
+			x = append(x, event.ExtraEntry{Key: kv[i], Values: []string{kv[i+1]}})
+		}
+		return x
+	}
+	const jti = "JTI=837044ff-be3c-44f3-a302-a28a6bf4377a"
+	cert := "X509SHA256=" + "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	sa := []string{GroupServiceAccounts, GroupServiceAccounts + ":shop", GroupAuthenticated}
+	cases := []struct {
+		name  string
+		user  event.User
+		ips   []string
+		notes event.Pairs
+		minor int
+		want  []string
+	}{
+		{name: "certificate user", user: event.User{Username: "alice", Groups: []string{"devs", GroupAuthenticated}, Extra: extra(ExtraCredentialID, cert)}},
+		{name: "nobody", user: event.User{}},
+		{name: "nobody with groups", user: event.User{Groups: []string{"devs"}}, want: []string{FindingEmptyUser}},
+		{name: "bound service account token", user: event.User{Username: "system:serviceaccount:shop:api", UID: "u", Groups: sa,
+			Extra: extra(ExtraCredentialID, jti, ExtraNodeName, "n", ExtraPodName, "p", ExtraPodUID, "q")}},
+		{name: "service account from a token file", user: event.User{Username: "system:serviceaccount:shop:api", Groups: []string{GroupAuthenticated}},
+			want: []string{FindingSAGroups, FindingSANoCredential}},
+		{name: "service account of another namespace's group", user: event.User{Username: "system:serviceaccount:shop:api",
+			Groups: []string{GroupServiceAccounts, GroupServiceAccounts + ":other", GroupAuthenticated}, Extra: extra(ExtraCredentialID, jti)}, want: []string{FindingSAGroups}},
+		{name: "service account before credential ids", user: event.User{Username: "system:serviceaccount:shop:api", Groups: sa}, minor: 31},
+		{name: "legacy token", user: event.User{Username: "system:serviceaccount:shop:api", Groups: sa},
+			notes: event.Pairs{{Key: AnnotationLegacyToken, Value: "x"}}, want: []string{FindingSALegacyToken}},
+		{name: "stale token", user: event.User{Username: "system:serviceaccount:shop:api", Groups: sa, Extra: extra(ExtraCredentialID, jti)},
+			notes: event.Pairs{{Key: AnnotationStaleToken, Value: "x"}}, want: []string{FindingStaleToken}},
+		{name: "half a pod", user: event.User{Username: "system:serviceaccount:shop:api", Groups: sa, Extra: extra(ExtraCredentialID, jti, ExtraPodName, "p")},
+			want: []string{FindingSAPodPartial}},
+		{name: "malformed service account", user: event.User{Username: "system:serviceaccount:shop", Groups: sa}, want: []string{FindingSAMalformed}},
+		{name: "service account with a colon too many", user: event.User{Username: "system:serviceaccount:shop:a:b", Groups: sa}, want: []string{FindingSAMalformed}},
+		{name: "node", user: event.User{Username: "system:node:n1", Groups: []string{GroupNodes, GroupAuthenticated}, Extra: extra(ExtraCredentialID, cert)}},
+		{name: "node without its group", user: event.User{Username: "system:node:n1", Groups: []string{GroupAuthenticated}}, want: []string{FindingNodeMalformed}},
+		{name: "nobody's node", user: event.User{Username: "system:node:", Groups: []string{GroupNodes, GroupAuthenticated}}, want: []string{FindingNodeMalformed}},
+		{name: "node group on a user", user: event.User{Username: "bob", Groups: []string{GroupNodes, GroupAuthenticated}}, want: []string{FindingNodeMalformed}},
+		{name: "anonymous", user: event.User{Username: UserAnonymous, Groups: []string{GroupUnauthenticated}}},
+		{name: "anonymous with more", user: event.User{Username: UserAnonymous, Groups: []string{GroupUnauthenticated, "devs"}}, want: []string{FindingAnonymous}},
+		{name: "loopback", user: event.User{Username: UserLoopback, UID: "u", Groups: []string{GroupAuthenticated, GroupMasters}}, ips: []string{"::1"}},
+		{name: "loopback behind a claimed address", user: event.User{Username: UserLoopback, UID: "u", Groups: []string{GroupAuthenticated, GroupMasters}},
+			ips: []string{"127.0.0.1", "192.0.2.7"}, want: []string{FindingLoopback}},
+		{name: "loopback in the wrong order", user: event.User{Username: UserLoopback, UID: "u", Groups: []string{GroupMasters, GroupAuthenticated}},
+			ips: []string{"127.0.0.1"}, want: []string{FindingLoopback}},
+		{name: "masters by certificate", user: event.User{Username: "root", Groups: []string{GroupMasters, GroupAuthenticated}, Extra: extra(ExtraCredentialID, cert)},
+			want: []string{FindingMastersExternal}},
+		{name: "bootstrap token", user: event.User{Username: "system:bootstrap:abcdef", Groups: []string{GroupBootstrappers, GroupBootstrappers + ":kubeadm:default-node-token", GroupAuthenticated}}},
+		{name: "bootstrap token with a foreign group", user: event.User{Username: "system:bootstrap:abcdef", Groups: []string{GroupBootstrappers, "devs", GroupAuthenticated}},
+			want: []string{FindingBootstrapGroups}},
+		{name: "unknown system name", user: event.User{Username: "system:root", Groups: []string{GroupAuthenticated}}, want: []string{FindingReservedName}},
+		{name: "scheduler", user: event.User{Username: "system:kube-scheduler", Groups: []string{GroupAuthenticated}}},
+		{name: "no special group", user: event.User{Username: "bob", Groups: []string{"devs"}}, want: []string{FindingGroupMissing}},
+		{name: "both special groups", user: event.User{Username: "bob", Groups: []string{GroupAuthenticated, GroupUnauthenticated}}, want: []string{FindingGroupBoth}},
+		{name: "special group twice", user: event.User{Username: "bob", Groups: []string{GroupAuthenticated, GroupAuthenticated}}, want: []string{FindingGroupDuplicate}},
+		{name: "short fingerprint", user: event.User{Username: "bob", Groups: []string{GroupAuthenticated}, Extra: extra(ExtraCredentialID, "X509SHA256=abc")},
+			want: []string{FindingCredentialFormat}},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			got := Findings(&event.Event{User: tc.user, SourceIPs: tc.ips, Annotations: tc.notes}, tc.minor)
+			if !slices.Equal(got, tc.want) {
+				t.Fatalf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,230 @@
+// Package config is what the replica needs to know of a kube-apiserver's configuration: the
+// authenticators and the authorizers it runs, in their order, with what their files say.
+//
+// An APIServer is a plain value made by Read from what people have (a static-pod manifest, a
+// flags file, the files they name). Tokens, passwords and keys are discarded while parsing
+// and are in no field. A History says which one was in force when.
+//
+// The package is pure: files come in as an fs.FS.
+package config
+
+import "time"
+
+// APIServer is the configuration of one kube-apiserver. It is immutable once made.
+type APIServer struct {
+	// Digest identifies the content: equal digests decide alike. Short, printable.
+	Digest string
+	// Minor is the Kubernetes minor version (36 for 1.36), 0 for a current one.
+	Minor          int
+	Authentication Authentication
+	Authorization  Authorization
+	Admission      Admission
+	// Gates are the feature gates that were set, by name.
+	Gates map[string]bool
+	// Source names an aggregated API server whose events these are (delegated authentication
+	// and authorization), "" for the kube-apiserver itself.
+	Source string
+}
+
+// Gate returns a feature gate's value, or the given default when it was not set.
+func (a *APIServer) Gate(name string, def bool) bool {
+	if a != nil {
+		if v, ok := a.Gates[name]; ok {
+			return v
+		}
+	}
+	return def
+}
+
+// Authentication is what the authenticators of a kube-apiserver were given. A nil pointer, or
+// a false, is an authenticator that is not configured.
+type Authentication struct {
+	Anonymous      Anonymous
+	RequestHeader  *RequestHeader
+	ClientCA       bool
+	TokenFile      *StaticUsers // --token-auth-file, read once at start
+	BasicAuth      *StaticUsers // --basic-auth-file, up to 1.18
+	Keystone       string       // --experimental-keystone-url, up to 1.9; "" when off
+	ServiceAccount ServiceAccount
+	Bootstrap      bool  // --enable-bootstrap-token-auth
+	JWT            []JWT // OIDC flags, or the jwt list of an AuthenticationConfiguration
+	Webhook        *TokenWebhook
+	AnyToken       bool // of the earliest versions: every token names its own user
+}
+
+// Anonymous says which requests without credentials are let in as system:anonymous.
+type Anonymous struct {
+	Enabled bool
+	// Paths are the decoded paths it is limited to, compared exactly; empty is every path.
+	Paths []string
+}
+
+// RequestHeader is the front proxy's authenticator.
+type RequestHeader struct {
+	AllowedNames                                             []string // common names; empty: any certificate of the CA
+	UsernameHeaders, UIDHeaders, GroupHeaders, ExtraPrefixes []string
+}
+
+// StaticUsers are the users of a token file or a basic-auth file. The credential column is
+// gone; rows stay in the order of the file.
+type StaticUsers struct {
+	File  string // as the flag names it
+	Users []StaticUser
+}
+
+// StaticUser is one row.
+type StaticUser struct {
+	Name, UID string
+	Groups    []string
+}
+
+// ServiceAccount is the service account tokens' authenticator.
+type ServiceAccount struct {
+	Enabled bool
+	Issuers []string
+	Lookup  bool // --service-account-lookup, on by default: the objects behind a token are looked up
+	// MaxExpiration is --service-account-max-token-expiration, 0 for none.
+	MaxExpiration time.Duration
+}
+
+// JWT is one issuer of an AuthenticationConfiguration, or the one of the OIDC flags.
+type JWT struct {
+	Issuer    string
+	Audiences []string
+	Username  Claim
+	Groups    Claim
+	UID       Claim
+	Extra     []Extra
+	// ClaimRules need claims, which no event holds; UserRules are about the user alone.
+	ClaimRules, UserRules []Rule
+}
+
+// Claim says how a value comes out of a token: a claim with a prefix, or a CEL expression.
+// All empty: it is not taken from the token.
+type Claim struct {
+	Claim, Prefix, Expression string
+}
+
+// Extra is one extra key with the expression its value comes from.
+type Extra struct {
+	Key, Expression string
+}
+
+// Rule is a validation rule in CEL.
+type Rule struct {
+	Expression, Message string
+}
+
+// TokenWebhook is the webhook token authenticator.
+type TokenWebhook struct {
+	CacheTTL time.Duration
+	Version  string // of the TokenReview: v1 or v1beta1
+}
+
+// AuthorizerType is a type of authorizer, as --authorization-mode and
+// AuthorizationConfiguration spell it.
+type AuthorizerType string
+
+// Authorizer types.
+const (
+	AlwaysAllow AuthorizerType = "AlwaysAllow"
+	AlwaysDeny  AuthorizerType = "AlwaysDeny"
+	ABAC        AuthorizerType = "ABAC"
+	Node        AuthorizerType = "Node"
+	RBAC        AuthorizerType = "RBAC"
+	Webhook     AuthorizerType = "Webhook"
+)
+
+// Authorization is the chain of authorizers, in the order in which they are asked. The
+// privileged group system:masters, which comes first, is not part of it.
+type Authorization struct {
+	Authorizers []Authorizer
+	// AlwaysAllowPaths are let through before anybody is asked; delegated authorization only,
+	// exact or with a trailing *.
+	AlwaysAllowPaths []string
+	// Delegated chains ask the kube-apiserver by SubjectAccessReview instead.
+	Delegated bool
+}
+
+// Authorizer is one of a chain.
+type Authorizer struct {
+	Type AuthorizerType
+	// Name is unique in the chain: the lower-cased type, or a webhook's own name ("webhook"
+	// when it comes from flags).
+	Name    string
+	Policy  *Policy         // of ABAC
+	Webhook *WebhookOptions // of Webhook
+}
+
+// Policy is an ABAC policy file, its lines in order.
+type Policy struct {
+	File  string
+	Lines []PolicyLine
+}
+
+// PolicyLine is one line in the form of version v1beta1; unversioned lines are converted as
+// Kubernetes does. An empty field matches only an empty attribute.
+type PolicyLine struct {
+	Line            int // in the file, from 1
+	User, Group     string
+	Readonly        bool
+	APIGroup        string
+	Resource        string
+	Namespace       string
+	NonResourcePath string
+}
+
+// WebhookOptions configure a webhook authorizer.
+type WebhookOptions struct {
+	AuthorizedTTL, UnauthorizedTTL time.Duration
+	CacheAuthorized, CacheDenied   bool
+	// FailurePolicy is NoOpinion or Deny.
+	FailurePolicy string
+	// MatchConditions are CEL expressions over request, a SubjectAccessReviewSpec of v1.
+	MatchConditions []string
+}
+
+// Admission is which admission plugins were switched on and off beside the defaults.
+type Admission struct {
+	Enabled, Disabled []string
+}
+
+// History is a cluster's configuration over time, oldest first. The zero History knows
+// nothing.
+type History struct {
+	versions []version
+}
+
+type version struct {
+	from time.Time
+	cfg  *APIServer
+}
+
+// Add says that a configuration was in force from a moment on, until the next one added. The
+// zero time is "always before". A configuration of the same moment replaces the other.
+func (h *History) Add(from time.Time, cfg *APIServer) {
+	i := len(h.versions)
+	for i > 0 && h.versions[i-1].from.After(from) {
+		i--
+	}
+	if i > 0 && h.versions[i-1].from.Equal(from) {
+		h.versions[i-1].cfg = cfg
+		return
+	}
+	h.versions = append(h.versions, version{})
+	copy(h.versions[i+1:], h.versions[i:])
+	h.versions[i] = version{from, cfg}
+}
+
+// At returns the configuration in force at a moment, nil when it is not known.
+func (h *History) At(at time.Time) *APIServer {
+	if h == nil {
+		return nil
+	}
+	for i := len(h.versions) - 1; i >= 0; i-- {
+		if !h.versions[i].from.After(at) {
+			return h.versions[i].cfg
+		}
+	}
+	return nil
+}

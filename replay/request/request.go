@@ -1,0 +1,209 @@
+// Package request rebuilds what a kube-apiserver's authorizers were asked from what an audit
+// event keeps of a request: its verb and its URI. It mirrors RequestInfoFactory of
+// k8s.io/apiserver and the options decoding behind it.
+//
+// The package is pure.
+package request
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// ErrNoResource is returned by Of for a URI the apiserver itself cannot turn into
+// a request: a special verb prefix ("/api/v1/watch") with nothing behind it.
+var ErrNoResource = errors.New("no resource behind the verb prefix")
+
+// Attributes are the authorization attributes rebuilt from an event's verb and requestURI.
+type Attributes struct {
+	Verb            string
+	ResourceRequest bool
+	APIGroup        string
+	APIVersion      string
+	Resource        string
+	Subresource     string
+	Namespace       string
+	Name            string
+	Path            string // decoded, without the query; non-resource requests only
+	LabelSelector   string // raw, list/watch/deletecollection only
+	FieldSelector   string // raw, list/watch/deletecollection only
+}
+
+// Verbs of Kubernetes API requests, as RequestInfo computes them.
+const (
+	VerbCreate           = "create"
+	VerbGet              = "get"
+	VerbList             = "list"
+	VerbWatch            = "watch"
+	VerbUpdate           = "update"
+	VerbPatch            = "patch"
+	VerbDelete           = "delete"
+	VerbDeleteCollection = "deletecollection"
+	VerbProxy            = "proxy"
+)
+
+// maxSegments is the number of leading path segments RequestInfo looks at: prefix, group,
+// version, verb prefix, "namespaces", namespace, resource, name, subresource.
+const maxSegments = 9
+
+// Of rebuilds the authorization attributes of a request from its recorded verb
+// and request URI, the way k8s.io/apiserver's request.RequestInfoFactory builds them from
+// the HTTP request. The HTTP method is not recorded; it is inferred from the verb, and
+// where the verb does not tell (a verb prefix in the path, an unknown method) RequestInfo
+// does not depend on it.
+//
+// The verb of the result is recomputed from method and URI. A recorded verb that differs
+// from it contradicts the URI; the caller compares.
+//
+// Strings of the result alias requestURI and verb where they can. Path is set for
+// non-resource requests only. An error means that an apiserver could not have handled the
+// request: an unparsable URI, or ErrNoResource.
+func Of(verb, requestURI string) (Attributes, error) {
+	path, query, err := splitURI(requestURI)
+	if err != nil {
+		return Attributes{}, fmt.Errorf("parse request uri: %w", err)
+	}
+
+	var segs [maxSegments]string
+	n := segments(path, &segs)
+	if n < 3 || (segs[0] != "api" && segs[0] != "apis") || (segs[0] == "apis" && n < 4) {
+		return Attributes{Verb: strings.ToLower(verb), Path: path}, nil
+	}
+
+	a := Attributes{ResourceRequest: true}
+	rest := segs[1:min(n, maxSegments)]
+	if segs[0] == "apis" {
+		a.APIGroup, rest = rest[0], rest[1:]
+	}
+	a.APIVersion, rest = rest[0], rest[1:]
+
+	prefixed := rest[0] == VerbWatch || rest[0] == VerbProxy
+	if prefixed {
+		if len(rest) < 2 {
+			return Attributes{}, fmt.Errorf("resolve %q: %w", path, ErrNoResource)
+		}
+		a.Verb, rest = rest[0], rest[1:]
+	} else {
+		a.Verb = methodVerb(verb)
+	}
+
+	if rest[0] == "namespaces" && len(rest) > 1 {
+		a.Namespace = rest[1]
+		// "status" and "finalize" are subresources of the namespace itself; everything
+		// else below a namespace is a resource in it.
+		if len(rest) > 2 && rest[2] != "status" && rest[2] != "finalize" {
+			rest = rest[2:]
+		}
+	}
+
+	a.Resource = rest[0]
+	if len(rest) > 1 {
+		a.Name = rest[1]
+	}
+	if len(rest) > 2 && a.Verb != VerbProxy {
+		a.Subresource = rest[2]
+	}
+
+	if a.Name == "" {
+		switch a.Verb {
+		case VerbGet:
+			a.Verb, a.Name = listAttributes(query)
+		case VerbDelete:
+			a.Verb = VerbDeleteCollection
+		}
+	}
+	if !prefixed && query != "" && (a.Verb == VerbList || a.Verb == VerbWatch || a.Verb == VerbDeleteCollection) {
+		a.FieldSelector, _ = queryValue(query, "fieldSelector")
+		a.LabelSelector, _ = queryValue(query, "labelSelector")
+	}
+	return a, nil
+}
+
+// methodVerb returns what RequestInfo makes of the HTTP method behind a recorded verb,
+// before it looks at names. Verbs no known method leads to give "", as an unknown method
+// does.
+func methodVerb(verb string) string {
+	switch verb {
+	case VerbGet, VerbList, VerbWatch:
+		return VerbGet
+	case VerbDelete, VerbDeleteCollection:
+		return VerbDelete
+	case VerbCreate, VerbUpdate, VerbPatch:
+		return verb
+	}
+	return ""
+}
+
+// splitURI returns the decoded path and the raw query of a request URI. It agrees with
+// url.ParseRequestURI and allocates only for URIs that need decoding.
+func splitURI(uri string) (path, query string, err error) {
+	if plainURI(uri) {
+		path, query, _ = strings.Cut(uri, "?")
+		return path, query, nil
+	}
+	u, err := url.ParseRequestURI(uri)
+	if err != nil {
+		return "", "", err
+	}
+	return u.Path, u.RawQuery, nil
+}
+
+// plainURI reports whether a URI is an absolute path that url.ParseRequestURI would leave
+// as it is: no escape in the path, no control byte anywhere.
+func plainURI(uri string) bool {
+	if uri == "" || uri[0] != '/' {
+		return false
+	}
+	inPath := true
+	for i := 0; i < len(uri); i++ {
+		switch c := uri[i]; {
+		case c < ' ' || c == 0x7f:
+			return false
+		case c == '?':
+			inPath = false
+		case c == '%' && inPath:
+			return false
+		}
+	}
+	return true
+}
+
+// segments splits a path at slashes, leading and trailing ones dropped, inner empty
+// segments kept. It stores the first maxSegments and returns how many there are in all.
+func segments(path string, out *[maxSegments]string) int {
+	path = strings.Trim(path, "/")
+	if path == "" {
+		return 0
+	}
+	n := 0
+	for {
+		seg, rest, more := strings.Cut(path, "/")
+		if n < maxSegments {
+			out[n] = seg
+		}
+		n++
+		if !more {
+			return n
+		}
+		path = rest
+	}
+}
+
+// LongRunning reports whether a request is one the apiserver does not expect to end soon:
+// the end of such a request is no bound for when it was authorized.
+func LongRunning(a *Attributes) bool {
+	if !a.ResourceRequest {
+		return strings.HasPrefix(a.Path, "/debug/pprof/")
+	}
+	switch a.Verb {
+	case VerbWatch, VerbProxy:
+		return true
+	}
+	switch a.Subresource {
+	case "attach", "exec", "proxy", "log", "portforward":
+		return true
+	}
+	return false
+}
