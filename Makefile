@@ -60,6 +60,10 @@ oracle: ## Put ten million generated questions to the index and to Kubernetes' o
 oracle-policies: ## Who-can, hygiene and nearest misses against Kubernetes' authorizer on 100,000 generated policies (minutes)
 	@ORACLE_POLICIES=$(or $(ORACLE_POLICIES),100000) $(GO) -C rbacindex/oracle test -count=1 -timeout 60m -v -run 'TestPolicies$$' ./compare
 
+.PHONY: oracle-requests
+oracle-requests: ## A million generated request targets through Kubernetes' RequestInfo and ours
+	@ORACLE_REQUESTS=$(or $(ORACLE_REQUESTS),1000000) $(GO) -C rbacindex/oracle test -count=1 -v -run 'TestRequestInfo$$' ./requestinfo
+
 .PHONY: oracle-corpus
 oracle-corpus: ## Write the cases the index's own tests read, with Kubernetes' answers
 	@ORACLE_N=150000 $(GO) -C rbacindex/oracle run ./cmd/oracle -corpus ../testdata/corpus
