@@ -5,6 +5,12 @@
 // flags file, the files they name). Tokens, passwords and keys are discarded while parsing
 // and are in no field. A History says which one was in force when.
 //
+// What could not be read or was not understood is unknown, and said to be: every part that
+// can be unknown has a field Unknown, empty when the part is known, else the reason in words
+// that stand after "missing: ". An unknown part answers nothing: an unknown authorizer could
+// allow, refuse or pass on; behind an unknown token file could be any user. Nothing is
+// assumed in its place.
+//
 // The package is pure: files come in as an fs.FS.
 package config
 
@@ -24,6 +30,21 @@ type APIServer struct {
 	// Source names an aggregated API server whose events these are (delegated authentication
 	// and authorization), "" for the kube-apiserver itself.
 	Source string
+	// Unknown are the reasons of all unknown parts below, for people and for a quick test:
+	// empty means that everything is known. The parts themselves say which they are:
+	// Authentication.Unknown, Authentication.JWTUnknown, Anonymous.Unknown,
+	// StaticUsers.Unknown, Authorization.Unknown, Authorizer.Unknown.
+	Unknown []string
+}
+
+// Unknown returns a configuration of which nothing is known, for the given reason: neither
+// authentication nor authorization can be judged by it.
+func Unknown(reason string) *APIServer {
+	a := &APIServer{Unknown: []string{reason}}
+	a.Authentication.Unknown, a.Authorization.Unknown = reason, reason
+	a.Authentication.JWTUnknown, a.Authentication.Anonymous.Unknown = reason, reason
+	a.Digest = digest(a)
+	return a
 }
 
 // Gate returns a feature gate's value, or the given default when it was not set.
@@ -39,6 +60,12 @@ func (a *APIServer) Gate(name string, def bool) bool {
 // Authentication is what the authenticators of a kube-apiserver were given. A nil pointer, or
 // a false, is an authenticator that is not configured.
 type Authentication struct {
+	// Unknown is why there may be authenticators that are not listed here, and why one that
+	// is missing here may be configured all the same; "" when the list is complete.
+	Unknown string
+	// JWTUnknown is why the issuers in JWT are not known (the AuthenticationConfiguration
+	// was not given), "" when they are.
+	JWTUnknown     string
 	Anonymous      Anonymous
 	RequestHeader  *RequestHeader
 	ClientCA       bool
@@ -54,6 +81,8 @@ type Authentication struct {
 
 // Anonymous says which requests without credentials are let in as system:anonymous.
 type Anonymous struct {
+	// Unknown is why it is not known whether, and for which paths; "" when it is.
+	Unknown string
 	Enabled bool
 	// Paths are the decoded paths it is limited to, compared exactly; empty is every path.
 	Paths []string
@@ -68,8 +97,11 @@ type RequestHeader struct {
 // StaticUsers are the users of a token file or a basic-auth file. The credential column is
 // gone; rows stay in the order of the file.
 type StaticUsers struct {
-	File  string // as the flag names it
-	Users []StaticUser
+	// Unknown is why the rows are not known (the file was not given), "" when they are all
+	// here.
+	Unknown string
+	File    string // as the flag names it
+	Users   []StaticUser
 }
 
 // StaticUser is one row.
@@ -138,6 +170,8 @@ const (
 // Authorization is the chain of authorizers, in the order in which they are asked. The
 // privileged group system:masters, which comes first, is not part of it.
 type Authorization struct {
+	// Unknown is why the chain is not known, "" when it is. Authorizers is then empty.
+	Unknown     string
 	Authorizers []Authorizer
 	// AlwaysAllowPaths are let through before anybody is asked; delegated authorization only,
 	// exact or with a trailing *.
@@ -148,12 +182,19 @@ type Authorization struct {
 
 // Authorizer is one of a chain.
 type Authorizer struct {
-	Type AuthorizerType
+	// Unknown is why this one's answers cannot be known: its type is none of those above (it
+	// may then allow, refuse or have no opinion), or its policy file was not given (ABAC: it
+	// may allow or have no opinion). "" for all others, webhooks among them.
+	Unknown string
+	Type    AuthorizerType
 	// Name is unique in the chain: the lower-cased type, or a webhook's own name ("webhook"
 	// when it comes from flags).
-	Name    string
-	Policy  *Policy         // of ABAC
-	Webhook *WebhookOptions // of Webhook
+	Name   string
+	Policy *Policy // of ABAC, nil when Unknown
+	// SuperUser is of RBAC, up to 1.9: --authorization-rbac-super-user, a user name that RBAC
+	// allows everything; "" for none.
+	SuperUser string
+	Webhook   *WebhookOptions // of Webhook
 }
 
 // Policy is an ABAC policy file, its lines in order.
@@ -187,44 +228,4 @@ type WebhookOptions struct {
 // Admission is which admission plugins were switched on and off beside the defaults.
 type Admission struct {
 	Enabled, Disabled []string
-}
-
-// History is a cluster's configuration over time, oldest first. The zero History knows
-// nothing.
-type History struct {
-	versions []version
-}
-
-type version struct {
-	from time.Time
-	cfg  *APIServer
-}
-
-// Add says that a configuration was in force from a moment on, until the next one added. The
-// zero time is "always before". A configuration of the same moment replaces the other.
-func (h *History) Add(from time.Time, cfg *APIServer) {
-	i := len(h.versions)
-	for i > 0 && h.versions[i-1].from.After(from) {
-		i--
-	}
-	if i > 0 && h.versions[i-1].from.Equal(from) {
-		h.versions[i-1].cfg = cfg
-		return
-	}
-	h.versions = append(h.versions, version{})
-	copy(h.versions[i+1:], h.versions[i:])
-	h.versions[i] = version{from, cfg}
-}
-
-// At returns the configuration in force at a moment, nil when it is not known.
-func (h *History) At(at time.Time) *APIServer {
-	if h == nil {
-		return nil
-	}
-	for i := len(h.versions) - 1; i >= 0; i-- {
-		if !h.versions[i].from.After(at) {
-			return h.versions[i].cfg
-		}
-	}
-	return nil
 }

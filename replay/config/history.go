@@ -1,0 +1,115 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// ReloadWindow is how long after the time given for a reload of --authorization-config or
+// --authentication-config an apiserver may still run with what it had: it looks at its files
+// when it is told of a change, and once a minute when it is not.
+const ReloadWindow = time.Minute
+
+// History is a cluster's configuration over time, oldest first: of its kube-apiserver, and of
+// the aggregated API servers whose configuration was given as well. The zero History knows
+// nothing. Once built it is not changed any more and safe for concurrent readers.
+type History struct {
+	versions []version
+	servers  map[string]*History
+}
+
+type version struct {
+	from   time.Time
+	cfg    *APIServer
+	reload bool // of a running server: the one before it may last into this one's time
+}
+
+// Add says that a configuration was in force from a moment on, until the next one added. The
+// zero time is "always before". A configuration of the same moment replaces the other.
+func (h *History) Add(from time.Time, cfg *APIServer) { h.add(version{from: from, cfg: cfg}) }
+
+// AddReload is Add of what a running apiserver re-reads: Settling tells of the time in which
+// it may not have done so yet.
+func (h *History) AddReload(from time.Time, cfg *APIServer) {
+	h.add(version{from: from, cfg: cfg, reload: true})
+}
+
+func (h *History) add(v version) {
+	i := len(h.versions)
+	for i > 0 && h.versions[i-1].from.After(v.from) {
+		i--
+	}
+	if i > 0 && h.versions[i-1].from.Equal(v.from) {
+		h.versions[i-1] = v
+		return
+	}
+	h.versions = slices.Insert(h.versions, i, v)
+}
+
+// At returns the configuration in force at a moment, nil when none was given.
+func (h *History) At(at time.Time) *APIServer {
+	if i := h.index(at); i >= 0 {
+		return h.versions[i].cfg
+	}
+	return nil
+}
+
+// Settling returns the configuration that may still have been in force at a moment instead of
+// At's, because its successor was re-read by a running apiserver less than ReloadWindow ago;
+// nil when At's alone can have been.
+func (h *History) Settling(at time.Time) *APIServer {
+	i := h.index(at)
+	if i < 1 || !h.versions[i].reload || !at.Before(h.versions[i].from.Add(ReloadWindow)) {
+		return nil
+	}
+	return h.versions[i-1].cfg
+}
+
+func (h *History) index(at time.Time) int {
+	if h == nil {
+		return -1
+	}
+	i := len(h.versions) - 1
+	for i >= 0 && h.versions[i].from.After(at) {
+		i--
+	}
+	return i
+}
+
+// Visit calls f for every version, oldest first, with the moment it came into force (zero:
+// always before).
+func (h *History) Visit(f func(from time.Time, cfg *APIServer)) {
+	if h == nil {
+		return
+	}
+	for _, v := range h.versions {
+		f(v.from, v.cfg)
+	}
+}
+
+// AddServer gives the history of an aggregated API server; its configurations carry the name
+// as Source.
+func (h *History) AddServer(name string, server *History) {
+	if h.servers == nil {
+		h.servers = map[string]*History{}
+	}
+	h.servers[name] = server
+}
+
+// Server returns the history of an aggregated API server by its name, nil when none was
+// given. "" is the kube-apiserver, h itself.
+func (h *History) Server(name string) *History {
+	if h == nil || name == "" {
+		return h
+	}
+	return h.servers[name]
+}
+
+// Servers returns the names of the aggregated API servers, sorted.
+func (h *History) Servers() []string {
+	if h == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(h.servers))
+}
