@@ -1,0 +1,214 @@
+// Package review reads what a review asks and what it was answered: a SubjectAccessReview in
+// its three forms, and a TokenReview. An aggregated API server, a kubelet or any other
+// delegating server asks its kube-apiserver so on every request; the same authorizers answer
+// as on the request filter, so that the replica can check the answer.
+//
+// It mirrors k8s.io/kubernetes pkg/registry/authorization: the attributes are those of the
+// spec, and status.reason is the authorizer's reason, word for word.
+//
+// The package is pure.
+package review
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/request"
+)
+
+// Kinds of reviews.
+const (
+	SubjectAccess      = "SubjectAccessReview"
+	SelfSubjectAccess  = "SelfSubjectAccessReview"
+	LocalSubjectAccess = "LocalSubjectAccessReview"
+	Token              = "TokenReview"
+)
+
+// Question is what a review asks.
+type Question struct {
+	Kind       string
+	User       event.User         // who is asked about; empty for a TokenReview
+	Attributes request.Attributes // what is asked for; zero for a TokenReview
+}
+
+// Answer is what a review was answered. Allowed is "authenticated" for a TokenReview.
+type Answer struct {
+	Allowed, Denied bool
+	Reason          string
+	Error           string     // evaluationError, or a TokenReview's error
+	User            event.User // who a TokenReview found
+}
+
+// KindOf returns the kind of review a request is, "" when it is none. It looks at the
+// attributes alone and costs a comparison for any other request.
+func KindOf(a *request.Attributes) string {
+	if a.Verb != request.VerbCreate || a.Subresource != "" || !a.ResourceRequest {
+		return ""
+	}
+	switch a.APIGroup {
+	case "authorization.k8s.io":
+		switch a.Resource {
+		case "subjectaccessreviews":
+			return SubjectAccess
+		case "selfsubjectaccessreviews":
+			return SelfSubjectAccess
+		case "localsubjectaccessreviews":
+			return LocalSubjectAccess
+		}
+	case "authentication.k8s.io":
+		if a.Resource == "tokenreviews" {
+			return Token
+		}
+	}
+	return ""
+}
+
+// spec is the union of the specs of all kinds, in the versions v1 and v1beta1 (which calls
+// the groups "group").
+type spec struct {
+	User       string              `json:"user"`
+	UID        string              `json:"uid"`
+	Groups     []string            `json:"groups"`
+	OldGroups  []string            `json:"group"`
+	Extra      map[string][]string `json:"extra"`
+	Resource   *resourceAttributes `json:"resourceAttributes"`
+	NoResource *struct {
+		Path string `json:"path"`
+		Verb string `json:"verb"`
+	} `json:"nonResourceAttributes"`
+}
+
+type resourceAttributes struct {
+	Namespace     string    `json:"namespace"`
+	Verb          string    `json:"verb"`
+	Group         string    `json:"group"`
+	Version       string    `json:"version"`
+	Resource      string    `json:"resource"`
+	Subresource   string    `json:"subresource"`
+	Name          string    `json:"name"`
+	FieldSelector *selector `json:"fieldSelector"`
+	LabelSelector *selector `json:"labelSelector"`
+}
+
+type selector struct {
+	Raw          string `json:"rawSelector"`
+	Requirements []struct {
+		Key      string   `json:"key"`
+		Operator string   `json:"operator"`
+		Values   []string `json:"values"`
+	} `json:"requirements"`
+}
+
+// Asked returns the question of a review; ok is false when the request is no review, or its
+// body is not recorded or not readable. caller is who made the request: a
+// SelfSubjectAccessReview asks about them.
+func Asked(e *event.Event, a *request.Attributes) (q Question, ok bool) {
+	q.Kind = KindOf(a)
+	if q.Kind == "" || q.Kind == Token {
+		return q, q.Kind == Token
+	}
+	if len(e.RequestObject) == 0 {
+		return q, false
+	}
+	var body struct {
+		Spec spec `json:"spec"`
+	}
+	if err := json.Unmarshal(e.RequestObject, &body); err != nil {
+		return q, false
+	}
+	s := &body.Spec
+	q.User = event.User{Username: s.User, UID: s.UID, Groups: s.Groups}
+	if len(s.Groups) == 0 {
+		q.User.Groups = s.OldGroups
+	}
+	for key, values := range s.Extra {
+		q.User.Extra = append(q.User.Extra, event.ExtraEntry{Key: key, Values: values})
+	}
+	slices.SortFunc(q.User.Extra, func(a, b event.ExtraEntry) int { return strings.Compare(a.Key, b.Key) })
+	if q.Kind == SelfSubjectAccess {
+		q.User = *e.EffectiveUser()
+	}
+	switch {
+	case s.Resource != nil:
+		r := s.Resource
+		q.Attributes = request.Attributes{
+			ResourceRequest: true, Verb: r.Verb, Namespace: r.Namespace, APIGroup: r.Group, APIVersion: r.Version,
+			Resource: r.Resource, Subresource: r.Subresource, Name: r.Name,
+			FieldSelector: r.FieldSelector.text(), LabelSelector: r.LabelSelector.text(),
+		}
+		if q.Attributes.APIVersion == "" {
+			q.Attributes.APIVersion = "*"
+		}
+	case s.NoResource != nil:
+		q.Attributes = request.Attributes{Verb: s.NoResource.Verb, Path: s.NoResource.Path}
+	default:
+		return q, false
+	}
+	return q, true
+}
+
+// text is the selector as a request would have written it; requirements a request cannot
+// write are left out, as they restrict nothing an authorizer looks at.
+func (s *selector) text() string {
+	if s == nil {
+		return ""
+	}
+	if s.Raw != "" {
+		return s.Raw
+	}
+	var parts []string
+	for _, r := range s.Requirements {
+		if len(r.Values) != 1 {
+			continue
+		}
+		switch r.Operator {
+		case "In":
+			parts = append(parts, r.Key+"="+fields.EscapeValue(r.Values[0]))
+		case "NotIn":
+			parts = append(parts, r.Key+"!="+fields.EscapeValue(r.Values[0]))
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// Answered returns the recorded answer of a review; ok is false when the review was refused
+// or failed, or the answer is not recorded.
+func Answered(e *event.Event) (ans Answer, ok bool) {
+	if code := e.Code(); len(e.ResponseObject) == 0 || code != 0 && (code < 200 || code > 299) {
+		return ans, false
+	}
+	var body struct {
+		Kind   string `json:"kind"`
+		Status struct {
+			Allowed         bool   `json:"allowed"`
+			Denied          bool   `json:"denied"`
+			Reason          string `json:"reason"`
+			EvaluationError string `json:"evaluationError"`
+			Authenticated   bool   `json:"authenticated"`
+			Error           string `json:"error"`
+			User            struct {
+				Username string              `json:"username"`
+				UID      string              `json:"uid"`
+				Groups   []string            `json:"groups"`
+				Extra    map[string][]string `json:"extra"`
+			} `json:"user"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal(e.ResponseObject, &body); err != nil || !strings.HasSuffix(body.Kind, "Review") {
+		return ans, false
+	}
+	st := &body.Status
+	ans = Answer{
+		Allowed: st.Allowed || st.Authenticated, Denied: st.Denied, Reason: st.Reason, Error: st.EvaluationError + st.Error,
+		User: event.User{Username: st.User.Username, UID: st.User.UID, Groups: st.User.Groups},
+	}
+	for key, values := range st.User.Extra {
+		ans.User.Extra = append(ans.User.Extra, event.ExtraEntry{Key: key, Values: values})
+	}
+	slices.SortFunc(ans.User.Extra, func(a, b event.ExtraEntry) int { return strings.Compare(a.Key, b.Key) })
+	return ans, true
+}
