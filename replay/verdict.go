@@ -10,6 +10,8 @@ package replay
 import (
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/request"
 )
@@ -151,9 +153,12 @@ type ChainStep struct {
 // Implied is one check behind the authorization filter, for example the right to create
 // pods/exec of a websocket, or bind on the role of a new binding.
 type Implied struct {
-	// Check names the kind of check, a closed set: see package implied.
+	// Check names the kind of check, a closed set: see package implied. The effective user is
+	// who is asked about, but for implied.ByRequestor(Check): those are of the authenticated
+	// user, who wants to act as another.
 	Check string
-	// Attributes the authorizer was asked for.
+	// Attributes the authorizer was asked for; without a verb when the event does not hold
+	// enough to tell, and Missing says what.
 	Attributes Attributes
 	// Replayed is the replica's answer; Recorded is what the response shows of it, none when
 	// it does not tell.
@@ -161,6 +166,11 @@ type Implied struct {
 	// Covered means that the check passes without the verb: the subject holds the rules
 	// that it would hand out.
 	Covered bool
+	// Wanted are the rules that a written role would hand out; nil for other checks.
+	Wanted []rbacv1.PolicyRule
+	// Perhaps says why it is not certain that the apiserver asked, "" when it is. Such a check
+	// contradicts nothing.
+	Perhaps string
 	Grants  []Grant
 	Missing []string
 }
@@ -179,12 +189,21 @@ type ReviewCheck struct {
 	Cause   string
 }
 
-// ImpersonationCheck is the replica's answer to "may the requestor act as this user".
+// ImpersonationCheck is the replica's answer to "may the requestor act as this user". The
+// single checks behind it are in Verdict.Implied.
 type ImpersonationCheck struct {
 	Replayed Decision
-	Mode     string   // "legacy" or the recorded constraint, for example "impersonate:user-info"
-	Grants   []Grant  // of the checks that needed RBAC
-	Missing  []string // pieces nobody grants
+	// Recorded is allow when the event names an impersonated user, forbid when the response
+	// refuses it.
+	Recorded Decision
+	// Mode is "legacy" or the recorded constraint, for example "impersonate:user-info"; of a
+	// refusal the mode that the message names.
+	Mode    string
+	Grants  []Grant  // of the checks that needed RBAC
+	Missing []string // pieces nobody grants, or what is not known
+	// Cause says in one line what a refusal shows and whether the replica would have refused
+	// likewise; "" for what was permitted.
+	Cause string
 }
 
 // Admission is what is known of the admission phase of a request.
