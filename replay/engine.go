@@ -38,11 +38,12 @@ type Config struct {
 	// NodeGraph returns what is known of pods and nodes in a state, nil for nothing. May be
 	// nil itself: then the node authorizer's relation questions stay open.
 	NodeGraph func(*state.State) NodeGraph
-	// Apiserver returns what is known of a cluster's apiserver configuration over time, nil
-	// for nothing: then the chain is taken to be node, rbac, and what depends on the
-	// authenticators stays open. May be nil itself. It is called once an event and must be
-	// cheap and safe for concurrent use.
-	Apiserver func(cluster string) *config.History
+	// Apiserver returns what is known of an apiserver's configuration over time, nil for
+	// nothing: then the chain is taken to be node, rbac, and what depends on the
+	// authenticators stays open. server is the event's Server: the apiserver of the cluster
+	// that sent it, often "". May be nil itself. It is called once an event and must be cheap
+	// and safe for concurrent use.
+	Apiserver func(cluster, server string) *config.History
 }
 
 // Engine replays events. It is immutable and safe for concurrent use.
@@ -157,7 +158,7 @@ func (t *trial) configure() {
 	if t.eng.cfg.Apiserver == nil || t.s == nil {
 		return
 	}
-	if t.cfg = t.eng.cfg.Apiserver(t.s.Cluster()).At(t.e.RequestReceivedTimestamp); t.cfg != nil {
+	if t.cfg = t.eng.cfg.Apiserver(t.s.Cluster(), t.e.Server).At(t.e.RequestReceivedTimestamp); t.cfg != nil {
 		t.v.Config = t.eng.config + ";apiserver=" + t.cfg.Digest
 	}
 }

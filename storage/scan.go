@@ -45,6 +45,9 @@ type stored struct {
 	engine, config                          string
 	hits                                    []string
 	hitKeys                                 []uint64
+	evidence, explained, implied            []string
+	credential, chain, review               string
+	impliedGrants                           [][]string
 }
 
 type storedUser struct {
@@ -88,6 +91,8 @@ func (r *stored) targets() []target {
 		{"admission_namespace_lifecycle", &r.admission.NamespaceLifecycle},
 		{"policy_revision", &r.policyRevision}, {"engine_version", &r.engine}, {"config_version", &r.config},
 		{"hits", &r.hits}, {"hit_keys", &r.hitKeys},
+		{"evidence", &r.evidence}, {"explained", &r.explained}, {"credential", &r.credential}, {"chain", &r.chain},
+		{"implied", &r.implied}, {"implied_grants", &r.impliedGrants}, {"review", &r.review},
 	}
 }
 
@@ -142,6 +147,7 @@ func (r *stored) row() (replay.Row, error) {
 	if err != nil {
 		return replay.Row{}, err
 	}
+	e.Server = r.apiserver
 	v, err := r.verdict()
 	if err != nil {
 		return replay.Row{}, err
@@ -252,6 +258,9 @@ func (r *stored) verdict() (*replay.Verdict, error) {
 		if v.Impersonation.Grants, err = decodeGrants(r.impGrants); err != nil {
 			return nil, err
 		}
+	}
+	if err := r.more(v); err != nil {
+		return nil, fmt.Errorf("event %s: %w", r.auditID, err)
 	}
 	return v, nil
 }

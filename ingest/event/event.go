@@ -72,6 +72,10 @@ type Event struct {
 	Annotations Pairs // sorted by key
 
 	Unknown []Member // members of the event object the type does not model, in order
+
+	// Server names the apiserver the event came from, as the endpoint it was sent to does;
+	// "" when that says nothing. It is no part of the event and of none of its keys.
+	Server string
 }
 
 // Pair is one entry of a string map.

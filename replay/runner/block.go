@@ -102,6 +102,7 @@ func decodeRecord(rec *stream.Record, epoch uint32) (replay.Row, error) {
 	if err != nil {
 		return replay.Row{}, err
 	}
+	e.Server = rec.APIServer
 	request := event.RequestKey(rec.Cluster, e)
 	content := rec.Content
 	if content == (event.Hash128{}) {
