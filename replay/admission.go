@@ -203,7 +203,8 @@ func operationOf(a *Attributes) admissionOp {
 				return opConnect
 			}
 		case "proxy":
-			if oneOf(a.Resource, "pods", "services", "nodes") {
+			switch a.Resource {
+			case "pods", "services", "nodes":
 				return opConnect
 			}
 		}

@@ -6,7 +6,9 @@ import (
 
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/replay/authz/node"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/graph"
 )
 
 // Authorizers of the chain, as Verdict.Authorizer names them.
@@ -19,7 +21,7 @@ const (
 // moment is what the authorizers decide with: the policy as of one time.
 type moment struct {
 	view  *state.View // nil = no state at all
-	graph NodeGraph   // nil = nothing is known of pods
+	graph node.Graph  // nil = nothing is known of pods
 	at    time.Time
 }
 
@@ -29,7 +31,7 @@ type answer struct {
 	decision   Decision
 	authorizer string
 	rbac       rbacindex.Result // its Grants use the caller's buffer
-	node       nodeAnswer       // zero for users that are no nodes
+	node       node.Answer      // zero for users that are no nodes
 	isNode     bool
 	missing    []string
 	class      string // of the missing
@@ -44,10 +46,10 @@ func (m *moment) authorize(user string, groups []string, a *Attributes, buf []rb
 		}
 	}
 	var ans answer
-	if isNode(user, groups) {
+	if node.Is(user, groups) {
 		ans.isNode = true
-		ans.node = nodeAuthorize(user, a, m.graph, m.at)
-		if ans.node.allowed == KnownYes {
+		ans.node = node.Authorize(user, a, m.graph, m.at)
+		if ans.node.Allowed == graph.Present {
 			ans.decision, ans.authorizer = DecisionAllow, AuthorizerNode
 			return ans
 		}
@@ -73,11 +75,11 @@ func (m *moment) authorize(user string, groups []string, a *Attributes, buf []rb
 			ans.class = ClassNoState
 		}
 	}
-	if ans.isNode && ans.node.allowed == NotKnown {
+	if ans.isNode && ans.node.Allowed == graph.Unknown {
 		if ans.class == "" {
 			ans.class = ClassNodeGraph
 		}
-		ans.missing = append(ans.missing, ans.node.missing)
+		ans.missing = append(ans.missing, ans.node.Missing)
 	}
 	if ans.class == "" {
 		ans.decision = DecisionForbid
@@ -100,7 +102,7 @@ func (ans *answer) agrees(rec *record, worded []Grant, scratch []byte) (ok, same
 	}
 	if rec.reason == "" {
 		// The node authorizer comes first and could have allowed it too.
-		return ans.isNode && ans.node.allowed == NotKnown, true
+		return ans.isNode && ans.node.Allowed == graph.Unknown, true
 	}
 	for i := range worded {
 		if worded[i].Reason == rec.reason {
@@ -125,8 +127,8 @@ func (ans *answer) agrees(rec *record, worded []Grant, scratch []byte) (ok, same
 func (ans *answer) refusalReason(reason string) bool {
 	errs := ans.rbac.Errors()
 	rest := reason
-	if ans.isNode && ans.node.reason != "" {
-		after, ok := strings.CutPrefix(rest, ans.node.reason)
+	if ans.isNode && ans.node.Reason != "" {
+		after, ok := strings.CutPrefix(rest, ans.node.Reason)
 		if !ok {
 			return false
 		}

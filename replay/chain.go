@@ -1,6 +1,9 @@
 package replay
 
-import "github.com/retrial-io/retrial/ingest/event"
+import (
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/authz/node"
+)
 
 // Answers of an authorizer in a ChainStep.
 const (
@@ -20,7 +23,7 @@ func (v *Verdict) Steps(e *event.Event) []ChainStep {
 	steps := []ChainStep{{Authorizer: AuthorizerMasters, Answer: AnswerNoOpinion}, {Authorizer: AuthorizerNode, Answer: AnswerNoOpinion}, {Authorizer: AuthorizerRBAC, Answer: AnswerNoOpinion}}
 	if v.Replayed == DecisionNone {
 		// What is missing is the graph's alone, or RBAC's and perhaps the graph's as well.
-		if isNode(u.Username, u.Groups) {
+		if node.Is(u.Username, u.Groups) {
 			steps[1].Answer = AnswerUnknown
 		}
 		if v.Class != ClassNodeGraph {

@@ -207,13 +207,13 @@ func (t *trial) driftCause(rec *record) string {
 // refusal is the reason this answer would be recorded with.
 func (ans *answer) refusal() string {
 	rbac := ans.rbac.Reason()
-	if ans.node.reason == "" {
+	if ans.node.Reason == "" {
 		return rbac
 	}
 	if rbac == "" {
-		return ans.node.reason
+		return ans.node.Reason
 	}
-	return ans.node.reason + "\n" + rbac
+	return ans.node.Reason + "\n" + rbac
 }
 
 func (g *namedGrant) keys() (binding, role rbacindex.Key) {

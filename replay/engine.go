@@ -8,6 +8,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/replay/authz/node"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state"
@@ -37,7 +38,7 @@ type Config struct {
 	KubernetesMinor int
 	// NodeGraph returns what is known of pods and nodes in a state, nil for nothing. May be
 	// nil itself: then the node authorizer's relation questions stay open.
-	NodeGraph func(*state.State) NodeGraph
+	NodeGraph func(*state.State) node.Graph
 	// Apiserver returns what is known of an apiserver's configuration over time, nil for
 	// nothing: then the chain is taken to be node, rbac, and what depends on the
 	// authenticators stays open. server is the event's Server: the apiserver of the cluster

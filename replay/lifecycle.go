@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/retrial-io/retrial/replay/authz/node"
 	"github.com/retrial-io/retrial/replay/state"
 )
 
@@ -40,7 +41,7 @@ func (t *trial) admission(rec *record) {
 	adm := &t.v.Admission
 	if op != opNone && rec.decision == DecisionAllow && code >= 400 {
 		u := t.e.EffectiveUser()
-		adm.Plugin = t.eng.admission.plugin(code, reason, message, isNode(u.Username, u.Groups), a)
+		adm.Plugin = t.eng.admission.plugin(code, reason, message, node.Is(u.Username, u.Groups), a)
 	}
 	adm.Recorded = recordedAdmission(op, *rec, code, adm.Plugin)
 	if rec.decision != DecisionAllow {
@@ -66,7 +67,7 @@ func (t *trial) admission(rec *record) {
 func (t *trial) lifecycle(op admissionOp, from, to time.Time) lifecycleAnswer {
 	a := &t.v.Attributes
 	if a.APIGroup == "" && a.Resource == "namespaces" {
-		if op == opDelete && a.Subresource == "" && oneOf(a.Name, "default", "kube-system", "kube-public") {
+		if op == opDelete && a.Subresource == "" && (a.Name == "default" || a.Name == "kube-system" || a.Name == "kube-public") {
 			return lifecycleImmortal
 		}
 		if op == opNone || op == opConnect {

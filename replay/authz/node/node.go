@@ -1,4 +1,6 @@
-package replay
+// Package node is the node authorizer of a kube-apiserver: what kubelets may do, decided by
+// the compiled-in rules of role system:node and by which pods run on the node.
+package node
 
 import (
 	"strings"
@@ -9,39 +11,34 @@ import (
 
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/replay/state/graph"
 )
 
-// Known is a three-valued answer. The zero value is "not known".
-type Known uint8
+// Known is a three-valued answer.
+type Known = graph.Known
 
-// Answers.
-const (
-	NotKnown Known = iota
-	KnownYes
-	KnownNo
-)
-
-// NodeGraph answers the relation questions of the node authorizer: does a path lead from an
+// Graph answers the relation questions of the node authorizer: does a path lead from an
 // object to a node, through the pods bound to it (pod → node, secret → pod, claim → pod,
 // volume → claim …). resource is the plural, lower-case resource name; namespace is empty
-// for cluster-scoped ones. Implementations answer NotKnown rather than guess and must be
+// for cluster-scoped ones. Implementations answer graph.Unknown rather than guess and must be
 // safe for concurrent use.
-type NodeGraph interface {
+type Graph interface {
 	Related(at time.Time, node, group, resource, namespace, name string) Known
 }
 
-// nodeAnswer is the node authorizer's answer. KnownNo is no opinion, which leaves the
-// question to the next authorizer; reason is its contribution to the recorded reason.
-type nodeAnswer struct {
-	allowed Known
-	reason  string
-	missing string // what NotKnown would need
+// Answer is the node authorizer's answer.
+type Answer struct {
+	// Allowed is graph.Present for an allow and graph.Absent for no opinion, which leaves the
+	// question to the next authorizer; it never denies.
+	Allowed Known
+	Reason  string // contribution of no opinion to the recorded reason; may be empty
+	Missing string // what graph.Unknown would need
 }
 
-func nodeAllows() nodeAnswer           { return nodeAnswer{allowed: KnownYes} }
-func nodeSilent(why string) nodeAnswer { return nodeAnswer{allowed: KnownNo, reason: why} }
-func nodeName(username string) string  { return username[len(authn.PrefixNode):] }
-func nodeQuote(s string) string        { return "'" + s + "'" }
+func nodeAllows() Answer              { return Answer{Allowed: graph.Present} }
+func nodeSilent(why string) Answer    { return Answer{Allowed: graph.Absent, Reason: why} }
+func nodeName(username string) string { return username[len(authn.PrefixNode):] }
+func nodeQuote(s string) string       { return "'" + s + "'" }
 func oneOf(s string, set ...string) bool {
 	for _, v := range set {
 		if s == v {
@@ -51,8 +48,8 @@ func oneOf(s string, set ...string) bool {
 	return false
 }
 
-// isNode reports whether the node authorizer feels addressed: the name and the group.
-func isNode(username string, groups []string) bool {
+// Is reports whether the node authorizer feels addressed: the name and the group.
+func Is(username string, groups []string) bool {
 	if !strings.HasPrefix(username, authn.PrefixNode) {
 		return false
 	}
@@ -64,14 +61,14 @@ func isNode(username string, groups []string) bool {
 	return false
 }
 
-// nodeAuthorize mirrors the node authorizer of Kubernetes 1.32 and later (with the
-// selector-aware rules for nodes and pods) for a user isNode accepts. graph may be nil.
-func nodeAuthorize(username string, a *Attributes, graph NodeGraph, at time.Time) nodeAnswer {
-	node := nodeName(username)
+// Authorize mirrors the node authorizer of Kubernetes 1.32 and later (with the
+// selector-aware rules for nodes and pods) for a user Is accepts. g may be nil.
+func Authorize(user string, a *request.Attributes, g Graph, at time.Time) Answer {
+	node := nodeName(user)
 	if node == "" {
 		return nodeSilent(`unknown node for user "system:node:"`)
 	}
-	n := nodeRequest{node: node, a: a, graph: graph, at: at}
+	n := nodeRequest{node: node, a: a, graph: g, at: at}
 	if a.ResourceRequest {
 		switch a.APIGroup {
 		case "":
@@ -121,38 +118,38 @@ func nodeAuthorize(username string, a *Attributes, graph NodeGraph, at time.Time
 // nodeRequest is one request of one node.
 type nodeRequest struct {
 	node  string
-	a     *Attributes
-	graph NodeGraph
+	a     *request.Attributes
+	graph Graph
 	at    time.Time
 }
 
 // related asks the graph for a path from the requested object to the node.
-func (n *nodeRequest) related() nodeAnswer {
+func (n *nodeRequest) related() Answer {
 	if n.a.Name == "" {
 		return nodeSilent("No Object name found")
 	}
 	return n.path()
 }
 
-func (n *nodeRequest) path() nodeAnswer {
-	known := NotKnown
+func (n *nodeRequest) path() Answer {
+	known := graph.Unknown
 	if n.graph != nil {
 		known = n.graph.Related(n.at, n.node, n.a.APIGroup, n.a.Resource, n.a.Namespace, n.a.Name)
 	}
 	switch known {
-	case KnownYes:
+	case graph.Present:
 		return nodeAllows()
-	case KnownNo:
+	case graph.Absent:
 		return nodeSilent("no relationship found between node " + nodeQuote(n.node) + " and this object")
 	}
 	object := n.a.Resource + "/" + n.a.Name
 	if n.a.Namespace != "" {
 		object = n.a.Resource + "/" + n.a.Namespace + "/" + n.a.Name
 	}
-	return nodeAnswer{missing: "pods bound to node " + n.node + " (path to " + object + ")"}
+	return Answer{Missing: "pods bound to node " + n.node + " (path to " + object + ")"}
 }
 
-func (n *nodeRequest) readNamespaced() nodeAnswer {
+func (n *nodeRequest) readNamespaced() Answer {
 	switch {
 	case !oneOf(n.a.Verb, request.VerbGet, request.VerbList, request.VerbWatch):
 		return nodeSilent("can only read resources of this type")
@@ -164,7 +161,7 @@ func (n *nodeRequest) readNamespaced() nodeAnswer {
 	return n.related()
 }
 
-func (n *nodeRequest) get() nodeAnswer {
+func (n *nodeRequest) get() Answer {
 	switch {
 	case n.a.Verb != request.VerbGet:
 		return nodeSilent("can only get individual resources of this type")
@@ -174,14 +171,14 @@ func (n *nodeRequest) get() nodeAnswer {
 	return n.related()
 }
 
-func (n *nodeRequest) writeStatus() nodeAnswer {
+func (n *nodeRequest) writeStatus() Answer {
 	if !oneOf(n.a.Verb, request.VerbUpdate, request.VerbPatch) {
 		return nodeSilent("can only get/update/patch this type")
 	}
 	return n.related()
 }
 
-func (n *nodeRequest) serviceAccount() nodeAnswer {
+func (n *nodeRequest) serviceAccount() Answer {
 	switch {
 	case n.a.Verb == request.VerbGet && n.a.Subresource == "":
 		return n.related()
@@ -193,7 +190,7 @@ func (n *nodeRequest) serviceAccount() nodeAnswer {
 	return n.path()
 }
 
-func (n *nodeRequest) lease() nodeAnswer {
+func (n *nodeRequest) lease() Answer {
 	switch {
 	case !oneOf(n.a.Verb, request.VerbGet, request.VerbCreate, request.VerbUpdate, request.VerbPatch, request.VerbDelete):
 		return nodeSilent("can only get, create, update, patch, or delete a node lease")
@@ -205,7 +202,7 @@ func (n *nodeRequest) lease() nodeAnswer {
 	return nodeAllows()
 }
 
-func (n *nodeRequest) csiNode() nodeAnswer {
+func (n *nodeRequest) csiNode() Answer {
 	switch {
 	case !oneOf(n.a.Verb, request.VerbGet, request.VerbCreate, request.VerbUpdate, request.VerbPatch, request.VerbDelete):
 		return nodeSilent("can only get, create, update, patch, or delete a CSINode")
@@ -217,7 +214,7 @@ func (n *nodeRequest) csiNode() nodeAnswer {
 	return nodeAllows()
 }
 
-func (n *nodeRequest) resourceSlice() nodeAnswer {
+func (n *nodeRequest) resourceSlice() Answer {
 	if n.a.Subresource != "" {
 		return nodeSilent("cannot authorize ResourceSlice subresources")
 	}
@@ -235,7 +232,7 @@ func (n *nodeRequest) resourceSlice() nodeAnswer {
 	return nodeSilent("only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, deletecollection")
 }
 
-func (n *nodeRequest) nodes() nodeAnswer {
+func (n *nodeRequest) nodes() Answer {
 	switch n.a.Subresource {
 	case "":
 		switch n.a.Verb {
@@ -258,7 +255,7 @@ func (n *nodeRequest) nodes() nodeAnswer {
 	return nodeSilent("")
 }
 
-func (n *nodeRequest) pods() nodeAnswer {
+func (n *nodeRequest) pods() Answer {
 	switch n.a.Subresource {
 	case "":
 		switch n.a.Verb {
@@ -307,7 +304,7 @@ func (n *nodeRequest) selectsOwnNode() bool {
 // nodeRuleAllows evaluates the rules of the bootstrap role system:node that are not
 // subdivided above: what every node may do alike. The node authorizer has them compiled
 // in; the ClusterRole of that name in the cluster does not matter to it.
-func nodeRuleAllows(a *Attributes) bool {
+func nodeRuleAllows(a *request.Attributes) bool {
 	if !a.ResourceRequest {
 		return false
 	}

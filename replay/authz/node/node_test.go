@@ -1,0 +1,97 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/replay/state/graph"
+)
+
+// relations is a Graph that knows some paths.
+type relations map[string]Known
+
+func (r relations) Related(_ time.Time, node, _, resource, namespace, name string) Known {
+	return r[node+" "+resource+" "+namespace+"/"+name]
+}
+
+func TestAuthorize(t *testing.T) {
+	const no = "no relationship found between node 'n1' and this object"
+	g := relations{"n1 secrets d/s": graph.Present, "n1 secrets d/t": graph.Absent, "n1 serviceaccounts d/sa": graph.Present, "n1 pods d/p": graph.Present}
+	a := func(verb, group, ns, resource, sub, name string) request.Attributes {
+		return request.Attributes{Verb: verb, ResourceRequest: true, APIGroup: group, Namespace: ns, Resource: resource, Subresource: sub, Name: name}
+	}
+	selecting := func(a request.Attributes, selector string) request.Attributes {
+		a.FieldSelector = selector
+		return a
+	}
+	cases := []struct {
+		name   string
+		a      request.Attributes
+		want   Known
+		reason string
+	}{
+		{"own secret", a("get", "", "d", "secrets", "", "s"), graph.Present, ""},
+		{"foreign secret", a("watch", "", "d", "secrets", "", "t"), graph.Absent, no},
+		{"secret nobody knows about", a("get", "", "d", "secrets", "", "u"), graph.Unknown, ""},
+		{"all secrets", a("list", "", "d", "secrets", "", ""), graph.Absent, "No Object name found"},
+		{"write a secret", a("update", "", "d", "secrets", "", "s"), graph.Absent, "can only read resources of this type"},
+		{"subresource of a configmap", a("get", "", "d", "configmaps", "x", "s"), graph.Absent, "cannot read subresource"},
+		{"secrets of all namespaces", a("list", "", "", "secrets", "", ""), graph.Absent, "can only read namespaced object of this type"},
+		{"list volumes", a("list", "", "", "persistentvolumes", "", ""), graph.Absent, "can only get individual resources of this type"},
+		{"claim status", a("patch", "", "d", "persistentvolumeclaims", "status", "c"), graph.Unknown, ""},
+		{"get claim status", a("get", "", "d", "persistentvolumeclaims", "status", "c"), graph.Absent, "can only get/update/patch this type"},
+		{"attachment subresource", a("get", "storage.k8s.io", "", "volumeattachments", "status", "v"), graph.Absent, "cannot get subresource"},
+		{"token of a related account", a("create", "", "d", "serviceaccounts", "token", "sa"), graph.Present, ""},
+		{"token without a name", a("create", "", "d", "serviceaccounts", "token", ""), graph.Absent, "can only create tokens for individual service accounts"},
+		{"another subresource of an account", a("create", "", "d", "serviceaccounts", "x", "sa"), graph.Absent, "can only create token subresource of serviceaccount"},
+		{"list accounts", a("list", "", "d", "serviceaccounts", "", ""), graph.Absent, "can only create tokens for individual service accounts"},
+		{"own lease", a("update", "coordination.k8s.io", "kube-node-lease", "leases", "", "n1"), graph.Present, ""},
+		{"other lease", a("update", "coordination.k8s.io", "kube-node-lease", "leases", "", "n2"), graph.Absent, "can only access node lease with the same name as the requesting node"},
+		{"lease elsewhere", a("get", "coordination.k8s.io", "d", "leases", "", "n1"), graph.Absent, `can only access leases in the "kube-node-lease" system namespace`},
+		{"list leases", a("list", "coordination.k8s.io", "kube-node-lease", "leases", "", ""), graph.Absent, "can only get, create, update, patch, or delete a node lease"},
+		{"new lease", a("create", "coordination.k8s.io", "kube-node-lease", "leases", "", ""), graph.Present, ""},
+		{"other csinode", a("get", "storage.k8s.io", "", "csinodes", "", "n2"), graph.Absent, "can only access CSINode with the same name as the requesting node"},
+		{"list csinodes", a("list", "storage.k8s.io", "", "csinodes", "", ""), graph.Absent, "can only get, create, update, patch, or delete a CSINode"},
+		{"new slice", a("create", "resource.k8s.io", "", "resourceslices", "", ""), graph.Present, ""},
+		{"own slices", selecting(a("list", "resource.k8s.io", "", "resourceslices", "", ""), "spec.nodeName=n1"), graph.Present, ""},
+		{"all slices", a("watch", "resource.k8s.io", "", "resourceslices", "", ""), graph.Absent, "can only list/watch/deletecollection resourceslices with nodeName field selector"},
+		{"all nodes", a("list", "", "", "nodes", "", ""), graph.Absent, "node 'n1' cannot read all nodes, only its own Node object"},
+		{"other node", a("get", "", "", "nodes", "", "n2"), graph.Absent, "node 'n1' cannot read 'n2', only its own Node object"},
+		{"own node", a("watch", "", "", "nodes", "", "n1"), graph.Present, ""},
+		{"any node's status", a("patch", "", "", "nodes", "status", "n2"), graph.Present, ""},
+		{"delete a node", a("delete", "", "", "nodes", "", "n1"), graph.Absent, ""},
+		{"own pods", selecting(a("list", "", "", "pods", "", ""), "spec.nodeName=n1"), graph.Present, ""},
+		{"own pods by exclusion", selecting(a("list", "", "", "pods", "", ""), "spec.nodeName!=n2"), graph.Absent, "can only list/watch pods with spec.nodeName field selector"},
+		{"own pods among more", selecting(a("watch", "", "", "pods", "", ""), "metadata.namespace=d,spec.nodeName==n1"), graph.Present, ""},
+		{"one pod by name", a("list", "", "d", "pods", "", "p"), graph.Present, ""},
+		{"evict", a("create", "", "d", "pods", "eviction", "p"), graph.Present, ""},
+		{"log", a("get", "", "d", "pods", "log", "p"), graph.Absent, ""},
+		{"services", a("list", "", "", "services", "", ""), graph.Present, ""},
+		{"write services", a("update", "", "d", "services", "", "x"), graph.Absent, ""},
+		{"events", a("create", "", "d", "events", "", ""), graph.Present, ""},
+		{"signing request", a("create", "certificates.k8s.io", "", "certificatesigningrequests", "", ""), graph.Present, ""},
+		{"approval", a("update", "certificates.k8s.io", "", "certificatesigningrequests", "approval", "x"), graph.Absent, ""},
+		{"access review", a("create", "authorization.k8s.io", "", "subjectaccessreviews", "", ""), graph.Present, ""},
+		{"non-resource", request.Attributes{Verb: "get", Path: "/healthz"}, graph.Absent, ""},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			got := Authorize("system:node:n1", &tc.a, g, time.Time{})
+			if got.Allowed != tc.want || got.Reason != tc.reason {
+				t.Fatalf("got %v %q, want %v %q", got.Allowed, got.Reason, tc.want, tc.reason)
+			}
+			if (got.Missing != "") != (tc.want == graph.Unknown) {
+				t.Fatalf("missing %q", got.Missing)
+			}
+		})
+	}
+	own := a("get", "", "", "nodes", "", "")
+	if got := Authorize("system:node:", &own, g, time.Time{}); got.Reason != `unknown node for user "system:node:"` {
+		t.Errorf("nameless node: %q", got.Reason)
+	}
+	if Is("system:node:n1", []string{authn.GroupAuthenticated}) || Is("alice", []string{authn.GroupNodes}) || !Is("system:node:n1", []string{authn.GroupNodes}) {
+		t.Error("the node authorizer is addressed by name and group together")
+	}
+}
