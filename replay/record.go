@@ -172,3 +172,14 @@ func sameErrors(text string, errs []string) bool {
 	}
 	return text == ""
 }
+
+// ReasonNames returns the binding a recorded RBAC reason names, as Kind namespace/name; ok is
+// false for any other reason.
+func ReasonNames(reason string) (binding string, ok bool) {
+	g, ok := parseReason(reason)
+	if !ok {
+		return "", false
+	}
+	key, _ := g.keys()
+	return keyName(key), true
+}

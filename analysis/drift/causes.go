@@ -1,0 +1,116 @@
+package drift
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/retrial-io/retrial/replay"
+)
+
+// Kinds of likely causes, most telling first. The set is closed.
+const (
+	// KindContradiction: the event contradicts itself; no apiserver writes that.
+	KindContradiction = "tampering"
+	// KindConfiguration: the apiserver runs authorizers Retrial was not told of.
+	KindConfiguration = "unseen-configuration"
+	// KindAuthorizer: an authorizer whose answers cannot be derived decided.
+	KindAuthorizer = "unmodelled-authorizer"
+	// KindState: what Retrial knows of an object is not what the apiserver knew.
+	KindState = "stale-state"
+	// KindLevel: a write was recorded without its content.
+	KindLevel = "content-not-recorded"
+	// KindGap: nothing is known of that time.
+	KindGap = "no-state"
+	// KindPods: the pods of a node are not known.
+	KindPods = "pods-not-known"
+	// KindRace: policy changed while the request was on its way.
+	KindRace = "race"
+	// KindForged: the recorded answer is none that policy and configuration give, and nothing
+	// known is in doubt.
+	KindForged = "forged-or-changed-record"
+)
+
+// Cause is a likely cause with what to give Retrial to settle it.
+type Cause struct {
+	Kind string `json:"kind"`
+	Why  string `json:"why"`
+	Give string `json:"give"`
+}
+
+var ranks = []string{KindContradiction, KindConfiguration, KindAuthorizer, KindState, KindLevel, KindGap, KindPods, KindRace, KindForged}
+
+func rank(kind string) int { return slices.Index(ranks, kind) }
+
+// Kinds returns every kind, in the order in which they are printed and documented.
+func Kinds() []string { return slices.Clone(ranks) }
+
+const (
+	giveConfig = "the apiserver's flags and the files they name: --apiserver-config DIR, then retrial rejudge"
+	giveState  = "a listing of that time: retrial import --state FILE, or let Retrial watch the cluster: retrial connect"
+	givePolicy = "writes to roles, bindings, namespaces and pods at level RequestResponse: deploy/audit-policy.yaml"
+)
+
+// causes says what probably lies behind a verdict that is no match, most likely first.
+func causes(s *Sample) []Cause {
+	if c, ok := contradiction(s); ok {
+		return []Cause{c}
+	}
+	switch s.Outcome {
+	case replay.OutcomeAmbiguous:
+		return []Cause{{KindRace, "the policy, or the configuration, changed while the request was on its way; the record agrees with one of its two sides", "nothing: the record is explained"}}
+	case replay.OutcomeIndeterminate:
+		return unknown(s)
+	}
+	configured := strings.Contains(s.Config, ";apiserver=")
+	_, rbac := replay.ReasonNames(s.RecordedReason)
+	switch {
+	case rbac && s.Recorded == replay.DecisionAllow:
+		out := []Cause{{KindState, "the recorded reason names an object that Retrial knows otherwise: " + s.Cause, giveState}}
+		return append(out, Cause{KindForged, "or the record was changed: compare it with the apiserver's own log file", "the log file of the apiserver: retrial import"})
+	case strings.HasPrefix(s.RecordedReason, "RBAC: "):
+		return []Cause{{KindState, "the authorizer met roles that did not exist, which Retrial knows otherwise", giveState}}
+	case s.RecordedReason != "":
+		if configured {
+			return []Cause{{KindAuthorizer, "the recorded reason is no text of a built-in authorizer: a webhook's, or of one that is not in the configuration", "the configuration as it was at that time: versions in --apiserver-config DIR"}}
+		}
+		return []Cause{{KindConfiguration, "the recorded reason is no text of the node or RBAC authorizer: another authorizer is configured", giveConfig}}
+	case s.Recorded == replay.DecisionAllow && !configured:
+		return []Cause{
+			{KindConfiguration, "allowed without a reason, as ABAC, AlwaysAllow or a webhook do", giveConfig},
+			{KindForged, "or the reason was removed from the record", "the log file of the apiserver: retrial import"},
+		}
+	case s.Recorded == replay.DecisionForbid:
+		return []Cause{
+			{KindState, "Retrial knows a grant the apiserver did not know at that time: " + s.Cause, giveState},
+			{KindForged, "or the decision was changed in the record", "the log file of the apiserver: retrial import"},
+		}
+	}
+	return []Cause{{KindForged, "nothing that policy and configuration say leads to this record", "the log file of the apiserver: retrial import"}}
+}
+
+// contradiction finds what an apiserver never writes: a refusal that was carried out.
+func contradiction(s *Sample) (Cause, bool) {
+	if s.Recorded == replay.DecisionForbid && s.Code != 0 && s.Code != 403 {
+		return Cause{KindContradiction, "a refusal is recorded, but the response is not a 403: the decision in the record was changed", "the log file of the apiserver: retrial import"}, true
+	}
+	return Cause{}, false
+}
+
+// unknown says what an indeterminate verdict would need.
+func unknown(s *Sample) []Cause {
+	switch s.Class {
+	case replay.ClassNoState:
+		return []Cause{{KindGap, "nothing is known of the cluster's policy at that time", giveState}}
+	case replay.ClassNodeGraph:
+		return []Cause{{KindPods, "the node authorizer decides by the pods that run on a node", "pods, nodes and volumes: a state file that lists them, or let Retrial watch the cluster"}}
+	case replay.ClassUnknown:
+		return []Cause{{KindLevel, "an object was written, and the write was recorded without the object", givePolicy}}
+	}
+	if strings.Contains(s.Class, "webhook") {
+		return []Cause{{KindAuthorizer, "a webhook decided, and its answers are in no audit event", "nothing can be given yet: its answers are not recorded"}}
+	}
+	if strings.Contains(s.Class, "configuration") {
+		return []Cause{{KindConfiguration, "a part of the apiserver's configuration is not known", "the missing part: retrial config check DIR names it"}}
+	}
+	return nil
+}

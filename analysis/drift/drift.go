@@ -1,0 +1,192 @@
+// Package drift sorts the verdicts that are no match into groups with one cause each, and
+// says for each what probably lies behind it and what to give Retrial to settle it.
+//
+//	verdicts ──Observe──▶ Collector ──Groups──▶ counts, examples, likely causes, remedies
+//
+// It explains what the replica could not; it changes no verdict. The package is pure.
+package drift
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/request"
+)
+
+const (
+	// maxExamples bounds the examples of a group.
+	maxExamples = 3
+	// maxGroups bounds the groups of a collector: names in causes are the clients' to choose.
+	// What does not fit is counted under its class alone.
+	maxGroups = 10_000
+	// maxUsers bounds the users a group counts exactly.
+	maxUsers = 1000
+)
+
+// Sample is one request whose verdict is no match, or many alike.
+type Sample struct {
+	Cluster, Server string // server as its endpoint names it, often ""
+	Outcome         replay.Outcome
+	Class, Cause    string
+	Missing         []string
+	Recorded        replay.Decision
+	RecordedReason  string
+	Replayed        replay.Decision
+	Code            int32 // of the response, 0 when not recorded
+	Config          string
+	User, Verb, URI string
+	AuditID         string
+	At              time.Time
+}
+
+// Example is one request of a group.
+type Example struct {
+	AuditID string    `json:"auditID"`
+	At      time.Time `json:"at"`
+	User    string    `json:"user"`
+	Verb    string    `json:"verb"`
+	URI     string    `json:"requestURI"`
+	Cause   string    `json:"cause"`
+}
+
+// Group is what drifts for one reason.
+type Group struct {
+	Cluster string `json:"cluster"`
+	Server  string `json:"apiserver,omitempty"`
+	Verdict string `json:"verdict"`
+	Class   string `json:"class"`
+	Text    string `json:"text"` // the class in one line
+	// About is the object, or what is missing, that the requests have in common; "" when they
+	// share the class alone.
+	About    string    `json:"about,omitempty"`
+	Count    int64     `json:"count"`
+	Users    int       `json:"users"` // distinct, at most 1000
+	First    time.Time `json:"first"`
+	Last     time.Time `json:"last"`
+	Examples []Example `json:"examples"` // the earliest
+	Likely   []Cause   `json:"likely"`   // most likely first
+}
+
+// Collector groups samples. The zero value is ready to use; it is not safe for concurrent
+// use. What it returns does not depend on the order of the samples, as long as they fit its
+// bounds.
+type Collector struct {
+	groups map[groupKey]*group
+}
+
+type groupKey struct {
+	cluster, server, class, about string
+	outcome                       replay.Outcome
+}
+
+type group struct {
+	Group
+	users map[string]struct{}
+	kinds map[string]Cause
+}
+
+// Of returns the sample of a verdict; ok is false for a match and for what is not judged.
+func Of(cluster string, e *event.Event, v *replay.Verdict) (s Sample, ok bool) {
+	switch v.Outcome {
+	case replay.OutcomeMatch, replay.OutcomeNotJudged:
+		return s, false
+	}
+	return Sample{
+		Cluster: cluster, Server: e.Server, Outcome: v.Outcome, Class: v.Class, Cause: v.Cause, Missing: v.Missing,
+		Recorded: v.Recorded, RecordedReason: v.RecordedReason, Replayed: v.Replayed, Code: e.Code(), Config: v.Config,
+		User: e.EffectiveUser().Username, Verb: e.Verb, URI: e.RequestURI, AuditID: e.AuditID, At: e.RequestReceivedTimestamp,
+	}, true
+}
+
+// Add counts n requests like the sample.
+func (c *Collector) Add(s *Sample, n int64) {
+	if c.groups == nil {
+		c.groups = map[groupKey]*group{}
+	}
+	likely := causes(s)
+	k := groupKey{s.Cluster, s.Server, s.Class, about(s), s.Outcome}
+	g := c.groups[k]
+	if g == nil && len(c.groups) >= maxGroups {
+		k.about = ""
+		g = c.groups[k]
+	}
+	if g == nil {
+		g = &group{
+			Group: Group{Cluster: s.Cluster, Server: s.Server, Verdict: s.Outcome.String(), Class: s.Class, Text: replay.Explain(s.Class), About: k.about, First: s.At, Last: s.At},
+			users: map[string]struct{}{}, kinds: map[string]Cause{},
+		}
+		c.groups[k] = g
+	}
+	g.Count += n
+	if len(g.users) < maxUsers {
+		g.users[s.User] = struct{}{}
+	}
+	if s.At.Before(g.First) {
+		g.First = s.At
+	}
+	if s.At.After(g.Last) {
+		g.Last = s.At
+	}
+	for _, l := range likely {
+		g.kinds[l.Kind] = l
+	}
+	g.example(s)
+}
+
+// example keeps the earliest requests, by time and then audit ID.
+func (g *group) example(s *Sample) {
+	x := Example{s.AuditID, s.At, s.User, s.Verb, s.URI, s.Cause}
+	i, _ := slices.BinarySearchFunc(g.Examples, x, func(a, b Example) int {
+		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.AuditID, b.AuditID))
+	})
+	if i == maxExamples {
+		return
+	}
+	g.Examples = slices.Insert(g.Examples, i, x)
+	if len(g.Examples) > maxExamples {
+		g.Examples = g.Examples[:maxExamples]
+	}
+}
+
+// Groups returns the groups: drift first, then indeterminate, then ambiguous, the largest of
+// each first.
+func (c *Collector) Groups() []Group {
+	out := make([]Group, 0, len(c.groups))
+	for _, g := range c.groups {
+		g.Users = len(g.users)
+		g.Likely = g.Likely[:0]
+		for _, l := range g.kinds {
+			g.Likely = append(g.Likely, l)
+		}
+		slices.SortFunc(g.Likely, func(a, b Cause) int { return cmp.Compare(rank(a.Kind), rank(b.Kind)) })
+		out = append(out, g.Group)
+	}
+	order := map[string]int{replay.OutcomeDrift.String(): 0, replay.OutcomeIndeterminate.String(): 1, replay.OutcomeAmbiguous.String(): 2}
+	slices.SortFunc(out, func(a, b Group) int {
+		return cmp.Or(cmp.Compare(order[a.Verdict], order[b.Verdict]), -cmp.Compare(a.Count, b.Count), strings.Compare(a.Cluster, b.Cluster),
+			strings.Compare(a.Server, b.Server), strings.Compare(a.Class, b.Class), strings.Compare(a.About, b.About))
+	})
+	return out
+}
+
+// about names what a sample has in common with others of its class.
+func about(s *Sample) string {
+	if s.Outcome == replay.OutcomeIndeterminate && len(s.Missing) > 0 {
+		return s.Missing[0]
+	}
+	if g, ok := replay.ReasonNames(s.RecordedReason); ok {
+		return g
+	}
+	if a, err := request.Of(s.Verb, s.URI); err == nil && a.ResourceRequest {
+		what := a.Resource
+		if a.Subresource != "" {
+			what += "/" + a.Subresource
+		}
+		return a.Verb + " " + what
+	}
+	return ""
+}

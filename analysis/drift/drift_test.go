@@ -1,0 +1,115 @@
+package drift
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
+)
+
+const reason = `RBAC: allowed by RoleBinding "b/ns" of Role "r" to User "u"`
+
+var at = time.Date(2026, 5, 4, 11, 0, 0, 0, time.UTC)
+
+func TestLikelyCauses(t *testing.T) {
+	drifted := func(recorded replay.Decision, reason string, code int32, config string) Sample {
+		return Sample{Outcome: replay.OutcomeDrift, Recorded: recorded, RecordedReason: reason, Code: code, Config: config}
+	}
+	open := func(class string, missing ...string) Sample {
+		return Sample{Outcome: replay.OutcomeIndeterminate, Class: class, Missing: missing, Recorded: replay.DecisionAllow}
+	}
+	cases := []struct {
+		name string
+		s    Sample
+		want string
+	}{
+		{"a refusal that was carried out", drifted(replay.DecisionForbid, "", 200, ""), KindContradiction},
+		{"the reason names an object", drifted(replay.DecisionAllow, reason, 200, ""), KindState + " " + KindForged},
+		{"missing roles", drifted(replay.DecisionForbid, `RBAC: role.rbac.authorization.k8s.io "x" not found`, 403, ""), KindState},
+		{"a webhook's text, nothing configured", drifted(replay.DecisionAllow, "group ok", 200, "authorizers=node,rbac"), KindConfiguration},
+		{"a webhook's text, configured", drifted(replay.DecisionAllow, "group ok", 200, "x;apiserver=1"), KindAuthorizer},
+		{"allowed in silence", drifted(replay.DecisionAllow, "", 200, ""), KindConfiguration + " " + KindForged},
+		{"allowed in silence, configured", drifted(replay.DecisionAllow, "", 200, "x;apiserver=1"), KindForged},
+		{"refused against a grant", drifted(replay.DecisionForbid, "", 403, ""), KindState + " " + KindForged},
+		{"raced", Sample{Outcome: replay.OutcomeAmbiguous}, KindRace},
+		{"no state", open(replay.ClassNoState), KindGap},
+		{"pods", open(replay.ClassNodeGraph), KindPods},
+		{"a write without its object", open(replay.ClassUnknown, "ClusterRole x"), KindLevel},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			var kinds []string
+			for _, c := range causes(&tc.s) {
+				kinds = append(kinds, c.Kind)
+				if c.Why == "" || c.Give == "" || rank(c.Kind) < 0 {
+					t.Errorf("%+v does not say why, or what to give", c)
+				}
+			}
+			if got := strings.Join(kinds, " "); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestGroups(t *testing.T) {
+	var samples []Sample
+	for i := range 40 {
+		at := at.Add(time.Duration(i) * time.Second)
+		s := Sample{Cluster: "c", Outcome: replay.OutcomeDrift, Class: replay.ClassAllowForbid, Recorded: replay.DecisionAllow, RecordedReason: reason,
+			User: string(rune('a' + i%5)), Verb: "list", URI: "/api/v1/namespaces/ns/pods", AuditID: string(rune('A' + i)), At: at}
+		if i%4 == 0 {
+			s.Outcome, s.Class, s.Missing = replay.OutcomeIndeterminate, replay.ClassUnknown, []string{"ClusterRole x"}
+		}
+		samples = append(samples, s)
+	}
+	var want []Group
+	for seed := range uint64(5) {
+		rand.New(rand.NewPCG(seed, 1)).Shuffle(len(samples), func(i, j int) { samples[i], samples[j] = samples[j], samples[i] })
+		var c Collector
+		for i := range samples {
+			c.Add(&samples[i], 2)
+		}
+		got := c.Groups()
+		if want == nil {
+			want = got
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("the order of samples shows:\n%+v\n%+v", got, want)
+		}
+	}
+	if len(want) != 2 || want[0].Verdict != "drift" || want[0].Count != 60 || want[0].About != "RoleBinding ns/b" || want[0].Users != 5 ||
+		want[1].About != "ClusterRole x" || want[1].Count != 20 {
+		t.Fatalf("got %+v", want)
+	}
+	if x := want[0].Examples; len(x) != maxExamples || x[0].AuditID != "B" || !want[0].First.Equal(x[0].At) || want[0].Last.Before(want[0].First) {
+		t.Fatalf("examples are not the earliest: %+v", x)
+	}
+}
+
+func TestGroupsAreBounded(t *testing.T) {
+	var c Collector
+	for i := range maxGroups + 50 {
+		s := Sample{Outcome: replay.OutcomeIndeterminate, Class: replay.ClassUnknown, Missing: []string{"ClusterRole " + time.Duration(i).String()}}
+		c.Add(&s, 1)
+	}
+	groups := c.Groups()
+	if len(groups) > maxGroups+1 || groups[0].About != "" || groups[0].Count != 50 {
+		t.Fatalf("%d groups, the first about %q with %d", len(groups), groups[0].About, groups[0].Count)
+	}
+}
+
+func TestOf(t *testing.T) {
+	e := &event.Event{AuditID: "id", Server: "s", Verb: "get", User: event.User{Username: "real"}, ImpersonatedUser: &event.User{Username: "imp"}, ResponseStatus: &event.Status{Code: 200}}
+	if _, ok := Of("c", e, &replay.Verdict{Outcome: replay.OutcomeMatch}); ok {
+		t.Error("a match is no drift")
+	}
+	s, ok := Of("c", e, &replay.Verdict{Outcome: replay.OutcomeDrift, Class: replay.ClassReason})
+	if !ok || s.User != "imp" || s.Code != 200 || s.Server != "s" || s.Class != replay.ClassReason {
+		t.Errorf("got %+v, %v", s, ok)
+	}
+}
