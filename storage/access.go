@@ -143,8 +143,9 @@ func accessKey(h *hasher, subject string, groups uint64, a *replay.Attributes, n
 
 // fingerprint returns the version of a row: a hash of what a correction can change. A row
 // with sign -1 takes back the row with the same key and the same version. It leaves out
-// what is random per row, so that it compresses.
-func fingerprint(h *hasher, r *replay.Row, grants []string) uint64 {
+// what is random per row, so that it compresses. What a verdict says in the columns that came
+// later (more) counts when there is any of it: rows from before keep their fingerprint.
+func fingerprint(h *hasher, r *replay.Row, grants []string, more []byte) uint64 {
 	h.d.Reset()
 	h.number(uint64(r.Size))
 	h.number(r.Revision)
@@ -172,6 +173,9 @@ func fingerprint(h *hasher, r *replay.Row, grants []string) uint64 {
 	for _, m := range r.Marks {
 		h.text(m.Name)
 		h.number(storedKey(m.Key, r.Event.AuditID))
+	}
+	if len(more) > 0 {
+		_, _ = h.d.Write(more)
 	}
 	return h.d.Sum64()
 }

@@ -35,6 +35,8 @@ type block struct {
 	hash   hasher
 	grants map[replay.Grant]string // encoded before, bounded
 	list   []string                // encoded grants of the row at hand
+	more   []byte                  // what else of its verdict tells versions apart, see appendMore
+	text   []byte                  // scratch
 
 	cluster, source, apiserver                lowCard
 	ingested, koffset, requestReceived, delay proto.ColInt64
@@ -67,6 +69,12 @@ type block struct {
 	accessName, accessPath                                                    lowCard
 	hits                                                                      lowCardArray
 	hitKeys                                                                   numberArray
+	evidence, implied                                                         textArray
+	explained                                                                 lowCardArray
+	credential, chain                                                         lowCard
+	impliedAccess                                                             numberArray
+	impliedGrants                                                             lowCardLists
+	review                                                                    proto.ColStr
 
 	columns []proto.InputColumn
 }
@@ -138,6 +146,10 @@ func newBlock() *block {
 
 		{Name: "access", Data: &b.access}, {Name: "access_name", Data: &b.accessName}, {Name: "access_path", Data: &b.accessPath},
 		{Name: "group_set", Data: &b.groupSet}, {Name: "hits", Data: &b.hits}, {Name: "hit_keys", Data: &b.hitKeys},
+
+		{Name: "evidence", Data: &b.evidence}, {Name: "explained", Data: &b.explained}, {Name: "credential", Data: &b.credential},
+		{Name: "chain", Data: &b.chain}, {Name: "implied", Data: &b.implied}, {Name: "implied_access", Data: &b.impliedAccess},
+		{Name: "implied_grants", Data: &b.impliedGrants}, {Name: "review", Data: &b.review},
 	}
 	return b
 }
@@ -166,7 +178,7 @@ func (b *block) append(r *replay.Row) error {
 		return err
 	}
 	b.appendMarks(r)
-	b.version.Append(fingerprint(&b.hash, r, b.list))
+	b.version.Append(fingerprint(&b.hash, r, b.list, b.more))
 	b.rows++
 	return nil
 }
@@ -352,24 +364,33 @@ func (b *block) appendVerdict(r *replay.Row) error {
 	b.policyRevision.Append(v.Revision)
 	b.engine.Append(v.Engine)
 	b.cf.Append(v.Config)
-	return nil
+	return b.appendMore(r, v)
 }
 
 func (b *block) appendGrants(to *lowCardArray, grants []replay.Grant) error {
 	for i := range grants {
-		text, ok := b.grants[grants[i]]
-		if !ok {
-			var err error
-			if text, err = encodeGrant(&grants[i]); err != nil {
-				return err
-			}
-			b.grants[grants[i]] = text
+		text, err := b.grant(&grants[i])
+		if err != nil {
+			return err
 		}
 		to.items.Append(text)
 		b.list = append(b.list, text)
 	}
 	to.end()
 	return nil
+}
+
+// grant returns a grant as the columns hold it.
+func (b *block) grant(g *replay.Grant) (string, error) {
+	text, ok := b.grants[*g]
+	if !ok {
+		var err error
+		if text, err = encodeGrant(g); err != nil {
+			return "", err
+		}
+		b.grants[*g] = text
+	}
+	return text, nil
 }
 
 func bit(v bool) uint8 {

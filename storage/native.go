@@ -37,6 +37,20 @@ func (c *lowCard) Append(s string) {
 	c.keys = append(c.keys, key)
 }
 
+// AppendBytes adds a row whose text need not be a string of its own: only what is new to the
+// dictionary is copied.
+func (c *lowCard) AppendBytes(b []byte) {
+	if len(c.keys) > 0 && string(b) == c.last {
+		c.keys = append(c.keys, c.lkey)
+		return
+	}
+	if key, ok := c.dict[string(b)]; ok {
+		c.keys = append(c.keys, key)
+		return
+	}
+	c.Append(string(b))
+}
+
 // Reset empties the column, keeping its memory.
 func (c *lowCard) Reset() {
 	clear(c.dict)
@@ -255,3 +269,32 @@ func (c *listMap) EncodeColumn(b *proto.Buffer) {
 
 // WriteColumn implements proto.ColInput.
 func (c *listMap) WriteColumn(w *proto.Writer) { w.ChainBuffer(c.EncodeColumn) }
+
+// lowCardLists builds an Array(Array(LowCardinality(String))) column.
+type lowCardLists struct {
+	ends  proto.ColUInt64
+	lists lowCardArray
+}
+
+func (c *lowCardLists) end() { c.ends = append(c.ends, uint64(c.lists.Rows())) }
+
+// Reset empties the column.
+func (c *lowCardLists) Reset() { c.ends = c.ends[:0]; c.lists.Reset() }
+
+// Type implements proto.ColInput.
+func (*lowCardLists) Type() proto.ColumnType { return "Array(Array(LowCardinality(String)))" }
+
+// Rows implements proto.ColInput.
+func (c *lowCardLists) Rows() int { return len(c.ends) }
+
+// EncodeState implements proto.StateEncoder.
+func (c *lowCardLists) EncodeState(b *proto.Buffer) { c.lists.EncodeState(b) }
+
+// EncodeColumn implements proto.ColInput.
+func (c *lowCardLists) EncodeColumn(b *proto.Buffer) {
+	c.ends.EncodeColumn(b)
+	c.lists.EncodeColumn(b)
+}
+
+// WriteColumn implements proto.ColInput.
+func (c *lowCardLists) WriteColumn(w *proto.Writer) { w.ChainBuffer(c.EncodeColumn) }

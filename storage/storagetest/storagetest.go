@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -115,5 +116,39 @@ func Verdict(r *replay.Row) {
 	default:
 		v.Outcome, v.Class, v.Cause = replay.OutcomeNotJudged, "unauthenticated", "no decision was recorded"
 	}
+	identity(e, v)
+	chain(v)
 	r.Verdict = v
+}
+
+// identity says who can have authenticated the user, and by which credential.
+func identity(e *event.Event, v *replay.Verdict) {
+	if id := e.User.Extra.Get("authentication.kubernetes.io/credential-id"); len(id) > 0 {
+		v.Credential = id[0]
+	}
+	switch {
+	case strings.HasPrefix(v.Credential, "JTI="):
+		v.Explained = []string{"serviceaccount-bound"}
+	case v.Credential != "":
+		v.Explained = []string{"x509"}
+	case e.User.Username == "system:anonymous":
+		v.Explained = []string{"anonymous"}
+	}
+}
+
+// chain says how the decision came about, and what it implies for some requests.
+func chain(v *replay.Verdict) {
+	if v.Replayed == replay.DecisionNone {
+		return
+	}
+	v.Chain = []replay.ChainStep{{Authorizer: "node", Answer: "no-opinion"}, {Authorizer: "rbac", Answer: "no-opinion"}}
+	if v.Replayed == replay.DecisionForbid {
+		return
+	}
+	v.Chain[1] = replay.ChainStep{Authorizer: "rbac", Answer: "allow", Reason: v.Grants[0].Reason}
+	if v.Attributes.Subresource == "exec" || v.Attributes.Resource == "rolebindings" && v.Attributes.Verb == "create" {
+		c := replay.Implied{Check: "check", Attributes: v.Attributes, Replayed: v.Replayed, Recorded: v.Recorded, Covered: true, Grants: v.Grants[:1]}
+		c.Attributes.Verb = "bind"
+		v.Implied = []replay.Implied{c}
+	}
 }

@@ -1,0 +1,279 @@
+package storage
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/retrial-io/retrial/replay"
+)
+
+// This file writes and reads the parts of a verdict that have a structure of their own: the
+// chain, the checks behind the filter, the answer of a review. Each is a JSON text, so that
+// SQL can look into it, and the two directions stand side by side.
+
+// appendMore fills the columns of a verdict that migration 22 added, and b.more with what
+// tells versions of them apart: nothing when all of them are empty.
+func (b *block) appendMore(r *replay.Row, v *replay.Verdict) error {
+	b.more = b.more[:0]
+	b.evidence.Append(v.Evidence)
+	b.explained.Append(v.Explained)
+	b.credential.Append(v.Credential)
+	b.note('e', v.Evidence...)
+	b.note('x', v.Explained...)
+	if v.Credential != "" {
+		b.note('c', v.Credential)
+	}
+	b.text = appendChain(b.text[:0], v.Chain, v.Grants)
+	b.chain.AppendBytes(b.text)
+	if len(b.text) > 0 {
+		b.more = append(append(b.more, 's'), b.text...)
+	}
+	if err := b.appendImplied(r, v.Implied); err != nil {
+		return err
+	}
+	text, err := encodeReview(v.Review)
+	if err != nil {
+		return err
+	}
+	b.review.Append(text)
+	if text != "" {
+		b.note('r', text)
+	}
+	return nil
+}
+
+// note adds texts to b.more, each with its length, so that no two lists run together.
+func (b *block) note(kind byte, texts ...string) {
+	for _, s := range texts {
+		b.more = append(b.more, kind)
+		b.more = strconv.AppendInt(b.more, int64(len(s)), 10)
+		b.more = append(append(b.more, ':'), s...)
+	}
+}
+
+// appendImplied adds the checks behind the filter. Each is an access of the subject of the
+// request, under the key it would have as a request of its own.
+func (b *block) appendImplied(r *replay.Row, checks []replay.Implied) error {
+	if len(checks) > 0 {
+		u := r.Event.EffectiveUser()
+		groups := groupSet(u.Groups)
+		for i := range checks {
+			c := &checks[i]
+			name, path := foldName(c.Attributes.Name), foldPath(c.Attributes.Path)
+			text := encodeImplied(c, name, path)
+			b.implied.items.Append(text)
+			b.impliedAccess.items.Append(accessKey(&b.hash, u.Username, groups, &c.Attributes, name, path))
+			b.note('i', text)
+			for j := range c.Grants {
+				text, err := b.grant(&c.Grants[j])
+				if err != nil {
+					return err
+				}
+				b.impliedGrants.lists.items.Append(text)
+				b.note('g', text)
+			}
+			b.impliedGrants.lists.end()
+		}
+	}
+	b.implied.end()
+	b.impliedAccess.end()
+	b.impliedGrants.end()
+	return nil
+}
+
+// appendChain writes a chain as the chain column holds it; nothing for none. A reason that is
+// a grant's is written as the grant's place: it is in the row already, and the texts of a
+// cluster's chains are then few.
+func appendChain(b []byte, chain []replay.ChainStep, grants []replay.Grant) []byte {
+	if len(chain) == 0 {
+		return b
+	}
+	for i := range chain {
+		c := &chain[i]
+		b = append(b, "[,"[min(i, 1)], '[')
+		b = appendText(b, c.Authorizer)
+		b = append(b, ',')
+		b = appendText(b, c.Answer)
+		if c.Reason != "" {
+			b = append(b, ',')
+			if g := slices.IndexFunc(grants, func(g replay.Grant) bool { return g.Reason == c.Reason }); g >= 0 {
+				b = strconv.AppendInt(b, int64(g), 10)
+			} else {
+				b = appendText(b, c.Reason)
+			}
+		}
+		b = append(b, ']')
+	}
+	return append(b, ']')
+}
+
+// decodeChain reads what appendChain wrote.
+func decodeChain(text string, grants []replay.Grant) ([]replay.ChainStep, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var steps [][]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &steps); err != nil {
+		return nil, fmt.Errorf("decode chain %q: %w", text, err)
+	}
+	out := make([]replay.ChainStep, len(steps))
+	for i, s := range steps {
+		if len(s) < 2 || len(s) > 3 {
+			return nil, fmt.Errorf("decode chain %q: step %d has %d members", text, i+1, len(s))
+		}
+		to := []any{&out[i].Authorizer, &out[i].Answer, &out[i].Reason}
+		place := -1
+		if len(s) == 3 && s[2][0] != '"' {
+			to[2] = &place
+		}
+		for j := range s {
+			if err := json.Unmarshal(s[j], to[j]); err != nil {
+				return nil, fmt.Errorf("decode chain %q: step %d: %w", text, i+1, err)
+			}
+		}
+		if place >= len(grants) {
+			return nil, fmt.Errorf("decode chain %q: step %d names grant %d of %d", text, i+1, place+1, len(grants))
+		}
+		if place >= 0 {
+			out[i].Reason = grants[place].Reason
+		}
+	}
+	return out, nil
+}
+
+// encodeImplied writes a check as an element of the implied column. The views of the rollups
+// read its members by place (see schema).
+func encodeImplied(c *replay.Implied, name, path string) string {
+	a := &c.Attributes
+	b := append(make([]byte, 0, 256), '[')
+	for i, s := range [...]string{c.Check, c.Replayed.String(), c.Recorded.String()} {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendText(b, s)
+	}
+	b = append(b, ',', '0'+bit(c.Covered), ',')
+	b = append(appendText(b, a.Verb), ',', '0'+bit(a.ResourceRequest))
+	for _, s := range [...]string{a.APIGroup, a.APIVersion, a.Resource, a.Subresource, a.Namespace, a.Name, a.Path, a.LabelSelector, a.FieldSelector, name, path} {
+		b = appendText(append(b, ','), s)
+	}
+	b = append(b, ",["...)
+	for i, s := range c.Missing {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendText(b, s)
+	}
+	return string(append(b, "]]"...))
+}
+
+// decodeImplied reads what encodeImplied wrote.
+func decodeImplied(text string, grants []string) (replay.Implied, error) {
+	var c replay.Implied
+	var replayed, recorded, name, path string
+	var covered, resource uint8
+	a := &c.Attributes
+	to := []any{&c.Check, &replayed, &recorded, &covered, &a.Verb, &resource, &a.APIGroup, &a.APIVersion, &a.Resource, &a.Subresource,
+		&a.Namespace, &a.Name, &a.Path, &a.LabelSelector, &a.FieldSelector, &name, &path, &c.Missing}
+	var members []json.RawMessage
+	if err := json.Unmarshal([]byte(text), &members); err != nil {
+		return c, fmt.Errorf("decode implied check %q: %w", text, err)
+	}
+	if len(members) != len(to) {
+		return c, fmt.Errorf("decode implied check %q: %d members", text, len(members))
+	}
+	for i := range members {
+		if err := json.Unmarshal(members[i], to[i]); err != nil {
+			return c, fmt.Errorf("decode implied check %q: member %d: %w", text, i+1, err)
+		}
+	}
+	c.Replayed, c.Recorded, c.Covered, a.ResourceRequest = decisionOf(replayed), decisionOf(recorded), covered != 0, resource != 0
+	c.Missing = orNil(c.Missing)
+	var err error
+	c.Grants, err = decodeGrants(grants)
+	return c, err
+}
+
+// storedReview is a review as the review column holds it.
+type storedReview struct {
+	Kind       string             `json:"kind"`
+	User       string             `json:"user,omitempty"`
+	Groups     []string           `json:"groups,omitempty"`
+	Attributes *replay.Attributes `json:"attributes,omitempty"`
+	Recorded   string             `json:"recorded"`
+	Replayed   string             `json:"replayed"`
+	Reason     string             `json:"reason,omitempty"`
+	Outcome    string             `json:"outcome"`
+	Cause      string             `json:"cause,omitempty"`
+}
+
+// encodeReview writes a review; nothing for none.
+func encodeReview(v *replay.ReviewCheck) (string, error) {
+	if v == nil {
+		return "", nil
+	}
+	s := storedReview{Kind: v.Kind, User: v.User, Groups: v.Groups, Recorded: v.Recorded.String(), Replayed: v.Replayed.String(),
+		Reason: v.Reason, Outcome: v.Outcome.String(), Cause: v.Cause}
+	if v.Attributes != (replay.Attributes{}) {
+		s.Attributes = &v.Attributes
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return "", fmt.Errorf("encode review: %w", err)
+	}
+	return string(text), nil
+}
+
+// decodeReview reads what encodeReview wrote.
+func decodeReview(text string) (*replay.ReviewCheck, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var s storedReview
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return nil, fmt.Errorf("decode review %q: %w", text, err)
+	}
+	v := &replay.ReviewCheck{Kind: s.Kind, User: s.User, Groups: orNil(s.Groups), Recorded: decisionOf(s.Recorded), Replayed: decisionOf(s.Replayed),
+		Reason: s.Reason, Outcome: outcomeOf(s.Outcome), Cause: s.Cause}
+	if s.Attributes != nil {
+		v.Attributes = *s.Attributes
+	}
+	return v, nil
+}
+
+// more rebuilds the parts of a verdict that this file writes.
+func (r *stored) more(v *replay.Verdict) (err error) {
+	v.Evidence, v.Explained, v.Credential = orNil(r.evidence), orNil(r.explained), r.credential
+	if v.Chain, err = decodeChain(r.chain, v.Grants); err != nil {
+		return err
+	}
+	if len(r.implied) != len(r.impliedGrants) {
+		return fmt.Errorf("%d implied checks have grants of %d", len(r.implied), len(r.impliedGrants))
+	}
+	for i, text := range r.implied {
+		c, err := decodeImplied(text, r.impliedGrants[i])
+		if err != nil {
+			return err
+		}
+		v.Implied = append(v.Implied, c)
+	}
+	v.Review, err = decodeReview(r.review)
+	return err
+}
+
+// appendText appends a JSON string. What has nothing to escape, nearly everything, is copied.
+func appendText(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			text, err := json.Marshal(s)
+			if err != nil { // a string always encodes
+				text = []byte(`""`)
+			}
+			return append(b, text...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
+}
