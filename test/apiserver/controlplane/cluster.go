@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,24 +27,27 @@ import (
 type Cluster struct {
 	dir       string
 	url       string
-	ca        *authority
+	etcd      string // URL
+	ca        *Authority
 	apiserver *Process
 	base      []string // the apiserver's flags that Start chose
 }
 
 // Start runs etcd and kube-apiserver until the test ends. extra are flags for kube-apiserver
-// beside those that any control plane has: what a test wants of auditing.
+// beside those that any control plane has: what a test wants of auditing, or of whatever else;
+// a flag that they set is not set for any control plane.
 func Start(t testing.TB, extra ...string) *Cluster {
 	t.Helper()
 	etcd, apiserver := Binary(t, "etcd"), Binary(t, "kube-apiserver")
-	c := &Cluster{dir: t.TempDir(), ca: newAuthority(t)}
+	c := &Cluster{dir: t.TempDir(), ca: NewAuthority(t)}
 	port := reserve(t)
 	c.url = fmt.Sprintf("https://127.0.0.1:%d", port)
 	file := func(name string) string { return filepath.Join(c.dir, name) }
-	cert, key := c.ca.issue(t, pkix.Name{CommonName: "kube-apiserver"}, x509.ExtKeyUsageServerAuth, "127.0.0.1", "localhost", "kubernetes.default.svc")
-	kubeletCert, kubeletKey := c.ca.issue(t, pkix.Name{CommonName: "kube-apiserver-kubelet-client", Organization: []string{"system:masters"}}, x509.ExtKeyUsageClientAuth)
+	cert, key := c.ca.Issue(t, pkix.Name{CommonName: "kube-apiserver"}, x509.ExtKeyUsageServerAuth, "127.0.0.1", "localhost", "kubernetes.default.svc")
+	kubeletCert, kubeletKey := c.ca.Issue(t, pkix.Name{CommonName: "kube-apiserver-kubelet-client", Organization: []string{"system:masters"}}, x509.ExtKeyUsageClientAuth)
+	c.etcd = startEtcd(t, c.dir, etcd)
 	c.base = []string{
-		"--etcd-servers=" + startEtcd(t, c.dir, etcd),
+		"--etcd-servers=" + c.etcd,
 		"--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", port),
 		"--permit-port-sharing=true", // see reserve
@@ -60,6 +64,7 @@ func Start(t testing.TB, extra ...string) *Cluster {
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 	}
+	c.base = without(c.base, extra)
 	c.apiserver = Run(t, c.dir, nil, apiserver, append(c.base[:len(c.base):len(c.base)], extra...)...)
 	client, err := rest.HTTPClientFor(c.Admin(t))
 	if err != nil {
@@ -82,6 +87,21 @@ func Start(t testing.TB, extra ...string) *Cluster {
 		return res.StatusCode == http.StatusOK, res.Status
 	})
 	return c
+}
+
+// without returns the flags whose names others do not hold. A file of authorizers takes the
+// place of their names.
+func without(flags, others []string) []string {
+	name := func(flag string) string {
+		n, _, _ := strings.Cut(flag, "=")
+		return n
+	}
+	set := map[string]bool{}
+	for _, f := range others {
+		set[name(f)] = true
+	}
+	set["--authorization-mode"] = set["--authorization-mode"] || set["--authorization-config"]
+	return slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return set[name(f)] })
 }
 
 var etcdServes = regexp.MustCompile(`"serving client traffic insecurely[^"]*".*"address":"([^"]+)"`)
@@ -132,6 +152,15 @@ func reserve(t testing.TB) int {
 	return a.(*syscall.SockaddrInet4).Port
 }
 
+// Etcd is the URL of the store behind the apiserver.
+func (c *Cluster) Etcd() string { return c.etcd }
+
+// Dir is the folder of what the cluster was started with: certificates and keys.
+func (c *Cluster) Dir() string { return c.dir }
+
+// Authority is the one of the apiserver's certificate and its clients'.
+func (c *Cluster) Authority() *Authority { return c.ca }
+
 // URL is the apiserver's address.
 func (c *Cluster) URL() string { return c.url }
 
@@ -153,7 +182,7 @@ func (c *Cluster) Anonymous() *rest.Config { return c.config() }
 func (c *Cluster) User(t testing.TB, name string, groups ...string) *rest.Config {
 	t.Helper()
 	cfg := c.config()
-	cfg.CertData, cfg.KeyData = c.ca.issue(t, pkix.Name{CommonName: name, Organization: groups}, x509.ExtKeyUsageClientAuth)
+	cfg.CertData, cfg.KeyData = c.ca.Issue(t, pkix.Name{CommonName: name, Organization: groups}, x509.ExtKeyUsageClientAuth)
 	return cfg
 }
 

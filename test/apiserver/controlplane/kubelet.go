@@ -27,7 +27,7 @@ func (c *Cluster) Kubelet(t testing.TB, admin kubernetes.Interface, node string)
 // and returns the port's address. Certificates of clients are verified, if they show one.
 func (c *Cluster) serveNode(t testing.TB, admin kubernetes.Interface, node, address string, kubelet http.Handler) net.Addr {
 	t.Helper()
-	cert, key := c.ca.issue(t, pkix.Name{CommonName: "system:node:" + node}, x509.ExtKeyUsageServerAuth, "127.0.0.1")
+	cert, key := c.ca.Issue(t, pkix.Name{CommonName: "system:node:" + node}, x509.ExtKeyUsageServerAuth, "127.0.0.1")
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		t.Fatal(err)

@@ -14,17 +14,18 @@ import (
 	"time"
 )
 
-// authority is the certificate authority of one cluster: of its apiserver's own certificate
-// and of its clients'.
-type authority struct {
+// Authority is a certificate authority: one of a cluster, for its apiserver's own certificate
+// and its clients', or one of a front proxy or of a server beside it.
+type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 	pem  []byte
 }
 
-func newAuthority(t testing.TB) *authority {
+// NewAuthority makes an authority.
+func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
-	a := &authority{key: newKey(t)}
+	a := &Authority{key: newKey(t)}
 	template := &x509.Certificate{Subject: pkix.Name{CommonName: "kubernetes"}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature}
 	der := sign(t, template, template, a.key, a.key)
@@ -36,8 +37,11 @@ func newAuthority(t testing.TB) *authority {
 	return a
 }
 
-// issue makes a key and a certificate, both as PEM.
-func (a *authority) issue(t testing.TB, name pkix.Name, use x509.ExtKeyUsage, hosts ...string) (cert, key []byte) {
+// PEM is the authority's own certificate.
+func (a *Authority) PEM() []byte { return a.pem }
+
+// Issue makes a key and a certificate, both as PEM.
+func (a *Authority) Issue(t testing.TB, name pkix.Name, use x509.ExtKeyUsage, hosts ...string) (cert, key []byte) {
 	t.Helper()
 	k := newKey(t)
 	template := &x509.Certificate{Subject: name, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{use}}
