@@ -4,28 +4,19 @@ import (
 	"fmt"
 	"sort"
 	"time"
+
+	"github.com/retrial-io/retrial/replay/state/graph"
 )
 
 // Known is a three-valued answer to whether an object was there.
-type Known uint8
+type Known = graph.Known
 
 // Answers.
 const (
-	Unknown Known = iota
-	Absent
-	Present
+	Unknown = graph.Unknown
+	Absent  = graph.Absent
+	Present = graph.Present
 )
-
-// String returns "unknown", "absent" or "present".
-func (k Known) String() string {
-	switch k {
-	case Absent:
-		return "absent"
-	case Present:
-		return "present"
-	}
-	return "unknown"
-}
 
 // NamespaceAnswer says what a namespace was during a window.
 type NamespaceAnswer uint8

@@ -39,11 +39,27 @@ const (
 	ClusterRoleBindings = "clusterrolebindings.rbac.authorization.k8s.io"
 	Namespaces          = "namespaces"
 	ServiceAccounts     = "serviceaccounts"
+
+	Pods               = "pods"
+	Nodes              = "nodes"
+	Secrets            = "secrets" // what is public of them, never their data
+	PersistentVolumes  = "persistentvolumes"
+	VolumeAttachments  = "volumeattachments.storage.k8s.io"
+	ResourceSlices     = "resourceslices.resource.k8s.io"
+	CertificateSigning = "certificatesigningrequests.certificates.k8s.io"
+
+	// Credentials is no resource of Kubernetes: the tokens and certificates whose issue was
+	// recorded, by credential id.
+	Credentials = "credentials"
 )
 
 // Resources returns the resources the replica keeps, in a fixed order.
 func Resources() []string {
-	return []string{Roles, ClusterRoles, RoleBindings, ClusterRoleBindings, Namespaces, ServiceAccounts}
+	out := make([]string, 0, resCount-1)
+	for res := resNone + 1; res < resCount; res++ {
+		out = append(out, res.String())
+	}
+	return out
 }
 
 // Observation is one thing learnt about one object, or about all objects of a resource in
@@ -94,71 +110,66 @@ const (
 	resClusterRoleBinding
 	resNamespace
 	resServiceAccount
+	resNode
+	resSecret
+	resVolume
+	resAttachment
+	resSlice
+	resSigning
+	resPod
+	resCredential
 	resCount
+)
+
+// resources are the kept resources: their group resource, and group and kind of their
+// objects.
+var resources = [resCount]struct {
+	name, group, kind string
+	namespaced        bool
+}{
+	resRole:               {Roles, groupRBAC, "Role", true},
+	resClusterRole:        {ClusterRoles, groupRBAC, "ClusterRole", false},
+	resRoleBinding:        {RoleBindings, groupRBAC, "RoleBinding", true},
+	resClusterRoleBinding: {ClusterRoleBindings, groupRBAC, "ClusterRoleBinding", false},
+	resNamespace:          {Namespaces, "", "Namespace", false},
+	resServiceAccount:     {ServiceAccounts, "", "ServiceAccount", true},
+	resNode:               {Nodes, "", "Node", false},
+	resSecret:             {Secrets, "", "Secret", true},
+	resVolume:             {PersistentVolumes, "", "PersistentVolume", false},
+	resAttachment:         {VolumeAttachments, "storage.k8s.io", "VolumeAttachment", false},
+	resSlice:              {ResourceSlices, "resource.k8s.io", "ResourceSlice", false},
+	resSigning:            {CertificateSigning, "certificates.k8s.io", "CertificateSigningRequest", false},
+	resPod:                {Pods, "", "Pod", true},
+	resCredential:         {Credentials, groupRetrial, "Credential", true},
+}
+
+const (
+	groupRBAC    = "rbac.authorization.k8s.io"
+	groupRetrial = "retrial.io" // of what Kubernetes has no kind for
 )
 
 // resourceOf returns the number of a group resource, resNone when it is not kept.
 func resourceOf(name string) resource {
-	switch name {
-	case Roles:
-		return resRole
-	case ClusterRoles:
-		return resClusterRole
-	case RoleBindings:
-		return resRoleBinding
-	case ClusterRoleBindings:
-		return resClusterRoleBinding
-	case Namespaces:
-		return resNamespace
-	case ServiceAccounts:
-		return resServiceAccount
+	for res := resNone + 1; res < resCount; res++ {
+		if resources[res].name == name {
+			return res
+		}
 	}
 	return resNone
 }
 
 // resourceOfKind returns the number for an object's apiVersion group and kind.
 func resourceOfKind(group, kind string) resource {
-	switch group {
-	case "rbac.authorization.k8s.io":
-		switch kind {
-		case "Role":
-			return resRole
-		case "ClusterRole":
-			return resClusterRole
-		case "RoleBinding":
-			return resRoleBinding
-		case "ClusterRoleBinding":
-			return resClusterRoleBinding
-		}
-	case "":
-		switch kind {
-		case "Namespace":
-			return resNamespace
-		case "ServiceAccount":
-			return resServiceAccount
+	for res := resNone + 1; res < resCount; res++ {
+		if r := &resources[res]; r.kind == kind && r.group == group {
+			return res
 		}
 	}
 	return resNone
 }
 
 // String returns the group resource.
-func (r resource) String() string {
-	switch r {
-	case resRole:
-		return Roles
-	case resClusterRole:
-		return ClusterRoles
-	case resRoleBinding:
-		return RoleBindings
-	case resClusterRoleBinding:
-		return ClusterRoleBindings
-	case resNamespace:
-		return Namespaces
-	case resServiceAccount:
-		return ServiceAccounts
-	}
-	return ""
-}
+func (r resource) String() string { return resources[r].name }
 
 // kind returns the RBAC kind, 0 for resources that are not RBAC's.
 func (r resource) kind() rbacindex.Kind {
@@ -191,6 +202,4 @@ func resourceOfRBAC(k rbacindex.Kind) resource {
 }
 
 // namespaced tells whether objects of the resource live in namespaces.
-func (r resource) namespaced() bool {
-	return r == resRole || r == resRoleBinding || r == resServiceAccount
-}
+func (r resource) namespaced() bool { return resources[r].namespaced }
