@@ -1,0 +1,71 @@
+package authz
+
+import (
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// maxMissing bounds the objects one verdict names as missing.
+const maxMissing = 8
+
+// couldAllow names the unknown objects that could allow a request which the known ones do
+// not, nil when there are none and the refusal is certain. res is the answer of the known
+// ones.
+//
+// A binding nobody has seen could name anybody; a RoleBinding only in its own namespace. A
+// role nobody has seen matters only to those a known binding gives it to.
+func couldAllow(view *state.View, request *rbacindex.Attributes, res *rbacindex.Result) (missing []string) {
+	if view.Certain() {
+		return nil
+	}
+	add := func(what string) {
+		switch len(missing) {
+		case maxMissing:
+			missing = append(missing, "and more")
+		case maxMissing + 1:
+		default:
+			missing = append(missing, what)
+		}
+	}
+	for _, k := range res.Missing {
+		if view.IsUnknown(k) {
+			add(UnknownName(k))
+		}
+	}
+	for _, kind := range view.UnknownKinds {
+		if kind == rbacindex.KindClusterRoleBinding || (kind == rbacindex.KindRoleBinding && request.Namespace != "") {
+			add(UnknownName(rbacindex.Key{Kind: kind}))
+		}
+	}
+	for _, k := range view.Unknown {
+		switch k.Kind {
+		case rbacindex.KindClusterRoleBinding:
+			add(UnknownName(k))
+		case rbacindex.KindRoleBinding:
+			if request.Namespace != "" && (k.Namespace == request.Namespace || k.Namespace == "") {
+				add(UnknownName(k))
+			}
+		}
+	}
+	return missing
+}
+
+// UnknownName words an unknown key: an object, the unnamed objects of a namespace, or all
+// of a kind.
+func UnknownName(k rbacindex.Key) string {
+	switch {
+	case k.Name != "":
+		return ObjectName(k)
+	case k.Namespace != "":
+		return k.Kind.String() + "s in " + k.Namespace
+	}
+	return "all " + k.Kind.String() + "s"
+}
+
+// ObjectName words the key of an object: its kind, and its name behind its namespace.
+func ObjectName(k rbacindex.Key) string {
+	if k.Namespace == "" {
+		return k.Kind.String() + " " + k.Name
+	}
+	return k.Kind.String() + " " + k.Namespace + "/" + k.Name
+}
