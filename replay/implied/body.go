@@ -1,0 +1,128 @@
+package implied
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// bodyMeta is what every object's body may tell beside what a check looks for.
+type bodyMeta struct {
+	Kind string `json:"kind"`
+}
+
+// written decodes what a request wrote into o: the request body of a create or update, of a
+// patch the object it made, as far as the event shows it. ok is false when it does not, or when
+// the body has another shape; patch then holds the patch document, when it is an object.
+//
+// The object in the response is what the request wrote, completed: it says nothing about the
+// checks. Of a refused request there is none, for a Status is no such object.
+func (d *derivation) written(kind string, o any) (ok bool) {
+	if d.a.Verb == "patch" {
+		return kindOf(d.e.ResponseObject) == kind && json.Unmarshal(d.e.ResponseObject, o) == nil
+	}
+	return len(d.e.RequestObject) > 0 && json.Unmarshal(d.e.RequestObject, o) == nil
+}
+
+func kindOf(body []byte) string {
+	if len(body) == 0 {
+		return ""
+	}
+	var m bodyMeta
+	if json.Unmarshal(body, &m) != nil {
+		return ""
+	}
+	return m.Kind
+}
+
+// patchDocument is the body of a patch. Its type is not recorded: an array is a JSON patch, an
+// object is a merge patch, a strategic merge patch or an applied configuration.
+type patchDocument struct {
+	members map[string]json.RawMessage // of an object
+	paths   []string                   // of a JSON patch
+}
+
+// patched reads the patch document; false when the event does not hold it.
+func (d *derivation) patched() (p patchDocument, ok bool) {
+	body := bytes.TrimLeft(d.e.RequestObject, " \t\r\n")
+	switch {
+	case len(body) == 0:
+		return p, false
+	case body[0] == '{':
+		return p, json.Unmarshal(body, &p.members) == nil
+	case body[0] != '[':
+		return p, false
+	}
+	var ops []struct {
+		Path string `json:"path"`
+		From string `json:"from"`
+	}
+	if json.Unmarshal(body, &ops) != nil {
+		return p, false
+	}
+	for _, op := range ops {
+		p.paths = append(p.paths, op.Path)
+		if op.From != "" {
+			p.paths = append(p.paths, op.From)
+		}
+	}
+	return p, true
+}
+
+// collected tells whether a patch touches nothing but what the garbage collector writes: owner
+// references, finalizers and managed fields.
+func (p *patchDocument) collected() bool {
+	for _, path := range p.paths {
+		if !collectedPath(path) {
+			return false
+		}
+	}
+	if p.members == nil {
+		return len(p.paths) > 0
+	}
+	for name, raw := range p.members {
+		switch name {
+		case "apiVersion", "kind":
+			continue
+		case "metadata":
+		default:
+			return false
+		}
+		var meta map[string]json.RawMessage
+		if json.Unmarshal(raw, &meta) != nil {
+			return false
+		}
+		for name := range meta {
+			switch name {
+			case "name", "namespace", "uid", "resourceVersion", "ownerReferences", "finalizers", "managedFields":
+			case "$setElementOrder/finalizers", "$setElementOrder/ownerReferences", "$deleteFromPrimitiveList/finalizers", "$patch":
+			default:
+				return false
+			}
+		}
+	}
+	// A configuration applied without its other fields takes those away that it owned.
+	_, applied := p.members["apiVersion"]
+	return !applied
+}
+
+func collectedPath(path string) bool {
+	for _, of := range [...]string{"/metadata/ownerReferences", "/metadata/finalizers", "/metadata/managedFields"} {
+		if path == of || len(path) > len(of) && path[:len(of)] == of && path[len(of)] == '/' {
+			return true
+		}
+	}
+	return path == "/metadata/uid" || path == "/metadata/resourceVersion" // tests before a change
+}
+
+// touches tells whether a patch says anything about a member of the object, "spec" for example.
+func (p *patchDocument) touches(member string) bool {
+	if _, ok := p.members[member]; ok {
+		return true
+	}
+	for _, path := range p.paths {
+		if path == "" || path == "/"+member || len(path) > len(member)+1 && path[:len(member)+2] == "/"+member+"/" {
+			return true
+		}
+	}
+	return false
+}

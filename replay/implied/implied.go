@@ -1,0 +1,211 @@
+// Package implied derives from a request the checks that a kube-apiserver makes behind its
+// authorization filter: the right to create pods/exec of a websocket, to escalate or bind of a
+// role or binding that is written, to approve for a signer, and the others that docs/implied.md
+// lists. They go to the same authorizers, leave no event of their own, and break whoever loses
+// the right.
+//
+//	Event + Attributes + APIServer + State ──Of──▶ Checks ──(the engine's chain)──▶ answers
+//	Event's response ──Shown, Recorded──▶ which were made, and what they answered
+//
+// Of is blind: it reads who asked for what, the bodies and the state, never the response's
+// status. What only a response tells (that an update created its object) comes from Shown, and
+// what it tells of an answer from Recorded; the answers themselves are the replica's.
+//
+// The package is pure. It mirrors, fact by fact, the registries and admission plugins of
+// k8s.io/kubernetes that ask an authorizer.
+package implied
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/replay/config"
+	"github.com/retrial-io/retrial/replay/request"
+)
+
+// Kinds of checks. The set is closed.
+const (
+	Websocket       = "websocket-create"
+	RoleEscalate    = "role-escalate"
+	RoleBind        = "role-bind"
+	CreateOnUpdate  = "create-on-update"
+	SignerApprove   = "signer-approve"
+	SignerSign      = "signer-sign"
+	SignerAttest    = "signer-attest"
+	OwnerDelete     = "owner-delete"
+	OwnerFinalizers = "owner-finalizers"
+	PolicyParam     = "policy-param"
+	ClaimBinding    = "claim-binding"
+	ClaimDriver     = "claim-driver"
+	UnsafeDelete    = "unsafe-delete"
+	TokenAudience   = "token-audience"
+	Impersonation   = "impersonation"
+)
+
+// FindingMismatch is the finding on a request whose response contradicts the replica's answer
+// to one of its checks.
+const FindingMismatch = "implied-check-mismatch"
+
+// Kind is a kind of check with its one-line explanation.
+type Kind struct{ Name, Text string }
+
+// Kinds returns every kind, in the order in which they are documented.
+func Kinds() []Kind {
+	return []Kind{
+		{Websocket, "exec, attach or port-forward by GET: create on the same subresource"},
+		{RoleEscalate, "writing a role: escalate on it, or holding all of its rules"},
+		{RoleBind, "writing a binding: bind on its role, or holding all of the role's rules"},
+		{CreateOnUpdate, "an update or patch that created its object: create, with the name"},
+		{SignerApprove, "approving a certificate signing request: approve on its signer, or on all of the signer's domain"},
+		{SignerSign, "issuing a certificate: sign on the signer, or on all of its domain"},
+		{SignerAttest, "writing a trust bundle with a signer: attest on it, or on all of its domain"},
+		{OwnerDelete, "changing owner references: delete on the object itself"},
+		{OwnerFinalizers, "owner references that block deletion: update on the owner's finalizers, or on those of everything"},
+		{PolicyParam, "an admission policy with parameters, or its binding: reading the parameters"},
+		{ClaimBinding, "allocating or reserving a resource claim: the same verb on resourceclaims/binding"},
+		{ClaimDriver, "a driver's device status in a resource claim: associated-node or arbitrary-node on resourceclaims/driver"},
+		{UnsafeDelete, "a delete that ignores read errors: unsafe-delete-ignore-read-errors"},
+		{TokenAudience, "a node's token request for an audience its pod does not mount: request-serviceaccounts-token-audience"},
+		{Impersonation, "acting as another user: impersonate on each piece of the identity, asked of the requestor"},
+	}
+}
+
+// ByRequestor tells whether checks of a kind are about the authenticated user; all others are
+// about the effective user, who is another when the request is impersonated.
+func ByRequestor(kind string) bool { return kind == Impersonation }
+
+// Check is one question to the authorizers. It passes when they allow Attributes, or one of Or,
+// or when the subject covers the rules.
+type Check struct {
+	Name       string
+	Attributes request.Attributes
+	// Or are asked one after the other when Attributes are refused.
+	Or []request.Attributes
+	// Rules, or those of the role that Ref names, being held by the subject in the namespace of
+	// Attributes is as good. Full: a subject that is not allowed to escalate needs full authority
+	// besides, because the role aggregates others.
+	Cover bool
+	Rules []rbacv1.PolicyRule
+	Ref   *rbacv1.RoleRef
+	Full  bool
+	// Perhaps says why it is not certain that the apiserver asked, "" when it is.
+	Perhaps string
+	// Open names what is not known of the check: a refusal of all above is none then. When
+	// Attributes have no verb, nothing can be asked.
+	Open []string
+}
+
+// Known is three-valued knowledge of an object. The zero value is "not known".
+type Known uint8
+
+// Knowledge.
+const (
+	Unknown Known = iota
+	Absent
+	Present
+)
+
+// Role is what a role was before a write.
+type Role struct {
+	Rules      []rbacv1.PolicyRule
+	Aggregates bool // has an aggregationRule with selectors
+}
+
+// State is what is known of a cluster when a request came.
+type State interface {
+	// Role returns a ClusterRole, or with a namespace a Role.
+	Role(namespace, name string) (Role, Known)
+	// Binding returns role and subjects of a ClusterRoleBinding, or with a namespace of a
+	// RoleBinding.
+	Binding(namespace, name string) (rbacv1.RoleRef, []rbacv1.Subject, Known)
+	// Signer returns the signer of a CertificateSigningRequest.
+	Signer(name string) (string, Known)
+}
+
+const (
+	groupCertificates = "certificates.k8s.io"
+	groupAdmission    = "admissionregistration.k8s.io"
+	groupResource     = "resource.k8s.io"
+)
+
+// Of returns the checks that a request implies, nil for most. cfg and s may be nil: then nothing
+// is known of the configuration, or of the cluster. A request that implies nothing costs a few
+// comparisons of strings.
+//
+// Strings of the result alias the event.
+func Of(e *event.Event, a *request.Attributes, cfg *config.APIServer, s State) []Check {
+	if !a.ResourceRequest {
+		return nil
+	}
+	d := derivation{e: e, a: a, cfg: cfg, s: s}
+	switch a.Verb {
+	case request.VerbGet:
+		if a.Subresource == "" {
+			return nil
+		}
+		d.websocket()
+		return d.out
+	case request.VerbDelete:
+		d.unsafeDelete()
+		return d.out
+	case request.VerbCreate, request.VerbUpdate, request.VerbPatch:
+	default:
+		return nil
+	}
+	switch a.APIGroup {
+	case "":
+		if a.Subresource == "token" && a.Resource == "serviceaccounts" {
+			d.audience()
+		}
+	case rbacv1.GroupName:
+		if a.Subresource == "" {
+			d.policy()
+		}
+	case groupCertificates:
+		d.signer()
+	case groupAdmission:
+		if a.Subresource == "" {
+			d.params()
+		}
+	case groupResource:
+		if a.Subresource == "status" && a.Resource == "resourceclaims" {
+			d.claim()
+		}
+	}
+	if cfg != nil && len(cfg.Admission.Enabled) > 0 {
+		d.owners()
+	}
+	return d.out
+}
+
+// derivation is one call of Of.
+type derivation struct {
+	e   *event.Event
+	a   *request.Attributes
+	cfg *config.APIServer
+	s   State
+	out []Check
+}
+
+func (d *derivation) add(c Check) { d.out = append(d.out, c) }
+
+// superuser tells whether the effective user is in system:masters, whom the registries do not
+// ask about at all.
+func (d *derivation) superuser() bool {
+	return slices.Contains(d.e.EffectiveUser().Groups, authn.GroupMasters)
+}
+
+// since returns the state of a feature that came, switched on, with a minor version, and why it
+// is not certain.
+func (d *derivation) since(gate string, minor int, version string) (on bool, perhaps string) {
+	if d.cfg == nil {
+		return true, "the apiserver's version is not known: before " + version + " it did not ask"
+	}
+	return d.cfg.Gate(gate, d.cfg.Minor == 0 || d.cfg.Minor >= minor), ""
+}
+
+// lacksBody is what an event recorded without its bodies lacks.
+const lacksBody = "the request body, which the audit policy does not record"

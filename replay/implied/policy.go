@@ -1,0 +1,156 @@
+package implied
+
+import (
+	"encoding/json"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/retrial-io/retrial/replay/request"
+)
+
+// onlyCollected is why an update of a role or binding may have gone unchecked.
+const onlyCollected = "a change of owner references, finalizers or managed fields alone is not checked"
+
+// policy derives escalate and bind.
+func (d *derivation) policy() {
+	switch d.a.Resource {
+	case "roles", "clusterroles", "rolebindings", "clusterrolebindings":
+	default:
+		return
+	}
+	if d.superuser() {
+		return
+	}
+	if d.a.Verb == request.VerbPatch {
+		if p, ok := d.patched(); ok && p.collected() {
+			return
+		}
+	}
+	switch d.a.Resource {
+	case "roles":
+		d.role("Role")
+	case "clusterroles":
+		d.role("ClusterRole")
+	case "rolebindings":
+		d.binding("RoleBinding")
+	case "clusterrolebindings":
+		d.binding("ClusterRoleBinding")
+	}
+}
+
+// role derives the check on a role's write: escalate on the name in the URL, or holding the
+// rules; to have or have had an aggregationRule takes full authority.
+func (d *derivation) role(kind string) {
+	c := Check{Name: RoleEscalate, Cover: true, Attributes: request.Attributes{
+		Verb: "escalate", ResourceRequest: true, APIGroup: rbacv1.GroupName, APIVersion: "*",
+		Resource: d.a.Resource, Namespace: d.a.Namespace, Name: d.a.Name,
+	}}
+	var old Role
+	known := Unknown
+	if d.s != nil && d.a.Name != "" {
+		old, known = d.s.Role(d.a.Namespace, d.a.Name)
+	}
+	var o struct {
+		Rules           []rbacv1.PolicyRule     `json:"rules"`
+		AggregationRule *rbacv1.AggregationRule `json:"aggregationRule"`
+	}
+	switch {
+	case d.written(kind, &o):
+		c.Rules, c.Full = o.Rules, aggregates(o.AggregationRule)
+	case d.a.Verb == request.VerbPatch:
+		d.patchedRole(&c, &old, known)
+	default:
+		c.Open = []string{lacksBody}
+	}
+	if known == Present {
+		c.Full = c.Full || old.Aggregates
+	}
+	if d.a.Verb != request.VerbCreate && known != Absent &&
+		(known == Unknown || equality.Semantic.DeepEqual(old.Rules, c.Rules) && old.Aggregates == c.Full) {
+		c.Perhaps = onlyCollected
+	}
+	d.add(c)
+}
+
+// patchedRole reads the rules of a role whose patch was refused, or answered without the object.
+// The list of rules is replaced whole by every kind of patch that is an object.
+func (d *derivation) patchedRole(c *Check, old *Role, known Known) {
+	p, ok := d.patched()
+	if !ok {
+		c.Open = []string{lacksBody}
+		return
+	}
+	if raw, ok := p.members["aggregationRule"]; ok {
+		var rule *rbacv1.AggregationRule
+		c.Full = json.Unmarshal(raw, &rule) == nil && aggregates(rule)
+	}
+	raw, replaced := p.members["rules"]
+	switch {
+	case replaced && json.Unmarshal(raw, &c.Rules) == nil:
+	case !replaced && !p.touches("rules") && known == Present:
+		c.Rules = old.Rules
+	case known == Unknown:
+		c.Open = []string{"the role before the patch"}
+	default:
+		c.Open = []string{"what the patch makes of the role"}
+	}
+}
+
+func aggregates(r *rbacv1.AggregationRule) bool { return r != nil && len(r.ClusterRoleSelectors) > 0 }
+
+// binding derives the check on a binding's write: bind on the role in the binding's namespace,
+// or holding the role's rules there.
+func (d *derivation) binding(kind string) {
+	var o struct {
+		RoleRef  rbacv1.RoleRef   `json:"roleRef"`
+		Subjects []rbacv1.Subject `json:"subjects"`
+	}
+	c := Check{Name: RoleBind, Cover: true}
+	var old rbacv1.RoleRef
+	var subjects []rbacv1.Subject
+	known := Unknown
+	if d.s != nil && d.a.Name != "" {
+		old, subjects, known = d.s.Binding(d.a.Namespace, d.a.Name)
+	}
+	shown := d.written(kind, &o)
+	switch {
+	case shown:
+	case d.a.Verb == request.VerbPatch:
+		if p, ok := d.patched(); ok {
+			if raw, ok := p.members["roleRef"]; ok && json.Unmarshal(raw, &o.RoleRef) != nil {
+				o.RoleRef = rbacv1.RoleRef{}
+			}
+		}
+		if o.RoleRef.Name == "" && known == Present {
+			o.RoleRef = old // a binding's role cannot be changed
+		}
+	}
+	if o.RoleRef.Name == "" {
+		c.Open = []string{"the role of the binding"}
+		if len(d.e.RequestObject) == 0 {
+			c.Open = []string{lacksBody}
+		}
+		d.add(c)
+		return
+	}
+	if o.RoleRef.APIGroup == "" {
+		o.RoleRef.APIGroup = rbacv1.GroupName
+	}
+	c.Attributes = request.Attributes{Verb: "bind", ResourceRequest: true, APIGroup: o.RoleRef.APIGroup, APIVersion: "*",
+		Namespace: d.a.Namespace, Name: o.RoleRef.Name}
+	switch o.RoleRef.Kind {
+	case "ClusterRole":
+		c.Attributes.Resource = "clusterroles"
+	case "Role":
+		c.Attributes.Resource = "roles"
+	default:
+		return // refused for its form
+	}
+	c.Ref = &o.RoleRef
+	if d.a.Verb != request.VerbCreate && known != Absent && (known == Unknown || !shown || slices.Equal(subjects, o.Subjects)) {
+		c.Perhaps = onlyCollected
+	}
+	d.add(c)
+}

@@ -1,0 +1,82 @@
+package implied
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/retrial-io/retrial/replay/request"
+)
+
+// onlyChanged is why an update of a status may have gone unchecked.
+const onlyChanged = "what the request leaves as it was is not checked"
+
+// signer derives approve, sign and attest on signers, by name or for all of the signer's domain.
+func (d *derivation) signer() {
+	c := Check{}
+	verb, kind := "", "CertificateSigningRequest"
+	update := d.a.Verb != request.VerbCreate
+	switch {
+	case d.a.Resource == "certificatesigningrequests" && d.a.Subresource == "approval" && update:
+		c.Name, verb = SignerApprove, "approve"
+	case d.a.Resource == "certificatesigningrequests" && d.a.Subresource == "status" && update:
+		c.Name, verb, c.Perhaps = SignerSign, "sign", onlyChanged
+	case d.a.Resource == "podcertificaterequests" && d.a.Subresource == "status" && update:
+		c.Name, verb, kind, c.Perhaps = SignerSign, "sign", "PodCertificateRequest", onlyChanged
+	case d.a.Resource == "clustertrustbundles" && d.a.Subresource == "":
+		c.Name, verb, kind = SignerAttest, "attest", "ClusterTrustBundle"
+		if update {
+			c.Perhaps = onlyCollected
+		}
+	default:
+		return
+	}
+	name, open := d.signerName(kind)
+	if name == "" && c.Name == SignerAttest && open == "" {
+		return // a bundle without a signer needs nothing
+	}
+	if name == "" {
+		if open == "" {
+			open = "the signer's name"
+		}
+		c.Open = []string{open}
+		d.add(c)
+		return
+	}
+	c.Attributes = request.Attributes{Verb: verb, ResourceRequest: true, APIGroup: groupCertificates, APIVersion: "*",
+		Resource: "signers", Name: name}
+	all := c.Attributes
+	domain, _, _ := strings.Cut(name, "/")
+	all.Name = domain + "/*"
+	c.Or = []request.Attributes{all}
+	d.add(c)
+}
+
+// signerName returns the signer an object names: of the object before the request as far as it
+// is known, for the apiserver checks that one. open says what would tell, "" when the object is
+// known to name none.
+func (d *derivation) signerName(kind string) (name, open string) {
+	var o struct {
+		Spec struct {
+			SignerName string `json:"signerName"`
+		} `json:"spec"`
+	}
+	if kind == "CertificateSigningRequest" && d.s != nil {
+		if name, known := d.s.Signer(d.a.Name); known == Present && name != "" {
+			return name, ""
+		}
+	}
+	shown := false
+	if kindOf(d.e.ResponseObject) == kind && json.Unmarshal(d.e.ResponseObject, &o) == nil {
+		shown = true
+	}
+	if o.Spec.SignerName == "" && len(d.e.RequestObject) > 0 && json.Unmarshal(d.e.RequestObject, &o) == nil {
+		shown = shown || d.a.Verb != request.VerbPatch
+	}
+	switch {
+	case o.Spec.SignerName != "" || shown:
+		return o.Spec.SignerName, ""
+	case len(d.e.RequestObject) == 0:
+		return "", lacksBody
+	}
+	return "", "the object before the patch"
+}
