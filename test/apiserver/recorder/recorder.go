@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -117,6 +118,8 @@ func (r *Recorder) file(name string) string { return filepath.Join(r.dir, name) 
 
 func (r *Recorder) write(t testing.TB, name string, text []byte) {
 	t.Helper()
+	// A file that names others says where they lie.
+	text = bytes.ReplaceAll(text, []byte(" DIR/"), []byte(" "+r.dir+"/"))
 	// Readers of a file that changes must find all of it or nothing.
 	if err := os.WriteFile(r.file(name)+".new", text, 0o600); err != nil {
 		t.Fatal(err)

@@ -63,11 +63,15 @@ func (r *Recorder) Finish(t testing.TB) string {
 		lines.Write(append(r.redact(text), '\n'))
 	}
 	put("scenarios.jsonl", lines.Bytes())
+	config := func(name string, text []byte) {
+		t.Helper()
+		put(name, bytes.ReplaceAll(text, []byte(" DIR/"), []byte(" "+Generic+"/")))
+	}
 
 	files := r.configuration(arguments)
 	if len(r.versions) == 0 {
 		for name, text := range files {
-			put("config/"+name, text)
+			config("config/"+name, text)
 		}
 	} else {
 		// What was there first was there before the log began.
@@ -78,7 +82,7 @@ func (r *Recorder) Finish(t testing.TB) string {
 			}
 			maps.Copy(files, v.files)
 			for name, text := range files {
-				put("config/"+folder+"/"+name, text)
+				config("config/"+folder+"/"+name, text)
 			}
 		}
 	}
