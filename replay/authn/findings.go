@@ -1,184 +1,147 @@
 package authn
 
-import (
-	"net/netip"
-	"slices"
-	"strings"
-
-	"github.com/retrial-io/retrial/ingest/event"
-)
-
 // Findings on the recorded identity, and on other things an event says twice. The set is
-// closed.
+// closed: All lists it with what each means, and docs/identity.md documents it.
 const (
+	// The event contradicts itself.
 	FindingVerb              = "event-verb-inconsistent"
 	FindingObjectRef         = "objectref-uri-mismatch"
 	FindingReasonOrder       = "rbac-reason-order"
-	FindingEmptyUser         = "empty-username"
-	FindingSAMalformed       = "sa-username-malformed"
-	FindingSAGroups          = "sa-groups-mismatch"
-	FindingSAPodPartial      = "sa-pod-extra-partial"
-	FindingSANoCredential    = "sa-no-credential-id"
-	FindingSALegacyToken     = "sa-legacy-token-use"
-	FindingStaleToken        = "stale-token-use"
-	FindingSAUID             = "sa-uid-mismatch"
-	FindingSAUnknown         = "sa-unknown"
-	FindingSAAfterDeletion   = "sa-token-after-deletion"
-	FindingNodeMalformed     = "node-identity-malformed"
-	FindingMastersExternal   = "masters-external"
-	FindingLoopback          = "loopback-shape"
-	FindingAnonymous         = "anonymous-shape"
-	FindingBootstrapGroups   = "bootstrap-token-groups"
-	FindingGroupMissing      = "authenticated-group-missing"
-	FindingGroupDuplicate    = "authenticated-group-duplicate"
-	FindingGroupBoth         = "both-auth-groups"
-	FindingCredentialFormat  = "cred-id-format"
-	FindingReservedName      = "reserved-system-name"
 	FindingImpersonatedRoot  = "impersonation-masters"
 	FindingImpersonatedMode  = "impersonation-mode-mismatch"
 	FindingAnonymousImposter = "impersonation-by-anonymous"
+
+	// Shapes the apiserver's authenticators give identities.
+	FindingEmptyUser        = "empty-username"
+	FindingCredentialFormat = "cred-id-format"
+	FindingAnonymous        = "anonymous-shape"
+	FindingLoopback         = "loopback-shape"
+	FindingGroupMissing     = "authenticated-group-missing"
+	FindingGroupDuplicate   = "authenticated-group-duplicate"
+	FindingGroupBoth        = "both-auth-groups"
+	FindingReservedName     = "reserved-system-name"
+	FindingMastersExternal  = "masters-external"
+	FindingNodeMalformed    = "node-identity-malformed"
+	FindingSAMalformed      = "sa-username-malformed"
+	FindingSAGroups         = "sa-groups-mismatch"
+	FindingSAPodPartial     = "sa-pod-extra-partial"
+	FindingSANoCredential   = "sa-no-credential-id"
+	FindingSALegacyToken    = "sa-legacy-token-use"
+	FindingStaleToken       = "stale-token-use"
+
+	// The identity contradicts the state of the cluster.
+	FindingSAUID            = "sa-uid-mismatch"
+	FindingSAUnknown        = "sa-unknown"
+	FindingSAAfterDeletion  = "sa-token-after-deletion"
+	FindingSAPodUnknown     = "sa-pod-binding-unknown"
+	FindingSAPodWrong       = "sa-pod-wrong-sa"
+	FindingSAPodDeleted     = "sa-pod-deleted"
+	FindingSANode           = "sa-node-mismatch"
+	FindingSASecretMissing  = "sa-legacy-secret-missing"
+	FindingJTIUnissued      = "jti-unissued"
+	FindingJTIDrift         = "jti-identity-drift"
+	FindingCertDrift        = "cert-identity-drift"
+	FindingCertUnknown      = "cert-unknown-issue"
+	FindingCertExpired      = "cert-expired-csr"
+	FindingNodeUnknown      = "node-unknown"
+	FindingBootstrapMissing = "bootstrap-token-missing"
+	FindingBootstrapExpired = "bootstrap-token-expired"
+	FindingBootstrapGroups  = "bootstrap-token-groups"
+
+	// The identity contradicts the apiserver's configuration.
+	FindingStaticRow         = "static-token-row-missing"
+	FindingStaticUID         = "static-token-uid-mismatch"
+	FindingStaticGroups      = "static-token-groups-mismatch"
+	FindingAnonymousDisabled = "anonymous-disabled"
+	FindingAnonymousPath     = "anonymous-path-denied"
+	FindingAnonymousNotTaken = "anonymous-not-taken"
+	FindingOIDCPrefix        = "oidc-prefix-missing"
+	FindingOIDCRule          = "oidc-user-rule-refused"
+	FindingAnyToken          = "anytoken-enabled"
+	FindingUnattributed      = "identity-unattributed"
+
+	// Several events contradict one another; see Trail.
+	FindingReusedElsewhere = "sa-token-reused-elsewhere"
+	FindingAuditID         = "audit-id-reused"
+	FindingFailureBurst    = "authn-failure-burst"
 )
 
-// Findings checks that the recorded user could have been produced by the
-// authenticators of a kube-apiserver: names, groups and extra have fixed shapes for the
-// identities Kubernetes itself issues. It looks at the event alone and returns findings in
-// a fixed order, nil when nothing is wrong.
-//
-// minor is the Kubernetes minor version of the apiserver, 0 for a current one.
-func Findings(e *event.Event, minor int) (out []string) {
-	u := &e.User
-	if u.Username == "" {
-		if len(u.Groups) > 0 || u.UID != "" {
-			out = append(out, FindingEmptyUser)
-		}
-		return out // nobody: authentication failed
-	}
-
-	authenticated, unauthenticated, masters, nodes := 0, false, false, false
-	for _, g := range u.Groups {
-		switch g {
-		case GroupAuthenticated:
-			authenticated++
-		case GroupUnauthenticated:
-			unauthenticated = true
-		case GroupMasters:
-			masters = true
-		case GroupNodes:
-			nodes = true
-		}
-	}
-	credential := u.Extra.Get(ExtraCredentialID)
-	if len(credential) > 0 && !credentialShaped(credential) {
-		out = append(out, FindingCredentialFormat)
-	}
-
-	system := strings.HasPrefix(u.Username, "system:")
-	switch {
-	case u.Username == UserAnonymous:
-		if u.UID != "" || len(u.Groups) != 1 || !unauthenticated {
-			out = append(out, FindingAnonymous)
-		}
-		return out
-	case u.Username == UserLoopback:
-		if len(u.Groups) != 2 || u.Groups[0] != GroupAuthenticated || u.Groups[1] != GroupMasters ||
-			u.UID == "" || len(credential) > 0 || !fromLoopback(e.SourceIPs) {
-			out = append(out, FindingLoopback)
-		}
-		return out
-	case system && strings.HasPrefix(u.Username, PrefixServiceAccount):
-		out = serviceAccountFindings(out, e, credential, minor)
-	case system && strings.HasPrefix(u.Username, PrefixNode):
-		if !nodes || len(u.Username) == len(PrefixNode) {
-			out = append(out, FindingNodeMalformed)
-		}
-	case system && strings.HasPrefix(u.Username, PrefixBootstrap):
-		if !bootstrapGroups(u.Groups) {
-			out = append(out, FindingBootstrapGroups)
-		}
-	case system && !componentName(u.Username):
-		out = append(out, FindingReservedName)
-	}
-	if nodes && !strings.HasPrefix(u.Username, PrefixNode) {
-		out = append(out, FindingNodeMalformed)
-	}
-	if masters && len(credential) > 0 {
-		out = append(out, FindingMastersExternal)
-	}
-	switch {
-	case authenticated > 0 && unauthenticated:
-		out = append(out, FindingGroupBoth)
-	case authenticated == 0 && !unauthenticated:
-		out = append(out, FindingGroupMissing)
-	case authenticated > 1:
-		out = append(out, FindingGroupDuplicate)
-	}
-	return out
+// Finding is one contradiction with its evidence.
+type Finding struct {
+	Name string // one of the Finding constants
+	// Evidence says in one line what contradicts what, with the uid, version or time it is
+	// known by. It may quote the event: what a client chose is hostile text.
+	Evidence string
 }
 
-func serviceAccountFindings(out []string, e *event.Event, credential []string, minor int) []string {
-	u := &e.User
-	namespace, _, ok, _ := SplitServiceAccount(u.Username)
-	if !ok {
-		return append(out, FindingSAMalformed)
-	}
-	if !ServiceAccountGroups(u.Groups, namespace) {
-		out = append(out, FindingSAGroups)
-	}
-	if (len(u.Extra.Get(ExtraPodName)) == 0) != (len(u.Extra.Get(ExtraPodUID)) == 0) {
-		out = append(out, FindingSAPodPartial)
-	}
-	_, legacy := e.Annotations.Get(AnnotationLegacyToken)
-	if legacy {
-		out = append(out, FindingSALegacyToken)
-	}
-	if _, stale := e.Annotations.Get(AnnotationStaleToken); stale {
-		out = append(out, FindingStaleToken)
-	}
-	// Credential IDs came with 1.32; before, a token left no trace.
-	if !legacy && len(credential) == 0 && (minor == 0 || minor >= 32) {
-		out = append(out, FindingSANoCredential)
-	}
-	return out
+// Kinds of findings.
+const (
+	// KindContradiction is what no apiserver with this configuration and state records.
+	KindContradiction = "contradiction"
+	// KindUse is a true identity whose use is worth knowing.
+	KindUse = "use"
+)
+
+// FindingInfo is a finding with its kind and its one-line explanation.
+type FindingInfo struct {
+	Name, Kind, Text string
 }
 
-// bootstrapGroups: system:bootstrappers, any number below it, and system:authenticated.
-func bootstrapGroups(groups []string) bool {
-	for _, g := range groups {
-		if g != GroupBootstrappers && g != GroupAuthenticated && !strings.HasPrefix(g, GroupBootstrappers+":") {
-			return false
-		}
+// All returns every finding, in the order in which they are documented.
+func All() []FindingInfo {
+	const c, u = KindContradiction, KindUse
+	return []FindingInfo{
+		{FindingVerb, c, "the recorded verb is not the one the URI leads to"},
+		{FindingObjectRef, c, "objectRef differs from the URI in a member that no body fills"},
+		{FindingReasonOrder, c, "the reason names a grant that RBAC would have come to later than another one"},
+		{FindingImpersonatedRoot, c, "constrained impersonation of system:masters, which is never permitted"},
+		{FindingImpersonatedMode, c, "the recorded impersonation mode does not fit the impersonated user"},
+		{FindingAnonymousImposter, u, "a request without credentials impersonated somebody"},
+		{FindingEmptyUser, c, "no user name on a request that got past authentication"},
+		{FindingCredentialFormat, c, "the credential id is neither JTI=… nor X509SHA256=…"},
+		{FindingAnonymous, c, "system:anonymous with more than the group system:unauthenticated"},
+		{FindingLoopback, c, "system:apiserver in another shape than the apiserver's own token gives it"},
+		{FindingGroupMissing, c, "neither system:authenticated nor system:unauthenticated"},
+		{FindingGroupDuplicate, c, "system:authenticated twice: only versions before 1.10 add it to a user who has it"},
+		{FindingGroupBoth, c, "system:authenticated and system:unauthenticated at once"},
+		{FindingReservedName, c, "a user name under system: that no part of Kubernetes has"},
+		{FindingMastersExternal, u, "the group system:masters came with a certificate or an identity provider's token"},
+		{FindingNodeMalformed, c, "a node's name without the group system:nodes, or the group without the name"},
+		{FindingSAMalformed, c, "system:serviceaccount: without a namespace and a name behind it"},
+		{FindingSAGroups, c, "the groups are not those of a service account of that namespace"},
+		{FindingSAPodPartial, c, "a pod's name without its uid, or the uid without the name"},
+		{FindingSANoCredential, c, "a service account without any trace of a token: a token file or a front proxy can forge the name"},
+		{FindingSALegacyToken, u, "a service account token from a Secret, which does not expire"},
+		{FindingStaleToken, u, "a token past the time after which it should have been renewed"},
+		{FindingSAUID, c, "the uid is not that of the service account at that time"},
+		{FindingSAUnknown, c, "no service account of that name existed"},
+		{FindingSAAfterDeletion, c, "the service account was deleted longer ago than the token cache remembers"},
+		{FindingSAPodUnknown, c, "the pod the token is bound to did not exist"},
+		{FindingSAPodWrong, c, "the pod the token is bound to runs as another service account"},
+		{FindingSAPodDeleted, c, "the pod the token is bound to was gone for longer than tokens outlive it"},
+		{FindingSANode, c, "the node in the token is not the pod's, or not the node of that name"},
+		{FindingSASecretMissing, c, "the Secret of a legacy token did not exist, or belongs to another service account"},
+		{FindingJTIUnissued, c, "the apiserver never issued this token, or did so later"},
+		{FindingJTIDrift, c, "one token id with more than one identity"},
+		{FindingCertDrift, c, "one certificate with more than one identity"},
+		{FindingCertUnknown, c, "a node came with a certificate nobody requested, after it had one that was requested"},
+		{FindingCertExpired, c, "the certificate had expired"},
+		{FindingNodeUnknown, c, "no Node of that name existed, and the request is none that comes before one does"},
+		{FindingBootstrapMissing, c, "no Secret makes this bootstrap token good for authentication"},
+		{FindingBootstrapExpired, c, "the bootstrap token had expired"},
+		{FindingBootstrapGroups, c, "the groups are not those of the bootstrap token"},
+		{FindingStaticRow, c, "no row of the token file has this user, and nothing else explains it"},
+		{FindingStaticUID, c, "the token file gives this user another uid"},
+		{FindingStaticGroups, c, "the token file gives this user other groups"},
+		{FindingAnonymousDisabled, c, "an anonymous request although they are switched off"},
+		{FindingAnonymousPath, c, "an anonymous request for a path they are not let in for"},
+		{FindingAnonymousNotTaken, c, "a request without credentials was refused although anonymous requests are let in"},
+		{FindingOIDCPrefix, c, "a foreign token's user without the prefix of any configured issuer"},
+		{FindingOIDCRule, c, "a user that the issuer's own validation rules refuse"},
+		{FindingAnyToken, u, "the server takes every token at its word: the identity is the client's own claim"},
+		{FindingUnattributed, c, "no configured authenticator can have produced the identity"},
+		{FindingReusedElsewhere, c, "a pod's token came from two places at the same time"},
+		{FindingAuditID, c, "two different requests under one audit ID"},
+		{FindingFailureBurst, u, "many refused credentials from one address"},
 	}
-	return slices.Contains(groups, GroupBootstrappers)
-}
-
-func credentialShaped(values []string) bool {
-	if len(values) != 1 {
-		return false
-	}
-	v := values[0]
-	if hex, ok := strings.CutPrefix(v, "X509SHA256="); ok {
-		return len(hex) == 64 && strings.Trim(hex, "0123456789abcdef") == ""
-	}
-	return strings.HasPrefix(v, "JTI=") && len(v) > len("JTI=")
-}
-
-func fromLoopback(ips []string) bool {
-	if len(ips) == 0 {
-		return false
-	}
-	// Only the last entry is the apiserver's own observation.
-	ip, err := netip.ParseAddr(ips[len(ips)-1])
-	return err == nil && ip.IsLoopback()
-}
-
-// componentName lists the user names under "system:" that Kubernetes' own bootstrap policy
-// and the usual control-plane components use.
-func componentName(username string) bool {
-	switch username {
-	case "system:kube-controller-manager", "system:kube-scheduler", "system:kube-proxy", "system:kube-dns",
-		"system:volume-scheduler", "system:monitoring", "system:aggregator", "system:cloud-controller-manager",
-		"system:konnectivity-server", "system:konnectivity-agent", "system:unsecured", "system:admin":
-		return true
-	}
-	return false
 }

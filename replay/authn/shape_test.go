@@ -69,7 +69,14 @@ func TestIdentityFindings(t *testing.T) {
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			got := Findings(&event.Event{User: tc.user, SourceIPs: tc.ips, Annotations: tc.notes}, tc.minor)
+			r := New(Config{Minor: tc.minor}).Evaluate(&event.Event{User: tc.user, SourceIPs: tc.ips, Annotations: tc.notes}, nil, nil)
+			var got []string
+			for _, f := range r.Findings {
+				if f.Evidence == "" {
+					t.Errorf("%s without evidence", f.Name)
+				}
+				got = append(got, f.Name)
+			}
 			if !slices.Equal(got, tc.want) {
 				t.Fatalf("got %v, want %v", got, tc.want)
 			}

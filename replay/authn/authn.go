@@ -1,0 +1,208 @@
+package authn
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/config"
+)
+
+// Config is the evaluator's configuration. The zero value works.
+type Config struct {
+	// Minor is the Kubernetes minor version (32 for 1.32) of apiservers whose configuration
+	// does not say it. 0 means current.
+	Minor int
+	// Lag is how much later than a write was answered an apiserver may still go by what was
+	// before; 0 means 100 ms, negative none.
+	Lag time.Duration
+}
+
+// Evaluator judges recorded identities. It is safe for concurrent use.
+type Evaluator struct {
+	cfg      Config
+	sets     sets
+	compiled sync.Map // *config.APIServer → *compiled
+	unknown  *compiled
+}
+
+// New returns an evaluator.
+func New(cfg Config) *Evaluator {
+	cfg.Lag = lagOf(cfg.Lag)
+	return &Evaluator{cfg: cfg, unknown: compile(nil)}
+}
+
+// Result is what is known of an identity.
+type Result struct {
+	// Explained names the authenticators that can have produced it, in the order in which
+	// the apiserver asks them. When one produces just this identity, those that take
+	// identities from elsewhere and could have produced any (a front proxy, a webhook) are
+	// not listed; Answers has them. It is empty when none can, when nobody was
+	// authenticated, and when no configuration is known and the event alone tells nothing.
+	// It is shared and must not be modified.
+	Explained []string
+	// Findings are contradictions, in a fixed order, nil when there are none.
+	Findings []Finding
+	// Credential is "JTI=<id>", "X509SHA256=<fingerprint>" or, of a legacy token,
+	// "Secret=<namespace>/<name>"; "" when the event does not tell.
+	Credential string
+}
+
+// Answer is what one authenticator says of an identity.
+type Answer struct {
+	Authenticator string
+	// Possible says that it can have produced the identity; Certain, that it produces just
+	// this one.
+	Possible, Certain bool
+	// Why says why it cannot, or begins with "not-evaluable:" and says what would tell.
+	Why string
+}
+
+// Evaluate judges the authenticated user of an event (never the impersonated one). cfg is the
+// apiserver's configuration of that time, nil when it is not known: then only what no
+// configuration could explain is found. s may be nil. The event is only read.
+func (ev *Evaluator) Evaluate(e *event.Event, cfg *config.APIServer, s State) Result {
+	x := subjectOf(e, minorOf(cfg, ev.cfg.Minor), ev.cfg.Lag)
+	c := ev.of(cfg)
+	f := facts{}
+	f.findings = x.shape(nil)
+	if x.kind == kindNobody {
+		return Result{Findings: x.refused(f.findings, c)}
+	}
+	if s != nil {
+		f.ask(&x, s)
+	}
+	certain, possible := x.union(c, &f)
+	f.findings = x.configured(f.findings, c, certain, possible)
+	r := Result{Findings: f.findings, Credential: x.credential()}
+	switch {
+	case certain != 0:
+		r.Explained = ev.sets.names(certain)
+	case cfg != nil:
+		r.Explained = ev.sets.names(possible)
+	}
+	return r
+}
+
+// Answers asks every authenticator on its own, in order, for a person who wants to know.
+func (ev *Evaluator) Answers(e *event.Event, cfg *config.APIServer, s State) []Answer {
+	x := subjectOf(e, minorOf(cfg, ev.cfg.Minor), ev.cfg.Lag)
+	if x.kind == kindNobody {
+		return nil
+	}
+	c := ev.of(cfg)
+	f := facts{}
+	if s != nil {
+		f.ask(&x, s)
+	}
+	out := make([]Answer, 0, authenticators)
+	for a := authenticator(0); a < authenticators; a++ {
+		answer, why := x.ask(a, c, &f)
+		out = append(out, Answer{Authenticator: names[a], Possible: answer != no, Certain: answer == yes, Why: why})
+	}
+	return out
+}
+
+// of returns a configuration as it is worked with.
+func (ev *Evaluator) of(cfg *config.APIServer) *compiled {
+	if cfg == nil {
+		return ev.unknown
+	}
+	if c, ok := ev.compiled.Load(cfg); ok {
+		return c.(*compiled)
+	}
+	c, _ := ev.compiled.LoadOrStore(cfg, compile(cfg))
+	return c.(*compiled)
+}
+
+// union asks the authenticators: those that produce just this identity, and all that can have.
+func (x *subject) union(c *compiled, f *facts) (certain, possible set) {
+	for a := authenticator(0); a < authenticators; a++ {
+		switch answer, _ := x.ask(a, c, f); answer {
+		case yes:
+			certain |= 1 << a
+			possible |= 1 << a
+		case open:
+			possible |= 1 << a
+		}
+	}
+	return certain, possible
+}
+
+// configured compares the identity with the configuration.
+func (x *subject) configured(out []Finding, c *compiled, certain, possible set) []Finding {
+	if c.cfg == nil {
+		return out
+	}
+	a := &c.cfg.Authentication
+	if x.kind == kindAnonymous && a.Unknown == "" && a.Anonymous.Unknown == "" {
+		switch {
+		case !a.Anonymous.Enabled:
+			return append(out, Finding{FindingAnonymousDisabled, "anonymous requests are switched off"})
+		case c.paths != nil && !c.paths[decodedPath(x.e.RequestURI)]:
+			return append(out, Finding{FindingAnonymousPath, fmt.Sprintf("anonymous requests are let in for %q alone; the path is %q", a.Anonymous.Paths, decodedPath(x.e.RequestURI))})
+		}
+	}
+	if a.AnyToken && possible.has(anyToken) && certain == 0 {
+		out = append(out, Finding{FindingAnyToken, fmt.Sprintf("user %q is what the client says", x.u.Username)})
+	}
+	if certain != 0 {
+		return out
+	}
+	// A front proxy can claim any identity. It is no excuse for one that is somebody's own.
+	other := possible &^ (1 << requestHeader)
+	if c.tokens != nil && x.plain() && other == 0 && x.kind != kindAnonymous && x.kind != kindLoopback {
+		out = x.static(out, c, possible)
+	}
+	if x.jti && other == 0 && len(c.issuers) > 0 && x.kind != kindAccount {
+		out = x.foreignToken(out, c)
+	}
+	if possible == 0 && c.complete {
+		out = append(out, Finding{FindingUnattributed, fmt.Sprintf("user %q with uid %q, groups %q and credential id %q: every configured authenticator is ruled out", x.u.Username, x.u.UID, x.u.Groups, x.credentials)})
+	}
+	return out
+}
+
+// static says how a user differs from the rows of the token file.
+func (x *subject) static(out []Finding, c *compiled, possible set) []Finding {
+	file := c.cfg.Authentication.TokenFile.File
+	rows, ok := c.tokens[x.u.Username]
+	if !ok {
+		if possible != 0 || x.kind != kindUser {
+			return out
+		}
+		return append(out, Finding{FindingStaticRow, fmt.Sprintf("%s has no user %q", file, x.u.Username)})
+	}
+	for i := range rows {
+		if rows[i].uid == x.u.UID {
+			return append(out, Finding{FindingStaticGroups, fmt.Sprintf("groups %q; %s gives %q the groups %q", x.u.Groups, file, x.u.Username, rows[i].groups)})
+		}
+	}
+	return append(out, Finding{FindingStaticUID, fmt.Sprintf("uid %q; %s gives %q the uid %q", x.u.UID, file, x.u.Username, rows[0].uid)})
+}
+
+// foreignToken says why no issuer can have made a token's user.
+func (x *subject) foreignToken(out []Finding, c *compiled) []Finding {
+	for i := range c.issuers {
+		if r, rule := c.issuers[i].produces(x); r == refusedRule {
+			return append(out, Finding{FindingOIDCRule, fmt.Sprintf("user %q; issuer %s: %s", x.u.Username, c.issuers[i].jwt.Issuer, rule)})
+		}
+	}
+	return append(out, Finding{FindingOIDCPrefix, fmt.Sprintf("user %q with groups %q came by %s and fits the claim mappings of no configured issuer", x.u.Username, x.u.Groups, x.credentials[0])})
+}
+
+// decodedPath is the path the apiserver compares: decoded, without the query.
+func decodedPath(uri string) string {
+	if !strings.Contains(uri, "%") {
+		path, _, _ := strings.Cut(uri, "?")
+		return path
+	}
+	u, err := url.ParseRequestURI(uri)
+	if err != nil {
+		return uri
+	}
+	return u.Path
+}

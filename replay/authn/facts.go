@@ -1,0 +1,345 @@
+package authn
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// How long credentials outlive what they stand for.
+const (
+	// tokenCache is how long an apiserver goes on taking a token it has just verified.
+	tokenCache = 10 * time.Second
+	// deletionLeeway is how far past its deletionTimestamp an object may be for a token
+	// bound to it still to be taken.
+	deletionLeeway = time.Minute
+	// nodeMemory is how long a kubelet may go on after its Node was deleted without being
+	// reported: it does not stop by itself.
+	nodeMemory = 10 * time.Minute
+	defaultLag = 100 * time.Millisecond
+)
+
+// fact is something the state says against a kind of credential.
+type fact uint8
+
+const (
+	factAccountOther     fact = 1 << iota // no such service account, or with another uid
+	factSecretOther                       // the legacy token's Secret
+	factBindingOther                      // the pod or node a token is bound to
+	factTokenOther                        // the token was not issued, or to another identity
+	factCertificateOther                  // the certificate was issued to another identity
+	factBootstrapOther
+	factBootstrapGroups
+)
+
+// facts are what the state says against an identity, with the findings about it.
+type facts struct {
+	against  fact
+	findings []Finding
+}
+
+func (f *facts) has(one fact) bool { return f.against&one != 0 }
+
+func (f *facts) add(against fact, name, format string, args ...any) {
+	f.against |= against
+	f.findings = append(f.findings, Finding{name, fmt.Sprintf(format, args...)})
+}
+
+// ask compares the identity with the state of the cluster.
+func (f *facts) ask(x *subject, s State) {
+	switch x.kind {
+	case kindAccount:
+		if x.name == "" {
+			return
+		}
+		f.account(x, s)
+		if x.podUID != "" {
+			f.pod(x, s)
+		} else if x.nodeUID != "" {
+			f.node(x, s)
+		}
+		if x.legacy && x.legacySecret != "" {
+			f.secret(x, s)
+		}
+		if x.jti {
+			f.token(x, s)
+		}
+	case kindNode:
+		f.nodeUser(x, s)
+	case kindBootstrap:
+		f.bootstrap(x, s)
+	}
+	if x.fingerprint {
+		f.certificate(x, s)
+	}
+}
+
+// account compares a service account with the object of that name: the uid in a token is that
+// of the object it was issued for.
+func (f *facts) account(x *subject, s State) {
+	if x.u.UID == "" {
+		return
+	}
+	uid, known := s.ServiceAccount(x.namespace, x.name, x.at)
+	if known == state.Unknown || known == state.Present && (uid == "" || uid == x.u.UID) {
+		return
+	}
+	name := FindingSAUID
+	if known == state.Absent {
+		name = FindingSAUnknown
+	}
+	// The account may just have come, or just have gone.
+	history := s.History(state.ServiceAccounts, x.namespace, x.name)
+	var ended time.Time
+	for i := range history {
+		h := &history[i]
+		if h.Unknown {
+			return
+		}
+		if h.Deleted || h.UID != x.u.UID || h.NotBefore.After(x.at.Add(x.lag)) {
+			continue
+		}
+		if i+1 == len(history) || !history[i+1].NotAfter.Before(x.at.Add(-tokenCache-x.lag)) {
+			return
+		}
+		name, ended = FindingSAAfterDeletion, history[i+1].NotAfter
+	}
+	switch {
+	case name == FindingSAAfterDeletion && known == state.Present:
+		f.add(factAccountOther, FindingSAUID, "uid %s ended by %s, %s before the request; %s/%s now has uid %s", x.u.UID, stamp(ended), x.at.Sub(ended), x.namespace, x.name, uid)
+	case name == FindingSAAfterDeletion:
+		f.add(factAccountOther, name, "%s/%s with uid %s was deleted by %s, %s before the request", x.namespace, x.name, x.u.UID, stamp(ended), x.at.Sub(ended))
+	case name == FindingSAUnknown:
+		f.add(factAccountOther, name, "no service account %s/%s at %s; the token says uid %s", x.namespace, x.name, stamp(x.at), x.u.UID)
+	default:
+		f.add(factAccountOther, name, "the token says uid %s; %s/%s has uid %s at %s", x.u.UID, x.namespace, x.name, uid, stamp(x.at))
+	}
+}
+
+// pod compares a token with the pod it is bound to.
+func (f *facts) pod(x *subject, s State) {
+	p, known := s.PodByUID(x.podUID)
+	switch {
+	case known == state.Unknown:
+		return
+	case known == state.Absent:
+		f.add(factBindingOther, FindingSAPodUnknown, "no pod with uid %s, which the token calls %s/%s", x.podUID, x.namespace, x.podName)
+		return
+	case !p.Created.IsZero() && x.at.Add(x.lag).Before(p.Created):
+		f.add(factBindingOther, FindingSAPodUnknown, "pod %s/%s with uid %s was created at %s, after the request", p.Namespace, p.Name, x.podUID, stamp(p.Created))
+		return
+	case p.Namespace != "" && p.Namespace != x.namespace || p.Name != "" && x.podName != "" && p.Name != x.podName:
+		f.add(factBindingOther, FindingSAPodUnknown, "the pod with uid %s is %s/%s; the token calls it %s/%s", x.podUID, p.Namespace, p.Name, x.namespace, x.podName)
+		return
+	}
+	if p.ServiceAccount != "" && p.ServiceAccount != x.name {
+		f.add(factBindingOther, FindingSAPodWrong, "pod %s/%s with uid %s runs as %s; the token says %s", p.Namespace, p.Name, x.podUID, p.ServiceAccount, x.name)
+	}
+	switch {
+	case gone(p.Gone, x, tokenCache):
+		f.add(factBindingOther, FindingSAPodDeleted, "pod %s/%s with uid %s was gone by %s, %s before the request", p.Namespace, p.Name, x.podUID, stamp(p.Gone), x.at.Sub(p.Gone))
+	case gone(p.DeletionAt, x, deletionLeeway+tokenCache):
+		f.add(factBindingOther, FindingSAPodDeleted, "pod %s/%s with uid %s was to end at %s, %s before the request", p.Namespace, p.Name, x.podUID, stamp(p.DeletionAt), x.at.Sub(p.DeletionAt))
+	}
+	if x.nodeName == "" || p.Node == "" {
+		return
+	}
+	if x.nodeName != p.Node {
+		f.add(factBindingOther, FindingSANode, "the token says node %s; pod %s/%s with uid %s runs on %s", x.nodeName, p.Namespace, p.Name, x.podUID, p.Node)
+		return
+	}
+	// The node's uid is that of when the token was issued, and is not looked at again.
+	f.nodeUID(x, s, p.Bound)
+}
+
+// nodeUID compares the uid a pod's token gives its node with the node's, now and since the pod
+// was bound to it.
+func (f *facts) nodeUID(x *subject, s State, bound time.Time) {
+	if x.nodeUID == "" {
+		return
+	}
+	uid, known := s.Node(x.nodeName, x.at)
+	if known != state.Present || uid == "" || uid == x.nodeUID {
+		return
+	}
+	before, known := s.Node(x.nodeName, bound)
+	if bound.IsZero() || known != state.Present || before != uid {
+		return // the node was made anew meanwhile
+	}
+	f.add(factBindingOther, FindingSANode, "the token says node %s has uid %s; it has %s", x.nodeName, x.nodeUID, uid)
+}
+
+// node compares a token that is bound to a node alone with it: such tokens end with it.
+func (f *facts) node(x *subject, s State) {
+	now, known := s.Node(x.nodeName, x.at)
+	if known == state.Unknown || known == state.Present && (now == "" || now == x.nodeUID) {
+		return
+	}
+	for _, at := range [...]time.Time{x.at.Add(x.lag), x.at.Add(-tokenCache - x.lag)} {
+		if uid, k := s.Node(x.nodeName, at); k == state.Unknown || k == state.Present && (uid == "" || uid == x.nodeUID) {
+			return
+		}
+	}
+	if known == state.Absent {
+		f.add(factBindingOther, FindingSANode, "no node %s at %s; the token is bound to it with uid %s", x.nodeName, stamp(x.at), x.nodeUID)
+		return
+	}
+	f.add(factBindingOther, FindingSANode, "the token is bound to node %s with uid %s; it has %s at %s", x.nodeName, x.nodeUID, now, stamp(x.at))
+}
+
+// secret compares a legacy token with the Secret the apiserver found it in.
+func (f *facts) secret(x *subject, s State) {
+	sec, known := s.Secret(x.namespace, x.legacySecret, x.at)
+	switch known {
+	case state.Absent:
+		for _, at := range [...]time.Time{x.at.Add(x.lag), x.at.Add(-tokenCache - x.lag)} {
+			if _, k := s.Secret(x.namespace, x.legacySecret, at); k != state.Absent {
+				return
+			}
+		}
+		f.add(factSecretOther, FindingSASecretMissing, "no Secret %s/%s at %s", x.namespace, x.legacySecret, stamp(x.at))
+	case state.Present:
+		if sec.ServiceAccount != "" && sec.ServiceAccount != x.name || sec.ServiceAccountUID != "" && x.u.UID != "" && sec.ServiceAccountUID != x.u.UID {
+			f.add(factSecretOther, FindingSASecretMissing, "Secret %s/%s is of service account %s with uid %s; the token says %s with uid %s", x.namespace, x.legacySecret, sec.ServiceAccount, sec.ServiceAccountUID, x.name, x.u.UID)
+		}
+	}
+}
+
+// token compares a bound token with its issue.
+func (f *facts) token(x *subject, s State) {
+	id := x.credentials[0]
+	c, known := s.Credential(id)
+	switch {
+	case known == state.Absent:
+		f.add(factTokenOther, FindingJTIUnissued, "%s was not issued in a log that is complete", id)
+	case known != state.Present:
+	case c.Namespace != "" && (c.Namespace != x.namespace || c.ServiceAccount != x.name), c.UID != "" && x.u.UID != "" && c.UID != x.u.UID:
+		f.add(factTokenOther, FindingJTIDrift, "%s was issued to %s/%s with uid %q by %s at %s (audit ID %s); it came with uid %q", id, c.Namespace, c.ServiceAccount, c.UID, c.By, stamp(c.Issued), c.AuditID, x.u.UID)
+	case c.PodUID != "" && c.PodUID != x.podUID:
+		f.add(factTokenOther, FindingJTIDrift, "%s was issued for pod %s with uid %s (audit ID %s); it came with pod uid %q", id, c.Pod, c.PodUID, c.AuditID, x.podUID)
+	case !c.Issued.IsZero() && x.at.Add(x.lag).Before(c.Issued):
+		f.add(factTokenOther, FindingJTIUnissued, "%s was issued at %s (audit ID %s), after the request", id, stamp(c.Issued), c.AuditID)
+	}
+}
+
+// certificate compares a client certificate with the request it was issued for.
+func (f *facts) certificate(x *subject, s State) {
+	id := x.credentials[0]
+	c, known := s.Credential(id)
+	if known != state.Present {
+		return
+	}
+	if c.CommonName != "" && (c.CommonName != x.u.Username || !x.groupsAre(c.Organizations)) {
+		f.add(factCertificateOther, FindingCertDrift, "%s was issued by request %s to %s with %q; it came as %s with %q", id, c.CSR, c.CommonName, c.Organizations, x.u.Username, x.u.Groups)
+	}
+	if !c.Expires.IsZero() && x.at.After(c.Expires.Add(x.lag)) {
+		f.add(0, FindingCertExpired, "%s of request %s expired at %s, %s before the request", id, c.CSR, stamp(c.Expires), x.at.Sub(c.Expires))
+	}
+}
+
+// nodeUser looks for the Node of a node's user. Before it has registered, a kubelet reads and
+// creates; what is left over it has no reason to ask.
+func (f *facts) nodeUser(x *subject, s State) {
+	if x.name == "" || !x.nodes {
+		return
+	}
+	if _, known := s.Node(x.name, x.at); known != state.Absent {
+		return
+	}
+	if _, known := s.Node(x.name, x.at.Add(x.lag)); known != state.Absent {
+		return
+	}
+	if _, known := s.Node(x.name, x.at.Add(-nodeMemory)); known != state.Absent {
+		return
+	}
+	a, err := request.Of(x.e.Verb, x.e.RequestURI)
+	if err != nil || !a.ResourceRequest || a.APIGroup != "" {
+		return
+	}
+	switch a.Resource {
+	case "secrets", "configmaps", "persistentvolumeclaims", "persistentvolumes":
+	case "serviceaccounts":
+		if a.Subresource != "token" {
+			return
+		}
+	case "pods", "nodes":
+		if a.Subresource != "status" {
+			return
+		}
+	default:
+		return
+	}
+	f.add(0, FindingNodeUnknown, "no Node %s between %s and %s; the request is %s %s", x.name, stamp(x.at.Add(-nodeMemory)), stamp(x.at), a.Verb, a.Resource)
+}
+
+const (
+	bootstrapNamespace = "kube-system"
+	bootstrapSecret    = "bootstrap-token-"
+	bootstrapType      = "bootstrap.kubernetes.io/token"
+)
+
+// bootstrap compares a bootstrap token with its Secret.
+func (f *facts) bootstrap(x *subject, s State) {
+	if x.name == "" {
+		return
+	}
+	name := bootstrapSecret + x.name
+	sec, known := s.Secret(bootstrapNamespace, name, x.at)
+	switch known {
+	case state.Unknown:
+		return
+	case state.Absent:
+		for _, at := range [...]time.Time{x.at.Add(x.lag), x.at.Add(-tokenCache - x.lag)} {
+			if _, k := s.Secret(bootstrapNamespace, name, at); k != state.Absent {
+				return
+			}
+		}
+		f.add(factBootstrapOther, FindingBootstrapMissing, "no Secret %s/%s at %s", bootstrapNamespace, name, stamp(x.at))
+		return
+	}
+	if earlier, k := s.Secret(bootstrapNamespace, name, x.at.Add(-tokenCache-x.lag)); k != state.Present || earlier.UID != sec.UID {
+		return // it has just come, or changed
+	}
+	if sec.Type != "" && sec.Type != bootstrapType {
+		f.add(factBootstrapOther, FindingBootstrapMissing, "Secret %s/%s is of type %s", bootstrapNamespace, name, sec.Type)
+		return
+	}
+	b := sec.Bootstrap
+	if b == nil {
+		return
+	}
+	if !b.Authentication {
+		f.add(factBootstrapOther, FindingBootstrapMissing, "Secret %s/%s is not for authentication", bootstrapNamespace, name)
+	}
+	if gone(b.Expires, x, tokenCache) {
+		f.add(factBootstrapOther, FindingBootstrapExpired, "the token expired at %s, %s before the request", stamp(b.Expires), x.at.Sub(b.Expires))
+	}
+	if bootstrapGroups(x.u.Groups) && !sameBootstrapGroups(x.u.Groups, b.Groups) {
+		f.add(factBootstrapGroups, FindingBootstrapGroups, "groups %q; the token's Secret gives %s and %q", x.u.Groups, GroupBootstrappers, b.Groups)
+	}
+}
+
+// sameBootstrapGroups compares recorded groups with those of the Secret, as sets.
+func sameBootstrapGroups(got, extra []string) bool {
+	for _, g := range extra {
+		if !slices.Contains(got, g) {
+			return false
+		}
+	}
+	for _, g := range got {
+		if g != GroupBootstrappers && g != GroupAuthenticated && !slices.Contains(extra, g) {
+			return false
+		}
+	}
+	return true
+}
+
+// gone tells whether a moment lies further back than credentials outlive it.
+func gone(end time.Time, x *subject, outlive time.Duration) bool {
+	return !end.IsZero() && end.Add(outlive+x.lag).Before(x.at)
+}
+
+func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000000Z") }

@@ -1,0 +1,219 @@
+package authn
+
+import (
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/config"
+)
+
+// kind is what a user name claims to be.
+type kind uint8
+
+const (
+	kindUser kind = iota
+	kindNobody
+	kindAnonymous
+	kindLoopback
+	kindAccount // system:serviceaccount:…, malformed when name is empty
+	kindNode
+	kindBootstrap
+	kindSystem // any other name under system:
+)
+
+// subject is a recorded user taken apart once for all questions.
+type subject struct {
+	e     *event.Event
+	u     *event.User
+	at    time.Time
+	minor int // of the apiserver, 0 for a current one
+	lag   time.Duration
+
+	kind            kind
+	namespace, name string // of a service account; name alone: of a node, a bootstrap token's id
+
+	authenticated     int // how often system:authenticated
+	unauthenticated   bool
+	masters, nodes    bool
+	credentials       []string // values of the credential id
+	jti, fingerprint  bool     // credentials is one value of this form
+	podName, podUID   string
+	nodeName, nodeUID string
+	foreign           bool // extra beyond what service account tokens carry
+	legacy            bool // the annotation of a legacy token
+	legacySecret      string
+}
+
+// subjectOf takes the user of an event apart. It allocates nothing.
+func subjectOf(e *event.Event, minor int, lag time.Duration) subject {
+	u := &e.User
+	x := subject{e: e, u: u, at: e.RequestReceivedTimestamp, minor: minor, lag: lag}
+	for _, g := range u.Groups {
+		switch g {
+		case GroupAuthenticated:
+			x.authenticated++
+		case GroupUnauthenticated:
+			x.unauthenticated = true
+		case GroupMasters:
+			x.masters = true
+		case GroupNodes:
+			x.nodes = true
+		}
+	}
+	for i := range u.Extra {
+		values := u.Extra[i].Values
+		first := ""
+		if len(values) == 1 {
+			first = values[0]
+		}
+		switch u.Extra[i].Key {
+		case ExtraCredentialID:
+			x.credentials = values
+		case ExtraPodName:
+			x.podName = first
+		case ExtraPodUID:
+			x.podUID = first
+		case ExtraNodeName:
+			x.nodeName = first
+		case ExtraNodeUID:
+			x.nodeUID = first
+		default:
+			x.foreign = true
+		}
+	}
+	if len(x.credentials) == 1 {
+		x.jti, x.fingerprint = credentialForm(x.credentials[0])
+	}
+	for i := range e.Annotations {
+		switch e.Annotations[i].Key {
+		case AnnotationLegacyToken:
+			x.legacy = true
+		case AnnotationLegacyAuto, AnnotationLegacyManual:
+			x.legacySecret = e.Annotations[i].Value
+		}
+	}
+
+	rest, system := strings.CutPrefix(u.Username, "system:")
+	switch {
+	case u.Username == "":
+		x.kind = kindNobody
+	case !system:
+	case rest == "anonymous":
+		x.kind = kindAnonymous
+	case rest == "apiserver":
+		x.kind = kindLoopback
+	case strings.HasPrefix(rest, "serviceaccount:"):
+		x.kind = kindAccount
+		x.namespace, x.name, _, _ = SplitServiceAccount(u.Username)
+	case strings.HasPrefix(rest, "node:"):
+		x.kind, x.name = kindNode, rest[len("node:"):]
+	case strings.HasPrefix(rest, "bootstrap:"):
+		x.kind, x.name = kindBootstrap, rest[len("bootstrap:"):]
+	default:
+		x.kind = kindSystem
+	}
+	return x
+}
+
+// credential names what the user came with, as far as the event tells.
+func (x *subject) credential() string {
+	switch {
+	case x.jti || x.fingerprint:
+		return x.credentials[0]
+	case x.legacySecret != "" && x.namespace != "":
+		return PrefixSecret + x.namespace + "/" + x.legacySecret
+	}
+	return ""
+}
+
+// since tells whether the apiserver is of a minor version or later.
+func (x *subject) since(minor int) bool { return x.minor == 0 || x.minor >= minor }
+
+// credentialForm tells the two forms of a credential id apart; neither is malformed.
+func credentialForm(v string) (jti, fingerprint bool) {
+	if hex, ok := strings.CutPrefix(v, PrefixX509); ok {
+		return false, len(hex) == 64 && strings.Trim(hex, "0123456789abcdef") == ""
+	}
+	return strings.HasPrefix(v, PrefixJTI) && len(v) > len(PrefixJTI), false
+}
+
+// plain tells whether the identity carries nothing but name, uid and groups.
+func (x *subject) plain() bool {
+	return len(x.u.Extra) == 0 && !x.legacy
+}
+
+// groupsAre tells whether the recorded groups are those an authenticator gave, with what the
+// apiserver adds. Since 1.10 it adds system:authenticated only to who has neither special
+// group; 1.5 always did; in between either may be.
+func (x *subject) groupsAre(given []string) bool {
+	added := !x.since(10)
+	kept := x.since(6)
+	got := x.u.Groups
+	if len(got) > 0 && len(got) == len(given)+1 && got[len(given)] == GroupAuthenticated && equal(got[:len(given)], given) {
+		return added || !special(given)
+	}
+	return kept && len(got) == len(given) && special(given) && equal(got, given)
+}
+
+// adderPassed tells whether some given groups lead to the recorded ones.
+func (x *subject) adderPassed() bool {
+	if !x.since(10) && x.minor < 6 {
+		n := len(x.u.Groups)
+		return n > 0 && x.u.Groups[n-1] == GroupAuthenticated
+	}
+	return x.authenticated > 0 || x.unauthenticated
+}
+
+func special(groups []string) bool {
+	for _, g := range groups {
+		if g == GroupAuthenticated || g == GroupUnauthenticated {
+			return true
+		}
+	}
+	return false
+}
+
+func equal(a, b []string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// accountGroups tells whether the groups are exactly those of a service account token, in the
+// order in which the apiserver puts them.
+func (x *subject) accountGroups() bool {
+	g := x.u.Groups
+	return len(g) == 3 && g[0] == GroupServiceAccounts && g[2] == GroupAuthenticated && ServiceAccountGroups(g, x.namespace)
+}
+
+// fromLoopback tells whether the peer is the apiserver's own host.
+func (x *subject) fromLoopback() bool {
+	ip, ok := peer(x.e)
+	return ok && ip.IsLoopback()
+}
+
+// peer is the address the request came from by the apiserver's own observation, the last of
+// the recorded ones: the others are the client's word.
+func peer(e *event.Event) (netip.Addr, bool) {
+	if len(e.SourceIPs) == 0 {
+		return netip.Addr{}, false
+	}
+	ip, err := netip.ParseAddr(e.SourceIPs[len(e.SourceIPs)-1])
+	return ip.Unmap(), err == nil
+}
+
+// minorOf is the version to judge by: the configuration's, else the caller's.
+func minorOf(cfg *config.APIServer, minor int) int {
+	if cfg != nil && cfg.Minor != 0 {
+		return cfg.Minor
+	}
+	return minor
+}

@@ -1,0 +1,56 @@
+package replay
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/authn"
+)
+
+// newAuthn returns the evaluator of identities for a normalised configuration.
+func newAuthn(cfg Config) *authn.Evaluator {
+	lag := cfg.Lag
+	if lag == 0 {
+		lag = -1
+	}
+	return authn.New(authn.Config{Minor: cfg.KubernetesMinor, Lag: lag})
+}
+
+// Authn returns the evaluator of identities that verdicts are made with, to ask it more of an
+// event than a verdict holds.
+func (eng *Engine) Authn() *authn.Evaluator { return eng.authn }
+
+// find notes a finding with its evidence.
+func (v *Verdict) find(name, evidence string) {
+	v.Identity, v.Evidence = append(v.Identity, name), append(v.Evidence, evidence)
+}
+
+// identity judges who was authenticated, by the configuration of that time and the state.
+func (t *trial) identity() {
+	var s authn.State
+	if t.s != nil {
+		s = t.s
+	}
+	r := t.eng.authn.Evaluate(t.e, t.cfg, s)
+	if before := t.history.Settling(t.e.RequestReceivedTimestamp); before != nil && len(r.Findings) > 0 {
+		// The apiserver may not have read its configuration again yet: only what contradicts
+		// both is one.
+		other := t.eng.authn.Evaluate(t.e, before, s)
+		if len(r.Explained) == 0 {
+			r.Explained = other.Explained
+		}
+		r.Findings = slices.DeleteFunc(r.Findings, func(f authn.Finding) bool {
+			return !slices.ContainsFunc(other.Findings, func(o authn.Finding) bool { return o.Name == f.Name })
+		})
+	}
+	t.v.Explained, t.v.Credential = r.Explained, r.Credential
+	for i := range r.Findings {
+		t.v.find(r.Findings[i].Name, r.Findings[i].Evidence)
+	}
+}
+
+// objectRefEvidence quotes an objectRef.
+func objectRefEvidence(ref *event.ObjectRef) string {
+	return "objectRef names " + strconv.Quote(ref.Resource+"/"+ref.Subresource+"."+ref.APIGroup) + " " + strconv.Quote(ref.Namespace+"/"+ref.Name)
+}
