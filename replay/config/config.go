@@ -76,7 +76,10 @@ type Authentication struct {
 	Bootstrap      bool  // --enable-bootstrap-token-auth
 	JWT            []JWT // OIDC flags, or the jwt list of an AuthenticationConfiguration
 	Webhook        *TokenWebhook
-	AnyToken       bool // of the earliest versions: every token names its own user
+	AnyToken       bool // --insecure-allow-any-token, up to 1.7: every token names its own user
+	// Insecure: a port without authentication and authorization is served (--insecure-port,
+	// up to 1.19), where everybody is system:unsecured with group system:masters.
+	Insecure bool
 }
 
 // Anonymous says which requests without credentials are let in as system:anonymous.
@@ -191,7 +194,7 @@ type Authorizer struct {
 	// when it comes from flags).
 	Name   string
 	Policy *Policy // of ABAC, nil when Unknown
-	// SuperUser is of RBAC, up to 1.9: --authorization-rbac-super-user, a user name that RBAC
+	// SuperUser is of RBAC, up to 1.5: --authorization-rbac-super-user, a user name that RBAC
 	// allows everything; "" for none.
 	SuperUser string
 	Webhook   *WebhookOptions // of Webhook
@@ -203,8 +206,10 @@ type Policy struct {
 	Lines []PolicyLine
 }
 
-// PolicyLine is one line in the form of version v1beta1; unversioned lines are converted as
-// Kubernetes does. An empty field matches only an empty attribute.
+// PolicyLine is one line in the form of version v1beta1, converted as Kubernetes does on
+// reading: unversioned lines say in full what they leave out, and since 1.6 a * for the user
+// or the group is the group system:authenticated. An empty field matches only an empty
+// attribute.
 type PolicyLine struct {
 	Line            int // in the file, from 1
 	User, Group     string
@@ -228,4 +233,6 @@ type WebhookOptions struct {
 // Admission is which admission plugins were switched on and off beside the defaults.
 type Admission struct {
 	Enabled, Disabled []string
+	// Exact: Enabled came by --admission-control, which replaces the defaults.
+	Exact bool
 }

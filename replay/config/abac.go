@@ -1,0 +1,112 @@
+package config
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/json"
+)
+
+// Versions of a line of an ABAC policy file. Version v0 is also what lines without a version
+// are.
+const (
+	abacV0      = "abac.authorization.kubernetes.io/v0"
+	abacV1beta1 = "abac.authorization.kubernetes.io/v1beta1"
+)
+
+// abacSpec is what a line says; in version v0 it is the line itself.
+type abacSpec struct {
+	User            string `json:"user"`
+	Group           string `json:"group"`
+	Readonly        bool   `json:"readonly"`
+	APIGroup        string `json:"apiGroup"`
+	Resource        string `json:"resource"`
+	Namespace       string `json:"namespace"`
+	NonResourcePath string `json:"nonResourcePath"`
+}
+
+// abacPolicy reads a policy file: one JSON object a line, empty lines and # lines skipped.
+// A line that cannot be read keeps the apiserver from starting, so it is an error.
+//
+// What * and an empty subject match depends on the version: before 1.6 everybody, the
+// unauthenticated among them; since then everybody who is authenticated.
+func abacPolicy(data []byte, minor int) ([]PolicyLine, error) {
+	everybody := abacSpec{Group: "system:authenticated"}
+	if minor > 0 && minor < 6 {
+		everybody = abacSpec{User: "*"}
+	}
+	var lines []PolicyLine
+	scanner := bufio.NewScanner(bytes.NewReader(data)) // with the apiserver's own limit on a line
+	for n := 1; scanner.Scan(); n++ {
+		b := bytes.TrimSpace(scanner.Bytes())
+		if len(b) == 0 || b[0] == '#' {
+			continue
+		}
+		l, err := abacLine(b, everybody)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		l.Line = n
+		lines = append(lines, l)
+	}
+	if err := scanner.Err(); err != nil {
+		if errors.Is(err, bufio.ErrTooLong) {
+			return nil, errors.New("a line is longer than the 64 KiB the apiserver takes")
+		}
+		return nil, err
+	}
+	return lines, nil
+}
+
+func abacLine(b []byte, everybody abacSpec) (PolicyLine, error) {
+	var head struct {
+		APIVersion string   `json:"apiVersion"`
+		Kind       string   `json:"kind"`
+		Spec       abacSpec `json:"spec"`
+	}
+	if err := json.UnmarshalCaseSensitivePreserveInts(b, &head); err != nil {
+		return PolicyLine{}, fmt.Errorf("not a policy: %w", err)
+	}
+	switch {
+	case head.APIVersion == abacV1beta1 && head.Kind == "Policy":
+		l := head.Spec
+		if l.User == "*" || l.Group == "*" {
+			l.User, l.Group = everybody.User, everybody.Group
+		}
+		return lineOf(l), nil
+	case (head.APIVersion != "" || head.Kind != "") && (head.APIVersion != abacV0 || head.Kind != "Policy"):
+		return PolicyLine{}, fmt.Errorf("%s of %s is no policy: want Policy of %s", head.Kind, head.APIVersion, abacV1beta1)
+	}
+	var old abacSpec
+	if err := json.UnmarshalCaseSensitivePreserveInts(b, &old); err != nil {
+		return PolicyLine{}, fmt.Errorf("not a policy: %w", err)
+	}
+	return lineOf(fromV0(old, everybody)), nil
+}
+
+// fromV0 says in version v1beta1 what a line without a version means.
+func fromV0(v, everybody abacSpec) abacSpec {
+	l := abacSpec{User: v.User, Group: v.Group, Readonly: v.Readonly, APIGroup: "*", Resource: v.Resource, Namespace: v.Namespace}
+	if v.User == "" && v.Group == "" || v.User == "*" || v.Group == "*" {
+		l.User, l.Group = everybody.User, everybody.Group
+	}
+	if v.Namespace == "" {
+		l.Namespace = "*"
+	}
+	if v.Resource == "" {
+		l.Resource = "*"
+	}
+	if v.Namespace == "" && v.Resource == "" {
+		l.NonResourcePath = "*"
+	}
+	return l
+}
+
+func lineOf(s abacSpec) PolicyLine {
+	return PolicyLine{
+		User: s.User, Group: s.Group, Readonly: s.Readonly, APIGroup: s.APIGroup,
+		Resource: s.Resource, Namespace: s.Namespace, NonResourcePath: s.NonResourcePath,
+	}
+}

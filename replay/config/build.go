@@ -1,0 +1,209 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// builder makes an APIServer of flags.
+type builder struct {
+	t      *tree
+	f      *flags
+	a      *APIServer
+	r      *Reading
+	parent *APIServer
+
+	complete bool // somebody said that there are no more flags
+	partial  string
+	override map[string]string
+
+	// Of the files a running apiserver re-reads.
+	authnFile, authzFile bool
+	authnErr, authzErr   error
+	anonymousFile        bool // the file of --authentication-config says who is anonymous
+	policy               *Policy
+	policyUnknown        string
+}
+
+// build fills the configuration from the flags.
+func (b *builder) build() error {
+	if err := b.version(); err != nil {
+		return err
+	}
+	var err error
+	if b.a.Gates, err = b.f.gates(); err != nil {
+		return err
+	}
+	if b.a.Source == "" && (b.f.set("authentication-kubeconfig") || b.f.set("authorization-kubeconfig")) {
+		return fmt.Errorf("%s: --authentication-kubeconfig and --authorization-kubeconfig are flags of an aggregated API server: put its folder into %s/NAME of the cluster's, or write source: NAME into %s",
+			b.f.file, aggregatedFolder, serverFile)
+	}
+	b.whole()
+	if b.a.Source != "" {
+		err = b.delegated()
+	} else {
+		err = errors.Join(b.authorization(), b.authentication())
+	}
+	if err != nil {
+		return err
+	}
+	b.admission()
+	b.otherFlags()
+	return nil
+}
+
+// finish puts the digest and the summary, once nothing changes any more.
+func (b *builder) finish() {
+	b.a.Unknown = b.a.unknowns()
+	b.a.Digest = digest(b.a)
+	b.summary()
+}
+
+// unknowns collects the reasons of all unknown parts, each once.
+func (a *APIServer) unknowns() []string {
+	reasons := []string{a.Authentication.Unknown, a.Authentication.JWTUnknown, a.Authentication.Anonymous.Unknown, a.Authorization.Unknown}
+	for _, users := range []*StaticUsers{a.Authentication.TokenFile, a.Authentication.BasicAuth} {
+		if users != nil {
+			reasons = append(reasons, users.Unknown)
+		}
+	}
+	for _, z := range a.Authorization.Authorizers {
+		reasons = append(reasons, z.Unknown)
+	}
+	var out []string
+	for _, r := range reasons {
+		if r != "" && !slices.Contains(out, r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// version settles which version's rules hold, and that no flag is of another time.
+func (b *builder) version() error {
+	for _, v := range b.f.all("emulated-version") {
+		component, version, ok := strings.Cut(v, "=")
+		if !ok {
+			component, version = "kube", v
+		}
+		if m := minorOf(version); component == "kube" && m > 0 {
+			b.a.Minor = m
+			b.r.understood("--emulated-version", "it behaves as 1.%d", m)
+		}
+	}
+	last, because := 0, ""
+	for _, fl := range b.f.list {
+		until := decisive[fl.name].until
+		if until == 0 || fl.name == "insecure-port" && fl.value == "0" {
+			continue
+		}
+		if b.a.Minor > until {
+			return fmt.Errorf("%s: --%s is not of Kubernetes 1.%d: it was last in 1.%d; is the version right (%s, kubernetesVersion)?", fl.where, fl.name, b.a.Minor, until, serverFile)
+		}
+		if last == 0 || until < last {
+			last, because = until, fl.name
+		}
+	}
+	if b.a.Minor == 0 && last > 0 {
+		b.a.Minor = last
+		b.r.missing("kubernetesVersion", "--%s was last in Kubernetes 1.%d, so 1.%d is assumed; say the version in %s", because, last, last, serverFile)
+	}
+	if b.a.Minor > 0 {
+		b.r.Version = fmt.Sprintf("1.%d", b.a.Minor)
+	}
+	return nil
+}
+
+// whole looks whether these are all flags: of a part of them it cannot be said what was not
+// set.
+func (b *builder) whole() {
+	if b.complete || b.a.Source != "" || b.f.set("etcd-servers") || b.f.set("etcd-config") {
+		return
+	}
+	b.partial = "the flags given are not all (no --etcd-servers among them)"
+	b.a.Authentication.Unknown = b.partial
+	b.r.missing(b.f.file, "no kube-apiserver runs without --etcd-servers, so these are not all of its flags, and what else it was given is not known: copy the whole command line "+
+		"(tr '\\0' '\\n' </proc/PID/cmdline); if these are all, write complete: true into %s", serverFile)
+}
+
+func (b *builder) admission() {
+	ad := &b.a.Admission
+	if b.f.set("admission-control") {
+		ad.Enabled, ad.Exact = b.f.all("admission-control"), true
+		b.r.understood("--admission-control", "exactly %s", strings.Join(ad.Enabled, ", "))
+		return
+	}
+	ad.Enabled, ad.Disabled = b.f.all("enable-admission-plugins"), b.f.all("disable-admission-plugins")
+	if len(ad.Enabled) > 0 {
+		b.r.understood("--enable-admission-plugins", "%s, besides the defaults", strings.Join(ad.Enabled, ", "))
+	}
+	if len(ad.Disabled) > 0 {
+		b.r.understood("--disable-admission-plugins", "%s", strings.Join(ad.Disabled, ", "))
+	}
+}
+
+// otherFlags tells of flags that decide nothing, and of those nobody knows. One whose name
+// speaks of authentication or authorization could change either.
+func (b *builder) otherFlags() {
+	var plain []string
+	for _, fl := range b.f.list {
+		_, known := decisive[fl.name]
+		switch {
+		case known:
+			continue
+		case isHarmless(fl.name):
+			if !slices.Contains(plain, fl.name) {
+				plain = append(plain, fl.name)
+			}
+			continue
+		}
+		reason := fmt.Sprintf("the flag --%s, which Kubernetes does not have", fl.name)
+		switch {
+		case strings.HasPrefix(fl.name, "authorization") || strings.Contains(fl.name, "authz"):
+			b.a.Authorization.Unknown, b.a.Authorization.Authorizers = reason, nil
+			b.r.missing(fl.where+": --"+fl.name, "Kubernetes has no such flag; by its name it may change who is allowed what, so the authorizers are taken to be unknown")
+		case slices.ContainsFunc([]string{"auth", "oidc", "token", "requestheader", "impersonat", "keystone", "identity", "user", "login"},
+			func(s string) bool { return strings.Contains(fl.name, s) }):
+			b.a.Authentication.Unknown = reason
+			b.r.missing(fl.where+": --"+fl.name, "Kubernetes has no such flag; by its name it may let other identities in, so none is taken to be impossible")
+		default:
+			b.r.Ignored = append(b.r.Ignored, Note{fl.where + ": --" + fl.name, "Kubernetes has no such flag; by its name it changes no decision"})
+		}
+	}
+	slices.Sort(plain)
+	for _, name := range plain {
+		b.r.Ignored = append(b.r.Ignored, Note{"--" + name, "changes neither who somebody is nor what is allowed"})
+	}
+	for _, p := range b.t.files {
+		if !b.t.used[p] {
+			b.r.Ignored = append(b.r.Ignored, Note{p, "no flag that is read names it"})
+		}
+	}
+}
+
+// file reads the file a flag names. ok is false, and the report says so, when it is not in
+// the folder; effect says what is open without it.
+func (b *builder) file(name, effect string) (data []byte, where string, ok bool, err error) {
+	value := b.f.text(name)
+	p := b.override[name]
+	if p == "" {
+		if p, err = b.t.find(value); err != nil {
+			return nil, "", false, fmt.Errorf("%s=%s: %w below the folder: copy files to the paths they have on the apiserver's machine", b.f.at(name), value, err)
+		}
+	}
+	if p == "" {
+		b.r.missing(value, "--%s names it and it is not in the folder: %s", name, effect)
+		return nil, "", false, nil
+	}
+	if data, err = b.t.read(p); err != nil {
+		return nil, p, false, err
+	}
+	return data, p, true, nil
+}
+
+// notGiven is the reason why what a file says is not known.
+func (b *builder) notGiven(name string) string {
+	return fmt.Sprintf("the file %s of --%s", b.f.text(name), name)
+}

@@ -1,0 +1,287 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apiserver/pkg/apis/apiserver"
+)
+
+// authentication reads the authenticators; the chain of authorizers is read before, since
+// AlwaysAllow changes who is anonymous.
+func (b *builder) authentication() error {
+	return errors.Join(b.requestHeader(), b.clientCA(), b.serviceAccounts(), b.bootstrap(), b.staticFiles(),
+		b.outside(), b.jwt(), b.anonymous(), b.insecure())
+}
+
+func (b *builder) clientCA() error {
+	b.a.Authentication.ClientCA = b.f.text("client-ca-file") != ""
+	return nil
+}
+
+// requestHeader reads the front proxy's headers. Without its CA no header is looked at.
+func (b *builder) requestHeader() error {
+	if b.f.text("requestheader-client-ca-file") == "" {
+		return nil
+	}
+	h := &RequestHeader{
+		AllowedNames: b.f.all("requestheader-allowed-names"), UsernameHeaders: b.f.all("requestheader-username-headers"),
+		UIDHeaders: b.f.all("requestheader-uid-headers"), GroupHeaders: b.f.all("requestheader-group-headers"),
+		ExtraPrefixes: b.f.all("requestheader-extra-headers-prefix"),
+	}
+	for _, c := range []struct {
+		flag   string
+		values []string
+	}{
+		{"requestheader-username-headers", h.UsernameHeaders}, {"requestheader-uid-headers", h.UIDHeaders}, {"requestheader-group-headers", h.GroupHeaders},
+		{"requestheader-extra-headers-prefix", h.ExtraPrefixes}, {"requestheader-allowed-names", h.AllowedNames},
+	} {
+		for _, v := range c.values {
+			if strings.TrimSpace(v) == "" {
+				return fmt.Errorf("%s: an empty value", b.f.at(c.flag))
+			}
+		}
+	}
+	b.a.Authentication.RequestHeader = h
+	if len(h.AllowedNames) == 0 {
+		b.r.warn("--requestheader-allowed-names is not set: every certificate of the front proxy's CA may name any user")
+	}
+	return nil
+}
+
+func (b *builder) serviceAccounts() error {
+	sa := &b.a.Authentication.ServiceAccount
+	// Keys default to the serving key, so it is always on.
+	sa.Enabled = true
+	sa.Issuers = b.f.all("service-account-issuer")
+	var err1, err2 error
+	sa.Lookup, err1 = b.f.bool("service-account-lookup", b.a.Minor == 0 || b.a.Minor >= 7)
+	sa.MaxExpiration, err2 = b.f.duration("service-account-max-token-expiration", 0)
+	if b.f.set("service-account-signing-endpoint") && (b.f.set("service-account-key-file") || b.f.set("service-account-signing-key-file")) {
+		return fmt.Errorf("%s: it excludes --service-account-key-file and --service-account-signing-key-file", b.f.at("service-account-signing-endpoint"))
+	}
+	seen := map[string]bool{}
+	for _, issuer := range sa.Issuers {
+		if issuer == "" || seen[issuer] {
+			return fmt.Errorf("%s: %q is empty or named twice", b.f.at("service-account-issuer"), issuer)
+		}
+		seen[issuer] = true
+	}
+	return errors.Join(err1, err2)
+}
+
+func (b *builder) bootstrap() error {
+	on, err := b.f.bool("enable-bootstrap-token-auth", false)
+	if !b.f.set("enable-bootstrap-token-auth") {
+		on, err = b.f.bool("experimental-bootstrap-token-auth", false)
+	}
+	b.a.Authentication.Bootstrap = on
+	return err
+}
+
+// staticFiles reads the files whose rows are users.
+func (b *builder) staticFiles() error {
+	an := &b.a.Authentication
+	var errs []error
+	for _, f := range []struct {
+		flag  string
+		basic bool
+		users **StaticUsers
+	}{
+		{"token-auth-file", false, &an.TokenFile}, {"basic-auth-file", true, &an.BasicAuth},
+	} {
+		name := b.f.text(f.flag)
+		if name == "" {
+			continue
+		}
+		*f.users = &StaticUsers{File: name}
+		data, where, ok, err := b.file(f.flag, "its users cannot be told from users that do not exist, and no other identity can be called unexplained")
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+			continue
+		case !ok:
+			(*f.users).Unknown = b.notGiven(f.flag)
+			continue
+		}
+		users, warnings, err := staticUsers(data, f.basic)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", where, err))
+			continue
+		}
+		(*f.users).Users = users
+		b.r.understood(where, "--%s: %d users; the credentials were dropped", f.flag, len(users))
+		for _, w := range warnings {
+			b.r.warn("%s: %s", where, w)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// outside reads the authenticators that ask somebody else, or nobody.
+func (b *builder) outside() error {
+	an := &b.a.Authentication
+	if an.Keystone = b.f.text("experimental-keystone-url"); an.Keystone != "" && !strings.HasPrefix(an.Keystone, "https") {
+		return fmt.Errorf("%s: the URL must begin with https", b.f.at("experimental-keystone-url"))
+	}
+	if b.f.text("authentication-token-webhook-config-file") != "" {
+		ttl, err := b.f.duration("authentication-token-webhook-cache-ttl", 2*time.Minute)
+		if err != nil {
+			return err
+		}
+		an.Webhook = &TokenWebhook{CacheTTL: ttl, Version: "v1beta1"}
+		if v := b.f.text("authentication-token-webhook-version"); v != "" {
+			an.Webhook.Version = v
+		}
+	}
+	var err error
+	if an.AnyToken, err = b.f.bool("insecure-allow-any-token", false); an.AnyToken {
+		b.r.warn("--insecure-allow-any-token: every identity is whatever its token says")
+	}
+	return err
+}
+
+// jwt reads the issuers: from the file of --authentication-config, or from the OIDC flags,
+// never from both. What is wrong with the file is left in authnErr.
+func (b *builder) jwt() error {
+	const name = "authentication-config"
+	oidc := ""
+	for _, fl := range b.f.list {
+		if strings.HasPrefix(fl.name, "oidc-") {
+			oidc = fl.where + ": --" + fl.name
+		}
+	}
+	if !b.f.set(name) {
+		if oidc == "" {
+			if b.partial != "" {
+				b.a.Authentication.JWTUnknown = b.partial
+			}
+			return nil
+		}
+		return b.oidc(oidc)
+	}
+	if oidc != "" {
+		return fmt.Errorf("%s: it excludes --%s (%s): the apiserver does not start with both", oidc, name, b.f.at(name))
+	}
+	if gate := b.a.Gate("StructuredAuthenticationConfiguration", b.a.Minor != 29); !gate {
+		return fmt.Errorf("%s: it needs --feature-gates=StructuredAuthenticationConfiguration=true", b.f.at(name))
+	}
+	data, where, ok, err := b.file(name, "which issuers' tokens are taken, and who is anonymous, is not known")
+	if err != nil {
+		return err
+	}
+	b.authnFile = true
+	if !ok {
+		b.a.Authentication.JWTUnknown = b.notGiven(name)
+		if !b.f.set("anonymous-auth") { // with the flag the file cannot speak of it
+			b.a.Authentication.Anonymous.Unknown = b.notGiven(name)
+		}
+		return nil
+	}
+	c, err := authenticationConfiguration(data, b.a.Authentication.ServiceAccount.Issuers)
+	if c != nil && c.Anonymous != nil {
+		b.anonymousFile = true
+		if b.f.set("anonymous-auth") {
+			return fmt.Errorf("%s: %s says who is anonymous as well: the apiserver does not start with both", b.f.at("anonymous-auth"), where)
+		}
+		b.a.Authentication.Anonymous = anonymousOf(c.Anonymous)
+	}
+	if err != nil {
+		b.authnErr = fmt.Errorf("%s: %w", where, err)
+		return nil
+	}
+	b.a.Authentication.JWT = jwtOf(c.JWT)
+	b.r.understood(where, "--%s: %d issuers", name, len(c.JWT))
+	return nil
+}
+
+func anonymousOf(c *apiserver.AnonymousAuthConfig) Anonymous {
+	a := Anonymous{Enabled: c.Enabled}
+	for _, condition := range c.Conditions {
+		a.Paths = append(a.Paths, condition.Path)
+	}
+	return a
+}
+
+// oidc reads the one issuer of the flags.
+func (b *builder) oidc(where string) error {
+	issuer, client := b.f.text("oidc-issuer-url"), b.f.text("oidc-client-id")
+	if issuer == "" || client == "" {
+		if b.partial != "" {
+			b.a.Authentication.JWTUnknown = b.partial
+			return nil
+		}
+		return fmt.Errorf("%s: --oidc-issuer-url and --oidc-client-id must be set together when any --oidc-* flag is", where)
+	}
+	claim, prefix := b.f.text("oidc-username-claim"), b.f.text("oidc-username-prefix")
+	if claim == "" {
+		claim = "sub"
+	}
+	switch {
+	case prefix == "" && claim != "email":
+		prefix = issuer + "#"
+	case prefix == "-":
+		prefix = ""
+	}
+	a := apiserver.JWTAuthenticator{
+		Issuer:        apiserver.Issuer{URL: issuer, Audiences: []string{client}},
+		ClaimMappings: apiserver.ClaimMappings{Username: apiserver.PrefixedClaimOrExpression{Claim: claim, Prefix: &prefix}},
+	}
+	if groups := b.f.text("oidc-groups-claim"); groups != "" {
+		groupsPrefix := b.f.text("oidc-groups-prefix")
+		a.ClaimMappings.Groups = apiserver.PrefixedClaimOrExpression{Claim: groups, Prefix: &groupsPrefix}
+	}
+	for _, rc := range b.f.all("oidc-required-claim") {
+		name, value, ok := strings.Cut(rc, "=")
+		if !ok {
+			return fmt.Errorf("%s: %q is not CLAIM=VALUE", b.f.at("oidc-required-claim"), rc)
+		}
+		a.ClaimValidationRules = append(a.ClaimValidationRules, apiserver.ClaimValidationRule{Claim: name, RequiredValue: value})
+	}
+	list := []apiserver.JWTAuthenticator{a}
+	if err := validJWT(&apiserver.AuthenticationConfiguration{JWT: list}, b.a.Authentication.ServiceAccount.Issuers); err != nil {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	b.a.Authentication.JWT = jwtOf(list)
+	b.r.understood("--oidc-*", "issuer %s, users by %s with prefix %q", issuer, claim, prefix)
+	return nil
+}
+
+// anonymous settles who is let in without credentials, where no file says it.
+func (b *builder) anonymous() error {
+	if b.anonymousFile || b.a.Authentication.Anonymous.Unknown != "" {
+		return nil
+	}
+	an := &b.a.Authentication.Anonymous
+	on, err := b.f.bool("anonymous-auth", b.a.Minor == 0 || b.a.Minor >= 5)
+	if err != nil {
+		return err
+	}
+	if b.partial != "" && !b.f.set("anonymous-auth") {
+		an.Unknown = b.partial
+		return nil
+	}
+	an.Enabled = on
+	// Only the mode flags do this, not an AuthorizationConfiguration.
+	for _, z := range b.a.Authorization.Authorizers {
+		if on && !b.authzFile && z.Type == AlwaysAllow {
+			an.Enabled = false
+			b.r.understood("--anonymous-auth", "off: authorizer AlwaysAllow forces it")
+		}
+	}
+	return nil
+}
+
+// insecure looks whether there is a port without authentication: up to 1.19 there is one
+// unless it was set to 0.
+func (b *builder) insecure() error {
+	if b.a.Minor == 0 || b.a.Minor > 19 {
+		return nil
+	}
+	if b.a.Authentication.Insecure = b.f.text("insecure-port") != "0"; b.a.Authentication.Insecure {
+		b.r.warn("the insecure port is open: whoever reaches it is not authenticated and may do everything")
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// webhookName is the name of the webhook authorizer that comes from flags.
+const webhookName = "webhook"
+
+// authorization reads the chain of authorizers: from the file of --authorization-config, or
+// from the mode flags, never from both.
+func (b *builder) authorization() error {
+	az := &b.a.Authorization
+	modes := b.f.all("authorization-mode")
+	if b.f.set("authorization-config") {
+		for _, name := range []string{"authorization-mode", "authorization-webhook-config-file", "authorization-webhook-version",
+			"authorization-webhook-cache-authorized-ttl", "authorization-webhook-cache-unauthorized-ttl"} {
+			if b.f.set(name) {
+				return fmt.Errorf("%s: it excludes --authorization-config (%s): the apiserver does not start with both", b.f.at(name), b.f.at("authorization-config"))
+			}
+		}
+		return b.authorizationFile()
+	}
+	if len(modes) == 0 {
+		if b.partial != "" {
+			az.Unknown = b.partial
+			return nil
+		}
+		modes = []string{string(AlwaysAllow)}
+		b.r.warn("no --authorization-mode is set: everything is allowed to everybody who is authenticated")
+	}
+	for i, mode := range modes {
+		if slices.Contains(modes[:i], mode) {
+			return fmt.Errorf("%s: %s is named twice", b.f.at("authorization-mode"), mode)
+		}
+	}
+	if b.f.set("authorization-policy-file") && !slices.Contains(modes, string(ABAC)) {
+		return fmt.Errorf("%s: a policy file without mode ABAC: the apiserver does not start with it", b.f.at("authorization-policy-file"))
+	}
+	if b.f.set("authorization-webhook-config-file") && !slices.Contains(modes, string(Webhook)) {
+		return fmt.Errorf("%s: a webhook's file without mode Webhook: the apiserver does not start with it", b.f.at("authorization-webhook-config-file"))
+	}
+	for _, mode := range modes {
+		z, err := b.authorizer(AuthorizerType(mode))
+		if err != nil {
+			return err
+		}
+		az.Authorizers = append(az.Authorizers, z)
+	}
+	b.r.understood("--authorization-mode", "%s", strings.Join(modes, ", then "))
+	return nil
+}
+
+// authorizer returns the authorizer of a mode.
+func (b *builder) authorizer(t AuthorizerType) (Authorizer, error) {
+	z := Authorizer{Type: t, Name: nameOf(t)}
+	switch t {
+	case AlwaysAllow, AlwaysDeny, Node:
+	case RBAC:
+		b.superUser(&z)
+	case ABAC:
+		if err := b.abac(); err != nil {
+			return z, err
+		}
+		z.Policy, z.Unknown = b.policy, b.policyUnknown
+	case Webhook:
+		w, err := b.webhookFlags()
+		if err != nil {
+			return z, err
+		}
+		z.Name, z.Webhook = webhookName, w
+	default:
+		z.Unknown = fmt.Sprintf("an authorizer of the unknown type %q", string(t))
+		b.r.missing(b.f.at("authorization-mode"), "%q is no mode of Kubernetes (%s): what it answers is not known, nor what those behind it are asked", string(t), typeList())
+	}
+	return z, nil
+}
+
+func typeList() string {
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = string(t)
+	}
+	return strings.Join(names, ", ")
+}
+
+// superUser reads the user RBAC allowed everything in the versions that had one; later ones
+// take the flag and do nothing with it.
+func (b *builder) superUser(z *Authorizer) {
+	name := b.f.text("authorization-rbac-super-user")
+	switch {
+	case name == "":
+	case b.a.Minor > 0 && b.a.Minor <= 5:
+		z.SuperUser = name
+		b.r.understood("--authorization-rbac-super-user", "RBAC allows %s everything", name)
+	default:
+		b.r.Ignored = append(b.r.Ignored, Note{"--authorization-rbac-super-user", "has had no effect since 1.6"})
+	}
+}
+
+// abac reads the policy file.
+func (b *builder) abac() error {
+	const name = "authorization-policy-file"
+	if b.f.text(name) == "" {
+		if b.partial != "" {
+			b.policyUnknown = b.partial
+			return nil
+		}
+		return fmt.Errorf("%s: authorizer ABAC needs --%s: the apiserver does not start without it", b.f.file, name)
+	}
+	data, where, ok, err := b.file(name, "what ABAC allows is not known; what it does not need is still told")
+	if err != nil {
+		return err
+	}
+	if !ok {
+		b.policyUnknown = b.notGiven(name)
+		return nil
+	}
+	lines, err := abacPolicy(data, b.a.Minor)
+	if err != nil {
+		return fmt.Errorf("%s: %w: an apiserver does not start with such a file", where, err)
+	}
+	b.policy = &Policy{File: b.f.text(name), Lines: lines}
+	b.r.understood(where, "--%s: %d policies", name, len(lines))
+	return nil
+}
+
+func (b *builder) webhookFlags() (*WebhookOptions, error) {
+	const name = "authorization-webhook-config-file"
+	if b.f.text(name) == "" && b.partial == "" {
+		return nil, fmt.Errorf("%s: mode Webhook needs --%s: the apiserver does not start without it", b.f.at("authorization-mode"), name)
+	}
+	allowed, err1 := b.f.duration("authorization-webhook-cache-authorized-ttl", 5*time.Minute)
+	denied, err2 := b.f.duration("authorization-webhook-cache-unauthorized-ttl", 30*time.Second)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	return &WebhookOptions{
+		AuthorizedTTL: allowed, UnauthorizedTTL: denied, CacheAuthorized: allowed != 0, CacheDenied: denied != 0, FailurePolicy: "NoOpinion",
+	}, nil
+}
+
+// authorizationFile reads the file of --authorization-config. What is wrong with it is left
+// in authzErr.
+func (b *builder) authorizationFile() error {
+	const name = "authorization-config"
+	if b.a.Minor == 29 && !b.a.Gate("StructuredAuthorizationConfiguration", false) {
+		return fmt.Errorf("%s: in 1.29 it needs --feature-gates=StructuredAuthorizationConfiguration=true", b.f.at(name))
+	}
+	data, where, ok, err := b.file(name, "which authorizers there are, and in which order, is not known: no decision can be judged")
+	if err != nil {
+		return err
+	}
+	b.authzFile = true
+	if !ok {
+		b.a.Authorization.Unknown = b.notGiven(name)
+		return nil
+	}
+	list, err := authorizationConfiguration(data)
+	if err != nil {
+		b.authzErr = fmt.Errorf("%s: %w", where, err)
+		return nil
+	}
+	for i := range list {
+		z := &list[i]
+		switch {
+		case z.Type == ABAC:
+			if err := b.abac(); err != nil {
+				return err
+			}
+			z.Policy, z.Unknown = b.policy, b.policyUnknown
+		case z.Type == RBAC:
+			b.superUser(z)
+		case z.Unknown != "":
+			b.r.missing(where, "%q is no type of authorizer of Kubernetes (%s): what it answers is not known, nor what those behind it are asked", string(z.Type), typeList())
+		}
+	}
+	if b.f.set("authorization-policy-file") && b.policy == nil && b.policyUnknown == "" {
+		b.r.Ignored = append(b.r.Ignored, Note{"--authorization-policy-file", "no authorizer of type ABAC is configured"})
+	}
+	b.a.Authorization.Authorizers = list
+	b.r.understood(where, "--%s: %d authorizers", name, len(list))
+	return nil
+}
+
+// required are the authorizer types that must stay as long as the apiserver is not
+// restarted.
+func required(list []Authorizer) []AuthorizerType {
+	var out []AuthorizerType
+	for _, z := range list {
+		if z.Type != Webhook && !slices.Contains(out, z.Type) {
+			out = append(out, z.Type)
+		}
+	}
+	return out
+}

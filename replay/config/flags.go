@@ -1,0 +1,269 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// flag is one flag as it was set.
+type flag struct {
+	name, value string
+	where       string // file, with the line when there are lines
+}
+
+// flags are all flags of a command line, in their order.
+type flags struct {
+	list []flag
+	file string
+}
+
+// kind says how a flag's values add up.
+type kind int
+
+const (
+	text     kind = iota // the last one counts
+	list                 // comma-separated, repeated ones add
+	array                // repeated ones add
+	boolean              // without a value it is true
+	duration             // the last one counts
+	gates                // comma-separated name=bool, repeated ones add
+)
+
+// spec is what is known of a flag.
+type spec struct {
+	kind kind
+	// until is the last minor version that has it, 0 when that is of no interest.
+	until int
+}
+
+// decisive are the flags authentication and authorization depend on.
+var decisive = map[string]spec{
+	"admission-control":                            {kind: list},
+	"anonymous-auth":                               {kind: boolean},
+	"authentication-config":                        {},
+	"authentication-kubeconfig":                    {},
+	"authentication-skip-lookup":                   {kind: boolean},
+	"authentication-token-webhook-cache-ttl":       {kind: duration},
+	"authentication-token-webhook-config-file":     {},
+	"authentication-token-webhook-version":         {},
+	"authorization-always-allow-paths":             {kind: list},
+	"authorization-config":                         {},
+	"authorization-kubeconfig":                     {},
+	"authorization-mode":                           {kind: list},
+	"authorization-policy-file":                    {},
+	"authorization-rbac-super-user":                {},
+	"authorization-webhook-cache-authorized-ttl":   {kind: duration},
+	"authorization-webhook-cache-unauthorized-ttl": {kind: duration},
+	"authorization-webhook-config-file":            {},
+	"authorization-webhook-version":                {},
+	"basic-auth-file":                              {until: 18},
+	"client-ca-file":                               {},
+	"disable-admission-plugins":                    {kind: list},
+	"emulated-version":                             {kind: list},
+	"enable-admission-plugins":                     {kind: list},
+	"enable-bootstrap-token-auth":                  {kind: boolean},
+	"experimental-bootstrap-token-auth":            {kind: boolean},
+	"experimental-keystone-url":                    {until: 9},
+	"feature-gates":                                {kind: gates},
+	"insecure-allow-any-token":                     {kind: boolean, until: 7},
+	"insecure-port":                                {until: 23},
+	"oidc-client-id":                               {},
+	"oidc-groups-claim":                            {},
+	"oidc-groups-prefix":                           {},
+	"oidc-issuer-url":                              {},
+	"oidc-required-claim":                          {kind: array},
+	"oidc-username-claim":                          {},
+	"oidc-username-prefix":                         {},
+	"requestheader-allowed-names":                  {kind: list},
+	"requestheader-client-ca-file":                 {},
+	"requestheader-extra-headers-prefix":           {kind: list},
+	"requestheader-group-headers":                  {kind: list},
+	"requestheader-uid-headers":                    {kind: list},
+	"requestheader-username-headers":               {kind: list},
+	"service-account-issuer":                       {kind: array},
+	"service-account-key-file":                     {kind: array},
+	"service-account-lookup":                       {kind: boolean},
+	"service-account-max-token-expiration":         {kind: duration},
+	"service-account-signing-endpoint":             {},
+	"token-auth-file":                              {},
+}
+
+// switches are the booleans among the flags that decide nothing: the word behind one is not
+// its value.
+var switches = strings.Fields(`add-dir-header allow-privileged alsologtostderr aggregator-reject-forwarding-redirect
+	audit-dynamic-configuration audit-log-batch-throttle-enable audit-log-compress audit-log-truncate-enabled
+	audit-webhook-batch-throttle-enable audit-webhook-truncate-enabled authentication-tolerate-lookup-failure
+	contention-profiling disable-http2-serving emulation-forward-compatible enable-aggregator-routing
+	enable-garbage-collector enable-inflight-quota-handler enable-logs-handler enable-priority-and-fairness
+	enable-swagger-ui encryption-provider-config-automatic-reload etcd-quorum-read help kubelet-https
+	log-json-split-stream log-text-split-stream logtostderr one-output permit-address-sharing permit-port-sharing
+	profiling repair-malformed-updates runtime-config-emulation-forward-compatible
+	service-account-extend-token-expiration shutdown-send-retry-after skip-headers skip-log-headers version watch-cache`)
+
+// harmless are flags that are known to decide nothing, by name, or by prefix where they end
+// in a dash.
+var harmless = strings.Fields(`admission-control-config-file advertise-address allow-metric-labels
+	allow-metric-labels-manifest api-audiences service-account-api-audiences apiserver-count audit-
+	authentication-tolerate-lookup-failure bind-address cert-dir cloud- coordinated-leadership- cors-allowed-origins
+	debug-socket-path default- delete-collection-workers deserialization-cache-size disabled-metrics
+	egress-selector-config-file encryption-provider-config endpoint-reconciler-type etcd- event-ttl
+	experimental-encryption-provider-config experimental-keystone-ca-file external-hostname goaway-chance google-json-key
+	http2-max-streams-per-connection identity-lease- insecure-bind-address kubelet- kubernetes-service-node-port
+	lease-reuse-duration-seconds livez-grace-period log- logging-format long-running-request-regexp
+	master-service-namespace max-connection-bytes-per-sec max-mutating-requests-inflight max-requests-inflight
+	min-compatibility-version min-request-timeout oidc-ca-file oidc-signing-algs peer- proxy-client- request-timeout
+	runtime-config secure-port service-account-jwks-uri service-account-signing-key-file service-cluster-ip-range
+	service-node-port-range show-hidden-metrics-for-version shutdown- ssh- stderrthreshold storage-
+	strict-transport-security-directives target-ram-mb tls- tracing-config-file v vmodule watch-cache-sizes`)
+
+func isHarmless(name string) bool {
+	return slices.Contains(switches, name) || slices.ContainsFunc(harmless, func(h string) bool {
+		return h == name || strings.HasSuffix(h, "-") && strings.HasPrefix(name, h)
+	})
+}
+
+// flagsOf reads the flags among the words; other words (the command itself, arguments of a
+// shell) are dropped.
+func flagsOf(words []word, file string) *flags {
+	f := &flags{file: file}
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		if len(w.text) < 2 || w.text[0] != '-' || w.text == "--" {
+			continue
+		}
+		name, value, has := strings.Cut(strings.TrimLeft(w.text, "-"), "=")
+		name = strings.ReplaceAll(name, "_", "-") // as the apiserver does
+		if !plainName(name) {
+			continue
+		}
+		known, ok := decisive[name]
+		isSwitch := ok && known.kind == boolean || slices.Contains(switches, name)
+		switch {
+		case has:
+		case isSwitch:
+			value = "true"
+		case i+1 < len(words) && !strings.HasPrefix(words[i+1].text, "--"):
+			i++
+			value = words[i].text
+		}
+		where := file
+		if w.line > 0 {
+			where += ":" + strconv.Itoa(w.line)
+		}
+		f.list = append(f.list, flag{name, value, where})
+	}
+	return f
+}
+
+func plainName(s string) bool {
+	for _, r := range s {
+		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// last returns the flag of a name as it was set last.
+func (f *flags) last(name string) (flag, bool) {
+	for i := len(f.list) - 1; i >= 0; i-- {
+		if f.list[i].name == name {
+			return f.list[i], true
+		}
+	}
+	return flag{}, false
+}
+
+func (f *flags) set(name string) bool { _, ok := f.last(name); return ok }
+
+func (f *flags) text(name string) string { fl, _ := f.last(name); return fl.value }
+
+// all returns the values of a list or an array.
+func (f *flags) all(name string) []string {
+	var out []string
+	for _, fl := range f.list {
+		if fl.name != name {
+			continue
+		}
+		if decisive[name].kind == list {
+			out = append(out, commaList(fl.value)...)
+			continue
+		}
+		out = append(out, fl.value)
+	}
+	return out
+}
+
+// commaList splits a list as the apiserver's flags do: one line of CSV, an empty value is an
+// empty list.
+func commaList(s string) []string {
+	if s == "" {
+		return nil
+	}
+	var out []string
+	for _, v := range strings.Split(s, ",") {
+		if len(v) >= 2 && v[0] == '"' && v[len(v)-1] == '"' {
+			v = v[1 : len(v)-1]
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func (f *flags) bool(name string, def bool) (bool, error) {
+	fl, ok := f.last(name)
+	if !ok {
+		return def, nil
+	}
+	v, err := strconv.ParseBool(fl.value)
+	if err != nil {
+		return def, fmt.Errorf("%s: --%s=%s is neither true nor false", fl.where, name, fl.value)
+	}
+	return v, nil
+}
+
+func (f *flags) duration(name string, def time.Duration) (time.Duration, error) {
+	fl, ok := f.last(name)
+	if !ok {
+		return def, nil
+	}
+	v, err := time.ParseDuration(fl.value)
+	if err != nil {
+		return def, fmt.Errorf("%s: --%s=%s is no duration, such as 2m or 30s", fl.where, name, fl.value)
+	}
+	return v, nil
+}
+
+func (f *flags) gates() (map[string]bool, error) {
+	var out map[string]bool
+	for _, fl := range f.list {
+		if fl.name != "feature-gates" {
+			continue
+		}
+		for _, pair := range commaList(fl.value) {
+			name, value, ok := strings.Cut(pair, "=")
+			// Since 1.31 a gate may name the component it is of.
+			name = strings.TrimPrefix(strings.TrimSpace(name), "kube:")
+			v, err := strconv.ParseBool(strings.TrimSpace(value))
+			if !ok || err != nil {
+				return nil, fmt.Errorf("%s: --feature-gates: %q is not NAME=true or NAME=false", fl.where, pair)
+			}
+			if out == nil {
+				out = map[string]bool{}
+			}
+			out[name] = v
+		}
+	}
+	return out, nil
+}
+
+// at tells where a flag was set, for messages.
+func (f *flags) at(name string) string {
+	if fl, ok := f.last(name); ok {
+		return fl.where + ": --" + name
+	}
+	return f.file + ": --" + name
+}

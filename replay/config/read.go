@@ -1,0 +1,236 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Files and folders with a meaning of their own.
+const (
+	serverFile       = "server.yaml"
+	versionsFile     = "versions.yaml"
+	aggregatedFolder = "aggregated"
+)
+
+// Options are what Read cannot find in a folder.
+type Options struct {
+	// Minor is the Kubernetes minor version where nothing in the folder says it, 0 for a
+	// current one.
+	Minor int
+	// Source says that the flags are those of an aggregated API server of that name.
+	Source string
+	// Parent is the configuration of the kube-apiserver an aggregated API server delegates
+	// to: what it looks up there instead of being given flags. May be nil.
+	Parent *APIServer
+
+	other []string // folders that hold other versions
+}
+
+// serverSettings is server.yaml: what neither a manifest nor flags say.
+type serverSettings struct {
+	// KubernetesVersion is "1.17"; an image's tag in a manifest is not needed then.
+	KubernetesVersion string `json:"kubernetesVersion"`
+	// Source: the flags are those of the aggregated API server of this name.
+	Source string `json:"source"`
+	// Complete: the flags are all the server has, however few they look.
+	Complete bool `json:"complete"`
+}
+
+// Read reads the configuration of one apiserver from a folder that holds a static-pod
+// manifest or a file with its flags, and the files these name, as a flat or a mirrored copy.
+//
+// The error is for what nobody could run with, or could mean: no or two configurations,
+// flags that exclude one another, a policy file with a bad line. It names file and line and
+// never quotes a credential. A file that is missing is no error: what depends on it is
+// Unknown in the result, and the report says so. The report is returned with an error as far
+// as it came.
+func Read(fsys fs.FS, o Options) (*APIServer, *Report, error) {
+	b, err := read(fsys, ".", o, nil)
+	if b == nil {
+		return nil, &Report{}, err
+	}
+	if err == nil {
+		err = errors.Join(b.authnErr, b.authzErr)
+	}
+	report := &Report{Versions: []*Reading{b.r}}
+	if err != nil {
+		return nil, report, err
+	}
+	b.finish()
+	return b.a, report, nil
+}
+
+// read reads the folder of one configuration. What is wrong with the two files a running
+// apiserver re-reads is left in authnErr and authzErr: a running one would go on without
+// them. override names files, by flag, that take the place of what the flag names.
+func read(fsys fs.FS, folder string, o Options, override map[string]string) (*builder, error) {
+	t, err := newTree(fsys, o.other)
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{t: t, a: &APIServer{Minor: o.Minor, Source: o.Source}, r: &Reading{Folder: folder}, parent: o.Parent, override: override}
+	settings, err := t.settings()
+	if err != nil {
+		return nil, err
+	}
+	if settings.Source != "" {
+		b.a.Source = settings.Source
+	}
+	if err := b.findServer(settings); err != nil {
+		return b, err
+	}
+	b.r.Server = b.a.Source
+	return b, b.build()
+}
+
+func (t *tree) settings() (serverSettings, error) {
+	var s serverSettings
+	if !slices.Contains(t.files, serverFile) {
+		return s, nil
+	}
+	data, err := t.read(serverFile)
+	if err != nil {
+		return s, err
+	}
+	if err := yaml.UnmarshalStrict(data, &s); err != nil {
+		return s, fmt.Errorf("%s: %w: it may say kubernetesVersion, source and complete", serverFile, err)
+	}
+	if s.KubernetesVersion != "" && minorOf(s.KubernetesVersion) == 0 {
+		return s, fmt.Errorf("%s: kubernetesVersion %q is no version such as 1.36", serverFile, s.KubernetesVersion)
+	}
+	return s, nil
+}
+
+// findServer finds the manifest or the flags.
+func (b *builder) findServer(settings serverSettings) error {
+	aggregated := b.a.Source != ""
+	var found []string
+	for _, p := range b.t.files {
+		m, fl, err := b.t.server(p, aggregated)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p, err)
+		}
+		switch {
+		case m != nil:
+			b.f, b.t.mounts = flagsOf(m.words, p), m.mounts
+			if !aggregated && m.minor > 0 {
+				b.a.Minor = m.minor
+			}
+			b.r.understood(p, "the manifest of a static pod, %d flags", len(b.f.list))
+		case fl != nil:
+			b.f = fl
+			b.r.understood(p, "%d flags", len(fl.list))
+		default:
+			continue
+		}
+		found = append(found, p)
+	}
+	switch len(found) {
+	case 0:
+		return fmt.Errorf("there is no configuration of an apiserver in it: want its static-pod manifest (kube-apiserver.yaml), or its flags in a file named *.flags " +
+			"(one flag a line, or a copy of /proc/PID/cmdline), beside the files they name")
+	case 1:
+	default:
+		return fmt.Errorf("%s: each is the configuration of an apiserver: keep one, and put those of other times into sub-folders named by the time from which they hold, such as 2026-11-20T18:30:00Z",
+			strings.Join(found, " and "))
+	}
+	b.t.used[found[0]] = true
+	if len(b.f.list) == 0 {
+		return fmt.Errorf("%s: no flag is set in it: copy the whole command line", found[0])
+	}
+	if m := minorOf(settings.KubernetesVersion); m > 0 {
+		b.a.Minor = m
+	}
+	b.complete = settings.Complete
+	return nil
+}
+
+// server looks whether a file holds a server's manifest or flags.
+func (t *tree) server(p string, aggregated bool) (*manifest, *flags, error) {
+	base := path.Base(p)
+	ext := path.Ext(base)
+	switch ext {
+	case ".yaml", ".yml", ".json", ".manifest":
+		if base == serverFile || base == versionsFile {
+			return nil, nil, nil
+		}
+		data, err := t.peek(p)
+		if err != nil || data == nil {
+			return nil, nil, err
+		}
+		if m, err := manifestOf(data, aggregated); m != nil || err != nil {
+			return m, nil, err
+		}
+		if words := k3sArguments(data); words != nil {
+			return nil, flagsOf(words, p), nil
+		}
+		if ext != ".json" || !strings.Contains(base, "apiserver") {
+			return nil, nil, nil
+		}
+	case ".flags", ".args", ".cmdline":
+	case "", ".service", ".conf", ".env", ".sh", ".log", ".txt":
+		if base != "cmdline" && !strings.Contains(base, "apiserver") {
+			return nil, nil, nil
+		}
+	default:
+		return nil, nil, nil
+	}
+	data, err := t.peek(p)
+	if err != nil || data == nil {
+		return nil, nil, err
+	}
+	words, err := wordsOf(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	fl := flagsOf(words, p)
+	if len(fl.list) == 0 && ext != ".flags" {
+		return nil, nil, nil
+	}
+	return nil, fl, nil
+}
+
+// peek reads a file that may be no part of the configuration; one that is too large for it
+// is none.
+func (t *tree) peek(p string) ([]byte, error) {
+	info, err := fs.Stat(t.fsys, p)
+	if err != nil {
+		return nil, readError(p, err)
+	}
+	if info.IsDir() || info.Size() > maxBytes {
+		return nil, nil
+	}
+	data, err := fs.ReadFile(t.fsys, p)
+	if err != nil {
+		return nil, readError(p, err)
+	}
+	return data, nil
+}
+
+// k3sArguments reads the arguments for the apiserver out of the configuration of k3s and
+// rke2.
+func k3sArguments(data []byte) []word {
+	var c struct {
+		One any `json:"kube-apiserver-arg"`
+	}
+	if yaml.Unmarshal(data, &c) != nil || c.One == nil {
+		return nil
+	}
+	list, ok := c.One.([]any)
+	if !ok {
+		list = []any{c.One}
+	}
+	var words []word
+	for _, v := range list {
+		if s, ok := v.(string); ok {
+			words = append(words, word{text: "--" + strings.TrimLeft(s, "-")})
+		}
+	}
+	return words
+}

@@ -1,0 +1,329 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// versionList is versions.yaml: what was in force when, where folders named by a time do not
+// say it.
+type versionList struct {
+	Versions []versionEntry `json:"versions"`
+}
+
+type versionEntry struct {
+	// From is RFC 3339; the first version may leave it out: always before.
+	From string `json:"from"`
+	// Dir is a folder with a whole configuration, "." for the one versions.yaml is in.
+	Dir string `json:"dir"`
+	// AuthorizationConfig and AuthenticationConfig are files that took the place of those in
+	// force while the apiserver ran. Without Dir.
+	AuthorizationConfig  string `json:"authorizationConfig"`
+	AuthenticationConfig string `json:"authenticationConfig"`
+	// Restart: the apiserver was started anew, although nothing else changed.
+	Restart bool `json:"restart"`
+}
+
+// planned is one version to read.
+type planned struct {
+	from     time.Time
+	folder   string
+	override map[string]string // within folder, by flag
+	restart  bool
+	reload   bool // only files a running apiserver re-reads are given
+}
+
+// loaded is what a version was read to, for the next one to be compared with.
+type loaded struct {
+	b *builder
+	// start is what a running apiserver does not change; types are the authorizer types it
+	// was started with.
+	start     string
+	types     []AuthorizerType
+	anonymous Anonymous
+}
+
+// ReadHistory reads a cluster's configuration over time from a folder: the folder itself
+// (always), sub-folders named by the time from which they hold, or what versions.yaml says;
+// and those of aggregated API servers in aggregated/NAME, each again with versions.
+//
+// Between two versions that differ in nothing but the files of --authorization-config and
+// --authentication-config the apiserver is taken to have gone on running: it then keeps what
+// it had when a file is invalid, when a type of authorizer it started with is gone or a new
+// one would have had to be started, and when the file changes who is anonymous. The report
+// warns of each. Whatever else changed, it was restarted, and has to be valid.
+func ReadHistory(fsys fs.FS) (*History, *Report, error) {
+	h, report := &History{}, &Report{}
+	if err := readVersions(fsys, ".", Options{}, h, report); err != nil {
+		return nil, report, err
+	}
+	entries, err := fs.ReadDir(fsys, aggregatedFolder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, report, readError(aggregatedFolder, err)
+	}
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		dir := path.Join(aggregatedFolder, e.Name())
+		sub, err := fs.Sub(fsys, dir)
+		if err != nil {
+			return nil, report, readError(dir, err)
+		}
+		server := &History{}
+		if err := readVersions(sub, dir, Options{Source: e.Name(), Parent: h.newest()}, server, report); err != nil {
+			return nil, report, err
+		}
+		h.AddServer(e.Name(), server)
+	}
+	return h, report, nil
+}
+
+func (h *History) newest() *APIServer {
+	if len(h.versions) == 0 {
+		return nil
+	}
+	return h.versions[len(h.versions)-1].cfg
+}
+
+// readVersions reads all versions of one server. at is where fsys lies below the folder that
+// was named, for messages.
+func readVersions(fsys fs.FS, at string, o Options, h *History, report *Report) error {
+	plan, err := planOf(fsys, o.Source != "")
+	if err != nil {
+		return within(at, err)
+	}
+	if !plan[0].from.IsZero() {
+		h.Add(time.Time{}, Unknown("the apiserver's configuration before "+plan[0].from.Format(time.RFC3339)))
+	}
+	for _, p := range plan {
+		o.other = append(o.other, p.folder)
+	}
+	var running *loaded
+	for _, p := range plan {
+		folder := path.Join(at, p.folder)
+		sub, err := fs.Sub(fsys, p.folder)
+		if err != nil {
+			return within(folder, err)
+		}
+		b, err := read(sub, folder, o, p.override)
+		if b != nil {
+			b.r.From = p.from
+			report.Versions = append(report.Versions, b.r)
+		}
+		if err != nil {
+			return within(folder, err)
+		}
+		next := &loaded{b: b, start: b.startDigest(), types: required(b.a.Authorization.Authorizers), anonymous: b.a.Authentication.Anonymous}
+		reload := running != nil && !p.restart && b.authzFile == running.b.authzFile && b.authnFile == running.b.authnFile &&
+			(b.authzFile || b.authnFile) && next.start == running.start
+		if p.reload && !reload {
+			return within(folder, fmt.Errorf("%s: authorizationConfig and authenticationConfig take the place of files the apiserver in force was started with (--authorization-config, --authentication-config), and it was not",
+				versionsFile))
+		}
+		switch {
+		case reload:
+			running.reloaded(next)
+		case b.authnErr != nil || b.authzErr != nil:
+			return within(folder, errors.Join(b.authnErr, b.authzErr))
+		}
+		b.finish()
+		if reload {
+			h.AddReload(p.from, b.a)
+		} else {
+			h.Add(p.from, b.a)
+		}
+		running = next
+	}
+	return nil
+}
+
+func within(folder string, err error) error {
+	if folder == "." {
+		return err
+	}
+	return fmt.Errorf("%s: %w", folder, err)
+}
+
+// startDigest is a digest of all an apiserver reads once, at its start.
+func (b *builder) startDigest() string {
+	c := *b.a
+	if b.authzFile {
+		c.Authorization = Authorization{Authorizers: []Authorizer{{Policy: b.policy, Unknown: b.policyUnknown}}}
+	}
+	if b.authnFile {
+		c.Authentication.JWT, c.Authentication.JWTUnknown = nil, ""
+		c.Authentication.Anonymous = Anonymous{}
+	}
+	return digest(&c)
+}
+
+// reloaded makes of what was read what a running apiserver makes of it. next goes on with
+// what it was started with.
+func (l *loaded) reloaded(next *loaded) {
+	b, old := next.b, l.b.a
+	keep := func(what string, err error) {
+		b.r.warn("%s: not taken by a running apiserver, which keeps what it had: %v; was it restarted? then say restart: true in %s", what, err, versionsFile)
+	}
+	next.types, next.anonymous = l.types, l.anonymous
+	if b.authzFile && old.Authorization.Unknown == "" && b.a.Authorization.Unknown == "" {
+		err := b.authzErr
+		if err == nil {
+			err = reloadable(l.types, b.a.Authorization.Authorizers)
+		}
+		if err != nil {
+			keep("--authorization-config", err)
+			b.a.Authorization.Authorizers = old.Authorization.Authorizers
+		}
+	} else if b.authzErr != nil {
+		b.a.Authorization.Unknown, b.a.Authorization.Authorizers = old.Authorization.Unknown, nil
+	}
+	if !b.authnFile {
+		return
+	}
+	err := b.authnErr
+	if err == nil && b.a.Authentication.JWTUnknown == "" && l.b.a.Authentication.JWTUnknown == "" && !reflect.DeepEqual(b.a.Authentication.Anonymous, l.anonymous) {
+		err = errors.New("who is anonymous must not change")
+	}
+	if err != nil {
+		keep("--authentication-config", err)
+		b.a.Authentication.JWT, b.a.Authentication.JWTUnknown = old.Authentication.JWT, old.Authentication.JWTUnknown
+	}
+	b.a.Authentication.Anonymous = l.anonymous
+}
+
+// reloadable says why a chain cannot take the place of one that runs: what it was started
+// with must stay, and what needs a start cannot come.
+func reloadable(started []AuthorizerType, list []Authorizer) error {
+	var now []AuthorizerType
+	for _, z := range list {
+		now = append(now, z.Type)
+		if (z.Type == Node || z.Type == RBAC || z.Type == ABAC) && !slices.Contains(started, z.Type) {
+			return fmt.Errorf("%s cannot be added while the apiserver runs", z.Type)
+		}
+	}
+	for _, t := range started {
+		if !slices.Contains(now, t) {
+			return fmt.Errorf("%s was there when the apiserver started and must stay", t)
+		}
+	}
+	return nil
+}
+
+// planOf lists the versions in a folder, oldest first.
+func planOf(fsys fs.FS, aggregated bool) ([]planned, error) {
+	if data, err := fs.ReadFile(fsys, versionsFile); err == nil {
+		return planFile(data)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, readError(versionsFile, err)
+	}
+	entries, err := fs.ReadDir(fsys, ".")
+	if err != nil {
+		return nil, readError("the folder", err)
+	}
+	var plan []planned
+	for _, e := range entries {
+		if from, ok := folderTime(e.Name()); ok && e.IsDir() {
+			plan = append(plan, planned{from: from, folder: e.Name()})
+		}
+	}
+	slices.SortFunc(plan, func(a, b planned) int { return a.from.Compare(b.from) })
+	for i := 1; i < len(plan); i++ {
+		if plan[i].from.Equal(plan[i-1].from) {
+			return nil, fmt.Errorf("%s and %s are of the same time", plan[i-1].folder, plan[i].folder)
+		}
+	}
+	if len(plan) > 0 {
+		// Files beside the folders are the version before them, when they are one at all.
+		t, err := newTree(fsys, nil)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(t.files, func(p string) bool {
+			m, fl, err := t.server(p, aggregated)
+			return m != nil || fl != nil || err != nil
+		}) {
+			return plan, nil
+		}
+	}
+	return slices.Insert(plan, 0, planned{folder: "."}), nil
+}
+
+func planFile(data []byte) ([]planned, error) {
+	var list versionList
+	if err := yaml.UnmarshalStrict(data, &list); err != nil {
+		return nil, fmt.Errorf("%s: %w", versionsFile, err)
+	}
+	if len(list.Versions) == 0 {
+		return nil, fmt.Errorf("%s: it lists no versions", versionsFile)
+	}
+	var plan []planned
+	for i, e := range list.Versions {
+		p := planned{folder: e.Dir, restart: e.Restart}
+		fail := func(format string, args ...any) error {
+			return fmt.Errorf("%s: versions[%d]: %s", versionsFile, i, fmt.Sprintf(format, args...))
+		}
+		if e.From != "" {
+			from, err := time.Parse(time.RFC3339Nano, e.From)
+			if err != nil {
+				return nil, fail("from: %q is no time such as 2026-11-20T18:30:00Z", e.From)
+			}
+			p.from = from.UTC()
+		}
+		if i > 0 && !p.from.After(plan[i-1].from) {
+			return nil, fail("from must be later than that of the version above")
+		}
+		switch files := e.AuthorizationConfig != "" || e.AuthenticationConfig != ""; {
+		case files && (e.Dir != "" || e.Restart):
+			return nil, fail("authorizationConfig and authenticationConfig are what a running apiserver re-reads: give them without dir and restart")
+		case files && i == 0:
+			return nil, fail("the first version must be a whole one: dir")
+		case files:
+			if err := p.files(plan[i-1], e); err != nil {
+				return nil, fail("%v", err)
+			}
+		case e.Dir == "":
+			return nil, fail("dir is missing: the folder with the configuration, . for this one")
+		case !fs.ValidPath(path.Clean(e.Dir)):
+			return nil, fail("dir: %q does not lie below this folder", e.Dir)
+		default:
+			p.folder = path.Clean(e.Dir)
+		}
+		plan = append(plan, p)
+	}
+	return plan, nil
+}
+
+// files makes a version of the one before it, with other files in place of two of its own.
+func (p *planned) files(before planned, e versionEntry) error {
+	p.folder, p.reload, p.override = before.folder, true, map[string]string{}
+	for name, file := range before.override {
+		p.override[name] = file
+	}
+	for name, file := range map[string]string{"authorization-config": e.AuthorizationConfig, "authentication-config": e.AuthenticationConfig} {
+		if file == "" {
+			continue
+		}
+		clean := path.Clean(file)
+		if before.folder != "." {
+			rel, ok := strings.CutPrefix(clean, before.folder+"/")
+			if !ok {
+				return fmt.Errorf("%q does not lie in %s, the folder of the version it changes", file, before.folder)
+			}
+			clean = rel
+		}
+		if !fs.ValidPath(clean) {
+			return fmt.Errorf("%q does not lie below this folder", file)
+		}
+		p.override[name] = clean
+	}
+	return nil
+}

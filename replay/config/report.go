@@ -1,0 +1,66 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Report says what was made of a folder: for people, in the order in which it was read.
+type Report struct {
+	Versions []*Reading `json:"versions"`
+}
+
+// Reading is what was made of one configuration.
+type Reading struct {
+	// From is since when it is in force, zero for always.
+	From time.Time `json:"from,omitzero"`
+	// Folder is where it lies below the folder read, "." for that one.
+	Folder string `json:"folder"`
+	// Server is the name of an aggregated API server, "" for the kube-apiserver.
+	Server string `json:"server,omitempty"`
+	// Version is "1.36", "" when nothing says it.
+	Version string `json:"kubernetesVersion,omitempty"`
+	Digest  string `json:"digest"`
+	// Authenticators and Authorizers are those it runs, in the order they are asked.
+	Authenticators []Note `json:"authenticators"`
+	Authorizers    []Note `json:"authorizers"`
+	// Understood are the files and flags that were taken in, Ignored those that decide
+	// neither who somebody is nor what is allowed, with why.
+	Understood []Note `json:"understood"`
+	Ignored    []Note `json:"ignored,omitempty"`
+	// Missing are files and flags that were not given, with what cannot be told without
+	// them. It is what to look for.
+	Missing []Note `json:"missing,omitempty"`
+	// NotEvaluable is what stays open although it was understood, because no log shows it.
+	NotEvaluable []Note `json:"notEvaluable,omitempty"`
+	// Warnings are what is likely a mistake, or weakens the cluster.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Note is one line of a report.
+type Note struct {
+	Subject string `json:"subject"` // a file, a flag or a part, never a credential
+	Text    string `json:"text"`
+}
+
+// Complete reports whether nothing is missing from any version.
+func (r *Report) Complete() bool {
+	return r != nil && !slices.ContainsFunc(r.Versions, func(v *Reading) bool { return len(v.Missing) > 0 })
+}
+
+func (v *Reading) understood(subject, format string, args ...any) {
+	v.Understood = append(v.Understood, Note{subject, fmt.Sprintf(format, args...)})
+}
+
+func (v *Reading) open(subject, format string, args ...any) {
+	v.NotEvaluable = append(v.NotEvaluable, Note{subject, fmt.Sprintf(format, args...)})
+}
+
+func (v *Reading) missing(subject, format string, args ...any) {
+	v.Missing = append(v.Missing, Note{subject, fmt.Sprintf(format, args...)})
+}
+
+func (v *Reading) warn(format string, args ...any) {
+	v.Warnings = append(v.Warnings, fmt.Sprintf(format, args...))
+}
