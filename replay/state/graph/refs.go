@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -34,7 +35,7 @@ type ref struct {
 	namespace, name string
 }
 
-// less is the order of references in a Refs.
+// compare is the order of references in a Refs.
 func (r ref) compare(o ref) int {
 	if r.kind != o.kind {
 		return int(r.kind) - int(o.kind)
@@ -43,6 +44,17 @@ func (r ref) compare(o ref) int {
 		return c
 	}
 	return strings.Compare(r.name, o.name)
+}
+
+// refsOf makes a Refs of references in any order. It sorts rs.
+func refsOf(rs []ref) Refs {
+	slices.SortFunc(rs, ref.compare)
+	rs = slices.Compact(rs)
+	text := make([]byte, 0, 24*len(rs))
+	for _, r := range rs {
+		text = appendRef(text, r)
+	}
+	return Refs(text)
 }
 
 // appendRef appends a reference to the text of a Refs.
