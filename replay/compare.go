@@ -68,7 +68,7 @@ func (t *trial) reasonOrder(rec *record) {
 			return
 		}
 	}
-	t.v.Identity = append(t.v.Identity, authn.FindingReasonOrder)
+	t.v.find(authn.FindingReasonOrder, "recorded "+strconv.Quote(t.v.RecordedReason))
 }
 
 // unknownExplains reports whether an object that is not known at base could be the one the

@@ -26,6 +26,6 @@ func (eng *Engine) DecideAt(e *event.Event, s *state.State, at time.Time) *Verdi
 	t.base = t.momentAt(at)
 	t.decide()
 	v.Impersonation = t.impersonation(&t.base)
-	v.Identity = nil
+	v.Identity, v.Evidence = nil, nil
 	return v
 }

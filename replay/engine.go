@@ -24,9 +24,6 @@ const DefaultLag = 100 * time.Millisecond
 // inner.
 const impersonationCache = 20 * time.Second
 
-// tokenCache is how long an apiserver goes on taking a token it has just verified.
-const tokenCache = 10 * time.Second
-
 // Config is the replica's configuration. The zero value works.
 type Config struct {
 	// Lag widens an event's window to the past, see DefaultLag. Negative means none.
@@ -53,6 +50,7 @@ type Engine struct {
 	config    string // Config, as verdicts carry it
 	admission *admissionTable
 	trials    sync.Pool // *trial
+	authn     *authn.Evaluator
 }
 
 // buffers are what one replay works with and nothing of it outlives.
@@ -81,7 +79,7 @@ func New(cfg Config) *Engine {
 		text += ";nodegraph"
 	}
 	return &Engine{
-		cfg: cfg, config: text, admission: newAdmissionTable(),
+		cfg: cfg, config: text, admission: newAdmissionTable(), authn: newAuthn(cfg),
 		trials: sync.Pool{New: func() any {
 			return &trial{bufs: buffers{
 				grants: make([]rbacindex.Grant, 0, 16), other: make([]rbacindex.Grant, 0, 16), reason: make([]byte, 0, 256),
@@ -116,8 +114,6 @@ func (eng *Engine) Replay(e *event.Event, s *state.State) *Verdict {
 	}()
 
 	v := &Verdict{Engine: eng.cfg.Version, Config: eng.config}
-	v.Identity = authn.Findings(e, eng.cfg.KubernetesMinor)
-
 	t.eng, t.e, t.s, t.v = eng, e, s, v
 	t.attributes()
 	if s != nil {
@@ -128,7 +124,7 @@ func (eng *Engine) Replay(e *event.Event, s *state.State) *Verdict {
 	t.base = t.momentAt(e.RequestReceivedTimestamp)
 	decided := t.decide()
 	v.Impersonation = t.impersonation(&t.base)
-	t.serviceAccount()
+	t.identity()
 
 	// From here on the record may be read.
 	rec := readRecord(e)
@@ -149,9 +145,10 @@ type trial struct {
 	uriErr error
 	base   moment
 	// cfg is the apiserver's configuration when the request came, nil when not known.
-	cfg  *config.APIServer
-	view state.View // what base points to
-	ans  answer     // at base; its grants live in bufs.grants
+	cfg     *config.APIServer
+	history *config.History
+	view    state.View // what base points to
+	ans     answer     // at base; its grants live in bufs.grants
 }
 
 // configure takes the configuration of the time at which the request came.
@@ -159,7 +156,8 @@ func (t *trial) configure() {
 	if t.eng.cfg.Apiserver == nil || t.s == nil {
 		return
 	}
-	if t.cfg = t.eng.cfg.Apiserver(t.s.Cluster(), t.e.Server).At(t.e.RequestReceivedTimestamp); t.cfg != nil {
+	t.history = t.eng.cfg.Apiserver(t.s.Cluster(), t.e.Server)
+	if t.cfg = t.history.At(t.e.RequestReceivedTimestamp); t.cfg != nil {
 		t.v.Config = t.eng.config + ";apiserver=" + t.cfg.Digest
 	}
 }
@@ -172,10 +170,10 @@ func (t *trial) attributes() {
 		return
 	}
 	if t.v.Attributes.Verb != t.e.Verb {
-		t.v.Identity = append(t.v.Identity, authn.FindingVerb)
+		t.v.find(authn.FindingVerb, "recorded "+strconv.Quote(t.e.Verb)+", by the URI "+strconv.Quote(t.v.Attributes.Verb))
 	}
 	if objectRefContradicts(t.e.ObjectRef, &t.v.Attributes) {
-		t.v.Identity = append(t.v.Identity, authn.FindingObjectRef)
+		t.v.find(authn.FindingObjectRef, objectRefEvidence(t.e.ObjectRef))
 	}
 }
 
@@ -258,46 +256,4 @@ func (t *trial) window() (from, to time.Time) {
 		to = received.Add(t.eng.cfg.Lag)
 	}
 	return from, to
-}
-
-// serviceAccount compares a recorded service account with the object of that name: the uid
-// in a token is that of the object it was issued for. Tokens stay good for some seconds
-// after their account has gone.
-func (t *trial) serviceAccount() {
-	u := &t.e.User
-	if t.s == nil || u.UID == "" {
-		return
-	}
-	namespace, name, ok, _ := authn.SplitServiceAccount(u.Username)
-	if !ok {
-		return
-	}
-	received := t.e.RequestReceivedTimestamp
-	uid, known := t.s.ServiceAccount(namespace, name, received)
-	if known == state.Unknown || (known == state.Present && (uid == "" || uid == u.UID)) {
-		return // nothing contradicts
-	}
-	finding := authn.FindingSAUID
-	if known == state.Absent {
-		finding = authn.FindingSAUnknown
-	}
-	// The account may just have come, or just have gone.
-	history := t.s.History(state.ServiceAccounts, namespace, name)
-	for i := range history {
-		h := &history[i]
-		if h.Unknown {
-			return
-		}
-		if h.Deleted || h.UID != u.UID {
-			continue
-		}
-		if h.NotBefore.After(received.Add(t.eng.cfg.Lag)) {
-			continue
-		}
-		if i+1 == len(history) || !history[i+1].NotAfter.Before(received.Add(-tokenCache)) {
-			return
-		}
-		finding = authn.FindingSAAfterDeletion
-	}
-	t.v.Identity = append(t.v.Identity, finding)
 }

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/retrial-io/retrial/replay/authn"
@@ -81,11 +82,11 @@ func (t *trial) compareImpersonation() {
 	}
 	for _, g := range t.e.ImpersonatedUser.Groups {
 		if g == authn.GroupMasters {
-			t.v.Identity = append(t.v.Identity, authn.FindingImpersonatedRoot)
+			t.v.find(authn.FindingImpersonatedRoot, "impersonated "+strconv.Quote(t.e.ImpersonatedUser.Username)+" with the group "+g)
 		}
 	}
 	if t.e.User.Username == authn.UserAnonymous {
-		t.v.Identity = append(t.v.Identity, authn.FindingAnonymousImposter)
+		t.v.find(authn.FindingAnonymousImposter, authn.UserAnonymous+" impersonated "+strconv.Quote(t.e.ImpersonatedUser.Username))
 	}
 	if check.Replayed != DecisionForbid {
 		return
@@ -98,7 +99,7 @@ func (t *trial) compareImpersonation() {
 			v.Class = ClassImpersonatedRoot
 		}
 		if plan.shape {
-			v.Identity = append(v.Identity, authn.FindingImpersonatedMode)
+			v.find(authn.FindingImpersonatedMode, plan.refuse)
 		}
 		return
 	}
