@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests of test/apiserver: a real kube-apiserver and etcd, built from their Go
-# modules, with Retrial beside them. The first build takes about five minutes of two cores and
+# Runs the tests of test/apiserver: a real kube-apiserver, an aggregated API server
+# and etcd, built from their Go modules, with Retrial beside them. The first build takes about five minutes of two cores and
 # 3 GB of Go's build cache; later ones take seconds. What is built goes into
 #   ${XDG_CACHE_HOME:-~/.cache}/retrial/apiserver
 #
@@ -38,9 +38,9 @@ if [ ! -x "$folder/kube-apiserver" ]; then
   mkdir -p "$gocache"
   free=$(df -Pk "$gocache" | awk 'NR == 2 { print int($4 / 1024) }')
   [ "$free" -ge 6000 ] || lack "$free MB free below $gocache, about 6,000 MB are needed to build kube-apiserver"
-  say "building kube-apiserver $version and etcd; the first time takes about five minutes of two idle cores"
+  say "building kube-apiserver $version, sample-apiserver and etcd; the first time takes about five minutes of two idle cores"
 fi
-go -C test/apiserver build -buildvcs=false -p "$(nproc)" -ldflags "$ldflags" -o "$folder/" ./cmd/etcd ./cmd/kube-apiserver
+go -C test/apiserver build -buildvcs=false -p "$(nproc)" -ldflags "$ldflags" -o "$folder/" ./cmd/etcd ./cmd/kube-apiserver ./cmd/sample-apiserver
 go build -buildvcs=false -ldflags "-s -w" -o "$folder/retrial" ./cmd/retrial
 [ "${1:-}" != build ] || exit 0
 scripts/fetch-libchdb.sh

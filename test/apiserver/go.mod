@@ -13,6 +13,7 @@ require (
 	k8s.io/cri-streaming v0.36.3
 	k8s.io/klog/v2 v2.140.0
 	k8s.io/kubernetes v1.36.3
+	k8s.io/sample-apiserver v0.36.3
 )
 
 require (

@@ -23,6 +23,7 @@ type Actor struct {
 	authenticator string
 	findings      []string
 	authorizer    string
+	server        string
 	host          string
 	client        *http.Client
 	header        http.Header
@@ -65,6 +66,14 @@ func (a *Actor) As(header ...string) *Actor {
 	for i := 0; i < len(header); i += 2 {
 		b.header.Add(header[i], header[i+1])
 	}
+	return &b
+}
+
+// Past says that the actor asks another server than the kube-apiserver.
+func (a *Actor) Past(t testing.TB, server string) *Actor {
+	b := *a
+	b.server = server
+	b.connect(t)
 	return &b
 }
 

@@ -72,6 +72,7 @@ type Recorder struct {
 	scenarios []*Scenario
 	label     string
 	secrets   []string
+	folders   []string // of this machine
 	state     []byte
 	from      int // where the log begins that is kept
 	versions  []version
@@ -152,12 +153,15 @@ func (r *Recorder) Scenario(name string) {
 	r.label = name
 }
 
-// Secret names a text that must be in no recording.
+// Secret names a credential that must be in no recording.
 func (r *Recorder) Secret(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.secrets = append(r.secrets, text)
 }
+
+// Hide names further folders that a recording must not know of.
+func (r *Recorder) Hide(folders ...string) { r.folders = append(r.folders, folders...) }
 
 // Log is what the apiserver has logged so far.
 func (r *Recorder) Log(t testing.TB) []byte {
@@ -177,9 +181,11 @@ type Scenario struct {
 	Scenario    string              `json:"scenario"`
 	ID          string              `json:"id"` // whose credential
 	Impersonate map[string][]string `json:"impersonate,omitempty"`
-	Method      string              `json:"method"`
-	Path        string              `json:"path"`
-	Code        int                 `json:"code"`
+	// Server is who was asked past the kube-apiserver.
+	Server string `json:"server,omitempty"`
+	Method string `json:"method"`
+	Path   string `json:"path"`
+	Code   int    `json:"code"`
 	// Expect is the decision that was meant: allow, forbid, or none (nobody was asked).
 	Expect string `json:"expect,omitempty"`
 	// Codes are the answers that were meant.
@@ -209,7 +215,7 @@ type meaning struct{}
 
 // RoundTrip notes the request and the audit ID that the answer names.
 func (w *tripper) RoundTrip(q *http.Request) (*http.Response, error) {
-	s := &Scenario{T: time.Now().UTC(), ID: w.actor.name, Method: q.Method, Path: q.URL.RequestURI(),
+	s := &Scenario{T: time.Now().UTC(), ID: w.actor.name, Server: w.actor.server, Method: q.Method, Path: q.URL.RequestURI(),
 		Authenticator: w.actor.authenticator, Findings: w.actor.findings}
 	if m, ok := q.Context().Value(meaning{}).(*Scenario); ok {
 		s.Expect, s.Codes, s.Authorizer = m.Expect, m.Codes, m.Authorizer
@@ -285,7 +291,7 @@ func (r *Recorder) redact(text []byte) []byte {
 	for _, s := range r.secrets {
 		out = strings.ReplaceAll(out, s, "redacted")
 	}
-	for _, dir := range []string{r.dir, r.Dir()} {
+	for _, dir := range append([]string{r.dir, r.Dir()}, r.folders...) {
 		out = strings.ReplaceAll(out, dir, Generic)
 	}
 	return []byte(out)

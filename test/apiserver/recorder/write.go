@@ -37,6 +37,10 @@ func (r *Recorder) Finish(t testing.TB) string {
 	if r.state == nil {
 		t.Fatal("no state was taken")
 	}
+	logs := map[string][]byte{}
+	for _, b := range r.servers { // they end while there is somebody to ask
+		logs[b.name] = b.log()
+	}
 	arguments := r.Apiserver().Arguments(t)
 	r.Apiserver().Stop(t)
 	log := r.redact(r.Log(t)[r.from:])
@@ -87,7 +91,7 @@ func (r *Recorder) Finish(t testing.TB) string {
 		}
 	}
 	for _, b := range r.servers {
-		put("audit-"+b.name+".jsonl", r.redact(b.log()))
+		put("audit-"+b.name+".jsonl", r.redact(logs[b.name]))
 		put("config-"+b.name+"/"+b.name+".flags", r.redact([]byte(strings.Join(b.flags, "\n")+"\n")))
 	}
 	t.Logf("%s, %d bytes of log", r, len(log))
