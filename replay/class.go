@@ -6,17 +6,22 @@ const (
 	ClassAllowForbid      = "recorded-allow-replayed-forbid"
 	ClassForbidAllow      = "recorded-forbid-replayed-allow"
 	ClassReason           = "unexplained-reason"
+	ClassErrorMissed      = "replayed-error"
+	ClassErrorForged      = "unexplained-error"
 	ClassImpersonation    = "impersonation-not-granted"
 	ClassImpersonatedRoot = "impersonation-of-masters"
 
 	// Ambiguous.
 	ClassRaced              = "policy-changed-in-window"
+	ClassConfigRaced        = "configuration-changed-in-window"
 	ClassImpersonationRaced = "impersonation-changed-in-window"
 
 	// Indeterminate.
 	ClassNoState    = "no-state"
 	ClassUnknown    = "unknown-object"
 	ClassNodeGraph  = "node-graph"
+	ClassWebhook    = "webhook-answer"
+	ClassConfig     = "unknown-configuration"
 	ClassUnparsable = "unparsable-uri"
 	ClassNoSubject  = "no-subject"
 
@@ -46,13 +51,18 @@ func Classes() []ClassInfo {
 		{ClassAllowForbid, OutcomeDrift, "the apiserver allowed the request; the policy as it stood does not"},
 		{ClassForbidAllow, OutcomeDrift, "the apiserver refused the request; the policy as it stood allows it"},
 		{ClassReason, OutcomeDrift, "the decisions agree, but the recorded reason is none the policy as it stood gives"},
+		{ClassErrorMissed, OutcomeDrift, "the configured authorizers end in an error, which leaves no decision; the apiserver recorded one"},
+		{ClassErrorForged, OutcomeDrift, "an authorizer's error is recorded, and none of those configured can fail"},
 		{ClassImpersonation, OutcomeDrift, "the request was made as another user, and the policy as it stood does not let the requestor act as that user"},
 		{ClassImpersonatedRoot, OutcomeDrift, "constrained impersonation of the group system:masters is recorded, which the apiserver never permits"},
 		{ClassRaced, OutcomeAmbiguous, "the policy changed while the request was on its way, and the answers before and after differ"},
+		{ClassConfigRaced, OutcomeAmbiguous, "the apiserver's configuration changed while the request was on its way, or had not been read again yet, and the answers before and after differ"},
 		{ClassImpersonationRaced, OutcomeAmbiguous, "the right to impersonate changed while the request was on its way"},
 		{ClassNoState, OutcomeIndeterminate, "nobody has told yet what the cluster's policy was at that time: no state, or a gap"},
 		{ClassUnknown, OutcomeIndeterminate, "an object that could change the answer is not known at that time"},
 		{ClassNodeGraph, OutcomeIndeterminate, "the node authorizer decides by which pods run on the node, which is not known"},
+		{ClassWebhook, OutcomeIndeterminate, "only the answer of a webhook authorizer, which no log holds, can explain the record"},
+		{ClassConfig, OutcomeIndeterminate, "part of the apiserver's configuration that could change the answer is not known"},
 		{ClassUnparsable, OutcomeIndeterminate, "the request URI cannot be turned into a request"},
 		{ClassNoSubject, OutcomeIndeterminate, "a decision is recorded, but no user"},
 		{ClassRequestReceived, OutcomeNotJudged, "only the request's arrival is recorded"},
@@ -62,7 +72,7 @@ func Classes() []ClassInfo {
 		{ClassImpersonationBad, OutcomeNotJudged, "impersonation headers without a user name"},
 		{ClassTooManyRequests, OutcomeNotJudged, "flow control turned the request away before authorization"},
 		{ClassUnavailable, OutcomeNotJudged, "the apiserver was unavailable before authorization"},
-		{ClassAuthorizerError, OutcomeNotJudged, "the authorizer failed; no decision was made"},
+		{ClassAuthorizerError, OutcomeNotJudged, "an authorizer failed, as one of those configured may; no decision was made"},
 		{ClassPanic, OutcomeNotJudged, "the handler panicked and no decision is recorded"},
 		{ClassNoDecision, OutcomeNotJudged, "the event carries no authorization decision"},
 	}

@@ -1,13 +1,16 @@
 package replay
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/state"
 )
 
@@ -15,14 +18,15 @@ import (
 //
 // The replica's own answer is the one at requestReceivedTimestamp. When it agrees with the
 // record, the verdict is a match, whatever else changed around that time. Only when it does
-// not, the other policies the apiserver may have seen inside the window are asked: if one of
-// them agrees, the verdict is ambiguous; if one of them could agree but something in it is
-// not known, indeterminate; else drift.
+// not, the other policies and configurations the apiserver may have used inside the window are
+// asked: if one of them agrees, the verdict is ambiguous; if one of them could agree but
+// something in it is not known, indeterminate; else drift.
 func (t *trial) compare(rec *record, decided bool) {
 	v := t.v
 	switch {
-	case rec.class != "":
+	case rec.class != "" && (rec.decision != DecisionError || !decided):
 		v.Outcome, v.Class, v.Cause = OutcomeNotJudged, rec.class, rec.cause
+		t.noteUnrecorded(rec)
 		return
 	case !decided && t.uriErr != nil:
 		v.Outcome, v.Class, v.Cause = OutcomeIndeterminate, ClassUnparsable, clip(t.uriErr.Error())
@@ -30,12 +34,15 @@ func (t *trial) compare(rec *record, decided bool) {
 	case !decided:
 		v.Outcome, v.Class, v.Cause = OutcomeIndeterminate, ClassNoSubject, "a decision is recorded, but the user is empty"
 		return
-	case t.ans.decision == DecisionNone:
-		v.Outcome, v.Class, v.Cause = OutcomeIndeterminate, t.ans.class, "not known: "+strings.Join(t.ans.missing, ", ")
+	case rec.decision == DecisionError:
+		t.compareError(rec)
+		return
+	case t.ans.Decision == DecisionNone:
+		v.Outcome, v.Class, v.Cause = OutcomeIndeterminate, lackClass(t.ans.Lack), "not known: "+strings.Join(v.Missing, ", ")
 		return
 	}
 
-	ok, sameDecision := t.ans.agrees(rec, v.Grants, t.bufs.reason)
+	ok, sameDecision := t.agrees(rec)
 	switch {
 	case ok:
 		v.Outcome = OutcomeMatch
@@ -45,40 +52,114 @@ func (t *trial) compare(rec *record, decided bool) {
 	default:
 		t.disagree(rec, sameDecision)
 	}
+	t.noteAuthorizers(rec)
 	if v.Outcome == OutcomeMatch {
 		t.compareImpersonation()
+	}
+}
+
+// compareError judges a recorded error: a request that an authorizer failed on, so that no
+// decision was made.
+func (t *trial) compareError(rec *record) {
+	v := t.v
+	possible := t.ans.CanFail()
+	if t.ans.Decision == DecisionError {
+		v.Outcome = OutcomeMatch
+		return
+	}
+	for _, c := range t.candidates() {
+		ans := t.ask(&c.moment)
+		if ans.Decision == DecisionError {
+			v.Outcome, v.Class, v.Cause = OutcomeAmbiguous, c.class, "the record agrees with the "+c.text
+			return
+		}
+		possible = possible || ans.CanFail()
+	}
+	if possible {
+		v.Outcome, v.Class, v.Cause = OutcomeNotJudged, rec.class, rec.cause
+		return
+	}
+	v.Outcome, v.Class = OutcomeDrift, ClassErrorForged
+	v.Cause = "an authorizer's error is recorded; none of those configured can fail: " + strings.Join(t.base.chain.Names(), ", ")
+}
+
+// agreesWith reports whether a recorded decision and reason are what an answer produces.
+// sameDecision tells the case apart in which only the reason is unexplained.
+func agreesWith(ans *authz.Answer, rec *record, scratch []byte) (ok, sameDecision bool) {
+	if ans.Decision != rec.decision {
+		return false, false
+	}
+	return ans.Gives(rec.reason, scratch), true
+}
+
+// agrees is agreesWith for the answer at base, whose grants are worded already.
+func (t *trial) agrees(rec *record) (ok, sameDecision bool) {
+	if t.ans.Decision == rec.decision {
+		for i := range t.v.Grants {
+			if t.v.Grants[i].Reason == rec.reason {
+				return true, true
+			}
+		}
+	}
+	return agreesWith(&t.ans, rec, t.bufs.reason)
+}
+
+// noteUnrecorded notes a success without an authorization decision.
+func (t *trial) noteUnrecorded(rec *record) {
+	if !rec.unnoted || t.cfg != nil && t.cfg.Minor > 0 && t.cfg.Minor < 8 || t.e.User.Username == unsecuredUser {
+		return
+	}
+	t.v.find(authz.FindingUnrecorded, "a response of "+strconv.Itoa(int(t.e.Code()))+" without "+event.AnnotationDecision)
+}
+
+// unsecuredUser is who came through the insecure port, which authorized nothing, up to 1.19.
+const unsecuredUser = "system:unsecured"
+
+// noteAuthorizers notes what the record says of the authorizers that they do not do.
+func (t *trial) noteAuthorizers(rec *record) {
+	if t.ans.ByMasters() && rec.decision == DecisionAllow && strings.HasPrefix(rec.reason, "RBAC: ") {
+		t.v.find(authz.FindingMastersAsked, "the group "+authn.GroupMasters+" is let through before RBAC is asked; recorded is "+strconv.Quote(clip(rec.reason)))
+	}
+	if t.ans.Decision == DecisionForbid && rec.decision == DecisionForbid && len(t.ans.RBAC.Missing) > 0 {
+		t.v.find(authz.FindingDangling, t.v.Errors[0])
 	}
 }
 
 // reasonOrder notes a recorded reason that RBAC would not have come to: it asks all
 // ClusterRoleBindings before any RoleBinding.
 func (t *trial) reasonOrder(rec *record) {
-	if t.ans.authorizer != AuthorizerRBAC || !strings.HasPrefix(rec.reason, "RBAC: allowed by RoleBinding ") {
+	if !t.ans.ByRBAC() || !strings.HasPrefix(rec.reason, "RBAC: allowed by RoleBinding ") {
 		return
 	}
-	if t.ans.rbac.Grants[0].BindingKind() != rbacindex.KindClusterRoleBinding {
+	if t.ans.RBAC.Grants[0].BindingKind() != rbacindex.KindClusterRoleBinding {
 		return
 	}
 	// Inside the window the ClusterRoleBinding may not have been there yet.
 	views := t.others()
 	for i := range views {
-		m := moment{view: &views[i], graph: t.base.graph, at: t.base.at}
+		m := t.with(&views[i])
 		other := t.ask(&m)
-		if len(other.rbac.Grants) == 0 || other.rbac.Grants[0].BindingKind() != rbacindex.KindClusterRoleBinding {
+		if len(other.RBAC.Grants) == 0 || other.RBAC.Grants[0].BindingKind() != rbacindex.KindClusterRoleBinding {
 			return
 		}
 	}
-	t.v.find(authn.FindingReasonOrder, "recorded "+strconv.Quote(t.v.RecordedReason))
+	t.v.find(authn.FindingReasonOrder, "a RoleBinding is named, though "+t.v.Grants[0].Binding+" allows it first")
 }
 
 // unknownExplains reports whether an object that is not known at base could be the one the
 // recorded reason names, and settles the verdict if so.
 func (t *trial) unknownExplains(rec *record) bool {
 	g, ok := parseReason(rec.reason)
-	if !ok || t.base.view == nil {
+	if !ok {
 		return false
 	}
-	missing := t.base.unknownAmong(g)
+	var missing []string
+	switch {
+	case t.base.View != nil:
+		missing = unknownAmong(t.base.View, g)
+	case t.ans.RBACOpen(): // an authorizer behind RBAC allows it
+		missing = []string{"the cluster's roles and bindings"}
+	}
 	if len(missing) == 0 {
 		return false
 	}
@@ -88,10 +169,9 @@ func (t *trial) unknownExplains(rec *record) bool {
 }
 
 // ask returns the answer of another moment to the same question.
-func (t *trial) ask(m *moment) answer {
-	u := t.e.EffectiveUser()
-	ans := m.authorize(u.Username, u.Groups, &t.v.Attributes, t.bufs.other)
-	t.bufs.other = keep(t.bufs.other, ans.rbac.Grants)
+func (t *trial) ask(m *moment) authz.Answer {
+	ans := m.authorize(t.e.EffectiveUser(), &t.v.Attributes, t.bufs.other)
+	t.bufs.other = keep(t.bufs.other, ans.RBAC.Grants)
 	return ans
 }
 
@@ -104,59 +184,40 @@ func (t *trial) others() []state.View {
 	return t.s.RBACWindow(from, to)
 }
 
-// nearest returns the policies of a window ordered by their distance from the one at base:
-// first those before it, newest first, then those after it, oldest first. Each comes with
-// the change that lies between it and its neighbour on the side of base, in words.
-func (t *trial) nearest(views []state.View) []candidate {
-	received := t.e.RequestReceivedTimestamp
-	base := 0 // index of the policy at base
-	for i := range views {
-		if len(views[i].Changed) > 0 && !views[i].Changed[0].NotAfter.After(received) {
-			base = i
-		}
-	}
-	out := make([]candidate, 0, len(views))
-	for i := base - 1; i >= 0; i-- {
-		out = append(out, candidate{&views[i], "before " + changes(&views[i+1])})
-	}
-	for i := base + 1; i < len(views); i++ {
-		out = append(out, candidate{&views[i], "after " + changes(&views[i])})
-	}
-	return out
-}
-
-// candidate is a policy the apiserver may have decided with instead of the one at base.
-type candidate struct {
-	view *state.View
-	text string
-}
-
 // disagree settles a verdict whose base answer is not the recorded one.
 func (t *trial) disagree(rec *record, sameDecision bool) {
 	v := t.v
-	var open *answer
-	for _, c := range t.nearest(t.others()) {
-		m := moment{view: c.view, graph: t.base.graph, at: t.base.at}
-		ans := t.ask(&m)
-		if ok, _ := ans.agrees(rec, nil, t.bufs.reason); ok {
-			v.Outcome, v.Class = OutcomeAmbiguous, ClassRaced
-			v.Cause = "the record agrees with the policy " + c.text
+	var open *authz.Answer
+	for _, c := range t.candidates() {
+		ans := t.ask(&c.moment)
+		if ok, _ := agreesWith(&ans, rec, t.bufs.reason); ok {
+			v.Outcome, v.Class = OutcomeAmbiguous, c.class
+			v.Cause = "the record agrees with the " + c.text
 			return
 		}
-		if ans.decision == DecisionNone && open == nil {
+		if (ans.Decision == DecisionNone || ans.Free()) && open == nil {
 			kept := ans
 			open = &kept
 		}
 	}
-	if open != nil {
-		v.Outcome, v.Class, v.Missing = OutcomeIndeterminate, open.class, open.missing
-		v.Cause = "inside the request's window not known: " + strings.Join(open.missing, ", ")
+	switch {
+	case t.ans.Free():
+		v.Outcome, v.Class, v.Cause = OutcomeIndeterminate, ClassWebhook, t.webhookCause(rec)
+		return
+	case open != nil:
+		v.Outcome, v.Class, v.Missing = OutcomeIndeterminate, ClassWebhook, open.Missing()
+		if open.Decision == DecisionNone {
+			v.Class = lackClass(open.Lack)
+		}
+		v.Cause = "inside the request's window not known: " + strings.Join(v.Missing, ", ")
 		return
 	}
 	v.Outcome = OutcomeDrift
 	switch {
 	case sameDecision:
 		v.Class = ClassReason
+	case t.ans.Decision == DecisionError:
+		v.Class = ClassErrorMissed
 	case rec.decision == DecisionAllow:
 		v.Class = ClassAllowForbid
 	default:
@@ -165,55 +226,87 @@ func (t *trial) disagree(rec *record, sameDecision bool) {
 	v.Cause = t.driftCause(rec)
 }
 
+// webhookCause says what only a webhook can have made of the request.
+func (t *trial) webhookCause(rec *record) string {
+	rest := "the rest of the chain "
+	switch t.ans.Decision {
+	case DecisionAllow:
+		rest += "allows it (" + t.ans.Authorizer + ")"
+	case DecisionError:
+		rest += "fails on it"
+	default:
+		rest += "refuses it"
+		if text := t.ans.Refusal(); text != "" {
+			rest += " with " + strconv.Quote(clip(text))
+		}
+	}
+	text := "no reason"
+	if rec.reason != "" {
+		text = "the reason " + strconv.Quote(clip(rec.reason))
+	}
+	return "only a webhook can explain the recorded " + rec.decision.String() + " with " + text + "; " + rest + "; " + strings.Join(t.v.Missing, ", ")
+}
+
 // driftCause names the object version that makes replica and record differ.
 func (t *trial) driftCause(rec *record) string {
-	if rec.decision == DecisionForbid && t.ans.decision == DecisionAllow {
-		if t.ans.authorizer != AuthorizerRBAC {
-			return "the " + t.ans.authorizer + " authorizer allows it"
+	if t.ans.Decision == DecisionError {
+		return "the authorizers end in an error, which leaves no decision; recorded is " + rec.decision.String()
+	}
+	if rec.decision == DecisionForbid && t.ans.Decision == DecisionAllow {
+		if !t.ans.ByRBAC() {
+			return t.silent() + " allows it"
 		}
-		g := &t.ans.rbac.Grants[0]
+		g := &t.ans.RBAC.Grants[0]
 		return t.describe(g.BindingKey()) + " grants it through " + t.describe(g.RoleKey())
 	}
 	if rec.decision == DecisionForbid {
-		return "recorded reason " + strconv.Quote(clip(rec.reason)) + ", replayed " + strconv.Quote(clip(t.ans.refusal()))
+		return "recorded reason " + strconv.Quote(clip(rec.reason)) + ", replayed " + strconv.Quote(clip(t.ans.Refusal()))
 	}
-	if t.ans.decision == DecisionAllow && t.ans.authorizer != AuthorizerRBAC {
-		return "the " + t.ans.authorizer + " authorizer allows it and gives no reason; recorded is " + strconv.Quote(clip(rec.reason))
+	if t.ans.Decision == DecisionAllow && !t.ans.ByRBAC() {
+		return t.silent() + " allows it and gives no reason; recorded is " + strconv.Quote(clip(rec.reason))
 	}
 	g, ok := parseReason(rec.reason)
 	if !ok {
 		if rec.reason == "" {
-			return "no reason is recorded, as for " + authn.GroupMasters + " or a node; this user is neither"
+			return t.unexplainedSilence()
 		}
 		return "recorded reason " + strconv.Quote(clip(rec.reason)) + " is none RBAC gives"
 	}
 	binding, role := g.keys()
-	if t.base.view == nil {
-		return "the recorded reason names " + keyName(binding)
+	if t.base.View == nil {
+		return "the recorded reason names " + authz.ObjectName(binding)
 	}
-	object, found := t.base.view.RBAC.Get(binding)
+	if !slices.Contains(t.base.chain.Names(), AuthorizerRBAC) {
+		return "the recorded reason is RBAC's, which is not configured; those that are: " + strings.Join(t.base.chain.Names(), ", ")
+	}
+	object, found := t.base.View.RBAC.Get(binding)
 	if !found {
-		return "the recorded reason names " + keyName(binding) + ", " + t.absent(binding)
+		return "the recorded reason names " + authz.ObjectName(binding) + ", " + t.absent(binding)
 	}
 	if kind, name := roleRefOf(object); kind != g.roleKind || name != g.role {
 		return "the recorded reason says " + t.describe(binding) + " refers to " + g.roleKind + " " + g.role + "; it referred to " + kind + " " + name
 	}
-	if _, found := t.base.view.RBAC.Get(role); !found {
-		return "the recorded reason names " + t.describe(binding) + " of " + keyName(role) + ", " + t.absent(role)
+	if _, found := t.base.View.RBAC.Get(role); !found {
+		return "the recorded reason names " + t.describe(binding) + " of " + authz.ObjectName(role) + ", " + t.absent(role)
 	}
 	return "the recorded reason names " + t.describe(binding) + " of " + t.describe(role) + ", which do not grant it"
 }
 
-// refusal is the reason this answer would be recorded with.
-func (ans *answer) refusal() string {
-	rbac := ans.rbac.Reason()
-	if ans.node.Reason == "" {
-		return rbac
+// silent names the authorizer that allows without a reason.
+func (t *trial) silent() string {
+	text := "the " + t.ans.Authorizer + " authorizer"
+	if t.ans.Line > 0 {
+		text += " (line " + strconv.Itoa(t.ans.Line) + " of its policy file)"
 	}
-	if rbac == "" {
-		return ans.node.Reason
+	return text
+}
+
+// unexplainedSilence says who allows without giving a reason, none of which did.
+func (t *trial) unexplainedSilence() string {
+	if t.base.chain.Assumed() {
+		return "no reason is recorded, as for " + authn.GroupMasters + " or a node; this user is neither"
 	}
-	return ans.node.Reason + "\n" + rbac
+	return "no reason is recorded, and of those authorizers that give none nobody allows it: " + strings.Join(t.base.chain.Names(), ", ")
 }
 
 func (g *namedGrant) keys() (binding, role rbacindex.Key) {
@@ -231,9 +324,9 @@ func (g *namedGrant) keys() (binding, role rbacindex.Key) {
 // describe names an object and its version at base.
 func (t *trial) describe(k rbacindex.Key) string {
 	if v := t.versionOf(k); v.ResourceVersion != "" {
-		return keyName(k) + " (resourceVersion " + v.ResourceVersion + ")"
+		return authz.ObjectName(k) + " (resourceVersion " + v.ResourceVersion + ")"
 	}
-	return keyName(k)
+	return authz.ObjectName(k)
 }
 
 // absent says that an object was not there at base, and since when if that is known.
@@ -249,15 +342,8 @@ func (t *trial) versionOf(k rbacindex.Key) state.Version {
 		rbacindex.KindRole: state.Roles, rbacindex.KindClusterRole: state.ClusterRoles,
 		rbacindex.KindRoleBinding: state.RoleBindings, rbacindex.KindClusterRoleBinding: state.ClusterRoleBindings,
 	}[k.Kind]
-	v, _ := t.s.Version(resource, k.Namespace, k.Name, t.base.at)
+	v, _ := t.s.Version(resource, k.Namespace, k.Name, t.base.At)
 	return v
-}
-
-func keyName(k rbacindex.Key) string {
-	if k.Namespace == "" {
-		return k.Kind.String() + " " + k.Name
-	}
-	return k.Kind.String() + " " + k.Namespace + "/" + k.Name
 }
 
 func roleRefOf(object any) (kind, name string) {

@@ -8,7 +8,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/authn"
-	"github.com/retrial-io/retrial/replay/authz/node"
+	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state"
@@ -33,9 +33,6 @@ type Config struct {
 	// KubernetesMinor is the minor version of the apiservers (32 for 1.32). It only
 	// switches identity findings that older versions could not meet. 0 means current.
 	KubernetesMinor int
-	// NodeGraph returns what is known of pods and nodes in a state, nil for nothing. May be
-	// nil itself: then the node authorizer's relation questions stay open.
-	NodeGraph func(*state.State) node.Graph
 	// Apiserver returns what is known of an apiserver's configuration over time, nil for
 	// nothing: then the chain is taken to be node, rbac, and what depends on the
 	// authenticators stays open. server is the event's Server: the apiserver of the cluster
@@ -48,9 +45,11 @@ type Config struct {
 type Engine struct {
 	cfg       Config
 	config    string // Config, as verdicts carry it
+	options   string // the part of it that no apiserver's configuration changes
 	admission *admissionTable
 	trials    sync.Pool // *trial
 	authn     *authn.Evaluator
+	chains    chains // of the configurations seen
 }
 
 // buffers are what one replay works with and nothing of it outlives.
@@ -71,15 +70,14 @@ func New(cfg Config) *Engine {
 	if cfg.Version == "" {
 		cfg.Version = "dev"
 	}
-	text := "authorizers=node,rbac;lag=" + cfg.Lag.String()
+	options := ";lag=" + cfg.Lag.String()
 	if cfg.KubernetesMinor > 0 {
-		text += ";kubernetes=1." + strconv.Itoa(cfg.KubernetesMinor)
+		options += ";kubernetes=1." + strconv.Itoa(cfg.KubernetesMinor)
 	}
-	if cfg.NodeGraph != nil {
-		text += ";nodegraph"
-	}
+	text := "authorizers=" + AuthorizerNode + "," + AuthorizerRBAC + options
 	return &Engine{
-		cfg: cfg, config: text, admission: newAdmissionTable(), authn: newAuthn(cfg),
+		cfg: cfg, config: text, options: options, admission: newAdmissionTable(), authn: newAuthn(cfg),
+		chains: chains{plain: &configured{chain: authz.New(nil), text: text}},
 		trials: sync.Pool{New: func() any {
 			return &trial{bufs: buffers{
 				grants: make([]rbacindex.Grant, 0, 16), other: make([]rbacindex.Grant, 0, 16), reason: make([]byte, 0, 256),
@@ -120,7 +118,6 @@ func (eng *Engine) Replay(e *event.Event, s *state.State) *Verdict {
 		// Before the policy is taken: a change in between must count as a later one.
 		v.Revision = s.Revision()
 	}
-	t.configure()
 	t.base = t.momentAt(e.RequestReceivedTimestamp)
 	decided := t.decide()
 	v.Impersonation = t.impersonation(&t.base)
@@ -144,22 +141,12 @@ type trial struct {
 
 	uriErr error
 	base   moment
-	// cfg is the apiserver's configuration when the request came, nil when not known.
-	cfg     *config.APIServer
+	// history is the apiserver's configuration over time, nil when not known; cfg the one when
+	// the request came.
 	history *config.History
-	view    state.View // what base points to
-	ans     answer     // at base; its grants live in bufs.grants
-}
-
-// configure takes the configuration of the time at which the request came.
-func (t *trial) configure() {
-	if t.eng.cfg.Apiserver == nil || t.s == nil {
-		return
-	}
-	t.history = t.eng.cfg.Apiserver(t.s.Cluster(), t.e.Server)
-	if t.cfg = t.history.At(t.e.RequestReceivedTimestamp); t.cfg != nil {
-		t.v.Config = t.eng.config + ";apiserver=" + t.cfg.Digest
-	}
+	cfg     *config.APIServer
+	view    state.View   // what base points to
+	ans     authz.Answer // at base; its grants live in bufs.grants
 }
 
 // attributes rebuilds the request and notes where the event contradicts itself.
@@ -177,20 +164,6 @@ func (t *trial) attributes() {
 	}
 }
 
-// momentAt returns the policy as of a time.
-func (t *trial) momentAt(at time.Time) moment {
-	m := moment{at: at}
-	if t.s == nil {
-		return m
-	}
-	t.view = t.s.RBAC(at)
-	m.view = &t.view
-	if t.eng.cfg.NodeGraph != nil {
-		m.graph = t.eng.cfg.NodeGraph(t.s)
-	}
-	return m
-}
-
 // decide reaches the replica's decision. false means that there was nobody or nothing to
 // decide about.
 func (t *trial) decide() bool {
@@ -198,14 +171,16 @@ func (t *trial) decide() bool {
 	if t.uriErr != nil || u.Username == "" {
 		return false
 	}
-	t.ans = t.base.authorize(u.Username, u.Groups, &t.v.Attributes, t.bufs.grants)
-	t.bufs.grants = keep(t.bufs.grants, t.ans.rbac.Grants)
-	t.v.Replayed, t.v.Authorizer = t.ans.decision, t.ans.authorizer
-	if t.ans.decision == DecisionForbid {
-		t.v.Errors = t.ans.rbac.Errors()
+	t.ans = t.base.authorize(u, &t.v.Attributes, t.bufs.grants)
+	t.bufs.grants = keep(t.bufs.grants, t.ans.RBAC.Grants)
+	t.v.Replayed, t.v.Authorizer = t.ans.Decision, t.ans.Authorizer
+	if t.ans.Decision == DecisionForbid {
+		t.v.Errors = t.ans.RBAC.Errors()
 	}
-	t.v.Missing = t.ans.missing
-	t.v.Grants = t.bufs.detach(nil, t.ans.rbac.Grants)
+	t.v.Missing, t.v.Chain = t.ans.Missing(), t.ans.Steps()
+	if t.ans.ByRBAC() {
+		t.v.Grants = t.bufs.detach(nil, t.ans.RBAC.Grants)
+	}
 	return true
 }
 
@@ -252,6 +227,9 @@ func (b *buffers) detach(dst []Grant, grants []rbacindex.Grant) []Grant {
 func (t *trial) window() (from, to time.Time) {
 	received := t.e.RequestReceivedTimestamp
 	from, to = received.Add(-t.eng.cfg.Lag), t.e.StageTimestamp
+	if t.base.chain.Delegated() {
+		from = from.Add(-authz.DelegationCache)
+	}
 	if to.Before(received) || (t.e.Stage != event.StageResponseStarted && request.LongRunning(&t.v.Attributes)) {
 		to = received.Add(t.eng.cfg.Lag)
 	}

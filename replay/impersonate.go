@@ -41,23 +41,27 @@ func (t *trial) step(m *moment, step *impersonationStep, check *ImpersonationChe
 	u := &t.e.User
 	open := false
 	if step.any != nil {
-		ans := m.authorize(u.Username, u.Groups, step.any, t.bufs.other)
-		t.bufs.other = keep(t.bufs.other, ans.rbac.Grants)
-		if ans.decision == DecisionAllow {
-			check.Grants = t.bufs.detach(check.Grants, ans.rbac.Grants)
+		ans := m.authorize(u, step.any, t.bufs.other)
+		t.bufs.other = keep(t.bufs.other, ans.RBAC.Grants)
+		if ans.Decision == DecisionAllow {
+			check.Grants = t.bufs.detach(check.Grants, ans.RBAC.Grants)
 			return DecisionAllow
 		}
-		open = ans.decision == DecisionNone
+		open = ans.Certain() == DecisionNone
 	}
 	for i := range step.all {
-		ans := m.authorize(u.Username, u.Groups, &step.all[i], t.bufs.other)
-		t.bufs.other = keep(t.bufs.other, ans.rbac.Grants)
-		switch ans.decision {
+		ans := m.authorize(u, &step.all[i], t.bufs.other)
+		t.bufs.other = keep(t.bufs.other, ans.RBAC.Grants)
+		decision := ans.Decision
+		if ans.Free() && decision != DecisionAllow {
+			decision = DecisionNone // a webhook can have allowed it
+		}
+		switch decision {
 		case DecisionAllow:
-			check.Grants = t.bufs.detach(check.Grants, ans.rbac.Grants)
+			check.Grants = t.bufs.detach(check.Grants, ans.RBAC.Grants)
 		case DecisionNone:
 			open = true
-		case DecisionForbid:
+		default:
 			if step.any == nil {
 				return DecisionForbid
 			}
@@ -109,10 +113,9 @@ func (t *trial) compareImpersonation() {
 			from = from.Add(-impersonationCache)
 		}
 		for _, c := range t.nearest(t.s.RBACWindow(from, to)) {
-			m := moment{view: c.view, graph: t.base.graph, at: t.base.at}
-			if other := t.impersonation(&m); other.Replayed != DecisionForbid {
+			if other := t.impersonation(&c.moment); other.Replayed != DecisionForbid {
 				v.Outcome, v.Class = OutcomeAmbiguous, ClassImpersonationRaced
-				v.Cause = "the requestor may impersonate with the policy " + c.text
+				v.Cause = "the requestor may impersonate with the " + c.text
 				return
 			}
 		}

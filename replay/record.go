@@ -14,6 +14,9 @@ type record struct {
 	reason   string
 	// class and cause say why there is no decision to judge; empty when there is one.
 	class, cause string
+	// unnoted is a success without a decision: something lets requests through unauthorized,
+	// or has taken the annotations away.
+	unnoted bool
 }
 
 // readRecord reads the recorded decision, or classifies why there is none by what the
@@ -44,7 +47,9 @@ func readRecord(e *event.Event) record {
 	case code == 401:
 		return not(ClassUnauthenticated, "401: "+clip(message))
 	case reason == "internal error":
-		return not(ClassAuthorizerError, "the authorizer returned an error (500 internal error)")
+		r := not(ClassAuthorizerError, "the authorizer returned an error (500 internal error)")
+		r.decision, r.reason = DecisionError, reason
+		return r
 	case code == 400 && e.User.Username == "" && strings.HasPrefix(message, "invalid timeout specified in the request URL"):
 		return not(ClassBadTimeout, "400: "+clip(message))
 	case code == 400 && e.ImpersonatedUser == nil && strings.HasPrefix(message, "requested ") && strings.Contains(message, "without impersonating a user"):
@@ -60,7 +65,9 @@ func readRecord(e *event.Event) record {
 	case code == 0:
 		return not(ClassNoDecision, "neither decision nor status are recorded")
 	}
-	return not(ClassNoDecision, "no authorization annotations on a response "+strconv.Itoa(int(code)))
+	r := not(ClassNoDecision, "no authorization annotations on a response "+strconv.Itoa(int(code)))
+	r.unnoted = code >= 200 && code < 300
+	return r
 }
 
 // refusesImpersonation recognises the forbidden text of an impersonation check: its verb
@@ -128,58 +135,4 @@ func kindAndName(s string) (kind, name, rest string, ok bool) {
 	}
 	name, err = strconv.Unquote(quoted)
 	return kind, name, rest[len(quoted):], err == nil
-}
-
-// sameErrors reports whether the text behind "RBAC: " of a recorded refusal is these errors
-// in any order: one as it is, several as "[a, b]".
-func sameErrors(text string, errs []string) bool {
-	if len(errs) == 1 {
-		return text == errs[0]
-	}
-	if len(errs) == 0 || len(text) < 2 || text[0] != '[' || text[len(text)-1] != ']' {
-		return false
-	}
-	text = text[1 : len(text)-1]
-	total := 2 * (len(errs) - 1)
-	for _, e := range errs {
-		total += len(e)
-	}
-	if total != len(text) {
-		return false
-	}
-	used := make([]bool, len(errs))
-	for n := range errs {
-		best := -1
-		for i, e := range errs {
-			if !used[i] && strings.HasPrefix(text, e) && (best < 0 || len(e) > len(errs[best])) {
-				rest := text[len(e):]
-				if rest == "" || strings.HasPrefix(rest, ", ") {
-					best = i
-				}
-			}
-		}
-		if best < 0 {
-			return false
-		}
-		used[best] = true
-		text = text[len(errs[best]):]
-		if n < len(errs)-1 {
-			if len(text) < 2 {
-				return false
-			}
-			text = text[2:]
-		}
-	}
-	return text == ""
-}
-
-// ReasonNames returns the binding a recorded RBAC reason names, as Kind namespace/name; ok is
-// false for any other reason.
-func ReasonNames(reason string) (binding string, ok bool) {
-	g, ok := parseReason(reason)
-	if !ok {
-		return "", false
-	}
-	key, _ := g.keys()
-	return keyName(key), true
 }

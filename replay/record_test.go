@@ -38,7 +38,7 @@ func TestReadRecord(t *testing.T) {
 		{"flow control", event.Event{Stage: event.StageResponseComplete, User: alice, ResponseStatus: status(429, "")}, DecisionNone, ClassTooManyRequests},
 		{"unavailable", event.Event{Stage: event.StageResponseComplete, User: alice, ResponseStatus: status(503, "")}, DecisionNone, ClassUnavailable},
 		{"authorizer error", event.Event{Stage: event.StageResponseComplete, User: alice, ResponseStatus: status(500, "x"),
-			Annotations: event.Pairs{{Key: event.AnnotationReason, Value: "internal error"}}}, DecisionNone, ClassAuthorizerError},
+			Annotations: event.Pairs{{Key: event.AnnotationReason, Value: "internal error"}}}, DecisionError, ClassAuthorizerError},
 		{"panic", event.Event{Stage: event.StagePanic, User: alice, ResponseStatus: status(500, "x")}, DecisionNone, ClassPanic},
 		{"success without annotations", event.Event{Stage: event.StageResponseComplete, User: alice, ResponseStatus: status(200, "")}, DecisionNone, ClassNoDecision},
 		{"nothing", event.Event{Stage: event.StageResponseComplete, User: alice}, DecisionNone, ClassNoDecision},
@@ -74,31 +74,6 @@ func TestParseReason(t *testing.T) {
 		got, ok := parseReason(tc.reason)
 		if ok != tc.ok || (ok && got != tc.want) {
 			t.Errorf("%q: got %+v %v, want %+v %v", tc.reason, got, ok, tc.want, tc.ok)
-		}
-	}
-}
-
-func TestSameErrors(t *testing.T) {
-	cases := []struct {
-		text string
-		errs []string
-		want bool
-	}{
-		{"a", []string{"a"}, true},
-		{"[a]", []string{"a"}, false},
-		{"[a, b]", []string{"b", "a"}, true},
-		{"[a, a]", []string{"a", "b"}, false},
-		{"[b, a, c]", []string{"a", "b", "c"}, true},
-		{"[a, b, c]", []string{"a", "b"}, false},
-		{"[a, b, c]", []string{"a, b", "c"}, true},
-		{"[ab, a]", []string{"a", "ab"}, true},
-		{"", []string{"a"}, false},
-		{"[]", []string{"a", "b"}, false},
-		{"a", nil, false},
-	}
-	for _, tc := range cases {
-		if got := sameErrors(tc.text, tc.errs); got != tc.want {
-			t.Errorf("%q against %q: %v", tc.text, tc.errs, got)
 		}
 	}
 }

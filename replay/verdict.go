@@ -13,30 +13,21 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/request"
 )
 
-// Decision is an authorization outcome, recorded or replayed. The zero value is "none", so
-// that a forgotten assignment never reads as an allow.
-type Decision uint8
+// Decision is an authorization outcome, recorded or replayed, see package authz. The zero
+// value is "none".
+type Decision = authz.Decision
 
 // Decisions.
 const (
-	DecisionNone Decision = iota // no decision recorded, or none could be reached
-	DecisionAllow
-	DecisionForbid
+	DecisionNone   = authz.None // no decision recorded, or none could be reached
+	DecisionAllow  = authz.Allow
+	DecisionForbid = authz.Forbid
+	DecisionError  = authz.Error // an authorizer failed and none allowed: 500, no decision
 )
-
-// String returns "none", "allow" or "forbid", the annotation's own words.
-func (d Decision) String() string {
-	switch d {
-	case DecisionAllow:
-		return "allow"
-	case DecisionForbid:
-		return "forbid"
-	}
-	return "none"
-}
 
 // Outcome is the kind of a verdict.
 type Outcome uint8
@@ -93,13 +84,17 @@ type Verdict struct {
 
 	Recorded       Decision
 	RecordedReason string
-	Replayed       Decision
+	// Replayed is the replica's decision. Where a webhook authorizer was asked, it is what
+	// all others decide: the webhook's answer is in no log. Chain and Missing say so.
+	Replayed Decision
 	// Authorizer that decided in the replica, by its name in the configured chain: "masters",
 	// "node", "rbac", "abac", "alwaysallow", a webhook's name; "" when none did.
 	Authorizer string
 	Grants     []Grant  // every granting path, empty unless RBAC allows
 	Errors     []string // missing roles, in the authorizer's words
-	Missing    []string // what an indeterminate verdict would need, most useful first
+	// Missing is what would have to be known for a decision, most useful first; webhooks that
+	// were asked are among it.
+	Missing []string
 
 	// Attributes of the request as the authorizer saw them (from verb and requestURI).
 	Attributes Attributes
@@ -121,7 +116,8 @@ type Verdict struct {
 	// token; "" when it does not.
 	Credential string
 
-	// Chain is what each authorizer of the configured chain answered, in order.
+	// Chain is what each authorizer of the configured chain answered, in order; nil when
+	// nobody was authorized. It is shared with other verdicts and must not be modified.
 	Chain []ChainStep
 	// Implied are the checks the apiserver makes behind the authorization filter, which
 	// leave no event of their own; nil when the request implies none.
@@ -144,11 +140,7 @@ type Verdict struct {
 type Attributes = request.Attributes
 
 // ChainStep is what one authorizer of the chain answered in the replay.
-type ChainStep struct {
-	Authorizer string `json:"authorizer"` // by its name in the configuration
-	Answer     string `json:"answer"`     // one of the Answer constants
-	Reason     string `json:"reason,omitempty"`
-}
+type ChainStep = authz.Step
 
 // Implied is one check behind the authorization filter, for example the right to create
 // pods/exec of a websocket, or bind on the role of a new binding.

@@ -224,6 +224,6 @@ func (w *whyJSON) add(row *replay.Row, last *event.Hash128) {
 	req.Event = event.AppendJSON(nil, row.Event)
 	if row.Verdict != nil {
 		line := row.Verdict.Line(row.Event)
-		req.Verdict, req.Chain = &line, row.Verdict.Steps(row.Event)
+		req.Verdict, req.Chain = &line, row.Verdict.Chain
 	}
 }

@@ -124,6 +124,29 @@ func (ans *Answer) ByMasters() bool {
 	return ans.by >= 0 && ans.chain.links[ans.by].kind == kindMasters
 }
 
+// NodeAsked reports whether the node authorizer was asked about a node.
+func (ans *Answer) NodeAsked() bool { return ans.node != (node.Answer{}) }
+
+// CanFail reports whether an authorizer that was asked can have failed.
+func (ans *Answer) CanFail() bool {
+	if ans.ByMasters() {
+		return false
+	}
+	c := ans.chain
+	if c.assumed {
+		return true
+	}
+	for i := range c.links {
+		l, st := &c.links[i], ans.state(i)
+		switch {
+		case st == notAsked || l.kind == kindMasters || l.kind == kindPaths:
+		case c.delegated, l.kind == kindWebhook && st == unknown, l.kind == kindUnknown:
+			return true
+		}
+	}
+	return false
+}
+
 // Missing names what is not known, most useful first; nil when the answer is certain.
 func (ans *Answer) Missing() []string {
 	var out []string

@@ -176,20 +176,6 @@ func (c *Chain) Assumed() bool { return c.assumed }
 // Delegated reports whether the server asks its kube-apiserver.
 func (c *Chain) Delegated() bool { return c.delegated }
 
-// CanFail reports whether an authorizer of the chain can end a request in an error. Those
-// that work from what they hold cannot.
-func (c *Chain) CanFail() bool {
-	if c.delegated || c.assumed {
-		return true
-	}
-	for i := range c.links {
-		if k := c.links[i].kind; k == kindWebhook || k == kindUnknown {
-			return true
-		}
-	}
-	return false
-}
-
 // Names returns the authorizers in the order in which they are asked.
 func (c *Chain) Names() []string {
 	out := make([]string, len(c.links))

@@ -1,0 +1,76 @@
+package replay
+
+import "github.com/retrial-io/retrial/replay/state"
+
+// candidate is a policy, or a configuration, the apiserver may have decided with instead of
+// the one at base.
+type candidate struct {
+	moment moment
+	class  string // of a verdict that it explains
+	text   string // what tells it apart, behind "the record agrees with the "
+}
+
+// candidates returns what the apiserver may have decided with inside the window besides what
+// the replica used, likeliest first: other policies, other pods on the node, and then each
+// under another configuration.
+func (t *trial) candidates() []candidate {
+	if t.s == nil {
+		return nil
+	}
+	from, to := t.window()
+	out := t.nearest(t.s.RBACWindow(from, to))
+	if t.ans.NodeAsked() {
+		before, after := t.base, t.base
+		before.At, after.At = from, to
+		out = append(out, candidate{before, ClassRaced, "pods on the node at the beginning of the request's window"},
+			candidate{after, ClassRaced, "pods on the node at the end of the request's window"})
+	}
+	policies := len(out)
+	for _, c := range t.otherConfigurations(from, to) {
+		m := t.base
+		m.chain = c.chain
+		out = append(out, candidate{m, ClassConfigRaced, "configuration " + c.text})
+		for i := range policies {
+			m := out[i].moment
+			m.chain = c.chain
+			out = append(out, candidate{m, ClassConfigRaced, "configuration " + c.text + " and the " + out[i].text})
+		}
+	}
+	return out
+}
+
+// nearest returns the policies of a window ordered by their distance from the one at base:
+// first those before it, newest first, then those after it, oldest first. Each comes with
+// the change that lies between it and its neighbour on the side of base, in words.
+func (t *trial) nearest(views []state.View) []candidate {
+	received := t.e.RequestReceivedTimestamp
+	base := 0 // index of the policy at base
+	for i := range views {
+		if len(views[i].Changed) > 0 && !views[i].Changed[0].NotAfter.After(received) {
+			base = i
+		}
+	}
+	out := make([]candidate, 0, len(views))
+	for i := base - 1; i >= 0; i-- {
+		out = append(out, candidate{t.with(&views[i]), ClassRaced, "policy before " + changes(&views[i+1])})
+	}
+	for i := base + 1; i < len(views); i++ {
+		out = append(out, candidate{t.with(&views[i]), ClassRaced, "policy after " + changes(&views[i])})
+	}
+	return out
+}
+
+// changes names what makes a view in a window differ from the one before it.
+func changes(view *state.View) string {
+	text := ""
+	for i, c := range view.Changed {
+		switch {
+		case i == 3:
+			return text + " and more"
+		case i > 0:
+			text += ", "
+		}
+		text += c.String()
+	}
+	return text
+}
