@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/authz"
 )
 
 // record is what an event says about its authorization. It is read only after the replica
@@ -122,6 +123,17 @@ func parseReason(reason string) (g namedGrant, ok bool) {
 		g.binding, g.bindingNamespace = binding[:i], binding[i+1:]
 	}
 	return g, true
+}
+
+// ReasonNames returns the binding that a recorded RBAC reason names, for example "RoleBinding
+// namespace/name"; ok is false for every other reason.
+func ReasonNames(reason string) (binding string, ok bool) {
+	g, ok := parseReason(reason)
+	if !ok {
+		return "", false
+	}
+	k, _ := g.keys()
+	return authz.ObjectName(k), true
 }
 
 func kindAndName(s string) (kind, name, rest string, ok bool) {

@@ -292,6 +292,8 @@ func decisionOf(s string) replay.Decision {
 		return replay.DecisionAllow
 	case replay.DecisionForbid.String():
 		return replay.DecisionForbid
+	case replay.DecisionError.String():
+		return replay.DecisionError
 	}
 	return replay.DecisionNone
 }
