@@ -74,7 +74,7 @@ type object struct{ stays []stay }
 // stay is a stretch of an object's life in which it leads to the same things.
 type stay struct {
 	span id
-	node id // anyName when not known, 0 when it has none (volumes)
+	node id // anyName when not known, 0 when it has none
 	refs Refs
 	// anyRefs says that the references are not known.
 	anyRefs bool
@@ -139,14 +139,13 @@ func (g *Graph) Set(o Object, life []Step) {
 	obj := sp.objects[key]
 	if obj == nil {
 		obj = &object{}
+		sp.objects[key] = obj // before anything else, or the namespace would count as empty
 	}
 	g.replace(o, obj, planOf(o.Kind, life))
 	if len(obj.stays) == 0 {
 		delete(sp.objects, key)
 		g.tidy(o.Namespace, sp)
-		return
 	}
-	sp.objects[key] = obj
 }
 
 // SetScope replaces what is known of a scope: all objects of a kind, or with a namespace

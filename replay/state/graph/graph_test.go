@@ -128,3 +128,6 @@ func TestPathsOfAPod(t *testing.T) {
 		t.Errorf("a resource the graph has no paths from: %v", got)
 	}
 }
+
+// nano is a duration on the scale of the model.
+func nano(n int64) time.Duration { return time.Duration(n) }

@@ -46,18 +46,17 @@ func planOf(kind Kind, life []Step) []planned {
 			last = st
 		default:
 			c := st.Content
-			if !c.counts(kind) {
-				last = nil
-				continue
+			last = nil
+			switch {
+			case c.counts(kind):
+				p.refs, p.anyRefs = c.Refs, c.AnyRefs
+				if p.anyNode = c.AnyNode && kind != Volume; !p.anyNode && kind != Volume {
+					p.node = c.Node
+				}
+				last = st
+			case kind == Pod:
+				continue // there are many, each for a moment
 			}
-			p.refs, p.anyRefs = c.Refs, c.AnyRefs
-			if kind != Volume {
-				p.node, p.anyNode = c.Node, c.AnyNode
-			}
-			if p.anyNode {
-				p.node = ""
-			}
-			last = st
 		}
 		if n := len(plan); n > 0 && plan[n-1].span.endNA == p.span.na && plan[n-1].span.endNB == p.span.nb && plan[n-1].at(p.span) == p {
 			plan[n-1].span.endNB, plan[n-1].span.endNA = p.span.endNB, p.span.endNA

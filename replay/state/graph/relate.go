@@ -87,11 +87,11 @@ func (q *question) own(k Kind, namespace, name string) (a asked) {
 				s := &obj.stays[i]
 				h := q.w.of(q.g.spans.get(s.span))
 				known = known.or(h)
-				switch s.node {
-				case q.node:
-					a.path = a.path.or(h)
-				case anyName:
+				switch {
+				case s.node == anyName:
 					a.open = a.open.or(h)
+				case s.node != 0 && s.node == q.node:
+					a.path = a.path.or(h)
 				}
 			}
 		}
