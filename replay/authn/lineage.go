@@ -1,0 +1,117 @@
+package authn
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Lineage is the life of one credential as far as it was seen.
+type Lineage struct {
+	Credential string `json:"credential"`
+	// Issue is nil when the log does not show it: certificates, tokens of providers, and what
+	// was issued before the log began.
+	Issue *Issue `json:"issue,omitempty"`
+	// Users are the names it stood for, more than one only when something is wrong.
+	Users []string `json:"users"`
+	// Uses are told apart by client, address, pod and node, by their first time.
+	Uses []Use `json:"uses"`
+	// More counts uses that are in no entry of Uses, because there are too many.
+	More     int64     `json:"more,omitempty"`
+	First    time.Time `json:"first"`
+	Last     time.Time `json:"last"`
+	Count    int64     `json:"count"`
+	Findings []Finding `json:"findings,omitempty"`
+}
+
+// Issue is the request a token was issued by.
+type Issue struct {
+	At             time.Time `json:"at"`
+	Namespace      string    `json:"namespace"`
+	ServiceAccount string    `json:"serviceAccount"`
+	By             string    `json:"by"`
+	UserAgent      string    `json:"userAgent"`
+	SourceIP       string    `json:"sourceIP"`
+	AuditID        string    `json:"auditID"`
+}
+
+// Use is a client that came with a credential.
+type Use struct {
+	UserAgent string    `json:"userAgent"`
+	SourceIP  string    `json:"sourceIP"`
+	Pod       string    `json:"pod,omitempty"` // the credential's word: the pod it is bound to
+	PodUID    string    `json:"podUID,omitempty"`
+	Node      string    `json:"node,omitempty"`
+	First     time.Time `json:"first"`
+	Last      time.Time `json:"last"`
+	Count     int64     `json:"count"`
+}
+
+// Lineage returns the life of a credential, by its id; ok is false for one that was not seen,
+// or is forgotten.
+func (t *Trail) Lineage(credential string) (l Lineage, ok bool) {
+	c, ok := t.credentials.peek(credential)
+	if !ok {
+		return Lineage{}, false
+	}
+	return t.lineage(credential, c), true
+}
+
+// Lineages returns the credentials a user came with, and those issued to it, by their first
+// time.
+func (t *Trail) Lineages(user string) []Lineage {
+	namespace, name, account, _ := SplitServiceAccount(user)
+	var out []Lineage
+	t.credentials.visit(func(id string, c *trace) {
+		own := slices.ContainsFunc(c.identities, func(i identity) bool { return i.name == user })
+		if !own && account && c.issue != nil {
+			own = c.issue.Namespace == namespace && c.issue.ServiceAccount == name
+		}
+		if own {
+			out = append(out, t.lineage(id, c))
+		}
+	})
+	slices.SortFunc(out, func(a, b Lineage) int {
+		if k := a.First.Compare(b.First); k != 0 {
+			return k
+		}
+		return strings.Compare(a.Credential, b.Credential)
+	})
+	return out
+}
+
+func (t *Trail) lineage(id string, c *trace) Lineage {
+	l := Lineage{Credential: id, Issue: c.issue, Users: []string{}, Uses: slices.Clone(c.uses), More: c.more, Count: c.count(), Findings: t.byID[id]}
+	for i := range c.identities {
+		if !slices.Contains(l.Users, c.identities[i].name) {
+			l.Users = append(l.Users, c.identities[i].name)
+		}
+	}
+	slices.SortFunc(l.Uses, func(a, b Use) int { return a.First.Compare(b.First) })
+	l.First, l.Last = c.span()
+	return l
+}
+
+// span is from the issue, or the first use, to the last use.
+func (c *trace) span() (first, last time.Time) {
+	if c.issue != nil {
+		first, last = c.issue.At, c.issue.At
+	}
+	for i := range c.identities {
+		k := &c.identities[i]
+		if first.IsZero() {
+			first, last = k.first, k.last
+			continue
+		}
+		first, last = earlier(first, k.first), later(last, k.last)
+	}
+	return first, last
+}
+
+func (c *trace) count() int64 {
+	n := c.more
+	for i := range c.uses {
+		n += c.uses[i].Count
+	}
+	return n
+}

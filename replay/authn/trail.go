@@ -1,0 +1,455 @@
+package authn
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// TrailConfig bounds what a Trail remembers. The zero value works.
+type TrailConfig struct {
+	// Credentials is how many credentials are remembered, those seen last; 0 = 100,000 (some
+	// 100 MB at the most).
+	Credentials int
+	// Requests is how many audit IDs are remembered, the newest; 0 = 500,000 (some 40 MB).
+	Requests int
+	// Burst is how many refused credentials from one address within BurstWindow are a burst;
+	// 0 = 20.
+	Burst int
+}
+
+// BurstWindow is the length of the stretches of time, from multiples of it since 1970 UTC, in
+// which refused credentials are counted.
+const BurstWindow = 5 * time.Minute
+
+const (
+	defaultCredentials = 100_000
+	defaultRequests    = 500_000
+	defaultBurst       = 20
+	maxUses            = 32 // of one credential, kept apart
+	maxIdentities      = 4
+	maxPlaces          = 16
+	maxPeers           = 1 << 16
+)
+
+// Trail follows credentials from their issue through every use, and finds what no single event
+// shows. Observe is told every event, in any order and as often as it comes; then Settle is
+// called once, and About, Found and the lineages may be asked, by any number of goroutines.
+// What it remembers is bounded; what it forgot is counted and no finding comes of it.
+type Trail struct {
+	cfg         TrailConfig
+	credentials remembered[*trace]
+	requests    remembered[*sighting]
+	peers       map[string]*peerUse
+	bursts      map[burst]int
+	found       []Found
+	byID        map[string][]Finding // by credential, or audit ID behind auditPrefix
+}
+
+// Found is a finding with what it concerns.
+type Found struct {
+	Finding
+	Subject     string // credential, audit ID or address
+	First, Last time.Time
+	Count       int64 // events, as far as they were counted
+}
+
+// NewTrail returns an empty trail.
+func NewTrail(cfg TrailConfig) *Trail {
+	if cfg.Credentials <= 0 {
+		cfg.Credentials = defaultCredentials
+	}
+	if cfg.Requests <= 0 {
+		cfg.Requests = defaultRequests
+	}
+	if cfg.Burst <= 0 {
+		cfg.Burst = defaultBurst
+	}
+	return &Trail{
+		cfg: cfg, credentials: remember[*trace](cfg.Credentials), requests: remember[*sighting](cfg.Requests),
+		peers: map[string]*peerUse{}, bursts: map[burst]int{}, byID: map[string][]Finding{},
+	}
+}
+
+// trace is what is remembered of one credential.
+type trace struct {
+	issue      *Issue
+	identities []identity
+	uses       []Use
+	more       int64 // uses beyond maxUses
+	places     []place
+	node       string // of a pod's token
+	bound      bool   // to a pod
+	nodeUser   string // system:node:… that came with it, of a certificate
+}
+
+// identity is whom a credential stood for.
+type identity struct {
+	name, uid   string
+	groups      string // sorted, joined; certificates only
+	first, last time.Time
+}
+
+// place is an address a credential came from.
+type place struct {
+	addr        string
+	first, last time.Time
+}
+
+// peerUse is who comes from an address.
+type peerUse struct {
+	node  string // of the pods' tokens seen from there
+	nodes bool   // of more than one node
+	pod   string
+	pods  bool   // of more than one pod
+	host  string // node whose kubelet comes from there
+}
+
+// sighting is a request seen under an audit ID.
+type sighting struct {
+	user, target uint64
+	received     time.Time
+	reused       bool
+}
+
+type burst struct {
+	addr string
+	at   int64
+}
+
+// Observe takes one event in. It keeps nothing of it but copies.
+func (t *Trail) Observe(e *event.Event) {
+	if e.Stage == event.StageRequestReceived {
+		return
+	}
+	fresh := t.seen(e)
+	if id, ok := e.Annotations.Get(AnnotationIssued); ok {
+		t.issued(id, e)
+	}
+	if e.User.Username == "" {
+		if fresh && e.Code() == 401 {
+			t.failed(e)
+		}
+		return
+	}
+	x := subjectOf(e, 0, 0)
+	t.peer(&x)
+	if id := x.credential(); id != "" {
+		t.used(id, &x, fresh)
+	}
+}
+
+// seen notes the audit ID; it is false for another stage, or a copy, of a request that was
+// seen before.
+func (t *Trail) seen(e *event.Event) bool {
+	if e.AuditID == "" {
+		return true
+	}
+	user, target := digestText(e.EffectiveUser().Username), digestTarget(e.RequestURI)
+	key := e.AuditID
+	s, ok := t.requests.get(key)
+	if !ok {
+		t.requests.put(strings.Clone(key), &sighting{user: user, target: target, received: e.RequestReceivedTimestamp})
+		return true
+	}
+	if s.user == user && s.target == target {
+		return !s.received.Equal(e.RequestReceivedTimestamp)
+	}
+	if !s.reused {
+		s.reused = true
+		id := strings.Clone(key)
+		t.add(auditPrefix+id, Found{
+			Finding: Finding{FindingAuditID, fmt.Sprintf("audit ID %q is on a request received at %s and on %s %s by %q received at %s", id, stamp(s.received), e.Verb, withoutQuery(e.RequestURI), e.EffectiveUser().Username, stamp(e.RequestReceivedTimestamp))},
+			Subject: id, First: earlier(s.received, e.RequestReceivedTimestamp), Last: later(s.received, e.RequestReceivedTimestamp), Count: 2,
+		})
+	}
+	return true
+}
+
+const auditPrefix = "audit-id:"
+
+func (t *Trail) issued(id string, e *event.Event) {
+	a, err := request.Of(e.Verb, e.RequestURI)
+	if err != nil || a.Resource != "serviceaccounts" {
+		return
+	}
+	c := t.trace(id)
+	if c.issue != nil {
+		return
+	}
+	c.issue = &Issue{
+		At: e.RequestReceivedTimestamp, Namespace: strings.Clone(a.Namespace), ServiceAccount: strings.Clone(a.Name),
+		By: strings.Clone(e.User.Username), UserAgent: strings.Clone(e.UserAgent), SourceIP: strings.Clone(last(e.SourceIPs)), AuditID: strings.Clone(e.AuditID),
+	}
+}
+
+func (t *Trail) trace(id string) *trace {
+	c, ok := t.credentials.get(id)
+	if !ok {
+		c = &trace{}
+		t.credentials.put(strings.Clone(id), c)
+	}
+	return c
+}
+
+func (t *Trail) used(id string, x *subject, fresh bool) {
+	c := t.trace(id)
+	groups := ""
+	if x.fingerprint {
+		groups = joined(x.u.Groups)
+		if c.nodeUser == "" && x.kind == kindNode && x.nodes {
+			c.nodeUser = strings.Clone(x.u.Username)
+		}
+	}
+	i := slices.IndexFunc(c.identities, func(k identity) bool {
+		return k.name == x.u.Username && k.uid == x.u.UID && k.groups == groups
+	})
+	switch {
+	case i >= 0:
+		widen(&c.identities[i].first, &c.identities[i].last, x.at)
+	case len(c.identities) < maxIdentities:
+		c.identities = append(c.identities, identity{strings.Clone(x.u.Username), strings.Clone(x.u.UID), groups, x.at, x.at})
+	}
+	addr := last(x.e.SourceIPs)
+	if x.podUID != "" && x.jti {
+		c.bound = true
+		if c.node == "" {
+			c.node = strings.Clone(x.nodeName)
+		}
+		p := slices.IndexFunc(c.places, func(p place) bool { return p.addr == addr })
+		switch {
+		case p >= 0:
+			widen(&c.places[p].first, &c.places[p].last, x.at)
+		case len(c.places) < maxPlaces:
+			c.places = append(c.places, place{strings.Clone(addr), x.at, x.at})
+		}
+	}
+	if !fresh {
+		return
+	}
+	u := slices.IndexFunc(c.uses, func(u Use) bool {
+		return u.UserAgent == x.e.UserAgent && u.SourceIP == addr && u.Pod == x.podName && u.Node == x.nodeName
+	})
+	switch {
+	case u >= 0:
+		widen(&c.uses[u].First, &c.uses[u].Last, x.at)
+		c.uses[u].Count++
+	case len(c.uses) < maxUses:
+		c.uses = append(c.uses, Use{
+			UserAgent: strings.Clone(x.e.UserAgent), SourceIP: strings.Clone(addr), Pod: strings.Clone(x.podName), PodUID: strings.Clone(x.podUID),
+			Node: strings.Clone(x.nodeName), First: x.at, Last: x.at, Count: 1,
+		})
+	default:
+		c.more++
+	}
+}
+
+// peer notes who comes from an address.
+func (t *Trail) peer(x *subject) {
+	if x.podUID == "" && !(x.kind == kindNode && x.nodes) {
+		return
+	}
+	addr := last(x.e.SourceIPs)
+	p := t.peers[addr]
+	if p == nil {
+		if len(t.peers) >= maxPeers {
+			return
+		}
+		p = &peerUse{}
+		t.peers[strings.Clone(addr)] = p
+	}
+	note := func(have *string, more *bool, value string) {
+		switch {
+		case value == "" || *have == value:
+		case *have == "":
+			*have = strings.Clone(value)
+		default:
+			*more = true
+		}
+	}
+	if x.kind == kindNode {
+		note(&p.host, &p.nodes, x.name)
+		return
+	}
+	note(&p.node, &p.nodes, x.nodeName)
+	note(&p.pod, &p.pods, x.podUID)
+}
+
+func (t *Trail) failed(e *event.Event) {
+	b := burst{last(e.SourceIPs), e.RequestReceivedTimestamp.UnixNano() / int64(BurstWindow)}
+	if _, ok := t.bursts[b]; !ok {
+		if len(t.bursts) >= maxPeers {
+			return
+		}
+		b.addr = strings.Clone(b.addr)
+	}
+	t.bursts[b]++
+}
+
+// Settle works out what follows from everything observed. s tells of certificates' requests
+// and may be nil.
+func (t *Trail) Settle(s State) {
+	t.credentials.visit(func(id string, c *trace) {
+		if f, ok := c.drift(id); ok {
+			t.add(id, f)
+		}
+		if f, ok := t.elsewhere(id, c); ok {
+			t.add(id, f)
+		}
+	})
+	if s != nil {
+		t.unrequested(s)
+	}
+	for b, n := range t.bursts {
+		if n >= t.cfg.Burst {
+			from := time.Unix(0, b.at*int64(BurstWindow)).UTC()
+			t.add(burstKey(b.addr, b.at), Found{
+				Finding: Finding{FindingFailureBurst, fmt.Sprintf("%d refused from %s in the %s from %s", n, b.addr, BurstWindow, stamp(from))},
+				Subject: b.addr, First: from, Last: from.Add(BurstWindow), Count: int64(n),
+			})
+		}
+	}
+	slices.SortFunc(t.found, func(a, b Found) int {
+		if c := a.First.Compare(b.First); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Name+a.Subject, b.Name+b.Subject)
+	})
+}
+
+func burstKey(addr string, at int64) string { return fmt.Sprintf("burst:%s:%d", addr, at) }
+
+// drift: one credential stood for more than one identity.
+func (c *trace) drift(id string) (Found, bool) {
+	if len(c.identities) < 2 {
+		return Found{}, false
+	}
+	name := FindingJTIDrift
+	switch {
+	case strings.HasPrefix(id, PrefixX509):
+		name = FindingCertDrift
+	case !strings.HasPrefix(id, PrefixJTI):
+		return Found{}, false // another service account's token may lie in a Secret of that name later
+	}
+	a, b := &c.identities[0], &c.identities[1]
+	f := Found{
+		Finding: Finding{name, fmt.Sprintf("%s stood for %q with uid %q at %s and for %q with uid %q at %s", id, a.name, a.uid, stamp(a.first), b.name, b.uid, stamp(b.first))},
+		Subject: id, First: earlier(a.first, b.first), Last: later(a.last, b.last), Count: c.count(),
+	}
+	if a.name == b.name && a.uid == b.uid {
+		f.Evidence = fmt.Sprintf("%s stood for %q with the groups %q at %s and with %q at %s", id, a.name, a.groups, stamp(a.first), b.groups, stamp(b.first))
+	}
+	return f, true
+}
+
+// elsewhere: a pod's token came from two addresses by turns. A pod has one address of each
+// family at a time; what lies between it and the apiserver may show another, its node's or a
+// gateway's, and those are told by who else comes from there.
+func (t *Trail) elsewhere(id string, c *trace) (Found, bool) {
+	if !c.bound {
+		return Found{}, false
+	}
+	for i := range c.places {
+		a := &c.places[i]
+		if t.shared(a.addr, c.node) {
+			continue
+		}
+		for k := range c.places[:i] {
+			b := &c.places[k]
+			if strings.Contains(a.addr, ":") != strings.Contains(b.addr, ":") || t.shared(b.addr, c.node) || !a.first.Before(b.last) || !b.first.Before(a.last) {
+				continue
+			}
+			return Found{
+				Finding: Finding{FindingReusedElsewhere, fmt.Sprintf("%s came from %s (%s to %s) and from %s (%s to %s)", id, b.addr, stamp(b.first), stamp(b.last), a.addr, stamp(a.first), stamp(a.last))},
+				Subject: id, First: earlier(a.first, b.first), Last: later(a.last, b.last), Count: c.count(),
+			}, true
+		}
+	}
+	return Found{}, false
+}
+
+// shared tells whether an address is one that more than a pod comes from.
+func (t *Trail) shared(addr, node string) bool {
+	p := t.peers[addr]
+	return p == nil || p.nodes || p.pods || p.host != "" && p.host == node
+}
+
+// unrequested finds certificates of nodes that nobody requested although the node had one that
+// was, before this one was first seen: a kubelet that has been given a certificate renews it
+// by the same way.
+func (t *Trail) unrequested(s State) {
+	type own struct {
+		id string
+		c  *trace
+	}
+	nodes := map[string][]own{}
+	t.credentials.visit(func(id string, c *trace) {
+		if c.nodeUser != "" {
+			nodes[c.nodeUser] = append(nodes[c.nodeUser], own{id, c})
+		}
+	})
+	for node, all := range nodes {
+		var requested time.Time
+		by := ""
+		for _, o := range all {
+			if k, known := s.Credential(o.id); known == state.Present && (requested.IsZero() || k.Issued.Before(requested)) {
+				requested, by = k.Issued, k.CSR
+			}
+		}
+		if requested.IsZero() {
+			continue
+		}
+		for _, o := range all {
+			first, lastSeen := o.c.span()
+			if _, known := s.Credential(o.id); known != state.Absent || !requested.Before(first) {
+				continue
+			}
+			t.add(o.id, Found{
+				Finding: Finding{FindingCertUnknown, fmt.Sprintf("%s of %s is of no request; the node had one by request %s since %s, and this one was first seen at %s", o.id, node, by, stamp(requested), stamp(first))},
+				Subject: o.id, First: first, Last: lastSeen, Count: o.c.count(),
+			})
+		}
+	}
+}
+
+func (t *Trail) add(key string, f Found) {
+	t.found = append(t.found, f)
+	t.byID[key] = append(t.byID[key], f.Finding)
+}
+
+// Found returns everything found, by time. It must not be modified.
+func (t *Trail) Found() []Found { return t.found }
+
+// Forgotten is how many credentials and audit IDs had to be forgotten.
+func (t *Trail) Forgotten() int64 { return t.credentials.forgotten + t.requests.forgotten }
+
+// About returns the findings that concern an event, nil for none.
+func (t *Trail) About(e *event.Event) []Finding {
+	if len(t.byID) == 0 {
+		return nil
+	}
+	out := t.byID[auditPrefix+e.AuditID]
+	if e.User.Username == "" {
+		if e.Code() == 401 {
+			out = join(out, t.byID[burstKey(last(e.SourceIPs), e.RequestReceivedTimestamp.UnixNano()/int64(BurstWindow))])
+		}
+		return out
+	}
+	x := subjectOf(e, 0, 0)
+	if id := x.credential(); id != "" {
+		out = join(out, t.byID[id])
+	}
+	return out
+}
+
+func join(a, b []Finding) []Finding {
+	if len(a) == 0 {
+		return b
+	}
+	return append(slices.Clone(a), b...)
+}
