@@ -30,6 +30,9 @@ type Line struct {
 
 	Impersonation *ImpersonationLine `json:"impersonation,omitempty"`
 	Identity      []string           `json:"identity,omitempty"`
+	Evidence      []string           `json:"evidence,omitempty"`  // of each entry of Identity
+	Explained     []string           `json:"explained,omitempty"` // authenticators, by name
+	Credential    string             `json:"credential,omitempty"`
 	Admission     *AdmissionLine     `json:"admission,omitempty"`
 
 	Engine string `json:"engine"`
@@ -69,6 +72,7 @@ func (v *Verdict) Line(e *event.Event) Line {
 		Recorded: v.Recorded.String(), RecordedReason: v.RecordedReason, Replayed: v.Replayed.String(),
 		Verdict: v.Outcome.String(), Class: v.Class, Cause: v.Cause, Authorizer: v.Authorizer,
 		Grants: grantLines(v.Grants), Errors: v.Errors, Missing: v.Missing, Identity: v.Identity,
+		Evidence: v.Evidence, Explained: v.Explained, Credential: v.Credential,
 		Engine: v.Engine, Config: v.Config,
 	}
 	if e.ImpersonatedUser != nil {

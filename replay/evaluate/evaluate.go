@@ -25,6 +25,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/state"
 )
 
@@ -56,6 +57,9 @@ type Options struct {
 	// Policy is told, from one goroutine, what goes into the state: first the log's writes in
 	// the order they are read, then the objects of each listing (listed). nil drops them.
 	Policy func(observations []state.Observation, listed bool)
+	// Trail is told every event, for a caller that wants to ask it afterwards; it must be new.
+	// nil = one of Run's own.
+	Trail *authn.Trail
 	// Engine decides; required.
 	Engine *replay.Engine
 	// Sink takes every verdict, in the order in which the requests' judged stages stand in
@@ -98,11 +102,16 @@ func Run(ctx context.Context, o Options) (*Summary, error) {
 		began = o.Now()
 	}
 
+	if o.Trail == nil {
+		o.Trail = authn.NewTrail(authn.TrailConfig{})
+	}
 	sum := newSummary(o.Engine)
 	st, err := o.load(ctx, sum)
 	if err != nil {
 		return nil, err
 	}
+	o.Trail.Settle(st)
+	sum.trail(o.Trail)
 	if err := o.judge(ctx, st, sum); err != nil {
 		return nil, err
 	}
@@ -124,6 +133,7 @@ func (o *Options) load(ctx context.Context, sum *Summary) (*state.State, error) 
 	err := o.decoded(ctx, sum.firstPass(), func(b *batch) error {
 		var all []state.Observation
 		for i := range b.items {
+			o.Trail.Observe(b.items[i].event)
 			e := withOutcome(b.items[i].event)
 			if at := e.RequestReceivedTimestamp; !at.IsZero() && (since.IsZero() || at.Before(since)) {
 				since = at

@@ -2,13 +2,20 @@ package evaluate
 
 import (
 	"io"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/authn"
 )
 
 // maxMalformed bounds the malformed lines a summary lists; all are counted.
 const maxMalformed = 100
+
+// maxTrail bounds the findings over several events that a summary lists; all are counted.
+const maxTrail = 100
 
 // Verdicts counts requests by outcome.
 type Verdicts struct {
@@ -17,6 +24,16 @@ type Verdicts struct {
 	Ambiguous     int64 `json:"ambiguous"`
 	Indeterminate int64 `json:"indeterminate"`
 	NotJudged     int64 `json:"not_judged"`
+}
+
+// TrailFinding is a finding over several events.
+type TrailFinding struct {
+	Name     string    `json:"name"`
+	Evidence string    `json:"evidence"`
+	Subject  string    `json:"subject"` // credential, audit ID or address
+	First    time.Time `json:"first"`
+	Last     time.Time `json:"last"`
+	Count    int64     `json:"count"` // requests
 }
 
 // Malformed is a line that is no event.
@@ -40,6 +57,15 @@ type Summary struct {
 
 	// Identity counts findings on recorded identities, one a request and name.
 	Identity map[string]int64 `json:"identity"`
+	// Explained counts requests by the authenticators that can have produced the identity,
+	// their names joined by "|"; "" is nobody authenticated, or nobody explains it.
+	Explained map[string]int64 `json:"explained"`
+	// Trail are findings no single event shows, by time, the first 100. The requests they
+	// concern carry them too.
+	Trail []TrailFinding `json:"trail,omitempty"`
+	// TrailForgotten is how many credentials and audit IDs were forgotten on the way: findings
+	// on them may be missing.
+	TrailForgotten int64 `json:"trail_forgotten,omitempty"`
 	// Admission counts requests by what admission did, Plugins the refusals by plugin,
 	// NamespaceLifecycle the re-evaluated plugin's outcomes.
 	Admission          map[string]int64 `json:"admission"`
@@ -60,7 +86,7 @@ type Summary struct {
 
 func newSummary(eng *replay.Engine) *Summary {
 	return &Summary{
-		Classes: map[string]int64{}, Identity: map[string]int64{}, Admission: map[string]int64{},
+		Classes: map[string]int64{}, Identity: map[string]int64{}, Explained: map[string]int64{}, Admission: map[string]int64{},
 		Plugins: map[string]int64{}, NamespaceLifecycle: map[string]int64{},
 		Engine: eng.Version(), Config: eng.ConfigVersion(),
 	}
@@ -74,6 +100,26 @@ func (s *Summary) secondPass() func([]Malformed) {
 		s.Malformed += int64(len(bad))
 		if room := maxMalformed - len(s.MalformedLines); room > 0 {
 			s.MalformedLines = append(s.MalformedLines, bad[:min(room, len(bad))]...)
+		}
+	}
+}
+
+// trail takes over what was found over several events.
+func (s *Summary) trail(t *authn.Trail) {
+	s.TrailForgotten = t.Forgotten()
+	for _, f := range t.Found() {
+		if len(s.Trail) == maxTrail {
+			return
+		}
+		s.Trail = append(s.Trail, TrailFinding{f.Name, f.Evidence, f.Subject, f.First, f.Last, f.Count})
+	}
+}
+
+// addFindings adds what several events show to the verdict on one of them.
+func addFindings(v *replay.Verdict, found []authn.Finding) {
+	for i := range found {
+		if !slices.Contains(v.Identity, found[i].Name) {
+			v.Identity, v.Evidence = append(v.Identity, found[i].Name), append(v.Evidence, found[i].Evidence)
 		}
 	}
 }
@@ -99,6 +145,7 @@ func (s *Summary) count(v *replay.Verdict) {
 	for _, f := range v.Identity {
 		s.Identity[f]++
 	}
+	s.Explained[strings.Join(v.Explained, "|")]++
 	if v.Admission.Recorded != "" {
 		s.Admission[v.Admission.Recorded]++
 	}
