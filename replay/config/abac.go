@@ -16,6 +16,9 @@ const (
 	abacV1beta1 = "abac.authorization.kubernetes.io/v1beta1"
 )
 
+// authenticated is the group of everybody who is.
+const authenticated = "system:authenticated"
+
 // abacSpec is what a line says; in version v0 it is the line itself.
 type abacSpec struct {
 	User            string `json:"user"`
@@ -33,10 +36,7 @@ type abacSpec struct {
 // What * and an empty subject match depends on the version: before 1.6 everybody, the
 // unauthenticated among them; since then everybody who is authenticated.
 func abacPolicy(data []byte, minor int) ([]PolicyLine, error) {
-	everybody := abacSpec{Group: "system:authenticated"}
-	if minor > 0 && minor < 6 {
-		everybody = abacSpec{User: "*"}
-	}
+	anonymousToo := minor > 0 && minor < 6
 	var lines []PolicyLine
 	scanner := bufio.NewScanner(bytes.NewReader(data)) // with the apiserver's own limit on a line
 	for n := 1; scanner.Scan(); n++ {
@@ -44,7 +44,7 @@ func abacPolicy(data []byte, minor int) ([]PolicyLine, error) {
 		if len(b) == 0 || b[0] == '#' {
 			continue
 		}
-		l, err := abacLine(b, everybody)
+		l, err := abacLine(b, anonymousToo)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
@@ -60,7 +60,7 @@ func abacPolicy(data []byte, minor int) ([]PolicyLine, error) {
 	return lines, nil
 }
 
-func abacLine(b []byte, everybody abacSpec) (PolicyLine, error) {
+func abacLine(b []byte, anonymousToo bool) (PolicyLine, error) {
 	var head struct {
 		APIVersion string   `json:"apiVersion"`
 		Kind       string   `json:"kind"`
@@ -72,8 +72,8 @@ func abacLine(b []byte, everybody abacSpec) (PolicyLine, error) {
 	switch {
 	case head.APIVersion == abacV1beta1 && head.Kind == "Policy":
 		l := head.Spec
-		if l.User == "*" || l.Group == "*" {
-			l.User, l.Group = everybody.User, everybody.Group
+		if !anonymousToo && (l.User == "*" || l.Group == "*") {
+			l.User, l.Group = "", authenticated
 		}
 		return lineOf(l), nil
 	case (head.APIVersion != "" || head.Kind != "") && (head.APIVersion != abacV0 || head.Kind != "Policy"):
@@ -83,14 +83,18 @@ func abacLine(b []byte, everybody abacSpec) (PolicyLine, error) {
 	if err := json.UnmarshalCaseSensitivePreserveInts(b, &old); err != nil {
 		return PolicyLine{}, fmt.Errorf("not a policy: %w", err)
 	}
-	return lineOf(fromV0(old, everybody)), nil
+	return lineOf(fromV0(old, anonymousToo)), nil
 }
 
 // fromV0 says in version v1beta1 what a line without a version means.
-func fromV0(v, everybody abacSpec) abacSpec {
+func fromV0(v abacSpec, anonymousToo bool) abacSpec {
 	l := abacSpec{User: v.User, Group: v.Group, Readonly: v.Readonly, APIGroup: "*", Resource: v.Resource, Namespace: v.Namespace}
-	if v.User == "" && v.Group == "" || v.User == "*" || v.Group == "*" {
-		l.User, l.Group = everybody.User, everybody.Group
+	unspecified := v.User == "" && v.Group == ""
+	switch {
+	case anonymousToo && unspecified:
+		l.User = "*"
+	case !anonymousToo && (unspecified || v.User == "*" || v.Group == "*"):
+		l.User, l.Group = "", authenticated
 	}
 	if v.Namespace == "" {
 		l.Namespace = "*"

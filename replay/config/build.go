@@ -159,17 +159,21 @@ func (b *builder) otherFlags() {
 			}
 			continue
 		}
-		reason := fmt.Sprintf("the flag --%s, which Kubernetes does not have", fl.name)
+		whose := "no flag of Kubernetes"
+		if b.a.Source != "" {
+			whose = "a flag of the server's own"
+		}
+		reason := fmt.Sprintf("what the flag --%s does, %s", fl.name, whose)
 		switch {
 		case strings.HasPrefix(fl.name, "authorization") || strings.Contains(fl.name, "authz"):
 			b.a.Authorization.Unknown, b.a.Authorization.Authorizers = reason, nil
-			b.r.missing(fl.where+": --"+fl.name, "Kubernetes has no such flag; by its name it may change who is allowed what, so the authorizers are taken to be unknown")
+			b.r.missing(fl.where+": --"+fl.name, "%s", whose+"; by its name it may change who is allowed what, so the authorizers are taken to be unknown")
 		case slices.ContainsFunc([]string{"auth", "oidc", "token", "requestheader", "impersonat", "keystone", "identity", "user", "login"},
 			func(s string) bool { return strings.Contains(fl.name, s) }):
 			b.a.Authentication.Unknown = reason
-			b.r.missing(fl.where+": --"+fl.name, "Kubernetes has no such flag; by its name it may let other identities in, so none is taken to be impossible")
+			b.r.missing(fl.where+": --"+fl.name, "%s", whose+"; by its name it may let other identities in, so none is taken to be impossible")
 		default:
-			b.r.Ignored = append(b.r.Ignored, Note{fl.where + ": --" + fl.name, "Kubernetes has no such flag; by its name it changes no decision"})
+			b.r.Ignored = append(b.r.Ignored, Note{fl.where + ": --" + fl.name, whose + "; by its name it changes no decision"})
 		}
 	}
 	slices.Sort(plain)

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// flag is one flag as it was set.
-type flag struct {
+// setting is one flag as it was set.
+type setting struct {
 	name, value string
 	where       string // file, with the line when there are lines
 }
 
 // flags are all flags of a command line, in their order.
 type flags struct {
-	list []flag
+	list []setting
 	file string
 }
 
@@ -153,7 +153,7 @@ func flagsOf(words []word, file string) *flags {
 		if w.line > 0 {
 			where += ":" + strconv.Itoa(w.line)
 		}
-		f.list = append(f.list, flag{name, value, where})
+		f.list = append(f.list, setting{name, value, where})
 	}
 	return f
 }
@@ -168,13 +168,13 @@ func plainName(s string) bool {
 }
 
 // last returns the flag of a name as it was set last.
-func (f *flags) last(name string) (flag, bool) {
+func (f *flags) last(name string) (setting, bool) {
 	for i := len(f.list) - 1; i >= 0; i-- {
 		if f.list[i].name == name {
 			return f.list[i], true
 		}
 	}
-	return flag{}, false
+	return setting{}, false
 }
 
 func (f *flags) set(name string) bool { _, ok := f.last(name); return ok }

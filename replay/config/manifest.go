@@ -152,7 +152,7 @@ var tagVersion = regexp.MustCompile(`^v?1\.(\d{1,3})(?:\D|$)`)
 func minorOfImage(image string) int {
 	repository, _, _ := strings.Cut(image, "@")
 	colon := strings.LastIndex(repository, ":")
-	if colon < strings.LastIndex(repository, "/") {
+	if colon < 0 || colon < strings.LastIndex(repository, "/") {
 		return 0
 	}
 	name := path.Base(repository[:colon])

@@ -122,7 +122,7 @@ func (b *builder) findServer(settings serverSettings) error {
 			if !aggregated && m.minor > 0 {
 				b.a.Minor = m.minor
 			}
-			b.r.understood(p, "the manifest of a static pod, %d flags", len(b.f.list))
+			b.r.understood(p, "a manifest, %d flags", len(b.f.list))
 		case fl != nil:
 			b.f = fl
 			b.r.understood(p, "%d flags", len(fl.list))
@@ -140,7 +140,7 @@ func (b *builder) findServer(settings serverSettings) error {
 		return fmt.Errorf("%s: each is the configuration of an apiserver: keep one, and put those of other times into sub-folders named by the time from which they hold, such as 2026-11-20T18:30:00Z",
 			strings.Join(found, " and "))
 	}
-	b.t.used[found[0]] = true
+	b.t.used[found[0]], b.t.used[versionsFile] = true, true
 	if len(b.f.list) == 0 {
 		return fmt.Errorf("%s: no flag is set in it: copy the whole command line", found[0])
 	}

@@ -52,7 +52,7 @@ func (b *builder) summarizeAuthentication() {
 		}
 		add("service account tokens", "%s", lookup)
 		if !an.ServiceAccount.Lookup {
-			r.open("service account tokens", "tokens of deleted accounts go on working")
+			r.open("service account tokens", "legacy tokens of deleted accounts and secrets go on working")
 		}
 	}
 	if an.Bootstrap {

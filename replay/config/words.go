@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// line is one word of a command line with where it stands.
+// word is one word of a command line with where it stands.
 type word struct {
 	text string
 	line int // 0: of no line
@@ -25,7 +25,7 @@ func wordsOf(data []byte) ([]word, error) {
 		}
 		return words, nil
 	}
-	if strings.HasPrefix(strings.TrimSpace(text), "[") {
+	if rest, ok := strings.CutPrefix(strings.TrimSpace(text), "["); ok && strings.HasPrefix(strings.TrimSpace(rest), `"`) {
 		var list []string
 		if err := json.Unmarshal(data, &list); err != nil {
 			return nil, fmt.Errorf("it begins as a JSON list of arguments and is none: %w", err)
@@ -69,7 +69,7 @@ func shellWords(text string) ([]word, error) {
 // commandOf takes a command line out of an assignment (KUBE_API_ARGS="--a --b"), a unit
 // file's ExecStart=, or a log line that says what is run.
 func commandOf(line string) string {
-	if strings.HasPrefix(line, "-") || strings.HasPrefix(line, "#") {
+	if line == "" || strings.ContainsRune("-#'\"", rune(line[0])) {
 		return line
 	}
 	if i := strings.Index(line, "kube-apiserver --"); i >= 0 {
