@@ -118,6 +118,19 @@ func (r *Recorder) Apply(t testing.TB, text string) {
 	}
 }
 
+// UID is that of an object.
+func (r *Recorder) UID(t testing.TB, kind, namespace, name string) string {
+	t.Helper()
+	var o unstructured.Unstructured
+	o.SetKind(kind)
+	o.SetNamespace(namespace)
+	got, err := r.of(t, &o).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(got.GetUID())
+}
+
 // Remove deletes an object at once.
 func (r *Recorder) Remove(t testing.TB, kind, namespace, name string) {
 	t.Helper()
