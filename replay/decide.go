@@ -9,8 +9,8 @@ import (
 
 // DecideAt decides an event's request as if it came at another time: by the policy as it was
 // then. Of the verdict are set the attributes, the replica's decision with its authorizer,
-// grants, errors and what is missing, and the impersonation check; it is compared with
-// nothing, and the event's record of an answer is not read. s may be nil, as in Replay.
+// grants, errors and what is missing, the impersonation check and the implied checks; it is
+// compared with nothing, and the event's record of an answer is not read. s may be nil, as in Replay.
 func (eng *Engine) DecideAt(e *event.Event, s *state.State, at time.Time) *Verdict {
 	t := eng.trials.Get().(*trial)
 	defer func() {
@@ -24,8 +24,11 @@ func (eng *Engine) DecideAt(e *event.Event, s *state.State, at time.Time) *Verdi
 		v.Revision = s.Revision()
 	}
 	t.base = t.momentAt(at)
-	t.decide()
-	v.Impersonation = t.impersonation(&t.base)
+	decided := t.decide()
+	t.impersonation()
+	if decided {
+		t.impliedChecks()
+	}
 	v.Identity, v.Evidence = nil, nil
 	return v
 }

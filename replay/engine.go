@@ -10,6 +10,7 @@ import (
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/config"
+	"github.com/retrial-io/retrial/replay/implied"
 	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state"
 )
@@ -18,11 +19,6 @@ import (
 // than a write was answered an authorizer may still decide by what was before. Measured
 // lags are milliseconds.
 const DefaultLag = 100 * time.Millisecond
-
-// impersonationCache is how long constrained impersonation may act on an allowed attempt: it
-// has two caches of ten seconds, and an entry of the outer one may be made from one of the
-// inner.
-const impersonationCache = 20 * time.Second
 
 // Config is the replica's configuration. The zero value works.
 type Config struct {
@@ -49,7 +45,8 @@ type Engine struct {
 	admission *admissionTable
 	trials    sync.Pool // *trial
 	authn     *authn.Evaluator
-	chains    chains // of the configurations seen
+	chains    chains            // of the configurations seen
+	assumed   *config.APIServer // where no configuration is known: its version, or nil
 }
 
 // buffers are what one replay works with and nothing of it outlives.
@@ -74,10 +71,14 @@ func New(cfg Config) *Engine {
 	if cfg.KubernetesMinor > 0 {
 		options += ";kubernetes=1." + strconv.Itoa(cfg.KubernetesMinor)
 	}
+	var assumed *config.APIServer
+	if cfg.KubernetesMinor > 0 {
+		assumed = &config.APIServer{Minor: cfg.KubernetesMinor}
+	}
 	text := "authorizers=" + AuthorizerNode + "," + AuthorizerRBAC + options
 	return &Engine{
 		cfg: cfg, config: text, options: options, admission: newAdmissionTable(), authn: newAuthn(cfg),
-		chains: chains{plain: &configured{chain: authz.New(nil), text: text}},
+		chains: chains{plain: &configured{chain: authz.New(nil), text: text}}, assumed: assumed,
 		trials: sync.Pool{New: func() any {
 			return &trial{bufs: buffers{
 				grants: make([]rbacindex.Grant, 0, 16), other: make([]rbacindex.Grant, 0, 16), reason: make([]byte, 0, 256),
@@ -120,13 +121,21 @@ func (eng *Engine) Replay(e *event.Event, s *state.State) *Verdict {
 	}
 	t.base = t.momentAt(e.RequestReceivedTimestamp)
 	decided := t.decide()
-	v.Impersonation = t.impersonation(&t.base)
+	t.impersonation()
+	if decided {
+		t.impliedChecks()
+	}
 	t.identity()
 
 	// From here on the record may be read.
 	rec := readRecord(e)
 	v.Recorded, v.RecordedReason = rec.decision, rec.reason
 	t.compare(&rec, decided)
+	t.impersonationFindings()
+	t.refusedImpersonation(&rec)
+	if decided {
+		t.impliedRecord(&rec)
+	}
 	t.admission(&rec)
 	return v
 }
@@ -147,6 +156,10 @@ type trial struct {
 	cfg     *config.APIServer
 	view    state.View   // what base points to
 	ans     authz.Answer // at base; its grants live in bufs.grants
+	// checks are those behind the authorization filter, answered in the verdict's Implied;
+	// policy is what they are derived with.
+	checks []implied.Check
+	policy policyAt
 }
 
 // attributes rebuilds the request and notes where the event contradicts itself.

@@ -1,19 +1,36 @@
 package replay
 
 import (
-	"strconv"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/replay/implied"
+	"github.com/retrial-io/retrial/replay/state"
 )
 
-// impersonation checks at a moment whether the requestor may act as the impersonated user;
-// nil when the request is not impersonated.
-func (t *trial) impersonation(m *moment) *ImpersonationCheck {
+// impersonationCache is how long constrained impersonation may act on an allowed attempt: it
+// has two caches of ten seconds, and an entry of the outer one may be made from one of the
+// inner.
+const impersonationCache = 20 * time.Second
+
+// impersonation checks whether the requestor may act as the impersonated user, and keeps the
+// single checks. Nothing is done for a request that is not impersonated.
+func (t *trial) impersonation() {
 	if t.e.ImpersonatedUser == nil || t.uriErr != nil {
-		return nil
+		return
 	}
 	plan := planImpersonation(t.e, &t.v.Attributes)
+	t.v.Impersonation = t.mayImpersonate(&t.base, &plan, func(c Implied) {
+		c.Check, c.Recorded = implied.Impersonation, DecisionAllow // the event itself proves it
+		t.v.Implied = append(t.v.Implied, c)
+	})
+	t.v.Impersonation.Recorded = DecisionAllow
+}
+
+// mayImpersonate answers a plan at a moment. keep is called with each check; it may be nil.
+func (t *trial) mayImpersonate(m *moment, plan *impersonationPlan, keep func(Implied)) *ImpersonationCheck {
 	check := &ImpersonationCheck{Mode: plan.mode, Replayed: DecisionAllow}
 	if plan.refuse != "" {
 		check.Replayed, check.Missing = DecisionForbid, []string{plan.refuse}
@@ -21,105 +38,141 @@ func (t *trial) impersonation(m *moment) *ImpersonationCheck {
 	}
 	for i := range plan.steps {
 		step := &plan.steps[i]
-		switch t.step(m, step, check) {
-		case DecisionAllow:
+		decision := t.impersonationStep(m, step, check, keep)
+		switch {
+		case decision == DecisionAllow:
 			continue
-		case DecisionForbid:
+		case decision == DecisionForbid:
 			check.Replayed = DecisionForbid
-		case DecisionNone:
-			if check.Replayed == DecisionAllow {
-				check.Replayed = DecisionNone
-			}
+		case check.Replayed == DecisionAllow:
+			check.Replayed = DecisionNone
 		}
 		check.Missing = append(check.Missing, step.name)
 	}
 	return check
 }
 
-// step asks the requestor's authorizer chain for one step and collects the grants.
-func (t *trial) step(m *moment, step *impersonationStep, check *ImpersonationCheck) Decision {
-	u := &t.e.User
+// impersonationStep asks the requestor's authorizer chain for one step and collects the grants.
+func (t *trial) impersonationStep(m *moment, step *impersonationStep, check *ImpersonationCheck, keep func(Implied)) Decision {
+	ask := func(a *Attributes) (Decision, Implied) {
+		decision, grants, missing := t.further(m, &t.e.User, a)
+		check.Grants = append(check.Grants, grants...)
+		return decision, Implied{Attributes: *a, Replayed: decision, Grants: grants, Missing: missing}
+	}
 	open := false
 	if step.any != nil {
-		ans := m.authorize(u, step.any, t.bufs.other)
-		t.bufs.other = keep(t.bufs.other, ans.RBAC.Grants)
-		if ans.Decision == DecisionAllow {
-			check.Grants = t.bufs.detach(check.Grants, ans.RBAC.Grants)
+		decision, c := ask(step.any)
+		if decision == DecisionAllow {
+			if keep != nil {
+				keep(c)
+			}
 			return DecisionAllow
 		}
-		open = ans.Certain() == DecisionNone
+		open = decision == DecisionNone
 	}
+	out := DecisionAllow
 	for i := range step.all {
-		ans := m.authorize(u, &step.all[i], t.bufs.other)
-		t.bufs.other = keep(t.bufs.other, ans.RBAC.Grants)
-		decision := ans.Decision
-		if ans.Free() && decision != DecisionAllow {
-			decision = DecisionNone // a webhook can have allowed it
+		decision, c := ask(&step.all[i])
+		if keep != nil {
+			keep(c)
 		}
-		switch decision {
-		case DecisionAllow:
-			check.Grants = t.bufs.detach(check.Grants, ans.RBAC.Grants)
-		case DecisionNone:
-			open = true
-		default:
-			if step.any == nil {
-				return DecisionForbid
-			}
-			if open {
-				return DecisionNone
-			}
-			return DecisionForbid
+		if decision == DecisionForbid || decision == DecisionNone && out == DecisionAllow {
+			out = decision
 		}
 	}
-	if open {
+	if out == DecisionForbid && open {
 		return DecisionNone
 	}
-	return DecisionAllow
+	return out
 }
 
 // compareImpersonation turns a match into drift when the recorded impersonation cannot have
 // been allowed: that the event names an impersonated user proves that it was.
 func (t *trial) compareImpersonation() {
-	check := t.v.Impersonation
-	if check == nil {
+	check, v := t.v.Impersonation, t.v
+	if check == nil || check.Replayed != DecisionForbid || v.Outcome != OutcomeMatch {
 		return
 	}
-	for _, g := range t.e.ImpersonatedUser.Groups {
-		if g == authn.GroupMasters {
-			t.v.find(authn.FindingImpersonatedRoot, "impersonated "+strconv.Quote(t.e.ImpersonatedUser.Username)+" with the group "+g)
-		}
-	}
-	if t.e.User.Username == authn.UserAnonymous {
-		t.v.find(authn.FindingAnonymousImposter, authn.UserAnonymous+" impersonated "+strconv.Quote(t.e.ImpersonatedUser.Username))
-	}
-	if check.Replayed != DecisionForbid {
-		return
-	}
-	v := t.v
 	plan := planImpersonation(t.e, &v.Attributes)
 	if plan.refuse != "" {
 		v.Outcome, v.Class, v.Cause = OutcomeDrift, ClassImpersonation, plan.refuse
 		if plan.root {
 			v.Class = ClassImpersonatedRoot
 		}
-		if plan.shape {
-			v.find(authn.FindingImpersonatedMode, plan.refuse)
-		}
 		return
 	}
-	if t.s != nil {
-		from, to := t.window()
-		if plan.mode != modeLegacy {
-			from = from.Add(-impersonationCache)
-		}
-		for _, c := range t.nearest(t.s.RBACWindow(from, to)) {
-			if other := t.impersonation(&c.moment); other.Replayed != DecisionForbid {
-				v.Outcome, v.Class = OutcomeAmbiguous, ClassImpersonationRaced
-				v.Cause = "the requestor may impersonate with the " + c.text
-				return
-			}
+	for _, c := range t.impersonationCandidates(plan.mode) {
+		if t.mayImpersonate(&c.moment, &plan, nil).Replayed != DecisionForbid {
+			v.Outcome, v.Class = OutcomeAmbiguous, ClassImpersonationRaced
+			v.Cause = "the requestor may impersonate with the " + c.text
+			return
 		}
 	}
 	v.Outcome, v.Class = OutcomeDrift, ClassImpersonation
 	v.Cause = t.e.User.Username + " is not granted: " + strings.Join(check.Missing, "; ")
+	v.find(implied.FindingUnauthorized, v.Cause)
+}
+
+// impersonationCandidates returns what else the apiserver may have decided an impersonation
+// with. Successes of constrained impersonation are remembered for a while.
+func (t *trial) impersonationCandidates(mode string) []candidate {
+	if t.s == nil {
+		return nil
+	}
+	if mode == modeLegacy {
+		return t.candidates()
+	}
+	from, to := t.window()
+	return append(t.nearest(t.s.RBACWindow(from.Add(-impersonationCache), to)), t.candidates()...)
+}
+
+// impersonationFindings notes what an impersonation contradicts, whatever the outcome is.
+func (t *trial) impersonationFindings() {
+	check, v := t.v.Impersonation, t.v
+	if check == nil || t.e.ImpersonatedUser == nil {
+		return
+	}
+	u := t.e.ImpersonatedUser
+	if slices.Contains(u.Groups, authn.GroupMasters) {
+		v.find(authn.FindingImpersonatedRoot, clip(t.e.User.Username)+" acts as a member of "+authn.GroupMasters+", mode "+clip(check.Mode))
+	}
+	if t.e.User.Username == authn.UserAnonymous {
+		v.find(authn.FindingAnonymousImposter, "nobody authenticated, and the request was made as "+clip(u.Username))
+	}
+	plan := planImpersonation(t.e, &v.Attributes)
+	switch {
+	case plan.shape:
+		v.find(authn.FindingImpersonatedMode, plan.refuse)
+	case check.Mode != modeLegacy && !t.constrains():
+		v.find(authn.FindingImpersonatedMode, clip(check.Mode)+" is recorded, and the apiserver's version or feature gates know legacy impersonation alone")
+	}
+	if namespace, name, ok := authn.ServiceAccountUsername(u.Username); ok && t.s != nil {
+		if _, known := t.s.ServiceAccount(namespace, name, t.e.RequestReceivedTimestamp); known == state.Absent && !t.accountNear(namespace, name) {
+			v.find(implied.FindingAccountUnknown, "there was no service account "+clip(namespace+"/"+name))
+		}
+	}
+}
+
+// accountNear tells whether a service account was there at an end of the request's window.
+func (t *trial) accountNear(namespace, name string) bool {
+	from, to := t.window()
+	for _, at := range [...]time.Time{from, to} {
+		if _, known := t.s.ServiceAccount(namespace, name, at); known != state.Absent {
+			return true
+		}
+	}
+	return false
+}
+
+// constrains tells whether the apiserver may do constrained impersonation: as a beta feature
+// since 1.36, before that where it was switched on.
+func (t *trial) constrains() bool {
+	cfg := t.cfg
+	if cfg == nil {
+		cfg = t.eng.assumed
+	}
+	if cfg == nil {
+		return true
+	}
+	return cfg.Gate("ConstrainedImpersonation", cfg.Minor == 0 || cfg.Minor >= 36)
 }

@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/authn"
 )
@@ -68,16 +71,21 @@ func planImpersonation(e *event.Event, request *Attributes) impersonationPlan {
 
 	node, isNode := authn.NodeUsername(u.Username)
 	saNamespace, saName, isSA := authn.ServiceAccountUsername(u.Username)
+	// The modes for nodes and service accounts take a name and nothing else; the groups are
+	// the apiserver's.
+	bare := u.UID == "" && len(u.Extra) == 0
 	switch mode {
 	case "associated-node":
+		// The check is good for every node, and no extra of the requestor counts in it.
 		own := e.User.Extra.Get(authn.ExtraNodeName)
-		p.shape = !isNode || len(own) != 1 || own[0] != node
+		_, _, fromSA := authn.ServiceAccountUsername(e.User.Username)
+		p.shape = !isNode || !fromSA || len(own) != 1 || own[0] != node || !bare || !nodeGroups(u.Groups)
 		add("nodes *", piece("nodes", "", "", "*"))
 	case "arbitrary-node":
-		p.shape = !isNode
+		p.shape = !isNode || !bare || !nodeGroups(u.Groups)
 		add("nodes "+node, piece("nodes", "", "", node))
 	case "serviceaccount":
-		p.shape = !isSA
+		p.shape = !isSA || !bare || !filledGroups(u.Groups, saNamespace)
 		add("serviceaccounts "+saNamespace+"/"+saName, piece("serviceaccounts", "", saNamespace, saName))
 	case "user-info":
 		p.shape = isNode || isSA
@@ -88,32 +96,42 @@ func planImpersonation(e *event.Event, request *Attributes) impersonationPlan {
 	}
 	if p.shape && p.refuse == "" {
 		p.refuse = "mode " + mode + " cannot produce user " + clip(u.Username)
+		if !bare {
+			p.refuse += " with a uid or extra"
+		}
 	}
 	return p
 }
 
-// userInfo adds the checks for groups, uid and extra of the mode user-info.
+// userInfo adds the checks for uid, groups and extra of the mode user-info.
 func (p *impersonationPlan) userInfo(u *event.User, piece func(resource, sub, namespace, name string) Attributes) {
+	if u.UID != "" {
+		p.steps = append(p.steps, impersonationStep{name: p.mode + " uids " + u.UID, all: []Attributes{piece("uids", "", "", u.UID)}})
+	}
 	groups := requestedGroups(u)
-	if slices.Contains(groups, authn.GroupMasters) {
+	switch {
+	case slices.Contains(groups, authn.GroupMasters):
 		p.root, p.refuse = true, "constrained impersonation never permits the group "+authn.GroupMasters
+	case slices.Contains(groups, ""):
+		p.refuse = "constrained impersonation never permits a group without a name"
 	}
 	if len(groups) > 0 {
 		step := impersonationStep{name: p.mode + " groups " + strings.Join(groups, ", ")}
 		for _, g := range groups {
 			step.all = append(step.all, piece("groups", "", "", g))
 		}
-		if len(groups) >= manyChecks {
+		// The group the apiserver adds may have been asked for, and count.
+		if len(u.Groups) >= manyChecks {
 			every := piece("groups", "", "", "*")
 			step.any = &every
 		}
 		p.steps = append(p.steps, step)
 	}
-	if u.UID != "" {
-		p.steps = append(p.steps, impersonationStep{name: p.mode + " uids " + u.UID, all: []Attributes{piece("uids", "", "", u.UID)}})
-	}
 	step := impersonationStep{name: p.mode + " userextras"}
 	for _, entry := range u.Extra {
+		if why := extraRefused(entry.Key, entry.Values); why != "" && p.refuse == "" {
+			p.refuse = why
+		}
 		for _, v := range entry.Values {
 			step.all = append(step.all, piece("userextras", entry.Key, "", v))
 		}
@@ -126,6 +144,17 @@ func (p *impersonationPlan) userInfo(u *event.User, piece func(resource, sub, na
 		step.any = &every
 	}
 	p.steps = append(p.steps, step)
+}
+
+// extraRefused says why constrained impersonation never permits an extra, "" when it may.
+func extraRefused(key string, values []string) string {
+	switch {
+	case key != strings.ToLower(key) || len(validation.IsDomainPrefixedPath(field.NewPath("key"), key)) > 0:
+		return "constrained impersonation never permits the extra key " + clip(key)
+	case len(values) == 0 || slices.Contains(values, ""):
+		return "constrained impersonation never permits an empty value of extra " + clip(key)
+	}
+	return ""
 }
 
 // legacyPlan is the impersonation of Kubernetes 1.3 and later: the verb impersonate on each
@@ -152,6 +181,9 @@ func legacyPlan(u *event.User) impersonationPlan {
 	} else {
 		add("", "users", "", "", u.Username)
 	}
+	if u.UID != "" {
+		add(groupAuthentication, "uids", "", "", u.UID)
+	}
 	for _, g := range requestedGroups(u) {
 		add("", "groups", "", "", g)
 	}
@@ -160,28 +192,38 @@ func legacyPlan(u *event.User) impersonationPlan {
 			add(groupAuthentication, "userextras", entry.Key, "", v)
 		}
 	}
-	if u.UID != "" {
-		add(groupAuthentication, "uids", "", "", u.UID)
-	}
 	return p
 }
 
 // requestedGroups returns the groups that must have been asked for: all but those the
-// apiserver adds when it completes the impersonated user.
+// apiserver may have added when it completed the impersonated user. It adds at the end.
 func requestedGroups(u *event.User) []string {
-	namespace, _, isSA := authn.ServiceAccountUsername(u.Username)
-	if isSA && authn.ServiceAccountGroups(u.Groups, namespace) {
-		return nil // filled in for a service account without groups
-	}
+	groups := u.Groups
 	added := authn.GroupAuthenticated
 	if u.Username == authn.UserAnonymous {
 		added = authn.GroupUnauthenticated
 	}
-	var out []string
-	for _, g := range u.Groups {
-		if g != added {
-			out = append(out, g)
-		}
+	if n := len(groups); n > 0 && groups[n-1] == added && !slices.Contains(groups[:n-1], added) {
+		groups = groups[:n-1]
 	}
-	return out
+	if namespace, _, ok := authn.ServiceAccountUsername(u.Username); ok && filled(groups, namespace) {
+		return nil // of a service account for which no groups were asked
+	}
+	return groups
+}
+
+// filledGroups tells whether these are the groups of a service account for which none were
+// asked.
+func filledGroups(groups []string, namespace string) bool {
+	n := len(groups)
+	return n == 3 && groups[2] == authn.GroupAuthenticated && filled(groups[:2], namespace)
+}
+
+func filled(groups []string, namespace string) bool {
+	return len(groups) == 2 && groups[0] == authn.GroupServiceAccounts && groups[1] == authn.GroupServiceAccounts+":"+namespace
+}
+
+// nodeGroups tells whether these are the groups constrained impersonation gives a node.
+func nodeGroups(groups []string) bool {
+	return slices.Equal(groups, []string{authn.GroupNodes, authn.GroupAuthenticated})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/retrial-io/retrial/internal/sample"
 	"github.com/retrial-io/retrial/internal/testfile"
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/implied"
 	"github.com/retrial-io/retrial/replay/state"
 )
 
@@ -105,9 +106,24 @@ func blind(t *testing.T, o Options) {
 	}
 }
 
-// decision is everything the replica decides, as text.
+// decision is everything the replica decides, as text. That an update created its object, and
+// what a refused impersonation was refused for, is in the response alone.
 func decision(v *replay.Verdict) string {
-	return fmt.Sprint(v.Replayed, v.Authorizer, v.Grants, v.Errors, v.Attributes, v.Impersonation)
+	text := fmt.Sprint(v.Replayed, v.Authorizer, v.Grants, v.Errors, v.Attributes)
+	if c := v.Impersonation; c != nil && c.Recorded == replay.DecisionAllow {
+		text += fmt.Sprint(*c)
+	}
+	if v.Replayed == replay.DecisionForbid {
+		return text // implies nothing
+	}
+	for _, c := range v.Implied {
+		refused := c.Check == implied.Impersonation && v.Impersonation.Recorded == replay.DecisionForbid
+		if c.Check != implied.CreateOnUpdate && !refused {
+			c.Recorded = replay.DecisionNone
+			text += fmt.Sprint(c)
+		}
+	}
+	return text
 }
 
 // stripped takes annotations and status out of every event, in the text.

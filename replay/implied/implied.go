@@ -45,9 +45,25 @@ const (
 	Impersonation   = "impersonation"
 )
 
-// FindingMismatch is the finding on a request whose response contradicts the replica's answer
-// to one of its checks.
-const FindingMismatch = "implied-check-mismatch"
+// Findings on implied checks and on impersonation. The set is closed; verdicts list them beside
+// the findings on identity of package authn.
+const (
+	FindingMismatch       = "implied-check-mismatch"
+	FindingUnauthorized   = "impersonation-unauthorized"
+	FindingAccountUnknown = "impersonated-sa-unknown"
+)
+
+// Finding is a finding with its one-line explanation.
+type Finding struct{ Name, Text string }
+
+// Findings returns every finding of this package, in the order in which they are documented.
+func Findings() []Finding {
+	return []Finding{
+		{FindingMismatch, "the response contradicts the replica's answer to a check behind the authorization filter, or to one of impersonation"},
+		{FindingUnauthorized, "the requestor acted as another user and is not granted that by the policy as it stood"},
+		{FindingAccountUnknown, "the impersonated service account did not exist"},
+	}
+}
 
 // Kind is a kind of check with its one-line explanation.
 type Kind struct{ Name, Text string }

@@ -1,0 +1,307 @@
+package replay
+
+import (
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/authz"
+	"github.com/retrial-io/retrial/replay/implied"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// impliedChecks evaluates what the request implies, as the policy at base has it. A request that
+// the replica refuses never gets there.
+func (t *trial) impliedChecks() {
+	if t.ans.Decision == DecisionForbid || t.ans.Decision == DecisionError {
+		return
+	}
+	t.deriveImplied()
+}
+
+// deriveImplied derives and answers the checks.
+func (t *trial) deriveImplied() {
+	cfg := t.cfg
+	if cfg == nil {
+		cfg = t.eng.assumed
+	}
+	if t.base.View != nil {
+		t.policy = policyAt{t.base.View}
+		t.checks = implied.Of(t.e, &t.v.Attributes, cfg, &t.policy)
+	} else {
+		t.checks = implied.Of(t.e, &t.v.Attributes, cfg, nil)
+	}
+	if len(t.checks) > 0 {
+		t.evaluate(t.checks)
+	}
+}
+
+// evaluate appends the answers to checks.
+func (t *trial) evaluate(checks []implied.Check) {
+	u := t.e.EffectiveUser()
+	for i := range checks {
+		t.v.Implied = append(t.v.Implied, t.check(&t.base, u, &checks[i]))
+	}
+}
+
+// impliedRecord reads what the response shows of the checks, and of which others it shows that
+// they were made. An answer that the response contradicts, with every policy the apiserver may
+// have seen, is a finding.
+func (t *trial) impliedRecord(rec *record) {
+	if rec.decision != DecisionAllow {
+		return
+	}
+	if t.ans.Decision == DecisionForbid && t.checks == nil {
+		t.deriveImplied() // the apiserver let pass what the replica does not
+	}
+	if shown := implied.Shown(t.e, &t.v.Attributes); len(shown) > 0 {
+		t.evaluate(shown)
+		t.checks = append(t.checks, shown...)
+	}
+	first := len(t.v.Implied) - len(t.checks) // those of impersonation come before
+	for i := range t.checks {
+		c, answer := &t.checks[i], &t.v.Implied[first+i]
+		switch implied.Recorded(c, t.e) {
+		case implied.Passed:
+			answer.Recorded = DecisionAllow
+		case implied.Refused:
+			answer.Recorded = DecisionForbid
+		}
+		if answer.Recorded == DecisionNone || answer.Replayed == DecisionNone || answer.Recorded == answer.Replayed {
+			continue
+		}
+		if t.explained(c, answer) {
+			continue
+		}
+		t.v.find(implied.FindingMismatch, c.Name+": recorded "+answer.Recorded.String()+", replayed "+answer.Replayed.String()+
+			" of "+clip(question(&answer.Attributes)))
+	}
+}
+
+// explained tells whether something else that the apiserver may have decided with inside the
+// request's window answers a check as recorded, or could.
+func (t *trial) explained(c *implied.Check, answer *Implied) bool {
+	u, recorded := t.e.EffectiveUser(), answer.Recorded
+	ans := t.base.authorize(u, &answer.Attributes, t.bufs.other)
+	t.bufs.other = keep(t.bufs.other, ans.RBAC.Grants)
+	if ans.Free() {
+		return true // a webhook may have refused what others allow
+	}
+	for _, other := range t.candidates() {
+		if got := t.check(&other.moment, u, c).Replayed; got == recorded || got == DecisionNone {
+			return true
+		}
+	}
+	return false
+}
+
+// check answers one check at a moment.
+func (t *trial) check(m *moment, u *event.User, c *implied.Check) Implied {
+	out := Implied{Check: c.Name, Attributes: c.Attributes, Perhaps: c.Perhaps}
+	if c.Name == implied.RoleEscalate {
+		out.Wanted = c.Rules
+	}
+	if c.Attributes.Verb == "" {
+		out.Missing = c.Open
+		return out
+	}
+	var open []string
+	ask := func(a *Attributes) bool {
+		decision, grants, missing := t.further(m, u, a)
+		switch decision {
+		case DecisionAllow:
+			out.Replayed, out.Attributes, out.Grants = DecisionAllow, *a, grants
+			return true
+		case DecisionNone:
+			open = append(open, missing...)
+		}
+		return false
+	}
+	allowed := ask(&c.Attributes)
+	for i := 0; i < len(c.Or) && !allowed; i++ {
+		allowed = ask(&c.Or[i])
+	}
+	lacks := ""
+	if c.Cover {
+		out.Covered, lacks = m.covers(u, c, &open)
+	}
+	switch {
+	case allowed, out.Covered:
+		out.Replayed = DecisionAllow
+	case len(open) > 0 || len(c.Open) > 0:
+		out.Missing = slices.Compact(append(open, c.Open...))
+	default:
+		out.Replayed = DecisionForbid
+		if lacks != "" {
+			out.Missing = []string{lacks}
+		}
+	}
+	return out
+}
+
+// further puts one further question to the chain. It is none where a webhook, whose answer no log
+// holds, could have allowed what nobody else does.
+func (t *trial) further(m *moment, u *event.User, a *Attributes) (Decision, []Grant, []string) {
+	ans := m.authorize(u, a, t.bufs.other)
+	t.bufs.other = keep(t.bufs.other, ans.RBAC.Grants)
+	switch {
+	case ans.Decision == DecisionAllow && ans.ByRBAC():
+		return DecisionAllow, t.bufs.detach(nil, ans.RBAC.Grants), nil
+	case ans.Decision == DecisionAllow:
+		return DecisionAllow, nil, nil
+	case ans.Decision == DecisionNone || ans.Free():
+		return DecisionNone, nil, ans.Missing()
+	}
+	return DecisionForbid, nil, nil
+}
+
+// covers tells whether the subject's own rules, of RBAC alone, hold all that a role hands out.
+// lacks says what is not covered; what is not known goes to open.
+func (m *moment) covers(u *event.User, c *implied.Check, open *[]string) (covered bool, lacks string) {
+	if m.View == nil || len(c.Open) > 0 {
+		return false, ""
+	}
+	wanted := c.Rules
+	if c.Ref != nil {
+		key := rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: c.Ref.Name}
+		if c.Ref.Kind == "Role" {
+			key = rbacindex.Key{Kind: rbacindex.KindRole, Namespace: c.Attributes.Namespace, Name: c.Ref.Name}
+		}
+		role, found := m.View.RBAC.Get(key)
+		switch {
+		case found:
+			wanted = rulesOf(role)
+		case m.View.IsUnknown(key):
+			*open = append(*open, authz.UnknownName(key))
+			return false, ""
+		default:
+			return false, authz.UnknownName(key) + " does not exist"
+		}
+	}
+	var held []rbacv1.PolicyRule
+	m.View.RBAC.RulesFor(u.Username, u.Groups, c.Attributes.Namespace, func(_ rbacindex.Grant, r *rbacv1.PolicyRule) bool {
+		held = append(held, *r)
+		return true
+	})
+	if c.Full {
+		wanted = append(slices.Clone(wanted), fullAuthority()...)
+	}
+	uncovered := rbacindex.Covers(held, wanted)
+	if len(uncovered) == 0 {
+		return true, ""
+	}
+	return false, "not held: " + clip(rulesText(uncovered))
+}
+
+// fullAuthority is what a role with an aggregationRule takes.
+func fullAuthority() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
+		{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
+	}
+}
+
+func rulesOf(role any) []rbacv1.PolicyRule {
+	switch r := role.(type) {
+	case *rbacv1.Role:
+		return r.Rules
+	case *rbacv1.ClusterRole:
+		return r.Rules
+	}
+	return nil
+}
+
+// rulesText writes the first pieces of what is not held as "verb resource.group".
+func rulesText(rules []rbacv1.PolicyRule) string {
+	const most = 4
+	var parts []string
+	for i := range rules {
+		r := &rules[i]
+		if i == most {
+			parts = append(parts, "and more")
+			break
+		}
+		text := strings.Join(r.Verbs, ",")
+		switch {
+		case len(r.NonResourceURLs) > 0:
+			text += " " + strings.Join(r.NonResourceURLs, ",")
+		case strings.Join(r.APIGroups, "") == "":
+			text += " " + strings.Join(r.Resources, ",")
+		default:
+			text += " " + strings.Join(r.Resources, ",") + "." + strings.Join(r.APIGroups, ",")
+		}
+		if len(r.ResourceNames) > 0 {
+			text += " " + strings.Join(r.ResourceNames, ",")
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// question words a check for people.
+func question(a *Attributes) string {
+	if !a.ResourceRequest {
+		return a.Verb + " " + a.Path
+	}
+	s := a.Verb + " " + a.Resource
+	if a.APIGroup != "" {
+		s += "." + a.APIGroup
+	}
+	if a.Subresource != "" {
+		s += "/" + a.Subresource
+	}
+	if a.Name != "" {
+		s += " " + a.Name
+	}
+	if a.Namespace != "" {
+		s += " in " + a.Namespace
+	}
+	return s
+}
+
+// policyAt answers package implied from a view of the policy.
+type policyAt struct{ view *state.View }
+
+func (p *policyAt) Role(namespace, name string) (implied.Role, implied.Known) {
+	key := rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: name}
+	if namespace != "" {
+		key = rbacindex.Key{Kind: rbacindex.KindRole, Namespace: namespace, Name: name}
+	}
+	o, known := p.get(key)
+	r := implied.Role{Rules: rulesOf(o)}
+	if c, ok := o.(*rbacv1.ClusterRole); ok {
+		r.Aggregates = c.AggregationRule != nil && len(c.AggregationRule.ClusterRoleSelectors) > 0
+	}
+	return r, known
+}
+
+func (p *policyAt) Binding(namespace, name string) (rbacv1.RoleRef, []rbacv1.Subject, implied.Known) {
+	key := rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: name}
+	if namespace != "" {
+		key = rbacindex.Key{Kind: rbacindex.KindRoleBinding, Namespace: namespace, Name: name}
+	}
+	o, known := p.get(key)
+	switch b := o.(type) {
+	case *rbacv1.RoleBinding:
+		return b.RoleRef, b.Subjects, known
+	case *rbacv1.ClusterRoleBinding:
+		return b.RoleRef, b.Subjects, known
+	}
+	return rbacv1.RoleRef{}, nil, known
+}
+
+// Signer is not kept by the policy.
+func (p *policyAt) Signer(string) (string, implied.Known) { return "", implied.Unknown }
+
+func (p *policyAt) get(key rbacindex.Key) (any, implied.Known) {
+	if o, found := p.view.RBAC.Get(key); found {
+		return o, implied.Present
+	}
+	if p.view.IsUnknown(key) {
+		return nil, implied.Unknown
+	}
+	return nil, implied.Absent
+}
