@@ -12,7 +12,7 @@ const lastGroupsQuery = `SELECT a.group_set, any(g.groups), toUnixTimestamp64Mic
 FROM %[1]s.access_usage AS u
 INNER JOIN (SELECT access, any(group_set) AS group_set FROM %[1]s.accesses WHERE subject = {subject:String} GROUP BY access) AS a ON a.access = u.access
 LEFT JOIN (SELECT group_set, any(groups) AS groups FROM %[1]s.group_sets GROUP BY group_set) AS g ON g.group_set = a.group_set
-WHERE u.cluster = {cluster:String} AND u.access IN (` + ofSubject + `) AND toUnixTimestamp64Micro(u.first_seen) <= {until:Int64}
+WHERE u.cluster = {cluster:String} AND u.implied = '' AND u.access IN (` + ofSubject + `) AND toUnixTimestamp64Micro(u.first_seen) <= {until:Int64}
 GROUP BY a.group_set
 HAVING sum(u.count) > 0
 ORDER BY least(last, {until:Int64}) DESC, last, a.group_set

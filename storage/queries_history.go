@@ -87,7 +87,7 @@ func minutes(cluster string, from, to time.Time) clickhouse.Parameters {
 // Alike are requests that ask, and are answered, alike in everything that matters to
 // whoever asks what a subject needs: one of them, and how many there are. Of the event only
 // what tells them apart is set: users, groups, impersonation, the code where a check behind
-// the authorizer depends on it, and the bodies of writes to RBAC objects and certificates,
+// the authorizer depends on it, the checks of the verdict, and the bodies of writes to RBAC objects and certificates,
 // which are never put together.
 type Alike struct {
 	Event       *event.Event
@@ -106,7 +106,8 @@ const alikeKeys = `outcome, class, recorded, replayed, authorizer, startsWith(re
     mapKeys(impersonated_extra) AS extra_keys, mapValues(impersonated_extra) AS extra_values, impersonation_constraint,
     impersonation, notEmpty(impersonation_grants) AS granted, outcome IN ('match', 'ambiguous') AS certain,
     attr_is_resource, attr_verb, if(certain, attr_api_group, '') AS api_group, if(certain, attr_resource, '') AS res,
-    if(certain, attr_subresource, '') AS sub, if(certain, attr_namespace, '') AS ns, if(certain, attr_name, '') AS name, if(certain, attr_path, '') AS path`
+    if(certain, attr_subresource, '') AS sub, if(certain, attr_namespace, '') AS ns, if(certain, attr_name, '') AS name, if(certain, attr_path, '') AS path,
+    if(certain, implied, []) AS checks, if(certain, implied_grants, []) AS check_grants`
 
 // historyQuery puts requests together. It may take as much room on disk as it needs, and
 // little memory.
@@ -180,7 +181,8 @@ func (s *Store) alike(ctx context.Context, query string, p clickhouse.Parameters
 		var requests, first, last int64
 		to := []any{&r.outcome, &r.class, &r.recorded, &r.replayed, &r.authorizer, &byRBAC, &r.user.name, &r.user.groups, &acting,
 			&r.impersonated.name, &r.impersonated.groups, &r.impersonated.uid, &keys, &values, &r.constraint, &r.imp, &granted, &certain,
-			&r.isResource, &r.attr.Verb, &r.attr.APIGroup, &r.attr.Resource, &r.attr.Subresource, &r.attr.Namespace, &r.attr.Name, &r.attr.Path, &r.code}
+			&r.isResource, &r.attr.Verb, &r.attr.APIGroup, &r.attr.Resource, &r.attr.Subresource, &r.attr.Namespace, &r.attr.Name, &r.attr.Path,
+			&r.implied, &r.impliedGrants, &r.code}
 		if bodies {
 			to = append(to, &r.request, &r.stage, &r.delay, &r.content, &r.status, &r.requestObject, &r.responseObject)
 		}

@@ -21,7 +21,7 @@ func identity(e *event.Event, v *replay.Verdict) string {
 	s := fmt.Sprint(e.User.Username, e.User.Groups, who.Username, who.Groups, v.Outcome, v.Class, v.Recorded, v.Replayed, v.Authorizer)
 	if v.Outcome == replay.OutcomeMatch || v.Outcome == replay.OutcomeAmbiguous {
 		a := v.Attributes
-		s += fmt.Sprint(a.Verb, a.APIGroup, a.Resource, a.Subresource, a.Namespace, a.Name, a.Path, a.ResourceRequest)
+		s += fmt.Sprint(a.Verb, a.APIGroup, a.Resource, a.Subresource, a.Namespace, a.Name, a.Path, a.ResourceRequest, fmt.Sprintf("%+v", v.Implied))
 	}
 	return s
 }

@@ -27,6 +27,11 @@ type SubjectUsage struct {
 type Use struct {
 	Verb, Group, Resource, Subresource, Namespace, Name, Path string
 
+	// Implied names the check behind other requests that this is, empty for requests of its
+	// own; Covered checks pass without the verb. Requests then counts the checks.
+	Implied string
+	Covered bool
+
 	Requests           int64
 	Allowed, Forbidden int64 // as recorded; the rest has no recorded decision
 	First, Last        time.Time
@@ -36,6 +41,7 @@ type Use struct {
 type GrantUse struct {
 	Grant    replay.Grant
 	Requests int64
+	Implied  int64 // checks behind other requests that it let pass
 	Last     time.Time
 }
 
@@ -47,29 +53,29 @@ const subjectSetsQuery = `SELECT a.group_set, any(g.groups), sum(u.count) AS req
 FROM %[1]s.access_usage AS u
 INNER JOIN (SELECT access, any(group_set) AS group_set FROM %[1]s.accesses WHERE subject = {subject:String} GROUP BY access) AS a ON a.access = u.access
 LEFT JOIN (SELECT group_set, any(groups) AS groups FROM %[1]s.group_sets GROUP BY group_set) AS g ON g.group_set = a.group_set
-WHERE u.cluster = {cluster:String} AND toUInt16(u.day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND u.access IN (` + ofSubject + `)
+WHERE u.cluster = {cluster:String} AND toUInt16(u.day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND u.implied = '' AND u.access IN (` + ofSubject + `)
 GROUP BY a.group_set
 HAVING requests > 0
 ORDER BY requests DESC, a.group_set`
 
-const subjectUsesQuery = `SELECT a.verb, a.api_group, a.resource, a.subresource, a.namespace, a.name, a.path,
+const subjectUsesQuery = `SELECT a.verb, a.api_group, a.resource, a.subresource, a.namespace, a.name, a.path, u.implied, u.covered,
     sum(u.count) AS requests, toInt64(sumIf(u.count, recorded = 'allow')), toInt64(sumIf(u.count, recorded = 'forbid')),
     toUnixTimestamp64Micro(min(first_seen)), toUnixTimestamp64Micro(max(last_seen))
 FROM %[1]s.access_usage AS u
 INNER JOIN (SELECT access, any(verb) AS verb, any(api_group) AS api_group, any(resource) AS resource, any(subresource) AS subresource, any(namespace) AS namespace, any(name) AS name, any(path) AS path
     FROM %[1]s.accesses WHERE subject = {subject:String} GROUP BY access) AS a ON a.access = u.access
 WHERE u.cluster = {cluster:String} AND toUInt16(u.day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND u.access IN (` + ofSubject + `)
-GROUP BY a.verb, a.api_group, a.resource, a.subresource, a.namespace, a.name, a.path
+GROUP BY a.verb, a.api_group, a.resource, a.subresource, a.namespace, a.name, a.path, u.implied, u.covered
 HAVING requests > 0
-ORDER BY requests DESC, a.api_group, a.resource, a.subresource, a.namespace, a.name, a.path, a.verb
+ORDER BY requests DESC, a.api_group, a.resource, a.subresource, a.namespace, a.name, a.path, a.verb, u.implied, u.covered
 LIMIT {limit:UInt32}`
 
-const subjectGrantsQuery = `SELECT granted, sum(count) AS requests, toUnixTimestamp64Micro(max(last_seen))
+const subjectGrantsQuery = `SELECT granted, toInt64(sumIf(count, implied = '')) AS requests, toInt64(sumIf(count, implied != '')) AS checks, toUnixTimestamp64Micro(max(last_seen))
 FROM %[1]s.grant_usage
 WHERE cluster = {cluster:String} AND toUInt16(day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND access IN (` + ofSubject + `)
 GROUP BY granted
-HAVING requests > 0
-ORDER BY requests DESC, granted`
+HAVING requests + checks > 0
+ORDER BY requests DESC, checks DESC, granted`
 
 // SubjectUsage sums what a subject did in a range, zero bounds leave it open, with at most
 // limit distinct uses.
@@ -106,8 +112,9 @@ func (s *Store) SubjectUsage(ctx context.Context, cluster, subject string, from,
 	}
 	out.Uses, err = collect(ctx, s, subjectUsesQuery, p, func(u *Use) ([]any, func()) {
 		var first, last int64
-		return []any{&u.Verb, &u.Group, &u.Resource, &u.Subresource, &u.Namespace, &u.Name, &u.Path, &u.Requests, &u.Allowed, &u.Forbidden, &first, &last},
-			func() { u.First, u.Last = fromMicro(first), fromMicro(last) }
+		var covered uint8
+		return []any{&u.Verb, &u.Group, &u.Resource, &u.Subresource, &u.Namespace, &u.Name, &u.Path, &u.Implied, &covered, &u.Requests, &u.Allowed, &u.Forbidden, &first, &last},
+			func() { u.First, u.Last, u.Covered = fromMicro(first), fromMicro(last), covered != 0 }
 	})
 	if err != nil {
 		return out, fmt.Errorf("usage of %q: %w", subject, err)
@@ -119,7 +126,7 @@ func (s *Store) SubjectUsage(ctx context.Context, cluster, subject string, from,
 	out.Grants, err = collect(ctx, s, subjectGrantsQuery, p, func(g *GrantUse) ([]any, func()) {
 		var granted string
 		var last int64
-		return []any{&granted, &g.Requests, &last}, func() {
+		return []any{&granted, &g.Requests, &g.Implied, &last}, func() {
 			g.Last = fromMicro(last)
 			if bad == nil {
 				g.Grant, bad = decodeGrant(granted)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/implied"
 	"github.com/retrial-io/retrial/storage/storagetest"
 )
 
@@ -22,9 +23,10 @@ func TestSubjectUsage(t *testing.T) {
 	fix := revised(in, 7)
 	insert(t, s, "fix", fix)
 
-	type sums struct{ requests, forbidden, drift, grants int64 }
+	type sums struct{ requests, forbidden, drift, grants, checks, checkGrants int64 }
 	want := map[string]sums{}
 	sets := map[string]map[string]bool{}
+	checks := 0
 	for _, r := range in {
 		if r.Verdict == nil {
 			continue
@@ -39,6 +41,19 @@ func TestSubjectUsage(t *testing.T) {
 			w.drift++
 		}
 		w.grants += int64(len(r.Verdict.Grants))
+		if r.Verdict.Recorded != replay.DecisionForbid {
+			for _, c := range r.Verdict.Implied {
+				checks++
+				if asked := r.Event.User.Username; implied.ByRequestor(c.Check) && asked != who.Username {
+					o := want[asked]
+					o.checks, o.checkGrants = o.checks+1, o.checkGrants+int64(len(c.Grants))
+					want[asked] = o
+					continue
+				}
+				w.checks++
+				w.checkGrants += int64(len(c.Grants))
+			}
+		}
 		want[who.Username] = w
 		groups := slices.Compact(slices.Sorted(slices.Values(who.Groups)))
 		if sets[who.Username] == nil {
@@ -49,6 +64,9 @@ func TestSubjectUsage(t *testing.T) {
 	if len(want) < 10 {
 		t.Fatalf("%d subjects, want the recording's", len(want))
 	}
+	if checks < 5 {
+		t.Fatalf("%d checks behind requests, want some", checks)
+	}
 	for name, w := range want {
 		got, err := s.SubjectUsage(ctx, "c", name, time.Time{}, time.Time{}, 1000)
 		if err != nil {
@@ -56,13 +74,20 @@ func TestSubjectUsage(t *testing.T) {
 		}
 		var sum sums
 		for _, u := range got.Uses {
+			if u.Implied != "" {
+				sum.checks += u.Requests
+				if (u.Verb != "bind" || !u.Covered || u.Implied != "check") && (u.Verb != "impersonate" || u.Covered || u.Implied != implied.Impersonation) || u.Resource == "" {
+					t.Errorf("%s: a check %+v", name, u)
+				}
+				continue
+			}
 			sum.requests, sum.forbidden = sum.requests+u.Requests, sum.forbidden+u.Forbidden
 			if u.Verb == "" && u.Path == "" && u.Resource == "" || u.First.After(u.Last) || u.Allowed+u.Forbidden > u.Requests {
 				t.Errorf("%s: a use %+v", name, u)
 			}
 		}
 		for _, g := range got.Grants {
-			sum.grants += g.Requests
+			sum.grants, sum.checkGrants = sum.grants+g.Requests, sum.checkGrants+g.Implied
 		}
 		sum.drift = got.Drift
 		if sum != w || got.Requests != w.requests || got.Forbidden != w.forbidden || got.More {

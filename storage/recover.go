@@ -10,11 +10,13 @@ import (
 	"go.uber.org/zap"
 )
 
-// rollup is a table whose counts must equal sum(sign) over events.
+// rollup is a table whose counts must equal sum(sign) over events, or the part of one that a
+// view feeds.
 type rollup struct {
 	table string
-	keys  []string // grouping columns, of the same name in the rollup and in the view's query
-	from  string   // what the view reads besides events, and its condition
+	only  string   // which rows of the table; empty: all
+	keys  []string // grouping columns, of the same name in the rollup and in what the view reads
+	from  string   // what the view reads, up to a condition; %[1]s is the database
 	day   string   // the day of the request, as an expression over both sides
 	times bool     // has first_seen and last_seen
 	// digest is a second sum, over this expression of the events; such a table also notes when
@@ -22,11 +24,31 @@ type rollup struct {
 	digest string
 }
 
+// What the views over the checks behind the filter read; members by place as encodeImplied
+// writes them.
+const (
+	impliedItems = `%[1]s.events ARRAY JOIN implied AS item, implied_access AS item_access WHERE recorded != 'forbid' AND item_access != 0`
+	impliedUsage = `(SELECT cluster, day, item_access AS access, JSONExtractString(item, 3) AS recorded, JSONExtractString(item, 2) AS replayed, outcome, class, kpart, ingest_day,
+    JSONExtractString(item, 1) AS implied, toUInt8(JSONExtractInt(item, 4)) AS covered, sign, request_received
+FROM (SELECT cluster, day, outcome, class, kpart, ingest_day, sign, request_received, item, item_access FROM ` + impliedItems + `)) WHERE 1`
+	impliedGrants = `(SELECT cluster, day, granted, item_access AS access, kpart, ingest_day, JSONExtractString(item, 1) AS implied, sign, request_received
+FROM (SELECT cluster, day, kpart, ingest_day, sign, request_received, item, item_access, arrayJoin(item_grants) AS granted
+    FROM %[1]s.events ARRAY JOIN implied AS item, implied_access AS item_access, implied_grants AS item_grants WHERE recorded != 'forbid' AND item_access != 0)) WHERE 1`
+	impliedAccesses = `(SELECT item_access AS access, if(requestor = '', effective, user_name) AS subject, if(requestor = '', effective_set, toUInt64OrZero(requestor)) AS group_set,
+    JSONExtractString(item, 5) AS verb, JSONExtractString(item, 7) AS api_group, JSONExtractString(item, 9) AS resource, JSONExtractString(item, 10) AS subresource,
+    JSONExtractString(item, 11) AS namespace, JSONExtractString(item, 16) AS name, JSONExtractString(item, 17) AS path, kpart, day, ingest_day
+FROM (SELECT subject AS effective, group_set AS effective_set, user_name, kpart, day, ingest_day, item, item_access, JSONExtractString(item, 20) AS requestor FROM ` + impliedItems + `))`
+	impliedSets = `(SELECT toUInt64OrZero(requestor) AS group_set, user_groups, kpart, day, ingest_day
+FROM (SELECT user_groups, kpart, day, ingest_day, JSONExtractString(item, 20) AS requestor FROM %[1]s.events ARRAY JOIN implied AS item WHERE recorded != 'forbid') WHERE requestor != '')`
+)
+
 var rollups = []rollup{ //nolint:gochecknoglobals // constant table
-	{"access_usage", []string{"cluster", "day", "access", "recorded", "replayed", "outcome", "class", "kpart", "ingest_day"}, "WHERE outcome != ''", "day", true, ""},
-	{"grant_usage", []string{"cluster", "day", "granted", "access", "kpart", "ingest_day"}, "ARRAY JOIN grants AS granted WHERE 1", "day", true, ""},
-	{"volume", []string{"cluster", "minute", "recorded", "replayed", "outcome", "class", "kpart", "ingest_day"}, "WHERE 1", "toDate(minute)", false, ""},
-	{"detections", []string{"cluster", "rule", "slot", "key", "kpart", "ingest_day"}, `ARRAY JOIN hits AS hit, hit_keys AS hit_key, arrayMap(h -> substringIndex(h, '/', 1), hits) AS rule,
+	{"access_usage", "implied = ''", []string{"cluster", "day", "access", "recorded", "replayed", "outcome", "class", "kpart", "ingest_day"}, "%[1]s.events WHERE outcome != ''", "day", true, ""},
+	{"access_usage", "implied != ''", []string{"cluster", "day", "access", "recorded", "replayed", "outcome", "class", "kpart", "ingest_day", "implied", "covered"}, impliedUsage, "day", true, ""},
+	{"grant_usage", "implied = ''", []string{"cluster", "day", "granted", "access", "kpart", "ingest_day"}, "%[1]s.events ARRAY JOIN grants AS granted WHERE 1", "day", true, ""},
+	{"grant_usage", "implied != ''", []string{"cluster", "day", "granted", "access", "kpart", "ingest_day", "implied"}, impliedGrants, "day", true, ""},
+	{"volume", "", []string{"cluster", "minute", "recorded", "replayed", "outcome", "class", "kpart", "ingest_day"}, "%[1]s.events WHERE 1", "toDate(minute)", false, ""},
+	{"detections", "", []string{"cluster", "rule", "slot", "key", "kpart", "ingest_day"}, `%[1]s.events ARRAY JOIN hits AS hit, hit_keys AS hit_key, arrayMap(h -> substringIndex(h, '/', 1), hits) AS rule,
     arrayMap(h -> if(endsWith(h, '/first'), toStartOfDay(minute), toStartOfTenMinutes(minute)), hits) AS slot,
     arrayMap((h, k) -> if(endsWith(h, '/first'), k, 0), hits, hit_keys) AS key WHERE 1`, "toDate(slot)", false,
 		"reinterpretAsInt64(cityHash64(request_key, version, hit, hit_key))"},
@@ -37,6 +59,12 @@ var interned = []struct{ table, query string }{ //nolint:gochecknoglobals // con
 	{"accesses", `SELECT access, subject, group_set, attr_verb, attr_api_group, attr_resource, attr_subresource, attr_namespace, access_name, access_path, max(ingest_day)
 FROM %[1]s.events WHERE outcome != '' AND kpart = {kpart:Int32}%[2]s AND access NOT IN (SELECT access FROM %[1]s.accesses)
 GROUP BY ALL`},
+	{"accesses", `SELECT access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path, max(ingest_day)
+FROM ` + impliedAccesses + ` WHERE kpart = {kpart:Int32}%[2]s AND access NOT IN (SELECT access FROM %[1]s.accesses)
+GROUP BY ALL`},
+	{"group_sets", `SELECT group_set, arraySort(arrayDistinct(arrayMap(g -> toString(g), any(user_groups)))), max(ingest_day)
+FROM ` + impliedSets + ` WHERE kpart = {kpart:Int32}%[2]s AND group_set NOT IN (SELECT group_set FROM %[1]s.group_sets)
+GROUP BY group_set`},
 	{"group_sets", `SELECT group_set, arraySort(arrayDistinct(arrayMap(g -> toString(g), any(if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups))))), max(ingest_day)
 FROM %[1]s.events WHERE outcome != '' AND kpart = {kpart:Int32}%[2]s AND group_set NOT IN (SELECT group_set FROM %[1]s.group_sets)
 GROUP BY group_set`},
@@ -120,15 +148,19 @@ func (r rollup) compare(db string, days bool) string {
 		times, none = ", toInt64(sign) * "+r.digest+" AS d", ", -digest AS d"
 		bounds, having = ", sum(d) AS digest, now() AS changed", "count != 0 OR digest != 0"
 	}
+	part := ""
+	if r.only != "" {
+		part = " AND " + r.only
+	}
 	return fmt.Sprintf(`SELECT %[1]s, sum(c) AS count%[6]s
 FROM
 (
-    SELECT %[1]s, toInt64(sign) AS c%[4]s FROM %[2]s.events %[3]s AND kpart = {kpart:Int32} AND toUInt16(ingest_day) NOT IN {dropped:Array(UInt16)}%[7]s
+    SELECT %[1]s, toInt64(sign) AS c%[4]s FROM %[3]s AND kpart = {kpart:Int32} AND toUInt16(ingest_day) NOT IN {dropped:Array(UInt16)}%[7]s
     UNION ALL
-    SELECT %[1]s, -count AS c%[5]s FROM %[2]s.%[8]s WHERE kpart = {kpart:Int32} AND toUInt16(ingest_day) NOT IN {dropped:Array(UInt16)}%[7]s
+    SELECT %[1]s, -count AS c%[5]s FROM %[2]s.%[8]s WHERE kpart = {kpart:Int32} AND toUInt16(ingest_day) NOT IN {dropped:Array(UInt16)}%[7]s%[10]s
 )
 GROUP BY %[1]s
-HAVING %[9]s`, keys, db, r.from, times, none, bounds, only, r.table, having)
+HAVING %[9]s`, keys, db, fmt.Sprintf(r.from, db), times, none, bounds, only, r.table, having, part)
 }
 
 func (r rollup) repair(db string, days bool) string {

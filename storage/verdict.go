@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/implied"
 )
 
 // This file writes and reads the parts of a verdict that have a structure of their own: the
@@ -54,29 +55,38 @@ func (b *block) note(kind byte, texts ...string) {
 	}
 }
 
-// appendImplied adds the checks behind the filter. Each is an access of the subject of the
-// request, under the key it would have as a request of its own.
+// appendImplied adds the checks behind the filter. Each is an access of whom it asks about,
+// under the key it would have as a request of its own; one that cannot be asked has none.
 func (b *block) appendImplied(r *replay.Row, checks []replay.Implied) error {
-	if len(checks) > 0 {
-		u := r.Event.EffectiveUser()
+	for i := range checks {
+		c := &checks[i]
+		u, by := r.Event.EffectiveUser(), ""
 		groups := groupSet(u.Groups)
-		for i := range checks {
-			c := &checks[i]
-			name, path := foldName(c.Attributes.Name), foldPath(c.Attributes.Path)
-			text := encodeImplied(c, name, path)
-			b.implied.items.Append(text)
-			b.impliedAccess.items.Append(accessKey(&b.hash, u.Username, groups, &c.Attributes, name, path))
-			b.note('i', text)
-			for j := range c.Grants {
-				text, err := b.grant(&c.Grants[j])
-				if err != nil {
-					return err
-				}
-				b.impliedGrants.lists.items.Append(text)
-				b.note('g', text)
-			}
-			b.impliedGrants.lists.end()
+		if implied.ByRequestor(c.Check) {
+			u = &r.Event.User
+			groups = groupSet(u.Groups)
+			by = strconv.FormatUint(groups, 10)
 		}
+		name, path, key := foldName(c.Attributes.Name), foldPath(c.Attributes.Path), uint64(0)
+		if c.Attributes.Verb != "" {
+			key = accessKey(&b.hash, u.Username, groups, &c.Attributes, name, path)
+		}
+		text, err := encodeImplied(c, name, path, by)
+		if err != nil {
+			return err
+		}
+		b.implied.items.Append(text)
+		b.impliedAccess.items.Append(key)
+		b.note('i', text)
+		for j := range c.Grants {
+			text, err := b.grant(&c.Grants[j])
+			if err != nil {
+				return err
+			}
+			b.impliedGrants.lists.items.Append(text)
+			b.note('g', text)
+		}
+		b.impliedGrants.lists.end()
 	}
 	b.implied.end()
 	b.impliedAccess.end()
@@ -144,9 +154,10 @@ func decodeChain(text string, grants []replay.Grant) ([]replay.ChainStep, error)
 	return out, nil
 }
 
-// encodeImplied writes a check as an element of the implied column. The views of the rollups
-// read its members by place (see schema).
-func encodeImplied(c *replay.Implied, name, path string) string {
+// encodeImplied writes a check as an element of the implied column: by is the group set of the
+// requestor when it is asked about him. The views of the rollups read members by place (see
+// schema), so that new ones go to the end.
+func encodeImplied(c *replay.Implied, name, path, by string) (string, error) {
 	a := &c.Attributes
 	b := append(make([]byte, 0, 256), '[')
 	for i, s := range [...]string{c.Check, c.Replayed.String(), c.Recorded.String()} {
@@ -167,22 +178,31 @@ func encodeImplied(c *replay.Implied, name, path string) string {
 		}
 		b = appendText(b, s)
 	}
-	return string(append(b, "]]"...))
+	b = appendText(append(b, "],"...), c.Perhaps)
+	b = appendText(append(b, ','), by)
+	if len(c.Wanted) > 0 {
+		rules, err := json.Marshal(c.Wanted)
+		if err != nil {
+			return "", fmt.Errorf("encode wanted rules: %w", err)
+		}
+		b = append(append(b, ','), rules...)
+	}
+	return string(append(b, ']')), nil
 }
 
 // decodeImplied reads what encodeImplied wrote.
 func decodeImplied(text string, grants []string) (replay.Implied, error) {
 	var c replay.Implied
-	var replayed, recorded, name, path string
+	var replayed, recorded, name, path, by string
 	var covered, resource uint8
 	a := &c.Attributes
 	to := []any{&c.Check, &replayed, &recorded, &covered, &a.Verb, &resource, &a.APIGroup, &a.APIVersion, &a.Resource, &a.Subresource,
-		&a.Namespace, &a.Name, &a.Path, &a.LabelSelector, &a.FieldSelector, &name, &path, &c.Missing}
+		&a.Namespace, &a.Name, &a.Path, &a.LabelSelector, &a.FieldSelector, &name, &path, &c.Missing, &c.Perhaps, &by, &c.Wanted}
 	var members []json.RawMessage
 	if err := json.Unmarshal([]byte(text), &members); err != nil {
 		return c, fmt.Errorf("decode implied check %q: %w", text, err)
 	}
-	if len(members) != len(to) {
+	if len(members) < len(to)-1 || len(members) > len(to) {
 		return c, fmt.Errorf("decode implied check %q: %d members", text, len(members))
 	}
 	for i := range members {

@@ -7,7 +7,10 @@ import (
 	"reflect"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/implied"
 	"github.com/retrial-io/retrial/storage/storagetest"
 )
 
@@ -25,7 +28,7 @@ func verdictFrom(r *rand.Rand) *replay.Verdict {
 		}
 		return out
 	}
-	decision := func() replay.Decision { return replay.Decision(r.IntN(3)) }
+	decision := func() replay.Decision { return replay.Decision(r.IntN(4)) }
 	outcome := func() replay.Outcome { return replay.Outcome(r.IntN(5)) }
 	attributes := func() replay.Attributes {
 		return replay.Attributes{Verb: text(), ResourceRequest: r.IntN(2) == 0, APIGroup: text(), APIVersion: text(), Resource: text(), Subresource: text(),
@@ -53,8 +56,15 @@ func verdictFrom(r *rand.Rand) *replay.Verdict {
 		v.Chain = append(v.Chain, step)
 	}
 	for range r.IntN(4) {
-		v.Implied = append(v.Implied, replay.Implied{Check: text(), Attributes: attributes(), Replayed: decision(), Recorded: decision(),
-			Covered: r.IntN(2) == 0, Grants: grants(), Missing: list(3)})
+		c := replay.Implied{Check: "c" + text(), Attributes: attributes(), Replayed: decision(), Recorded: decision(),
+			Covered: r.IntN(2) == 0, Perhaps: text(), Grants: grants(), Missing: list(3)}
+		for range r.IntN(3) {
+			c.Wanted = append(c.Wanted, rbacv1.PolicyRule{Verbs: []string{text()}, APIGroups: list(3), Resources: list(3), ResourceNames: list(3), NonResourceURLs: list(3)})
+		}
+		if r.IntN(3) == 0 {
+			c.Check = implied.Impersonation
+		}
+		v.Implied = append(v.Implied, c)
 	}
 	if r.IntN(3) == 0 {
 		v.Review = &replay.ReviewCheck{Kind: text(), User: text(), Groups: list(3), Recorded: decision(), Replayed: decision(), Reason: text(),
@@ -92,6 +102,9 @@ func TestAnyVerdictRoundTrips(t *testing.T) {
 	}
 	if n != len(want) || n < 100 {
 		t.Fatalf("%d of %d verdicts came back", n, len(want))
+	}
+	if got := consistent(t, s); got.Implied < 100 {
+		t.Fatalf("seed %d: few checks are counted: %+v", seed, got)
 	}
 }
 

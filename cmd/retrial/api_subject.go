@@ -47,6 +47,8 @@ type useJSON struct {
 	Namespace   string    `json:"namespace"`
 	Name        string    `json:"name"`
 	Path        string    `json:"path"`
+	Implied     string    `json:"implied,omitempty"` // the check behind other requests that it is
+	Covered     bool      `json:"covered,omitempty"` // which passes without the verb
 	Requests    int64     `json:"requests"`
 	Allowed     int64     `json:"allowed"`
 	Forbidden   int64     `json:"forbidden"`
@@ -69,7 +71,8 @@ type ruleJSON struct {
 	ResourceNames   []string `json:"resourceNames,omitempty"`
 	NonResourceURLs []string `json:"nonResourceURLs,omitempty"`
 
-	// Requests that it is the first rule of its role to allow; 0: never used.
+	// Requests, and checks behind them, that it is the first rule of its role to allow; 0:
+	// never used.
 	Requests int64      `json:"requests"`
 	Last     *time.Time `json:"last"`
 }
@@ -147,7 +150,7 @@ func (s *doingsJSON) holds(policy *rbacindex.Snapshot, grants []storage.GrantUse
 			line := ruleJSON{Binding: h.Binding.String(), Role: role, Rule: i, Subject: subject, Own: mine, Scope: h.Binding.Namespace,
 				Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames, NonResourceURLs: r.NonResourceURLs}
 			if g, ok := used[place{line.Binding, subject, i}]; ok {
-				line.Requests, line.Last = g.Requests, &g.Last
+				line.Requests, line.Last = g.Requests+g.Implied, &g.Last
 			}
 			s.Rules = append(s.Rules, line)
 		}

@@ -71,27 +71,27 @@ SELECT a.group_set, any(g.groups), sum(u.count) AS requests, toInt64(sumIf(u.cou
 FROM `retrial`.access_usage AS u
 INNER JOIN (SELECT access, any(group_set) AS group_set FROM `retrial`.accesses WHERE subject = {subject:String} GROUP BY access) AS a ON a.access = u.access
 LEFT JOIN (SELECT group_set, any(groups) AS groups FROM `retrial`.group_sets GROUP BY group_set) AS g ON g.group_set = a.group_set
-WHERE u.cluster = {cluster:String} AND toUInt16(u.day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND u.access IN (SELECT access FROM `retrial`.accesses WHERE subject = {subject:String})
+WHERE u.cluster = {cluster:String} AND toUInt16(u.day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND u.implied = '' AND u.access IN (SELECT access FROM `retrial`.accesses WHERE subject = {subject:String})
 GROUP BY a.group_set
 HAVING requests > 0
 ORDER BY requests DESC, a.group_set;
-SELECT a.verb, a.api_group, a.resource, a.subresource, a.namespace, a.name, a.path,
+SELECT a.verb, a.api_group, a.resource, a.subresource, a.namespace, a.name, a.path, u.implied, u.covered,
     sum(u.count) AS requests, toInt64(sumIf(u.count, recorded = 'allow')), toInt64(sumIf(u.count, recorded = 'forbid')),
     toUnixTimestamp64Micro(min(first_seen)), toUnixTimestamp64Micro(max(last_seen))
 FROM `retrial`.access_usage AS u
 INNER JOIN (SELECT access, any(verb) AS verb, any(api_group) AS api_group, any(resource) AS resource, any(subresource) AS subresource, any(namespace) AS namespace, any(name) AS name, any(path) AS path
     FROM `retrial`.accesses WHERE subject = {subject:String} GROUP BY access) AS a ON a.access = u.access
 WHERE u.cluster = {cluster:String} AND toUInt16(u.day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND u.access IN (SELECT access FROM `retrial`.accesses WHERE subject = {subject:String})
-GROUP BY a.verb, a.api_group, a.resource, a.subresource, a.namespace, a.name, a.path
+GROUP BY a.verb, a.api_group, a.resource, a.subresource, a.namespace, a.name, a.path, u.implied, u.covered
 HAVING requests > 0
-ORDER BY requests DESC, a.api_group, a.resource, a.subresource, a.namespace, a.name, a.path, a.verb
+ORDER BY requests DESC, a.api_group, a.resource, a.subresource, a.namespace, a.name, a.path, a.verb, u.implied, u.covered
 LIMIT {limit:UInt32};
-SELECT granted, sum(count) AS requests, toUnixTimestamp64Micro(max(last_seen))
+SELECT granted, toInt64(sumIf(count, implied = '')) AS requests, toInt64(sumIf(count, implied != '')) AS checks, toUnixTimestamp64Micro(max(last_seen))
 FROM `retrial`.grant_usage
 WHERE cluster = {cluster:String} AND toUInt16(day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND access IN (SELECT access FROM `retrial`.accesses WHERE subject = {subject:String})
 GROUP BY granted
-HAVING requests > 0
-ORDER BY requests DESC, granted;
+HAVING requests + checks > 0
+ORDER BY requests DESC, checks DESC, granted;
 
 -- NearSubjects
 SELECT DISTINCT subject, ngramDistanceCaseInsensitive(toString(subject), {name:String}) AS distance
@@ -122,6 +122,7 @@ SELECT outcome, class, recorded, replayed, authorizer, startsWith(recorded_reaso
     impersonation, notEmpty(impersonation_grants) AS granted, outcome IN ('match', 'ambiguous') AS certain,
     attr_is_resource, attr_verb, if(certain, attr_api_group, '') AS api_group, if(certain, attr_resource, '') AS res,
     if(certain, attr_subresource, '') AS sub, if(certain, attr_namespace, '') AS ns, if(certain, attr_name, '') AS name, if(certain, attr_path, '') AS path,
+    if(certain, implied, []) AS checks, if(certain, implied_grants, []) AS check_grants,
     if(attr_is_resource = 1 AND code IN (201, 403) AND (attr_verb IN ('patch', 'update') OR attr_resource = 'pods'), code, 0) AS answer,
     any(recorded_reason), any(impersonation_grants), sum(toInt64(sign)) AS requests,
     min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received))
@@ -136,6 +137,7 @@ SELECT outcome, class, recorded, replayed, authorizer, startsWith(recorded_reaso
     impersonation, notEmpty(impersonation_grants) AS granted, outcome IN ('match', 'ambiguous') AS certain,
     attr_is_resource, attr_verb, if(certain, attr_api_group, '') AS api_group, if(certain, attr_resource, '') AS res,
     if(certain, attr_subresource, '') AS sub, if(certain, attr_namespace, '') AS ns, if(certain, attr_name, '') AS name, if(certain, attr_path, '') AS path,
+    if(certain, implied, []) AS checks, if(certain, implied_grants, []) AS check_grants,
     code AS answer, request_key, stage, stage_delay, content, any(response_status), any(request_object), any(response_object),
     any(recorded_reason), any(impersonation_grants), sum(toInt64(sign)) AS requests,
     min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received))
@@ -242,11 +244,11 @@ FROM `retrial`.findings FINAL WHERE cluster = {cluster:String} AND finding = {ru
 SELECT cluster, rule, toInt64(toUnixTimestamp(span)), digest, toUnixTimestamp64Micro(updated) FROM `retrial`.detections_done FINAL;
 
 -- Totals
-SELECT sum(toInt64(sign)), toInt64(sumIf(toInt64(sign), outcome != '')), sum(sign * toInt64(length(grants))), toUInt64(sum(sign * reinterpretAsInt64(cityHash64(cluster, request_key, stage, stage_delay, content, version, koffset)))) FROM `retrial`.events;
+SELECT sum(toInt64(sign)), toInt64(sumIf(toInt64(sign), outcome != '')), toInt64(sumIf(sign * toInt64(arrayCount(a -> a != 0, implied_access)), recorded != 'forbid')), sum(sign * (toInt64(length(grants)) + if(recorded != 'forbid', toInt64(arraySum(arrayMap((a, g) -> if(a = 0, 0, length(g)), implied_access, implied_grants))), 0))), toUInt64(sum(sign * reinterpretAsInt64(cityHash64(cluster, request_key, stage, stage_delay, content, version, koffset)))) FROM `retrial`.events;
 SELECT toInt64(count()) FROM `retrial`.events FINAL WHERE sign = 1;
 SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, minute, outcome, class, recorded, replayed, kpart, ingest_day) AS h FROM `retrial`.volume GROUP BY h);
-SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, access, day, recorded, replayed, outcome, class, kpart, ingest_day) AS h FROM `retrial`.access_usage GROUP BY h);
-SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, granted, access, day, kpart, ingest_day) AS h FROM `retrial`.grant_usage GROUP BY h);
+SELECT toInt64(sumIf(c, behind = '')), toInt64(sumIf(c, behind != '')), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, implied AS behind, cityHash64(cluster, access, day, recorded, replayed, outcome, class, kpart, ingest_day, implied, covered) AS h FROM `retrial`.access_usage GROUP BY h, behind);
+SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, granted, access, day, kpart, ingest_day, implied) AS h FROM `retrial`.grant_usage GROUP BY h);
 SELECT uniqExact(access) FROM `retrial`.accesses;
 SELECT uniqExact(group_set) FROM `retrial`.group_sets;
 SELECT count() FROM `retrial`.policy_objects FINAL;

@@ -429,3 +429,69 @@ ALTER TABLE `retrial`.events ON CLUSTER `main`
     ADD INDEX IF NOT EXISTS by_credential credential TYPE bloom_filter(0.01) GRANULARITY 1
 ;
 
+-- Checks behind the authorization filter are usage too: what a subject needs besides the
+-- request that shows. They are counted beside the requests, under the access they would be.
+ALTER TABLE `retrial`.access_usage ON CLUSTER `main`
+    ADD COLUMN IF NOT EXISTS implied LowCardinality(String) COMMENT 'empty: requests; else a check behind them, by name',
+    ADD COLUMN IF NOT EXISTS covered UInt8 COMMENT 'of a check: it passes without the verb',
+    MODIFY ORDER BY (cluster, access, day, recorded, replayed, outcome, class, kpart, ingest_day, implied, covered)
+;
+
+-- Grants that let a check behind the authorization filter pass are used by it.
+ALTER TABLE `retrial`.grant_usage ON CLUSTER `main`
+    ADD COLUMN IF NOT EXISTS implied LowCardinality(String) COMMENT 'empty: requests; else a check behind them, by name',
+    MODIFY ORDER BY (cluster, granted, access, day, kpart, ingest_day, implied)
+;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial`.accesses_implied_mv ON CLUSTER `main` TO `retrial`.accesses AS
+SELECT item_access AS access, if(requestor = '', effective, user_name) AS subject, if(requestor = '', effective_set, toUInt64OrZero(requestor)) AS group_set,
+    JSONExtractString(item, 5) AS verb, JSONExtractString(item, 7) AS api_group, JSONExtractString(item, 9) AS resource, JSONExtractString(item, 10) AS subresource,
+    JSONExtractString(item, 11) AS namespace, JSONExtractString(item, 16) AS name, JSONExtractString(item, 17) AS path, max(ingest_day) AS seen
+FROM (
+    SELECT subject AS effective, group_set AS effective_set, user_name, ingest_day, item, item_access, JSONExtractString(item, 20) AS requestor
+    FROM `retrial`.events
+    ARRAY JOIN implied AS item, implied_access AS item_access
+    WHERE recorded != 'forbid' AND item_access != 0
+)
+GROUP BY access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path
+;
+
+-- A request that was refused came to none of its checks; one that cannot be put into a
+-- question has no access.
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial`.access_usage_implied_mv ON CLUSTER `main` TO `retrial`.access_usage AS
+SELECT cluster, day, item_access AS access, JSONExtractString(item, 3) AS recorded, JSONExtractString(item, 2) AS replayed, outcome, class,
+    kpart, ingest_day, JSONExtractString(item, 1) AS implied, toUInt8(JSONExtractInt(item, 4)) AS covered,
+    sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
+FROM (
+    SELECT cluster, day, outcome, class, kpart, ingest_day, sign, request_received, item, item_access
+    FROM `retrial`.events
+    ARRAY JOIN implied AS item, implied_access AS item_access
+    WHERE recorded != 'forbid' AND item_access != 0
+)
+GROUP BY cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day, implied, covered
+;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial`.grant_usage_implied_mv ON CLUSTER `main` TO `retrial`.grant_usage AS
+SELECT cluster, day, granted, item_access AS access, kpart, ingest_day, JSONExtractString(item, 1) AS implied,
+    sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
+FROM (
+    SELECT cluster, day, kpart, ingest_day, sign, request_received, item, item_access, arrayJoin(item_grants) AS granted
+    FROM `retrial`.events
+    ARRAY JOIN implied AS item, implied_access AS item_access, implied_grants AS item_grants
+    WHERE recorded != 'forbid' AND item_access != 0
+)
+GROUP BY cluster, day, granted, access, kpart, ingest_day, implied
+;
+
+-- Who acts as another is asked about by the groups of his own.
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial`.group_sets_implied_mv ON CLUSTER `main` TO `retrial`.group_sets AS
+SELECT toUInt64OrZero(requestor) AS group_set, arraySort(arrayDistinct(arrayMap(g -> toString(g), any(user_groups)))) AS groups, max(ingest_day) AS seen
+FROM (
+    SELECT user_groups, ingest_day, JSONExtractString(item, 20) AS requestor
+    FROM `retrial`.events
+    ARRAY JOIN implied AS item
+    WHERE recorded != 'forbid' AND requestor != ''
+)
+GROUP BY group_set
+;
+

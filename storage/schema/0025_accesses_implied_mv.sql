@@ -1,0 +1,11 @@
+CREATE MATERIALIZED VIEW IF NOT EXISTS {{.Database}}.accesses_implied_mv{{.OnCluster}} TO {{.Database}}.accesses AS
+SELECT item_access AS access, if(requestor = '', effective, user_name) AS subject, if(requestor = '', effective_set, toUInt64OrZero(requestor)) AS group_set,
+    JSONExtractString(item, 5) AS verb, JSONExtractString(item, 7) AS api_group, JSONExtractString(item, 9) AS resource, JSONExtractString(item, 10) AS subresource,
+    JSONExtractString(item, 11) AS namespace, JSONExtractString(item, 16) AS name, JSONExtractString(item, 17) AS path, max(ingest_day) AS seen
+FROM (
+    SELECT subject AS effective, group_set AS effective_set, user_name, ingest_day, item, item_access, JSONExtractString(item, 20) AS requestor
+    FROM {{.Database}}.events
+    ARRAY JOIN implied AS item, implied_access AS item_access
+    WHERE recorded != 'forbid' AND item_access != 0
+)
+GROUP BY access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path
