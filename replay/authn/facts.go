@@ -78,11 +78,8 @@ func (f *facts) ask(x *subject, s State) {
 }
 
 // account compares a service account with the object of that name: the uid in a token is that
-// of the object it was issued for.
+// of the object it was issued for. Every token says one; a name without comes from elsewhere.
 func (f *facts) account(x *subject, s State) {
-	if x.u.UID == "" {
-		return
-	}
 	uid, known := s.ServiceAccount(x.namespace, x.name, x.at)
 	if known == state.Unknown || known == state.Present && (uid == "" || uid == x.u.UID) {
 		return
@@ -113,9 +110,9 @@ func (f *facts) account(x *subject, s State) {
 	case name == FindingSAAfterDeletion:
 		f.add(factAccountOther, name, "%s/%s with uid %s was deleted by %s, %s before the request", x.namespace, x.name, x.u.UID, stamp(ended), x.at.Sub(ended))
 	case name == FindingSAUnknown:
-		f.add(factAccountOther, name, "no service account %s/%s at %s; the token says uid %s", x.namespace, x.name, stamp(x.at), x.u.UID)
+		f.add(factAccountOther, name, "no service account %s/%s at %s; uid %q is recorded", x.namespace, x.name, stamp(x.at), x.u.UID)
 	default:
-		f.add(factAccountOther, name, "the token says uid %s; %s/%s has uid %s at %s", x.u.UID, x.namespace, x.name, uid, stamp(x.at))
+		f.add(factAccountOther, name, "uid %q is recorded; %s/%s has uid %s at %s", x.u.UID, x.namespace, x.name, uid, stamp(x.at))
 	}
 }
 

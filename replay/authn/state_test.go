@@ -1,0 +1,178 @@
+package authn
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// TestState compares identities with the objects behind them. Every case but those that say so
+// must find nothing when the state is blind.
+func TestState(t *testing.T) {
+	second := time.Second
+	node := event.User{Username: "system:node:n1", Groups: []string{GroupNodes, GroupAuthenticated}, Extra: extra(ExtraCredentialID, certID)}
+	ghost := event.User{Username: "system:node:ghost", Groups: []string{GroupNodes, GroupAuthenticated}, Extra: extra(ExtraCredentialID, certID)}
+	bootstrapUser := event.User{Username: "system:bootstrap:abcdef", Groups: []string{GroupBootstrappers, GroupBootstrappers + ":lab", GroupAuthenticated}}
+	legacy := func(e *event.Event) {
+		e.User.Extra = nil
+		e.Annotations = event.Pairs{{Key: AnnotationLegacyToken, Value: e.User.Username}, {Key: AnnotationLegacyManual, Value: "old"}}
+	}
+	bootstrapSecretOf := func(b state.BootstrapToken) func(*fakeState) {
+		return func(s *fakeState) {
+			s.secrets["kube-system/bootstrap-token-abcdef"] = []secretSpan{{state.Secret{Type: bootstrapType, Bootstrap: &b}, noon.Add(-time.Hour), time.Time{}}}
+		}
+	}
+	cases := []struct {
+		name  string
+		user  event.User
+		state func(*fakeState)
+		event func(*event.Event)
+		want  []string
+	}{
+		{name: "pod token", user: account(podToken())},
+		{name: "node", user: node},
+		{name: "case 29: a token joins its issue", user: account(extra(ExtraCredentialID, tokenID))},
+
+		{name: "case 27: five seconds after the account was made anew", user: account(extra(ExtraCredentialID, tokenID)),
+			state: func(s *fakeState) { recreated(s, noon.Add(-5*second)) }},
+		{name: "case 27: two minutes after", user: account(extra(ExtraCredentialID, tokenID)),
+			state: func(s *fakeState) { recreated(s, noon.Add(-120*second)) }, want: []string{FindingSAUID}},
+		{name: "account deleted nine seconds ago", user: account(extra(ExtraCredentialID, tokenID)),
+			state: func(s *fakeState) { deleted(s, noon.Add(-9*second)) }},
+		{name: "account deleted eleven seconds ago", user: account(extra(ExtraCredentialID, tokenID)),
+			state: func(s *fakeState) { deleted(s, noon.Add(-11*second)) }, want: []string{FindingSAAfterDeletion}},
+		{name: "account that never was", user: account(extra(ExtraCredentialID, tokenID)),
+			state: func(s *fakeState) { s.accounts = nil }, want: []string{FindingSAUnknown}},
+		{name: "account with another uid", user: account(extra(ExtraCredentialID, tokenID)),
+			state: func(s *fakeState) { s.accounts["shop/api"][0].UID = "other" }, want: []string{FindingSAUID}},
+
+		{name: "case 28: thirty seconds past the pod's end", user: account(podToken()),
+			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.DeletionAt = noon.Add(-30 * second) }) }},
+		{name: "case 28: two minutes past it", user: account(podToken()),
+			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.DeletionAt = noon.Add(-120 * second) }) }, want: []string{FindingSAPodDeleted}},
+		{name: "case 28: gone for five seconds", user: account(podToken()),
+			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.Gone = noon.Add(-5 * second) }) }},
+		{name: "case 28: gone for eleven seconds", user: account(podToken()),
+			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.Gone = noon.Add(-11 * second) }) }, want: []string{FindingSAPodDeleted}},
+		{name: "pod that never was", user: account(podToken()), state: func(s *fakeState) { s.pods = nil }, want: []string{FindingSAPodUnknown}},
+		{name: "pod made later", user: account(podToken()),
+			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.Created = noon.Add(second) }) }, want: []string{FindingSAPodUnknown}},
+		{name: "pod of another name", user: account(podToken()),
+			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.Name = "web-0" }) }, want: []string{FindingSAPodUnknown}},
+		{name: "pod of another account", user: account(podToken()),
+			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.ServiceAccount = "web" }) }, want: []string{FindingSAPodWrong}},
+		{name: "pod on another node", user: account(podToken()),
+			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.Node = "n2" }) }, want: []string{FindingSANode}},
+		{name: "pod whose node is not recorded", user: account(podToken()),
+			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.Node = "" }) }},
+		{name: "node of another uid", user: account(podToken()),
+			state: func(s *fakeState) { s.nodes["n1"][0].uid = "other" }, want: []string{FindingSANode}},
+		{name: "node made anew while the pod ran", user: account(podToken()),
+			state: func(s *fakeState) {
+				s.nodes["n1"] = []span{{nodeUID, noon.Add(-time.Hour), noon.Add(-time.Minute)}, {"new", noon.Add(-time.Minute), time.Time{}}}
+			}},
+		{name: "node token", user: account(extra(ExtraCredentialID, tokenID, ExtraNodeName, "n1", ExtraNodeUID, nodeUID))},
+		{name: "node token of a node gone a minute ago", user: account(extra(ExtraCredentialID, tokenID, ExtraNodeName, "n1", ExtraNodeUID, nodeUID)),
+			state: func(s *fakeState) { s.nodes["n1"][0].to = noon.Add(-time.Minute) }, want: []string{FindingSANode}},
+		{name: "node token of a node gone a second ago", user: account(extra(ExtraCredentialID, tokenID, ExtraNodeName, "n1", ExtraNodeUID, nodeUID)),
+			state: func(s *fakeState) { s.nodes["n1"][0].to = noon.Add(-second) }},
+
+		{name: "token nobody issued", user: account(extra(ExtraCredentialID, "JTI=other")), want: []string{FindingJTIUnissued}},
+		{name: "token issued later", user: account(extra(ExtraCredentialID, tokenID)),
+			state: func(s *fakeState) { issue(s, func(c *state.Credential) { c.Issued = noon.Add(second) }) }, want: []string{FindingJTIUnissued}},
+		{name: "token issued to another account", user: account(extra(ExtraCredentialID, tokenID)),
+			state: func(s *fakeState) { issue(s, func(c *state.Credential) { c.ServiceAccount = "web" }) }, want: []string{FindingJTIDrift}},
+		{name: "token issued for another pod", user: account(podToken()),
+			state: func(s *fakeState) { issue(s, func(c *state.Credential) { c.PodUID = "other" }) }, want: []string{FindingJTIDrift}},
+
+		{name: "case 30: legacy token", user: account(nil), event: legacy,
+			state: func(s *fakeState) {
+				s.secrets["shop/old"] = []secretSpan{{state.Secret{ServiceAccount: "api", ServiceAccountUID: apiUID}, noon.Add(-time.Hour), time.Time{}}}
+			}, want: []string{FindingSALegacyToken}},
+		{name: "legacy token without its Secret", user: account(nil), event: legacy, want: []string{FindingSALegacyToken, FindingSASecretMissing}},
+		{name: "legacy token of another account's Secret", user: account(nil), event: legacy,
+			state: func(s *fakeState) {
+				s.secrets["shop/old"] = []secretSpan{{state.Secret{ServiceAccount: "web"}, noon.Add(-time.Hour), time.Time{}}}
+			}, want: []string{FindingSALegacyToken, FindingSASecretMissing}},
+		{name: "legacy token, Secret gone three seconds ago", user: account(nil), event: legacy,
+			state: func(s *fakeState) {
+				s.secrets["shop/old"] = []secretSpan{{state.Secret{ServiceAccount: "api"}, noon.Add(-time.Hour), noon.Add(-3 * second)}}
+			}, want: []string{FindingSALegacyToken}},
+
+		{name: "certificate of another identity", user: node,
+			state: func(s *fakeState) {
+				s.credentials[certID] = state.Credential{CommonName: "system:node:n2", Organizations: []string{GroupNodes}, CSR: "csr-1"}
+			}, want: []string{FindingCertDrift}},
+		{name: "certificate of this identity", user: node,
+			state: func(s *fakeState) {
+				s.credentials[certID] = state.Credential{CommonName: "system:node:n1", Organizations: []string{GroupNodes}, CSR: "csr-1", Expires: noon.Add(time.Hour)}
+			}},
+		{name: "expired certificate", user: node,
+			state: func(s *fakeState) {
+				s.credentials[certID] = state.Credential{CommonName: "system:node:n1", Organizations: []string{GroupNodes}, CSR: "csr-1", Expires: noon.Add(-time.Hour)}
+			}, want: []string{FindingCertExpired}},
+
+		{name: "unknown node", user: ghost, want: []string{FindingNodeUnknown}},
+		{name: "unknown node that registers", user: ghost, event: func(e *event.Event) { e.Verb, e.RequestURI = "create", "/api/v1/nodes" }},
+		{name: "node that was there a minute ago", user: ghost,
+			state: func(s *fakeState) { s.nodes["ghost"] = []span{{"g", noon.Add(-time.Hour), noon.Add(-time.Minute)}} }},
+
+		{name: "bootstrap token", user: bootstrapUser, state: bootstrapSecretOf(state.BootstrapToken{Authentication: true, Groups: []string{GroupBootstrappers + ":lab"}})},
+		{name: "bootstrap token without its Secret", user: bootstrapUser, want: []string{FindingBootstrapMissing}},
+		{name: "bootstrap token whose Secret went five seconds ago", user: bootstrapUser,
+			state: func(s *fakeState) {
+				s.secrets["kube-system/bootstrap-token-abcdef"] = []secretSpan{{state.Secret{Type: bootstrapType}, noon.Add(-time.Hour), noon.Add(-5 * second)}}
+			}},
+		{name: "bootstrap token not for authentication", user: bootstrapUser,
+			state: bootstrapSecretOf(state.BootstrapToken{Groups: []string{GroupBootstrappers + ":lab"}}), want: []string{FindingBootstrapMissing}},
+		{name: "expired bootstrap token", user: bootstrapUser,
+			state: bootstrapSecretOf(state.BootstrapToken{Authentication: true, Expires: noon.Add(-time.Minute), Groups: []string{GroupBootstrappers + ":lab"}}), want: []string{FindingBootstrapExpired}},
+		{name: "bootstrap token with other groups", user: bootstrapUser,
+			state: bootstrapSecretOf(state.BootstrapToken{Authentication: true}), want: []string{FindingBootstrapGroups}},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			s, e := shop(), by(tc.user)
+			if tc.state != nil {
+				tc.state(s)
+			}
+			if tc.event != nil {
+				tc.event(e)
+			}
+			r := New(Config{}).Evaluate(e, nil, s)
+			if got := findingNames(r); !slices.Equal(got, tc.want) {
+				t.Errorf("got %v, want %v", r.Findings, tc.want)
+			}
+			// A state that knows nothing proves nothing.
+			want := slices.DeleteFunc(slices.Clone(tc.want), func(f string) bool { return f != FindingSALegacyToken })
+			if r := New(Config{}).Evaluate(e, nil, &fakeState{blind: true}); !slices.Equal(findingNames(r), want) {
+				t.Errorf("with a state that knows nothing: %v", r.Findings)
+			}
+		})
+	}
+}
+
+func recreated(s *fakeState, at time.Time) {
+	deleted(s, at.Add(-time.Second))
+	s.accounts["shop/api"] = append(s.accounts["shop/api"], state.Version{UID: "new", NotBefore: at, NotAfter: at})
+	s.accounts["shop/api"][1].NotBefore, s.accounts["shop/api"][1].NotAfter = at, at
+}
+
+func deleted(s *fakeState, at time.Time) {
+	s.accounts["shop/api"] = append(s.accounts["shop/api"], state.Version{Deleted: true, NotBefore: at, NotAfter: at})
+}
+
+func pod(s *fakeState, change func(*state.Pod)) {
+	p := s.pods[podUID]
+	change(&p)
+	s.pods[podUID] = p
+}
+
+func issue(s *fakeState, change func(*state.Credential)) {
+	c := s.credentials[tokenID]
+	change(&c)
+	s.credentials[tokenID] = c
+}
