@@ -135,6 +135,7 @@ func (eng *Engine) Replay(e *event.Event, s *state.State) *Verdict {
 	t.refusedImpersonation(&rec)
 	if decided {
 		t.impliedRecord(&rec)
+		t.review()
 	}
 	t.admission(&rec)
 	return v

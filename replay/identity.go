@@ -28,15 +28,24 @@ func (v *Verdict) find(name, evidence string) {
 
 // identity judges who was authenticated, by the configuration of that time and the state.
 func (t *trial) identity() {
+	r := t.evaluateIdentity(t.e)
+	t.v.Explained, t.v.Credential = r.Explained, r.Credential
+	for i := range r.Findings {
+		t.v.find(r.Findings[i].Name, r.Findings[i].Evidence)
+	}
+}
+
+// evaluateIdentity judges the user of an event, by what the trial is held with.
+func (t *trial) evaluateIdentity(e *event.Event) authn.Result {
 	var s authn.State
 	if t.s != nil {
 		s = t.s
 	}
-	r := t.eng.authn.Evaluate(t.e, t.cfg, s)
-	if before := t.history.Settling(t.e.RequestReceivedTimestamp); before != nil && len(r.Findings) > 0 {
+	r := t.eng.authn.Evaluate(e, t.cfg, s)
+	if before := t.history.Settling(e.RequestReceivedTimestamp); before != nil && len(r.Findings) > 0 {
 		// The apiserver may not have read its configuration again yet: only what contradicts
 		// both is one.
-		other := t.eng.authn.Evaluate(t.e, before, s)
+		other := t.eng.authn.Evaluate(e, before, s)
 		if len(r.Explained) == 0 {
 			r.Explained = other.Explained
 		}
@@ -44,10 +53,7 @@ func (t *trial) identity() {
 			return !slices.ContainsFunc(other.Findings, func(o authn.Finding) bool { return o.Name == f.Name })
 		})
 	}
-	t.v.Explained, t.v.Credential = r.Explained, r.Credential
-	for i := range r.Findings {
-		t.v.find(r.Findings[i].Name, r.Findings[i].Evidence)
-	}
+	return r
 }
 
 // objectRefEvidence quotes an objectRef.
