@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -79,10 +80,11 @@ type Recorder struct {
 	servers   []backend
 }
 
-// version is a configuration that came into force while the log was recorded.
+// version is a file of authorizers that the apiserver read while the log was recorded.
 type version struct {
-	from  time.Time
-	files map[string][]byte
+	from time.Time
+	name string // in the recording
+	text []byte
 }
 
 // Start runs the control plane.
@@ -130,20 +132,36 @@ func (r *Recorder) write(t testing.TB, name string, text []byte) {
 	}
 }
 
-// Replace writes other files while the apiserver runs. in returns when they are in force, as
-// the apiserver tells, or not yet.
-func (r *Recorder) Replace(t testing.TB, files map[string][]byte, in func() (time.Time, bool)) {
+// Replace writes another file of authorizers while the apiserver runs, and waits until it is
+// in force, or until the apiserver says that it does not take it: status is success or failure.
+func (r *Recorder) Replace(t testing.TB, name string, text []byte, status string) {
 	t.Helper()
-	for name, text := range files {
-		r.write(t, name, text)
-	}
-	controlplane.Poll(t, "the files to be in force", func(context.Context) (bool, string) {
-		from, ok := in()
+	r.write(t, name, text)
+	controlplane.Poll(t, "the file to be read", func(context.Context) (bool, string) {
+		_, metrics := r.Admin.Do(t, "GET /metrics", &Scenario{})
+		from, ok := reloaded(metrics, status)
 		if ok {
-			r.versions = append(r.versions, version{from, files})
+			r.versions = append(r.versions, version{from, fmt.Sprintf("reload-%d-%s", len(r.versions)+1, name), text})
 		}
 		return ok, ""
 	})
+}
+
+var reloads = regexp.MustCompile(`(?m)^apiserver_authorization_config_controller_automatic_reload_last_timestamp_seconds\{[^}]*status="(\w+)"\} (\S+)$`)
+
+// reloaded reads in the apiserver's metrics when it last took a file of authorizers
+// ("success"), or did not take one ("failure").
+func reloaded(metrics, status string) (time.Time, bool) {
+	for _, m := range reloads.FindAllStringSubmatch(metrics, -1) {
+		if m[1] != status {
+			continue
+		}
+		seconds, err := strconv.ParseFloat(m[2], 64)
+		if err == nil && seconds > 0 {
+			return time.UnixMicro(int64(seconds * 1e6)), true
+		}
+	}
+	return time.Time{}, false
 }
 
 // Scenario names what the requests that follow are about.

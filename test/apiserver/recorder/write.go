@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -72,27 +71,20 @@ func (r *Recorder) Finish(t testing.TB) string {
 		put(name, bytes.ReplaceAll(text, []byte(" DIR/"), []byte(" "+Generic+"/")))
 	}
 
-	files := r.configuration(arguments)
-	if len(r.versions) == 0 {
-		for name, text := range files {
-			config("config/"+name, text)
+	for name, text := range r.configuration(arguments) {
+		config("config/"+name, text)
+	}
+	if len(r.versions) > 0 {
+		versions := "versions:\n- dir: .\n"
+		for _, v := range r.versions {
+			versions += fmt.Sprintf("- from: %s\n  authorizationConfig: %s\n", v.from.UTC().Format(time.RFC3339Nano), v.name)
+			config("config/"+v.name, v.text)
 		}
-	} else {
-		// What was there first was there before the log began.
-		at, folder := time.Time{}, "0001-01-01T00:00:00Z"
-		for _, v := range append([]version{{at, nil}}, r.versions...) {
-			if !v.from.IsZero() {
-				folder = v.from.UTC().Format("2006-01-02T15-04-05.000000000Z")
-			}
-			maps.Copy(files, v.files)
-			for name, text := range files {
-				config("config/"+folder+"/"+name, text)
-			}
-		}
+		put("config/versions.yaml", []byte(versions))
 	}
 	for _, b := range r.servers {
 		put("audit-"+b.name+".jsonl", r.redact(logs[b.name]))
-		put("config-"+b.name+"/"+b.name+".flags", r.redact([]byte(strings.Join(b.flags, "\n")+"\n")))
+		put("config/aggregated/"+b.name+"/"+b.name+".flags", r.redact([]byte(strings.Join(b.flags, "\n")+"\n")))
 	}
 	t.Logf("%s, %d bytes of log", r, len(log))
 	r.keep(t, dir)
