@@ -16,8 +16,8 @@ func (s *State) ServiceAccounts(at time.Time) (there []Account, complete bool) {
 	defer s.mu.RUnlock()
 	when := nanos(at)
 	complete = !s.unseen(objectKey{res: resServiceAccount}, when, when)
-	for k := range s.objects {
-		if k.res != resServiceAccount || k.name == "" {
+	for k := range s.objects[resServiceAccount] {
+		if k.name == "" {
 			continue
 		}
 		switch _, known := s.lookup(k, when); known {

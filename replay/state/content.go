@@ -10,25 +10,36 @@ import (
 	"github.com/cespare/xxhash/v2"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/retrial-io/retrial/replay/state/graph"
 )
 
 // meta is the part of an object's metadata the store works with.
 type meta struct {
-	Name              string   `json:"name"`
-	GenerateName      string   `json:"generateName"`
-	Namespace         string   `json:"namespace"`
-	UID               string   `json:"uid"`
-	ResourceVersion   string   `json:"resourceVersion"`
-	CreationTimestamp string   `json:"creationTimestamp"`
-	DeletionTimestamp string   `json:"deletionTimestamp"`
-	GracePeriod       *int64   `json:"deletionGracePeriodSeconds"`
-	Finalizers        []string `json:"finalizers"`
+	Name              string   `json:"name,omitempty"`
+	GenerateName      string   `json:"generateName,omitempty"`
+	Namespace         string   `json:"namespace,omitempty"`
+	UID               string   `json:"uid,omitempty"`
+	ResourceVersion   string   `json:"resourceVersion,omitempty"`
+	CreationTimestamp string   `json:"creationTimestamp,omitempty"`
+	DeletionTimestamp string   `json:"deletionTimestamp,omitempty"`
+	GracePeriod       *int64   `json:"deletionGracePeriodSeconds,omitempty"`
+	Finalizers        []string `json:"finalizers,omitempty"`
 }
 
 // created returns the creation time, which the apiserver cuts to whole seconds, or the
 // zero time when there is none.
 func (m *meta) created() time.Time {
 	t, err := time.Parse(time.RFC3339, m.CreationTimestamp)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// deletion returns the deletionTimestamp, or the zero time when there is none.
+func (m *meta) deletion() time.Time {
+	t, err := time.Parse(time.RFC3339, m.DeletionTimestamp)
 	if err != nil {
 		return time.Time{}
 	}
@@ -68,7 +79,8 @@ func (h *head) gone(res resource) bool {
 // immutable; a nil *content means unknown content.
 type content struct {
 	// object is *rbacv1.Role, *rbacv1.ClusterRole, *rbacv1.RoleBinding or
-	// *rbacv1.ClusterRoleBinding, nil for other resources. Its metadata is cut to name
+	// *rbacv1.ClusterRoleBinding; *Secret, *graph.Content of volumes, attachments and slices,
+	// *facts of signing requests; nil for other resources. Metadata is cut to name
 	// and namespace: one index entry may stand for several versions of the same meaning.
 	object   any
 	created  int64  // unix nanoseconds, noTime when absent
@@ -86,6 +98,11 @@ func (c *content) sameMeaning(d *content) bool {
 		return false
 	}
 	switch a := c.object.(type) {
+	case *Secret, *facts:
+		return reflect.DeepEqual(a, d.object)
+	case *graph.Content:
+		b, ok := d.object.(*graph.Content)
+		return ok && *a == *b
 	case *rbacv1.Role:
 		b, ok := d.object.(*rbacv1.Role)
 		return ok && reflect.DeepEqual(a.Rules, b.Rules)
@@ -152,6 +169,13 @@ func (in *interner) read(res resource, raw []byte) (o kept, err error) {
 // parse reads an object of a kept resource. Names come from the observation, because the
 // items of a list need not repeat what the list says.
 func (in *interner) parse(res resource, key objectKey, raw []byte) (*content, error) {
+	if res.reduces() {
+		c, err := in.parseReduced(res, raw)
+		if err != nil {
+			return nil, fmt.Errorf("parse %s %s: %w", res, key, err)
+		}
+		return c, nil
+	}
 	o, err := in.read(res, raw)
 	if err != nil {
 		return nil, fmt.Errorf("parse %s %s: %w", res, key, err)

@@ -90,18 +90,32 @@ func TestCorpusEndState(t *testing.T) {
 				s.Apply(o)
 			}
 			end := readSnapshot(t, dir, "state-end.json")
-			if len(end.Kinds) != len(state.Resources()) {
-				t.Fatalf("end state is complete for %q only", end.Kinds)
+			for _, kind := range []string{
+				state.Roles, state.ClusterRoles, state.RoleBindings, state.ClusterRoleBindings, state.Namespaces, state.ServiceAccounts,
+			} {
+				if !slices.Contains(end.Kinds, kind) {
+					t.Fatalf("end state is complete for %q only", end.Kinds)
+				}
+			}
+			// Not every version of pods and nodes is kept.
+			name := func(resource, uid, version string) string {
+				if resource == state.Pods || resource == state.Nodes {
+					return uid
+				}
+				return uid + "@" + version
 			}
 			want := map[string]string{}
 			for _, o := range end.Objects {
-				want[o.Resource+" "+o.Namespace+"/"+o.Name] = o.UID + "@" + o.ResourceVersion
+				want[o.Resource+" "+o.Namespace+"/"+o.Name] = name(o.Resource, o.UID, o.ResourceVersion)
 			}
 			got := map[string]string{}
 			for _, o := range slices.Concat(writes, readSnapshot(t, dir, "state-start.json").Objects) {
+				if !slices.Contains(end.Kinds, o.Resource) {
+					continue
+				}
 				key := o.Resource + " " + o.Namespace + "/" + o.Name
 				if v, known := s.Version(o.Resource, o.Namespace, o.Name, future); known == state.Present {
-					got[key] = v.UID + "@" + v.ResourceVersion
+					got[key] = name(o.Resource, v.UID, v.ResourceVersion)
 				} else if known == state.Unknown {
 					got[key] = "unknown"
 				}
@@ -160,7 +174,13 @@ func TestStrippedAnswers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				e.ResponseStatus, e.Annotations = nil, nil
+				if len(e.ResponseObject) == 0 || e.Verb == "patch" && strings.Contains(e.RequestURI, "/pods/") {
+					continue // nothing tells whether it succeeded, or created what it patched
+				}
+				e.ResponseStatus = nil
+				e.Annotations = slices.DeleteFunc(slices.Clone(e.Annotations), func(p event.Pair) bool {
+					return strings.HasPrefix(p.Key, "authorization.")
+				})
 				got, err := state.FromEvent(e)
 				if err != nil {
 					t.Fatal(err)

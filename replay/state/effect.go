@@ -21,6 +21,9 @@ type Effect struct {
 	// of the stretch: *rbacv1.Role, *rbacv1.ClusterRole, *rbacv1.RoleBinding,
 	// *rbacv1.ClusterRoleBinding, or nil when absent, unknown or not an RBAC object.
 	Before, After any
+	// Credential is the id of the credential the effect concerns: only what was done with it
+	// may have to be judged again. Subjects are then nobody.
+	Credential string
 
 	subjects Subjects
 }
@@ -60,7 +63,9 @@ func (s *State) effect(obj *object, old []step, head, tail int) Effect {
 	// What was in force before the first difference stayed so in one of the two.
 	lo := max(0, head-1)
 	was, is := old[lo:len(old)-tail], line[lo:len(line)-tail]
-	e.Before, e.After = objectAt(old, from), objectAt(line, from)
+	if k.res.kind() != 0 {
+		e.Before, e.After = objectAt(old, from), objectAt(line, from)
+	}
 	var g gather
 	switch k.res {
 	case resRoleBinding, resClusterRoleBinding:
@@ -73,7 +78,7 @@ func (s *State) effect(obj *object, old []step, head, tail int) Effect {
 		}
 		for b := range s.refs[k] {
 			// An unknown binding grants nothing, whatever its role says.
-			for _, st := range s.objects[b].line {
+			for _, st := range s.objects[b.res][b].line {
 				g.content(b, st.content)
 			}
 		}
@@ -90,6 +95,8 @@ func (s *State) effect(obj *object, old []step, head, tail int) Effect {
 		}
 		g.s.AllNamespaces = true
 		g.s.Users = []string{serviceAccountUser(k.namespace, k.name)}
+	default:
+		s.concerned(&g, k, was, is)
 	}
 	e.subjects = g.done()
 	return e

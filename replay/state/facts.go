@@ -1,7 +1,10 @@
 package state
 
 import (
+	"slices"
 	"time"
+
+	"github.com/retrial-io/retrial/replay/state/graph"
 )
 
 // Pod is what a State knows of one pod, by its uid. Times are the latest at which the change
@@ -32,7 +35,9 @@ type Secret struct {
 	// legacy tokens: kubernetes.io/legacy-token-last-used and -invalid-since, dates.
 	LastUsed, InvalidSince string
 	Deleting               bool
-	Bootstrap              *BootstrapToken // nil when it is none, or its fields were not recorded
+	// Incomplete says that only its being there is known.
+	Incomplete bool
+	Bootstrap  *BootstrapToken // nil when it is none, or its fields were not recorded
 }
 
 // BootstrapToken is what is public of a bootstrap token: everything but its secret.
@@ -70,15 +75,95 @@ type Credential struct {
 
 // Pod returns the pod that had a name at a moment. Node, Bound, DeletionAt and Gone are as of
 // that moment, Gone always zero. With Unknown the Pod says what may be left of the last one
-// known.
+// known. A pod of which only the name was recorded has no UID.
 func (s *State) Pod(namespace, name string, at time.Time) (Pod, Known) {
-	return Pod{}, Unknown
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	t := nanos(at)
+	var room [6]podStep
+	steps := s.podSteps(room[:0], podName{namespace, name})
+	i := len(steps)
+	for i > 0 && steps[i-1].na > t {
+		i--
+	}
+	out := Pod{Namespace: namespace, Name: name}
+	if i > 0 && steps[i-1].phase != phaseAbsent {
+		st := &steps[i-1]
+		st.export(&out)
+		for j := i - 1; j >= 0 && st.bound && steps[j].bound && steps[j].pod == st.pod; j-- {
+			out.Bound = timeOf(steps[j].na)
+		}
+		if st.phase == phaseUnknown {
+			return out, Unknown
+		}
+		return out, Present
+	}
+	if s.unseen(objectKey{resPod, namespace, name}, t, t) {
+		return out, Unknown
+	}
+	return out, Absent
+}
+
+// export tells what a step says of its pod.
+func (s *podStep) export(out *Pod) {
+	if s.pod != nil {
+		out.UID = s.pod.uid
+		out.Created = timeOf(s.pod.created().na)
+	}
+	if s.spec != nil {
+		out.ServiceAccount = s.spec.account
+	}
+	out.Node = s.node
+	if s.deletion != noTime {
+		out.DeletionAt = timeOf(s.deletion)
+	}
 }
 
 // PodByUID returns everything known of a pod, whenever it lived. Absent means that there was
 // none in all the time the State remembers and knows completely.
 func (s *State) PodByUID(uid string) (Pod, Known) {
-	return Pod{}, Unknown
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	p := s.pods.uids[uid]
+	if p == nil {
+		return Pod{}, s.never(resPod)
+	}
+	var room [6]podStep
+	steps := s.podSteps(room[:0], p.name)
+	out := Pod{Namespace: p.name.namespace, Name: p.name.name, UID: uid}
+	for i := range steps {
+		st := &steps[i]
+		switch {
+		case st.pod == p:
+			st.export(&out)
+			if st.bound && out.Bound.IsZero() {
+				out.Bound = timeOf(st.na)
+			}
+		case i > 0 && steps[i-1].pod == p:
+			out.Gone = timeOf(st.na)
+		}
+	}
+	if p.gone.na != noSight {
+		out.Gone = timeOf(p.gone.na)
+	}
+	return out, Present
+}
+
+// never returns Absent when every object there ever was of a resource is known, as far back as
+// the State remembers; else Unknown.
+func (s *State) never(res resource) Known {
+	for k, obj := range s.objects[res] {
+		if k.name != "" {
+			continue
+		}
+		for i := range obj.line {
+			// A kind is unknown before the beginning of time, for no time at all.
+			if st := &obj.line[i]; st.phase == phaseUnknown && (i+1 == len(obj.line) || obj.line[i+1].na > max(st.na, s.horizon)) {
+				return Unknown
+			}
+		}
+	}
+	return Absent
 }
 
 // Node returns the uid of a node at a moment. It may be empty with Present, when it was not
@@ -90,25 +175,65 @@ func (s *State) Node(name string, at time.Time) (uid string, known Known) {
 	return v.uid, known
 }
 
-// Secret returns what is public of a Secret at a moment. With Present but only its name known
-// (events at level Metadata) the answer is Unknown.
+// Secret returns what is public of a Secret at a moment. A Present one may be Incomplete: only
+// its being there is known, as of events at level Metadata.
 func (s *State) Secret(namespace, name string, at time.Time) (Secret, Known) {
-	return Secret{}, Unknown
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	st, known := s.lookup(objectKey{resSecret, namespace, name}, nanos(at))
+	if known != Present {
+		return Secret{UID: st.uid}, known
+	}
+	out := Secret{Incomplete: true}
+	if v, ok := st.content.object.(*Secret); ok {
+		out = *v
+	}
+	out.UID, out.Deleting = st.uid, st.content.deleting
+	return out, Present
 }
 
 // Credential returns the issue of a credential. Absent means that none with this id was
-// issued in a log known to be complete.
+// issued, in a log that is complete since the cluster was made or is said to be; after Prune
+// has forgotten credentials nothing is Absent any more.
 func (s *State) Credential(id string) (Credential, Known) {
-	return Credential{}, Unknown
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if c := s.credentials[id]; c != nil {
+		return s.full(c), Present
+	}
+	if s.forgot {
+		return Credential{}, Unknown
+	}
+	return Credential{}, s.never(resCredential)
 }
 
 // Credentials visits the credentials of a service account, those of all with an empty name,
 // those of all namespaces and all certificates with both empty; until visit returns false.
 // The order is by id. visit must not call the State.
-func (s *State) Credentials(namespace, name string, visit func(Credential) bool) {}
+func (s *State) Credentials(namespace, name string, visit func(Credential) bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var ids []string
+	for id, c := range s.credentials {
+		if (namespace == "" || c.namespace == namespace) && (name == "" || c.account == name) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		if !visit(s.full(s.credentials[id])) {
+			return
+		}
+	}
+}
 
 // Related tells whether at a moment a path leads from an object to a node, as the node
 // authorizer follows it. Absent is certain.
 func (s *State) Related(at time.Time, node, group, resource, namespace, name string) Known {
-	return Unknown
+	return s.graph.Related(at, node, group, resource, namespace, name)
+}
+
+// RelatedWithin tells what Related may have answered between two moments.
+func (s *State) RelatedWithin(from, to time.Time, node, group, resource, namespace, name string) graph.Answers {
+	return s.graph.RelatedWithin(from, to, node, group, resource, namespace, name)
 }

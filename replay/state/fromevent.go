@@ -12,7 +12,11 @@ import (
 
 // FromEvent returns what a policy write of the audit stream says about the objects the
 // replica keeps; nothing for any other event. A policy write is a create, update, patch,
-// delete or deletecollection that succeeded (2xx), was no dry run, and is complete.
+// delete or deletecollection that succeeded (2xx), was no dry run, and is complete. Of kinds
+// with many writes only those count that change what is kept ([event.KeepsWrite]).
+//
+// The creation of the namespace kube-system says in addition that nothing was there before:
+// every resource is known completely, as far as the log goes on recording it.
 //
 // What the event did not record, because of its level or because its bodies were cut,
 // becomes unknown content, or an AllOf observation when not even the names are known. The
@@ -33,7 +37,7 @@ func FromEvent(e *event.Event) ([]Observation, error) {
 		return nil, nil
 	}
 	t, ok := parseTarget(e.RequestURI)
-	if !ok || !succeeded(e) {
+	if !ok || t.res.reduces() && !event.KeepsWrite(e) || !succeeded(e) {
 		return nil, nil
 	}
 	dryRun := event.DryRunOf(e)
@@ -44,6 +48,9 @@ func FromEvent(e *event.Event) ([]Observation, error) {
 		Source: SourceAudit, Resource: t.res.String(), Namespace: t.namespace, Name: t.name,
 		NotBefore: e.RequestReceivedTimestamp, NotAfter: e.StageTimestamp,
 	}}
+	if t.sub != "" {
+		return w.subresource(dryRun)
+	}
 	maybe := dryRun == event.MaybeDryRun
 	switch {
 	case e.Verb == "delete" && maybe:
@@ -55,23 +62,29 @@ func FromEvent(e *event.Event) ([]Observation, error) {
 	case e.Verb == "deletecollection":
 		return w.deleteCollection()
 	}
-	return w.put()
+	obs, err := w.put()
+	if w.bears(obs) {
+		obs = append(obs, Born()...)
+	}
+	return obs, err
 }
 
 // target is what a request URI names.
 type target struct {
 	res             resource
 	namespace, name string
+	sub             string // a subresource that says something of its own
 	propagation     string // propagationPolicy of the query
 }
 
 // parseTarget reads the path and query of a request to a kept resource. Subresources are
-// not kept, save those through which a namespace changes phase and ends.
+// not kept, save those through which a namespace changes phase and ends, a pod is bound,
+// evicted and given containers and claims, a token is issued, a certificate is signed.
 func parseTarget(uri string) (target, bool) {
 	var t target
 	path, query, _ := strings.Cut(uri, "?")
 	// The common refusals first: this runs for every write of the audit stream.
-	if !strings.HasPrefix(path, "/api/v1/") && !strings.HasPrefix(path, "/apis/rbac.authorization.k8s.io/") {
+	if !strings.HasPrefix(path, "/api/v1/") && !strings.HasPrefix(path, "/apis/") {
 		return t, false
 	}
 	if strings.IndexByte(path, '%') >= 0 {
@@ -92,8 +105,9 @@ func parseTarget(uri string) (target, bool) {
 	}
 	core := strings.HasPrefix(path, "api/")
 	next()
+	group := ""
 	if !core {
-		next()
+		group, _ = next()
 	}
 	next() // version
 	plural, ok := next()
@@ -115,28 +129,42 @@ func parseTarget(uri string) (target, bool) {
 		}
 		t.namespace, plural = name, sub
 	}
-	switch {
-	case core && plural == "serviceaccounts":
-		t.res = resServiceAccount
-	case core:
-		return t, false
-	case plural == "roles":
-		t.res = resRole
-	case plural == "rolebindings":
-		t.res = resRoleBinding
-	case plural == "clusterroles":
-		t.res = resClusterRole
-	case plural == "clusterrolebindings":
-		t.res = resClusterRoleBinding
-	default:
+	if core && plural == "bindings" { // the old way to bind a pod, which the body names
+		t.res, t.sub = resPod, subBinding
+		return t, path == "" && t.namespace != ""
+	}
+	t.res = resourceOfPath(group, plural)
+	if t.res == resNone || t.res == resNamespace {
 		return t, false
 	}
 	t.name, _ = next()
+	sub, _ := next()
+	switch {
+	case sub == "":
+	case t.res == resPod && (sub == subBinding || sub == subEviction), t.res == resServiceAccount && sub == subToken:
+		t.sub = sub
+	case t.res == resPod && (sub == "ephemeralcontainers" || sub == "status"), t.res == resSigning && (sub == "approval" || sub == "status"):
+		// Answered with the object.
+	default:
+		return t, false
+	}
 	if path != "" || t.res.namespaced() == (t.namespace == "") && t.name != "" {
 		return t, false // a subresource, or a name outside its scope
 	}
 	t.parseQuery(query)
 	return t, true
+}
+
+// resourceOfPath returns the number for a plural of an API group.
+func resourceOfPath(group, plural string) resource {
+	for res := resNone + 1; res < resCredential; res++ {
+		r := &resources[res]
+		if r.group == group && len(r.name) >= len(plural) && r.name[:len(plural)] == plural &&
+			(len(r.name) == len(plural) || r.name[len(plural)] == '.') {
+			return res
+		}
+	}
+	return resNone
 }
 
 // parseQuery reads what matters of a raw query.
@@ -149,6 +177,9 @@ func (t *target) parseQuery(query string) {
 
 // succeeded tells whether the request was answered with success.
 func succeeded(e *event.Event) bool {
+	if _, issued := e.Annotations.Get(annotationIssued); issued {
+		return true
+	}
 	if e.ResponseStatus != nil && e.ResponseStatus.Code != 0 {
 		return e.ResponseStatus.Code >= 200 && e.ResponseStatus.Code < 300
 	}
@@ -241,9 +272,12 @@ func (w *write) put() ([]Observation, error) {
 			return obs, nil
 		}
 	}
+	if w.target.res == resPod && e.Verb != "create" && e.Code() != 201 {
+		return w.changed(), nil
+	}
 	// A patch does not carry the object, and a body stripped of its object nothing at all.
 	if e.Verb == "patch" || len(e.RequestObject) == 0 {
-		return w.unknown(), nil
+		return w.there(), nil
 	}
 	var h head
 	if err := json.Unmarshal(e.RequestObject, &h); err != nil {
@@ -260,7 +294,10 @@ func (w *write) put() ([]Observation, error) {
 		o.UID, o.Deleted = h.Metadata.UID, true
 		return []Observation{o}, nil
 	}
-	o.Object = e.RequestObject // its resourceVersion is the one before
+	var err error
+	if o.Object, err = reduce(w.target.res, e.RequestObject, true); err != nil { // its resourceVersion is the one before
+		return w.unknown(), fmt.Errorf("read %s request of audit event %s: %w", e.Verb, e.AuditID, err)
+	}
 	return []Observation{o}, nil
 }
 
@@ -280,9 +317,13 @@ func (w *write) version(body []byte) ([]Observation, error) {
 	}
 	if h.gone(w.target.res) {
 		o.Deleted = true
-		return []Observation{o}, nil
+		return w.ended(o, body), nil
 	}
-	o.ResourceVersion, o.Object = h.Metadata.ResourceVersion, body
+	object, err := reduce(w.target.res, body, false)
+	if err != nil {
+		return nil, err
+	}
+	o.ResourceVersion, o.Object = h.Metadata.ResourceVersion, object
 	return []Observation{o}, nil
 }
 
@@ -318,7 +359,10 @@ func (w *write) delete() ([]Observation, error) {
 	if v := &obs[0]; !v.Deleted {
 		var h head
 		if err := json.Unmarshal(e.ResponseObject, &h); err == nil && h.Metadata.DeletionTimestamp == "" {
-			v.Deleted, v.Object, v.ResourceVersion = true, nil, ""
+			v.Deleted, v.ResourceVersion = true, ""
+			if w.target.res != resPod {
+				v.Object = nil
+			}
 		}
 	}
 	return obs, nil
@@ -348,6 +392,9 @@ func (w *write) deleteCollection() ([]Observation, error) {
 	}
 	if !strings.HasSuffix(list.Kind, "List") {
 		return w.someDeleted(), nil
+	}
+	if w.target.res == resPod {
+		return w.deletePods(list.Items)
 	}
 	var items []head
 	if list.Items != nil {

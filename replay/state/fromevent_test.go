@@ -30,7 +30,7 @@ func TestFromEvent(t *testing.T) {
 		{name: "trailing slash", verb: "patch", uri: rbac + "/b/", code: 200, want: "rolebindings a/b unknown"},
 		{name: "v1beta1", verb: "patch", uri: strings.Replace(rbac, "v1", "v1beta1", 1) + "/b", code: 200, want: "rolebindings a/b unknown"},
 		{name: "get", verb: "get", uri: rbac + "/b", code: 200, response: string(binding.object(true))},
-		{name: "another resource", verb: "create", uri: "/api/v1/namespaces/a/pods", code: 201},
+		{name: "another resource", verb: "create", uri: "/api/v1/namespaces/a/configmaps", code: 201},
 		{name: "another group's roles", verb: "create", uri: "/apis/example.com/v1/namespaces/a/roles", code: 201},
 		{name: "token subresource", verb: "create", uri: "/api/v1/namespaces/a/serviceaccounts/sa/token", code: 201},
 		{name: "objects in a namespace named like a subresource", verb: "patch", uri: "/api/v1/namespaces/a/status/x", code: 200},

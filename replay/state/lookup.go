@@ -60,7 +60,7 @@ func inForce(line []step, from, to int64) (steps []step, before bool) {
 // nobody told the State about.
 func (s *State) unseen(k objectKey, from, to int64) bool {
 	for _, scope := range []objectKey{{res: k.res}, {res: k.res, namespace: k.namespace}} {
-		obj := s.objects[scope]
+		obj := s.objects[scope.res][scope]
 		if obj == nil {
 			continue
 		}
@@ -82,7 +82,7 @@ func (s *State) Namespace(name string, from, to time.Time) NamespaceAnswer {
 	lo, hi := nanos(from), nanos(to)
 	var steps []step
 	before := true
-	if obj := s.objects[k]; obj != nil {
+	if obj := s.objects[k.res][k]; obj != nil {
 		steps, before = inForce(obj.line, lo, hi)
 	}
 	var seen [NamespaceChanging]bool
@@ -127,7 +127,8 @@ func (s *State) ServiceAccount(namespace, name string, at time.Time) (uid string
 }
 
 // Version returns the version of an object that was in force at a moment: the newest that
-// was certainly effective. With Unknown the version says, where it can, what made the
+// was certainly effective. Of pods, of which no versions are kept, it is the last change of
+// what is: the making, the binding, the deletion. Credentials have none. With Unknown the version says, where it can, what made the
 // object unknown.
 func (s *State) Version(resource, namespace, name string, at time.Time) (Version, Known) {
 	s.mu.RLock()
@@ -136,6 +137,9 @@ func (s *State) Version(resource, namespace, name string, at time.Time) (Version
 	if k.res == resNone {
 		return Version{Resource: resource, Namespace: namespace, Name: name, Unknown: true}, Unknown
 	}
+	if k.res == resPod {
+		return s.podVersion(k, nanos(at))
+	}
 	st, known := s.lookup(k, nanos(at))
 	return st.version(k), known
 }
@@ -143,7 +147,7 @@ func (s *State) Version(resource, namespace, name string, at time.Time) (Version
 // lookup returns the step in force at a moment.
 func (s *State) lookup(k objectKey, at int64) (step, Known) {
 	st := step{span: span{noTime, noTime}}
-	if obj := s.objects[k]; obj != nil {
+	if obj := s.objects[k.res][k]; obj != nil {
 		if i := sort.Search(len(obj.line), func(i int) bool { return obj.line[i].na > at }); i > 0 {
 			st = obj.line[i-1]
 		}
@@ -165,7 +169,10 @@ func (s *State) History(resource, namespace, name string) []Version {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	k := objectKey{resourceOf(resource), namespace, name}
-	obj := s.objects[k]
+	if k.res == resPod {
+		return s.podVersions(k)
+	}
+	obj := s.objects[k.res][k]
 	if obj == nil {
 		return nil
 	}
@@ -188,7 +195,7 @@ func (s *State) CheckCluster(obs ...Observation) error {
 	for i := range obs {
 		o := &obs[i]
 		k := objectKey{resourceOf(o.Resource), o.Namespace, o.Name}
-		obj := s.objects[k]
+		obj := s.objects[k.res][k]
 		if obj == nil || o.UID == "" || o.Name == "" {
 			continue
 		}

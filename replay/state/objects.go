@@ -18,10 +18,12 @@ type RawObject struct {
 	Namespace, Name      string
 	UID, ResourceVersion string
 	Created              time.Time // whole seconds; zero when absent
-	Object               []byte    // nil when the kind is not kept: never hold what is not needed
-	Listed               bool      // came as an item of a list, not alone
-	ListContinues        bool      // the list says that it is only a part
-	InputOffset          int64     // bytes before the end of the object in the input
+	// Object is the object as JSON; nil when the kind is not kept, reduced when its kind is:
+	// never hold what is not needed.
+	Object        []byte
+	Listed        bool  // came as an item of a list, not alone
+	ListContinues bool  // the list says that it is only a part
+	InputOffset   int64 // bytes before the end of the object in the input
 }
 
 // ErrNotObjects is wrapped by ReadObjects for input that is JSON but holds no Kubernetes
@@ -169,7 +171,11 @@ func rawObject(raw []byte, kind, version string) (RawObject, error) {
 	}
 	if res := resourceOfKind(h.group(), h.Kind); res != resNone {
 		o.Resource = res.String()
-		o.Object = bytes.TrimSpace(raw)
+		object, err := reduce(res, bytes.TrimSpace(raw), false)
+		if err != nil {
+			return RawObject{}, err
+		}
+		o.Object = object
 	}
 	return o, nil
 }

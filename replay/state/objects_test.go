@@ -17,6 +17,7 @@ const (
 	objRole    = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"r","namespace":"a","uid":"u1","resourceVersion":"7","creationTimestamp":"2026-01-02T12:00:00Z"},"rules":[]}`
 	objRole2   = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"r","namespace":"b","uid":"u2","resourceVersion":"8"},"rules":[]}`
 	objCluster = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"c","uid":"u3","resourceVersion":"9"}}`
+	objMap     = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m","namespace":"a"},"data":{"password":"aHVudGVyMg=="}}`
 	objSecret  = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"a"},"data":{"password":"aHVudGVyMg=="}}`
 	objOther   = `{"apiVersion":"example.com/v1","kind":"Role","metadata":{"name":"r","namespace":"a"}}`
 )
@@ -28,7 +29,7 @@ func TestReadObjects(t *testing.T) {
 		err      string   // part of the error
 	}{
 		{name: "a List", in: `{"apiVersion":"v1","kind":"List","items":[` + objRole + `,` + objSecret + `],"metadata":{"resourceVersion":""}}`,
-			want: []string{"Role a/r " + state.Roles, "Secret a/s "}},
+			want: []string{"Role a/r " + state.Roles, "Secret a/s " + state.Secrets}},
 		{name: "items before the kind", in: `{"items":[` + objRole + `],"kind":"List"}`, want: []string{"Role a/r " + state.Roles}},
 		{name: "several Lists and single objects", in: `{"kind":"List","items":[` + objRole + `]}` + "\n" + objCluster + ` {"kind":"List","items":[]}` + objRole2,
 			want: []string{"Role a/r " + state.Roles, "ClusterRole /c " + state.ClusterRoles, "Role b/r " + state.Roles}},
@@ -96,11 +97,11 @@ func TestReadSnapshotKinds(t *testing.T) {
 		})
 	}
 	t.Run("what is skipped is counted and not held", func(t *testing.T) {
-		snap, skipped, err := state.ReadSnapshot(strings.NewReader(objSecret + objSecret + objRole))
+		snap, skipped, err := state.ReadSnapshot(strings.NewReader(objMap + objMap + objSecret + objRole))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if skipped["Secret"] != 2 || len(snap.Objects) != 1 {
+		if skipped["ConfigMap"] != 2 || len(snap.Objects) != 2 {
 			t.Errorf("skipped %v, kept %d", skipped, len(snap.Objects))
 		}
 		if strings.Contains(dump(snap.Objects), "aHVudGVyMg") {

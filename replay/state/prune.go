@@ -18,36 +18,42 @@ func (s *State) Prune(before time.Time) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	horizon, had := nanos(before), s.versions
-	for k, obj := range s.objects {
-		if k.name == "" {
-			continue
-		}
-		cut := *obj
-		if cut.prune(horizon) && sameSince(obj.line, s.line(&cut), horizon) {
-			obj.versions, obj.ends, obj.blinds = cut.versions, cut.ends, cut.blinds
+	for _, objects := range s.objects {
+		for k, obj := range objects {
+			if k.name == "" {
+				continue
+			}
+			cut := *obj
+			if cut.prune(horizon) && sameSince(obj.line, s.line(&cut), horizon) {
+				obj.versions, obj.ends, obj.blinds = cut.versions, cut.ends, cut.blinds
+			}
 		}
 	}
-	for res := resRole; res < resCount; res++ {
+	for res := resNone + 1; res < resCount; res++ {
 		s.pruneScopes(res, horizon)
 	}
-	dirty := make([]objectKey, 0, len(s.objects))
+	var dirty []objectKey
 	s.versions = 0
-	for k, obj := range s.objects {
-		s.versions += len(obj.versions) + len(obj.ends) + len(obj.blinds)
-		dirty = append(dirty, k)
+	for _, objects := range s.objects {
+		for k, obj := range objects {
+			s.versions += len(obj.versions) + len(obj.ends) + len(obj.blinds)
+			dirty = append(dirty, k)
+		}
 	}
 	for _, list := range s.gone {
 		s.versions += len(list)
 	}
 	s.resolve(dirty)
-	for k, obj := range s.objects {
-		if len(obj.versions)+len(obj.ends)+len(obj.blinds) == 0 && (k.name != "" || k.namespace != "") {
-			delete(s.objects, k)
+	for _, objects := range s.objects {
+		for k, obj := range objects {
+			if len(obj.versions)+len(obj.ends)+len(obj.blinds) == 0 && (k.name != "" || k.namespace != "") {
+				delete(objects, k)
+			}
 		}
 	}
 	for role, bindings := range s.refs {
 		for b := range bindings {
-			if s.objects[b] == nil {
+			if s.objects[b.res][b] == nil {
 				delete(bindings, b)
 			}
 		}
@@ -85,10 +91,7 @@ func (s *State) pruneScopes(res resource, horizon int64) {
 		}
 	}
 	s.listings[res] = slices.Clone(listings[i:])
-	for k, obj := range s.objects {
-		if k.res != res {
-			continue
-		}
+	for k, obj := range s.objects[res] {
 		undo = append(undo, saved{obj, obj.blinds, obj.present})
 		if k.name == "" {
 			obj.blinds = slices.DeleteFunc(slices.Clone(obj.blinds), outdated)

@@ -17,7 +17,7 @@ func (s *State) Reason(k rbacindex.Key, at time.Time) string {
 	t := nanos(at)
 	key := objectKey{resourceOfRBAC(k.Kind), k.Namespace, k.Name}
 	if key.name != "" {
-		if obj := s.objects[key]; obj != nil {
+		if obj := s.objects[key.res][key]; obj != nil {
 			if i := stepAt(obj.line, t); i > 0 {
 				switch st := &obj.line[i-1]; st.phase {
 				case phasePresent:
@@ -29,7 +29,7 @@ func (s *State) Reason(k rbacindex.Key, at time.Time) string {
 		}
 	}
 	for _, scope := range []objectKey{{res: key.res}, {res: key.res, namespace: key.namespace}} {
-		obj := s.objects[scope]
+		obj := s.objects[scope.res][scope]
 		if obj == nil {
 			continue
 		}

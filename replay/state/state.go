@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state/graph"
 )
 
 // ErrOtherCluster is returned for a snapshot that contradicts what is known of the
@@ -24,27 +25,35 @@ type State struct {
 	timeline atomic.Pointer[timeline]
 	views    materialiser
 
-	mu       sync.RWMutex // guards what follows against the readers of single objects
-	objects  map[objectKey]*object
-	listings [resCount][]*listing  // by (ended, began)
-	gone     map[objectKey][]blind // collections deleted without a list, by scope
+	mu       sync.RWMutex                    // guards what follows against the readers of single objects
+	objects  [resCount]map[objectKey]*object // and scopes; of pods and credentials scopes only
+	listings [resCount][]*listing            // by (ended, began)
+	gone     map[objectKey][]blind           // collections deleted without a list, by scope
 	refs     map[objectKey]map[objectKey]struct{}
 	versions int
 	in       interner
+
+	pods        pods
+	credentials map[string]*credential
+	forgot      bool  // credentials have been forgotten
+	horizon     int64 // of the last Prune, noTime when there was none
+	graph       *graph.Graph
 }
 
 // New returns the empty State of a cluster: everything is unknown.
 func New(cluster string) *State {
 	s := &State{
-		cluster: cluster, objects: map[objectKey]*object{}, gone: map[objectKey][]blind{},
+		cluster: cluster, gone: map[objectKey][]blind{},
 		refs: map[objectKey]map[objectKey]struct{}{},
+		pods: newPods(), credentials: map[string]*credential{}, horizon: noTime, graph: graph.New(),
 	}
 	s.views.root = &cell{views: [1]View{{RBAC: rbacindex.Empty()}}}
 	s.timeline.Store(&timeline{})
 	var dirty []objectKey
-	for res := resRole; res < resCount; res++ {
+	for res := resNone + 1; res < resCount; res++ {
 		k := objectKey{res: res}
-		s.objects[k] = &object{key: k}
+		s.objects[res] = map[objectKey]*object{}
+		s.objects[k.res][k] = &object{key: k}
 		dirty = append(dirty, k)
 	}
 	s.resolve(dirty)
@@ -61,17 +70,23 @@ func (s *State) Revision() uint64 { return s.revision.Load() }
 
 // Stats are the sizes of a State, for metrics.
 type Stats struct {
-	Objects  int // names under which anything was observed
+	Objects  int // names under which anything was observed, but pods and credentials
 	Versions int // versions, ends and writes kept
 	Changes  int // changes of the RBAC view
 	Strings  int // distinct strings in the interning table
+
+	Pods        int // pods by uid
+	Credentials int // issued tokens and certificates
 }
 
 // Stats returns the State's sizes.
 func (s *State) Stats() Stats {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	st := Stats{Objects: len(s.objects), Versions: s.versions, Strings: len(s.in.table)}
+	st := Stats{Versions: s.versions, Strings: len(s.in.table), Pods: len(s.pods.uids), Credentials: len(s.credentials)}
+	for _, objects := range s.objects {
+		st.Objects += len(objects)
+	}
 	for _, b := range s.timeline.Load().blocks() {
 		st.Changes += len(b.entries)
 	}
@@ -86,21 +101,23 @@ func (s *State) Apply(obs ...Observation) []Effect {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var dirty []objectKey
+	var effects []Effect
 	for i := range obs {
-		dirty = s.take(&obs[i], dirty)
+		dirty = s.take(&obs[i], dirty, &effects)
 	}
-	if len(dirty) == 0 {
-		return nil
+	if len(dirty) > 0 {
+		effects = append(effects, s.resolve(dirty)...)
 	}
-	effects := s.resolve(dirty)
+	effects = append(effects, s.resolvePods()...)
 	if len(effects) > 0 {
 		s.revision.Add(1)
 	}
 	return effects
 }
 
-// take records one observation and appends the keys that must be resolved anew.
-func (s *State) take(o *Observation, dirty []objectKey) []objectKey {
+// take records one observation and appends the keys that must be resolved anew. The effects of
+// what needs no resolving are appended at once.
+func (s *State) take(o *Observation, dirty []objectKey, effects *[]Effect) []objectKey {
 	res := resourceOf(o.Resource)
 	if res == resNone {
 		return dirty
@@ -112,17 +129,27 @@ func (s *State) take(o *Observation, dirty []objectKey) []objectKey {
 	if o.AllOf {
 		return s.takeScope(o, objectKey{res: res, namespace: o.Namespace}, at, dirty)
 	}
+	if res == resCredential {
+		if s.takeIssue(o) {
+			*effects = append(*effects, credentialEffect(o.Name))
+		}
+		return dirty
+	}
 	if o.Name == "" || res.namespaced() != (o.Namespace != "") {
 		return dirty
 	}
+	if res == resPod {
+		s.takePod(o, at)
+		return dirty
+	}
 	k := objectKey{res, s.in.str(o.Namespace), s.in.str(o.Name)}
-	obj := s.objects[k]
+	obj := s.objects[k.res][k]
 	if obj == nil {
 		obj = &object{key: k}
-		s.objects[k] = obj
+		s.objects[k.res][k] = obj
 	}
 	size := len(obj.versions) + len(obj.ends) + len(obj.blinds)
-	changed := s.takeObject(o, obj, at)
+	changed := s.takeObject(o, obj, at, effects)
 	s.versions += len(obj.versions) + len(obj.ends) + len(obj.blinds) - size
 	if changed {
 		dirty = append(dirty, k)
@@ -131,7 +158,7 @@ func (s *State) take(o *Observation, dirty []objectKey) []objectKey {
 }
 
 // takeObject records an observation of one object; false when it says nothing new.
-func (s *State) takeObject(o *Observation, obj *object, at span) bool {
+func (s *State) takeObject(o *Observation, obj *object, at span, effects *[]Effect) bool {
 	if o.Deleted {
 		if o.UID == "" {
 			return obj.addBlind(blind{span: at, absent: true})
@@ -145,6 +172,11 @@ func (s *State) takeObject(o *Observation, obj *object, at span) bool {
 		c, _ = s.in.parse(obj.key.res, obj.key, o.Object)
 	}
 	s.refer(obj.key, c)
+	if f := c.signing(); f != nil && f.Certificate != nil && s.takeCredential(f.Certificate.ID, "", &facts{
+		Signer: f.Signer, By: f.By, Certificate: f.Certificate, Issued: &credentialFacts{CSR: obj.key.name},
+	}) {
+		*effects = append(*effects, credentialEffect(f.Certificate.ID))
+	}
 	rv, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
 	if err != nil || rv == 0 || o.UID == "" {
 		b := blind{span: at, content: c}
@@ -158,6 +190,9 @@ func (s *State) takeObject(o *Observation, obj *object, at span) bool {
 
 // takeScope records an observation of all objects of a scope.
 func (s *State) takeScope(o *Observation, k objectKey, at span, dirty []objectKey) []objectKey {
+	if k.res == resPod {
+		s.touchPods(k.namespace)
+	}
 	switch {
 	case o.Complete:
 		l := &listing{presence: presence{at.nb, at.na}, since: nanos(o.Since)}
@@ -187,10 +222,10 @@ func (s *State) takeScope(o *Observation, k objectKey, at span, dirty []objectKe
 		s.versions++
 		return s.all(k, false, dirty)
 	case o.Unknown:
-		obj := s.objects[k]
+		obj := s.objects[k.res][k]
 		if obj == nil {
 			obj = &object{key: k}
-			s.objects[k] = obj
+			s.objects[k.res][k] = obj
 		}
 		if !obj.addBlind(blind{span: at}) {
 			return dirty
@@ -203,8 +238,8 @@ func (s *State) takeScope(o *Observation, k objectKey, at span, dirty []objectKe
 
 // all appends the keys of a scope's objects, with the scopes themselves when asked.
 func (s *State) all(scope objectKey, scopes bool, dirty []objectKey) []objectKey {
-	for k := range s.objects {
-		if k.res == scope.res && (scope.namespace == "" || k.namespace == scope.namespace) && (scopes || k.name != "") {
+	for k := range s.objects[scope.res] {
+		if (scope.namespace == "" || k.namespace == scope.namespace) && (scopes || k.name != "") {
 			dirty = append(dirty, k)
 		}
 	}
@@ -245,7 +280,7 @@ func (s *State) resolve(dirty []objectKey) []Effect {
 	var removed, added []entry
 	var effects []Effect
 	for _, k := range dirty {
-		obj := s.objects[k]
+		obj := s.objects[k.res][k]
 		old := obj.line
 		obj.line = s.line(obj)
 		i, j, ok := difference(old, obj.line)
@@ -255,6 +290,10 @@ func (s *State) resolve(dirty []objectKey) []Effect {
 		if k.res.kind() != 0 {
 			removed = appendEntries(removed, k, old, i)
 			added = appendEntries(added, k, obj.line, i)
+		}
+		s.relate(obj)
+		if k.res.reduces() && k.name == "" && sameDoubt(old, obj.line) {
+			continue
 		}
 		effects = append(effects, s.effect(obj, old, i, j))
 	}

@@ -1,0 +1,127 @@
+package state
+
+import (
+	"strings"
+
+	"github.com/retrial-io/retrial/replay/state/graph"
+)
+
+// groupNodes is the group of every node's user.
+const groupNodes = "system:nodes"
+
+// nodeUser is the user name of a node.
+func nodeUser(node string) string { return "system:node:" + node }
+
+// credentialEffect is the effect of what was learnt of a credential.
+func credentialEffect(id string) Effect {
+	return Effect{Resource: Credentials, Name: id, Credential: id}
+}
+
+// concerned adds the subjects of a change of an object of the reduced kinds: those whose
+// identity or relation it is about.
+func (s *State) concerned(g *gather, k objectKey, was, is []step) {
+	if k.res == resSigning || k.res == resCredential {
+		return // what is learnt of credentials has effects of its own
+	}
+	g.s.AllNamespaces = true
+	if k.name == "" {
+		// What pods, nodes and volumes there are matters to nodes; what Secrets there are, to
+		// whoever comes with a token of one, which is rare and always looked up by name.
+		if k.res != resSecret {
+			g.s.Groups = []string{groupNodes}
+		}
+		return
+	}
+	switch k.res {
+	case resNode:
+		g.s.Users = []string{nodeUser(k.name)}
+		return
+	case resSecret:
+		if id, ok := strings.CutPrefix(k.name, prefixToken); ok && k.namespace == "kube-system" {
+			g.s.Users = []string{"system:bootstrap:" + id}
+		}
+	}
+	for _, line := range [][]step{was, is} {
+		for i := range line {
+			if line[i].content == nil {
+				continue
+			}
+			switch v := line[i].content.object.(type) {
+			case *Secret:
+				if v.ServiceAccount != "" {
+					g.s.Users = append(g.s.Users, serviceAccountUser(k.namespace, v.ServiceAccount))
+				}
+			case *graph.Content:
+				if v.Node != "" {
+					g.s.Users = append(g.s.Users, nodeUser(v.Node))
+				} else {
+					g.s.Groups = []string{groupNodes} // a volume: of whichever nodes its claim is on
+				}
+			}
+		}
+	}
+}
+
+// sameDoubt tells whether two lines of a scope answer alike: writes of names that were not
+// recorded follow each other while their kind is unknown anyway.
+func sameDoubt(a, b []step) bool {
+	next := func(line []step) []step {
+		for len(line) > 1 && line[0].phase == line[1].phase {
+			line = append([]step{line[0]}, line[2:]...)
+		}
+		return line
+	}
+	for {
+		a, b = next(a), next(b)
+		switch {
+		case len(a) != len(b):
+			return false
+		case len(a) == 0:
+			return true
+		case a[0].phase != b[0].phase || a[0].na != b[0].na:
+			return false
+		}
+		a, b = a[1:], b[1:]
+	}
+}
+
+// graphKind returns the graph's kind of a resource.
+func (r resource) graphKind() (graph.Kind, bool) {
+	switch r {
+	case resPod:
+		return graph.Pod, true
+	case resVolume:
+		return graph.Volume, true
+	case resAttachment:
+		return graph.Attachment, true
+	case resSlice:
+		return graph.Slice, true
+	}
+	return 0, false
+}
+
+// relate brings the graph up to date with an object or scope.
+func (s *State) relate(obj *object) {
+	kind, ok := obj.key.res.graphKind()
+	if !ok {
+		return
+	}
+	life := make([]graph.Step, len(obj.line))
+	for i := range obj.line {
+		st := &obj.line[i]
+		g := graph.Step{NotBefore: st.nb, NotAfter: st.na, Known: graph.Absent, UID: st.uid}
+		switch st.phase {
+		case phaseUnknown:
+			g.Known = graph.Unknown
+		case phasePresent:
+			g.Known = graph.Present
+			g.Content, _ = st.content.object.(*graph.Content)
+		}
+		life[i] = g
+	}
+	if obj.key.name == "" {
+		s.graph.SetScope(kind, obj.key.namespace, life)
+		return
+	}
+	s.graph.Set(graph.Object{Kind: kind, Namespace: obj.key.namespace, Name: obj.key.name}, life)
+}

@@ -1,0 +1,384 @@
+package state
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/retrial-io/retrial/replay/state/graph"
+)
+
+// Pods are many and come and go: a State keeps one record a pod instead of its versions. What
+// a record says only ever becomes narrower as more is observed, by minimum and maximum, so
+// that it is a function of the set of observations, in whatever order and however often.
+
+// podName names a pod.
+type podName struct{ namespace, name string }
+
+// pod is everything observed of one pod, by uid.
+type pod struct {
+	name podName
+	uid  string
+
+	made    int64 // creationTimestamp, noTime when not recorded
+	seen    int64 // the earliest moment by which it was there for certain
+	alive   int64 // the latest moment since which it was there still
+	unbound int64 // likewise without a node; noTime when never seen so
+	bound   int64 // the earliest moment by which it was seen with a node
+	bind    span  // of the write that bound it; na is noSight when not recorded
+	gone    span  // of its end; na is noSight when not recorded
+
+	node   string
+	spec   *podSpec // one of those seen; nil when none was recorded
+	specRV uint64   // the lowest resourceVersion it was seen at,
+	specAt int64    // and the earliest moment
+	more   *podMore // what few pods have
+	older  *pod     // another pod of the same name
+}
+
+// podMore is what few pods have.
+type podMore struct {
+	specs     []podSeen     // further specs: ephemeral containers, claims
+	deletions []podDeletion // by at
+}
+
+// podSpec is what is kept of a pod's content, but the node. Pods of one owner share it.
+type podSpec struct {
+	account   string
+	refs      graph.Refs
+	grace     int64 // terminationGracePeriodSeconds, -1 when not recorded
+	statuses  uint32
+	ephemeral uint16
+	anyRefs   bool
+}
+
+// podSeen is when a spec was seen.
+type podSeen struct {
+	spec *podSpec
+	rv   uint64
+	at   int64
+}
+
+// podDeletion is one value deletionTimestamp has had, and when it was first seen. It can only
+// become earlier.
+type podDeletion struct {
+	at int64
+	span
+}
+
+// podBlindKind is what a write that names no uid did.
+type podBlindKind uint8
+
+const (
+	podWritten podBlindKind = iota // anything: it may be gone
+	podThere                       // it was created
+	podGone                        // it was deleted
+	podBound                       // it was bound to a node
+	podEvicted                     // its deletion was asked for
+	podChanged                     // what it refers to was changed
+)
+
+// podBlind is a write that names no uid.
+type podBlind struct {
+	span
+	kind  podBlindKind
+	uid   string // of an eviction: "" when not told
+	node  string
+	grace int64 // of an eviction: -1 when not told
+	spec  *podSpec
+}
+
+func comparePodBlinds(a, b podBlind) int {
+	for _, d := range [...][2]int64{{a.na, b.na}, {a.nb, b.nb}, {int64(a.kind), int64(b.kind)}, {a.grace, b.grace}} {
+		if d[0] != d[1] {
+			if d[0] < d[1] {
+				return -1
+			}
+			return 1
+		}
+	}
+	if c := strings.Compare(a.node+"\x00"+a.uid, b.node+"\x00"+b.uid); c != 0 {
+		return c
+	}
+	return comparePodSpecs(a.spec, b.spec)
+}
+
+// comparePodSpecs is a fixed order, nil first.
+func comparePodSpecs(a, b *podSpec) int {
+	switch {
+	case a == b || a != nil && b != nil && *a == *b:
+		return 0
+	case a == nil:
+		return -1
+	case b == nil:
+		return 1
+	}
+	return strings.Compare(a.key(), b.key())
+}
+
+func (p *podSpec) key() string {
+	any := "0"
+	if p.anyRefs {
+		any = "1"
+	}
+	return strings.Join([]string{p.account, string(p.refs), any, strconv.FormatInt(p.grace, 10),
+		strconv.FormatUint(uint64(p.statuses), 10), strconv.FormatUint(uint64(p.ephemeral), 10)}, "\x00")
+}
+
+// pods are the pods of a State.
+type pods struct {
+	names  map[podName]*pod // one of the name, which leads to the others
+	uids   map[string]*pod
+	blinds map[podName][]podBlind
+	specs  map[podSpec]*podSpec
+	// touched are the names whose records are being changed, with what was said of them
+	// before.
+	touched map[podName][]podStep
+}
+
+func newPods() pods {
+	return pods{
+		names: map[podName]*pod{}, uids: map[string]*pod{}, blinds: map[podName][]podBlind{},
+		specs: map[podSpec]*podSpec{}, touched: map[podName][]podStep{},
+	}
+}
+
+// intern makes equal specs share memory.
+func (ps *pods) intern(spec podSpec) *podSpec {
+	if p := ps.specs[spec]; p != nil {
+		return p
+	}
+	if len(ps.specs) >= internLimit {
+		clear(ps.specs)
+	}
+	spec.refs = graph.Refs(strings.Clone(string(spec.refs)))
+	p := &spec
+	ps.specs[spec] = p
+	return p
+}
+
+// find returns the record of a name's uid, nil when there is none.
+func (ps *pods) find(n podName, uid string) *pod {
+	p := ps.names[n]
+	for p != nil && p.uid != uid {
+		p = p.older
+	}
+	return p
+}
+
+// record returns the record of a name's uid, which it makes.
+func (ps *pods) record(n podName, uid string) *pod {
+	if p := ps.find(n, uid); p != nil {
+		return p
+	}
+	// One piece of memory for both: there is one such piece for every pod.
+	text := n.name + uid
+	n.name, uid = text[:len(n.name)], text[len(n.name):]
+	p := &pod{
+		name: n, uid: uid, made: noTime, seen: noSight, alive: noTime, unbound: noTime, bound: noSight,
+		bind: span{noTime, noSight}, gone: span{noTime, noSight}, older: ps.names[n],
+	}
+	ps.names[n] = p
+	// Two pods of one uid do not occur. Should they, the choice must not depend on order.
+	if q := ps.uids[uid]; q == nil || n.namespace < q.name.namespace || n.namespace == q.name.namespace && n.name < q.name.name {
+		ps.uids[uid] = p
+	}
+	return p
+}
+
+// takePod records an observation of one pod.
+func (s *State) takePod(o *Observation, at span) {
+	n := podName{s.in.str(o.Namespace), o.Name}
+	r := &reducedObject{Reduced: &facts{Bare: true}}
+	known := len(o.Object) > 0 && !o.Unknown
+	if known {
+		if got, err := readReduced(resPod, o.Object); err == nil {
+			r = got
+		} else {
+			known = false // the write happened, whatever it wrote
+		}
+	}
+	s.touchPod(n)
+	if o.UID == "" || r.Kind == kindEviction {
+		b := podBlind{span: at, grace: -1, uid: s.in.str(o.UID)}
+		switch {
+		case r.Kind == kindEviction:
+			b.kind = podEvicted
+			if r.Reduced.Grace != nil {
+				b.grace = *r.Reduced.Grace
+			}
+		case o.Deleted:
+			b.kind = podGone
+		case r.Kind == kindBinding:
+			b.kind, b.node = podBound, s.in.str(r.Reduced.Target)
+		case known && r.Reduced.Bare && r.Reduced.AnyRefs:
+			b.kind = podChanged
+		case known:
+			b.kind, b.node, b.spec = podThere, s.in.str(r.Reduced.Node), s.podSpec(r.Reduced)
+		}
+		s.addPodBlind(n, b)
+		return
+	}
+	p := s.pods.record(n, o.UID)
+	if o.Deleted {
+		p.gone = span{max(p.gone.nb, at.nb), min(p.gone.na, at.na)}
+	} else {
+		p.alive, p.seen = max(p.alive, at.nb), min(p.seen, at.na)
+	}
+	if r.Kind == kindBinding {
+		p.bind = span{max(p.bind.nb, at.nb), min(p.bind.na, at.na)}
+		p.setNode(s.in.str(r.Reduced.Target))
+		return
+	}
+	if !known || r.Reduced.Bare {
+		return
+	}
+	if made := nanos(r.Metadata.created()); made != noTime && (p.made == noTime || made < p.made) {
+		p.made = made
+	}
+	switch f := r.Reduced; {
+	case f.AnyNode:
+	case f.Node != "":
+		p.setNode(s.in.str(f.Node))
+		p.bound = min(p.bound, at.na)
+	case !o.Deleted:
+		p.unbound = max(p.unbound, at.nb)
+	}
+	rv, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
+	if err != nil {
+		rv = 0
+	}
+	p.addSpec(podSeen{s.podSpec(r.Reduced), rv, at.na})
+	if d := nanos(r.Metadata.deletion()); d != noTime && !o.Deleted {
+		p.addDeletion(podDeletion{d, at})
+	}
+}
+
+// podSpec returns the shared spec of facts; nil for bare ones.
+func (s *State) podSpec(f *facts) *podSpec {
+	if f.Bare {
+		return nil
+	}
+	spec := podSpec{account: s.in.str(f.Account), refs: graph.Refs(f.Refs), grace: -1, statuses: f.Statuses, ephemeral: f.Ephemeral, anyRefs: f.AnyRefs}
+	if f.Grace != nil {
+		spec.grace = *f.Grace
+	}
+	return s.pods.intern(spec)
+}
+
+// setNode notes the node of a pod, which never changes. Should two be told, the choice must
+// not depend on which came first.
+func (p *pod) setNode(node string) {
+	if p.node == "" || node != "" && node < p.node {
+		p.node = node
+	}
+}
+
+// addSpec notes that a spec was seen.
+func (p *pod) addSpec(n podSeen) {
+	merge := func(w podSeen) podSeen { return podSeen{w.spec, min(w.rv, n.rv), min(w.at, n.at)} }
+	if p.spec == nil {
+		p.spec, p.specRV, p.specAt = n.spec, n.rv, n.at
+		return
+	}
+	if *p.spec == *n.spec {
+		w := merge(podSeen{p.spec, p.specRV, p.specAt})
+		p.specRV, p.specAt = w.rv, w.at
+		return
+	}
+	if p.more == nil {
+		p.more = &podMore{}
+	}
+	for i, w := range p.more.specs {
+		if *w.spec == *n.spec {
+			p.more.specs[i] = merge(w)
+			return
+		}
+	}
+	p.more.specs = append(p.more.specs, n)
+}
+
+// addDeletion notes a value of deletionTimestamp.
+func (p *pod) addDeletion(d podDeletion) {
+	if p.more == nil {
+		p.more = &podMore{}
+	}
+	list := p.more.deletions
+	i := 0
+	for i < len(list) && list[i].at < d.at {
+		i++
+	}
+	if i == len(list) || list[i].at != d.at {
+		p.more.deletions = slices.Insert(list, i, d)
+		return
+	}
+	if w := &list[i]; d.na < w.na || d.na == w.na && d.nb > w.nb {
+		w.span = d.span
+	}
+}
+
+// addPodBlind notes a write that names no uid.
+func (s *State) addPodBlind(n podName, b podBlind) {
+	list := s.pods.blinds[n]
+	i, found := slices.BinarySearchFunc(list, b, comparePodBlinds)
+	if found {
+		return
+	}
+	n.name = strings.Clone(n.name)
+	s.pods.blinds[n] = slices.Insert(list, i, b)
+	s.versions++
+}
+
+// touchPod remembers what is said of a name before its record changes.
+func (s *State) touchPod(n podName) {
+	if _, ok := s.pods.touched[n]; !ok {
+		s.pods.touched[n] = s.podSteps(nil, n)
+	}
+}
+
+// touchPods does so for all names of a namespace, or everywhere.
+func (s *State) touchPods(namespace string) {
+	for n := range s.pods.names {
+		if namespace == "" || n.namespace == namespace {
+			s.touchPod(n)
+		}
+	}
+	for n := range s.pods.blinds {
+		if namespace == "" || n.namespace == namespace {
+			s.touchPod(n)
+		}
+	}
+}
+
+// resolvePods brings the graph up to date with the touched names and returns what changed.
+func (s *State) resolvePods() []Effect {
+	if len(s.pods.touched) == 0 {
+		return nil
+	}
+	names := make([]podName, 0, len(s.pods.touched))
+	for n := range s.pods.touched {
+		names = append(names, n)
+	}
+	slices.SortFunc(names, func(a, b podName) int {
+		if c := strings.Compare(a.namespace, b.namespace); c != 0 {
+			return c
+		}
+		return strings.Compare(a.name, b.name)
+	})
+	var effects []Effect
+	for _, n := range names {
+		was, is := s.pods.touched[n], s.podSteps(nil, n)
+		if slices.EqualFunc(was, is, func(a, b podStep) bool { return a.equal(&b) }) {
+			continue
+		}
+		s.graph.Set(graph.Object{Kind: graph.Pod, Namespace: n.namespace, Name: n.name}, podLife(is))
+		effects = append(effects, podEffect(n, was, is))
+	}
+	// The touched names may be all there are: the table would stay as large.
+	if len(names) > 1024 {
+		s.pods.touched = map[podName][]podStep{}
+	} else {
+		clear(s.pods.touched)
+	}
+	return effects
+}

@@ -1,0 +1,484 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/replay/state/graph"
+)
+
+// podStep is one change in what is said of a pod's name, as a step is of other objects.
+type podStep struct {
+	span
+	phase    phase
+	pod      *pod     // nil when its uid is not known, and when it is absent
+	spec     *podSpec // nil when not known
+	bound    bool     // to a node
+	node     string   // "" with bound: which one is not known
+	deletion int64    // deletionTimestamp; noTime when there is none
+}
+
+// equal tells whether two steps say the same.
+func (s *podStep) equal(t *podStep) bool {
+	return s.span == t.span && s.phase == t.phase && s.pod == t.pod && comparePodSpecs(s.spec, t.spec) == 0 &&
+		s.bound == t.bound && s.node == t.node && s.deletion == t.deletion
+}
+
+// created returns when the pod came to be: in the second its creationTimestamp tells, and
+// before it was first seen.
+func (p *pod) created() span {
+	by := min(p.seen, p.gone.na)
+	if p.made == noTime {
+		return span{noTime, by}
+	}
+	return span{p.made, max(p.made, min(by, p.made+int64(time.Second)))}
+}
+
+// binding returns when the pod was bound to its node; ok is false when it was not, as far as
+// is known.
+func (p *pod) binding() (at span, ok bool) {
+	c := p.created()
+	switch {
+	case p.bind.na != noSight:
+		at = span{p.bind.nb, min(p.bind.na, p.bound)}
+	case p.node == "":
+		return span{}, false
+	case p.unbound == noTime:
+		return c, true // made with a node, as far as anyone can tell
+	default:
+		at = span{p.unbound, p.bound}
+	}
+	at.na = max(at.na, c.na)
+	at.nb = min(max(at.nb, c.nb), at.na)
+	return at, true
+}
+
+// specs returns the specs the pod has had, oldest first.
+func (p *pod) specs() []podSeen {
+	if p.spec == nil {
+		return nil
+	}
+	list := []podSeen{{p.spec, p.specRV, p.specAt}}
+	if p.more != nil && len(p.more.specs) > 0 {
+		list = append(list, p.more.specs...)
+		slices.SortFunc(list, func(a, b podSeen) int {
+			return cmp.Or(cmp.Compare(a.rv, b.rv), cmp.Compare(a.at, b.at), comparePodSpecs(a.spec, b.spec))
+		})
+	}
+	return list
+}
+
+// podSteps appends the steps of a name. It is a function of the set of observations alone.
+func (s *State) podSteps(steps []podStep, n podName) []podStep {
+	first := s.pods.names[n]
+	blinds := s.pods.blinds[n]
+	if first != nil && first.older == nil && len(blinds) == 0 {
+		steps = s.podLifeOf(steps, first, nil, nil)
+		return tightenPods(steps)
+	}
+	var lives []*pod
+	for p := first; p != nil; p = p.older {
+		lives = append(lives, p)
+	}
+	slices.SortFunc(lives, func(a, b *pod) int {
+		x, y := a.created(), b.created()
+		return cmp.Or(cmp.Compare(x.na, y.na), cmp.Compare(x.nb, y.nb), strings.Compare(a.uid, b.uid))
+	})
+	for i, p := range lives {
+		var next *pod
+		if i+1 < len(lives) {
+			next = lives[i+1]
+		}
+		steps = s.podLifeOf(steps, p, next, blinds)
+	}
+	if len(blinds) > 0 {
+		steps = s.podStrangers(steps, n, lives, blinds)
+	}
+	slices.SortStableFunc(steps, func(a, b podStep) int { return cmp.Compare(a.na, b.na) })
+	return tightenPods(steps)
+}
+
+// podChange is something that happened to a pod while it was there.
+type podChange struct {
+	span
+	bound    bool
+	node     string
+	spec     *podSpec
+	anyRefs  bool
+	deletion int64 // noTime for none
+	grace    bool  // the deletion is only estimated: any that was recorded goes before
+}
+
+// podLifeOf appends the steps of one pod, which the next pod of its name, listings and writes
+// without a uid may have ended.
+func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []podStep {
+	made := p.created()
+	if p.seen == noSight && p.made == noTime {
+		// Only its end was seen.
+		steps = append(steps, podStep{span: span{noTime, noTime}, phase: phaseUnknown, deletion: noTime})
+		return append(steps, podStep{span: p.gone, phase: phaseAbsent, deletion: noTime})
+	}
+	now := podStep{span: made, phase: phasePresent, pod: p, deletion: noTime}
+	specs := p.specs()
+	if len(specs) > 0 {
+		now.spec = specs[0].spec
+	}
+	bound, node, isBound := p.bindingOr(made, next, blinds)
+	var room [4]podChange
+	changes := room[:0]
+	switch {
+	case isBound && bound == made:
+		now.bound, now.node = true, node
+	case isBound:
+		changes = append(changes, podChange{span: bound, bound: true, node: node, deletion: noTime})
+	}
+	for i := 1; i < len(specs); i++ {
+		changes = append(changes, podChange{span: span{made.nb, max(specs[i].at, made.na)}, spec: specs[i].spec, deletion: noTime})
+	}
+	if p.more != nil {
+		for _, d := range p.more.deletions {
+			changes = append(changes, podChange{span: d.span, deletion: d.at})
+		}
+	}
+	doubt := span{noTime, noSight}
+	for i := range blinds {
+		b := &blinds[i]
+		if b.kind == podChanged && b.na >= made.na && (next == nil || b.na < next.created().na) {
+			changes = append(changes, podChange{span: b.span, anyRefs: true, deletion: noTime})
+		}
+		if b.kind != podEvicted || b.uid != "" && b.uid != p.uid || b.na < made.na || next != nil && b.na >= next.created().na {
+			continue
+		}
+		grace := b.grace
+		if grace < 0 && now.spec != nil {
+			grace = now.spec.grace
+		}
+		if isBound && bound.na <= b.na && grace > 0 {
+			at := b.na - b.na%int64(time.Second) + grace*int64(time.Second)
+			changes = append(changes, podChange{span: b.span, deletion: at, grace: true})
+		} else if p.gone.na == noSight && p.alive < b.na && b.na < doubt.na {
+			doubt = b.span // gone at once, unless it was bound since
+		}
+	}
+	slices.SortStableFunc(changes, func(a, b podChange) int { return cmp.Compare(a.na, b.na) })
+	steps = append(steps, now)
+	for _, c := range changes {
+		now.span = c.span
+		if c.bound {
+			now.bound, now.node = true, c.node
+		}
+		if c.spec != nil {
+			now.spec = c.spec
+		}
+		if c.anyRefs && now.spec != nil {
+			spec := *now.spec
+			spec.anyRefs = true
+			now.spec = &spec
+		}
+		if c.deletion != noTime && (now.deletion == noTime || !c.grace && c.deletion < now.deletion) {
+			now.deletion = c.deletion
+		}
+		steps = append(steps, now)
+	}
+	end, ended := s.podEnd(p, made, next, blinds)
+	if at := s.podDoubt(p, made, blinds); at.na < doubt.na {
+		doubt = at
+	}
+	if doubt.na != noSight && (!ended || doubt.na < end.na) {
+		steps = cutPodSteps(steps, p, doubt.na)
+		now.span, now.phase = doubt, phaseUnknown
+		steps = append(steps, now)
+	}
+	if ended {
+		steps = cutPodSteps(steps, p, end.na)
+		steps = append(steps, podStep{span: end, phase: phaseAbsent, deletion: noTime})
+	}
+	return steps
+}
+
+// cutPodSteps takes back the steps of a pod that would follow its end: all but its first.
+func cutPodSteps(steps []podStep, p *pod, at int64) []podStep {
+	n := len(steps)
+	for n > 1 && steps[n-1].na > at && steps[n-2].pod == p {
+		n--
+	}
+	return steps[:n]
+}
+
+// bindingOr is binding, for a pod whose binding may have been recorded without its uid.
+func (p *pod) bindingOr(made span, next *pod, blinds []podBlind) (at span, node string, ok bool) {
+	if at, ok = p.binding(); ok {
+		return at, p.node, true
+	}
+	for i := range blinds {
+		b := &blinds[i]
+		if b.kind == podBound && b.na >= made.nb && (p.gone.na == noSight || b.nb <= p.gone.na) && (next == nil || b.na < next.created().na) {
+			at = span{b.nb, max(b.na, made.na)}
+			at.nb = min(max(at.nb, made.nb), at.na)
+			return at, b.node, true
+		}
+	}
+	return span{}, "", false
+}
+
+// podEnd returns when a pod ended: as observed, or as what came after it shows.
+func (s *State) podEnd(p *pod, made span, next *pod, blinds []podBlind) (end span, ended bool) {
+	if p.gone.na != noSight {
+		return span{min(p.gone.nb, p.gone.na), max(p.gone.na, made.na)}, true
+	}
+	since := max(p.alive, made.nb)
+	by := noSight
+	if next != nil {
+		by = next.created().na
+	}
+	for _, l := range s.listings[resPod] {
+		if l.began > since && l.began >= made.na {
+			by = min(by, l.ended)
+		}
+	}
+	for i := range blinds {
+		b := &blinds[i]
+		if (b.kind == podThere || b.kind == podGone) && b.nb >= since && b.nb >= made.na {
+			by = min(by, b.na)
+		}
+	}
+	if by == noSight {
+		return span{}, false
+	}
+	by = max(by, made.na)
+	return span{min(since, by), by}, true
+}
+
+// podDoubt returns the first moment from which on a pod may be gone: a write nobody recorded
+// the outcome of, after it was last seen. Its na is noSight when there is none.
+func (s *State) podDoubt(p *pod, made span, blinds []podBlind) span {
+	doubt := span{noTime, noSight}
+	if p.gone.na != noSight {
+		return doubt
+	}
+	add := func(at span) {
+		if at.na > p.alive && at.na >= made.na && at.na < doubt.na {
+			doubt = at
+		}
+	}
+	for i := range blinds {
+		if blinds[i].kind == podWritten {
+			add(blinds[i].span)
+		}
+	}
+	for _, scope := range [...]objectKey{{res: resPod}, {res: resPod, namespace: p.name.namespace}} {
+		for _, g := range s.gone[scope] {
+			add(g.span)
+		}
+	}
+	return doubt
+}
+
+// podStrangers appends the steps of writes that concern none of the pods known by uid: pods
+// of which little more than the name was recorded.
+func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []podBlind) []podStep {
+	// known tells whether a pod known by uid was there, or came to be, when b was written.
+	known := func(b *podBlind) bool {
+		for i, p := range lives {
+			made := p.created()
+			var next *pod
+			if i+1 < len(lives) {
+				next = lives[i+1]
+			}
+			if b.na < made.nb {
+				continue
+			}
+			if b.kind == podThere && b.nb > made.na {
+				continue // another one, unless this one is seen later still
+			}
+			if end, ended := s.podEnd(p, made, next, blinds); !ended || b.na <= end.na || b.nb < end.na {
+				return true
+			}
+		}
+		return false
+	}
+	now := podStep{deletion: noTime}
+	stranger := false // one is there, or may be
+	closeBy := func(at int64) {
+		// What ends it: a pod with a uid, or a listing that does not show the name.
+		pod, list := noSight, noSight
+		for _, p := range lives {
+			if c := p.created(); c.na >= now.na {
+				pod = min(pod, c.na)
+			}
+		}
+		for _, l := range s.listings[resPod] {
+			if l.began >= now.na {
+				list = min(list, l.ended)
+			}
+		}
+		if !stranger || min(pod, list) > at || min(pod, list) == noSight {
+			return
+		}
+		if list < pod {
+			steps = append(steps, podStep{span: span{now.na, list}, phase: phaseAbsent, deletion: noTime})
+		}
+		now, stranger = podStep{deletion: noTime}, false
+	}
+	for i := range blinds {
+		b := &blinds[i]
+		closeBy(b.na)
+		if known(b) {
+			continue
+		}
+		switch b.kind {
+		case podThere:
+			now = podStep{span: b.span, phase: phasePresent, spec: b.spec, bound: b.node != "", node: b.node, deletion: noTime}
+		case podBound:
+			if !stranger {
+				now = podStep{deletion: noTime}
+			}
+			now.span, now.phase, now.bound, now.node = b.span, phasePresent, true, b.node
+		case podChanged:
+			now.span, now.phase = b.span, phasePresent
+		case podGone:
+			if !stranger {
+				continue
+			}
+			now = podStep{span: b.span, phase: phaseAbsent, deletion: noTime}
+		default:
+			now.span, now.phase = b.span, phaseUnknown
+		}
+		steps = append(steps, now)
+		stranger = b.kind != podGone
+	}
+	closeBy(noSight)
+	return steps
+}
+
+// tightenPods makes the order of the steps, which is that of their na, show in their bounds.
+func tightenPods(steps []podStep) []podStep {
+	nb := noTime
+	for i := range steps {
+		nb = max(nb, steps[i].nb)
+		steps[i].nb = min(nb, steps[i].na)
+		nb = steps[i].nb
+	}
+	return steps
+}
+
+// podLife returns steps as the graph takes them.
+func podLife(steps []podStep) []graph.Step {
+	out := make([]graph.Step, 0, len(steps))
+	for i := range steps {
+		st := &steps[i]
+		g := graph.Step{NotBefore: st.nb, NotAfter: st.na, Known: graph.Absent}
+		switch st.phase {
+		case phaseUnknown:
+			g.Known = graph.Unknown
+		case phasePresent:
+			g.Known = graph.Present
+			if st.pod != nil {
+				g.UID = st.pod.uid
+			}
+			g.Content = st.graph()
+		}
+		if n := len(out); n > 0 && out[n-1].Known == g.Known && out[n-1].UID == g.UID && sameContent(out[n-1].Content, g.Content) {
+			continue // a deletion: what it refers to counts until it has gone
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+func sameContent(a, b *graph.Content) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// graph returns what the graph needs of a pod; nil when nothing is known.
+func (s *podStep) graph() *graph.Content {
+	if s.spec == nil && !s.bound {
+		return nil
+	}
+	c := &graph.Content{Node: s.node, AnyNode: s.bound && s.node == "", AnyRefs: s.spec == nil}
+	if p := s.spec; p != nil {
+		c.Refs, c.Statuses, c.Ephemeral, c.AnyRefs = p.refs, p.statuses, p.ephemeral, p.anyRefs
+	}
+	return c
+}
+
+// podEffect describes the difference between two lines of a name's steps. It concerns the
+// nodes and service accounts that are told in the stretch, nobody else.
+func podEffect(n podName, was, is []podStep) Effect {
+	head, tail := 0, 0
+	for head < min(len(was), len(is)) && was[head].equal(&is[head]) {
+		head++
+	}
+	for tail < min(len(was), len(is))-head && was[len(was)-1-tail].equal(&is[len(is)-1-tail]) {
+		tail++
+	}
+	e := Effect{Resource: Pods, Namespace: n.namespace, Name: n.name}
+	from := noSight
+	for _, line := range [][]podStep{was, is} {
+		if head < len(line) {
+			from = min(from, line[head].nb)
+		}
+	}
+	e.From = timeOf(from)
+	if tail > 0 {
+		e.To = timeOf(is[len(is)-tail].na)
+	}
+	var g gather
+	g.s.AllNamespaces = true
+	lo := max(0, head-1)
+	for _, line := range [][]podStep{was[lo : len(was)-tail], is[lo : len(is)-tail]} {
+		for i := range line {
+			st := &line[i]
+			if st.node != "" {
+				g.s.Users = append(g.s.Users, nodeUser(st.node))
+			} else if st.bound {
+				g.s.Groups = append(g.s.Groups, groupNodes)
+			}
+			if st.spec != nil && st.spec.account != "" {
+				g.s.Users = append(g.s.Users, serviceAccountUser(n.namespace, st.spec.account))
+			}
+		}
+	}
+	e.subjects = g.done()
+	return e
+}
+
+// version describes a step.
+func (s *podStep) version(k objectKey) Version {
+	v := Version{
+		Resource: Pods, Namespace: k.namespace, Name: k.name, Deleted: s.phase == phaseAbsent, Unknown: s.phase == phaseUnknown,
+		NotBefore: timeOf(s.nb), NotAfter: timeOf(s.na),
+	}
+	if s.pod != nil {
+		v.UID = s.pod.uid
+	}
+	return v
+}
+
+// podVersions returns the steps of a name as versions.
+func (s *State) podVersions(k objectKey) []Version {
+	steps := s.podSteps(nil, podName{k.namespace, k.name})
+	out := make([]Version, len(steps))
+	for i := range steps {
+		out[i] = steps[i].version(k)
+	}
+	return out
+}
+
+// podVersion returns the step in force at a moment as a version.
+func (s *State) podVersion(k objectKey, at int64) (Version, Known) {
+	st := podStep{span: span{noTime, noTime}, phase: phaseAbsent}
+	for _, step := range s.podSteps(nil, podName{k.namespace, k.name}) {
+		if step.na <= at {
+			st = step
+		}
+	}
+	switch {
+	case st.phase == phasePresent:
+		return st.version(k), Present
+	case st.phase == phaseUnknown || s.unseen(k, at, at):
+		st.phase = phaseUnknown
+		return st.version(k), Unknown
+	}
+	return st.version(k), Absent
+}
