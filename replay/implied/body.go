@@ -3,6 +3,7 @@ package implied
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 )
 
 // bodyMeta is what every object's body may tell beside what a check looks for.
@@ -39,6 +40,37 @@ func kindOf(body []byte) string {
 type patchDocument struct {
 	members map[string]json.RawMessage // of an object
 	paths   []string                   // of a JSON patch
+	ops     []operation                // of a JSON patch
+}
+
+// operation is one of a JSON patch, with where it works.
+type operation struct {
+	raw        json.RawMessage
+	path, from string
+}
+
+// about returns the operations of a JSON patch that work on members of the object, and on
+// nothing else, as a JSON patch.
+func (p *patchDocument) about(members ...string) []byte {
+	var out []json.RawMessage
+	for _, op := range p.ops {
+		for _, m := range members {
+			if below(op.path, m) && (op.from == "" || below(op.from, m)) {
+				out = append(out, op.raw)
+			}
+		}
+	}
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return nil // was JSON before
+	}
+	return raw
+}
+
+// below tells whether a JSON pointer points to a member of the object, or into it.
+func below(path, member string) bool {
+	rest, ok := strings.CutPrefix(path, "/"+member)
+	return ok && (rest == "" || rest[0] == '/')
 }
 
 // patched reads the patch document; false when the event does not hold it.
@@ -52,14 +84,19 @@ func (d *derivation) patched() (p patchDocument, ok bool) {
 	case body[0] != '[':
 		return p, false
 	}
-	var ops []struct {
-		Path string `json:"path"`
-		From string `json:"from"`
-	}
-	if json.Unmarshal(body, &ops) != nil {
+	var raws []json.RawMessage
+	if json.Unmarshal(body, &raws) != nil {
 		return p, false
 	}
-	for _, op := range ops {
+	for _, raw := range raws {
+		var op struct {
+			Path string `json:"path"`
+			From string `json:"from"`
+		}
+		if json.Unmarshal(raw, &op) != nil {
+			return p, false
+		}
+		p.ops = append(p.ops, operation{raw, op.Path, op.From})
 		p.paths = append(p.paths, op.Path)
 		if op.From != "" {
 			p.paths = append(p.paths, op.From)
@@ -106,12 +143,8 @@ func (p *patchDocument) collected() bool {
 }
 
 func collectedPath(path string) bool {
-	for _, of := range [...]string{"/metadata/ownerReferences", "/metadata/finalizers", "/metadata/managedFields"} {
-		if path == of || len(path) > len(of) && path[:len(of)] == of && path[len(of)] == '/' {
-			return true
-		}
-	}
-	return path == "/metadata/uid" || path == "/metadata/resourceVersion" // tests before a change
+	return below(path, "metadata/ownerReferences") || below(path, "metadata/finalizers") || below(path, "metadata/managedFields") ||
+		path == "/metadata/uid" || path == "/metadata/resourceVersion" // tests before a change
 }
 
 // touches tells whether a patch says anything about a member of the object, "spec" for example.
@@ -120,7 +153,7 @@ func (p *patchDocument) touches(member string) bool {
 		return true
 	}
 	for _, path := range p.paths {
-		if path == "" || path == "/"+member || len(path) > len(member)+1 && path[:len(member)+2] == "/"+member+"/" {
+		if path == "" || below(path, member) {
 			return true
 		}
 	}

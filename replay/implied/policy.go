@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"slices"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/retrial-io/retrial/replay/request"
 )
@@ -64,13 +66,11 @@ func (d *derivation) role(kind string) {
 	default:
 		c.Open = []string{lacksBody}
 	}
-	if known == Present {
-		c.Full = c.Full || old.Aggregates
-	}
 	if d.a.Verb != request.VerbCreate && known != Absent &&
 		(known == Unknown || equality.Semantic.DeepEqual(old.Rules, c.Rules) && old.Aggregates == c.Full) {
 		c.Perhaps = onlyCollected
 	}
+	c.Full = c.Full || old.Aggregates
 	d.add(c)
 }
 
@@ -82,6 +82,7 @@ func (d *derivation) patchedRole(c *Check, old *Role, known Known) {
 		c.Open = []string{lacksBody}
 		return
 	}
+	c.Full = old.Aggregates
 	if raw, ok := p.members["aggregationRule"]; ok {
 		var rule *rbacv1.AggregationRule
 		c.Full = json.Unmarshal(raw, &rule) == nil && aggregates(rule)
@@ -89,13 +90,42 @@ func (d *derivation) patchedRole(c *Check, old *Role, known Known) {
 	raw, replaced := p.members["rules"]
 	switch {
 	case replaced && json.Unmarshal(raw, &c.Rules) == nil:
-	case !replaced && !p.touches("rules") && known == Present:
+	case !replaced && !p.touches("rules") && (len(p.ops) == 0 || !p.touches("aggregationRule")) && known == Present:
 		c.Rules = old.Rules
 	case known == Unknown:
 		c.Open = []string{"the role before the patch"}
-	default:
+	case !p.apply(c, old):
 		c.Open = []string{"what the patch makes of the role"}
 	}
+}
+
+// apply applies what a JSON patch says of rules and aggregation to a role.
+func (p *patchDocument) apply(c *Check, old *Role) bool {
+	var o struct {
+		Rules           []rbacv1.PolicyRule     `json:"rules"`
+		AggregationRule *rbacv1.AggregationRule `json:"aggregationRule,omitempty"`
+	}
+	o.Rules = old.Rules
+	if old.Aggregates { // with which selectors is not kept; that there are some is
+		o.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: make([]metav1.LabelSelector, 1)}
+	}
+	role, err := json.Marshal(&o)
+	if err != nil {
+		return false
+	}
+	patch, err := jsonpatch.DecodePatch(p.about("rules", "aggregationRule"))
+	if err != nil {
+		return false
+	}
+	if role, err = patch.Apply(role); err != nil {
+		return false
+	}
+	o.Rules, o.AggregationRule = nil, nil
+	if json.Unmarshal(role, &o) != nil {
+		return false
+	}
+	c.Rules, c.Full = o.Rules, aggregates(o.AggregationRule)
+	return true
 }
 
 func aggregates(r *rbacv1.AggregationRule) bool { return r != nil && len(r.ClusterRoleSelectors) > 0 }
@@ -123,8 +153,12 @@ func (d *derivation) binding(kind string) {
 				o.RoleRef = rbacv1.RoleRef{}
 			}
 		}
-		if o.RoleRef.Name == "" && known == Present {
+		switch {
+		case o.RoleRef.Name != "":
+		case known == Present:
 			o.RoleRef = old // a binding's role cannot be changed
+		case known == Absent && len(d.e.RequestObject) > 0:
+			return // a patch that names no role makes no binding
 		}
 	}
 	if o.RoleRef.Name == "" {
