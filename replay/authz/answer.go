@@ -66,8 +66,11 @@ type Answer struct {
 	code   uint64 // three bits a link, stepState
 	failed bool   // one that has no opinion failed
 	node   node.Answer
-	unseen []string // what is not known of RBAC's objects
+	unseen []string // what is not known of RBAC's objects; empty with RBAC unknown: everything
 }
+
+// noObjects is what is missing when there is no state at all.
+const noObjects = "the cluster's roles and bindings"
 
 // stepState is what became of one link.
 type stepState uint64
@@ -156,6 +159,8 @@ func (ans *Answer) Missing() []string {
 			l := &ans.chain.links[i]
 			switch {
 			case ans.state(i) != unknown:
+			case l.kind == kindRBAC && len(ans.unseen) == 0:
+				out = append(out, noObjects)
 			case l.kind == kindNode:
 				out = append(out, ans.node.Missing)
 			case l.kind != kindRBAC && l.kind != kindWebhook:

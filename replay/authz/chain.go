@@ -271,7 +271,6 @@ func (l *link) askRBAC(ans *Answer, u *event.User, a *request.Attributes, m *Mom
 	}
 	if m.View == nil {
 		ans.lack(LackState)
-		ans.unseen = []string{"the cluster's roles and bindings"}
 		return unknown
 	}
 	q := rbacindex.Attributes{

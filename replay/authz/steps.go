@@ -100,9 +100,10 @@ func (ans *Answer) unknownReason(l *link) string {
 	case kindNode:
 		return ans.node.Missing
 	case kindRBAC:
-		if len(ans.unseen) > 0 {
-			return ans.unseen[0]
+		if len(ans.unseen) == 0 {
+			return noObjects
 		}
+		return ans.unseen[0]
 	case kindWebhook:
 		return l.missing()
 	}
