@@ -175,10 +175,8 @@ func (f *facts) node(x *subject, s State) {
 	if known == state.Unknown || known == state.Present && (now == "" || now == x.nodeUID) {
 		return
 	}
-	for _, at := range [...]time.Time{x.at.Add(x.lag), x.at.Add(-tokenCache - x.lag)} {
-		if uid, k := s.Node(x.nodeName, at); k == state.Unknown || k == state.Present && (uid == "" || uid == x.nodeUID) {
-			return
-		}
+	if lately(s, state.Nodes, "", x.nodeName, x, tokenCache, x.nodeUID) {
+		return
 	}
 	if known == state.Absent {
 		f.add(factBindingOther, FindingSANode, "no node %s at %s; the token is bound to it with uid %s", x.nodeName, stamp(x.at), x.nodeUID)
@@ -192,10 +190,8 @@ func (f *facts) secret(x *subject, s State) {
 	sec, known := s.Secret(x.namespace, x.legacySecret, x.at)
 	switch known {
 	case state.Absent:
-		for _, at := range [...]time.Time{x.at.Add(x.lag), x.at.Add(-tokenCache - x.lag)} {
-			if _, k := s.Secret(x.namespace, x.legacySecret, at); k != state.Absent {
-				return
-			}
+		if lately(s, state.Secrets, x.namespace, x.legacySecret, x, tokenCache, "") {
+			return
 		}
 		f.add(factSecretOther, FindingSASecretMissing, "no Secret %s/%s at %s", x.namespace, x.legacySecret, stamp(x.at))
 	case state.Present:
@@ -246,10 +242,7 @@ func (f *facts) nodeUser(x *subject, s State) {
 	if _, known := s.Node(x.name, x.at); known != state.Absent {
 		return
 	}
-	if _, known := s.Node(x.name, x.at.Add(x.lag)); known != state.Absent {
-		return
-	}
-	if _, known := s.Node(x.name, x.at.Add(-nodeMemory)); known != state.Absent {
+	if _, known := s.Node(x.name, x.at.Add(-nodeMemory)); known != state.Absent || lately(s, state.Nodes, "", x.name, x, nodeMemory, "") {
 		return
 	}
 	a, err := request.Of(x.e.Verb, x.e.RequestURI)
@@ -289,10 +282,8 @@ func (f *facts) bootstrap(x *subject, s State) {
 	case state.Unknown:
 		return
 	case state.Absent:
-		for _, at := range [...]time.Time{x.at.Add(x.lag), x.at.Add(-tokenCache - x.lag)} {
-			if _, k := s.Secret(bootstrapNamespace, name, at); k != state.Absent {
-				return
-			}
+		if lately(s, state.Secrets, bootstrapNamespace, name, x, tokenCache, "") {
+			return
 		}
 		f.add(factBootstrapOther, FindingBootstrapMissing, "no Secret %s/%s at %s", bootstrapNamespace, name, stamp(x.at))
 		return
@@ -332,6 +323,23 @@ func sameBootstrapGroups(got, extra []string) bool {
 		}
 	}
 	return true
+}
+
+// lately tells whether an object was there, or may have been, at any time from so long before
+// the request to its lag behind it; with a uid, whether that one was.
+func lately(s State, resource, namespace, name string, x *subject, before time.Duration, uid string) bool {
+	from, to := x.at.Add(-before-x.lag), x.at.Add(x.lag)
+	history := s.History(resource, namespace, name)
+	for i := range history {
+		v := &history[i]
+		if v.Deleted || v.NotBefore.After(to) || i+1 < len(history) && history[i+1].NotAfter.Before(from) {
+			continue
+		}
+		if v.Unknown || uid == "" || v.UID == "" || v.UID == uid {
+			return true
+		}
+	}
+	return false
 }
 
 // gone tells whether a moment lies further back than credentials outlive it.

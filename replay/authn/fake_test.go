@@ -53,8 +53,26 @@ func (s *fakeState) ServiceAccount(namespace, name string, at time.Time) (string
 	return uid, known
 }
 
-func (s *fakeState) History(_, namespace, name string) []state.Version {
-	return s.accounts[namespace+"/"+name]
+func (s *fakeState) History(resource, namespace, name string) (out []state.Version) {
+	add := func(uid string, from, to time.Time) {
+		out = append(out, state.Version{UID: uid, NotBefore: from, NotAfter: from})
+		if !to.IsZero() {
+			out = append(out, state.Version{Deleted: true, NotBefore: to, NotAfter: to})
+		}
+	}
+	switch resource {
+	case state.Nodes:
+		for _, n := range s.nodes[name] {
+			add(n.uid, n.from, n.to)
+		}
+	case state.Secrets:
+		for _, x := range s.secrets[namespace+"/"+name] {
+			add(x.UID, x.from, x.to)
+		}
+	default:
+		return s.accounts[namespace+"/"+name]
+	}
+	return out
 }
 
 func (s *fakeState) Pod(namespace, name string, at time.Time) (state.Pod, state.Known) {

@@ -126,6 +126,10 @@ func TestState(t *testing.T) {
 			state: func(s *fakeState) {
 				s.secrets["kube-system/bootstrap-token-abcdef"] = []secretSpan{{state.Secret{Type: bootstrapType}, noon.Add(-time.Hour), noon.Add(-5 * second)}}
 			}},
+		{name: "bootstrap token whose Secret came and went within the cache", user: bootstrapUser,
+			state: func(s *fakeState) {
+				s.secrets["kube-system/bootstrap-token-abcdef"] = []secretSpan{{state.Secret{Type: bootstrapType}, noon.Add(-2 * second), noon.Add(-second)}}
+			}},
 		{name: "bootstrap token not for authentication", user: bootstrapUser,
 			state: bootstrapSecretOf(state.BootstrapToken{Groups: []string{GroupBootstrappers + ":lab"}}), want: []string{FindingBootstrapMissing}},
 		{name: "expired bootstrap token", user: bootstrapUser,

@@ -19,7 +19,7 @@ type TrailConfig struct {
 	// Requests is how many audit IDs are remembered, the newest; 0 = 500,000 (some 40 MB).
 	Requests int
 	// Burst is how many refused credentials from one address within BurstWindow are a burst;
-	// 0 = 20.
+	// 0 = 60. Behind a load balancer all clients may have one address.
 	Burst int
 }
 
@@ -30,7 +30,7 @@ const BurstWindow = 5 * time.Minute
 const (
 	defaultCredentials = 100_000
 	defaultRequests    = 500_000
-	defaultBurst       = 20
+	defaultBurst       = 60
 	maxUses            = 32 // of one credential, kept apart
 	maxIdentities      = 4
 	maxPlaces          = 16

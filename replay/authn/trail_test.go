@@ -46,7 +46,7 @@ func TestTrail(t *testing.T) {
 	alice, bob := user("alice", "", "devs", GroupAuthenticated), user("bob", "", "devs", GroupAuthenticated)
 	cert := func(u event.User) event.User { return withExtra(u, ExtraCredentialID, certID) }
 	var burst, trickle []*event.Event
-	for i := range 20 {
+	for i := range 60 {
 		burst = append(burst, refused401(fmt.Sprint("b", i), "192.0.2.9", time.Duration(i)*time.Second))
 		trickle = append(trickle, refused401(fmt.Sprint("t", i), "192.0.2.9", time.Duration(i)*minute))
 	}
