@@ -111,6 +111,10 @@ func TestGoldenQueries(t *testing.T) {
 		{"FindingCounts", func() error { _, err := s.FindingCounts(ctx, storage.FindingFilter{Cluster: "c"}); return err }},
 		{"FindingsOf", func() error { _, err := s.FindingsOf(ctx, "c", "rule", day); return err }},
 		{"SpansDone", func() error { _, err := s.SpansDone(ctx); return err }},
+		{"CredentialUses", func() error { _, err := s.CredentialUses(ctx, "c", "JTI=1", from, to, 10); return err }},
+		{"Credentials", func() error { _, err := s.Credentials(ctx, "c", "u", from, to, 10); return err }},
+		{"IdentityCounts", func() error { _, err := s.IdentityCounts(ctx, "c", from, to); return err }},
+		{"DriftGroups", func() error { _, err := s.DriftGroups(ctx, "c", from, to, 3, 100); return err }},
 		{"Totals", func() error { _, err := s.Totals(ctx); return err }},
 	} {
 		rec.sql = nil

@@ -243,6 +243,60 @@ FROM `retrial`.findings FINAL WHERE cluster = {cluster:String} AND finding = {ru
 -- SpansDone
 SELECT cluster, rule, toInt64(toUnixTimestamp(span)), digest, toUnixTimestamp64Micro(updated) FROM `retrial`.detections_done FINAL;
 
+-- CredentialUses
+SELECT user_name, user_agent, if(empty(source_ips), '', source_ips[-1]) AS source, arrayElement(user_extra['authentication.kubernetes.io/pod-name'], 1) AS pod, arrayElement(user_extra['authentication.kubernetes.io/node-name'], 1) AS node,
+    sum(toInt64(sign)) AS requests, toInt64(sumIf(toInt64(sign), recorded = 'forbid')),
+    min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received))
+FROM `retrial`.events
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND credential = {credential:String}
+GROUP BY user_name, user_agent, source, pod, node
+HAVING requests > 0
+ORDER BY min(request_received), user_name, user_agent, source, pod, node
+LIMIT {limit:UInt32};
+
+-- Credentials
+SELECT credential, argMin(explained, request_received), uniqExact(user_agent), uniqExact(if(empty(source_ips), '', source_ips[-1])),
+    sum(toInt64(sign)) AS requests, toInt64(sumIf(toInt64(sign), recorded = 'forbid')),
+    min(toUnixTimestamp64Micro(request_received)) AS first, max(toUnixTimestamp64Micro(request_received))
+FROM `retrial`.events
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND user_name = {user:String} AND outcome != ''
+GROUP BY credential
+HAVING requests > 0
+ORDER BY first, credential
+LIMIT {limit:UInt32};
+
+-- IdentityCounts
+SELECT finding, sum(toInt64(sign)) AS requests, uniqExact(user_name), min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received)),
+    argMin(audit_id, (request_received, request_key)), argMin(text, (request_received, request_key))
+FROM (
+    SELECT sign, user_name, request_received, request_key, audit_id, finding, text
+    FROM `retrial`.events
+    ARRAY JOIN identity AS finding, arrayResize(evidence, length(identity)) AS text
+    WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND notEmpty(identity)
+)
+GROUP BY finding
+HAVING requests > 0
+ORDER BY requests DESC, finding;
+
+-- DriftGroups
+SELECT apiserver, outcome, class, cause, missing, recorded, recorded_reason, replayed, code, config_version,
+    sum(requests) AS n, uniqExact(subject), min(first), max(last),
+    arrayMap(e -> e.1, arraySlice(arraySort(groupArray((first, subject, id, asked, uri))), 1, {examples:UInt32}) AS some),
+    arrayMap(e -> toString(e.2), some), arrayMap(e -> e.3, some), arrayMap(e -> toString(e.4), some), arrayMap(e -> e.5, some)
+FROM (
+    SELECT apiserver, outcome, class, cause, missing, recorded, recorded_reason, replayed, code, config_version, subject,
+        sum(toInt64(sign)) AS requests, min(toUnixTimestamp64Micro(request_received)) AS first, max(toUnixTimestamp64Micro(request_received)) AS last,
+        argMin(audit_id, (request_received, request_key)) AS id, argMin(verb, (request_received, request_key)) AS asked, argMin(request_uri, (request_received, request_key)) AS uri
+    FROM `retrial`.events
+    WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome IN ('drift', 'ambiguous', 'indeterminate')
+    GROUP BY apiserver, outcome, class, cause, missing, recorded, recorded_reason, replayed, code, config_version, subject
+    HAVING requests > 0
+)
+GROUP BY apiserver, outcome, class, cause, missing, recorded, recorded_reason, replayed, code, config_version
+ORDER BY outcome, n DESC, class, cause, missing, recorded_reason, apiserver, code, config_version
+LIMIT {limit:UInt32}
+SETTINGS max_bytes_before_external_group_by = 268435456;
+
 -- Totals
 SELECT sum(toInt64(sign)), toInt64(sumIf(toInt64(sign), outcome != '')), toInt64(sumIf(sign * toInt64(arrayCount(a -> a != 0, implied_access)), recorded != 'forbid')), sum(sign * (toInt64(length(grants)) + if(recorded != 'forbid', toInt64(arraySum(arrayMap((a, g) -> if(a = 0, 0, length(g)), implied_access, implied_grants))), 0))), toUInt64(sum(sign * reinterpretAsInt64(cityHash64(cluster, request_key, stage, stage_delay, content, version, koffset)))) FROM `retrial`.events;
 SELECT toInt64(count()) FROM `retrial`.events FINAL WHERE sign = 1;

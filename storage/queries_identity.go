@@ -1,0 +1,196 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// CredentialUse is what was done with a credential from one place: as one user, with one
+// client, from one address, as far as the token says for one pod on one node.
+type CredentialUse struct {
+	User      string // who authenticated
+	UserAgent string
+	Source    string // the nearest address: the last of the event's, which the apiserver saw itself
+	Pod, Node string // "" when the credential names none
+
+	Requests  int64
+	Forbidden int64 // recorded as refused
+	First     time.Time
+	Last      time.Time
+}
+
+// Extra keys that the apiserver sets for tokens of service accounts.
+const (
+	extraPod  = "authentication.kubernetes.io/pod-name"
+	extraNode = "authentication.kubernetes.io/node-name"
+)
+
+const credentialUsesQuery = `SELECT user_name, user_agent, if(empty(source_ips), '', source_ips[-1]) AS source, arrayElement(user_extra['` + extraPod + `'], 1) AS pod, arrayElement(user_extra['` + extraNode + `'], 1) AS node,
+    sum(toInt64(sign)) AS requests, toInt64(sumIf(toInt64(sign), recorded = 'forbid')),
+    min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received))
+FROM %s.events
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND credential = {credential:String}
+GROUP BY user_name, user_agent, source, pod, node
+HAVING requests > 0
+ORDER BY min(request_received), user_name, user_agent, source, pod, node
+LIMIT {limit:UInt32}`
+
+// CredentialUses returns the uses of a credential (as Verdict.Credential names it), the
+// earliest first; zero bounds leave the range open. Reads are kept small by a skip index.
+func (s *Store) CredentialUses(ctx context.Context, cluster, credential string, from, to time.Time, limit int) ([]CredentialUse, error) {
+	p := minutes(cluster, from, to)
+	p["credential"], p["limit"] = text(credential), fmt.Sprint(limit)
+	out, err := collect(ctx, s, credentialUsesQuery, p, func(u *CredentialUse) ([]any, func()) {
+		var first, last int64
+		return []any{&u.User, &u.UserAgent, &u.Source, &u.Pod, &u.Node, &u.Requests, &u.Forbidden, &first, &last},
+			func() { u.First, u.Last = fromMicro(first), fromMicro(last) }
+	})
+	if err != nil {
+		return nil, fmt.Errorf("uses of credential %q: %w", credential, err)
+	}
+	return out, nil
+}
+
+// SubjectCredential is a credential somebody authenticated with.
+type SubjectCredential struct {
+	Credential          string   // "": the events do not tell
+	Explained           []string // authenticators of the earliest use
+	Agents, Sources     uint64   // distinct
+	Requests, Forbidden int64
+	First, Last         time.Time
+}
+
+const credentialsQuery = `SELECT credential, argMin(explained, request_received), uniqExact(user_agent), uniqExact(if(empty(source_ips), '', source_ips[-1])),
+    sum(toInt64(sign)) AS requests, toInt64(sumIf(toInt64(sign), recorded = 'forbid')),
+    min(toUnixTimestamp64Micro(request_received)) AS first, max(toUnixTimestamp64Micro(request_received))
+FROM %s.events
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND user_name = {user:String} AND outcome != ''
+GROUP BY credential
+HAVING requests > 0
+ORDER BY first, credential
+LIMIT {limit:UInt32}`
+
+// Credentials returns what a user authenticated with, the earliest first; zero bounds leave
+// the range open. Requests that others made as the user are not among them.
+func (s *Store) Credentials(ctx context.Context, cluster, user string, from, to time.Time, limit int) ([]SubjectCredential, error) {
+	p := minutes(cluster, from, to)
+	p["user"], p["limit"] = text(user), fmt.Sprint(limit)
+	out, err := collect(ctx, s, credentialsQuery, p, func(c *SubjectCredential) ([]any, func()) {
+		var first, last int64
+		return []any{&c.Credential, &c.Explained, &c.Agents, &c.Sources, &c.Requests, &c.Forbidden, &first, &last},
+			func() { c.First, c.Last, c.Explained = fromMicro(first), fromMicro(last), orNil(c.Explained) }
+	})
+	if err != nil {
+		return nil, fmt.Errorf("credentials of %q: %w", user, err)
+	}
+	return out, nil
+}
+
+// IdentityCount counts the requests with one finding on identity.
+type IdentityCount struct {
+	Finding     string
+	Requests    int64
+	Users       uint64 // distinct
+	First, Last time.Time
+	AuditID     string // of the earliest
+	Evidence    string // of the earliest
+}
+
+const identityQuery = `SELECT finding, sum(toInt64(sign)) AS requests, uniqExact(user_name), min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received)),
+    argMin(audit_id, (request_received, request_key)), argMin(text, (request_received, request_key))
+FROM (
+    SELECT sign, user_name, request_received, request_key, audit_id, finding, text
+    FROM %s.events
+    ARRAY JOIN identity AS finding, arrayResize(evidence, length(identity)) AS text
+    WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND notEmpty(identity)
+)
+GROUP BY finding
+HAVING requests > 0
+ORDER BY requests DESC, finding`
+
+// IdentityCounts counts the findings on identity, most requests first; zero bounds leave the
+// range open.
+func (s *Store) IdentityCounts(ctx context.Context, cluster string, from, to time.Time) ([]IdentityCount, error) {
+	out, err := collect(ctx, s, identityQuery, minutes(cluster, from, to), func(c *IdentityCount) ([]any, func()) {
+		var first, last int64
+		return []any{&c.Finding, &c.Requests, &c.Users, &first, &last, &c.AuditID, &c.Evidence},
+			func() { c.First, c.Last = fromMicro(first), fromMicro(last) }
+	})
+	if err != nil {
+		return nil, fmt.Errorf("identity findings of cluster %q: %w", cluster, err)
+	}
+	return out, nil
+}
+
+// Drift is a group of requests whose verdict is no match and says the same of all of them.
+type Drift struct {
+	APIServer                string
+	Outcome, Class, Cause    string
+	Missing                  []string
+	Recorded, RecordedReason string
+	Replayed                 string
+	Code                     int32 // of the response, 0 when not recorded
+	Config                   string
+	Requests                 int64
+	Users                    uint64 // distinct, as whom the requests were made
+	First, Last              time.Time
+	Examples                 []DriftExample // the earliest, one a user at most
+}
+
+// DriftExample is one request of a group.
+type DriftExample struct {
+	AuditID, User, Verb, URI string
+	At                       time.Time
+}
+
+const driftQuery = `SELECT apiserver, outcome, class, cause, missing, recorded, recorded_reason, replayed, code, config_version,
+    sum(requests) AS n, uniqExact(subject), min(first), max(last),
+    arrayMap(e -> e.1, arraySlice(arraySort(groupArray((first, subject, id, asked, uri))), 1, {examples:UInt32}) AS some),
+    arrayMap(e -> toString(e.2), some), arrayMap(e -> e.3, some), arrayMap(e -> toString(e.4), some), arrayMap(e -> e.5, some)
+FROM (
+    SELECT apiserver, outcome, class, cause, missing, recorded, recorded_reason, replayed, code, config_version, subject,
+        sum(toInt64(sign)) AS requests, min(toUnixTimestamp64Micro(request_received)) AS first, max(toUnixTimestamp64Micro(request_received)) AS last,
+        argMin(audit_id, (request_received, request_key)) AS id, argMin(verb, (request_received, request_key)) AS asked, argMin(request_uri, (request_received, request_key)) AS uri
+    FROM %s.events
+    WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND outcome IN ('drift', 'ambiguous', 'indeterminate')
+    GROUP BY apiserver, outcome, class, cause, missing, recorded, recorded_reason, replayed, code, config_version, subject
+    HAVING requests > 0
+)
+GROUP BY apiserver, outcome, class, cause, missing, recorded, recorded_reason, replayed, code, config_version
+ORDER BY outcome, n DESC, class, cause, missing, recorded_reason, apiserver, code, config_version
+LIMIT {limit:UInt32}
+SETTINGS max_bytes_before_external_group_by = 268435456`
+
+// DriftGroups returns what is drift, ambiguous or indeterminate, grouped by all that the
+// verdicts say, most requests of an outcome first; zero bounds leave the range open. Each has
+// up to the given number of examples.
+func (s *Store) DriftGroups(ctx context.Context, cluster string, from, to time.Time, examples, limit int) ([]Drift, error) {
+	p := minutes(cluster, from, to)
+	p["examples"], p["limit"] = fmt.Sprint(max(examples, 1)), fmt.Sprint(limit)
+	out, err := s.driftGroups(ctx, p)
+	if err != nil {
+		return nil, fmt.Errorf("drift of cluster %q: %w", cluster, err)
+	}
+	for i := range out {
+		out[i].Examples = out[i].Examples[:min(len(out[i].Examples), examples)]
+	}
+	return out, nil
+}
+
+func (s *Store) driftGroups(ctx context.Context, p clickhouse.Parameters) ([]Drift, error) {
+	return collect(ctx, s, driftQuery, p, func(d *Drift) ([]any, func()) {
+		var first, last int64
+		var at []int64
+		var users, ids, verbs, uris []string
+		return []any{&d.APIServer, &d.Outcome, &d.Class, &d.Cause, &d.Missing, &d.Recorded, &d.RecordedReason, &d.Replayed, &d.Code, &d.Config,
+				&d.Requests, &d.Users, &first, &last, &at, &users, &ids, &verbs, &uris}, func() {
+				d.First, d.Last, d.Missing = fromMicro(first), fromMicro(last), orNil(d.Missing)
+				for i := range at {
+					d.Examples = append(d.Examples, DriftExample{AuditID: ids[i], User: users[i], Verb: verbs[i], URI: uris[i], At: fromMicro(at[i])})
+				}
+			}
+	})
+}

@@ -1,0 +1,202 @@
+package storage_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/storagetest"
+)
+
+// identified stores a recording whose every 7th verdict was replaced by drift with a finding.
+func identified(t *testing.T) (*storage.Store, []replay.Row) {
+	t.Helper()
+	s := storagetest.Open(t)
+	in := rows(t, "c", 0)
+	for i := range in {
+		if e := in[i].Event; strings.HasPrefix(e.User.Username, "system:serviceaccount:kube-system:") {
+			e.User.Extra = append(e.User.Extra[:len(e.User.Extra):len(e.User.Extra)],
+				event.ExtraEntry{Key: "authentication.kubernetes.io/node-name", Values: []string{"n"}},
+				event.ExtraEntry{Key: "authentication.kubernetes.io/pod-name", Values: []string{"p"}})
+		}
+	}
+	insert(t, s, "a", in)
+	insert(t, s, "other", rows(t, "another", 1))
+	fix := revised(in, 7)
+	for i := range fix {
+		if fix[i].Sign > 0 {
+			fix[i].Verdict.Identity = []string{"sa-groups-mismatch", "verb-contradicts"}
+			fix[i].Verdict.Evidence = []string{"groups of " + fix[i].Event.User.Username}
+		}
+	}
+	insert(t, s, "fix", fix)
+	return s, in
+}
+
+func source(r *replay.Row) string {
+	if n := len(r.Event.SourceIPs); n > 0 {
+		return r.Event.SourceIPs[n-1]
+	}
+	return ""
+}
+
+// TestCredentialUses follows every credential of a recording, and every user's credentials.
+func TestCredentialUses(t *testing.T) {
+	s, in := identified(t)
+	ctx := context.Background()
+	type place struct{ user, agent, source string }
+	uses := map[string]map[place]int64{}
+	of := map[string]map[string]int64{}
+	for i := range in {
+		v := in[i].Verdict
+		if v == nil {
+			continue
+		}
+		e := in[i].Event
+		if of[e.User.Username] == nil {
+			of[e.User.Username] = map[string]int64{}
+		}
+		of[e.User.Username][v.Credential]++
+		if v.Credential == "" {
+			continue
+		}
+		if uses[v.Credential] == nil {
+			uses[v.Credential] = map[place]int64{}
+		}
+		uses[v.Credential][place{e.User.Username, e.UserAgent, source(&in[i])}]++
+	}
+	if len(uses) < 5 {
+		t.Fatalf("%d credentials in the recording", len(uses))
+	}
+	for credential, want := range uses {
+		got, err := s.CredentialUses(ctx, "c", credential, time.Time{}, time.Time{}, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums := map[place]int64{}
+		for i, u := range got {
+			sums[place{u.User, u.UserAgent, u.Source}] += u.Requests
+			if u.First.After(u.Last) || i > 0 && u.First.Before(got[i-1].First) {
+				t.Errorf("%s: use %+v out of order", credential, u)
+			}
+		}
+		if fmt.Sprint(sums) != fmt.Sprint(want) {
+			t.Errorf("%s: uses %v, want %v", credential, sums, want)
+		}
+	}
+	pods := 0
+	for user, want := range of {
+		got, err := s.Credentials(ctx, "c", user, time.Time{}, time.Time{}, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums := map[string]int64{}
+		for _, c := range got {
+			sums[c.Credential] += c.Requests
+			if c.Agents == 0 || c.Sources == 0 {
+				t.Errorf("%s: %+v", user, c)
+			}
+			uses, err := s.CredentialUses(ctx, "c", c.Credential, c.First, c.Last.Add(time.Microsecond), 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if slices.ContainsFunc(uses, func(u storage.CredentialUse) bool { return u.Pod != "" && u.Node != "" }) {
+				pods++
+			}
+		}
+		if fmt.Sprint(sums) != fmt.Sprint(want) {
+			t.Errorf("credentials of %s: %v, want %v", user, sums, want)
+		}
+	}
+	if pods == 0 {
+		t.Error("no credential names its pod and node")
+	}
+	if got, err := s.CredentialUses(ctx, "c", "x'\t\n OR 1=1 --", time.Time{}, time.Time{}, 10); err != nil || len(got) != 0 {
+		t.Errorf("a hostile name: %v, %v", got, err)
+	}
+}
+
+// TestCredentialReadsLittle: a credential that was used once is found without reading all.
+func TestCredentialReadsLittle(t *testing.T) {
+	s := storagetest.Open(t)
+	in := rows(t, "c", 0)
+	all := make([]replay.Row, 0, 40*len(in))
+	for n := range 40 {
+		for _, r := range in {
+			e := *r.Event
+			r.Event = &e
+			r.Position.Offset += int64(n * len(in))
+			shift(&r, time.Duration(n)*time.Hour)
+			if r.Verdict != nil {
+				v := *r.Verdict
+				v.Credential = "JTI=common"
+				if n == 20 && len(all)%len(in) == 100 {
+					v.Credential = "JTI=rare"
+				}
+				r.Verdict = &v
+			}
+			all = append(all, r)
+		}
+	}
+	insert(t, s, "a", all)
+	granules := func(credential string) string {
+		t.Helper()
+		return s.Strings(t, `SELECT arrayStringConcat(groupArray(explain), '\n') FROM (EXPLAIN indexes = 1 SELECT count() FROM retrial.events WHERE cluster = 'c' AND credential = '`+credential+`') WHERE explain LIKE '%%Granules%%'`)[0]
+	}
+	if rare, common := granules("JTI=rare"), granules("JTI=common"); rare == common {
+		t.Errorf("the index selects\n%s\nfor a credential used once, and\n%s\nfor one used all the time", rare, common)
+	}
+}
+
+// TestIdentityCounts and the drift it comes with.
+func TestIdentityCounts(t *testing.T) {
+	s, in := identified(t)
+	ctx := context.Background()
+	var requests, driftRequests int64
+	for _, r := range in {
+		if r.Verdict != nil && r.Verdict.Identity != nil {
+			requests++
+		}
+		if r.Verdict != nil && r.Verdict.Outcome == replay.OutcomeDrift {
+			driftRequests++
+		}
+	}
+	got, err := s.IdentityCounts(ctx, "c", time.Time{}, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || requests == 0 {
+		t.Fatalf("%+v", got)
+	}
+	for _, c := range got {
+		withText := c.Evidence != ""
+		if c.Requests != requests || c.Users == 0 || c.AuditID == "" || c.First.After(c.Last) || withText != (c.Finding == "sa-groups-mismatch") {
+			t.Errorf("%+v, want %d requests", c, requests)
+		}
+	}
+	groups, err := s.DriftGroups(ctx, "c", time.Time{}, time.Time{}, 3, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum int64
+	for _, d := range groups {
+		sum += d.Requests
+		if d.Outcome != "drift" || d.Class != replay.ClassAllowForbid || d.Users == 0 || len(d.Examples) == 0 || len(d.Examples) > 3 ||
+			d.Examples[0].At != d.First || d.Examples[0].AuditID == "" || d.Examples[0].URI == "" {
+			t.Errorf("group %+v", d)
+		}
+	}
+	if sum != driftRequests {
+		t.Errorf("%d requests in groups, want %d", sum, driftRequests)
+	}
+	none, err := s.DriftGroups(ctx, "c", in[0].Event.RequestReceivedTimestamp.AddDate(-1, 0, 0), in[0].Event.RequestReceivedTimestamp.AddDate(-1, 0, 1), 3, 10)
+	if err != nil || len(none) != 0 {
+		t.Errorf("a range without requests: %v, %v", none, err)
+	}
+}
