@@ -1,0 +1,311 @@
+package node
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/replay/state/graph"
+)
+
+// asked is one request of one node.
+type asked struct {
+	Rules
+	node  string
+	a     *request.Attributes
+	graph Graph
+	at    time.Time
+}
+
+// divided answers for the resources of which nodes do not all see the same; false for others.
+func (q *asked) divided() (Answer, bool) {
+	switch q.a.APIGroup {
+	case "":
+		switch q.a.Resource {
+		case "secrets", "configmaps":
+			return q.readNamespaced(), true
+		case "persistentvolumeclaims":
+			if q.a.Subresource == "status" {
+				return q.writeStatus(), true
+			}
+			return q.get(), true
+		case "persistentvolumes":
+			return q.get(), true
+		case "serviceaccounts":
+			return q.serviceAccount(), true
+		case "nodes":
+			if q.selectors {
+				return q.nodes(), true
+			}
+		case "pods":
+			if q.selectors {
+				return q.pods(), true
+			}
+		}
+	case "resource.k8s.io":
+		switch {
+		case q.a.Resource == "resourceclaims" && q.claims:
+			return q.get(), true
+		case q.a.Resource == "resourceslices" && q.slices:
+			return q.resourceSlice(), true
+		}
+	case "storage.k8s.io":
+		switch q.a.Resource {
+		case "volumeattachments":
+			return q.get(), true
+		case "csinodes":
+			return q.csiNode(), true
+		}
+	case "coordination.k8s.io":
+		if q.a.Resource == "leases" {
+			return q.lease(), true
+		}
+	case "certificates.k8s.io":
+		if q.a.Resource == "podcertificaterequests" {
+			if q.certificates {
+				return q.certificateRequest(), true
+			}
+			return silent(""), true
+		}
+	}
+	return Answer{}, false
+}
+
+// related asks the graph for a path from the requested object to the node.
+func (q *asked) related() Answer {
+	if q.a.Name == "" {
+		return silent("No Object name found")
+	}
+	return q.path()
+}
+
+func (q *asked) path() Answer {
+	known := graph.Unknown
+	if q.graph != nil {
+		known = q.graph.Related(q.at, q.node, q.a.APIGroup, q.a.Resource, q.a.Namespace, q.a.Name)
+	}
+	switch known {
+	case graph.Present:
+		return allow()
+	case graph.Absent:
+		name := quote(q.node)
+		if q.doubleQuotes {
+			name = strconv.Quote(q.node)
+		}
+		return silent("no relationship found between node " + name + " and this object")
+	}
+	object := q.a.Resource + "/" + q.a.Name
+	if q.a.Namespace != "" {
+		object = q.a.Resource + "/" + q.a.Namespace + "/" + q.a.Name
+	}
+	return Answer{Missing: "pods bound to node " + q.node + " (path to " + object + ")"}
+}
+
+func quote(s string) string { return "'" + s + "'" }
+
+// reads reports whether the verb is one of those that only look.
+func (q *asked) reads() bool {
+	switch q.a.Verb {
+	case request.VerbGet, request.VerbList, request.VerbWatch:
+		return true
+	}
+	return false
+}
+
+// keepsUp reports whether the verb is one a node needs for an object of its own.
+func (q *asked) keepsUp() bool {
+	switch q.a.Verb {
+	case request.VerbGet, request.VerbCreate, request.VerbUpdate, request.VerbPatch, request.VerbDelete:
+		return true
+	}
+	return false
+}
+
+func (q *asked) changes() bool {
+	return q.a.Verb == request.VerbUpdate || q.a.Verb == request.VerbPatch
+}
+
+func (q *asked) readNamespaced() Answer {
+	switch {
+	case !q.reads():
+		return silent("can only read resources of this type")
+	case q.a.Subresource != "":
+		return silent("cannot read subresource")
+	case q.a.Namespace == "":
+		return silent("can only read namespaced object of this type")
+	}
+	return q.related()
+}
+
+func (q *asked) get() Answer {
+	switch {
+	case q.a.Verb != request.VerbGet:
+		return silent("can only get individual resources of this type")
+	case q.a.Subresource != "":
+		return silent("cannot get subresource")
+	}
+	return q.related()
+}
+
+func (q *asked) writeStatus() Answer {
+	if !q.changes() {
+		return silent("can only get/update/patch this type")
+	}
+	return q.related()
+}
+
+func (q *asked) serviceAccount() Answer {
+	switch {
+	case q.a.Verb == request.VerbGet && q.a.Subresource == "" && !q.oldAccounts:
+		if !q.accounts {
+			return silent("not allowed to get service accounts")
+		}
+		return q.readNamespaced()
+	case q.a.Verb != request.VerbCreate || q.a.Name == "":
+		return silent("can only create tokens for individual service accounts")
+	case q.a.Subresource != "token":
+		return silent("can only create token subresource of serviceaccount")
+	}
+	return q.path()
+}
+
+func (q *asked) lease() Answer {
+	switch {
+	case !q.keepsUp():
+		return silent("can only get, create, update, patch, or delete a node lease")
+	case q.a.Namespace != "kube-node-lease":
+		return silent(`can only access leases in the "kube-node-lease" system namespace`)
+	case q.a.Verb != request.VerbCreate && q.a.Name != q.node:
+		return silent("can only access node lease with the same name as the requesting node")
+	}
+	return allow()
+}
+
+func (q *asked) csiNode() Answer {
+	switch {
+	case !q.keepsUp():
+		return silent("can only get, create, update, patch, or delete a CSINode")
+	case q.a.Subresource != "":
+		return silent("cannot authorize CSINode subresources")
+	case q.a.Verb != request.VerbCreate && q.a.Name != q.node:
+		return silent("can only access CSINode with the same name as the requesting node")
+	}
+	return allow()
+}
+
+func (q *asked) resourceSlice() Answer {
+	if q.a.Subresource != "" {
+		return silent("cannot authorize ResourceSlice subresources")
+	}
+	switch q.a.Verb {
+	case request.VerbCreate:
+		return allow() // admission checks the node name
+	case request.VerbGet, request.VerbUpdate, request.VerbPatch, request.VerbDelete:
+		return q.related()
+	case request.VerbList, request.VerbWatch, request.VerbDeleteCollection:
+		if !q.selectors || q.selectsOwnNode() {
+			return allow()
+		}
+		return silent("can only list/watch/deletecollection resourceslices with nodeName field selector")
+	}
+	return silent("only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, deletecollection")
+}
+
+func (q *asked) certificateRequest() Answer {
+	if q.a.Subresource != "" {
+		return silent("nodes may not access the status subresource of PodCertificateRequests")
+	}
+	switch q.a.Verb {
+	case request.VerbCreate:
+		return allow() // admission checks pod, node and service account
+	case request.VerbGet:
+		return q.related()
+	case request.VerbList, request.VerbWatch:
+		if q.selectsOwnNode() {
+			return allow()
+		}
+		return silent("can only list/watch podcertificaterequests with nodeName field selector")
+	}
+	return silent("nodes may not " + q.a.Verb + " podcertificaterequests")
+}
+
+func (q *asked) nodes() Answer {
+	switch q.a.Subresource {
+	case "":
+		switch {
+		case q.a.Verb == request.VerbCreate || q.changes():
+			return allow() // admission limits it to the node's own object
+		case q.reads():
+			switch q.a.Name {
+			case q.node:
+				return allow() // whether or not it is there
+			case "":
+				return silent("node " + quote(q.node) + " cannot read all nodes, only its own Node object")
+			}
+			return silent("node " + quote(q.node) + " cannot read " + quote(q.a.Name) + ", only its own Node object")
+		}
+	case "status":
+		if q.changes() {
+			return allow()
+		}
+	}
+	return silent("")
+}
+
+func (q *asked) pods() Answer {
+	switch q.a.Subresource {
+	case "":
+		switch q.a.Verb {
+		case request.VerbGet:
+			return q.related()
+		case request.VerbList, request.VerbWatch:
+			switch {
+			case q.selectsOwnNode():
+				return allow()
+			case q.a.Name != "":
+				return q.related()
+			}
+			return silent("can only list/watch pods with spec.nodeName field selector")
+		case request.VerbCreate, request.VerbDelete:
+			return allow() // admission limits it to mirror pods of this node
+		}
+	case "status":
+		if q.changes() {
+			return allow()
+		}
+	case "eviction":
+		if q.a.Verb == request.VerbCreate {
+			return allow()
+		}
+	}
+	return silent("")
+}
+
+// nodeNameField is the field of pods, slices and certificate requests that names the node.
+const nodeNameField = "spec.nodeName"
+
+// selectsOwnNode reports whether the field selector requires the node's own name.
+func (q *asked) selectsOwnNode() bool {
+	s := q.a.FieldSelector
+	if s == "" {
+		return false
+	}
+	// What kubelets send, without a parser's garbage.
+	if name, ok := strings.CutPrefix(s, nodeNameField+"="); ok && name == q.node && !strings.ContainsAny(name, `,=\`) {
+		return true
+	}
+	sel, err := fields.ParseSelector(s)
+	if err != nil {
+		return false
+	}
+	for _, req := range sel.Requirements() {
+		if req.Field == nodeNameField && req.Operator == selection.Equals && req.Value == q.node {
+			return true
+		}
+	}
+	return false
+}
