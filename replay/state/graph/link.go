@@ -38,8 +38,10 @@ func (g *Graph) linkPod(o Object, s *stay, in bool) {
 		g.put(&v.edges, x, in)
 		if r.kind == refClaim {
 			claims = true
-			for i := range v.volumes {
-				g.meet(x, &v.volumes[i], in)
+			if v.behind != nil {
+				for i := range v.behind.volumes {
+					g.meet(x, &v.behind.volumes[i], in)
+				}
 			}
 		}
 		sp.tidy(key, v)
@@ -63,10 +65,11 @@ func (g *Graph) linkVolume(o Object, s *stay, in bool) {
 	v := sp.vertex(key)
 	b := bound{o.Name, s.span, s.refs}
 	v.edges.all(func(pod edge) { g.meet(pod, &b, in) })
+	bh := v.volumesBehind()
 	if in {
-		v.volumes = append(v.volumes, b)
+		bh.volumes = append(bh.volumes, b)
 	} else {
-		v.volumes = slices.DeleteFunc(v.volumes, func(x bound) bool { return x.span == s.span })
+		bh.volumes = slices.DeleteFunc(bh.volumes, func(x bound) bool { return x.span == s.span })
 	}
 	sp.tidy(key, v)
 	g.tidy(claim.namespace, sp)
@@ -78,11 +81,11 @@ func (g *Graph) linkVolume(o Object, s *stay, in bool) {
 		sp := g.space(r.namespace)
 		key := vertexKey{refSecret, r.name}
 		v := sp.vertex(key)
-		if in {
-			v.spaces.add(&g.spans, edge{g.names.use(claim.namespace), s.span})
+		if bh := v.volumesBehind(); in {
+			bh.spaces.add(&g.spans, edge{g.names.use(claim.namespace), s.span})
 		} else {
 			n := g.names.ids[claim.namespace]
-			v.spaces.remove(&g.spans, edge{n, s.span})
+			bh.spaces.remove(&g.spans, edge{n, s.span})
 			g.names.done(n)
 		}
 		sp.tidy(key, v)
@@ -136,9 +139,19 @@ func (sp *space) vertex(key vertexKey) *vertex {
 	return v
 }
 
+func (v *vertex) volumesBehind() *behind {
+	if v.behind == nil {
+		v.behind = &behind{}
+	}
+	return v.behind
+}
+
 // tidy forgets a vertex nothing leads from.
 func (sp *space) tidy(key vertexKey, v *vertex) {
-	if v.edges.len() == 0 && len(v.volumes) == 0 && v.spaces.len() == 0 {
+	if b := v.behind; b != nil && len(b.volumes) == 0 && b.spaces.len() == 0 {
+		v.behind = nil
+	}
+	if v.edges.len() == 0 && v.behind == nil {
 		delete(sp.vertices, key)
 	}
 }

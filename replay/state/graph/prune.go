@@ -53,7 +53,7 @@ type Stats struct {
 func (g *Graph) Stats() Stats {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	st := Stats{Spans: max(0, len(g.spans.list)-1-len(g.spans.free))}
+	st := Stats{Spans: g.spans.len()}
 	for _, sp := range g.spaces {
 		st.Objects += len(sp.objects)
 		st.Vertices += len(sp.vertices)

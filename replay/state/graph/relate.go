@@ -143,11 +143,12 @@ func (q *question) secret(namespace, name string) asked {
 		return a
 	}
 	if sp := g.spaces[namespace]; sp != nil {
-		if v := sp.vertices[vertexKey{refSecret, name}]; v != nil {
-			v.spaces.keys(func(claims id) bool {
+		if v := sp.vertices[vertexKey{refSecret, name}]; v != nil && v.behind != nil {
+			used := &v.behind.spaces
+			used.keys(func(claims id) bool {
 				h := q.unknownPods(g.spaces[g.names.list[claims].name])
 				if h.may {
-					a.open = a.open.or(h.and(v.spaces.held(&g.spans, claims, q.w)))
+					a.open = a.open.or(h.and(used.held(&g.spans, claims, q.w)))
 				}
 				return !a.open.must
 			})

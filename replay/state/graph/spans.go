@@ -46,29 +46,36 @@ func (w when) of(s *span) held {
 // id numbers a span or a name. 0 is none.
 type id uint32
 
-// spans holds spans under small numbers. Freed numbers are used again.
+// spans holds spans under small numbers, in chunks that never move. Freed numbers are used
+// again.
 type spans struct {
-	list []span
-	free []id
+	chunks []*[chunkSize]span
+	next   id // the first number never used
+	free   []id
 }
 
-func (t *spans) get(i id) *span { return &t.list[i] }
+const chunkSize = 1024
+
+func (t *spans) get(i id) *span { return &t.chunks[i/chunkSize][i%chunkSize] }
 
 func (t *spans) add(s span) id {
 	if n := len(t.free); n > 0 {
 		i := t.free[n-1]
 		t.free = t.free[:n-1]
-		t.list[i] = s
+		*t.get(i) = s
 		return i
 	}
-	if len(t.list) == 0 {
-		t.list = append(t.list, span{})
+	t.next++ // 0 is none
+	if int(t.next/chunkSize) == len(t.chunks) {
+		t.chunks = append(t.chunks, new([chunkSize]span))
 	}
-	t.list = append(t.list, s)
-	return id(len(t.list) - 1)
+	*t.get(t.next) = s
+	return t.next
 }
 
 func (t *spans) remove(i id) { t.free = append(t.free, i) }
+
+func (t *spans) len() int { return int(t.next) - len(t.free) }
 
 // names numbers the names of nodes and namespaces, as long as something uses them.
 type names struct {
