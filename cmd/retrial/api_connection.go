@@ -16,6 +16,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/ingest/webhook"
 	"github.com/retrial-io/retrial/internal/config"
+	apiserver "github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/runner"
 	"github.com/retrial-io/retrial/storage"
 )
@@ -46,6 +47,8 @@ type site struct {
 	contacts  *webhook.Contacts
 	hook      func() string // address of the webhook's listener; nil when there is none
 	metrics   prometheus.Gatherer
+	// apiserver returns a cluster's apiserver configuration over time; nil for none.
+	apiserver func(cluster, server string) *apiserver.History
 	now       func() time.Time
 }
 
@@ -56,13 +59,13 @@ func at(s site) func(*api) { return func(a *api) { a.site = s } }
 func (s *system) site() site {
 	return site{
 		cfg: s.cfg, serving: true, authority: s.authority, contacts: s.contacts,
-		hook: func() string { return s.hook }, metrics: s.reg, now: time.Now,
+		hook: func() string { return s.hook }, metrics: s.reg, apiserver: s.apiservers.history, now: time.Now,
 	}
 }
 
 // closedSite is that of a data directory no server has open.
-func closedSite(cfg config.Config) site {
-	s := site{cfg: cfg, now: time.Now}
+func closedSite(cfg config.Config, known *apiservers) site {
+	s := site{cfg: cfg, apiserver: known.history, now: time.Now}
 	if _, err := os.Stat(identityConfig(cfg).Dir); err == nil { // opening would make one
 		if a, err := openIdentity(cfg); err == nil {
 			s.authority = a

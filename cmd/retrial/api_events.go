@@ -146,7 +146,7 @@ type atJSON struct {
 
 // decideAt decides the requests anew, by what is known of their clusters at a time.
 func (a api) decideAt(ctx context.Context, w *whyJSON, at time.Time) error {
-	engine := replay.New(replay.Config{Version: version})
+	engine := replay.New(replay.Config{Version: version, Apiserver: a.site.apiserver})
 	states := map[string]*state.State{} // nil: nothing is known, and that is the answer
 	for i := range w.Requests {
 		r := &w.Requests[i]

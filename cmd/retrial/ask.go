@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/internal/config"
@@ -30,14 +31,25 @@ import (
 //	   └ none running ─▶ the same API on the store, opened here
 type asker struct {
 	flags  *config.Flags
+	set    *pflag.FlagSet
 	server string
 }
 
-// bind adds the flags every such command has.
-func (a *asker) bind(c *cobra.Command) {
-	a.flags = config.Bind(c.Flags())
-	showFlags(c.Flags(), "data-dir", "clickhouse-dsn")
+// bind adds the flags every such command has. Help shows those of the configuration that
+// matter to all of them, and the named ones.
+func (a *asker) bind(c *cobra.Command, show ...string) {
+	a.flags, a.set = config.Bind(c.Flags()), c.Flags()
+	showFlags(c.Flags(), append(show, "data-dir", "clickhouse-dsn")...)
 	c.Flags().StringVar(&a.server, "server", "", "URL of a server's page (default: the local socket); a token comes from RETRIAL_TOKEN")
+}
+
+// apiservers are the entries of --apiserver-config on the command line: of a log that is
+// replayed here one may be a folder without a cluster's name, which no configuration takes.
+func (a *asker) apiservers() []string {
+	if flag := a.set.Lookup("apiserver-config"); flag != nil && flag.Changed {
+		return strings.Split(flag.Value.String(), ",")
+	}
+	return nil
 }
 
 // open returns a client of the API. Close it when done.
@@ -72,7 +84,10 @@ func (a *asker) open(ctx context.Context) (client *apiClient, done func() error,
 	if err != nil {
 		return nil, nil, errors.Join(exitCode{exitUsage, err}, sys.close())
 	}
-	handler := apiHandler(ruledStore{store, rules}, states, asking, zap.NewNop(), longestQuery, at(closedSite(cfg)))
+	if sys.apiservers, err = openApiservers(cfg.Replay.ApiserverConfig, sys.log, sys.reg); err != nil {
+		return nil, nil, errors.Join(err, sys.close())
+	}
+	handler := apiHandler(ruledStore{store, rules}, states, asking, zap.NewNop(), longestQuery, at(closedSite(cfg, sys.apiservers)))
 	return &apiClient{http: &http.Client{Transport: inProcess{handler}}, base: &url.URL{Scheme: "http", Host: "localhost"}, local: true}, sys.close, nil
 }
 

@@ -69,7 +69,7 @@ A log that is imported or read again gives the same findings under the same ids.
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
-	f.from.bind(c)
+	f.from.bind(c, "apiserver-config")
 	c.Flags().StringVar(&f.cluster, "cluster", "", "findings of this cluster (default: all); with --events its name, part of every id (default \"evaluate\")")
 	c.Flags().StringVar(&f.since, "from", "", "findings with requests at or after this time, such as 2026-11-20T11:36:00Z")
 	c.Flags().StringVar(&f.until, "to", "", "findings with requests before this time")
@@ -217,12 +217,16 @@ func knownRule(ctx context.Context, client *apiClient, id string) error {
 func (f *findingsCommand) offline(ctx context.Context, set *detect.Set) ([]detect.Finding, error) {
 	cluster := f.cluster
 	if cluster == "" {
-		cluster = "evaluate" // as evaluate has it: request keys contain it
+		cluster = offlineCluster
+	}
+	apiserver, err := apiserverOf(f.streams, f.from.apiservers(), cluster)
+	if err != nil {
+		return nil, err
 	}
 	d := detect.New(set, detect.Config{})
 	sum, err := replayFiles(ctx, f.streams, evaluate.Options{
 		Cluster: cluster, FromEmpty: f.fromEmpty,
-		Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version}),
+		Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}),
 		Sink: func(e *event.Event, v *replay.Verdict) error {
 			d.Observe(cluster, e, v)
 			return nil

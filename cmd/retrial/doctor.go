@@ -89,7 +89,7 @@ func examine(ctx context.Context, ask *asker, cfg config.Config, cluster string)
 		return doctorJSON{Version: version, Checks: []checkJSON{{ID: "server", State: checkFail, Text: err.Error(),
 			Todo: "Is the URL that of the page? A token for it comes from RETRIAL_TOKEN."}}}, nil
 	}
-	c := closedSite(cfg).installation()
+	c := closedSite(cfg, nil).installation()
 	if !errors.Is(err, errNoServer) { // that is told already
 		c.add("data", checkFail, "", "%v.", err)
 	}

@@ -31,7 +31,7 @@ import (
 //
 // --events FILE … ──┘                                          └─▶ -o jsonl (a verdict a line)
 func newEvaluate(s streams) *cobra.Command {
-	var states, events []string
+	var states, events, apiservers []string
 	var cluster, output, failOn string
 	var lag time.Duration
 	var fromEmpty bool
@@ -63,9 +63,16 @@ The state is that of the time the log begins:
 			if lag < 0 {
 				return exitCode{exitUsage, fmt.Errorf("--lag %s: must not be negative", lag)}
 			}
+			if cluster == "" {
+				cluster = offlineCluster
+			}
+			apiserver, err := apiserverOf(s, apiservers, cluster)
+			if err != nil {
+				return err
+			}
 			o := evaluate.Options{
 				Cluster: cluster, FromEmpty: fromEmpty,
-				Engine: replay.New(replay.Config{Lag: lag, Version: version}),
+				Engine: replay.New(replay.Config{Lag: lag, Version: version, Apiserver: apiserver}),
 			}
 			out := bufio.NewWriterSize(s.out, 1<<20)
 			if output == "jsonl" {
@@ -99,12 +106,16 @@ The state is that of the time the log begins:
 	c.Flags().StringSliceVar(&states, "state", nil, "state file, or folder of state files that together are one listing; may be repeated for listings of different times")
 	c.Flags().StringSliceVar(&events, "events", nil, "audit log, - for standard input; may be repeated")
 	c.Flags().StringVar(&cluster, "cluster", "", "name of the cluster (default \"evaluate\")")
+	c.Flags().StringSliceVar(&apiservers, "apiserver-config", nil, "folder with the configuration of the cluster's apiserver, or NAME=DIR of the cluster NAME (docs/apiserver-config.md)")
 	c.Flags().DurationVar(&lag, "lag", replay.DefaultLag, "how far the apiserver's caches may run behind")
 	c.Flags().BoolVar(&fromEmpty, "from-empty", false, "the log begins with the cluster's first start: there was nothing before it")
 	addOutput(c, &output, "table", "json", "yaml", "jsonl")
 	c.Flags().StringVar(&failOn, "fail-on", "", "exit with 3 on drift, or on any request that is no match and could be judged")
 	return c
 }
+
+// offlineCluster is the cluster of a log that no name was given for: part of request keys.
+const offlineCluster = "evaluate"
 
 // replayFiles runs an evaluation of files, with a progress bar. A file that cannot be
 // opened is an error of the command line.

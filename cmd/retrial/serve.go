@@ -50,7 +50,11 @@ The state requests are judged against comes from the audit stream, from state fi
 (import --state), and from clusters that can be watched: --watch-clusters
 prod=/path/to/kubeconfig lists and watches roles, bindings, namespaces and service accounts
 (never Secrets; deploy/watch-rbac.yaml grants no more). Clusters whose audit policy records
-writes without their bodies need one of the latter two.`,
+writes without their bodies need one of the latter two.
+
+--apiserver-config prod=/etc/retrial/prod says how the apiservers of a cluster authenticate
+and authorize: a folder with their static-pod manifest or flags and the files these name
+(docs/apiserver-config.md). It is read again when files change.`,
 		Args: noArgs,
 	}
 	flags := config.Bind(c.Flags())
@@ -125,6 +129,7 @@ func serve(ctx context.Context, cfg config.Config, log *zap.Logger, o serveOptio
 	group.Add(func() error { sys.retain(stopped); return nil }, func(error) { stop() })
 	group.Add(func() error { return sys.detect.run(stopped) }, func(error) { stop() })
 	group.Add(func() error { sys.asking.run(stopped); return nil }, func(error) { stop() })
+	group.Add(func() error { sys.apiservers.run(stopped); return nil }, func(error) { stop() })
 
 	addr, err := listeners(sys, &group)
 	if err != nil {

@@ -59,7 +59,7 @@ is refused without --force: what happens once a month is not in it.`,
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context(), s) },
 	}
-	o.from.bind(c)
+	o.from.bind(c, "apiserver-config")
 	f := c.Flags()
 	f.StringArrayVar(&o.states, "state", nil, "state file, or folder of state files that together are one listing; may be repeated")
 	f.StringArrayVar(&o.events, "events", nil, "audit log, - for standard input; may be repeated")

@@ -23,8 +23,16 @@ import (
 func (o *suggestOptions) read(ctx context.Context, s streams) (*suggestJSON, error) {
 	collector, st, metas := leastpriv.NewCollector(), state.New(o.cluster), metadata{}
 	truncated := int64(0)
+	cluster := o.cluster
+	if cluster == "" {
+		cluster = offlineCluster
+	}
+	apiserver, err := apiserverOf(s, o.from.apiservers(), cluster)
+	if err != nil {
+		return nil, err
+	}
 	sum, err := replayFiles(ctx, s, evaluate.Options{
-		Cluster: o.cluster, Engine: replay.New(replay.Config{Version: version}),
+		Cluster: o.cluster, Engine: replay.New(replay.Config{Version: version, Apiserver: apiserver}),
 		State: st, Policy: func(obs []state.Observation, listed bool) { metas.add(obs, !listed) },
 		Sink: func(e *event.Event, v *replay.Verdict) error {
 			collector.Observe(e, v)

@@ -36,20 +36,21 @@ import (
 // system is everything between the listeners and the disk, wired once for serve and for
 // the commands that open the store themselves.
 type system struct {
-	cfg       config.Config
-	log       *zap.Logger
-	reg       registry
-	authority *identity.Authority
-	redactor  *event.Redactor
-	stream    *stream.Client
-	store     *storage.Store
-	engine    *chdb.Engine // of the embedded store; nil when the store is a server
-	runner    *runner.Runner
-	rules     *detect.Set
-	detect    *detections
-	asking    *queryLog
-	contacts  *webhook.Contacts // who reached the webhook's listener
-	hook      string            // its address, once it listens
+	cfg        config.Config
+	log        *zap.Logger
+	reg        registry
+	authority  *identity.Authority
+	redactor   *event.Redactor
+	stream     *stream.Client
+	store      *storage.Store
+	engine     *chdb.Engine // of the embedded store; nil when the store is a server
+	runner     *runner.Runner
+	rules      *detect.Set
+	apiservers *apiservers
+	detect     *detections
+	asking     *queryLog
+	contacts   *webhook.Contacts // who reached the webhook's listener
+	hook       string            // its address, once it listens
 
 	closers []func() error // in the order they were opened
 }
@@ -83,6 +84,9 @@ func openSystem(ctx context.Context, cfg config.Config, log *zap.Logger, reg reg
 	if s.rules, err = configuredRules(cfg); err != nil {
 		return nil, err
 	}
+	if s.apiservers, err = openApiservers(cfg.Replay.ApiserverConfig, log, reg); err != nil {
+		return nil, err
+	}
 	if err := s.openStream(ctx); err != nil {
 		return nil, err
 	}
@@ -95,7 +99,7 @@ func openSystem(ctx context.Context, cfg config.Config, log *zap.Logger, reg reg
 	}
 	s.closers = append(s.closers, s.asking.close)
 	s.detect = newDetections(s)
-	engine := replay.New(replay.Config{Lag: time.Duration(cfg.Replay.Lag), Version: version})
+	engine := replay.New(replay.Config{Lag: time.Duration(cfg.Replay.Lag), Version: version, Apiserver: s.apiservers.history})
 	s.runner, err = runner.New(runner.Config{
 		Hold: nonZero(cfg.Replay.Hold), Linger: nonZero(cfg.Replay.Linger), BatchRecords: int(cfg.Replay.BatchRows),
 		Lag: max(2*time.Second, time.Duration(cfg.Replay.Lag)), Redact: s.redactor.RedactBytes, Tagger: s.detect.tagger, Log: log, Registerer: reg,

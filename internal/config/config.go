@@ -126,6 +126,17 @@ type Replay struct {
 	Lag       Duration `json:"lag" doc:"How far an apiserver's caches may run behind: widens an event's window."`
 	BatchRows int64    `json:"batchRows" doc:"Most rows in one insert."`
 	Linger    Duration `json:"linger" doc:"Longest time a partly filled insert waits for more rows."`
+	// ApiserverConfig entries are split by ApiserverFolder.
+	ApiserverConfig []string `json:"apiserverConfig" flag:"apiserver-config" doc:"Folders with the configuration of clusters' apiservers, each as cluster=/path/to/folder: the static-pod manifest or the flags, and the files they name. Reread when files change. See docs/apiserver-config.md."`
+}
+
+// ApiserverFolder splits an entry of Replay.ApiserverConfig.
+func ApiserverFolder(entry string) (cluster, folder string, err error) {
+	cluster, folder, ok := strings.Cut(entry, "=")
+	if !ok || cluster == "" || folder == "" {
+		return "", "", fmt.Errorf("%q is not of the form cluster=/path/to/folder", entry)
+	}
+	return cluster, folder, nil
 }
 
 // Detect configures the detections.
@@ -253,6 +264,13 @@ func (c *Config) CheckFiles() error {
 			check("watch-clusters", kubeconfig)
 		}
 	}
+	for _, entry := range c.Replay.ApiserverConfig {
+		if _, folder, err := ApiserverFolder(entry); err == nil {
+			if _, err := os.ReadDir(folder); err != nil {
+				errs = append(errs, fmt.Errorf("apiserver-config: %w", err))
+			}
+		}
+	}
 	return errors.Join(errs...)
 }
 
@@ -299,6 +317,16 @@ func (c *Config) Validate() error {
 			fail("watch-clusters: cluster %s is named twice", cluster)
 		}
 		watched[cluster] = true
+	}
+	given := map[string]bool{}
+	for _, entry := range c.Replay.ApiserverConfig {
+		cluster, _, err := ApiserverFolder(entry)
+		if err != nil {
+			fail("apiserver-config: %w", err)
+		} else if given[cluster] {
+			fail("apiserver-config: cluster %s is named twice; versions of one cluster lie in one folder", cluster)
+		}
+		given[cluster] = true
 	}
 	if c.Kafka.Partitions < 0 {
 		fail("kafka-partitions: must not be negative")

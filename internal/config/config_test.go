@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,6 +76,8 @@ func TestBadInput(t *testing.T) {
 		"unknown SASL":          {args: []string{"--kafka-sasl-mechanism", "GSSAPI"}, says: "SCRAM"},
 		"watch, no kubeconfig":  {args: []string{"--watch-clusters", "prod"}, says: "cluster=/path/to/kubeconfig"},
 		"watch, cluster twice":  {args: []string{"--watch-clusters", "prod=/a,prod=/b"}, says: "named twice"},
+		"apiserver, no folder":  {args: []string{"--apiserver-config", "prod"}, says: "cluster=/path/to/folder"},
+		"apiserver, twice":      {args: []string{"--apiserver-config", "prod=/a", "--apiserver-config=prod=/b"}, says: "cluster prod is named twice"},
 		"missing file":          {args: []string{"--config", "/does/not/exist"}, says: "read configuration"},
 		"two faults, both told": {args: []string{"--log-level", "loud", "--log-format", "xml"}, says: "log-format"},
 	} {
@@ -88,6 +91,17 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("got %v, want an error that says %q", err, tc.says)
 			}
 		})
+	}
+}
+
+func TestListsInPieces(t *testing.T) {
+	t.Setenv("RETRIAL_APISERVER_CONFIG", "env=/e")
+	c, err := load(t, "--apiserver-config", "a=/a", "--apiserver-config", "b=/b,c=/c")
+	if got := strings.Join(c.Replay.ApiserverConfig, " "); err != nil || got != "a=/a b=/b c=/c" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if c, err = load(t); err != nil || len(c.Replay.ApiserverConfig) != 1 {
+		t.Errorf("got %q, %v", c.Replay.ApiserverConfig, err)
 	}
 }
 
@@ -121,13 +135,15 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 func TestCheckFiles(t *testing.T) {
 	there := write(t, "x")
 	c := Default()
-	c.UI.TokenFile, c.Watch.Clusters = there, []string{"prod=" + there}
+	c.UI.TokenFile, c.Watch.Clusters, c.Replay.ApiserverConfig = there, []string{"prod=" + there}, []string{"prod=" + filepath.Dir(there)}
 	if err := c.CheckFiles(); err != nil {
 		t.Errorf("all are there: %v", err)
 	}
 	c.UI.TokenFile, c.Watch.Clusters, c.UI.TLSKey = there+"-not", []string{"prod=" + there + "-not"}, t.TempDir()
 	err := c.CheckFiles()
-	for _, flag := range []string{"ui-token-file: ", "watch-clusters: ", "ui-tls-key: "} {
+	c.Replay.ApiserverConfig = []string{"prod=" + there} // a file
+	err = errors.Join(err, c.CheckFiles())
+	for _, flag := range []string{"ui-token-file: ", "watch-clusters: ", "ui-tls-key: ", "apiserver-config: "} {
 		if err == nil || !strings.Contains(err.Error(), flag) {
 			t.Errorf("%s is not told of: %v", flag, err)
 		}

@@ -158,12 +158,29 @@ func Bind(set *pflag.FlagSet) *Flags {
 	f := &Flags{cfg: Default(), set: set}
 	set.StringVar(&f.file, "config", os.Getenv("RETRIAL_CONFIG"), "configuration file (apiVersion: "+APIVersion+", kind: "+Kind+")")
 	for _, field := range f.cfg.Fields() {
-		flag := set.VarPF(field, field.Flag, "", firstSentence(field.Doc))
+		flag := set.VarPF(&flagValue{Field: field}, field.Flag, "", firstSentence(field.Doc))
 		if field.IsBoolFlag() {
 			flag.NoOptDefVal = "true"
 		}
 	}
 	return f
+}
+
+// flagValue is a field as a flag: a list may be given piece by piece, in repeated flags.
+type flagValue struct {
+	Field
+	given bool
+}
+
+// Set parses s into the field, or adds it to a list that was begun on the command line.
+func (f *flagValue) Set(s string) error {
+	if f.given && f.Type() == "list" {
+		if before := f.String(); before != "" {
+			s = before + "," + s
+		}
+	}
+	f.given = true
+	return f.Field.Set(s)
 }
 
 // Load returns the configuration after file, environment and flags, validated. Call it

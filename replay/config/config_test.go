@@ -217,7 +217,7 @@ func TestHistory(t *testing.T) {
 	if h.Settling(day(5)) != nil || h.Settling(day(9)) != b || h.Settling(day(9).Add(ReloadWindow)) != nil {
 		t.Error("what settles is wrong")
 	}
-	if h.Server("shop") == nil || h.Server("other") != nil || h.Server("") != h || !slices.Equal(h.Servers(), []string{"shop"}) {
+	if h.Server("shop") == nil || h.Server("other") != nil || h.Server("") != h || h.Of("shop") != h.Server("shop") || h.Of("cp-1") != h || h.Of("") != h || none.Of("x") != nil || !slices.Equal(h.Servers(), []string{"shop"}) {
 		t.Error("servers are wrong")
 	}
 }

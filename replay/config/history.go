@@ -106,6 +106,16 @@ func (h *History) Server(name string) *History {
 	return h.servers[name]
 }
 
+// Of returns the history that holds for what an apiserver of that name sent: an aggregated
+// API server's own, else the kube-apiserver's, of which there may be several with names of
+// their own.
+func (h *History) Of(server string) *History {
+	if own := h.Server(server); own != nil {
+		return own
+	}
+	return h
+}
+
 // Servers returns the names of the aggregated API servers, sorted.
 func (h *History) Servers() []string {
 	if h == nil {

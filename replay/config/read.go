@@ -38,7 +38,8 @@ type serverSettings struct {
 	KubernetesVersion string `json:"kubernetesVersion"`
 	// Source: the flags are those of the aggregated API server of this name.
 	Source string `json:"source"`
-	// Complete: the flags are all the server has, however few they look.
+	// Complete: the flags are all the server has, however few they look; an aggregated API
+	// server may have none.
 	Complete bool `json:"complete"`
 }
 
@@ -131,11 +132,14 @@ func (b *builder) findServer(settings serverSettings) error {
 		}
 		found = append(found, p)
 	}
-	switch len(found) {
-	case 0:
+	switch {
+	case len(found) == 1:
+	case len(found) == 0 && aggregated && settings.Complete:
+		b.f = &flags{file: serverFile} // what it delegates goes without flags
+		return nil
+	case len(found) == 0:
 		return fmt.Errorf("there is no configuration of an apiserver in it: want its static-pod manifest (kube-apiserver.yaml), or its flags in a file named *.flags " +
 			"(one flag a line, or a copy of /proc/PID/cmdline), beside the files they name")
-	case 1:
 	default:
 		return fmt.Errorf("%s: each is the configuration of an apiserver: keep one, and put those of other times into sub-folders named by the time from which they hold, such as 2026-11-20T18:30:00Z",
 			strings.Join(found, " and "))

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/safe"
+	apiserver "github.com/retrial-io/retrial/replay/config"
+)
+
+// rereadEvery is how often folders with apiservers' configurations are looked at for changes.
+const rereadEvery = 15 * time.Second
+
+// apiservers are the configurations of the clusters' apiservers, as engines ask for them. A
+// nil one knows nothing of any cluster.
+//
+//	DIR of a cluster ─(start, then whenever files change)▶ replay/config ─▶ History ─▶ engine
+//	                                                            └ an error: the earlier one stays
+type apiservers struct {
+	clusters map[string]*apiserverFolder // fixed once made
+	log      *zap.Logger
+	reads    *prometheus.CounterVec
+	refused  prometheus.Gauge
+	missing  prometheus.Gauge
+}
+
+// apiserverFolder is the folder of one cluster.
+type apiserverFolder struct {
+	cluster, dir string
+	history      atomic.Pointer[apiserver.History]
+	// The rest belongs to the one goroutine that rereads.
+	seen    uint64 // what the files looked like when they were read
+	reason  string // why they were refused, "" when they were not
+	missing int
+}
+
+// openApiservers reads all folders once. A configuration that cannot be read is unknown
+// until it can: what is judged meanwhile says so, and events are taken all the same.
+func openApiservers(entries []string, log *zap.Logger, reg prometheus.Registerer) (*apiservers, error) {
+	a := &apiservers{
+		clusters: map[string]*apiserverFolder{}, log: log,
+		reads: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "retrial_apiserver_config_reads_total",
+			Help: "Folders with apiservers' configurations read, by result: taken, or refused because they could not be read or contradict themselves.",
+		}, []string{"result"}),
+		refused: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "retrial_apiserver_config_refused",
+			Help: "Clusters whose configuration was refused when it was last read: an earlier one is in use, or none.",
+		}),
+		missing: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "retrial_apiserver_config_missing_parts",
+			Help: "Files and flags that are missing from the apiservers' configurations; retrial config check lists them.",
+		}),
+	}
+	for _, c := range []prometheus.Collector{a.reads, a.refused, a.missing} {
+		if err := reg.Register(c); err != nil {
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	for _, result := range []string{"taken", "refused"} {
+		a.reads.WithLabelValues(result)
+	}
+	for _, entry := range entries {
+		cluster, dir, err := config.ApiserverFolder(entry)
+		if err != nil {
+			return nil, fmt.Errorf("apiserver-config: %w", err)
+		}
+		a.clusters[cluster] = &apiserverFolder{cluster: cluster, dir: dir}
+	}
+	a.reread()
+	return a, nil
+}
+
+// history returns what is known of the configuration of a cluster's apiserver, nil when
+// nothing was given. Servers without a configuration of their own have the kube-apiserver's.
+func (a *apiservers) history(cluster, server string) *apiserver.History {
+	if a == nil {
+		return nil
+	}
+	if f, ok := a.clusters[cluster]; ok {
+		return f.history.Load().Of(server)
+	}
+	return nil
+}
+
+// run rereads until ctx ends.
+func (a *apiservers) run(ctx context.Context) {
+	tick := time.NewTicker(rereadEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			a.reread()
+		}
+	}
+}
+
+// reread reads the folders that changed since they were read.
+func (a *apiservers) reread() {
+	refused, missing := 0, 0
+	for _, f := range a.clusters {
+		// What was refused is read again anyway: rights may have been given meanwhile.
+		if now := fingerprint(f.dir); f.history.Load() == nil || f.reason != "" || now != f.seen {
+			f.seen = now
+			f.read(a)
+		}
+		missing += f.missing
+		if f.reason != "" {
+			refused++
+		}
+	}
+	a.refused.Set(float64(refused))
+	a.missing.Set(float64(missing))
+}
+
+func (f *apiserverFolder) read(a *apiservers) {
+	log := a.log.With(zap.String("cluster", f.cluster), zap.String("folder", absolute(f.dir)))
+	h, report, err := apiserver.ReadHistory(os.DirFS(f.dir))
+	before := f.reason
+	if f.reason = ""; err != nil {
+		a.reads.WithLabelValues("refused").Inc()
+		reason := safe.Text(err.Error())
+		f.reason = reason
+		if f.history.Load() != nil {
+			if reason == before {
+				return // it was told
+			}
+			log.Warn("the apiserver's changed configuration is refused, the earlier one stays in use", zap.String("reason", reason))
+			return
+		}
+		log.Error("the apiserver's configuration is refused: what depends on it is judged as unknown", zap.String("reason", reason))
+		unknown := &apiserver.History{}
+		unknown.Add(time.Time{}, apiserver.Unknown("the apiserver's configuration (it could not be read: "+reason+")"))
+		f.history.Store(unknown)
+		return
+	}
+	a.reads.WithLabelValues("taken").Inc()
+	f.missing = 0
+	var digests []string
+	for _, v := range report.Versions {
+		f.missing += len(v.Missing)
+		digests = append(digests, v.Digest)
+	}
+	f.history.Store(h)
+	log.Info("read the apiserver's configuration", zap.Strings("digests", digests), zap.Int("missing_parts", f.missing))
+	if f.missing > 0 {
+		log.Warn("parts of the apiserver's configuration are missing; retrial config check " + absolute(f.dir) + " lists them")
+	}
+}
+
+// fingerprint tells whether files below a folder changed: by their names, sizes and times.
+func fingerprint(dir string) uint64 {
+	h := xxhash.New()
+	fsys := os.DirFS(dir)
+	err := fs.WalkDir(fsys, ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := fs.Stat(fsys, p) // of what a link leads to
+		if err != nil {
+			fmt.Fprintf(h, "%s\x00%v\x00", p, err)
+			return nil
+		}
+		if info.IsDir() {
+			fmt.Fprintf(h, "%s/\x00", p)
+			return nil
+		}
+		fmt.Fprintf(h, "%s\x00%d\x00%d\x00", p, info.Size(), info.ModTime().UnixNano())
+		return nil
+	})
+	if err != nil {
+		fmt.Fprintf(h, "%v", err)
+	}
+	return h.Sum64()
+}
+
+// apiserverOf reads the configuration for a command that replays the log of one cluster: DIR,
+// or the entry NAME=DIR of that cluster. nil: none was given.
+func apiserverOf(s streams, entries []string, cluster string) (func(cluster, server string) *apiserver.History, error) {
+	usage := func(format string, args ...any) error {
+		return exitCode{exitUsage, fmt.Errorf("--apiserver-config "+format, args...)}
+	}
+	dir, named := "", []string(nil)
+	for _, entry := range entries {
+		name, folder, ok := strings.Cut(entry, "=")
+		if _, err := os.Stat(entry); err == nil || !ok {
+			name, folder = cluster, entry
+		}
+		switch {
+		case name != cluster:
+			named = append(named, name)
+		case dir != "":
+			return nil, usage("names cluster %s twice; versions of one cluster lie in one folder", cluster)
+		default:
+			dir = folder
+		}
+	}
+	if dir == "" {
+		if len(named) > 0 {
+			return nil, usage("is about %s, and the log is of %s: say which by --cluster", strings.Join(named, ", "), cluster)
+		}
+		return nil, nil
+	}
+	if _, err := os.ReadDir(dir); err != nil {
+		return nil, usage("%s: %w", dir, errors.Unwrap(err))
+	}
+	h, report, err := apiserver.ReadHistory(os.DirFS(dir))
+	if err != nil {
+		return nil, usage("%s: %w", dir, err)
+	}
+	if !report.Complete() {
+		fmt.Fprintf(s.err, "hint: parts of the apiserver's configuration are missing; retrial config check %s lists them\n", safe.Text(filepath.Clean(dir)))
+	}
+	for _, v := range report.Versions {
+		if i := slices.IndexFunc(v.Warnings, func(w string) bool { return strings.Contains(w, "keeps what it had") }); i >= 0 {
+			fmt.Fprintf(s.err, "hint: %s: %s\n", safe.Text(filepath.Join(dir, v.Folder)), safe.Text(v.Warnings[i]))
+		}
+	}
+	return func(_, server string) *apiserver.History { return h.Of(server) }, nil
+}

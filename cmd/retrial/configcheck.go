@@ -1,0 +1,151 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retrial-io/retrial/internal/safe"
+	apiserver "github.com/retrial-io/retrial/replay/config"
+)
+
+// newConfig groups what is about configurations.
+func newConfig(s streams) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "config",
+		Short: "Check what Retrial is told about apiservers",
+		Args:  noArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newConfigCheck(s))
+	return c
+}
+
+// DIR ─▶ replay/config (the reader evaluate and serve use) ─▶ Report ─▶ table | json | yaml
+func newConfigCheck(s streams) *cobra.Command {
+	var output string
+	c := &cobra.Command{
+		Use:   "check DIR",
+		Short: "Say what is understood of an apiserver's configuration, what is ignored, missing, and what stays open",
+		Long: `Read a folder with the configuration of a cluster's apiservers the way evaluate and serve do
+(--apiserver-config), and say what was understood, ignored and missing, and what cannot be
+evaluated from a log although it was understood. docs/apiserver-config.md says what belongs
+into the folder. Credentials in it are dropped on reading and never printed.
+
+It ends with 0 when nothing is missing, with 3 when something is (what depends on it is
+judged as unknown), with 1 when the configuration contradicts itself or cannot be read.`,
+		Example: `  retrial config check /etc/retrial/prod
+  retrial config check prod -o json | jq '.versions[].missing'`,
+		Args: func(c *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0 || args[0] == "":
+				return usageError(c, "DIR is missing")
+			case len(args) > 1:
+				return usageError(c, "unexpected argument %q: one DIR at a time", args[1])
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if _, err := os.ReadDir(args[0]); err != nil {
+				return exitCode{exitUsage, err}
+			}
+			_, report, err := apiserver.ReadHistory(os.DirFS(args[0]))
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			if err := printReport(s.out, output, report); err != nil {
+				return err
+			}
+			if !report.Complete() {
+				return exitCode{exitFinding, errors.New("something is missing; what depends on it is judged as unknown")}
+			}
+			return nil
+		},
+	}
+	addOutput(c, &output, "table", "json", "yaml")
+	return c
+}
+
+// reportJSON is a report with its conclusion.
+type reportJSON struct {
+	Complete bool `json:"complete"`
+	*apiserver.Report
+}
+
+func printReport(w io.Writer, output string, report *apiserver.Report) error {
+	if output != "table" {
+		return printAs(w, output, reportJSON{report.Complete(), report})
+	}
+	for i, v := range report.Versions {
+		if i > 0 {
+			if _, err := fmt.Fprintln(w); err != nil {
+				return fmt.Errorf("write the result: %w", err)
+			}
+		}
+		if err := printReading(w, v); err != nil {
+			return fmt.Errorf("write the result: %w", err)
+		}
+	}
+	return nil
+}
+
+// printReading prints one configuration as blocks of lines, those that ask for something
+// last.
+func printReading(w io.Writer, v *apiserver.Reading) error {
+	what, since, version := "kube-apiserver", "always", v.Version
+	if v.Server != "" {
+		what = "aggregated API server " + v.Server
+	}
+	if !v.From.IsZero() {
+		since = "from " + v.From.Format(time.RFC3339)
+	}
+	if version == "" {
+		version = "of no stated version, taken as a current one"
+	}
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintf(t, "%s %s, %s (folder %s, digest %s)\n", safe.Text(what), safe.Text(version), since, safe.Text(v.Folder), v.Digest)
+	block := func(title string, notes []apiserver.Note) {
+		if len(notes) > 0 {
+			fmt.Fprintf(t, "\n%s\n", title)
+		}
+		for _, n := range notes {
+			fmt.Fprintf(t, "  %s\t%s\n", safe.Text(n.Subject), safe.Text(n.Text))
+		}
+	}
+	block("UNDERSTOOD", v.Understood)
+	block("AUTHENTICATION, in this order", v.Authenticators)
+	block("AUTHORIZATION, in this order", v.Authorizers)
+	block("IGNORED", folded(v.Ignored))
+	block("NOT EVALUABLE FROM A LOG", v.NotEvaluable)
+	warnings := make([]apiserver.Note, 0, len(v.Warnings))
+	for _, text := range v.Warnings {
+		warnings = append(warnings, apiserver.Note{Subject: text})
+	}
+	block("WARNINGS", warnings)
+	block("MISSING", v.Missing)
+	return t.Flush()
+}
+
+// folded puts the subjects of notes with one text on one line.
+func folded(notes []apiserver.Note) []apiserver.Note {
+	var out []apiserver.Note
+	at := map[string]int{}
+	subjects := map[string][]string{}
+	for _, n := range notes {
+		if _, ok := at[n.Text]; !ok {
+			at[n.Text] = len(out)
+			out = append(out, apiserver.Note{Text: n.Text})
+		}
+		subjects[n.Text] = append(subjects[n.Text], n.Subject)
+	}
+	for i := range out {
+		out[i].Subject, out[i].Text = out[i].Text+":", strings.Join(subjects[out[i].Text], ", ")
+	}
+	return out
+}
