@@ -200,5 +200,6 @@ func (s *State) takeIssue(o *Observation) bool {
 	if err != nil || r.Reduced.Issued == nil {
 		return false
 	}
+	s.issues = s.issues || strings.HasPrefix(o.Name, prefixJTI)
 	return s.takeCredential(o.Name, o.Namespace, r.Reduced)
 }

@@ -2,6 +2,7 @@ package state
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/retrial-io/retrial/replay/state/graph"
@@ -193,15 +194,16 @@ func (s *State) Secret(namespace, name string, at time.Time) (Secret, Known) {
 }
 
 // Credential returns the issue of a credential. Absent means that none with this id was
-// issued, in a log that is complete since the cluster was made or is said to be; after Prune
-// has forgotten credentials nothing is Absent any more.
+// issued, in a log that is complete since the cluster was made or is said to be, and, of a
+// token, that tells of the issue of tokens: one whose policy leaves those out shows none. After
+// Prune has forgotten credentials nothing is Absent any more.
 func (s *State) Credential(id string) (Credential, Known) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if c := s.credentials[id]; c != nil {
 		return s.full(c), Present
 	}
-	if s.forgot {
+	if s.forgot || !s.issues && strings.HasPrefix(id, prefixJTI) {
 		return Credential{}, Unknown
 	}
 	return Credential{}, s.never(resCredential)

@@ -36,6 +36,7 @@ type State struct {
 	pods        pods
 	credentials map[string]*credential
 	forgot      bool  // credentials have been forgotten
+	issues      bool  // the issue of a token has been seen
 	horizon     int64 // of the last Prune, noTime when there was none
 	graph       *graph.Graph
 }
