@@ -6,6 +6,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/authn"
 )
 
 // Held is a binding that gives a subject something, by name or through a group.
@@ -42,7 +43,7 @@ func HeldBy(policy *rbacindex.Snapshot, user string, groups []string) []Held {
 // GroupsOf returns the groups that everybody of a user name is in, whatever else a token or
 // certificate says.
 func GroupsOf(user string) []string {
-	if namespace, _, ok := serviceAccount(user); ok {
+	if namespace, _, ok := authn.ServiceAccountUsername(user); ok {
 		return []string{"system:authenticated", "system:serviceaccounts", "system:serviceaccounts:" + namespace}
 	}
 	if user == "system:anonymous" {

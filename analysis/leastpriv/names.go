@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/retrial-io/retrial/replay/authn"
 )
 
 const (
@@ -99,7 +101,7 @@ func objectName(user string, salt int) string {
 
 // subjectOf is the subject that names a user in a binding.
 func subjectOf(user string) rbacv1.Subject {
-	if namespace, name, ok := serviceAccount(user); ok {
+	if namespace, name, ok := authn.ServiceAccountUsername(user); ok {
 		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
 	}
 	return rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}

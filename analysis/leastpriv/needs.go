@@ -33,20 +33,6 @@ func (n *need) allowed(s *rbacindex.Snapshot) bool {
 	return n.alternative && holds(s, n.attrs.User, n.attrs.Groups, n.attrs.Namespace, n.rules)
 }
 
-// signsDomain tells whether a check on a signer passes by the right to all signers of its
-// domain, which the apiserver asks about when the name itself is refused. What is granted
-// for it is the name.
-func (n *need) signsDomain(s *rbacindex.Snapshot) bool {
-	domain, _, ok := strings.Cut(n.attrs.Name, "/")
-	if !ok || n.attrs.APIGroup != groupCertificates || n.attrs.Resource != "signers" {
-		return false
-	}
-	all := n.attrs
-	all.Name = domain + "/*"
-	var buf [4]rbacindex.Grant
-	return s.Authorize(&all, buf[:0]).Allowed
-}
-
 // String is the need in one line, for people.
 func (n *need) String() string {
 	var b strings.Builder
@@ -97,8 +83,8 @@ type history struct {
 	before          map[accessKey]bool
 }
 
-// historyOf resolves what a subject did, with the candidates among hidden checks judged by
-// the policy of their own moment.
+// historyOf resolves what a subject did, with the candidates among hidden checks as they were
+// answered, and what is as good as each by the policy of its own moment.
 func historyOf(u *usage, st *state.State) *history {
 	h := &history{before: map[accessKey]bool{}}
 	for _, k := range sortedKeys(u.allowed) {
@@ -116,19 +102,17 @@ func historyOf(u *usage, st *state.State) *history {
 	for _, id := range ids {
 		cand := u.hidden[id]
 		n := need{key: cand.key, attrs: cand.key.attributes(u), count: cand.count, why: cand.why}
-		view := st.RBAC(cand.at).RBAC
-		switch {
-		case cand.ifHeld:
-		case cand.roleRef != nil:
-			n.rules, n.alternative = rulesOf(view, cand.roleRef, cand.key.namespace)
-		default:
+		switch n.attrs.Verb {
+		case "bind":
+			n.rules, n.alternative = rulesOf(st.RBAC(cand.at).RBAC, roleRefOf(&n.attrs), n.attrs.Namespace)
+		case "escalate":
 			n.rules, n.alternative = cand.rules, true
 		}
-		n.covered = n.alternative && holds(view, n.attrs.User, n.attrs.Groups, n.attrs.Namespace, n.rules)
-		switch held := n.allowed(view) || n.signsDomain(view); {
-		case held && !cand.refused:
+		n.covered = n.alternative && cand.covered
+		switch {
+		case cand.held && !cand.refused:
 			h.need(n)
-		case !held && cand.refused:
+		case !cand.held && cand.refused:
 			h.refusals = append(h.refusals, n)
 		}
 	}
@@ -173,6 +157,15 @@ func scopeOf(a *rbacindex.Attributes) string {
 		return ""
 	}
 	return a.Namespace
+}
+
+// roleRefOf returns the role that a right to bind is about.
+func roleRefOf(a *rbacindex.Attributes) *rbacv1.RoleRef {
+	ref := &rbacv1.RoleRef{APIGroup: a.APIGroup, Kind: "ClusterRole", Name: a.Name}
+	if a.Resource == "roles" {
+		ref.Kind = "Role"
+	}
+	return ref
 }
 
 // rulesOf returns the rules of the role a binding names; false when it does not exist.

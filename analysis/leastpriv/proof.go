@@ -53,7 +53,7 @@ func (h *history) prove(final *rbacindex.Snapshot, on *ground) Proof {
 			p.AllowedBefore++
 		case allowedByKept:
 			p.AllowedByKept++
-		case implied:
+		case comesWith:
 			p.Implied++
 		case nothingExplains:
 			p.NewlyAllowed++
@@ -71,7 +71,7 @@ const (
 	nothingExplains explanation = iota
 	allowedBefore
 	allowedByKept
-	implied
+	comesWith
 )
 
 func (h *history) explains(n *need, on *ground) explanation {
@@ -81,7 +81,7 @@ func (h *history) explains(n *need, on *ground) explanation {
 	case n.allowed(on.base):
 		return allowedByKept
 	case n.allowed(on.forced), n.alternative && n.allowed(on.handed):
-		return implied
+		return comesWith
 	}
 	return nothingExplains
 }

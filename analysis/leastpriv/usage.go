@@ -127,7 +127,7 @@ func (c *Collector) ObserveMany(e *event.Event, v *replay.Verdict, n Count) {
 		v.Recorded == replay.DecisionAllow && v.Outcome == replay.OutcomeAmbiguous && strings.HasPrefix(v.RecordedReason, "RBAC: allowed by "):
 		set := u.groupSet(c, who.Groups)
 		c.add(u.allowed, keyOf(set, &v.Attributes), "", n)
-		c.hiddenChecks(u, set, e, v, n)
+		c.impliedChecks(u, set, e, v, n)
 	case v.Recorded == replay.DecisionForbid && v.Replayed == replay.DecisionForbid && v.Outcome == replay.OutcomeMatch:
 		c.add(u.refused, keyOf(u.groupSet(c, who.Groups), &v.Attributes), "", n)
 	}
