@@ -202,7 +202,8 @@ func (t *trial) disagree(rec *record, sameDecision bool) {
 	}
 	switch {
 	case t.ans.Free():
-		v.Outcome, v.Class, v.Cause = OutcomeIndeterminate, ClassWebhook, t.webhookCause(rec)
+		v.Outcome, v.Class, v.Missing = OutcomeIndeterminate, ClassWebhook, t.ans.Missing()
+		v.Cause = t.webhookCause(rec)
 		return
 	case open != nil:
 		v.Outcome, v.Class, v.Missing = OutcomeIndeterminate, ClassWebhook, open.Missing()

@@ -191,7 +191,9 @@ func (t *trial) decide() bool {
 	if t.ans.Decision == DecisionForbid {
 		t.v.Errors = t.ans.RBAC.Errors()
 	}
-	t.v.Missing, t.v.Chain = t.ans.Missing(), t.ans.Steps()
+	if t.v.Chain = t.ans.Steps(); t.ans.Decision == DecisionNone {
+		t.v.Missing = t.ans.Missing()
+	}
 	if t.ans.ByRBAC() {
 		t.v.Grants = t.bufs.detach(nil, t.ans.RBAC.Grants)
 	}

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/state"
 )
 
@@ -42,7 +45,9 @@ type step struct {
 
 // TestScenarios judges the events of every testdata/*.txtar against its state:
 //
-//	state.yaml   objects listed at 10:00:00, complete; without the file nothing is known
+//	state.yaml   objects listed at 10:00:00, complete (pods and the like only when one is
+//	             among them); without the file nothing is known
+//	config/…     the apiserver's configuration, as --apiserver-config takes it
 //	events.yaml  events in order; successful policy writes change the state
 //	verdicts     what is expected, a paragraph for each event
 func TestScenarios(t *testing.T) {
@@ -84,7 +89,7 @@ func play(t *testing.T, parts map[string]*txtar.File) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		snap.Kinds = state.Resources()
+		snap.Kinds = listedKinds(snap.Objects)
 		snap.Began, snap.Ended = clock(t, "10:00:00"), clock(t, "10:00:00")
 		if _, err := s.LoadSnapshot(snap); err != nil {
 			t.Fatal(err)
@@ -109,7 +114,7 @@ func play(t *testing.T, parts map[string]*txtar.File) string {
 			s.Apply(obs...)
 		}
 	}
-	eng := New(Config{Version: "test"})
+	eng := New(Config{Version: "test", Apiserver: apiserver(t, parts)})
 	known := s
 	if parts["state.yaml"] == nil && len(steps) > 0 && s.Revision() == 0 {
 		known = nil
@@ -119,9 +124,51 @@ func play(t *testing.T, parts map[string]*txtar.File) string {
 		if i > 0 {
 			out.WriteByte('\n')
 		}
-		describeVerdict(&out, e, eng.Replay(e, known))
+		v := eng.Replay(e, known)
+		describeVerdict(&out, e, v)
+		if eng.cfg.Apiserver != nil {
+			describeChain(&out, v)
+		}
 	}
 	return out.String()
+}
+
+// listedKinds are the kinds a scenario's listing is complete for: those of the policy, and all
+// that are kept when it shows a pod or another of what belongs to nodes.
+func listedKinds(objects []state.Observation) []string {
+	policy := []string{state.Roles, state.ClusterRoles, state.RoleBindings, state.ClusterRoleBindings, state.Namespaces, state.ServiceAccounts}
+	for i := range objects {
+		if !slices.Contains(policy, objects[i].Resource) {
+			return state.Resources()
+		}
+	}
+	return policy
+}
+
+// apiserver reads the configuration of a scenario, nil when it has none.
+func apiserver(t *testing.T, parts map[string]*txtar.File) func(string, string) *config.History {
+	t.Helper()
+	folder := fstest.MapFS{}
+	for name, f := range parts {
+		if inside, ok := strings.CutPrefix(name, "config/"); ok {
+			folder[inside] = &fstest.MapFile{Data: f.Data}
+		}
+	}
+	if len(folder) == 0 {
+		return nil
+	}
+	history, _, err := config.ReadHistory(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(_, server string) *config.History { return history.Server(server) }
+}
+
+// describeChain writes what each authorizer of a configured chain answered.
+func describeChain(out *strings.Builder, v *Verdict) {
+	for _, s := range v.Chain {
+		fmt.Fprintf(out, "  chain: %s: %s\n", s.Authorizer, strings.TrimSuffix(s.Answer+", "+s.Reason, ", "))
+	}
 }
 
 // describeVerdict writes a verdict as a paragraph: outcome and class, what was asked, the

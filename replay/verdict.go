@@ -85,15 +85,14 @@ type Verdict struct {
 	Recorded       Decision
 	RecordedReason string
 	// Replayed is the replica's decision. Where a webhook authorizer was asked, it is what
-	// all others decide: the webhook's answer is in no log. Chain and Missing say so.
+	// all others decide: the webhook's answer is in no log. Chain says so.
 	Replayed Decision
 	// Authorizer that decided in the replica, by its name in the configured chain: "masters",
 	// "node", "rbac", "abac", "alwaysallow", a webhook's name; "" when none did.
 	Authorizer string
 	Grants     []Grant  // every granting path, empty unless RBAC allows
 	Errors     []string // missing roles, in the authorizer's words
-	// Missing is what would have to be known for a decision, most useful first; webhooks that
-	// were asked are among it.
+	// Missing is what an indeterminate verdict would need, most useful first.
 	Missing []string
 
 	// Attributes of the request as the authorizer saw them (from verb and requestURI).
