@@ -147,11 +147,14 @@ func (b *builder) admission() {
 // otherFlags tells of flags that decide nothing, and of those nobody knows. One whose name
 // speaks of authentication or authorization could change either.
 func (b *builder) otherFlags() {
-	var plain []string
+	var plain, taken []string
 	for _, fl := range b.f.list {
 		_, known := decisive[fl.name]
 		switch {
 		case known:
+			if name := "--" + fl.name; !slices.Contains(taken, name) {
+				taken = append(taken, name)
+			}
 			continue
 		case isHarmless(fl.name):
 			if !slices.Contains(plain, fl.name) {
@@ -175,6 +178,10 @@ func (b *builder) otherFlags() {
 		default:
 			b.r.Ignored = append(b.r.Ignored, Note{fl.where + ": --" + fl.name, whose + "; by its name it changes no decision"})
 		}
+	}
+	slices.Sort(taken)
+	if len(taken) > 0 {
+		b.r.understood("taken into account", "%s", strings.Join(taken, ", "))
 	}
 	slices.Sort(plain)
 	for _, name := range plain {

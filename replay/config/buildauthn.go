@@ -1,8 +1,11 @@
 package config
 
 import (
+	"bytes"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,10 +48,46 @@ func (b *builder) requestHeader() error {
 		}
 	}
 	b.a.Authentication.RequestHeader = h
-	if len(h.AllowedNames) == 0 {
-		b.r.warn("--requestheader-allowed-names is not set: every certificate of the front proxy's CA may name any user")
+	if len(h.AllowedNames) > 0 {
+		return nil
 	}
+	if b.overlap() {
+		err := fmt.Errorf("%s: it shares a certificate with --client-ca-file and --requestheader-allowed-names is not set: every client could name any user", b.f.at("requestheader-client-ca-file"))
+		if b.a.Minor >= 36 || b.a.Minor == 0 {
+			return err // as the apiserver has it
+		}
+		b.r.warn("%v", err)
+		return nil
+	}
+	b.r.warn("--requestheader-allowed-names is not set: every certificate of the front proxy's CA may name any user")
 	return nil
+}
+
+// overlap looks, where both are in the folder, whether the CAs of clients and of the front
+// proxy have a certificate in common.
+func (b *builder) overlap() bool {
+	blocks := func(name string) [][]byte {
+		p, err := b.t.find(b.f.text(name))
+		if b.f.text(name) == "" || err != nil || p == "" {
+			return nil
+		}
+		data, err := b.t.read(p)
+		if err != nil {
+			return nil // no decision needs it
+		}
+		var out [][]byte
+		for {
+			var block *pem.Block
+			if block, data = pem.Decode(data); block == nil {
+				return out
+			}
+			out = append(out, block.Bytes)
+		}
+	}
+	clients := blocks("client-ca-file")
+	return slices.ContainsFunc(blocks("requestheader-client-ca-file"), func(proxy []byte) bool {
+		return slices.ContainsFunc(clients, func(client []byte) bool { return bytes.Equal(proxy, client) })
+	})
 }
 
 func (b *builder) serviceAccounts() error {
@@ -107,6 +146,7 @@ func (b *builder) staticFiles() error {
 			continue
 		}
 		users, warnings, err := staticUsers(data, f.basic)
+		clear(data)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", where, err))
 			continue

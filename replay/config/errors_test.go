@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/pem"
 	"errors"
 	"io/fs"
 	"strings"
@@ -29,6 +30,11 @@ const webhookEntry = `
     failurePolicy: Deny
     connectionInfo: {type: KubeConfigFile, kubeConfigFile: /etc/hook}
 `
+
+// pemOf is a PEM block; what is in it does not matter.
+func pemOf(content string) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte(content)}))
+}
 
 const authzHead = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n"
 
@@ -92,6 +98,7 @@ func TestErrors(t *testing.T) {
 		"the accounts' own issuer":  {authn("apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\njwt: [{issuer: {url: 'https://sa.example.com', audiences: [a]}, claimMappings: {username: {claim: sub, prefix: ''}}}]"), []string{"authn.yaml", "issuer.url"}},
 		"an expression with a typo": {authn("apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\njwt: [{issuer: {url: 'https://a', audiences: [a]}, claimMappings: {username: {expression: claims.}}}]"), []string{"authn.yaml", "expression"}},
 		"an empty header":           {flags("--requestheader-client-ca-file=/a\n--requestheader-username-headers='a, '"), []string{":3", "an empty value"}},
+		"one CA for both":           {map[string]string{"kube-apiserver.flags": whole + "--client-ca-file=/p/ca.crt\n--requestheader-client-ca-file=/p/proxy.crt", "ca.crt": pemOf("b") + pemOf("a"), "proxy.crt": pemOf("a")}, []string{":3", "shares a certificate"}},
 		"a gate that is off":        {flags("--feature-gates=StructuredAuthenticationConfiguration=false\n--authentication-config=/a"), []string{"StructuredAuthenticationConfiguration=true"}},
 		"an issuer twice":           {flags("--service-account-issuer=a\n--service-account-issuer=a"), []string{"--service-account-issuer", "twice"}},
 		"a signer and a key":        {flags("--service-account-signing-endpoint=@a\n--service-account-key-file=/k"), []string{"excludes --service-account-key-file"}},

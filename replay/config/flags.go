@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/csv"
 	"fmt"
 	"slices"
 	"strconv"
@@ -153,7 +154,8 @@ func flagsOf(words []word, file string) *flags {
 		if w.line > 0 {
 			where += ":" + strconv.Itoa(w.line)
 		}
-		f.list = append(f.list, setting{name, value, where})
+		// A copy: the line may hold what nobody should keep.
+		f.list = append(f.list, setting{strings.Clone(name), strings.Clone(value), where})
 	}
 	return f
 }
@@ -198,17 +200,14 @@ func (f *flags) all(name string) []string {
 }
 
 // commaList splits a list as the apiserver's flags do: one line of CSV, an empty value is an
-// empty list.
+// empty list. What is no CSV the apiserver would not take; it is split all the same.
 func commaList(s string) []string {
 	if s == "" {
 		return nil
 	}
-	var out []string
-	for _, v := range strings.Split(s, ",") {
-		if len(v) >= 2 && v[0] == '"' && v[len(v)-1] == '"' {
-			v = v[1 : len(v)-1]
-		}
-		out = append(out, v)
+	out, err := csv.NewReader(strings.NewReader(s)).Read()
+	if err != nil {
+		return strings.Split(s, ",")
 	}
 	return out
 }

@@ -47,9 +47,11 @@ func staticUsers(data []byte, basic bool) (users []StaticUser, warnings []string
 			return nil, nil, fmt.Errorf("line %d has %d columns: want %s, a user name, a uid and perhaps groups; put %q where a credential was taken out",
 				line, len(record), first(basic), "redacted")
 		}
-		u := StaticUser{Name: record[1], UID: record[2]}
+		// All fields of a record are cut from one string: without copies it would keep the
+		// credential in memory for as long as the user.
+		u := StaticUser{Name: strings.Clone(record[1]), UID: strings.Clone(record[2])}
 		if len(record) >= 4 {
-			u.Groups = strings.Split(record[3], ",")
+			u.Groups = strings.Split(strings.Clone(record[3]), ",")
 		}
 		credential := record[0]
 		switch {
@@ -103,7 +105,7 @@ func redacted(credential string) bool {
 		return true
 	}
 	for _, word := range []string{"redacted", "removed", "hidden", "masked", "secret", "token", "password", "changeme", "omitted"} {
-		if rest, ok := strings.CutPrefix(c, word); ok && strings.Trim(rest, "0123456789-_. ") == "" {
+		if rest, ok := strings.CutPrefix(c, word); ok && strings.Trim(rest, "0123456789-_.:#/ ") == "" {
 			return true
 		}
 	}
