@@ -36,6 +36,8 @@ type Input struct {
 	// Open returns the plain (decompressed) content from its beginning. Event inputs are
 	// opened twice.
 	Open func() (io.ReadCloser, error)
+	// Server names the apiserver that wrote an event input, see event.Event.Server.
+	Server string
 }
 
 // Options say what to evaluate and where verdicts go.

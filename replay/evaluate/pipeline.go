@@ -154,6 +154,7 @@ func (o *Options) read(ctx context.Context, input int, work, order chan<- *batch
 func (o *Options) decode(b *batch) {
 	b.items = make([]item, 0, len(b.lines))
 	add := func(e *event.Event) {
+		e.Server = o.Events[b.input].Server
 		request := event.RequestKey(o.Cluster, e)
 		b.items = append(b.items, item{event: e, request: request, key: event.EventKey(request, e)})
 	}
