@@ -173,8 +173,7 @@ func (s *State) full(c *credential) Credential {
 
 // pruneCredentials forgets credentials that had expired by the horizon; of those whose expiry
 // is not known, those that had been issued.
-func (s *State) pruneCredentials(horizon int64) int {
-	n := 0
+func (s *State) pruneCredentials(horizon int64) {
 	for id, c := range s.credentials {
 		until := c.expires
 		if until == noTime {
@@ -182,13 +181,9 @@ func (s *State) pruneCredentials(horizon int64) int {
 		}
 		if until < horizon {
 			delete(s.credentials, id)
-			n++
+			s.forgot = true
 		}
 	}
-	if n > 0 {
-		s.forgot = true
-	}
-	return n
 }
 
 // takeIssue records the observation of an issue; false when it says nothing new.

@@ -129,6 +129,7 @@ func (p *podSpec) key() string {
 type pods struct {
 	names  map[podName]*pod // one of the name, which leads to the others
 	uids   map[string]*pod
+	count  int
 	blinds map[podName][]podBlind
 	specs  map[podSpec]*podSpec
 	// touched are the names whose records are being changed, with what was said of them
@@ -179,6 +180,7 @@ func (ps *pods) record(n podName, uid string) *pod {
 		bind: span{noTime, noSight}, gone: span{noTime, noSight}, older: ps.names[n],
 	}
 	ps.names[n] = p
+	ps.count++
 	// Two pods of one uid do not occur. Should they, the choice must not depend on order.
 	if q := ps.uids[uid]; q == nil || n.namespace < q.name.namespace || n.namespace == q.name.namespace && n.name < q.name.name {
 		ps.uids[uid] = p

@@ -14,10 +14,16 @@ import (
 // What cannot be dropped without changing a later answer stays, whatever its age: each
 // cut is tried and taken back if it changes one. The cost is that of resolving everything
 // a few times.
+//
+// Of credentials those are forgotten that had expired, or of which it is not known, been
+// issued. That one was never issued is not told any more once any was.
 func (s *State) Prune(before time.Time) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	horizon, had := nanos(before), s.versions
+	horizon, had := nanos(before), s.size()
+	s.horizon = max(s.horizon, horizon)
+	s.prunePods(horizon)
+	s.pruneCredentials(horizon)
 	for _, objects := range s.objects {
 		for k, obj := range objects {
 			if k.name == "" {
@@ -43,6 +49,9 @@ func (s *State) Prune(before time.Time) int {
 	for _, list := range s.gone {
 		s.versions += len(list)
 	}
+	for _, list := range s.pods.blinds {
+		s.versions += len(list)
+	}
 	s.resolve(dirty)
 	for _, objects := range s.objects {
 		for k, obj := range objects {
@@ -61,8 +70,9 @@ func (s *State) Prune(before time.Time) int {
 			delete(s.refs, role)
 		}
 	}
+	s.graph.Prune(before)
 	s.in.table = nil // names of what is gone; those in use are interned anew as they come
-	return had - s.versions
+	return had - s.size()
 }
 
 // pruneScopes drops the listings, gaps and unlisted deletions of a resource that no answer

@@ -72,7 +72,7 @@ func (s *State) Revision() uint64 { return s.revision.Load() }
 // Stats are the sizes of a State, for metrics.
 type Stats struct {
 	Objects  int // names under which anything was observed, but pods and credentials
-	Versions int // versions, ends and writes kept
+	Versions int // versions, ends, writes, pods and credentials kept
 	Changes  int // changes of the RBAC view
 	Strings  int // distinct strings in the interning table
 
@@ -84,7 +84,7 @@ type Stats struct {
 func (s *State) Stats() Stats {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	st := Stats{Versions: s.versions, Strings: len(s.in.table), Pods: len(s.pods.uids), Credentials: len(s.credentials)}
+	st := Stats{Versions: s.size(), Strings: len(s.in.table), Pods: s.pods.count, Credentials: len(s.credentials)}
 	for _, objects := range s.objects {
 		st.Objects += len(objects)
 	}
@@ -93,6 +93,9 @@ func (s *State) Stats() Stats {
 	}
 	return st
 }
+
+// size is how many versions, ends, writes, pods and credentials are kept.
+func (s *State) size() int { return s.versions + s.pods.count + len(s.credentials) }
 
 // Apply takes in observations, in any order and any number of times, and returns what
 // changed of the past and the present: nothing when they were known. Observations that
