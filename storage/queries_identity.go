@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/retrial-io/retrial/replay"
 )
 
 // CredentialUse is what was done with a credential from one place: as one user, with one
@@ -127,17 +129,18 @@ func (s *Store) IdentityCounts(ctx context.Context, cluster string, from, to tim
 
 // Drift is a group of requests whose verdict is no match and says the same of all of them.
 type Drift struct {
-	APIServer                string
-	Outcome, Class, Cause    string
-	Missing                  []string
-	Recorded, RecordedReason string
-	Replayed                 string
-	Code                     int32 // of the response, 0 when not recorded
-	Config                   string
-	Requests                 int64
-	Users                    uint64 // distinct, as whom the requests were made
-	First, Last              time.Time
-	Examples                 []DriftExample // the earliest, one a user at most
+	APIServer          string
+	Outcome            replay.Outcome
+	Class, Cause       string
+	Missing            []string
+	Recorded, Replayed replay.Decision
+	RecordedReason     string
+	Code               int32 // of the response, 0 when not recorded
+	Config             string
+	Requests           int64
+	Users              uint64 // distinct, as whom the requests were made
+	First, Last        time.Time
+	Examples           []DriftExample // the earliest, one a user at most
 }
 
 // DriftExample is one request of a group.
@@ -185,9 +188,11 @@ func (s *Store) driftGroups(ctx context.Context, p clickhouse.Parameters) ([]Dri
 		var first, last int64
 		var at []int64
 		var users, ids, verbs, uris []string
-		return []any{&d.APIServer, &d.Outcome, &d.Class, &d.Cause, &d.Missing, &d.Recorded, &d.RecordedReason, &d.Replayed, &d.Code, &d.Config,
+		var outcome, recorded, replayed string
+		return []any{&d.APIServer, &outcome, &d.Class, &d.Cause, &d.Missing, &recorded, &d.RecordedReason, &replayed, &d.Code, &d.Config,
 				&d.Requests, &d.Users, &first, &last, &at, &users, &ids, &verbs, &uris}, func() {
 				d.First, d.Last, d.Missing = fromMicro(first), fromMicro(last), orNil(d.Missing)
+				d.Outcome, d.Recorded, d.Replayed = outcomeOf(outcome), decisionOf(recorded), decisionOf(replayed)
 				for i := range at {
 					d.Examples = append(d.Examples, DriftExample{AuditID: ids[i], User: users[i], Verb: verbs[i], URI: uris[i], At: fromMicro(at[i])})
 				}

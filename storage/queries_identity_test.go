@@ -187,7 +187,7 @@ func TestIdentityCounts(t *testing.T) {
 	var sum int64
 	for _, d := range groups {
 		sum += d.Requests
-		if d.Outcome != "drift" || d.Class != replay.ClassAllowForbid || d.Users == 0 || len(d.Examples) == 0 || len(d.Examples) > 3 ||
+		if d.Outcome != replay.OutcomeDrift || d.Class != replay.ClassAllowForbid || d.Users == 0 || len(d.Examples) == 0 || len(d.Examples) > 3 ||
 			d.Examples[0].At != d.First || d.Examples[0].AuditID == "" || d.Examples[0].URI == "" {
 			t.Errorf("group %+v", d)
 		}

@@ -41,6 +41,9 @@ type Sample struct {
 	User, Verb, URI string
 	AuditID         string
 	At              time.Time
+	// Of many alike: the time of the latest (zero: At) and the number of users (0: one).
+	Last  time.Time
+	Users int
 }
 
 // Example is one request of a group.
@@ -86,6 +89,7 @@ type groupKey struct {
 type group struct {
 	Group
 	users map[string]struct{}
+	least int // users, as the largest sample says
 	kinds map[string]Cause
 }
 
@@ -128,9 +132,14 @@ func (c *Collector) Add(s *Sample, n int64) {
 	if s.At.Before(g.First) {
 		g.First = s.At
 	}
-	if s.At.After(g.Last) {
-		g.Last = s.At
+	last := s.Last
+	if last.IsZero() {
+		last = s.At
 	}
+	if last.After(g.Last) {
+		g.Last = last
+	}
+	g.least = max(g.least, s.Users)
 	for _, l := range likely {
 		g.kinds[l.Kind] = l
 	}
@@ -157,7 +166,7 @@ func (g *group) example(s *Sample) {
 func (c *Collector) Groups() []Group {
 	out := make([]Group, 0, len(c.groups))
 	for _, g := range c.groups {
-		g.Users = len(g.users)
+		g.Users = max(len(g.users), g.least)
 		g.Likely = g.Likely[:0]
 		for _, l := range g.kinds {
 			g.Likely = append(g.Likely, l)

@@ -22,6 +22,7 @@ import (
 
 // fakeStore answers what a test says, or hangs until the caller gives up.
 type fakeStore struct {
+	drift []storage.Drift
 	fakeAccess
 	fakeSubjects
 	fakeDoctor
@@ -72,6 +73,10 @@ func (f *fakeStore) VisitWhy(ctx context.Context, _, _ string, visit func(replay
 		}
 	}
 	return f.answer(ctx)
+}
+
+func (f *fakeStore) DriftGroups(ctx context.Context, _ string, _, _ time.Time, _, _ int) ([]storage.Drift, error) {
+	return f.drift, f.answer(ctx)
 }
 
 func (f *fakeStore) Lag() runner.Lag                   { return runner.Lag{Events: 7, Policy: 1} }

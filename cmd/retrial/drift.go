@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retrial-io/retrial/analysis/drift"
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/evaluate"
+)
+
+// driftCommand is what a run of the command was asked.
+type driftCommand struct {
+	streams
+	from            asker
+	states, events  []string
+	cluster, output string
+	since, until    string
+	failOn          bool
+	fromEmpty       bool
+}
+
+// stored:   api/v1/drift of the running server, or of the store ─┐
+//
+//	├─▶ groups by likely cause, as table | json | yaml
+//
+// offline:  --state, --events ─▶ replay/evaluate ─▶ analysis/drift ┘
+func newDrift(s streams) *cobra.Command {
+	d := &driftCommand{streams: s}
+	c := &cobra.Command{
+		Use:   "drift [--events FILE... --state FILE|DIR]",
+		Short: "Group what the replica does not agree with, by likely cause, and say what would settle it",
+		Long: `List the requests whose verdict is drift, ambiguous or indeterminate: what they have in common,
+how many there are, the earliest of them, what probably lies behind it (stale state, an
+authorizer or a configuration Retrial was not told of, content that was not recorded, a record
+that was changed), and what to give Retrial to settle it.
+
+The running server is asked; with none running the command reads the store itself. With
+--events it replays an audit log as evaluate does instead, and stores nothing.`,
+		Example: `  retrial drift
+  retrial drift --from 2026-11-20T00:00:00Z -o json
+  retrial drift --state state.json --events audit.log --apiserver-config /etc/kubernetes`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError(c, "unexpected argument %q: logs are named with --events, states with --state", args[0])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return d.run(c) },
+	}
+	d.from.bind(c)
+	c.Flags().StringVar(&d.cluster, "cluster", "", "of this cluster (default: the only one); with --events its name (default \"evaluate\")")
+	c.Flags().StringVar(&d.since, "from", "", "requests at or after this time, such as 2026-11-20T11:36:00Z")
+	c.Flags().StringVar(&d.until, "to", "", "requests before this time")
+	c.Flags().BoolVar(&d.failOn, "fail", false, "exit with 3 when anything drifts")
+	c.Flags().StringSliceVar(&d.events, "events", nil, "look at this audit log instead, - for standard input; may be repeated")
+	c.Flags().StringSliceVar(&d.states, "state", nil, "with --events: state file, or folder of state files that together are one listing; may be repeated")
+	c.Flags().BoolVar(&d.fromEmpty, "from-empty", false, "with --events: the log begins with the cluster's first start, there was nothing before it")
+	addOutput(c, &d.output, "table", "json", "yaml")
+	return c
+}
+
+func (d *driftCommand) run(c *cobra.Command) error {
+	var answer driftJSON
+	var err error
+	if len(d.events) > 0 {
+		answer, err = d.offline(c.Context())
+	} else {
+		for flag, given := range map[string]bool{"state": len(d.states) > 0, "from-empty": d.fromEmpty} {
+			if given {
+				return usageError(c, "--%s is about a log, and none is named: add --events", flag)
+			}
+		}
+		q := url.Values{"cluster": {d.cluster}, "from": {d.since}, "to": {d.until}}
+		_, err = d.from.askOne(c.Context(), "drift", q, &answer)
+	}
+	if err != nil {
+		return err
+	}
+	if d.output != "table" {
+		err = printAs(d.out, d.output, answer)
+	} else {
+		err = printDrift(d.out, &answer)
+	}
+	if err != nil {
+		return err
+	}
+	if d.failOn && len(answer.Groups) > 0 && answer.Groups[0].Verdict == replay.OutcomeDrift.String() {
+		return exitCode{exitFinding, errors.New("there is drift")}
+	}
+	return nil
+}
+
+// offline replays logs and groups what is no match.
+func (d *driftCommand) offline(ctx context.Context) (answer driftJSON, err error) {
+	answer.Cluster = d.cluster
+	if answer.Cluster == "" {
+		answer.Cluster = offlineCluster
+	}
+	q := url.Values{"from": {d.since}, "to": {d.until}}
+	from, err := instant(q, "from")
+	if err != nil {
+		return answer, exitCode{exitUsage, err}
+	}
+	to, err := instant(q, "to")
+	if err != nil {
+		return answer, exitCode{exitUsage, err}
+	}
+	apiserver, err := apiserverOf(d.streams, d.from.apiservers(), answer.Cluster)
+	if err != nil {
+		return answer, err
+	}
+	var found drift.Collector
+	sum, err := replayFiles(ctx, d.streams, evaluate.Options{
+		Cluster: answer.Cluster, FromEmpty: d.fromEmpty,
+		Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}),
+		Sink: func(e *event.Event, v *replay.Verdict) error {
+			at := e.RequestReceivedTimestamp
+			if at.Before(from) || !to.IsZero() && !at.Before(to) {
+				return nil
+			}
+			if s, ok := drift.Of(answer.Cluster, e, v); ok {
+				found.Add(&s, 1)
+			}
+			return nil
+		},
+	}, d.states, d.events)
+	if err != nil {
+		return answer, err
+	}
+	if sum.Events == 0 && sum.Malformed > 0 {
+		return answer, fmt.Errorf("%s: no line is an audit event: %s", strings.Join(d.events, ", "), wantLog)
+	}
+	answer.Groups = found.Groups()
+	return answer, nil
+}
+
+// printDrift prints groups for people, each as a few lines.
+func printDrift(out io.Writer, answer *driftJSON) error {
+	if len(answer.Groups) == 0 {
+		_, err := fmt.Fprintf(out, "Nothing drifts in cluster %s: every judged request is a match.\n", safe.Text(answer.Cluster))
+		return err
+	}
+	for i := range answer.Groups {
+		g := &answer.Groups[i]
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		fmt.Fprintf(out, "%s  %s: %s\n", strings.ToUpper(g.Verdict), safe.Text(g.Class), safe.Text(g.Text))
+		w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+		line := func(name, text string) { fmt.Fprintf(w, "  %s\t%s\n", name, safe.Text(text)) }
+		if g.About != "" {
+			line("about", g.About)
+		}
+		if g.Server != "" {
+			line("apiserver", g.Server)
+		}
+		line("requests", fmt.Sprintf("%d by %s, %s to %s", g.Count, number(g.Users, "user"), g.First.UTC().Format(time.RFC3339), g.Last.UTC().Format(time.RFC3339)))
+		for _, l := range g.Likely {
+			line("likely", l.Kind+": "+l.Why)
+			line("", "give "+l.Give)
+		}
+		for _, x := range g.Examples {
+			line("example", x.AuditID+"  "+x.User+"  "+x.Verb+" "+x.URI)
+			if x.Cause != "" {
+				line("", x.Cause)
+			}
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	if answer.Truncated {
+		fmt.Fprintln(out, "\nThere is more than one answer holds: --from and --to narrow it.")
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/retrial-io/retrial/analysis/drift"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/storage"
+)
+
+// TestDriftRoute: stored groups that differ in words alone are one group by cause, with their
+// counts, their bounds and the earliest examples.
+func TestDriftRoute(t *testing.T) {
+	at := time.Date(2026, 11, 20, 11, 36, 0, 0, time.UTC)
+	stored := func(reason string, n int64, first time.Time) storage.Drift {
+		return storage.Drift{
+			Outcome: replay.OutcomeDrift, Class: replay.ClassAllowForbid, Cause: "the recorded reason names what did not exist", Recorded: replay.DecisionAllow,
+			RecordedReason: reason, Replayed: replay.DecisionForbid, Code: 200, Requests: n, Users: 2, First: first, Last: first.Add(time.Minute),
+			Examples: []storage.DriftExample{
+				{AuditID: "a" + first.String(), User: "ann", Verb: "get", URI: "/api/v1/pods", At: first},
+				{AuditID: "b" + first.String(), User: "bob", Verb: "get", URI: "/api/v1/pods", At: first.Add(time.Second)},
+			},
+		}
+	}
+	f := &fakeStore{drift: []storage.Drift{
+		stored(`RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "r" to User "ann"`, 7, at.Add(time.Hour)),
+		stored(`RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "r" to User "bob"`, 5, at),
+	}}
+	answer := decodeAnswer[driftJSON](t, askFake(t, f, http.MethodGet, "drift?cluster=c"))
+	if len(answer.Groups) != 1 {
+		t.Fatalf("%d groups: %+v", len(answer.Groups), answer.Groups)
+	}
+	g := answer.Groups[0]
+	if g.About != "ClusterRoleBinding b" || g.Count != 12 || g.Users != 2 || !g.First.Equal(at) || !g.Last.Equal(at.Add(time.Hour+time.Minute)) ||
+		len(g.Examples) != 3 || !g.Examples[0].At.Equal(at) || g.Likely[0].Kind != drift.KindState {
+		t.Errorf("got %+v", g)
+	}
+	if w := askFake(t, f, http.MethodGet, "drift"); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "cluster is missing") {
+		t.Errorf("without a cluster: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestPrintDriftIsSafe: what clients chose does not reach a terminal as it is.
+func TestPrintDriftIsSafe(t *testing.T) {
+	hostile := "x\x1b[2J\nDRIFT  forged"
+	var out bytes.Buffer
+	err := printDrift(&out, &driftJSON{Cluster: hostile, Truncated: true, Groups: []drift.Group{{
+		Verdict: "drift", Class: hostile, Text: hostile, About: hostile, Server: hostile, Count: 1, Users: 1,
+		Examples: []drift.Example{{AuditID: hostile, User: hostile, Verb: hostile, URI: hostile, Cause: hostile}},
+		Likely:   []drift.Cause{{Kind: hostile, Why: hostile, Give: hostile}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(out.String(), "\x1b\a") || strings.Contains(out.String(), "\nDRIFT  forged") {
+		t.Errorf("a control byte, or a forged line, came through:\n%q", out.String())
+	}
+	if !strings.Contains(out.String(), "more than one answer holds") {
+		t.Error("nothing says that the answer is cut off")
+	}
+}
