@@ -77,6 +77,9 @@ func (ev *Evaluator) Evaluate(e *event.Event, cfg *config.APIServer, s State) Re
 	}
 	certain, possible := x.union(c, &f)
 	f.findings = x.configured(f.findings, c, certain, possible)
+	for i := range f.findings {
+		f.findings[i].Evidence = clip(f.findings[i].Evidence)
+	}
 	r := Result{Findings: f.findings, Credential: x.credential()}
 	switch {
 	case certain != 0:
@@ -119,8 +122,20 @@ func (ev *Evaluator) of(cfg *config.APIServer) *compiled {
 }
 
 // union asks the authenticators: those that produce just this identity, and all that can have.
+// The second are asked only when there are none of the first.
 func (x *subject) union(c *compiled, f *facts) (certain, possible set) {
-	for a := authenticator(0); a < authenticators; a++ {
+	own := x.own()
+	for a := loopback; a < authenticators; a++ {
+		if own.has(a) {
+			if answer, _ := x.ask(a, c, f); answer == yes {
+				certain |= 1 << a
+			}
+		}
+	}
+	if certain != 0 {
+		return certain, certain
+	}
+	for a := loopback; a < authenticators; a++ {
 		switch answer, _ := x.ask(a, c, f); answer {
 		case yes:
 			certain |= 1 << a
@@ -130,6 +145,23 @@ func (x *subject) union(c *compiled, f *facts) (certain, possible set) {
 		}
 	}
 	return certain, possible
+}
+
+// own are the authenticators that can be certain of an identity of this kind.
+func (x *subject) own() set {
+	switch {
+	case x.kind == kindLoopback:
+		return 1 << loopback
+	case x.kind == kindAnonymous:
+		return 1 << anonymous
+	case x.fingerprint:
+		return 1 << x509
+	case x.jti || x.legacy:
+		return 1<<legacyToken | 1<<boundToken
+	case x.kind == kindBootstrap:
+		return 1<<bootstrap | 1<<tokenFile | 1<<basicAuth
+	}
+	return 1<<tokenFile | 1<<basicAuth | 1<<boundToken
 }
 
 // configured compares the identity with the configuration.
@@ -192,6 +224,16 @@ func (x *subject) foreignToken(out []Finding, c *compiled) []Finding {
 		}
 	}
 	return append(out, Finding{FindingOIDCPrefix, fmt.Sprintf("user %q with groups %q came by %s and fits the claim mappings of no configured issuer", x.u.Username, x.u.Groups, x.credentials[0])})
+}
+
+// maxEvidence bounds a line of evidence in bytes: it quotes what clients chose.
+const maxEvidence = 1000
+
+func clip(s string) string {
+	if len(s) <= maxEvidence {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxEvidence], "") + "…"
 }
 
 // decodedPath is the path the apiserver compares: decoded, without the query.

@@ -10,6 +10,7 @@ import (
 	authenticationcel "k8s.io/apiserver/pkg/authentication/cel"
 	"k8s.io/apiserver/pkg/cel/lazy"
 
+	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/config"
 )
 
@@ -111,9 +112,9 @@ func (i *issuer) judge(x *subject) (refusal, string) {
 	if n := len(groups); n > 0 && groups[n-1] == GroupAuthenticated {
 		given = groups[:n-1]
 	}
-	rule := i.refuses(x, given)
+	rule := i.refuses(x.u, given)
 	if rule != "" && len(given) < len(groups) && (i.jwt.Groups.Expression != "" || i.jwt.Groups.Claim != "" && i.jwt.Groups.Prefix == "") {
-		rule = i.refuses(x, groups)
+		rule = i.refuses(x.u, groups)
 	}
 	if rule != "" {
 		return refusedRule, rule
@@ -123,8 +124,8 @@ func (i *issuer) judge(x *subject) (refusal, string) {
 
 // refuses returns the first rule that a user with these groups does not meet, "" when all are
 // met.
-func (i *issuer) refuses(x *subject, groups []string) string {
-	results, err := i.rules.EvalUser(context.Background(), userValue(x, groups))
+func (i *issuer) refuses(u *event.User, groups []string) string {
+	results, err := i.rules.EvalUser(context.Background(), userValue(u, groups))
 	if err != nil {
 		return "a rule fails on this user: " + err.Error()
 	}
@@ -137,16 +138,16 @@ func (i *issuer) refuses(x *subject, groups []string) string {
 }
 
 // userValue is the user as the rules see it, converted as far as a rule looks at it.
-func userValue(x *subject, groups []string) *lazy.MapValue {
+func userValue(u *event.User, groups []string) *lazy.MapValue {
 	native := types.DefaultTypeAdapter.NativeToValue
 	v := lazy.NewMapValue(types.NewObjectType("kubernetes.UserInfo"))
-	v.Append("username", func(*lazy.MapValue) ref.Val { return types.String(x.u.Username) })
-	v.Append("uid", func(*lazy.MapValue) ref.Val { return types.String(x.u.UID) })
+	v.Append("username", func(*lazy.MapValue) ref.Val { return types.String(u.Username) })
+	v.Append("uid", func(*lazy.MapValue) ref.Val { return types.String(u.UID) })
 	v.Append("groups", func(*lazy.MapValue) ref.Val { return native(groups) })
 	v.Append("extra", func(*lazy.MapValue) ref.Val {
-		extra := make(map[string][]string, len(x.u.Extra))
-		for i := range x.u.Extra {
-			extra[x.u.Extra[i].Key] = x.u.Extra[i].Values
+		extra := make(map[string][]string, len(u.Extra))
+		for i := range u.Extra {
+			extra[u.Extra[i].Key] = u.Extra[i].Values
 		}
 		return native(extra)
 	})

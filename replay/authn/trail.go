@@ -418,6 +418,7 @@ func (t *Trail) unrequested(s State) {
 }
 
 func (t *Trail) add(key string, f Found) {
+	f.Evidence = clip(f.Evidence)
 	t.found = append(t.found, f)
 	t.byID[key] = append(t.byID[key], f.Finding)
 }
