@@ -49,6 +49,7 @@ var rooms = []room{
 	{"analysis", []string{"ingest/event", "rbacindex", "replay", "replay/state", "replay/request", "replay/config", "replay/authn", "replay/implied", "storage"}, "analyses read products and declare the queries they need"},
 	{"dashboards", nil, "dashboards show what they are handed"},
 	{"deploy", nil, "deploy holds files"},
+	{"internal/recording", []string{"ingest/event", "replay", "replay/authn", "replay/authz", "replay/config"}, "a test kit judges recordings the way cmd does"},
 	{"internal", nil, "internal is what belongs to no room"},
 }
 

@@ -1,0 +1,200 @@
+// Package recording judges recordings of real apiservers the way `retrial evaluate` does, and
+// holds every verdict against what is known of its request. It is a test kit: of the
+// recordings that are kept in replay/testdata/recordings, and of those that test/apiserver has
+// just made.
+//
+//	DIR/audit.jsonl, state.json, config/ ─▶ replay/evaluate ─┐
+//	DIR/scenarios.jsonl (what was meant) ────────────────────┴─▶ Result.Problems
+package recording
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/inflate"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/replay/authz"
+	"github.com/retrial-io/retrial/replay/config"
+	"github.com/retrial-io/retrial/replay/evaluate"
+)
+
+// Meant is a line of scenarios.jsonl: one request, what it was made to show and what was
+// answered. Empty members say that nothing is known.
+type Meant struct {
+	AuditID  string
+	Scenario string // what it is about
+	ID       string // whose credential
+	Server   string // who was asked past the kube-apiserver
+	Code     int
+	// Expect is the decision: allow, forbid or none; Authorizer who reached it.
+	Expect, Authorizer string
+	Authenticator      string // one of the authn.By constants
+	// Findings that the identity causes, if not with each request, then with one of them.
+	Findings []string
+}
+
+// Result is what became of a recording.
+type Result struct {
+	Requests int
+	// Outcomes counts verdicts, by outcome and, behind a slash, class.
+	Outcomes map[string]int
+	// Problems are verdicts that contradict what is known, each with its request.
+	Problems []string
+}
+
+// Read returns a file of a recording, which may have been compressed and renamed to .zst.
+func Read(dir, name string) ([]byte, error) {
+	r, err := inflate.Open(filepath.Join(dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		r, err = inflate.Open(filepath.Join(dir, name+".zst"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("read %s of %s: %w", name, dir, err)
+	}
+	return text, nil
+}
+
+// Scenarios reads what was meant, by audit ID.
+func Scenarios(dir string) (map[string]Meant, error) {
+	text, err := Read(dir, "scenarios.jsonl")
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]Meant{}
+	for line := range bytes.Lines(text) {
+		var m Meant
+		if err := json.Unmarshal(line, &m); err != nil {
+			return nil, fmt.Errorf("scenarios of %s: %w", dir, err)
+		}
+		all[m.AuditID] = m
+	}
+	return all, nil
+}
+
+// Judge judges all logs of a recording with its state and its configuration.
+func Judge(ctx context.Context, dir string) (*Result, error) {
+	meant, err := Scenarios(dir)
+	if err != nil {
+		return nil, err
+	}
+	history, _, err := config.ReadHistory(os.DirFS(filepath.Join(dir, "config")))
+	if err != nil {
+		return nil, fmt.Errorf("configuration of %s: %w", dir, err)
+	}
+	input := func(name, server string) evaluate.Input {
+		return evaluate.Input{Name: name, Server: server, Open: func() (io.ReadCloser, error) {
+			text, err := Read(dir, name)
+			return io.NopCloser(bytes.NewReader(text)), err
+		}}
+	}
+	c := &court{meant: meant, Result: Result{Outcomes: map[string]int{}}, expected: map[string]bool{}, found: map[string]bool{}}
+	o := evaluate.Options{
+		States: []evaluate.Input{input("state.json", "")},
+		Events: []evaluate.Input{input("audit.jsonl", "")},
+		Engine: replay.New(replay.Config{Version: "test", Apiserver: func(_, server string) *config.History { return history.Server(server) }}),
+		Sink:   c.judge,
+	}
+	for _, server := range history.Servers() {
+		o.Events = append(o.Events, input("audit-"+server+".jsonl", server))
+	}
+	sum, err := evaluate.Run(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if sum.Malformed > 0 {
+		c.Problems = append(c.Problems, fmt.Sprintf("%d lines are no events", sum.Malformed))
+	}
+	for _, what := range slices.Sorted(maps.Keys(c.expected)) {
+		if !c.found[what] {
+			c.Problems = append(c.Problems, "not found: "+what)
+		}
+	}
+	return &c.Result, nil
+}
+
+// court holds verdicts against what was meant.
+type court struct {
+	Result
+	meant           map[string]Meant
+	expected, found map[string]bool // who and which finding
+}
+
+// administrator is who makes the objects of a recording, with a certificate of system:masters;
+// its requests before there was a scenario are none.
+const administrator = "kubernetes-super-admin"
+
+func (c *court) judge(e *event.Event, v *replay.Verdict) error {
+	m := c.meant[e.AuditID]
+	c.Requests++
+	key := v.Outcome.String()
+	if v.Class != "" {
+		key += "/" + v.Class
+	}
+	c.Outcomes[key]++
+	say := func(format string, args ...any) {
+		c.Problems = append(c.Problems, fmt.Sprintf("%s: %s %s %q %s %s: %s", m.Scenario, e.AuditID, m.ID, e.EffectiveUser().Username, e.Verb, e.RequestURI, fmt.Sprintf(format, args...)))
+	}
+	switch {
+	case v.Outcome == replay.OutcomeMatch || v.Outcome == replay.OutcomeNotJudged:
+	case v.Outcome == replay.OutcomeIndeterminate && v.Class == replay.ClassWebhook && !strings.HasPrefix(v.RecordedReason, "RBAC: "):
+		// A webhook's answer is nobody's to repeat.
+	default:
+		say("%s %s: recorded %s %q, replayed %s by %q: %s", v.Outcome, v.Class, v.Recorded, v.RecordedReason, v.Replayed, v.Authorizer, v.Cause)
+	}
+	proxied := e.Server != "" && m.Server == "" // the same request, as the server behind saw it
+	if proxied {
+		m.Expect, m.Authorizer, m.Authenticator = "", "", authn.ByRequestHeader
+	}
+	if m.Expect != "" && v.Recorded.String() != m.Expect {
+		say("recorded %s, meant to be %s", v.Recorded, m.Expect)
+	}
+	if m.Authorizer != "" && v.Outcome == replay.OutcomeMatch && v.Authorizer != m.Authorizer {
+		say("decided by %q, meant to be %q", v.Authorizer, m.Authorizer)
+	}
+	if m.Authenticator != "" && e.User.Username != "" && m.ID != "" && !slices.Contains(v.Explained, m.Authenticator) {
+		say("came by %s, explained by %v", m.Authenticator, v.Explained)
+	}
+	c.identity(e, v, m, say)
+	return nil
+}
+
+func (c *court) identity(e *event.Event, v *replay.Verdict, m Meant, say func(string, ...any)) {
+	if m.ID == "" && e.User.Username == administrator {
+		m.ID, m.Findings = administrator, []string{authn.FindingMastersExternal}
+	}
+	if e.Server == "" || m.Server != "" {
+		for _, f := range m.Findings {
+			c.expected[m.ID+": "+f] = true
+		}
+	}
+	for i, f := range v.Identity {
+		if f == authz.FindingDangling && len(v.Errors) > 0 {
+			continue // of the policy, not of who asks
+		}
+		if !slices.Contains(m.Findings, f) {
+			evidence := ""
+			if i < len(v.Evidence) {
+				evidence = v.Evidence[i]
+			}
+			say("found %s (%s), meant %v", f, evidence, m.Findings)
+		}
+		c.found[m.ID+": "+f] = true
+	}
+}
