@@ -12,6 +12,14 @@ import (
 // grants, errors and what is missing, the impersonation check and the implied checks; it is
 // compared with nothing, and the event's record of an answer is not read. s may be nil, as in Replay.
 func (eng *Engine) DecideAt(e *event.Event, s *state.State, at time.Time) *Verdict {
+	var v *Verdict
+	eng.decideAt(e, s, at, func(t *trial, _ bool) { v = t.v })
+	return v
+}
+
+// decideAt hands the trial to done before it goes back to rest; decided tells whether there
+// was somebody and something to decide about.
+func (eng *Engine) decideAt(e *event.Event, s *state.State, at time.Time, done func(t *trial, decided bool)) {
 	t := eng.trials.Get().(*trial)
 	defer func() {
 		*t = trial{bufs: t.bufs}
@@ -25,10 +33,13 @@ func (eng *Engine) DecideAt(e *event.Event, s *state.State, at time.Time) *Verdi
 	}
 	t.base = t.momentAt(at)
 	decided := t.decide()
+	if decided && t.ans.Free() {
+		v.Missing = t.ans.Missing()
+	}
 	t.impersonation()
 	if decided {
 		t.impliedChecks()
 	}
 	v.Identity, v.Evidence = nil, nil
-	return v
+	done(t, decided)
 }

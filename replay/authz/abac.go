@@ -13,6 +13,8 @@ import (
 // that the first line that allows a request is found without reading the others. It mirrors
 // pkg/auth/authorizer/abac.
 type abacIndex struct {
+	policy   *config.Policy
+	minor    int // of Kubernetes, as configured
 	subjects map[abacSubject]*abacLines
 	pairs    bool // lines that name a user and a group
 }
@@ -49,7 +51,7 @@ func newABAC(p *config.Policy, minor int) *abacIndex {
 	if p == nil {
 		return nil
 	}
-	x := &abacIndex{subjects: map[abacSubject]*abacLines{}}
+	x := &abacIndex{policy: p, minor: minor, subjects: map[abacSubject]*abacLines{}}
 	for i := range p.Lines {
 		line := p.Lines[i]
 		subject, ok := subjectOf(&line, minor)
@@ -62,7 +64,7 @@ func newABAC(p *config.Policy, minor int) *abacIndex {
 		}
 		lines := x.subjects[subject]
 		if lines == nil {
-			lines = &abacLines{resources: map[abacResource]abacFirst{}, paths: map[string]abacFirst{}, prefixes: map[string]abacFirst{}}
+			lines = newLines()
 			x.subjects[subject] = lines
 		}
 		x.pairs = x.pairs || subject.user != "" && subject.group != ""
@@ -91,6 +93,15 @@ func subjectOf(line *config.PolicyLine, minor int) (abacSubject, bool) {
 		s.group = ""
 	}
 	return s, true
+}
+
+func newLines() *abacLines {
+	return &abacLines{resources: map[abacResource]abacFirst{}, paths: map[string]abacFirst{}, prefixes: map[string]abacFirst{}}
+}
+
+// reads reports whether a verb only reads, as ABAC sees it.
+func reads(verb string) bool {
+	return verb == request.VerbGet || verb == request.VerbList || verb == request.VerbWatch
 }
 
 func (l *abacLines) add(line *config.PolicyLine, number int32) {
@@ -139,7 +150,7 @@ func (f abacFirst) with(readonly bool, number int32) abacFirst {
 
 // allows returns the number of the first line that allows a request, 0 when none does.
 func (x *abacIndex) allows(u *event.User, a *request.Attributes) int {
-	q := abacQuery{a: a, reading: a.Verb == request.VerbGet || a.Verb == request.VerbList || a.Verb == request.VerbWatch}
+	q := abacQuery{a: a, reading: reads(a.Verb)}
 	q.ask(x.subjects[abacSubject{}])
 	if u.Username != "" {
 		q.ask(x.subjects[abacSubject{user: u.Username}])

@@ -136,7 +136,7 @@ func (ans *Answer) CanFail() bool {
 		return false
 	}
 	c := ans.chain
-	if c.assumed {
+	if c.assumed && !c.delegated {
 		return true
 	}
 	for i := range c.links {

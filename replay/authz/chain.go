@@ -186,11 +186,13 @@ func (c *Chain) Names() []string {
 }
 
 // Moment is what authorizers decide by besides their configuration: the policy as of one
-// time.
+// time. It is used by one goroutine at a time.
 type Moment struct {
 	At    time.Time
 	View  *state.View // nil: no state at all
 	Graph node.Graph  // nil: nothing is known of pods
+
+	query rbacindex.Attributes // what RBAC is asked; here, so that asking allocates nothing
 }
 
 // Authorize asks the chain at a moment. The grants of the answer use buf. Neither u nor a is
@@ -273,16 +275,16 @@ func (l *link) askRBAC(ans *Answer, u *event.User, a *request.Attributes, m *Mom
 		ans.lack(LackState)
 		return unknown
 	}
-	q := rbacindex.Attributes{
+	m.query = rbacindex.Attributes{
 		User: u.Username, Groups: u.Groups, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.APIGroup, Resource: a.Resource,
 		Subresource: a.Subresource, Name: a.Name, ResourceRequest: a.ResourceRequest, Path: a.Path,
 	}
-	ans.RBAC = m.View.RBAC.Authorize(&q, buf)
+	ans.RBAC = m.View.RBAC.Authorize(&m.query, buf)
 	if ans.RBAC.Allowed {
 		return allowed
 	}
 	// RBAC only adds: what is known does not allow it, but something unknown could.
-	if ans.unseen = couldAllow(m.View, &q, &ans.RBAC); len(ans.unseen) == 0 {
+	if ans.unseen = couldAllow(m.View, &m.query, &ans.RBAC); len(ans.unseen) == 0 {
 		return noOpinion
 	}
 	if len(m.View.UnknownKinds) > 0 {

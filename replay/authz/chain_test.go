@@ -1,0 +1,221 @@
+package authz
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/config"
+	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/graph"
+)
+
+// pods is a node graph that knows one answer.
+type pods graph.Known
+
+func (p pods) Related(time.Time, string, string, string, string, string) graph.Known {
+	return graph.Known(p)
+}
+
+// policy lets alice list pods, and binds bob to a role that is not there.
+func policy(t testing.TB) *state.View {
+	t.Helper()
+	binding := func(name, role, user string) rbacindex.Change {
+		return rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: name}, Object: &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role}, Subjects: []rbacv1.Subject{{Kind: "User", Name: user}}}}
+	}
+	s, err := rbacindex.Empty().Apply(
+		rbacindex.Change{Key: rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: "reader"}, Object: &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reader"},
+			Rules: []rbacv1.PolicyRule{{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"pods"}}}}},
+		binding("readers", "reader", "alice"), binding("gone", "gone", "bob"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &state.View{RBAC: s}
+}
+
+func server(types ...config.AuthorizerType) *config.APIServer {
+	cfg := &config.APIServer{}
+	for _, typ := range types {
+		cfg.Authorization.Authorizers = append(cfg.Authorization.Authorizers, config.Authorizer{Type: typ, Name: strings.ToLower(string(typ))})
+	}
+	return cfg
+}
+
+func webhooked(conditions []string, policy string, more ...config.AuthorizerType) *config.APIServer {
+	cfg := server(more...)
+	cfg.Authorization.Authorizers = slices.Insert(cfg.Authorization.Authorizers, 0, config.Authorizer{Type: config.Webhook, Name: "hook",
+		Webhook: &config.WebhookOptions{FailurePolicy: policy, MatchConditions: conditions}})
+	return cfg
+}
+
+var (
+	alice    = event.User{Username: "alice"}
+	bob      = event.User{Username: "bob"}
+	kubelet  = event.User{Username: "system:node:n", Groups: []string{"system:nodes"}}
+	root     = event.User{Username: "root", Groups: []string{"system:masters"}}
+	listPods = request.Attributes{ResourceRequest: true, Verb: "list", APIVersion: "v1", Resource: "pods"}
+	getOne   = request.Attributes{ResourceRequest: true, Verb: "get", APIVersion: "v1", Resource: "secrets", Namespace: "a", Name: "s"}
+	healthz  = request.Attributes{Verb: "get", Path: "/healthz"}
+)
+
+func TestAuthorize(t *testing.T) {
+	view := policy(t)
+	unsure := *view
+	unsure.Unknown = []rbacindex.Key{{Kind: rbacindex.KindClusterRoleBinding, Name: "new"}}
+	tooMany := server()
+	for range maxAuthorizers + 1 {
+		tooMany.Authorization.Authorizers = append(tooMany.Authorization.Authorizers, config.Authorizer{Type: config.AlwaysDeny})
+	}
+	old := server(config.RBAC)
+	old.Authorization.Authorizers[0].SuperUser = "bob"
+	strange := server("Oracle", config.RBAC)
+	noFile := server(config.ABAC, config.RBAC)
+	paths := server()
+	paths.Authorization.Delegated, paths.Authorization.AlwaysAllowPaths = true, []string{"/healthz", "/livez/*"}
+	for _, tc := range []struct {
+		name    string
+		cfg     *config.APIServer
+		user    *event.User
+		a       *request.Attributes
+		m       Moment
+		want    Decision
+		by      string
+		answers string
+		lack    Lack
+		certain Decision
+	}{
+		{"nothing configured", nil, &alice, &listPods, Moment{View: view}, Allow, "rbac", "no opinion, no opinion, allow", 0, Allow},
+		{"masters first", server(config.AlwaysDeny), &root, &getOne, Moment{}, Allow, "masters", "allow, not asked", 0, Allow},
+		{"always allow", server(config.AlwaysAllow), &bob, &getOne, Moment{}, Allow, "alwaysallow", "no opinion, allow", 0, Allow},
+		{"nobody", server(), &bob, &getOne, Moment{}, Forbid, "", "no opinion", 0, Forbid},
+		{"a pod of the node", nil, &kubelet, &getOne, Moment{View: view, Graph: pods(graph.Present)}, Allow, "node", "no opinion, allow, not asked", 0, Allow},
+		{"no pod of the node", nil, &kubelet, &getOne, Moment{View: view, Graph: pods(graph.Absent)}, Forbid, "", "no opinion, no opinion, no opinion", 0, Forbid},
+		{"pods not known", nil, &kubelet, &getOne, Moment{View: view}, None, "", "no opinion, unknown, no opinion", LackNodeGraph, None},
+		{"pods not known, allowed anyway", server(config.Node, config.AlwaysAllow), &kubelet, &getOne, Moment{View: view}, Allow, "alwaysallow", "no opinion, unknown, allow", 0, Allow},
+		{"no state", nil, &alice, &listPods, Moment{}, None, "", "no opinion, no opinion, unknown", LackState, None},
+		{"no state, allowed behind it", server(config.RBAC, config.AlwaysAllow), &alice, &listPods, Moment{}, Allow, "alwaysallow", "no opinion, unknown, allow", 0, Allow},
+		{"an unknown binding", nil, &bob, &listPods, Moment{View: &unsure}, None, "", "no opinion, no opinion, unknown", LackObject, None},
+		{"the super user of old", old, &bob, &getOne, Moment{View: view}, Allow, "rbac", "no opinion, allow", 0, Allow},
+		{"an authorizer nobody knows", strange, &alice, &listPods, Moment{View: view}, None, "", "no opinion, unknown, not asked", LackConfig, None},
+		{"masters before what nobody knows", config.Unknown("no flags"), &root, &listPods, Moment{View: view}, Allow, "masters", "allow, not asked", 0, Allow},
+		{"nothing known", config.Unknown("no flags"), &alice, &listPods, Moment{View: view}, None, "", "no opinion, unknown", LackConfig, None},
+		{"too many to follow", tooMany, &alice, &listPods, Moment{View: view}, None, "", "no opinion, unknown", LackConfig, None},
+		{"a policy file not given", noFile, &bob, &listPods, Moment{View: view}, None, "", "no opinion, unknown, no opinion", LackConfig, None},
+		{"a policy file not given, RBAC allows", noFile, &alice, &listPods, Moment{View: view}, Allow, "rbac", "no opinion, unknown, allow", 0, Allow},
+		{"a webhook in front", webhooked(nil, "NoOpinion", config.RBAC), &alice, &listPods, Moment{View: view}, Allow, "rbac", "no opinion, unknown, allow", 0, None},
+		{"a webhook left out", webhooked([]string{`request.user == "zoe"`}, "Deny", config.RBAC), &alice, &listPods, Moment{View: view}, Allow, "rbac", "no opinion, skipped, allow", 0, Allow},
+		{"a condition that fails and refuses", webhooked([]string{`request.resourceAttributes.name == ""`}, "Deny", config.RBAC), &alice, &healthz, Moment{View: view}, Error, "", "no opinion, deny, not asked", 0, Error},
+		{"a condition that fails and lets go on", webhooked([]string{`request.resourceAttributes.name == ""`}, "NoOpinion", config.RBAC), &alice, &healthz, Moment{View: view}, Error, "", "no opinion, failed, no opinion", 0, Error},
+		{"one that fails, one that is false", webhooked([]string{`request.resourceAttributes.name == ""`, `false`}, "Deny", config.RBAC), &alice, &healthz, Moment{View: view}, Forbid, "", "no opinion, skipped, no opinion", 0, Forbid},
+		{"a condition that does not compile", webhooked([]string{`no such thing`}, "Deny", config.RBAC), &alice, &listPods, Moment{View: view}, Allow, "rbac", "no opinion, unknown, allow", 0, None},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := New(tc.cfg)
+			for range 2 { // the second time from memory
+				ans := c.Authorize(tc.user, tc.a, &tc.m, nil)
+				var answers []string
+				for _, s := range ans.Steps() {
+					answers = append(answers, s.Answer)
+				}
+				if ans.Decision != tc.want || ans.Authorizer != tc.by || ans.Lack != tc.lack || ans.Certain() != tc.certain || strings.Join(answers, ", ") != tc.answers {
+					t.Errorf("%s by %q, lack %d, certainly %s: %s", ans.Decision, ans.Authorizer, ans.Lack, ans.Certain(), strings.Join(answers, ", "))
+				}
+				if missing := len(ans.Missing()) > 0; missing != (tc.certain == None) {
+					t.Errorf("missing %q", ans.Missing())
+				}
+			}
+		})
+	}
+}
+
+func TestDelegated(t *testing.T) {
+	cfg := server()
+	cfg.Authorization.Delegated, cfg.Authorization.AlwaysAllowPaths = true, []string{"/healthz", "livez/*"}
+	failing := webhooked([]string{`request.resourceAttributes.name == ""`}, "Deny", config.RBAC)
+	m := &Moment{View: policy(t)}
+	for _, tc := range []struct {
+		name string
+		kube *config.APIServer
+		user *event.User
+		a    request.Attributes
+		want Decision
+		by   string
+		fail bool
+	}{
+		{"masters", nil, &root, getOne, Allow, Masters, false},
+		{"a path", nil, &bob, healthz, Allow, Paths, false},
+		{"below a path", nil, &bob, request.Attributes{Verb: "get", Path: "/livez/ping"}, Allow, Paths, false},
+		{"beside a path", nil, &bob, request.Attributes{Verb: "get", Path: "/healthz/ping"}, Forbid, "", true},
+		{"not the path of a resource", nil, &bob, request.Attributes{ResourceRequest: true, Verb: "get", Path: "/healthz", Resource: "x"}, Forbid, "", true},
+		{"as the kube-apiserver says", nil, &alice, listPods, Allow, RBACName, true},
+		{"which fails", failing, &bob, request.Attributes{Verb: "get", Path: "/metrics"}, Forbid, "", true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := Delegated(cfg, tc.kube)
+			ans := c.Authorize(tc.user, &tc.a, m, nil)
+			if !c.Delegated() || ans.Decision != tc.want || ans.Authorizer != tc.by || ans.CanFail() != tc.fail {
+				t.Errorf("%s by %q, can fail %v", ans.Decision, ans.Authorizer, ans.CanFail())
+			}
+		})
+	}
+	if names := Delegated(cfg, failing).Names(); !slices.Equal(names, []string{"masters", "paths", "hook", "rbac"}) {
+		t.Errorf("chain %v", names)
+	}
+}
+
+// TestStepsAreShared: verdicts that say the same of the chain share one slice, others do not.
+func TestStepsAreShared(t *testing.T) {
+	c, m := New(nil), &Moment{View: policy(t)}
+	steps := func(u *event.User, a *request.Attributes) []Step {
+		ans := c.Authorize(u, a, m, nil)
+		return ans.Steps()
+	}
+	first := steps(&alice, &listPods)
+	if second := steps(&alice, &listPods); &first[0] != &second[0] {
+		t.Error("worded twice")
+	}
+	if refused := steps(&bob, &listPods); refused[2].Reason != `RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found` {
+		t.Errorf("reason %q", refused[2].Reason)
+	}
+	if refused := steps(&alice, &getOne); refused[2].Reason != "" {
+		t.Errorf("reason %q of another answer", refused[2].Reason)
+	}
+	ans := c.Authorize(&alice, &listPods, m, nil)
+	buf := ans.RBAC.Grants
+	if n := testing.AllocsPerRun(100, func() {
+		ans := c.Authorize(&alice, &listPods, m, buf)
+		ans.Steps()
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestWebhookSpec(t *testing.T) {
+	a := listPods
+	a.FieldSelector, a.LabelSelector = "spec.nodeName=n,status.phase!=x", "app in (a,b),!gone"
+	for name, tc := range map[string]struct {
+		condition string
+		minor     int
+		want      hookState
+	}{
+		"field selectors":                  {`request.resourceAttributes.fieldSelector.requirements[0].values == ["n"]`, 36, hookAsked},
+		"the operator of a field selector": {`request.resourceAttributes.fieldSelector.requirements[1].operator == "NotIn"`, 0, hookAsked},
+		"label selectors":                  {`request.resourceAttributes.labelSelector.requirements.exists(r, r.key == "gone" && r.operator == "DoesNotExist")`, 36, hookAsked},
+		"none before 1.32":                 {`has(request.resourceAttributes.fieldSelector)`, 31, hookSkipped},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, unknown := newWebhook(&config.WebhookOptions{MatchConditions: []string{tc.condition}}, &config.APIServer{Minor: tc.minor})
+			if got := w.asked(&alice, &a); got != tc.want || unknown != "" {
+				t.Errorf("state %d (%s)", got, unknown)
+			}
+		})
+	}
+}
