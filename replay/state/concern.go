@@ -100,13 +100,25 @@ func (r resource) graphKind() (graph.Kind, bool) {
 	return 0, false
 }
 
+// appendStep appends a step of an object's life, unless it says what the one before says:
+// labels change, what the graph asks does not.
+func appendStep(life []graph.Step, st graph.Step) []graph.Step {
+	if n := len(life); n > 0 {
+		if last := &life[n-1]; last.Known == st.Known && last.UID == st.UID &&
+			(last.Content == st.Content || last.Content != nil && st.Content != nil && *last.Content == *st.Content) {
+			return life
+		}
+	}
+	return append(life, st)
+}
+
 // relate brings the graph up to date with an object or scope.
 func (s *State) relate(obj *object) {
 	kind, ok := obj.key.res.graphKind()
 	if !ok {
 		return
 	}
-	life := make([]graph.Step, len(obj.line))
+	life := make([]graph.Step, 0, len(obj.line))
 	for i := range obj.line {
 		st := &obj.line[i]
 		g := graph.Step{NotBefore: st.nb, NotAfter: st.na, Known: graph.Absent, UID: st.uid}
@@ -117,7 +129,7 @@ func (s *State) relate(obj *object) {
 			g.Known = graph.Present
 			g.Content, _ = st.content.object.(*graph.Content)
 		}
-		life[i] = g
+		life = appendStep(life, g)
 	}
 	if obj.key.name == "" {
 		s.graph.SetScope(kind, obj.key.namespace, life)

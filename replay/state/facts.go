@@ -91,9 +91,6 @@ func (s *State) Pod(namespace, name string, at time.Time) (Pod, Known) {
 	if i > 0 && steps[i-1].phase != phaseAbsent {
 		st := &steps[i-1]
 		st.export(&out)
-		for j := i - 1; j >= 0 && st.bound && steps[j].bound && steps[j].pod == st.pod; j-- {
-			out.Bound = timeOf(steps[j].na)
-		}
 		if st.phase == phaseUnknown {
 			return out, Unknown
 		}
@@ -109,12 +106,12 @@ func (s *State) Pod(namespace, name string, at time.Time) (Pod, Known) {
 func (s *podStep) export(out *Pod) {
 	if s.pod != nil {
 		out.UID = s.pod.uid
-		out.Created = timeOf(s.pod.created().na)
+		out.Created = timeOf(s.created)
 	}
 	if s.spec != nil {
 		out.ServiceAccount = s.spec.account
 	}
-	out.Node = s.node
+	out.Node, out.Bound = s.node, timeOf(s.bound)
 	if s.deletion != noTime {
 		out.DeletionAt = timeOf(s.deletion)
 	}
@@ -137,9 +134,6 @@ func (s *State) PodByUID(uid string) (Pod, Known) {
 		switch {
 		case st.pod == p:
 			st.export(&out)
-			if st.bound && out.Bound.IsZero() {
-				out.Bound = timeOf(st.na)
-			}
 		case i > 0 && steps[i-1].pod == p:
 			out.Gone = timeOf(st.na)
 		}

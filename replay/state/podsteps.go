@@ -15,15 +15,21 @@ type podStep struct {
 	phase    phase
 	pod      *pod     // nil when its uid is not known, and when it is absent
 	spec     *podSpec // nil when not known
-	bound    bool     // to a node
+	created  int64    // by when its pod was there; meaningless without one
+	bound    int64    // since when to a node; noTime when it is not
 	node     string   // "" with bound: which one is not known
 	deletion int64    // deletionTimestamp; noTime when there is none
+}
+
+// absent returns the step of a name that nobody has.
+func absent(at span) podStep {
+	return podStep{span: at, phase: phaseAbsent, bound: noTime, deletion: noTime}
 }
 
 // equal tells whether two steps say the same.
 func (s *podStep) equal(t *podStep) bool {
 	return s.span == t.span && s.phase == t.phase && s.pod == t.pod && comparePodSpecs(s.spec, t.spec) == 0 &&
-		s.bound == t.bound && s.node == t.node && s.deletion == t.deletion
+		s.created == t.created && s.bound == t.bound && s.node == t.node && s.deletion == t.deletion
 }
 
 // created returns when the pod came to be: in the second its creationTimestamp tells, and
@@ -33,7 +39,8 @@ func (p *pod) created() span {
 	if p.made == noTime {
 		return span{noTime, by}
 	}
-	return span{p.made, max(p.made, min(by, p.made+int64(time.Second)))}
+	by = min(by, p.made+int64(time.Second))
+	return span{min(p.made, by), by}
 }
 
 // binding returns when the pod was bound to its node; ok is false when it was not, as far as
@@ -117,10 +124,10 @@ func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []po
 	made := p.created()
 	if p.seen == noSight && p.made == noTime {
 		// Only its end was seen.
-		steps = append(steps, podStep{span: span{noTime, noTime}, phase: phaseUnknown, deletion: noTime})
-		return append(steps, podStep{span: p.gone, phase: phaseAbsent, deletion: noTime})
+		steps = append(steps, podStep{span: span{noTime, noTime}, phase: phaseUnknown, bound: noTime, deletion: noTime})
+		return append(steps, absent(p.gone))
 	}
-	now := podStep{span: made, phase: phasePresent, pod: p, deletion: noTime}
+	now := podStep{span: made, phase: phasePresent, pod: p, created: made.na, bound: noTime, deletion: noTime}
 	specs := p.specs()
 	if len(specs) > 0 {
 		now.spec = specs[0].spec
@@ -130,7 +137,7 @@ func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []po
 	changes := room[:0]
 	switch {
 	case isBound && bound == made:
-		now.bound, now.node = true, node
+		now.bound, now.node = bound.na, node
 	case isBound:
 		changes = append(changes, podChange{span: bound, bound: true, node: node, deletion: noTime})
 	}
@@ -165,9 +172,9 @@ func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []po
 	slices.SortStableFunc(changes, func(a, b podChange) int { return cmp.Compare(a.na, b.na) })
 	steps = append(steps, now)
 	for _, c := range changes {
-		now.span = c.span
+		now.span = span{c.nb, max(c.na, made.na)}
 		if c.bound {
-			now.bound, now.node = true, c.node
+			now.bound, now.node = now.na, c.node
 		}
 		if c.spec != nil {
 			now.spec = c.spec
@@ -193,7 +200,7 @@ func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []po
 	}
 	if ended {
 		steps = cutPodSteps(steps, p, end.na)
-		steps = append(steps, podStep{span: end, phase: phaseAbsent, deletion: noTime})
+		steps = append(steps, absent(end))
 	}
 	return steps
 }
@@ -299,7 +306,7 @@ func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []
 		}
 		return false
 	}
-	now := podStep{deletion: noTime}
+	now := absent(span{})
 	stranger := false // one is there, or may be
 	closeBy := func(at int64) {
 		// What ends it: a pod with a uid, or a listing that does not show the name.
@@ -318,9 +325,9 @@ func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []
 			return
 		}
 		if list < pod {
-			steps = append(steps, podStep{span: span{now.na, list}, phase: phaseAbsent, deletion: noTime})
+			steps = append(steps, absent(span{now.na, list}))
 		}
-		now, stranger = podStep{deletion: noTime}, false
+		now, stranger = absent(span{}), false
 	}
 	for i := range blinds {
 		b := &blinds[i]
@@ -330,19 +337,19 @@ func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []
 		}
 		switch b.kind {
 		case podThere:
-			now = podStep{span: b.span, phase: phasePresent, spec: b.spec, bound: b.node != "", node: b.node, deletion: noTime}
-		case podBound:
-			if !stranger {
-				now = podStep{deletion: noTime}
+			now = podStep{span: b.span, phase: phasePresent, spec: b.spec, bound: noTime, node: b.node, deletion: noTime}
+			if b.node != "" {
+				now.bound = b.na
 			}
-			now.span, now.phase, now.bound, now.node = b.span, phasePresent, true, b.node
+		case podBound:
+			now.span, now.phase, now.bound, now.node = b.span, phasePresent, b.na, b.node
 		case podChanged:
 			now.span, now.phase = b.span, phasePresent
 		case podGone:
 			if !stranger {
 				continue
 			}
-			now = podStep{span: b.span, phase: phaseAbsent, deletion: noTime}
+			now = absent(b.span)
 		default:
 			now.span, now.phase = b.span, phaseUnknown
 		}
@@ -380,22 +387,17 @@ func podLife(steps []podStep) []graph.Step {
 			}
 			g.Content = st.graph()
 		}
-		if n := len(out); n > 0 && out[n-1].Known == g.Known && out[n-1].UID == g.UID && sameContent(out[n-1].Content, g.Content) {
-			continue // a deletion: what it refers to counts until it has gone
-		}
-		out = append(out, g)
+		out = appendStep(out, g) // a deletion is none: what a pod refers to counts until it has gone
 	}
 	return out
 }
 
-func sameContent(a, b *graph.Content) bool { return a == b || a != nil && b != nil && *a == *b }
-
 // graph returns what the graph needs of a pod; nil when nothing is known.
 func (s *podStep) graph() *graph.Content {
-	if s.spec == nil && !s.bound {
+	if s.spec == nil && s.bound == noTime {
 		return nil
 	}
-	c := &graph.Content{Node: s.node, AnyNode: s.bound && s.node == "", AnyRefs: s.spec == nil}
+	c := &graph.Content{Node: s.node, AnyNode: s.bound != noTime && s.node == "", AnyRefs: s.spec == nil}
 	if p := s.spec; p != nil {
 		c.Refs, c.Statuses, c.Ephemeral, c.AnyRefs = p.refs, p.statuses, p.ephemeral, p.anyRefs
 	}
@@ -411,6 +413,10 @@ func podEffect(n podName, was, is []podStep) Effect {
 	}
 	for tail < min(len(was), len(is))-head && was[len(was)-1-tail].equal(&is[len(is)-1-tail]) {
 		tail++
+	}
+	// What the graph holds of a pod depends on what it held before: the whole rest of the life.
+	for tail > 0 && tail < len(is) && is[len(is)-tail].phase != phaseAbsent && is[len(is)-tail].pod == is[len(is)-tail-1].pod {
+		tail--
 	}
 	e := Effect{Resource: Pods, Namespace: n.namespace, Name: n.name}
 	from := noSight
@@ -431,7 +437,7 @@ func podEffect(n podName, was, is []podStep) Effect {
 			st := &line[i]
 			if st.node != "" {
 				g.s.Users = append(g.s.Users, nodeUser(st.node))
-			} else if st.bound {
+			} else if st.bound != noTime {
 				g.s.Groups = append(g.s.Groups, groupNodes)
 			}
 			if st.spec != nil && st.spec.account != "" {
@@ -467,7 +473,7 @@ func (s *State) podVersions(k objectKey) []Version {
 
 // podVersion returns the step in force at a moment as a version.
 func (s *State) podVersion(k objectKey, at int64) (Version, Known) {
-	st := podStep{span: span{noTime, noTime}, phase: phaseAbsent}
+	st := absent(span{noTime, noTime})
 	for _, step := range s.podSteps(nil, podName{k.namespace, k.name}) {
 		if step.na <= at {
 			st = step
