@@ -50,6 +50,7 @@ type queries interface {
 	doctorQueries
 	findingQueries
 	driftQueries
+	lineageQueries
 	Clusters(ctx context.Context) ([]storage.Cluster, error)
 	Overview(ctx context.Context, cluster string, from, to time.Time) (storage.Overview, error)
 	Events(ctx context.Context, f storage.EventFilter) ([]replay.Row, error)
@@ -86,7 +87,7 @@ func (a api) routes() []route {
 		{"status", nil, a.status},
 		{"drained", nil, a.drained},
 		{"query-log", []string{"before", "limit"}, a.query(a.queryLog)},
-	}, a.accessRoutes(), a.suggestRoutes(), a.findingRoutes(), a.connectionRoutes(), a.escalationRoutes(), a.changeRoutes(), a.driftRoutes())
+	}, a.accessRoutes(), a.suggestRoutes(), a.findingRoutes(), a.connectionRoutes(), a.escalationRoutes(), a.changeRoutes(), a.driftRoutes(), a.lineageRoutes())
 }
 
 // Bounds of the API. A page asks two or three queries at a time, a query takes well below a

@@ -22,7 +22,9 @@ import (
 
 // fakeStore answers what a test says, or hangs until the caller gives up.
 type fakeStore struct {
-	drift []storage.Drift
+	drift       []storage.Drift
+	uses        []storage.CredentialUse
+	credentials []storage.SubjectCredential
 	fakeAccess
 	fakeSubjects
 	fakeDoctor
@@ -77,6 +79,14 @@ func (f *fakeStore) VisitWhy(ctx context.Context, _, _ string, visit func(replay
 
 func (f *fakeStore) DriftGroups(ctx context.Context, _ string, _, _ time.Time, _, _ int) ([]storage.Drift, error) {
 	return f.drift, f.answer(ctx)
+}
+
+func (f *fakeStore) CredentialUses(ctx context.Context, _, _ string, _, _ time.Time, limit int) ([]storage.CredentialUse, error) {
+	return f.uses[:min(len(f.uses), limit)], f.answer(ctx)
+}
+
+func (f *fakeStore) Credentials(ctx context.Context, _, _ string, _, _ time.Time, limit int) ([]storage.SubjectCredential, error) {
+	return f.credentials[:min(len(f.credentials), limit)], f.answer(ctx)
 }
 
 func (f *fakeStore) Lag() runner.Lag                   { return runner.Lag{Events: 7, Policy: 1} }

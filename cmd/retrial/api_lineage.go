@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/storage"
+)
+
+// lineageQueries is what the question about credentials asks the store.
+type lineageQueries interface {
+	CredentialUses(ctx context.Context, cluster, credential string, from, to time.Time, limit int) ([]storage.CredentialUse, error)
+	Credentials(ctx context.Context, cluster, user string, from, to time.Time, limit int) ([]storage.SubjectCredential, error)
+}
+
+// lineageRoutes are the questions about credentials.
+func (a api) lineageRoutes() []route {
+	return []route{{"lineage", []string{"cluster", "credential", "subject", "from", "to", "limit"}, a.query(a.lineage)}}
+}
+
+const (
+	usualCredentials = 20 // of a subject, in one answer
+	mostCredentials  = 200
+	usesOfCredential = 200 // places a credential was used from, in one answer
+)
+
+// lineageJSON is the life of one credential, or of those of a subject.
+type lineageJSON struct {
+	Cluster     string           `json:"cluster"`
+	Subject     string           `json:"subject,omitempty"`
+	Credentials []credentialJSON `json:"credentials"`
+	// Truncated says that the subject has more credentials than the answer.
+	Truncated bool `json:"truncated,omitempty"`
+}
+
+// credentialJSON is one credential: where it came from and what it was used for.
+type credentialJSON struct {
+	// Credential is "JTI=<id>", "X509SHA256=<fingerprint>" or "Secret=<namespace>/<name>"; ""
+	// stands for all requests whose events do not tell.
+	Credential string `json:"credential"`
+	// Issue is how it came to be, null when no recorded request shows it.
+	Issue     *issueJSON          `json:"issue"`
+	Explained []string            `json:"explained,omitempty"` // authenticators that take it
+	Users     []string            `json:"users"`               // more than one only when something is wrong
+	Requests  int64               `json:"requests"`
+	Forbidden int64               `json:"forbidden"`
+	First     *time.Time          `json:"first,omitempty"`
+	Last      *time.Time          `json:"last,omitempty"`
+	Uses      []credentialUseJSON `json:"uses"`
+	// More counts places of use the answer does not hold, or says that there are some (-1).
+	More     int64           `json:"more,omitempty"`
+	Findings []authn.Finding `json:"findings,omitempty"`
+}
+
+// issueJSON is the request that made a credential. Of a token the part from serviceAccount
+// on, of a certificate that from csr on.
+type issueJSON struct {
+	At      time.Time  `json:"at"`
+	By      string     `json:"by"`
+	From    string     `json:"from,omitempty"` // address
+	AuditID string     `json:"auditID"`
+	Expires *time.Time `json:"expires,omitempty"`
+
+	ServiceAccount string `json:"serviceAccount,omitempty"` // namespace/name
+	Pod            string `json:"pod,omitempty"`
+	PodUID         string `json:"podUID,omitempty"`
+	Node           string `json:"node,omitempty"`
+	Secret         string `json:"secret,omitempty"`
+
+	CSR           string   `json:"csr,omitempty"`
+	Signer        string   `json:"signer,omitempty"`
+	CommonName    string   `json:"commonName,omitempty"`
+	Organizations []string `json:"organizations,omitempty"`
+}
+
+// credentialUseJSON is a place a credential was used from.
+type credentialUseJSON struct {
+	User      string    `json:"user,omitempty"`
+	UserAgent string    `json:"userAgent"`
+	From      string    `json:"from"` // address
+	Pod       string    `json:"pod,omitempty"`
+	Node      string    `json:"node,omitempty"`
+	Requests  int64     `json:"requests"`
+	First     time.Time `json:"first"`
+	Last      time.Time `json:"last"`
+}
+
+func (a api) lineage(ctx context.Context, q url.Values) (any, error) {
+	from, err := instant(q, "from")
+	if err != nil {
+		return nil, err
+	}
+	to, err := instant(q, "to")
+	if err != nil {
+		return nil, err
+	}
+	limit, err := limitOf(q, usualCredentials, mostCredentials)
+	if err != nil {
+		return nil, err
+	}
+	cluster, credential, subject := q.Get("cluster"), q.Get("credential"), q.Get("subject")
+	switch {
+	case cluster == "":
+		return nil, bad("cluster is missing")
+	case (credential == "") == (subject == ""):
+		return nil, bad("one of credential and subject is needed")
+	}
+	st, _ := a.stateOf(ctx, cluster)
+	out := lineageJSON{Cluster: cluster, Subject: subject, Credentials: []credentialJSON{}}
+	if credential != "" {
+		c := credentialJSON{Credential: credential, Issue: issueOf(st, credential)}
+		if err := a.uses(ctx, cluster, &c, from, to); err != nil {
+			return nil, err
+		}
+		if c.Requests == 0 && c.Issue == nil {
+			return nil, none("no stored request shows the credential %s in cluster %s", shorten(credential), cluster)
+		}
+		out.Credentials = append(out.Credentials, c)
+		return out, nil
+	}
+	found, err := a.store.Credentials(ctx, cluster, subject, from, to, limit+1)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > limit {
+		found, out.Truncated = found[:limit], true
+	}
+	for i := range found {
+		f := &found[i]
+		c := credentialJSON{
+			Credential: f.Credential, Issue: issueOf(st, f.Credential), Explained: f.Explained, Users: []string{subject},
+			Requests: f.Requests, Forbidden: f.Forbidden, First: &f.First, Last: &f.Last, Uses: []credentialUseJSON{},
+		}
+		if f.Credential != "" {
+			if err := a.uses(ctx, cluster, &c, from, to); err != nil {
+				return nil, err
+			}
+		}
+		out.Credentials = append(out.Credentials, c)
+	}
+	if namespace, name, ok, _ := authn.SplitServiceAccount(subject); ok && st != nil {
+		out.unused(st, namespace, name, from, to, limit)
+	}
+	if len(out.Credentials) == 0 {
+		return nil, none("nothing is stored of the credentials of %s in cluster %s", shorten(subject), cluster)
+	}
+	return out, nil
+}
+
+// uses fills in what a credential was used for.
+func (a api) uses(ctx context.Context, cluster string, c *credentialJSON, from, to time.Time) error {
+	found, err := a.store.CredentialUses(ctx, cluster, c.Credential, from, to, usesOfCredential+1)
+	if err != nil {
+		return err
+	}
+	if len(found) > usesOfCredential {
+		found, c.More = found[:usesOfCredential], -1
+	}
+	c.Uses, c.Users, c.Requests, c.Forbidden = []credentialUseJSON{}, []string{}, 0, 0
+	for i := range found {
+		u := &found[i]
+		c.Uses = append(c.Uses, credentialUseJSON{u.User, u.UserAgent, u.Source, u.Pod, u.Node, u.Requests, u.First, u.Last})
+		c.Requests, c.Forbidden = c.Requests+u.Requests, c.Forbidden+u.Forbidden
+		if !slices.Contains(c.Users, u.User) {
+			c.Users = append(c.Users, u.User)
+		}
+		if c.First == nil || u.First.Before(*c.First) {
+			c.First = &u.First
+		}
+		if c.Last == nil || u.Last.After(*c.Last) {
+			c.Last = &u.Last
+		}
+	}
+	return nil
+}
+
+// unused adds the tokens that were issued to a service account and not used in the range.
+func (l *lineageJSON) unused(st *state.State, namespace, name string, from, to time.Time, limit int) {
+	st.Credentials(namespace, name, func(c state.Credential) bool {
+		switch {
+		case len(l.Credentials) >= limit:
+			l.Truncated = true
+			return false
+		case c.Issued.Before(from) || !to.IsZero() && !c.Issued.Before(to):
+		case slices.ContainsFunc(l.Credentials, func(have credentialJSON) bool { return have.Credential == c.ID }):
+		default:
+			l.Credentials = append(l.Credentials, credentialJSON{Credential: c.ID, Issue: issueJSONOf(&c), Users: []string{}, Uses: []credentialUseJSON{}})
+		}
+		return true
+	})
+}
+
+// issueOf returns how a credential came to be, nil when nothing shows it.
+func issueOf(st *state.State, credential string) *issueJSON {
+	if st == nil || credential == "" {
+		return nil
+	}
+	c, known := st.Credential(credential)
+	if known != state.Present {
+		return nil
+	}
+	return issueJSONOf(&c)
+}
+
+func issueJSONOf(c *state.Credential) *issueJSON {
+	out := &issueJSON{
+		At: c.Issued, By: c.By, From: c.ByAddr, AuditID: c.AuditID, Pod: c.Pod, PodUID: c.PodUID, Node: c.Node, Secret: c.Secret,
+		CSR: c.CSR, Signer: c.Signer, CommonName: c.CommonName, Organizations: c.Organizations,
+	}
+	if c.ServiceAccount != "" {
+		out.ServiceAccount = strings.TrimPrefix(c.Namespace+"/"+c.ServiceAccount, "/")
+	}
+	if !c.Expires.IsZero() {
+		out.Expires = &c.Expires
+	}
+	return out
+}

@@ -1,0 +1,260 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/replay/evaluate"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// lineageCommand is what a run of the command was asked.
+type lineageCommand struct {
+	streams
+	from            asker
+	states, events  []string
+	cluster, output string
+	since, until    string
+	limit           int
+	fromEmpty       bool
+}
+
+// stored:   api/v1/lineage of the running server, or of the store ─┐
+//
+//	├─▶ issue ─▶ uses, as table | json | yaml
+//
+// offline:  --events ─▶ replay/evaluate ─▶ authn.Trail, state ─────┘
+func newLineage(s streams) *cobra.Command {
+	l := &lineageCommand{streams: s}
+	c := &cobra.Command{
+		Use:   "lineage CREDENTIAL|SUBJECT",
+		Short: "Follow a credential from the request that issued it to every use",
+		Long: `Print the life of a credential: the request that issued it, by whom and for what, and every
+place it was used from, by client, address, pod and node. Of a subject print all its
+credentials, those of a service account also when they were issued and never used.
+
+CREDENTIAL is JTI=ID for a token, X509SHA256=FINGERPRINT for a certificate (both as audit
+events have them) or Secret=NAMESPACE/NAME for a token that lies in a Secret; anything else is
+a SUBJECT: a user name as audit logs have it.
+
+The running server is asked; with none running the command reads the store itself. With
+--events it replays an audit log as evaluate does instead, and stores nothing.`,
+		Example: `  retrial lineage JTI=7d1a1b8e-0c3e-4f4e-a4f4-9b2b4f1f9d10
+  retrial lineage system:serviceaccount:payments:worker
+  retrial lineage system:node:node-1 --events audit.log --state state.json -o json`,
+		Args: oneArg("CREDENTIAL|SUBJECT"),
+		RunE: func(c *cobra.Command, args []string) error { return l.run(c, args[0]) },
+	}
+	l.from.bind(c)
+	c.Flags().StringVar(&l.cluster, "cluster", "", "of this cluster (default: the only one); with --events its name (default \"evaluate\")")
+	c.Flags().StringVar(&l.since, "from", "", "uses at or after this time, such as 2026-11-20T11:36:00Z")
+	c.Flags().StringVar(&l.until, "to", "", "uses before this time")
+	c.Flags().IntVar(&l.limit, "limit", usualCredentials, "most credentials of a subject")
+	c.Flags().StringSliceVar(&l.events, "events", nil, "look at this audit log instead, - for standard input; may be repeated")
+	c.Flags().StringSliceVar(&l.states, "state", nil, "with --events: state file, or folder of state files that together are one listing; may be repeated")
+	c.Flags().BoolVar(&l.fromEmpty, "from-empty", false, "with --events: the log begins with the cluster's first start, there was nothing before it")
+	addOutput(c, &l.output, "table", "json", "yaml")
+	return c
+}
+
+// isCredential tells a credential from a user name: no name begins so.
+func isCredential(arg string) bool {
+	for _, prefix := range []string{authn.PrefixJTI, authn.PrefixX509, authn.PrefixSecret} {
+		if strings.HasPrefix(arg, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *lineageCommand) run(c *cobra.Command, arg string) error {
+	var answer lineageJSON
+	var err error
+	switch {
+	case l.limit < 1 || l.limit > mostCredentials:
+		return usageError(c, "--limit %d is not between 1 and %d", l.limit, mostCredentials)
+	case len(l.events) > 0:
+		if l.since != "" || l.until != "" {
+			return usageError(c, "--from and --to are about what is stored; a log is followed from its beginning")
+		}
+		answer, err = l.offline(c.Context(), arg)
+	case len(l.states) > 0 || l.fromEmpty:
+		return usageError(c, "--state and --from-empty are about a log, and none is named: add --events")
+	default:
+		q := url.Values{"cluster": {l.cluster}, "from": {l.since}, "to": {l.until}, "limit": {fmt.Sprint(l.limit)}}
+		if isCredential(arg) {
+			q.Set("credential", arg)
+		} else {
+			q.Set("subject", arg)
+		}
+		_, err = l.from.askOne(c.Context(), "lineage", q, &answer)
+	}
+	if err != nil {
+		return err
+	}
+	if l.output != "table" {
+		return printAs(l.out, l.output, answer)
+	}
+	return printLineage(l.out, &answer)
+}
+
+// offline follows the credentials of a log.
+func (l *lineageCommand) offline(ctx context.Context, arg string) (answer lineageJSON, err error) {
+	answer.Cluster = l.cluster
+	if answer.Cluster == "" {
+		answer.Cluster = offlineCluster
+	}
+	apiserver, err := apiserverOf(l.streams, l.from.apiservers(), answer.Cluster)
+	if err != nil {
+		return answer, err
+	}
+	trail, st := authn.NewTrail(authn.TrailConfig{}), state.New(answer.Cluster)
+	sum, err := replayFiles(ctx, l.streams, evaluate.Options{
+		Cluster: answer.Cluster, FromEmpty: l.fromEmpty, Trail: trail, State: st,
+		Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}),
+	}, l.states, l.events)
+	if err != nil {
+		return answer, err
+	}
+	if sum.Events == 0 && sum.Malformed > 0 {
+		return answer, fmt.Errorf("%s: no line is an audit event: %s", strings.Join(l.events, ", "), wantLog)
+	}
+	var found []authn.Lineage
+	if !isCredential(arg) {
+		answer.Subject = arg
+		found = trail.Lineages(arg)
+	} else if one, ok := trail.Lineage(arg); ok {
+		found = []authn.Lineage{one}
+	}
+	if len(found) == 0 {
+		if isCredential(arg) {
+			return answer, exitCode{exitNoMatch, fmt.Errorf("no event shows the credential %s", shorten(arg))}
+		}
+		return answer, exitCode{exitNoMatch, fmt.Errorf("no event tells a credential of %s: static tokens, front proxies and webhooks leave none", shorten(arg))}
+	}
+	if len(found) > l.limit {
+		found, answer.Truncated = found[:l.limit], true
+	}
+	for i := range found {
+		answer.Credentials = append(answer.Credentials, seen(&found[i], st))
+	}
+	return answer, nil
+}
+
+// seen is a lineage of a log as the store tells one.
+func seen(x *authn.Lineage, st *state.State) credentialJSON {
+	c := credentialJSON{
+		Credential: x.Credential, Issue: issueOf(st, x.Credential), Users: x.Users, Requests: x.Count, First: &x.First, Last: &x.Last,
+		Uses: []credentialUseJSON{}, More: x.More, Findings: x.Findings,
+	}
+	if c.Issue == nil && x.Issue != nil {
+		c.Issue = &issueJSON{At: x.Issue.At, By: x.Issue.By, From: x.Issue.SourceIP, AuditID: x.Issue.AuditID, ServiceAccount: x.Issue.Namespace + "/" + x.Issue.ServiceAccount}
+	}
+	for _, u := range x.Uses {
+		c.Uses = append(c.Uses, credentialUseJSON{UserAgent: u.UserAgent, From: u.SourceIP, Pod: u.Pod, Node: u.Node, Requests: u.Count, First: u.First, Last: u.Last})
+	}
+	return c
+}
+
+// printLineage prints credentials for people, one after the other.
+func printLineage(out io.Writer, answer *lineageJSON) error {
+	stamp := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	for i := range answer.Credentials {
+		c := &answer.Credentials[i]
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		name := c.Credential
+		if name == "" {
+			name = "(not told by the events)"
+		}
+		fmt.Fprintln(out, safe.Text(name))
+		w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+		line := func(name, text string) {
+			if text != "" {
+				fmt.Fprintf(w, "  %s\t%s\n", name, safe.Text(text))
+			}
+		}
+		if is := c.Issue; is != nil {
+			line("issued", strings.TrimSpace(stamp(is.At)+" by "+is.By+" from "+is.From)+", audit ID "+is.AuditID)
+			line("for", is.about())
+			if is.Expires != nil {
+				line("expires", stamp(*is.Expires))
+			}
+		} else if c.Credential != "" {
+			line("issued", "no recorded request shows it")
+		}
+		line("as", strings.Join(c.Users, ", "))
+		line("taken by", strings.Join(c.Explained, ", "))
+		if c.Requests == 0 {
+			line("used", "never")
+		} else if c.First != nil && c.Last != nil {
+			text := fmt.Sprintf("%s, %s to %s", number(int(c.Requests), "request"), stamp(*c.First), stamp(*c.Last))
+			if c.Forbidden > 0 {
+				text += fmt.Sprintf(", %d refused", c.Forbidden)
+			}
+			line("used", text)
+		}
+		for _, f := range c.Findings {
+			line("finding", f.Name+": "+f.Evidence)
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		if err := printUses(out, c); err != nil {
+			return err
+		}
+	}
+	if answer.Truncated {
+		fmt.Fprintln(out, "\nThere are more credentials: --limit shows them.")
+	}
+	return nil
+}
+
+func printUses(out io.Writer, c *credentialJSON) error {
+	if len(c.Uses) == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "    REQUESTS\tFROM\tPOD\tNODE\tFIRST\tLAST\tUSER AGENT")
+	for _, u := range c.Uses {
+		fmt.Fprintf(w, "    %d\t%s\t%s\t%s\t%s\t%s\t%s\n", u.Requests, safe.Text(dash(u.From)), safe.Text(dash(u.Pod)), safe.Text(dash(u.Node)),
+			u.First.UTC().Format(time.RFC3339), u.Last.UTC().Format(time.RFC3339), safe.Text(shorten(u.UserAgent)))
+	}
+	switch {
+	case c.More > 0:
+		fmt.Fprintf(w, "    and %d more\n", c.More)
+	case c.More < 0:
+		fmt.Fprintln(w, "    and more")
+	}
+	return w.Flush()
+}
+
+// about says what a credential was issued for.
+func (is *issueJSON) about() string {
+	var parts []string
+	add := func(name, value string) {
+		if value != "" {
+			parts = append(parts, name+" "+value)
+		}
+	}
+	add("service account", is.ServiceAccount)
+	add("pod", is.Pod)
+	add("node", is.Node)
+	add("secret", is.Secret)
+	add("signing request", is.CSR)
+	add("signer", is.Signer)
+	add("name", is.CommonName)
+	add("groups", strings.Join(is.Organizations, ", "))
+	return strings.Join(parts, ", ")
+}
