@@ -33,6 +33,7 @@ func Variables() []Variable {
 		{"user", str, "authenticated user"},
 		{"uid", str, "UID of the authenticated user; a service account's, when it is one"},
 		{"groups", strs, "groups of the authenticated user"},
+		{"boundPod", str, "uid of the pod the authenticated user's token is bound to, empty for none"},
 		{"impersonatedUser", str, "user the request was made as, when impersonating"},
 		{"impersonatedGroups", strs, "groups of that user"},
 		{"subject", str, "user the request was authorized as: the impersonated one if there is one"},
@@ -71,6 +72,7 @@ func Variables() []Variable {
 		{"verdict.authorizer", str, "authorizer that decided in the replica: masters, node, rbac"},
 		{"verdict.grants", cel.ListType(pairs), "every granting path: binding, bindingKind, bindingNamespace, role, roleKind, subject, subjectKind"},
 		{"verdict.identity", strs, "contradictions in the recorded identity"},
+		{"verdict.credential", str, "what the user authenticated with: JTI=…, X509SHA256=…, Secret=…; empty when the event does not tell"},
 		{"verdict.missing", strs, "what an indeterminate verdict would need"},
 		{"verdict.admission", str, "not-run, admitted, rejected"},
 	}

@@ -16,6 +16,7 @@ import (
 func meant() map[string][]string {
 	return map[string][]string{
 		"cluster-admin-binding":    {"kubeadm"},
+		"credential-forged":        {"authn/stale-token"},
 		"credentials-refused":      {"authn/", "tokens/", "bootstrap-token"},
 		"csr-approved":             {"csr/approve"},
 		"dangerous-role":           {"impersonation", "escalate-bind", "base"},

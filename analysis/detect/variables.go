@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/authn"
 )
 
 // textOf returns how a string variable is read, nil for variables of other types. Every rule
@@ -18,6 +19,13 @@ func textOf(name string) func(*input) string {
 		return func(in *input) string { return in.event.User.Username }
 	case "uid":
 		return func(in *input) string { return in.event.User.UID }
+	case "boundPod":
+		return func(in *input) string {
+			if uid := in.event.User.Extra.Get(authn.ExtraPodUID); len(uid) == 1 {
+				return uid[0]
+			}
+			return ""
+		}
 	case "impersonatedUser":
 		return func(in *input) string {
 			if in.event.ImpersonatedUser == nil {
@@ -83,6 +91,8 @@ func verdictTextOf(name string) func(*input) string {
 		return func(in *input) string { return in.verdict.RecordedReason }
 	case "verdict.authorizer":
 		return func(in *input) string { return in.verdict.Authorizer }
+	case "verdict.credential":
+		return func(in *input) string { return in.verdict.Credential }
 	case "verdict.admission":
 		return func(in *input) string { return in.verdict.Admission.Recorded }
 	}
