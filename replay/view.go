@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	"github.com/retrial-io/retrial/ingest/event"
 )
@@ -34,6 +35,9 @@ type Line struct {
 	Explained     []string           `json:"explained,omitempty"` // authenticators, by name
 	Credential    string             `json:"credential,omitempty"`
 	Admission     *AdmissionLine     `json:"admission,omitempty"`
+	Chain         []ChainStep        `json:"chain,omitempty"` // authorizers, in the order asked
+	Implied       []ImpliedLine      `json:"implied,omitempty"`
+	Review        *ReviewLine        `json:"review,omitempty"`
 
 	Engine string `json:"engine"`
 	Config string `json:"config"`
@@ -63,6 +67,31 @@ type AdmissionLine struct {
 	NamespaceLifecycle string `json:"namespaceLifecycle,omitempty"`
 }
 
+// ImpliedLine is one check behind the authorization filter in a Line.
+type ImpliedLine struct {
+	Check    string      `json:"check"`
+	Asked    string      `json:"asked,omitempty"` // verb, resource, namespace and name in one line
+	Replayed string      `json:"replayed"`
+	Recorded string      `json:"recorded"`
+	Covered  bool        `json:"covered,omitempty"`
+	Perhaps  string      `json:"perhaps,omitempty"`
+	Grants   []GrantLine `json:"grants,omitempty"`
+	Missing  []string    `json:"missing,omitempty"`
+}
+
+// ReviewLine is a review's recorded answer in a Line, compared.
+type ReviewLine struct {
+	Kind     string   `json:"kind"`
+	User     string   `json:"user"`
+	Groups   []string `json:"groups,omitempty"`
+	Asked    string   `json:"asked,omitempty"`
+	Recorded string   `json:"recorded"`
+	Replayed string   `json:"replayed"`
+	Reason   string   `json:"reason,omitempty"`
+	Verdict  string   `json:"verdict"`
+	Cause    string   `json:"cause,omitempty"`
+}
+
 // Line returns the verdict on e as a Line. Grants is never null in JSON.
 func (v *Verdict) Line(e *event.Event) Line {
 	l := Line{
@@ -72,7 +101,7 @@ func (v *Verdict) Line(e *event.Event) Line {
 		Recorded: v.Recorded.String(), RecordedReason: v.RecordedReason, Replayed: v.Replayed.String(),
 		Verdict: v.Outcome.String(), Class: v.Class, Cause: v.Cause, Authorizer: v.Authorizer,
 		Grants: grantLines(v.Grants), Errors: v.Errors, Missing: v.Missing, Identity: v.Identity,
-		Evidence: v.Evidence, Explained: v.Explained, Credential: v.Credential,
+		Evidence: v.Evidence, Explained: v.Explained, Credential: v.Credential, Chain: v.Chain,
 		Engine: v.Engine, Config: v.Config,
 	}
 	if e.ImpersonatedUser != nil {
@@ -84,7 +113,42 @@ func (v *Verdict) Line(e *event.Event) Line {
 	if v.Admission != (Admission{}) {
 		l.Admission = &AdmissionLine{Recorded: v.Admission.Recorded, Plugin: v.Admission.Plugin, NamespaceLifecycle: v.Admission.NamespaceLifecycle}
 	}
+	for i := range v.Implied {
+		c := &v.Implied[i]
+		line := ImpliedLine{Check: c.Check, Asked: askedText(&c.Attributes), Replayed: c.Replayed.String(), Recorded: c.Recorded.String(),
+			Covered: c.Covered, Perhaps: c.Perhaps, Missing: c.Missing}
+		if len(c.Grants) > 0 {
+			line.Grants = grantLines(c.Grants)
+		}
+		l.Implied = append(l.Implied, line)
+	}
+	if r := v.Review; r != nil {
+		l.Review = &ReviewLine{Kind: r.Kind, User: r.User, Groups: r.Groups, Asked: askedText(&r.Attributes),
+			Recorded: r.Recorded.String(), Replayed: r.Replayed.String(), Reason: r.Reason, Verdict: r.Outcome.String(), Cause: r.Cause}
+	}
 	return l
+}
+
+// askedText is what an authorizer was asked for in one line: "create pods/exec shop/web-0",
+// "get deployments.apps shop/", "get /metrics". Empty for no request.
+func askedText(a *Attributes) string {
+	if !a.ResourceRequest {
+		return strings.TrimSpace(a.Verb + " " + a.Path)
+	}
+	text := a.Verb + " " + a.Resource
+	if a.APIGroup != "" {
+		text += "." + a.APIGroup
+	}
+	if a.Subresource != "" {
+		text += "/" + a.Subresource
+	}
+	switch {
+	case a.Namespace != "":
+		text += " " + a.Namespace + "/" + a.Name
+	case a.Name != "":
+		text += " " + a.Name
+	}
+	return text
 }
 
 // AppendLine appends the verdict on e as one line of JSON, with its line break.

@@ -22,6 +22,11 @@ func TestAppendLine(t *testing.T) {
 			SubjectKind: "ServiceAccount", SubjectNamespace: "shop", Subject: "api", Reason: "why"}},
 		Impersonation: &ImpersonationCheck{Replayed: DecisionForbid, Mode: "legacy", Missing: []string{"x"}},
 		Admission:     Admission{Recorded: AdmissionAdmitted},
+		Chain:         []ChainStep{{Authorizer: "masters", Answer: AnswerNoOpinion}, {Authorizer: "guard", Answer: AnswerUnknown, Reason: "why"}},
+		Implied: []Implied{{Check: "upgrade", Attributes: Attributes{ResourceRequest: true, Verb: "create", Resource: "pods", Subresource: "exec", Namespace: "shop", Name: "p"},
+			Replayed: DecisionAllow, Grants: []Grant{{BindingKind: "ClusterRoleBinding", Binding: "b", RoleKind: "ClusterRole", Role: "r", SubjectKind: "User", Subject: "sue"}}}},
+		Review: &ReviewCheck{Kind: "SubjectAccessReview", User: "u", Attributes: Attributes{ResourceRequest: true, Verb: "get", APIGroup: "apps", Resource: "deployments", Name: "d"},
+			Recorded: DecisionAllow, Replayed: DecisionError, Outcome: OutcomeDrift, Cause: "c"},
 	}
 	line, err := v.AppendLine([]byte("before\n"), e)
 	if err != nil {
@@ -35,7 +40,10 @@ func TestAppendLine(t *testing.T) {
 		`"user":"sue","impersonatedUser":"alice","verb":"list","stage":"ResponseComplete","recorded":"allow","recordedReason":"r","replayed":"allow",` +
 		`"verdict":"drift","class":"unexplained-reason","cause":"c","authorizer":"rbac",` +
 		`"grants":[{"binding":"RoleBinding/shop/b","role":"Role/shop/r","subject":"ServiceAccount/shop/api","rule":0,"reason":"why"}],` +
-		`"impersonation":{"replayed":"forbid","mode":"legacy","grants":[],"missing":["x"]},"admission":{"recorded":"admitted"},"engine":"v1","config":"lag=100ms"}` + "\n"
+		`"impersonation":{"replayed":"forbid","mode":"legacy","grants":[],"missing":["x"]},"admission":{"recorded":"admitted"},` +
+		`"chain":[{"authorizer":"masters","answer":"no opinion"},{"authorizer":"guard","answer":"unknown","reason":"why"}],` +
+		`"implied":[{"check":"upgrade","asked":"create pods/exec shop/p","replayed":"allow","recorded":"none","grants":[{"binding":"ClusterRoleBinding/b","role":"ClusterRole/r","subject":"User/sue","rule":0,"reason":""}]}],` +
+		`"review":{"kind":"SubjectAccessReview","user":"u","asked":"get deployments.apps d","recorded":"allow","replayed":"error","verdict":"drift","cause":"c"},"engine":"v1","config":"lag=100ms"}` + "\n"
 	if text != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}

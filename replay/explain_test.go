@@ -1,0 +1,67 @@
+package replay
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// scenarioState is the conformance state after a binding written at 11:00:00.010, answered at
+// 11:00:00.020.
+func scenarioState(t *testing.T) *state.State {
+	t.Helper()
+	s := state.New("explain")
+	snap, _, err := state.ReadSnapshot(strings.NewReader(jsonList(t, []byte(conformanceState))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap.Kinds = listedKinds(snap.Objects)
+	snap.Began, snap.Ended = clock(t, "10:00:00"), clock(t, "10:00:00")
+	if _, err := s.LoadSnapshot(snap); err != nil {
+		t.Fatal(err)
+	}
+	s.Apply(state.Observation{Source: state.SourceAudit, Resource: state.ClusterRoleBindings, Name: "late", UID: "late", ResourceVersion: "900",
+		Object:    []byte(`{"metadata":{"name":"late","uid":"late","resourceVersion":"900","creationTimestamp":"2026-05-04T11:00:00Z"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"podread"},"subjects":[{"kind":"User","name":"zoe"}]}`),
+		NotBefore: clock(t, "11:00:00.01"), NotAfter: clock(t, "11:00:00.02")})
+	return s
+}
+
+func TestExplainDeny(t *testing.T) {
+	s := scenarioState(t)
+	st := step{At: "11:00:00", User: "erin", Verb: "delete", URI: "/api/v1/namespaces/default/endpoints/x", Decision: "allow"}
+	d := New(Config{}).ExplainDeny(st.event(t), s, clock(t, "11:30:00"), 3)
+	if d.Verdict.Replayed != DecisionForbid || d.Verdict.Recorded != DecisionNone || len(d.Chain) != 3 || d.Chain[2].RBAC == nil {
+		t.Fatalf("%s, chain %+v", d.Verdict.Replayed, d.Chain)
+	}
+	if almost := d.Chain[2].RBAC.Almost; len(almost) == 0 || almost[0].Lack.String() != "verb" || almost[0].Binding() != "edges" {
+		t.Errorf("nearest misses %+v", almost)
+	}
+	st.URI = "/api/v1/watch"
+	if d := New(Config{}).ExplainDeny(st.event(t), s, clock(t, "11:30:00"), 3); d.Chain != nil || d.Verdict == nil {
+		t.Errorf("a request that is none: %+v", d)
+	}
+}
+
+func TestPolicyUsed(t *testing.T) {
+	s := scenarioState(t)
+	eng := New(Config{})
+	at := func(clockTime string) PolicyUsed {
+		st := step{At: clockTime, User: "erin", Verb: "get", URI: "/api/v1/namespaces/default/endpoints/x"}
+		return eng.PolicyUsed(st.event(t), s)
+	}
+	if p := at("11:00:00"); len(p.Changes) != 0 || !p.Newest.Before(clock(t, "11:00:00")) || p.To.Sub(p.From) != DefaultLag+5*time.Millisecond {
+		t.Errorf("before the change: %+v", p)
+	}
+	for _, when := range []string{"11:00:00.01", "11:00:00.1"} {
+		p := at(when)
+		if len(p.Changes) != 1 || !slices.ContainsFunc(p.Changes, func(v state.Version) bool { return v.Name == "late" }) {
+			t.Errorf("%s: changes %v", when, p.Changes)
+		}
+	}
+	if p := at("11:00:01"); len(p.Changes) != 0 || !p.Newest.Equal(clock(t, "11:00:00.02")) || p.Revision != s.Revision() {
+		t.Errorf("after the change: %+v", p)
+	}
+}
