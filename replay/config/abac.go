@@ -76,7 +76,8 @@ func abacLine(b []byte, anonymousToo bool) (PolicyLine, error) {
 			l.User, l.Group = "", authenticated
 		}
 		return lineOf(l), nil
-	case (head.APIVersion != "" || head.Kind != "") && (head.APIVersion != abacV0 || head.Kind != "Policy"):
+	case head.APIVersion == "" && (head.Kind == "" || head.Kind == "Policy"): // unversioned
+	case head.APIVersion != abacV0 || head.Kind != "Policy":
 		return PolicyLine{}, fmt.Errorf("%s of %s is no policy: want Policy of %s", head.Kind, head.APIVersion, abacV1beta1)
 	}
 	var old abacSpec

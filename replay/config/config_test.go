@@ -132,6 +132,8 @@ func TestABACPolicyLines(t *testing.T) {
 		"unversioned before 1.6":      {`{}`, 5, PolicyLine{Line: 1, User: "*", APIGroup: "*", Resource: "*", Namespace: "*", NonResourcePath: "*"}},
 		"unversioned, a resource":     {`{"user":"bob","resource":"pods","readonly":true}`, 0, PolicyLine{Line: 1, User: "bob", Readonly: true, APIGroup: "*", Resource: "pods", Namespace: "*"}},
 		"unversioned, a namespace":    {`{"group":"dev","namespace":"n"}`, 0, PolicyLine{Line: 1, Group: "dev", APIGroup: "*", Resource: "*", Namespace: "n"}},
+		"a kind without a version":    {`{"kind":"Policy","user":"bob","namespace":"n"}`, 0, PolicyLine{Line: 1, User: "bob", APIGroup: "*", Resource: "*", Namespace: "n"}},
+		"members in upper case":       {`{"User":"bob","namespace":"n"}`, 0, PolicyLine{Line: 1, Group: "system:authenticated", APIGroup: "*", Resource: "*", Namespace: "n"}},
 		"version v0 by name":          {`{"apiVersion":"abac.authorization.kubernetes.io/v0","kind":"Policy","user":"bob"}`, 0, PolicyLine{Line: 1, User: "bob", APIGroup: "*", Resource: "*", Namespace: "*", NonResourcePath: "*"}},
 		"the third line":              {"\n # c\n" + `{"user":"bob","namespace":"n","resource":"r"}`, 0, PolicyLine{Line: 3, User: "bob", APIGroup: "*", Resource: "r", Namespace: "n"}},
 	} {
@@ -178,6 +180,7 @@ func TestReloadedChain(t *testing.T) {
 		"10:00:00":        {"node,hook,rbac", "node,rbac"}, // the minute in which it may not be re-read
 		"10:00:59":        {"node,hook,rbac", "node,rbac"},
 		"10:01:00":        {"node,hook,rbac", "none"},
+		"11:00:30":        {"node,hook,rbac", "none"}, // refused: nothing settles
 		"11:30:00":        {"node,hook,rbac", "none"},
 		"13:00:00":        {"alwaysallow", "none"}, // a restart: no minute of doubt
 	} {

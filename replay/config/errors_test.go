@@ -86,6 +86,8 @@ func TestErrors(t *testing.T) {
 		"a relative kubeconfig":     {authz(authzHead + strings.Replace(webhookEntry, "/etc/hook", "hook", 1)), []string{"authz.yaml", "absolute"}},
 		"a bad policy line":         {with("--authorization-mode=ABAC\n--authorization-policy-file=/p.jsonl", "p.jsonl", "# c\n\n{\"user\":\"a\"}\n{\"user\":"), []string{"p.jsonl: line 4"}},
 		"a policy of another kind":  {with("--authorization-mode=ABAC\n--authorization-policy-file=/p.jsonl", "p.jsonl", `{"apiVersion":"v1","kind":"Pod"}`), []string{"p.jsonl: line 1: Pod of v1 is no policy"}},
+		"a policy in YAML":          {with("--authorization-mode=ABAC\n--authorization-policy-file=/p.jsonl", "p.jsonl", "{user: a}"), []string{"p.jsonl: line 1: not a policy"}},
+		"a policy without a kind":   {with("--authorization-mode=ABAC\n--authorization-policy-file=/p.jsonl", "p.jsonl", `{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","user":"a"}`), []string{"p.jsonl: line 1"}},
 		"a bad token line":          {with("--authorization-mode=RBAC\n--token-auth-file=/t.csv", "t.csv", "s3cret-a,alice,1\ns3cret-b,bob\n"), []string{"t.csv: line 2 has 2 columns", "redacted"}},
 		"no CSV":                    {with("--authorization-mode=RBAC\n--token-auth-file=/t.csv", "t.csv", "s3cret-a,alice,1\n\"s3cret-b\"x,bob,2\n"), []string{"t.csv: line 2"}},
 		"Keystone in the clear":     {map[string]string{"kube-apiserver.flags": whole + "--experimental-keystone-url=http://k", "server.yaml": "kubernetesVersion: '1.5'"}, []string{"must begin with https"}},

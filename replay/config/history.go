@@ -63,7 +63,11 @@ func (h *History) Settling(at time.Time) *APIServer {
 	if i < 1 || !h.versions[i].reload || !at.Before(h.versions[i].from.Add(ReloadWindow)) {
 		return nil
 	}
-	return h.versions[i-1].cfg
+	before := h.versions[i-1].cfg
+	if before.Digest != "" && before.Digest == h.versions[i].cfg.Digest {
+		return nil // what was re-read changed nothing
+	}
+	return before
 }
 
 func (h *History) index(at time.Time) int {
