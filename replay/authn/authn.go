@@ -40,7 +40,7 @@ type Result struct {
 	// Explained names the authenticators that can have produced it, in the order in which
 	// the apiserver asks them. When one produces just this identity, those that take
 	// identities from elsewhere and could have produced any (a front proxy, a webhook) are
-	// not listed; Answers has them. It is empty when none can, when nobody was
+	// not listed; Answers has them. Of an aggregated server's events a front proxy is. It is empty when none can, when nobody was
 	// authenticated, and when no configuration is known and the event alone tells nothing.
 	// It is shared and must not be modified.
 	Explained []string
@@ -65,7 +65,7 @@ type Answer struct {
 // apiserver's configuration of that time, nil when it is not known: then only what no
 // configuration could explain is found. s may be nil. The event is only read.
 func (ev *Evaluator) Evaluate(e *event.Event, cfg *config.APIServer, s State) Result {
-	x := subjectOf(e, minorOf(cfg, ev.cfg.Minor), ev.cfg.Lag)
+	x := subjectOf(e, cfg, ev.cfg.Minor, ev.cfg.Lag)
 	c := ev.of(cfg)
 	f := facts{}
 	f.findings = x.shape(nil)
@@ -92,7 +92,7 @@ func (ev *Evaluator) Evaluate(e *event.Event, cfg *config.APIServer, s State) Re
 
 // Answers asks every authenticator on its own, in order, for a person who wants to know.
 func (ev *Evaluator) Answers(e *event.Event, cfg *config.APIServer, s State) []Answer {
-	x := subjectOf(e, minorOf(cfg, ev.cfg.Minor), ev.cfg.Lag)
+	x := subjectOf(e, cfg, ev.cfg.Minor, ev.cfg.Lag)
 	if x.kind == kindNobody {
 		return nil
 	}
@@ -133,6 +133,11 @@ func (x *subject) union(c *compiled, f *facts) (certain, possible set) {
 		}
 	}
 	if certain != 0 {
+		if x.proxied {
+			if answer, _ := x.ask(requestHeader, c, f); answer != no {
+				certain |= 1 << requestHeader
+			}
+		}
 		return certain, certain
 	}
 	for a := loopback; a < authenticators; a++ {
@@ -170,7 +175,7 @@ func (x *subject) configured(out []Finding, c *compiled, certain, possible set) 
 		return out
 	}
 	a := &c.cfg.Authentication
-	if x.kind == kindAnonymous && a.Unknown == "" && a.Anonymous.Unknown == "" {
+	if x.kind == kindAnonymous && a.Unknown == "" && a.Anonymous.Unknown == "" && !x.proxied {
 		switch {
 		case !a.Anonymous.Enabled:
 			return append(out, Finding{FindingAnonymousDisabled, "anonymous requests are switched off"})

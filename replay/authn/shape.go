@@ -24,7 +24,7 @@ func (x *subject) shape(out []Finding) []Finding {
 		}
 		return out
 	case kindLoopback:
-		if !x.loopbackShaped() {
+		if !x.loopbackShaped() && !x.proxied {
 			out = append(out, Finding{FindingLoopback, fmt.Sprintf("%s has uid %q, groups %q, credential id %q and comes from %q; it has a uid, the groups %s and %s in that order, no credential id, and comes from its own host",
 				UserLoopback, x.u.UID, x.u.Groups, x.credentials, last(x.e.SourceIPs), GroupAuthenticated, GroupMasters)})
 		}
@@ -125,7 +125,7 @@ func last(list []string) string {
 func componentName(username string) bool {
 	switch strings.TrimPrefix(username, "system:") {
 	case "kube-controller-manager", "kube-scheduler", "kube-proxy", "kube-dns",
-		"volume-scheduler", "monitoring", "aggregator", "cloud-controller-manager",
+		"volume-scheduler", "monitoring", "aggregator", "kube-aggregator", "cloud-controller-manager",
 		"konnectivity-server", "konnectivity-agent", "unsecured", "admin":
 		return true
 	}

@@ -30,6 +30,9 @@ type subject struct {
 	at    time.Time
 	minor int // of the apiserver, 0 for a current one
 	lag   time.Duration
+	// proxied: the server is an aggregated one. Whoever comes through the kube-apiserver comes
+	// by the front proxy's headers, with the extra of what it came with there.
+	proxied bool
 
 	kind            kind
 	namespace, name string // of a service account; name alone: of a node, a bootstrap token's id
@@ -47,9 +50,9 @@ type subject struct {
 }
 
 // subjectOf takes the user of an event apart. It allocates nothing.
-func subjectOf(e *event.Event, minor int, lag time.Duration) subject {
+func subjectOf(e *event.Event, cfg *config.APIServer, minor int, lag time.Duration) subject {
 	u := &e.User
-	x := subject{e: e, u: u, at: e.RequestReceivedTimestamp, minor: minor, lag: lag}
+	x := subject{e: e, u: u, at: e.RequestReceivedTimestamp, minor: minorOf(cfg, minor), lag: lag, proxied: cfg != nil && cfg.Source != ""}
 	for _, g := range u.Groups {
 		switch g {
 		case GroupAuthenticated:

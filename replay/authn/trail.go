@@ -137,7 +137,7 @@ func (t *Trail) Observe(e *event.Event) {
 		}
 		return
 	}
-	x := subjectOf(e, 0, 0)
+	x := subjectOf(e, nil, 0, 0)
 	t.peer(&x)
 	if id := x.credential(); id != "" {
 		t.used(id, &x, fresh)
@@ -441,7 +441,7 @@ func (t *Trail) About(e *event.Event) []Finding {
 		}
 		return out
 	}
-	x := subjectOf(e, 0, 0)
+	x := subjectOf(e, nil, 0, 0)
 	if id := x.credential(); id != "" {
 		out = join(out, t.byID[id])
 	}

@@ -31,6 +31,13 @@ func frontProxy(h config.RequestHeader) func(*config.APIServer) {
 	return func(c *config.APIServer) { c.Authentication.RequestHeader = &h }
 }
 
+// aggregated makes it the configuration of an aggregated API server.
+func aggregated(c *config.APIServer) {
+	c.Source, c.Authentication = "wardle", config.Authentication{
+		ClientCA: true, RequestHeader: &config.RequestHeader{UIDHeaders: []string{"u"}, GroupHeaders: []string{"g"}, ExtraPrefixes: []string{"x"}},
+	}
+}
+
 func issuers(j ...config.JWT) func(*config.APIServer) {
 	return func(c *config.APIServer) { c.Authentication.JWT = j }
 }
@@ -118,6 +125,12 @@ func TestUnion(t *testing.T) {
 			user: user("bot", "u3", "wheel", GroupAuthenticated), want: nil, findings: []string{FindingStaticGroups, FindingUnattributed}},
 		{name: "a certain explanation hides the front proxy", cfg: with(frontProxy(config.RequestHeader{GroupHeaders: []string{"g"}, UIDHeaders: []string{"u"}})),
 			user: user("bot", "u3", GroupAuthenticated), want: []string{ByTokenFile}},
+
+		{name: "aggregated server: a certificate's user comes through the front proxy", cfg: with(aggregated), user: withExtra(user("alice", "", "devs", GroupAuthenticated), ExtraCredentialID, certID),
+			want: []string{ByRequestHeader, ByX509}},
+		{name: "aggregated server: so does the apiserver itself", cfg: with(aggregated), user: loop, want: []string{ByRequestHeader}},
+		{name: "aggregated server: and who is anonymous there", cfg: with(aggregated), user: user(UserAnonymous, "", GroupUnauthenticated), want: []string{ByRequestHeader}},
+		{name: "aggregated server: the aggregator's own requests", cfg: with(aggregated), user: user("system:kube-aggregator", "", GroupMasters, GroupAuthenticated), want: []string{ByRequestHeader}},
 
 		{name: "issuer", cfg: with(issuers(corp)), user: withExtra(user("corp:alice", "", "corp:devs", GroupAuthenticated), ExtraCredentialID, "JTI=1"), want: []string{ByJWT}},
 		{name: "issuer, user without its prefix", cfg: with(issuers(corp)), user: withExtra(user("carol", "", GroupAuthenticated), ExtraCredentialID, "JTI=1"),
