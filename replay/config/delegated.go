@@ -44,6 +44,7 @@ func (b *builder) delegated() error {
 	}
 	if p := &b.parent.Authentication; p.Unknown != "" {
 		an.Unknown = p.Unknown
+		b.r.missing("--client-ca-file, --requestheader-*", "they are looked up in the cluster, and of the kube-apiserver is not known: %s", p.Unknown)
 	} else {
 		an.ClientCA = an.ClientCA || p.ClientCA
 		if an.RequestHeader == nil {
