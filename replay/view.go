@@ -55,9 +55,11 @@ type GrantLine struct {
 // ImpersonationLine is the impersonation check in a Line.
 type ImpersonationLine struct {
 	Replayed string      `json:"replayed"`
+	Recorded string      `json:"recorded"`
 	Mode     string      `json:"mode"`
 	Grants   []GrantLine `json:"grants"`
 	Missing  []string    `json:"missing,omitempty"`
+	Cause    string      `json:"cause,omitempty"`
 }
 
 // AdmissionLine is what is known of admission in a Line.
@@ -108,7 +110,9 @@ func (v *Verdict) Line(e *event.Event) Line {
 		l.ImpersonatedUser = e.ImpersonatedUser.Username
 	}
 	if c := v.Impersonation; c != nil {
-		l.Impersonation = &ImpersonationLine{Replayed: c.Replayed.String(), Mode: c.Mode, Grants: grantLines(c.Grants), Missing: c.Missing}
+		l.Impersonation = &ImpersonationLine{
+			Replayed: c.Replayed.String(), Recorded: c.Recorded.String(), Mode: c.Mode, Grants: grantLines(c.Grants), Missing: c.Missing, Cause: c.Cause,
+		}
 	}
 	if v.Admission != (Admission{}) {
 		l.Admission = &AdmissionLine{Recorded: v.Admission.Recorded, Plugin: v.Admission.Plugin, NamespaceLifecycle: v.Admission.NamespaceLifecycle}

@@ -129,6 +129,11 @@ type requestJSON struct {
 	Verdict   *replay.Line    `json:"verdict"` // null when no stage was judged
 	// Chain is what each authorizer answered in the replay.
 	Chain []replay.ChainStep `json:"chain,omitempty"`
+	// Issue is how the credential came to be, when a recorded request shows it.
+	Issue *issueJSON `json:"issue,omitempty"`
+	// Twin is the same request as another server of the cluster recorded it: that of an
+	// aggregated API server, or of the kube-apiserver in front of it. It names that server.
+	Twin string `json:"twin,omitempty"`
 	// At is what the answer would be at another time; only when that was asked for.
 	At *atJSON `json:"at,omitempty"`
 }
@@ -203,12 +208,24 @@ func (a api) why(ctx context.Context, q url.Values) (any, error) {
 	if err != nil && !errors.Is(err, errEnough) {
 		return nil, err
 	}
+	a.credentials(&out)
 	if !at.IsZero() {
 		if err := a.decideAt(ctx, &out, at); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// credentials adds how the credentials of requests came to be.
+func (a api) credentials(w *whyJSON) {
+	for i := range w.Requests {
+		r := &w.Requests[i]
+		if r.Verdict != nil && r.Verdict.Credential != "" {
+			st, _ := a.replay.State(r.Cluster)
+			r.Issue = issueOf(st, r.Verdict.Credential)
+		}
+	}
 }
 
 // add adds a row; last is the request of the one before.

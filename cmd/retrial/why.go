@@ -98,6 +98,9 @@ func shorten(s string) string {
 	return s
 }
 
+// printRequest prints one request: what was asked, who it was, whether they might act as
+// somebody else, what the authorizers said, what was checked behind them, what became of it,
+// and the verdict.
 func printRequest(out io.Writer, r requestJSON) error {
 	e, err := event.Decode(r.Event)
 	if err != nil {
@@ -108,70 +111,119 @@ func printRequest(out io.Writer, r requestJSON) error {
 		v = &replay.Line{Verdict: "none", Recorded: "none", Replayed: "none"}
 	}
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	field := func(name string, format string, args ...any) {
-		if text := strings.TrimSpace(fmt.Sprintf(format, args...)); text != "" {
-			fmt.Fprintf(w, "%s\t%s\n", name, safe.Text(text))
-		}
+	p := fields{w}
+	p.add("REQUEST", "%s %s", e.Verb, e.RequestURI)
+	p.add("CLUSTER", "%s %s", r.Cluster, r.APIServer)
+	p.add("TWIN", "%s", r.Twin)
+	p.add("RECEIVED", "%s", e.RequestReceivedTimestamp.Format(time.RFC3339Nano))
+	p.add("FROM", "%s (%s)", strings.Join(e.SourceIPs, ", "), e.UserAgent)
+	for i, s := range r.Stages {
+		p.add(nth("STAGE", i), "%s %s %d", s.Time.Format("15:04:05.000000"), s.Stage, s.Code)
 	}
-	user := e.EffectiveUser()
-	field("REQUEST", "%s %s", e.Verb, e.RequestURI)
-	field("CLUSTER", "%s %s", r.Cluster, r.APIServer)
-	field("RECEIVED", "%s", e.RequestReceivedTimestamp.Format(time.RFC3339Nano))
-	field("USER", "%s", e.User.Username)
-	if e.ImpersonatedUser != nil {
-		field("ACTING AS", "%s", e.ImpersonatedUser.Username)
-	}
-	field("GROUPS", "%s", strings.Join(user.Groups, ", "))
-	field("FROM", "%s (%s)", strings.Join(e.SourceIPs, ", "), e.UserAgent)
-	for _, s := range r.Stages {
-		field("STAGE", "%s %s %d", s.Time.Format("15:04:05.000000"), s.Stage, s.Code)
-	}
-	field("VERDICT", "%s %s", v.Verdict, v.Class)
-	field("", "%s", v.Cause)
-	field("RECORDED", "%s  %s", v.Recorded, v.RecordedReason)
-	field("REPLAYED", "%s  %s", v.Replayed, v.Authorizer)
+	p.identity(e, v, r.Issue)
+	p.add("VERDICT", "%s %s", v.Verdict, v.Class)
+	p.add("", "%s", v.Cause)
+	p.add("RECORDED", "%s  %s", v.Recorded, v.RecordedReason)
+	p.add("REPLAYED", "%s  %s", v.Replayed, v.Authorizer)
 	for i, c := range r.Chain {
-		field(nth("CHAIN", i), "%s: %s", c.Authorizer, c.Answer)
+		p.add(nth("CHAIN", i), "%s: %s  %s", c.Authorizer, c.Answer, c.Reason)
 	}
-	for i, g := range v.Grants {
-		field(nth("GRANT", i), "%s  ←  %s  ←  %s (rule %d)", g.Subject, g.Binding, g.Role, g.Rule)
-	}
-	for i, m := range v.Errors {
-		field(nth("MISSING ROLE", i), "%s", m)
-	}
-	for i, m := range v.Missing {
-		field(nth("NEEDED", i), "%s", m)
-	}
-	for i, f := range v.Identity {
-		field(nth("IDENTITY", i), "%s", f)
-	}
-	if im := v.Impersonation; im != nil {
-		field("IMPERSONATION", "%s (%s) %s", im.Replayed, im.Mode, strings.Join(im.Missing, "; "))
-		for i, g := range im.Grants {
-			field(nth("  GRANT", i), "%s  ←  %s  ←  %s", g.Subject, g.Binding, g.Role)
-		}
-	}
+	p.grants("GRANT", v.Grants)
+	p.list("MISSING ROLE", v.Errors)
+	p.list("NEEDED", v.Missing)
+	p.behind(v)
 	if at := r.At; at != nil {
-		field("AT "+at.Time.Format(time.RFC3339Nano), "%s  %s", at.Replayed, at.Authorizer)
-		for i, g := range at.Grants {
-			field(nth("  GRANT", i), "%s  ←  %s  ←  %s (rule %d)", g.Subject, g.Binding, g.Role, g.Rule)
-		}
-		for i, m := range at.Errors {
-			field(nth("  MISSING ROLE", i), "%s", m)
-		}
-		for i, m := range at.Missing {
-			field(nth("  NEEDED", i), "%s", m)
-		}
+		p.add("AT "+at.Time.Format(time.RFC3339Nano), "%s  %s", at.Replayed, at.Authorizer)
+		p.grants("  GRANT", at.Grants)
+		p.list("  MISSING ROLE", at.Errors)
+		p.list("  NEEDED", at.Missing)
 		if im := at.Impersonation; im != nil {
-			field("  IMPERSONATION", "%s (%s) %s", im.Replayed, im.Mode, strings.Join(im.Missing, "; "))
+			p.add("  IMPERSONATION", "%s (%s) %s", im.Replayed, im.Mode, strings.Join(im.Missing, "; "))
 		}
 	}
 	if a := v.Admission; a != nil {
-		field("ADMISSION", "%s %s", a.Recorded, a.Plugin)
+		p.add("ADMISSION", "%s %s", a.Recorded, a.Plugin)
 	}
-	field("RESPONSE", "%d %s", e.Code(), statusMessage(e))
-	field("ENGINE", "%s, configuration %s", v.Engine, v.Config)
+	p.add("RESPONSE", "%d %s", e.Code(), statusMessage(e))
+	p.add("ENGINE", "%s, configuration %s", v.Engine, v.Config)
 	return w.Flush()
+}
+
+// fields prints names with values, safe for a terminal, and nothing for empty values.
+type fields struct{ w io.Writer }
+
+func (p fields) add(name, format string, args ...any) {
+	if text := strings.TrimSpace(fmt.Sprintf(format, args...)); text != "" {
+		fmt.Fprintf(p.w, "%s\t%s\n", name, safe.Text(text))
+	}
+}
+
+func (p fields) list(name string, values []string) {
+	for i, v := range values {
+		p.add(nth(name, i), "%s", v)
+	}
+}
+
+func (p fields) grants(name string, grants []replay.GrantLine) {
+	for i, g := range grants {
+		p.add(nth(name, i), "%s  ←  %s  ←  %s (rule %d)", g.Subject, g.Binding, g.Role, g.Rule)
+	}
+}
+
+// identity prints who it was, what produces that identity, the credential with its issue, and
+// what contradicts it; then whether they might act as somebody else.
+func (p fields) identity(e *event.Event, v *replay.Line, issue *issueJSON) {
+	p.add("USER", "%s", e.User.Username)
+	p.add("GROUPS", "%s", strings.Join(e.User.Groups, ", "))
+	p.add("EXPLAINED BY", "%s", strings.Join(v.Explained, ", "))
+	p.add("CREDENTIAL", "%s", v.Credential)
+	if issue != nil {
+		p.add("", "issued %s by %s from %s for %s", issue.At.UTC().Format(time.RFC3339), issue.By, dash(issue.From), issue.about())
+	}
+	for i, f := range v.Identity {
+		if i < len(v.Evidence) && v.Evidence[i] != "" {
+			f += ": " + v.Evidence[i]
+		}
+		p.add(nth("IDENTITY", i), "%s", f)
+	}
+	if u := e.ImpersonatedUser; u != nil {
+		p.add("ACTING AS", "%s", u.Username)
+		p.add("  GROUPS", "%s", strings.Join(u.Groups, ", "))
+	}
+	if im := v.Impersonation; im != nil {
+		p.add("IMPERSONATION", "%s (%s) %s", im.Replayed, im.Mode, strings.Join(im.Missing, "; "))
+		p.add("", "%s", im.Cause)
+		p.grants("  GRANT", im.Grants)
+	}
+}
+
+// behind prints the checks behind the authorization filter, and the answer of a review.
+func (p fields) behind(v *replay.Line) {
+	for i, c := range v.Implied {
+		text := c.Check + ": " + c.Asked
+		if c.Covered {
+			text += "  not needed: what it hands out is held"
+		} else {
+			text += "  " + c.Replayed
+		}
+		if c.Recorded != replay.DecisionNone.String() && c.Recorded != c.Replayed && !c.Covered {
+			text += ", recorded " + c.Recorded
+		}
+		if c.Perhaps != "" {
+			text += "  (perhaps: " + c.Perhaps + ")"
+		}
+		p.add(nth("BEHIND IT", i), "%s", text)
+		for _, g := range c.Grants {
+			p.add("", "  %s  ←  %s  ←  %s (rule %d)", g.Subject, g.Binding, g.Role, g.Rule)
+		}
+		for _, m := range c.Missing {
+			p.add("", "  not known: %s", m)
+		}
+	}
+	if r := v.Review; r != nil {
+		p.add("REVIEW", "%s of %s: %s", r.Kind, r.User, r.Asked)
+		p.add("", "answered %s %s; replayed %s: %s %s", r.Recorded, r.Reason, r.Replayed, r.Verdict, r.Cause)
+	}
 }
 
 // nth names the first of several fields and leaves the others' names blank.
