@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/oklog/run"
 
 	"github.com/retrial-io/retrial/ingest/identity"
@@ -57,7 +59,7 @@ func newWatcher(sys *system, entry string) (*watch.Watcher, error) {
 	if err := os.MkdirAll(string(positions), 0o700); err != nil {
 		return nil, fmt.Errorf("position folder: %w", err)
 	}
-	encoder := watchEncoder{check: func(obs ...state.Observation) error { return sys.runner.CheckCluster(cluster, obs...) }}
+	encoder := &watchEncoder{check: func(obs ...state.Observation) error { return sys.runner.CheckCluster(cluster, obs...) }}
 	return watch.New(watch.Config{Cluster: cluster, Kubeconfig: kubeconfig, Log: sys.log, Registerer: sys.reg},
 		sys.stream.Producer(), sys.redactor, encoder, positions)
 }
@@ -67,10 +69,15 @@ type watchEncoder struct {
 	// check returns an error wrapping state.ErrOtherCluster for observations that cannot be
 	// of the cluster.
 	check func(...state.Observation) error
+
+	// said is, by uid, what was last said of the objects of kinds that change often in what is
+	// not kept: the states of pods and nodes. It is a digest; losing it costs repetition.
+	mu   sync.Mutex
+	said map[string]uint64
 }
 
 // Object implements watch.Encoder.
-func (watchEncoder) Object(o watch.Object) ([]byte, error) {
+func (e *watchEncoder) Object(o watch.Object) ([]byte, error) {
 	obs, err := observe(o.Resource, o.JSON)
 	if err != nil {
 		return nil, err
@@ -85,7 +92,32 @@ func (watchEncoder) Object(o watch.Object) ([]byte, error) {
 	case o.Unknown:
 		obs.Object, obs.Unknown = nil, true
 	}
+	if e.again(o, &obs) {
+		return nil, nil
+	}
 	return obs.Append(nil), nil
+}
+
+// again tells whether an object changed in nothing that is kept of it.
+func (e *watchEncoder) again(o watch.Object, obs *state.Observation) bool {
+	if obs.Resource != state.Pods && obs.Resource != state.Nodes {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if o.Deleted {
+		delete(e.said, obs.UID)
+		return false
+	}
+	digest := xxhash.Sum64(obs.Object)
+	if was, ok := e.said[obs.UID]; ok && was == digest && !o.Listed {
+		return true
+	}
+	if e.said == nil {
+		e.said = map[string]uint64{}
+	}
+	e.said[obs.UID] = digest
+	return false
 }
 
 // observe reads one object of a resource as an observation of a listing.
@@ -108,20 +140,20 @@ func observe(resource string, raw []byte) (state.Observation, error) {
 }
 
 // Complete implements watch.Encoder.
-func (watchEncoder) Complete(resource string, began, ended time.Time) []byte {
+func (*watchEncoder) Complete(resource string, began, ended time.Time) []byte {
 	s := state.Snapshot{Began: began, Ended: ended, Kinds: []string{resource}}
 	return s.Observations()[0].Append(nil)
 }
 
 // Gap implements watch.Encoder.
-func (watchEncoder) Gap(resource string, from, to time.Time) []byte {
+func (*watchEncoder) Gap(resource string, from, to time.Time) []byte {
 	return state.Observation{
 		Source: state.SourceWatch, Resource: resource, AllOf: true, Unknown: true, NotBefore: from, NotAfter: to,
 	}.Append(nil)
 }
 
 // Check implements watch.Encoder.
-func (e watchEncoder) Check(resource string, objects [][]byte) error {
+func (e *watchEncoder) Check(resource string, objects [][]byte) error {
 	obs := make([]state.Observation, 0, len(objects))
 	for _, raw := range objects {
 		o, err := observe(resource, raw)

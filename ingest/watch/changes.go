@@ -26,7 +26,7 @@ const (
 func (r *reflector) watch(ctx context.Context) error {
 	lasts := minWatch + time.Duration(r.jitter()*float64(minWatch))
 	reading, cancel := context.WithTimeout(ctx, lasts+overtime)
-	body, err := r.w.get(reading, r.kind.Path, url.Values{
+	body, err := r.w.get(reading, r.kind, url.Values{
 		"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {r.rv},
 		"timeoutSeconds": {strconv.Itoa(int(lasts / time.Second))},
 	})
@@ -139,7 +139,11 @@ func (r *reflector) read(f *frame, p *progress) error {
 	default:
 		return fmt.Errorf("%w: watch event of type %q", errMalformed, cut(f.kind, 32))
 	}
-	o.JSON = r.w.redactor.RedactObject(r.kind.Resource, f.object)
+	named, err := r.kind.named(f.object)
+	if err != nil {
+		return err
+	}
+	o.JSON = r.w.redactor.RedactObject(r.kind.Resource, named)
 	h, err := headOf(o.JSON)
 	if err != nil {
 		return err
@@ -165,7 +169,10 @@ func (r *reflector) read(f *frame, p *progress) error {
 			p.objects--
 		}
 	}
-	p.out, p.rv, p.types = append(p.out, out), h.Metadata.ResourceVersion, append(p.types, t)
+	p.rv, p.types = h.Metadata.ResourceVersion, append(p.types, t)
+	if out.record.Value != nil {
+		p.out = append(p.out, out)
+	}
 	return nil
 }
 

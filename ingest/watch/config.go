@@ -24,22 +24,46 @@ type Kind struct {
 	Path       string // of the collection over all namespaces, without a leading slash
 	APIVersion string
 	Kind       string
+	// Optional kinds make more answers certain. One that the cluster does not serve or let
+	// be read is passed over, and asked for again now and then.
+	Optional bool
+	// MetadataOnly: the apiserver is asked for objects' metadata and nothing else, and no
+	// other answer is accepted.
+	MetadataOnly bool
 }
 
-// Kinds returns what is watched: what the replica decides with, never Secrets.
+// Kinds returns what is watched: what the replica decides with, and what identities and the
+// node authorizer are judged by where it may be read. Of Secrets only metadata is asked for.
 func Kinds() []Kind {
-	const rbac = "rbac.authorization.k8s.io"
+	const (
+		rbac         = "rbac.authorization.k8s.io"
+		storage      = "storage.k8s.io"
+		devices      = "resource.k8s.io"
+		certificates = "certificates.k8s.io"
+	)
 	return []Kind{
-		{"roles." + rbac, "apis/" + rbac + "/v1/roles", rbac + "/v1", "Role"},
-		{"clusterroles." + rbac, "apis/" + rbac + "/v1/clusterroles", rbac + "/v1", "ClusterRole"},
-		{"rolebindings." + rbac, "apis/" + rbac + "/v1/rolebindings", rbac + "/v1", "RoleBinding"},
-		{"clusterrolebindings." + rbac, "apis/" + rbac + "/v1/clusterrolebindings", rbac + "/v1", "ClusterRoleBinding"},
-		{namespaces, "api/v1/namespaces", "v1", "Namespace"},
-		{"serviceaccounts", "api/v1/serviceaccounts", "v1", "ServiceAccount"},
+		{Resource: "roles." + rbac, Path: "apis/" + rbac + "/v1/roles", APIVersion: rbac + "/v1", Kind: "Role"},
+		{Resource: "clusterroles." + rbac, Path: "apis/" + rbac + "/v1/clusterroles", APIVersion: rbac + "/v1", Kind: "ClusterRole"},
+		{Resource: "rolebindings." + rbac, Path: "apis/" + rbac + "/v1/rolebindings", APIVersion: rbac + "/v1", Kind: "RoleBinding"},
+		{Resource: "clusterrolebindings." + rbac, Path: "apis/" + rbac + "/v1/clusterrolebindings", APIVersion: rbac + "/v1", Kind: "ClusterRoleBinding"},
+		namespaceKind(),
+		{Resource: "serviceaccounts", Path: "api/v1/serviceaccounts", APIVersion: "v1", Kind: "ServiceAccount"},
+		{Resource: "nodes", Path: "api/v1/nodes", APIVersion: "v1", Kind: "Node", Optional: true},
+		{Resource: "secrets", Path: "api/v1/secrets", APIVersion: "v1", Kind: "Secret", Optional: true, MetadataOnly: true},
+		{Resource: "persistentvolumes", Path: "api/v1/persistentvolumes", APIVersion: "v1", Kind: "PersistentVolume", Optional: true},
+		{Resource: "volumeattachments." + storage, Path: "apis/" + storage + "/v1/volumeattachments", APIVersion: storage + "/v1", Kind: "VolumeAttachment", Optional: true},
+		{Resource: "resourceslices." + devices, Path: "apis/" + devices + "/v1/resourceslices", APIVersion: devices + "/v1", Kind: "ResourceSlice", Optional: true},
+		{Resource: "certificatesigningrequests." + certificates, Path: "apis/" + certificates + "/v1/certificatesigningrequests",
+			APIVersion: certificates + "/v1", Kind: "CertificateSigningRequest", Optional: true},
+		{Resource: "pods", Path: "api/v1/pods", APIVersion: "v1", Kind: "Pod", Optional: true},
 	}
 }
 
 const namespaces = "namespaces"
+
+func namespaceKind() Kind {
+	return Kind{Resource: namespaces, Path: "api/v1/namespaces", APIVersion: "v1", Kind: "Namespace"}
+}
 
 // Producer appends records to the stream and returns when they are acknowledged;
 // *stream.Producer is one.
@@ -64,7 +88,8 @@ type Object struct {
 // Encoder makes the values of the policy topic's records. It is called by several
 // goroutines. What it returns is the caller's.
 type Encoder interface {
-	// Object encodes one object. An error means that the JSON is not such an object.
+	// Object encodes one object. An error means that the JSON is not such an object; a nil
+	// slice, that the change says nothing worth sending.
 	Object(o Object) ([]byte, error)
 	// Complete says that the objects sent as listed in [began, ended] were all there were.
 	Complete(resource string, began, ended time.Time) []byte

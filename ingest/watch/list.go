@@ -58,7 +58,7 @@ func (r *reflector) list(ctx context.Context) (listing, error) {
 
 // identify asks the encoder about the namespace kube-system, whose uid names the cluster.
 func (r *reflector) identify(ctx context.Context) error {
-	k := Kind{namespaces, "api/v1/namespaces", "v1", "Namespace"}
+	k := namespaceKind()
 	p, err := r.page(ctx, k, url.Values{"fieldSelector": {"metadata.name=kube-system"}})
 	if reason := reasonOf(err); err != nil && (reason == reasonForbidden && r.kind.Resource != namespaces) {
 		r.log.Warn("namespaces may not be listed: it cannot be checked that this is the right cluster", zap.Error(err))
@@ -140,7 +140,7 @@ func (r *reflector) item(item []byte, l listing) (outgoing, error) {
 func (r *reflector) page(ctx context.Context, k Kind, query url.Values) (page, error) {
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
-	body, err := r.w.get(ctx, k.Path, query)
+	body, err := r.w.get(ctx, k, query)
 	if err != nil {
 		return page{}, err
 	}

@@ -18,6 +18,8 @@ const (
 // Values of the reason label of errors.
 const (
 	reasonForbidden    = "forbidden"     // 403: the role is missing
+	reasonNotGranted   = "not-granted"   // 403 of an optional kind
+	reasonNotServed    = "not-served"    // 404, 406: the cluster has no such resource
 	reasonUnauthorized = "unauthorized"  // 401: the credentials are wrong or expired
 	reasonOtherCluster = "other-cluster" // the credentials lead to another cluster
 	reasonGone         = "gone"          // 410: too old to resume
@@ -68,7 +70,7 @@ func newMetrics(reg prometheus.Registerer, cluster string) (*metrics, error) {
 			m.events.WithLabelValues(k.Resource, t)
 		}
 		for _, reason := range []string{
-			reasonForbidden, reasonUnauthorized, reasonOtherCluster, reasonGone, reasonMalformed, reasonUnavailable,
+			reasonForbidden, reasonNotGranted, reasonNotServed, reasonUnauthorized, reasonOtherCluster, reasonGone, reasonMalformed, reasonUnavailable,
 			reasonProduce, reasonTooLarge, reasonPosition,
 		} {
 			m.errors.WithLabelValues(k.Resource, reason)

@@ -67,6 +67,24 @@ func (h *head) bare(k Kind) ([]byte, error) {
 	}{k.Kind, k.APIVersion, b})
 }
 
+// kindPartial is the kind of objects of which only the metadata was asked for.
+const kindPartial = "PartialObjectMetadata"
+
+// whole returns such an object under its own kind.
+func (k Kind) whole(item []byte) ([]byte, error) {
+	var partial struct {
+		Metadata json.RawMessage `json:"metadata"`
+	}
+	if err := json.Unmarshal(item, &partial); err != nil {
+		return nil, fmt.Errorf("%w: metadata of an object: %w", errMalformed, err)
+	}
+	return json.Marshal(struct {
+		Kind       string          `json:"kind"`
+		APIVersion string          `json:"apiVersion"`
+		Metadata   json.RawMessage `json:"metadata"`
+	}{k.Kind, k.APIVersion, partial.Metadata})
+}
+
 // named returns the item of a list with the kind and apiVersion that items lack.
 func (k Kind) named(item []byte) ([]byte, error) {
 	item = bytes.TrimSpace(item)
@@ -79,8 +97,11 @@ func (k Kind) named(item []byte) ([]byte, error) {
 	if err := json.Unmarshal(item, &own); err != nil {
 		return nil, fmt.Errorf("%w: list item: %w", errMalformed, err)
 	}
-	if own.Kind != "" {
+	if own.Kind != "" && own.Kind != kindPartial {
 		return item, nil
+	}
+	if own.Kind == kindPartial {
+		return k.whole(item)
 	}
 	out := make([]byte, 0, len(item)+len(k.Kind)+len(k.APIVersion)+32)
 	out = append(out, `{"kind":"`...)

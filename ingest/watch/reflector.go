@@ -115,16 +115,23 @@ func (r *reflector) ground() {
 // failed notes a failure and returns the pause to make after it.
 func (r *reflector) failed(ctx context.Context, err error, pause time.Duration) (time.Duration, error) {
 	reason := reasonOf(err)
+	if reason == reasonForbidden && r.kind.Optional {
+		reason = reasonNotGranted
+	}
 	now := r.w.cfg.Now()
 	r.count(reason)
 	if r.away.IsZero() {
 		r.away = now
 	}
 	refused := reason == reasonForbidden || reason == reasonUnauthorized || reason == reasonOtherCluster
+	missing := reason == reasonNotGranted || reason == reasonNotServed && r.kind.Optional
 	if reason != r.reason {
 		log := r.log.Warn
-		if refused {
+		switch {
+		case refused:
 			log = r.log.Error
+		case missing:
+			log = r.log.Info
 		}
 		log(advice[reason], zap.String("reason", reason), zap.Error(err))
 		r.reason = reason
@@ -136,7 +143,10 @@ func (r *reflector) failed(ctx context.Context, err error, pause time.Duration) 
 			return 0, err
 		}
 	}
-	if refused {
+	if missing {
+		r.w.metrics.synced.DeleteLabelValues(r.kind.Resource) // nobody waits for it
+	}
+	if refused || missing {
 		pause = jittered(r.w.cfg.RefusedPause, r.jitter)
 	}
 	var status *statusError
@@ -149,6 +159,8 @@ func (r *reflector) failed(ctx context.Context, err error, pause time.Duration) 
 // advice says what a failure means to the one who reads the log.
 var advice = map[string]string{
 	reasonForbidden:    "the watch is not permitted: apply deploy/watch-rbac.yaml; what is known of this kind ages until then",
+	reasonNotGranted:   "the kubeconfig may not read this kind: what depends on it is judged by the audit stream alone",
+	reasonNotServed:    "the cluster does not serve this kind",
 	reasonUnauthorized: "the cluster does not accept the credentials of the kubeconfig",
 	reasonOtherCluster: "the kubeconfig leads to another cluster than before; nothing is taken from it",
 	reasonGone:         "the watch cannot be resumed: the versions in between are gone",

@@ -42,6 +42,8 @@ func reasonOf(err error) string {
 		return reasonGone
 	case s.code == http.StatusForbidden:
 		return reasonForbidden
+	case s.code == http.StatusNotFound, s.code == http.StatusNotAcceptable:
+		return reasonNotServed
 	case s.code == http.StatusUnauthorized:
 		return reasonUnauthorized
 	}
@@ -49,14 +51,21 @@ func reasonOf(err error) string {
 }
 
 // get sends a GET and returns the body of a 200; anything else is an error.
-func (w *Watcher) get(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
-	u := w.base.JoinPath(path)
+func (w *Watcher) get(ctx context.Context, k Kind, query url.Values) (io.ReadCloser, error) {
+	u := w.base.JoinPath(k.Path)
 	u.RawQuery = query.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Accept", "application/json")
+	accept := "application/json"
+	if k.MetadataOnly {
+		accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+		if query.Has("watch") {
+			accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+		}
+	}
+	req.Header.Set("Accept", accept)
 	resp, err := w.client.Do(req)
 	if err != nil {
 		return nil, err // names method and URL, which holds nothing secret

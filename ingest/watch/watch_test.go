@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"go.uber.org/zap/zapcore"
+
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
 )
@@ -40,9 +42,6 @@ func TestListIsPagedCompleteAndOfOneMoment(t *testing.T) {
 	}
 	pages := 0
 	for _, uri := range b.server.Requests() {
-		if strings.Contains(uri, "secrets") {
-			t.Errorf("asked for %s", uri)
-		}
 		if strings.Contains(uri, "/roles?") && strings.Contains(uri, "limit=2") {
 			pages++
 		}
@@ -238,6 +237,63 @@ func TestForbiddenKind(t *testing.T) {
 	b.server.Refuse("rolebindings", 0)
 	b.release <- struct{}{}
 	b.log.await(t, bindings, "complete", 1)
+}
+
+// Optional kinds that may not be read, or are not served, are nobody's fault.
+func TestOptionalKinds(t *testing.T) {
+	b := newBench(t)
+	b.server.Refuse("pods", 403)
+	b.server.Refuse("resourceslices", 404)
+	b.start(t)
+	for _, k := range Kinds() {
+		if k.Resource != "pods" && k.Resource != "resourceslices.resource.k8s.io" {
+			b.log.await(t, k.Resource, "complete", 1)
+		}
+	}
+	for range 2 {
+		if d := <-b.paused; d < refusedFor/2 {
+			t.Errorf("pause of %s", d)
+		}
+	}
+	if n := b.metric(t, "errors_total", "resource", "pods", "reason", "not-granted"); n != 1 {
+		t.Errorf("not granted: %v", n)
+	}
+	if n := b.metric(t, "errors_total", "resource", "resourceslices.resource.k8s.io", "reason", "not-served"); n != 1 {
+		t.Errorf("not served: %v", n)
+	}
+	if lines := b.logs.FilterLevelExact(zapcore.ErrorLevel).All(); len(lines) != 0 {
+		t.Errorf("log: %v", lines)
+	}
+	b.server.Refuse("pods", 0)
+	b.server.Refuse("resourceslices", 0)
+	b.release <- struct{}{}
+	b.release <- struct{}{}
+	b.log.await(t, "pods", "complete", 1)
+}
+
+// Of Secrets nothing but metadata is asked for, and what comes is said to be a Secret.
+func TestSecretsAreMetadata(t *testing.T) {
+	b := newBench(t)
+	b.server.Put("secrets", "default", "listed", `"data":{"password":"aHVudGVyMg=="}`, map[string]string{"kubernetes.io/service-account.name": "robot"})
+	b.start(t)
+	b.log.await(t, "secrets", "complete", 1)
+	b.server.AwaitWatch(t, "secrets", 1)
+	b.server.Put("secrets", "default", "added", `"data":{"password":"aHVudGVyMg=="}`, nil)
+	all := b.log.await(t, "secrets", "changed", 1)
+	if got := brief(all); got != "listed:listed complete changed:added" {
+		t.Errorf("got %q", got)
+	}
+	for _, s := range all {
+		if s.Name == "" {
+			continue
+		}
+		if !strings.HasPrefix(s.JSON, `{"kind":"Secret","apiVersion":"v1","metadata":{`) || strings.Contains(s.JSON, "aHVudGVyMg") {
+			t.Errorf("%s: %s", s.Name, s.JSON)
+		}
+	}
+	if !strings.Contains(all[0].JSON, "robot") {
+		t.Errorf("without its annotations: %s", all[0].JSON)
+	}
 }
 
 func TestOtherCluster(t *testing.T) {

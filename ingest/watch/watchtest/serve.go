@@ -14,6 +14,24 @@ import (
 var kinds = map[string]string{
 	"roles": "Role", "clusterroles": "ClusterRole", "rolebindings": "RoleBinding", "clusterrolebindings": "ClusterRoleBinding",
 	"namespaces": "Namespace", "serviceaccounts": "ServiceAccount",
+	"nodes": "Node", "pods": "Pod", "persistentvolumes": "PersistentVolume", "volumeattachments": "VolumeAttachment",
+	"resourceslices": "ResourceSlice", "certificatesigningrequests": "CertificateSigningRequest",
+	secrets: kindPartial,
+}
+
+// Secrets are handed out as metadata only, to who asks for that.
+const (
+	secrets     = "secrets"
+	kindPartial = "PartialObjectMetadata"
+)
+
+// partial returns the metadata of an object.
+func partial(raw []byte) []byte {
+	var o struct {
+		Metadata json.RawMessage `json:"metadata"`
+	}
+	_ = json.Unmarshal(raw, &o) // written by Put
+	return append(append([]byte(`{"kind":"`+kindPartial+`","apiVersion":"meta.k8s.io/v1","metadata":`), o.Metadata...), '}')
 }
 
 // ServeHTTP implements http.Handler.
@@ -26,6 +44,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if kinds[resource] == "" || r.Method != http.MethodGet {
 		status(w, http.StatusNotFound, "NotFound", "the double does not serve "+r.Method+" "+r.URL.Path)
+		return
+	}
+	if resource == secrets && !strings.Contains(r.Header.Get("Accept"), "as="+kindPartial) {
+		status(w, http.StatusTeapot, "Leak", "secrets were asked for whole")
 		return
 	}
 	identity := r.URL.Query().Get("fieldSelector") != ""
@@ -91,6 +113,9 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, resource string) {
 	raws := make([]json.RawMessage, len(items))
 	for i := range items {
 		raws[i] = items[i].json
+		if resource == secrets {
+			raws[i] = partial(items[i].json)
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{ // the client is gone when this fails
@@ -99,10 +124,19 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, resource string) {
 }
 
 func apiVersion(resource string) string {
-	if resource == "namespaces" || resource == "serviceaccounts" {
-		return "v1"
+	switch resource {
+	case secrets:
+		return "meta.k8s.io/v1"
+	case "volumeattachments":
+		return "storage.k8s.io/v1"
+	case "resourceslices":
+		return "resource.k8s.io/v1"
+	case "certificatesigningrequests":
+		return "certificates.k8s.io/v1"
+	case "roles", "clusterroles", "rolebindings", "clusterrolebindings":
+		return "rbac.authorization.k8s.io/v1"
 	}
-	return "rbac.authorization.k8s.io/v1"
+	return "v1"
 }
 
 // watch streams changes until the client leaves or the test ends it.
@@ -163,6 +197,9 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, resource string) 
 // frame is a change as a watch sends it: the object with its kind.
 func frame(c change) []byte {
 	raw := string(c.json)
+	if c.resource == secrets && c.kind != "BOOKMARK" {
+		raw = string(partial(c.json))
+	}
 	if kind := kinds[c.resource]; !strings.HasPrefix(raw, `{"kind"`) && strings.HasPrefix(raw, "{") {
 		raw = `{"kind":"` + kind + `","apiVersion":"` + apiVersion(c.resource) + `",` + raw[1:]
 	}
