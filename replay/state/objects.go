@@ -183,8 +183,8 @@ func rawObject(raw []byte, kind, version string) (RawObject, error) {
 // Snapshot is a listing of objects, complete for Kinds.
 type Snapshot struct {
 	// Began and Ended bound the time in which the listing was taken. When both are zero
-	// (a state file does not say) the listing is taken to be complete from the newest
-	// creation in it on.
+	// (a state file does not say) the listing is taken to be of the second of the newest
+	// creation in it.
 	Began, Ended time.Time
 	// Since, when not zero, says that every policy write since then has been or will be
 	// applied from the audit stream, so that what the listing knows reaches back to it.
@@ -270,7 +270,7 @@ func (s *Snapshot) bounds() (began, ended int64) {
 	if newest == noTime {
 		return noTime, noTime
 	}
-	// Creation times are cut to seconds: the object may have come at the end of it.
-	newest += int64(time.Second)
-	return newest, newest
+	// Creation times are cut to seconds: the object may have come at the end of it, and
+	// others, which the listing does not show, in the same second after it.
+	return newest, newest + int64(time.Second)
 }

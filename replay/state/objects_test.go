@@ -110,7 +110,7 @@ func TestReadSnapshotKinds(t *testing.T) {
 	})
 }
 
-// A state file without times is complete from the newest creation in it on.
+// A state file without times is of the second of the newest creation in it.
 func TestSnapshotWithoutTimes(t *testing.T) {
 	snap := state.Snapshot{Kinds: []string{state.Roles}, Objects: []state.Observation{{
 		Resource: state.Roles, Namespace: "a", Name: "r", UID: "u1", ResourceVersion: "7", Object: []byte(objRole),
@@ -133,6 +133,30 @@ func TestSnapshotWithoutTimes(t *testing.T) {
 	}{{"11:59:59", state.Unknown}, {"12:00:01", state.Absent}} {
 		if _, got := s.Version(state.Roles, "a", "none", clock(t, tc.at)); got != tc.want {
 			t.Errorf("none at %s %s, want %s", tc.at, got, tc.want)
+		}
+	}
+}
+
+// What is written in the second of a listing, after it, was not there yet: it is not missing
+// from the listing because it had gone.
+func TestWritesInTheSecondOfAListing(t *testing.T) {
+	snap := state.Snapshot{Since: clock(t, "11:00:00"), Kinds: []string{state.Roles}, Objects: []state.Observation{{
+		Resource: state.Roles, Namespace: "a", Name: "r", UID: "u1", ResourceVersion: "7", Object: []byte(objRole),
+	}}}
+	written := clock(t, "12:00:00").Add(700 * time.Millisecond)
+	later := state.Observation{Source: state.SourceAudit, Resource: state.Roles, Namespace: "a", Name: "later", UID: "u2", ResourceVersion: "8",
+		NotBefore: written, NotAfter: written.Add(time.Millisecond), Object: []byte(strings.NewReplacer(`"r"`, `"later"`, `"u1"`, `"u2"`, `"7"`, `"8"`).Replace(objRole))}
+	s := state.New("c")
+	s.Apply(later)
+	if _, err := s.LoadSnapshot(snap); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		at   time.Time
+		want state.Known
+	}{{clock(t, "11:59:00"), state.Absent}, {written.Add(2 * time.Millisecond), state.Present}, {clock(t, "12:00:02"), state.Present}, {clock(t, "13:00:00"), state.Present}} {
+		if _, got := s.Version(state.Roles, "a", "later", tc.at); got != tc.want {
+			t.Errorf("at %s %s, want %s", tc.at, got, tc.want)
 		}
 	}
 }
