@@ -429,9 +429,9 @@ func (t *Trail) Found() []Found { return t.found }
 // Forgotten is how many credentials and audit IDs had to be forgotten.
 func (t *Trail) Forgotten() int64 { return t.credentials.forgotten + t.requests.forgotten }
 
-// About returns the findings that concern an event, nil for none.
+// About returns the findings that concern an event, nil for none. A nil Trail has none.
 func (t *Trail) About(e *event.Event) []Finding {
-	if len(t.byID) == 0 {
+	if t == nil || len(t.byID) == 0 {
 		return nil
 	}
 	out := t.byID[auditPrefix+e.AuditID]
