@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state/graph"
 )
@@ -93,5 +94,129 @@ func TestAuthorize(t *testing.T) {
 	}
 	if Is("system:node:n1", []string{authn.GroupAuthenticated}) || Is("alice", []string{authn.GroupNodes}) || !Is("system:node:n1", []string{authn.GroupNodes}) {
 		t.Error("the node authorizer is addressed by name and group together")
+	}
+}
+
+// TestRules: versions and gates change single answers. The real code at emulated versions says
+// the same in the oracle's tests.
+func TestRules(t *testing.T) {
+	cfg := func(minor int, gates ...string) *config.APIServer {
+		c := &config.APIServer{Minor: minor, Gates: map[string]bool{}}
+		for _, g := range gates {
+			name, off := g, false
+			if name[0] == '!' {
+				name, off = name[1:], true
+			}
+			c.Gates[name] = !off
+		}
+		return c
+	}
+	const (
+		accounts = "KubeletServiceAccountTokenForCredentialProviders"
+		no       = "no relationship found between node 'n1' and this object"
+	)
+	a := func(verb, group, ns, resource, sub, name string) request.Attributes {
+		return request.Attributes{Verb: verb, ResourceRequest: true, APIGroup: group, Namespace: ns, Resource: resource, Subresource: sub, Name: name}
+	}
+	own := func(a request.Attributes) request.Attributes {
+		a.FieldSelector = "spec.nodeName=n1"
+		return a
+	}
+	pods, account := a("list", "", "", "pods", "", ""), a("get", "", "d", "serviceaccounts", "", "sa")
+	pcr := a("get", "certificates.k8s.io", "d", "podcertificaterequests", "", "r")
+	bundle := a("watch", "certificates.k8s.io", "", "clustertrustbundles", "", "")
+	for _, tc := range []struct {
+		name   string
+		cfg    *config.APIServer
+		a      request.Attributes
+		want   Known
+		reason string
+	}{
+		{"all pods before 1.32", cfg(31), pods, graph.Present, ""},
+		{"all pods in 1.31 with the gate", cfg(31, "AuthorizeNodeWithSelectors"), pods, graph.Absent, "can only list/watch pods with spec.nodeName field selector"},
+		{"all pods in 1.30, which has no such gate", cfg(30, "AuthorizeNodeWithSelectors"), pods, graph.Present, ""},
+		{"all pods in 1.33 without the gate", cfg(33, "!AuthorizeNodeWithSelectors"), pods, graph.Present, ""},
+		{"all pods in 1.34, where the gate is locked", cfg(34, "!AuthorizeNodeWithSelectors"), pods, graph.Absent, "can only list/watch pods with spec.nodeName field selector"},
+		{"any pod before 1.32", cfg(31), a("get", "", "d", "pods", "", "x"), graph.Present, ""},
+		{"any node before 1.32", cfg(31), a("get", "", "", "nodes", "", "n2"), graph.Present, ""},
+		{"delete a node before 1.32", cfg(31), a("delete", "", "", "nodes", "", "n1"), graph.Absent, ""},
+		{"evict before 1.32", cfg(31), a("create", "", "d", "pods", "eviction", "p"), graph.Present, ""},
+		{"all slices before 1.32", cfg(31), a("list", "resource.k8s.io", "", "resourceslices", "", ""), graph.Present, ""},
+		{"slices before there were any", cfg(29), a("list", "resource.k8s.io", "", "resourceslices", "", ""), graph.Absent, ""},
+		{"claims before there were any", cfg(25), a("get", "resource.k8s.io", "d", "resourceclaims", "", "c"), graph.Absent, ""},
+		{"an account", nil, account, graph.Absent, no},
+		{"an account in 1.33", cfg(33), account, graph.Absent, "not allowed to get service accounts"},
+		{"an account in 1.33 with the gate", cfg(33, accounts), account, graph.Absent, no},
+		{"an account in 1.36 without the gate", cfg(36, "!"+accounts), account, graph.Absent, "not allowed to get service accounts"},
+		{"an account for pod certificates", cfg(36, "!"+accounts, "PodCertificateRequest"), account, graph.Absent, no},
+		{"an account in 1.32", cfg(32), account, graph.Absent, "can only create tokens for individual service accounts"},
+		{"no account's name", nil, a("get", "", "d", "serviceaccounts", "", ""), graph.Absent, "No Object name found"},
+		{"pod certificates by default", nil, pcr, graph.Absent, ""},
+		{"a pod certificate", cfg(36, "PodCertificateRequest"), pcr, graph.Absent, no},
+		{"a new pod certificate", cfg(36, "PodCertificateRequest"), a("create", "certificates.k8s.io", "d", "podcertificaterequests", "", ""), graph.Present, ""},
+		{"all pod certificates", cfg(36, "PodCertificateRequest"), a("list", "certificates.k8s.io", "", "podcertificaterequests", "", ""), graph.Absent, "can only list/watch podcertificaterequests with nodeName field selector"},
+		{"its pod certificates", cfg(36, "PodCertificateRequest"), own(a("list", "certificates.k8s.io", "", "podcertificaterequests", "", "")), graph.Present, ""},
+		{"delete a pod certificate", cfg(36, "PodCertificateRequest"), a("delete", "certificates.k8s.io", "d", "podcertificaterequests", "", "r"), graph.Absent, "nodes may not delete podcertificaterequests"},
+		{"a pod certificate's status", cfg(36, "PodCertificateRequest"), a("get", "certificates.k8s.io", "d", "podcertificaterequests", "status", "r"), graph.Absent, "nodes may not access the status subresource of PodCertificateRequests"},
+		{"trust bundles by default", nil, bundle, graph.Absent, ""},
+		{"trust bundles", cfg(36, "ClusterTrustBundle"), bundle, graph.Present, ""},
+		{"the words of old versions", cfg(18), a("get", "", "d", "secrets", "", "s"), graph.Absent, `no relationship found between node "n1" and this object`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := RulesOf(tc.cfg).Authorize("system:node:n1", &tc.a, Assuming(graph.Absent), time.Time{})
+			if got.Allowed != tc.want || got.Reason != tc.reason {
+				t.Fatalf("got %v %q, want %v %q", got.Allowed, got.Reason, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+// racing is a Window whose paths come and go.
+type racing struct{ answers graph.Answers }
+
+func (r racing) RelatedWithin(_, _ time.Time, node, _, resource, namespace, name string) graph.Answers {
+	if node+resource+namespace+name != "n1secretsds" {
+		return 0
+	}
+	return r.answers
+}
+
+func TestWithin(t *testing.T) {
+	both := graph.Answers(1<<graph.Present | 1<<graph.Absent)
+	secret := request.Attributes{Verb: "get", ResourceRequest: true, Namespace: "d", Resource: "secrets", Name: "s"}
+	rules := RulesOf(nil)
+	if got := rules.Within("system:node:n1", &secret, racing{both}, time.Time{}, time.Time{}); got != both {
+		t.Errorf("a secret: answers %03b, want %03b", got, both)
+	}
+	for name, a := range map[string]request.Attributes{
+		"nothing is asked of the graph": {Verb: "list", ResourceRequest: true, Resource: "services"},
+		"refused before it is asked":    {Verb: "update", ResourceRequest: true, Namespace: "d", Resource: "secrets", Name: "s"},
+		"no resource":                   {Verb: "get", Path: "/healthz"},
+	} {
+		if got := rules.Within("system:node:n1", &a, racing{both}, time.Time{}, time.Time{}); got != 0 {
+			t.Errorf("%s: answers %03b", name, got)
+		}
+	}
+	for _, k := range []Known{graph.Present, graph.Absent, graph.Unknown} {
+		if got := rules.Authorize("system:node:n1", &secret, Assuming(k), time.Time{}); got.Allowed != k {
+			t.Errorf("assuming %v: %v", k, got.Allowed)
+		}
+	}
+}
+
+func BenchmarkAuthorize(b *testing.B) {
+	pods := request.Attributes{Verb: "list", ResourceRequest: true, Resource: "pods", FieldSelector: "spec.nodeName=n1"}
+	secret := request.Attributes{Verb: "get", ResourceRequest: true, Namespace: "d", Resource: "secrets", Name: "s"}
+	rules := RulesOf(nil)
+	var g Graph = Assuming(graph.Present)
+	for name, a := range map[string]*request.Attributes{"its pods": &pods, "a secret": &secret} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if rules.Authorize("system:node:n1", a, g, time.Time{}).Allowed != graph.Present {
+					b.Fatal("refused")
+				}
+			}
+		})
 	}
 }
