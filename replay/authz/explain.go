@@ -117,10 +117,10 @@ func (l *link) hookShortfall(answer string, u *event.User, a *request.Attributes
 		return "is asked; its answer is in no log (" + l.missing() + ")"
 	}
 	for _, r := range l.hook.matcher.CompilationResults {
-		one := webhook{selectors: l.hook.selectors, matcher: &cel.CELMatcher{
+		one := &webhook{selectors: l.hook.selectors, matcher: &cel.CELMatcher{
 			CompilationResults: []cel.CompilationResult{r}, UsesFieldSelector: r.UsesFieldSelector, UsesLabelSelector: r.UsesLabelSelector,
 		}}
-		state := one.asked(u, a)
+		state := one.evaluate(u, a)
 		expression := r.ExpressionAccessor.GetExpression()
 		switch {
 		case answer == AnswerSkipped && state == hookSkipped:

@@ -22,6 +22,7 @@ type webhook struct {
 	matcher   *authorizationcel.CELMatcher // nil: it is asked everything
 	deny      bool                         // a failure refuses
 	selectors bool                         // the review carries selectors (1.32 and later)
+	answered  hookMemory
 }
 
 // hookState says whether a webhook is asked about a request.
@@ -56,6 +57,7 @@ func newWebhook(o *config.WebhookOptions, cfg *config.APIServer) (w *webhook, un
 		m.UsesLabelSelector = m.UsesLabelSelector || r.UsesLabelSelector
 	}
 	w.matcher = m
+	w.answered.reads(o.MatchConditions)
 	return w, ""
 }
 
@@ -63,6 +65,11 @@ func (w *webhook) asked(u *event.User, a *request.Attributes) hookState {
 	if w.matcher == nil {
 		return hookAsked
 	}
+	return w.answered.of(u, a, w.evaluate)
+}
+
+// evaluate runs the match conditions.
+func (w *webhook) evaluate(u *event.User, a *request.Attributes) hookState {
 	review := authorizationv1.SubjectAccessReview{Spec: w.spec(u, a)}
 	switch matches, err := w.matcher.Eval(context.Background(), &review); {
 	case err != nil:
