@@ -221,6 +221,54 @@ func TestRedactBytesKeeps(t *testing.T) {
 	}
 }
 
+// bootstrapToken is one with a secret in the field that is for it, and in some that are not.
+var bootstrapToken = `{"kind":"Secret","metadata":{"name":"bootstrap-token-abcdef"},"type":"bootstrap.kubernetes.io/token","data":{"token-id":"YWJjZGVm","token-secret":"` +
+	base64.StdEncoding.EncodeToString([]byte(planted)) + `","expiration":"MjAyNi0wMS0wMlQwMzowNDowNVo=","usage-bootstrap-authentication":"dHJ1ZQ==","auth-extra-groups":"c3lzdGVtOmJvb3RzdHJhcHBlcnM6bGFi","usage-bootstrap-signing":"` +
+	base64.StdEncoding.EncodeToString([]byte(planted)) + `","description":"` + base64.StdEncoding.EncodeToString([]byte(planted)) + `"}}`
+
+// Of a bootstrap token everything stays but what is secret, or has not the form of what is
+// public; of other Secrets nothing stays, whatever their fields are called.
+func TestRedactBootstrapToken(t *testing.T) {
+	r := NewRedactor(testKey)
+	hidden := r.token([]byte(planted))
+	redact := func(object string) string {
+		e := &Event{Verb: "create", RequestURI: "/api/v1/namespaces/kube-system/secrets", ResponseObject: []byte(object)}
+		r.Redact(e)
+		r.Redact(e) // nothing more
+		return string(e.ResponseObject)
+	}
+	coded := base64.StdEncoding.EncodeToString([]byte(planted))
+	if got, want := redact(bootstrapToken), strings.ReplaceAll(bootstrapToken, coded, hidden); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	other := strings.Replace(bootstrapToken, `"bootstrap.kubernetes.io/token"`, `"Opaque"`, 1)
+	for _, field := range []string{"YWJjZGVm", "dHJ1ZQ==", "MjAyNi0wMS0wMlQwMzowNDowNVo="} {
+		if got := redact(other); strings.Contains(got, field) {
+			t.Errorf("of another type stays %s: %s", field, got)
+		}
+	}
+	for name, c := range map[string]struct {
+		value string
+		want  bool
+	}{
+		"token-id":                       {"abcdef", true},
+		"token-id ":                      {"abcdef", false},
+		"token-secret":                   {"0123456789abcdef", false},
+		"expiration":                     {"2026-01-02T03:04:05+01:00", true},
+		"usage-bootstrap-authentication": {planted, false},
+		"auth-extra-groups":              {"system:bootstrappers:a,system:bootstrappers:b-c", true},
+	} {
+		if got := publicField(name, c.value); got != c.want {
+			t.Errorf("%s %q: public %v", name, c.value, got)
+		}
+	}
+	for _, bad := range [][2]string{{"token-id", "abcde"}, {"token-id", "ABCDEF"}, {"expiration", "0123456789012345678901"}, {"auth-extra-groups", "system:masters"}, {"auth-extra-groups", "system:bootstrappers:" + planted}} {
+		if publicField(bad[0], bad[1]) {
+			t.Errorf("%s %q is public", bad[0], bad[1])
+		}
+	}
+}
+
 func TestRedactObject(t *testing.T) {
 	r := NewRedactor(testKey)
 	for _, c := range []struct{ name, resource, in, want string }{
@@ -228,6 +276,8 @@ func TestRedactObject(t *testing.T) {
 			`{"kind":"Secret","metadata":{"name":"x"},"type":"T"}`},
 		{"secrets", "secrets", `{"kind":"List","items":[{"metadata":{"name":"x"},"data":{}},{"metadata":{"name":"y"}}]}`,
 			`{"kind":"List","items":[{"metadata":{"name":"x"}},{"metadata":{"name":"y"}}]}`},
+		{"bootstrap token", "secrets", bootstrapToken,
+			`{"kind":"Secret","metadata":{"name":"bootstrap-token-abcdef"},"type":"bootstrap.kubernetes.io/token","data":{"token-id":"YWJjZGVm","expiration":"MjAyNi0wMS0wMlQwMzowNDowNVo=","usage-bootstrap-authentication":"dHJ1ZQ==","auth-extra-groups":"c3lzdGVtOmJvb3RzdHJhcHBlcnM6bGFi"}}`},
 		{"no secrets", "secrets", `{"kind":"SecretList","items":[]}`, `{"kind":"SecretList","items":[]}`},
 		{"no object", "secrets", `"` + planted + `"`, `null`},
 		{"role", "roles.rbac.authorization.k8s.io", `{"kind":"Role","rules":[{"resources":["secrets"]}]}`, `{"kind":"Role","rules":[{"resources":["secrets"]}]}`},

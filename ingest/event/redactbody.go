@@ -232,8 +232,10 @@ func (b body) secretObject(i int) {
 			b.elements(v, b.onSecrets)
 		case "object":
 			b.onSecrets(v)
+		case "data", "stringData":
+			b.secretData(i, v, name == "data")
 		default:
-			b.leaves(v, name == "data")
+			b.leaves(v, false)
 		}
 	})
 }

@@ -3,7 +3,7 @@ package event
 // RedactObject redacts one Kubernetes object, or a list of them, of a state file or a
 // watch. resource is the plural with its group, as in "secrets" or
 // "roles.rbac.authorization.k8s.io". Of a Secret only kind, apiVersion, metadata, type and
-// immutable remain. The result aliases raw when nothing was to be redacted.
+// immutable remain, of a bootstrap token its public fields too. The result aliases raw when nothing was to be redacted.
 func (r *Redactor) RedactObject(resource string, raw []byte) []byte {
 	p := r.begin()
 	defer r.end(p)
@@ -35,6 +35,10 @@ func (b body) appendBare(dst []byte, i int) []byte {
 	b.members(i, func(name string, v int) {
 		switch name {
 		case "kind", "apiVersion", "metadata", "type", "immutable", "items", "object":
+		case "data":
+			if b.getString(i, "type") != typeBootstrap {
+				return
+			}
 		default:
 			return
 		}
@@ -43,6 +47,8 @@ func (b body) appendBare(dst []byte, i int) []byte {
 		switch {
 		case name == "object":
 			dst = b.appendBare(dst, v)
+		case name == "data":
+			dst = b.appendPublic(dst, v)
 		case name != "items":
 			dst = append(dst, b.public(v)...)
 		default:
