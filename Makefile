@@ -64,6 +64,10 @@ oracle-policies: ## Who-can, hygiene and nearest misses against Kubernetes' auth
 oracle-requests: ## A million generated request targets through Kubernetes' RequestInfo and ours
 	@ORACLE_REQUESTS=$(or $(ORACLE_REQUESTS),1000000) $(GO) -C rbacindex/oracle test -count=1 -v -run 'TestRequestInfo$$' ./requestinfo
 
+.PHONY: oracle-authorizers
+oracle-authorizers: ## A million generated requests through Kubernetes' ABAC, and through its union of authorizers with webhooks (minutes)
+	@ORACLE_ABAC=$(or $(ORACLE_ABAC),1000000) ORACLE_UNION=$(or $(ORACLE_UNION),1000000) $(GO) -C rbacindex/oracle test -count=1 -timeout 60m -v -run 'Test(ABAC|Union)$$' ./abac ./union
+
 .PHONY: oracle-corpus
 oracle-corpus: ## Write the cases the index's own tests read, with Kubernetes' answers
 	@ORACLE_N=150000 $(GO) -C rbacindex/oracle run ./cmd/oracle -corpus ../testdata/corpus

@@ -3,7 +3,9 @@ package abac
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/auth/authorizer/abac"
 
 	"github.com/retrial-io/retrial/ingest/event"
@@ -21,6 +24,15 @@ import (
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/request"
 )
+
+// TestMain silences Kubernetes' own line on every file with old lines.
+func TestMain(m *testing.M) {
+	flags := flag.NewFlagSet("klog", flag.PanicOnError)
+	klog.InitFlags(flags)
+	_ = flags.Parse([]string{"-logtostderr=false", "-stderrthreshold=FATAL"}) // panics
+	klog.SetOutput(io.Discard)
+	os.Exit(m.Run())
+}
 
 // perPolicy is how many requests are put to one policy file.
 const perPolicy = 500

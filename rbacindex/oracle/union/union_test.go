@@ -2,7 +2,9 @@ package union
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -30,14 +32,12 @@ const perChain = 400
 
 // TestMain silences Kubernetes' own line on every webhook that fails.
 func TestMain(m *testing.M) {
-	klog.LogToStderr(false)
-	klog.SetOutput(discard{})
+	flags := flag.NewFlagSet("klog", flag.PanicOnError)
+	klog.InitFlags(flags)
+	_ = flags.Parse([]string{"-logtostderr=false", "-stderrthreshold=FATAL"}) // panics
+	klog.SetOutput(io.Discard)
 	os.Exit(m.Run())
 }
-
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 // noPods is the graph of a cluster without pods, as Kubernetes' authorizer has it here.
 type noPods struct{}
