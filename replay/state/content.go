@@ -108,7 +108,7 @@ func (c *content) sameMeaning(d *content) bool {
 		return ok && reflect.DeepEqual(a.Rules, b.Rules)
 	case *rbacv1.ClusterRole:
 		b, ok := d.object.(*rbacv1.ClusterRole)
-		return ok && reflect.DeepEqual(a.Rules, b.Rules)
+		return ok && reflect.DeepEqual(a.Rules, b.Rules) && reflect.DeepEqual(a.AggregationRule, b.AggregationRule)
 	case *rbacv1.RoleBinding:
 		b, ok := d.object.(*rbacv1.RoleBinding)
 		return ok && a.RoleRef == b.RoleRef && reflect.DeepEqual(a.Subjects, b.Subjects)
@@ -140,6 +140,8 @@ type kept struct {
 	Rules    []rbacv1.PolicyRule `json:"rules"`
 	Subjects []rbacv1.Subject    `json:"subjects"`
 	RoleRef  rbacv1.RoleRef      `json:"roleRef"`
+	// AggregationRule means nothing to an authorizer; who writes such a role needs more.
+	AggregationRule *rbacv1.AggregationRule `json:"aggregationRule"`
 }
 
 // read reads the JSON of an object.
@@ -191,7 +193,7 @@ func (in *interner) parse(res resource, key objectKey, raw []byte) (*content, er
 	case resRole:
 		c.object = &rbacv1.Role{ObjectMeta: om, Rules: o.Rules}
 	case resClusterRole:
-		c.object = &rbacv1.ClusterRole{ObjectMeta: om, Rules: o.Rules}
+		c.object = &rbacv1.ClusterRole{ObjectMeta: om, Rules: o.Rules, AggregationRule: o.AggregationRule}
 	case resRoleBinding:
 		c.object = &rbacv1.RoleBinding{ObjectMeta: om, Subjects: o.Subjects, RoleRef: ref}
 	case resClusterRoleBinding:

@@ -223,7 +223,7 @@ func (q *quick) end() bool {
 }
 
 var (
-	quickObject  = []string{"metadata", "rules", "subjects", "roleRef"}
+	quickObject  = []string{"metadata", "rules", "subjects", "roleRef", "aggregationRule"}
 	quickHead    = []string{"metadata", "spec", "kind", "apiVersion"}
 	quickSpec    = []string{"finalizers"}
 	quickMeta    = []string{"creationTimestamp", "deletionTimestamp", "name", "namespace", "uid", "resourceVersion", "generateName", "finalizers", "deletionGracePeriodSeconds"}
@@ -244,6 +244,8 @@ func (q *quick) rbac(o *kept) bool {
 		case 2:
 			o.Subjects = []rbacv1.Subject{}
 			return q.array(func() bool { return q.subject(&o.Subjects) })
+		case 4:
+			return false // few roles have one
 		}
 		return q.object(quickRef, func(i int) bool {
 			return q.str([]*string{&o.RoleRef.APIGroup, &o.RoleRef.Kind, &o.RoleRef.Name}[i])
