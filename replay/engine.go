@@ -93,6 +93,19 @@ func (eng *Engine) Version() string { return eng.cfg.Version }
 // ConfigVersion returns the configuration as verdicts carry it: equal strings decide alike.
 func (eng *Engine) ConfigVersion() string { return eng.config }
 
+// Aggregated reports whether an apiserver of a cluster is known to be an aggregated one, by
+// the name its events carry.
+func (eng *Engine) Aggregated(cluster, server string) bool {
+	if eng.cfg.Apiserver == nil || server == "" {
+		return false
+	}
+	aggregated := false
+	eng.cfg.Apiserver(cluster, server).Visit(func(_ time.Time, cfg *config.APIServer) {
+		aggregated = aggregated || cfg != nil && cfg.Source != ""
+	})
+	return aggregated
+}
+
 // Judged reports whether a verdict may be reached on this stage of a request. The stages
 // of one request are one verdict; the first stage seen for which Judged holds carries it.
 // RequestReceived is recorded before authorization and is never judged.

@@ -104,7 +104,7 @@ The state is that of the time the log begins:
 		},
 	}
 	c.Flags().StringSliceVar(&states, "state", nil, "state file, or folder of state files that together are one listing; may be repeated for listings of different times")
-	c.Flags().StringSliceVar(&events, "events", nil, "audit log, - for standard input; may be repeated")
+	c.Flags().StringSliceVar(&events, "events", nil, "audit log, - for standard input, NAME=FILE for that of an aggregated API server; may be repeated")
 	c.Flags().StringVar(&cluster, "cluster", "", "name of the cluster (default \"evaluate\")")
 	c.Flags().StringSliceVar(&apiservers, "apiserver-config", nil, "folder with the configuration of the cluster's apiserver, or NAME=DIR of the cluster NAME (docs/apiserver-config.md)")
 	c.Flags().DurationVar(&lag, "lag", replay.DefaultLag, "how far the apiserver's caches may run behind")
@@ -298,13 +298,18 @@ func eventInputs(paths []string, stdin io.Reader) ([]evaluate.Input, error) {
 			continue
 		}
 		info, err := os.Stat(path)
+		server := ""
+		if name, file, named := strings.Cut(path, "="); err != nil && named {
+			server, path = name, file
+			info, err = os.Stat(path)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("--events: %w", err)
 		}
 		if info.IsDir() {
 			return nil, fmt.Errorf("--events %s: is a directory: name the logs in it", path)
 		}
-		inputs = append(inputs, evaluate.Input{Name: path, Open: func() (io.ReadCloser, error) { return inflate.Open(path) }})
+		inputs = append(inputs, evaluate.Input{Name: path, Server: server, Open: func() (io.ReadCloser, error) { return inflate.Open(path) }})
 	}
 	return inputs, nil
 }

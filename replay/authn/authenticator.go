@@ -18,6 +18,8 @@ const (
 	ByWebhook       = "webhook-token"
 	ByAnyToken      = "any-token"
 	ByAnonymous     = "anonymous"
+	// ByInsecure is no authenticator: the port without authentication of versions up to 1.19.
+	ByInsecure = "insecure-port"
 )
 
 // authenticator is the number of one, its place in the order.
@@ -37,12 +39,13 @@ const (
 	webhook
 	anyToken
 	anonymous
+	insecure
 	authenticators // how many
 )
 
 var names = [authenticators]string{
 	ByLoopback, ByRequestHeader, ByBasicAuth, ByKeystone, ByX509, ByTokenFile, ByLegacyToken,
-	ByBoundToken, ByBootstrap, ByJWT, ByWebhook, ByAnyToken, ByAnonymous,
+	ByBoundToken, ByBootstrap, ByJWT, ByWebhook, ByAnyToken, ByAnonymous, ByInsecure,
 }
 
 // Authenticators returns the names of all authenticators in the order of the union.

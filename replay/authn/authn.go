@@ -163,6 +163,8 @@ func (x *subject) own() set {
 		return 1 << x509
 	case x.jti || x.legacy:
 		return 1<<legacyToken | 1<<boundToken
+	case x.kind == kindSystem && x.u.Username == UserUnsecured:
+		return 1<<insecure | 1<<tokenFile
 	case x.kind == kindBootstrap:
 		return 1<<bootstrap | 1<<tokenFile | 1<<basicAuth
 	}

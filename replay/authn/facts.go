@@ -55,13 +55,17 @@ func (f *facts) ask(x *subject, s State) {
 		if x.name == "" {
 			return
 		}
-		f.account(x, s)
+		// Without --service-account-lookup nobody looks what became of a legacy token.
+		checked := !x.unchecked || x.jti || x.podUID != ""
+		if checked {
+			f.account(x, s)
+		}
 		if x.podUID != "" {
 			f.pod(x, s)
 		} else if x.nodeUID != "" {
 			f.node(x, s)
 		}
-		if x.legacy && x.legacySecret != "" {
+		if x.legacy && x.legacySecret != "" && checked {
 			f.secret(x, s)
 		}
 		if x.jti {

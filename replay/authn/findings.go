@@ -64,6 +64,11 @@ const (
 	FindingReusedElsewhere = "sa-token-reused-elsewhere"
 	FindingAuditID         = "audit-id-reused"
 	FindingFailureBurst    = "authn-failure-burst"
+
+	// The two events of a request through an aggregated API server contradict one another, or
+	// one is not there; see Twins.
+	FindingBypass             = "aggregation-bypass"
+	FindingAggregatedIdentity = "aggregated-identity-mismatch"
 )
 
 // Finding is one contradiction with its evidence.
@@ -143,5 +148,7 @@ func All() []FindingInfo {
 		{FindingReusedElsewhere, c, "a pod's token came from two places at the same time"},
 		{FindingAuditID, c, "two different requests under one audit ID"},
 		{FindingFailureBurst, u, "many refused credentials from one address"},
+		{FindingBypass, c, "a request reached an aggregated API server past the kube-apiserver"},
+		{FindingAggregatedIdentity, c, "an aggregated API server took the request for somebody else than the kube-apiserver authorized"},
 	}
 }

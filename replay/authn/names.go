@@ -17,6 +17,7 @@ import (
 const (
 	UserAnonymous = "system:anonymous"
 	UserLoopback  = "system:apiserver"
+	UserUnsecured = "system:unsecured"
 
 	GroupAuthenticated   = "system:authenticated"
 	GroupUnauthenticated = "system:unauthenticated"

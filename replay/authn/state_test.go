@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/state"
 )
 
@@ -179,4 +180,21 @@ func issue(s *fakeState, change func(*state.Credential)) {
 	c := s.credentials[tokenID]
 	change(&c)
 	s.credentials[tokenID] = c
+}
+
+// TestLookupSwitchedOff: without --service-account-lookup a legacy token outlives its account
+// and its Secret; a bound one never does.
+func TestLookupSwitchedOff(t *testing.T) {
+	off := with(func(c *config.APIServer) { c.Authentication.ServiceAccount.Lookup = false })
+	s := shop()
+	deleted(s, noon.Add(-time.Minute))
+	e := by(account(nil))
+	e.Annotations = event.Pairs{{Key: AnnotationLegacyToken, Value: e.User.Username}, {Key: AnnotationLegacyManual, Value: "old"}}
+	if got := findingNames(New(Config{}).Evaluate(e, off, s)); !slices.Equal(got, []string{FindingSALegacyToken}) {
+		t.Errorf("legacy token: %v", got)
+	}
+	got := findingNames(New(Config{}).Evaluate(by(account(extra(ExtraCredentialID, tokenID))), off, s))
+	if !slices.Equal(got, []string{FindingSAAfterDeletion, FindingUnattributed}) {
+		t.Errorf("bound token: %v", got)
+	}
 }

@@ -33,6 +33,9 @@ type subject struct {
 	// proxied: the server is an aggregated one. Whoever comes through the kube-apiserver comes
 	// by the front proxy's headers, with the extra of what it came with there.
 	proxied bool
+	home    string // the one address the server listens on, "" for any
+	// unchecked: legacy tokens are taken without a look at their account and Secret.
+	unchecked bool
 
 	kind            kind
 	namespace, name string // of a service account; name alone: of a node, a bootstrap token's id
@@ -53,6 +56,10 @@ type subject struct {
 func subjectOf(e *event.Event, cfg *config.APIServer, minor int, lag time.Duration) subject {
 	u := &e.User
 	x := subject{e: e, u: u, at: e.RequestReceivedTimestamp, minor: minorOf(cfg, minor), lag: lag, proxied: cfg != nil && cfg.Source != ""}
+	if cfg != nil {
+		x.home = cfg.Authentication.BindAddress
+		x.unchecked = cfg.Authentication.ServiceAccount.Enabled && !cfg.Authentication.ServiceAccount.Lookup
+	}
 	for _, g := range u.Groups {
 		switch g {
 		case GroupAuthenticated:
@@ -197,10 +204,11 @@ func (x *subject) accountGroups() bool {
 	return len(g) == 3 && g[0] == GroupServiceAccounts && g[2] == GroupAuthenticated && ServiceAccountGroups(g, x.namespace)
 }
 
-// fromLoopback tells whether the peer is the apiserver's own host.
+// fromLoopback tells whether the peer is the apiserver itself: it comes from the loopback
+// interface, or from the one address that it listens on.
 func (x *subject) fromLoopback() bool {
 	ip, ok := peer(x.e)
-	return ok && ip.IsLoopback()
+	return ok && (ip.IsLoopback() || x.home != "" && ip.String() == x.home)
 }
 
 // peer is the address the request came from by the apiserver's own observation, the last of

@@ -314,11 +314,16 @@ func (t *Trail) Settle(s State) {
 			})
 		}
 	}
-	slices.SortFunc(t.found, func(a, b Found) int {
+	sortFound(t.found)
+}
+
+// sortFound orders findings by time.
+func sortFound(found []Found) {
+	slices.SortFunc(found, func(a, b Found) int {
 		if c := a.First.Compare(b.First); c != 0 {
 			return c
 		}
-		return strings.Compare(a.Name+a.Subject, b.Name+b.Subject)
+		return strings.Compare(a.Name+a.Subject+a.Evidence, b.Name+b.Subject+b.Evidence)
 	})
 }
 

@@ -61,6 +61,8 @@ func (x *subject) ask(a authenticator, c *compiled, f *facts) (answer says, why 
 		configured = c.on(c.cfg != nil && c.cfg.Authentication.Webhook != nil)
 	case anyToken:
 		configured = c.on(c.cfg != nil && c.cfg.Authentication.AnyToken)
+	case insecure:
+		configured = c.on(c.cfg != nil && c.cfg.Authentication.Insecure)
 	case anonymous:
 		return x.askAnonymous(c)
 	}
@@ -90,6 +92,8 @@ func (x *subject) ask(a authenticator, c *compiled, f *facts) (answer says, why 
 		answer, why = x.askWebhook()
 	case anyToken:
 		answer, why = x.askAnyToken()
+	case insecure:
+		answer, why = x.askInsecure()
 	}
 	if configured == open && answer == open {
 		why = whyMaybe
@@ -309,6 +313,20 @@ func (x *subject) askAnyToken() (says, string) {
 		return no, whyGroups
 	}
 	return open, "not-evaluable: every token is taken at its word"
+}
+
+// askInsecure: versions 1.10 to 1.19 give everybody one name on the port without
+// authentication; earlier ones record nobody.
+func (x *subject) askInsecure() (says, string) {
+	switch {
+	case x.since(20):
+		return no, whyNotConfigured
+	case x.u.Username != UserUnsecured:
+		return no, whyName
+	case !x.masters || x.u.UID != "" || !x.plain():
+		return no, "another shape than that port gives"
+	}
+	return yes, ""
 }
 
 func (x *subject) askAnonymous(c *compiled) (says, string) {

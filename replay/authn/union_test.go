@@ -78,6 +78,11 @@ func TestUnion(t *testing.T) {
 		{name: "loopback", cfg: current(), user: loop, ip: "127.0.0.1", want: []string{ByLoopback}},
 		{name: "loopback from elsewhere", cfg: current(), user: loop, ip: "192.0.2.1", findings: []string{FindingLoopback, FindingUnattributed}},
 
+		{name: "loopback of a server that listens on one address", cfg: with(func(c *config.APIServer) { c.Authentication.BindAddress = "192.0.2.10" }), user: loop, ip: "192.0.2.10", want: []string{ByLoopback}},
+		{name: "insecure port", cfg: with(func(c *config.APIServer) { c.Minor, c.Authentication.Insecure = 17, true }), user: user(UserUnsecured, "", GroupMasters, GroupAuthenticated), want: []string{ByInsecure}},
+		{name: "insecure port, closed", cfg: with(func(c *config.APIServer) { c.Minor = 17 }), user: user(UserUnsecured, "", GroupMasters, GroupAuthenticated), want: []string{ByX509}},
+		{name: "insecure port, since it is gone", cfg: current(), user: user(UserUnsecured, "", GroupMasters, GroupAuthenticated), findings: []string{FindingUnattributed}},
+
 		{name: "token file", cfg: current(), user: user("alice", "u1", "devs", "ops", GroupAuthenticated), want: []string{ByTokenFile}},
 		{name: "token file, second row of the name", cfg: current(), user: user("alice", "u2", GroupAuthenticated), want: []string{ByTokenFile}},
 		{name: "token file, other uid", cfg: current(), user: user("bot", "u9", GroupAuthenticated), findings: []string{FindingStaticUID, FindingUnattributed}},

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
@@ -79,6 +80,8 @@ type Options struct {
 	// duplicates; 0 = 8 million (about 0.5 GB at the most). A repetition further away than
 	// half of it is judged again.
 	Remember int
+
+	twins *authn.Twins // made by Run
 }
 
 // Run evaluates the inputs. Malformed lines are counted and listed, not errors; an input
@@ -107,13 +110,19 @@ func Run(ctx context.Context, o Options) (*Summary, error) {
 	if o.Trail == nil {
 		o.Trail = authn.NewTrail(authn.TrailConfig{})
 	}
+	aggregated := map[string]bool{}
+	for _, in := range o.Events {
+		aggregated[in.Server] = o.Engine.Aggregated(o.Cluster, in.Server)
+	}
+	o.twins = authn.NewTwins(func(server string) bool { return aggregated[server] }, 0)
 	sum := newSummary(o.Engine)
 	st, err := o.load(ctx, sum)
 	if err != nil {
 		return nil, err
 	}
 	o.Trail.Settle(st)
-	sum.trail(o.Trail)
+	o.twins.Settle()
+	sum.trail(o.Trail, o.twins)
 	if err := o.judge(ctx, st, sum); err != nil {
 		return nil, err
 	}
@@ -132,10 +141,14 @@ func (o *Options) load(ctx context.Context, sum *Summary) (*state.State, error) 
 		st = state.New(o.Cluster)
 	}
 	var since time.Time
+	several := slices.ContainsFunc(o.Events, func(in Input) bool { return o.Engine.Aggregated(o.Cluster, in.Server) })
 	err := o.decoded(ctx, sum.firstPass(), func(b *batch) error {
 		var all []state.Observation
 		for i := range b.items {
 			o.Trail.Observe(b.items[i].event)
+			if several {
+				o.twins.Observe(b.items[i].event)
+			}
 			e := withOutcome(b.items[i].event)
 			if at := e.RequestReceivedTimestamp; !at.IsZero() && (since.IsZero() || at.Before(since)) {
 				since = at

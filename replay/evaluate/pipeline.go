@@ -224,6 +224,7 @@ func (o *Options) judge(ctx context.Context, st *state.State, sum *Summary) erro
 				for i := range b.items {
 					b.items[i].verdict = o.Engine.Replay(b.items[i].event, st)
 					addFindings(b.items[i].verdict, o.Trail.About(b.items[i].event))
+					addFindings(b.items[i].verdict, o.twins.About(b.items[i].event))
 				}
 				close(b.done)
 			}

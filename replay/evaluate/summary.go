@@ -66,6 +66,9 @@ type Summary struct {
 	// TrailForgotten is how many credentials and audit IDs were forgotten on the way: findings
 	// on them may be missing.
 	TrailForgotten int64 `json:"trail_forgotten,omitempty"`
+	// Twins are requests of aggregated API servers that were joined with the event of the
+	// kube-apiserver that passed them on.
+	Twins int64 `json:"twins,omitempty"`
 	// Admission counts requests by what admission did, Plugins the refusals by plugin,
 	// NamespaceLifecycle the re-evaluated plugin's outcomes.
 	Admission          map[string]int64 `json:"admission"`
@@ -105,9 +108,11 @@ func (s *Summary) secondPass() func([]Malformed) {
 }
 
 // trail takes over what was found over several events.
-func (s *Summary) trail(t *authn.Trail) {
-	s.TrailForgotten = t.Forgotten()
-	for _, f := range t.Found() {
+func (s *Summary) trail(t *authn.Trail, twins *authn.Twins) {
+	s.TrailForgotten, s.Twins = t.Forgotten()+twins.Forgotten(), twins.Joined()
+	found := slices.Concat(t.Found(), twins.Found())
+	slices.SortStableFunc(found, func(a, b authn.Found) int { return a.First.Compare(b.First) })
+	for _, f := range found {
 		if len(s.Trail) == maxTrail {
 			return
 		}
