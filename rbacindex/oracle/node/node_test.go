@@ -81,6 +81,19 @@ func TestNode(t *testing.T) {
 	}
 }
 
+// TestState does so with the state in between, which the facts reach as writes of a log.
+func TestState(t *testing.T) {
+	seed := number(t, "ORACLE_SEED", 3)
+	res := Run(Config{Requests: number(t, "ORACLE_NODE", short), Seed: seed, Ours: Ours{State: true}})
+	if res.Disagreement != "" {
+		t.Fatal(res.Disagreement)
+	}
+	t.Logf("oracle node through state: requests=%d allowed=%d writes=%d disagreements=0 seed=%d", res.Requests, res.Allowed, res.Writes, seed)
+	if res.Allowed*10 < res.Requests {
+		t.Errorf("%d of %d requests are allowed", res.Allowed, res.Requests)
+	}
+}
+
 // TestGates does so with other feature gates, and as an older version.
 func TestGates(t *testing.T) {
 	for _, tc := range []struct {

@@ -3,6 +3,7 @@ package node
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	certsv1beta1 "k8s.io/api/certificates/v1beta1"
@@ -13,6 +14,7 @@ import (
 	"github.com/retrial-io/retrial/replay/authz/node"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/graph"
 )
 
@@ -27,6 +29,9 @@ type Ours struct {
 	Authorize func(user string, a *request.Attributes, g node.Graph, at time.Time) node.Answer
 	// Config is the configuration the real one runs with; nil is the default one.
 	Config *config.APIServer
+	// State puts a state.State between the facts and the graph: they go in as they would be
+	// read of a log. Content and Life are not called then.
+	State bool
 }
 
 // replica is our side of one cluster.
@@ -35,6 +40,15 @@ type replica struct {
 	rules node.Rules
 	g     *graph.Graph
 	lives map[graph.Object][]graph.Step
+	state *state.State // nil without Ours.State
+}
+
+// related is the graph to ask.
+func (r *replica) related() node.Graph {
+	if r.state != nil {
+		return r.state
+	}
+	return r.g
 }
 
 func newReplica(ours Ours) *replica {
@@ -44,6 +58,9 @@ func newReplica(ours Ours) *replica {
 	r := &replica{ours: ours, rules: node.RulesOf(ours.Config), g: emptyGraph(), lives: map[graph.Object][]graph.Step{}}
 	if ours.Authorize == nil {
 		r.ours.Authorize = r.rules.Authorize
+	}
+	if ours.State {
+		r.state = newState()
 	}
 	return r
 }
@@ -76,12 +93,16 @@ func objectOf(o any) (graph.Object, string) {
 
 // write notes what became of an object at a moment.
 func (r *replica) write(at int64, before, after any) error {
-	st := graph.Step{NotBefore: at, NotAfter: at, Known: graph.Absent}
+	t := momentOf(at).UnixNano()
+	st := graph.Step{NotBefore: t, NotAfter: t, Known: graph.Absent}
 	shown := before
 	if after != nil {
 		shown = after
 	}
 	o, uid := objectOf(shown)
+	if r.state != nil {
+		return r.observe(at, o, uid, after)
+	}
 	if after != nil {
 		raw, err := json.Marshal(after)
 		if err != nil {
@@ -104,13 +125,60 @@ func (r *replica) write(at int64, before, after any) error {
 
 // authorize answers as of a moment. Users the authorizer does not feel addressed by get no
 // opinion.
-func (r *replica) authorize(at int64, username string, groups []string, a *request.Attributes, g *graph.Graph) (allowed bool, reason string, err error) {
+func (r *replica) authorize(at int64, username string, groups []string, a *request.Attributes) (allowed bool, reason string, err error) {
 	if !node.Is(username, groups) {
 		return false, "", nil
 	}
-	ans := r.ours.Authorize(username, a, g, time.Unix(0, at))
+	ans := r.ours.Authorize(username, a, r.related(), momentOf(at))
 	if ans.Allowed == graph.Unknown {
 		return false, "", fmt.Errorf("not known: %s", ans.Missing)
 	}
 	return ans.Allowed == graph.Present, ans.Reason, nil
+}
+
+// momentOf is the time of the n-th write: some seconds apart, as creation times are cut to
+// seconds.
+func momentOf(n int64) time.Time {
+	return time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC).Add(time.Duration(n) * 10 * time.Second)
+}
+
+// newState returns the state of a cluster that was listed before anything was in it.
+func newState() *state.State {
+	s := state.New("oracle")
+	var obs []state.Observation
+	for _, kind := range state.Resources() {
+		obs = append(obs, state.Observation{
+			Source: state.SourceSnapshot, Resource: kind, AllOf: true, Complete: true, NotBefore: momentOf(-1), NotAfter: momentOf(-1),
+		})
+	}
+	s.Apply(obs...)
+	return s
+}
+
+// observe tells the state what became of an object.
+func (r *replica) observe(at int64, o graph.Object, uid string, after any) error {
+	obs := state.Observation{
+		Source: state.SourceAudit, Namespace: o.Namespace, Name: o.Name, UID: uid, Deleted: after == nil, NotBefore: momentOf(at), NotAfter: momentOf(at),
+	}
+	switch o.Kind {
+	case graph.Pod:
+		obs.Resource = state.Pods
+	case graph.Volume:
+		obs.Resource = state.PersistentVolumes
+	case graph.Attachment:
+		obs.Resource = state.VolumeAttachments
+	case graph.Slice:
+		obs.Resource = state.ResourceSlices
+	default:
+		return nil // not kept: nothing that may be asked depends on it
+	}
+	if after != nil {
+		raw, err := json.Marshal(after)
+		if err != nil {
+			return fmt.Errorf("write %s: %w", o.Name, err)
+		}
+		obs.Object, obs.ResourceVersion = raw, strconv.FormatInt(1000+at, 10)
+	}
+	r.state.Apply(obs)
+	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state/graph"
@@ -176,7 +175,7 @@ func (c *cluster) compare(q *asked, r *replica, at int64, when string) string {
 	if q.allowed {
 		c.res.Allowed++
 	}
-	allowed, reason, err := r.authorize(at, q.username, q.groups, &q.a, r.g)
+	allowed, reason, err := r.authorize(at, q.username, q.groups, &q.a)
 	if err == nil && allowed == q.allowed && reason == q.reason {
 		return ""
 	}
@@ -187,6 +186,9 @@ func (c *cluster) compare(q *asked, r *replica, at int64, when string) string {
 // lookBack asks again what was asked before, of a graph the facts came to in another order,
 // with half of the past cut off in between.
 func (c *cluster) lookBack(n int) string {
+	if c.replica.state != nil {
+		return c.lookBackAt(c.replica, n, c.now/2)
+	}
 	again := newReplica(c.replica.ours)
 	keys := slices.SortedFunc(maps.Keys(c.replica.lives), func(a, b graph.Object) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -195,10 +197,19 @@ func (c *cluster) lookBack(n int) string {
 	for _, o := range keys {
 		again.g.Set(o, c.replica.lives[o])
 	}
-	half := c.now / 2
+	return c.lookBackAt(again, n, c.now/2)
+}
+
+// lookBackAt asks a replica n requests of the past, the second half of them only since a
+// moment, when it has forgotten what was over by then.
+func (c *cluster) lookBackAt(again *replica, n int, half int64) string {
 	for i := range n {
 		if i == n/2 {
-			again.g.Prune(time.Unix(0, half))
+			if again.state != nil {
+				again.state.Prune(momentOf(half))
+			} else {
+				again.g.Prune(momentOf(half))
+			}
 			c.past = slices.DeleteFunc(c.past, func(q asked) bool { return q.at < half })
 		}
 		if len(c.past) == 0 {
