@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ import (
 // AlwaysAllow changes who is anonymous.
 func (b *builder) authentication() error {
 	return errors.Join(b.requestHeader(), b.clientCA(), b.serviceAccounts(), b.bootstrap(), b.staticFiles(),
-		b.outside(), b.jwt(), b.anonymous(), b.insecure())
+		b.outside(), b.jwt(), b.anonymous(), b.insecure(), b.bindAddress())
 }
 
 func (b *builder) clientCA() error {
@@ -322,6 +323,22 @@ func (b *builder) insecure() error {
 	}
 	if b.a.Authentication.Insecure = b.f.text("insecure-port") != "0"; b.a.Authentication.Insecure {
 		b.r.warn("the insecure port is open: whoever reaches it is not authenticated and may do everything")
+	}
+	return nil
+}
+
+// bindAddress reads where the apiserver's own requests come from.
+func (b *builder) bindAddress() error {
+	text := b.f.text("bind-address")
+	if text == "" {
+		return nil
+	}
+	address, err := netip.ParseAddr(text)
+	if err != nil {
+		return fmt.Errorf("%s: %q is no address", b.f.at("bind-address"), text)
+	}
+	if !address.IsUnspecified() {
+		b.a.Authentication.BindAddress = address.String()
 	}
 	return nil
 }

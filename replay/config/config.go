@@ -80,6 +80,9 @@ type Authentication struct {
 	// Insecure: a port without authentication and authorization is served (--insecure-port,
 	// up to 1.19), where everybody is system:unsecured with group system:masters.
 	Insecure bool
+	// BindAddress is the one address the server listens on, which its own requests come from;
+	// "" when it is any, and they come from the loopback interface.
+	BindAddress string `json:",omitempty"`
 }
 
 // Anonymous says which requests without credentials are let in as system:anonymous.

@@ -58,6 +58,7 @@ var decisive = map[string]spec{
 	"authorization-rbac-super-user":                {},
 	"authorization-webhook-cache-authorized-ttl":   {kind: duration},
 	"authorization-webhook-cache-unauthorized-ttl": {kind: duration},
+	"bind-address":                                 {},
 	"authorization-webhook-config-file":            {},
 	"authorization-webhook-version":                {},
 	"basic-auth-file":                              {until: 18},
@@ -108,7 +109,7 @@ var switches = strings.Fields(`add-dir-header allow-privileged alsologtostderr a
 // in a dash.
 var harmless = strings.Fields(`admission-control-config-file advertise-address allow-metric-labels
 	allow-metric-labels-manifest api-audiences service-account-api-audiences apiserver-count audit-
-	authentication-tolerate-lookup-failure bind-address cert-dir cloud- coordinated-leadership- cors-allowed-origins
+	authentication-tolerate-lookup-failure cert-dir cloud- coordinated-leadership- cors-allowed-origins
 	debug-socket-path default- delete-collection-workers deserialization-cache-size disabled-metrics
 	egress-selector-config-file encryption-provider-config endpoint-reconciler-type etcd- event-ttl
 	experimental-encryption-provider-config experimental-keystone-ca-file external-hostname goaway-chance google-json-key
