@@ -3,6 +3,7 @@ package replay
 import (
 	"slices"
 	"strings"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -29,7 +30,7 @@ func (t *trial) deriveImplied() {
 		cfg = t.eng.assumed
 	}
 	if t.base.View != nil {
-		t.policy = policyAt{t.base.View}
+		t.policy = policyAt{t.base.View, t.s, t.base.At}
 		t.checks = implied.Of(t.e, &t.v.Attributes, cfg, &t.policy)
 	} else {
 		t.checks = implied.Of(t.e, &t.v.Attributes, cfg, nil)
@@ -262,8 +263,12 @@ func question(a *Attributes) string {
 	return s
 }
 
-// policyAt answers package implied from a view of the policy.
-type policyAt struct{ view *state.View }
+// policyAt answers package implied from the state at a moment.
+type policyAt struct {
+	view *state.View
+	s    *state.State
+	at   time.Time
+}
 
 func (p *policyAt) Role(namespace, name string) (implied.Role, implied.Known) {
 	key := rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: name}
@@ -293,8 +298,16 @@ func (p *policyAt) Binding(namespace, name string) (rbacv1.RoleRef, []rbacv1.Sub
 	return rbacv1.RoleRef{}, nil, known
 }
 
-// Signer is not kept by the policy.
-func (p *policyAt) Signer(string) (string, implied.Known) { return "", implied.Unknown }
+func (p *policyAt) Signer(name string) (string, implied.Known) {
+	signer, known := p.s.Signer(name, p.at)
+	switch known {
+	case state.Present:
+		return signer, implied.Present
+	case state.Absent:
+		return "", implied.Absent
+	}
+	return "", implied.Unknown
+}
 
 func (p *policyAt) get(key rbacindex.Key) (any, implied.Known) {
 	if o, found := p.view.RBAC.Get(key); found {
