@@ -68,6 +68,10 @@ oracle-requests: ## A million generated request targets through Kubernetes' Requ
 oracle-authorizers: ## A million generated requests through Kubernetes' ABAC, and through its union of authorizers with webhooks (minutes)
 	@ORACLE_ABAC=$(or $(ORACLE_ABAC),1000000) ORACLE_UNION=$(or $(ORACLE_UNION),1000000) $(GO) -C rbacindex/oracle test -count=1 -timeout 60m -v -run 'Test(ABAC|Union)$$' ./abac ./union
 
+.PHONY: oracle-impersonation
+oracle-impersonation: ## A million comparisons with Kubernetes' impersonation filters, and as many writes of roles and bindings with its storages (minutes)
+	@ORACLE_IMPERSONATIONS=$(or $(ORACLE_IMPERSONATIONS),150000) ORACLE_ESCALATIONS=$(or $(ORACLE_ESCALATIONS),1000000) $(GO) -C rbacindex/oracle test -count=1 -timeout 60m -v -run 'Test(Filters|Storages)$$' ./impersonation ./escalation
+
 .PHONY: oracle-corpus
 oracle-corpus: ## Write the cases the index's own tests read, with Kubernetes' answers
 	@ORACLE_N=150000 $(GO) -C rbacindex/oracle run ./cmd/oracle -corpus ../testdata/corpus
