@@ -1,6 +1,11 @@
 package replay
 
-import "github.com/retrial-io/retrial/replay/state"
+import (
+	"time"
+
+	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/graph"
+)
 
 // candidate is a policy, or a configuration, the apiserver may have decided with instead of
 // the one at base.
@@ -20,10 +25,11 @@ func (t *trial) candidates() []candidate {
 	from, to := t.window()
 	out := t.nearest(t.s.RBACWindow(from, to))
 	if t.ans.NodeAsked() {
-		before, after := t.base, t.base
-		before.At, after.At = from, to
-		out = append(out, candidate{before, ClassRaced, "pods on the node at the beginning of the request's window"},
-			candidate{after, ClassRaced, "pods on the node at the end of the request's window"})
+		for _, want := range [...]graph.Known{graph.Present, graph.Absent, graph.Unknown} {
+			m := t.base
+			m.Graph = someMoment{t.s, from, to, want}
+			out = append(out, candidate{m, ClassRaced, "pods on the node at another moment of the request's window"})
+		}
 	}
 	policies := len(out)
 	for _, c := range t.otherConfigurations(from, to) {
@@ -37,6 +43,22 @@ func (t *trial) candidates() []candidate {
 		}
 	}
 	return out
+}
+
+// someMoment is the graph of the moment of a window in which a relation was as wanted, if
+// there is one.
+type someMoment struct {
+	s        *state.State
+	from, to time.Time
+	want     graph.Known
+}
+
+// Related implements node.Graph.
+func (g someMoment) Related(at time.Time, node, group, resource, namespace, name string) graph.Known {
+	if g.s.RelatedWithin(g.from, g.to, node, group, resource, namespace, name).Has(g.want) {
+		return g.want
+	}
+	return g.s.Related(at, node, group, resource, namespace, name)
 }
 
 // nearest returns the policies of a window ordered by their distance from the one at base:
