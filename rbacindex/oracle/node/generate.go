@@ -22,6 +22,9 @@ type generator struct {
 	now                                        int64
 	uids                                       int
 	begin                                      int // writes before the first request
+	// plausible leaves out what no apiserver or controller does: a state may take it that a
+	// pod's claims are made once and its spec stays.
+	plausible bool
 	nodes, pods, namespaces                    []string
 	accounts, secrets, configs, claims, gadget []string
 
@@ -130,9 +133,15 @@ func (g *generator) changePod() (any, any) {
 		pod.Status.ResourceClaimStatuses = g.statuses(pod)
 	case 5:
 		// Not refreshed for, until something else is.
+		if g.plausible && pod.Status.ExtendedResourceClaimStatus != nil {
+			return nil, nil
+		}
 		pod.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: pick(g, g.gadget)}
 	case 6:
 		// No apiserver lets this change; the graph would not look.
+		if g.plausible {
+			return nil, nil
+		}
 		pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: pick(g, g.secrets)}}
 	case 7:
 		if pod.Spec.NodeName != "" { // gone and made anew between two looks
@@ -147,8 +156,12 @@ func (g *generator) changePod() (any, any) {
 // statuses are the claims made for a pod's templates, as far as they are made yet.
 func (g *generator) statuses(pod *corev1.Pod) []corev1.PodResourceClaimStatus {
 	var list []corev1.PodResourceClaimStatus
+	if g.plausible {
+		list = slices.Clone(pod.Status.ResourceClaimStatuses)
+	}
 	for _, c := range pod.Spec.ResourceClaims {
-		if c.ResourceClaimTemplateName == nil || g.one(3) {
+		made := slices.ContainsFunc(list, func(s corev1.PodResourceClaimStatus) bool { return s.Name == c.Name })
+		if made || c.ResourceClaimTemplateName == nil || g.one(3) {
 			continue
 		}
 		s := corev1.PodResourceClaimStatus{Name: c.Name}

@@ -102,7 +102,9 @@ type cluster struct {
 }
 
 func newCluster(seed, n uint64, ours Ours) *cluster {
-	return &cluster{generator: newGenerator(seed, n), real: NewReal(), replica: newReplica(ours), res: Result{Reasons: map[string]uint64{}}}
+	c := &cluster{generator: newGenerator(seed, n), real: NewReal(), replica: newReplica(ours), res: Result{Reasons: map[string]uint64{}}}
+	c.plausible = ours.State
+	return c
 }
 
 // run makes changes and n requests in turn; it returns how the sides disagree, or "".
