@@ -278,6 +278,7 @@ func TestIdentityConformance(t *testing.T) {
 func TestIdentityWhileReloading(t *testing.T) {
 	anonymous := request(event.User{Username: "system:anonymous", Groups: []string{"system:unauthenticated"}})
 	off := apiserver(func(a *config.Authentication) { a.Anonymous.Enabled = false })
+	off.Digest = "off"
 	cases := []struct {
 		name  string
 		ago   time.Duration
