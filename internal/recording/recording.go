@@ -48,7 +48,8 @@ type Meant struct {
 // Result is what became of a recording.
 type Result struct {
 	Requests int
-	// Outcomes counts verdicts, by outcome and, behind a slash, class.
+	// Outcomes counts verdicts, by outcome and, behind a slash, class; those of an aggregated
+	// server have its name and a colon in front.
 	Outcomes map[string]int
 	// Problems are verdicts that contradict what is known, each with its request.
 	Problems []string
@@ -144,6 +145,9 @@ func (c *court) judge(e *event.Event, v *replay.Verdict) error {
 	m := c.meant[e.AuditID]
 	c.Requests++
 	key := v.Outcome.String()
+	if e.Server != "" {
+		key = e.Server + ":" + key
+	}
 	if v.Class != "" {
 		key += "/" + v.Class
 	}
@@ -162,8 +166,12 @@ func (c *court) judge(e *event.Event, v *replay.Verdict) error {
 	if proxied {
 		m.Expect, m.Authorizer, m.Authenticator = "", "", authn.ByRequestHeader
 	}
-	if m.Expect != "" && v.Recorded.String() != m.Expect {
-		say("recorded %s, meant to be %s", v.Recorded, m.Expect)
+	recorded := v.Recorded
+	if recorded == replay.DecisionError {
+		recorded = replay.DecisionNone
+	}
+	if m.Expect != "" && recorded.String() != m.Expect {
+		say("recorded %s, meant to be %s", recorded, m.Expect)
 	}
 	if m.Authorizer != "" && v.Outcome == replay.OutcomeMatch && v.Authorizer != m.Authorizer {
 		say("decided by %q, meant to be %q", v.Authorizer, m.Authorizer)
@@ -178,6 +186,9 @@ func (c *court) judge(e *event.Event, v *replay.Verdict) error {
 func (c *court) identity(e *event.Event, v *replay.Verdict, m Meant, say func(string, ...any)) {
 	if m.ID == "" && e.User.Username == administrator {
 		m.ID, m.Findings = administrator, []string{authn.FindingMastersExternal}
+		if e.Server != "" {
+			m.Findings = append(m.Findings, authn.FindingBypass) // waiting for it to be ready
+		}
 	}
 	if e.Server == "" || m.Server != "" {
 		for _, f := range m.Findings {

@@ -121,7 +121,7 @@ func TestAggregated(t *testing.T) {
 		"GET "+flunders+"?fieldSelector=metadata.name%3Df1&pretty=1", "GET /apis/wardle.example.com/v1alpha1", "GET /apis/wardle.example.com",
 		"DELETE "+flunders+"?labelSelector=none%3Dof-them")
 	alice.MayNot(t, "GET /apis/wardle.example.com/v1alpha1/flunders", "GET "+strings.Replace(flunders, "team-a", "team-b", 1), "GET /apis/wardle.example.com/v1alpha1/fischers")
-	robot := r.Actor(t, "robot", "service-account", r.ServiceAccount(t, r.Client, "team-b", "robot"))
+	robot := r.Actor(t, "robot", "service-account-bound", r.ServiceAccount(t, r.Client, "team-b", "robot"))
 	robot.May(t, "GET "+flunders, "GET "+flunders+"/f0", "POST "+flunders+" "+flunder("by-robot"))
 	robot.MayNot(t, "GET "+strings.Replace(flunders, "team-a", "team-b", 1))
 	ivan := r.Actor(t, "ivan", "x509", r.User(t, "ivan"))
@@ -137,11 +137,11 @@ func TestAggregated(t *testing.T) {
 	r.Scenario("past the kube-apiserver")
 	past := r.Actor(t, "alice", "x509", server.Direct(r.User(t, "alice", "org:dev"))).Past(t, "wardle")
 	past.Try(t, "GET "+flunders, "GET "+flunders+"/f0", "GET "+strings.Replace(flunders, "team-a", "team-b", 1), "GET /healthz", "GET /metrics")
-	token := r.Actor(t, "robot", "service-account", server.Direct(r.ServiceAccount(t, r.Client, "team-b", "robot"))).Past(t, "wardle")
+	token := r.Actor(t, "robot", "webhook-token", server.Direct(r.ServiceAccount(t, r.Client, "team-b", "robot"))).Past(t, "wardle")
 	token.Try(t, "GET "+flunders, "GET "+strings.Replace(flunders, "team-a", "team-b", 1))
 	r.Actor(t, "anonymous", "anonymous", server.Direct(r.Anonymous())).Past(t, "wardle").Try(t, "GET "+flunders, "GET /readyz", "GET /version")
 	r.Actor(t, "forged", "", server.Direct(r.Bearer("not-a-token"))).Past(t, "wardle").Try(t, "GET "+flunders)
-	proxy := r.Actor(t, "somebody with the front proxy's certificate", "front-proxy", front.client(t, server.Direct(r.Anonymous()), "front-proxy-client")).Past(t, "wardle")
+	proxy := r.Actor(t, "somebody with the front proxy's certificate", "request-header", front.client(t, server.Direct(r.Anonymous()), "front-proxy-client")).Past(t, "wardle")
 	proxy.As("X-Remote-User", "mallory", "X-Remote-Group", "system:masters").Try(t, "GET "+flunders)
 	proxy.As("X-Remote-User", "alice").Try(t, "GET "+flunders)
 
@@ -164,7 +164,8 @@ func TestAggregated(t *testing.T) {
 			`POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews {"spec":{"namespace":"team-a"}}`)
 	}
 	r.Admin.May(t, fmt.Sprintf(tr, "not-a-token"), fmt.Sprintf(tr, r.ServiceAccount(t, r.Client, "team-b", "robot").BearerToken))
-	judge(t, r.Finish(t))
+	recorded := r.Finish(t)
+	served(t, recorded, judge(t, recorded), "wardle")
 }
 
 // argument is the value of a flag.

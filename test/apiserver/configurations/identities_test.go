@@ -137,7 +137,8 @@ func TestIdentities(t *testing.T) {
 	d.mixed(t)
 	d.impersonations(t)
 	d.hidden(t)
-	judge(t, r.Finish(t))
+	dir := r.Finish(t)
+	served(t, dir, judge(t, dir))
 }
 
 // redactedTokens is the token file as people hand it over.
@@ -198,11 +199,11 @@ func (r *identities) bootstrap(t *testing.T) {
 	actor := func(id, authenticator string) *recorder.Actor {
 		return r.Actor(t, "bootstrap "+id, authenticator, r.Bearer(id+".0123456789abcdef"))
 	}
-	a := actor("aaaaaa", "bootstrap")
-	ready(t, a, actor("bbbbbb", "bootstrap")) // the apiserver reads Secrets from a watch
+	a := actor("aaaaaa", "bootstrap-token")
+	ready(t, a, actor("bbbbbb", "bootstrap-token")) // the apiserver reads Secrets from a watch
 	a.May(t, "POST /api/v1/namespaces/team-a/configmaps {}", "GET /version")
 	a.MayNot(t, podsB, podsA)
-	actor("bbbbbb", "bootstrap").MayNot(t, podsA)
+	actor("bbbbbb", "bootstrap-token").MayNot(t, podsA)
 	actor("cccccc", "").Nobody(t, 401, podsA)
 	actor("dddddd", "").Nobody(t, 401, podsA)
 	actor("eeeeee", "").Nobody(t, 401, podsA)
@@ -280,7 +281,9 @@ func (r *identities) token(t *testing.T, account string, ref *authenticationv1.B
 
 func (r *identities) bound(t *testing.T) {
 	r.Scenario("bound tokens")
-	actor := func(name string, cfg *rest.Config) *recorder.Actor { return r.Actor(t, name, "service-account", cfg) }
+	actor := func(name string, cfg *rest.Config) *recorder.Actor {
+		return r.Actor(t, name, "service-account-bound", cfg)
+	}
 	ref := func(kind, name string) *authenticationv1.BoundObjectReference {
 		return &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: kind, Name: name}
 	}
@@ -318,7 +321,7 @@ func (r *identities) bound(t *testing.T) {
 
 func (r *identities) proxied(t *testing.T) {
 	r.Scenario("front proxy")
-	proxy := r.Actor(t, "front proxy", "front-proxy", r.front.client(t, r.Anonymous(), "front-proxy-client"))
+	proxy := r.Actor(t, "front proxy", "request-header", r.front.client(t, r.Anonymous(), "front-proxy-client"))
 	proxy.As("X-Remote-User", "carol", "X-Remote-Group", "org:dev").May(t, podsA, "GET /version")
 	proxy.As("X-Remote-User", "carol", "X-Remote-Group", "team:a", "X-Remote-Group", "system:authenticated", "X-Remote-Extra-Scopes", "read").May(t, "POST /api/v1/namespaces/team-a/configmaps {}")
 	proxy.As("X-Remote-User", "carol", "X-Remote-Uid", "7").MayNot(t, podsB)
@@ -348,10 +351,11 @@ func (r *identities) mixed(t *testing.T) {
 	r.Actor(t, "outsider", "", recorder.Outsider(t, r.Recorder, "alice", "system:masters")).Nobody(t, 401, podsA, "GET /version")
 
 	r.Scenario("certificates")
-	node := r.Actor(t, "node-9 without a request", "x509", r.User(t, "system:node:node-9", "system:nodes")).Found(t, "cert-unknown-issue", "node-unknown")
-	node.MayNot(t, "GET /api/v1/nodes", podsA)
+	node := r.Actor(t, "node-9 without a request", "x509", r.User(t, "system:node:node-9", "system:nodes")).Found(t, "node-unknown")
+	node.MayNot(t, "GET /api/v1/nodes", podsA, "GET /api/v1/namespaces/team-a/secrets/s0")
 	requested := r.Actor(t, "node-3", "x509", r.requested(t, "system:node:node-3", "system:nodes", certificatesv1.KubeAPIServerClientKubeletSignerName))
 	requested.May(t, `POST /api/v1/nodes {"metadata":{"name":"node-3"}}`, "GET /api/v1/nodes/node-3")
+	r.Actor(t, "node-3 with another certificate", "x509", r.User(t, "system:node:node-3", "system:nodes")).Found(t, "cert-unknown-issue").May(t, "GET /api/v1/nodes/node-3")
 	r.Actor(t, "gina", "x509", r.requested(t, "gina", "team:a", certificatesv1.KubeAPIServerClientSignerName)).May(t, podsA)
 }
 

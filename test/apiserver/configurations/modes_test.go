@@ -101,7 +101,7 @@ subjects: [{kind: User, name: ivan}]
 	r.Admin.As("Impersonate-User", "carol", "Impersonate-Group", "org:ops").By("abac").May(t, "GET /api/v1/namespaces/team-a/secrets")
 	alice.As("Impersonate-User", "bob").Nobody(t, 403, "GET /api/v1/namespaces/team-b/pods")
 
-	credentials(t, r)
+	credentials(t, r, "node-unknown")
 	r.Scenario("anonymous")
 	anybody := r.Actor(t, "anonymous", "anonymous", r.Anonymous())
 	anybody.By("rbac").May(t, "GET /version", "GET /healthz")
@@ -128,7 +128,7 @@ func TestAlwaysAllow(t *testing.T) {
 	alice.As("Impersonate-User", "system:node:node-1").May(t, "GET /api/v1/nodes")
 	r.Scenario("escalation")
 	alice.May(t, `POST /apis/rbac.authorization.k8s.io/v1/namespaces/team-a/rolebindings {"metadata":{"name":"b"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},"subjects":[{"kind":"User","name":"eve"}]}`)
-	credentials(t, r)
+	credentials(t, r, "node-unknown")
 	r.Scenario("anonymous")
 	r.Actor(t, "nobody", "", r.Anonymous()).Nobody(t, 401, "GET /version", "GET /api/v1/pods", "GET /healthz")
 	judge(t, r.Finish(t))

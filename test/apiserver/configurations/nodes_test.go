@@ -221,7 +221,7 @@ spec: {containers: [{name: c, image: i, env: [{name: S, valueFrom: {secretKeyRef
 
 	r.Scenario("other names")
 	r.Actor(t, "node-2 without the group", "x509", r.User(t, "system:node:node-2")).Found(t, "node-identity-malformed").MayNot(t, "GET /api/v1/nodes/node-2", "GET /api/v1/namespaces/team-a/secrets/env-node-2")
-	r.Actor(t, "a node without a name", "x509", r.User(t, "system:node:", "system:nodes")).Try(t, "GET /api/v1/nodes/node-2", "GET /version")
+	r.Actor(t, "a node without a name", "x509", r.User(t, "system:node:", "system:nodes")).Found(t, "node-identity-malformed").Try(t, "GET /api/v1/nodes/node-2", "GET /version")
 	r.Admin.As("Impersonate-User", "system:node:node-2", "Impersonate-Group", "system:nodes").By("node").May(t, "GET /api/v1/namespaces/team-a/secrets/env-node-2")
 	r.Admin.As("Impersonate-User", "system:node:node-2").MayNot(t, "GET /api/v1/namespaces/team-a/secrets/env-node-2")
 	judge(t, r.Finish(t))

@@ -177,7 +177,7 @@ func TestOIDC(t *testing.T) {
 	alice.May(t, create+fmt.Sprintf(role, "held", "pods"))
 	alice.Refused(t, create+fmt.Sprintf(role, "not-held", "secrets"))
 
-	credentials(t, r)
+	credentials(t, r, "node-unknown")
 	r.Scenario("certificates beside")
 	// A certificate may say what a token may not.
 	r.Actor(t, "dev:alice by certificate", "x509", r.User(t, "dev:alice", "dev:payments")).May(t, "GET /api/v1/namespaces/team-a/pods")
@@ -185,7 +185,8 @@ func TestOIDC(t *testing.T) {
 	anybody := r.Actor(t, "anonymous", "anonymous", r.Anonymous())
 	anybody.May(t, "GET /livez", "GET /version", "GET /livez?verbose=1")
 	anybody.Nobody(t, 401, "GET /livez/", "GET /healthz", "GET /api", "GET /api/v1/pods", "GET /livez/ping")
-	judge(t, r.Finish(t))
+	dir := r.Finish(t)
+	served(t, dir, judge(t, dir))
 }
 
 // ready waits until tokens of all issuers are taken: the apiserver asks for their keys in the

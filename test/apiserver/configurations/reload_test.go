@@ -129,7 +129,7 @@ subjects: [{kind: User, name: alice}, {kind: User, name: bob}, {kind: User, name
 	erin.By("rbac").May(t, read, other, "GET /metrics")
 	erin.Nobody(t, 500, write) // a condition fails
 	r.Admin.As("Impersonate-User", "carol").By("guard").May(t, write)
-	credentials(t, r)
+	credentials(t, r, "node-unknown")
 
 	r.Scenario("a file of no use")
 	r.Replace(t, "authorization.yaml", []byte("kind: Nothing\n"), "failure")
@@ -148,7 +148,8 @@ subjects: [{kind: User, name: alice}, {kind: User, name: bob}, {kind: User, name
 	broken.By("rbac").May(t, write, read)
 	erin.By("rbac").May(t, write, read)
 	r.Admin.As("Impersonate-User", "bob").By("night-watch").MayNot(t, read)
-	credentials(t, r)
+	credentials(t, r, "node-unknown")
 	t.Logf("the webhooks were asked %d and %d times", guards.Load(), watchers.Load())
-	judge(t, r.Finish(t))
+	dir := r.Finish(t)
+	served(t, dir, judge(t, dir))
 }

@@ -155,7 +155,7 @@ subjects: [{kind: Group, name: "house:dev"}, {kind: ServiceAccount, name: robot,
 `)
 	r.Decided(t, true, "x", []string{"house:dev"}, authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"})
 	r.Decided(t, true, "x", []string{"house:dev"}, authorizationv1.ResourceAttributes{Verb: "create", Resource: "configmaps", Namespace: "team-b"})
-	actor := func(name string) *recorder.Actor { return r.Actor(t, name, "webhook", r.Bearer(tokens[name])) }
+	actor := func(name string) *recorder.Actor { return r.Actor(t, name, "webhook-token", r.Bearer(tokens[name])) }
 
 	r.Scenario("webhook")
 	alice := actor("alice")
@@ -175,10 +175,10 @@ subjects: [{kind: Group, name: "house:dev"}, {kind: ServiceAccount, name: robot,
 	actor("both").Nobody(t, 500, "GET /api/v1/pods", "GET /api/v1/secrets")
 	actor("broken").By("rbac").May(t, "GET /api/v1/pods", "GET /version")
 	actor("broken").Nobody(t, 500, "GET /api/v1/secrets", "POST /nowhere {}")
-	actor("root").Found(t, "masters-external").By("masters").May(t, "GET /api/v1/secrets", "DELETE /api/v1/namespaces/team-b/configmaps/absent")
+	actor("root").By("masters").May(t, "GET /api/v1/secrets", "DELETE /api/v1/namespaces/team-b/configmaps/absent")
 
 	r.Scenario("forged names")
-	robot := r.Actor(t, "robot, says the webhook", "webhook", r.Bearer(forged)).Found(t, "sa-no-credential-id", "sa-uid-mismatch")
+	robot := r.Actor(t, "robot, says the webhook", "webhook-token", r.Bearer(forged)).Found(t, "sa-no-credential-id", "sa-uid-mismatch")
 	robot.By("rbac").May(t, "POST /api/v1/namespaces/team-b/configmaps {}")
 	r.Actor(t, "no such token", "", r.Bearer("opaque-unknown")).Nobody(t, 401, "GET /version", "GET /api/v1/pods")
 
@@ -191,7 +191,7 @@ subjects: [{kind: Group, name: "house:dev"}, {kind: ServiceAccount, name: robot,
 	dev := r.Actor(t, "dora", "x509", r.User(t, "dora", "house:dev"))
 	dev.By("rbac").May(t, "GET /api/v1/pods")
 	dev.By("webhook").MayNot(t, "DELETE /api/v1/namespaces/team-b/pods/p0")
-	credentials(t, r)
+	credentials(t, r, "node-unknown")
 	r.Scenario("anonymous")
 	anybody := r.Actor(t, "anonymous", "anonymous", r.Anonymous())
 	anybody.By("rbac").May(t, "GET /version", "GET /healthz")

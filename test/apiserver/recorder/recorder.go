@@ -212,7 +212,8 @@ type Scenario struct {
 	Authorizer string `json:"authorizer,omitempty"`
 	// Authenticator is what let the user in: x509, token-file, service-account, …
 	Authenticator string `json:"authenticator,omitempty"`
-	// Findings are those that the identity was meant to cause.
+	// Findings are those that the identity was meant to cause, if not with each request, then
+	// with one of them.
 	Findings []string `json:"findings,omitempty"`
 }
 
@@ -250,7 +251,9 @@ func (w *tripper) RoundTrip(q *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.AuditID, s.Code = res.Header.Get("Audit-Id"), res.StatusCode
+	if s.AuditID, s.Code = res.Header.Get("Audit-Id"), res.StatusCode; s.Code == http.StatusUnauthorized {
+		s.Authenticator, s.Findings = "", nil // nobody was let in
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s.Scenario = w.label

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,15 +43,13 @@ var kinds = []struct {
 	{"certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", false},
 }
 
-// State takes what `kubectl get KINDS -A -o json` prints, once. Values in Secrets and
+// State takes what `kubectl get KINDS -A -o json` prints, once; the log of a Late recording
+// begins then. Values in Secrets and
 // ConfigMaps are taken out, but for those by which a bootstrap token is judged.
 func (r *Recorder) State(t testing.TB) {
 	t.Helper()
 	if r.state != nil {
 		t.Fatal("the state was taken before")
-	}
-	if r.config.Late {
-		r.from = len(r.Log(t))
 	}
 	items := []any{}
 	for _, k := range kinds {
@@ -77,6 +76,14 @@ func (r *Recorder) State(t testing.TB) {
 		t.Fatal(err)
 	}
 	r.state = r.redact(text)
+	if !r.config.Late {
+		return
+	}
+	// Objects say the second in which they came. A log that begins in that same second
+	// would leave open which came first.
+	began := time.Now()
+	controlplane.Poll(t, "the next second", func(context.Context) (bool, string) { return time.Since(began) > 1500*time.Millisecond, "" })
+	r.from = len(r.Log(t))
 }
 
 // emptied takes the values out of a Secret: what is left is that there were some.
