@@ -30,14 +30,25 @@ type KnownRow struct {
 // selected when its user, or the user it impersonates, is in Users or has a group in Groups
 // (both empty: every row). A non-empty Namespaces restricts further; "" in it stands for
 // cluster-scoped and non-resource requests. It does not restrict impersonated requests: the
-// right to impersonate may be granted in another namespace than the request's.
+// right to impersonate may be granted in another namespace than the request's. A non-empty
+// Credentials restricts to requests made with one of them (see Verdict.Credential), and each
+// list of Only to verdicts that say one of its values.
 type AffectedFilter struct {
-	Cluster    string
-	Partitions []int32   // Kafka partitions of audit.events the caller owns
-	From, To   time.Time // inclusive bounds of requestReceivedTimestamp; zero To = no upper bound
-	Users      []string
-	Groups     []string
-	Namespaces []string
+	Cluster     string
+	Partitions  []int32   // Kafka partitions of audit.events the caller owns
+	From, To    time.Time // inclusive bounds of requestReceivedTimestamp; zero To = no upper bound
+	Users       []string
+	Groups      []string
+	Namespaces  []string
+	Credentials []string
+	Only        Selection
+}
+
+// Selection restricts rows by what their verdicts say. Empty lists do not restrict; values of
+// one list are alternatives.
+type Selection struct {
+	Verbs, Resources, Namespaces []string // of the attributes; a resource without group or subresource
+	Outcomes, Classes            []string
 }
 
 // PolicyVersion is one observation of an object the replica keeps, as stored: the history

@@ -160,6 +160,18 @@ func (s *Store) Affected(ctx context.Context, f replay.AffectedFilter, visit fun
 		where = append(where, "(attr_namespace IN {namespaces:Array(String)} OR impersonated_name != '')")
 		p["namespaces"] = texts(f.Namespaces)
 	}
+	for _, c := range [...]struct {
+		name, column string
+		list         []string
+	}{
+		{"credentials", "credential", f.Credentials}, {"verbs", "attr_verb", f.Only.Verbs}, {"resources", "attr_resource", f.Only.Resources},
+		{"only_namespaces", "attr_namespace", f.Only.Namespaces}, {"outcomes", "outcome", f.Only.Outcomes}, {"classes", "class", f.Only.Classes},
+	} {
+		if len(c.list) > 0 {
+			where = append(where, c.column+" IN {"+c.name+":Array(String)}")
+			p[c.name] = texts(c.list)
+		}
+	}
 	if err := s.rows(ctx, strings.Join(where, " AND "), p, visit); err != nil {
 		return fmt.Errorf("read affected rows of cluster %q: %w", f.Cluster, err)
 	}

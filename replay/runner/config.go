@@ -51,6 +51,10 @@ type Config struct {
 	// Default 65,536.
 	CorrectionLog int
 
+	// RejudgePoll is how often the store is asked for requests to judge again that other
+	// processes took in; default 15 s.
+	RejudgePoll time.Duration
+
 	// RetryMin and RetryMax bound the pause between attempts at an operation that failed;
 	// default 100 ms and 10 s, doubling, with jitter.
 	RetryMin, RetryMax time.Duration
@@ -83,6 +87,7 @@ func (c Config) withDefaults() (Config, error) {
 	duration(&c.Lag, 15*time.Second)
 	duration(&c.LongestRequest, 10*time.Minute)
 	duration(&c.Linger, 500*time.Millisecond)
+	duration(&c.RejudgePoll, 15*time.Second)
 	duration(&c.RetryMin, 100*time.Millisecond)
 	duration(&c.RetryMax, 10*time.Second)
 	number := func(n *int, def int) {

@@ -43,7 +43,7 @@ func (l *lane) correct(ctx context.Context) error {
 	}
 	for _, f := range filters {
 		f.Partitions = []int32{l.partition}
-		if err := l.rejudge(ctx, f, uncertain); err != nil {
+		if err := l.visitAll(ctx, f, uncertain, correction{l}); err != nil {
 			return err
 		}
 	}
@@ -52,13 +52,38 @@ func (l *lane) correct(ctx context.Context) error {
 	return nil
 }
 
-// rejudge visits the rows a filter selects and replaces the verdicts that changed. An error
-// of the store starts the visit over, now settling rollups too.
-func (l *lane) rejudge(ctx context.Context, f replay.AffectedFilter, uncertain bool) error {
+// visitor is what is done with visited rows.
+type visitor interface {
+	// begin is called when a visit starts, or starts over, and returns days to settle the
+	// rollups of besides those of the rows, if they have to be settled.
+	begin() []time.Time
+	// rows tells whether an insertion failed before it succeeded. The slice is reused.
+	rows(ctx context.Context, rows []replay.Row) (failed bool, err error)
+}
+
+// correction replaces the verdicts of visited rows that changed.
+type correction struct{ l *lane }
+
+func (correction) begin() []time.Time { return nil }
+
+func (c correction) rows(ctx context.Context, rows []replay.Row) (failed bool, err error) {
+	verdicts, _ := c.l.judgeAgain(rows)
+	var changed []int
+	for i, v := range verdicts {
+		if v != nil && !sameVerdict(rows[i].Verdict, v) {
+			changed = append(changed, i)
+		}
+	}
+	return c.l.replace(ctx, "co", rows, verdicts, changed)
+}
+
+// visitAll visits the rows a filter selects. An error of the store starts the visit over, now
+// settling rollups too.
+func (l *lane) visitAll(ctx context.Context, f replay.AffectedFilter, uncertain bool, with visitor) error {
 	pace := backoff{r: l.r, operation: opAffected}
 	defer pace.done()
 	for {
-		err := l.visit(ctx, f, uncertain)
+		err := l.visit(ctx, f, uncertain, with)
 		if err == nil || ctx.Err() != nil || l.lost != nil {
 			return err
 		}
@@ -70,17 +95,20 @@ func (l *lane) rejudge(ctx context.Context, f replay.AffectedFilter, uncertain b
 }
 
 // visit goes through the rows once, in steps of bounded size.
-func (l *lane) visit(ctx context.Context, f replay.AffectedFilter, uncertain bool) error {
+func (l *lane) visit(ctx context.Context, f replay.AffectedFilter, uncertain bool, with visitor) error {
 	release, err := l.r.reserve(ctx, l.r.cfg.BatchBytes)
 	if err != nil {
 		return err
 	}
 	defer release()
 	var rows []replay.Row
-	var days []time.Time
+	days := with.begin()
 	bytes := 0
 	step := func() error {
-		failed, err := l.rejudgeRows(ctx, rows)
+		if len(rows) == 0 {
+			return nil
+		}
+		failed, err := with.rows(ctx, rows)
 		uncertain = uncertain || failed
 		for i := range rows {
 			days = addDay(days, &rows[i])
@@ -104,13 +132,9 @@ func (l *lane) visit(ctx context.Context, f replay.AffectedFilter, uncertain boo
 	return l.recover(ctx, days)
 }
 
-// rejudgeRows judges rows again and replaces those whose verdict changed. It tells whether
-// an insertion failed before it succeeded, in which case the rollups are not certain.
-func (l *lane) rejudgeRows(ctx context.Context, rows []replay.Row) (failed bool, err error) {
-	if len(rows) == 0 {
-		return false, nil
-	}
-	verdicts := make([]*replay.Verdict, len(rows))
+// judgeAgain judges stored rows again; nil stands for a verdict that could not be reached.
+func (l *lane) judgeAgain(rows []replay.Row) (verdicts []*replay.Verdict, failed int) {
+	verdicts = make([]*replay.Verdict, len(rows))
 	l.r.metrics.replay.Add(l.r.parallel(len(rows), func(i int) {
 		v, err := l.r.verdict(rows[i].Cluster, rows[i].Event)
 		if err != nil {
@@ -120,17 +144,26 @@ func (l *lane) rejudgeRows(ctx context.Context, rows []replay.Row) (failed bool,
 		verdicts[i] = v
 	}).Seconds())
 	l.r.metrics.rejudged.Add(float64(len(rows)))
-	var pairs []replay.Row
-	for i, v := range verdicts {
-		if v != nil && !sameVerdict(rows[i].Verdict, v) {
-			pairs = append(pairs, l.r.pair(rows[i], rows[i], v)...)
+	for _, v := range verdicts {
+		if v == nil {
+			failed++
 		}
 	}
-	if failed, err = l.insertPairs(ctx, "co", pairs); err != nil {
+	return verdicts, failed
+}
+
+// replace writes the pairs of the rows whose verdict changed. It tells whether an insertion
+// failed before it succeeded, in which case the rollups are not certain.
+func (l *lane) replace(ctx context.Context, kind string, rows []replay.Row, verdicts []*replay.Verdict, changed []int) (failed bool, err error) {
+	pairs := make([]replay.Row, 0, 2*len(changed))
+	for _, i := range changed {
+		pairs = append(pairs, l.r.pair(rows[i], rows[i], verdicts[i])...)
+	}
+	if failed, err = l.insertPairs(ctx, kind, pairs); err != nil {
 		return failed, err
 	}
-	for i := 1; i < len(pairs); i += 2 {
-		l.r.metrics.corrections.WithLabelValues(pairs[i].Verdict.Outcome.String()).Inc()
+	for _, i := range changed {
+		l.r.metrics.corrections.WithLabelValues(verdicts[i].Outcome.String()).Inc()
 	}
 	return failed, nil
 }

@@ -72,6 +72,7 @@ type Store interface {
 	EventStore
 	PolicyStore
 	DeadLetterStore
+	RejudgeStore
 }
 
 // Partition is one assigned partition, valid until the context of its handler ends;

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/replay"
 )
 
 // firstFetchBytes is what an idle partition asks for: little enough that many of them may
@@ -50,6 +51,8 @@ type lane struct {
 	horizon map[int32]int64
 	// everything has the rows of all clusters judged again.
 	everything bool
+	// jobs says how far the partition is with jobs it has worked on.
+	jobs map[string]replay.RejudgeProgress
 }
 
 // events handles one partition of audit.events while it is assigned.
@@ -78,6 +81,9 @@ func (l *lane) run(ctx context.Context, a stream.Assignment) error {
 	}
 	for {
 		if err := l.correct(ctx); err != nil {
+			return l.leave(ctx, err)
+		}
+		if err := l.work(ctx); err != nil {
 			return l.leave(ctx, err)
 		}
 		settled, err := l.round(ctx)

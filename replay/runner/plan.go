@@ -38,6 +38,9 @@ func bounded(f replay.AffectedFilter) replay.AffectedFilter {
 	if long(f.Namespaces) {
 		f.Namespaces = nil
 	}
+	if long(f.Credentials) {
+		f.Credentials = nil
+	}
 	return f
 }
 
@@ -54,8 +57,38 @@ func plan(found []change) []replay.AffectedFilter {
 	return out
 }
 
-// mergeFilters reduces the filters of one cluster to at most maxFilters that cover them.
+// mergeFilters reduces the filters of one cluster to at most maxFilters that cover them, and
+// as many for credentials: those are many at times, each of one name, and never worth a look
+// at what others did.
 func mergeFilters(filters []replay.AffectedFilter) []replay.AffectedFilter {
+	byCredential := func(f replay.AffectedFilter) bool { return len(f.Credentials) > 0 }
+	credentials := slices.Collect(func(yield func(replay.AffectedFilter) bool) {
+		for _, f := range filters {
+			if byCredential(f) && !yield(f) {
+				return
+			}
+		}
+	})
+	merged := mergeCredentials(credentials)
+	return append(mergeSubjects(slices.DeleteFunc(slices.Clone(filters), byCredential)), merged...)
+}
+
+// mergeCredentials puts the names of filters by credential together, as many as one lookup
+// may have.
+func mergeCredentials(filters []replay.AffectedFilter) (merged []replay.AffectedFilter) {
+	for _, f := range filters {
+		if n := len(merged); n > 0 {
+			if h := hull(merged[n-1], f); len(h.Credentials) > 0 {
+				merged[n-1] = h
+				continue
+			}
+		}
+		merged = append(merged, f)
+	}
+	return atMost(merged)
+}
+
+func mergeSubjects(filters []replay.AffectedFilter) []replay.AffectedFilter {
 	bySubject := map[string]replay.AffectedFilter{}
 	for _, f := range filters {
 		k := subjectKey(f)
@@ -70,6 +103,13 @@ func mergeFilters(filters []replay.AffectedFilter) []replay.AffectedFilter {
 	}
 	if len(merged) <= maxFilters {
 		slices.SortStableFunc(merged, func(a, b replay.AffectedFilter) int { return a.From.Compare(b.From) })
+	}
+	return atMost(merged)
+}
+
+// atMost merges the filters into one if they are too many.
+func atMost(merged []replay.AffectedFilter) []replay.AffectedFilter {
+	if len(merged) <= maxFilters {
 		return merged
 	}
 	all := merged[0]
@@ -105,6 +145,9 @@ func hull(a, b replay.AffectedFilter) replay.AffectedFilter {
 	if len(a.Namespaces) > 0 && len(b.Namespaces) > 0 {
 		h.Namespaces = union(a.Namespaces, b.Namespaces)
 	}
+	if len(a.Credentials) > 0 && len(b.Credentials) > 0 {
+		h.Credentials = union(a.Credentials, b.Credentials)
+	}
 	return bounded(h)
 }
 
@@ -115,9 +158,24 @@ func union[T cmp.Ordered](a, b []T) []T {
 	return slices.Compact(u)
 }
 
+// issued returns since when credentials that observations tell of can have been used, the zero
+// time when that is not known.
+func issued(obs []state.Observation) (since time.Time) {
+	for i := range obs {
+		switch at := obs[i].NotBefore; {
+		case at.IsZero():
+			return at
+		case since.IsZero() || at.Before(since):
+			since = at
+		}
+	}
+	return since
+}
+
 // changeOf turns what a policy record changed into a change to correct for; false when it
-// changed nothing.
-func (r *Runner) changeOf(cluster string, partition int32, offset int64, effects []state.Effect) (change, bool) {
+// changed nothing. Credentials it tells of were issued at the given time or later: that one
+// was issued says nothing about what others did before.
+func (r *Runner) changeOf(cluster string, partition int32, offset int64, issued time.Time, effects []state.Effect) (change, bool) {
 	if len(effects) == 0 {
 		return change{}, false
 	}
@@ -126,6 +184,11 @@ func (r *Runner) changeOf(cluster string, partition int32, offset int64, effects
 		s := e.Subjects()
 		f := replay.AffectedFilter{Cluster: cluster, From: e.From, To: e.To, Users: s.Users, Groups: s.Groups, Namespaces: s.Namespaces}
 		switch {
+		case e.Credential != "":
+			f.Users, f.Groups, f.Namespaces, f.Credentials = nil, nil, nil, []string{e.Credential}
+			if f.From.IsZero() {
+				f.From = issued
+			}
 		case !s.All && len(s.Users)+len(s.Groups) == 0:
 			continue // a binding without subjects, a role nobody was bound to
 		case !s.AllNamespaces && len(s.Namespaces) == 0:

@@ -95,7 +95,7 @@ func (r *Runner) loadPolicy(ctx context.Context) (map[int32]int64, error) {
 					found[p.Partition] = []change{}
 				}
 			}
-			if c, ok := r.changeOf(v.Cluster, p.Partition, p.Offset, effects); ok {
+			if c, ok := r.changeOf(v.Cluster, p.Partition, p.Offset, o.NotBefore, effects); ok {
 				found[p.Partition] = append(found[p.Partition], c)
 			}
 			return nil
@@ -173,7 +173,7 @@ func (r *Runner) applyPolicy(ctx context.Context, records []stream.Record) error
 	var found []change
 	for i := range records {
 		effects := r.states.of(records[i].Cluster).Apply(observations[i]...)
-		if c, ok := r.changeOf(records[i].Cluster, partition, records[i].Position.Offset, effects); ok {
+		if c, ok := r.changeOf(records[i].Cluster, partition, records[i].Position.Offset, issued(observations[i]), effects); ok {
 			found = append(found, c)
 		}
 	}

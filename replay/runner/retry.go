@@ -19,10 +19,11 @@ const (
 	opEnds        = "ends"
 	opPolicy      = "commit_policy"
 	opLoadPolicy  = "load_policy"
+	opRejudges    = "rejudges"
 )
 
 var operations = [...]string{ //nolint:gochecknoglobals // constant table
-	opKnown, opInsert, opRecover, opAffected, opSavePolicy, opDeadLetters, opEnds, opPolicy, opLoadPolicy,
+	opKnown, opInsert, opRecover, opAffected, opSavePolicy, opDeadLetters, opEnds, opPolicy, opLoadPolicy, opRejudges,
 }
 
 // stuckAfter is the number of failures in a row, about half a minute of them by default,

@@ -28,7 +28,11 @@ type Runner struct {
 	gate    *gate
 	board   *board
 	memory  *semaphore.Weighted
-	jitter  func() float64 // in [0,1); replaced by tests
+
+	asking   chan struct{} // held while jobs are read and added
+	rejudges *rejudges
+
+	jitter func() float64 // in [0,1); replaced by tests
 }
 
 // New returns a Runner that reads source, judges with engine and writes to store. They must
@@ -42,6 +46,7 @@ func New(cfg Config, source Source, engine Engine, store Store) (*Runner, error)
 		cfg: cfg, log: cfg.Log, engine: engine, source: source, store: store,
 		metrics: newMetrics(cfg.Registerer), states: newStates(), changes: newChanges(cfg.CorrectionLog),
 		gate: newGate(source), board: newBoard(), memory: semaphore.NewWeighted(cfg.InFlightBytes), jitter: jitter,
+		asking: make(chan struct{}, 1), rejudges: newRejudges(),
 	}, nil
 }
 
@@ -74,6 +79,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	})
 	group.Go(func() error { return r.source.Events(work, r.events) })
 	group.Go(func() error { return r.source.DeadLetters(work, r.deadLetters) })
+	group.Go(func() error { return r.followRejudges(work) })
 	err = group.Wait()
 	if ctx.Err() != nil {
 		return nil

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/retrial-io/retrial/replay"
@@ -20,8 +21,28 @@ func sameVerdict(a, b *replay.Verdict) bool {
 		slices.Equal(a.Missing, b.Missing) &&
 		slices.Equal(a.Errors, b.Errors) &&
 		slices.Equal(a.Identity, b.Identity) &&
+		slices.Equal(a.Evidence, b.Evidence) &&
+		slices.Equal(a.Explained, b.Explained) &&
+		a.Credential == b.Credential &&
 		sameGrants(a.Grants, b.Grants) &&
+		slices.Equal(a.Chain, b.Chain) &&
+		slices.EqualFunc(a.Implied, b.Implied, sameImplied) &&
+		sameReview(a.Review, b.Review) &&
 		sameImpersonation(a.Impersonation, b.Impersonation)
+}
+
+func sameImplied(a, b replay.Implied) bool {
+	return a.Check == b.Check && a.Attributes == b.Attributes && a.Replayed == b.Replayed && a.Recorded == b.Recorded &&
+		a.Covered == b.Covered && a.Perhaps == b.Perhaps && slices.Equal(a.Missing, b.Missing) && sameGrants(a.Grants, b.Grants) &&
+		len(a.Wanted) == len(b.Wanted) && (len(a.Wanted) == 0 || reflect.DeepEqual(a.Wanted, b.Wanted))
+}
+
+func sameReview(a, b *replay.ReviewCheck) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Kind == b.Kind && a.User == b.User && slices.Equal(a.Groups, b.Groups) && a.Attributes == b.Attributes &&
+		a.Recorded == b.Recorded && a.Replayed == b.Replayed && a.Reason == b.Reason && a.Outcome == b.Outcome && a.Cause == b.Cause
 }
 
 func sameImpersonation(a, b *replay.ImpersonationCheck) bool {

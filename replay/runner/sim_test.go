@@ -47,6 +47,7 @@ type simWorld struct {
 	log        *simLog
 	rows       *simRows
 	engine     *replay.Engine
+	judge      Engine // judges instead of engine, when set
 	background sync.WaitGroup
 	expected   *simExpected
 }
@@ -148,13 +149,17 @@ func (l *life) flaky(ctx context.Context, actor, name string) error {
 
 // start runs a process; wait for the channel after cancel or a crash.
 func (w *simWorld) start(id, crashAt int, faults bool) (*life, *Runner, <-chan error) {
+	engine := w.judge
+	if engine == nil {
+		engine = w.engine
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &life{world: w, id: id, crashAt: crashAt, faults: faults, cancel: cancel, reg: prometheus.NewRegistry()}
 	r, err := New(Config{
 		Hold: 100 * time.Millisecond, HoldLimit: 2 * time.Second, Linger: 30 * time.Millisecond,
 		BatchRecords: 12, CorrectionRows: 5, CorrectionLog: 40, Parallel: 1, Registerer: l.reg,
 		RetryMin: 5 * time.Millisecond, RetryMax: 100 * time.Millisecond, LongestRequest: time.Minute, Tagger: simTagger{},
-	}, &simSource{w.log, l}, w.engine, &simStore{w.rows, l})
+	}, &simSource{w.log, l}, engine, &simStore{w.rows, l})
 	if err != nil {
 		panic(err)
 	}

@@ -34,6 +34,7 @@ type simRows struct {
 	landed   chan struct{} // closed and replaced when one of them has
 	policy   map[policyKey]replay.PolicyVersion
 	letters  map[event.Position]replay.StoredDeadLetter
+	jobs     []replay.RejudgeJob
 }
 
 type rollupKey struct {
@@ -332,6 +333,11 @@ func selects(f replay.AffectedFilter, r *replay.Row) bool {
 	if len(f.Namespaces) > 0 && r.Event.ImpersonatedUser == nil && !slices.Contains(f.Namespaces, r.Verdict.Attributes.Namespace) {
 		return false
 	}
+	only := func(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }
+	if v := r.Verdict; !only(f.Credentials, v.Credential) || !only(f.Only.Outcomes, v.Outcome.String()) || !only(f.Only.Classes, v.Class) ||
+		!only(f.Only.Verbs, v.Attributes.Verb) || !only(f.Only.Resources, v.Attributes.Resource) || !only(f.Only.Namespaces, v.Attributes.Namespace) {
+		return false
+	}
 	if len(f.Users)+len(f.Groups) == 0 {
 		return true
 	}
@@ -392,4 +398,45 @@ func (s *simStore) SaveDeadLetters(ctx context.Context, _ string, letters []repl
 	}
 	s.mu.Unlock()
 	return s.life.step(ctx, actor, "dead letters saved")
+}
+
+func (s *simStore) SaveRejudge(ctx context.Context, r replay.Rejudge) error {
+	if err := s.life.flaky(ctx, "jobs", "save job"); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.jobs = append(s.jobs, replay.RejudgeJob{Rejudge: r})
+	return nil
+}
+
+func (s *simStore) SaveRejudgeProgress(ctx context.Context, _, id string, p replay.RejudgeProgress) error {
+	actor := fmt.Sprint("partition ", p.Partition)
+	if err := s.life.flaky(ctx, actor, "save progress"); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	for i := range s.jobs {
+		if s.jobs[i].ID != id {
+			continue
+		}
+		list := slices.DeleteFunc(slices.Clone(s.jobs[i].Progress), func(o replay.RejudgeProgress) bool {
+			return o.Partition == p.Partition && o.Version <= p.Version
+		})
+		if !slices.ContainsFunc(list, func(o replay.RejudgeProgress) bool { return o.Partition == p.Partition }) {
+			list = append(list, p)
+		}
+		s.jobs[i].Progress = list
+	}
+	s.mu.Unlock()
+	return s.life.step(ctx, actor, "progress saved")
+}
+
+func (s *simStore) Rejudges(context.Context) ([]replay.RejudgeJob, error) {
+	if s.life.dead() {
+		return nil, errCrashed
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.jobs), nil
 }

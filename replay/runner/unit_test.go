@@ -70,6 +70,12 @@ func TestSameVerdict(t *testing.T) {
 		{"other rule", func(v *replay.Verdict) { v.Grants = []replay.Grant{{Binding: "a", Rule: 2}, b} }, false},
 		{"missing", func(v *replay.Verdict) { v.Missing = []string{"x"} }, false},
 		{"impersonation", func(v *replay.Verdict) { v.Impersonation = &replay.ImpersonationCheck{} }, false},
+		{"evidence", func(v *replay.Verdict) { v.Evidence = []string{"x"} }, false},
+		{"explained", func(v *replay.Verdict) { v.Explained = []string{"oidc"} }, false},
+		{"credential", func(v *replay.Verdict) { v.Credential = "JTI=1" }, false},
+		{"chain", func(v *replay.Verdict) { v.Chain = []replay.ChainStep{{Authorizer: "rbac"}} }, false},
+		{"implied", func(v *replay.Verdict) { v.Implied = []replay.Implied{{Check: "x"}} }, false},
+		{"review", func(v *replay.Verdict) { v.Review = &replay.ReviewCheck{} }, false},
 		{"admission", func(v *replay.Verdict) { v.Admission.NamespaceLifecycle = "drift" }, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -94,19 +100,22 @@ func TestMergedFiltersCover(t *testing.T) {
 	at := func() time.Time { return simBase.Add(time.Duration(rng.IntN(600)) * time.Second) }
 	for round := range 300 {
 		var filters []replay.AffectedFilter
-		for range 1 + rng.IntN(30) {
+		for range 1 + rng.IntN(30+round*2) {
 			f := replay.AffectedFilter{Cluster: "c", From: at(), Users: names("u", 3), Groups: names("g", 3), Namespaces: names("n", 3)}
+			if rng.IntN(3) == 0 {
+				f = replay.AffectedFilter{Cluster: "c", From: f.From, Credentials: []string{fmt.Sprint("JTI=", rng.IntN(600))}}
+			}
 			if rng.IntN(3) > 0 {
 				f.To = f.From.Add(time.Duration(rng.IntN(100)) * time.Second)
 			}
 			filters = append(filters, f)
 		}
 		merged := mergeFilters(filters)
-		if len(merged) > maxFilters {
+		if len(merged) > 2*maxFilters {
 			t.Fatalf("round %d: %d lookups", round, len(merged))
 		}
 		for range 100 {
-			row := replay.Row{Cluster: "c", Verdict: &replay.Verdict{Attributes: replay.Attributes{Namespace: fmt.Sprint("n", rng.IntN(6))}},
+			row := replay.Row{Cluster: "c", Verdict: &replay.Verdict{Attributes: replay.Attributes{Namespace: fmt.Sprint("n", rng.IntN(6))}, Credential: fmt.Sprint("JTI=", rng.IntN(600))},
 				Event: &event.Event{RequestReceivedTimestamp: at(), User: event.User{Username: fmt.Sprint("u", rng.IntN(6)), Groups: names("g", 4)}}}
 			any := func(list []replay.AffectedFilter) bool {
 				for _, f := range list {
@@ -155,7 +164,7 @@ func TestLookupsAreBounded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, ok := r.changeOf("c", 0, 0, state.New("c").Apply(binding("b", "r", tc.users...)))
+			c, ok := r.changeOf("c", 0, 0, time.Time{}, state.New("c").Apply(binding("b", "r", tc.users...)))
 			if !ok || len(c.filters) != 1 || len(c.filters[0].Users) != tc.asks {
 				t.Fatalf("change %+v, want %d users", c, tc.asks)
 			}

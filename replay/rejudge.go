@@ -1,0 +1,160 @@
+package replay
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Rejudge asks for stored requests of a cluster to be judged again: after the engine was
+// mended, or a configuration supplied late.
+type Rejudge struct {
+	ID      string    `json:"id"`
+	Cluster string    `json:"cluster"`
+	From    time.Time `json:"from"` // of the requests, inclusive
+	To      time.Time `json:"to"`   // exclusive
+	Users   []string  `json:"users,omitempty"`
+	Only    Selection `json:"only"`
+	DryRun  bool      `json:"dryRun,omitempty"` // report, rewrite nothing
+	Asked   time.Time `json:"asked"`
+	Engine  string    `json:"engine"`
+	// Partitions of audit.events there were when it was asked for: each is worked on by whoever
+	// owns it.
+	Partitions []int32 `json:"partitions"`
+}
+
+// RejudgeProgress says how far a partition is.
+type RejudgeProgress struct {
+	Partition int32 `json:"partition"`
+	// Version grows with every step that is saved.
+	Version uint64 `json:"version"`
+	// Until is how far in time of requests it has come; Done: to the end.
+	Until time.Time `json:"until"`
+	Done  bool      `json:"done"`
+	// Interrupted counts how often somebody went on where another had stopped. What was
+	// rewritten in the step that was interrupted may be missing from the report.
+	Interrupted int           `json:"interrupted,omitempty"`
+	Report      RejudgeReport `json:"report"`
+}
+
+// RejudgeReport says what was found: how the verdicts that changed were before and after.
+type RejudgeReport struct {
+	Visited int64 `json:"visited"` // judged again
+	Changed int64 `json:"changed"`
+	// Failed could not be judged again; their verdicts stand.
+	Failed      int64        `json:"failed,omitempty"`
+	Transitions []Transition `json:"transitions"` // most requests first
+}
+
+// Transition counts verdicts that changed from one outcome and class to another; where both
+// are the same, the rest of the verdict changed: grants, findings, the chain.
+type Transition struct {
+	From     Judgement        `json:"from"`
+	To       Judgement        `json:"to"`
+	Count    int64            `json:"count"`
+	Examples []RejudgeExample `json:"examples"` // the earliest
+}
+
+// Judgement is the outcome and class of a verdict.
+type Judgement struct {
+	Verdict string `json:"verdict"`
+	Class   string `json:"class"`
+}
+
+// RejudgeExample is one request whose verdict changed.
+type RejudgeExample struct {
+	AuditID string    `json:"auditID"`
+	At      time.Time `json:"at"`
+	User    string    `json:"user"` // as whom it was made
+	Verb    string    `json:"verb"`
+	URI     string    `json:"requestURI"`
+	Before  string    `json:"before"` // cause of the verdict
+	After   string    `json:"after"`
+}
+
+// rejudgeExamples is how many examples of a transition are kept.
+const rejudgeExamples = 3
+
+// Add counts a verdict that changed.
+func (r *RejudgeReport) Add(row *Row, after *Verdict) {
+	before := row.Verdict
+	r.merge(Transition{
+		From: Judgement{before.Outcome.String(), before.Class}, To: Judgement{after.Outcome.String(), after.Class}, Count: 1,
+		Examples: []RejudgeExample{{AuditID: row.Event.AuditID, At: row.Event.RequestReceivedTimestamp, User: row.Event.EffectiveUser().Username,
+			Verb: row.Event.Verb, URI: row.Event.RequestURI, Before: before.Cause, After: after.Cause}},
+	})
+	r.Changed++
+}
+
+// Merge adds what another report counts.
+func (r *RejudgeReport) Merge(o RejudgeReport) {
+	r.Visited, r.Changed, r.Failed = r.Visited+o.Visited, r.Changed+o.Changed, r.Failed+o.Failed
+	for _, t := range o.Transitions {
+		r.merge(t)
+	}
+}
+
+func (r *RejudgeReport) merge(t Transition) {
+	i := slices.IndexFunc(r.Transitions, func(h Transition) bool { return h.From == t.From && h.To == t.To })
+	if i < 0 {
+		i = len(r.Transitions)
+		r.Transitions = append(r.Transitions, Transition{From: t.From, To: t.To})
+	}
+	h := &r.Transitions[i]
+	h.Count += t.Count
+	h.Examples = append(slices.Clip(h.Examples), t.Examples...)
+	slices.SortFunc(h.Examples, func(a, b RejudgeExample) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.AuditID, b.AuditID)) })
+	h.Examples = h.Examples[:min(len(h.Examples), rejudgeExamples)]
+}
+
+// Sort puts the transitions in order: most requests first.
+func (r *RejudgeReport) Sort() {
+	slices.SortFunc(r.Transitions, func(a, b Transition) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.From.Verdict, b.From.Verdict), cmp.Compare(a.From.Class, b.From.Class),
+			cmp.Compare(a.To.Verdict, b.To.Verdict), cmp.Compare(a.To.Class, b.To.Class))
+	})
+}
+
+// RejudgeJob is a request to judge again with what became of it.
+type RejudgeJob struct {
+	Rejudge
+	Progress []RejudgeProgress `json:"progress"` // of partitions that were begun, by partition
+}
+
+// Done tells whether every partition has come to its end.
+func (j *RejudgeJob) Done() bool {
+	n := 0
+	for i := range j.Progress {
+		if j.Progress[i].Done && slices.Contains(j.Partitions, j.Progress[i].Partition) {
+			n++
+		}
+	}
+	return n >= len(j.Partitions)
+}
+
+// Share is how much of the work is done, from 0 to 1, by time of the requests.
+func (j *RejudgeJob) Share() float64 {
+	length := j.To.Sub(j.From)
+	if j.Done() || length <= 0 {
+		return 1
+	}
+	sum := 0.0
+	for i := range j.Progress {
+		switch p := &j.Progress[i]; {
+		case p.Done:
+			sum++
+		case p.Until.After(j.From):
+			sum += float64(p.Until.Sub(j.From)) / float64(length)
+		}
+	}
+	return min(sum/float64(len(j.Partitions)), 1)
+}
+
+// Report is the sum over the partitions, sorted.
+func (j *RejudgeJob) Report() (sum RejudgeReport) {
+	for i := range j.Progress {
+		sum.Merge(j.Progress[i].Report)
+	}
+	sum.Sort()
+	return sum
+}
