@@ -209,6 +209,7 @@ func (a api) why(ctx context.Context, q url.Values) (any, error) {
 		return nil, err
 	}
 	a.credentials(&out)
+	a.twins(&out)
 	if !at.IsZero() {
 		if err := a.decideAt(ctx, &out, at); err != nil {
 			return nil, err

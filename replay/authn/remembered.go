@@ -73,6 +73,9 @@ func digestTarget(uri string) uint64 {
 	return xxhash.Sum64String(path + "?" + strings.Join(parts, "&"))
 }
 
+// SameTarget reports whether two request URIs are of one request on its two servers.
+func SameTarget(a, b string) bool { return digestTarget(a) == digestTarget(b) }
+
 func withoutQuery(uri string) string {
 	path, _, _ := strings.Cut(uri, "?")
 	return path

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/authn"
+)
+
+// kubeAPIServer is what the kube-apiserver is called when its endpoint has no name for it.
+const kubeAPIServer = "kube-apiserver"
+
+// twins names, for a request that went through an aggregated API server, the server that
+// recorded it too.
+func (a api) twins(w *whyJSON) {
+	if len(w.Requests) < 2 || a.site.apiserver == nil {
+		return
+	}
+	engine := replay.New(replay.Config{Version: version, Apiserver: a.site.apiserver})
+	for i := range w.Requests {
+		back := &w.Requests[i]
+		if !engine.Aggregated(back.Cluster, back.APIServer) {
+			continue
+		}
+		for j := range w.Requests {
+			front := &w.Requests[j]
+			if front.Cluster != back.Cluster || engine.Aggregated(front.Cluster, front.APIServer) || !sameTarget(front, back) {
+				continue
+			}
+			front.Twin, back.Twin = back.APIServer, front.APIServer
+			if back.Twin == "" {
+				back.Twin = kubeAPIServer
+			}
+			break
+		}
+	}
+}
+
+func sameTarget(a, b *requestJSON) bool {
+	x, errX := event.Decode(a.Event)
+	y, errY := event.Decode(b.Event)
+	return errX == nil && errY == nil && authn.SameTarget(x.RequestURI, y.RequestURI)
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
+	apiserver "github.com/retrial-io/retrial/replay/config"
+)
+
+// TestWhyNamesTheTwin: a request through an aggregated server is two requests of one audit ID;
+// each names the other's server. Another request of the same ID does not.
+func TestWhyNamesTheTwin(t *testing.T) {
+	row := func(n uint64, server, uri string) replay.Row {
+		return replay.Row{Cluster: "c", APIServer: server, Request: event.Hash128{Hi: n}, Sign: 1, Event: &event.Event{
+			AuditID: "a", Stage: event.StageResponseComplete, Verb: "list", RequestURI: uri, User: event.User{Username: "u"}, Server: server,
+		}}
+	}
+	f := &fakeStore{rows: []replay.Row{
+		row(1, "", "/apis/w/v1/f?limit=1&watch=0"), row(2, "wardle", "/apis/w/v1/f?watch=0&limit=1"), row(3, "", "/api/v1/pods"),
+	}}
+	var history apiserver.History
+	var own apiserver.History
+	own.Add(time.Time{}, &apiserver.APIServer{Source: "wardle"})
+	history.AddServer("wardle", &own)
+	where := site{apiserver: func(_, server string) *apiserver.History { return history.Of(server) }}
+	w := httptest.NewRecorder()
+	apiHandler(f, f.replay(), nil, zap.NewNop(), time.Minute, at(where)).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/why?auditID=a", nil))
+	var got []string
+	for _, r := range decodeAnswer[whyJSON](t, w).Requests {
+		got = append(got, r.APIServer+"→"+r.Twin)
+	}
+	want := []string{"→wardle", "wardle→" + kubeAPIServer, "→"}
+	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
