@@ -65,24 +65,22 @@ func (s *State) concerned(g *gather, k objectKey, was, is []step) {
 // sameDoubt tells whether two lines of a scope answer alike: writes of names that were not
 // recorded follow each other while their kind is unknown anyway.
 func sameDoubt(a, b []step) bool {
-	next := func(line []step) []step {
-		for len(line) > 1 && line[0].phase == line[1].phase {
-			line = append([]step{line[0]}, line[2:]...)
-		}
-		return line
-	}
-	for {
-		a, b = next(a), next(b)
-		switch {
-		case len(a) != len(b):
-			return false
-		case len(a) == 0:
-			return true
-		case a[0].phase != b[0].phase || a[0].na != b[0].na:
+	for len(a) > 0 && len(b) > 0 {
+		if a[0].phase != b[0].phase || a[0].na != b[0].na {
 			return false
 		}
-		a, b = a[1:], b[1:]
+		a, b = otherPhase(a), otherPhase(b)
 	}
+	return len(a) == len(b)
+}
+
+// otherPhase returns what follows the steps that say what the first one says.
+func otherPhase(line []step) []step {
+	i := 1
+	for i < len(line) && line[i].phase == line[0].phase {
+		i++
+	}
+	return line[i:]
 }
 
 // graphKind returns the graph's kind of a resource.
