@@ -47,6 +47,7 @@ type Engine struct {
 	authn     *authn.Evaluator
 	chains    chains            // of the configurations seen
 	assumed   *config.APIServer // where no configuration is known: its version, or nil
+	grants    *grantMemory
 }
 
 // buffers are what one replay works with and nothing of it outlives.
@@ -78,7 +79,7 @@ func New(cfg Config) *Engine {
 	text := "authorizers=" + AuthorizerNode + "," + AuthorizerRBAC + options
 	return &Engine{
 		cfg: cfg, config: text, options: options, admission: newAdmissionTable(), authn: newAuthn(cfg),
-		chains: chains{plain: &configured{chain: authz.New(nil), text: text}}, assumed: assumed,
+		chains: chains{plain: &configured{chain: authz.New(nil), text: text}}, assumed: assumed, grants: newGrantMemory(),
 		trials: sync.Pool{New: func() any {
 			return &trial{bufs: buffers{
 				grants: make([]rbacindex.Grant, 0, 16), other: make([]rbacindex.Grant, 0, 16), reason: make([]byte, 0, 256),
@@ -208,7 +209,7 @@ func (t *trial) decide() bool {
 		t.v.Missing = t.ans.Missing()
 	}
 	if t.ans.ByRBAC() {
-		t.v.Grants = t.bufs.detach(nil, t.ans.RBAC.Grants)
+		t.v.Grants = t.eng.grants.worded(t.ans.RBAC.Grants, &t.bufs)
 	}
 	return true
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/authz"
+	"github.com/retrial-io/retrial/replay/implied"
 	"github.com/retrial-io/retrial/replay/request"
 )
 
@@ -90,8 +91,10 @@ type Verdict struct {
 	// Authorizer that decided in the replica, by its name in the configured chain: "masters",
 	// "node", "rbac", "abac", "alwaysallow", a webhook's name; "" when none did.
 	Authorizer string
-	Grants     []Grant  // every granting path, empty unless RBAC allows
-	Errors     []string // missing roles, in the authorizer's words
+	// Grants are every granting path, empty unless RBAC allows. They are shared with other
+	// verdicts and must not be modified.
+	Grants []Grant
+	Errors []string // missing roles, in the authorizer's words
 	// Missing is what an indeterminate verdict would need, most useful first.
 	Missing []string
 
@@ -165,6 +168,10 @@ type Implied struct {
 	Grants  []Grant
 	Missing []string
 }
+
+// ByRequestor tells whether the check is about the authenticated user, who wants to act as
+// another, and not about the effective one.
+func (c *Implied) ByRequestor() bool { return implied.ByRequestor(c.Check) }
 
 // ReviewCheck compares the answer recorded in a review with the replica's.
 type ReviewCheck struct {

@@ -1,0 +1,52 @@
+package replay
+
+import (
+	"hash/maphash"
+	"slices"
+	"sync/atomic"
+
+	"github.com/retrial-io/retrial/rbacindex"
+)
+
+// grantMemory keeps grants worded: a subject's requests are allowed by few combinations of
+// grants, and verdicts that rest on the same ones share one slice.
+//
+// It is a table of fixed size: what falls on one place replaces what was there. Readers and
+// writers take no lock.
+type grantMemory struct {
+	seed  maphash.Seed
+	table []atomic.Pointer[wordedGrants]
+}
+
+// wordedGrants are the grants of one answer with their wording. Neither is ever changed.
+type wordedGrants struct {
+	grants []rbacindex.Grant
+	worded []Grant
+}
+
+// grantPlaces is how many combinations are remembered. Each keeps alive what is known of one
+// subject.
+const grantPlaces = 1024
+
+func newGrantMemory() *grantMemory {
+	return &grantMemory{seed: maphash.MakeSeed(), table: make([]atomic.Pointer[wordedGrants], grantPlaces)}
+}
+
+// worded returns plain copies of grants, shared with others who asked for the same. They must
+// not be modified. bufs is for wording what is new.
+func (m *grantMemory) worded(grants []rbacindex.Grant, bufs *buffers) []Grant {
+	if len(grants) == 0 {
+		return nil
+	}
+	var h uint64
+	for i := range grants {
+		h = h*31 + maphash.String(m.seed, grants[i].Binding()) + uint64(grants[i].Rule())
+	}
+	place := &m.table[h%grantPlaces]
+	if w := place.Load(); w != nil && slices.Equal(w.grants, grants) {
+		return w.worded
+	}
+	w := &wordedGrants{slices.Clone(grants), slices.Clip(bufs.detach(nil, grants))}
+	place.Store(w)
+	return w.worded
+}
