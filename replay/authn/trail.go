@@ -14,9 +14,9 @@ import (
 // TrailConfig bounds what a Trail remembers. The zero value works.
 type TrailConfig struct {
 	// Credentials is how many credentials are remembered, those seen last; 0 = 100,000 (some
-	// 100 MB at the most).
+	// 50 MB when each is used by one client from one place, 0.2 kB for every other use).
 	Credentials int
-	// Requests is how many audit IDs are remembered, the newest; 0 = 500,000 (some 40 MB).
+	// Requests is how many audit IDs are remembered, the newest; 0 = 500,000 (some 60 MB).
 	Requests int
 	// Burst is how many refused credentials from one address within BurstWindow are a burst;
 	// 0 = 60. Behind a load balancer all clients may have one address.
