@@ -87,7 +87,7 @@ func (a api) routes() []route {
 		{"status", nil, a.status},
 		{"drained", nil, a.drained},
 		{"query-log", []string{"before", "limit"}, a.query(a.queryLog)},
-	}, a.accessRoutes(), a.suggestRoutes(), a.findingRoutes(), a.connectionRoutes(), a.escalationRoutes(), a.changeRoutes(), a.driftRoutes(), a.lineageRoutes())
+	}, a.accessRoutes(), a.suggestRoutes(), a.findingRoutes(), a.connectionRoutes(), a.escalationRoutes(), a.changeRoutes(), a.driftRoutes(), a.lineageRoutes(), a.explainRoutes())
 }
 
 // Bounds of the API. A page asks two or three queries at a time, a query takes well below a

@@ -159,6 +159,7 @@ func (a api) decideAt(ctx context.Context, w *whyJSON, at time.Time) error {
 		if err != nil {
 			return fmt.Errorf("stored event of cluster %q: %w", r.Cluster, err)
 		}
+		e.Server = r.APIServer
 		if _, ok := states[r.Cluster]; !ok {
 			states[r.Cluster], _ = a.stateOf(ctx, r.Cluster)
 		}

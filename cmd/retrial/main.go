@@ -77,11 +77,15 @@ the event, the verdict and every grant that made it possible.
   retrial connect NAME               write what an apiserver needs, and watch it arrive
   retrial import --cluster NAME LOG  take in a recorded audit log
   retrial why AUDIT-ID               explain one request
+  retrial explain-deny AUDIT-ID      say what a refused request lacked
   retrial who-can VERB RESOURCE      who could do it, and by which binding
   retrial can SUBJECT                what a subject could do
   retrial escalations                who can make itself cluster administrator, and how
   retrial hygiene                    what is idle, dangling or open to everybody
   retrial findings                   what is odd
+  retrial drift                      what does not agree, by likely cause
+  retrial lineage CREDENTIAL|SUBJECT follow a credential from its issue to every use
+  retrial config check DIR           what is understood of an apiserver's configuration
   retrial suggest                    the least roles each subject needs, with a proof
   retrial evaluate --state S --events LOG
                                      replay offline, without Kafka or ClickHouse`,
@@ -96,7 +100,7 @@ the event, the verdict and every grant that made it possible.
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError(c, "%w", err) })
 	root.AddCommand(
-		newServe(s), newImport(s), newEvaluate(s), newSuggest(s), newFindings(s), newWhy(s), newWhoCan(s), newCan(s), newChanges(s), newEscalations(s), newHygiene(s), newDrift(s), newLineage(s), newQueryLogCommand(s), newCluster(s), newConfig(s), newConnect(s), newDoctor(s), newBench(s), newVersion(s),
+		newServe(s), newImport(s), newEvaluate(s), newSuggest(s), newFindings(s), newWhy(s), newWhoCan(s), newCan(s), newChanges(s), newEscalations(s), newHygiene(s), newExplainDeny(s), newDrift(s), newLineage(s), newQueryLogCommand(s), newCluster(s), newConfig(s), newConnect(s), newDoctor(s), newBench(s), newVersion(s),
 	)
 	return root
 }

@@ -217,7 +217,10 @@ func (p fields) behind(v *replay.Line) {
 			p.add("", "  %s  ←  %s  ←  %s (rule %d)", g.Subject, g.Binding, g.Role, g.Rule)
 		}
 		for _, m := range c.Missing {
-			p.add("", "  not known: %s", m)
+			if c.Replayed == replay.DecisionNone.String() {
+				m = "not known: " + m
+			}
+			p.add("", "  %s", m)
 		}
 	}
 	if r := v.Review; r != nil {

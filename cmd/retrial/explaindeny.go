@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/evaluate"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// explainCommand is what a run of the command was asked.
+type explainCommand struct {
+	streams
+	from                asker
+	states, events      []string
+	cluster, output, at string
+	fromEmpty           bool
+}
+
+// stored:   api/v1/explain-deny of the running server, or of the store ─┐
+//
+//	├─▶ who refused, and what was lacking, as table | json | yaml
+//
+// offline:  --events, --state ─▶ replay/evaluate ─▶ explainer ──────────┘
+func newExplainDeny(s streams) *cobra.Command {
+	x := &explainCommand{streams: s}
+	c := &cobra.Command{
+		Use:   "explain-deny AUDIT-ID",
+		Short: "Say who refused a request, and what would have allowed it",
+		Long: `Say of the requests that carry an audit ID what refused each of them: authentication, the
+right to act as another user, the authorizers, a check behind them, or an admission plugin. Of
+each authorizer of the chain it is told what it lacked; of RBAC the nearest misses: rules the
+subject has that lack one thing, roles and bindings that would do, and the narrowest rule. With
+--at the policy and the configuration of that time are asked instead of the request's own.
+
+The running server is asked; with none running the command reads the store itself. With
+--events it replays an audit log as evaluate does instead, and stores nothing.`,
+		Example: `  retrial explain-deny 5da2bf21-6b97-4948-b415-44ccd0377bc9
+  retrial explain-deny 5da2bf21-6b97-4948-b415-44ccd0377bc9 -o json | jq '.requests[0].chain'
+  retrial explain-deny 5da2bf21-6b97-4948-b415-44ccd0377bc9 --events audit.log --state state.json`,
+		Args: oneArg("AUDIT-ID"),
+		RunE: func(c *cobra.Command, args []string) error { return x.run(c, args[0]) },
+	}
+	x.from.bind(c)
+	c.Flags().StringVar(&x.cluster, "cluster", "", "look in this cluster only: audit IDs are chosen by clients and may be reused; with --events its name (default \"evaluate\")")
+	c.Flags().StringVar(&x.at, "at", "", "by the policy of this time (RFC 3339), instead of the request's own")
+	c.Flags().StringSliceVar(&x.events, "events", nil, "look at this audit log instead, - for standard input; may be repeated")
+	c.Flags().StringSliceVar(&x.states, "state", nil, "with --events: state file, or folder of state files that together are one listing; may be repeated")
+	c.Flags().BoolVar(&x.fromEmpty, "from-empty", false, "with --events: the log begins with the cluster's first start, there was nothing before it")
+	addOutput(c, &x.output, "table", "json", "yaml")
+	return c
+}
+
+func (x *explainCommand) run(c *cobra.Command, id string) error {
+	var answer explainJSON
+	var err error
+	switch {
+	case len(x.events) > 0:
+		answer, err = x.offline(c.Context(), id)
+	case len(x.states) > 0 || x.fromEmpty:
+		return usageError(c, "--state and --from-empty are about a log, and none is named: add --events")
+	default:
+		err = x.from.ask(c.Context(), "explain-deny", url.Values{"auditID": {id}, "cluster": {x.cluster}, "at": {x.at}}, &answer)
+	}
+	if err != nil {
+		return err
+	}
+	if len(answer.Requests) == 0 {
+		what := "no stored request"
+		if len(x.events) > 0 {
+			what = "no judged request of the log"
+		}
+		where := ""
+		if x.cluster != "" {
+			where = " in cluster " + x.cluster
+		}
+		return exitCode{exitNoMatch, fmt.Errorf("%s carries the audit ID %s%s", what, shorten(id), where)}
+	}
+	if x.output != "table" {
+		return printAs(x.out, x.output, answer)
+	}
+	return printDenials(x.out, &answer)
+}
+
+// offline explains the requests of a log.
+func (x *explainCommand) offline(ctx context.Context, id string) (answer explainJSON, err error) {
+	cluster := x.cluster
+	if cluster == "" {
+		cluster = offlineCluster
+	}
+	at, err := instant(url.Values{"at": {x.at}}, "at")
+	if err != nil {
+		return answer, exitCode{exitUsage, err}
+	}
+	apiserver, err := apiserverOf(x.streams, x.from.apiservers(), cluster)
+	if err != nil {
+		return answer, err
+	}
+	why := explainer{replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}), state.New(cluster), at}
+	sum, err := replayFiles(ctx, x.streams, evaluate.Options{
+		Cluster: cluster, FromEmpty: x.fromEmpty, State: why.st, Engine: why.engine,
+		// The state is whole before the first verdict is reached.
+		Sink: func(e *event.Event, v *replay.Verdict) error {
+			switch {
+			case e.AuditID != id:
+			case len(answer.Requests) == mostDenials:
+				answer.Truncated = true
+			default:
+				answer.Requests = append(answer.Requests, why.explain(cluster, e, v))
+			}
+			return nil
+		},
+	}, x.states, x.events)
+	if err != nil {
+		return answer, err
+	}
+	if sum.Events == 0 && sum.Malformed > 0 {
+		return answer, fmt.Errorf("%s: no line is an audit event: %s", strings.Join(x.events, ", "), wantLog)
+	}
+	return answer, nil
+}
+
+// printDenials prints refusals for people, one after the other.
+func printDenials(out io.Writer, answer *explainJSON) error {
+	if n := len(answer.Requests); n > 1 {
+		fmt.Fprintf(out, "%d requests carry this audit ID (clients choose it and may use one again).\n\n", n)
+	}
+	for i := range answer.Requests {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		if err := printDenial(out, &answer.Requests[i]); err != nil {
+			return err
+		}
+	}
+	if answer.Truncated {
+		fmt.Fprintln(out, "\nThere are more requests of this audit ID than are shown here.")
+	}
+	return nil
+}
+
+func printDenial(out io.Writer, d *denialJSON) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	p := fields{w}
+	p.add("REQUEST", "%s %s", d.Verb, d.RequestURI)
+	p.add("CLUSTER", "%s %s", d.Cluster, d.APIServer)
+	p.add("RECEIVED", "%s", d.Received.Format(time.RFC3339Nano))
+	p.add("USER", "%s", d.User)
+	p.add("ACTING AS", "%s", d.ActingAs)
+	p.add("GROUPS", "%s", strings.Join(d.Groups, ", "))
+	p.add("RESPONSE", "%d %s", d.Code, d.Message)
+	p.add("REFUSED BY", "%s: %s", d.By, d.Text)
+	p.list("IDENTITY", d.Identity)
+	if !d.At.Equal(d.Received) {
+		p.add("POLICY OF", "%s, when it is: %s", d.At.Format(time.RFC3339Nano), d.Replayed)
+	}
+	for i := range d.Checks {
+		p.check(i, &d.Checks[i])
+	}
+	for i := range d.Chain {
+		s := &d.Chain[i]
+		p.add(nth("CHAIN", i), "%s: %s  %s", s.Authorizer, s.Answer, s.Text)
+		p.list("  ALMOST", s.Almost)
+	}
+	p.list("NOT KNOWN", d.Missing)
+	for i := range d.Chain {
+		if d.By == byAuthorizers || d.Replayed != replay.DecisionAllow.String() {
+			p.nearest("", d.Chain[i].Nearest)
+		}
+	}
+	return w.Flush()
+}
+
+// check prints a check that was refused, and what would have let it pass.
+func (p fields) check(i int, c *deniedCheckJSON) {
+	p.add(nth("CHECK", i), "%s: may %s %s?  replayed: %s", c.Check, c.User, c.Asked, c.Replayed)
+	for _, m := range c.Missing {
+		p.add("", "  %s", m)
+	}
+	p.nearest("  ", c.Nearest)
+}

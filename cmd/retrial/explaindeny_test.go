@@ -1,0 +1,227 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/implied"
+	"github.com/retrial-io/retrial/replay/request"
+)
+
+// TestExplainDenyRoute: what refused a request, by every way in which one can be refused.
+func TestExplainDenyRoute(t *testing.T) {
+	ann := event.User{Username: "ann", Groups: []string{"system:authenticated"}}
+	for _, tc := range []struct {
+		name         string
+		code         int32
+		user         event.User
+		verb, uri    string
+		change       func(*event.Event, *replay.Verdict)
+		by, says     string
+		chain, check int
+	}{
+		{"the authorizers", 403, ann, "delete", "/api/v1/secrets/s", func(_ *event.Event, v *replay.Verdict) {
+			v.Recorded, v.Replayed = replay.DecisionForbid, replay.DecisionForbid
+		}, byAuthorizers, "no authorizer allowed it", 3, 0},
+		{"the authorizers, which allow it by what is known", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *replay.Verdict) {
+			v.Recorded, v.Replayed, v.Outcome = replay.DecisionForbid, replay.DecisionAllow, replay.OutcomeDrift
+		}, byAuthorizers, "this is drift", 3, 0},
+		{"a webhook", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *replay.Verdict) {
+			v.Recorded, v.Replayed, v.Outcome, v.RecordedReason = replay.DecisionForbid, replay.DecisionAllow, replay.OutcomeMatch, "not on Fridays"
+		}, byAuthorizers, "not on Fridays. All others allow it: a webhook refused it", 3, 0},
+		{"a check", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *replay.Verdict) {
+			v.Recorded, v.Replayed = replay.DecisionAllow, replay.DecisionAllow
+			v.Implied = []replay.Implied{
+				{Check: implied.OwnerDelete, Recorded: replay.DecisionAllow, Attributes: request.Attributes{Verb: "delete"}},
+				{Check: implied.Websocket, Replayed: replay.DecisionForbid, Recorded: replay.DecisionForbid,
+					Attributes: request.Attributes{ResourceRequest: true, Verb: "create", Resource: "secrets", Namespace: "n", Name: "s"}}}
+		}, byCheck, "a check behind them refused it", 3, 1},
+		{"impersonation", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *replay.Verdict) {
+			v.Impersonation = &replay.ImpersonationCheck{Recorded: replay.DecisionForbid, Replayed: replay.DecisionForbid, Cause: "refused at impersonate users bob"}
+			v.Implied = []replay.Implied{{Check: implied.Impersonation, Replayed: replay.DecisionForbid, Recorded: replay.DecisionForbid,
+				Attributes: request.Attributes{ResourceRequest: true, Verb: "impersonate", Resource: "users", Name: "bob"}}}
+		}, byImpersonation, "ann may not act as the user it named: refused at impersonate users bob", 0, 1},
+		{"an admission plugin", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *replay.Verdict) {
+			v.Recorded, v.Admission = replay.DecisionAllow, replay.Admission{Recorded: replay.AdmissionRejected, Plugin: "PodSecurity"}
+		}, byAdmission, "the admission plugin PodSecurity refused it", 3, 0},
+		{"something behind the authorizers", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *replay.Verdict) {
+			v.Recorded = replay.DecisionAllow
+		}, byOther, "the message says why", 3, 0},
+		{"authentication", 401, event.User{}, "list", "/api/v1/secrets", func(e *event.Event, v *replay.Verdict) {
+			e.ResponseStatus.Message = "Authentication failed, attempted: bearer"
+			v.Recorded, v.Class = replay.DecisionNone, replay.ClassUnauthenticated
+		}, byAuthentication, "credentials were sent and refused: bearer", 0, 0},
+		{"nobody", 200, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *replay.Verdict) {
+			v.Recorded, v.Replayed = replay.DecisionAllow, replay.DecisionAllow
+		}, byNobody, "rbac allows it", 3, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := row("x", 1, true)
+			r.Event.Verb, r.Event.RequestURI, r.Event.User = tc.verb, tc.uri, tc.user
+			r.Event.ResponseStatus = &event.Status{Code: tc.code}
+			r.Verdict.Grants, r.Verdict.Implied, r.Verdict.Admission = nil, nil, replay.Admission{}
+			tc.change(r.Event, r.Verdict)
+			f := &fakeStore{rows: []replay.Row{r}, known: policyOf(t, readerRole, annReads)}
+			answer := decodeAnswer[explainJSON](t, askFake(t, f, http.MethodGet, "explain-deny?auditID=x&at=2026-11-20T12:00:00Z"))
+			if len(answer.Requests) != 1 {
+				t.Fatalf("%d requests", len(answer.Requests))
+			}
+			d := answer.Requests[0]
+			if d.By != tc.by || !strings.Contains(d.Text, tc.says) || len(d.Chain) != tc.chain || len(d.Checks) != tc.check {
+				t.Errorf("got %s: %s (%d authorizers, %d checks); want %s: %s (%d, %d)", d.By, d.Text, len(d.Chain), len(d.Checks), tc.by, tc.says, tc.chain, tc.check)
+			}
+			for _, c := range d.Checks {
+				if c.Nearest == nil || c.User != "ann" || c.Asked == "" {
+					t.Errorf("check %+v", c)
+				}
+			}
+			var page bytes.Buffer
+			if err := printDenials(&page, &answer); err != nil || !strings.Contains(page.String(), "REFUSED BY") {
+				t.Errorf("%v: %s", err, &page)
+			}
+		})
+	}
+	if w := askFake(t, &fakeStore{}, http.MethodGet, "explain-deny"); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "auditID is missing") {
+		t.Errorf("without an audit ID: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestExplainDenyByTime: the policy of another time is asked when it is named, and the nearest
+// misses are those of that time.
+func TestExplainDenyByTime(t *testing.T) {
+	r := row("x", 1, true)
+	r.Event.Verb, r.Event.RequestURI = "delete", "/api/v1/secrets/s"
+	r.Event.User = event.User{Username: "ann", Groups: []string{"system:authenticated"}}
+	r.Verdict.Recorded, r.Verdict.Replayed = replay.DecisionForbid, replay.DecisionForbid
+	f := &fakeStore{rows: []replay.Row{r}, known: policyOf(t, readerRole, annReads)}
+	for at, almost := range map[string]bool{"2026-11-20T12:00:00Z": true, "2026-11-20T09:00:00Z": false} {
+		d := decodeAnswer[explainJSON](t, askFake(t, f, http.MethodGet, "explain-deny?auditID=x&at="+at)).Requests[0]
+		rbac := d.Chain[len(d.Chain)-1]
+		if rbac.Nearest == nil || (len(rbac.Nearest.Almost) == 1) != almost || (len(d.Missing) == 0) != almost {
+			t.Errorf("at %s: %+v, not known: %q", at, rbac.Nearest, d.Missing)
+		}
+		if almost && rbac.Nearest.Almost[0].Lacks != rbacindex.LackVerb.String() {
+			t.Errorf("it lacks the %s", rbac.Nearest.Almost[0].Lacks)
+		}
+	}
+	f.known = nil
+	d := decodeAnswer[explainJSON](t, askFake(t, f, http.MethodGet, "explain-deny?auditID=x")).Requests[0]
+	if d.Replayed != "none" || len(d.Missing) == 0 || d.Chain[len(d.Chain)-1].Nearest != nil {
+		t.Errorf("without a state: %+v", d)
+	}
+}
+
+// TestExplainDenyOfMany: clients may use an audit ID as often as they like.
+func TestExplainDenyOfMany(t *testing.T) {
+	f := &fakeStore{}
+	for i := range mostDenials + 5 {
+		r := row("x", i, true)
+		r.Size = 1
+		f.rows = append(f.rows, r)
+	}
+	answer := decodeAnswer[explainJSON](t, askFake(t, f, http.MethodGet, "explain-deny?auditID=x"))
+	if len(answer.Requests) != mostDenials || !answer.Truncated || f.visited != mostDenials+1 {
+		t.Errorf("%d requests, truncated %v, %d rows read", len(answer.Requests), answer.Truncated, f.visited)
+	}
+}
+
+// TestExplainDenyOffline: a log is explained without a store, with the apiserver's configuration.
+func TestExplainDenyOffline(t *testing.T) {
+	dir := filepath.Join("..", "..", "replay", "testdata", "recordings", "identities")
+	id := ""
+	for _, l := range verdictLines(t, dir) {
+		for _, c := range l.Implied {
+			if c.Check == implied.SignerApprove && c.Recorded == "forbid" {
+				id = l.AuditID
+			}
+		}
+	}
+	if id == "" {
+		t.Fatal("no refused approval is in the recording")
+	}
+	var out, errs bytes.Buffer
+	args := []string{"explain-deny", id, "--events", filepath.Join(dir, "audit.jsonl.zst"), "--state", filepath.Join(dir, "state.json.zst"), "--apiserver-config", filepath.Join(dir, "config")}
+	if code := execute(t.Context(), args, streams{strings.NewReader(""), &out, &errs}); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, &errs)
+	}
+	for _, want := range []string{"REFUSED BY", "check: the authorizers allowed it", "signer-approve: may petra approve signers.certificates.k8s.io", "NARROWEST RULE"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in:\n%s", want, &out)
+		}
+	}
+}
+
+// verdictLines evaluates a recording by the command and returns what it prints of each request.
+func verdictLines(t *testing.T, dir string) (lines []replay.Line) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	args := []string{"evaluate", "--events", filepath.Join(dir, "audit.jsonl.zst"), "--state", filepath.Join(dir, "state.json.zst"), "--apiserver-config", filepath.Join(dir, "config"), "-o", "jsonl"}
+	if code := execute(t.Context(), args, streams{strings.NewReader(""), &out, &errs}); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, &errs)
+	}
+	for dec := json.NewDecoder(&out); dec.More(); {
+		var l replay.Line
+		if err := dec.Decode(&l); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// TestExplainDenyUsage: what cannot be asked is told.
+func TestExplainDenyUsage(t *testing.T) {
+	log := filepath.Join("..", "..", "replay", "testdata", "recordings", "always-deny", "audit.jsonl.zst")
+	for name, tc := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"no ID":             {nil, exitUsage, "AUDIT-ID is missing"},
+		"a state alone":     {[]string{"x", "--state", log}, exitUsage, "add --events"},
+		"no such log":       {[]string{"x", "--events", "nowhere.log"}, exitUsage, "nowhere.log"},
+		"no time":           {[]string{"x", "--events", log, "--at", "yesterday"}, exitUsage, "no RFC 3339 time"},
+		"an ID nobody used": {[]string{"no-such\x1b[2J", "--events", log}, exitNoMatch, `no judged request of the log carries the audit ID no-such\x1b[2J`},
+		"no configuration":  {[]string{"x", "--events", log, "--apiserver-config", "nowhere"}, exitUsage, "nowhere"},
+		"a form":            {[]string{"x", "-o", "xml"}, exitUsage, "none of table, json, yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			code := execute(t.Context(), append([]string{"explain-deny"}, tc.args...), streams{strings.NewReader(""), &out, &errs})
+			if code != tc.code || !strings.Contains(errs.String(), tc.says) {
+				t.Errorf("exit code %d, want %d: %s", code, tc.code, &errs)
+			}
+		})
+	}
+}
+
+// TestPrintDenialsIsSafe: what clients chose does not reach a terminal as it is.
+func TestPrintDenialsIsSafe(t *testing.T) {
+	hostile := "x\x1b[2J\nREFUSED BY  forged"
+	near := &nearestJSON{Roles: []offerJSON{{Role: hostile}}, Bindings: []offerJSON{{Binding: hostile, Role: hostile}},
+		Almost: []almostJSON{{sourceJSON{Subject: hostile, Binding: hostile, Role: hostile}, hostile}}}
+	near.Rule.Verbs, near.Rule.NonResourceURLs, near.Rule.Resources = []string{hostile}, []string{hostile}, []string{hostile}
+	var out bytes.Buffer
+	err := printDenials(&out, &explainJSON{Truncated: true, Requests: []denialJSON{{
+		Cluster: hostile, APIServer: hostile, AuditID: hostile, Verb: hostile, RequestURI: hostile, User: hostile, Groups: []string{hostile}, ActingAs: hostile,
+		Message: hostile, By: byAuthorizers, Text: hostile, Plugin: hostile, Identity: []string{hostile}, Missing: []string{hostile},
+		Chain:  []shortfallJSON{{Authorizer: hostile, Answer: hostile, Text: hostile, Almost: []string{hostile}, Nearest: near}},
+		Checks: []deniedCheckJSON{{Check: hostile, Asked: hostile, User: hostile, Missing: []string{hostile}, Nearest: near}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(out.String(), "\x1b\a") || strings.Contains(out.String(), "\nREFUSED BY  forged") {
+		t.Errorf("a control byte, or a forged line, came through:\n%q", out.String())
+	}
+	if !strings.Contains(out.String(), "more requests of this audit ID") {
+		t.Error("nothing says that the answer is cut off")
+	}
+}
