@@ -19,12 +19,12 @@ import (
 // objects share what they refer to, and names are used again by others.
 type generator struct {
 	*rand.Rand
-	now                                        int64
-	uids                                       int
-	begin                                      int // writes before the first request
+	now   int64
+	uids  int
+	begin int // writes before the first request
 	// plausible leaves out what no apiserver or controller does: a state may take it that a
 	// pod's claims are made once and its spec stays.
-	plausible bool
+	plausible                                  bool
 	nodes, pods, namespaces                    []string
 	accounts, secrets, configs, claims, gadget []string
 

@@ -9,9 +9,9 @@ import (
 // use a namespace.
 type edge struct{ key, span id }
 
-// edges are the edges from one object, ordered by key. Up to small of them are a plain list;
-// more are blocks, and the edges of a key of which there are many are a run of their own, so
-// that asking is a matter of the logarithm of their number.
+// edges are the edges from one object, ordered by key. Few are a plain list; more are blocks,
+// and the edges of a key of which there are many are a run of their own, so that asking is a
+// matter of the logarithm of their number.
 type edges struct {
 	list []edge
 	many *manyEdges
@@ -24,7 +24,7 @@ type manyEdges struct {
 }
 
 const (
-	small     = 128 // edges in a plain list, at most
+	small     = 512 // edges in a plain list, at most
 	blockSize = 512 // edges in a block, at most
 	runSize   = 32  // edges of one key outside a run, at most
 )
@@ -39,11 +39,12 @@ func (e *edges) len() int {
 // add puts an edge in.
 func (e *edges) add(t *spans, x edge) {
 	if e.many == nil {
-		if len(e.list) < small {
-			e.list = insert(e.list, x)
+		i := placeBehind(e.list, x.key)
+		if len(e.list) < small && (i < runSize || e.list[i-runSize].key != x.key) {
+			e.list = insert(e.list, i, x)
 			return
 		}
-		e.grow(t)
+		e.grow()
 	}
 	m := e.many
 	m.count++
@@ -56,7 +57,7 @@ func (e *edges) add(t *spans, x edge) {
 		m.split(i)
 		i = m.block(x.key)
 	}
-	m.blocks[i] = insert(m.blocks[i], x)
+	m.blocks[i] = insert(m.blocks[i], placeBehind(m.blocks[i], x.key), x)
 	if n := m.countOf(x.key); n > runSize {
 		m.gather(t, x.key)
 	}
@@ -92,14 +93,28 @@ func (e *edges) remove(t *spans, x edge) {
 			}
 		}
 	}
-	if m.count <= small/2 {
+	if m.count <= small/2 && m.calm() {
 		e.shrink()
 	}
 }
 
-// insert puts x behind the edges of its key, growing the list by little.
-func insert(list []edge, x edge) []edge {
-	i := sort.Search(len(list), func(i int) bool { return list[i].key > x.key })
+// calm tells whether no run is needed any more.
+func (m *manyEdges) calm() bool {
+	for _, r := range m.runs {
+		if len(r.spans) > runSize {
+			return false
+		}
+	}
+	return true
+}
+
+// placeBehind returns the place behind the edges of a key.
+func placeBehind(list []edge, key id) int {
+	return sort.Search(len(list), func(i int) bool { return list[i].key > key })
+}
+
+// insert puts x at a place, growing the list by little.
+func insert(list []edge, i int, x edge) []edge {
 	if len(list) == cap(list) {
 		grown := make([]edge, len(list), len(list)+1+len(list)/4)
 		copy(grown, list)
@@ -118,19 +133,10 @@ func drop(list []edge, x edge) ([]edge, bool) {
 	return list, false
 }
 
-// grow turns the plain list into blocks.
-func (e *edges) grow(t *spans) {
-	m := &manyEdges{blocks: [][]edge{e.list}, runs: map[id]*run{}, count: len(e.list)}
-	e.list, e.many = nil, m
-	var keys []id
-	for i, x := range m.blocks[0] {
-		if i >= runSize && m.blocks[0][i-runSize].key == x.key && (len(keys) == 0 || keys[len(keys)-1] != x.key) {
-			keys = append(keys, x.key)
-		}
-	}
-	for _, k := range keys {
-		m.gather(t, k)
-	}
+// grow turns the plain list into blocks. No key has enough edges in it for a run.
+func (e *edges) grow() {
+	e.many = &manyEdges{blocks: [][]edge{e.list}, runs: map[id]*run{}, count: len(e.list)}
+	e.list = nil
 }
 
 // shrink turns blocks into a plain list.

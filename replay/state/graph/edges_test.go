@@ -11,7 +11,7 @@ func TestEdges(t *testing.T) {
 	for _, tc := range []struct {
 		name        string
 		keys, edges int
-	}{{"list", 5, 60}, {"runs", 4, 900}, {"blocks", 900, 3000}, {"both", 60, 2000}} {
+	}{{"list", 5, 60}, {"long list", 200, 500}, {"runs", 4, 900}, {"blocks", 900, 3000}, {"both", 60, 2000}} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(7, 7))
 			var table spans
