@@ -18,17 +18,65 @@ import (
 //   - "*" as a verb, group or resource is covered by "*" only, never by a list of all there is;
 //   - a piece for every name is covered by rules for every name only.
 //
-// The cost is that of the pieces, the product of a rule's lists.
+// The cost is that of the pieces, the product of a rule's lists, but for rules that one rule of
+// the owner covers whole.
 func Covers(owner, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	for i := range wanted {
+		if coveredWhole(&wanted[i], owner) {
+			continue
+		}
 		eachPiece(&wanted[i], func(p *piece) {
-			if !slices.ContainsFunc(owner, func(r rbacv1.PolicyRule) bool { return p.coveredBy(&r) }) {
+			if !p.coveredByOne(owner) {
 				out = append(out, p.rule())
 			}
 		})
 	}
 	return out
+}
+
+// coveredWhole reports whether one rule of the owner covers every piece of a rule.
+func coveredWhole(w *rbacv1.PolicyRule, owner []rbacv1.PolicyRule) bool {
+	for i := range owner {
+		if coversRule(&owner[i], w) {
+			return true
+		}
+	}
+	return false
+}
+
+func coversRule(r, w *rbacv1.PolicyRule) bool {
+	for _, verb := range w.Verbs {
+		if !verbMatches(r.Verbs, verb) {
+			return false
+		}
+	}
+	if len(r.ResourceNames) > 0 {
+		if len(w.ResourceNames) == 0 || len(w.NonResourceURLs) > 0 {
+			return false
+		}
+		for _, name := range w.ResourceNames {
+			if !slices.Contains(r.ResourceNames, name) {
+				return false
+			}
+		}
+	}
+	for _, path := range w.NonResourceURLs {
+		if !pathMatches(r.NonResourceURLs, path) {
+			return false
+		}
+	}
+	for _, group := range w.APIGroups {
+		if !groupMatches(r.APIGroups, group) {
+			return false
+		}
+	}
+	for _, resource := range w.Resources {
+		if !coversResource(r.Resources, resource) {
+			return false
+		}
+	}
+	return true
 }
 
 // piece is the least a rule gives: a verb on a resource of an API group, of every name or of
@@ -42,12 +90,14 @@ type piece struct {
 	isPath          bool
 }
 
-// eachPiece visits the pieces of a rule, resources before paths.
+// eachPiece visits the pieces of a rule, resources before paths. The piece is valid during the
+// visit.
 func eachPiece(r *rbacv1.PolicyRule, visit func(*piece)) {
+	var p piece
 	for _, group := range r.APIGroups {
 		for _, resource := range r.Resources {
 			for _, verb := range r.Verbs {
-				p := piece{verb: verb, group: group, resource: resource}
+				p = piece{verb: verb, group: group, resource: resource}
 				if len(r.ResourceNames) == 0 {
 					visit(&p)
 				}
@@ -60,7 +110,8 @@ func eachPiece(r *rbacv1.PolicyRule, visit func(*piece)) {
 	}
 	for _, path := range r.NonResourceURLs {
 		for _, verb := range r.Verbs {
-			visit(&piece{verb: verb, path: path, isPath: true})
+			p = piece{verb: verb, path: path, isPath: true}
+			visit(&p)
 		}
 	}
 }
@@ -91,11 +142,34 @@ func (p *piece) coveredBy(r *rbacv1.PolicyRule) bool {
 	if !groupMatches(r.APIGroups, p.group) {
 		return false
 	}
-	if slices.Contains(r.Resources, rbacv1.ResourceAll) || slices.Contains(r.Resources, p.resource) {
+	return coversResource(r.Resources, p.resource)
+}
+
+func (p *piece) coveredByOne(rules []rbacv1.PolicyRule) bool {
+	for i := range rules {
+		if p.coveredBy(&rules[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// coversResource reports whether a rule's resources hold one, by name, by "*", or by that of
+// its subresource for every resource.
+func coversResource(have []string, resource string) bool {
+	if slices.Contains(have, rbacv1.ResourceAll) || slices.Contains(have, resource) {
 		return true
 	}
-	_, sub, ok := strings.Cut(p.resource, "/")
-	return ok && slices.Contains(r.Resources, "*/"+sub)
+	_, sub, ok := strings.Cut(resource, "/")
+	if !ok {
+		return false
+	}
+	for _, h := range have {
+		if rest, all := strings.CutPrefix(h, "*/"); all && rest == sub {
+			return true
+		}
+	}
+	return false
 }
 
 // compactPieces puts pieces about one resource and name together, as the apiserver does

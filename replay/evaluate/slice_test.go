@@ -8,14 +8,11 @@ import (
 	"runtime"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/sample"
 	"github.com/retrial-io/retrial/internal/testfile"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/implied"
-	"github.com/retrial-io/retrial/replay/state"
 )
 
 // memoryInput is an input that is read from memory.
@@ -133,49 +130,3 @@ func stripped(t testing.TB, in Input) []byte {
 
 func TestBlindSlice(t *testing.T)  { blind(t, slice(t)) }
 func TestBlindCorpus(t *testing.T) { blind(t, full(t)) }
-
-// BenchmarkReplay judges the events of the slice against their state, decoded beforehand.
-func BenchmarkReplay(b *testing.B) {
-	o := slice(b)
-	eng := replay.New(replay.Config{})
-	o.Engine, o.Cluster, o.Workers, o.Progress = eng, "bench", 1, func(int) {}
-	st, err := o.load(context.Background(), newSummary(eng))
-	if err != nil {
-		b.Fatal(err)
-	}
-	var events []*event.Event
-	err = o.decoded(context.Background(), func([]Malformed) {}, func(bt *batch) error {
-		for i := range bt.items {
-			events = append(events, bt.items[i].event)
-		}
-		return nil
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	replayAll := func(st *state.State) func(*testing.B) {
-		return func(b *testing.B) {
-			b.ReportAllocs()
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			began := threadTime(b)
-			n := 0
-			for ; b.Loop(); n++ {
-				eng.Replay(events[n%len(events)], st)
-			}
-			b.ReportMetric(float64(threadTime(b)-began)/float64(n), "cpu-ns/op")
-		}
-	}
-	b.Run("state=slice", replayAll(st))
-	b.Run("state=none", replayAll(nil))
-}
-
-// threadTime is the CPU time of the calling thread: what a benchmark costs, whoever else
-// uses the machine.
-func threadTime(b *testing.B) int64 {
-	var ru unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_THREAD, &ru); err != nil {
-		b.Fatal(err)
-	}
-	return ru.Utime.Nano() + ru.Stime.Nano()
-}

@@ -1,0 +1,136 @@
+package evaluate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/testfile"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/replay/config"
+)
+
+// BenchmarkReplay judges the events of the slice, decoded beforehand: who it was,
+// impersonation, every authorizer, the checks behind them and admission. state=large has
+// 50,000 bindings and 100,000 pods more; configured=true gives the engine the configuration of
+// the apiserver.
+func BenchmarkReplay(b *testing.B) {
+	for _, size := range []string{"slice", "large"} {
+		for _, configured := range []bool{false, true} {
+			b.Run(fmt.Sprintf("state=%s/configured=%v", size, configured), func(b *testing.B) {
+				benchmarkReplay(b, size == "large", configured)
+			})
+		}
+	}
+}
+
+func benchmarkReplay(b *testing.B, large, configured bool) {
+	o := slice(b)
+	if large {
+		o.States = []Input{memoryInput("state.json", append(testfile.Read(b, "testdata/state.json.zst"), crowd(b)...))}
+	}
+	var cfg replay.Config
+	if configured {
+		history, _, err := config.ReadHistory(os.DirFS("testdata/apiserver"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		cfg.Apiserver = func(string, string) *config.History { return history }
+	}
+	eng := replay.New(cfg)
+	o.Engine, o.Cluster, o.Workers, o.Progress = eng, "bench", 1, func(int) {}
+	o.Trail = authn.NewTrail(authn.TrailConfig{})
+	st, err := o.load(context.Background(), newSummary(eng))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var events []*event.Event
+	err = o.decoded(context.Background(), func([]Malformed) {}, func(bt *batch) error {
+		for i := range bt.items {
+			events = append(events, bt.items[i].event)
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, e := range events {
+		eng.Replay(e, st) // the steady state: views, profiles and compiled chains are there
+	}
+	runtime.GC()
+	b.ReportAllocs()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	began := threadTime(b)
+	n := 0
+	for ; b.Loop(); n++ {
+		eng.Replay(events[n%len(events)], st)
+	}
+	b.ReportMetric(float64(threadTime(b)-began)/float64(n), "cpu-ns/op")
+}
+
+// crowd is a listing of 25,000 ClusterRoleBindings, 25,000 RoleBindings and 100,000 pods on
+// 5,000 nodes, none of them the slice's own.
+func crowd(tb testing.TB) []byte {
+	tb.Helper()
+	out := bytes.NewBufferString(`{"apiVersion":"v1","kind":"List","items":[`)
+	n := 0
+	add := func(v any, meta *metav1.ObjectMeta) {
+		n++
+		meta.UID, meta.ResourceVersion = types.UID(fmt.Sprintf("crowd-%d", n)), fmt.Sprint(n)
+		meta.CreationTimestamp = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+		raw, err := json.Marshal(v)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if n > 1 {
+			out.WriteByte(',')
+		}
+		out.Write(raw)
+	}
+	subject := func(i int) []rbacv1.Subject {
+		return []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: fmt.Sprintf("crowd-user-%d", i)}, {Kind: "Group", APIGroup: rbacv1.GroupName, Name: fmt.Sprintf("crowd-group-%d", i%200)}}
+	}
+	for i := range 25_000 {
+		c := &rbacv1.ClusterRoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"},
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("crowd-%d", i)}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}, Subjects: subject(i)}
+		add(c, &c.ObjectMeta)
+		r := &rbacv1.RoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "RoleBinding"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprintf("crowd-%d", i%2000), Name: fmt.Sprintf("crowd-%d", i)},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"}, Subjects: subject(i)}
+		add(r, &r.ObjectMeta)
+	}
+	for i := range 100_000 {
+		namespace := fmt.Sprintf("crowd-%d", i%2000)
+		p := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("crowd-%d", i)},
+			Spec: corev1.PodSpec{NodeName: fmt.Sprintf("crowd-%d", i%5000), ServiceAccountName: fmt.Sprintf("app-%d", i%7),
+				Volumes:    []corev1.Volume{{Name: "c", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: fmt.Sprintf("config-%d", i%50)}}}}},
+				Containers: []corev1.Container{{Name: "c", EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: fmt.Sprintf("secret-%d", i%50)}}}}}}}}
+		add(p, &p.ObjectMeta)
+	}
+	out.WriteString("]}\n")
+	return out.Bytes()
+}
+
+// threadTime is the CPU time of the calling thread: what a benchmark costs, whoever else
+// uses the machine.
+func threadTime(b *testing.B) int64 {
+	var ru unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_THREAD, &ru); err != nil {
+		b.Fatal(err)
+	}
+	return ru.Utime.Nano() + ru.Stime.Nano()
+}
