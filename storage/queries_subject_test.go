@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/replay"
-	"github.com/retrial-io/retrial/replay/implied"
 	"github.com/retrial-io/retrial/storage/storagetest"
 )
 
@@ -44,7 +43,7 @@ func TestSubjectUsage(t *testing.T) {
 		if r.Verdict.Recorded != replay.DecisionForbid {
 			for _, c := range r.Verdict.Implied {
 				checks++
-				if asked := r.Event.User.Username; implied.ByRequestor(c.Check) && asked != who.Username {
+				if asked := r.Event.User.Username; c.ByRequestor() && asked != who.Username {
 					o := want[asked]
 					o.checks, o.checkGrants = o.checks+1, o.checkGrants+int64(len(c.Grants))
 					want[asked] = o
@@ -76,7 +75,7 @@ func TestSubjectUsage(t *testing.T) {
 		for _, u := range got.Uses {
 			if u.Implied != "" {
 				sum.checks += u.Requests
-				if (u.Verb != "bind" || !u.Covered || u.Implied != "check") && (u.Verb != "impersonate" || u.Covered || u.Implied != implied.Impersonation) || u.Resource == "" {
+				if (u.Verb != "bind" || !u.Covered || u.Implied != "check") && (u.Verb != "impersonate" || u.Covered || u.Implied != "impersonation") || u.Resource == "" {
 					t.Errorf("%s: a check %+v", name, u)
 				}
 				continue

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/retrial-io/retrial/replay"
-	"github.com/retrial-io/retrial/replay/implied"
 )
 
 // This file writes and reads the parts of a verdict that have a structure of their own: the
@@ -62,7 +61,7 @@ func (b *block) appendImplied(r *replay.Row, checks []replay.Implied) error {
 		c := &checks[i]
 		u, by := r.Event.EffectiveUser(), ""
 		groups := groupSet(u.Groups)
-		if implied.ByRequestor(c.Check) {
+		if c.ByRequestor() {
 			u = &r.Event.User
 			groups = groupSet(u.Groups)
 			by = strconv.FormatUint(groups, 10)

@@ -32,15 +32,17 @@ import (
 //	GET api/v1/why?auditID=&cluster=         everything about the requests of an audit ID
 //	GET api/v1/classes                       what outcomes and classes mean
 //	GET api/v1/status                        how far the replay is behind
+//	GET api/v1/rejudge?cluster=&id=          the jobs that judge stored requests again; POST begins one
 //	GET api/v1/drained                       answers when everything accepted is stored
 type api struct {
-	store   queries
-	replay  replaying
-	asking  *queryLog // nil: nothing is recorded
-	site    site
-	log     *zap.Logger
-	slots   chan struct{} // one for every query under way
-	longest time.Duration // that a query may take
+	store    queries
+	replay   replaying
+	rejudges rejudging // nil: nobody judges
+	asking   *queryLog // nil: nothing is recorded
+	site     site
+	log      *zap.Logger
+	slots    chan struct{} // one for every query under way
+	longest  time.Duration // that a query may take
 }
 
 // queries is what the API asks the store.
@@ -87,6 +89,7 @@ func (a api) routes() []route {
 		{"status", nil, a.status},
 		{"drained", nil, a.drained},
 		{"query-log", []string{"before", "limit"}, a.query(a.queryLog)},
+		{"rejudge", []string{"cluster", "id"}, a.query(a.rejudgeJobs)},
 	}, a.accessRoutes(), a.suggestRoutes(), a.findingRoutes(), a.connectionRoutes(), a.escalationRoutes(), a.changeRoutes(), a.driftRoutes(), a.lineageRoutes(), a.explainRoutes())
 }
 
@@ -102,7 +105,7 @@ const (
 )
 
 func newAPI(sys *system) http.Handler {
-	return apiHandler(ruledStore{sys.store, sys.rules}, sys.runner, sys.asking, sys.log, longestQuery, at(sys.site()))
+	return apiHandler(ruledStore{sys.store, sys.rules}, sys.runner, sys.asking, sys.log, longestQuery, at(sys.site()), withRejudging(sys.runner))
 }
 
 // apiHandler serves the API below /api/v1/.
@@ -126,6 +129,7 @@ func apiHandler(store queries, runner replaying, asking *queryLog, log *zap.Logg
 			a.fail(w, r, e.path, err)
 		}))
 	}
+	mux.HandleFunc("POST /api/v1/rejudge", a.asked("rejudge", a.beginRejudge))
 	mux.HandleFunc("/api/v1/", func(w http.ResponseWriter, r *http.Request) {
 		status, text := http.StatusNotFound, "there is no "+strconv.Quote(r.URL.Path)+" in the API; see docs/api.md"
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {

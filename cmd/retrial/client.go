@@ -61,10 +61,19 @@ func dial(ctx context.Context, server, dataDir string) (*apiClient, error) {
 
 // get asks the API and decodes the JSON answer into v.
 func (c *apiClient) get(ctx context.Context, path string, query url.Values, v any) error {
+	return c.do(ctx, http.MethodGet, path, query, v)
+}
+
+// post asks the API for what changes something, as get does.
+func (c *apiClient) post(ctx context.Context, path string, query url.Values, v any) error {
+	return c.do(ctx, http.MethodPost, path, query, v)
+}
+
+func (c *apiClient) do(ctx context.Context, method, path string, query url.Values, v any) error {
 	u := *c.base
 	u.Path = strings.TrimSuffix(u.Path, "/") + "/api/v1/" + path
 	u.RawQuery = query.Encode()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), nil)
 	if err != nil {
 		return err
 	}

@@ -85,6 +85,7 @@ the event, the verdict and every grant that made it possible.
   retrial findings                   what is odd
   retrial drift                      what does not agree, by likely cause
   retrial lineage CREDENTIAL|SUBJECT follow a credential from its issue to every use
+  retrial rejudge --since TIME       judge again what is stored
   retrial config check DIR           what is understood of an apiserver's configuration
   retrial suggest                    the least roles each subject needs, with a proof
   retrial evaluate --state S --events LOG
@@ -100,7 +101,7 @@ the event, the verdict and every grant that made it possible.
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError(c, "%w", err) })
 	root.AddCommand(
-		newServe(s), newImport(s), newEvaluate(s), newSuggest(s), newFindings(s), newWhy(s), newWhoCan(s), newCan(s), newChanges(s), newEscalations(s), newHygiene(s), newExplainDeny(s), newDrift(s), newLineage(s), newQueryLogCommand(s), newCluster(s), newConfig(s), newConnect(s), newDoctor(s), newBench(s), newVersion(s),
+		newServe(s), newImport(s), newEvaluate(s), newSuggest(s), newFindings(s), newWhy(s), newWhoCan(s), newCan(s), newChanges(s), newEscalations(s), newHygiene(s), newExplainDeny(s), newDrift(s), newLineage(s), newRejudge(s), newQueryLogCommand(s), newCluster(s), newConfig(s), newConnect(s), newDoctor(s), newBench(s), newVersion(s),
 	)
 	return root
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
-	"github.com/retrial-io/retrial/replay/implied"
 	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/embedded"
@@ -120,7 +119,7 @@ func Verdict(r *replay.Row) {
 	identity(e, v)
 	chain(v)
 	if w := e.ImpersonatedUser; w != nil && v.Replayed == replay.DecisionAllow {
-		v.Implied = append(v.Implied, replay.Implied{Check: implied.Impersonation, Replayed: replay.DecisionAllow, Grants: v.Grants[1:],
+		v.Implied = append(v.Implied, replay.Implied{Check: "impersonation", Replayed: replay.DecisionAllow, Grants: v.Grants[1:],
 			Attributes: replay.Attributes{Verb: "impersonate", ResourceRequest: true, Resource: "users", Name: w.Username}})
 	}
 	r.Verdict = v

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/runner"
+)
+
+// rejudging is what the API asks whoever judges stored requests again.
+type rejudging interface {
+	// Rejudge begins a job, or returns the one that does the same already.
+	Rejudge(ctx context.Context, want replay.Rejudge) (replay.RejudgeJob, error)
+	// Rejudges returns every job there was.
+	Rejudges(ctx context.Context) ([]replay.RejudgeJob, error)
+}
+
+// rejudgeJSON is a job as the API tells it.
+type rejudgeJSON struct {
+	ID          string               `json:"id"`
+	Cluster     string               `json:"cluster"`
+	From        time.Time            `json:"from"`
+	To          time.Time            `json:"to"`
+	Where       []string             `json:"where"`
+	DryRun      bool                 `json:"dryRun"`
+	Asked       time.Time            `json:"asked"`
+	Engine      string               `json:"engine"`
+	Done        bool                 `json:"done"`
+	Share       float64              `json:"share"` // of the work, 0 to 1
+	Interrupted int                  `json:"interrupted,omitempty"`
+	Report      replay.RejudgeReport `json:"report"`
+}
+
+func rejudgeOf(j *replay.RejudgeJob) rejudgeJSON {
+	out := rejudgeJSON{ID: j.ID, Cluster: j.Cluster, From: j.From, To: j.To, Where: whereWords(j.Rejudge), DryRun: j.DryRun, Asked: j.Asked,
+		Engine: j.Engine, Done: j.Done(), Share: j.Share(), Report: j.Report()}
+	for i := range j.Progress {
+		out.Interrupted += j.Progress[i].Interrupted
+	}
+	if out.Report.Transitions == nil {
+		out.Report.Transitions = []replay.Transition{}
+	}
+	return out
+}
+
+// selectable are the keys of --where and where the values go.
+func selectable(r *replay.Rejudge) map[string]*[]string {
+	return map[string]*[]string{"user": &r.Users, "verb": &r.Only.Verbs, "resource": &r.Only.Resources, "namespace": &r.Only.Namespaces,
+		"class": &r.Only.Classes, "verdict": &r.Only.Outcomes}
+}
+
+// whereWords writes a selection the way --where takes it, sorted.
+func whereWords(r replay.Rejudge) []string {
+	out := []string{}
+	for key, list := range selectable(&r) {
+		for _, v := range *list {
+			out = append(out, key+"="+v)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// selectWhere adds a condition key=value. Values of one key are alternatives.
+func selectWhere(r *replay.Rejudge, condition string) error {
+	key, value, ok := strings.Cut(condition, "=")
+	list := selectable(r)[key]
+	if !ok || list == nil {
+		return bad("where %q: write user=, verb=, resource=, namespace=, class= or verdict= and a value", condition)
+	}
+	switch key {
+	case "verdict":
+		if !slices.Contains(outcomeNames(), value) {
+			return bad("where verdict=%s: verdicts are %s", value, strings.Join(outcomeNames(), ", "))
+		}
+	case "class":
+		if replay.Explain(value) == "" {
+			return bad("where class=%s: there is no such class; see docs/verdicts.md", value)
+		}
+	}
+	if !slices.Contains(*list, value) {
+		*list = append(*list, value)
+		slices.Sort(*list)
+	}
+	return nil
+}
+
+func outcomeNames() (names []string) {
+	for o := replay.OutcomeNotJudged; o <= replay.OutcomeIndeterminate; o++ {
+		names = append(names, o.String())
+	}
+	return names
+}
+
+// withRejudging gives the API the jobs.
+func withRejudging(r rejudging) func(*api) { return func(a *api) { a.rejudges = r } }
+
+// rejudgeJobs answers which jobs there were, the newest first.
+func (a api) rejudgeJobs(ctx context.Context, q url.Values) (any, error) {
+	out := struct {
+		Jobs []rejudgeJSON `json:"jobs"`
+	}{Jobs: []rejudgeJSON{}}
+	if a.rejudges == nil {
+		return out, nil
+	}
+	list, err := a.rejudges.Rejudges(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cluster, id := q.Get("cluster"), q.Get("id")
+	for i := len(list) - 1; i >= 0; i-- {
+		if (cluster == "" || list[i].Cluster == cluster) && (id == "" || list[i].ID == id) {
+			out.Jobs = append(out.Jobs, rejudgeOf(&list[i]))
+		}
+	}
+	slices.SortStableFunc(out.Jobs, func(x, y rejudgeJSON) int { return y.Asked.Compare(x.Asked) })
+	return out, nil
+}
+
+// beginRejudge takes a job in. It changes what is stored, so only the local socket may: who
+// can open it may do everything.
+func (a api) beginRejudge(w http.ResponseWriter, r *http.Request) {
+	if door := callerOf(r).door; door == "page" || a.rejudges == nil {
+		plain(w, http.StatusForbidden, "judging again is asked for on the server's machine: run retrial rejudge there, without --server")
+		return
+	}
+	q, err := parameters(r, []string{"cluster", "from", "to", "where", "dryRun"})
+	var job replay.RejudgeJob
+	if err == nil {
+		job, err = a.askRejudge(r.Context(), q)
+	}
+	if err != nil {
+		a.fail(w, r, "rejudge", err)
+		return
+	}
+	respond(w, rejudgeOf(&job))
+}
+
+func (a api) askRejudge(ctx context.Context, q url.Values) (job replay.RejudgeJob, err error) {
+	var want replay.Rejudge
+	if want.Cluster, want.From, want.To, err = window(q); err != nil {
+		return job, err
+	}
+	if want.From.IsZero() {
+		return job, bad("from is missing: say since when")
+	}
+	want.DryRun = q.Get("dryRun") == "true"
+	if text := q.Get("where"); text != "" {
+		var list []string
+		if err := json.Unmarshal([]byte(text), &list); err != nil {
+			return job, bad("where: write a JSON list of conditions")
+		}
+		for _, condition := range list {
+			if err := selectWhere(&want, condition); err != nil {
+				return job, err
+			}
+		}
+	}
+	if !want.To.IsZero() && !want.From.Before(want.To) {
+		return job, bad("the range from %s to %s is empty", want.From.Format(time.RFC3339), want.To.Format(time.RFC3339))
+	}
+	job, err = a.rejudges.Rejudge(ctx, want)
+	if errors.Is(err, runner.ErrRejudging) {
+		return job, bad("%w: wait for it, or ask for the same; `retrial rejudge --list` shows it", err)
+	}
+	return job, err
+}

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/safe"
+)
+
+// rejudgeFlags are the flags of the command.
+type rejudgeFlags struct {
+	flags                 *config.Flags
+	cluster, since, until string
+	where                 []string
+	dryRun, list          bool
+	output                string
+}
+
+// --since [--until] [--where] ─▶ api/v1/rejudge ─▶ a job a cluster ─▶ followed ─▶ before and after
+//
+// With no server running the runner itself is opened for as long as the job takes, so that
+// rows are only ever rewritten by the owner of their partition.
+func newRejudge(s streams) *cobra.Command {
+	var o rejudgeFlags
+	c := &cobra.Command{
+		Use:   "rejudge --since TIME [--until TIME] [--where KEY=VALUE]…",
+		Short: "Judge stored requests again: after an update, or a configuration supplied late",
+		Long: `Judge stored requests again with the engine, the configuration and the policy that are known
+now, and replace the verdicts that change; all others stay as they are. What changed, from
+which verdict and class to which, is counted, with examples. --dry-run only counts.
+
+The work is done by the running server, between new events; it goes on when this command is
+interrupted, and when the server is stopped and started. Without a server it is done here.
+The same command again follows a job that is under way. One job a cluster at a time.
+
+--where selects: user, verb, resource, namespace, class and verdict, several times if need be.
+Values of one key are alternatives, different keys restrict each other.`,
+		Example: `  retrial rejudge --since 2026-11-01T00:00:00Z --dry-run
+  retrial rejudge --since 2026-11-20T11:00:00Z --where verdict=drift --where verdict=indeterminate
+  retrial rejudge --since 2026-11-20T11:00:00Z --until 2026-11-20T12:00:00Z --where user=system:serviceaccount:ci:builder -o json`,
+		Args: func(c *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 0:
+				return usageError(c, "unexpected argument %q", args[0])
+			case o.since == "" && !o.list:
+				return usageError(c, "--since is missing")
+			}
+			return nil
+		},
+	}
+	o.flags = config.Bind(c.Flags())
+	showFlags(c.Flags(), "data-dir", "clickhouse-dsn", "kafka-brokers")
+	c.Flags().StringVar(&o.cluster, "cluster", "", "only this cluster (default: every cluster)")
+	c.Flags().StringVar(&o.since, "since", "", "requests from this time on, such as 2026-11-20T11:00:00Z")
+	c.Flags().StringVar(&o.until, "until", "", "requests before this time (default: now)")
+	c.Flags().StringArrayVar(&o.where, "where", nil, "only requests with KEY=VALUE, may be repeated")
+	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "count what would change, and change nothing")
+	c.Flags().BoolVar(&o.list, "list", false, "list the jobs there were instead")
+	addOutput(c, &o.output, "table", "json", "yaml")
+	c.RunE = func(c *cobra.Command, _ []string) error { return o.run(c.Context(), s) }
+	return c
+}
+
+// rejudgePause is how often a job that is under way is looked at.
+const rejudgePause = 500 * time.Millisecond
+
+func (o *rejudgeFlags) run(ctx context.Context, s streams) (err error) {
+	client, done, err := o.open(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	var jobs []rejudgeJSON
+	if o.list {
+		var answer struct {
+			Jobs []rejudgeJSON `json:"jobs"`
+		}
+		if err := client.get(ctx, "rejudge", url.Values{"cluster": {o.cluster}}, &answer); err != nil {
+			return err
+		}
+		jobs = answer.Jobs
+	} else if jobs, err = o.follow(ctx, s, client); err != nil {
+		return err
+	}
+	if o.output != "table" {
+		return printAs(s.out, o.output, map[string]any{"jobs": jobs})
+	}
+	return printRejudges(s.out, jobs)
+}
+
+// follow begins the jobs and waits for them.
+func (o *rejudgeFlags) follow(ctx context.Context, s streams, client *apiClient) ([]rejudgeJSON, error) {
+	clusters, err := o.clusters(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	where, err := json.Marshal(o.where)
+	if err != nil {
+		return nil, err
+	}
+	jobs := make([]rejudgeJSON, len(clusters))
+	for i, cluster := range clusters {
+		q := url.Values{"cluster": {cluster}, "from": {o.since}, "to": {o.until}, "where": {string(where)}, "dryRun": {fmt.Sprint(o.dryRun)}}
+		if len(o.where) == 0 {
+			q.Del("where")
+		}
+		if err := client.post(ctx, "rejudge", q, &jobs[i]); err != nil {
+			return nil, err
+		}
+	}
+	bar := newProgress(s.err, "judging again", 1000)
+	defer bar.finish()
+	tick := time.NewTicker(rejudgePause)
+	defer tick.Stop()
+	for {
+		share, open := 0.0, 0
+		for i := range jobs {
+			if !jobs[i].Done {
+				var answer struct {
+					Jobs []rejudgeJSON `json:"jobs"`
+				}
+				if err := client.get(ctx, "rejudge", url.Values{"cluster": {jobs[i].Cluster}, "id": {jobs[i].ID}}, &answer); err != nil {
+					return nil, err
+				}
+				if len(answer.Jobs) != 1 {
+					return nil, fmt.Errorf("job %s of cluster %s is gone", jobs[i].ID, jobs[i].Cluster)
+				}
+				jobs[i] = answer.Jobs[0]
+			}
+			share += jobs[i].Share
+			if !jobs[i].Done {
+				open++
+			}
+		}
+		bar.set(int64(1000 * share / float64(max(len(jobs), 1))))
+		if open == 0 {
+			return jobs, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w; the job goes on where a server runs, and the same command follows it", ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
+// clusters returns those to judge again.
+func (o *rejudgeFlags) clusters(ctx context.Context, client *apiClient) ([]string, error) {
+	if o.cluster != "" {
+		name, err := client.oneCluster(ctx, o.cluster)
+		return []string{name}, err
+	}
+	var answer clustersJSON
+	if err := client.get(ctx, "clusters", nil, &answer); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, c := range answer.Clusters {
+		names = append(names, c.Name)
+	}
+	slices.Sort(names)
+	if len(names) == 0 {
+		return nil, exitCode{exitNoMatch, errors.New("nothing is stored of any cluster yet")}
+	}
+	return names, nil
+}
+
+// open returns a client of the running server's socket, or of a runner opened here.
+func (o *rejudgeFlags) open(ctx context.Context, s streams) (*apiClient, func() error, error) {
+	cfg, err := o.flags.Load()
+	if err != nil {
+		return nil, nil, exitCode{exitUsage, err}
+	}
+	client, err := dial(ctx, "", cfg.DataDir)
+	if err == nil {
+		return client, func() error { return nil }, nil
+	}
+	if !errors.Is(err, errNoServer) {
+		return nil, nil, err
+	}
+	if _, none := os.Stat(storeDir(cfg)); cfg.ClickHouse.DSN == "" && none != nil {
+		return nil, nil, fmt.Errorf("%w, and nothing is stored there; name another folder with --data-dir", err)
+	}
+	sys, err := openSystem(ctx, cfg, zap.NewNop(), prometheus.NewRegistry())
+	if err != nil {
+		return nil, nil, err
+	}
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- sys.runner.Run(running) }()
+	done := func() error {
+		stop()
+		return errors.Join(<-ended, sys.close())
+	}
+	fmt.Fprintln(s.err, "no server is running: judging here, with what else waits to be judged")
+	if err := sys.runner.WaitDrained(ctx); err != nil {
+		return nil, nil, errors.Join(err, done())
+	}
+	return &apiClient{http: &http.Client{Transport: inProcess{newAPI(sys)}}, base: &url.URL{Scheme: "http", Host: "localhost"}, local: true}, done, nil
+}
+
+func printRejudges(out io.Writer, jobs []rejudgeJSON) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	for i := range jobs {
+		j := &jobs[i]
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		what, verb := "REJUDGED", "changed"
+		if j.DryRun {
+			what, verb = "DRY RUN", "would change"
+		}
+		fmt.Fprintf(w, "%s\tcluster %s, %s to %s\n", what, safe.Text(j.Cluster), j.From.UTC().Format(time.RFC3339), j.To.UTC().Format(time.RFC3339))
+		if len(j.Where) > 0 {
+			fmt.Fprintf(w, "WHERE\t%s\n", safe.Text(strings.Join(j.Where, ", ")))
+		}
+		if !j.Done {
+			fmt.Fprintf(w, "DONE\t%.0f %%\n", 100*j.Share)
+		}
+		fmt.Fprintf(w, "REQUESTS\t%d judged again, %d %s\n", j.Report.Visited, j.Report.Changed, verb)
+		if j.Report.Failed > 0 {
+			fmt.Fprintf(w, "FAILED\t%d could not be judged again; their verdicts stand\n", j.Report.Failed)
+		}
+		if j.Interrupted > 0 {
+			fmt.Fprintf(w, "NOTE\tinterrupted %d times: what changed in those steps may be missing here\n", j.Interrupted)
+		}
+		if len(j.Report.Transitions) == 0 {
+			continue
+		}
+		fmt.Fprintln(w, "\nCOUNT\tBEFORE\tAFTER\tFOR EXAMPLE")
+		for _, t := range j.Report.Transitions {
+			example := ""
+			if len(t.Examples) > 0 {
+				e := t.Examples[0]
+				example = fmt.Sprintf("%s %s by %s (%s)", e.Verb, e.URI, e.User, e.AuditID)
+			}
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", t.Count, judgement(t.From.Verdict, t.From.Class), judgement(t.To.Verdict, t.To.Class), safe.Text(example))
+		}
+	}
+	return w.Flush()
+}
+
+// judgement is an outcome with its class.
+func judgement(verdict, class string) string {
+	if class == "" {
+		return verdict
+	}
+	return verdict + "/" + class
+}
