@@ -98,7 +98,6 @@ func (s *score) recall() float64 {
 // it was meant to cause.
 func checkScenarios(t *testing.T, o Options, scenarios map[string]*step, least int) {
 	t.Helper()
-	o.Engine = configured(t)
 	_, all := run(t, o)
 	ours := map[string]bool{}
 	for _, f := range authn.All() {
@@ -167,8 +166,13 @@ func checkScenarios(t *testing.T, o Options, scenarios map[string]*step, least i
 
 // TestIdentityScenarios: a slice of a recording, with what every request in it was meant to do.
 func TestIdentityScenarios(t *testing.T) {
-	o := Options{FromEmpty: true, Events: []Input{memoryInput("identity.jsonl", testfile.Read(t, "testdata/identity.jsonl.zst"))}}
-	checkScenarios(t, o, steps(t, testfile.Read(t, "testdata/identity-scenarios.jsonl.zst")), 1500)
+	scenarios := steps(t, testfile.Read(t, "testdata/identity-scenarios.jsonl.zst"))
+	for name, engine := range map[string]*replay.Engine{"with the configuration": configured(t), "without": replay.New(replay.Config{Version: "test"})} {
+		t.Run(name, func(t *testing.T) {
+			o := Options{FromEmpty: true, Engine: engine, Events: []Input{memoryInput("identity.jsonl", testfile.Read(t, "testdata/identity.jsonl.zst"))}}
+			checkScenarios(t, o, scenarios, 1500)
+		})
+	}
 }
 
 // TestIdentityCorpus: the whole recording.
@@ -179,6 +183,7 @@ func TestIdentityCorpus(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := Options{
+		Engine: configured(t),
 		States: []Input{fileInput(filepath.Join(dir, "state-start.json"))},
 		Events: []Input{fileInput(filepath.Join(dir, "audit.jsonl"))},
 	}
