@@ -79,7 +79,7 @@ func New(cfg Config) *Engine {
 	text := "authorizers=" + AuthorizerNode + "," + AuthorizerRBAC + options
 	return &Engine{
 		cfg: cfg, config: text, options: options, admission: newAdmissionTable(), authn: newAuthn(cfg),
-		chains: chains{plain: &configured{chain: authz.New(nil), text: text}}, assumed: assumed, grants: newGrantMemory(),
+		chains: chains{plain: &configured{chain: authz.Assume(cfg.KubernetesMinor), text: text}}, assumed: assumed, grants: newGrantMemory(),
 		trials: sync.Pool{New: func() any {
 			return &trial{bufs: buffers{
 				grants: make([]rbacindex.Grant, 0, 16), other: make([]rbacindex.Grant, 0, 16), reason: make([]byte, 0, 256),

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/state"
 )
 
@@ -48,7 +50,16 @@ func FuzzReplay(f *testing.F) {
 	if _, err := s.LoadSnapshot(snap); err != nil {
 		f.Fatal(err)
 	}
-	eng := New(Config{})
+	configured := &config.APIServer{Digest: "fuzz"}
+	configured.Authorization.Authorizers = []config.Authorizer{
+		{Type: config.AlwaysDeny, Name: "alwaysdeny"}, {Type: config.Node, Name: "node"},
+		{Type: config.Webhook, Name: "guard", Webhook: &config.WebhookOptions{FailurePolicy: "Deny", MatchConditions: []string{`request.resourceAttributes.namespace == "x"`, `request.user != "sue"`}}},
+		{Type: config.ABAC, Name: "abac", Policy: &config.Policy{Lines: []config.PolicyLine{{Line: 1, User: "alice", Readonly: true, NonResourcePath: "*", Resource: "*"}}}},
+		{Type: config.RBAC, Name: "rbac"},
+	}
+	history := &config.History{}
+	history.Add(time.Time{}, configured)
+	engines := []*Engine{New(Config{}), New(Config{Apiserver: func(string, string) *config.History { return history }})}
 	outcomes := map[string]Outcome{"": OutcomeMatch}
 	for _, c := range Classes() {
 		outcomes[c.Class] = c.Outcome
@@ -58,13 +69,17 @@ func FuzzReplay(f *testing.F) {
 		if err != nil {
 			t.Skip()
 		}
-		for _, s := range []*state.State{nil, s} {
+		for i := range 2 * len(engines) {
+			eng, s := engines[i/2], []*state.State{nil, s}[i%2]
 			v := eng.Replay(e, s)
 			if want, ok := outcomes[v.Class]; !ok || want != v.Outcome {
 				t.Fatalf("outcome %s with class %q", v.Outcome, v.Class)
 			}
 			if v.Outcome != OutcomeMatch && v.Cause == "" {
 				t.Fatalf("%s %s without a cause", v.Outcome, v.Class)
+			}
+			if len(v.Evidence) != len(v.Identity) {
+				t.Fatalf("findings %q, evidence %q", v.Identity, v.Evidence)
 			}
 			line, err := v.AppendLine(nil, e)
 			if err != nil || !json.Valid(line) {
@@ -73,7 +88,7 @@ func FuzzReplay(f *testing.F) {
 			stripped := *e
 			stripped.Annotations, stripped.ResponseStatus = nil, nil
 			w := eng.Replay(&stripped, s)
-			if w.Replayed != v.Replayed || w.Authorizer != v.Authorizer || len(w.Grants) != len(v.Grants) {
+			if w.Replayed != v.Replayed || w.Authorizer != v.Authorizer || len(w.Grants) != len(v.Grants) || !slices.Equal(w.Chain, v.Chain) {
 				t.Fatalf("with the record %s by %s, without %s by %s", v.Replayed, v.Authorizer, w.Replayed, w.Authorizer)
 			}
 		}

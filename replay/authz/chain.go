@@ -87,7 +87,8 @@ type link struct {
 	paths *pathList
 	abac  *abacIndex
 	hook  *webhook
-	super string // RBAC's super user of earliest versions
+	node  node.Rules // what nodes may do in this version
+	super string     // RBAC's super user of earliest versions
 	// unknown is why its answers cannot be known, "" when they can or when it is a webhook.
 	unknown string
 }
@@ -98,12 +99,10 @@ type link struct {
 // A delegating server's chain is New's of its own configuration only as far as it decides
 // itself, see Delegated.
 func New(cfg *config.APIServer) *Chain {
-	c := &Chain{links: []link{{kind: kindMasters, name: Masters}}}
 	if cfg == nil {
-		c.assumed = true
-		c.links = append(c.links, link{kind: kindNode, name: NodeName}, link{kind: kindRBAC, name: RBACName})
-		return c
+		return Assume(0)
 	}
+	c := &Chain{links: []link{{kind: kindMasters, name: Masters}}}
 	z := &cfg.Authorization
 	if len(z.AlwaysAllowPaths) > 0 {
 		c.links = append(c.links, link{kind: kindPaths, name: Paths, paths: newPathList(z.AlwaysAllowPaths)})
@@ -119,6 +118,16 @@ func New(cfg *config.APIServer) *Chain {
 		}
 	}
 	return c
+}
+
+// Assume is New of an apiserver of which nothing is known but its Kubernetes minor version, 0
+// for a current one.
+func Assume(minor int) *Chain {
+	return &Chain{assumed: true, links: []link{
+		{kind: kindMasters, name: Masters},
+		{kind: kindNode, name: NodeName, node: node.RulesOf(&config.APIServer{Minor: minor})},
+		{kind: kindRBAC, name: RBACName},
+	}}
 }
 
 // Delegated compiles the chain of an aggregated API server: it lets masters and some paths
@@ -146,7 +155,7 @@ func newLink(z *config.Authorizer, cfg *config.APIServer) link {
 	case config.AlwaysDeny:
 		l.kind = kindAlwaysDeny
 	case config.Node:
-		l.kind = kindNode
+		l.kind, l.node = kindNode, node.RulesOf(cfg)
 	case config.RBAC:
 		l.kind, l.super = kindRBAC, z.SuperUser
 	case config.ABAC:
@@ -220,7 +229,7 @@ func (c *Chain) Authorize(u *event.User, a *request.Attributes, m *Moment, buf [
 		case kindABAC:
 			st = l.askABAC(&ans, u, a)
 		case kindNode:
-			st = askNode(&ans, u, a, m)
+			st = l.askNode(&ans, u, a, m)
 		case kindRBAC:
 			st = l.askRBAC(&ans, u, a, m, buf)
 		case kindWebhook:
@@ -252,11 +261,11 @@ func (c *Chain) Authorize(u *event.User, a *request.Attributes, m *Moment, buf [
 	return ans
 }
 
-func askNode(ans *Answer, u *event.User, a *request.Attributes, m *Moment) stepState {
+func (l *link) askNode(ans *Answer, u *event.User, a *request.Attributes, m *Moment) stepState {
 	if !node.Is(u.Username, u.Groups) {
 		return noOpinion
 	}
-	ans.node = node.Authorize(u.Username, a, m.Graph, m.At)
+	ans.node = l.node.Authorize(u.Username, a, m.Graph, m.At)
 	switch ans.node.Allowed {
 	case graph.Present:
 		return allowed

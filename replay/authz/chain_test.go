@@ -171,6 +171,20 @@ func TestDelegated(t *testing.T) {
 	}
 }
 
+// TestNodesOfOldVersions: before 1.32 a node read every pod.
+func TestNodesOfOldVersions(t *testing.T) {
+	old := server(config.Node)
+	old.Minor = 31
+	for name, c := range map[string]*Chain{"configured": New(old), "assumed": Assume(31)} {
+		if ans := c.Authorize(&kubelet, &listPods, &Moment{View: policy(t)}, nil); ans.Authorizer != NodeName {
+			t.Errorf("%s: %s by %q", name, ans.Decision, ans.Authorizer)
+		}
+	}
+	if ans := New(nil).Authorize(&kubelet, &listPods, &Moment{View: policy(t)}, nil); ans.Decision != Forbid {
+		t.Errorf("a current version: %s by %q", ans.Decision, ans.Authorizer)
+	}
+}
+
 // TestStepsAreShared: verdicts that say the same of the chain share one slice, others do not.
 func TestStepsAreShared(t *testing.T) {
 	c, m := New(nil), &Moment{View: policy(t)}
