@@ -53,12 +53,14 @@ type Result struct {
 
 // Answer is what one authenticator says of an identity.
 type Answer struct {
-	Authenticator string
+	Authenticator string `json:"authenticator"` // one of the By constants
 	// Possible says that it can have produced the identity; Certain, that it produces just
 	// this one.
-	Possible, Certain bool
-	// Why says why it cannot, or begins with "not-evaluable:" and says what would tell.
-	Why string
+	Possible bool `json:"possible"`
+	Certain  bool `json:"certain"`
+	// Why says why it cannot, or begins with "not-evaluable:" and says what would tell; empty
+	// when it is certain.
+	Why string `json:"why,omitempty"`
 }
 
 // Evaluate judges the authenticated user of an event (never the impersonated one). cfg is the
