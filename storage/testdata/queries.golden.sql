@@ -297,6 +297,20 @@ ORDER BY outcome, n DESC, class, cause, missing, recorded_reason, apiserver, cod
 LIMIT {limit:UInt32}
 SETTINGS max_bytes_before_external_group_by = 268435456;
 
+-- DirectRequests
+SELECT apiserver, sum(toInt64(sign)) AS requests, uniqExact(user_name), min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received)),
+    argMin(audit_id, (request_received, request_key)), argMin(user_name, (request_received, request_key)), argMin(request_uri, (request_received, request_key))
+FROM `retrial`.events
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} AND apiserver IN {servers:Array(String)} AND outcome != ''
+    AND user_name NOT IN {own:Array(String)} AND NOT (user_name = 'system:anonymous' AND attr_is_resource = 0)
+    AND audit_id NOT IN (
+        SELECT audit_id FROM `retrial`.events
+        WHERE cluster = {cluster:String} AND minute BETWEEN {before:UInt32} AND {after:UInt32} AND apiserver NOT IN {servers:Array(String)} AND code != 403
+    )
+GROUP BY apiserver
+HAVING requests > 0
+ORDER BY apiserver;
+
 -- Totals
 SELECT sum(toInt64(sign)), toInt64(sumIf(toInt64(sign), outcome != '')), toInt64(sumIf(sign * toInt64(arrayCount(a -> a != 0, implied_access)), recorded != 'forbid')), sum(sign * (toInt64(length(grants)) + if(recorded != 'forbid', toInt64(arraySum(arrayMap((a, g) -> if(a = 0, 0, length(g)), implied_access, implied_grants))), 0))), toUInt64(sum(sign * reinterpretAsInt64(cityHash64(cluster, request_key, stage, stage_delay, content, version, koffset)))) FROM `retrial`.events;
 SELECT toInt64(count()) FROM `retrial`.events FINAL WHERE sign = 1;
