@@ -154,20 +154,23 @@ type forbidden struct {
 
 // parseForbidden takes a refusal's text apart; false when it is none, or an ambiguous one.
 func parseForbidden(message string) (f forbidden, ok bool) {
-	head, rest, ok := strings.Cut(message, "orbidden: User ")
-	if !ok {
-		return f, false
-	}
-	if head != "f" { // there is a resource
-		if head, ok = strings.CutSuffix(head, " is f"); !ok {
+	rest, plain := strings.CutPrefix(message, "forbidden: User ")
+	if !plain { // there is a resource, and perhaps a name
+		if _, rest, ok = strings.Cut(message, " "); !ok {
 			return f, false
 		}
-		if _, quoted, named := strings.Cut(head, " "); named {
-			name, err := strconv.Unquote(quoted)
+		if strings.HasPrefix(rest, `"`) {
+			quoted, err := strconv.QuotedPrefix(rest)
 			if err != nil {
 				return f, false
 			}
-			f.attributes.Name = name
+			if f.attributes.Name, err = strconv.Unquote(quoted); err != nil {
+				return f, false
+			}
+			rest = strings.TrimPrefix(rest[len(quoted):], " ")
+		}
+		if rest, ok = strings.CutPrefix(rest, "is forbidden: User "); !ok {
+			return f, false
 		}
 	}
 	if f.user, rest, ok = quotedPrefix(rest); !ok {
