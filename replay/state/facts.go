@@ -96,7 +96,7 @@ func (s *State) Pod(namespace, name string, at time.Time) (Pod, Known) {
 		}
 		return out, Present
 	}
-	if s.unseen(objectKey{resPod, namespace, name}, t, t) {
+	if s.unseen(objectKey{resPod, namespace, name}, t, t) || s.maybePod(namespace, t) {
 		return out, Unknown
 	}
 	return out, Absent
@@ -123,6 +123,9 @@ func (s *State) PodByUID(uid string) (Pod, Known) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	p := s.pods.uids[uid]
+	if p == nil && s.pods.nameless {
+		return Pod{}, Unknown // it may be one of those
+	}
 	if p == nil {
 		return Pod{}, s.never(resPod)
 	}

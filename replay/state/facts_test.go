@@ -409,7 +409,7 @@ func TestPodEffects(t *testing.T) {
 			t.Errorf("%d: effects %+v, want %v", i, effects, want)
 		}
 	}
-	// Names that were not recorded concern nodes, once.
+	// A pod whose name was not recorded concerns nobody before something binds it.
 	unnamed := func(at string) []state.Effect {
 		obs, err := state.FromEvent(&event.Event{Stage: event.StageResponseComplete, Verb: "create", RequestURI: podsURI, ResponseStatus: &event.Status{Code: 201},
 			RequestReceivedTimestamp: clock(t, at), StageTimestamp: clock(t, at)})
@@ -418,11 +418,15 @@ func TestPodEffects(t *testing.T) {
 		}
 		return s.Apply(obs...)
 	}
-	if effects := unnamed("12:01:00"); len(effects) != 1 || !slices.Equal(effects[0].Subjects().Groups, []string{"system:nodes"}) {
+	if effects := unnamed("12:01:00"); len(effects) != 1 || effects[0].Subjects().All || len(effects[0].Subjects().Users)+len(effects[0].Subjects().Groups) != 0 {
 		t.Errorf("effects %+v", effects)
 	}
-	if effects := unnamed("12:02:00"); len(effects) != 0 {
-		t.Errorf("another one has effects %+v", effects)
+	s.expectPod("other", "12:00:30", "absent - - -", "12:01:01", "unknown - - -")
+	if _, known := s.PodByUID("u9"); known != state.Unknown {
+		t.Errorf("a uid that may be of a pod whose name was not recorded is %s", known)
+	}
+	if got := s.Related(clock(t, "12:01:01"), "n1", "", "secrets", "a", "other"); got != state.Absent {
+		t.Errorf("what no bound pod refers to is %s", got)
 	}
 }
 

@@ -58,6 +58,11 @@ func (s *State) prunePods(horizon int64) {
 			}
 		}
 	}
+	for namespace, made := range ps.unnamed {
+		if made.na <= horizon && !s.maybePod(namespace, horizon) {
+			delete(ps.unnamed, namespace)
+		}
+	}
 	if n := had - ps.count; n > internLimit/16 && n > ps.count {
 		ps.compact()
 	}

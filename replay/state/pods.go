@@ -1,6 +1,7 @@
 package state
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,7 +132,13 @@ type pods struct {
 	uids   map[string]*pod
 	count  int
 	blinds map[podName][]podBlind
-	specs  map[podSpec]*podSpec
+	// unnamed are the first and the last moment at which pods were made in a namespace whose
+	// names were not recorded. Until they are bound they count for nothing, and what binds
+	// them names them.
+	unnamed map[string]span
+	// nameless says that there are or were pods whose uid was not recorded.
+	nameless bool
+	specs    map[podSpec]*podSpec
 	// touched are the names whose records are being changed, with what was said of them
 	// before.
 	touched map[podName][]podStep
@@ -139,7 +146,8 @@ type pods struct {
 
 func newPods() pods {
 	return pods{
-		names: map[podName]*pod{}, uids: map[string]*pod{}, blinds: map[podName][]podBlind{},
+		unnamed: map[string]span{},
+		names:   map[podName]*pod{}, uids: map[string]*pod{}, blinds: map[podName][]podBlind{},
 		specs: map[podSpec]*podSpec{}, touched: map[podName][]podStep{},
 	}
 }
@@ -276,8 +284,15 @@ func (p *pod) setNode(node string) {
 	}
 }
 
+// noRV stands for a resourceVersion that was not told. Only what a pod's end shows has none:
+// it comes after all others.
+const noRV uint64 = math.MaxUint64
+
 // addSpec notes that a spec was seen.
 func (p *pod) addSpec(n podSeen) {
+	if n.rv == 0 {
+		n.rv = noRV
+	}
 	merge := func(w podSeen) podSeen { return podSeen{w.spec, min(w.rv, n.rv), min(w.at, n.at)} }
 	if p.spec == nil {
 		p.spec, p.specRV, p.specAt = n.spec, n.rv, n.at
@@ -322,6 +337,7 @@ func (p *pod) addDeletion(d podDeletion) {
 // addPodBlind notes a write that names no uid.
 func (s *State) addPodBlind(n podName, b podBlind) {
 	list := s.pods.blinds[n]
+	s.pods.nameless = s.pods.nameless || b.kind == podThere || b.kind == podBound
 	i, found := slices.BinarySearchFunc(list, b, comparePodBlinds)
 	if found {
 		return
@@ -329,6 +345,33 @@ func (s *State) addPodBlind(n podName, b podBlind) {
 	n.name = strings.Clone(n.name)
 	s.pods.blinds[n] = slices.Insert(list, i, b)
 	s.versions++
+}
+
+// takeUnnamed records that a pod was made whose name was not recorded; false when that says
+// nothing new.
+func (s *State) takeUnnamed(namespace string, at span) bool {
+	s.pods.nameless = true
+	was, ok := s.pods.unnamed[namespace]
+	is := at
+	if ok {
+		is = span{min(was.nb, at.nb), max(was.na, at.na)}
+	}
+	s.pods.unnamed[s.in.str(namespace)] = is
+	return !ok || is != was
+}
+
+// maybePod tells whether a pod of a name nobody told may be in a namespace.
+func (s *State) maybePod(namespace string, at int64) bool {
+	made, ok := s.pods.unnamed[namespace]
+	if !ok || made.nb > at {
+		return false
+	}
+	for _, l := range s.listings[resPod] {
+		if l.began >= made.na && l.ended <= at {
+			return false
+		}
+	}
+	return true
 }
 
 // touchPod remembers what is said of a name before its record changes.

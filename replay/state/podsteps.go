@@ -216,16 +216,26 @@ func cutPodSteps(steps []podStep, p *pod, at int64) []podStep {
 
 // bindingOr is binding, for a pod whose binding may have been recorded without its uid.
 func (p *pod) bindingOr(made span, next *pod, blinds []podBlind) (at span, node string, ok bool) {
-	if at, ok = p.binding(); ok {
+	if at, ok = p.binding(); ok && p.bind.na != noSight {
 		return at, p.node, true
 	}
+	seen := max(p.bound, made.na) // when it was seen to be bound, if it was
 	for i := range blinds {
 		b := &blinds[i]
-		if b.kind == podBound && b.na >= made.nb && (p.gone.na == noSight || b.nb <= p.gone.na) && (next == nil || b.na < next.created().na) {
-			at = span{b.nb, max(b.na, made.na)}
-			at.nb = min(max(at.nb, made.nb), at.na)
-			return at, b.node, true
+		if b.kind != podBound || ok && (b.node != p.node || b.nb > seen || b.na < p.unbound) {
+			continue
 		}
+		if b.na >= made.nb && (p.gone.na == noSight || b.nb <= p.gone.na) && (next == nil || b.na < next.created().na) {
+			by := span{b.nb, max(b.na, made.na)}
+			if ok {
+				by.na = min(by.na, seen)
+			}
+			by.nb = min(max(by.nb, made.nb), by.na)
+			return by, b.node, true
+		}
+	}
+	if ok {
+		return at, p.node, true
 	}
 	return span{}, "", false
 }
@@ -482,7 +492,7 @@ func (s *State) podVersion(k objectKey, at int64) (Version, Known) {
 	switch {
 	case st.phase == phasePresent:
 		return st.version(k), Present
-	case st.phase == phaseUnknown || s.unseen(k, at, at):
+	case st.phase == phaseUnknown || s.unseen(k, at, at) || s.maybePod(k.namespace, at):
 		st.phase = phaseUnknown
 		return st.version(k), Unknown
 	}

@@ -130,8 +130,19 @@ func (s *State) take(o *Observation, dirty []objectKey, effects *[]Effect) []obj
 	if at.na < at.nb {
 		at.na = at.nb // clocks were set back between the two readings
 	}
+	if res == resPod && o.AllOf && o.Unknown && !o.Deleted && !o.Complete && o.Namespace != "" {
+		if s.takeUnnamed(o.Namespace, at) {
+			*effects = append(*effects, Effect{Resource: Pods, Namespace: o.Namespace, From: timeOf(at.nb)})
+		}
+		return dirty
+	}
 	if o.AllOf {
-		return s.takeScope(o, objectKey{res: res, namespace: o.Namespace}, at, dirty)
+		n := len(dirty)
+		dirty = s.takeScope(o, objectKey{res: res, namespace: o.Namespace}, at, dirty)
+		if res == resPod && len(dirty) > n && len(s.pods.unnamed) > 0 {
+			*effects = append(*effects, Effect{Resource: Pods, From: timeOf(at.nb)}) // names are told again
+		}
+		return dirty
 	}
 	if res == resCredential {
 		if s.takeIssue(o) {
