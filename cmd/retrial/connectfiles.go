@@ -305,7 +305,7 @@ func (p *connectPlan) stateStep(w *stepWriter) {
 	w.step("Tell the state before the log began; changes after that are read from the log. Secrets are never needed. Once:")
 	w.command(stateListing)
 	w.command("retrial import --cluster " + p.Cluster + " --state state.json" + p.dataDir())
-	fmt.Fprintf(w, "   or let the server follow the cluster, with a kubeconfig of an account that may list and watch these six kinds and no more\n")
+	fmt.Fprintf(w, "   or let the server follow the cluster, with a kubeconfig of an account that may list and watch what it is judged by and no more\n")
 	w.command("kubectl apply -f " + fileWatchRBAC + "    # docs/connect.md makes the kubeconfig")
 	w.command("retrial serve --watch-clusters " + p.Cluster + "=" + p.Cluster + ".kubeconfig" + p.dataDir())
 }
