@@ -27,6 +27,7 @@ type doctorQueries interface {
 	LogTraits(ctx context.Context, cluster string, from, to time.Time) (storage.LogTraits, error)
 	DeadLetters(ctx context.Context, since time.Time) ([]storage.Letters, error)
 	DiskBytes(ctx context.Context) (int64, error)
+	DirectRequests(ctx context.Context, cluster string, servers, own []string, from, to time.Time) ([]storage.DirectRequests, error)
 }
 
 // connectionRoutes are the questions about how far the connection of a cluster is, and how

@@ -62,6 +62,9 @@ func (a api) clusterChecks(ctx context.Context, cluster string, stored []storage
 			return nil, err
 		}
 		policyChecks(&c, day)
+		if err := a.aggregatedCheck(ctx, &c, cluster, last); err != nil {
+			return nil, err
+		}
 	}
 	for i := range c {
 		c[i].Cluster = cluster

@@ -16,6 +16,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/ingest/webhook"
 	"github.com/retrial-io/retrial/internal/config"
+	apiserver "github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/runner"
 	"github.com/retrial-io/retrial/storage"
 	chdb "github.com/retrial-io/retrial/storage/embedded"
@@ -27,6 +28,11 @@ type fakeDoctor struct {
 	traits  storage.LogTraits
 	letters []storage.Letters
 	disk    int64
+	direct  []storage.DirectRequests
+}
+
+func (f fakeDoctor) DirectRequests(context.Context, string, []string, []string, time.Time, time.Time) ([]storage.DirectRequests, error) {
+	return f.direct, nil
 }
 
 func (f fakeDoctor) Outcomes(context.Context, string, time.Time, time.Time) ([]storage.Share, error) {
@@ -59,6 +65,14 @@ type patient struct {
 	registry *prometheus.Registry
 	dir      string
 	now      time.Time
+}
+
+// aggregatedServer is the configuration of a cluster with one aggregated API server.
+func aggregatedServer(_, server string) *apiserver.History {
+	h, own := &apiserver.History{}, &apiserver.History{}
+	own.Add(time.Time{}, &apiserver.APIServer{Source: "wardle"})
+	h.AddServer("wardle", own)
+	return h.Of(server)
 }
 
 // newPatient is an installation in order, with one registered cluster that posts.
@@ -169,6 +183,12 @@ func TestDoctor(t *testing.T) {
 			p.gauge("retrial_embedded_log_bytes", 1, nil)
 			p.gauge("retrial_embedded_sync_failed", 1, nil)
 		}, "stream", "", checkFail, "nothing is acknowledged"},
+
+		"an aggregated server": {func(_ *testing.T, p *patient) { p.site.apiserver = aggregatedServer }, "aggregated", "prod", checkOK, "came through the kube-apiserver"},
+		"an aggregated server that is reached directly": {func(_ *testing.T, p *patient) {
+			p.site.apiserver = aggregatedServer
+			p.store.direct = []storage.DirectRequests{{APIServer: "wardle", Requests: 3, Users: 2, AuditID: "a-1", User: "eve", URI: "/apis/w"}}
+		}, "aggregated", "prod", checkWarn, "3 requests at wardle came past the kube-apiserver in the last day, by 2 users; the first by eve"},
 
 		"a watch": {func(_ *testing.T, p *patient) {
 			p.site.cfg.Watch.Clusters = []string{"prod=/kc"}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
-	apiserver "github.com/retrial-io/retrial/replay/config"
 )
 
 // TestWhyNamesTheTwin: a request through an aggregated server is two requests of one audit ID;
@@ -24,13 +23,8 @@ func TestWhyNamesTheTwin(t *testing.T) {
 	f := &fakeStore{rows: []replay.Row{
 		row(1, "", "/apis/w/v1/f?limit=1&watch=0"), row(2, "wardle", "/apis/w/v1/f?watch=0&limit=1"), row(3, "", "/api/v1/pods"),
 	}}
-	var history apiserver.History
-	var own apiserver.History
-	own.Add(time.Time{}, &apiserver.APIServer{Source: "wardle"})
-	history.AddServer("wardle", &own)
-	where := site{apiserver: func(_, server string) *apiserver.History { return history.Of(server) }}
 	w := httptest.NewRecorder()
-	apiHandler(f, f.replay(), nil, zap.NewNop(), time.Minute, at(where)).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/why?auditID=a", nil))
+	apiHandler(f, f.replay(), nil, zap.NewNop(), time.Minute, at(site{apiserver: aggregatedServer})).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/why?auditID=a", nil))
 	var got []string
 	for _, r := range decodeAnswer[whyJSON](t, w).Requests {
 		got = append(got, r.APIServer+"→"+r.Twin)

@@ -13,9 +13,11 @@ import (
 // clocks differ, and audit IDs are clients' to use again.
 const twinWindow = 5 * time.Minute
 
-// aggregators are the users as whom a kube-apiserver asks aggregated servers on its own
+// Aggregators returns the users as whom a kube-apiserver asks aggregated servers on its own
 // account: discovery, their OpenAPI documents, whether they are up.
-var aggregators = []string{"system:aggregator", "system:kube-aggregator", UserLoopback}
+func Aggregators() []string {
+	return []string{"system:aggregator", "system:kube-aggregator", UserLoopback}
+}
 
 // Twins joins the two events of a request through an aggregated API server: the one its
 // kube-apiserver recorded before it passed the request on, and the one of the server itself.
@@ -103,12 +105,11 @@ func (t *Twins) Observe(e *event.Event) {
 // ownRequest reports whether a request to an aggregated server has no twin by its nature: the
 // kube-apiserver asks on its own account, and probes come without credentials.
 func ownRequest(e *event.Event) bool {
-	for _, name := range aggregators {
-		if e.User.Username == name {
-			return true
-		}
-	}
-	if e.User.Username != UserAnonymous {
+	switch e.User.Username {
+	case "system:aggregator", "system:kube-aggregator", UserLoopback:
+		return true
+	case UserAnonymous:
+	default:
 		return false
 	}
 	a, err := request.Of(e.Verb, e.RequestURI)

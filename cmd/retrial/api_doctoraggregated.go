@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/replay/authn"
+)
+
+// aggregatedCheck tells of requests that reached the cluster's aggregated API servers past its
+// kube-apiserver, in the day before a time.
+func (a api) aggregatedCheck(ctx context.Context, c *checks, cluster string, last time.Time) error {
+	if a.site.apiserver == nil {
+		return nil
+	}
+	servers := a.site.apiserver(cluster, "").Servers()
+	if len(servers) == 0 {
+		return nil
+	}
+	const id = "aggregated"
+	found, err := a.store.DirectRequests(ctx, cluster, servers, authn.Aggregators(), last.Add(-traitsRange), last)
+	if err != nil {
+		return err
+	}
+	for _, d := range found {
+		c.add(id, checkWarn, "See who it was: retrial why "+d.AuditID+". Only the kube-apiserver should reach the server; or the audit policy of the kube-apiserver leaves these requests out.",
+			"%s at %s came past the kube-apiserver in the last day, by %s; the first by %s to %s.",
+			number(int(d.Requests), "request"), d.APIServer, number(int(d.Users), "user"), shorten(d.User), shorten(d.URI))
+	}
+	if len(found) == 0 {
+		c.add(id, checkOK, "", "What reached %s in the last day came through the kube-apiserver.", strings.Join(servers, ", "))
+	}
+	return nil
+}
