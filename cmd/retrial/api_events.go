@@ -12,6 +12,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
 )
@@ -131,6 +132,9 @@ type requestJSON struct {
 	Chain []replay.ChainStep `json:"chain,omitempty"`
 	// Issue is how the credential came to be, when a recorded request shows it.
 	Issue *issueJSON `json:"issue,omitempty"`
+	// Authenticators is what each of the configured authenticators says of the identity, in
+	// the order they are asked; only when the apiserver's configuration is known.
+	Authenticators []authn.Answer `json:"authenticators,omitempty"`
 	// Twin is the same request as another server of the cluster recorded it: that of an
 	// aggregated API server, or of the kube-apiserver in front of it. It names that server.
 	Twin string `json:"twin,omitempty"`
@@ -209,7 +213,9 @@ func (a api) why(ctx context.Context, q url.Values) (any, error) {
 	if err != nil && !errors.Is(err, errEnough) {
 		return nil, err
 	}
-	a.credentials(&out)
+	if err := a.identities(&out); err != nil {
+		return nil, err
+	}
 	a.twins(&out)
 	if !at.IsZero() {
 		if err := a.decideAt(ctx, &out, at); err != nil {
@@ -219,15 +225,34 @@ func (a api) why(ctx context.Context, q url.Values) (any, error) {
 	return out, nil
 }
 
-// credentials adds how the credentials of requests came to be.
-func (a api) credentials(w *whyJSON) {
+// identities adds how the credentials of requests came to be, and what each authenticator says
+// of who it was.
+func (a api) identities(w *whyJSON) error {
+	engine := replay.New(replay.Config{Version: version, Apiserver: a.site.apiserver})
 	for i := range w.Requests {
 		r := &w.Requests[i]
+		st, known := a.replay.State(r.Cluster)
 		if r.Verdict != nil && r.Verdict.Credential != "" {
-			st, _ := a.replay.State(r.Cluster)
 			r.Issue = issueOf(st, r.Verdict.Credential)
 		}
+		if a.site.apiserver == nil {
+			continue
+		}
+		e, err := event.Decode(r.Event)
+		if err != nil {
+			return fmt.Errorf("stored event of cluster %q: %w", r.Cluster, err)
+		}
+		cfg := a.site.apiserver(r.Cluster, r.APIServer).At(e.RequestReceivedTimestamp)
+		if cfg == nil || e.User.Username == "" {
+			continue
+		}
+		var s authn.State
+		if known {
+			s = st
+		}
+		r.Authenticators = engine.Authn().Answers(e, cfg, s)
 	}
+	return nil
 }
 
 // add adds a row; last is the request of the one before.

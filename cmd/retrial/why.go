@@ -120,7 +120,7 @@ func printRequest(out io.Writer, r requestJSON) error {
 	for i, s := range r.Stages {
 		p.add(nth("STAGE", i), "%s %s %d", s.Time.Format("15:04:05.000000"), s.Stage, s.Code)
 	}
-	p.identity(e, v, r.Issue)
+	p.identity(e, v, &r)
 	p.add("VERDICT", "%s %s", v.Verdict, v.Class)
 	p.add("", "%s", v.Cause)
 	p.add("RECORDED", "%s  %s", v.Recorded, v.RecordedReason)
@@ -172,12 +172,19 @@ func (p fields) grants(name string, grants []replay.GrantLine) {
 
 // identity prints who it was, what produces that identity, the credential with its issue, and
 // what contradicts it; then whether they might act as somebody else.
-func (p fields) identity(e *event.Event, v *replay.Line, issue *issueJSON) {
+func (p fields) identity(e *event.Event, v *replay.Line, r *requestJSON) {
 	p.add("USER", "%s", e.User.Username)
 	p.add("GROUPS", "%s", strings.Join(e.User.Groups, ", "))
 	p.add("EXPLAINED BY", "%s", strings.Join(v.Explained, ", "))
+	first := 0
+	for _, a := range r.Authenticators {
+		if !a.Possible {
+			p.add(nth("NOT BY", first), "%s: %s", a.Authenticator, a.Why)
+			first++
+		}
+	}
 	p.add("CREDENTIAL", "%s", v.Credential)
-	if issue != nil {
+	if issue := r.Issue; issue != nil {
 		p.add("", "issued %s by %s from %s for %s", issue.At.UTC().Format(time.RFC3339), issue.By, dash(issue.From), issue.about())
 	}
 	for i, f := range v.Identity {
