@@ -128,8 +128,10 @@ func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []po
 		return append(steps, absent(p.gone))
 	}
 	now := podStep{span: made, phase: phasePresent, pod: p, created: made.na, bound: noTime, deletion: noTime}
-	specs := p.specs()
-	if len(specs) > 0 {
+	now.spec = p.spec
+	var specs []podSeen
+	if p.more != nil && len(p.more.specs) > 0 {
+		specs = p.specs()
 		now.spec = specs[0].spec
 	}
 	bound, node, isBound := p.bindingOr(made, next, blinds)
