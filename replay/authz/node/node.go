@@ -109,38 +109,5 @@ func (r Rules) Authorize(user string, a *request.Attributes, g Graph, at time.Ti
 	return silent("")
 }
 
-// Window is a Graph that can be asked for all answers inside a window.
-type Window interface {
-	RelatedWithin(from, to time.Time, node, group, resource, namespace, name string) graph.Answers
-}
-
-// Within returns the answers that the relation question behind a request may have had inside
-// a window, none when there is no such question. An answer k is what Authorize gives with the
-// graph Assuming(k).
-func (r Rules) Within(user string, a *request.Attributes, g Window, from, to time.Time) graph.Answers {
-	w := window{g: g, from: from, to: to}
-	r.Authorize(user, a, &w, from)
-	return w.answers
-}
-
-// window notes what the graph would answer.
-type window struct {
-	g        Window
-	from, to time.Time
-	answers  graph.Answers
-}
-
-// Related is Graph's.
-func (w *window) Related(_ time.Time, node, group, resource, namespace, name string) Known {
-	w.answers = w.g.RelatedWithin(w.from, w.to, node, group, resource, namespace, name)
-	return graph.Unknown
-}
-
-// Assuming is the graph that has one answer to every question.
-type Assuming Known
-
-// Related returns the answer assumed.
-func (k Assuming) Related(time.Time, string, string, string, string, string) Known { return Known(k) }
-
 func allow() Answer            { return Answer{Allowed: graph.Present} }
 func silent(why string) Answer { return Answer{Allowed: graph.Absent, Reason: why} }

@@ -163,7 +163,7 @@ func TestRules(t *testing.T) {
 		{"the words of old versions", cfg(18), a("get", "", "d", "secrets", "", "s"), graph.Absent, `no relationship found between node "n1" and this object`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := RulesOf(tc.cfg).Authorize("system:node:n1", &tc.a, Assuming(graph.Absent), time.Time{})
+			got := RulesOf(tc.cfg).Authorize("system:node:n1", &tc.a, assuming(graph.Absent), time.Time{})
 			if got.Allowed != tc.want || got.Reason != tc.reason {
 				t.Fatalf("got %v %q, want %v %q", got.Allowed, got.Reason, tc.want, tc.reason)
 			}
@@ -171,44 +171,16 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// racing is a Window whose paths come and go.
-type racing struct{ answers graph.Answers }
+// assuming is the graph that has one answer to every question.
+type assuming Known
 
-func (r racing) RelatedWithin(_, _ time.Time, node, _, resource, namespace, name string) graph.Answers {
-	if node+resource+namespace+name != "n1secretsds" {
-		return 0
-	}
-	return r.answers
-}
-
-func TestWithin(t *testing.T) {
-	both := graph.Answers(1<<graph.Present | 1<<graph.Absent)
-	secret := request.Attributes{Verb: "get", ResourceRequest: true, Namespace: "d", Resource: "secrets", Name: "s"}
-	rules := RulesOf(nil)
-	if got := rules.Within("system:node:n1", &secret, racing{both}, time.Time{}, time.Time{}); got != both {
-		t.Errorf("a secret: answers %03b, want %03b", got, both)
-	}
-	for name, a := range map[string]request.Attributes{
-		"nothing is asked of the graph": {Verb: "list", ResourceRequest: true, Resource: "services"},
-		"refused before it is asked":    {Verb: "update", ResourceRequest: true, Namespace: "d", Resource: "secrets", Name: "s"},
-		"no resource":                   {Verb: "get", Path: "/healthz"},
-	} {
-		if got := rules.Within("system:node:n1", &a, racing{both}, time.Time{}, time.Time{}); got != 0 {
-			t.Errorf("%s: answers %03b", name, got)
-		}
-	}
-	for _, k := range []Known{graph.Present, graph.Absent, graph.Unknown} {
-		if got := rules.Authorize("system:node:n1", &secret, Assuming(k), time.Time{}); got.Allowed != k {
-			t.Errorf("assuming %v: %v", k, got.Allowed)
-		}
-	}
-}
+func (k assuming) Related(time.Time, string, string, string, string, string) Known { return Known(k) }
 
 func BenchmarkAuthorize(b *testing.B) {
 	pods := request.Attributes{Verb: "list", ResourceRequest: true, Resource: "pods", FieldSelector: "spec.nodeName=n1"}
 	secret := request.Attributes{Verb: "get", ResourceRequest: true, Namespace: "d", Resource: "secrets", Name: "s"}
 	rules := RulesOf(nil)
-	var g Graph = Assuming(graph.Present)
+	var g Graph = assuming(graph.Present)
 	for name, a := range map[string]*request.Attributes{"its pods": &pods, "a secret": &secret} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
