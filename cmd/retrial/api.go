@@ -359,14 +359,19 @@ func classes(context.Context, url.Values) (any, error) {
 }
 
 func (a api) status(context.Context, url.Values) (any, error) {
-	lag := a.replay.Lag()
+	lag, lags := a.replay.Lag(), []replay.Lag{}
+	if learnt, ok := a.replay.(interface{ Lags() []replay.Lag }); ok {
+		lags = append(lags, learnt.Lags()...)
+	}
 	return struct {
 		Version     string `json:"version"`
 		Lag         int64  `json:"lag"` // events accepted and not yet stored
 		PolicyLag   int64  `json:"policyLag"`
 		DeadLetters int64  `json:"deadLetterLag"`
 		Corrections int64  `json:"corrections"`
-	}{version, lag.Events, lag.Policy, lag.DeadLetters, lag.Corrections}, nil
+		// CacheLags are what was learnt of apiservers, times in nanoseconds.
+		CacheLags []replay.Lag `json:"cacheLags"`
+	}{version, lag.Events, lag.Policy, lag.DeadLetters, lag.Corrections, lags}, nil
 }
 
 func (a api) drained(ctx context.Context, _ url.Values) (any, error) {

@@ -198,6 +198,7 @@ func (o *Options) judge(ctx context.Context, st *state.State, sum *Summary) erro
 	work := make(chan *batch)
 	order := make(chan *batch, 2*o.Workers)
 	folder := newFolder(o.Remember)
+	var lags replay.Lags
 
 	g.Go(func() error {
 		defer close(work)
@@ -223,6 +224,9 @@ func (o *Options) judge(ctx context.Context, st *state.State, sum *Summary) erro
 			for b := range work {
 				for i := range b.items {
 					b.items[i].verdict = o.Engine.Replay(b.items[i].event, st)
+					if lag, ok := o.Engine.Behind(b.items[i].event, st, b.items[i].verdict); ok {
+						lags.Observe(st.Cluster(), b.items[i].event.Server, lag)
+					}
 					addFindings(b.items[i].verdict, o.Trail.About(b.items[i].event))
 					addFindings(b.items[i].verdict, o.twins.About(b.items[i].event))
 				}
@@ -246,5 +250,7 @@ func (o *Options) judge(ctx context.Context, st *state.State, sum *Summary) erro
 			return nil
 		})
 	})
-	return g.Wait()
+	err := g.Wait()
+	sum.CacheLags = lags.All()
+	return err
 }

@@ -75,6 +75,9 @@ type Summary struct {
 	Plugins            map[string]int64 `json:"plugins"`
 	NamespaceLifecycle map[string]int64 `json:"namespace_lifecycle"`
 
+	// CacheLags say by how much apiservers decided behind the policy, where requests show it.
+	CacheLags []replay.Lag `json:"cache_lags,omitempty"`
+
 	StateObjects           int64 `json:"state_objects"`            // read from state files
 	PolicyWrites           int64 `json:"policy_writes"`            // read from the log
 	PolicyWritesUnreadable int64 `json:"policy_writes_unreadable"` // whose content could not be read

@@ -180,6 +180,7 @@ func (r *Runner) judge(b *block, epoch uint32) {
 		row := &b.rows[b.carriers[i]]
 		if row.Verdict, bad[i] = r.verdict(row.Cluster, row.Event); bad[i] == nil {
 			row.Marks = r.tag(row)
+			r.learn(row)
 		}
 	}).Seconds())
 	remove := map[int]bool{}

@@ -30,6 +30,8 @@ type metrics struct {
 	lag     *prometheus.GaugeVec // topic
 	owned   prometheus.Gauge
 	backlog prometheus.Gauge
+
+	cacheLag prometheus.Gauge
 }
 
 // Kinds of duplicates.
@@ -103,15 +105,16 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "retrial_runner_lag_records", Help: "Records of the owned partitions not yet settled, as of the last fetch.",
 		}, []string{"topic"}),
-		owned:   gauge("partitions", "Partitions of audit.events owned at present."),
-		backlog: gauge("correction_log_entries", "Policy changes remembered for corrections."),
+		owned:    gauge("partitions", "Partitions of audit.events owned at present."),
+		cacheLag: gauge("cache_lag_seconds", "Longest cache lag learnt of an apiserver: by how much its decisions were behind policy; 0 until three requests show one."),
+		backlog:  gauge("correction_log_entries", "Policy changes remembered for corrections."),
 	}
 	for _, op := range operations {
 		m.stuck.WithLabelValues(op)
 	}
 	if reg != nil {
 		reg.MustRegister(m.in, m.out, m.deadLettered, m.policyLetters, m.duplicates, m.verdicts, m.corrections, m.rejudged, m.recovered,
-			m.retries, m.stuck, m.policy, m.panics, m.holdTimeouts, m.letters, m.replay, m.hold, m.steps, m.blocks, m.lag, m.owned, m.backlog)
+			m.retries, m.stuck, m.policy, m.panics, m.holdTimeouts, m.letters, m.replay, m.hold, m.steps, m.blocks, m.lag, m.owned, m.backlog, m.cacheLag)
 	}
 	return m
 }

@@ -10,7 +10,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
 )
 
@@ -24,6 +26,7 @@ type Runner struct {
 
 	metrics *metrics
 	states  *states
+	lags    replay.Lags
 	changes *changes
 	gate    *gate
 	board   *board
@@ -104,6 +107,29 @@ func (r *Runner) observeLag(topic string) {
 func (r *Runner) timed(step string) (done func()) {
 	began := time.Now()
 	return func() { r.metrics.steps.WithLabelValues(step).Observe(time.Since(began).Seconds()) }
+}
+
+// Lags returns what was learnt of the cache lags of apiservers since the process began.
+func (r *Runner) Lags() []replay.Lag { return r.lags.All() }
+
+// learn notes what a request that was judged for the first time shows of its apiserver's lag.
+func (r *Runner) learn(row *replay.Row) {
+	late, ok := r.engine.(interface {
+		Behind(e *event.Event, s *state.State, v *replay.Verdict) (time.Duration, bool)
+	})
+	if !ok {
+		return
+	}
+	lag, ok := late.Behind(row.Event, r.states.of(row.Cluster), row.Verdict)
+	if !ok {
+		return
+	}
+	r.lags.Observe(row.Cluster, row.APIServer, lag)
+	longest := time.Duration(0)
+	for _, l := range r.lags.All() {
+		longest = max(longest, l.Learnt)
+	}
+	r.metrics.cacheLag.Set(longest.Seconds())
 }
 
 // Clusters returns the clusters anything is known of, sorted.
