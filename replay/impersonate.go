@@ -26,7 +26,7 @@ func (t *trial) impersonation() {
 		c.Check, c.Recorded = implied.Impersonation, DecisionAllow // the event itself proves it
 		t.v.Implied = append(t.v.Implied, c)
 	})
-	t.v.Impersonation.Recorded = DecisionAllow
+	t.v.CompleteImpersonation(true)
 }
 
 // mayImpersonate answers a plan at a moment. keep is called with each check; it may be nil.

@@ -15,7 +15,8 @@ import (
 func (t *trial) refusedImpersonation(rec *record) {
 	switch rec.class {
 	case ClassImpersonationBad:
-		t.v.Impersonation = &ImpersonationCheck{Replayed: DecisionForbid, Recorded: DecisionForbid, Cause: "groups, uid or extra without a user name are never permitted"}
+		t.v.Impersonation = &ImpersonationCheck{Replayed: DecisionForbid}
+		t.v.CompleteImpersonation(false)
 		constrained := strings.HasPrefix(t.e.ResponseStatus.Message, "requested &user.DefaultInfo{")
 		if constrained && !t.constrains() {
 			t.v.find(authn.FindingImpersonatedMode, "constrained impersonation words the refusal, and the apiserver's version or feature gates know legacy impersonation alone")
@@ -23,20 +24,20 @@ func (t *trial) refusedImpersonation(rec *record) {
 	case ClassImpersonationDenied:
 		if t.uriErr == nil && t.e.User.Username != "" {
 			t.v.Impersonation = t.refusal(t.e.ResponseStatus.Message)
+			t.v.CompleteImpersonation(false)
 		}
 	}
 }
 
 // refusal answers the check that a refusal names.
 func (t *trial) refusal(message string) *ImpersonationCheck {
-	check := &ImpersonationCheck{Recorded: DecisionForbid}
+	check := &ImpersonationCheck{}
 	r, ok := parseForbidden(message)
 	if !ok {
-		check.Cause = "the message does not say what was refused"
 		return check
 	}
 	a := r.attributes
-	on, first := "", a.Verb
+	on := ""
 	switch {
 	case a.Verb == verbImpersonate:
 		check.Mode = modeLegacy
@@ -67,20 +68,54 @@ func (t *trial) refusal(message string) *ImpersonationCheck {
 	}
 	check.Missing = []string{question(&a)}
 	if check.Mode != modeLegacy && neverPermitted(r.reason) {
-		check.Replayed, check.Cause = DecisionForbid, "refused whatever the policy is: "+clip(r.reason)
+		check.Replayed = DecisionForbid
 		return check
 	}
 	c := t.shown(&a, DecisionForbid, r.reason)
 	check.Replayed, check.Grants = c.Replayed, c.Grants
-	switch c.Replayed {
-	case DecisionForbid:
-		check.Cause = "refused at " + clip(first+" "+strings.TrimPrefix(question(&a), a.Verb+" ")) + ", as the policy has it"
-	case DecisionAllow:
-		check.Cause = "refused at " + clip(question(&a)) + ", which the policy allows"
-	default:
-		check.Cause, check.Missing = "refused at "+clip(question(&a))+"; not known: "+strings.Join(c.Missing, ", "), c.Missing
+	if c.Replayed == DecisionNone {
+		check.Missing = c.Missing
 	}
 	return check
+}
+
+// CompleteImpersonation fills in what of the impersonation check follows from the rest of the
+// verdict, and is not stored: what is recorded, and the cause of a refusal. acting says that the
+// event names an impersonated user.
+func (v *Verdict) CompleteImpersonation(acting bool) {
+	check := v.Impersonation
+	if check == nil {
+		return
+	}
+	if acting {
+		check.Recorded = DecisionAllow
+		return
+	}
+	check.Recorded = DecisionForbid
+	for i := range v.Implied {
+		c := &v.Implied[i]
+		if c.Check != implied.Impersonation || c.Recorded != DecisionForbid {
+			continue
+		}
+		check.Cause = "refused at " + clip(question(&c.Attributes))
+		switch c.Replayed {
+		case DecisionForbid:
+			check.Cause += ", as the policy has it"
+		case DecisionAllow:
+			check.Cause += ", which the policy allows"
+		default:
+			check.Cause += "; not known: " + strings.Join(c.Missing, ", ")
+		}
+		return
+	}
+	switch {
+	case v.Class == ClassImpersonationBad:
+		check.Cause = "groups, uid or extra without a user name are never permitted"
+	case check.Replayed == DecisionForbid:
+		check.Cause = "constrained impersonation refuses this whatever the policy is"
+	default:
+		check.Cause = "the message does not say what was refused"
+	}
 }
 
 // shown answers a check of the requestor whose answer the response shows, keeps it, and notes a

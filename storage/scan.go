@@ -262,6 +262,7 @@ func (r *stored) verdict() (*replay.Verdict, error) {
 	if err := r.more(v); err != nil {
 		return nil, fmt.Errorf("event %s: %w", r.auditID, err)
 	}
+	v.CompleteImpersonation(r.shape&shapeImpersonated != 0)
 	return v, nil
 }
 

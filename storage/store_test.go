@@ -136,6 +136,7 @@ func hostile(t testing.TB) []replay.Row {
 		}
 		storagetest.Verdict(&r)
 		r.Verdict.Impersonation = &replay.ImpersonationCheck{Replayed: replay.DecisionForbid, Mode: "legacy", Missing: []string{"users/\t'x"}}
+		r.Verdict.CompleteImpersonation(r.Event.ImpersonatedUser != nil)
 		r.Verdict.Missing = []string{"clusterroles 'a'\n"}
 		r.Verdict.Identity = []string{"sa-groups-mismatch"}
 		r.Verdict.Admission = replay.Admission{Recorded: "rejected", Plugin: "NamespaceLifecycle", NamespaceLifecycle: "match"}

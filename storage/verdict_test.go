@@ -84,6 +84,7 @@ func TestAnyVerdictRoundTrips(t *testing.T) {
 	for i := range in {
 		if in[i].Verdict != nil {
 			in[i].Verdict = verdictFrom(r)
+			in[i].Verdict.CompleteImpersonation(in[i].Event.ImpersonatedUser != nil)
 			want[in[i].EventKey.String()] = in[i].Verdict
 		}
 	}
