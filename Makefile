@@ -35,6 +35,11 @@ test-apiserver: ## Build a real kube-apiserver and etcd from their Go modules an
 	@scripts/check-machine.sh test
 	@scripts/test-apiserver.sh
 
+.PHONY: record
+record: ## Record the control planes of replay/testdata/recordings again (3 minutes)
+	@scripts/check-machine.sh test
+	@scripts/record.sh
+
 .PHONY: lint
 lint: ## gofmt, go vet, golangci-lint and govulncheck (where they can be had)
 	@scripts/lint.sh

@@ -16,6 +16,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -180,7 +181,27 @@ func (c *court) judge(e *event.Event, v *replay.Verdict) error {
 		say("came by %s, explained by %v", m.Authenticator, v.Explained)
 	}
 	c.identity(e, v, m, say)
+	implied(e, v, say)
 	return nil
+}
+
+// implied holds the checks behind the authorization filter against the answer: a request that
+// went through has passed them all, and one that was refused after it had been authorized was
+// refused by one of them, or by an admission plugin.
+func implied(e *event.Event, v *replay.Verdict, say func(string, ...any)) {
+	refused := ""
+	for i := range v.Implied {
+		if c := &v.Implied[i]; c.Replayed == replay.DecisionForbid && !c.Covered {
+			refused = c.Check
+		}
+	}
+	switch code := e.Code(); {
+	case v.Recorded != replay.DecisionAllow:
+	case code/100 == 2 && refused != "":
+		say("answered %d, and %s would have refused it", code, refused)
+	case code == http.StatusForbidden && refused == "" && v.Admission.Plugin == "":
+		say("refused after it was authorized, and nothing says why: %q %+v", e.ResponseStatus.Message, v.Implied)
+	}
 }
 
 func (c *court) identity(e *event.Event, v *replay.Verdict, m Meant, say func(string, ...any)) {

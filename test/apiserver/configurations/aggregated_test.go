@@ -76,7 +76,9 @@ subjects: [{kind: User, name: ivan}]
 // through the kube-apiserver, as they should, and past it.
 func TestAggregated(t *testing.T) {
 	front := newFrontProxy(t)
-	r := recorder.Start(t, recorder.Config{Name: "aggregated", Flags: front.flags, Files: front.files, Recorded: front.recorded})
+	live := receive(t, append([]string{"--authorization-mode=Node,RBAC", "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file=sa.pub", "--client-ca-file=ca.crt"}, front.flags...))
+	r := recorder.Start(t, recorder.Config{Name: "aggregated", Flags: append(front.flags, live.posts(t, "")...), Files: front.files, Recorded: front.recorded})
 	r.State(t)
 	r.Apply(t, teams)
 	r.Apply(t, wardle)
@@ -90,7 +92,8 @@ func TestAggregated(t *testing.T) {
 	}
 	log := filepath.Join(dir, "wardle.log")
 	// The account's own requests are not of the recording, but in the log.
-	server := r.Aggregated(t, r.ServiceAccount(t, r.Client, "wardle", "apiserver"), "--audit-policy-file="+policy, "--audit-log-path="+log)
+	server := r.Aggregated(t, r.ServiceAccount(t, r.Client, "wardle", "apiserver"),
+		append(live.posts(t, "wardle"), "--audit-policy-file="+policy, "--audit-log-path="+log)...)
 	flags := server.Arguments(t)
 	r.Beside("wardle", flags, func() []byte {
 		server.Stop(t)
@@ -100,7 +103,7 @@ func TestAggregated(t *testing.T) {
 		}
 		return text
 	})
-	r.Hide(dir, filepath.Dir(argument(flags, "--kubeconfig=")))
+	r.Hide(dir, live.Dir, filepath.Dir(argument(flags, "--kubeconfig=")))
 	r.Apply(t, server.Manifest)
 	const flunders = "/apis/wardle.example.com/v1alpha1/namespaces/team-a/flunders"
 	controlplane.Poll(t, "the aggregated API", func(context.Context) (bool, string) {
@@ -165,7 +168,9 @@ func TestAggregated(t *testing.T) {
 	}
 	r.Admin.May(t, fmt.Sprintf(tr, "not-a-token"), fmt.Sprintf(tr, r.ServiceAccount(t, r.Client, "team-b", "robot").BearerToken))
 	recorded := r.Finish(t)
-	served(t, recorded, judge(t, recorded), "wardle")
+	result := judge(t, recorded)
+	served(t, recorded, result, "wardle")
+	live.compare(t, result)
 }
 
 // argument is the value of a flag.

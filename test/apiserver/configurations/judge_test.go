@@ -61,17 +61,41 @@ func outcome(name, class string) string {
 	return name
 }
 
+// cluster is what the recorded cluster is called in the product.
+const cluster = "recorded"
+
 // served is judge of a running server, which is handed the recording and told where the
 // configuration lies.
 func served(t *testing.T, dir string, result *recording.Result, servers ...string) {
 	t.Helper()
-	const cluster = "recorded"
 	in := product.New(t)
 	in.Serve(t, "127.0.0.1:0", "--apiserver-config", cluster+"="+filepath.Join(dir, "config"))
 	in.Do(t, "import", "--cluster", cluster, "--state", filepath.Join(dir, "state.json"), filepath.Join(dir, "audit.jsonl"))
 	for _, s := range servers {
 		in.Do(t, "import", "--cluster", cluster, "--apiserver", s, filepath.Join(dir, "audit-"+s+".jsonl"))
 	}
+	compare(t, in, result)
+}
+
+// compare holds what a server has stored against what the replica came to.
+func compare(t *testing.T, in *product.Install, result *recording.Result) {
+	t.Helper()
+	want := map[string]int{}
+	for key, n := range result.Outcomes { // the list does not say which server it was
+		_, name, found := strings.Cut(key, ":")
+		if !found {
+			name = key
+		}
+		want[name] += n
+	}
+	if got := stored(t, in); !maps.Equal(got, want) {
+		t.Errorf("retrial serve: %v, want %v", got, want)
+	}
+}
+
+// stored counts the outcomes of all requests of the cluster.
+func stored(t *testing.T, in *product.Install) map[string]int {
+	t.Helper()
 	in.Drained(t)
 	got := map[string]int{}
 	for query := (url.Values{"cluster": {cluster}, "limit": {"500"}}); ; {
@@ -84,19 +108,8 @@ func served(t *testing.T, dir string, result *recording.Result, servers ...strin
 			got[outcome(e.Outcome, e.Class)]++
 		}
 		if page.Older == "" {
-			break
+			return got
 		}
 		query.Set("before", page.Older)
-	}
-	want := map[string]int{}
-	for key, n := range result.Outcomes { // the list does not say which server it was
-		_, name, found := strings.Cut(key, ":")
-		if !found {
-			name = key
-		}
-		want[name] += n
-	}
-	if !maps.Equal(got, want) {
-		t.Errorf("retrial serve: %v, want %v", got, want)
 	}
 }

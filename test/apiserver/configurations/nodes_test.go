@@ -195,7 +195,8 @@ spec: {containers: [{name: c, image: i, env: [{name: S, valueFrom: {secretKeyRef
 	r.Scenario("a mirror pod")
 	uid := r.UID(t, "Node", "", "node-1")
 	one.Try(t, fmt.Sprintf(`POST /api/v1/namespaces/team-a/pods {"metadata":{"name":"mirror-node-1","annotations":{"kubernetes.io/config.mirror":"x"},"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"node-1","uid":%q,"controller":true}]},"spec":{"nodeName":"node-1","containers":[{"name":"c","image":"i"}]}}`, uid))
-	one.Try(t, "GET /api/v1/namespaces/team-a/pods/mirror-node-1")
+	related(t, r, true, "node-1", authorizationv1.ResourceAttributes{Resource: "pods", Namespace: "team-a", Name: "mirror-node-1"})
+	one.By("node").May(t, "GET /api/v1/namespaces/team-a/pods/mirror-node-1")
 
 	r.Scenario("tokens")
 	// Authorized, and refused by the admission plugin: the token is bound to no pod.
