@@ -69,6 +69,14 @@ oracle-policies: ## Who-can, hygiene and nearest misses against Kubernetes' auth
 oracle-requests: ## A million generated request targets through Kubernetes' RequestInfo and ours
 	@ORACLE_REQUESTS=$(or $(ORACLE_REQUESTS),1000000) $(GO) -C rbacindex/oracle test -count=1 -v -run 'TestRequestInfo$$' ./requestinfo
 
+.PHONY: oracle-node
+oracle-node: ## A million generated requests of nodes through Kubernetes' node authorizer, and as many through the replica's state (minutes)
+	@ORACLE_NODE=$(or $(ORACLE_NODE),1000000) $(GO) -C rbacindex/oracle test -count=1 -timeout 60m -v -run 'Test(Node|State)$$' ./node
+
+.PHONY: bench-node
+bench-node: ## Measure the graph of nodes beside Kubernetes' own at 100,000 volumes; see docs/bench.md
+	@$(GO) -C rbacindex/oracle run ./node/bench
+
 .PHONY: oracle-authorizers
 oracle-authorizers: ## A million generated requests through Kubernetes' ABAC, and through its union of authorizers with webhooks (minutes)
 	@ORACLE_ABAC=$(or $(ORACLE_ABAC),1000000) ORACLE_UNION=$(or $(ORACLE_UNION),1000000) $(GO) -C rbacindex/oracle test -count=1 -timeout 60m -v -run 'Test(ABAC|Union)$$' ./abac ./union

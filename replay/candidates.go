@@ -17,14 +17,14 @@ type candidate struct {
 
 // candidates returns what the apiserver may have decided with inside the window besides what
 // the replica used, likeliest first: other policies, other pods on the node, and then each
-// under another configuration.
-func (t *trial) candidates() []candidate {
+// under another configuration. nodes says that a node is asked about.
+func (t *trial) candidates(nodes bool) []candidate {
 	if t.s == nil {
 		return nil
 	}
 	from, to := t.window()
 	out := t.nearest(t.s.RBACWindow(from, to))
-	if t.ans.NodeAsked() {
+	if nodes {
 		for _, want := range [...]graph.Known{graph.Present, graph.Absent, graph.Unknown} {
 			m := t.base
 			m.Graph = someMoment{t.s, from, to, want}

@@ -67,7 +67,7 @@ func (t *trial) compareError(rec *record) {
 		v.Outcome = OutcomeMatch
 		return
 	}
-	for _, c := range t.candidates() {
+	for _, c := range t.candidates(t.ans.NodeAsked()) {
 		ans := t.ask(&c.moment)
 		if ans.Decision == DecisionError {
 			v.Outcome, v.Class, v.Cause = OutcomeAmbiguous, c.class, "the record agrees with the "+c.text
@@ -188,7 +188,7 @@ func (t *trial) others() []state.View {
 func (t *trial) disagree(rec *record, sameDecision bool) {
 	v := t.v
 	var open *authz.Answer
-	for _, c := range t.candidates() {
+	for _, c := range t.candidates(t.ans.NodeAsked()) {
 		ans := t.ask(&c.moment)
 		if ok, _ := agreesWith(&ans, rec, t.bufs.reason); ok {
 			v.Outcome, v.Class = OutcomeAmbiguous, c.class

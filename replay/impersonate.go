@@ -120,10 +120,10 @@ func (t *trial) impersonationCandidates(mode string) []candidate {
 		return nil
 	}
 	if mode == modeLegacy {
-		return t.candidates()
+		return t.candidates(t.ans.NodeAsked())
 	}
 	from, to := t.window()
-	return append(t.nearest(t.s.RBACWindow(from.Add(-impersonationCache), to)), t.candidates()...)
+	return append(t.nearest(t.s.RBACWindow(from.Add(-impersonationCache), to)), t.candidates(t.ans.NodeAsked())...)
 }
 
 // impersonationFindings notes what an impersonation contradicts, whatever the outcome is.

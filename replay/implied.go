@@ -91,7 +91,7 @@ func (t *trial) explained(c *implied.Check, answer *Implied) bool {
 	if ans.Free() {
 		return true // a webhook may have refused what others allow
 	}
-	for _, other := range t.candidates() {
+	for _, other := range t.candidates(t.ans.NodeAsked()) {
 		if got := t.check(&other.moment, u, c).Replayed; got == recorded || got == DecisionNone {
 			return true
 		}

@@ -53,13 +53,13 @@ func (t *trial) review() {
 		return ok
 	}
 	lacks := ans.Decision == DecisionNone || ans.Free()
-	missing := ans.Missing()
+	missing, nodes := ans.Missing(), ans.NodeAsked()
 	if agrees(&ans) {
 		c.Outcome = OutcomeMatch
 		return
 	}
 	said := replayedText(&ans)
-	for _, other := range t.candidates() {
+	for _, other := range t.candidates(nodes) {
 		ans := other.moment.authorize(&q.User, &q.Attributes, t.bufs.other)
 		t.bufs.other = keep(t.bufs.other, ans.RBAC.Grants)
 		if agrees(&ans) {
