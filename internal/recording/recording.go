@@ -96,27 +96,8 @@ func Judge(ctx context.Context, dir string) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	history, _, err := config.ReadHistory(os.DirFS(filepath.Join(dir, "config")))
-	if err != nil {
-		return nil, fmt.Errorf("configuration of %s: %w", dir, err)
-	}
-	input := func(name, server string) evaluate.Input {
-		return evaluate.Input{Name: name, Server: server, Open: func() (io.ReadCloser, error) {
-			text, err := Read(dir, name)
-			return io.NopCloser(bytes.NewReader(text)), err
-		}}
-	}
 	c := &court{meant: meant, Result: Result{Outcomes: map[string]int{}}, expected: map[string]bool{}, found: map[string]bool{}}
-	o := evaluate.Options{
-		States: []evaluate.Input{input("state.json", "")},
-		Events: []evaluate.Input{input("audit.jsonl", "")},
-		Engine: replay.New(replay.Config{Version: "test", Apiserver: func(_, server string) *config.History { return history.Server(server) }}),
-		Sink:   c.judge,
-	}
-	for _, server := range history.Servers() {
-		o.Events = append(o.Events, input("audit-"+server+".jsonl", server))
-	}
-	sum, err := evaluate.Run(ctx, o)
+	sum, err := run(ctx, dir, func(line []byte) []byte { return line }, c.judge)
 	if err != nil {
 		return nil, err
 	}
@@ -130,6 +111,80 @@ func Judge(ctx context.Context, dir string) (*Result, error) {
 	}
 	return &c.Result, nil
 }
+
+// Decisions returns what the replica decides of each request of a recording, in the order of
+// the logs, with the record at hand or, blind, with the record of every decision taken out,
+// and every answer's status but those of writes that the state follows.
+func Decisions(ctx context.Context, dir string, blind bool) ([]string, error) {
+	edit := func(line []byte) []byte { return line }
+	if blind {
+		edit = unrecorded
+	}
+	var all []string
+	_, err := run(ctx, dir, edit, func(e *event.Event, v *replay.Verdict) error {
+		all = append(all, fmt.Sprintf("%s %s %s: %s by %q %v %v", e.AuditID, e.Verb, e.RequestURI, v.Replayed, v.Authorizer, v.Grants, v.Errors))
+		return nil
+	})
+	return all, err
+}
+
+// unrecorded takes out of an event what was decided and answered. Whether a write was done is
+// state, and stays.
+func unrecorded(line []byte) []byte {
+	var e map[string]json.RawMessage
+	if err := json.Unmarshal(line, &e); err != nil {
+		return line
+	}
+	if whole, err := event.Decode(line); err != nil || !event.KeepsPolicy(whole) {
+		delete(e, "responseStatus")
+	}
+	var annotations map[string]string
+	if err := json.Unmarshal(e["annotations"], &annotations); err == nil {
+		maps.DeleteFunc(annotations, func(key, _ string) bool { return strings.HasPrefix(key, "authorization.k8s.io/") })
+		if text, err := json.Marshal(annotations); err == nil {
+			e["annotations"] = text
+		}
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		return line
+	}
+	return append(text, '\n')
+}
+
+// run evaluates a recording. edit is given every line of its logs.
+func run(ctx context.Context, dir string, edit func([]byte) []byte, sink func(*event.Event, *replay.Verdict) error) (*evaluate.Summary, error) {
+	history, _, err := config.ReadHistory(os.DirFS(filepath.Join(dir, "config")))
+	if err != nil {
+		return nil, fmt.Errorf("configuration of %s: %w", dir, err)
+	}
+	input := func(name, server string) evaluate.Input {
+		return evaluate.Input{Name: name, Server: server, Open: func() (io.ReadCloser, error) {
+			text, err := Read(dir, name)
+			if server != "" || name == kubeAPIServer {
+				var edited []byte
+				for line := range bytes.Lines(text) {
+					edited = append(edited, edit(line)...)
+				}
+				text = edited
+			}
+			return io.NopCloser(bytes.NewReader(text)), err
+		}}
+	}
+	o := evaluate.Options{
+		States: []evaluate.Input{input("state.json", "")},
+		Events: []evaluate.Input{input(kubeAPIServer, "")},
+		Engine: replay.New(replay.Config{Version: "test", Apiserver: func(_, server string) *config.History { return history.Server(server) }}),
+		Sink:   sink,
+	}
+	for _, server := range history.Servers() {
+		o.Events = append(o.Events, input("audit-"+server+".jsonl", server))
+	}
+	return evaluate.Run(ctx, o)
+}
+
+// kubeAPIServer is the log of the kube-apiserver.
+const kubeAPIServer = "audit.jsonl"
 
 // court holds verdicts against what was meant.
 type court struct {
