@@ -53,7 +53,7 @@ func readRecord(e *event.Event) record {
 		return r
 	case code == 400 && e.User.Username == "" && strings.HasPrefix(message, "invalid timeout specified in the request URL"):
 		return not(ClassBadTimeout, "400: "+clip(message))
-	case code == 400 && e.ImpersonatedUser == nil && strings.HasPrefix(message, "requested ") && strings.Contains(message, "without impersonating a user"):
+	case code == 400 && e.ImpersonatedUser == nil && withoutUser(message):
 		return not(ClassImpersonationBad, "400: impersonation headers without a user name")
 	case code == 403 && e.ImpersonatedUser == nil && refusesImpersonation(message):
 		return not(ClassImpersonationDenied, "403: "+clip(message))
@@ -69,6 +69,13 @@ func readRecord(e *event.Event) record {
 	r := not(ClassNoDecision, "no authorization annotations on a response "+strconv.Itoa(int(code)))
 	r.unnoted = code >= 200 && code < 300
 	return r
+}
+
+// withoutUser recognises the text of a request that names groups, a uid or extra to act as
+// and no user. Redaction may have cut its end, behind the wanted user as Go prints it.
+func withoutUser(message string) bool {
+	return strings.HasPrefix(message, "requested &user.DefaultInfo{") ||
+		strings.HasPrefix(message, "requested ") && strings.Contains(message, "without impersonating a user")
 }
 
 // refusesImpersonation recognises the forbidden text of an impersonation check: its verb

@@ -33,6 +33,8 @@ func TestReadRecord(t *testing.T) {
 			ResponseStatus: status(403, `groups "system:masters" is forbidden: impersonating the system:masters group is not allowed`)}, DecisionNone, ClassImpersonationDenied},
 		{"groups without a user", event.Event{Stage: event.StageResponseComplete, User: alice,
 			ResponseStatus: status(400, `requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"x"}} without impersonating a user name`)}, DecisionNone, ClassImpersonationBad},
+		{"groups without a user, redacted", event.Event{Stage: event.StageResponseComplete, User: alice,
+			ResponseStatus: status(400, `requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"x"}, Extra:map[hmac:-9O27xNDD56lxqp64Noktg`)}, DecisionNone, ClassImpersonationBad},
 		{"groups without a user, older", event.Event{Stage: event.StageResponseComplete, User: alice,
 			ResponseStatus: status(400, `requested [{Group    x  }] without impersonating a user`)}, DecisionNone, ClassImpersonationBad},
 		{"flow control", event.Event{Stage: event.StageResponseComplete, User: alice, ResponseStatus: status(429, "")}, DecisionNone, ClassTooManyRequests},
