@@ -53,8 +53,14 @@ type credentialJSON struct {
 	Last      *time.Time          `json:"last,omitempty"`
 	Uses      []credentialUseJSON `json:"uses"`
 	// More counts places of use the answer does not hold, or says that there are some (-1).
-	More     int64           `json:"more,omitempty"`
-	Findings []authn.Finding `json:"findings,omitempty"`
+	More     int64                   `json:"more,omitempty"`
+	Findings []credentialFindingJSON `json:"findings,omitempty"`
+}
+
+// credentialFindingJSON is what contradicts itself in the use of a credential.
+type credentialFindingJSON struct {
+	Name     string `json:"name"`
+	Evidence string `json:"evidence"`
 }
 
 // issueJSON is the request that made a credential. Of a token the part from serviceAccount

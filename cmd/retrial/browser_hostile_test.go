@@ -38,8 +38,9 @@ func TestBrowserHostileAnswers(t *testing.T) {
 		{"findings", "#/findings?cluster=sample", ".findings", []string{".findings", ".rules"}},
 		{"who can", "#/access?cluster=sample&verb=get&resource=x", ".holders", []string{".holders", "#answer ul"}},
 		{"can", "#/access?cluster=sample&subject=x", ".rights", []string{".rights", "#answer ul"}},
-		{"overview", "#/?cluster=sample", "[aria-label=Findings] table", []string{".steps pre"}},
-		{"why", "#/?cluster=sample&why=x", "#drawer .grants", []string{"#drawer .grants"}},
+		{"overview", "#/?cluster=sample", "[aria-label=Findings] table", []string{".steps pre", ".drift"}},
+		{"why", "#/?cluster=sample&why=x", "#drawer .grants", []string{"#drawer .grants", "#drawer .chain", "#drawer .checks", "#drawer .contradictions", "#drawer dl"}},
+		{"lineage", "#/lineage?cluster=sample&subject=x", ".life", []string{".life", ".lives"}},
 		{"a cluster without events", "#/?cluster=other", ".steps", []string{".steps pre"}},
 	} {
 		t.Run(page.name, func(t *testing.T) {
@@ -95,9 +96,26 @@ func TestBrowserHostileAnswers(t *testing.T) {
 			b.until(t, "nothing became markup", unharmed)
 		}
 	})
+	t.Run("a refusal", func(t *testing.T) {
+		b.load(t, s.url+"#/?cluster=sample&why=x")
+		b.until(t, "it is drawn", `document.querySelector('#drawer .denial')`)
+		b.do(t, `document.querySelector('#drawer .denial').open = true`)
+		b.until(t, "it is explained", `document.querySelector('#drawer .denial .grants')`)
+		if s.last("explain-deny").Get("cluster") != "sample" {
+			t.Errorf("asked about %v", s.last("explain-deny"))
+		}
+		for _, in := range []string{"#drawer .denial .grants", "#drawer .denial .chain", "#drawer .denial .plain"} {
+			for _, h := range hostile {
+				if !value[bool](t, b, h.name, readsIn(in, h.read())) {
+					t.Errorf("%s is not in %s, or does not read %.100q", h.name, in, h.read())
+				}
+			}
+		}
+		b.until(t, "nothing became markup", unharmed)
+	})
 	t.Run("narrow", func(t *testing.T) {
 		b.run(t, "narrow", chromedp.EmulateViewport(390, 844))
-		for _, hash := range []string{"#/subject?cluster=sample&user=x", "#/subjects?cluster=sample", "#/findings?cluster=sample", "#/access?cluster=sample&verb=get&resource=x", "#/access?cluster=sample&subject=x"} {
+		for _, hash := range []string{"#/subject?cluster=sample&user=x", "#/subjects?cluster=sample", "#/findings?cluster=sample", "#/access?cluster=sample&verb=get&resource=x", "#/access?cluster=sample&subject=x", "#/lineage?cluster=sample&subject=x", "#/?cluster=sample"} {
 			b.load(t, s.url+hash)
 			b.until(t, "it is drawn", `document.querySelector('main .rows') && !document.querySelector('.loading')`)
 			if over := value[float64](t, b, "width", `document.scrollingElement.scrollWidth - innerWidth`); over > 0 {

@@ -36,6 +36,7 @@ func openStub(t *testing.T) *stub {
 		"rules":      map[string]any{"rules": []any{}},
 		"findings":   map[string]any{"findings": []any{}, "rules": map[string]any{}},
 		"connection": map[string]any{"cluster": "sample", "steps": []any{}},
+		"drift":      map[string]any{"cluster": "sample", "groups": []any{}},
 	}}
 	mux := http.NewServeMux()
 	mux.Handle("/", ui.Handler())
@@ -85,6 +86,7 @@ type object = map[string]any
 func answersOf(texts []string) map[string]any {
 	var uses, rules, held, grants, found, known, unused, keeps, holders []any
 	var apply, remove, rollback []any
+	var drifts, lives, steps, answers, checks, missed []any
 	for i, s := range texts {
 		const first, last = "2026-11-20T11:36:01Z", "2026-11-20T11:44:01Z"
 		grant := object{"binding": "ClusterRoleBinding/" + s, "role": "ClusterRole/" + s, "subject": "User/" + s, "rule": 0}
@@ -98,6 +100,18 @@ func answersOf(texts []string) map[string]any {
 		unused = append(unused, object{"binding": "ClusterRoleBinding/" + s, "role": "ClusterRole/" + s, "rule": 1, "grants": []string{"get " + s}, "excess": 9})
 		keeps = append(keeps, object{"binding": "RoleBinding/x/" + s, "role": "ClusterRole/" + s, "group": s, "relied": 2, "excess": 1, "undoes": []string{s}})
 		holders = append(holders, object{"kind": "User", "name": s, "namespace": "", "scope": "namespace:" + s, "grants": []any{grant}})
+		drifts = append(drifts, object{"cluster": s, "apiserver": s, "verdict": "drift", "class": s, "text": s, "about": s, "count": 3, "users": 2, "first": first, "last": last,
+			"examples": []any{object{"auditID": s, "at": first, "user": s, "verb": s, "requestURI": s, "cause": s}}, "likely": []any{object{"kind": s, "why": s, "give": s}}})
+		issued := object{"at": first, "by": s, "from": s, "auditID": s, "expires": last, "serviceAccount": s, "pod": s, "node": s, "secret": s, "csr": s, "signer": s, "commonName": s, "organizations": []string{s}}
+		lives = append(lives, object{"credential": s, "issue": issued, "explained": []string{s}, "users": []string{s}, "requests": 4, "forbidden": 1, "first": first, "last": last, "more": -1,
+			"uses":     []any{object{"user": s, "userAgent": s, "from": s, "pod": s, "node": s, "requests": 4, "first": first, "last": last}},
+			"findings": []any{object{"name": s, "evidence": s}}})
+		answers = append(answers, object{"authenticator": s, "why": s})
+		steps = append(steps, object{"authorizer": s, "answer": s, "reason": s})
+		checks = append(checks, object{"check": s, "asked": s, "replayed": "forbid", "recorded": "allow", "perhaps": s, "missing": []string{s}, "grants": []any{grant}})
+		near := object{"rule": object{"verbs": []string{s}, "nonResourceURLs": []string{s}}, "roles": []any{object{"role": s, "rule": 0}}, "bindings": []any{object{"binding": s, "role": s, "rule": 0}},
+			"almost": []any{object{"binding": s, "role": s, "subject": s, "rule": 0, "lacks": s}}}
+		missed = append(missed, object{"check": s, "asked": s, "user": s, "replayed": "forbid", "missing": []string{s}, "nearest": near})
 		apply = append(apply, object{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": object{"name": s, "namespace": s, "labels": object{s: s}},
 			"rules": []any{object{"verbs": []string{s}, "apiGroups": []string{""}, "resources": []string{s, s + "/" + s}, "resourceNames": []string{}}}})
 		remove = append(remove, object{"kind": "RoleBinding", "namespace": s, "name": s, "action": []string{"delete", "replace"}[i%2], "subjects": []any{}, "object": object{"subjects": []any{object{"kind": "User", "name": s}}}})
@@ -136,7 +150,13 @@ func answersOf(texts []string) map[string]any {
 		"rules":    object{"rules": known},
 		"connection": object{"cluster": "sample", "steps": []any{object{"id": "registered", "title": texts[0], "state": "done", "text": texts[1]},
 			object{"id": "connected", "title": texts[2], "state": "failed", "text": texts[3], "todo": strings.Join(texts, "\n")}}},
-		"why": object{"requests": []any{object{"cluster": "sample", "request": "r", "verdict": object{"verdict": "match", "recorded": "allow", "replayed": "allow", "authorizer": "rbac", "grants": grants},
+		"drift":        object{"cluster": "sample", "groups": drifts, "truncated": true},
+		"lineage":      object{"cluster": "sample", "subject": texts[0], "credentials": lives, "truncated": true},
+		"explain-deny": object{"requests": []any{object{"cluster": "sample", "request": "r", "by": "check", "text": texts[0], "chain": steps, "checks": missed, "missing": texts}}},
+		"why": object{"requests": []any{object{"cluster": "sample", "request": "r", "twin": texts[0], "chain": steps, "authenticators": answers, "issue": lives[0].(object)["issue"],
+			"verdict": object{"verdict": "match", "recorded": "forbid", "replayed": "allow", "authorizer": "rbac", "grants": grants, "explained": texts, "credential": texts[1], "identity": texts, "evidence": texts,
+				"implied": checks, "impersonation": object{"replayed": "forbid", "recorded": "forbid", "mode": texts[2], "cause": texts[3], "missing": texts, "grants": grants},
+				"review": object{"kind": texts[0], "user": texts[1], "asked": texts[2], "recorded": "allow", "replayed": "forbid", "reason": texts[3], "verdict": "drift", "cause": texts[3]}},
 			"event": object{"verb": "get", "requestURI": "/api/v1/namespaces/a/pods/b/log", "requestReceivedTimestamp": at, "user": object{"username": texts[0], "groups": texts}}}}},
 	}
 }

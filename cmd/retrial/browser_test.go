@@ -231,9 +231,9 @@ func filtersAndPages(t *testing.T, s *server, b *browser) {
 	b.until(t, "forbidden requests only", listed+`.length > 0 && `+listed+`.every(r => r.cells[4].innerText === 'forbidden')`)
 	b.click(t, "#requests button", "Clear filters")
 	b.until(t, "all again", `!document.querySelector('#requests [aria-pressed=true]') && `+listed+`.some(r => r.cells[4].innerText === 'allowed')`)
-	b.click(t, "#requests button", "indeterminate")
-	b.until(t, "indeterminate requests only", `location.hash.includes('outcome=indeterminate') && `+listed+`.length > 0 && `+listed+`.every(r => r.cells[6].innerText === 'indeterminate')`)
-	b.click(t, "#requests button", "indeterminate")
+	b.click(t, "#requests button", "ambiguous")
+	b.until(t, "ambiguous requests only", `location.hash.includes('outcome=ambiguous') && `+listed+`.length > 0 && `+listed+`.every(r => r.cells[6].innerText === 'ambiguous')`)
+	b.click(t, "#requests button", "ambiguous")
 	b.until(t, "all again", `!location.hash.includes('outcome') && `+listed+`.some(r => r.cells[6].innerText === 'match')`)
 
 	b.click(t, "[aria-label='Top subjects'] a.figure", "")

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,22 @@ func TestDriftRoute(t *testing.T) {
 	}
 	if w := askFake(t, f, http.MethodGet, "drift"); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "cluster is missing") {
 		t.Errorf("without a cluster: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestKindsOfDriftAreDocumented holds docs/cli.md to the likely causes there are.
+func TestKindsOfDriftAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := -1
+	for _, kind := range drift.Kinds() {
+		i := bytes.Index(doc, []byte("\n| `"+kind+"` | "))
+		if i <= at {
+			t.Errorf("docs/cli.md does not say what %s is, or not in its place", kind)
+		}
+		at = max(at, i)
 	}
 }
 

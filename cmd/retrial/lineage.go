@@ -155,7 +155,10 @@ func (l *lineageCommand) offline(ctx context.Context, arg string) (answer lineag
 func seen(x *authn.Lineage, st *state.State) credentialJSON {
 	c := credentialJSON{
 		Credential: x.Credential, Issue: issueOf(st, x.Credential), Users: x.Users, Requests: x.Count, First: &x.First, Last: &x.Last,
-		Uses: []credentialUseJSON{}, More: x.More, Findings: x.Findings,
+		Uses: []credentialUseJSON{}, More: x.More,
+	}
+	for _, f := range x.Findings {
+		c.Findings = append(c.Findings, credentialFindingJSON{f.Name, f.Evidence})
 	}
 	if c.Issue == nil && x.Issue != nil {
 		c.Issue = &issueJSON{At: x.Issue.At, By: x.Issue.By, From: x.Issue.SourceIP, AuditID: x.Issue.AuditID, ServiceAccount: x.Issue.Namespace + "/" + x.Issue.ServiceAccount}

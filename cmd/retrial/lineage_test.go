@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
 )
@@ -87,7 +86,7 @@ func TestPrintLineageIsSafe(t *testing.T) {
 		Credential: hostile, Users: []string{hostile}, Explained: []string{hostile}, Requests: 1, First: &now, Last: &now, More: -1,
 		Issue:    &issueJSON{By: hostile, From: hostile, AuditID: hostile, Expires: &now, ServiceAccount: hostile, Pod: hostile, Organizations: []string{hostile}},
 		Uses:     []credentialUseJSON{{User: hostile, UserAgent: hostile, From: hostile, Pod: hostile, Node: hostile}},
-		Findings: []authn.Finding{{Name: hostile, Evidence: hostile}},
+		Findings: []credentialFindingJSON{{Name: hostile, Evidence: hostile}},
 	}}})
 	if err != nil {
 		t.Fatal(err)

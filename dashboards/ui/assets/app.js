@@ -14,9 +14,10 @@ import subjects from './views/subjects.js';
 import subject from './views/subject.js';
 import findings from './views/findings.js';
 import access from './views/access.js';
+import lineage from './views/lineage.js';
 import verdicts from './views/verdicts.js';
 
-const VIEWS = {'': overview, subjects, subject, findings, access, verdicts};
+const VIEWS = {'': overview, subjects, subject, findings, access, lineage, verdicts};
 const PAGES = [['', 'Overview'], ['subjects', 'Subjects'], ['findings', 'Findings'], ['access', 'Access'], ['verdicts', 'Verdicts']];
 // BEAT are the milliseconds between looks at the server; QUIET the beats between looks for new
 // events when it is up to date, DEEP those between looks for what comes without them: findings.

@@ -33,6 +33,9 @@ export function name(s, most) {
   return h('bdi', {class: 'mono'}, short(s, most));
 }
 
+// prose shows a sentence with words of audit events in it, isolated as a name is.
+export function prose(s, most = 1000) { return h('bdi', {}, short(s, most)); }
+
 // h makes an element: h('td', {class: 'num', onclick: f}, child, 'text', ...).
 export function h(tag, props, ...children) {
   return fill(document.createElement(tag), props, children);

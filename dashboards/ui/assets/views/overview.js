@@ -9,6 +9,7 @@ import * as panels from './panels.js';
 import {eventList} from './events.js';
 import {connection} from './connection.js';
 import {newest as newestFindings} from './findings.js';
+import {driftCard} from './drift.js';
 
 const SERIES = {
   decision: [['allow', 'allowed'], ['forbid', 'forbidden'], ['none', 'no decision recorded']],
@@ -25,8 +26,8 @@ export default {
     const chart = card('w8', 'Requests over time'), coverage = card('w4', 'Verdict coverage', 'how much could be decided again');
     const decisions = card('', 'Decisions', 'the apiserver’s against the replay’s'), classes = card('', 'Drift and open questions, by class');
     const subjects = card('', 'Top subjects', 'who asked most');
-    const events = eventList(), found = newestFindings(), state = connection('');
-    root.append(h('h1', {class: 'unseen'}, 'Overview'), state.el, intro, tiles, chart.el, coverage.el, h('div', {class: 'column w6'}, classes.el, decisions.el), h('div', {class: 'column w6'}, found.el, subjects.el), events.el);
+    const events = eventList(), found = newestFindings(), state = connection(''), drift = driftCard();
+    root.append(h('h1', {class: 'unseen'}, 'Overview'), state.el, intro, tiles, chart.el, coverage.el, h('div', {class: 'column w6'}, classes.el, decisions.el), h('div', {class: 'column w6'}, found.el, subjects.el), drift.el, events.el);
     tiles.append(...panels.emptyTiles());
 
     const all = [chart, coverage, decisions, classes, subjects];
@@ -75,9 +76,10 @@ export default {
         load(params, cluster, background);
         events.update(params, cluster, background);
         found.update(params, cluster, background);
+        drift.update(params, cluster, background);
         state.update({cluster: cluster.name});
       },
-      unmount() { found.stop(); state.stop(); newest(() => new Promise(() => {})); },
+      unmount() { found.stop(); drift.stop(); state.stop(); newest(() => new Promise(() => {})); },
     };
   },
 };

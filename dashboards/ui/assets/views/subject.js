@@ -83,7 +83,7 @@ function whoIs(params, {subject, can}) {
     h('h1', {}, name(user, 400)),
     h('p', {}, h('span', {class: 'chip plain'}, kind), more, (can?.superuser) && [' ', h('span', {class: 'chip s-critical'}, 'system:masters: may do everything')]),
     sets.length > 0 && h('p', {}, h('span', {class: 'muted'}, sets.length > 1 ? `Seen with ${plural(sets.length, 'set')} of groups: ` : subject?.groupsFrom === 'name' ? 'Groups its name gives it: ' : 'Groups: '), sets.slice(0, 4).map((g, i) => [i > 0 && h('span', {class: 'muted'}, ' · '), names(g, 12, s => h('a', {class: 'who', href: groupLink(s), 'data-k': `grp${i}.${s}`}, name(s, 120)))]), sets.length > 4 && h('span', {class: 'muted'}, ` and ${sets.length - 4} more`)),
-    h('p', {class: 'onward'}, h('a', {href: lead('', {user}), 'data-k': 'its-requests'}, 'Its requests, one by one'), h('a', {href: lead('findings', {subject: user}), 'data-k': 'its-findings'}, 'Findings about it'), h('a', {href: lead('access', {subject: 'user:' + user}), 'data-k': 'its-access'}, 'What it can do at another time')),
+    h('p', {class: 'onward'}, h('a', {href: lead('', {user}), 'data-k': 'its-requests'}, 'Its requests, one by one'), h('a', {href: lead('findings', {subject: user}), 'data-k': 'its-findings'}, 'Findings about it'), h('a', {href: lead('lineage', {subject: user}), 'data-k': 'its-credentials'}, 'Its credentials'), h('a', {href: lead('access', {subject: 'user:' + user}), 'data-k': 'its-access'}, 'What it can do at another time')),
   ];
 }
 

@@ -3,8 +3,10 @@
 import {h, table, name, block, time, plural} from '../dom.js';
 import {link, lead} from '../router.js';
 import {asked, subjectOf, whoCan} from '../links.js';
-import {grants as paths, arrow, node} from './grants.js';
+import {grants as paths} from './grants.js';
 import {chip, decision, explain, explainClass, sentence} from '../words.js';
+import {identity, contradictions, chain, impersonation, implied, review, fact} from './trial.js';
+import {denial} from './denial.js';
 
 // why renders the requests found under an audit ID; the one that was chosen comes first.
 export function why(answer, auditID, chosen) {
@@ -36,23 +38,27 @@ function request(r) {
     grants(v.grants?.length === 1 ? 'The one grant that makes it possible' : `${v.grants?.length} grants, each of which makes it possible`, v.grants, what),
     h('p', {class: 'onward'}, what && h('a', {href: whoCan(what)}, 'Who else could do this then?'), user.username && h('a', {href: subjectOf(user.username)}, 'All about this subject'),
       user.username && h('a', {href: lead('findings', {subject: user.username})}, 'Findings about it')),
+    denial(r),
     chain(r.chain),
     items('Roles that bindings name and that do not exist', v.errors),
     items('What is needed to decide', v.missing),
-    v.impersonation && [h('h3', {}, 'May the requestor act as this user?'), h('p', {}, decision(v.impersonation.replayed), h('span', {class: 'muted'}, ' ' + v.impersonation.mode)),
-      items('', v.impersonation.missing), grants('', v.impersonation.grants, null)],
-    items('What does not fit in the recorded identity', v.identity),
+    impersonation(v.impersonation),
+    implied(v.implied),
+    review(v.review),
+    contradictions(v),
     h('h3', {}, 'The request'),
     h('dl', {},
       fact('Asked', name(`${e.verb ?? ''} ${e.requestURI ?? ''}`, 4000)),
       fact('User', e.user?.username ? h('a', {href: subjectOf(e.user.username)}, name(e.user.username, 4000)) : '(none)'),
       e.impersonatedUser && fact('Acting as', h('a', {href: subjectOf(e.impersonatedUser.username)}, name(e.impersonatedUser.username, 4000))),
       fact('Groups', list(user.groups)),
+      identity(r),
       fact('From', [list(e.sourceIPs), e.userAgent && h('div', {class: 'muted'}, name(e.userAgent, 1000))]),
       fact('Received', [time(e.requestReceivedTimestamp, true).slice(0, 10), ' ', time(e.requestReceivedTimestamp), ' UTC']),
       fact('Answered', [e.responseStatus?.code ? `${e.responseStatus.code} ` : '–', e.responseStatus?.message && name(e.responseStatus.message, 2000)]),
       v.admission?.plugin && fact('Refused by admission plugin', name(v.admission.plugin)),
       fact('Cluster', [name(r.cluster), r.apiserver && [', apiserver ', name(r.apiserver)], h('span', {class: 'muted'}, ` (by ${r.source})`)]),
+      r.twin && fact('Recorded as well by', name(r.twin, 400)),
       fact('Audit ID', name(e.auditID, 1000))),
     h('h3', {}, 'Stages'),
     table(['Stage', 'Time (UTC)', '#Status'], (r.stages ?? []).map(s => ({cells: [name(s.stage), h('time', {}, time(s.time)), s.code || '–']}))),
@@ -75,6 +81,7 @@ function decided(v) {
     case 'node': return 'The node authorizer allows kubelets this.';
     case 'rbac': return 'By RBAC, through the grants below.';
   }
+  if (v.replayed === 'allow' && v.authorizer) return ['By the authorizer ', name(v.authorizer, 200), '.'];
   return v.replayed === 'forbid' ? 'No authorizer allows it.' : 'It cannot be decided.';
 }
 
@@ -82,13 +89,6 @@ function decided(v) {
 function grants(title, list, what) {
   if (!list?.length) return null;
   return [title && h('h3', {}, title), paths(list, what, 'w')];
-}
-
-// chain draws the authorizers in the order they are asked, each with its answer.
-function chain(steps) {
-  if (!steps?.length) return null;
-  return [h('h3', {}, 'The authorizers in their order'), h('ol', {class: 'grants'}, h('li', {}, steps.map((s, i) =>
-    [i > 0 && arrow(), node(s.authorizer, s.answer)])))];
 }
 
 function items(title, list) {
@@ -100,5 +100,3 @@ function items(title, list) {
 function list(names) {
   return names?.length ? names.flatMap((n, i) => i ? [', ', name(n, 1000)] : [name(n, 1000)]) : '(none)';
 }
-
-function fact(title, value) { return [h('dt', {}, title), h('dd', {}, value)]; }

@@ -1,0 +1,38 @@
+// What does not agree, by likely cause: the requests that are no match, put together by what
+// they have in common, with what probably lies behind and what to give to settle it.
+import {h, card, table, name, prose, count, plural, span} from '../dom.js';
+import {link} from '../router.js';
+import {rangeOf} from '../range.js';
+import {part} from '../part.js';
+import {chip, sentence} from '../words.js';
+import {empty} from './panels.js';
+
+const FEW = 6; // groups that are shown at once
+
+export function driftCard() {
+  const {el, body} = card('', 'What does not agree, by likely cause', 'drift, ambiguous and indeterminate requests, and what would settle them');
+  const of = part(body, 'drift', answer => {
+    const groups = answer.groups ?? [];
+    if (!groups.length) return empty('Nothing: every judged request in this range is a match.');
+    const rest = groups.slice(FEW);
+    return [list(groups.slice(0, FEW)), rest.length > 0 && h('details', {'data-k': 'more-drift'}, h('summary', {}, `${plural(rest.length, 'more group')}`), list(rest)),
+      answer.truncated && h('p', {class: 'muted'}, 'There is more than one answer holds: a shorter range shows it.')];
+  }, {follow: () => true});
+  return {
+    el,
+    update(params, cluster, background) {
+      const range = rangeOf(cluster, params);
+      of.update({cluster: cluster.name, from: range.from.toISOString(), to: range.to.toISOString()}, background);
+    },
+    stop: of.stop,
+  };
+}
+
+function list(groups) {
+  return table(['Verdict', 'What', '#Requests', 'What probably lies behind it, and what to give', 'The earliest'], groups.map(g => ({cells: [
+    chip(g.verdict),
+    [h('span', {class: 'mono', 'data-tip': sentence(g.text)}, name(g.class, 100)), g.about && h('div', {}, name(g.about, 300)), g.apiserver && h('div', {class: 'muted small'}, 'apiserver ', name(g.apiserver, 100)), h('div', {class: 'muted small'}, span(g.first, g.last))],
+    [count(g.count), h('div', {class: 'muted small'}, plural(g.users, 'user'))],
+    (g.likely ?? []).map(l => h('div', {class: 'likely'}, h('b', {}, name(l.kind, 60)), ': ', prose(l.why), h('div', {class: 'muted'}, 'Give: ', prose(l.give)))),
+    (g.examples ?? []).map((x, i) => h('div', {}, h('a', {class: 'who', href: link({why: x.auditID, request: null}), 'data-k': `d${g.class}${g.about ?? ''}${g.apiserver ?? ''}${i}`, 'data-tip': x.cause}, name(`${x.user} ${x.verb} ${x.requestURI}`, 110))))]})), 'rows drift');
+}
