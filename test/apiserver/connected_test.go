@@ -168,9 +168,9 @@ func (l *live) nothingElse(t *testing.T) {
 // whatever else is not in its manifest.
 func (l *live) watchReadsNoSecrets(t *testing.T) {
 	watcher := newPerson(t, l.ledger, "watcher", l.ServiceAccount(t, l.admin, "retrial", "retrial-watch"))
-	watcher.mayNot(t, "GET /api/v1/secrets", "GET /api/v1/namespaces/kube-system/secrets/x", "GET /api/v1/pods",
+	watcher.mayNot(t, "GET /api/v1/secrets", "GET /api/v1/namespaces/kube-system/secrets/x", "GET /api/v1/configmaps", "GET /api/v1/namespaces/team-a/pods/p0/log",
 		"POST /api/v1/namespaces {}", "DELETE /apis/rbac.authorization.k8s.io/v1/clusterroles/reader")
-	watcher.may(t, "GET /apis/rbac.authorization.k8s.io/v1/clusterroles?limit=1", "GET /api/v1/serviceaccounts?limit=1")
+	watcher.may(t, "GET /apis/rbac.authorization.k8s.io/v1/clusterroles?limit=1", "GET /api/v1/serviceaccounts?limit=1", "GET /api/v1/pods?limit=1")
 }
 
 func pod(name string) string {

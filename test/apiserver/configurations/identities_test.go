@@ -213,7 +213,7 @@ func (r *identities) bootstrap(t *testing.T) {
 // legacyToken is one that lies in a Secret and never ends.
 func (r *identities) legacyToken(t *testing.T, secret string, named bool) string {
 	t.Helper()
-	key, err := keyutil.PrivateKeyFromFile(filepath.Join(r.Dir(), "sa.key"))
+	key, err := keyutil.PrivateKeyFromFile(filepath.Join(r.Folder(), "sa.key"))
 	if err != nil {
 		t.Fatal(err)
 	}

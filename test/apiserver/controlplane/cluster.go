@@ -155,8 +155,8 @@ func reserve(t testing.TB) int {
 // Etcd is the URL of the store behind the apiserver.
 func (c *Cluster) Etcd() string { return c.etcd }
 
-// Dir is the folder of what the cluster was started with: certificates and keys.
-func (c *Cluster) Dir() string { return c.dir }
+// Folder is the one of what the cluster was started with: certificates and keys.
+func (c *Cluster) Folder() string { return c.dir }
 
 // Authority is the one of the apiserver's certificate and its clients'.
 func (c *Cluster) Authority() *Authority { return c.ca }

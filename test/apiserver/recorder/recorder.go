@@ -312,7 +312,7 @@ func (r *Recorder) redact(text []byte) []byte {
 	for _, s := range r.secrets {
 		out = strings.ReplaceAll(out, s, "redacted")
 	}
-	for _, dir := range append([]string{r.dir, r.Dir()}, r.folders...) {
+	for _, dir := range append([]string{r.dir, r.Folder()}, r.folders...) {
 		out = strings.ReplaceAll(out, dir, Generic)
 	}
 	return []byte(out)
