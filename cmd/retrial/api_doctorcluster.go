@@ -50,6 +50,8 @@ func (a api) clusterChecks(ctx context.Context, cluster string, stored []storage
 		f.certificateCheck(&c)
 	}
 	a.site.watchCheck(&c, &f)
+	a.site.apiserverCheck(&c, cluster)
+	a.cacheLagCheck(&c, cluster)
 	if f.stored.Events > 0 {
 		last := f.stored.Last.Add(time.Minute)
 		recent, err := a.store.LogTraits(ctx, cluster, last.Add(-clockRange), last)

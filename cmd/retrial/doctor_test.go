@@ -16,6 +16,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/ingest/webhook"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/replay"
 	apiserver "github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/runner"
 	"github.com/retrial-io/retrial/storage"
@@ -52,8 +53,12 @@ func (f fakeDoctor) DiskBytes(context.Context) (int64, error) { return f.disk, n
 // lagging is a replay that is behind.
 type lagging struct {
 	fakeReplay
-	lag runner.Lag
+	lag  runner.Lag
+	lags []replay.Lag
 }
+
+// Lags are what was learnt of apiservers.
+func (l lagging) Lags() []replay.Lag { return l.lags }
 
 func (l lagging) Lag() runner.Lag { return l.lag }
 
@@ -61,6 +66,7 @@ func (l lagging) Lag() runner.Lag { return l.lag }
 type patient struct {
 	store    *fakeStore
 	lag      runner.Lag
+	lags     []replay.Lag
 	site     site
 	registry *prometheus.Registry
 	dir      string
@@ -73,6 +79,15 @@ func aggregatedServer(_, server string) *apiserver.History {
 	own.Add(time.Time{}, &apiserver.APIServer{Source: "wardle"})
 	h.AddServer("wardle", own)
 	return h.Of(server)
+}
+
+// configuredAs is a cluster with these configurations, one an hour, the last since long ago.
+func configuredAs(list ...apiserver.APIServer) func(cluster, server string) *apiserver.History {
+	h := &apiserver.History{}
+	for i := range list {
+		h.Add(time.Unix(int64(i)*3600, 0), &list[i])
+	}
+	return func(_, server string) *apiserver.History { return h.Of(server) }
 }
 
 // newPatient is an installation in order, with one registered cluster that posts.
@@ -110,7 +125,7 @@ func (p *patient) gauge(name string, value float64, labels prometheus.Labels) {
 // examine answers the checks of an ID.
 func (p *patient) examine(t *testing.T, id, cluster string) []checkJSON {
 	t.Helper()
-	a := api{store: p.store, replay: lagging{p.store.replay(), p.lag}, site: p.site, log: zap.NewNop(), slots: make(chan struct{}, 1), longest: time.Minute}
+	a := api{store: p.store, replay: lagging{p.store.replay(), p.lag, p.lags}, site: p.site, log: zap.NewNop(), slots: make(chan struct{}, 1), longest: time.Minute}
 	v, err := a.doctor(t.Context(), map[string][]string{})
 	if err != nil {
 		t.Fatal(err)
@@ -214,6 +229,27 @@ func TestDoctor(t *testing.T) {
 		"bodies cut off":      {func(_ *testing.T, p *patient) { p.store.traits.Truncated = 1 }, "audit-policy", "prod", checkWarn, "--audit-webhook-truncate"},
 		"no reads":            {func(_ *testing.T, p *patient) { p.store.traits.Reads = 0 }, "audit-policy", "prod", checkWarn, "None of 5,000 events is a read"},
 		"no ends":             {func(_ *testing.T, p *patient) { p.store.traits.Complete = 0 }, "audit-policy", "prod", checkFail, "ResponseComplete"},
+
+		"no apiserver's configuration": {func(*testing.T, *patient) {}, "apiserver-config", "prod", checkOK, "--apiserver-config prod=DIR"},
+		"an apiserver's configuration": {func(_ *testing.T, p *patient) { p.site.apiserver = configuredAs(apiserver.APIServer{Digest: "abc"}) }, "apiserver-config", "prod", checkOK, "is abc; nothing is missing"},
+		"a configuration in parts": {func(_ *testing.T, p *patient) {
+			p.site.cfg.Replay.ApiserverConfig = []string{"test=/elsewhere", "prod=/etc/it's"}
+			p.site.apiserver = configuredAs(apiserver.APIServer{Digest: "abc", Unknown: []string{"a", "b", "c", "d", "e", "f", "g"}})
+		}, "apiserver-config", "prod", checkWarn, "is abc; missing of it: a; b; c; d; e, and 2 more. What depends on that is judged as unknown.\nretrial config check '/etc/it'\\''s'"},
+		"a configuration that was changed": {func(_ *testing.T, p *patient) {
+			p.site.apiserver = configuredAs(apiserver.APIServer{Digest: "old"}, apiserver.APIServer{Digest: "new"})
+		}, "apiserver-config", "prod", checkOK, "is new, the one in force now of 2 versions"},
+		"a configuration of another time": {func(_ *testing.T, p *patient) {
+			h := &apiserver.History{}
+			h.Add(p.now.Add(time.Hour), &apiserver.APIServer{Digest: "later"})
+			p.site.apiserver = func(string, string) *apiserver.History { return h }
+		}, "apiserver-config", "prod", checkWarn, "not for now"},
+		"a lag that is allowed for": {func(_ *testing.T, p *patient) {
+			p.lags = []replay.Lag{{Cluster: "other", Learnt: time.Second, Requests: 9}, {Cluster: "prod"}, {Cluster: "prod", Server: "cp-1", Learnt: 20 * time.Millisecond, Requests: 3}}
+		}, "cache-lag", "prod", checkOK, "Its apiserver cp-1 decides by a policy up to 20ms old, as 3 requests show"},
+		"a lag that is not": {func(_ *testing.T, p *patient) {
+			p.lags = []replay.Lag{{Cluster: "prod", Learnt: 2 * time.Second, Requests: 3}}
+		}, "cache-lag", "prod", checkWarn, "retrial serve --replay-lag 2s, then retrial rejudge"},
 
 		"its state":  {func(*testing.T, *patient) {}, stepState, "prod", checkWarn, "Nobody has told"},
 		"its events": {func(*testing.T, *patient) {}, stepFirstEvent, "prod", checkOK, "5,000 events"},

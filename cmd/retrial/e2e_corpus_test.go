@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -47,6 +48,14 @@ func portion(t *testing.T) [][]byte {
 		return log
 	}
 	return log[:12_000]
+}
+
+// unborn returns a log without the making of the namespace kube-system: one that shows it
+// needs no state, for there was nothing before.
+func unborn(log [][]byte) [][]byte {
+	return slices.DeleteFunc(slices.Clone(log), func(line []byte) bool {
+		return bytes.Contains(line, []byte(`"requestURI":"/api/v1/namespaces","verb":"create"`)) && bytes.Contains(line, []byte(`"name":"kube-system"`))
+	})
 }
 
 // writeLog writes events as the apiserver's log backend does.

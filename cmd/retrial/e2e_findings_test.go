@@ -88,7 +88,7 @@ func sameFindings(t *testing.T, what string, got, want map[string]detect.Finding
 func TestStoredFindingsAreThoseOfTheLog(t *testing.T) {
 	t.Parallel()
 	in := newInstall(t)
-	log := portion(t)
+	log := unborn(portion(t))
 	file, state := writeLog(t, filepath.Join(in.dir, "audit.jsonl"), log), writeState(t, in.dir)
 	offline := func(cluster string) map[string]detect.Finding {
 		return findingsByID(t, in.runAlone(t, "findings", "--cluster", cluster, "--state", state, "--events", file, "-o", "json").ok(t).out)

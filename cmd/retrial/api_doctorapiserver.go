@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/replay"
+	apiserver "github.com/retrial-io/retrial/replay/config"
+)
+
+// mostUnknown bounds the missing parts of a configuration that a check names.
+const mostUnknown = 5
+
+// apiserverCheck tells what is known of the configuration of a cluster's apiserver, and what is
+// missing of it.
+func (s site) apiserverCheck(c *checks, cluster string) {
+	const id = "apiserver-config"
+	var history *apiserver.History
+	if s.apiserver != nil {
+		history = s.apiserver(cluster, "")
+	}
+	versions := 0
+	history.Visit(func(time.Time, *apiserver.APIServer) { versions++ })
+	if versions == 0 {
+		c.add(id, checkOK, "", "Its apiserver's configuration is not known: the node and RBAC authorizers are assumed, and any authenticator. --apiserver-config %s=DIR tells it.", cluster)
+		return
+	}
+	now := history.At(s.time())
+	if now == nil {
+		c.add(id, checkWarn, "See docs/apiserver-config.md on versions.", "Its apiserver's configuration is known for other times, and not for now.")
+		return
+	}
+	text := "Its apiserver's configuration is " + now.Digest
+	if versions > 1 {
+		text += fmt.Sprintf(", the one in force now of %d versions", versions)
+	}
+	if len(now.Unknown) == 0 {
+		c.add(id, checkOK, "", "%s; nothing is missing of it.", text)
+		return
+	}
+	missing := now.Unknown
+	more := ""
+	if len(missing) > mostUnknown {
+		more = fmt.Sprintf(", and %d more", len(missing)-mostUnknown)
+		missing = missing[:mostUnknown]
+	}
+	c.add(id, checkWarn, "retrial config check "+shellWord(s.apiserverFolder(cluster)), "%s; missing of it: %s%s. What depends on that is judged as unknown.", text, strings.Join(missing, "; "), more)
+}
+
+// apiserverFolder is where the configuration of a cluster's apiserver lies.
+func (s site) apiserverFolder(cluster string) string {
+	for _, entry := range s.cfg.Replay.ApiserverConfig {
+		if name, dir, err := config.ApiserverFolder(entry); err == nil && name == cluster {
+			return absolute(dir)
+		}
+	}
+	return "DIR"
+}
+
+// cacheLagCheck tells how late the apiservers of a cluster decide, where that was learnt.
+func (a api) cacheLagCheck(c *checks, cluster string) {
+	const id = "cache-lag"
+	learnt, ok := a.replay.(interface{ Lags() []replay.Lag })
+	if !ok {
+		return
+	}
+	assumed := time.Duration(a.site.cfg.Replay.Lag)
+	for _, l := range learnt.Lags() {
+		if l.Cluster != cluster || l.Learnt == 0 {
+			continue
+		}
+		who := "Its apiserver"
+		if l.Server != "" {
+			who = "Its apiserver " + l.Server
+		}
+		if l.Learnt <= assumed {
+			c.add(id, checkOK, "", "%s decides by a policy up to %s old, as %s show; %s are allowed for.", who, l.Learnt, number(int(l.Requests), "request"), assumed)
+			continue
+		}
+		c.add(id, checkWarn, "retrial serve --replay-lag "+l.Learnt.String()+", then retrial rejudge --since TIME",
+			"%s decides by a policy up to %s old, as %s show; %s are allowed for: requests right after a change may drift.", who, l.Learnt, number(int(l.Requests), "request"), assumed)
+	}
+}
