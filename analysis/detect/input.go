@@ -297,9 +297,10 @@ func (in *input) component() bool {
 	case user == "system:apiserver":
 		return slices.Contains(in.event.User.Groups, "system:masters")
 	case strings.HasPrefix(user, "system:node:"):
-		// Of a node's right to one object the log alone cannot always tell.
+		// Of a node's right to one object the log alone cannot always tell, nor where its pods
+		// were being bound at that moment.
 		return in.verdict.Authorizer == replay.AuthorizerNode ||
-			in.verdict.Class == replay.ClassNodeGraph && in.verdict.Recorded == replay.DecisionAllow
+			in.verdict.Recorded == replay.DecisionAllow && (in.verdict.Class == replay.ClassNodeGraph || in.verdict.Class == replay.ClassRaced)
 	case strings.HasPrefix(user, "system:serviceaccount:"):
 		name, ok := strings.CutPrefix(user, "system:serviceaccount:kube-system:")
 		return ok && in.granted("system:controller:"+name)
