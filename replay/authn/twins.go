@@ -156,9 +156,10 @@ func (t *Twins) Forgotten() int64 { return t.forgotten + t.fronts.forgotten }
 // Found returns everything found, by time. It must not be modified.
 func (t *Twins) Found() []Found { return t.found }
 
-// About returns the findings that concern an event of an aggregated server, nil for none.
+// About returns the findings that concern an event of an aggregated server, nil for none. No
+// twins have none.
 func (t *Twins) About(e *event.Event) []Finding {
-	if len(t.byID) == 0 || !t.aggregated(e.Server) {
+	if t == nil || len(t.byID) == 0 || !t.aggregated(e.Server) {
 		return nil
 	}
 	return t.byID[e.AuditID]

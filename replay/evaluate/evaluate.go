@@ -217,6 +217,9 @@ func withOutcome(e *event.Event) *event.Event {
 	}
 	proven := *e
 	proven.ResponseStatus = &event.Status{Code: 200}
+	if e.Verb == "create" {
+		proven.ResponseStatus.Code = 201
+	}
 	return &proven
 }
 
