@@ -56,8 +56,12 @@ func advise(cluster string, shares []storage.Share, lacks []storage.Lack) *advic
 func rank(a adviceJSON) int {
 	switch a.Class {
 	case replay.ClassNoState:
-		return 2
+		return 4
+	case replay.ClassConfig:
+		return 3
 	case replay.ClassUnknown:
+		return 2
+	case replay.ClassNodeGraph:
 		return 1
 	}
 	return 0
@@ -69,7 +73,7 @@ func adviceFor(cluster, class string) adviceJSON {
 	case replay.ClassNoState:
 		a.Title = "The cluster's roles and bindings"
 		a.Text = "Retrial was not told what the policy was when these requests were made. List it once and import it; changes after that are read from the audit log itself."
-		a.Command = "kubectl get roles,rolebindings,clusterroles,clusterrolebindings,namespaces,serviceaccounts -A -o json > state.json\n" +
+		a.Command = stateListing + "\n" +
 			"retrial import --cluster " + shellWord(cluster) + " --state state.json"
 	case replay.ClassUnknown:
 		a.Title = "Objects whose content the log does not carry"
@@ -77,8 +81,18 @@ func adviceFor(cluster, class string) adviceJSON {
 		a.Command = "# in the audit policy, before other rules\n" +
 			"- level: RequestResponse\n  verbs: [create, update, patch, delete, deletecollection]\n  resources: [{group: rbac.authorization.k8s.io}]"
 	case replay.ClassNodeGraph:
+		a.Title = "The pods of the cluster's nodes"
+		a.Text = "Kubelets may read what their own pods use, and which pods ran on these nodes is not known. List them once with the rest of the state, and log the making, binding and end of pods at level RequestResponse (deploy/audit-policy.yaml does)."
+		a.Command = stateListing + "\n" +
+			"retrial import --cluster " + shellWord(cluster) + " --state state.json"
+	case replay.ClassConfig:
+		a.Title = "A part of the apiserver's configuration"
+		a.Text = "How the apiserver decides is not fully known: a file that its flags name is missing, or an authorizer is of no known type. Say how it is configured, then judge again."
+		a.Command = "retrial config check DIR   # names what is missing\n" +
+			"retrial serve --apiserver-config " + shellWord(cluster) + "=DIR\nretrial rejudge --cluster " + shellWord(cluster) + " --since TIME"
+	case replay.ClassWebhook:
 		a.Title = "Nothing you need to supply"
-		a.Text = "Kubelets may read what their own pods use. Which pods ran on which node is not followed by this version, so these requests of nodes stay undecided; all other rules of the node authorizer are replayed."
+		a.Text = "Only the authorizer webhook can explain these decisions, and no audit event holds its answers. Every authorizer of the apiserver itself was replayed."
 	default:
 		a.Title = "Nothing you can supply"
 		a.Text = "This version does not know why." // a class that another version stored
@@ -96,8 +110,12 @@ func classOfLack(missing string) string {
 		return replay.ClassNodeGraph
 	case strings.HasPrefix(missing, "the cluster's "), strings.HasPrefix(missing, "all "):
 		return replay.ClassNoState
+	case strings.HasPrefix(missing, "not-evaluable:webhook"):
+		return replay.ClassWebhook
+	case strings.HasPrefix(missing, "Role"), strings.HasPrefix(missing, "ClusterRole"):
+		return replay.ClassUnknown
 	}
-	return replay.ClassUnknown
+	return replay.ClassConfig
 }
 
 // shellWord quotes s for a POSIX shell when it needs to be.

@@ -263,7 +263,7 @@ func TestAdvice(t *testing.T) {
 	}
 	lacks := []storage.Lack{
 		{Missing: "pods bound to node n1 (path to secrets/a/b)", Requests: 40}, {Missing: "all ClusterRoleBindings", Requests: 9},
-		{Missing: "RoleBinding shop/x", Requests: 3}, {Missing: "and more", Requests: 1},
+		{Missing: "RoleBinding shop/x", Requests: 3}, {Missing: "not-evaluable:webhook guard", Requests: 2}, {Missing: "the ABAC policy file", Requests: 2},
 	}
 	for _, c := range []struct {
 		name     string
@@ -274,9 +274,11 @@ func TestAdvice(t *testing.T) {
 		first    string
 	}{
 		{name: "nothing is missing", shares: []storage.Share{{Outcome: "match", Requests: 9}}},
-		{"nodes only", []storage.Share{share(replay.ClassNodeGraph, 40)}, replay.ClassNodeGraph, 40, "", "pods bound to node n1 (path to secrets/a/b)"},
+		{"nodes only", []storage.Share{share(replay.ClassNodeGraph, 40)}, replay.ClassNodeGraph, 40, "pods,nodes", "pods bound to node n1 (path to secrets/a/b)"},
 		{"no state comes before all", []storage.Share{share(replay.ClassNodeGraph, 40), share(replay.ClassUnknown, 12), share(replay.ClassNoState, 9)}, replay.ClassNoState, 9, "retrial import --cluster 'it'\\''s' --state state.json", "all ClusterRoleBindings"},
 		{"an unknown object before nodes", []storage.Share{share(replay.ClassNodeGraph, 40), share(replay.ClassUnknown, 3)}, replay.ClassUnknown, 3, "RequestResponse", "RoleBinding shop/x"},
+		{"a file of the configuration", []storage.Share{share(replay.ClassConfig, 2), share(replay.ClassUnknown, 3)}, replay.ClassConfig, 2, "retrial config check", "the ABAC policy file"},
+		{"a webhook", []storage.Share{share(replay.ClassWebhook, 2)}, replay.ClassWebhook, 2, "", "not-evaluable:webhook guard"},
 		{"nothing to be done", []storage.Share{share(replay.ClassUnparsable, 2)}, replay.ClassUnparsable, 2, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

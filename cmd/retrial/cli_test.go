@@ -222,7 +222,7 @@ func TestRedactionKeyOfFilledData(t *testing.T) {
 
 // TestAdviceIsInSentences holds the page's advice for every class to the form of a text.
 func TestAdviceIsInSentences(t *testing.T) {
-	for _, class := range []string{replay.ClassNoState, replay.ClassUnknown, replay.ClassNodeGraph, replay.ClassUnparsable, replay.ClassNoSubject, "of another version"} {
+	for _, class := range []string{replay.ClassNoState, replay.ClassUnknown, replay.ClassNodeGraph, replay.ClassConfig, replay.ClassWebhook, replay.ClassUnparsable, replay.ClassNoSubject, "of another version"} {
 		a := adviceFor("prod", class)
 		for _, text := range []string{a.Title, a.Text} {
 			if text == "" || !unicode.IsUpper(rune(text[0])) {

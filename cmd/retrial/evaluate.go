@@ -44,7 +44,7 @@ state. Files may be plain, gzip or zstd; - is standard input. -o table, json and
 summary, jsonl one verdict a line.
 
 The state is that of the time the log begins:
-  kubectl get clusterroles,clusterrolebindings,roles,rolebindings,namespaces,serviceaccounts -A -o json`,
+  kubectl get clusterroles,clusterrolebindings,roles,rolebindings,namespaces,serviceaccounts,pods,nodes,persistentvolumes,volumeattachments,certificatesigningrequests -A -o json`,
 		Example: `  retrial evaluate --state state.json --events audit.log
   retrial evaluate --state state.json --events audit.log -o jsonl | jq 'select(.verdict=="drift")'`,
 		Args: func(c *cobra.Command, args []string) error {

@@ -88,7 +88,7 @@ func (o *suggestOptions) check() error {
 	case o.offline() && len(o.events) == 0:
 		return usage("--events is missing: name an audit log, or - for standard input")
 	case o.offline() && len(o.states) == 0:
-		return usage("--state is missing: what a subject holds is not in the log; get it with\n  kubectl get clusterroles,clusterrolebindings,roles,rolebindings,namespaces,serviceaccounts -A -o json")
+		return usage("--state is missing: what a subject holds is not in the log; get it with\n  kubectl get clusterroles,clusterrolebindings,roles,rolebindings,namespaces,serviceaccounts,pods,nodes,persistentvolumes,volumeattachments,certificatesigningrequests -A -o json")
 	case o.offline() && o.from.server != "":
 		return usage("--server and --events exclude each other")
 	case o.offline() && o.since+o.until != "":
