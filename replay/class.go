@@ -58,7 +58,7 @@ func Classes() []ClassInfo {
 		{ClassRaced, OutcomeAmbiguous, "the policy changed while the request was on its way, and the answers before and after differ"},
 		{ClassConfigRaced, OutcomeAmbiguous, "the apiserver's configuration changed while the request was on its way, or had not been read again yet, and the answers before and after differ"},
 		{ClassImpersonationRaced, OutcomeAmbiguous, "the right to impersonate changed while the request was on its way"},
-		{ClassNoState, OutcomeIndeterminate, "nobody has told yet what the cluster's policy was at that time: no state, or a gap"},
+		{ClassNoState, OutcomeIndeterminate, "nobody has told what the cluster's policy was at that time (no state, or a gap), or it is older than the kept history"},
 		{ClassUnknown, OutcomeIndeterminate, "an object that could change the answer is not known at that time"},
 		{ClassNodeGraph, OutcomeIndeterminate, "the node authorizer decides by which pods run on the node, which is not known"},
 		{ClassWebhook, OutcomeIndeterminate, "only the answer of a webhook authorizer, which no log holds, can explain the record"},

@@ -119,7 +119,20 @@ func Judged(e *event.Event) bool { return e.Stage != event.StageRequestReceived 
 // The replica's decision and grants are those at requestReceivedTimestamp and depend on
 // user, verb, requestURI and state alone. What the event records of the decision is read
 // afterwards.
+//
+// Of a request from before the state's horizon nothing is known: see Kept.
 func (eng *Engine) Replay(e *event.Event, s *state.State) *Verdict {
+	of, kept := asOf(s, e.RequestReceivedTimestamp)
+	v := eng.replay(e, of, kept)
+	if _, still := asOf(s, e.RequestReceivedTimestamp); still != kept {
+		of, kept = asOf(s, e.RequestReceivedTimestamp) // it was forgotten meanwhile
+		v = eng.replay(e, of, kept)
+	}
+	return v
+}
+
+// replay is Replay; kept tells whether the state reaches back to the request.
+func (eng *Engine) replay(e *event.Event, s *state.State, kept bool) *Verdict {
 	t := eng.trials.Get().(*trial)
 	defer func() {
 		*t = trial{bufs: t.bufs} // a resting trial keeps no event alive
@@ -152,6 +165,9 @@ func (eng *Engine) Replay(e *event.Event, s *state.State) *Verdict {
 		t.review()
 	}
 	t.admission(&rec)
+	if !kept {
+		t.forgotten()
+	}
 	return v
 }
 

@@ -35,7 +35,7 @@ func (eng *Engine) Behind(e *event.Event, s *state.State, v *Verdict) (lag time.
 	default:
 		return 0, false
 	}
-	if s == nil {
+	if s == nil || !Kept(s, e.RequestReceivedTimestamp) {
 		return 0, false
 	}
 	t := eng.trials.Get().(*trial)

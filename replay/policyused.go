@@ -31,7 +31,7 @@ func (eng *Engine) PolicyUsed(e *event.Event, s *state.State) PolicyUsed {
 	eng.decideAt(e, s, e.RequestReceivedTimestamp, func(t *trial, _ bool) {
 		p.Revision, p.Newest = t.v.Revision, t.view.At
 		p.From, p.To = t.window()
-		views := s.RBACWindow(p.From, p.To)
+		views := t.s.RBACWindow(p.From, p.To)
 		for i := range views {
 			if i > 0 {
 				p.Changes = append(p.Changes, views[i].Changed...)

@@ -20,11 +20,18 @@ type Changes struct {
 
 // Changes returns what changed from one moment to another, which is not before it: what
 // Keys' objects gave and give is told by rbacindex.Snapshot.Differences of the two views. It
-// costs the changes between the two, not the policy.
+// costs the changes between the two, not the policy. Of a moment before the horizon nothing is
+// known.
 func (s *State) Changes(from, to time.Time) Changes {
 	tl := s.timeline.Load()
 	p, end := tl.at(nanos(from)), tl.at(nanos(to))
 	c := Changes{From: s.views.cell(tl, p).views[0], To: s.views.cell(tl, end).views[0], versions: map[rbacindex.Key][]Version{}}
+	if n := s.before(nanos(to)); n != nil {
+		return n.Changes(from, to)
+	}
+	if n := s.before(nanos(from)); n != nil {
+		c.From = n.RBAC(from)
+	}
 	for p.block < end.block || p.block == end.block && p.entry < end.entry {
 		b := tl.block(p.block)
 		if p.entry == len(b.entries) {

@@ -81,6 +81,9 @@ func (s *State) Pod(namespace, name string, at time.Time) (Pod, Known) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	t := nanos(at)
+	if t < s.horizon {
+		return Pod{Namespace: namespace, Name: name}, Unknown
+	}
 	var room [6]podStep
 	steps := s.podSteps(room[:0], podName{namespace, name})
 	i := len(steps)
@@ -229,10 +232,18 @@ func (s *State) Credentials(namespace, name string, visit func(Credential) bool)
 // Related tells whether at a moment a path leads from an object to a node, as the node
 // authorizer follows it. Absent is certain.
 func (s *State) Related(at time.Time, node, group, resource, namespace, name string) Known {
-	return s.graph.Related(at, node, group, resource, namespace, name)
+	known := s.graph.Related(at, node, group, resource, namespace, name)
+	if s.before(nanos(at)) != nil {
+		return Unknown
+	}
+	return known
 }
 
 // RelatedWithin tells what Related may have answered between two moments.
 func (s *State) RelatedWithin(from, to time.Time, node, group, resource, namespace, name string) graph.Answers {
-	return s.graph.RelatedWithin(from, to, node, group, resource, namespace, name)
+	answers := s.graph.RelatedWithin(from, to, node, group, resource, namespace, name)
+	if s.before(nanos(from)) != nil {
+		answers |= 1 << Unknown
+	}
+	return answers
 }

@@ -59,6 +59,9 @@ func inForce(line []step, from, to int64) (steps []step, before bool) {
 // unseen tells whether, in the window, there may have been an object of that name that
 // nobody told the State about.
 func (s *State) unseen(k objectKey, from, to int64) bool {
+	if from < s.horizon {
+		return true
+	}
 	for _, scope := range []objectKey{{res: k.res}, {res: k.res, namespace: k.namespace}} {
 		obj := s.objects[scope.res][scope]
 		if obj == nil {
@@ -80,6 +83,9 @@ func (s *State) Namespace(name string, from, to time.Time) NamespaceAnswer {
 	defer s.mu.RUnlock()
 	k := objectKey{res: resNamespace, name: name}
 	lo, hi := nanos(from), nanos(to)
+	if lo < s.horizon {
+		return NamespaceUnknown
+	}
 	var steps []step
 	before := true
 	if obj := s.objects[k.res][k]; obj != nil {
@@ -147,6 +153,10 @@ func (s *State) Version(resource, namespace, name string, at time.Time) (Version
 // lookup returns the step in force at a moment.
 func (s *State) lookup(k objectKey, at int64) (step, Known) {
 	st := step{span: span{noTime, noTime}}
+	if at < s.horizon {
+		st.phase = phaseUnknown
+		return st, Unknown
+	}
 	if obj := s.objects[k.res][k]; obj != nil {
 		if i := sort.Search(len(obj.line), func(i int) bool { return obj.line[i].na > at }); i > 0 {
 			st = obj.line[i-1]

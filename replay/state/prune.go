@@ -7,9 +7,10 @@ import (
 
 // Prune forgets what was over before a moment: versions that were replaced by then,
 // objects that had ended, listings and gaps that later ones outdate. Every answer about
-// that moment or a later one stays as it is; earlier ones lose their ground. Observations
-// older than the moment must not be applied any more. It returns how many versions, ends
-// and writes were dropped.
+// that moment or a later one stays as it is; about an earlier one everything is unknown from
+// then on. An observation from before the moment that comes later still counts, but what it
+// says of an object that is not kept is only that it is unknown. A moment before that of an
+// earlier Prune does nothing. It returns how many versions, ends and writes were dropped.
 //
 // What cannot be dropped without changing a later answer stays, whatever its age: each
 // cut is tried and taken back if it changes one. The cost is that of resolving everything
@@ -21,7 +22,9 @@ func (s *State) Prune(before time.Time) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	horizon, had := nanos(before), s.size()
-	s.horizon = max(s.horizon, horizon)
+	if !s.forget(horizon) {
+		return 0
+	}
 	s.prunePods(horizon)
 	s.pruneCredentials(horizon)
 	for _, objects := range s.objects {

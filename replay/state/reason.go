@@ -15,6 +15,9 @@ func (s *State) Reason(k rbacindex.Key, at time.Time) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	t := nanos(at)
+	if t < s.horizon {
+		return forgotten
+	}
 	key := objectKey{resourceOfRBAC(k.Kind), k.Namespace, k.Name}
 	if key.name != "" {
 		if obj := s.objects[key.res][key]; obj != nil {

@@ -17,8 +17,8 @@ import (
 // cluster: it was taken of another one, or of the cluster before it was made anew.
 var ErrOtherCluster = errors.New("state belongs to another cluster")
 
-// State is everything known of one cluster's objects. One goroutine may call Apply,
-// LoadSnapshot and Prune; every other method may be called from any goroutine at any time.
+// State is everything known of one cluster's objects. Its methods may be called from any
+// goroutine at any time; Apply, LoadSnapshot and Prune wait for each other.
 type State struct {
 	cluster  string
 	revision atomic.Uint64
@@ -38,6 +38,7 @@ type State struct {
 	forgot      bool  // credentials have been forgotten
 	issues      bool  // the issue of a token has been seen
 	horizon     int64 // of the last Prune, noTime when there was none
+	past        atomic.Pointer[past]
 	graph       *graph.Graph
 }
 
@@ -129,6 +130,10 @@ func (s *State) take(o *Observation, dirty []objectKey, effects *[]Effect) []obj
 	at := span{nanos(o.NotBefore), nanos(o.NotAfter)}
 	if at.na < at.nb {
 		at.na = at.nb // clocks were set back between the two readings
+	}
+	if s.horizon != noTime && at.na < s.horizon {
+		said := s.late(o, res)
+		o, at.na = &said, nanos(said.NotAfter)
 	}
 	if res == resPod && o.AllOf && o.Unknown && !o.Deleted && !o.Complete && o.Namespace != "" {
 		if s.takeUnnamed(o.Namespace, at) {

@@ -152,6 +152,9 @@ func (s *step) version(k objectKey) Version {
 // RBAC returns the view at a moment: every write that was done by then.
 func (s *State) RBAC(at time.Time) View {
 	tl := s.timeline.Load()
+	if n := s.before(nanos(at)); n != nil {
+		return n.RBAC(at)
+	}
 	return s.views.cell(tl, tl.at(nanos(at))).views[0]
 }
 
@@ -160,10 +163,15 @@ func (s *State) RBAC(at time.Time) View {
 // in the window, in the order in which they were done. The apiserver's cache lag is the
 // caller's to take into account, by an earlier from.
 //
+// Before the horizon everything is unknown; what is known becomes known there, in one change.
+//
 // When nothing changed, which is the rule, this is a search and no allocation. The slice
 // may be shared and must not be modified.
 func (s *State) RBACWindow(from, to time.Time) []View {
 	tl := s.timeline.Load()
+	if n := s.before(nanos(from)); n != nil {
+		return s.windowFromNothing(n, from, to)
+	}
 	p := tl.at(nanos(from))
 	base := s.views.cell(tl, p)
 	end := nanos(to)
@@ -193,6 +201,18 @@ func (s *State) RBACWindow(from, to time.Time) []View {
 		v := c.views[0]
 		v.Changed = []Version{e.step.version(e.key)}
 		out = append(out, v)
+	}
+	return out
+}
+
+// windowFromNothing is RBACWindow from a moment before the horizon: first a view in which
+// everything is unknown, and, when the window reaches it, those since the horizon.
+func (s *State) windowFromNothing(nothing *State, from, to time.Time) []View {
+	out := []View{nothing.RBAC(from)}
+	if horizon := s.Horizon(); !to.Before(horizon) {
+		since := slices.Clone(s.RBACWindow(horizon, to))
+		since[0].Changed = []Version{{Resource: "rbac.authorization.k8s.io", Deleted: true, Assumed: true, NotBefore: horizon, NotAfter: horizon}}
+		out = append(out, since...)
 	}
 	return out
 }
