@@ -3,6 +3,6 @@
 // for tokens and for authorization, ABAC, AlwaysAllow, an AuthorizationConfiguration that
 // changes, an aggregated API server, and every credential the usual one knows.
 //
-// With RETRIAL_RECORDINGS=DIR each test that passes replaces its recording in DIR, see
+// With RETRIAL_RECORDINGS=DIR each test replaces its recording in DIR, see
 // scripts/record.sh.
 package configurations

@@ -3,7 +3,6 @@ package configurations
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -98,11 +97,10 @@ func TestOIDC(t *testing.T) {
 	ca := controlplane.NewAuthority(t)
 	all := issuers(t, ca, "dev", "corp", "unknown")
 	dev, corp := all["dev"], all["corp"]
-	indented := "      " + strings.ReplaceAll(strings.TrimSpace(string(ca.PEM())), "\n", "\n      ")
 	r := recorder.Start(t, recorder.Config{
 		Name:     "oidc",
 		Flags:    []string{"--authentication-config=DIR/authentication.yaml", "--authentication-token-webhook-cache-ttl=2m"},
-		Files:    map[string][]byte{"authentication.yaml": fmt.Appendf(nil, authenticationConfig, dev.url, corp.url, indented)},
+		Files:    map[string][]byte{"authentication.yaml": fmt.Appendf(nil, authenticationConfig, dev.url, corp.url, indented(ca))},
 		Manifest: true,
 	})
 	r.State(t)

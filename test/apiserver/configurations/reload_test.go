@@ -1,6 +1,8 @@
 package configurations
 
 import (
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -132,12 +134,12 @@ subjects: [{kind: User, name: alice}, {kind: User, name: bob}, {kind: User, name
 	credentials(t, r, "node-unknown")
 
 	r.Scenario("a file of no use")
-	r.Replace(t, "authorization.yaml", []byte("kind: Nothing\n"), "failure")
+	r.Replace(t, "authorization", "authorization.yaml", []byte("kind: Nothing\n"), "failure")
 	alice.By("guard").MayNot(t, secret)
 	carol.By("guard").May(t, write)
 
 	r.Scenario("reload")
-	r.Replace(t, "authorization.yaml", []byte(authorizersAfter), "success")
+	r.Replace(t, "authorization", "authorization.yaml", []byte(authorizersAfter), "success")
 	r.Scenario("after")
 	alice.By("rbac").May(t, write, other, read, "GET /version")
 	alice.MayNot(t, secret, "GET /api/v1/nodes")
@@ -152,4 +154,78 @@ subjects: [{kind: User, name: alice}, {kind: User, name: bob}, {kind: User, name
 	t.Logf("the webhooks were asked %d and %d times", guards.Load(), watchers.Load())
 	dir := r.Finish(t)
 	served(t, dir, judge(t, dir))
+}
+
+const authenticatorsBefore = `apiVersion: apiserver.config.k8s.io/v1beta1
+kind: AuthenticationConfiguration
+jwt:
+- issuer:
+    url: %[1]s
+    audiences: [retrial]
+    certificateAuthority: |
+%[2]s
+  claimMappings:
+    username: {claim: sub, prefix: "old:"}
+    groups: {claim: groups, prefix: "old:"}
+`
+
+const authenticatorsAfter = `apiVersion: apiserver.config.k8s.io/v1
+kind: AuthenticationConfiguration
+jwt:
+- issuer:
+    url: %[1]s
+    audiences: [retrial]
+    certificateAuthority: |
+%[2]s
+  claimMappings:
+    username: {expression: "'new:' + claims.sub"}
+    groups: {claim: groups, prefix: "new:"}
+  userValidationRules:
+  - {expression: "user.username != 'new:mallory'", message: mallory has left}
+`
+
+// TestAuthenticationReload: the same people have other names from one moment to the next, and
+// one of them is not let in any more.
+func TestAuthenticationReload(t *testing.T) {
+	ca := controlplane.NewAuthority(t)
+	i := issuers(t, ca, "main")["main"]
+	file := func(text string) []byte { return fmt.Appendf(nil, text, i.url, indented(ca)) }
+	r := recorder.Start(t, recorder.Config{Name: "authentication-reload", Flags: []string{"--authentication-config=DIR/authentication.yaml"},
+		Files: map[string][]byte{"authentication.yaml": file(authenticatorsBefore)}})
+	r.State(t)
+	r.Apply(t, teams)
+	r.Apply(t, roles+`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: readers}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reader}
+subjects: [{kind: User, name: "old:alice"}, {kind: Group, name: "new:staff"}]
+`)
+	r.Decided(t, true, "old:alice", nil, authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"})
+	token := func(sub string) *recorder.Actor {
+		return r.Actor(t, sub, "jwt", r.Bearer(i.token(t, map[string]any{"sub": sub, "groups": []string{"staff"}})))
+	}
+	const read = "GET /api/v1/pods"
+	alice, mallory := token("alice"), token("mallory")
+	ready(t, alice, mallory)
+	r.Scenario("before")
+	alice.May(t, read, "GET /version")
+	alice.Sweep(t, "team-a")
+	mallory.MayNot(t, read)
+	token("bob").MayNot(t, read)
+	r.Scenario("reload")
+	r.Replace(t, "authentication", "authentication.yaml", file(authenticatorsAfter), "success")
+	r.Scenario("after")
+	token("alice").May(t, read)
+	token("bob").May(t, read)
+	token("mallory").Nobody(t, 401, read)
+	mallory.Nobody(t, 401, read) // although the token had been taken a moment ago
+	token("alice").Sweep(t, "team-a")
+	credentials(t, r, "node-unknown")
+	judge(t, r.Finish(t))
+}
+
+// indented is an authority's certificate as it stands in a file of authenticators.
+func indented(ca *controlplane.Authority) string {
+	return "      " + strings.ReplaceAll(strings.TrimSpace(string(ca.PEM())), "\n", "\n      ")
 }

@@ -80,9 +80,10 @@ type Recorder struct {
 	servers   []backend
 }
 
-// version is a file of authorizers that the apiserver read while the log was recorded.
+// version is a file that the apiserver read while the log was recorded.
 type version struct {
 	from time.Time
+	of   string // authentication or authorization
 	name string // in the recording
 	text []byte
 }
@@ -132,31 +133,32 @@ func (r *Recorder) write(t testing.TB, name string, text []byte) {
 	}
 }
 
-// Replace writes another file of authorizers while the apiserver runs, and waits until it is
-// in force, or until the apiserver says that it does not take it: status is success or failure.
-func (r *Recorder) Replace(t testing.TB, name string, text []byte, status string) {
+// Replace writes another file of authenticators or of authorizers (of is authentication or
+// authorization) while the apiserver runs, and waits until it is in force, or until the
+// apiserver says that it does not take it: status is success or failure.
+func (r *Recorder) Replace(t testing.TB, of, name string, text []byte, status string) {
 	t.Helper()
 	r.write(t, name, text)
 	controlplane.Poll(t, "the file to be read", func(context.Context) (bool, string) {
 		_, metrics := r.Admin.Do(t, "GET /metrics", &Scenario{})
-		from, ok := reloaded(metrics, status)
+		from, ok := reloaded(metrics, of, status)
 		if ok {
-			r.versions = append(r.versions, version{from, fmt.Sprintf("reload-%d-%s", len(r.versions)+1, name), text})
+			r.versions = append(r.versions, version{from, of, fmt.Sprintf("reload-%d-%s", len(r.versions)+1, name), text})
 		}
 		return ok, ""
 	})
 }
 
-var reloads = regexp.MustCompile(`(?m)^apiserver_authorization_config_controller_automatic_reload_last_timestamp_seconds\{[^}]*status="(\w+)"\} (\S+)$`)
+var reloads = regexp.MustCompile(`(?m)^apiserver_(\w+)_config_controller_automatic_reload_last_timestamp_seconds\{[^}]*status="(\w+)"\} (\S+)$`)
 
-// reloaded reads in the apiserver's metrics when it last took a file of authorizers
-// ("success"), or did not take one ("failure").
-func reloaded(metrics, status string) (time.Time, bool) {
+// reloaded reads in the apiserver's metrics when it last took a file ("success"), or did not
+// take one ("failure").
+func reloaded(metrics, of, status string) (time.Time, bool) {
 	for _, m := range reloads.FindAllStringSubmatch(metrics, -1) {
-		if m[1] != status {
+		if m[1] != of || m[2] != status {
 			continue
 		}
-		seconds, err := strconv.ParseFloat(m[2], 64)
+		seconds, err := strconv.ParseFloat(m[3], 64)
 		if err == nil && seconds > 0 {
 			return time.UnixMicro(int64(seconds * 1e6)), true
 		}

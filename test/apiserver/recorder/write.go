@@ -77,7 +77,7 @@ func (r *Recorder) Finish(t testing.TB) string {
 	if len(r.versions) > 0 {
 		versions := "versions:\n- dir: .\n"
 		for _, v := range r.versions {
-			versions += fmt.Sprintf("- from: %s\n  authorizationConfig: %s\n", v.from.UTC().Format(time.RFC3339Nano), v.name)
+			versions += fmt.Sprintf("- from: %s\n  %sConfig: %s\n", v.from.UTC().Format(time.RFC3339Nano), v.of, v.name)
 			config("config/"+v.name, v.text)
 		}
 		put("config/versions.yaml", []byte(versions))
