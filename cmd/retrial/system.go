@@ -293,7 +293,7 @@ func (s *system) retain(ctx context.Context) {
 	policy := storage.Retention{EventDays: days(r.Events), RollupDays: days(r.Rollups), DiskCap: int64(r.DiskCap), KeepImports: r.KeepImports}
 	tick := time.NewTicker(retainEvery)
 	defer tick.Stop()
-	for {
+	for ticks := 1; ; ticks++ {
 		if err := s.store.Retain(ctx, policy); err != nil && ctx.Err() == nil {
 			s.log.Warn("retention not applied", zap.Error(err))
 		}
@@ -302,7 +302,22 @@ func (s *system) retain(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		if ticks%forgetTicks == 0 {
+			s.runner.ForgetPolicy(keptPolicy(r))
+		}
 	}
+}
+
+// forgetTicks is how many of those ticks lie between two looks for policy to forget.
+const forgetTicks = 4
+
+// keptPolicy is how long before the requests that come the policy is kept in memory: as long
+// as anything stays that rests on it, rollups being dropped by whole months; 0: for ever.
+func keptPolicy(r config.Retention) time.Duration {
+	if r.Events == 0 || r.Rollups == 0 {
+		return 0
+	}
+	return time.Duration(max(r.Events, r.Rollups)) + 31*24*time.Hour
 }
 
 // close closes what was opened, last first.

@@ -181,6 +181,7 @@ func (r *Runner) judge(b *block, epoch uint32) {
 		if row.Verdict, bad[i] = r.verdict(row.Cluster, row.Event); bad[i] == nil {
 			row.Marks = r.tag(row)
 			r.learn(row)
+			r.noteAge(row)
 		}
 	}).Seconds())
 	remove := map[int]bool{}

@@ -132,10 +132,14 @@ func (l *lane) visit(ctx context.Context, f replay.AffectedFilter, uncertain boo
 	return l.recover(ctx, days)
 }
 
-// judgeAgain judges stored rows again; nil stands for a verdict that could not be reached.
+// judgeAgain judges stored rows again; nil stands for a verdict that could not be reached, or
+// whose policy has been forgotten: what stands was reached with it.
 func (l *lane) judgeAgain(rows []replay.Row) (verdicts []*replay.Verdict, failed int) {
 	verdicts = make([]*replay.Verdict, len(rows))
 	l.r.metrics.replay.Add(l.r.parallel(len(rows), func(i int) {
+		if !replay.Kept(l.r.states.of(rows[i].Cluster), rows[i].Event.RequestReceivedTimestamp) {
+			return
+		}
 		v, err := l.r.verdict(rows[i].Cluster, rows[i].Event)
 		if err != nil {
 			l.log.Error("stored event cannot be judged again; its verdict stands", zap.Error(err))

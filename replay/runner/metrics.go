@@ -32,6 +32,9 @@ type metrics struct {
 	backlog prometheus.Gauge
 
 	cacheLag prometheus.Gauge
+
+	pruned, forgotten prometheus.Counter
+	horizon           prometheus.Gauge
 }
 
 // Kinds of duplicates.
@@ -105,16 +108,20 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "retrial_runner_lag_records", Help: "Records of the owned partitions not yet settled, as of the last fetch.",
 		}, []string{"topic"}),
-		owned:    gauge("partitions", "Partitions of audit.events owned at present."),
-		cacheLag: gauge("cache_lag_seconds", "Longest cache lag learnt of an apiserver: by how much its decisions were behind policy; 0 until three requests show one."),
-		backlog:  gauge("correction_log_entries", "Policy changes remembered for corrections."),
+		owned:     gauge("partitions", "Partitions of audit.events owned at present."),
+		cacheLag:  gauge("cache_lag_seconds", "Longest cache lag learnt of an apiserver: by how much its decisions were behind policy; 0 until three requests show one."),
+		pruned:    counter("policy_pruned_versions_total", "Versions of policy forgotten in memory because no kept request needs them."),
+		forgotten: counter("forgotten_requests_total", "Requests that came from before the policy history kept in memory: what depends on policy is unknown of them."),
+		horizon:   gauge("policy_horizon_timestamp_seconds", "Since when policy history is kept in memory, of the cluster with the shortest; 0 while everything is."),
+		backlog:   gauge("correction_log_entries", "Policy changes remembered for corrections."),
 	}
 	for _, op := range operations {
 		m.stuck.WithLabelValues(op)
 	}
 	if reg != nil {
 		reg.MustRegister(m.in, m.out, m.deadLettered, m.policyLetters, m.duplicates, m.verdicts, m.corrections, m.rejudged, m.recovered,
-			m.retries, m.stuck, m.policy, m.panics, m.holdTimeouts, m.letters, m.replay, m.hold, m.steps, m.blocks, m.lag, m.owned, m.backlog, m.cacheLag)
+			m.retries, m.stuck, m.policy, m.panics, m.holdTimeouts, m.letters, m.replay, m.hold, m.steps, m.blocks, m.lag, m.owned, m.backlog, m.cacheLag,
+			m.pruned, m.forgotten, m.horizon)
 	}
 	return m
 }

@@ -27,6 +27,7 @@ type Runner struct {
 	metrics *metrics
 	states  *states
 	lags    replay.Lags
+	ages    *ages
 	changes *changes
 	gate    *gate
 	board   *board
@@ -47,7 +48,7 @@ func New(cfg Config, source Source, engine Engine, store Store) (*Runner, error)
 	}
 	return &Runner{
 		cfg: cfg, log: cfg.Log, engine: engine, source: source, store: store,
-		metrics: newMetrics(cfg.Registerer), states: newStates(), changes: newChanges(cfg.CorrectionLog),
+		metrics: newMetrics(cfg.Registerer), states: newStates(), changes: newChanges(cfg.CorrectionLog), ages: newAges(),
 		gate: newGate(source), board: newBoard(), memory: semaphore.NewWeighted(cfg.InFlightBytes), jitter: jitter,
 		asking: make(chan struct{}, 1), rejudges: newRejudges(),
 	}, nil

@@ -195,8 +195,8 @@ func (l *lane) replaceFuller(ctx context.Context, b *block) error {
 	for i := range standing {
 		old := standing[i]
 		fuller := withContentOf(old, copies[old.EventKey])
-		var v *replay.Verdict
-		if old.Verdict != nil {
+		v := old.Verdict
+		if v != nil && replay.Kept(l.r.states.of(fuller.Cluster), fuller.Event.RequestReceivedTimestamp) {
 			var err error
 			if v, err = l.r.verdict(fuller.Cluster, fuller.Event); err != nil {
 				l.log.Error("fuller copy cannot be judged; the first copy stands", zap.Error(err))

@@ -238,7 +238,7 @@ func (l *life) sums(t testing.TB) map[string]float64 {
 	sum := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			sum[f.GetName()] += m.GetCounter().GetValue()
+			sum[f.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 		}
 	}
 	return sum

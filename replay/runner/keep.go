@@ -1,0 +1,101 @@
+package runner
+
+import (
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/replay"
+)
+
+// forgetStep is by how much the horizon of a cluster moves at least: what is forgotten costs
+// that everything else is looked at.
+const forgetStep = 24 * time.Hour
+
+// ages are the times of the requests that were judged for the first time, by cluster.
+type ages struct {
+	mu     sync.Mutex
+	oldest map[string]time.Time // since they were taken
+	told   map[string]bool      // whose requests came from before the kept policy
+}
+
+func newAges() *ages { return &ages{oldest: map[string]time.Time{}, told: map[string]bool{}} }
+
+// note takes in a request; kept tells whether its policy is.
+func (a *ages) note(cluster string, received time.Time, kept bool) (first bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !kept {
+		first = !a.told[cluster]
+		a.told[cluster] = true
+		return first
+	}
+	if was, ok := a.oldest[cluster]; !ok || received.Before(was) {
+		a.oldest[cluster] = received
+	}
+	return false
+}
+
+// take returns the oldest requests there were since it was last called.
+func (a *ages) take() map[string]time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := a.oldest
+	a.oldest = map[string]time.Time{}
+	return out
+}
+
+// noteAge remembers when a request that was judged came. One that came from before the policy
+// that is kept was judged as unknown, which is told once.
+func (r *Runner) noteAge(row *replay.Row) {
+	s, known := r.states.find(row.Cluster)
+	if !known {
+		return
+	}
+	received := row.Event.RequestReceivedTimestamp
+	kept := replay.Kept(s, received)
+	if !kept {
+		r.metrics.forgotten.Inc()
+	}
+	if r.ages.note(row.Cluster, received, kept) {
+		r.log.Warn("requests come from before the kept policy history: they are stored, and what depends on policy is judged as unknown; to judge them, stop the server and run retrial rejudge, which reads the whole history, or import them as a cluster of their own",
+			zap.String("cluster", row.Cluster), zap.Time("received", received), zap.Time("kept_since", s.Horizon()))
+	}
+}
+
+// ForgetPolicy lets the states forget policy that was over for so long before the requests of
+// their clusters: before the oldest of those that were judged since the last call, so that
+// neither an apiserver whose clock is ahead nor a log that comes late costs a verdict. The
+// policy table keeps everything. Verdicts that stand on what is forgotten stand. Call it now
+// and then; keep must be as long as rows or rollups stay. Zero or less keeps everything.
+func (r *Runner) ForgetPolicy(keep time.Duration) {
+	if keep <= 0 {
+		return
+	}
+	for cluster, oldest := range r.ages.take() {
+		s, known := r.states.find(cluster)
+		if !known {
+			continue
+		}
+		before := oldest.Add(-keep)
+		if was := s.Horizon(); !was.IsZero() && before.Sub(was) < forgetStep {
+			continue
+		}
+		began := time.Now()
+		n := s.Prune(before)
+		r.metrics.pruned.Add(float64(n))
+		if n > 0 {
+			r.log.Info("policy history forgotten", zap.String("cluster", cluster), zap.Time("before", before), zap.Int("versions", n), zap.Duration("took", time.Since(began)))
+		}
+	}
+	latest := time.Time{}
+	for _, cluster := range r.states.names() {
+		if s, known := r.states.find(cluster); known && s.Horizon().After(latest) {
+			latest = s.Horizon()
+		}
+	}
+	if !latest.IsZero() {
+		r.metrics.horizon.Set(float64(latest.Unix()))
+	}
+}
