@@ -4,35 +4,47 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"github.com/retrial-io/retrial/ingest/event"
 )
 
-// bodyMeta is what every object's body may tell beside what a check looks for.
-type bodyMeta struct {
-	Kind string `json:"kind"`
+// member is a member of an object that a check looks at, and what it is decoded into.
+type member struct {
+	name string
+	into any
 }
 
-// written decodes what a request wrote into o: the request body of a create or update, of a
-// patch the object it made, as far as the event shows it. ok is false when it does not, or when
-// the body has another shape; patch then holds the patch document, when it is an object.
+// written decodes members of what a request wrote: of the request body of a create or update,
+// of a patch of the object it made, as far as the event shows it. ok is false when it does not,
+// or when the body has another shape. Of the rest of a body nothing is decoded: most of it is
+// metadata.
 //
 // The object in the response is what the request wrote, completed: it says nothing about the
 // checks. Of a refused request there is none, for a Status is no such object.
-func (d *derivation) written(kind string, o any) (ok bool) {
+func (d *derivation) written(kind string, members ...member) (ok bool) {
 	if d.a.Verb == "patch" {
-		return kindOf(d.e.ResponseObject) == kind && json.Unmarshal(d.e.ResponseObject, o) == nil
+		return decode(d.e.ResponseObject, kind, members...)
 	}
-	return len(d.e.RequestObject) > 0 && json.Unmarshal(d.e.RequestObject, o) == nil
+	return decode(d.e.RequestObject, "", members...)
 }
 
-func kindOf(body []byte) string {
-	if len(body) == 0 {
-		return ""
-	}
-	var m bodyMeta
-	if json.Unmarshal(body, &m) != nil {
-		return ""
-	}
-	return m.Kind
+// decode decodes members of an object. It is false for what is no object, for one of another
+// kind (any will do for ""), and for members of another shape.
+func decode(object []byte, kind string, members ...member) bool {
+	is, shaped := kind == "", true
+	read := event.Members(object, func(name string, value []byte) bool {
+		if name == "kind" && !is {
+			is = len(value) == len(kind)+2 && string(value[1:len(value)-1]) == kind
+			return is
+		}
+		for i := range members {
+			if members[i].name == name && value != nil {
+				shaped = json.Unmarshal(value, members[i].into) == nil
+			}
+		}
+		return shaped
+	})
+	return read && shaped && is
 }
 
 // patchDocument is the body of a patch. Its type is not recorded: an array is a JSON patch, an

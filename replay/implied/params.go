@@ -35,10 +35,8 @@ func (d *derivation) params() {
 	if kind == "" || d.superuser() {
 		return
 	}
-	var o struct {
-		Spec policySpec `json:"spec"`
-	}
-	if !d.written(kind, &o) {
+	var o struct{ Spec policySpec }
+	if !d.written(kind, member{"spec", &o.Spec}) {
 		p, ok := patchDocument{}, false
 		if d.a.Verb == request.VerbPatch {
 			p, ok = d.patched()

@@ -54,13 +54,11 @@ func (d *derivation) role(kind string) {
 	if d.s != nil && d.a.Name != "" {
 		old, known = d.s.Role(d.a.Namespace, d.a.Name)
 	}
-	var o struct {
-		Rules           []rbacv1.PolicyRule     `json:"rules"`
-		AggregationRule *rbacv1.AggregationRule `json:"aggregationRule"`
-	}
+	var rules []rbacv1.PolicyRule
+	var aggregation *rbacv1.AggregationRule
 	switch {
-	case d.written(kind, &o):
-		c.Rules, c.Full = o.Rules, aggregates(o.AggregationRule)
+	case d.written(kind, member{"rules", &rules}, member{"aggregationRule", &aggregation}):
+		c.Rules, c.Full = rules, aggregates(aggregation)
 	case d.a.Verb == request.VerbPatch:
 		d.patchedRole(&c, &old, known)
 	default:
@@ -134,8 +132,8 @@ func aggregates(r *rbacv1.AggregationRule) bool { return r != nil && len(r.Clust
 // or holding the role's rules there.
 func (d *derivation) binding(kind string) {
 	var o struct {
-		RoleRef  rbacv1.RoleRef   `json:"roleRef"`
-		Subjects []rbacv1.Subject `json:"subjects"`
+		RoleRef  rbacv1.RoleRef
+		Subjects []rbacv1.Subject
 	}
 	c := Check{Name: RoleBind, Cover: true}
 	var old rbacv1.RoleRef
@@ -144,7 +142,7 @@ func (d *derivation) binding(kind string) {
 	if d.s != nil && d.a.Name != "" {
 		old, subjects, known = d.s.Binding(d.a.Namespace, d.a.Name)
 	}
-	shown := d.written(kind, &o)
+	shown := d.written(kind, member{"roleRef", &o.RoleRef}, member{"subjects", &o.Subjects})
 	switch {
 	case shown:
 	case d.a.Verb == request.VerbPatch:

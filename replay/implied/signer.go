@@ -1,7 +1,6 @@
 package implied
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/retrial-io/retrial/replay/request"
@@ -58,7 +57,7 @@ func (d *derivation) signerName(kind string) (name, open string) {
 	var o struct {
 		Spec struct {
 			SignerName string `json:"signerName"`
-		} `json:"spec"`
+		}
 	}
 	if kind == "CertificateSigningRequest" && d.s != nil {
 		if name, known := d.s.Signer(d.a.Name); known == Present && name != "" {
@@ -66,10 +65,10 @@ func (d *derivation) signerName(kind string) (name, open string) {
 		}
 	}
 	shown := false
-	if kindOf(d.e.ResponseObject) == kind && json.Unmarshal(d.e.ResponseObject, &o) == nil {
+	if decode(d.e.ResponseObject, kind, member{"spec", &o.Spec}) {
 		shown = true
 	}
-	if o.Spec.SignerName == "" && len(d.e.RequestObject) > 0 && json.Unmarshal(d.e.RequestObject, &o) == nil {
+	if o.Spec.SignerName == "" && decode(d.e.RequestObject, "", member{"spec", &o.Spec}) {
 		shown = shown || d.a.Verb != request.VerbPatch
 	}
 	switch {
