@@ -30,7 +30,9 @@ type KnownRow struct {
 // selected when its user, or the user it impersonates, is in Users or has a group in Groups
 // (both empty: every row). A non-empty Namespaces restricts further; "" in it stands for
 // cluster-scoped and non-resource requests. It does not restrict impersonated requests: the
-// right to impersonate may be granted in another namespace than the request's. A non-empty
+// right to impersonate may be granted in another namespace than the request's. Nor does it
+// restrict access reviews, which are selected as well when they asked about one of Users, or a
+// user with one of Groups. A non-empty
 // Credentials restricts to requests made with one of them (see Verdict.Credential), and each
 // list of Only to verdicts that say one of its values.
 type AffectedFilter struct {

@@ -143,22 +143,32 @@ func (s *Store) Affected(ctx context.Context, f replay.AffectedFilter, visit fun
 		where = append(where, "minute <= {to_minute:UInt32}", "toUnixTimestamp64Micro(request_received) <= {to:Int64}")
 		p["to"], p["to_minute"] = fmt.Sprint(f.To.UnixMicro()), fmt.Sprint(minute(f.To))
 	}
-	var who []string
+	var who, reviewed, of []string
 	if len(f.Users) > 0 {
+		reviewed = append(reviewed, "JSONExtractString(review, 'user') IN {users:Array(String)}")
 		who = append(who, "subject IN {users:Array(String)}", "user_name IN {users:Array(String)}")
 		p["users"] = texts(f.Users)
 	}
 	if len(f.Groups) > 0 {
+		reviewed = append(reviewed, "hasAny(JSONExtract(review, 'groups', 'Array(String)'), {groups:Array(String)})")
 		who = append(who, "hasAny(user_groups, {groups:Array(LowCardinality(String))})", "hasAny(impersonated_groups, {groups:Array(LowCardinality(String))})")
 		p["groups"] = texts(f.Groups)
 	}
 	if len(who) > 0 {
-		where = append(where, "("+strings.Join(who, " OR ")+")")
+		of = append(of, "("+strings.Join(who, " OR ")+")")
 	}
 	if len(f.Namespaces) > 0 {
 		// The right to impersonate is asked elsewhere than the request itself.
-		where = append(where, "(attr_namespace IN {namespaces:Array(String)} OR impersonated_name != '')")
+		of = append(of, "(attr_namespace IN {namespaces:Array(String)} OR impersonated_name != '')")
 		p["namespaces"] = texts(f.Namespaces)
+	}
+	if len(of) > 0 {
+		// What a review was told is about somebody else, and another place, than the request.
+		about := "review != ''"
+		if len(reviewed) > 0 {
+			about += " AND (" + strings.Join(reviewed, " OR ") + ")"
+		}
+		where = append(where, "("+strings.Join(of, " AND ")+" OR "+about+")")
 	}
 	for _, c := range [...]struct {
 		name, column string

@@ -258,6 +258,8 @@ func TestAffected(t *testing.T) {
 	hostileUser := "it's\t\\\n"
 	h := hostileRow(t, hostileUser)
 	insert(t, s, "h", []replay.Row{h})
+	reviews := []replay.Row{reviewRow(t, 0, "carol", "team:catalog"), reviewRow(t, 1, hostileUser, "team:shop")}
+	insert(t, s, "r", reviews)
 	// u and g ask the requestor and whom it impersonates.
 	anyUser := func(r replay.Row, ask func(*event.User) bool) bool {
 		return ask(&r.Event.User) || r.Event.ImpersonatedUser != nil && ask(r.Event.ImpersonatedUser)
@@ -291,12 +293,20 @@ func TestAffected(t *testing.T) {
 		{"namespaces", replay.AffectedFilter{Cluster: "c2", Partitions: []int32{0, 1}, Namespaces: []string{"kube-system"}}, func(r replay.Row) bool {
 			return r.Cluster == "c2" && (r.Verdict.Attributes.Namespace == "kube-system" || r.Event.ImpersonatedUser != nil)
 		}},
+		{"who was asked about in a review", replay.AffectedFilter{Cluster: "r", Partitions: []int32{8}, Users: []string{hostileUser}, Namespaces: []string{"far"}}, func(r replay.Row) bool {
+			return r.Cluster == "r" && r.Verdict.Review.User == hostileUser
+		}},
+		{"a group that was asked about in a review", replay.AffectedFilter{Cluster: "r", Partitions: []int32{8}, Groups: []string{"team:catalog"}, Namespaces: []string{"far"}}, func(r replay.Row) bool {
+			return r.Cluster == "r" && r.Verdict.Review.User == "carol"
+		}},
+		{"whoever was asked about", replay.AffectedFilter{Cluster: "r", Partitions: []int32{8}, Namespaces: []string{"far"}}, func(r replay.Row) bool { return r.Cluster == "r" }},
+		{"nobody who was asked about", replay.AffectedFilter{Cluster: "r", Partitions: []int32{8}, Users: []string{"team:catalog"}, Groups: []string{"carol"}}, func(replay.Row) bool { return false }},
 		{"a hostile name", replay.AffectedFilter{Cluster: "h", Partitions: []int32{7}, Users: []string{"x", hostileUser}}, func(r replay.Row) bool { return r.Cluster == "h" }},
 		{"a hostile group", replay.AffectedFilter{Cluster: "h", Partitions: []int32{7}, Groups: []string{hostileUser}}, func(r replay.Row) bool { return r.Cluster == "h" }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			want := map[event.Hash128]bool{}
-			for _, r := range append(in[:len(in):len(in)], h) {
+			for _, r := range append(append(in[:len(in):len(in)], h), reviews...) {
 				if r.Verdict != nil && tc.want(r) {
 					want[r.EventKey] = true
 				}
@@ -320,6 +330,21 @@ func TestAffected(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 	})
+}
+
+// reviewRow is a request of somebody in no namespace that asks about a user.
+func reviewRow(t testing.TB, i int, user string, groups ...string) replay.Row {
+	t.Helper()
+	r, err := storagetest.Row("r", lines(t)[i], event.Position{Epoch: 1, Partition: 8, Offset: int64(i)}, received)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Event.User.Username, r.Event.User.Groups, r.Event.ImpersonatedUser = "asks", nil, nil
+	r.Request = event.RequestKey("r", r.Event)
+	r.EventKey = event.EventKey(r.Request, r.Event)
+	storagetest.Verdict(&r)
+	r.Verdict.Review = &replay.ReviewCheck{Kind: "SubjectAccessReview", User: user, Groups: groups}
+	return r
 }
 
 func hostileRow(t testing.TB, user string) replay.Row {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -103,7 +104,9 @@ func TestLateRoleBinding(t *testing.T) {
 		t.Helper()
 		got, usage := ask(in)
 		if !maps.Equal(got, want) {
-			t.Errorf("%d verdicts are not as if the binding had come in time", len(changed(got, want)))
+			different := slices.Sorted(maps.Keys(changed(got, want)))
+			t.Errorf("%d verdicts are not as if the binding had come in time, such as %s", len(different), different[0])
+			t.Logf("is  %s\nnot %s", difference(got[different[0]], want[different[0]]), difference(want[different[0]], got[different[0]]))
 		}
 		sameLines(t, "rollups", usage, wantUsage)
 		if now := changed(judgedBefore, got); !maps.Equal(now, affected) {

@@ -152,7 +152,7 @@ func (r *Runner) applyPolicy(ctx context.Context, records []stream.Record) error
 		}
 		observations[i] = obs
 		for j := range obs {
-			versions = append(versions, version(&records[i], int32(j), obs[j]))
+			versions = append(versions, version(&records[i], int32(j), obs[j], near(obs)))
 		}
 	}
 	if r.cfg.OwnsPolicy(partition) {
@@ -213,9 +213,23 @@ func observationsOf(rec *stream.Record) ([]state.Observation, error) {
 	return nil, fmt.Errorf("record of kind %q on the policy topic", rec.Kind)
 }
 
+// near is a time near which what has no bounds was true: that of what else one record shows. It
+// is the same however often the record's event is delivered.
+func near(obs []state.Observation) time.Time {
+	for i := range obs {
+		if !obs[i].NotAfter.IsZero() {
+			return obs[i].NotAfter
+		}
+	}
+	return time.Time{}
+}
+
 // version is an observation as the policy table keeps it.
-func version(rec *stream.Record, index int32, o state.Observation) replay.PolicyVersion {
+func version(rec *stream.Record, index int32, o state.Observation, near time.Time) replay.PolicyVersion {
 	observed := o.NotAfter
+	if observed.IsZero() {
+		observed = near
+	}
 	if observed.IsZero() {
 		observed = rec.Received
 	}
