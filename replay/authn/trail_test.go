@@ -65,6 +65,8 @@ func TestTrail(t *testing.T) {
 		{"one certificate, two users", []*event.Event{at(by(cert(alice)), "1", "192.0.2.1", 0), at(by(cert(bob)), "2", "192.0.2.1", 0)}, []string{FindingCertDrift}},
 		{"one certificate, two sets of groups", []*event.Event{at(by(cert(alice)), "1", "192.0.2.1", 0), at(by(cert(user("alice", "", "ops", GroupAuthenticated))), "2", "192.0.2.1", 0)}, []string{FindingCertDrift}},
 		{"one certificate, groups in another order", []*event.Event{at(by(cert(user("alice", "", "a", "b", GroupAuthenticated))), "1", "192.0.2.1", 0), at(by(cert(user("alice", "", "b", "a", GroupAuthenticated))), "2", "192.0.2.1", 0)}, nil},
+		{"a provider's token, mapped otherwise from some time on", []*event.Event{at(by(withExtra(alice, ExtraCredentialID, tokenID)), "1", "192.0.2.1", 0), at(by(withExtra(alice, ExtraCredentialID, tokenID)), "2", "192.0.2.1", minute), at(by(withExtra(bob, ExtraCredentialID, tokenID)), "3", "192.0.2.1", 2*minute)}, nil},
+		{"a provider's token, two users by turns", []*event.Event{at(by(withExtra(alice, ExtraCredentialID, tokenID)), "1", "192.0.2.1", 0), at(by(withExtra(bob, ExtraCredentialID, tokenID)), "2", "192.0.2.1", minute), at(by(withExtra(alice, ExtraCredentialID, tokenID)), "3", "192.0.2.1", 2*minute)}, []string{FindingJTIDrift}},
 		{"one token, two users", []*event.Event{at(by(withExtra(alice, ExtraCredentialID, tokenID)), "1", "192.0.2.1", 0), at(by(withExtra(bob, ExtraCredentialID, tokenID)), "2", "192.0.2.1", 0)}, []string{FindingJTIDrift}},
 
 		{"a pod's token from two places by turns", []*event.Event{
