@@ -191,7 +191,7 @@ func firstPage(t *testing.T, s *server, b *browser) {
 	b.load(t, s.ui+"#/?cluster=sample")
 	b.until(t, "the tiles agree with the API", fmt.Sprintf(`document.querySelector('.tiles').innerText.includes(%s)`, quoteJS(grouped(o.Totals.Requests))))
 	b.until(t, "bars", `document.querySelectorAll('.chart rect[class^=fill-]').length >= 1`)
-	for _, panel := range []string{"Requests over time", "Verdict coverage", "Decisions", "Drift and open questions, by class", "Top subjects", "Requests"} {
+	for _, panel := range []string{"Requests over time", "Verdict coverage", "Decisions", "Drift and open questions, by class", "What does not agree, by likely cause", "Top subjects", "Requests"} {
 		b.until(t, "panel "+panel, fmt.Sprintf(`document.querySelector('[aria-label=%s] .body').innerText.trim().length > 20`, quoteJS(panel)))
 	}
 	b.until(t, "a verdict is explained when it is pointed at", `(() => { document.querySelector('#requests .chip').dispatchEvent(new MouseEvent('mouseover', {bubbles: true})); return document.querySelector('#tip').innerText.length > 30; })()`)
@@ -284,7 +284,46 @@ func whyDrawer(t *testing.T, s *server, b *browser) {
 	b.until(t, "it opens by keyboard", `!document.querySelector('#drawer').hidden && document.querySelector('#drawer .sides')`)
 	b.press(t, escapeKey)
 	b.until(t, "the focus comes back", `document.activeElement.matches('#requests a.request')`)
+
+	wholeTrial(t, s, b)
 	b.blameless(t)
+}
+
+// wholeTrial opens a request made with a token, follows the token to where it was issued, then
+// a refusal, an example of what does not agree, and asks what each lacked.
+func wholeTrial(t *testing.T, s *server, b *browser) {
+	find := func(what, query string, fits func(requestJSON) bool) string {
+		t.Helper()
+		var list struct{ Events []eventJSON }
+		s.get(t, "events?cluster=sample&limit=500&"+query, &list)
+		for _, e := range list.Events {
+			var why whyJSON
+			s.get(t, "why?cluster=sample&auditID="+url.QueryEscape(e.AuditID), &why)
+			if len(why.Requests) == 1 && why.Requests[0].Verdict != nil && fits(why.Requests[0]) {
+				return e.AuditID
+			}
+		}
+		t.Fatalf("there is no %s", what)
+		return ""
+	}
+	token := find("use of a token whose issue is recorded", "outcome=match&decision=allow", func(r requestJSON) bool { return r.Issue != nil && r.Issue.AuditID != "" })
+	b.load(t, s.ui+"#/?cluster=sample&why="+url.QueryEscape(token))
+	b.until(t, "the authorizers and who it was", `document.querySelectorAll('#drawer .chain tbody tr').length === 3 && document.querySelector('#drawer dl').innerText.includes('service-account-bound')`)
+	b.click(t, "#drawer a[data-k=lineage]", "JTI=")
+	b.until(t, "the token's life", `location.hash.startsWith('#/lineage?') && document.querySelector('.life').innerText.includes('issued') && document.querySelectorAll('.lives tbody tr').length > 0`)
+	b.click(t, ".life a[data-k=issue0]", "the request")
+	b.until(t, "its issue", `document.querySelector('#drawer .why')?.innerText.includes('/token')`)
+
+	refused := find("refusal by RBAC", "outcome=match&decision=forbid", func(r requestJSON) bool { return len(r.Chain) == 3 })
+	b.load(t, s.ui+"#/?cluster=sample&why="+url.QueryEscape(refused))
+	b.click(t, "#drawer .denial summary", "")
+	b.until(t, "what would have allowed it", `document.querySelector('#drawer .denial').innerText.includes('The narrowest rule that allows it') && document.querySelector('#drawer .denial pre').innerText.includes('verbs: [')`)
+
+	b.load(t, s.ui+"#/?cluster=sample")
+	b.until(t, "what does not agree", `document.querySelector('.drift tbody tr .chip')?.innerText === 'ambiguous' && document.querySelector('.drift').innerText.includes('race')`)
+	b.click(t, ".drift a.who", "")
+	b.until(t, "an example", `location.hash.includes('why=') && document.querySelector('#drawer .why .is-ambiguous')`)
+	b.press(t, escapeKey)
 }
 
 // hostileStrings: whatever a client put into its request is text, in the list and in the
