@@ -120,9 +120,6 @@ func (t *trial) noteAuthorizers(rec *record) {
 	if t.ans.ByMasters() && rec.decision == DecisionAllow && strings.HasPrefix(rec.reason, "RBAC: ") {
 		t.v.find(authz.FindingMastersAsked, "the group "+authn.GroupMasters+" is let through before RBAC is asked; recorded is "+strconv.Quote(clip(rec.reason)))
 	}
-	if t.ans.Decision == DecisionForbid && rec.decision == DecisionForbid && len(t.ans.RBAC.Missing) > 0 {
-		t.v.find(authz.FindingDangling, t.v.Errors[0])
-	}
 }
 
 // reasonOrder notes a recorded reason that RBAC would not have come to: it asks all

@@ -26,7 +26,6 @@ import (
 	"github.com/retrial-io/retrial/internal/inflate"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/authn"
-	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/evaluate"
 )
@@ -272,9 +271,6 @@ func (c *court) identity(e *event.Event, v *replay.Verdict, m Meant, say func(st
 		}
 	}
 	for i, f := range v.Identity {
-		if f == authz.FindingDangling && len(v.Errors) > 0 {
-			continue // of the policy, not of who asks
-		}
 		if !slices.Contains(m.Findings, f) {
 			evidence := ""
 			if i < len(v.Evidence) {

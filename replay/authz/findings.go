@@ -5,7 +5,6 @@ package authz
 const (
 	FindingMastersAsked = "masters-not-shortcut"
 	FindingUnrecorded   = "authz-annotation-missing"
-	FindingDangling     = "rbac-dangling-roleref"
 )
 
 // Finding is a finding with its one-line explanation.
@@ -16,6 +15,5 @@ func Findings() []Finding {
 	return []Finding{
 		{FindingMastersAsked, "the group system:masters is let through before RBAC is asked, and the record names an RBAC grant"},
 		{FindingUnrecorded, "the request succeeded and no authorization is recorded: authorization is off, or the annotations are gone"},
-		{FindingDangling, "a binding of the user names a role that does not exist"},
 	}
 }
