@@ -96,10 +96,7 @@ func (t *trial) configuredAt(at time.Time) *configured {
 func (t *trial) compiled(cfg *config.APIServer, at time.Time) *configured {
 	var kube *config.APIServer
 	if cfg != nil && cfg.Authorization.Delegated {
-		kube = t.eng.cfg.Apiserver(t.s.Cluster(), "").At(at)
-		if kube == cfg {
-			kube = nil
-		}
+		kube = t.eng.asked(cfg, t.s.Cluster(), at)
 	}
 	return t.eng.chains.of(cfg, kube, t.eng.options)
 }

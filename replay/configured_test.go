@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/config"
+	"github.com/retrial-io/retrial/replay/state"
 )
 
 func chainConfig(digest string, types ...config.AuthorizerType) *config.APIServer {
@@ -59,5 +62,53 @@ func TestConfigurationsAreBounded(t *testing.T) {
 	all.Wait()
 	if n := len(*c.known.Load()); n != maxConfigured {
 		t.Errorf("%d are kept", n)
+	}
+}
+
+// TestConfigAt: the configuration that is named for a time is the one verdicts of that time
+// carry, and the name of all of them changes with any.
+func TestConfigAt(t *testing.T) {
+	changed := time.Date(2026, 5, 6, 7, 0, 0, 0, time.UTC)
+	h := &config.History{}
+	h.Add(changed, chainConfig("d1", config.RBAC))
+	h.Add(changed.Add(time.Hour), chainConfig("d2", config.Node, config.RBAC))
+	wardle := &config.History{}
+	delegating := chainConfig("w")
+	delegating.Source, delegating.Authorization.Delegated = "wardle", true
+	wardle.Add(time.Time{}, delegating)
+	h.AddServer("wardle", wardle)
+	eng := New(Config{Apiserver: func(cluster, server string) *config.History {
+		if cluster != "c" {
+			return nil
+		}
+		return h.Of(server)
+	}})
+	seen := map[string]bool{}
+	for _, cluster := range []string{"c", "d"} {
+		s := state.New(cluster)
+		for _, server := range []string{"", "cp-1", "wardle"} {
+			for _, after := range []time.Duration{-time.Hour, 0, time.Minute, time.Hour, 48 * time.Hour} {
+				at := changed.Add(after)
+				e := &event.Event{Server: server, Verb: "get", RequestURI: "/api/v1/pods", Stage: event.StageResponseComplete,
+					User: event.User{Username: "ann"}, RequestReceivedTimestamp: at, StageTimestamp: at}
+				got, want := eng.ConfigAt(cluster, server, at), eng.Replay(e, s).Config
+				if got != want {
+					t.Errorf("%s %q %s: %q, verdicts carry %q", cluster, server, after, got, want)
+				}
+				seen[got] = true
+			}
+		}
+	}
+	if len(seen) < 5 {
+		t.Errorf("only %d configurations: %v", len(seen), seen)
+	}
+	names := map[string]bool{eng.ConfigOf("c"): true, eng.ConfigOf("d"): true}
+	wardle.Add(changed, chainConfig("w2"))
+	names[eng.ConfigOf("c")] = true
+	h.Add(changed, chainConfig("d3", config.RBAC))
+	names[eng.ConfigOf("c")] = true
+	names[New(Config{Lag: time.Second}).ConfigOf("d")] = true
+	if len(names) != 5 || eng.ConfigOf("d") != New(Config{}).ConfigOf("d") {
+		t.Errorf("%d names of 5 configurations", len(names))
 	}
 }

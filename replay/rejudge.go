@@ -18,6 +18,8 @@ type Rejudge struct {
 	DryRun  bool      `json:"dryRun,omitempty"` // report, rewrite nothing
 	Asked   time.Time `json:"asked"`
 	Engine  string    `json:"engine"`
+	// Config is Engine.ConfigOf the cluster when it was asked for, "" when that is not known.
+	Config string `json:"config,omitempty"`
 	// Partitions of audit.events there were when it was asked for: each is worked on by whoever
 	// owns it.
 	Partitions []int32 `json:"partitions"`

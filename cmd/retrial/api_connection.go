@@ -50,6 +50,7 @@ type site struct {
 	metrics   prometheus.Gatherer
 	// apiserver returns a cluster's apiserver configuration over time; nil for none.
 	apiserver func(cluster, server string) *apiserver.History
+	otherwise *otherwise // nil: nobody asks
 	now       func() time.Time
 }
 
@@ -60,7 +61,7 @@ func at(s site) func(*api) { return func(a *api) { a.site = s } }
 func (s *system) site() site {
 	return site{
 		cfg: s.cfg, serving: true, authority: s.authority, contacts: s.contacts,
-		hook: func() string { return s.hook }, metrics: s.reg, apiserver: s.apiservers.history, now: time.Now,
+		hook: func() string { return s.hook }, metrics: s.reg, apiserver: s.apiservers.history, otherwise: s.otherwise, now: time.Now,
 	}
 }
 

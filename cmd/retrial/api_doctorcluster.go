@@ -52,6 +52,9 @@ func (a api) clusterChecks(ctx context.Context, cluster string, stored []storage
 	a.site.watchCheck(&c, &f)
 	a.site.apiserverCheck(&c, cluster)
 	a.cacheLagCheck(&c, cluster)
+	if err := a.site.otherwiseCheck(ctx, &c, cluster); err != nil {
+		return nil, err
+	}
 	if f.stored.Events > 0 {
 		last := f.stored.Last.Add(time.Minute)
 		recent, err := a.store.LogTraits(ctx, cluster, last.Add(-clockRange), last)

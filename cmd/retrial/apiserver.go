@@ -35,6 +35,7 @@ type apiservers struct {
 	reads    *prometheus.CounterVec
 	refused  prometheus.Gauge
 	missing  prometheus.Gauge
+	changed  chan struct{} // holds one when a configuration was taken since it was last asked
 }
 
 // apiserverFolder is the folder of one cluster.
@@ -51,7 +52,7 @@ type apiserverFolder struct {
 // until it can: what is judged meanwhile says so, and events are taken all the same.
 func openApiservers(entries []string, log *zap.Logger, reg prometheus.Registerer) (*apiservers, error) {
 	a := &apiservers{
-		clusters: map[string]*apiserverFolder{}, log: log,
+		clusters: map[string]*apiserverFolder{}, log: log, changed: make(chan struct{}, 1),
 		reads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "retrial_apiserver_config_reads_total",
 			Help: "Folders with apiservers' configurations read, by result: taken, or refused because they could not be read or contradict themselves.",
@@ -157,6 +158,10 @@ func (f *apiserverFolder) read(a *apiservers) {
 		digests = append(digests, v.Digest)
 	}
 	f.history.Store(h)
+	select {
+	case a.changed <- struct{}{}:
+	default: // it is told already
+	}
 	log.Info("read the apiserver's configuration", zap.Strings("digests", digests), zap.Int("missing_parts", f.missing))
 	if f.missing > 0 {
 		log.Warn("parts of the apiserver's configuration are missing; retrial config check " + absolute(f.dir) + " lists them")

@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -87,7 +88,12 @@ func (a *asker) open(ctx context.Context) (client *apiClient, done func() error,
 	if sys.apiservers, err = openApiservers(cfg.Replay.ApiserverConfig, sys.log, sys.reg); err != nil {
 		return nil, nil, errors.Join(err, sys.close())
 	}
-	handler := apiHandler(ruledStore{store, rules}, states, asking, zap.NewNop(), longestQuery, at(closedSite(cfg, sys.apiservers)))
+	site := closedSite(cfg, sys.apiservers)
+	engine := replay.New(replay.Config{Lag: time.Duration(cfg.Replay.Lag), Version: version, Apiserver: sys.apiservers.history})
+	if site.otherwise, err = newOtherwise(engine, store, site.dataDir(), sys.log, sys.reg); err != nil {
+		return nil, nil, errors.Join(err, sys.close())
+	}
+	handler := apiHandler(ruledStore{store, rules}, states, asking, zap.NewNop(), longestQuery, at(site))
 	return &apiClient{http: &http.Client{Transport: inProcess{handler}}, base: &url.URL{Scheme: "http", Host: "localhost"}, local: true}, sys.close, nil
 }
 

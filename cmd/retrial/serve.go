@@ -130,6 +130,7 @@ func serve(ctx context.Context, cfg config.Config, log *zap.Logger, o serveOptio
 	group.Add(func() error { return sys.detect.run(stopped) }, func(error) { stop() })
 	group.Add(func() error { sys.asking.run(stopped); return nil }, func(error) { stop() })
 	group.Add(func() error { sys.apiservers.run(stopped); return nil }, func(error) { stop() })
+	group.Add(func() error { sys.otherwise.run(stopped, sys.apiservers.changed); return nil }, func(error) { stop() })
 
 	addr, err := listeners(sys, &group)
 	if err != nil {

@@ -44,6 +44,7 @@ type system struct {
 	stream     *stream.Client
 	store      *storage.Store
 	engine     *chdb.Engine // of the embedded store; nil when the store is a server
+	otherwise  *otherwise
 	runner     *runner.Runner
 	rules      *detect.Set
 	apiservers *apiservers
@@ -104,6 +105,10 @@ func openSystem(ctx context.Context, cfg config.Config, log *zap.Logger, reg reg
 		Hold: nonZero(cfg.Replay.Hold), Linger: nonZero(cfg.Replay.Linger), BatchRecords: int(cfg.Replay.BatchRows),
 		Lag: max(2*time.Second, time.Duration(cfg.Replay.Lag)), Redact: s.redactor.RedactBytes, Tagger: s.detect.tagger, Log: log, Registerer: reg,
 	}, runner.Kafka{Client: s.stream}, engine, s.store)
+	if err != nil {
+		return nil, err
+	}
+	s.otherwise, err = newOtherwise(engine, s.store, s.site().dataDir(), log, reg)
 	return s, err
 }
 

@@ -123,6 +123,9 @@ func (r *Runner) Rejudge(ctx context.Context, want replay.Rejudge) (replay.Rejud
 	if v, ok := r.engine.(interface{ Version() string }); ok {
 		want.Engine = v.Version()
 	}
+	if v, ok := r.engine.(interface{ ConfigOf(cluster string) string }); ok {
+		want.Config = v.ConfigOf(want.Cluster)
+	}
 	if err := r.store.SaveRejudge(ctx, want); err != nil {
 		return replay.RejudgeJob{}, err
 	}

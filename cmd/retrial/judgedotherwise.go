@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/storage"
+)
+
+// lookAgain is how often stored requests are looked through for those that were judged by
+// another configuration, besides at the start and whenever one was read.
+const lookAgain = time.Hour
+
+// otherwise looks for stored requests that were judged by another configuration of their
+// apiserver than is known now. Nothing rewrites them by itself: somebody who supplies a
+// configuration decides when.
+//
+//	store: requests by hour and configuration ─▶ other than the engine's of that hour?
+//	                                             └ judged again since: ─▶ no ─▶ log, gauge, doctor
+type otherwise struct {
+	engine configuredEngine
+	store  configStore
+	dir    string // the flag that names the data directory, if it needs one
+	log    *zap.Logger
+	rows   prometheus.Gauge
+	told   map[string]time.Time // since when, by cluster; of the one goroutine that runs
+}
+
+// configuredEngine tells by what it judges.
+type configuredEngine interface {
+	ConfigAt(cluster, server string, at time.Time) string
+	ConfigOf(cluster string) string
+}
+
+// configStore tells by what was judged.
+type configStore interface {
+	ConfigUse(ctx context.Context, cluster string) ([]storage.ConfigUse, error)
+	Rejudges(ctx context.Context) ([]replay.RejudgeJob, error)
+}
+
+// judgedOtherwise are the requests of one cluster.
+type judgedOtherwise struct {
+	Cluster  string
+	Since    time.Time // the beginning of the hour of the first
+	Requests int64
+}
+
+func newOtherwise(engine configuredEngine, store configStore, dir string, log *zap.Logger, reg prometheus.Registerer) (*otherwise, error) {
+	o := &otherwise{engine: engine, store: store, dir: dir, log: log, told: map[string]time.Time{},
+		rows: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "retrial_runner_rows_judged_otherwise",
+			Help: "Stored requests that were judged by another configuration of their apiserver than is known now, and not again since: retrial rejudge does.",
+		})}
+	if err := reg.Register(o.rows); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	return o, nil
+}
+
+// of returns the clusters with such requests, those of one cluster unless it is "".
+func (o *otherwise) of(ctx context.Context, cluster string) ([]judgedOtherwise, error) {
+	used, err := o.store.ConfigUse(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	jobs, err := o.store.Rejudges(ctx)
+	if err != nil {
+		return nil, err
+	}
+	jobs = slices.DeleteFunc(jobs, func(j replay.RejudgeJob) bool {
+		return !j.Done() || j.DryRun || len(whereWords(j.Rejudge)) > 0 || j.Config != o.engine.ConfigOf(j.Cluster)
+	})
+	var out []judgedOtherwise
+	for i := range used {
+		u := &used[i]
+		// A configuration may have come into force within the hour.
+		if u.Config == o.engine.ConfigAt(u.Cluster, u.APIServer, u.Hour) || u.Config == o.engine.ConfigAt(u.Cluster, u.APIServer, u.Hour.Add(time.Hour-1)) {
+			continue
+		}
+		// Judged again, verdicts that stayed as they were keep the name of what reached them first.
+		if slices.ContainsFunc(jobs, func(j replay.RejudgeJob) bool {
+			return j.Cluster == u.Cluster && !u.Hour.Before(j.From) && u.Hour.Before(j.To)
+		}) {
+			continue
+		}
+		n := len(out)
+		if n == 0 || out[n-1].Cluster != u.Cluster {
+			out = append(out, judgedOtherwise{Cluster: u.Cluster, Since: u.Hour})
+			n++
+		}
+		out[n-1].Requests += u.Requests
+	}
+	return out, nil
+}
+
+// command is what judges them again.
+func (o *otherwise) command(j judgedOtherwise) string {
+	return "retrial rejudge --cluster " + j.Cluster + " --since " + j.Since.UTC().Format(time.RFC3339) + o.dir
+}
+
+// run looks at once, whenever a configuration was read, and now and then, until ctx ends. A
+// failure costs a line in the log.
+func (o *otherwise) run(ctx context.Context, changed <-chan struct{}) {
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for {
+		if err := o.look(ctx); err != nil && ctx.Err() == nil {
+			o.log.Warn("stored requests not looked through for other configurations", zap.Error(err))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-tick.C:
+		}
+	}
+}
+
+// look brings the gauge up to date and tells what is new.
+func (o *otherwise) look(ctx context.Context) error {
+	found, err := o.of(ctx, "")
+	if err != nil {
+		return err
+	}
+	told, rows := map[string]time.Time{}, int64(0)
+	for _, j := range found {
+		rows += j.Requests
+		told[j.Cluster] = j.Since
+		if since, ok := o.told[j.Cluster]; ok && since.Equal(j.Since) {
+			continue
+		}
+		o.log.Info("stored requests were judged by another configuration of their apiserver than is known now; to judge them again (with --dry-run to see what would change): "+o.command(j),
+			zap.String("cluster", j.Cluster), zap.Int64("requests", j.Requests), zap.Time("since", j.Since))
+	}
+	o.told = told
+	o.rows.Set(float64(rows))
+	return nil
+}
+
+// otherwiseCheck tells of such requests of a cluster.
+func (s site) otherwiseCheck(ctx context.Context, c *checks, cluster string) error {
+	if s.otherwise == nil {
+		return nil
+	}
+	found, err := s.otherwise.of(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	for _, j := range found {
+		c.add("judged-otherwise", checkWarn, s.otherwise.command(j),
+			"%s since %s were judged by another configuration of the apiserver than is known now.", count(j.Requests, "request"), j.Since.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
