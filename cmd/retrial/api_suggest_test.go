@@ -94,7 +94,7 @@ func TestAPISuggest(t *testing.T) {
 		{"an unknown subject", "cluster=c&subject=anne", f, 404, `did you mean "ann"?`},
 		{"a subject of Kubernetes", "cluster=c&subject=system:kube-scheduler", system, 400, "includeSystem=true"},
 		{"no state", "cluster=c&all=true", &fakeStore{fakeSubjects: f.fakeSubjects}, 404, "retrial import --cluster c --state"},
-		{"an empty state", "cluster=c&all=true", &fakeStore{fakeSubjects: f.fakeSubjects, known: state.New("c")}, 404, "kubectl get roles"},
+		{"an empty state", "cluster=c&all=true", &fakeStore{fakeSubjects: f.fakeSubjects, known: state.New("c")}, 404, "kubectl get clusterroles"},
 		{"no request", "cluster=c&all=true", &fakeStore{known: f.known}, 404, "in this range"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
