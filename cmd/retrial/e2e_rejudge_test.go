@@ -20,7 +20,7 @@ func TestRejudgeWithAConfigurationSuppliedLate(t *testing.T) {
 	in := newInstall(t)
 	served, alone := []string{"abac"}, []string{"always-allow"}
 	if long() {
-		served, alone = append(served, "always-deny", "webhooks"), append(alone, "nodes", "reload")
+		served, alone = append(served, "always-deny", "webhooks"), append(alone, "reload")
 	}
 	clusters := slices.Concat(served, alone)
 	folder := func(cluster string) string {

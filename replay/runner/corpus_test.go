@@ -5,19 +5,68 @@ import (
 	"testing"
 	"time"
 
+	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage/storagetest"
 )
 
+// bornHere tells whether an event creates the namespace kube-system: whoever has seen that knows
+// of everything since the cluster was made.
+func bornHere(e *event.Event) bool {
+	return e.Verb == "create" && e.RequestURI == "/api/v1/namespaces" && e.ObjectRef != nil && e.ObjectRef.Name == "kube-system" && e.Code() == 201
+}
+
+// stateAdds counts the verdicts on a log that a state file changes when it comes after all
+// policy of the log.
+func stateAdds(t *testing.T, m *material) (changed int) {
+	t.Helper()
+	engine, before := replay.New(replay.Config{}), state.New(sample)
+	for i := range m.policy {
+		obs, err := observationsOf(&m.policy[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		before.Apply(obs...)
+	}
+	seen := map[event.Hash128]bool{}
+	for i := range m.records {
+		e, err := event.Decode(m.records[i].Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Of the stages of a request one carries the verdict; which, the runner decides.
+		if k := event.RequestKey(sample, e); replay.Judged(e) && !seen[k] {
+			seen[k] = true
+			if !sameVerdict(engine.Replay(e, before), engine.Replay(e, m.whole)) {
+				changed++
+			}
+		}
+	}
+	return changed
+}
+
 // A whole recorded log through broker and store, then again, then the state that makes all
-// of it judgeable.
+// of it judgeable. The recording shows how its cluster was made, so that the state tells nothing
+// new of it; of a cluster that was there before its log, the state decides whatever nobody wrote to meanwhile.
 func TestCorpus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the whole recording takes its time; a slice runs with -short")
 	}
 	dir := filepath.Join("..", "..", "internal", "sample")
-	m := materialOf(t, filepath.Join(dir, "audit.jsonl"), filepath.Join(dir, "state.json"))
+	whole := materialOf(t, filepath.Join(dir, "audit.jsonl"), filepath.Join(dir, "state.json"), nil)
+	if n := stateAdds(t, &whole); n != 0 {
+		t.Errorf("the state changes %d verdicts of a cluster whose making is recorded", n)
+	}
+	m := materialOf(t, filepath.Join(dir, "audit.jsonl"), filepath.Join(dir, "state.json"), bornHere)
+	if whole.events-m.events != 1 {
+		t.Fatalf("%d events make the cluster, want 1", whole.events-m.events)
+	}
+	adds := stateAdds(t, &m)
+	if adds < 1000 {
+		t.Fatalf("the state changes %d verdicts of %d events", adds, m.events)
+	}
 	store := storagetest.Open(t)
 	p := newPipeline(t, startBroker(t), store)
 	send := func(what string, records []stream.Record) {
@@ -46,5 +95,7 @@ func TestCorpus(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	m.compare(t, rows)
+	if corrected := m.compare(t, rows); corrected != adds || sums["retrial_runner_corrections_total"] < float64(adds) {
+		t.Errorf("%d rows corrected by %v corrections, want %d", corrected, sums["retrial_runner_corrections_total"], adds)
+	}
 }

@@ -3,6 +3,7 @@ package runner
 import (
 	"bytes"
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -49,16 +50,20 @@ type material struct {
 
 func materials(t testing.TB) material {
 	t.Helper()
-	m := materialOf(t, "testdata/events.jsonl", "testdata/state.json")
+	m := materialOf(t, "testdata/events.jsonl", "testdata/state.json", nil)
 	if len(m.policy) < 10 {
 		t.Fatalf("only %d policy writes among the recorded events", len(m.policy))
 	}
 	return m
 }
 
-func materialOf(t testing.TB, log, objects string) material {
+// materialOf leaves out the events that without selects, if it is not nil.
+func materialOf(t testing.TB, log, objects string, without func(*event.Event) bool) material {
 	t.Helper()
 	events, snap := recording(t, log, objects)
+	if without != nil {
+		events = slices.DeleteFunc(events, without)
+	}
 	received := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 	m := material{whole: state.New(sample)}
 	distinct := map[event.Hash128]bool{}
