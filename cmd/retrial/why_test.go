@@ -36,3 +36,27 @@ func TestAPIWhyAt(t *testing.T) {
 		t.Errorf("without a state: %+v", w.Requests[0].At)
 	}
 }
+
+// TestPrintWhyIsSafe: what clients chose does not reach a terminal as it is.
+func TestPrintWhyIsSafe(t *testing.T) {
+	hostile := "x\x1b[2J\nVERDICT  forged"
+	e := &event.Event{Verb: hostile, RequestURI: hostile, UserAgent: hostile, SourceIPs: []string{hostile}, User: event.User{Username: hostile, Groups: []string{hostile}},
+		ImpersonatedUser: &event.User{Username: hostile, Groups: []string{hostile}}, ResponseStatus: &event.Status{Code: 403, Message: hostile}}
+	many, grants := []string{hostile}, []replay.GrantLine{{Binding: hostile, Role: hostile, Subject: hostile}}
+	v := &replay.Line{Verdict: hostile, Class: hostile, Cause: hostile, Recorded: hostile, RecordedReason: hostile, Replayed: hostile, Authorizer: hostile, Grants: grants,
+		Errors: many, Missing: many, Identity: many, Evidence: many, Explained: many, Credential: hostile, Engine: hostile, Config: hostile,
+		Impersonation: &replay.ImpersonationLine{Replayed: hostile, Mode: hostile, Cause: hostile, Missing: many, Grants: grants},
+		Implied:       []replay.ImpliedLine{{Check: hostile, Asked: hostile, Replayed: hostile, Recorded: hostile, Perhaps: hostile, Missing: many, Grants: grants}},
+		Review:        &replay.ReviewLine{Kind: hostile, User: hostile, Asked: hostile, Recorded: hostile, Replayed: hostile, Reason: hostile, Verdict: hostile, Cause: hostile},
+		Admission:     &replay.AdmissionLine{Recorded: hostile, Plugin: hostile}}
+	var out bytes.Buffer
+	err := printWhy(&out, whyJSON{Requests: []requestJSON{{Cluster: hostile, APIServer: hostile, Twin: hostile, Event: event.AppendJSON(nil, e), Verdict: v,
+		Stages: []stageJSON{{Stage: hostile}}, Chain: []replay.ChainStep{{Authorizer: hostile, Answer: hostile, Reason: hostile}},
+		Issue: &issueJSON{By: hostile, From: hostile, AuditID: hostile, ServiceAccount: hostile, CommonName: hostile}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(out.String(), "\x1b\a") || strings.Contains(out.String(), "\nVERDICT  forged") {
+		t.Errorf("a control byte, or a forged line, came through:\n%q", out.String())
+	}
+}
