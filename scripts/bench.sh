@@ -19,6 +19,7 @@ run rbacindex 'WhoCan|Can|Hygiene|NearestMiss' 200ms
 run replay/evaluate 'Replay'
 run ingest/stream 'Produce|Fetch'
 run storage 'Insert' 2s
+run replay/runner 'LateBinding' 3x
 
 echo "== the whole pipeline"
 bin/retrial bench pipeline --repeat "${REPEAT:-4}"

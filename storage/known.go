@@ -182,7 +182,7 @@ func (s *Store) Affected(ctx context.Context, f replay.AffectedFilter, visit fun
 			p[c.name] = texts(c.list)
 		}
 	}
-	if err := s.rows(ctx, strings.Join(where, " AND "), p, visit); err != nil {
+	if err := s.rowsBefore(ctx, strings.Join(where, " AND "), p, visit); err != nil {
 		return fmt.Errorf("read affected rows of cluster %q: %w", f.Cluster, err)
 	}
 	return nil

@@ -108,9 +108,20 @@ func rowColumns() string {
 
 // rows runs a query whose SELECT list is rowColumns and visits every row.
 func (s *Store) rows(ctx context.Context, where string, p clickhouse.Parameters, visit func(replay.Row) error) error {
+	return s.standing(ctx, "WHERE sign = 1 AND "+where, p, visit)
+}
+
+// rowsBefore is rows with a condition that is applied before pairs are taken out, which spares
+// most of the work when it selects few. A row and the one that takes it back must meet it
+// both or neither: they agree in all columns but the sign.
+func (s *Store) rowsBefore(ctx context.Context, condition string, p clickhouse.Parameters, visit func(replay.Row) error) error {
+	return s.standing(ctx, "PREWHERE "+condition+" WHERE sign = 1", p, visit)
+}
+
+func (s *Store) standing(ctx context.Context, where string, p clickhouse.Parameters, visit func(replay.Row) error) error {
 	ctx, cancel := context.WithCancel(params(ctx, p))
 	defer cancel()
-	res, err := s.conn.Query(ctx, "SELECT "+rowColumns()+" FROM "+s.table("events")+" FINAL WHERE sign = 1 AND "+where)
+	res, err := s.conn.Query(ctx, "SELECT "+rowColumns()+" FROM "+s.table("events")+" FINAL "+where)
 	if err != nil {
 		return err
 	}
