@@ -90,8 +90,10 @@ func (a *asker) open(ctx context.Context) (client *apiClient, done func() error,
 	}
 	site := closedSite(cfg, sys.apiservers)
 	engine := replay.New(replay.Config{Lag: time.Duration(cfg.Replay.Lag), Version: version, Apiserver: sys.apiservers.history})
-	if site.otherwise, err = newOtherwise(engine, store, site.dataDir(), sys.log, sys.reg); err != nil {
-		return nil, nil, errors.Join(err, sys.close())
+	if len(cfg.Replay.ApiserverConfig) > 0 { // else it may only not have been given to this command
+		if site.otherwise, err = newOtherwise(engine, store, site.dataDir(), sys.log, sys.reg); err != nil {
+			return nil, nil, errors.Join(err, sys.close())
+		}
 	}
 	handler := apiHandler(ruledStore{store, rules}, states, asking, zap.NewNop(), longestQuery, at(site))
 	return &apiClient{http: &http.Client{Transport: inProcess{handler}}, base: &url.URL{Scheme: "http", Host: "localhost"}, local: true}, sys.close, nil

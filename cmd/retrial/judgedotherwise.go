@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -80,7 +81,8 @@ func (o *otherwise) of(ctx context.Context, cluster string) ([]judgedOtherwise, 
 	for i := range used {
 		u := &used[i]
 		// A configuration may have come into force within the hour.
-		if u.Config == o.engine.ConfigAt(u.Cluster, u.APIServer, u.Hour) || u.Config == o.engine.ConfigAt(u.Cluster, u.APIServer, u.Hour.Add(time.Hour-1)) {
+		now := o.engine.ConfigAt(u.Cluster, u.APIServer, u.Hour.Add(time.Hour-1))
+		if u.Config == now || u.Config == o.engine.ConfigAt(u.Cluster, u.APIServer, u.Hour) || lessKnown(u.Config, now) {
 			continue
 		}
 		// Judged again, verdicts that stayed as they were keep the name of what reached them first.
@@ -97,6 +99,14 @@ func (o *otherwise) of(ctx context.Context, cluster string) ([]judgedOtherwise, 
 		out[n-1].Requests += u.Requests
 	}
 	return out, nil
+}
+
+// lessKnown tells whether requests were judged by an apiserver's configuration and none is known
+// now: it was not given this time. Nobody should judge them again.
+func lessKnown(was, now string) bool {
+	const known = ";apiserver="
+	_, digest, _ := strings.Cut(now, known)
+	return strings.Contains(was, known) && digest == ""
 }
 
 // command is what judges them again.

@@ -53,6 +53,7 @@ func TestJudgedOtherwise(t *testing.T) {
 		{Cluster: "c", Hour: hour(11), Config: "old", Requests: 17},                     // after it
 		{Cluster: "c", Hour: hour(11), APIServer: "wardle", Config: "new", Requests: 1}, // another server
 		{Cluster: "d", Hour: hour(1), Config: "new", Requests: 100},
+		{Cluster: "d", Hour: hour(2), Config: "node,rbac;apiserver=d1", Requests: 1000}, // and nothing is known now
 	}}
 	seen, logs := observer.New(zap.InfoLevel)
 	o, err := newOtherwise(f, f, " --data-dir /srv/x", zap.New(seen), prometheus.NewRegistry())
