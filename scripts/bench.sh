@@ -16,7 +16,7 @@ run ingest/event 'DecodeList|Redact|AppendJSON'
 run rbacindex 'Authorize/' 200ms
 run rbacindex 'Apply|Build' 200ms
 run rbacindex 'WhoCan|Can|Hygiene|NearestMiss' 200ms
-run replay/evaluate 'Replay'
+run replay/evaluate 'Replay|Identity'
 run ingest/stream 'Produce|Fetch'
 run storage 'Insert' 2s
 run replay/runner 'LateBinding' 3x

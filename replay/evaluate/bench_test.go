@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"testing"
@@ -17,19 +18,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/internal/testfile"
+	"github.com/retrial-io/retrial/internal/sample"
+	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/config"
+	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/replay/state"
 )
 
-// BenchmarkReplay judges the events of the slice, decoded beforehand: who it was,
+// BenchmarkReplay judges the events of the bundled recording, decoded beforehand: who it was,
 // impersonation, every authorizer, the checks behind them and admission. state=large has
 // 50,000 bindings and 100,000 pods more; the engine has the configuration of the apiserver.
 // policy=racing is the recording as it was: 1,500 changes of policy in three minutes, one
 // between any five requests. policy=steady has the same requests after the last of them.
 func BenchmarkReplay(b *testing.B) {
-	for _, size := range []string{"slice", "large"} {
+	for _, size := range []string{"sample", "large"} {
 		for _, policy := range []string{"steady", "racing"} {
 			b.Run(fmt.Sprintf("state=%s/policy=%s", size, policy), func(b *testing.B) {
 				benchmarkReplay(b, size == "large", policy == "steady")
@@ -38,10 +43,44 @@ func BenchmarkReplay(b *testing.B) {
 	}
 }
 
+// BenchmarkIdentityAndAuthorization is the part of a replay that says who it was and whether
+// they may: attributes, authenticators, the policy of the moment and the chain, in the steady
+// state with the large one of BenchmarkReplay.
+func BenchmarkIdentityAndAuthorization(b *testing.B) {
+	eng, st, events, history := benchmarkSetup(b, true, true)
+	cfg := history.At(events[0].RequestReceivedTimestamp)
+	chain := authz.New(cfg)
+	grants := make([]rbacindex.Grant, 0, 64)
+	measured(b, events, func(e *event.Event) {
+		a, err := request.Of(e.Verb, e.RequestURI)
+		eng.Authn().Evaluate(e, cfg, st)
+		if u := e.EffectiveUser(); err == nil && u.Username != "" {
+			view := st.RBAC(e.RequestReceivedTimestamp)
+			ans := chain.Authorize(u, &a, &authz.Moment{At: e.RequestReceivedTimestamp, View: &view, Graph: st}, grants)
+			ans.Steps()
+		}
+	})
+}
+
 func benchmarkReplay(b *testing.B, large, steady bool) {
-	o := slice(b)
+	eng, st, events, _ := benchmarkSetup(b, large, steady)
+	measured(b, events, func(e *event.Event) { eng.Replay(e, st) })
+}
+
+// benchmarkSetup returns an engine with the state and the decoded events of the recording.
+func benchmarkSetup(b *testing.B, large, steady bool) (*replay.Engine, *state.State, []*event.Event, *config.History) {
+	o := full(b)
 	if large {
-		o.States = []Input{memoryInput("state.json", append(testfile.Read(b, "testdata/state.json.zst"), crowd(b)...))}
+		in, err := sample.OpenState()
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer in.Close()
+		listed, err := io.ReadAll(in)
+		if err != nil {
+			b.Fatal(err)
+		}
+		o.States = []Input{memoryInput("state.json", append(listed, crowd(b)...))}
 	}
 	history, _, err := config.ReadHistory(os.DirFS("testdata/apiserver"))
 	if err != nil {
@@ -72,8 +111,14 @@ func benchmarkReplay(b *testing.B, large, steady bool) {
 			events[i] = &later
 		}
 	}
+	return eng, st, events, history
+}
+
+// measured judges the events over and over, after once to have views, profiles and compiled
+// chains there.
+func measured(b *testing.B, events []*event.Event, judge func(*event.Event)) {
 	for _, e := range events {
-		eng.Replay(e, st) // the steady state: views, profiles and compiled chains are there
+		judge(e)
 	}
 	runtime.GC()
 	b.ReportAllocs()
@@ -82,13 +127,13 @@ func benchmarkReplay(b *testing.B, large, steady bool) {
 	began := threadTime(b)
 	n := 0
 	for ; b.Loop(); n++ {
-		eng.Replay(events[n%len(events)], st)
+		judge(events[n%len(events)])
 	}
 	b.ReportMetric(float64(threadTime(b)-began)/float64(n), "cpu-ns/op")
 }
 
 // crowd is a listing of 25,000 ClusterRoleBindings, 25,000 RoleBindings and 100,000 pods on
-// 5,000 nodes, none of them the slice's own.
+// 5,000 nodes, none of them the recording's own.
 func crowd(tb testing.TB) []byte {
 	tb.Helper()
 	out := bytes.NewBufferString(`{"apiVersion":"v1","kind":"List","items":[`)
