@@ -27,13 +27,14 @@ import (
 // findingsCommand is what a run of the command was asked.
 type findingsCommand struct {
 	streams
-	from                     asker
-	states, events, ruleDirs []string
-	cluster, output          string
-	minSeverity, failOn      string
-	rule, subject            string
-	since, until, at         string
-	fromEmpty, listRules     bool
+	from                asker
+	log                 offlineLog
+	ruleDirs            []string
+	cluster, output     string
+	minSeverity, failOn string
+	rule, subject       string
+	since, until, at    string
+	listRules           bool
 }
 
 // stored:   api/v1/findings of the running server, or of the store ─┐
@@ -78,10 +79,8 @@ A log that is imported or read again gives the same findings under the same ids.
 	c.Flags().StringVar(&f.subject, "subject", "", "findings on this user")
 	c.Flags().StringVar(&f.minSeverity, "min-severity", "", "leave out findings below info, low, medium, high or critical")
 	c.Flags().StringVar(&f.failOn, "fail-on", "", "exit with 3 on a printed finding of that severity or above")
-	c.Flags().StringSliceVar(&f.events, "events", nil, "look at this audit log instead, - for standard input; may be repeated")
-	c.Flags().StringSliceVar(&f.states, "state", nil, "with --events: state file, or folder of state files that together are one listing; may be repeated")
+	f.log.bind(c)
 	c.Flags().StringSliceVar(&f.ruleDirs, "rules", nil, "with --events or --list-rules: folder of further rules; may be repeated")
-	c.Flags().BoolVar(&f.fromEmpty, "from-empty", false, "with --events: the log begins with the cluster's first start, there was nothing before it")
 	c.Flags().BoolVar(&f.listRules, "list-rules", false, "print the rules of the binary, and those of --rules, instead")
 	addOutput(c, &f.output, "table", "json", "yaml")
 	return c
@@ -96,8 +95,8 @@ func (f *findingsCommand) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if !f.listRules && len(f.events) == 0 {
-		for flag, given := range map[string]bool{"state": len(f.states) > 0, "rules": len(f.ruleDirs) > 0, "from-empty": f.fromEmpty} {
+	if !f.listRules && len(f.log.events) == 0 {
+		for flag, given := range map[string]bool{"state": len(f.log.states) > 0, "rules": len(f.ruleDirs) > 0, "from-empty": f.log.fromEmpty} {
 			if given {
 				return usageError(c, "--%s is about a log, and none is named: add --events", flag)
 			}
@@ -225,20 +224,20 @@ func (f *findingsCommand) offline(ctx context.Context, set *detect.Set) ([]detec
 	}
 	d := detect.New(set, detect.Config{})
 	sum, err := replayFiles(ctx, f.streams, evaluate.Options{
-		Cluster: cluster, FromEmpty: f.fromEmpty,
+		Cluster: cluster, FromEmpty: f.log.fromEmpty,
 		Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}),
 		Sink: func(e *event.Event, v *replay.Verdict) error {
 			d.Observe(cluster, e, v)
 			return nil
 		},
-	}, f.states, f.events)
+	}, f.log.states, f.log.events)
 	if err != nil {
 		return nil, err
 	}
 	if sum.Events == 0 && sum.Malformed > 0 {
-		return nil, fmt.Errorf("%s: no line is an audit event: %s", strings.Join(f.events, ", "), wantLog)
+		return nil, fmt.Errorf("%s: no line is an audit event: %s", strings.Join(f.log.events, ", "), wantLog)
 	}
-	detectHints(f.err, d.Stats(), sum, len(f.states) > 0 || f.fromEmpty)
+	detectHints(f.err, d.Stats(), sum, len(f.log.states) > 0 || f.log.fromEmpty)
 	return d.Flush(), nil
 }
 

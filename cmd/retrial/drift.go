@@ -23,11 +23,10 @@ import (
 type driftCommand struct {
 	streams
 	from            asker
-	states, events  []string
+	log             offlineLog
 	cluster, output string
 	since, until    string
 	failOn          bool
-	fromEmpty       bool
 }
 
 // stored:   api/v1/drift of the running server, or of the store ─┐
@@ -63,24 +62,19 @@ The running server is asked; with none running the command reads the store itsel
 	c.Flags().StringVar(&d.since, "from", "", "requests at or after this time, such as 2026-11-20T11:36:00Z")
 	c.Flags().StringVar(&d.until, "to", "", "requests before this time")
 	c.Flags().BoolVar(&d.failOn, "fail", false, "exit with 3 when anything drifts")
-	c.Flags().StringSliceVar(&d.events, "events", nil, "look at this audit log instead, - for standard input; may be repeated")
-	c.Flags().StringSliceVar(&d.states, "state", nil, "with --events: state file, or folder of state files that together are one listing; may be repeated")
-	c.Flags().BoolVar(&d.fromEmpty, "from-empty", false, "with --events: the log begins with the cluster's first start, there was nothing before it")
+	d.log.bind(c)
 	addOutput(c, &d.output, "table", "json", "yaml")
 	return c
 }
 
 func (d *driftCommand) run(c *cobra.Command) error {
 	var answer driftJSON
-	var err error
-	if len(d.events) > 0 {
+	offline, err := d.log.named(c)
+	switch {
+	case err != nil:
+	case offline:
 		answer, err = d.offline(c.Context())
-	} else {
-		for flag, given := range map[string]bool{"state": len(d.states) > 0, "from-empty": d.fromEmpty} {
-			if given {
-				return usageError(c, "--%s is about a log, and none is named: add --events", flag)
-			}
-		}
+	default:
 		q := url.Values{"cluster": {d.cluster}, "from": {d.since}, "to": {d.until}}
 		_, err = d.from.askOne(c.Context(), "drift", q, &answer)
 	}
@@ -121,9 +115,9 @@ func (d *driftCommand) offline(ctx context.Context) (answer driftJSON, err error
 		return answer, err
 	}
 	var found drift.Collector
-	sum, err := replayFiles(ctx, d.streams, evaluate.Options{
-		Cluster: answer.Cluster, FromEmpty: d.fromEmpty,
-		Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}),
+	err = d.log.replay(ctx, d.streams, evaluate.Options{
+		Cluster: answer.Cluster,
+		Engine:  replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}),
 		Sink: func(e *event.Event, v *replay.Verdict) error {
 			at := e.RequestReceivedTimestamp
 			if at.Before(from) || !to.IsZero() && !at.Before(to) {
@@ -134,15 +128,9 @@ func (d *driftCommand) offline(ctx context.Context) (answer driftJSON, err error
 			}
 			return nil
 		},
-	}, d.states, d.events)
-	if err != nil {
-		return answer, err
-	}
-	if sum.Events == 0 && sum.Malformed > 0 {
-		return answer, fmt.Errorf("%s: no line is an audit event: %s", strings.Join(d.events, ", "), wantLog)
-	}
+	})
 	answer.Groups = found.Groups()
-	return answer, nil
+	return answer, err
 }
 
 // printDrift prints groups for people, each as a few lines.

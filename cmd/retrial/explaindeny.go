@@ -21,9 +21,8 @@ import (
 type explainCommand struct {
 	streams
 	from                asker
-	states, events      []string
+	log                 offlineLog
 	cluster, output, at string
-	fromEmpty           bool
 }
 
 // stored:   api/v1/explain-deny of the running server, or of the store ─┐
@@ -53,21 +52,18 @@ The running server is asked; with none running the command reads the store itsel
 	x.from.bind(c)
 	c.Flags().StringVar(&x.cluster, "cluster", "", "look in this cluster only: audit IDs are chosen by clients and may be reused; with --events its name (default \"evaluate\")")
 	c.Flags().StringVar(&x.at, "at", "", "by the policy of this time (RFC 3339), instead of the request's own")
-	c.Flags().StringSliceVar(&x.events, "events", nil, "look at this audit log instead, - for standard input; may be repeated")
-	c.Flags().StringSliceVar(&x.states, "state", nil, "with --events: state file, or folder of state files that together are one listing; may be repeated")
-	c.Flags().BoolVar(&x.fromEmpty, "from-empty", false, "with --events: the log begins with the cluster's first start, there was nothing before it")
+	x.log.bind(c)
 	addOutput(c, &x.output, "table", "json", "yaml")
 	return c
 }
 
 func (x *explainCommand) run(c *cobra.Command, id string) error {
 	var answer explainJSON
-	var err error
+	offline, err := x.log.named(c)
 	switch {
-	case len(x.events) > 0:
+	case err != nil:
+	case offline:
 		answer, err = x.offline(c.Context(), id)
-	case len(x.states) > 0 || x.fromEmpty:
-		return usageError(c, "--state and --from-empty are about a log, and none is named: add --events")
 	default:
 		err = x.from.ask(c.Context(), "explain-deny", url.Values{"auditID": {id}, "cluster": {x.cluster}, "at": {x.at}}, &answer)
 	}
@@ -76,7 +72,7 @@ func (x *explainCommand) run(c *cobra.Command, id string) error {
 	}
 	if len(answer.Requests) == 0 {
 		what := "no stored request"
-		if len(x.events) > 0 {
+		if offline {
 			what = "no judged request of the log"
 		}
 		where := ""
@@ -106,8 +102,8 @@ func (x *explainCommand) offline(ctx context.Context, id string) (answer explain
 		return answer, err
 	}
 	why := explainer{replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}), state.New(cluster), at}
-	sum, err := replayFiles(ctx, x.streams, evaluate.Options{
-		Cluster: cluster, FromEmpty: x.fromEmpty, State: why.st, Engine: why.engine,
+	err = x.log.replay(ctx, x.streams, evaluate.Options{
+		Cluster: cluster, State: why.st, Engine: why.engine,
 		// The state is whole before the first verdict is reached.
 		Sink: func(e *event.Event, v *replay.Verdict) error {
 			switch {
@@ -119,14 +115,8 @@ func (x *explainCommand) offline(ctx context.Context, id string) (answer explain
 			}
 			return nil
 		},
-	}, x.states, x.events)
-	if err != nil {
-		return answer, err
-	}
-	if sum.Events == 0 && sum.Malformed > 0 {
-		return answer, fmt.Errorf("%s: no line is an audit event: %s", strings.Join(x.events, ", "), wantLog)
-	}
-	return answer, nil
+	})
+	return answer, err
 }
 
 // printDenials prints refusals for people, one after the other.

@@ -22,11 +22,10 @@ import (
 type lineageCommand struct {
 	streams
 	from            asker
-	states, events  []string
+	log             offlineLog
 	cluster, output string
 	since, until    string
 	limit           int
-	fromEmpty       bool
 }
 
 // stored:   api/v1/lineage of the running server, or of the store ─┐
@@ -60,9 +59,7 @@ The running server is asked; with none running the command reads the store itsel
 	c.Flags().StringVar(&l.since, "from", "", "uses at or after this time, such as 2026-11-20T11:36:00Z")
 	c.Flags().StringVar(&l.until, "to", "", "uses before this time")
 	c.Flags().IntVar(&l.limit, "limit", usualCredentials, "most credentials of a subject")
-	c.Flags().StringSliceVar(&l.events, "events", nil, "look at this audit log instead, - for standard input; may be repeated")
-	c.Flags().StringSliceVar(&l.states, "state", nil, "with --events: state file, or folder of state files that together are one listing; may be repeated")
-	c.Flags().BoolVar(&l.fromEmpty, "from-empty", false, "with --events: the log begins with the cluster's first start, there was nothing before it")
+	l.log.bind(c)
 	addOutput(c, &l.output, "table", "json", "yaml")
 	return c
 }
@@ -79,17 +76,16 @@ func isCredential(arg string) bool {
 
 func (l *lineageCommand) run(c *cobra.Command, arg string) error {
 	var answer lineageJSON
-	var err error
+	offline, err := l.log.named(c)
 	switch {
+	case err != nil:
 	case l.limit < 1 || l.limit > mostCredentials:
 		return usageError(c, "--limit %d is not between 1 and %d", l.limit, mostCredentials)
-	case len(l.events) > 0:
+	case offline:
 		if l.since != "" || l.until != "" {
 			return usageError(c, "--from and --to are about what is stored; a log is followed from its beginning")
 		}
 		answer, err = l.offline(c.Context(), arg)
-	case len(l.states) > 0 || l.fromEmpty:
-		return usageError(c, "--state and --from-empty are about a log, and none is named: add --events")
 	default:
 		q := url.Values{"cluster": {l.cluster}, "from": {l.since}, "to": {l.until}, "limit": {fmt.Sprint(l.limit)}}
 		if isCredential(arg) {
@@ -119,15 +115,12 @@ func (l *lineageCommand) offline(ctx context.Context, arg string) (answer lineag
 		return answer, err
 	}
 	trail, st := authn.NewTrail(authn.TrailConfig{}), state.New(answer.Cluster)
-	sum, err := replayFiles(ctx, l.streams, evaluate.Options{
-		Cluster: answer.Cluster, FromEmpty: l.fromEmpty, Trail: trail, State: st,
+	err = l.log.replay(ctx, l.streams, evaluate.Options{
+		Cluster: answer.Cluster, Trail: trail, State: st,
 		Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}),
-	}, l.states, l.events)
+	})
 	if err != nil {
 		return answer, err
-	}
-	if sum.Events == 0 && sum.Malformed > 0 {
-		return answer, fmt.Errorf("%s: no line is an audit event: %s", strings.Join(l.events, ", "), wantLog)
 	}
 	var found []authn.Lineage
 	if !isCredential(arg) {
