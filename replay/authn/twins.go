@@ -13,10 +13,16 @@ import (
 // clocks differ, and audit IDs are clients' to use again.
 const twinWindow = 5 * time.Minute
 
+// Users as whom a kube-apiserver asks aggregated servers, by version and purpose.
+const (
+	userAggregator     = "system:aggregator"
+	userKubeAggregator = "system:kube-aggregator"
+)
+
 // Aggregators returns the users as whom a kube-apiserver asks aggregated servers on its own
 // account: discovery, their OpenAPI documents, whether they are up.
 func Aggregators() []string {
-	return []string{"system:aggregator", "system:kube-aggregator", UserLoopback}
+	return []string{userAggregator, userKubeAggregator, UserLoopback}
 }
 
 // Twins joins the two events of a request through an aggregated API server: the one its
@@ -26,7 +32,7 @@ func Aggregators() []string {
 //
 // Observe is told every event, in any order; then Settle is called once, and About and Found
 // may be asked, by any number of goroutines. What it remembers is bounded: a request whose
-// front was forgotten is found to be nothing.
+// front was forgotten is found to be nothing. Nil Twins observe nothing and find nothing.
 type Twins struct {
 	aggregated func(server string) bool
 	fronts     remembered[*front]
@@ -70,7 +76,7 @@ func NewTwins(aggregated func(server string) bool, limit int) *Twins {
 
 // Observe takes one event in. It keeps nothing of it but copies.
 func (t *Twins) Observe(e *event.Event) {
-	if e.Stage == event.StageRequestReceived || e.AuditID == "" || e.User.Username == "" {
+	if t == nil || e.Stage == event.StageRequestReceived || e.AuditID == "" || e.User.Username == "" {
 		return
 	}
 	u, target := e.EffectiveUser(), digestTarget(e.RequestURI)
@@ -106,7 +112,7 @@ func (t *Twins) Observe(e *event.Event) {
 // kube-apiserver asks on its own account, and probes come without credentials.
 func ownRequest(e *event.Event) bool {
 	switch e.User.Username {
-	case "system:aggregator", "system:kube-aggregator", UserLoopback:
+	case userAggregator, userKubeAggregator, UserLoopback:
 		return true
 	case UserAnonymous:
 	default:
@@ -118,6 +124,9 @@ func ownRequest(e *event.Event) bool {
 
 // Settle joins what was observed.
 func (t *Twins) Settle() {
+	if t == nil {
+		return
+	}
 	for key, b := range t.backs {
 		f, ok := t.fronts.peek(key.id)
 		name, evidence := "", ""
@@ -148,16 +157,30 @@ func (t *Twins) Settle() {
 }
 
 // Joined is how many requests of aggregated servers have their twin.
-func (t *Twins) Joined() int64 { return t.joined }
+func (t *Twins) Joined() int64 {
+	if t == nil {
+		return 0
+	}
+	return t.joined
+}
 
 // Forgotten is how many requests had to be forgotten.
-func (t *Twins) Forgotten() int64 { return t.forgotten + t.fronts.forgotten }
+func (t *Twins) Forgotten() int64 {
+	if t == nil {
+		return 0
+	}
+	return t.forgotten + t.fronts.forgotten
+}
 
 // Found returns everything found, by time. It must not be modified.
-func (t *Twins) Found() []Found { return t.found }
+func (t *Twins) Found() []Found {
+	if t == nil {
+		return nil
+	}
+	return t.found
+}
 
-// About returns the findings that concern an event of an aggregated server, nil for none. No
-// twins have none.
+// About returns the findings that concern an event of an aggregated server, nil for none.
 func (t *Twins) About(e *event.Event) []Finding {
 	if t == nil || len(t.byID) == 0 || !t.aggregated(e.Server) {
 		return nil

@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
@@ -81,7 +80,7 @@ type Options struct {
 	// half of it is judged again.
 	Remember int
 
-	twins *authn.Twins // made by Run
+	twins *authn.Twins // made by Run when a log is an aggregated server's, else nil
 }
 
 // Run evaluates the inputs. Malformed lines are counted and listed, not errors; an input
@@ -112,9 +111,13 @@ func Run(ctx context.Context, o Options) (*Summary, error) {
 	}
 	aggregated := map[string]bool{}
 	for _, in := range o.Events {
-		aggregated[in.Server] = o.Engine.Aggregated(o.Cluster, in.Server)
+		if o.Engine.Aggregated(o.Cluster, in.Server) {
+			aggregated[in.Server] = true
+		}
 	}
-	o.twins = authn.NewTwins(func(server string) bool { return aggregated[server] }, 0)
+	if len(aggregated) > 0 {
+		o.twins = authn.NewTwins(func(server string) bool { return aggregated[server] }, 0)
+	}
 	sum := newSummary(o.Engine)
 	st, err := o.load(ctx, sum)
 	if err != nil {
@@ -141,14 +144,11 @@ func (o *Options) load(ctx context.Context, sum *Summary) (*state.State, error) 
 		st = state.New(o.Cluster)
 	}
 	var since time.Time
-	several := slices.ContainsFunc(o.Events, func(in Input) bool { return o.Engine.Aggregated(o.Cluster, in.Server) })
 	err := o.decoded(ctx, sum.firstPass(), func(b *batch) error {
 		var all []state.Observation
 		for i := range b.items {
 			o.Trail.Observe(b.items[i].event)
-			if several {
-				o.twins.Observe(b.items[i].event)
-			}
+			o.twins.Observe(b.items[i].event)
 			e := withOutcome(b.items[i].event)
 			if at := e.RequestReceivedTimestamp; !at.IsZero() && (since.IsZero() || at.Before(since)) {
 				since = at
