@@ -38,15 +38,17 @@ type Config struct {
 	DataDir string `json:"dataDir" doc:"Folder that holds everything Retrial keeps: embedded Kafka and ClickHouse, certificates, the registry of clusters, the local socket."`
 	KeyFile string `json:"keyFile" doc:"File with the installation's redaction key (made on first use). Keep it outside the data directory and back it up: with another key, values redacted before and after cannot be correlated. Default: retrial/hmac.key in the user's configuration folder."`
 
-	Log        Log        `json:"log"`
-	Webhook    Webhook    `json:"webhook"`
-	Watch      Watch      `json:"watch"`
-	UI         UI         `json:"ui"`
-	Kafka      Kafka      `json:"kafka"`
-	ClickHouse ClickHouse `json:"clickhouse"`
-	Replay     Replay     `json:"replay"`
-	Detect     Detect     `json:"detect"`
-	Retention  Retention  `json:"retention"`
+	Log          Log          `json:"log"`
+	Webhook      Webhook      `json:"webhook"`
+	Watch        Watch        `json:"watch"`
+	UI           UI           `json:"ui"`
+	Kafka        Kafka        `json:"kafka"`
+	Spool        Spool        `json:"spool"`
+	ClickHouse   ClickHouse   `json:"clickhouse"`
+	Replay       Replay       `json:"replay"`
+	Detect       Detect       `json:"detect"`
+	Completeness Completeness `json:"completeness"`
+	Retention    Retention    `json:"retention"`
 }
 
 // Log configures the process log (written to stderr).
@@ -105,10 +107,19 @@ type Kafka struct {
 	EmbeddedMaxBytes Bytes    `json:"embeddedMaxBytes" doc:"Cap on the embedded broker's log. It deletes only what is committed; at the cap the receiver pushes back."`
 }
 
+// Spool configures where records are kept while Kafka does not take them.
+type Spool struct {
+	On           Switch `json:"enabled" flag:"spool" doc:"on: while Kafka does not take records they are kept on disk, acknowledged once they are synced, and sent in order later. off: they are not acknowledged. See docs/spool.md."`
+	Dir          string `json:"dir" doc:"Folder of the spool, of this process alone. Empty: spool in the data directory."`
+	MaxBytes     Bytes  `json:"maxBytes" doc:"Most bytes the spool may hold, compressed; one cluster takes three quarters of it at the most. Full, the receiver pushes back."`
+	MinFreeBytes Bytes  `json:"minFreeBytes" doc:"Room on the spool's file system that it leaves alone."`
+}
+
 // ClickHouse configures the store.
 type ClickHouse struct {
 	DSN               string `json:"dsn" doc:"http(s)://user@host:8123/database of a real ClickHouse. Empty: the embedded engine."`
 	PasswordFile      string `json:"passwordFile" doc:"File with the password for the DSN's user."`
+	CAFile            string `json:"caFile" doc:"CA certificates for an https DSN; empty: the system's."`
 	Database          string `json:"database" doc:"Database that holds Retrial's tables."`
 	Library           string `json:"library" doc:"Path of libchdb.so for the embedded engine. Empty: RETRIAL_LIBCHDB, then the user's cache folder."`
 	EmbeddedMaxMemory Bytes  `json:"embeddedMaxMemory" doc:"Memory the embedded engine may use."`
@@ -147,6 +158,27 @@ type Detect struct {
 	Every    Duration `json:"every" doc:"Pause between two looks at what changed."`
 }
 
+// Completeness configures what is compared with what apiservers say they sent. Entries are
+// split by ApiserverEntry.
+type Completeness struct {
+	Scrape     []string `json:"scrape" doc:"Apiservers to ask for their metrics, each as cluster=https://host:6443, or cluster/apiserver=https://host:6443 where a cluster has several that post under names of their own. See docs/completeness.md."`
+	TokenFiles []string `json:"tokenFiles" doc:"Files with the bearer tokens for that, each as cluster=/path or cluster/apiserver=/path. The token's account needs the right to get the non-resource URL /metrics and no other."`
+	CAFiles    []string `json:"caFiles" doc:"Files with the authorities of the apiservers' certificates, in the same form; none: the system's."`
+	CertFiles  []string `json:"clientCertificates" doc:"Files with client certificates in place of tokens, in the same form."`
+	KeyFiles   []string `json:"clientKeys" doc:"Files with the keys of the client certificates, in the same form."`
+	Every      Duration `json:"every" doc:"Pause between two readings of an apiserver; every tenth time the last hour is compared and its metrics are set."`
+}
+
+// ApiserverEntry splits an entry of Completeness: cluster, apiserver (may be empty), value.
+func ApiserverEntry(entry string) (cluster, apiserver, value string, err error) {
+	name, value, ok := strings.Cut(entry, "=")
+	cluster, apiserver, named := strings.Cut(name, "/")
+	if !ok || cluster == "" || value == "" || named && apiserver == "" {
+		return "", "", "", fmt.Errorf("%q is not of the form cluster=VALUE or cluster/apiserver=VALUE", entry)
+	}
+	return cluster, apiserver, value, nil
+}
+
 // Retention configures how long what is stored stays, counted from its ingestion.
 type Retention struct {
 	Events      Duration `json:"events" doc:"Events and their verdicts, in whole days. 0: for ever."`
@@ -174,12 +206,14 @@ func Default() Config {
 		},
 		UI:         UI{Listen: "127.0.0.1:8080"},
 		Kafka:      Kafka{Replication: 3, EmbeddedMaxBytes: 2 << 30},
+		Spool:      Spool{On: true, MaxBytes: 5 << 30, MinFreeBytes: 1 << 30},
 		ClickHouse: ClickHouse{Database: "retrial", EmbeddedMaxMemory: 3 << 29, ListenUser: "grafana"},
 		Replay: Replay{
-			Hold: Duration(2 * time.Second), Lag: Duration(100 * time.Millisecond), BatchRows: 20000, Linger: Duration(500 * time.Millisecond),
+			Hold: Duration(2 * time.Second), Lag: Duration(100 * time.Millisecond), BatchRows: 50000, Linger: Duration(500 * time.Millisecond),
 		},
-		Detect:    Detect{Enabled: true, Lateness: Duration(time.Minute), Every: Duration(5 * time.Second)},
-		Retention: Retention{Events: Duration(30 * 24 * time.Hour), Rollups: Duration(400 * 24 * time.Hour), KeepImports: true},
+		Completeness: Completeness{Every: Duration(30 * time.Second)},
+		Detect:       Detect{Enabled: true, Lateness: Duration(time.Minute), Every: Duration(5 * time.Second)},
+		Retention:    Retention{Events: Duration(30 * 24 * time.Hour), Rollups: Duration(400 * 24 * time.Hour), KeepImports: true},
 	}
 }
 
@@ -256,6 +290,7 @@ func (c *Config) CheckFiles() error {
 	check("kafka-ca-file", c.Kafka.CAFile)
 	check("kafka-sasl-password-file", c.Kafka.SASLPasswordFile)
 	check("clickhouse-password-file", c.ClickHouse.PasswordFile)
+	check("clickhouse-ca-file", c.ClickHouse.CAFile)
 	check("clickhouse-listen-password-file", c.ClickHouse.ListenPasswordFile)
 	check("clickhouse-listen-tls-cert", c.ClickHouse.ListenTLSCert)
 	check("clickhouse-listen-tls-key", c.ClickHouse.ListenTLSKey)
@@ -308,6 +343,9 @@ func (c *Config) Validate() error {
 			fail("%s: 0 would take nothing", size.flag)
 		}
 	}
+	if c.Spool.On && c.Spool.MaxBytes < 1<<20 {
+		fail("spool-max-bytes: %s is too little: 1MiB at least, or do without: --spool off", c.Spool.MaxBytes)
+	}
 	watched := map[string]bool{}
 	for _, entry := range c.Watch.Clusters {
 		cluster, _, err := WatchedCluster(entry)
@@ -339,11 +377,27 @@ func (c *Config) Validate() error {
 	if dsn := c.ClickHouse.DSN; dsn != "" && !strings.HasPrefix(dsn, "http://") && !strings.HasPrefix(dsn, "https://") {
 		fail("clickhouse-dsn: it must begin with http:// or https://: ClickHouse's HTTP interface is used")
 	}
+	if c.ClickHouse.CAFile != "" && !strings.HasPrefix(c.ClickHouse.DSN, "https://") {
+		fail("clickhouse-ca-file: it counts for TLS alone: begin clickhouse-dsn with https://")
+	}
 	if c.Replay.Hold < 0 || c.Replay.Lag < 0 || c.Replay.Linger < 0 {
 		fail("replay-hold, replay-lag and replay-linger: must not be negative")
 	}
 	if c.Detect.Lateness < 0 || c.Detect.Every < Duration(100*time.Millisecond) {
 		fail("detect-lateness must not be negative, detect-every at least 100ms")
+	}
+	if c.Completeness.Every < Duration(time.Second) {
+		fail("completeness-every: must be at least 1s")
+	}
+	for flag, entries := range map[string][]string{
+		"completeness-scrape": c.Completeness.Scrape, "completeness-token-files": c.Completeness.TokenFiles, "completeness-ca-files": c.Completeness.CAFiles,
+		"completeness-client-certificates": c.Completeness.CertFiles, "completeness-client-keys": c.Completeness.KeyFiles,
+	} {
+		for _, entry := range entries {
+			if _, _, _, err := ApiserverEntry(entry); err != nil {
+				fail("%s: %w", flag, err)
+			}
+		}
 	}
 	if c.Replay.BatchRows < 1 {
 		fail("replay-batch-rows: must be at least 1")

@@ -72,6 +72,9 @@ func TestBadInput(t *testing.T) {
 		"no address":            {args: []string{"--ui-listen", "foo"}, says: `ui-listen: "foo" is no address to listen on`},
 		"no port":               {args: []string{"--webhook-listen", "127.0.0.1:99999"}, says: "webhook-listen"},
 		"nothing taken":         {args: []string{"--webhook-max-body-bytes", "0"}, says: "webhook-max-body-bytes: 0 would take nothing"},
+		"spool, some value":     {file: head + "spool: {enabled: maybe}\n", says: "neither on nor off"},
+		"spool of nothing":      {args: []string{"--spool-max-bytes", "0"}, says: "or do without: --spool off"},
+		"authority without TLS": {args: []string{"--clickhouse-dsn", "http://h:8123", "--clickhouse-ca-file", "ca.pem"}, says: "begin clickhouse-dsn with https://"},
 		"native protocol":       {args: []string{"--clickhouse-dsn", "clickhouse://127.0.0.1:9000"}, says: "clickhouse-dsn: it must begin with http://"},
 		"unknown SASL":          {args: []string{"--kafka-sasl-mechanism", "GSSAPI"}, says: "SCRAM"},
 		"watch, no kubeconfig":  {args: []string{"--watch-clusters", "prod"}, says: "cluster=/path/to/kubeconfig"},
@@ -91,6 +94,27 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("got %v, want an error that says %q", err, tc.says)
 			}
 		})
+	}
+}
+
+func TestSwitch(t *testing.T) {
+	for _, tc := range []struct {
+		file, flag string
+		want       Switch
+	}{
+		{"", "", true}, {"on", "", true}, {"off", "", false}, {"'off'", "", false}, {"false", "", false}, {"off", "on", true}, {"", "off", false}, {"", "false", false},
+	} {
+		var args []string
+		if tc.file != "" {
+			args = append(args, "--config", write(t, "apiVersion: retrial.io/v1alpha1\nkind: Config\nspool: {enabled: "+tc.file+"}\n"))
+		}
+		if tc.flag != "" {
+			args = append(args, "--spool", tc.flag)
+		}
+		c, err := load(t, args...)
+		if err != nil || c.Spool.On != tc.want {
+			t.Errorf("file %q, flag %q: %v, %v", tc.file, tc.flag, c.Spool.On, err)
+		}
 	}
 }
 

@@ -108,6 +108,12 @@ func (f Field) Set(s string) error {
 			return fmt.Errorf("%q is no whole number", s)
 		}
 		*x = n
+	case *Switch:
+		v, err := ParseSwitch(s)
+		if err != nil {
+			return err
+		}
+		*x = v
 	case *Duration:
 		d, err := ParseDuration(s)
 		if err != nil {
@@ -135,6 +141,8 @@ func (f Field) Type() string {
 		return "bool"
 	case int64:
 		return "int"
+	case Switch:
+		return "on/off"
 	case Duration:
 		return "duration"
 	case Bytes:

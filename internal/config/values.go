@@ -51,6 +51,39 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 // MarshalJSON writes the duration string.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
+// Switch is a choice written on or off. YAML reads these words as true and false, which are
+// taken as well.
+type Switch bool
+
+// ParseSwitch parses what [Switch.String] prints, true and false.
+func ParseSwitch(s string) (Switch, error) {
+	switch s {
+	case "on", "true":
+		return true, nil
+	case "off", "false":
+		return false, nil
+	}
+	return false, fmt.Errorf("%q is neither on nor off", s)
+}
+
+// String returns "on" or "off".
+func (s Switch) String() string {
+	if s {
+		return "on"
+	}
+	return "off"
+}
+
+// UnmarshalJSON accepts a boolean or the words.
+func (s *Switch) UnmarshalJSON(b []byte) error {
+	v, err := ParseSwitch(strings.Trim(string(b), `"`))
+	*s = v
+	return err
+}
+
+// MarshalJSON writes the word.
+func (s Switch) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
+
 // Bytes is a size, written as a number of bytes or with KiB, MiB, GiB.
 type Bytes int64
 

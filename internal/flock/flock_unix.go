@@ -1,0 +1,25 @@
+//go:build unix
+
+package flock
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Try takes an exclusive lock on the open file without waiting; [ErrHeld] when another
+// process has it. Closing the file gives it up.
+func Try(f *os.File) error {
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return ErrHeld
+		}
+		return err
+	}
+}

@@ -1,0 +1,53 @@
+package heap
+
+import (
+	"context"
+	"runtime/debug"
+	"testing"
+)
+
+func TestPercent(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct {
+		name           string
+		live, headroom uint64
+		want           int
+	}{
+		{"not collected yet", 0, 512 * mib, 3200},
+		{"small: grows by the headroom", 64 * mib, 512 * mib, 800},
+		{"as large as the headroom: doubles", 512 * mib, 512 * mib, 100},
+		{"larger: doubles, as Go has it", 4096 * mib, 512 * mib, 100},
+		{"no headroom: as Go has it", 64 * mib, 0, 100},
+		{"bounded", mib, 1 << 40, 10_000},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := percent(c.live, c.headroom); got != c.want {
+				t.Errorf("percent(%d, %d) = %d, want %d", c.live, c.headroom, got, c.want)
+			}
+		})
+	}
+}
+
+// TestPaceGivesBack holds Pace to leaving the process as it found it, and to leaving it alone
+// when the environment decides.
+func TestPaceGivesBack(t *testing.T) {
+	const before = 150
+	defer debug.SetGCPercent(debug.SetGCPercent(before))
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, c := range []struct{ name, variable string }{
+		{"paced", ""}, {"GOGC is set", "GOGC"}, {"GOMEMLIMIT is set", "GOMEMLIMIT"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("GOGC", "")
+			t.Setenv("GOMEMLIMIT", "")
+			if c.variable != "" {
+				t.Setenv(c.variable, "123")
+			}
+			Pace(ended, 1<<30)
+			if now := debug.SetGCPercent(before); now != before {
+				t.Errorf("the percentage is %d afterwards, want %d", now, before)
+			}
+		})
+	}
+}
