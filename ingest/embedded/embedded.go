@@ -83,6 +83,9 @@ type Config struct {
 	Verify func(committed int64, metadata string, highWatermark int64) (replacement string, ok bool)
 	// TrimInterval is how often consumed records are deleted (0: one second).
 	TrimInterval time.Duration
+	// Sync makes a file or a directory durable before what is in it is acknowledged. Nil:
+	// (*os.File).Sync; a harness of faults notes here what a power failure would leave.
+	Sync func(f *os.File) error
 
 	Log        *zap.Logger           // nil: silent
 	Registerer prometheus.Registerer // nil: metrics are kept but not exposed
@@ -142,6 +145,9 @@ func Start(cfg Config) (*Broker, error) {
 		m.failed.Set(1)
 		b.log.Error("the log cannot be made durable: nothing is acknowledged until the next start", zap.Error(err))
 	})
+	if cfg.Sync != nil {
+		b.disk.sync = cfg.Sync
+	}
 	b.pipe = newPipeListener(func(reason string) { m.rejected.WithLabelValues(reason).Inc() }, b.disk.responded)
 	started := time.Now()
 	b.kafka, err = kfake.NewCluster(

@@ -6,13 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/retrial-io/retrial/internal/flock"
 )
 
 // ErrLocked is matched by the error for a directory another process holds.
 var ErrLocked = errors.New("data directory is in use")
-
-// errHeld is what the platform's lock returns when another process has it.
-var errHeld = errors.New("lock is held")
 
 // LockedError tells who holds the data directory. It matches ErrLocked.
 type LockedError struct {
@@ -42,11 +41,14 @@ func lockDir(dir string) (*dirLock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open lock file: %w (the directory must be writable by this user)", err)
 	}
-	if err := tryLock(f); err != nil {
+	if err := flock.Try(f); err != nil {
 		defer f.Close()
-		if errors.Is(err, errHeld) {
+		switch {
+		case errors.Is(err, flock.ErrHeld):
 			owner, _ := os.ReadFile(path)
 			return nil, &LockedError{Dir: dir, Owner: strings.TrimSpace(string(owner))}
+		case errors.Is(err, flock.ErrUnsupported): // two processes could write one log
+			err = fmt.Errorf("the embedded broker needs flock: %w: use a Kafka server", err)
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}

@@ -32,10 +32,16 @@ type single struct {
 // their strings keep the buffer alive anyway.
 type decoder struct {
 	scanner
-	strs  []string
-	pairs []Pair
-	extra []ExtraEntry
-	more  int // entries of a fresh chunk of these
+	plainAt int     // where the member level of the event begins
+	bodies  Bodies  // of the event being decoded, as somebody said
+	blocks  []block // for events, all zero
+	room    []Item  // for items
+	strs    []string
+	pairs   []Pair
+	extra   []ExtraEntry
+	more    int // entries of a fresh chunk of the last three
+
+	usedBlocks, usedStrs, usedPairs, usedExtra int // entries handed out
 }
 
 // grown returns a list with room for another entry, at the front of a fresh chunk.
@@ -84,63 +90,89 @@ func (d *decoder) event(b *block) bool {
 		return false
 	}
 	e := &b.event
+	o := order{d: d}
+	d.odd = false
 	for first := true; ; first = false {
+		at := d.pos
 		name, more := d.member(first)
 		if !more {
 			break
 		}
 		switch name {
 		case "kind":
+			o.before()
 			d.fixed(Kind)
 		case "apiVersion":
+			o.before()
 			d.fixed(APIVersion)
 		case "level":
+			o.next(1)
+			if d.plainAt = at; !first {
+				d.plainAt++ // behind the comma
+			}
 			e.Level = Level(d.text())
 		case "auditID":
+			o.next(2)
 			e.AuditID = d.text()
 		case "stage":
+			o.next(3)
 			e.Stage = Stage(d.text())
 		case "requestURI":
+			o.next(4)
 			e.RequestURI = d.text()
 		case "verb":
+			o.next(5)
 			e.Verb = d.text()
 		case "user":
+			o.next(6)
 			d.user(&e.User)
 		case "impersonatedUser":
+			o.next(7)
 			e.ImpersonatedUser = nil
 			if !d.null() {
 				e.ImpersonatedUser = new(User)
 				d.user(e.ImpersonatedUser)
 			}
 		case "authenticationMetadata":
+			o.next(8)
 			e.AuthenticationMetadata = d.authentication()
 		case "sourceIPs":
+			o.next(9)
 			e.SourceIPs = d.list()
 		case "userAgent":
-			e.UserAgent = d.text()
+			o.next(10)
+			e.UserAgent = d.optional()
 		case "objectRef":
+			o.next(11)
 			e.ObjectRef = nil
 			if !d.null() {
 				e.ObjectRef = &b.ref
 				d.ref(&b.ref)
 			}
 		case "responseStatus":
+			o.next(12)
 			e.ResponseStatus = nil
 			if !d.null() {
 				e.ResponseStatus = &b.status
 				d.status(&b.status)
 			}
 		case "requestObject":
-			e.RequestObject, _ = d.raw()
+			o.next(13)
+			e.RequestObject = d.body(d.bodies.Request)
 		case "responseObject":
-			e.ResponseObject, _ = d.raw()
+			o.next(14)
+			e.ResponseObject = d.body(d.bodies.Response)
 		case "requestReceivedTimestamp":
+			o.next(15)
 			e.RequestReceivedTimestamp = d.time()
 		case "stageTimestamp":
+			o.next(16)
 			e.StageTimestamp = d.time()
 		case "annotations":
+			o.next(17)
 			e.Annotations = d.annotations()
 		default:
+			d.odd = true
 			if e.Unknown = d.unknown(e.Unknown, name); d.err != nil {
 				return false
 			}
@@ -151,6 +183,7 @@ func (d *decoder) event(b *block) bool {
 		}
 	}
 	e.Unknown = lastMembers(e.Unknown)
+	d.odd = d.odd || !o.complete()
 	return d.err == nil
 }
 
@@ -160,6 +193,13 @@ func (d *decoder) fixed(want string) {
 	if got := d.text(); d.err == nil && got != "" && got != want {
 		d.fail(at, "not "+want)
 	}
+}
+
+// optional consumes a string or null that the canonical form leaves out when it is empty.
+func (d *decoder) optional() string {
+	v := d.text()
+	d.odd = d.odd || v == ""
+	return v
 }
 
 // text consumes a string or null.
@@ -191,9 +231,11 @@ func (d *decoder) list() []string {
 		out = append(out, v)
 	}
 	if len(out) == 0 {
+		d.odd = true
 		return nil
 	}
 	d.strs = out[len(out):cap(out)]
+	d.usedStrs += len(out)
 	return out[:len(out):len(out)]
 }
 
@@ -218,9 +260,14 @@ func (d *decoder) annotations() Pairs {
 		out = append(out, Pair{name, v})
 	}
 	if len(out) == 0 || d.err != nil {
+		d.odd = true
 		return nil
 	}
 	d.pairs = out[len(out):cap(out)]
+	d.usedPairs += len(out)
+	for i := 1; i < len(out); i++ {
+		d.odd = d.odd || out[i-1].Key >= out[i].Key
+	}
 	return lastPairs(out)
 }
 
@@ -245,9 +292,14 @@ func (d *decoder) extras() Extra {
 		out = append(out, ExtraEntry{name, v})
 	}
 	if len(out) == 0 || d.err != nil {
+		d.odd = true
 		return nil
 	}
 	d.extra = out[len(out):cap(out)]
+	d.usedExtra += len(out)
+	for i := 1; i < len(out); i++ {
+		d.odd = d.odd || out[i-1].Key >= out[i].Key
+	}
 	return lastExtra(out)
 }
 
@@ -257,6 +309,7 @@ func (d *decoder) user(u *User) {
 	if d.null() || !d.open('{', "object") {
 		return
 	}
+	o := order{d: d}
 	for first := true; ; first = false {
 		name, more := d.member(first)
 		if !more {
@@ -264,14 +317,19 @@ func (d *decoder) user(u *User) {
 		}
 		switch name {
 		case "username":
-			u.Username = d.text()
+			o.next(1)
+			u.Username = d.optional()
 		case "uid":
-			u.UID = d.text()
+			o.next(2)
+			u.UID = d.optional()
 		case "groups":
+			o.next(3)
 			u.Groups = d.list()
 		case "extra":
+			o.next(4)
 			u.Extra = d.extras()
 		default:
+			d.odd = true
 			if u.Unknown = d.unknown(u.Unknown, name); d.err != nil {
 				return
 			}
@@ -290,18 +348,21 @@ func (d *decoder) authentication() *AuthenticationMetadata {
 		return nil
 	}
 	a := new(AuthenticationMetadata)
+	o := order{d: d}
 	for first := true; ; first = false {
 		name, more := d.member(first)
 		if !more {
 			break
 		}
 		if name != "impersonationConstraint" {
+			d.odd = true
 			if a.Unknown = d.unknown(a.Unknown, name); d.err != nil {
 				return nil
 			}
 			continue
 		}
-		a.ImpersonationConstraint = d.text()
+		o.next(1)
+		a.ImpersonationConstraint = d.optional()
 		if !d.in(name) {
 			return nil
 		}
@@ -316,6 +377,7 @@ func (d *decoder) ref(r *ObjectRef) {
 	if !d.open('{', "object") {
 		return
 	}
+	o := order{d: d}
 	for first := true; ; first = false {
 		name, more := d.member(first)
 		if !more {
@@ -324,28 +386,37 @@ func (d *decoder) ref(r *ObjectRef) {
 		var to *string
 		switch name {
 		case "resource":
+			o.next(1)
 			to = &r.Resource
 		case "namespace":
+			o.next(2)
 			to = &r.Namespace
 		case "name":
+			o.next(3)
 			to = &r.Name
 		case "uid":
+			o.next(4)
 			to = &r.UID
 		case "apiGroup":
+			o.next(5)
 			to = &r.APIGroup
 		case "apiVersion":
+			o.next(6)
 			to = &r.APIVersion
 		case "resourceVersion":
+			o.next(7)
 			to = &r.ResourceVersion
 		case "subresource":
+			o.next(8)
 			to = &r.Subresource
 		default:
+			d.odd = true
 			if r.Unknown = d.unknown(r.Unknown, name); d.err != nil {
 				return
 			}
 			continue
 		}
-		*to = d.text()
+		*to = d.optional()
 		if !d.in(name) {
 			return
 		}
@@ -356,7 +427,7 @@ func (d *decoder) ref(r *ObjectRef) {
 // status consumes a metav1.Status and keeps its text.
 func (d *decoder) status(s *Status) {
 	*s = Status{}
-	start := d.pos
+	start, odd := d.pos, d.odd
 	d.spaced = false
 	if !d.open('{', "object") {
 		return
@@ -393,6 +464,7 @@ func (d *decoder) status(s *Status) {
 		}
 	}
 	s.Raw = d.buf[start:d.pos:d.pos]
+	d.odd = odd || d.spaced // its text is kept, however it is written
 	if d.spaced && d.err == nil {
 		s.Raw = compact(s.Raw)
 	}
@@ -432,6 +504,8 @@ func (d *decoder) time() time.Time {
 	if !ok {
 		d.fail(at, "not an RFC 3339 timestamp")
 	}
+	const six = "2006-01-02T15:04:05.000000Z"
+	d.odd = d.odd || len(v) != len(six) || v[len(v)-1] != 'Z' || t.IsZero()
 	return t
 }
 

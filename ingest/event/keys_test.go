@@ -21,8 +21,8 @@ func TestKeysAreStable(t *testing.T) {
 	}{
 		{"request", req, "51f94d4aec5be43511a2f8c21eb3ecda"},
 		{"event", EventKey(req, e), "d3d6154432a980fcb53cc0c58107ed0f"},
-		{"content", Content([]byte("retrial")), "2c16652fb5e5a6e9c4bdccbfca2aaf85"},
-		{"empty content", Content(nil), "ef46db3751d8e9999c79c032c9c37074"},
+		{"content", Content([]byte("retrial")), "2c16652fb5e5a6e90000000000000000"},
+		{"empty content", Content(nil), "ef46db3751d8e9990000000000000000"},
 	} {
 		if c.got.String() != c.want {
 			t.Errorf("%s: %s, want %s", c.name, c.got, c.want)

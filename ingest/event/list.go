@@ -14,6 +14,8 @@ type Item struct {
 	Raw   []byte // the item's text, part of the body
 	Event *Event // nil when Err is not
 	Err   error  // *DecodeError: JSON, but no event; offsets count from the body's start
+
+	plain []byte // see plain.go
 }
 
 // DecodeList decodes an EventList, as the audit webhook posts it, and passes every item to
@@ -24,7 +26,16 @@ type Item struct {
 // item that is JSON but no event is visited with Err set and does not hurt its neighbours.
 // An error of visit ends the walk and is returned as it is.
 func DecodeList(body []byte, visit func(Item) error) error {
-	d := decoder{scanner: scanner{buf: body, chunk: 8 << 10}, more: min(max(len(body)/200, 8), 256)}
+	d := newListDecoder(body)
+	return d.visit(visit)
+}
+
+func newListDecoder(body []byte) decoder {
+	return decoder{scanner: scanner{buf: body, chunk: 8 << 10}, more: min(max(len(body)/200, 8), 256)}
+}
+
+// visit decodes the list and passes its items on.
+func (d *decoder) visit(visit func(Item) error) error {
 	items, ok := d.eventList()
 	if !ok || !d.end() {
 		return fmt.Errorf("%w: %w", ErrNotEventList, d.err)
@@ -103,38 +114,38 @@ func (d *decoder) items() []Item {
 	if d.null() || !d.open('[', "array") {
 		return nil
 	}
-	var (
-		items  []Item
-		blocks []block
-	)
+	items := d.room
 	for first := true; d.element(first); first = false {
 		if len(items) >= crowdedFrom && d.pos < len(items)*crowdedSize {
 			d.fail(d.pos, "too many items for their size")
 			return nil
 		}
-		if len(blocks) == 0 {
-			blocks = make([]block, d.expect(len(items)))
+		if len(d.blocks) == 0 {
+			d.blocks = make([]block, d.expect(len(items)))
 		}
 		start := d.pos
-		e := &blocks[0].event
+		b := &d.blocks[0]
+		e := &b.event
 		var bad error
-		if !d.event(&blocks[0]) {
+		var plain []byte
+		if d.event(b) {
+			plain = d.plain()
+			d.blocks = d.blocks[1:]
+			d.usedBlocks++
+		} else {
 			// Wrong as an event; if it is not even JSON the list is broken off here.
 			bad = d.err
 			e, d.err = nil, nil
-			blocks[0] = block{}
+			*b = block{}
 			d.pos = start
 			if !d.skip() {
 				return nil
 			}
 		}
-		if e != nil {
-			blocks = blocks[1:]
-		}
-		if items == nil {
+		if cap(items) == 0 {
 			items = make([]Item, 0, d.expect(0))
 		}
-		items = append(items, Item{Index: len(items), Raw: d.buf[start:d.pos:d.pos], Event: e, Err: bad})
+		items = append(items, Item{Index: len(items), Raw: d.buf[start:d.pos:d.pos], Event: e, Err: bad, plain: plain})
 	}
 	return items
 }

@@ -99,8 +99,7 @@ func targetOf(e *Event) target {
 // better to redact what the apiserver did not route than the reverse.
 func targetOfPath(path string) target {
 	path = queryUnescape(path, false)
-	if !strings.Contains(path, "secrets") && !strings.Contains(path, "token") &&
-		!strings.Contains(path, "exec") && !strings.Contains(path, "attach") && !strings.Contains(path, "proxy/run/") {
+	if !mayTarget(path) {
 		return targetOther
 	}
 	var parts []string
@@ -138,6 +137,25 @@ func targetOfPath(path string) target {
 		return targetExec // through the kubelet's own API
 	}
 	return targetOther
+}
+
+// mayTarget tells whether a segment of a path begins as those do that make it a target.
+func mayTarget(path string) bool {
+	for {
+		switch {
+		case path == "":
+			return false
+		case path[0] == 's' && strings.HasPrefix(path, "secrets"), path[0] == 't' && strings.HasPrefix(path, "token"),
+			path[0] == 'e' && strings.HasPrefix(path, "exec"), path[0] == 'a' && strings.HasPrefix(path, "attach"),
+			path[0] == 'r' && strings.HasPrefix(path, "run"):
+			return true
+		}
+		i := strings.IndexByte(path, '/')
+		if i < 0 {
+			return false
+		}
+		path = path[i+1:]
+	}
 }
 
 // pass is one redaction: the keyed hash, and what was found so far.

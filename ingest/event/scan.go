@@ -37,6 +37,7 @@ type scanner struct {
 	err *DecodeError
 
 	spaced bool     // white space was passed inside the value being skipped
+	odd    bool     // something was read that the canonical form writes in another way
 	stack  []uint64 // kinds of open containers, 64 a word, beyond the word in a register
 	text   []byte   // current chunk for unescaped strings; handed out, never rewritten
 	chunk  int      // size of a fresh chunk
@@ -99,7 +100,7 @@ func (s *scanner) space() {
 		i++
 	}
 	if i != s.pos {
-		s.spaced = true
+		s.spaced, s.odd = true, true
 		s.pos = i
 	}
 }
@@ -178,6 +179,7 @@ func (s *scanner) null() bool {
 	b := s.buf[min(s.pos, len(s.buf)):]
 	if len(b) >= 4 && b[0] == 'n' && b[1] == 'u' && b[2] == 'l' && b[3] == 'l' {
 		s.pos += 4
+		s.odd = true
 		return true
 	}
 	return false
@@ -296,6 +298,7 @@ func (s *scanner) unescape(start, end int) string {
 	src := s.buf[start:end]
 	need := len(src)
 	valid := utf8.Valid(src)
+	s.odd = s.odd || !valid || !plainEscapes(src)
 	if !valid {
 		need *= 3 // one bad byte becomes three
 	}
@@ -314,6 +317,7 @@ func (s *scanner) unescape(start, end int) string {
 // skip consumes one value of any kind and checks its grammar.
 func (s *scanner) skip() bool {
 	b := s.buf
+	i := s.pos
 	var (
 		word  uint64 // kinds of the innermost open containers, lowest bit the innermost: 1 is object
 		depth int
@@ -322,61 +326,81 @@ func (s *scanner) skip() bool {
 	)
 	s.stack = s.stack[:0]
 value:
-	c = s.peek()
-	switch {
+	if i >= len(b) || b[i] <= ' ' {
+		i = s.pass(i)
+		if i >= len(b) {
+			return s.unexpected(i, "value")
+		}
+	}
+	switch c = b[i]; {
 	case c == '"':
-		if s.pos, ok = s.skipString(s.pos + 1); !ok {
+		if i, ok = s.skipString(i + 1); !ok {
 			return false
 		}
 	case c == '{' || c == '[':
 		if depth == maxDepth {
-			return s.fail(s.pos, "nested too deeply")
+			return s.fail(i, "nested too deeply")
 		}
 		if depth&63 == 0 && depth > 0 {
 			s.stack = append(s.stack, word)
 		}
 		depth++
 		word <<= 1
-		s.pos++
+		if i++; i >= len(b) || b[i] <= ' ' {
+			i = s.pass(i)
+		}
 		if c == '{' {
 			word |= 1
-			if s.peek() != '}' {
+			if i >= len(b) || b[i] != '}' {
 				goto key
 			}
-		} else if s.peek() != ']' {
+		} else if i >= len(b) || b[i] != ']' {
 			goto value
 		}
-		s.pos++
+		i++
 		goto closed
 	case c == '-' || c-'0' <= 9:
+		s.pos = i
 		if !s.number() {
 			return false
 		}
+		i = s.pos
 	default:
+		s.pos = i
 		if !s.literal() {
 			return false
 		}
+		i = s.pos
 	}
 after:
 	if depth == 0 {
+		s.pos = i
 		return true
 	}
-	c = s.peek()
+	if i >= len(b) || b[i] <= ' ' {
+		i = s.pass(i)
+	}
+	c = 0
+	if i < len(b) {
+		c = b[i]
+	}
 	if c == ',' {
-		s.pos++
+		i++
 		if word&1 == 0 {
 			goto value
 		}
-		s.space()
+		if i < len(b) && b[i] <= ' ' {
+			i = s.pass(i)
+		}
 		goto key
 	}
 	if word&1 == 1 && c != '}' {
-		return s.unexpected(s.pos, "comma or end of object")
+		return s.unexpected(i, "comma or end of object")
 	}
 	if word&1 == 0 && c != ']' {
-		return s.unexpected(s.pos, "comma or end of array")
+		return s.unexpected(i, "comma or end of array")
 	}
-	s.pos++
+	i++
 closed:
 	depth--
 	word >>= 1
@@ -386,17 +410,27 @@ closed:
 	}
 	goto after
 key:
-	if s.pos >= len(b) || b[s.pos] != '"' {
-		return s.unexpected(s.pos, "member name")
+	if i >= len(b) || b[i] != '"' {
+		return s.unexpected(i, "member name")
 	}
-	if s.pos, ok = s.skipString(s.pos + 1); !ok {
+	if i, ok = s.skipString(i + 1); !ok {
 		return false
 	}
-	if s.peek() != ':' {
-		return s.unexpected(s.pos, "colon")
+	if i >= len(b) || b[i] <= ' ' {
+		i = s.pass(i)
 	}
-	s.pos++
+	if i >= len(b) || b[i] != ':' {
+		return s.unexpected(i, "colon")
+	}
+	i++
 	goto value
+}
+
+// pass moves to i and over the white space there, and returns the position behind it.
+func (s *scanner) pass(i int) int {
+	s.pos = i
+	s.space()
+	return s.pos
 }
 
 // literal consumes true, false or null.
@@ -461,6 +495,7 @@ func (s *scanner) raw() ([]byte, bool) {
 	}
 	v := s.buf[start:s.pos:s.pos]
 	if len(v) == 4 && v[0] == 'n' {
+		s.odd = true
 		return nil, true
 	}
 	if s.spaced {

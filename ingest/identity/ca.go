@@ -57,9 +57,27 @@ func (a *Authority) ensureCA() error {
 		return certErr
 	}
 
+	keyPEM, certPEM, expires, err := a.makeCA()
+	if err != nil {
+		return err
+	}
+	// The key first: a certificate without its key could issue nothing, and the next start
+	// would have no way to tell that it never could.
+	if err := writeFile(a.path(caKeyFile), keyPEM, 0o600); err != nil {
+		return err
+	}
+	if err := writeFile(a.path(caCertFile), certPEM, 0o644); err != nil {
+		return err
+	}
+	a.log.Info("certificate authority made", zap.String("dir", a.cfg.Dir), zap.Time("expires", expires))
+	return nil
+}
+
+// makeCA makes an authority's key and certificate.
+func (a *Authority) makeCA() (keyPEM, certPEM []byte, expires time.Time, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return fmt.Errorf("make authority key: %w", err)
+		return nil, nil, expires, fmt.Errorf("make authority key: %w", err)
 	}
 	now := a.cfg.Now()
 	template := &x509.Certificate{
@@ -74,36 +92,29 @@ func (a *Authority) ensureCA() error {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
-		return fmt.Errorf("make authority certificate: %w", err)
+		return nil, nil, expires, fmt.Errorf("make authority certificate: %w", err)
 	}
-	keyPEM, err := encodeKey(key)
-	if err != nil {
-		return err
+	if keyPEM, err = encodeKey(key); err != nil {
+		return nil, nil, expires, err
 	}
-	// The key first: a certificate without its key could issue nothing, and the next start
-	// would have no way to tell that it never could.
-	if err := writeFile(a.path(caKeyFile), keyPEM, 0o600); err != nil {
-		return err
-	}
-	if err := writeFile(a.path(caCertFile), encodeCert(der), 0o644); err != nil {
-		return err
-	}
-	a.log.Info("certificate authority made", zap.String("dir", a.cfg.Dir), zap.Time("expires", template.NotAfter))
-	return nil
+	return keyPEM, encodeCert(der), template.NotAfter, nil
 }
 
 // ensureServer issues the server certificate when there is none, when it lacks a
 // configured name, or when a third or less of its life is left. The new one keeps the names
 // of the old: another process, which was told of fewer names, must not take those away that
 // apiservers use. Moving the certificate away gives one with the configured names alone.
-func (a *Authority) ensureServer() error {
+func (a *Authority) ensureServer() error { return a.issueServer(false) }
+
+// issueServer is ensureServer, which issues always when it is told to.
+func (a *Authority) issueServer(always bool) error {
 	names := serverNames(a.cfg.Names)
 	cert, err := readCert(a.path(serverCertFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return err
-	case !a.renewable(cert) && coversNames(cert, names):
+	case !always && !a.renewable(cert) && coversNames(cert, names):
 		return nil
 	default:
 		kept := slices.Clone(cert.DNSNames)
@@ -112,7 +123,7 @@ func (a *Authority) ensureServer() error {
 		}
 		names = serverNames(append(slices.Clone(a.cfg.Names), kept...))
 	}
-	certPEM, keyPEM, issued, err := a.issue(&x509.Certificate{
+	certPEM, keyPEM, issued, err := a.issue(caKeyFile, &x509.Certificate{
 		Subject:     pkix.Name{CommonName: "retrial", Organization: []string{"retrial"}},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, names, nil)
@@ -132,10 +143,10 @@ func (a *Authority) renewable(cert *x509.Certificate) bool {
 	return cert.NotAfter.Sub(a.cfg.Now()) <= life/3
 }
 
-// issue signs a leaf made after template, with a fresh key. names become DNS or IP
+// issue signs a leaf made after template, with a fresh key, by the authority of a key file. names become DNS or IP
 // alternative names. The leaf never outlives the authority.
-func (a *Authority) issue(template *x509.Certificate, names []string, uri *url.URL) (certPEM, keyPEM []byte, cert *x509.Certificate, err error) {
-	caCert, caKey, err := a.loadCA()
+func (a *Authority) issue(keyFile string, template *x509.Certificate, names []string, uri *url.URL) (certPEM, keyPEM []byte, cert *x509.Certificate, err error) {
+	caCert, caKey, err := a.loadCA(keyFile)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -178,25 +189,25 @@ func (a *Authority) issue(template *x509.Certificate, names []string, uri *url.U
 
 // loadCA reads the signing pair. Of several certificates in ca.crt the one that belongs to
 // the key signs; the others are only trusted, which is what a change of authority needs.
-func (a *Authority) loadCA() (*x509.Certificate, *ecdsa.PrivateKey, error) {
-	keyPEM, err := os.ReadFile(a.path(caKeyFile))
+func (a *Authority) loadCA(keyFile string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+	keyPEM, err := os.ReadFile(a.path(keyFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("%s is missing: without it no certificate can be issued here", a.path(caKeyFile))
+		return nil, nil, fmt.Errorf("%s is missing: without it no certificate can be issued here", a.path(keyFile))
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	block, _ := pem.Decode(keyPEM)
 	if block == nil {
-		return nil, nil, fmt.Errorf("read %s: no PEM block", a.path(caKeyFile))
+		return nil, nil, fmt.Errorf("read %s: no PEM block", a.path(keyFile))
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read %s: %w", a.path(caKeyFile), err)
+		return nil, nil, fmt.Errorf("read %s: %w", a.path(keyFile), err)
 	}
 	key, ok := parsed.(*ecdsa.PrivateKey)
 	if !ok {
-		return nil, nil, fmt.Errorf("read %s: want an ECDSA key, have %T", a.path(caKeyFile), parsed)
+		return nil, nil, fmt.Errorf("read %s: want an ECDSA key, have %T", a.path(keyFile), parsed)
 	}
 	certs, err := readCerts(a.path(caCertFile))
 	if err != nil {
@@ -207,7 +218,7 @@ func (a *Authority) loadCA() (*x509.Certificate, *ecdsa.PrivateKey, error) {
 			return cert, key, nil
 		}
 	}
-	return nil, nil, fmt.Errorf("%s holds no certificate of the key in %s", a.path(caCertFile), a.path(caKeyFile))
+	return nil, nil, fmt.Errorf("%s holds no certificate of the key in %s", a.path(caCertFile), a.path(keyFile))
 }
 
 // serverNames is what the server certificate names: loopback always, then what is

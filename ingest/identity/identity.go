@@ -8,6 +8,8 @@
 //	ca.crt ca.key               the authority; ca.crt may hold several certificates, all are trusted
 //	server.crt server.key       the receiver's certificate
 //	clusters/NAME.yaml          the registry entry: accepted certificate serials, hashed tokens, revocation
+//	clusters/NAME.used          when its certificates were last presented
+//	ca-next.key rotation.json   while the authority is changed: the key of the one to come, and since when
 //	clusters/NAME.crt NAME.key  the client certificate an apiserver of the cluster presents
 //
 // A running receiver looks at the files again whenever it needs them (one stat a request
@@ -97,7 +99,7 @@ func Open(cfg Config, log *zap.Logger, reg prometheus.Registerer) (*Authority, e
 			return nil, fmt.Errorf("open identity: %w", err)
 		}
 	}
-	a.registry = &Registry{dir: filepath.Join(cfg.Dir, clustersDir), now: cfg.Now, issuer: a, entries: map[string]cachedEntry{}}
+	a.registry = &Registry{dir: filepath.Join(cfg.Dir, clustersDir), now: cfg.Now, issuer: a, entries: map[string]cachedEntry{}, noted: map[string]time.Time{}}
 
 	if cfg.TokenFile != "" {
 		tokens, err := openTokenFile(cfg.TokenFile)

@@ -259,7 +259,7 @@ func TestOnlyListedCertificatesAreAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Signed by the authority, for the cluster, and still not in its entry.
-	_, _, stray, err := a.issue(&x509.Certificate{}, nil, parse(t, cred.Cert).URIs[0])
+	_, _, stray, err := a.issue(caKeyFile, &x509.Certificate{}, nil, parse(t, cred.Cert).URIs[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package identity
 import (
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -26,15 +27,18 @@ type (
 	kubeconfigHost struct {
 		Server string `json:"server"`
 		CA     []byte `json:"certificate-authority-data,omitempty"`
+		CAFile string `json:"certificate-authority,omitempty"`
 	}
 	namedUser struct {
 		Name string         `json:"name"`
 		User kubeconfigUser `json:"user"`
 	}
 	kubeconfigUser struct {
-		Cert  []byte `json:"client-certificate-data,omitempty"`
-		Key   []byte `json:"client-key-data,omitempty"`
-		Token string `json:"token,omitempty"`
+		Cert     []byte `json:"client-certificate-data,omitempty"`
+		Key      []byte `json:"client-key-data,omitempty"`
+		CertFile string `json:"client-certificate,omitempty"`
+		KeyFile  string `json:"client-key,omitempty"`
+		Token    string `json:"token,omitempty"`
 	}
 	namedContext struct {
 		Name    string            `json:"name"`
@@ -92,16 +96,46 @@ func WebhookConfig(serverURL, apiserver string, cred Credentials, token string) 
 	if token != "" {
 		user = kubeconfigUser{Token: token}
 	}
+	return writeWebhookConfig(cred.Cluster, kubeconfigHost{Server: endpoint, CA: cred.CA}, user)
+}
+
+func writeWebhookConfig(cluster string, host kubeconfigHost, user kubeconfigUser) ([]byte, error) {
 	out, err := yaml.Marshal(kubeconfig{
 		APIVersion:     "v1",
 		Kind:           "Config",
-		Clusters:       []namedCluster{{"retrial", kubeconfigHost{endpoint, cred.CA}}},
-		Users:          []namedUser{{cred.Cluster, user}},
-		Contexts:       []namedContext{{"retrial", kubeconfigContext{"retrial", cred.Cluster}}},
+		Clusters:       []namedCluster{{"retrial", host}},
+		Users:          []namedUser{{cluster, user}},
+		Contexts:       []namedContext{{"retrial", kubeconfigContext{"retrial", cluster}}},
 		CurrentContext: "retrial",
 	})
 	if err != nil {
-		return nil, fmt.Errorf("write webhook configuration of cluster %s: %w", cred.Cluster, err)
+		return nil, fmt.Errorf("write webhook configuration of cluster %s: %w", cluster, err)
 	}
 	return out, nil
+}
+
+// FileWebhookConfig is the name of the webhook configuration among [WebhookFiles].
+const FileWebhookConfig = "webhook.kubeconfig"
+
+// WebhookFile is one of the files that make up a webhook configuration.
+type WebhookFile struct {
+	Name    string
+	Content []byte
+	Mode    os.FileMode
+}
+
+// WebhookFiles is WebhookConfig with authority, certificate and key in files beside it, in
+// the order to write them. kube-apiserver reads those again while it runs, where it never
+// reads the configuration itself again.
+func WebhookFiles(serverURL, apiserver string, cred Credentials) ([]WebhookFile, error) {
+	endpoint, err := Endpoint(serverURL, cred.Cluster, apiserver)
+	if err != nil {
+		return nil, err
+	}
+	const ca, cert, key = "ca.crt", "client.crt", "client.key"
+	config, err := writeWebhookConfig(cred.Cluster, kubeconfigHost{Server: endpoint, CAFile: ca}, kubeconfigUser{CertFile: cert, KeyFile: key})
+	if err != nil {
+		return nil, err
+	}
+	return []WebhookFile{{ca, cred.CA, 0o644}, {key, cred.Key, 0o600}, {cert, cred.Cert, 0o644}, {FileWebhookConfig, config, 0o600}}, nil
 }

@@ -85,6 +85,7 @@ type Registry struct {
 
 	mu      sync.Mutex
 	entries map[string]cachedEntry // by name, only clusters that exist
+	noted   map[string]time.Time   // by name and serial, when its use was last written down
 }
 
 type cachedEntry struct {
@@ -227,6 +228,7 @@ func (r *Registry) Certificate(cert *x509.Certificate) (string, error) {
 		case r.now().After(cert.NotAfter):
 			return name, fmt.Errorf("cluster %s: certificate %s: %w on %s", name, serial, ErrExpired, cert.NotAfter.UTC().Format(time.RFC3339))
 		}
+		r.note(name, serial)
 		return name, nil
 	}
 	return name, fmt.Errorf("cluster %s: certificate %s: %w", name, serial, ErrCredential)
@@ -344,7 +346,7 @@ func (r *Registry) change(name, verb string, edit func(old *Cluster) (c *Cluster
 // serial in c.
 func (r *Registry) issueClient(c *Cluster) (Credentials, error) {
 	uri := &url.URL{Scheme: clusterURI, Host: clusterURIHost, Path: "/" + c.Name}
-	certPEM, keyPEM, cert, err := r.issuer.issue(&x509.Certificate{
+	certPEM, keyPEM, cert, err := r.issuer.issue(r.issuer.newestKey(), &x509.Certificate{
 		Subject:     pkix.Name{CommonName: c.Name, Organization: []string{"retrial:clusters"}},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}, nil, uri)

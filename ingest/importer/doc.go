@@ -12,4 +12,7 @@
 // several after each other, as the webhook backend posts them); plain, gzip or zstd, told
 // by their first bytes. Standard input is spooled, encrypted under a key that exists only
 // in memory: secrets are redacted by the receiver and must not come to rest before.
+//
+// Follow tails one log that is being written and rotated instead, in one pass, with a
+// position of its own: follow.go looks, followfile.go finds and cuts the files.
 package importer

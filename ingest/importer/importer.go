@@ -108,6 +108,8 @@ const (
 	PassSpool  Pass = "spool"
 	PassPolicy Pass = "policy"
 	PassEvents Pass = "events"
+	// PassFollow is the only one of a [Follow].
+	PassFollow Pass = "follow"
 )
 
 // Summary is what an import did. It is returned with an error as well.

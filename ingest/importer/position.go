@@ -129,17 +129,22 @@ func (p *positions) save(sync bool) error {
 	if p.path == "" {
 		return nil
 	}
-	fail := func(err error) error { return fmt.Errorf("save import position: %w", err) }
 	data, err := json.MarshalIndent(positionFile{positionVersion, p.marks}, "", "  ")
 	if err != nil {
-		return fail(err)
+		return fmt.Errorf("save import position: %w", err)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(p.path), "."+filepath.Base(p.path)+".*")
+	return replaceFile(p.path, append(data, '\n'), sync)
+}
+
+// replaceFile writes a file by way of a rename, and waits for the disk when sync is set.
+func replaceFile(path string, data []byte, sync bool) error {
+	fail := func(err error) error { return fmt.Errorf("save import position: %w", err) }
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return fail(err)
 	}
 	defer os.Remove(tmp.Name()) // gone already when the rename took place
-	_, err = tmp.Write(append(data, '\n'))
+	_, err = tmp.Write(data)
 	if err == nil && sync {
 		err = tmp.Sync()
 	}
@@ -147,7 +152,7 @@ func (p *positions) save(sync bool) error {
 		err = cerr
 	}
 	if err == nil {
-		err = os.Rename(tmp.Name(), p.path)
+		err = os.Rename(tmp.Name(), path)
 	}
 	if err != nil {
 		return fail(err)

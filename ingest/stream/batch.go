@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 
+	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 	"github.com/segmentio/kafka-go/compress"
 )
@@ -121,9 +123,10 @@ type Compression string
 
 // Compressions. The zero value is DefaultCompression.
 const (
-	CompressionNone Compression = "none"
-	CompressionLZ4  Compression = "lz4"
-	CompressionZstd Compression = "zstd"
+	CompressionNone   Compression = "none"
+	CompressionSnappy Compression = "snappy"
+	CompressionLZ4    Compression = "lz4"
+	CompressionZstd   Compression = "zstd"
 )
 
 // codec compresses batches; safe for concurrent use.
@@ -136,6 +139,8 @@ func newCodec(c Compression) (*codec, error) {
 	switch c {
 	case CompressionNone:
 		return &codec{id: compress.None}, nil
+	case CompressionSnappy:
+		return &codec{id: compress.Snappy}, nil
 	case CompressionLZ4:
 		return &codec{id: compress.Lz4}, nil
 	case CompressionZstd:
@@ -147,13 +152,20 @@ func newCodec(c Compression) (*codec, error) {
 		}
 		return &codec{id: compress.Zstd, zstd: e}, nil
 	}
-	return nil, fmt.Errorf("unknown compression %q: none, lz4 or zstd", string(c))
+	return nil, fmt.Errorf("unknown compression %q: none, snappy, lz4 or zstd", string(c))
 }
 
 // append appends src, compressed, to dst.
 func (c *codec) append(dst, src []byte) ([]byte, error) {
-	if c.zstd != nil {
+	switch {
+	case c.zstd != nil:
 		return c.zstd.EncodeAll(src, dst), nil
+	case c.id == compress.Snappy:
+		// One block without the framing that some clients put around many small ones:
+		// what is close to each other in a batch is what repeats.
+		from := len(dst)
+		dst = slices.Grow(dst, s2.MaxEncodedLen(len(src)))
+		return dst[:from+len(s2.EncodeSnappy(dst[from:cap(dst)], src))], nil
 	}
 	w := sliceWriter{dst}
 	cw := c.id.Codec().NewWriter(&w)

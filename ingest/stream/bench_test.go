@@ -40,6 +40,14 @@ func benchRecords(n int) []Record {
 	return out
 }
 
+// size returns the bytes of the records' values.
+func size(records []Record) (n int) {
+	for i := range records {
+		n += len(records[i].Value)
+	}
+	return n
+}
+
 // cpu returns the user and system time this process has used.
 func cpu() time.Duration {
 	var u unix.Rusage
@@ -49,7 +57,8 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-func reportEvents(b *testing.B, events int, before time.Duration) {
+func reportEvents(b *testing.B, events, bytes int, before time.Duration) {
+	b.ReportMetric(float64(bytes)/1e6/b.Elapsed().Seconds(), "MB/s")
 	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
 	b.ReportMetric(float64(cpu()-before)/float64(events)/1e3, "cpu-µs/event")
 }
@@ -59,7 +68,7 @@ func reportEvents(b *testing.B, events int, before time.Duration) {
 func BenchmarkProduce(b *testing.B) {
 	const perCall = 400
 	records := benchRecords(perCall * 4)
-	for _, compression := range []Compression{CompressionNone, CompressionLZ4, CompressionZstd} {
+	for _, compression := range []Compression{CompressionNone, CompressionSnappy, CompressionLZ4, CompressionZstd} {
 		for _, callers := range []int{1, 4} {
 			b.Run(fmt.Sprintf("compression=%s/callers=%d", compression, callers), func(b *testing.B) {
 				w := newWorld(b, func(c *Config) { c.Compression = compression })
@@ -78,7 +87,7 @@ func BenchmarkProduce(b *testing.B) {
 					})
 				}
 				wg.Wait()
-				reportEvents(b, b.N*perCall, before)
+				reportEvents(b, b.N*perCall, b.N*size(records)*perCall/len(records), before)
 			})
 		}
 	}
@@ -88,7 +97,7 @@ func BenchmarkProduce(b *testing.B) {
 func BenchmarkFetch(b *testing.B) {
 	const perCall = 400
 	records := benchRecords(perCall)
-	for _, compression := range []Compression{CompressionNone, CompressionLZ4, CompressionZstd} {
+	for _, compression := range []Compression{CompressionNone, CompressionSnappy, CompressionLZ4, CompressionZstd} {
 		b.Run("compression="+string(compression), func(b *testing.B) {
 			w := newWorld(b, func(c *Config) { c.Compression, c.Partitions = compression, 1 })
 			const stored = 20 * perCall
@@ -109,7 +118,7 @@ func BenchmarkFetch(b *testing.B) {
 					n += len(batch.Records)
 				}
 			}
-			reportEvents(b, b.N*stored, before)
+			reportEvents(b, b.N*stored, b.N*size(records)*stored/len(records), before)
 		})
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"sync"
 	"time"
 
@@ -188,118 +187,6 @@ func (c *Client) Close() error {
 func (c *Client) topic(name string) string { return c.cfg.TopicPrefix + name }
 func (c *Client) group(name string) string { return c.cfg.TopicPrefix + name }
 
-// Ping connects to a broker and authenticates, and says what is wrong when that fails: the
-// client library's own message for a wrong password is "Broker Not Available".
-func (c *Client) Ping(ctx context.Context) error {
-	var errs []error
-	for _, addr := range c.cfg.Brokers {
-		conn, err := c.dialer.DialContext(ctx, "tcp", addr)
-		if err == nil {
-			// The dialer sends nothing on a connection without SASL; a request shows
-			// that the other end is a broker.
-			conn.SetDeadline(time.Now().Add(rpcTimeout)) //nolint:errcheck // the request fails too
-			_, err = conn.ApiVersions()
-			conn.Close()
-			if err == nil {
-				return nil
-			}
-		}
-		var code kafka.Error
-		if c.cfg.SASL != nil && errors.As(err, &code) {
-			err = fmt.Errorf("%w: user %q, mechanism %s: %w", ErrAuth, c.cfg.SASL.User, c.cfg.SASL.Mechanism, err)
-		}
-		errs = append(errs, fmt.Errorf("broker %s: %w", addr, classify(err)))
-	}
-	return fmt.Errorf("reach kafka: %w", errors.Join(errs...))
-}
-
-// EnsureTopics creates the topics that are missing and learns how many partitions each
-// has. Topics that exist keep their settings, except that max.message.bytes is raised when
-// it is too low for Config.MaxRecordBytes.
-func (c *Client) EnsureTopics(ctx context.Context) error {
-	if err := c.Ping(ctx); err != nil {
-		return err
-	}
-	retention := "-1"
-	if c.cfg.Retention > 0 {
-		retention = strconv.FormatInt(c.cfg.Retention.Milliseconds(), 10)
-	}
-	req := &kafka.CreateTopicsRequest{}
-	for _, t := range topicNames {
-		n := c.cfg.Partitions
-		if t == TopicDeadLetter {
-			n = 1
-		}
-		req.Topics = append(req.Topics, kafka.TopicConfig{
-			Topic: c.topic(t), NumPartitions: n, ReplicationFactor: c.cfg.Replication,
-			ConfigEntries: []kafka.ConfigEntry{
-				{ConfigName: "cleanup.policy", ConfigValue: "delete"},
-				{ConfigName: "compression.type", ConfigValue: "producer"},
-				{ConfigName: "max.message.bytes", ConfigValue: strconv.Itoa(maxMessageBytes)},
-				{ConfigName: "message.timestamp.type", ConfigValue: "CreateTime"},
-				{ConfigName: "retention.ms", ConfigValue: retention},
-				{ConfigName: "retention.bytes", ConfigValue: "-1"},
-			},
-		})
-	}
-	return c.retry(ctx, func(ctx context.Context) error {
-		resp, err := c.kafka.CreateTopics(ctx, req)
-		if err != nil {
-			return fmt.Errorf("create topics: %w", err)
-		}
-		for topic, err := range resp.Errors {
-			if err != nil && !errors.Is(err, kafka.TopicAlreadyExists) {
-				return fmt.Errorf("create topic %s: %w", topic, err)
-			}
-		}
-		if err := c.raiseLimits(ctx); err != nil {
-			return err
-		}
-		return c.refresh(ctx)
-	})
-}
-
-// raiseLimits raises max.message.bytes of topics somebody else created too small.
-func (c *Client) raiseLimits(ctx context.Context) error {
-	req := &kafka.DescribeConfigsRequest{}
-	for _, t := range topicNames {
-		req.Resources = append(req.Resources, kafka.DescribeConfigRequestResource{
-			ResourceType: kafka.ResourceTypeTopic, ResourceName: c.topic(t), ConfigNames: []string{"max.message.bytes"}})
-	}
-	resp, err := c.kafka.DescribeConfigs(ctx, req)
-	if err != nil {
-		return fmt.Errorf("describe topics: %w", err)
-	}
-	var low []kafka.IncrementalAlterConfigsRequestResource
-	for _, r := range resp.Resources {
-		if r.Error != nil {
-			return fmt.Errorf("describe topic %s: %w", r.ResourceName, r.Error)
-		}
-		for _, e := range r.ConfigEntries {
-			if n, err := strconv.Atoi(e.ConfigValue); e.ConfigName == "max.message.bytes" && err == nil &&
-				n < max(c.cfg.MaxRecordBytes, c.cfg.BatchBytes)+batchHeader+recordOverhead {
-				low = append(low, kafka.IncrementalAlterConfigsRequestResource{
-					ResourceType: kafka.ResourceTypeTopic, ResourceName: r.ResourceName,
-					Configs: []kafka.IncrementalAlterConfigsRequestConfig{{
-						Name: e.ConfigName, Value: strconv.Itoa(maxMessageBytes), ConfigOperation: kafka.ConfigOperationSet}}})
-			}
-		}
-	}
-	if len(low) == 0 {
-		return nil
-	}
-	altered, err := c.kafka.IncrementalAlterConfigs(ctx, &kafka.IncrementalAlterConfigsRequest{Resources: low})
-	if err == nil {
-		for _, r := range altered.Resources {
-			err = errors.Join(err, r.Error)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("raise max.message.bytes to %d: %w", maxMessageBytes, err)
-	}
-	return nil
-}
-
 // Partitions returns how many partitions a topic (TopicEvents, ...) has.
 func (c *Client) Partitions(ctx context.Context, topic string) (int, error) {
 	c.mu.Lock()
@@ -326,7 +213,7 @@ func (c *Client) refresh(ctx context.Context) error {
 	}
 	resp, err := c.kafka.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
 	if err != nil {
-		return fmt.Errorf("read topics: %w", classify(err))
+		return fmt.Errorf("read topics: %w", c.explain(err))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -350,7 +237,7 @@ func (c *Client) offsets(ctx context.Context, topic string, which func(int) kafk
 	}
 	resp, err := c.kafka.ListOffsets(ctx, req)
 	if err != nil {
-		return nil, fmt.Errorf("list offsets of %s: %w", topic, classify(err))
+		return nil, fmt.Errorf("list offsets of %s: %w", topic, c.explain(err))
 	}
 	m := make(map[int32]int64, len(partitions))
 	for _, p := range resp.Topics[name] {
@@ -404,15 +291,32 @@ func (c *Client) HighWatermarks(ctx context.Context, topic string) (end map[int3
 	return end, err
 }
 
+// why replaces the client library's word for everything that keeps a connection from coming
+// about by what is the matter, if a look at the brokers shows it.
+func (c *Client) why(err error) error {
+	if !errors.Is(err, kafka.BrokerNotAvailable) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.producer.alive, rpcTimeout)
+	defer cancel()
+	if found := c.Ping(ctx); found != nil && c.producer.alive.Err() == nil {
+		return found
+	}
+	return err
+}
+
 // retry runs f until it succeeds, fails in a way that will not pass, or ctx ends.
 func (c *Client) retry(ctx context.Context, f func(context.Context) error) error {
 	wait := newBackoff()
 	for failures := 1; ; failures++ {
-		err := classify(f(ctx))
+		err := c.explain(f(ctx))
 		if err == nil || !errors.Is(err, ErrTransient) {
 			return err
 		}
 		if failures == tellAfter {
+			if err = c.why(err); errors.Is(err, ErrAuth) {
+				return err
+			}
 			c.log.Warn("kafka does not answer, trying on", zap.Error(err))
 		}
 		if !wait.sleep(ctx) {

@@ -17,8 +17,8 @@ type Handler interface {
 	// fetches, works and commits until ctx ends, then finishes what it must and returns
 	// within Config.RebalanceTimeout; nobody else has the partition until it has
 	// returned. An error (or nil while ctx is alive) has all partitions of this process
-	// assigned anew after a pause, from their commits; one that wraps ErrStop ends the
-	// consumer.
+	// assigned anew after a pause, from their commits; one that wraps ErrStop or ErrAuth
+	// ends the consumer.
 	Partition(ctx context.Context, a Assignment, p *Partition) error
 }
 
@@ -77,22 +77,25 @@ func (c *Client) consume(ctx context.Context, topic, group string, h Handler) er
 		return fmt.Errorf("consume %s: %w", topic, err)
 	}
 	defer cg.Close()
-	for {
+	for failures := 1; ; failures++ {
 		gen, err := cg.Next(ctx)
 		switch {
 		case ctx.Err() != nil:
-			if cause := context.Cause(ctx); errors.Is(cause, ErrStop) {
+			if cause := context.Cause(ctx); ends(cause) {
 				return fmt.Errorf("consume %s: %w", topic, cause)
 			}
 			return nil
 		case err != nil:
-			if err = classify(err); errors.Is(err, ErrAuth) {
+			if err = c.explain(err); errors.Is(err, ErrAuth) {
 				return fmt.Errorf("consume %s: join group %s: %w", topic, group, err)
 			}
 			// The group client tries again by itself after its back-off.
-			k.log.Warn("join consumer group", zap.Error(err))
+			if failures == tellAfter {
+				k.log.Warn("consumer group cannot be joined, trying on", zap.Error(err))
+			}
 			continue
 		}
+		failures = 0
 		k.start(ctx, gen)
 	}
 }
@@ -120,6 +123,10 @@ func (k *consumer) start(ctx context.Context, gen *kafka.Generation) {
 	}
 }
 
+// ends reports whether an error of a handler ends the consumer. Rights and credentials are
+// given by people: trying on would hide that somebody has to act.
+func ends(err error) bool { return errors.Is(err, ErrStop) || errors.Is(err, ErrAuth) }
+
 // run takes a partition up and hands it to the handler.
 func (k *consumer) run(ctx context.Context, gen *kafka.Generation, id int32) {
 	defer k.c.metrics.setLag(k.topic, id, -1)
@@ -130,7 +137,7 @@ func (k *consumer) run(ctx context.Context, gen *kafka.Generation, id int32) {
 	if err == nil {
 		err = errors.New("handler returned while its partition was assigned")
 	}
-	if errors.Is(err, ErrStop) {
+	if ends(err) {
 		k.end(err)
 		return
 	}

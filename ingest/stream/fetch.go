@@ -39,7 +39,7 @@ type cursor struct {
 
 	ready   []Record // decoded, not handed out
 	missing int64    // not reported yet
-	slab    []byte   // what keys and values are carved from
+	window  window
 	headers []header
 }
 
@@ -98,12 +98,15 @@ func (q *cursor) fill(ctx context.Context) error {
 				continue
 			}
 		}
-		err = classify(err)
+		err = q.c.explain(err)
 		if !errors.Is(err, ErrTransient) {
 			return fmt.Errorf("fetch %s/%d at %d: %w", q.topic, q.partition, q.next.Load(), err)
 		}
 		q.c.metrics.fetchErrors.WithLabelValues(q.topic).Inc()
 		if failures == tellAfter {
+			if err = q.c.why(err); errors.Is(err, ErrAuth) {
+				return fmt.Errorf("fetch %s/%d: %w", q.topic, q.partition, err)
+			}
 			q.c.log.Warn("fetch does not succeed, trying on", zapTopic(q.topic), zapPartition(q.partition), zap.Error(err))
 		}
 		if !wait.sleep(ctx) {
@@ -174,7 +177,6 @@ func (q *cursor) request(ctx context.Context) error {
 			q.gap(kr.Offset)
 		}
 		r, err := q.decode(kr)
-		closeRecord(kr)
 		if err != nil {
 			return err
 		}
@@ -220,25 +222,47 @@ func (q *cursor) decode(kr *kafka.Record) (Record, error) {
 	return r, nil
 }
 
-// slabSize is the unit in which memory for keys and values is taken: few allocations, and
-// a kept record keeps at most this much alive besides itself.
-const slabSize = 256 << 10
-
-// take copies b out of the client's pages.
+// take returns b's bytes where they are, in the client's pages: by not closing b, which would
+// give the pages back to be written again, they become the record's. Bytes that lie on
+// several pages are copied together.
 func (q *cursor) take(b kafka.Bytes) ([]byte, error) {
 	if b == nil {
 		return nil, nil
 	}
 	n := b.Len()
-	var p []byte
-	if n > slabSize/4 {
-		p = make([]byte, n)
-	} else {
-		if n > len(q.slab) {
-			q.slab = make([]byte, slabSize)
-		}
-		p, q.slab = q.slab[:n:n], q.slab[n:]
+	pages, ok := b.(io.WriterTo)
+	if !ok {
+		p := make([]byte, n)
+		_, err := io.ReadFull(b, p)
+		return p, err
 	}
-	_, err := io.ReadFull(b, p)
-	return p, err
+	q.window = window{size: n}
+	if _, err := pages.WriteTo(&q.window); err != nil {
+		return nil, err
+	}
+	if p := q.window.bytes; len(p) == n {
+		return p[:n:n], nil
+	}
+	return nil, fmt.Errorf("%w: %d of %d bytes", io.ErrUnexpectedEOF, len(q.window.bytes), n)
+}
+
+// window catches what a WriteTo writes without copying it, as long as it comes in one piece.
+type window struct {
+	bytes []byte
+	size  int
+	own   bool // bytes is a copy
+}
+
+// Write implements io.Writer.
+func (w *window) Write(p []byte) (int, error) {
+	switch {
+	case w.bytes == nil:
+		w.bytes = p
+	case !w.own:
+		w.bytes, w.own = append(make([]byte, 0, w.size), w.bytes...), true
+		fallthrough
+	default:
+		w.bytes = append(w.bytes, p...)
+	}
+	return len(p), nil
 }

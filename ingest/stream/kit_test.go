@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/retrial-io/retrial/ingest/embedded"
+	"github.com/retrial-io/retrial/internal/kafkatest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,11 +28,8 @@ type world struct {
 	cfg    Config
 }
 
-// brokersEnv names a real Kafka to run the contract tests against.
-const brokersEnv = "RETRIAL_KAFKA_BROKERS"
-
-// newWorld starts an embedded broker, or connects to the Kafka the environment names,
-// where a topic prefix of its own keeps tests apart.
+// newWorld starts an embedded broker, or connects to the real Kafka the environment names
+// (make test-kafka), where a topic prefix of its own keeps tests apart.
 func newWorld(t testing.TB, mods ...func(*Config)) *world {
 	t.Helper()
 	w := &world{cfg: Config{
@@ -40,8 +38,9 @@ func newWorld(t testing.TB, mods ...func(*Config)) *world {
 		HeartbeatInterval: 100 * time.Millisecond,
 		ProduceTimeout:    10 * time.Second,
 	}}
-	if addrs := os.Getenv(brokersEnv); addrs != "" {
-		w.cfg.Brokers = strings.Split(addrs, ",")
+	if a, ok := kafkatest.FromEnviron(); ok {
+		w.cfg.access(t, a)
+		w.cfg.ProduceTimeout = time.Minute // a broker that shares a busy machine takes its time
 		w.cfg.TopicPrefix = fmt.Sprintf("test-%d.", time.Now().UnixNano())
 	} else {
 		// What a test changes may be what the broker must know, and what the broker is
@@ -83,18 +82,35 @@ func (w *world) connect(t testing.TB) {
 	}
 }
 
+// access makes the configuration reach a real Kafka.
+func (c *Config) access(t testing.TB, a kafkatest.Access) {
+	t.Helper()
+	var err error
+	if c.TLS, err = a.TLS(); err != nil {
+		t.Fatal(err)
+	}
+	c.Brokers, c.Dial, c.Replication = a.Brokers, nil, min(len(a.Brokers), 3)
+	if a.Mechanism != "" {
+		password, err := os.ReadFile(a.PasswordFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.SASL = &SASL{a.Mechanism, a.User, strings.TrimSpace(string(password))}
+	}
+}
+
 // onlyEmbedded skips a test that reaches into the broker.
 func onlyEmbedded(t testing.TB) {
 	t.Helper()
-	if os.Getenv(brokersEnv) != "" {
-		t.Skip("needs the embedded broker, " + brokersEnv + " is set")
+	if _, ok := kafkatest.FromEnviron(); ok {
+		t.Skip("reaches into the embedded broker; it runs without a real one")
 	}
 }
 
 // deadline is a context no healthy test outlives.
 func deadline(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

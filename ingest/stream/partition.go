@@ -127,7 +127,7 @@ func (c *Client) committed(ctx context.Context, group, topic string, partitions 
 		return m, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read commits of group %s: %w", group, classify(err))
+		return nil, fmt.Errorf("read commits of group %s: %w", group, c.explain(err))
 	}
 	for _, p := range resp.Topics[name] {
 		if p.Error != nil {
@@ -141,4 +141,36 @@ func (c *Client) committed(ctx context.Context, group, topic string, partitions 
 		}
 	}
 	return m, nil
+}
+
+// Commit is what was last committed for a partition.
+type Commit struct {
+	Next    int64 // -1: nothing was
+	Pending Pending
+}
+
+// Commits returns what the members of a group have committed for a topic, whichever processes
+// they are. Transient failures are retried until ctx ends.
+func (c *Client) Commits(ctx context.Context, group, topic string) (map[int32]Commit, error) {
+	var found map[int32]committed
+	err := c.retry(ctx, func(ctx context.Context) error {
+		parts, err := c.all(ctx, topic)
+		if err != nil {
+			return err
+		}
+		found, err = c.committed(ctx, group, topic, parts...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	commits := make(map[int32]Commit, len(found))
+	for p, k := range found {
+		_, pending, err := decodeMetadata(k.metadata)
+		if err != nil { // somebody else's: it announces nothing
+			pending = NoPending(nil)
+		}
+		commits[p] = Commit{Next: k.offset, Pending: pending}
+	}
+	return commits, nil
 }

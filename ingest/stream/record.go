@@ -48,6 +48,7 @@ type Record struct {
 	APIServer string // as named by the endpoint, often ""
 	Received  time.Time
 	Content   event.Hash128 // of Value
+	Bodies    event.Bodies  // events: where Value's large parts end; zero when nobody has looked
 
 	Position event.Position // consumed records: where the record stands
 	Appended time.Time      // consumed records: the producer's clock when it was appended; UTC, milliseconds
@@ -76,7 +77,8 @@ func PolicyEventRecord(cluster, source, apiserver string, received time.Time, e 
 
 func eventRecord(cluster, source, apiserver string, received time.Time, e *event.Event) Record {
 	value := event.AppendJSON(nil, e)
-	return Record{Value: value, Cluster: cluster, Source: source, APIServer: apiserver, Received: received, Content: event.Content(value)}
+	return Record{Value: value, Cluster: cluster, Source: source, APIServer: apiserver, Received: received,
+		Content: event.Content(value), Bodies: event.BodiesOf(e)}
 }
 
 // PolicyRecord is a record for TopicPolicy that is not an event: an observation, already
@@ -115,12 +117,16 @@ func DecodeDeadLetter(r *Record) (event.DeadLetter, error) {
 
 // CodecVersion is the version of the record codec this release writes. It reads this
 // version and the one before.
-const CodecVersion = 1
+const CodecVersion = 2
 
-// Header names. Values are text, save received (eight bytes, big endian, Unix
-// microseconds) and content (sixteen bytes).
+// Header names. The version is a digit. In version 2 one more header has all the rest, since
+// clients pay for each header: kind (one byte), received (eight bytes, big endian, Unix
+// microseconds), content (sixteen bytes), then, each with its length as a varint before it,
+// cluster, source and apiserver, then as varints the lengths of the event's bodies. What
+// follows is a later release's. In version 1 each was a header, and there were no lengths.
 const (
 	headerVersion   = "v"
+	headerRecord    = "r"
 	headerKind      = "kind"
 	headerCluster   = "cluster"
 	headerSource    = "source"
@@ -138,49 +144,49 @@ type header struct {
 // appendHeaders appends the headers of r in the record format: count, then for each the
 // lengths and bytes of name and value, all lengths as zigzag varints.
 func appendHeaders(b []byte, r *Record) []byte {
-	n := 4
-	if r.Source != "" {
-		n++
+	size := 1 + 8 + 16 + uvarintLen(uint64(r.Bodies.Request)) + uvarintLen(uint64(r.Bodies.Response))
+	texts := [...]string{r.Cluster, r.Source, r.APIServer}
+	for _, s := range texts {
+		size += uvarintLen(uint64(len(s))) + len(s)
 	}
-	if r.APIServer != "" {
-		n++
+	b = binary.AppendVarint(b, 2)
+	b = appendName(b, headerVersion)
+	b = binary.AppendVarint(b, 1)
+	b = append(b, '0'+CodecVersion)
+	b = appendName(b, headerRecord)
+	b = binary.AppendVarint(b, int64(size))
+	b = append(b, byte(r.Kind))
+	b = binary.BigEndian.AppendUint64(b, uint64(r.Received.UnixMicro()))
+	b = binary.BigEndian.AppendUint64(b, r.Content.Hi)
+	b = binary.BigEndian.AppendUint64(b, r.Content.Lo)
+	for _, s := range texts {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
 	}
-	if r.Content != (event.Hash128{}) {
-		n++
-	}
-	b = binary.AppendVarint(b, int64(n))
-	var scratch [16]byte
-	b = appendHeader(b, headerVersion, append(scratch[:0], '0'+CodecVersion))
-	b = appendHeader(b, headerKind, r.Kind.String())
-	b = appendHeader(b, headerCluster, r.Cluster)
-	b = appendHeader(b, headerReceived, binary.BigEndian.AppendUint64(scratch[:0], uint64(r.Received.UnixMicro())))
-	if r.Source != "" {
-		b = appendHeader(b, headerSource, r.Source)
-	}
-	if r.APIServer != "" {
-		b = appendHeader(b, headerAPIServer, r.APIServer)
-	}
-	if r.Content != (event.Hash128{}) {
-		content := binary.BigEndian.AppendUint64(scratch[:0], r.Content.Hi)
-		b = appendHeader(b, headerContent, binary.BigEndian.AppendUint64(content, r.Content.Lo))
-	}
-	return b
+	b = binary.AppendUvarint(b, uint64(r.Bodies.Request))
+	return binary.AppendUvarint(b, uint64(r.Bodies.Response))
 }
 
-func appendHeader[V string | []byte](b []byte, name string, value V) []byte {
+func appendName(b []byte, name string) []byte {
 	b = binary.AppendVarint(b, int64(len(name)))
-	b = append(b, name...)
-	b = binary.AppendVarint(b, int64(len(value)))
-	return append(b, value...)
+	return append(b, name...)
+}
+
+func uvarintLen(v uint64) int {
+	n := 1
+	for ; v >= 0x80; v >>= 7 {
+		n++
+	}
+	return n
 }
 
 // headersSize bounds the bytes appendHeaders adds for r.
 func headersSize(r *Record) int {
 	const fixed = 1 + // count
-		7*(2+3) + // seven headers: length of name, length of value
-		len(headerVersion+headerKind+headerCluster+headerSource+headerAPIServer+headerReceived+headerContent) +
-		1 + 8 + 16
-	return fixed + len(r.Kind.String()) + len(r.Cluster) + len(r.Source) + len(r.APIServer)
+		2*(1+5) + len(headerVersion+headerRecord) + 1 + // lengths of names and values, the names, the version
+		1 + 8 + 16 +
+		3*5 + 2*5 // lengths of texts and bodies
+	return fixed + len(r.Cluster) + len(r.Source) + len(r.APIServer)
 }
 
 // decoder reads headers. It keeps one copy of each short string it meets, since a log
@@ -212,12 +218,67 @@ func (d *decoder) intern(b []byte) string {
 // record fills r from headers and leaves in r.Err why it could not.
 func (d *decoder) record(r *Record, headers []header) {
 	version := -1
+	var packed []byte
 	for _, h := range headers {
 		switch h.name {
 		case headerVersion:
 			if len(h.value) == 1 && h.value[0] >= '0' && h.value[0] <= '9' {
 				version = int(h.value[0] - '0')
 			}
+		case headerRecord:
+			packed = h.value
+		}
+	}
+	switch {
+	case version < 0:
+		r.Err = fmt.Errorf("%w: no codec version", ErrMalformed)
+	case version != d.current && (version != d.current-1 || version == 0):
+		r.Err = fmt.Errorf("%w: %d, this release reads %d and the one before", ErrCodecVersion, version, d.current)
+	case version == 1:
+		r.Err = d.version1(r, headers)
+	default:
+		r.Err = d.unpack(r, packed)
+	}
+	switch {
+	case r.Err != nil:
+	case r.Kind == KindUnknown || int(r.Kind) >= len(kindNames):
+		r.Err = fmt.Errorf("%w: unknown kind", ErrMalformed)
+	case r.Cluster == "" && r.Kind != KindDeadLetter:
+		r.Err = fmt.Errorf("%w: no cluster", ErrMalformed)
+	}
+}
+
+// unpack reads the header that holds all of version 2.
+func (d *decoder) unpack(r *Record, b []byte) error {
+	const fixed = 1 + 8 + 16
+	if len(b) < fixed {
+		return fmt.Errorf("%w: header of %d bytes", ErrMalformed, len(b))
+	}
+	r.Kind = Kind(b[0])
+	r.Received = time.UnixMicro(int64(binary.BigEndian.Uint64(b[1:]))).UTC()
+	r.Content = event.Hash128{Hi: binary.BigEndian.Uint64(b[9:]), Lo: binary.BigEndian.Uint64(b[17:])}
+	b = b[fixed:]
+	for _, to := range [...]*string{&r.Cluster, &r.Source, &r.APIServer} {
+		n, w := binary.Uvarint(b)
+		if w <= 0 || n > uint64(len(b)-w) {
+			return fmt.Errorf("%w: header is cut", ErrMalformed)
+		}
+		*to, b = d.intern(b[w:w+int(n)]), b[w+int(n):]
+	}
+	for _, to := range [...]*int{&r.Bodies.Request, &r.Bodies.Response} {
+		n, w := binary.Uvarint(b)
+		if w <= 0 || n > uint64(len(r.Value)) {
+			return fmt.Errorf("%w: body of %d bytes in a value of %d", ErrMalformed, n, len(r.Value))
+		}
+		*to, b = int(n), b[w:]
+	}
+	return nil
+}
+
+// version1 reads the headers of version 1.
+func (d *decoder) version1(r *Record, headers []header) error {
+	for _, h := range headers {
+		switch h.name {
 		case headerKind:
 			for k, name := range kindNames {
 				if string(h.value) == name {
@@ -232,26 +293,16 @@ func (d *decoder) record(r *Record, headers []header) {
 			r.APIServer = d.intern(h.value)
 		case headerReceived:
 			if len(h.value) != 8 {
-				r.Err = fmt.Errorf("%w: received has %d bytes", ErrMalformed, len(h.value))
-				return
+				return fmt.Errorf("%w: received has %d bytes", ErrMalformed, len(h.value))
 			}
 			r.Received = time.UnixMicro(int64(binary.BigEndian.Uint64(h.value))).UTC()
 		case headerContent:
 			if len(h.value) != 16 {
-				r.Err = fmt.Errorf("%w: content has %d bytes", ErrMalformed, len(h.value))
-				return
+				return fmt.Errorf("%w: content has %d bytes", ErrMalformed, len(h.value))
 			}
-			r.Content = event.Hash128{Hi: binary.BigEndian.Uint64(h.value), Lo: binary.BigEndian.Uint64(h.value[8:])}
+			// The second half was of another hash, which is no part of it any more.
+			r.Content = event.Hash128{Hi: binary.BigEndian.Uint64(h.value)}
 		}
 	}
-	switch {
-	case version < 0:
-		r.Err = fmt.Errorf("%w: no codec version", ErrMalformed)
-	case version != d.current && (version != d.current-1 || version == 0):
-		r.Err = fmt.Errorf("%w: %d, this release reads %d and the one before", ErrCodecVersion, version, d.current)
-	case r.Kind == KindUnknown:
-		r.Err = fmt.Errorf("%w: unknown kind", ErrMalformed)
-	case r.Cluster == "" && r.Kind != KindDeadLetter:
-		r.Err = fmt.Errorf("%w: no cluster", ErrMalformed)
-	}
+	return nil
 }

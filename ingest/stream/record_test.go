@@ -38,54 +38,91 @@ func readHeaders(t *testing.T, b []byte) []header {
 	return hs
 }
 
-// The bytes of codec version 1 are on disk in installations: they never change.
+// The bytes of a codec version are on disk in installations: they never change. Version 1 is
+// read but written no more.
 func TestHeadersGolden(t *testing.T) {
-	r := Record{Kind: KindEvent, Cluster: "prod", Source: "webhook", APIServer: "a1",
+	r := Record{Kind: KindEvent, Cluster: "prod", Source: "webhook", APIServer: "a1", Value: make([]byte, 1000),
 		Received: time.UnixMicro(1700000000123456).UTC(), Content: event.Hash128{Hi: 0x0102030405060708, Lo: 0x090a0b0c0d0e0f10}}
-	const golden = "0e" +
-		"0276" + "0231" + // v=1
-		"086b696e64" + "0a6576656e74" + // kind=event
-		"0e636c7573746572" + "0870726f64" + // cluster=prod
-		"107265636569766564" + "1000060a2418202240" + // received
-		"0c736f75726365" + "0e776562686f6f6b" + // source=webhook
-		"12617069736572766572" + "046131" + // apiserver=a1
-		"0e636f6e74656e74" + "200102030405060708090a0b0c0d0e0f10" // content
-	if got := hex.EncodeToString(appendHeaders(nil, &r)); got != golden {
-		t.Errorf("headers\n got %s\nwant %s", got, golden)
+	read := func(t *testing.T, golden string, want Record) {
+		t.Helper()
+		raw, err := hex.DecodeString(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := Record{Value: want.Value}
+		newDecoder().record(&got, readHeaders(t, raw))
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("decoded\n got %+v\nwant %+v", got, want)
+		}
 	}
-	raw, _ := hex.DecodeString(golden)
-	var got Record
-	newDecoder().record(&got, readHeaders(t, raw))
-	if !reflect.DeepEqual(got, r) {
-		t.Errorf("decoded\n got %+v\nwant %+v", got, r)
-	}
+	t.Run("version 1", func(t *testing.T) {
+		v1 := r
+		v1.Content.Lo = 0
+		read(t, "0e"+
+			"0276"+"0231"+ // v=1
+			"086b696e64"+"0a6576656e74"+ // kind=event
+			"0e636c7573746572"+"0870726f64"+ // cluster=prod
+			"107265636569766564"+"1000060a2418202240"+ // received
+			"0c736f75726365"+"0e776562686f6f6b"+ // source=webhook
+			"12617069736572766572"+"046131"+ // apiserver=a1
+			"0e636f6e74656e74"+"200102030405060708090a0b0c0d0e0f10", // content
+			v1)
+	})
+	t.Run("version 2", func(t *testing.T) {
+		r := r
+		r.Bodies = event.Bodies{Request: 5, Response: 300}
+		const golden = "04" +
+			"0276" + "0232" + // v=2
+			"0272" + "58" + "01" + // r: kind=event
+			"00060a2418202240" + // received
+			"0102030405060708090a0b0c0d0e0f10" + // content
+			"0470726f64" + "07776562686f6f6b" + "026131" + // cluster=prod source=webhook apiserver=a1
+			"05" + "ac02" // bodies
+		if got := hex.EncodeToString(appendHeaders(nil, &r)); got != golden {
+			t.Errorf("headers\n got %s\nwant %s", got, golden)
+		}
+		read(t, golden, r)
+	})
 }
 
 func TestCodecReadsThisVersionAndTheOneBefore(t *testing.T) {
 	r := Record{Kind: KindEvent, Cluster: "c", Received: time.UnixMicro(1).UTC()}
-	written := readHeaders(t, appendHeaders(nil, &r)) // version 1
+	packed := readHeaders(t, appendHeaders(nil, &r))
+	singly := []header{{headerVersion, []byte("1")}, {headerKind, []byte("event")}, {headerCluster, []byte("c")},
+		{headerReceived, []byte{0, 0, 0, 0, 0, 0, 0, 1}}}
+	payload := packed[1].value
 	for _, tc := range []struct {
 		name    string
 		current int
+		written []header
 		change  func([]header) []header
 		want    error
 	}{
-		{"same version", 1, nil, nil},
-		{"one before", 2, nil, nil},
-		{"two before", 3, nil, ErrCodecVersion},
-		{"one after", 1, set(headerVersion, "2"), ErrCodecVersion},
-		{"zero is no version", 1, set(headerVersion, "0"), ErrCodecVersion},
-		{"not a number", 1, set(headerVersion, "x"), ErrMalformed},
-		{"no version", 1, drop(headerVersion), ErrMalformed},
-		{"no headers", 1, func([]header) []header { return nil }, ErrMalformed},
-		{"unknown kind", 1, set(headerKind, "novel"), ErrMalformed},
-		{"no cluster", 1, drop(headerCluster), ErrMalformed},
-		{"short received", 1, set(headerReceived, "1"), ErrMalformed},
-		{"long content", 1, set(headerContent, strings.Repeat("x", 17)), ErrMalformed},
-		{"header of a later minor", 1, set("novel", "x"), nil},
+		{"same version", 2, packed, nil, nil},
+		{"one before", 2, singly, nil, nil},
+		{"by the release before", 1, singly, nil, nil},
+		{"two before", 3, singly, nil, ErrCodecVersion},
+		{"one after", 1, packed, nil, ErrCodecVersion},
+		{"two after", 2, packed, set(headerVersion, "4"), ErrCodecVersion},
+		{"zero is no version", 1, singly, set(headerVersion, "0"), ErrCodecVersion},
+		{"not a number", 2, packed, set(headerVersion, "x"), ErrMalformed},
+		{"no version", 2, packed, drop(headerVersion), ErrMalformed},
+		{"no headers", 2, packed, func([]header) []header { return nil }, ErrMalformed},
+		{"header of a later minor", 2, packed, set("novel", "x"), nil},
+		{"more of a later minor", 2, packed, set(headerRecord, string(payload)+"xyz"), nil},
+		{"nothing packed", 2, packed, drop(headerRecord), ErrMalformed},
+		{"no kind", 2, packed, set(headerRecord, "\x00"+string(payload[1:])), ErrMalformed},
+		{"unknown kind", 2, packed, set(headerRecord, "\x63"+string(payload[1:])), ErrMalformed},
+		{"no cluster", 2, packed, set(headerRecord, string(payload[:25])+"\x00"+string(payload[27:])), ErrMalformed},
+		{"body longer than the value", 2, packed, set(headerRecord, string(payload[:len(payload)-1])+"\x01"), ErrMalformed},
+		{"version 1, unknown kind", 2, singly, set(headerKind, "novel"), ErrMalformed},
+		{"version 1, no cluster", 2, singly, drop(headerCluster), ErrMalformed},
+		{"version 1, short received", 2, singly, set(headerReceived, "1"), ErrMalformed},
+		{"version 1, long content", 2, singly, set(headerContent, strings.Repeat("x", 17)), ErrMalformed},
+		{"version 1, header of a later minor", 2, singly, set("novel", "x"), nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			hs := append([]header(nil), written...)
+			hs := append([]header(nil), tc.written...)
 			if tc.change != nil {
 				hs = tc.change(hs)
 			}
@@ -100,6 +137,12 @@ func TestCodecReadsThisVersionAndTheOneBefore(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, r)
 			}
 		})
+	}
+	for n := range payload {
+		var got Record
+		if newDecoder().record(&got, set(headerRecord, string(payload[:n]))(packed)); !errors.Is(got.Err, ErrMalformed) {
+			t.Errorf("the first %d of %d bytes: %v, want %v", n, len(payload), got.Err, ErrMalformed)
+		}
 	}
 }
 

@@ -35,24 +35,27 @@ func (in *intake) newBatch() *batch {
 
 func (b *batch) free() { b.in.h.buffers.put(b.buf) }
 
-// add encodes e as the record of its topic. An event over the limit loses its bodies; one
+// add encodes an event as the record of its topic. An event over the limit loses its bodies; one
 // that is still over it becomes a dead letter.
-func (b *batch) add(e *event.Event, policy bool) error {
+func (b *batch) add(item *event.Item, policy bool) error {
 	if len(b.buf) >= chunkBytes {
 		if err := b.flush(); err != nil {
 			return err
 		}
 	}
-	start := len(b.buf)
-	b.buf = event.AppendJSON(b.buf, e)
+	if err := b.in.work(); err != nil {
+		return err
+	}
+	e, start := item.Event, len(b.buf)
+	b.buf = item.AppendJSON(b.buf)
 	if size := len(b.buf) - start; size > b.in.maxEvent {
 		// Size and digest are of the redacted, canonical form: the same for every way the
 		// event comes in, and no test for a guessed secret.
 		canonical := b.buf[start:]
 		sum := sha256.Sum256(canonical)
 		prefix := b.in.prefix(canonical)
-		event.StripBodies(e, size, hex.EncodeToString(sum[:]))
-		b.buf = event.AppendJSON(b.buf[:start], e)
+		item.StripBodies(size, hex.EncodeToString(sum[:]))
+		b.buf = item.AppendJSON(b.buf[:start])
 		if len(b.buf)-start > b.in.maxEvent {
 			b.buf = b.buf[:start]
 			if !policy {
@@ -65,8 +68,8 @@ func (b *batch) add(e *event.Event, policy bool) error {
 	value := b.buf[start:len(b.buf):len(b.buf)]
 	in := b.in
 	r := stream.Record{
-		Value: value, Cluster: in.cluster, Source: in.h.source, APIServer: in.apiserver,
-		Received: in.received, Content: event.Content(value),
+		Value: value, Cluster: in.cluster, Source: in.source, APIServer: in.apiserver,
+		Received: in.received, Content: event.Content(value), Bodies: event.BodiesOf(e),
 	}
 	if policy {
 		r.Topic, r.Kind, r.Key = stream.TopicPolicy, stream.KindPolicyEvent, []byte(in.cluster)
@@ -100,7 +103,7 @@ func (in *intake) tooLargeEvent(size int, sum [sha256.Size]byte, prefix []byte) 
 	in.tally.malformed++
 	in.letters = append(in.letters, event.DeadLetter{
 		Cluster: in.cluster,
-		Source:  in.h.source,
+		Source:  in.source,
 		Reason:  letterTooLarge,
 		Detail:  fmt.Sprintf("event of %d bytes is over the limit of %d also without its bodies; digest and size are of its redacted form", size, in.maxEvent),
 		Digest:  "sha256:" + hex.EncodeToString(sum[:]),

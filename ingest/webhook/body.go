@@ -84,7 +84,7 @@ func (in *intake) readFailed(err error, read int, declared int64) *answer {
 }
 
 func (in *intake) noRoom() *answer {
-	a := refuse(http.StatusTooManyRequests, refusedInFlight, "too many bytes in flight, for cluster %s or in all: come back", in.cluster).pushBack()
+	a := refuse(http.StatusTooManyRequests, refusedInFlight, "too many bytes in flight, for cluster %s or in all: come back", in.cluster).pushBack(roomBackAfter)
 	a.close = true
 	return &a
 }
@@ -120,7 +120,7 @@ func (in *intake) tooLarge(r *http.Request, read []byte, declared int64) *answer
 func (in *intake) bodyLetter(reason, detail string, body []byte, size int64) *answer {
 	letter := event.DeadLetter{
 		Cluster: in.cluster,
-		Source:  in.h.source,
+		Source:  in.source,
 		Reason:  reason,
 		Detail:  detail,
 		Digest:  digest(body),

@@ -16,9 +16,10 @@
 // What kube-apiserver does with an answer decides which one is given. Any 2xx is taken.
 // Everything else is retried: five attempts with growing pauses (at 0, 11, 28, 54 and 93
 // seconds by default), then the batch is dropped and apiserver_audit_error_total{plugin=
-// "webhook"} grows on the apiserver. 429 and 503 with Retry-After: 1 stretch each attempt
-// by ten more posts, one a second: the best way to push back. The apiserver waits 30
-// seconds for an answer and then posts the same batch again, so the receiver answers
+// "webhook"} grows on the apiserver. 429 and 5xx with Retry-After stretch each attempt by up
+// to ten more posts within 30 seconds, 4xx do not: told to come back after five seconds, an
+// apiserver holds on to a batch for 230 seconds (docs/adr/0071-pushing-back.md). The apiserver
+// waits 30 seconds for an answer and then posts the same batch again, so the receiver answers
 // within [Config].Deadline.
 //
 //	200  every event is safe; malformed items of the list became dead letters
@@ -31,8 +32,15 @@
 //	408  the body did not arrive in time
 //	413  the body is over the limit: dead letter (with the digest of what was read), then as 400
 //	415  Content-Encoding: apiservers never compress
-//	429  too many bytes of bodies in flight, or the log is full; Retry-After: 1
-//	503  Kafka did not acknowledge in time; Retry-After: 1
+//	429  too many requests or bytes of bodies in flight, of the cluster or in all, Retry-After:
+//	     1; or no room in the log or the spool, Retry-After: 5
+//	503  neither Kafka nor the spool took the events in time; Retry-After: 5
+//
+// # Clusters beside each other
+//
+// A cluster that floods leaves room for the others: it uses at most three times the memory for
+// bodies that it leaves free, 256 requests at once, and waits its turn (see turns) for a
+// processor to decode on and for room on the way into the stream.
 //
 // # What the receiver cannot see
 //

@@ -2,30 +2,89 @@ package webhook
 
 import (
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/retrial-io/retrial/ingest/event"
 )
 
-// flight counts the bytes of bodies being worked on, in all and by cluster. A body that
-// finds no room is refused at once, never queued: the apiserver keeps it and comes back.
+// flight counts the requests and the bytes of bodies being worked on, in all and by cluster. A
+// body that finds no room is refused at once, never queued: the apiserver keeps it and comes
+// back.
 type flight struct {
 	max, maxCluster int64
 	gauge           prometheus.Gauge
 
-	mu      sync.Mutex
-	total   int64
-	cluster map[string]int64 // only clusters with bytes in flight
+	mu       sync.Mutex
+	total    int64
+	cluster  map[string]int64     // only clusters with bytes in flight
+	requests map[string]int       // only clusters with requests under way
+	full     map[string]time.Time // until when a cluster's posts are refused unread
 }
 
 func newFlight(maxTotal, maxCluster int64, gauge prometheus.Gauge) *flight {
-	return &flight{max: maxTotal, maxCluster: maxCluster, gauge: gauge, cluster: map[string]int64{}}
+	return &flight{max: maxTotal, maxCluster: maxCluster, gauge: gauge, cluster: map[string]int64{}, requests: map[string]int{}, full: map[string]time.Time{}}
 }
+
+// clusterRequests is how many requests of one cluster are worked on at once. A slow body costs
+// little memory, but a connection and a goroutine: a cluster has its share of those, too. Ten
+// posts a second of five apiservers, each answered after five seconds, are as many.
+const clusterRequests = 256
+
+// enter begins a request of a cluster, or reports that there are too many.
+func (f *flight) enter(cluster string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.requests[cluster] >= clusterRequests {
+		return false
+	}
+	f.requests[cluster]++
+	return true
+}
+
+// leave ends a request of a cluster.
+func (f *flight) leave(cluster string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.requests[cluster]--; f.requests[cluster] == 0 {
+		delete(f.requests, cluster) // names come from clients
+	}
+}
+
+// fullFor is how long a cluster's posts are refused unread after one found the log full.
+const fullFor = time.Second
+
+// foundFull notes that the log has no room for a cluster.
+func (f *flight) foundFull(cluster string, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.full[cluster] = now.Add(fullFor)
+}
+
+// isFull reports whether the log had no room for a cluster a moment ago.
+func (f *flight) isFull(cluster string, now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	until, noted := f.full[cluster]
+	if noted && !now.Before(until) {
+		delete(f.full, cluster)
+	}
+	return noted && now.Before(until)
+}
+
+// othersShare is how many times the room that it leaves free one cluster may use, so that
+// each that floods leaves a quarter of what it found to the others.
+const othersShare = 3
 
 // reserve takes n bytes for cluster, or reports that there is no room.
 func (f *flight) reserve(cluster string, n int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.total+n > f.max || f.cluster[cluster]+n > f.maxCluster {
+		return false
+	}
+	if f.total > 0 && f.cluster[cluster]+n > othersShare*(f.max-f.total-n) {
 		return false
 	}
 	f.total += n
@@ -51,7 +110,24 @@ const pooledBuffer = 4 << 20
 
 // buffers lends body buffers. A buffer may be given back once nothing decoded from it is
 // used any more.
-type buffers struct{ pool sync.Pool }
+type buffers struct {
+	pool    sync.Pool // of *[]byte
+	decoded sync.Pool // of *event.Lists
+}
+
+// lists returns memory to decode a list into.
+func (b *buffers) lists() *event.Lists {
+	if l, ok := b.decoded.Get().(*event.Lists); ok {
+		return l
+	}
+	return new(event.Lists)
+}
+
+// putLists takes it back; the events of the list are gone then.
+func (b *buffers) putLists(l *event.Lists) {
+	l.Forget()
+	b.decoded.Put(l)
+}
 
 // get returns an empty buffer with room for at least n bytes, n up to pooledBuffer.
 func (b *buffers) get(n int) []byte {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ import (
 const (
 	sourceWebhook = "webhook"
 	sourceImport  = "import"
+	sourceLog     = "log"
 )
 
 // Response headers of an accepted list, for clients that keep count.
@@ -41,6 +43,12 @@ const (
 	QueryPolicyOnly = "only"
 	QueryPolicyDone = "done"
 
+	// QuerySource is the query parameter with which a trusted client says that it follows a
+	// log as it is written ([QuerySourceLog]): its events age like those of a webhook, where
+	// those of an import may be old already and stay.
+	QuerySource    = "source"
+	QuerySourceLog = sourceLog
+
 	// QuerySince is the query parameter of a state post that says, in RFC 3339, when the
 	// audit log begins that tells every later change of the state.
 	QuerySince = "since"
@@ -55,6 +63,8 @@ type Handler struct {
 	redactor Redactor
 	clusters Clusters
 	flight   *flight
+	work     *turns // requests that decode or encode: as many as there are processors
+	way      *turns // bytes of records on their way into the stream
 	buffers  *buffers
 	log      *zap.Logger
 	metrics  *metrics
@@ -94,16 +104,22 @@ func New(cfg Config, producer Producer, redactor Redactor, clusters Clusters, lo
 	return &Handler{
 		cfg: cfg, source: source, producer: producer, redactor: redactor, clusters: clusters,
 		flight: newFlight(cfg.MaxInFlight, cfg.MaxClusterInFlight, m.inFlight), buffers: &buffers{}, log: log, metrics: m,
+		work: newTurns(int64(runtime.GOMAXPROCS(0))), way: newTurns(wayBytes),
 	}, nil
 }
+
+// wayBytes is how many bytes of records are on their way into the stream at once: some forty
+// posts of an apiserver, which is more than it takes for batches to fill, and half of what the
+// producer holds, so that no cluster waits there behind all that another has sent.
+const wayBytes = 32 << 20
 
 // answer is what a request is answered with.
 type answer struct {
 	code   int
 	reason string // refusal reason for the metric; empty with 2xx
 	text   string
-	retry  bool // send Retry-After: 1
-	close  bool // the body was not read: do not wait for it
+	retry  time.Duration // Retry-After; 0: none
+	close  bool          // the body was not read: do not wait for it
 	tally  *tally
 	json   any // in place of text
 }
@@ -112,8 +128,17 @@ func refuse(code int, reason, format string, args ...any) answer {
 	return answer{code: code, reason: reason, text: fmt.Sprintf(format, args...)}
 }
 
-// pushBack makes an answer a client should come back after soon.
-func (a answer) pushBack() answer { a.retry = true; return a }
+// When a client is asked to come back, in whole seconds. Room for a body is found in a moment.
+// A log that is full or out of reach takes longer, and an apiserver that is told five seconds
+// holds on to a batch for 230 seconds with 30 posts; told one, for 140 with 55; told nothing,
+// for 86 (docs/adr/0071-pushing-back.md).
+const (
+	roomBackAfter    = time.Second
+	storageBackAfter = 5 * time.Second
+)
+
+// pushBack makes an answer a client should come back after.
+func (a answer) pushBack(after time.Duration) answer { a.retry = after; return a }
 
 // ServeHTTP answers one request; see the package comment for the paths and the answers.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -167,8 +192,8 @@ func (h *Handler) remember(r *http.Request, a answer) {
 
 func writeAnswer(w http.ResponseWriter, a answer) {
 	header := w.Header()
-	if a.retry {
-		header.Set("Retry-After", "1")
+	if a.retry > 0 {
+		header.Set("Retry-After", strconv.Itoa(int(a.retry.Seconds())))
 	}
 	if a.close {
 		header.Set("Connection", "close")
@@ -243,9 +268,13 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, began time.Time)
 	arrived := time.Now() // sockets know no other clock
 	ctx, cancel := context.WithTimeout(r.Context(), h.cfg.Deadline)
 	defer cancel()
-	in := &intake{h: h, ctx: ctx, cluster: to.cluster, apiserver: to.apiserver, received: began.UTC()}
+	in := &intake{h: h, ctx: ctx, cluster: to.cluster, apiserver: to.apiserver, source: h.source, received: began.UTC()}
 	if h.cfg.Trusted { // apiservers' queries mean nothing
-		in.policy = r.URL.Query().Get(QueryPolicy)
+		q := r.URL.Query()
+		in.policy = q.Get(QueryPolicy)
+		if q.Get(QuerySource) == QuerySourceLog {
+			in.source = sourceLog
+		}
 	}
 	// A connection that knows no deadlines has the server's time-outs. This one stays until
 	// the next request: it also bounds how long the server waits for a body's rest.
@@ -278,7 +307,7 @@ func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, cluster str
 		return refuse(http.StatusBadRequest, refusedBadState, "state of cluster %s: %v", cluster, err)
 	}
 	h.log.Warn("state not taken", zap.String("cluster", cluster), zap.Error(err))
-	return refuse(http.StatusServiceUnavailable, refusedUnacked, "state of cluster %s: %v", cluster, err).pushBack()
+	return refuse(http.StatusServiceUnavailable, refusedUnacked, "state of cluster %s: %v", cluster, err).pushBack(storageBackAfter)
 }
 
 func (h *Handler) ready(w http.ResponseWriter, r *http.Request) {

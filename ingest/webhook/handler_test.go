@@ -307,7 +307,8 @@ func TestProducerErrors(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for what, body := range map[string]string{"list": list(read("a"), write("b", "{}"), "1"), "dead letter": "{"} {
-				b := trusted(t, Config{})
+				now := time.Now()
+				b := trusted(t, Config{Now: func() time.Time { return now }})
 				fail := true
 				b.producer.before = func(context.Context, []stream.Record) error {
 					if fail {
@@ -316,7 +317,7 @@ func TestProducerErrors(t *testing.T) {
 					return nil
 				}
 				w := b.post(auditPath, body)
-				if w.Code != tc.code || w.Header().Get("Retry-After") != "1" {
+				if w.Code != tc.code || w.Header().Get("Retry-After") != "5" {
 					t.Errorf("%s: answer %d, Retry-After %q", what, w.Code, w.Header().Get("Retry-After"))
 				}
 				if strings.Contains(w.Body.String(), "10.1.2.3") {
@@ -328,6 +329,13 @@ func TestProducerErrors(t *testing.T) {
 				b.balanced(t)
 
 				fail = false
+				if tc.reason == "full" { // for a moment nobody is asked again
+					calls := len(b.producer.calls)
+					if w := b.post(auditPath, body); w.Code != 429 || w.Header().Get("Retry-After") != "5" || len(b.producer.calls) != calls {
+						t.Errorf("%s: answer %d right after", what, w.Code)
+					}
+				}
+				now = now.Add(fullFor)
 				want := 200
 				if what == "dead letter" {
 					want = 400

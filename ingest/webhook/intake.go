@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -29,12 +30,15 @@ type intake struct {
 	h                  *Handler
 	ctx                context.Context
 	cluster, apiserver string
+	source             string
 	received           time.Time
 	policy             string // QueryPolicyOnly, QueryPolicyDone, or both halves of the work
 
 	reserved int64 // bytes of h.flight
+	turn     int64 // of h.work; 0: none is held
 	maxEvent int   // bytes; the configured limit, or less when the stream takes less
 	tally    tally
+	lists    *event.Lists       // the memory of the decoded list
 	letters  []event.DeadLetter // of items, to produce after the events
 }
 
@@ -43,11 +47,26 @@ func (in *intake) serve(r *http.Request) answer {
 	in.maxEvent = in.h.cfg.MaxEvent
 	defer func() { in.h.flight.release(in.cluster, in.reserved) }()
 
+	if !in.h.flight.enter(in.cluster) {
+		return *in.noRoom()
+	}
+	defer in.h.flight.leave(in.cluster)
+	if in.h.flight.isFull(in.cluster, in.received) {
+		// Unread would cost the connection, and a handshake with the next attempt.
+		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, in.h.cfg.MaxBody))
+		return full()
+	}
 	body, refused := in.readBody(r)
 	defer func() { in.h.buffers.put(body) }()
 	if refused != nil {
 		return *refused // under the deadline still: the server may want to read the body's rest
 	}
+	defer in.rest()
+	if err := in.work(); err != nil {
+		return in.notAcknowledged(err)
+	}
+	in.lists = in.h.buffers.lists()
+	defer func() { in.h.buffers.putLists(in.lists) }()
 	if n := countItems(body); n > maxItems {
 		if a := in.bodyLetter(letterTooLarge, fmt.Sprintf("list of more than %d items", maxItems), body, int64(len(body))); a != nil {
 			return *a
@@ -70,28 +89,29 @@ func (in *intake) serve(r *http.Request) answer {
 	return in.accepted()
 }
 
-// decode decodes and redacts the list, and returns all its events and those of them that
-// are policy writes. Malformed items become dead letters to produce.
-func (in *intake) decode(body []byte) (events, policy []*event.Event, err error) {
+// decode decodes and redacts the list, and returns all its events and which of them are policy
+// writes. Malformed items become dead letters to produce.
+func (in *intake) decode(body []byte) (events []event.Item, policy []int, err error) {
 	var folded fold
-	err = event.DecodeList(body, func(item event.Item) error {
+	events = make([]event.Item, 0, eventsHint)
+	err = in.lists.Decode(body, func(item event.Item) error {
 		in.tally.items++
 		if item.Err != nil {
 			in.malformedItem(item, &folded)
 			return nil
 		}
 		if in.policy != QueryPolicyDone && event.KeepsPolicy(item.Event) { // asked while it has its bodies
-			policy = append(policy, item.Event)
+			policy = append(policy, len(events))
 		}
-		in.h.redactor.Redact(item.Event)
-		events = append(events, item.Event)
+		item.RedactWith(in.h.redactor)
+		events = append(events, item)
 		return nil
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 	if folded.items > 0 {
-		in.letters = append(in.letters, folded.letter(in.cluster, in.h.source))
+		in.letters = append(in.letters, folded.letter(in.cluster, in.source))
 	}
 	return events, policy, nil
 }
@@ -112,7 +132,7 @@ func (in *intake) malformedItem(item event.Item, folded *fold) {
 	}
 	in.letters = append(in.letters, event.DeadLetter{
 		Cluster: in.cluster,
-		Source:  in.h.source,
+		Source:  in.source,
 		Reason:  letterMalformed,
 		Detail:  fmt.Sprintf("item %d: %v", item.Index, err),
 		Digest:  digest(raw),
@@ -134,7 +154,7 @@ func unwrap(raw []byte) ([]byte, bool) {
 // deliver produces policy copies, then events, then dead letters; each step is
 // acknowledged before the next begins. A stream that takes less than the configured
 // MaxEvent has the rest of the list stripped to what it takes.
-func (in *intake) deliver(events, policy []*event.Event) error {
+func (in *intake) deliver(events []event.Item, policy []int) error {
 	for {
 		err := in.attempt(events, policy)
 		var tooLarge *stream.TooLargeError
@@ -153,12 +173,12 @@ func (in *intake) deliver(events, policy []*event.Event) error {
 // recordOverhead bounds what key and headers add to a record's value.
 const recordOverhead = 2 << 10
 
-func (in *intake) attempt(events, policy []*event.Event) error {
+func (in *intake) attempt(events []event.Item, policy []int) error {
 	in.tally.policy, in.tally.events = 0, 0
 	batch := in.newBatch()
 	defer batch.free()
-	for _, e := range policy {
-		if err := batch.add(e, true); err != nil {
+	for _, i := range policy {
+		if err := batch.add(&events[i], true); err != nil {
 			return err
 		}
 	}
@@ -178,9 +198,9 @@ func (in *intake) attempt(events, policy []*event.Event) error {
 	return err
 }
 
-func (in *intake) produceEvents(batch *batch, events []*event.Event) error {
-	for _, e := range events {
-		if err := batch.add(e, false); err != nil {
+func (in *intake) produceEvents(batch *batch, events []event.Item) error {
+	for i := range events {
+		if err := batch.add(&events[i], false); err != nil {
 			return err
 		}
 	}
@@ -215,8 +235,37 @@ func (in *intake) letterRecord(letter event.DeadLetter) stream.Record {
 	return stream.DeadLetterRecord(letter, in.received)
 }
 
-// produce produces records within what is left of the request's time.
+// work waits for the cluster's turn to decode and encode, which are what takes processor time.
+// It lasts until rest, or until something is produced: nobody waits for Kafka with it in hand.
+func (in *intake) work() (err error) {
+	if in.turn == 0 {
+		in.turn, err = in.h.work.take(in.ctx, in.cluster, 1)
+	}
+	if err != nil {
+		return fmt.Errorf("wait for a processor: %w", err)
+	}
+	return nil
+}
+
+func (in *intake) rest() {
+	if in.turn > 0 {
+		in.h.work.give(in.turn)
+		in.turn = 0
+	}
+}
+
+// produce produces records within what is left of the request's time, in the cluster's turn.
 func (in *intake) produce(records ...stream.Record) error {
+	in.rest()
+	var size int64
+	for i := range records {
+		size += int64(len(records[i].Value))
+	}
+	taken, err := in.h.way.take(in.ctx, in.cluster, size)
+	if err != nil {
+		return fmt.Errorf("wait for room for %d bytes: %w", size, err)
+	}
+	defer in.h.way.give(taken)
 	return in.h.producer.Produce(in.ctx, records...)
 }
 
@@ -241,20 +290,26 @@ func (in *intake) accepted() answer {
 func (in *intake) notAcknowledged(err error) answer {
 	if errors.Is(err, stream.ErrFull) {
 		in.h.log.Warn("log is full, pushing back", zap.String("cluster", in.cluster), zap.Error(err))
-		return refuse(http.StatusTooManyRequests, refusedFull, "the log is full: come back").pushBack()
+		in.h.flight.foundFull(in.cluster, in.h.cfg.Now())
+		return full()
 	}
 	fields := []zap.Field{zap.String("cluster", in.cluster), zap.Int("items", in.tally.items), zap.Error(err)}
 	switch {
 	case errors.Is(in.ctx.Err(), context.Canceled):
 		in.h.log.Debug("sender went away", fields...)
-		return refuse(http.StatusServiceUnavailable, refusedAborted, "the request was cancelled").pushBack()
+		return refuse(http.StatusServiceUnavailable, refusedAborted, "the request was cancelled").pushBack(storageBackAfter)
 	case errors.Is(err, stream.ErrTransient), errors.Is(err, stream.ErrClosed), errors.Is(err, context.DeadlineExceeded):
 		in.h.log.Warn("events not acknowledged", fields...)
 	default: // credentials, limits, faults: waiting will not help
 		in.h.log.Error("events not acknowledged", fields...)
 	}
 	// The sender learns nothing of the brokers: what went wrong is the log's to tell.
-	return refuse(http.StatusServiceUnavailable, refusedUnacked, "not every event was acknowledged in time: come back").pushBack()
+	return refuse(http.StatusServiceUnavailable, refusedUnacked, "not every event was acknowledged in time: come back").pushBack(storageBackAfter)
+}
+
+// full answers a list there is no room for.
+func full() answer {
+	return refuse(http.StatusTooManyRequests, refusedFull, "the log is full: come back").pushBack(storageBackAfter)
 }
 
 // maxItems is how many items a list may have. Decoding a list takes about a kilobyte an

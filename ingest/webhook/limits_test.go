@@ -133,7 +133,7 @@ func TestAnswerWithinTheDeadline(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	if w := b.post(auditPath, list(read("a"))); w.Code != 503 || w.Header().Get("Retry-After") != "1" {
+	if w := b.post(auditPath, list(read("a"))); w.Code != 503 || w.Header().Get("Retry-After") != "5" {
 		t.Errorf("answer %d", w.Code)
 	}
 	if n := b.metric(t, "refused_requests_total", "reason", "not-acknowledged"); n != 1 {

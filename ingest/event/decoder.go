@@ -1,0 +1,115 @@
+package event
+
+// Bodies are the lengths in bytes of an event's request and response object as AppendJSON
+// writes them, 0 for what is not there or not known. Who decodes with them need not look for
+// the ends of what is most of an event.
+type Bodies struct{ Request, Response int }
+
+// BodiesOf returns the lengths of the bodies AppendJSON writes for an event.
+func BodiesOf(e *Event) Bodies { return Bodies{len(e.RequestObject), len(e.ResponseObject)} }
+
+// body consumes a body of so many bytes, or one whose end has to be found when that is 0 or
+// cannot be.
+func (d *decoder) body(size int) []byte {
+	if end := d.pos + size; size > 1 && end < len(d.buf) && closes(d.buf[d.pos], d.buf[end-1]) && (d.buf[end] == ',' || d.buf[end] == '}') {
+		v := d.buf[d.pos:end:end]
+		d.pos = end
+		return v
+	}
+	v, _ := d.raw()
+	return v
+}
+
+// closes tells whether a value that begins and ends with these bytes may be a whole one.
+func closes(first, last byte) bool {
+	switch first {
+	case '{':
+		return last == '}'
+	case '[':
+		return last == ']'
+	}
+	return first == '"' && last == '"'
+}
+
+// Decoder decodes events one after another. What they refer to is cut from memory they share,
+// so that there are few allocations for many of them, and one that is kept keeps its
+// neighbours. It is for one goroutine; the zero value is ready.
+type Decoder struct {
+	d      decoder
+	blocks []block
+}
+
+// decoderChunk is how many events a Decoder takes memory for at once.
+const decoderChunk = 64
+
+// Decode decodes one event as the function [Decode] does. bodies are of what AppendJSON wrote
+// and say where its bodies end, which is then not looked at; with the zero value raw may be any
+// event.
+func (m *Decoder) Decode(raw []byte, bodies Bodies) (*Event, error) {
+	if len(m.blocks) == 0 {
+		m.blocks = make([]block, decoderChunk)
+	}
+	d, b := &m.d, &m.blocks[0]
+	d.buf, d.pos, d.err, d.bodies = raw, 0, nil, bodies
+	d.chunk, d.more = 1<<10, 4*decoderChunk
+	if !d.event(b) || !d.end() {
+		*b = block{}
+		if bodies != (Bodies{}) {
+			return m.Decode(raw, Bodies{}) // they may be what is wrong
+		}
+		return nil, d.err
+	}
+	m.blocks = m.blocks[1:]
+	return &b.event, nil
+}
+
+// Lists decodes lists of events, one after another, each into the memory of the one before:
+// the events of a list are gone when the next is decoded. It is for one goroutine; the zero
+// value is ready.
+type Lists struct {
+	d      decoder
+	blocks []block
+	items  []Item
+	strs   []string
+	pairs  []Pair
+	extra  []ExtraEntry
+}
+
+// maxListEntries bounds what of each a Lists keeps for the next list. An apiserver sends 400
+// events at once by default.
+const maxListEntries = 1 << 14
+
+// Decode decodes an EventList as [DecodeList] does.
+func (l *Lists) Decode(body []byte, visit func(Item) error) error {
+	l.Forget()
+	last := &l.d
+	l.blocks, l.items = roomFor(l.blocks, last.usedBlocks), roomFor(l.items, last.usedBlocks)
+	l.strs, l.pairs, l.extra = roomFor(l.strs, last.usedStrs), roomFor(l.pairs, last.usedPairs), roomFor(l.extra, last.usedExtra)
+	d := newListDecoder(body)
+	d.stack, d.scanner.text = last.stack[:0], last.scanner.text[:0]
+	d.blocks, d.room, d.strs, d.pairs, d.extra = l.blocks, l.items[:0], l.strs, l.pairs, l.extra
+	l.d = d
+	return l.d.visit(visit)
+}
+
+// Forget lets go of the last list: of its events, and of the body they alias.
+func (l *Lists) Forget() {
+	d := &l.d
+	forget(l.blocks, d.usedBlocks)
+	forget(l.items, len(l.items))
+	forget(l.strs, d.usedStrs)
+	forget(l.pairs, d.usedPairs)
+	forget(l.extra, d.usedExtra)
+	d.buf, d.blocks, d.room, d.strs, d.pairs, d.extra = nil, nil, nil, nil, nil, nil
+}
+
+func forget[T any](list []T, used int) { clear(list[:min(used, len(list))]) }
+
+// roomFor returns a list with room for as many entries as were used, if they are not many
+// more than usual, and a few more.
+func roomFor[T any](list []T, used int) []T {
+	if used <= cap(list) || used > maxListEntries {
+		return list
+	}
+	return make([]T, used+used/4)
+}

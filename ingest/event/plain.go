@@ -1,0 +1,129 @@
+package event
+
+import "bytes"
+
+// What an apiserver writes is nearly always the canonical form already, save for kind and
+// apiVersion, which the items of a list leave out. The decoder notes when it is (decoder.odd is
+// false in the end), and then the encoder's work is to copy.
+
+// order follows the members of an object and notes those that the canonical form has in
+// another place.
+type order struct {
+	d    *decoder
+	last int
+	seen uint32
+}
+
+// next notes a member by its place in the canonical form, counted from 1.
+func (o *order) next(n int) {
+	if n <= o.last {
+		o.d.odd = true
+	}
+	o.last = n
+	o.seen |= 1 << n
+}
+
+// before notes a member that comes before all others.
+func (o *order) before() {
+	if o.last > 0 {
+		o.d.odd = true
+	}
+}
+
+// complete tells whether all of an event's members are there that the canonical form always
+// has.
+func (o *order) complete() bool {
+	const always = 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<15 | 1<<16
+	return o.seen&always == always
+}
+
+// plain returns the text of the event that has just been decoded from its member level on; nil
+// when that is not how the canonical form goes on.
+func (d *decoder) plain() []byte {
+	if d.odd {
+		return nil
+	}
+	return d.buf[d.plainAt:d.pos:d.pos]
+}
+
+// plainEscapes tells whether a string has the escapes only that the canonical form has, and
+// there for the same bytes. Other control bytes are rare.
+func plainEscapes(src []byte) bool {
+	for {
+		i := bytes.IndexByte(src, '\\')
+		if i < 0 {
+			return true
+		}
+		switch src[i+1] {
+		case '"', '\\', 'n', 'r', 't':
+		default:
+			return false
+		}
+		src = src[i+2:]
+	}
+}
+
+// plainHead is what the canonical form begins with.
+const plainHead = `{"kind":"Event","apiVersion":"audit.k8s.io/v1",`
+
+// AppendJSON appends what the function [AppendJSON] appends for the item's event, which nobody
+// may have changed but by the item's methods.
+func (it *Item) AppendJSON(dst []byte) []byte {
+	if it.plain == nil {
+		return AppendJSON(dst, it.Event)
+	}
+	return append(append(dst, plainHead...), it.plain...)
+}
+
+// StripBodies does to the item's event what the function [StripBodies] does.
+func (it *Item) StripBodies(size int, digest string) {
+	it.plain = nil
+	StripBodies(it.Event, size, digest)
+}
+
+// RedactWith has the item's event redacted. Its text counts no more when anything changed.
+func (it *Item) RedactWith(r interface{ Redact(e *Event) }) {
+	if it.plain == nil {
+		r.Redact(it.Event)
+		return
+	}
+	before := *it.Event
+	var ref ObjectRef
+	var impersonated User
+	if before.ObjectRef != nil {
+		ref = *before.ObjectRef
+	}
+	if before.ImpersonatedUser != nil {
+		impersonated = *before.ImpersonatedUser
+	}
+	r.Redact(it.Event)
+	e := it.Event
+	// A redactor replaces and never writes into what it was given, save for the event, its
+	// object reference and its users.
+	same := e.Level == before.Level && e.AuditID == before.AuditID && e.Stage == before.Stage && e.RequestURI == before.RequestURI &&
+		e.Verb == before.Verb && e.UserAgent == before.UserAgent && sameUser(&e.User, &before.User) &&
+		e.ImpersonatedUser == before.ImpersonatedUser && e.AuthenticationMetadata == before.AuthenticationMetadata &&
+		e.ObjectRef == before.ObjectRef && e.ResponseStatus == before.ResponseStatus &&
+		sameSlice(e.SourceIPs, before.SourceIPs) && sameSlice(e.RequestObject, before.RequestObject) &&
+		sameSlice(e.ResponseObject, before.ResponseObject) && sameSlice(e.Annotations, before.Annotations) && sameSlice(e.Unknown, before.Unknown)
+	if same && e.ObjectRef != nil {
+		a, b := e.ObjectRef, &ref
+		same = a.Resource == b.Resource && a.Namespace == b.Namespace && a.Name == b.Name && a.UID == b.UID && a.APIGroup == b.APIGroup &&
+			a.APIVersion == b.APIVersion && a.ResourceVersion == b.ResourceVersion && a.Subresource == b.Subresource && sameSlice(a.Unknown, b.Unknown)
+	}
+	if same && e.ImpersonatedUser != nil {
+		same = sameUser(e.ImpersonatedUser, &impersonated)
+	}
+	if !same {
+		it.plain = nil
+	}
+}
+
+func sameUser(a, b *User) bool {
+	return a.Username == b.Username && a.UID == b.UID && sameSlice(a.Groups, b.Groups) && sameSlice(a.Extra, b.Extra) && sameSlice(a.Unknown, b.Unknown)
+}
+
+// sameSlice tells whether two slices are the same memory.
+func sameSlice[T any](a, b []T) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}

@@ -1,0 +1,119 @@
+package event
+
+import "strings"
+
+// Shape names the members of a JSON object that somebody reads: those of Members, each as far
+// as its own shape goes and whole when that is nil. Of an array the shape is that of its
+// elements.
+type Shape struct {
+	members map[string]*Shape
+	longest int
+}
+
+// ShapeOf returns the shape of these members.
+func ShapeOf(members map[string]*Shape) *Shape {
+	s := &Shape{members: members}
+	for name := range members {
+		s.longest = max(s.longest, len(name))
+	}
+	return s
+}
+
+// find tells whether a member is read, and how far. Names are compared as encoding/json
+// compares them, which takes other letters' case for the same; what is not plain ASCII is
+// taken for read.
+func (s *Shape) find(name []byte) (sub *Shape, read bool) {
+	if sub, read = s.members[string(name)]; read {
+		return sub, true
+	}
+	for _, c := range name {
+		if c >= 0x80 || c == '\\' {
+			return nil, true
+		}
+	}
+	if len(name) > s.longest {
+		return nil, false
+	}
+	for known := range s.members {
+		if len(known) == len(name) && known[len(known)-1]|0x20 == name[len(name)-1]|0x20 && strings.EqualFold(known, string(name)) {
+			return nil, true
+		}
+	}
+	return nil, false
+}
+
+// Prune appends a JSON object without the members that are not in the shape, and without white
+// space outside of what it keeps whole: what encoding/json reads of the rest is the same.
+// An object that is not valid is appended as it is.
+func Prune(dst, object []byte, shape *Shape) []byte {
+	s := scanner{buf: object}
+	from := len(dst)
+	if dst, ok := s.prune(dst, shape, 0); ok && s.end() {
+		return dst
+	}
+	return append(dst[:from], object...)
+}
+
+// maxPruneDepth bounds the recursion; shapes are not as deep.
+const maxPruneDepth = 32
+
+// prune appends the value at the position as far as the shape goes.
+func (s *scanner) prune(dst []byte, shape *Shape, depth int) ([]byte, bool) {
+	c := s.peek()
+	if shape == nil || depth == maxPruneDepth || c != '{' && c != '[' {
+		start := s.pos
+		if !s.skip() {
+			return dst, false
+		}
+		return append(dst, s.buf[start:s.pos]...), true
+	}
+	s.pos++
+	dst = append(dst, c)
+	first := true
+	if c == '[' {
+		for ; s.element(first); first = false {
+			if !first {
+				dst = append(dst, ',')
+			}
+			var ok bool
+			if dst, ok = s.prune(dst, shape, depth+1); !ok {
+				return dst, false
+			}
+		}
+		return append(dst, ']'), s.err == nil
+	}
+	kept := 0
+	for ; s.peek() != '}'; first = false {
+		if !first {
+			if s.peek() != ',' {
+				return dst, false
+			}
+			s.pos++
+		}
+		if s.peek() != '"' {
+			return dst, false
+		}
+		start := s.pos
+		end, ok := s.skipString(start + 1)
+		if s.pos = end; !ok || s.peek() != ':' {
+			return dst, false
+		}
+		s.pos++
+		sub, read := shape.find(s.buf[start+1 : end-1])
+		if !read {
+			if !s.skip() {
+				return dst, false
+			}
+			continue
+		}
+		if kept++; kept > 1 {
+			dst = append(dst, ',')
+		}
+		dst = append(append(dst, s.buf[start:end]...), ':')
+		if dst, ok = s.prune(dst, sub, depth+1); !ok {
+			return dst, false
+		}
+	}
+	s.pos++
+	return append(dst, '}'), true
+}

@@ -1,0 +1,273 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// FollowConfig is one [Follow].
+type FollowConfig struct {
+	// Client posts to BaseURL; see [SocketClient]. Required.
+	Client  *http.Client
+	BaseURL string // without a path, such as http://retrial or https://retrial.example:9443
+	Cluster string
+	// APIServer names the apiserver that writes the log, may be empty.
+	APIServer string
+	// Local says that BaseURL is the local listener, which takes the source of the events
+	// from its client: what is followed ages like what is posted.
+	Local bool
+
+	// Path is the log as it is written. The files it was rotated into lie beside it.
+	Path string
+	// Position is the path of the position file. Required: what it says is acknowledged is
+	// not posted again, save after a power failure.
+	Position string
+
+	// BatchEvents and BatchBytes bound one post; 0 is 1,000 events and 4 MiB.
+	BatchEvents int
+	BatchBytes  int
+	// MaxLine is the longest line taken, in bytes; 0 is 64 MiB.
+	MaxLine int
+	// Every is the pause between two looks at the log; 0 is 250 ms.
+	Every time.Duration
+	// Progress is called after every look at the log, by the goroutine of Follow; may be nil.
+	Progress func(Followed)
+	// Sleep waits between looks and attempts; nil is a timer.
+	Sleep func(ctx context.Context, d time.Duration) error
+	Now   func() time.Time // nil is time.Now
+	Log   *zap.Logger      // nil is none
+}
+
+// Followed is what a Follow has done so far, in this run.
+type Followed struct {
+	Events      int64 `json:"events"`      // acknowledged
+	DeadLetters int64 `json:"deadLetters"` // items the receiver made dead letters of
+	Malformed   int64 `json:"malformed"`   // lines that are no events
+	Posts       int64 `json:"posts"`       // acknowledged
+	Retries     int64 `json:"retries"`     // attempts that were not
+	Rotations   int64 `json:"rotations"`   // times that another file stood at the path
+	Truncations int64 `json:"truncations"` // times that the file at the path was cut short
+	// Behind is how many bytes of the log are not acknowledged, half a line at its end
+	// included; compressed files do not count.
+	Behind int64 `json:"behind"`
+	// File is where the last acknowledged line lies.
+	File string `json:"file"`
+}
+
+// grace is how long a rotated file rests before half a line at its end counts as all there
+// will be of it, and for how long after a change its folder is looked at again: the times of
+// folders are coarse.
+const grace = 5 * time.Second
+
+// Follow posts the log at cfg.Path as it grows, and the files it was rotated into, until
+// ctx ends; then it returns ctx's error. A receiver that is away is waited for without end;
+// one that refuses ends it with [ErrRefused], a log that holds no audit events with
+// [ErrFormat].
+//
+// The log may be renamed, compressed (gzip, zstd), or copied and truncated while it is
+// followed, or while nobody follows. Files are told by their first line, which holds an
+// audit ID and a time, never by name or inode. Only whole lines are posted, and the position
+// moves behind them once they are acknowledged.
+func Follow(ctx context.Context, cfg FollowConfig) (Followed, error) {
+	f, err := newFollower(cfg)
+	if err != nil {
+		return Followed{}, err
+	}
+	defer f.close()
+	for {
+		if err := f.look(ctx); err != nil {
+			if ctx.Err() != nil {
+				err = ctx.Err()
+			}
+			return f.done, err
+		}
+		f.done.Retries = f.poster.retries.Load()
+		if f.cfg.Progress != nil {
+			f.cfg.Progress(f.done)
+		}
+		if err := f.post.Sleep(ctx, f.cfg.Every); err != nil {
+			return f.done, err
+		}
+	}
+}
+
+// follower is one Follow; its fields belong to one goroutine.
+type follower struct {
+	cfg    FollowConfig
+	post   Config // of the poster
+	poster *poster
+	pos    *followPosition
+	done   Followed
+
+	held    *os.File // the file at the path when it was last looked at
+	heldFor string   // its identity, empty while its first line is not whole
+	dirTime time.Time
+	known   map[string]seen // of rotated files, by name
+	again   bool            // a rotated file could not be read to its end yet
+}
+
+func newFollower(cfg FollowConfig) (*follower, error) {
+	if cfg.Position == "" {
+		return nil, errors.New("follow: no position file named")
+	}
+	if cfg.Every <= 0 {
+		cfg.Every = 250 * time.Millisecond
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	post, err := Config{
+		Client: cfg.Client, BaseURL: cfg.BaseURL, Cluster: cfg.Cluster, APIServer: cfg.APIServer, BatchEvents: cfg.BatchEvents,
+		BatchBytes: cfg.BatchBytes, MaxLine: cfg.MaxLine, Attempts: math.MaxInt, Sleep: cfg.Sleep, Log: cfg.Log,
+	}.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	cfg.Log = post.Log
+	path, err := filepath.Abs(cfg.Path)
+	if err != nil {
+		return nil, fmt.Errorf("follow %s: %w", cfg.Path, err)
+	}
+	cfg.Path = path
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // it will come, if its folder is there
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			return nil, fmt.Errorf("follow %s: %w", path, err)
+		}
+	case err != nil:
+		return nil, fmt.Errorf("follow: %w", err)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("follow %s: only a file can be followed; name the one that --audit-log-path names", path)
+	}
+	pos, err := loadFollowPosition(cfg.Position, cfg.Cluster, cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	return &follower{cfg: cfg, post: post, poster: &poster{cfg: post, local: cfg.Local}, pos: pos, known: map[string]seen{}}, nil
+}
+
+func (f *follower) close() {
+	if f.held != nil {
+		_ = f.held.Close()
+	}
+}
+
+// look posts what is new: first the rest of the file that was at the path, then files that
+// it was rotated into and that are not in yet, oldest first, then the file at the path.
+func (f *follower) look(ctx context.Context) error {
+	f.done.Behind = 0
+	current, err := os.Stat(f.cfg.Path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("follow: %w", err)
+	}
+	moved, err := f.leave(ctx, current)
+	if err != nil {
+		return err
+	}
+	if f.held == nil && current != nil {
+		if err := f.take(); err != nil {
+			return err
+		}
+	}
+	dir, err := os.Stat(filepath.Dir(f.cfg.Path))
+	if err != nil {
+		return fmt.Errorf("follow: %w", err)
+	}
+	if moved || f.again || !dir.ModTime().Equal(f.dirTime) || f.cfg.Now().Sub(dir.ModTime()) < grace {
+		f.dirTime, f.again = dir.ModTime(), false
+		if err := f.rotated(ctx); err != nil {
+			return err
+		}
+	}
+	if f.held == nil {
+		return nil
+	}
+	return f.current(ctx)
+}
+
+// leave lets go of the held file when another stands at the path, or when it was cut short.
+// What was written to a file that was renamed is read first: nothing else may have its name.
+func (f *follower) leave(ctx context.Context, current os.FileInfo) (moved bool, err error) {
+	if f.held == nil {
+		return false, nil
+	}
+	info, err := f.held.Stat()
+	if err != nil {
+		return false, fmt.Errorf("follow: %w", err)
+	}
+	renamed := current == nil || !os.SameFile(info, current)
+	head, err := headOf(f.held)
+	if err != nil {
+		return false, fmt.Errorf("follow %s: %w", f.cfg.Path, err)
+	}
+	m := f.pos.mark(f.heldFor)
+	cut := f.heldFor != "" && (head != f.heldFor || m != nil && info.Size() < m.Offset)
+	switch {
+	case cut:
+		f.done.Truncations++
+		f.cfg.Log.Info("log was cut short", zap.String("path", f.cfg.Path))
+		f.heldFor = "" // its rest is in a copy; here something new begins
+		if m != nil && head == m.Head {
+			// Cut short and begun again with the same line: nothing tells what was read of it.
+			m.Offset = 0
+		}
+		if !renamed {
+			return true, nil
+		}
+	case renamed:
+		f.done.Rotations++
+		f.cfg.Log.Info("log was rotated", zap.String("path", f.cfg.Path))
+	default:
+		return false, nil
+	}
+	if err := f.current(ctx); err != nil {
+		return true, err
+	}
+	err = f.held.Close()
+	f.held, f.heldFor = nil, ""
+	if err != nil {
+		return true, fmt.Errorf("follow: %w", err)
+	}
+	return true, nil
+}
+
+// take opens the file at the path.
+func (f *follower) take() error {
+	held, err := os.Open(f.cfg.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it was moved a moment ago
+	}
+	if err != nil {
+		return fmt.Errorf("follow: %w", err)
+	}
+	f.held = held
+	return nil
+}
+
+// current posts what is new in the held file.
+func (f *follower) current(ctx context.Context) error {
+	info, err := f.held.Stat()
+	if err != nil {
+		return fmt.Errorf("follow: %w", err)
+	}
+	if f.heldFor == "" {
+		if f.heldFor, err = headOf(f.held); err != nil {
+			return fmt.Errorf("follow %s: %w", f.cfg.Path, err)
+		}
+		if f.heldFor == "" {
+			f.done.Behind += info.Size()
+			return nil
+		}
+	}
+	return f.drain(ctx, f.pos.enter(f.heldFor, f.cfg.Path), plainFile{f.held, info.Size()}, false)
+}

@@ -1,0 +1,160 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/retrial-io/retrial/internal/flock"
+)
+
+// FS is the one folder a spool lives in, as far as the spool needs it. Names are those of
+// files in the folder, without a path. Errors keep what the operating system said, so that
+// errors.Is finds fs.ErrNotExist and syscall.ENOSPC. It is safe for concurrent use.
+//
+// What the spool relies on, and nothing more: bytes are durable once Sync of their file has
+// returned nil; a name, its disappearance or its renaming once Sync of the folder has. Until
+// then any part of it may be lost, in any order.
+type FS interface {
+	// Open opens a file with the flags of os.OpenFile (os.O_RDONLY, os.O_RDWR|os.O_CREATE
+	// and the like).
+	Open(name string, flag int) (File, error)
+	Remove(name string) error
+	Rename(from, to string) error
+	// List returns the names in the folder, in no order.
+	List() ([]string, error)
+	// Sync makes names durable.
+	Sync() error
+	// Free returns the bytes that can still be written by this user.
+	Free() (int64, error)
+}
+
+// File is one open file. Reads and writes name their place: the spool keeps its own.
+type File interface {
+	io.ReaderAt
+	io.WriterAt
+	Sync() error
+	Truncate(size int64) error
+	Size() (int64, error)
+	io.Closer
+}
+
+// ErrLocked is matched by the error for a folder that another process spools in.
+var ErrLocked = errors.New("spool folder is in use")
+
+// lockName is the file in the folder that is locked; it says who holds it.
+const lockName = "lock"
+
+// Dir is a folder of the operating system, held by this process alone.
+type Dir struct {
+	path string
+	lock *os.File
+	once sync.Once
+}
+
+// OpenDir makes the folder where it is missing (mode 0700), checks that it can be written
+// and locks it. The lock ends with Close, or with the process, however that ends. Errors say
+// what is wrong with the folder; one another process holds matches ErrLocked.
+func OpenDir(path string) (*Dir, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("spool folder: %w", err)
+	}
+	name := filepath.Join(path, lockName)
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("spool folder: %w (this user must be able to write there)", err)
+	}
+	d := &Dir{path: path, lock: f}
+	if err := d.take(); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return d, nil
+}
+
+// take locks the folder and notes who did.
+func (d *Dir) take() error {
+	switch err := flock.Try(d.lock); {
+	case errors.Is(err, flock.ErrHeld):
+		owner, _ := os.ReadFile(d.lock.Name()) // only to name it
+		who := strings.TrimSpace(string(owner))
+		if who == "" {
+			who = "another process"
+		}
+		return fmt.Errorf("%w: %s is held by %s: stop it first", ErrLocked, d.path, who)
+	case errors.Is(err, flock.ErrUnsupported): // two processes could spool into one folder
+		return fmt.Errorf("lock spool folder %s: %w: use --spool off", d.path, err)
+	case err != nil:
+		return fmt.Errorf("lock spool folder %s: %w", d.path, err)
+	}
+	owner := fmt.Sprintf("pid %d (%s)\n", os.Getpid(), filepath.Base(os.Args[0]))
+	_, err := d.lock.WriteAt([]byte(owner), 0)
+	if err = errors.Join(d.lock.Truncate(int64(len(owner))), err); err != nil {
+		return fmt.Errorf("spool folder: write lock: %w", err)
+	}
+	return nil
+}
+
+// Path returns the folder.
+func (d *Dir) Path() string { return d.path }
+
+// Close gives the lock up. Further calls do nothing.
+func (d *Dir) Close() error {
+	var err error
+	d.once.Do(func() { err = d.lock.Close() })
+	return err
+}
+
+// Open implements FS.
+func (d *Dir) Open(name string, flag int) (File, error) {
+	f, err := os.OpenFile(filepath.Join(d.path, name), flag, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+// Remove implements FS.
+func (d *Dir) Remove(name string) error { return os.Remove(filepath.Join(d.path, name)) }
+
+// Rename implements FS.
+func (d *Dir) Rename(from, to string) error {
+	return os.Rename(filepath.Join(d.path, from), filepath.Join(d.path, to))
+}
+
+// List implements FS.
+func (d *Dir) List() ([]string, error) {
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names, nil
+}
+
+// Sync implements FS.
+func (d *Dir) Sync() error {
+	f, err := os.Open(d.path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// osFile adds the size to an os.File.
+type osFile struct{ *os.File }
+
+// Size implements File.
+func (f osFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}

@@ -1,0 +1,70 @@
+package spool
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Reasons for which records found no place.
+const (
+	refusedFull    = "full"
+	refusedShare   = "cluster-share"
+	refusedRoom    = "free-room"
+	refusedDisk    = "disk-error"
+	damagedFrame   = "damaged"
+	damagedVersion = "version"
+	damagedSize    = "too-large"
+)
+
+// metrics of a spool. Labels come from the constants above.
+type metrics struct {
+	active, bytes, held, maxBytes, oldest, kept prometheus.Gauge
+	spooled, drained, torn                      prometheus.Counter
+	refused, unsent                             *prometheus.CounterVec // reason
+	sync                                        prometheus.Histogram
+}
+
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	var all []prometheus.Collector
+	gauge := func(name, help string) prometheus.Gauge {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "retrial_spool_" + name, Help: help})
+		all = append(all, g)
+		return g
+	}
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_spool_" + name, Help: help})
+		all = append(all, c)
+		return c
+	}
+	vec := func(name, help string, reasons ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_spool_" + name, Help: help}, []string{"reason"})
+		for _, r := range reasons {
+			c.WithLabelValues(r)
+		}
+		all = append(all, c)
+		return c
+	}
+	m := &metrics{
+		active:   gauge("active", "1 while records go to the spool because Kafka does not take them, or older ones are still there."),
+		bytes:    gauge("bytes", "Bytes of segments on disk that are not in Kafka yet."),
+		held:     gauge("records", "Records in the spool."),
+		maxBytes: gauge("max_bytes", "Most bytes the spool may hold."),
+		oldest:   gauge("since_timestamp_seconds", "When records began to go to the spool (Unix time), 0 while they go to Kafka."),
+		kept:     gauge("kept_segments", "Segments kept aside because something in them could not be sent to Kafka."),
+		spooled:  counter("spooled_records_total", "Records made durable in the spool and acknowledged."),
+		drained:  counter("drained_records_total", "Records sent from the spool to Kafka."),
+		torn:     counter("torn_bytes_total", "Bytes cut off at the end of segments after a crash; nothing in them was acknowledged."),
+		refused:  vec("refused_records_total", "Records that found no place in the spool and were not acknowledged, by reason.", refusedFull, refusedShare, refusedRoom, refusedDisk),
+		unsent:   vec("unsent_records_total", "Acknowledged records that could not be sent to Kafka and are kept aside in their segment, by reason.", damagedFrame, damagedVersion, damagedSize),
+		sync: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "retrial_spool_sync_duration_seconds", Help: "Time to write and sync what several posts share.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14)}),
+	}
+	all = append(all, m.sync)
+	if reg == nil {
+		return m, nil
+	}
+	for _, c := range all {
+		if err := reg.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}

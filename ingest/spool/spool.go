@@ -1,0 +1,400 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/retrial-io/retrial/ingest/stream"
+)
+
+// Producer takes records into Kafka; stream.Producer is one. Produce returns nil when every
+// record was acknowledged; after an error any of them may have been. It keeps nothing of a
+// record after it has returned.
+type Producer interface {
+	Produce(ctx context.Context, recs ...stream.Record) error
+}
+
+// Config is what Open needs. FS is required; zero values stand for the defaults named.
+type Config struct {
+	// FS is the folder, which belongs to this spool alone; see OpenDir.
+	FS FS
+	// MaxBytes bounds the segments on disk, in bytes; DefaultMaxBytes.
+	MaxBytes int64
+	// MinFree is the room on the file system that is left alone, in bytes; DefaultMinFree.
+	// Negative: none.
+	MinFree int64
+	// SegmentBytes is the size at which a new file is begun; 32 MiB.
+	SegmentBytes int64
+	// Direct is how long Kafka may take for the records of a call before they are spooled;
+	// 2 s. Large calls have a second more for every 16 MiB.
+	Direct time.Duration
+	// MaxRecordBytes is the largest record that is taken (see stream.RecordSize);
+	// stream.DefaultMaxRecordBytes.
+	MaxRecordBytes int
+
+	Log        *zap.Logger           // nil: silent
+	Registerer prometheus.Registerer // nil: metrics are kept but not exposed
+}
+
+const (
+	// DefaultMaxBytes holds a quarter of an hour of 4,000 events a second, of 2 KB each and
+	// compressed to half, for one cluster (which takes three quarters of it at the most).
+	DefaultMaxBytes = 5 << 30
+	// DefaultMinFree is left to whatever else is on the file system.
+	DefaultMinFree = 1 << 30
+	// MinMaxBytes is the smallest bound that makes sense.
+	MinMaxBytes = 1 << 20
+
+	defaultSegmentBytes = 32 << 20
+	defaultDirect       = 2 * time.Second
+)
+
+func (c *Config) setDefaults() error {
+	if c.FS == nil {
+		return errors.New("open spool: no folder given")
+	}
+	if c.MaxBytes == 0 {
+		c.MaxBytes = DefaultMaxBytes
+	}
+	if c.MaxBytes < MinMaxBytes {
+		return fmt.Errorf("open spool: a bound of %d bytes is too small: %d at least", c.MaxBytes, MinMaxBytes)
+	}
+	if c.MinFree == 0 {
+		c.MinFree = DefaultMinFree
+	}
+	if c.SegmentBytes <= 0 {
+		c.SegmentBytes = min(defaultSegmentBytes, c.MaxBytes/8)
+	}
+	if c.Direct <= 0 {
+		c.Direct = defaultDirect
+	}
+	if c.MaxRecordBytes <= 0 {
+		c.MaxRecordBytes = stream.DefaultMaxRecordBytes
+	}
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	return nil
+}
+
+// Spool takes records into Kafka, by way of the disk while Kafka does not take them. Its
+// methods are safe for concurrent use.
+type Spool struct {
+	cfg      Config
+	log      *zap.Logger
+	producer Producer
+	codec    *codec
+	metrics  *metrics
+	wake     chan struct{} // tells the drainer that something was spooled
+
+	spooling atomic.Bool // true while anything is in the spool; set under mu
+
+	mu       sync.Mutex
+	closed   bool
+	gate     chan struct{} // not nil: calls wait until it is closed, so that the drainer gets to the end
+	segments []*segment    // oldest first, all durable; the last may still grow
+	pos      position      // what the drainer does next
+	used     int64         // bytes of segments
+	queued   int64         // bytes on their way to the disk
+	by       map[string]int64
+	records  int64
+	since    time.Time     // when spooling began
+	cause    string        // why
+	empty    chan struct{} // closed when the spool is empty again; nil while it is
+	round    *round        // what waits for the next sync; nil when nothing does
+	busy     bool          // a sync is under way
+	down     error         // why the disk is not asked until retry
+	retry    time.Time
+	rounds   sync.WaitGroup
+
+	writer writer // of the round under way
+}
+
+// segment is one file.
+type segment struct {
+	seq     uint64
+	size    int64 // durable bytes, whole frames only
+	records int64 // not drained
+	by      map[string]int64
+	keep    bool // something in it could not be sent
+}
+
+func (g *segment) name() string { return fmt.Sprintf("%016d.seg", g.seq) }
+func (g *segment) kept() string { return fmt.Sprintf("%016d.kept", g.seq) }
+
+// Open reads what an earlier process left, cuts off what it had not finished, and returns the
+// spool. Nothing is sent before Run. The caller closes the folder after the spool.
+func Open(cfg Config, producer Producer) (*Spool, error) {
+	if err := cfg.setDefaults(); err != nil {
+		return nil, err
+	}
+	if producer == nil {
+		return nil, errors.New("open spool: no producer")
+	}
+	m, err := newMetrics(cfg.Registerer)
+	if err != nil {
+		return nil, fmt.Errorf("open spool: register metrics: %w", err)
+	}
+	c, err := newCodec(runtime.GOMAXPROCS(0))
+	if err != nil {
+		return nil, fmt.Errorf("open spool: %w", err)
+	}
+	// A disk that fails does so with every post: the first lines of a minute tell it all.
+	log := cfg.Log.Named("ingest.spool").WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, time.Minute, 20, 0)
+	}))
+	s := &Spool{cfg: cfg, log: log, producer: producer, codec: c, metrics: m,
+		wake: make(chan struct{}, 1), by: map[string]int64{}}
+	m.maxBytes.Set(float64(cfg.MaxBytes))
+	if err := s.recover(); err != nil {
+		c.close()
+		return nil, fmt.Errorf("open spool: %w", err)
+	}
+	return s, nil
+}
+
+// Produce returns nil when every record is in Kafka or durable in the spool.
+//
+// Errors are those of stream.Producer. ErrFull: the spool has no room, or the cluster has had
+// its share of it; also Kafka's own, which is not spooled: Kafka is there and asks to wait.
+// ErrTransient: the disk failed, or ctx ended. After an error some records may be stored.
+func (s *Spool) Produce(ctx context.Context, recs ...stream.Record) error {
+	if len(recs) == 0 {
+		return nil
+	}
+	var cause error // why Kafka was given up
+	var frames []frame
+	for {
+		if !s.spooling.Load() && cause == nil {
+			err := s.direct(ctx, recs)
+			if err == nil || !spoolable(ctx, err) {
+				return err
+			}
+			cause = err
+		}
+		if frames == nil {
+			if err := s.check(recs); err != nil {
+				return err
+			}
+			frames = s.codec.encode(recs)
+		}
+		r, wait, err := s.enqueue(frames, len(recs), cause)
+		switch {
+		case err != nil && cause != nil:
+			return fmt.Errorf("spool %d records: %w; to be spooled because: %v", len(recs), err, cause) //nolint:errorlint // what is to be done follows from the spool's
+		case err != nil:
+			return fmt.Errorf("spool %d records: %w", len(recs), err)
+		case wait == nil && r == nil: // all was drained meanwhile
+			continue
+		case wait == nil:
+			wait = r.done
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return fmt.Errorf("spool %d records: %w: %w", len(recs), stream.ErrTransient, ctx.Err())
+		}
+		if r == nil {
+			continue
+		}
+		if r.err != nil {
+			s.refuse(refusedDisk, len(recs))
+			return fmt.Errorf("spool %d records: %w", len(recs), r.err)
+		}
+		s.metrics.spooled.Add(float64(len(recs)))
+		return nil
+	}
+}
+
+// direct gives the records to Kafka, which has a short time for them.
+func (s *Spool) direct(ctx context.Context, recs []stream.Record) error {
+	size := 0
+	for i := range recs {
+		size += len(recs[i].Value)
+	}
+	within := s.cfg.Direct + time.Duration(size)*time.Second/slowKafka
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return s.producer.Produce(ctx, recs...)
+}
+
+// slowKafka is how many bytes a second Kafka takes at the least: a large state may take longer
+// than a post.
+const slowKafka = 16 << 20
+
+// spoolable reports whether an error says that Kafka cannot be had just now. ErrFull does
+// not: the log is there, and its consumers are behind.
+func spoolable(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && (errors.Is(err, stream.ErrTransient) || errors.Is(err, stream.ErrAuth))
+}
+
+// check refuses what Kafka would refuse later.
+func (s *Spool) check(recs []stream.Record) error {
+	for i := range recs {
+		if n := stream.RecordSize(&recs[i]); n > s.cfg.MaxRecordBytes {
+			return &stream.TooLargeError{Index: i, Topic: recs[i].Topic, Size: n, Limit: s.cfg.MaxRecordBytes}
+		}
+	}
+	return nil
+}
+
+// enqueue puts frames of n records behind what is spooled. It returns the round that makes
+// them durable; or a channel to wait on before another try; or neither, when nothing is
+// spooled any more and Kafka was not asked yet.
+func (s *Spool) enqueue(frames []frame, n int, cause error) (*round, <-chan struct{}, error) {
+	var size int64
+	for i := range frames {
+		size += int64(len(frames[i].bytes))
+	}
+	free, freeErr := s.cfg.FS.Free()
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cluster := frames[0].cluster
+	switch {
+	case s.closed:
+		return nil, nil, stream.ErrClosed
+	case s.gate != nil:
+		return nil, s.gate, nil
+	case !s.spooling.Load() && cause == nil:
+		return nil, nil, nil
+	case time.Now().Before(s.retry):
+		s.refuse(refusedDisk, n)
+		return nil, nil, s.down
+	case freeErr != nil:
+		s.refuse(refusedDisk, n)
+		return nil, nil, fmt.Errorf("%w: %w", stream.ErrTransient, freeErr)
+	case free-s.queued-size < s.cfg.MinFree:
+		s.refuse(refusedRoom, n)
+		return nil, nil, fullError(fmt.Sprintf("its file system has %d bytes free, %d are left alone", free, max(0, s.cfg.MinFree)))
+	}
+	switch left := s.cfg.MaxBytes - s.used - s.queued - size; {
+	case left < 0:
+		s.refuse(refusedFull, n)
+		return nil, nil, fullError(fmt.Sprintf("it holds %d of %d bytes", s.used+s.queued, s.cfg.MaxBytes))
+	case s.by[cluster]+size > clusterShare*left:
+		s.refuse(refusedShare, n)
+		return nil, nil, fullError(fmt.Sprintf("cluster %s has its share of it, %d bytes; %d are left to others", cluster, s.by[cluster], left))
+	}
+	s.queued += size
+	s.by[cluster] += size
+	if !s.spooling.Load() {
+		s.begin(cause)
+	}
+	return s.join(frames, n), nil, nil
+}
+
+// fullError says why there is no room. It matches stream.ErrFull.
+type fullError string
+
+func (e fullError) Error() string { return "the spool is full: " + string(e) }
+
+// Is makes errors.Is(err, stream.ErrFull) true.
+func (e fullError) Is(target error) bool { return target == stream.ErrFull }
+
+// clusterShare is how many times the room that it leaves free one cluster may take.
+const clusterShare = 3
+
+// begin notes that Kafka was given up. s.mu is held.
+func (s *Spool) begin(cause error) {
+	s.mark()
+	s.cause = cause.Error()
+	s.log.Warn("kafka does not take records, spooling them", zap.Error(cause))
+}
+
+// mark notes that there is something in the spool. s.mu is held.
+func (s *Spool) mark() {
+	s.spooling.Store(true)
+	s.empty = make(chan struct{})
+	s.since = time.Now()
+	s.metrics.active.Set(1)
+	s.metrics.oldest.Set(float64(s.since.Unix()))
+}
+
+// Wait returns when everything that was acknowledged is in Kafka, or with ctx's error.
+func (s *Spool) Wait(ctx context.Context) error {
+	s.mu.Lock()
+	empty := s.empty
+	s.mu.Unlock()
+	if empty == nil {
+		return nil
+	}
+	select {
+	case <-empty:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the spool to be drained: %w", ctx.Err())
+	}
+}
+
+func (s *Spool) refuse(reason string, n int) {
+	s.metrics.refused.WithLabelValues(reason).Add(float64(n))
+}
+
+// Status is what the spool holds.
+type Status struct {
+	Spooling bool      // records go to disk
+	Since    time.Time // when they began to; zero when they do not
+	Cause    string    // Kafka's error that began it; "" after a restart
+	Bytes    int64     // on disk
+	MaxBytes int64
+	Records  int64
+	Refusing error // why the disk does not take records just now
+}
+
+// Status returns what the spool holds.
+func (s *Spool) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := Status{Spooling: s.spooling.Load(), Since: s.since, Cause: s.cause, Bytes: s.used, MaxBytes: s.cfg.MaxBytes, Records: s.records}
+	if time.Now().Before(s.retry) {
+		st.Refusing = s.down
+	}
+	return st
+}
+
+// Close refuses further records, waits for those under way and notes the drainer's position.
+// Run must have returned. What is spooled stays for the next start.
+func (s *Spool) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.openGate()
+	s.mu.Unlock()
+	s.rounds.Wait()
+	err := s.writer.seal()
+	if s.pos != (position{}) {
+		err = errors.Join(err, writePosition(s.cfg.FS, s.pos))
+	}
+	if len(s.segments) > 0 {
+		s.log.Info("records stay in the spool until the next start", zap.Int64("records", s.records), zap.Int64("bytes", s.used))
+	}
+	s.codec.close()
+	return err
+}
+
+// openGate lets calls go on. s.mu is held.
+func (s *Spool) openGate() {
+	if s.gate != nil {
+		close(s.gate)
+		s.gate = nil
+	}
+}
+
+// gauges tells what is held. s.mu is held.
+func (s *Spool) gauges() {
+	s.metrics.bytes.Set(float64(s.used))
+	s.metrics.held.Set(float64(s.records))
+}
