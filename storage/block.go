@@ -35,6 +35,7 @@ type block struct {
 	hash   hasher
 	grants map[replay.Grant]string // encoded before, bounded
 	list   []string                // encoded grants of the row at hand
+	mem    chunks                  // of its textColumn
 	more   []byte                  // what else of its verdict tells versions apart, see appendMore
 	text   []byte                  // scratch
 
@@ -49,21 +50,23 @@ type block struct {
 	shape, attrIsResource                     proto.ColUInt8
 
 	level, stage, verb, subject                                               lowCard
-	auditID, requestURI, objectName, objectUID, objectResourceVersion         proto.ColStr
+	auditText, objectResourceVersion                                          textColumn
+	auditUUID                                                                 uuids
+	requestURI, objectName, objectUID                                         lowCard
 	user, impersonated                                                        userColumns
 	constraint, userAgent                                                     lowCard
 	sourceIPs                                                                 lowCardArray
 	objectResource, objectNamespace, objectGroup, objectVersion, objectSub    lowCard
 	statusReason                                                              lowCard
-	responseStatus, requestObject, responseObject                             proto.ColStr
+	requestObject, responseObject                                             textColumn
+	responseStatus, recordedReason, attrName                                  lowCard
 	annotations                                                               textMap
 	unknownAt, unknownName                                                    lowCardArray
 	unknownValue                                                              textArray
 	outcome, class, cause, recorded, replayed, authorizer                     lowCard
-	recordedReason                                                            proto.ColStr
 	granted, errs, missing, impGrants, impMissing, identity                   lowCardArray
 	attrVerb, attrGroup, attrVersion, attrResource, attrSub, attrNamespace    lowCard
-	attrName, attrPath, attrLabels, attrFields                                proto.ColStr
+	attrPath, attrLabels, attrFields                                          textColumn
 	impReplayed, impMode, admission, admissionPlugin, admissionNS, engine, cf lowCard
 	policyRevision, access, groupSet                                          proto.ColUInt64
 	accessName, accessPath                                                    lowCard
@@ -74,7 +77,7 @@ type block struct {
 	credential, chain                                                         lowCard
 	impliedAccess                                                             numberArray
 	impliedGrants                                                             lowCardLists
-	review                                                                    proto.ColStr
+	review                                                                    textColumn
 
 	columns []proto.InputColumn
 }
@@ -103,6 +106,11 @@ const maxGrants = 1 << 14
 func newBlock() *block {
 	b := &block{grants: map[replay.Grant]string{}}
 	b.requestKey.Size, b.content.Size = 16, 16
+	for _, c := range []*textColumn{
+		&b.objectResourceVersion, &b.requestObject, &b.responseObject,
+	} {
+		c.mem = &b.mem // the others are empty in most rows
+	}
 	b.columns = []proto.InputColumn{
 		{Name: "cluster", Data: &b.cluster}, {Name: "source", Data: &b.source}, {Name: "apiserver", Data: &b.apiserver},
 		{Name: "ingested", Data: micros{&b.ingested}}, {Name: "ingest_day", Data: dates{&b.ingestDay}},
@@ -110,7 +118,7 @@ func newBlock() *block {
 		{Name: "request_key", Data: &b.requestKey}, {Name: "content", Data: &b.content}, {Name: "size", Data: &b.size},
 		{Name: "sign", Data: &b.sign}, {Name: "version", Data: &b.version}, {Name: "row_revision", Data: &b.rowRevision},
 
-		{Name: "level", Data: &b.level}, {Name: "audit_id", Data: &b.auditID}, {Name: "stage", Data: &b.stage},
+		{Name: "level", Data: &b.level}, {Name: "audit_uuid", Data: &b.auditUUID}, {Name: "audit_text", Data: &b.auditText}, {Name: "stage", Data: &b.stage},
 		{Name: "request_uri", Data: &b.requestURI}, {Name: "verb", Data: &b.verb},
 		{Name: "user_name", Data: &b.user.name}, {Name: "user_uid", Data: &b.user.uid},
 		{Name: "user_groups", Data: &b.user.groups}, {Name: "user_extra", Data: &b.user.extra},
@@ -160,6 +168,7 @@ func (b *block) reset() {
 	for _, c := range b.columns {
 		c.Data.(proto.Resettable).Reset()
 	}
+	b.mem.trim()
 	if len(b.grants) > maxGrants {
 		clear(b.grants)
 	}
@@ -216,6 +225,7 @@ func (b *block) appendPlace(r *replay.Row) {
 	b.koffset.Append(r.Position.Offset)
 	request, content := r.Request.Bytes(), r.Content.Bytes()
 	b.requestKey.Append(request[:])
+	clear(content[8:]) // see knownContent
 	b.content.Append(content[:])
 	b.size.Append(uint32(r.Size))
 	b.sign.Append(r.Sign)
@@ -229,7 +239,7 @@ func (b *block) appendPlace(r *replay.Row) {
 func (b *block) appendEvent(e *event.Event) {
 	var shape uint8
 	b.level.Append(string(e.Level))
-	b.auditID.Append(e.AuditID)
+	b.auditText.Append(b.auditUUID.Append(e.AuditID))
 	b.stage.Append(string(e.Stage))
 	b.requestURI.Append(e.RequestURI)
 	b.verb.Append(e.Verb)
@@ -398,11 +408,6 @@ func bit(v bool) uint8 {
 		return 1
 	}
 	return 0
-}
-
-// encode writes the block in Native format, revision 0, as an INSERT takes it over HTTP.
-func (b *block) encode(buf *proto.Buffer) error {
-	return proto.Block{Columns: len(b.columns), Rows: b.rows}.EncodeRawBlock(buf, 0, b.columns)
 }
 
 // The types below give integer columns the type name of the column they are inserted into.

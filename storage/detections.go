@@ -68,7 +68,33 @@ const thrift = "\nSETTINGS max_threads = 1, max_bytes_before_external_group_by =
 // paneOf is the number of a request's pane: rounded down, before 1970 too.
 const paneOf = "intDiv(toUnixTimestamp64Micro(request_received) - positiveModulo(toUnixTimestamp64Micro(request_received), {every:Int64}), {every:Int64})"
 
-// Marked visits the standing rows the filter selects, complete with event and verdict.
+// unasked are columns no rule can ask about (see analysis/detect, Variables), nor a finding
+// shows. They are most of a row: each costs the store a column to read and the driver a value to
+// convert, for every request of a rule that counts.
+var unasked = map[string]bool{ //nolint:gochecknoglobals // constant table
+	"source": true, "toUnixTimestamp64Micro(ingested)": true, "epoch": true, "kpart": true, "koffset": true, "content": true, "size": true, "row_revision": true,
+	"impersonated_uid": true, "impersonated_extra": true, "impersonation_constraint": true,
+	"object_resource": true, "object_namespace": true, "object_name": true, "object_uid": true, "object_api_group": true,
+	"object_api_version": true, "object_resource_version": true, "object_subresource": true,
+	"unknown_at": true, "unknown_name": true, "unknown_value": true, "cause": true, "errors": true,
+	"attr_api_version": true, "attr_path": true, "attr_label_selector": true, "attr_field_selector": true,
+	"impersonation": true, "impersonation_mode": true, "impersonation_grants": true, "impersonation_missing": true,
+	"admission_plugin": true, "admission_namespace_lifecycle": true, "policy_revision": true, "engine_version": true, "config_version": true,
+	"evidence": true, "explained": true, "chain": true, "implied": true, "implied_grants": true, "review": true,
+}
+
+// asked are the places in stored.targets of what rules can ask about.
+func asked(bodies bool) (places []int, columns []string) {
+	for i, t := range new(stored).targets() {
+		if !unasked[t.sql] && (bodies || t.sql != "request_object" && t.sql != "response_object") {
+			places, columns = append(places, i), append(columns, t.sql)
+		}
+	}
+	return places, columns
+}
+
+// Marked visits the standing rows the filter selects, with what rules can ask about: see unasked
+// for what stays empty.
 func (s *Store) Marked(ctx context.Context, f replay.MarkFilter, visit func(replay.Row) error) error {
 	where, p := markWhere(f)
 	if len(f.Panes) > 0 {
@@ -78,11 +104,9 @@ func (s *Store) Marked(ctx context.Context, f replay.MarkFilter, visit func(repl
 	ctx, cancel := context.WithCancel(params(ctx, p))
 	defer cancel()
 	// What stands is found by the columns that tell rows apart; only of those the rest is read.
-	columns := rowColumns()
-	if f.NoBodies {
-		columns = strings.Replace(columns, "request_object, response_object", "'', ''", 1)
-	}
-	res, err := s.conn.Query(ctx, "SELECT "+columns+" FROM "+s.table("events")+" WHERE sign = 1 AND "+where+
+	places, columns := asked(!f.NoBodies)
+	to := make([]any, len(places))
+	res, err := s.conn.Query(ctx, "SELECT "+strings.Join(columns, ", ")+" FROM "+s.table("events")+" WHERE sign = 1 AND "+where+
 		"\nAND (request_key, stage, version) IN (SELECT request_key, stage, version FROM "+s.table("events")+" WHERE "+where+
 		" GROUP BY request_key, stage, version HAVING sum(sign) > 0)\nLIMIT 1 BY request_key, stage, version"+thrift)
 	if err != nil {
@@ -90,7 +114,15 @@ func (s *Store) Marked(ctx context.Context, f replay.MarkFilter, visit func(repl
 	}
 	defer res.Close()
 	for res.Next() {
-		row, err := scanRow(res)
+		var r stored
+		all := r.targets()
+		for i, at := range places {
+			to[i] = all[at].to
+		}
+		if err := res.Scan(to...); err != nil {
+			return fmt.Errorf("read requests marked by %s: %w", f.Rule, err)
+		}
+		row, err := r.row()
 		if err != nil {
 			return fmt.Errorf("read requests marked by %s: %w", f.Rule, err)
 		}

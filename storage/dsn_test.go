@@ -3,55 +3,23 @@ package storage_test
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
+	"github.com/retrial-io/retrial/internal/chserver/chservertest"
 	"github.com/retrial-io/retrial/storage"
-	"github.com/retrial-io/retrial/storage/embedded"
-	"github.com/retrial-io/retrial/storage/storagetest"
 )
 
-// serve puts the embedded engine behind a real HTTP listener, as a server by DSN is.
-func serve(t *testing.T, engine *embedded.Engine) string {
-	t.Helper()
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		res, err := engine.RoundTrip(r)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadGateway)
-			return
-		}
-		defer res.Body.Close()
-		for k, v := range res.Header {
-			w.Header()[k] = v
-		}
-		w.WriteHeader(res.StatusCode)
-		_, _ = io.Copy(w, res.Body) // a client that went away is its own business
-	}))
-	t.Cleanup(srv.Close)
-	return srv.URL
-}
-
-// TestDSN runs the store against a server over HTTP: migrations, insert, repeat, recovery,
+// TestDSN runs the store against a server over HTTPS: migrations, insert, repeat, recovery,
 // reading, and a reader that may not write.
 func TestDSN(t *testing.T) {
-	storagetest.Need(t)
 	ctx := context.Background()
-	engine, err := embedded.Open(embedded.Config{Path: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer engine.Close()
-	url := serve(t, engine)
-	s, err := storage.Open(ctx, storage.Config{DSN: url})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	server := chservertest.Start(t, chservertest.TLS)
+	url := server.DSN(chservertest.Owner, chservertest.OwnerPassword)
+	s := served(t, server)
 	in := rows(t, "c", 0)
 	for range 2 {
 		insert(t, s, "a", in)
@@ -65,7 +33,7 @@ func TestDSN(t *testing.T) {
 	if got := everything(t, s, in); len(got) != len(in) {
 		t.Fatalf("%d of %d rows", len(got), len(in))
 	}
-	r, err := storage.Open(ctx, storage.Config{DSN: url, ReadOnly: true})
+	r, err := storage.Open(ctx, storage.Config{DSN: url, TLS: server.Roots(), ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,11 +56,13 @@ func TestOpenErrors(t *testing.T) {
 		"both given":         {storage.Config{DSN: "http://h", Transport: http.DefaultTransport}, "both"},
 		"native protocol":    {storage.Config{DSN: "clickhouse://h:9000"}, "http://"},
 		"a hostile database": {storage.Config{DSN: "http://h", Database: "a`; DROP"}, "letters"},
+		"no URL":             {storage.Config{DSN: "http://u:se cret@h:8123"}, "no URL"},
 		"nobody listens":     {storage.Config{DSN: "http://127.0.0.1:1"}, "connect"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := storage.Open(context.Background(), tc.cfg); err == nil || !strings.Contains(err.Error(), tc.part) {
-				t.Fatalf("got %v, want %q", err, tc.part)
+			_, err := storage.Open(context.Background(), tc.cfg)
+			if err == nil || !strings.Contains(err.Error(), tc.part) || strings.Contains(err.Error(), "cret") {
+				t.Fatalf("got %v, want %q and no password", err, tc.part)
 			}
 		})
 	}

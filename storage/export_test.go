@@ -2,7 +2,10 @@ package storage
 
 import (
 	"context"
+	"strings"
 	"testing"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
 // Exec runs a statement as an operator or a crash would; for tests alone.
@@ -22,3 +25,52 @@ func (s *Store) Strings(t testing.TB, sql string) []string {
 	}
 	return out
 }
+
+// Explain returns how the engine would run a query: the lines about tables and indexes.
+func (s *Store) Explain(t testing.TB, sql string, bound map[string]string) (out []string) {
+	t.Helper()
+	res, err := s.conn.Query(params(context.Background(), clickhouse.Parameters(bound)), "EXPLAIN indexes = 1 "+sql)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	defer res.Close()
+	for res.Next() {
+		var line string
+		if err := res.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		line = strings.TrimLeft(line, " │└├─")
+		word, _, _ := strings.Cut(line, " ")
+		switch strings.TrimSuffix(word, ":") {
+		case "ReadFromMergeTree", "PrimaryKey", "Skip", "Name", "Condition", "Keys", "cluster", "minute", "user_name", "access", "granted", "resource", "day":
+			out = append(out, line)
+		}
+	}
+	if err := res.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Parse returns the number of lines of a statement's syntax tree; nothing is run.
+func (s *Store) Parse(t testing.TB, sql string) (lines int) {
+	t.Helper()
+	res, err := s.conn.Query(context.Background(), "EXPLAIN AST "+sql)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	defer res.Close()
+	for res.Next() {
+		lines++
+	}
+	if err := res.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+// FoldName is foldName.
+func FoldName(name string) string { return foldName(name) }
+
+// FoldPath is foldPath.
+func FoldPath(path string) string { return foldPath(path) }

@@ -133,7 +133,7 @@ func (s *Store) SaveFindings(ctx context.Context, list []replay.StoredFinding) e
 		return nil
 	}
 	var cluster, rule, severity lowCard
-	var id, subject, auditID, body proto.ColStr
+	var id, subject, auditID, body textColumn
 	var first, last, updated, requests proto.ColInt64
 	var span proto.ColUInt32
 	var withdrawn proto.ColUInt8

@@ -93,6 +93,7 @@ func TestGoldenQueries(t *testing.T) {
 		{"Affected", func() error {
 			return s.Affected(ctx, replay.AffectedFilter{Cluster: "c", Partitions: []int32{1}, From: from, To: to, Users: []string{"u"}, Groups: []string{"g"}, Namespaces: []string{"n"}}, visit)
 		}},
+		{"Spans", func() error { _, err := s.Spans(ctx, 1); return err }},
 		{"LoadPolicy", func() error {
 			_, err := s.LoadPolicy(ctx, func(replay.PolicyVersion) error { return nil })
 			return err
@@ -119,6 +120,11 @@ func TestGoldenQueries(t *testing.T) {
 			_, err := s.DirectRequests(ctx, "c", []string{"wardle"}, []string{"system:aggregator"}, from, to)
 			return err
 		}},
+		{"AuditSamples", func() error { _, err := s.AuditSamples(ctx, "c", from, to); return err }},
+		{"Received", func() error { _, err := s.Received(ctx, "c", []time.Time{from, day, to}); return err }},
+		{"Senders", func() error { _, err := s.Senders(ctx, "c", from, to); return err }},
+		{"Holes", func() error { _, err := s.Holes(ctx, "c", from, to, false, 10); return err }},
+		{"Unpaired", func() error { _, err := s.Unpaired(ctx, "c", from, to, 10); return err }},
 		{"Totals", func() error { _, err := s.Totals(ctx); return err }},
 	} {
 		rec.sql = nil

@@ -14,16 +14,46 @@ import (
 	"github.com/retrial-io/retrial/replay"
 )
 
-// pendingBlock is a block and the buffer it is encoded into, reused from insert to insert.
+// pendingBlock is a block and what it is encoded into, reused from insert to insert.
 type pendingBlock struct {
 	block *block
-	buf   proto.Buffer
+	data  payload
 }
 
 // reset empties both.
 func (p *pendingBlock) reset() {
+	p.data.reset()
 	p.block.reset()
-	p.buf.Buf = p.buf.Buf[:0]
+}
+
+// encode makes the data of what the block holds.
+func (p *pendingBlock) encode() error { return p.data.encode(p.block.columns, p.block.rows) }
+
+// keptBlocks is how many blocks a store keeps for the next inserts: one is filled and one sent
+// where partitions take turns.
+const keptBlocks = 2
+
+// takeBlock returns an empty block.
+func (s *Store) takeBlock() *pendingBlock {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.blocks); n > 0 {
+		p := s.blocks[n-1]
+		s.blocks = s.blocks[:n-1]
+		return p
+	}
+	return &pendingBlock{block: newBlock()}
+}
+
+// putBlock empties a block and keeps it. A block at rest must not keep the memory its rows'
+// strings are of.
+func (s *Store) putBlock(p *pendingBlock) {
+	p.reset()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.blocks) < keptBlocks {
+		s.blocks = append(s.blocks, p)
+	}
 }
 
 // insertSettings make one INSERT one block and let its rollups share its token.
@@ -58,17 +88,13 @@ func (s *Store) Insert(ctx context.Context, token string, rows []replay.Row) err
 	part.Lock()
 	defer part.Unlock()
 	began := time.Now()
-	p := s.blocks.Get().(*pendingBlock)
-	defer func() {
-		p.reset() // or a block at rest keeps the memory its rows' strings are of
-		s.blocks.Put(p)
-	}()
+	p := s.takeBlock()
 	for i := range rows {
 		if err := p.block.append(&rows[i]); err != nil {
 			return fmt.Errorf("insert: %w", err)
 		}
 	}
-	if err := p.block.encode(&p.buf); err != nil {
+	if err := p.encode(); err != nil {
 		return fmt.Errorf("insert: encode %d rows: %w", len(rows), err)
 	}
 	err := s.send(ctx, token, rows, p)
@@ -84,7 +110,8 @@ func (s *Store) Insert(ctx context.Context, token string, rows []replay.Row) err
 	}
 	s.metrics.inserts.WithLabelValues("ok").Inc()
 	s.metrics.rows.Add(float64(len(rows)))
-	s.metrics.bytes.Add(float64(len(p.buf.Buf)))
+	s.metrics.bytes.Add(float64(p.data.size()))
+	s.putBlock(p) // after an error, what was sent may still be being read
 	return nil
 }
 
@@ -114,7 +141,7 @@ func (s *Store) assure(ctx context.Context, token string, rows []replay.Row, p *
 	s.metrics.reinserts.Inc()
 	s.cfg.Log.Warn("store remembers a block it does not have, sending it again",
 		zap.String("token", token), zap.Int("rows", len(rows)), zap.Int("missing", p.block.rows))
-	if err := p.block.encode(&p.buf); err != nil {
+	if err := p.encode(); err != nil {
 		return err
 	}
 	return s.send(ctx, fmt.Sprintf("%s+%d", token, p.block.rows), rows, p)
@@ -183,7 +210,7 @@ func (s *Store) send(ctx context.Context, token string, rows []replay.Row, b *pe
 	if s.cfg.Transport == nil {
 		settings["log_comment"] = s.insertComment(rows[0].Position.Partition) // see endInserts
 	}
-	ctx = clickhouse.Context(withPayload(ctx, b.buf.Buf), clickhouse.WithSettings(settings))
+	ctx = clickhouse.Context(withPayload(ctx, &b.data), clickhouse.WithSettings(settings))
 	return s.conn.Exec(ctx, "INSERT INTO "+s.table("events")+" ("+columnNames(b.block.columns)+") FORMAT Native")
 }
 

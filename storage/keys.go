@@ -26,3 +26,12 @@ func (s *Store) EventKeys(ctx context.Context, cluster string, visit func(Stored
 	}
 	return nil
 }
+
+// VisitRows visits every standing row of a cluster, complete, in the order of the table. visit
+// ends the reading by returning an error, which errors.Is finds in the result.
+func (s *Store) VisitRows(ctx context.Context, cluster string, visit func(replay.Row) error) error {
+	if err := s.rows(ctx, "cluster = {cluster:String}", clickhouse.Parameters{"cluster": text(cluster)}, visit); err != nil {
+		return fmt.Errorf("read the rows of cluster %q: %w", cluster, err)
+	}
+	return nil
+}

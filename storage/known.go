@@ -92,12 +92,20 @@ func (s *Store) knownChunk(ctx context.Context, out []replay.KnownRow, cluster s
 		if len(request) != 16 || len(content) != 16 {
 			return nil, fmt.Errorf("a stored key has %d bytes, its content hash %d", len(request), len(content))
 		}
-		k.Request, k.Content = event.HashFromBytes([16]byte([]byte(request))), event.HashFromBytes([16]byte([]byte(content)))
+		k.Request, k.Content = event.HashFromBytes([16]byte([]byte(request))), knownContent(content)
 		k.Received, k.Size, k.HasVerdict = fromMicro(received), int(size), judged != 0
 		k.EventKey = event.EventKey(k.Request, &event.Event{Stage: event.Stage(strings.Clone(stage)), StageTimestamp: fromMicro(received + delay)})
 		out = append(out, k)
 	}
 	return out, res.Err()
+}
+
+// knownContent is a stored content hash. Half of it is enough to tell copies of one request
+// apart; rows from before have both.
+func knownContent(stored string) event.Hash128 {
+	h := event.HashFromBytes([16]byte([]byte(stored)))
+	h.Lo = 0
+	return h
 }
 
 // Standing visits the complete standing rows of the given known rows, for taking them back.
@@ -129,6 +137,31 @@ func (s *Store) Standing(ctx context.Context, known []replay.KnownRow, visit fun
 	return nil
 }
 
+// Spans bounds the requests of a Kafka partition's rows by cluster, in whole minutes.
+func (s *Store) Spans(ctx context.Context, partition int32) ([]replay.Span, error) {
+	type minutes struct {
+		cluster     string
+		first, last uint32
+	}
+	list, err := collect(ctx, s, "SELECT cluster, toUInt32(min(minute)), toUInt32(max(minute)) FROM %s.events WHERE kpart = {kpart:Int32} GROUP BY cluster",
+		clickhouse.Parameters{"kpart": fmt.Sprint(partition)}, func(m *minutes) ([]any, func()) { return []any{&m.cluster, &m.first, &m.last}, nil })
+	if err != nil {
+		return nil, fmt.Errorf("read the spans of partition %d: %w", partition, err)
+	}
+	out := make([]replay.Span, len(list))
+	for i, m := range list {
+		out[i] = replay.Span{Cluster: m.cluster, From: time.Unix(int64(m.first), 0).UTC(), To: time.Unix(int64(m.last)+60, 0).UTC()}
+		// What the type of minutes cannot hold was clamped to its ends.
+		if m.first == minute(time.Unix(0, 0)) {
+			out[i].From = time.Time{}
+		}
+		if m.last == minute(time.Unix(1<<40, 0)) {
+			out[i].To = time.Unix(1<<40, 0).UTC()
+		}
+	}
+	return out, nil
+}
+
 // Affected visits the standing rows with a verdict that the filter selects, complete with
 // event and verdict, in the order of the table. It streams; the snapshot is that of the
 // moment the query began.
@@ -142,6 +175,10 @@ func (s *Store) Affected(ctx context.Context, f replay.AffectedFilter, visit fun
 	if !f.To.IsZero() {
 		where = append(where, "minute <= {to_minute:UInt32}", "toUnixTimestamp64Micro(request_received) <= {to:Int64}")
 		p["to"], p["to_minute"] = fmt.Sprint(f.To.UnixMicro()), fmt.Sprint(minute(f.To))
+	}
+	if !f.Ended.IsZero() {
+		where = append(where, "toUnixTimestamp64Micro(request_received) + greatest(stage_delay, 0) >= {ended:Int64}")
+		p["ended"] = fmt.Sprint(f.Ended.UnixMicro())
 	}
 	var who, reviewed, of []string
 	if len(f.Users) > 0 {

@@ -26,6 +26,11 @@ func (s *Store) migrate(ctx context.Context) error {
 			return fmt.Errorf("prepare schema: %w", err)
 		}
 	}
+	// What was applied must not be forgotten: a file that a later one builds on cannot be
+	// repeated behind that.
+	if err := s.durable(ctx); err != nil {
+		return err
+	}
 	applied, err := s.applied(ctx)
 	if err != nil {
 		return err
@@ -58,7 +63,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	if n := len(migrations); n > len(applied) {
 		s.cfg.Log.Info("schema migrated", zap.Int("from", len(applied)), zap.Int("to", n))
 	}
-	return nil
+	return s.tune(ctx)
 }
 
 // applied returns the digests of the migrations the store has had, by version.

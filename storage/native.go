@@ -12,7 +12,7 @@ import (
 // case in a batch of events, cost one comparison.
 type lowCard struct {
 	dict map[string]uint32
-	vals proto.ColStr // the dictionary, in order of first use
+	vals textColumn // the dictionary, in order of first use
 	keys []uint32
 	last string
 	lkey uint32
@@ -151,7 +151,7 @@ func (c *lowCardArray) WriteColumn(w *proto.Writer) { w.ChainBuffer(c.EncodeColu
 // textArray builds an Array(String) column.
 type textArray struct {
 	ends  proto.ColUInt64
-	items proto.ColStr
+	items textColumn
 }
 
 func (c *textArray) end() { c.ends = append(c.ends, uint64(c.items.Rows())) }
@@ -177,6 +177,11 @@ func (c *textArray) Rows() int { return len(c.ends) }
 func (c *textArray) EncodeColumn(b *proto.Buffer) {
 	c.ends.EncodeColumn(b)
 	c.items.EncodeColumn(b)
+}
+
+func (c *textArray) encodePieces(p *payload) {
+	c.ends.EncodeColumn(&p.buf)
+	c.items.encodePieces(p)
 }
 
 // WriteColumn implements proto.ColInput.
@@ -208,11 +213,11 @@ func (c *numberArray) EncodeColumn(b *proto.Buffer) {
 // WriteColumn implements proto.ColInput.
 func (c *numberArray) WriteColumn(w *proto.Writer) { w.ChainBuffer(c.EncodeColumn) }
 
-// textMap builds a Map(LowCardinality(String), String) column.
+// textMap builds a Map(LowCardinality(String), LowCardinality(String)) column.
 type textMap struct {
 	ends   proto.ColUInt64
 	keys   lowCard
-	values proto.ColStr
+	values lowCard
 }
 
 func (c *textMap) end() { c.ends = append(c.ends, uint64(c.keys.Rows())) }
@@ -221,13 +226,13 @@ func (c *textMap) end() { c.ends = append(c.ends, uint64(c.keys.Rows())) }
 func (c *textMap) Reset() { c.ends = c.ends[:0]; c.keys.Reset(); c.values.Reset() }
 
 // Type implements proto.ColInput.
-func (*textMap) Type() proto.ColumnType { return "Map(LowCardinality(String), String)" }
+func (*textMap) Type() proto.ColumnType { return "Map(LowCardinality(String), LowCardinality(String))" }
 
 // Rows implements proto.ColInput.
 func (c *textMap) Rows() int { return len(c.ends) }
 
 // EncodeState implements proto.StateEncoder.
-func (c *textMap) EncodeState(b *proto.Buffer) { c.keys.EncodeState(b) }
+func (c *textMap) EncodeState(b *proto.Buffer) { c.keys.EncodeState(b); c.values.EncodeState(b) }
 
 // EncodeColumn implements proto.ColInput.
 func (c *textMap) EncodeColumn(b *proto.Buffer) {
@@ -239,11 +244,11 @@ func (c *textMap) EncodeColumn(b *proto.Buffer) {
 // WriteColumn implements proto.ColInput.
 func (c *textMap) WriteColumn(w *proto.Writer) { w.ChainBuffer(c.EncodeColumn) }
 
-// listMap builds a Map(LowCardinality(String), Array(String)) column.
+// listMap builds a Map(LowCardinality(String), Array(LowCardinality(String))) column.
 type listMap struct {
 	ends   proto.ColUInt64
 	keys   lowCard
-	values textArray
+	values lowCardArray
 }
 
 func (c *listMap) end() { c.ends = append(c.ends, uint64(c.keys.Rows())) }
@@ -252,13 +257,15 @@ func (c *listMap) end() { c.ends = append(c.ends, uint64(c.keys.Rows())) }
 func (c *listMap) Reset() { c.ends = c.ends[:0]; c.keys.Reset(); c.values.Reset() }
 
 // Type implements proto.ColInput.
-func (*listMap) Type() proto.ColumnType { return "Map(LowCardinality(String), Array(String))" }
+func (*listMap) Type() proto.ColumnType {
+	return "Map(LowCardinality(String), Array(LowCardinality(String)))"
+}
 
 // Rows implements proto.ColInput.
 func (c *listMap) Rows() int { return len(c.ends) }
 
 // EncodeState implements proto.StateEncoder.
-func (c *listMap) EncodeState(b *proto.Buffer) { c.keys.EncodeState(b) }
+func (c *listMap) EncodeState(b *proto.Buffer) { c.keys.EncodeState(b); c.values.EncodeState(b) }
 
 // EncodeColumn implements proto.ColInput.
 func (c *listMap) EncodeColumn(b *proto.Buffer) {

@@ -36,7 +36,7 @@ func (s *Store) SaveAsked(ctx context.Context, asked []Asked) error {
 	var minute proto.ColUInt32
 	var on proto.ColUInt16
 	var door, caller, address, question, status lowCard
-	var detail proto.ColStr
+	var detail textColumn
 	var count, bytes, took proto.ColInt64
 	for i := range asked {
 		a := &asked[i]

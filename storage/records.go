@@ -18,7 +18,7 @@ func (s *Store) SavePolicy(ctx context.Context, versions []replay.PolicyVersion)
 		return nil
 	}
 	var cluster, resource, namespace lowCard
-	var name, uid, rv, observation proto.ColStr
+	var name, uid, rv, observation textColumn
 	var deleted proto.ColUInt8
 	var observed, koffset proto.ColInt64
 	var epoch proto.ColUInt32
@@ -145,7 +145,7 @@ func (s *Store) SaveDeadLetters(ctx context.Context, _ string, letters []replay.
 		return nil
 	}
 	var cluster, source, reason lowCard
-	var detail, digest, prefix proto.ColStr
+	var detail, digest, prefix textColumn
 	var size, received, koffset proto.ColInt64
 	var ingestDay proto.ColUInt16
 	var epoch proto.ColUInt32
@@ -181,12 +181,12 @@ func (s *Store) SaveDeadLetters(ctx context.Context, _ string, letters []replay.
 // that no deduplication is needed: a token that is remembered for a part that was lost
 // would do harm.
 func (s *Store) insertColumns(ctx context.Context, table string, columns []proto.InputColumn, rows int) error {
-	var buf proto.Buffer
-	if err := (proto.Block{Columns: len(columns), Rows: rows}).EncodeRawBlock(&buf, 0, columns); err != nil {
+	var data payload
+	if err := data.encode(columns, rows); err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
 	settings := merge(clickhouse.Settings{}, insertSettings)
 	settings["insert_deduplicate"] = 0
-	ctx = clickhouse.Context(withPayload(ctx, buf.Buf), clickhouse.WithSettings(settings))
+	ctx = clickhouse.Context(withPayload(ctx, &data), clickhouse.WithSettings(settings))
 	return s.conn.Exec(ctx, "INSERT INTO "+s.table(table)+" ("+columnNames(columns)+") FORMAT Native")
 }

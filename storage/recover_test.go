@@ -284,6 +284,9 @@ func TestAffected(t *testing.T) {
 		{"to", replay.AffectedFilter{Cluster: "c", Partitions: []int32{0}, To: mid}, func(r replay.Row) bool {
 			return r.Cluster == "c" && r.Position.Partition == 0 && !r.Event.RequestReceivedTimestamp.After(mid)
 		}},
+		{"ended", replay.AffectedFilter{Cluster: "c", Partitions: []int32{0}, Ended: mid}, func(r replay.Row) bool {
+			return r.Cluster == "c" && r.Position.Partition == 0 && (!r.Event.StageTimestamp.Before(mid) || !r.Event.RequestReceivedTimestamp.Before(mid))
+		}},
 		{"a group or a user", replay.AffectedFilter{Cluster: "c", Partitions: []int32{0}, Groups: []string{"system:nodes"}, Users: []string{"system:kube-scheduler"}}, func(r replay.Row) bool {
 			return r.Cluster == "c" && r.Position.Partition == 0 && (u(r, "system:kube-scheduler") || g(r, "system:nodes"))
 		}},

@@ -35,7 +35,7 @@ func (s *Store) saveRejudge(ctx context.Context, cluster, id string, partition i
 		return err
 	}
 	var name lowCard
-	var ids, contents proto.ColStr
+	var ids, contents textColumn
 	name.Append(cluster)
 	ids.Append(id)
 	contents.AppendBytes(text)

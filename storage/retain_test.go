@@ -74,12 +74,21 @@ func TestRetain(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("the newest day stays whatever the cap", 1)
+	if err := s.SaveAuditSamples(ctx, []storage.AuditSample{
+		{Cluster: "c", APIServer: "old", Taken: now.AddDate(0, 0, -40), Events: 1},
+		{Cluster: "c", APIServer: "new", Taken: now, Events: 2},
+	}); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.Retain(ctx, storage.Retention{RollupDays: 1}); err != nil {
 		t.Fatal(err)
 	}
 	v := totals(t, s)
 	if v.Volume == int64(4*n) {
 		t.Fatal("rollups past their retention stayed")
+	}
+	if left := s.Strings(t, "SELECT toString(apiserver) FROM retrial.audit_samples WHERE cluster = 'c'"); len(left) != 1 || left[0] != "new" {
+		t.Fatalf("of the readings of apiservers %q stayed, want those of this month", left)
 	}
 }
 

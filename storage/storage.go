@@ -17,6 +17,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -63,12 +64,12 @@ type Config struct {
 type Store struct {
 	cfg     Config
 	db      string // quoted
+	user    string // at a server
 	conn    driver.Conn
 	metrics *metrics
 
-	blocks sync.Pool // *pendingBlock
-
 	mu         sync.Mutex
+	blocks     []*pendingBlock // at rest, for the next inserts
 	partitions map[int32]*partition
 }
 
@@ -103,18 +104,25 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s := &Store{cfg: cfg, db: "`" + cfg.Database + "`", conn: conn, partitions: map[int32]*partition{}}
+	s := &Store{cfg: cfg, db: "`" + cfg.Database + "`", user: cmp.Or(opt.Auth.Username, "default"), conn: conn, partitions: map[int32]*partition{}}
 	if s.metrics, err = newMetrics(cfg.Registerer); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s.blocks.New = func() any { return &pendingBlock{block: newBlock()} }
 	if err := conn.Ping(ctx); err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("open store: connect: %w", err)
+		return nil, s.connecting(err)
 	}
 	if !cfg.ReadOnly {
+		if err := s.checkRights(ctx); err != nil {
+			conn.Close()
+			return nil, fmt.Errorf("open store: %w", err)
+		}
 		if err := s.migrate(ctx); err != nil {
+			conn.Close()
+			return nil, err
+		}
+		if err := s.durable(ctx); err != nil {
 			conn.Close()
 			return nil, err
 		}
@@ -129,7 +137,7 @@ func options(cfg Config) (*clickhouse.Options, error) {
 		return nil, errors.New("open store: both a DSN and an embedded transport are given")
 	case cfg.DSN != "":
 		var err error
-		if opt, err = clickhouse.ParseDSN(cfg.DSN); err != nil {
+		if opt, err = parseDSN(cfg.DSN); err != nil {
 			return nil, fmt.Errorf("open store: %w", err)
 		}
 		if opt.Protocol != clickhouse.HTTP {

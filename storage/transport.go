@@ -14,8 +14,8 @@ type payloadKey struct{}
 // withPayload makes the next statement run under ctx an INSERT of data, encoded in Native
 // format. The driver sends the statement as it sends any other (address, authentication,
 // settings, errors are its own); the transport below puts the data in. The data must not
-// change until the statement has ended.
-func withPayload(ctx context.Context, data []byte) context.Context {
+// change until the statement has ended; after one that failed it may still be being read.
+func withPayload(ctx context.Context, data *payload) context.Context {
 	return context.WithValue(ctx, payloadKey{}, data)
 }
 
@@ -24,7 +24,7 @@ type payloads struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (t payloads) RoundTrip(req *http.Request) (*http.Response, error) {
-	data, ok := req.Context().Value(payloadKey{}).([]byte)
+	data, ok := req.Context().Value(payloadKey{}).(*payload)
 	if !ok || req.Body == nil {
 		return t.next.RoundTrip(req)
 	}
@@ -42,8 +42,8 @@ func (t payloads) RoundTrip(req *http.Request) (*http.Response, error) {
 	args.Set("query", string(query))
 	args.Set("wait_end_of_query", "1") // the status is then that of the whole insert
 	req.URL.RawQuery = args.Encode()
-	req.Body = io.NopCloser(bytes.NewReader(data))
-	req.ContentLength = int64(len(data))
+	req.Body = io.NopCloser(data.reader())
+	req.ContentLength = int64(data.size())
 	req.GetBody = nil // never sent twice behind our back
 	return t.next.RoundTrip(req)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/embedded"
@@ -15,82 +16,143 @@ import (
 	"github.com/retrial-io/retrial/storage/storagetest"
 )
 
-// before is the last migration of the release the test upgrades from.
-const before = 21
+// releases are the last migrations of the releases there have been.
+var releases = []int{21, 29, 30}
 
-// TestUpgrade opens a store that an earlier release made and filled: rows and rollups stand as
-// they were, old rows can be taken back, checks behind requests are counted from then on, and
-// an interrupted migration is repeated.
-func TestUpgrade(t *testing.T) {
+// olderStore makes a database of an earlier release and fills it with the rows of another, as far as
+// it has columns for them. What came later than the release stays behind.
+func olderStore(t *testing.T, s *storage.Store, database, from string, last int) {
+	t.Helper()
+	s.Exec(t, "CREATE DATABASE "+database)
+	s.Exec(t, "CREATE TABLE "+database+".schema_version (version UInt32, name String, digest String, applied DateTime('UTC') DEFAULT now()) ENGINE = ReplacingMergeTree ORDER BY version")
+	list, err := schema.Migrations(schema.Form{Database: "`" + database + "`"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range list[:last] {
+		s.Exec(t, m.SQL)
+		digest := sha256.Sum256([]byte(m.SQL))
+		s.Exec(t, fmt.Sprintf("INSERT INTO %s.schema_version (version, name, digest) SELECT %d, '%s', '%s'", database, m.Version, m.Name, hex.EncodeToString(digest[:])))
+	}
+	columns := strings.Join(s.Strings(t, "SELECT name FROM system.columns WHERE database = '"+database+"' AND table = 'events' AND default_kind = '' ORDER BY position"), ", ")
+	s.Exec(t, "INSERT INTO "+database+".events ("+columns+") SELECT "+columns+" FROM "+from+".events")
+}
+
+// knownBefore takes out of rows what releases before migration 22 did not know.
+func knownBefore(in []replay.Row) {
+	for i := range in {
+		if v := in[i].Verdict; v != nil {
+			v.Evidence, v.Explained, v.Credential, v.Chain, v.Implied, v.Review = nil, nil, "", nil, nil, nil
+		}
+	}
+}
+
+// opener opens databases of one engine.
+func opener(t *testing.T) func(database string) *storage.Store {
+	t.Helper()
 	storagetest.Need(t)
-	ctx := context.Background()
 	engine, err := embedded.Open(embedded.Config{Path: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer engine.Close()
-	open := func(database string) *storage.Store {
+	t.Cleanup(func() { engine.Close() })
+	return func(database string) *storage.Store {
 		t.Helper()
-		s, err := storage.Open(ctx, storage.Config{Transport: engine, Database: database})
+		s, err := storage.Open(context.Background(), storage.Config{Transport: engine, Database: database})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { s.Close() })
 		return s
 	}
-	in := rows(t, "c", 0)
-	for i := range in {
-		if v := in[i].Verdict; v != nil { // what the release knew
-			v.Evidence, v.Explained, v.Credential, v.Chain, v.Implied, v.Review = nil, nil, "", nil, nil, nil
-		}
-	}
+}
+
+// TestUpgradeFromEveryVersion opens a store that stopped at each migration there is, an
+// interrupted upgrade included: the last file is applied and not recorded. Every row comes
+// back as it went in, and recovery makes what rollups there were not yet.
+func TestUpgradeFromEveryVersion(t *testing.T) {
+	open := opener(t)
+	in := rows(t, "c", 0)[:120]
+	knownBefore(in)
 	fresh := open("fresh")
 	insert(t, fresh, "a", in)
 	want := consistent(t, fresh)
-
-	fresh.Exec(t, "CREATE DATABASE old")
-	fresh.Exec(t, "CREATE TABLE old.schema_version (version UInt32, name String, digest String, applied DateTime('UTC') DEFAULT now()) ENGINE = ReplacingMergeTree ORDER BY version")
-	list, err := schema.Migrations(schema.Form{Database: "`old`"})
+	list, err := schema.Migrations(schema.Form{Database: "`fresh`"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range list[:before] {
-		fresh.Exec(t, m.SQL)
-		digest := sha256.Sum256([]byte(m.SQL))
-		fresh.Exec(t, fmt.Sprintf("INSERT INTO old.schema_version (version, name, digest) SELECT %d, '%s', '%s'", m.Version, m.Name, hex.EncodeToString(digest[:])))
+	for last := 1; last < len(list); last++ {
+		t.Run(fmt.Sprintf("%04d_%s", last, list[last-1].Name), func(t *testing.T) {
+			name := fmt.Sprintf("v%d", last)
+			olderStore(t, fresh, name, "fresh", last)
+			fresh.Exec(t, fmt.Sprintf("DELETE FROM %s.schema_version WHERE version = %d SETTINGS lightweight_deletes_sync = 2", name, last))
+			s := open(name)
+			if err := s.Recover(context.Background(), 0, 1, nil); err != nil {
+				t.Fatal(err)
+			}
+			if got := consistent(t, s); got != want {
+				t.Fatalf("changed by the upgrade\n was %+v\n is  %+v", want, got)
+			}
+			back := everything(t, s, in)
+			if len(back) != len(in) {
+				t.Fatalf("%d rows came back of %d", len(back), len(in))
+			}
+			r := back[in[last].EventKey]
+			if !ids(t, s, r.Event.AuditID)[r.EventKey] {
+				t.Fatalf("audit ID %s is not found", r.Event.AuditID)
+			}
+			fresh.Exec(t, "DROP DATABASE "+name+" SYNC")
+		})
 	}
-	columns := strings.Join(fresh.Strings(t, "SELECT name FROM system.columns WHERE database = 'old' AND table = 'events' AND default_kind = '' ORDER BY position"), ", ")
-	fresh.Exec(t, "INSERT INTO old.events ("+columns+") SELECT "+columns+" FROM fresh.events")
+}
 
-	s := open("old")
-	if got := consistent(t, s); got != want {
-		t.Fatalf("changed by the upgrade\n was %+v\n is  %+v", want, got)
-	}
-	if err := s.Recover(ctx, 0, 1, nil); err != nil {
+// ids returns the keys of the rows that have an audit ID.
+func ids(t *testing.T, s *storage.Store, id string) map[event.Hash128]bool {
+	t.Helper()
+	out := map[event.Hash128]bool{}
+	if err := s.VisitWhy(context.Background(), "", id, func(r replay.Row) error { out[r.EventKey] = true; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if got := consistent(t, s); got != want {
-		t.Fatalf("changed by recovery after the upgrade\n was %+v\n is  %+v", want, got)
-	}
-	var pairs []replay.Row
-	for _, r := range everything(t, s, in) {
-		if r.Verdict == nil || r.Verdict.Replayed != replay.DecisionAllow || len(pairs) >= 40 {
-			continue
-		}
-		old, v := r, *r.Verdict
-		old.Sign = -1
-		v.Implied = []replay.Implied{{Check: "exec", Attributes: v.Attributes, Replayed: replay.DecisionAllow, Grants: v.Grants}}
-		r.Verdict = &v
-		pairs = append(pairs, old, r)
-	}
-	insert(t, s, "fix", pairs)
-	s.Exec(t, "OPTIMIZE TABLE old.events FINAL")
-	got := consistent(t, s)
-	if got.Events != want.Events || got.Usage != want.Usage || got.Implied != int64(len(pairs)/2) || got.GrantRows != want.GrantRows+int64(len(pairs)) {
-		t.Fatalf("after correcting %d old rows\n was %+v\n is  %+v", len(pairs)/2, want, got)
-	}
-	s.Exec(t, fmt.Sprintf("DELETE FROM old.schema_version WHERE version > %d SETTINGS lightweight_deletes_sync = 2", before))
-	if again := consistent(t, open("old")); again != got {
-		t.Fatalf("changed by migrating again\n was %+v\n is  %+v", got, again)
+	return out
+}
+
+// TestUpgradeFromReleases goes on with the stores of earlier releases: old rows can be taken
+// back, and checks behind requests are counted from then on.
+func TestUpgradeFromReleases(t *testing.T) {
+	open := opener(t)
+	in := rows(t, "c", 0)
+	knownBefore(in)
+	fresh := open("fresh")
+	insert(t, fresh, "a", in)
+	want := consistent(t, fresh)
+	for _, last := range releases {
+		t.Run(fmt.Sprint(last), func(t *testing.T) {
+			name := fmt.Sprintf("release%d", last)
+			olderStore(t, fresh, name, "fresh", last)
+			s := open(name)
+			if got := consistent(t, s); got != want {
+				t.Fatalf("changed by the upgrade\n was %+v\n is  %+v", want, got)
+			}
+			var pairs []replay.Row
+			for _, r := range everything(t, s, in) {
+				if r.Verdict == nil || r.Verdict.Replayed != replay.DecisionAllow || len(pairs) >= 40 {
+					continue
+				}
+				old, v := r, *r.Verdict
+				old.Sign = -1
+				v.Implied = []replay.Implied{{Check: "exec", Attributes: v.Attributes, Replayed: replay.DecisionAllow, Grants: v.Grants}}
+				r.Verdict = &v
+				pairs = append(pairs, old, r)
+			}
+			insert(t, s, "fix", pairs)
+			s.Exec(t, "OPTIMIZE TABLE "+name+".events FINAL")
+			got := consistent(t, s)
+			if got.Events != want.Events || got.Usage != want.Usage || got.Implied != int64(len(pairs)/2) || got.GrantRows != want.GrantRows+int64(len(pairs)) {
+				t.Fatalf("after correcting %d old rows\n was %+v\n is  %+v", len(pairs)/2, want, got)
+			}
+			if again := consistent(t, open(name)); again != got {
+				t.Fatalf("changed by opening again\n was %+v\n is  %+v", got, again)
+			}
+		})
 	}
 }

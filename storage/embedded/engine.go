@@ -9,7 +9,7 @@
 //
 // One data directory per process at a time, one process per data directory. A crash inside
 // the engine takes the process with it; what was acknowledged before is in the store's
-// files (not fsynced: a power loss may take the last seconds, Kafka has them still).
+// files, synced when the tables say so (package storage has them say it).
 package embedded
 
 import (

@@ -16,9 +16,10 @@ var notSettings = map[string]bool{ //nolint:gochecknoglobals // constant table
 	"wait_end_of_query": true, "buffer_size": true, "user": true, "password": true, "role": true,
 }
 
-// split separates a request's URL arguments into query settings and parameters
-// ({name:Type} in the SQL, param_name in the URL).
-func split(args url.Values) (settings map[string]string, pairs [][2]string) {
+// Split separates the URL arguments of a request to ClickHouse's HTTP interface into query
+// settings and parameters ({name:Type} in the SQL, param_name in the URL); those that are
+// neither (query, database, user, …) are left out.
+func Split(args url.Values) (settings map[string]string, pairs [][2]string) {
 	settings = map[string]string{}
 	for k, v := range args {
 		if name, ok := strings.CutPrefix(k, "param_"); ok {
@@ -61,7 +62,12 @@ func (e *Engine) adjust(c *conn, db string, settings map[string]string) error {
 		}
 	}
 	for k := range c.applied {
-		if _, ok := settings[k]; !ok {
+		_, wanted := settings[k]
+		switch {
+		case wanted:
+		case k == killTag:
+			set = append(set, killTag+" = "+quoteString(c.name))
+		default:
 			set = append(set, quoteName(k)+" = DEFAULT")
 		}
 	}

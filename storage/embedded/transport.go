@@ -25,6 +25,9 @@ const killEvery = 10 * time.Millisecond
 // insertQuery matches an INSERT whose data follows in the body, as clickhouse-go writes it.
 var insertQuery = regexp.MustCompile(`(?is)^\s*(INSERT\s+INTO\s.*?)\s+FORMAT\s+(\w+)\s*;?\s*$`) //nolint:gochecknoglobals // compiled constant
 
+// TakesData reports whether a statement is an INSERT whose data follows in the request's body.
+func TakesData(query string) bool { return insertQuery.MatchString(query) }
+
 // helloQuery is the first thing clickhouse-go asks on a connection; see hello.
 const helloQuery = "SELECT displayName(), version(), revision(), timezone()"
 
@@ -39,7 +42,7 @@ func (e *Engine) RoundTrip(req *http.Request) (*http.Response, error) {
 	if args.Get("compress") == "1" || args.Get("decompress") == "1" || req.Header.Get("Content-Encoding") != "" {
 		return nil, errors.New("embedded store: compression has no use in process: configure none")
 	}
-	settings, pairs := split(args)
+	settings, pairs := Split(args)
 	query, inURL := args.Get("query"), args.Has("query")
 	if inURL {
 		if m := insertQuery.FindStringSubmatch(query); m != nil {
@@ -100,6 +103,7 @@ func (e *Engine) statement(req *http.Request, c *conn, sql []byte, pairs [][2]st
 		}
 		x := newException(text)
 		if x.code != codeNotImplemented {
+			b.killed(x)
 			b.finish(false)
 			return e.refused(req, x)
 		}
@@ -156,13 +160,20 @@ func (e *Engine) killable(ctx context.Context, c *conn, call func()) {
 	}
 }
 
-// kill ends what runs on c. Query ids are the engine's own, so statements are found by the
-// log_comment their connection was opened with.
+// killTag is the setting statements are found by: query ids are the engine's own.
+const killTag = "log_comment"
+
+// kill ends what runs on c, found by the log_comment of its statement or else the one its
+// connection was opened with.
 func (e *Engine) kill(c *conn) {
 	e.controlMu.Lock()
 	defer e.controlMu.Unlock()
 	// A failure leaves the statement running; the next tick tries again.
-	_ = e.exec(e.control, "KILL QUERY WHERE Settings['log_comment'] = "+quoteString(c.name)+" ASYNC")
+	tag, ok := c.applied[killTag]
+	if !ok {
+		tag = c.name
+	}
+	_ = e.exec(e.control, "KILL QUERY WHERE Settings['"+killTag+"'] = "+quoteString(tag)+" ASYNC")
 }
 
 // streamBody is the body of a streamed result.
@@ -205,11 +216,13 @@ func (b *streamBody) Read(p []byte) (int, error) {
 		var text string
 		b.e.killable(b.ctx, b.c, func() { text = b.fetch() })
 		if text != "" {
+			x := newException(text)
+			b.killed(x)
 			if b.ctx.Err() != nil {
 				b.err = b.ctx.Err()
 				continue
 			}
-			if x := newException(text); b.bare {
+			if b.bare {
 				b.err = x
 			} else {
 				b.chunk = x.midStream()
@@ -219,6 +232,14 @@ func (b *streamBody) Read(p []byte) (int, error) {
 	n := copy(p, b.chunk)
 	b.chunk = b.chunk[n:]
 	return n, nil
+}
+
+// killed has the connection closed after a statement that was killed: the engine lists it as
+// running until then. A session's ends with the session.
+func (b *streamBody) killed(x *exception) {
+	if x.code == codeCancelled && !b.bare {
+		b.free = b.e.discard
+	}
 }
 
 // Close ends the stream and gives its connection back.
@@ -248,13 +269,14 @@ func (e *Engine) insertBody(req *http.Request, db string, settings map[string]st
 		return e.failed(req, err)
 	}
 	written, err := e.insertStream(ctx, c, []byte(sql), []byte(format), req.Body)
-	e.release(c)
 	if err != nil {
+		e.discard(c) // the engine lists an insert that was broken off as running until then
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		return e.failed(req, err)
 	}
+	e.release(c)
 	r := respond(req, http.StatusOK, http.NoBody, 0)
 	r.Header.Set("X-ClickHouse-Summary", `{"written_rows":"`+strconv.FormatUint(written, 10)+`"}`)
 	return r, nil
@@ -268,22 +290,18 @@ func (e *Engine) insertStream(ctx context.Context, c *conn, sql, format []byte, 
 	if text := e.lib.insertError(s); text != "" {
 		return 0, newException(text)
 	}
-	buf := make([]byte, insertChunk)
-	for {
-		n, err := io.ReadFull(body, buf)
-		if n > 0 && e.lib.appendChunk(s, bytesPointer(buf), uintptr(n)) != 0 {
-			break // done reports why
-		}
-		if err == io.EOF || err == io.ErrUnexpectedEOF {
-			break
-		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			e.lib.cancelInsert(s)
-			return 0, fmt.Errorf("embedded store: read rows: %w", err)
-		}
+	// Who has the rows in pieces of memory hands them over as they are.
+	to := &inserting{ctx: ctx, lib: e.lib, stream: s}
+	var err error
+	if pieces, ok := body.(io.WriterTo); ok {
+		_, err = pieces.WriteTo(to)
+	} else {
+		err = to.readFrom(body)
+	}
+	// Data that breaks off is the engine's to refuse: it knows how much there should be.
+	if err != nil && !to.refused && !errors.Is(err, io.ErrUnexpectedEOF) {
+		e.lib.cancelInsert(s)
+		return 0, fmt.Errorf("embedded store: read rows: %w", err)
 	}
 	var r uintptr
 	e.killable(ctx, c, func() { r = e.lib.done(s) })
@@ -292,6 +310,53 @@ func (e *Engine) insertStream(ctx context.Context, c *conn, sql, format []byte, 
 		return 0, newException(text)
 	}
 	return e.lib.resultRowsWritten(r), nil
+}
+
+// inserting hands what is written to it to an insert stream. It takes pieces of any size; the
+// engine copies them.
+type inserting struct {
+	ctx     context.Context
+	lib     *library
+	stream  uintptr
+	refused bool // the engine takes no more, its done says why
+}
+
+var errRefusedChunk = errors.New("the engine takes no more")
+
+// Write implements io.Writer.
+func (w *inserting) Write(b []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	for sent := 0; sent < len(b); {
+		part := b[sent:min(len(b), sent+insertChunk)]
+		if w.lib.appendChunk(w.stream, bytesPointer(part), uintptr(len(part))) != 0 {
+			w.refused = true
+			return sent, errRefusedChunk
+		}
+		sent += len(part)
+	}
+	return len(b), nil
+}
+
+// readFrom reads until the end, in chunks: a network's small pieces would each be a call into
+// the engine.
+func (w *inserting) readFrom(r io.Reader) error {
+	buf := make([]byte, insertChunk)
+	for {
+		n, err := io.ReadFull(r, buf)
+		if n > 0 {
+			if _, failed := w.Write(buf[:n]); failed != nil {
+				return failed
+			}
+		}
+		switch {
+		case err == io.EOF || err == io.ErrUnexpectedEOF:
+			return nil
+		case err != nil:
+			return err
+		}
+	}
 }
 
 // helloRevision is the protocol revision clickhouse-go decodes the hello at.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/chserver/chservertest"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/storage"
@@ -49,11 +50,29 @@ func OpenAt(t testing.TB, dir string) *storage.Store {
 	return s
 }
 
+// Served names the environment variable that has the stores of all tests opened at a server,
+// over HTTP, instead of in process: what holds for the one must hold for the other.
+const Served = "RETRIAL_TEST_SERVED"
+
 // Start opens a store in the given directory and returns what closes it, for tests that
 // reopen one.
 func Start(t testing.TB, dir string) (*storage.Store, func()) {
 	t.Helper()
 	Need(t)
+	if os.Getenv(Served) != "" {
+		server := chservertest.Start(t, chservertest.Dir(dir))
+		s, err := storage.Open(context.Background(), storage.Config{DSN: server.DSN(chservertest.Owner, chservertest.OwnerPassword)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s, func() {
+			t.Helper()
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			server.Stop()
+		}
+	}
 	engine, err := embedded.Open(embedded.Config{Path: dir})
 	if err != nil {
 		t.Fatal(err)

@@ -63,7 +63,7 @@ ORDER BY requests DESC, m
 LIMIT {limit:UInt32};
 
 -- VisitWhy
-SELECT cluster, source, apiserver, toUnixTimestamp64Micro(ingested), epoch, kpart, koffset, request_key, content, size, sign, row_revision, level, audit_id, stage, request_uri, verb, user_name, user_uid, user_groups, user_extra, impersonated_name, impersonated_uid, impersonated_groups, impersonated_extra, impersonation_constraint, source_ips, user_agent, object_resource, object_namespace, object_name, object_uid, object_api_group, object_api_version, object_resource_version, object_subresource, code, response_status, request_object, response_object, toUnixTimestamp64Micro(request_received), stage_delay, annotations, unknown_at, unknown_name, unknown_value, shape, outcome, class, cause, recorded, recorded_reason, replayed, authorizer, grants, errors, missing, attr_verb, attr_is_resource, attr_api_group, attr_api_version, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, attr_label_selector, attr_field_selector, impersonation, impersonation_mode, impersonation_grants, impersonation_missing, identity, admission, admission_plugin, admission_namespace_lifecycle, policy_revision, engine_version, config_version, hits, hit_keys, evidence, explained, credential, chain, implied, implied_grants, review FROM `retrial`.events FINAL WHERE sign = 1 AND audit_id = {id:String} AND cluster = {cluster:String} ORDER BY cluster, request_received, request_key, stage_delay, stage LIMIT 1000;
+SELECT cluster, source, apiserver, toUnixTimestamp64Micro(ingested), epoch, kpart, koffset, request_key, content, size, sign, row_revision, level, audit_id, stage, request_uri, verb, user_name, user_uid, user_groups, user_extra, impersonated_name, impersonated_uid, impersonated_groups, impersonated_extra, impersonation_constraint, source_ips, user_agent, object_resource, object_namespace, object_name, object_uid, object_api_group, object_api_version, object_resource_version, object_subresource, code, response_status, request_object, response_object, toUnixTimestamp64Micro(request_received), stage_delay, annotations, unknown_at, unknown_name, unknown_value, shape, outcome, class, cause, recorded, recorded_reason, replayed, authorizer, grants, errors, missing, attr_verb, attr_is_resource, attr_api_group, attr_api_version, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, attr_label_selector, attr_field_selector, impersonation, impersonation_mode, impersonation_grants, impersonation_missing, identity, admission, admission_plugin, admission_namespace_lifecycle, policy_revision, engine_version, config_version, hits, hit_keys, evidence, explained, credential, chain, implied, implied_grants, review FROM `retrial`.events FINAL WHERE sign = 1 AND cluster = {cluster:String} AND (cluster, minute) IN (SELECT cluster, minute FROM `retrial`.events WHERE cluster = {cluster:String} AND audit_text = {id:String}) AND audit_text = {id:String} ORDER BY cluster, request_received, request_key, stage_delay, stage LIMIT 1000;
 
 -- SubjectUsage
 SELECT a.group_set, any(g.groups), sum(u.count) AS requests, toInt64(sumIf(u.count, recorded = 'forbid')), toInt64(sumIf(u.count, outcome = 'drift')),
@@ -168,6 +168,9 @@ SELECT cluster, source, apiserver, toUnixTimestamp64Micro(ingested), epoch, kpar
 -- Affected
 SELECT cluster, source, apiserver, toUnixTimestamp64Micro(ingested), epoch, kpart, koffset, request_key, content, size, sign, row_revision, level, audit_id, stage, request_uri, verb, user_name, user_uid, user_groups, user_extra, impersonated_name, impersonated_uid, impersonated_groups, impersonated_extra, impersonation_constraint, source_ips, user_agent, object_resource, object_namespace, object_name, object_uid, object_api_group, object_api_version, object_resource_version, object_subresource, code, response_status, request_object, response_object, toUnixTimestamp64Micro(request_received), stage_delay, annotations, unknown_at, unknown_name, unknown_value, shape, outcome, class, cause, recorded, recorded_reason, replayed, authorizer, grants, errors, missing, attr_verb, attr_is_resource, attr_api_group, attr_api_version, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, attr_label_selector, attr_field_selector, impersonation, impersonation_mode, impersonation_grants, impersonation_missing, identity, admission, admission_plugin, admission_namespace_lifecycle, policy_revision, engine_version, config_version, hits, hit_keys, evidence, explained, credential, chain, implied, implied_grants, review FROM `retrial`.events FINAL PREWHERE cluster = {cluster:String} AND kpart IN {kparts:Array(Int32)} AND outcome != '' AND minute >= {from_minute:UInt32} AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND minute <= {to_minute:UInt32} AND toUnixTimestamp64Micro(request_received) <= {to:Int64} AND ((subject IN {users:Array(String)} OR user_name IN {users:Array(String)} OR hasAny(user_groups, {groups:Array(LowCardinality(String))}) OR hasAny(impersonated_groups, {groups:Array(LowCardinality(String))})) AND (attr_namespace IN {namespaces:Array(String)} OR impersonated_name != '') OR review != '' AND (JSONExtractString(review, 'user') IN {users:Array(String)} OR hasAny(JSONExtract(review, 'groups', 'Array(String)'), {groups:Array(String)}))) WHERE sign = 1;
 
+-- Spans
+SELECT cluster, toUInt32(min(minute)), toUInt32(max(minute)) FROM `retrial`.events WHERE kpart = {kpart:Int32} GROUP BY cluster;
+
 -- LoadPolicy
 SELECT cluster, resource, namespace, name, uid, resource_version, deleted, observation,
     toUnixTimestamp64Micro(observed), epoch, kpart, koffset, idx
@@ -182,7 +185,7 @@ WHERE (cluster, rule, slot) IN (SELECT cluster, rule, slot FROM `retrial`.detect
 GROUP BY cluster, rule, slot;
 
 -- Marked
-SELECT cluster, source, apiserver, toUnixTimestamp64Micro(ingested), epoch, kpart, koffset, request_key, content, size, sign, row_revision, level, audit_id, stage, request_uri, verb, user_name, user_uid, user_groups, user_extra, impersonated_name, impersonated_uid, impersonated_groups, impersonated_extra, impersonation_constraint, source_ips, user_agent, object_resource, object_namespace, object_name, object_uid, object_api_group, object_api_version, object_resource_version, object_subresource, code, response_status, request_object, response_object, toUnixTimestamp64Micro(request_received), stage_delay, annotations, unknown_at, unknown_name, unknown_value, shape, outcome, class, cause, recorded, recorded_reason, replayed, authorizer, grants, errors, missing, attr_verb, attr_is_resource, attr_api_group, attr_api_version, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, attr_label_selector, attr_field_selector, impersonation, impersonation_mode, impersonation_grants, impersonation_missing, identity, admission, admission_plugin, admission_namespace_lifecycle, policy_revision, engine_version, config_version, hits, hit_keys, evidence, explained, credential, chain, implied, implied_grants, review FROM `retrial`.events WHERE sign = 1 AND cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32} AND arrayExists(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits) AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND (if(hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)] = 0, xxHash64(audit_id), hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)]), intDiv(toUnixTimestamp64Micro(request_received) - positiveModulo(toUnixTimestamp64Micro(request_received), {every:Int64}), {every:Int64})) IN (SELECT k, n FROM (SELECT CAST('[7]', 'Array(UInt64)') AS ks, CAST('[8]', 'Array(Int64)') AS ns) ARRAY JOIN ks AS k, ns AS n)
+SELECT cluster, apiserver, request_key, sign, level, audit_id, stage, request_uri, verb, user_name, user_uid, user_groups, user_extra, impersonated_name, impersonated_groups, source_ips, user_agent, code, response_status, request_object, response_object, toUnixTimestamp64Micro(request_received), stage_delay, annotations, shape, outcome, class, recorded, recorded_reason, replayed, authorizer, grants, missing, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, attr_name, identity, admission, hits, hit_keys, credential FROM `retrial`.events WHERE sign = 1 AND cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32} AND arrayExists(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits) AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND (if(hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)] = 0, xxHash64(audit_id), hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)]), intDiv(toUnixTimestamp64Micro(request_received) - positiveModulo(toUnixTimestamp64Micro(request_received), {every:Int64}), {every:Int64})) IN (SELECT k, n FROM (SELECT CAST('[7]', 'Array(UInt64)') AS ks, CAST('[8]', 'Array(Int64)') AS ns) ARRAY JOIN ks AS k, ns AS n)
 AND (request_key, stage, version) IN (SELECT request_key, stage, version FROM `retrial`.events WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32} AND arrayExists(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits) AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND (if(hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)] = 0, xxHash64(audit_id), hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)]), intDiv(toUnixTimestamp64Micro(request_received) - positiveModulo(toUnixTimestamp64Micro(request_received), {every:Int64}), {every:Int64})) IN (SELECT k, n FROM (SELECT CAST('[7]', 'Array(UInt64)') AS ks, CAST('[8]', 'Array(Int64)') AS ns) ARRAY JOIN ks AS k, ns AS n) GROUP BY request_key, stage, version HAVING sum(sign) > 0)
 LIMIT 1 BY request_key, stage, version
 SETTINGS max_threads = 1, max_bytes_before_external_group_by = 268435456;
@@ -310,6 +313,70 @@ WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {l
 GROUP BY apiserver
 HAVING requests > 0
 ORDER BY apiserver;
+
+-- AuditSamples
+SELECT apiserver, toUnixTimestamp64Micro(taken), toUnixTimestamp64Micro(earliest), toUnixTimestamp64Micro(latest), toUnixTimestamp64Micro(started),
+    events, webhook_errors, buffer_errors, log_errors, rejected
+FROM `retrial`.audit_samples FINAL
+WHERE cluster = {cluster:String} AND taken >= fromUnixTimestamp64Micro({from:Int64}) AND taken < fromUnixTimestamp64Micro({to:Int64})
+ORDER BY apiserver, taken;
+
+-- Received
+SELECT apiserver, roundDown(stage_us, {cuts:Array(Int64)}) AS cut, sum(toInt64(sign)) AS n
+FROM (
+    SELECT apiserver, sign, toUnixTimestamp64Micro(request_received) + stage_delay AS stage_us
+    FROM `retrial`.events
+    WHERE cluster = {cluster:String} AND ingest_day >= toDate({day:UInt16})
+)
+WHERE stage_us >= {from:Int64} AND stage_us < {to:Int64}
+GROUP BY apiserver, cut
+HAVING n != 0
+ORDER BY apiserver, cut;
+
+-- Senders
+SELECT apiserver, sum(toInt64(sign)) AS n, toInt64(sumIf(toInt64(sign), source = 'webhook')), toInt64(sumIf(toInt64(sign), source IN ('log', 'import'))),
+    toInt64(uniqIf(ingested, source = 'webhook')), toUnixTimestamp64Micro(minIf(ingested, source = 'webhook')), toUnixTimestamp64Micro(maxIf(ingested, source = 'webhook'))
+FROM `retrial`.events
+WHERE cluster = {cluster:String} AND ingest_day >= toDate({day:UInt16}) AND ingested >= fromUnixTimestamp64Micro({from:Int64}) AND ingested < fromUnixTimestamp64Micro({to:Int64})
+GROUP BY apiserver
+HAVING n > 0
+ORDER BY apiserver;
+
+-- Holes
+SELECT apiserver, before, after FROM (
+    SELECT apiserver, first AS after, lagInFrame(last, 1, 0) OVER (PARTITION BY apiserver ORDER BY second ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS before
+    FROM (
+        SELECT apiserver, intDiv(at, 1000000) AS second, min(at) AS first, max(at) AS last
+        FROM (
+            SELECT apiserver, sign, if({arrivals:UInt8} = 0, toUnixTimestamp64Micro(request_received) + stage_delay, toUnixTimestamp64Micro(ingested)) AS at
+            FROM `retrial`.events
+            WHERE cluster = {cluster:String} AND ingest_day >= toDate({day:UInt16}) AND ({arrivals:UInt8} = 0 OR source = 'webhook')
+        )
+        WHERE at >= {from:Int64} AND at < {to:Int64}
+        GROUP BY apiserver, second
+        HAVING sum(toInt64(sign)) > 0
+    )
+)
+WHERE before > 0
+ORDER BY apiserver, after - before DESC, after
+LIMIT {limit:UInt32} BY apiserver;
+
+-- Unpaired
+SELECT apiserver, audit_id, user_name, did, request_uri, received, missing, status FROM (
+    SELECT any(apiserver) AS apiserver, any(audit_id) AS audit_id, any(user_name) AS user_name, any(verb) AS did, any(request_uri) AS request_uri,
+        toUnixTimestamp64Micro(any(request_received)) AS received, max(code) AS status,
+        if(sumIf(toInt64(sign), stage IN ('ResponseComplete', 'Panic')) > 0, 'ResponseStarted', 'ResponseComplete') AS missing,
+        sumIf(toInt64(sign), stage IN ('RequestReceived', 'ResponseStarted')) AS begun, sumIf(toInt64(sign), stage IN ('ResponseComplete', 'Panic')) AS ended
+    FROM `retrial`.events
+    WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AND (request_key IN (
+        SELECT request_key FROM `retrial`.events
+        WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AND stage IN ('RequestReceived', 'ResponseStarted')
+    ) OR verb = 'watch' AND stage = 'ResponseComplete' AND code < 400)
+    GROUP BY request_key
+    HAVING begun > 0 AND ended <= 0 AND status NOT IN (400, 401) OR begun <= 0 AND ended > 0
+)
+ORDER BY received, audit_id
+LIMIT {limit:UInt32};
 
 -- Totals
 SELECT sum(toInt64(sign)), toInt64(sumIf(toInt64(sign), outcome != '')), toInt64(sumIf(sign * toInt64(arrayCount(a -> a != 0, implied_access)), recorded != 'forbid')), sum(sign * (toInt64(length(grants)) + if(recorded != 'forbid', toInt64(arraySum(arrayMap((a, g) -> if(a = 0, 0, length(g)), implied_access, implied_grants))), 0))), toUInt64(sum(sign * reinterpretAsInt64(cityHash64(cluster, request_key, stage, stage_delay, content, version, koffset)))) FROM `retrial`.events;

@@ -511,3 +511,72 @@ ORDER BY (cluster, id, kpart)
 SETTINGS non_replicated_deduplication_window = 1000
 ;
 
+-- What kube-apiservers say of their own audit events in their metrics, one row a reading: what
+-- was sent, to compare with what came (docs/completeness.md).
+CREATE TABLE IF NOT EXISTS `retrial`.audit_samples ON CLUSTER `main`
+(
+    cluster LowCardinality(String),
+    apiserver LowCardinality(String) COMMENT 'as named in the endpoint, may be empty',
+    day Date COMMENT 'of taken: retention counts from it' CODEC(ZSTD(1)),
+    taken DateTime64(6, 'UTC') COMMENT 'when it was asked, by the clock of who asked' CODEC(Delta(8), ZSTD(1)),
+    earliest DateTime64(6, 'UTC') COMMENT 'by the clock of the apiserver the reading lies between this' CODEC(Delta(8), ZSTD(1)),
+    latest DateTime64(6, 'UTC') COMMENT 'and this' CODEC(Delta(8), ZSTD(1)),
+    started DateTime64(6, 'UTC') COMMENT 'start of its process, from which its counters count' CODEC(ZSTD(1)),
+    events Int64 COMMENT 'handed to its audit backends since' CODEC(Delta(8), ZSTD(1)),
+    webhook_errors Int64 COMMENT 'events its webhook backend gave up on' CODEC(ZSTD(1)),
+    buffer_errors Int64 COMMENT 'events that found its buffer full' CODEC(ZSTD(1)),
+    log_errors Int64 COMMENT 'events its log backend could not write' CODEC(ZSTD(1)),
+    rejected Int64 COMMENT 'requests refused because they could not be audited' CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree
+PARTITION BY toYYYYMM(day)
+ORDER BY (cluster, apiserver, taken)
+SETTINGS non_replicated_deduplication_window = 1000
+;
+
+-- Texts that repeat from row to row are kept once a part, and numbers by codecs that suit
+-- them; measured in docs/storage.md. Parts from before are rewritten in the background and
+-- read all the while.
+ALTER TABLE `retrial`.events ON CLUSTER `main`
+    MODIFY COLUMN IF EXISTS ingested DateTime64(6, 'UTC') CODEC(ZSTD(1)),
+    MODIFY COLUMN IF EXISTS koffset Int64 CODEC(T64, ZSTD(1)),
+    MODIFY COLUMN IF EXISTS content FixedString(16) COMMENT 'hash of the canonical redacted event, the second half zero' CODEC(ZSTD(1)),
+    MODIFY COLUMN IF EXISTS request_received DateTime64(6, 'UTC') CODEC(T64, ZSTD(1)),
+    MODIFY COLUMN IF EXISTS request_uri LowCardinality(String) CODEC(ZSTD(1)),
+    MODIFY COLUMN IF EXISTS user_extra Map(LowCardinality(String), Array(LowCardinality(String))) CODEC(ZSTD(1)),
+    MODIFY COLUMN IF EXISTS impersonated_extra Map(LowCardinality(String), Array(LowCardinality(String))) CODEC(ZSTD(1)),
+    MODIFY COLUMN IF EXISTS annotations Map(LowCardinality(String), LowCardinality(String)) CODEC(ZSTD(1)),
+    MODIFY COLUMN IF EXISTS object_name LowCardinality(String) CODEC(ZSTD(1)),
+    MODIFY COLUMN IF EXISTS object_uid LowCardinality(String) CODEC(ZSTD(1)),
+    MODIFY COLUMN IF EXISTS response_status LowCardinality(String) COMMENT 'JSON as recorded' CODEC(ZSTD(1)),
+    MODIFY COLUMN IF EXISTS recorded_reason LowCardinality(String) CODEC(ZSTD(1)),
+    MODIFY COLUMN IF EXISTS attr_name LowCardinality(String) CODEC(ZSTD(1)),
+    MODIFY COLUMN IF EXISTS access_name LowCardinality(String) COMMENT 'attr_name, generated parts folded to *' CODEC(ZSTD(1)),
+    MODIFY COLUMN IF EXISTS attr_namespace LowCardinality(String) CODEC(ZSTD(1)),
+    MODIFY COLUMN IF EXISTS object_namespace LowCardinality(String) CODEC(ZSTD(1)),
+    MODIFY COLUMN IF EXISTS cause LowCardinality(String) CODEC(ZSTD(1)),
+    MODIFY COLUMN IF EXISTS missing Array(LowCardinality(String)) CODEC(ZSTD(1)),
+    MODIFY COLUMN IF EXISTS credential LowCardinality(String) COMMENT 'JTI=…, X509SHA256=…, Secret=…; empty: the event does not tell' CODEC(ZSTD(1)),
+    MODIFY COLUMN IF EXISTS chain LowCardinality(String) COMMENT 'JSON array of [authorizer, answer, reason]; a number for a reason is the place of the grant whose reason it is' CODEC(ZSTD(1))
+SETTINGS alter_sync = 0
+;
+
+-- The next file renames the column it is on.
+ALTER TABLE `retrial`.events ON CLUSTER `main` DROP INDEX IF EXISTS by_audit_id
+;
+
+-- An audit ID is a UUID unless a client chose otherwise: sixteen bytes, which the next file
+-- adds. This column is for those that are not, and has those of the rows from before.
+ALTER TABLE `retrial`.events ON CLUSTER `main` RENAME COLUMN IF EXISTS audit_id TO audit_text
+;
+
+-- Look for an ID in both columns, each by its index: audit_uuid = 'x' OR audit_text = 'x'.
+-- audit_id, which is made of them, has none.
+ALTER TABLE `retrial`.events ON CLUSTER `main`
+    MODIFY COLUMN IF EXISTS audit_text String COMMENT 'the audit ID when it is no UUID' CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS audit_uuid UUID COMMENT 'the audit ID when it is a UUID, else zero' CODEC(NONE) AFTER audit_text,
+    ADD COLUMN IF NOT EXISTS audit_id String ALIAS if(audit_uuid = toUUID('00000000-0000-0000-0000-000000000000'), audit_text, toString(audit_uuid)) COMMENT 'chosen by the client when it sends Audit-ID: not unique' AFTER audit_uuid,
+    ADD INDEX IF NOT EXISTS by_audit_uuid audit_uuid TYPE bloom_filter(0.01) GRANULARITY 4,
+    ADD INDEX IF NOT EXISTS by_audit_text audit_text TYPE bloom_filter(0.01) GRANULARITY 4
+;
+

@@ -1,0 +1,235 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ClickHouse/ch-go/proto"
+	"github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// AuditSample is what a kube-apiserver said of its audit events at one moment: counters since
+// the start of its process.
+type AuditSample struct {
+	Cluster, APIServer string
+	Taken              time.Time // by the clock of who asked
+	// Earliest and Latest bound the moment of the reading by the apiserver's own clock, which
+	// is the one that its events are stamped by.
+	Earliest, Latest time.Time
+	Started          time.Time // of its process
+	Events           int64     // handed to its audit backends, each stage of a request one
+	WebhookErrors    int64     // events its webhook backend gave up on
+	BufferErrors     int64     // events that found its buffer full
+	LogErrors        int64     // events its log backend could not write
+	Rejected         int64     // requests refused because they could not be audited
+}
+
+// SaveAuditSamples adds readings. Saving one twice changes nothing.
+func (s *Store) SaveAuditSamples(ctx context.Context, samples []AuditSample) error {
+	if len(samples) == 0 {
+		return nil
+	}
+	var cluster, server lowCard
+	var on proto.ColUInt16
+	var taken, earliest, latest, started, events, hook, buffer, log, rejected proto.ColInt64
+	for i := range samples {
+		a := &samples[i]
+		cluster.Append(a.Cluster)
+		server.Append(a.APIServer)
+		on.Append(day(a.Taken))
+		taken.Append(a.Taken.UnixMicro())
+		earliest.Append(a.Earliest.UnixMicro())
+		latest.Append(a.Latest.UnixMicro())
+		started.Append(a.Started.UnixMicro())
+		events.Append(a.Events)
+		hook.Append(a.WebhookErrors)
+		buffer.Append(a.BufferErrors)
+		log.Append(a.LogErrors)
+		rejected.Append(a.Rejected)
+	}
+	err := s.insertColumns(ctx, "audit_samples", []proto.InputColumn{
+		{Name: "cluster", Data: &cluster}, {Name: "apiserver", Data: &server}, {Name: "day", Data: dates{&on}},
+		{Name: "taken", Data: micros{&taken}}, {Name: "earliest", Data: micros{&earliest}}, {Name: "latest", Data: micros{&latest}},
+		{Name: "started", Data: micros{&started}}, {Name: "events", Data: &events}, {Name: "webhook_errors", Data: &hook},
+		{Name: "buffer_errors", Data: &buffer}, {Name: "log_errors", Data: &log}, {Name: "rejected", Data: &rejected},
+	}, len(samples))
+	if err != nil {
+		return fmt.Errorf("save %d readings of apiservers: %w", len(samples), err)
+	}
+	return nil
+}
+
+const auditSamplesQuery = `SELECT apiserver, toUnixTimestamp64Micro(taken), toUnixTimestamp64Micro(earliest), toUnixTimestamp64Micro(latest), toUnixTimestamp64Micro(started),
+    events, webhook_errors, buffer_errors, log_errors, rejected
+FROM %s.audit_samples FINAL
+WHERE cluster = {cluster:String} AND taken >= fromUnixTimestamp64Micro({from:Int64}) AND taken < fromUnixTimestamp64Micro({to:Int64})
+ORDER BY apiserver, taken`
+
+// AuditSamples returns the readings of a cluster's apiservers taken in a range, by apiserver
+// and time.
+func (s *Store) AuditSamples(ctx context.Context, cluster string, from, to time.Time) ([]AuditSample, error) {
+	return collect(ctx, s, auditSamplesQuery, span(cluster, from, to), func(a *AuditSample) ([]any, func()) {
+		var at [4]int64
+		return []any{&a.APIServer, &at[0], &at[1], &at[2], &at[3], &a.Events, &a.WebhookErrors, &a.BufferErrors, &a.LogErrors, &a.Rejected}, func() {
+			a.Cluster = cluster
+			a.Taken, a.Earliest, a.Latest, a.Started = fromMicro(at[0]), fromMicro(at[1]), fromMicro(at[2]), fromMicro(at[3])
+		}
+	})
+}
+
+// span makes the parameters of a cluster and a stretch of time in microseconds.
+func span(cluster string, from, to time.Time) clickhouse.Parameters {
+	return clickhouse.Parameters{"cluster": text(cluster), "from": fmt.Sprint(from.UnixMicro()), "to": fmt.Sprint(to.UnixMicro()), "day": fmt.Sprint(day(from.Add(-24 * time.Hour)))}
+}
+
+// Received counts the events of an apiserver whose stage lies between two cuts of time.
+type Received struct {
+	APIServer string
+	Cut       time.Time // the one the stretch begins with
+	Events    int64
+}
+
+// An event's stage may come hours after its request (watches), so that only the day of its
+// arrival bounds what is read.
+const receivedQuery = `SELECT apiserver, roundDown(stage_us, {cuts:Array(Int64)}) AS cut, sum(toInt64(sign)) AS n
+FROM (
+    SELECT apiserver, sign, toUnixTimestamp64Micro(request_received) + stage_delay AS stage_us
+    FROM %s.events
+    WHERE cluster = {cluster:String} AND ingest_day >= toDate({day:UInt16})
+)
+WHERE stage_us >= {from:Int64} AND stage_us < {to:Int64}
+GROUP BY apiserver, cut
+HAVING n != 0
+ORDER BY apiserver, cut`
+
+// Received counts the events of a cluster between ascending cuts, at least two; the last one
+// ends the last stretch. Stretches without events are left out.
+func (s *Store) Received(ctx context.Context, cluster string, cuts []time.Time) ([]Received, error) {
+	if len(cuts) < 2 {
+		return nil, nil
+	}
+	at := make([]int64, len(cuts))
+	for i, c := range cuts {
+		at[i] = c.UnixMicro()
+	}
+	p := span(cluster, cuts[0], cuts[len(cuts)-1])
+	p["cuts"] = numbers(at[:len(at)-1])
+	return collect(ctx, s, receivedQuery, p, func(r *Received) ([]any, func()) {
+		var cut int64
+		return []any{&r.APIServer, &cut, &r.Events}, func() { r.Cut = fromMicro(cut) }
+	})
+}
+
+// Sender is what came in of one apiserver in a range of arrival.
+type Sender struct {
+	APIServer   string
+	Events      int64     // that stand, however they came first
+	Webhook     int64     // of them by webhook
+	Log         int64     // of them from a log, followed or imported
+	Posts       int64     // by webhook
+	First, Last time.Time // arrival by webhook; zero when there was none
+}
+
+const sendersQuery = `SELECT apiserver, sum(toInt64(sign)) AS n, toInt64(sumIf(toInt64(sign), source = 'webhook')), toInt64(sumIf(toInt64(sign), source IN ('log', 'import'))),
+    toInt64(uniqIf(ingested, source = 'webhook')), toUnixTimestamp64Micro(minIf(ingested, source = 'webhook')), toUnixTimestamp64Micro(maxIf(ingested, source = 'webhook'))
+FROM %s.events
+WHERE cluster = {cluster:String} AND ingest_day >= toDate({day:UInt16}) AND ingested >= fromUnixTimestamp64Micro({from:Int64}) AND ingested < fromUnixTimestamp64Micro({to:Int64})
+GROUP BY apiserver
+HAVING n > 0
+ORDER BY apiserver`
+
+// Senders returns the apiservers of which something arrived in a range.
+func (s *Store) Senders(ctx context.Context, cluster string, from, to time.Time) ([]Sender, error) {
+	return collect(ctx, s, sendersQuery, span(cluster, from, to), func(x *Sender) ([]any, func()) {
+		var first, last int64
+		return []any{&x.APIServer, &x.Events, &x.Webhook, &x.Log, &x.Posts, &first, &last}, func() {
+			if x.Posts > 0 {
+				x.First, x.Last = fromMicro(first), fromMicro(last)
+			}
+		}
+	})
+}
+
+// Hole is a stretch in which nothing of an apiserver happened, or nothing of it arrived.
+type Hole struct {
+	APIServer     string
+	Before, After time.Time // of the last event before it and the first behind it
+}
+
+// Whole seconds are compared, then their first and last event: a hole within two seconds is
+// not seen.
+const holesQuery = `SELECT apiserver, before, after FROM (
+    SELECT apiserver, first AS after, lagInFrame(last, 1, 0) OVER (PARTITION BY apiserver ORDER BY second ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS before
+    FROM (
+        SELECT apiserver, intDiv(at, 1000000) AS second, min(at) AS first, max(at) AS last
+        FROM (
+            SELECT apiserver, sign, ` + holeTimes + ` AS at
+            FROM %s.events
+            WHERE cluster = {cluster:String} AND ingest_day >= toDate({day:UInt16}) AND ({arrivals:UInt8} = 0 OR source = 'webhook')
+        )
+        WHERE at >= {from:Int64} AND at < {to:Int64}
+        GROUP BY apiserver, second
+        HAVING sum(toInt64(sign)) > 0
+    )
+)
+WHERE before > 0
+ORDER BY apiserver, after - before DESC, after
+LIMIT {limit:UInt32} BY apiserver`
+
+const holeTimes = `if({arrivals:UInt8} = 0, toUnixTimestamp64Micro(request_received) + stage_delay, toUnixTimestamp64Micro(ingested))`
+
+// Holes returns the longest stretches of a range without an event of an apiserver, longest
+// first: by the events' own time, or with arrivals by the time webhook posts arrived.
+func (s *Store) Holes(ctx context.Context, cluster string, from, to time.Time, arrivals bool, limit int) ([]Hole, error) {
+	p := span(cluster, from, to)
+	p["limit"], p["arrivals"] = fmt.Sprint(limit), "0"
+	if arrivals {
+		p["arrivals"] = "1"
+	}
+	return collect(ctx, s, holesQuery, p, func(h *Hole) ([]any, func()) {
+		var before, after int64
+		return []any{&h.APIServer, &before, &after}, func() { h.Before, h.After = fromMicro(before), fromMicro(after) }
+	})
+}
+
+// Unpaired is a request of which a stage is missing.
+type Unpaired struct {
+	APIServer           string
+	AuditID, User, Verb string
+	URI                 string
+	Received            time.Time
+	// Missing is the stage that did not come: ResponseComplete of a request that began, or
+	// ResponseStarted of a watch that ended.
+	Missing string
+	Code    int32
+}
+
+// Only requests with an early stage are looked at closely: they are few. A failed login has
+// one stage and no end (its code is 401, of an unreadable time-out 400).
+const unpairedQuery = `SELECT apiserver, audit_id, user_name, did, request_uri, received, missing, status FROM (
+    SELECT any(apiserver) AS apiserver, any(audit_id) AS audit_id, any(user_name) AS user_name, any(verb) AS did, any(request_uri) AS request_uri,
+        toUnixTimestamp64Micro(any(request_received)) AS received, max(code) AS status,
+        if(sumIf(toInt64(sign), stage IN ('ResponseComplete', 'Panic')) > 0, 'ResponseStarted', 'ResponseComplete') AS missing,
+        sumIf(toInt64(sign), stage IN ('RequestReceived', 'ResponseStarted')) AS begun, sumIf(toInt64(sign), stage IN ('ResponseComplete', 'Panic')) AS ended
+    FROM %[1]s.events
+    WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AND (request_key IN (
+        SELECT request_key FROM %[1]s.events
+        WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AND stage IN ('RequestReceived', 'ResponseStarted')
+    ) OR verb = 'watch' AND stage = 'ResponseComplete' AND code < 400)
+    GROUP BY request_key
+    HAVING begun > 0 AND ended <= 0 AND status NOT IN (400, 401) OR begun <= 0 AND ended > 0
+)
+ORDER BY received, audit_id
+LIMIT {limit:UInt32}`
+
+// Unpaired returns requests of a range that began and did not end, and watches that ended
+// without having begun, the oldest first.
+func (s *Store) Unpaired(ctx context.Context, cluster string, from, to time.Time, limit int) ([]Unpaired, error) {
+	p := window(cluster, from, to)
+	p["limit"] = fmt.Sprint(limit)
+	return collect(ctx, s, unpairedQuery, p, func(u *Unpaired) ([]any, func()) {
+		var received int64
+		return []any{&u.APIServer, &u.AuditID, &u.User, &u.Verb, &u.URI, &received, &u.Missing, &u.Code}, func() { u.Received = fromMicro(received) }
+	})
+}

@@ -1,0 +1,110 @@
+package storage_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/storagetest"
+)
+
+// TestCompletenessQueries: what is asked about completeness is answered by apiserver, by the
+// events' own time, and without what was taken back.
+func TestCompletenessQueries(t *testing.T) {
+	s := storagetest.Open(t)
+	ctx := context.Background()
+	in := rows(t, "c", 0)[:24]
+	base := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	at := func(seconds float64) time.Time { return base.Add(time.Duration(seconds * float64(time.Second))) }
+	// One event a second of two apiservers by turns; arrivals in two posts.
+	change := func(i int, edit func(r *replay.Row, e *event.Event)) {
+		e := *in[i].Event
+		e.Verb, e.Stage, e.RequestURI = "get", event.StageResponseComplete, "/api/v1/pods"
+		e.ResponseStatus = &event.Status{Code: 200}
+		e.RequestReceivedTimestamp, e.StageTimestamp = at(float64(i)), at(float64(i)+0.25)
+		r := &in[i]
+		r.Event, r.Source, r.APIServer, r.Received = &e, "webhook", []string{"a", "b"}[i%2], at(30)
+		if i >= 12 {
+			r.Received = at(60)
+		}
+		edit(r, &e)
+		r.Request = event.RequestKey("c", &e)
+		r.EventKey = event.EventKey(r.Request, &e)
+	}
+	for i := range in {
+		change(i, func(*replay.Row, *event.Event) {})
+	}
+	watch := func(i int, id string, stage event.Stage, from, end float64, code int32) {
+		change(i, func(r *replay.Row, e *event.Event) {
+			e.AuditID, e.Verb, e.Stage, e.RequestURI = id, "watch", stage, "/api/v1/pods?watch=1&timeoutSeconds=300"
+			e.RequestReceivedTimestamp, e.StageTimestamp = at(from), at(end)
+			e.ResponseStatus.Code = code
+			e.User, e.ImpersonatedUser = in[0].Event.User, nil
+		})
+	}
+	watch(0, "paired", event.StageResponseStarted, 0, 0.25, 200)
+	watch(2, "paired", event.StageResponseComplete, 0, 2.25, 200)
+	watch(4, "open", event.StageResponseStarted, 4, 4.25, 200)
+	watch(6, "no start", event.StageResponseComplete, 1, 6.25, 200)
+	watch(8, "no login", event.StageResponseStarted, 8, 8.25, 401)
+	for i := range in[10:14] { // those of b came from a log
+		if i%2 == 1 {
+			in[10+i].Source = "log"
+		}
+	}
+	insert(t, s, "one", in)
+
+	got, err := s.Received(ctx, "c", []time.Time{at(0), at(2), at(2.25), at(10), at(100)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []storage.Received{{"a", at(0), 1}, {"a", at(2.25), 4}, {"a", at(10), 7}, {"b", at(0), 1}, {"b", at(2.25), 4}, {"b", at(10), 7}}
+	if !slices.Equal(got, want) {
+		t.Errorf("received %+v\nwant %+v", got, want)
+	}
+	senders, err := s.Senders(ctx, "c", at(0), at(100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []storage.Sender{{"a", 12, 12, 0, 2, at(30), at(60)}, {"b", 12, 10, 2, 2, at(30), at(60)}}; !slices.Equal(senders, want) {
+		t.Errorf("senders %+v\nwant %+v", senders, want)
+	}
+	holes, err := s.Holes(ctx, "c", at(0), at(100), true, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []storage.Hole{{"a", at(30), at(60)}, {"b", at(30), at(60)}}; !slices.Equal(holes, want) {
+		t.Errorf("pauses of arrival %+v\nwant %+v", holes, want)
+	}
+	if holes, err = s.Holes(ctx, "c", at(0), at(100), false, 1); err != nil || len(holes) != 2 || holes[0].After.Sub(holes[0].Before) != 2*time.Second {
+		t.Errorf("holes %+v %v", holes, err)
+	}
+	unpaired, err := s.Unpaired(ctx, "c", at(0), at(100), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, u := range unpaired {
+		ids = append(ids, u.AuditID+" lacks "+u.Missing)
+	}
+	if want := []string{"no start lacks ResponseStarted", "open lacks ResponseComplete"}; !slices.Equal(ids, want) {
+		t.Errorf("unpaired %q, want %q", ids, want)
+	}
+
+	sample := storage.AuditSample{Cluster: "c", APIServer: "a", Taken: at(5), Earliest: at(4), Latest: at(5), Started: at(-100), Events: 7, WebhookErrors: 1, BufferErrors: 2, LogErrors: 3, Rejected: 4}
+	later := sample
+	later.Taken, later.Events = at(35), 9
+	for range 2 { // saving again changes nothing
+		if err := s.SaveAuditSamples(ctx, []storage.AuditSample{sample, later}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	samples, err := s.AuditSamples(ctx, "c", at(0), at(35))
+	if err != nil || len(samples) != 1 || samples[0] != sample {
+		t.Errorf("samples %+v %v, want %+v", samples, err, sample)
+	}
+}
