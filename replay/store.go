@@ -24,6 +24,12 @@ type KnownRow struct {
 	Revision   uint64         // policy revision of the row
 }
 
+// Span bounds the times requests of a cluster were received at; both inclusive.
+type Span struct {
+	Cluster  string
+	From, To time.Time
+}
+
 // AffectedFilter selects standing rows that carry a verdict and may have to be judged
 // again. Cluster, Partitions and the window are always applied; an empty list of users,
 // groups or namespaces does not restrict. Users and Groups are alternatives: a row is
@@ -36,9 +42,12 @@ type KnownRow struct {
 // Credentials restricts to requests made with one of them (see Verdict.Credential), and each
 // list of Only to verdicts that say one of its values.
 type AffectedFilter struct {
-	Cluster     string
-	Partitions  []int32   // Kafka partitions of audit.events the caller owns
-	From, To    time.Time // inclusive bounds of requestReceivedTimestamp; zero To = no upper bound
+	Cluster    string
+	Partitions []int32   // Kafka partitions of audit.events the caller owns
+	From, To   time.Time // inclusive bounds of requestReceivedTimestamp; zero To = no upper bound
+	// Ended is an inclusive lower bound of stageTimestamp, or of requestReceivedTimestamp where that
+	// is later: a request is judged by what held until then. Zero = no bound.
+	Ended       time.Time
 	Users       []string
 	Groups      []string
 	Namespaces  []string

@@ -61,8 +61,11 @@ func (b *block) token(epoch uint32, partition int32) string {
 func (r *Runner) decode(b *block, epoch uint32) {
 	rows := make([]replay.Row, len(b.records))
 	errs := make([]error, len(b.records))
-	r.parallel(len(b.records), func(i int) {
-		rows[i], errs[i] = decodeRecord(&b.records[i], epoch)
+	r.parallel(len(b.records), func(from, to int) {
+		var d event.Decoder
+		for i := from; i < to; i++ {
+			rows[i], errs[i] = decodeRecord(&d, &b.records[i], epoch)
+		}
 	})
 	b.duplicates = map[string]int{}
 	at := make(map[event.Hash128]int, len(rows))
@@ -91,14 +94,14 @@ func (r *Runner) decode(b *block, epoch uint32) {
 }
 
 // decodeRecord reads one record of audit.events.
-func decodeRecord(rec *stream.Record, epoch uint32) (replay.Row, error) {
+func decodeRecord(d *event.Decoder, rec *stream.Record, epoch uint32) (replay.Row, error) {
 	if rec.Err != nil {
 		return replay.Row{}, rec.Err
 	}
 	if rec.Kind != stream.KindEvent {
 		return replay.Row{}, fmt.Errorf("record of kind %q on the event topic", rec.Kind)
 	}
-	e, err := event.Decode(rec.Value)
+	e, err := d.Decode(rec.Value, rec.Bodies)
 	if err != nil {
 		return replay.Row{}, err
 	}
@@ -176,12 +179,14 @@ func (b *block) countStored(row replay.Row, k replay.KnownRow) {
 // the bug is counted, the partition goes on.
 func (r *Runner) judge(b *block, epoch uint32) {
 	bad := make([]error, len(b.carriers))
-	r.metrics.replay.Add(r.parallel(len(b.carriers), func(i int) {
-		row := &b.rows[b.carriers[i]]
-		if row.Verdict, bad[i] = r.verdict(row.Cluster, row.Event); bad[i] == nil {
-			row.Marks = r.tag(row)
-			r.learn(row)
-			r.noteAge(row)
+	r.metrics.replay.Add(r.parallel(len(b.carriers), func(from, to int) {
+		for i := from; i < to; i++ {
+			row := &b.rows[b.carriers[i]]
+			if row.Verdict, bad[i] = r.verdict(row.Cluster, row.Event); bad[i] == nil {
+				row.Marks = r.tag(row)
+				r.learn(row)
+				r.noteAge(row)
+			}
 		}
 	}).Seconds())
 	remove := map[int]bool{}
@@ -239,17 +244,17 @@ func (r *Runner) tag(row *replay.Row) (marks []replay.Mark) {
 	return r.cfg.Tagger.Tag(row.Cluster, row.Event, row.Verdict)
 }
 
-// parallel calls f for 0..n-1 from a bounded number of goroutines and returns, when all
-// calls have, the time they took together. Each goroutine takes a stretch at a time:
-// neighbours in a log tend to cost the same, and a stretch keeps two goroutines off one
-// cache line.
-func (r *Runner) parallel(n int, f func(i int)) time.Duration {
+// parallel calls f for stretches that make up 0..n-1, from a bounded number of goroutines, and
+// returns, when all calls have, the time they took together. Each goroutine takes a stretch at
+// a time: neighbours in a log tend to cost the same, and a stretch keeps two goroutines off
+// one cache line.
+func (r *Runner) parallel(n int, f func(from, to int)) time.Duration {
 	const stretch = 64
 	workers := min(r.cfg.Parallel, (n+stretch-1)/stretch)
 	began := time.Now()
 	if workers <= 1 {
-		for i := range n {
-			f(i)
+		if n > 0 {
+			f(0, n)
 		}
 		return time.Since(began)
 	}
@@ -264,9 +269,7 @@ func (r *Runner) parallel(n int, f func(i int)) time.Duration {
 				if from >= n {
 					return
 				}
-				for i := from; i < min(from+stretch, n); i++ {
-					f(i)
-				}
+				f(from, min(from+stretch, n))
 			}
 		})
 	}

@@ -32,14 +32,16 @@ type Config struct {
 	// 10 min, the longest watch an apiserver grants by default.
 	LongestRequest time.Duration
 
-	// BatchRecords and BatchBytes bound one block; default 20,000 records and 24 MiB.
+	// BatchRecords and BatchBytes bound one block; default 50,000 records and 64 MiB
+	// (docs/adr/0070). Blocks are that large only while more waits than was judged.
 	BatchRecords int
 	BatchBytes   int
 	// Linger is how long a block waits for more records once its first may be judged; default
-	// 500 ms, negative means not at all. A partition with a backlog does not wait.
+	// 500 ms, negative means not at all. A partition with a backlog does not wait. It is also how
+	// long policy may wait in its topic while no block needs it.
 	Linger time.Duration
 	// InFlightBytes bounds the record bytes of all partitions between fetch and commit, and
-	// with it how many partitions work at once; default 4 blocks. The heap holds a small
+	// with it how many partitions work at once; default 2 blocks. The heap holds a small
 	// multiple of it.
 	InFlightBytes int64
 	// Parallel is the number of goroutines that replay one block; default GOMAXPROCS.
@@ -95,13 +97,13 @@ func (c Config) withDefaults() (Config, error) {
 			*n = def
 		}
 	}
-	number(&c.BatchRecords, 20_000)
-	number(&c.BatchBytes, 24<<20)
+	number(&c.BatchRecords, 50_000)
+	number(&c.BatchBytes, 64<<20)
 	number(&c.Parallel, runtime.GOMAXPROCS(0))
 	number(&c.CorrectionRows, 10_000)
 	number(&c.CorrectionLog, 65_536)
 	if c.InFlightBytes == 0 {
-		c.InFlightBytes = 4 * int64(c.BatchBytes)
+		c.InFlightBytes = 2 * int64(c.BatchBytes)
 	}
 	if c.OwnsPolicy == nil {
 		c.OwnsPolicy = func(int32) bool { return true }

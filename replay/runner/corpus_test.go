@@ -24,7 +24,7 @@ func stateAdds(t *testing.T, m *material) (changed int) {
 	t.Helper()
 	engine, before := replay.New(replay.Config{}), state.New(sample)
 	for i := range m.policy {
-		obs, err := observationsOf(&m.policy[i])
+		obs, err := observationsOf(new(event.Decoder), &m.policy[i])
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,8 +16,8 @@ import (
 )
 
 // correct judges the partition's stored rows again where policy that became known since may
-// change the answer. Rows judged meanwhile need nothing: the cursor only says from where on
-// changes have not been looked at, and looking twice changes nothing.
+// change the answer. Rows judged meanwhile need nothing, and where that is known of all rows a
+// change may concern nothing is read; else looking again changes nothing.
 //
 // A crash between any two steps converges: the cursor is committed after the last step, so
 // the changes are looked at again; a pair that landed is found standing and not written
@@ -25,6 +25,7 @@ import (
 // is treated as one an earlier owner may have been busy with.
 func (l *lane) correct(ctx context.Context) error {
 	found, next, forgotten := l.r.changes.since(l.corrected)
+	found = l.judged.outlived(found)
 	if len(found) == 0 && !forgotten && !l.everything {
 		if !maps.Equal(next, l.corrected) {
 			l.corrected, l.dirty = next, true
@@ -136,16 +137,18 @@ func (l *lane) visit(ctx context.Context, f replay.AffectedFilter, uncertain boo
 // whose policy has been forgotten: what stands was reached with it.
 func (l *lane) judgeAgain(rows []replay.Row) (verdicts []*replay.Verdict, failed int) {
 	verdicts = make([]*replay.Verdict, len(rows))
-	l.r.metrics.replay.Add(l.r.parallel(len(rows), func(i int) {
-		if !replay.Kept(l.r.states.of(rows[i].Cluster), rows[i].Event.RequestReceivedTimestamp) {
-			return
+	l.r.metrics.replay.Add(l.r.parallel(len(rows), func(from, to int) {
+		for i := from; i < to; i++ {
+			if !replay.Kept(l.r.states.of(rows[i].Cluster), rows[i].Event.RequestReceivedTimestamp) {
+				continue
+			}
+			v, err := l.r.verdict(rows[i].Cluster, rows[i].Event)
+			if err != nil {
+				l.log.Error("stored event cannot be judged again; its verdict stands", zap.Error(err))
+				continue
+			}
+			verdicts[i] = v
 		}
-		v, err := l.r.verdict(rows[i].Cluster, rows[i].Event)
-		if err != nil {
-			l.log.Error("stored event cannot be judged again; its verdict stands", zap.Error(err))
-			return
-		}
-		verdicts[i] = v
 	}).Seconds())
 	l.r.metrics.rejudged.Add(float64(len(rows)))
 	for _, v := range verdicts {

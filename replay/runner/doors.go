@@ -45,6 +45,10 @@ type EventStore interface {
 	// The epoch is the caller's.
 	Recover(ctx context.Context, partition int32, epoch uint32, days []time.Time) error
 
+	// Spans bounds the rows of a partition, whatever their epoch, one span a cluster; none
+	// when there are none.
+	Spans(ctx context.Context, partition int32) ([]replay.Span, error)
+
 	// Affected visits the standing rows that carry a verdict and match the filter, complete
 	// with event and verdict. It must see every row that stood when it was called, and need
 	// not see rows inserted during the visit. It streams: a visit may be of any size.
@@ -109,6 +113,9 @@ type Source interface {
 	// Ends returns the offset after the last record of every partition of a topic: whatever
 	// was acknowledged before the call lies below.
 	Ends(ctx context.Context, topic string) (map[int32]int64, error)
+	// Commits returns what the owners of a topic's partitions, in whatever process, have
+	// committed last.
+	Commits(ctx context.Context, topic string) (map[int32]stream.Commit, error)
 }
 
 // PolicyFeed is a policy reader at work; *stream.PolicyReader is one.

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/stream"
@@ -19,13 +20,15 @@ type gate struct {
 	feed  PolicyFeed
 
 	asking chan struct{} // held by the one who asks the broker
+	wanted chan struct{} // has an element when somebody began to wait since the feed rested last
+	waits  atomic.Int32  // how many wait for the feed
 	mu     sync.Mutex
 	ends   map[int32]int64 // the last answer
 	asked  time.Time       // when it was asked for
 }
 
 func newGate(source Source) *gate {
-	return &gate{source: source, ready: make(chan struct{}), asking: make(chan struct{}, 1)}
+	return &gate{source: source, ready: make(chan struct{}), asking: make(chan struct{}, 1), wanted: make(chan struct{}, 1)}
 }
 
 // open makes the feed known to those who wait for it.
@@ -67,7 +70,32 @@ func (g *gate) wait(ctx context.Context, ends map[int32]int64) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	g.waits.Add(1)
+	defer g.waits.Add(-1)
+	select {
+	case g.wanted <- struct{}{}:
+	default:
+	}
 	return g.feed.WaitFor(ctx, ends)
+}
+
+// rest lets policy records gather while nobody waits for them: each write to the policy table
+// costs the store as much for one as for hundreds. It ends when somebody does.
+func (g *gate) rest(ctx context.Context, atMost time.Duration) {
+	select {
+	case <-g.wanted:
+	default:
+	}
+	if g.waits.Load() > 0 || atMost <= 0 {
+		return
+	}
+	t := time.NewTimer(atMost)
+	defer t.Stop()
+	select {
+	case <-g.wanted:
+	case <-t.C:
+	case <-ctx.Done():
+	}
 }
 
 // behind returns how many policy records had not been applied at the last answer.

@@ -36,6 +36,15 @@ func (k Kafka) Ends(ctx context.Context, topic string) (map[int32]int64, error) 
 	return k.Client.HighWatermarks(ctx, topic)
 }
 
+// Commits returns the commits of the group that consumes a topic.
+func (k Kafka) Commits(ctx context.Context, topic string) (map[int32]stream.Commit, error) {
+	group := stream.GroupReplay
+	if topic == stream.TopicDeadLetter {
+		group = stream.GroupDeadLetter
+	}
+	return k.Client.Commits(ctx, group, topic)
+}
+
 // handler is a PartitionHandler in the stream's own words.
 type handler PartitionHandler
 

@@ -274,7 +274,11 @@ func TestProcessesShareTheWork(t *testing.T) {
 	second := newPipeline(t, broker, quietStore(rows))
 	for from := 400; from < len(m.records); from += 100 {
 		second.send(t, m.records[from:min(from+100, len(m.records))]...)
-		if from == 800 {
+		switch from {
+		case 600: // either can tell when the work of both is done
+			first.drain(t)
+			second.drain(t)
+		case 800:
 			first.stop()
 		}
 	}

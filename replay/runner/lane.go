@@ -49,6 +49,7 @@ type lane struct {
 	// horizon holds the ends of the policy topic at assignment. An earlier owner may have
 	// been correcting for any change below it, so those corrections settle rollups too.
 	horizon map[int32]int64
+	judged  judged // which changes the stored rows were judged with
 	// everything has the rows of all clusters judged again.
 	everything bool
 	// jobs says how far the partition is with jobs it has worked on.
@@ -77,6 +78,13 @@ func (r *Runner) events(ctx context.Context, a stream.Assignment, p Partition) e
 
 func (l *lane) run(ctx context.Context, a stream.Assignment) error {
 	if err := l.resume(ctx, a); err != nil {
+		return err
+	}
+	if _, err := l.r.retry(ctx, opAffected, func() error {
+		spans, err := l.r.store.Spans(ctx, l.partition)
+		l.judged = judged{judgedEarlier(spans)}
+		return err
+	}); err != nil {
 		return err
 	}
 	for {

@@ -128,9 +128,12 @@ func subjectKey(f replay.AffectedFilter) string {
 
 // hull returns a filter that selects whatever a or b selects.
 func hull(a, b replay.AffectedFilter) replay.AffectedFilter {
-	h := replay.AffectedFilter{Cluster: a.Cluster, From: a.From, To: a.To}
+	h := replay.AffectedFilter{Cluster: a.Cluster, From: a.From, To: a.To, Ended: a.Ended}
 	if b.From.Before(h.From) {
 		h.From = b.From
+	}
+	if b.Ended.Before(a.Ended) { // the zero time is before all others
+		h.Ended = b.Ended
 	}
 	if h.To.IsZero() || b.To.IsZero() {
 		h.To = time.Time{}
@@ -195,7 +198,8 @@ func (r *Runner) changeOf(cluster string, partition int32, offset int64, issued 
 			continue
 		}
 		if !f.From.IsZero() {
-			f.From = f.From.Add(-r.cfg.Lag - r.cfg.LongestRequest)
+			f.Ended = f.From.Add(-r.cfg.Lag)
+			f.From = f.Ended.Add(-r.cfg.LongestRequest)
 		}
 		if !f.To.IsZero() {
 			f.To = f.To.Add(r.cfg.Lag)

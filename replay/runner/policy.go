@@ -143,8 +143,9 @@ func (r *Runner) applyPolicy(ctx context.Context, records []stream.Record) error
 	observations := make([][]state.Observation, len(records))
 	var versions []replay.PolicyVersion
 	var letters []replay.StoredDeadLetter
+	var d event.Decoder
 	for i := range records {
-		obs, err := observationsOf(&records[i])
+		obs, err := observationsOf(&d, &records[i])
 		if err != nil {
 			// What can still be said of it, that an object was written with content nobody
 			// could read, counts all the same.
@@ -186,19 +187,20 @@ func (r *Runner) applyPolicy(ctx context.Context, records []stream.Record) error
 		}); err != nil {
 			return err
 		}
+		r.gate.rest(ctx, r.cfg.Linger)
 	}
 	return nil
 }
 
 // observationsOf reads one record of audit.policy. Observations that come with an error are
 // valid: see state.FromEvent.
-func observationsOf(rec *stream.Record) ([]state.Observation, error) {
+func observationsOf(d *event.Decoder, rec *stream.Record) ([]state.Observation, error) {
 	if rec.Err != nil {
 		return nil, rec.Err
 	}
 	switch rec.Kind {
 	case stream.KindPolicyEvent:
-		e, err := event.Decode(rec.Value)
+		e, err := d.Decode(rec.Value, rec.Bodies)
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/retrial-io/retrial/ingest/stream"
 )
@@ -107,25 +108,54 @@ func reached(cursor, marks map[int32]int64) bool {
 	return true
 }
 
-// wait returns once every partition of the topic is owned here and settled up to its end
-// and, for events, its rows reflect the cursor.
-func (b *board) wait(ctx context.Context, topic string, ends, cursor map[int32]int64) error {
+// look tells whether every partition of the topic that is owned here is settled up to its end
+// and, for events, its rows reflect the cursor. It returns those that are not owned here, and
+// what is closed at the next change of all that.
+func (b *board) look(topic string, ends, cursor map[int32]int64) (settled bool, elsewhere []int32, moved <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	settled = true
+	for partition, end := range ends {
+		p := b.places[place{topic, partition}]
+		switch {
+		case p == nil:
+			elsewhere = append(elsewhere, partition)
+		case p.next < end || !reached(p.corrected, cursor):
+			settled = false
+		}
+	}
+	return settled, elsewhere, b.moved
+}
+
+// elsewhereEvery is how often it is looked up how far other processes have committed.
+const elsewhereEvery = 200 * time.Millisecond
+
+// waitSettled returns once every partition of the topic is settled up to its end and, for
+// events, its rows reflect the cursor: as the board has it for those that are owned here, and
+// as their owners have committed for the others.
+func (r *Runner) waitSettled(ctx context.Context, topic string, ends, cursor map[int32]int64) error {
 	for {
-		b.mu.Lock()
-		moved, done := b.moved, true
-		for partition, end := range ends {
-			p := b.places[place{topic, partition}]
-			if p == nil || p.next < end || !reached(p.corrected, cursor) {
-				done = false
-				break
+		settled, elsewhere, moved := r.board.look(topic, ends, cursor)
+		if settled && len(elsewhere) > 0 {
+			commits, err := r.source.Commits(ctx, topic)
+			if err != nil {
+				return err
+			}
+			for _, p := range elsewhere {
+				c := commits[p]
+				settled = settled && max(c.Next, 0) >= ends[p] && !c.Pending.Has() && reached(c.Pending.PolicyOffsets, cursor)
 			}
 		}
-		b.mu.Unlock()
-		if done {
+		if settled {
 			return nil
+		}
+		var again <-chan time.Time
+		if len(elsewhere) > 0 {
+			again = time.After(elsewhereEvery)
 		}
 		select {
 		case <-moved:
+		case <-again:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -142,8 +172,7 @@ func (r *Runner) Lag() Lag {
 
 // WaitDrained returns when everything acknowledged before the call is where it belongs:
 // policy applied, events stored, their verdicts corrected for that policy, dead letters
-// stored. It is for a process that owns all partitions, such as `serve`; with several, each
-// waits for its own share to come back to it.
+// stored; by this process or by others that share the partitions with it.
 func (r *Runner) WaitDrained(ctx context.Context) error {
 	policy, err := r.gate.horizon(ctx)
 	if err == nil {
@@ -161,7 +190,7 @@ func (r *Runner) WaitDrained(ctx context.Context) error {
 		if topic != stream.TopicEvents {
 			cursor = nil
 		}
-		if err := r.board.wait(ctx, topic, ends, cursor); err != nil {
+		if err := r.waitSettled(ctx, topic, ends, cursor); err != nil {
 			return fmt.Errorf("wait for %s to be settled: %w", topic, err)
 		}
 	}

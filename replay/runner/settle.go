@@ -24,12 +24,17 @@ func (l *lane) settle(ctx context.Context, b *block) error {
 	done := r.timed(stepDecode)
 	r.decode(b, l.epoch)
 	done()
+	judged := judgedBlock{spans: spansOf(b.rows)}
 	if err := l.lookUp(ctx, b); err != nil {
 		return err
+	}
+	if !b.recovering { // else somebody may have judged them before
+		judged.knows = r.changes.cursor()
 	}
 	done = r.timed(stepReplay)
 	r.judge(b, l.epoch)
 	done()
+	l.judged.add(judged)
 
 	if b.recovering {
 		l.announced = true

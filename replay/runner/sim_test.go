@@ -269,7 +269,7 @@ func (w *simWorld) check() (violations []string) {
 			if states[rec.Cluster] == nil {
 				states[rec.Cluster] = state.New(rec.Cluster)
 			}
-			if obs, err := observationsOf(&rec); err == nil {
+			if obs, err := observationsOf(new(event.Decoder), &rec); err == nil {
 				states[rec.Cluster].Apply(obs...)
 			}
 		}
@@ -287,7 +287,7 @@ func (w *simWorld) check() (violations []string) {
 	for _, p := range w.log.partitions(stream.TopicEvents) {
 		carried := map[event.Hash128]bool{}
 		for _, rec := range w.log.logs[place{stream.TopicEvents, p}] {
-			row, err := decodeRecord(&rec, simEpoch)
+			row, err := decodeRecord(new(event.Decoder), &rec, simEpoch)
 			if err != nil {
 				poison++
 				continue

@@ -298,6 +298,30 @@ func (s *simStore) Recover(ctx context.Context, partition int32, _ uint32, days 
 	return nil
 }
 
+func (s *simStore) Spans(ctx context.Context, partition int32) ([]replay.Span, error) {
+	if err := s.life.flaky(ctx, actorOf(stream.TopicEvents, partition), "spans"); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	byCluster := map[string]span{}
+	for _, r := range s.standing() {
+		if r.Position.Partition != partition {
+			continue
+		}
+		one := spansOf([]replay.Row{r})[r.Cluster]
+		if known, ok := byCluster[r.Cluster]; ok {
+			one = known.with(one)
+		}
+		byCluster[r.Cluster] = one
+	}
+	var out []replay.Span
+	for cluster, sp := range byCluster {
+		out = append(out, replay.Span{Cluster: cluster, From: sp.from, To: sp.to})
+	}
+	return out, nil
+}
+
 func (s *simStore) Affected(ctx context.Context, f replay.AffectedFilter, visit func(replay.Row) error) error {
 	actor := actorOf(stream.TopicEvents, f.Partitions[0])
 	if err := s.life.flaky(ctx, actor, "affected"); err != nil {
@@ -327,7 +351,8 @@ func (s *simStore) Affected(ctx context.Context, f replay.AffectedFilter, visit 
 func selects(f replay.AffectedFilter, r *replay.Row) bool {
 	at := r.Event.RequestReceivedTimestamp
 	if f.Cluster != r.Cluster || !slices.Contains(f.Partitions, r.Position.Partition) ||
-		at.Before(f.From) || !f.To.IsZero() && at.After(f.To) {
+		at.Before(f.From) || !f.To.IsZero() && at.After(f.To) ||
+		at.Before(f.Ended) && r.Event.StageTimestamp.Before(f.Ended) {
 		return false
 	}
 	if len(f.Namespaces) > 0 && r.Event.ImpersonatedUser == nil && !slices.Contains(f.Namespaces, r.Verdict.Attributes.Namespace) {

@@ -198,6 +198,22 @@ func (s *simSource) Ends(ctx context.Context, topic string) (map[int32]int64, er
 	return ends, nil
 }
 
+func (s *simSource) Commits(ctx context.Context, topic string) (map[int32]stream.Commit, error) {
+	if err := s.life.step(ctx, "commits", "commits"); err != nil {
+		return nil, err
+	}
+	commits := map[int32]stream.Commit{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.partitions(topic) {
+		commits[p] = stream.Commit{Next: -1, Pending: stream.NoPending(nil)}
+		if c, ok := s.commits[place{topic, p}]; ok {
+			commits[p] = stream.Commit{Next: c.next, Pending: c.pending}
+		}
+	}
+	return commits, nil
+}
+
 // simPartition is an assigned partition.
 type simPartition struct {
 	*simLog

@@ -108,6 +108,9 @@ func TestMergedFiltersCover(t *testing.T) {
 			if rng.IntN(3) > 0 {
 				f.To = f.From.Add(time.Duration(rng.IntN(100)) * time.Second)
 			}
+			if rng.IntN(4) > 0 {
+				f.Ended = f.From.Add(time.Duration(rng.IntN(100)) * time.Second)
+			}
 			filters = append(filters, f)
 		}
 		merged := mergeFilters(filters)
@@ -116,7 +119,7 @@ func TestMergedFiltersCover(t *testing.T) {
 		}
 		for range 100 {
 			row := replay.Row{Cluster: "c", Verdict: &replay.Verdict{Attributes: replay.Attributes{Namespace: fmt.Sprint("n", rng.IntN(6))}, Credential: fmt.Sprint("JTI=", rng.IntN(600))},
-				Event: &event.Event{RequestReceivedTimestamp: at(), User: event.User{Username: fmt.Sprint("u", rng.IntN(6)), Groups: names("g", 4)}}}
+				Event: &event.Event{RequestReceivedTimestamp: at(), StageTimestamp: at(), User: event.User{Username: fmt.Sprint("u", rng.IntN(6)), Groups: names("g", 4)}}}
 			any := func(list []replay.AffectedFilter) bool {
 				for _, f := range list {
 					f.Partitions = []int32{0}

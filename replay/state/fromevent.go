@@ -229,6 +229,21 @@ type write struct {
 	event  *event.Event
 	target target
 	base   Observation
+	pruned struct{ of, to []byte } // the body read last
+}
+
+// read returns what is read of a body: most of an object, its managed fields above all, is not,
+// and encoding/json would look at each byte of it, and at some of them four times.
+func (w *write) read(body []byte) []byte {
+	if n := len(w.pruned.of); n > 0 && n == len(body) && &w.pruned.of[0] == &body[0] {
+		return w.pruned.to
+	}
+	shape := shapeRead
+	if w.target.res == resVolume {
+		shape = shapeVolume
+	}
+	w.pruned.of, w.pruned.to = body, event.Prune(make([]byte, 0, min(len(body), 1<<10)), body, shape)
+	return w.pruned.to
 }
 
 // lingers tells whether the DeleteOptions have finalizers put on what is deleted. Those of
@@ -279,8 +294,9 @@ func (w *write) put() ([]Observation, error) {
 	if e.Verb == "patch" || len(e.RequestObject) == 0 {
 		return w.there(), nil
 	}
-	var h head
-	if err := json.Unmarshal(e.RequestObject, &h); err != nil {
+	read := w.read(e.RequestObject)
+	h, err := readHead(read)
+	if err != nil {
 		return w.unknown(), fmt.Errorf("read %s request of audit event %s: %w", e.Verb, e.AuditID, err)
 	}
 	o := w.base
@@ -294,17 +310,20 @@ func (w *write) put() ([]Observation, error) {
 		o.UID, o.Deleted = h.Metadata.UID, true
 		return []Observation{o}, nil
 	}
-	var err error
-	if o.Object, err = reduce(w.target.res, e.RequestObject, true); err != nil { // its resourceVersion is the one before
-		return w.unknown(), fmt.Errorf("read %s request of audit event %s: %w", e.Verb, e.AuditID, err)
+	o.Object = e.RequestObject // its resourceVersion is the one before
+	if w.target.res.reduces() {
+		if o.Object, err = reduceHead(w.target.res, &h, read, true); err != nil {
+			return w.unknown(), fmt.Errorf("read %s request of audit event %s: %w", e.Verb, e.AuditID, err)
+		}
 	}
 	return []Observation{o}, nil
 }
 
 // version reads an object the apiserver answered with; nil when the body is something else.
 func (w *write) version(body []byte) ([]Observation, error) {
-	var h head
-	if err := json.Unmarshal(body, &h); err != nil {
+	read := w.read(body)
+	h, err := readHead(read)
+	if err != nil {
 		return nil, err
 	}
 	if resourceOfKind(h.group(), h.Kind) != w.target.res || h.Metadata.Name == "" || h.Metadata.UID == "" {
@@ -317,11 +336,13 @@ func (w *write) version(body []byte) ([]Observation, error) {
 	}
 	if h.gone(w.target.res) {
 		o.Deleted = true
-		return w.ended(o, body), nil
+		return w.ended(o, &h, read), nil
 	}
-	object, err := reduce(w.target.res, body, false)
-	if err != nil {
-		return nil, err
+	object := body
+	if w.target.res.reduces() {
+		if object, err = reduceHead(w.target.res, &h, read, false); err != nil {
+			return nil, err
+		}
 	}
 	o.ResourceVersion, o.Object = h.Metadata.ResourceVersion, object
 	return []Observation{o}, nil
@@ -342,7 +363,7 @@ func (w *write) delete() ([]Observation, error) {
 		return w.unknown(), nil
 	}
 	var s statusObject
-	if err := json.Unmarshal(body, &s); err != nil {
+	if err := json.Unmarshal(w.read(body), &s); err != nil {
 		return w.unknown(), fmt.Errorf("read delete response of audit event %s: %w", e.AuditID, err)
 	}
 	if s.Details.UID != "" && s.Status == "Success" {
@@ -357,8 +378,7 @@ func (w *write) delete() ([]Observation, error) {
 		return w.unknown(), err
 	}
 	if v := &obs[0]; !v.Deleted {
-		var h head
-		if err := json.Unmarshal(e.ResponseObject, &h); err == nil && h.Metadata.DeletionTimestamp == "" {
+		if h, err := readHead(w.read(e.ResponseObject)); err == nil && h.Metadata.DeletionTimestamp == "" {
 			v.Deleted, v.ResourceVersion = true, ""
 			if w.target.res != resPod {
 				v.Object = nil
@@ -383,6 +403,7 @@ func (w *write) deleteCollection() ([]Observation, error) {
 	if len(body) == 0 {
 		return w.someDeleted(), nil
 	}
+	body = w.read(body)
 	var list struct {
 		Kind  string           `json:"kind"`
 		Items *json.RawMessage `json:"items"`

@@ -155,8 +155,8 @@ func readTop(dec *json.Decoder, visit func(RawObject) error) error {
 
 // rawObject reads an object's head. Items of typed lists have no kind of their own.
 func rawObject(raw []byte, kind, version string) (RawObject, error) {
-	var h head
-	if err := json.Unmarshal(raw, &h); err != nil {
+	h, err := readHead(raw)
+	if err != nil {
 		return RawObject{}, err
 	}
 	if h.Kind == "" {
@@ -261,8 +261,8 @@ func (s *Snapshot) bounds() (began, ended int64) {
 	}
 	newest := noTime
 	for i := range s.Objects {
-		var h head
-		if err := json.Unmarshal(s.Objects[i].Object, &h); err != nil {
+		h, err := readHead(s.Objects[i].Object)
+		if err != nil {
 			continue
 		}
 		newest = max(newest, nanos(h.Metadata.created()))

@@ -2,6 +2,8 @@ package state
 
 import (
 	"bytes"
+	"encoding/json"
+	"strconv"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -15,6 +17,8 @@ type quick struct {
 	b  []byte
 	i  int
 	in *interner // of the strings returned
+
+	spaced bool // white space was passed
 }
 
 // maxQuickDepth is how deep values that are passed over may nest.
@@ -25,6 +29,7 @@ func (q *quick) space() {
 		switch q.b[q.i] {
 		case ' ', '\n', '\t', '\r':
 			q.i++
+			q.spaced = true
 		default:
 			return
 		}
@@ -266,6 +271,76 @@ func (q *quick) plainHead(m *meta) bool {
 		_, ok := q.plain()
 		return ok
 	}) && q.end()
+}
+
+// text reads a string into memory of its own.
+func (q *quick) text(into *string) bool {
+	s, ok := q.plain()
+	if ok {
+		*into = string(s)
+	}
+	return ok
+}
+
+// head reads an object as far as every kind has the same.
+func (q *quick) head(h *head) bool {
+	return q.object(quickHead, func(i int) bool {
+		switch i {
+		case 0:
+			return q.fullMeta(&h.Metadata)
+		case 1:
+			return q.object(quickSpec, func(int) bool { return q.texts(&h.Spec.Finalizers) })
+		case 2:
+			return q.text(&h.Kind)
+		}
+		return q.text(&h.APIVersion)
+	}) && q.end()
+}
+
+// fullMeta reads all of the metadata.
+func (q *quick) fullMeta(m *meta) bool {
+	texts := [...]*string{&m.CreationTimestamp, &m.DeletionTimestamp, &m.Name, &m.Namespace, &m.UID, &m.ResourceVersion, &m.GenerateName}
+	return q.object(quickMeta, func(i int) bool {
+		switch {
+		case i < len(texts):
+			return q.text(texts[i])
+		case i == len(texts):
+			return q.texts(&m.Finalizers)
+		}
+		q.space()
+		begin := q.i
+		if q.i == len(q.b) || !q.skipInteger() {
+			return false
+		}
+		n, err := strconv.ParseInt(string(q.b[begin:q.i]), 10, 64)
+		m.GracePeriod = &n
+		return err == nil
+	})
+}
+
+// texts reads an array of strings into memory of their own.
+func (q *quick) texts(into *[]string) bool {
+	list := []string{}
+	if !q.array(func() bool {
+		var s string
+		ok := q.text(&s)
+		list = append(list, s)
+		return ok
+	}) {
+		return false
+	}
+	*into = list
+	return true
+}
+
+// readHead reads the head of an object.
+func readHead(raw []byte) (h head, err error) {
+	if q := (quick{b: raw}); q.head(&h) {
+		return h, nil
+	}
+	h = head{}
+	err = json.Unmarshal(raw, &h)
+	return h, err
 }
 
 // meta reads the times, and makes sure that the rest is of the right types.

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 // slowly reads an object with encoding/json alone.
@@ -67,6 +68,24 @@ func TestQuickGivesUp(t *testing.T) {
 	}
 }
 
+// TestQuickHead names the heads that are read quickly.
+func TestQuickHead(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","deletionTimestamp":"2026-01-02T00:00:00Z","deletionGracePeriodSeconds":30,"finalizers":["x"],"labels":{}},"spec":{"nodeName":"n"}}`: true,
+		`{"kind":"Namespace","metadata":{},"spec":{"finalizers":["kubernetes"]}}`: true,
+		`{"metadata":{"deletionGracePeriodSeconds":1.5}}`:                         false,
+		`{"metadata":{"deletionGracePeriodSeconds":99999999999999999999}}`:        false,
+		`{"metadata":{"finalizers":null}}`:                                        false,
+		`{"kind":null}`:                                                           false,
+	} {
+		var h head
+		q := quick{b: []byte(text)}
+		if got := q.head(&h); got != want {
+			t.Errorf("%s: read quickly %t, want %t", text, got, want)
+		}
+	}
+}
+
 // FuzzQuick holds what is read quickly against encoding/json.
 func FuzzQuick(f *testing.F) {
 	for _, c := range quickSeeds {
@@ -83,6 +102,11 @@ func FuzzQuick(f *testing.F) {
 			if wantErr == nil && !reflect.DeepEqual(readable(got), readable(want)) {
 				t.Fatalf("%s:\n got %+v\nwant %+v", res, readable(got), readable(want))
 			}
+		}
+		var wantHead head
+		wantHeadErr := json.Unmarshal(raw, &wantHead)
+		if gotHead, err := readHead(raw); (err == nil) != (wantHeadErr == nil) || err == nil && !reflect.DeepEqual(gotHead, wantHead) {
+			t.Fatalf("head\n got %+v, error %v\nwant %+v, error %v", gotHead, err, wantHead, wantHeadErr)
 		}
 		var want observationJSON
 		wantErr := json.Unmarshal(raw, &want)
@@ -110,5 +134,37 @@ func TestQuickObservation(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, o) {
 			t.Errorf("got %+v, error %v\nwant %+v", got, err, o)
 		}
+	}
+}
+
+// FuzzAppend holds observations written quickly against encoding/json.
+func FuzzAppend(f *testing.F) {
+	f.Add(uint8(2), "roles.rbac.authorization.k8s.io", "n", "a-name", "uid", uint8(0), int64(1_700_000_000_123_456_000), int64(0), []byte(`{"a":[1,"b",{"c":null}]}`))
+	f.Add(uint8(3), "pods", "", "<", "\u2028", uint8(15), int64(-1), int64(5), []byte(`{"a": "\u003c"}`))
+	f.Add(uint8(9), "", "é", `"`, `\`, uint8(1), int64(0), int64(0), []byte(` null`))
+	f.Add(uint8(1), "x", "", "", "", uint8(0), int64(0), int64(1)<<62, []byte(`{"a":1.5}`))
+	f.Add(uint8(1), "x", "", "", "", uint8(0), int64(0), int64(0), []byte(`{"a":"&"}`))
+	f.Fuzz(func(t *testing.T, source uint8, res, namespace, name, uid string, flags uint8, before, after int64, object []byte) {
+		o := Observation{Source: Source(source), Resource: res, Namespace: namespace, Name: name, UID: uid, ResourceVersion: uid, Object: object,
+			Deleted: flags&1 != 0, Unknown: flags&2 != 0, AllOf: flags&4 != 0, Complete: flags&8 != 0}
+		if before != 0 {
+			o.NotBefore = time.Unix(before>>20, before&(1<<20-1))
+		}
+		if after != 0 {
+			o.NotAfter, o.Since = time.Unix(0, after), time.Unix(after>>10, 0)
+		}
+		want := o.appendSlowly([]byte("x"))
+		if got, ok := o.appendQuickly([]byte("x")); ok && string(got) != string(want) {
+			t.Fatalf("got %s\nwant %s", got, want)
+		}
+	})
+}
+
+// TestAppendQuickly makes sure that usual observations are written quickly.
+func TestAppendQuickly(t *testing.T) {
+	o := Observation{Source: SourceAudit, Resource: Roles, Namespace: "n", Name: "r", UID: "u", ResourceVersion: "5",
+		Object: []byte(`{"kind":"Role","rules":[{"verbs":["get"]}]}`), NotBefore: timeOf(1_000), NotAfter: timeOf(2_000)}
+	if _, ok := o.appendQuickly(nil); !ok {
+		t.Errorf("%+v is left to encoding/json", o)
 	}
 }

@@ -126,22 +126,27 @@ func reduce(res resource, raw []byte, request bool) ([]byte, error) {
 	if !res.reduces() {
 		return raw, nil
 	}
-	var o reducedObject
-	if err := json.Unmarshal(raw, &o); err != nil {
+	h, err := readHead(raw)
+	if err != nil {
 		return nil, fmt.Errorf("reduce %s: %w", res, err)
 	}
+	return reduceHead(res, &h, raw, request)
+}
+
+// reduceHead reduces an object of a reduced kind whose head has been read.
+func reduceHead(res resource, h *head, raw []byte, request bool) ([]byte, error) {
 	f, err := factsOf(res, raw, request)
 	if err != nil {
 		return nil, fmt.Errorf("reduce %s: %w", res, err)
 	}
-	return encodeReduced(&o, f)
+	return encodeReduced(h, f)
 }
 
 // encodeReduced returns the stored form of an object with these facts. Names and versions are
 // told beside it.
-func encodeReduced(o *reducedObject, f *facts) ([]byte, error) {
-	m := &o.Metadata
-	return json.Marshal(reducedObject{APIVersion: o.APIVersion, Kind: o.Kind, Reduced: f, Metadata: meta{
+func encodeReduced(h *head, f *facts) ([]byte, error) {
+	m := &h.Metadata
+	return json.Marshal(reducedObject{APIVersion: h.APIVersion, Kind: h.Kind, Reduced: f, Metadata: meta{
 		CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp, GracePeriod: m.GracePeriod, Finalizers: m.Finalizers,
 	}})
 }

@@ -63,9 +63,9 @@ func (w *write) changed() []Observation {
 }
 
 // ended completes the observation of an end by what the pod was: tokens outlive their pods.
-func (w *write) ended(o Observation, body []byte) []Observation {
+func (w *write) ended(o Observation, h *head, body []byte) []Observation {
 	if w.target.res == resPod {
-		if object, err := reduce(resPod, body, false); err == nil {
+		if object, err := reduceHead(resPod, h, body, false); err == nil {
 			o.Object = object
 		}
 	}
@@ -85,7 +85,6 @@ func (w *write) deletePods(items *json.RawMessage) ([]Observation, error) {
 	grace := w.grace()
 	out := make([]Observation, 0, len(list))
 	for _, raw := range list {
-		var o reducedObject
 		var in struct {
 			Spec struct {
 				NodeName string `json:"nodeName"`
@@ -96,7 +95,8 @@ func (w *write) deletePods(items *json.RawMessage) ([]Observation, error) {
 			} `json:"status"`
 		}
 		f, err := factsOf(resPod, raw, false)
-		if err := errors.Join(err, json.Unmarshal(raw, &o), json.Unmarshal(raw, &in)); err != nil {
+		o, badHead := readHead(raw)
+		if err := errors.Join(err, badHead, json.Unmarshal(raw, &in)); err != nil {
 			return w.someDeleted(), fmt.Errorf("read deletecollection items of audit event %s: %w", w.event.AuditID, err)
 		}
 		m := &o.Metadata
