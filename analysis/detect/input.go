@@ -238,11 +238,18 @@ func decode(raw []byte) *body {
 	if len(raw) == 0 {
 		return b
 	}
-	switch raw[0] {
-	case '{':
-		_ = json.Unmarshal(raw, &b.object)
-	case '[':
-		_ = json.Unmarshal(raw, &b.list)
+	if raw[0] != '{' && raw[0] != '[' {
+		return b
+	}
+	v, ok := event.Value(raw)
+	if !ok { // unusual
+		_ = json.Unmarshal(raw, &v)
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		b.object = v
+	case []any:
+		b.list = v
 	}
 	return b
 }

@@ -1,0 +1,160 @@
+package completeness
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/retrial-io/retrial/storage"
+)
+
+// mostHoles is how many pauses of an apiserver are looked at.
+const mostHoles = 200
+
+// traces are what else tells of events that are missing.
+type traces struct {
+	requests, arrivals map[string][]storage.Hole
+	to                 time.Time
+}
+
+// trace is that of one apiserver.
+type trace struct{ requests, arrivals []storage.Hole }
+
+// follow looks for pauses in the events, and in their arrival.
+func follow(ctx context.Context, store Store, q Question, cfg Config) (*traces, error) {
+	t := &traces{map[string][]storage.Hole{}, map[string][]storage.Hole{}, q.To}
+	until := q.To.Add(cfg.Settle)
+	for _, x := range []struct {
+		into     map[string][]storage.Hole
+		arrivals bool
+	}{{t.requests, false}, {t.arrivals, true}} {
+		holes, err := store.Holes(ctx, q.Cluster, q.From.Add(-cfg.Settle), until, x.arrivals, mostHoles)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range holes {
+			x.into[h.APIServer] = append(x.into[h.APIServer], h)
+		}
+	}
+	return t, nil
+}
+
+func (t *traces) of(name string) trace { return trace{t.requests[name], t.arrivals[name]} }
+
+// jump is a growth of an error counter between two readings.
+type jump struct {
+	from, to time.Time
+	events   int64
+}
+
+func jumps(points []point, counter func(point) int64) []jump {
+	var out []jump
+	for i := 1; i < len(points); i++ {
+		if n := counter(points[i]) - counter(points[i-1]); n > 0 {
+			out = append(out, jump{points[i-1].earliest, points[i].latest, n})
+		}
+	}
+	return out
+}
+
+// explain gives every gap its cause, by what the apiserver counted at the time and after, when
+// its retries were over.
+func explain(m *Measured, runs []run, t trace, cfg Config) {
+	for i := range m.Gaps {
+		g := &m.Gaps[i]
+		g.Before, g.After = pause(t.requests, *g)
+		g.Cause = CauseUnexplained
+		for n, run := range runs {
+			if g.From.Before(run.points[0].earliest) || g.From.After(run.points[len(run.points)-1].latest) {
+				continue
+			}
+			full := within(jumps(run.points, func(p point) int64 { return p.buffer }), g.From, g.To)
+			dropped := within(jumps(run.points, func(p point) int64 { return p.webhook }), g.From, g.To.Add(cfg.Settle))
+			switch {
+			case len(full) > 0:
+				g.Cause = CauseOverflow
+			case len(dropped) > 0 && outage(dropped[0], t.arrivals, cfg):
+				g.Cause = CauseOutage
+			case len(dropped) > 0:
+				g.Cause = CauseUnencodable
+			case n+1 < len(runs) && runs[n+1].started.Sub(g.To) < cfg.Settle:
+				g.Cause = CauseRestart
+			}
+			g.Text = g.describe(dropped, cfg)
+		}
+	}
+}
+
+// within are the jumps that touch a stretch.
+func within(list []jump, from, to time.Time) []jump {
+	var out []jump
+	for _, j := range list {
+		if j.to.After(from) && j.from.Before(to) {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// outage tells whether nothing arrived while the batch was being retried: a batch that cannot
+// be encoded fails alone, and others arrive meanwhile.
+func outage(j jump, arrivals []storage.Hole, cfg Config) bool {
+	for _, h := range arrivals {
+		begin, end := later(h.Before, j.from.Add(-cfg.Retry)), earlier(h.After, j.to)
+		if end.Sub(begin) >= cfg.Retry*6/10 {
+			return true
+		}
+	}
+	return false
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// pause is the longest pause of the received events within a gap; zero when there is none.
+func pause(holes []storage.Hole, g Gap) (before, after time.Time) {
+	for _, h := range holes { // longest first
+		if h.After.After(g.From) && h.Before.Before(g.To) {
+			return h.Before, h.After
+		}
+	}
+	return time.Time{}, time.Time{}
+}
+
+// describe tells what happened and, where it is known, between which requests.
+func (g *Gap) describe(dropped []jump, cfg Config) string {
+	const clock = "15:04:05.000"
+	where := fmt.Sprintf("between %s and %s", g.From.UTC().Format(clock), g.To.UTC().Format(clock))
+	if !g.Before.IsZero() {
+		where = fmt.Sprintf("between the events of %s and %s", g.Before.UTC().Format(clock), g.After.UTC().Format(clock))
+	}
+	var n int64
+	for _, j := range dropped {
+		n += j.events
+	}
+	switch g.Cause {
+	case CauseOverflow:
+		return fmt.Sprintf("%s: its buffer of 10,000 events was full (--audit-webhook-batch-buffer-size); requests came faster than batches go, or the receiver was away.", where)
+	case CauseOutage:
+		return fmt.Sprintf("%s: nothing arrived while it retried, for about %s, and then it dropped %d; the receiver could not be reached, or refused.", where, cfg.Retry, n)
+	case CauseUnencodable:
+		if n <= cfg.Batch {
+			return fmt.Sprintf("%s: it dropped %d at once while other batches arrived: the mark of one PATCH whose body is not JSON, which makes its whole batch unencodable (its log: \"Error in audit plugin 'webhook' affecting %d audit events\").", where, n, n)
+		}
+		return fmt.Sprintf("%s: it dropped %d, in %d batches or more, while others arrived: PATCHes whose bodies are not JSON make their batches unencodable (its log: \"Error in audit plugin 'webhook'\").", where, n, (n+cfg.Batch-1)/cfg.Batch)
+	case CauseRestart:
+		return fmt.Sprintf("%s: its process ended right after; what was in its buffer is lost when it is killed.", where)
+	}
+	return fmt.Sprintf("%s: it counted no error for them.", where)
+}

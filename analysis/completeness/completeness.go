@@ -1,0 +1,273 @@
+package completeness
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/retrial-io/retrial/storage"
+)
+
+// Store is what is asked of the store.
+type Store interface {
+	AuditSamples(ctx context.Context, cluster string, from, to time.Time) ([]storage.AuditSample, error)
+	Received(ctx context.Context, cluster string, cuts []time.Time) ([]storage.Received, error)
+	Senders(ctx context.Context, cluster string, from, to time.Time) ([]storage.Sender, error)
+	Holes(ctx context.Context, cluster string, from, to time.Time, arrivals bool, limit int) ([]storage.Hole, error)
+	Unpaired(ctx context.Context, cluster string, from, to time.Time, limit int) ([]storage.Unpaired, error)
+	Volume(ctx context.Context, cluster string, from, to time.Time, step time.Duration) ([]storage.Bucket, error)
+}
+
+// Settle is how long after an event it may still be under way with an apiserver at its
+// defaults: a batch waits up to 30 s, is sent, and sent again for another 93.
+const Settle = 150 * time.Second
+
+// Config says what is usual of apiservers. Zero members take the value of an apiserver at its
+// defaults.
+type Config struct {
+	// Settle is how long after an event it may still be under way; 0 is [Settle].
+	Settle time.Duration
+	// Retry is how long an apiserver tries to send a batch before it drops it; 0 is 93 s.
+	Retry time.Duration
+	// Batch is the most events of a batch (--audit-webhook-batch-max-size); 0 is 400.
+	Batch int64
+	// Silent is how long an apiserver may send nothing, or ten times its usual pause; 0 is five
+	// minutes.
+	Silent time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	set := func(d *time.Duration, v time.Duration) {
+		if *d <= 0 {
+			*d = v
+		}
+	}
+	set(&c.Settle, Settle)
+	set(&c.Retry, 93*time.Second)
+	set(&c.Silent, 5*time.Minute)
+	if c.Batch <= 0 {
+		c.Batch = 400
+	}
+	return c
+}
+
+// Question is about one cluster.
+type Question struct {
+	Cluster string
+	// From and To bound the events' own time; zero is a day before To, and Now less Settle.
+	From, To time.Time
+	Now      time.Time
+	// Scraped names the apiservers that are asked for their metrics.
+	Scraped []string
+}
+
+// Report is the answer.
+type Report struct {
+	Cluster  string    `json:"cluster"`
+	From     time.Time `json:"from"`
+	To       time.Time `json:"to"`
+	Servers  []Server  `json:"apiservers"`
+	Pairs    Pairs     `json:"pairs"`
+	Volume   Volume    `json:"volume"`
+	Problems []Problem `json:"problems"`
+}
+
+// Server is one apiserver, or all that do not say which they are (empty name).
+type Server struct {
+	Name     string    `json:"name"`
+	Events   int64     `json:"events"`  // arrived in the range
+	Webhook  int64     `json:"webhook"` // of them by webhook first
+	Log      int64     `json:"log"`     // of them from a log first
+	Posts    int64     `json:"posts"`
+	LastPost time.Time `json:"lastPost,omitzero"`
+	// Silent is for how many seconds it has sent nothing, when that is longer than usual.
+	Silent   float64   `json:"silentSeconds,omitempty"`
+	Measured *Measured `json:"measured,omitempty"` // absent: its metrics are not known
+}
+
+// Measured compares what an apiserver counted with what is stored.
+type Measured struct {
+	From       time.Time `json:"from"`
+	To         time.Time `json:"to"`
+	Sent       int64     `json:"sent"`     // handed to its audit backends
+	Received   int64     `json:"received"` // of the same time, at most Sent
+	Missing    int64     `json:"missing"`  // at least
+	AtMost     int64     `json:"atMost"`
+	Webhook    int64     `json:"webhookErrors"` // events its webhook backend dropped
+	Buffer     int64     `json:"bufferErrors"`  // events that found its buffer full
+	Log        int64     `json:"logErrors"`     // events its log backend could not write
+	Rejected   int64     `json:"rejected"`      // requests refused for want of auditing
+	Recovered  int64     `json:"recovered"`     // dropped by it and there all the same, from a log
+	Restarts   int       `json:"restarts"`
+	Unmeasured float64   `json:"unmeasuredSeconds"` // between the last reading of a process and the next one's start
+	Gaps       []Gap     `json:"gaps,omitempty"`
+}
+
+// Causes of a gap.
+const (
+	CauseUnencodable = "unencodable-batch" // one event of a batch could not be written as JSON
+	CauseOverflow    = "buffer-overflow"
+	CauseOutage      = "outage" // not delivered within the retries
+	CauseRestart     = "restart"
+	CauseUnexplained = "unexplained"
+)
+
+// Gap is a stretch of which events are missing.
+type Gap struct {
+	// From and To are readings: the missing events were made between them.
+	From    time.Time `json:"from"`
+	To      time.Time `json:"to"`
+	Missing int64     `json:"missing"` // at least
+	AtMost  int64     `json:"atMost"`
+	Cause   string    `json:"cause"`
+	// Before and After are the events received around the longest pause in it: the requests
+	// that are missing ended between them.
+	Before time.Time `json:"before,omitzero"`
+	After  time.Time `json:"after,omitzero"`
+	Text   string    `json:"text"`
+}
+
+// Severities of a problem.
+const (
+	Fail = "fail" // events are missing, or cannot come
+	Warn = "warn" // somebody should look at it
+	Note = "note" // it is explained, and nothing is to be done
+)
+
+// Problem is something that is not as it should be.
+type Problem struct {
+	Severity  string `json:"severity"`
+	Kind      string `json:"kind"`
+	APIServer string `json:"apiserver,omitempty"`
+	Text      string `json:"text"`
+	Todo      string `json:"todo,omitempty"`
+}
+
+// Kinds of problems.
+const (
+	KindMissing     = "missing"
+	KindUnexplained = "unexplained"
+	KindUnencodable = "unencodable"
+	KindRejected    = "rejected"
+	KindSilent      = "silent"
+	KindUnread      = "not-measured"
+	KindPairs       = "pairs"
+	KindVolume      = "volume"
+)
+
+// Failed reports whether anything is missing.
+func (r *Report) Failed() bool {
+	return slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Severity == Fail })
+}
+
+func (r *Report) add(severity, kind, server, todo, format string, args ...any) {
+	r.Problems = append(r.Problems, Problem{severity, kind, server, fmt.Sprintf(format, args...), todo})
+}
+
+// senderRange is how far back an apiserver that has gone silent is remembered.
+const senderRange = 25 * time.Hour
+
+// Check looks at one cluster.
+func Check(ctx context.Context, store Store, cfg Config, q Question) (Report, error) {
+	cfg = cfg.withDefaults()
+	if q.To.IsZero() {
+		q.To = q.Now.Add(-cfg.Settle)
+	}
+	if q.From.IsZero() {
+		q.From = q.To.Add(-24 * time.Hour)
+	}
+	r := Report{Cluster: q.Cluster, From: q.From.UTC(), To: q.To.UTC(), Servers: []Server{}, Problems: []Problem{}}
+	fail := func(err error) (Report, error) {
+		return r, fmt.Errorf("completeness of cluster %s: %w", q.Cluster, err)
+	}
+	until := q.To.Add(cfg.Settle)
+	senders, err := store.Senders(ctx, q.Cluster, until.Add(-senderRange), until)
+	if err != nil {
+		return fail(err)
+	}
+	recent := map[string]storage.Sender{}
+	for _, s := range senders {
+		recent[s.APIServer] = s
+	}
+	// Events and posts are told of the range that was asked for.
+	if senders, err = store.Senders(ctx, q.Cluster, q.From, until); err != nil {
+		return fail(err)
+	}
+	samples, err := store.AuditSamples(ctx, q.Cluster, q.From, until)
+	if err != nil {
+		return fail(err)
+	}
+	series := seriesOf(samples, q.From, q.To)
+	r.Servers = serversOf(senders, recent, series, q.Scraped)
+	r.silence(cfg, recent, until)
+	if err := r.measure(ctx, store, cfg, q, series); err != nil {
+		return fail(err)
+	}
+	if err := r.pairs(ctx, store, cfg, q, series); err != nil {
+		return fail(err)
+	}
+	if err := r.volume(ctx, store, q); err != nil {
+		return fail(err)
+	}
+	return r, nil
+}
+
+// serversOf lists the apiservers anything is known of, by name.
+func serversOf(senders []storage.Sender, recent map[string]storage.Sender, series map[string][]run, scraped []string) []Server {
+	by := map[string]Server{}
+	for _, s := range senders {
+		by[s.APIServer] = Server{Name: s.APIServer, Events: s.Events, Webhook: s.Webhook, Log: s.Log, Posts: s.Posts}
+	}
+	for name, s := range recent {
+		known := by[name]
+		known.Name, known.LastPost = name, s.Last
+		by[name] = known
+	}
+	for name := range series {
+		if _, ok := by[name]; !ok {
+			by[name] = Server{Name: name}
+		}
+	}
+	for _, name := range scraped {
+		if _, ok := by[name]; !ok {
+			by[name] = Server{Name: name}
+		}
+	}
+	out := make([]Server, 0, len(by))
+	for _, s := range by {
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b Server) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// silence finds apiservers that sent and stopped.
+func (r *Report) silence(cfg Config, recent map[string]storage.Sender, until time.Time) {
+	for i := range r.Servers {
+		s := &r.Servers[i]
+		known := recent[s.Name]
+		if known.Posts < 2 {
+			continue
+		}
+		usual := known.Last.Sub(known.First) / time.Duration(known.Posts-1)
+		if quiet := until.Sub(known.Last); quiet > max(cfg.Silent, 10*usual) {
+			s.Silent = quiet.Seconds()
+			r.add(Fail, KindSilent, s.Name, "Does it run, with its audit flags? Its log names what it could not send. One that is gone for good is forgotten after a day.",
+				"%s has sent nothing for %s; before, it did every %s.", who(s.Name), quiet.Round(time.Second), max(usual, time.Second).Round(time.Second))
+		}
+	}
+}
+
+// who names an apiserver at the beginning of a sentence.
+func who(name string) string {
+	if name == "" {
+		return "The apiserver"
+	}
+	return "Apiserver " + name
+}

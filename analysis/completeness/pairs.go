@@ -1,0 +1,130 @@
+package completeness
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/storage"
+)
+
+// Pairs counts the requests of which only one stage is known.
+type Pairs struct {
+	Open     int64 `json:"open"`     // watches and streams that may still be under way
+	Stopped  int64 `json:"stopped"`  // ended by the end of their apiserver, which does not post them
+	Overdue  int64 `json:"overdue"`  // ended by their own time limit, and the end never came
+	NoStart  int64 `json:"noStart"`  // watches that ended and whose beginning never came
+	NoAnswer int64 `json:"noAnswer"` // other requests that began and whose end never came
+	// Examples are the first that are missing a stage they must have had.
+	Examples []Half `json:"examples,omitempty"`
+}
+
+// Half is a request of which a stage is missing.
+type Half struct {
+	APIServer string    `json:"apiserver,omitempty"`
+	AuditID   string    `json:"auditID"`
+	User      string    `json:"user"`
+	Verb      string    `json:"verb"`
+	URI       string    `json:"requestURI"`
+	Received  time.Time `json:"received"`
+	Missing   string    `json:"missing"`
+}
+
+const (
+	mostHalves   = 5000
+	halfExamples = 5
+	// longestWatch is how long a watch without a limit of its own lasts at most: twice
+	// --min-request-timeout at its default.
+	longestWatch = time.Hour
+)
+
+// pairs looks at requests of which a stage is missing.
+func (r *Report) pairs(ctx context.Context, store Store, cfg Config, q Question, series map[string][]run) error {
+	// A watch of an hour before the range may end in it.
+	list, err := store.Unpaired(ctx, q.Cluster, q.From, q.To, mostHalves)
+	if err != nil {
+		return err
+	}
+	p := &r.Pairs
+	begins := begun(list)
+	for _, u := range list {
+		lost := true
+		switch {
+		case u.Missing == "ResponseStarted":
+			// Only where beginnings are recorded at all, and not at the range's edge.
+			if lost = begins; lost {
+				p.NoStart++
+			}
+		case ended(series[u.APIServer], u.Received, q.To):
+			p.Stopped++
+			lost = false
+		case u.Verb == "watch" && q.To.Sub(u.Received) > limit(u.URI)+time.Minute:
+			p.Overdue++
+		case u.Verb == "watch" || streams(u.URI):
+			p.Open++
+			lost = false
+		case q.To.Sub(u.Received) > time.Minute+limit(u.URI):
+			p.NoAnswer++
+		default:
+			p.Open++
+			lost = false
+		}
+		if lost && len(p.Examples) < halfExamples {
+			p.Examples = append(p.Examples, Half{u.APIServer, u.AuditID, u.User, u.Verb, u.URI, u.Received, u.Missing})
+		}
+	}
+	if n := p.Overdue + p.NoStart + p.NoAnswer; n > 0 {
+		r.add(Warn, KindPairs, "", "Bring in its audit log (retrial import); what is missing of requests is missing of others too.",
+			"Of %d requests only half is known: %d watches whose end never came, %d whose beginning did not, %d other requests without an end.", n, p.Overdue, p.NoStart, p.NoAnswer)
+	}
+	if p.Stopped > 0 {
+		r.add(Note, KindPairs, "", "", "%d requests were ended by the stop of their apiserver: it closes its webhook before it records their ends, which only its log may have.", p.Stopped)
+	}
+	return nil
+}
+
+// begun tells whether any beginning is recorded among the halves: an audit policy may omit it.
+func begun(list []storage.Unpaired) bool {
+	for _, u := range list {
+		if u.Missing == "ResponseComplete" {
+			return true
+		}
+	}
+	return false
+}
+
+// ended tells whether an apiserver was started again between a request and the end of the range.
+func ended(runs []run, received, to time.Time) bool {
+	for _, run := range runs {
+		if run.started.After(received) && run.started.Before(to) {
+			return true
+		}
+	}
+	return false
+}
+
+// limit is how long a request may last at most.
+func limit(uri string) time.Duration {
+	_, query, _ := strings.Cut(uri, "?")
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return longestWatch
+	}
+	if n, err := strconv.ParseInt(values.Get("timeoutSeconds"), 10, 32); err == nil && n > 0 {
+		return time.Duration(n) * time.Second
+	}
+	return longestWatch
+}
+
+// streams tells requests without a limit: they last until somebody hangs up.
+func streams(uri string) bool {
+	path, query, _ := strings.Cut(uri, "?")
+	for _, s := range []string{"/exec", "/attach", "/portforward", "/proxy/"} {
+		if strings.Contains(path+"/", s+"/") || strings.Contains(path, s) {
+			return true
+		}
+	}
+	return strings.HasSuffix(path, "/log") && strings.Contains(query, "follow=")
+}

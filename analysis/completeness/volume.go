@@ -1,0 +1,77 @@
+package completeness
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Volume compares the events of the newest half hour with what is usual.
+type Volume struct {
+	Hourly int64  `json:"hourly"` // events an hour, of the newest half
+	Usual  int64  `json:"usual"`  // 0: not known
+	By     string `json:"by,omitempty"`
+}
+
+const (
+	volumeHistory = 29 * 24 * time.Hour
+	volumeSpan    = 30 * time.Minute
+	// fewEvents an hour are too few to say anything.
+	fewEvents = 600
+)
+
+// volume looks for a drop against the usual rate of the cluster: that of the same hour of the
+// same weekday, else of the same hour of other days, else of any hour.
+func (r *Report) volume(ctx context.Context, store Store, q Question) error {
+	end := q.To.Truncate(time.Minute)
+	newest, err := store.Volume(ctx, q.Cluster, end.Add(-volumeSpan), end, time.Minute)
+	if err != nil {
+		return err
+	}
+	history, err := store.Volume(ctx, q.Cluster, end.Add(-volumeHistory), end.Add(-volumeSpan).Truncate(time.Hour), time.Hour)
+	if err != nil {
+		return err
+	}
+	for _, b := range newest {
+		r.Volume.Hourly += b.Events * int64(time.Hour/volumeSpan)
+	}
+	hours := map[time.Time]int64{}
+	var first time.Time
+	for _, b := range history {
+		hours[b.Start.UTC()] += b.Events
+		if first.IsZero() || b.Start.Before(first) {
+			first = b.Start
+		}
+	}
+	var weekday, daily, any []int64
+	now := end.Add(-volumeSpan / 2).UTC()
+	for at, n := range hours {
+		if at.Equal(first.UTC()) {
+			continue // it may have begun within it
+		}
+		any = append(any, n)
+		if at.Hour() != now.Hour() {
+			continue
+		}
+		daily = append(daily, n)
+		if at.Weekday() == now.Weekday() {
+			weekday = append(weekday, n)
+		}
+	}
+	for _, h := range []struct {
+		counts []int64
+		least  int
+		by     string
+	}{{weekday, 2, "weekday and hour"}, {daily, 3, "hour of the day"}, {any, 6, "hour"}} {
+		if len(h.counts) >= h.least {
+			slices.Sort(h.counts)
+			r.Volume.Usual, r.Volume.By = h.counts[len(h.counts)/2], h.by
+			if lowest := h.counts[0]; r.Volume.Usual >= fewEvents && 2*r.Volume.Hourly < r.Volume.Usual && r.Volume.Hourly < lowest {
+				r.add(Warn, KindVolume, "", "Was an apiserver, a controller or an audit rule taken away? If not: their logs.",
+					"%d events an hour, where %d are usual (by %s) and %d were the least.", r.Volume.Hourly, r.Volume.Usual, h.by, lowest)
+			}
+			break
+		}
+	}
+	return nil
+}
