@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/analysis/completeness"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/runner"
 	"github.com/retrial-io/retrial/replay/state"
@@ -53,6 +54,8 @@ type queries interface {
 	findingQueries
 	driftQueries
 	lineageQueries
+	completeness.Store
+	askingQueries
 	Clusters(ctx context.Context) ([]storage.Cluster, error)
 	Overview(ctx context.Context, cluster string, from, to time.Time) (storage.Overview, error)
 	Events(ctx context.Context, f storage.EventFilter) ([]replay.Row, error)
@@ -90,7 +93,7 @@ func (a api) routes() []route {
 		{"drained", nil, a.drained},
 		{"query-log", []string{"before", "limit"}, a.query(a.queryLog)},
 		{"rejudge", []string{"cluster", "id"}, a.query(a.rejudgeJobs)},
-	}, a.accessRoutes(), a.suggestRoutes(), a.findingRoutes(), a.connectionRoutes(), a.escalationRoutes(), a.changeRoutes(), a.driftRoutes(), a.lineageRoutes(), a.explainRoutes())
+	}, a.accessRoutes(), a.suggestRoutes(), a.findingRoutes(), a.connectionRoutes(), a.escalationRoutes(), a.changeRoutes(), a.driftRoutes(), a.lineageRoutes(), a.explainRoutes(), a.completenessRoutes(), a.questionRoutes())
 }
 
 // Bounds of the API. A page asks two or three queries at a time, a query takes well below a
@@ -374,6 +377,16 @@ func (a api) status(context.Context, url.Values) (any, error) {
 	}{version, lag.Events, lag.Policy, lag.DeadLetters, lag.Corrections, lags}, nil
 }
 
+// settled waits until what was accepted is stored: it may be in the spool, too.
+func (a api) settled(ctx context.Context) error {
+	if a.site.spooled != nil {
+		if err := a.site.spooled(ctx); err != nil {
+			return err
+		}
+	}
+	return a.replay.WaitDrained(ctx)
+}
+
 func (a api) drained(ctx context.Context, _ url.Values) (any, error) {
-	return struct{}{}, a.replay.WaitDrained(ctx)
+	return struct{}{}, a.settled(ctx)
 }

@@ -50,7 +50,8 @@ type site struct {
 	metrics   prometheus.Gatherer
 	// apiserver returns a cluster's apiserver configuration over time; nil for none.
 	apiserver func(cluster, server string) *apiserver.History
-	otherwise *otherwise // nil: nobody asks
+	otherwise *otherwise                  // nil: nobody asks
+	spooled   func(context.Context) error // waits until nothing is spooled; nil: nothing is here
 	now       func() time.Time
 }
 
@@ -59,10 +60,16 @@ func at(s site) func(*api) { return func(a *api) { a.site = s } }
 
 // site is that of a running server.
 func (s *system) site() site {
-	return site{
-		cfg: s.cfg, serving: true, authority: s.authority, contacts: s.contacts,
-		hook: func() string { return s.hook }, metrics: s.reg, apiserver: s.apiservers.history, otherwise: s.otherwise, now: time.Now,
+	out := site{
+		cfg: s.cfg, serving: true, authority: s.authority, metrics: s.reg, apiserver: s.apiservers.history, otherwise: s.otherwise, now: time.Now,
 	}
+	if s.spool != nil {
+		out.spooled = s.spool.Wait
+	}
+	if s.halves.ingests() {
+		out.contacts, out.hook = s.contacts, func() string { return s.hook }
+	}
+	return out
 }
 
 // closedSite is that of a data directory no server has open.

@@ -75,6 +75,7 @@ func (a api) doctor(ctx context.Context, q url.Values) (any, error) {
 		return nil, err
 	}
 	a.site.streamCheck(&c)
+	a.site.spoolCheck(&c)
 	for _, name := range names {
 		of, err := a.clusterChecks(ctx, name, stored)
 		if err != nil {
@@ -174,6 +175,7 @@ func (s site) certificateChecks(c *checks) {
 		c.add(id, checkOK, "", "No authority was made here yet.")
 		return
 	}
+	s.rotationCheck(c)
 	authority, server, err := s.authority.Certificates()
 	if err != nil {
 		c.add(id, checkFail, "Restore the folder pki of the data directory.", "%v.", err)
@@ -181,7 +183,7 @@ func (s site) certificateChecks(c *checks) {
 	}
 	state, todo := expiry(s.time(), authority.NotAfter, warnAuthority)
 	if todo {
-		c.add(id, state, "Move the folder pki away, restart, and connect every cluster again.", "The authority's certificate is valid until %s.", authority.NotAfter.Format(time.DateOnly))
+		c.add(id, state, "retrial cluster rotate --authority"+s.dataDir()+" (docs/rotate.md)", "The authority's certificate is valid until %s.", authority.NotAfter.Format(time.DateOnly))
 		return
 	}
 	if state, todo = expiry(s.time(), server.NotAfter, warnLeaf); todo {

@@ -55,6 +55,9 @@ func (a api) clusterChecks(ctx context.Context, cluster string, stored []storage
 	if err := a.site.otherwiseCheck(ctx, &c, cluster); err != nil {
 		return nil, err
 	}
+	if err := a.completenessCheck(ctx, &c, cluster); err != nil {
+		return nil, err
+	}
 	if f.stored.Events > 0 {
 		last := f.stored.Last.Add(time.Minute)
 		recent, err := a.store.LogTraits(ctx, cluster, last.Add(-clockRange), last)

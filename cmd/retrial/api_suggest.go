@@ -146,7 +146,7 @@ func (a api) stateOf(ctx context.Context, cluster string) (*state.State, bool) {
 	ctx, cancel := context.WithTimeout(ctx, policyPatience)
 	defer cancel()
 	// Whether it got there or not: the question is answered by what is known now.
-	_ = a.replay.WaitDrained(ctx)
+	_ = a.settled(ctx)
 	return a.replay.State(cluster)
 }
 

@@ -22,6 +22,7 @@ import (
 
 // fakeStore answers what a test says, or hangs until the caller gives up.
 type fakeStore struct {
+	fakeArrivals
 	drift       []storage.Drift
 	uses        []storage.CredentialUse
 	credentials []storage.SubjectCredential

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,8 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,7 +28,7 @@ func newBench(s streams) *cobra.Command {
 		Args:  noArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newBenchPipeline(s))
+	c.AddCommand(newBenchPipeline(s), newBenchStorage(s))
 	return c
 }
 
@@ -50,27 +49,32 @@ state is replaced), and measure until all verdicts are stored and the store's me
 
 What is measured is the child alone: CPU by the operating system's own accounting, rooms by its CPU
 profile ("engine" is what the accounting has beyond the profile: the embedded store's own threads).
-Flags after -- go to serve, for instance: -- --kafka-brokers 127.0.0.1:9092`,
+Afterwards the stored rows are held against the posted events, and the verdicts against those of
+` + "`retrial evaluate`" + ` on the same files: anything lost, doubled or judged otherwise is an error.
+Flags after -- go to serve, for instance: -- --kafka-brokers 127.0.0.1:9092. Where they name a
+ClickHouse server of this machine, --count-pid adds what that uses.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			b.serveFlags = args
 			b.log = s.err
-			r, err := b.run(c.Context())
+			r, err := b.runAll(c.Context())
 			if err != nil {
 				return err
 			}
 			if output == "json" {
-				enc := json.NewEncoder(s.out)
-				enc.SetIndent("", "  ")
-				return enc.Encode(r)
+				err = printAs(s.out, output, r)
+			} else {
+				err = r.print(s.out)
 			}
-			return r.print(s.out)
+			return errors.Join(err, r.check())
 		},
 	}
 	c.Flags().StringVar(&b.state, "state", "", "state file (default: the bundled sample's)")
 	c.Flags().StringVar(&b.events, "events", "", "audit log (default: the bundled sample)")
 	c.Flags().IntVar(&b.repeat, "repeat", 4, "how many times the log is posted, each time as a cluster of its own")
+	c.Flags().IntVar(&b.runs, "runs", 1, "measure so many times, each on an empty folder, and give the medians")
 	c.Flags().IntVar(&b.connections, "connections", 4, "posts on their way at once")
 	c.Flags().IntVar(&b.batch, "batch", 400, "events in one post, as an apiserver's default")
+	c.Flags().IntSliceVar(&b.beside, "count-pid", nil, "a further process whose processor time counts, beside the child")
 	c.Flags().StringVar(&b.profile, "profile", "", "keep the child's CPU profile in this file")
 	addOutput(c, &output, "table", "json")
 	return c
@@ -80,27 +84,13 @@ Flags after -- go to serve, for instance: -- --kafka-brokers 127.0.0.1:9092`,
 type pipelineBench struct {
 	state, events string
 	repeat        int
+	runs          int
 	connections   int
 	batch         int
 	profile       string
+	beside        []int // processes
 	serveFlags    []string
 	log           io.Writer
-}
-
-// pipelineResult is what `bench pipeline -o json` prints.
-type pipelineResult struct {
-	Events          int64              `json:"events"`
-	Seconds         float64            `json:"seconds"` // first post to last verdict stored
-	EventsPerSecond float64            `json:"events_per_second"`
-	BytesPerEvent   float64            `json:"bytes_per_event"` // as posted
-	CPUPerEvent     float64            `json:"cpu_us_per_event"`
-	Rooms           map[string]float64 `json:"rooms"` // CPU µs per event
-	PeakRSSMB       float64            `json:"peak_rss_mb"`
-	StoredMB        float64            `json:"stored_mb"` // the data folder when merges are idle
-	LoadCPU         float64            `json:"load_cpu_us_per_event"`
-	Verdicts        map[string]int64   `json:"verdicts"`
-	Lost            int64              `json:"lost"`
-	Duplicates      int64              `json:"duplicates"`
 }
 
 func (b *pipelineBench) run(ctx context.Context) (r *pipelineResult, err error) {
@@ -111,6 +101,7 @@ func (b *pipelineBench) run(ctx context.Context) (r *pipelineResult, err error) 
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	cfg := config.Default()
 	cfg.DataDir, cfg.KeyFile = filepath.Join(dir, "d"), filepath.Join(dir, "key")
+	cfg.ClickHouse.DSN = valueOf(b.serveFlags, "--clickhouse-dsn")
 	if cfg.Webhook.Listen, err = freeAddress(); err != nil {
 		return nil, err
 	}
@@ -200,29 +191,12 @@ func (b *pipelineBench) verify(ctx context.Context, cfg config.Config, load *ben
 	return sys.close()
 }
 
-func (r *pipelineResult) print(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintf(w, "events\t%d of %.0f bytes\n", r.Events, r.BytesPerEvent)
-	fmt.Fprintf(w, "events/s\t%.0f\n", r.EventsPerSecond)
-	fmt.Fprintf(w, "CPU per event\t%.1f µs\n", r.CPUPerEvent)
-	for _, name := range roomNames(r.Rooms) {
-		fmt.Fprintf(w, "  %s\t%.2f µs\n", name, r.Rooms[name])
-	}
-	fmt.Fprintf(w, "load generator\t%.1f µs CPU per event\n", r.LoadCPU)
-	fmt.Fprintf(w, "peak memory\t%.0f MB\n", r.PeakRSSMB)
-	fmt.Fprintf(w, "on disk\t%.0f MB\n", r.StoredMB)
-	for _, o := range []string{"match", "drift", "ambiguous", "indeterminate", "not_judged"} {
-		fmt.Fprintf(w, "%s\t%d\n", o, r.Verdicts[o])
-	}
-	fmt.Fprintf(w, "lost\t%d\nduplicates\t%d\n", r.Lost, r.Duplicates)
-	return w.Flush()
-}
-
 // child is the server that is measured.
 type child struct {
 	cmd    *exec.Cmd
 	client *apiClient
 	ended  chan error
+	beside []int // further processes that are measured
 }
 
 func (b *pipelineBench) start(ctx context.Context, cfg config.Config, profile string) (*child, error) {
@@ -239,7 +213,7 @@ func (b *pipelineBench) start(ctx context.Context, cfg config.Config, profile st
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	c := &child{cmd: cmd, ended: make(chan error, 1)}
+	c := &child{cmd: cmd, ended: make(chan error, 1), beside: b.beside}
 	go func() { c.ended <- cmd.Wait() }()
 	for {
 		if c.client, err = dial(ctx, "", cfg.DataDir); err == nil {
@@ -259,8 +233,28 @@ func (c *child) kill() {
 	_ = c.cmd.Process.Kill() // it has ended already when the run went well
 }
 
-// cpu is the processor time the child has used so far.
-func (c *child) cpu() (time.Duration, error) { return processCPU(c.cmd.Process.Pid) }
+// cpu is the processor time the child, and what is measured with it, has used so far.
+func (c *child) cpu() (time.Duration, error) {
+	total, err := processCPU(c.cmd.Process.Pid)
+	for _, pid := range c.beside {
+		used, e := processCPU(pid)
+		total, err = total+used, errors.Join(err, e)
+	}
+	return total, err
+}
+
+// valueOf returns what a command line gives a flag, empty when it does not.
+func valueOf(args []string, flag string) string {
+	for i, arg := range args {
+		if v, ok := strings.CutPrefix(arg, flag+"="); ok {
+			return v
+		}
+		if arg == flag && i+1 < len(args) {
+			return args[i+1]
+		}
+	}
+	return ""
+}
 
 // idle waits until the child uses next to no processor time, which is when the store has
 // merged what it wanted to merge, and returns what it has used until then.

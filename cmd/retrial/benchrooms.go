@@ -16,6 +16,7 @@ var roomRules = []struct{ prefix, room string }{
 	{"github.com/twmb/franz-go/", "kafka broker"},
 	{"github.com/segmentio/kafka-go", "ingest/stream"},
 	{"github.com/ClickHouse/", "storage"},
+	{modulePath + "analysis", "detect"},
 	{modulePath + "ingest/event", "ingest/event"},
 	{modulePath + "ingest/webhook", "ingest/webhook"},
 	{modulePath + "ingest/embedded", "kafka broker"},

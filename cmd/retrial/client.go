@@ -30,6 +30,9 @@ type apiClient struct {
 // errNoServer says that no serve answers at the data directory's socket.
 var errNoServer = errors.New("no server is running")
 
+// errElsewhere says that the process asked only receives events.
+var errElsewhere = errors.New("answered elsewhere")
+
 // dial returns a client of the server named by the URL, or of the one that serves dataDir.
 func dial(ctx context.Context, server, dataDir string) (*apiClient, error) {
 	if server != "" {
@@ -96,6 +99,8 @@ func (c *apiClient) do(ctx context.Context, method, path string, query url.Value
 		switch res.StatusCode {
 		case http.StatusBadRequest: // the question is wrong, whoever was asked
 			return exitCode{exitUsage, errors.New(text)}
+		case http.StatusNotImplemented:
+			return fmt.Errorf("%w: %s", errElsewhere, text)
 		case http.StatusNotFound:
 			if c.local { // otherwise the address may be wrong
 				err = errors.New(text)

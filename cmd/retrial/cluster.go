@@ -105,14 +105,15 @@ A running server accepts the certificate at once.`,
 
 // webhookKubeconfig is the file for --audit-webhook-config-file that add and rotate write.
 type webhookKubeconfig struct {
-	server, apiserver, out string
-	token                  bool
+	server, apiserver, out, dir string
+	token                       bool
 }
 
 func (k *webhookKubeconfig) bind(c *cobra.Command) {
 	c.Flags().StringVar(&k.server, "server", "", "URL apiservers reach the receiver by (default: the first advertised name and the listener's port)")
 	c.Flags().StringVar(&k.apiserver, "apiserver", "", "name of this apiserver, when the cluster has several: events do not say which one sent them")
 	c.Flags().StringVarP(&k.out, "output", "o", "-", "file to write, - for standard output")
+	c.Flags().StringVar(&k.dir, "output-dir", "", "folder to write it to, with certificates and key as files beside it, which an apiserver reads again while it runs")
 }
 
 // write issues credentials and writes the file. What can go wrong is tried first: nobody
@@ -124,6 +125,9 @@ func (k *webhookKubeconfig) write(s streams, a *identity.Authority, cfg config.C
 	}
 	if _, err := identity.Endpoint(server, cluster, k.apiserver); err != nil {
 		return exitCode{exitUsage, err}
+	}
+	if k.dir != "" {
+		return k.writeDir(s, a, cfg, server, cluster, issue)
 	}
 	out := s.out
 	if k.out != "-" {
@@ -169,6 +173,30 @@ func (k *webhookKubeconfig) write(s streams, a *identity.Authority, cfg config.C
 	return adviseReach(s.err, a, cfg, server)
 }
 
+// writeDir is write with credentials in files of their own.
+func (k *webhookKubeconfig) writeDir(s streams, a *identity.Authority, cfg config.Config, server, cluster string, issue func(string) (identity.Credentials, error)) error {
+	if k.token || k.out != "-" {
+		return exitCode{exitUsage, errors.New("--output-dir takes the place of --output, and holds a certificate: leave --output and --token out")}
+	}
+	if err := os.MkdirAll(k.dir, 0o700); err != nil {
+		return fmt.Errorf("write the webhook's files: %w", err)
+	}
+	cred, err := issue(cluster)
+	if err != nil {
+		return err
+	}
+	files, err := identity.WebhookFiles(server, k.apiserver, cred)
+	if err != nil {
+		return err
+	}
+	if err := writeFiles(k.dir, files); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.err, "cluster %s may post to %s; its certificate is valid until %s\nwrote %s; give kube-apiserver --audit-webhook-config-file=%s and an --audit-policy-file\n",
+		cluster, server, cred.Expires.Format(time.DateOnly), k.dir, filepath.Join(k.dir, identity.FileWebhookConfig))
+	return adviseReach(s.err, a, cfg, server)
+}
+
 // adviseReach says what is still needed for apiservers to reach the server by its URL.
 func adviseReach(w io.Writer, a *identity.Authority, cfg config.Config, server string) error {
 	u, err := url.Parse(server)
@@ -200,6 +228,27 @@ type registeredJSON struct {
 	Tokens       int        `json:"tokens"`
 	Expires      *time.Time `json:"expires,omitempty"` // the last certificate
 	Revoked      *time.Time `json:"revoked,omitempty"`
+	Used         *time.Time `json:"used,omitempty"` // a certificate of it, last
+	// Overlap is set while an earlier certificate than the newest is accepted.
+	Overlap bool `json:"overlap,omitempty"`
+}
+
+// registeredRow makes the row of a cluster. Expires is of the newest certificate that is accepted.
+func registeredRow(c identity.Cluster, used map[string]time.Time, now time.Time) registeredJSON {
+	row := registeredJSON{Name: c.Name, Added: c.Created, Certificates: len(c.Certificates), Tokens: len(c.Tokens), Revoked: c.Revoked}
+	accepted := 0
+	for i := range c.Certificates {
+		cert := &c.Certificates[i]
+		if at, ok := used[cert.Serial]; ok && (row.Used == nil || at.After(*row.Used)) {
+			row.Used = &at
+		}
+		if cert.Revoked == nil && cert.Expires.After(now) {
+			accepted++
+		}
+		row.Expires = &cert.Expires
+	}
+	row.Overlap = accepted > 1 && c.Revoked == nil
+	return row
 }
 
 func newClusterList(s streams, flags *config.Flags) *cobra.Command {
@@ -222,11 +271,7 @@ func newClusterList(s streams, flags *config.Flags) *cobra.Command {
 					return err
 				}
 				for _, c := range clusters {
-					row := registeredJSON{Name: c.Name, Added: c.Created, Certificates: len(c.Certificates), Tokens: len(c.Tokens), Revoked: c.Revoked}
-					if n := len(c.Certificates); n > 0 {
-						row.Expires = &c.Certificates[n-1].Expires
-					}
-					list = append(list, row)
+					list = append(list, registeredRow(c, a.Registry().Used(c.Name), time.Now()))
 				}
 			}
 			if output != "table" {
@@ -241,43 +286,24 @@ func newClusterList(s streams, flags *config.Flags) *cobra.Command {
 
 func printClusters(out io.Writer, list []registeredJSON) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "CLUSTER\tADDED\tCERTIFICATES\tTOKENS\tEXPIRES\tSTATE")
+	fmt.Fprintln(w, "CLUSTER\tADDED\tCERTIFICATES\tTOKENS\tEXPIRES\tUSED\tSTATE")
 	for _, c := range list {
-		state, expires := "accepted", "-"
+		state, expires, used := "accepted", "-", "-"
+		if c.Overlap {
+			state = "accepted, earlier certificates too"
+		}
+		if c.Used != nil {
+			used = c.Used.UTC().Format(time.RFC3339)
+		}
 		if c.Revoked != nil {
 			state = "revoked " + c.Revoked.Format(time.DateOnly)
 		}
 		if c.Expires != nil {
 			expires = c.Expires.Format(time.DateOnly)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\n", c.Name, c.Added.Format(time.DateOnly), c.Certificates, c.Tokens, expires, state)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", c.Name, c.Added.Format(time.DateOnly), c.Certificates, c.Tokens, expires, used, state)
 	}
 	return w.Flush()
-}
-
-func newClusterRotate(s streams, flags *config.Flags) *cobra.Command {
-	var k webhookKubeconfig
-	var revokeOld bool
-	c := &cobra.Command{
-		Use:   "rotate NAME",
-		Short: "Issue another client certificate; earlier ones stay accepted until they expire",
-		Args:  oneArg("NAME"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if _, err := loadRegistry(flags); err != nil {
-				return err
-			}
-			cfg, a, err := loadIdentity(flags)
-			if err != nil {
-				return err
-			}
-			return k.write(s, a, cfg, args[0], func(name string) (identity.Credentials, error) {
-				return a.Registry().Rotate(name, revokeOld)
-			})
-		},
-	}
-	k.bind(c)
-	c.Flags().BoolVar(&revokeOld, "revoke-old", false, "refuse the earlier certificates from now on")
-	return c
 }
 
 func newClusterRevoke(s streams, flags *config.Flags) *cobra.Command {

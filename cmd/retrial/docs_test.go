@@ -122,6 +122,9 @@ func TestDocsMetrics(t *testing.T) {
 	if _, err := sys.receiver(false); err != nil {
 		t.Fatal(err)
 	}
+	if err := sys.openSpool(); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := sqlgate.New(t.Context(), sqlgate.Config{
 		Open: sessionsOf(sys.engine), Database: "retrial", User: "u", Password: "p", Registerer: reg,
 	}); err != nil {
@@ -131,7 +134,7 @@ func TestDocsMetrics(t *testing.T) {
 	if err := os.WriteFile(kubeconfig, []byte("{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: https://127.0.0.1:1}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newWatcher(sys, "c="+kubeconfig); err != nil {
+	if _, _, err := newWatcher(sys, "c="+kubeconfig); err != nil {
 		t.Fatal(err)
 	}
 	lines := make([]string, 0, len(reg.lines))

@@ -164,7 +164,7 @@ func TestDoctor(t *testing.T) {
 		"nothing made yet":             {func(_ *testing.T, p *patient) { p.site.authority = nil }, "certificates", "", checkOK, "No authority"},
 		"the server's near its end":    {func(_ *testing.T, p *patient) { p.now = p.now.Add(350 * 24 * time.Hour) }, "certificates", "", checkWarn, "the running server when ca.key is there"},
 		"the server's at its end":      {func(_ *testing.T, p *patient) { p.now = p.now.Add(366 * 24 * time.Hour) }, "certificates", "", checkFail, "valid until 2027-11-20"},
-		"the authority's near its end": {func(_ *testing.T, p *patient) { p.now = p.now.Add(3600 * 24 * time.Hour) }, "certificates", "", checkWarn, "connect every cluster again"},
+		"the authority's near its end": {func(_ *testing.T, p *patient) { p.now = p.now.Add(3600 * 24 * time.Hour) }, "certificates", "", checkWarn, "retrial cluster rotate --authority"},
 		"no authority's file": {func(t *testing.T, p *patient) {
 			if err := os.Remove(p.site.cfg.DataDir + "/pki/ca.crt"); err != nil {
 				t.Fatal(err)
@@ -198,6 +198,27 @@ func TestDoctor(t *testing.T) {
 			p.gauge("retrial_embedded_log_bytes", 1, nil)
 			p.gauge("retrial_embedded_sync_failed", 1, nil)
 		}, "stream", "", checkFail, "nothing is acknowledged"},
+
+		"an empty spool": {func(_ *testing.T, p *patient) {
+			p.gauge("retrial_spool_bytes", 0, nil)
+			p.gauge("retrial_spool_max_bytes", 1<<30, nil)
+		}, "spool", "", checkOK, "holds 0 records in 0 B of at most 1.0 GiB"},
+		"a spool in use": {func(_ *testing.T, p *patient) {
+			p.gauge("retrial_spool_bytes", 1<<20, nil)
+			p.gauge("retrial_spool_max_bytes", 1<<30, nil)
+			p.gauge("retrial_spool_records", 5000, nil)
+			p.gauge("retrial_spool_active", 1, nil)
+		}, "spool", "", checkWarn, "Kafka does not take records, or has not taken all of them yet. The spool holds 5,000 records in 1.0 MiB"},
+		"a spool near its end": {func(_ *testing.T, p *patient) {
+			p.gauge("retrial_spool_bytes", 9<<20, nil)
+			p.gauge("retrial_spool_max_bytes", 10<<20, nil)
+		}, "spool", "", checkFail, "pushed back"},
+		"a damaged spool": {func(_ *testing.T, p *patient) {
+			p.gauge("retrial_spool_bytes", 0, nil)
+			p.gauge("retrial_spool_max_bytes", 1<<30, nil)
+			p.gauge("retrial_spool_kept_segments", 2, nil)
+		}, "spool", "", checkWarn, "keeps 2 segments"},
+		"no spool": {func(_ *testing.T, p *patient) { p.site.cfg.Spool.On = false }, "spool", "", checkWarn, "--spool on"},
 
 		"an aggregated server": {func(_ *testing.T, p *patient) { p.site.apiserver = aggregatedServer }, "aggregated", "prod", checkOK, "came through the kube-apiserver"},
 		"an aggregated server that is reached directly": {func(_ *testing.T, p *patient) {

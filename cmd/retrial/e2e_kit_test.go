@@ -182,7 +182,11 @@ type server struct {
 	exited      chan struct{}
 }
 
-var upLine = regexp.MustCompile(`Retrial is up\.\s+Page: (\S+)\s+Webhook: (\S+)`)
+var (
+	upLine       = regexp.MustCompile(`Retrial is up\.\s+Page: (\S+)\s+Webhook: (\S+)`)
+	receivesLine = regexp.MustCompile(`Retrial receives\.\s+Webhook: (\S+)\s+Metrics: (\S+)metrics`)
+	replaysLine  = regexp.MustCompile(`Retrial replays\.\s+Page: (\S+)`)
+)
 
 // serve starts the server and returns when it has said that it is up.
 func (in install) serve(t *testing.T, args ...string) *server {
@@ -222,6 +226,14 @@ func (in install) launch(t *testing.T, cmd *exec.Cmd) (*server, error) {
 			fmt.Fprintln(s.out, lines.Text())
 			if m := upLine.FindStringSubmatch(lines.Text()); m != nil {
 				s.ui, s.webhook = m[1], m[2]
+				close(up)
+			}
+			if m := receivesLine.FindStringSubmatch(lines.Text()); m != nil {
+				s.webhook, s.ui = m[1], m[2]
+				close(up)
+			}
+			if m := replaysLine.FindStringSubmatch(lines.Text()); m != nil {
+				s.ui = m[1]
 				close(up)
 			}
 		}

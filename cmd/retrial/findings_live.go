@@ -114,8 +114,8 @@ func (d *detections) run(ctx context.Context) error {
 				d.metrics.errors.WithLabelValues(failPass).Inc()
 				d.sys.log.Warn("findings are not up to date, trying again", zap.Error(err))
 			}
-			// At most a twentieth of the time goes into passes, however much there is to do.
-			if err := sleepFor(ctx, max(time.Duration(d.sys.cfg.Detect.Every), 19*time.Since(began))); err != nil {
+			// At most a fortieth of the time goes into passes, however much there is to do.
+			if err := sleepFor(ctx, max(time.Duration(d.sys.cfg.Detect.Every), 39*time.Since(began))); err != nil {
 				return nil //nolint:nilerr // the lease is lost, or the process stops
 			}
 		}

@@ -74,6 +74,7 @@ func newRoot(s streams) *cobra.Command {
 the event, the verdict and every grant that made it possible.
 
   retrial serve                      receive audit webhooks, replay, store, show
+  retrial ingest, retrial replay     the two halves of serve, to scale out
   retrial connect NAME               write what an apiserver needs, and watch it arrive
   retrial import --cluster NAME LOG  take in a recorded audit log
   retrial why AUDIT-ID               explain one request
@@ -85,6 +86,7 @@ the event, the verdict and every grant that made it possible.
   retrial findings                   what is odd
   retrial drift                      what does not agree, by likely cause
   retrial lineage CREDENTIAL|SUBJECT follow a credential from its issue to every use
+  retrial completeness               what apiservers sent, and what of it is missing
   retrial rejudge --since TIME       judge again what is stored
   retrial config check DIR           what is understood of an apiserver's configuration
   retrial suggest                    the least roles each subject needs, with a proof
@@ -101,7 +103,7 @@ the event, the verdict and every grant that made it possible.
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError(c, "%w", err) })
 	root.AddCommand(
-		newServe(s), newImport(s), newEvaluate(s), newSuggest(s), newFindings(s), newWhy(s), newWhoCan(s), newCan(s), newChanges(s), newEscalations(s), newHygiene(s), newExplainDeny(s), newDrift(s), newLineage(s), newRejudge(s), newQueryLogCommand(s), newCluster(s), newConfig(s), newConnect(s), newDoctor(s), newBench(s), newVersion(s),
+		newServe(s), newIngest(s), newReplay(s), newImport(s), newEvaluate(s), newSuggest(s), newFindings(s), newWhy(s), newWhoCan(s), newCan(s), newChanges(s), newEscalations(s), newHygiene(s), newExplainDeny(s), newDrift(s), newLineage(s), newCompleteness(s), newAsk(s), newRejudge(s), newQueryLogCommand(s), newCluster(s), newConfig(s), newConnect(s), newDoctor(s), newBench(s), newVersion(s),
 	)
 	return root
 }

@@ -14,5 +14,6 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"retrial":         main,
 		"retrial-inspect": inspectMain,
+		"retrial-store":   storeMain,
 	})
 }

@@ -38,7 +38,11 @@ func newPage(sys *system, api http.Handler, addr net.Addr) (http.Handler, error)
 	mux := http.NewServeMux()
 	mux.Handle("/api/v1/", api)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(sys.reg, promhttp.HandlerOpts{Registry: sys.reg}))
-	mux.Handle("/", ui.Handler())
+	if _, none := api.(elsewhere); none {
+		mux.Handle("/", api)
+	} else {
+		mux.Handle("/", ui.Handler())
+	}
 	g.next = mux
 
 	probes := http.NewServeMux()

@@ -23,6 +23,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/importer"
 	"github.com/retrial-io/retrial/ingest/webhook"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/heap"
 	"github.com/retrial-io/retrial/internal/obs"
 	"github.com/retrial-io/retrial/internal/sample"
 )
@@ -38,13 +39,13 @@ import (
 //	retrial why ─▶ data/retrial.sock (the same api) ◀──────────────────────────────────────     or real)
 func newServe(s streams) *cobra.Command {
 	var withSample bool
-	var profile string
-	c := &cobra.Command{
+	c := newServer(s, bothHalves, &withSample, &cobra.Command{
 		Use:   "serve",
 		Short: "Receive audit events, replay them, store the verdicts and show them",
 		Long: `Run everything in one process: the audit webhook's endpoint, the stream, the replay, the
 store and the page. By default Kafka and ClickHouse are embedded and everything lives in
-./data; --kafka-brokers and --clickhouse-dsn name real ones.
+./data; --kafka-brokers and --clickhouse-dsn name real ones. With a real Kafka the two halves
+may run as processes of their own, as many of each as it takes: retrial ingest, retrial replay.
 
 The state requests are judged against comes from the audit stream, from state files
 (import --state), and from clusters that can be watched: --watch-clusters
@@ -55,17 +56,27 @@ writes without their bodies need one of the latter two.
 --apiserver-config prod=/etc/retrial/prod says how the apiservers of a cluster authenticate
 and authorize: a folder with their static-pod manifest or flags and the files these name
 (docs/apiserver-config.md). It is read again when files change.`,
-		Args: noArgs,
-	}
-	flags := config.Bind(c.Flags())
+	})
 	c.Flags().BoolVar(&withSample, "sample", false, "take in the bundled recording of a real audit log as cluster \"sample\"")
+	return c
+}
+
+// newServer completes the command of a process that runs until it is stopped: serve, ingest
+// and replay take the same configuration, so that one file does for all of them.
+func newServer(s streams, h halves, withSample *bool, c *cobra.Command) *cobra.Command {
+	var profile string
+	c.Args = noArgs
+	flags := config.Bind(c.Flags())
 	c.Flags().StringVar(&profile, "cpu-profile", "", "write a CPU profile of the whole run to this file")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cfg, err := flags.Load()
-		if err != nil {
-			return exitCode{exitUsage, err}
+		if err == nil {
+			err = h.check(cfg)
 		}
-		if err := cfg.CheckFiles(); err != nil {
+		if err == nil {
+			err = cfg.CheckFiles()
+		}
+		if err != nil {
 			return exitCode{exitUsage, err}
 		}
 		stop, err := profileTo(profile)
@@ -77,7 +88,7 @@ and authorize: a folder with their static-pod manifest or flags and the files th
 		if err != nil {
 			return exitCode{exitUsage, err}
 		}
-		return serve(c.Context(), cfg, log, serveOptions{sample: withSample, out: s.out})
+		return serve(c.Context(), cfg, log, serveOptions{halves: h, sample: *withSample, out: s.out})
 	}
 	return c
 }
@@ -98,65 +109,70 @@ func profileTo(file string) (stop func(), err error) {
 }
 
 type serveOptions struct {
+	halves halves
 	sample bool
 	out    io.Writer // what a person at the terminal should read
 	// started, when set, is told the addresses once all listeners are open.
 	started func(addresses)
 }
 
-// addresses are where a running serve can be reached.
+// addresses are where a running server can be reached; those it does not listen on are empty.
 type addresses struct{ webhook, ui, socket, sql string }
 
 // serve runs until ctx ends, which is a clean stop, or something fails.
 func serve(ctx context.Context, cfg config.Config, log *zap.Logger, o serveOptions) (err error) {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	sys, err := openSystem(ctx, cfg, log, reg)
+	sys, err := openIngest(ctx, cfg, o.halves, log, reg)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, sys.close()) }()
-
 	var group run.Group
 	stopped, stop := context.WithCancel(ctx)
 	defer stop()
-	group.Add(func() error { <-stopped.Done(); return nil }, func(error) { stop() })
-	group.Add(func() error { return sys.runner.Run(stopped) }, func(error) { stop() })
-
-	if err := addWatchers(stopped, sys, &group); err != nil {
-		return err
+	add := func(f func(context.Context) error) {
+		group.Add(func() error { return f(stopped) }, func(error) { stop() })
 	}
-	group.Add(func() error { sys.retain(stopped); return nil }, func(error) { stop() })
-	group.Add(func() error { return sys.detect.run(stopped) }, func(error) { stop() })
-	group.Add(func() error { sys.asking.run(stopped); return nil }, func(error) { stop() })
-	group.Add(func() error { sys.apiservers.run(stopped); return nil }, func(error) { stop() })
-	group.Add(func() error { sys.otherwise.run(stopped, sys.apiservers.changed); return nil }, func(error) { stop() })
-
-	addr, err := listeners(sys, &group)
+	add(func(ctx context.Context) error { <-ctx.Done(); return nil })
+	if sys.spool != nil {
+		add(sys.runSpool)
+	}
+	if o.halves.replays() {
+		if err := sys.openReplay(ctx); err != nil {
+			return err
+		}
+		if err := addReplay(stopped, sys, &group, add); err != nil {
+			return err
+		}
+	}
+	addr, err := listeners(sys, o.halves, &group)
 	if err != nil {
 		return err
 	}
-	if addr.sql, err = listenSQL(stopped, sys, &group); err != nil {
-		return err
+	if o.halves.replays() {
+		if addr.sql, err = listenSQL(stopped, sys, &group); err != nil {
+			return err
+		}
 	}
 	clusters, err := sys.authority.Registry().List()
 	if err != nil {
 		return err
 	}
-	log.Info("serving", zap.String("version", version), zap.String("webhook", addr.webhook), zap.String("page", addr.ui), zap.String("sql", addr.sql),
+	log.Info("serving", zap.String("version", version), zap.String("runs", o.halves.String()), zap.String("webhook", addr.webhook), zap.String("page", addr.ui), zap.String("sql", addr.sql),
 		zap.String("data", absolute(cfg.DataDir)), zap.Int("registered_clusters", len(clusters)), zap.Int("watched_clusters", len(cfg.Watch.Clusters)))
 	if addr.sql != "" {
 		fmt.Fprintf(o.out, "\n  SQL, read-only: %s\n", addr.sql)
 	}
-	fmt.Fprintf(o.out, "\n  Retrial is up.  Page: %s   Webhook: %s\n\n", addr.ui, addr.webhook)
+	fmt.Fprintf(o.out, "\n  %s\n\n", o.halves.greeting(addr))
 	if o.sample {
-		group.Add(func() error {
-			if err := importSample(stopped, sys, addr, o.out); err != nil && stopped.Err() == nil {
+		add(func(ctx context.Context) error {
+			if err := importSample(ctx, sys, addr, o.out); err != nil && ctx.Err() == nil {
 				return fmt.Errorf("take in the sample: %w", err)
 			}
-			<-stopped.Done()
+			<-ctx.Done()
 			return nil
-		}, func(error) { stop() })
+		})
 	}
 	if o.started != nil {
 		o.started(addr)
@@ -166,53 +182,86 @@ func serve(ctx context.Context, cfg config.Config, log *zap.Logger, o serveOptio
 	return err
 }
 
-// listeners opens the three listeners and adds their servers to the group.
-func listeners(sys *system, group *run.Group) (addresses, error) {
-	var addr addresses
-	cfg := sys.cfg
-	receiver, err := sys.receiver(false)
-	if err != nil {
-		return addr, err
-	}
-	limits := webhook.ServerConfig{ReadTimeout: time.Duration(cfg.Webhook.ReadTimeout), Contacts: sys.contacts}
+// heapHeadroom is how much a heap that judges may grow before it is collected: see package
+// heap. Blocks of events stream through it; that it is collected once for many of them, not
+// once for each, is worth a tenth of all processor time.
+const heapHeadroom = 512 << 20
 
-	hook, err := net.Listen("tcp", cfg.Webhook.Listen)
-	if err != nil {
-		return addr, fmt.Errorf("webhook-listen: %w; choose another address with --webhook-listen", err)
+// addReplay adds what judges and keeps, and what looks after it.
+func addReplay(ctx context.Context, sys *system, group *run.Group, add func(func(context.Context) error)) error {
+	add(sys.runner.Run)
+	add(func(ctx context.Context) error { heap.Pace(ctx, heapHeadroom); <-ctx.Done(); return nil })
+	if err := addWatchers(ctx, sys, group); err != nil {
+		return err
 	}
-	sys.hook = hook.Addr().String()
-	addr.webhook = "https://" + sys.hook
-	server, err := webhook.NewServer(limits, sys.authority.ServerTLS(), receiver, sys.log, sys.reg)
-	if err != nil {
-		return addr, err
-	}
-	addServer(group, server, func() error { return server.ServeTLS(hook, "", "") })
+	add(func(ctx context.Context) error { sys.retain(ctx); return nil })
+	add(sys.detect.run)
+	add(func(ctx context.Context) error { sys.complete.run(ctx); return nil })
+	add(func(ctx context.Context) error { sys.asking.run(ctx); return nil })
+	add(func(ctx context.Context) error { sys.apiservers.run(ctx); return nil })
+	add(func(ctx context.Context) error { sys.otherwise.run(ctx, sys.apiservers.changed); return nil })
+	return nil
+}
 
-	api := newAPI(sys)
+// listeners opens the listeners of the halves and adds their servers to the group.
+func listeners(sys *system, h halves, group *run.Group) (addr addresses, err error) {
+	if h.ingests() {
+		if addr.webhook, err = listenWebhook(sys, group); err != nil {
+			return addr, err
+		}
+	}
+	var api http.Handler = elsewhere{}
+	if h.replays() {
+		api = newAPI(sys)
+	}
 	if addr.socket, err = listenLocally(sys, api, group); err != nil {
 		return addr, err
 	}
+	addr.ui, err = listenPage(sys, api, group)
+	return addr, err
+}
 
-	ui, err := net.Listen("tcp", cfg.UI.Listen)
+// listenWebhook opens the listener apiservers post to and returns its URL.
+func listenWebhook(sys *system, group *run.Group) (string, error) {
+	receiver, err := sys.receiver(false)
 	if err != nil {
-		return addr, fmt.Errorf("ui-listen: %w; choose another address with --ui-listen", err)
+		return "", err
 	}
-	page, err := newPage(sys, api, ui.Addr())
+	limits := webhook.ServerConfig{ReadTimeout: time.Duration(sys.cfg.Webhook.ReadTimeout), Contacts: sys.contacts}
+	l, err := net.Listen("tcp", sys.cfg.Webhook.Listen)
 	if err != nil {
-		return addr, err
+		return "", fmt.Errorf("webhook-listen: %w; choose another address with --webhook-listen", err)
 	}
-	pageServer := &http.Server{Handler: page, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
-	if cfg.UI.TLSCert != "" {
-		if _, err := tls.LoadX509KeyPair(cfg.UI.TLSCert, cfg.UI.TLSKey); err != nil {
-			return addr, fmt.Errorf("ui-tls-cert, ui-tls-key: %w", err)
-		}
-		addr.ui = "https://" + ui.Addr().String() + "/"
-		addServer(group, pageServer, func() error { return pageServer.ServeTLS(ui, cfg.UI.TLSCert, cfg.UI.TLSKey) })
-	} else {
-		addr.ui = "http://" + ui.Addr().String() + "/"
-		addServer(group, pageServer, func() error { return pageServer.Serve(ui) })
+	sys.hook = l.Addr().String()
+	server, err := webhook.NewServer(limits, sys.authority.ServerTLS(), receiver, sys.log, sys.reg)
+	if err != nil {
+		return "", err
 	}
-	return addr, nil
+	addServer(group, server, func() error { return server.ServeTLS(l, "", "") })
+	return "https://" + sys.hook, nil
+}
+
+// listenPage opens the listener of the page, the API and the metrics and returns its URL.
+func listenPage(sys *system, api http.Handler, group *run.Group) (string, error) {
+	c := sys.cfg.UI
+	l, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return "", fmt.Errorf("ui-listen: %w; choose another address with --ui-listen", err)
+	}
+	page, err := newPage(sys, api, l.Addr())
+	if err != nil {
+		return "", err
+	}
+	server := &http.Server{Handler: page, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
+	if c.TLSCert == "" {
+		addServer(group, server, func() error { return server.Serve(l) })
+		return "http://" + l.Addr().String() + "/", nil
+	}
+	if _, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey); err != nil {
+		return "", fmt.Errorf("ui-tls-cert, ui-tls-key: %w", err)
+	}
+	addServer(group, server, func() error { return server.ServeTLS(l, c.TLSCert, c.TLSKey) })
+	return "https://" + l.Addr().String() + "/", nil
 }
 
 // listenLocally serves the trusted receiver and the API on the socket in the data directory.

@@ -29,7 +29,7 @@ import (
 // addWatchers adds a watcher for each configured cluster to the group.
 func addWatchers(ctx context.Context, sys *system, group *run.Group) error {
 	for _, entry := range sys.cfg.Watch.Clusters {
-		w, err := newWatcher(sys, entry)
+		cluster, w, err := newWatcher(sys, entry)
 		if err != nil {
 			return fmt.Errorf("watch-clusters: %w", err)
 		}
@@ -40,28 +40,33 @@ func addWatchers(ctx context.Context, sys *system, group *run.Group) error {
 				<-own.Done() // the runner's own actor tells why
 				return nil
 			}
-			return w.Run(own)
+			if len(sys.cfg.Kafka.Brokers) == 0 {
+				return w.Run(own)
+			}
+			// Of several processes one watches. Whoever takes over lists everything anew.
+			return sys.stream.Lease(own, "watch-"+cluster, w.Run)
 		}, func(error) { stop() })
 	}
 	return nil
 }
 
 // newWatcher makes the watcher of one entry of the configuration.
-func newWatcher(sys *system, entry string) (*watch.Watcher, error) {
+func newWatcher(sys *system, entry string) (cluster string, w *watch.Watcher, err error) {
 	cluster, kubeconfig, err := config.WatchedCluster(entry)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	if !identity.ValidName(cluster) { // it becomes a folder's name, too
-		return nil, fmt.Errorf("%q is no valid cluster name", cluster)
+		return "", nil, fmt.Errorf("%q is no valid cluster name", cluster)
 	}
 	positions := watchPositions(filepath.Join(sys.cfg.DataDir, "watch", cluster))
 	if err := os.MkdirAll(string(positions), 0o700); err != nil {
-		return nil, fmt.Errorf("position folder: %w", err)
+		return "", nil, fmt.Errorf("position folder: %w", err)
 	}
 	encoder := &watchEncoder{check: func(obs ...state.Observation) error { return sys.runner.CheckCluster(cluster, obs...) }}
-	return watch.New(watch.Config{Cluster: cluster, Kubeconfig: kubeconfig, Log: sys.log, Registerer: sys.reg},
-		sys.stream.Producer(), sys.redactor, encoder, positions)
+	w, err = watch.New(watch.Config{Cluster: cluster, Kubeconfig: kubeconfig, Log: sys.log, Registerer: sys.reg},
+		sys.producer(), sys.redactor, encoder, positions)
+	return cluster, w, err
 }
 
 // watchEncoder encodes what a watcher saw as observations of the state.

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retrial-io/retrial/analysis/detect"
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/workload"
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/embedded"
+)
+
+// benchCluster is the name of the cluster the generated events are of.
+const benchCluster = "bench"
+
+// benchBlock is how many rows go in at once: as many as a block of the pipeline has at most.
+const benchBlock = 20_000
+
+func newBenchStorage(s streams) *cobra.Command {
+	var b storageBench
+	var output string
+	c := &cobra.Command{
+		Use:   "storage",
+		Short: "Fill a store of its own with generated events, and measure what they take on disk",
+		Long: `Generate audit events of a busy cluster (the same for a seed), redact them, judge them by the engine
+and the built-in detection rules, and insert them into an empty embedded store as the pipeline does.
+When everything is merged, print the bytes each column and table takes per event, beside
+
+  - zstd at level 19 over the first 200,000 of the same events as JSON lines, and
+  - the table OpenTelemetry's ClickHouse exporter makes for logs (otel_logs), with the same lines,
+
+and what the questions of docs/questions.md take: the better time of two, rows and bytes read.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if b.rows < 1 {
+				return exitCode{exitUsage, fmt.Errorf("--rows %d: there is nothing to measure", b.rows)}
+			}
+			b.log = s.err
+			r, err := b.run(c.Context())
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				enc := json.NewEncoder(s.out)
+				enc.SetIndent("", "  ")
+				return enc.Encode(r)
+			}
+			return r.print(s.out)
+		},
+	}
+	c.Args = noArgs
+	c.Flags().IntVar(&b.rows, "rows", 5_000_000, "events to generate")
+	c.Flags().Uint64Var(&b.seed, "seed", 1, "seed of the generator")
+	c.Flags().StringVar(&b.dir, "dir", "", "keep the store in this folder (default: a temporary one, removed)")
+	c.Flags().BoolVar(&b.plain, "no-otel", false, "leave out the comparison with otel_logs")
+	c.Flags().BoolVar(&b.quick, "no-zstd", false, "leave out the comparison with zstd, which takes more than a minute")
+	c.Flags().IntVar(&b.times, "times", 1, "then make the store so many times as large, inside it, and ask again")
+	addOutput(c, &output, "table", "json")
+	return c
+}
+
+// storageBench is one run of the benchmark.
+type storageBench struct {
+	rows  int
+	seed  uint64
+	dir   string
+	plain bool
+	quick bool
+	times int
+	log   io.Writer
+
+	engine *embedded.Engine
+	store  *storage.Store
+	lines  string // file with the first lines
+	otel   *otelLogs
+}
+
+func (b *storageBench) run(ctx context.Context) (r *storageResult, err error) {
+	dir := b.dir
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "retrial-bench-"); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	}
+	b.lines = filepath.Join(dir, "lines.jsonl")
+	path := filepath.Join(dir, "clickhouse")
+	if _, none := os.Stat(path); none == nil {
+		return nil, exitCode{exitUsage, fmt.Errorf("%s exists: the measurement wants an empty store", path)}
+	}
+	library, err := embedded.Locate("")
+	if err != nil {
+		return nil, err
+	}
+	if b.engine, err = embedded.Open(embedded.Config{Path: path, Library: library, MaxMemory: 4 << 30}); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.engine.Close()) }()
+	if b.store, err = storage.Open(ctx, storage.Config{Transport: b.engine}); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.store.Close()) }()
+	if !b.plain {
+		if b.otel, err = newOtelLogs(ctx, b.engine); err != nil {
+			return nil, err
+		}
+	}
+	r = &storageResult{Rows: int64(b.rows), Seed: b.seed}
+	began, used := time.Now(), ownCPU()
+	if err := b.fill(ctx, r); err != nil {
+		return nil, err
+	}
+	r.FillSeconds = time.Since(began).Seconds()
+	fmt.Fprintf(b.log, "%d events in after %.0f s and %.0f s of CPU; merging\n", b.rows, r.FillSeconds, (ownCPU() - used).Seconds())
+	if err := b.merge(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.measure(ctx, r); err != nil {
+		return nil, err
+	}
+	if !b.quick {
+		if r.Baseline, err = b.baseline(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if r.RebuiltEvents, err = b.rebuild(ctx); err != nil {
+		return nil, err
+	}
+	if r.Questions, err = b.ask(ctx); err != nil {
+		return nil, err
+	}
+	if b.times > 1 {
+		if err := b.multiply(ctx, b.times); err != nil {
+			return nil, err
+		}
+		if r.QuestionsTimes, err = b.ask(ctx); err != nil {
+			return nil, err
+		}
+	}
+	r.Times = b.times
+	r.finish()
+	return r, nil
+}
+
+// fill generates, judges and inserts the rows. The blocks are made by one goroutine and
+// inserted by another, as a partition's are.
+func (b *storageBench) fill(ctx context.Context, r *storageResult) error {
+	m, err := newRowMaker(b.seed)
+	if err != nil {
+		return err
+	}
+	lines, err := os.Create(b.lines)
+	if err != nil {
+		return err
+	}
+	defer lines.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	blocks := make(chan []replay.Row, 1)
+	var making error
+	go func() {
+		defer close(blocks)
+		for made := 0; made < b.rows && ctx.Err() == nil; {
+			rows, text := m.block(min(benchBlock, b.rows-made))
+			if keep := zstdLines - made; keep > 0 {
+				for i := range min(keep, len(text)) {
+					if _, making = lines.Write(append(text[i], '\n')); making != nil {
+						return
+					}
+					r.SampleBytes += int64(len(text[i])) + 1
+					r.SampleLines++
+				}
+			}
+			for i := range text {
+				r.LineBytes += int64(len(text[i])) + 1
+			}
+			if b.otel != nil {
+				if making = b.otel.insert(ctx, rows, text); making != nil {
+					return
+				}
+			}
+			made += len(rows)
+			select {
+			case blocks <- rows:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	n := 0
+	for rows := range blocks {
+		if err := b.store.Insert(ctx, fmt.Sprintf("bench-%d", n), rows); err != nil {
+			return err
+		}
+		if n += len(rows); n%1_000_000 == 0 {
+			fmt.Fprintf(b.log, "%d events\n", n)
+		}
+	}
+	return errors.Join(making, ctx.Err())
+}
+
+// rowMaker makes rows as the pipeline does: redacted, with keys, judged, marked.
+type rowMaker struct {
+	gen      *workload.Generator
+	redactor *event.Redactor
+	engine   *replay.Engine
+	state    *state.State
+	tagger   *detect.Tagger
+	offset   int64
+	judged   map[event.Hash128]bool // requests whose first stage is stored and whose last is to come
+}
+
+func newRowMaker(seed uint64) (*rowMaker, error) {
+	cfg := workload.Config{Seed: seed}
+	snap, err := workload.Snapshot(cfg)
+	if err != nil {
+		return nil, err
+	}
+	st := state.New(benchCluster)
+	if _, err := st.LoadSnapshot(snap); err != nil {
+		return nil, fmt.Errorf("load the generated policy: %w", err)
+	}
+	rules, err := loadRules("", nil)
+	if err != nil {
+		return nil, err
+	}
+	return &rowMaker{
+		gen: workload.New(cfg), redactor: event.NewRedactor([]byte("a key for measurements alone")), engine: replay.New(replay.Config{Version: version}),
+		state: st, tagger: detect.NewTagger(rules, nil), judged: map[event.Hash128]bool{},
+	}, nil
+}
+
+// block makes the next n rows and their events as JSON lines.
+func (m *rowMaker) block(n int) ([]replay.Row, [][]byte) {
+	rows, text := make([]replay.Row, n), make([][]byte, n)
+	carrier := make([]bool, n)
+	for i := range rows {
+		e := m.gen.Next()
+		rows[i] = replay.Row{Cluster: benchCluster, Source: "webhook", Event: e, Sign: 1, Revision: 1,
+			Position: event.Position{Epoch: 1, Offset: m.offset}, Request: event.RequestKey(benchCluster, e)}
+		m.offset++
+		carrier[i] = m.first(&rows[i])
+	}
+	received := rows[n-1].Event.StageTimestamp // a block's records were posted in batches of 400
+	for i := range rows {
+		if i%400 == 0 {
+			received = rows[min(i+399, n-1)].Event.StageTimestamp.Add(250 * time.Millisecond)
+		}
+		rows[i].Received = received
+	}
+	var wg sync.WaitGroup
+	const parts = 2
+	for p := range parts {
+		wg.Go(func() {
+			for i := p; i < n; i += parts {
+				m.finish(&rows[i], &text[i], carrier[i])
+			}
+		})
+	}
+	wg.Wait()
+	return rows, text
+}
+
+// first reports whether the row is the first stage of its request.
+func (m *rowMaker) first(r *replay.Row) bool {
+	switch {
+	case m.judged[r.Request]:
+		delete(m.judged, r.Request)
+		return false
+	case r.Event.Stage == event.StageResponseStarted:
+		m.judged[r.Request] = true
+	}
+	return true
+}
+
+func (m *rowMaker) finish(r *replay.Row, text *[]byte, carrier bool) {
+	m.redactor.Redact(r.Event)
+	*text = event.AppendJSON(make([]byte, 0, 2048), r.Event)
+	r.EventKey, r.Content, r.Size = event.EventKey(r.Request, r.Event), event.Content(*text), len(*text)
+	if carrier {
+		r.Verdict = m.engine.Replay(r.Event, m.state)
+		r.Marks = m.tagger.Tag(r.Cluster, r.Event, r.Verdict)
+	}
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/storage"
+)
+
+// questionCost is what a question took.
+type questionCost struct {
+	Seconds float64 `json:"seconds"` // the better of two
+	Rows    int64   `json:"rows_read"`
+	Bytes   int64   `json:"bytes_read"`
+	Answer  int64   `json:"answer_rows"`
+}
+
+// ask asks every question by name twice, about the middle of the store, and notes what the
+// engine read.
+func (b *storageBench) ask(ctx context.Context) (map[string]questionCost, error) {
+	facts, err := rawRows(ctx, b.engine, `SELECT toString(min(minute)), toString(addHours(min(minute), 1)), argMax(user_name, request_received), argMax(toString(audit_uuid), request_received) FROM retrial.events WHERE user_name LIKE 'system:serviceaccount:%'`)
+	if err != nil {
+		return nil, err
+	}
+	subject, err := rawRows(ctx, b.engine, "SELECT user_name, max(credential) FROM retrial.events WHERE credential LIKE 'JTI=%' AND user_name LIKE '%-%:%' GROUP BY user_name ORDER BY count() DESC LIMIT 1")
+	if err != nil {
+		return nil, err
+	}
+	if len(facts) == 0 || len(subject) == 0 {
+		return nil, errors.New("the store has no service account to ask about: generate more rows")
+	}
+	stamp := func(s string) string { return strings.Replace(s, " ", "T", 1) + "Z" }
+	common := map[string]string{"subject": subject[0][0], "credential": subject[0][1], "id": facts[0][3], "resource": "secrets", "namespace": "ads-prod", "name": "sync-config-0", "role": "engineer"}
+	out := map[string]questionCost{}
+	for _, q := range storage.Questions() {
+		values := map[string]string{}
+		for _, p := range q.Params {
+			if v, ok := common[p.Name]; ok && !(q.Name == "role-usage" && p.Name == "namespace") {
+				values[p.Name] = v
+			}
+		}
+		if q.Name == "subject-events" {
+			values["from"], values["to"] = stamp(facts[0][0]), stamp(facts[0][1])
+		}
+		sql, bound, err := q.Bind("retrial", benchCluster, values)
+		if err != nil {
+			return nil, err
+		}
+		cost := questionCost{Seconds: 1e9}
+		for range 2 {
+			before, err := b.read(ctx)
+			if err != nil {
+				return nil, err
+			}
+			began := time.Now()
+			body, err := rawQuery(ctx, b.engine, sql+" FORMAT JSONCompact SETTINGS output_format_json_quote_64bit_integers = 0, use_skip_indexes_if_final = 1, do_not_merge_across_partitions_select_final = 1", bound, nil)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", q.Name, err)
+			}
+			var answer struct{ Rows int64 }
+			text, err := io.ReadAll(body)
+			if err = errors.Join(err, body.Close()); err != nil {
+				return nil, err
+			}
+			if err := json.Unmarshal(text, &answer); err != nil {
+				return nil, fmt.Errorf("%s: %w", q.Name, err)
+			}
+			cost.Seconds = min(cost.Seconds, time.Since(began).Seconds())
+			after, err := b.read(ctx)
+			if err != nil {
+				return nil, err
+			}
+			cost.Rows, cost.Bytes, cost.Answer = after["SelectedRows"]-before["SelectedRows"], after["SelectedBytes"]-before["SelectedBytes"], answer.Rows
+		}
+		out[q.Name] = cost
+	}
+	return out, nil
+}
+
+// read returns what the engine has read of tables so far; nothing else is running.
+func (b *storageBench) read(ctx context.Context) (map[string]int64, error) {
+	rows, err := rawRows(ctx, b.engine, "SELECT event, value FROM system.events WHERE event IN ('SelectedRows', 'SelectedBytes')")
+	out := map[string]int64{}
+	for _, r := range rows {
+		out[r[0]] = int64(numeric(r[1]))
+	}
+	return out, err
+}
+
+// multiply makes the store several times as large inside it: every copy is three days later,
+// has identifiers of its own, and rollups as if it had been inserted. The views do not run.
+func (b *storageBench) multiply(ctx context.Context, times int) error {
+	views, err := rawRows(ctx, b.engine, "SELECT name FROM system.tables WHERE database = 'retrial' AND engine = 'MaterializedView'")
+	if err != nil {
+		return err
+	}
+	for _, v := range views {
+		if _, err := rawRows(ctx, b.engine, "DETACH TABLE retrial."+v[0]); err != nil {
+			return err
+		}
+	}
+	const day = "toIntervalDay(%[1]d)"
+	shift := map[string]string{
+		"events": "minute + " + day + " AS minute, day + " + day + " AS day, request_received + " + day + " AS request_received, ingested + " + day + " AS ingested, ingest_day + " + day +
+			" AS ingest_day, koffset + %[2]d AS koffset, sipHash128(request_key, %[1]d) AS request_key, if(audit_text = '', generateUUIDv4(request_key), audit_uuid) AS audit_uuid",
+		"access_usage": "day + " + day + " AS day, ingest_day + " + day + " AS ingest_day, first_seen + " + day + " AS first_seen, last_seen + " + day + " AS last_seen",
+		"grant_usage":  "day + " + day + " AS day, ingest_day + " + day + " AS ingest_day, first_seen + " + day + " AS first_seen, last_seen + " + day + " AS last_seen",
+		"volume":       "minute + " + day + " AS minute, ingest_day + " + day + " AS ingest_day",
+	}
+	for _, table := range []string{"events", "access_usage", "grant_usage", "volume"} {
+		if _, err := rawRows(ctx, b.engine, "CREATE TABLE retrial.bench_"+table+" AS retrial."+table); err != nil {
+			return err
+		}
+		if _, err := rawRows(ctx, b.engine, "ALTER TABLE retrial.bench_"+table+" ATTACH PARTITION ALL FROM retrial."+table); err != nil {
+			return err
+		}
+		for i := 1; i < times; i++ {
+			sql := "INSERT INTO retrial." + table + " SELECT * REPLACE (" + fmt.Sprintf(shift[table], 3*i, i*b.rows) + ") FROM retrial.bench_" + table +
+				" SETTINGS max_insert_threads = 2, max_partitions_per_insert_block = 0, insert_deduplicate = 0"
+			if _, err := rawRows(ctx, b.engine, sql); err != nil {
+				return err
+			}
+		}
+		if _, err := rawRows(ctx, b.engine, "DROP TABLE retrial.bench_"+table+" SYNC"); err != nil {
+			return err
+		}
+		fmt.Fprintf(b.log, "%s is %d times as large\n", table, times)
+	}
+	return nil
+}

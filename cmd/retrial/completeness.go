@@ -1,0 +1,152 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retrial-io/retrial/analysis/completeness"
+	"github.com/retrial-io/retrial/internal/safe"
+)
+
+// completenessAnswer is what the command prints.
+type completenessAnswer struct {
+	completeness.Report
+	// Log is what an apiserver's log says it lost, when one was named.
+	Log []completeness.PluginError `json:"log,omitempty"`
+}
+
+// completeness ─▶ api/v1/completeness of the running server, or of the store ─▶ table | json | yaml
+func newCompleteness(s streams) *cobra.Command {
+	var ask asker
+	var cluster, from, to, settle, logFile, output string
+	c := &cobra.Command{
+		Use:   "completeness",
+		Short: "Compare what apiservers sent with what arrived, and explain what is missing",
+		Long: `Compare, for every apiserver of a cluster, the events it counted with those that are stored:
+how many are missing, between which requests, and why. What apiservers sent is known where
+the server asks them for their metrics (--completeness-scrape of retrial serve). Without that,
+requests of which a stage is missing, apiservers that fell silent and drops of the volume
+still tell. The newest events are left out for as long as they may be under way.
+
+--apiserver-log reads a kube-apiserver's own log, which names every event its backends lost.
+
+The exit code is 3 when events are missing that could be brought in, or an apiserver fell silent.`,
+		Example: `  retrial completeness
+  retrial completeness --cluster prod --from 2026-11-20T00:00:00Z -o json
+  retrial completeness --apiserver-log /var/log/pods/kube-system_kube-apiserver-*/kube-apiserver/0.log`,
+		Args: noArgs,
+	}
+	ask.bind(c, "completeness-scrape")
+	c.Flags().StringVar(&cluster, "cluster", "", "of this cluster (default: the only one)")
+	c.Flags().StringVar(&from, "from", "", "events at or after this time, such as 2026-11-20T11:36:00Z (default: a day before --to)")
+	c.Flags().StringVar(&to, "to", "", "events before this time (default: now, less --settle)")
+	c.Flags().StringVar(&settle, "settle", "", "how long events may be under way (default 150s: a batch's wait and its retries)")
+	c.Flags().StringVar(&logFile, "apiserver-log", "", "log of a kube-apiserver, to name the events it lost")
+	addOutput(c, &output, "table", "json", "yaml")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		var answer completenessAnswer
+		if logFile != "" {
+			f, err := os.Open(logFile)
+			if err != nil {
+				return exitCode{exitUsage, fmt.Errorf("--apiserver-log: %w", err)}
+			}
+			defer f.Close()
+			if answer.Log, err = completeness.ReadLog(f); err != nil {
+				return fmt.Errorf("--apiserver-log %s: %w", logFile, err)
+			}
+		}
+		q := url.Values{"cluster": {cluster}}
+		for name, value := range map[string]string{"from": from, "to": to, "settle": settle} {
+			if value != "" {
+				q.Set(name, value)
+			}
+		}
+		if _, err := ask.askOne(c.Context(), "completeness", q, &answer.Report); err != nil {
+			return err
+		}
+		var err error
+		if output == "table" {
+			err = printCompleteness(s.out, &answer)
+		} else {
+			err = printAs(s.out, output, answer)
+		}
+		if err == nil && answer.Failed() {
+			return exitCode{exitFinding, errors.New("not everything that was sent is here")}
+		}
+		return err
+	}
+	return c
+}
+
+// mostNamed bounds the lost events that a table names.
+const mostNamed = 20
+
+func printCompleteness(out io.Writer, a *completenessAnswer) error {
+	fmt.Fprintf(out, "%s from %s to %s\n\n", safe.Text(a.Cluster), a.From.Format(time.RFC3339), a.To.Format(time.RFC3339))
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "APISERVER\tSENT\tMISSING\tDROPPED\tARRIVED\tFROM A LOG\tLAST POST")
+	for _, s := range a.Servers {
+		sent, missing, dropped, last := "not known", "-", "-", "-"
+		if m := s.Measured; m != nil {
+			sent, missing, dropped = thousands(m.Sent), thousands(m.Missing), thousands(m.Webhook+m.Buffer)
+			if m.AtMost > m.Missing {
+				missing += " to " + thousands(m.AtMost)
+			}
+		}
+		if !s.LastPost.IsZero() {
+			last = s.LastPost.Format(time.RFC3339)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", dash(safe.Text(s.Name)), sent, missing, dropped, thousands(s.Events), thousands(s.Log), last)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if len(a.Servers) == 0 {
+		fmt.Fprintln(out, "nothing arrived in this time")
+	}
+	fmt.Fprintf(out, "\nopen requests: %d; of which half is missing: %d; events an hour: %d", a.Pairs.Open, a.Pairs.Overdue+a.Pairs.NoStart+a.Pairs.NoAnswer, a.Volume.Hourly)
+	if a.Volume.Usual > 0 {
+		fmt.Fprintf(out, ", usual by %s: %d", a.Volume.By, a.Volume.Usual)
+	}
+	fmt.Fprintln(out)
+	for _, p := range a.Problems {
+		fmt.Fprintf(out, "\n%s  %s\n", p.Severity, safe.Text(p.Text))
+		if p.Todo != "" {
+			fmt.Fprintf(out, "      %s\n", safe.Text(p.Todo))
+		}
+	}
+	if len(a.Problems) == 0 {
+		fmt.Fprintln(out, "\nNothing is known to be missing.")
+	}
+	printPluginErrors(out, a.Log)
+	return nil
+}
+
+// printPluginErrors names what an apiserver's log says it lost.
+func printPluginErrors(out io.Writer, list []completeness.PluginError) {
+	named := 0
+	for i := range list {
+		e := &list[i]
+		fmt.Fprintf(out, "\n%s  the %s backend lost %s (%s): %s\n", e.Written.Format(time.RFC3339), e.Plugin, count(e.Events, "event"), e.Cause, safe.Text(shorten(e.Reason)))
+		suspects := e.Suspects()
+		for _, l := range suspects {
+			fmt.Fprintf(out, "      by one of: %s %s %s by %s, answered %s\n", l.Received.Format(time.RFC3339Nano), l.Verb, safe.Text(l.URI), safe.Text(l.User), safe.Text(l.Response))
+		}
+		for _, l := range e.Lost {
+			if named++; named > mostNamed {
+				break
+			}
+			fmt.Fprintf(out, "      lost: %s %s %s %s by %s\n", l.Received.Format(time.RFC3339Nano), safe.Text(l.AuditID), safe.Text(l.Verb), safe.Text(l.URI), safe.Text(l.User))
+		}
+	}
+	if named > mostNamed {
+		fmt.Fprintf(out, "      and more; -o json names them all\n")
+	}
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/analysis/completeness"
+	"github.com/retrial-io/retrial/ingest/apimetrics"
+	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/storage"
+)
+
+// completing reads what apiservers say they sent, and compares it with what came:
+//
+//	kube-apiservers ◀─GET /metrics─ every 30 s ─▶ audit_samples ─┐
+//	                                              events ────────┴─ every 5 min ─▶ metrics, for alerts
+//
+// Several processes may do so beside each other: more readings of one apiserver do no harm.
+type completing struct {
+	sys     *system
+	readers []apiserverReader
+	metrics *completenessMetrics
+}
+
+type apiserverReader struct {
+	cluster, apiserver string
+	*apimetrics.Reader
+}
+
+// checkTicks is how many readings lie between two comparisons, checkRange what is compared.
+const (
+	checkTicks = 10
+	checkRange = time.Hour
+	// mostServers bounds the apiservers of a cluster that have metrics of their own: their
+	// names come from the paths their posts go to.
+	mostServers = 50
+)
+
+type completenessMetrics struct {
+	missing, unexplained, dropped, silent, halves *prometheus.GaugeVec
+	read                                          *prometheus.GaugeVec
+	failures                                      *prometheus.CounterVec
+}
+
+func newCompletenessMetrics(reg prometheus.Registerer) (*completenessMetrics, error) {
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "retrial_completeness_" + name, Help: help}, []string{"cluster", "apiserver"})
+	}
+	m := &completenessMetrics{
+		missing:     gauge("missing_events", "Events of the last hour that the apiserver counted and that did not arrive, at least; those that no backend of it could write are left out."),
+		unexplained: gauge("unexplained_events", "Of the missing events those that the apiserver does not say it dropped."),
+		dropped:     gauge("dropped_events", "Events of the last hour that the apiserver's webhook dropped or had no room for, whether or not they came another way."),
+		silent:      gauge("silent_seconds", "For how long an apiserver that did send events has sent nothing, when that is longer than usual; 0 otherwise."),
+		halves:      gauge("half_requests", "Requests of the last hour of which a stage is missing that must have been; apiserver is empty."),
+		read:        gauge("read_timestamp_seconds", "When the apiserver's metrics were last read (Unix time), 0 before the first time."),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_completeness_read_failures_total",
+			Help: "Attempts to read an apiserver's metrics that failed."}, []string{"cluster", "apiserver"}),
+	}
+	for _, c := range []prometheus.Collector{m.missing, m.unexplained, m.dropped, m.silent, m.halves, m.read, m.failures} {
+		if err := reg.Register(c); err != nil {
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// scrapeTargets are the apiservers that the configuration names. What is given for a cluster
+// is for all its apiservers, what is given for one of them for that one alone.
+func scrapeTargets(c config.Completeness) ([]apimetrics.Target, error) {
+	var out []apimetrics.Target
+	for _, entry := range c.Scrape {
+		cluster, server, address, err := config.ApiserverEntry(entry)
+		if err != nil {
+			return nil, fmt.Errorf("completeness-scrape: %w", err)
+		}
+		file := func(entries []string) (path string) {
+			for _, e := range entries {
+				of, one, value, err := config.ApiserverEntry(e)
+				if err == nil && of == cluster && (one == server || one == "" && path == "") {
+					path = value
+				}
+			}
+			return path
+		}
+		t := apimetrics.Target{
+			Cluster: cluster, APIServer: server, URL: address,
+			TokenFile: file(c.TokenFiles), CAFile: file(c.CAFiles), CertFile: file(c.CertFiles), KeyFile: file(c.KeyFiles),
+		}
+		if err := t.Check(); err != nil {
+			return nil, fmt.Errorf("completeness-scrape: %s: %w", entry, err)
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// scraped names the apiservers of a cluster that are asked for their metrics.
+func (s site) scraped(cluster string) (names []string) {
+	for _, entry := range s.cfg.Completeness.Scrape {
+		if of, server, _, err := config.ApiserverEntry(entry); err == nil && of == cluster {
+			names = append(names, server)
+		}
+	}
+	return names
+}
+
+func newCompleting(s *system) (*completing, error) {
+	targets, err := scrapeTargets(s.cfg.Completeness)
+	if err != nil {
+		return nil, exitCode{exitUsage, err}
+	}
+	c := &completing{sys: s}
+	if c.metrics, err = newCompletenessMetrics(s.reg); err != nil {
+		return nil, err
+	}
+	for _, t := range targets {
+		r, err := apimetrics.New(t, nil)
+		if err != nil {
+			return nil, exitCode{exitUsage, err}
+		}
+		c.readers = append(c.readers, apiserverReader{t.Cluster, t.APIServer, r})
+		c.metrics.read.WithLabelValues(t.Cluster, t.APIServer)
+		c.metrics.failures.WithLabelValues(t.Cluster, t.APIServer)
+		s.closers = append(s.closers, func() error { r.Close(); return nil })
+	}
+	return c, nil
+}
+
+// run reads and compares until ctx ends. What fails is told and tried again: nothing else
+// depends on it.
+func (c *completing) run(ctx context.Context) {
+	tick := time.NewTicker(time.Duration(c.sys.cfg.Completeness.Every))
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		c.read(ctx)
+		if n%checkTicks == 0 {
+			c.check(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// read asks every apiserver, all at once, and stores what they say.
+func (c *completing) read(ctx context.Context) {
+	var mu sync.Mutex
+	var samples []storage.AuditSample
+	var group sync.WaitGroup
+	for _, r := range c.readers {
+		group.Go(func() {
+			got, err := r.Read(ctx)
+			if err != nil {
+				if ctx.Err() == nil {
+					c.metrics.failures.WithLabelValues(r.cluster, r.apiserver).Inc()
+					c.sys.log.Warn("apiserver's metrics not read", zap.String("cluster", r.cluster), zap.String("apiserver", r.apiserver), zap.Error(err))
+				}
+				return
+			}
+			c.metrics.read.WithLabelValues(r.cluster, r.apiserver).Set(float64(got.Taken.Unix()))
+			mu.Lock()
+			defer mu.Unlock()
+			samples = append(samples, storage.AuditSample{
+				Cluster: r.cluster, APIServer: r.apiserver, Taken: got.Taken, Earliest: got.Earliest, Latest: got.Latest, Started: got.Started,
+				Events: got.Events, WebhookErrors: got.WebhookErrors, BufferErrors: got.BufferErrors, LogErrors: got.LogErrors, Rejected: got.Rejected,
+			})
+		})
+	}
+	group.Wait()
+	if err := c.sys.store.SaveAuditSamples(ctx, samples); err != nil && ctx.Err() == nil {
+		c.sys.log.Warn("readings of apiservers not stored", zap.Error(err))
+	}
+}
+
+// check compares the last hour of every cluster and sets the metrics.
+func (c *completing) check(ctx context.Context) {
+	clusters, err := c.sys.store.Clusters(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			c.sys.log.Warn("completeness not checked", zap.Error(err))
+		}
+		return
+	}
+	m, now := c.metrics, time.Now()
+	for _, g := range []*prometheus.GaugeVec{m.missing, m.unexplained, m.dropped, m.silent, m.halves} {
+		g.Reset()
+	}
+	for _, cluster := range clusters {
+		r, err := hourOf(ctx, c.sys.store, c.sys.site(), cluster.Name, now)
+		if err != nil {
+			if ctx.Err() == nil {
+				c.sys.log.Warn("completeness not checked", zap.String("cluster", cluster.Name), zap.Error(err))
+			}
+			continue
+		}
+		m.halves.WithLabelValues(cluster.Name, "").Set(float64(r.Pairs.Overdue + r.Pairs.NoStart + r.Pairs.NoAnswer))
+		for _, s := range r.Servers[:min(len(r.Servers), mostServers)] {
+			m.silent.WithLabelValues(cluster.Name, s.Name).Set(s.Silent)
+			if of := s.Measured; of != nil {
+				missing, dropped := max(0, of.Missing-of.Log), of.Webhook+of.Buffer
+				m.missing.WithLabelValues(cluster.Name, s.Name).Set(float64(missing))
+				m.unexplained.WithLabelValues(cluster.Name, s.Name).Set(float64(max(0, missing-dropped)))
+				m.dropped.WithLabelValues(cluster.Name, s.Name).Set(float64(dropped))
+			}
+		}
+	}
+}
+
+// hourOf is the report of the last hour, as metrics and doctor tell it.
+func hourOf(ctx context.Context, store completeness.Store, s site, cluster string, now time.Time) (completeness.Report, error) {
+	q := completeness.Question{Cluster: cluster, Now: now, Scraped: s.scraped(cluster)}
+	settled := now.Add(-completeness.Settle)
+	q.From, q.To = settled.Add(-checkRange), settled
+	return completeness.Check(ctx, store, completeness.Config{}, q)
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// One half alone reaches the other through a real Kafka only.
+func TestHalvesNeedKafka(t *testing.T) {
+	for _, command := range []string{"ingest", "replay"} {
+		t.Run(command, func(t *testing.T) {
+			var out, errs strings.Builder
+			code := execute(t.Context(), []string{command, "--data-dir", t.TempDir()}, streams{strings.NewReader(""), &out, &errs})
+			if code != exitUsage || !strings.Contains(errs.String(), "kafka-brokers") || !strings.Contains(errs.String(), "retrial serve") {
+				t.Errorf("exit code %d, printed %q", code, errs.String())
+			}
+		})
+	}
+}
+
+// A process that only receives says so to whoever asks it something, or gives it a state.
+func TestIngestAnswersForNothingElse(t *testing.T) {
+	w := httptest.NewRecorder()
+	elsewhere{}.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/overview", nil))
+	if w.Code != http.StatusNotImplemented || !strings.Contains(w.Body.String(), "replay process") {
+		t.Errorf("answered %d %q", w.Code, w.Body)
+	}
+	client := &apiClient{http: &http.Client{Transport: roundTrip(func(r *http.Request) *http.Response {
+		w := httptest.NewRecorder()
+		elsewhere{}.ServeHTTP(w, r)
+		return w.Result()
+	})}, base: &url.URL{Scheme: "http", Host: "localhost"}}
+	if err := client.get(t.Context(), "drained", nil, &struct{}{}); !errors.Is(err, errElsewhere) {
+		t.Errorf("waiting for it: %v", err)
+	}
+	if _, err := stateElsewhere(context.Background(), "prod", time.Time{}, strings.NewReader("{}")); err == nil || !strings.Contains(err.Error(), "replay process") {
+		t.Errorf("a state: %v", err)
+	}
+}
+
+// roundTrip is an http.RoundTripper without a network.
+type roundTrip func(*http.Request) *http.Response
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }

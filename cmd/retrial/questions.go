@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/storage"
+)
+
+// askingQueries is what the API asks by name.
+type askingQueries interface {
+	Ask(ctx context.Context, name, cluster string, values map[string]string) (storage.Question, [][]any, error)
+}
+
+// questionRoutes are the questions that have a name.
+func (a api) questionRoutes() []route {
+	return []route{{"ask", []string{"cluster", "question", "values"}, a.query(a.ask)}}
+}
+
+// answerJSON is the answer to a question by name.
+type answerJSON struct {
+	Cluster  string   `json:"cluster"`
+	Question string   `json:"question"`
+	Columns  []string `json:"columns"`
+	Rows     [][]any  `json:"rows"` // texts, numbers, and times in RFC 3339
+}
+
+// ask answers a named question; values is a JSON object of its parameters.
+func (a api) ask(ctx context.Context, q url.Values) (any, error) {
+	if q.Get("cluster") == "" || q.Get("question") == "" {
+		return nil, bad("name a cluster and a question, one of %s", questionNames())
+	}
+	values := map[string]string{}
+	if text := q.Get("values"); text != "" {
+		if err := json.Unmarshal([]byte(text), &values); err != nil {
+			return nil, bad("values: want a JSON object of texts: %v", err)
+		}
+	}
+	question, rows, err := a.store.Ask(ctx, q.Get("question"), q.Get("cluster"), values)
+	if errors.Is(err, storage.ErrQuestion) {
+		return nil, badRequest{err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if rows == nil {
+		rows = [][]any{}
+	}
+	return answerJSON{q.Get("cluster"), question.Name, question.Columns, rows}, nil
+}
+
+func questionNames() string {
+	var names []string
+	for _, q := range storage.Questions() {
+		names = append(names, q.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// askCommand is what a run of the command was asked.
+type askCommand struct {
+	streams
+	from            asker
+	cluster, output string
+	params          []string
+}
+
+func newAsk(s streams) *cobra.Command {
+	a := &askCommand{streams: s}
+	var names []string
+	for _, q := range storage.Questions() {
+		names = append(names, q.Name)
+	}
+	c := &cobra.Command{
+		Use:   "ask QUESTION",
+		Short: "Ask the store a question that has a name",
+		Long: `Ask the store one of the questions of docs/questions.md. Without a QUESTION they are listed, each
+with the parameters it takes; one without a default has to be given.
+
+The running server is asked; with none running the command reads the store itself.`,
+		Example: `  retrial ask
+  retrial ask denials --param from=2026-11-20T00:00:00Z
+  retrial ask object --param resource=secrets --param namespace=payments --param name=db -o csv`,
+		ValidArgs: names,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageError(c, "one question at a time: parameters are --param NAME=VALUE")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return a.list()
+			}
+			return a.run(c.Context(), args[0])
+		},
+	}
+	a.from.bind(c)
+	c.Flags().StringVar(&a.cluster, "cluster", "", "of this cluster (default: the only one)")
+	c.Flags().StringArrayVar(&a.params, "param", nil, "a parameter of the question, NAME=VALUE; may be repeated")
+	addOutput(c, &a.output, "table", "json", "csv")
+	return c
+}
+
+// list prints the questions.
+func (a *askCommand) list() error {
+	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	for _, q := range storage.Questions() {
+		var takes []string
+		for _, p := range q.Params {
+			if p.Default == "" {
+				takes = append(takes, p.Name)
+			} else {
+				takes = append(takes, "["+p.Name+"]")
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", q.Name, strings.Join(takes, " "), q.About)
+	}
+	return w.Flush()
+}
+
+func (a *askCommand) run(ctx context.Context, name string) error {
+	values := map[string]string{}
+	for _, p := range a.params {
+		k, v, ok := strings.Cut(p, "=")
+		if !ok {
+			return exitCode{exitUsage, fmt.Errorf("--param %s: write it as NAME=VALUE", shorten(p))}
+		}
+		if _, twice := values[k]; twice {
+			return exitCode{exitUsage, fmt.Errorf("--param %s is given twice", shorten(k))}
+		}
+		values[k] = v
+	}
+	known := false
+	for _, q := range storage.Questions() {
+		if known = known || q.Name == name; q.Name == name {
+			if _, _, err := q.Bind("", "", values); err != nil {
+				return exitCode{exitUsage, err}
+			}
+		}
+	}
+	if !known {
+		return exitCode{exitUsage, fmt.Errorf("there is no question %s; there is: %s", shorten(name), questionNames())}
+	}
+	text, err := json.Marshal(values)
+	if err != nil {
+		return err
+	}
+	var answer answerJSON
+	if _, err := a.from.askOne(ctx, "ask", url.Values{"cluster": {a.cluster}, "question": {name}, "values": {string(text)}}, &answer); err != nil {
+		return err
+	}
+	switch a.output {
+	case "json":
+		return printAs(a.out, "json", answer)
+	case "csv":
+		return answer.csv(a.out)
+	}
+	return answer.table(a.out)
+}
+
+// texts returns a row as it is printed.
+func (answerJSON) texts(row []any) []string {
+	out := make([]string, len(row))
+	for i, v := range row {
+		switch v := v.(type) {
+		case string:
+			out[i] = safe.Text(v)
+		case float64:
+			out[i] = fmt.Sprintf("%.0f", v)
+		case time.Time:
+			out[i] = v.UTC().Format(time.RFC3339Nano)
+		default:
+			out[i] = safe.Text(fmt.Sprint(v))
+		}
+	}
+	return out
+}
+
+func (j answerJSON) csv(out io.Writer) error {
+	w := csv.NewWriter(out)
+	if err := w.Write(j.Columns); err != nil {
+		return err
+	}
+	for _, row := range j.Rows {
+		cells := j.texts(row)
+		for i, c := range cells {
+			if c != "" && strings.ContainsRune("=+-@", rune(c[0])) {
+				cells[i] = "'" + c // or a spreadsheet takes it for a formula
+			}
+		}
+		if err := w.Write(cells); err != nil {
+			return err
+		}
+	}
+	w.Flush()
+	return w.Error()
+}
+
+func (j answerJSON) table(out io.Writer) error {
+	if len(j.Rows) == 0 {
+		_, err := fmt.Fprintln(out, "nothing")
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, strings.ToUpper(strings.Join(j.Columns, "\t")))
+	for _, row := range j.Rows {
+		fmt.Fprintln(w, strings.Join(j.texts(row), "\t"))
+	}
+	return w.Flush()
+}

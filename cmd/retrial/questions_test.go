@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/retrial-io/retrial/storage"
+)
+
+// Ask answers with what it was asked.
+func (fakeStore) Ask(_ context.Context, name, cluster string, values map[string]string) (storage.Question, [][]any, error) {
+	for _, q := range storage.Questions() {
+		if q.Name == name {
+			_, _, err := q.Bind("d", cluster, values)
+			return q, nil, err
+		}
+	}
+	return storage.Question{}, nil, fmt.Errorf("%w %q is not known", storage.ErrQuestion, name)
+}
+
+// TestDocsQuestions writes the questions there are.
+func TestDocsQuestions(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`# Questions with a name
+
+Generated from storage/questions.go; change it there and run ` + "`make golden`" + `. Ask with ` + "`retrial ask NAME --param k=v`" + `
+(` + "`-o table`, `json` or `csv`" + `), or over the API ([api.md](api.md)). Times are those of the requests, in RFC 3339; "by days" means that a rollup answers and
+whole days (UTC) count. Answers are exact at any moment, corrections and merges under way included. The SQL and the indexes it uses:
+[questions.golden.txt](../storage/testdata/questions.golden.txt); what they cost: [storage.md](storage.md).
+
+| question | answers | parameters | columns |
+| --- | --- | --- | --- |
+`)
+	for _, q := range storage.Questions() {
+		var takes []string
+		for _, p := range q.Params {
+			text := "`" + p.Name + "`"
+			if p.About != "" {
+				text += " " + p.About
+			}
+			switch p.Default {
+			case "":
+				text += " (required)"
+			case "-":
+			default:
+				text += " (" + p.Default + ")"
+			}
+			takes = append(takes, text)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", q.Name, q.About, strings.Join(takes, "; "), strings.Join(q.Columns, ", "))
+	}
+	golden(t, "docs/questions.md", b.String())
+}
+
+// TestAnswersArePrintedSafely: texts of an answer are anybody's.
+func TestAnswersArePrintedSafely(t *testing.T) {
+	a := answerJSON{Columns: []string{"user", "requests"}, Rows: [][]any{{"=cmd()|x\x1b[2J", float64(7)}}}
+	for name, c := range map[string]struct {
+		print func(*bytes.Buffer) error
+		want  string
+	}{
+		"csv":   {func(b *bytes.Buffer) error { return a.csv(b) }, "'=cmd()"},
+		"table": {func(b *bytes.Buffer) error { return a.table(b) }, "=cmd()"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b bytes.Buffer
+			if err := c.print(&b); err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(b.String(), "\x1b") || !strings.Contains(b.String(), c.want) || !strings.Contains(b.String(), "7") {
+				t.Fatalf("%q", b.String())
+			}
+		})
+	}
+}
+
+// TestAskMistakes are told before anything is opened.
+func TestAskMistakes(t *testing.T) {
+	for name, c := range map[string]struct {
+		args string
+		says string
+	}{
+		"unknown question":  {"nonsense", "there is no question nonsense; there is: audit-id, denials"},
+		"missing parameter": {"object --param resource=secrets", "wants name"},
+		"no value":          {"denials --param from", "NAME=VALUE"},
+		"twice":             {"denials --param limit=1 --param limit=2", "given twice"},
+		"two questions":     {"denials drift", "one question at a time"},
+		"form":              {"denials -o xml", "xml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			cmd := newAsk(streams{out: &out, err: &errs})
+			cmd.SetArgs(strings.Fields(c.args))
+			cmd.SilenceErrors, cmd.SilenceUsage = true, true
+			cmd.SetErr(&errs)
+			if err := cmd.ExecuteContext(context.Background()); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Fatalf("%v does not say %q", err, c.says)
+			}
+		})
+	}
+}

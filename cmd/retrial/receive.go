@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/ingest/webhook"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// receiver returns the handler audit events are posted to. The trusted one takes imports
+// and states without authentication and must only be reachable by the owner.
+func (s *system) receiver(trusted bool) (http.Handler, error) {
+	w := s.cfg.Webhook
+	cfg := webhook.Config{
+		MaxBody: int64(w.MaxBodyBytes), MaxEvent: int(w.MaxEventBytes), MaxInFlight: int64(w.MaxInFlightBytes),
+		MaxClusterInFlight: int64(w.MaxClusterInFlight), Anonymous: w.AllowAnonymous, Trusted: trusted, Ready: s.ready,
+	}
+	switch {
+	case trusted && s.runner != nil:
+		cfg.State = s.takeState
+	case trusted:
+		cfg.State = stateElsewhere
+	default:
+		cfg.Contacts = s.contacts
+	}
+	return webhook.New(cfg, s.producer(), s.redactor, s.authority.Registry(), s.log, s.reg)
+}
+
+func (s *system) ready(ctx context.Context) error {
+	if err := s.reachable(ctx); err != nil {
+		return err
+	}
+	if s.store == nil {
+		return nil
+	}
+	return s.store.Ping(ctx)
+}
+
+// takenState is the answer to a state that was taken in.
+type takenState struct {
+	Objects int            `json:"objects"`
+	Kinds   []string       `json:"kinds"`
+	Skipped map[string]int `json:"skipped,omitempty"` // objects of kinds the replica does not keep
+}
+
+// String tells people what became of the listing.
+func (t takenState) String() string {
+	text := fmt.Sprintf("%d objects", t.Objects)
+	if len(t.Skipped) == 0 {
+		return text
+	}
+	kinds := slices.Sorted(maps.Keys(t.Skipped))
+	for i, kind := range kinds {
+		kinds[i] = fmt.Sprintf("%d %s", t.Skipped[kind], kind)
+	}
+	return text + "; not needed and left out: " + strings.Join(kinds, ", ")
+}
+
+// stateElsewhere refuses a listing where nobody can tell whose it may be.
+func stateElsewhere(context.Context, string, time.Time, io.Reader) (any, error) {
+	return nil, fmt.Errorf("%w here: this process only receives; import it with the --data-dir of a replay process", webhook.ErrBadState)
+}
+
+// takeState turns a listing, as kubectl prints it, into observations on audit.policy.
+func (s *system) takeState(ctx context.Context, cluster string, since time.Time, r io.Reader) (any, error) {
+	snap, skipped, err := state.ReadSnapshot(r)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", webhook.ErrBadState, err)
+	}
+	snap.Since = since
+	observations := snap.Observations()
+	if len(snap.Objects) == 0 {
+		return nil, fmt.Errorf("%w: it holds no role, binding, namespace or service account", webhook.ErrBadState)
+	}
+	if err := s.runner.CheckCluster(cluster, observations...); err != nil {
+		return nil, fmt.Errorf("%w: %w; is it meant for another cluster's name?", webhook.ErrBadState, err)
+	}
+	now := time.Now()
+	records := make([]stream.Record, 0, len(observations))
+	for _, o := range observations {
+		if len(o.Object) > 0 { // annotations hold copies of Secrets, and tokens
+			o.Object = s.redactor.RedactObject(o.Resource, o.Object)
+		}
+		records = append(records, stream.PolicyRecord(stream.KindObservation, cluster, "import", now, o.Append(nil)))
+	}
+	if err := s.producer().Produce(ctx, records...); err != nil {
+		return nil, err
+	}
+	s.log.Info("state taken in", zap.String("cluster", cluster), zap.Int("objects", len(snap.Objects)))
+	return takenState{Objects: len(snap.Objects), Kinds: snap.Kinds, Skipped: skipped}, nil
+}

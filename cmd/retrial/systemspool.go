@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/ingest/spool"
+	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/internal/config"
+)
+
+// producer takes records in; it is the spool in front of Kafka, or Kafka alone.
+type producer interface {
+	Produce(ctx context.Context, recs ...stream.Record) error
+}
+
+func (s *system) producer() producer {
+	if s.spool != nil {
+		return s.spool
+	}
+	return s.stream.Producer()
+}
+
+// spoolDir is where records are kept that Kafka does not take.
+func spoolDir(cfg config.Config) string {
+	if cfg.Spool.Dir != "" {
+		return cfg.Spool.Dir
+	}
+	return filepath.Join(cfg.DataDir, "spool")
+}
+
+// How long Kafka may take before its records are spooled. The embedded broker is in this
+// process, and mostly on the same disk: the spool is of use when it can store nothing more,
+// not when the disk is slow.
+const (
+	directReal     = 2 * time.Second
+	directEmbedded = 10 * time.Second
+)
+
+// openSpool puts the spool in front of Kafka. Switched off, it says what is left of it.
+func (s *system) openSpool() error {
+	c, path := s.cfg.Spool, spoolDir(s.cfg)
+	if !c.On {
+		if left, _ := filepath.Glob(filepath.Join(path, "*.seg")); len(left) > 0 { // the pattern is sound
+			s.log.Warn("the spool is switched off, and records are in it that were acknowledged: start once with --spool on",
+				zap.String("folder", absolute(path)), zap.Int("segments", len(left)))
+		}
+		return nil
+	}
+	dir, err := spool.OpenDir(path)
+	if err != nil {
+		return fmt.Errorf("%w; choose another folder with --spool-dir, or do without: --spool off", err)
+	}
+	s.closers = append(s.closers, dir.Close)
+	cfg := spool.Config{
+		FS: dir, MaxBytes: int64(c.MaxBytes), MinFree: int64(c.MinFreeBytes), Direct: directReal,
+		MaxRecordBytes: int(s.cfg.Webhook.MaxEventBytes) + recordOverhead, Log: s.log, Registerer: s.reg,
+	}
+	if c.MinFreeBytes == 0 {
+		cfg.MinFree = -1
+	}
+	if len(s.cfg.Kafka.Brokers) == 0 {
+		cfg.Direct = directEmbedded
+	}
+	if s.spool, err = spool.Open(cfg, s.stream.Producer()); err != nil {
+		return fmt.Errorf("%w (--spool-dir %s)", err, path)
+	}
+	s.closers = append(s.closers, s.spool.Close)
+	return nil
+}
+
+// topicsWithin is how long a process that has a spool waits for Kafka at its start.
+const topicsWithin = 10 * time.Second
+
+// ensureTopics makes the topics. A process that can spool begins without Kafka: it may have
+// been restarted in the middle of an outage.
+func (s *system) ensureTopics(ctx context.Context) error {
+	if !s.halves.ingests() || !bool(s.cfg.Spool.On) || len(s.cfg.Kafka.Brokers) == 0 {
+		return s.stream.EnsureTopics(ctx)
+	}
+	within, cancel := context.WithTimeout(ctx, topicsWithin)
+	defer cancel()
+	err := s.stream.EnsureTopics(within)
+	if err == nil || ctx.Err() != nil || errors.Is(err, stream.ErrAuth) || !errors.Is(err, stream.ErrTransient) {
+		return err
+	}
+	s.log.Warn("kafka cannot be reached, records will be spooled until it can", zap.Error(err))
+	s.topicsLater = true
+	return nil
+}
+
+// topicsEvery is the pause between attempts to make the topics.
+const topicsEvery = 5 * time.Second
+
+// runSpool sends what is spooled, and makes the topics if that could not be done at the start.
+func (s *system) runSpool(ctx context.Context) error {
+	said := ""
+	for s.topicsLater { // set before anything runs
+		err := s.stream.EnsureTopics(ctx)
+		if err == nil {
+			s.log.Info("kafka is reached")
+			break
+		}
+		if text := err.Error(); text != said && !errors.Is(err, stream.ErrTransient) && ctx.Err() == nil {
+			said = text // it may need somebody
+			s.log.Error("kafka is reached, and its topics cannot be had; records are spooled", zap.Error(err))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(topicsEvery):
+		}
+	}
+	return s.spool.Run(ctx)
+}
+
+// pingWithin is how long Kafka may take to answer whoever asks whether posts can be taken. A
+// probe waits no longer than a few seconds, and a broker that is silent never answers.
+const pingWithin = 2 * time.Second
+
+// reachable returns nil when posts can be acknowledged: by Kafka, or by a spool with room.
+func (s *system) reachable(ctx context.Context) error {
+	if s.spool == nil {
+		return s.stream.Ping(ctx)
+	}
+	st := s.spool.Status()
+	room := st.Refusing == nil && float64(st.Bytes) < nearFull*float64(st.MaxBytes)
+	if st.Spooling && room {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, pingWithin)
+	defer cancel()
+	if err := s.stream.Ping(ctx); err != nil && !room {
+		return fmt.Errorf("%w; and the spool holds %d of %d bytes", err, st.Bytes, st.MaxBytes)
+	}
+	return nil
+}
+
+// spoolCheck looks at the spool.
+func (s site) spoolCheck(c *checks) {
+	const id = "spool"
+	if !s.cfg.Spool.On {
+		c.add(id, checkWarn, "--spool on", "The spool is off: while Kafka cannot be reached nothing is acknowledged, and apiservers drop events after a minute or two.")
+		return
+	}
+	bytes, known := s.gauge("retrial_spool_bytes")
+	if !known {
+		return // events are taken in elsewhere
+	}
+	limit, _ := s.gauge("retrial_spool_max_bytes")
+	active, _ := s.gauge("retrial_spool_active")
+	records, _ := s.gauge("retrial_spool_records")
+	kept, _ := s.gauge("retrial_spool_kept_segments")
+	text := fmt.Sprintf("The spool holds %s in %s of at most %s.", count(int64(records), "record"), size(int64(bytes)), size(int64(limit)))
+	const full = "Bring Kafka back; raise --spool-max-bytes if it takes longer. At the bound apiservers are pushed back."
+	switch {
+	case bytes > nearFull*limit:
+		c.add(id, checkFail, full, "%s", text)
+	case active > 0:
+		c.add(id, checkWarn, full, "Kafka does not take records, or has not taken all of them yet. %s", text)
+	case kept > 0:
+		c.add(id, checkWarn, "Look for what the log says of them; move the *.kept files away.", "The spool keeps %s in %s aside: something in them could not be sent.", count(int64(kept), "segment"), absolute(spoolDir(s.cfg)))
+	default:
+		c.add(id, checkOK, "", "%s", text)
+	}
+}

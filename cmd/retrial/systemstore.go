@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/storage"
+	chdb "github.com/retrial-io/retrial/storage/embedded"
+)
+
+func (s *system) openStore(ctx context.Context) (*storage.Store, error) {
+	c := s.cfg.ClickHouse
+	cfg := storage.Config{Database: c.Database, Log: s.log, Registerer: s.reg}
+	if c.DSN == "" {
+		engine, err := chdb.Open(chdb.Config{
+			Path: storeDir(s.cfg), Library: c.Library, MaxMemory: int64(c.EmbeddedMaxMemory), Log: s.log,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("embedded clickhouse: %w", err)
+		}
+		s.closers = append(s.closers, engine.Close)
+		s.engine, cfg.Transport = engine, engine
+	} else {
+		dsn, err := dsnOf(c)
+		if err != nil {
+			return nil, err
+		}
+		cfg.DSN = dsn
+		if c.CAFile != "" {
+			if cfg.TLS, err = tlsOf("clickhouse-ca-file", c.CAFile); err != nil {
+				return nil, err
+			}
+		}
+	}
+	store, err := storage.Open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.closers = append(s.closers, store.Close)
+	return store, nil
+}
+
+// storeDir is where the embedded store keeps its files.
+func storeDir(cfg config.Config) string { return filepath.Join(cfg.DataDir, "clickhouse") }
+
+// dsnOf returns the DSN with the password from its file.
+func dsnOf(c config.ClickHouse) (string, error) {
+	if c.PasswordFile == "" {
+		return c.DSN, nil
+	}
+	u, err := url.Parse(c.DSN)
+	if err != nil {
+		return "", fmt.Errorf("clickhouse-dsn: it is no URL; write http://user@host:8123/database")
+	}
+	password, err := readSecret("clickhouse-password-file", c.PasswordFile)
+	if err != nil {
+		return "", err
+	}
+	u.User = url.UserPassword(u.User.Username(), password)
+	return u.String(), nil
+}
+
+// retainEvery is how often what is past its retention is looked for.
+const retainEvery = 15 * time.Minute
+
+// retain drops what is past its retention until ctx ends. A failure is told and tried
+// again: disk is used for longer, nothing else suffers.
+func (s *system) retain(ctx context.Context) {
+	r := s.cfg.Retention
+	days := func(d config.Duration) int { return int(time.Duration(d) / (24 * time.Hour)) }
+	policy := storage.Retention{EventDays: days(r.Events), RollupDays: days(r.Rollups), DiskCap: int64(r.DiskCap), KeepImports: r.KeepImports}
+	tick := time.NewTicker(retainEvery)
+	defer tick.Stop()
+	for ticks := 1; ; ticks++ {
+		if err := s.store.Retain(ctx, policy); err != nil && ctx.Err() == nil {
+			s.log.Warn("retention not applied", zap.Error(err))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if ticks%forgetTicks == 0 {
+			s.runner.ForgetPolicy(keptPolicy(r))
+		}
+	}
+}
+
+// forgetTicks is how many of those ticks lie between two looks for policy to forget.
+const forgetTicks = 4
+
+// keptPolicy is how long before the requests that come the policy is kept in memory: as long
+// as anything stays that rests on it, rollups being dropped by whole months; 0: for ever.
+func keptPolicy(r config.Retention) time.Duration {
+	if r.Events == 0 || r.Rollups == 0 {
+		return 0
+	}
+	return time.Duration(max(r.Events, r.Rollups)) + 31*24*time.Hour
+}

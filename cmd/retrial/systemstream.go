@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/retrial-io/retrial/ingest/embedded"
+	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/internal/config"
+)
+
+func (s *system) openStream(ctx context.Context) error {
+	k := s.cfg.Kafka
+	cfg := stream.Config{
+		Brokers: k.Brokers, TopicPrefix: k.TopicPrefix, Partitions: int(k.Partitions), Replication: int(k.Replication),
+		MaxRecordBytes: int(s.cfg.Webhook.MaxEventBytes) + recordOverhead, Log: s.log, Registerer: s.reg,
+	}
+	if cfg.Partitions == 0 {
+		cfg.Partitions = realPartitions
+		if len(k.Brokers) == 0 {
+			cfg.Partitions = embeddedPartitions
+		}
+	}
+	if len(k.Brokers) == 0 {
+		broker, err := embedded.Start(embedded.Config{
+			Dir: filepath.Join(s.cfg.DataDir, "kafka"), MaxBytes: int64(k.EmbeddedMaxBytes),
+			Consumers: stream.Consumers(k.TopicPrefix), Reserve: []string{k.TopicPrefix + stream.TopicDeadLetter},
+			Verify: stream.VerifyCommit, Log: s.log, Registerer: s.reg,
+		})
+		if err != nil {
+			return fmt.Errorf("embedded kafka: %w", err)
+		}
+		s.closers = append(s.closers, broker.Close)
+		cfg.Brokers, cfg.Dial, cfg.Replication = []string{broker.Addr()}, broker.Dial, 1
+	}
+	var err error
+	if cfg.SASL, err = saslOf(k); err != nil {
+		return err
+	}
+	if k.TLS {
+		if cfg.TLS, err = tlsOf("kafka-ca-file", k.CAFile); err != nil {
+			return err
+		}
+	}
+	if s.stream, err = stream.NewClient(cfg); err != nil {
+		return err
+	}
+	s.closers = append(s.closers, s.stream.Close)
+	return s.ensureTopics(ctx)
+}
+
+// Partitions of topics that are made, when the configuration leaves it open. Every insert
+// has a fixed cost, so one process does best with one partition; several processes need
+// some to share. Measured with bench pipeline (docs/bench.md).
+const (
+	embeddedPartitions = 1
+	realPartitions     = 12
+)
+
+// recordOverhead is what a record's key and headers may take beside the event.
+const recordOverhead = 2 << 10
+
+func saslOf(k config.Kafka) (*stream.SASL, error) {
+	if k.SASLMechanism == "" {
+		return nil, nil
+	}
+	password, err := readSecret("kafka-sasl-password-file", k.SASLPasswordFile)
+	if err != nil {
+		return nil, err
+	}
+	return &stream.SASL{Mechanism: k.SASLMechanism, User: k.SASLUser, Password: password}, nil
+}
+
+// tlsOf trusts the authorities in a file, named by a flag; without one, the system's.
+func tlsOf(flag, caFile string) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if caFile == "" {
+		return c, nil
+	}
+	pem, err := os.ReadFile(caFile)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	c.RootCAs = x509.NewCertPool()
+	if !c.RootCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s: %s holds no PEM certificate", flag, caFile)
+	}
+	return c, nil
+}
+
+func readSecret(flag, path string) (string, error) {
+	if path == "" {
+		return "", fmt.Errorf("%s: name the file that holds the secret", flag)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", flag, err)
+	}
+	return strings.TrimSpace(string(b)), nil
+}
