@@ -35,6 +35,22 @@ test-apiserver: ## Build a real kube-apiserver and etcd from their Go modules an
 	@scripts/check-machine.sh test
 	@scripts/test-apiserver.sh
 
+.PHONY: test-kafka
+test-kafka: ## The stream, the whole pipeline and scaled-out processes on real Kafka 3.9 and 4.1, plain and with SASL_SSL (15 minutes)
+	@scripts/check-machine.sh test
+	@scripts/test-kafka.sh
+
+.PHONY: bench-kafka
+bench-kafka: build ## Measure the whole pipeline on a real Kafka 4.1 on this machine (PARTITIONS, ARGS: further flags of serve)
+	@scripts/fetch-libchdb.sh
+	@scripts/fetch-kafka.sh
+	@$(GO) run ./internal/kafkatest/withkafka -heap 1024 $(BIN) bench pipeline --repeat 4 -- {} --kafka-replication 1 --kafka-partitions $(or $(PARTITIONS),4) $(ARGS)
+
+.PHONY: test-outage
+test-outage: ## Post 3.6 million events, a quarter of an hour's at an apiserver's most, to a receiver without Kafka (minutes; RATE events/s)
+	@scripts/fetch-kafka.sh
+	@RETRIAL_OUTAGE_EVENTS=3600000 RETRIAL_OUTAGE_RATE=$(or $(RATE),0) RETRIAL_REQUIRE_ALL=1 $(GO) test -count=1 -timeout 60m -v -run 'TestOutage$$' ./cmd/retrial
+
 .PHONY: record
 record: ## Record the control planes of replay/testdata/recordings again (3 minutes)
 	@scripts/check-machine.sh test
@@ -44,6 +60,10 @@ record: ## Record the control planes of replay/testdata/recordings again (3 minu
 lint: ## gofmt, go vet, golangci-lint and govulncheck (where they can be had)
 	@scripts/lint.sh
 
+.PHONY: faults
+faults: ## Play a thousand schedules of faults, real processes and mutants (20 minutes; SEED, N)
+	@SEED=$(SEED) N=$(N) scripts/faults.sh
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s)
 	@scripts/fuzz.sh $(or $(FUZZTIME),30s)
@@ -52,6 +72,15 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s)
 bench: build ## Measure decode, authorize, replay and the whole pipeline; see docs/bench.md
 	@scripts/fetch-libchdb.sh
 	@scripts/bench.sh
+
+.PHONY: bench-storage
+bench-storage: build ## Bytes per event of 5 million generated events, beside zstd and OpenTelemetry's table; see docs/storage.md (minutes; ARGS: further flags)
+	@scripts/fetch-libchdb.sh
+	@$(BIN) bench storage --rows $(or $(ROWS),5000000) --seed 1 $(ARGS)
+
+.PHONY: bench-otel
+bench-otel: ## An OpenTelemetry Collector beside the pipeline: same events, Kafka and engine; see docs/peer.md (minutes; EVENTS, STATE, ARGS)
+	@test/otel/run.sh $(ARGS)
 
 .PHONY: bench-rbac
 bench-rbac: ## Measure rbacindex beside Kubernetes' own RBAC authorizer; see docs/bench.md

@@ -5,5 +5,6 @@
 //	watch-rbac.yaml    the account that follows a cluster
 //	Containerfile      the image
 //	serve.yaml         one pod with everything embedded, for evaluation
-//	scale-out.yaml     several pods beside a Kafka and a ClickHouse
+//	ingest.yaml        pods that receive, beside a Kafka
+//	replay.yaml        pods that judge, beside it and a ClickHouse
 package deploy

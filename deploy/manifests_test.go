@@ -63,7 +63,7 @@ func of[T interface {
 	return out
 }
 
-// workload is what the two manifests have in common.
+// workload is what the manifests have in common.
 type workload struct {
 	all      []runtime.Object
 	replicas int32
@@ -94,7 +94,7 @@ func load(t *testing.T, file string) workload {
 	return w
 }
 
-var manifests = []string{"serve.yaml", "scale-out.yaml"}
+var manifests = []string{"serve.yaml", "ingest.yaml", "replay.yaml"}
 
 // TestManifestsHoldTogether: what one object names, another one is.
 func TestManifestsHoldTogether(t *testing.T) {
@@ -125,7 +125,11 @@ func TestManifestsHoldTogether(t *testing.T) {
 				ports[p.Name] = p.ContainerPort
 			}
 			for _, probe := range []*corev1.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
-				if _, ok := ports[probe.HTTPGet.Port.StrVal]; !ok || probe.HTTPGet.Scheme != corev1.URISchemeHTTPS || !slices.Contains([]string{"/healthz", "/readyz"}, probe.HTTPGet.Path) {
+				scheme := corev1.URIScheme("")
+				if probe.HTTPGet.Port.StrVal == "webhook" {
+					scheme = corev1.URISchemeHTTPS
+				}
+				if _, ok := ports[probe.HTTPGet.Port.StrVal]; !ok || probe.HTTPGet.Scheme != scheme || !slices.Contains([]string{"/healthz", "/readyz"}, probe.HTTPGet.Path) {
 					t.Errorf("probe %+v", probe.HTTPGet)
 				}
 			}
@@ -179,12 +183,14 @@ func TestManifestsHoldTogether(t *testing.T) {
 	if w := load(t, "serve.yaml"); w.replicas != 1 || w.labels["retrial.io/purpose"] != "evaluation" || len(w.claims) != 1 {
 		t.Errorf("the evaluation has %d replicas, labels %v and volumes %v", w.replicas, w.labels, w.claims)
 	}
-	if w := load(t, "scale-out.yaml"); w.replicas < 2 || w.labels["retrial.io/purpose"] != "" {
-		t.Errorf("scale-out has %d replicas, labels %v", w.replicas, w.labels)
+	for file, claims := range map[string]int{"ingest.yaml": 1, "replay.yaml": 0} { // a spool has to stay
+		if w := load(t, file); w.replicas < 2 || w.labels["retrial.io/purpose"] != "" || len(w.claims) != claims {
+			t.Errorf("%s has %d replicas, labels %v and volumes %v", file, w.replicas, w.labels, w.claims)
+		}
 	}
-	// The two, and the one for watching, agree on the namespace.
+	// They, and the one for watching, agree on the namespace.
 	want := of[*corev1.Namespace](objects(t, "serve.yaml"))["retrial"]
-	for _, file := range []string{"scale-out.yaml", "watch-rbac.yaml"} {
+	for _, file := range []string{"ingest.yaml", "replay.yaml", "watch-rbac.yaml"} {
 		if got := of[*corev1.Namespace](objects(t, file))["retrial"]; !maps.Equal(got.Labels, want.Labels) {
 			t.Errorf("%s: the namespace's labels are %v, in serve.yaml %v", file, got.Labels, want.Labels)
 		}
@@ -217,7 +223,7 @@ func TestManifestsAreConfigured(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			w := load(t, file)
 			c := w.pod.Spec.Containers[0]
-			if len(c.Args) == 0 || c.Args[0] != "serve" || len(c.Command) != 0 {
+			if len(c.Args) == 0 || c.Args[0]+".yaml" != file || len(c.Command) != 0 {
 				t.Fatalf("runs %v %v", c.Command, c.Args)
 			}
 			// The kubelet sets these for the Service "retrial"; none may mean something to us.
@@ -277,7 +283,11 @@ func TestManifestsAreConfigured(t *testing.T) {
 			if err := identity.CheckKeyPath(cfg.KeyFile, cfg.DataDir); err != nil {
 				t.Error(err)
 			}
-			for _, listen := range []string{cfg.Webhook.Listen, cfg.UI.Listen} {
+			listens := []string{cfg.UI.Listen}
+			if file != "replay.yaml" {
+				listens = append(listens, cfg.Webhook.Listen)
+			}
+			for _, listen := range listens {
 				if config.Loopback(listen) {
 					continue
 				}
@@ -285,11 +295,11 @@ func TestManifestsAreConfigured(t *testing.T) {
 					t.Errorf("%s is no port of the container", listen)
 				}
 			}
-			if config.Loopback(cfg.Webhook.Listen) || len(cfg.Webhook.Advertise) == 0 || strings.Contains(strings.Join(cfg.Webhook.Advertise, " "), "$") {
+			if file != "replay.yaml" && (config.Loopback(cfg.Webhook.Listen) || len(cfg.Webhook.Advertise) == 0 || strings.Contains(strings.Join(cfg.Webhook.Advertise, " "), "$")) {
 				t.Errorf("the webhook listens on %s and is advertised as %v", cfg.Webhook.Listen, cfg.Webhook.Advertise)
 			}
 			embedded := len(cfg.Kafka.Brokers) == 0 && cfg.ClickHouse.DSN == ""
-			external := len(cfg.Kafka.Brokers) > 0 && cfg.ClickHouse.DSN != ""
+			external := len(cfg.Kafka.Brokers) > 0 && (cfg.ClickHouse.DSN != "") == (file == "replay.yaml")
 			if (w.replicas == 1) != embedded || (w.replicas > 1) != external || w.replicas > 1 && cfg.Kafka.Partitions < int64(w.replicas) {
 				t.Errorf("%d replicas with brokers %v (%d partitions) and store %q", w.replicas, cfg.Kafka.Brokers, cfg.Kafka.Partitions, cfg.ClickHouse.DSN)
 			}
@@ -314,7 +324,7 @@ func TestScaleOutIdentity(t *testing.T) {
 	if err := os.Mkdir(secret, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	text := read(t, "scale-out.yaml")
+	text := read(t, "ingest.yaml")
 	for _, m := range regexp.MustCompile(`--from-file=(\S+?)=admin/pki/(\S+)`).FindAllStringSubmatch(text, -1) {
 		b, err := os.ReadFile(filepath.Join(admin, m[2]))
 		if err != nil {
@@ -324,7 +334,7 @@ func TestScaleOutIdentity(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	script := load(t, "scale-out.yaml").pod.Spec.InitContainers[0]
+	script := load(t, "ingest.yaml").pod.Spec.InitContainers[0]
 	if !slices.Equal(script.Command, []string{"/bin/sh", "-ec"}) {
 		t.Fatalf("the init container runs %v", script.Command)
 	}

@@ -22,4 +22,4 @@ run storage 'Insert' 2s
 run replay/runner 'LateBinding' 3x
 
 echo "== the whole pipeline"
-bin/retrial bench pipeline --repeat "${REPEAT:-4}"
+bin/retrial bench pipeline --repeat "${REPEAT:-4}" --runs "${RUNS:-5}"

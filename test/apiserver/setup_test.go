@@ -38,14 +38,14 @@ type live struct {
 	objects *writerOf
 }
 
-// connect brings all of it up:
+// connect brings all of it up; the arguments are further ones of `retrial serve`:
 //
 //	retrial serve ─▶ retrial connect ─▶ its flags ─▶ kube-apiserver ─▶ webhook ─▶ retrial serve
-func connect(t testing.TB) *live {
+func connect(t testing.TB, args ...string) *live {
 	t.Helper()
 	in := product.New(t)
 	l := &live{Install: in, folder: filepath.Join(in.Dir, "apiserver"), ledger: newLedger(strings.ToLower(t.Name()))}
-	l.server = in.Serve(t, "127.0.0.1:0")
+	l.server = in.Serve(t, "127.0.0.1:0", args...)
 	receiver, err := url.Parse(l.server.Webhook)
 	if err != nil {
 		t.Fatal(err)
@@ -97,14 +97,26 @@ func (l *live) follow(t testing.TB) {
 	l.apply(t, filepath.Join(l.folder, "watch-rbac.yaml"))
 	kubeconfig := filepath.Join(l.Dir, clusterName+".kubeconfig")
 	controlplane.Kubeconfig(t, kubeconfig, l.ServiceAccount(t, l.admin, "retrial", "retrial-watch"))
+	l.restart(t, "--watch-clusters", clusterName+"="+kubeconfig)
+	listed(t, l.server)
+	l.Drained(t)
+}
+
+// restart stops the server and starts it on the address apiservers know.
+func (l *live) restart(t testing.TB, args ...string) {
+	t.Helper()
+	l.server.Stop(t)
+	l.again(t, args...)
+}
+
+// again starts the server on the address apiservers know.
+func (l *live) again(t testing.TB, args ...string) {
+	t.Helper()
 	receiver, err := url.Parse(l.server.Webhook)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.server.Stop(t)
-	l.server = l.Serve(t, net.JoinHostPort("127.0.0.1", receiver.Port()), "--watch-clusters", clusterName+"="+kubeconfig)
-	listed(t, l.server)
-	l.Drained(t)
+	l.server = l.Serve(t, net.JoinHostPort("127.0.0.1", receiver.Port()), args...)
 }
 
 // listed waits until a server that watches a cluster has listed all kinds but Secrets, which

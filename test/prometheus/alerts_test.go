@@ -40,6 +40,14 @@ const load = `load 1m
   retrial_embedded_log_limit_bytes{instance="a",job="r"} 100x120
   retrial_embedded_sync_failed{instance="a",job="r"} GAUGE
   retrial_embedded_resets_total{instance="a",job="r"} ZERO
+  retrial_spool_active{instance="a",job="r"} GAUGE
+  retrial_spool_bytes{instance="a",job="r"} LOG
+  retrial_spool_max_bytes{instance="a",job="r"} 100x120
+  retrial_spool_unsent_records_total{instance="a",job="r",reason="damaged"} ZERO
+  retrial_completeness_missing_events{instance="a",job="r",cluster="prod",apiserver="one"} GAUGE
+  retrial_completeness_half_requests{instance="a",job="r",cluster="prod",apiserver=""} HALVES
+  retrial_completeness_silent_seconds{instance="a",job="r",cluster="prod",apiserver="one"} SILENT
+  retrial_completeness_read_timestamp_seconds{instance="a",job="r",cluster="prod",apiserver="one"} READ
   retrial_storage_disk_free_bytes{instance="a",job="r"} DISK
   retrial_storage_inserts_total{instance="a",job="r",result="error"} ZERO
   retrial_watch_synced{instance="a",job="r",cluster="prod",resource="roles"} SYNC
@@ -100,7 +108,7 @@ func firing(t *testing.T, values ...string) map[string]int {
 
 func TestQuiet(t *testing.T) {
 	for name, n := range firing(t, "QUIETBODY", "0+60x120", "QUIETCLUSTER", "0+60x120", "ZERO", "0x120", "INDET", "0+1x120", "LAG", "500x120",
-		"GAUGE", "0x120", "CERT", "40000000x120", "LOG", "10x120", "DISK", "100000000000x120", "SYNC", "1x120", "MANY", "0+1x120", "DLAG", "5x120", "ACK", "0+10x120") {
+		"GAUGE", "0x120", "CERT", "40000000x120", "LOG", "10x120", "DISK", "100000000000x120", "SYNC", "1x120", "MANY", "0+1x120", "DLAG", "5x120", "ACK", "0+10x120", "HALVES", "3x120", "SILENT", "0x120", "READ", "0+60x120") {
 		if n != 0 {
 			t.Errorf("%s fires", name)
 		}
@@ -109,7 +117,7 @@ func TestQuiet(t *testing.T) {
 
 func TestFiring(t *testing.T) {
 	broken := []string{"QUIETBODY", "60x120", "ZERO", "0+1x120", "INDET", "0+50x120", "LAG", "500000x120", "GAUGE", "1x120", "CERT", "100000x120",
-		"LOG", "90x120", "DISK", "1000x120", "SYNC", "0x120", "MANY", "0+100x120", "DLAG", "5000x120", "ACK", "0x120"}
+		"LOG", "90x120", "DISK", "1000x120", "SYNC", "0x120", "MANY", "0+100x120", "DLAG", "5000x120", "ACK", "0x120", "HALVES", "30x120", "SILENT", "2000x120", "READ", "60x120"}
 	// What cannot be at once with the others has a test of its own.
 	apart := map[string]bool{"RetrialAbsent": true, "RetrialStandsStill": true, "RetrialClusterNeverCame": true}
 	for name, n := range firing(t, append(broken, "QUIETCLUSTER", "60x120")...) {
