@@ -8,6 +8,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/internal/workload"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
 )
@@ -26,7 +27,7 @@ func TestForgetPolicy(t *testing.T) {
 		// A binding that was there for a day, long before everything else.
 		for i, deleted := range []bool{false, true} {
 			w.log.append(stream.TopicPolicy, stream.PolicyEventRecord("east", "webhook", "", received,
-				bindingEvent("old", 950, 0, 1, simBase.Add(-time.Duration(10-i)*24*time.Hour), deleted)))
+				workload.BindRole("old", 950, 0, 1, simBase.Add(-time.Duration(10-i)*24*time.Hour), deleted)))
 		}
 		old := send(1001, simBase.Add(-9*24*time.Hour-12*time.Hour))
 		l, r, done := w.start(1, 0, false)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/internal/workload"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
 )
@@ -33,7 +34,7 @@ func newLateBinding(seed uint64) *lateBinding {
 	}
 	received := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 	snap := state.Snapshot{Began: simBase.Add(-time.Hour), Ended: simBase.Add(-time.Hour + time.Second), Kinds: state.Resources(),
-		Objects: []state.Observation{roleObject("role0", 900, 0)}}
+		Objects: []state.Observation{workload.PodRole("role0", 900)}}
 	for _, o := range snap.Observations() {
 		w.log.append(stream.TopicPolicy, stream.PolicyRecord(stream.KindObservation, "east", "import", received, o.Append(nil)))
 	}
@@ -46,7 +47,7 @@ func newLateBinding(seed uint64) *lateBinding {
 			w.affected[e.AuditID] = true
 		}
 	}
-	w.late = stream.PolicyEventRecord("east", "webhook", "", received, bindingEvent("b", 1000, 0, 1, w.happened, false))
+	w.late = stream.PolicyEventRecord("east", "webhook", "", received, workload.BindRole("b", 1000, 0, 1, w.happened, false))
 	return w
 }
 

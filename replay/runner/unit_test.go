@@ -17,6 +17,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/internal/workload"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
 )
@@ -306,8 +307,8 @@ func TestUnreadablePolicyWriteMakesItsObjectUnknown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := bindingEvent("b", 1000, 0, 1, simBase, false)
-	broken := bindingEvent("b", 1001, 0, 1, simBase.Add(time.Minute), false)
+	known := workload.BindRole("b", 1000, 0, 1, simBase, false)
+	broken := workload.BindRole("b", 1001, 0, 1, simBase.Add(time.Minute), false)
 	broken.Verb, broken.RequestURI = "update", broken.RequestURI+"/b"
 	broken.ResponseObject = []byte(`{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":["b"]}}`)
 	var records []stream.Record
