@@ -11,6 +11,9 @@ import (
 // Exec runs a statement as an operator or a crash would; for tests alone.
 func (s *Store) Exec(t testing.TB, sql string) {
 	t.Helper()
+	if s.cfg.ClusterName != "" { // what is about a table, not about its rows
+		sql = strings.Replace(sql, " TABLE "+s.cfg.Database+".", " TABLE "+s.localDatabase()+".", 1)
+	}
 	if err := s.conn.Exec(context.Background(), sql); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}

@@ -16,15 +16,17 @@ import (
 // schema_version repeats the file, harmlessly.
 func (s *Store) migrate(ctx context.Context) error {
 	form := s.form()
-	for _, sql := range []string{
-		"CREATE DATABASE IF NOT EXISTS " + s.db + form.OnCluster(),
-		"CREATE TABLE IF NOT EXISTS " + s.table("schema_version") + form.OnCluster() + ` (
-			version UInt32, name String, digest String, applied DateTime('UTC') DEFAULT now()
-		) ENGINE = ` + form.Replicated() + `ReplacingMergeTree ORDER BY version`,
-	} {
+	migrations, err := schema.Migrations(form)
+	if err != nil {
+		return fmt.Errorf("render schema: %w", err)
+	}
+	for _, sql := range form.Prepare() {
 		if err := s.conn.Exec(ctx, sql); err != nil {
 			return fmt.Errorf("prepare schema: %w", err)
 		}
+	}
+	if err := s.distribute(ctx, len(migrations), true); err != nil {
+		return err
 	}
 	// What was applied must not be forgotten: a file that a later one builds on cannot be
 	// repeated behind that.
@@ -34,10 +36,6 @@ func (s *Store) migrate(ctx context.Context) error {
 	applied, err := s.applied(ctx)
 	if err != nil {
 		return err
-	}
-	migrations, err := schema.Migrations(form)
-	if err != nil {
-		return fmt.Errorf("render schema: %w", err)
 	}
 	if newest := len(migrations); len(applied) > newest {
 		return fmt.Errorf("the store's schema is version %d, this build knows %d: use the newer build", len(applied), newest)
@@ -62,6 +60,9 @@ func (s *Store) migrate(ctx context.Context) error {
 	}
 	if n := len(migrations); n > len(applied) {
 		s.cfg.Log.Info("schema migrated", zap.Int("from", len(applied)), zap.Int("to", n))
+	}
+	if err := s.distribute(ctx, len(migrations), false); err != nil {
+		return err
 	}
 	return s.tune(ctx)
 }

@@ -207,8 +207,8 @@ type Unpaired struct {
 
 // Only requests with an early stage are looked at closely: they are few. A failed login has
 // one stage and no end (its code is 401, of an unreadable time-out 400).
-const unpairedQuery = `SELECT apiserver, audit_id, user_name, did, request_uri, received, missing, status FROM (
-    SELECT any(apiserver) AS apiserver, any(audit_id) AS audit_id, any(user_name) AS user_name, any(verb) AS did, any(request_uri) AS request_uri,
+const unpairedQuery = `SELECT apiserver, id, user_name, did, request_uri, received, missing, status FROM (
+    SELECT any(apiserver) AS apiserver, any(audit_id) AS id, any(user_name) AS user_name, any(verb) AS did, any(request_uri) AS request_uri,
         toUnixTimestamp64Micro(any(request_received)) AS received, max(code) AS status,
         if(sumIf(toInt64(sign), stage IN ('ResponseComplete', 'Panic')) > 0, 'ResponseStarted', 'ResponseComplete') AS missing,
         sumIf(toInt64(sign), stage IN ('RequestReceived', 'ResponseStarted')) AS begun, sumIf(toInt64(sign), stage IN ('ResponseComplete', 'Panic')) AS ended
@@ -220,7 +220,7 @@ const unpairedQuery = `SELECT apiserver, audit_id, user_name, did, request_uri, 
     GROUP BY request_key
     HAVING begun > 0 AND ended <= 0 AND status NOT IN (400, 401) OR begun <= 0 AND ended > 0
 )
-ORDER BY received, audit_id
+ORDER BY received, id
 LIMIT {limit:UInt32}`
 
 // Unpaired returns requests of a range that began and did not end, and watches that ended

@@ -104,8 +104,8 @@ func (s *Store) shed(ctx context.Context, limit int64) error {
 // DiskBytes returns the bytes the store's tables use on disk.
 func (s *Store) DiskBytes(ctx context.Context) (int64, error) {
 	var n int64
-	err := s.conn.QueryRow(params(ctx, clickhouse.Parameters{"db": text(s.cfg.Database)}),
-		"SELECT toInt64(sum(bytes_on_disk)) FROM system.parts WHERE active AND database = {db:String}").Scan(&n)
+	err := s.conn.QueryRow(params(ctx, clickhouse.Parameters{"db": text(s.localDatabase())}),
+		"SELECT toInt64(sum(bytes_on_disk)) FROM "+s.parts()+" WHERE active AND database = {db:String}").Scan(&n)
 	if err != nil {
 		return 0, fmt.Errorf("read disk use: %w", err)
 	}
@@ -115,9 +115,9 @@ func (s *Store) DiskBytes(ctx context.Context) (int64, error) {
 // eventParts lists the partitions of events, oldest ingest day first, live before imported.
 func (s *Store) eventParts(ctx context.Context) ([]part, error) {
 	return collect(ctx, s, `SELECT partition, toUInt16(toDate(substring(partition, 3, 10))), toUInt8(endsWith(partition, '1)')), toInt64(sum(bytes_on_disk))
-FROM system.parts WHERE active AND database = {db:String} AND table = 'events' AND '%s' != ''
+FROM `+s.parts()+` WHERE active AND database = {db:String} AND table = 'events' AND '%s' != ''
 GROUP BY partition ORDER BY partition`,
-		clickhouse.Parameters{"db": text(s.cfg.Database)}, func(p *part) ([]any, func()) {
+		clickhouse.Parameters{"db": text(s.localDatabase())}, func(p *part) ([]any, func()) {
 			var imports uint8
 			return []any{&p.id, &p.day, &imports, &p.bytes}, func() { p.imports = imports != 0 }
 		})
@@ -128,7 +128,7 @@ GROUP BY partition ORDER BY partition`,
 func (s *Store) dropPart(ctx context.Context, p part, cause string) error {
 	for _, sql := range []string{
 		fmt.Sprintf("INSERT INTO %s (key, value, updated) SELECT '%s%d', '%[3]d', now64(6)", s.table("meta"), droppedKey, p.day),
-		fmt.Sprintf("ALTER TABLE %s%s DROP PARTITION %s", s.table("events"), s.form().OnCluster(), p.id),
+		fmt.Sprintf("ALTER TABLE %s%s DROP PARTITION %s", s.local("events"), s.form().OnCluster(), p.id),
 	} {
 		if err := s.conn.Exec(ctx, sql); err != nil {
 			return fmt.Errorf("drop events partition %s: %w", p.id, err)
@@ -142,14 +142,14 @@ func (s *Store) dropPart(ctx context.Context, p part, cause string) error {
 // dropMonths drops the partitions (months of ingestion) of a table that end before a time.
 func (s *Store) dropMonths(ctx context.Context, table string, before time.Time) error {
 	type month struct{ id string }
-	months, err := collect(ctx, s, `SELECT DISTINCT partition FROM system.parts WHERE active AND database = {db:String} AND table = {table:String} AND toUInt32OrZero(partition) < {month:UInt32} AND '%s' != ''`,
-		clickhouse.Parameters{"db": text(s.cfg.Database), "table": table, "month": before.UTC().Format("200601")},
+	months, err := collect(ctx, s, `SELECT DISTINCT partition FROM `+s.parts()+` WHERE active AND database = {db:String} AND table = {table:String} AND toUInt32OrZero(partition) < {month:UInt32} AND '%s' != ''`,
+		clickhouse.Parameters{"db": text(s.localDatabase()), "table": table, "month": before.UTC().Format("200601")},
 		func(m *month) ([]any, func()) { return []any{&m.id}, nil })
 	if err != nil {
 		return err
 	}
 	for _, m := range months {
-		if err := s.conn.Exec(ctx, fmt.Sprintf("ALTER TABLE %s%s DROP PARTITION %s", s.table(table), s.form().OnCluster(), m.id)); err != nil {
+		if err := s.conn.Exec(ctx, fmt.Sprintf("ALTER TABLE %s%s DROP PARTITION %s", s.local(table), s.form().OnCluster(), m.id)); err != nil {
 			return fmt.Errorf("drop month %s of %s: %w", m.id, table, err)
 		}
 		s.metrics.dropped.WithLabelValues(table, "retention").Inc()

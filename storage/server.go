@@ -22,6 +22,10 @@ var needed = []string{ //nolint:gochecknoglobals // constant table
 // a connection that is gone is ended.
 var neededEverywhere = []string{"KILL QUERY"} //nolint:gochecknoglobals // constant table
 
+// neededOfCluster are those the cluster form wants besides: statements for every node, and
+// tables over those of other nodes.
+var neededOfCluster = []string{"CLUSTER", "REMOTE"} //nolint:gochecknoglobals // constant table
+
 // ClickHouse's numbers of the errors that are told in other words.
 const (
 	codeSyntax       = 62
@@ -55,10 +59,15 @@ func (s *Store) checkRights(ctx context.Context) error {
 		return nil
 	}
 	var missing, grants []string
-	for _, where := range []struct {
+	type where struct {
 		rights []string
 		on     string
-	}{{needed, s.db + ".*"}, {neededEverywhere, "*.*"}} {
+	}
+	list := []where{{needed, s.db + ".*"}, {neededEverywhere, "*.*"}}
+	if s.cfg.ClusterName != "" {
+		list = append(list, where{needed, s.form().Database + ".*"}, where{neededOfCluster, "*.*"})
+	}
+	for _, where := range list {
 		grants = append(grants, fmt.Sprintf("GRANT %s ON %s TO %s", strings.Join(where.rights, ", "), where.on, s.user))
 		for _, right := range where.rights {
 			var has uint8

@@ -46,7 +46,9 @@ type Config struct {
 	Transport http.RoundTripper
 	// Database to use. Default "retrial".
 	Database string
-	// ClusterName makes the DDL that of a replicated cluster; empty: a single server.
+	// ClusterName is that of a cluster of servers, as their remote_servers have it: tables are
+	// replicated and lie in the database named Database and "_local", Distributed ones over
+	// them in Database. Empty: a single server.
 	ClusterName string
 	// ReadOnly opens the store for queries alone: no migrations, and the server is told to
 	// refuse writes (readonly=2).
@@ -82,10 +84,15 @@ type partition struct {
 // database names ClickHouse takes without surprises, in SQL and in file names.
 var databaseName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`) //nolint:gochecknoglobals // compiled constant
 
+var clusterName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`) //nolint:gochecknoglobals // compiled constant
+
 // Open connects, creates the database and applies the migrations that are missing.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Database == "" {
 		cfg.Database = "retrial"
+	}
+	if cfg.ClusterName != "" && !clusterName.MatchString(cfg.ClusterName) {
+		return nil, fmt.Errorf("open store: cluster %q: use letters, digits, -, _ and dots", cfg.ClusterName)
 	}
 	if !databaseName.MatchString(cfg.Database) {
 		return nil, fmt.Errorf("open store: database %q: use letters, digits and underscores", cfg.Database)
@@ -114,7 +121,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, s.connecting(err)
 	}
 	if !cfg.ReadOnly {
-		if err := s.checkRights(ctx); err != nil {
+		if err := errors.Join(s.checkRights(ctx), s.checkCluster(ctx)); err != nil {
 			conn.Close()
 			return nil, fmt.Errorf("open store: %w", err)
 		}
@@ -152,6 +159,9 @@ func options(cfg Config) (*clickhouse.Options, error) {
 	opt.Auth.Database = "" // set per statement: it may not exist yet
 	opt.MaxOpenConns, opt.MaxIdleConns = 24, 12
 	opt.Settings = merge(opt.Settings, readSettings)
+	if cfg.ClusterName != "" {
+		opt.Settings = merge(opt.Settings, clusterSettings)
+	}
 	if cfg.ReadOnly {
 		opt.Settings["readonly"] = 2
 	}
@@ -174,6 +184,18 @@ var readSettings = clickhouse.Settings{ //nolint:gochecknoglobals // constant ta
 	"max_query_size":            16 << 20, // key lists of a block
 	"session_timezone":          "UTC",
 	"optimize_on_insert":        0, // a block lands as it is: the views have seen every row of it
+}
+
+// clusterSettings apply to every statement in the cluster form.
+var clusterSettings = clickhouse.Settings{ //nolint:gochecknoglobals // constant table
+	// An INSERT is answered when its shard has stored it, not when it is to be sent there.
+	"distributed_foreground_insert": 1,
+	// An INSERT ... SELECT is of the rows of all shards, not of each shard's for itself.
+	"parallel_distributed_insert_select": 0,
+	// Subqueries of all shards are asked once and their answers sent along.
+	"distributed_product_mode": "global",
+	// One replica of a shard answers while it is there: it has what was written through it.
+	"load_balancing": "in_order",
 }
 
 func merge(into, from clickhouse.Settings) clickhouse.Settings {
@@ -219,5 +241,18 @@ func (s *Store) partition(n int32) *partition {
 
 // form is what the DDL of this store is rendered for.
 func (s *Store) form() schema.Form {
-	return schema.Form{Database: s.db, ClusterName: s.cfg.ClusterName}
+	return schema.Form{Database: "`" + s.localDatabase() + "`", ClusterName: s.cfg.ClusterName}
 }
+
+// localDatabase is where the tables themselves are. In the cluster form Database has the
+// Distributed ones over them.
+func (s *Store) localDatabase() string {
+	if s.cfg.ClusterName == "" {
+		return s.cfg.Database
+	}
+	return s.cfg.Database + "_local"
+}
+
+// local returns the quoted, qualified name of a table that holds rows: for statements about
+// the table, not about its rows.
+func (s *Store) local(name string) string { return s.form().Database + "." + name }

@@ -29,7 +29,7 @@ const codeUnknownSetting = 115
 // tune gives the tables the settings they do not have yet.
 func (s *Store) tune(ctx context.Context) error {
 	has := map[string]string{}
-	rows, err := s.conn.Query(params(ctx, clickhouse.Parameters{"db": text(s.cfg.Database), "tables": texts(tuned)}),
+	rows, err := s.conn.Query(params(ctx, clickhouse.Parameters{"db": text(s.localDatabase()), "tables": texts(tuned)}),
 		"SELECT name, engine_full FROM system.tables WHERE database = {db:String} AND name IN {tables:Array(String)}")
 	if err != nil {
 		return fmt.Errorf("read settings of tables: %w", err)
@@ -55,7 +55,7 @@ func (s *Store) tune(ctx context.Context) error {
 		if len(missing) == 0 {
 			continue
 		}
-		err := s.conn.Exec(ctx, "ALTER TABLE "+s.table(table)+s.form().OnCluster()+" MODIFY SETTING "+strings.Join(missing, ", "))
+		err := s.conn.Exec(ctx, "ALTER TABLE "+s.local(table)+s.form().OnCluster()+" MODIFY SETTING "+strings.Join(missing, ", "))
 		var refused *clickhouse.Exception
 		if errors.As(err, &refused) && refused.Code == codeUnknownSetting {
 			s.cfg.Log.Info("the server does not know settings that would save it work", zap.Strings("settings", missing))

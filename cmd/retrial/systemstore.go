@@ -16,7 +16,7 @@ import (
 
 func (s *system) openStore(ctx context.Context) (*storage.Store, error) {
 	c := s.cfg.ClickHouse
-	cfg := storage.Config{Database: c.Database, Log: s.log, Registerer: s.reg}
+	cfg := storage.Config{Database: c.Database, ClusterName: c.Cluster, Log: s.log, Registerer: s.reg}
 	if c.DSN == "" {
 		engine, err := chdb.Open(chdb.Config{
 			Path: storeDir(s.cfg), Library: c.Library, MaxMemory: int64(c.EmbeddedMaxMemory), Log: s.log,

@@ -121,6 +121,7 @@ type ClickHouse struct {
 	PasswordFile      string `json:"passwordFile" doc:"File with the password for the DSN's user."`
 	CAFile            string `json:"caFile" doc:"CA certificates for an https DSN; empty: the system's."`
 	Database          string `json:"database" doc:"Database that holds Retrial's tables."`
+	Cluster           string `json:"cluster" doc:"Cluster the DSN's server is of, as its remote_servers name it: tables are replicated, and spread over its shards by Kafka partition. Empty: one server. See docs/storage.md."`
 	Library           string `json:"library" doc:"Path of libchdb.so for the embedded engine. Empty: RETRIAL_LIBCHDB, then the user's cache folder."`
 	EmbeddedMaxMemory Bytes  `json:"embeddedMaxMemory" doc:"Memory the embedded engine may use."`
 
@@ -376,6 +377,9 @@ func (c *Config) Validate() error {
 	}
 	if dsn := c.ClickHouse.DSN; dsn != "" && !strings.HasPrefix(dsn, "http://") && !strings.HasPrefix(dsn, "https://") {
 		fail("clickhouse-dsn: it must begin with http:// or https://: ClickHouse's HTTP interface is used")
+	}
+	if c.ClickHouse.Cluster != "" && c.ClickHouse.DSN == "" {
+		fail("clickhouse-cluster: it is one of servers: name one of them with clickhouse-dsn")
 	}
 	if c.ClickHouse.CAFile != "" && !strings.HasPrefix(c.ClickHouse.DSN, "https://") {
 		fail("clickhouse-ca-file: it counts for TLS alone: begin clickhouse-dsn with https://")

@@ -75,6 +75,7 @@ func TestBadInput(t *testing.T) {
 		"spool, some value":     {file: head + "spool: {enabled: maybe}\n", says: "neither on nor off"},
 		"spool of nothing":      {args: []string{"--spool-max-bytes", "0"}, says: "or do without: --spool off"},
 		"authority without TLS": {args: []string{"--clickhouse-dsn", "http://h:8123", "--clickhouse-ca-file", "ca.pem"}, says: "begin clickhouse-dsn with https://"},
+		"cluster of none":       {args: []string{"--clickhouse-cluster", "main"}, says: "clickhouse-cluster: it is one of servers"},
 		"native protocol":       {args: []string{"--clickhouse-dsn", "clickhouse://127.0.0.1:9000"}, says: "clickhouse-dsn: it must begin with http://"},
 		"unknown SASL":          {args: []string{"--kafka-sasl-mechanism", "GSSAPI"}, says: "SCRAM"},
 		"watch, no kubeconfig":  {args: []string{"--watch-clusters", "prod"}, says: "cluster=/path/to/kubeconfig"},

@@ -41,6 +41,17 @@ func (f Form) Replicated() string {
 	return "Replicated"
 }
 
+// Prepare are the statements before all migrations: the database, and the list of migrations
+// that were applied.
+func (f Form) Prepare() []string {
+	return []string{
+		"CREATE DATABASE IF NOT EXISTS " + f.Database + f.OnCluster(),
+		"CREATE TABLE IF NOT EXISTS " + f.Database + ".schema_version" + f.OnCluster() + ` (
+    version UInt32, name String, digest String, applied DateTime('UTC') DEFAULT now()
+) ENGINE = ` + f.Replicated() + "ReplacingMergeTree ORDER BY version",
+	}
+}
+
 // Migration is one numbered file.
 type Migration struct {
 	Version int

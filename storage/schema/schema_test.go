@@ -3,6 +3,7 @@ package schema_test
 import (
 	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func TestGolden(t *testing.T) {
 	for name, form := range map[string]schema.Form{
 		"single":  {Database: "`retrial`"},
-		"cluster": {Database: "`retrial`", ClusterName: "main"},
+		"cluster": {Database: "`retrial_local`", ClusterName: "main"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list, err := schema.Migrations(form)
@@ -23,11 +24,20 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			var b strings.Builder
+			for _, sql := range form.Prepare() {
+				b.WriteString(sql + ";\n\n")
+			}
 			for i, m := range list {
 				if m.Version != i+1 {
 					t.Errorf("%s has version %d, want %d", m.Name, m.Version, i+1)
 				}
 				b.WriteString(m.SQL + ";\n\n")
+			}
+			if name == "cluster" {
+				b.WriteString(form.Over("`retrial`") + ";\n\n")
+				for _, d := range form.Distributed("`retrial`", len(list)) {
+					b.WriteString(d.SQL + ";\n\n")
+				}
 			}
 			path := "testdata/" + name + ".golden.sql"
 			if *update {
@@ -43,6 +53,34 @@ func TestGolden(t *testing.T) {
 				t.Fatalf("%s is not what the files render to; review and run with -update", path)
 			}
 		})
+	}
+}
+
+// TestEveryTableIsDistributed: what is not over all shards cannot be read in the cluster form.
+func TestEveryTableIsDistributed(t *testing.T) {
+	form := schema.Form{Database: "d", ClusterName: "c"}
+	list, err := schema.Migrations(form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := form.Prepare()
+	for _, m := range list {
+		made = append(made, m.SQL)
+	}
+	var want, got []string
+	for _, sql := range made {
+		if _, after, ok := strings.Cut(sql, "CREATE TABLE IF NOT EXISTS d."); ok {
+			name, _, _ := strings.Cut(after, " ")
+			want = append(want, name)
+		}
+	}
+	for _, d := range form.Distributed("all", len(list)) {
+		got = append(got, d.Table)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("over all shards are\n%v, tables are\n%v", got, want)
 	}
 }
 

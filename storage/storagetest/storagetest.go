@@ -59,6 +59,9 @@ const Served = "RETRIAL_TEST_SERVED"
 func Start(t testing.TB, dir string) (*storage.Store, func()) {
 	t.Helper()
 	Need(t)
+	if os.Getenv(Clustered) != "" {
+		return StartCluster(t, dir)
+	}
 	if os.Getenv(Served) != "" {
 		server := chservertest.Start(t, chservertest.Dir(dir))
 		s, err := storage.Open(context.Background(), storage.Config{DSN: server.DSN(chservertest.Owner, chservertest.OwnerPassword)})

@@ -362,8 +362,8 @@ ORDER BY apiserver, after - before DESC, after
 LIMIT {limit:UInt32} BY apiserver;
 
 -- Unpaired
-SELECT apiserver, audit_id, user_name, did, request_uri, received, missing, status FROM (
-    SELECT any(apiserver) AS apiserver, any(audit_id) AS audit_id, any(user_name) AS user_name, any(verb) AS did, any(request_uri) AS request_uri,
+SELECT apiserver, id, user_name, did, request_uri, received, missing, status FROM (
+    SELECT any(apiserver) AS apiserver, any(audit_id) AS id, any(user_name) AS user_name, any(verb) AS did, any(request_uri) AS request_uri,
         toUnixTimestamp64Micro(any(request_received)) AS received, max(code) AS status,
         if(sumIf(toInt64(sign), stage IN ('ResponseComplete', 'Panic')) > 0, 'ResponseStarted', 'ResponseComplete') AS missing,
         sumIf(toInt64(sign), stage IN ('RequestReceived', 'ResponseStarted')) AS begun, sumIf(toInt64(sign), stage IN ('ResponseComplete', 'Panic')) AS ended
@@ -375,7 +375,7 @@ SELECT apiserver, audit_id, user_name, did, request_uri, received, missing, stat
     GROUP BY request_key
     HAVING begun > 0 AND ended <= 0 AND status NOT IN (400, 401) OR begun <= 0 AND ended > 0
 )
-ORDER BY received, audit_id
+ORDER BY received, id
 LIMIT {limit:UInt32};
 
 -- Totals

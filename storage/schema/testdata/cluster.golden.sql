@@ -1,9 +1,15 @@
+CREATE DATABASE IF NOT EXISTS `retrial_local` ON CLUSTER `main`;
+
+CREATE TABLE IF NOT EXISTS `retrial_local`.schema_version ON CLUSTER `main` (
+    version UInt32, name String, digest String, applied DateTime('UTC') DEFAULT now()
+) ENGINE = ReplicatedReplacingMergeTree ORDER BY version;
+
 -- One row per audit event (one per stage of a request), with the verdict on the row of the
 -- request's first stage stored. Rows are only ever added: a correction adds the old row
 -- with sign -1 and the new one with sign +1. Aggregate with sum(sign); list with FINAL.
 -- Sorted by minute and then by what repeats, which is what makes it compress; a request is
 -- found again by (cluster, minute, request_key).
-CREATE TABLE IF NOT EXISTS `retrial`.events ON CLUSTER `main`
+CREATE TABLE IF NOT EXISTS `retrial_local`.events ON CLUSTER `main`
 (
     -- where the row comes from
     cluster LowCardinality(String) COMMENT 'from the endpoint or the client certificate, never the payload',
@@ -114,7 +120,7 @@ SETTINGS non_replicated_deduplication_window = 1000, min_bytes_for_wide_part = 2
 
 -- Every distinct access: who (name and group set) did what to which resource or path. It
 -- has no counts, so an access that was taken back by a correction may stay: harmless.
-CREATE TABLE IF NOT EXISTS `retrial`.accesses ON CLUSTER `main`
+CREATE TABLE IF NOT EXISTS `retrial_local`.accesses ON CLUSTER `main`
 (
     access UInt64,
     subject LowCardinality(String),
@@ -133,17 +139,17 @@ ORDER BY (access, subject, group_set, verb, api_group, resource, subresource, na
 SETTINGS non_replicated_deduplication_window = 1000
 ;
 
-CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial`.accesses_mv ON CLUSTER `main` TO `retrial`.accesses AS
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial_local`.accesses_mv ON CLUSTER `main` TO `retrial_local`.accesses AS
 SELECT access, subject, group_set, attr_verb AS verb, attr_api_group AS api_group, attr_resource AS resource,
     attr_subresource AS subresource, attr_namespace AS namespace, access_name AS name, access_path AS path,
     max(ingest_day) AS seen
-FROM `retrial`.events
+FROM `retrial_local`.events
 WHERE outcome != ''
 GROUP BY access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path
 ;
 
 -- Group sets, interned: most requests of a subject carry the same groups.
-CREATE TABLE IF NOT EXISTS `retrial`.group_sets ON CLUSTER `main`
+CREATE TABLE IF NOT EXISTS `retrial_local`.group_sets ON CLUSTER `main`
 (
     group_set UInt64,
     groups Array(String) COMMENT 'sorted, each once',
@@ -154,10 +160,10 @@ ORDER BY (group_set, groups)
 SETTINGS non_replicated_deduplication_window = 1000
 ;
 
-CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial`.group_sets_mv ON CLUSTER `main` TO `retrial`.group_sets AS
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial_local`.group_sets_mv ON CLUSTER `main` TO `retrial_local`.group_sets AS
 SELECT group_set, arraySort(arrayDistinct(arrayMap(g -> toString(g), any(if(bitAnd(shape, 1) = 1, impersonated_groups, user_groups))))) AS groups,
     max(ingest_day) AS seen
-FROM `retrial`.events
+FROM `retrial_local`.events
 WHERE outcome != ''
 GROUP BY group_set
 ;
@@ -165,7 +171,7 @@ GROUP BY group_set
 -- Usage by day: how often each access was made and what came of it. kpart and ingest_day
 -- are dimensions so that the owner of a Kafka partition can make the rows of one partition
 -- and day equal to its events again, whatever a crash left.
-CREATE TABLE IF NOT EXISTS `retrial`.access_usage ON CLUSTER `main`
+CREATE TABLE IF NOT EXISTS `retrial_local`.access_usage ON CLUSTER `main`
 (
     cluster LowCardinality(String),
     day Date COMMENT 'of the request',
@@ -186,16 +192,16 @@ ORDER BY (cluster, access, day, recorded, replayed, outcome, class, kpart, inges
 SETTINGS non_replicated_deduplication_window = 1000
 ;
 
-CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial`.access_usage_mv ON CLUSTER `main` TO `retrial`.access_usage AS
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial_local`.access_usage_mv ON CLUSTER `main` TO `retrial_local`.access_usage AS
 SELECT cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day,
     sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
-FROM `retrial`.events
+FROM `retrial_local`.events
 WHERE outcome != ''
 GROUP BY cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day
 ;
 
 -- Which grant made which access possible, by day: least privilege reads this, never events.
-CREATE TABLE IF NOT EXISTS `retrial`.grant_usage ON CLUSTER `main`
+CREATE TABLE IF NOT EXISTS `retrial_local`.grant_usage ON CLUSTER `main`
 (
     cluster LowCardinality(String),
     day Date COMMENT 'of the request',
@@ -222,16 +228,16 @@ ORDER BY (cluster, granted, access, day, kpart, ingest_day)
 SETTINGS non_replicated_deduplication_window = 1000
 ;
 
-CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial`.grant_usage_mv ON CLUSTER `main` TO `retrial`.grant_usage AS
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial_local`.grant_usage_mv ON CLUSTER `main` TO `retrial_local`.grant_usage AS
 SELECT cluster, day, granted, access, kpart, ingest_day,
     sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
-FROM `retrial`.events
+FROM `retrial_local`.events
 ARRAY JOIN grants AS granted
 GROUP BY cluster, day, granted, access, kpart, ingest_day
 ;
 
 -- Events per minute: the first page and a month's rate without touching events.
-CREATE TABLE IF NOT EXISTS `retrial`.volume ON CLUSTER `main`
+CREATE TABLE IF NOT EXISTS `retrial_local`.volume ON CLUSTER `main`
 (
     cluster LowCardinality(String),
     minute DateTime('UTC') COMMENT 'of the request',
@@ -249,15 +255,15 @@ ORDER BY (cluster, minute, outcome, class, recorded, replayed, kpart, ingest_day
 SETTINGS non_replicated_deduplication_window = 1000
 ;
 
-CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial`.volume_mv ON CLUSTER `main` TO `retrial`.volume AS
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial_local`.volume_mv ON CLUSTER `main` TO `retrial_local`.volume AS
 SELECT cluster, minute, recorded, replayed, outcome, class, kpart, ingest_day, sum(toInt64(sign)) AS count
-FROM `retrial`.events
+FROM `retrial_local`.events
 GROUP BY cluster, minute, recorded, replayed, outcome, class, kpart, ingest_day
 ;
 
 -- The history of every object the replica keeps: what State is rebuilt from. An observation
 -- is one row however often it is delivered; the row has the place it was read from last.
-CREATE TABLE IF NOT EXISTS `retrial`.policy_objects ON CLUSTER `main`
+CREATE TABLE IF NOT EXISTS `retrial_local`.policy_objects ON CLUSTER `main`
 (
     cluster LowCardinality(String),
     resource LowCardinality(String),
@@ -279,7 +285,7 @@ SETTINGS non_replicated_deduplication_window = 1000
 ;
 
 -- What could not become an event or be processed: visible, never retried for ever.
-CREATE TABLE IF NOT EXISTS `retrial`.dead_letters ON CLUSTER `main`
+CREATE TABLE IF NOT EXISTS `retrial_local`.dead_letters ON CLUSTER `main`
 (
     cluster LowCardinality(String),
     source LowCardinality(String),
@@ -301,7 +307,7 @@ SETTINGS non_replicated_deduplication_window = 1000
 ;
 
 -- What detections report. The newest row of a key stands.
-CREATE TABLE IF NOT EXISTS `retrial`.findings ON CLUSTER `main`
+CREATE TABLE IF NOT EXISTS `retrial_local`.findings ON CLUSTER `main`
 (
     cluster LowCardinality(String),
     finding LowCardinality(String) COMMENT 'name of the detection',
@@ -320,7 +326,7 @@ SETTINGS non_replicated_deduplication_window = 1000
 ;
 
 -- Small facts about this installation: retention horizons and the like.
-CREATE TABLE IF NOT EXISTS `retrial`.meta ON CLUSTER `main`
+CREATE TABLE IF NOT EXISTS `retrial_local`.meta ON CLUSTER `main`
 (
     key String,
     value String,
@@ -332,7 +338,7 @@ ORDER BY key
 
 -- Who asked what of the store: the page, the API, commands, SQL clients. Repeats of a
 -- question within a minute are one row with their sum.
-CREATE TABLE IF NOT EXISTS `retrial`.query_log ON CLUSTER `main`
+CREATE TABLE IF NOT EXISTS `retrial_local`.query_log ON CLUSTER `main`
 (
     minute DateTime('UTC') COMMENT 'when it was answered' CODEC(Delta(4), ZSTD(1)),
     day Date COMMENT 'of minute: retention counts from it' CODEC(ZSTD(1)),
@@ -354,7 +360,7 @@ SETTINGS non_replicated_deduplication_window = 1000
 
 -- Which detection rules select the request. They stand in the row that has the verdict and
 -- are corrected with it.
-ALTER TABLE `retrial`.events ON CLUSTER `main`
+ALTER TABLE `retrial_local`.events ON CLUSTER `main`
     ADD COLUMN IF NOT EXISTS hits Array(LowCardinality(String)) COMMENT 'detection rules that select the request: rule, or rule/ and what it counts for',
     ADD COLUMN IF NOT EXISTS hit_keys Array(UInt64) COMMENT 'per rule the hash of the group; 0 stands for xxHash64(audit_id)' CODEC(ZSTD(1))
 ;
@@ -362,7 +368,7 @@ ALTER TABLE `retrial`.events ON CLUSTER `main`
 -- Marks of detection rules by stretches of request time. The digest tells whoever works out
 -- findings which stretches changed; for rules that look for something new, each key has rows
 -- of its own by day. kpart and ingest_day are dimensions as in access_usage.
-CREATE TABLE IF NOT EXISTS `retrial`.detections ON CLUSTER `main`
+CREATE TABLE IF NOT EXISTS `retrial_local`.detections ON CLUSTER `main`
 (
     cluster LowCardinality(String),
     rule LowCardinality(String),
@@ -380,20 +386,20 @@ ORDER BY (cluster, rule, key, slot, kpart, ingest_day)
 SETTINGS non_replicated_deduplication_window = 1000
 ;
 
-CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial`.detections_mv ON CLUSTER `main` TO `retrial`.detections AS
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial_local`.detections_mv ON CLUSTER `main` TO `retrial_local`.detections AS
 SELECT cluster, substringIndex(hit, '/', 1) AS rule,
     if(endsWith(hit, '/first'), toStartOfDay(minute), toStartOfTenMinutes(minute)) AS slot,
     if(endsWith(hit, '/first'), hit_key, 0) AS key, kpart, ingest_day,
     sum(toInt64(sign)) AS count,
     sum(toInt64(sign) * reinterpretAsInt64(cityHash64(request_key, version, hit, hit_key))) AS digest,
     max(now()) AS changed
-FROM `retrial`.events
+FROM `retrial_local`.events
 ARRAY JOIN hits AS hit, hit_keys AS hit_key
 GROUP BY cluster, rule, slot, key, kpart, ingest_day
 ;
 
 -- What a finding is worked out from, and whether it still is one.
-ALTER TABLE `retrial`.findings ON CLUSTER `main`
+ALTER TABLE `retrial_local`.findings ON CLUSTER `main`
     ADD COLUMN IF NOT EXISTS requests Int64 CODEC(ZSTD(1)),
     ADD COLUMN IF NOT EXISTS span DateTime('UTC') COMMENT 'begin of the stretch of time it was worked out in',
     ADD COLUMN IF NOT EXISTS withdrawn UInt8 COMMENT 'its requests were corrected away'
@@ -401,7 +407,7 @@ ALTER TABLE `retrial`.findings ON CLUSTER `main`
 
 -- Which marks the findings of a rule and a stretch of time were worked out from: where
 -- whoever works them out next begins.
-CREATE TABLE IF NOT EXISTS `retrial`.detections_done ON CLUSTER `main`
+CREATE TABLE IF NOT EXISTS `retrial_local`.detections_done ON CLUSTER `main`
 (
     cluster LowCardinality(String),
     rule LowCardinality(String),
@@ -417,7 +423,7 @@ SETTINGS non_replicated_deduplication_window = 1000
 -- The rest of a verdict: how the identity comes about, what every authorizer answered, what
 -- was asked behind the authorization filter, what a review answered. Nearly all of it is
 -- empty, or the same from row to row.
-ALTER TABLE `retrial`.events ON CLUSTER `main`
+ALTER TABLE `retrial_local`.events ON CLUSTER `main`
     ADD COLUMN IF NOT EXISTS evidence Array(String) COMMENT 'for each of identity: what contradicts what' CODEC(ZSTD(1)),
     ADD COLUMN IF NOT EXISTS explained Array(LowCardinality(String)) COMMENT 'authenticators that can have produced the identity, in order',
     ADD COLUMN IF NOT EXISTS credential LowCardinality(String) COMMENT 'JTI=…, X509SHA256=…, Secret=…; empty: the event does not tell',
@@ -431,25 +437,25 @@ ALTER TABLE `retrial`.events ON CLUSTER `main`
 
 -- Checks behind the authorization filter are usage too: what a subject needs besides the
 -- request that shows. They are counted beside the requests, under the access they would be.
-ALTER TABLE `retrial`.access_usage ON CLUSTER `main`
+ALTER TABLE `retrial_local`.access_usage ON CLUSTER `main`
     ADD COLUMN IF NOT EXISTS implied LowCardinality(String) COMMENT 'empty: requests; else a check behind them, by name',
     ADD COLUMN IF NOT EXISTS covered UInt8 COMMENT 'of a check: it passes without the verb',
     MODIFY ORDER BY (cluster, access, day, recorded, replayed, outcome, class, kpart, ingest_day, implied, covered)
 ;
 
 -- Grants that let a check behind the authorization filter pass are used by it.
-ALTER TABLE `retrial`.grant_usage ON CLUSTER `main`
+ALTER TABLE `retrial_local`.grant_usage ON CLUSTER `main`
     ADD COLUMN IF NOT EXISTS implied LowCardinality(String) COMMENT 'empty: requests; else a check behind them, by name',
     MODIFY ORDER BY (cluster, granted, access, day, kpart, ingest_day, implied)
 ;
 
-CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial`.accesses_implied_mv ON CLUSTER `main` TO `retrial`.accesses AS
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial_local`.accesses_implied_mv ON CLUSTER `main` TO `retrial_local`.accesses AS
 SELECT item_access AS access, if(requestor = '', effective, user_name) AS subject, if(requestor = '', effective_set, toUInt64OrZero(requestor)) AS group_set,
     JSONExtractString(item, 5) AS verb, JSONExtractString(item, 7) AS api_group, JSONExtractString(item, 9) AS resource, JSONExtractString(item, 10) AS subresource,
     JSONExtractString(item, 11) AS namespace, JSONExtractString(item, 16) AS name, JSONExtractString(item, 17) AS path, max(ingest_day) AS seen
 FROM (
     SELECT subject AS effective, group_set AS effective_set, user_name, ingest_day, item, item_access, JSONExtractString(item, 20) AS requestor
-    FROM `retrial`.events
+    FROM `retrial_local`.events
     ARRAY JOIN implied AS item, implied_access AS item_access
     WHERE recorded != 'forbid' AND item_access != 0
 )
@@ -458,25 +464,25 @@ GROUP BY access, subject, group_set, verb, api_group, resource, subresource, nam
 
 -- A request that was refused came to none of its checks; one that cannot be put into a
 -- question has no access.
-CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial`.access_usage_implied_mv ON CLUSTER `main` TO `retrial`.access_usage AS
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial_local`.access_usage_implied_mv ON CLUSTER `main` TO `retrial_local`.access_usage AS
 SELECT cluster, day, item_access AS access, JSONExtractString(item, 3) AS recorded, JSONExtractString(item, 2) AS replayed, outcome, class,
     kpart, ingest_day, JSONExtractString(item, 1) AS implied, toUInt8(JSONExtractInt(item, 4)) AS covered,
     sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
 FROM (
     SELECT cluster, day, outcome, class, kpart, ingest_day, sign, request_received, item, item_access
-    FROM `retrial`.events
+    FROM `retrial_local`.events
     ARRAY JOIN implied AS item, implied_access AS item_access
     WHERE recorded != 'forbid' AND item_access != 0
 )
 GROUP BY cluster, day, access, recorded, replayed, outcome, class, kpart, ingest_day, implied, covered
 ;
 
-CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial`.grant_usage_implied_mv ON CLUSTER `main` TO `retrial`.grant_usage AS
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial_local`.grant_usage_implied_mv ON CLUSTER `main` TO `retrial_local`.grant_usage AS
 SELECT cluster, day, granted, item_access AS access, kpart, ingest_day, JSONExtractString(item, 1) AS implied,
     sum(toInt64(sign)) AS count, min(request_received) AS first_seen, max(request_received) AS last_seen
 FROM (
     SELECT cluster, day, kpart, ingest_day, sign, request_received, item, item_access, arrayJoin(item_grants) AS granted
-    FROM `retrial`.events
+    FROM `retrial_local`.events
     ARRAY JOIN implied AS item, implied_access AS item_access, implied_grants AS item_grants
     WHERE recorded != 'forbid' AND item_access != 0
 )
@@ -484,11 +490,11 @@ GROUP BY cluster, day, granted, access, kpart, ingest_day, implied
 ;
 
 -- Who acts as another is asked about by the groups of his own.
-CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial`.group_sets_implied_mv ON CLUSTER `main` TO `retrial`.group_sets AS
+CREATE MATERIALIZED VIEW IF NOT EXISTS `retrial_local`.group_sets_implied_mv ON CLUSTER `main` TO `retrial_local`.group_sets AS
 SELECT toUInt64OrZero(requestor) AS group_set, arraySort(arrayDistinct(arrayMap(g -> toString(g), any(user_groups)))) AS groups, max(ingest_day) AS seen
 FROM (
     SELECT user_groups, ingest_day, JSONExtractString(item, 20) AS requestor
-    FROM `retrial`.events
+    FROM `retrial_local`.events
     ARRAY JOIN implied AS item
     WHERE recorded != 'forbid' AND requestor != ''
 )
@@ -497,7 +503,7 @@ GROUP BY group_set
 
 -- Requests to judge stored requests again, and how far each Kafka partition has come. The row
 -- of the request itself has no partition (-1).
-CREATE TABLE IF NOT EXISTS `retrial`.rejudges ON CLUSTER `main`
+CREATE TABLE IF NOT EXISTS `retrial_local`.rejudges ON CLUSTER `main`
 (
     cluster LowCardinality(String),
     id String,
@@ -513,7 +519,7 @@ SETTINGS non_replicated_deduplication_window = 1000
 
 -- What kube-apiservers say of their own audit events in their metrics, one row a reading: what
 -- was sent, to compare with what came (docs/completeness.md).
-CREATE TABLE IF NOT EXISTS `retrial`.audit_samples ON CLUSTER `main`
+CREATE TABLE IF NOT EXISTS `retrial_local`.audit_samples ON CLUSTER `main`
 (
     cluster LowCardinality(String),
     apiserver LowCardinality(String) COMMENT 'as named in the endpoint, may be empty',
@@ -537,7 +543,7 @@ SETTINGS non_replicated_deduplication_window = 1000
 -- Texts that repeat from row to row are kept once a part, and numbers by codecs that suit
 -- them; measured in docs/storage.md. Parts from before are rewritten in the background and
 -- read all the while.
-ALTER TABLE `retrial`.events ON CLUSTER `main`
+ALTER TABLE `retrial_local`.events ON CLUSTER `main`
     MODIFY COLUMN IF EXISTS ingested DateTime64(6, 'UTC') CODEC(ZSTD(1)),
     MODIFY COLUMN IF EXISTS koffset Int64 CODEC(T64, ZSTD(1)),
     MODIFY COLUMN IF EXISTS content FixedString(16) COMMENT 'hash of the canonical redacted event, the second half zero' CODEC(ZSTD(1)),
@@ -562,21 +568,87 @@ SETTINGS alter_sync = 0
 ;
 
 -- The next file renames the column it is on.
-ALTER TABLE `retrial`.events ON CLUSTER `main` DROP INDEX IF EXISTS by_audit_id
+ALTER TABLE `retrial_local`.events ON CLUSTER `main` DROP INDEX IF EXISTS by_audit_id
 ;
 
 -- An audit ID is a UUID unless a client chose otherwise: sixteen bytes, which the next file
 -- adds. This column is for those that are not, and has those of the rows from before.
-ALTER TABLE `retrial`.events ON CLUSTER `main` RENAME COLUMN IF EXISTS audit_id TO audit_text
+ALTER TABLE `retrial_local`.events ON CLUSTER `main` RENAME COLUMN IF EXISTS audit_id TO audit_text
 ;
 
 -- Look for an ID in both columns, each by its index: audit_uuid = 'x' OR audit_text = 'x'.
 -- audit_id, which is made of them, has none.
-ALTER TABLE `retrial`.events ON CLUSTER `main`
+ALTER TABLE `retrial_local`.events ON CLUSTER `main`
     MODIFY COLUMN IF EXISTS audit_text String COMMENT 'the audit ID when it is no UUID' CODEC(ZSTD(1)),
     ADD COLUMN IF NOT EXISTS audit_uuid UUID COMMENT 'the audit ID when it is a UUID, else zero' CODEC(NONE) AFTER audit_text,
     ADD COLUMN IF NOT EXISTS audit_id String ALIAS if(audit_uuid = toUUID('00000000-0000-0000-0000-000000000000'), audit_text, toString(audit_uuid)) COMMENT 'chosen by the client when it sends Audit-ID: not unique' AFTER audit_uuid,
     ADD INDEX IF NOT EXISTS by_audit_uuid audit_uuid TYPE bloom_filter(0.01) GRANULARITY 4,
     ADD INDEX IF NOT EXISTS by_audit_text audit_text TYPE bloom_filter(0.01) GRANULARITY 4
 ;
+
+CREATE DATABASE IF NOT EXISTS `retrial` ON CLUSTER `main`;
+
+CREATE OR REPLACE TABLE `retrial`.schema_version ON CLUSTER `main` AS `retrial_local`.schema_version
+ENGINE = Distributed(`main`, `retrial_local`, schema_version, version)
+COMMENT 'over all shards, columns of schema version 34';
+
+CREATE OR REPLACE TABLE `retrial`.events ON CLUSTER `main` AS `retrial_local`.events
+ENGINE = Distributed(`main`, `retrial_local`, events, kpart)
+COMMENT 'over all shards, columns of schema version 34';
+
+CREATE OR REPLACE TABLE `retrial`.accesses ON CLUSTER `main` AS `retrial_local`.accesses
+ENGINE = Distributed(`main`, `retrial_local`, accesses, access)
+COMMENT 'over all shards, columns of schema version 34';
+
+CREATE OR REPLACE TABLE `retrial`.group_sets ON CLUSTER `main` AS `retrial_local`.group_sets
+ENGINE = Distributed(`main`, `retrial_local`, group_sets, group_set)
+COMMENT 'over all shards, columns of schema version 34';
+
+CREATE OR REPLACE TABLE `retrial`.access_usage ON CLUSTER `main` AS `retrial_local`.access_usage
+ENGINE = Distributed(`main`, `retrial_local`, access_usage, kpart)
+COMMENT 'over all shards, columns of schema version 34';
+
+CREATE OR REPLACE TABLE `retrial`.grant_usage ON CLUSTER `main` AS `retrial_local`.grant_usage
+ENGINE = Distributed(`main`, `retrial_local`, grant_usage, kpart)
+COMMENT 'over all shards, columns of schema version 34';
+
+CREATE OR REPLACE TABLE `retrial`.volume ON CLUSTER `main` AS `retrial_local`.volume
+ENGINE = Distributed(`main`, `retrial_local`, volume, kpart)
+COMMENT 'over all shards, columns of schema version 34';
+
+CREATE OR REPLACE TABLE `retrial`.policy_objects ON CLUSTER `main` AS `retrial_local`.policy_objects
+ENGINE = Distributed(`main`, `retrial_local`, policy_objects, cityHash64(cluster))
+COMMENT 'over all shards, columns of schema version 34';
+
+CREATE OR REPLACE TABLE `retrial`.dead_letters ON CLUSTER `main` AS `retrial_local`.dead_letters
+ENGINE = Distributed(`main`, `retrial_local`, dead_letters, kpart)
+COMMENT 'over all shards, columns of schema version 34';
+
+CREATE OR REPLACE TABLE `retrial`.findings ON CLUSTER `main` AS `retrial_local`.findings
+ENGINE = Distributed(`main`, `retrial_local`, findings, cityHash64(cluster))
+COMMENT 'over all shards, columns of schema version 34';
+
+CREATE OR REPLACE TABLE `retrial`.meta ON CLUSTER `main` AS `retrial_local`.meta
+ENGINE = Distributed(`main`, `retrial_local`, meta, cityHash64(key))
+COMMENT 'over all shards, columns of schema version 34';
+
+CREATE OR REPLACE TABLE `retrial`.query_log ON CLUSTER `main` AS `retrial_local`.query_log
+ENGINE = Distributed(`main`, `retrial_local`, query_log, cityHash64(question))
+COMMENT 'over all shards, columns of schema version 34';
+
+CREATE OR REPLACE TABLE `retrial`.detections ON CLUSTER `main` AS `retrial_local`.detections
+ENGINE = Distributed(`main`, `retrial_local`, detections, kpart)
+COMMENT 'over all shards, columns of schema version 34';
+
+CREATE OR REPLACE TABLE `retrial`.detections_done ON CLUSTER `main` AS `retrial_local`.detections_done
+ENGINE = Distributed(`main`, `retrial_local`, detections_done, cityHash64(cluster))
+COMMENT 'over all shards, columns of schema version 34';
+
+CREATE OR REPLACE TABLE `retrial`.rejudges ON CLUSTER `main` AS `retrial_local`.rejudges
+ENGINE = Distributed(`main`, `retrial_local`, rejudges, cityHash64(cluster))
+COMMENT 'over all shards, columns of schema version 34';
+
+CREATE OR REPLACE TABLE `retrial`.audit_samples ON CLUSTER `main` AS `retrial_local`.audit_samples
+ENGINE = Distributed(`main`, `retrial_local`, audit_samples, cityHash64(cluster))
+COMMENT 'over all shards, columns of schema version 34';
 

@@ -1,3 +1,9 @@
+CREATE DATABASE IF NOT EXISTS `retrial`;
+
+CREATE TABLE IF NOT EXISTS `retrial`.schema_version (
+    version UInt32, name String, digest String, applied DateTime('UTC') DEFAULT now()
+) ENGINE = ReplacingMergeTree ORDER BY version;
+
 -- One row per audit event (one per stage of a request), with the verdict on the row of the
 -- request's first stage stored. Rows are only ever added: a correction adds the old row
 -- with sign -1 and the new one with sign +1. Aggregate with sum(sign); list with FINAL.

@@ -1,0 +1,88 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// distribute makes the tables over all shards, or makes them again when the tables they are
+// over have changed since: all of them, or the list of migrations alone, which is read first.
+func (s *Store) distribute(ctx context.Context, newest int, first bool) error {
+	if s.cfg.ClusterName == "" {
+		return nil
+	}
+	form := s.form()
+	if err := s.conn.Exec(ctx, form.Over(s.db)); err != nil {
+		return fmt.Errorf("make tables over all shards: %w", err)
+	}
+	has := map[string]string{}
+	rows, err := s.conn.Query(params(ctx, clickhouse.Parameters{"db": text(s.cfg.Database)}), "SELECT name, comment FROM system.tables WHERE database = {db:String}")
+	if err != nil {
+		return fmt.Errorf("read tables over all shards: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name, comment string
+		if err := rows.Scan(&name, &comment); err != nil {
+			return fmt.Errorf("read tables over all shards: %w", err)
+		}
+		has[name] = comment
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("read tables over all shards: %w", err)
+	}
+	list := form.Distributed(s.db, newest)
+	if first {
+		list = list[:1]
+	}
+	for _, d := range list {
+		if has[d.Table] == d.Comment {
+			continue
+		}
+		if err := s.conn.Exec(ctx, d.SQL); err != nil {
+			return fmt.Errorf("make table %s over all shards: %w", d.Table, err)
+		}
+	}
+	return nil
+}
+
+// codeUnknownIdentifier is what a server answers that does not know a column.
+const codeUnknownIdentifier = 47
+
+// checkCluster says at the start when the server does not know the cluster, or writes what
+// goes to a shard to each of its replicas, which do so among themselves.
+func (s *Store) checkCluster(ctx context.Context) error {
+	if s.cfg.ClusterName == "" {
+		return nil
+	}
+	var known []string
+	var nodes, copying uint64
+	p := params(ctx, clickhouse.Parameters{"cluster": text(s.cfg.ClusterName)})
+	err := s.conn.QueryRow(p, "SELECT groupUniqArray(cluster), countIf(cluster = {cluster:String}), countIf(cluster = {cluster:String} AND internal_replication = 0) FROM system.clusters").Scan(&known, &nodes, &copying)
+	if code(err) == codeUnknownIdentifier { // the column is newer than the table
+		err = s.conn.QueryRow(p, "SELECT groupUniqArray(cluster), countIf(cluster = {cluster:String}), toUInt64(0) FROM system.clusters").Scan(&known, &nodes, &copying)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("read the server's clusters: %w", err)
+	case nodes == 0 && len(known) == 0:
+		return fmt.Errorf("the server knows no cluster %q, nor any other: its remote_servers name none", s.cfg.ClusterName)
+	case nodes == 0:
+		return fmt.Errorf("the server knows no cluster %q; it knows %s", s.cfg.ClusterName, strings.Join(known, ", "))
+	case copying > 0:
+		return fmt.Errorf("the server's cluster %q has shards without internal_replication: set it to true, or rows are stored once for each replica that is written to", s.cfg.ClusterName)
+	}
+	return nil
+}
+
+// parts is what is read for the parts of the store's tables: in the cluster form of one
+// replica of each shard.
+func (s *Store) parts() string {
+	if s.cfg.ClusterName == "" {
+		return "system.parts"
+	}
+	return "cluster('" + s.cfg.ClusterName + "', system.parts)"
+}
