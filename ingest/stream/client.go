@@ -134,6 +134,8 @@ type Client struct {
 
 	mu         sync.Mutex
 	partitions map[string]int // topic without prefix → number of partitions
+
+	access access
 }
 
 // NewClient checks the configuration; it does not connect.
@@ -212,8 +214,8 @@ func (c *Client) refresh(ctx context.Context) error {
 		names[i] = c.topic(t)
 	}
 	resp, err := c.kafka.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
-	if err != nil {
-		return fmt.Errorf("read topics: %w", c.explain(err))
+	if err = c.answered(right{"see topics", ""}, err); err != nil {
+		return fmt.Errorf("read topics: %w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -235,14 +237,15 @@ func (c *Client) offsets(ctx context.Context, topic string, which func(int) kafk
 	for _, p := range partitions {
 		req.Topics[name] = append(req.Topics[name], which(int(p)))
 	}
+	list := right{"list offsets of topic", name}
 	resp, err := c.kafka.ListOffsets(ctx, req)
 	if err != nil {
-		return nil, fmt.Errorf("list offsets of %s: %w", topic, c.explain(err))
+		return nil, fmt.Errorf("list offsets of %s: %w", topic, c.explain(list, err))
 	}
 	m := make(map[int32]int64, len(partitions))
 	for _, p := range resp.Topics[name] {
-		if p.Error != nil {
-			return nil, fmt.Errorf("list offsets of %s/%d: %w", topic, p.Partition, classify(p.Error))
+		if err := c.answered(list, p.Error); err != nil {
+			return nil, fmt.Errorf("list offsets of %s/%d: %w", topic, p.Partition, err)
 		}
 		// The one that was not asked for is -1.
 		m[int32(p.Partition)] = max(p.FirstOffset, p.LastOffset)
@@ -309,7 +312,7 @@ func (c *Client) why(err error) error {
 func (c *Client) retry(ctx context.Context, f func(context.Context) error) error {
 	wait := newBackoff()
 	for failures := 1; ; failures++ {
-		err := c.explain(f(ctx))
+		err := c.explain(connecting, f(ctx))
 		if err == nil || !errors.Is(err, ErrTransient) {
 			return err
 		}
@@ -317,7 +320,9 @@ func (c *Client) retry(ctx context.Context, f func(context.Context) error) error
 			if err = c.why(err); errors.Is(err, ErrAuth) {
 				return err
 			}
-			c.log.Warn("kafka does not answer, trying on", zap.Error(err))
+			if !refused(err) {
+				c.log.Warn("kafka does not answer, trying on", zap.Error(err))
+			}
 		}
 		if !wait.sleep(ctx) {
 			return err

@@ -77,8 +77,9 @@ func (c *Client) consume(ctx context.Context, topic, group string, h Handler) er
 		return fmt.Errorf("consume %s: %w", topic, err)
 	}
 	defer cg.Close()
-	for failures := 1; ; failures++ {
-		gen, err := cg.Next(ctx)
+	next := c.joins(cg, group, k.log)
+	for {
+		gen, err := next(ctx)
 		switch {
 		case ctx.Err() != nil:
 			if cause := context.Cause(ctx); ends(cause) {
@@ -86,17 +87,36 @@ func (c *Client) consume(ctx context.Context, topic, group string, h Handler) er
 			}
 			return nil
 		case err != nil:
-			if err = c.explain(err); errors.Is(err, ErrAuth) {
-				return fmt.Errorf("consume %s: join group %s: %w", topic, group, err)
-			}
-			// The group client tries again by itself after its back-off.
-			if failures == tellAfter {
-				k.log.Warn("consumer group cannot be joined, trying on", zap.Error(err))
-			}
-			continue
+			return fmt.Errorf("consume %s: %w", topic, err)
 		}
-		failures = 0
 		k.start(ctx, gen)
+	}
+}
+
+// joins returns a function that waits for the next generation of a group, until its context
+// ends or the broker refuses what it has never granted. Whatever else keeps the group from
+// being joined is tried again: by the group client, after its own pause, and after a growing
+// one when access is refused.
+func (c *Client) joins(cg *kafka.ConsumerGroup, group string, log *zap.Logger) func(context.Context) (*kafka.Generation, error) {
+	r := right{"join group", c.group(group)}
+	return func(ctx context.Context) (*kafka.Generation, error) {
+		wait := newBackoff()
+		for failures := 1; ; failures++ {
+			gen, err := cg.Next(ctx)
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			switch err = c.answered(r, err); {
+			case err == nil:
+				return gen, nil
+			case errors.Is(err, ErrAuth):
+				return nil, fmt.Errorf("join group %s: %w", group, err)
+			case refused(err):
+				wait.sleep(ctx)
+			case failures == tellAfter:
+				log.Warn("group cannot be joined, trying on", zap.Error(err))
+			}
+		}
 	}
 }
 

@@ -45,15 +45,18 @@ func (c *Client) missing(ctx context.Context) ([]string, error) {
 	}
 	resp, err := c.kafka.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
 	if err != nil {
-		return nil, fmt.Errorf("read topics: %w", err)
+		return nil, fmt.Errorf("read topics: %w", c.explain(right{"see topics", ""}, err))
 	}
 	var missing []string
 	for _, t := range resp.Topics {
+		r := right{"see topic", t.Name}
 		switch {
 		case errors.Is(t.Error, kafka.UnknownTopicOrPartition):
 			missing = append(missing, strings.TrimPrefix(t.Name, c.cfg.TopicPrefix))
 		case errors.Is(t.Error, kafka.TopicAuthorizationFailed):
-			return nil, fmt.Errorf("%w: topic %s: grant Read and Write on it, and Create unless it exists: %w", ErrAuth, t.Name, t.Error)
+			return nil, c.denied(r, fmt.Sprintf("topic %s: grant Read and Write on it, and Create unless it exists", t.Name), t.Error)
+		case t.Error == nil:
+			_ = c.answered(r, nil)
 		}
 	}
 	return missing, nil
@@ -87,7 +90,7 @@ func (c *Client) create(ctx context.Context, topics []string) error {
 	}
 	resp, err := c.kafka.CreateTopics(ctx, req)
 	if err != nil {
-		return fmt.Errorf("create topics: %w", err)
+		return fmt.Errorf("create topics: %w", c.explain(right{"create topics", ""}, err))
 	}
 	for _, t := range topics {
 		switch err := resp.Errors[c.topic(t)]; {
@@ -95,7 +98,7 @@ func (c *Client) create(ctx context.Context, topics []string) error {
 		case errors.Is(err, kafka.InvalidReplicationFactor):
 			return fmt.Errorf("create topic %s with %d replicas, which is more than this Kafka has brokers for: %w", c.topic(t), c.cfg.Replication, err)
 		case errors.Is(err, kafka.TopicAuthorizationFailed):
-			return fmt.Errorf("%w: topic %s does not exist: create it, or grant Create on it: %w", ErrAuth, c.topic(t), err)
+			return c.denied(right{"create topic", c.topic(t)}, fmt.Sprintf("topic %s does not exist: create it, or grant Create on it", c.topic(t)), err)
 		default:
 			return fmt.Errorf("create topic %s: %w", c.topic(t), err)
 		}
@@ -144,8 +147,8 @@ func (c *Client) raiseLimits(ctx context.Context) error {
 	for _, r := range altered.Resources {
 		switch {
 		case errors.Is(r.Error, kafka.TopicAuthorizationFailed):
-			return fmt.Errorf("%w: max.message.bytes of topic %s is below %d, which the largest events need: raise it, or grant AlterConfigs on the topic: %w",
-				ErrAuth, r.ResourceName, needed, r.Error)
+			return c.denied(right{"alter topic", r.ResourceName}, fmt.Sprintf("max.message.bytes of topic %s is below %d, which the largest events need: raise it, or grant AlterConfigs on the topic",
+				r.ResourceName, needed), r.Error)
 		case r.Error != nil:
 			return fmt.Errorf("raise max.message.bytes of topic %s to %d: %w", r.ResourceName, maxMessageBytes, r.Error)
 		}

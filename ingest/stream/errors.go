@@ -18,7 +18,8 @@ var (
 	// ErrTransient: the broker could not be reached or could not store the records within
 	// the deadline. Some of them may have been stored. Retry.
 	ErrTransient = errors.New("kafka is temporarily unavailable")
-	// ErrAuth: the broker refuses this client: credentials or permissions.
+	// ErrAuth: the broker refuses this client: credentials or permissions. Only what it has
+	// never granted: a refusal of what it granted before is ErrTransient, as it may pass.
 	ErrAuth = errors.New("kafka refuses access")
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("stream client is closed")
@@ -65,6 +66,8 @@ const (
 
 func kindOf(err error) string {
 	switch {
+	case refused(err):
+		return kindAuth
 	case errors.Is(err, ErrFull):
 		return kindFull
 	case errors.Is(err, ErrTooLarge):
@@ -81,10 +84,10 @@ func kindOf(err error) string {
 	return kindOther
 }
 
-// classify marks an error of the Kafka client with the kind it belongs to. What it does
-// not know is transient: networks fail in more ways than a list holds, and every loop
-// that retries is bounded by a deadline.
-func classify(err error) error {
+// classify marks an error of the Kafka client, met by using a right, with the kind it belongs
+// to. What it does not know is transient: networks fail in more ways than a list holds, and
+// every loop that retries is bounded by a deadline.
+func (c *Client) classify(r right, err error) error {
 	var code kafka.Error
 	switch {
 	case err == nil, kindOf(err) != kindOther, errors.Is(err, ErrBeyondEnd):
@@ -95,9 +98,13 @@ func classify(err error) error {
 			return fmt.Errorf("%w: %w", ErrFull, err)
 		case kafka.MessageSizeTooLarge, kafka.RecordListTooLarge:
 			return fmt.Errorf("%w: %w", ErrTooLarge, err)
-		case kafka.TopicAuthorizationFailed, kafka.GroupAuthorizationFailed, kafka.ClusterAuthorizationFailed,
-			kafka.SASLAuthenticationFailed, kafka.UnsupportedSASLMechanism, kafka.IllegalSASLState:
-			return fmt.Errorf("%w: %w", ErrAuth, err)
+		case kafka.TopicAuthorizationFailed, kafka.GroupAuthorizationFailed, kafka.ClusterAuthorizationFailed:
+			if r == connecting { // it did connect
+				r = right{"make a request", ""}
+			}
+			return c.denied(r, "this user lacks the right to "+r.String(), err)
+		case kafka.SASLAuthenticationFailed, kafka.UnsupportedSASLMechanism, kafka.IllegalSASLState:
+			return c.denied(connecting, "this listener wants a client to authenticate in another way", err)
 		case kafka.IllegalGeneration, kafka.UnknownMemberId, kafka.RebalanceInProgress, kafka.FencedInstanceID:
 			return fmt.Errorf("%w: %w", ErrRevoked, err)
 		case kafka.BrokerNotAvailable:

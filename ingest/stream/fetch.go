@@ -98,8 +98,7 @@ func (q *cursor) fill(ctx context.Context) error {
 				continue
 			}
 		}
-		err = q.c.explain(err)
-		if !errors.Is(err, ErrTransient) {
+		if err = q.c.explain(connecting, err); !errors.Is(err, ErrTransient) {
 			return fmt.Errorf("fetch %s/%d at %d: %w", q.topic, q.partition, q.next.Load(), err)
 		}
 		q.c.metrics.fetchErrors.WithLabelValues(q.topic).Inc()
@@ -107,7 +106,9 @@ func (q *cursor) fill(ctx context.Context) error {
 			if err = q.c.why(err); errors.Is(err, ErrAuth) {
 				return fmt.Errorf("fetch %s/%d: %w", q.topic, q.partition, err)
 			}
-			q.c.log.Warn("fetch does not succeed, trying on", zapTopic(q.topic), zapPartition(q.partition), zap.Error(err))
+			if !refused(err) {
+				q.c.log.Warn("fetch does not succeed, trying on", zapTopic(q.topic), zapPartition(q.partition), zap.Error(err))
+			}
 		}
 		if !wait.sleep(ctx) {
 			return ctx.Err()
@@ -150,11 +151,14 @@ func (q *cursor) request(ctx context.Context) error {
 		Topic: q.c.topic(q.topic), Partition: int(q.partition), Offset: q.next.Load(),
 		MinBytes: 1, MaxBytes: q.c.cfg.FetchBytes, MaxWait: q.c.cfg.FetchWait,
 	})
-	if err != nil {
+	if err == nil {
+		err = resp.Error
+	}
+	if errors.Is(err, kafka.OffsetOutOfRange) {
 		return err
 	}
-	if resp.Error != nil {
-		return resp.Error
+	if err = q.c.answered(right{"fetch from topic", q.c.topic(q.topic)}, err); err != nil {
+		return err
 	}
 	q.end.Store(resp.HighWatermark)
 	next := q.next.Load()

@@ -44,21 +44,15 @@ func (c *Client) Lease(ctx context.Context, name string, f func(ctx context.Cont
 	}
 	defer cg.Close()
 	log := c.log.With(zap.String("lease", name))
-	for failures := 1; ; failures++ {
-		gen, err := cg.Next(ctx)
+	next := c.joins(cg, GroupLease+name, log)
+	for {
+		gen, err := next(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			if err = c.explain(err); errors.Is(err, ErrAuth) {
-				return fmt.Errorf("lease %s: join group: %w", name, err)
-			}
-			if failures == tellAfter { // it tries again by itself
-				log.Warn("group of a lease cannot be joined, trying on", zap.Error(err))
-			}
-			continue
+			return fmt.Errorf("lease %s: %w", name, err)
 		}
-		failures = 0
 		if !slices.ContainsFunc(gen.Assignments[topic], func(a kafka.PartitionAssignment) bool { return a.ID == 0 }) {
 			continue // somebody else holds it; Next returns with the next generation
 		}

@@ -16,6 +16,7 @@ type metrics struct {
 	fetched, fetchedBytes, fetchErrors, gaps, resets, undecodable *prometheus.CounterVec // topic
 	commits, rebalances, restarts, failures                       *prometheus.CounterVec // topic
 	commitErrors                                                  *prometheus.CounterVec // kind
+	refusals                                                      *prometheus.CounterVec // of
 	assigned, lag                                                 *prometheus.GaugeVec   // topic
 
 	mu   sync.Mutex
@@ -66,6 +67,8 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m.commits = byTopic("commits_total", "Offsets committed.")
 	m.commitErrors = counter("commit_errors_total", "Commits that failed, by kind.", "kind",
 		kindRevoked, kindTransient, kindAuth, kindClosed, kindOther)
+	m.refusals = counter("refusals_total", "Requests and connections that the broker refused although it had granted the like before, by what it refused: the connection or rights.", "of",
+		ofConnection, ofRights)
 	m.rebalances = byTopic("rebalances_total", "Generations of the consumer group this process took part in.")
 	m.restarts = byTopic("watchdog_restarts_total", "Generations ended because a fetch made no progress.")
 	m.failures = byTopic("handler_errors_total", "Partition handlers that ended with an error and were started again.")

@@ -83,15 +83,14 @@ func (c *Client) commit(ctx context.Context, r commitRequest) error {
 	}
 	err := c.retry(ctx, func(ctx context.Context) error {
 		resp, err := c.kafka.OffsetCommit(ctx, req)
-		if err != nil {
-			return err
-		}
-		for _, p := range resp.Topics[topic] {
-			if p.Error != nil {
-				err = errors.Join(err, fmt.Errorf("partition %d: %w", p.Partition, p.Error))
+		if err == nil {
+			for _, p := range resp.Topics[topic] {
+				if p.Error != nil {
+					err = errors.Join(err, fmt.Errorf("partition %d: %w", p.Partition, p.Error))
+				}
 			}
 		}
-		return err
+		return c.answered(right{"commit to group", c.group(r.group)}, err)
 	})
 	if err != nil {
 		c.metrics.commitErrors.WithLabelValues(kindOf(err)).Inc()
@@ -126,12 +125,13 @@ func (c *Client) committed(ctx context.Context, group, topic string, partitions 
 		}
 		return m, nil
 	}
+	read := right{"read commits of group", c.group(group)}
 	if err != nil {
-		return nil, fmt.Errorf("read commits of group %s: %w", group, c.explain(err))
+		return nil, fmt.Errorf("read commits of group %s: %w", group, c.explain(read, err))
 	}
 	for _, p := range resp.Topics[name] {
 		if p.Error != nil {
-			return nil, fmt.Errorf("read commit of group %s on %s/%d: %w", group, topic, p.Partition, classify(p.Error))
+			return nil, fmt.Errorf("read commit of group %s on %s/%d: %w", group, topic, p.Partition, c.explain(read, p.Error))
 		}
 		m[int32(p.Partition)] = committed{p.CommittedOffset, p.Metadata}
 	}
@@ -140,7 +140,7 @@ func (c *Client) committed(ctx context.Context, group, topic string, partitions 
 			return nil, fmt.Errorf("%w: read commit of group %s on %s/%d: no answer", ErrTransient, group, topic, p)
 		}
 	}
-	return m, nil
+	return m, c.answered(read, nil)
 }
 
 // Commit is what was last committed for a partition.

@@ -320,12 +320,12 @@ func TestClassify(t *testing.T) {
 		{context.DeadlineExceeded, ErrTransient},
 		{fmt.Errorf("x: %w", ErrBeyondEnd), ErrBeyondEnd},
 	} {
-		if got := classify(fmt.Errorf("wrapped: %w", tc.err)); !errors.Is(got, tc.want) || !errors.Is(got, tc.err) {
+		if got := new(Client).classify(connecting, fmt.Errorf("wrapped: %w", tc.err)); !errors.Is(got, tc.want) || !errors.Is(got, tc.err) {
 			t.Errorf("classify(%v) = %v, want %v", tc.err, got, tc.want)
 		}
 	}
 	for _, err := range []error{context.Canceled, kafka.InvalidTopic, fmt.Errorf("x: %w", ErrBeyondEnd)} {
-		if got := classify(err); errors.Is(got, ErrTransient) {
+		if got := new(Client).classify(connecting, err); errors.Is(got, ErrTransient) {
 			t.Errorf("classify(%v) = %v, which would be retried", err, got)
 		}
 	}

@@ -310,7 +310,7 @@ func (p *Producer) send(l lane, out *outgoing) (int, error) {
 		if p.alive.Err() != nil {
 			return 0, ErrClosed
 		}
-		if err = p.c.explain(err); failures == tellAfter {
+		if failures == tellAfter {
 			err = p.c.why(err)
 		}
 		if !errors.Is(err, ErrTransient) && !errors.Is(err, context.Canceled) {
@@ -327,10 +327,10 @@ func (p *Producer) attempt(ctx context.Context, l lane, raw []byte) error {
 		Topic: p.c.topic(l.topic), Partition: int(l.partition), RequiredAcks: kafka.RequireAll,
 		RawRecords: protocol.RawRecordSet{Reader: bytes.NewReader(raw)},
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		err = resp.Error
 	}
-	return resp.Error
+	return p.c.answered(right{"produce to topic", p.c.topic(l.topic)}, err)
 }
 
 // close fails what waits and returns when no request is under way.

@@ -21,11 +21,11 @@ import (
 func (c *Client) Ping(ctx context.Context) error {
 	var errs []error
 	for _, addr := range c.cfg.Brokers {
-		err := c.reach(ctx, addr)
+		err := c.answered(connecting, c.reach(ctx, addr))
 		if err == nil {
 			return nil
 		}
-		errs = append(errs, fmt.Errorf("broker %s: %w", addr, c.explain(err)))
+		errs = append(errs, fmt.Errorf("broker %s: %w", addr, err))
 	}
 	return fmt.Errorf("reach kafka: %w", errors.Join(errs...))
 }
@@ -47,8 +47,9 @@ func (c *Client) reach(ctx context.Context, addr string) error {
 	return err
 }
 
-// explain classifies an error and adds what it means for the configuration, if anything.
-func (c *Client) explain(err error) error {
+// explain classifies an error met by using a right and adds what it means for the
+// configuration, if anything.
+func (c *Client) explain(r right, err error) error {
 	if err == nil || kindOf(err) != kindOther {
 		return err
 	}
@@ -59,15 +60,15 @@ func (c *Client) explain(err error) error {
 	)
 	switch {
 	case errors.As(err, &code) && c.cfg.SASL != nil && code == kafka.SASLAuthenticationFailed:
-		return fmt.Errorf("%w: wrong user name or password: user %q, mechanism %s: %w", ErrAuth, c.cfg.SASL.User, c.cfg.SASL.Mechanism, err)
+		return c.denied(connecting, fmt.Sprintf("wrong user name or password: user %q, mechanism %s", c.cfg.SASL.User, c.cfg.SASL.Mechanism), err)
 	case errors.As(err, &code) && c.cfg.SASL != nil && code == kafka.UnsupportedSASLMechanism:
-		return fmt.Errorf("%w: this listener does not take mechanism %s: %w", ErrAuth, c.cfg.SASL.Mechanism, err)
+		return c.denied(connecting, "this listener does not take mechanism "+c.cfg.SASL.Mechanism, err)
 	case errors.As(err, &untrusted):
-		return fmt.Errorf("%w: this client does not trust the broker's certificate: name the authority that issued it, or reach the broker by a name that is in it: %w", ErrAuth, err)
+		return c.denied(connecting, "this client does not trust the broker's certificate: name the authority that issued it, or reach the broker by a name that is in it", err)
 	case errors.As(err, &notTLS):
-		return fmt.Errorf("%w: this listener does not speak TLS, the client does: %w", ErrAuth, err)
+		return c.denied(connecting, "this listener does not speak TLS, the client does", err)
 	case alert(err):
-		return fmt.Errorf("%w: the broker refused the TLS handshake; it may want a client certificate: %w", ErrAuth, err)
+		return c.denied(connecting, "the broker refused the TLS handshake; it may want a client certificate", err)
 	case hungUp(err) && c.cfg.TLS != nil && strings.HasPrefix(err.Error(), "failed to dial"):
 		return fmt.Errorf("%w: the broker hung up when TLS was to begin: does this listener speak it? %w", ErrTransient, err)
 	case hungUp(err):
@@ -83,7 +84,7 @@ func (c *Client) explain(err error) error {
 			return fmt.Errorf("%w: the broker hung up: does this listener want %s, which the client does not use? %w", ErrTransient, strings.Join(missing, " or "), err)
 		}
 	}
-	return classify(err)
+	return c.classify(r, err)
 }
 
 // hungUp: the other end closed the connection without a word.
