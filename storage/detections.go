@@ -65,91 +65,6 @@ func markWhere(f replay.MarkFilter) (string, clickhouse.Parameters) {
 // group for nearly every request of hours.
 const thrift = "\nSETTINGS max_threads = 1, max_bytes_before_external_group_by = 268435456"
 
-// paneOf is the number of a request's pane: rounded down, before 1970 too.
-const paneOf = "intDiv(toUnixTimestamp64Micro(request_received) - positiveModulo(toUnixTimestamp64Micro(request_received), {every:Int64}), {every:Int64})"
-
-// unasked are columns no rule can ask about (see analysis/detect, Variables), nor a finding
-// shows. They are most of a row: each costs the store a column to read and the driver a value to
-// convert, for every request of a rule that counts.
-var unasked = map[string]bool{ //nolint:gochecknoglobals // constant table
-	"source": true, "toUnixTimestamp64Micro(ingested)": true, "epoch": true, "kpart": true, "koffset": true, "content": true, "size": true, "row_revision": true,
-	"impersonated_uid": true, "impersonated_extra": true, "impersonation_constraint": true,
-	"object_resource": true, "object_namespace": true, "object_name": true, "object_uid": true, "object_api_group": true,
-	"object_api_version": true, "object_resource_version": true, "object_subresource": true,
-	"unknown_at": true, "unknown_name": true, "unknown_value": true, "cause": true, "errors": true,
-	"attr_api_version": true, "attr_path": true, "attr_label_selector": true, "attr_field_selector": true,
-	"impersonation": true, "impersonation_mode": true, "impersonation_grants": true, "impersonation_missing": true,
-	"admission_plugin": true, "admission_namespace_lifecycle": true, "policy_revision": true, "engine_version": true, "config_version": true,
-	"evidence": true, "explained": true, "chain": true, "implied": true, "implied_grants": true, "review": true,
-}
-
-// asked are the places in stored.targets of what rules can ask about.
-func asked(bodies bool) (places []int, columns []string) {
-	for i, t := range new(stored).targets() {
-		if !unasked[t.sql] && (bodies || t.sql != "request_object" && t.sql != "response_object") {
-			places, columns = append(places, i), append(columns, t.sql)
-		}
-	}
-	return places, columns
-}
-
-// Marked visits the standing rows the filter selects, with what rules can ask about: see unasked
-// for what stays empty.
-func (s *Store) Marked(ctx context.Context, f replay.MarkFilter, visit func(replay.Row) error) error {
-	where, p := markWhere(f)
-	if len(f.Panes) > 0 {
-		p["every"] = fmt.Sprint(f.Every.Microseconds())
-		where += " AND (" + markKey + ", " + paneOf + ") IN " + paneSet(f.Panes)
-	}
-	ctx, cancel := context.WithCancel(params(ctx, p))
-	defer cancel()
-	// What stands is found by the columns that tell rows apart; only of those the rest is read.
-	places, columns := asked(!f.NoBodies)
-	to := make([]any, len(places))
-	res, err := s.conn.Query(ctx, "SELECT "+strings.Join(columns, ", ")+" FROM "+s.table("events")+" WHERE sign = 1 AND "+where+
-		"\nAND (request_key, stage, version) IN (SELECT request_key, stage, version FROM "+s.table("events")+" WHERE "+where+
-		" GROUP BY request_key, stage, version HAVING sum(sign) > 0)\nLIMIT 1 BY request_key, stage, version"+thrift)
-	if err != nil {
-		return fmt.Errorf("read requests marked by %s: %w", f.Rule, err)
-	}
-	defer res.Close()
-	for res.Next() {
-		var r stored
-		all := r.targets()
-		for i, at := range places {
-			to[i] = all[at].to
-		}
-		if err := res.Scan(to...); err != nil {
-			return fmt.Errorf("read requests marked by %s: %w", f.Rule, err)
-		}
-		row, err := r.row()
-		if err != nil {
-			return fmt.Errorf("read requests marked by %s: %w", f.Rule, err)
-		}
-		if err := visit(row); err != nil {
-			return err
-		}
-	}
-	if err := res.Err(); err != nil {
-		return fmt.Errorf("read requests marked by %s: %w", f.Rule, err)
-	}
-	return nil
-}
-
-// paneSet is a subquery of panes. They go into the statement, as keys do: see keySet.
-func paneSet(panes []replay.Pane) string {
-	var keys, numbers strings.Builder
-	for i, p := range panes {
-		if i > 0 {
-			keys.WriteByte(',')
-			numbers.WriteByte(',')
-		}
-		keys.WriteString(strconv.FormatUint(p.Key, 10))
-		numbers.WriteString(strconv.FormatInt(p.Number, 10))
-	}
-	return "(SELECT k, n FROM (SELECT CAST('[" + keys.String() + "]', 'Array(UInt64)') AS ks, CAST('[" + numbers.String() + "]', 'Array(Int64)') AS ns) ARRAY JOIN ks AS k, ns AS n)"
-}
-
 // MarkedCount returns how many standing rows the filter selects; its panes are not looked at.
 func (s *Store) MarkedCount(ctx context.Context, f replay.MarkFilter) (n int64, err error) {
 	where, p := markWhere(f)
@@ -157,38 +72,6 @@ func (s *Store) MarkedCount(ctx context.Context, f replay.MarkFilter) (n int64, 
 		return 0, fmt.Errorf("count requests marked by %s: %w", f.Rule, err)
 	}
 	return n, nil
-}
-
-// PaneCounts returns the groups of a rule whose marks in the stretch count often enough for
-// every one of its thresholds, pane by pane of length Every. The name of a mark says after
-// the slash, as a number, which thresholds the request counts for: bit i for the i-th.
-func (s *Store) PaneCounts(ctx context.Context, f replay.MarkFilter, atLeast []int) ([]replay.PaneCounts, error) {
-	where, p := markWhere(f)
-	p["every"] = fmt.Sprint(f.Every.Microseconds())
-	inner, outer, having := make([]string, len(atLeast)), make([]string, len(atLeast)), make([]string, len(atLeast))
-	for i, n := range atLeast {
-		inner[i] = fmt.Sprintf("sum(toInt64(sign) * toInt64(bitTest(mask, %d))) AS c%[1]d", i)
-		outer[i] = fmt.Sprintf("c%d", i)
-		having[i] = fmt.Sprintf("sum(c%d) >= %d", i, n)
-	}
-	out, err := collect(ctx, s, `SELECT key, groupArray(pane), groupArray([`+strings.Join(outer, ", ")+`])
-FROM
-(
-    SELECT key, pane, `+strings.Join(inner, ", ")+`
-    FROM
-    (
-        SELECT `+markKey+` AS key, `+paneOf+` AS pane, toUInt64OrZero(substringIndex(hits[`+markAt+`], '/', -1)) AS mask, sign
-        FROM %[1]s.events WHERE `+where+`
-    )
-    GROUP BY key, pane HAVING sum(toInt64(sign)) > 0
-)
-GROUP BY key HAVING `+strings.Join(having, " AND ")+thrift, p, func(c *replay.PaneCounts) ([]any, func()) {
-		return []any{&c.Key, &c.Panes, &c.Counts}, nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("count requests marked by %s: %w", f.Rule, err)
-	}
-	return out, nil
 }
 
 // FirstKeys returns the keys of a first-seen rule that no day before has: of the marks on

@@ -66,7 +66,7 @@ func TestMarks(t *testing.T) {
 		t.Helper()
 		for _, rule := range []string{"created", "often", "new", "twice", "zero"} {
 			found := map[string]replay.Mark{}
-			if err := s.Marked(ctx, always("c", rule), func(r replay.Row) error {
+			if err := s.Marked(ctx, []replay.MarkFilter{always("c", rule)}, func(r replay.Row, _ []int) error {
 				for _, m := range r.Marks {
 					if _, ok := want([]replay.Row{{EventKey: r.EventKey, Marks: []replay.Mark{m}}}, rule)[r.EventKey.String()]; ok {
 						found[r.EventKey.String()] = m
@@ -213,10 +213,11 @@ func TestPanes(t *testing.T) {
 	}
 	f := always("c", "often")
 	f.Every = every
-	got, err := s.PaneCounts(ctx, f, []int{5, 3})
+	byFilter, err := s.PaneCounts(ctx, []replay.MarkFilter{f}, [][]int{{5, 3}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	got := byFilter[0]
 	groups := 0
 	for _, n := range totals {
 		if n[0] >= 5 && n[1] >= 3 {
@@ -244,7 +245,7 @@ func TestPanes(t *testing.T) {
 		expected += counts[p][0]
 	}
 	f.NoBodies = true
-	if err := s.Marked(ctx, f, func(r replay.Row) error {
+	if err := s.Marked(ctx, []replay.MarkFilter{f}, func(r replay.Row, _ []int) error {
 		if found++; len(r.Event.RequestObject)+len(r.Event.ResponseObject) > 0 || r.Event.AuditID == "" || r.Verdict == nil {
 			t.Errorf("row without its bodies is %+v", r)
 		}
@@ -252,6 +253,96 @@ func TestPanes(t *testing.T) {
 	}); err != nil || int64(found) != expected {
 		t.Errorf("%d requests of %d panes, %v; want %d", found, len(some), err, expected)
 	}
+}
+
+// TestMarkedTogether: filters asked together select what each selects by itself, and every row
+// comes once.
+func TestMarkedTogether(t *testing.T) {
+	s := storagetest.Open(t)
+	ctx := context.Background()
+	in := marked(t, "c")
+	insert(t, s, "a", in)
+	insert(t, s, "other", marked(t, "d"))
+	first, last := in[0].Event.RequestReceivedTimestamp, in[0].Event.RequestReceivedTimestamp
+	for _, r := range in {
+		at := r.Event.RequestReceivedTimestamp
+		if at.Before(first) {
+			first = at
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	middle := first.Add(last.Sub(first) / 2)
+	part := func(rule string, from, to time.Time) replay.MarkFilter {
+		return replay.MarkFilter{Cluster: "c", Rule: rule, From: from, To: to, Every: time.Minute}
+	}
+	filters := []replay.MarkFilter{
+		always("c", "created"), part("often", first, middle), part("often", middle, last), part("often", first, last), part("new", first, middle), always("c", "no such rule"),
+	}
+	atLeast := [][]int{{2}, {1, 1}, {1, 1}, {1, 1}, {1}, {1}}
+	together, err := s.PaneCounts(ctx, filters, atLeast)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range filters {
+		alone, err := s.PaneCounts(ctx, filters[i:i+1], atLeast[i:i+1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := paneTotals(together[i]), paneTotals(alone[0]); !reflect.DeepEqual(got, want) || len(want) == 0 && i > 0 && i < 4 {
+			t.Errorf("filter %d: %d panes together, %d alone", i, len(got), len(want))
+		}
+	}
+	for _, g := range together[2] {
+		for _, n := range g.Panes {
+			filters[2].Panes = append(filters[2].Panes, replay.Pane{Key: g.Key, Number: n})
+		}
+	}
+	got, rows := make([]map[string]bool, len(filters)), map[string]int{}
+	if err := s.Marked(ctx, filters, func(r replay.Row, selected []int) error {
+		rows[r.EventKey.String()]++
+		for _, i := range selected {
+			if got[i] == nil {
+				got[i] = map[string]bool{}
+			}
+			got[i][r.EventKey.String()] = true
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for key, n := range rows {
+		if n != 1 {
+			t.Errorf("row %s came %d times", key, n)
+		}
+	}
+	for i := range filters {
+		var alone map[string]bool
+		if err := s.Marked(ctx, filters[i:i+1], func(r replay.Row, _ []int) error {
+			if alone == nil {
+				alone = map[string]bool{}
+			}
+			alone[r.EventKey.String()] = true
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got[i], alone) || len(alone) == 0 && i < 5 {
+			t.Errorf("filter %d selects %d rows together, %d alone", i, len(got[i]), len(alone))
+		}
+	}
+}
+
+// paneTotals are counts by group and pane.
+func paneTotals(groups []replay.PaneCounts) map[replay.Pane][]int64 {
+	out := map[replay.Pane][]int64{}
+	for _, g := range groups {
+		for i, n := range g.Panes {
+			out[replay.Pane{Key: g.Key, Number: n}] = g.Counts[i]
+		}
+	}
+	return out
 }
 
 // TestFindingsAreKept: the newest version of each stands, withdrawn ones do not show.
@@ -281,7 +372,7 @@ func TestFindingsAreKept(t *testing.T) {
 	if got, err := s.Findings(ctx, storage.FindingFilter{Cluster: f.Cluster}); err != nil || len(got) != 1 || got[0].ID != "2" {
 		t.Errorf("findings %+v, %v", got, err)
 	}
-	if got, err := s.FindingsOf(ctx, f.Cluster, "r", f.Span); err != nil || len(got) != 2 {
+	if got, err := s.FindingsOf(ctx, f.Cluster, []string{"r"}, []time.Time{f.Span}); err != nil || len(got) != 2 {
 		t.Errorf("findings of the span %+v, %v", got, err)
 	}
 	if got, err := s.FindingCounts(ctx, storage.FindingFilter{}); err != nil || !reflect.DeepEqual(got, []storage.RuleCount{{Rule: "r", Findings: 1}}) {

@@ -116,12 +116,17 @@ func (s *Store) FindingCounts(ctx context.Context, f FindingFilter) ([]RuleCount
 	return out, nil
 }
 
-// FindingsOf returns every finding of a rule and a span, withdrawn ones included.
-func (s *Store) FindingsOf(ctx context.Context, cluster, rule string, span time.Time) ([]replay.StoredFinding, error) {
-	out, err := collect(ctx, s, "SELECT "+findingColumns+"\nFROM %s.findings FINAL WHERE cluster = {cluster:String} AND finding = {rule:String} AND toUnixTimestamp(span) = {span:UInt32}",
-		clickhouse.Parameters{"cluster": text(cluster), "rule": text(rule), "span": fmt.Sprint(clampSeconds(span))}, findingTargets)
+// FindingsOf returns every finding of a cluster's rules and spans, of each rule in each of the
+// spans, withdrawn ones included.
+func (s *Store) FindingsOf(ctx context.Context, cluster string, rules []string, spans []time.Time) ([]replay.StoredFinding, error) {
+	begins := make([]uint32, len(spans))
+	for i, at := range spans {
+		begins[i] = clampSeconds(at)
+	}
+	out, err := collect(ctx, s, "SELECT "+findingColumns+"\nFROM %s.findings FINAL WHERE cluster = {cluster:String} AND finding IN {rules:Array(String)} AND toUnixTimestamp(span) IN {spans:Array(UInt32)}",
+		clickhouse.Parameters{"cluster": text(cluster), "rules": texts(rules), "spans": numbers(begins)}, findingTargets)
 	if err != nil {
-		return nil, fmt.Errorf("read findings of %s: %w", rule, err)
+		return nil, fmt.Errorf("read findings: %w", err)
 	}
 	return out, nil
 }

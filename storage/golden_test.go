@@ -99,9 +99,15 @@ func TestGoldenQueries(t *testing.T) {
 			return err
 		}},
 		{"MarkSums", func() error { _, _, err := s.MarkSums(ctx, from); return err }},
-		{"Marked", func() error { return s.Marked(ctx, marks, visit) }},
+		{"Marked", func() error {
+			filters := []replay.MarkFilter{marks, {Cluster: "c", Rule: "other", From: from, To: to}, {Cluster: "c", Rule: "third", From: from, To: to.Add(time.Hour)}}
+			return s.Marked(ctx, filters, func(replay.Row, []int) error { return nil })
+		}},
 		{"MarkedCount", func() error { _, err := s.MarkedCount(ctx, marks); return err }},
-		{"PaneCounts", func() error { _, err := s.PaneCounts(ctx, marks, []int{6, 1}); return err }},
+		{"PaneCounts", func() error {
+			_, err := s.PaneCounts(ctx, []replay.MarkFilter{marks, {Cluster: "c", Rule: "other", From: from, To: to}}, [][]int{{6, 1}, {3}})
+			return err
+		}},
 		{"FirstKeys", func() error { _, err := s.FirstKeys(ctx, "c", "rule", day); return err }},
 		{"FirstTimes", func() error { _, err := s.FirstTimes(ctx, marks, []uint64{7}); return err }},
 		{"Earliest", func() error { _, err := s.Earliest(ctx, "c"); return err }},
@@ -110,7 +116,10 @@ func TestGoldenQueries(t *testing.T) {
 			return err
 		}},
 		{"FindingCounts", func() error { _, err := s.FindingCounts(ctx, storage.FindingFilter{Cluster: "c"}); return err }},
-		{"FindingsOf", func() error { _, err := s.FindingsOf(ctx, "c", "rule", day); return err }},
+		{"FindingsOf", func() error {
+			_, err := s.FindingsOf(ctx, "c", []string{"rule", "other"}, []time.Time{day})
+			return err
+		}},
 		{"SpansDone", func() error { _, err := s.SpansDone(ctx); return err }},
 		{"CredentialUses", func() error { _, err := s.CredentialUses(ctx, "c", "JTI=1", from, to, 10); return err }},
 		{"Credentials", func() error { _, err := s.Credentials(ctx, "c", "u", from, to, 10); return err }},

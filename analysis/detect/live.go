@@ -24,8 +24,8 @@ type Store interface {
 	Clusters(ctx context.Context) ([]storage.Cluster, error)
 	// Earliest is when a cluster's earliest judged request was received.
 	Earliest(ctx context.Context, cluster string) (time.Time, error)
-	// FindingsOf are all findings of a rule and a span; the newest SaveFindings of each stands.
-	FindingsOf(ctx context.Context, cluster, rule string, span time.Time) ([]replay.StoredFinding, error)
+	// FindingsOf are all findings of rules and spans; the newest SaveFindings of each stands.
+	FindingsOf(ctx context.Context, cluster string, rules []string, spans []time.Time) ([]replay.StoredFinding, error)
 	SaveFindings(ctx context.Context, list []replay.StoredFinding) error
 	SpansDone(ctx context.Context) ([]replay.SpanDone, error)
 	SaveSpansDone(ctx context.Context, list []replay.SpanDone) error
@@ -34,9 +34,9 @@ type Store interface {
 // MarkStore is what Live asks about marks; storage.Store says what each answers.
 type MarkStore interface {
 	MarkSums(ctx context.Context, since time.Time) (sums []replay.MarkSum, next time.Time, err error)
-	Marked(ctx context.Context, f replay.MarkFilter, visit func(replay.Row) error) error
+	Marked(ctx context.Context, filters []replay.MarkFilter, visit func(row replay.Row, selected []int) error) error
 	MarkedCount(ctx context.Context, f replay.MarkFilter) (int64, error)
-	PaneCounts(ctx context.Context, f replay.MarkFilter, atLeast []int) ([]replay.PaneCounts, error)
+	PaneCounts(ctx context.Context, filters []replay.MarkFilter, atLeast [][]int) ([][]replay.PaneCounts, error)
 	FirstKeys(ctx context.Context, cluster, rule string, day time.Time) ([]uint64, error)
 	FirstTimes(ctx context.Context, f replay.MarkFilter, keys []uint64) ([]replay.KeyTime, error)
 }
@@ -185,17 +185,28 @@ func (l *Live) Pass(ctx context.Context) (Pass, error) {
 		// What is newest matters most; first-seen rules come to the same end in either order.
 		return cmp.Or(cmp.Compare(b.begin, a.begin), cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.rule, b.rule))
 	})
+	var ready []*spanWork
 	for _, s := range order {
 		h, ok := horizons[s.cluster]
 		if !ok {
 			h = horizon{until: endless, newest: endless}
 		}
-		ready, err := l.look(ctx, s, h, &out, l.cfg.Now().Sub(began) > l.cfg.Longest)
-		if err != nil {
-			return out, fmt.Errorf("work out %s of cluster %q at %s: %w", s.rule, s.cluster, time.Unix(s.begin, 0).UTC().Format(time.RFC3339), err)
+		if w := l.look(s, h, &out); w != nil {
+			ready = append(ready, w)
 		}
-		if ready && h.newest.Before(endless) {
-			out.Lag = max(out.Lag, h.newest.Sub(time.Unix(s.begin, 0)))
+	}
+	for _, b := range batches(ready) {
+		if l.cfg.Now().Sub(began) > l.cfg.Longest {
+			for _, w := range b {
+				if newest := horizons[w.span.cluster].newest; newest.Before(endless) {
+					out.Lag = max(out.Lag, newest.Sub(time.Unix(w.span.begin, 0)))
+				}
+			}
+			continue
+		}
+		if err := b.run(ctx); err != nil {
+			s := b[0].span
+			return out, fmt.Errorf("work out %d spans such as %s of cluster %q at %s: %w", len(b), s.rule, s.cluster, time.Unix(s.begin, 0).UTC().Format(time.RFC3339), err)
 		}
 	}
 	out.Left = len(l.pending)

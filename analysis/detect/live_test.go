@@ -228,14 +228,14 @@ type unreliable struct {
 
 var errUnreliable = errors.New("the store failed")
 
-func (u unreliable) fails() bool { return u.rng != nil && u.rng.IntN(25) == 0 }
+func (u unreliable) fails() bool { return u.rng != nil && u.rng.IntN(100) == 0 }
 
-func (u unreliable) Marked(ctx context.Context, f replay.MarkFilter, visit func(replay.Row) error) error {
-	return u.Store.Marked(ctx, f, func(r replay.Row) error {
+func (u unreliable) Marked(ctx context.Context, filters []replay.MarkFilter, visit func(replay.Row, []int) error) error {
+	return u.Store.Marked(ctx, filters, func(r replay.Row, selected []int) error {
 		if u.fails() {
 			return errUnreliable
 		}
-		return visit(r)
+		return visit(r, selected)
 	})
 }
 

@@ -10,45 +10,37 @@ import (
 	"github.com/retrial-io/retrial/replay"
 )
 
-// This file works out the findings of one span.
+// This file has what one span needs; livebatch.go works out many at once.
 
-// look brings a span up to date if its marks changed and it is time to. It tells whether it
-// only has to wait for its turn.
-func (l *Live) look(ctx context.Context, s span, h horizon, out *Pass, over bool) (waits bool, err error) {
+// look returns a span whose marks changed and that it is time to bring up to date; else nil.
+func (l *Live) look(s span, h horizon, out *Pass) *spanWork {
 	r := l.rules[s.rule]
 	sum := l.digest(s, r)
 	if was, ok := l.done[s]; ok && was == sum.digest {
 		delete(l.pending, s)
-		return false, nil
+		return nil
 	}
 	until := endless
 	if end := time.Unix(s.begin, 0).Add(r.unit + r.after); r.rule.Kind != KindEvent && h.until.Before(end) {
 		until = time.Unix(0, floor(nanos(h.until), int64(r.step))).UTC()
 		if !until.After(time.Unix(s.begin, 0).Add(-r.before)) || until.Equal(l.seen[s]) {
-			return false, nil // nothing of it is old enough, or nothing more than last time
+			return nil // nothing of it is old enough, or nothing more than last time
 		}
 	}
-	if over {
-		return true, nil
+	return &spanWork{Live: l, r: r, span: s, until: until, sum: sum, out: out}
+}
+
+// worked notes that a span is up to date.
+func (w *spanWork) worked() {
+	w.out.Spans++
+	if w.until != endless {
+		w.seen[w.span] = w.until
+		return
 	}
-	w := spanWork{Live: l, r: r, span: s, until: until, sum: sum, out: out}
-	found, err := w.find(ctx)
-	if err != nil {
-		return false, err
-	}
-	if err := w.save(ctx, found); err != nil {
-		return false, err
-	}
-	out.Spans++
-	if until != endless {
-		l.seen[s] = until
-		return false, nil
-	}
-	delete(l.pending, s)
-	delete(l.seen, s)
-	l.done[s] = sum.digest
-	l.ready = append(l.ready, replay.SpanDone{Cluster: s.cluster, Rule: s.rule, Span: time.Unix(s.begin, 0).UTC(), Digest: sum.digest, Updated: l.stamp(time.Time{})})
-	return false, l.note(ctx, 100)
+	delete(w.pending, w.span)
+	delete(w.seen, w.span)
+	w.done[w.span] = w.sum.digest
+	w.ready = append(w.ready, replay.SpanDone{Cluster: w.span.cluster, Rule: w.span.rule, Span: time.Unix(w.span.begin, 0).UTC(), Digest: w.sum.digest, Updated: w.stamp(time.Time{})})
 }
 
 // note stores what is done once there is enough of it. What is lost on the way is done
@@ -79,6 +71,8 @@ type spanWork struct {
 	until time.Time // requests from then on are left out
 	sum   slotSum
 	out   *Pass
+
+	detector *Detector
 }
 
 // filter selects the requests that may count in the span's findings.
@@ -91,78 +85,43 @@ func (w *spanWork) filter() replay.MarkFilter {
 	return f
 }
 
-// find returns the findings of the span by id.
-func (w *spanWork) find(ctx context.Context) (map[string]Finding, error) {
-	var err error
-	d := New(w.r.single, Config{})
-	switch w.r.rule.Kind {
-	case KindEvent:
-		err = w.observe(ctx, d, w.filter())
-	case KindWindow:
-		err = w.windows(ctx, d)
-	case KindFirstSeen:
-		d, err = w.firstSeen(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
+// findings returns the findings of the span by id, once its requests have been observed.
+func (w *spanWork) findings() map[string]Finding {
 	begin := time.Unix(w.span.begin, 0)
 	out := map[string]Finding{}
-	for _, f := range d.Flush() {
+	for _, f := range w.detector.Flush() {
 		// Windows around the span are there to tell what is new in it.
 		if w.r.rule.Kind != KindWindow || !f.Window.Before(begin) && f.Window.Before(begin.Add(w.r.unit)) {
 			out[f.ID] = f
 		}
 	}
-	st := d.Stats()
+	st := w.detector.Stats()
 	for rule, n := range st.Errors {
 		w.cfg.Failed(rule, st.FirstError[rule], n)
 	}
 	w.out.Dropped += st.Dropped
-	return out, nil
+	return out
 }
 
-func (w *spanWork) observe(ctx context.Context, d *Detector, f replay.MarkFilter) error {
-	return w.store.Marked(ctx, f, func(row replay.Row) error {
-		d.Observe(row.Cluster, row.Event, row.Verdict)
-		return nil
-	})
-}
-
-// panesAtOnce bounds the panes asked for in one statement.
-const panesAtOnce = 100_000
-
-func (w *spanWork) observePanes(ctx context.Context, d *Detector, f replay.MarkFilter, panes []replay.Pane) error {
-	for part := range slices.Chunk(panes, panesAtOnce) {
-		f.Panes = part
-		if err := w.observe(ctx, d, f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// windows reads the requests of windows in which thresholds can hold: where, distinct values
-// taken for different, enough requests count for each.
-func (w *spanWork) windows(ctx context.Context, d *Detector) error {
-	atLeast := make([]int, len(w.r.counts))
+// thresholds are how often requests must count for each threshold of the rule.
+func (w *spanWork) thresholds() []int {
+	out := make([]int, len(w.r.counts))
 	for i, c := range w.r.counts {
-		atLeast[i] = c.atLeast
+		out[i] = c.atLeast
 	}
-	f := w.filter()
-	f.Every = time.Duration(w.r.rule.Window.Every)
-	groups, err := w.store.PaneCounts(ctx, f, atLeast)
-	if err != nil {
-		return err
-	}
+	return out
+}
+
+// hopefulPanes are those of the windows in which thresholds can hold: where, distinct values
+// taken for different, enough requests count for each.
+func (w *spanWork) hopefulPanes(groups []replay.PaneCounts) (panes []replay.Pane) {
 	width := int64(w.r.rule.Window.Length / w.r.rule.Window.Every)
-	var panes []replay.Pane
 	for i := range groups {
-		for _, n := range hopeful(&groups[i], atLeast, width) {
+		for _, n := range hopeful(&groups[i], w.thresholds(), width) {
 			panes = append(panes, replay.Pane{Key: groups[i].Key, Number: n})
 		}
 	}
-	return w.observePanes(ctx, d, f, panes)
+	return panes
 }
 
 // hopeful returns the panes of a group that lie in any window, so many panes wide, whose
@@ -203,34 +162,33 @@ func hopeful(g *replay.PaneCounts, atLeast []int, width int64) []int64 {
 	return out
 }
 
-// firstSeen reads the requests of keys the day sees first.
-func (w *spanWork) firstSeen(ctx context.Context) (*Detector, error) {
+// firstPanes are those of the keys the day sees first, and begins the detector.
+func (w *spanWork) firstPanes(ctx context.Context) ([]replay.Pane, error) {
 	since, err := w.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	d := New(w.r.single, Config{Since: since})
+	w.detector = New(w.r.single, Config{Since: since})
 	f := w.filter()
 	from := since.Add(time.Duration(w.r.rule.Baseline))
 	if !from.Before(f.To) {
-		return d, nil
+		return nil, nil
 	}
 	keys, err := w.store.FirstKeys(ctx, w.span.cluster, w.span.rule, f.From)
 	if err != nil || len(keys) == 0 {
-		return d, err
+		return nil, err
 	}
 	first, err := w.store.FirstTimes(ctx, f, keys)
 	if err != nil {
-		return d, err
+		return nil, err
 	}
-	f.Every = firstFold
 	var panes []replay.Pane
 	for _, k := range first {
 		if !k.First.Before(from) {
 			panes = append(panes, replay.Pane{Key: k.Key, Number: floor(nanos(k.First), int64(firstFold)) / int64(firstFold)})
 		}
 	}
-	return d, w.observePanes(ctx, d, f, panes)
+	return panes, nil
 }
 
 // begin returns the earliest request of the cluster.
@@ -245,12 +203,8 @@ func (w *spanWork) begin(ctx context.Context) (time.Time, error) {
 	return at, err
 }
 
-// save stores the difference between what is found and what is stored of the span.
-func (w *spanWork) save(ctx context.Context, found map[string]Finding) error {
-	stored, err := w.store.FindingsOf(ctx, w.span.cluster, w.span.rule, time.Unix(w.span.begin, 0).UTC())
-	if err != nil {
-		return err
-	}
+// changes are the differences between what is found and what is stored of the span.
+func (w *spanWork) changes(ctx context.Context, found map[string]Finding, stored []replay.StoredFinding) ([]replay.StoredFinding, error) {
 	var save []replay.StoredFinding
 	withdrawn := 0
 	for _, was := range stored {
@@ -259,7 +213,7 @@ func (w *spanWork) save(ctx context.Context, found map[string]Finding) error {
 		case stands:
 			row, err := storedOf(&f, w.span)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			delete(found, was.ID)
 			if !was.Withdrawn && (bytes.Equal(row.Body, was.Body) || row.Count < was.Count && w.until != endless) {
@@ -279,31 +233,21 @@ func (w *spanWork) save(ctx context.Context, found map[string]Finding) error {
 		// reason to take a finding back.
 		whole, err := w.whole(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if !whole {
 			save = slices.DeleteFunc(save, func(f replay.StoredFinding) bool { return f.Withdrawn || lessThan(f, stored) })
-			withdrawn = 0
 		}
 	}
 	for _, f := range found {
 		row, err := storedOf(&f, w.span)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		row.Updated = w.stamp(time.Time{})
 		save = append(save, row)
 	}
-	if err := w.store.SaveFindings(ctx, save); err != nil {
-		return err
-	}
-	for _, f := range save {
-		if !f.Withdrawn {
-			w.out.Saved[f.Severity]++
-		}
-	}
-	w.out.Withdrawn += withdrawn
-	return nil
+	return save, nil
 }
 
 // lessThan tells whether a finding counts fewer requests than the stored one.

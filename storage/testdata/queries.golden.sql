@@ -185,8 +185,13 @@ WHERE (cluster, rule, slot) IN (SELECT cluster, rule, slot FROM `retrial`.detect
 GROUP BY cluster, rule, slot;
 
 -- Marked
-SELECT cluster, apiserver, request_key, sign, level, audit_id, stage, request_uri, verb, user_name, user_uid, user_groups, user_extra, impersonated_name, impersonated_groups, source_ips, user_agent, code, response_status, request_object, response_object, toUnixTimestamp64Micro(request_received), stage_delay, annotations, shape, outcome, class, recorded, recorded_reason, replayed, authorizer, grants, missing, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, attr_name, identity, admission, hits, hit_keys, credential FROM `retrial`.events WHERE sign = 1 AND cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32} AND arrayExists(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits) AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND (if(hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)] = 0, xxHash64(audit_id), hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)]), intDiv(toUnixTimestamp64Micro(request_received) - positiveModulo(toUnixTimestamp64Micro(request_received), {every:Int64}), {every:Int64})) IN (SELECT k, n FROM (SELECT CAST('[7]', 'Array(UInt64)') AS ks, CAST('[8]', 'Array(Int64)') AS ns) ARRAY JOIN ks AS k, ns AS n)
-AND (request_key, stage, version) IN (SELECT request_key, stage, version FROM `retrial`.events WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32} AND arrayExists(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits) AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND (if(hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)] = 0, xxHash64(audit_id), hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)]), intDiv(toUnixTimestamp64Micro(request_received) - positiveModulo(toUnixTimestamp64Micro(request_received), {every:Int64}), {every:Int64})) IN (SELECT k, n FROM (SELECT CAST('[7]', 'Array(UInt64)') AS ks, CAST('[8]', 'Array(Int64)') AS ns) ARRAY JOIN ks AS k, ns AS n) GROUP BY request_key, stage, version HAVING sum(sign) > 0)
+SELECT cluster, apiserver, request_key, sign, level, audit_id, stage, request_uri, verb, user_name, user_uid, user_groups, user_extra, impersonated_name, impersonated_groups, source_ips, user_agent, code, response_status, request_object, response_object, toUnixTimestamp64Micro(request_received), stage_delay, annotations, shape, outcome, class, recorded, recorded_reason, replayed, authorizer, grants, missing, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, attr_name, identity, admission, hits, hit_keys, credential FROM `retrial`.events WHERE sign = 1 AND cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32}
+AND (request_key, stage, version) IN (SELECT request_key, stage, version FROM (
+SELECT request_key, stage, version, sign, substringIndex(h, '/', 1) AS rule, if(k = 0, xxHash64(audit_id), k) AS key, toUnixTimestamp64Micro(request_received) AS at,
+    transform(rule, {rules:Array(String)}, {every:Array(Int64)}, toInt64(1)) AS every, intDiv(at - positiveModulo(at, every), every) AS pane
+FROM (SELECT request_key, stage, version, sign, audit_id, request_received, hits, hit_keys FROM `retrial`.events WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32})
+ARRAY JOIN hits AS h, hit_keys AS k WHERE at >= {whole0_from:Int64} AND at < {whole0_to:Int64} AND rule IN {whole0:Array(String)} OR at >= {whole1_from:Int64} AND at < {whole1_to:Int64} AND rule IN {whole1:Array(String)} OR (at >= {paned0_from:Int64} AND at < {paned0_to:Int64} AND rule IN {paned0:Array(String)}) AND (rule, key, pane) IN (SELECT {rules:Array(String)}[r], k, n FROM (SELECT CAST('[2]', 'Array(UInt16)') AS rs, CAST('[7]', 'Array(UInt64)') AS ks, CAST('[8]', 'Array(Int64)') AS ns) ARRAY JOIN rs AS r, ks AS k, ns AS n)
+) GROUP BY request_key, stage, version HAVING sum(toInt64(sign)) > 0)
 LIMIT 1 BY request_key, stage, version
 SETTINGS max_threads = 1, max_bytes_before_external_group_by = 268435456;
 
@@ -195,18 +200,19 @@ SELECT sum(toInt64(sign)) FROM `retrial`.events WHERE cluster = {cluster:String}
 SETTINGS max_threads = 1, max_bytes_before_external_group_by = 268435456;
 
 -- PaneCounts
-SELECT key, groupArray(pane), groupArray([c0, c1])
+SELECT rule, key, groupArray(pane), groupArray([c0, c1])
 FROM
 (
-    SELECT key, pane, sum(toInt64(sign) * toInt64(bitTest(mask, 0))) AS c0, sum(toInt64(sign) * toInt64(bitTest(mask, 1))) AS c1
-    FROM
-    (
-        SELECT if(hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)] = 0, xxHash64(audit_id), hit_keys[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)]) AS key, intDiv(toUnixTimestamp64Micro(request_received) - positiveModulo(toUnixTimestamp64Micro(request_received), {every:Int64}), {every:Int64}) AS pane, toUInt64OrZero(substringIndex(hits[arrayFirstIndex(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits)], '/', -1)) AS mask, sign
-        FROM `retrial`.events WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32} AND arrayExists(h -> h = {rule:String} OR startsWith(h, {rule_slash:String}), hits) AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64}
-    )
-    GROUP BY key, pane HAVING sum(toInt64(sign)) > 0
+    SELECT rule, key, pane, sum(toInt64(sign) * toInt64(bitTest(mask, 0))) AS c0, sum(toInt64(sign) * toInt64(bitTest(mask, 1))) AS c1
+    FROM (
+SELECT sign, toUInt64OrZero(substringIndex(h, '/', -1)) AS mask, substringIndex(h, '/', 1) AS rule, if(k = 0, xxHash64(audit_id), k) AS key, toUnixTimestamp64Micro(request_received) AS at,
+    transform(rule, {rules:Array(String)}, {every:Array(Int64)}, toInt64(1)) AS every, intDiv(at - positiveModulo(at, every), every) AS pane
+FROM (SELECT request_key, stage, version, sign, audit_id, request_received, hits, hit_keys FROM `retrial`.events WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32})
+ARRAY JOIN hits AS h, hit_keys AS k WHERE at >= {whole0_from:Int64} AND at < {whole0_to:Int64} AND rule IN {whole0:Array(String)}
 )
-GROUP BY key HAVING sum(c0) >= 6 AND sum(c1) >= 1
+    GROUP BY rule, key, pane HAVING sum(toInt64(sign)) > 0
+)
+GROUP BY rule, key HAVING rule = {rules:Array(String)}[1] AND sum(c0) >= 3 OR rule = {rules:Array(String)}[2] AND sum(c0) >= 6 AND sum(c1) >= 1
 SETTINGS max_threads = 1, max_bytes_before_external_group_by = 268435456;
 
 -- FirstKeys
@@ -241,7 +247,7 @@ SELECT finding, count() FROM `retrial`.findings FINAL WHERE withdrawn = 0 AND cl
 -- FindingsOf
 SELECT cluster, finding, key, severity, subject, audit_id, toUnixTimestamp64Micro(first_seen), toUnixTimestamp64Micro(last_seen), requests,
     toInt64(toUnixTimestamp(span)), detail, withdrawn, toUnixTimestamp64Micro(updated)
-FROM `retrial`.findings FINAL WHERE cluster = {cluster:String} AND finding = {rule:String} AND toUnixTimestamp(span) = {span:UInt32};
+FROM `retrial`.findings FINAL WHERE cluster = {cluster:String} AND finding IN {rules:Array(String)} AND toUnixTimestamp(span) IN {spans:Array(UInt32)};
 
 -- SpansDone
 SELECT cluster, rule, toInt64(toUnixTimestamp(span)), digest, toUnixTimestamp64Micro(updated) FROM `retrial`.detections_done FINAL;

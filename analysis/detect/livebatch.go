@@ -1,0 +1,195 @@
+package detect
+
+import (
+	"context"
+	"time"
+
+	"github.com/retrial-io/retrial/replay"
+)
+
+// batch are spans of one cluster that are worked out together: what the store is asked costs more
+// to plan than to answer, for most rules select little.
+//
+//	counts of panes, first keys ─▶ which panes can matter ─▶ marked requests, each read once
+//	─▶ a detector a span ─▶ findings ─▶ the difference to what is stored
+type batch []*spanWork
+
+const (
+	// batchSpans and batchTime bound a batch: its detectors are in memory together, and all it
+	// asks about lies within one stretch of time.
+	batchSpans = 128
+	batchTime  = 8 * time.Hour
+	// batchPanes bounds the panes asked for in one statement.
+	batchPanes = 100_000
+)
+
+// batches divides spans, which come newest first. First-seen rules, whose spans are days, are by
+// themselves.
+func batches(ready []*spanWork) (out []batch) {
+	type kind struct {
+		cluster string
+		first   bool
+	}
+	type open struct {
+		at       int // in out
+		from, to time.Time
+	}
+	last := map[kind]open{}
+	for _, w := range ready {
+		f := w.filter()
+		k := kind{w.span.cluster, w.r.rule.Kind == KindFirstSeen}
+		o, ok := last[k]
+		if ok {
+			from, to := o.from, o.to
+			if f.From.Before(from) {
+				from = f.From
+			}
+			to = later(to, f.To)
+			if len(out[o.at]) < batchSpans && to.Sub(from) <= batchTime {
+				out[o.at] = append(out[o.at], w)
+				last[k] = open{o.at, from, to}
+				continue
+			}
+		}
+		last[k] = open{len(out), f.From, f.To}
+		out = append(out, batch{w})
+	}
+	return out
+}
+
+// run brings all spans of the batch up to date.
+func (b batch) run(ctx context.Context) error {
+	if err := b.observe(ctx); err != nil {
+		return err
+	}
+	l, cluster := b[0].Live, b[0].span.cluster
+	var rules []string
+	var spans []time.Time
+	seenRule, seenSpan := map[string]bool{}, map[int64]bool{}
+	for _, w := range b {
+		if !seenRule[w.span.rule] {
+			seenRule[w.span.rule] = true
+			rules = append(rules, w.span.rule)
+		}
+		if !seenSpan[w.span.begin] {
+			seenSpan[w.span.begin] = true
+			spans = append(spans, time.Unix(w.span.begin, 0).UTC())
+		}
+	}
+	list, err := l.store.FindingsOf(ctx, cluster, rules, spans)
+	if err != nil {
+		return err
+	}
+	stored := map[span][]replay.StoredFinding{}
+	for _, f := range list {
+		s := span{series{f.Cluster, f.Rule}, f.Span.Unix()}
+		stored[s] = append(stored[s], f)
+	}
+	var save []replay.StoredFinding
+	for _, w := range b {
+		changed, err := w.changes(ctx, w.findings(), stored[w.span])
+		if err != nil {
+			return err
+		}
+		save = append(save, changed...)
+	}
+	if err := l.store.SaveFindings(ctx, save); err != nil {
+		return err
+	}
+	out := b[0].out
+	for _, f := range save {
+		if f.Withdrawn {
+			out.Withdrawn++
+		} else {
+			out.Saved[f.Severity]++
+		}
+	}
+	for _, w := range b {
+		w.worked()
+	}
+	return l.note(ctx, 100)
+}
+
+// observe has the detector of each span see the requests that may matter to it.
+func (b batch) observe(ctx context.Context) error {
+	filters, err := b.filters(ctx)
+	if err != nil {
+		return err
+	}
+	// Bodies are most of what there is to read, and few rules look at them.
+	for _, bodies := range []bool{false, true} {
+		var some []replay.MarkFilter
+		var of []*spanWork
+		panes := 0
+		ask := func() error {
+			err := b[0].store.Marked(ctx, some, func(row replay.Row, selected []int) error {
+				for _, i := range selected {
+					of[i].detector.Observe(row.Cluster, row.Event, row.Verdict)
+				}
+				return nil
+			})
+			some, of, panes = nil, nil, 0
+			return err
+		}
+		for i, w := range b {
+			if w.r.bodies != bodies {
+				continue
+			}
+			for _, f := range filters[i] {
+				if panes > 0 && panes+len(f.Panes) > batchPanes {
+					if err := ask(); err != nil {
+						return err
+					}
+				}
+				some, of, panes = append(some, f), append(of, w), panes+len(f.Panes)
+			}
+		}
+		if err := ask(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// filters selects, for each span, the requests its detector has to see: none, those of some
+// panes (in parts, when they are many), or all that are marked.
+func (b batch) filters(ctx context.Context) ([][]replay.MarkFilter, error) {
+	out := make([][]replay.MarkFilter, len(b))
+	var counting []replay.MarkFilter
+	var atLeast [][]int
+	var places []int
+	paned := func(i int, f replay.MarkFilter, panes []replay.Pane) {
+		for len(panes) > 0 {
+			n := min(len(panes), batchPanes)
+			f.Panes, panes = panes[:n], panes[n:]
+			out[i] = append(out[i], f)
+		}
+	}
+	for i, w := range b {
+		f := w.filter()
+		switch w.r.rule.Kind {
+		case KindWindow:
+			f.Every = time.Duration(w.r.rule.Window.Every)
+			counting, atLeast, places = append(counting, f), append(atLeast, w.thresholds()), append(places, i)
+			w.detector = New(w.r.single, Config{})
+		case KindFirstSeen:
+			f.Every = firstFold
+			panes, err := w.firstPanes(ctx)
+			if err != nil {
+				return nil, err
+			}
+			paned(i, f, panes)
+		default:
+			w.detector = New(w.r.single, Config{})
+			out[i] = append(out[i], f)
+		}
+	}
+	groups, err := b[0].store.PaneCounts(ctx, counting, atLeast)
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range places {
+		paned(i, counting[n], b[i].hopefulPanes(groups[n]))
+	}
+	return out, nil
+}
