@@ -6,7 +6,9 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +23,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // recorder keeps the statements that pass.
 type recorder struct {
 	next http.RoundTripper
+	mu   sync.Mutex
 	sql  []string
 }
 
@@ -37,7 +40,9 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if !strings.HasPrefix(b.String(), "SELECT displayName()") { // the driver's, on a new connection
+		r.mu.Lock()
 		r.sql = append(r.sql, b.String())
+		r.mu.Unlock()
 	}
 	return r.next.RoundTrip(req)
 }
@@ -73,8 +78,8 @@ func TestGoldenQueries(t *testing.T) {
 		{"Volume", func() error { _, err := s.Volume(ctx, "c", from, to, time.Minute); return err }},
 		{"Outcomes", func() error { _, err := s.Outcomes(ctx, "c", from, to); return err }},
 		{"Lacks", func() error { _, err := s.Lacks(ctx, "c", from, to, 10); return err }},
-		{"Decisions", func() error { _, err := s.Decisions(ctx, "c", from, to); return err }},
 		{"Overview of a short range", func() error { _, err := s.Overview(ctx, "c", from, to); return err }},
+		{"Overview of all there is", func() error { _, err := s.Overview(ctx, "c", from.AddDate(0, 0, -1), to.AddDate(0, 0, 1)); return err }},
 		{"VisitWhy", func() error { return s.VisitWhy(ctx, "c", "id", visit) }},
 		{"SubjectUsage", func() error {
 			_, err := s.SubjectUsage(ctx, "c", "u", from, to, 10)
@@ -139,6 +144,9 @@ func TestGoldenQueries(t *testing.T) {
 		rec.sql = nil
 		if err := q.run(); err != nil {
 			t.Fatal(q.name, err)
+		}
+		if strings.HasPrefix(q.name, "Overview") { // the first is by itself, the others go at once
+			slices.Sort(rec.sql[1:])
 		}
 		b.WriteString("-- " + q.name + "\n" + strings.Join(rec.sql, ";\n") + ";\n\n")
 	}

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"golang.org/x/sync/errgroup"
 )
 
 // Overview is the first page's content.
@@ -29,34 +31,86 @@ type Decided struct {
 	Requests           int64
 }
 
-// Overview runs the first page's queries. A short range is summed from its events, to the
-// instant and in steps of seconds; a long one from the rollup, in whole minutes.
+// Overview runs the first page's queries. A short range of not too many events is summed from
+// them, to the instant and in steps of seconds; any other from the rollup, in whole minutes.
+// Lacks are those of the newest requests that lack something.
 func (s *Store) Overview(ctx context.Context, cluster string, from, to time.Time) (Overview, error) {
 	o := Overview{Cluster: cluster, From: from, To: to, Step: stepOf(to.Sub(from))}
-	subjects, lacks, p := subjectsQuery, lacksQuery, window(cluster, from, to)
-	var err error
-	if to.Sub(from) <= fineRange {
-		subjects, lacks = exactly(subjectsQuery), exactly(lacksQuery)
-		p["from"], p["to"] = fmt.Sprint(from.UnixMicro()), fmt.Sprint(to.UnixMicro())
-		err = s.fine(ctx, &o, p)
-	} else {
-		err = s.coarse(ctx, &o)
-	}
+	p := window(cluster, from, to)
+	at, err := s.extent(ctx, p)
 	if err != nil {
 		return o, err
 	}
-	p["limit"] = "15"
-	if o.Subjects, err = collect(ctx, s, subjects, p, (*SubjectCount).targets); err != nil {
-		return o, err
+	sums, subjects, lacks := coarseQuery, subjectsQuery, lacksQuery
+	switch {
+	case to.Sub(from) <= fineRange && at.inside <= mostFine:
+		sums, subjects, lacks = exactly(fineQuery), exactly(subjectsQuery), exactly(lacksQuery)
+		p["from"], p["to"] = fmt.Sprint(from.UnixMicro()), fmt.Sprint(to.UnixMicro())
+	case at.outside == 0: // there is no other minute to leave out
+		subjects = strings.Replace(subjectsQuery, inMinutes, "", 1)
 	}
-	p["limit"] = "50"
-	o.Lacks, err = collect(ctx, s, lacks, p, (*Lack).targets)
-	return o, err
+	if sums == coarseQuery {
+		o.Step = max(o.Step, time.Minute)
+	}
+	p["step"] = fmt.Sprint(o.Step.Microseconds())
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.sums(ctx, sums, &o, p) })
+	g.Go(func() (err error) {
+		o.Subjects, err = collect(ctx, s, subjects, with(p, "limit", "15"), (*SubjectCount).targets)
+		return err
+	})
+	if at.lacking > 0 {
+		g.Go(func() (err error) {
+			newest := with(p, "limit", "50")
+			newest["from_minute"] = fmt.Sprint(at.lacking)
+			o.Lacks, err = collect(ctx, s, lacks, newest, (*Lack).targets)
+			return err
+		})
+	}
+	return o, g.Wait()
+}
+
+// with returns the parameters and one more.
+func with(p clickhouse.Parameters, name, value string) clickhouse.Parameters {
+	out := maps.Clone(p)
+	out[name] = value
+	return out
+}
+
+// extent is how many events lie inside and outside of a range, and the minute with which its
+// newest requests that lack something begin: at least mostLacking, or all; 0: none does.
+type extent struct{ inside, outside, lacking int64 }
+
+// mostLacking bounds what is read for what is missing most: what to supply next shows in the
+// newest requests.
+const mostLacking = 20_000
+
+const extentQuery = `SELECT toInt64(sumIf(c, inside)), toInt64(sumIf(c, NOT inside)), toInt64(toUnixTimestamp(minIf(minute, lacking > 0 AND later < {most:Int64})))
+FROM (
+    SELECT minute, minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AS inside, sum(count) AS c, sumIf(count, inside AND outcome = 'indeterminate') AS lacking,
+        sum(lacking) OVER (ORDER BY minute DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS later
+    FROM %s.volume
+    WHERE cluster = {cluster:String}
+    GROUP BY minute
+)`
+
+func (s *Store) extent(ctx context.Context, p clickhouse.Parameters) (extent, error) {
+	list, err := collect(ctx, s, extentQuery, with(p, "most", fmt.Sprint(mostLacking)), func(e *extent) ([]any, func()) { return []any{&e.inside, &e.outside, &e.lacking}, nil })
+	if err != nil || len(list) == 0 {
+		return extent{}, err
+	}
+	return list[0], nil
 }
 
 // fineRange is the longest range that is summed from its events: two hours of a busy
 // cluster are some seconds of reading, a month is not.
 const fineRange = 2 * time.Hour
+
+// mostFine is the most events a range is summed from: more take longer than a page may.
+const mostFine = 500_000
+
+// inMinutes is the condition of a range in queries that read events.
+const inMinutes = " AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32}"
 
 // mostBuckets is how many steps a range is cut into at most: bars of a chart stay wide
 // enough to be pointed at.
@@ -91,15 +145,22 @@ GROUP BY start, recorded, replayed, outcome, class
 HAVING events != 0
 ORDER BY start, recorded, outcome, replayed, class`
 
-// fine sums volume, outcomes and decisions from events, in one reading.
-func (s *Store) fine(ctx context.Context, o *Overview, p clickhouse.Parameters) error {
+// coarseQuery is fineQuery of the rollup.
+const coarseQuery = `SELECT intDiv(toInt64(toUnixTimestamp(minute)) * 1000000, {step:Int64}) * {step:Int64} AS start, recorded, replayed, outcome, class, sum(count) AS events
+FROM %s.volume
+WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32}
+GROUP BY start, recorded, replayed, outcome, class
+HAVING events != 0
+ORDER BY start, recorded, outcome, replayed, class`
+
+// sums adds up volume, outcomes and decisions, in one reading.
+func (s *Store) sums(ctx context.Context, query string, o *Overview, p clickhouse.Parameters) error {
 	type group struct {
 		start                              int64
 		recorded, replayed, outcome, class string
 		events                             int64
 	}
-	p["step"] = fmt.Sprint(o.Step.Microseconds())
-	groups, err := collect(ctx, s, exactly(fineQuery), p, func(g *group) ([]any, func()) {
+	groups, err := collect(ctx, s, query, p, func(g *group) ([]any, func()) {
 		return []any{&g.start, &g.recorded, &g.replayed, &g.outcome, &g.class, &g.events}, nil
 	})
 	if err != nil {
@@ -133,30 +194,4 @@ func (s *Store) fine(ctx context.Context, o *Overview, p clickhouse.Parameters) 
 		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Recorded, b.Recorded), cmp.Compare(a.Replayed, b.Replayed))
 	})
 	return nil
-}
-
-// coarse reads volume, outcomes and decisions from the rollup.
-func (s *Store) coarse(ctx context.Context, o *Overview) (err error) {
-	if o.Volume, err = s.Volume(ctx, o.Cluster, o.From, o.To, o.Step); err != nil {
-		return err
-	}
-	if o.Outcomes, err = s.Outcomes(ctx, o.Cluster, o.From, o.To); err != nil {
-		return err
-	}
-	o.Decisions, err = s.Decisions(ctx, o.Cluster, o.From, o.To)
-	return err
-}
-
-const decisionsQuery = `SELECT recorded, replayed, sum(count) AS requests
-FROM %s.volume
-WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AND outcome != ''
-GROUP BY recorded, replayed
-HAVING requests != 0
-ORDER BY requests DESC, recorded, replayed`
-
-// Decisions returns the requests by recorded and replayed decision, most requests first.
-func (s *Store) Decisions(ctx context.Context, cluster string, from, to time.Time) ([]Decided, error) {
-	return collect(ctx, s, decisionsQuery, window(cluster, from, to), func(v *Decided) ([]any, func()) {
-		return []any{&v.Recorded, &v.Replayed, &v.Requests}, nil
-	})
 }

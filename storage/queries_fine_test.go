@@ -3,6 +3,7 @@ package storage_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -142,4 +143,32 @@ func TestOverviewSteps(t *testing.T) {
 			t.Errorf("%v in steps of %v: the rollup has whole minutes", length, o.Step)
 		}
 	}
+}
+
+// TestOverviewLacks: what is missing is that of the newest requests, enough of them, and of all
+// when they are few.
+func TestOverviewLacks(t *testing.T) {
+	s, ctx := storagetest.Open(t), context.Background()
+	at := time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC)
+	add := func(begin time.Time, n int, missing string) {
+		s.Exec(t, fmt.Sprintf(`INSERT INTO retrial.events (cluster, ingest_day, day, minute, request_received, request_key, stage, sign, version, outcome, missing)
+SELECT 'c', toDate(%[1]d), toDate(%[1]d), toDateTime(%[1]d, 'UTC'), toDateTime64(%[1]d, 6, 'UTC'), sipHash128(number, '%[3]s'), 'ResponseComplete', 1, 1, 'indeterminate', ['%[3]s'] FROM numbers(%[2]d)`, begin.Unix(), n, missing))
+	}
+	lacks := func() map[string]int64 {
+		o, err := s.Overview(ctx, "c", at.Add(-time.Hour), at.Add(5*time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]int64{}
+		for _, l := range o.Lacks {
+			out[l.Missing] = l.Requests
+		}
+		return out
+	}
+	equal(t, "lacks of nothing", lacks(), map[string]int64{})
+	add(at, 3, "old")
+	add(at.Add(time.Minute), 2, "new")
+	equal(t, "lacks of few", lacks(), map[string]int64{"old": 3, "new": 2})
+	add(at.Add(2*time.Minute), 25_000, "newest")
+	equal(t, "lacks of many", lacks(), map[string]int64{"newest": 25_000})
 }

@@ -75,6 +75,7 @@ ClickHouse server of this machine, --count-pid adds what that uses.`,
 	c.Flags().IntVar(&b.connections, "connections", 4, "posts on their way at once")
 	c.Flags().IntVar(&b.batch, "batch", 400, "events in one post, as an apiserver's default")
 	c.Flags().IntSliceVar(&b.beside, "count-pid", nil, "a further process whose processor time counts, beside the child")
+	c.Flags().StringVar(&b.overview, "overview", "", "begin with the store that bench storage kept in this folder, and meanwhile keep asking for its first page")
 	c.Flags().StringVar(&b.profile, "profile", "", "keep the child's CPU profile in this file")
 	addOutput(c, &output, "table", "json")
 	return c
@@ -88,6 +89,7 @@ type pipelineBench struct {
 	connections   int
 	batch         int
 	profile       string
+	overview      string
 	beside        []int // processes
 	serveFlags    []string
 	log           io.Writer
@@ -103,6 +105,9 @@ func (b *pipelineBench) run(ctx context.Context) (r *pipelineResult, err error) 
 	cfg.DataDir, cfg.KeyFile = filepath.Join(dir, "d"), filepath.Join(dir, "key")
 	cfg.ClickHouse.DSN = valueOf(b.serveFlags, "--clickhouse-dsn")
 	if cfg.Webhook.Listen, err = freeAddress(); err != nil {
+		return nil, err
+	}
+	if err := fillFrom(b.overview, cfg.DataDir); err != nil {
 		return nil, err
 	}
 	profile := filepath.Join(dir, "cpu.pprof")
@@ -122,6 +127,7 @@ func (b *pipelineBench) run(ctx context.Context) (r *pipelineResult, err error) 
 		return nil, err
 	}
 	ownBefore := ownCPU()
+	probe := probeOverview(ctx, b.overview, child.client)
 	began := time.Now()
 	if err := load.post(ctx, b.connections); err != nil {
 		return nil, err
@@ -131,6 +137,10 @@ func (b *pipelineBench) run(ctx context.Context) (r *pipelineResult, err error) 
 		return nil, err
 	}
 	took := time.Since(began)
+	overview, err := probe.stop()
+	if err != nil {
+		return nil, err
+	}
 	after, err := child.idle(ctx)
 	if err != nil {
 		return nil, err
@@ -143,7 +153,7 @@ func (b *pipelineBench) run(ctx context.Context) (r *pipelineResult, err error) 
 	r = &pipelineResult{
 		Events: load.count(), Seconds: took.Seconds(), EventsPerSecond: n / took.Seconds(), BytesPerEvent: float64(load.bytes) / n,
 		CPUPerEvent: float64((after - before).Microseconds()) / n, LoadCPU: float64(own.Microseconds()) / n,
-		PeakRSSMB: float64(usage.Maxrss) / 1024,
+		PeakRSSMB: float64(usage.Maxrss) / 1024, Overview: overview,
 	}
 	if r.Rooms, err = rooms(profile, r.CPUPerEvent, n); err != nil {
 		return nil, err

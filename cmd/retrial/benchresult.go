@@ -31,6 +31,7 @@ type pipelineResult struct {
 	Evaluated       map[string]int64   `json:"evaluated"` // what retrial evaluate says of the same, as often
 	Lost            int64              `json:"lost"`
 	Duplicates      int64              `json:"duplicates"`
+	Overview        *overviewTimes     `json:"overview,omitempty"` // the slowest run's
 	// Each has, with several runs, the events/s and the CPU per event of each.
 	Each []pipelineRun `json:"each,omitempty"`
 }
@@ -106,6 +107,9 @@ func medians(results []*pipelineResult) *pipelineResult {
 		Rooms:           map[string]float64{}, Verdicts: map[string]int64{},
 	}
 	for _, r := range results {
+		if r.Overview != nil && (out.Overview == nil || r.Overview.P95 > out.Overview.P95) {
+			out.Overview = r.Overview
+		}
 		for room := range r.Rooms {
 			out.Rooms[room] = 0
 		}
@@ -155,6 +159,9 @@ func (r *pipelineResult) print(out io.Writer) error {
 	fmt.Fprintf(w, "load generator\t%.1f µs CPU per event\n", r.LoadCPU)
 	fmt.Fprintf(w, "peak memory\t%.0f MB\n", r.PeakRSSMB)
 	fmt.Fprintf(w, "on disk\t%.0f MB\n", r.StoredMB)
+	if o := r.Overview; o != nil {
+		fmt.Fprintf(w, "first page\tof %d events: p50 %.0f ms, p95 %.0f ms, worst %.0f ms of %d\n", o.Events, o.P50, o.P95, o.Worst, o.Asked)
+	}
 	for _, o := range outcomes {
 		fmt.Fprintf(w, "%s\t%d, offline %d\n", o, r.Verdicts[o], r.Evaluated[o])
 	}

@@ -11,6 +11,10 @@ import (
 	"github.com/retrial-io/retrial/replay"
 )
 
+// otelLines is how many events, from the first on, its tables get: what they take for an event
+// is the same at 200,000 and at a million, and to fill them takes as long as to fill ours.
+const otelLines = 1_000_000
+
 // otelTable is what the OpenTelemetry Collector's ClickHouse exporter makes for logs
 // (opentelemetry-collector-contrib, exporter/clickhouseexporter, logs table).
 const otelTable = `CREATE TABLE otel.otel_logs (

@@ -103,24 +103,22 @@ func (b *storageBench) merge(ctx context.Context) error {
 
 // measure reads what columns and tables take.
 func (b *storageBench) measure(ctx context.Context, r *storageResult) error {
-	n := float64(r.Rows)
+	n, lines := float64(r.Rows), float64(min(r.Rows, otelLines))
 	r.Groups, r.Columns, r.Tables, r.OtelColumns, r.Outcomes = map[string]float64{}, map[string]float64{}, map[string]float64{}, map[string]float64{}, map[string]int64{}
 	tables, err := rawRows(ctx, b.engine, "SELECT database, table, sum(bytes_on_disk) FROM system.parts WHERE active AND database IN ('retrial', 'otel') GROUP BY database, table")
 	if err != nil {
 		return err
 	}
 	for _, t := range tables {
-		bytes := numeric(t[2]) / n
-		switch t[1] {
+		switch bytes := numeric(t[2]); t[1] {
 		case "otel_logs":
-			r.Otel = bytes
-			continue
+			r.Otel = bytes / lines
 		case "otel_plain":
-			r.OtelPlain = bytes
-			continue
+			r.OtelPlain = bytes / lines
+		default:
+			r.Tables[t[1]] = bytes / n
+			r.Total += bytes / n
 		}
-		r.Tables[t[1]] = bytes
-		r.Total += bytes
 	}
 	columns, err := rawRows(ctx, b.engine, "SELECT database, table, column, sum(column_bytes_on_disk) FROM system.parts_columns WHERE active AND (database, table) IN (('retrial', 'events'), ('otel', 'otel_logs')) GROUP BY database, table, column")
 	if err != nil {
@@ -129,7 +127,7 @@ func (b *storageBench) measure(ctx context.Context, r *storageResult) error {
 	for _, c := range columns {
 		bytes := numeric(c[3]) / n
 		if c[0] == "otel" {
-			r.OtelColumns[c[2]] = bytes
+			r.OtelColumns[c[2]] = numeric(c[3]) / lines
 			continue
 		}
 		r.Columns[c[2]] = bytes

@@ -31,15 +31,15 @@ HAVING requests > 0
 ORDER BY requests DESC, m
 LIMIT {limit:UInt32};
 
--- Decisions
-SELECT recorded, replayed, sum(count) AS requests
-FROM `retrial`.volume
-WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AND outcome != ''
-GROUP BY recorded, replayed
-HAVING requests != 0
-ORDER BY requests DESC, recorded, replayed;
-
 -- Overview of a short range
+SELECT toInt64(sumIf(c, inside)), toInt64(sumIf(c, NOT inside)), toInt64(toUnixTimestamp(minIf(minute, lacking > 0 AND later < {most:Int64})))
+FROM (
+    SELECT minute, minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AS inside, sum(count) AS c, sumIf(count, inside AND outcome = 'indeterminate') AS lacking,
+        sum(lacking) OVER (ORDER BY minute DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS later
+    FROM `retrial`.volume
+    WHERE cluster = {cluster:String}
+    GROUP BY minute
+);
 SELECT intDiv(toUnixTimestamp64Micro(request_received), {step:Int64}) * {step:Int64} AS start, recorded, replayed, outcome, class, sum(toInt64(sign)) AS events
 FROM `retrial`.events
 WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64}
@@ -53,13 +53,28 @@ GROUP BY subject
 HAVING requests > 0
 ORDER BY requests DESC, subject
 LIMIT {limit:UInt32};
-SELECT m, sum(toInt64(sign)) AS requests
+
+-- Overview of all there is
+SELECT toInt64(sumIf(c, inside)), toInt64(sumIf(c, NOT inside)), toInt64(toUnixTimestamp(minIf(minute, lacking > 0 AND later < {most:Int64})))
+FROM (
+    SELECT minute, minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AS inside, sum(count) AS c, sumIf(count, inside AND outcome = 'indeterminate') AS lacking,
+        sum(lacking) OVER (ORDER BY minute DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS later
+    FROM `retrial`.volume
+    WHERE cluster = {cluster:String}
+    GROUP BY minute
+);
+SELECT intDiv(toInt64(toUnixTimestamp(minute)) * 1000000, {step:Int64}) * {step:Int64} AS start, recorded, replayed, outcome, class, sum(count) AS events
+FROM `retrial`.volume
+WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32}
+GROUP BY start, recorded, replayed, outcome, class
+HAVING events != 0
+ORDER BY start, recorded, outcome, replayed, class;
+SELECT subject, sum(toInt64(sign)) AS requests, toInt64(sumIf(toInt64(sign), recorded = 'forbid')) AS forbidden, toInt64(sumIf(toInt64(sign), outcome = 'drift')) AS drift
 FROM `retrial`.events
-ARRAY JOIN missing AS m
-WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64} AND outcome = 'indeterminate'
-GROUP BY m
+WHERE cluster = {cluster:String} AND outcome != ''
+GROUP BY subject
 HAVING requests > 0
-ORDER BY requests DESC, m
+ORDER BY requests DESC, subject
 LIMIT {limit:UInt32};
 
 -- VisitWhy
