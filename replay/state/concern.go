@@ -17,6 +17,27 @@ func credentialEffect(id string) Effect {
 	return Effect{Resource: Credentials, Name: id, Credential: id}
 }
 
+// wholes are the answers about what no object is known of and that have no time: whether there
+// was ever such a pod, token or other credential.
+type wholes struct{ pods, tokens, credentials Known }
+
+func (s *State) whole() wholes {
+	return wholes{s.never(resPod), s.neverToken(), s.never(resCredential)}
+}
+
+// since returns the effects of such answers having changed: what was done with any credential,
+// whenever it was, may have to be judged again.
+func (w wholes) since(before wholes) (effects []Effect) {
+	everything := Subjects{All: true, AllNamespaces: true}
+	if w.pods != before.pods {
+		effects = append(effects, Effect{Resource: Pods, subjects: everything})
+	}
+	if w.tokens != before.tokens || w.credentials != before.credentials {
+		effects = append(effects, Effect{Resource: Credentials, subjects: everything})
+	}
+	return effects
+}
+
 // concerned adds the subjects of a change of an object of the reduced kinds: those whose
 // identity or relation it is about.
 func (s *State) concerned(g *gather, k objectKey, was, is []step) {

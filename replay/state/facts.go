@@ -126,9 +126,6 @@ func (s *State) PodByUID(uid string) (Pod, Known) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	p := s.pods.uids[uid]
-	if p == nil && s.pods.nameless {
-		return Pod{}, Unknown // it may be one of those
-	}
 	if p == nil {
 		return Pod{}, s.never(resPod)
 	}
@@ -150,9 +147,20 @@ func (s *State) PodByUID(uid string) (Pod, Known) {
 	return out, Present
 }
 
+// neverToken is what never says of tokens.
+func (s *State) neverToken() Known {
+	if !s.issues {
+		return Unknown // the policy may leave them out
+	}
+	return s.never(resCredential)
+}
+
 // never returns Absent when every object there ever was of a resource is known, as far back as
 // the State remembers; else Unknown.
 func (s *State) never(res resource) Known {
+	if res == resPod && s.pods.nameless || res == resCredential && s.forgot {
+		return Unknown // it may be one of those
+	}
 	for k, obj := range s.objects[res] {
 		if k.name != "" {
 			continue
@@ -203,8 +211,8 @@ func (s *State) Credential(id string) (Credential, Known) {
 	if c := s.credentials[id]; c != nil {
 		return s.full(c), Present
 	}
-	if s.forgot || !s.issues && strings.HasPrefix(id, prefixJTI) {
-		return Credential{}, Unknown
+	if strings.HasPrefix(id, prefixJTI) {
+		return Credential{}, s.neverToken()
 	}
 	return Credential{}, s.never(resCredential)
 }

@@ -270,7 +270,9 @@ func TestCredentials(t *testing.T) {
 	}
 	effects := s.event("12:00:00", "create", uri, 201, `{"kind":"TokenRequest","spec":{"boundObjectRef":{"kind":"Pod","name":"p","uid":"u1"}}}`,
 		`{"kind":"TokenRequest","metadata":{"name":"robot","uid":"r1"},"spec":{"boundObjectRef":{"kind":"Pod","name":"p","uid":"u1"}},"status":{"token":"x","expirationTimestamp":"2026-01-02T13:00:00Z"}}`, issued)
-	if len(effects) != 1 || effects[0].Credential != "JTI=1" || effects[0].Subjects().All || len(effects[0].Subjects().Users)+len(effects[0].Subjects().Groups) != 0 {
+	// It is the first one: the log tells of them, so that other tokens were not issued.
+	if len(effects) != 2 || effects[0].Credential != "JTI=1" || effects[0].Subjects().All || len(effects[0].Subjects().Users)+len(effects[0].Subjects().Groups) != 0 ||
+		effects[1].Credential != "" || !effects[1].Subjects().All || !effects[1].Subjects().AllNamespaces {
 		t.Errorf("effects %+v", effects)
 	}
 	c, known := s.Credential("JTI=1")
@@ -409,7 +411,8 @@ func TestPodEffects(t *testing.T) {
 			t.Errorf("%d: effects %+v, want %v", i, effects, want)
 		}
 	}
-	// A pod whose name was not recorded concerns nobody before something binds it.
+	// A pod whose name was not recorded concerns nobody before something binds it, save that the
+	// first of them leaves no uid that certainly never was.
 	unnamed := func(at string) []state.Effect {
 		obs, err := state.FromEvent(&event.Event{Stage: event.StageResponseComplete, Verb: "create", RequestURI: podsURI, ResponseStatus: &event.Status{Code: 201},
 			RequestReceivedTimestamp: clock(t, at), StageTimestamp: clock(t, at)})
@@ -418,7 +421,7 @@ func TestPodEffects(t *testing.T) {
 		}
 		return s.Apply(obs...)
 	}
-	if effects := unnamed("12:01:00"); len(effects) != 1 || effects[0].Subjects().All || len(effects[0].Subjects().Users)+len(effects[0].Subjects().Groups) != 0 {
+	if effects := unnamed("12:01:00"); len(effects) != 2 || effects[0].Subjects().All || len(effects[0].Subjects().Users)+len(effects[0].Subjects().Groups) != 0 || !effects[1].Subjects().All {
 		t.Errorf("effects %+v", effects)
 	}
 	s.expectPod("other", "12:00:30", "absent - - -", "12:01:01", "unknown - - -")

@@ -107,6 +107,7 @@ func (s *State) Apply(obs ...Observation) []Effect {
 	defer s.mu.Unlock()
 	var dirty []objectKey
 	var effects []Effect
+	before := s.whole()
 	for i := range obs {
 		dirty = s.take(&obs[i], dirty, &effects)
 	}
@@ -114,6 +115,7 @@ func (s *State) Apply(obs ...Observation) []Effect {
 		effects = append(effects, s.resolve(dirty)...)
 	}
 	effects = append(effects, s.resolvePods()...)
+	effects = append(effects, s.whole().since(before)...)
 	if len(effects) > 0 {
 		s.revision.Add(1)
 	}
