@@ -12,12 +12,16 @@ run() { # package, pattern, time
   CGO_ENABLED=0 go test "./$1" -run '^$' -bench "$2" -benchtime "${3:-1s}" | grep -E '^(Benchmark|ok|FAIL|---)'
 }
 
-run ingest/event 'DecodeList|Redact|AppendJSON'
+run ingest/event 'Normalise|DecodeList|Redact|AppendJSON'
+run ingest/webhook 'Post'
+run ingest/spool 'Produce'
+run ingest/stream 'Produce/.*snappy|Fetch/.*snappy'
 run rbacindex 'Authorize/' 200ms
 run rbacindex 'Apply|Build' 200ms
 run rbacindex 'WhoCan|Can|Hygiene|NearestMiss' 200ms
 run replay/evaluate 'Replay|Identity'
-run ingest/stream 'Produce|Fetch'
+run analysis/detect 'Tag|Observe'
+run replay/runner 'Settle'
 run storage 'Insert' 2s
 run replay/runner 'LateBinding' 3x
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/perevent"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage/storagetest"
@@ -50,7 +51,7 @@ func TestPolicyLoadChild(t *testing.T) {
 	}
 	s, closeStore := storagetest.Start(t, dir)
 	defer closeStore()
-	began, burnt := time.Now(), cpu()
+	began, burnt := time.Now(), perevent.CPU()
 	st := state.New("c")
 	rows := 0
 	next, err := s.LoadPolicy(context.Background(), func(v replay.PolicyVersion) error {
@@ -69,7 +70,7 @@ func TestPolicyLoadChild(t *testing.T) {
 	view := st.RBAC(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
 	_, _, bindings, _ := view.RBAC.Len()
 	fmt.Printf("rows=%d next=%d versions=%d bindings=%d load_ms=%d first_view_ms=%d cpu_ms=%d\n", rows, next[0], st.Stats().Versions, bindings,
-		loaded.Milliseconds(), (time.Since(began) - loaded).Milliseconds(), (cpu() - burnt).Milliseconds())
+		loaded.Milliseconds(), (time.Since(began) - loaded).Milliseconds(), (perevent.CPU() - burnt).Milliseconds())
 }
 
 // loadPolicyInChild returns what the child said, by name.

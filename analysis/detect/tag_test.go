@@ -11,6 +11,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/perevent"
 	"github.com/retrial-io/retrial/internal/sample"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
@@ -143,9 +144,10 @@ func TestTagFails(t *testing.T) {
 func BenchmarkTag(b *testing.B) {
 	all := recording(b)
 	tagger := NewTagger(builtinSet(b), nil)
-	b.ReportAllocs()
+	m := perevent.Start(b)
 	for i := 0; b.Loop(); i++ {
 		q := all[i%len(all)]
 		tagger.Tag("sample", q.event, q.verdict)
 	}
+	m.Report(b.N, 0)
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -14,6 +13,7 @@ import (
 	auditinstall "k8s.io/apiserver/pkg/apis/audit/install"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
+	"github.com/retrial-io/retrial/internal/perevent"
 	"github.com/retrial-io/retrial/internal/testfile"
 )
 
@@ -22,15 +22,6 @@ func auditCodec() runtime.Decoder {
 	scheme := runtime.NewScheme()
 	auditinstall.Install(scheme)
 	return serializer.NewCodecFactory(scheme).UniversalDecoder(schema.GroupVersion{Group: "audit.k8s.io", Version: runtime.APIVersionInternal})
-}
-
-// cpuTime returns the user and system time the process has used.
-func cpuTime(b *testing.B) time.Duration {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // BenchmarkNormalise takes the bundled recording in lists of 400, as an apiserver posts them,
@@ -101,7 +92,7 @@ func BenchmarkNormalise(b *testing.B) {
 		rounds++
 		for i := range ways {
 			w := &ways[i]
-			before := cpuTime(b)
+			before := perevent.CPU()
 			total := 0
 			for _, body := range bodies {
 				n, err := w.take(body)
@@ -113,7 +104,7 @@ func BenchmarkNormalise(b *testing.B) {
 			if total != len(lines) {
 				b.Fatalf("%s: %d of %d events", w.name, total, len(lines))
 			}
-			w.spent += cpuTime(b) - before
+			w.spent += perevent.CPU() - before
 		}
 	}
 	events := float64(rounds * len(lines))

@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/internal/perevent"
 	"github.com/retrial-io/retrial/internal/sample"
 )
 
@@ -45,14 +44,6 @@ type always struct{}
 
 func (always) Produce(context.Context, ...stream.Record) error { return nil }
 
-func cpu(b *testing.B) int64 {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return u.Utime.Nano() + u.Stime.Nano()
-}
-
 // BenchmarkProduce puts posts of 400 recorded events through the spool: while Kafka takes
 // them, and onto a real disk while it does not, from several posts at once; and sends them.
 func BenchmarkProduce(b *testing.B) {
@@ -67,11 +58,8 @@ func BenchmarkProduce(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.Cleanup(func() { _ = s.Close(); _ = d.Close() })
-		b.SetBytes(size)
-		b.ReportAllocs()
 		b.SetParallelism(parallel)
-		before := cpu(b)
-		b.ResetTimer()
+		m := perevent.Start(b)
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
 				if err := s.Produce(b.Context(), recs...); err != nil {
@@ -79,9 +67,7 @@ func BenchmarkProduce(b *testing.B) {
 				}
 			}
 		})
-		events := 400 * float64(b.N)
-		b.ReportMetric(float64(cpu(b)-before)/1000/events, "cpu-µs/event")
-		b.ReportMetric(events/b.Elapsed().Seconds(), "events/s")
+		m.Report(400*b.N, size*int64(b.N))
 		return s
 	}
 	b.Run("kafka=there", func(b *testing.B) { run(b, b.TempDir(), always{}, 2) })
@@ -112,18 +98,14 @@ func BenchmarkProduce(b *testing.B) {
 		if s, err = Open(Config{FS: d, MaxBytes: 1 << 40, MinFree: -1}, always{}); err != nil {
 			b.Fatal(err)
 		}
-		b.SetBytes(size)
-		before := cpu(b)
-		b.ResetTimer()
+		m := perevent.Start(b)
 		drainer := &drainer{s: s, decoder: stream.NewDecoder()}
 		for more := true; more; {
 			if more, err = drainer.step(b.Context()); err != nil {
 				b.Fatal(err)
 			}
 		}
-		events := 400 * float64(b.N)
-		b.ReportMetric(float64(cpu(b)-before)/1000/events, "cpu-µs/event")
-		b.ReportMetric(events/b.Elapsed().Seconds(), "events/s")
+		m.Report(400*b.N, size*int64(b.N))
 		if left, _ := os.ReadDir(dir); s.Status().Spooling {
 			b.Errorf("not drained: %v", left)
 		}

@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/perevent"
 )
 
 // auditJSON renders events of about 2 KB with the repetition and the randomness of real
@@ -48,21 +47,6 @@ func size(records []Record) (n int) {
 	return n
 }
 
-// cpu returns the user and system time this process has used.
-func cpu() time.Duration {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-func reportEvents(b *testing.B, events, bytes int, before time.Duration) {
-	b.ReportMetric(float64(bytes)/1e6/b.Elapsed().Seconds(), "MB/s")
-	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
-	b.ReportMetric(float64(cpu()-before)/float64(events)/1e3, "cpu-µs/event")
-}
-
 // BenchmarkProduce appends calls of 400 events to the embedded broker (fsync per batch),
 // client and broker in one process.
 func BenchmarkProduce(b *testing.B) {
@@ -72,8 +56,7 @@ func BenchmarkProduce(b *testing.B) {
 		for _, callers := range []int{1, 4} {
 			b.Run(fmt.Sprintf("compression=%s/callers=%d", compression, callers), func(b *testing.B) {
 				w := newWorld(b, func(c *Config) { c.Compression = compression })
-				b.ResetTimer()
-				before := cpu()
+				m := perevent.Start(b)
 				var wg sync.WaitGroup
 				for k := range callers {
 					wg.Go(func() {
@@ -87,7 +70,7 @@ func BenchmarkProduce(b *testing.B) {
 					})
 				}
 				wg.Wait()
-				reportEvents(b, b.N*perCall, b.N*size(records)*perCall/len(records), before)
+				m.Report(b.N*perCall, int64(b.N*size(records)*perCall/len(records)))
 			})
 		}
 	}
@@ -106,8 +89,7 @@ func BenchmarkFetch(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			b.ResetTimer()
-			before := cpu()
+			m := perevent.Start(b)
 			for range b.N {
 				q := newCursor(w.Client, TopicEvents, 0, 1, 0)
 				for n := 0; n < stored; {
@@ -118,7 +100,7 @@ func BenchmarkFetch(b *testing.B) {
 					n += len(batch.Records)
 				}
 			}
-			reportEvents(b, b.N*stored, b.N*size(records)*stored/len(records), before)
+			m.Report(b.N*stored, int64(b.N*size(records)*stored/len(records)))
 		})
 	}
 }

@@ -8,24 +8,14 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/internal/perevent"
 )
 
 type nopProducer struct{}
 
 func (nopProducer) Produce(context.Context, ...stream.Record) error { return nil }
-
-// cpu returns the processor time of this process so far, in nanoseconds.
-func cpu(b *testing.B) int64 {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return u.Utime.Nano() + u.Stime.Nano()
-}
 
 // BenchmarkPost takes a recorded body of 400 events, about 2 kB each, through
 // the handler, with a producer that does nothing: alone, and over mTLS, where the client's
@@ -33,15 +23,11 @@ func cpu(b *testing.B) int64 {
 func BenchmarkPost(b *testing.B) {
 	body := recordedPost(b)
 	measure := func(b *testing.B, post func(b *testing.B)) {
-		b.SetBytes(int64(len(body)))
-		b.ReportAllocs()
-		before := cpu(b)
+		m := perevent.Start(b)
 		for b.Loop() {
 			post(b)
 		}
-		events := 400 * float64(b.N)
-		b.ReportMetric(float64(cpu(b)-before)/1000/events, "cpu-µs/event")
-		b.ReportMetric(events/b.Elapsed().Seconds(), "events/s")
+		m.Report(400*b.N, int64(len(body))*int64(b.N))
 	}
 	b.Run("transport=none", func(b *testing.B) {
 		h, err := New(Config{Trusted: true}, nopProducer{}, event.NewRedactor([]byte("0123456789abcdef")), nil, nil, nil)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/perevent"
 	"github.com/retrial-io/retrial/internal/sample"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay"
@@ -124,12 +125,13 @@ func measured(b *testing.B, events []*event.Event, judge func(*event.Event)) {
 	b.ReportAllocs()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	began := threadTime(b)
+	m, began := perevent.Start(b), threadTime(b)
 	n := 0
 	for ; b.Loop(); n++ {
 		judge(events[n%len(events)])
 	}
 	b.ReportMetric(float64(threadTime(b)-began)/float64(n), "cpu-ns/op")
+	m.Report(n, 0)
 }
 
 // crowd is a listing of 25,000 ClusterRoleBindings, 25,000 RoleBindings and 100,000 pods on

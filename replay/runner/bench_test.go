@@ -8,6 +8,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/internal/perevent"
 	"github.com/retrial-io/retrial/replay"
 )
 
@@ -47,13 +48,12 @@ func BenchmarkSettle(b *testing.B) {
 		records = append(records, rec)
 		size += len(rec.Value)
 	}
-	b.SetBytes(int64(size))
-	b.ReportAllocs()
+	m := perevent.Start(b)
 	for b.Loop() {
 		l := &lane{r: r, p: noCommits{}, log: r.log, progress: r.board.own(stream.TopicEvents, 0, 0)}
 		if err := l.settle(b.Context(), &block{first: 0, last: rows - 1, records: records}); err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
+	m.Report(rows*b.N, int64(size)*int64(b.N))
 }

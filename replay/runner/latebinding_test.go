@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/internal/perevent"
 	"github.com/retrial-io/retrial/internal/testfile"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
@@ -115,10 +115,10 @@ func BenchmarkLateBinding(b *testing.B) {
 			`"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":%q}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"}}`, who.namespace, n, 900_000_000+n, who.user)
 		o := state.Observation{Source: state.SourceAudit, Resource: state.RoleBindings, Namespace: who.namespace, Name: fmt.Sprintf("late-%d", n), UID: fmt.Sprintf("late-%d", n),
 			ResourceVersion: fmt.Sprint(900_000_000 + n), Object: []byte(object), NotBefore: at, NotAfter: at}
-		before, began := p.life.sums(b), processCPU(b)
+		before, began := p.life.sums(b), perevent.CPU()
 		p.send(b, stream.PolicyRecord(stream.KindObservation, sample, "import", at, o.Append(nil)))
 		p.drain(b)
-		used += processCPU(b) - began
+		used += perevent.CPU() - began
 		after := p.life.sums(b)
 		v := after["retrial_runner_rejudged_total"] - before["retrial_runner_rejudged_total"]
 		c := after["retrial_runner_corrections_total"] - before["retrial_runner_corrections_total"]
@@ -133,13 +133,4 @@ func BenchmarkLateBinding(b *testing.B) {
 	b.ReportMetric(visited/float64(n), "visited/op")
 	b.ReportMetric(corrected/float64(n), "rewritten/op")
 	b.ReportMetric(float64(used.Milliseconds())/float64(n), "cpu-ms/op")
-}
-
-func processCPU(b *testing.B) time.Duration {
-	b.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
