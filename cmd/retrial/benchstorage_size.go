@@ -215,6 +215,15 @@ func (b *storageBench) rebuild(ctx context.Context) (int64, error) {
 
 func (r *storageResult) print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	if r.LineBytes > 0 {
+		r.printSizes(w)
+	}
+	r.printQuestions(w)
+	return w.Flush()
+}
+
+// printSizes prints what a store that was filled takes.
+func (r *storageResult) printSizes(w io.Writer) {
 	n := float64(r.Rows)
 	fmt.Fprintf(w, "events\t%d\tof %.0f bytes\t\n", r.Rows, float64(r.LineBytes)/n)
 	fmt.Fprintf(w, "zstd -19\t%.1f\tbytes an event, %d lines\t\n", r.Baseline, r.SampleLines)
@@ -251,6 +260,10 @@ func (r *storageResult) print(out io.Writer) error {
 	for _, k := range slices.Sorted(maps.Keys(r.Outcomes)) {
 		fmt.Fprintf(w, "%s\t%d\t\t\n", k, r.Outcomes[k])
 	}
+}
+
+// printQuestions prints what was asked.
+func (r *storageResult) printQuestions(w io.Writer) {
 	for _, at := range []struct {
 		rows int64
 		cost map[string]questionCost
@@ -258,13 +271,12 @@ func (r *storageResult) print(out io.Writer) error {
 		if len(at.cost) == 0 {
 			continue
 		}
-		fmt.Fprintf(w, "\nQUESTIONS OF %d EVENTS\tms\tMB read\trows read\tanswer\t\n", at.rows)
+		fmt.Fprintf(w, "\nQUESTIONS OF %d EVENTS\tms\tCPU ms\tMB read\trows read\tanswer\t\n", at.rows)
 		for _, k := range slices.Sorted(maps.Keys(at.cost)) {
 			c := at.cost[k]
-			fmt.Fprintf(w, "%s\t%.0f\t%.1f\t%d\t%d\t\n", k, c.Seconds*1e3, float64(c.Bytes)/1e6, c.Rows, c.Answer)
+			fmt.Fprintf(w, "%s\t%.0f\t%.0f\t%.1f\t%d\t%d\t\n", k, c.Seconds*1e3, c.CPU*1e3, float64(c.Bytes)/1e6, c.Rows, c.Answer)
 		}
 	}
-	return w.Flush()
 }
 
 // rawRows runs a statement at the engine and returns its rows as texts.
