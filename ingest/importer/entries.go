@@ -26,6 +26,9 @@ type entries interface {
 	next() (entry, error)
 }
 
+// manyBad lines without a single event among all that was read are no audit log.
+const manyBad = 100
+
 // kindPeek is how much of a file is looked at to tell a list from lines.
 const kindPeek = 64 << 10
 
@@ -163,7 +166,7 @@ func (l *listEntries) next() (entry, error) {
 		l.budget.left = l.budget.max
 		l.n++
 		if l.n == 1 {
-			if _, err := event.Decode(raw); err != nil {
+			if _, err := event.DecodeValid(raw); err != nil {
 				return entry{}, fmt.Errorf("%w: the list's first item: %w", ErrFormat, err)
 			}
 		}

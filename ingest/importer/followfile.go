@@ -263,9 +263,6 @@ func (f *follower) sibling(ctx context.Context, s sibling, m *followMark, open b
 // errContent marks an error of a file's content, which is no reason not to follow the others.
 var errContent = errors.New("content")
 
-// manyBad lines without a single event among all that was read are no audit log.
-const manyBad = 100
-
 // drain posts the lines of a file behind its mark. whole says that half a line at its end is
 // all there will be of it.
 func (f *follower) drain(ctx context.Context, m *followMark, src followSource, whole bool) error {
@@ -338,7 +335,7 @@ func (f *follower) item(line []byte, n int) (item []byte, ok bool) {
 		f.done.Malformed++
 		return quote([]byte(fmt.Sprintf("%d bytes are over the limit of %d: %s", n, f.post.MaxLine, line))), false
 	}
-	if _, err := event.Decode(line); err == nil {
+	if _, err := event.DecodeValid(line); err == nil {
 		return line, true
 	}
 	f.done.Malformed++

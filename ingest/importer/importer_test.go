@@ -259,6 +259,7 @@ func TestBadLines(t *testing.T) {
 		`{"kind":"Event","requestObject":{"kind":"Secret","stringData":{"p":"` + secret + `"}},"lev`,
 		strings.Repeat("x", 3000),
 		`17`,
+		`{"auditID":"c8e355d8","code":200,"method":"GET"}`,
 		line("b", false),
 		line("c", false)[:100],
 	}, "\n")
@@ -270,7 +271,7 @@ func TestBadLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := sum.Files[0]
-	if sum.Events != 2 || sum.Malformed != 6 || sum.DeadLetters != 6 || f.Lines != 8 || !f.Truncated {
+	if sum.Events != 2 || sum.Malformed != 7 || sum.DeadLetters != 7 || f.Lines != 9 || !f.Truncated {
 		t.Errorf("summary %+v", sum)
 	}
 	var lines []int64
@@ -280,10 +281,10 @@ func TestBadLines(t *testing.T) {
 			t.Errorf("line %d: %q", b.Line, b.Reason)
 		}
 	}
-	if fmt.Sprint(lines) != "[2 4 5 6 7 9]" {
+	if fmt.Sprint(lines) != "[2 4 5 6 7 8 10]" {
 		t.Errorf("bad lines %v", lines)
 	}
-	if len(rc.letters) != 6 {
+	if len(rc.letters) != 7 {
 		t.Fatalf("%d dead letters", len(rc.letters))
 	}
 	for _, d := range rc.letters {
@@ -300,7 +301,7 @@ func TestBadLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, rc.take(), []string{"audit.events c", "audit.events d"})
-	if f := sum.Files[0]; f.Resumed != 8 || f.Lines != 2 || f.Truncated {
+	if f := sum.Files[0]; f.Resumed != 9 || f.Lines != 2 || f.Truncated {
 		t.Errorf("summary %+v", f)
 	}
 }
@@ -371,6 +372,8 @@ func TestNotALog(t *testing.T) {
 		{"a list cut off", `{"kind":"EventList","items":[` + line("a", false) + `,{"kin`, "cut off after item 1"},
 		{"a list broken", `{"kind":"EventList","items":[` + line("a", false) + `}`, "breaks after item 1"},
 		{"a list and then", `{"kind":"EventList","items":[` + line("a", false) + `]} 17`, "something else than a list"},
+		{"lines of something else", strings.Repeat(`{"auditID":"c8e355d8","code":200,"method":"GET","path":"/apis"}`+"\n", 100), "line 1: no audit event: it has no stage (wanted: a JSON object of kind Event, apiVersion audit.k8s.io/v1, with auditID and stage)"},
+		{"a list of something else", `{"kind":"EventList","items":[{"auditID":"c8e355d8","code":200}]}`, "it has no stage"},
 		{"an item too long", `{"kind":"EventList","items":["` + strings.Repeat("x", 200_000) + `"]}`, "more than"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

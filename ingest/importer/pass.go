@@ -66,6 +66,9 @@ type pass struct {
 	ack  *ackTracker
 	read int64 // stored bytes
 	last int64 // line last read
+
+	events, bad int64 // lines read that are events, and that are none
+	first       error // what is the matter with the first of those that are none
 }
 
 // pass reads the file once and posts what the pass is about.
@@ -184,6 +187,9 @@ func (p *pass) cut(ctx context.Context, from int64, send func(*post) error) erro
 		}
 		p.last = e.n
 		item, done := p.item(e)
+		if p.events == 0 && p.bad >= manyBad && from == 0 {
+			return fmt.Errorf("%w: none of its first %d lines is an event: %w; kube-apiserver writes what is wanted with --audit-log-format=json", ErrFormat, p.bad, p.first)
+		}
 		if b == nil && (item != nil || p.kind == PassEvents) {
 			b = newPost(seq, 0)
 			seq++
@@ -216,7 +222,12 @@ func (p *pass) item(e entry) (item []byte, done bool) {
 	case e.tooLong != nil:
 		bad = fmt.Errorf("%d bytes are over the limit of %d", e.tooLong.Size, e.tooLong.Limit)
 	default:
-		ev, bad = event.Decode(e.raw)
+		ev, bad = event.DecodeValid(e.raw)
+	}
+	if bad == nil {
+		p.events++
+	} else if p.bad++; p.first == nil {
+		p.first = fmt.Errorf("line %d: %w", e.n, bad)
 	}
 	if p.kind == PassPolicy {
 		if bad == nil {

@@ -178,21 +178,24 @@ func TestRecordedPostIsTakenWhole(t *testing.T) {
 
 func TestMalformedItemsBecomeDeadLettersAndTheRestGoesOn(t *testing.T) {
 	b := trusted(t, Config{})
-	w := b.post(auditPath, list(read("a"), `17`, `{"level":5}`, `null`, `"half a li\"ne {"`, read("b"), `{"kind":"Pod","apiVersion":"v1"}`))
-	if w.Code != 200 || w.Header().Get(HeaderEvents) != "2" || w.Header().Get(HeaderDeadLetters) != "5" {
+	w := b.post(auditPath, list(read("a"), `17`, `{"level":5}`, `null`, `"half a li\"ne {"`, read("b"), `{"kind":"Pod","apiVersion":"v1"}`, `{"auditID":"c8e355d8","code":200}`))
+	if w.Code != 200 || w.Header().Get(HeaderEvents) != "2" || w.Header().Get(HeaderDeadLetters) != "6" {
 		t.Fatalf("answer %d %v %s", w.Code, w.Header(), w.Body)
 	}
 	letters := b.producer.letters(t)
-	if len(letters) != 5 {
+	if len(letters) != 6 {
 		t.Fatalf("%d dead letters", len(letters))
 	}
-	for i, item := range []int{1, 2, 3, 4, 6} {
+	for i, item := range []int{1, 2, 3, 4, 6, 7} {
 		if d := letters[i]; d.Reason != "malformed-item" || !strings.HasPrefix(d.Detail, fmt.Sprintf("item %d: ", item)) {
 			t.Errorf("dead letter %d: %+v", i, d)
 		}
 	}
 	if d := letters[3]; d.Digest != digest([]byte(`half a li"ne {`)) || d.Size != 14 {
 		t.Errorf("a wrapped line is kept as %+v, not as what was wrapped", d)
+	}
+	if d := letters[5]; !strings.Contains(d.Detail, "no audit event: it has no stage") {
+		t.Errorf("what is no audit event is told as %q", d.Detail)
 	}
 	b.balanced(t)
 }

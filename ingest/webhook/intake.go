@@ -96,6 +96,9 @@ func (in *intake) decode(body []byte) (events []event.Item, policy []int, err er
 	events = make([]event.Item, 0, eventsHint)
 	err = in.lists.Decode(body, func(item event.Item) error {
 		in.tally.items++
+		if item.Err == nil {
+			item.Err = item.Event.Validate()
+		}
 		if item.Err != nil {
 			in.malformedItem(item, &folded)
 			return nil
@@ -126,7 +129,7 @@ func (in *intake) malformedItem(item event.Item, folded *fold) {
 	}
 	raw, err := item.Raw, item.Err
 	if line, ok := unwrap(raw); ok {
-		if _, reason := event.Decode(line); reason != nil {
+		if _, reason := event.DecodeValid(line); reason != nil {
 			raw, err = line, reason
 		}
 	}

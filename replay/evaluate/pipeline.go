@@ -164,6 +164,9 @@ func (o *Options) decode(b *batch) {
 	for _, l := range b.lines {
 		if isList(l.raw) {
 			err := event.DecodeList(l.raw, func(it event.Item) error {
+				if it.Err == nil {
+					it.Err = it.Event.Validate()
+				}
 				if it.Err != nil {
 					malformed(l.number, fmt.Errorf("item %d: %w", it.Index, it.Err))
 					return nil
@@ -176,7 +179,7 @@ func (o *Options) decode(b *batch) {
 			}
 			continue
 		}
-		e, err := event.Decode(l.raw)
+		e, err := event.DecodeValid(l.raw)
 		if err != nil {
 			malformed(l.number, err)
 			continue

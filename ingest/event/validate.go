@@ -1,0 +1,37 @@
+package event
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrNotEvent is wrapped by the errors of [Event.Validate].
+var ErrNotEvent = errors.New("no audit event")
+
+// Validate returns an error for an object that says too little to be an audit event: one
+// without an auditID or a stage, which every version of the API has and every apiserver
+// writes. Items of a list may leave kind and apiVersion out, so that any JSON object decodes,
+// of whatever it tells, into an event that says nothing.
+func (e *Event) Validate() error {
+	lacks := "auditID"
+	switch {
+	case e.AuditID == "":
+	case e.Stage == "":
+		lacks = "stage"
+	default:
+		return nil
+	}
+	return fmt.Errorf("%w: it has no %s (wanted: a JSON object of kind %s, apiVersion %s, with auditID and stage)", ErrNotEvent, lacks, Kind, APIVersion)
+}
+
+// DecodeValid decodes what must be an event and nothing else: [Decode] and [Event.Validate].
+func DecodeValid(raw []byte) (*Event, error) {
+	e, err := Decode(raw)
+	if err == nil {
+		err = e.Validate()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
