@@ -22,9 +22,6 @@ import (
 // partitions of the topic on either side: the same, and one, with which one process does best.
 const partitions = 1
 
-// compression of what goes to Kafka, the product's own.
-const compression = "snappy"
-
 //go:embed collector.yaml
 var collectorConfig string
 
@@ -132,7 +129,7 @@ func startCollector(ctx context.Context, o options, form string, store *engine, 
 	}
 	err = template.Must(template.New("").Parse(collectorConfig)).Execute(w, map[string]any{
 		"Listen": address, "Cert": certs.cert, "Key": certs.key, "CA": certs.ca, "Brokers": o.brokers, "Topic": topic,
-		"Compression": compression, "Store": store.url, "User": storeUser, "Password": storePassword, "Create": !o.lean, "Processors": processors,
+		"Store": store.url, "User": storeUser, "Password": storePassword, "Create": !o.lean, "Tuned": o.tuned, "Processors": processors,
 	})
 	if err := errors.Join(err, w.Close()); err != nil {
 		return nil, err

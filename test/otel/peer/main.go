@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"time"
 )
@@ -28,7 +27,7 @@ type options struct {
 	repeat                       int
 	batch                        int
 	connections                  int
-	lean                         bool
+	lean, tuned                  bool
 	forms                        string
 	ours                         bool
 	dir                          string
@@ -56,6 +55,7 @@ func run(ctx context.Context) (err error) {
 	flags.IntVar(&o.batch, "batch", 400, "events in one post")
 	flags.IntVar(&o.connections, "connections", 4, "posts on their way at once")
 	flags.BoolVar(&o.lean, "lean", false, "the peer's table without its text and attribute indexes, cheaper than what the exporter makes")
+	flags.BoolVar(&o.tuned, "tuned", false, "the peer's exporter with larger batches, uncompressed and without asynchronous inserts, cheaper than what its documentation recommends")
 	flags.StringVar(&o.forms, "forms", formRaw+","+formParsed, "what the collector makes of an event: raw, one opaque body; parsed, its members as attributes too, so that they can be asked for")
 	flags.BoolVar(&o.ours, "ours", true, "run Retrial too")
 	if err := flags.Parse(os.Args[1:]); err != nil {
@@ -86,10 +86,9 @@ func run(ctx context.Context) (err error) {
 	if !o.ours {
 		return nil
 	}
-	slices.Reverse(forms) // the one without parsing last
 	for _, form := range forms {
 		name := "peer"
-		if form != formRaw {
+		if form != formParsed {
 			name += "-" + form
 		}
 		fmt.Printf("%s events_per_cpu_second=%.0f ours=%.0f ratio=%.2f\n", name, peers[form].perCPUSecond(), ours.perCPUSecond(), ours.perCPUSecond()/peers[form].perCPUSecond())
