@@ -136,6 +136,8 @@ func TestGoldenQueries(t *testing.T) {
 		}},
 		{"AuditSamples", func() error { _, err := s.AuditSamples(ctx, "c", from, to); return err }},
 		{"Received", func() error { _, err := s.Received(ctx, "c", []time.Time{from, day, to}); return err }},
+		{"ServerVolumes", func() error { _, err := s.ServerVolumes(ctx, "c", from, to); return err }},
+		{"LetterCounts", func() error { _, err := s.LetterCounts(ctx, "c", from, to); return err }},
 		{"Senders", func() error { _, err := s.Senders(ctx, "c", from, to); return err }},
 		{"Holes", func() error { _, err := s.Holes(ctx, "c", from, to, false, 10); return err }},
 		{"Unpaired", func() error { _, err := s.Unpaired(ctx, "c", from, to, 10); return err }},

@@ -121,6 +121,48 @@ func (s *Store) Received(ctx context.Context, cluster string, cuts []time.Time) 
 	})
 }
 
+// ServerVolume is how many events of an apiserver a stretch of time has.
+type ServerVolume struct {
+	APIServer string
+	Events    int64
+}
+
+const serverVolumeQuery = `SELECT apiserver, sum(toInt64(sign)) AS n
+FROM %s.events
+WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32}
+GROUP BY apiserver
+HAVING n != 0
+ORDER BY apiserver`
+
+// ServerVolumes counts events by apiserver, of whole minutes. It reads the events of the range:
+// ask for short ones.
+func (s *Store) ServerVolumes(ctx context.Context, cluster string, from, to time.Time) ([]ServerVolume, error) {
+	return collect(ctx, s, serverVolumeQuery, window(cluster, from, to), func(v *ServerVolume) ([]any, func()) {
+		return []any{&v.APIServer, &v.Events}, nil
+	})
+}
+
+// LetterCount is how many items came in a minute that became dead letters.
+type LetterCount struct {
+	Minute time.Time
+	Items  int64
+}
+
+// A letter may stand for many items of one list, and says for how many.
+const letterCountQuery = `SELECT toInt64(toUnixTimestamp(toStartOfMinute(received))) AS at, sum(greatest(1, toInt64OrZero(extract(detail, '^([0-9]+) more items ')))) AS n
+FROM %s.dead_letters FINAL
+WHERE cluster = {cluster:String} AND ingest_day >= toDate({day:UInt16}) AND received >= fromUnixTimestamp64Micro({from:Int64}) AND received < fromUnixTimestamp64Micro({to:Int64})
+GROUP BY at
+ORDER BY at`
+
+// LetterCounts counts what became dead letters of a cluster, by the minute it was received in.
+func (s *Store) LetterCounts(ctx context.Context, cluster string, from, to time.Time) ([]LetterCount, error) {
+	return collect(ctx, s, letterCountQuery, span(cluster, from, to), func(l *LetterCount) ([]any, func()) {
+		var at int64
+		return []any{&at, &l.Items}, func() { l.Minute = time.Unix(at, 0).UTC() }
+	})
+}
+
 // Sender is what came in of one apiserver in a range of arrival.
 type Sender struct {
 	APIServer   string

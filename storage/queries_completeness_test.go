@@ -73,6 +73,22 @@ func TestCompletenessQueries(t *testing.T) {
 	if want := []storage.Sender{{"a", 12, 12, 0, 2, at(30), at(60)}, {"b", 12, 10, 2, 2, at(30), at(60)}}; !slices.Equal(senders, want) {
 		t.Errorf("senders %+v\nwant %+v", senders, want)
 	}
+	volumes, err := s.ServerVolumes(ctx, "c", at(0), at(60))
+	if want := []storage.ServerVolume{{"a", 12}, {"b", 12}}; err != nil || !slices.Equal(volumes, want) {
+		t.Errorf("volumes %+v, %v\nwant %+v", volumes, err, want)
+	}
+	var letters []replay.StoredDeadLetter
+	for i, l := range []event.DeadLetter{{Cluster: "c", Detail: "item 3: no audit event"}, {Cluster: "c", Detail: "40 more items from item 20 on, the first: not JSON"}, {Cluster: "other"}} {
+		l.Source, l.Reason = "webhook", "malformed-item"
+		letters = append(letters, replay.StoredDeadLetter{DeadLetter: l, Position: event.Position{Epoch: 1, Offset: int64(i)}, Received: at(float64(61 * i))})
+	}
+	if err := s.SaveDeadLetters(ctx, "letters", letters); err != nil {
+		t.Fatal(err)
+	}
+	counts, err := s.LetterCounts(ctx, "c", at(0), at(100))
+	if want := []storage.LetterCount{{at(0), 1}, {at(60), 40}}; err != nil || !slices.Equal(counts, want) {
+		t.Errorf("letters %+v, %v\nwant %+v", counts, err, want)
+	}
 	holes, err := s.Holes(ctx, "c", at(0), at(100), true, 5)
 	if err != nil {
 		t.Fatal(err)

@@ -132,9 +132,11 @@ func pause(holes []storage.Hole, g Gap) (before, after time.Time) {
 	return time.Time{}, time.Time{}
 }
 
+// clock is how times are told.
+const clock = "15:04:05.000"
+
 // describe tells what happened and, where it is known, between which requests.
 func (g *Gap) describe(dropped []jump, cfg Config) string {
-	const clock = "15:04:05.000"
 	where := fmt.Sprintf("between %s and %s", g.From.UTC().Format(clock), g.To.UTC().Format(clock))
 	if !g.Before.IsZero() {
 		where = fmt.Sprintf("between the events of %s and %s", g.Before.UTC().Format(clock), g.After.UTC().Format(clock))
@@ -157,4 +159,27 @@ func (g *Gap) describe(dropped []jump, cfg Config) string {
 		return fmt.Sprintf("%s: its process ended right after; what was in its buffer is lost when it is killed.", where)
 	}
 	return fmt.Sprintf("%s: it counted no error for them.", where)
+}
+
+// letters finds out how many of the events that nothing else explains came, and became dead
+// letters, and which gaps they lie in. A letter is told by when it was received, which is up to
+// the retries of a batch after the event.
+func (m *Measured) letters(ctx context.Context, store Store, cfg Config, q Question, unexplained int64) error {
+	counts, err := store.LetterCounts(ctx, q.Cluster, m.From.Truncate(time.Minute), m.To.Add(cfg.Settle))
+	if err != nil {
+		return err
+	}
+	var all int64
+	for _, c := range counts {
+		all += c.Items
+		for i := range m.Gaps {
+			g := &m.Gaps[i]
+			if g.Cause == CauseUnexplained && c.Minute.Add(time.Minute).After(g.From) && c.Minute.Before(g.To.Add(cfg.Settle)) {
+				g.Cause = CauseDeadLetter
+				g.Text = fmt.Sprintf("between %s and %s: dead letters came at the time.", g.From.UTC().Format(clock), g.To.UTC().Format(clock))
+			}
+		}
+	}
+	m.DeadLetters = min(all, unexplained)
+	return nil
 }

@@ -17,6 +17,8 @@ type Store interface {
 	Holes(ctx context.Context, cluster string, from, to time.Time, arrivals bool, limit int) ([]storage.Hole, error)
 	Unpaired(ctx context.Context, cluster string, from, to time.Time, limit int) ([]storage.Unpaired, error)
 	Volume(ctx context.Context, cluster string, from, to time.Time, step time.Duration) ([]storage.Bucket, error)
+	ServerVolumes(ctx context.Context, cluster string, from, to time.Time) ([]storage.ServerVolume, error)
+	LetterCounts(ctx context.Context, cluster string, from, to time.Time) ([]storage.LetterCount, error)
 }
 
 // Settle is how long after an event it may still be under way with an apiserver at its
@@ -84,24 +86,28 @@ type Server struct {
 	// Silent is for how many seconds it has sent nothing, when that is longer than usual.
 	Silent   float64   `json:"silentSeconds,omitempty"`
 	Measured *Measured `json:"measured,omitempty"` // absent: its metrics are not known
+	Volume   *Volume   `json:"volume,omitempty"`   // absent: the only apiserver, or nothing is usual yet
 }
 
 // Measured compares what an apiserver counted with what is stored.
 type Measured struct {
-	From       time.Time `json:"from"`
-	To         time.Time `json:"to"`
-	Sent       int64     `json:"sent"`     // handed to its audit backends
-	Received   int64     `json:"received"` // of the same time, at most Sent
-	Missing    int64     `json:"missing"`  // at least
-	AtMost     int64     `json:"atMost"`
-	Webhook    int64     `json:"webhookErrors"` // events its webhook backend dropped
-	Buffer     int64     `json:"bufferErrors"`  // events that found its buffer full
-	Log        int64     `json:"logErrors"`     // events its log backend could not write
-	Rejected   int64     `json:"rejected"`      // requests refused for want of auditing
-	Recovered  int64     `json:"recovered"`     // dropped by it and there all the same, from a log
-	Restarts   int       `json:"restarts"`
-	Unmeasured float64   `json:"unmeasuredSeconds"` // between the last reading of a process and the next one's start
-	Gaps       []Gap     `json:"gaps,omitempty"`
+	From      time.Time `json:"from"`
+	To        time.Time `json:"to"`
+	Sent      int64     `json:"sent"`     // handed to its audit backends
+	Received  int64     `json:"received"` // of the same time, at most Sent
+	Missing   int64     `json:"missing"`  // at least
+	AtMost    int64     `json:"atMost"`
+	Webhook   int64     `json:"webhookErrors"` // events its webhook backend dropped
+	Buffer    int64     `json:"bufferErrors"`  // events that found its buffer full
+	Log       int64     `json:"logErrors"`     // events its log backend could not write
+	Rejected  int64     `json:"rejected"`      // requests refused for want of auditing
+	Recovered int64     `json:"recovered"`     // dropped by it and there all the same, from a log
+	// DeadLetters are those of what is missing that came and could not be read; at most, when
+	// the cluster has several apiservers.
+	DeadLetters int64   `json:"deadLetters"`
+	Restarts    int     `json:"restarts"`
+	Unmeasured  float64 `json:"unmeasuredSeconds"` // between the last reading of a process and the next one's start
+	Gaps        []Gap   `json:"gaps,omitempty"`
 }
 
 // Causes of a gap.
@@ -110,6 +116,7 @@ const (
 	CauseOverflow    = "buffer-overflow"
 	CauseOutage      = "outage" // not delivered within the retries
 	CauseRestart     = "restart"
+	CauseDeadLetter  = "dead-letter" // it came, and could not be read
 	CauseUnexplained = "unexplained"
 )
 
@@ -210,6 +217,9 @@ func Check(ctx context.Context, store Store, cfg Config, q Question) (Report, er
 	if err := r.volume(ctx, store, q); err != nil {
 		return fail(err)
 	}
+	if err := r.volumes(ctx, store, q); err != nil {
+		return fail(err)
+	}
 	return r, nil
 }
 
@@ -270,4 +280,12 @@ func who(name string) string {
 		return "The apiserver"
 	}
 	return "Apiserver " + name
+}
+
+// inside names an apiserver within a sentence.
+func inside(name string) string {
+	if name == "" {
+		return "the apiserver"
+	}
+	return "apiserver " + name
 }

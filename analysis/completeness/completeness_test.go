@@ -3,6 +3,7 @@ package completeness
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -18,6 +19,8 @@ type world struct {
 	events   []made
 	unpaired []storage.Unpaired
 	volume   []storage.Bucket
+	letters  []storage.LetterCount
+	usual    map[string]int64 // events of an apiserver in half an hour, of earlier days
 }
 
 // made is an event: when it was made and when it arrived, zero for never.
@@ -135,6 +138,33 @@ func (w *world) Volume(_ context.Context, _ string, from, to time.Time, step tim
 	return out, nil
 }
 
+func (w *world) LetterCounts(_ context.Context, _ string, from, to time.Time) ([]storage.LetterCount, error) {
+	var out []storage.LetterCount
+	for _, l := range w.letters {
+		if !l.Minute.Before(from) && l.Minute.Before(to) {
+			out = append(out, l)
+		}
+	}
+	return out, nil
+}
+
+func (w *world) ServerVolumes(_ context.Context, _ string, from, to time.Time) ([]storage.ServerVolume, error) {
+	by := map[string]int64{}
+	for _, e := range w.events {
+		if !e.arrived.IsZero() && !e.at.Before(from) && e.at.Before(to) {
+			by[e.server]++
+		}
+	}
+	if to.Before(noon) {
+		maps.Copy(by, w.usual)
+	}
+	var out []storage.ServerVolume
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		out = append(out, storage.ServerVolume{APIServer: name, Events: by[name]})
+	}
+	return out, nil
+}
+
 // apiserver makes events at a steady rate and posts them in batches; what it loses, and
 // counts as lost, a test says.
 type apiserver struct {
@@ -239,6 +269,31 @@ func TestMeasured(t *testing.T) {
 			a.read(330)
 			a.minutes(6, 14, false)
 		}, result{100, 100, CauseUnexplained, "fail missing, fail unexplained"}, []string{"it counted no error"}},
+		"came, and could not be read": {func(w *world, a *apiserver) {
+			a.minutes(0, 5, false)
+			a.make(300.05, 310, 0.1, true)
+			w.letters = []storage.LetterCount{{Minute: at(300), Items: 60}, {Minute: at(360), Items: 40}, {Minute: at(-86400), Items: 7}}
+			a.make(310.05, 330, 0.1, false)
+			a.read(330)
+			a.minutes(6, 14, false)
+		}, result{100, 100, CauseDeadLetter, "fail missing, fail unexplained"}, []string{"dead letters came at the time", "100 of them came and could not be read"}},
+		"some came, and could not be read": {func(w *world, a *apiserver) {
+			a.minutes(0, 5, false)
+			a.make(300.05, 310, 0.1, true)
+			w.letters = []storage.LetterCount{{Minute: at(300), Items: 30}}
+			a.make(310.05, 330, 0.1, false)
+			a.read(330)
+			a.minutes(6, 14, false)
+		}, result{100, 100, CauseDeadLetter, "fail missing, fail unexplained, fail unexplained"}, []string{"30 of them came", "70 more are missing of which apiserver api-1 says nothing"}},
+		"dropped, and something else could not be read": {func(w *world, a *apiserver) {
+			a.minutes(0, 5, false)
+			a.make(300.05, 310, 0.1, true)
+			a.buffer += 100
+			w.letters = []storage.LetterCount{{Minute: at(300), Items: 30}}
+			a.make(310.05, 330, 0.1, false)
+			a.read(330)
+			a.minutes(6, 14, false)
+		}, result{100, 100, CauseOverflow, "fail missing"}, nil},
 		"dropped and recovered but one": {func(w *world, a *apiserver) {
 			a.minutes(0, 5, false)
 			n := len(w.events)
@@ -419,6 +474,61 @@ func TestPairs(t *testing.T) {
 	w.unpaired = w.unpaired[len(w.unpaired)-1:]
 	if r = check(t, w, Question{}); r.Pairs.NoStart != 0 {
 		t.Errorf("%+v", r.Pairs)
+	}
+}
+
+// Letters do not say which apiserver they are of.
+func TestDeadLettersOfSeveral(t *testing.T) {
+	w := &world{letters: []storage.LetterCount{{Minute: at(300), Items: 500}}}
+	for _, name := range []string{"api-1", "api-2"} {
+		a := &apiserver{w: w, name: name, started: at(-1000)}
+		a.minutes(0, 5, false)
+		a.make(300.05, 310, 0.1, name == "api-2")
+		a.make(310.05, 330, 0.1, false)
+		a.read(330)
+		a.minutes(6, 14, false)
+	}
+	r := check(t, w, Question{})
+	if r.Servers[0].Measured.DeadLetters != 0 || r.Servers[1].Measured.DeadLetters != 100 {
+		t.Errorf("%+v\n%+v", r.Servers[0].Measured, r.Servers[1].Measured)
+	}
+	if !slices.ContainsFunc(r.Problems, func(p Problem) bool {
+		return p.APIServer == "api-2" && strings.Contains(p.Text, "Up to 100 of them may have come")
+	}) {
+		t.Errorf("%+v", r.Problems)
+	}
+}
+
+// A drop of one apiserver among several is told of that one, and does not show in the others.
+func TestVolumeOfAnApiserver(t *testing.T) {
+	const ordinary = 18000 // of ten a second in half an hour
+	for name, tc := range map[string]struct {
+		usual map[string]int64
+		every map[string]float64 // seconds between events now
+		drops string
+	}{
+		"as usual":          {map[string]int64{"api-1": ordinary, "api-2": ordinary}, map[string]float64{"api-1": 0.1, "api-2": 0.1}, ""},
+		"one drops":         {map[string]int64{"api-1": ordinary, "api-2": ordinary}, map[string]float64{"api-1": 0.1, "api-2": 0.5}, "api-2"},
+		"one is new":        {map[string]int64{"api-1": ordinary}, map[string]float64{"api-1": 0.1, "api-2": 0.5}, ""},
+		"only one there is": {map[string]int64{"api-1": ordinary}, map[string]float64{"api-1": 0.5}, ""},
+		"few events":        {map[string]int64{"api-1": ordinary, "api-2": 200}, map[string]float64{"api-1": 0.1, "api-2": 60}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &world{usual: tc.usual}
+			for server, every := range tc.every {
+				(&apiserver{w: w, name: server, started: at(-1000)}).make(0, 1800, every, false)
+			}
+			r := check(t, w, Question{Now: at(1800 + 150)})
+			var drops []string
+			for _, p := range r.Problems {
+				if p.Kind == KindVolume {
+					drops = append(drops, p.APIServer)
+				}
+			}
+			if strings.Join(drops, " ") != tc.drops {
+				t.Errorf("drops of %v, want %q: %+v", drops, tc.drops, r.Problems)
+			}
+		})
 	}
 }
 

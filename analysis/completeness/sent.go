@@ -154,7 +154,12 @@ func (r *Report) measure(ctx context.Context, store Store, cfg Config, q Questio
 			}
 			explain(m, runs, traces.of(name), cfg)
 		}
-		r.judge(s, cfg)
+		if unexplained := m.Missing - m.Webhook - m.Buffer - m.Log; unexplained > 0 {
+			if err := m.letters(ctx, store, cfg, q, unexplained); err != nil {
+				return err
+			}
+		}
+		r.judge(s, len(series) > 1)
 	}
 	return nil
 }
@@ -261,7 +266,7 @@ func gaps(points []point, c counts) []Gap {
 }
 
 // judge turns what was measured of an apiserver into problems.
-func (r *Report) judge(s *Server, cfg Config) {
+func (r *Report) judge(s *Server, several bool) {
 	m := s.Measured
 	lost := m.Webhook + m.Buffer
 	if m.Missing > 0 {
@@ -281,7 +286,17 @@ func (r *Report) judge(s *Server, cfg Config) {
 	if lost > 0 && m.Recovered > 0 {
 		r.add(Note, KindMissing, s.Name, "", "%s dropped %d events; at least %d of them are here all the same, from a log.", who(s.Name), lost, m.Recovered)
 	}
-	if m.Missing > lost+m.Log {
+	if m.DeadLetters > 0 {
+		text := fmt.Sprintf("%d of them came and could not be read: they are dead letters.", m.DeadLetters)
+		if several { // letters do not say which apiserver they are of
+			text = fmt.Sprintf("Up to %d of them may have come and could not be read: so many dead letters came at the time from all apiservers.", m.DeadLetters)
+		}
+		r.add(Fail, KindUnexplained, s.Name, "retrial doctor tells why; what each letter holds is in the table dead_letters.", "%s", text)
+	}
+	if rest := m.Missing - lost - m.Log - m.DeadLetters; rest > 0 && m.DeadLetters > 0 {
+		r.add(Fail, KindUnexplained, s.Name, "Look for a receiver under another address, and for a process of the apiserver that was killed.",
+			"%d more are missing of which %s says nothing: they were lost after it, or by its end.", rest, inside(s.Name))
+	} else if rest > 0 {
 		r.add(Fail, KindUnexplained, s.Name, "Look for dead letters (retrial doctor), for a receiver under another address, and for a process of the apiserver that was killed.",
 			"%s says of only %d of them that it dropped them: the others were lost after it, or by its end.", who(s.Name), lost)
 	}

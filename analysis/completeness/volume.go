@@ -20,6 +20,58 @@ const (
 	fewEvents = 600
 )
 
+// serverDays is how many days back the same half hour of an apiserver is looked at, and
+// enoughDays of how many of them there has to be something.
+const (
+	serverDays = 7
+	enoughDays = 3
+)
+
+// volumes looks for apiservers that send less than they did at the same time of the days before;
+// of one that is alone the cluster's volume says it.
+func (r *Report) volumes(ctx context.Context, store Store, q Question) error {
+	if len(r.Servers) < 2 {
+		return nil
+	}
+	end := q.To.Truncate(time.Minute)
+	now := map[string]int64{}
+	before := map[string][]int64{}
+	for day := range serverDays + 1 {
+		to := end.AddDate(0, 0, -day)
+		list, err := store.ServerVolumes(ctx, q.Cluster, to.Add(-volumeSpan), to)
+		if err != nil {
+			return err
+		}
+		for _, v := range list {
+			if n := v.Events * int64(time.Hour/volumeSpan); day == 0 {
+				now[v.APIServer] = n
+			} else {
+				before[v.APIServer] = append(before[v.APIServer], n)
+			}
+		}
+	}
+	for i := range r.Servers {
+		s := &r.Servers[i]
+		list := before[s.Name]
+		if len(list) < enoughDays {
+			continue
+		}
+		slices.Sort(list)
+		v := &Volume{Hourly: now[s.Name], Usual: list[len(list)/2], By: "hour of the day"}
+		s.Volume = v
+		if v.drops(list[0]) && s.Silent == 0 {
+			r.add(Warn, KindVolume, s.Name, "Was it taken out of a load balancer, or a client moved? If not: its log.",
+				"%s sends %d events an hour, where %d are usual (by %s) and %d were the least.", who(s.Name), v.Hourly, v.Usual, v.By, list[0])
+		}
+	}
+	return nil
+}
+
+// drops tells whether the newest half hour has far less than usual, and less than ever.
+func (v *Volume) drops(least int64) bool {
+	return v.Usual >= fewEvents && 2*v.Hourly < v.Usual && v.Hourly < least
+}
+
 // volume looks for a drop against the usual rate of the cluster: that of the same hour of the
 // same weekday, else of the same hour of other days, else of any hour.
 func (r *Report) volume(ctx context.Context, store Store, q Question) error {
@@ -66,7 +118,7 @@ func (r *Report) volume(ctx context.Context, store Store, q Question) error {
 		if len(h.counts) >= h.least {
 			slices.Sort(h.counts)
 			r.Volume.Usual, r.Volume.By = h.counts[len(h.counts)/2], h.by
-			if lowest := h.counts[0]; r.Volume.Usual >= fewEvents && 2*r.Volume.Hourly < r.Volume.Usual && r.Volume.Hourly < lowest {
+			if lowest := h.counts[0]; r.Volume.drops(lowest) {
 				r.add(Warn, KindVolume, "", "Was an apiserver, a controller or an audit rule taken away? If not: their logs.",
 					"%d events an hour, where %d are usual (by %s) and %d were the least.", r.Volume.Hourly, r.Volume.Usual, h.by, lowest)
 			}

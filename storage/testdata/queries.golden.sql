@@ -354,6 +354,21 @@ GROUP BY apiserver, cut
 HAVING n != 0
 ORDER BY apiserver, cut;
 
+-- ServerVolumes
+SELECT apiserver, sum(toInt64(sign)) AS n
+FROM `retrial`.events
+WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32}
+GROUP BY apiserver
+HAVING n != 0
+ORDER BY apiserver;
+
+-- LetterCounts
+SELECT toInt64(toUnixTimestamp(toStartOfMinute(received))) AS at, sum(greatest(1, toInt64OrZero(extract(detail, '^([0-9]+) more items ')))) AS n
+FROM `retrial`.dead_letters FINAL
+WHERE cluster = {cluster:String} AND ingest_day >= toDate({day:UInt16}) AND received >= fromUnixTimestamp64Micro({from:Int64}) AND received < fromUnixTimestamp64Micro({to:Int64})
+GROUP BY at
+ORDER BY at;
+
 -- Senders
 SELECT apiserver, sum(toInt64(sign)) AS n, toInt64(sumIf(toInt64(sign), source = 'webhook')), toInt64(sumIf(toInt64(sign), source IN ('log', 'import'))),
     toInt64(uniqIf(ingested, source = 'webhook')), toUnixTimestamp64Micro(minIf(ingested, source = 'webhook')), toUnixTimestamp64Micro(maxIf(ingested, source = 'webhook'))
