@@ -37,7 +37,7 @@ const (
 )
 
 // patience bounds every wait for a real process on a busy machine.
-const patience = 4 * time.Minute
+const patience = 10 * time.Minute
 
 // realRun is an installation of the product's executable with what was sent to it.
 type realRun struct {
