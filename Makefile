@@ -61,7 +61,7 @@ lint: ## gofmt, go vet, golangci-lint and govulncheck (where they can be had)
 	@scripts/lint.sh
 
 .PHONY: faults
-faults: ## Play a thousand schedules of faults, real processes and mutants (20 minutes; SEED, N)
+faults: ## Play a thousand schedules of faults, real processes and mutants (an hour of processor time; SEED, N)
 	@SEED=$(SEED) N=$(N) scripts/faults.sh
 
 .PHONY: fuzz
