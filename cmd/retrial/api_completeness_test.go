@@ -24,6 +24,14 @@ func (fakeArrivals) Senders(context.Context, string, time.Time, time.Time) ([]st
 func (fakeArrivals) Holes(context.Context, string, time.Time, time.Time, bool, int) ([]storage.Hole, error) {
 	return nil, nil
 }
+func (fakeArrivals) ServerVolumes(context.Context, string, time.Time, time.Time) ([]storage.ServerVolume, error) {
+	return nil, nil
+}
+
+func (fakeArrivals) LetterCounts(context.Context, string, time.Time, time.Time) ([]storage.LetterCount, error) {
+	return nil, nil
+}
+
 func (fakeArrivals) Unpaired(context.Context, string, time.Time, time.Time, int) ([]storage.Unpaired, error) {
 	return nil, nil
 }

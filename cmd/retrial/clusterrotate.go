@@ -107,6 +107,10 @@ func (r *rotateFlags) check() error {
 		return errors.New("either --finish or --abort")
 	case r.finish && r.revokeOld:
 		return errors.New("--finish revokes what --revoke-old would")
+	case r.revokeOld && (r.authority || r.server):
+		return errors.New("--revoke-old is of one cluster's certificates: retrial cluster rotate NAME --revoke-old")
+	case r.force && !r.finish && !r.abort:
+		return errors.New("--force is for --finish and --abort: nothing else cuts anybody off")
 	case r.quiet < 0:
 		return errors.New("--quiet must not be negative")
 	}
