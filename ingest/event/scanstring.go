@@ -1,0 +1,145 @@
+package event
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// special marks, in the top bit of each byte, the quotes, backslashes and control bytes of
+// a word. Only the lowest mark is exact, which is the only one used.
+func special(x uint64) uint64 {
+	q := x ^ '"'*ones
+	e := x ^ '\\'*ones
+	return ((q-ones)&^q | (e-ones)&^e | (x-0x20*ones)&^x) & highs
+}
+
+// str consumes a string; the position is at its quote. The result aliases the buffer
+// unless the string has escapes or invalid UTF-8.
+func (s *scanner) str() (string, bool) {
+	b := s.buf
+	start := s.pos + 1
+	i := start
+	var high uint64
+	for i+8 <= len(b) {
+		x := binary.LittleEndian.Uint64(b[i:])
+		m := special(x)
+		if m == 0 {
+			high |= x
+			i += 8
+			continue
+		}
+		n := bits.TrailingZeros64(m) &^ 7
+		high |= x & (1<<n - 1)
+		i += n >> 3
+		break
+	}
+	for ; i < len(b); i++ {
+		c := b[i]
+		if c == '"' {
+			s.pos = i + 1
+			if high&highs != 0 && !utf8.Valid(b[start:i]) {
+				return s.unescape(start, i), true
+			}
+			if i == start {
+				return "", true
+			}
+			return unsafe.String(&b[start], i-start), true
+		}
+		if c == '\\' || c < ' ' {
+			end, ok := s.skipString(i)
+			if !ok {
+				return "", false
+			}
+			s.pos = end
+			return s.unescape(start, end-1), true
+		}
+		high |= uint64(c)
+	}
+	return "", s.fail(len(b), "unexpected end, want end of string")
+}
+
+// skipString checks a string from the byte after its quote and returns the position behind
+// its closing quote.
+func (s *scanner) skipString(i int) (int, bool) {
+	b := s.buf
+	for {
+		for i+8 <= len(b) {
+			m := special(binary.LittleEndian.Uint64(b[i:]))
+			if m != 0 {
+				i += bits.TrailingZeros64(m) >> 3
+				break
+			}
+			i += 8
+		}
+		for i < len(b) && b[i] != '"' && b[i] != '\\' && b[i] >= ' ' {
+			i++
+		}
+		if i >= len(b) {
+			return i, s.fail(len(b), "unexpected end, want end of string")
+		}
+		switch b[i] {
+		case '"':
+			return i + 1, true
+		case '\\':
+			if i+1 >= len(b) {
+				return i, s.fail(len(b), "unexpected end, want end of string")
+			}
+			switch b[i+1] {
+			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+				i += 2
+			case 'u':
+				if i+6 > len(b) || hex4(b[i+2:]) < 0 {
+					return i, s.fail(i, "malformed \\u escape")
+				}
+				i += 6
+			default:
+				return i, s.fail(i, "malformed escape")
+			}
+		default:
+			return i, s.fail(i, "control character in string")
+		}
+	}
+}
+
+// hex4 decodes four hexadecimal digits, -1 if they are not.
+func hex4(b []byte) rune {
+	var r rune
+	for _, c := range b[:4] {
+		switch {
+		case c-'0' <= 9:
+			c -= '0'
+		case c-'a' <= 5:
+			c -= 'a' - 10
+		case c-'A' <= 5:
+			c -= 'A' - 10
+		default:
+			return -1
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
+}
+
+// unescape returns the text of a checked string body as encoding/json would: lone
+// surrogates and invalid UTF-8 become U+FFFD.
+func (s *scanner) unescape(start, end int) string {
+	src := s.buf[start:end]
+	need := len(src)
+	valid := utf8.Valid(src)
+	s.odd = s.odd || !valid || !plainEscapes(src)
+	if !valid {
+		need *= 3 // one bad byte becomes three
+	}
+	if cap(s.text)-len(s.text) < need {
+		s.text = make([]byte, 0, max(need, s.chunk))
+	}
+	from := len(s.text)
+	s.text = appendUnescaped(s.text, src, valid)
+	out := s.text[from:]
+	if len(out) == 0 {
+		return ""
+	}
+	return unsafe.String(&out[0], len(out))
+}
