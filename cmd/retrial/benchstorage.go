@@ -42,7 +42,7 @@ When everything is merged, print the bytes each column and table takes per event
   - the table OpenTelemetry's ClickHouse exporter makes for logs (otel_logs), with the first million,
 
 and what the questions of docs/questions.md take: the median of five times, rows and bytes read; of
-the page's first view the 95th percentile of forty.`,
+the page's first view the 95th percentile of forty at the most.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if b.rows < 1 {
 				return exitCode{exitUsage, fmt.Errorf("--rows %d: there is nothing to measure", b.rows)}
