@@ -54,7 +54,7 @@ var mutants = []mutant{ //nolint:gochecknoglobals // constant table
 		first: "^power$"},
 	{name: "keeps the epoch of a log that was lost", file: "ingest/stream/consumer.go",
 		old: "a.Epoch, a.Committed, a.Metadata = max(epoch+1, fresh), start, NoPending(nil)", new: "a.Epoch, a.Committed, a.Metadata = epoch, start, NoPending(nil)",
-		first: "^(topic-made-anew|log-truncated)$/^apart$"},
+		first: "^blocks-made-anew$/^apart$"},
 }
 
 // mutantSeeds bounds the drawn schedules a mutant gets to survive in when it survived the

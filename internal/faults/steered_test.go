@@ -97,6 +97,15 @@ func steered() (out []named) {
 		add("store-out-for-minutes/"+where, false, one, append([]step{{Kind: stepStore, What: doRefuse, For: 3 * time.Minute, Seed: 1}}, append(wide(4), step{Kind: stepRepeat, N: 2, Seed: 2, Then: 4 * time.Minute})...)...)
 		add("disk-of-the-store-full/"+where, false, one, append([]step{{Kind: stepStore, What: doDisk, For: 3 * time.Minute, Seed: 1}}, append(wide(4), step{Kind: stepRepeat, N: 2, Seed: 2, Then: 4 * time.Minute})...)...)
 	}
+	// A topic made anew gets records at the offsets of others, block by block: long enough for
+	// the store to trust its memory of blocks again, and to take new ones for repetitions.
+	alone := func(seed uint64) (list []step) {
+		for i := range uint64(30) {
+			list = append(list, step{Kind: stepPost, N: 1, Seed: seed + i, Then: 2 * time.Second})
+		}
+		return list
+	}
+	add("blocks-made-anew/apart", false, false, append(append(alone(100), step{Kind: stepRecreate, Seed: 1}), alone(200)...)...)
 	for _, what := range []string{doRefuse, doCut, doLose, doCutAnswer, doSlow, doMute, doMemory, doDisk, doReadOnly, doPartial} {
 		add("insert/"+what, what == doLose || what == doPartial, true, append([]step{{Kind: stepFault, On: onInsert, What: what, For: 20 * time.Second, Seed: 1}}, append(wide(2), step{Kind: stepRepeat, N: 2, Seed: 2, Then: 30 * time.Second})...)...)
 	}
