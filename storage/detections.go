@@ -52,7 +52,7 @@ const (
 )
 
 func markWhere(f replay.MarkFilter) (string, clickhouse.Parameters) {
-	return "cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32} AND " + marked +
+	return markSpan + " AND " + marked +
 			" AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64}",
 		clickhouse.Parameters{
 			"cluster": text(f.Cluster), "rule": text(f.Rule), "rule_slash": text(f.Rule + "/"),
