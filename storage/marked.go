@@ -156,7 +156,11 @@ func (s *Store) Marked(ctx context.Context, filters []replay.MarkFilter, visit f
 	defer cancel()
 	// What stands is found by the columns that tell rows apart; only of those the rest is read.
 	places, columns := asked(slices.ContainsFunc(filters, func(f replay.MarkFilter) bool { return !f.NoBodies }))
-	to := make([]any, len(places))
+	var r stored
+	all, to := r.targets(), make([]any, len(places))
+	for i, at := range places {
+		to[i] = all[at].to
+	}
 	res, err := s.conn.Query(ctx, fmt.Sprintf("SELECT "+strings.Join(columns, ", ")+" FROM %[1]s.events WHERE sign = 1 AND "+markSpan+
 		"\nAND (request_key, stage, version) IN (SELECT request_key, stage, version FROM (\n"+m.sql("request_key, stage, version, sign", strings.Join(conditions, " OR "))+
 		"\n) GROUP BY request_key, stage, version HAVING sum(toInt64(sign)) > 0)\nLIMIT 1 BY request_key, stage, version"+thrift, s.db))
@@ -166,11 +170,7 @@ func (s *Store) Marked(ctx context.Context, filters []replay.MarkFilter, visit f
 	defer res.Close()
 	match := newMarkMatch(filters)
 	for res.Next() {
-		var r stored
-		all := r.targets()
-		for i, at := range places {
-			to[i] = all[at].to
-		}
+		r = stored{} // what a row refers to is its own
 		if err := res.Scan(to...); err != nil {
 			return fmt.Errorf("read marked requests: %w", err)
 		}

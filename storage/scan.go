@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
-	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/retrial-io/retrial/ingest/event"
@@ -126,8 +125,18 @@ func (s *Store) standing(ctx context.Context, where string, p clickhouse.Paramet
 		return err
 	}
 	defer res.Close()
+	var r stored
+	list := r.targets()
+	to := make([]any, len(list))
+	for i := range list {
+		to[i] = list[i].to
+	}
 	for res.Next() {
-		row, err := scanRow(res)
+		r = stored{} // what a row refers to is its own
+		if err := res.Scan(to...); err != nil {
+			return err
+		}
+		row, err := r.row()
 		if err != nil {
 			return err
 		}
@@ -136,20 +145,6 @@ func (s *Store) standing(ctx context.Context, where string, p clickhouse.Paramet
 		}
 	}
 	return res.Err()
-}
-
-// scanRow reads one row of a query made with rowColumns.
-func scanRow(res driver.Rows) (replay.Row, error) {
-	var r stored
-	list := r.targets()
-	to := make([]any, len(list))
-	for i := range list {
-		to[i] = list[i].to
-	}
-	if err := res.Scan(to...); err != nil {
-		return replay.Row{}, err
-	}
-	return r.row()
 }
 
 // row rebuilds what was inserted. What was not read stays empty.
@@ -208,7 +203,8 @@ func (r *stored) event() (*event.Event, error) {
 		e.AuthenticationMetadata = &event.AuthenticationMetadata{ImpersonationConstraint: r.constraint}
 	}
 	if r.shape&shapeObjectRef != 0 {
-		e.ObjectRef = &r.ref
+		ref := r.ref
+		e.ObjectRef = &ref
 	}
 	if r.shape&shapeStatus != 0 {
 		e.ResponseStatus = &event.Status{Code: r.code, Raw: bytesOrNil(r.status)}

@@ -16,7 +16,9 @@ import (
 
 // Batch is what a fetch returned: records of one partition in offset order.
 type Batch struct {
-	Records []Record // empty when none came within Config.FetchWait
+	// Records is empty when none came within Config.FetchWait. The list is valid until the next
+	// fetch from the partition, what its records refer to for as long as it is referred to.
+	Records []Record
 	// HighWatermark is the end of the partition's log when the records were fetched.
 	HighWatermark int64
 	// Missing counts the offsets before the first record that were deleted before they
@@ -38,6 +40,7 @@ type cursor struct {
 	since atomic.Int64 // when the fetch under way began without a result yet, Unix nanoseconds; 0: none under way
 
 	ready   []Record // decoded, not handed out
+	room    []Record // what ready is of, for the next answer
 	missing int64    // not reported yet
 	window  window
 	headers []header
@@ -147,6 +150,7 @@ func (q *cursor) gap(to int64) {
 
 // request makes one fetch and decodes what comes.
 func (q *cursor) request(ctx context.Context) error {
+	clear(q.room) // lets go of what was handed out, however long this takes
 	resp, err := q.c.kafka.Fetch(ctx, &kafka.FetchRequest{
 		Topic: q.c.topic(q.topic), Partition: int(q.partition), Offset: q.next.Load(),
 		MinBytes: 1, MaxBytes: q.c.cfg.FetchBytes, MaxWait: q.c.cfg.FetchWait,
@@ -162,7 +166,7 @@ func (q *cursor) request(ctx context.Context) error {
 	}
 	q.end.Store(resp.HighWatermark)
 	next := q.next.Load()
-	q.ready = make([]Record, 0, 256)
+	q.ready = q.room[:0]
 	var size int
 	for {
 		kr, err := resp.Records.ReadRecord()
@@ -187,6 +191,7 @@ func (q *cursor) request(ctx context.Context) error {
 		size += len(r.Key) + len(r.Value)
 		q.ready = append(q.ready, r)
 	}
+	q.room = q.ready
 	m := q.c.metrics
 	m.fetched.WithLabelValues(q.topic).Add(float64(len(q.ready)))
 	m.fetchedBytes.WithLabelValues(q.topic).Add(float64(size))

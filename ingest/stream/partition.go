@@ -37,8 +37,8 @@ type Partition struct {
 }
 
 // Fetch returns the next records in offset order: at most maxRecords with at most maxBytes
-// of keys and values (0: no bound of its own), but at least one if there is any. Without
-// records it returns an empty batch after Config.FetchWait, so that a handler can do what
+// of keys and values (0: no bound of its own), but at least one if there is any. The list is
+// valid until the next Fetch. Without records it returns an empty batch after Config.FetchWait, so that a handler can do what
 // is due by time.
 //
 // Errors: ctx's when it ended; ErrBeyondEnd (return it: the partition is assigned again

@@ -36,6 +36,7 @@ type lane struct {
 	progress  *progress
 
 	queue   []stream.Record // fetched, in no block yet
+	room    []stream.Record // empty, of a block that is settled, for the next queue
 	fetched time.Time       // when the last fetch returned
 	end     int64           // high watermark as of then
 	next    int64           // offset after the last settled record
@@ -187,6 +188,7 @@ func (l *lane) round(ctx context.Context) (settled bool, err error) {
 			return false, err
 		}
 		if len(l.queue) == 0 {
+			l.room = nil // a partition at rest keeps nothing
 			return false, nil
 		}
 	}
@@ -201,7 +203,13 @@ func (l *lane) round(ctx context.Context) (settled bool, err error) {
 	if err := l.gather(ctx); err != nil {
 		return false, err
 	}
-	return true, l.settle(ctx, l.cut())
+	b := l.cut()
+	if err := l.settle(ctx, b); err != nil {
+		return true, err
+	}
+	clear(b.records) // dead letters have copies, rows are stored
+	l.room = b.records[:0]
+	return true, nil
 }
 
 // due is when a record has been held long enough, counted from its append. A producer whose
@@ -251,9 +259,11 @@ func (l *lane) cut() *block {
 		bytes += len(rec.Value)
 		n++
 	}
-	b := &block{first: l.queue[0].Position.Offset, last: l.queue[n-1].Position.Offset, records: l.queue[:n:n]}
+	b := &block{first: l.queue[0].Position.Offset, last: l.queue[n-1].Position.Offset, records: l.queue[:n]}
 	if l.queue = l.queue[n:]; len(l.queue) == 0 {
 		l.queue = nil
+	} else {
+		b.records = b.records[:n:n]
 	}
 	return b
 }
@@ -265,6 +275,9 @@ func (l *lane) fetch(ctx context.Context, records, bytes int) (int, error) {
 		return 0, fmt.Errorf("fetch from partition %d: %w", l.partition, err)
 	}
 	l.fetched, l.end = time.Now(), batch.HighWatermark
+	if need := len(l.queue) + len(batch.Records); need > cap(l.queue) && need <= cap(l.room) {
+		l.queue, l.room = append(l.room, l.queue...), nil
+	}
 	l.queue = append(l.queue, batch.Records...)
 	return len(batch.Records), nil
 }
