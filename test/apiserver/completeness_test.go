@@ -374,7 +374,12 @@ func rotate(t *testing.T, takeUp func(*testing.T, *measured)) {
 	t.Logf("posts over connections verified by the new authority after %s", time.Since(began).Round(time.Second))
 	made := stop()
 	// Every request that was answered is there, once.
-	missing := map[string]bool{}
+	wrong := map[string]int{} // how often what is not there once is there
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("of %d requests that were answered these are not stored once, but as often: %v", len(made), wrong)
+		}
+	})
 	pollFor(t, controlplane.Patience, "all requests to arrive", func() bool {
 		m.Drained(t)
 		stored := map[string]int{}
@@ -392,15 +397,15 @@ func rotate(t *testing.T, takeUp func(*testing.T, *measured)) {
 			}
 			query.Set("before", page.Older)
 		}
-		clear(missing)
+		clear(wrong)
 		for _, uri := range made {
 			if stored[uri] != 1 {
-				missing[uri] = true
+				wrong[uri] = stored[uri]
 			}
 		}
-		return len(missing) == 0
+		return len(wrong) == 0
 	})
-	t.Logf("%d requests were made, %d are missing", len(made), len(missing))
+	t.Logf("%d requests were made, each is there once", len(made))
 	got, code, text := m.ask(t)
 	if len(got.Servers) != 1 || got.Servers[0].Measured == nil || code != 0 {
 		t.Fatalf("exit code %d\n%s", code, text)
