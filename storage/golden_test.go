@@ -79,6 +79,7 @@ func TestGoldenQueries(t *testing.T) {
 		{"Outcomes", func() error { _, err := s.Outcomes(ctx, "c", from, to); return err }},
 		{"Lacks", func() error { _, err := s.Lacks(ctx, "c", from, to, 10); return err }},
 		{"Overview of a short range", func() error { _, err := s.Overview(ctx, "c", from, to); return err }},
+		{"Overview of another time", func() error { _, err := s.Overview(ctx, "c", from.Add(2*time.Hour), from.Add(5*time.Hour)); return err }},
 		{"Overview of all there is", func() error { _, err := s.Overview(ctx, "c", from.AddDate(0, 0, -1), to.AddDate(0, 0, 1)); return err }},
 		{"VisitWhy", func() error { return s.VisitWhy(ctx, "c", "id", visit) }},
 		{"SubjectUsage", func() error {

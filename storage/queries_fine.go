@@ -46,8 +46,8 @@ func (s *Store) Overview(ctx context.Context, cluster string, from, to time.Time
 	case to.Sub(from) <= fineRange && at.inside <= mostFine:
 		sums, subjects, lacks = exactly(fineQuery), exactly(subjectsQuery), exactly(lacksQuery)
 		p["from"], p["to"] = fmt.Sprint(from.UnixMicro()), fmt.Sprint(to.UnixMicro())
-	case at.outside == 0: // there is no other minute to leave out
-		subjects = strings.Replace(subjectsQuery, inMinutes, "", 1)
+	default:
+		subjects = busiest(p, from, to, at.outside == 0)
 	}
 	if sums == coarseQuery {
 		o.Step = max(o.Step, time.Minute)
@@ -109,8 +109,46 @@ const fineRange = 2 * time.Hour
 // mostFine is the most events a range is summed from: more take longer than a page may.
 const mostFine = 500_000
 
-// inMinutes is the condition of a range in queries that read events.
-const inMinutes = " AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32}"
+// slot is how long the rollup of subjects counts requests together.
+const slot = 10 * 60
+
+const (
+	slotsQuery = `SELECT subject, sum(count) AS requests, sumIf(count, recorded = 'forbid') AS forbidden, sumIf(count, outcome = 'drift') AS drift
+FROM %[1]s.activity
+WHERE cluster = {cluster:String} AND slot >= {from_slot:UInt32} AND slot < {to_slot:UInt32}
+GROUP BY subject`
+	edgesQuery = `SELECT subject, sum(toInt64(sign)), toInt64(sumIf(toInt64(sign), recorded = 'forbid')), toInt64(sumIf(toInt64(sign), outcome = 'drift'))
+FROM %[1]s.events
+WHERE cluster = {cluster:String} AND (minute >= {from_minute:UInt32} AND minute < {from_slot:UInt32} OR minute >= {to_slot:UInt32} AND minute < {to_minute:UInt32}) AND outcome != ''
+GROUP BY subject`
+	mostFirst = `
+HAVING requests > 0
+ORDER BY requests DESC, subject
+LIMIT {limit:UInt32}`
+)
+
+// busiest returns the query of subjects in a range of whole minutes, and completes its
+// parameters: from the rollup, and what the range has of a slot's minutes at its ends from
+// events. all: nothing lies outside of the range.
+func busiest(p clickhouse.Parameters, from, to time.Time, all bool) string {
+	first, end := minute(from), minute(to)
+	if to.After(time.Unix(int64(end), 0)) {
+		end += 60
+	}
+	if all {
+		p["from_slot"], p["to_slot"] = fmt.Sprint(first/slot*slot), fmt.Sprint(end)
+		return slotsQuery + mostFirst
+	}
+	begin, stop := (int64(first)+slot-1)/slot*slot, int64(end)/slot*slot
+	if begin >= stop { // no whole slot
+		return subjectsQuery
+	}
+	p["from_slot"], p["to_slot"] = fmt.Sprint(begin), fmt.Sprint(stop)
+	if begin == int64(first) && stop == int64(end) {
+		return slotsQuery + mostFirst
+	}
+	return "SELECT subject, sum(requests) AS requests, sum(forbidden), sum(drift)\nFROM\n(\n" + slotsQuery + "\nUNION ALL\n" + edgesQuery + "\n)\nGROUP BY subject" + mostFirst
+}
 
 // mostBuckets is how many steps a range is cut into at most: bars of a chart stay wide
 // enough to be pointed at.

@@ -1,9 +1,12 @@
 package storage_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -141,6 +144,64 @@ func TestOverviewSteps(t *testing.T) {
 		}
 		if length > 2*time.Hour && o.Step%time.Minute != 0 {
 			t.Errorf("%v in steps of %v: the rollup has whole minutes", length, o.Step)
+		}
+	}
+}
+
+// TestOverviewSubjects: over a range that is summed from the rollup the busiest subjects are
+// those of its minutes, wherever it begins and ends within ten of them.
+func TestOverviewSubjects(t *testing.T) {
+	ctx := context.Background()
+	s := storagetest.Open(t)
+	// Once more, spread over an hour: ends of ranges then fall into and between slots.
+	in := rows(t, "c", 0)
+	for i := range in {
+		e := *in[i].Event
+		e.RequestReceivedTimestamp = in[0].Event.RequestReceivedTimestamp.Truncate(10 * time.Minute).Add(time.Hour * time.Duration(i) / time.Duration(len(in)))
+		e.StageTimestamp = e.RequestReceivedTimestamp
+		in[i].Event = &e
+	}
+	insert(t, s, "a", in)
+	first := in[0].Event.RequestReceivedTimestamp
+	at := func(minutes int) time.Time { return first.Add(time.Duration(minutes) * time.Minute) }
+	for name, r := range map[string][2]time.Time{
+		"everything":                    {at(-100), at(100)},
+		"from within a slot":            {at(13), at(200)},
+		"from a slot's begin":           {at(20), at(200)},
+		"to within a slot":              {at(-200), at(37)},
+		"to a slot's end":               {at(-200), at(40)},
+		"of the first seconds":          {at(-200), first.Add(time.Second)},
+		"of the last minute":            {at(59), at(300)},
+		"after all":                     {at(80), at(300)},
+		"between the seconds of minute": {at(13).Add(17 * time.Second), at(200).Add(time.Second)},
+	} {
+		o, err := s.Overview(ctx, "c", r[0], r[1])
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		want := map[string]storage.SubjectCount{}
+		end := r[1].Add(time.Minute - 1).Truncate(time.Minute)
+		for _, row := range in {
+			when := row.Event.RequestReceivedTimestamp
+			if row.Verdict == nil || when.Before(r[0].Truncate(time.Minute)) || !when.Before(end) {
+				continue
+			}
+			c := want[row.Event.EffectiveUser().Username]
+			c.Subject = row.Event.EffectiveUser().Username
+			c.Requests++
+			if row.Verdict.Recorded == replay.DecisionForbid {
+				c.Forbidden++
+			}
+			if row.Verdict.Outcome == replay.OutcomeDrift {
+				c.Drift++
+			}
+			want[c.Subject] = c
+		}
+		busiest := slices.SortedFunc(maps.Values(want), func(a, b storage.SubjectCount) int {
+			return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Subject, b.Subject))
+		})
+		if busiest = busiest[:min(len(busiest), 15)]; !slices.Equal(o.Subjects, busiest) {
+			t.Errorf("%s: %+v\nwant %+v", name, o.Subjects, busiest)
 		}
 	}
 }

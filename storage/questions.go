@@ -89,10 +89,11 @@ INNER JOIN (SELECT DISTINCT access, subject, verb, namespace, name FROM %[1]s.ac
 GROUP BY subject, verb, namespace, name ORDER BY requests DESC, subject, verb, namespace, name LIMIT {limit:UInt32}`},
 		{Name: "top-users", About: "the subjects with most requests, by days", Params: windowParams(), Columns: []string{"subject", "requests"}, SQL: topAccess("subject")},
 		{Name: "top-verbs", About: "requests by verb and resource, by days", Params: windowParams(), Columns: []string{"verb", "resource", "requests"}, SQL: topAccess("verb, resource")},
-		{Name: "top-agents", About: "the user agents with most requests", Params: windowParams(), Columns: []string{"agent", "requests", "users"},
-			SQL: `SELECT user_agent, sum(toInt64(sign)) AS requests, uniq(user_name)
-FROM %s.events
-WHERE ` + inWindow + ` AND outcome != ''
+		{Name: "top-agents", About: "the user agents with most requests, by ten minutes", Params: windowParams(), Columns: []string{"agent", "requests", "subjects"},
+			SQL: `SELECT user_agent, sum(n) AS requests, count()
+FROM (SELECT user_agent, subject, sum(count) AS n FROM %s.activity
+    WHERE cluster = {cluster:String} AND slot >= toStartOfTenMinutes({from:DateTime64(6, 'UTC')}) AND slot < {to:DateTime64(6, 'UTC')}
+    GROUP BY user_agent, subject HAVING n > 0)
 GROUP BY user_agent HAVING requests > 0 ORDER BY requests DESC, user_agent LIMIT {limit:UInt32}`},
 		{Name: "drift", About: "requests whose recorded decision is not the policy's, by class", Params: windowParams(), Columns: []string{"class", "recorded", "replayed", "requests"},
 			SQL: `SELECT class, recorded, replayed, sum(count) AS requests

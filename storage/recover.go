@@ -48,6 +48,8 @@ var rollups = []rollup{ //nolint:gochecknoglobals // constant table
 	{"grant_usage", "implied = ''", []string{"cluster", "day", "granted", "access", "kpart", "ingest_day"}, "%[1]s.events ARRAY JOIN grants AS granted WHERE 1", "day", true, ""},
 	{"grant_usage", "implied != ''", []string{"cluster", "day", "granted", "access", "kpart", "ingest_day", "implied"}, impliedGrants, "day", true, ""},
 	{"volume", "", []string{"cluster", "minute", "recorded", "replayed", "outcome", "class", "kpart", "ingest_day"}, "%[1]s.events WHERE 1", "toDate(minute)", false, ""},
+	{"activity", "", []string{"cluster", "slot", "subject", "user_agent", "recorded", "outcome", "kpart", "ingest_day"},
+		"(SELECT cluster, toStartOfTenMinutes(minute) AS slot, subject, user_agent, recorded, outcome, kpart, ingest_day, sign FROM %[1]s.events WHERE outcome != '') WHERE 1", "toDate(slot)", false, ""},
 	{"detections", "", []string{"cluster", "rule", "slot", "key", "kpart", "ingest_day"}, `%[1]s.events ARRAY JOIN hits AS hit, hit_keys AS hit_key, arrayMap(h -> substringIndex(h, '/', 1), hits) AS rule,
     arrayMap(h -> if(endsWith(h, '/first'), toStartOfDay(minute), toStartOfTenMinutes(minute)), hits) AS slot,
     arrayMap((h, k) -> if(endsWith(h, '/first'), k, 0), hits, hit_keys) AS key WHERE 1`, "toDate(slot)", false,
@@ -86,31 +88,19 @@ func (s *Store) Recover(ctx context.Context, partition int32, _ uint32, days []t
 	if err := s.endInserts(ctx, partition); err != nil {
 		return err
 	}
-	dropped, err := s.droppedDays(ctx)
+	p, err := s.recoverParams(ctx, partition, days)
 	if err != nil {
 		return err
 	}
-	p := clickhouse.Parameters{"kpart": fmt.Sprint(partition), "dropped": numbers(dropped)}
-	if len(days) > 0 {
-		list := make([]uint16, len(days))
-		for i, d := range days {
-			list[i] = day(d)
-		}
-		p["days"] = numbers(list)
-	}
 	for _, r := range rollups {
-		n, err := s.difference(ctx, r, p)
+		n, err := s.mend(ctx, r, p)
 		if err != nil {
 			return fmt.Errorf("recover %s of partition %d: %w", r.table, partition, err)
 		}
-		if n == 0 {
-			continue
+		if n > 0 {
+			s.metrics.repaired.WithLabelValues(r.table).Add(float64(n))
+			s.cfg.Log.Warn("rollup repaired after an interrupted insert", zap.String("table", r.table), zap.Int32("partition", partition), zap.Uint64("rows", n))
 		}
-		if err := s.exec(ctx, p, r.repair(s.db, len(days) > 0)); err != nil {
-			return fmt.Errorf("recover %s of partition %d: %w", r.table, partition, err)
-		}
-		s.metrics.repaired.WithLabelValues(r.table).Add(float64(n))
-		s.cfg.Log.Warn("rollup repaired after an interrupted insert", zap.String("table", r.table), zap.Int32("partition", partition), zap.Uint64("rows", n))
 	}
 	only := ""
 	if len(days) > 0 {
@@ -122,6 +112,34 @@ func (s *Store) Recover(ctx context.Context, partition int32, _ uint32, days []t
 		}
 	}
 	return nil
+}
+
+// recoverParams are the parameters of queries over a Kafka partition and days of requests
+// (none: all).
+func (s *Store) recoverParams(ctx context.Context, partition int32, days []time.Time) (clickhouse.Parameters, error) {
+	dropped, err := s.droppedDays(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := clickhouse.Parameters{"kpart": fmt.Sprint(partition), "dropped": numbers(dropped)}
+	if len(days) > 0 {
+		list := make([]uint16, len(days))
+		for i, d := range days {
+			list[i] = day(d)
+		}
+		p["days"] = numbers(list)
+	}
+	return p, nil
+}
+
+// mend adds to a rollup what it and events differ in, and returns in how many keys they did.
+func (s *Store) mend(ctx context.Context, r rollup, p clickhouse.Parameters) (uint64, error) {
+	n, err := s.difference(ctx, r, p)
+	if err != nil || n == 0 {
+		return n, err
+	}
+	_, days := p["days"]
+	return n, s.exec(ctx, p, r.repair(s.db, days))
 }
 
 // compare returns the query over the differences of a rollup and events: one row per key

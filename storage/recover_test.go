@@ -19,14 +19,14 @@ import (
 func consistent(t testing.TB, s *storage.Store) storage.Totals {
 	t.Helper()
 	v := totals(t, s)
-	if v.Volume != v.Events || v.Usage != v.Judged || v.ImpliedUsage != v.Implied || v.Grants != v.GrantRows || v.Rows != v.Events {
+	if v.Volume != v.Events || v.Usage != v.Judged || v.Activity != v.Judged || v.ImpliedUsage != v.Implied || v.Grants != v.GrantRows || v.Rows != v.Events {
 		t.Fatalf("rollups differ from events: %+v", v)
 	}
 	return v
 }
 
 // views feed the rollups.
-var views = []string{"accesses_mv", "group_sets_mv", "access_usage_mv", "grant_usage_mv", "volume_mv",
+var views = []string{"accesses_mv", "group_sets_mv", "access_usage_mv", "grant_usage_mv", "volume_mv", "activity_mv",
 	"accesses_implied_mv", "access_usage_implied_mv", "grant_usage_implied_mv", "group_sets_implied_mv"}
 
 // TestInterruptedInsert simulates an insert whose block reached events but not (all)

@@ -69,7 +69,7 @@ func (s *Store) Retain(ctx context.Context, r Retention) error {
 		}
 	}
 	if r.RollupDays > 0 {
-		for _, table := range []string{"access_usage", "grant_usage", "detections", "volume", "dead_letters", "query_log", "audit_samples"} {
+		for _, table := range []string{"access_usage", "grant_usage", "detections", "volume", "activity", "dead_letters", "query_log", "audit_samples"} {
 			if err := s.dropMonths(ctx, table, s.cfg.Now().AddDate(0, 0, -r.RollupDays)); err != nil {
 				return err
 			}

@@ -2,7 +2,7 @@
 // embedded engine by default, a server by DSN, the same SQL and the same driver on both.
 //
 //	Row ──block──▶ INSERT (one block, one token) ──▶ events ──views──▶ access_usage, grant_usage,
-//	                                                                  volume, accesses, group_sets
+//	                                                                  volume, activity, accesses, group_sets
 //	Observation ─▶ policy_objects      DeadLetter ─▶ dead_letters      queries ◀── all of them
 //
 // What keeps it exact:
@@ -129,7 +129,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 			conn.Close()
 			return nil, err
 		}
-		if err := s.durable(ctx); err != nil {
+		if err := errors.Join(s.durable(ctx), s.fill(ctx)); err != nil {
 			conn.Close()
 			return nil, err
 		}

@@ -6,7 +6,7 @@ import (
 )
 
 // Totals are sums over whole tables, for tests and for the doctor: Volume equals Events,
-// Usage equals Judged, ImpliedUsage Implied, and Grants equals GrantRows, whenever no insert is in between.
+// Usage and Activity equal Judged, ImpliedUsage Implied, and Grants equals GrantRows, whenever no insert is in between.
 type Totals struct {
 	Events    int64 // standing rows: sum(sign)
 	Rows      int64 // rows that are not taken back as a list shows them
@@ -15,11 +15,11 @@ type Totals struct {
 	GrantRows int64 // grants of the standing rows and of those checks
 	Checksum  uint64
 	// Sums over the rollups.
-	Volume, Usage, ImpliedUsage, Grants int64
-	// UsageChecksum, GrantChecksum and VolumeChecksum depend on every key and its sum.
-	UsageChecksum, GrantChecksum, VolumeChecksum uint64
-	Accesses, GroupSets                          uint64
-	PolicyVersions, DeadLetters                  uint64
+	Volume, Usage, ImpliedUsage, Grants, Activity int64
+	// The checksums depend on every key and its sum.
+	UsageChecksum, GrantChecksum, VolumeChecksum, ActivityChecksum uint64
+	Accesses, GroupSets                                            uint64
+	PolicyVersions, DeadLetters                                    uint64
 }
 
 // Totals reads the totals of the store.
@@ -33,6 +33,7 @@ func (s *Store) Totals(ctx context.Context) (Totals, error) {
 			[]any{&t.Events, &t.Judged, &t.Implied, &t.GrantRows, &t.Checksum}},
 		{`SELECT toInt64(count()) FROM %s.events FINAL WHERE sign = 1`, []any{&t.Rows}},
 		{`SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, minute, outcome, class, recorded, replayed, kpart, ingest_day) AS h FROM %s.volume GROUP BY h)`, []any{&t.Volume, &t.VolumeChecksum}},
+		{`SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day) AS h FROM %s.activity GROUP BY h)`, []any{&t.Activity, &t.ActivityChecksum}},
 		{`SELECT toInt64(sumIf(c, behind = '')), toInt64(sumIf(c, behind != '')), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, implied AS behind, cityHash64(cluster, access, day, recorded, replayed, outcome, class, kpart, ingest_day, implied, covered) AS h FROM %s.access_usage GROUP BY h, behind)`, []any{&t.Usage, &t.ImpliedUsage, &t.UsageChecksum}},
 		{`SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, granted, access, day, kpart, ingest_day, implied) AS h FROM %s.grant_usage GROUP BY h)`, []any{&t.Grants, &t.GrantChecksum}},
 		{`SELECT uniqExact(access) FROM %s.accesses`, []any{&t.Accesses}},

@@ -164,9 +164,10 @@ func (b *storageBench) multiply(ctx context.Context, times int) error {
 			", mapApply((k, v) -> (k, if(k = 'authentication.kubernetes.io/credential-id', arrayMap(c -> " + renewed("c") + ", v), v)), user_extra) AS user_extra",
 		"access_usage": "day + " + day + " AS day, ingest_day + " + day + " AS ingest_day, first_seen + " + day + " AS first_seen, last_seen + " + day + " AS last_seen",
 		"grant_usage":  "day + " + day + " AS day, ingest_day + " + day + " AS ingest_day, first_seen + " + day + " AS first_seen, last_seen + " + day + " AS last_seen",
+		"activity":     "slot + " + day + " AS slot, ingest_day + " + day + " AS ingest_day",
 		"volume":       "minute + " + day + " AS minute, ingest_day + " + day + " AS ingest_day",
 	}
-	for _, table := range []string{"events", "access_usage", "grant_usage", "volume"} {
+	for _, table := range []string{"events", "access_usage", "grant_usage", "volume", "activity"} {
 		if _, err := rawRows(ctx, b.engine, "CREATE TABLE retrial.bench_"+table+" AS retrial."+table); err != nil {
 			return err
 		}

@@ -244,7 +244,7 @@ func inspect(t *testing.T, in inspection) storage.Totals {
 
 // tables are all tables of the store that hold what came in, and what follows from it at once:
 // findings follow when time has passed.
-var tables = []string{"events", "accesses", "group_sets", "access_usage", "grant_usage", "volume", "policy_objects", "dead_letters"}
+var tables = []string{"events", "accesses", "group_sets", "access_usage", "grant_usage", "volume", "activity", "policy_objects", "dead_letters"}
 
 // contentOf is a query that tells whether anything in any table changed: the number of rows
 // and a sum over all their columns, with finished merges or without.
@@ -270,6 +270,7 @@ func usageOf(cluster string) string {
 SELECT 'access' AS what, toString(tuple(access, day, recorded, replayed, outcome, class)) AS k, sum(count) AS n FROM retrial.access_usage WHERE cluster = '` + cluster + `' GROUP BY k HAVING n != 0
 UNION ALL SELECT 'grant', toString(tuple(granted, access, day)) AS k, sum(count) AS n FROM retrial.grant_usage WHERE cluster = '` + cluster + `' GROUP BY k HAVING n != 0
 UNION ALL SELECT 'volume', toString(tuple(minute, recorded, replayed, outcome, class)) AS k, sum(count) AS n FROM retrial.volume WHERE cluster = '` + cluster + `' GROUP BY k HAVING n != 0
+UNION ALL SELECT 'activity', toString(tuple(slot, subject, user_agent, recorded, outcome)) AS k, sum(count) AS n FROM retrial.activity WHERE cluster = '` + cluster + `' GROUP BY k HAVING n != 0
 ) ORDER BY what, k FORMAT TSV`
 }
 

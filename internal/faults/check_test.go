@@ -329,7 +329,7 @@ func (w *world) checkRollups(ctx context.Context, conn driver.Conn, _ *storage.S
 		return err
 	}
 	compared := 0
-	for _, table := range []string{"access_usage", "grant_usage", "volume", "detections"} {
+	for _, table := range []string{"access_usage", "grant_usage", "volume", "activity", "detections"} {
 		list := columns[table]
 		if !slices.Contains(list, "count") {
 			return fmt.Errorf("table %s has no count: %v", table, list)
@@ -364,7 +364,7 @@ func (w *world) checkRollups(ctx context.Context, conn driver.Conn, _ *storage.S
 		}
 		compared++
 	}
-	if compared != 6 {
+	if compared != 7 {
 		return fmt.Errorf("%d rollups compared", compared)
 	}
 	return nil

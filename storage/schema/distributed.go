@@ -23,6 +23,7 @@ var sharding = []struct{ table, key string }{ //nolint:gochecknoglobals // const
 	{"detections_done", "cityHash64(cluster)"},
 	{"rejudges", "cityHash64(cluster)"},
 	{"audit_samples", "cityHash64(cluster)"},
+	{"activity", "kpart"},
 }
 
 // Distributed is a table over those of all shards: what is read and written in the cluster

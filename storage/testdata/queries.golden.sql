@@ -54,6 +54,39 @@ HAVING requests > 0
 ORDER BY requests DESC, subject
 LIMIT {limit:UInt32};
 
+-- Overview of another time
+SELECT toInt64(sumIf(c, inside)), toInt64(sumIf(c, NOT inside)), toInt64(toUnixTimestamp(minIf(minute, lacking > 0 AND later < {most:Int64})))
+FROM (
+    SELECT minute, minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32} AS inside, sum(count) AS c, sumIf(count, inside AND outcome = 'indeterminate') AS lacking,
+        sum(lacking) OVER (ORDER BY minute DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS later
+    FROM `retrial`.volume
+    WHERE cluster = {cluster:String}
+    GROUP BY minute
+);
+SELECT intDiv(toInt64(toUnixTimestamp(minute)) * 1000000, {step:Int64}) * {step:Int64} AS start, recorded, replayed, outcome, class, sum(count) AS events
+FROM `retrial`.volume
+WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute < {to_minute:UInt32}
+GROUP BY start, recorded, replayed, outcome, class
+HAVING events != 0
+ORDER BY start, recorded, outcome, replayed, class;
+SELECT subject, sum(requests) AS requests, sum(forbidden), sum(drift)
+FROM
+(
+SELECT subject, sum(count) AS requests, sumIf(count, recorded = 'forbid') AS forbidden, sumIf(count, outcome = 'drift') AS drift
+FROM `retrial`.activity
+WHERE cluster = {cluster:String} AND slot >= {from_slot:UInt32} AND slot < {to_slot:UInt32}
+GROUP BY subject
+UNION ALL
+SELECT subject, sum(toInt64(sign)), toInt64(sumIf(toInt64(sign), recorded = 'forbid')), toInt64(sumIf(toInt64(sign), outcome = 'drift'))
+FROM `retrial`.events
+WHERE cluster = {cluster:String} AND (minute >= {from_minute:UInt32} AND minute < {from_slot:UInt32} OR minute >= {to_slot:UInt32} AND minute < {to_minute:UInt32}) AND outcome != ''
+GROUP BY subject
+)
+GROUP BY subject
+HAVING requests > 0
+ORDER BY requests DESC, subject
+LIMIT {limit:UInt32};
+
 -- Overview of all there is
 SELECT toInt64(sumIf(c, inside)), toInt64(sumIf(c, NOT inside)), toInt64(toUnixTimestamp(minIf(minute, lacking > 0 AND later < {most:Int64})))
 FROM (
@@ -69,9 +102,9 @@ WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <
 GROUP BY start, recorded, replayed, outcome, class
 HAVING events != 0
 ORDER BY start, recorded, outcome, replayed, class;
-SELECT subject, sum(toInt64(sign)) AS requests, toInt64(sumIf(toInt64(sign), recorded = 'forbid')) AS forbidden, toInt64(sumIf(toInt64(sign), outcome = 'drift')) AS drift
-FROM `retrial`.events
-WHERE cluster = {cluster:String} AND outcome != ''
+SELECT subject, sum(count) AS requests, sumIf(count, recorded = 'forbid') AS forbidden, sumIf(count, outcome = 'drift') AS drift
+FROM `retrial`.activity
+WHERE cluster = {cluster:String} AND slot >= {from_slot:UInt32} AND slot < {to_slot:UInt32}
 GROUP BY subject
 HAVING requests > 0
 ORDER BY requests DESC, subject
@@ -418,6 +451,7 @@ LIMIT {limit:UInt32};
 SELECT sum(toInt64(sign)), toInt64(sumIf(toInt64(sign), outcome != '')), toInt64(sumIf(sign * toInt64(arrayCount(a -> a != 0, implied_access)), recorded != 'forbid')), sum(sign * (toInt64(length(grants)) + if(recorded != 'forbid', toInt64(arraySum(arrayMap((a, g) -> if(a = 0, 0, length(g)), implied_access, implied_grants))), 0))), toUInt64(sum(sign * reinterpretAsInt64(cityHash64(cluster, request_key, stage, stage_delay, content, version, koffset)))) FROM `retrial`.events;
 SELECT toInt64(count()) FROM `retrial`.events FINAL WHERE sign = 1;
 SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, minute, outcome, class, recorded, replayed, kpart, ingest_day) AS h FROM `retrial`.volume GROUP BY h);
+SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day) AS h FROM `retrial`.activity GROUP BY h);
 SELECT toInt64(sumIf(c, behind = '')), toInt64(sumIf(c, behind != '')), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, implied AS behind, cityHash64(cluster, access, day, recorded, replayed, outcome, class, kpart, ingest_day, implied, covered) AS h FROM `retrial`.access_usage GROUP BY h, behind);
 SELECT sum(c), toUInt64(sum(reinterpretAsInt64(h) * c)) FROM (SELECT sum(count) AS c, cityHash64(cluster, granted, access, day, kpart, ingest_day, implied) AS h FROM `retrial`.grant_usage GROUP BY h);
 SELECT uniqExact(access) FROM `retrial`.accesses;
