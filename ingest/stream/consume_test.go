@@ -46,16 +46,22 @@ func TestRebalanceLosesNothing(t *testing.T) {
 		}
 		produced <- nil
 	}()
-	one := consumeWith(t, w.Client, c)
+	telling := func() (h Handler, owns chan struct{}) {
+		owns = make(chan struct{})
+		var once sync.Once
+		return handlerFunc(func(ctx context.Context, a Assignment, p *Partition) error {
+			once.Do(func() { close(owns) })
+			return c.Partition(ctx, a, p)
+		}), owns
+	}
+	h, owns := telling()
+	one := consumeWith(t, w.Client, h)
+	wait(t, "the first member to get a partition", owns)
 	wait(t, "half of the records", half)
 	// The second member takes over half of the partitions, then the first leaves.
-	taken := make(chan struct{})
-	var once sync.Once
-	two := consumeWith(t, second, handlerFunc(func(ctx context.Context, a Assignment, p *Partition) error {
-		once.Do(func() { close(taken) })
-		return c.Partition(ctx, a, p)
-	}))
-	wait(t, "the second member to get a partition", taken)
+	h, owns = telling()
+	two := consumeWith(t, second, h)
+	wait(t, "the second member to get a partition", owns)
 	one()
 	if err := <-produced; err != nil {
 		t.Fatal(err)
