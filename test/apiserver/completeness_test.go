@@ -43,8 +43,8 @@ type measured struct {
 }
 
 // measure brings all of it up. add registers the cluster and says where its webhook's
-// configuration lies.
-func measure(t *testing.T, add func(in *product.Install, server string) string) *measured {
+// configuration lies; flags are further ones for the apiserver.
+func measure(t *testing.T, add func(in *product.Install, server string) string, flags ...string) *measured {
 	t.Helper()
 	m := &measured{Install: product.New(t), settle: "10s"}
 	m.server = m.Serve(t, "127.0.0.1:0")
@@ -62,10 +62,10 @@ func measure(t *testing.T, add func(in *product.Install, server string) string) 
 	if err := os.Mkdir(filepath.Dir(m.log), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	m.extra = []string{
+	m.extra = append([]string{
 		"--audit-policy-file=" + policy, "--audit-log-path=" + m.log, "--audit-log-maxsize=1", "--audit-log-compress",
 		"--audit-webhook-config-file=" + m.kubeconfig, "--audit-webhook-batch-max-wait=1s", "--audit-webhook-initial-backoff=1s",
-	}
+	}, flags...)
 	m.Cluster = controlplane.Start(t, m.extra...)
 	m.root = m.Admin(t)
 	reader := m.User(t, "scraper", "system:monitoring")
@@ -141,15 +141,16 @@ type report struct {
 		Name     string
 		Events   int64
 		Measured *struct {
-			Sent, Received, Missing, AtMost, WebhookErrors, LogErrors, Recovered int64
-			Restarts                                                             int
-			Gaps                                                                 []struct {
+			Sent, Received, Missing, AtMost, WebhookErrors, BufferErrors, LogErrors, Recovered int64
+			Restarts                                                                           int
+			Gaps                                                                               []struct {
 				Cause, Text   string
 				Before, After time.Time
 				Missing       int64
 			}
 		}
 	} `json:"apiservers"`
+	Pairs    struct{ Open, Stopped, Overdue, NoStart, NoAnswer int64 }
 	Problems []struct{ Severity, Kind, Text string }
 	Log      []struct {
 		Plugin, Cause, Reason string

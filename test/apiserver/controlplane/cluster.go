@@ -66,16 +66,42 @@ func Start(t testing.TB, extra ...string) *Cluster {
 	}
 	c.base = without(c.base, extra)
 	c.apiserver = Run(t, c.dir, nil, apiserver, append(c.base[:len(c.base):len(c.base)], extra...)...)
+	c.ready(t, c.url, c.apiserver)
+	return c
+}
+
+// Again starts the apiserver once more, with Start's flags and extra, after it was ended.
+func (c *Cluster) Again(t testing.TB, extra ...string) {
+	t.Helper()
+	c.apiserver = Run(t, c.dir, nil, Binary(t, "kube-apiserver"), append(without(c.base, extra), extra...)...)
+	c.ready(t, c.url, c.apiserver)
+}
+
+// Another starts a second apiserver of the same cluster, as Start did the first, at another
+// port; Again starts such a one again.
+func (c *Cluster) Another(t testing.TB, extra ...string) *Cluster {
+	t.Helper()
+	port := reserve(t)
+	other := &Cluster{dir: c.dir, url: fmt.Sprintf("https://127.0.0.1:%d", port), etcd: c.etcd, ca: c.ca}
+	own := fmt.Sprintf("--secure-port=%d", port)
+	other.base = append(without(c.base, []string{own}), own)
+	other.Again(t, extra...)
+	return other
+}
+
+// ready waits until an apiserver is.
+func (c *Cluster) ready(t testing.TB, url string, apiserver *Process) {
+	t.Helper()
 	client, err := rest.HTTPClientFor(c.Admin(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.CloseIdleConnections)
 	Poll(t, "kube-apiserver to be ready", func(ctx context.Context) (bool, string) {
-		if c.apiserver.Ended() {
+		if apiserver.Ended() {
 			t.Fatal("kube-apiserver ended before it was ready")
 		}
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"/readyz", nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +112,6 @@ func Start(t testing.TB, extra ...string) *Cluster {
 		defer res.Body.Close()
 		return res.StatusCode == http.StatusOK, res.Status
 	})
-	return c
 }
 
 // without returns the flags whose names others do not hold. A file of authorizers takes the
