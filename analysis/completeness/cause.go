@@ -147,7 +147,7 @@ func (g *Gap) describe(dropped []jump, cfg Config) string {
 	}
 	switch g.Cause {
 	case CauseOverflow:
-		return fmt.Sprintf("%s: its buffer of 10,000 events was full (--audit-webhook-batch-buffer-size); requests came faster than batches go, or the receiver was away.", where)
+		return fmt.Sprintf("%s: its buffer was full (--audit-webhook-batch-buffer-size, 10,000 events by default); requests came faster than batches go, or the receiver was away.", where)
 	case CauseOutage:
 		return fmt.Sprintf("%s: nothing arrived while it retried, for about %s, and then it dropped %d; the receiver could not be reached, or refused.", where, cfg.Retry, n)
 	case CauseUnencodable:
