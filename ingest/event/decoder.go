@@ -36,7 +36,31 @@ func closes(first, last byte) bool {
 // neighbours. It is for one goroutine; the zero value is ready.
 type Decoder struct {
 	d      decoder
-	blocks []block
+	blocks []block // not handed out
+
+	// What Reuse hands out again.
+	ownBlocks []block
+	ownStrs   []string
+	ownPairs  []Pair
+	ownExtra  []ExtraEntry
+}
+
+// Reuse gives the memory of the events decoded so far to the next ones: neither they nor lists
+// of theirs may be used any more. Their strings may: those alias what was decoded.
+func (m *Decoder) Reuse() {
+	d := &m.d
+	clear(m.ownBlocks)
+	m.blocks = m.ownBlocks
+	m.ownStrs, m.ownPairs, m.ownExtra = again(m.ownStrs, d.usedStrs), again(m.ownPairs, d.usedPairs), again(m.ownExtra, d.usedExtra)
+	d.strs, d.pairs, d.extra = m.ownStrs, m.ownPairs, m.ownExtra
+	d.usedStrs, d.usedPairs, d.usedExtra = 0, 0, 0
+	d.buf = nil
+}
+
+// again returns a list of zero entries with room for as many as were used.
+func again[T any](list []T, used int) []T {
+	forget(list, used)
+	return roomFor(list, used)
 }
 
 // decoderChunk is how many events a Decoder takes memory for at once.
@@ -48,6 +72,9 @@ const decoderChunk = 64
 func (m *Decoder) Decode(raw []byte, bodies Bodies) (*Event, error) {
 	if len(m.blocks) == 0 {
 		m.blocks = make([]block, decoderChunk)
+		if m.ownBlocks == nil {
+			m.ownBlocks = m.blocks
+		}
 	}
 	d, b := &m.d, &m.blocks[0]
 	d.buf, d.pos, d.err, d.bodies = raw, 0, nil, bodies

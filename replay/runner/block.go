@@ -58,13 +58,15 @@ func (b *block) token(epoch uint32, partition int32) string {
 
 // decode turns the records into rows, in parallel, and what cannot become one into dead
 // letters. Rows are in record order afterwards; no event is in the block twice.
-func (r *Runner) decode(b *block, epoch uint32) {
+//
+// Rows refer to the memory of decoders, of whose earlier blocks nothing may be in use.
+func (r *Runner) decode(b *block, epoch uint32, decoders *decoders) {
 	rows := make([]replay.Row, len(b.records))
 	errs := make([]error, len(b.records))
+	decoders.reuse(len(b.records))
 	r.parallel(len(b.records), func(from, to int) {
-		var d event.Decoder
 		for i := from; i < to; i++ {
-			rows[i], errs[i] = decodeRecord(&d, &b.records[i], epoch)
+			rows[i], errs[i] = decodeRecord(&(*decoders)[i/stretch], &b.records[i], epoch)
 		}
 	})
 	b.duplicates = map[string]int{}
@@ -90,6 +92,20 @@ func (r *Runner) decode(b *block, epoch uint32) {
 		if rows[i].Size > b.rows[j].Size {
 			b.rows[j] = withContentOf(b.rows[j], &rows[i])
 		}
+	}
+}
+
+// decoders have the memory of a block's events, one decoder for each stretch of records.
+type decoders []event.Decoder
+
+// reuse makes their memory that of a block of so many records.
+func (d *decoders) reuse(records int) {
+	n := (records + stretch - 1) / stretch
+	for i := range *d {
+		(*d)[i].Reuse()
+	}
+	if n > len(*d) {
+		*d = append(*d, make([]event.Decoder, n-len(*d))...)
 	}
 }
 
@@ -244,12 +260,14 @@ func (r *Runner) tag(row *replay.Row) (marks []replay.Mark) {
 	return r.cfg.Tagger.Tag(row.Cluster, row.Event, row.Verdict)
 }
 
+// stretch is how many neighbours in a block are worked on together.
+const stretch = 64
+
 // parallel calls f for stretches that make up 0..n-1, from a bounded number of goroutines, and
 // returns, when all calls have, the time they took together. Each goroutine takes a stretch at
 // a time: neighbours in a log tend to cost the same, and a stretch keeps two goroutines off
 // one cache line.
 func (r *Runner) parallel(n int, f func(from, to int)) time.Duration {
-	const stretch = 64
 	workers := min(r.cfg.Parallel, (n+stretch-1)/stretch)
 	began := time.Now()
 	if workers <= 1 {

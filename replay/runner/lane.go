@@ -35,12 +35,14 @@ type lane struct {
 	log       *zap.Logger
 	progress  *progress
 
-	queue   []stream.Record // fetched, in no block yet
-	room    []stream.Record // empty, of a block that is settled, for the next queue
-	fetched time.Time       // when the last fetch returned
-	end     int64           // high watermark as of then
-	next    int64           // offset after the last settled record
-	dirty   bool            // the commit says something else than next and corrected
+	queue []stream.Record // fetched, in no block yet
+	// Memory of a block that is settled, for the next: an empty queue, and events.
+	room     []stream.Record
+	decoders decoders
+	fetched  time.Time // when the last fetch returned
+	end      int64     // high watermark as of then
+	next     int64     // offset after the last settled record
+	dirty    bool      // the commit says something else than next and corrected
 	// announced: a range has been announced and not settled; only its owner-to-be or a
 	// success may take the announcement back.
 	announced bool
@@ -188,7 +190,7 @@ func (l *lane) round(ctx context.Context) (settled bool, err error) {
 			return false, err
 		}
 		if len(l.queue) == 0 {
-			l.room = nil // a partition at rest keeps nothing
+			l.room, l.decoders = nil, nil // a partition at rest keeps nothing
 			return false, nil
 		}
 	}

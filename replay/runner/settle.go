@@ -22,7 +22,7 @@ func (l *lane) settle(ctx context.Context, b *block) error {
 		return err
 	}
 	done := r.timed(stepDecode)
-	r.decode(b, l.epoch)
+	r.decode(b, l.epoch, &l.decoders)
 	done()
 	judged := judgedBlock{spans: spansOf(b.rows)}
 	if err := l.lookUp(ctx, b); err != nil {

@@ -169,6 +169,14 @@ func (s *simStore) Insert(ctx context.Context, token string, rows []replay.Row) 
 		return err
 	}
 	rows = slices.Clone(rows)
+	for i := range rows { // an event's memory is the next block's
+		e, err := event.Decode(event.AppendJSON(nil, rows[i].Event))
+		if err != nil {
+			return err
+		}
+		e.Server = rows[i].Event.Server
+		rows[i].Event = e
+	}
 	days, parts := splitDays(rows)
 	fault := s.life.fault(actor, 15)
 	late := fault && s.life.intn(actor, 10) < 3

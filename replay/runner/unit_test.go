@@ -286,7 +286,7 @@ func TestPanicBecomesDeadLetter(t *testing.T) {
 		records = append(records, rec)
 	}
 	b := &block{first: 10, last: 18, records: records}
-	r.decode(b, 3)
+	r.decode(b, 3, new(decoders))
 	b.classify(nil)
 	r.judge(b, 3)
 	if len(b.rows) != 4 || len(b.letters) != 1 {
