@@ -32,7 +32,20 @@ func knownOf(b bool) known {
 type guard func(*input) known
 
 // guardOf returns the guard of an expression, nil when it would know nothing.
-func guardOf(e celast.Expr) guard {
+func guardOf(e celast.Expr) guard { return guardIn(e, true) }
+
+// guardIn is guardOf; bodies: what is false may as well fail, so that needleGuard will do. It
+// may not where its opposite is asked for.
+func guardIn(e celast.Expr, bodies bool) guard {
+	g := plainGuard(e, bodies)
+	if g == nil && bodies {
+		g = needleGuard(e)
+	}
+	return g
+}
+
+// plainGuard is the guard of comparisons of variables and of what joins them.
+func plainGuard(e celast.Expr, bodies bool) guard {
 	switch e.Kind() {
 	case celast.IdentKind:
 		if flag := flagOf(e.AsIdent()); flag != nil {
@@ -42,11 +55,11 @@ func guardOf(e celast.Expr) guard {
 		call := e.AsCall()
 		switch args := call.Args(); call.FunctionName() {
 		case operators.LogicalAnd:
-			return joined(guardOf(args[0]), guardOf(args[1]), isFalse)
+			return joined(guardIn(args[0], bodies), guardIn(args[1], bodies), isFalse)
 		case operators.LogicalOr:
-			return joined(guardOf(args[0]), guardOf(args[1]), isTrue)
+			return joined(guardIn(args[0], bodies), guardIn(args[1], bodies), isTrue)
 		case operators.LogicalNot:
-			return not(guardOf(args[0]))
+			return not(guardIn(args[0], false))
 		case operators.Equals:
 			return either(textGuard(args[0], args[1], func(v, c string) bool { return v == c }), codeGuard(args, func(v, c int64) bool { return v == c }))
 		case operators.NotEquals:
@@ -80,7 +93,7 @@ func guessOf(e celast.Expr) textGuess {
 	case celast.CallKind:
 		if call := e.AsCall(); call.FunctionName() == operators.Conditional {
 			args := call.Args()
-			return chosen(guardOf(args[0]), guessOf(args[1]), guessOf(args[2]))
+			return chosen(guardIn(args[0], false), guessOf(args[1]), guessOf(args[2]))
 		}
 	}
 	return nil
