@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ClickHouse/clickhouse-go/v2"
 	"go.uber.org/zap"
 )
 
@@ -43,7 +42,7 @@ func (s *Store) fill(ctx context.Context) error {
 				return fmt.Errorf("fill %s with partition %d: %w", table, partition, err)
 			}
 		}
-		if err := s.conn.Exec(clickhouse.Context(ctx), fmt.Sprintf("INSERT INTO %s (key, value, updated) SELECT '%s%s', '', now64(6)", s.table("meta"), filledKey, table)); err != nil {
+		if err := s.conn.Exec(ctx, fmt.Sprintf("INSERT INTO %s (key, value, updated) SELECT '%s%s', '', now64(6)", s.table("meta"), filledKey, table)); err != nil {
 			return fmt.Errorf("note that %s is filled: %w", table, err)
 		}
 	}

@@ -131,11 +131,16 @@ func (c *SubjectCount) targets() ([]any, func()) {
 // window makes the parameters of a cluster and a stretch of time. Bounds go down to whole
 // minutes, the end up: a page's range covers the minutes it touches.
 func window(cluster string, from, to time.Time) clickhouse.Parameters {
-	end := minute(to)
-	if to.After(time.Unix(int64(end), 0)) {
+	first, end := wholeMinutes(from, to)
+	return clickhouse.Parameters{"cluster": text(cluster), "from_minute": fmt.Sprint(first), "to_minute": fmt.Sprint(end)}
+}
+
+// wholeMinutes are the begin of the first minute a range touches and the end of the last.
+func wholeMinutes(from, to time.Time) (first, end uint32) {
+	if end = minute(to); to.After(time.Unix(int64(end), 0)) {
 		end += 60
 	}
-	return clickhouse.Parameters{"cluster": text(cluster), "from_minute": fmt.Sprint(minute(from)), "to_minute": fmt.Sprint(end)}
+	return minute(from), end
 }
 
 // collect runs a query (%s is the database) and scans every row as the function says; what

@@ -131,10 +131,7 @@ LIMIT {limit:UInt32}`
 // parameters: from the rollup, and what the range has of a slot's minutes at its ends from
 // events. all: nothing lies outside of the range.
 func busiest(p clickhouse.Parameters, from, to time.Time, all bool) string {
-	first, end := minute(from), minute(to)
-	if to.After(time.Unix(int64(end), 0)) {
-		end += 60
-	}
+	first, end := wholeMinutes(from, to)
 	if all {
 		p["from_slot"], p["to_slot"] = fmt.Sprint(first/slot*slot), fmt.Sprint(end)
 		return slotsQuery + mostFirst

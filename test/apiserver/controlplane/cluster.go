@@ -38,7 +38,7 @@ type Cluster struct {
 // a flag that they set is not set for any control plane.
 func Start(t testing.TB, extra ...string) *Cluster {
 	t.Helper()
-	etcd, apiserver := Binary(t, "etcd"), Binary(t, "kube-apiserver")
+	etcd := Binary(t, "etcd")
 	c := &Cluster{dir: t.TempDir(), ca: NewAuthority(t)}
 	port := reserve(t)
 	c.url = fmt.Sprintf("https://127.0.0.1:%d", port)
@@ -65,16 +65,15 @@ func Start(t testing.TB, extra ...string) *Cluster {
 		"--enable-admission-plugins=NodeRestriction",
 	}
 	c.base = without(c.base, extra)
-	c.apiserver = Run(t, c.dir, nil, apiserver, append(c.base[:len(c.base):len(c.base)], extra...)...)
-	c.ready(t, c.url, c.apiserver)
+	c.Again(t, extra...)
 	return c
 }
 
-// Again starts the apiserver once more, with Start's flags and extra, after it was ended.
+// Again starts the apiserver, once more after it was ended, with Start's flags and extra.
 func (c *Cluster) Again(t testing.TB, extra ...string) {
 	t.Helper()
 	c.apiserver = Run(t, c.dir, nil, Binary(t, "kube-apiserver"), append(without(c.base, extra), extra...)...)
-	c.ready(t, c.url, c.apiserver)
+	c.ready(t)
 }
 
 // Another starts a second apiserver of the same cluster, as Start did the first, at another
@@ -89,8 +88,8 @@ func (c *Cluster) Another(t testing.TB, extra ...string) *Cluster {
 	return other
 }
 
-// ready waits until an apiserver is.
-func (c *Cluster) ready(t testing.TB, url string, apiserver *Process) {
+// ready waits until the apiserver is.
+func (c *Cluster) ready(t testing.TB) {
 	t.Helper()
 	client, err := rest.HTTPClientFor(c.Admin(t))
 	if err != nil {
@@ -98,10 +97,10 @@ func (c *Cluster) ready(t testing.TB, url string, apiserver *Process) {
 	}
 	t.Cleanup(client.CloseIdleConnections)
 	Poll(t, "kube-apiserver to be ready", func(ctx context.Context) (bool, string) {
-		if apiserver.Ended() {
+		if c.apiserver.Ended() {
 			t.Fatal("kube-apiserver ended before it was ready")
 		}
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"/readyz", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
