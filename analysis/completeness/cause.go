@@ -59,30 +59,46 @@ func jumps(points []point, counter func(point) int64) []jump {
 
 // explain gives every gap its cause, by what the apiserver counted at the time and after, when
 // its retries were over.
-func explain(m *Measured, runs []run, t trace, cfg Config) {
+func explain(m *Measured, runs []run, c counts, t trace, cfg Config) {
+	m.Gaps = join(m.Gaps, c, t)
 	for i := range m.Gaps {
 		g := &m.Gaps[i]
-		g.Before, g.After = pause(t.requests, *g)
-		g.Cause = CauseUnexplained
-		for n, run := range runs {
-			if g.From.Before(run.points[0].earliest) || g.From.After(run.points[len(run.points)-1].latest) {
-				continue
-			}
-			full := within(jumps(run.points, func(p point) int64 { return p.buffer }), g.From, g.To)
-			dropped := within(jumps(run.points, func(p point) int64 { return p.webhook }), g.From, g.To.Add(cfg.Settle))
-			switch {
-			case len(full) > 0:
-				g.Cause = CauseOverflow
-			case len(dropped) > 0 && outage(dropped[0], t.arrivals, cfg):
-				g.Cause = CauseOutage
-			case len(dropped) > 0:
-				g.Cause = CauseUnencodable
-			case n+1 < len(runs) && runs[n+1].started.Sub(g.To) < cfg.Settle:
-				g.Cause = CauseRestart
-			}
-			g.Text = g.describe(dropped, cfg)
+		points := runs[g.run].points
+		full := within(jumps(points, func(p point) int64 { return p.buffer }), g.From, g.To)
+		dropped := within(jumps(points, func(p point) int64 { return p.webhook }), g.From, g.To.Add(cfg.Settle))
+		switch {
+		case len(full) > 0:
+			g.Cause = CauseOverflow
+		case len(dropped) > 0 && outage(dropped[0], t.arrivals, cfg):
+			g.Cause = CauseOutage
+		case len(dropped) > 0:
+			g.Cause = CauseUnencodable
+		case g.run+1 < len(runs) && runs[g.run+1].started.Sub(g.To) < cfg.Settle:
+			g.Cause = CauseRestart
+		default:
+			g.Cause = CauseUnexplained
 		}
+		g.Text = g.describe(dropped, cfg)
 	}
+}
+
+// join finds the pauses that gaps lie in, and makes one gap of those of a process that lie in
+// the same: the readings between them were too close to each other to tell.
+func join(gaps []Gap, c counts, t trace) []Gap {
+	out := gaps[:0]
+	for _, g := range gaps {
+		g.Before, g.After = pause(t.requests, g)
+		if n := len(out); n > 0 && g.run == out[n-1].run && !g.Before.IsZero() && g.Before.Equal(out[n-1].Before) {
+			before := out[n-1]
+			one := gapBetween(c, g.run, before.first, g.last)
+			one.Missing = max(one.Missing, before.Missing+g.Missing)
+			one.Before, one.After = g.Before, g.After
+			out[n-1] = one
+			continue
+		}
+		out = append(out, g)
+	}
+	return out
 }
 
 // within are the jumps that touch a stretch.

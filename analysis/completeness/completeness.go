@@ -133,6 +133,9 @@ type Gap struct {
 	Before time.Time `json:"before,omitzero"`
 	After  time.Time `json:"after,omitzero"`
 	Text   string    `json:"text"`
+
+	run         int   // which process of the apiserver's
+	first, last point // its readings
 }
 
 // Severities of a problem.

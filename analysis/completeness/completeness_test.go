@@ -319,6 +319,30 @@ func TestMeasured(t *testing.T) {
 			a.started, a.events = at(340), 0
 			a.minutes(6, 14, false)
 		}, result{100, 100, CauseRestart, "fail missing, fail unexplained"}, []string{"its process ended right after"}},
+		"few are lost, between readings at uncertain times": {func(_ *world, a *apiserver) {
+			a.edge = 3 * time.Second
+			a.minutes(0, 5, false)
+			for s := 300.0; s < 330; s += 5 { // fewer are lost between two readings than their times leave open
+				lost := s >= 310 && s < 325
+				a.make(s+0.05, s+5, 0.3, lost)
+				a.make(s+0.15, s+5, 0.3, lost)
+				a.make(s+0.25, s+5, 0.3, false)
+				a.read(s + 5)
+			}
+			a.minutes(6, 1, false)
+			a.webhook += 102
+			a.minutes(7, 13, false)
+		}, result{42, 162, CauseUnencodable, "fail missing"}, []string{"one PATCH"}},
+		"killed, after a moment without requests": {func(_ *world, a *apiserver) {
+			a.minutes(0, 5, false)
+			a.make(300.05, 305, 0.1, true)
+			a.read(305)
+			a.read(306)
+			a.make(306.05, 311, 0.1, true)
+			a.read(311)
+			a.started, a.events = at(340), 0
+			a.minutes(6, 14, false)
+		}, result{100, 100, CauseRestart, "fail missing, fail unexplained"}, []string{"its process ended right after"}},
 		"nothing arrived at all": {func(_ *world, a *apiserver) { a.minutes(0, 20, true) },
 			result{11700, 11700, CauseUnexplained, "fail missing, fail unexplained"}, nil},
 	} {

@@ -87,16 +87,18 @@ type counts struct {
 	sum  []int64 // before cuts[i]
 }
 
+// before counts the events before a cut.
+func (c counts) before(t time.Time) int64 {
+	i, _ := slices.BinarySearchFunc(c.cuts, t, time.Time.Compare)
+	return c.sum[min(i, len(c.sum)-1)]
+}
+
 // between counts the events between two cuts.
 func (c counts) between(a, b time.Time) int64 {
-	at := func(t time.Time) int64 {
-		i, _ := slices.BinarySearchFunc(c.cuts, t, time.Time.Compare)
-		return c.sum[min(i, len(c.sum)-1)]
-	}
 	if !a.Before(b) {
 		return 0
 	}
-	return at(b) - at(a)
+	return c.before(b) - c.before(a)
 }
 
 // between bounds how many events between two readings are missing.
@@ -152,7 +154,7 @@ func (r *Report) measure(ctx context.Context, store Store, cfg Config, q Questio
 					return err
 				}
 			}
-			explain(m, runs, traces.of(name), cfg)
+			explain(m, runs, c, traces.of(name), cfg)
 		}
 		if unexplained := m.Missing - m.Webhook - m.Buffer - m.Log; unexplained > 0 {
 			if err := m.letters(ctx, store, cfg, q, unexplained); err != nil {
@@ -232,7 +234,7 @@ func measured(runs []run, c counts) *Measured {
 		m.Buffer += last.buffer - first.buffer
 		m.Log += last.log - first.log
 		m.Rejected += last.rejected - first.rejected
-		m.Gaps = append(m.Gaps, gaps(run.points, c)...)
+		m.Gaps = append(m.Gaps, gaps(i, run.points, c)...)
 	}
 	if m.Sent == 0 && m.From.Equal(m.To) {
 		return nil
@@ -242,27 +244,37 @@ func measured(runs []run, c counts) *Measured {
 	return m
 }
 
-// gaps are the stretches between readings of which events are certainly missing. Those that
-// follow each other are one.
-func gaps(points []point, c counts) []Gap {
+// gaps are the shortest stretches between readings of which events are certainly missing: between
+// two that follow each other, or as many as it takes when their times are known less well than
+// few events are apart. Those that touch are one.
+func gaps(run int, points []point, c counts) []Gap {
 	var out []Gap
-	first := -1
-	for i := 1; i <= len(points); i++ {
-		missing := false
-		if i < len(points) {
-			_, least, _ := between(c, points[i-1], points[i])
-			missing = least > 0
-		}
-		switch {
-		case missing && first < 0:
-			first = i - 1
-		case !missing && first >= 0:
-			_, least, most := between(c, points[first], points[i-1])
-			out = append(out, Gap{From: points[first].earliest, To: points[i-1].latest, Missing: max(1, least), AtMost: most})
-			first = -1
+	begin, end := -1, -1               // of the newest
+	first := -1                        // of the last of out
+	most := make([]int64, len(points)) // that may be missing of what came before each
+	for j, p := range points {
+		most[j] = p.events - c.before(p.earliest)
+		least := p.events - c.before(p.latest)
+		for i := j - 1; i > begin; i-- { // from begin on it would hold the one before
+			if least <= most[i] {
+				continue
+			}
+			if len(out) > 0 && i <= end {
+				out[len(out)-1] = gapBetween(c, run, points[first], points[j])
+			} else {
+				out, first = append(out, gapBetween(c, run, points[i], points[j])), i
+			}
+			begin, end = i, j
+			break
 		}
 	}
 	return out
+}
+
+// gapBetween is the gap between two readings of a process.
+func gapBetween(c counts, run int, first, last point) Gap {
+	_, least, most := between(c, first, last)
+	return Gap{From: first.earliest, To: last.latest, Missing: max(1, least), AtMost: most, run: run, first: first, last: last}
 }
 
 // judge turns what was measured of an apiserver into problems.
