@@ -37,9 +37,8 @@ type MarkSum struct {
 type MarkFilter struct {
 	Cluster, Rule string
 	From, To      time.Time // of the request: From inclusive, To exclusive
-	// NoBodies leaves request and response objects out of the rows: most of what there is to
-	// read.
-	NoBodies bool
+	// Reads are the properties of requests, by their names in rules, that rows are read for.
+	Reads []string
 	// Every and Panes, when Panes is not empty, restrict to requests whose key and pane, the
 	// number of whole Every since 1970, are listed.
 	Every time.Duration
@@ -52,12 +51,80 @@ type Pane struct {
 	Number int64 // times Every since 1970
 }
 
-// PaneCounts are the requests of the panes of one group; Counts has per pane how many
-// requests count for each threshold of the rule.
+// Threshold is how often requests have to count for a rule.
+type Threshold struct {
+	AtLeast int
+	// Distinct, when not empty, are the properties that what is counted follows from: requests
+	// that agree in all of them count once.
+	Distinct []string
+}
+
+// mostValues bounds the values that are told apart; more are counted by requests.
+const mostValues = 1000
+
+// ByValue tells whether different values are counted, not requests.
+func (t Threshold) ByValue() bool { return len(t.Distinct) > 0 && t.AtLeast <= mostValues }
+
+// PaneCounts are the requests of the panes of one group. Counts has per pane and threshold of
+// the rule how many requests count; Values, of one by value, hashes of the values that do, no
+// more than it takes.
 type PaneCounts struct {
 	Key    uint64
 	Panes  []int64
 	Counts [][]int64
+	Values [][][]uint64
+}
+
+// Tally counts panes of one group for all thresholds of a rule.
+type Tally struct {
+	thresholds []Threshold
+	counts     []int64
+	values     []map[uint64]int // in how many panes
+}
+
+// NewTally returns a tally of no panes.
+func NewTally(thresholds []Threshold) *Tally {
+	t := &Tally{thresholds: thresholds, counts: make([]int64, len(thresholds)), values: make([]map[uint64]int, len(thresholds))}
+	for i := range t.values {
+		t.values[i] = map[uint64]int{}
+	}
+	return t
+}
+
+// Add counts the i-th pane of a group.
+func (t *Tally) Add(g *PaneCounts, i int) {
+	for n, threshold := range t.thresholds {
+		t.counts[n] += g.Counts[i][n]
+		if threshold.ByValue() {
+			for _, v := range g.Values[i][n] {
+				t.values[n][v]++
+			}
+		}
+	}
+}
+
+// Remove takes back what Add counted.
+func (t *Tally) Remove(g *PaneCounts, i int) {
+	for n, threshold := range t.thresholds {
+		t.counts[n] -= g.Counts[i][n]
+		if threshold.ByValue() {
+			for _, v := range g.Values[i][n] {
+				if t.values[n][v]--; t.values[n][v] == 0 {
+					delete(t.values[n], v)
+				}
+			}
+		}
+	}
+}
+
+// Enough tells whether what was counted reaches every threshold.
+func (t *Tally) Enough() bool {
+	for n, threshold := range t.thresholds {
+		if t.counts[n] < int64(threshold.AtLeast) || threshold.ByValue() && len(t.values[n]) < threshold.AtLeast {
+			return false
+		}
+	}
+	return true
 }
 
 // KeyTime is when a key was first seen.

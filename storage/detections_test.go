@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/storagetest"
@@ -213,7 +215,7 @@ func TestPanes(t *testing.T) {
 	}
 	f := always("c", "often")
 	f.Every = every
-	byFilter, err := s.PaneCounts(ctx, []replay.MarkFilter{f}, [][]int{{5, 3}})
+	byFilter, err := s.PaneCounts(ctx, []replay.MarkFilter{f}, [][]replay.Threshold{{{AtLeast: 5}, {AtLeast: 3}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +246,7 @@ func TestPanes(t *testing.T) {
 	for p := range some {
 		expected += counts[p][0]
 	}
-	f.NoBodies = true
+	f.Reads = []string{"sourceIP", "verdict.grants"}
 	if err := s.Marked(ctx, []replay.MarkFilter{f}, func(r replay.Row, _ []int) error {
 		if found++; len(r.Event.RequestObject)+len(r.Event.ResponseObject) > 0 || r.Event.AuditID == "" || r.Verdict == nil {
 			t.Errorf("row without its bodies is %+v", r)
@@ -252,6 +254,71 @@ func TestPanes(t *testing.T) {
 		return nil
 	}); err != nil || int64(found) != expected {
 		t.Errorf("%d requests of %d panes, %v; want %d", found, len(some), err, expected)
+	}
+}
+
+// TestPaneValues: of values, each counts once, in a pane as in all, and every property can be
+// counted.
+func TestPaneValues(t *testing.T) {
+	s := storagetest.Open(t)
+	in := marked(t, "c")
+	insert(t, s, "a", in)
+	names, agents := map[uint64]map[string]bool{}, map[uint64]map[string]bool{}
+	for _, r := range in {
+		for _, m := range r.Marks {
+			if m.Name != "often/1" && m.Name != "often/3" {
+				continue
+			}
+			if names[m.Key] == nil {
+				names[m.Key], agents[m.Key] = map[string]bool{}, map[string]bool{}
+			}
+			names[m.Key][r.Verdict.Attributes.Namespace+" "+r.Verdict.Attributes.Name] = true
+			if m.Name == "often/3" {
+				agents[m.Key][r.Event.UserAgent] = true
+			}
+		}
+	}
+	f := always("c", "often")
+	f.Every = 7 * time.Second
+	most := 0
+	for _, n := range names {
+		most = max(most, len(n))
+	}
+	for atLeast := 1; atLeast <= most+1; atLeast++ {
+		want := map[uint64]bool{}
+		for key := range names {
+			if len(names[key]) >= atLeast && len(agents[key]) >= 1 {
+				want[key] = true
+			}
+		}
+		thresholds := []replay.Threshold{{AtLeast: atLeast, Distinct: []string{"ns", "name"}}, {AtLeast: 1, Distinct: []string{"userAgent"}}}
+		got, err := s.PaneCounts(t.Context(), []replay.MarkFilter{f}, [][]replay.Threshold{thresholds})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range got[0] {
+			if !want[g.Key] {
+				t.Errorf("at least %d: group %d of %d values", atLeast, g.Key, len(names[g.Key]))
+			}
+			delete(want, g.Key)
+		}
+		if len(want) > 0 {
+			t.Errorf("at least %d: %d groups are missing", atLeast, len(want))
+		}
+	}
+	for _, v := range detect.Variables() {
+		if !storage.Askable(v.Name) {
+			t.Errorf("rows cannot be read for rules that ask about %s", v.Name)
+		}
+		if !storage.Countable(v.Name) {
+			continue
+		}
+		if _, err := s.PaneCounts(t.Context(), []replay.MarkFilter{f}, [][]replay.Threshold{{{AtLeast: 1, Distinct: []string{v.Name}}}}); err != nil {
+			t.Errorf("%s: %v", v.Name, err)
+		}
+	}
+	if _, err := s.PaneCounts(t.Context(), []replay.MarkFilter{f}, [][]replay.Threshold{{{AtLeast: 1, Distinct: []string{"groups"}}}}); err == nil || !strings.Contains(err.Error(), `"groups"`) {
+		t.Errorf("a list was counted: %v", err)
 	}
 }
 
@@ -280,13 +347,14 @@ func TestMarkedTogether(t *testing.T) {
 	filters := []replay.MarkFilter{
 		always("c", "created"), part("often", first, middle), part("often", middle, last), part("often", first, last), part("new", first, middle), always("c", "no such rule"),
 	}
-	atLeast := [][]int{{2}, {1, 1}, {1, 1}, {1, 1}, {1}, {1}}
-	together, err := s.PaneCounts(ctx, filters, atLeast)
+	pairs := []replay.Threshold{{AtLeast: 1}, {AtLeast: 1, Distinct: []string{"name", "sourceIP"}}}
+	thresholds := [][]replay.Threshold{{{AtLeast: 2}}, pairs, pairs, pairs, {{AtLeast: 1}}, {{AtLeast: 1}}}
+	together, err := s.PaneCounts(ctx, filters, thresholds)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range filters {
-		alone, err := s.PaneCounts(ctx, filters[i:i+1], atLeast[i:i+1])
+		alone, err := s.PaneCounts(ctx, filters[i:i+1], thresholds[i:i+1])
 		if err != nil {
 			t.Fatal(err)
 		}

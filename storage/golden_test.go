@@ -111,7 +111,7 @@ func TestGoldenQueries(t *testing.T) {
 		}},
 		{"MarkedCount", func() error { _, err := s.MarkedCount(ctx, marks); return err }},
 		{"PaneCounts", func() error {
-			_, err := s.PaneCounts(ctx, []replay.MarkFilter{marks, {Cluster: "c", Rule: "other", From: from, To: to}}, [][]int{{6, 1}, {3}})
+			_, err := s.PaneCounts(ctx, []replay.MarkFilter{marks, {Cluster: "c", Rule: "other", From: from, To: to}}, [][]replay.Threshold{{{AtLeast: 6, Distinct: []string{"path"}}, {AtLeast: 1}}, {{AtLeast: 3, Distinct: []string{"user", "uid"}}}})
 			return err
 		}},
 		{"FirstKeys", func() error { _, err := s.FirstKeys(ctx, "c", "rule", day); return err }},

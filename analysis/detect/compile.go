@@ -3,6 +3,7 @@ package detect
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -12,6 +13,9 @@ import (
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/ext"
+
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/storage"
 )
 
 // Limits on expressions. Without loops and regular expressions the work is bounded by the
@@ -41,6 +45,7 @@ type expr struct {
 	prog  cel.Program
 	text  textGuess // nil when it knows nothing
 	guard guard     // nil when it knows nothing
+	names []string  // of the variables, each once
 }
 
 // compile returns the expression, whose type must be want. where names the file and member.
@@ -65,7 +70,13 @@ func (l *language) compile(where, text string, want *cel.Type) (*expr, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", where, err)
 	}
-	return &expr{prog: prog, text: guessOf(ast.NativeRep().Expr()), guard: guardOf(ast.NativeRep().Expr())}, nil
+	var names []string
+	for _, e := range celast.MatchDescendants(root, celast.KindMatcher(celast.IdentKind)) {
+		if name := e.AsIdent(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return &expr{prog: prog, text: guessOf(ast.NativeRep().Expr()), guard: guardOf(ast.NativeRep().Expr()), names: names}, nil
 }
 
 func (e *expr) bool(in *input) (bool, error) {
@@ -107,12 +118,23 @@ type program struct {
 	group     []*expr
 	counts    []countProgram
 	markNames []string
+	reads     []string // the variables it looks at, sorted
 }
 
 type countProgram struct {
 	where, distinct *expr // nil when not given
 	atLeast         int
 	after           bool
+}
+
+// threshold is what the store counts of it: different values only where they follow from what
+// it can count.
+func (c *countProgram) threshold() replay.Threshold {
+	t := replay.Threshold{AtLeast: c.atLeast}
+	if c.distinct != nil && !slices.ContainsFunc(c.distinct.names, func(name string) bool { return !storage.Countable(name) }) {
+		t.Distinct = c.distinct.names
+	}
+	return t
 }
 
 func compile(l *language, file string, r Rule) (*program, error) {
@@ -140,7 +162,39 @@ func compile(l *language, file string, r Rule) (*program, error) {
 			after:    c.After,
 		})
 	}
+	p.reads = p.variables()
 	return p, errors.Join(errs...)
+}
+
+// variables are those its expressions name, and those its Match is about.
+func (p *program) variables() []string {
+	all := map[string]bool{}
+	add := func(e *expr) {
+		if e != nil {
+			for _, name := range e.names {
+				all[name] = storage.Askable(name) // others are of the expression itself
+			}
+		}
+	}
+	add(p.expr)
+	for _, g := range p.group {
+		add(g)
+	}
+	for _, c := range p.counts {
+		add(c.where)
+		add(c.distinct)
+	}
+	if len(p.rule.Match.Groups) > 0 {
+		all["groups"], all["impersonatedGroups"] = true, true
+	}
+	if len(p.rule.Match.Annotations) > 0 {
+		all["annotations"] = true
+	}
+	if len(p.rule.Match.Identity) > 0 {
+		all["verdict.identity"] = true
+	}
+	maps.DeleteFunc(all, func(_ string, read bool) bool { return !read })
+	return slices.Sorted(maps.Keys(all))
 }
 
 // index sorts the rules and files them under the resources they name.

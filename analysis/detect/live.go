@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -36,7 +35,7 @@ type MarkStore interface {
 	MarkSums(ctx context.Context, since time.Time) (sums []replay.MarkSum, next time.Time, err error)
 	Marked(ctx context.Context, filters []replay.MarkFilter, visit func(row replay.Row, selected []int) error) error
 	MarkedCount(ctx context.Context, f replay.MarkFilter) (int64, error)
-	PaneCounts(ctx context.Context, filters []replay.MarkFilter, atLeast [][]int) ([][]replay.PaneCounts, error)
+	PaneCounts(ctx context.Context, filters []replay.MarkFilter, thresholds [][]replay.Threshold) ([][]replay.PaneCounts, error)
 	FirstKeys(ctx context.Context, cluster, rule string, day time.Time) ([]uint64, error)
 	FirstTimes(ctx context.Context, f replay.MarkFilter, keys []uint64) ([]replay.KeyTime, error)
 }
@@ -103,9 +102,22 @@ type liveRule struct {
 	// outside of it requests count for its findings.
 	unit, before, after time.Duration
 	step                time.Duration // of the time up to which an open span is looked at
-	bodies              bool          // some expression may look at them
-	salt                int64         // hash of the rule: another rule of the same id is worked out anew
+	tier                tier
+	salt                int64 // hash of the rule: another rule of the same id is worked out anew
 }
+
+// tier are rules whose requests are read together, so that many are not read with what few need.
+type tier int
+
+const (
+	tierCounts tier = iota // many requests a rule, of which little is asked
+	tierEvents             // few, of which all but bodies may be
+	tierBodies             // most of what there is to read, and few rules look at them
+	tiers
+)
+
+// bodies are the variables that need them.
+var bodies = []string{"dryRun", "requestObject", "written", "requestPatch", "responseObject", "object"} //nolint:gochecknoglobals // constant table
 
 const day = 24 * time.Hour
 
@@ -126,8 +138,11 @@ func newLiveRule(set *Set, p *program) *liveRule {
 	if err == nil {
 		r.salt = int64(xxhash.Sum64(text))
 	}
-	for _, name := range []string{"object", "Object", "written", "requestPatch", "dryRun"} {
-		r.bodies = r.bodies || err != nil || strings.Contains(string(text), name)
+	switch {
+	case slices.ContainsFunc(p.reads, func(name string) bool { return slices.Contains(bodies, name) }):
+		r.tier = tierBodies
+	case p.rule.Kind == KindEvent:
+		r.tier = tierEvents
 	}
 	return r
 }

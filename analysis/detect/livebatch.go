@@ -116,8 +116,7 @@ func (b batch) observe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Bodies are most of what there is to read, and few rules look at them.
-	for _, bodies := range []bool{false, true} {
+	for at := range tiers {
 		var some []replay.MarkFilter
 		var of []*spanWork
 		panes := 0
@@ -132,7 +131,7 @@ func (b batch) observe(ctx context.Context) error {
 			return err
 		}
 		for i, w := range b {
-			if w.r.bodies != bodies {
+			if w.r.tier != at {
 				continue
 			}
 			for _, f := range filters[i] {
@@ -156,7 +155,7 @@ func (b batch) observe(ctx context.Context) error {
 func (b batch) filters(ctx context.Context) ([][]replay.MarkFilter, error) {
 	out := make([][]replay.MarkFilter, len(b))
 	var counting []replay.MarkFilter
-	var atLeast [][]int
+	var thresholds [][]replay.Threshold
 	var places []int
 	paned := func(i int, f replay.MarkFilter, panes []replay.Pane) {
 		for len(panes) > 0 {
@@ -170,7 +169,7 @@ func (b batch) filters(ctx context.Context) ([][]replay.MarkFilter, error) {
 		switch w.r.rule.Kind {
 		case KindWindow:
 			f.Every = time.Duration(w.r.rule.Window.Every)
-			counting, atLeast, places = append(counting, f), append(atLeast, w.thresholds()), append(places, i)
+			counting, thresholds, places = append(counting, f), append(thresholds, w.thresholds()), append(places, i)
 			w.detector = New(w.r.single, Config{})
 		case KindFirstSeen:
 			f.Every = firstFold
@@ -184,7 +183,7 @@ func (b batch) filters(ctx context.Context) ([][]replay.MarkFilter, error) {
 			out[i] = append(out[i], f)
 		}
 	}
-	groups, err := b[0].store.PaneCounts(ctx, counting, atLeast)
+	groups, err := b[0].store.PaneCounts(ctx, counting, thresholds)
 	if err != nil {
 		return nil, err
 	}

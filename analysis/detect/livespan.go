@@ -78,7 +78,7 @@ type spanWork struct {
 // filter selects the requests that may count in the span's findings.
 func (w *spanWork) filter() replay.MarkFilter {
 	begin := time.Unix(w.span.begin, 0).UTC()
-	f := replay.MarkFilter{Cluster: w.span.cluster, Rule: w.span.rule, From: begin.Add(-w.r.before), To: begin.Add(w.r.unit + w.r.after), NoBodies: !w.r.bodies}
+	f := replay.MarkFilter{Cluster: w.span.cluster, Rule: w.span.rule, From: begin.Add(-w.r.before), To: begin.Add(w.r.unit + w.r.after), Reads: w.r.reads}
 	if w.until.Before(f.To) {
 		f.To = w.until
 	}
@@ -104,16 +104,16 @@ func (w *spanWork) findings() map[string]Finding {
 }
 
 // thresholds are how often requests must count for each threshold of the rule.
-func (w *spanWork) thresholds() []int {
-	out := make([]int, len(w.r.counts))
-	for i, c := range w.r.counts {
-		out[i] = c.atLeast
+func (w *spanWork) thresholds() []replay.Threshold {
+	out := make([]replay.Threshold, len(w.r.counts))
+	for i := range w.r.counts {
+		out[i] = w.r.counts[i].threshold()
 	}
 	return out
 }
 
-// hopefulPanes are those of the windows in which thresholds can hold: where, distinct values
-// taken for different, enough requests count for each.
+// hopefulPanes are those of the windows in which thresholds can hold: where enough requests, or
+// different values, count for each.
 func (w *spanWork) hopefulPanes(groups []replay.PaneCounts) (panes []replay.Pane) {
 	width := int64(w.r.rule.Window.Length / w.r.rule.Window.Every)
 	for i := range groups {
@@ -124,35 +124,26 @@ func (w *spanWork) hopefulPanes(groups []replay.PaneCounts) (panes []replay.Pane
 	return panes
 }
 
-// hopeful returns the panes of a group that lie in any window, so many panes wide, whose
-// counts reach all thresholds.
-func hopeful(g *replay.PaneCounts, atLeast []int, width int64) []int64 {
+// hopeful returns the panes of a group that lie in any window, so many panes wide, that
+// reaches all thresholds.
+func hopeful(g *replay.PaneCounts, thresholds []replay.Threshold, width int64) []int64 {
 	order := make([]int, len(g.Panes))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return int(g.Panes[a] - g.Panes[b]) })
-	sum := make([]int64, len(atLeast))
-	add := func(i int, sign int64) {
-		for c := range sum {
-			sum[c] += sign * g.Counts[order[i]][c]
-		}
-	}
+	tally := replay.NewTally(thresholds)
 	var out []int64
 	taken := 0 // panes of order that are in out, or never will be
 	// A window that ends with a pane it holds something in holds what any window with the
 	// same last pane does.
 	for first, last := 0, 0; last < len(order); last++ {
-		add(last, 1)
+		tally.Add(g, order[last])
 		for g.Panes[order[last]]-g.Panes[order[first]] >= width {
-			add(first, -1)
+			tally.Remove(g, order[first])
 			first++
 		}
-		enough := true
-		for c, n := range atLeast {
-			enough = enough && sum[c] >= int64(n)
-		}
-		if enough {
+		if tally.Enough() {
 			for i := max(taken, first); i <= last; i++ {
 				out = append(out, g.Panes[order[i]])
 			}

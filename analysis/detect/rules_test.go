@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -160,5 +161,21 @@ func BenchmarkObserve(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		d.Observe("prod", events[i%len(events)], requests[i%len(events)].Verdict)
+	}
+}
+
+// TestReads: what a rule's text names is read for it.
+func TestReads(t *testing.T) {
+	for _, p := range builtinSet(t).rules {
+		text := p.rule.Expr + "\n" + strings.Join(p.rule.GroupBy, "\n")
+		for _, c := range p.rule.Counts {
+			text += "\n" + c.Where + "\n" + c.Distinct
+		}
+		for _, v := range Variables() {
+			named := regexp.MustCompile(`(^|[^.?"'\w])` + regexp.QuoteMeta(v.Name) + `($|[^"'\w:/])`).MatchString(text)
+			if named && !slices.Contains(p.reads, v.Name) {
+				t.Errorf("%s: %s is not read", p.rule.ID, v.Name)
+			}
+		}
 	}
 }

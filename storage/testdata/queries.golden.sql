@@ -233,7 +233,7 @@ WHERE (cluster, rule, slot) IN (SELECT cluster, rule, slot FROM `retrial`.detect
 GROUP BY cluster, rule, slot;
 
 -- Marked
-SELECT cluster, apiserver, request_key, sign, level, audit_id, stage, request_uri, verb, user_name, user_uid, user_groups, user_extra, impersonated_name, impersonated_groups, source_ips, user_agent, code, response_status, request_object, response_object, toUnixTimestamp64Micro(request_received), stage_delay, annotations, shape, outcome, class, recorded, recorded_reason, replayed, authorizer, grants, missing, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, attr_name, identity, admission, hits, hit_keys, credential FROM `retrial`.events WHERE sign = 1 AND cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32}
+SELECT cluster, request_key, sign, audit_id, stage, request_uri, verb, user_name, impersonated_name, code, toUnixTimestamp64Micro(request_received), stage_delay, shape, outcome, recorded, attr_verb, attr_is_resource, attr_api_group, attr_resource, attr_subresource, attr_namespace, attr_name, hits, hit_keys FROM `retrial`.events WHERE sign = 1 AND cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32}
 AND (request_key, stage, version) IN (SELECT request_key, stage, version FROM (
 SELECT request_key, stage, version, sign, substringIndex(h, '/', 1) AS rule, if(k = 0, xxHash64(audit_id), k) AS key, toUnixTimestamp64Micro(request_received) AS at,
     transform(rule, {rules:Array(String)}, {every:Array(Int64)}, toInt64(1)) AS every, intDiv(at - positiveModulo(at, every), every) AS pane
@@ -248,19 +248,19 @@ SELECT sum(toInt64(sign)) FROM `retrial`.events WHERE cluster = {cluster:String}
 SETTINGS max_threads = 1, max_bytes_before_external_group_by = 268435456;
 
 -- PaneCounts
-SELECT rule, key, groupArray(pane), groupArray([c0, c1])
+SELECT rule, key, groupArray(pane), groupArray([c0, c1]), groupArray([v0, v1])
 FROM
 (
-    SELECT rule, key, pane, sum(toInt64(sign) * toInt64(bitTest(mask, 0))) AS c0, sum(toInt64(sign) * toInt64(bitTest(mask, 1))) AS c1
+    SELECT rule, key, pane, sum(toInt64(sign) * toInt64(bitTest(mask, 0))) AS c0, groupUniqArrayIf(6)(x0, bitTest(mask, 0) AND x0 != 0) AS v0, sum(toInt64(sign) * toInt64(bitTest(mask, 1))) AS c1, emptyArrayUInt64() AS v1
     FROM (
-SELECT sign, toUInt64OrZero(substringIndex(h, '/', -1)) AS mask, substringIndex(h, '/', 1) AS rule, if(k = 0, xxHash64(audit_id), k) AS key, toUnixTimestamp64Micro(request_received) AS at,
+SELECT sign, toUInt64OrZero(substringIndex(h, '/', -1)) AS mask, multiIf(rule = {rules:Array(String)}[1], cityHash64(user_name, user_uid), rule = {rules:Array(String)}[2], cityHash64(substringIndex(request_uri, '?', 1)), toUInt64(0)) AS x0, substringIndex(h, '/', 1) AS rule, if(k = 0, xxHash64(audit_id), k) AS key, toUnixTimestamp64Micro(request_received) AS at,
     transform(rule, {rules:Array(String)}, {every:Array(Int64)}, toInt64(1)) AS every, intDiv(at - positiveModulo(at, every), every) AS pane
-FROM (SELECT request_key, stage, version, sign, audit_id, request_received, hits, hit_keys FROM `retrial`.events WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32})
+FROM (SELECT request_key, stage, version, sign, audit_id, request_received, hits, hit_keys, user_name, user_uid, request_uri FROM `retrial`.events WHERE cluster = {cluster:String} AND minute >= {from_minute:UInt32} AND minute <= {to_minute:UInt32})
 ARRAY JOIN hits AS h, hit_keys AS k WHERE at >= {whole0_from:Int64} AND at < {whole0_to:Int64} AND rule IN {whole0:Array(String)}
 )
     GROUP BY rule, key, pane HAVING sum(toInt64(sign)) > 0
 )
-GROUP BY rule, key HAVING rule = {rules:Array(String)}[1] AND sum(c0) >= 3 OR rule = {rules:Array(String)}[2] AND sum(c0) >= 6 AND sum(c1) >= 1
+GROUP BY rule, key HAVING rule = {rules:Array(String)}[1] AND length(groupUniqArrayArray(3)(v0)) >= 3 OR rule = {rules:Array(String)}[2] AND length(groupUniqArrayArray(6)(v0)) >= 6 AND sum(c1) >= 1
 SETTINGS max_threads = 1, max_bytes_before_external_group_by = 268435456;
 
 -- FirstKeys
