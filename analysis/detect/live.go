@@ -49,8 +49,10 @@ type LiveConfig struct {
 	// Now is the clock; required. Findings are functions of requests' own times: it paces,
 	// orders versions of a finding, and tells when a cluster is quiet.
 	Now func() time.Time
-	// Longest bounds a pass; what is left over is the next one's. Default 30 s.
+	// Longest bounds the work of a pass; what is left over is the next one's. Default 30 s.
 	Longest time.Duration
+	// Rest is called within a pass, after work that took so long; nil: a pass does not rest.
+	Rest func(ctx context.Context, worked time.Duration) error
 	// Failed is told of expressions that failed on a stored request; nil: nobody.
 	Failed func(rule, example string, n int64)
 }
@@ -167,6 +169,7 @@ func NewLive(set *Set, store Store, cfg LiveConfig) (*Live, error) {
 
 // Pass is what one pass did.
 type Pass struct {
+	Worked    time.Duration  // without rests
 	Spans     int            // worked out
 	Saved     map[string]int // findings that are new or know more, by severity
 	Withdrawn int
@@ -210,8 +213,9 @@ func (l *Live) Pass(ctx context.Context) (Pass, error) {
 			ready = append(ready, w)
 		}
 	}
-	for _, b := range batches(ready) {
-		if l.cfg.Now().Sub(began) > l.cfg.Longest {
+	out.Worked = l.cfg.Now().Sub(began)
+	for i, b := range batches(ready) {
+		if out.Worked > l.cfg.Longest {
 			for _, w := range b {
 				if newest := horizons[w.span.cluster].newest; newest.Before(endless) {
 					out.Lag = max(out.Lag, newest.Sub(time.Unix(w.span.begin, 0)))
@@ -219,7 +223,15 @@ func (l *Live) Pass(ctx context.Context) (Pass, error) {
 			}
 			continue
 		}
-		if err := b.run(ctx); err != nil {
+		if i > 0 && l.cfg.Rest != nil {
+			if err := l.cfg.Rest(ctx, l.cfg.Now().Sub(began)); err != nil {
+				return out, err
+			}
+		}
+		began = l.cfg.Now()
+		err := b.run(ctx)
+		out.Worked += l.cfg.Now().Sub(began)
+		if err != nil {
 			s := b[0].span
 			return out, fmt.Errorf("work out %d spans such as %s of cluster %q at %s: %w", len(b), s.rule, s.cluster, time.Unix(s.begin, 0).UTC().Format(time.RFC3339), err)
 		}

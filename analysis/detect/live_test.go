@@ -268,12 +268,17 @@ func TestLiveConverges(t *testing.T) {
 			s, closeStore := storagetest.Start(t, dir)
 			ctx := t.Context()
 			clock := t0.Add(100 * time.Hour)
+			rests := 0
+			rest := func(context.Context, time.Duration) error {
+				rests++
+				return nil
+			}
 			holder := func(lateness time.Duration, faults bool) *Live {
 				st := unreliable{Store: s}
 				if faults {
 					st.rng = h.rng
 				}
-				l, err := NewLive(h.set, st, LiveConfig{Lateness: lateness, Now: func() time.Time { return clock }})
+				l, err := NewLive(h.set, st, LiveConfig{Lateness: lateness, Now: func() time.Time { return clock }, Rest: rest})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -332,6 +337,9 @@ func TestLiveConverges(t *testing.T) {
 			}
 			pass(holder(0, false))
 			same(t, "at once", found(t, s), want)
+			if rests == 0 {
+				t.Error("no pass rested between two pieces of work")
+			}
 		})
 	}
 	if withdrawn == 0 {

@@ -59,7 +59,7 @@ func newDetectMetrics(reg prometheus.Registerer) *detectMetrics {
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_detect_errors_total",
 			Help: "Failures by step: mark and find, an expression on a request; pass, a pass over what changed, which is repeated."}, []string{"step"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "retrial_detect_pass_seconds",
-			Help: "Time of a pass over what changed.", Buckets: []float64{.01, .03, .1, .3, 1, 3, 10, 30, 100}}),
+			Help: "Time of a pass over what changed, without its rests.", Buckets: []float64{.01, .03, .1, .3, 1, 3, 10, 30, 100}}),
 		spans:   counter("spans_total", "Stretches of time worked out, one of one rule each."),
 		waiting: gauge("waiting_spans", "Stretches of time that changed and wait to be worked out, most of them for time to pass."),
 		lag:     gauge("lag_seconds", "How far the oldest change passes have not come to lies behind its cluster's newest request."),
@@ -103,24 +103,31 @@ func (d *detections) run(ctx context.Context) error {
 	return d.sys.stream.Lease(ctx, "detect", func(ctx context.Context) error {
 		d.metrics.leader.Set(1)
 		defer d.metrics.leader.Set(0)
-		live, err := d.live(time.Duration(d.sys.cfg.Detect.Lateness))
+		var rested time.Duration // work of this pass that was rested for
+		live, err := d.live(time.Duration(d.sys.cfg.Detect.Lateness), func(ctx context.Context, worked time.Duration) error {
+			rested += worked
+			return sleepFor(ctx, restFor*worked)
+		})
 		if err != nil {
 			return err
 		}
 		for {
-			began := time.Now()
-			_, err := d.pass(ctx, live)
+			rested = 0
+			p, err := d.pass(ctx, live)
 			if err != nil && ctx.Err() == nil {
 				d.metrics.errors.WithLabelValues(failPass).Inc()
 				d.sys.log.Warn("findings are not up to date, trying again", zap.Error(err))
 			}
-			// At most a fortieth of the time goes into passes, however much there is to do.
-			if err := sleepFor(ctx, max(time.Duration(d.sys.cfg.Detect.Every), 39*time.Since(began))); err != nil {
+			if err := sleepFor(ctx, max(time.Duration(d.sys.cfg.Detect.Every), restFor*(p.Worked-rested))); err != nil {
 				return nil //nolint:nilerr // the lease is lost, or the process stops
 			}
 		}
 	})
 }
+
+// restFor is how much longer than it works the upkeep of findings rests: at most a fortieth of any
+// minute goes into it, however much there is to do.
+const restFor = 39
 
 // finish works out everything there is, without waiting for what may come late: for a process
 // that ends when what it was given is stored.
@@ -128,24 +135,25 @@ func (d *detections) finish(ctx context.Context) error {
 	if !d.sys.cfg.Detect.Enabled {
 		return nil
 	}
-	live, err := d.live(0)
+	live, err := d.live(0, nil)
 	for left := 1; err == nil && left > 0; {
-		left, err = d.pass(ctx, live)
+		var p detect.Pass
+		p, err = d.pass(ctx, live)
+		left = p.Left
 	}
 	return err
 }
 
-func (d *detections) live(lateness time.Duration) (*detect.Live, error) {
+func (d *detections) live(lateness time.Duration, pause func(context.Context, time.Duration) error) (*detect.Live, error) {
 	return detect.NewLive(d.sys.rules, d.sys.store, detect.LiveConfig{
-		Lateness: lateness, Now: time.Now,
+		Lateness: lateness, Now: time.Now, Rest: pause,
 		Failed: func(rule, example string, n int64) { d.failed(failFind, rule, example, n) },
 	})
 }
 
-func (d *detections) pass(ctx context.Context, live *detect.Live) (left int, err error) {
-	began := time.Now()
+func (d *detections) pass(ctx context.Context, live *detect.Live) (detect.Pass, error) {
 	p, err := live.Pass(ctx)
-	d.metrics.seconds.Observe(time.Since(began).Seconds())
+	d.metrics.seconds.Observe(p.Worked.Seconds())
 	d.metrics.spans.Add(float64(p.Spans))
 	for severity, n := range p.Saved {
 		d.metrics.findings.WithLabelValues(severity).Add(float64(n))
@@ -156,7 +164,7 @@ func (d *detections) pass(ctx context.Context, live *detect.Live) (left int, err
 		d.metrics.waiting.Set(float64(p.Left))
 		d.metrics.lag.Set(p.Lag.Seconds())
 	}
-	return p.Left, err
+	return p, err
 }
 
 // sleepFor waits, or returns the context's error.
