@@ -113,7 +113,7 @@ func ValidName(name string) bool {
 func (r *Registry) Add(name string) (Credentials, error) {
 	return r.change(name, "add", func(old *Cluster) (*Cluster, bool, error) {
 		if old != nil {
-			return nil, false, fmt.Errorf("%w: `retrial cluster rotate %s` issues a new certificate", ErrExists, name)
+			return nil, false, fmt.Errorf("%w: `retrial cluster rotate %s` issues a new certificate, `retrial connect %[2]s --apiserver NAME` is for a further apiserver of it", ErrExists, name)
 		}
 		return &Cluster{APIVersion: entryAPIVersion, Kind: entryKind, Name: name, Created: r.now().UTC()}, true, nil
 	})

@@ -56,6 +56,7 @@ const load = `load 1m
   retrial_sqlgate_queries_total{instance="a",job="r",result="unauthenticated"} MANY
   retrial_detect_findings_total{instance="a",job="r",severity="high"} ZERO
   retrial_detect_lag_seconds{instance="a",job="r"} DLAG
+  retrial_stream_refusals_total{instance="a",job="r",of="rights"} ZERO
   retrial_webhook_ack_duration_seconds_bucket{instance="a",job="r",source="webhook",le="1"} ACK
   retrial_webhook_ack_duration_seconds_bucket{instance="a",job="r",source="webhook",le="20"} 0+10x120
   retrial_webhook_ack_duration_seconds_bucket{instance="a",job="r",source="webhook",le="+Inf"} 0+10x120
