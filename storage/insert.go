@@ -8,9 +8,7 @@ import (
 
 	"github.com/ClickHouse/ch-go/proto"
 	"github.com/ClickHouse/clickhouse-go/v2"
-	"go.uber.org/zap"
 
-	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
 )
 
@@ -113,95 +111,6 @@ func (s *Store) Insert(ctx context.Context, token string, rows []replay.Row) err
 	s.metrics.bytes.Add(float64(p.data.size()))
 	s.putBlock(p) // after an error, what was sent may still be being read
 	return nil
-}
-
-// doubted is how many inserts into a partition are looked up once it is in doubt what the
-// store has: more than can have been under way when the doubt arose.
-const doubted = 8
-
-// assure makes sure that the rows of a block that was inserted without an error are there.
-func (s *Store) assure(ctx context.Context, token string, rows []replay.Row, p *pendingBlock) error {
-	have, err := s.stored(ctx, rows)
-	if err != nil {
-		return err
-	}
-	p.reset()
-	for i := range rows {
-		if have[rows[i].EventKey] {
-			continue
-		}
-		if err := p.block.append(&rows[i]); err != nil {
-			return err
-		}
-	}
-	if p.block.rows == 0 {
-		return nil
-	}
-	// All of the block, or what one of its ingest days brought: each is a part of its own.
-	s.metrics.reinserts.Inc()
-	s.cfg.Log.Warn("store remembers a block it does not have, sending it again",
-		zap.String("token", token), zap.Int("rows", len(rows)), zap.Int("missing", p.block.rows))
-	if err := p.encode(); err != nil {
-		return err
-	}
-	return s.send(ctx, fmt.Sprintf("%s+%d", token, p.block.rows), rows, p)
-}
-
-// place is where a row that stands is looked for.
-type place struct {
-	epoch    uint32
-	offset   int64
-	revision uint64
-}
-
-// stored returns the events of a block (all of one Kafka partition) that are in the store
-// as the block leaves them. Only rows with sign +1 are looked for: a −1 may have vanished in
-// a merge together with what it takes back, and is in the store when the +1 beside it is,
-// for both are in one part. A −1 without a +1 cannot be looked for and passes for stored.
-func (s *Store) stored(ctx context.Context, rows []replay.Row) (map[event.Hash128]bool, error) {
-	have := make(map[event.Hash128]bool, len(rows))
-	want := make(map[place]event.Hash128, len(rows))
-	offsets := make([]int64, 0, len(rows))
-	from, to := ^uint32(0), uint32(0)
-	for i := range rows {
-		r := &rows[i]
-		if r.Sign < 0 {
-			if _, paired := have[r.EventKey]; !paired {
-				have[r.EventKey] = true
-			}
-			continue
-		}
-		have[r.EventKey] = false
-		want[place{r.Position.Epoch, r.Position.Offset, r.Revision}] = r.EventKey
-		offsets = append(offsets, r.Position.Offset)
-		m := minute(r.Event.RequestReceivedTimestamp)
-		from, to = min(from, m), max(to, m)
-	}
-	if len(offsets) == 0 {
-		return have, nil
-	}
-	res, err := s.conn.Query(params(ctx, clickhouse.Parameters{
-		"kpart": fmt.Sprint(rows[0].Position.Partition), "from": fmt.Sprint(from), "to": fmt.Sprint(to),
-	}), "SELECT epoch, koffset, row_revision FROM "+s.table("events")+`
-WHERE sign = 1 AND kpart = {kpart:Int32} AND minute BETWEEN {from:UInt32} AND {to:UInt32}
-AND koffset IN (SELECT arrayJoin(CAST('`+numbers(offsets)+`', 'Array(Int64)')))`)
-	if err != nil {
-		return nil, fmt.Errorf("check stored rows: %w", err)
-	}
-	defer res.Close()
-	for res.Next() {
-		var p place
-		if err := res.Scan(&p.epoch, &p.offset, &p.revision); err != nil {
-			return nil, fmt.Errorf("check stored rows: %w", err)
-		}
-		if key, ok := want[p]; ok {
-			have[key] = true
-		}
-	}
-	if err := res.Err(); err != nil {
-		return nil, fmt.Errorf("check stored rows: %w", err)
-	}
-	return have, nil
 }
 
 // send runs one INSERT of the encoded block.

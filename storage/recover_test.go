@@ -90,6 +90,23 @@ func TestInterruptedInsert(t *testing.T) {
 			t.Fatalf("the block did not come back\n want %+v\n is   %+v", want, got)
 		}
 	})
+	for _, lost := range []int{0, half, len(in) - 1} {
+		t.Run(fmt.Sprint("without row ", lost), func(t *testing.T) {
+			s := storagetest.Open(t)
+			insert(t, s, "a", in)
+			s.Exec(t, fmt.Sprintf("ALTER TABLE retrial.events DELETE WHERE koffset = %d SETTINGS mutations_sync = 1", in[lost].Position.Offset))
+			if got := totals(t, s).Events; got != int64(len(in))-1 {
+				t.Fatalf("%d of %d rows are left", got, len(in))
+			}
+			insert(t, s, "a", in)
+			if err := s.Recover(ctx, 0, 1, nil); err != nil {
+				t.Fatal(err)
+			}
+			if got := consistent(t, s); got != want {
+				t.Fatalf("it did not come back\n want %+v\n is   %+v", want, got)
+			}
+		})
+	}
 	t.Run("another partition's rows are left alone", func(t *testing.T) {
 		s := storagetest.Open(t)
 		insert(t, s, "a", rows(t, "c", 5))
