@@ -33,8 +33,9 @@ var ofEvery = []string{ //nolint:gochecknoglobals // constant table
 // Askable tells whether [Store.Marked] can read a property.
 func Askable(name string) bool { _, ok := askable[name]; return ok }
 
-// places returns where in stored.targets the properties are, and their columns.
-func places(names map[string]bool) (at []int, columns []string, err error) {
+// asked returns the columns of every row that is read for a rule and of the properties, and where
+// in the row each goes.
+func (r *stored) asked(names map[string]bool) (columns []string, to []any, err error) {
 	want := map[string]bool{}
 	for _, c := range ofEvery {
 		want[c] = true
@@ -47,12 +48,12 @@ func places(names map[string]bool) (at []int, columns []string, err error) {
 			want[c] = true
 		}
 	}
-	for i, t := range new(stored).targets() {
+	for _, t := range r.targets() {
 		if want[t.sql] {
-			at, columns = append(at, i), append(columns, t.sql)
+			columns, to = append(columns, t.sql), append(to, t.to)
 		}
 	}
-	return at, columns, nil
+	return columns, to, nil
 }
 
 // property is how the store reads a property of a request: an expression over columns.

@@ -126,24 +126,20 @@ func (s *Store) Marked(ctx context.Context, filters []replay.MarkFilter, visit f
 	if w := m.within("paned", func(f *replay.MarkFilter) bool { return len(f.Panes) > 0 }); w != "" {
 		conditions = append(conditions, "("+w+") AND (rule, key, pane) IN "+m.paneSet())
 	}
-	ctx, cancel := context.WithCancel(params(ctx, m.params))
-	defer cancel()
-	// What stands is found by the columns that tell rows apart; only of those the rest is read.
 	reads := map[string]bool{}
 	for _, f := range filters {
 		for _, name := range f.Reads {
 			reads[name] = true
 		}
 	}
-	places, columns, err := places(reads)
+	var r stored
+	columns, to, err := r.asked(reads)
 	if err != nil {
 		return fmt.Errorf("read marked requests: %w", err)
 	}
-	var r stored
-	all, to := r.targets(), make([]any, len(places))
-	for i, at := range places {
-		to[i] = all[at].to
-	}
+	ctx, cancel := context.WithCancel(params(ctx, m.params))
+	defer cancel()
+	// What stands is found by the columns that tell rows apart; only of those the rest is read.
 	res, err := s.conn.Query(ctx, fmt.Sprintf("SELECT "+strings.Join(columns, ", ")+" FROM %[1]s.events WHERE sign = 1 AND "+markSpan+
 		"\nAND (request_key, stage, version) IN (SELECT request_key, stage, version FROM (\n"+m.sql("request_key, stage, version, sign", strings.Join(conditions, " OR "))+
 		"\n) GROUP BY request_key, stage, version HAVING sum(toInt64(sign)) > 0)\nLIMIT 1 BY request_key, stage, version"+thrift, s.db))
