@@ -18,26 +18,15 @@ func (a api) completenessRoutes() []route {
 const longestSettle = time.Hour
 
 func (a api) completeness(ctx context.Context, q url.Values) (any, error) {
-	from, err := instant(q, "from")
+	cluster, from, to, err := window(q)
 	if err != nil {
 		return nil, err
-	}
-	to, err := instant(q, "to")
-	if err != nil {
-		return nil, err
-	}
-	cluster := q.Get("cluster")
-	if cluster == "" {
-		return nil, bad("cluster is missing")
 	}
 	var cfg completeness.Config
 	if s := q.Get("settle"); s != "" {
 		if cfg.Settle, err = time.ParseDuration(s); err != nil || cfg.Settle <= 0 || cfg.Settle > longestSettle {
 			return nil, bad("settle: %q is no time between 0 and %s, such as 150s", s, longestSettle)
 		}
-	}
-	if !from.IsZero() && !to.IsZero() && !from.Before(to) {
-		return nil, bad("from %s is not before to %s", from.Format(time.RFC3339Nano), to.Format(time.RFC3339Nano))
 	}
 	return completeness.Check(ctx, a.store, cfg, completeness.Question{Cluster: cluster, From: from, To: to, Now: a.site.time(), Scraped: a.site.scraped(cluster)})
 }

@@ -32,17 +32,9 @@ type driftJSON struct {
 }
 
 func (a api) drift(ctx context.Context, q url.Values) (any, error) {
-	from, err := instant(q, "from")
+	cluster, from, to, err := window(q)
 	if err != nil {
 		return nil, err
-	}
-	to, err := instant(q, "to")
-	if err != nil {
-		return nil, err
-	}
-	cluster := q.Get("cluster")
-	if cluster == "" {
-		return nil, bad("cluster is missing")
 	}
 	found, err := a.store.DriftGroups(ctx, cluster, from, to, 3, driftGroups)
 	if err != nil {

@@ -97,11 +97,7 @@ type credentialUseJSON struct {
 }
 
 func (a api) lineage(ctx context.Context, q url.Values) (any, error) {
-	from, err := instant(q, "from")
-	if err != nil {
-		return nil, err
-	}
-	to, err := instant(q, "to")
+	cluster, from, to, err := window(q)
 	if err != nil {
 		return nil, err
 	}
@@ -109,11 +105,8 @@ func (a api) lineage(ctx context.Context, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster, credential, subject := q.Get("cluster"), q.Get("credential"), q.Get("subject")
-	switch {
-	case cluster == "":
-		return nil, bad("cluster is missing")
-	case (credential == "") == (subject == ""):
+	credential, subject := q.Get("credential"), q.Get("subject")
+	if (credential == "") == (subject == "") {
 		return nil, bad("one of credential and subject is needed")
 	}
 	st, _ := a.stateOf(ctx, cluster)
