@@ -26,9 +26,9 @@ func knownOf(b bool) known {
 }
 
 // guard works out the value of a bool expression without the interpreter, as far as that
-// goes: comparisons of variables with constants, and what joins them. Where it is unknown
-// the expression is run. CEL's && and || pass over an error when the other side decides, so
-// a guard that decides is never contradicted.
+// goes: comparisons of variables, or of what a condition chooses among them, with constants, and
+// what joins them. Where it is unknown the expression is run. CEL's && and || pass over an error
+// when the other side decides, so a guard that decides is never contradicted.
 type guard func(*input) known
 
 // guardOf returns the guard of an expression, nil when it would know nothing.
@@ -161,17 +161,22 @@ func not(g guard) guard {
 	}
 }
 
-// textGuard compares a string variable with a constant.
-func textGuard(variable, constant celast.Expr, holds func(v, c string) bool) guard {
-	if variable == nil || variable.Kind() != celast.IdentKind || constant.Kind() != celast.LiteralKind {
+// textGuard compares a string with a constant.
+func textGuard(value, constant celast.Expr, holds func(v, c string) bool) guard {
+	if value == nil || constant.Kind() != celast.LiteralKind {
 		return nil
 	}
-	text := textOf(variable.AsIdent())
+	text := guessOf(value)
 	c, ok := constant.AsLiteral().(types.String)
 	if text == nil || !ok {
 		return nil
 	}
-	return func(in *input) known { return knownOf(holds(text(in), string(c))) }
+	return func(in *input) known {
+		if v, ok := text(in); ok {
+			return knownOf(holds(v, string(c)))
+		}
+		return unknown
+	}
 }
 
 func either(a, b guard) guard {
