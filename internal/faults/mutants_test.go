@@ -47,7 +47,7 @@ var mutants = []mutant{ //nolint:gochecknoglobals // constant table
 		old: "		known, err = l.r.store.Known(ctx, rows)\n", new: "		known, err = nil, nil\n",
 		first: "^kill$/^apart$/^produce$"}, // where no insert fails: it would never be certain
 	{name: "repairs no rollup", file: "storage/recover.go",
-		old: "		if n == 0 {\n			continue\n", new: "		if n+1 > 0 {\n			continue\n",
+		old: "	if err != nil || n == 0 {\n		return n, err\n	}\n	_, days", new: "	if err != nil || n+1 > 0 {\n		return 0, err\n	}\n	_, days",
 		first: "^insert$/^partial$"},
 	{name: "has the broker answer before its sync", file: "ingest/embedded/guard.go",
 		old: "	if err := g.responded(q[0], q[1], frame); err != nil {\n", new: "	if err := error(nil); err != nil || q[0] < 0 {\n",
@@ -111,10 +111,18 @@ func moduleRoot(t *testing.T) string {
 	}
 }
 
-// build makes the test binary of the mutant.
-func (m mutant) build(t *testing.T, root string) string {
+// TestMutantsFit: the short set builds few of them, and the code goes on.
+func TestMutantsFit(t *testing.T) {
+	root := moduleRoot(t)
+	for _, m := range mutants {
+		m.text(t, root)
+	}
+}
+
+// text returns the file to change, and what it becomes.
+func (m mutant) text(t *testing.T, root string) (file, mutated string) {
 	t.Helper()
-	file := filepath.Join(root, filepath.FromSlash(m.file))
+	file = filepath.Join(root, filepath.FromSlash(m.file))
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -122,6 +130,13 @@ func (m mutant) build(t *testing.T, root string) string {
 	if n := strings.Count(string(text), m.old); n != 1 {
 		t.Fatalf("%s holds the text to replace %d times, want once; it is:\n%s", m.file, n, m.old)
 	}
+	return file, strings.Replace(string(text), m.old, m.new, 1)
+}
+
+// build makes the test binary of the mutant.
+func (m mutant) build(t *testing.T, root string) string {
+	t.Helper()
+	file, changed := m.text(t, root)
 	dir := t.TempDir()
 	mutated := filepath.Join(dir, filepath.Base(file))
 	overlay := filepath.Join(dir, "overlay.json")
@@ -130,7 +145,7 @@ func (m mutant) build(t *testing.T, root string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, data := range map[string][]byte{mutated: []byte(strings.Replace(string(text), m.old, m.new, 1)), overlay: list} {
+	for name, data := range map[string][]byte{mutated: []byte(changed), overlay: list} {
 		if err := os.WriteFile(name, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
