@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -136,6 +137,7 @@ type Client struct {
 	partitions map[string]int // topic without prefix → number of partitions
 
 	access access
+	dials  atomic.Int64 // connections that were begun
 }
 
 // NewClient checks the configuration; it does not connect.
@@ -161,7 +163,7 @@ func NewClient(cfg Config) (*Client, error) {
 		topics[i] = cfg.TopicPrefix + t
 	}
 	c.transport = &kafka.Transport{
-		Dial: cfg.Dial, DialTimeout: 10 * time.Second, ClientID: cfg.ClientID,
+		Dial: c.dial, DialTimeout: 10 * time.Second, ClientID: cfg.ClientID,
 		TLS: cfg.TLS, SASL: mechanism, MetadataTopics: topics,
 	}
 	c.dialer = &kafka.Dialer{
@@ -173,6 +175,15 @@ func NewClient(cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("new stream client: %w", err)
 	}
 	return c, nil
+}
+
+// dial opens a connection for a request.
+func (c *Client) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	c.dials.Add(1)
+	if c.cfg.Dial != nil {
+		return c.cfg.Dial(ctx, network, addr)
+	}
+	return new(net.Dialer).DialContext(ctx, network, addr)
 }
 
 // Producer returns the client's producer.

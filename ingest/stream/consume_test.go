@@ -223,8 +223,8 @@ func TestLogShorterThanCommit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if epoch, _, err := decodeMetadata(commits[0].metadata); err != nil || epoch != tc.epoch {
-				t.Errorf("commit holds epoch %d, %v", epoch, err)
+			if m, err := decodeMetadata(commits[0].metadata); err != nil || m.epoch != tc.epoch {
+				t.Errorf("commit holds epoch %d, %v", m.epoch, err)
 			}
 		})
 	}
@@ -236,8 +236,8 @@ func TestCursorPastTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := newCursor(w.Client, TopicEvents, 0, 1, 6)
-	if _, err := q.fetch(deadline(t), 0, 0); !errors.Is(err, ErrBeyondEnd) {
-		t.Errorf("error %v, want ErrBeyondEnd", err)
+	if _, err := q.fetch(deadline(t), 0, 0); !errors.Is(err, ErrLogReplaced) {
+		t.Errorf("error %v, want ErrLogReplaced", err)
 	}
 }
 

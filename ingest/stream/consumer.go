@@ -220,28 +220,45 @@ func (k *consumer) assignment(ctx context.Context, p *Partition) (Assignment, er
 	start, end := starts[id], ends[id]
 	commit := commits[id]
 	fresh := uint32(time.Now().Unix())
-	epoch, pending, err := decodeMetadata(commit.metadata)
+	m, err := decodeMetadata(commit.metadata)
+	replaced := beyond(commit.offset, m.pending, end)
+	if !replaced && err == nil {
+		if replaced, err = k.rewritten(ctx, id, commit.offset, m); err != nil {
+			return a, err
+		}
+	}
 	switch {
 	case commit.offset < 0:
 		a.Epoch, a.Committed, a.Metadata = fresh, start, NoPending(nil)
-	case beyond(commit.offset, pending, end):
+	case replaced:
 		k.c.metrics.resets.WithLabelValues(k.topic).Inc()
-		k.log.Error("log is shorter than what was consumed: the topic was created again or lost records; consuming from its start",
-			zapPartition(id), zapInt("committed", commit.offset), zapInt("pending_last", pending.Last),
+		k.log.Error("log is not the one that was consumed: the topic was created again or lost records; consuming from its start",
+			zapPartition(id), zapInt("committed", commit.offset), zapInt("pending_last", m.pending.Last),
 			zapInt("log_start", start), zapInt("log_end", end))
-		a.Epoch, a.Committed, a.Metadata = max(epoch+1, fresh), start, NoPending(nil)
+		a.Epoch, a.Committed, a.Metadata = max(m.epoch+1, fresh), start, NoPending(nil)
 	case err != nil:
 		// An offset somebody set by hand, or a broker that dropped the metadata: keep the
 		// offset; positions get an epoch of their own.
 		k.log.Warn("commit without readable metadata", zapPartition(id), zapInt("committed", commit.offset), zap.Error(err))
 		a.Epoch, a.Committed, a.Metadata = fresh, commit.offset, NoPending(nil)
 	default:
-		a.Epoch, a.Committed, a.Metadata = epoch, commit.offset, pending
+		a.Epoch, a.Committed, a.Metadata = m.epoch, commit.offset, m.pending
+		p.last = m.done
+		p.prints = prints{from: commit.offset - 1, list: []print{m.done}}
 		return a, nil
 	}
 	// The epoch must be on record before a position with it is stored anywhere.
 	p.epoch = a.Epoch
 	return a, p.Commit(ctx, a.Committed, a.Metadata)
+}
+
+// rewritten looks whether other records stand where those stood that a commit speaks of.
+func (k *consumer) rewritten(ctx context.Context, id int32, committed int64, m metadata) (bool, error) {
+	held, err := k.c.holds(ctx, k.topic, id, committed-1, m.done)
+	if held && err == nil && m.pending.Has() {
+		held, err = k.c.holds(ctx, k.topic, id, m.pending.Last, m.announced)
+	}
+	return !held, err
 }
 
 var errStalled = errors.New("fetch makes no progress although there are records")

@@ -26,9 +26,10 @@ var (
 	// ErrRevoked: a commit came too late, the partition belongs to another consumer.
 	// Drop what was not committed; its new owner reads it again.
 	ErrRevoked = errors.New("partition was revoked")
-	// ErrBeyondEnd: the position asked for is past the end of the log: the topic was
-	// created again or lost records. The consumer starts over with a new epoch.
-	ErrBeyondEnd = errors.New("position is past the end of the log")
+	// ErrLogReplaced: the log ends before the position asked for, or has other records where
+	// it was read before: the topic was created again or lost records. The consumer starts
+	// over with a new epoch.
+	ErrLogReplaced = errors.New("log is not the one that was read")
 	// ErrCodecVersion: a record was written with a codec version this release cannot read.
 	ErrCodecVersion = errors.New("unknown record codec version")
 	// ErrMalformed: a record's headers are not those of the codec.
@@ -90,7 +91,7 @@ func kindOf(err error) string {
 func (c *Client) classify(r right, err error) error {
 	var code kafka.Error
 	switch {
-	case err == nil, kindOf(err) != kindOther, errors.Is(err, ErrBeyondEnd):
+	case err == nil, kindOf(err) != kindOther, errors.Is(err, ErrLogReplaced):
 		return err
 	case errors.As(err, &code):
 		switch code {

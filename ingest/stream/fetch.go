@@ -42,6 +42,8 @@ type cursor struct {
 	ready   []Record // decoded, not handed out
 	room    []Record // what ready is of, for the next answer
 	missing int64    // not reported yet
+	last    print    // of the record before next, once ready is handed out
+	look    look
 	window  window
 	headers []header
 }
@@ -132,7 +134,7 @@ func (q *cursor) relocate(ctx context.Context) error {
 	case next < start:
 		q.gap(start)
 	case next > end:
-		return fmt.Errorf("%w: at %d, the log ends at %d", ErrBeyondEnd, next, end)
+		return fmt.Errorf("%w: at %d, the log ends at %d", ErrLogReplaced, next, end)
 	default:
 		return fmt.Errorf("%w: offset %d is refused and yet between %d and %d", ErrTransient, next, start, end)
 	}
@@ -143,6 +145,7 @@ func (q *cursor) relocate(ctx context.Context) error {
 func (q *cursor) gap(to int64) {
 	n := to - q.next.Load()
 	q.next.Store(to)
+	q.last = 0
 	q.missing += n
 	q.c.metrics.gaps.WithLabelValues(q.topic).Add(float64(n))
 	q.c.log.Error("records were deleted before they were read", zapTopic(q.topic), zapPartition(q.partition), zapInt("missing", n))
@@ -162,6 +165,9 @@ func (q *cursor) request(ctx context.Context) error {
 		return err
 	}
 	if err = q.c.answered(right{"fetch from topic", q.c.topic(q.topic)}, err); err != nil {
+		return err
+	}
+	if err = q.same(ctx, resp.Records); err != nil {
 		return err
 	}
 	q.end.Store(resp.HighWatermark)
@@ -190,6 +196,7 @@ func (q *cursor) request(ctx context.Context) error {
 		}
 		size += len(r.Key) + len(r.Value)
 		q.ready = append(q.ready, r)
+		q.last = r.print
 	}
 	q.room = q.ready
 	m := q.c.metrics
@@ -224,6 +231,7 @@ func (q *cursor) decode(kr *kafka.Record) (Record, error) {
 	for _, h := range kr.Headers {
 		q.headers = append(q.headers, header{h.Key, h.Value})
 	}
+	r.print = printOf(&r, q.headers)
 	q.dec.record(&r, q.headers)
 	if r.Err != nil {
 		q.c.metrics.undecodable.WithLabelValues(q.topic).Inc()

@@ -62,7 +62,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m.fetchedBytes = byTopic("fetched_bytes_total", "Bytes of keys and values read.")
 	m.fetchErrors = byTopic("fetch_errors_total", "Fetches that failed and were tried again.")
 	m.gaps = byTopic("gap_records_total", "Offsets that were deleted before they were read.")
-	m.resets = byTopic("resets_total", "Partitions found with a log shorter than what was consumed.")
+	m.resets = byTopic("resets_total", "Partitions found with a log that is not the one that was consumed: too short, or with other records.")
 	m.undecodable = byTopic("undecodable_records_total", "Records whose headers could not be read.")
 	m.commits = byTopic("commits_total", "Offsets committed.")
 	m.commitErrors = counter("commit_errors_total", "Commits that failed, by kind.", "kind",

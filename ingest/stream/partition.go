@@ -31,6 +31,7 @@ type Assignment struct {
 // goroutine; the rest may be called from any.
 type Partition struct {
 	*cursor
+	prints     prints // of what was fetched and not committed, and of the record before
 	group      string
 	generation int
 	member     string
@@ -41,10 +42,14 @@ type Partition struct {
 // valid until the next Fetch. Without records it returns an empty batch after Config.FetchWait, so that a handler can do what
 // is due by time.
 //
-// Errors: ctx's when it ended; ErrBeyondEnd (return it: the partition is assigned again
-// with a new epoch); ErrAuth. Everything transient is retried inside.
+// Errors: ctx's when it ended; ErrLogReplaced (return it: the partition is assigned again,
+// with a new epoch if anything was stored of what is gone); ErrAuth. Everything transient is retried inside.
 func (p *Partition) Fetch(ctx context.Context, maxRecords, maxBytes int) (Batch, error) {
-	return p.fetch(ctx, maxRecords, maxBytes)
+	b, err := p.fetch(ctx, maxRecords, maxBytes)
+	for i := range b.Records {
+		p.prints.add(b.Records[i].Position.Offset, b.Records[i].print)
+	}
+	return b, err
 }
 
 // Position returns the offset of the next record Fetch returns.
@@ -57,12 +62,20 @@ func (p *Partition) Position() int64 { return p.next.Load() }
 // Errors: ErrRevoked when the partition belongs to another consumer by now; ErrTransient
 // when ctx ended first; ErrAuth.
 func (p *Partition) Commit(ctx context.Context, next int64, pending Pending) error {
-	metadata, err := encodeMetadata(p.epoch, pending)
+	m := metadata{epoch: p.epoch, pending: pending, done: p.prints.at(next - 1)}
+	if pending.Has() {
+		m.announced = p.prints.at(pending.Last)
+	}
+	text, err := m.encode()
 	if err != nil {
 		return err
 	}
-	return p.c.commit(ctx, commitRequest{group: p.group, generation: p.generation, member: p.member,
-		topic: p.topic, offsets: map[int32]int64{p.partition: next}, metadata: func(int32) string { return metadata }})
+	if err := p.c.commit(ctx, commitRequest{group: p.group, generation: p.generation, member: p.member,
+		topic: p.topic, offsets: map[int32]int64{p.partition: next}, metadata: func(int32) string { return text }}); err != nil {
+		return err
+	}
+	p.prints.drop(next - 1)
+	return nil
 }
 
 // commitRequest is one commit; generation -1 and no member for a group without members.
@@ -166,11 +179,8 @@ func (c *Client) Commits(ctx context.Context, group, topic string) (map[int32]Co
 	}
 	commits := make(map[int32]Commit, len(found))
 	for p, k := range found {
-		_, pending, err := decodeMetadata(k.metadata)
-		if err != nil { // somebody else's: it announces nothing
-			pending = NoPending(nil)
-		}
-		commits[p] = Commit{Next: k.offset, Pending: pending}
+		m, _ := decodeMetadata(k.metadata) // somebody else's announces nothing
+		commits[p] = Commit{Next: k.offset, Pending: m.pending}
 	}
 	return commits, nil
 }

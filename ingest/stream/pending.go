@@ -37,18 +37,34 @@ const metadataVersion = "r1"
 
 var errMetadata = errors.New("commit metadata is not Retrial's")
 
-// encodeMetadata renders the metadata of a commit: "r1;e=<epoch>", then
-// ";p=<first>-<last>" and ";o=<partition>:<offset>,..." when there are any.
-func encodeMetadata(epoch uint32, p Pending) (string, error) {
+// metadata is what a commit says besides its offset.
+type metadata struct {
+	epoch   uint32
+	pending Pending
+	// done is the print of the last record below the offset, announced that of pending.Last;
+	// 0 when not known.
+	done, announced print
+}
+
+// encode renders the metadata: "r1;e=<epoch>", then ";p=<first>-<last>",
+// ";r=<done>-<announced>" in hexadecimal and ";o=<partition>:<offset>,..." when there are any.
+func (m metadata) encode() (string, error) {
+	p := m.pending
 	b := make([]byte, 0, 64)
 	b = append(b, metadataVersion...)
 	b = append(b, ";e="...)
-	b = strconv.AppendUint(b, uint64(epoch), 10)
+	b = strconv.AppendUint(b, uint64(m.epoch), 10)
 	if p.Has() {
 		b = append(b, ";p="...)
 		b = strconv.AppendInt(b, p.First, 10)
 		b = append(b, '-')
 		b = strconv.AppendInt(b, p.Last, 10)
+	}
+	if m.done != 0 || m.announced != 0 {
+		b = append(b, ";r="...)
+		b = strconv.AppendUint(b, uint64(m.done), 16)
+		b = append(b, '-')
+		b = strconv.AppendUint(b, uint64(m.announced), 16)
 	}
 	for i, part := range slices.Sorted(maps.Keys(p.PolicyOffsets)) {
 		if i == 0 {
@@ -66,37 +82,46 @@ func encodeMetadata(epoch uint32, p Pending) (string, error) {
 	return string(b), nil
 }
 
-// decodeMetadata reads what encodeMetadata wrote. Fields it does not know are skipped.
-func decodeMetadata(s string) (epoch uint32, p Pending, err error) {
-	p = NoPending(nil)
+// decodeMetadata reads what encode wrote. Fields it does not know are skipped.
+func decodeMetadata(s string) (metadata, error) {
+	none := metadata{pending: NoPending(nil)}
 	version, rest, _ := strings.Cut(s, ";")
 	if version != metadataVersion {
-		return 0, p, errMetadata
+		return none, errMetadata
 	}
+	m := none
 	for field := range strings.SplitSeq(rest, ";") {
 		name, value, _ := strings.Cut(field, "=")
-		switch name {
-		case "e":
-			var e uint64
-			if e, err = strconv.ParseUint(value, 10, 32); err == nil {
-				epoch = uint32(e)
-			}
-		case "p":
-			first, last, ok := strings.Cut(value, "-")
-			if !ok {
-				return 0, NoPending(nil), errMetadata
-			}
-			if p.First, err = strconv.ParseInt(first, 10, 64); err == nil {
-				p.Last, err = strconv.ParseInt(last, 10, 64)
-			}
-		case "o":
-			p.PolicyOffsets, err = decodeOffsets(value)
-		}
-		if err != nil {
-			return 0, NoPending(nil), fmt.Errorf("%w: field %q: %w", errMetadata, name, err)
+		if err := m.decode(name, value); err != nil {
+			return none, fmt.Errorf("%w: field %q: %w", errMetadata, name, err)
 		}
 	}
-	return epoch, p, nil
+	return m, nil
+}
+
+// decode reads one field.
+func (m *metadata) decode(name, value string) (err error) {
+	switch name {
+	case "e":
+		e, err := strconv.ParseUint(value, 10, 32)
+		m.epoch = uint32(e)
+		return err
+	case "p":
+		first, last, _ := strings.Cut(value, "-")
+		if m.pending.First, err = strconv.ParseInt(first, 10, 64); err == nil {
+			m.pending.Last, err = strconv.ParseInt(last, 10, 64)
+		}
+	case "r":
+		done, announced, _ := strings.Cut(value, "-")
+		var d, a uint64
+		if d, err = strconv.ParseUint(done, 16, 64); err == nil {
+			a, err = strconv.ParseUint(announced, 16, 64)
+		}
+		m.done, m.announced = print(d), print(a)
+	case "o":
+		m.pending.PolicyOffsets, err = decodeOffsets(value)
+	}
+	return err
 }
 
 func decodeOffsets(s string) (map[int32]int64, error) {
@@ -119,15 +144,15 @@ func decodeOffsets(s string) (map[int32]int64, error) {
 // VerifyCommit judges a commit against the end of the partition's log, for
 // embedded.Config.Verify: a commit that has consumed or announced offsets the log does not
 // have is replaced by one with the next epoch.
-func VerifyCommit(committed int64, metadata string, highWatermark int64) (replacement string, ok bool) {
-	epoch, p, err := decodeMetadata(metadata)
+func VerifyCommit(committed int64, commit string, highWatermark int64) (replacement string, ok bool) {
+	m, err := decodeMetadata(commit)
 	if err != nil {
 		return "", committed <= highWatermark
 	}
-	if !beyond(committed, p, highWatermark) {
+	if !beyond(committed, m.pending, highWatermark) {
 		return "", true
 	}
-	replacement, err = encodeMetadata(epoch+1, NoPending(nil))
+	replacement, err = metadata{epoch: m.epoch + 1, pending: NoPending(nil)}.encode()
 	if err != nil {
 		return "", false
 	}

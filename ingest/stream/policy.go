@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -159,6 +160,9 @@ func (r *PolicyReader) read(ctx context.Context, q *cursor) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		if errors.Is(err, ErrLogReplaced) {
+			err = errors.Join(err, r.startOver(ctx, q))
+		}
 		if err != nil {
 			return fmt.Errorf("read %s: %w", TopicPolicy, err)
 		}
@@ -177,6 +181,20 @@ func (r *PolicyReader) read(ctx context.Context, q *cursor) error {
 		}
 		r.advance(q.partition, q.next.Load())
 	}
+}
+
+// startOver has whoever reads a partition next begin where its log does.
+func (r *PolicyReader) startOver(ctx context.Context, q *cursor) error {
+	r.c.metrics.resets.WithLabelValues(TopicPolicy).Inc()
+	r.c.log.Error("log is not the one that was read: the topic was created again or lost records; the next reader begins at its start",
+		zapTopic(TopicPolicy), zapPartition(q.partition), zapInt("offset", q.next.Load()))
+	return r.c.retry(ctx, func(ctx context.Context) error {
+		starts, _, err := r.c.bounds(ctx, TopicPolicy, q.partition)
+		if err != nil {
+			return err
+		}
+		return r.c.commitPolicy(ctx, starts, map[int32]uint32{q.partition: max(q.epoch+1, uint32(time.Now().Unix()))})
+	})
 }
 
 // cursors places a cursor in every partition.
@@ -198,7 +216,7 @@ func (r *PolicyReader) cursors(ctx context.Context) ([]*cursor, error) {
 	for _, p := range parts {
 		next, given := r.from[p]
 		start, end, commit := starts[p], ends[p], commits[p]
-		epoch, _, err := decodeMetadata(commit.metadata)
+		m, err := decodeMetadata(commit.metadata)
 		if !given || commit.offset < 0 {
 			// A reader commits before anything is in the table. A commit that is gone went
 			// with its topic, whose successor the table knows nothing of, or for its age,
@@ -209,7 +227,7 @@ func (r *PolicyReader) cursors(ctx context.Context) ([]*cursor, error) {
 			// when the log was lost it was set back to the log's start.
 			next = min(next, commit.offset)
 		}
-		q := newCursor(r.c, TopicPolicy, p, epoch, max(next, 0))
+		q := newCursor(r.c, TopicPolicy, p, m.epoch, max(next, 0))
 		if next > end {
 			r.c.metrics.resets.WithLabelValues(TopicPolicy).Inc()
 			r.c.log.Error("log is shorter than what was consumed: the topic was created again or lost records; reading from its start",
@@ -219,7 +237,7 @@ func (r *PolicyReader) cursors(ctx context.Context) ([]*cursor, error) {
 			q.gap(start)
 		}
 		if commit.offset < 0 || err != nil || commit.offset > end {
-			q.epoch = max(epoch+1, uint32(time.Now().Unix()))
+			q.epoch = max(m.epoch+1, uint32(time.Now().Unix()))
 			fresh[p] = q.next.Load()
 		}
 		cursors = append(cursors, q)
@@ -252,24 +270,24 @@ func (c *Client) CommitPolicy(ctx context.Context, next map[int32]int64) error {
 	}
 	epochs := make(map[int32]uint32, len(parts))
 	for p, commit := range commits {
-		epoch, _, err := decodeMetadata(commit.metadata)
+		m, err := decodeMetadata(commit.metadata)
 		if err != nil {
 			c.log.Warn("commit without readable metadata", zapTopic(TopicPolicy), zapPartition(p), zap.Error(err))
-			epoch = uint32(time.Now().Unix())
+			m.epoch = uint32(time.Now().Unix())
 		}
-		epochs[p] = epoch
+		epochs[p] = m.epoch
 	}
 	return c.commitPolicy(ctx, next, epochs)
 }
 
 func (c *Client) commitPolicy(ctx context.Context, next map[int32]int64, epochs map[int32]uint32) error {
-	metadata := make(map[int32]string, len(next))
+	texts := make(map[int32]string, len(next))
 	for p := range next {
 		var err error
-		if metadata[p], err = encodeMetadata(epochs[p], NoPending(nil)); err != nil {
+		if texts[p], err = (metadata{epoch: epochs[p], pending: NoPending(nil)}).encode(); err != nil {
 			return err
 		}
 	}
 	return c.commit(ctx, commitRequest{group: GroupPolicy, generation: -1, topic: TopicPolicy, offsets: next,
-		metadata: func(p int32) string { return metadata[p] }})
+		metadata: func(p int32) string { return texts[p] }})
 }

@@ -178,8 +178,8 @@ func testCommitPolicy(t *testing.T, prefix string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e, _, err := decodeMetadata(commits[0].metadata); err != nil || e != epoch || epoch == 0 || commits[0].offset != 7 {
-		t.Errorf("commit %+v, epoch %d, records had %d, %v", commits[0], e, epoch, err)
+	if m, err := decodeMetadata(commits[0].metadata); err != nil || m.epoch != epoch || epoch == 0 || commits[0].offset != 7 {
+		t.Errorf("commit %+v, epoch %d, records had %d, %v", commits[0], m.epoch, epoch, err)
 	}
 	if w.broker == nil {
 		return

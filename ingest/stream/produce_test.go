@@ -318,13 +318,13 @@ func TestClassify(t *testing.T) {
 		{kafka.BrokerNotAvailable, ErrTransient},
 		{net.ErrClosed, ErrTransient},
 		{context.DeadlineExceeded, ErrTransient},
-		{fmt.Errorf("x: %w", ErrBeyondEnd), ErrBeyondEnd},
+		{fmt.Errorf("x: %w", ErrLogReplaced), ErrLogReplaced},
 	} {
 		if got := new(Client).classify(connecting, fmt.Errorf("wrapped: %w", tc.err)); !errors.Is(got, tc.want) || !errors.Is(got, tc.err) {
 			t.Errorf("classify(%v) = %v, want %v", tc.err, got, tc.want)
 		}
 	}
-	for _, err := range []error{context.Canceled, kafka.InvalidTopic, fmt.Errorf("x: %w", ErrBeyondEnd)} {
+	for _, err := range []error{context.Canceled, kafka.InvalidTopic, fmt.Errorf("x: %w", ErrLogReplaced)} {
 		if got := new(Client).classify(connecting, err); errors.Is(got, ErrTransient) {
 			t.Errorf("classify(%v) = %v, which would be retried", err, got)
 		}

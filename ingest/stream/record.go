@@ -56,6 +56,8 @@ type Record struct {
 	// ErrMalformed. Such a record is poison: key, value and position are set, the rest is
 	// whatever could be read. Dead-letter it.
 	Err error
+
+	print print // consumed records
 }
 
 // EventRecord is the record of an event for TopicEvents. received is when the event

@@ -53,8 +53,11 @@ var mutants = []mutant{ //nolint:gochecknoglobals // constant table
 		old: "	if err := g.responded(q[0], q[1], frame); err != nil {\n", new: "	if err := error(nil); err != nil || q[0] < 0 {\n",
 		first: "^power$"},
 	{name: "keeps the epoch of a log that was lost", file: "ingest/stream/consumer.go",
-		old: "a.Epoch, a.Committed, a.Metadata = max(epoch+1, fresh), start, NoPending(nil)", new: "a.Epoch, a.Committed, a.Metadata = epoch, start, NoPending(nil)",
+		old: "a.Epoch, a.Committed, a.Metadata = max(m.epoch+1, fresh), start, NoPending(nil)", new: "a.Epoch, a.Committed, a.Metadata = m.epoch, start, NoPending(nil)",
 		first: "^blocks-made-anew$/^apart$"},
+	{name: "takes a log that has grown again for the one it read", file: "ingest/stream/print.go",
+		old: "	return got == 0 || got == want, err\n", new: "	return got == 0 || got == want || err == nil, err\n",
+		first: "^log-regrown$"},
 }
 
 // mutantSeeds bounds the drawn schedules a mutant gets to survive in when it survived the

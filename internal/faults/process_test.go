@@ -187,7 +187,7 @@ func (p *process) run() {
 			err := up.runner.Run(p.ctx)
 			switch {
 			case err == nil:
-			case errors.Is(err, stream.ErrBeyondEnd):
+			case errors.Is(err, stream.ErrLogReplaced):
 				// The policy log was cut off under its reader: the next start reads it anew.
 				p.w.did("policy log cut off under its reader")
 			default:

@@ -106,6 +106,13 @@ func steered() (out []named) {
 		return list
 	}
 	add("blocks-made-anew/apart", false, false, append(append(alone(100), step{Kind: stepRecreate, Seed: 1}), alone(200)...)...)
+	// A log that lost its end grows past what was consumed before its consumers, who are slow to
+	// join, look.
+	regrown := append(wide(3), step{Kind: stepTruncate, N: 61, Seed: 1})
+	for range 6 {
+		regrown = append(regrown, step{Kind: stepFault, On: onGroup, What: doSlow, For: 5 * time.Second, Seed: 2})
+	}
+	add("log-regrown/apart", true, false, append(regrown, step{Kind: stepPost, N: 60, Seed: 3, Then: 3 * time.Second}, step{Kind: stepPost, N: 9, Seed: 4, Then: 5 * time.Second})...)
 	for _, what := range []string{doRefuse, doCut, doLose, doCutAnswer, doSlow, doMute, doMemory, doDisk, doReadOnly, doPartial} {
 		add("insert/"+what, what == doLose || what == doPartial, true, append([]step{{Kind: stepFault, On: onInsert, What: what, For: 20 * time.Second, Seed: 1}}, append(wide(2), step{Kind: stepRepeat, N: 2, Seed: 2, Then: 30 * time.Second})...)...)
 	}
