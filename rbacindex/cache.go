@@ -12,9 +12,10 @@ import (
 // have to wait leaves its entry out instead.
 //
 // It is set-associative: an entry can only be in the set its hash selects, in any of the
-// ways. A full set makes the number of sets grow, up to their share of the bytes; entries
-// nobody used lately give way when the bytes are used up, so that a flood of one-time subjects
-// does not drive out the regular ones.
+// ways. A full set makes the number of sets grow, up to their share of the bytes, unless most
+// ways are empty: then it is full of versions of one subject, who stay together in any number
+// of sets. Entries nobody used lately give way when the bytes are used up, so that a flood of
+// one-time subjects does not drive out the regular ones.
 //
 // The tables made for scopes of many roles are shared by all entries that hold the same roles.
 // Each counts once, as long as an entry in the cache holds it, and can be found that long.
@@ -127,11 +128,15 @@ func (c *cache) release(t *table) {
 // the entries take now: large ones may be followed by many small ones.
 const cacheSetShare = 8
 
-// grow doubles the number of sets; false when that would be more than their share.
+// cacheSparse is how many ways there are for an entry when sets do not fill up by chance.
+const cacheSparse = 4
+
+// grow doubles the number of sets; false when that would be more than their share, or would
+// not make room.
 func (c *cache) grow() bool {
 	old := *c.sets.Load()
 	more := int64(len(old)) * cacheSetBytes
-	if 2*more > c.limit/cacheSetShare {
+	if 2*more > c.limit/cacheSetShare || c.live*cacheSparse < len(old)*cacheWays {
 		return false
 	}
 	sets := make([]cacheSet, 2*len(old))

@@ -59,11 +59,11 @@ func (b *block) token(epoch uint32, partition int32) string {
 // decode turns the records into rows, in parallel, and what cannot become one into dead
 // letters. Rows are in record order afterwards; no event is in the block twice.
 //
-// Rows refer to the memory of decoders, of whose earlier blocks nothing may be in use.
+// Rows refer to the memory of decoders, until those are released.
 func (r *Runner) decode(b *block, epoch uint32, decoders *decoders) {
 	rows := make([]replay.Row, len(b.records))
 	errs := make([]error, len(b.records))
-	decoders.reuse(len(b.records))
+	decoders.grow(len(b.records))
 	r.parallel(len(b.records), func(from, to int) {
 		for i := from; i < to; i++ {
 			rows[i], errs[i] = decodeRecord(&(*decoders)[i/stretch], &b.records[i], epoch)
@@ -98,14 +98,18 @@ func (r *Runner) decode(b *block, epoch uint32, decoders *decoders) {
 // decoders have the memory of a block's events, one decoder for each stretch of records.
 type decoders []event.Decoder
 
-// reuse makes their memory that of a block of so many records.
-func (d *decoders) reuse(records int) {
-	n := (records + stretch - 1) / stretch
-	for i := range *d {
-		(*d)[i].Reuse()
-	}
-	if n > len(*d) {
+// grow sees to it that there are enough for so many records.
+func (d *decoders) grow(records int) {
+	if n := (records + stretch - 1) / stretch; n > len(*d) {
 		*d = append(*d, make([]event.Decoder, n-len(*d))...)
+	}
+}
+
+// release gives the memory of a block's events to those of the next, and lets go of the
+// records they refer to: the next are fetched meanwhile.
+func (d decoders) release() {
+	for i := range d {
+		d[i].Reuse()
 	}
 }
 

@@ -56,6 +56,7 @@ func (l *lane) settle(ctx context.Context, b *block) error {
 	l.announced, l.dirty = false, true
 	l.next = b.last + 1
 	r.count(b)
+	l.decoders.release()
 	l.progress.set(l.next, l.end, l.corrected)
 	r.observeLag(stream.TopicEvents)
 	return nil
