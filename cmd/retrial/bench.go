@@ -95,15 +95,15 @@ type pipelineBench struct {
 	log           io.Writer
 }
 
-func (b *pipelineBench) run(ctx context.Context) (r *pipelineResult, err error) {
-	dir, err := os.MkdirTemp("", "retrial-bench-")
-	if err != nil {
+// run measures once, in a new folder of its own.
+func (b *pipelineBench) run(ctx context.Context, dir string) (*pipelineResult, error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	cfg := config.Default()
 	cfg.DataDir, cfg.KeyFile = filepath.Join(dir, "d"), filepath.Join(dir, "key")
 	cfg.ClickHouse.DSN = valueOf(b.serveFlags, "--clickhouse-dsn")
+	var err error
 	if cfg.Webhook.Listen, err = freeAddress(); err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (b *pipelineBench) run(ctx context.Context) (r *pipelineResult, err error) 
 		return nil, err
 	}
 	n := float64(load.count())
-	r = &pipelineResult{
+	r := &pipelineResult{
 		Events: load.count(), Seconds: took.Seconds(), EventsPerSecond: n / took.Seconds(), BytesPerEvent: float64(load.bytes) / n,
 		CPUPerEvent: float64((after - before).Microseconds()) / n, LoadCPU: float64(own.Microseconds()) / n,
 		PeakRSSMB: float64(usage.Maxrss) / 1024, Overview: overview,

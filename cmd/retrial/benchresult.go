@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"text/tabwriter"
 
 	"github.com/retrial-io/retrial/internal/sample"
@@ -43,7 +46,7 @@ type pipelineRun struct {
 }
 
 // runAll measures as often as asked and returns the medians.
-func (b *pipelineBench) runAll(ctx context.Context) (*pipelineResult, error) {
+func (b *pipelineBench) runAll(ctx context.Context) (_ *pipelineResult, err error) {
 	if b.runs < 1 || b.repeat < 1 {
 		return nil, exitCode{exitUsage, errors.New("--runs and --repeat: at least 1")}
 	}
@@ -51,9 +54,16 @@ func (b *pipelineBench) runAll(ctx context.Context) (*pipelineResult, error) {
 	if err != nil {
 		return nil, err
 	}
+	dir, err := os.MkdirTemp("", "retrial-bench-")
+	if err != nil {
+		return nil, err
+	}
+	// All folders go at the end: for half a minute ext4 passes over the inodes of deleted files
+	// one by one whenever a file is made, which the next run would pay for.
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	results := make([]*pipelineResult, 0, b.runs)
-	for range b.runs {
-		r, err := b.run(ctx)
+	for i := range b.runs {
+		r, err := b.run(ctx, filepath.Join(dir, strconv.Itoa(i)))
 		if err != nil {
 			return nil, err
 		}
