@@ -5,9 +5,10 @@ import (
 	"fmt"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"go.uber.org/zap"
+
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
-	"go.uber.org/zap"
 )
 
 // doubted is how many inserts into a partition are looked up once it is in doubt what the
@@ -25,6 +26,9 @@ func (s *Store) assure(ctx context.Context, token string, rows []replay.Row, p *
 		if there {
 			doubtful = others
 		}
+	}
+	if len(doubtful) == 0 {
+		return nil
 	}
 	have, err := s.stored(ctx, doubtful)
 	if err != nil {

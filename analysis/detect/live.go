@@ -118,9 +118,6 @@ const (
 	tiers
 )
 
-// bodies are the variables that need them.
-var bodies = []string{"dryRun", "requestObject", "written", "requestPatch", "responseObject", "object"} //nolint:gochecknoglobals // constant table
-
 const day = 24 * time.Hour
 
 func newLiveRule(set *Set, p *program) *liveRule {
@@ -141,12 +138,18 @@ func newLiveRule(set *Set, p *program) *liveRule {
 		r.salt = int64(xxhash.Sum64(text))
 	}
 	switch {
-	case slices.ContainsFunc(p.reads, func(name string) bool { return slices.Contains(bodies, name) }):
+	case slices.ContainsFunc(p.reads, needsBodies):
 		r.tier = tierBodies
 	case p.rule.Kind == KindEvent:
 		r.tier = tierEvents
 	}
 	return r
+}
+
+// needsBodies tells whether a variable is worked out from bodies: options that name a dry run
+// may be one.
+func needsBodies(variable string) bool {
+	return variable == "dryRun" || slices.Contains(bodyVariables, variable)
 }
 
 // NewLive returns the upkeep of a store's findings by a set of rules.

@@ -116,8 +116,9 @@ func (w *spanWork) thresholds() []replay.Threshold {
 // different values, count for each.
 func (w *spanWork) hopefulPanes(groups []replay.PaneCounts) (panes []replay.Pane) {
 	width := int64(w.r.rule.Window.Length / w.r.rule.Window.Every)
+	thresholds := w.thresholds()
 	for i := range groups {
-		for _, n := range hopeful(&groups[i], w.thresholds(), width) {
+		for _, n := range hopeful(&groups[i], thresholds, width) {
 			panes = append(panes, replay.Pane{Key: groups[i].Key, Number: n})
 		}
 	}

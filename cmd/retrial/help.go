@@ -3,8 +3,9 @@ package main
 import (
 	"slices"
 
-	"github.com/retrial-io/retrial/internal/config"
 	"github.com/spf13/pflag"
+
+	"github.com/retrial-io/retrial/internal/config"
 )
 
 // showFlags leaves only the named ones of the configuration's flags in a command's help. The
