@@ -134,7 +134,8 @@ type Client struct {
 	producer  *Producer
 
 	mu         sync.Mutex
-	partitions map[string]int // topic without prefix → number of partitions
+	partitions map[string]int   // topic without prefix → number of partitions
+	policy     map[int32]readTo // partitions of TopicPolicy as far as a reader came
 
 	access access
 	dials  atomic.Int64 // connections that were begun
@@ -157,7 +158,7 @@ func NewClient(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new stream client: register metrics: %w", err)
 	}
-	c := &Client{cfg: cfg, log: cfg.Log, metrics: m, partitions: make(map[string]int)}
+	c := &Client{cfg: cfg, log: cfg.Log, metrics: m, partitions: make(map[string]int), policy: make(map[int32]readTo)}
 	topics := make([]string, len(topicNames))
 	for i, t := range topicNames {
 		topics[i] = cfg.TopicPrefix + t

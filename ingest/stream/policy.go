@@ -168,6 +168,7 @@ func (r *PolicyReader) read(ctx context.Context, q *cursor) error {
 		}
 		if len(b.Records) > 0 {
 			r.apply.Lock()
+			r.c.policyRead(q.partition, &b.Records[len(b.Records)-1])
 			if ctx.Err() == nil {
 				err = r.fn(b.Records)
 			}
@@ -216,8 +217,18 @@ func (r *PolicyReader) cursors(ctx context.Context) ([]*cursor, error) {
 	for _, p := range parts {
 		next, given := r.from[p]
 		start, end, commit := starts[p], ends[p], commits[p]
-		m, err := decodeMetadata(commit.metadata)
-		if !given || commit.offset < 0 {
+		m, unreadable := decodeMetadata(commit.metadata)
+		held, err := r.c.holds(ctx, TopicPolicy, p, commit.offset-1, m.done)
+		if err != nil {
+			return nil, err
+		}
+		replaced := commit.offset > end || !held
+		if replaced {
+			r.c.metrics.resets.WithLabelValues(TopicPolicy).Inc()
+			r.c.log.Error("log is not the one that was read: the topic was created again or lost records; reading from its start",
+				zapTopic(TopicPolicy), zapPartition(p), zapInt("committed", commit.offset), zapInt("log_start", start), zapInt("log_end", end))
+		}
+		if !given || commit.offset < 0 || replaced {
 			// A reader commits before anything is in the table. A commit that is gone went
 			// with its topic, whose successor the table knows nothing of, or for its age,
 			// when reading again costs little.
@@ -228,15 +239,10 @@ func (r *PolicyReader) cursors(ctx context.Context) ([]*cursor, error) {
 			next = min(next, commit.offset)
 		}
 		q := newCursor(r.c, TopicPolicy, p, m.epoch, max(next, 0))
-		if next > end {
-			r.c.metrics.resets.WithLabelValues(TopicPolicy).Inc()
-			r.c.log.Error("log is shorter than what was consumed: the topic was created again or lost records; reading from its start",
-				zapTopic(TopicPolicy), zapPartition(p), zapInt("offset", next), zapInt("log_start", start), zapInt("log_end", end))
-			q.next.Store(start)
-		} else if next < start {
+		if next < start {
 			q.gap(start)
 		}
-		if commit.offset < 0 || err != nil || commit.offset > end {
+		if commit.offset < 0 || unreadable != nil || replaced {
 			q.epoch = max(m.epoch+1, uint32(time.Now().Unix()))
 			fresh[p] = q.next.Load()
 		}
@@ -252,6 +258,25 @@ func (r *PolicyReader) cursors(ctx context.Context) ([]*cursor, error) {
 		}
 	}
 	return cursors, nil
+}
+
+// policyRead remembers the last record of a partition of TopicPolicy that a reader was given:
+// what CommitPolicy is called with lies behind it.
+func (c *Client) policyRead(partition int32, r *Record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.policy[partition] = readTo{r.Position.Offset, r.print}
+}
+
+// policyPrint returns the print of a record of TopicPolicy, 0 when it is not the last that was
+// read.
+func (c *Client) policyPrint(partition int32, offset int64) print {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if last, ok := c.policy[partition]; ok && last.offset == offset {
+		return last.print
+	}
+	return 0
 }
 
 // CommitPolicy notes, for GroupPolicy, how far the policy table reflects TopicPolicy: per
@@ -282,9 +307,9 @@ func (c *Client) CommitPolicy(ctx context.Context, next map[int32]int64) error {
 
 func (c *Client) commitPolicy(ctx context.Context, next map[int32]int64, epochs map[int32]uint32) error {
 	texts := make(map[int32]string, len(next))
-	for p := range next {
+	for p, offset := range next {
 		var err error
-		if texts[p], err = (metadata{epoch: epochs[p], pending: NoPending(nil)}).encode(); err != nil {
+		if texts[p], err = (metadata{epoch: epochs[p], pending: NoPending(nil), done: c.policyPrint(p, offset-1)}).encode(); err != nil {
 			return err
 		}
 	}

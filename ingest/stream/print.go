@@ -67,6 +67,12 @@ func (p *prints) drop(below int64) {
 	}
 }
 
+// readTo is the last record a reader was given.
+type readTo struct {
+	offset int64
+	print  print
+}
+
 // holds looks whether the record at an offset has the print. What is not known, or not kept
 // any more, is not doubted.
 func (c *Client) holds(ctx context.Context, topic string, partition int32, offset int64, want print) (bool, error) {

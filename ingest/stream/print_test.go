@@ -198,48 +198,66 @@ func TestCommitOfAnotherLog(t *testing.T) {
 	}
 }
 
-// The next reader of a policy log that is not the one that was read begins at its start.
+// A policy log that is not the one that was read is read from its start: by the next reader, whom
+// one at work leaves it to.
 func TestPolicyOnAnotherLog(t *testing.T) {
-	r := newRelapsing(t)
-	r.produce(policy("c", "0"))
-	r.remember(TopicPolicy)
-	r.produce(policy("c", "1"), policy("c", "2"))
-	busy := make(chan struct{})
-	applied := make(chan struct{})
-	reader := r.ReadPolicy(deadline(t), nil, func(rs []Record) error {
-		if err := r.CommitPolicy(deadline(t), map[int32]int64{0: rs[len(rs)-1].Position.Offset + 1}); err != nil {
-			return err
-		}
-		if rs[len(rs)-1].Position.Offset == 2 {
-			close(applied)
-			<-busy
-		}
-		return nil
-	})
-	wait(t, "the policy to be read", applied)
-	r.relapse(TopicPolicy)
-	for _, value := range []string{"a", "b", "c", "d"} {
-		r.produce(policy("c", value))
-	}
-	close(busy)
-	wait(t, "the reader to notice", reader.Done())
-	if err := reader.Err(); !errors.Is(err, ErrLogReplaced) {
-		t.Fatalf("reader ended with %v", err)
-	}
-	var values []string
-	all := make(chan struct{})
-	again := r.ReadPolicy(deadline(t), map[int32]int64{0: 3}, func(rs []Record) error {
-		for _, rec := range rs {
-			if values = append(values, string(rec.Value)); len(values) == 5 {
-				close(all)
+	for _, tc := range []struct {
+		name   string
+		reads  bool // while the log changes
+		ending error
+	}{
+		{"under its reader", true, ErrLogReplaced},
+		{"while none reads", false, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := newRelapsing(t)
+			r.produce(policy("c", "0"))
+			r.remember(TopicPolicy)
+			r.produce(policy("c", "1"), policy("c", "2"))
+			busy, applied := make(chan struct{}), make(chan struct{})
+			reader := r.ReadPolicy(deadline(t), nil, func(rs []Record) error {
+				last := rs[len(rs)-1].Position.Offset
+				if err := r.CommitPolicy(deadline(t), map[int32]int64{0: last + 1}); err != nil {
+					return err
+				}
+				if last == 2 {
+					close(applied)
+					<-busy
+				}
+				return nil
+			})
+			wait(t, "the policy to be read", applied)
+			if !tc.reads {
+				close(busy)
+				reader.Close()
 			}
-		}
-		return nil
-	})
-	wait(t, "all policy to be read again", all)
-	again.Close()
-	if want := []string{"0", "a", "b", "c", "d"}; !reflect.DeepEqual(values, want) {
-		t.Errorf("read %v, want %v", values, want)
+			r.relapse(TopicPolicy)
+			for _, value := range []string{"a", "b", "c", "d"} {
+				r.produce(policy("c", value))
+			}
+			if tc.reads {
+				close(busy)
+			}
+			wait(t, "the reader to end", reader.Done())
+			if err := reader.Err(); !errors.Is(err, tc.ending) {
+				t.Fatalf("reader ended with %v, want %v", err, tc.ending)
+			}
+			var values []string
+			all := make(chan struct{})
+			again := r.ReadPolicy(deadline(t), map[int32]int64{0: 3}, func(rs []Record) error {
+				for _, rec := range rs {
+					if values = append(values, string(rec.Value)); len(values) == 5 {
+						close(all)
+					}
+				}
+				return nil
+			})
+			wait(t, "all policy to be read again", all)
+			again.Close()
+			if want := []string{"0", "a", "b", "c", "d"}; !reflect.DeepEqual(values, want) {
+				t.Errorf("read %v, want %v", values, want)
+			}
+		})
 	}
 }
 
