@@ -166,6 +166,10 @@ func TestAccessThatWasGranted(t *testing.T) {
 			}
 			c.reach(t, events)
 			wait(t, "lease", h.held)
+			// Whoever has not read yet was not granted to read.
+			if err := w.Producer().Produce(deadline(t), policy("c1", "first")); err != nil {
+				t.Fatal(err)
+			}
 			marks, err := w.HighWatermarks(deadline(t), TopicPolicy)
 			if err == nil {
 				err = reader.WaitFor(deadline(t), marks)
