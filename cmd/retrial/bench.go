@@ -122,7 +122,7 @@ func (b *pipelineBench) run(ctx context.Context, dir string) (*pipelineResult, e
 		return nil, err
 	}
 	fmt.Fprintf(b.log, "posting %d events of %d clusters\n", load.count(), b.repeat)
-	before, err := child.cpu()
+	before, err := child.begin()
 	if err != nil {
 		return nil, err
 	}
@@ -241,6 +241,15 @@ func (b *pipelineBench) start(ctx context.Context, cfg config.Config, profile st
 
 func (c *child) kill() {
 	_ = c.cmd.Process.Kill() // it has ended already when the run went well
+}
+
+// begin has the child's profile begin where what is measured does, and returns the processor
+// time used until then.
+func (c *child) begin() (time.Duration, error) {
+	if err := c.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+		return 0, err
+	}
+	return c.cpu()
 }
 
 // cpu is the processor time the child, and what is measured with it, has used so far.

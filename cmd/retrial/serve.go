@@ -10,8 +10,10 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime/pprof"
+	"syscall"
 	"time"
 
 	"github.com/oklog/run"
@@ -67,7 +69,7 @@ func newServer(s streams, h halves, withSample *bool, c *cobra.Command) *cobra.C
 	var profile string
 	c.Args = noArgs
 	flags := config.Bind(c.Flags())
-	c.Flags().StringVar(&profile, "cpu-profile", "", "write a CPU profile of the whole run to this file")
+	c.Flags().StringVar(&profile, "cpu-profile", "", "write a CPU profile of the run, from the last SIGUSR1 on, to this file")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cfg, err := flags.Load()
 		if err == nil {
@@ -93,7 +95,8 @@ func newServer(s streams, h halves, withSample *bool, c *cobra.Command) *cobra.C
 	return c
 }
 
-// profileTo starts a CPU profile unless the file's name is empty; stop ends it.
+// profileTo starts a CPU profile unless the file's name is empty; stop ends it. SIGUSR1 begins it
+// anew, which leaves out what came before.
 func profileTo(file string) (stop func(), err error) {
 	if file == "" {
 		return func() {}, nil
@@ -105,7 +108,26 @@ func profileTo(file string) (stop func(), err error) {
 	if err := pprof.StartCPUProfile(f); err != nil {
 		return nil, errors.Join(fmt.Errorf("--cpu-profile: %w", err), f.Close())
 	}
-	return func() { pprof.StopCPUProfile(); _ = f.Close() }, nil
+	anew, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(anew, syscall.SIGUSR1)
+	go func() {
+		defer close(done)
+		for range anew {
+			pprof.StopCPUProfile()
+			if err := f.Truncate(0); err != nil {
+				return // the profile stays what it was
+			}
+			_, _ = f.Seek(0, io.SeekStart)
+			_ = pprof.StartCPUProfile(f) // nobody else has started one
+		}
+	}()
+	return func() {
+		signal.Stop(anew)
+		close(anew)
+		<-done
+		pprof.StopCPUProfile()
+		_ = f.Close()
+	}, nil
 }
 
 type serveOptions struct {
