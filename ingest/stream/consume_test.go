@@ -183,8 +183,9 @@ func TestHandlerErrors(t *testing.T) {
 	}
 }
 
-// A commit that points past the log starts over, with an epoch never used before.
-func TestLogShorterThanCommit(t *testing.T) {
+// A commit that points past the log, or speaks of other records than it has, starts over, with
+// an epoch never used before.
+func TestCommitThatDoesNotFit(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		offset   int64
@@ -194,6 +195,8 @@ func TestLogShorterThanCommit(t *testing.T) {
 	}{
 		{"committed past the end", 1000, "r1;e=4294967290", 4294967291, true},
 		{"announced past the end", 2, "r1;e=4294967290;p=2-5", 4294967291, true},
+		{"committed record is another", 3, "r1;e=4294967290;r=abc-0", 4294967291, true},
+		{"announced record is another", 2, "r1;e=4294967290;p=2-3;r=0-abc", 4294967291, true},
 		{"announced up to the end", 2, "r1;e=7;p=2-4", 7, false},
 		{"committed the end", 5, "r1;e=7", 7, false},
 	} {
