@@ -71,7 +71,7 @@ ClickHouse server of this machine, --count-pid adds what that uses.`,
 	c.Flags().StringVar(&b.state, "state", "", "state file (default: the bundled sample's)")
 	c.Flags().StringVar(&b.events, "events", "", "audit log (default: the bundled sample)")
 	c.Flags().IntVar(&b.repeat, "repeat", 4, "how many times the log is posted, each time as a cluster of its own")
-	c.Flags().IntVar(&b.runs, "runs", 1, "measure so many times, each on an empty folder, and give the medians")
+	c.Flags().IntVar(&b.runs, "runs", 1, "measure so many times, each on an empty folder (all are deleted at the end), and give the medians")
 	c.Flags().IntVar(&b.connections, "connections", 4, "posts on their way at once")
 	c.Flags().IntVar(&b.batch, "batch", 400, "events in one post, as an apiserver's default")
 	c.Flags().IntSliceVar(&b.beside, "count-pid", nil, "a further process whose processor time counts, beside the child")

@@ -184,7 +184,9 @@ func (c *Client) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	if c.cfg.Dial != nil {
 		return c.cfg.Dial(ctx, network, addr)
 	}
-	return new(net.Dialer).DialContext(ctx, network, addr)
+	// Of several addresses the next is to have its turn within the transport's DialTimeout.
+	tcp := net.Dialer{Timeout: 3 * time.Second}
+	return tcp.DialContext(ctx, network, addr)
 }
 
 // Producer returns the client's producer.

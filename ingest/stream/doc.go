@@ -30,5 +30,5 @@
 // offsets a second time. A [Assignment.Epoch] goes with every position so that (epoch,
 // partition, offset) is never used twice. It is kept in the commit's metadata, starts as
 // the Unix time in seconds at which a partition was first consumed, and rises when a
-// commit turns out to point past the end of the log.
+// commit turns out to point past the end of the log, or to speak of other records than it has.
 package stream

@@ -151,20 +151,25 @@ func (q *cursor) gap(to int64) {
 	q.c.log.Error("records were deleted before they were read", zapTopic(q.topic), zapPartition(q.partition), zapInt("missing", n))
 }
 
-// request makes one fetch and decodes what comes.
-func (q *cursor) request(ctx context.Context) error {
-	clear(q.room) // lets go of what was handed out, however long this takes
-	resp, err := q.c.kafka.Fetch(ctx, &kafka.FetchRequest{
-		Topic: q.c.topic(q.topic), Partition: int(q.partition), Offset: q.next.Load(),
-		MinBytes: 1, MaxBytes: q.c.cfg.FetchBytes, MaxWait: q.c.cfg.FetchWait,
-	})
+// fetch makes one request for records. Of an offset the log does not have it returns
+// kafka.OffsetOutOfRange.
+func (c *Client) fetch(ctx context.Context, topic string, partition int32, offset, maxBytes int64) (*kafka.FetchResponse, error) {
+	resp, err := c.kafka.Fetch(ctx, &kafka.FetchRequest{Topic: c.topic(topic), Partition: int(partition), Offset: offset,
+		MinBytes: 1, MaxBytes: maxBytes, MaxWait: c.cfg.FetchWait})
 	if err == nil {
 		err = resp.Error
 	}
 	if errors.Is(err, kafka.OffsetOutOfRange) {
-		return err
+		return nil, err
 	}
-	if err = q.c.answered(right{"fetch from topic", q.c.topic(q.topic)}, err); err != nil {
+	return resp, c.answered(right{"fetch from topic", c.topic(topic)}, err)
+}
+
+// request makes one fetch and decodes what comes.
+func (q *cursor) request(ctx context.Context) error {
+	clear(q.room) // lets go of what was handed out, however long this takes
+	resp, err := q.c.fetch(ctx, q.topic, q.partition, q.next.Load(), q.c.cfg.FetchBytes)
+	if err != nil {
 		return err
 	}
 	if err = q.same(ctx, resp.Records); err != nil {

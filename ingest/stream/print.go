@@ -86,15 +86,11 @@ func (c *Client) holds(ctx context.Context, topic string, partition int32, offse
 // printAt returns the print of the record at an offset, 0 when there is none (any more).
 func (c *Client) printAt(ctx context.Context, topic string, partition int32, offset int64) (print, error) {
 	// A broker answers with one batch at least, however little is asked for.
-	resp, err := c.kafka.Fetch(ctx, &kafka.FetchRequest{Topic: c.topic(topic), Partition: int(partition), Offset: offset,
-		MinBytes: 1, MaxBytes: 1, MaxWait: c.cfg.FetchWait})
-	if err == nil {
-		err = resp.Error
-	}
+	resp, err := c.fetch(ctx, topic, partition, offset, 1)
 	if errors.Is(err, kafka.OffsetOutOfRange) {
 		return 0, nil
 	}
-	if err = c.answered(right{"fetch from topic", c.topic(topic)}, err); err != nil {
+	if err != nil {
 		return 0, err
 	}
 	q := newCursor(c, topic, partition, 0, offset)
