@@ -85,100 +85,77 @@ func (d *decoder) event(b *block) bool {
 		return false
 	}
 	e := &b.event
-	o := order{d: d}
+	w := walk{d: d, of: eventLayout}
 	d.odd = false
-	for first := true; ; first = false {
+	for {
 		at := d.pos
-		name, more := d.member(first)
-		if !more {
+		if !w.next() {
 			break
 		}
-		switch name {
-		case "kind":
-			o.before()
+		switch w.last {
+		case eventKind:
 			d.fixed(Kind)
-		case "apiVersion":
-			o.before()
+		case eventAPIVersion:
 			d.fixed(APIVersion)
-		case "level":
-			o.next(1)
-			if d.plainAt = at; !first {
-				d.plainAt++ // behind the comma
+		case eventLevel:
+			if d.plainAt = at; d.buf[at] == ',' {
+				d.plainAt++
 			}
 			e.Level = Level(d.text())
-		case "auditID":
-			o.next(2)
+		case eventAuditID:
 			e.AuditID = d.text()
-		case "stage":
-			o.next(3)
+		case eventStage:
 			e.Stage = Stage(d.text())
-		case "requestURI":
-			o.next(4)
+		case eventRequestURI:
 			e.RequestURI = d.text()
-		case "verb":
-			o.next(5)
+		case eventVerb:
 			e.Verb = d.text()
-		case "user":
-			o.next(6)
+		case eventUser:
 			d.user(&e.User)
-		case "impersonatedUser":
-			o.next(7)
+		case eventImpersonatedUser:
 			e.ImpersonatedUser = nil
 			if !d.null() {
 				e.ImpersonatedUser = new(User)
 				d.user(e.ImpersonatedUser)
 			}
-		case "authenticationMetadata":
-			o.next(8)
+		case eventAuthenticationMetadata:
 			e.AuthenticationMetadata = d.authentication()
-		case "sourceIPs":
-			o.next(9)
+		case eventSourceIPs:
 			e.SourceIPs = d.list()
-		case "userAgent":
-			o.next(10)
+		case eventUserAgent:
 			e.UserAgent = d.optional()
-		case "objectRef":
-			o.next(11)
+		case eventObjectRef:
 			e.ObjectRef = nil
 			if !d.null() {
 				e.ObjectRef = &b.ref
 				d.ref(&b.ref)
 			}
-		case "responseStatus":
-			o.next(12)
+		case eventResponseStatus:
 			e.ResponseStatus = nil
 			if !d.null() {
 				e.ResponseStatus = &b.status
 				d.status(&b.status)
 			}
-		case "requestObject":
-			o.next(13)
+		case eventRequestObject:
 			e.RequestObject = d.body(d.bodies.Request)
-		case "responseObject":
-			o.next(14)
+		case eventResponseObject:
 			e.ResponseObject = d.body(d.bodies.Response)
-		case "requestReceivedTimestamp":
-			o.next(15)
+		case eventRequestReceivedTimestamp:
 			e.RequestReceivedTimestamp = d.time()
-		case "stageTimestamp":
-			o.next(16)
+		case eventStageTimestamp:
 			e.StageTimestamp = d.time()
-		case "annotations":
-			o.next(17)
+		case eventAnnotations:
 			e.Annotations = d.annotations()
 		default:
-			d.odd = true
-			if e.Unknown = d.unknown(e.Unknown, name); d.err != nil {
-				return false
-			}
-			continue
+			e.Unknown = d.unknown(e.Unknown, w.name)
 		}
 		if d.err != nil {
-			return d.in(name)
+			w.failed()
+			return false
 		}
 	}
 	e.Unknown = lastMembers(e.Unknown)
-	d.odd = d.odd || !o.complete()
+	d.odd = d.odd || w.seen&always != always
 	return d.err == nil
 }
 

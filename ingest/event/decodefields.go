@@ -7,66 +7,46 @@ import (
 
 // annotations consumes an object of strings, or null.
 func (d *decoder) annotations() Pairs {
-	if d.null() || !d.open('{', "object of strings") {
-		return nil
-	}
-	out := d.pairs[:0]
-	for first := true; ; first = false {
-		name, more := d.member(first)
-		if !more {
-			break
-		}
-		v := d.text()
-		if d.err != nil {
-			return nil
-		}
-		if len(out) == cap(out) {
-			out = grown(out, d.more)
-		}
-		out = append(out, Pair{name, v})
-	}
-	if len(out) == 0 || d.err != nil {
-		d.odd = true
-		return nil
-	}
-	d.pairs = out[len(out):cap(out)]
-	d.usedPairs += len(out)
-	for i := 1; i < len(out); i++ {
-		d.odd = d.odd || out[i-1].Key >= out[i].Key
-	}
+	out := entries(d, &d.pairs, &d.usedPairs, "object of strings", func(d *decoder, name string) Pair { return Pair{name, d.text()} })
 	return lastPairs(out)
 }
 
 // extras consumes a user's extra: an object of arrays of strings, or null.
 func (d *decoder) extras() Extra {
-	if d.null() || !d.open('{', "object of string arrays") {
+	out := entries(d, &d.extra, &d.usedExtra, "object of string arrays", func(d *decoder, name string) ExtraEntry { return ExtraEntry{name, d.list()} })
+	return lastExtra(out)
+}
+
+// entries consumes an object of which every member becomes an entry of a list, or null. The list
+// is cut from room, and counted in used; an empty one is nil.
+func entries[T any](d *decoder, room *[]T, used *int, want string, entry func(d *decoder, name string) T) []T {
+	if d.null() || !d.open('{', want) {
 		return nil
 	}
-	out := d.extra[:0]
+	out, last := (*room)[:0], ""
 	for first := true; ; first = false {
 		name, more := d.member(first)
 		if !more {
 			break
 		}
-		v := d.list()
+		e := entry(d, name)
 		if d.err != nil {
 			return nil
 		}
+		d.odd = d.odd || !first && name <= last
+		last = name
 		if len(out) == cap(out) {
 			out = grown(out, d.more)
 		}
-		out = append(out, ExtraEntry{name, v})
+		out = append(out, e)
 	}
 	if len(out) == 0 || d.err != nil {
 		d.odd = true
 		return nil
 	}
-	d.extra = out[len(out):cap(out)]
-	d.usedExtra += len(out)
-	for i := 1; i < len(out); i++ {
-		d.odd = d.odd || out[i-1].Key >= out[i].Key
-	}
-	return lastExtra(out)
+	*room = out[len(out):cap(out)]
+	*used += len(out)
+	return out
 }
 
 // user consumes a UserInfo, or null.
@@ -75,33 +55,21 @@ func (d *decoder) user(u *User) {
 	if d.null() || !d.open('{', "object") {
 		return
 	}
-	o := order{d: d}
-	for first := true; ; first = false {
-		name, more := d.member(first)
-		if !more {
-			break
-		}
-		switch name {
-		case "username":
-			o.next(1)
+	for w := (walk{d: d, of: userLayout}); w.next(); {
+		switch w.last {
+		case userUsername:
 			u.Username = d.optional()
-		case "uid":
-			o.next(2)
+		case userUID:
 			u.UID = d.optional()
-		case "groups":
-			o.next(3)
+		case userGroups:
 			u.Groups = d.list()
-		case "extra":
-			o.next(4)
+		case userExtra:
 			u.Extra = d.extras()
 		default:
-			d.odd = true
-			if u.Unknown = d.unknown(u.Unknown, name); d.err != nil {
-				return
-			}
-			continue
+			u.Unknown = d.unknown(u.Unknown, w.name)
 		}
-		if !d.in(name) {
+		if d.err != nil {
+			w.failed()
 			return
 		}
 	}
@@ -114,22 +82,14 @@ func (d *decoder) authentication() *AuthenticationMetadata {
 		return nil
 	}
 	a := new(AuthenticationMetadata)
-	o := order{d: d}
-	for first := true; ; first = false {
-		name, more := d.member(first)
-		if !more {
-			break
+	for w := (walk{d: d, of: authenticationLayout}); w.next(); {
+		if w.last > 0 {
+			a.ImpersonationConstraint = d.optional()
+		} else {
+			a.Unknown = d.unknown(a.Unknown, w.name)
 		}
-		if name != "impersonationConstraint" {
-			d.odd = true
-			if a.Unknown = d.unknown(a.Unknown, name); d.err != nil {
-				return nil
-			}
-			continue
-		}
-		o.next(1)
-		a.ImpersonationConstraint = d.optional()
-		if !d.in(name) {
+		if d.err != nil {
+			w.failed()
 			return nil
 		}
 	}
@@ -143,47 +103,33 @@ func (d *decoder) ref(r *ObjectRef) {
 	if !d.open('{', "object") {
 		return
 	}
-	o := order{d: d}
-	for first := true; ; first = false {
-		name, more := d.member(first)
-		if !more {
-			break
-		}
+	for w := (walk{d: d, of: refLayout}); w.next(); {
 		var to *string
-		switch name {
-		case "resource":
-			o.next(1)
+		switch w.last {
+		case refResource:
 			to = &r.Resource
-		case "namespace":
-			o.next(2)
+		case refNamespace:
 			to = &r.Namespace
-		case "name":
-			o.next(3)
+		case refName:
 			to = &r.Name
-		case "uid":
-			o.next(4)
+		case refUID:
 			to = &r.UID
-		case "apiGroup":
-			o.next(5)
+		case refAPIGroup:
 			to = &r.APIGroup
-		case "apiVersion":
-			o.next(6)
+		case refAPIVersion:
 			to = &r.APIVersion
-		case "resourceVersion":
-			o.next(7)
+		case refResourceVersion:
 			to = &r.ResourceVersion
-		case "subresource":
-			o.next(8)
+		case refSubresource:
 			to = &r.Subresource
 		default:
-			d.odd = true
-			if r.Unknown = d.unknown(r.Unknown, name); d.err != nil {
-				return
-			}
-			continue
+			r.Unknown = d.unknown(r.Unknown, w.name)
 		}
-		*to = d.optional()
-		if !d.in(name) {
+		if to != nil {
+			*to = d.optional()
+		}
+		if d.err != nil {
+			w.failed()
 			return
 		}
 	}
@@ -198,34 +144,29 @@ func (d *decoder) status(s *Status) {
 	if !d.open('{', "object") {
 		return
 	}
-	for first := true; ; first = false {
-		name, more := d.member(first)
-		if !more {
-			break
-		}
-		switch name {
-		case "status":
+	for w := (walk{d: d, of: statusLayout}); w.next(); {
+		switch w.last {
+		case statusStatus:
 			s.Status = d.text()
-		case "message":
+		case statusMessage:
 			s.Message = d.text()
-		case "reason":
+		case statusReason:
 			s.Reason = d.text()
-		case "code":
+		case statusCode:
 			s.Code = d.code()
-		case "kind", "apiVersion":
+		case statusKind, statusAPIVersion:
 			d.text()
-		case "metadata", "details":
+		case statusMetadata, statusDetails:
 			if c := d.peek(); c != '{' && c != 'n' {
 				d.unexpected(d.pos, "object")
 			} else {
 				d.skip()
 			}
 		default:
-			if !d.skip() {
-				return
-			}
+			d.skip()
 		}
-		if !d.in(name) {
+		if d.err != nil {
+			w.failed()
 			return
 		}
 	}

@@ -2,6 +2,8 @@ package event
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
 	"errors"
 	"reflect"
 	"strings"
@@ -100,6 +102,36 @@ func FuzzRedact(f *testing.F) {
 		}
 		_ = r.RedactObject("secrets", raw)
 		checkRaw(t, r, raw)
+	})
+}
+
+// FuzzStatus looks for statuses that are passed over as clean and are not.
+func FuzzStatus(f *testing.F) {
+	for _, raw := range []string{
+		`{"metadata":{},"status":"Failure","message":"secrets \"s\" is forbidden: User \"u\" cannot get resource \"secrets\"","reason":"Forbidden","details":{"name":"s","kind":"secrets"},"code":403}`,
+		`{"metadata":{},"status":"Failure","message":"Secret \"s\" is invalid: data: Invalid value: \"hunter2\"","details":{"causes":[{"message":"Invalid value: \"hunter2\""}]},"code":422}`,
+		`{"metadata":{},"code":201,"data":{"a":"b"}}`,
+		`{"message":"password: hunter2hunter2","code":400}`,
+		`{"metadata":{"message":"map[a:b]"},"code":500}`,
+	} {
+		f.Add([]byte(raw))
+	}
+	p := &pass{mac: hmac.New(sha256.New, testKey)}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var s Status
+		d := decoder{scanner: scanner{buf: raw}}
+		if d.status(&s); d.err != nil || !d.end() {
+			return
+		}
+		for _, at := range []target{targetOther, targetSecret} {
+			p.found = p.found[:0]
+			if at == targetSecret && s.Message == "" && s.Code < 300 || !p.clean(&s, at) {
+				continue
+			}
+			if got := p.statusBody(s.Raw, at); !bytes.Equal(got, s.Raw) {
+				t.Fatalf("said to be clean, is\n%s\n%s", s.Raw, got)
+			}
+		}
 	})
 }
 

@@ -1,41 +1,8 @@
 package event
 
-import "bytes"
-
 // What an apiserver writes is nearly always the canonical form already, save for kind and
 // apiVersion, which the items of a list leave out. The decoder notes when it is (decoder.odd is
 // false in the end), and then the encoder's work is to copy.
-
-// order follows the members of an object and notes those that the canonical form has in
-// another place.
-type order struct {
-	d    *decoder
-	last int
-	seen uint32
-}
-
-// next notes a member by its place in the canonical form, counted from 1.
-func (o *order) next(n int) {
-	if n <= o.last {
-		o.d.odd = true
-	}
-	o.last = n
-	o.seen |= 1 << n
-}
-
-// before notes a member that comes before all others.
-func (o *order) before() {
-	if o.last > 0 {
-		o.d.odd = true
-	}
-}
-
-// complete tells whether all of an event's members are there that the canonical form always
-// has.
-func (o *order) complete() bool {
-	const always = 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<15 | 1<<16
-	return o.seen&always == always
-}
 
 // plain returns the text of the event that has just been decoded from its member level on; nil
 // when that is not how the canonical form goes on.
@@ -44,23 +11,6 @@ func (d *decoder) plain() []byte {
 		return nil
 	}
 	return d.buf[d.plainAt:d.pos:d.pos]
-}
-
-// plainEscapes tells whether a string has the escapes only that the canonical form has, and
-// there for the same bytes. Other control bytes are rare.
-func plainEscapes(src []byte) bool {
-	for {
-		i := bytes.IndexByte(src, '\\')
-		if i < 0 {
-			return true
-		}
-		switch src[i+1] {
-		case '"', '\\', 'n', 'r', 't':
-		default:
-			return false
-		}
-		src = src[i+2:]
-	}
 }
 
 // plainHead is what the canonical form begins with.

@@ -223,7 +223,7 @@ func (r *Redactor) Redact(e *Event) {
 // plain redacts a text in place.
 func (p *pass) plain(s *string) {
 	if suspicious(stringBytes(*s)) {
-		*s = p.text(*s, false)
+		*s = p.text(*s)
 	}
 }
 
@@ -327,7 +327,7 @@ func (p *pass) secretAnnotation(key, v string) string {
 	domain, _, _ := strings.Cut(key, "/")
 	switch {
 	case domain == "authorization.k8s.io":
-		return p.text(v, false)
+		return p.text(v)
 	case domain == "patch.webhook.admission.k8s.io":
 		return p.secretPatch(v)
 	case domain == "retrial.io", strings.HasSuffix(domain, "k8s.io"), strings.HasSuffix(domain, "kubernetes.io"):
@@ -336,16 +336,27 @@ func (p *pass) secretAnnotation(key, v string) string {
 	return p.secret(v)
 }
 
+// clean tells whether redaction would leave a status as it is. It errs to the safe side.
+func (p *pass) clean(s *Status, t target) bool {
+	if len(p.found) > 0 || suspicious(s.Raw) || p.message(s.Message) != s.Message {
+		return false
+	}
+	messages := bytes.Count(s.Raw, []byte(`"message"`)) // also of causes
+	if s.Message != "" && s.Raw != nil {
+		messages--
+	}
+	onSecret := t == targetSecret && (s.Message != "" || s.Code >= 300)
+	return messages == 0 && !(onSecret && (s.Raw == nil || quotes(s.Raw)))
+}
+
 // status redacts the response status.
 func (p *pass) status(e *Event, t target) {
 	s := e.ResponseStatus
 	if s == nil {
 		return
 	}
-	onSecret := t == targetSecret && (s.Message != "" || s.Code >= 300)
-	if !onSecret && len(p.found) == 0 && !suspicious(s.Raw) && p.message(s.Message) == s.Message &&
-		!bytes.Contains(s.Raw, []byte(`"causes"`)) {
-		return
+	if p.clean(s, t) {
+		return // as nearly always
 	}
 	if s.Raw == nil {
 		own := *s

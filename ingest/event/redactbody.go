@@ -55,14 +55,14 @@ func (p *pass) whole(raw []byte) []byte {
 func (p *pass) embedded(s string, t target) string {
 	trimmed := strings.TrimLeft(s, " \t\r\n")
 	if trimmed == "" || trimmed[0] != '{' && trimmed[0] != '[' {
-		return p.text(s, false)
+		return p.text(s)
 	}
 	doc, ok := parseTree(stringBytes(s))
 	if !ok {
 		if t == targetSecret || strings.Contains(s, `Secret"`) {
 			return p.secret(s) // a copy cut off
 		}
-		return p.text(s, false)
+		return p.text(s)
 	}
 	b := body{pass: p, tree: doc}
 	if t == targetSecret {

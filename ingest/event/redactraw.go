@@ -226,11 +226,11 @@ func (w *rawRedactor) show(in scope, s string, whole bool) string {
 	case !whole:
 		return w.hidden(s)
 	case in == scopePlain:
-		return w.pass.text(s, false)
+		return w.pass.text(s)
 	case in == scopeMessage:
 		return w.message(s)
 	case in == scopeWord && len(s) <= 64 && runLen(s, wordByte) == len(s):
-		return w.pass.text(s, false)
+		return w.pass.text(s)
 	}
 	return w.hidden(s)
 }

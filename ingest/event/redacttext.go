@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"strconv"
 	"strings"
+	"unsafe"
 )
 
 // looks says at which pairs of bytes suspicious looks closer, and where: lookBase plus the way
@@ -99,20 +100,23 @@ func begins(b []byte, prefix string) bool {
 	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix
 }
 
-// assigns says whether a text may hold name=value or name: value.
-func assigns(s string) bool { return strings.IndexByte(s, '=') >= 0 || strings.IndexByte(s, ':') >= 0 }
-
-// message redacts free text: the patterns, and values assigned to names that tell.
+// message redacts free text: the patterns, and values assigned to names that tell, a rule too
+// coarse for object bodies.
 func (p *pass) message(s string) string {
-	if !suspicious(stringBytes(s)) && !assigns(s) {
-		return s
+	switch {
+	case suspicious(stringBytes(s)):
+		return p.scrub(s, &anything)
+	case strings.IndexByte(s, '=') >= 0 || strings.IndexByte(s, ':') >= 0:
+		return p.scrub(s, &headers)
 	}
-	return p.text(s, true)
+	return s
 }
 
-// text replaces every secret recognisable in a text. With assignments, also values behind
-// `password=` and the like, a rule too coarse for object bodies.
-func (p *pass) text(s string, assignments bool) string {
+// text redacts the patterns in a text.
+func (p *pass) text(s string) string { return p.scrub(s, &patterns) }
+
+// scrub replaces every secret in a text that one of the given bytes announces.
+func (p *pass) scrub(s string, announces *[256]bool) string {
 	var out strings.Builder
 	done := 0
 	for i := 0; i < len(s); {
@@ -120,7 +124,7 @@ func (p *pass) text(s string, assignments bool) string {
 			i++
 			continue
 		}
-		start, end := secretAt(s, i, assignments)
+		start, end := secretAt(s, i)
 		if end <= start {
 			i = max(i+1, end)
 			continue
@@ -151,12 +155,19 @@ func past(i, n int) (start, end int) {
 	return i, i
 }
 
-// announces marks the bytes at which secretAt looks closer.
-var announces = [256]bool{'e': true, 'Z': true, '-': true, 'L': true, 'B': true, 'b': true, 'a': true, 'A': true, '=': true, ':': true}
+// The bytes at which secretAt looks closer.
+//
+//nolint:gochecknoglobals // constant tables
+var (
+	patterns = [256]bool{'e': true, 'Z': true, '-': true, 'L': true, 'B': true, 'b': true, 'a': true, 'A': true}
+	// headers and assignments, all there can be in a text that is not suspicious
+	headers  = [256]bool{'a': true, 'A': true, '=': true, ':': true}
+	anything = [256]bool{'e': true, 'Z': true, '-': true, 'L': true, 'B': true, 'b': true, 'a': true, 'A': true, '=': true, ':': true}
+)
 
 // secretAt returns the bounds of a secret that the byte at i announces, equal bounds for
 // none; those may lie further on, where to look next.
-func secretAt(s string, i int, assignments bool) (start, end int) {
+func secretAt(s string, i int) (start, end int) {
 	rest := s[i:]
 	switch s[i] {
 	case 'e':
@@ -195,9 +206,7 @@ func secretAt(s string, i int, assignments bool) (start, end int) {
 			return header(s, i+13)
 		}
 	case '=', ':':
-		if assignments {
-			return assigned(s, i)
-		}
+		return assigned(s, i)
 	}
 	return i, i
 }
@@ -360,6 +369,17 @@ func quoterAt(s string) int {
 		}
 	}
 	return 0
+}
+
+// quotes tells whether the text of a status may hold one of the quoters, or members with data.
+func quotes(raw []byte) bool {
+	s := unsafe.String(unsafe.SliceData(raw), len(raw))
+	for i := range len(s) {
+		if s[i] == '\\' && strings.HasPrefix(s[i:], `\u`) || quoterAt(s[i:]) > 0 {
+			return true
+		}
+	}
+	return strings.Contains(s, `"data"`) || strings.Contains(s, `"stringData"`)
 }
 
 // runLen returns the length of the run of bytes a text begins with.

@@ -26,7 +26,7 @@ func (p *pass) uri(uri string, exec bool) string {
 				done = end
 			}
 		} else if suspicious(stringBytes(name)) {
-			if v := p.text(queryUnescape(name, true), false); v != queryUnescape(name, true) {
+			if v := p.text(queryUnescape(name, true)); v != queryUnescape(name, true) {
 				out = append(out, query[done:from]...)
 				out = append(out, queryEscape(v)...)
 				done = from + len(name)
@@ -55,7 +55,7 @@ func (p *pass) path(path string) string {
 	if !suspicious(stringBytes(plain)) {
 		return path
 	}
-	clean := p.text(plain, false)
+	clean := p.text(plain)
 	if clean == plain {
 		return path
 	}
@@ -92,7 +92,7 @@ func (p *pass) parameter(name, value string, exec bool, commands *int) string {
 	if !suspicious(stringBytes(plain)) {
 		return value
 	}
-	clean := p.text(plain, false)
+	clean := p.text(plain)
 	if clean == plain {
 		return value
 	}

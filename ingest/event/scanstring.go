@@ -8,11 +8,11 @@ import (
 )
 
 // special marks, in the top bit of each byte, the quotes, backslashes and control bytes of
-// a word. Only the lowest mark is exact, which is the only one used.
+// a word. Only the lowest mark is exact, which is the only one used. A quote is the byte that
+// comes to stand right above the control bytes when bit 1 is turned over; bytes beyond ASCII
+// are taken out at the end, for all three.
 func special(x uint64) uint64 {
-	q := x ^ '"'*ones
-	e := x ^ '\\'*ones
-	return ((q-ones)&^q | (e-ones)&^e | (x-0x20*ones)&^x) & highs
+	return (((x ^ 0x02*ones) - 0x21*ones) | ((x ^ '\\'*ones) - ones)) & (highs &^ x)
 }
 
 // str consumes a string; the position is at its quote. The result aliases the buffer
@@ -67,11 +67,15 @@ func (s *scanner) skipString(i int) (int, bool) {
 	for {
 		for i+8 <= len(b) {
 			m := special(binary.LittleEndian.Uint64(b[i:]))
-			if m != 0 {
-				i += bits.TrailingZeros64(m) >> 3
-				break
+			if m == 0 {
+				i += 8
+				continue
 			}
-			i += 8
+			i += bits.TrailingZeros64(m) >> 3
+			if b[i] == '"' {
+				return i + 1, true
+			}
+			break
 		}
 		for i < len(b) && b[i] != '"' && b[i] != '\\' && b[i] >= ' ' {
 			i++
@@ -128,15 +132,17 @@ func (s *scanner) unescape(start, end int) string {
 	src := s.buf[start:end]
 	need := len(src)
 	valid := utf8.Valid(src)
-	s.odd = s.odd || !valid || !plainEscapes(src)
 	if !valid {
 		need *= 3 // one bad byte becomes three
 	}
+	need += 8 // it is copied by words
 	if cap(s.text)-len(s.text) < need {
 		s.text = make([]byte, 0, max(need, s.chunk))
 	}
 	from := len(s.text)
-	s.text = appendUnescaped(s.text, src, valid)
+	text, plain := appendUnescaped(s.text, src, valid)
+	s.text = text
+	s.odd = s.odd || !plain
 	out := s.text[from:]
 	if len(out) == 0 {
 		return ""

@@ -1,7 +1,8 @@
 package event
 
 import (
-	"bytes"
+	"encoding/binary"
+	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
 	"unsafe"
@@ -10,19 +11,33 @@ import (
 // stringBytes returns a string's bytes without a copy; they must not be written to.
 func stringBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
-// appendUnescaped appends the text of a grammatical JSON string body; valid says that it is
-// valid UTF-8, of which whole runs can be copied.
-func appendUnescaped(dst, src []byte, valid bool) []byte {
+// appendUnescaped appends the text of a grammatical JSON string body to dst, which has room for
+// it and for a word more; valid says that it is valid UTF-8, of which whole words can be copied.
+// plain tells whether the canonical form has the same escapes, and for the same bytes. Other
+// control bytes are rare.
+func appendUnescaped(dst, src []byte, valid bool) (out []byte, plain bool) {
+	plain = valid
 	for i := 0; i < len(src); {
-		if valid {
-			n := bytes.IndexByte(src[i:], '\\')
-			if n < 0 {
-				return append(dst, src[i:]...)
+		if n := len(dst); valid && i+8 <= len(src) {
+			x := binary.LittleEndian.Uint64(src[i:])
+			binary.LittleEndian.PutUint64(dst[n:n+8], x)
+			escapes := x ^ '\\'*ones
+			escapes = (escapes - ones) & (highs &^ escapes)
+			if escapes == 0 {
+				dst = dst[:n+8]
+				i += 8
+				continue
 			}
-			dst = append(dst, src[i:i+n]...)
-			i += n
+			k := bits.TrailingZeros64(escapes) >> 3
+			dst = dst[:n+k]
+			i += k
 		}
 		c := src[i]
+		if c < utf8.RuneSelf && c != '\\' || c >= utf8.RuneSelf && valid {
+			dst = append(dst, c)
+			i++
+			continue
+		}
 		if c != '\\' {
 			r, n := utf8.DecodeRune(src[i:])
 			dst = utf8.AppendRune(dst, r)
@@ -31,34 +46,46 @@ func appendUnescaped(dst, src []byte, valid bool) []byte {
 		}
 		i += 2
 		switch c = src[i-1]; c {
-		case 'b':
-			dst = append(dst, '\b')
-		case 'f':
-			dst = append(dst, '\f')
+		case '"', '\\':
+			dst = append(dst, c)
 		case 'n':
 			dst = append(dst, '\n')
 		case 'r':
 			dst = append(dst, '\r')
 		case 't':
 			dst = append(dst, '\t')
-		case 'u':
-			r := hex4(src[i:])
-			i += 4
-			if utf16.IsSurrogate(r) {
-				low := rune(-1)
-				if i+6 <= len(src) && src[i] == '\\' && src[i+1] == 'u' {
-					low = hex4(src[i+2:])
-				}
-				if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
-					i += 6
-				}
-			}
-			dst = utf8.AppendRune(dst, r)
 		default:
-			dst = append(dst, c)
+			plain = false
+			dst, i = appendOddEscape(dst, src, i)
 		}
 	}
-	return dst
+	return dst, plain
+}
+
+// appendOddEscape appends what an escape stands for that the canonical form has not, and returns
+// where it ends; i is behind its second byte.
+func appendOddEscape(dst, src []byte, i int) ([]byte, int) {
+	switch c := src[i-1]; c {
+	case 'b':
+		return append(dst, '\b'), i
+	case 'f':
+		return append(dst, '\f'), i
+	case 'u':
+		r := hex4(src[i:])
+		i += 4
+		if utf16.IsSurrogate(r) {
+			low := rune(-1)
+			if i+6 <= len(src) && src[i] == '\\' && src[i+1] == 'u' {
+				low = hex4(src[i+2:])
+			}
+			if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
+				i += 6
+			}
+		}
+		return utf8.AppendRune(dst, r), i
+	default: // a slash
+		return append(dst, c), i
+	}
 }
 
 // compact returns a copy of a grammatical JSON value without insignificant white space.
