@@ -244,6 +244,21 @@ func processCPU(pid int) (time.Duration, error) {
 	return time.Duration(user+system) * time.Second / ticksPerSecond, errors.Join(err1, err2)
 }
 
+// peakMemory reads the most resident memory a process has had, in MB, from /proc. What the system
+// accounts for an ended process begins with the memory of the process that started it.
+func peakMemory(pid int) (float64, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return 0, fmt.Errorf("memory of the server: %w (bench pipeline needs Linux)", err)
+	}
+	_, rest, _ := strings.Cut(string(b), "VmHWM:")
+	var kib float64
+	if _, err := fmt.Sscan(rest, &kib); err != nil {
+		return 0, fmt.Errorf("memory of the server: no VmHWM in /proc/%d/status: %w", pid, err)
+	}
+	return kib / 1024, nil
+}
+
 func ownCPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
