@@ -157,7 +157,7 @@ func (b *pipelineBench) run(ctx context.Context, dir string) (*pipelineResult, e
 	r := &pipelineResult{
 		Events: load.count(), Seconds: took.Seconds(), EventsPerSecond: n / took.Seconds(), BytesPerEvent: float64(load.bytes) / n,
 		CPUPerEvent: float64((after - before).Microseconds()) / n, LoadCPU: float64(own.Microseconds()) / n,
-		PeakRSSMB: peak, Overview: overview,
+		PeakRSSMB: float64(peak) / (1 << 20), Overview: overview,
 	}
 	if r.Rooms, err = rooms(profile, r.CPUPerEvent, n); err != nil {
 		return nil, err

@@ -244,19 +244,19 @@ func processCPU(pid int) (time.Duration, error) {
 	return time.Duration(user+system) * time.Second / ticksPerSecond, errors.Join(err1, err2)
 }
 
-// peakMemory reads the most resident memory a process has had, in MB, from /proc. What the system
-// accounts for an ended process begins with the memory of the process that started it.
-func peakMemory(pid int) (float64, error) {
+// peakMemory reads the most resident memory a process has had, in bytes, from /proc. What the
+// system accounts for an ended process begins with the memory of the process that started it.
+func peakMemory(pid int) (int64, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
-		return 0, fmt.Errorf("memory of the server: %w (bench pipeline needs Linux)", err)
+		return 0, fmt.Errorf("memory of the server: %w (it is read on Linux)", err)
 	}
 	_, rest, _ := strings.Cut(string(b), "VmHWM:")
-	var kib float64
+	var kib int64
 	if _, err := fmt.Sscan(rest, &kib); err != nil {
 		return 0, fmt.Errorf("memory of the server: no VmHWM in /proc/%d/status: %w", pid, err)
 	}
-	return kib / 1024, nil
+	return kib << 10, nil
 }
 
 func ownCPU() time.Duration {

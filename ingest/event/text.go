@@ -33,7 +33,7 @@ func appendUnescaped(dst, src []byte, valid bool) (out []byte, plain bool) {
 			i += k
 		}
 		c := src[i]
-		if c < utf8.RuneSelf && c != '\\' || c >= utf8.RuneSelf && valid {
+		if c != '\\' && (valid || c < utf8.RuneSelf) {
 			dst = append(dst, c)
 			i++
 			continue
