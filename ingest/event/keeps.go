@@ -3,13 +3,14 @@ package event
 import (
 	"bytes"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
-// KeepsPolicy says whether the event is a write that succeeded, and was no dry run, of something
-// the replica keeps: see [KeepsWrite]. It looks at verb, stage, response code, request URI,
-// what [DryRunOf] looks at, and for few kinds at the bodies. A write that may have been one is
-// one.
+// KeepsPolicy says whether the event tells of something the replica keeps: a write of it that
+// succeeded and was no dry run, see [KeepsWrite], or one that found it missing, see [Missing]. It
+// looks at verb, stage, response status, request URI, what [DryRunOf] looks at, and for few kinds
+// at the bodies. A write that may have been one is one.
 func KeepsPolicy(e *Event) bool {
 	switch e.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
@@ -19,10 +20,13 @@ func KeepsPolicy(e *Event) bool {
 	if e.Stage != StageResponseComplete || e.ResponseStatus == nil {
 		return false
 	}
-	if code := e.ResponseStatus.Code; code < 200 || code > 299 {
-		return false
+	switch code := e.ResponseStatus.Code; {
+	case code >= 200 && code <= 299:
+		return KeepsWrite(e) && DryRunOf(e) != DryRun
+	case code == 404:
+		return Missing(e)
 	}
-	return KeepsWrite(e) && DryRunOf(e) != DryRun
+	return false
 }
 
 // KeepsWrite says whether a write concerns something the replica keeps:
@@ -40,53 +44,85 @@ func KeepsPolicy(e *Event) bool {
 // Whether the write succeeded is not looked at. The most frequent writes of a cluster, those of
 // the states of pods and nodes, of leases and events, are none of these.
 func KeepsWrite(e *Event) bool {
-	path, _, _ := strings.Cut(e.RequestURI, "?")
+	t, ok := writeTargetOf(e.RequestURI)
+	return ok && t.keeps(e)
+}
+
+// Missing says whether a write of something the replica keeps found no object of the name it is
+// about. The apiserver looks a name up where it writes it, so that its answer is no older than
+// the request. That the namespace is missing, or that an admission webhook says so, is not it.
+func Missing(e *Event) bool {
+	if e.Code() != 404 || e.ResponseStatus.Reason != "NotFound" || e.Verb == "deletecollection" {
+		return false
+	}
+	t, ok := writeTargetOf(e.RequestURI)
+	if !ok || t.name == "" || !t.keeps(e) || e.Verb == "create" && t.sub != "binding" && t.sub != "eviction" {
+		return false
+	}
+	resource := t.resource
+	if t.group != "" {
+		resource += "." + t.group
+	}
+	return e.ResponseStatus.Message == resource+" "+strconv.Quote(t.name)+" not found"
+}
+
+// writeTarget is what the URI of a write names: an object, or with an empty name a collection.
+type writeTarget struct {
+	group, resource, name, sub string
+	namespaced                 bool
+}
+
+// writeTargetOf takes a request URI apart as far as it may name something that is kept.
+func writeTargetOf(uri string) (t writeTarget, ok bool) {
+	path, _, _ := strings.Cut(uri, "?")
 	if strings.IndexByte(path, '%') >= 0 {
 		// The apiserver routes the decoded path.
 		plain, err := url.PathUnescape(path)
 		if err != nil {
-			return false
+			return t, false
 		}
 		path = plain
 	}
-	group := ""
 	rest, core := strings.CutPrefix(path, "/api/v1/")
 	if !core {
 		named, ok := strings.CutPrefix(path, "/apis/")
 		if !ok {
-			return false
+			return t, false
 		}
-		if group, rest, ok = strings.Cut(named, "/"); !ok || !keepsGroup(group) {
-			return false
+		if t.group, rest, ok = strings.Cut(named, "/"); !ok || !keepsGroup(t.group) {
+			return t, false
 		}
 		if _, rest, ok = strings.Cut(rest, "/"); !ok {
-			return false
+			return t, false
 		}
 	}
 	var room [6]string
 	parts := room[:0]
 	for part := range strings.SplitSeq(strings.Trim(rest, "/"), "/") {
 		if len(parts) == len(room) {
-			return false
+			return t, false
 		}
 		parts = append(parts, part)
 	}
-	if core && parts[0] == "namespaces" && (len(parts) <= 2 || len(parts) == 3 && (parts[2] == "finalize" || parts[2] == "status")) {
-		return true
+	if core && parts[0] == "namespaces" {
+		if len(parts) > 3 || len(parts) == 3 && parts[2] != "finalize" && parts[2] != "status" {
+			t.namespaced, parts = true, parts[2:]
+		}
+	} else if len(parts) >= 3 && parts[0] == "namespaces" {
+		t.namespaced, parts = true, parts[2:]
 	}
-	namespaced := len(parts) >= 3 && parts[0] == "namespaces"
-	if namespaced {
-		parts = parts[2:]
-	}
-	sub := ""
 	switch len(parts) {
-	case 1, 2:
 	case 3:
-		sub = parts[2]
-	default:
-		return false
+		t.sub = parts[2]
+		fallthrough
+	case 2:
+		t.name = parts[1]
+		fallthrough
+	case 1:
+		t.resource = parts[0]
+		return t, true
 	}
-	return keepsResource(e, group, parts[0], sub, namespaced)
+	return t, false
 }
 
 // keepsGroup tells the API groups with resources that are kept.
@@ -98,35 +134,37 @@ func keepsGroup(group string) bool {
 	return false
 }
 
-// keepsResource says whether a write of a resource is kept.
-func keepsResource(e *Event, group, resource, sub string, namespaced bool) bool {
-	switch group {
+// keeps says whether a write of the target is kept.
+func (t *writeTarget) keeps(e *Event) bool {
+	switch t.group {
 	case "":
-		switch resource {
+		switch t.resource {
+		case "namespaces":
+			return !t.namespaced
 		case "serviceaccounts":
-			return sub == "" || sub == "token" && e.Verb == "create"
+			return t.sub == "" || t.sub == "token" && e.Verb == "create"
 		case "secrets":
-			return sub == ""
+			return t.sub == ""
 		case "nodes", "persistentvolumes":
-			return sub == "" && !namespaced
+			return t.sub == "" && !t.namespaced
 		case "bindings":
-			return sub == "" && namespaced && e.Verb == "create"
+			return t.sub == "" && t.namespaced && e.Verb == "create"
 		case "pods":
-			return keepsPod(e, sub)
+			return keepsPod(e, t.sub)
 		}
 	case "rbac.authorization.k8s.io":
-		switch resource {
+		switch t.resource {
 		case "roles", "rolebindings":
-			return sub == ""
+			return t.sub == ""
 		case "clusterroles", "clusterrolebindings":
-			return sub == "" && !namespaced
+			return t.sub == "" && !t.namespaced
 		}
 	case "storage.k8s.io":
-		return resource == "volumeattachments" && sub == "" && !namespaced
+		return t.resource == "volumeattachments" && t.sub == "" && !t.namespaced
 	case "resource.k8s.io":
-		return resource == "resourceslices" && sub == "" && !namespaced
+		return t.resource == "resourceslices" && t.sub == "" && !t.namespaced
 	case "certificates.k8s.io":
-		return resource == "certificatesigningrequests" && !namespaced && (sub == "" || sub == "approval" || sub == "status")
+		return t.resource == "certificatesigningrequests" && !t.namespaced && (t.sub == "" || t.sub == "approval" || t.sub == "status")
 	}
 	return false
 }
@@ -142,10 +180,9 @@ func keepsPod(e *Event, sub string) bool {
 	update := e.Verb == "update" || e.Verb == "patch"
 	switch sub {
 	case "":
-		// An update can create a pod, or, by removing the last finalizer, end one whose deletion
-		// had been asked for. Without bodies neither shows, and the end is none that was known.
-		// With no status recorded it is the answer that tells.
-		return !update || e.Code() == 201 || e.Code() == 0 && len(e.ResponseObject) > 0 || bytes.Contains(e.ResponseObject, memberDeletion)
+		// An update can create a pod, or, by taking away the last finalizer, end one whose deletion
+		// had been asked for. The answer tells, if it was recorded.
+		return !update || e.Code() != 200 || len(e.ResponseObject) == 0 || bytes.Contains(e.ResponseObject, memberDeletion)
 	case "binding", "eviction":
 		return e.Verb == "create"
 	case "ephemeralcontainers":

@@ -107,7 +107,7 @@ func TestKeepsPolicy(t *testing.T) {
 		{"a namespace called roles", "create", "/api/v1/namespaces/roles/configmaps", 201, StageResponseComplete, "", false},
 		{"service account token", "create", "/api/v1/namespaces/x/serviceaccounts/y/token", 201, StageResponseComplete, "", true},
 		{"create pod", "create", "/api/v1/namespaces/x/pods", 201, StageResponseComplete, "", true},
-		{"label a pod", "patch", "/api/v1/namespaces/x/pods/y", 200, StageResponseComplete, "", false},
+		{"a pod may have lost its last finalizer", "patch", "/api/v1/namespaces/x/pods/y", 200, StageResponseComplete, "", true},
 		{"apply a pod that was not there", "patch", "/api/v1/namespaces/x/pods/y", 201, StageResponseComplete, "", true},
 		{"bind a pod", "create", "/api/v1/namespaces/x/pods/y/binding", 201, StageResponseComplete, "", true},
 		{"bind a pod, the old way", "create", "/api/v1/namespaces/x/bindings", 201, StageResponseComplete, "", true},
@@ -157,6 +157,49 @@ func TestKeepsPolicy(t *testing.T) {
 	}
 	if KeepsPolicy(&Event{Verb: "create", Stage: StageResponseComplete, RequestURI: rbac + "/clusterroles"}) {
 		t.Error("no status counts as success")
+	}
+	pod := &Event{Verb: "patch", RequestURI: "/api/v1/namespaces/x/pods/y", Stage: StageResponseComplete, ResponseStatus: &Status{Code: 200}}
+	for answer, want := range map[string]bool{
+		`{"kind":"Pod","metadata":{"name":"y"}}`: false,
+		`{"kind":"Pod","metadata":{"name":"y","deletionTimestamp":"2026-01-02T12:00:00Z"}}`: true,
+	} {
+		if pod.ResponseObject = []byte(answer); KeepsPolicy(pod) != want {
+			t.Errorf("patch of a pod answered with %s: got %v", answer, !want)
+		}
+	}
+}
+
+// A write that found nothing says what was not there.
+func TestMissing(t *testing.T) {
+	const rbac = "/apis/rbac.authorization.k8s.io/v1"
+	for _, c := range []struct {
+		name, verb, uri, message string
+		code                     int32
+		want                     bool
+	}{
+		{"pod", "delete", "/api/v1/namespaces/x/pods/y", `pods "y" not found`, 404, true},
+		{"pod, encoded", "delete", "/api/v1/namespaces/x/pods/%79", `pods "y" not found`, 404, true},
+		{"evict", "create", "/api/v1/namespaces/x/pods/y/eviction", `pods "y" not found`, 404, true},
+		{"bind", "create", "/api/v1/namespaces/x/pods/y/binding", `pods "y" not found`, 404, true},
+		{"status of a pod", "patch", "/api/v1/namespaces/x/pods/y/status", `pods "y" not found`, 404, false},
+		{"cluster role", "update", rbac + "/clusterroles/a:b", `clusterroles.rbac.authorization.k8s.io "a:b" not found`, 404, true},
+		{"namespace", "delete", "/api/v1/namespaces/x", `namespaces "x" not found`, 404, true},
+		{"a namespace that is missing", "create", "/api/v1/namespaces/x/pods", `namespaces "x" not found`, 404, false},
+		{"a namespace that an update needs", "update", "/api/v1/namespaces/x/serviceaccounts/y", `namespaces "x" not found`, 404, false},
+		{"a webhook says so", "delete", "/api/v1/namespaces/x/pods/y", `admission webhook "w" denied the request: pods "y" not found`, 404, false},
+		{"another name", "delete", "/api/v1/namespaces/x/pods/y", `pods "z" not found`, 404, false},
+		{"a version that is not served", "delete", rbac + "alpha1/roles/y", `the server could not find the requested resource`, 404, false},
+		{"refused", "delete", "/api/v1/namespaces/x/pods/y", `pods "y" not found`, 403, false},
+		{"read", "get", "/api/v1/namespaces/x/pods/y", `pods "y" not found`, 404, false},
+		{"not kept", "delete", "/api/v1/namespaces/x/configmaps/y", `configmaps "y" not found`, 404, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := &Event{Verb: c.verb, RequestURI: c.uri, Stage: StageResponseComplete,
+				ResponseStatus: &Status{Code: c.code, Status: "Failure", Reason: "NotFound", Message: c.message}}
+			if got := KeepsPolicy(e); got != c.want {
+				t.Errorf("kept: %v", got)
+			}
+		})
 	}
 }
 

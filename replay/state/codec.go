@@ -9,9 +9,20 @@ import (
 	"time"
 )
 
-// observationVersion is the version of the observation encoding. A reader accepts this and
-// every earlier one.
-const observationVersion = 1
+// observationVersion is the newest version of the observation encoding. A reader accepts this
+// and every earlier one; a writer names the earliest one that holds what it writes.
+const (
+	observationFirst   = 1
+	observationVersion = 2 // has the members unchanged and update
+)
+
+// version returns the earliest version of the encoding that holds the observation.
+func (o *Observation) version() int {
+	if o.Unchanged || o.Update {
+		return observationVersion
+	}
+	return observationFirst
+}
 
 // ErrObservationVersion is returned for an observation written by a newer release.
 var ErrObservationVersion = errors.New("unknown observation version")
@@ -29,6 +40,8 @@ type observationJSON struct {
 	Unknown         bool            `json:"unknown,omitempty"`
 	AllOf           bool            `json:"allOf,omitempty"`
 	Complete        bool            `json:"complete,omitempty"`
+	Unchanged       bool            `json:"unchanged,omitempty"`
+	Update          bool            `json:"update,omitempty"`
 	NotBefore       *time.Time      `json:"notBefore,omitempty"`
 	NotAfter        *time.Time      `json:"notAfter,omitempty"`
 	Since           *time.Time      `json:"since,omitempty"`
@@ -55,9 +68,9 @@ func (o Observation) Append(dst []byte) []byte {
 // appendSlowly has encoding/json write the observation.
 func (o Observation) appendSlowly(dst []byte) []byte {
 	j := observationJSON{
-		Version: observationVersion, Source: o.Source.String(), Resource: o.Resource,
+		Version: o.version(), Source: o.Source.String(), Resource: o.Resource,
 		Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
-		Deleted: o.Deleted, Unknown: o.Unknown, AllOf: o.AllOf, Complete: o.Complete, Object: o.Object,
+		Deleted: o.Deleted, Unknown: o.Unknown, AllOf: o.AllOf, Complete: o.Complete, Unchanged: o.Unchanged, Update: o.Update, Object: o.Object,
 		NotBefore: stored(o.NotBefore), NotAfter: stored(o.NotAfter), Since: stored(o.Since),
 	}
 	b, err := json.Marshal(j)
@@ -77,7 +90,7 @@ func (o Observation) appendSlowly(dst []byte) []byte {
 func (o Observation) appendQuickly(dst []byte) ([]byte, bool) {
 	from := len(dst)
 	dst = append(dst, `{"v":`...)
-	dst = strconv.AppendInt(dst, observationVersion, 10)
+	dst = strconv.AppendInt(dst, int64(o.version()), 10)
 	for i, text := range [...]string{o.Source.String(), o.Resource, o.Namespace, o.Name, o.UID, o.ResourceVersion} {
 		if text == "" && i > 1 {
 			continue
@@ -88,7 +101,7 @@ func (o Observation) appendQuickly(dst []byte) ([]byte, bool) {
 		dst = append(append(dst, ',', '"'), quickObservation[1+i]...)
 		dst = append(append(append(dst, `":"`...), text...), '"')
 	}
-	for i, flag := range [...]bool{o.Deleted, o.Unknown, o.AllOf, o.Complete} {
+	for i, flag := range [...]bool{o.Deleted, o.Unknown, o.AllOf, o.Complete, o.Unchanged, o.Update} {
 		if flag {
 			dst = append(append(append(dst, ',', '"'), quickObservation[7+i]...), `":true`...)
 		}
@@ -101,7 +114,7 @@ func (o Observation) appendQuickly(dst []byte) ([]byte, bool) {
 		if y := t.Year(); y < 0 || y > 9999 {
 			return dst[:from], false
 		}
-		dst = append(append(append(dst, ',', '"'), quickObservation[11+i]...), `":"`...)
+		dst = append(append(append(dst, ',', '"'), quickObservation[13+i]...), `":"`...)
 		dst = append(t.AppendFormat(dst, time.RFC3339Nano), '"')
 	}
 	if len(o.Object) > 0 {
@@ -150,13 +163,13 @@ func DecodeObservation(b []byte) (Observation, error) {
 			return Observation{}, fmt.Errorf("decode observation: %w", err)
 		}
 	}
-	if j.Version < 1 || j.Version > observationVersion {
+	if j.Version < observationFirst || j.Version > observationVersion {
 		return Observation{}, fmt.Errorf("decode observation: version %d: %w", j.Version, ErrObservationVersion)
 	}
 	o := Observation{
 		Resource: j.Resource, Namespace: j.Namespace, Name: j.Name, UID: j.UID,
 		ResourceVersion: j.ResourceVersion, Deleted: j.Deleted, Unknown: j.Unknown,
-		AllOf: j.AllOf, Complete: j.Complete, Object: j.Object,
+		AllOf: j.AllOf, Complete: j.Complete, Unchanged: j.Unchanged, Update: j.Update, Object: j.Object,
 	}
 	switch j.Source {
 	case "snapshot":

@@ -88,6 +88,17 @@ type content struct {
 	digest   uint64 // of the JSON it was read from
 }
 
+// with returns the content with other metadata, that of m; m may be nil, and then nothing is
+// known to have changed.
+func (c *content) with(m *content) *content {
+	if m == nil || m.deleting == c.deleting {
+		return c
+	}
+	d := *c
+	d.deleting, d.digest = m.deleting, c.digest^m.digest
+	return &d
+}
+
 // sameMeaning tells whether two versions mean the same to every view: changes of labels,
 // annotations or managed fields do not count.
 func (c *content) sameMeaning(d *content) bool {

@@ -155,7 +155,7 @@ func TestPodUnknowns(t *testing.T) {
 		"evicted while it ran": {true, func(s *told) {
 			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", `,"nodeName":"n1"`))
 			s.event("12:00:02", "create", podsURI+"/p/eviction", 201, `{"kind":"Eviction"}`, `{"kind":"Status","status":"Success"}`)
-		}, []string{"12:00:01", "present u1 sa n1", "12:00:03", "present u1 sa n1 deletion=12:00:32"}},
+		}, []string{"12:00:01", "present u1 sa n1", "12:00:03", "unknown u1 sa n1 deletion=12:00:32"}},
 		"evicted before it was bound": {true, func(s *told) {
 			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", ""))
 			s.event("12:00:02", "create", podsURI+"/p/eviction", 201, `{"kind":"Eviction"}`, `{"kind":"Status","status":"Success"}`)

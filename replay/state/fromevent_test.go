@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -34,8 +35,8 @@ func TestFromEvent(t *testing.T) {
 		{name: "another group's roles", verb: "create", uri: "/apis/example.com/v1/namespaces/a/roles", code: 201},
 		{name: "token subresource", verb: "create", uri: "/api/v1/namespaces/a/serviceaccounts/sa/token", code: 201},
 		{name: "objects in a namespace named like a subresource", verb: "patch", uri: "/api/v1/namespaces/a/status/x", code: 200},
-		{name: "namespace", verb: "patch", uri: "/api/v1/namespaces/a", code: 200, want: "namespaces a unknown"},
-		{name: "namespace status", verb: "update", uri: "/api/v1/namespaces/a/status", code: 200, want: "namespaces a unknown"},
+		{name: "namespace", verb: "patch", uri: "/api/v1/namespaces/a", code: 200, want: "namespaces a unchanged update"},
+		{name: "namespace status", verb: "update", uri: "/api/v1/namespaces/a/status", code: 200, want: "namespaces a unchanged update"},
 		{name: "namespace that is not the core group's", verb: "patch", uri: "/apis/rbac.authorization.k8s.io/v1/namespaces/a", code: 200},
 		{name: "rolebinding without a namespace", verb: "patch", uri: "/apis/rbac.authorization.k8s.io/v1/rolebindings/b", code: 200},
 		{name: "clusterrole in a namespace", verb: "patch", uri: "/apis/rbac.authorization.k8s.io/v1/namespaces/a/clusterroles/b", code: 200},
@@ -48,23 +49,60 @@ func TestFromEvent(t *testing.T) {
 		{name: "delete recorded as status only", verb: "delete", uri: rbac + "/b", code: 200, status: `{"metadata":{},"status":"Success","details":{"uid":"u9"},"code":200}`, want: "rolebindings a/b u9@ deleted"},
 		{name: "delete answered with the object", verb: "delete", uri: "/api/v1/namespaces/a/serviceaccounts/sa", code: 200, response: string(account.object(true)), want: "serviceaccounts a/sa u1@ deleted"},
 		{name: "delete held back", verb: "delete", uri: "/api/v1/namespaces/a/serviceaccounts/sa", code: 202, response: string(held.object(true)), want: "serviceaccounts a/sa u1@11 content"},
-		{name: "collection, foreground", verb: "deletecollection", uri: rbac, code: 200, request: `{"propagationPolicy":"Foreground"}`, response: `{"kind":"RoleBindingList","items":[{"metadata":{"name":"b","uid":"u1"}}]}`, want: "rolebindings a/b unknown"},
-		{name: "collection, orphaning by query", verb: "deletecollection", uri: rbac + "?propagationPolicy=Orphan", code: 200, response: `{"kind":"RoleBindingList","items":[{"metadata":{"name":"b","uid":"u1"}}]}`, want: "rolebindings a/b unknown"},
+		{name: "collection, foreground", verb: "deletecollection", uri: rbac, code: 200, request: `{"propagationPolicy":"Foreground"}`, response: `{"kind":"RoleBindingList","items":[{"metadata":{"name":"b","uid":"u1"}}]}`, want: "rolebindings a/b unchanged deleting"},
+		{name: "collection, orphaning by query", verb: "deletecollection", uri: rbac + "?propagationPolicy=Orphan", code: 200, response: `{"kind":"RoleBindingList","items":[{"metadata":{"name":"b","uid":"u1"}}]}`, want: "rolebindings a/b unchanged deleting"},
 		{name: "collection, empty", verb: "deletecollection", uri: rbac, code: 200, response: `{"kind":"RoleBindingList","items":[]}`},
 		{name: "collection, broken", verb: "deletecollection", uri: rbac, code: 200, response: `{"kind":"RoleBindingList","items":[`, want: "rolebindings all-of a deleted", err: true},
-		{name: "a dry run that may have been none", verb: "delete", uri: rbac + "/b?dryRun=All", code: 200, status: `{"metadata":{},"status":"Success","details":{"uid":"u9"},"code":200}`, want: "rolebindings a/b unknown"},
+		{name: "a dry run that may have been none", verb: "delete", uri: rbac + "/b?dryRun=All", code: 200, status: `{"metadata":{},"status":"Success","details":{"uid":"u9"},"code":200}`, want: "rolebindings a/b perhaps deleted"},
 		{name: "a dry run of a collection that may have been none", verb: "deletecollection", uri: rbac + "?dryRun=All", code: 200, response: `{"kind":"RoleBindingList","items":[]}`, want: "rolebindings all-of a deleted"},
 		{name: "options of the body, not those of the query", verb: "delete", uri: rbac + "/b?dryRun=All", code: 200, request: `{"kind":"DeleteOptions"}`, response: `{"kind":"Status","status":"Success","details":{"uid":"u1"}}`, want: "rolebindings a/b u1@ deleted"},
 		{name: "a parameter the apiserver drops", verb: "create", uri: rbac + "?dryRun=All;", code: 201, response: string(binding.object(true)), want: "rolebindings a/b u1@10 content"},
 		{name: "patch at level Request", verb: "patch", uri: rbac + "/b", code: 200, request: `[{"op":"add"}]`, want: "rolebindings a/b unknown"},
 		{name: "update at level Request of an object that ends", verb: "update", uri: "/api/v1/namespaces/n/finalize", code: 200,
 			request: `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"n","uid":"u1","deletionTimestamp":"2026-01-02T12:00:00Z"},"spec":{}}`, want: "namespaces n u1@ deleted"},
+		// How objects end and change, as the generic registry has it.
+		{name: "the garbage collector takes a finalizer away, the object ends", verb: "patch", uri: rbac + "/b", code: 200, request: `{"metadata":{"resourceVersion":"9","finalizers":[]}}`,
+			response: partial(`"uid":"u1","resourceVersion":"9","deletionTimestamp":"2026-01-02T12:00:00Z","deletionGracePeriodSeconds":0`), want: "rolebindings a/b u1@ deleted"},
+		{name: "the garbage collector takes an owner away", verb: "patch", uri: rbac + "/b", code: 200, request: `{"metadata":{"ownerReferences":[{"$patch":"delete","uid":"o"}],"uid":"u1"}}`,
+			response: partial(`"uid":"u1","resourceVersion":"12"`), want: "rolebindings a/b u1@12 unchanged"},
+		{name: "a finalizer of several is taken away", verb: "patch", uri: rbac + "/b", code: 200, request: `[{"op":"remove","path":"/metadata/finalizers/0"}]`,
+			response: partial(`"uid":"u1","resourceVersion":"12","deletionTimestamp":"2026-01-02T12:00:00Z","finalizers":["x"]`), want: "rolebindings a/b u1@12 unchanged deleting"},
+		{name: "rules patched, only metadata answered", verb: "patch", uri: rbac + "/b", code: 200, request: `{"metadata":{},"subjects":[]}`,
+			response: partial(`"uid":"u1","resourceVersion":"12"`), want: "rolebindings a/b u1@12 unknown"},
+		{name: "applied, only metadata answered: what is not named is taken away", verb: "patch", uri: rbac + "/b", code: 200, request: `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"b"}}`,
+			response: partial(`"uid":"u1","resourceVersion":"12"`), want: "rolebindings a/b u1@12 unknown"},
+		{name: "updated, only metadata answered", verb: "update", uri: rbac + "/b", code: 200, request: string(binding.object(true)),
+			response: partial(`"uid":"u1","resourceVersion":"12"`), want: "rolebindings a/b u1@12 content"},
+		{name: "created, a table answered", verb: "create", uri: rbac, code: 201, request: string(binding.object(false)),
+			response: table(partial(`"uid":"u1","resourceVersion":"12"`)), want: "rolebindings a/b u1@12 content"},
+		{name: "a table of nothing", verb: "update", uri: rbac + "/b", code: 200, request: string(binding.object(true)), response: `{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[{"object":null}]}`,
+			want: "rolebindings a/b content update"},
+		{name: "a table with the object", verb: "patch", uri: rbac + "/b", code: 200, request: `{"subjects":[]}`, response: table(string(binding.object(true))), want: "rolebindings a/b u1@10 content"},
+		{name: "metadata patched, no answer recorded", verb: "patch", uri: rbac + "/b", code: 200, request: `{"metadata":{"labels":{"a":"b"}}}`, want: "rolebindings a/b unchanged update"},
+		{name: "moved into metadata", verb: "patch", uri: rbac + "/b", code: 200, request: `[{"op":"move","from":"/subjects","path":"/metadata/annotations/x"}]`, want: "rolebindings a/b unknown"},
+		{name: "update at level Request that finalizers survive", verb: "update", uri: "/api/v1/namespaces/a/serviceaccounts/sa", code: 200, request: string(held.object(true)), want: "serviceaccounts a/sa unchanged deleting"},
+		{name: "account patched at level Metadata", verb: "patch", uri: "/api/v1/namespaces/a/serviceaccounts/sa", code: 200, want: "serviceaccounts a/sa unchanged update"},
+		{name: "a Secret's token was used", verb: "patch", uri: "/api/v1/namespaces/a/secrets/s", code: 200, request: `{"metadata":{"labels":{"kubernetes.io/legacy-token-last-used":"2026-01-02"}}}`, want: "secrets a/s content update"},
+		{name: "delete held back, at level Metadata", verb: "delete", uri: rbac + "/b", code: 200, status: `{"metadata":{},"code":200}`, want: "rolebindings a/b unchanged deleting"},
+		{name: "delete of an account, at level Metadata", verb: "delete", uri: "/api/v1/namespaces/a/serviceaccounts/sa", code: 200, status: `{"metadata":{},"code":200}`, want: "serviceaccounts a/sa perhaps deleted"},
+		{name: "delete held back, metadata answered", verb: "delete", uri: rbac + "/b", code: 200, response: partial(`"uid":"u1","resourceVersion":"12","deletionTimestamp":"2026-01-02T12:00:00Z","finalizers":["foregroundDeletion"]`),
+			want: "rolebindings a/b u1@12 unchanged deleting"},
+		{name: "delete of an account, metadata answered", verb: "delete", uri: "/api/v1/namespaces/a/serviceaccounts/sa", code: 200, response: partial(`"uid":"u1","resourceVersion":"12"`), want: "serviceaccounts a/b u1@ deleted"},
+		{name: "delete of a namespace, metadata answered", verb: "delete", uri: "/api/v1/namespaces/n", code: 200, response: partial(`"uid":"u1","resourceVersion":"12","deletionTimestamp":"2026-01-02T12:00:00Z"`), want: "namespaces b u1@ unknown"},
+		{name: "an update that leaves a namespace's finalizers alone", verb: "update", uri: "/api/v1/namespaces/n", code: 200,
+			request: `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"n","uid":"u1","deletionTimestamp":"2026-01-02T12:00:00Z"},"spec":{}}`, want: "namespaces n unchanged deleting update"},
+		{name: "collection, what held it back is taken away", verb: "deletecollection", uri: rbac, code: 200, request: `{"propagationPolicy":"Background"}`,
+			response: `{"kind":"RoleBindingList","items":[{"metadata":{"name":"b","uid":"u1","deletionTimestamp":"2026-01-02T12:00:00Z","finalizers":["foregroundDeletion"]}}]}`, want: "rolebindings a/b u1@ deleted"},
+		{name: "collection, a table answered", verb: "deletecollection", uri: rbac, code: 200, response: table(partial(`"uid":"u1"`)), want: "rolebindings a/b u1@ deleted"},
+		{name: "missing", verb: "delete", uri: rbac + "/b", code: 404, status: `{"metadata":{},"status":"Failure","reason":"NotFound","message":"rolebindings.rbac.authorization.k8s.io \"b\" not found","code":404}`, want: "rolebindings a/b missing"},
+		{name: "an eviction that a second budget forbids", verb: "create", uri: "/api/v1/namespaces/a/pods/p/eviction", code: 201, request: `{"kind":"Eviction"}`,
+			status: `{"metadata":{},"status":"Failure","message":"This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.","code":201}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			e := &event.Event{Stage: event.StageResponseComplete, Verb: tc.verb, RequestURI: tc.uri,
 				RequestObject: []byte(tc.request), ResponseObject: []byte(tc.response)}
 			if tc.code != 0 {
-				e.ResponseStatus = &event.Status{Code: tc.code, Raw: []byte(tc.status)}
+				e.ResponseStatus = status(t, tc.code, tc.status)
 			}
 			obs, err := state.FromEvent(e)
 			if (err != nil) != tc.err {
@@ -79,6 +117,31 @@ func TestFromEvent(t *testing.T) {
 			}
 		})
 	}
+}
+
+// partial is an answer of metadata alone, of an object a/b.
+func partial(members string) string {
+	return `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"b","namespace":"a",` + members + `}}`
+}
+
+// table is an answer in a row of a table.
+func table(object string) string {
+	return `{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":[],"rows":[{"cells":["b"],"object":` + object + `}]}`
+}
+
+// status is the one of an event, decoded as an event's is.
+func status(t *testing.T, code int32, raw string) *event.Status {
+	t.Helper()
+	s := &event.Status{Code: code, Raw: []byte(raw)}
+	if raw == "" {
+		return s
+	}
+	var in struct{ Status, Reason, Message string }
+	if err := json.Unmarshal(s.Raw, &in); err != nil {
+		t.Fatal(err)
+	}
+	s.Status, s.Reason, s.Message = in.Status, in.Reason, in.Message
+	return s
 }
 
 // shape renders an observation in a few words.
@@ -96,12 +159,24 @@ func shape(o state.Observation) string {
 		s += " " + o.UID + "@" + o.ResourceVersion
 	}
 	switch {
+	case o.Deleted && o.Complete:
+		s += " missing"
+	case o.Deleted && o.Unknown:
+		s += " perhaps deleted"
 	case o.Deleted:
 		s += " deleted"
 	case o.Unknown:
 		s += " unknown"
+	case o.Unchanged:
+		s += " unchanged"
+		if strings.Contains(string(o.Object), "deletionTimestamp") {
+			s += " deleting"
+		}
 	case o.Object != nil:
 		s += " content"
+	}
+	if o.Update {
+		s += " update"
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"sort"
@@ -124,10 +125,11 @@ func (s *sightings) produced() (at span, ok bool) {
 
 // version is one (uid, resourceVersion) of an object.
 type version struct {
-	rv      uint64
-	uid     string
-	content *content // nil when not recorded
-	seen    sightings
+	rv        uint64
+	uid       string
+	content   *content // nil when not recorded
+	unchanged bool     // content is of the metadata alone; what else it holds is as before
+	seen      sightings
 }
 
 // end is the deletion of one uid.
@@ -139,12 +141,27 @@ type end struct {
 // blind is a write whose resourceVersion is not known.
 type blind struct {
 	span
-	content *content // nil when not recorded
-	absent  bool     // the write removed the object, whichever uid it had
-	digest  uint64   // of the content, so that repetitions are recognised
+	content   *content // nil when not recorded
+	absent    bool     // the write removed the object, whichever uid it had
+	ending    bool     // the write asked for its deletion; what became of it is not known
+	unchanged bool     // as of a version
+	update    bool     // it ended the object if that was being deleted and nothing else held it
+	digest    uint64   // of the content, so that repetitions are recognised
 }
 
-// presence says that a listing showed an object under the name.
+// form tells the kinds of blinds apart.
+func (b *blind) form() int {
+	f := 0
+	for i, is := range [...]bool{b.unchanged, b.update, b.ending, b.absent} {
+		if is {
+			f |= 1 << i
+		}
+	}
+	return f
+}
+
+// presence says that a listing, taken in this time, showed an object under the name; or, of a
+// name that was looked for, that none was there.
 type presence struct{ began, ended int64 }
 
 // listing is one complete snapshot of a resource. Its bounds are its identity: what was
@@ -161,7 +178,13 @@ type object struct {
 	ends     []end     // by uid
 	blinds   []blind   // by (na, nb, digest)
 	present  []presence
-	line     []step // resolved; replaced as a whole, never changed
+	missing  []presence // by (ended, began)
+	line     []step     // resolved; replaced as a whole, never changed
+}
+
+// size is how much was observed of the object.
+func (o *object) size() int {
+	return len(o.versions) + len(o.ends) + len(o.blinds) + len(o.missing)
 }
 
 // addVersion merges a version; false when nothing new was said.
@@ -179,14 +202,15 @@ func (o *object) addVersion(v version, src Source, at span) bool {
 		return true
 	}
 	w := &o.versions[i]
-	before, had := w.seen, w.content
+	before := *w
 	w.seen.add(src, at)
 	// One version has one content; should two copies differ, the choice must not depend
 	// on which came first.
-	if w.content == nil || v.content != nil && v.content.digest < w.content.digest {
-		w.content = v.content
+	if v.content != nil && (w.content == nil || v.unchanged != w.unchanged && w.unchanged ||
+		v.unchanged == w.unchanged && v.content.digest < w.content.digest) {
+		w.content, w.unchanged = v.content, v.unchanged
 	}
-	return w.seen != before || w.content != had
+	return *w != before
 }
 
 // addEnd merges a deletion by uid; false when nothing new was said.
@@ -247,8 +271,8 @@ func blindLess(a, b *blind) bool {
 	if a.nb != b.nb {
 		return a.nb < b.nb
 	}
-	if a.absent != b.absent {
-		return b.absent
+	if f, g := a.form(), b.form(); f != g {
+		return f < g
 	}
 	return a.digest < b.digest
 }
@@ -260,6 +284,32 @@ func (o *object) addPresence(p presence) bool {
 	}
 	o.present = append(o.present, p)
 	return true
+}
+
+// maxMissing bounds how often it is remembered that a name was looked for in vain. What lies
+// between the first and the last half of it is let go: it could only tell an end more narrowly.
+const maxMissing = 32
+
+// addMissing merges that no object was found under the name; false when it is known, or let go.
+func (o *object) addMissing(p presence) bool {
+	var ok bool
+	o.missing, ok = insertMissing(o.missing, p)
+	return ok
+}
+
+// insertMissing inserts into a sorted list.
+func insertMissing(list []presence, p presence) ([]presence, bool) {
+	i, found := slices.BinarySearchFunc(list, p, func(a, b presence) int {
+		return cmp.Or(cmp.Compare(a.ended, b.ended), cmp.Compare(a.began, b.began))
+	})
+	if found {
+		return list, false
+	}
+	if list = slices.Insert(list, i, p); len(list) > maxMissing {
+		list = slices.Delete(list, maxMissing/2, maxMissing/2+1)
+		return list, i != maxMissing/2
+	}
+	return list, true
 }
 
 // presentIn tells whether a listing showed an object under this name.

@@ -69,13 +69,22 @@ func Resources() []string {
 //   - a version: Name, UID, ResourceVersion and Object (or Unknown when the content was not
 //     recorded);
 //   - a write without a resourceVersion: Name, and Object or Unknown;
+//   - a write that left what is kept of the object as it was: Name and Unchanged, with UID and
+//     ResourceVersion where they are known; Object, if any, holds its metadata;
 //   - an end: Name and Deleted, with the UID of the object that ended;
+//   - a deletion of unknown outcome: Name, Deleted and Unknown: the object may have gone, or be
+//     held back;
+//   - an absence: Name, Deleted and Complete: a request in [NotBefore, NotAfter] found no object
+//     of that name;
 //   - AllOf and Deleted: some or all objects of Resource in Namespace (everywhere when
 //     empty) were deleted, which ones is not known;
 //   - AllOf and Unknown: objects of Resource whose names are not known may have come or
 //     changed in Namespace; with an empty Namespace this is a gap of the whole resource;
 //   - AllOf and Complete: a listing taken in [NotBefore, NotAfter] showed exactly the
 //     versions observed by SourceSnapshot with these same bounds.
+//
+// A write without a resourceVersion may be an Update too: one that ended the object if its
+// deletion had been asked for and the write took away the last that held it back.
 //
 // An Observation is read-only once made. Object may alias the buffer it was read from; a
 // State copies what it keeps.
@@ -91,6 +100,8 @@ type Observation struct {
 	Unknown         bool
 	AllOf           bool
 	Complete        bool
+	Unchanged       bool
+	Update          bool
 	// NotBefore and NotAfter bound the moment the observed change became effective; for
 	// SourceSnapshot they bound the time in which the listing was taken. The zero
 	// NotBefore means no bound.

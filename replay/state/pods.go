@@ -65,6 +65,7 @@ type podSeen struct {
 type podDeletion struct {
 	at int64
 	span
+	held bool // finalizers held the pod back, at least for a while
 }
 
 // podBlindKind is what a write that names no uid did.
@@ -77,6 +78,8 @@ const (
 	podBound                       // it was bound to a node
 	podEvicted                     // its deletion was asked for
 	podChanged                     // what it refers to was changed
+	podUpdated                     // nothing that is kept was changed, but it may have ended
+	podMissing                     // it was looked for in vain
 )
 
 // podBlind is a write that names no uid.
@@ -217,8 +220,14 @@ func (s *State) takePod(o *Observation, at span) {
 			if r.Reduced.Grace != nil {
 				b.grace = *r.Reduced.Grace
 			}
+		case o.Deleted && o.Complete:
+			b.kind = podMissing
+		case o.Deleted && o.Unknown:
+			b.kind = podWritten
 		case o.Deleted:
 			b.kind = podGone
+		case o.Unchanged:
+			b.kind = podUpdated
 		case r.Kind == kindBinding:
 			b.kind, b.node = podBound, s.in.str(r.Reduced.Target)
 		case known && r.Reduced.Bare && r.Reduced.AnyRefs:
@@ -240,11 +249,17 @@ func (s *State) takePod(o *Observation, at span) {
 		p.setNode(s.in.str(r.Reduced.Target))
 		return
 	}
-	if !known || r.Reduced.Bare {
+	if !known {
 		return
 	}
 	if made := nanos(r.Metadata.created()); made != noTime && (p.made == noTime || made < p.made) {
 		p.made = made
+	}
+	if d := nanos(r.Metadata.deletion()); d != noTime && !o.Deleted {
+		p.addDeletion(podDeletion{d, at, len(r.Metadata.Finalizers) > 0})
+	}
+	if r.Reduced.Bare {
+		return
 	}
 	switch f := r.Reduced; {
 	case f.AnyNode:
@@ -259,9 +274,6 @@ func (s *State) takePod(o *Observation, at span) {
 		rv = 0
 	}
 	p.addSpec(podSeen{s.podSpec(r.Reduced), rv, at.na})
-	if d := nanos(r.Metadata.deletion()); d != noTime && !o.Deleted {
-		p.addDeletion(podDeletion{d, at})
-	}
 }
 
 // podSpec returns the shared spec of facts; nil for bare ones.
@@ -329,7 +341,8 @@ func (p *pod) addDeletion(d podDeletion) {
 		p.more.deletions = slices.Insert(list, i, d)
 		return
 	}
-	if w := &list[i]; d.na < w.na || d.na == w.na && d.nb > w.nb {
+	w := &list[i]
+	if w.held = w.held || d.held; d.na < w.na || d.na == w.na && d.nb > w.nb {
 		w.span = d.span
 	}
 }

@@ -38,7 +38,7 @@ func randomPods(t *testing.T, rnd *rand.Rand) []state.Observation {
 			return fmt.Appendf(nil, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":"a"%s},"spec":{"serviceAccountName":"sa%d","terminationGracePeriodSeconds":5,"containers":[{"name":"c","envFrom":[{"secretRef":{"name":"s"}}]}]%s}}`,
 				o.Name, meta, rv/30, more)
 		}
-		switch rnd.IntN(12) {
+		switch rnd.IntN(16) {
 		case 0, 1, 2:
 			o.UID, o.ResourceVersion, o.Object = uid, fmt.Sprint(rv), body()
 			if rnd.IntN(3) == 0 {
@@ -84,6 +84,16 @@ func randomPods(t *testing.T, rnd *rand.Rand) []state.Observation {
 			o.Object = []byte(`{"kind":"Pod","metadata":{},"reduced":{"bare":true,"anyRefs":true}}`)
 		case 11:
 			o.Object = []byte(`{"kind":"Pod","metadata":{},"reduced":{"bare":true}}`)
+		case 12:
+			o.Deleted, o.Complete = true, true
+		case 13:
+			o.Deleted, o.Unknown = true, true
+		case 14:
+			o.Unchanged, o.Update = true, true
+		case 15:
+			o.UID, o.ResourceVersion, o.Unchanged = uid, fmt.Sprint(rv), true
+			o.Object = fmt.Appendf(nil, `{"kind":"Pod","metadata":{"deletionTimestamp":%q,"finalizers":["x"]},"reduced":{"bare":true}}`,
+				day.Add(time.Duration(30+rnd.IntN(40))*time.Second).Format(time.RFC3339))
 		}
 		obs = append(obs, o)
 	}

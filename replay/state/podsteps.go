@@ -151,9 +151,13 @@ func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []po
 			changes = append(changes, podChange{span: d.span, deletion: d.at})
 		}
 	}
-	doubt := span{noTime, noSight}
+	doubt := s.podDoubt(p, made, blinds)
+	asked, held := p.deletionAsked()
 	for i := range blinds {
 		b := &blinds[i]
+		if b.kind == podUpdated && held && asked <= b.na {
+			doubt = p.doubt(doubt, made, b.span)
+		}
 		if b.kind == podChanged && b.na >= made.na && (next == nil || b.na < next.created().na) {
 			changes = append(changes, podChange{span: b.span, anyRefs: true, deletion: noTime})
 		}
@@ -167,9 +171,9 @@ func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []po
 		if isBound && bound.na <= b.na && grace > 0 {
 			at := b.na - b.na%int64(time.Second) + grace*int64(time.Second)
 			changes = append(changes, podChange{span: b.span, deletion: at, grace: true})
-		} else if p.gone.na == noSight && p.alive < b.na && b.na < doubt.na {
-			doubt = b.span // gone at once, unless it was bound since
 		}
+		doubt = p.doubt(doubt, made, b.span) // gone at once, if its containers had ended
+		asked, held = min(asked, b.nb), true
 	}
 	slices.SortStableFunc(changes, func(a, b podChange) int { return cmp.Compare(a.na, b.na) })
 	steps = append(steps, now)
@@ -192,9 +196,6 @@ func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []po
 		steps = append(steps, now)
 	}
 	end, ended := s.podEnd(p, made, next, blinds)
-	if at := s.podDoubt(p, made, blinds); at.na < doubt.na {
-		doubt = at
-	}
 	if doubt.na != noSight && (!ended || doubt.na < end.na) {
 		steps = cutPodSteps(steps, p, doubt.na)
 		now.span, now.phase = doubt, phaseUnknown
@@ -259,7 +260,7 @@ func (s *State) podEnd(p *pod, made span, next *pod, blinds []podBlind) (end spa
 	}
 	for i := range blinds {
 		b := &blinds[i]
-		if (b.kind == podThere || b.kind == podGone) && b.nb >= since && b.nb >= made.na {
+		if (b.kind == podThere || b.kind == podGone || b.kind == podMissing) && b.nb >= since && b.nb >= made.na {
 			by = min(by, b.na)
 		}
 	}
@@ -270,26 +271,40 @@ func (s *State) podEnd(p *pod, made span, next *pod, blinds []podBlind) (end spa
 	return span{min(since, by), by}, true
 }
 
+// deletionAsked returns when the pod's deletion was asked for at the earliest, noSight when it was
+// not, and whether finalizers held it back then.
+func (p *pod) deletionAsked() (at int64, held bool) {
+	at = noSight
+	if p.more == nil {
+		return at, false
+	}
+	for _, d := range p.more.deletions {
+		at, held = min(at, d.nb), held || d.held
+	}
+	return at, held
+}
+
+// doubt returns the earlier of two moments from which on the pod may be gone. A write that came
+// before it was last seen, or before its known end, leaves no doubt.
+func (p *pod) doubt(since, made, at span) span {
+	if p.gone.na == noSight && at.na > p.alive && at.na >= made.na && at.na < since.na {
+		return at
+	}
+	return since
+}
+
 // podDoubt returns the first moment from which on a pod may be gone: a write nobody recorded
 // the outcome of, after it was last seen. Its na is noSight when there is none.
 func (s *State) podDoubt(p *pod, made span, blinds []podBlind) span {
 	doubt := span{noTime, noSight}
-	if p.gone.na != noSight {
-		return doubt
-	}
-	add := func(at span) {
-		if at.na > p.alive && at.na >= made.na && at.na < doubt.na {
-			doubt = at
-		}
-	}
 	for i := range blinds {
 		if blinds[i].kind == podWritten {
-			add(blinds[i].span)
+			doubt = p.doubt(doubt, made, blinds[i].span)
 		}
 	}
 	for _, scope := range [...]objectKey{{res: resPod}, {res: resPod, namespace: p.name.namespace}} {
 		for _, g := range s.gone[scope] {
-			add(g.span)
+			doubt = p.doubt(doubt, made, g.span)
 		}
 	}
 	return doubt
@@ -357,16 +372,25 @@ func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []
 			now.span, now.phase, now.bound, now.node = b.span, phasePresent, b.na, b.node
 		case podChanged:
 			now.span, now.phase = b.span, phasePresent
-		case podGone:
+		case podGone, podMissing:
 			if !stranger {
 				continue
 			}
-			now = absent(b.span)
+			if at := b.span; b.kind == podMissing {
+				now = absent(span{now.na, at.na}) // at any time before it
+			} else {
+				now = absent(at)
+			}
+		case podUpdated:
+			if stranger {
+				continue
+			}
+			now.span, now.phase = b.span, phaseUnknown
 		default:
 			now.span, now.phase = b.span, phaseUnknown
 		}
 		steps = append(steps, now)
-		stranger = b.kind != podGone
+		stranger = now.phase != phaseAbsent
 	}
 	closeBy(noSight)
 	return steps

@@ -34,7 +34,7 @@ func (s *State) Prune(before time.Time) int {
 			}
 			cut := *obj
 			if cut.prune(horizon) && sameSince(obj.line, s.line(&cut), horizon) {
-				obj.versions, obj.ends, obj.blinds = cut.versions, cut.ends, cut.blinds
+				obj.versions, obj.ends, obj.blinds, obj.missing = cut.versions, cut.ends, cut.blinds, cut.missing
 			}
 		}
 	}
@@ -45,7 +45,7 @@ func (s *State) Prune(before time.Time) int {
 	s.versions = 0
 	for _, objects := range s.objects {
 		for k, obj := range objects {
-			s.versions += len(obj.versions) + len(obj.ends) + len(obj.blinds)
+			s.versions += obj.size()
 			dirty = append(dirty, k)
 		}
 	}
@@ -58,7 +58,7 @@ func (s *State) Prune(before time.Time) int {
 	s.resolve(dirty)
 	for _, objects := range s.objects {
 		for k, obj := range objects {
-			if len(obj.versions)+len(obj.ends)+len(obj.blinds) == 0 && (k.name != "" || k.namespace != "") {
+			if obj.size() == 0 && (k.name != "" || k.namespace != "") {
 				delete(objects, k)
 			}
 		}
@@ -167,11 +167,18 @@ func stepAt(line []step, at int64) int {
 // prune drops what stood before the step in force at the horizon; false when that is
 // nothing.
 func (o *object) prune(horizon int64) bool {
+	had := o.size()
+	var base step // absent
 	i := stepAt(o.line, horizon) - 1
-	if i < 0 {
-		return false
+	if i >= 0 {
+		base = o.line[i]
 	}
-	base := o.line[i]
+	o.missing = slices.DeleteFunc(slices.Clone(o.missing), func(p presence) bool {
+		return p.ended <= horizon && (base.phase == phaseAbsent || p.ended < base.na)
+	})
+	if i < 0 {
+		return o.size() < had
+	}
 	type id struct {
 		rv  uint64
 		uid string
@@ -180,7 +187,11 @@ func (o *object) prune(horizon int64) bool {
 	for _, st := range o.line[i:] {
 		needed[id{st.rv, st.uid}] = true
 	}
-	had := len(o.versions) + len(o.ends) + len(o.blinds)
+	for i := len(o.versions) - 1; i > 0; i-- {
+		if v, w := &o.versions[i], &o.versions[i-1]; v.unchanged && v.uid == w.uid && needed[id{v.rv, v.uid}] {
+			needed[id{w.rv, w.uid}] = true // which says what it holds
+		}
+	}
 	o.versions = slices.DeleteFunc(slices.Clone(o.versions), func(v version) bool {
 		keep := needed[id{v.rv, v.uid}]
 		lives[v.uid] = lives[v.uid] || keep
@@ -192,5 +203,5 @@ func (o *object) prune(horizon int64) bool {
 	o.blinds = slices.DeleteFunc(slices.Clone(o.blinds), func(b blind) bool {
 		return b.na <= horizon && (base.phase == phaseAbsent || b.na < base.na)
 	})
-	return len(o.versions)+len(o.ends)+len(o.blinds) < had
+	return o.size() < had
 }

@@ -382,35 +382,38 @@ func (q *quick) subject(list *[]rbacv1.Subject) bool {
 }
 
 var quickObservation = []string{"v", "source", "resource", "namespace", "name", "uid", "resourceVersion",
-	"deleted", "unknown", "allOf", "complete", "notBefore", "notAfter", "since", "object"}
+	"deleted", "unknown", "allOf", "complete", "unchanged", "update", "notBefore", "notAfter", "since", "object"}
 
 // observation reads what Observation.Append wrote. Object is part of the input.
 func (q *quick) observation(j *observationJSON) bool {
 	text := []*string{&j.Source, &j.Resource, &j.Namespace, &j.Name, &j.UID, &j.ResourceVersion}
-	flags := []*bool{&j.Deleted, &j.Unknown, &j.AllOf, &j.Complete}
+	flags := []*bool{&j.Deleted, &j.Unknown, &j.AllOf, &j.Complete, &j.Unchanged, &j.Update}
 	return q.object(quickObservation, func(i int) bool {
 		q.space()
 		begin := q.i
 		switch {
 		case i == 0:
-			j.Version = 1
 			q.i = min(q.i+1, len(q.b))
-			return string(q.b[begin:q.i]) == "1" && (q.i == len(q.b) || q.b[q.i] == ',' || q.b[q.i] == '}')
+			if q.i == begin || q.b[begin] < '0'+observationFirst || q.b[begin] > '0'+observationVersion {
+				return false
+			}
+			j.Version = int(q.b[begin] - '0')
+			return q.i == len(q.b) || q.b[q.i] == ',' || q.b[q.i] == '}'
 		case i <= 6:
 			s, ok := q.plain()
 			*text[i-1] = string(s)
 			return ok
-		case i <= 10:
+		case i <= 12:
 			if !q.skip(0) {
 				return false
 			}
 			*flags[i-7] = string(q.b[begin:q.i]) == "true"
 			return *flags[i-7] || string(q.b[begin:q.i]) == "false"
-		case i <= 13:
+		case i <= 15:
 			if _, ok := q.plain(); !ok {
 				return false
 			}
-			return j.at(i-11).UnmarshalJSON(q.b[begin:q.i]) == nil
+			return j.at(i-13).UnmarshalJSON(q.b[begin:q.i]) == nil
 		}
 		ok := q.skip(0)
 		j.Object = q.b[begin:q.i:q.i]

@@ -36,7 +36,7 @@ func randomObservations(t *testing.T, rnd *rand.Rand) []state.Observation {
 		res, f := named()
 		o := state.Observation{Source: state.SourceAudit, Resource: res, Namespace: f.namespace, Name: f.name}
 		bounds(&o)
-		switch rnd.IntN(8) {
+		switch rnd.IntN(11) {
 		case 0, 1, 2:
 			o.UID, o.ResourceVersion, o.Object = f.opt["uid"], f.opt["rv"], f.object(true)
 			if rnd.IntN(3) == 0 {
@@ -68,6 +68,25 @@ func randomObservations(t *testing.T, rnd *rand.Rand) []state.Observation {
 			}
 			obs = append(obs, snap.Observations()...)
 			continue
+		case 8:
+			o.Deleted = true
+			if o.Complete = rnd.IntN(2) == 0; !o.Complete {
+				o.Unknown = true
+			}
+		case 9:
+			o.Unchanged, o.Object = true, []byte(`{"metadata":{}}`)
+			if rnd.IntN(3) == 0 {
+				o.Object = []byte(`{"metadata":{"deletionTimestamp":"2026-01-02T12:00:30Z","finalizers":["x"]}}`)
+			}
+			if rnd.IntN(2) == 0 {
+				o.UID, o.ResourceVersion = f.opt["uid"], f.opt["rv"]
+			}
+		case 10:
+			if o.Update = true; rnd.IntN(2) == 0 {
+				o.Unchanged = true
+			} else {
+				o.Object = f.object(false)
+			}
 		}
 		obs = append(obs, o)
 	}

@@ -49,6 +49,10 @@ func (o *object) reason(st *step) string {
 	switch {
 	case st.na == noTime:
 		return "only its deletion was seen: what it held before was not recorded"
+	case st.ending && slices.ContainsFunc(o.blinds, func(b blind) bool { return b.span == st.span && b.ending }):
+		return "its deletion was asked for by " + when + ", and whether it has gone was not recorded"
+	case st.ending && slices.ContainsFunc(o.blinds, func(b blind) bool { return b.span == st.span && b.update }):
+		return "it was being deleted, and the write by " + when + ", whose answer was not recorded, may have ended it"
 	case st.assumed:
 		return "it was there since " + when + ", but what it held before it was first seen was not recorded"
 	case slices.ContainsFunc(o.versions, func(v version) bool { return v.rv == st.rv && v.uid == st.uid && st.rv != 0 }):

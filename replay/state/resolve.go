@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 	"time"
@@ -24,7 +25,20 @@ type step struct {
 	rv      uint64   // 0 when not known
 	uid     string   // "" when not known
 	content *content // phasePresent only
+	ending  bool     // its deletion has been asked for, or may have been
+	as      carry
 }
+
+// carry says what a step takes from the one before it.
+type carry uint8
+
+const (
+	carryNothing carry = iota
+	// carryContent: what is kept is as before; the step's content, if any, is of the metadata.
+	carryContent
+	// carryLife: it is unknown whether the object is there still, if its deletion was asked for.
+	carryLife
+)
 
 // same tells whether two steps cannot be told apart by any view.
 func (s *step) same(t *step) bool {
@@ -67,6 +81,7 @@ func (o *object) resolve(scope []blind, listings []*listing) []step {
 		}
 	}
 	steps = o.insertBlinds(steps, scope)
+	o.carry(steps)
 	steps = o.insertAbsences(steps, incs, listings)
 	tighten(steps)
 	return slices.Clip(steps)
@@ -143,7 +158,10 @@ func (in *incarnation) steps(steps []step) []step {
 	for i := range in.versions {
 		v := &in.versions[i]
 		s := step{phase: phasePresent, rv: v.rv, uid: v.uid, content: v.content}
-		if v.content == nil {
+		switch {
+		case v.unchanged:
+			s.as = carryContent
+		case v.content == nil:
 			s.phase = phaseUnknown
 		}
 		var produced bool
@@ -168,9 +186,53 @@ func (in *incarnation) steps(steps []step) []step {
 	return steps
 }
 
-// insertAbsences ends objects that a later complete listing did not show and whose
-// deletion was not seen.
+// carry works out the steps that take something from the one before them.
+func (o *object) carry(steps []step) {
+	for i := range steps {
+		s := &steps[i]
+		if s.as == carryNothing {
+			continue
+		}
+		var before step // absent
+		if i > 0 {
+			before = steps[i-1]
+		}
+		there := before.phase == phasePresent && (s.uid == "" || before.uid == "" || s.uid == before.uid)
+		if s.uid == "" && there {
+			s.uid = before.uid
+		}
+		switch {
+		case s.as&carryLife != 0 && before.isEnding():
+			s.phase, s.content, s.ending = phaseUnknown, nil, true
+		case s.as&carryContent == 0:
+		case there:
+			s.content = before.content.with(s.content)
+		case o.key.res.reduces() || o.key.res == resNamespace || o.key.res == resServiceAccount:
+			if s.content == nil {
+				s.content = &content{created: noTime}
+			}
+		default:
+			s.phase, s.content = phaseUnknown, nil
+		}
+	}
+}
+
+// isEnding tells whether the deletion of the object has been asked for, or may have been.
+func (s *step) isEnding() bool { return s.ending || s.content != nil && s.content.deleting }
+
+// insertAbsences ends objects that a later complete listing did not show, or that were looked
+// for in vain later, and whose deletion was not seen.
 func (o *object) insertAbsences(steps []step, incs []incarnation, listings []*listing) []step {
+	if len(o.missing) > 0 {
+		all := make([]*listing, 0, len(o.missing)+len(listings))
+		for i := range o.missing {
+			all = append(all, &listing{presence: o.missing[i]})
+		}
+		listings = append(all, listings...)
+		slices.SortStableFunc(listings, func(a, b *listing) int {
+			return cmp.Or(cmp.Compare(a.ended, b.ended), cmp.Compare(a.began, b.began))
+		})
+	}
 	for _, l := range listings {
 		i := len(steps) - 1
 		for i >= 0 && steps[i].na > l.began {
@@ -253,14 +315,27 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 	if absent && !clash && (!creates || b.absent) {
 		return steps
 	}
-	s := step{span: b.span, phase: phaseUnknown}
+	ending := false // what b overlaps, or follows, may be its deletion
+	for i := range steps[:at] {
+		ending = ending || (i == at-1 || steps[i].overlaps(b.span)) && (steps[i].isEnding() || steps[i].phase == phaseAbsent)
+	}
+	if clash && b.unchanged && b.content == nil && !ending {
+		return steps // whichever came last
+	}
+	s := step{span: b.span, phase: phaseUnknown, ending: b.ending || clash && ending}
 	if !clash && b.absent {
 		s.phase = phaseAbsent
 	}
-	if !clash && b.content != nil {
+	if !clash && (b.content != nil || b.unchanged) {
 		s.phase, s.content = phasePresent, b.content
 		if at > 0 && !absent {
 			s.uid = steps[at-1].uid
+		}
+		if b.unchanged {
+			s.as |= carryContent
+		}
+		if b.update {
+			s.as |= carryLife
 		}
 	}
 	add := []step{s}

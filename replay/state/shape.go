@@ -37,6 +37,7 @@ func shapeOfBody(spec *event.Shape) *event.Shape {
 	for name, shape := range object {
 		list[name] = shape
 	}
+	list["rows"] = event.ShapeOf(map[string]*event.Shape{"object": item})
 	return event.ShapeOf(list)
 }
 

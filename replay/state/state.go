@@ -170,9 +170,9 @@ func (s *State) take(o *Observation, dirty []objectKey, effects *[]Effect) []obj
 		obj = &object{key: k}
 		s.objects[k.res][k] = obj
 	}
-	size := len(obj.versions) + len(obj.ends) + len(obj.blinds)
+	size := obj.size()
 	changed := s.takeObject(o, obj, at, effects)
-	s.versions += len(obj.versions) + len(obj.ends) + len(obj.blinds) - size
+	s.versions += obj.size() - size
 	if changed {
 		dirty = append(dirty, k)
 	}
@@ -181,10 +181,14 @@ func (s *State) take(o *Observation, dirty []objectKey, effects *[]Effect) []obj
 
 // takeObject records an observation of one object; false when it says nothing new.
 func (s *State) takeObject(o *Observation, obj *object, at span, effects *[]Effect) bool {
-	if o.Deleted {
-		if o.UID == "" {
-			return obj.addBlind(blind{span: at, absent: true})
-		}
+	switch {
+	case o.Deleted && o.Complete:
+		return obj.addMissing(presence{at.nb, at.na})
+	case o.Deleted && o.Unknown:
+		return obj.addBlind(blind{span: at, ending: true})
+	case o.Deleted && o.UID == "":
+		return obj.addBlind(blind{span: at, absent: true})
+	case o.Deleted:
 		return obj.addEnd(s.in.str(o.UID), o.Source, at)
 	}
 	listed := o.Source == SourceSnapshot && obj.addPresence(presence{at.nb, at.na})
@@ -201,13 +205,13 @@ func (s *State) takeObject(o *Observation, obj *object, at span, effects *[]Effe
 	}
 	rv, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
 	if err != nil || rv == 0 || o.UID == "" {
-		b := blind{span: at, content: c}
+		b := blind{span: at, content: c, unchanged: o.Unchanged, update: o.Update}
 		if c != nil {
 			b.digest = c.digest
 		}
 		return obj.addBlind(b) || listed
 	}
-	return obj.addVersion(version{rv: rv, uid: s.in.str(o.UID), content: c}, o.Source, at) || listed
+	return obj.addVersion(version{rv: rv, uid: s.in.str(o.UID), content: c, unchanged: o.Unchanged}, o.Source, at) || listed
 }
 
 // takeScope records an observation of all objects of a scope.
@@ -236,7 +240,7 @@ func (s *State) takeScope(o *Observation, k objectKey, at span, dirty []objectKe
 		s.listings[k.res] = slices.Insert(list, i, l)
 		return s.all(objectKey{res: k.res}, true, dirty)
 	case o.Deleted:
-		list, ok := insertBlind(s.gone[k], blind{span: at})
+		list, ok := insertBlind(s.gone[k], blind{span: at, ending: true})
 		if !ok {
 			return dirty
 		}

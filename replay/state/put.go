@@ -1,0 +1,254 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// put translates create, update and patch.
+func (w *write) put() ([]Observation, error) {
+	e := w.event
+	a, err := w.answer(e.ResponseObject)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("read %s response of audit event %s: %w", e.Verb, e.AuditID, err)
+		return w.unknown(), err
+	case a.raw != nil:
+		return w.version(&a)
+	case a.partial:
+		return w.partial(&a)
+	}
+	o, err := w.requested()
+	if err != nil {
+		err = fmt.Errorf("read %s request of audit event %s: %w", e.Verb, e.AuditID, err)
+	}
+	o.Update = !w.makes() && !o.Unknown && !o.Deleted && !held(&o)
+	return []Observation{o}, err
+}
+
+// makes tells whether the write brought its object into being.
+func (w *write) makes() bool { return w.event.Verb == "create" || w.event.Code() == 201 }
+
+// held tells whether a write left finalizers that hold its object back.
+func held(o *Observation) bool {
+	if len(o.Object) == 0 {
+		return false
+	}
+	h, err := readHead(o.Object)
+	return err == nil && len(h.Metadata.Finalizers) > 0
+}
+
+// version translates a write that was answered with its object.
+func (w *write) version(a *answer) ([]Observation, error) {
+	o := w.observe(a)
+	m := &a.head.Metadata
+	var err error
+	if o.Deleted = a.head.gone(w.target.res); o.Deleted {
+		return w.ended(o, a), nil
+	}
+	o.ResourceVersion, o.Object = m.ResourceVersion, a.raw
+	if w.target.res.reduces() {
+		if o.Object, err = reduceHead(w.target.res, &a.head, a.read, false); err != nil {
+			return w.unknown(), err
+		}
+	}
+	return []Observation{o}, nil
+}
+
+// partial translates a write that was answered with its object's metadata: what else it wrote
+// is what was asked for.
+func (w *write) partial(a *answer) ([]Observation, error) {
+	m := &a.head.Metadata
+	if w.target.res == resNamespace && a.head.gone(resRole) {
+		o := w.observe(a) // unless its spec has finalizers, which metadata does not tell
+		o.Unknown = true
+		return []Observation{o}, nil
+	}
+	o := w.observe(a)
+	if o.Deleted = a.head.gone(w.target.res); o.Deleted {
+		return []Observation{o}, nil
+	}
+	o.ResourceVersion = m.ResourceVersion
+	var err error
+	switch asked, bad := w.requested(); {
+	case asked.Unchanged, w.target.res == resPod && !w.makes():
+		o.Unchanged = true
+		if o.Object, err = w.metadata(m); err == nil && !asked.Unchanged {
+			return []Observation{o, asked}, nil // its references were changed, too
+		}
+	case bad == nil && len(asked.Object) > 0 && m.DeletionTimestamp == "":
+		o.Object = asked.Object
+	case w.target.res.reduces():
+		o.Object, err = w.metadata(m)
+	default:
+		o.Unknown = true
+	}
+	if err != nil {
+		o.Object, o.Unchanged, o.Unknown = nil, false, true
+	}
+	return []Observation{o}, err
+}
+
+// requested returns what a write asked for, of which no answer tells what became of it. It is
+// valid, with unknown content, also when a body cannot be read.
+func (w *write) requested() (Observation, error) {
+	e, res := w.event, w.target.res
+	o := w.base
+	body := e.RequestObject
+	if !w.makes() && (w.target.fixed() || e.Verb == "delete" || e.Verb == "patch" && metadataPatch(res, body)) {
+		o.Unchanged = true
+		if e.Verb == "update" && len(body) > 0 {
+			return w.updated(o)
+		}
+		return o, nil
+	}
+	if e.Verb == "patch" || len(body) == 0 || w.target.sub == subStatus {
+		return w.there(), nil // a patch does not carry the object
+	}
+	read := w.read(body)
+	h, err := readHead(read)
+	if err != nil {
+		return w.unknown()[0], err
+	}
+	if o.Name == "" {
+		o.Name = h.Metadata.Name
+	}
+	if o.Name == "" || resourceOfKind(h.group(), h.Kind) != res {
+		return w.unknown()[0], nil
+	}
+	o.Object = body // its resourceVersion is the one before
+	if res.reduces() {
+		if o.Object, err = reduceHead(res, &h, read, true); err != nil {
+			return w.unknown()[0], err
+		}
+	}
+	return o, nil
+}
+
+// updated completes an update that changes nothing that is kept by what its body says of its
+// metadata.
+func (w *write) updated(o Observation) (Observation, error) {
+	h, err := readHead(w.read(w.event.RequestObject))
+	if err != nil || resourceOfKind(h.group(), h.Kind) != w.target.res {
+		return o, err
+	}
+	finalizes := w.target.sub == subFinalize // no other update changes a spec's finalizers
+	if h.Metadata.UID != "" && h.gone(w.target.res) && (finalizes || w.target.res != resNamespace) {
+		o.UID, o.Deleted, o.Unchanged = h.Metadata.UID, true, false
+		return o, nil
+	}
+	if finalizes {
+		h.Metadata.Finalizers = append(h.Metadata.Finalizers, h.Spec.Finalizers...)
+	}
+	o.Object, err = w.metadata(&h.Metadata)
+	return o, err
+}
+
+// fixed tells whether no update changes what is kept of the target, its end apart: the
+// apiserver forbids to change it, or nothing but the object's life is kept.
+func (t *target) fixed() bool {
+	switch t.res {
+	case resNamespace, resServiceAccount, resNode, resAttachment, resSlice:
+		return true
+	case resSigning, resPod:
+		return t.sub == ""
+	}
+	return false
+}
+
+// metadataPatch tells whether a patch changes nothing of an object but metadata that is not kept.
+// What may be an apply patch is none: it takes away what it does not name.
+func metadataPatch(res resource, body []byte) bool {
+	if len(body) == 0 {
+		return false
+	}
+	if body[0] == '[' {
+		var ops []struct {
+			Op, Path, From string
+		}
+		if json.Unmarshal(body, &ops) != nil {
+			return false
+		}
+		for _, op := range ops {
+			if op.Op != "test" && !metadataPath(res, op.Path) || op.Op == "move" && !metadataPath(res, op.From) {
+				return false
+			}
+		}
+		return true
+	}
+	var in map[string]json.RawMessage
+	if json.Unmarshal(body, &in) != nil {
+		return false
+	}
+	for name := range in {
+		if name != "metadata" {
+			return false
+		}
+	}
+	if res != resSecret || len(in) == 0 {
+		return true
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(in["metadata"], &members) != nil {
+		return false
+	}
+	_, labels := members["labels"]
+	_, annotations := members["annotations"]
+	return !labels && !annotations && members != nil
+}
+
+// metadataPath tells whether a pointer of a JSON patch is to metadata that is not kept.
+func metadataPath(res resource, path string) bool {
+	member, ok := strings.CutPrefix(path, "/metadata/")
+	if !ok {
+		return false
+	}
+	member, _, _ = strings.Cut(member, "/")
+	return res != resSecret || member != "labels" && member != "annotations"
+}
+
+// there returns the observation that the named object was written, content unknown: of a kind
+// that is reduced, that it is there.
+func (w *write) there() Observation {
+	o := w.unknown()[0]
+	switch {
+	case o.AllOf:
+	case w.target.res == resPod && !w.makes(): // what it refers to was changed, how was not recorded
+		if b, err := json.Marshal(reducedObject{Kind: resources[resPod].kind, Reduced: &facts{Bare: true, AnyRefs: true}}); err == nil {
+			o.Unknown, o.Object = false, b
+		}
+	case w.target.res.reduces():
+		o.Unknown, o.Object = false, bare(w.target.res)
+	}
+	return o
+}
+
+// ended completes the observation of an end by what the pod was: tokens outlive their pods.
+func (w *write) ended(o Observation, a *answer) []Observation {
+	if w.target.res == resPod {
+		if object, err := reduceHead(resPod, &a.head, a.read, false); err == nil {
+			o.Object = object
+		}
+	}
+	return []Observation{o}
+}
+
+// bears tells whether the write made the cluster: it created the namespace that apiservers
+// make first and never let go.
+func (w *write) bears(obs []Observation) bool {
+	if w.target.res != resNamespace || len(obs) != 1 || obs[0].Name != "kube-system" || obs[0].AllOf {
+		return false
+	}
+	return w.event.Code() == 201 || w.event.Code() == 0 && w.event.Verb == "create"
+}
+
+// Born returns what the making of a cluster says: that before everything observed there was
+// nothing, so that every resource is known completely from the beginning.
+func Born() []Observation {
+	out := make([]Observation, 0, resCount-1)
+	for _, res := range Resources() {
+		out = append(out, Observation{Source: SourceAudit, Resource: res, AllOf: true, Complete: true})
+	}
+	return out
+}

@@ -1,0 +1,139 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+)
+
+// Subresources whose writes are kept. Those of the first three say something of their own, the
+// others are answered with the object.
+const (
+	subBinding  = "binding"
+	subEviction = "eviction"
+	subToken    = "token"
+
+	subStatus    = "status"
+	subFinalize  = "finalize"
+	subApproval  = "approval"
+	subEphemeral = "ephemeralcontainers"
+)
+
+// annotationIssued carries the credential id of a token on the request that issued it.
+const annotationIssued = "authentication.kubernetes.io/issued-credential-id"
+
+// subresource translates a request whose body is not the object it is about.
+func (w *write) subresource(dryRun event.DryRunAnswer) ([]Observation, error) {
+	e := w.event
+	if e.Verb != "create" || dryRun != event.NoDryRun {
+		return nil, nil
+	}
+	if w.target.sub == subToken {
+		return w.token()
+	}
+	o := w.base
+	kind := kindBinding
+	if w.target.sub == subEviction {
+		kind = kindEviction
+	}
+	body := reducedObject{Kind: kind, Reduced: &facts{}}
+	var err error
+	if len(e.RequestObject) > 0 {
+		var in struct {
+			Metadata      meta                        `json:"metadata"`
+			Target        struct{ Kind, Name string } `json:"target"`
+			DeleteOptions *struct {
+				Grace         *int64   `json:"gracePeriodSeconds"`
+				DryRun        []string `json:"dryRun"`
+				Preconditions *struct {
+					UID string `json:"uid"`
+				} `json:"preconditions"`
+			} `json:"deleteOptions"`
+		}
+		if err = json.Unmarshal(e.RequestObject, &in); err != nil {
+			err = fmt.Errorf("read %s of audit event %s: %w", kind, e.AuditID, err)
+			in.DeleteOptions = nil
+		} else if o.Name == "" {
+			o.Name = in.Metadata.Name
+		}
+		switch d := in.DeleteOptions; {
+		case kind == kindBinding:
+			o.UID = in.Metadata.UID
+			if in.Target.Kind == "" || in.Target.Kind == "Node" {
+				body.Reduced.Target = in.Target.Name
+			}
+		case d != nil && len(d.DryRun) > 0:
+			return nil, nil
+		case d != nil:
+			body.Reduced.Grace = d.Grace
+			if d.Preconditions != nil {
+				o.UID = d.Preconditions.UID
+			}
+		}
+	} else if o.Name == "" && e.ObjectRef != nil {
+		o.Name = e.ObjectRef.Name
+	}
+	if o.Name == "" {
+		return nil, err // bound, but which pod was not recorded
+	}
+	object, jsonErr := json.Marshal(body)
+	if jsonErr != nil {
+		return nil, jsonErr
+	}
+	o.Object = object
+	return []Observation{o}, err
+}
+
+// token translates the issue of a service account's token.
+func (w *write) token() ([]Observation, error) {
+	e := w.event
+	id, ok := e.Annotations.Get(annotationIssued)
+	if !ok || !strings.HasPrefix(id, prefixJTI) {
+		return nil, nil // apiservers before 1.30 do not say
+	}
+	by := e.EffectiveUser()
+	f := credentialFacts{At: e.RequestReceivedTimestamp.UTC(), Account: w.target.name, By: by.Username, AuditID: e.AuditID}
+	if n := len(e.SourceIPs); n > 0 {
+		f.Address = e.SourceIPs[n-1]
+	}
+	var err error
+	for _, body := range [][]byte{e.RequestObject, e.ResponseObject} {
+		if len(body) == 0 {
+			continue
+		}
+		var in struct {
+			Metadata meta `json:"metadata"`
+			Spec     struct {
+				Bound *boundTo `json:"boundObjectRef"`
+			} `json:"spec"`
+			Status json.RawMessage `json:"status"`
+		}
+		if bad := json.Unmarshal(body, &in); bad != nil {
+			err = fmt.Errorf("read token request of audit event %s: %w", e.AuditID, bad)
+			continue
+		}
+		if in.Spec.Bound != nil {
+			f.Bound = in.Spec.Bound
+		}
+		var status struct {
+			Expires string `json:"expirationTimestamp"`
+		}
+		if len(in.Status) > 0 && json.Unmarshal(in.Status, &status) == nil {
+			if at, bad := time.Parse(time.RFC3339, status.Expires); bad == nil {
+				at = at.UTC()
+				f.Expires = &at
+			}
+		}
+		first(&f.UID, in.Metadata.UID)
+	}
+	object, bad := json.Marshal(reducedObject{Kind: resources[resCredential].kind, Reduced: &facts{Issued: &f}})
+	if bad != nil {
+		return nil, bad
+	}
+	o := w.base
+	o.Resource, o.Name, o.Object = Credentials, id, object
+	return []Observation{o}, err
+}
