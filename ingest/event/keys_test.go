@@ -160,7 +160,7 @@ func TestKeepsPolicy(t *testing.T) {
 	}
 	pod := &Event{Verb: "patch", RequestURI: "/api/v1/namespaces/x/pods/y", Stage: StageResponseComplete, ResponseStatus: &Status{Code: 200}}
 	for answer, want := range map[string]bool{
-		`{"kind":"Pod","metadata":{"name":"y"}}`: false,
+		`{"kind":"Pod","metadata":{"name":"y"}}`:                                            false,
 		`{"kind":"Pod","metadata":{"name":"y","deletionTimestamp":"2026-01-02T12:00:00Z"}}`: true,
 	} {
 		if pod.ResponseObject = []byte(answer); KeepsPolicy(pod) != want {

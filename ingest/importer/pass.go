@@ -67,6 +67,8 @@ type pass struct {
 	read int64 // stored bytes
 	last int64 // line last read
 
+	sighted event.Sightings // of apiservers' versions, posted by the policy pass
+
 	events, bad int64 // lines read that are events, and that are none
 	first       error // what is the matter with the first of those that are none
 }
@@ -233,7 +235,8 @@ func (p *pass) item(e entry) (item []byte, done bool) {
 		if bad == nil {
 			p.in.mark.earliest(ev.RequestReceivedTimestamp)
 		}
-		if bad == nil && event.KeepsPolicy(ev) {
+		if bad == nil && (event.KeepsPolicy(ev) || p.sighted.Fresh("", "", ev)) {
+			p.sighted.Passed("", "", ev)
 			return e.raw, true
 		}
 		return nil, true

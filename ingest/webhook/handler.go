@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/retrial-io/retrial/ingest/event"
 )
 
 // Sources as records carry them.
@@ -68,6 +70,8 @@ type Handler struct {
 	buffers  *buffers
 	log      *zap.Logger
 	metrics  *metrics
+
+	sightings event.Sightings // of apiservers' versions, passed on to audit.policy
 }
 
 // New returns a handler. clusters may be nil when cfg.Trusted is set; log and reg may be

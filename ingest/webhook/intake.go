@@ -39,6 +39,7 @@ type intake struct {
 	maxEvent int   // bytes; the configured limit, or less when the stream takes less
 	tally    tally
 	lists    *event.Lists       // the memory of the decoded list
+	sighted  event.Sightings    // of apiservers' versions, in this list
 	letters  []event.DeadLetter // of items, to produce after the events
 }
 
@@ -103,7 +104,7 @@ func (in *intake) decode(body []byte) (events []event.Item, policy []int, err er
 			in.malformedItem(item, &folded)
 			return nil
 		}
-		if in.policy != QueryPolicyDone && event.KeepsPolicy(item.Event) { // asked while it has its bodies
+		if in.policy != QueryPolicyDone && (event.KeepsPolicy(item.Event) || in.sights(item.Event)) { // asked while it has its bodies
 			policy = append(policy, len(events))
 		}
 		item.RedactWith(in.h.redactor)
@@ -117,6 +118,15 @@ func (in *intake) decode(body []byte) (events []event.Item, policy []int, err er
 		in.letters = append(in.letters, folded.letter(in.cluster, in.source))
 	}
 	return events, policy, nil
+}
+
+// sights tells whether an event is the first in a while to show its apiserver's version.
+func (in *intake) sights(e *event.Event) bool {
+	if !in.h.sightings.Fresh(in.cluster, in.apiserver, e) || !in.sighted.Fresh(in.cluster, in.apiserver, e) {
+		return false
+	}
+	in.sighted.Passed(in.cluster, in.apiserver, e)
+	return true
 }
 
 // malformedItem notes a dead letter for one item, or adds the item to folded when the list
@@ -189,6 +199,9 @@ func (in *intake) attempt(events []event.Item, policy []int) error {
 		return err
 	}
 	in.tally.policy, batch.acknowledged = batch.acknowledged, 0
+	for _, i := range policy {
+		in.h.sightings.Passed(in.cluster, in.apiserver, events[i].Event)
+	}
 	if in.policy == QueryPolicyOnly {
 		return nil // the same list comes again in full; its dead letters are for then
 	}

@@ -153,15 +153,17 @@ func (o *Options) load(ctx context.Context, sum *Summary) (*state.State, error) 
 			if at := e.RequestReceivedTimestamp; !at.IsZero() && (since.IsZero() || at.Before(since)) {
 				since = at
 			}
-			if !event.KeepsPolicy(e) {
+			if _, _, sighted := event.Sighting(e); !sighted && !event.KeepsPolicy(e) {
 				continue
 			}
 			obs, err := state.FromEvent(e)
 			if err != nil {
 				sum.PolicyWritesUnreadable++
 			}
-			if len(obs) > 0 {
+			if len(obs) > 0 && obs[0].Resource != state.Apiservers {
 				sum.PolicyWrites++
+			}
+			if len(obs) > 0 {
 				all = append(all, obs...)
 			}
 		}

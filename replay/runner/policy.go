@@ -204,6 +204,7 @@ func observationsOf(d *event.Decoder, rec *stream.Record) ([]state.Observation, 
 		if err != nil {
 			return nil, err
 		}
+		e.Server = rec.APIServer
 		return state.FromEvent(e)
 	case stream.KindObservation:
 		o, err := state.DecodeObservation(rec.Value)

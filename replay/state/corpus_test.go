@@ -210,6 +210,9 @@ func TestKeepsPolicyCovers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				if _, _, sighted := event.Sighting(e); sighted {
+					continue // copied once in a while
+				}
 				if len(obs) > 0 && !event.KeepsPolicy(e) {
 					t.Fatalf("%s %s makes %d observations but is not kept", e.Verb, e.RequestURI, len(obs))
 				}

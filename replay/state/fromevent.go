@@ -18,6 +18,8 @@ import (
 // Store.Delete, rest.BeforeDelete): at once, after a grace period, or when the last finalizer
 // is taken away. An update or patch whose answer was not recorded may have done the last.
 //
+// A request of the apiserver itself tells its version ([event.Sighting]).
+//
 // The creation of the namespace kube-system says in addition that nothing was there before:
 // every resource is known completely, as far as the log goes on recording it.
 //
@@ -31,6 +33,15 @@ import (
 // Observations are valid, with unknown content, also when the error is not nil: it says
 // that a recorded body could not be read. They may alias the event's buffers.
 func FromEvent(e *event.Event) ([]Observation, error) {
+	obs, err := fromWrite(e)
+	if o, ok := sighting(e); ok {
+		obs = append(obs, o)
+	}
+	return obs, err
+}
+
+// fromWrite is FromEvent of a write.
+func fromWrite(e *event.Event) ([]Observation, error) {
 	if e.Stage != event.StageResponseComplete {
 		return nil, nil
 	}

@@ -39,6 +39,7 @@ type State struct {
 	issues      bool  // the issue of a token has been seen
 	horizon     int64 // of the last Prune, noTime when there was none
 	past        atomic.Pointer[past]
+	seen        atomic.Pointer[map[string]releases] // versions of apiservers; replaced as a whole
 	graph       *graph.Graph
 }
 
@@ -125,13 +126,16 @@ func (s *State) Apply(obs ...Observation) []Effect {
 // take records one observation and appends the keys that must be resolved anew. The effects of
 // what needs no resolving are appended at once.
 func (s *State) take(o *Observation, dirty []objectKey, effects *[]Effect) []objectKey {
-	res := resourceOf(o.Resource)
-	if res == resNone {
-		return dirty
-	}
 	at := span{nanos(o.NotBefore), nanos(o.NotAfter)}
 	if at.na < at.nb {
 		at.na = at.nb // clocks were set back between the two readings
+	}
+	res := resourceOf(o.Resource)
+	if res == resNone {
+		if o.Resource == Apiservers {
+			*effects = append(*effects, s.takeSighting(o, at)...)
+		}
+		return dirty
 	}
 	if s.horizon != noTime && at.na < s.horizon {
 		said := s.late(o, res)
