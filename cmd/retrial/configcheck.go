@@ -99,8 +99,11 @@ func printReport(w io.Writer, output string, report *apiserver.Report) error {
 // last.
 func printReading(w io.Writer, v *apiserver.Reading) error {
 	what, since, version := "kube-apiserver", "always", v.Version
-	if v.Server != "" {
+	switch {
+	case v.Aggregated:
 		what = "aggregated API server " + v.Server
+	case v.Server != "":
+		what += " " + v.Server
 	}
 	if !v.From.IsZero() {
 		since = "from " + v.From.Format(time.RFC3339)

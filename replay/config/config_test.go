@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
@@ -360,4 +361,51 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("read again it is another: %v", err)
 		}
 	})
+}
+
+// Kube-apiservers with configurations of their own: each is judged by its own, and what does not
+// say whose it is by any of them.
+func TestApart(t *testing.T) {
+	flags := func(more string) string {
+		return "--etcd-servers=https://127.0.0.1:2379\n--authorization-mode=Node,RBAC\n" + more
+	}
+	one, two := flags("--anonymous-auth=false"), flags("")
+	now := time.Now()
+	for name, c := range map[string]struct {
+		files map[string]string
+		of    map[string]bool // by server: whether anonymous requests are served
+		alike int
+	}{
+		"each its own": {map[string]string{"apiservers/a/s.flags": one, "apiservers/b/s.flags": two}, map[string]bool{"a": false, "b": true, "": false}, 2},
+		"one its own":  {map[string]string{"s.flags": two, "apiservers/a/s.flags": one}, map[string]bool{"a": false, "b": true, "": true}, 1},
+		"one later":    {map[string]string{"s.flags": two, "apiservers/a/2020-01-01/s.flags": one}, map[string]bool{"a": false, "b": true}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fsys := fstest.MapFS{}
+			for file, text := range c.files {
+				fsys[file] = &fstest.MapFile{Data: []byte(text)}
+			}
+			h, _, err := ReadHistory(fsys)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for server, want := range c.of {
+				if cfg := h.Of(server).At(now); cfg == nil || cfg.Authentication.Anonymous.Enabled != want {
+					t.Errorf("%q has %+v", server, cfg)
+				}
+			}
+			if got := len(h.Alike(now)); got != c.alike {
+				t.Errorf("%d alike", got)
+			}
+		})
+	}
+	_, _, err := ReadHistory(fstest.MapFS{
+		"apiservers/a/s.flags": &fstest.MapFile{Data: []byte(one)}, "aggregated/a/s.flags": &fstest.MapFile{Data: []byte(one)},
+	})
+	if err == nil || !strings.Contains(err.Error(), "aggregated/a: there is a folder apiservers/a too") {
+		t.Errorf("a name of two servers: %v", err)
+	}
+	if _, _, err := ReadHistory(fstest.MapFS{"apiservers/a/readme": &fstest.MapFile{Data: []byte("x")}}); err == nil || !strings.HasPrefix(err.Error(), "apiservers/a: ") {
+		t.Errorf("an empty folder: %v", err)
+	}
 }

@@ -11,12 +11,14 @@ import (
 // when it is told of a change, and once a minute when it is not.
 const ReloadWindow = time.Minute
 
-// History is a cluster's configuration over time, oldest first: of its kube-apiserver, and of
-// the aggregated API servers whose configuration was given as well. The zero History knows
-// nothing. Once built it is not changed any more and safe for concurrent readers.
+// History is a cluster's configuration over time, oldest first: of its kube-apiservers, and of
+// those apiservers, aggregated ones among them, whose own configuration was given as well. The
+// zero History knows nothing. Once built it is not changed any more and safe for concurrent
+// readers.
 type History struct {
 	versions []version
 	servers  map[string]*History
+	divided  bool // every kube-apiserver has a configuration of its own
 }
 
 type version struct {
@@ -51,6 +53,11 @@ func (h *History) add(v version) {
 func (h *History) At(at time.Time) *APIServer {
 	if i := h.index(at); i >= 0 {
 		return h.versions[i].cfg
+	}
+	if h != nil && h.divided {
+		if alike := h.Alike(at); len(alike) > 0 {
+			return alike[0]
+		}
 	}
 	return nil
 }
@@ -92,8 +99,8 @@ func (h *History) Visit(f func(from time.Time, cfg *APIServer)) {
 	}
 }
 
-// AddServer gives the history of an aggregated API server; its configurations carry the name
-// as Source.
+// AddServer gives the history of a single apiserver by its name; configurations of an
+// aggregated one carry the name as Source.
 func (h *History) AddServer(name string, server *History) {
 	if h.servers == nil {
 		h.servers = map[string]*History{}
@@ -101,8 +108,8 @@ func (h *History) AddServer(name string, server *History) {
 	h.servers[name] = server
 }
 
-// Server returns the history of an aggregated API server by its name, nil when none was
-// given. "" is the kube-apiserver, h itself.
+// Server returns the history of a single apiserver by its name, nil when none was given. "" is
+// that of all kube-apiservers without one, h itself.
 func (h *History) Server(name string) *History {
 	if h == nil || name == "" {
 		return h
@@ -110,9 +117,8 @@ func (h *History) Server(name string) *History {
 	return h.servers[name]
 }
 
-// Of returns the history that holds for what an apiserver of that name sent: an aggregated
-// API server's own, else the kube-apiserver's, of which there may be several with names of
-// their own.
+// Of returns the history that holds for what an apiserver of that name sent: its own, else that
+// of all kube-apiservers.
 func (h *History) Of(server string) *History {
 	if own := h.Server(server); own != nil {
 		return own
@@ -120,7 +126,20 @@ func (h *History) Of(server string) *History {
 	return h
 }
 
-// Servers returns the names of the aggregated API servers, sorted.
+// Alike returns the configurations of single kube-apiservers in force at a moment, in the order
+// of their names: one of them may hold for what was sent without a name, from logs that were
+// merged, or by an apiserver whose own was not given.
+func (h *History) Alike(at time.Time) []*APIServer {
+	var out []*APIServer
+	for _, name := range h.Servers() {
+		if cfg := h.servers[name].At(at); cfg != nil && cfg.Source == "" {
+			out = append(out, cfg)
+		}
+	}
+	return out
+}
+
+// Servers returns the names of the apiservers with a configuration of their own, sorted.
 func (h *History) Servers() []string {
 	if h == nil {
 		return nil

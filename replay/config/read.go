@@ -16,6 +16,7 @@ const (
 	serverFile       = "server.yaml"
 	versionsFile     = "versions.yaml"
 	aggregatedFolder = "aggregated"
+	serversFolder    = "apiservers"
 )
 
 // Options are what Read cannot find in a folder.
@@ -28,6 +29,8 @@ type Options struct {
 	// Parent is the configuration of the kube-apiserver an aggregated API server delegates
 	// to: what it looks up there instead of being given flags. May be nil.
 	Parent *APIServer
+	// Server names one of several kube-apiservers, "" for all of them.
+	Server string
 
 	other []string // folders that hold other versions
 }
@@ -86,7 +89,9 @@ func read(fsys fs.FS, folder string, o Options, override map[string]string) (*bu
 	if err := b.findServer(settings); err != nil {
 		return b, err
 	}
-	b.r.Server = b.a.Source
+	if b.r.Server, b.r.Aggregated = b.a.Source, b.a.Source != ""; !b.r.Aggregated {
+		b.r.Server = o.Server
+	}
 	return b, b.build()
 }
 

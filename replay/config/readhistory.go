@@ -53,7 +53,9 @@ type loaded struct {
 
 // ReadHistory reads a cluster's configuration over time from a folder: the folder itself
 // (always), sub-folders named by the time from which they hold, or what versions.yaml says;
-// and those of aggregated API servers in aggregated/NAME, each again with versions.
+// those of single kube-apiservers, where they differ, in apiservers/NAME; and those of
+// aggregated API servers in aggregated/NAME; each again with versions. The folder itself may
+// hold nothing when all kube-apiservers have one of their own.
 //
 // Between two versions that differ in nothing but the files of --authorization-config and
 // --authentication-config the apiserver is taken to have gone on running: it then keeps what
@@ -62,33 +64,90 @@ type loaded struct {
 // warns of each. Whatever else changed, it was restarted, and has to be valid.
 func ReadHistory(fsys fs.FS) (*History, *Report, error) {
 	h, report := &History{}, &Report{}
-	if err := readVersions(fsys, ".", Options{}, h, report); err != nil {
+	own, err := folders(fsys, serversFolder)
+	if err != nil {
 		return nil, report, err
 	}
-	entries, err := fs.ReadDir(fsys, aggregatedFolder)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, report, readError(aggregatedFolder, err)
-	}
-	for _, e := range entries {
-		if !e.IsDir() {
-			continue
-		}
-		dir := path.Join(aggregatedFolder, e.Name())
-		sub, err := fs.Sub(fsys, dir)
-		if err != nil {
-			return nil, report, readError(dir, err)
-		}
-		server := &History{}
-		if err := readVersions(sub, dir, Options{Source: e.Name(), Parent: h.newest()}, server, report); err != nil {
+	if len(own) > 0 {
+		if h.divided, err = nothingIn(fsys); err != nil {
 			return nil, report, err
 		}
-		h.AddServer(e.Name(), server)
 	}
-	return h, report, nil
+	if !h.divided {
+		if err := readVersions(fsys, ".", Options{}, h, report); err != nil {
+			return nil, report, err
+		}
+	}
+	if err := readServers(fsys, own, h, report, func(name string) Options { return Options{Server: name} }); err != nil {
+		return nil, report, err
+	}
+	aggregated, err := folders(fsys, aggregatedFolder)
+	if err != nil {
+		return nil, report, err
+	}
+	parent := h.newest()
+	if parent == nil && len(own) > 0 {
+		parent = h.servers[path.Base(own[0])].newest()
+	}
+	err = readServers(fsys, aggregated, h, report, func(name string) Options { return Options{Source: name, Parent: parent} })
+	return h, report, err
+}
+
+// folders returns the folders in one of the folders that hold a server each, none when there
+// is no such folder.
+func folders(fsys fs.FS, in string) ([]string, error) {
+	entries, err := fs.ReadDir(fsys, in)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, readError(in, err)
+	}
+	var out []string
+	for _, e := range entries {
+		if e.IsDir() {
+			out = append(out, path.Join(in, e.Name()))
+		}
+	}
+	return out, nil
+}
+
+// readServers reads the history of a server from each of the folders.
+func readServers(fsys fs.FS, dirs []string, h *History, report *Report, options func(name string) Options) error {
+	for _, dir := range dirs {
+		name := path.Base(dir)
+		sub, err := fs.Sub(fsys, dir)
+		if err != nil {
+			return readError(dir, err)
+		}
+		if h.servers[name] != nil {
+			return fmt.Errorf("%s: there is a folder %s too: an apiserver's name is either's", dir, path.Join(serversFolder, name))
+		}
+		server := &History{}
+		if err := readVersions(sub, dir, options(name), server, report); err != nil {
+			return err
+		}
+		h.AddServer(name, server)
+	}
+	return nil
+}
+
+// nothingIn tells whether a folder holds no configuration, of any time, beside those of single
+// servers.
+func nothingIn(fsys fs.FS) (bool, error) {
+	plan, err := planOf(fsys, false)
+	if err != nil || len(plan) != 1 || plan[0].folder != "." {
+		return false, err
+	}
+	if _, err := fs.Stat(fsys, versionsFile); err == nil {
+		return false, nil
+	}
+	t, err := newTree(fsys, nil)
+	if err != nil {
+		return false, err
+	}
+	return !t.holdsServer(false), nil
 }
 
 func (h *History) newest() *APIServer {
-	if len(h.versions) == 0 {
+	if h == nil || len(h.versions) == 0 {
 		return nil
 	}
 	return h.versions[len(h.versions)-1].cfg
@@ -247,14 +306,19 @@ func planOf(fsys fs.FS, aggregated bool) ([]planned, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(t.files, func(p string) bool {
-			m, fl, err := t.server(p, aggregated)
-			return m != nil || fl != nil || err != nil
-		}) {
+		if !t.holdsServer(aggregated) {
 			return plan, nil
 		}
 	}
 	return slices.Insert(plan, 0, planned{folder: "."}), nil
+}
+
+// holdsServer tells whether one of the files is, or is meant to be, a server's manifest or flags.
+func (t *tree) holdsServer(aggregated bool) bool {
+	return slices.ContainsFunc(t.files, func(p string) bool {
+		m, fl, err := t.server(p, aggregated)
+		return m != nil || fl != nil || err != nil
+	})
 }
 
 func planFile(data []byte) ([]planned, error) {

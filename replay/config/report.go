@@ -17,8 +17,11 @@ type Reading struct {
 	From time.Time `json:"from,omitzero"`
 	// Folder is where it lies below the folder read, "." for that one.
 	Folder string `json:"folder"`
-	// Server is the name of an aggregated API server, "" for the kube-apiserver.
+	// Server is the name of a single apiserver, "" for all kube-apiservers without a
+	// configuration of their own.
 	Server string `json:"server,omitempty"`
+	// Aggregated: the server is an aggregated API server.
+	Aggregated bool `json:"aggregated,omitempty"`
 	// Version is "1.36", "" when nothing says it.
 	Version string `json:"kubernetesVersion,omitempty"`
 	Digest  string `json:"digest"`

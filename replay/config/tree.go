@@ -19,7 +19,7 @@ const (
 // tree is a folder with copies of an apiserver's files.
 type tree struct {
 	fsys  fs.FS
-	files []string        // all, without those of versions and aggregated servers
+	files []string        // all, without those of versions and of other servers
 	used  map[string]bool // read as part of the configuration
 	// mounts are container paths with the host paths behind them, longest first.
 	mounts []mount
@@ -31,7 +31,7 @@ type mount struct{ container, host string }
 var errAmbiguous = errors.New("several files have that name")
 
 // newTree lists a folder. Sub-folders that hold other versions (those named by a time, and
-// those in other) or aggregated servers are not part of it.
+// those in other) or other servers are not part of it.
 func newTree(fsys fs.FS, other []string) (*tree, error) {
 	t := &tree{fsys: fsys, used: map[string]bool{}}
 	err := fs.WalkDir(fsys, ".", func(p string, d fs.DirEntry, err error) error {
@@ -39,7 +39,7 @@ func newTree(fsys fs.FS, other []string) (*tree, error) {
 			return readError(p, err)
 		}
 		if d.IsDir() {
-			if _, isVersion := folderTime(d.Name()); p != "." && (isVersion || p == aggregatedFolder || slices.Contains(other, p) || strings.HasPrefix(d.Name(), "..")) {
+			if _, isVersion := folderTime(d.Name()); p != "." && (isVersion || p == aggregatedFolder || p == serversFolder || slices.Contains(other, p) || strings.HasPrefix(d.Name(), "..")) {
 				return fs.SkipDir // ..data and its like are how mounted volumes are written
 			}
 			return nil
