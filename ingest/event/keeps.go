@@ -8,23 +8,20 @@ import (
 )
 
 // KeepsPolicy says whether the event tells of something the replica keeps: a write of it that
-// succeeded and was no dry run, see [KeepsWrite], or one that found it missing, see [Missing]. It
+// succeeded and was no dry run, see [KeepsWrite], or a request that found it missing, see [Missing]. It
 // looks at verb, stage, response status, request URI, what [DryRunOf] looks at, and for few kinds
 // at the bodies. A write that may have been one is one.
 func KeepsPolicy(e *Event) bool {
-	switch e.Verb {
-	case "create", "update", "patch", "delete", "deletecollection":
-	default:
-		return false
-	}
 	if e.Stage != StageResponseComplete || e.ResponseStatus == nil {
 		return false
 	}
-	switch code := e.ResponseStatus.Code; {
-	case code >= 200 && code <= 299:
-		return KeepsWrite(e) && DryRunOf(e) != DryRun
-	case code == 404:
+	code := e.ResponseStatus.Code
+	if code == 404 {
 		return Missing(e)
+	}
+	switch e.Verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+		return code >= 200 && code <= 299 && KeepsWrite(e) && DryRunOf(e) != DryRun
 	}
 	return false
 }
@@ -48,15 +45,29 @@ func KeepsWrite(e *Event) bool {
 	return ok && t.keeps(e)
 }
 
-// Missing says whether a write of something the replica keeps found no object of the name it is
-// about. The apiserver looks a name up where it writes it, so that its answer is no older than
-// the request. That the namespace is missing, or that an admission webhook says so, is not it.
+// Missing says whether a request found no object of the name it is about, of something the
+// replica keeps: a write, which the apiserver looks a name up for where it writes it, or a get of
+// a pod that asked for the newest state; the answer is then no older than the request. That the
+// namespace is missing, or that an admission webhook says so, is not it.
 func Missing(e *Event) bool {
-	if e.Code() != 404 || e.ResponseStatus.Reason != "NotFound" || e.Verb == "deletecollection" {
+	if e.Code() != 404 || e.ResponseStatus.Reason != "NotFound" {
 		return false
 	}
 	t, ok := writeTargetOf(e.RequestURI)
-	if !ok || t.name == "" || !t.keeps(e) || e.Verb == "create" && t.sub != "binding" && t.sub != "eviction" {
+	if !ok || t.name == "" {
+		return false
+	}
+	switch e.Verb {
+	case "update", "patch", "delete":
+		ok = t.keeps(e)
+	case "create":
+		ok = t.group == "" && t.resource == "pods" && (t.sub == "binding" || t.sub == "eviction")
+	case "get":
+		ok = t.group == "" && t.resource == "pods" && t.sub == "" && !asksOldState(e.RequestURI)
+	default:
+		return false
+	}
+	if !ok {
 		return false
 	}
 	resource := t.resource
@@ -64,6 +75,16 @@ func Missing(e *Event) bool {
 		resource += "." + t.group
 	}
 	return e.ResponseStatus.Message == resource+" "+strconv.Quote(t.name)+" not found"
+}
+
+// asksOldState says whether a read may be answered from a cache.
+func asksOldState(uri string) bool {
+	_, query, _ := strings.Cut(uri, "?")
+	if !strings.Contains(query, "resourceVersion") && strings.IndexByte(query, '%') < 0 {
+		return false
+	}
+	values, _ := url.ParseQuery(query)
+	return values.Get("resourceVersion") != ""
 }
 
 // writeTarget is what the URI of a write names: an object, or with an empty name a collection.

@@ -190,7 +190,11 @@ func TestMissing(t *testing.T) {
 		{"another name", "delete", "/api/v1/namespaces/x/pods/y", `pods "z" not found`, 404, false},
 		{"a version that is not served", "delete", rbac + "alpha1/roles/y", `the server could not find the requested resource`, 404, false},
 		{"refused", "delete", "/api/v1/namespaces/x/pods/y", `pods "y" not found`, 403, false},
-		{"read", "get", "/api/v1/namespaces/x/pods/y", `pods "y" not found`, 404, false},
+		{"read", "get", "/api/v1/namespaces/x/pods/y", `pods "y" not found`, 404, true},
+		{"read, any version", "get", "/api/v1/namespaces/x/pods/y?resourceVersion=0", `pods "y" not found`, 404, false},
+		{"read, no version", "get", "/api/v1/namespaces/x/pods/y?resourceVersion=&pretty=1", `pods "y" not found`, 404, true},
+		{"read a log", "get", "/api/v1/namespaces/x/pods/y/log", `pods "y" not found`, 404, false},
+		{"read a role", "get", rbac + "/clusterroles/y", `clusterroles.rbac.authorization.k8s.io "y" not found`, 404, false},
 		{"not kept", "delete", "/api/v1/namespaces/x/configmaps/y", `configmaps "y" not found`, 404, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

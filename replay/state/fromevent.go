@@ -45,20 +45,23 @@ func fromWrite(e *event.Event) ([]Observation, error) {
 	if e.Stage != event.StageResponseComplete {
 		return nil, nil
 	}
+	missing := event.Missing(e)
 	switch e.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
 	default:
-		return nil, nil
+		if !missing {
+			return nil, nil
+		}
 	}
 	t, ok := parseTarget(e.RequestURI)
-	if !ok || t.res.reduces() && !event.KeepsWrite(e) {
+	if !ok || !missing && t.res.reduces() && !event.KeepsWrite(e) {
 		return nil, nil
 	}
 	w := write{event: e, target: t, base: Observation{
 		Source: SourceAudit, Resource: t.res.String(), Namespace: t.namespace, Name: t.name,
 		NotBefore: e.RequestReceivedTimestamp, NotAfter: e.StageTimestamp,
 	}}
-	if event.Missing(e) {
+	if missing {
 		w.base.Deleted, w.base.Complete = true, true
 		return []Observation{w.base}, nil
 	}

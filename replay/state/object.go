@@ -290,6 +290,11 @@ func (o *object) addPresence(p presence) bool {
 // between the first and the last half of it is let go: it could only tell an end more narrowly.
 const maxMissing = 32
 
+// maxLookedFor bounds the names of which nothing is known but that they were looked for in vain:
+// clients choose them. Of more that is not remembered; it would matter only if one of them had
+// been made before and the write came later.
+const maxLookedFor = 1 << 16
+
 // addMissing merges that no object was found under the name; false when it is known, or let go.
 func (o *object) addMissing(p presence) bool {
 	var ok bool

@@ -18,9 +18,14 @@ func (s *State) prunePods(horizon int64) {
 			names = append(names, n)
 		}
 	}
+	for n := range ps.missing {
+		if ps.names[n] == nil && len(ps.blinds[n]) == 0 {
+			names = append(names, n)
+		}
+	}
 	for _, n := range names {
 		steps := s.podSteps(nil, n)
-		first, blinds := ps.names[n], ps.blinds[n]
+		first, blinds, missing := ps.names[n], ps.blinds[n], ps.missing[n]
 		var keep *pod
 		var links []*pod // the chain as it is, to put back
 		for p := first; p != nil; p = p.older {
@@ -32,9 +37,10 @@ func (s *State) prunePods(horizon int64) {
 			}
 		}
 		late := slices.DeleteFunc(slices.Clone(blinds), func(b podBlind) bool { return b.na <= horizon })
+		lateMissing := slices.DeleteFunc(slices.Clone(missing), func(p presence) bool { return p.ended <= horizon })
 		ok := false
-		for _, list := range [][]podBlind{late, blinds} {
-			ps.put(n, keep, list)
+		for i, list := range [][]podBlind{late, blinds} {
+			ps.put(n, keep, list, [][]presence{lateMissing, missing}[i])
 			if ok = samePodsSince(steps, s.podSteps(nil, n), horizon); ok {
 				break
 			}
@@ -46,7 +52,7 @@ func (s *State) prunePods(horizon int64) {
 					p.older = links[i+1]
 				}
 			}
-			ps.put(n, first, blinds)
+			ps.put(n, first, blinds, missing)
 			continue
 		}
 		for _, p := range links {
@@ -77,7 +83,7 @@ func (s *State) prunePods(horizon int64) {
 }
 
 // put sets what is kept of a name.
-func (ps *pods) put(n podName, p *pod, blinds []podBlind) {
+func (ps *pods) put(n podName, p *pod, blinds []podBlind, missing []presence) {
 	// The key is part of a record's memory: it must not be that of one that is dropped.
 	delete(ps.names, n)
 	if p != nil {
@@ -87,6 +93,11 @@ func (ps *pods) put(n podName, p *pod, blinds []podBlind) {
 		ps.blinds[n] = blinds
 	} else {
 		delete(ps.blinds, n)
+	}
+	if len(missing) > 0 {
+		ps.missing[n] = missing
+	} else {
+		delete(ps.missing, n)
 	}
 }
 

@@ -135,6 +135,8 @@ type pods struct {
 	uids   map[string]*pod
 	count  int
 	blinds map[podName][]podBlind
+	// missing is when names were looked for in vain; see maxMissing and maxLookedFor.
+	missing map[podName][]presence
 	// unnamed are the first and the last moment at which pods were made in a namespace whose
 	// names were not recorded. Until they are bound they count for nothing, and what binds
 	// them names them.
@@ -151,7 +153,8 @@ func newPods() pods {
 	return pods{
 		unnamed: map[string]span{},
 		names:   map[podName]*pod{}, uids: map[string]*pod{}, blinds: map[podName][]podBlind{},
-		specs: map[podSpec]*podSpec{}, touched: map[podName][]podStep{},
+		missing: map[podName][]presence{},
+		specs:   map[podSpec]*podSpec{}, touched: map[podName][]podStep{},
 	}
 }
 
@@ -212,6 +215,10 @@ func (s *State) takePod(o *Observation, at span) {
 		}
 	}
 	s.touchPod(n)
+	if o.Deleted && o.Complete {
+		s.lookedForPod(n, presence{at.nb, at.na})
+		return
+	}
 	if o.UID == "" || r.Kind == kindEviction {
 		b := podBlind{span: at, grace: -1, uid: s.in.str(o.UID)}
 		switch {
@@ -220,8 +227,6 @@ func (s *State) takePod(o *Observation, at span) {
 			if r.Reduced.Grace != nil {
 				b.grace = *r.Reduced.Grace
 			}
-		case o.Deleted && o.Complete:
-			b.kind = podMissing
 		case o.Deleted && o.Unknown:
 			b.kind = podWritten
 		case o.Deleted:
@@ -358,6 +363,37 @@ func (s *State) addPodBlind(n podName, b podBlind) {
 	n.name = strings.Clone(n.name)
 	s.pods.blinds[n] = slices.Insert(list, i, b)
 	s.versions++
+}
+
+// lookedForPod notes that a name was looked for in vain.
+func (s *State) lookedForPod(n podName, p presence) {
+	had := s.pods.missing[n]
+	if had == nil && s.pods.names[n] == nil && len(s.pods.missing) >= maxLookedFor {
+		return
+	}
+	list, ok := insertMissing(had, p)
+	if !ok {
+		return
+	}
+	n.name = strings.Clone(n.name)
+	s.pods.missing[n] = list
+	s.versions += len(list) - len(had)
+}
+
+// blindsOf returns the writes of a name that name no uid, by time, and when it was looked for in
+// vain.
+func (ps *pods) blindsOf(n podName) []podBlind {
+	blinds, missing := ps.blinds[n], ps.missing[n]
+	if len(missing) == 0 {
+		return blinds
+	}
+	out := make([]podBlind, 0, len(blinds)+len(missing))
+	out = append(out, blinds...)
+	for _, p := range missing {
+		out = append(out, podBlind{span: span{p.began, p.ended}, kind: podMissing, grace: -1})
+	}
+	slices.SortFunc(out, comparePodBlinds)
+	return out
 }
 
 // takeUnnamed records that a pod was made whose name was not recorded; false when that says

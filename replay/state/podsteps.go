@@ -80,7 +80,7 @@ func (p *pod) specs() []podSeen {
 // podSteps appends the steps of a name. It is a function of the set of observations alone.
 func (s *State) podSteps(steps []podStep, n podName) []podStep {
 	first := s.pods.names[n]
-	blinds := s.pods.blinds[n]
+	blinds := s.pods.blindsOf(n)
 	if first != nil && first.older == nil && len(blinds) == 0 {
 		steps = s.podLifeOf(steps, first, nil, nil)
 		return tightenPods(steps)

@@ -55,11 +55,22 @@ func (s *State) Prune(before time.Time) int {
 	for _, list := range s.pods.blinds {
 		s.versions += len(list)
 	}
+	for _, list := range s.pods.missing {
+		s.versions += len(list)
+	}
 	s.resolve(dirty)
 	for _, objects := range s.objects {
 		for k, obj := range objects {
 			if obj.size() == 0 && (k.name != "" || k.namespace != "") {
 				delete(objects, k)
+			}
+		}
+	}
+	s.lookedFor = 0
+	for _, objects := range s.objects {
+		for _, obj := range objects {
+			if len(obj.missing) > 0 && len(obj.missing) == obj.size() {
+				s.lookedFor++
 			}
 		}
 	}

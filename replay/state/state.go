@@ -31,7 +31,9 @@ type State struct {
 	gone     map[objectKey][]blind           // collections deleted without a list, by scope
 	refs     map[objectKey]map[objectKey]struct{}
 	versions int
-	in       interner
+	// lookedFor is how many objects were first heard of by being looked for in vain.
+	lookedFor int
+	in        interner
 
 	pods        pods
 	credentials map[string]*credential
@@ -171,6 +173,12 @@ func (s *State) take(o *Observation, dirty []objectKey, effects *[]Effect) []obj
 	k := objectKey{res, s.in.str(o.Namespace), s.in.str(o.Name)}
 	obj := s.objects[k.res][k]
 	if obj == nil {
+		if o.Deleted && o.Complete {
+			if s.lookedFor >= maxLookedFor {
+				return dirty
+			}
+			s.lookedFor++
+		}
 		obj = &object{key: k}
 		s.objects[k.res][k] = obj
 	}
