@@ -15,6 +15,11 @@ type candidate struct {
 	text   string // what tells it apart, behind "the record agrees with the "
 }
 
+// nodeLag is how far the node authorizer may run behind the pods. It follows them by a watch of its
+// own, as the kubelet does, which asks as soon as its watch tells of a pod: the two race, and
+// where processors are scarce the apiserver loses by more than any cache lag.
+const nodeLag = 5 * time.Second
+
 // candidates returns what the apiserver may have decided with inside the window besides what
 // the replica used, likeliest first: other policies, other pods on the node, and then each
 // under another configuration. nodes says that a node is asked about.
@@ -29,6 +34,11 @@ func (t *trial) candidates(nodes bool) []candidate {
 			m := t.base
 			m.Graph = someMoment{t.s, from, to, want}
 			out = append(out, candidate{m, ClassRaced, "pods on the node at another moment of the request's window"})
+		}
+		for _, want := range [...]graph.Known{graph.Absent, graph.Present} {
+			m := t.base
+			m.Graph = someMoment{t.s, from.Add(-nodeLag), to, want}
+			out = append(out, candidate{m, ClassRaced, "pods on the node as they were up to " + nodeLag.String() + " before, which the node authorizer had not seen change yet"})
 		}
 	}
 	policies := len(out)

@@ -15,15 +15,60 @@ func KeepsPolicy(e *Event) bool {
 	if e.Stage != StageResponseComplete || e.ResponseStatus == nil {
 		return false
 	}
-	code := e.ResponseStatus.Code
-	if code == 404 {
-		return Missing(e)
+	if e.ResponseStatus.Code == 404 && Missing(e) {
+		return true
 	}
 	switch e.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
-		return code >= 200 && code <= 299 && KeepsWrite(e) && DryRunOf(e) != DryRun
+		return OutcomeOf(e) != NotDone && KeepsWrite(e) && DryRunOf(e) != DryRun
 	}
 	return false
+}
+
+// Outcome says whether a write was done.
+type Outcome uint8
+
+// Outcomes. PerhapsDone: the answer does not tell.
+const (
+	NotDone Outcome = iota
+	PerhapsDone
+	Done
+)
+
+// OutcomeOf says by the answer whether a write was done. An answer of success says so, but for an
+// eviction that a second disruption budget forbids, which is answered with 201 and a failure.
+// Two kinds of failures do not say that nothing was done: 406 is found out when the answer to
+// what was done is to be written in a form that it does not have, and a collection is deleted one
+// by one, until one cannot be.
+func OutcomeOf(e *Event) Outcome {
+	s := e.ResponseStatus
+	if s == nil {
+		return NotDone
+	}
+	switch {
+	case s.Code >= 200 && s.Code <= 299:
+		if s.Status == "Failure" {
+			return NotDone
+		}
+		return Done
+	case s.Code == 406:
+		return PerhapsDone
+	case e.Verb != "deletecollection":
+		return NotDone
+	}
+	switch s.Code {
+	case 401, 405, 415, 429:
+		return NotDone
+	case 400, 404, 422: // of the options, unless an admission plugin has it of an object
+		if !strings.Contains(s.Message, "denied") {
+			return NotDone
+		}
+	case 403:
+		if strings.Contains(s.Message, " cannot deletecollection resource ") {
+			return NotDone // by the authorizers
+		}
+	}
+	return PerhapsDone
 }
 
 // KeepsWrite says whether a write concerns something the replica keeps:

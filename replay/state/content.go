@@ -84,6 +84,7 @@ type content struct {
 	// and namespace: one index entry may stand for several versions of the same meaning.
 	object   any
 	created  int64  // unix nanoseconds, noTime when absent
+	deletion int64  // deletionTimestamp, noTime when absent
 	deleting bool   // deletionTimestamp is set
 	digest   uint64 // of the JSON it was read from
 }
@@ -95,7 +96,7 @@ func (c *content) with(m *content) *content {
 		return c
 	}
 	d := *c
-	d.deleting, d.digest = m.deleting, c.digest^m.digest
+	d.deleting, d.deletion, d.digest = m.deleting, m.deletion, c.digest^m.digest
 	return &d
 }
 
@@ -193,7 +194,7 @@ func (in *interner) parse(res resource, key objectKey, raw []byte) (*content, er
 	if err != nil {
 		return nil, fmt.Errorf("parse %s %s: %w", res, key, err)
 	}
-	c := &content{created: nanos(o.Metadata.created()), deleting: o.Metadata.DeletionTimestamp != "", digest: xxhash.Sum64(raw)}
+	c := &content{created: nanos(o.Metadata.created()), deletion: nanos(o.Metadata.deletion()), deleting: o.Metadata.DeletionTimestamp != "", digest: xxhash.Sum64(raw)}
 	om := metav1.ObjectMeta{Name: key.name, Namespace: key.namespace}
 	for i := range o.Subjects {
 		s := &o.Subjects[i]

@@ -67,6 +67,12 @@ func (o *deleteOptions) finalizers(had []string) []string {
 	return out
 }
 
+// frees tells whether the options take away all that held an object back. It has gone then, and
+// what was answered is how it last stood.
+func (o *deleteOptions) frees(m *meta) bool {
+	return len(m.Finalizers) > 0 && (m.GracePeriod == nil || *m.GracePeriod == 0) && len(o.finalizers(m.Finalizers)) == 0
+}
+
 // delete translates the deletion of one object. The answer is the object as it last stood, or,
 // with deletionTimestamp and what holds it back, as it stands: an RBAC object being deleted
 // still grants. Of most kinds a Status says that the object has gone.
@@ -81,6 +87,7 @@ func (w *write) delete() ([]Observation, error) {
 		return w.asked(), fmt.Errorf("read delete response of audit event %s: %w", e.AuditID, err)
 	}
 	o := w.base
+	options := w.options()
 	switch m := &a.head.Metadata; {
 	case a.ended != "":
 		o.UID, o.Deleted = a.ended, true
@@ -89,7 +96,7 @@ func (w *write) delete() ([]Observation, error) {
 		return []Observation{w.lingers(&meta{})}, nil // or a Status would say so
 	case !a.tells():
 		return w.asked(), nil
-	case a.partial && w.target.res == resNamespace, m.DeletionTimestamp != "" && !a.head.gone(w.target.res):
+	case a.partial && w.target.res == resNamespace, m.DeletionTimestamp != "" && !a.head.gone(w.target.res) && (w.target.res == resNamespace || !options.frees(m)):
 		if a.partial {
 			return w.partial(&a)
 		}

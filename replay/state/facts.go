@@ -22,6 +22,9 @@ type Pod struct {
 	Bound   time.Time
 	// DeletionAt is metadata.deletionTimestamp: when the grace it was given ends.
 	DeletionAt time.Time
+	// DeletionOpen says that DeletionAt may be earlier, or set where it is not: by a write nobody
+	// recorded the outcome of.
+	DeletionOpen bool
 	// Gone is when it was there no more.
 	Gone time.Time
 }
@@ -118,6 +121,7 @@ func (s *podStep) export(out *Pod) {
 	if s.deletion != noTime {
 		out.DeletionAt = timeOf(s.deletion)
 	}
+	out.DeletionOpen = s.open
 }
 
 // PodByUID returns everything known of a pod, whenever it lived. Absent means that there was

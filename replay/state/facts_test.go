@@ -411,17 +411,18 @@ func TestPodEffects(t *testing.T) {
 			t.Errorf("%d: effects %+v, want %v", i, effects, want)
 		}
 	}
-	// A pod whose name was not recorded concerns nobody before something binds it, save that the
-	// first of them leaves no uid that certainly never was.
-	unnamed := func(at string) []state.Effect {
-		obs, err := state.FromEvent(&event.Event{Stage: event.StageResponseComplete, Verb: "create", RequestURI: podsURI, ResponseStatus: &event.Status{Code: 201},
+	// A pod whose name was not recorded, and that was made without a node, concerns nobody before
+	// something binds it, save that the first of them leaves no uid that certainly never was.
+	unnamed := func(at, body string) []state.Effect {
+		obs, err := state.FromEvent(&event.Event{Stage: event.StageResponseComplete, Verb: "create", RequestURI: podsURI, ResponseStatus: &event.Status{Code: 201}, RequestObject: []byte(body),
 			RequestReceivedTimestamp: clock(t, at), StageTimestamp: clock(t, at)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s.Apply(obs...)
 	}
-	if effects := unnamed("12:01:00"); len(effects) != 2 || effects[0].Subjects().All || len(effects[0].Subjects().Users)+len(effects[0].Subjects().Groups) != 0 || !effects[1].Subjects().All {
+	const body = `{"kind":"Pod","apiVersion":"v1","metadata":{"generateName":"x-"},"spec":{"serviceAccountName":"sa"%s}}`
+	if effects := unnamed("12:01:00", fmt.Sprintf(body, "")); len(effects) != 2 || effects[0].Subjects().All || len(effects[0].Subjects().Users)+len(effects[0].Subjects().Groups) != 0 || !effects[1].Subjects().All {
 		t.Errorf("effects %+v", effects)
 	}
 	s.expectPod("other", "12:00:30", "absent - - -", "12:01:01", "unknown - - -")
@@ -430,6 +431,11 @@ func TestPodEffects(t *testing.T) {
 	}
 	if got := s.Related(clock(t, "12:01:01"), "n1", "", "secrets", "a", "other"); got != state.Absent {
 		t.Errorf("what no bound pod refers to is %s", got)
+	}
+	// One that may have been made with a node may lead to anything.
+	unnamed("12:02:00", fmt.Sprintf(body, `,"nodeName":"n1"`))
+	if got := s.Related(clock(t, "12:02:01"), "n1", "", "secrets", "a", "other"); got != state.Unknown {
+		t.Errorf("what a bound pod of unknown name may refer to is %s", got)
 	}
 }
 

@@ -66,8 +66,12 @@ func fromWrite(e *event.Event) ([]Observation, error) {
 		return []Observation{w.base}, nil
 	}
 	dryRun := event.DryRunOf(e)
-	if dryRun == event.DryRun || !succeeded(e) {
+	outcome := outcomeOf(e)
+	if dryRun == event.DryRun || outcome == event.NotDone {
 		return nil, nil
+	}
+	if outcome == event.PerhapsDone {
+		return w.perhaps(), nil
 	}
 	switch t.sub {
 	case subBinding, subEviction, subToken:
@@ -186,23 +190,32 @@ func resourceOfPath(group, plural string) resource {
 	return resNone
 }
 
-// succeeded tells whether the request was answered with success.
-func succeeded(e *event.Event) bool {
+// outcomeOf tells whether the write was done: without a status, as its response body says.
+func outcomeOf(e *event.Event) event.Outcome {
 	if _, issued := e.Annotations.Get(annotationIssued); issued {
-		return true
+		return event.Done
 	}
-	if st := e.ResponseStatus; st != nil && st.Code != 0 {
-		// An eviction that a second disruption budget forbids is answered with 201 and a failure.
-		return st.Code >= 200 && st.Code < 300 && st.Status != "Failure"
-	}
-	if len(e.ResponseObject) == 0 {
-		return false
+	if e.ResponseStatus != nil && e.ResponseStatus.Code != 0 {
+		return event.OutcomeOf(e)
 	}
 	var s statusObject
-	if err := json.Unmarshal(e.ResponseObject, &s); err != nil {
-		return false
+	if len(e.ResponseObject) == 0 || json.Unmarshal(e.ResponseObject, &s) != nil || s.Kind == kindStatus && s.Status != "Success" {
+		return event.NotDone
 	}
-	return s.Kind != "Status" || s.Status == "Success"
+	return event.Done
+}
+
+// perhaps translates a write that may have been done: it leaves in doubt what it is about.
+func (w *write) perhaps() []Observation {
+	switch {
+	case w.target.sub == subToken:
+		return nil
+	case w.event.Verb == "deletecollection":
+		return w.someDeleted()
+	case w.event.Verb == "delete", w.target.sub == subEviction:
+		return w.asked()
+	}
+	return w.unknown()
 }
 
 // statusObject is the part of a metav1.Status that tells what a delete did.

@@ -145,6 +145,7 @@ type blind struct {
 	absent    bool     // the write removed the object, whichever uid it had
 	ending    bool     // the write asked for its deletion; what became of it is not known
 	unchanged bool     // as of a version
+	created   bool     // the write made the object
 	update    bool     // it ended the object if that was being deleted and nothing else held it
 	digest    uint64   // of the content, so that repetitions are recognised
 }
@@ -152,13 +153,16 @@ type blind struct {
 // form tells the kinds of blinds apart.
 func (b *blind) form() int {
 	f := 0
-	for i, is := range [...]bool{b.unchanged, b.update, b.ending, b.absent} {
+	for i, is := range [...]bool{b.created, b.unchanged, b.update, b.ending, b.absent} {
 		if is {
 			f |= 1 << i
 		}
 	}
 	return f
 }
+
+// follows tells whether the object was there when the write was made.
+func (b *blind) follows() bool { return b.unchanged || b.update || b.ending || b.absent }
 
 // presence says that a listing, taken in this time, showed an object under the name; or, of a
 // name that was looked for, that none was there.

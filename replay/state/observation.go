@@ -79,12 +79,13 @@ func Resources() []string {
 //   - AllOf and Deleted: some or all objects of Resource in Namespace (everywhere when
 //     empty) were deleted, which ones is not known;
 //   - AllOf and Unknown: objects of Resource whose names are not known may have come or
-//     changed in Namespace; with an empty Namespace this is a gap of the whole resource;
+//     changed in Namespace; with an empty Namespace this is a gap of the whole resource. A pod
+//     with an Object was made without a node: it counts for nothing before a binding names it;
 //   - AllOf and Complete: a listing taken in [NotBefore, NotAfter] showed exactly the
 //     versions observed by SourceSnapshot with these same bounds.
 //
-// A write without a resourceVersion may be an Update too: one that ended the object if its
-// deletion had been asked for and the write took away the last that held it back.
+// A write may be Created: it made the object; or, without a resourceVersion, an Update: it ended
+// the object if its deletion had been asked for and the write took away the last that held it back.
 //
 // An Observation is read-only once made. Object may alias the buffer it was read from; a
 // State copies what it keeps.
@@ -101,6 +102,7 @@ type Observation struct {
 	AllOf           bool
 	Complete        bool
 	Unchanged       bool
+	Created         bool
 	Update          bool
 	// NotBefore and NotAfter bound the moment the observed change became effective; for
 	// SourceSnapshot they bound the time in which the listing was taken. The zero

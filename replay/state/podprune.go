@@ -82,6 +82,20 @@ func (s *State) prunePods(horizon int64) {
 	}
 }
 
+// podLines returns the steps of all names.
+func (s *State) podLines() map[podName][]podStep {
+	out := make(map[podName][]podStep, len(s.pods.names)+len(s.pods.blinds))
+	for n := range s.pods.names {
+		out[n] = s.podSteps(nil, n)
+	}
+	for n := range s.pods.blinds {
+		if out[n] == nil {
+			out[n] = s.podSteps(nil, n)
+		}
+	}
+	return out
+}
+
 // put sets what is kept of a name.
 func (ps *pods) put(n podName, p *pod, blinds []podBlind, missing []presence) {
 	// The key is part of a record's memory: it must not be that of one that is dropped.

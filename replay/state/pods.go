@@ -22,6 +22,7 @@ type pod struct {
 	uid  string
 
 	made    int64 // creationTimestamp, noTime when not recorded
+	born    int64 // when the write that made it began; noTime when not recorded
 	seen    int64 // the earliest moment by which it was there for certain
 	alive   int64 // the latest moment since which it was there still
 	unbound int64 // likewise without a node; noTime when never seen so
@@ -65,21 +66,23 @@ type podSeen struct {
 type podDeletion struct {
 	at int64
 	span
-	held bool // finalizers held the pod back, at least for a while
+	// held is when finalizers alone held the pod back, at the latest, noTime for never: any
+	// write may have ended it since.
+	held int64
 }
 
 // podBlindKind is what a write that names no uid did.
 type podBlindKind uint8
 
 const (
-	podWritten podBlindKind = iota // anything: it may be gone
-	podThere                       // it was created
-	podGone                        // it was deleted
-	podBound                       // it was bound to a node
-	podEvicted                     // its deletion was asked for
-	podChanged                     // what it refers to was changed
-	podUpdated                     // nothing that is kept was changed, but it may have ended
-	podMissing                     // it was looked for in vain
+	podWritten   podBlindKind = iota // anything: it may be gone
+	podThere                         // it was created
+	podGone                          // it was deleted
+	podBound                         // it was bound to a node
+	podEvicted                       // its deletion was asked for
+	podChanged                       // what it refers to was changed
+	podMissing                       // it was looked for in vain
+	podCollected                     // it may have been deleted with others
 )
 
 // podBlind is a write that names no uid.
@@ -190,7 +193,7 @@ func (ps *pods) record(n podName, uid string) *pod {
 	text := n.name + uid
 	n.name, uid = text[:len(n.name)], text[len(n.name):]
 	p := &pod{
-		name: n, uid: uid, made: noTime, seen: noSight, alive: noTime, unbound: noTime, bound: noSight,
+		name: n, uid: uid, made: noTime, born: noTime, seen: noSight, alive: noTime, unbound: noTime, bound: noSight,
 		bind: span{noTime, noSight}, gone: span{noTime, noSight}, older: ps.names[n],
 	}
 	ps.names[n] = p
@@ -214,6 +217,9 @@ func (s *State) takePod(o *Observation, at span) {
 			known = false // the write happened, whatever it wrote
 		}
 	}
+	if o.UID == "" && o.Unchanged {
+		return // what finalizers alone hold back is in doubt as it is
+	}
 	s.touchPod(n)
 	if o.Deleted && o.Complete {
 		s.lookedForPod(n, presence{at.nb, at.na})
@@ -231,8 +237,6 @@ func (s *State) takePod(o *Observation, at span) {
 			b.kind = podWritten
 		case o.Deleted:
 			b.kind = podGone
-		case o.Unchanged:
-			b.kind = podUpdated
 		case r.Kind == kindBinding:
 			b.kind, b.node = podBound, s.in.str(r.Reduced.Target)
 		case known && r.Reduced.Bare && r.Reduced.AnyRefs:
@@ -249,6 +253,9 @@ func (s *State) takePod(o *Observation, at span) {
 	} else {
 		p.alive, p.seen = max(p.alive, at.nb), min(p.seen, at.na)
 	}
+	if o.Created {
+		p.born = max(p.born, at.nb)
+	}
 	if r.Kind == kindBinding {
 		p.bind = span{max(p.bind.nb, at.nb), min(p.bind.na, at.na)}
 		p.setNode(s.in.str(r.Reduced.Target))
@@ -261,7 +268,11 @@ func (s *State) takePod(o *Observation, at span) {
 		p.made = made
 	}
 	if d := nanos(r.Metadata.deletion()); d != noTime && !o.Deleted {
-		p.addDeletion(podDeletion{d, at, len(r.Metadata.Finalizers) > 0})
+		held := noTime
+		if m := &r.Metadata; len(m.Finalizers) > 0 && (m.GracePeriod == nil || *m.GracePeriod == 0) {
+			held = at.na
+		}
+		p.addDeletion(podDeletion{d, at, held})
 	}
 	if r.Reduced.Bare {
 		return
@@ -347,7 +358,7 @@ func (p *pod) addDeletion(d podDeletion) {
 		return
 	}
 	w := &list[i]
-	if w.held = w.held || d.held; d.na < w.na || d.na == w.na && d.nb > w.nb {
+	if w.held = max(w.held, d.held); d.na < w.na || d.na == w.na && d.nb > w.nb {
 		w.span = d.span
 	}
 }

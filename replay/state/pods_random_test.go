@@ -40,7 +40,7 @@ func randomPods(t *testing.T, rnd *rand.Rand) []state.Observation {
 		}
 		switch rnd.IntN(16) {
 		case 0, 1, 2:
-			o.UID, o.ResourceVersion, o.Object = uid, fmt.Sprint(rv), body()
+			o.UID, o.ResourceVersion, o.Object, o.Created = uid, fmt.Sprint(rv), body(), rnd.IntN(4) == 0
 			if rnd.IntN(3) == 0 {
 				o.Source = state.SourceWatch
 			}

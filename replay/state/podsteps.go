@@ -19,6 +19,9 @@ type podStep struct {
 	bound    int64    // since when to a node; noTime when it is not
 	node     string   // "" with bound: which one is not known
 	deletion int64    // deletionTimestamp; noTime when there is none
+	// open says that the deletion may have been asked for, or be earlier: by a write nobody
+	// recorded the outcome of.
+	open bool
 }
 
 // absent returns the step of a name that nobody has.
@@ -29,24 +32,32 @@ func absent(at span) podStep {
 // equal tells whether two steps say the same.
 func (s *podStep) equal(t *podStep) bool {
 	return s.span == t.span && s.phase == t.phase && s.pod == t.pod && comparePodSpecs(s.spec, t.spec) == 0 &&
-		s.created == t.created && s.bound == t.bound && s.node == t.node && s.deletion == t.deletion
+		s.created == t.created && s.bound == t.bound && s.node == t.node && s.deletion == t.deletion && s.open == t.open
 }
 
-// created returns when the pod came to be: in the second its creationTimestamp tells, and
-// before it was first seen.
-func (p *pod) created() span {
+// created returns when the pod came to be: in the second its creationTimestamp tells, by the
+// write that made it, and before it was first seen.
+func (p *pod) created(blinds []podBlind) span {
 	by := min(p.seen, p.gone.na)
 	if p.made == noTime {
-		return span{noTime, by}
+		at := span{p.born, by}
+		if p.born != noTime {
+			return span{min(p.born, by), by}
+		}
+		for i := range blinds { // the last of its name to be made before
+			if b := &blinds[i]; b.kind == podThere && b.nb <= by && b.na <= by {
+				at.nb, at.na = b.nb, b.na
+			}
+		}
+		return at
 	}
 	by = min(by, p.made+int64(time.Second))
-	return span{min(p.made, by), by}
+	return span{min(max(p.made, p.born), by), by}
 }
 
 // binding returns when the pod was bound to its node; ok is false when it was not, as far as
 // is known.
-func (p *pod) binding() (at span, ok bool) {
-	c := p.created()
+func (p *pod) binding(c span) (at span, ok bool) {
 	switch {
 	case p.bind.na != noSight:
 		at = span{p.bind.nb, min(p.bind.na, p.bound)}
@@ -90,7 +101,7 @@ func (s *State) podSteps(steps []podStep, n podName) []podStep {
 		lives = append(lives, p)
 	}
 	slices.SortFunc(lives, func(a, b *pod) int {
-		x, y := a.created(), b.created()
+		x, y := a.created(blinds), b.created(blinds)
 		return cmp.Or(cmp.Compare(x.na, y.na), cmp.Compare(x.nb, y.nb), strings.Compare(a.uid, b.uid))
 	})
 	for i, p := range lives {
@@ -115,14 +126,16 @@ type podChange struct {
 	spec     *podSpec
 	anyRefs  bool
 	deletion int64 // noTime for none
-	grace    bool  // the deletion is only estimated: any that was recorded goes before
+	// asked says that the deletion was asked for, with an outcome that was not recorded: it is
+	// estimated, where there is one, and any that was recorded goes before.
+	asked bool
 }
 
 // podLifeOf appends the steps of one pod, which the next pod of its name, listings and writes
 // without a uid may have ended.
 func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []podStep {
-	made := p.created()
-	if p.seen == noSight && p.made == noTime {
+	made := p.created(blinds)
+	if p.seen == noSight && p.made == noTime && p.born == noTime {
 		// Only its end was seen.
 		steps = append(steps, podStep{span: span{noTime, noTime}, phase: phaseUnknown, bound: noTime, deletion: noTime})
 		return append(steps, absent(p.gone))
@@ -152,28 +165,41 @@ func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []po
 		}
 	}
 	doubt := s.podDoubt(p, made, blinds)
-	asked, held := p.deletionAsked()
+	until := noSight // no longer than to the next of the name
+	if next != nil {
+		until = next.created(blinds).na
+	}
+	for _, scope := range [...]objectKey{{res: resPod}, {res: resPod, namespace: p.name.namespace}} {
+		for _, g := range s.gone[scope] {
+			if g.na >= made.na && g.na < until {
+				changes = append(changes, podChange{span: g.span, deletion: noTime, asked: true})
+			}
+		}
+	}
 	for i := range blinds {
 		b := &blinds[i]
-		if b.kind == podUpdated && held && asked <= b.na {
-			doubt = p.doubt(doubt, made, b.span)
+		if b.na < made.na || b.na >= until {
+			continue
 		}
-		if b.kind == podChanged && b.na >= made.na && (next == nil || b.na < next.created().na) {
+		if b.kind == podChanged {
 			changes = append(changes, podChange{span: b.span, anyRefs: true, deletion: noTime})
 		}
-		if b.kind != podEvicted || b.uid != "" && b.uid != p.uid || b.na < made.na || next != nil && b.na >= next.created().na {
+		if b.kind == podWritten {
+			changes = append(changes, podChange{span: b.span, deletion: noTime, asked: true})
+		}
+		if b.kind != podEvicted || b.uid != "" && b.uid != p.uid {
 			continue
 		}
 		grace := b.grace
 		if grace < 0 && now.spec != nil {
 			grace = now.spec.grace
 		}
+		change := podChange{span: b.span, deletion: noTime, asked: true}
 		if isBound && bound.na <= b.na && grace > 0 {
-			at := b.na - b.na%int64(time.Second) + grace*int64(time.Second)
-			changes = append(changes, podChange{span: b.span, deletion: at, grace: true})
+			change.deletion = b.na - b.na%int64(time.Second) + grace*int64(time.Second)
 		}
+		changes = append(changes, change)
 		doubt = p.doubt(doubt, made, b.span) // gone at once, if its containers had ended
-		asked, held = min(asked, b.nb), true
 	}
 	slices.SortStableFunc(changes, func(a, b podChange) int { return cmp.Compare(a.na, b.na) })
 	steps = append(steps, now)
@@ -190,8 +216,13 @@ func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []po
 			spec.anyRefs = true
 			now.spec = &spec
 		}
-		if c.deletion != noTime && (now.deletion == noTime || !c.grace && c.deletion < now.deletion) {
+		if c.deletion != noTime && (now.deletion == noTime || !c.asked && c.deletion < now.deletion) {
 			now.deletion = c.deletion
+		}
+		if c.asked {
+			now.open = true
+		} else if c.deletion != noTime {
+			now.open = false
 		}
 		steps = append(steps, now)
 	}
@@ -219,21 +250,24 @@ func cutPodSteps(steps []podStep, p *pod, at int64) []podStep {
 
 // bindingOr is binding, for a pod whose binding may have been recorded without its uid.
 func (p *pod) bindingOr(made span, next *pod, blinds []podBlind) (at span, node string, ok bool) {
-	if at, ok = p.binding(); ok && p.bind.na != noSight {
+	if at, ok = p.binding(made); ok && p.bind.na != noSight {
 		return at, p.node, true
 	}
 	seen := max(p.bound, made.na) // when it was seen to be bound, if it was
 	for i := range blinds {
 		b := &blinds[i]
-		if b.kind != podBound || ok && (b.node != p.node || b.nb > seen || b.na < p.unbound) {
+		if b.kind != podBound || ok && (b.node != p.node && b.node != "" || b.nb > seen || b.na < p.unbound) {
 			continue
 		}
-		if b.na >= made.nb && (p.gone.na == noSight || b.nb <= p.gone.na) && (next == nil || b.na < next.created().na) {
+		if b.na >= made.nb && (p.gone.na == noSight || b.nb <= p.gone.na) && (next == nil || b.na < next.created(blinds).na) {
 			by := span{b.nb, max(b.na, made.na)}
 			if ok {
 				by.na = min(by.na, seen)
 			}
 			by.nb = min(max(by.nb, made.nb), by.na)
+			if ok {
+				return by, p.node, true
+			}
 			return by, b.node, true
 		}
 	}
@@ -251,7 +285,7 @@ func (s *State) podEnd(p *pod, made span, next *pod, blinds []podBlind) (end spa
 	since := max(p.alive, made.nb)
 	by := noSight
 	if next != nil {
-		by = next.created().na
+		by = next.created(blinds).na
 	}
 	for _, l := range s.listings[resPod] {
 		if l.began > since && l.began >= made.na {
@@ -271,19 +305,6 @@ func (s *State) podEnd(p *pod, made span, next *pod, blinds []podBlind) (end spa
 	return span{min(since, by), by}, true
 }
 
-// deletionAsked returns when the pod's deletion was asked for at the earliest, noSight when it was
-// not, and whether finalizers held it back then.
-func (p *pod) deletionAsked() (at int64, held bool) {
-	at = noSight
-	if p.more == nil {
-		return at, false
-	}
-	for _, d := range p.more.deletions {
-		at, held = min(at, d.nb), held || d.held
-	}
-	return at, held
-}
-
 // doubt returns the earlier of two moments from which on the pod may be gone. A write that came
 // before it was last seen, or before its known end, leaves no doubt.
 func (p *pod) doubt(since, made, at span) span {
@@ -294,9 +315,18 @@ func (p *pod) doubt(since, made, at span) span {
 }
 
 // podDoubt returns the first moment from which on a pod may be gone: a write nobody recorded
-// the outcome of, after it was last seen. Its na is noSight when there is none.
+// the outcome of, after it was last seen, or that nothing but finalizers held it back, which
+// writes of its status may take away and which are not kept. Its na is noSight when there is
+// none.
 func (s *State) podDoubt(p *pod, made span, blinds []podBlind) span {
 	doubt := span{noTime, noSight}
+	if p.more != nil {
+		for _, d := range p.more.deletions {
+			if d.held != noTime {
+				doubt = p.doubt(doubt, made, span{d.held, d.held})
+			}
+		}
+	}
 	for i := range blinds {
 		if blinds[i].kind == podWritten {
 			doubt = p.doubt(doubt, made, blinds[i].span)
@@ -316,7 +346,7 @@ func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []
 	// known tells whether a pod known by uid was there, or came to be, when b was written.
 	known := func(b *podBlind) bool {
 		for i, p := range lives {
-			made := p.created()
+			made := p.created(blinds)
 			var next *pod
 			if i+1 < len(lives) {
 				next = lives[i+1]
@@ -333,13 +363,22 @@ func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []
 		}
 		return false
 	}
+	all := len(blinds)
+	for _, scope := range [...]objectKey{{res: resPod}, {res: resPod, namespace: n.namespace}} {
+		for _, g := range s.gone[scope] {
+			blinds = append(slices.Clip(blinds), podBlind{span: g.span, kind: podCollected})
+		}
+	}
+	if len(blinds) > all {
+		slices.SortFunc(blinds, comparePodBlinds)
+	}
 	now := absent(span{})
 	stranger := false // one is there, or may be
 	closeBy := func(at int64) {
 		// What ends it: a pod with a uid, or a listing that does not show the name.
 		pod, list := noSight, noSight
 		for _, p := range lives {
-			if c := p.created(); c.na >= now.na {
+			if c := p.created(blinds); c.na >= now.na {
 				pod = min(pod, c.na)
 			}
 		}
@@ -359,7 +398,7 @@ func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []
 	for i := range blinds {
 		b := &blinds[i]
 		closeBy(b.na)
-		if known(b) {
+		if b.kind != podCollected && known(b) {
 			continue
 		}
 		switch b.kind {
@@ -372,6 +411,11 @@ func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []
 			now.span, now.phase, now.bound, now.node = b.span, phasePresent, b.na, b.node
 		case podChanged:
 			now.span, now.phase = b.span, phasePresent
+		case podCollected:
+			if !stranger || now.phase == phaseAbsent {
+				continue
+			}
+			now.span, now.phase, now.open = b.span, phaseUnknown, true
 		case podGone, podMissing:
 			if !stranger {
 				continue
@@ -381,13 +425,8 @@ func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []
 			} else {
 				now = absent(at)
 			}
-		case podUpdated:
-			if stranger {
-				continue
-			}
-			now.span, now.phase = b.span, phaseUnknown
 		default:
-			now.span, now.phase = b.span, phaseUnknown
+			now.span, now.phase, now.open = b.span, phaseUnknown, true
 		}
 		steps = append(steps, now)
 		stranger = now.phase != phaseAbsent

@@ -101,6 +101,10 @@ func (s *State) pruneScopes(res resource, horizon int64) {
 		return
 	}
 	outdated := func(b blind) bool { return b.na <= listings[i].began }
+	var pods map[podName][]podStep
+	if res == resPod {
+		pods = s.podLines()
+	}
 	type saved struct {
 		obj     *object
 		blinds  []blind
@@ -124,10 +128,14 @@ func (s *State) pruneScopes(res resource, horizon int64) {
 			return slices.ContainsFunc(listings[:i], func(l *listing) bool { return l.presence == p })
 		})
 	}
+	same := true
 	for _, u := range undo {
-		if sameSince(u.obj.line, s.line(u.obj), horizon) {
-			continue
-		}
+		same = same && sameSince(u.obj.line, s.line(u.obj), horizon)
+	}
+	for n, line := range pods {
+		same = same && samePodsSince(line, s.podSteps(nil, n), horizon)
+	}
+	if !same {
 		s.listings[res] = listings
 		for k, list := range gone {
 			s.gone[k] = list

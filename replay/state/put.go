@@ -23,6 +23,7 @@ func (w *write) put() ([]Observation, error) {
 	if err != nil {
 		err = fmt.Errorf("read %s request of audit event %s: %w", e.Verb, e.AuditID, err)
 	}
+	o.Created = w.makes() && !o.AllOf
 	o.Update = !w.makes() && !o.Unknown && !o.Deleted && !held(&o)
 	return []Observation{o}, err
 }
@@ -47,7 +48,7 @@ func (w *write) version(a *answer) ([]Observation, error) {
 	if o.Deleted = a.head.gone(w.target.res); o.Deleted {
 		return w.ended(o, a), nil
 	}
-	o.ResourceVersion, o.Object = m.ResourceVersion, a.raw
+	o.ResourceVersion, o.Object, o.Created = m.ResourceVersion, a.raw, w.makes()
 	if w.target.res.reduces() {
 		if o.Object, err = reduceHead(w.target.res, &a.head, a.read, false); err != nil {
 			return w.unknown(), err
@@ -69,7 +70,7 @@ func (w *write) partial(a *answer) ([]Observation, error) {
 	if o.Deleted = a.head.gone(w.target.res); o.Deleted {
 		return []Observation{o}, nil
 	}
-	o.ResourceVersion = m.ResourceVersion
+	o.ResourceVersion, o.Created = m.ResourceVersion, w.makes()
 	var err error
 	switch asked, bad := w.requested(); {
 	case asked.Unchanged, w.target.res == resPod && !w.makes():
@@ -78,7 +79,7 @@ func (w *write) partial(a *answer) ([]Observation, error) {
 			return []Observation{o, asked}, nil // its references were changed, too
 		}
 	case bad == nil && len(asked.Object) > 0 && m.DeletionTimestamp == "":
-		o.Object = asked.Object
+		o.Object, err = w.completed(asked.Object, m)
 	case w.target.res.reduces():
 		o.Object, err = w.metadata(m)
 	default:
@@ -88,6 +89,18 @@ func (w *write) partial(a *answer) ([]Observation, error) {
 		o.Object, o.Unchanged, o.Unknown = nil, false, true
 	}
 	return []Observation{o}, err
+}
+
+// completed returns the stored form of what was asked for with the metadata that was answered.
+func (w *write) completed(object []byte, m *meta) ([]byte, error) {
+	if !w.target.res.reduces() {
+		return object, nil
+	}
+	var o reducedObject
+	if err := json.Unmarshal(object, &o); err != nil {
+		return nil, err
+	}
+	return encodeReduced(&head{APIVersion: o.APIVersion, Kind: o.Kind, Metadata: *m}, o.Reduced)
 }
 
 // requested returns what a write asked for, of which no answer tells what became of it. It is
@@ -114,8 +127,11 @@ func (w *write) requested() (Observation, error) {
 	if o.Name == "" {
 		o.Name = h.Metadata.Name
 	}
-	if o.Name == "" || resourceOfKind(h.group(), h.Kind) != res {
+	if resourceOfKind(h.group(), h.Kind) != res {
 		return w.unknown()[0], nil
+	}
+	if o.Name == "" {
+		return w.unnamed(&h, read)
 	}
 	o.Object = body // its resourceVersion is the one before
 	if res.reduces() {
@@ -123,6 +139,26 @@ func (w *write) requested() (Observation, error) {
 			return w.unknown()[0], err
 		}
 	}
+	return o, nil
+}
+
+// unnamed returns the observation of an object whose name the apiserver made, and did not
+// record. A pod that was asked for without a node is told apart: nothing leads to a node through
+// it before it is bound.
+func (w *write) unnamed(h *head, read []byte) (Observation, error) {
+	o := w.unknown()[0]
+	if w.target.res != resPod || !o.AllOf {
+		return o, nil
+	}
+	object, err := reduceHead(resPod, h, read, true)
+	if err != nil {
+		return o, err
+	}
+	var in reducedObject
+	if err := json.Unmarshal(object, &in); err != nil || in.Reduced.Node != "" || in.Reduced.AnyNode {
+		return o, err
+	}
+	o.Object = object
 	return o, nil
 }
 

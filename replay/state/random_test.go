@@ -47,7 +47,7 @@ func randomObservations(t *testing.T, rnd *rand.Rand) []state.Observation {
 		case 4:
 			o.Unknown = true
 		case 5:
-			o.Object = f.object(false)
+			o.Object, o.Created = f.object(false), rnd.IntN(2) == 0
 		case 6:
 			o.Name, o.AllOf = "", true
 			o.Deleted, o.Unknown = rnd.IntN(2) == 0, true

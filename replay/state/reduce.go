@@ -281,7 +281,7 @@ func (in *interner) parseReduced(res resource, raw []byte) (*content, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &content{created: nanos(o.Metadata.created()), deleting: o.Metadata.DeletionTimestamp != "", digest: xxhash.Sum64(raw)}
+	c := &content{created: nanos(o.Metadata.created()), deletion: nanos(o.Metadata.deletion()), deleting: o.Metadata.DeletionTimestamp != "", digest: xxhash.Sum64(raw)}
 	f := o.Reduced
 	switch res {
 	case resVolume, resAttachment, resSlice:

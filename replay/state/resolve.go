@@ -69,7 +69,11 @@ func (o *object) resolve(scope []blind, listings []*listing) []step {
 	steps := make([]step, 0, len(o.versions)+len(o.ends)+1)
 	for i := range incs {
 		inc := &incs[i]
-		steps = inc.steps(steps)
+		since := noTime
+		if len(steps) > 0 {
+			since = steps[len(steps)-1].na
+		}
+		steps = inc.steps(steps, since)
 		if inc.ended {
 			steps = append(steps, step{span: inc.end, phase: phaseAbsent})
 			continue
@@ -134,7 +138,7 @@ func (in *incarnation) first() span {
 	if len(in.versions) == 0 {
 		return in.end
 	}
-	steps := in.steps(nil)
+	steps := in.steps(nil, noTime)
 	return steps[0].span
 }
 
@@ -148,12 +152,15 @@ func (in *incarnation) creation() (span, bool) {
 	return span{}, false
 }
 
-// steps appends the steps of the incarnation's versions.
-func (in *incarnation) steps(steps []step) []step {
+// bare tells whether a step is of an incarnation of which only the end was seen.
+func (s *step) bare() bool { return s.phase == phaseUnknown && s.assumed && s.rv == 0 && s.uid != "" }
+
+// steps appends the steps of the incarnation's versions; since is when the one before it ended.
+func (in *incarnation) steps(steps []step, since int64) []step {
 	created, dated := in.creation()
 	if len(in.versions) == 0 {
 		// Only its end was seen: it was there before, with content nobody recorded.
-		return append(steps, step{span: span{noTime, noTime}, phase: phaseUnknown, assumed: true, uid: in.uid})
+		return append(steps, step{span: span{since, since}, phase: phaseUnknown, assumed: true, uid: in.uid})
 	}
 	for i := range in.versions {
 		v := &in.versions[i]
@@ -181,6 +188,13 @@ func (in *incarnation) steps(steps []step) []step {
 			s.na = max(s.na, s.nb)
 			s.assumed = true
 		}
+		if i == 0 && !produced && s.phase == phasePresent && s.as == carryNothing && v.content.deletion != noTime {
+			// Seen while it was being deleted, which it was not before that was asked for.
+			before := s
+			before.content = v.content.with(&content{created: v.content.created, deletion: noTime})
+			steps = append(steps, before)
+			s.span = span{max(s.nb, v.content.deletion), max(s.na, min(v.content.deletion+int64(time.Second), v.seen.na))}
+		}
 		steps = append(steps, s)
 	}
 	return steps
@@ -207,10 +221,7 @@ func (o *object) carry(steps []step) {
 		case s.as&carryContent == 0:
 		case there:
 			s.content = before.content.with(s.content)
-		case o.key.res.reduces() || o.key.res == resNamespace || o.key.res == resServiceAccount:
-			if s.content == nil {
-				s.content = &content{created: noTime}
-			}
+		case s.rv != 0 && s.content != nil && o.key.res.kind() == 0: // its metadata is all that is known, and it is there
 		default:
 			s.phase, s.content = phaseUnknown, nil
 		}
@@ -310,6 +321,14 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 			clash = clash || steps[i].overlaps(b.span)
 		}
 	}
+	if b.created && o.creation(steps, b) {
+		return steps
+	}
+	if creates && at == 0 && !clash && b.follows() {
+		// It was there before, with content nobody recorded.
+		steps = slices.Insert(steps, 0, step{span: span{noTime, noTime}, phase: phaseUnknown, assumed: true})
+		at = 1
+	}
 	// before is the step in force when the write was made.
 	absent := at == 0 || steps[at-1].phase == phaseAbsent
 	if absent && !clash && (!creates || b.absent) {
@@ -328,7 +347,14 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 	}
 	if !clash && (b.content != nil || b.unchanged) {
 		s.phase, s.content = phasePresent, b.content
-		if at > 0 && !absent {
+		switch {
+		case absent:
+		case b.created && steps[at-1].phase == phasePresent:
+			// Another object: the one before had gone, unseen.
+			gone := step{span: span{steps[at-1].na, b.na}, phase: phaseAbsent, assumed: true}
+			steps = slices.Insert(steps, at, gone)
+			at++
+		case !b.created || steps[at-1].bare():
 			s.uid = steps[at-1].uid
 		}
 		if b.unchanged {
@@ -351,6 +377,23 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 	return slices.Insert(steps, at, add...)
 }
 
+// creation tells whether a write that made an object made one that is known otherwise, from a
+// listing or a later write, and takes its time for that of the creation.
+func (o *object) creation(steps []step, b *blind) bool {
+	for i := range steps {
+		s := &steps[i]
+		if s.uid == "" || !s.assumed || s.bare() || i > 0 && steps[i-1].uid == s.uid || !s.overlaps(b.span) {
+			continue
+		}
+		if s.phase == phaseUnknown && b.content != nil {
+			s.phase, s.content = phasePresent, b.content
+		}
+		s.span = span{max(s.nb, b.nb), min(s.na, b.na)}
+		return true
+	}
+	return false
+}
+
 // tighten makes the order of the steps show in their bounds: a change cannot have become
 // effective before the one it follows, nor be outstanding once a later one is done.
 func tighten(steps []step) {
@@ -367,7 +410,10 @@ func tighten(steps []step) {
 
 // unknowns derives the steps of a scope: unknown or known, never present. Kinds begin
 // unknown; a namespace's scope begins known and is as unknown as its kind.
-func unknowns(whole bool, gaps []blind, listings []*listing) []step {
+//
+// What was in the scope when any of it may have been deleted by name is not known before that,
+// unless a listing taken before tells: one that reaches back from later does not.
+func unknowns(whole bool, gaps, gone []blind, listings []*listing) []step {
 	var steps []step
 	if whole {
 		steps = append(steps, step{span: span{noTime, noTime}, phase: phaseUnknown, assumed: true})
@@ -384,6 +430,14 @@ func unknowns(whole bool, gaps []blind, listings []*listing) []step {
 		if l.since != noTime && l.since < at &&
 			!slices.ContainsFunc(gaps, func(g blind) bool { return g.na > l.since && g.nb < l.ended }) {
 			at = l.since
+			for _, g := range gone {
+				if g.na > at && g.nb < l.began {
+					at = min(g.na, l.ended)
+				}
+			}
+			if !whole && at > l.since {
+				steps = append(steps, step{span: span{noTime, noTime}, phase: phaseUnknown, assumed: true})
+			}
 		}
 		// A listing that began before a gap was over does not end it.
 		if slices.ContainsFunc(gaps, func(g blind) bool { return g.nb < l.ended && g.na > l.began }) {

@@ -143,7 +143,7 @@ func (s *State) take(o *Observation, dirty []objectKey, effects *[]Effect) []obj
 		said := s.late(o, res)
 		o, at.na = &said, nanos(said.NotAfter)
 	}
-	if res == resPod && o.AllOf && o.Unknown && !o.Deleted && !o.Complete && o.Namespace != "" {
+	if res == resPod && o.AllOf && o.Unknown && !o.Deleted && !o.Complete && o.Namespace != "" && len(o.Object) > 0 {
 		if s.takeUnnamed(o.Namespace, at) {
 			*effects = append(*effects, Effect{Resource: Pods, Namespace: o.Namespace, From: timeOf(at.nb)})
 		}
@@ -217,7 +217,7 @@ func (s *State) takeObject(o *Observation, obj *object, at span, effects *[]Effe
 	}
 	rv, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
 	if err != nil || rv == 0 || o.UID == "" {
-		b := blind{span: at, content: c, unchanged: o.Unchanged, update: o.Update}
+		b := blind{span: at, content: c, unchanged: o.Unchanged, created: o.Created, update: o.Update}
 		if c != nil {
 			b.digest = c.digest
 		}
@@ -258,7 +258,10 @@ func (s *State) takeScope(o *Observation, k objectKey, at span, dirty []objectKe
 		}
 		s.gone[k] = list
 		s.versions++
-		return s.all(k, false, dirty)
+		if s.objects[k.res][k] == nil {
+			s.objects[k.res][k] = &object{key: k}
+		}
+		return append(s.all(k, false, dirty), k)
 	case o.Unknown:
 		obj := s.objects[k.res][k]
 		if obj == nil {
@@ -347,7 +350,7 @@ func (s *State) line(obj *object) []step {
 	k := obj.key
 	listings := s.listings[k.res]
 	if k.name == "" {
-		return unknowns(k.namespace == "", obj.blinds, listings)
+		return unknowns(k.namespace == "", obj.blinds, s.gone[k], listings)
 	}
 	scope := s.gone[objectKey{res: k.res}]
 	if k.namespace != "" {
