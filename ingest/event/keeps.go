@@ -247,8 +247,8 @@ func keepsPod(e *Event, sub string) bool {
 	switch sub {
 	case "":
 		// An update can create a pod, or, by taking away the last finalizer, end one whose deletion
-		// had been asked for. The answer tells, if it was recorded.
-		return !update || e.Code() != 200 || len(e.ResponseObject) == 0 || bytes.Contains(e.ResponseObject, memberDeletion)
+		// had been asked for. Where the answer was not recorded the end is in doubt as it is.
+		return !update || e.Code() != 200 || bytes.Contains(e.ResponseObject, memberDeletion)
 	case "binding", "eviction":
 		return e.Verb == "create"
 	case "ephemeralcontainers":
