@@ -96,6 +96,11 @@ func (w *write) delete() ([]Observation, error) {
 		return []Observation{w.lingers(&meta{})}, nil // or a Status would say so
 	case !a.tells():
 		return w.asked(), nil
+	case w.target.res == resNamespace && !a.partial && a.head.gone(resNamespace) && !m.deletion().Before(e.RequestReceivedTimestamp.Truncate(time.Second)):
+		// The first deletion marks it, the next one ends it; in one second they look alike.
+		o := w.observe(&a)
+		o.Deleted, o.Unknown, o.UID = true, true, ""
+		return []Observation{o}, nil
 	case a.partial && w.target.res == resNamespace, m.DeletionTimestamp != "" && !a.head.gone(w.target.res) && (w.target.res == resNamespace || !options.frees(m)):
 		if a.partial {
 			return w.partial(&a)

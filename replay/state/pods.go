@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/retrial-io/retrial/replay/state/graph"
 )
@@ -66,10 +67,16 @@ type podSeen struct {
 type podDeletion struct {
 	at int64
 	span
+	// asked is the second in which it was first asked for, noTime when that is not known: the
+	// grace counts from there, however it was shortened since.
+	asked int64
 	// held is when finalizers alone held the pod back, at the latest, noTime for never: any
 	// write may have ended it since.
 	held int64
 }
+
+// maxGrace bounds the graces that are counted with.
+const maxGrace = 10 * 365 * 24 * time.Hour
 
 // podBlindKind is what a write that names no uid did.
 type podBlindKind uint8
@@ -268,11 +275,15 @@ func (s *State) takePod(o *Observation, at span) {
 		p.made = made
 	}
 	if d := nanos(r.Metadata.deletion()); d != noTime && !o.Deleted {
-		held := noTime
-		if m := &r.Metadata; len(m.Finalizers) > 0 && (m.GracePeriod == nil || *m.GracePeriod == 0) {
-			held = at.na
+		n := podDeletion{at: d, span: at, asked: noTime, held: noTime}
+		m := &r.Metadata
+		if m.GracePeriod != nil && *m.GracePeriod >= 0 && *m.GracePeriod < int64(maxGrace/time.Second) {
+			n.asked = d - *m.GracePeriod*int64(time.Second)
 		}
-		p.addDeletion(podDeletion{d, at, held})
+		if len(m.Finalizers) > 0 && (m.GracePeriod == nil || *m.GracePeriod == 0) {
+			n.held = at.na
+		}
+		p.addDeletion(n)
 	}
 	if r.Reduced.Bare {
 		return
@@ -358,6 +369,9 @@ func (p *pod) addDeletion(d podDeletion) {
 		return
 	}
 	w := &list[i]
+	if w.asked == noTime || d.asked != noTime && d.asked < w.asked {
+		w.asked = d.asked
+	}
 	if w.held = max(w.held, d.held); d.na < w.na || d.na == w.na && d.nb > w.nb {
 		w.span = d.span
 	}

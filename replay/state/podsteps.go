@@ -22,6 +22,8 @@ type podStep struct {
 	// open says that the deletion may have been asked for, or be earlier: by a write nobody
 	// recorded the outcome of.
 	open bool
+	// loose says of an unknown pod that it had no node, if there was one.
+	loose bool
 }
 
 // absent returns the step of a name that nobody has.
@@ -32,7 +34,7 @@ func absent(at span) podStep {
 // equal tells whether two steps say the same.
 func (s *podStep) equal(t *podStep) bool {
 	return s.span == t.span && s.phase == t.phase && s.pod == t.pod && comparePodSpecs(s.spec, t.spec) == 0 &&
-		s.created == t.created && s.bound == t.bound && s.node == t.node && s.deletion == t.deletion && s.open == t.open
+		s.created == t.created && s.bound == t.bound && s.node == t.node && s.deletion == t.deletion && s.open == t.open && s.loose == t.loose
 }
 
 // created returns when the pod came to be: in the second its creationTimestamp tells, by the
@@ -161,6 +163,9 @@ func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []po
 	}
 	if p.more != nil {
 		for _, d := range p.more.deletions {
+			if asked := (span{d.asked, d.asked + int64(time.Second)}); d.asked != noTime && asked.na < d.nb {
+				changes = append(changes, podChange{span: asked, deletion: noTime, asked: true}) // what it was then is not known
+			}
 			changes = append(changes, podChange{span: d.span, deletion: d.at})
 		}
 	}
@@ -372,8 +377,9 @@ func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []
 	if len(blinds) > all {
 		slices.SortFunc(blinds, comparePodBlinds)
 	}
-	now := absent(span{})
+	now := absent(span{noTime, noTime})
 	stranger := false // one is there, or may be
+	vacant := noTime  // since when none is
 	closeBy := func(at int64) {
 		// What ends it: a pod with a uid, or a listing that does not show the name.
 		pod, list := noSight, noSight
@@ -393,13 +399,31 @@ func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []
 		if list < pod {
 			steps = append(steps, absent(span{now.na, list}))
 		}
-		now, stranger = absent(span{}), false
+		vacant = min(pod, list)
+		now, stranger = absent(span{vacant, vacant}), false
 	}
 	for i := range blinds {
 		b := &blinds[i]
 		closeBy(b.na)
 		if b.kind != podCollected && known(b) {
 			continue
+		}
+		if !stranger && b.kind != podThere && b.kind != podCollected && b.kind != podMissing {
+			// It was there before, with content nobody recorded.
+			at := vacant
+			for i, p := range lives {
+				var next *pod
+				if i+1 < len(lives) {
+					next = lives[i+1]
+				}
+				if end, ended := s.podEnd(p, p.created(blinds), next, blinds); ended && end.na <= b.na {
+					at = max(at, end.na)
+				}
+			}
+			now = absent(span{at, at})
+			now.phase, now.loose = phaseUnknown, b.kind == podBound
+			steps = append(steps, now)
+			now, stranger = absent(now.span), true
 		}
 		switch b.kind {
 		case podThere:
@@ -429,7 +453,9 @@ func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []
 			now.span, now.phase, now.open = b.span, phaseUnknown, true
 		}
 		steps = append(steps, now)
-		stranger = now.phase != phaseAbsent
+		if stranger = now.phase != phaseAbsent; !stranger {
+			vacant = now.na
+		}
 	}
 	closeBy(noSight)
 	return steps
@@ -454,7 +480,9 @@ func podLife(steps []podStep) []graph.Step {
 		g := graph.Step{NotBefore: st.nb, NotAfter: st.na, Known: graph.Absent}
 		switch st.phase {
 		case phaseUnknown:
-			g.Known = graph.Unknown
+			if !st.loose {
+				g.Known = graph.Unknown
+			}
 		case phasePresent:
 			g.Known = graph.Present
 			if st.pod != nil {

@@ -116,8 +116,8 @@ func (w *write) requested() (Observation, error) {
 		}
 		return o, nil
 	}
-	if e.Verb == "patch" || len(body) == 0 || w.target.sub == subStatus {
-		return w.there(), nil // a patch does not carry the object
+	if e.Verb == "patch" || len(body) == 0 || w.target.sub == subStatus || res == resPod && !w.makes() {
+		return w.there(), nil // not the object, or more than is written of it
 	}
 	read := w.read(body)
 	h, err := readHead(read)

@@ -215,15 +215,16 @@ func (o *object) carry(steps []step) {
 		if s.uid == "" && there {
 			s.uid = before.uid
 		}
+		ending := before.isEnding() || s.isEnding()
 		switch {
 		case s.as&carryLife != 0 && before.isEnding():
 			s.phase, s.content, s.ending = phaseUnknown, nil, true
 		case s.as&carryContent == 0:
 		case there:
 			s.content = before.content.with(s.content)
-		case s.rv != 0 && s.content != nil && o.key.res.kind() == 0: // its metadata is all that is known, and it is there
+		case s.as&carryLife == 0 && s.content != nil && o.key.res.kind() == 0: // its metadata is all that is known, and it is there
 		default:
-			s.phase, s.content = phaseUnknown, nil
+			s.phase, s.content, s.ending = phaseUnknown, nil, ending
 		}
 	}
 }
@@ -349,12 +350,9 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 		s.phase, s.content = phasePresent, b.content
 		switch {
 		case absent:
-		case b.created && steps[at-1].phase == phasePresent:
-			// Another object: the one before had gone, unseen.
-			gone := step{span: span{steps[at-1].na, b.na}, phase: phaseAbsent, assumed: true}
-			steps = slices.Insert(steps, at, gone)
-			at++
-		case !b.created || steps[at-1].bare():
+		case b.created:
+			steps, at, s.uid = o.replaced(steps, at, b)
+		default:
 			s.uid = steps[at-1].uid
 		}
 		if b.unchanged {
@@ -375,6 +373,27 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 		}
 	}
 	return slices.Insert(steps, at, add...)
+}
+
+// replaced makes place for an object that was made while another was taken to be there, which had
+// gone, unseen. It returns the uid of the new one, where only its end was seen.
+func (o *object) replaced(steps []step, at int, b *blind) ([]step, int, string) {
+	before := steps[at-1]
+	if before.bare() {
+		return slices.Delete(steps, at-1, at), at - 1, before.uid // this is how it came
+	}
+	uid := ""
+	if before.uid != "" && !slices.ContainsFunc(o.versions, func(v version) bool { return v.uid == before.uid }) {
+		uid = before.uid // it was given to the one before for want of another
+		for i := at - 1; i >= 0 && steps[i].uid == uid; i-- {
+			steps[i].uid = ""
+		}
+	}
+	if before.phase == phasePresent {
+		steps = slices.Insert(steps, at, step{span: span{before.na, b.na}, phase: phaseAbsent, assumed: true})
+		at++
+	}
+	return steps, at, uid
 }
 
 // creation tells whether a write that made an object made one that is known otherwise, from a
