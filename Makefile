@@ -118,9 +118,13 @@ oracle-impersonation: ## A million comparisons with Kubernetes' impersonation fi
 oracle-corpus: ## Write the cases the index's own tests read, with Kubernetes' answers
 	@ORACLE_N=150000 $(GO) -C rbacindex/oracle run ./cmd/oracle -corpus ../testdata/corpus
 
+.PHONY: releases
+releases: ## Read the tables of replay/release out of the sources of each Kubernetes release (RELEASE: one, such as 1.38)
+	@$(GO) -C rbacindex/oracle run ./releases $(RELEASE)
+
 .PHONY: golden
 golden: ## Rewrite generated documents and golden files; read the diff before committing
-	$(GO) test ./cmd/... ./storage/... ./internal/... -run 'Golden|Docs' -update
+	$(GO) test ./cmd/... ./storage/... ./internal/... ./replay/release -run 'Golden|Docs' -update
 
 .PHONY: clean
 clean: ## Remove what was built (not ./data)

@@ -171,8 +171,5 @@ func (t *trial) constrains() bool {
 	if cfg == nil {
 		cfg = t.eng.assumed
 	}
-	if cfg == nil {
-		return true
-	}
-	return cfg.Gate("ConstrainedImpersonation", cfg.Minor == 0 || cfg.Minor >= 36)
+	return cfg.Enabled("ConstrainedImpersonation")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/config"
+	"github.com/retrial-io/retrial/replay/release"
 )
 
 // kind is what a user name claims to be.
@@ -29,6 +30,7 @@ type subject struct {
 	u     *event.User
 	at    time.Time
 	minor int // of the apiserver, 0 for a current one
+	gates map[string]bool
 	lag   time.Duration
 	// proxied: the server is an aggregated one. Whoever comes through the kube-apiserver comes
 	// by the front proxy's headers, with the extra of what it came with there.
@@ -57,6 +59,7 @@ func subjectOf(e *event.Event, cfg *config.APIServer, minor int, lag time.Durati
 	u := &e.User
 	x := subject{e: e, u: u, at: e.RequestReceivedTimestamp, minor: minorOf(cfg, minor), lag: lag, proxied: cfg != nil && cfg.Source != ""}
 	if cfg != nil {
+		x.gates = cfg.Gates
 		x.home = cfg.Authentication.BindAddress
 		x.unchecked = cfg.Authentication.ServiceAccount.Enabled && !cfg.Authentication.ServiceAccount.Lookup
 	}
@@ -140,6 +143,11 @@ func (x *subject) credential() string {
 
 // since tells whether the apiserver is of a minor version or later.
 func (x *subject) since(minor int) bool { return x.minor == 0 || x.minor >= minor }
+
+// enabled tells whether the apiserver has a feature on.
+func (x *subject) enabled(feature string) bool {
+	return release.Of(x.minor).Enabled(feature, x.gates)
+}
 
 // credentialForm tells the two forms of a credential id apart; neither is malformed.
 func credentialForm(v string) (jti, fingerprint bool) {

@@ -171,7 +171,7 @@ func (x *subject) askX509(c *compiled, f *facts) (says, string) {
 		return no, whyExtra
 	case !x.fingerprint && x.since(32):
 		return no, "no fingerprint is recorded"
-	case x.u.UID != "" && (!x.since(33) || c.cfg != nil && !c.cfg.Gate("AllowParsingUserUIDFromCertAuth", true)):
+	case x.u.UID != "" && !x.enabled("AllowParsingUserUIDFromCertAuth"):
 		return no, "certificates give no uid"
 	case !x.adderPassed():
 		return no, whyGroups

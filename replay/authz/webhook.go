@@ -37,7 +37,7 @@ const (
 // newWebhook compiles the match conditions. unknown says what of them is not known; such a
 // webhook counts as asked.
 func newWebhook(o *config.WebhookOptions, cfg *config.APIServer) (w *webhook, unknown string) {
-	w = &webhook{selectors: cfg.Minor == 0 || cfg.Minor >= 32}
+	w = &webhook{selectors: cfg.Enabled("AuthorizeWithSelectors")}
 	if o == nil {
 		return w, "its options"
 	}

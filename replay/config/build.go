@@ -29,11 +29,18 @@ type builder struct {
 
 // build fills the configuration from the flags.
 func (b *builder) build() error {
+	own := b.a.Minor
 	if err := b.version(); err != nil {
 		return err
 	}
 	var err error
 	if b.a.Gates, err = b.f.gates(); err != nil {
+		return err
+	}
+	if own == 0 && !b.f.set("emulated-version") {
+		own = b.a.Minor
+	}
+	if err := b.ofRelease(own); err != nil {
 		return err
 	}
 	if b.a.Source == "" && (b.f.set("authentication-kubeconfig") || b.f.set("authorization-kubeconfig")) {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/apis/apiserver"
+
+	"github.com/retrial-io/retrial/replay/release"
 )
 
 // authentication reads the authenticators; the chain of authorizers is read before, since
@@ -206,8 +208,8 @@ func (b *builder) jwt() error {
 	if oidc != "" {
 		return fmt.Errorf("%s: it excludes --%s (%s): the apiserver does not start with both", oidc, name, b.f.at(name))
 	}
-	if gate := b.a.Gate("StructuredAuthenticationConfiguration", b.a.Minor != 29); !gate {
-		return fmt.Errorf("%s: it needs --feature-gates=StructuredAuthenticationConfiguration=true", b.f.at(name))
+	if !b.a.Enabled("StructuredAuthenticationConfiguration") {
+		return fmt.Errorf("%s: in 1.%d it needs --feature-gates=StructuredAuthenticationConfiguration=true", b.f.at(name), b.a.Minor)
 	}
 	data, where, ok, err := b.file(name, "which issuers' tokens are taken, and who is anonymous, is not known")
 	if err != nil {
@@ -228,6 +230,12 @@ func (b *builder) jwt() error {
 			return fmt.Errorf("%s: %s says who is anonymous as well: the apiserver does not start with both", b.f.at("anonymous-auth"), where)
 		}
 		b.a.Authentication.Anonymous = anonymousOf(c.Anonymous)
+	}
+	if err == nil {
+		err = b.readable(data)
+	}
+	if err == nil && c.Anonymous != nil && !b.a.Enabled("AnonymousAuthConfigurableEndpoints") {
+		err = fmt.Errorf("anonymous: Kubernetes %v takes it with --feature-gates=AnonymousAuthConfigurableEndpoints=true at best", release.Of(b.a.Minor))
 	}
 	if err != nil {
 		b.authnErr = fmt.Errorf("%s: %w", where, err)

@@ -148,8 +148,8 @@ func (b *builder) webhookFlags() (*WebhookOptions, error) {
 // in authzErr.
 func (b *builder) authorizationFile() error {
 	const name = "authorization-config"
-	if b.a.Minor == 29 && !b.a.Gate("StructuredAuthorizationConfiguration", false) {
-		return fmt.Errorf("%s: in 1.29 it needs --feature-gates=StructuredAuthorizationConfiguration=true", b.f.at(name))
+	if !b.a.Enabled("StructuredAuthorizationConfiguration") {
+		return fmt.Errorf("%s: in 1.%d it needs --feature-gates=StructuredAuthorizationConfiguration=true", b.f.at(name), b.a.Minor)
 	}
 	data, where, ok, err := b.file(name, "which authorizers there are, and in which order, is not known: no decision can be judged")
 	if err != nil {
@@ -161,6 +161,9 @@ func (b *builder) authorizationFile() error {
 		return nil
 	}
 	list, err := authorizationConfiguration(data)
+	if err == nil {
+		err = b.readable(data)
+	}
 	if err != nil {
 		b.authzErr = fmt.Errorf("%s: %w", where, err)
 		return nil

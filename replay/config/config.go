@@ -14,7 +14,11 @@
 // The package is pure: files come in as an fs.FS.
 package config
 
-import "time"
+import (
+	"time"
+
+	"github.com/retrial-io/retrial/replay/release"
+)
 
 // APIServer is the configuration of one kube-apiserver. It is immutable once made.
 type APIServer struct {
@@ -47,14 +51,17 @@ func Unknown(reason string) *APIServer {
 	return a
 }
 
-// Gate returns a feature gate's value, or the given default when it was not set.
-func (a *APIServer) Gate(name string, def bool) bool {
-	if a != nil {
-		if v, ok := a.Gates[name]; ok {
-			return v
-		}
+// Enabled reports whether a feature is on: as its gate was set, else as the release has it; a
+// gate counts as set, locked or not, where the release is not known. nil is an apiserver of
+// which nothing is known.
+func (a *APIServer) Enabled(feature string) bool {
+	if a == nil {
+		return release.Of(0).Enabled(feature, nil)
 	}
-	return def
+	if v, ok := a.Gates[feature]; ok && a.Minor == 0 {
+		return v
+	}
+	return release.Of(a.Minor).Enabled(feature, a.Gates)
 }
 
 // Authentication is what the authenticators of a kube-apiserver were given. A nil pointer, or

@@ -20,7 +20,7 @@ type claimStatus struct {
 // claim derives what writing a resource claim's status takes: binding for allocation and
 // reservation, and for each driver whose devices change a verb that says on which node.
 func (d *derivation) claim() {
-	on, perhaps := d.since("DRAResourceClaimGranularStatusAuthorization", 36, "1.36")
+	on, perhaps := d.feature("DRAResourceClaimGranularStatusAuthorization", "1.36")
 	if !on || d.a.Verb == request.VerbCreate {
 		return
 	}

@@ -214,13 +214,13 @@ func (d *derivation) superuser() bool {
 	return slices.Contains(d.e.EffectiveUser().Groups, authn.GroupMasters)
 }
 
-// since returns the state of a feature that came, switched on, with a minor version, and why it
-// is not certain.
-func (d *derivation) since(gate string, minor int, version string) (on bool, perhaps string) {
+// feature returns whether a feature is on that came, switched on, with a version, and why it is
+// not certain.
+func (d *derivation) feature(gate, since string) (on bool, perhaps string) {
 	if d.cfg == nil {
-		return true, "the apiserver's version is not known: before " + version + " it did not ask"
+		return true, "the apiserver's version is not known: before " + since + " it did not ask"
 	}
-	return d.cfg.Gate(gate, d.cfg.Minor == 0 || d.cfg.Minor >= minor), ""
+	return d.cfg.Enabled(gate), ""
 }
 
 // lacksBody is what an event recorded without its bodies lacks.

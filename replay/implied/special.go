@@ -22,7 +22,7 @@ func (d *derivation) websocket() {
 	default:
 		return
 	}
-	on, perhaps := d.since("AuthorizePodWebsocketUpgradeCreatePermission", 35, "1.35")
+	on, perhaps := d.feature("AuthorizePodWebsocketUpgradeCreatePermission", "1.35")
 	if !on {
 		return
 	}
@@ -56,7 +56,7 @@ func (d *derivation) unsafeDelete() {
 	c := Check{Name: UnsafeDelete, Attributes: *d.a}
 	c.Attributes.Verb = "unsafe-delete-ignore-read-errors"
 	if _, on := d.e.Annotations.Get(annotationUnsafe); !on {
-		if d.cfg != nil && !d.cfg.Gate("AllowUnsafeMalformedObjectDeletion", false) {
+		if d.cfg != nil && !d.cfg.Enabled("AllowUnsafeMalformedObjectDeletion") {
 			return
 		}
 		if d.cfg == nil {
@@ -80,7 +80,7 @@ func (d *derivation) audience() {
 		!slices.Contains(u.Groups, authn.GroupNodes) {
 		return
 	}
-	if on, _ := d.since("ServiceAccountNodeAudienceRestriction", 32, "1.32"); !on {
+	if on, _ := d.feature("ServiceAccountNodeAudienceRestriction", "1.32"); !on {
 		return
 	}
 	var o struct {

@@ -68,19 +68,16 @@ type Rules struct {
 // RulesOf returns the rules of a configuration; nil is a current version with default gates.
 func RulesOf(cfg *config.APIServer) Rules {
 	since := func(minor int) bool { return cfg == nil || cfg.Minor == 0 || cfg.Minor >= minor }
-	gate := func(name string, from, on, locked int) bool {
-		return since(from) && (locked > 0 && since(locked) || cfg.Gate(name, on > 0 && since(on)))
-	}
 	r := Rules{
-		selectors:    gate("AuthorizeNodeWithSelectors", 31, 32, 34),
-		certificates: gate("PodCertificateRequest", 34, 0, 0),
-		bundles:      gate("ClusterTrustBundle", 27, 0, 0),
+		selectors:    cfg.Enabled("AuthorizeNodeWithSelectors"),
+		certificates: cfg.Enabled("PodCertificateRequest"),
+		bundles:      cfg.Enabled("ClusterTrustBundle") && since(27),
 		oldAccounts:  !since(33),
 		claims:       since(26),
 		slices:       since(30),
 		doubleQuotes: !since(20),
 	}
-	r.accounts = r.certificates || gate("KubeletServiceAccountTokenForCredentialProviders", 33, 34, 0)
+	r.accounts = r.certificates || cfg.Enabled("KubeletServiceAccountTokenForCredentialProviders")
 	r.certificates = r.certificates && r.selectors
 	return r
 }

@@ -1,0 +1,105 @@
+package release
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the tables into docs/versions.md")
+
+const (
+	docs  = "../../docs/versions.md"
+	begin = "<!-- tables, written by make golden -->\n"
+	end   = "<!-- end of tables -->\n"
+)
+
+// TestDocs: docs/versions.md shows the tables as they are.
+func TestDocs(t *testing.T) {
+	raw, err := os.ReadFile(docs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(raw), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatalf("docs/versions.md lacks the lines %q and %q", begin, end)
+	}
+	want := before + begin + shown() + end + after
+	if *update {
+		if err := os.WriteFile(docs, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if string(raw) != want {
+		t.Error("docs/versions.md shows other tables: run make golden and read the difference")
+	}
+}
+
+// shown are the tables for people: the sources, the gates that decide, and the flags that not
+// every release has.
+func shown() string {
+	var b strings.Builder
+	b.WriteString("### Sources\n\n| release | modules read |\n| --- | --- |\n")
+	for _, r := range All() {
+		fmt.Fprintf(&b, "| %v | %s |\n", r, strings.Join(r.Modules, ", "))
+	}
+	b.WriteString("\n### Feature gates that decide\n\n| gate | changes |")
+	rule := "\n| --- | --- |"
+	for _, r := range All() {
+		fmt.Fprintf(&b, " %v |", r)
+		rule += " --- |"
+	}
+	b.WriteString(rule + "\n")
+	for _, f := range Deciding() {
+		fmt.Fprintf(&b, "| `%s` | %s |", f.Gate, f.Changes)
+		for _, r := range All() {
+			fmt.Fprintf(&b, " %s |", worded(r, f.Gate))
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n### Flags that not every release has\n\n| flag | first | last | declared in |\n| --- | --- | --- | --- |\n")
+	oldest, newest := All()[0], All()[len(All())-1]
+	for _, r := range All() {
+		for _, name := range slices.Sorted(maps.Keys(r.flags)) {
+			first, last, _ := FlagSpan(name)
+			if last != r || first == oldest && last == newest {
+				continue
+			}
+			f, _ := r.Flag(name)
+			fmt.Fprintf(&b, "| `--%s` | %v | %v | %s |\n", name, first, last, f.Source)
+		}
+	}
+	return b.String()
+}
+
+// worded is a gate in a release: "–" before there was one, "on" or "off", bold where it cannot
+// be set, in brackets where there is no gate any more.
+func worded(r *Release, gate string) string {
+	value := map[bool]string{true: "on", false: "off"}[r.Enabled(gate, nil)]
+	g, has := r.Gate(gate)
+	first, _, _ := GateSpan(gate)
+	switch {
+	case !has && r.Minor < first.Minor:
+		return "–"
+	case !has:
+		return "(" + value + ")"
+	case g.Locked:
+		return "**" + value + "**"
+	}
+	return value
+}
+
+// TestDecidingGatesExist: a gate that is misspelt, or that no release has, decides nothing.
+func TestDecidingGatesExist(t *testing.T) {
+	for _, f := range Deciding() {
+		if _, _, ok := GateSpan(f.Gate); !ok {
+			t.Errorf("no release has the gate %s", f.Gate)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+// Package release tells what each minor release of Kubernetes has: its feature gates with their
+// defaults, the flags of its kube-apiserver, its admission plugins, the versions of its
+// configuration files, and the facts about decisions that no table of its sources holds.
+//
+//	minor version ──Of──▶ Release ──Enabled──▶ whether a feature is on
+//	flag ──FlagSpan──▶ first and last release that has it
+//
+// The tables are read out of each release's sources by rbacindex/oracle/releases (make
+// releases) and name the file each flag is declared in; docs/versions.md explains them. A new
+// release is a line in that command's list.
+//
+// The package is pure: its tables are part of the program.
+package release
+
+import (
+	"embed"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Assumed is the minor version taken where none is known.
+const Assumed = 36
+
+// Stage is how mature a feature is.
+type Stage string
+
+// Stages, as the sources name them.
+const (
+	Alpha      Stage = "alpha"
+	Beta       Stage = "beta"
+	GA         Stage = "ga"
+	Deprecated Stage = "deprecated"
+)
+
+// Gate is a feature gate as one release has it.
+type Gate struct {
+	Stage   Stage
+	Default bool
+	Locked  bool // it cannot be set to anything but its default
+}
+
+// Flag is a flag of the kube-apiserver as one release has it.
+type Flag struct {
+	Type       string // bool, string, duration …; value for what parses itself
+	Deprecated bool
+	Source     string // the file that declares it: module@version/folder/file
+}
+
+// Plugin is an admission plugin as one release has it.
+type Plugin struct {
+	Name    string
+	Default bool // on unless it is switched off
+}
+
+// Release is what one minor release has. It is immutable.
+type Release struct {
+	Minor int
+	// Modules are the modules the tables are read from, as path@version; the first is
+	// Kubernetes itself.
+	Modules []string
+	// Plugins are the admission plugins in the order in which they are asked.
+	Plugins []Plugin
+
+	gates   map[string]Gate
+	gone    map[string]bool // gates an earlier release had last, with what became of them
+	flags   map[string]Flag
+	configs map[string][]string
+}
+
+//go:embed tables/*.txt
+var tables embed.FS
+
+// all are the releases in order, without gaps.
+var all = sync.OnceValue(func() []*Release {
+	var list []*Release
+	entries, err := tables.ReadDir("tables")
+	for _, e := range entries {
+		var data []byte
+		if data, err = tables.ReadFile("tables/" + e.Name()); err != nil {
+			break
+		}
+		var r *Release
+		if r, err = parse(e.Name(), string(data)); err != nil {
+			break
+		}
+		if n := len(list); n > 0 {
+			r.inherit(list[n-1])
+		}
+		list = append(list, r)
+	}
+	if err != nil {
+		panic(err) // the tables are part of the program, and a test reads them all
+	}
+	return list
+})
+
+// All returns the releases there are tables of, oldest first.
+func All() []*Release { return all() }
+
+// Of returns a minor release, 36 for 1.36. Of 0, a version that is not known, it is that of
+// Assumed; an older one than all tables has the oldest, a newer one the newest.
+func Of(minor int) *Release {
+	if minor == 0 {
+		minor = Assumed
+	}
+	list := all()
+	return list[min(max(minor-list[0].Minor, 0), len(list)-1)]
+}
+
+// String returns "1.36".
+func (r *Release) String() string { return "1." + strconv.Itoa(r.Minor) }
+
+// Gate returns a feature gate; false when the release has none of that name.
+func (r *Release) Gate(name string) (Gate, bool) {
+	g, ok := r.gates[name]
+	return g, ok
+}
+
+// Enabled reports whether a feature is on when some gates were set. A gate the release does
+// not have yet is off; one that it has no more is what it was last.
+func (r *Release) Enabled(name string, set map[string]bool) bool {
+	g, ok := r.gates[name]
+	switch {
+	case !ok:
+		return r.gone[name]
+	case g.Locked || len(set) == 0:
+		return g.Default
+	}
+	if v, ok := set[name]; ok {
+		return v
+	}
+	if v, ok := set[wholeStage[g.Stage]]; ok {
+		return v
+	}
+	return g.Default
+}
+
+// wholeStage are the gates that set all features of a stage which are not set by themselves.
+var wholeStage = map[Stage]string{Alpha: "AllAlpha", Beta: "AllBeta"}
+
+// Flag returns a flag of the kube-apiserver; false when the release has none of that name.
+func (r *Release) Flag(name string) (Flag, bool) {
+	f, ok := r.flags[name]
+	return f, ok
+}
+
+// Config returns the versions of apiserver.config.k8s.io in which the release has a kind of
+// configuration file, nil for none.
+func (r *Release) Config(kind string) []string { return r.configs[kind] }
+
+// FlagSpan returns the first and the last release that has a flag; false when none has it.
+func FlagSpan(name string) (first, last *Release, ok bool) {
+	return span(func(r *Release) bool { _, has := r.flags[name]; return has })
+}
+
+// GateSpan is FlagSpan of a feature gate.
+func GateSpan(name string) (first, last *Release, ok bool) {
+	return span(func(r *Release) bool { _, has := r.gates[name]; return has })
+}
+
+func span(has func(*Release) bool) (first, last *Release, ok bool) {
+	for _, r := range all() {
+		if has(r) {
+			if first == nil {
+				first = r
+			}
+			last = r
+		}
+	}
+	return first, last, first != nil
+}
+
+// inherit takes over what became of features whose gates the release before had or had seen
+// off.
+func (r *Release) inherit(before *Release) {
+	for name, on := range before.gone {
+		r.gone[name] = on
+	}
+	for name, g := range before.gates {
+		r.gone[name] = g.Default
+	}
+}
+
+// parse reads a table: a word, a name, what is said of it, a line each.
+func parse(file, text string) (*Release, error) {
+	minor, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(file, "1."), ".txt"))
+	if err != nil {
+		return nil, fmt.Errorf("release table %s: want a name such as 1.36.txt", file)
+	}
+	r := &Release{Minor: minor, gates: map[string]Gate{}, gone: map[string]bool{}, flags: map[string]Flag{}, configs: map[string][]string{}}
+	source, n := "", 0
+	for line := range strings.Lines(text) {
+		n++
+		words := strings.Fields(line)
+		if len(words) < 2 || words[0] == "#" {
+			continue
+		}
+		name, rest := words[1], words[2:]
+		switch {
+		case words[0] == "source" && len(rest) == 0:
+			source = name
+		case words[0] == "module" && len(rest) == 1:
+			r.Modules = append(r.Modules, name+"@"+rest[0])
+		case words[0] == "gate" && len(rest) >= 2:
+			r.gates[name] = Gate{Stage: Stage(rest[0]), Default: rest[1] == "on", Locked: len(rest) > 2}
+		case words[0] == "flag" && len(rest) >= 1 && source != "":
+			r.flags[name] = Flag{Type: rest[0], Deprecated: len(rest) > 1, Source: source}
+		case words[0] == "admission" && len(rest) == 1:
+			r.Plugins = append(r.Plugins, Plugin{Name: name, Default: rest[0] == "on"})
+		case words[0] == "config" && len(rest) >= 1:
+			r.configs[name] = rest
+		default:
+			return nil, fmt.Errorf("release table %s:%d: invalid line %q", file, n, strings.TrimSpace(line))
+		}
+	}
+	return r, nil
+}
