@@ -51,8 +51,15 @@ type LiveConfig struct {
 	Now func() time.Time
 	// Longest bounds the work of a pass; what is left over is the next one's. Default 30 s.
 	Longest time.Duration
-	// Rest is called within a pass, after work that took so long; nil: a pass does not rest.
-	Rest func(ctx context.Context, worked time.Duration) error
+	// Rest is called within a pass, after some of its work; nil: a pass does not rest.
+	Rest func(ctx context.Context) error
+	// Since is up to when, by Now, changes are known to have been worked out; zero: the first
+	// pass counts from its begin.
+	Since time.Time
+	// AsOf is told up to when, by Now, changes have been worked out, whenever that is known
+	// anew: before each rest, and when a pass ends. What waits for time to pass (Lateness) does
+	// not count. Nil: nobody.
+	AsOf func(at time.Time)
 	// Failed is told of expressions that failed on a stored request; nil: nobody.
 	Failed func(rule, example string, n int64)
 }
@@ -73,7 +80,9 @@ type Live struct {
 	full    time.Time                    // when all sums were read last
 	sums    map[series]map[int64]slotSum // by begin of the slot, in seconds
 	done    map[span]int64               // digests worked out
-	pending map[span]struct{}            // to be looked at
+	pending map[span]time.Time           // to be looked at, and since when, by Now, at the earliest
+	loadAt  time.Time                    // when changes were read last, by Now
+	asOf    time.Time                    // up to when changes have been worked out, as told last
 	seen    map[span]time.Time           // of open spans: up to when they were looked at
 	quiet   map[string]quietness         // by cluster
 	begins  map[string]time.Time         // earliest requests of clusters, this pass
@@ -163,7 +172,10 @@ func NewLive(set *Set, store Store, cfg LiveConfig) (*Live, error) {
 	if cfg.Failed == nil {
 		cfg.Failed = func(string, string, int64) {}
 	}
-	l := &Live{cfg: cfg, set: set, store: store, rules: map[string]*liveRule{}, quiet: map[string]quietness{}}
+	if cfg.AsOf == nil {
+		cfg.AsOf = func(time.Time) {}
+	}
+	l := &Live{cfg: cfg, set: set, store: store, rules: map[string]*liveRule{}, quiet: map[string]quietness{}, asOf: cfg.Since}
 	for _, p := range set.rules {
 		l.rules[p.rule.ID] = newLiveRule(set, p)
 	}
@@ -179,9 +191,6 @@ type Pass struct {
 	Left      int // spans that changed and wait: for time to pass, or for the next pass
 	// Dropped are requests left out because there were too many groups in one span.
 	Dropped int64
-	// Lag is how far the oldest change that waits, and need not, lies behind the newest
-	// request of its cluster; 0 when none does.
-	Lag time.Duration
 }
 
 // reread is how often all sums are read, and not only those that changed by the clock of the
@@ -208,26 +217,22 @@ func (l *Live) Pass(ctx context.Context) (Pass, error) {
 	})
 	var ready []*spanWork
 	for _, s := range order {
-		h, ok := horizons[s.cluster]
+		until, ok := horizons[s.cluster]
 		if !ok {
-			h = horizon{until: endless, newest: endless}
+			until = endless
 		}
-		if w := l.look(s, h, &out); w != nil {
+		if w := l.look(s, until, &out); w != nil {
 			ready = append(ready, w)
 		}
 	}
 	out.Worked = l.cfg.Now().Sub(began)
 	for i, b := range batches(ready) {
 		if out.Worked > l.cfg.Longest {
-			for _, w := range b {
-				if newest := horizons[w.span.cluster].newest; newest.Before(endless) {
-					out.Lag = max(out.Lag, newest.Sub(time.Unix(w.span.begin, 0)))
-				}
-			}
-			continue
+			break
 		}
 		if i > 0 && l.cfg.Rest != nil {
-			if err := l.cfg.Rest(ctx, l.cfg.Now().Sub(began)); err != nil {
+			l.tell()
+			if err := l.cfg.Rest(ctx); err != nil {
 				return out, err
 			}
 		}
@@ -240,14 +245,28 @@ func (l *Live) Pass(ctx context.Context) (Pass, error) {
 		}
 	}
 	out.Left = len(l.pending)
+	l.tell()
 	return out, l.note(ctx, 1)
+}
+
+// tell says up to when changes have been worked out.
+func (l *Live) tell() {
+	at := l.loadAt
+	for _, since := range l.pending {
+		if since.Before(at) {
+			at = since
+		}
+	}
+	l.asOf = at
+	l.cfg.AsOf(at)
 }
 
 // load reads what changed since the last pass, all of it now and then.
 func (l *Live) load(ctx context.Context, now time.Time) error {
+	since := l.loadAt // when what changed may have changed at the earliest
 	if !l.loaded || now.Sub(l.full) >= reread || now.Before(l.full) {
-		l.loaded, l.since, l.full = false, time.Time{}, now
-		l.sums, l.pending, l.seen, l.done = map[series]map[int64]slotSum{}, map[span]struct{}{}, map[span]time.Time{}, map[span]int64{}
+		l.loaded, l.since, l.full, since = false, time.Time{}, now, l.asOf
+		l.sums, l.pending, l.seen, l.done = map[series]map[int64]slotSum{}, map[span]time.Time{}, map[span]time.Time{}, map[span]int64{}
 		done, err := l.store.SpansDone(ctx)
 		if err != nil {
 			return err
@@ -256,6 +275,9 @@ func (l *Live) load(ctx context.Context, now time.Time) error {
 			l.done[span{series{d.Cluster, d.Rule}, d.Span.Unix()}] = d.Digest
 			l.updated = later(l.updated, d.Updated)
 		}
+	}
+	if since.IsZero() {
+		since = now
 	}
 	sums, next, err := l.store.MarkSums(ctx, l.since)
 	if err != nil {
@@ -274,20 +296,25 @@ func (l *Live) load(ctx context.Context, now time.Time) error {
 			continue
 		}
 		l.sums[s][at] = now
-		l.touch(s, r, m.Slot)
+		l.touch(s, r, m.Slot, since)
 	}
-	l.loaded = true
+	l.loaded, l.loadAt = true, now
 	l.since = later(l.since, next)
 	return nil
 }
 
-// touch notes the spans a slot's requests may count in.
-func (l *Live) touch(s series, r *liveRule, slot time.Time) {
+// touch notes the spans a slot's requests may count in, and since when they may have changed.
+func (l *Live) touch(s series, r *liveRule, slot, since time.Time) {
+	note := func(at int64) {
+		if _, ok := l.pending[span{s, at}]; !ok {
+			l.pending[span{s, at}] = since
+		}
+	}
 	if r.rule.Kind == KindFirstSeen {
 		// Of all later days what is new may be so no more.
 		for at := range l.sums[s] {
 			if at >= slot.Unix() {
-				l.pending[span{s, at}] = struct{}{}
+				note(at)
 			}
 		}
 		return
@@ -295,7 +322,7 @@ func (l *Live) touch(s series, r *liveRule, slot time.Time) {
 	unit := int64(r.unit / time.Second)
 	from := floor(slot.Add(-r.after).Unix(), unit)
 	for at := from; at < slot.Add(replay.MarkSlot+r.before).Unix(); at += unit {
-		l.pending[span{s, at}] = struct{}{}
+		note(at)
 	}
 }
 
@@ -323,32 +350,26 @@ func (l *Live) digest(s span, r *liveRule) slotSum {
 	return sum
 }
 
-// horizon is up to when rules that count look at a cluster.
-type horizon struct {
-	until  time.Time
-	newest time.Time // the begin of the newest minute with events
-}
-
 // endless is after every request a store holds.
 var endless = time.Unix(1<<33, 0).UTC() //nolint:gochecknoglobals // a constant
 
-func (l *Live) horizons(ctx context.Context, now time.Time) (map[string]horizon, error) {
+// horizons are up to when rules that count look at each cluster.
+func (l *Live) horizons(ctx context.Context, now time.Time) (map[string]time.Time, error) {
 	clusters, err := l.store.Clusters(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]horizon{}
+	out := map[string]time.Time{}
 	for _, c := range clusters {
 		q, ok := l.quiet[c.Name]
 		if !ok || q.cluster != c || now.Before(q.since) {
 			q = quietness{c, now}
 			l.quiet[c.Name] = q
 		}
-		h := horizon{until: c.Last.Add(-l.cfg.Lateness), newest: c.Last}
+		out[c.Name] = c.Last.Add(-l.cfg.Lateness)
 		if now.Sub(q.since) >= l.cfg.Lateness {
-			h.until = endless
+			out[c.Name] = endless
 		}
-		out[c.Name] = h
 	}
 	return out, nil
 }

@@ -269,7 +269,7 @@ func TestLiveConverges(t *testing.T) {
 			ctx := t.Context()
 			clock := t0.Add(100 * time.Hour)
 			rests := 0
-			rest := func(context.Context, time.Duration) error {
+			rest := func(context.Context) error {
 				rests++
 				return nil
 			}

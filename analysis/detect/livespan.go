@@ -13,7 +13,7 @@ import (
 // This file has what one span needs; livebatch.go works out many at once.
 
 // look returns a span whose marks changed and that it is time to bring up to date; else nil.
-func (l *Live) look(s span, h horizon, out *Pass) *spanWork {
+func (l *Live) look(s span, horizon time.Time, out *Pass) *spanWork {
 	r := l.rules[s.rule]
 	sum := l.digest(s, r)
 	if was, ok := l.done[s]; ok && was == sum.digest {
@@ -21,9 +21,10 @@ func (l *Live) look(s span, h horizon, out *Pass) *spanWork {
 		return nil
 	}
 	until := endless
-	if end := time.Unix(s.begin, 0).Add(r.unit + r.after); r.rule.Kind != KindEvent && h.until.Before(end) {
-		until = time.Unix(0, floor(nanos(h.until), int64(r.step))).UTC()
+	if end := time.Unix(s.begin, 0).Add(r.unit + r.after); r.rule.Kind != KindEvent && horizon.Before(end) {
+		until = time.Unix(0, floor(nanos(horizon), int64(r.step))).UTC()
 		if !until.After(time.Unix(s.begin, 0).Add(-r.before)) || until.Equal(l.seen[s]) {
+			l.pending[s] = l.loadAt
 			return nil // nothing of it is old enough, or nothing more than last time
 		}
 	}
@@ -34,7 +35,7 @@ func (l *Live) look(s span, h horizon, out *Pass) *spanWork {
 func (w *spanWork) worked() {
 	w.out.Spans++
 	if w.until != endless {
-		w.seen[w.span] = w.until
+		w.seen[w.span], w.pending[w.span] = w.until, w.loadAt
 		return
 	}
 	delete(w.pending, w.span)

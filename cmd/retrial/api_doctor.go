@@ -68,6 +68,7 @@ func (a api) doctor(ctx context.Context, q url.Values) (any, error) {
 	c := a.site.installation()
 	a.site.listenerCheck(&c, registered)
 	a.lagChecks(&c)
+	a.site.findingsCheck(&c)
 	if err := a.letterCheck(ctx, &c); err != nil {
 		return nil, err
 	}
@@ -238,6 +239,36 @@ func (a api) lagChecks(c *checks) {
 		c.add("policy-lag", checkWarn, "Events wait for the policy before them: look at the server's log.", "%s not applied yet.", count(lag.Policy, "policy change"))
 	} else {
 		c.add("policy-lag", checkOK, "", "%s not applied yet.", count(lag.Policy, "policy change"))
+	}
+}
+
+// lateFindings is how far findings may be behind; the alert rule RetrialDetectionsBehind agrees.
+const lateFindings = 5 * time.Minute
+
+// findingsCheck tells how far findings are behind what is stored.
+func (s site) findingsCheck(c *checks) {
+	const id = "findings"
+	if !s.serving {
+		return
+	}
+	if !s.cfg.Detect.Enabled {
+		c.add(id, checkWarn, "Leave --detect-enabled=false away.", "Nobody works findings out: detections are switched off.")
+		return
+	}
+	seconds, known := s.gauge(metricDetectLag)
+	if !known {
+		return
+	}
+	leads, _ := s.gauge(metricDetectLeader)
+	alone := len(s.cfg.Kafka.Brokers) == 0
+	behind := time.Duration(seconds * float64(time.Second)).Round(time.Second)
+	switch {
+	case behind > lateFindings:
+		c.add(id, checkFail, "Look at the server's log, at how busy its processor is, and at retrial_detect metrics.", "Findings are %s behind: what was stored since is not looked at yet.", behind)
+	case leads == 0 && !alone:
+		c.add(id, checkOK, "", "Another process works them out.")
+	default:
+		c.add(id, checkOK, "", "They are %s behind what is stored.", behind)
 	}
 }
 

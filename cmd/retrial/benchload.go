@@ -17,7 +17,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -257,14 +256,6 @@ func peakMemory(pid int) (int64, error) {
 		return 0, fmt.Errorf("memory of the server: no VmHWM in /proc/%d/status: %w", pid, err)
 	}
 	return kib << 10, nil
-}
-
-func ownCPU() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func folderSize(dir string) (total int64) {

@@ -122,6 +122,12 @@ func (p *patient) gauge(name string, value float64, labels prometheus.Labels) {
 	p.registry.MustRegister(g)
 }
 
+// findings sets how far findings are behind, and whether this process works them out.
+func (p *patient) findings(seconds, leads float64) {
+	p.gauge(metricDetectLag, seconds, nil)
+	p.gauge(metricDetectLeader, leads, nil)
+}
+
 // examine answers the checks of an ID.
 func (p *patient) examine(t *testing.T, id, cluster string) []checkJSON {
 	t.Helper()
@@ -177,10 +183,18 @@ func TestDoctor(t *testing.T) {
 		"a small lag":       {func(_ *testing.T, p *patient) { p.lag.Events = 1 }, "lag", "", checkOK, "1 event accepted"},
 		"a wide lag":        {func(_ *testing.T, p *patient) { p.lag.Events = wideLag + 1 }, "lag", "", checkWarn, "100,001 events"},
 		"a wide policy lag": {func(_ *testing.T, p *patient) { p.lag.Policy = widePolicyLag + 1 }, "policy-lag", "", checkWarn, "10,001 policy changes"},
-		"no dead letters":   {func(*testing.T, *patient) {}, "dead-letters", "", checkOK, "None"},
-		"dead letters":      {func(_ *testing.T, p *patient) { p.store.letters = letters }, "dead-letters", "", checkWarn, "1,201 dead letters in the last day: 1,200 too-large of prod, 1 malformed-item of test"},
-		"a disk":            {func(_ *testing.T, p *patient) { p.store.disk = 3 << 20 }, "disk", "", checkOK, "The store uses 3.0 MiB"},
-		"no cap":            {func(*testing.T, *patient) {}, "retention", "", checkOK, "Events stay for 30d, without a cap"},
+		"findings in time":  {func(_ *testing.T, p *patient) { p.findings(299, 1) }, "findings", "", checkOK, "They are 4m59s behind"},
+		"findings late":     {func(_ *testing.T, p *patient) { p.findings(301, 1) }, "findings", "", checkFail, "Findings are 5m1s behind"},
+		"nobody finds":      {func(_ *testing.T, p *patient) { p.findings(600, 0) }, "findings", "", checkFail, "10m0s behind"},
+		"another finds": {func(_ *testing.T, p *patient) {
+			p.site.cfg.Kafka.Brokers = []string{"a:1"}
+			p.findings(0, 0)
+		}, "findings", "", checkOK, "Another process"},
+		"detections off":  {func(_ *testing.T, p *patient) { p.site.cfg.Detect.Enabled = false }, "findings", "", checkWarn, "switched off"},
+		"no dead letters": {func(*testing.T, *patient) {}, "dead-letters", "", checkOK, "None"},
+		"dead letters":    {func(_ *testing.T, p *patient) { p.store.letters = letters }, "dead-letters", "", checkWarn, "1,201 dead letters in the last day: 1,200 too-large of prod, 1 malformed-item of test"},
+		"a disk":          {func(_ *testing.T, p *patient) { p.store.disk = 3 << 20 }, "disk", "", checkOK, "The store uses 3.0 MiB"},
+		"no cap":          {func(*testing.T, *patient) {}, "retention", "", checkOK, "Events stay for 30d, without a cap"},
 		"within the cap": {func(_ *testing.T, p *patient) {
 			p.site.cfg.Retention.DiskCap, p.site.cfg.Retention.Events, p.store.disk = 10<<30, 0, 1<<30
 		}, "retention", "", checkOK, "Events stay for ever, within a cap of 10.0 GiB; 1.0 GiB"},

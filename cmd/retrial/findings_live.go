@@ -24,6 +24,7 @@ type detections struct {
 
 	mu   sync.Mutex
 	told map[string]bool // rules whose failure has been logged
+	asOf time.Time       // up to when changes have been worked out; zero: by another process
 }
 
 type detectMetrics struct {
@@ -33,10 +34,15 @@ type detectMetrics struct {
 	seconds   prometheus.Histogram
 	spans     prometheus.Counter
 	waiting   prometheus.Gauge
-	lag       prometheus.Gauge
 	dropped   prometheus.Counter
 	leader    prometheus.Gauge
 }
+
+// Metrics the doctor judges by.
+const (
+	metricDetectLag    = "retrial_detect_lag_seconds"
+	metricDetectLeader = "retrial_detect_leader"
+)
 
 // Where an expression or a pass can fail.
 const (
@@ -45,7 +51,8 @@ const (
 	failPass = "pass"
 )
 
-func newDetectMetrics(reg prometheus.Registerer) *detectMetrics {
+// newDetectMetrics registers the metrics; lag is how far findings are behind, in seconds.
+func newDetectMetrics(reg prometheus.Registerer, lag func() float64) *detectMetrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_detect_" + name, Help: help})
 	}
@@ -62,9 +69,8 @@ func newDetectMetrics(reg prometheus.Registerer) *detectMetrics {
 			Help: "Time of a pass over what changed, without its rests.", Buckets: []float64{.01, .03, .1, .3, 1, 3, 10, 30, 100}}),
 		spans:   counter("spans_total", "Stretches of time worked out, one of one rule each."),
 		waiting: gauge("waiting_spans", "Stretches of time that changed and wait to be worked out, most of them for time to pass."),
-		lag:     gauge("lag_seconds", "How far the oldest change passes have not come to lies behind its cluster's newest request."),
 		dropped: counter("dropped_requests_total", "Requests left out of rules that count because there were too many groups at once."),
-		leader:  gauge("leader", "1 in the process that works out findings."),
+		leader:  prometheus.NewGauge(prometheus.GaugeOpts{Name: metricDetectLeader, Help: "1 in the process that works out findings."}),
 	}
 	for _, step := range []string{failMark, failFind, failPass} {
 		m.errors.WithLabelValues(step)
@@ -72,12 +78,15 @@ func newDetectMetrics(reg prometheus.Registerer) *detectMetrics {
 	for _, severity := range detect.Severities() {
 		m.findings.WithLabelValues(severity)
 	}
-	reg.MustRegister(m.findings, m.withdrawn, m.errors, m.seconds, m.spans, m.waiting, m.lag, m.dropped, m.leader)
+	reg.MustRegister(m.findings, m.withdrawn, m.errors, m.seconds, m.spans, m.waiting, m.dropped, m.leader,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricDetectLag,
+			Help: "How long what findings do not take into account yet may have waited, by the clock; 0 in a process that does not work them out."}, lag))
 	return m
 }
 
 func newDetections(sys *system) *detections {
-	d := &detections{sys: sys, metrics: newDetectMetrics(sys.reg), told: map[string]bool{}}
+	d := &detections{sys: sys, told: map[string]bool{}}
+	d.metrics = newDetectMetrics(sys.reg, func() float64 { return d.lag(time.Now()).Seconds() })
 	d.tagger = detect.NewTagger(sys.rules, func(rule string, err error) { d.failed(failMark, rule, err.Error(), 1) })
 	return d
 }
@@ -94,40 +103,73 @@ func (d *detections) failed(step, rule, example string, n int64) {
 	}
 }
 
+// worked notes up to when changes have been worked out.
+func (d *detections) worked(at time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asOf = at
+}
+
+// since is up to when changes have been worked out; zero: not known, or by another process.
+func (d *detections) since() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.asOf
+}
+
+// lag is how long what findings do not take into account yet may have waited. It grows by
+// itself: nobody has to come to say that nobody comes.
+func (d *detections) lag(now time.Time) time.Duration {
+	since := d.since()
+	if since.IsZero() {
+		return 0
+	}
+	return now.Sub(since)
+}
+
 // run keeps findings up to date until ctx ends, whenever this process holds the lease.
 func (d *detections) run(ctx context.Context) error {
 	if !d.sys.cfg.Detect.Enabled {
 		<-ctx.Done()
 		return nil
 	}
+	alone := len(d.sys.cfg.Kafka.Brokers) == 0 // nobody else works findings out while the lease is lost
+	if alone {
+		d.worked(time.Now())
+	}
 	return d.sys.stream.Lease(ctx, "detect", func(ctx context.Context) error {
 		d.metrics.leader.Set(1)
 		defer d.metrics.leader.Set(0)
-		var rested time.Duration // work of this pass that was rested for
-		live, err := d.live(time.Duration(d.sys.cfg.Detect.Lateness), func(ctx context.Context, worked time.Duration) error {
-			rested += worked
-			return sleepFor(ctx, restFor*worked)
-		})
+		if !alone {
+			d.worked(time.Now())
+			defer d.worked(time.Time{})
+		}
+		pace := detect.NewPace(d.pace())
+		live, err := d.live(detect.LiveConfig{Lateness: time.Duration(d.sys.cfg.Detect.Lateness), Rest: pace.Rest, Since: d.since(), AsOf: d.worked})
 		if err != nil {
 			return err
 		}
 		for {
-			rested = 0
-			p, err := d.pass(ctx, live)
-			if err != nil && ctx.Err() == nil {
+			if _, err := d.pass(ctx, live); err != nil && ctx.Err() == nil {
 				d.metrics.errors.WithLabelValues(failPass).Inc()
 				d.sys.log.Warn("findings are not up to date, trying again", zap.Error(err))
 			}
-			if err := sleepFor(ctx, max(time.Duration(d.sys.cfg.Detect.Every), restFor*(p.Worked-rested))); err != nil {
+			if err := pace.Between(ctx); err != nil {
 				return nil //nolint:nilerr // the lease is lost, or the process stops
 			}
 		}
 	})
 }
 
-// restFor is how much longer than it works the upkeep of findings rests: at most a fortieth of any
-// minute goes into it, however much there is to do.
-const restFor = 39
+// pace is how passes are spread: by this process's processor time, or, when the store is a
+// server, by the time they take.
+func (d *detections) pace() detect.PaceConfig {
+	c := detect.PaceConfig{Every: time.Duration(d.sys.cfg.Detect.Every), Now: time.Now, Sleep: sleepFor}
+	if d.sys.engine != nil {
+		c.CPU = ownCPU
+	}
+	return c
+}
 
 // finish works out everything there is, without waiting for what may come late: for a process
 // that ends when what it was given is stored.
@@ -135,7 +177,7 @@ func (d *detections) finish(ctx context.Context) error {
 	if !d.sys.cfg.Detect.Enabled {
 		return nil
 	}
-	live, err := d.live(0, nil)
+	live, err := d.live(detect.LiveConfig{})
 	for left := 1; err == nil && left > 0; {
 		var p detect.Pass
 		p, err = d.pass(ctx, live)
@@ -144,11 +186,9 @@ func (d *detections) finish(ctx context.Context) error {
 	return err
 }
 
-func (d *detections) live(lateness time.Duration, pause func(context.Context, time.Duration) error) (*detect.Live, error) {
-	return detect.NewLive(d.sys.rules, d.sys.store, detect.LiveConfig{
-		Lateness: lateness, Now: time.Now, Rest: pause,
-		Failed: func(rule, example string, n int64) { d.failed(failFind, rule, example, n) },
-	})
+func (d *detections) live(cfg detect.LiveConfig) (*detect.Live, error) {
+	cfg.Now, cfg.Failed = time.Now, func(rule, example string, n int64) { d.failed(failFind, rule, example, n) }
+	return detect.NewLive(d.sys.rules, d.sys.store, cfg)
 }
 
 func (d *detections) pass(ctx context.Context, live *detect.Live) (detect.Pass, error) {
@@ -162,7 +202,6 @@ func (d *detections) pass(ctx context.Context, live *detect.Live) (detect.Pass, 
 	d.metrics.dropped.Add(float64(p.Dropped))
 	if err == nil {
 		d.metrics.waiting.Set(float64(p.Left))
-		d.metrics.lag.Set(p.Lag.Seconds())
 	}
 	return p, err
 }

@@ -1,0 +1,144 @@
+package detect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/storagetest"
+)
+
+// slow is a store that takes its time to read marked requests, or fails to.
+type slow struct {
+	*storage.Store
+	wait func() error
+}
+
+func (s slow) Marked(ctx context.Context, filters []replay.MarkFilter, visit func(replay.Row, []int) error) error {
+	if err := s.wait(); err != nil {
+		return err
+	}
+	return s.Store.Marked(ctx, filters, visit)
+}
+
+// TestLiveSaysHowFarBehind: AsOf stays at what has been worked out, over passes that leave work
+// to the next, fail, or rest, and moves on once nothing older waits.
+func TestLiveSaysHowFarBehind(t *testing.T) {
+	h := newHistory(t, 3)
+	s := storagetest.Open(t)
+	ctx := t.Context()
+	clock := t0.Add(100 * time.Hour)
+	insert := func(name string, hours ...int) {
+		t.Helper()
+		var rows []replay.Row
+		for i, hour := range hours {
+			r := h.request("prod", len(h.rows)+i)
+			at := t0.Add(time.Duration(hour) * time.Hour)
+			r.Event.RequestReceivedTimestamp, r.Event.StageTimestamp = at, at
+			h.judge(&r)
+			rows = append(rows, r)
+		}
+		h.rows = append(h.rows, rows...)
+		if err := s.Insert(ctx, name, rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var took time.Duration
+	var fault error
+	var asOf, resting time.Time
+	since := clock.Add(-10 * time.Second)
+	l, err := NewLive(h.set, slow{s, func() error { clock = clock.Add(took); return fault }}, LiveConfig{
+		Now: func() time.Time { return clock }, Since: since,
+		AsOf: func(at time.Time) { asOf = at },
+		Rest: func(context.Context) error { resting = asOf; return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := func(what string, want time.Time) {
+		t.Helper()
+		if _, err := l.Pass(ctx); !errors.Is(err, fault) {
+			t.Fatal(what, err)
+		}
+		if !asOf.Equal(want) {
+			t.Errorf("%s: worked out up to %s, want %s", what, asOf.Sub(since), want.Sub(since))
+		}
+	}
+	// Three stretches too far apart to be worked out together, each longer than a pass takes on.
+	insert("three", 1, 15, 30)
+	took = 40 * time.Second
+	pass("the newest alone", since)
+	for i := 0; asOf.Equal(since); i++ {
+		if i == 5 {
+			t.Fatal("work is never done")
+		}
+		took = 40 * time.Second
+		clock = clock.Add(time.Second)
+		began := clock
+		if _, err := l.Pass(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if !asOf.Equal(since) && !asOf.Equal(began) {
+			t.Errorf("all is worked out up to %s, its last pass began at %s", asOf.Sub(since), began.Sub(since))
+		}
+	}
+	done := asOf
+
+	took, fault = 0, errUnreliable
+	insert("one", 2)
+	clock = clock.Add(time.Minute)
+	pass("a pass that fails", done)
+	clock = clock.Add(time.Minute)
+	pass("another", done)
+	fault = nil
+	clock = clock.Add(time.Minute)
+	pass("one that does not", clock)
+
+	before := clock
+	insert("two", 3, 20)
+	clock = clock.Add(time.Minute)
+	pass("a pass that rests", clock)
+	if !resting.Equal(before) {
+		t.Errorf("while it rests, half done, it says %s, want %s", resting.Sub(since), before.Sub(since))
+	}
+	clock = clock.Add(time.Minute)
+	pass("nothing to do", clock)
+
+	insert("late", 40)
+	clock = clock.Add(2 * reread)
+	fault = errUnreliable
+	pass("a pass that reads all and fails", clock.Add(-2*reread))
+	fault = nil
+	pass("one that reads all", clock)
+}
+
+// TestLiveWaitIsNoLag: what waits for time to pass is not behind.
+func TestLiveWaitIsNoLag(t *testing.T) {
+	h := newHistory(t, 4)
+	s := storagetest.Open(t)
+	clock := t0.Add(100 * time.Hour)
+	var asOf time.Time
+	l, err := NewLive(h.set, s, LiveConfig{Lateness: time.Minute, Now: func() time.Time { return clock }, AsOf: func(at time.Time) { asOf = at }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waited := false
+	for i := range 12 {
+		if err := s.Insert(t.Context(), fmt.Sprint("block ", i), h.block()); err != nil {
+			t.Fatal(err)
+		}
+		clock = clock.Add(20 * time.Second)
+		p, err := l.Pass(t.Context())
+		if err != nil || !asOf.Equal(clock) {
+			t.Fatalf("pass %d: worked out up to %s before its begin, %v", i, clock.Sub(asOf), err)
+		}
+		waited = waited || p.Left > 0
+	}
+	if !waited {
+		t.Error("nothing ever waited: nothing is shown")
+	}
+}
