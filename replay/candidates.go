@@ -11,8 +11,9 @@ import (
 // the one at base.
 type candidate struct {
 	moment moment
-	class  string // of a verdict that it explains
-	text   string // what tells it apart, behind "the record agrees with the "
+	class  string      // of a verdict that it explains
+	text   string      // what tells it apart, behind "the record agrees with the "
+	in     *configured // the configuration, nil for the one at base
 }
 
 // nodeLag is how far the node authorizer may run behind the pods. It follows them by a watch of its
@@ -33,23 +34,23 @@ func (t *trial) candidates(nodes bool) []candidate {
 		for _, want := range [...]graph.Known{graph.Present, graph.Absent, graph.Unknown} {
 			m := t.base
 			m.Graph = someMoment{t.s, from, to, want}
-			out = append(out, candidate{m, ClassRaced, "pods on the node at another moment of the request's window"})
+			out = append(out, candidate{m, ClassRaced, "pods on the node at another moment of the request's window", nil})
 		}
 		for _, want := range [...]graph.Known{graph.Absent, graph.Present} {
 			m := t.base
 			m.Graph = someMoment{t.s, from.Add(-nodeLag), to, want}
-			out = append(out, candidate{m, ClassRaced, "pods on the node as they were up to " + nodeLag.String() + " before, which the node authorizer had not seen change yet"})
+			out = append(out, candidate{m, ClassRaced, "pods on the node as they were up to " + nodeLag.String() + " before, which the node authorizer had not seen change yet", nil})
 		}
 	}
 	policies := len(out)
 	for _, c := range t.otherConfigurations(from, to) {
 		m := t.base
 		m.chain = c.chain
-		out = append(out, candidate{m, ClassConfigRaced, "configuration " + c.text})
+		out = append(out, candidate{m, c.class, c.text, c.configured})
 		for i := range policies {
 			m := out[i].moment
 			m.chain = c.chain
-			out = append(out, candidate{m, ClassConfigRaced, "configuration " + c.text + " and the " + out[i].text})
+			out = append(out, candidate{m, c.class, c.text + " and the " + out[i].text, c.configured})
 		}
 	}
 	return out
@@ -84,10 +85,10 @@ func (t *trial) nearest(views []state.View) []candidate {
 	}
 	out := make([]candidate, 0, len(views))
 	for i := base - 1; i >= 0; i-- {
-		out = append(out, candidate{t.with(&views[i]), ClassRaced, "policy before " + changes(&views[i+1])})
+		out = append(out, candidate{t.with(&views[i]), ClassRaced, "policy before " + changes(&views[i+1]), nil})
 	}
 	for i := base + 1; i < len(views); i++ {
-		out = append(out, candidate{t.with(&views[i]), ClassRaced, "policy after " + changes(&views[i])})
+		out = append(out, candidate{t.with(&views[i]), ClassRaced, "policy after " + changes(&views[i]), nil})
 	}
 	return out
 }

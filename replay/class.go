@@ -14,6 +14,8 @@ const (
 	// Ambiguous.
 	ClassRaced              = "policy-changed-in-window"
 	ClassConfigRaced        = "configuration-changed-in-window"
+	ClassSeveral            = "several-configurations"
+	ClassVersion            = "version-differs"
 	ClassImpersonationRaced = "impersonation-changed-in-window"
 
 	// Indeterminate.
@@ -22,6 +24,7 @@ const (
 	ClassNodeGraph  = "node-graph"
 	ClassWebhook    = "webhook-answer"
 	ClassConfig     = "unknown-configuration"
+	ClassAuthorizer = "unmodelled-authorizer"
 	ClassUnparsable = "unparsable-uri"
 	ClassNoSubject  = "no-subject"
 
@@ -57,12 +60,15 @@ func Classes() []ClassInfo {
 		{ClassImpersonatedRoot, OutcomeDrift, "constrained impersonation of the group system:masters is recorded, which the apiserver never permits"},
 		{ClassRaced, OutcomeAmbiguous, "the policy changed while the request was on its way, and the answers before and after differ"},
 		{ClassConfigRaced, OutcomeAmbiguous, "the apiserver's configuration changed while the request was on its way, or had not been read again yet, and the answers before and after differ"},
+		{ClassSeveral, OutcomeAmbiguous, "which of several apiservers, or of their versions, answered is not known, and the record agrees with another than was assumed"},
+		{ClassVersion, OutcomeAmbiguous, "the record agrees with the version that the apiserver's log shows, and not with the one that was given"},
 		{ClassImpersonationRaced, OutcomeAmbiguous, "the right to impersonate changed while the request was on its way"},
 		{ClassNoState, OutcomeIndeterminate, "nobody has told what the cluster's policy was at that time (no state, or a gap), or it is older than the kept history"},
 		{ClassUnknown, OutcomeIndeterminate, "an object that could change the answer is not known at that time"},
 		{ClassNodeGraph, OutcomeIndeterminate, "the node authorizer decides by which pods run on the node, which is not known"},
 		{ClassWebhook, OutcomeIndeterminate, "only the answer of a webhook authorizer, which no log holds, can explain the record"},
 		{ClassConfig, OutcomeIndeterminate, "part of the apiserver's configuration that could change the answer is not known"},
+		{ClassAuthorizer, OutcomeIndeterminate, "the recorded reason is none a built-in authorizer gives: another one, such as a cloud's, decided"},
 		{ClassUnparsable, OutcomeIndeterminate, "the request URI cannot be turned into a request"},
 		{ClassNoSubject, OutcomeIndeterminate, "a decision is recorded, but no user"},
 		{ClassRequestReceived, OutcomeNotJudged, "only the request's arrival is recorded"},

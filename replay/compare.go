@@ -188,6 +188,10 @@ func (t *trial) disagree(rec *record, sameDecision bool) {
 	for _, c := range t.candidates(t.ans.NodeAsked()) {
 		ans := t.ask(&c.moment)
 		if ok, _ := agreesWith(&ans, rec, t.bufs.reason); ok {
+			if sameDecision && c.class == ClassSeveral { // whoever it was, this is what it decided
+				v.Outcome, v.Config = OutcomeMatch, c.in.text
+				return
+			}
 			v.Outcome, v.Class = OutcomeAmbiguous, c.class
 			v.Cause = "the record agrees with the " + c.text
 			return
@@ -210,7 +214,10 @@ func (t *trial) disagree(rec *record, sameDecision bool) {
 		v.Cause = "inside the request's window not known: " + strings.Join(v.Missing, ", ")
 		return
 	}
-	v.Outcome = OutcomeDrift
+	if t.unmodelled(rec) || t.otherVersion(rec) {
+		return
+	}
+	v.Outcome, v.Missing = OutcomeDrift, append(v.Missing, t.doubts(rec)...)
 	switch {
 	case sameDecision:
 		v.Class = ClassReason
@@ -336,11 +343,7 @@ func (t *trial) absent(k rbacindex.Key) string {
 }
 
 func (t *trial) versionOf(k rbacindex.Key) state.Version {
-	resource := map[rbacindex.Kind]string{
-		rbacindex.KindRole: state.Roles, rbacindex.KindClusterRole: state.ClusterRoles,
-		rbacindex.KindRoleBinding: state.RoleBindings, rbacindex.KindClusterRoleBinding: state.ClusterRoleBindings,
-	}[k.Kind]
-	v, _ := t.s.Version(resource, k.Namespace, k.Name, t.base.At)
+	v, _ := t.s.Version(resourceOfKind(k.Kind), k.Namespace, k.Name, t.base.At)
 	return v
 }
 

@@ -2,74 +2,124 @@ package replay
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/config"
 )
 
 // configured is an apiserver's configuration with what the engine made of it.
 type configured struct {
-	cfg, kube *config.APIServer // kube: of the kube-apiserver a delegating server asks
-	chain     *authz.Chain
-	text      string // the configuration, as verdicts carry it
+	cfg, kube *config.APIServer // as they were given; kube: of the kube-apiserver a delegating server asks
+	minor     int               // the version that was learned, or is tried; 0: what cfg says
+	// rules are cfg with that version. Without cfg they say nothing but the version, and are
+	// nil where nobody says that either.
+	rules *config.APIServer
+	chain *authz.Chain
+	authn *authn.Evaluator
+	text  string // the configuration, as verdicts carry it
+}
+
+// given returns the configuration by which identities and admission are judged, nil when none
+// was given.
+func (c *configured) given() *config.APIServer {
+	if c.cfg == nil {
+		return nil
+	}
+	return c.rules
 }
 
 // chains are the configurations an engine has compiled. Reading takes no lock.
 type chains struct {
-	plain *configured // of an apiserver about which nothing is known
 	known atomic.Pointer[[]*configured]
 }
 
 // maxConfigured bounds the configurations that are kept compiled; behind it the oldest goes.
 const maxConfigured = 256
 
-// of returns a configuration compiled. kube matters to delegating servers only.
-func (c *chains) of(cfg, kube *config.APIServer, engine string) *configured {
-	if cfg == nil {
-		return c.plain
-	}
-	if !cfg.Authorization.Delegated {
+// ReleaseInConfig stands in Verdict.Config before the version of an apiserver that was learned
+// from its log: what follows is not of the configuration that was given.
+const ReleaseInConfig = ";release=1."
+
+// configured returns a configuration compiled. kube matters to delegating servers only; minor
+// is a version that holds instead of what the configuration says, 0 for none.
+func (eng *Engine) configured(cfg, kube *config.APIServer, minor int) *configured {
+	if cfg == nil || !cfg.Authorization.Delegated {
 		kube = nil
 	}
-	known := c.known.Load()
+	known := eng.chains.known.Load()
 	if known != nil {
 		for _, k := range *known {
-			if k.cfg == cfg && k.kube == kube {
+			if k.cfg == cfg && k.kube == kube && k.minor == minor {
 				return k
 			}
 		}
 	}
-	made := &configured{cfg: cfg, kube: kube}
+	made := &configured{cfg: cfg, kube: kube, minor: minor, authn: eng.authn, rules: versioned(cfg, minor)}
 	if known != nil {
 		for _, k := range *known {
-			if sameConfiguration(k.cfg, cfg) && sameConfiguration(k.kube, kube) {
+			if k.minor == minor && sameConfiguration(k.cfg, cfg) && sameConfiguration(k.kube, kube) {
 				made.chain, made.text = k.chain, k.text
 			}
 		}
 	}
-	if made.chain == nil {
-		if kube != nil || cfg.Authorization.Delegated {
-			made.chain = authz.Delegated(cfg, kube)
+	switch {
+	case made.chain != nil:
+	case cfg == nil:
+		eng.assume(made)
+	default:
+		if cfg.Authorization.Delegated {
+			made.chain = authz.Delegated(cfg, versioned(kube, minor))
 		} else {
-			made.chain = authz.New(cfg)
+			made.chain = authz.New(made.rules)
 		}
-		made.text = "authorizers=" + strings.Join(made.chain.Names()[1:], ",") + engine + ";apiserver=" + cfg.Digest
+		made.text = "authorizers=" + strings.Join(made.chain.Names()[1:], ",") + eng.options + ";apiserver=" + cfg.Digest
+		if made.rules != cfg {
+			made.text += ReleaseInConfig + strconv.Itoa(minor)
+		}
 	}
 	for { // somebody else may add one at the same time
 		var next []*configured
-		if known = c.known.Load(); known != nil {
+		if known = eng.chains.known.Load(); known != nil {
 			next = slices.Clone(*known)
 		}
 		if next = append(next, made); len(next) > maxConfigured {
 			next = slices.Delete(next, 0, 1)
 		}
-		if c.known.CompareAndSwap(known, &next) {
+		if eng.chains.known.CompareAndSwap(known, &next) {
 			return made
 		}
 	}
+}
+
+// assume compiles what holds of an apiserver whose configuration nobody gave.
+func (eng *Engine) assume(c *configured) {
+	minor, text := c.minor, eng.config
+	switch {
+	case minor == 0:
+		minor = eng.cfg.KubernetesMinor
+	case minor != eng.cfg.KubernetesMinor:
+		text += ReleaseInConfig + strconv.Itoa(minor)
+		c.authn = newAuthn(eng.cfg, minor)
+	}
+	c.chain, c.text = authz.Assume(minor), text
+	if minor > 0 {
+		c.rules = &config.APIServer{Minor: minor}
+	}
+}
+
+// versioned returns a configuration as it is of another version, 0 for its own.
+func versioned(cfg *config.APIServer, minor int) *config.APIServer {
+	if cfg == nil || minor == 0 || minor == cfg.Minor {
+		return cfg
+	}
+	is := *cfg
+	is.Minor = minor
+	return &is
 }
 
 func sameConfiguration(a, b *config.APIServer) bool {
@@ -81,55 +131,39 @@ func (t *trial) configure(at time.Time) *configured {
 	if t.eng.cfg.Apiserver != nil && t.s != nil {
 		t.history = t.eng.cfg.Apiserver(t.s.Cluster(), t.e.Server)
 	}
-	in := t.configuredAt(at)
-	t.cfg, t.v.Config = in.cfg, in.text
-	return in
-}
-
-// configuredAt returns the configuration in force at a time.
-func (t *trial) configuredAt(at time.Time) *configured {
-	return t.compiled(t.history.At(at), at)
+	t.in = t.compiled(t.history.At(at), at)
+	t.cfg, t.v.Config = t.in.given(), t.in.text
+	return t.in
 }
 
 // compiled returns a configuration with its chain. What a delegating server's kube-apiserver
-// was told at that time belongs to it.
+// was told at that time belongs to it, and so does the version that was learned.
 func (t *trial) compiled(cfg *config.APIServer, at time.Time) *configured {
-	var kube *config.APIServer
-	if cfg != nil && cfg.Authorization.Delegated {
-		kube = t.eng.asked(cfg, t.s.Cluster(), at)
+	kube, speaks := t.asked(cfg, at)
+	minor := 0
+	if t.given(speaks) == 0 {
+		if learned := t.releases(t.e.Server, at); len(learned) > 0 {
+			minor = learned[0]
+		}
 	}
-	return t.eng.chains.of(cfg, kube, t.eng.options)
+	return t.eng.configured(cfg, kube, minor)
 }
 
-// otherConfigurations returns those that may have been in force during a window instead of the
-// one the replica used, each with what tells it apart, in words.
-func (t *trial) otherConfigurations(from, to time.Time) (out []candidateChain) {
-	if t.history == nil {
+// asked returns the configuration of the kube-apiserver that one asks which delegates, nil for
+// one that does not, and of the two the one whose version decides.
+func (t *trial) asked(cfg *config.APIServer, at time.Time) (kube, speaks *config.APIServer) {
+	if cfg == nil || !cfg.Authorization.Delegated {
+		return nil, cfg
+	}
+	kube = t.eng.asked(cfg, t.s.Cluster(), at)
+	return kube, kube
+}
+
+// releases returns the minor versions an apiserver may have been of by its log, likeliest first.
+func (t *trial) releases(server string, at time.Time) []int {
+	if t.s == nil {
 		return nil
 	}
-	add := func(cfg *config.APIServer, at time.Time, text string) {
-		if cfg == nil || cfg == t.cfg {
-			return
-		}
-		chain := t.compiled(cfg, at).chain
-		for _, c := range out {
-			if c.chain == chain {
-				return
-			}
-		}
-		if chain != t.base.chain {
-			out = append(out, candidateChain{chain, text})
-		}
-	}
-	add(t.history.At(from), from, "before the apiserver's configuration changed")
-	add(t.history.Settling(from), from, "before the apiserver read its new configuration")
-	add(t.history.Settling(t.base.At), t.base.At, "before the apiserver read its new configuration")
-	add(t.history.At(to), to, "after the apiserver's configuration changed")
-	return out
-}
-
-// candidateChain is a chain the apiserver may have had instead of the one at base.
-type candidateChain struct {
-	chain *authz.Chain
-	text  string
+	t.bufs.releases = t.s.Releases(server, at, t.bufs.releases[:0])
+	return t.bufs.releases
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/state"
 )
@@ -23,51 +22,58 @@ func chainConfig(digest string, types ...config.AuthorizerType) *config.APIServe
 // TestConfigurationsAreCompiledOnce: the same configuration, or another of the same digest,
 // has the same chain; one without a digest is itself alone.
 func TestConfigurationsAreCompiledOnce(t *testing.T) {
-	c := chains{plain: &configured{chain: authz.New(nil), text: "plain"}}
+	c := New(Config{Lag: time.Second})
 	one, twin, other := chainConfig("d", config.RBAC), chainConfig("d", config.RBAC), chainConfig("", config.AlwaysDeny)
-	first := c.of(one, nil, ";lag=1s")
-	if first.text != "authorizers=rbac;lag=1s;apiserver=d" || c.of(one, nil, "") != first || c.of(twin, nil, "").chain != first.chain {
+	first := c.configured(one, nil, 0)
+	if first.text != "authorizers=rbac;lag=1s;apiserver=d" || c.configured(one, nil, 0) != first || c.configured(twin, nil, 0).chain != first.chain {
 		t.Errorf("%q is compiled again", first.text)
 	}
-	if c.of(other, nil, "").chain == first.chain || c.of(chainConfig("", config.AlwaysDeny), nil, "").chain == c.of(other, nil, "").chain {
+	if c.configured(other, nil, 0).chain == first.chain || c.configured(chainConfig("", config.AlwaysDeny), nil, 0).chain == c.configured(other, nil, 0).chain {
 		t.Error("a configuration without a digest has another's chain")
 	}
-	if got := c.of(nil, nil, ""); got != c.plain {
+	if got := c.configured(nil, nil, 0); got.text != c.ConfigVersion() || got.rules != nil || got.given() != nil {
 		t.Errorf("nothing known: %q", got.text)
+	}
+	learned := c.configured(nil, nil, 33)
+	if learned.text != c.ConfigVersion()+";release=1.33" || learned.rules.Minor != 33 || learned.given() != nil || c.configured(nil, nil, 33) != learned {
+		t.Errorf("a version learned: %q, %+v", learned.text, learned.rules)
+	}
+	if is := c.configured(one, nil, 33); is.chain == first.chain || is.text != first.text+";release=1.33" || is.given().Minor != 33 || one.Minor != 0 {
+		t.Errorf("a version learned of a configured apiserver: %q", is.text)
 	}
 	aggregated := chainConfig("a")
 	aggregated.Authorization.Delegated = true
-	if c.of(aggregated, one, "").chain == c.of(aggregated, other, "").chain || !c.of(aggregated, one, "").chain.Delegated() {
+	if c.configured(aggregated, one, 0).chain == c.configured(aggregated, other, 0).chain || !c.configured(aggregated, one, 0).chain.Delegated() {
 		t.Error("a delegating server does not depend on its kube-apiserver")
 	}
-	if c.of(one, other, "") != first {
+	if c.configured(one, other, 0) != first {
 		t.Error("a kube-apiserver depends on another")
 	}
 }
 
 // TestConfigurationsAreBounded: many come and go, from many goroutines; the newest stay.
 func TestConfigurationsAreBounded(t *testing.T) {
-	c := chains{plain: &configured{}}
+	c := New(Config{})
 	var all sync.WaitGroup
 	for g := range 4 {
 		all.Go(func() {
 			for i := range maxConfigured {
 				cfg := chainConfig(fmt.Sprint(g, "-", i), config.RBAC)
-				if c.of(cfg, nil, "").cfg != cfg {
+				if c.configured(cfg, nil, 0).cfg != cfg {
 					t.Errorf("goroutine %d: another configuration", g)
 				}
 			}
 		})
 	}
 	all.Wait()
-	if n := len(*c.known.Load()); n != maxConfigured {
+	if n := len(*c.chains.known.Load()); n != maxConfigured {
 		t.Errorf("%d are kept", n)
 	}
 }
 
-// TestConfigAt: the configuration that is named for a time is the one verdicts of that time
+// TestConfigsAt: the configuration that is named for a time is the one verdicts of that time
 // carry, and the name of all of them changes with any.
-func TestConfigAt(t *testing.T) {
+func TestConfigsAt(t *testing.T) {
 	changed := time.Date(2026, 5, 6, 7, 0, 0, 0, time.UTC)
 	h := &config.History{}
 	h.Add(changed, chainConfig("d1", config.RBAC))
@@ -91,7 +97,7 @@ func TestConfigAt(t *testing.T) {
 				at := changed.Add(after)
 				e := &event.Event{Server: server, Verb: "get", RequestURI: "/api/v1/pods", Stage: event.StageResponseComplete,
 					User: event.User{Username: "ann"}, RequestReceivedTimestamp: at, StageTimestamp: at}
-				got, want := eng.ConfigAt(cluster, server, at), eng.Replay(e, s).Config
+				got, want := eng.ConfigsAt(cluster, server, at)[0], eng.Replay(e, s).Config
 				if got != want {
 					t.Errorf("%s %q %s: %q, verdicts carry %q", cluster, server, after, got, want)
 				}

@@ -10,14 +10,21 @@ import (
 	"github.com/retrial-io/retrial/replay/config"
 )
 
-// ConfigAt returns the configuration by which a request is judged that an apiserver took at a
-// time, as its verdict carries it.
-func (eng *Engine) ConfigAt(cluster, server string, at time.Time) string {
+// ConfigsAt returns the configurations by which a request is judged that an apiserver took at a
+// time, as its verdict carries them but for the version, which is learned from the log
+// ([ReleaseInConfig]): that which is taken first, and those of single apiservers any of which
+// may have sent an event that does not say who did.
+func (eng *Engine) ConfigsAt(cluster, server string, at time.Time) []string {
 	if eng.cfg.Apiserver == nil {
-		return eng.config
+		return []string{eng.config}
 	}
-	cfg := eng.cfg.Apiserver(cluster, server).At(at)
-	return eng.chains.of(cfg, eng.asked(cfg, cluster, at), eng.options).text
+	h := eng.cfg.Apiserver(cluster, server)
+	cfg := h.At(at)
+	out := []string{eng.configured(cfg, eng.asked(cfg, cluster, at), 0).text}
+	for _, alike := range h.Alike(at) {
+		out = append(out, eng.configured(alike, nil, 0).text)
+	}
+	return out
 }
 
 // asked returns the configuration of the kube-apiserver that one asks which delegates, nil for

@@ -26,8 +26,8 @@ type Config struct {
 	Lag time.Duration
 	// Version names the replica's code in every verdict; empty means "dev".
 	Version string
-	// KubernetesMinor is the minor version of the apiservers (32 for 1.32). It only
-	// switches identity findings that older versions could not meet. 0 means current.
+	// KubernetesMinor is the minor version (32 for 1.32) of apiservers whose configuration is
+	// not known. 0 means what their logs show, and the current one where they do not.
 	KubernetesMinor int
 	// Apiserver returns what is known of an apiserver's configuration over time, nil for
 	// nothing: then the chain is taken to be node, rbac, and what depends on the
@@ -45,8 +45,7 @@ type Engine struct {
 	admission *admissionTable
 	trials    sync.Pool // *trial
 	authn     *authn.Evaluator
-	chains    chains            // of the configurations seen
-	assumed   *config.APIServer // where no configuration is known: its version, or nil
+	chains    chains // of the configurations seen
 	grants    *grantMemory
 }
 
@@ -55,6 +54,7 @@ type buffers struct {
 	grants, other []rbacindex.Grant
 	reason        []byte
 	ends          []int
+	releases      []int
 }
 
 // New returns an engine.
@@ -72,14 +72,9 @@ func New(cfg Config) *Engine {
 	if cfg.KubernetesMinor > 0 {
 		options += ";kubernetes=1." + strconv.Itoa(cfg.KubernetesMinor)
 	}
-	var assumed *config.APIServer
-	if cfg.KubernetesMinor > 0 {
-		assumed = &config.APIServer{Minor: cfg.KubernetesMinor}
-	}
-	text := "authorizers=" + AuthorizerNode + "," + AuthorizerRBAC + options
 	return &Engine{
-		cfg: cfg, config: text, options: options, admission: newAdmissionTable(), authn: newAuthn(cfg),
-		chains: chains{plain: &configured{chain: authz.Assume(cfg.KubernetesMinor), text: text}}, assumed: assumed, grants: newGrantMemory(),
+		cfg: cfg, config: "authorizers=" + AuthorizerNode + "," + AuthorizerRBAC + options, options: options,
+		admission: newAdmissionTable(), authn: newAuthn(cfg, cfg.KubernetesMinor), grants: newGrantMemory(),
 		trials: sync.Pool{New: func() any {
 			return &trial{bufs: buffers{
 				grants: make([]rbacindex.Grant, 0, 16), other: make([]rbacindex.Grant, 0, 16), reason: make([]byte, 0, 256),
@@ -181,9 +176,10 @@ type trial struct {
 
 	uriErr error
 	base   moment
-	// history is the apiserver's configuration over time, nil when not known; cfg the one when
-	// the request came.
+	// history is the apiserver's configuration over time, nil when not known; in the one when
+	// the request came, and cfg what it says, nil when it was not given.
 	history *config.History
+	in      *configured
 	cfg     *config.APIServer
 	view    state.View   // what base points to
 	ans     authz.Answer // at base; its grants live in bufs.grants

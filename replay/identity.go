@@ -6,15 +6,17 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/replay/authz"
 )
 
-// newAuthn returns the evaluator of identities for a normalised configuration.
-func newAuthn(cfg Config) *authn.Evaluator {
+// newAuthn returns the evaluator of identities for a normalised configuration, and for
+// apiservers of a version where theirs does not say it.
+func newAuthn(cfg Config, minor int) *authn.Evaluator {
 	lag := cfg.Lag
 	if lag == 0 {
 		lag = -1
 	}
-	return authn.New(authn.Config{Minor: cfg.KubernetesMinor, Lag: lag})
+	return authn.New(authn.Config{Minor: minor, Lag: lag})
 }
 
 // Authn returns the evaluator of identities that verdicts are made with, to ask it more of an
@@ -33,6 +35,18 @@ func (t *trial) identity() {
 	for i := range r.Findings {
 		t.v.find(r.Findings[i].Name, r.Findings[i].Evidence)
 	}
+	t.version()
+}
+
+// version notes an apiserver's own request that shows another version than was given.
+func (t *trial) version() {
+	version, minor, ok := event.Sighting(t.e)
+	if !ok {
+		return
+	}
+	if _, speaks := t.asked(t.in.cfg, t.base.At); t.differs(speaks, minor) {
+		t.v.find(authz.FindingVersion, "the apiserver says it is "+strconv.Quote(clip(version))+"; given is "+releaseName(t.given(speaks)))
+	}
 }
 
 // evaluateIdentity judges the user of an event, by what the trial is held with.
@@ -41,11 +55,13 @@ func (t *trial) evaluateIdentity(e *event.Event) authn.Result {
 	if t.s != nil {
 		s = t.s
 	}
-	r := t.eng.authn.Evaluate(e, t.cfg, s)
-	if before := t.history.Settling(e.RequestReceivedTimestamp); before != nil && len(r.Findings) > 0 {
-		// The apiserver may not have read its configuration again yet: only what contradicts
-		// both is one.
-		other := t.eng.authn.Evaluate(e, before, s)
+	r := t.in.authn.Evaluate(e, t.cfg, s)
+	if len(r.Findings) == 0 {
+		return r
+	}
+	// Another configuration may have held: only what contradicts all of them is a finding.
+	for _, c := range t.otherConfigurations(e.RequestReceivedTimestamp, e.RequestReceivedTimestamp) {
+		other := c.authn.Evaluate(e, c.given(), s)
 		if len(r.Explained) == 0 {
 			r.Explained = other.Explained
 		}

@@ -167,9 +167,5 @@ func (t *trial) accountNear(namespace, name string) bool {
 // constrains tells whether the apiserver may do constrained impersonation: as a beta feature
 // since 1.36, before that where it was switched on.
 func (t *trial) constrains() bool {
-	cfg := t.cfg
-	if cfg == nil {
-		cfg = t.eng.assumed
-	}
-	return cfg.Enabled("ConstrainedImpersonation")
+	return t.in.rules.Enabled("ConstrainedImpersonation")
 }

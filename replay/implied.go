@@ -25,10 +25,7 @@ func (t *trial) impliedChecks() {
 
 // deriveImplied derives and answers the checks.
 func (t *trial) deriveImplied() {
-	cfg := t.cfg
-	if cfg == nil {
-		cfg = t.eng.assumed
-	}
+	cfg := t.in.rules
 	if t.base.View != nil {
 		t.policy = policyAt{t.base.View, t.s, t.base.At}
 		t.checks = implied.Of(t.e, &t.v.Attributes, cfg, &t.policy)

@@ -143,6 +143,10 @@ func ReasonNames(reason string) (binding string, ok bool) {
 	return authz.ObjectName(k), true
 }
 
+// BuiltInReason tells whether a recorded reason is in the words of authorizers that are built into
+// kube-apiserver, see authz.BuiltIn.
+func BuiltInReason(reason string) bool { return authz.BuiltIn(reason) }
+
 func kindAndName(s string) (kind, name, rest string, ok bool) {
 	kind, rest, ok = strings.Cut(s, " ")
 	if !ok {

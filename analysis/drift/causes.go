@@ -11,6 +11,8 @@ import (
 const (
 	// KindContradiction: the event contradicts itself; no apiserver writes that.
 	KindContradiction = "tampering"
+	// KindVersion: the apiserver is of another version of Kubernetes than it was judged by.
+	KindVersion = "version"
 	// KindConfiguration: the apiserver runs authorizers Retrial was not told of.
 	KindConfiguration = "unseen-configuration"
 	// KindAuthorizer: an authorizer whose answers cannot be derived decided.
@@ -37,7 +39,7 @@ type Cause struct {
 	Give string `json:"give"`
 }
 
-var ranks = []string{KindContradiction, KindConfiguration, KindAuthorizer, KindState, KindLevel, KindGap, KindPods, KindRace, KindForged}
+var ranks = []string{KindContradiction, KindVersion, KindConfiguration, KindAuthorizer, KindState, KindLevel, KindGap, KindPods, KindRace, KindForged}
 
 func rank(kind string) int { return slices.Index(ranks, kind) }
 
@@ -45,9 +47,13 @@ func rank(kind string) int { return slices.Index(ranks, kind) }
 func Kinds() []string { return slices.Clone(ranks) }
 
 const (
-	giveConfig = "the apiserver's flags and the files they name: --apiserver-config DIR, then retrial rejudge"
-	giveState  = "a listing of that time: retrial import --state FILE, or let Retrial watch the cluster: retrial connect"
-	givePolicy = "writes to roles, bindings, namespaces and pods at level RequestResponse: deploy/audit-policy.yaml"
+	giveVersion = "its version: kubernetesVersion in server.yaml of --apiserver-config DIR, or its own requests in the log (deploy/audit-policy.yaml keeps them)"
+	giveServers = "a name for each apiserver: an endpoint of its own (retrial connect), or import --apiserver NAME for each log"
+	giveLog     = "the log file of the apiserver: retrial import"
+	giveConfig  = "the apiserver's flags and the files they name: --apiserver-config DIR, then retrial rejudge"
+	giveState   = "a listing of that time: retrial import --state FILE, or let Retrial watch the cluster: retrial connect"
+	givePods    = "pods, nodes and volumes: a state file that lists them, or let Retrial watch the cluster"
+	givePolicy  = "writes to roles, bindings, namespaces and pods at level RequestResponse: deploy/audit-policy.yaml"
 )
 
 // causes says what probably lies behind a verdict that is no match, most likely first.
@@ -57,18 +63,52 @@ func causes(s *Sample) []Cause {
 	}
 	switch s.Outcome {
 	case replay.OutcomeAmbiguous:
+		switch s.Class {
+		case replay.ClassVersion:
+			return []Cause{{KindVersion, "the version that was given is not the apiserver's: " + s.Cause, giveVersion}}
+		case replay.ClassSeveral:
+			return []Cause{{KindConfiguration, "which apiserver answered is not recorded, and they do not decide alike: " + s.Cause, giveServers}}
+		}
 		return []Cause{{KindRace, "the policy, or the configuration, changed while the request was on its way; the record agrees with one of its two sides", "nothing: the record is explained"}}
 	case replay.OutcomeIndeterminate:
 		return unknown(s)
 	}
+	return doubted(s, drifted(s))
+}
+
+// doubted puts what was in doubt around the request before the causes of a drift. A record is
+// not called forged where an object on the way to its answer was.
+func doubted(s *Sample, likely []Cause) []Cause {
+	var out []Cause
+	object := false
+	for _, m := range s.Missing {
+		if why, ok := strings.CutPrefix(m, replay.DoubtVersion); ok {
+			out = append(out, Cause{KindVersion, "it was judged by another version than the apiserver's: " + why, giveVersion})
+		}
+		if why, ok := strings.CutPrefix(m, replay.DoubtObject); ok && !object {
+			out, object = append(out, Cause{KindState, "what it depends on was in doubt around the request: " + why, giveState}), true
+		}
+	}
+	for _, c := range likely {
+		if !object || c.Kind != KindForged && c.Kind != KindState {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// drifted says what probably lies behind a drift, by the record alone.
+func drifted(s *Sample) []Cause {
 	configured := strings.Contains(s.Config, ";apiserver=")
 	_, rbac := replay.ReasonNames(s.RecordedReason)
 	switch {
 	case rbac && s.Recorded == replay.DecisionAllow:
 		out := []Cause{{KindState, "the recorded reason names an object that Retrial knows otherwise: " + s.Cause, giveState}}
-		return append(out, Cause{KindForged, "or the record was changed: compare it with the apiserver's own log file", "the log file of the apiserver: retrial import"})
+		return append(out, Cause{KindForged, "or the record was changed: compare it with the apiserver's own log file", giveLog})
 	case strings.HasPrefix(s.RecordedReason, "RBAC: "):
 		return []Cause{{KindState, "the authorizer met roles that did not exist, which Retrial knows otherwise", giveState}}
+	case s.RecordedReason != "" && replay.BuiltInReason(s.RecordedReason):
+		return []Cause{{KindPods, "the recorded reason is the node authorizer's own: it knew other pods of the node, or follows other rules: " + s.Cause, givePods}}
 	case s.RecordedReason != "":
 		if configured {
 			return []Cause{{KindAuthorizer, "the recorded reason is no text of a built-in authorizer: a webhook's, or of one that is not in the configuration", "the configuration as it was at that time: versions in --apiserver-config DIR"}}
@@ -77,21 +117,21 @@ func causes(s *Sample) []Cause {
 	case s.Recorded == replay.DecisionAllow && !configured:
 		return []Cause{
 			{KindConfiguration, "allowed without a reason, as ABAC, AlwaysAllow or a webhook do", giveConfig},
-			{KindForged, "or the reason was removed from the record", "the log file of the apiserver: retrial import"},
+			{KindForged, "or the reason was removed from the record", giveLog},
 		}
 	case s.Recorded == replay.DecisionForbid:
 		return []Cause{
 			{KindState, "Retrial knows a grant the apiserver did not know at that time: " + s.Cause, giveState},
-			{KindForged, "or the decision was changed in the record", "the log file of the apiserver: retrial import"},
+			{KindForged, "or the decision was changed in the record", giveLog},
 		}
 	}
-	return []Cause{{KindForged, "nothing that policy and configuration say leads to this record", "the log file of the apiserver: retrial import"}}
+	return []Cause{{KindForged, "nothing that policy and configuration say leads to this record", giveLog}}
 }
 
 // contradiction finds what an apiserver never writes: a refusal that was carried out.
 func contradiction(s *Sample) (Cause, bool) {
 	if s.Recorded == replay.DecisionForbid && s.Code != 0 && s.Code != 403 {
-		return Cause{KindContradiction, "a refusal is recorded, but the response is not a 403: the decision in the record was changed", "the log file of the apiserver: retrial import"}, true
+		return Cause{KindContradiction, "a refusal is recorded, but the response is not a 403: the decision in the record was changed", giveLog}, true
 	}
 	return Cause{}, false
 }
@@ -102,9 +142,15 @@ func unknown(s *Sample) []Cause {
 	case replay.ClassNoState:
 		return []Cause{{KindGap, "nothing is known of the cluster's policy at that time", giveState}}
 	case replay.ClassNodeGraph:
-		return []Cause{{KindPods, "the node authorizer decides by the pods that run on a node", "pods, nodes and volumes: a state file that lists them, or let Retrial watch the cluster"}}
+		return []Cause{{KindPods, "the node authorizer decides by the pods that run on a node", givePods}}
 	case replay.ClassUnknown:
 		return []Cause{{KindLevel, "an object was written, and the write was recorded without the object", givePolicy}}
+	}
+	if slices.ContainsFunc(s.Missing, func(m string) bool { return strings.HasPrefix(m, replay.DoubtVersion) }) {
+		return []Cause{{KindVersion, "the log does not show the apiserver's version, and another than the newest explains the record", giveVersion}}
+	}
+	if s.Class == replay.ClassAuthorizer {
+		return []Cause{{KindAuthorizer, "an authorizer decided that is not built into Kubernetes, such as a cloud's access entries or the scopes of a token", giveConfig}}
 	}
 	if strings.Contains(s.Class, "webhook") {
 		return []Cause{{KindAuthorizer, "a webhook decided, and its answers are in no audit event", "nothing can be given yet: its answers are not recorded"}}

@@ -19,6 +19,9 @@ func TestLikelyCauses(t *testing.T) {
 	drifted := func(recorded replay.Decision, reason string, code int32, config string) Sample {
 		return Sample{Outcome: replay.OutcomeDrift, Recorded: recorded, RecordedReason: reason, Code: code, Config: config}
 	}
+	doubt := func(missing string) Sample {
+		return Sample{Outcome: replay.OutcomeDrift, Recorded: replay.DecisionForbid, Code: 403, Missing: []string{missing}}
+	}
 	open := func(class string, missing ...string) Sample {
 		return Sample{Outcome: replay.OutcomeIndeterminate, Class: class, Missing: missing, Recorded: replay.DecisionAllow}
 	}
@@ -35,6 +38,13 @@ func TestLikelyCauses(t *testing.T) {
 		{"allowed in silence", drifted(replay.DecisionAllow, "", 200, ""), KindConfiguration + " " + KindForged},
 		{"allowed in silence, configured", drifted(replay.DecisionAllow, "", 200, "x;apiserver=1"), KindForged},
 		{"refused against a grant", drifted(replay.DecisionForbid, "", 403, ""), KindState + " " + KindForged},
+		{"refused in the node authorizer's words", drifted(replay.DecisionForbid, "node: no relationship found between node 'n' and this object", 403, "x;apiserver=1"), KindPods},
+		{"refused against a grant in doubt", doubt(replay.DoubtObject + "ClusterRole x: it was being deleted"), KindState},
+		{"another version explains it", doubt(replay.DoubtVersion + "Kubernetes 1.33 gives this answer"), KindVersion + " " + KindState + " " + KindForged},
+		{"the version given is wrong", Sample{Outcome: replay.OutcomeAmbiguous, Class: replay.ClassVersion}, KindVersion},
+		{"one of several apiservers", Sample{Outcome: replay.OutcomeAmbiguous, Class: replay.ClassSeveral}, KindConfiguration},
+		{"the version is not known", open(replay.ClassConfig, replay.DoubtVersion+"Kubernetes 1.33 gives this answer"), KindVersion},
+		{"a cloud's authorizer", open(replay.ClassAuthorizer, "not-evaluable:authorizer"), KindAuthorizer},
 		{"raced", Sample{Outcome: replay.OutcomeAmbiguous}, KindRace},
 		{"no state", open(replay.ClassNoState), KindGap},
 		{"pods", open(replay.ClassNodeGraph), KindPods},

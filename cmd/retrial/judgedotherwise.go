@@ -35,7 +35,7 @@ type otherwise struct {
 
 // configuredEngine tells by what it judges.
 type configuredEngine interface {
-	ConfigAt(cluster, server string, at time.Time) string
+	ConfigsAt(cluster, server string, at time.Time) []string
 	ConfigOf(cluster string) string
 }
 
@@ -81,8 +81,9 @@ func (o *otherwise) of(ctx context.Context, cluster string) ([]judgedOtherwise, 
 	for i := range used {
 		u := &used[i]
 		// A configuration may have come into force within the hour.
-		now := o.engine.ConfigAt(u.Cluster, u.APIServer, u.Hour.Add(time.Hour-1))
-		if u.Config == now || u.Config == o.engine.ConfigAt(u.Cluster, u.APIServer, u.Hour) || lessKnown(u.Config, now) {
+		now := o.engine.ConfigsAt(u.Cluster, u.APIServer, u.Hour.Add(time.Hour-1))
+		was, _, _ := strings.Cut(u.Config, replay.ReleaseInConfig)
+		if slices.Contains(now, was) || slices.Contains(o.engine.ConfigsAt(u.Cluster, u.APIServer, u.Hour), was) || lessKnown(was, now[0]) {
 			continue
 		}
 		// Judged again, verdicts that stayed as they were keep the name of what reached them first.

@@ -23,11 +23,11 @@ type fakeConfigs struct {
 	jobs    []replay.RejudgeJob
 }
 
-func (f *fakeConfigs) ConfigAt(cluster, server string, at time.Time) string {
+func (f *fakeConfigs) ConfigsAt(cluster, server string, at time.Time) []string {
 	if cluster == "c" && server == "" && at.Before(f.changed) {
-		return "old"
+		return []string{"old"}
 	}
-	return "new"
+	return []string{"new", "alike"}
 }
 func (f *fakeConfigs) ConfigOf(string) string                                { return f.name }
 func (f *fakeConfigs) Rejudges(context.Context) ([]replay.RejudgeJob, error) { return f.jobs, nil }
@@ -53,6 +53,8 @@ func TestJudgedOtherwise(t *testing.T) {
 		{Cluster: "c", Hour: hour(11), Config: "old", Requests: 17},                     // after it
 		{Cluster: "c", Hour: hour(11), APIServer: "wardle", Config: "new", Requests: 1}, // another server
 		{Cluster: "d", Hour: hour(1), Config: "new", Requests: 100},
+		{Cluster: "d", Hour: hour(1), Config: "new;release=1.33", Requests: 100},
+		{Cluster: "d", Hour: hour(1), Config: "alike", Requests: 100},
 		{Cluster: "d", Hour: hour(2), Config: "node,rbac;apiserver=d1", Requests: 1000}, // and nothing is known now
 	}}
 	seen, logs := observer.New(zap.InfoLevel)

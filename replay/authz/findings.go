@@ -5,6 +5,7 @@ package authz
 const (
 	FindingMastersAsked = "masters-not-shortcut"
 	FindingUnrecorded   = "authz-annotation-missing"
+	FindingVersion      = "version-differs"
 )
 
 // Finding is a finding with its one-line explanation.
@@ -15,5 +16,6 @@ func Findings() []Finding {
 	return []Finding{
 		{FindingMastersAsked, "the group system:masters is let through before RBAC is asked, and the record names an RBAC grant"},
 		{FindingUnrecorded, "the request succeeded and no authorization is recorded: authorization is off, or the annotations are gone"},
+		{FindingVersion, "the apiserver's own requests show another version of Kubernetes than its configuration says"},
 	}
 }

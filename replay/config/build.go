@@ -96,7 +96,7 @@ func (b *builder) version() error {
 			component, version = "kube", v
 		}
 		if m := minorOf(version); component == "kube" && m > 0 {
-			b.a.Minor = m
+			b.a.Minor, b.a.Emulates = m, true
 			b.r.understood("--emulated-version", "it behaves as 1.%d", m)
 		}
 	}
@@ -114,7 +114,7 @@ func (b *builder) version() error {
 		}
 	}
 	if b.a.Minor == 0 && last > 0 {
-		b.a.Minor = last
+		b.a.Minor, b.a.Guessed = last, true
 		b.r.missing("kubernetesVersion", "--%s was last in Kubernetes 1.%d, so 1.%d is assumed; say the version in %s", because, last, last, serverFile)
 	}
 	if b.a.Minor > 0 {

@@ -24,8 +24,12 @@ import (
 type APIServer struct {
 	// Digest identifies the content: equal digests decide alike. Short, printable.
 	Digest string
-	// Minor is the Kubernetes minor version (36 for 1.36), 0 for a current one.
-	Minor          int
+	// Minor is the Kubernetes minor version it behaves as (36 for 1.36), 0 for a current one.
+	Minor int
+	// Guessed says that Minor is only what its flags imply.
+	Guessed bool `json:",omitempty"`
+	// Emulates says that Minor is a version it emulates, whatever its own.
+	Emulates       bool `json:",omitempty"`
 	Authentication Authentication
 	Authorization  Authorization
 	Admission      Admission

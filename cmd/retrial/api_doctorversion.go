@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// versionCheck tells which versions of Kubernetes the apiservers of a cluster are of, by their
+// own requests, and whether that is what their configuration says.
+func (a api) versionCheck(c *checks, cluster string) {
+	const id = "version"
+	s, ok := a.replay.State(cluster)
+	if !ok {
+		return
+	}
+	seen := s.Servers()
+	if len(seen) == 0 {
+		if given := a.site.versionGiven(cluster, ""); given == 0 {
+			c.add(id, checkWarn, "Keep the requests of system:apiserver in the audit policy (deploy/audit-policy.yaml), or say kubernetesVersion in server.yaml of --apiserver-config.",
+				"Its log does not show which version of Kubernetes its apiserver is: the newest is assumed.")
+		}
+		return
+	}
+	var texts []string
+	for _, server := range slices.Sorted(maps.Keys(seen)) {
+		list := seen[server]
+		who := "its apiserver"
+		if server != "" {
+			who = "apiserver " + server
+		}
+		newest := slices.MaxFunc(list, func(a, b state.Release) int { return a.Last.Compare(b.Last) })
+		text := who + " is " + newest.String()
+		for _, r := range list {
+			if r != newest {
+				text += fmt.Sprintf(", was %s until %s", r, r.Last.UTC().Format(time.RFC3339))
+			}
+		}
+		texts = append(texts, text)
+		if given := a.site.versionGiven(cluster, server); given != 0 && given != newest.Minor {
+			c.add(id, checkFail, fmt.Sprintf("Say kubernetesVersion: %q in server.yaml of %s, then retrial rejudge --cluster %s.", newest, a.site.apiserverFolder(cluster), cluster),
+				"By its own requests %s is Kubernetes %s; its configuration says 1.%d, by which its requests are judged.", who, newest, given)
+		}
+	}
+	c.add(id, checkOK, "", "By their own requests: %s.", strings.Join(texts, "; "))
+}
+
+// versionGiven returns the minor version that the configuration of an apiserver says now, 0 where
+// it says none, or one that it emulates.
+func (s site) versionGiven(cluster, server string) int {
+	if s.apiserver == nil {
+		return 0
+	}
+	cfg := s.apiserver(cluster, server).At(s.time())
+	if cfg == nil || cfg.Guessed || cfg.Emulates {
+		return 0
+	}
+	return cfg.Minor
+}

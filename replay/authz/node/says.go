@@ -1,0 +1,30 @@
+package node
+
+import "strings"
+
+// says is how the texts begin in which the node authorizer leaves a request to the next one.
+var says = [...]string{
+	"no relationship found between node ", "No Object name found", "unknown node for user ",
+	"can only read resources of this type", "can only read namespaced object of this type", "cannot read subresource",
+	"can only get individual resources of this type", "cannot get subresource", "can only get/update/patch this type",
+	"not allowed to get service accounts", "can only create tokens for individual service accounts", "can only create token subresource of serviceaccount",
+	"can only get, create, update, patch, or delete a node lease", `can only access leases in the "kube-node-lease" system namespace`,
+	"can only access node lease with the same name as the requesting node",
+	"can only get, create, update, patch, or delete a CSINode", "cannot authorize CSINode subresources",
+	"can only access CSINode with the same name as the requesting node", "cannot authorize ResourceSlice subresources",
+	"can only list/watch/deletecollection resourceslices with nodeName field selector", "only the following verbs are allowed for a ResourceSlice: ",
+	"nodes may not ", "can only list/watch podcertificaterequests with nodeName field selector",
+	"can only list/watch pods with spec.nodeName field selector",
+}
+
+// Says tells whether a line of a recorded reason is in the words of the node authorizer of any
+// version.
+func Says(line string) bool {
+	for _, text := range says {
+		if strings.HasPrefix(line, text) {
+			return true
+		}
+	}
+	rest, ok := strings.CutPrefix(line, "node '")
+	return ok && strings.HasSuffix(rest, ", only its own Node object")
+}

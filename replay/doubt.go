@@ -1,0 +1,95 @@
+package replay
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/authz"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// What Verdict.Missing of a verdict of drift begins with: what could explain the record and
+// cannot be told.
+const (
+	DoubtVersion = "the apiserver's version: "
+	DoubtObject  = "in doubt: "
+)
+
+// doubtAround is how far around a request an object's deletion, or an unknown write, leaves what
+// a verdict says of it in doubt. Caches of apiservers and of controllers follow within it.
+const doubtAround = 5 * time.Second
+
+// unmodelled settles the verdict of a request that an authorizer decided which is not among those
+// that are taken for granted where no configuration was given: only it can have written the
+// reason.
+func (t *trial) unmodelled(rec *record) bool {
+	if !t.base.chain.Assumed() || rec.reason == "" || authz.BuiltIn(rec.reason) {
+		return false
+	}
+	v := t.v
+	v.Outcome, v.Class = OutcomeIndeterminate, ClassAuthorizer
+	v.Missing = []string{"not-evaluable:authorizer (the apiserver's configuration names it: --apiserver-config)"}
+	v.Cause = "the recorded " + rec.decision.String() + " gives the reason " + strconv.Quote(clip(rec.reason)) + ", which no built-in authorizer writes"
+	return true
+}
+
+// otherVersion looks whether another version of Kubernetes gives what is recorded, where the log
+// does not show the apiserver's. Where none was given it settles the verdict; else it is in doubt.
+func (t *trial) otherVersion(rec *record) bool {
+	minor, given := t.unseenRelease(rec)
+	if minor == 0 {
+		return false
+	}
+	v := t.v
+	v.Missing = []string{DoubtVersion + "Kubernetes " + releaseName(minor) + " gives this answer"}
+	if given {
+		return false
+	}
+	v.Outcome, v.Class = OutcomeIndeterminate, ClassConfig
+	v.Cause = "not known: " + v.Missing[0]
+	return true
+}
+
+// doubts names the objects on the way to the replayed and to the recorded answer of which it is
+// not certain what they were.
+func (t *trial) doubts(rec *record) []string {
+	if t.s == nil {
+		return nil
+	}
+	from, to := t.window()
+	from, to = from.Add(-doubtAround), to.Add(doubtAround)
+	var out []string
+	add := func(k rbacindex.Key) {
+		if why := t.s.Doubt(resourceOfKind(k.Kind), k.Namespace, k.Name, from, to); why != "" {
+			if text := DoubtObject + authz.ObjectName(k) + ": " + why; !slices.Contains(out, text) {
+				out = append(out, text)
+			}
+		}
+	}
+	if g, ok := parseReason(rec.reason); ok {
+		binding, role := g.keys()
+		add(binding)
+		add(role)
+	}
+	for i := range t.ans.RBAC.Grants {
+		add(t.ans.RBAC.Grants[i].BindingKey())
+		add(t.ans.RBAC.Grants[i].RoleKey())
+	}
+	if t.ans.NodeAsked() {
+		node := strings.TrimPrefix(t.e.EffectiveUser().Username, "system:node:")
+		if why := t.s.PodsDoubt(node, t.v.Attributes.Namespace, from, to); why != "" {
+			out = append(out, DoubtObject+why)
+		}
+	}
+	return out
+}
+
+func resourceOfKind(k rbacindex.Kind) string {
+	return map[rbacindex.Kind]string{
+		rbacindex.KindRole: state.Roles, rbacindex.KindClusterRole: state.ClusterRoles,
+		rbacindex.KindRoleBinding: state.RoleBindings, rbacindex.KindClusterRoleBinding: state.ClusterRoleBindings,
+	}[k]
+}

@@ -1,0 +1,206 @@
+package replay
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/config"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// askedAtNoon is a request at noon with what was recorded of its decision.
+func askedAtNoon(user string, groups []string, verb, uri, decision, reason string) *event.Event {
+	return &event.Event{AuditID: "1", Stage: event.StageResponseComplete, Verb: verb, RequestURI: uri, RequestReceivedTimestamp: noon, StageTimestamp: noon.Add(time.Millisecond),
+		User: event.User{Username: user, Groups: groups}, ResponseStatus: &event.Status{Code: map[string]int32{"allow": 200, "forbid": 403}[decision]},
+		Annotations: event.Pairs{{Key: event.AnnotationDecision, Value: decision}, {Key: event.AnnotationReason, Value: reason}}}
+}
+
+// sightedAt is a request of an apiserver itself.
+func sightedAt(at time.Time, server string, minor int) *event.Event {
+	return &event.Event{Stage: event.StageResponseComplete, Verb: "get", RequestURI: "/healthz", RequestReceivedTimestamp: at, StageTimestamp: at, Server: server,
+		User: event.User{Username: "system:apiserver", Groups: []string{"system:authenticated", "system:masters"}}, SourceIPs: []string{"::1"},
+		UserAgent: fmt.Sprintf("kube-apiserver/v1.%d.1 (linux/amd64) kubernetes/abc", minor), ResponseStatus: &event.Status{Code: 200},
+		Annotations: event.Pairs{{Key: event.AnnotationDecision, Value: "allow"}, {Key: event.AnnotationReason, Value: ""}}}
+}
+
+// emptyCluster is a cluster without roles or pods whose apiservers were seen.
+func emptyCluster(t *testing.T, sightings ...*event.Event) *state.State {
+	t.Helper()
+	s := state.New("c")
+	if _, err := s.LoadSnapshot(state.Snapshot{Began: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour), Kinds: state.Resources()}); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range sightings {
+		obs, err := state.FromEvent(e)
+		if err != nil || len(obs) != 1 {
+			t.Fatal(obs, err)
+		}
+		s.Apply(obs...)
+	}
+	return s
+}
+
+func nodeAndRBAC(digest string, minor int) *config.APIServer {
+	cfg := chainConfig(digest, config.Node, config.RBAC)
+	cfg.Minor = minor
+	return cfg
+}
+
+// TestVersions: a node lists all pods, which releases up to 1.31 allow. The version that decides
+// is the one given, or else the one the log shows; one that only would explain the record is
+// never a reason to call it drift without saying so.
+func TestVersions(t *testing.T) {
+	before := func(server string, minor int) *event.Event { return sightedAt(noon.Add(-10*time.Minute), server, minor) }
+	guessed, emulating := nodeAndRBAC("g", 36), nodeAndRBAC("e", 36)
+	guessed.Guessed, emulating.Emulates = true, true
+	for _, tc := range []struct {
+		name    string
+		cfg     *config.APIServer
+		servers map[string]*config.APIServer
+		seen    []*event.Event
+		outcome Outcome
+		class   string
+		text    string // within what the verdict says, or its configuration
+	}{
+		{"the log shows 1.31", nil, nil, []*event.Event{before("", 31)}, OutcomeMatch, "", ";release=1.31"},
+		{"the log shows 1.31, without a version given", nodeAndRBAC("d", 0), nil, []*event.Event{before("", 31)}, OutcomeMatch, "", ";apiserver=d;release=1.31"},
+		{"the log shows 1.31, and flags were guessed by", guessed, nil, []*event.Event{before("", 31)}, OutcomeMatch, "", ";release=1.31"},
+		{"the log shows 1.36", nil, nil, []*event.Event{before("", 36)}, OutcomeDrift, ClassAllowForbid, "no reason is recorded"},
+		{"the version is given", nodeAndRBAC("d", 31), nil, nil, OutcomeMatch, "", ";apiserver=d"},
+		{"nobody says the version", nil, nil, nil, OutcomeIndeterminate, ClassConfig, DoubtVersion + "Kubernetes 1.31 gives this answer"},
+		{"another version is given, and the log is silent", nodeAndRBAC("d", 36), nil, nil, OutcomeDrift, ClassAllowForbid, DoubtVersion + "Kubernetes 1.31"},
+		{"another version is given than the log shows", nodeAndRBAC("d", 36), nil, []*event.Event{before("", 31)}, OutcomeAmbiguous, ClassVersion, "rules of Kubernetes 1.31"},
+		{"another version is emulated", emulating, nil, []*event.Event{before("", 37)}, OutcomeDrift, ClassAllowForbid, ""},
+		{"logs of two versions were merged", nil, nil, []*event.Event{before("a", 36), before("b", 31)}, OutcomeAmbiguous, ClassSeveral, "rules of Kubernetes 1.31"},
+		{"logs of two apiservers were merged", nil, map[string]*config.APIServer{"a": nodeAndRBAC("a", 36), "b": nodeAndRBAC("b", 31)}, nil, OutcomeAmbiguous, ClassSeveral, "configuration of the apiserver b"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := emptyCluster(t, tc.seen...)
+			h := &config.History{}
+			if tc.cfg != nil {
+				h.Add(time.Time{}, tc.cfg)
+			}
+			for name, cfg := range tc.servers {
+				own := &config.History{}
+				own.Add(time.Time{}, cfg)
+				h.AddServer(name, own)
+				h.Add(time.Time{}, tc.servers["a"])
+			}
+			v := New(Config{Apiserver: func(_, server string) *config.History { return h.Of(server) }}).Replay(
+				askedAtNoon("system:node:n", []string{"system:nodes", "system:authenticated"}, "list", "/api/v1/pods", "allow", ""), s)
+			if v.Outcome != tc.outcome || v.Class != tc.class || !strings.Contains(v.Cause+"\n"+v.Config+"\n"+strings.Join(v.Missing, "\n"), tc.text) {
+				t.Errorf("%s %s: %s; missing %q, configuration %s; want %s %s with %q", v.Outcome, v.Class, v.Cause, v.Missing, v.Config, tc.outcome, tc.class, tc.text)
+			}
+		})
+	}
+}
+
+// TestReasonOfAnotherVersion: where versions decide alike and only one gives the recorded reason,
+// the verdict is a match and names it.
+func TestReasonOfAnotherVersion(t *testing.T) {
+	s := emptyCluster(t, sightedAt(noon.Add(-time.Minute), "a", 36), sightedAt(noon.Add(-time.Minute), "b", 31))
+	h := func(string, string) *config.History { return nil }
+	const text = "no relationship found between node 'n' and this object" // of 1.36: 1.31 lets no node read it
+	e := askedAtNoon("system:node:n", []string{"system:nodes", "system:authenticated"}, "get", "/api/v1/namespaces/x/serviceaccounts/y", "forbid", text)
+	v := New(Config{Apiserver: h}).Replay(e, s)
+	if v.Outcome != OutcomeMatch || !strings.HasSuffix(v.Config, ";release=1.36") {
+		t.Errorf("%s %s: %s, by %s", v.Outcome, v.Class, v.Cause, v.Config)
+	}
+	e.Annotations = e.Annotations.Set(event.AnnotationReason, "can only create tokens for individual service accounts")
+	if v = New(Config{Apiserver: h}).Replay(e, s); v.Outcome != OutcomeMatch || !strings.HasSuffix(v.Config, ";release=1.31") {
+		t.Errorf("%s %s: %s, by %s", v.Outcome, v.Class, v.Cause, v.Config)
+	}
+}
+
+// TestVersionDiffers: the apiserver's own requests contradict a version that was given.
+func TestVersionDiffers(t *testing.T) {
+	emulating := nodeAndRBAC("e", 35)
+	emulating.Emulates = true
+	for _, tc := range []struct {
+		name string
+		cfg  *config.APIServer
+		want string
+	}{
+		{"another", nodeAndRBAC("d", 33), `the apiserver says it is "1.36.1"; given is 1.33`},
+		{"the same", nodeAndRBAC("d", 36), ""},
+		{"none", nodeAndRBAC("d", 0), ""},
+		{"nothing given", nil, ""},
+		{"emulated", emulating, ""},
+	} {
+		h := &config.History{}
+		if tc.cfg != nil {
+			h.Add(time.Time{}, tc.cfg)
+		}
+		e := sightedAt(noon, "", 36)
+		v := New(Config{Apiserver: func(string, string) *config.History { return h }}).Replay(e, emptyCluster(t, e))
+		got := ""
+		for i, name := range v.Identity {
+			if name == "version-differs" {
+				got = v.Evidence[i]
+			}
+		}
+		if got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+// TestUnmodelledAuthorizer: words no built-in authorizer uses are another one's, unless the
+// configuration says that there is none.
+func TestUnmodelledAuthorizer(t *testing.T) {
+	for _, tc := range []struct {
+		decision, reason string
+		plain            string // class, nothing configured
+	}{
+		{"allow", "EKS Access Policy: allowed by ClusterRoleBinding AmazonEKSClusterAdminPolicy", ClassAuthorizer},
+		{"allow", "access granted by IAM permissions.", ClassAuthorizer},
+		{"forbid", "scopes [user:info] prevent this action", ClassAuthorizer},
+		{"forbid", "node: no relationship found between node 'n' and this object\nscopes", ClassAuthorizer},
+		{"allow", `RBAC: allowed by ClusterRoleBinding "x" of ClusterRole "y" to User "ann"`, ClassAllowForbid},
+		{"allow", "", ClassAllowForbid},
+		{"allow", "RBAC: allowed, trust me", ClassAllowForbid},
+		{"forbid", "can only read resources of this type", ClassReason},
+		{"forbid", `RBAC: clusterrole.rbac.authorization.k8s.io "x" not found`, ClassReason},
+	} {
+		e := askedAtNoon("ann", []string{"system:authenticated"}, "get", "/api/v1/pods", tc.decision, tc.reason)
+		s := emptyCluster(t, sightedAt(noon.Add(-time.Minute), "", 36))
+		v := New(Config{}).Replay(e, s)
+		if v.Class != tc.plain || (v.Outcome == OutcomeIndeterminate) != (tc.plain == ClassAuthorizer) {
+			t.Errorf("%s %q: %s %s: %s; want %s", tc.decision, tc.reason, v.Outcome, v.Class, v.Cause, tc.plain)
+		}
+		h := &config.History{}
+		h.Add(time.Time{}, nodeAndRBAC("d", 36))
+		if v = New(Config{Apiserver: func(string, string) *config.History { return h }}).Replay(e, s); v.Outcome != OutcomeDrift {
+			t.Errorf("%s %q, configured: %s %s: %s", tc.decision, tc.reason, v.Outcome, v.Class, v.Cause)
+		}
+	}
+}
+
+// TestDoubts: a drift names the objects on its way that were being deleted, and none that rest.
+func TestDoubts(t *testing.T) {
+	object := func(resource, kind, name, meta, body string) state.Observation {
+		return state.Observation{Source: state.SourceSnapshot, Resource: resource, Name: name, UID: name, ResourceVersion: "10",
+			Object: []byte(`{"kind":"` + kind + `","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"` + name + `"` + meta + `},` + body + `}`)}
+	}
+	for meta, want := range map[string]string{
+		"": "",
+		`,"deletionTimestamp":"2026-01-02T10:59:00Z","finalizers":["foregroundDeletion"]`: DoubtObject + "ClusterRoleBinding b: it was being deleted by 2026-01-02T11:00:00Z",
+	} {
+		s := state.New("c")
+		if _, err := s.LoadSnapshot(state.Snapshot{Began: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour), Kinds: state.Resources(), Objects: []state.Observation{
+			object(state.ClusterRoles, "ClusterRole", "r", "", `"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]`),
+			object(state.ClusterRoleBindings, "ClusterRoleBinding", "b", meta, `"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"ann"}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"r"}`),
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		v := New(Config{}).Replay(askedAtNoon("ann", nil, "get", "/api/v1/namespaces/n/pods/p", "forbid", ""), s)
+		if got := strings.Join(v.Missing, "\n"); v.Outcome != OutcomeDrift || got != want {
+			t.Errorf("%s %s: %q, want %q", v.Outcome, v.Cause, got, want)
+		}
+	}
+}
