@@ -55,7 +55,9 @@ func nodeAndRBAC(digest string, minor int) *config.APIServer {
 // is the one given, or else the one the log shows; one that only would explain the record is
 // never a reason to call it drift without saying so.
 func TestVersions(t *testing.T) {
-	before := func(server string, minor int) *event.Event { return sightedAt(noon.Add(-10*time.Minute), server, minor) }
+	before := func(server string, minor int) *event.Event {
+		return sightedAt(noon.Add(-10*time.Minute), server, minor)
+	}
 	guessed, emulating := nodeAndRBAC("g", 36), nodeAndRBAC("e", 36)
 	guessed.Guessed, emulating.Emulates = true, true
 	for _, tc := range []struct {

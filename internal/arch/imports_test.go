@@ -45,7 +45,7 @@ var rooms = []room{
 	{"replay/authz", []string{"ingest/event", "rbacindex", "replay/request", "replay/config", "replay/release", "replay/state", "replay/authn"}, "the authorizers see attributes, configuration and state; what is recorded is compared later"},
 	{"replay/review", []string{"ingest/event", "replay/request"}, "what a review asks is read from its event, the engine answers it"},
 	{"replay/implied", []string{"ingest/event", "replay/request", "replay/config", "replay/state", "replay/authn"}, "which checks a request implies is derived, they are answered by the engine"},
-	{"replay", []string{"ingest/event", "rbacindex", "replay/state", "replay/request", "replay/config", "replay/authn", "replay/authz", "replay/implied", "replay/review"}, "the engine is pure: event and state in, verdict out"},
+	{"replay", []string{"ingest/event", "rbacindex", "replay/state", "replay/request", "replay/config", "replay/release", "replay/authn", "replay/authz", "replay/implied", "replay/review"}, "the engine is pure: event and state in, verdict out"},
 	{"storage", []string{"ingest/event", "rbacindex", "replay", "replay/request", "replay/implied"}, "storage keeps the products of replay and never calls back"},
 	{"storage/storagetest", []string{"ingest/event", "replay", "replay/request", "replay/implied", "storage", "storage/embedded", "internal/chserver"}, "the test kit opens a store the way cmd does"},
 	{"storage/embedded", nil, "the engine in process is reached through the ClickHouse client only"},
