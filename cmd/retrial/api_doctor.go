@@ -150,7 +150,7 @@ func (s site) keyCheck(c *checks) {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		state := checkWarn
-		if _, err := os.Stat(s.cfg.DataDir + "/redaction-key.id"); err == nil {
+		if _, err := os.Stat(keyIDFile(s.cfg)); err == nil {
 			state = checkFail
 		}
 		c.add(id, state, "Restore it, or name it with --key-file; the first start makes one.", "There is no redaction key at %s.", s.cfg.KeyFile)

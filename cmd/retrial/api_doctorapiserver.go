@@ -24,7 +24,8 @@ func (s site) apiserverCheck(c *checks, cluster string) {
 	versions := 0
 	history.Visit(func(time.Time, *apiserver.APIServer) { versions++ })
 	if versions == 0 {
-		c.add(id, checkOK, "", "Its apiserver's configuration is not known: the node and RBAC authorizers are assumed, and any authenticator. --apiserver-config %s=DIR tells it.", cluster)
+		c.add(id, checkWarn, fmt.Sprintf("retrial serve --apiserver-config %s=DIR (docs/apiserver-config.md)", cluster),
+			"Its apiserver's configuration is not known: the node and RBAC authorizers are assumed, and any authenticator.")
 		return
 	}
 	now := history.At(s.time())

@@ -194,6 +194,38 @@ func fingerprint(dir string) uint64 {
 	return h.Sum64()
 }
 
+// readApiserver reads a folder; its errors name it.
+func readApiserver(dir string) (*apiserver.History, *apiserver.Report, error) {
+	if _, err := os.ReadDir(dir); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", safe.Text(dir), errors.Unwrap(err))
+	}
+	h, report, err := apiserver.ReadHistory(os.DirFS(dir))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", safe.Text(dir), err)
+	}
+	return h, report, nil
+}
+
+// checkFirstStart refuses folders that cannot be read while there is nothing to lose by it: on
+// a data directory nothing was stored in. Later starts take events all the same, see
+// openApiservers.
+func checkFirstStart(cfg config.Config) error {
+	if _, err := os.Stat(keyIDFile(cfg)); !errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	var errs []error
+	for _, entry := range cfg.Replay.ApiserverConfig {
+		_, dir, err := config.ApiserverFolder(entry)
+		if err == nil {
+			_, _, err = readApiserver(dir)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("apiserver-config: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // apiserverOf reads the configuration for a command that replays the log of one cluster: DIR,
 // or the entry NAME=DIR of that cluster. nil: none was given.
 func apiserverOf(s streams, entries []string, cluster string) (func(cluster, server string) *apiserver.History, error) {
@@ -221,12 +253,9 @@ func apiserverOf(s streams, entries []string, cluster string) (func(cluster, ser
 		}
 		return nil, nil
 	}
-	if _, err := os.ReadDir(dir); err != nil {
-		return nil, usage("%s: %w", dir, errors.Unwrap(err))
-	}
-	h, report, err := apiserver.ReadHistory(os.DirFS(dir))
+	h, report, err := readApiserver(dir)
 	if err != nil {
-		return nil, usage("%s: %w", dir, err)
+		return nil, usage("%w", err)
 	}
 	if !report.Complete() {
 		fmt.Fprintf(s.err, "hint: parts of the apiserver's configuration are missing; retrial config check %s lists them\n", safe.Text(filepath.Clean(dir)))

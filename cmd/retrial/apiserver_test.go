@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/retrial-io/retrial/internal/config"
 )
 
 // TestApiserverConfigIsReread changes a cluster's folder under a server's eyes.
@@ -121,5 +125,53 @@ func TestApiserverConfigIsReread(t *testing.T) {
 	}
 	if _, err := openApiservers([]string{"prod"}, zap.NewNop(), prometheus.NewRegistry()); err == nil {
 		t.Error("an entry without a folder was taken")
+	}
+}
+
+// TestFirstStartWantsApiserverConfig: on a fresh data directory a folder that cannot be read is
+// a mistake; where something may be stored, events go first.
+func TestFirstStartWantsApiserverConfig(t *testing.T) {
+	dir := t.TempDir()
+	file, empty := filepath.Join(dir, "file"), filepath.Join(dir, "empty")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(empty, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct{ folder, want string }{
+		"no such folder":     {filepath.Join(dir, "none"), filepath.Join(dir, "none") + ": no such file or directory"},
+		"a file":             {file, file + ": not a directory"},
+		"nothing in it":      {empty, "apiserver-config: " + empty + ": "},
+		"a terminal's words": {filepath.Join(dir, "\x1b[31m"), `\x1b[31m: no such file`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, command := range []string{"serve", "replay"} {
+				data := filepath.Join(dir, "data")
+				args := []string{command, "--data-dir", data, "--key-file", filepath.Join(dir, "key"), "--apiserver-config", "prod=" + tc.folder}
+				if command == "replay" {
+					args = append(args, "--kafka-brokers", "127.0.0.1:1", "--clickhouse-dsn", "http://127.0.0.1:1")
+				}
+				code, _, err := commandLine(t, "", args...)
+				if code != exitUsage || !strings.Contains(err, tc.want) {
+					t.Errorf("%s: code %d, said %q, want %q", command, code, err, tc.want)
+				}
+				if _, err := os.Stat(data); !errors.Is(err, fs.ErrNotExist) {
+					t.Fatalf("%s made a data directory: the next start would not be the first", command)
+				}
+			}
+		})
+	}
+	cfg := config.Default()
+	cfg.DataDir, cfg.Replay.ApiserverConfig = filepath.Join(dir, "old"), []string{"prod=" + empty}
+	if err := checkFirstStart(cfg); err == nil {
+		t.Error("a first start goes on")
+	}
+	if err := os.Mkdir(cfg.DataDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	put(t, keyIDFile(cfg), "x")
+	if err := checkFirstStart(cfg); err != nil {
+		t.Errorf("a later start takes no events: %v", err)
 	}
 }

@@ -94,6 +94,49 @@ func TestEvaluateHints(t *testing.T) {
 	}
 }
 
+// TestHintsOfState: that no state was given is said where one would help, and nowhere else.
+func TestHintsOfState(t *testing.T) {
+	const hint = "hint: no --state was given"
+	const list = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"a","stage":"ResponseComplete","requestURI":"/api/v1/pods",` +
+		`"verb":"list","user":{"username":"sue"},"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-05-04T11:00:00.000001Z",` +
+		`"stageTimestamp":"2026-05-04T11:00:00.000002Z","annotations":{"authorization.k8s.io/decision":"allow"}}` + "\n"
+	birth := func(code string) string {
+		return `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"RequestResponse","auditID":"b","stage":"ResponseComplete","requestURI":"/api/v1/namespaces",` +
+			`"verb":"create","user":{"username":"system:apiserver","groups":["system:masters"]},"objectRef":{"resource":"namespaces","name":"kube-system","apiVersion":"v1"},` +
+			`"responseStatus":{"code":` + code + `},"requestReceivedTimestamp":"2026-05-04T10:00:00.000001Z","stageTimestamp":"2026-05-04T10:00:00.000002Z",` +
+			`"responseObject":{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"u","resourceVersion":"4"}},` +
+			`"annotations":{"authorization.k8s.io/decision":"allow"}}` + "\n"
+	}
+	// Whom it binds was not recorded, whatever else is known.
+	const open = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"c","stage":"ResponseComplete",` +
+		`"requestURI":"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings","verb":"create","user":{"username":"admin","groups":["system:masters"]},` +
+		`"objectRef":{"resource":"clusterrolebindings","name":"x","apiGroup":"rbac.authorization.k8s.io","apiVersion":"v1"},` +
+		`"responseStatus":{"code":201},"requestReceivedTimestamp":"2026-05-04T10:30:00.000001Z",` +
+		`"stageTimestamp":"2026-05-04T10:30:00.000002Z","annotations":{"authorization.k8s.io/decision":"allow"}}` + "\n"
+	for name, tc := range map[string]struct {
+		in     string
+		more   []string
+		hinted bool
+	}{
+		"no state":                 {list, nil, true},
+		"from empty":               {open + list, []string{"--from-empty"}, false},
+		"the cluster's birth":      {birth("201") + open + list, nil, false},
+		"a birth that was refused": {birth("409") + list, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, command := range [][]string{{"evaluate", "-o", "json"}, {"findings", "-o", "json"}} {
+				code, out, err := commandLine(t, tc.in, append(append(command, "--events", "-"), tc.more...)...)
+				if code != exitOK || strings.Contains(err, hint) != tc.hinted {
+					t.Errorf("%s: code %d, said %q", command[0], code, err)
+				}
+				if command[0] == "evaluate" && !tc.hinted && !strings.Contains(out, `"indeterminate": 1`) {
+					t.Errorf("nothing is left open, so no hint is due: %s", out)
+				}
+			}
+		})
+	}
+}
+
 // TestFormsAreSafe prints what a client chose in every form.
 func TestFormsAreSafe(t *testing.T) {
 	const hostile = "a\x1b[31m\u009b\x7f\u202e\u2028\U000e0041&<b"

@@ -265,7 +265,7 @@ func TestDoctor(t *testing.T) {
 		"no reads":            {func(_ *testing.T, p *patient) { p.store.traits.Reads = 0 }, "audit-policy", "prod", checkWarn, "None of 5,000 events is a read"},
 		"no ends":             {func(_ *testing.T, p *patient) { p.store.traits.Complete = 0 }, "audit-policy", "prod", checkFail, "ResponseComplete"},
 
-		"no apiserver's configuration": {func(*testing.T, *patient) {}, "apiserver-config", "prod", checkOK, "--apiserver-config prod=DIR"},
+		"no apiserver's configuration": {func(*testing.T, *patient) {}, "apiserver-config", "prod", checkWarn, "the node and RBAC authorizers are assumed, and any authenticator.\nretrial serve --apiserver-config prod=DIR"},
 		"an apiserver's configuration": {func(_ *testing.T, p *patient) { p.site.apiserver = configuredAs(apiserver.APIServer{Digest: "abc"}) }, "apiserver-config", "prod", checkOK, "is abc; nothing is missing"},
 		"a configuration in parts": {func(_ *testing.T, p *patient) {
 			p.site.cfg.Replay.ApiserverConfig = []string{"test=/elsewhere", "prod=/etc/it's"}

@@ -137,13 +137,14 @@ func replayFiles(ctx context.Context, s streams, o evaluate.Options, states, eve
 const wantLog = "want audit.k8s.io/v1 events as JSON, one a line, or an EventList"
 
 // summaryHint says what is likely wrong when the result is not one to rely on. A single
-// drift is what Retrial is for; a log full of it is judged by another state than its own.
+// drift is what Retrial is for; a log full of it is judged by another state than its own. Where
+// a state was given, or the log shows the cluster's birth, none is missing.
 func summaryHint(sum *evaluate.Summary, stated bool) string {
 	v := sum.Verdicts
 	switch judged := v.Match + v.Drift; {
 	case sum.Events == 0 && sum.Malformed == 0:
 		return "there is no event in it"
-	case v.Indeterminate > 0 && !stated:
+	case v.Indeterminate > 0 && !stated && !sum.Born:
 		return "hint: no --state was given, so only what the log itself tells of the policy is known"
 	case v.Drift > 10 && v.Drift*20 > judged:
 		return "hint: much of this drifts; is the state that of this cluster, and of the time the log begins?"

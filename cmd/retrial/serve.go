@@ -78,6 +78,9 @@ func newServer(s streams, h halves, withSample *bool, c *cobra.Command) *cobra.C
 		if err == nil {
 			err = cfg.CheckFiles()
 		}
+		if err == nil && h.replays() {
+			err = checkFirstStart(cfg)
+		}
 		if err != nil {
 			return exitCode{exitUsage, err}
 		}

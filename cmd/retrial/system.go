@@ -166,13 +166,16 @@ func nonZero(d config.Duration) time.Duration {
 	return time.Duration(d)
 }
 
+// keyIDFile names the redaction key of what is stored: it is there once something may be.
+func keyIDFile(cfg config.Config) string { return filepath.Join(cfg.DataDir, "redaction-key.id") }
+
 // redactionKey returns the installation's key. Data that was redacted under another key is
 // not opened: events sent again would no longer equal those stored.
 func redactionKey(cfg config.Config, log *zap.Logger) ([]byte, error) {
 	if err := identity.CheckKeyPath(cfg.KeyFile, cfg.DataDir); err != nil {
 		return nil, fmt.Errorf("%w (--key-file)", err)
 	}
-	file := filepath.Join(cfg.DataDir, "redaction-key.id")
+	file := keyIDFile(cfg)
 	known, knownErr := os.ReadFile(file)
 	if _, err := os.Stat(cfg.KeyFile); knownErr == nil && errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("redaction key %s is not there, and %s was filled under one: restore it, or name it with --key-file", cfg.KeyFile, cfg.DataDir)

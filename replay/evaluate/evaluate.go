@@ -165,6 +165,7 @@ func (o *Options) load(ctx context.Context, sum *Summary) (*state.State, error) 
 			}
 			if len(obs) > 0 {
 				all = append(all, obs...)
+				sum.Born = sum.Born || state.Bears(obs)
 			}
 		}
 		st.Apply(all...)

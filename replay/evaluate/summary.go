@@ -78,6 +78,8 @@ type Summary struct {
 	// CacheLags say by how much apiservers decided behind the policy, where requests show it.
 	CacheLags []replay.Lag `json:"cache_lags,omitempty"`
 
+	// Born says that the log shows how the cluster was made: nothing was there before.
+	Born                   bool  `json:"born,omitempty"`
 	StateObjects           int64 `json:"state_objects"`            // read from state files
 	PolicyWrites           int64 `json:"policy_writes"`            // read from the log
 	PolicyWritesUnreadable int64 `json:"policy_writes_unreadable"` // whose content could not be read

@@ -3,6 +3,7 @@ package state
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -287,4 +288,11 @@ func Born() []Observation {
 		out = append(out, Observation{Source: SourceAudit, Resource: res, AllOf: true, Complete: true})
 	}
 	return out
+}
+
+// Bears tells whether observations hold what Born returns: the cluster was made in them.
+func Bears(observations []Observation) bool {
+	return slices.ContainsFunc(observations, func(o Observation) bool {
+		return o.Source == SourceAudit && o.AllOf && o.Complete
+	})
 }
