@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/release"
 )
 
 // shape checks that the recorded user has the form of what a kube-apiserver's authenticators
@@ -25,7 +26,7 @@ func (x *subject) shape(out []Finding) []Finding {
 		return out
 	case kindLoopback:
 		if !x.loopbackShaped() && !x.proxied {
-			out = append(out, Finding{FindingLoopback, fmt.Sprintf("%s has uid %q, groups %q, credential id %q and comes from %q; it has a uid, the groups %s and %s in that order, no credential id, and comes from its own host",
+			out = append(out, Finding{FindingLoopback, fmt.Sprintf("%s has uid %q, groups %q, credential id %q and comes from %q; it has a uid, the groups %s (since 1.29 to 1.32) and %s in that order, no credential id, and comes from its own host",
 				UserLoopback, x.u.UID, x.u.Groups, x.credentials, last(x.e.SourceIPs), GroupAuthenticated, GroupMasters)})
 		}
 		return out
@@ -100,9 +101,17 @@ func (x *subject) accountShape(out []Finding) []Finding {
 	return out
 }
 
+// loopbackShaped tells whether system:apiserver is as the apiserver's own token has it: some
+// releases put it into system:masters alone.
 func (x *subject) loopbackShaped() bool {
-	g := x.u.Groups
-	return len(g) == 2 && g[0] == GroupAuthenticated && g[1] == GroupMasters && x.u.UID != "" && len(x.u.Extra) == 0 && x.fromLoopback()
+	g, r := x.u.Groups, release.Of(x.minor)
+	switch {
+	case len(g) == 1 && g[0] == GroupMasters && (x.minor == 0 || r.MayLack(release.LoopbackAuthenticated)):
+	case len(g) == 2 && g[0] == GroupAuthenticated && g[1] == GroupMasters && r.Has(release.LoopbackAuthenticated):
+	default:
+		return false
+	}
+	return x.u.UID != "" && len(x.u.Extra) == 0 && x.fromLoopback()
 }
 
 // bootstrapGroups: system:bootstrappers, any number below it, and system:authenticated.

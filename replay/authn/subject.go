@@ -92,6 +92,8 @@ func subjectOf(e *event.Event, cfg *config.APIServer, minor int, lag time.Durati
 			x.nodeName = first
 		case ExtraNodeUID:
 			x.nodeUID = first
+		case ExtraValidatingName, ExtraValidatingUID, ExtraMutatingName, ExtraMutatingUID, ExtraAttestedGroups:
+			x.foreign = x.foreign || !x.since(37)
 		default:
 			x.foreign = true
 		}

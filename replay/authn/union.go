@@ -1,5 +1,7 @@
 package authn
 
+import "github.com/retrial-io/retrial/replay/release"
+
 // says is what an authenticator says of an identity.
 type says uint8
 
@@ -169,7 +171,7 @@ func (x *subject) askX509(c *compiled, f *facts) (says, string) {
 		return no, "the credential id is that of a token"
 	case x.foreign || x.podName != "" || x.podUID != "" || x.nodeName != "" || x.nodeUID != "":
 		return no, whyExtra
-	case !x.fingerprint && x.since(32):
+	case !x.fingerprint && x.since(release.CertificateID.Since):
 		return no, "no fingerprint is recorded"
 	case x.u.UID != "" && !x.enabled("AllowParsingUserUIDFromCertAuth"):
 		return no, "certificates give no uid"

@@ -27,6 +27,7 @@ import (
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/authz/node"
 	"github.com/retrial-io/retrial/replay/config"
+	"github.com/retrial-io/retrial/replay/release"
 	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/graph"
@@ -76,8 +77,30 @@ const (
 type Chain struct {
 	links     []link // masters first
 	delegated bool
-	assumed   bool // nothing was said about the configuration
+	assumed   bool   // nothing was said about the configuration
+	naming    naming // of reasons, by the kube-apiserver
+	outer     naming // and by the aggregated server in front of it
 	steps     stepMemory
+}
+
+// naming says whether the reasons of a refusal have the names of their authorizers before them.
+type naming uint8
+
+const (
+	unnamed naming = iota
+	named
+	eitherNaming // the release is not known
+)
+
+// namingOf is the naming of a minor version.
+func namingOf(minor int) naming {
+	switch {
+	case minor == 0:
+		return eitherNaming
+	case release.Of(minor).Has(release.NamedReasons):
+		return named
+	}
+	return unnamed
 }
 
 // link is one authorizer.
@@ -102,7 +125,7 @@ func New(cfg *config.APIServer) *Chain {
 	if cfg == nil {
 		return Assume(0)
 	}
-	c := &Chain{links: []link{{kind: kindMasters, name: Masters}}}
+	c := &Chain{links: []link{{kind: kindMasters, name: Masters}}, naming: namingOf(cfg.Minor)}
 	z := &cfg.Authorization
 	if len(z.AlwaysAllowPaths) > 0 {
 		c.links = append(c.links, link{kind: kindPaths, name: Paths, paths: newPathList(z.AlwaysAllowPaths)})
@@ -123,7 +146,7 @@ func New(cfg *config.APIServer) *Chain {
 // Assume is New of an apiserver of which nothing is known but its Kubernetes minor version, 0
 // for a current one.
 func Assume(minor int) *Chain {
-	return &Chain{assumed: true, links: []link{
+	return &Chain{assumed: true, naming: namingOf(minor), links: []link{
 		{kind: kindMasters, name: Masters},
 		{kind: kindNode, name: NodeName, node: node.RulesOf(&config.APIServer{Minor: minor})},
 		{kind: kindRBAC, name: RBACName},
@@ -135,7 +158,7 @@ func Assume(minor int) *Chain {
 // when nothing is known of it).
 func Delegated(cfg, kube *config.APIServer) *Chain {
 	c, behind := New(cfg), New(kube)
-	c.delegated = true
+	c.delegated, c.outer, c.naming = true, c.naming, behind.naming
 	for i := range c.links {
 		if c.links[i].kind != kindMasters && c.links[i].kind != kindPaths {
 			c.links = c.links[:i]

@@ -125,10 +125,19 @@ func RoleAbsent(c *Check, e *event.Event) bool {
 }
 
 // authorizerReason recognises what authorizers say when they do not allow: nothing, most of the
-// time. Admission, which refuses the same requests in the same form, always says something else.
+// time, and since 1.37 behind their names. Admission, which refuses the same requests in the same
+// form, always says something else.
 func authorizerReason(reason string) bool {
-	return reason == "" || strings.HasPrefix(reason, "RBAC: ") || strings.HasPrefix(reason, "No policy matched.") ||
-		strings.HasPrefix(reason, "Everything is forbidden.")
+	if reason == "" {
+		return true
+	}
+	_, named, _ := strings.Cut(reason, ": ")
+	for _, text := range [...]string{"RBAC: ", "No policy matched.", "Everything is forbidden."} {
+		if strings.HasPrefix(reason, text) || strings.HasPrefix(named, text) {
+			return true
+		}
+	}
+	return false
 }
 
 // refusesCreate recognises the authorizer's refusal of create on an update or patch.

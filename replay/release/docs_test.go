@@ -75,6 +75,14 @@ func shown() string {
 			fmt.Fprintf(&b, "| `--%s` | %v | %v | %s |\n", name, first, last, f.Source)
 		}
 	}
+	b.WriteString("\n### What no table of the sources holds\n\n| since | an apiserver | says |\n| --- | --- | --- |\n")
+	for _, f := range Facts() {
+		since := fmt.Sprintf("1.%d", f.Since)
+		if f.Always > f.Since {
+			since += fmt.Sprintf(" (late patch releases), 1.%d", f.Always)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", since, f.Text, f.Source)
+	}
 	return b.String()
 }
 

@@ -104,6 +104,23 @@ func TestSpans(t *testing.T) {
 	}
 }
 
+// TestFacts: a fact holds from its release on, and may be lacking in early patch releases.
+func TestFacts(t *testing.T) {
+	for minor, want := range map[int][2]bool{28: {false, true}, 29: {true, true}, 31: {true, true}, 32: {true, false}, 0: {true, false}} {
+		if r := Of(minor); r.Has(LoopbackAuthenticated) != want[0] || r.MayLack(LoopbackAuthenticated) != want[1] {
+			t.Errorf("1.%d: %v %v, want %v", minor, r.Has(LoopbackAuthenticated), r.MayLack(LoopbackAuthenticated), want)
+		}
+	}
+	for _, f := range Facts() {
+		if f.Since <= 28 || f.Since > All()[len(All())-1].Minor || f.Text == "" || f.Source == "" {
+			t.Errorf("%+v", f)
+		}
+	}
+	if Of(36).Has(NamedReasons) || !Of(37).Has(NamedReasons) || Of(34).Has(NodeEvents) || Of(36).MayLack(NodeEvents) {
+		t.Error("facts of other releases")
+	}
+}
+
 func TestConfig(t *testing.T) {
 	for minor, want := range map[int]string{28: "", 29: "v1alpha1", 30: "v1alpha1 v1beta1", 34: "v1 v1alpha1 v1beta1"} {
 		if got := strings.Join(Of(minor).Config("AuthenticationConfiguration"), " "); got != want {

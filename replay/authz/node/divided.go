@@ -88,6 +88,12 @@ func (q *asked) path() Answer {
 	if q.graph != nil {
 		known = q.graph.Related(q.at, q.node, q.a.APIGroup, q.a.Resource, q.a.Namespace, q.a.Name)
 	}
+	if known == graph.Late {
+		known = graph.Absent
+		if q.ephemeral {
+			known = graph.Present
+		}
+	}
 	switch known {
 	case graph.Present:
 		return allow()
@@ -186,12 +192,30 @@ func (q *asked) lease() Answer {
 }
 
 func (q *asked) csiNode() Answer {
+	if q.csiStatus && q.a.Subresource != "" {
+		return q.csiNodeStatus()
+	}
 	switch {
 	case !q.keepsUp():
 		return silent("can only get, create, update, patch, or delete a CSINode")
 	case q.a.Subresource != "":
 		return silent("cannot authorize CSINode subresources")
 	case q.a.Verb != request.VerbCreate && q.a.Name != q.node:
+		return silent("can only access CSINode with the same name as the requesting node")
+	}
+	return allow()
+}
+
+// csiNodeStatus is csiNode of a subresource, in releases that know one.
+func (q *asked) csiNodeStatus() Answer {
+	switch {
+	case q.a.Subresource != "status":
+		return silent("cannot authorize CSINode subresources")
+	case !q.csiHealth:
+		return silent("CSINode status access requires CSIVolumeHealth feature")
+	case q.a.Verb != request.VerbGet && !q.changes():
+		return silent("can only get, update, or patch CSINode status")
+	case q.a.Name != q.node:
 		return silent("can only access CSINode with the same name as the requesting node")
 	}
 	return allow()
@@ -291,7 +315,7 @@ const nodeNameField = "spec.nodeName"
 // selectsOwnNode reports whether the field selector requires the node's own name.
 func (q *asked) selectsOwnNode() bool {
 	s := q.a.FieldSelector
-	if s == "" {
+	if s == "" || q.unselected {
 		return false
 	}
 	// What kubelets send, without a parser's garbage.

@@ -1,8 +1,9 @@
 // Package node is the node authorizer of a kube-apiserver: what kubelets may do, decided by
 // compiled-in rules and by which pods run on the node.
 //
-// It mirrors plugin/pkg/auth/authorizer/node of Kubernetes 1.36, with what differed since
-// 1.26: [RulesOf] takes a configuration's version and feature gates. It never denies: what it
+// It mirrors plugin/pkg/auth/authorizer/node of Kubernetes 1.26 to 1.37: [RulesOf] takes a
+// configuration's version and feature gates, and package release knows what differs. It never
+// denies: what it
 // does not allow is left to the next authorizer, with a reason that becomes part of the
 // recorded one.
 //
@@ -15,6 +16,7 @@ import (
 
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/config"
+	"github.com/retrial-io/retrial/replay/release"
 	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state/graph"
 )
@@ -63,19 +65,34 @@ type Rules struct {
 	claims       bool // resource claims are looked up in the graph
 	slices       bool // resource slices are the node's own
 	doubleQuotes bool // the node's name is quoted otherwise in the relation text
+	events       bool // events of events.k8s.io may be written
+	ephemeral    bool // what an ephemeral container names counts at once
+	csiStatus    bool // the status of a CSINode has rules of its own
+	csiHealth    bool // it may be written (CSIVolumeHealth)
+	unselected   bool // field selectors are not looked at (AuthorizeWithSelectors)
 }
 
 // RulesOf returns the rules of a configuration; nil is a current version with default gates.
 func RulesOf(cfg *config.APIServer) Rules {
-	since := func(minor int) bool { return cfg == nil || cfg.Minor == 0 || cfg.Minor >= minor }
+	minor := 0
+	if cfg != nil {
+		minor = cfg.Minor
+	}
+	rel := release.Of(minor)
+	since := func(first int) bool { return minor == 0 || minor >= first } // before there were tables
 	r := Rules{
 		selectors:    cfg.Enabled("AuthorizeNodeWithSelectors"),
 		certificates: cfg.Enabled("PodCertificateRequest"),
 		bundles:      cfg.Enabled("ClusterTrustBundle") && since(27),
-		oldAccounts:  !since(33),
+		oldAccounts:  !rel.Has(release.NodeAccounts),
 		claims:       since(26),
-		slices:       since(30),
+		slices:       rel.Has(release.NodeSlices),
 		doubleQuotes: !since(20),
+		events:       rel.Has(release.NodeEvents),
+		ephemeral:    rel.Has(release.NodeEphemeral),
+		csiStatus:    rel.Has(release.NodeVolumeHealth),
+		csiHealth:    cfg.Enabled("CSIVolumeHealth"),
+		unselected:   !cfg.Enabled("AuthorizeWithSelectors"),
 	}
 	r.accounts = r.certificates || cfg.Enabled("KubeletServiceAccountTokenForCredentialProviders")
 	r.certificates = r.certificates && r.selectors

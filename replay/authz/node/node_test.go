@@ -160,6 +160,18 @@ func TestRules(t *testing.T) {
 		{"a pod certificate's status", cfg(36, "PodCertificateRequest"), a("get", "certificates.k8s.io", "d", "podcertificaterequests", "status", "r"), graph.Absent, "nodes may not access the status subresource of PodCertificateRequests"},
 		{"trust bundles by default", nil, bundle, graph.Absent, ""},
 		{"trust bundles", cfg(36, "ClusterTrustBundle"), bundle, graph.Present, ""},
+		{"trust bundles in 1.37", cfg(37), bundle, graph.Present, ""},
+		{"pod certificates in 1.37", cfg(37), pcr, graph.Absent, no},
+		{"events of events.k8s.io in 1.34", cfg(34), a("create", "events.k8s.io", "d", "events", "", ""), graph.Absent, ""},
+		{"events of events.k8s.io in 1.35", cfg(35), a("create", "events.k8s.io", "d", "events", "", ""), graph.Present, ""},
+		{"selectors nobody looks at", cfg(33, "!AuthorizeWithSelectors"), own(pods), graph.Absent, "can only list/watch pods with spec.nodeName field selector"},
+		{"a CSINode's status in 1.36", cfg(36), a("get", "storage.k8s.io", "", "csinodes", "status", "n1"), graph.Absent, "cannot authorize CSINode subresources"},
+		{"another verb on it in 1.36", cfg(36), a("list", "storage.k8s.io", "", "csinodes", "status", "n1"), graph.Absent, "can only get, create, update, patch, or delete a CSINode"},
+		{"a CSINode's status in 1.37", cfg(37), a("get", "storage.k8s.io", "", "csinodes", "status", "n1"), graph.Absent, "CSINode status access requires CSIVolumeHealth feature"},
+		{"it with the gate", cfg(37, "CSIVolumeHealth"), a("patch", "storage.k8s.io", "", "csinodes", "status", "n1"), graph.Present, ""},
+		{"creating it", cfg(37, "CSIVolumeHealth"), a("create", "storage.k8s.io", "", "csinodes", "status", "n1"), graph.Absent, "can only get, update, or patch CSINode status"},
+		{"another's status", cfg(37, "CSIVolumeHealth"), a("patch", "storage.k8s.io", "", "csinodes", "status", "n2"), graph.Absent, "can only access CSINode with the same name as the requesting node"},
+		{"another subresource in 1.37", cfg(37), a("list", "storage.k8s.io", "", "csinodes", "x", "n1"), graph.Absent, "cannot authorize CSINode subresources"},
 		{"the words of old versions", cfg(18), a("get", "", "d", "secrets", "", "s"), graph.Absent, `no relationship found between node "n1" and this object`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -168,6 +180,16 @@ func TestRules(t *testing.T) {
 				t.Fatalf("got %v %q, want %v %q", got.Allowed, got.Reason, tc.want, tc.reason)
 			}
 		})
+	}
+}
+
+// TestEphemeralContainer: what only an ephemeral container names counts at once since 1.33.
+func TestEphemeralContainer(t *testing.T) {
+	secret := request.Attributes{Verb: "get", ResourceRequest: true, Namespace: "d", Resource: "secrets", Name: "s"}
+	for minor, want := range map[int]Known{0: graph.Present, 28: graph.Absent, 32: graph.Absent, 33: graph.Present, 37: graph.Present} {
+		if got := RulesOf(&config.APIServer{Minor: minor}).Authorize("system:node:n1", &secret, assuming(graph.Late), time.Time{}); got.Allowed != want {
+			t.Errorf("1.%d: %v, want %v", minor, got.Allowed, want)
+		}
 	}
 }
 

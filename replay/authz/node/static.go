@@ -77,7 +77,7 @@ func (r Rules) staticVerbs(group, resource string) verbs {
 			return create
 		}
 	case "events.k8s.io":
-		if resource == "events" {
+		if resource == "events" && r.events {
 			return create | write
 		}
 	case "authentication.k8s.io":

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/cespare/xxhash/v2"
@@ -276,11 +277,12 @@ func NodeContent(object []byte) (Content, error) {
 		Spec struct {
 			NodeName string `json:"nodeName"`
 		} `json:"spec"`
+		NodeName string `json:"nodeName"` // of a resource slice of v1alpha2
 	}
 	if err := json.UnmarshalCaseSensitivePreserveInts(object, &o); err != nil {
 		return Content{}, fmt.Errorf("read spec.nodeName: %w", err)
 	}
-	return Content{Node: o.Spec.NodeName}, nil
+	return Content{Node: cmp.Or(o.Spec.NodeName, o.NodeName)}, nil
 }
 
 // ContentOf reads an object of a kind.

@@ -10,15 +10,21 @@ const (
 	Unknown Known = iota
 	Absent
 	Present
+	// Late is the answer of paths alone that lead by what an ephemeral container named: present
+	// for an apiserver that takes a pod's references anew when it gets one (1.33 and later),
+	// absent for one that does not, until it takes them anew for another reason, or restarts.
+	Late
 )
 
-// String returns "unknown", "absent" or "present".
+// String returns "unknown", "absent", "present" or "late".
 func (k Known) String() string {
 	switch k {
 	case Absent:
 		return "absent"
 	case Present:
 		return "present"
+	case Late:
+		return "late"
 	}
 	return "unknown"
 }

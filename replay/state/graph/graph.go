@@ -197,6 +197,8 @@ func (g *Graph) Related(at time.Time, node, group, resource, namespace, name str
 	switch {
 	case h.path.may:
 		return Present
+	case h.late.may:
+		return Late
 	case h.open.may:
 		return Unknown
 	}
@@ -210,7 +212,8 @@ type Answers uint8
 func (a Answers) Has(k Known) bool { return a&(1<<k) != 0 }
 
 // RelatedWithin is Related for a window: every answer that was possible at some moment of it,
-// the uncertainty of when a change became effective counted in. Never empty.
+// the uncertainty of when a change became effective counted in; Late is Present and Absent.
+// Never empty.
 func (g *Graph) RelatedWithin(from, to time.Time, node, group, resource, namespace, name string) Answers {
 	lo := nanos(from)
 	h := g.ask(when{lo, max(lo, nanos(to)), true}, node, group, resource, namespace, name)
@@ -220,6 +223,9 @@ func (g *Graph) RelatedWithin(from, to time.Time, node, group, resource, namespa
 	}
 	if h.path.must {
 		return a
+	}
+	if h.late.may {
+		a |= 1<<Present | 1<<Absent
 	}
 	if h.open.may {
 		a |= 1 << Unknown

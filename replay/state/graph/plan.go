@@ -28,6 +28,7 @@ func planOf(kind Kind, life []Step) []planned {
 	}
 	plan := make([]planned, 0, 2)
 	var last *Step // the one the stay going on was made of
+	var firm Refs  // the references every apiserver has taken by then
 	for i := range life {
 		st := &life[i]
 		p := planned{span: spanOf(life, i)}
@@ -45,11 +46,16 @@ func planOf(kind Kind, life []Step) []planned {
 			p = plan[len(plan)-1].at(p.span)
 			last = st
 		default:
-			c := st.Content
+			c, before := st.Content, last
 			last = nil
 			switch {
 			case c.counts(kind):
-				p.refs, p.anyRefs = c.Refs, c.AnyRefs
+				if kind == Pod && before != nil && st.UID == before.UID && !st.renews(before) {
+					p.refs = c.Refs.since(firm)
+				} else {
+					p.refs, firm = c.Refs, c.Refs
+				}
+				p.anyRefs = c.AnyRefs
 				if p.anyNode = c.AnyNode && kind != Volume; !p.anyNode && kind != Volume {
 					p.node = c.Node
 				}
@@ -81,11 +87,16 @@ func (c *Content) counts(kind Kind) bool {
 	return c.AnyNode || c.Node != ""
 }
 
-// refreshes tells whether the apiserver takes a pod's references anew when it sees this step
+// refreshes tells whether a current apiserver takes a pod's references anew when it sees this step
 // after that one of the same pod.
 func (s *Step) refreshes(before *Step) bool {
+	return s.renews(before) || s.Content.Ephemeral > before.Content.Ephemeral
+}
+
+// renews tells whether apiservers of every release do.
+func (s *Step) renews(before *Step) bool {
 	c, b := s.Content, before.Content
-	return c.Node != b.Node || c.AnyNode != b.AnyNode || c.AnyRefs != b.AnyRefs || c.Ephemeral > b.Ephemeral || c.Statuses != b.Statuses
+	return c.Node != b.Node || c.AnyNode != b.AnyNode || c.AnyRefs != b.AnyRefs || c.Statuses != b.Statuses
 }
 
 // same tells whether a stay is the planned one.

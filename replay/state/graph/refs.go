@@ -20,6 +20,9 @@ const (
 	refClaim          refKind = 'p' // persistentvolumeclaim
 	refResourceClaim  refKind = 'r'
 	refSecret         refKind = 's'
+	// What a pod refers to since it got an ephemeral container, and did not before.
+	refLateConfigMap refKind = 'd'
+	refLateSecret    refKind = 't'
 	// A volume's references carry a namespace.
 	refVolumeClaim  refKind = 'P'
 	refVolumeSecret refKind = 'S'
@@ -28,6 +31,18 @@ const (
 // namespaced reports whether a reference of this kind names its namespace itself. The others
 // are in the namespace of the object that refers.
 func (k refKind) namespaced() bool { return k == refVolumeClaim || k == refVolumeSecret }
+
+// late is the kind of a reference that came with an ephemeral container; 0 for what none can
+// bring.
+func (k refKind) late() refKind {
+	switch k {
+	case refConfigMap:
+		return refLateConfigMap
+	case refSecret:
+		return refLateSecret
+	}
+	return 0
+}
 
 // ref is one reference.
 type ref struct {
@@ -55,6 +70,26 @@ func refsOf(rs []ref) Refs {
 		text = appendRef(text, r)
 	}
 	return Refs(text)
+}
+
+// since returns what rs refers to, as it did before; what it did not, and an ephemeral
+// container can have brought, is late.
+func (rs Refs) since(before Refs) Refs {
+	if rs == before {
+		return rs
+	}
+	had := map[ref]bool{}
+	for r, rest, ok := before.cut(); ok; r, rest, ok = rest.cut() {
+		had[r] = true
+	}
+	var list []ref
+	for r, rest, ok := rs.cut(); ok; r, rest, ok = rest.cut() {
+		if k := r.kind.late(); k != 0 && !had[r] {
+			r.kind = k
+		}
+		list = append(list, r)
+	}
+	return refsOf(list)
 }
 
 // appendRef appends a reference to the text of a Refs.

@@ -1,8 +1,8 @@
 package graph
 
 // asked is what the graph holds of a question: whether a path was there, and whether
-// something not known could have made one.
-type asked struct{ path, open held }
+// something not known could have made one; late is a path by an ephemeral container's word.
+type asked struct{ path, open, late held }
 
 // ask answers whether a path leads from an object to a node.
 func (g *Graph) ask(w when, node, group, resource, namespace, name string) asked {
@@ -109,6 +109,11 @@ func (q *question) referred(kind refKind, namespace, name string) (a asked) {
 	if sp != nil {
 		if v := sp.vertices[vertexKey{kind, name}]; v != nil {
 			a.path, a.open = q.nodeOr(&v.edges)
+		}
+		if v := sp.vertices[vertexKey{kind.late(), name}]; v != nil {
+			var any held
+			a.late, any = q.nodeOr(&v.edges)
+			a.open = a.open.or(any)
 		}
 	}
 	if !a.path.must {
