@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/replay/config"
+	"github.com/retrial-io/retrial/replay/release"
 	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state/graph"
 )
@@ -19,8 +20,10 @@ func TestSays(t *testing.T) {
 		{"resource.k8s.io", "resourceclaims"}, {"certificates.k8s.io", "podcertificaterequests"}, {"certificates.k8s.io", "clustertrustbundles"},
 	}
 	said := map[string]bool{}
-	for minor := 20; minor <= 37; minor++ {
-		rules := RulesOf(&config.APIServer{Minor: minor, Gates: map[string]bool{"PodCertificateRequest": true, "ClusterTrustBundle": true}})
+	newest := release.All()[len(release.All())-1].Minor
+	for i := range 2 * (newest - 19) {
+		minor := 20 + i/2
+		rules := RulesOf(&config.APIServer{Minor: minor, Gates: map[string]bool{"PodCertificateRequest": true, "ClusterTrustBundle": true, "CSIVolumeHealth": i%2 == 1}})
 		for _, user := range []string{"system:node:n", "system:node:"} {
 			for _, r := range resources {
 				for _, verb := range verbs {
