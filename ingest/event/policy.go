@@ -24,8 +24,7 @@ func StripBodies(e *Event, size int, digest string) {
 // DryRunAnswer says whether a write was a dry run.
 type DryRunAnswer uint8
 
-// Answers. MaybeDryRun: the query of a delete asks for one, but the apiserver reads it only
-// when the request has no body, and whether it had one is not recorded.
+// Answers. MaybeDryRun: the options of a delete may be in its body, which was not recorded.
 const (
 	NoDryRun DryRunAnswer = iota
 	MaybeDryRun
@@ -41,11 +40,14 @@ const annotationTruncated = "audit.k8s.io/truncated"
 // those of other writes come from the query. Parameters that do not parse do not exist.
 func DryRunOf(e *Event) DryRunAnswer {
 	remove := e.Verb == "delete" || e.Verb == "deletecollection"
-	if remove && len(e.RequestObject) > 0 {
+	switch {
+	case remove && len(e.RequestObject) > 0:
 		if dryRunOptions(e.RequestObject) {
 			return DryRun
 		}
 		return NoDryRun
+	case remove && (e.Level == LevelMetadata || cut(e)):
+		return MaybeDryRun
 	}
 	_, query, _ := strings.Cut(e.RequestURI, "?")
 	if !dryRunQuery(query) {
@@ -58,13 +60,16 @@ func DryRunOf(e *Event) DryRunAnswer {
 }
 
 // recordsBodies says whether a request body would be in the event if there had been one.
-func recordsBodies(e *Event) bool {
+func recordsBodies(e *Event) bool { return e.Level == LevelRequest || e.Level == LevelRequestResponse }
+
+// cut says whether bodies were taken out of the event because it was too large.
+func cut(e *Event) bool {
 	for _, key := range [...]string{annotationTruncated, AnnotationStrippedBytes} {
 		if _, cut := e.Annotations.Get(key); cut {
-			return false
+			return true
 		}
 	}
-	return e.Level == LevelRequest || e.Level == LevelRequestResponse
+	return false
 }
 
 // dryRunQuery says whether a query has the parameter dryRun, as the apiserver parses it.

@@ -267,6 +267,7 @@ func (w *write) deletedPod(raw []byte, options deleteOptions) (Observation, erro
 		return o, err
 	}
 	now := w.event.StageTimestamp.UTC().Truncate(time.Second)
+	moved := w.event.RequestReceivedTimestamp.Before(now) // in which second it was is not told
 	m.Finalizers = options.finalizers(m.Finalizers)
 	grace := int64(0)
 	switch {
@@ -274,7 +275,7 @@ func (w *write) deletedPod(raw []byte, options deleteOptions) (Observation, erro
 		grace = positive(*options.GracePeriod)
 		asked := m.deletion().Add(time.Duration(grace-*m.GracePeriod) * time.Second)
 		if asked.Before(now) {
-			asked, grace = now, min(grace, 1)
+			asked, grace, f.Estimated = now, min(grace, 1), moved
 		}
 		m.DeletionTimestamp = asked.Format(time.RFC3339)
 	case m.DeletionTimestamp == "":
@@ -288,7 +289,7 @@ func (w *write) deletedPod(raw []byte, options deleteOptions) (Observation, erro
 		default:
 			grace = 30 // which the apiserver fills in
 		}
-		m.DeletionTimestamp = now.Add(time.Duration(grace) * time.Second).Format(time.RFC3339)
+		m.DeletionTimestamp, f.Estimated = now.Add(time.Duration(grace)*time.Second).Format(time.RFC3339), moved
 	}
 	m.GracePeriod = &grace
 	o.Deleted = grace == 0 && len(m.Finalizers) == 0

@@ -146,7 +146,7 @@ func TestHowBindingsEnd(t *testing.T) {
 			s.event("12:00:10", "delete", one, 200, "", "")
 			s.event("12:00:20", "patch", one, 200, "", "")
 			s.missing("12:00:30", "delete", one, `clusterrolebindings.rbac.authorization.k8s.io "b" not found`)
-		}, []string{"12:00:11", "jane", "12:00:21", "unknown", "12:00:31", "absent"}},
+		}, []string{"12:00:11", "unknown", "12:00:31", "absent"}},
 		"dependents first, at level Request": {func(s *told) {
 			s.event("12:00:10", "delete", one, 200, `{"propagationPolicy":"Foreground"}`, "")
 			s.event("12:00:20", "patch", one, 200, `{"metadata":{"finalizers":[]}}`, "")

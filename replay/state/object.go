@@ -132,6 +132,18 @@ type version struct {
 	seen      sightings
 }
 
+// tells orders what sightings of one version say of it: what it holds, that it was written, and
+// that a write left it as it was, which is no more than that it was there.
+func (v *version) tells() int {
+	switch {
+	case v.unchanged:
+		return 0
+	case v.content == nil:
+		return 1
+	}
+	return 2
+}
+
 // end is the deletion of one uid.
 type end struct {
 	uid  string
@@ -210,8 +222,8 @@ func (o *object) addVersion(v version, src Source, at span) bool {
 	w.seen.add(src, at)
 	// One version has one content; should two copies differ, the choice must not depend
 	// on which came first.
-	if v.content != nil && (w.content == nil || v.unchanged != w.unchanged && w.unchanged ||
-		v.unchanged == w.unchanged && v.content.digest < w.content.digest) {
+	switch a, b := v.tells(), w.tells(); {
+	case a > b, a == b && v.content != nil && (w.content == nil || v.content.digest < w.content.digest):
 		w.content, w.unchanged = v.content, v.unchanged
 	}
 	return *w != before

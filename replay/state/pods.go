@@ -62,8 +62,7 @@ type podSeen struct {
 	at   int64
 }
 
-// podDeletion is one value deletionTimestamp has had, and when it was first seen. It can only
-// become earlier.
+// podDeletion is one value deletionTimestamp has had, and when it was first seen.
 type podDeletion struct {
 	at int64
 	span
@@ -73,6 +72,8 @@ type podDeletion struct {
 	// held is when finalizers alone held the pod back, at the latest, noTime for never: any
 	// write may have ended it since.
 	held int64
+	// estimated says that it was never seen, but worked out, and may have been earlier.
+	estimated bool
 }
 
 // maxGrace bounds the graces that are counted with.
@@ -275,7 +276,7 @@ func (s *State) takePod(o *Observation, at span) {
 		p.made = made
 	}
 	if d := nanos(r.Metadata.deletion()); d != noTime && !o.Deleted {
-		n := podDeletion{at: d, span: at, asked: noTime, held: noTime}
+		n := podDeletion{at: d, span: at, asked: noTime, held: noTime, estimated: r.Reduced.Estimated}
 		m := &r.Metadata
 		if m.GracePeriod != nil && *m.GracePeriod >= 0 && *m.GracePeriod < int64(maxGrace/time.Second) {
 			n.asked = d - *m.GracePeriod*int64(time.Second)
@@ -369,6 +370,7 @@ func (p *pod) addDeletion(d podDeletion) {
 		return
 	}
 	w := &list[i]
+	w.estimated = w.estimated && d.estimated
 	if w.asked == noTime || d.asked != noTime && d.asked < w.asked {
 		w.asked = d.asked
 	}

@@ -163,10 +163,13 @@ func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []po
 	}
 	if p.more != nil {
 		for _, d := range p.more.deletions {
+			at := d.span
 			if asked := (span{d.asked, d.asked + int64(time.Second)}); d.asked != noTime && asked.na < d.nb {
 				changes = append(changes, podChange{span: asked, deletion: noTime, asked: true}) // what it was then is not known
+			} else if d.asked != noTime {
+				at.nb = min(at.nb, d.asked)
 			}
-			changes = append(changes, podChange{span: d.span, deletion: d.at})
+			changes = append(changes, podChange{span: at, deletion: d.at, asked: d.estimated})
 		}
 	}
 	doubt := s.podDoubt(p, made, blinds)
@@ -221,7 +224,7 @@ func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []po
 			spec.anyRefs = true
 			now.spec = &spec
 		}
-		if c.deletion != noTime && (now.deletion == noTime || !c.asked && c.deletion < now.deletion) {
+		if c.deletion != noTime && (now.deletion == noTime || !c.asked) {
 			now.deletion = c.deletion
 		}
 		if c.asked {
@@ -299,7 +302,8 @@ func (s *State) podEnd(p *pod, made span, next *pod, blinds []podBlind) (end spa
 	}
 	for i := range blinds {
 		b := &blinds[i]
-		if (b.kind == podThere || b.kind == podGone || b.kind == podMissing) && b.nb >= since && b.nb >= made.na {
+		// What was made when this one was first there is this one.
+		if (b.kind == podThere && b.nb > made.na || (b.kind == podGone || b.kind == podMissing) && b.nb >= made.na) && b.nb >= since {
 			by = min(by, b.na)
 		}
 	}
@@ -313,7 +317,7 @@ func (s *State) podEnd(p *pod, made span, next *pod, blinds []podBlind) (end spa
 // doubt returns the earlier of two moments from which on the pod may be gone. A write that came
 // before it was last seen, or before its known end, leaves no doubt.
 func (p *pod) doubt(since, made, at span) span {
-	if p.gone.na == noSight && at.na > p.alive && at.na >= made.na && at.na < since.na {
+	if p.gone.na == noSight && at.na >= p.alive && at.na >= made.na && at.na < since.na {
 		return at
 	}
 	return since
@@ -424,6 +428,7 @@ func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []
 			now.phase, now.loose = phaseUnknown, b.kind == podBound
 			steps = append(steps, now)
 			now, stranger = absent(now.span), true
+			now.open = true
 		}
 		switch b.kind {
 		case podThere:

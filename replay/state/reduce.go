@@ -28,8 +28,10 @@ type facts struct {
 	AccountUID string `json:"accountUID,omitempty"`
 
 	// Of a pod. Grace is spec.terminationGracePeriodSeconds, Target what a Binding binds to.
-	Grace  *int64 `json:"grace,omitempty"`
-	Target string `json:"target,omitempty"`
+	// Estimated says that deletionTimestamp was worked out and may be earlier.
+	Grace     *int64 `json:"grace,omitempty"`
+	Target    string `json:"target,omitempty"`
+	Estimated bool   `json:"estimated,omitempty"`
 
 	// What the graph needs of pods, volumes, attachments and slices.
 	Node      string `json:"node,omitempty"`

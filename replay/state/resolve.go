@@ -58,6 +58,7 @@ func (s *step) equal(t *step) bool {
 type incarnation struct {
 	uid      string
 	versions []version // a stretch of the object's versions
+	blinds   []blind   // all of the object's
 	end      span
 	ended    bool
 }
@@ -98,7 +99,7 @@ func (o *object) incarnations() []incarnation {
 	for i := range o.versions {
 		uid := o.versions[i].uid
 		if n := len(incs); n == 0 || incs[n-1].uid != uid {
-			incs = append(incs, incarnation{uid: uid, versions: o.versions[i:i]})
+			incs = append(incs, incarnation{uid: uid, versions: o.versions[i:i], blinds: o.blinds})
 			incs[n].end, incs[n].ended = o.endOf(uid)
 		}
 		in := &incs[len(incs)-1]
@@ -152,6 +153,13 @@ func (in *incarnation) creation() (span, bool) {
 	return span{}, false
 }
 
+// rewritten tells whether a write in between may have changed what is kept of the object.
+func (in *incarnation) rewritten(from, to int64) bool {
+	return slices.ContainsFunc(in.blinds, func(b blind) bool {
+		return !b.created && !b.unchanged && !b.ending && !b.absent && b.na > from && b.nb < to
+	})
+}
+
 // bare tells whether a step is of an incarnation of which only the end was seen.
 func (s *step) bare() bool { return s.phase == phaseUnknown && s.assumed && s.rv == 0 && s.uid != "" }
 
@@ -174,6 +182,10 @@ func (in *incarnation) steps(steps []step, since int64) []step {
 		var produced bool
 		s.span, produced = v.seen.produced()
 		switch {
+		case i == 0 && !produced && dated && in.rewritten(created.nb, v.seen.na):
+			// What it was when it was created is not told by what it had become.
+			steps = append(steps, step{span: span{created.nb, min(created.na, v.seen.na)}, phase: phaseUnknown, assumed: true, uid: v.uid})
+			s.span, s.assumed = v.seen.last, true
 		case i == 0 && !produced && dated:
 			// Holds back to its creation, as far as anyone can tell.
 			s.span = span{created.nb, min(created.na, v.seen.na)}
@@ -326,8 +338,8 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 		return steps
 	}
 	if creates && at == 0 && !clash && b.follows() {
-		// It was there before, with content nobody recorded.
-		steps = slices.Insert(steps, 0, step{span: span{noTime, noTime}, phase: phaseUnknown, assumed: true})
+		// It was there before, with content nobody recorded, perhaps being deleted.
+		steps = slices.Insert(steps, 0, step{span: span{noTime, noTime}, phase: phaseUnknown, assumed: true, ending: true})
 		at = 1
 	}
 	// before is the step in force when the write was made.
@@ -427,6 +439,18 @@ func tighten(steps []step) {
 	}
 }
 
+// certainty orders the steps of a scope at one moment: a listing makes known what never was, and
+// a gap that begins when a listing ends comes after it.
+func (s *step) certainty() int {
+	switch {
+	case s.phase != phaseUnknown:
+		return 1
+	case s.assumed:
+		return 0
+	}
+	return 2
+}
+
 // unknowns derives the steps of a scope: unknown or known, never present. Kinds begin
 // unknown; a namespace's scope begins known and is as unknown as its kind.
 //
@@ -450,7 +474,7 @@ func unknowns(whole bool, gaps, gone []blind, listings []*listing) []step {
 			!slices.ContainsFunc(gaps, func(g blind) bool { return g.na > l.since && g.nb < l.ended }) {
 			at = l.since
 			for _, g := range gone {
-				if g.na > at && g.nb < l.began {
+				if g.na > at && g.nb < l.ended {
 					at = min(g.na, l.ended)
 				}
 			}
@@ -464,11 +488,8 @@ func unknowns(whole bool, gaps, gone []blind, listings []*listing) []step {
 		}
 		steps = append(steps, step{span: span{at, at}, phase: phaseAbsent})
 	}
-	sort.SliceStable(steps, func(i, j int) bool {
-		if steps[i].na != steps[j].na {
-			return steps[i].na < steps[j].na
-		}
-		return steps[i].phase > steps[j].phase // known wins
+	slices.SortStableFunc(steps, func(a, b step) int {
+		return cmp.Or(cmp.Compare(a.na, b.na), cmp.Compare(a.certainty(), b.certainty()))
 	})
 	tighten(steps)
 	return steps
