@@ -41,6 +41,7 @@ type api struct {
 	rejudges rejudging // nil: nobody judges
 	asking   *queryLog // nil: nothing is recorded
 	site     site
+	offline  bool // answers from a log: questions about the policy alone, see policyOnly
 	log      *zap.Logger
 	slots    chan struct{} // one for every query under way
 	longest  time.Duration // that a query may take
@@ -83,6 +84,9 @@ type route struct {
 
 // routes are all questions; each group stands with its answers.
 func (a api) routes() []route {
+	if a.offline {
+		return slices.Concat([]route{{"clusters", nil, a.query(a.clusters)}}, a.accessRoutes(), a.escalationRoutes(), a.changeRoutes())
+	}
 	return slices.Concat([]route{
 		{"clusters", nil, a.query(a.clusters)},
 		{"overview", []string{"cluster", "from", "to"}, a.query(a.overview)},
@@ -110,6 +114,9 @@ const (
 func newAPI(sys *system) http.Handler {
 	return apiHandler(ruledStore{sys.store, sys.rules}, sys.runner, sys.asking, sys.log, longestQuery, at(sys.site()), withRejudging(sys.runner))
 }
+
+// policyOnly leaves the questions about a policy: all that a logStore can be asked.
+func policyOnly(a *api) { a.offline = true }
 
 // apiHandler serves the API below /api/v1/.
 func apiHandler(store queries, runner replaying, asking *queryLog, log *zap.Logger, longest time.Duration, more ...func(*api)) http.Handler {

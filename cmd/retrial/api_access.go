@@ -72,6 +72,9 @@ func sourceOf(g rbacindex.Grant) sourceJSON {
 func (a api) policy(cluster string, at time.Time) (state.View, policyJSON, error) {
 	st, ok := a.replay.State(cluster)
 	if !ok || noPolicy(st) {
+		if a.offline {
+			return state.View{}, policyJSON{}, none("the log alone does not tell the policy: name the state it began with by --state, or say --from-empty when it begins with the cluster's first start")
+		}
 		return state.View{}, policyJSON{}, none("no role or binding of cluster %q is known; supply its state with: retrial import --cluster %s --state FILE, or follow it with: retrial serve --watch-clusters", cluster, shellWord(cluster))
 	}
 	if at.IsZero() {

@@ -29,11 +29,14 @@ import (
 // asker is what commands that ask questions share: whom to ask, and how.
 //
 //	question ─▶ running server (--server URL, or the data directory's socket) ─▶ api/v1/…
-//	   └ none running ─▶ the same API on the store, opened here
+//	   ├ none running ─▶ the same API on the store, opened here
+//	   └ --events ─▶ the same API on a log, replayed here (bindLog)
 type asker struct {
 	flags  *config.Flags
 	set    *pflag.FlagSet
 	server string
+	log    *offlineLog // nil: the question is not asked of logs
+	with   streams     // of the command, for the log
 }
 
 // bind adds the flags every such command has. Help shows those of the configuration that
@@ -42,6 +45,32 @@ func (a *asker) bind(c *cobra.Command, show ...string) {
 	a.flags, a.set = config.Bind(c.Flags()), c.Flags()
 	showFlags(c.Flags(), append(show, "data-dir", "clickhouse-dsn")...)
 	c.Flags().StringVar(&a.server, "server", "", "URL of a server's page (default: the local socket); a token comes from RETRIAL_TOKEN")
+}
+
+// bindLog adds the flags by which a log is asked instead.
+func (a *asker) bindLog(c *cobra.Command, s streams) {
+	a.log, a.with = &offlineLog{}, s
+	a.log.bind(c)
+	before := c.Args
+	c.Args = func(c *cobra.Command, args []string) error {
+		if err := before(c, args); err != nil {
+			return err
+		}
+		named, err := a.log.named(c)
+		if named && a.server != "" {
+			return usageError(c, "--server and --events exclude each other")
+		}
+		return err
+	}
+}
+
+// openFor returns a client that answers questions about one cluster, "" for the only one.
+func (a *asker) openFor(ctx context.Context, cluster string) (client *apiClient, done func() error, err error) {
+	if a.log == nil || len(a.log.events) == 0 {
+		return a.open(ctx)
+	}
+	client, err = a.log.client(ctx, a.with, cluster)
+	return client, func() error { return nil }, err
 }
 
 // apiservers are the entries of --apiserver-config on the command line: of a log that is
@@ -111,7 +140,7 @@ func (a *asker) ask(ctx context.Context, path string, query url.Values, answer a
 // askOne asks one question about one cluster: the one the parameter "cluster" names, or the
 // only one there is. It returns the cluster's name.
 func (a *asker) askOne(ctx context.Context, path string, query url.Values, answer any) (cluster string, err error) {
-	client, done, err := a.open(ctx)
+	client, done, err := a.openFor(ctx, query.Get("cluster"))
 	if err != nil {
 		return "", err
 	}

@@ -57,6 +57,7 @@ webhooks allow is not in it.`,
 		},
 	}
 	from.bind(c)
+	from.bindLog(c, s)
 	c.Flags().StringArrayVar(&groups, "group", nil, "group the subject is in, may be repeated (default: those its requests carried)")
 	c.Flags().StringVarP(&namespace, "namespace", "n", "", "leave out the other namespaces; that of the request")
 	c.Flags().StringVar(&sub, "subresource", "", "subresource, where one behind a slash is not known to be one")

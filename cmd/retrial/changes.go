@@ -49,6 +49,7 @@ always added. SUBJECT is written as for ` + "`retrial can`" + `.`,
 		},
 	}
 	from.bind(c)
+	from.bindLog(c, s)
 	c.Flags().StringVar(&cluster, "cluster", "", "cluster the question is about (default: the only one there is)")
 	c.Flags().StringVar(&begin, "from", "", "the moment before, such as 2026-11-20T11:36:00Z")
 	c.Flags().StringVar(&end, "to", "", "the moment after (default: the newest that is known)")

@@ -51,6 +51,7 @@ that allows it; a step that takes more than rights says what it presumes.`,
 		},
 	}
 	from.bind(c)
+	from.bindLog(c, s)
 	c.Flags().StringArrayVar(&groups, "group", nil, "group the subject is in, may be repeated (default: those its requests carried)")
 	c.Flags().BoolVar(&system, "include-system", false, "list subjects of Kubernetes itself as well")
 	c.Flags().IntVar(&limit, "limit", fewPaths, "list at most so many paths")

@@ -33,6 +33,7 @@ Whether users and groups exist no cluster knows.`,
 		Args: noArgs,
 	}
 	from.bind(c)
+	from.bindLog(c, s)
 	c.Flags().BoolVar(&system, "include-system", false, "list what Kubernetes itself brings as well")
 	bindMoment(c, &cluster, &at)
 	addOutput(c, &output, "table", "json", "yaml")

@@ -23,6 +23,7 @@ type suggestOptions struct {
 	from                              asker
 	states, events, subjects          []string
 	all, system, unseen, final, force bool
+	fromEmpty                         bool
 	output, cluster, minWindow        string
 	since, until, wildcards           string
 	window                            time.Duration
@@ -43,7 +44,7 @@ against the final state. docs/suggest.md has the rules.
 
 The running server is asked about everything it has stored of the cluster, or what lies between --from
 and --to; with none running the command reads the store itself. With --state and --events neither is
-needed: the log is replayed here.
+needed: the log is replayed here; --from-empty takes the place of --state where nothing was before it.
 
 -o table ranks subjects by the weight of what they hold and never used; json is the change set; yaml
 are the objects to apply, with the removals as comments. YAML from a recording shorter than --min-window
@@ -63,6 +64,7 @@ is refused without --force: what happens once a month is not in it.`,
 	f := c.Flags()
 	f.StringArrayVar(&o.states, "state", nil, "state file, or folder of state files that together are one listing; may be repeated")
 	f.StringArrayVar(&o.events, "events", nil, "audit log, - for standard input; may be repeated")
+	f.BoolVar(&o.fromEmpty, "from-empty", false, "with --events: the log begins with the cluster's first start, there was nothing before it")
 	f.StringArrayVar(&o.subjects, "subject", nil, "user name as audit events have it; may be repeated")
 	f.BoolVar(&o.all, "all", false, "every subject (the default)")
 	f.StringVar(&o.since, "from", "", "only requests from this time on (RFC 3339), in whole minutes")
@@ -79,7 +81,10 @@ is refused without --force: what happens once a month is not in it.`,
 }
 
 // offline tells whether files are read instead of asking.
-func (o *suggestOptions) offline() bool { return len(o.events)+len(o.states) > 0 }
+func (o *suggestOptions) offline() bool { return len(o.events)+len(o.states) > 0 || o.fromEmpty }
+
+// errNoState says that a log was given without what was there before it.
+var errNoState = exitCode{exitUsage, errors.New("--state is missing: what a subject holds is not in the log; get it with\n  kubectl get clusterroles,clusterrolebindings,roles,rolebindings,namespaces,serviceaccounts,pods,nodes,persistentvolumes,volumeattachments,certificatesigningrequests -A -o json\nor say --from-empty when the log begins with the cluster's first start")}
 
 // check refuses what cannot be meant, before anything is read.
 func (o *suggestOptions) check() error {
@@ -87,8 +92,6 @@ func (o *suggestOptions) check() error {
 	switch {
 	case o.offline() && len(o.events) == 0:
 		return usage("--events is missing: name an audit log, or - for standard input")
-	case o.offline() && len(o.states) == 0:
-		return usage("--state is missing: what a subject holds is not in the log; get it with\n  kubectl get clusterroles,clusterrolebindings,roles,rolebindings,namespaces,serviceaccounts,pods,nodes,persistentvolumes,volumeattachments,certificatesigningrequests -A -o json")
 	case o.offline() && o.from.server != "":
 		return usage("--server and --events exclude each other")
 	case o.offline() && o.since+o.until != "":

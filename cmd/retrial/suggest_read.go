@@ -32,7 +32,7 @@ func (o *suggestOptions) read(ctx context.Context, s streams) (*suggestJSON, err
 		return nil, err
 	}
 	sum, err := replayFiles(ctx, s, evaluate.Options{
-		Cluster: o.cluster, Engine: replay.New(replay.Config{Version: version, Apiserver: apiserver}),
+		Cluster: o.cluster, FromEmpty: o.fromEmpty, Engine: replay.New(replay.Config{Version: version, Apiserver: apiserver}),
 		State: st, Policy: func(obs []state.Observation, listed bool) { metas.add(obs, !listed) },
 		Sink: func(e *event.Event, v *replay.Verdict) error {
 			collector.Observe(e, v)
@@ -47,6 +47,9 @@ func (o *suggestOptions) read(ctx context.Context, s streams) (*suggestJSON, err
 	}, o.states, o.events)
 	if err != nil {
 		return nil, err
+	}
+	if len(o.states) == 0 && !o.fromEmpty && !sum.Born {
+		return nil, errNoState
 	}
 	if sum.Malformed > 0 {
 		fmt.Fprintf(s.err, "hint: %d lines are no events; retrial evaluate lists them\n", sum.Malformed)

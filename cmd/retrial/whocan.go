@@ -53,6 +53,7 @@ Members of system:masters always can. What the Node authorizer and webhooks allo
 		},
 	}
 	from.bind(c)
+	from.bindLog(c, s)
 	c.Flags().StringVarP(&namespace, "namespace", "n", "", "count what is granted in this namespace as well")
 	c.Flags().BoolVarP(&all, "all-namespaces", "A", false, "count what is granted in any namespace, and say where")
 	c.Flags().StringVar(&sub, "subresource", "", "subresource, where one behind a slash is not known to be one")

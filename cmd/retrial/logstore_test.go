@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/storage"
+)
+
+// youngCluster is a log that begins with a cluster's first start, without the creation of
+// kube-system: two objects are made, then alice makes requests.
+func youngCluster(t *testing.T) string {
+	t.Helper()
+	const made = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"RequestResponse","auditID":"%s","stage":"ResponseComplete","requestURI":"/apis/rbac.authorization.k8s.io/v1/%s",` +
+		`"verb":"create","user":{"username":"admin","groups":["system:masters","system:authenticated"]},"objectRef":{"resource":"%[2]s","name":"%s","apiGroup":"rbac.authorization.k8s.io","apiVersion":"v1"},` +
+		`"responseStatus":{"code":201},"requestReceivedTimestamp":"2026-05-04T10:00:0%d.000001Z","stageTimestamp":"2026-05-04T10:00:0%[4]d.000002Z",` +
+		`"responseObject":{"apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"%[3]s","uid":"%[1]s","resourceVersion":"%[4]d"},%s},` +
+		`"annotations":{"authorization.k8s.io/decision":"allow"}}` + "\n"
+	log := fmt.Sprintf(made, "role", "clusterroles", "reader", 1, `"kind":"ClusterRole","rules":[{"verbs":["get","list"],"apiGroups":[""],"resources":["pods","secrets"]}]`)
+	log += fmt.Sprintf(made, "binding", "clusterrolebindings", "readers", 2, `"kind":"ClusterRoleBinding","roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},`+
+		`"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":"devs"}]`)
+	for i := range 3 {
+		log += fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"list%d","stage":"ResponseComplete","requestURI":"/api/v1/pods",`+
+			`"verb":"list","user":{"username":"alice","groups":["devs","system:authenticated"]},"objectRef":{"resource":"pods","apiVersion":"v1"},"responseStatus":{"code":200},`+
+			`"requestReceivedTimestamp":"2026-05-04T11:00:0%[1]d.000001Z","stageTimestamp":"2026-05-04T11:00:0%[1]d.000002Z",`+
+			`"annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":"RBAC: allowed by ClusterRoleBinding \"readers\" of ClusterRole \"reader\" to Group \"devs\""}}`+"\n", i)
+	}
+	path := filepath.Join(t.TempDir(), "audit.log")
+	if err := os.WriteFile(path, []byte(log), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestFromEmptyEverywhere: every command that asks about a policy takes the log of a new
+// cluster instead of a store.
+func TestFromEmptyEverywhere(t *testing.T) {
+	log := youngCluster(t)
+	for name, tc := range map[string]struct {
+		args []string
+		code int
+		want []string
+	}{
+		"evaluate":          {[]string{"evaluate", "-o", "json"}, exitOK, []string{`"match": 5`}},
+		"findings":          {[]string{"findings"}, exitOK, nil},
+		"drift":             {[]string{"drift"}, exitOK, []string{"Nothing drifts"}},
+		"lineage":           {[]string{"lineage", "alice"}, exitNoMatch, nil},
+		"explain-deny":      {[]string{"explain-deny", "list0"}, exitOK, []string{"rbac allows it"}},
+		"suggest":           {[]string{"suggest", "--subject", "alice", "-o", "json"}, exitOK, []string{`"alice"`, `"holds": true`}},
+		"who-can":           {[]string{"who-can", "list", "secrets"}, exitOK, []string{"Group devs", "ClusterRoleBinding/readers"}},
+		"who-can, before":   {[]string{"who-can", "list", "secrets", "--at", "2026-05-04T10:00:01.5Z", "-o", "json"}, exitOK, []string{`"known": true`, `"subjects": [`}},
+		"can":               {[]string{"can", "alice"}, exitOK, []string{"secrets", "devs"}},
+		"can, a request":    {[]string{"can", "alice", "list", "secrets"}, exitOK, []string{"yes"}},
+		"can, another":      {[]string{"can", "alice", "delete", "pods", "-n", "x"}, exitFinding, []string{"no"}},
+		"can, mistyped":     {[]string{"can", "alic"}, exitOK, nil},
+		"hygiene":           {[]string{"hygiene", "-o", "json"}, exitOK, []string{`"flaws"`}},
+		"escalations":       {[]string{"escalations"}, exitOK, nil},
+		"escalations, hers": {[]string{"escalations", "alice", "-o", "json"}, exitOK, []string{`"groupsFrom": "requests"`, `"devs"`}},
+		"changes":           {[]string{"changes", "--from", "2026-05-04T10:00:01.5Z", "-o", "json"}, exitOK, []string{`"devs"`, `"auditID": "binding"`, `"user": "admin"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, err := commandLine(t, "", append(tc.args, "--events", log, "--from-empty")...)
+			if code != tc.code {
+				t.Errorf("code %d, want %d: %s%s", code, tc.code, out, err)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("%q is not in %s%s", want, out, err)
+				}
+			}
+			if strings.Contains(err, "not known") {
+				t.Errorf("something is said not to be known: %s", err)
+			}
+		})
+	}
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"neither state nor birth": {[]string{"suggest", "--events", log}, "--state is missing"},
+		"no log":                  {[]string{"who-can", "list", "pods", "--from-empty"}, "none is named: add --events"},
+		"no log for suggest":      {[]string{"suggest", "--from-empty"}, "--events is missing"},
+		"a log and a server":      {[]string{"can", "alice", "--events", log, "--server", "http://x"}, "--server and --events exclude each other"},
+		"no such log":             {[]string{"hygiene", "--events", log + "x"}, "no such file"},
+	} {
+		if code, _, err := commandLine(t, "", tc.args...); code != exitUsage || !strings.Contains(err, tc.want) {
+			t.Errorf("%s: code %d, said %q, want %q", name, code, err, tc.want)
+		}
+	}
+	if code, _, err := commandLine(t, "", "who-can", "list", "secrets", "--events", log); code != exitNoMatch || !strings.Contains(err, "or say --from-empty") {
+		t.Errorf("without --from-empty: code %d, said %q", code, err)
+	}
+}
+
+// TestLogStoreGroups: the groups of a subject are those of its last request up to a moment, in
+// whatever order requests come.
+func TestLogStoreGroups(t *testing.T) {
+	l := &logStore{worn: map[string][]wornGroups{}}
+	at := func(minute int) time.Time { return time.Date(2026, 5, 4, 10, minute, 0, 0, time.UTC) }
+	request := func(minute int, groups ...string) {
+		e := &event.Event{AuditID: "a", Verb: "list", RequestReceivedTimestamp: at(minute)}
+		e.User.Username, e.User.Groups = "alice", groups
+		l.observe(e)
+	}
+	request(10, "a", "b")
+	request(12, "b", "a")
+	request(20, "c")
+	request(11, "a", "b")
+	request(30, "d")
+	request(25, "d")
+	for _, tc := range []struct {
+		until time.Time
+		want  string
+		seen  time.Time
+	}{
+		{time.Time{}, "d", at(30)}, {at(40), "d", at(30)}, {at(29), "d", at(25)}, {at(24), "c", at(20)},
+		{at(19), "a b", at(12)}, {at(10), "a b", at(10)}, {at(9), "", time.Time{}},
+	} {
+		groups, seen, err := l.LastGroups(context.Background(), "", "alice", tc.until)
+		if got := strings.Join(groups, " "); err != nil || got != tc.want || !seen.Equal(tc.seen) {
+			t.Errorf("until %s: %q, seen %s, %v; want %q, %s", tc.until, got, seen, err, tc.want, tc.seen)
+		}
+	}
+	clusters, _ := l.Clusters(context.Background())
+	if want := []storage.Cluster{{Events: 6, First: at(10), Last: at(30)}}; !slices.Equal(clusters, want) {
+		t.Errorf("%+v, want %+v", clusters, want)
+	}
+}
