@@ -10,7 +10,7 @@ export CGO_ENABLED ?= 0
 
 .PHONY: help
 help: ## List the targets
-	@awk -F':.*## ' '/^[a-z][a-zA-Z_-]*:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z][a-zA-Z0-9_-]*:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## Check the machine, build, and serve on the embedded engines with a sample log (ARGS: further flags)
@@ -34,6 +34,11 @@ test: ## Set up what the tests need and run every test
 test-apiserver: ## Build a real kube-apiserver and etcd from their Go modules and test against them (5 minutes the first time)
 	@scripts/check-machine.sh test
 	@scripts/test-apiserver.sh
+
+.PHONY: test-e2e
+test-e2e: ## A Kubernetes with nodes and controllers lives for MINUTES (5); Retrial must judge all of it as it was decided (RELEASE=1.36, SEED=1)
+	@scripts/check-machine.sh test
+	@RELEASE=$(or $(RELEASE),1.36) MINUTES=$(or $(MINUTES),5) SEED=$(or $(SEED),1) scripts/test-e2e.sh
 
 .PHONY: test-kafka
 test-kafka: ## The stream, the whole pipeline and scaled-out processes on real Kafka 3.9 and 4.1, plain and with SASL_SSL (15 minutes)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Runs the tests of test/apiserver: a real kube-apiserver, an aggregated API server
-# and etcd, built from their Go modules, with Retrial beside them. The first build takes about five minutes of two cores and
-# 3 GB of Go's build cache; later ones take seconds. What is built goes into
+# Runs the tests of test/apiserver: a real control plane with nodes, an aggregated API server
+# and etcd, built from their Go modules, with Retrial beside them. The first build takes about
+# eight minutes of two cores and 4 GB of Go's build cache; later ones take seconds. What is
+# built goes into
 #   ${XDG_CACHE_HOME:-~/.cache}/retrial/apiserver
 #
 #   scripts/test-apiserver.sh [build | flags for go test, such as -run TestConnected -v]
@@ -33,14 +34,15 @@ for p in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
   ldflags="$ldflags -X $p.gitVersion=$version -X $p.gitMajor=1 -X $p.gitMinor=$minor"
 done
 
-if [ ! -x "$folder/kube-apiserver" ]; then
+if [ ! -x "$folder/hollow-kubelet" ]; then
   gocache=$(go env GOCACHE)
   mkdir -p "$gocache"
   free=$(df -Pk "$gocache" | awk 'NR == 2 { print int($4 / 1024) }')
   [ "$free" -ge 6000 ] || lack "$free MB free below $gocache, about 6,000 MB are needed to build kube-apiserver"
-  say "building kube-apiserver $version, sample-apiserver and etcd; the first time takes about five minutes of two idle cores"
+  say "building Kubernetes $version and etcd; the first time takes about eight minutes of two idle cores"
 fi
-go -C test/apiserver build -buildvcs=false -p "$(nproc)" -ldflags "$ldflags" -o "$folder/" ./cmd/etcd ./cmd/kube-apiserver ./cmd/sample-apiserver
+go -C test/apiserver build -buildvcs=false -p "$(nproc)" -ldflags "$ldflags" -o "$folder/" ./cmd/etcd ./cmd/kube-apiserver ./cmd/sample-apiserver ./cmd/hollow-kubelet \
+  k8s.io/kubernetes/cmd/kube-controller-manager k8s.io/kubernetes/cmd/kube-scheduler
 go build -buildvcs=false -ldflags "-s -w" -o "$folder/retrial" ./cmd/retrial
 [ "${1:-}" != build ] || exit 0
 scripts/fetch-libchdb.sh

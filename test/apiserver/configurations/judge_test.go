@@ -62,7 +62,7 @@ func outcome(name, class string) string {
 }
 
 // cluster is what the recorded cluster is called in the product.
-const cluster = "recorded"
+const cluster = product.Cluster
 
 // served is judge of a running server, which is handed the recording and told where the
 // configuration lies.

@@ -3,7 +3,6 @@ package configurations
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,22 +44,12 @@ func receive(t *testing.T, flags []string) *live {
 // is another one.
 func (l *live) posts(t *testing.T, apiserver string) []string {
 	t.Helper()
-	receiver, err := url.Parse(l.server.Webhook)
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := filepath.Join(l.Dir, "connect"+apiserver)
-	args := []string{"connect", cluster, "--no-wait", "--advertise-address", receiver.Host, "--output", folder}
+	var args []string
 	if apiserver != "" {
-		args = append(args, "--apiserver", apiserver)
-	}
-	l.Do(t, args...)
-	text, err := os.ReadFile(filepath.Join(folder, "flags"))
-	if err != nil {
-		t.Fatal(err)
+		args = []string{"--apiserver", apiserver}
 	}
 	var flags []string
-	for _, f := range strings.Fields(string(text)) {
+	for _, f := range l.Connect(t, l.server, args...) {
 		if strings.HasPrefix(f, "--audit-webhook") {
 			flags = append(flags, f)
 		}

@@ -154,7 +154,7 @@ func startEtcd(t testing.TB, dir, binary string) string {
 
 // reserve returns a port of the loopback address that nobody else gets until the test ends:
 // a socket is bound to it that never listens, and lets another one of this user listen beside
-// it (--permit-port-sharing). kube-apiserver takes no port 0.
+// it (--permit-port-sharing; a kubelet as it is). kube-apiserver takes no port 0.
 func reserve(t testing.TB) int {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -163,8 +163,10 @@ func reserve(t testing.TB) int {
 	}
 	t.Cleanup(func() { _ = syscall.Close(fd) })
 	const reusePort = 15 // SO_REUSEPORT
-	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, reusePort, 1); err != nil {
-		t.Fatal(err)
+	for _, option := range []int{reusePort, syscall.SO_REUSEADDR} {
+		if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, option, 1); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		t.Fatal(err)

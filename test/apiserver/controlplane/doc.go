@@ -7,5 +7,5 @@
 // Both end with the test; nothing else of a cluster is there: no controllers (no default
 // service accounts, no aggregated roles, no namespace clean-up), no scheduler, no kubelet.
 // Cluster.Controllers runs some controllers, Cluster.Kubelet and Cluster.Node stand in for a
-// kubelet.
+// kubelet. Cluster.ControllerManager, Cluster.Scheduler and Cluster.Join run the real ones.
 package controlplane

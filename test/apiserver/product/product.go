@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/retrial-io/retrial/test/apiserver/controlplane"
@@ -117,6 +118,29 @@ func (in *Install) Serve(t testing.TB, webhook string, args ...string) *Server {
 		return true, ""
 	})
 	return s
+}
+
+// Cluster is what Connect calls the cluster in the product.
+const Cluster = "recorded"
+
+// Connect returns the flags that make an apiserver post to a server, as `retrial connect`
+// wrote them; args are further ones of that command.
+func (in *Install) Connect(t testing.TB, s *Server, args ...string) []string {
+	t.Helper()
+	receiver, err := url.Parse(s.Webhook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := os.MkdirTemp(in.Dir, "connect-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Do(t, append([]string{"connect", Cluster, "--no-wait", "--advertise-address", receiver.Host, "--output", folder}, args...)...)
+	text, err := os.ReadFile(filepath.Join(folder, "flags"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(text))
 }
 
 // Beside starts a command on the installation that runs until the test ends, or by itself.

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Builds the programs of one Kubernetes release from its Go module, for make test-e2e:
+# kube-apiserver, kube-controller-manager, kube-scheduler, kubectl and a kubelet without
+# containers (test/apiserver/cmd/hollow-kubelet). A module is generated for the release, with
+# its own requirements: what the release's go.mod replaces by its staging folders is replaced
+# by the published modules of the same release. Programs that were built are not built again.
+#
+#   scripts/build-release.sh 1.28 [PROGRAM...]      prints the folder they are in
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf 'build-release: %s\n' "$*" >&2; }
+release=${1:?which release, such as 1.28}
+shift
+programs=("$@")
+[ $# -gt 0 ] || programs=(kube-apiserver kube-controller-manager kube-scheduler kubectl hollow-kubelet)
+
+# The newest patch release whose module and staging modules can be had.
+case $release in
+  1.28) version=1.28.15 ;;
+  1.33) version=1.33.13 ;;
+  1.36) version=$(awk '$1 == "k8s.io/kubernetes" { print substr($2, 2) }' test/apiserver/go.mod) ;;
+  1.37) version=1.37.2 ;;
+  1.*.*) version=$release ;;
+  *) say "no such release: $release (1.28, 1.33, 1.36, 1.37 or a patch release)"; exit 2 ;;
+esac
+staging=v0.${version#1.}
+minor=${version#1.} minor=${minor%.*}
+
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/retrial
+folder=$cache/releases/v$version
+module=$folder/module
+mkdir -p "$module/hollow-kubelet"
+export CGO_ENABLED=0 GOFLAGS=-mod=mod
+
+# Programs whose source is here are built again when it changes; go.mod when this file does.
+source=$(go mod download -json "k8s.io/kubernetes@v$version" | awk -F'"' '$2 == "Dir" { print $4 }')
+[ -d "$source" ] || { say "k8s.io/kubernetes@v$version cannot be had"; exit 1; }
+if [ ! -f "$module/go.mod" ] || [ scripts/build-release.sh -nt "$module/go.mod" ]; then
+  sed -e "s,^module .*,module example.com/release," \
+    -e "s,=> ./staging/src/\(k8s.io/[a-z-]*\),=> \1 $staging," "$source/go.mod" > "$module/go.mod"
+  cp "$source/go.sum" "$module/go.sum"
+  chmod u+w "$module/go.sum"
+  go mod edit -require="k8s.io/kubernetes@v$version" "$module/go.mod"
+fi
+# What moved between releases.
+kubelet=$module/hollow-kubelet/main.go
+sed_args=(-e '')
+[ "$minor" -ge 31 ] || sed_args+=(-e 's,"k8s.io/cri-client/pkg/fake","k8s.io/kubernetes/pkg/kubelet/cri/remote/fake",')
+sed "${sed_args[@]}" test/apiserver/cmd/hollow-kubelet/main.go > "$kubelet.new"
+cmp -s "$kubelet.new" "$kubelet" && rm "$kubelet.new" || mv "$kubelet.new" "$kubelet"
+
+ldflags="-s -w"
+for p in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+  ldflags="$ldflags -X $p.gitVersion=v$version -X $p.gitMajor=1 -X $p.gitMinor=$minor"
+done
+for program in "${programs[@]}"; do
+  package=k8s.io/kubernetes/cmd/$program
+  [ "$program" != hollow-kubelet ] || package=./hollow-kubelet
+  if [ -x "$folder/$program" ] && [ "$folder/$program" -nt "$module/go.mod" ] && { [ "$program" != hollow-kubelet ] || [ "$folder/$program" -nt "$kubelet" ]; }; then
+    continue
+  fi
+  say "building $program v$version"
+  go -C "$module" build -buildvcs=false -p "$(nproc)" -ldflags "$ldflags" -o "$folder/" "$package" >&2
+done
+echo "$folder"

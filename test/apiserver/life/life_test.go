@@ -1,0 +1,134 @@
+package life
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/retrial-io/retrial/test/apiserver/controlplane"
+	"github.com/retrial-io/retrial/test/apiserver/product"
+)
+
+// setting is a number from the environment.
+func setting(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// TestLife: a Kubernetes with nodes posts to a running product, connected as `retrial connect`
+// says, while namespaces come and go. Every request is stored and judged once, live as from
+// the log; no decision differs from the apiserver's, next to none is left open, and nobody is
+// accused. RETRIAL_LIFE_MINUTES lets it go on, RETRIAL_LIFE_SEED makes it another life, and
+// RETRIAL_LIFE_KEEP names a folder for the recording.
+func TestLife(t *testing.T) {
+	seed, minutes := setting(t, "RETRIAL_LIFE_SEED", 1), setting(t, "RETRIAL_LIFE_MINUTES", 0)
+	in := product.New(t)
+	config := filepath.Join(in.Dir, "config")
+	if err := os.MkdirAll(config, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	told := append(Flags(), "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction")
+	if err := os.WriteFile(filepath.Join(config, "kube-apiserver.flags"), []byte(strings.Join(told, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := in.Serve(t, "127.0.0.1:0", "--apiserver-config", product.Cluster+"="+config)
+	c := Start(t, in.Connect(t, server)...)
+	lived := c.Churn(t, Plan{Seed: uint64(seed), Namespaces: 6, Until: time.Now().Add(time.Duration(minutes) * time.Minute)})
+	t.Logf("%s, seed %d: %d namespaces gone with %d running pods; %v", c.Version(t), seed, lived.Namespaces, lived.Running, lived.Scenes)
+	dir := c.Record(t)
+	verdicts := Judge(t, in, dir)
+	report := Report(verdicts)
+	t.Log(report)
+	if keep := os.Getenv("RETRIAL_LIFE_KEEP"); keep != "" {
+		if err := errors.Join(os.CopyFS(keep, os.DirFS(dir)), os.WriteFile(filepath.Join(keep, "report.txt"), []byte(report), 0o644)); err != nil {
+			t.Error(err)
+		}
+	}
+	log, err := os.ReadFile(filepath.Join(dir, "audit.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	logged := Requests(t, log)
+	if len(logged) != len(verdicts) {
+		t.Errorf("%d requests are in the log, %d were judged", len(logged), len(verdicts))
+	}
+	bounds(t, verdicts)
+	if found := Accusations(t, in, dir); len(found) > 0 {
+		t.Errorf("accused without cause: %v", found)
+	}
+	same(t, in, verdicts)
+}
+
+// bounds holds how many verdicts are no match against what is allowed: shares of all requests,
+// and of a short life a few, since it is all restarts and changes.
+func bounds(t *testing.T, verdicts map[string]*Verdict) {
+	t.Helper()
+	n := map[string]int{}
+	for _, v := range verdicts {
+		n[v.Verdict]++
+	}
+	for verdict, most := range map[string]int{"drift": 0, "ambiguous": max(20, len(verdicts)/1000), "indeterminate": max(5, len(verdicts)/2000)} {
+		if n[verdict] > most {
+			t.Errorf("%d requests of %d are %s, want at most %d", n[verdict], len(verdicts), verdict, most)
+		}
+	}
+}
+
+// same: the running server has every request once and says of it what the log says.
+func same(t *testing.T, in *product.Install, offline map[string]*Verdict) {
+	t.Helper()
+	var live map[string][]string
+	controlplane.Poll(t, "all requests to arrive", func(context.Context) (bool, string) {
+		live = stored(t, in)
+		return len(live) >= len(offline), fmt.Sprintf("%d of %d", len(live), len(offline))
+	})
+	wrong := 0
+	for id, v := range offline {
+		if got := live[id]; !slices.Equal(got, []string{v.Outcome()}) {
+			if wrong++; wrong <= 10 {
+				t.Errorf("%s %s by %s: live %q, from the log %q", v.Verb, v.RequestURI, v.User, got, v.Outcome())
+			}
+		}
+	}
+	if wrong > 10 || len(live) != len(offline) {
+		t.Errorf("%d requests of %d differ between live and the log; %d are stored", wrong, len(offline), len(live))
+	}
+}
+
+// stored are the outcomes of all requests of the cluster, by audit ID.
+func stored(t *testing.T, in *product.Install) map[string][]string {
+	t.Helper()
+	in.Drained(t)
+	got := map[string][]string{}
+	for query := (url.Values{"cluster": {product.Cluster}, "limit": {"500"}}); ; {
+		var page struct {
+			Events []struct{ AuditID, Outcome, Class string }
+			Older  string
+		}
+		in.Ask(t, "events", query, &page)
+		for _, e := range page.Events {
+			v := Verdict{Verdict: e.Outcome, Class: e.Class}
+			got[e.AuditID] = append(got[e.AuditID], v.Outcome())
+		}
+		if page.Older == "" {
+			return got
+		}
+		query.Set("before", page.Older)
+	}
+}
