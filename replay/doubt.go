@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/graph"
 )
 
 // What Verdict.Missing of a verdict of drift begins with: what could explain the record and
@@ -78,18 +80,24 @@ func (t *trial) doubts(rec *record) []string {
 		add(t.ans.RBAC.Grants[i].BindingKey())
 		add(t.ans.RBAC.Grants[i].RoleKey())
 	}
-	if t.ans.NodeAsked() {
-		node := strings.TrimPrefix(t.e.EffectiveUser().Username, "system:node:")
-		if why := t.s.PodsDoubt(node, t.v.Attributes.Namespace, from, to); why != "" {
-			out = append(out, DoubtObject+why)
+	if a := &t.v.Attributes; t.ans.NodeAsked() && a.ResourceRequest {
+		node := strings.TrimPrefix(t.e.EffectiveUser().Username, authn.PrefixNode)
+		answers := t.s.RelatedWithin(from, to, node, a.APIGroup, a.Resource, a.Namespace, a.Name)
+		if answers.Has(graph.Unknown) || answers.Has(graph.Present) && answers.Has(graph.Absent) {
+			out = append(out, DoubtObject+"pods of node "+node+": which were there changed")
 		}
 	}
 	return out
 }
 
 func resourceOfKind(k rbacindex.Kind) string {
-	return map[rbacindex.Kind]string{
-		rbacindex.KindRole: state.Roles, rbacindex.KindClusterRole: state.ClusterRoles,
-		rbacindex.KindRoleBinding: state.RoleBindings, rbacindex.KindClusterRoleBinding: state.ClusterRoleBindings,
-	}[k]
+	switch k {
+	case rbacindex.KindRole:
+		return state.Roles
+	case rbacindex.KindClusterRole:
+		return state.ClusterRoles
+	case rbacindex.KindRoleBinding:
+		return state.RoleBindings
+	}
+	return state.ClusterRoleBindings
 }
