@@ -49,6 +49,11 @@ func (t *trial) evaluate(checks []implied.Check) {
 // they were made. An answer that the response contradicts, with every policy the apiserver may
 // have seen, is a finding.
 func (t *trial) impliedRecord(rec *record) {
+	if rec.decision == DecisionForbid {
+		for i := range t.v.Implied {
+			implied.Unread(t.v.Implied[i].Missing)
+		}
+	}
 	if rec.decision != DecisionAllow {
 		return
 	}

@@ -228,7 +228,7 @@ func (k *consumer) assignment(ctx context.Context, p *Partition) (Assignment, er
 		}
 	}
 	switch {
-	case commit.offset < 0:
+	case commit.none():
 		a.Epoch, a.Committed, a.Metadata = fresh, start, NoPending(nil)
 	case replaced:
 		k.c.metrics.resets.WithLabelValues(k.topic).Inc()

@@ -119,6 +119,10 @@ type committed struct {
 	metadata string
 }
 
+// none tells whether nothing was consumed under the commit: there is none, or somebody made one
+// of nothing.
+func (c committed) none() bool { return c.offset < 0 || c.offset == 0 && c.metadata == "" }
+
 func (c *Client) committed(ctx context.Context, group, topic string, partitions ...int32) (map[int32]committed, error) {
 	req := &kafka.OffsetFetchRequest{GroupID: c.group(group), Topics: map[string][]int{}}
 	name := c.topic(topic)

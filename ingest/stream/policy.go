@@ -297,8 +297,10 @@ func (c *Client) CommitPolicy(ctx context.Context, next map[int32]int64) error {
 	for p, commit := range commits {
 		m, err := decodeMetadata(commit.metadata)
 		if err != nil {
-			c.log.Warn("commit without readable metadata", zapTopic(TopicPolicy), zapPartition(p), zap.Error(err))
 			m.epoch = uint32(time.Now().Unix())
+		}
+		if err != nil && !commit.none() {
+			c.log.Warn("commit without readable metadata", zapTopic(TopicPolicy), zapPartition(p), zapInt("committed", commit.offset), zap.Error(err))
 		}
 		epochs[p] = m.epoch
 	}

@@ -32,7 +32,7 @@ func (d *derivation) claim() {
 	}
 	body := d.e.RequestObject
 	if len(body) == 0 {
-		d.add(Check{Name: ClaimBinding, Perhaps: perhaps, Open: []string{lacksBody}})
+		d.add(Check{Name: ClaimBinding, Perhaps: perhaps, Open: []string{d.lacksBody()}})
 		return
 	}
 	patch := d.a.Verb == request.VerbPatch

@@ -223,5 +223,31 @@ func (d *derivation) feature(gate, since string) (on bool, perhaps string) {
 	return d.cfg.Enabled(gate), ""
 }
 
-// lacksBody is what an event recorded without its bodies lacks.
-const lacksBody = "the request body, which the audit policy does not record"
+// What is lacking of a request whose event has no body, or none to go by.
+const (
+	bodyUnrecorded = "the request body, which the audit policy does not record"
+	bodyLost       = "the request body, which the event does not hold although the audit policy records it"
+	bodyUnreadable = "what the request body, which cannot be read, makes of the object"
+	bodyUnread     = "the request body, which the apiserver did not read: it refused the request before"
+)
+
+// lacksBody says why there is no body, as far as it follows from what was asked for.
+func (d *derivation) lacksBody() string {
+	switch {
+	case len(d.e.RequestObject) > 0:
+		return bodyUnreadable
+	case d.e.Level == event.LevelRequest, d.e.Level == event.LevelRequestResponse:
+		return bodyLost
+	}
+	return bodyUnrecorded
+}
+
+// Unread rewrites what a check lacks of a request that an authorizer refused: its body was in
+// nobody's hands, whatever the audit policy records.
+func Unread(missing []string) {
+	for i, m := range missing {
+		if m == bodyUnrecorded || m == bodyLost {
+			missing[i] = bodyUnread
+		}
+	}
+}

@@ -43,7 +43,7 @@ func (d *derivation) params() {
 		}
 		switch {
 		case !ok:
-			d.add(Check{Name: PolicyParam, Perhaps: onlyChanged, Open: []string{lacksBody}})
+			d.add(Check{Name: PolicyParam, Perhaps: onlyChanged, Open: []string{d.lacksBody()}})
 			return
 		case p.touches("spec") && json.Unmarshal(p.members["spec"], &o.Spec) != nil:
 			d.add(Check{Name: PolicyParam, Perhaps: onlyChanged, Open: []string{"what the patch makes of the policy"}})

@@ -62,7 +62,7 @@ func (d *derivation) role(kind string) {
 	case d.a.Verb == request.VerbPatch:
 		d.patchedRole(&c, &old, known)
 	default:
-		c.Open = []string{lacksBody}
+		c.Open = []string{d.lacksBody()}
 	}
 	if d.a.Verb != request.VerbCreate && known != Absent &&
 		(known == Unknown || equality.Semantic.DeepEqual(old.Rules, c.Rules) && old.Aggregates == c.Full) {
@@ -77,7 +77,7 @@ func (d *derivation) role(kind string) {
 func (d *derivation) patchedRole(c *Check, old *Role, known Known) {
 	p, ok := d.patched()
 	if !ok {
-		c.Open = []string{lacksBody}
+		c.Open = []string{d.lacksBody()}
 		return
 	}
 	c.Full = old.Aggregates
@@ -162,7 +162,7 @@ func (d *derivation) binding(kind string) {
 	if o.RoleRef.Name == "" {
 		c.Open = []string{"the role of the binding"}
 		if len(d.e.RequestObject) == 0 {
-			c.Open = []string{lacksBody}
+			c.Open = []string{d.lacksBody()}
 		}
 		d.add(c)
 		return

@@ -75,7 +75,7 @@ func (d *derivation) signerName(kind string) (name, open string) {
 	case o.Spec.SignerName != "" || shown:
 		return o.Spec.SignerName, ""
 	case len(d.e.RequestObject) == 0:
-		return "", lacksBody
+		return "", d.lacksBody()
 	}
 	return "", "the object before the patch"
 }
