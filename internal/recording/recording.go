@@ -5,6 +5,9 @@
 //
 //	DIR/audit.jsonl, state.json, config/ ─▶ replay/evaluate ─┐
 //	DIR/scenarios.jsonl (what was meant) ────────────────────┴─▶ Result.Problems
+//
+// Where nobody meant anything, as in those of replay/testdata/lives, Verdicts is what there is
+// to say. A recording without a state begins with its cluster's first start.
 package recording
 
 import (
@@ -111,6 +114,16 @@ func Judge(ctx context.Context, dir string) (*Result, error) {
 	return &c.Result, nil
 }
 
+// Verdicts hands what becomes of each request of a recording to a sink, in the order of the
+// logs. Lines that are no events are an error.
+func Verdicts(ctx context.Context, dir string, sink func(*event.Event, *replay.Verdict) error) error {
+	sum, err := run(ctx, dir, func(line []byte) []byte { return line }, sink)
+	if err == nil && sum.Malformed > 0 {
+		err = fmt.Errorf("%d lines of %s are no events", sum.Malformed, dir)
+	}
+	return err
+}
+
 // Decisions returns what the replica decides of each request of a recording, in the order of
 // the logs, with the record at hand or, blind, with the record of every decision taken out,
 // and every answer's status but those of writes that the state follows.
@@ -175,6 +188,9 @@ func run(ctx context.Context, dir string, edit func([]byte) []byte, sink func(*e
 		Events: []evaluate.Input{input(kubeAPIServer, "")},
 		Engine: replay.New(replay.Config{Version: "test", Apiserver: func(_, server string) *config.History { return history.Server(server) }}),
 		Sink:   sink,
+	}
+	if _, err := Read(dir, "state.json"); errors.Is(err, fs.ErrNotExist) {
+		o.States, o.FromEmpty = nil, true
 	}
 	for _, server := range history.Servers() {
 		o.Events = append(o.Events, input("audit-"+server+".jsonl", server))

@@ -1,0 +1,59 @@
+package replay_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/recording"
+	"github.com/retrial-io/retrial/replay"
+)
+
+// lives says how many requests there are in each recording in testdata/lives, and how many of
+// them may be left open: writes reach the apiserver's caches at a moment that no log tells.
+var lives = map[string]struct{ requests, ambiguous, indeterminate int }{
+	"1.36.3": {5880, 7, 2},
+}
+
+// TestLives judges clusters with real controllers and kubelets from their birth on, while
+// namespaces with running pods come and go (test/apiserver/life). No decision differs.
+func TestLives(t *testing.T) {
+	const folder = "testdata/lives"
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range entries {
+		if _, known := lives[f.Name()]; f.IsDir() && !known {
+			t.Errorf("nothing is said of %s", f.Name())
+		}
+	}
+	for name, want := range lives {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var open []string
+			n := map[replay.Outcome]int{}
+			requests := map[string]bool{}
+			err := recording.Verdicts(t.Context(), filepath.Join(folder, name), func(e *event.Event, v *replay.Verdict) error {
+				if requests[e.AuditID] {
+					t.Errorf("%s was judged twice", e.AuditID)
+				}
+				requests[e.AuditID] = true
+				n[v.Outcome]++
+				if v.Outcome != replay.OutcomeMatch && v.Outcome != replay.OutcomeNotJudged {
+					open = append(open, fmt.Sprintf("%s %s: %s %s by %s: recorded %s %q, replayed %s: %s", v.Outcome, e.AuditID, e.Verb, e.RequestURI, e.User.Username, v.Recorded, v.RecordedReason, v.Replayed, v.Cause))
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(requests) != want.requests || n[replay.OutcomeDrift] > 0 || n[replay.OutcomeAmbiguous] > want.ambiguous || n[replay.OutcomeIndeterminate] > want.indeterminate {
+				t.Errorf("%d requests: %v, want %+v and no drift\n%s", len(requests), n, want, strings.Join(open, "\n"))
+			}
+		})
+	}
+}
