@@ -47,6 +47,7 @@ fi
 kubelet=$module/hollow-kubelet/main.go
 sed_args=(-e '')
 [ "$minor" -ge 31 ] || sed_args+=(-e 's,"k8s.io/cri-client/pkg/fake","k8s.io/kubernetes/pkg/kubelet/cri/remote/fake",')
+grep -q 'func InitializeTLS(ctx' "$source/cmd/kubelet/app/server.go" || sed_args+=(-e 's/InitializeTLS(ctx, /InitializeTLS(/')
 sed "${sed_args[@]}" test/apiserver/cmd/hollow-kubelet/main.go > "$kubelet.new"
 cmp -s "$kubelet.new" "$kubelet" && rm "$kubelet.new" || mv "$kubelet.new" "$kubelet"
 

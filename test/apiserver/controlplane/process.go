@@ -143,6 +143,9 @@ func (p *Process) Done(t testing.TB) {
 	}
 }
 
+// Wait waits until the process has ended by itself, however long that takes.
+func (p *Process) Wait() { <-p.exited }
+
 // Kill ends the process at once.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()

@@ -31,13 +31,10 @@ func setting(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// TestLife: a Kubernetes with nodes posts to a running product, connected as `retrial connect`
-// says, while namespaces come and go. Every request is stored and judged once, live as from
-// the log; no decision differs from the apiserver's, next to none is left open, and nobody is
-// accused. RETRIAL_LIFE_MINUTES lets it go on, RETRIAL_LIFE_SEED makes it another life, and
-// RETRIAL_LIFE_KEEP names a folder for the recording.
-func TestLife(t *testing.T) {
-	seed, minutes := setting(t, "RETRIAL_LIFE_SEED", 1), setting(t, "RETRIAL_LIFE_MINUTES", 0)
+// connected is a running product and a cluster that posts to it, connected as `retrial
+// connect` says.
+func connected(t *testing.T) (*product.Install, *Cluster) {
+	t.Helper()
 	in := product.New(t)
 	config := filepath.Join(in.Dir, "config")
 	if err := os.MkdirAll(config, 0o700); err != nil {
@@ -48,14 +45,20 @@ func TestLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := in.Serve(t, "127.0.0.1:0", "--apiserver-config", product.Cluster+"="+config)
-	c := Start(t, in.Connect(t, server)...)
-	lived := c.Churn(t, Plan{Seed: uint64(seed), Namespaces: 6, Until: time.Now().Add(time.Duration(minutes) * time.Minute)})
-	t.Logf("%s, seed %d: %d namespaces gone with %d running pods; %v", c.Version(t), seed, lived.Namespaces, lived.Running, lived.Scenes)
+	return in, Start(t, in.Connect(t, server)...)
+}
+
+// judged ends the cluster and judges all of its log: every request is stored and judged once,
+// live as from the log; no decision differs from the apiserver's, next to none is left open,
+// and nobody is accused. RETRIAL_LIFE_KEEP names a folder for the recording.
+func judged(t *testing.T, in *product.Install, c *Cluster) {
+	t.Helper()
 	dir := c.Record(t)
 	verdicts := Judge(t, in, dir)
 	report := Report(verdicts)
 	t.Log(report)
 	if keep := os.Getenv("RETRIAL_LIFE_KEEP"); keep != "" {
+		keep = filepath.Join(keep, t.Name())
 		if err := errors.Join(os.CopyFS(keep, os.DirFS(dir)), os.WriteFile(filepath.Join(keep, "report.txt"), []byte(report), 0o644)); err != nil {
 			t.Error(err)
 		}
@@ -64,8 +67,7 @@ func TestLife(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	logged := Requests(t, log)
-	if len(logged) != len(verdicts) {
+	if logged := Requests(t, log); len(logged) != len(verdicts) {
 		t.Errorf("%d requests are in the log, %d were judged", len(logged), len(verdicts))
 	}
 	bounds(t, verdicts)
@@ -73,6 +75,30 @@ func TestLife(t *testing.T) {
 		t.Errorf("accused without cause: %v", found)
 	}
 	same(t, in, verdicts)
+}
+
+// TestLife: namespaces with nodes' pods come and go. RETRIAL_LIFE_MINUTES lets it go on,
+// RETRIAL_LIFE_SEED makes it another life.
+func TestLife(t *testing.T) {
+	seed, minutes := setting(t, "RETRIAL_LIFE_SEED", 1), setting(t, "RETRIAL_LIFE_MINUTES", 0)
+	in, c := connected(t)
+	lived := c.Churn(t, Plan{Seed: uint64(seed), Namespaces: 6, Until: time.Now().Add(time.Duration(minutes) * time.Minute)})
+	t.Logf("%s, seed %d: %d namespaces gone with %d running pods; %v", c.Version(t), seed, lived.Namespaces, lived.Running, lived.Scenes)
+	judged(t, in, c)
+}
+
+// TestSuite: Kubernetes' own end-to-end suite runs, as far as it needs no containers, for
+// RETRIAL_LIFE_MINUTES at the most.
+func TestSuite(t *testing.T) {
+	minutes := setting(t, "RETRIAL_LIFE_MINUTES", 0)
+	if minutes == 0 {
+		t.Skip("NOT RUN: long: make test-e2e runs it")
+	}
+	in, c := connected(t)
+	if passed := c.Suite(t, time.Duration(minutes)*time.Minute); passed < 50 {
+		t.Errorf("%d specs passed: too few to say anything", passed)
+	}
+	judged(t, in, c)
 }
 
 // bounds holds how many verdicts are no match against what is allowed: shares of all requests,

@@ -213,7 +213,13 @@ func (s *stage) evictions() error {
 		return err
 	}
 	for _, o := range []metav1.DeleteOptions{{DryRun: []string{metav1.DryRunAll}}, {}, {GracePeriodSeconds: new(int64)}} {
-		if err := evict(victim, o); err != nil && !apierrors.IsNotFound(err) {
+		if err := s.until("the budget to be gone", func() (bool, error) {
+			err := evict(victim, o)
+			if apierrors.IsTooManyRequests(err) {
+				return false, nil
+			}
+			return true, err
+		}); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}

@@ -27,7 +27,6 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet"
 	cadvisortest "k8s.io/kubernetes/pkg/kubelet/cadvisor/testing"
 	"k8s.io/kubernetes/pkg/kubelet/cm"
-	"k8s.io/kubernetes/pkg/kubelet/server"
 	"k8s.io/kubernetes/pkg/kubemark"
 )
 
@@ -85,7 +84,9 @@ func (n *node) run(ctx context.Context) error {
 		runtime.ImageService, runtime.RuntimeService, cm.NewStubContainerManager()).KubeletDeps
 	// What Run makes itself: clients with the certificate it manages, a recorder that writes events.
 	dependencies.KubeClient, dependencies.HeartbeatClient, dependencies.Recorder = nil, nil, nil
-	dependencies.TLSOptions = &server.TLSOptions{ClientCAFile: n.authority}
+	if dependencies.TLSOptions, err = kubeletapp.InitializeTLS(ctx, flags, config); err != nil {
+		return err
+	}
 
 	go end(ctx, runtime.RuntimeService)
 	return n.start(ctx, &options.KubeletServer{KubeletFlags: *flags, KubeletConfiguration: *config}, dependencies)
