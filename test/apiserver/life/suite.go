@@ -14,11 +14,11 @@ import (
 // suites are the parts of Kubernetes' end-to-end suite that run at the same time. What needs
 // a process behind a container is left out; where that is not known, a spec fails, which is
 // no matter here: what it asked the apiserver is in the log.
-var suites = []string{`\[sig-auth\]`, `\[sig-api-machinery\]`, `\[sig-apps\]`, `\[sig-cli\]`}
+var suites = []string{`\[sig-auth\]`, `\[sig-api-machinery\]`, `\[sig-apps\] (Job|CronJob|StatefulSet)`, `\[sig-apps\] [A-BD-IK-RT-Z]`, `\[sig-cli\]`}
 
 // skipped are specs that need processes in containers, or the cluster for themselves.
-const skipped = `\[Slow\]|\[Serial\]|\[Disruptive\]|\[Flaky\]|\[Feature:|\[FeatureGate:|[Ww]ebhook|Aggregator|exec|port-forward|proxy|logs|Guestbook|Update Demo|Simple pod|HTTP|ServiceAccounts should mount|` +
-	`token, root CA|Generated release|clean up the namespace|etcd|restart|crash|copy`
+const skipped = `\[Slow\]|\[Serial\]|\[Disruptive\]|\[Flaky\]|\[Feature:|\[FeatureGate:|\[LinuxOnly\]|[Ww]ebhook|Aggregator|exec|[Pp]ort.forward|proxy|logs|Guestbook|Update Demo|Simple pod|HTTP|` +
+	`ServiceAccounts should mount|ServiceAccountIssuerDiscovery|NodeAuthenticator|token, root CA|Generated release|clean up the namespace|etcd|restart|crash|copy|[Ff]ail|successPolicy|adopt matching`
 
 var ran = regexp.MustCompile(`(\d+) Passed.*?(\d+) Failed`)
 

@@ -97,15 +97,19 @@ func (n *node) start(ctx context.Context, s *options.KubeletServer, d *kubelet.D
 	return kubeletapp.Run(ctx, s, d, utilfeature.DefaultFeatureGate)
 }
 
-// end ends containers that have run for two seconds and whose names say so: ends… with the
-// exit code 0, fails… with 1. All others run until the kubelet stops them.
+// end ends containers that have run for two seconds: those whose names begin with ends, with
+// the exit code 0, with fails, with 1, and of a Job's pods all whose names do not begin with
+// runs. All others run until the kubelet stops them.
 func end(ctx context.Context, runtime *apitest.FakeRuntimeService) {
 	for ctx.Err() == nil {
 		runtime.Lock()
 		for _, c := range runtime.Containers {
 			fails := strings.HasPrefix(c.Metadata.Name, "fails")
-			if c.State != runtimeapi.ContainerState_CONTAINER_RUNNING || time.Since(time.Unix(0, c.CreatedAt)) < 2*time.Second ||
-				!fails && !strings.HasPrefix(c.Metadata.Name, "ends") {
+			ends := fails || strings.HasPrefix(c.Metadata.Name, "ends")
+			if pod := runtime.Sandboxes[c.SandboxID]; pod != nil && pod.Labels["batch.kubernetes.io/job-name"] != "" && !strings.HasPrefix(c.Metadata.Name, "runs") {
+				ends = true
+			}
+			if !ends || c.State != runtimeapi.ContainerState_CONTAINER_RUNNING || time.Since(time.Unix(0, c.CreatedAt)) < 2*time.Second {
 				continue
 			}
 			c.State, c.FinishedAt, c.Reason = runtimeapi.ContainerState_CONTAINER_EXITED, time.Now().UnixNano(), "Completed"
