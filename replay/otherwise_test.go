@@ -166,6 +166,7 @@ func TestUnmodelledAuthorizer(t *testing.T) {
 		{"allow", `RBAC: allowed by ClusterRoleBinding "x" of ClusterRole "y" to User "ann"`, ClassAllowForbid},
 		{"allow", "", ClassAllowForbid},
 		{"allow", "RBAC: allowed, trust me", ClassAllowForbid},
+		{"forbid", "webhook: node: no relationship found between node 'n' and this object", ClassReason},
 		{"forbid", "can only read resources of this type", ClassReason},
 		{"forbid", `RBAC: clusterrole.rbac.authorization.k8s.io "x" not found`, ClassReason},
 	} {
