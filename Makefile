@@ -125,7 +125,13 @@ oracle-corpus: ## Write the cases the index's own tests read, with Kubernetes' a
 
 .PHONY: releases
 releases: ## Read the tables of replay/release out of the sources of each Kubernetes release (RELEASE: one, such as 1.38)
-	@$(GO) -C rbacindex/oracle run ./releases $(RELEASE)
+	@$(GO) -C rbacindex/oracle run ./releases tables $(RELEASE)
+
+.PHONY: oracle-versions
+oracle-versions: ## Ask each release's own authorizers again and hold the replica to them, one at a time (8 minutes each the first time; RELEASE: one)
+	@$(GO) -C rbacindex/oracle run ./releases cases
+	@$(GO) -C rbacindex/oracle run ./releases answers $(RELEASE)
+	@$(GO) test -count=1 -v -run 'TestReleases' ./replay/authz
 
 .PHONY: golden
 golden: ## Rewrite generated documents and golden files; read the diff before committing

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-	"k8s.io/apimachinery/pkg/util/version"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	"k8s.io/klog/v2"
@@ -94,26 +93,20 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestGates does so with other feature gates, and as an older version.
+// TestGates does so with other feature gates. Older releases have recordings of their own, see
+// rbacindex/oracle/releases.
 func TestGates(t *testing.T) {
 	for _, tc := range []struct {
-		name    string
-		emulate string
-		gates   map[string]bool
-		minor   int
-		reason  string // must come up
+		name   string
+		gates  map[string]bool
+		reason string // must come up
 	}{
-		{"pod certificates", "", map[string]bool{"PodCertificateRequest": true, "ClusterTrustBundle": true}, 36, "can only list/watch podcertificaterequests with nodeName field selector"},
-		{"no service accounts", "", map[string]bool{"KubeletServiceAccountTokenForCredentialProviders": false}, 36, "not allowed to get service accounts"},
-		{"service accounts by the other gate", "", map[string]bool{"KubeletServiceAccountTokenForCredentialProviders": false, "PodCertificateRequest": true}, 36, "nodes may not access the status subresource of PodCertificateRequests"},
-		{"1.33 without selectors", "1.33", map[string]bool{"AuthorizeNodeWithSelectors": false}, 33, "not allowed to get service accounts"},
-		{"1.33", "1.33", nil, 33, "can only list/watch pods with spec.nodeName field selector"},
+		{"pod certificates", map[string]bool{"PodCertificateRequest": true, "ClusterTrustBundle": true}, "can only list/watch podcertificaterequests with nodeName field selector"},
+		{"no service accounts", map[string]bool{"KubeletServiceAccountTokenForCredentialProviders": false}, "not allowed to get service accounts"},
+		{"service accounts by the other gate", map[string]bool{"KubeletServiceAccountTokenForCredentialProviders": false, "PodCertificateRequest": true}, "nodes may not access the status subresource of PodCertificateRequests"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if tc.emulate != "" {
-				featuregatetesting.SetFeatureGateEmulationVersionDuringTest(t, utilfeature.DefaultFeatureGate, version.MustParse(tc.emulate))
-			}
-			cfg := &config.APIServer{Minor: tc.minor, Gates: tc.gates}
+			cfg := &config.APIServer{Minor: 36, Gates: tc.gates}
 			overrides := featuregatetesting.FeatureOverrides{}
 			for _, f := range slices.Sorted(maps.Keys(utilfeature.DefaultMutableFeatureGate.GetAll())) {
 				if v, ok := tc.gates[string(f)]; ok {

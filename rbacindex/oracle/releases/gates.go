@@ -64,11 +64,11 @@ func (s *source) gateOf(e ast.Expr, minor int) (g gate, known bool, err error) {
 	if len(spec.Elts) > 0 {
 		if _, several := spec.Elts[0].(*ast.CompositeLit); several {
 			for _, one := range spec.Elts {
-				from, err := sinceMinor(one.(*ast.CompositeLit))
+				holds, err := inForce(one.(*ast.CompositeLit), minor)
 				if err != nil {
 					return g, false, err
 				}
-				if from > minor {
+				if !holds {
 					continue
 				}
 				if g, known, err = s.gateOf(one, minor); err != nil {
@@ -103,18 +103,29 @@ func (s *source) gateOf(e ast.Expr, minor int) (g gate, known bool, err error) {
 	return g, true, nil
 }
 
-// sinceMinor is the minor version a specification begins with: version.MustParse("1.36").
-func sinceMinor(spec *ast.CompositeLit) (int, error) {
+// inForce tells whether a specification has begun by a release: its Version is
+// version.MustParse("1.36") or older, and so is, by one more, the MinCompatibilityVersion it asks
+// for, if it does: an apiserver is compatible with the release before its own unless told.
+func inForce(spec *ast.CompositeLit, minor int) (bool, error) {
+	begun := false
 	for _, e := range spec.Elts {
 		field := e.(*ast.KeyValueExpr)
 		call, ok := field.Value.(*ast.CallExpr)
-		if name(field.Key) != "Version" || !ok || len(call.Args) != 1 {
+		if !ok || len(call.Args) != 1 {
 			continue
 		}
 		text, _ := literal(call.Args[0])
-		return minorOf(text)
+		since, err := minorOf(text)
+		switch {
+		case err != nil:
+			return false, err
+		case name(field.Key) == "Version":
+			begun = since <= minor
+		case name(field.Key) == "MinCompatibilityVersion" && since > minor-1:
+			return false, nil
+		}
 	}
-	return 0, fmt.Errorf("a specification without its version")
+	return begun, nil
 }
 
 func minorOf(version string) (int, error) {

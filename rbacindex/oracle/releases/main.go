@@ -1,9 +1,13 @@
-// Command releases makes the tables of replay/release out of the sources of each release of
-// Kubernetes: its feature gates, the flags of its kube-apiserver, its admission plugins. It
-// reads the sources as they are in their modules and runs none of them.
+// Command releases makes what the product knows of each release of Kubernetes.
 //
-//	go run ./releases            # all of releases.txt
-//	go run ./releases 1.38       # one
+//	go run ./releases tables            # the tables of replay/release
+//	go run ./releases cases             # the cases each release's authorizers are asked
+//	go run ./releases answers 1.36      # what they answer, of one release or of all
+//
+// Tables are read out of a release's sources: its feature gates, the flags of its kube-apiserver,
+// its admission plugins. Nothing of it is run. Answers are those of the release's own Node and
+// RBAC authorizers under the policy it installs: a program is built for it in a module of its
+// own, of which only those packages are compiled. The product's tests read them.
 //
 // A new release is a line of releases.txt.
 package main
@@ -43,19 +47,33 @@ func main() {
 	}
 }
 
-func run(wanted []string) error {
+func run(args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("want tables, cases or answers, and releases such as 1.36 or none for all")
+	}
+	if args[0] == "cases" {
+		return writeCases()
+	}
+	do := map[string]func(release) error{"tables": writeTable, "answers": writeAnswers}[args[0]]
+	if do == nil {
+		return fmt.Errorf("unknown command %q: want tables, cases or answers", args[0])
+	}
 	for _, r := range releases() {
-		if len(wanted) > 0 && !slices.Contains(wanted, r.minor) {
+		if len(args) > 1 && !slices.Contains(args[1:], r.minor) {
 			continue
 		}
-		t, err := read(r)
-		if err != nil {
+		if err := do(r); err != nil {
 			return fmt.Errorf("%s: %w", r.minor, err)
 		}
-		if err := os.WriteFile(filepath.Join(tables, r.minor+".txt"), t.text(), 0o644); err != nil {
-			return err
-		}
-		fmt.Printf("%s: %d gates, %d flags, %d admission plugins\n", r.minor, len(t.gates), len(t.flags), len(t.plugins))
 	}
 	return nil
+}
+
+func writeTable(r release) error {
+	t, err := read(r)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s: %d gates, %d flags, %d admission plugins\n", r.minor, len(t.gates), len(t.flags), len(t.plugins))
+	return os.WriteFile(filepath.Join(tables, r.minor+".txt"), t.text(), 0o644)
 }

@@ -25,7 +25,7 @@ type podObject struct {
 		Containers          []container                   `json:"containers"`
 		EphemeralContainers []container                   `json:"ephemeralContainers"`
 		Volumes             []corev1.Volume               `json:"volumes"`
-		ResourceClaims      []corev1.PodResourceClaim     `json:"resourceClaims"`
+		ResourceClaims      []podClaim                    `json:"resourceClaims"`
 	} `json:"spec"`
 	Status struct {
 		ResourceClaimStatuses       []corev1.PodResourceClaimStatus `json:"resourceClaimStatuses"`
@@ -33,6 +33,18 @@ type podObject struct {
 			ResourceClaimName string `json:"resourceClaimName"`
 		} `json:"extendedResourceClaimStatus"`
 	} `json:"status"`
+}
+
+// podClaim is an entry of spec.resourceClaims; up to 1.30 what it is made of lies in source.
+type podClaim struct {
+	Name string `json:"name"`
+	claimSource
+	Source claimSource `json:"source"`
+}
+
+type claimSource struct {
+	ResourceClaimName         *string `json:"resourceClaimName"`
+	ResourceClaimTemplateName *string `json:"resourceClaimTemplateName"`
 }
 
 // container is what is read of a container of any sort.
@@ -137,11 +149,15 @@ func (c *container) refs(add func(refKind, string)) {
 
 // resourceClaim returns the name of the claim behind an entry of spec.resourceClaims: named
 // there, or in the status once it was made from a template. "" while there is none.
-func (p *podObject) resourceClaim(c *corev1.PodResourceClaim) string {
-	if c.ResourceClaimName != nil {
-		return *c.ResourceClaimName
+func (p *podObject) resourceClaim(c *podClaim) string {
+	from := c.claimSource
+	if c.Source != (claimSource{}) {
+		from = c.Source
 	}
-	if c.ResourceClaimTemplateName == nil {
+	if from.ResourceClaimName != nil {
+		return *from.ResourceClaimName
+	}
+	if from.ResourceClaimTemplateName == nil {
 		return ""
 	}
 	for i := range p.Status.ResourceClaimStatuses {
