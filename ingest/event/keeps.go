@@ -37,9 +37,9 @@ const (
 
 // OutcomeOf says by the answer whether a write was done. An answer of success says so, but for an
 // eviction that a second disruption budget forbids, which is answered with 201 and a failure.
-// Two kinds of failures do not say that nothing was done: 406 is found out when the answer to
-// what was done is to be written in a form that it does not have, and a collection is deleted one
-// by one, until one cannot be.
+// Three kinds of failures do not say that nothing was done: 406 is found out when the answer to
+// what was done is to be written in a form that it does not have, at 504 what was asked for goes on,
+// and a collection is deleted one by one, until one cannot be.
 func OutcomeOf(e *Event) Outcome {
 	s := e.ResponseStatus
 	if s == nil {
@@ -51,7 +51,7 @@ func OutcomeOf(e *Event) Outcome {
 			return NotDone
 		}
 		return Done
-	case s.Code == 406:
+	case s.Code == 406, s.Code == 504:
 		return PerhapsDone
 	case e.Verb != "deletecollection":
 		return NotDone

@@ -196,7 +196,7 @@ func (w *write) items(body []byte) ([]json.RawMessage, error) {
 			return nil, nil // what became of each depends on more than metadata
 		}
 		for _, row := range list.Rows {
-			if len(row.Object) == 0 {
+			if len(row.Object) == 0 || string(row.Object) == "null" {
 				return nil, nil
 			}
 			out = append(out, row.Object)

@@ -215,7 +215,9 @@ func (w *write) perhaps() []Observation {
 	case w.event.Verb == "delete", w.target.sub == subEviction:
 		return w.asked()
 	}
-	return w.unknown()
+	out := w.unknown()
+	out[0].Created = w.makes() && !out[0].AllOf
+	return out
 }
 
 // statusObject is the part of a metav1.Status that tells what a delete did.

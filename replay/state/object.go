@@ -129,6 +129,8 @@ type version struct {
 	uid       string
 	content   *content // nil when not recorded
 	unchanged bool     // content is of the metadata alone; what else it holds is as before
+	made      bool     // a write that made the object was answered with it,
+	updated   bool     // and one that did not
 	seen      sightings
 }
 
@@ -174,7 +176,7 @@ func (b *blind) form() int {
 }
 
 // follows tells whether the object was there when the write was made.
-func (b *blind) follows() bool { return b.unchanged || b.update || b.ending || b.absent }
+func (b *blind) follows() bool { return !b.created }
 
 // presence says that a listing, taken in this time, showed an object under the name; or, of a
 // name that was looked for, that none was there.
@@ -220,6 +222,7 @@ func (o *object) addVersion(v version, src Source, at span) bool {
 	w := &o.versions[i]
 	before := *w
 	w.seen.add(src, at)
+	w.made, w.updated = w.made || v.made, w.updated || v.updated
 	// One version has one content; should two copies differ, the choice must not depend
 	// on which came first.
 	switch a, b := v.tells(), w.tells(); {

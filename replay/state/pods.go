@@ -66,12 +66,12 @@ type podSeen struct {
 type podDeletion struct {
 	at int64
 	span
-	// asked is the second in which it was first asked for, noTime when that is not known: the
-	// grace counts from there, however it was shortened since.
+	// asked is the second in which it was first asked for, noTime when that is not known: a grace
+	// counts from there, however it was shortened, but for one of a second at most.
 	asked int64
-	// held is when finalizers alone held the pod back, at the latest, noTime for never: any
-	// write may have ended it since.
-	held int64
+	// held is when finalizers alone held the pod back, last; its na is noTime for never. Any write
+	// may have ended it since.
+	held span
 	// estimated says that it was never seen, but worked out, and may have been earlier.
 	estimated bool
 }
@@ -101,6 +101,11 @@ type podBlind struct {
 	node  string
 	grace int64 // of an eviction: -1 when not told
 	spec  *podSpec
+}
+
+// ends tells whether a pod may have ended by the write.
+func (b *podBlind) ends() bool {
+	return b.kind == podWritten || b.kind == podGone || b.kind == podEvicted || b.kind == podCollected
 }
 
 func comparePodBlinds(a, b podBlind) int {
@@ -276,13 +281,16 @@ func (s *State) takePod(o *Observation, at span) {
 		p.made = made
 	}
 	if d := nanos(r.Metadata.deletion()); d != noTime && !o.Deleted {
-		n := podDeletion{at: d, span: at, asked: noTime, held: noTime, estimated: r.Reduced.Estimated}
+		n := podDeletion{at: d, span: at, asked: noTime, held: span{noTime, noTime}, estimated: r.Reduced.Estimated}
 		m := &r.Metadata
-		if m.GracePeriod != nil && *m.GracePeriod >= 0 && *m.GracePeriod < int64(maxGrace/time.Second) {
+		if m.GracePeriod != nil && *m.GracePeriod > 1 && *m.GracePeriod < int64(maxGrace/time.Second) {
 			n.asked = d - *m.GracePeriod*int64(time.Second)
 		}
 		if len(m.Finalizers) > 0 && (m.GracePeriod == nil || *m.GracePeriod == 0) {
-			n.held = at.na
+			n.held = at
+			if o.Source == SourceSnapshot {
+				n.held.na = at.nb // when it was seen
+			}
 		}
 		p.addDeletion(n)
 	}
@@ -374,7 +382,10 @@ func (p *pod) addDeletion(d podDeletion) {
 	if w.asked == noTime || d.asked != noTime && d.asked < w.asked {
 		w.asked = d.asked
 	}
-	if w.held = max(w.held, d.held); d.na < w.na || d.na == w.na && d.nb > w.nb {
+	if d.held.na > w.held.na || d.held.na == w.held.na && d.held.nb > w.held.nb {
+		w.held = d.held
+	}
+	if d.na < w.na || d.na == w.na && d.nb > w.nb {
 		w.span = d.span
 	}
 }

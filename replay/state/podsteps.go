@@ -54,7 +54,20 @@ func (p *pod) created(blinds []podBlind) span {
 		return at
 	}
 	by = min(by, p.made+int64(time.Second))
-	return span{min(max(p.made, p.born), by), by}
+	at := span{min(max(p.made, p.born), by), by}
+	var write *podBlind // the only one by which one was made then
+	for i := range blinds {
+		if b := &blinds[i]; b.kind == podThere && b.na >= at.nb && b.nb <= at.na {
+			if write != nil {
+				return at
+			}
+			write = b
+		}
+	}
+	if write != nil {
+		at = span{max(at.nb, write.nb), min(at.na, write.na)}
+	}
+	return at
 }
 
 // binding returns when the pod was bound to its node; ok is false when it was not, as far as
@@ -111,7 +124,17 @@ func (s *State) podSteps(steps []podStep, n podName) []podStep {
 		if i+1 < len(lives) {
 			next = lives[i+1]
 		}
-		steps = s.podLifeOf(steps, p, next, blinds)
+		if !p.bare() {
+			steps = s.podLifeOf(steps, p, next, blinds)
+			continue
+		}
+		since := noTime
+		if i > 0 {
+			if end, ended := s.podEnd(lives[i-1], lives[i-1].created(blinds), p, blinds); ended {
+				since = min(end.na, p.gone.na)
+			}
+		}
+		steps = p.onlyEnd(steps, since)
 	}
 	if len(blinds) > 0 {
 		steps = s.podStrangers(steps, n, lives, blinds)
@@ -133,14 +156,23 @@ type podChange struct {
 	asked bool
 }
 
+// bare tells whether only the pod's end was seen.
+func (p *pod) bare() bool { return p.seen == noSight && p.made == noTime && p.born == noTime }
+
+// onlyEnd appends the steps of a pod of which only the end was seen, after the end of the one
+// before.
+func (p *pod) onlyEnd(steps []podStep, since int64) []podStep {
+	before := absent(span{since, since})
+	before.phase = phaseUnknown
+	return append(steps, before, absent(p.gone))
+}
+
 // podLifeOf appends the steps of one pod, which the next pod of its name, listings and writes
 // without a uid may have ended.
 func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []podStep {
 	made := p.created(blinds)
-	if p.seen == noSight && p.made == noTime && p.born == noTime {
-		// Only its end was seen.
-		steps = append(steps, podStep{span: span{noTime, noTime}, phase: phaseUnknown, bound: noTime, deletion: noTime})
-		return append(steps, absent(p.gone))
+	if p.bare() {
+		return p.onlyEnd(steps, noTime)
 	}
 	now := podStep{span: made, phase: phasePresent, pod: p, created: made.na, bound: noTime, deletion: noTime}
 	now.spec = p.spec
@@ -179,14 +211,14 @@ func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []po
 	}
 	for _, scope := range [...]objectKey{{res: resPod}, {res: resPod, namespace: p.name.namespace}} {
 		for _, g := range s.gone[scope] {
-			if g.na >= made.na && g.na < until {
+			if g.na >= made.nb && g.na < until {
 				changes = append(changes, podChange{span: g.span, deletion: noTime, asked: true})
 			}
 		}
 	}
 	for i := range blinds {
 		b := &blinds[i]
-		if b.na < made.na || b.na >= until {
+		if b.na < made.nb || b.na >= until {
 			continue
 		}
 		if b.kind == podChanged {
@@ -210,7 +242,16 @@ func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []po
 		doubt = p.doubt(doubt, made, b.span) // gone at once, if its containers had ended
 	}
 	slices.SortStableFunc(changes, func(a, b podChange) int { return cmp.Compare(a.na, b.na) })
+	switch {
+	case p.born != noTime:
+	case p.seen == noSight: // only its end was
+		now.open = true
+	case p.more != nil:
+		// First seen with a grace that was cut short: it was asked for before, nobody knows when.
+		now.open = slices.ContainsFunc(p.more.deletions, func(d podDeletion) bool { return d.asked == noTime && d.na <= p.seen })
+	}
 	steps = append(steps, now)
+	shown := noTime // since when its deletion was, that was shown last
 	for _, c := range changes {
 		now.span = span{c.nb, max(c.na, made.na)}
 		if c.bound {
@@ -224,10 +265,15 @@ func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []po
 			spec.anyRefs = true
 			now.spec = &spec
 		}
-		if c.deletion != noTime && (now.deletion == noTime || !c.asked) {
+		// Of two requests at once, one may be answered with what it would have set.
+		atOnce := !c.asked && c.deletion != noTime && c.nb < shown
+		if c.deletion != noTime && (now.deletion == noTime || !c.asked && (!atOnce || c.deletion < now.deletion)) {
 			now.deletion = c.deletion
 		}
-		if c.asked {
+		if !c.asked && c.deletion != noTime {
+			shown = max(shown, c.na)
+		}
+		if c.asked || atOnce {
 			now.open = true
 		} else if c.deletion != noTime {
 			now.open = false
@@ -317,8 +363,8 @@ func (s *State) podEnd(p *pod, made span, next *pod, blinds []podBlind) (end spa
 // doubt returns the earlier of two moments from which on the pod may be gone. A write that came
 // before it was last seen, or before its known end, leaves no doubt.
 func (p *pod) doubt(since, made, at span) span {
-	if p.gone.na == noSight && at.na >= p.alive && at.na >= made.na && at.na < since.na {
-		return at
+	if p.gone.na == noSight && at.na >= p.alive && at.na >= made.nb && max(at.na, made.na) < since.na {
+		return span{at.nb, max(at.na, made.na)}
 	}
 	return since
 }
@@ -331,14 +377,17 @@ func (s *State) podDoubt(p *pod, made span, blinds []podBlind) span {
 	doubt := span{noTime, noSight}
 	if p.more != nil {
 		for _, d := range p.more.deletions {
-			if d.held != noTime {
-				doubt = p.doubt(doubt, made, span{d.held, d.held})
+			if d.held.na != noTime {
+				doubt = p.doubt(doubt, made, d.held)
 			}
 		}
 	}
 	for i := range blinds {
-		if blinds[i].kind == podWritten {
-			doubt = p.doubt(doubt, made, blinds[i].span)
+		b := &blinds[i]
+		// What found none, or ended one, may have come before this one or have ended it.
+		unsure := (b.kind == podMissing || b.kind == podGone) && b.nb < made.na && b.na > made.nb
+		if b.kind == podWritten || unsure {
+			doubt = p.doubt(doubt, made, b.span)
 		}
 	}
 	for _, scope := range [...]objectKey{{res: resPod}, {res: resPod, namespace: p.name.namespace}} {
@@ -347,123 +396,6 @@ func (s *State) podDoubt(p *pod, made span, blinds []podBlind) span {
 		}
 	}
 	return doubt
-}
-
-// podStrangers appends the steps of writes that concern none of the pods known by uid: pods
-// of which little more than the name was recorded.
-func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []podBlind) []podStep {
-	// known tells whether a pod known by uid was there, or came to be, when b was written.
-	known := func(b *podBlind) bool {
-		for i, p := range lives {
-			made := p.created(blinds)
-			var next *pod
-			if i+1 < len(lives) {
-				next = lives[i+1]
-			}
-			if b.na < made.nb {
-				continue
-			}
-			if b.kind == podThere && b.nb > made.na {
-				continue // another one, unless this one is seen later still
-			}
-			if end, ended := s.podEnd(p, made, next, blinds); !ended || b.na <= end.na || b.nb < end.na {
-				return true
-			}
-		}
-		return false
-	}
-	all := len(blinds)
-	for _, scope := range [...]objectKey{{res: resPod}, {res: resPod, namespace: n.namespace}} {
-		for _, g := range s.gone[scope] {
-			blinds = append(slices.Clip(blinds), podBlind{span: g.span, kind: podCollected})
-		}
-	}
-	if len(blinds) > all {
-		slices.SortFunc(blinds, comparePodBlinds)
-	}
-	now := absent(span{noTime, noTime})
-	stranger := false // one is there, or may be
-	vacant := noTime  // since when none is
-	closeBy := func(at int64) {
-		// What ends it: a pod with a uid, or a listing that does not show the name.
-		pod, list := noSight, noSight
-		for _, p := range lives {
-			if c := p.created(blinds); c.na >= now.na {
-				pod = min(pod, c.na)
-			}
-		}
-		for _, l := range s.listings[resPod] {
-			if l.began >= now.na {
-				list = min(list, l.ended)
-			}
-		}
-		if !stranger || min(pod, list) > at || min(pod, list) == noSight {
-			return
-		}
-		if list < pod {
-			steps = append(steps, absent(span{now.na, list}))
-		}
-		vacant = min(pod, list)
-		now, stranger = absent(span{vacant, vacant}), false
-	}
-	for i := range blinds {
-		b := &blinds[i]
-		closeBy(b.na)
-		if b.kind != podCollected && known(b) {
-			continue
-		}
-		if !stranger && b.kind != podThere && b.kind != podCollected && b.kind != podMissing {
-			// It was there before, with content nobody recorded.
-			at := vacant
-			for i, p := range lives {
-				var next *pod
-				if i+1 < len(lives) {
-					next = lives[i+1]
-				}
-				if end, ended := s.podEnd(p, p.created(blinds), next, blinds); ended && end.na <= b.na {
-					at = max(at, end.na)
-				}
-			}
-			now = absent(span{at, at})
-			now.phase, now.loose = phaseUnknown, b.kind == podBound
-			steps = append(steps, now)
-			now, stranger = absent(now.span), true
-			now.open = true
-		}
-		switch b.kind {
-		case podThere:
-			now = podStep{span: b.span, phase: phasePresent, spec: b.spec, bound: noTime, node: b.node, deletion: noTime}
-			if b.node != "" {
-				now.bound = b.na
-			}
-		case podBound:
-			now.span, now.phase, now.bound, now.node = b.span, phasePresent, b.na, b.node
-		case podChanged:
-			now.span, now.phase = b.span, phasePresent
-		case podCollected:
-			if !stranger || now.phase == phaseAbsent {
-				continue
-			}
-			now.span, now.phase, now.open = b.span, phaseUnknown, true
-		case podGone, podMissing:
-			if !stranger {
-				continue
-			}
-			if at := b.span; b.kind == podMissing {
-				now = absent(span{now.na, at.na}) // at any time before it
-			} else {
-				now = absent(at)
-			}
-		default:
-			now.span, now.phase, now.open = b.span, phaseUnknown, true
-		}
-		steps = append(steps, now)
-		if stranger = now.phase != phaseAbsent; !stranger {
-			vacant = now.na
-		}
-	}
-	closeBy(noSight)
-	return steps
 }
 
 // tightenPods makes the order of the steps, which is that of their na, show in their bounds.

@@ -69,7 +69,7 @@ func (w *write) partial(a *answer) ([]Observation, error) {
 	}
 	o := w.observe(a)
 	if o.Deleted = a.head.gone(w.target.res); o.Deleted {
-		return []Observation{o}, nil
+		return w.ended(o, a), nil
 	}
 	o.ResourceVersion, o.Created = m.ResourceVersion, w.makes()
 	var err error
@@ -263,10 +263,18 @@ func (w *write) there() Observation {
 
 // ended completes the observation of an end by what the pod was: tokens outlive their pods.
 func (w *write) ended(o Observation, a *answer) []Observation {
-	if w.target.res == resPod {
-		if object, err := reduceHead(resPod, &a.head, a.read, false); err == nil {
-			o.Object = object
-		}
+	if w.target.res != resPod {
+		return []Observation{o}
+	}
+	var object []byte
+	var err error
+	if a.partial {
+		object, err = w.metadata(&a.head.Metadata)
+	} else {
+		object, err = reduceHead(resPod, &a.head, a.read, false)
+	}
+	if err == nil {
+		o.Object = object
 	}
 	return []Observation{o}
 }

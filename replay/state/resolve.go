@@ -38,6 +38,8 @@ const (
 	carryContent
 	// carryLife: it is unknown whether the object is there still, if its deletion was asked for.
 	carryLife
+	// carryDoubt: if its deletion was asked for, it is still being deleted.
+	carryDoubt carry = 4
 )
 
 // same tells whether two steps cannot be told apart by any view.
@@ -156,7 +158,7 @@ func (in *incarnation) creation() (span, bool) {
 // rewritten tells whether a write in between may have changed what is kept of the object.
 func (in *incarnation) rewritten(from, to int64) bool {
 	return slices.ContainsFunc(in.blinds, func(b blind) bool {
-		return !b.created && !b.unchanged && !b.ending && !b.absent && b.na > from && b.nb < to
+		return !b.created && !b.unchanged && !b.ending && !b.absent && b.na > from && b.nb <= to
 	})
 }
 
@@ -177,7 +179,7 @@ func (in *incarnation) steps(steps []step, since int64) []step {
 		case v.unchanged:
 			s.as = carryContent
 		case v.content == nil:
-			s.phase = phaseUnknown
+			s.phase, s.ending = phaseUnknown, true // for all that is known
 		}
 		var produced bool
 		s.span, produced = v.seen.produced()
@@ -192,9 +194,9 @@ func (in *incarnation) steps(steps []step, since int64) []step {
 			s.assumed = true
 		case i == 0 && !produced:
 			s.assumed = true
-		case i == 0 && dated && created.na <= s.nb:
+		case i == 0 && dated && (created.na <= s.nb || v.updated && !v.made):
 			// The first write seen is not the creation: before it stood other content.
-			steps = append(steps, step{span: created, phase: phaseUnknown, assumed: true, uid: v.uid})
+			steps = append(steps, step{span: span{created.nb, min(created.na, s.nb)}, phase: phaseUnknown, assumed: true, uid: v.uid})
 		case i > 0 && !produced:
 			s.nb = steps[len(steps)-1].na
 			s.na = max(s.na, s.nb)
@@ -228,6 +230,9 @@ func (o *object) carry(steps []step) {
 			s.uid = before.uid
 		}
 		ending := before.isEnding() || s.isEnding()
+		if s.as&carryDoubt != 0 {
+			s.ending = ending
+		}
 		switch {
 		case s.as&carryLife != 0 && before.isEnding():
 			s.phase, s.content, s.ending = phaseUnknown, nil, true
@@ -355,11 +360,14 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 		return steps // whichever came last
 	}
 	s := step{span: b.span, phase: phaseUnknown, ending: b.ending || clash && ending}
+	if !b.created {
+		s.as = carryDoubt
+	}
 	if !clash && b.absent {
-		s.phase = phaseAbsent
+		s.phase, s.as = phaseAbsent, carryNothing
 	}
 	if !clash && (b.content != nil || b.unchanged) {
-		s.phase, s.content = phasePresent, b.content
+		s.phase, s.content, s.as = phasePresent, b.content, carryNothing
 		switch {
 		case absent:
 		case b.created:
@@ -413,7 +421,8 @@ func (o *object) replaced(steps []step, at int, b *blind) ([]step, int, string) 
 func (o *object) creation(steps []step, b *blind) bool {
 	for i := range steps {
 		s := &steps[i]
-		if s.uid == "" || !s.assumed || s.bare() || i > 0 && steps[i-1].uid == s.uid || !s.overlaps(b.span) {
+		lives := i+1 < len(steps) && steps[i+1].uid == s.uid && steps[i+1].phase != phaseAbsent
+		if s.uid == "" || !s.assumed || s.bare() && !lives || i > 0 && steps[i-1].uid == s.uid || !s.overlaps(b.span) {
 			continue
 		}
 		if s.phase == phaseUnknown && b.content != nil {
@@ -474,7 +483,7 @@ func unknowns(whole bool, gaps, gone []blind, listings []*listing) []step {
 			!slices.ContainsFunc(gaps, func(g blind) bool { return g.na > l.since && g.nb < l.ended }) {
 			at = l.since
 			for _, g := range gone {
-				if g.na > at && g.nb < l.ended {
+				if g.na > at && g.nb <= l.ended {
 					at = min(g.na, l.ended)
 				}
 			}

@@ -223,7 +223,8 @@ func (s *State) takeObject(o *Observation, obj *object, at span, effects *[]Effe
 		}
 		return obj.addBlind(b) || listed
 	}
-	return obj.addVersion(version{rv: rv, uid: s.in.str(o.UID), content: c, unchanged: o.Unchanged}, o.Source, at) || listed
+	v := version{rv: rv, uid: s.in.str(o.UID), content: c, unchanged: o.Unchanged, made: o.Created, updated: o.Source == SourceAudit && !o.Created}
+	return obj.addVersion(v, o.Source, at) || listed
 }
 
 // takeScope records an observation of all objects of a scope.

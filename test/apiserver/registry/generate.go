@@ -83,7 +83,7 @@ func (g *generator) request() step {
 	case 0:
 		s.Pace = pace{time.Duration(g.IntN(3000)) * time.Microsecond, time.Duration(g.IntN(3000)) * time.Microsecond}
 	case 1:
-		s.Pace = pace{time.Duration(g.IntN(400_000)) * time.Microsecond, time.Duration(g.IntN(400_000)) * time.Microsecond}
+		s.Pace = pace{time.Duration(g.IntN(200_000)) * time.Microsecond, time.Duration(g.IntN(200_000)) * time.Microsecond}
 	}
 	if g.chance(8) {
 		s.Overlap, s.Wait = true, time.Duration(1+g.IntN(300_000))*time.Microsecond

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
 )
 
@@ -17,7 +18,9 @@ func TestMain(m *testing.M) {
 	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(flags)
 	_ = flags.Set("logtostderr", "false")
+	_ = flags.Set("stderrthreshold", "FATAL")
 	klog.SetOutput(io.Discard)
+	utilruntime.ErrorHandlers = nil // they pace themselves by a clock that each server has its own of
 	os.Exit(m.Run())
 }
 
@@ -78,6 +81,42 @@ func TestState(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSequence plays one sequence, that of the file ORACLE_SEQUENCE, and tells what was learnt.
+func TestSequence(t *testing.T) {
+	file := os.Getenv("ORACLE_SEQUENCE")
+	if file == "" {
+		t.Skip("ORACLE_SEQUENCE names no file")
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seq, err := parse(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s, err := newServer("../../../deploy/audit-policy.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := s.play(seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range h.news {
+			for _, o := range n.obs {
+				if o.Name != "" || !o.Complete {
+					t.Logf("step %d: %s", n.step, o.Append(nil))
+				}
+			}
+		}
+		for _, d := range compare(h, seq, nil).found {
+			t.Error(d)
+		}
+	})
 }
 
 func run(t *testing.T, s *server, seq sequence) *judge {

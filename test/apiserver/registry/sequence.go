@@ -2,6 +2,8 @@ package registry
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"time"
 )
 
@@ -55,6 +57,24 @@ const (
 	listing  action = "listing"    // of all there is, kind by kind
 )
 
+// parse reads what String wrote.
+func parse(text string) (s sequence, err error) {
+	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		var st step
+		var to any = &st
+		if i == 0 {
+			to = &s
+		}
+		if err := json.Unmarshal([]byte(line), to); err != nil {
+			return s, fmt.Errorf("line %d: %w", i+1, err)
+		}
+		if i > 0 {
+			s.Steps = append(s.Steps, st)
+		}
+	}
+	return s, nil
+}
+
 // String returns the sequence as JSON, one step a line.
 func (s sequence) String() string {
 	head, _ := json.Marshal(struct {
@@ -72,4 +92,18 @@ func (s sequence) String() string {
 // MarshalJSON writes a pace in one text.
 func (p pace) MarshalJSON() ([]byte, error) {
 	return json.Marshal(p.before.String() + "+" + p.after.String())
+}
+
+// UnmarshalJSON reads it.
+func (p *pace) UnmarshalJSON(b []byte) error {
+	var text string
+	if err := json.Unmarshal(b, &text); err != nil {
+		return err
+	}
+	before, after, _ := strings.Cut(text, "+")
+	var err error
+	if p.before, err = time.ParseDuration(before); err == nil {
+		p.after, err = time.ParseDuration(after)
+	}
+	return err
 }

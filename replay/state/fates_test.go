@@ -1,0 +1,159 @@
+package state_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// during tells of a write from one time to another.
+func (s *told) during(from, to, verb, uri string, code int32, request, response string) {
+	s.t.Helper()
+	e := &event.Event{
+		Level: event.LevelRequest, Stage: event.StageResponseComplete, Verb: verb, RequestURI: uri, AuditID: "audit-" + from,
+		ResponseStatus: &event.Status{Code: code}, RequestObject: []byte(request), ResponseObject: []byte(response),
+		RequestReceivedTimestamp: clock(s.t, from), StageTimestamp: clock(s.t, to),
+	}
+	if response != "" {
+		e.Level = event.LevelRequestResponse
+	}
+	if code == 404 {
+		e.ResponseStatus.Reason, e.ResponseStatus.Message = "NotFound", response
+		e.ResponseObject = nil
+	}
+	obs, err := state.FromEvent(e)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.Apply(obs...)
+}
+
+// listed tells of a listing of pods.
+func (s *told) listed(began, ended string, pods ...string) {
+	s.t.Helper()
+	snap := state.Snapshot{Began: clock(s.t, began), Ended: clock(s.t, ended), Kinds: []string{state.Pods}}
+	for _, pod := range pods {
+		if err := state.ReadObjects(strings.NewReader(pod), func(o state.RawObject) error {
+			snap.Objects = append(snap.Objects, o.Observation())
+			return nil
+		}); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	if _, err := s.LoadSnapshot(snap); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Each is a way in which a pod's fate is easily mistaken, found by holding the state against
+// Kubernetes' registry.
+func TestFatesOfPods(t *testing.T) {
+	const (
+		pod     = podsURI + "/p"
+		onNode  = `,"nodeName":"n1"`
+		options = `{"kind":"DeleteOptions"}`
+		held    = `,"deletionTimestamp":"2026-01-02T12:00:10Z","deletionGracePeriodSeconds":0,"finalizers":["x"]`
+		made    = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p"},"spec":{"serviceAccountName":"sa"}}`
+	)
+	pending := func(deletion string, grace int) string {
+		return fmt.Sprintf(`,"deletionTimestamp":"2026-01-02T%sZ","deletionGracePeriodSeconds":%d`, deletion, grace)
+	}
+	list := func(item string) string { return `{"kind":"PodList","items":[` + item + `]}` }
+	for name, c := range map[string]struct {
+		tell func(s *told)
+		want []string
+		open bool // at the last time asked about
+	}{
+		"made when it was first listed": {tell: func(s *told) {
+			s.during("12:00:00.5", "12:00:00.5", "create", podsURI, 201, made, "")
+			s.listed("12:00:00.2", "12:00:00.5", podJSON("p", "u1", "", ""))
+		}, want: []string{"12:00:00.500001", "present u1 sa -", "12:00:02", "present u1 sa -"}},
+		"deleted in the second in which it was made": {tell: func(s *told) {
+			s.listed("12:00:00.2", "12:00:04", podJSON("p", "u1", "", ""))
+			s.during("12:00:00.6", "12:00:00.7", "delete", pod, 200, options, "")
+		}, want: []string{"12:00:05", "unknown u1 sa -"}, open: true},
+		"a collection deleted over the turn of a second": {tell: func(s *told) {
+			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", onNode))
+			s.during("12:00:10.9", "12:00:11.1", "deletecollection", podsURI, 200, options, list(podJSON("p", "u1", "", onNode)))
+		}, want: []string{"12:00:12", "present u1 sa n1 deletion=12:00:41"}, open: true},
+		"cut short when the grace was over": {tell: func(s *told) {
+			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", onNode))
+			s.event("12:00:10", "delete", pod, 200, options, podJSON("p", "u1", pending("12:00:40", 30), onNode))
+			s.event("12:00:50", "delete", pod, 200, `{"gracePeriodSeconds":1}`, podJSON("p", "u1", pending("12:00:50", 1), onNode))
+		}, want: []string{"12:00:30", "present u1 sa n1 deletion=12:00:40", "12:00:51", "present u1 sa n1 deletion=12:00:50"}},
+		"deleted twice at once": {tell: func(s *told) {
+			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", onNode))
+			s.during("12:00:10", "12:00:10.2", "delete", pod, 200, options, podJSON("p", "u1", pending("12:00:40", 30), onNode))
+			s.during("12:00:10.1", "12:00:11.2", "delete", pod, 200, options, podJSON("p", "u1", pending("12:00:41", 30), onNode))
+		}, want: []string{"12:00:12", "present u1 sa n1 deletion=12:00:40"}, open: true},
+		"first seen when its grace is cut short": {tell: func(s *told) {
+			s.event("12:00:50", "delete", pod, 200, `{"gracePeriodSeconds":0}`, podJSON("p", "u1", held, onNode))
+		}, want: []string{"12:00:40", "present u1 sa n1"}, open: true},
+		"only its end was seen": {tell: func(s *told) {
+			s.event("12:00:50", "delete", pod, 200, `{"gracePeriodSeconds":0}`, podJSON("p", "u1", "", onNode))
+		}, want: []string{"12:00:51", "absent - - -", "12:00:40", "present u1 sa n1"}, open: true},
+		"only its end was seen, answered with metadata, after another": {tell: func(s *told) {
+			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", ""))
+			s.event("12:00:10", "delete", pod, 200, options, podJSON("p", "u1", "", ""))
+			s.event("12:00:20", "delete", pod, 200, options, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"p","namespace":"a","uid":"u2"}}`)
+		}, want: []string{"12:00:05", "present u1 sa -", "12:00:15", "unknown - - -", "12:00:21", "absent - - -"}},
+		"held back by finalizers when it was listed": {tell: func(s *told) {
+			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", ""))
+			s.listed("12:00:20", "12:00:30", podJSON("p", "u1", held, ""))
+		}, want: []string{"12:00:25", "unknown u1 sa - deletion=12:00:10"}},
+		"looked for while it was being made": {tell: func(s *told) {
+			s.during("12:00:10.2", "12:00:10.3", "create", podsURI, 201, made, "")
+			s.during("12:00:10", "12:00:11", "patch", pod+"/ephemeralcontainers", 404, "{}", `pods "p" not found`)
+		}, want: []string{"12:00:12", "present - sa -"}},
+		"deleted while it was being made": {tell: func(s *told) {
+			s.during("12:00:10", "12:00:11", "create", podsURI, 201, made, "")
+			s.during("12:00:10.2", "12:00:10.3", "delete", pod, 200, options, "")
+		}, want: []string{"12:00:12", "unknown - sa -"}, open: true},
+		"given containers while it was being deleted": {tell: func(s *told) {
+			s.during("12:00:10", "12:00:10.1", "create", podsURI, 201, made, "")
+			s.during("12:00:20", "12:00:20.1", "delete", pod, 200, options, "")
+			s.during("12:00:30", "12:00:30.1", "patch", pod+"/ephemeralcontainers", 200, "{}", "")
+		}, want: []string{"12:00:31", "unknown - sa -"}, open: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tell(t, true)
+			c.tell(s)
+			s.expectPod("p", c.want...)
+			last := c.want[len(c.want)-2]
+			if p, _ := s.Pod("a", "p", clock(t, last)); p.DeletionOpen != c.open {
+				t.Errorf("at %s deletion open: %v, want %v", last, p.DeletionOpen, c.open)
+			}
+		})
+	}
+}
+
+// A patch of metadata that changes nothing is answered with the version there is. That it left the
+// binding as it was does not tell what the write before it did.
+func TestFateOfABindingPatchedTwice(t *testing.T) {
+	const (
+		uri     = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+		partial = `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"b","uid":"u1","resourceVersion":"20"}}`
+		binding = `{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b","uid":"u1","resourceVersion":"10"},` +
+			`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"jane"}]}`
+	)
+	key := rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: "b"}
+	s := tell(t, true)
+	s.event("12:00:00", "create", uri, 201, "", binding)
+	s.event("12:00:20", "patch", uri+"/b", 200, `{"metadata":{"labels":{"a":"b"}}}`, partial)
+	if v := s.RBAC(clock(t, "12:00:21")); v.IsUnknown(key) {
+		t.Error("unknown, though nothing but its labels was changed")
+	} else if obj, _ := v.RBAC.Get(key); len(obj.(*rbacv1.ClusterRoleBinding).Subjects) != 1 {
+		t.Errorf("%v, want one subject", obj)
+	}
+	s.event("12:00:10", "patch", uri+"/b", 200, `{"subjects":null}`, partial)
+	if v := s.RBAC(clock(t, "12:00:10").Add(time.Hour)); !v.IsUnknown(key) {
+		t.Error("known, though what its subjects were changed to was not recorded")
+	}
+}
