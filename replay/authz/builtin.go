@@ -12,16 +12,10 @@ import (
 // before each, and in what an aggregated server records the name of its webhook before that.
 func BuiltIn(reason string) bool {
 	for line := range strings.Lines(reason) {
-<<<<<<< HEAD
 		rest := strings.TrimSuffix(line, "\n")
 		for names := 0; !builtIn(rest); names++ {
 			var named bool
 			if _, rest, named = strings.Cut(rest, ": "); !named || names == 2 {
-=======
-		line = strings.TrimPrefix(strings.TrimSuffix(line, "\n"), delegateName+": ")
-		if !builtIn(line) {
-			if _, rest, named := strings.Cut(line, ": "); !named || !builtIn(rest) {
->>>>>>> 9695233 (rbacindex/oracle/releases: ask each release's own authorizers, and hold the replica to them)
 				return false
 			}
 		}
