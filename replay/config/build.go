@@ -174,12 +174,11 @@ func (b *builder) otherFlags() {
 			whose = "a flag of the server's own"
 		}
 		reason := fmt.Sprintf("what the flag --%s does, %s", fl.name, whose)
-		switch {
-		case strings.HasPrefix(fl.name, "authorization") || strings.Contains(fl.name, "authz"):
+		switch whatItSpeaksOf(fl.name) {
+		case authorization:
 			b.a.Authorization.Unknown, b.a.Authorization.Authorizers = reason, nil
 			b.r.missing(fl.where+": --"+fl.name, "%s", whose+"; by its name it may change who is allowed what, so the authorizers are taken to be unknown")
-		case slices.ContainsFunc([]string{"auth", "oidc", "token", "requestheader", "impersonat", "keystone", "identity", "user", "login"},
-			func(s string) bool { return strings.Contains(fl.name, s) }):
+		case authentication:
 			b.a.Authentication.Unknown = reason
 			b.r.missing(fl.where+": --"+fl.name, "%s", whose+"; by its name it may let other identities in, so none is taken to be impossible")
 		default:

@@ -1,9 +1,31 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/retrial-io/retrial/replay/release"
 )
+
+// TestListsAreOfOldFlags: what the tables of releases have is not said twice.
+func TestListsAreOfOldFlags(t *testing.T) {
+	for _, name := range append(slices.Clone(switches), harmless...) {
+		if _, _, known := release.FlagSpan(name); known && whatItSpeaksOf(name) == nothingThatDecides {
+			t.Errorf("--%s is in the tables", name)
+		}
+	}
+	for name, want := range map[string]bool{"peer-ca-file": false, "anonymous-auth": true, "one-output": true, "emulation-forward-compatible": true, "v": false, "feature-gates": false} {
+		if isSwitch(name) != want {
+			t.Errorf("--%s is a switch: %v", name, !want)
+		}
+	}
+	for name, want := range map[string]bool{"peer-ca-file": true, "event-ttl": true, "ssh-user": true, "vendor-thing": false, "authentication-something": false, "kubelet-https": true} {
+		if isHarmless(name) != want {
+			t.Errorf("--%s is harmless: %v", name, !want)
+		}
+	}
+}
 
 // TestFlagsOfTheRelease: a flag, a feature gate and a configuration file are those of the
 // version the server says it is; what it would not start with is refused, with version and

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/retrial-io/retrial/replay/release"
 )
 
 // setting is one flag as it was set.
@@ -93,38 +95,60 @@ var decisive = map[string]spec{
 	"token-auth-file":                              {},
 }
 
-// switches are the booleans among the flags that decide nothing: the word behind one is not
-// its value.
-var switches = strings.Fields(`add-dir-header allow-privileged alsologtostderr aggregator-reject-forwarding-redirect
-	audit-dynamic-configuration audit-log-batch-throttle-enable audit-log-compress audit-log-truncate-enabled
-	audit-webhook-batch-throttle-enable audit-webhook-truncate-enabled authentication-tolerate-lookup-failure
-	contention-profiling disable-http2-serving emulation-forward-compatible enable-aggregator-routing
-	enable-garbage-collector enable-inflight-quota-handler enable-logs-handler enable-priority-and-fairness
-	enable-swagger-ui encryption-provider-config-automatic-reload etcd-quorum-read help kubelet-https
-	log-json-split-stream log-text-split-stream logtostderr one-output permit-address-sharing permit-port-sharing
-	profiling repair-malformed-updates runtime-config-emulation-forward-compatible
-	service-account-extend-token-expiration shutdown-send-retry-after skip-headers skip-log-headers version watch-cache`)
+// switches are the booleans among the flags that decide nothing and that no table of a release
+// has: the word behind one is not its value.
+var switches = strings.Fields(`add-dir-header alsologtostderr audit-dynamic-configuration
+	authentication-tolerate-lookup-failure enable-inflight-quota-handler enable-swagger-ui
+	etcd-quorum-read help kubelet-https logtostderr one-output repair-malformed-updates
+	skip-headers skip-log-headers version`)
 
 // harmless are flags that are known to decide nothing, by name, or by prefix where they end
-// in a dash.
-var harmless = strings.Fields(`admission-control-config-file advertise-address allow-metric-labels
-	allow-metric-labels-manifest api-audiences service-account-api-audiences apiserver-count audit-
-	authentication-tolerate-lookup-failure cert-dir cloud- coordinated-leadership- cors-allowed-origins
-	debug-socket-path default- delete-collection-workers deserialization-cache-size disabled-metrics
-	egress-selector-config-file encryption-provider-config endpoint-reconciler-type etcd- event-ttl
-	experimental-encryption-provider-config experimental-keystone-ca-file external-hostname goaway-chance google-json-key
-	http2-max-streams-per-connection identity-lease- insecure-bind-address kubelet- kubernetes-service-node-port
-	lease-reuse-duration-seconds livez-grace-period log- logging-format long-running-request-regexp
-	master-service-namespace max-connection-bytes-per-sec max-mutating-requests-inflight max-requests-inflight
-	min-compatibility-version min-request-timeout oidc-ca-file oidc-signing-algs peer- proxy-client- request-timeout
-	runtime-config secure-port service-account-jwks-uri service-account-signing-key-file service-cluster-ip-range
-	service-node-port-range show-hidden-metrics-for-version shutdown- ssh- stderrthreshold storage-
-	strict-transport-security-directives target-ram-mb tls- tracing-config-file v vmodule watch-cache-sizes`)
+// in a dash: old ones, which no table of a release has, and those whose names speak of
+// authentication all the same.
+var harmless = strings.Fields(`service-account-api-audiences service-account-extend-token-expiration audit-
+	authentication-tolerate-lookup-failure cloud- default- deserialization-cache-size etcd-
+	experimental-encryption-provider-config experimental-keystone-ca-file google-json-key
+	identity-lease- insecure-bind-address kubelet- log- long-running-request-regexp
+	master-service-namespace oidc-ca-file oidc-signing-algs shutdown- ssh- stderrthreshold
+	storage- target-ram-mb tls-`)
 
 func isHarmless(name string) bool {
+	if _, _, known := release.FlagSpan(name); known && whatItSpeaksOf(name) == nothingThatDecides {
+		return true
+	}
 	return slices.Contains(switches, name) || slices.ContainsFunc(harmless, func(h string) bool {
 		return h == name || strings.HasSuffix(h, "-") && strings.HasPrefix(name, h)
 	})
+}
+
+// isSwitch reports whether a flag is a boolean.
+func isSwitch(name string) bool {
+	if _, last, known := release.FlagSpan(name); known {
+		f, _ := last.Flag(name)
+		return f.Type == "bool"
+	}
+	return decisive[name].kind == boolean || slices.Contains(switches, name)
+}
+
+// speaksOf is what a flag's name speaks of.
+type speaksOf uint8
+
+const (
+	nothingThatDecides speaksOf = iota
+	authorization
+	authentication
+)
+
+// whatItSpeaksOf goes by a flag's name alone.
+func whatItSpeaksOf(name string) speaksOf {
+	switch {
+	case strings.HasPrefix(name, "authorization") || strings.Contains(name, "authz"):
+		return authorization
+	case slices.ContainsFunc([]string{"auth", "oidc", "token", "requestheader", "impersonat", "keystone", "identity", "user", "login"},
+		func(s string) bool { return strings.Contains(name, s) }):
+		return authentication
+	}
+	return nothingThatDecides
 }
 
 // flagsOf reads the flags among the words; other words (the command itself, arguments of a
@@ -141,11 +165,9 @@ func flagsOf(words []word, file string) *flags {
 		if !plainName(name) {
 			continue
 		}
-		known, ok := decisive[name]
-		isSwitch := ok && known.kind == boolean || slices.Contains(switches, name)
 		switch {
 		case has:
-		case isSwitch:
+		case isSwitch(name):
 			value = "true"
 		case i+1 < len(words) && !strings.HasPrefix(words[i+1].text, "--"):
 			i++
