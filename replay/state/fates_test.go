@@ -82,7 +82,7 @@ func TestFatesOfPods(t *testing.T) {
 		"a collection deleted over the turn of a second": {tell: func(s *told) {
 			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", onNode))
 			s.during("12:00:10.9", "12:00:11.1", "deletecollection", podsURI, 200, options, list(podJSON("p", "u1", "", onNode)))
-		}, want: []string{"12:00:12", "present u1 sa n1 deletion=12:00:41"}, open: true},
+		}, want: []string{"12:00:12", "unknown u1 sa n1 deletion=12:00:41"}, open: true},
 		"cut short when the grace was over": {tell: func(s *told) {
 			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", onNode))
 			s.event("12:00:10", "delete", pod, 200, options, podJSON("p", "u1", pending("12:00:40", 30), onNode))

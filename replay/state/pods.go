@@ -74,6 +74,8 @@ type podDeletion struct {
 	held span
 	// estimated says that it was never seen, but worked out, and may have been earlier.
 	estimated bool
+	// sudden is when the pod may have gone at once instead: its na is noTime for never.
+	sudden span
 }
 
 // maxGrace bounds the graces that are counted with.
@@ -281,7 +283,10 @@ func (s *State) takePod(o *Observation, at span) {
 		p.made = made
 	}
 	if d := nanos(r.Metadata.deletion()); d != noTime && !o.Deleted {
-		n := podDeletion{at: d, span: at, asked: noTime, held: span{noTime, noTime}, estimated: r.Reduced.Estimated}
+		n := podDeletion{at: d, span: at, asked: noTime, held: span{noTime, noTime}, estimated: r.Reduced.Estimated, sudden: span{noTime, noTime}}
+		if r.Reduced.Sudden {
+			n.sudden = at
+		}
 		m := &r.Metadata
 		if m.GracePeriod != nil && *m.GracePeriod > 1 && *m.GracePeriod < int64(maxGrace/time.Second) {
 			n.asked = d - *m.GracePeriod*int64(time.Second)
@@ -384,6 +389,9 @@ func (p *pod) addDeletion(d podDeletion) {
 	}
 	if d.held.na > w.held.na || d.held.na == w.held.na && d.held.nb > w.held.nb {
 		w.held = d.held
+	}
+	if w.sudden.na == noTime || d.sudden.na != noTime && (d.sudden.na < w.sudden.na || d.sudden.na == w.sudden.na && d.sudden.nb > w.sudden.nb) {
+		w.sudden = d.sudden
 	}
 	if d.na < w.na || d.na == w.na && d.nb > w.nb {
 		w.span = d.span

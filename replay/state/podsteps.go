@@ -370,15 +370,18 @@ func (p *pod) doubt(since, made, at span) span {
 }
 
 // podDoubt returns the first moment from which on a pod may be gone: a write nobody recorded
-// the outcome of, after it was last seen, or that nothing but finalizers held it back, which
-// writes of its status may take away and which are not kept. Its na is noSight when there is
+// the outcome of, after it was last seen; that nothing but finalizers held it back, which
+// writes of its status may take away and which are not kept; or its deletion with others, which
+// were read before, where it may have come to its end in between. Its na is noSight when there is
 // none.
 func (s *State) podDoubt(p *pod, made span, blinds []podBlind) span {
 	doubt := span{noTime, noSight}
 	if p.more != nil {
 		for _, d := range p.more.deletions {
-			if d.held.na != noTime {
-				doubt = p.doubt(doubt, made, d.held)
+			for _, at := range [...]span{d.held, d.sudden} {
+				if at.na != noTime {
+					doubt = p.doubt(doubt, made, at)
+				}
 			}
 		}
 	}

@@ -28,10 +28,12 @@ type facts struct {
 	AccountUID string `json:"accountUID,omitempty"`
 
 	// Of a pod. Grace is spec.terminationGracePeriodSeconds, Target what a Binding binds to.
-	// Estimated says that deletionTimestamp was worked out and may be earlier.
+	// Estimated says that deletionTimestamp was worked out and may be earlier, Sudden that the pod
+	// was read before it was deleted and is gone if its containers had ended by then.
 	Grace     *int64 `json:"grace,omitempty"`
 	Target    string `json:"target,omitempty"`
 	Estimated bool   `json:"estimated,omitempty"`
+	Sudden    bool   `json:"sudden,omitempty"`
 
 	// What the graph needs of pods, volumes, attachments and slices.
 	Node      string `json:"node,omitempty"`
