@@ -83,6 +83,11 @@ bench-storage: build ## Bytes per event of 5 million generated events, beside zs
 	@scripts/fetch-libchdb.sh
 	@$(BIN) bench storage --rows $(or $(ROWS),5000000) --seed 1 $(ARGS)
 
+.PHONY: bench-idle
+bench-idle: build ## What a server with nothing to do takes of a core, at most 1 % (4 minutes)
+	@scripts/fetch-libchdb.sh
+	@scripts/bench-idle.sh $(BIN)
+
 .PHONY: bench-otel
 bench-otel: ## An OpenTelemetry Collector beside the pipeline: same events, Kafka and engine; see docs/peer.md (minutes; EVENTS, STATE, ARGS)
 	@test/otel/run.sh $(ARGS)

@@ -65,6 +65,10 @@ var insertSettings = clickhouse.Settings{ //nolint:gochecknoglobals // constant 
 	"parallel_view_processing":                           0,
 }
 
+// Inserted counts the blocks this Store has inserted or tried to: while it stays the same, no
+// row has come from it.
+func (s *Store) Inserted() uint64 { return s.inserted.Load() }
+
 // Insert adds one block of rows to events under a deduplication token; every rollup is
 // fed by the same block under the same token. All rows belong to one Kafka partition's
 // owner. Sending the same rows under the same token again adds nothing while the store
@@ -85,6 +89,7 @@ func (s *Store) Insert(ctx context.Context, token string, rows []replay.Row) err
 	part := s.partition(rows[0].Position.Partition)
 	part.Lock()
 	defer part.Unlock()
+	defer s.inserted.Add(1)
 	began := time.Now()
 	p := s.takeBlock()
 	for i := range rows {

@@ -25,6 +25,7 @@ import (
 	"net/http"
 	"regexp"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -70,6 +71,7 @@ type Store struct {
 	conn    driver.Conn
 	metrics *metrics
 
+	inserted   atomic.Uint64 // blocks, those that failed included
 	mu         sync.Mutex
 	blocks     []*pendingBlock // at rest, for the next inserts
 	partitions map[int32]*partition

@@ -49,6 +49,9 @@ type LiveConfig struct {
 	// Now is the clock; required. Findings are functions of requests' own times: it paces,
 	// orders versions of a finding, and tells when a cluster is quiet.
 	Now func() time.Time
+	// Changes counts what this process stored, when nobody else stores anything: while it stays
+	// the same the store is read once a minute, no more. Nil: each pass reads.
+	Changes func() uint64
 	// Longest bounds the work of a pass; what is left over is the next one's. Default 30 s.
 	Longest time.Duration
 	// Rest is called within a pass, after some of its work; nil: a pass does not rest.
@@ -83,11 +86,14 @@ type Live struct {
 	pending map[span]time.Time           // to be looked at, and since when, by Now, at the earliest
 	loadAt  time.Time                    // when changes were read last, by Now
 	asOf    time.Time                    // up to when changes have been worked out, as told last
-	seen    map[span]time.Time           // of open spans: up to when they were looked at
-	quiet   map[string]quietness         // by cluster
-	begins  map[string]time.Time         // earliest requests of clusters, this pass
-	updated time.Time                    // newest Updated given out
-	ready   []replay.SpanDone            // done, not noted in the store yet
+	readAt  time.Time                    // when the store was read last, and the changes until then
+	changes uint64
+	known   []storage.Cluster    // as read then
+	seen    map[span]time.Time   // of open spans: up to when they were looked at
+	quiet   map[string]quietness // by cluster
+	begins  map[string]time.Time // earliest requests of clusters, this pass
+	updated time.Time            // newest Updated given out
+	ready   []replay.SpanDone    // done, not noted in the store yet
 }
 
 type series struct{ cluster, rule string }
@@ -197,6 +203,9 @@ type Pass struct {
 // store: clocks are set back, and retention takes sums away.
 const reread = time.Hour
 
+// readAtLeast is how often the store is read though nothing is said to have changed.
+const readAtLeast = time.Minute
+
 // Pass looks for marks that changed and brings the findings they may touch up to date. After
 // an error the next pass takes up where it stopped.
 func (l *Live) Pass(ctx context.Context) (Pass, error) {
@@ -205,10 +214,7 @@ func (l *Live) Pass(ctx context.Context) (Pass, error) {
 	if err := l.load(ctx, began); err != nil {
 		return out, err
 	}
-	horizons, err := l.horizons(ctx, began)
-	if err != nil {
-		return out, err
-	}
+	horizons := l.horizons(began)
 	l.begins = map[string]time.Time{}
 	defer func() { l.begins = nil }()
 	order := slices.SortedFunc(maps.Keys(l.pending), func(a, b span) int {
@@ -263,6 +269,14 @@ func (l *Live) tell() {
 
 // load reads what changed since the last pass, all of it now and then.
 func (l *Live) load(ctx context.Context, now time.Time) error {
+	changes := uint64(0)
+	if l.cfg.Changes != nil {
+		changes = l.cfg.Changes()
+		if quiet := now.Sub(l.readAt); l.loaded && changes == l.changes && quiet >= 0 && quiet < readAtLeast {
+			l.loadAt = now
+			return nil
+		}
+	}
 	since := l.loadAt // when what changed may have changed at the earliest
 	if !l.loaded || now.Sub(l.full) >= reread || now.Before(l.full) {
 		l.loaded, l.since, l.full, since = false, time.Time{}, now, l.asOf
@@ -298,7 +312,10 @@ func (l *Live) load(ctx context.Context, now time.Time) error {
 		l.sums[s][at] = now
 		l.touch(s, r, m.Slot, since)
 	}
-	l.loaded, l.loadAt = true, now
+	if l.known, err = l.store.Clusters(ctx); err != nil {
+		return err
+	}
+	l.loaded, l.loadAt, l.readAt, l.changes = true, now, now, changes
 	l.since = later(l.since, next)
 	return nil
 }
@@ -354,13 +371,9 @@ func (l *Live) digest(s span, r *liveRule) slotSum {
 var endless = time.Unix(1<<33, 0).UTC() //nolint:gochecknoglobals // a constant
 
 // horizons are up to when rules that count look at each cluster.
-func (l *Live) horizons(ctx context.Context, now time.Time) (map[string]time.Time, error) {
-	clusters, err := l.store.Clusters(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (l *Live) horizons(now time.Time) map[string]time.Time {
 	out := map[string]time.Time{}
-	for _, c := range clusters {
+	for _, c := range l.known {
 		q, ok := l.quiet[c.Name]
 		if !ok || q.cluster != c || now.Before(q.since) {
 			q = quietness{c, now}
@@ -371,7 +384,7 @@ func (l *Live) horizons(ctx context.Context, now time.Time) (map[string]time.Tim
 			out[c.Name] = endless
 		}
 	}
-	return out, nil
+	return out
 }
 
 func later(a, b time.Time) time.Time {

@@ -142,3 +142,63 @@ func TestLiveWaitIsNoLag(t *testing.T) {
 		t.Error("nothing ever waited: nothing is shown")
 	}
 }
+
+// counted counts how often a store is read for what changed.
+type counted struct {
+	*storage.Store
+	sums int
+}
+
+func (c *counted) MarkSums(ctx context.Context, since time.Time) ([]replay.MarkSum, time.Time, error) {
+	c.sums++
+	return c.Store.MarkSums(ctx, since)
+}
+
+// TestLiveLeavesAnIdleStoreAlone: where nobody stores anything passes do not ask, save once a
+// minute, and say that findings are up to date; what is stored is seen by the next pass.
+func TestLiveLeavesAnIdleStoreAlone(t *testing.T) {
+	h := newHistory(t, 5)
+	s := &counted{Store: storagetest.Open(t)}
+	clock := t0.Add(100 * time.Hour)
+	var asOf time.Time
+	l, err := NewLive(h.set, s, LiveConfig{Now: func() time.Time { return clock }, AsOf: func(at time.Time) { asOf = at }, Changes: s.Inserted})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := func() Pass {
+		t.Helper()
+		clock = clock.Add(5 * time.Second)
+		p, err := l.Pass(t.Context())
+		if err != nil || !asOf.Equal(clock) {
+			t.Fatalf("worked out up to %s before the pass, %v", clock.Sub(asOf), err)
+		}
+		return p
+	}
+	for i := range 3 {
+		var rows []replay.Row
+		for n := range 20 {
+			rows = append(rows, h.request("prod", 20*i+n))
+		}
+		if err := s.Insert(t.Context(), fmt.Sprint("block ", i), rows); err != nil {
+			t.Fatal(err)
+		}
+		before := s.sums
+		if p := pass(); p.Spans == 0 || s.sums != before+1 {
+			t.Errorf("of block %d a pass worked out %+v and read %d times", i, p, s.sums-before)
+		}
+	}
+	before := s.sums
+	for range 36 { // three minutes
+		if p := pass(); p.Spans > 0 {
+			t.Errorf("worked out %+v of nothing new", p)
+		}
+	}
+	if n := s.sums - before; n != 3 {
+		t.Errorf("the store was read %d times in three idle minutes, want 3", n)
+	}
+	clock = clock.Add(-time.Hour) // a clock that is set back
+	before = s.sums
+	if pass(); s.sums != before+1 {
+		t.Error("nothing is read after the clock was set back")
+	}
+}

@@ -145,7 +145,11 @@ func (d *detections) run(ctx context.Context) error {
 			defer d.worked(time.Time{})
 		}
 		pace := detect.NewPace(d.pace())
-		live, err := d.live(detect.LiveConfig{Lateness: time.Duration(d.sys.cfg.Detect.Lateness), Rest: pace.Rest, Since: d.since(), AsOf: d.worked})
+		cfg := detect.LiveConfig{Lateness: time.Duration(d.sys.cfg.Detect.Lateness), Rest: pace.Rest, Since: d.since(), AsOf: d.worked}
+		if d.sys.engine != nil { // nobody else stores into it
+			cfg.Changes = d.sys.store.Inserted
+		}
+		live, err := d.live(cfg)
 		if err != nil {
 			return err
 		}

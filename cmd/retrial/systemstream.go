@@ -36,7 +36,7 @@ func (s *system) openStream(ctx context.Context) error {
 			return fmt.Errorf("embedded kafka: %w", err)
 		}
 		s.closers = append(s.closers, broker.Close)
-		cfg.Brokers, cfg.Dial, cfg.Replication = []string{broker.Addr()}, broker.Dial, 1
+		cfg.Brokers, cfg.Dial, cfg.Replication, cfg.InProcess = []string{broker.Addr()}, broker.Dial, 1, true
 	}
 	var err error
 	if cfg.SASL, err = saslOf(k); err != nil {

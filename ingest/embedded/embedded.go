@@ -49,6 +49,9 @@ const (
 	// MinMaxBytes is the smallest cap that leaves room for the last batch every
 	// partition keeps.
 	MinMaxBytes = 32 << 20
+	// longestSession is how long a member of a group may ask not to be missed for.
+	longestSession = 7 * 24 * time.Hour
+
 	// defaultTrimInterval is how often consumed log is deleted.
 	defaultTrimInterval = time.Second
 	// segmentBytes is the size at which the broker starts a new file. Only whole files
@@ -156,6 +159,8 @@ func Start(cfg Config) (*Broker, error) {
 		kfake.DataDir(logDir),
 		kfake.ListenFn(func(_, _ string) (net.Listener, error) { return b.pipe, nil }),
 		kfake.WithLogger(brokerLog{cfg.Log}),
+		// Members are in this process, and stand still when it does.
+		kfake.GroupMaxSessionTimeout(longestSession),
 		kfake.BrokerConfigs(map[string]string{
 			"log.segment.bytes": fmt.Sprint(segmentBytes),
 			// The broker deletes nothing by itself: no limits, no ticker, no expiry of

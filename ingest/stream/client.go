@@ -45,8 +45,12 @@ type Config struct {
 	FetchBytes int64         // asked of the broker per fetch, as stored; 1 MiB
 	FetchWait  time.Duration // how long the broker waits for a first record; 250 ms
 
-	HeartbeatInterval time.Duration // 1 s; how fast a member notices a rebalance
-	SessionTimeout    time.Duration // 10 s; how fast a dead member is noticed
+	// InProcess says that the broker lives and dies with this process, as embedded.Broker does.
+	// No member of a group is then dead while the others live: one that is not heard of was
+	// stopped or starved, and the coordinator with it, so that it keeps its place.
+	InProcess         bool
+	HeartbeatInterval time.Duration // 1 s, InProcess 15 s; how fast a member notices a rebalance
+	SessionTimeout    time.Duration // 10 s, InProcess a day; how fast a dead member is noticed
 	RebalanceTimeout  time.Duration // 30 s; how long a handler may take to end
 	// StallTimeout is how long a fetch may return nothing although there are records
 	// before the group client is started anew; 60 s.
@@ -114,6 +118,10 @@ func (c *Config) setDefaults() {
 	def(&c.Retention, DefaultRetention)
 	def(&c.ProduceTimeout, 20*time.Second)
 	def(&c.FetchWait, 250*time.Millisecond)
+	if c.InProcess {
+		def(&c.HeartbeatInterval, 15*time.Second)
+		def(&c.SessionTimeout, 24*time.Hour)
+	}
 	def(&c.HeartbeatInterval, time.Second)
 	def(&c.SessionTimeout, 10*time.Second)
 	def(&c.RebalanceTimeout, 30*time.Second)

@@ -61,18 +61,10 @@ func (c *Client) consume(ctx context.Context, topic, group string, h Handler) er
 	}
 	k := &consumer{c: c, topic: topic, group: group, h: h, end: end, wait: newBackoff(),
 		log: c.log.With(zapTopic(topic), zap.String("group", group))}
-	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
-		ID: c.group(group), Brokers: c.cfg.Brokers, Dialer: c.dialer, Topics: []string{c.topic(topic)},
-		GroupBalancers:    []kafka.GroupBalancer{kafka.RangeGroupBalancer{}},
-		HeartbeatInterval: c.cfg.HeartbeatInterval,
-		SessionTimeout:    c.cfg.SessionTimeout,
-		RebalanceTimeout:  c.cfg.RebalanceTimeout,
-		JoinGroupBackoff:  300 * time.Millisecond,
-		StartOffset:       kafka.FirstOffset,
-		Timeout:           rpcTimeout,
-		// A topic that gets more partitions is noticed.
-		WatchPartitionChanges: true, PartitionWatchInterval: 30 * time.Second,
-	})
+	config := c.groupConfig(group, topic)
+	// A topic that gets more partitions is noticed.
+	config.WatchPartitionChanges, config.PartitionWatchInterval = true, 30*time.Second
+	cg, err := kafka.NewConsumerGroup(config)
 	if err != nil {
 		return fmt.Errorf("consume %s: %w", topic, err)
 	}
@@ -90,6 +82,28 @@ func (c *Client) consume(ctx context.Context, topic, group string, h Handler) er
 			return fmt.Errorf("consume %s: %w", topic, err)
 		}
 		k.start(ctx, gen)
+	}
+}
+
+// patience bounds a group's request to a broker in this process: only a stop of the process, or
+// a starved one, makes it wait at all.
+const patience = 10 * time.Minute
+
+// groupConfig says how members take part in a group over a topic.
+func (c *Client) groupConfig(group, topic string) kafka.ConsumerGroupConfig {
+	timeout := rpcTimeout
+	if c.cfg.InProcess {
+		timeout = patience
+	}
+	return kafka.ConsumerGroupConfig{
+		ID: c.group(group), Brokers: c.cfg.Brokers, Dialer: c.dialer, Topics: []string{c.topic(topic)},
+		GroupBalancers:    []kafka.GroupBalancer{kafka.RangeGroupBalancer{}},
+		HeartbeatInterval: c.cfg.HeartbeatInterval,
+		SessionTimeout:    c.cfg.SessionTimeout,
+		RebalanceTimeout:  c.cfg.RebalanceTimeout,
+		JoinGroupBackoff:  300 * time.Millisecond,
+		StartOffset:       kafka.FirstOffset,
+		Timeout:           timeout,
 	}
 }
 

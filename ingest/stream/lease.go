@@ -33,12 +33,7 @@ func (c *Client) Lease(ctx context.Context, name string, f func(ctx context.Cont
 		return fmt.Errorf("lease %s: %w", name, err)
 	}
 	topic := c.topic(TopicDeadLetter)
-	cg, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
-		ID: c.group(GroupLease + name), Brokers: c.cfg.Brokers, Dialer: c.dialer, Topics: []string{topic},
-		GroupBalancers:    []kafka.GroupBalancer{kafka.RangeGroupBalancer{}},
-		HeartbeatInterval: c.cfg.HeartbeatInterval, SessionTimeout: c.cfg.SessionTimeout, RebalanceTimeout: c.cfg.RebalanceTimeout,
-		JoinGroupBackoff: 300 * time.Millisecond, StartOffset: kafka.FirstOffset, Timeout: rpcTimeout,
-	})
+	cg, err := kafka.NewConsumerGroup(c.groupConfig(GroupLease+name, TopicDeadLetter))
 	if err != nil {
 		return fmt.Errorf("lease %s: %w", name, err)
 	}

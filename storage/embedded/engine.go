@@ -153,6 +153,7 @@ const engineConfig = `<clickhouse>
   <index_mark_cache_size>16777216</index_mark_cache_size>
   <uncompressed_cache_size>0</uncompressed_cache_size>
   <mmap_cache_size>256</mmap_cache_size>
+  <memory_worker_period_ms>500</memory_worker_period_ms>
 </clickhouse>
 `
 
