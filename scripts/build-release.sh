@@ -33,15 +33,17 @@ module=$folder/module
 mkdir -p "$module/hollow-kubelet"
 export CGO_ENABLED=0 GOFLAGS=-mod=mod
 
-# Programs whose source is here are built again when it changes; go.mod when this file does.
 source=$(go mod download -json "k8s.io/kubernetes@v$version" | awk -F'"' '$2 == "Dir" { print $4 }')
 [ -d "$source" ] || { say "k8s.io/kubernetes@v$version cannot be had"; exit 1; }
-if [ ! -f "$module/go.mod" ] || [ scripts/build-release.sh -nt "$module/go.mod" ]; then
-  sed -e "s,^module .*,module example.com/release," \
-    -e "s,=> ./staging/src/\(k8s.io/[a-z-]*\),=> \1 $staging," "$source/go.mod" > "$module/go.mod"
-  cp "$source/go.sum" "$module/go.sum"
-  chmod u+w "$module/go.sum"
-  go mod edit -require="k8s.io/kubernetes@v$version" "$module/go.mod"
+# replace OLD puts OLD.new in its place if it is another one, so that times tell what is stale.
+replace() { if cmp -s "$1.new" "$1"; then rm "$1.new"; else mv "$1.new" "$1"; fi; }
+sed -e "s,^module .*,module example.com/release," \
+  -e "s,=> ./staging/src/\(k8s.io/[a-z-]*\),=> \1 $staging," "$source/go.mod" > "$module/generated.mod.new"
+go mod edit -require="k8s.io/kubernetes@v$version" "$module/generated.mod.new"
+replace "$module/generated.mod"
+if [ ! -f "$module/go.mod" ] || [ "$module/generated.mod" -nt "$module/go.mod" ]; then
+  install -m 644 "$module/generated.mod" "$module/go.mod"
+  install -m 644 "$source/go.sum" "$module/go.sum"
 fi
 # What moved between releases.
 kubelet=$module/hollow-kubelet/main.go
@@ -49,7 +51,7 @@ sed_args=(-e '')
 [ "$minor" -ge 31 ] || sed_args+=(-e 's,"k8s.io/cri-client/pkg/fake","k8s.io/kubernetes/pkg/kubelet/cri/remote/fake",')
 grep -q 'func InitializeTLS(ctx' "$source/cmd/kubelet/app/server.go" || sed_args+=(-e 's/InitializeTLS(ctx, /InitializeTLS(/')
 sed "${sed_args[@]}" test/apiserver/cmd/hollow-kubelet/main.go > "$kubelet.new"
-cmp -s "$kubelet.new" "$kubelet" && rm "$kubelet.new" || mv "$kubelet.new" "$kubelet"
+replace "$kubelet"
 
 ldflags="-s -w"
 for p in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
@@ -58,7 +60,7 @@ done
 for program in "${programs[@]}"; do
   package=k8s.io/kubernetes/cmd/$program
   [ "$program" != hollow-kubelet ] || package=./hollow-kubelet
-  if [ -x "$folder/$program" ] && [ "$folder/$program" -nt "$module/go.mod" ] && { [ "$program" != hollow-kubelet ] || [ "$folder/$program" -nt "$kubelet" ]; }; then
+  if [ -x "$folder/$program" ] && [ "$folder/$program" -nt "$module/generated.mod" ] && { [ "$program" != hollow-kubelet ] || [ "$folder/$program" -nt "$kubelet" ]; }; then
     continue
   fi
   say "building $program v$version"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Lets a whole Kubernetes of one release live for some minutes (test/apiserver/life), connected
-# to Retrial, and judges the recording; on 1.36 Kubernetes' own end-to-end suite then runs for as
-# long. Long: the first run of a release builds its programs, ten minutes of two cores. The
+# to Retrial, and judges the recording; on 1.36 Kubernetes' own end-to-end suite then runs for
+# as long. Long: the first run of a release builds its programs, ten minutes of two cores. The
 # recordings stay:
 #   ${XDG_CACHE_HOME:-~/.cache}/retrial/life/RELEASE-seedSEED/TEST/{audit.jsonl,config,report.txt}
 #
@@ -21,7 +21,7 @@ if [ "$release" = 1.36 ]; then
   tests=.
 else
   tests=TestLife
-  folder=$(scripts/build-release.sh "$release")
+  folder=$(scripts/build-release.sh "$release" kube-apiserver kube-controller-manager kube-scheduler hollow-kubelet)
   for program in etcd retrial; do # of these, there is one for all
     ln -sf "$cache/apiserver/$program" "$folder/$program"
   done

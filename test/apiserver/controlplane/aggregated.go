@@ -31,14 +31,14 @@ func (c *Cluster) Aggregated(t testing.TB, as *rest.Config, extra ...string) *Ag
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
 	Kubeconfig(t, file("wardle.kubeconfig"), as)
-	port := reserve(t)
+	port := Port(t)
 	cert, key := c.ca.Issue(t, pkix.Name{CommonName: "wardle"}, x509.ExtKeyUsageServerAuth, "127.0.0.1", "api.wardle.svc")
 	a := &Aggregated{url: fmt.Sprintf("https://127.0.0.1:%d", port), ca: c.ca.pem}
 	a.Process = Run(t, dir, nil, Binary(t, "sample-apiserver"), append([]string{
 		"--etcd-servers=" + c.etcd,
 		"--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", port),
-		"--permit-port-sharing=true", // see reserve
+		"--permit-port-sharing=true", // see Port
 		"--tls-cert-file=" + write(t, file("wardle.crt"), cert),
 		"--tls-private-key-file=" + write(t, file("wardle.key"), key),
 		"--kubeconfig=" + file("wardle.kubeconfig"),

@@ -40,7 +40,7 @@ func Start(t testing.TB, extra ...string) *Cluster {
 	t.Helper()
 	etcd := Binary(t, "etcd")
 	c := &Cluster{dir: t.TempDir(), ca: NewAuthority(t)}
-	port := reserve(t)
+	port := Port(t)
 	c.url = fmt.Sprintf("https://127.0.0.1:%d", port)
 	file := func(name string) string { return filepath.Join(c.dir, name) }
 	cert, key := c.ca.Issue(t, pkix.Name{CommonName: "kube-apiserver"}, x509.ExtKeyUsageServerAuth, "127.0.0.1", "localhost", "kubernetes.default.svc")
@@ -50,7 +50,7 @@ func Start(t testing.TB, extra ...string) *Cluster {
 		"--etcd-servers=" + c.etcd,
 		"--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", port),
-		"--permit-port-sharing=true", // see reserve
+		"--permit-port-sharing=true", // see Port
 		"--service-cluster-ip-range=10.96.0.0/16",
 		"--endpoint-reconciler-type=none", // it would refuse a loopback address
 		"--client-ca-file=" + write(t, file("ca.crt"), c.ca.pem),
@@ -80,7 +80,7 @@ func (c *Cluster) Again(t testing.TB, extra ...string) {
 // port; Again starts such a one again.
 func (c *Cluster) Another(t testing.TB, extra ...string) *Cluster {
 	t.Helper()
-	port := reserve(t)
+	port := Port(t)
 	other := &Cluster{dir: c.dir, url: fmt.Sprintf("https://127.0.0.1:%d", port), etcd: c.etcd, ca: c.ca}
 	own := fmt.Sprintf("--secure-port=%d", port)
 	other.base = append(without(c.base, []string{own}), own)
@@ -152,10 +152,10 @@ func startEtcd(t testing.TB, dir, binary string) string {
 	return url
 }
 
-// reserve returns a port of the loopback address that nobody else gets until the test ends:
+// Port returns a port of the loopback address that nobody else gets until the test ends:
 // a socket is bound to it that never listens, and lets another one of this user listen beside
 // it (--permit-port-sharing; a kubelet as it is). kube-apiserver takes no port 0.
-func reserve(t testing.TB) int {
+func Port(t testing.TB) int {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {

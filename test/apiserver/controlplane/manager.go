@@ -108,7 +108,7 @@ func (c *Cluster) Join(t testing.TB, name string, with *rest.Config) *Joined {
 	}
 	file := func(name string) string { return filepath.Join(dir, name) }
 	Kubeconfig(t, file("bootstrap.kubeconfig"), with)
-	port := strconv.Itoa(reserve(t))
+	port := strconv.Itoa(Port(t))
 	j := &Joined{Name: name}
 	j.start = func() *Process {
 		t.Helper()

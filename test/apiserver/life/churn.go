@@ -65,9 +65,12 @@ func (c *Cluster) Churn(t testing.TB, plan Plan) Lived {
 				for _, name := range played {
 					lived.Scenes[name]++
 				}
-				if err == nil {
+				switch {
+				case err == nil:
 					lived.Namespaces++
-				} else {
+				case errors.Is(err, errLate):
+					t.Logf("%s: %v", s.ns, err)
+				default:
 					t.Errorf("%s: %v", s.ns, err)
 				}
 				mu.Unlock()
@@ -75,6 +78,9 @@ func (c *Cluster) Churn(t testing.TB, plan Plan) Lived {
 		})
 	}
 	workers.Wait()
+	if all := int(next.Load()); 2*lived.Namespaces < all-parallel {
+		t.Errorf("%d namespaces of %d are gone", lived.Namespaces, all-parallel)
+	}
 	for _, s := range scenes {
 		if lived.Scenes[s.name] == 0 {
 			t.Errorf("never played to its end: %s", s.name)
@@ -103,7 +109,7 @@ func (c *Cluster) stage(t testing.TB, seed uint64, n int) *stage {
 
 // as is a client with the given credentials.
 func (s *stage) as(cfg *rest.Config) *kubernetes.Clientset {
-	cfg.UserAgent = "life/v1"
+	cfg.UserAgent, cfg.WarningHandler = "life/v1", rest.NoWarnings{}
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		s.t.Error(err)

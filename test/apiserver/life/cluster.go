@@ -57,7 +57,7 @@ func Start(t testing.TB, extra ...string) *Cluster {
 		t.Fatal(err)
 	}
 	operator := rest.CopyConfig(c.User(t, "olga"))
-	operator.UserAgent = "operator/v1"
+	operator.UserAgent, operator.WarningHandler = "operator/v1", rest.NoWarnings{}
 	if c.Admin, err = kubernetes.NewForConfig(operator); err != nil {
 		t.Fatal(err)
 	}

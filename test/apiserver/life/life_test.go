@@ -101,15 +101,20 @@ func TestSuite(t *testing.T) {
 	judged(t, in, c)
 }
 
-// bounds holds how many verdicts are no match against what is allowed: shares of all requests,
-// and of a short life a few, since it is all restarts and changes.
+// bounds holds how many verdicts are no match against what is allowed: no drift, and few that
+// are left open. Pods come so fast here that some requests of their nodes are judged by the
+// apiserver before it has seen the binding, which no log tells: three in a thousand may be
+// ambiguous, each with its cause. A short life may have a few more.
 func bounds(t *testing.T, verdicts map[string]*Verdict) {
 	t.Helper()
 	n := map[string]int{}
-	for _, v := range verdicts {
+	for id, v := range verdicts {
 		n[v.Verdict]++
+		if v.Verdict == "ambiguous" && v.Cause == "" {
+			t.Errorf("%s is ambiguous, and nothing says why", id)
+		}
 	}
-	for verdict, most := range map[string]int{"drift": 0, "ambiguous": max(20, len(verdicts)/1000), "indeterminate": max(5, len(verdicts)/2000)} {
+	for verdict, most := range map[string]int{"drift": 0, "ambiguous": max(20, 3*len(verdicts)/1000), "indeterminate": max(5, len(verdicts)/2000)} {
 		if n[verdict] > most {
 			t.Errorf("%d requests of %d are %s, want at most %d", n[verdict], len(verdicts), verdict, most)
 		}
