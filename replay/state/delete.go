@@ -289,7 +289,8 @@ func (w *write) deletedPod(raw []byte, options deleteOptions) (Observation, erro
 		default:
 			grace = 30 // which the apiserver fills in
 		}
-		m.DeletionTimestamp, f.Estimated, f.Sudden = now.Add(time.Duration(grace)*time.Second).Format(time.RFC3339), moved, grace > 0
+		m.DeletionTimestamp, f.Estimated = now.Add(time.Duration(grace)*time.Second).Format(time.RFC3339), moved
+		f.Sudden = grace > 0 || in.Spec.NodeName == ""
 	}
 	m.GracePeriod = &grace
 	o.Deleted = grace == 0 && len(m.Finalizers) == 0

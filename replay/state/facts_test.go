@@ -173,6 +173,21 @@ func TestPodUnknowns(t *testing.T) {
 			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", `,"nodeName":"n1"`))
 			s.event("12:00:02", "deletecollection", podsURI, 200, `{"kind":"DeleteOptions"}`, `{"kind":"PodList","items":[`+podJSON("p", "u1", "", `,"nodeName":"n1"`)+`]}`)
 		}, []string{"12:00:01", "present u1 sa n1", "12:00:03", "unknown u1 sa n1 deletion=12:00:32"}},
+		"all of the namespace deleted, and bound meanwhile": {true, func(s *told) { // gone with its grace
+			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", ""))
+			s.during("12:00:02", "12:00:04", "deletecollection", podsURI, 200, `{"kind":"DeleteOptions"}`, `{"kind":"PodList","items":[`+podJSON("p", "u1", "", "")+`]}`)
+			s.event("12:00:03", "create", podsURI+"/p/binding", 201, `{"metadata":{"name":"p","uid":"u1"},"target":{"kind":"Node","name":"n1"}}`, "")
+			s.event("12:00:20", "delete", podsURI+"/p", 200, `{"gracePeriodSeconds":0}`, podJSON("p", "u1", `,"deletionTimestamp":"2026-01-02T12:00:20Z","deletionGracePeriodSeconds":0`, `,"nodeName":"n1"`))
+		}, []string{"12:00:05", "present u1 sa n1", "12:00:21", "absent - - -"}},
+		"all of the namespace deleted, bound meanwhile, and nobody saw its end": {true, func(s *told) {
+			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", ""))
+			s.during("12:00:02", "12:00:04", "deletecollection", podsURI, 200, `{"kind":"DeleteOptions"}`, `{"kind":"PodList","items":[`+podJSON("p", "u1", "", "")+`]}`)
+			s.event("12:00:03", "create", podsURI+"/p/binding", 201, `{"metadata":{"name":"p","uid":"u1"},"target":{"kind":"Node","name":"n1"}}`, "")
+		}, []string{"12:00:05", "unknown u1 sa n1"}},
+		"all of the namespace deleted before it had a node": {true, func(s *told) {
+			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", ""))
+			s.event("12:00:02", "deletecollection", podsURI, 200, `{"kind":"DeleteOptions"}`, `{"kind":"PodList","items":[`+podJSON("p", "u1", "", "")+`]}`)
+		}, []string{"12:00:03", "absent - - -"}},
 		"all of the namespace deleted, at once": {true, func(s *told) {
 			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", `,"nodeName":"n1"`))
 			s.event("12:00:02", "deletecollection", podsURI, 200, `{"gracePeriodSeconds":0}`, `{"kind":"PodList","items":[`+podJSON("p", "u1", "", `,"nodeName":"n1"`)+`]}`)

@@ -43,6 +43,8 @@ type pod struct {
 type podMore struct {
 	specs     []podSeen     // further specs: ephemeral containers, claims
 	deletions []podDeletion // by at
+	// away is when it went, unless it was bound to a node since it was read; nil for never.
+	away *span
 }
 
 // podSpec is what is kept of a pod's content, but the node. Pods of one owner share it.
@@ -263,9 +265,18 @@ func (s *State) takePod(o *Observation, at span) {
 		return
 	}
 	p := s.pods.record(n, o.UID)
-	if o.Deleted {
+	switch {
+	case o.Deleted && r.Reduced != nil && r.Reduced.Sudden:
+		if p.more == nil {
+			p.more = &podMore{}
+		}
+		if p.more.away == nil {
+			p.more.away = &span{noTime, noSight}
+		}
+		p.more.away.nb, p.more.away.na = max(p.more.away.nb, at.nb), min(p.more.away.na, at.na)
+	case o.Deleted:
 		p.gone = span{max(p.gone.nb, at.nb), min(p.gone.na, at.na)}
-	} else {
+	default:
 		p.alive, p.seen = max(p.alive, at.nb), min(p.seen, at.na)
 	}
 	if o.Created {

@@ -204,7 +204,10 @@ func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []po
 			changes = append(changes, podChange{span: at, deletion: d.at, asked: d.estimated})
 		}
 	}
-	doubt := s.podDoubt(p, made, blinds)
+	if at, certain := p.went(made, next, blinds); at.na != noTime && !certain {
+		changes = append(changes, podChange{span: at, deletion: noTime, asked: true})
+	}
+	doubt := s.podDoubt(p, next, made, blinds)
 	until := noSight // no longer than to the next of the name
 	if next != nil {
 		until = next.created(blinds).na
@@ -336,6 +339,9 @@ func (s *State) podEnd(p *pod, made span, next *pod, blinds []podBlind) (end spa
 	if p.gone.na != noSight {
 		return span{min(p.gone.nb, p.gone.na), max(p.gone.na, made.na)}, true
 	}
+	if at, certain := p.went(made, next, blinds); certain {
+		return span{min(at.nb, at.na), max(at.na, made.na)}, true
+	}
 	since := max(p.alive, made.nb)
 	by := noSight
 	if next != nil {
@@ -360,6 +366,17 @@ func (s *State) podEnd(p *pod, made span, next *pod, blinds []podBlind) (end spa
 	return span{min(since, by), by}, true
 }
 
+// went returns when a pod went that had no node when it was read, to be deleted with others; its na
+// is noTime when it did not. It is not certain when it may have been bound in between: then it went
+// at once, or with its grace (the registry's Store.Delete reads it once more).
+func (p *pod) went(made span, next *pod, blinds []podBlind) (at span, certain bool) {
+	if p.more == nil || p.more.away == nil || p.alive >= p.more.away.na {
+		return span{noTime, noTime}, false
+	}
+	bound, _, isBound := p.bindingOr(made, next, blinds)
+	return *p.more.away, !isBound || bound.nb > p.more.away.na
+}
+
 // doubt returns the earlier of two moments from which on the pod may be gone. A write that came
 // before it was last seen, or before its known end, leaves no doubt.
 func (p *pod) doubt(since, made, at span) span {
@@ -374,7 +391,7 @@ func (p *pod) doubt(since, made, at span) span {
 // writes of its status may take away and which are not kept; or its deletion with others, which
 // were read before, where it may have come to its end in between. Its na is noSight when there is
 // none.
-func (s *State) podDoubt(p *pod, made span, blinds []podBlind) span {
+func (s *State) podDoubt(p, next *pod, made span, blinds []podBlind) span {
 	doubt := span{noTime, noSight}
 	if p.more != nil {
 		for _, d := range p.more.deletions {
@@ -384,6 +401,9 @@ func (s *State) podDoubt(p *pod, made span, blinds []podBlind) span {
 				}
 			}
 		}
+	}
+	if at, certain := p.went(made, next, blinds); at.na != noTime && !certain {
+		doubt = p.doubt(doubt, made, at)
 	}
 	for i := range blinds {
 		b := &blinds[i]

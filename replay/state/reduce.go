@@ -29,7 +29,8 @@ type facts struct {
 
 	// Of a pod. Grace is spec.terminationGracePeriodSeconds, Target what a Binding binds to.
 	// Estimated says that deletionTimestamp was worked out and may be earlier, Sudden that the pod
-	// was read before it was deleted and is gone if its containers had ended by then.
+	// was read before it was deleted: it is gone if its containers had ended by then, and there
+	// with its grace if it was given a node.
 	Grace     *int64 `json:"grace,omitempty"`
 	Target    string `json:"target,omitempty"`
 	Estimated bool   `json:"estimated,omitempty"`
