@@ -118,7 +118,7 @@ func versioned(cfg *config.APIServer, minor int) *config.APIServer {
 		return cfg
 	}
 	is := *cfg
-	is.Minor = minor
+	is.Minor, is.Emulates, is.Binary = minor, false, 0
 	return &is
 }
 

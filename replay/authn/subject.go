@@ -1,6 +1,7 @@
 package authn
 
 import (
+	"cmp"
 	"net/netip"
 	"strings"
 	"time"
@@ -30,7 +31,7 @@ type subject struct {
 	u     *event.User
 	at    time.Time
 	minor int // of the apiserver, 0 for a current one
-	gates map[string]bool
+	cfg   *config.APIServer
 	lag   time.Duration
 	// proxied: the server is an aggregated one. Whoever comes through the kube-apiserver comes
 	// by the front proxy's headers, with the extra of what it came with there.
@@ -59,7 +60,7 @@ func subjectOf(e *event.Event, cfg *config.APIServer, minor int, lag time.Durati
 	u := &e.User
 	x := subject{e: e, u: u, at: e.RequestReceivedTimestamp, minor: minorOf(cfg, minor), lag: lag, proxied: cfg != nil && cfg.Source != ""}
 	if cfg != nil {
-		x.gates = cfg.Gates
+		x.cfg = cfg
 		x.home = cfg.Authentication.BindAddress
 		x.unchecked = cfg.Authentication.ServiceAccount.Enabled && !cfg.Authentication.ServiceAccount.Lookup
 	}
@@ -148,7 +149,13 @@ func (x *subject) since(minor int) bool { return x.minor == 0 || x.minor >= mino
 
 // enabled tells whether the apiserver has a feature on.
 func (x *subject) enabled(feature string) bool {
-	return release.Of(x.minor).Enabled(feature, x.gates)
+	switch {
+	case x.cfg == nil:
+		return release.Of(x.minor).Enabled(feature, nil)
+	case x.cfg.Minor == 0:
+		return release.Of(x.minor).Enabled(feature, x.cfg.Gates)
+	}
+	return x.cfg.Enabled(feature)
 }
 
 // credentialForm tells the two forms of a credential id apart; neither is malformed.
@@ -234,7 +241,7 @@ func peer(e *event.Event) (netip.Addr, bool) {
 // minorOf is the version to judge by: the configuration's, else the caller's.
 func minorOf(cfg *config.APIServer, minor int) int {
 	if cfg != nil && cfg.Minor != 0 {
-		return cfg.Minor
+		return cmp.Or(cfg.Binary, cfg.Minor)
 	}
 	return minor
 }

@@ -92,12 +92,12 @@ const (
 	eitherNaming // the release is not known
 )
 
-// namingOf is the naming of a minor version.
-func namingOf(minor int) naming {
+// namingOf is the naming of an apiserver.
+func namingOf(cfg *config.APIServer) naming {
 	switch {
-	case minor == 0:
+	case cfg.Minor == 0:
 		return eitherNaming
-	case release.Of(minor).Has(release.NamedReasons):
+	case cfg.Release().Has(release.NamedReasons):
 		return named
 	}
 	return unnamed
@@ -125,7 +125,7 @@ func New(cfg *config.APIServer) *Chain {
 	if cfg == nil {
 		return Assume(0)
 	}
-	c := &Chain{links: []link{{kind: kindMasters, name: Masters}}, naming: namingOf(cfg.Minor)}
+	c := &Chain{links: []link{{kind: kindMasters, name: Masters}}, naming: namingOf(cfg)}
 	z := &cfg.Authorization
 	if len(z.AlwaysAllowPaths) > 0 {
 		c.links = append(c.links, link{kind: kindPaths, name: Paths, paths: newPathList(z.AlwaysAllowPaths)})
@@ -146,9 +146,10 @@ func New(cfg *config.APIServer) *Chain {
 // Assume is New of an apiserver of which nothing is known but its Kubernetes minor version, 0
 // for a current one.
 func Assume(minor int) *Chain {
-	return &Chain{assumed: true, naming: namingOf(minor), links: []link{
+	cfg := &config.APIServer{Minor: minor}
+	return &Chain{assumed: true, naming: namingOf(cfg), links: []link{
 		{kind: kindMasters, name: Masters},
-		{kind: kindNode, name: NodeName, node: node.RulesOf(&config.APIServer{Minor: minor})},
+		{kind: kindNode, name: NodeName, node: node.RulesOf(cfg)},
 		{kind: kindRBAC, name: RBACName},
 	}}
 }

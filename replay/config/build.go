@@ -37,8 +37,11 @@ func (b *builder) build() error {
 	if b.a.Gates, err = b.f.gates(); err != nil {
 		return err
 	}
-	if own == 0 && !b.f.set("emulated-version") {
+	switch {
+	case own == 0 && !b.a.Emulates:
 		own = b.a.Minor
+	case b.a.Emulates && own != b.a.Minor:
+		b.a.Binary = own
 	}
 	if err := b.ofRelease(own); err != nil {
 		return err

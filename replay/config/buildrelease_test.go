@@ -8,6 +8,36 @@ import (
 	"github.com/retrial-io/retrial/replay/release"
 )
 
+// TestEmulation: a server that emulates an older version has that one's gates, and the rules and
+// words of its own release.
+func TestEmulation(t *testing.T) {
+	for name, tc := range map[string]struct {
+		version, more string
+		minor, rules  int
+		constrains    bool
+	}{
+		"itself":                  {"1.37", "", 37, 37, true},
+		"an older one":            {"1.37", "--emulated-version=1.35", 35, 37, false},
+		"its own version":         {"1.37", "--emulated-version=kube=1.37", 37, 37, true},
+		"of an unknown version":   {"", "--emulated-version=1.35", 35, 35, false},
+		"another component alone": {"1.37", "--emulated-version=scheduler=1.35", 37, 37, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{"kube-apiserver.flags": whole + tc.more}
+			if tc.version != "" {
+				files["server.yaml"] = "kubernetesVersion: '" + tc.version + "'"
+			}
+			a, _, err := Read(folder(files), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.Minor != tc.minor || a.Release().Minor != tc.rules || a.Enabled("ConstrainedImpersonation") != tc.constrains {
+				t.Errorf("gates of 1.%d, rules of %v, constrained impersonation %v", a.Minor, a.Release(), a.Enabled("ConstrainedImpersonation"))
+			}
+		})
+	}
+}
+
 // TestListsAreOfOldFlags: what the tables of releases have is not said twice.
 func TestListsAreOfOldFlags(t *testing.T) {
 	for _, name := range append(slices.Clone(switches), harmless...) {

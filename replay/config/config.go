@@ -29,7 +29,10 @@ type APIServer struct {
 	// Guessed says that Minor is only what its flags imply.
 	Guessed bool `json:",omitempty"`
 	// Emulates says that Minor is a version it emulates, whatever its own.
-	Emulates       bool `json:",omitempty"`
+	Emulates bool `json:",omitempty"`
+	// Binary is its own minor version where it emulates another; 0 when that is Minor, or not
+	// known.
+	Binary         int `json:",omitempty"`
 	Authentication Authentication
 	Authorization  Authorization
 	Admission      Admission
@@ -66,6 +69,18 @@ func (a *APIServer) Enabled(feature string) bool {
 		return v
 	}
 	return release.Of(a.Minor).Enabled(feature, a.Gates)
+}
+
+// Release returns the release whose rules and words it has: its own, whatever version it
+// emulates. nil is an apiserver of which nothing is known.
+func (a *APIServer) Release() *release.Release {
+	switch {
+	case a == nil:
+		return release.Of(0)
+	case a.Binary > 0:
+		return release.Of(a.Binary)
+	}
+	return release.Of(a.Minor)
 }
 
 // Authentication is what the authenticators of a kube-apiserver were given. A nil pointer, or

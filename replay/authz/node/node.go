@@ -78,7 +78,7 @@ func RulesOf(cfg *config.APIServer) Rules {
 	if cfg != nil {
 		minor = cfg.Minor
 	}
-	rel := release.Of(minor)
+	rel := cfg.Release()
 	since := func(first int) bool { return minor == 0 || minor >= first } // before there were tables
 	r := Rules{
 		selectors:    cfg.Enabled("AuthorizeNodeWithSelectors"),
