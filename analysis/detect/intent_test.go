@@ -15,7 +15,6 @@ import (
 // of their names. Rules that are not listed have nothing to find in it.
 func meant() map[string][]string {
 	return map[string][]string{
-		"cluster-admin-binding":      {"kubeadm"},
 		"credential-forged":          {"authn/stale-token"},
 		"credentials-refused":        {"authn/", "tokens/", "bootstrap-token"},
 		"csr-approved":               {"csr/approve"},

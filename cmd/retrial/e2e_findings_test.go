@@ -166,7 +166,7 @@ func TestFindingsQuestions(t *testing.T) {
 			t.Errorf("%s: selects %d of %d: nothing is shown", name, len(want), len(all))
 		}
 	}
-	says(t, in.run(t, "findings").ok(t).out, "SEVERITY", "cluster-admin-binding")
+	says(t, in.run(t, "findings").ok(t).out, "SEVERITY", "credential-forged")
 	in.run(t, "findings", "--cluster", "nobody").refused(t, exitNoMatch, "there is no cluster nobody; there is: a")
 	in.run(t, "findings", "--rule", "nothing").refused(t, exitNoMatch, "there is no rule nothing")
 	in.run(t, "findings", "--at", "now").refused(t, exitUsage, "no RFC 3339 time")
