@@ -29,7 +29,15 @@ func (t *trial) candidates(nodes bool) []candidate {
 		return nil
 	}
 	from, to := t.window()
-	out := t.nearest(t.s.RBACWindow(from, to))
+	var out []candidate
+	others := t.otherConfigurations(from, to)
+	for _, c := range others {
+		if c.class != ClassConfigRaced { // it may have held all the time, and explains more than a race
+			out = append(out, c.under(t.base, ""))
+		}
+	}
+	known := len(out)
+	out = append(out, t.nearest(t.s.RBACWindow(from, to))...)
 	if nodes {
 		for _, want := range [...]graph.Known{graph.Present, graph.Absent, graph.Unknown} {
 			m := t.base
@@ -42,18 +50,22 @@ func (t *trial) candidates(nodes bool) []candidate {
 			out = append(out, candidate{m, ClassRaced, "pods on the node as they were up to " + nodeLag.String() + " before, which the node authorizer had not seen change yet", nil})
 		}
 	}
-	policies := len(out)
-	for _, c := range t.otherConfigurations(from, to) {
-		m := t.base
-		m.chain = c.chain
-		out = append(out, candidate{m, c.class, c.text, c.configured})
-		for i := range policies {
-			m := out[i].moment
-			m.chain = c.chain
-			out = append(out, candidate{m, c.class, c.text + " and the " + out[i].text, c.configured})
+	raced := out[known:len(out):len(out)]
+	for _, c := range others {
+		if c.class == ClassConfigRaced {
+			out = append(out, c.under(t.base, ""))
+		}
+		for i := range raced {
+			out = append(out, c.under(raced[i].moment, " and the "+raced[i].text))
 		}
 	}
 	return out
+}
+
+// under is the candidate of a moment at which the configuration was in force.
+func (c *candidateConfig) under(m moment, and string) candidate {
+	m.chain = c.chain
+	return candidate{m, c.class, c.text + and, c.configured}
 }
 
 // someMoment is the graph of the moment of a window in which a relation was as wanted, if

@@ -23,7 +23,7 @@ func scenarioState(t *testing.T) *state.State {
 	if _, err := s.LoadSnapshot(snap); err != nil {
 		t.Fatal(err)
 	}
-	s.Apply(state.Observation{Source: state.SourceAudit, Resource: state.ClusterRoleBindings, Name: "late", UID: "late", ResourceVersion: "900",
+	s.Apply(state.Observation{Source: state.SourceAudit, Resource: state.ClusterRoleBindings, Name: "late", UID: "late", ResourceVersion: "900", Created: true,
 		Object:    []byte(`{"metadata":{"name":"late","uid":"late","resourceVersion":"900","creationTimestamp":"2026-05-04T11:00:00Z"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"podread"},"subjects":[{"kind":"User","name":"zoe"}]}`),
 		NotBefore: clock(t, "11:00:00.01"), NotAfter: clock(t, "11:00:00.02")})
 	return s
