@@ -17,6 +17,7 @@ import (
 var lives = map[string]struct{ requests, ambiguous, indeterminate int }{
 	"1.28.15": {6119, 4, 0},
 	"1.36.3":  {5880, 7, 2},
+	"1.37.2":  {5811, 13, 3},
 }
 
 // TestLives judges clusters with real controllers and kubelets from their birth on, while

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Lets a whole Kubernetes of one release live for some minutes (test/apiserver/life), connected
-# to Retrial, and judges the recording; on 1.36 Kubernetes' own end-to-end suite then runs for
-# as long. Long: the first run of a release builds its programs, ten minutes of two cores. The
-# recordings stay:
+# to Retrial, and judges the recording. On 1.36 kube-state-metrics and the descheduler run there
+# under their published roles, and Kubernetes' own end-to-end suite then runs for as long, on a
+# cluster of its own. Long: the first run of a release builds its programs, ten minutes of two
+# idle cores. The recordings stay:
 #   ${XDG_CACHE_HOME:-~/.cache}/retrial/life/RELEASE-seedSEED/TEST/{audit.jsonl,config,report.txt}
 #
 #   RELEASE=1.36 MINUTES=5 SEED=1 scripts/test-e2e.sh
@@ -18,6 +19,8 @@ export CGO_ENABLED=0
 if [ "$release" = 1.36 ]; then
   version=$(awk '$1 == "k8s.io/kubernetes" { print $2 }' test/apiserver/go.mod)
   go -C test/apiserver build -buildvcs=false -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$version" -o "$folder/" ./cmd/e2e k8s.io/kubernetes/cmd/kubectl
+  RETRIAL_LIFE_CONTROLLERS=$(scripts/build-controllers.sh)
+  export RETRIAL_LIFE_CONTROLLERS
   tests=.
 else
   tests=TestLife

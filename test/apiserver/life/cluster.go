@@ -46,7 +46,7 @@ const certificates = 9 * time.Minute
 func Start(t testing.TB, extra ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{log: filepath.Join(t.TempDir(), "audit.log")}
-	flags := append(Flags(), "--audit-log-path="+c.log, controlplane.Tunnel(t))
+	flags := append(Flags(), "--audit-log-path="+c.log, "--audit-log-maxsize=100000", controlplane.Tunnel(t))
 	c.Cluster = controlplane.Start(t, append(flags, extra...)...)
 	root, err := kubernetes.NewForConfig(c.Cluster.Admin(t))
 	if err != nil {

@@ -212,7 +212,9 @@ func (s *stage) evictions() error {
 	if err := policy.PodDisruptionBudgets(s.ns).Delete(s.ctx, "guard", metav1.DeleteOptions{PropagationPolicy: s.propagation()}); err != nil {
 		return err
 	}
-	for _, o := range []metav1.DeleteOptions{{DryRun: []string{metav1.DryRunAll}}, {}, {GracePeriodSeconds: new(int64)}} {
+	one, ways := int64(1), []metav1.DeleteOptions{{DryRun: []string{metav1.DryRunAll}}, {}}
+	ways = append(ways, metav1.DeleteOptions{GracePeriodSeconds: pick(s, &one, &one, &one, new(int64))})
+	for _, o := range ways {
 		if err := s.until("the budget to be gone", func() (bool, error) {
 			err := evict(victim, o)
 			if apierrors.IsTooManyRequests(err) {
