@@ -28,6 +28,7 @@ import (
 // releaseRecording is what make oracle-versions writes of a release.
 type releaseRecording struct {
 	Release string
+	Version string // of the code that was asked, where the tables are of another
 	Asked   []releaseAnswers
 }
 
@@ -189,6 +190,9 @@ func (asked *releaseAnswers) differ(t *testing.T, lines []releaseLine, minor int
 func TestReleaseGates(t *testing.T) {
 	for _, r := range recordedReleases(t) {
 		rec, n := recordingOf(t, r), 0
+		if rec.Version != "" {
+			continue
+		}
 		for name, text := range rec.Asked[0].Self.Gates {
 			if strings.HasPrefix(name, "All") {
 				continue

@@ -41,6 +41,7 @@ var variants = []map[string]bool{
 // recording is a release's answers under each variant.
 type recording struct {
 	Release string
+	Version string `json:",omitempty"` // of the code that was asked, where the tables are of another
 	Asked   []asked
 }
 
@@ -83,6 +84,9 @@ func writeAnswers(r release) error {
 		return err
 	}
 	rec := recording{Release: r.minor}
+	if r.asked != r.version {
+		rec.Version = r.asked
+	}
 	for _, gates := range variants {
 		args, possible := settings(t, gates)
 		if !possible {

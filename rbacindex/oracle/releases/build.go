@@ -23,7 +23,7 @@ func build(r release) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(cache, "retrial-oracle", r.version)
+	dir := filepath.Join(cache, "retrial-oracle", r.asked)
 	binary := filepath.Join(dir, "answer")
 	source := filepath.Join(dir, "main.go")
 	if old, err := os.ReadFile(source); err == nil && bytes.Equal(old, program) {
@@ -57,7 +57,7 @@ func build(r release) (string, error) {
 // goMod is the module: Kubernetes, and what it keeps beside itself at the version published
 // with it.
 func goMod(r release) ([]byte, error) {
-	m, err := fetch("k8s.io/kubernetes", r.version)
+	m, err := fetch("k8s.io/kubernetes", r.asked)
 	if err != nil {
 		return nil, err
 	}
@@ -83,9 +83,9 @@ func goMod(r release) ([]byte, error) {
 		}
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "module answer\n\ngo %s\n\nrequire k8s.io/kubernetes %s\n", upstream.Go, r.version)
+	fmt.Fprintf(&b, "module answer\n\ngo %s\n\nrequire k8s.io/kubernetes %s\n", upstream.Go, r.asked)
 	for _, path := range slices.Sorted(maps.Keys(beside)) {
-		fmt.Fprintf(&b, "replace %s => %s %s\n", path, path, staged(r.version))
+		fmt.Fprintf(&b, "replace %s => %s %s\n", path, path, staged(r.asked))
 	}
 	return b.Bytes(), nil
 }

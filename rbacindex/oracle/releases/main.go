@@ -28,14 +28,16 @@ var list string
 const tables = "../../replay/release/tables"
 
 // release is one line of the list.
-type release struct{ minor, version string }
+type release struct{ minor, version, asked string }
 
 func releases() []release {
 	var out []release
 	for line := range strings.Lines(list) {
-		if minor, version, ok := strings.Cut(strings.TrimSpace(line), " "); ok && minor != "#" {
-			out = append(out, release{minor, version})
+		words := strings.Fields(line)
+		if len(words) < 2 || words[0] == "#" {
+			continue
 		}
+		out = append(out, release{words[0], words[1], words[len(words)-1]})
 	}
 	return out
 }
