@@ -15,6 +15,8 @@ var (
 		"k8s.io/apiserver pkg/server/config.go (AuthorizeClientBearerToken)"}
 	NodeSlices = Fact{30, 0, "resource slices are divided among nodes",
 		"k8s.io/kubernetes plugin/pkg/auth/authorizer/node/node_authorizer.go (Authorize)"}
+	NodeSliceCollections = Fact{31, 0, "nodes delete collections of resource slices",
+		"k8s.io/kubernetes plugin/pkg/auth/authorizer/node/node_authorizer.go (authorizeResourceSlice)"}
 	CertificateID = Fact{32, 0, "client certificates leave a credential id",
 		"k8s.io/apiserver pkg/authentication/request/x509/x509.go (CommonNameUserConversion)"}
 	NodeEphemeral = Fact{33, 0, "an ephemeral container has its pod's references taken anew",
@@ -31,7 +33,7 @@ var (
 
 // Facts returns all of them, in the order in which docs/versions.md lists them.
 func Facts() []Fact {
-	return []Fact{LoopbackAuthenticated, NodeSlices, CertificateID, NodeEphemeral, NodeAccounts, NodeEvents, NamedReasons, NodeVolumeHealth}
+	return []Fact{LoopbackAuthenticated, NodeSlices, NodeSliceCollections, CertificateID, NodeEphemeral, NodeAccounts, NodeEvents, NamedReasons, NodeVolumeHealth}
 }
 
 // Has reports whether a fact holds in the newest patch release.

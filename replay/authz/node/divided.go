@@ -231,10 +231,16 @@ func (q *asked) resourceSlice() Answer {
 	case request.VerbGet, request.VerbUpdate, request.VerbPatch, request.VerbDelete:
 		return q.related()
 	case request.VerbList, request.VerbWatch, request.VerbDeleteCollection:
+		if q.a.Verb == request.VerbDeleteCollection && !q.collections {
+			break
+		}
 		if !q.selectors || q.selectsOwnNode() {
 			return allow()
 		}
 		return silent("can only list/watch/deletecollection resourceslices with nodeName field selector")
+	}
+	if !q.collections {
+		return silent("can only get, create, update, patch, or delete a ResourceSlice")
 	}
 	return silent("only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, deletecollection")
 }

@@ -64,6 +64,7 @@ type Rules struct {
 	bundles      bool // cluster trust bundles may be read
 	claims       bool // resource claims are looked up in the graph
 	slices       bool // resource slices are the node's own
+	collections  bool // collections of them may be deleted
 	doubleQuotes bool // the node's name is quoted otherwise in the relation text
 	events       bool // events of events.k8s.io may be written
 	ephemeral    bool // what an ephemeral container names counts at once
@@ -87,6 +88,7 @@ func RulesOf(cfg *config.APIServer) Rules {
 		oldAccounts:  !rel.Has(release.NodeAccounts),
 		claims:       since(26),
 		slices:       rel.Has(release.NodeSlices),
+		collections:  rel.Has(release.NodeSliceCollections),
 		doubleQuotes: !since(20),
 		events:       rel.Has(release.NodeEvents),
 		ephemeral:    rel.Has(release.NodeEphemeral),

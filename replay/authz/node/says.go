@@ -13,7 +13,7 @@ var says = [...]string{
 	"can only get, create, update, patch, or delete a CSINode", "cannot authorize CSINode subresources",
 	"can only access CSINode with the same name as the requesting node", "CSINode status access requires CSIVolumeHealth feature",
 	"can only get, update, or patch CSINode status", "cannot authorize ResourceSlice subresources",
-	"can only list/watch/deletecollection resourceslices with nodeName field selector", "only the following verbs are allowed for a ResourceSlice: ",
+	"can only list/watch/deletecollection resourceslices with nodeName field selector", "only the following verbs are allowed for a ResourceSlice: ", "can only get, create, update, patch, or delete a ResourceSlice",
 	"nodes may not ", "can only list/watch podcertificaterequests with nodeName field selector",
 	"can only list/watch pods with spec.nodeName field selector",
 }
