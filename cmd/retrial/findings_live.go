@@ -52,7 +52,7 @@ const (
 )
 
 // newDetectMetrics registers the metrics; lag is how far findings are behind, in seconds.
-func newDetectMetrics(reg prometheus.Registerer, lag func() float64) *detectMetrics {
+func newDetectMetrics(reg prometheus.Registerer, enabled bool, lag func() float64) *detectMetrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_detect_" + name, Help: help})
 	}
@@ -78,15 +78,18 @@ func newDetectMetrics(reg prometheus.Registerer, lag func() float64) *detectMetr
 	for _, severity := range detect.Severities() {
 		m.findings.WithLabelValues(severity)
 	}
-	reg.MustRegister(m.findings, m.withdrawn, m.errors, m.seconds, m.spans, m.waiting, m.dropped, m.leader,
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricDetectLag,
-			Help: "How long what findings do not take into account yet may have waited, by the clock; 0 in a process that does not work them out."}, lag))
+	reg.MustRegister(m.findings, m.withdrawn, m.errors, m.seconds, m.spans, m.waiting, m.dropped)
+	if !enabled {
+		return m // nobody is to miss a leader
+	}
+	reg.MustRegister(m.leader, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricDetectLag,
+		Help: "How long what findings do not take into account yet may have waited, by the clock; 0 in a process that does not work them out."}, lag))
 	return m
 }
 
 func newDetections(sys *system) *detections {
 	d := &detections{sys: sys, told: map[string]bool{}}
-	d.metrics = newDetectMetrics(sys.reg, func() float64 { return d.lag(time.Now()).Seconds() })
+	d.metrics = newDetectMetrics(sys.reg, sys.cfg.Detect.Enabled, func() float64 { return d.lag(time.Now()).Seconds() })
 	d.tagger = detect.NewTagger(sys.rules, func(rule string, err error) { d.failed(failMark, rule, err.Error(), 1) })
 	return d
 }
