@@ -31,7 +31,7 @@ test: ## Set up what the tests need and run every test
 	@scripts/test.sh
 
 .PHONY: test-apiserver
-test-apiserver: ## Build a real kube-apiserver and etcd from their Go modules and test against them (5 minutes the first time)
+test-apiserver: ## Build a real kube-apiserver and etcd from their Go modules and test against them (8 minutes the first time)
 	@scripts/check-machine.sh test
 	@scripts/test-apiserver.sh
 

@@ -123,7 +123,7 @@ func bounds(t *testing.T, verdicts map[string]*Verdict) {
 			t.Errorf("%s is ambiguous, and nothing says why", id)
 		}
 	}
-	for verdict, most := range map[string]int{"drift": 0, "ambiguous": max(20, 3*len(verdicts)/1000), "indeterminate": max(20, len(verdicts)/2000)} {
+	for verdict, most := range map[string]int{"drift": 0, "ambiguous": max(40, 3*len(verdicts)/1000), "indeterminate": max(20, len(verdicts)/2000)} {
 		if n[verdict] > most {
 			t.Errorf("%d requests of %d are %s, want at most %d", n[verdict], len(verdicts), verdict, most)
 		}
