@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -134,7 +135,9 @@ func answersOf(out []byte) (a asked, err error) {
 	in.Buffer(nil, 16<<20)
 	for in.Scan() {
 		if a.Self == nil {
-			a.Self = bytes.Clone(in.Bytes())
+			if a.Self, err = inOrder(in.Bytes()); err != nil {
+				return a, err
+			}
 			continue
 		}
 		var one struct{ Decision, Reason string }
@@ -157,6 +160,27 @@ func answersOf(out []byte) (a asked, err error) {
 		a.Answers = append(a.Answers, i)
 	}
 	return a, in.Err()
+}
+
+// inOrder is what a release says of itself with its namespaces' roles and bindings in order: it
+// has them in maps.
+func inOrder(self []byte) (json.RawMessage, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(self, &fields); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"Roles", "RoleBindings"} {
+		var objects []json.RawMessage
+		if err := json.Unmarshal(fields[name], &objects); err != nil {
+			return nil, err
+		}
+		slices.SortFunc(objects, func(a, b json.RawMessage) int { return bytes.Compare(a, b) })
+		var err error
+		if fields[name], err = json.Marshal(objects); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(fields)
 }
 
 // packed writes a file of the recording; unpacked reads one.
