@@ -74,7 +74,7 @@ func OutcomeOf(e *Event) Outcome {
 // KeepsWrite says whether a write concerns something the replica keeps:
 //
 //	roles, cluster roles, bindings, namespaces (with finalize and status), service accounts,
-//	secrets, nodes, persistent volumes, volume attachments, resource slices,
+//	secrets, nodes, resource slices, persistent volumes and volume attachments (with status),
 //	certificate signing requests (with approval and status)      every write
 //	serviceaccounts/token                                        the issue of a token
 //	pods                                                         create, delete, deletecollection
@@ -211,8 +211,10 @@ func (t *writeTarget) keeps(e *Event) bool {
 			return t.sub == "" || t.sub == "token" && e.Verb == "create"
 		case "secrets":
 			return t.sub == ""
-		case "nodes", "persistentvolumes":
+		case "nodes":
 			return t.sub == "" && !t.namespaced
+		case "persistentvolumes":
+			return (t.sub == "" || t.sub == "status") && !t.namespaced
 		case "bindings":
 			return t.sub == "" && t.namespaced && e.Verb == "create"
 		case "pods":
@@ -226,7 +228,7 @@ func (t *writeTarget) keeps(e *Event) bool {
 			return t.sub == "" && !t.namespaced
 		}
 	case "storage.k8s.io":
-		return t.resource == "volumeattachments" && t.sub == "" && !t.namespaced
+		return t.resource == "volumeattachments" && (t.sub == "" || t.sub == "status") && !t.namespaced
 	case "resource.k8s.io":
 		return t.resource == "resourceslices" && t.sub == "" && !t.namespaced
 	case "certificates.k8s.io":

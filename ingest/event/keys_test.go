@@ -123,7 +123,7 @@ func TestKeepsPolicy(t *testing.T) {
 		{"a node in a namespace", "patch", "/api/v1/namespaces/x/nodes/n", 200, StageResponseComplete, "", false},
 		{"update secret", "update", "/api/v1/namespaces/x/secrets/y", 200, StageResponseComplete, "", true},
 		{"bind a volume", "update", "/api/v1/persistentvolumes/y", 200, StageResponseComplete, "", true},
-		{"a volume's phase", "update", "/api/v1/persistentvolumes/y/status", 200, StageResponseComplete, "", false},
+		{"a volume's phase", "update", "/api/v1/persistentvolumes/y/status", 200, StageResponseComplete, "", true},
 		{"attach a volume", "create", "/apis/storage.k8s.io/v1/volumeattachments", 201, StageResponseComplete, "", true},
 		{"storage class", "create", "/apis/storage.k8s.io/v1/storageclasses", 201, StageResponseComplete, "", false},
 		{"resource slice", "create", "/apis/resource.k8s.io/v1/resourceslices", 201, StageResponseComplete, "", true},

@@ -18,7 +18,7 @@ func (s *told) during(from, to, verb, uri string, code int32, request, response 
 	s.t.Helper()
 	e := &event.Event{
 		Level: event.LevelRequest, Stage: event.StageResponseComplete, Verb: verb, RequestURI: uri, AuditID: "audit-" + from,
-		ResponseStatus: &event.Status{Code: code}, RequestObject: []byte(request), ResponseObject: []byte(response),
+		ResponseStatus: &event.Status{Code: code}, ObjectRef: &event.ObjectRef{Name: "p"}, RequestObject: []byte(request), ResponseObject: []byte(response),
 		RequestReceivedTimestamp: clock(s.t, from), StageTimestamp: clock(s.t, to),
 	}
 	if response != "" {
@@ -51,6 +51,9 @@ func (s *told) listed(began, ended string, pods ...string) {
 		s.t.Fatal(err)
 	}
 }
+
+// given gives a pod an ephemeral container.
+const given = `{"spec":{"ephemeralContainers":[{"name":"e"}]}}`
 
 // Each is a way in which a pod's fate is easily mistaken, found by holding the state against
 // Kubernetes' registry.
@@ -108,10 +111,18 @@ func TestFatesOfPods(t *testing.T) {
 			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", ""))
 			s.listed("12:00:20", "12:00:30", podJSON("p", "u1", held, ""))
 		}, want: []string{"12:00:25", "unknown u1 sa - deletion=12:00:10"}},
+		"made over the turn of a second, and looked for meanwhile": {tell: func(s *told) {
+			s.during("12:00:00.9", "12:00:01.2", "create", podsURI, 201, made, podJSON("p", "u1", "", ""))
+			s.during("12:00:01.1", "12:00:01.1", "delete", pod, 404, options, `pods "p" not found`)
+		}, want: []string{"12:00:02", "present u1 sa -"}},
 		"looked for while it was being made": {tell: func(s *told) {
 			s.during("12:00:10.2", "12:00:10.3", "create", podsURI, 201, made, "")
 			s.during("12:00:10", "12:00:11", "patch", pod+"/ephemeralcontainers", 404, "{}", `pods "p" not found`)
 		}, want: []string{"12:00:12", "present - sa -"}},
+		"looked for while one may have been made": {tell: func(s *told) {
+			s.during("12:00:10.2", "12:00:10.3", "create", podsURI, 406, made, "")
+			s.during("12:00:10", "12:00:11", "delete", pod, 404, options, `pods "p" not found`)
+		}, want: []string{"12:00:12", "unknown - - -"}, open: true},
 		"deleted while it was being made": {tell: func(s *told) {
 			s.during("12:00:10", "12:00:11", "create", podsURI, 201, made, "")
 			s.during("12:00:10.2", "12:00:10.3", "delete", pod, 200, options, "")
@@ -119,7 +130,7 @@ func TestFatesOfPods(t *testing.T) {
 		"given containers while it was being deleted": {tell: func(s *told) {
 			s.during("12:00:10", "12:00:10.1", "create", podsURI, 201, made, "")
 			s.during("12:00:20", "12:00:20.1", "delete", pod, 200, options, "")
-			s.during("12:00:30", "12:00:30.1", "patch", pod+"/ephemeralcontainers", 200, "{}", "")
+			s.during("12:00:30", "12:00:30.1", "patch", pod+"/ephemeralcontainers", 200, given, "")
 		}, want: []string{"12:00:31", "unknown - sa -"}, open: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,6 +140,44 @@ func TestFatesOfPods(t *testing.T) {
 			last := c.want[len(c.want)-2]
 			if p, _ := s.Pod("a", "p", clock(t, last)); p.DeletionOpen != c.open {
 				t.Errorf("at %s deletion open: %v, want %v", last, p.DeletionOpen, c.open)
+			}
+		})
+	}
+}
+
+// What a listing shows of a pod it may have been given since it was made.
+func TestFateOfAnEphemeralContainer(t *testing.T) {
+	const ephemeral = `,"nodeName":"n1","ephemeralContainers":[{"name":"e","envFrom":[{"secretRef":{"name":"late"}}]}]`
+	s := tell(t, true)
+	s.during("12:00:00.1", "12:00:00.2", "create", podsURI, 201, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p"},"spec":{"serviceAccountName":"sa","nodeName":"n1"}}`, "")
+	s.during("12:00:10", "12:00:10.1", "patch", podsURI+"/p/ephemeralcontainers", 200, given, "")
+	s.listed("12:00:20", "12:00:21", podJSON("p", "u1", "", ephemeral))
+	for at, open := range map[string]bool{"12:00:05": true, "12:00:15": true, "12:00:22": false} {
+		if got := s.RelatedWithin(clock(t, at), clock(t, at), "n1", "", "secrets", "a", "late"); got.Has(state.Unknown) != open {
+			t.Errorf("at %s the path from the Secret to the node is %v, want it to be open: %v", at, got, open)
+		}
+	}
+}
+
+// A node that is held by finalizers may end by a write of its status, which is not kept; a volume's is.
+func TestFatesOfWhatFinalizersHold(t *testing.T) {
+	const meta = `"metadata":{"name":"o","uid":"u1","resourceVersion":"10","deletionTimestamp":"2026-01-02T12:00:10Z","finalizers":["x"]}}`
+	for _, c := range []struct {
+		resource, uri, object string
+		held, after           state.Known
+	}{
+		{state.Nodes, "/api/v1/nodes", `{"kind":"Node","apiVersion":"v1",`, state.Unknown, state.Unknown},
+		{state.PersistentVolumes, "/api/v1/persistentvolumes", `{"kind":"PersistentVolume","apiVersion":"v1",`, state.Present, state.Unknown},
+		{state.VolumeAttachments, "/apis/storage.k8s.io/v1/volumeattachments", `{"kind":"VolumeAttachment","apiVersion":"storage.k8s.io/v1",`, state.Present, state.Unknown},
+	} {
+		t.Run(c.resource, func(t *testing.T) {
+			s := tell(t, true)
+			s.event("12:00:10", "delete", c.uri+"/o", 200, `{}`, c.object+meta)
+			s.event("12:00:20", "patch", c.uri+"/o/status", 200, "", "")
+			for at, want := range map[string]state.Known{"12:00:11": c.held, "12:00:21": c.after} {
+				if _, got := s.Version(c.resource, "", "o", clock(t, at)); got != want {
+					t.Errorf("at %s %s, want %s", at, got, want)
+				}
 			}
 		})
 	}

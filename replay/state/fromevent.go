@@ -169,6 +169,7 @@ func parseTarget(uri string) (target, bool) {
 	case t.res == resPod && (t.sub == subBinding || t.sub == subEviction || t.sub == subEphemeral || t.sub == subStatus):
 	case t.res == resServiceAccount && t.sub == subToken:
 	case t.res == resSigning && (t.sub == subApproval || t.sub == subStatus):
+	case (t.res == resVolume || t.res == resAttachment) && t.sub == subStatus:
 	default:
 		return t, false
 	}

@@ -45,6 +45,9 @@ type podMore struct {
 	deletions []podDeletion // by at
 	// away is when it went, unless it was bound to a node since it was read; nil for never.
 	away *span
+	// given is when the answer to a write first showed what a pod is given after it is made,
+	// at the latest: ephemeral containers, claims. Zero when none did.
+	given int64
 }
 
 // podSpec is what is kept of a pod's content, but the node. Pods of one owner share it.
@@ -320,6 +323,14 @@ func (s *State) takePod(o *Observation, at span) {
 		p.bound = min(p.bound, at.na)
 	case !o.Deleted:
 		p.unbound = max(p.unbound, at.nb)
+	}
+	if f := r.Reduced; o.Source == SourceAudit && (f.Ephemeral > 0 || f.Statuses > 0) {
+		if p.more == nil {
+			p.more = &podMore{}
+		}
+		if p.more.given == 0 || at.na < p.more.given {
+			p.more.given = at.na
+		}
 	}
 	rv, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
 	if err != nil {

@@ -53,8 +53,11 @@ func (p *pod) created(blinds []podBlind) span {
 		}
 		return at
 	}
-	by = min(by, p.made+int64(time.Second))
-	at := span{min(max(p.made, p.born), by), by}
+	second := min(by, p.made+int64(time.Second)) // as far as anyone can tell: it is stored a little later
+	at := span{min(p.made, second), second}
+	if p.born != noTime {
+		return span{p.born, max(by, p.born)}
+	}
 	var write *podBlind // the only one by which one was made then
 	for i := range blinds {
 		if b := &blinds[i]; b.kind == podThere && b.na >= at.nb && b.nb <= at.na {
@@ -65,7 +68,7 @@ func (p *pod) created(blinds []podBlind) span {
 		}
 	}
 	if write != nil {
-		at = span{max(at.nb, write.nb), min(at.na, write.na)}
+		at = span{max(at.nb, write.nb), min(by, write.na)}
 	}
 	return at
 }
@@ -190,6 +193,11 @@ func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []po
 	case isBound:
 		changes = append(changes, podChange{span: bound, bound: true, node: node, deletion: noTime})
 	}
+	if at := p.rewritten(now.spec, specs, made, blinds); at != noSight {
+		// What was seen of it, it may have been given later than it was made.
+		changes = append(changes, podChange{span: span{made.nb, max(at, made.na)}, spec: now.spec, deletion: noTime})
+		now.spec = &podSpec{account: now.spec.account, grace: now.spec.grace, anyRefs: true}
+	}
 	for i := 1; i < len(specs); i++ {
 		changes = append(changes, podChange{span: span{made.nb, max(specs[i].at, made.na)}, spec: specs[i].spec, deletion: noTime})
 	}
@@ -294,6 +302,22 @@ func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []po
 		steps = append(steps, absent(end))
 	}
 	return steps
+}
+
+// rewritten returns when the pod's first spec was seen, when a write may have changed what it refers
+// to since the pod was made; else noSight.
+func (p *pod) rewritten(first *podSpec, specs []podSeen, made span, blinds []podBlind) int64 {
+	if first == nil || first.ephemeral == 0 && first.statuses == 0 {
+		return noSight
+	}
+	at := p.specAt
+	if len(specs) > 0 {
+		at = specs[0].at
+	}
+	if p.more != nil && p.more.given != 0 && p.more.given <= at || slices.ContainsFunc(blinds, func(b podBlind) bool { return b.kind == podChanged && b.na >= made.nb && b.nb < at }) {
+		return at
+	}
+	return noSight
 }
 
 // cutPodSteps takes back the steps of a pod that would follow its end: all but its first.
@@ -407,9 +431,8 @@ func (s *State) podDoubt(p, next *pod, made span, blinds []podBlind) span {
 	}
 	for i := range blinds {
 		b := &blinds[i]
-		// What found none, or ended one, may have come before this one or have ended it.
-		unsure := (b.kind == podMissing || b.kind == podGone) && b.nb < made.na && b.na > made.nb
-		if b.kind == podWritten || unsure {
+		// What ended one may have come before this one or have ended it.
+		if b.kind == podWritten || b.kind == podGone && b.nb < made.na && b.na > made.nb {
 			doubt = p.doubt(doubt, made, b.span)
 		}
 	}

@@ -37,7 +37,6 @@ func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []
 	now := absent(span{noTime, noTime})
 	stranger := false // one is there, or may be
 	vacant := noTime  // since when none is
-	sure := noTime    // when one was last there for certain
 	perhaps := noTime // when what may have ended one was done at the latest
 	closeBy := func(at int64) {
 		// What ends it: a pod with a uid, or a listing that does not show the name.
@@ -108,10 +107,10 @@ func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []
 			}
 			now.span, now.phase, now.open = b.span, phaseUnknown, true
 		case podGone, podMissing:
-			if !stranger || b.kind == podMissing && b.nb < sure {
+			if !stranger || b.kind == podMissing && b.nb < now.na {
 				continue
 			}
-			if at := b.span; b.nb < sure {
+			if at := b.span; b.nb < now.na {
 				now.span, now.phase, now.open = at, phaseUnknown, true // it may have come after
 			} else if b.kind == podMissing {
 				now = absent(span{now.na, at.na}) // at any time before it
@@ -121,10 +120,8 @@ func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []
 		default:
 			now.span, now.phase, now.open = b.span, phaseUnknown, true
 		}
-		if now.phase == phasePresent {
-			if sure = b.na; !before {
-				now.phase, now.open = phaseUnknown, true // it may have been ended after
-			}
+		if now.phase == phasePresent && !before {
+			now.phase, now.open = phaseUnknown, true // it may have been ended after
 		}
 		steps = append(steps, now)
 		if stranger = now.phase != phaseAbsent; !stranger {

@@ -190,6 +190,8 @@ func (t *target) fixed() bool {
 		return true
 	case resSigning, resPod:
 		return t.sub == ""
+	case resVolume:
+		return t.sub == subStatus
 	}
 	return false
 }

@@ -214,7 +214,9 @@ func (in *incarnation) steps(steps []step, since int64) []step {
 	return steps
 }
 
-// carry works out the steps that take something from the one before them.
+// carry works out the steps that take something from the one before them. A node that is being
+// deleted is held by finalizers alone, and what takes the last one away may be a write of its
+// status, of which there are too many to be kept.
 func (o *object) carry(steps []step) {
 	for i := range steps {
 		s := &steps[i]
@@ -242,6 +244,14 @@ func (o *object) carry(steps []step) {
 		case s.as&carryLife == 0 && s.content != nil && o.key.res.kind() == 0: // its metadata is all that is known, and it is there
 		default:
 			s.phase, s.content, s.ending = phaseUnknown, nil, ending
+		}
+	}
+	if o.key.res != resNode {
+		return
+	}
+	for i := range steps {
+		if s := &steps[i]; s.phase == phasePresent && s.content.deleting {
+			s.phase, s.content, s.ending = phaseUnknown, nil, true
 		}
 	}
 }
@@ -295,10 +305,20 @@ func (o *object) insertBlinds(steps []step, scope []blind) []step {
 		return steps
 	}
 	used := make([]bool, len(o.versions)+len(o.ends))
+	left := make([]*blind, 0, len(o.blinds))
 	for i := range o.blinds {
 		if b := &o.blinds[i]; !o.watched(b, used) {
-			steps = o.insertBlind(steps, b, true)
+			left = append(left, b)
 		}
+	}
+	// The last of several that were made is the one that is known otherwise.
+	for i := len(left) - 1; i >= 0; i-- {
+		if left[i].created && o.creation(steps, left[i]) {
+			left = slices.Delete(left, i, i+1)
+		}
+	}
+	for _, b := range left {
+		steps = o.insertBlind(steps, b, true)
 	}
 	for i := range scope {
 		steps = o.insertBlind(steps, &scope[i], false)
@@ -338,9 +358,6 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 			at = i + 1
 			clash = clash || steps[i].overlaps(b.span)
 		}
-	}
-	if b.created && o.creation(steps, b) {
-		return steps
 	}
 	if creates && at == 0 && !clash && b.follows() {
 		// It was there before, with content nobody recorded, perhaps being deleted.
@@ -428,7 +445,7 @@ func (o *object) creation(steps []step, b *blind) bool {
 		if s.phase == phaseUnknown && b.content != nil {
 			s.phase, s.content = phasePresent, b.content
 		}
-		s.span = span{max(s.nb, b.nb), min(s.na, b.na)}
+		s.span = span{max(s.nb, b.nb), b.na} // which may be after the second of its creation
 		return true
 	}
 	return false

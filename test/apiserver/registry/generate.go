@@ -52,7 +52,7 @@ func generate(seed uint64) sequence {
 
 // kind picks the kind a sequence is about.
 func (g *generator) kind() *kind {
-	if g.chance(40) {
+	if g.chance(30) {
 		return kinds[0]
 	}
 	return kinds[g.IntN(len(kinds))]

@@ -196,7 +196,18 @@ func (j *judge) ask(st *state.State, m *moment, live bool) {
 				view = st.RBAC(m.at)
 			}
 			q.rbac(&view)
+		case state.Namespaces:
+			q.namespace()
+		case state.Secrets:
+			q.secret()
+		case state.CertificateSigning:
+			q.signing()
+		default:
+			q.other()
 		}
+	}
+	if !live {
+		j.related(st, m, live)
 	}
 }
 
