@@ -117,6 +117,10 @@ oracle-requests: ## A million generated request targets through Kubernetes' Requ
 oracle-node: ## A million generated requests of nodes through Kubernetes' node authorizer, and as many through the replica's state (minutes)
 	@ORACLE_NODE=$(or $(ORACLE_NODE),1000000) $(GO) -C rbacindex/oracle test -count=1 -timeout 60m -v -run 'Test(Node|State)$$' ./node
 
+.PHONY: oracle-state
+oracle-state: ## Play 100,000 random sequences to Kubernetes' own registry and hold the state against it (minutes; ORACLE_STATE, ORACLE_SEED)
+	@ORACLE_STATE=$(or $(ORACLE_STATE),100000) $(GO) -C test/apiserver test -count=1 -timeout 120m -v -run 'TestState$$' ./registry
+
 .PHONY: bench-node
 bench-node: ## Measure the graph of nodes beside Kubernetes' own at 100,000 volumes; see docs/bench.md
 	@$(GO) -C rbacindex/oracle run ./node/bench

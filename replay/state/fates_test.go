@@ -123,6 +123,13 @@ func TestFatesOfPods(t *testing.T) {
 			s.during("12:00:10.2", "12:00:10.3", "create", podsURI, 406, made, "")
 			s.during("12:00:10", "12:00:11", "delete", pod, 404, options, `pods "p" not found`)
 		}, want: []string{"12:00:12", "unknown - - -"}, open: true},
+		"bound, which was answered in no form": {tell: func(s *told) {
+			s.during("12:00:10", "12:00:11", "create", pod+"/binding", 406, `{"kind":"Binding","metadata":{"name":"p"},"target":{"kind":"Node","name":"n1"}}`, "")
+		}, want: []string{"12:00:12", "unknown - - -"}, open: true},
+		"bound while it was being made": {tell: func(s *told) {
+			s.during("12:00:10", "12:00:11", "create", podsURI, 201, made, "")
+			s.during("12:00:10.2", "12:00:10.3", "create", pod+"/binding", 201, `{"kind":"Binding","metadata":{"name":"p"},"target":{"kind":"Node","name":"n1"}}`, "")
+		}, want: []string{"12:00:12", "present - sa n1"}},
 		"deleted while it was being made": {tell: func(s *told) {
 			s.during("12:00:10", "12:00:11", "create", podsURI, 201, made, "")
 			s.during("12:00:10.2", "12:00:10.3", "delete", pod, 200, options, "")

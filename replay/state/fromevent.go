@@ -217,7 +217,10 @@ func (w *write) perhaps() []Observation {
 		return w.asked()
 	}
 	out := w.unknown()
-	out[0].Created = w.makes() && !out[0].AllOf
+	out[0].Created = w.target.sub == "" && w.makes() && !out[0].AllOf
+	if w.target.res == resPod && (w.target.sub == subEphemeral || w.target.sub == subStatus) {
+		out = append(out, w.there()) // what it refers to may have been changed, too
+	}
 	return out
 }
 

@@ -90,9 +90,13 @@ func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []
 		}
 		switch b.kind {
 		case podThere:
+			was := now
 			now = podStep{span: b.span, phase: phasePresent, spec: b.spec, bound: noTime, node: b.node, deletion: noTime}
-			if b.node != "" {
+			switch {
+			case b.node != "":
 				now.bound = b.na
+			case was.bound != noTime && b.nb < was.na: // bound before the one who made it was answered
+				now.bound, now.node = b.na, was.node
 			}
 		case podBound: // none is that is being deleted
 			now.span, now.phase, now.bound, now.node, now.open = b.span, phasePresent, b.na, b.node, false

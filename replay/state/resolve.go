@@ -420,10 +420,10 @@ func (o *object) replaced(steps []step, at int, b *blind) ([]step, int, string) 
 		return slices.Delete(steps, at-1, at), at - 1, before.uid // this is how it came
 	}
 	uid := ""
-	if before.uid != "" && !slices.ContainsFunc(o.versions, func(v version) bool { return v.uid == before.uid }) {
-		uid = before.uid // it was given to the one before for want of another
-		for i := at - 1; i >= 0 && steps[i].uid == uid; i-- {
-			steps[i].uid = ""
+	for i := at - 1; i >= 0 && (steps[i].phase != phaseAbsent || steps[i].assumed); i-- {
+		s := &steps[i]
+		if s.uid != "" && (uid == "" || s.uid == uid) && !slices.ContainsFunc(o.versions, func(v version) bool { return v.uid == s.uid }) {
+			uid, s.uid = s.uid, "" // it was given to the one before for want of another
 		}
 	}
 	if before.phase == phasePresent {
@@ -463,60 +463,4 @@ func tighten(steps []step) {
 		steps[i].nb = min(nb, steps[i].na)
 		nb = steps[i].nb
 	}
-}
-
-// certainty orders the steps of a scope at one moment: a listing makes known what never was, and
-// a gap that begins when a listing ends comes after it.
-func (s *step) certainty() int {
-	switch {
-	case s.phase != phaseUnknown:
-		return 1
-	case s.assumed:
-		return 0
-	}
-	return 2
-}
-
-// unknowns derives the steps of a scope: unknown or known, never present. Kinds begin
-// unknown; a namespace's scope begins known and is as unknown as its kind.
-//
-// What was in the scope when any of it may have been deleted by name is not known before that,
-// unless a listing taken before tells: one that reaches back from later does not.
-func unknowns(whole bool, gaps, gone []blind, listings []*listing) []step {
-	var steps []step
-	if whole {
-		steps = append(steps, step{span: span{noTime, noTime}, phase: phaseUnknown, assumed: true})
-	}
-	for _, g := range gaps {
-		at := g.span
-		if whole {
-			at.na = at.nb // from its first moment on nothing can be sure
-		}
-		steps = append(steps, step{span: at, phase: phaseUnknown})
-	}
-	for _, l := range listings {
-		at := l.ended
-		if l.since != noTime && l.since < at &&
-			!slices.ContainsFunc(gaps, func(g blind) bool { return g.na > l.since && g.nb < l.ended }) {
-			at = l.since
-			for _, g := range gone {
-				if g.na > at && g.nb <= l.ended {
-					at = min(g.na, l.ended)
-				}
-			}
-			if !whole && at > l.since {
-				steps = append(steps, step{span: span{noTime, noTime}, phase: phaseUnknown, assumed: true})
-			}
-		}
-		// A listing that began before a gap was over does not end it.
-		if slices.ContainsFunc(gaps, func(g blind) bool { return g.nb < l.ended && g.na > l.began }) {
-			continue
-		}
-		steps = append(steps, step{span: span{at, at}, phase: phaseAbsent})
-	}
-	slices.SortStableFunc(steps, func(a, b step) int {
-		return cmp.Or(cmp.Compare(a.na, b.na), cmp.Compare(a.certainty(), b.certainty()))
-	})
-	tighten(steps)
-	return steps
 }

@@ -47,6 +47,15 @@ func generate(seed uint64) sequence {
 		}
 		s.Steps = append(s.Steps, g.request())
 	}
+	// Not played, since the answers do not tell: of two deletions at once the registry may end an
+	// object that the answer shows as held back by the finalizers of the other; and of a collection
+	// it answers what was read before, to which finalizers may be added before it is deleted.
+	for i := 1; i < len(s.Steps); i++ {
+		before, after := &s.Steps[i-1], &s.Steps[i]
+		if before.collects() || after.collects() || before.Method == "DELETE" && after.Method == "DELETE" {
+			after.Overlap = false
+		}
+	}
 	return s
 }
 
@@ -165,6 +174,12 @@ func (g *generator) fill(s *step, k *kind, query url.Values) {
 			query.Set("resourceVersion", "0")
 		}
 	}
+}
+
+// collects tells whether the request deletes a collection.
+func (s *step) collects() bool {
+	path, _, _ := strings.Cut(s.Path, "?")
+	return s.Method == "DELETE" && !strings.HasSuffix(path, s.Object[strings.LastIndexByte(s.Object, '/'):])
 }
 
 func (g *generator) dryRun(query url.Values) {

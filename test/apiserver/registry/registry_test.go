@@ -14,6 +14,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
+const policyFile = "../../../deploy/audit-policy.yaml"
+
 func TestMain(m *testing.M) {
 	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(flags)
@@ -40,13 +42,13 @@ func number(t *testing.T, name string, otherwise int) int {
 // TestState plays sequences to the registry and wants what the state says of each moment to be
 // what the registry held. ORACLE_STATE is how many, ORACLE_SEED the first seed.
 func TestState(t *testing.T) {
-	n, seed := number(t, "ORACLE_STATE", 400), number(t, "ORACLE_SEED", 1)
+	n, seed := number(t, "ORACLE_STATE", 1000), number(t, "ORACLE_SEED", 1)
 	const workers = 2
 	for w := range workers {
 		t.Run(fmt.Sprint(w), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s, err := newServer("../../../deploy/audit-policy.yaml")
+				s, err := newServer(policyFile)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -98,7 +100,7 @@ func TestSequence(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s, err := newServer("../../../deploy/audit-policy.yaml")
+		s, err := newServer(policyFile)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,62 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+)
+
+// certainty orders the steps of a scope at one moment: a listing makes known what never was, and
+// a gap that begins when a listing ends comes after it.
+func (s *step) certainty() int {
+	switch {
+	case s.phase != phaseUnknown:
+		return 1
+	case s.assumed:
+		return 0
+	}
+	return 2
+}
+
+// unknowns derives the steps of a scope: unknown or known, never present. Kinds begin
+// unknown; a namespace's scope begins known and is as unknown as its kind.
+//
+// What was in the scope when any of it may have been deleted by name is not known before that,
+// unless a listing taken before tells: one that reaches back from later does not.
+func unknowns(whole bool, gaps, gone []blind, listings []*listing) []step {
+	var steps []step
+	if whole {
+		steps = append(steps, step{span: span{noTime, noTime}, phase: phaseUnknown, assumed: true})
+	}
+	for _, g := range gaps {
+		at := g.span
+		if whole {
+			at.na = at.nb // from its first moment on nothing can be sure
+		}
+		steps = append(steps, step{span: at, phase: phaseUnknown})
+	}
+	for _, l := range listings {
+		at := l.ended
+		if l.since != noTime && l.since < at &&
+			!slices.ContainsFunc(gaps, func(g blind) bool { return g.na > l.since && g.nb < l.ended }) {
+			at = l.since
+			for _, g := range gone {
+				if g.na > at && g.nb <= l.ended {
+					at = min(g.na, l.ended)
+				}
+			}
+			if !whole && at > l.since {
+				steps = append(steps, step{span: span{noTime, noTime}, phase: phaseUnknown, assumed: true})
+			}
+		}
+		// A listing that began before a gap was over does not end it.
+		if slices.ContainsFunc(gaps, func(g blind) bool { return g.nb < l.ended && g.na > l.began }) {
+			continue
+		}
+		steps = append(steps, step{span: span{at, at}, phase: phaseAbsent})
+	}
+	slices.SortStableFunc(steps, func(a, b step) int {
+		return cmp.Or(cmp.Compare(a.na, b.na), cmp.Compare(a.certainty(), b.certainty()))
+	})
+	tighten(steps)
+	return steps
+}
