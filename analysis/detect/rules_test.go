@@ -172,7 +172,7 @@ func TestReads(t *testing.T) {
 			text += "\n" + c.Where + "\n" + c.Distinct
 		}
 		for _, v := range Variables() {
-			named := regexp.MustCompile(`(^|[^.?"'\w])` + regexp.QuoteMeta(v.Name) + `($|[^"'\w:/])`).MatchString(text)
+			named := regexp.MustCompile(`(^|[^.?"'\w:])` + regexp.QuoteMeta(v.Name) + `($|[^"'\w:/])`).MatchString(text)
 			if named && !slices.Contains(p.reads, v.Name) {
 				t.Errorf("%s: %s is not read", p.rule.ID, v.Name)
 			}

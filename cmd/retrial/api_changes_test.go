@@ -27,7 +27,7 @@ func changingState(t *testing.T) (*state.State, []replay.Row) {
 	}
 	st.Apply(
 		state.Observation{Source: state.SourceAudit, Resource: state.ClusterRoles, Name: "reader", UID: "u0", ResourceVersion: "200", Object: []byte(reader2), NotBefore: at(10, 0), NotAfter: at(10, 5)},
-		state.Observation{Source: state.SourceAudit, Resource: state.ClusterRoleBindings, Name: "ann-all", UID: "u90", ResourceVersion: "300", Object: []byte(annAll), NotBefore: at(20, 0), NotAfter: at(20, 5)},
+		state.Observation{Source: state.SourceAudit, Resource: state.ClusterRoleBindings, Name: "ann-all", UID: "u90", ResourceVersion: "300", Created: true, Object: []byte(annAll), NotBefore: at(20, 0), NotAfter: at(20, 5)},
 	)
 	row := func(id, verb, resource, name string, minute int) replay.Row {
 		return replay.Row{Cluster: "c", Event: &event.Event{AuditID: id, Stage: event.StageResponseComplete, Verb: verb, User: event.User{Username: "root"},
