@@ -170,7 +170,7 @@ func (in *incarnation) steps(steps []step, since int64) []step {
 	created, dated := in.creation()
 	if len(in.versions) == 0 {
 		// Only its end was seen: it was there before, with content nobody recorded.
-		return append(steps, step{span: span{since, since}, phase: phaseUnknown, assumed: true, uid: in.uid})
+		return append(steps, step{span: span{since, since}, phase: phaseUnknown, assumed: true, ending: true, uid: in.uid})
 	}
 	for i := range in.versions {
 		v := &in.versions[i]
@@ -186,7 +186,7 @@ func (in *incarnation) steps(steps []step, since int64) []step {
 		switch {
 		case i == 0 && !produced && dated && in.rewritten(created.nb, v.seen.na):
 			// What it was when it was created is not told by what it had become.
-			steps = append(steps, step{span: span{created.nb, min(created.na, v.seen.na)}, phase: phaseUnknown, assumed: true, uid: v.uid})
+			steps = append(steps, step{span: span{created.nb, min(created.na, v.seen.na)}, phase: phaseUnknown, assumed: true, ending: true, uid: v.uid})
 			s.span, s.assumed = v.seen.last, true
 		case i == 0 && !produced && dated:
 			// Holds back to its creation, as far as anyone can tell.
@@ -196,7 +196,7 @@ func (in *incarnation) steps(steps []step, since int64) []step {
 			s.assumed = true
 		case i == 0 && dated && (created.na <= s.nb || v.updated && !v.made):
 			// The first write seen is not the creation: before it stood other content.
-			steps = append(steps, step{span: span{created.nb, min(created.na, s.nb)}, phase: phaseUnknown, assumed: true, uid: v.uid})
+			steps = append(steps, step{span: span{created.nb, min(created.na, s.nb)}, phase: phaseUnknown, assumed: true, ending: true, uid: v.uid})
 		case i > 0 && !produced:
 			s.nb = steps[len(steps)-1].na
 			s.na = max(s.na, s.nb)
