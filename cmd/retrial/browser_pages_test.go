@@ -205,7 +205,7 @@ func findingsPage(t *testing.T, s *server, b *browser) {
 
 	b.load(t, s.ui+"#/findings?cluster=sample&severity=critical")
 	b.until(t, "the worst", rows+`.length > 0`)
-	b.click(t, ".findings tbody tr", worst.Title)
+	b.click(t, ".findings tbody tr", worst.Subject)
 	b.until(t, "the finding", `location.hash.includes('finding=') && document.querySelectorAll('#drawer .evidence li').length > 0 && `+readsIn("#drawer", worst.ID))
 	if text := b.look(`document.querySelector('#drawer').innerText`); !strings.Contains(text, worst.Attack[0]) || !strings.Contains(text, worst.Rule) || !strings.Contains(text, worst.Subject) {
 		t.Errorf("the finding lacks something: %s", text)
@@ -285,7 +285,7 @@ func accessPage(t *testing.T, s *server, b *browser) {
 func linksBetween(t *testing.T, s *server, b *browser) {
 	b.load(t, s.ui+"#/?cluster=sample")
 	b.until(t, "it is drawn", drawn+` && `+listed+`.length === 50`)
-	b.click(t, "[aria-label=Findings] tbody td a", "cluster-admin bound")
+	b.click(t, "[aria-label=Findings] tbody td a", "A credential contradicts the cluster")
 	b.until(t, "a finding from the first page", `document.querySelector('#drawer .evidence')`)
 	b.press(t, escapeKey)
 	b.until(t, "back", `document.querySelector('#drawer').hidden`)
