@@ -24,17 +24,20 @@ const (
 // a verdict says of it in doubt. Caches of apiservers and of controllers follow within it.
 const doubtAround = 5 * time.Second
 
-// unmodelled settles the verdict of a request that an authorizer decided which is not among those
-// that are taken for granted where no configuration was given: only it can have written the
-// reason.
+// unmodelled settles the verdict of a request that an authorizer decided which nobody told of:
+// only it can have written the reason. Where a webhook is configured, the words may be its own, and
+// it was not asked, or the verdict would be open.
 func (t *trial) unmodelled(rec *record) bool {
-	if !t.base.chain.Assumed() || rec.reason == "" || authz.BuiltIn(rec.reason) {
+	if rec.reason == "" || authz.BuiltIn(rec.reason) || t.base.chain.Worded() {
 		return false
 	}
 	v := t.v
 	v.Outcome, v.Class = OutcomeIndeterminate, ClassAuthorizer
 	v.Missing = []string{"not-evaluable:authorizer (the apiserver's configuration names it: --apiserver-config)"}
 	v.Cause = "the recorded " + rec.decision.String() + " gives the reason " + strconv.Quote(clip(rec.reason)) + ", which no built-in authorizer writes"
+	if !t.base.chain.Assumed() {
+		v.Missing[0] = "not-evaluable:authorizer (the configuration that was given names none but " + strings.Join(t.base.chain.Names()[1:], ", ") + ")"
+	}
 	return true
 }
 

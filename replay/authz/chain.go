@@ -18,6 +18,7 @@
 package authz
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -205,6 +206,11 @@ func newLink(z *config.Authorizer, cfg *config.APIServer) link {
 // Assumed reports whether the chain is taken for granted, because nobody has said how the
 // apiserver is configured.
 func (c *Chain) Assumed() bool { return c.assumed }
+
+// Worded reports whether it has a webhook, whose reasons are in words of its own.
+func (c *Chain) Worded() bool {
+	return slices.ContainsFunc(c.links, func(l link) bool { return l.kind == kindWebhook })
+}
 
 // Delegated reports whether the server asks its kube-apiserver.
 func (c *Chain) Delegated() bool { return c.delegated }
