@@ -52,7 +52,7 @@ func (o *suggestOptions) read(ctx context.Context, s streams) (*suggestJSON, err
 		return nil, errNoState
 	}
 	if sum.Malformed > 0 {
-		fmt.Fprintf(s.err, "hint: %d lines are no events; retrial evaluate lists them\n", sum.Malformed)
+		fmt.Fprintf(s.err, "hint: %d lines are not audit events; retrial evaluate lists them\n", sum.Malformed)
 	}
 	switch v := sum.Verdicts; {
 	case sum.Events == 0 && sum.Malformed > 0:
