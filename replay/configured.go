@@ -140,13 +140,7 @@ func (t *trial) configure(at time.Time) *configured {
 // was told at that time belongs to it, and so does the version that was learned.
 func (t *trial) compiled(cfg *config.APIServer, at time.Time) *configured {
 	kube, speaks := t.asked(cfg, at)
-	minor := 0
-	if t.given(speaks) == 0 {
-		if learned := t.releases(t.e.Server, at); len(learned) > 0 {
-			minor = learned[0]
-		}
-	}
-	return t.eng.configured(cfg, kube, minor)
+	return t.eng.configured(cfg, kube, t.learned(speaks, t.e.Server, at))
 }
 
 // asked returns the configuration of the kube-apiserver that one asks which delegates, nil for
@@ -157,6 +151,18 @@ func (t *trial) asked(cfg *config.APIServer, at time.Time) (kube, speaks *config
 	}
 	kube = t.eng.asked(cfg, t.s.Cluster(), at)
 	return kube, kube
+}
+
+// learned returns the likeliest version of an apiserver whose configuration does not say it, by its
+// log; 0 where that does not tell, and where the configuration does.
+func (t *trial) learned(cfg *config.APIServer, server string, at time.Time) int {
+	if t.given(cfg) > 0 {
+		return 0
+	}
+	if seen := t.releases(server, at); len(seen) > 0 {
+		return seen[0]
+	}
+	return 0
 }
 
 // releases returns the minor versions an apiserver may have been of by its log, likeliest first.

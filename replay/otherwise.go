@@ -59,13 +59,7 @@ func (t *trial) merged(cs *candidateConfigs) {
 		if cfg == nil || cfg.Source != "" {
 			continue
 		}
-		minor := 0
-		if t.given(cfg) == 0 {
-			if learned := t.releases(name, t.base.At); len(learned) > 0 {
-				minor = learned[0]
-			}
-		}
-		cs.add(t.eng.configured(cfg, nil, minor), ClassSeveral, "configuration of the apiserver "+name)
+		cs.add(t.eng.configured(cfg, nil, t.learned(cfg, name, t.base.At)), ClassSeveral, "configuration of the apiserver "+name)
 	}
 }
 
