@@ -50,7 +50,7 @@ func plugins(kubernetes, apiserver module) ([]plugin, error) {
 		}
 		text, ok := p.consts[sel.Sel.Name]
 		if !ok {
-			return "", fmt.Errorf("%s.%s is no string", name(sel.X), sel.Sel.Name)
+			return "", fmt.Errorf("%s.%s is not a string", name(sel.X), sel.Sel.Name)
 		}
 		return text, nil
 	}

@@ -50,7 +50,7 @@ func TestSays(t *testing.T) {
 	}
 	for _, text := range []string{"", "EKS Access Policy: allowed by ClusterAdmin", "scopes [user:info] prevent this action", "node 'x' is cordoned"} {
 		if Says(text) {
-			t.Errorf("%q is no text of the node authorizer", text)
+			t.Errorf("%q is taken for a text of the node authorizer", text)
 		}
 	}
 }
