@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"sort"
 	"time"
 
 	"github.com/retrial-io/retrial/replay/state"
@@ -14,6 +15,14 @@ type candidate struct {
 	class  string      // of a verdict that it explains
 	text   string      // what tells it apart, behind "the record agrees with the "
 	in     *configured // the configuration, nil for the one at base
+}
+
+// says is what tells the candidate apart, once it has been asked.
+func (c *candidate) says(received time.Time) string {
+	if g, ok := c.moment.Graph.(*someMoment); ok {
+		return c.text + g.says(received)
+	}
+	return c.text
 }
 
 // nodeLag is how far the node authorizer may run behind the pods. It follows them by a watch of its
@@ -41,12 +50,12 @@ func (t *trial) candidates(nodes bool) []candidate {
 	if nodes {
 		for _, want := range [...]graph.Known{graph.Present, graph.Absent, graph.Unknown} {
 			m := t.base
-			m.Graph = someMoment{t.s, from, to, want}
+			m.Graph = &someMoment{s: t.s, from: from, to: to, want: want}
 			out = append(out, candidate{m, ClassRaced, "pods on the node at another moment of the request's window", nil})
 		}
 		for _, want := range [...]graph.Known{graph.Absent, graph.Present} {
 			m := t.base
-			m.Graph = someMoment{t.s, from.Add(-nodeLag), to, want}
+			m.Graph = &someMoment{s: t.s, from: from.Add(-nodeLag), to: to, want: want}
 			out = append(out, candidate{m, ClassRaced, "pods on the node as they were up to " + nodeLag.String() + " before, which the node authorizer had not seen change yet", nil})
 		}
 	}
@@ -74,14 +83,75 @@ type someMoment struct {
 	s        *state.State
 	from, to time.Time
 	want     graph.Known
+	// used is the last relation that was not as wanted when the request arrived.
+	used *relation
+}
+
+// relation is what [state.State.Related] is asked about.
+type relation struct {
+	node, group, resource, namespace, name string
+}
+
+func (r *relation) within(s *state.State, from, to time.Time, want graph.Known) bool {
+	return s.RelatedWithin(from, to, r.node, r.group, r.resource, r.namespace, r.name).Has(want)
 }
 
 // Related implements node.Graph.
-func (g someMoment) Related(at time.Time, node, group, resource, namespace, name string) graph.Known {
-	if g.s.RelatedWithin(g.from, g.to, node, group, resource, namespace, name).Has(g.want) {
-		return g.want
+func (g *someMoment) Related(at time.Time, node, group, resource, namespace, name string) graph.Known {
+	r := &relation{node, group, resource, namespace, name}
+	is := g.s.Related(at, node, group, resource, namespace, name)
+	if is == g.want || !r.within(g.s, g.from, g.to, g.want) {
+		return is
 	}
-	return g.s.Related(at, node, group, resource, namespace, name)
+	g.used = r
+	return g.want
+}
+
+// says names the relation and the moment nearest to the request's arrival at which it was as
+// wanted.
+func (g *someMoment) says(received time.Time) string {
+	if g.used == nil || g.want == graph.Unknown {
+		return ""
+	}
+	text := ": there was no path to "
+	if g.want == graph.Present {
+		text = ": there was a path to "
+	}
+	text += g.used.resource + "/"
+	if g.used.namespace != "" {
+		text += g.used.namespace + "/"
+	}
+	text += g.used.name
+	switch by, ok := g.nearest(received, g.from); {
+	case ok && by == 0:
+		return text + ", if the change that was under way when the request arrived had been made"
+	case ok:
+		return text + " until " + by.String() + " before the request arrived"
+	}
+	if by, ok := g.nearest(received, g.to); ok {
+		return text + " from " + by.String() + " after the request arrived"
+	}
+	return text
+}
+
+// nearest returns how far from the request's arrival, towards an end of the window, the relation
+// was as wanted, to the tenth of a millisecond.
+func (g *someMoment) nearest(received, end time.Time) (time.Duration, bool) {
+	const unit = 100 * time.Microsecond
+	reach, sign := end.Sub(received), time.Duration(1)
+	if reach < 0 {
+		reach, sign = -reach, -1
+	}
+	wanted := func(d time.Duration) bool {
+		from, to := received, received.Add(sign*d)
+		if sign < 0 {
+			from, to = to, from
+		}
+		return g.used.within(g.s, from, to, g.want)
+	}
+	n := int(reach/unit) + 1
+	i := sort.Search(n, func(i int) bool { return wanted(time.Duration(i) * unit) })
+	return time.Duration(i) * unit, i < n
 }
 
 // nearest returns the policies of a window ordered by their distance from the one at base:

@@ -70,7 +70,7 @@ func (t *trial) compareError(rec *record) {
 	for _, c := range t.candidates(t.ans.NodeAsked()) {
 		ans := t.ask(&c.moment)
 		if ans.Decision == DecisionError {
-			v.Outcome, v.Class, v.Cause = OutcomeAmbiguous, c.class, "the record agrees with the "+c.text
+			v.Outcome, v.Class, v.Cause = OutcomeAmbiguous, c.class, "the record agrees with the "+c.says(t.e.RequestReceivedTimestamp)
 			return
 		}
 		possible = possible || ans.CanFail()
@@ -193,7 +193,7 @@ func (t *trial) disagree(rec *record, sameDecision bool) {
 				return
 			}
 			v.Outcome, v.Class = OutcomeAmbiguous, c.class
-			v.Cause = "the record agrees with the " + c.text
+			v.Cause = "the record agrees with the " + c.says(t.e.RequestReceivedTimestamp)
 			return
 		}
 		if (ans.Decision == DecisionNone || ans.Free()) && open == nil {

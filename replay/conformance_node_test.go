@@ -132,3 +132,44 @@ func TestConformanceNode(t *testing.T) {
 		})
 	}
 }
+
+// TestNodeBehind: a node asks while its pod is being bound, was just bound or is just gone; what was
+// recorded is explained by the path that came or went, and when.
+func TestNodeBehind(t *testing.T) {
+	s := state.New("c")
+	pod := func(resourceVersion, node string) []byte {
+		return []byte(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","namespace":"default","uid":"u","resourceVersion":"` + resourceVersion + `"},` +
+			`"spec":{` + node + `"containers":[{"name":"c","envFrom":[{"secretRef":{"name":"password"}}]}]}}`)
+	}
+	snap := state.Snapshot{Began: clock(t, "10:00:00"), Ended: clock(t, "10:00:00"), Kinds: state.Resources(), Objects: []state.Observation{
+		{Source: state.SourceSnapshot, Resource: state.Pods, Namespace: "default", Name: "p", UID: "u", ResourceVersion: "10", Object: pod("10", "")},
+	}}
+	if _, err := s.LoadSnapshot(snap); err != nil {
+		t.Fatal(err)
+	}
+	s.Apply(
+		state.Observation{Source: state.SourceAudit, Resource: state.Pods, Namespace: "default", Name: "p", UID: "u", ResourceVersion: "11",
+			Object: pod("11", `"nodeName":"node-1",`), NotBefore: clock(t, "11:00:00"), NotAfter: clock(t, "11:00:00.020")},
+		state.Observation{Source: state.SourceAudit, Resource: state.Pods, Namespace: "default", Name: "p", UID: "u", Deleted: true,
+			NotBefore: clock(t, "11:30:00"), NotAfter: clock(t, "11:30:00.020")})
+	const (
+		no   = "forbid no relationship found between node 'node-1' and this object"
+		here = "the record agrees with the pods on the node at another moment of the request's window: "
+		lag  = "the record agrees with the pods on the node as they were up to 5s before, which the node authorizer had not seen change yet: "
+	)
+	for _, c := range []struct{ name, at, record, cause string }{
+		{"while it is being bound", "11:00:00.010", "allow", here + "there was a path to secrets/default/password, if the change that was under way when the request arrived had been made"},
+		{"just after it was bound", "11:00:00.035", no, here + "there was no path to secrets/default/password until 15.1ms before the request arrived"},
+		{"longer after it was bound", "11:00:00.420", no, lag + "there was no path to secrets/default/password until 400.1ms before the request arrived"},
+		{"just after it went", "11:30:00.024", "allow", here + "there was a path to secrets/default/password until 4.1ms before the request arrived"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			st := step{At: c.at, User: "system:node:node-1", Groups: []string{"system:nodes", "system:authenticated"}, Verb: "get", URI: "/api/v1/namespaces/default/secrets/password"}
+			st.Decision, st.Reason, _ = strings.Cut(c.record, " ")
+			v := New(Config{Version: "test", Lag: DefaultLag}).Replay(st.event(t), s)
+			if v.Outcome != OutcomeAmbiguous || v.Class != ClassRaced || v.Cause != c.cause {
+				t.Errorf("%s %s: %s; want %s", v.Outcome, v.Class, v.Cause, c.cause)
+			}
+		})
+	}
+}

@@ -86,6 +86,16 @@ func TestFatesOfPods(t *testing.T) {
 			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", onNode))
 			s.during("12:00:10.9", "12:00:11.1", "deletecollection", podsURI, 200, options, list(podJSON("p", "u1", "", onNode)))
 		}, want: []string{"12:00:12", "unknown u1 sa n1 deletion=12:00:41"}, open: true},
+		"found gone while its collection was being deleted": {tell: func(s *told) {
+			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", onNode))
+			s.during("12:00:12", "12:00:13", "get", pod, 404, "", `pods "p" not found`)
+			s.during("12:00:10", "12:00:20", "deletecollection", podsURI, 200, options, list(ended(podJSON("p", "u1", "", onNode))))
+		}, want: []string{"12:00:12", "present u1 sa n1", "12:00:14", "absent - - -"}},
+		"found gone before its collection was deleted": {tell: func(s *told) {
+			s.during("11:59:00", "11:59:01", "get", pod, 404, "", `pods "p" not found`)
+			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", onNode))
+			s.during("12:00:10", "12:00:20", "deletecollection", podsURI, 200, options, list(ended(podJSON("p", "u1", "", onNode))))
+		}, want: []string{"12:00:19", "present u1 sa n1", "12:00:21", "absent - - -"}},
 		"cut short when the grace was over": {tell: func(s *told) {
 			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", onNode))
 			s.event("12:00:10", "delete", pod, 200, options, podJSON("p", "u1", pending("12:00:40", 30), onNode))

@@ -1,12 +1,13 @@
 package state
 
-// podEnd returns when a pod ended: as observed, or as what came after it shows.
+// podEnd returns when a pod ended: as observed, or as what came after it shows. What found it missing
+// while a deletion was under way shows that it had ended by then.
 func (s *State) podEnd(p *pod, made span, next *pod, blinds []podBlind) (end span, ended bool) {
-	if p.gone.na != noSight {
-		return span{min(p.gone.nb, p.gone.na), max(p.gone.na, made.na)}, true
-	}
-	if at, certain := p.went(made, next, blinds); certain {
-		return span{min(at.nb, at.na), max(at.na, made.na)}, true
+	observed := p.gone
+	if observed.na == noSight {
+		if at, certain := p.went(made, next, blinds); certain {
+			observed = at
+		}
 	}
 	since := max(p.alive, made.nb)
 	by := noSight
@@ -25,7 +26,13 @@ func (s *State) podEnd(p *pod, made span, next *pod, blinds []podBlind) (end spa
 			by = min(by, b.na)
 		}
 	}
-	if by == noSight {
+	switch {
+	case observed.na != noSight:
+		if by > observed.nb && by < observed.na {
+			observed.na = by
+		}
+		return span{min(observed.nb, observed.na), max(observed.na, made.na)}, true
+	case by == noSight:
 		return span{}, false
 	}
 	by = max(by, made.na)
