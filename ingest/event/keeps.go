@@ -75,7 +75,8 @@ func OutcomeOf(e *Event) Outcome {
 //
 //	roles, cluster roles, bindings, namespaces (with finalize and status), service accounts,
 //	secrets, nodes, resource slices, persistent volumes and volume attachments (with status),
-//	certificate signing requests (with approval and status)      every write
+//	certificate signing requests (with approval and status),
+//	pod certificate requests                                     every write
 //	serviceaccounts/token                                        the issue of a token
 //	pods                                                         create, delete, deletecollection
 //	pods/binding, bindings, pods/eviction                        create
@@ -232,7 +233,12 @@ func (t *writeTarget) keeps(e *Event) bool {
 	case "resource.k8s.io":
 		return t.resource == "resourceslices" && t.sub == "" && !t.namespaced
 	case "certificates.k8s.io":
-		return t.resource == "certificatesigningrequests" && !t.namespaced && (t.sub == "" || t.sub == "approval" || t.sub == "status")
+		switch t.resource {
+		case "certificatesigningrequests":
+			return !t.namespaced && (t.sub == "" || t.sub == "approval" || t.sub == "status")
+		case "podcertificaterequests":
+			return t.sub == ""
+		}
 	}
 	return false
 }

@@ -129,6 +129,8 @@ func TestKeepsPolicy(t *testing.T) {
 		{"resource slice", "create", "/apis/resource.k8s.io/v1/resourceslices", 201, StageResponseComplete, "", true},
 		{"ask for a certificate", "create", "/apis/certificates.k8s.io/v1/certificatesigningrequests", 201, StageResponseComplete, "", true},
 		{"sign a certificate", "update", "/apis/certificates.k8s.io/v1/certificatesigningrequests/y/status", 200, StageResponseComplete, "", true},
+		{"a pod's certificate", "create", "/apis/certificates.k8s.io/v1/namespaces/x/podcertificaterequests", 201, StageResponseComplete, "", true},
+		{"a pod's certificate is issued", "update", "/apis/certificates.k8s.io/v1/namespaces/x/podcertificaterequests/y/status", 200, StageResponseComplete, "", false},
 		{"lease", "update", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n", 200, StageResponseComplete, "", false},
 		{"list", "list", rbac + "/clusterroles", 200, StageResponseComplete, "", false},
 		{"refused", "create", rbac + "/clusterroles", 403, StageResponseComplete, "", false},

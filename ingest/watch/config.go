@@ -55,6 +55,8 @@ func Kinds() []Kind {
 		{Resource: "resourceslices." + devices, Path: "apis/" + devices + "/v1/resourceslices", APIVersion: devices + "/v1", Kind: "ResourceSlice", Optional: true},
 		{Resource: "certificatesigningrequests." + certificates, Path: "apis/" + certificates + "/v1/certificatesigningrequests",
 			APIVersion: certificates + "/v1", Kind: "CertificateSigningRequest", Optional: true},
+		{Resource: "podcertificaterequests." + certificates, Path: "apis/" + certificates + "/v1/podcertificaterequests",
+			APIVersion: certificates + "/v1", Kind: "PodCertificateRequest", Optional: true}, // since 1.37
 		{Resource: "pods", Path: "api/v1/pods", APIVersion: "v1", Kind: "Pod", Optional: true},
 	}
 }

@@ -115,6 +115,8 @@ func (r resource) graphKind() (graph.Kind, bool) {
 		return graph.Attachment, true
 	case resSlice:
 		return graph.Slice, true
+	case resPodCertificate:
+		return graph.CertificateRequest, true
 	}
 	return 0, false
 }

@@ -123,7 +123,7 @@ func (w *write) asked() []Observation {
 // endsWithStatus tells whether the deletion of an object that goes at once is answered with a
 // Status; other kinds are answered with the object (ReturnDeletedObject of its Store).
 func (r resource) endsWithStatus() bool {
-	return r.kind() != 0 || r == resSecret || r == resNode || r == resSigning
+	return r.kind() != 0 || r == resSecret || r == resNode || r == resSigning || r == resPodCertificate
 }
 
 // lingers returns the observation that the named object is being deleted and held back.

@@ -47,6 +47,7 @@ const (
 	VolumeAttachments  = "volumeattachments.storage.k8s.io"
 	ResourceSlices     = "resourceslices.resource.k8s.io"
 	CertificateSigning = "certificatesigningrequests.certificates.k8s.io"
+	PodCertificates    = "podcertificaterequests.certificates.k8s.io"
 
 	// Credentials is no resource of Kubernetes: the tokens and certificates whose issue was
 	// recorded, by credential id.
@@ -129,6 +130,7 @@ const (
 	resAttachment
 	resSlice
 	resSigning
+	resPodCertificate
 	resPod
 	resCredential
 	resCount
@@ -151,14 +153,16 @@ var resources = [resCount]struct {
 	resVolume:             {PersistentVolumes, "", "PersistentVolume", false},
 	resAttachment:         {VolumeAttachments, "storage.k8s.io", "VolumeAttachment", false},
 	resSlice:              {ResourceSlices, "resource.k8s.io", "ResourceSlice", false},
-	resSigning:            {CertificateSigning, "certificates.k8s.io", "CertificateSigningRequest", false},
+	resSigning:            {CertificateSigning, groupCertificates, "CertificateSigningRequest", false},
+	resPodCertificate:     {PodCertificates, groupCertificates, "PodCertificateRequest", true},
 	resPod:                {Pods, "", "Pod", true},
 	resCredential:         {Credentials, groupRetrial, "Credential", true},
 }
 
 const (
-	groupRBAC    = "rbac.authorization.k8s.io"
-	groupRetrial = "retrial.io" // of what Kubernetes has no kind for
+	groupRBAC         = "rbac.authorization.k8s.io"
+	groupCertificates = "certificates.k8s.io"
+	groupRetrial      = "retrial.io" // of what Kubernetes has no kind for
 )
 
 // resourceOf returns the number of a group resource, resNone when it is not kept.

@@ -186,7 +186,7 @@ func (w *write) updated(o Observation) (Observation, error) {
 // apiserver forbids to change it, or nothing but the object's life is kept.
 func (t *target) fixed() bool {
 	switch t.res {
-	case resNamespace, resServiceAccount, resNode, resAttachment, resSlice:
+	case resNamespace, resServiceAccount, resNode, resAttachment, resSlice, resPodCertificate:
 		return true
 	case resSigning, resPod:
 		return t.sub == ""

@@ -190,7 +190,7 @@ func factsOf(res resource, raw []byte, request bool) (*facts, error) {
 		c.AnyRefs = c.AnyRefs || request
 	case resVolume:
 		c, err = graph.VolumeContent(raw)
-	case resAttachment, resSlice:
+	case resAttachment, resSlice, resPodCertificate:
 		c, err = graph.NodeContent(raw)
 	case resSecret:
 		in.secret(f)
@@ -289,7 +289,7 @@ func (in *interner) parseReduced(res resource, raw []byte) (*content, error) {
 	c := &content{created: nanos(o.Metadata.created()), deletion: nanos(o.Metadata.deletion()), deleting: o.Metadata.DeletionTimestamp != "", digest: xxhash.Sum64(raw)}
 	f := o.Reduced
 	switch res {
-	case resVolume, resAttachment, resSlice:
+	case resVolume, resAttachment, resSlice, resPodCertificate:
 		if g := f.graph(); g != nil {
 			g.Node, g.Refs = in.str(g.Node), graph.Refs(in.str(string(g.Refs)))
 			c.object = g

@@ -15,7 +15,7 @@ var kinds = map[string]string{
 	"roles": "Role", "clusterroles": "ClusterRole", "rolebindings": "RoleBinding", "clusterrolebindings": "ClusterRoleBinding",
 	"namespaces": "Namespace", "serviceaccounts": "ServiceAccount",
 	"nodes": "Node", "pods": "Pod", "persistentvolumes": "PersistentVolume", "volumeattachments": "VolumeAttachment",
-	"resourceslices": "ResourceSlice", "certificatesigningrequests": "CertificateSigningRequest",
+	"resourceslices": "ResourceSlice", "certificatesigningrequests": "CertificateSigningRequest", "podcertificaterequests": "PodCertificateRequest",
 	secrets: kindPartial,
 }
 
@@ -131,7 +131,7 @@ func apiVersion(resource string) string {
 		return "storage.k8s.io/v1"
 	case "resourceslices":
 		return "resource.k8s.io/v1"
-	case "certificatesigningrequests":
+	case "certificatesigningrequests", "podcertificaterequests":
 		return "certificates.k8s.io/v1"
 	case "roles", "clusterroles", "rolebindings", "clusterrolebindings":
 		return "rbac.authorization.k8s.io/v1"

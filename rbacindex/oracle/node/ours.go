@@ -169,8 +169,8 @@ func (r *replica) observe(at int64, o graph.Object, uid string, after any) error
 		obs.Resource = state.VolumeAttachments
 	case graph.Slice:
 		obs.Resource = state.ResourceSlices
-	default:
-		return nil // not kept: nothing that may be asked depends on it
+	case graph.CertificateRequest:
+		obs.Resource = state.PodCertificates
 	}
 	if after != nil {
 		raw, err := json.Marshal(after)

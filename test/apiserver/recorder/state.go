@@ -41,6 +41,7 @@ var kinds = []struct {
 	{"storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", false},
 	{"resource.k8s.io", "v1", "resourceslices", "ResourceSlice", false},
 	{"certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", false},
+	{"certificates.k8s.io", "v1", "podcertificaterequests", "PodCertificateRequest", true}, // since 1.37
 }
 
 // State takes what `kubectl get KINDS -A -o json` prints, once; the log of a Late recording
