@@ -138,10 +138,10 @@ func (h *history) block() (out []replay.Row) {
 		h.rows = append(h.rows, row)
 		out = append(out, row)
 	}
-	corrected := map[int]bool{}
+	before, corrected := len(h.rows)-len(out), map[int]bool{}
 	for range h.rng.IntN(8) {
-		i := h.rng.IntN(len(h.rows) - len(out) + 1)
-		if i >= len(h.rows)-len(out) || corrected[i] {
+		i := h.rng.IntN(before + 1)
+		if i == before || corrected[i] {
 			continue
 		}
 		corrected[i] = true
