@@ -81,8 +81,9 @@ func OutcomeOf(e *Event) Outcome {
 //	pods                                                         create, delete, deletecollection
 //	pods/binding, bindings, pods/eviction                        create
 //	pods/ephemeralcontainers                                     update, patch
-//	pods, pods/status                                            update, patch that may end the pod
-//	                                                             or change its resource claims
+//	pods, pods/status                                            update, patch that may end the pod,
+//	                                                             change its finalizers or its
+//	                                                             resource claims
 //
 // Whether the write succeeded is not looked at. The most frequent writes of a cluster, those of
 // the states of pods and nodes, of leases and events, are none of these.
@@ -105,7 +106,7 @@ func Missing(e *Event) bool {
 	}
 	switch e.Verb {
 	case "update", "patch", "delete":
-		ok = t.keeps(e)
+		ok = t.keeps(e) || t.group == "" && t.resource == "pods" && t.sub == "status"
 	case "create":
 		ok = t.group == "" && t.resource == "pods" && (t.sub == "binding" || t.sub == "eviction")
 	case "get":
@@ -244,9 +245,11 @@ func (t *writeTarget) keeps(e *Event) bool {
 }
 
 var (
-	memberDeletion = []byte(`"deletionTimestamp"`)
-	memberClaims   = []byte(`"resourceClaimStatuses"`)
-	memberExtended = []byte(`"extendedResourceClaimStatus"`)
+	memberDeletion  = []byte(`"deletionTimestamp"`)
+	memberClaims    = []byte(`"resourceClaimStatuses"`)
+	memberExtended  = []byte(`"extendedResourceClaimStatus"`)
+	memberVersion   = []byte(`"apiVersion"`)
+	wordsFinalizers = []byte(`finalizers`) // part of a member's name, or of a pointer
 )
 
 // keepsPod says whether a write of a pod changes what is kept of it.
@@ -254,15 +257,34 @@ func keepsPod(e *Event, sub string) bool {
 	update := e.Verb == "update" || e.Verb == "patch"
 	switch sub {
 	case "":
-		// An update can create a pod, or, by taking away the last finalizer, end one whose deletion
-		// had been asked for. Where the answer was not recorded the end is in doubt as it is.
-		return !update || e.Code() != 200 || bytes.Contains(e.ResponseObject, memberDeletion)
+		// An update can create a pod, put on finalizers, or, by taking away the last of them, end a
+		// pod whose deletion had been asked for.
+		return !update || e.Code() != 200 || bytes.Contains(e.ResponseObject, memberDeletion) || writesFinalizers(e)
 	case "binding", "eviction":
 		return e.Verb == "create"
 	case "ephemeralcontainers":
 		return update
 	case "status":
-		return update && (bytes.Contains(e.RequestObject, memberClaims) || bytes.Contains(e.RequestObject, memberExtended))
+		return update && (WritesClaims(e.RequestObject) || bytes.Contains(e.RequestObject, wordsFinalizers) || strangeToStatus(e))
 	}
 	return false
+}
+
+// WritesClaims says whether the body of a write of a pod's status has resource claims in it.
+func WritesClaims(body []byte) bool {
+	return bytes.Contains(body, memberClaims) || bytes.Contains(body, memberExtended)
+}
+
+// writesFinalizers says whether an update or patch may change finalizers. What may be an apply patch
+// takes away what it does not name, as an update does.
+func writesFinalizers(e *Event) bool {
+	body := e.RequestObject
+	return e.Verb == "update" || len(body) == 0 || bytes.Contains(body, wordsFinalizers) || bytes.Contains(body, memberVersion)
+}
+
+// strangeToStatus says whether a write of a pod's status is of somebody who may put a finalizer on
+// the pod with it. Nodes and Kubernetes' own components write it all day and do not.
+func strangeToStatus(e *Event) bool {
+	name, ok := strings.CutPrefix(e.EffectiveUser().Username, "system:")
+	return !ok || !strings.HasPrefix(name, "node:") && !strings.HasPrefix(name, "kube-") && !strings.HasPrefix(name, "serviceaccount:kube-system:")
 }

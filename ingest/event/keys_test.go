@@ -107,7 +107,12 @@ func TestKeepsPolicy(t *testing.T) {
 		{"a namespace called roles", "create", "/api/v1/namespaces/roles/configmaps", 201, StageResponseComplete, "", false},
 		{"service account token", "create", "/api/v1/namespaces/x/serviceaccounts/y/token", 201, StageResponseComplete, "", true},
 		{"create pod", "create", "/api/v1/namespaces/x/pods", 201, StageResponseComplete, "", true},
-		{"label a pod", "patch", "/api/v1/namespaces/x/pods/y", 200, StageResponseComplete, "", false},
+		{"label a pod", "patch", "/api/v1/namespaces/x/pods/y", 200, StageResponseComplete, `{"metadata":{"labels":{"a":"b"}}}`, false},
+		{"a pod, written without a body", "patch", "/api/v1/namespaces/x/pods/y", 200, StageResponseComplete, "", true},
+		{"a pod's finalizers", "patch", "/api/v1/namespaces/x/pods/y", 200, StageResponseComplete, `{"metadata":{"$deleteFromPrimitiveList/finalizers":["a"]}}`, true},
+		{"a pod's finalizers, by their pointer", "patch", "/api/v1/namespaces/x/pods/y", 200, StageResponseComplete, `[{"op":"remove","path":"/metadata/finalizers/0"}]`, true},
+		{"apply a pod", "patch", "/api/v1/namespaces/x/pods/y", 200, StageResponseComplete, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"y"}}`, true},
+		{"update a pod", "update", "/api/v1/namespaces/x/pods/y", 200, StageResponseComplete, `{"kind":"Pod"}`, true},
 		{"a pod, answered in a form it does not have", "patch", "/api/v1/namespaces/x/pods/y", 406, StageResponseComplete, "", true},
 		{"apply a pod that was not there", "patch", "/api/v1/namespaces/x/pods/y", 201, StageResponseComplete, "", true},
 		{"bind a pod", "create", "/api/v1/namespaces/x/pods/y/binding", 201, StageResponseComplete, "", true},
@@ -115,6 +120,7 @@ func TestKeepsPolicy(t *testing.T) {
 		{"evict a pod", "create", "/api/v1/namespaces/x/pods/y/eviction", 201, StageResponseComplete, "", true},
 		{"debug a pod", "patch", "/api/v1/namespaces/x/pods/y/ephemeralcontainers", 200, StageResponseComplete, "", true},
 		{"a pod is ready", "patch", "/api/v1/namespaces/x/pods/y/status", 200, StageResponseComplete, `{"status":{"phase":"Running"}}`, false},
+		{"a pod's finalizers, with its status", "patch", "/api/v1/namespaces/x/pods/y/status", 200, StageResponseComplete, `{"metadata":{"finalizers":null}}`, true},
 		{"a pod's claims", "patch", "/api/v1/namespaces/x/pods/y/status", 200, StageResponseComplete, `{"status":{"resourceClaimStatuses":[]}}`, true},
 		{"exec in a pod", "create", "/api/v1/namespaces/x/pods/y/exec", 101, StageResponseComplete, "", false},
 		{"delete pod", "delete", "/api/v1/namespaces/x/pods/y", 200, StageResponseComplete, "", true},
@@ -152,7 +158,7 @@ func TestKeepsPolicy(t *testing.T) {
 		{"non-resource", "create", "/roles", 200, StageResponseComplete, "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			e := &Event{Verb: c.verb, RequestURI: c.uri, Stage: c.stage, ResponseStatus: &Status{Code: c.code}}
+			e := &Event{Verb: c.verb, RequestURI: c.uri, Stage: c.stage, ResponseStatus: &Status{Code: c.code}, User: User{Username: "system:node:n"}}
 			if c.body != "" {
 				e.RequestObject = []byte(c.body)
 			}
@@ -164,7 +170,20 @@ func TestKeepsPolicy(t *testing.T) {
 	if KeepsPolicy(&Event{Verb: "create", Stage: StageResponseComplete, RequestURI: rbac + "/clusterroles"}) {
 		t.Error("no status counts as success")
 	}
-	pod := &Event{Verb: "patch", RequestURI: "/api/v1/namespaces/x/pods/y", Stage: StageResponseComplete, ResponseStatus: &Status{Code: 200}}
+	for name, want := range map[string]bool{
+		"system:node:n": false, "system:kube-scheduler": false, "system:serviceaccount:kube-system:pod-garbage-collector": false,
+		"jane": true, "system:serviceaccount:x:y": true, "system:admin": true,
+	} {
+		e := &Event{Verb: "patch", RequestURI: "/api/v1/namespaces/x/pods/y/status", Stage: StageResponseComplete, ResponseStatus: &Status{Code: 200}}
+		if e.User.Username = name; KeepsPolicy(e) != want {
+			t.Errorf("the status of a pod written by %s: got %v", name, !want)
+		}
+		e.User.Username, e.ImpersonatedUser = "jane", &User{Username: name}
+		if KeepsPolicy(e) != want {
+			t.Errorf("the status of a pod written as %s: got %v", name, !want)
+		}
+	}
+	pod := &Event{Verb: "patch", RequestURI: "/api/v1/namespaces/x/pods/y", Stage: StageResponseComplete, ResponseStatus: &Status{Code: 200}, RequestObject: []byte(`{"spec":{}}`)}
 	for answer, want := range map[string]bool{
 		`{"kind":"Pod","metadata":{"name":"y"}}`:                                            false,
 		`{"kind":"Pod","metadata":{"name":"y","deletionTimestamp":"2026-01-02T12:00:00Z"}}`: true,
@@ -187,7 +206,8 @@ func TestMissing(t *testing.T) {
 		{"pod, encoded", "delete", "/api/v1/namespaces/x/pods/%79", `pods "y" not found`, 404, true},
 		{"evict", "create", "/api/v1/namespaces/x/pods/y/eviction", `pods "y" not found`, 404, true},
 		{"bind", "create", "/api/v1/namespaces/x/pods/y/binding", `pods "y" not found`, 404, true},
-		{"status of a pod", "patch", "/api/v1/namespaces/x/pods/y/status", `pods "y" not found`, 404, false},
+		{"status of a pod", "patch", "/api/v1/namespaces/x/pods/y/status", `pods "y" not found`, 404, true},
+		{"status of a pod, of a namespace that is missing", "patch", "/api/v1/namespaces/x/pods/y/status", `namespaces "x" not found`, 404, false},
 		{"cluster role", "update", rbac + "/clusterroles/a:b", `clusterroles.rbac.authorization.k8s.io "a:b" not found`, 404, true},
 		{"namespace", "delete", "/api/v1/namespaces/x", `namespaces "x" not found`, 404, true},
 		{"a namespace that is missing", "create", "/api/v1/namespaces/x/pods", `namespaces "x" not found`, 404, false},

@@ -269,28 +269,28 @@ func (w *write) deletedPod(raw []byte, options deleteOptions) (Observation, erro
 	now := w.event.StageTimestamp.UTC().Truncate(time.Second)
 	moved := w.event.RequestReceivedTimestamp.Before(now) // in which second it was is not told
 	m.Finalizers = options.finalizers(m.Finalizers)
+	asked := int64(30) // which the apiserver fills in
+	if options.GracePeriod != nil {
+		asked = positive(*options.GracePeriod)
+	} else if in.Spec.Grace != nil {
+		asked = positive(*in.Spec.Grace)
+	}
 	grace := int64(0)
 	switch {
 	case pending: // its grace is shortened
-		grace = positive(*options.GracePeriod)
-		asked := m.deletion().Add(time.Duration(grace-*m.GracePeriod) * time.Second)
-		if asked.Before(now) {
-			asked, grace, f.Estimated = now, min(grace, 1), moved
+		grace = asked
+		until := m.deletion().Add(time.Duration(grace-*m.GracePeriod) * time.Second)
+		if until.Before(now) {
+			until, grace, f.Estimated = now, min(grace, 1), moved
 		}
-		m.DeletionTimestamp = asked.Format(time.RFC3339)
+		m.DeletionTimestamp = until.Format(time.RFC3339)
 	case m.DeletionTimestamp == "":
-		switch {
-		case in.Spec.NodeName == "" || in.Status.Phase == "Succeeded" || in.Status.Phase == "Failed":
-			// Nothing runs that would have to come to an end.
-		case options.GracePeriod != nil:
-			grace = positive(*options.GracePeriod)
-		case in.Spec.Grace != nil:
-			grace = positive(*in.Spec.Grace)
-		default:
-			grace = 30 // which the apiserver fills in
+		over := in.Status.Phase == "Succeeded" || in.Status.Phase == "Failed"
+		if in.Spec.NodeName != "" && !over { // something runs that has to come to an end
+			grace = asked
 		}
 		m.DeletionTimestamp, f.Estimated = now.Add(time.Duration(grace)*time.Second).Format(time.RFC3339), moved
-		f.Sudden = grace > 0 || in.Spec.NodeName == ""
+		f.Sudden = asked > 0 && !over
 	}
 	m.GracePeriod = &grace
 	o.Deleted = grace == 0 && len(m.Finalizers) == 0

@@ -159,6 +159,10 @@ func TestPodUnknowns(t *testing.T) {
 		"evicted before it was bound": {true, func(s *told) {
 			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", ""))
 			s.event("12:00:02", "create", podsURI+"/p/eviction", 201, `{"kind":"Eviction"}`, `{"kind":"Status","status":"Success"}`)
+		}, []string{"12:00:03", "absent - - -"}}, // nothing runs that would have to come to an end
+		"evicted before it was bound, and a finalizer holds it": {true, func(s *told) {
+			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", `,"finalizers":["x"]`, ""))
+			s.event("12:00:02", "create", podsURI+"/p/eviction", 201, `{"kind":"Eviction"}`, `{"kind":"Status","status":"Success"}`)
 		}, []string{"12:00:03", "unknown u1 sa -"}},
 		"evicted for show": {true, func(s *told) {
 			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", ""))
@@ -184,6 +188,11 @@ func TestPodUnknowns(t *testing.T) {
 			s.during("12:00:02", "12:00:04", "deletecollection", podsURI, 200, `{"kind":"DeleteOptions"}`, `{"kind":"PodList","items":[`+podJSON("p", "u1", "", "")+`]}`)
 			s.event("12:00:03", "create", podsURI+"/p/binding", 201, `{"metadata":{"name":"p","uid":"u1"},"target":{"kind":"Node","name":"n1"}}`, "")
 		}, []string{"12:00:05", "unknown u1 sa n1"}},
+		"all of the namespace deleted without a grace, and bound meanwhile": {true, func(s *told) {
+			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", ""))
+			s.during("12:00:02", "12:00:04", "deletecollection", podsURI, 200, `{"gracePeriodSeconds":0}`, `{"kind":"PodList","items":[`+podJSON("p", "u1", "", "")+`]}`)
+			s.event("12:00:03", "create", podsURI+"/p/binding", 201, `{"metadata":{"name":"p","uid":"u1"},"target":{"kind":"Node","name":"n1"}}`, "")
+		}, []string{"12:00:05", "absent - - -"}},
 		"all of the namespace deleted before it had a node": {true, func(s *told) {
 			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", ""))
 			s.event("12:00:02", "deletecollection", podsURI, 200, `{"kind":"DeleteOptions"}`, `{"kind":"PodList","items":[`+podJSON("p", "u1", "", "")+`]}`)

@@ -9,7 +9,10 @@ func (s *State) podEnd(p *pod, made span, next *pod, blinds []podBlind) (end spa
 			observed = at
 		}
 	}
-	since := max(p.alive, made.nb)
+	since := max(p.lastSeen(next, made, blinds), made.nb)
+	if at, ended := s.evicted(p, next, made, blinds); ended {
+		return span{max(at.nb, min(since, at.na)), max(at.na, made.na)}, true
+	}
 	by := noSight
 	if next != nil {
 		by = next.created(blinds).na
@@ -43,7 +46,7 @@ func (s *State) podEnd(p *pod, made span, next *pod, blinds []podBlind) (end spa
 // is noTime when it did not. It is not certain when it may have been bound in between: then it went
 // at once, or with its grace (the registry's Store.Delete reads it once more).
 func (p *pod) went(made span, next *pod, blinds []podBlind) (at span, certain bool) {
-	if p.more == nil || p.more.away == nil || p.alive >= p.more.away.na {
+	if p.more == nil || p.more.away == nil || p.lastSeen(next, made, blinds) >= p.more.away.na {
 		return span{noTime, noTime}, false
 	}
 	bound, _, isBound := p.bindingOr(made, next, blinds)
@@ -52,8 +55,8 @@ func (p *pod) went(made span, next *pod, blinds []podBlind) (at span, certain bo
 
 // doubt returns the earlier of two moments from which on the pod may be gone. A write that came
 // before it was last seen, or before its known end, leaves no doubt.
-func (p *pod) doubt(since, made, at span) span {
-	if p.gone.na == noSight && at.na >= p.alive && at.na >= made.nb && max(at.na, made.na) < since.na {
+func (p *pod) doubt(since, made, at span, seen int64) span {
+	if p.gone.na == noSight && at.na >= seen && at.na >= made.nb && max(at.na, made.na) < since.na {
 		return span{at.nb, max(at.na, made.na)}
 	}
 	return since
@@ -65,29 +68,29 @@ func (p *pod) doubt(since, made, at span) span {
 // were read before, where it may have come to its end in between. Its na is noSight when there is
 // none.
 func (s *State) podDoubt(p, next *pod, made span, blinds []podBlind) span {
-	doubt := span{noTime, noSight}
+	doubt, seen := span{noTime, noSight}, p.lastSeen(next, made, blinds)
 	if p.more != nil {
 		for _, d := range p.more.deletions {
 			for _, at := range [...]span{d.held, d.sudden} {
 				if at.na != noTime {
-					doubt = p.doubt(doubt, made, at)
+					doubt = p.doubt(doubt, made, at, seen)
 				}
 			}
 		}
 	}
 	if at, certain := p.went(made, next, blinds); at.na != noTime && !certain {
-		doubt = p.doubt(doubt, made, at)
+		doubt = p.doubt(doubt, made, at, seen)
 	}
 	for i := range blinds {
 		b := &blinds[i]
 		// What ended one may have come before this one or have ended it.
 		if b.kind == podWritten || b.kind == podGone && b.nb < made.na && b.na > made.nb {
-			doubt = p.doubt(doubt, made, b.span)
+			doubt = p.doubt(doubt, made, b.span, seen)
 		}
 	}
 	for _, scope := range [...]objectKey{{res: resPod}, {res: resPod, namespace: p.name.namespace}} {
 		for _, g := range s.gone[scope] {
-			doubt = p.doubt(doubt, made, g.span)
+			doubt = p.doubt(doubt, made, g.span, seen)
 		}
 	}
 	return doubt

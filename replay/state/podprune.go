@@ -23,6 +23,11 @@ func (s *State) prunePods(horizon int64) {
 			names = append(names, n)
 		}
 	}
+	for n := range ps.loosened {
+		if ps.names[n] == nil && len(ps.blinds[n]) == 0 && len(ps.missing[n]) == 0 {
+			names = append(names, n)
+		}
+	}
 	for _, n := range names {
 		steps := s.podSteps(nil, n)
 		first, blinds, missing := ps.names[n], ps.blinds[n], ps.missing[n]
@@ -54,6 +59,12 @@ func (s *State) prunePods(horizon int64) {
 			}
 			ps.put(n, first, blinds, missing)
 			continue
+		}
+		if keep == nil { // else they are of a pod that is there
+			late := slices.DeleteFunc(ps.loosened[n], func(p presence) bool { return p.ended <= horizon })
+			if ps.loosened[n] = late; len(late) == 0 {
+				delete(ps.loosened, n)
+			}
 		}
 		for _, p := range links {
 			if !ps.has(n, p) {

@@ -35,6 +35,7 @@ type pod struct {
 	spec   *podSpec // one of those seen; nil when none was recorded
 	specRV uint64   // the lowest resourceVersion it was seen at,
 	specAt int64    // and the earliest moment
+	finals finalizersSeen
 	more   *podMore // what few pods have
 	older  *pod     // another pod of the same name
 }
@@ -108,6 +109,8 @@ type podBlind struct {
 	node  string
 	grace int64 // of an eviction: -1 when not told
 	spec  *podSpec
+	// told says that an eviction's options are known, holds that they put on a finalizer.
+	told, holds bool
 }
 
 // ends tells whether a pod may have ended by the write.
@@ -126,6 +129,12 @@ func comparePodBlinds(a, b podBlind) int {
 	}
 	if c := strings.Compare(a.node+"\x00"+a.uid, b.node+"\x00"+b.uid); c != 0 {
 		return c
+	}
+	if a.told != b.told || a.holds != b.holds {
+		if b.told && (!a.told || b.holds) {
+			return -1
+		}
+		return 1
 	}
 	return comparePodSpecs(a.spec, b.spec)
 }
@@ -160,6 +169,9 @@ type pods struct {
 	blinds map[podName][]podBlind
 	// missing is when names were looked for in vain; see maxMissing and maxLookedFor.
 	missing map[podName][]presence
+	// loosened is when finalizers may have been put on or taken away, which was not recorded; see
+	// [insertMissing].
+	loosened map[podName][]presence
 	// unnamed are the first and the last moment at which pods were made in a namespace whose
 	// names were not recorded. Until they are bound they count for nothing, and what binds
 	// them names them.
@@ -176,8 +188,8 @@ func newPods() pods {
 	return pods{
 		unnamed: map[string]span{},
 		names:   map[podName]*pod{}, uids: map[string]*pod{}, blinds: map[podName][]podBlind{},
-		missing: map[podName][]presence{},
-		specs:   map[podSpec]*podSpec{}, touched: map[podName][]podStep{},
+		missing: map[podName][]presence{}, loosened: map[podName][]presence{},
+		specs: map[podSpec]*podSpec{}, touched: map[podName][]podStep{},
 	}
 }
 
@@ -237,12 +249,13 @@ func (s *State) takePod(o *Observation, at span) {
 			known = false // the write happened, whatever it wrote
 		}
 	}
-	if o.UID == "" && o.Unchanged {
-		return // what finalizers alone hold back is in doubt as it is
-	}
 	s.touchPod(n)
 	if o.Deleted && o.Complete {
-		s.lookedForPod(n, presence{at.nb, at.na})
+		s.notePod(s.pods.missing, n, presence{at.nb, at.na})
+		return
+	}
+	if o.UID == "" && o.Unchanged {
+		s.notePod(s.pods.loosened, n, presence{at.nb, at.na})
 		return
 	}
 	if o.UID == "" || r.Kind == kindEviction {
@@ -253,6 +266,7 @@ func (s *State) takePod(o *Observation, at span) {
 			if r.Reduced.Grace != nil {
 				b.grace = *r.Reduced.Grace
 			}
+			b.told, b.holds = r.Reduced.Told, r.Reduced.Holds
 		case o.Deleted && o.Unknown:
 			b.kind = podWritten
 		case o.Deleted:
@@ -296,6 +310,17 @@ func (s *State) takePod(o *Observation, at span) {
 	if made := nanos(r.Metadata.created()); made != noTime && (p.made == noTime || made < p.made) {
 		p.made = made
 	}
+	rv, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
+	if err != nil {
+		rv = 0
+	}
+	switch some := len(r.Metadata.Finalizers) > 0; {
+	case o.Deleted:
+	case rv > 0:
+		p.finals.add(finalizersSeen{rv, at.nb, some})
+	case some: // the options of its deletion may have put them on
+		s.notePod(s.pods.loosened, n, presence{at.nb, at.na})
+	}
 	if d := nanos(r.Metadata.deletion()); d != noTime && !o.Deleted {
 		n := podDeletion{at: d, span: at, asked: noTime, held: span{noTime, noTime}, estimated: r.Reduced.Estimated, sudden: span{noTime, noTime}}
 		if r.Reduced.Sudden {
@@ -331,10 +356,6 @@ func (s *State) takePod(o *Observation, at span) {
 		if p.more.given == 0 || at.na < p.more.given {
 			p.more.given = at.na
 		}
-	}
-	rv, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
-	if err != nil {
-		rv = 0
 	}
 	p.addSpec(podSeen{s.podSpec(r.Reduced), rv, at.na})
 }
@@ -433,10 +454,10 @@ func (s *State) addPodBlind(n podName, b podBlind) {
 	s.versions++
 }
 
-// lookedForPod notes that a name was looked for in vain.
-func (s *State) lookedForPod(n podName, p presence) {
-	had := s.pods.missing[n]
-	if had == nil && s.pods.names[n] == nil && len(s.pods.missing) >= maxLookedFor {
+// notePod notes in a table when something was found out about a name.
+func (s *State) notePod(table map[podName][]presence, n podName, p presence) {
+	had := table[n]
+	if had == nil && s.pods.names[n] == nil && len(table) >= maxLookedFor {
 		return
 	}
 	list, ok := insertMissing(had, p)
@@ -444,7 +465,7 @@ func (s *State) lookedForPod(n podName, p presence) {
 		return
 	}
 	n.name = strings.Clone(n.name)
-	s.pods.missing[n] = list
+	table[n] = list
 	s.versions += len(list) - len(had)
 }
 
@@ -489,58 +510,4 @@ func (s *State) maybePod(namespace string, at int64) bool {
 		}
 	}
 	return true
-}
-
-// touchPod remembers what is said of a name before its record changes.
-func (s *State) touchPod(n podName) {
-	if _, ok := s.pods.touched[n]; !ok {
-		s.pods.touched[n] = s.podSteps(nil, n)
-	}
-}
-
-// touchPods does so for all names of a namespace, or everywhere.
-func (s *State) touchPods(namespace string) {
-	for n := range s.pods.names {
-		if namespace == "" || n.namespace == namespace {
-			s.touchPod(n)
-		}
-	}
-	for n := range s.pods.blinds {
-		if namespace == "" || n.namespace == namespace {
-			s.touchPod(n)
-		}
-	}
-}
-
-// resolvePods brings the graph up to date with the touched names and returns what changed.
-func (s *State) resolvePods() []Effect {
-	if len(s.pods.touched) == 0 {
-		return nil
-	}
-	names := make([]podName, 0, len(s.pods.touched))
-	for n := range s.pods.touched {
-		names = append(names, n)
-	}
-	slices.SortFunc(names, func(a, b podName) int {
-		if c := strings.Compare(a.namespace, b.namespace); c != 0 {
-			return c
-		}
-		return strings.Compare(a.name, b.name)
-	})
-	var effects []Effect
-	for _, n := range names {
-		was, is := s.pods.touched[n], s.podSteps(nil, n)
-		if slices.EqualFunc(was, is, func(a, b podStep) bool { return a.equal(&b) }) {
-			continue
-		}
-		s.graph.Set(graph.Object{Kind: graph.Pod, Namespace: n.namespace, Name: n.name}, podLife(is))
-		effects = append(effects, podEffect(n, was, is))
-	}
-	// The touched names may be all there are: the table would stay as large.
-	if len(names) > 1024 {
-		s.pods.touched = map[podName][]podStep{}
-	} else {
-		clear(s.pods.touched)
-	}
-	return effects
 }

@@ -55,8 +55,10 @@ func (s *State) Prune(before time.Time) int {
 	for _, list := range s.pods.blinds {
 		s.versions += len(list)
 	}
-	for _, list := range s.pods.missing {
-		s.versions += len(list)
+	for _, table := range []map[podName][]presence{s.pods.missing, s.pods.loosened} {
+		for _, list := range table {
+			s.versions += len(list)
+		}
 	}
 	s.resolve(dirty)
 	for _, objects := range s.objects {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/retrial-io/retrial/ingest/event"
 )
 
 // put translates create, update and patch.
@@ -110,9 +112,10 @@ func (w *write) requested() (Observation, error) {
 	e, res := w.event, w.target.res
 	o := w.base
 	body := e.RequestObject
-	if !w.makes() && (w.target.fixed() || e.Verb == "delete" || e.Verb == "patch" && metadataPatch(res, body)) {
+	if !w.makes() && (w.target.fixed() || e.Verb == "delete" || e.Verb == "patch" && metadataPatch(res, body) ||
+		res == resPod && w.target.sub == subStatus && !event.WritesClaims(body)) {
 		o.Unchanged = true
-		if e.Verb == "update" && len(body) > 0 {
+		if e.Verb == "update" && len(body) > 0 && (res != resPod || w.target.sub == "") {
 			return w.updated(o)
 		}
 		return o, nil

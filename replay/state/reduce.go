@@ -35,6 +35,9 @@ type facts struct {
 	Target    string `json:"target,omitempty"`
 	Estimated bool   `json:"estimated,omitempty"`
 	Sudden    bool   `json:"sudden,omitempty"`
+	// Of an eviction. Told says that its options were recorded, Holds that they put on a finalizer.
+	Told  bool `json:"told,omitempty"`
+	Holds bool `json:"holds,omitempty"`
 
 	// What the graph needs of pods, volumes, attachments and slices.
 	Node      string `json:"node,omitempty"`

@@ -46,7 +46,7 @@ func (w *write) subresource(dryRun event.DryRunAnswer) ([]Observation, error) {
 			Metadata      meta                        `json:"metadata"`
 			Target        struct{ Kind, Name string } `json:"target"`
 			DeleteOptions *struct {
-				Grace         *int64   `json:"gracePeriodSeconds"`
+				deleteOptions
 				DryRun        []string `json:"dryRun"`
 				Preconditions *struct {
 					UID string `json:"uid"`
@@ -56,8 +56,11 @@ func (w *write) subresource(dryRun event.DryRunAnswer) ([]Observation, error) {
 		if err = json.Unmarshal(e.RequestObject, &in); err != nil {
 			err = fmt.Errorf("read %s of audit event %s: %w", kind, e.AuditID, err)
 			in.DeleteOptions = nil
-		} else if o.Name == "" {
-			o.Name = in.Metadata.Name
+		} else {
+			if o.Name == "" {
+				o.Name = in.Metadata.Name
+			}
+			body.Reduced.Told = kind == kindEviction
 		}
 		switch d := in.DeleteOptions; {
 		case kind == kindBinding:
@@ -68,7 +71,10 @@ func (w *write) subresource(dryRun event.DryRunAnswer) ([]Observation, error) {
 		case d != nil && len(d.DryRun) > 0:
 			return nil, nil
 		case d != nil:
-			body.Reduced.Grace = d.Grace
+			if body.Reduced.Holds = len(d.finalizers(nil)) > 0; d.GracePeriod != nil {
+				grace := positive(*d.GracePeriod)
+				body.Reduced.Grace = &grace
+			}
 			if d.Preconditions != nil {
 				o.UID = d.Preconditions.UID
 			}

@@ -1,0 +1,133 @@
+package state_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// by tells of a write at level Metadata by somebody, as far as it is kept.
+func (s *told) by(user, at, verb, uri string) {
+	s.t.Helper()
+	e := &event.Event{
+		Level: event.LevelMetadata, Stage: event.StageResponseComplete, Verb: verb, RequestURI: uri, AuditID: "audit-" + at,
+		User: event.User{Username: user}, ResponseStatus: &event.Status{Code: 200}, RequestReceivedTimestamp: clock(s.t, at), StageTimestamp: clock(s.t, at),
+	}
+	obs, err := state.FromEvent(e)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.Apply(obs...)
+}
+
+// An eviction is answered without its pod. What became of it follows from its grace, and from whether
+// finalizers can have held it back.
+func TestEvictions(t *testing.T) {
+	const (
+		pod    = podsURI + "/p"
+		onNode = `,"nodeName":"n1"`
+		done   = `{"kind":"Status","status":"Success"}`
+		atOnce = `{"kind":"Eviction","deleteOptions":{"gracePeriodSeconds":0}}`
+		usual  = `{"kind":"Eviction"}`
+		alive  = "present u1 sa n1"
+		gone   = "absent - - -"
+		open   = "unknown u1 sa n1"
+	)
+	evict := func(s *told, at, body string) { s.event(at, "create", pod+"/eviction", 201, body, done) }
+	patched := func(s *told, at, meta string) {
+		s.event(at, "patch", pod, 200, `{"metadata":{"finalizers":[]}}`, podJSON("p", "u1", meta, onNode))
+	}
+	for name, c := range map[string]struct {
+		meta string // of the pod when it was made
+		spec string
+		tell func(s *told)
+		want []string
+	}{
+		"without a grace": {tell: func(s *told) {
+			evict(s, "12:00:20", atOnce)
+		}, want: []string{"12:00:19", alive, "12:00:21", gone}},
+		"of a pod that has none": {spec: `,"terminationGracePeriodSeconds":0`, tell: func(s *told) {
+			evict(s, "12:00:20", usual)
+		}, want: []string{"12:00:19", alive, "12:00:21", gone}},
+		"with a grace below zero, of a pod that has none": {spec: `,"terminationGracePeriodSeconds":0`, tell: func(s *told) {
+			evict(s, "12:00:20", `{"kind":"Eviction","deleteOptions":{"gracePeriodSeconds":-1}}`)
+		}, want: []string{"12:00:21", open + " deletion=12:00:21"}},
+		"held by a finalizer": {meta: `,"finalizers":["x"]`, tell: func(s *told) {
+			evict(s, "12:00:20", atOnce)
+		}, want: []string{"12:00:19", alive, "12:00:21", open}},
+		"after its finalizer went": {meta: `,"finalizers":["x"]`, tell: func(s *told) {
+			patched(s, "12:00:10", "")
+			evict(s, "12:00:20", atOnce)
+		}, want: []string{"12:00:19", alive, "12:00:21", gone}},
+		"after a finalizer came": {tell: func(s *told) {
+			patched(s, "12:00:10", `,"finalizers":["x"]`)
+			evict(s, "12:00:20", atOnce)
+		}, want: []string{"12:00:19", alive, "12:00:21", open}},
+		"with dependents first": {tell: func(s *told) {
+			evict(s, "12:00:20", `{"kind":"Eviction","deleteOptions":{"gracePeriodSeconds":0,"propagationPolicy":"Foreground"}}`)
+		}, want: []string{"12:00:21", open}},
+		"after one with dependents first": {tell: func(s *told) {
+			evict(s, "12:00:10", `{"kind":"Eviction","deleteOptions":{"propagationPolicy":"Foreground"}}`)
+			evict(s, "12:00:20", atOnce)
+		}, want: []string{"12:00:19", alive + " deletion=12:00:40", "12:00:21", open + " deletion=12:00:40"}},
+		"with options nobody recorded": {tell: func(s *told) {
+			evict(s, "12:00:20", "")
+		}, want: []string{"12:00:21", open + " deletion=12:00:50"}},
+		"of another pod of the name": {tell: func(s *told) {
+			evict(s, "12:00:20", strings.Replace(atOnce, `"gracePeriodSeconds"`, `"preconditions":{"uid":"u0"},"gracePeriodSeconds"`, 1))
+		}, want: []string{"12:00:21", alive}},
+		"after a stranger wrote its status": {tell: func(s *told) {
+			s.by("jane", "12:00:10", "patch", pod+"/status")
+			evict(s, "12:00:20", atOnce)
+		}, want: []string{"12:00:19", alive, "12:00:21", open}},
+		"after a stranger wrote its status, and it was seen again": {tell: func(s *told) {
+			s.by("jane", "12:00:10", "patch", pod+"/status")
+			patched(s, "12:00:15", "")
+			evict(s, "12:00:20", atOnce)
+		}, want: []string{"12:00:19", alive, "12:00:21", gone}},
+		"after its node wrote its status": {tell: func(s *told) {
+			s.by("system:node:n1", "12:00:10", "patch", pod+"/status")
+			evict(s, "12:00:20", atOnce)
+		}, want: []string{"12:00:19", alive, "12:00:21", gone}},
+		"after it was patched, which was not recorded": {tell: func(s *told) {
+			s.by("system:node:n1", "12:00:10", "patch", pod)
+			evict(s, "12:00:20", atOnce)
+		}, want: []string{"12:00:19", alive, "12:00:21", open}},
+		"after many patches that were not recorded": {tell: func(s *told) { // not all are remembered
+			for i := range 60 {
+				s.by("jane", "11:59:"+string([]byte{byte('0' + i/10), byte('0' + i%10)}), "patch", pod)
+				s.by("jane", "12:01:"+string([]byte{byte('0' + i/10), byte('0' + i%10)}), "patch", pod)
+			}
+			evict(s, "12:00:20", atOnce)
+		}, want: []string{"12:00:19", alive, "12:00:21", open}},
+		"after a collection was deleted with dependents first": {tell: func(s *told) {
+			s.event("12:00:10", "deletecollection", podsURI, 200, `{"propagationPolicy":"Foreground"}`, `{"kind":"PodList","items":[`+podJSON("p", "u1", "", onNode)+`]}`)
+			evict(s, "12:00:20", atOnce)
+		}, want: []string{"12:00:19", alive + " deletion=12:00:40", "12:00:21", open + " deletion=12:00:40"}},
+		"twice, so that it was there the second time": {tell: func(s *told) {
+			evict(s, "12:00:10", usual)
+			evict(s, "12:00:20", atOnce)
+		}, want: []string{"12:00:15", alive + " deletion=12:00:40", "12:00:21", gone}},
+		"twice without a grace, at once": {tell: func(s *told) {
+			s.during("12:00:10", "12:00:14", "create", pod+"/eviction", 201, atOnce, done)
+			s.during("12:00:12", "12:00:16", "create", pod+"/eviction", 201, atOnce, done)
+		}, want: []string{"12:00:11", alive, "12:00:14", gone}},
+		"and seen afterwards": {tell: func(s *told) {
+			evict(s, "12:00:20", atOnce)
+			patched(s, "12:00:30", "")
+		}, want: []string{"12:00:31", alive}},
+		"and its kubelet finds it gone when it writes its status": {tell: func(s *told) {
+			evict(s, "12:00:20", usual)
+			s.missing("12:00:30", "patch", pod+"/status", `pods "p" not found`)
+		}, want: []string{"12:00:21", open + " deletion=12:00:50", "12:00:31", gone}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tell(t, true)
+			c.tell(s) // in any order
+			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", c.meta, onNode+c.spec))
+			s.expectPod("p", c.want...)
+		})
+	}
+}

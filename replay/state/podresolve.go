@@ -1,0 +1,142 @@
+package state
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/retrial-io/retrial/replay/state/graph"
+)
+
+// touchPod remembers what is said of a name before its record changes.
+func (s *State) touchPod(n podName) {
+	if _, ok := s.pods.touched[n]; !ok {
+		s.pods.touched[n] = s.podSteps(nil, n)
+	}
+}
+
+// touchPods does so for all names of a namespace, or everywhere.
+func (s *State) touchPods(namespace string) {
+	for n := range s.pods.names {
+		if namespace == "" || n.namespace == namespace {
+			s.touchPod(n)
+		}
+	}
+	for n := range s.pods.blinds {
+		if namespace == "" || n.namespace == namespace {
+			s.touchPod(n)
+		}
+	}
+}
+
+// resolvePods brings the graph up to date with the touched names and returns what changed.
+func (s *State) resolvePods() []Effect {
+	if len(s.pods.touched) == 0 {
+		return nil
+	}
+	names := make([]podName, 0, len(s.pods.touched))
+	for n := range s.pods.touched {
+		names = append(names, n)
+	}
+	slices.SortFunc(names, func(a, b podName) int {
+		if c := strings.Compare(a.namespace, b.namespace); c != 0 {
+			return c
+		}
+		return strings.Compare(a.name, b.name)
+	})
+	var effects []Effect
+	for _, n := range names {
+		was, is := s.pods.touched[n], s.podSteps(nil, n)
+		if slices.EqualFunc(was, is, func(a, b podStep) bool { return a.equal(&b) }) {
+			continue
+		}
+		s.graph.Set(graph.Object{Kind: graph.Pod, Namespace: n.namespace, Name: n.name}, podLife(is))
+		effects = append(effects, podEffect(n, was, is))
+	}
+	// The touched names may be all there are: the table would stay as large.
+	if len(names) > 1024 {
+		s.pods.touched = map[podName][]podStep{}
+	} else {
+		clear(s.pods.touched)
+	}
+	return effects
+}
+
+// podLife returns steps as the graph takes them.
+func podLife(steps []podStep) []graph.Step {
+	out := make([]graph.Step, 0, len(steps))
+	for i := range steps {
+		st := &steps[i]
+		g := graph.Step{NotBefore: st.nb, NotAfter: st.na, Known: graph.Absent}
+		switch st.phase {
+		case phaseUnknown:
+			if !st.loose {
+				g.Known = graph.Unknown
+			}
+		case phasePresent:
+			g.Known = graph.Present
+			if st.pod != nil {
+				g.UID = st.pod.uid
+			}
+			g.Content = st.graph()
+		}
+		out = appendStep(out, g) // a deletion is none: what a pod refers to counts until it has gone
+	}
+	return out
+}
+
+// graph returns what the graph needs of a pod; nil when nothing is known.
+func (s *podStep) graph() *graph.Content {
+	if s.spec == nil && s.bound == noTime {
+		return nil
+	}
+	c := &graph.Content{Node: s.node, AnyNode: s.bound != noTime && s.node == "", AnyRefs: s.spec == nil}
+	if p := s.spec; p != nil {
+		c.Refs, c.Statuses, c.Ephemeral, c.AnyRefs = p.refs, p.statuses, p.ephemeral, p.anyRefs
+	}
+	return c
+}
+
+// podEffect describes the difference between two lines of a name's steps. It concerns the
+// nodes and service accounts that are told in the stretch, nobody else.
+func podEffect(n podName, was, is []podStep) Effect {
+	head, tail := 0, 0
+	for head < min(len(was), len(is)) && was[head].equal(&is[head]) {
+		head++
+	}
+	for tail < min(len(was), len(is))-head && was[len(was)-1-tail].equal(&is[len(is)-1-tail]) {
+		tail++
+	}
+	// What the graph holds of a pod depends on what it held before: the whole rest of the life.
+	for tail > 0 && tail < len(is) && is[len(is)-tail].phase != phaseAbsent && is[len(is)-tail].pod == is[len(is)-tail-1].pod {
+		tail--
+	}
+	e := Effect{Resource: Pods, Namespace: n.namespace, Name: n.name}
+	from := noSight
+	for _, line := range [][]podStep{was, is} {
+		if head < len(line) {
+			from = min(from, line[head].nb)
+		}
+	}
+	e.From = timeOf(from)
+	if tail > 0 {
+		e.To = timeOf(is[len(is)-tail].na)
+	}
+	var g gather
+	g.s.AllNamespaces = true
+	lo := max(0, head-1)
+	for _, line := range [][]podStep{was[lo : len(was)-tail], is[lo : len(is)-tail]} {
+		for i := range line {
+			st := &line[i]
+			if st.node != "" {
+				g.s.Users = append(g.s.Users, nodeUser(st.node))
+			} else if st.bound != noTime {
+				g.s.Groups = append(g.s.Groups, groupNodes)
+			}
+			if st.spec != nil && st.spec.account != "" {
+				g.s.Users = append(g.s.Users, serviceAccountUser(n.namespace, st.spec.account))
+			}
+		}
+	}
+	e.subjects = g.done()
+	return e
+}
