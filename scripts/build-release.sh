@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the programs of one Kubernetes release from its Go module, for make test-e2e:
-# kube-apiserver, kube-controller-manager, kube-scheduler, kubectl and a kubelet without
-# containers (test/apiserver/cmd/hollow-kubelet). A module is generated for the release, with
+# kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, sample-apiserver and a kubelet
+# without containers (test/apiserver/cmd/hollow-kubelet). A module is generated for the release, with
 # its own requirements: what the release's go.mod replaces by its staging folders is replaced
 # by the published modules of the same release. Programs that were built are not built again.
 #
@@ -13,7 +13,7 @@ say() { printf 'build-release: %s\n' "$*" >&2; }
 release=${1:?which release, such as 1.28}
 shift
 programs=("$@")
-[ $# -gt 0 ] || programs=(kube-apiserver kube-controller-manager kube-scheduler kubectl hollow-kubelet)
+[ $# -gt 0 ] || programs=(kube-apiserver kube-controller-manager kube-scheduler kubectl sample-apiserver hollow-kubelet)
 
 # The newest patch release whose module and staging modules can be had.
 case $release in
@@ -60,6 +60,7 @@ done
 for program in "${programs[@]}"; do
   package=k8s.io/kubernetes/cmd/$program
   [ "$program" != hollow-kubelet ] || package=./hollow-kubelet
+  [ "$program" != sample-apiserver ] || package=k8s.io/sample-apiserver
   if [ -x "$folder/$program" ] && [ "$folder/$program" -nt "$module/generated.mod" ] && { [ "$program" != hollow-kubelet ] || [ "$folder/$program" -nt "$kubelet" ]; }; then
     continue
   fi

@@ -24,7 +24,7 @@ if [ "$release" = 1.36 ]; then
   tests=.
 else
   tests=TestLife
-  folder=$(scripts/build-release.sh "$release" kube-apiserver kube-controller-manager kube-scheduler hollow-kubelet)
+  folder=$(scripts/build-release.sh "$release" kube-apiserver kube-controller-manager kube-scheduler sample-apiserver hollow-kubelet)
   for program in etcd retrial; do # of these, there is one for all
     ln -sf "$cache/apiserver/$program" "$folder/$program"
   done

@@ -14,37 +14,7 @@ import (
 	"github.com/retrial-io/retrial/test/apiserver/recorder"
 )
 
-const wardle = `
-{apiVersion: v1, kind: Namespace, metadata: {name: wardle}}
----
-{apiVersion: v1, kind: ServiceAccount, metadata: {name: apiserver, namespace: wardle}}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: "wardle:system:auth-delegator"}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "system:auth-delegator"}
-subjects: [{kind: ServiceAccount, name: apiserver, namespace: wardle}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: wardle-auth-reader, namespace: kube-system}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: extension-apiserver-authentication-reader}
-subjects: [{kind: ServiceAccount, name: apiserver, namespace: wardle}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: aggregated-apiserver}
-rules:
-- {apiGroups: [""], resources: [namespaces], verbs: [get, watch, list]}
-- {apiGroups: [admissionregistration.k8s.io], resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations, validatingadmissionpolicies, validatingadmissionpolicybindings, mutatingadmissionpolicies, mutatingadmissionpolicybindings], verbs: [get, watch, list]}
-- {apiGroups: [flowcontrol.apiserver.k8s.io], resources: [prioritylevelconfigurations, flowschemas], verbs: [list, watch]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: aggregated-apiserver}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: aggregated-apiserver}
-subjects: [{kind: ServiceAccount, name: apiserver, namespace: wardle}]
----
+const flunderers = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: flunders}
@@ -81,7 +51,8 @@ func TestAggregated(t *testing.T) {
 	r := recorder.Start(t, recorder.Config{Name: "aggregated", Flags: append(front.flags, live.posts(t, "")...), Files: front.files, Recorded: front.recorded})
 	r.State(t)
 	r.Apply(t, teams)
-	r.Apply(t, wardle)
+	r.Apply(t, controlplane.AggregatedAccount)
+	r.Apply(t, flunderers)
 	r.Decided(t, true, "system:serviceaccount:wardle:apiserver", nil, authorizationv1.ResourceAttributes{Verb: "list", Group: "flowcontrol.apiserver.k8s.io", Resource: "flowschemas"})
 	r.Decided(t, true, "alice", nil, authorizationv1.ResourceAttributes{Verb: "list", Group: "wardle.example.com", Resource: "flunders", Namespace: "team-a"})
 	r.Decided(t, true, "ivan", nil, authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users", Name: "alice"})
@@ -104,7 +75,7 @@ func TestAggregated(t *testing.T) {
 		return text
 	})
 	r.Hide(dir, live.Dir, filepath.Dir(argument(flags, "--kubeconfig=")))
-	r.Apply(t, server.Manifest)
+	r.Apply(t, controlplane.ExternalName+server.APIService)
 	const flunders = "/apis/wardle.example.com/v1alpha1/namespaces/team-a/flunders"
 	controlplane.Poll(t, "the aggregated API", func(context.Context) (bool, string) {
 		code, text := r.Admin.Do(t, "GET "+flunders, &recorder.Scenario{})

@@ -24,9 +24,7 @@ func newFrontProxy(t *testing.T) *frontProxy {
 	t.Helper()
 	p := &frontProxy{Authority: controlplane.NewAuthority(t)}
 	cert, key := p.Issue(t, pkix.Name{CommonName: "front-proxy-client"}, x509.ExtKeyUsageClientAuth)
-	p.flags = []string{"--requestheader-client-ca-file=DIR/front-proxy-ca.crt", "--requestheader-allowed-names=front-proxy-client",
-		"--requestheader-username-headers=X-Remote-User", "--requestheader-uid-headers=X-Remote-Uid", "--requestheader-group-headers=X-Remote-Group",
-		"--requestheader-extra-headers-prefix=X-Remote-Extra-", "--proxy-client-cert-file=DIR/front-proxy-client.crt", "--proxy-client-key-file=DIR/front-proxy-client.key"}
+	p.flags = append(controlplane.FrontProxyFlags("DIR"), "--requestheader-uid-headers=X-Remote-Uid")
 	p.files = map[string][]byte{"front-proxy-ca.crt": p.PEM(), "front-proxy-client.crt": cert, "front-proxy-client.key": key}
 	p.recorded = map[string][]byte{"front-proxy-client.key": nil}
 	return p

@@ -13,19 +13,63 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// AggregatedAccount are the account "apiserver" of a sample-apiserver in the namespace wardle and
+// its rights: those of a delegated authenticator and authorizer, and to read what it admits by.
+const AggregatedAccount = `
+{apiVersion: v1, kind: Namespace, metadata: {name: wardle}}
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: apiserver, namespace: wardle}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: "wardle:system:auth-delegator"}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "system:auth-delegator"}
+subjects: [{kind: ServiceAccount, name: apiserver, namespace: wardle}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: wardle-auth-reader, namespace: kube-system}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: extension-apiserver-authentication-reader}
+subjects: [{kind: ServiceAccount, name: apiserver, namespace: wardle}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: aggregated-apiserver}
+rules:
+- {apiGroups: [""], resources: [namespaces], verbs: [get, watch, list]}
+- {apiGroups: [admissionregistration.k8s.io], resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations, validatingadmissionpolicies, validatingadmissionpolicybindings, mutatingadmissionpolicies, mutatingadmissionpolicybindings], verbs: [get, watch, list]}
+- {apiGroups: [flowcontrol.apiserver.k8s.io], resources: [prioritylevelconfigurations, flowschemas], verbs: [list, watch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: aggregated-apiserver}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: aggregated-apiserver}
+subjects: [{kind: ServiceAccount, name: apiserver, namespace: wardle}]
+`
+
 // Aggregated is a running sample-apiserver, an API server behind the aggregator: it lets in
 // whom the kube-apiserver sends or vouches for, and asks the kube-apiserver who may what.
 type Aggregated struct {
 	*Process
-	// Manifest registers it: an APIService and the Service it names, which leads here.
-	Manifest string
-	url      string
-	ca       []byte
+	// APIService registers it, at the Port of the Service "api" in the namespace wardle.
+	APIService string
+	Port       int
+	url        string
+	ca         []byte
 }
 
+// ExternalName is a Service that leads a kube-apiserver here which routes to addresses of
+// Services.
+const ExternalName = `
+apiVersion: v1
+kind: Service
+metadata: {name: api, namespace: wardle}
+spec: {type: ExternalName, externalName: "127.0.0.1"}
+---`
+
 // Aggregated runs a sample-apiserver until the test ends. as is its account at the
-// kube-apiserver, which needs the rights of a delegated authenticator and authorizer; extra
-// are flags for what a test wants of auditing.
+// kube-apiserver, which needs the rights of AggregatedAccount; extra are flags for what a test
+// wants of auditing.
 func (c *Cluster) Aggregated(t testing.TB, as *rest.Config, extra ...string) *Aggregated {
 	t.Helper()
 	dir := t.TempDir()
@@ -33,7 +77,7 @@ func (c *Cluster) Aggregated(t testing.TB, as *rest.Config, extra ...string) *Ag
 	Kubeconfig(t, file("wardle.kubeconfig"), as)
 	port := Port(t)
 	cert, key := c.ca.Issue(t, pkix.Name{CommonName: "wardle"}, x509.ExtKeyUsageServerAuth, "127.0.0.1", "api.wardle.svc")
-	a := &Aggregated{url: fmt.Sprintf("https://127.0.0.1:%d", port), ca: c.ca.pem}
+	a := &Aggregated{Port: port, url: fmt.Sprintf("https://127.0.0.1:%d", port), ca: c.ca.pem}
 	a.Process = Run(t, dir, nil, Binary(t, "sample-apiserver"), append([]string{
 		"--etcd-servers=" + c.etcd,
 		"--bind-address=127.0.0.1",
@@ -45,12 +89,7 @@ func (c *Cluster) Aggregated(t testing.TB, as *rest.Config, extra ...string) *Ag
 		"--authentication-kubeconfig=" + file("wardle.kubeconfig"),
 		"--authorization-kubeconfig=" + file("wardle.kubeconfig"),
 	}, extra...)...)
-	a.Manifest = fmt.Sprintf(`
-apiVersion: v1
-kind: Service
-metadata: {name: api, namespace: wardle}
-spec: {type: ExternalName, externalName: "127.0.0.1"}
----
+	a.APIService = fmt.Sprintf(`
 apiVersion: apiregistration.k8s.io/v1
 kind: APIService
 metadata: {name: v1alpha1.wardle.example.com}

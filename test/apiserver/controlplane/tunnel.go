@@ -24,9 +24,7 @@ func Tunnel(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: http.HandlerFunc(carry)}
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(func() { _ = server.Close() })
+	tunnel(t, listener)
 	return "--egress-selector-config-file=" + write(t, filepath.Join(dir, "egress.yaml"), []byte(`
 apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration
@@ -36,6 +34,25 @@ egressSelections:
     proxyProtocol: HTTPConnect
     transport: {uds: {udsName: `+socket+`}}
 `))
+}
+
+// Proxy serves the same way to whoever else reaches nodes and Services, and returns its URL for
+// HTTPS_PROXY: clients go past it to addresses on loopback.
+func Proxy(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tunnel(t, listener)
+	return "http://" + listener.Addr().String()
+}
+
+// tunnel answers on a listener until the test ends.
+func tunnel(t testing.TB, listener net.Listener) {
+	server := &http.Server{Handler: http.HandlerFunc(carry)}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
 }
 
 // carry answers a CONNECT and copies both ways until either side ends.

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -81,7 +82,7 @@ func (c *Cluster) Churn(t testing.TB, plan Plan) Lived {
 	if all := int(next.Load()); 2*lived.Namespaces < all-parallel {
 		t.Errorf("%d namespaces of %d are gone", lived.Namespaces, all-parallel)
 	}
-	for _, s := range scenes {
+	for _, s := range c.scenes {
 		if lived.Scenes[s.name] == 0 {
 			t.Errorf("never played to its end: %s", s.name)
 		}
@@ -99,11 +100,17 @@ type stage struct {
 	ns        string
 	developer *kubernetes.Clientset // edit in the namespace
 	visitor   *kubernetes.Clientset // view in the namespace
+	custom    dynamic.Interface     // the developer's, for what has no client of its own
 }
 
 func (c *Cluster) stage(t testing.TB, seed uint64, n int) *stage {
 	s := &stage{Cluster: c, ctx: t.Context(), t: t, n: n, ns: fmt.Sprintf("life-%d", n), rng: rand.New(rand.NewPCG(seed, uint64(n)))}
-	s.developer, s.visitor = s.as(c.User(t, "dana-"+s.ns, "developers")), s.as(c.User(t, "vera-"+s.ns))
+	dana := c.User(t, "dana-"+s.ns, "developers")
+	s.developer, s.visitor = s.as(dana), s.as(c.User(t, "vera-"+s.ns))
+	var err error
+	if s.custom, err = dynamic.NewForConfig(dana); err != nil {
+		t.Error(err)
+	}
 	return s
 }
 
@@ -125,7 +132,7 @@ func (s *stage) live() (played []string, running int, _ error) {
 	}
 	for i := range perNamespace {
 		// By turns, so that a few namespaces see them all; how, is up to the seed.
-		scene := scenes[(s.n*perNamespace+i)%len(scenes)]
+		scene := s.scenes[(s.n*perNamespace+i)%len(s.scenes)]
 		err := scene.play(s)
 		var status apierrors.APIStatus
 		switch {

@@ -26,14 +26,15 @@ type Cluster struct {
 	Admin    *kubernetes.Clientset // of a user with a binding of cluster-admin
 	dynamic  *dynamic.DynamicClient
 	metadata metadata.Interface
-	log      string
+	own      string // folder of the audit log and of the front proxy's certificate
+	scenes   []scene
 	kubelets sync.Mutex // of who restarts one
 }
 
-// Flags are what an apiserver whose nodes join by TLS bootstrap needs beside controlplane's
-// own flags.
+// Flags are what an apiserver whose nodes join by TLS bootstrap, and which has aggregated API
+// servers, needs beside controlplane's own flags.
 func Flags() []string {
-	return []string{"--enable-bootstrap-token-auth=true", "--allow-privileged=true"}
+	return []string{"--enable-bootstrap-token-auth=true", "--allow-privileged=true", "--enable-aggregator-routing=true"}
 }
 
 // certificates is how long those of kubelets are good: the shortest time that makes them
@@ -45,8 +46,9 @@ const certificates = 9 * time.Minute
 // whatever else they name.
 func Start(t testing.TB, extra ...string) *Cluster {
 	t.Helper()
-	c := &Cluster{log: filepath.Join(t.TempDir(), "audit.log")}
-	flags := append(Flags(), "--audit-log-path="+c.log, "--audit-log-maxsize=100000", controlplane.Tunnel(t))
+	c := &Cluster{own: t.TempDir(), scenes: scenes}
+	flags := append(Flags(), "--audit-log-path="+c.log(), "--audit-log-maxsize=100000", controlplane.Tunnel(t))
+	flags = append(flags, controlplane.FrontProxy(t, c.own)...)
 	c.Cluster = controlplane.Start(t, append(flags, extra...)...)
 	root, err := kubernetes.NewForConfig(c.Cluster.Admin(t))
 	if err != nil {
@@ -84,7 +86,32 @@ func Start(t testing.TB, extra ...string) *Cluster {
 	for _, n := range c.Nodes {
 		n.Ready(t, c.Admin)
 	}
+	c.flunders(t)
 	return c
+}
+
+func (c *Cluster) log() string { return filepath.Join(c.own, "audit.log") }
+
+// flunders runs sample-apiserver behind the aggregator: an API that who edits a namespace may
+// write, and who views it may read.
+func (c *Cluster) flunders(t testing.TB) {
+	t.Helper()
+	c.apply(t, controlplane.AggregatedAccount+`
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: flunders-edit, labels: {rbac.authorization.k8s.io/aggregate-to-edit: "true"}}
+rules: [{apiGroups: [wardle.example.com], resources: [flunders], verbs: [create, update, patch, delete, deletecollection]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: flunders-view, labels: {rbac.authorization.k8s.io/aggregate-to-view: "true"}}
+rules: [{apiGroups: [wardle.example.com], resources: [flunders], verbs: [get, list, watch]}]
+`, "")
+	server := c.Aggregated(t, c.ServiceAccount(t, c.Admin, "wardle", "apiserver"))
+	c.lead(t, "wardle", "api", server.Port)
+	c.apply(t, server.APIService, "")
+	c.available(t, flunderAPI.GroupVersion())
 }
 
 // Record stops the apiserver, so that all of the log is there, and writes the recording into a
@@ -100,14 +127,14 @@ func (c *Cluster) Record(t testing.TB) string {
 	if err := os.Mkdir(filepath.Join(dir, "config"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	log, err := os.ReadFile(c.log)
+	log, err := os.ReadFile(c.log())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var flags []string
 	for _, f := range arguments {
 		if !strings.HasPrefix(f, "--audit") && !strings.HasPrefix(f, "--egress") {
-			flags = append(flags, strings.ReplaceAll(f, c.Folder(), "/etc/kubernetes"))
+			flags = append(flags, strings.NewReplacer(c.Folder(), "/etc/kubernetes", c.own, "/etc/kubernetes").Replace(f))
 		}
 	}
 	for name, text := range map[string][]byte{"audit.jsonl": log, "config/kube-apiserver.flags": []byte(strings.Join(flags, "\n") + "\n")} {

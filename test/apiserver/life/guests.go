@@ -1,22 +1,14 @@
 package life
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/retrial-io/retrial/test/apiserver/controlplane"
 )
@@ -38,9 +30,18 @@ profiles:
     deschedule: {enabled: [PodLifeTime]}
 `
 
-// Guests runs controllers that the cluster does not bring along, each as the service account
-// and with the roles that it publishes, until the test ends. A Deployment is there for the
-// descheduler to evict the pods of.
+// guest is a controller that the cluster does not bring along. It acts as the service account
+// and with the roles that it publishes.
+type guest struct {
+	program            string
+	namespace, account string
+	credentials        []string // flags that take the name of a kubeconfig
+	flags, environment []string
+	scenes             []scene // that it has a part in
+}
+
+// Guests runs the controllers until the test ends; scenes with them are played by Churn. A
+// Deployment is there for the descheduler to evict the pods of.
 func (c *Cluster) Guests(t testing.TB) []*controlplane.Process {
 	t.Helper()
 	folder := os.Getenv(guests)
@@ -59,57 +60,34 @@ func (c *Cluster) Guests(t testing.TB) []*controlplane.Process {
 	if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	port := func() string { return fmt.Sprint(controlplane.Port(t)) }
 	var running []*controlplane.Process
-	for name, guest := range map[string]struct {
-		account, kubeconfig string // the name of its flag
-		flags               []string
-	}{
-		"kube-state-metrics": {"kube-state-metrics", "kubeconfig", []string{"--host=127.0.0.1", "--telemetry-host=127.0.0.1",
-			"--port=" + strconv.Itoa(controlplane.Port(t)), "--telemetry-port=" + strconv.Itoa(controlplane.Port(t))}},
-		"descheduler": {"descheduler-sa", "client-connection-kubeconfig", []string{"--policy-config-file=" + file, "--descheduling-interval=20s",
-			"--disable-metrics", "--leader-elect", "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(controlplane.Port(t))}},
+	for _, g := range []guest{
+		{program: "kube-state-metrics", namespace: metav1.NamespaceSystem, account: "kube-state-metrics", credentials: []string{"--kubeconfig"},
+			flags: []string{"--host=127.0.0.1", "--telemetry-host=127.0.0.1", "--port=" + port(), "--telemetry-port=" + port()}},
+		{program: "descheduler", namespace: metav1.NamespaceSystem, account: "descheduler-sa", credentials: []string{"--client-connection-kubeconfig"},
+			flags: []string{"--policy-config-file=" + file, "--descheduling-interval=20s", "--disable-metrics", "--leader-elect", "--bind-address=127.0.0.1", "--secure-port=" + port()}},
 	} {
-		c.apply(t, filepath.Join(folder, name+".yaml"))
-		kubeconfig := filepath.Join(c.Folder(), name+".kubeconfig")
-		controlplane.Kubeconfig(t, kubeconfig, c.ServiceAccount(t, c.Admin, metav1.NamespaceSystem, guest.account))
-		running = append(running, controlplane.Run(t, c.Folder(), nil, filepath.Join(folder, name), append(guest.flags, "--"+guest.kubeconfig+"="+kubeconfig)...))
+		manifest, err := os.ReadFile(filepath.Join(folder, g.program+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.apply(t, fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s}}\n---\n%s", g.namespace, manifest), g.namespace)
+		kubeconfig := c.credentials(g.program)
+		controlplane.Kubeconfig(t, kubeconfig, c.ServiceAccount(t, c.Admin, g.namespace, g.account))
+		flags := g.flags
+		for _, name := range g.credentials {
+			flags = append(flags, name+"="+kubeconfig)
+		}
+		running = append(running, controlplane.Run(t, c.Folder(), g.environment, filepath.Join(folder, g.program), flags...))
+		c.scenes = append(c.scenes[:len(c.scenes):len(c.scenes)], g.scenes...)
 	}
 	return running
 }
 
-// apply makes the objects of a file; those without a namespace go into kube-system.
-func (c *Cluster) apply(t testing.TB, path string) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for docs := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
-		var o unstructured.Unstructured
-		err := docs.Decode(&o.Object)
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(o.Object) == 0 {
-			continue
-		}
-		gv, err := schema.ParseGroupVersion(o.GetAPIVersion())
-		if err != nil {
-			t.Fatal(err)
-		}
-		client := c.dynamic.Resource(gv.WithResource(strings.ToLower(o.GetKind()) + "s"))
-		if strings.HasPrefix(o.GetKind(), "Cluster") {
-			_, err = client.Create(t.Context(), &o, create)
-		} else {
-			_, err = client.Namespace(metav1.NamespaceSystem).Create(t.Context(), &o, create)
-		}
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			t.Fatal(fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err))
-		}
-	}
+// credentials is the path of a guest's kubeconfig.
+func (c *Cluster) credentials(program string) string {
+	return filepath.Join(c.Folder(), program+".kubeconfig")
 }
 
 // evicted counts the pods of the restless Deployment that are gone again.

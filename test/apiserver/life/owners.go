@@ -1,7 +1,6 @@
 package life
 
 import (
-	"encoding/json"
 	"fmt"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -273,41 +272,4 @@ func (s *stage) people() error {
 		return fmt.Errorf("a visitor makes a pod: %w", errUnexpected)
 	}
 	return nil
-}
-
-// customResources come with a definition and go with it.
-func (s *stage) customResources() error {
-	plural := fmt.Sprintf("things%d", s.n)
-	name := plural + ".life.example.com"
-	text := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":%q},"spec":{"group":"life.example.com","scope":"Namespaced",
-"names":{"plural":%q,"singular":"thing%d","kind":"Thing%d"},"versions":[{"name":"v1","served":true,"storage":true,
-"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`, name, plural, s.n, s.n)
-	var o unstructured.Unstructured
-	if err := json.Unmarshal([]byte(text), &o.Object); err != nil {
-		return err
-	}
-	definitions := s.dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	if _, err := definitions.Create(s.ctx, &o, create); err != nil {
-		return err
-	}
-	things := s.dynamic.Resource(schema.GroupVersionResource{Group: "life.example.com", Version: "v1", Resource: plural}).Namespace(s.ns)
-	thing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "life.example.com/v1", "kind": fmt.Sprintf("Thing%d", s.n), "metadata": map[string]any{"name": "one"}}}
-	if err := s.until("the definition to be served", func() (bool, error) {
-		_, err := things.Create(s.ctx, thing, create)
-		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-			return false, nil
-		}
-		return err == nil, err
-	}); err != nil {
-		return err
-	}
-	if _, err := things.List(s.ctx, metav1.ListOptions{}); err != nil {
-		return err
-	}
-	if s.rng.IntN(2) == 0 {
-		if err := things.Delete(s.ctx, "one", metav1.DeleteOptions{PropagationPolicy: s.propagation()}); err != nil {
-			return err
-		}
-	}
-	return definitions.Delete(s.ctx, name, metav1.DeleteOptions{})
 }

@@ -12,11 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// scenes are what happens in a namespace.
-var scenes = []struct {
+// scene is something that happens in a namespace.
+type scene struct {
 	name string
 	play func(*stage) error
-}{
+}
+
+// scenes are those that need no controllers beside Kubernetes' own.
+var scenes = []scene{
 	{"deployment", (*stage).deployment},
 	{"jobs", (*stage).jobs},
 	{"roles of an owner", (*stage).ownedRoles},
@@ -32,6 +35,7 @@ var scenes = []struct {
 	{"people", (*stage).people},
 	{"owners among pods", (*stage).ownedPods},
 	{"kubelet restart", (*stage).restart},
+	{"aggregated API", (*stage).flunders},
 }
 
 // deployment is scaled, rolled and deleted in one of the ways.
