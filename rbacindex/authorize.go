@@ -48,13 +48,7 @@ func (u Subject) Authorize(a *Attributes, buf []Grant) Result { return u.s.autho
 // set, those of its RoleBindings, until fn returns false. The rule must not be modified. The
 // Result has no grants; it carries the evaluation errors.
 func (s *Snapshot) RulesFor(user string, groups []string, namespace string, fn func(g Grant, rule *rbacv1.PolicyRule) bool) Result {
-	sub := s.subject(user, groups)
-	scopes := []*scope{&sub.own}
-	if namespace != "" {
-		if in := s.namespaced(sub, namespace); in != nil {
-			scopes = append(scopes, in)
-		}
-	}
+	scopes := s.scopes(user, groups, namespace)
 	res := scopes[len(scopes)-1].result(nil)
 	for _, sc := range scopes {
 		for _, u := range sc.units {
@@ -69,6 +63,18 @@ func (s *Snapshot) RulesFor(user string, groups []string, namespace string, fn f
 		}
 	}
 	return res
+}
+
+// scopes are those of a subject: that of the cluster and, when namespace is set and a binding
+// there names the subject, that of the namespace.
+func (s *Snapshot) scopes(user string, groups []string, namespace string) []*scope {
+	sub := s.subject(user, groups)
+	if namespace != "" {
+		if in := s.namespaced(sub, namespace); in != nil {
+			return []*scope{&sub.own, in}
+		}
+	}
+	return []*scope{&sub.own}
 }
 
 // BindingsOf visits every binding that concerns the subject, whether its role exists or not:

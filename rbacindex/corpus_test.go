@@ -123,7 +123,7 @@ func (c *recordedCase) ask(s *rbacindex.Snapshot) string {
 		}
 		return sameSet(got, rules) + sameSet(res.Errors(), want.Errors)
 	case "covers":
-		if got := rbacindex.Covers(c.Owner, c.Wanted); fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want.Uncovered) {
+		if got := uncovered(c.Owner, c.Wanted); fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want.Uncovered) {
 			return fmt.Sprintf("uncovered %q", got)
 		}
 		return ""

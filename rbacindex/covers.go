@@ -8,75 +8,61 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Covers returns what of the wanted rules the owner's rules do not cover, taken apart to one
-// API group, resource, verb and name (or one path and verb) each, in the order of the wanted
-// rules; nil when they cover it all. It decides as Covers of Kubernetes'
-// component-helpers/auth/rbac/validation, on which the apiserver's check against escalation
-// rests:
+// CoverSteps is how much work one comparison of rules may take: some milliseconds.
+const CoverSteps = 1 << 19
+
+// Coverage says whether rules cover others.
+type Coverage struct {
+	// Uncovered are the first pieces that are not covered, in the order of the wanted rules:
+	// one API group, resource, verb and name (or one path and verb) each.
+	Uncovered []rbacv1.PolicyRule
+	// More: there are, or may be, further ones.
+	More bool
+	// TooCostly: the steps did not suffice to tell. Nothing uncovered has been found.
+	TooCostly bool
+}
+
+// Covered reports that everything is covered.
+func (c *Coverage) Covered() bool { return len(c.Uncovered) == 0 && !c.TooCostly }
+
+// Covers tells whether the owner's rules cover the wanted ones, and lists up to most pieces
+// that they do not. It decides as Covers of Kubernetes' component-helpers/auth/rbac/validation,
+// on which the apiserver's check against escalation rests:
 //
 //   - one rule of the owner has to cover a piece whole;
 //   - "*" as a verb, group or resource is covered by "*" only, never by a list of all there is;
 //   - a piece for every name is covered by rules for every name only.
 //
-// The cost is that of the pieces, the product of a rule's lists, but for rules that one rule of
-// the owner covers whole.
-func Covers(owner, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	var out []rbacv1.PolicyRule
-	for i := range wanted {
-		if coveredWhole(&wanted[i], owner) {
-			continue
-		}
-		eachPiece(&wanted[i], func(p *piece) {
-			if !p.coveredByOne(owner) {
-				out = append(out, p.rule())
-			}
-		})
-	}
-	return out
-}
-
-// coveredWhole reports whether one rule of the owner covers every piece of a rule.
-func coveredWhole(w *rbacv1.PolicyRule, owner []rbacv1.PolicyRule) bool {
+// Rules are compared list by list, not piece by piece: the cost follows the lengths of the
+// lists, and never the product that they stand for. What takes more than the steps given is
+// too costly.
+func Covers(owner, wanted []rbacv1.PolicyRule, most int, steps *Steps) Coverage {
+	own := make([]*rbacv1.PolicyRule, len(owner))
 	for i := range owner {
-		if coversRule(&owner[i], w) {
-			return true
-		}
+		own[i] = &owner[i]
 	}
-	return false
+	return covers(own, wanted, most, steps)
 }
 
-func coversRule(r, w *rbacv1.PolicyRule) bool {
-	for _, verb := range w.Verbs {
-		if !verbMatches(r.Verbs, verb) {
-			return false
-		}
-	}
-	if len(r.ResourceNames) > 0 {
-		if len(w.ResourceNames) == 0 || len(w.NonResourceURLs) > 0 {
-			return false
-		}
-		for _, name := range w.ResourceNames {
-			if !slices.Contains(r.ResourceNames, name) {
-				return false
+// Covers tells whether what the subject holds, by ClusterRoleBindings and by RoleBindings of
+// the namespace when that is set, covers the wanted rules; see the function Covers.
+func (s *Snapshot) Covers(user string, groups []string, namespace string, wanted []rbacv1.PolicyRule, most int, steps *Steps) Coverage {
+	var owner []*rbacv1.PolicyRule
+	seen := map[*role]bool{}
+	for _, sc := range s.scopes(user, groups, namespace) {
+		for _, u := range sc.units {
+			r := u.role()
+			if seen[r] {
+				continue
+			}
+			seen[r] = true
+			rules := r.rules()
+			for i := range rules {
+				owner = append(owner, &rules[i])
 			}
 		}
 	}
-	for _, path := range w.NonResourceURLs {
-		if !pathMatches(r.NonResourceURLs, path) {
-			return false
-		}
-	}
-	for _, group := range w.APIGroups {
-		if !groupMatches(r.APIGroups, group) {
-			return false
-		}
-	}
-	for _, resource := range w.Resources {
-		if !coversResource(r.Resources, resource) {
-			return false
-		}
-	}
-	return true
+	return covers(owner, wanted, most, steps)
 }
 
 // piece is the least a rule gives: a verb on a resource of an API group, of every name or of
@@ -116,17 +102,6 @@ func eachPiece(r *rbacv1.PolicyRule, visit func(*piece)) {
 	}
 }
 
-func (p *piece) rule() rbacv1.PolicyRule {
-	if p.isPath {
-		return rbacv1.PolicyRule{Verbs: []string{p.verb}, NonResourceURLs: []string{p.path}}
-	}
-	r := rbacv1.PolicyRule{Verbs: []string{p.verb}, APIGroups: []string{p.group}, Resources: []string{p.resource}}
-	if p.named {
-		r.ResourceNames = []string{p.name}
-	}
-	return r
-}
-
 // coveredBy reports whether a rule covers the piece. A rule with resourceNames does not cover
 // paths, even where it has some.
 func (p *piece) coveredBy(r *rbacv1.PolicyRule) bool {
@@ -143,15 +118,6 @@ func (p *piece) coveredBy(r *rbacv1.PolicyRule) bool {
 		return false
 	}
 	return coversResource(r.Resources, p.resource)
-}
-
-func (p *piece) coveredByOne(rules []rbacv1.PolicyRule) bool {
-	for i := range rules {
-		if p.coveredBy(&rules[i]) {
-			return true
-		}
-	}
-	return false
 }
 
 // coversResource reports whether a rule's resources hold one, by name, by "*", or by that of

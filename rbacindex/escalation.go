@@ -20,15 +20,19 @@ type Escalation struct {
 	// rules have to cover the role's.
 	Grants []Grant
 	// Missing are the rules it lacks, as the apiserver lists them: put together by resource,
-	// sorted.
+	// sorted. More: there are further ones beyond the first MostMissing pieces.
 	Missing []rbacv1.PolicyRule
+	More    bool
+	// TooCostly: comparing the rules took more work than is allowed, and nothing lacking was
+	// found until then. Whether it is allowed is not known; Allowed is false.
+	TooCostly bool
 	// Aggregation: the role's rules are covered, but it has or had an aggregationRule, which
 	// takes "*" on everything, and Missing is what lacks to that.
 	Aggregation bool
 	// RoleAbsent: the role a binding names does not exist; the apiserver then answers 404.
 	RoleAbsent bool
 	// Reason is the last part of the apiserver's refusal, after "… is forbidden: "; "" when it is
-	// allowed or the role does not exist.
+	// allowed, not known, or the role does not exist.
 	Reason string
 }
 
@@ -72,7 +76,7 @@ func (s *Snapshot) MayWriteRole(user string, groups []string, object any, name s
 	if s.cover(&e, &a, rules); !e.Allowed || !aggregated {
 		return e, nil
 	}
-	if s.cover(&e, &a, fullAuthority()); !e.Allowed {
+	if s.cover(&e, &a, fullAuthority()); !e.Allowed && !e.TooCostly {
 		e.Aggregation, e.Reason = true, "must have cluster-admin privileges to use the aggregationRule"
 	}
 	return e, nil
@@ -121,24 +125,26 @@ func (s *Snapshot) escalation(a *Attributes) Escalation {
 	return Escalation{Allowed: res.Allowed, Grants: res.Grants}
 }
 
+// MostMissing bounds the pieces of rules that an Escalation lists as missing.
+const MostMissing = 4096
+
 // cover answers by the subject's own rules: those that hold cluster-wide and in the namespace.
 func (s *Snapshot) cover(e *Escalation, a *Attributes, wanted []rbacv1.PolicyRule) {
-	var held []rbacv1.PolicyRule
-	res := s.RulesFor(a.User, a.Groups, a.Namespace, func(_ Grant, r *rbacv1.PolicyRule) bool {
-		held = append(held, *r)
-		return true
-	})
-	uncovered := Covers(held, wanted)
-	e.Allowed, e.Missing = len(uncovered) == 0, compactPieces(uncovered)
-	if e.Allowed {
+	c := s.Covers(a.User, a.Groups, a.Namespace, wanted, MostMissing, NewSteps(CoverSteps))
+	e.Allowed, e.TooCostly, e.Missing, e.More = c.Covered(), c.TooCostly, compactPieces(c.Uncovered), c.More
+	if e.Allowed || e.TooCostly {
 		return
 	}
 	lines := make([]string, len(e.Missing))
 	for i := range e.Missing {
 		lines[i] = ruleText(&e.Missing[i])
 	}
+	if e.More {
+		lines = append(lines, "and more")
+	}
 	e.Reason = fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s", a.User, a.Groups, strings.Join(lines, "\n"))
-	if errs := res.Errors(); len(errs) > 1 {
+	scopes := s.scopes(a.User, a.Groups, a.Namespace)
+	if errs := scopes[len(scopes)-1].result(nil).Errors(); len(errs) > 1 {
 		e.Reason += "; resolution errors: [[" + strings.Join(errs, ", ") + "]]"
 	} else if len(errs) == 1 {
 		e.Reason += "; resolution errors: [" + errs[0] + "]"

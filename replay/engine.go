@@ -187,6 +187,16 @@ type trial struct {
 	// policy is what they are derived with.
 	checks []implied.Check
 	policy policyAt
+	steps  *rbacindex.Steps // left for comparing rules, see coverSteps
+}
+
+// coverSteps returns what is left of the work that comparing rules may take for this event, at
+// all the moments it is judged by together.
+func (t *trial) coverSteps() *rbacindex.Steps {
+	if t.steps == nil {
+		t.steps = rbacindex.NewSteps(rbacindex.CoverSteps)
+	}
+	return t.steps
 }
 
 // attributes rebuilds the request and notes where the event contradicts itself.

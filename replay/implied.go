@@ -129,7 +129,7 @@ func (t *trial) check(m *moment, u *event.User, c *implied.Check) Implied {
 	}
 	lacks := ""
 	if c.Cover {
-		out.Covered, lacks = m.covers(u, c, &open)
+		out.Covered, lacks = m.covers(u, c, t.coverSteps(), &open)
 	}
 	switch {
 	case allowed, out.Covered:
@@ -162,8 +162,9 @@ func (t *trial) further(m *moment, u *event.User, a *Attributes) (Decision, []Gr
 }
 
 // covers tells whether the subject's own rules, of RBAC alone, hold all that a role hands out.
-// lacks says what is not covered; what is not known goes to open.
-func (m *moment) covers(u *event.User, c *implied.Check, open *[]string) (covered bool, lacks string) {
+// lacks says what is not covered; what is not known, or takes more than the steps left to the
+// event, goes to open.
+func (m *moment) covers(u *event.User, c *implied.Check, steps *rbacindex.Steps, open *[]string) (covered bool, lacks string) {
 	if m.View == nil || len(c.Open) > 0 {
 		return false, ""
 	}
@@ -184,20 +185,22 @@ func (m *moment) covers(u *event.User, c *implied.Check, open *[]string) (covere
 			return false, authz.UnknownName(key) + " does not exist"
 		}
 	}
-	var held []rbacv1.PolicyRule
-	m.View.RBAC.RulesFor(u.Username, u.Groups, c.Attributes.Namespace, func(_ rbacindex.Grant, r *rbacv1.PolicyRule) bool {
-		held = append(held, *r)
-		return true
-	})
 	if c.Full {
 		wanted = append(slices.Clone(wanted), fullAuthority()...)
 	}
-	uncovered := rbacindex.Covers(held, wanted)
-	if len(uncovered) == 0 {
+	coverage := m.View.RBAC.Covers(u.Username, u.Groups, c.Attributes.Namespace, wanted, mostLacking+1, steps)
+	switch {
+	case coverage.TooCostly:
+		*open = append(*open, "whether its rules cover those of the role: too large to check")
+		return false, ""
+	case coverage.Covered():
 		return true, ""
 	}
-	return false, "not held: " + clip(rulesText(uncovered))
+	return false, "not held: " + clip(rulesText(coverage.Uncovered))
 }
+
+// mostLacking is how many pieces of what is not held are named.
+const mostLacking = 4
 
 // fullAuthority is what a role with an aggregationRule takes.
 func fullAuthority() []rbacv1.PolicyRule {
@@ -219,11 +222,10 @@ func rulesOf(role any) []rbacv1.PolicyRule {
 
 // rulesText writes the first pieces of what is not held as "verb resource.group".
 func rulesText(rules []rbacv1.PolicyRule) string {
-	const most = 4
 	var parts []string
 	for i := range rules {
 		r := &rules[i]
-		if i == most {
+		if i == mostLacking {
 			parts = append(parts, "and more")
 			break
 		}

@@ -16,6 +16,10 @@ type bindJSON struct {
 	// them.
 	RulesMissing []rbacv1.PolicyRule `json:"rulesMissing"`
 	RoleAbsent   bool                `json:"roleAbsent,omitempty"`
+	// More: RulesMissing are the first of many. TooCostly: comparing the rules takes more work than
+	// is allowed.
+	More      bool `json:"more,omitempty"`
+	TooCostly bool `json:"tooCostly,omitempty"`
 }
 
 // bindOf answers for a question about the verb bind on one role; nil for any other.
@@ -25,13 +29,13 @@ func bindOf(policy *rbacindex.Snapshot, r *rbacindex.Attributes, known bool) *bi
 		return nil
 	}
 	e := policy.MayBind(r.User, r.Groups, r.Namespace, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: r.Name})
-	out := &bindJSON{Allowed: "yes", Covers: e.Allowed && !e.Superuser && len(e.Grants) == 0, RulesMissing: e.Missing, RoleAbsent: e.RoleAbsent}
+	out := &bindJSON{Allowed: "yes", Covers: e.Allowed && !e.Superuser && len(e.Grants) == 0, RulesMissing: e.Missing, RoleAbsent: e.RoleAbsent, More: e.More, TooCostly: e.TooCostly}
 	if out.RulesMissing == nil {
 		out.RulesMissing = []rbacv1.PolicyRule{}
 	}
 	switch {
 	case e.Allowed:
-	case known:
+	case known && !e.TooCostly:
 		out.Allowed = "no"
 	default:
 		out.Allowed = "unknown"
@@ -48,6 +52,8 @@ func (b *bindJSON) text() string {
 		return b.Allowed + ": the role does not exist, and the verb bind is not granted"
 	case b.Allowed == "yes":
 		return "yes"
+	case b.TooCostly:
+		return "unknown: whether it holds every rule of the role is too large to check, and the verb bind is not granted"
 	}
 	return b.Allowed + ": it holds neither the verb bind on the role nor all of its rules"
 }

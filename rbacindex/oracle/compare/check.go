@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -31,10 +32,20 @@ func Index() Ours {
 	return Ours{
 		Authorize:    (*rbacindex.Snapshot).Authorize,
 		RuleAllows:   rbacindex.RuleAllows,
-		Covers:       rbacindex.Covers,
+		Covers:       uncovered,
 		MayBind:      (*rbacindex.Snapshot).MayBind,
 		MayWriteRole: (*rbacindex.Snapshot).MayWriteRole,
 	}
+}
+
+// uncovered are all pieces that the index says are not covered. That it cannot tell is an
+// answer of its own, which the real code never gives.
+func uncovered(owner, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	c := rbacindex.Covers(owner, wanted, math.MaxInt32, rbacindex.NewSteps(1<<30))
+	if c.TooCostly {
+		return []rbacv1.PolicyRule{{Verbs: []string{"too costly"}}}
+	}
+	return c.Uncovered
 }
 
 // checker asks both sides; it keeps buffers between questions and is for one goroutine.

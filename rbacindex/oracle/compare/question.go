@@ -173,16 +173,47 @@ func (g generator) fit(a *rbacindex.Attributes, r *rbacv1.PolicyRule) {
 // coverage makes two lists of rules, of which the one often has much of the other.
 func (g generator) coverage(p *Policy) (owner, wanted []rbacv1.PolicyRule) {
 	owner, wanted = g.narrow(g.rules(4)), g.narrow(g.rules(3))
-	switch g.IntN(4) {
+	switch g.IntN(5) {
 	case 0:
 		wanted = append(wanted[:min(1, len(wanted))], owner...)
 		owner = owner[:g.IntN(len(owner)+1)]
+	case 4:
+		for _, r := range wanted {
+			owner = g.halves(owner, r, 1+g.IntN(5))
+		}
+		if len(owner) > 0 && g.one(3) {
+			i := g.IntN(len(owner))
+			owner = slices.Delete(owner, i, i+1)
+		}
 	case 1:
 		for _, r := range owner {
 			wanted = append(wanted, g.part(r))
 		}
 	}
 	return owner, wanted
+}
+
+// halves cuts a rule in two along one of its lists, and the halves again, so that they cover it
+// together and none does by itself.
+func (g generator) halves(out []rbacv1.PolicyRule, r rbacv1.PolicyRule, depth int) []rbacv1.PolicyRule {
+	a, b := r, r
+	var cut, rest *[]string
+	switch g.IntN(4) {
+	case 0:
+		cut, rest = &a.Verbs, &b.Verbs
+	case 1:
+		cut, rest = &a.APIGroups, &b.APIGroups
+	case 2:
+		cut, rest = &a.Resources, &b.Resources
+	default:
+		cut, rest = &a.ResourceNames, &b.ResourceNames
+	}
+	if depth == 0 || len(*cut) < 2 {
+		return append(out, r)
+	}
+	at := 1 + g.IntN(len(*cut)-1)
+	*cut, *rest = (*cut)[:at], (*rest)[at:]
+	return g.halves(g.halves(out, a, depth-1), b, depth-1)
 }
 
 // part is some of a rule.

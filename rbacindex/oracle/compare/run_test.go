@@ -136,10 +136,10 @@ func TestWrongTwinsAreFound(t *testing.T) {
 		}, 1, 0, `"errors":[`},
 		{"covers every name by some", func(o *Ours) {
 			o.Covers = func(owner, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-				return slices.DeleteFunc(rbacindex.Covers(owner, wanted), func(p rbacv1.PolicyRule) bool {
+				return slices.DeleteFunc(uncovered(owner, wanted), func(p rbacv1.PolicyRule) bool {
 					return slices.ContainsFunc(owner, func(r rbacv1.PolicyRule) bool {
 						r.ResourceNames = nil
-						return len(rbacindex.Covers([]rbacv1.PolicyRule{r}, []rbacv1.PolicyRule{p})) == 0
+						return len(uncovered([]rbacv1.PolicyRule{r}, []rbacv1.PolicyRule{p})) == 0
 					})
 				})
 			}

@@ -1,0 +1,19 @@
+package rbacindex
+
+// Steps bounds the work of questions whose cost depends on how a policy is written, not on how
+// large it is. A step is a string looked at, a rule compared or a word of a set; none takes more
+// than some tens of nanoseconds. Several questions may share one Steps, which is for one
+// goroutine.
+type Steps struct{ left int }
+
+// NewSteps returns so many steps.
+func NewSteps(n int) *Steps { return &Steps{left: n} }
+
+// Left returns how many steps are left; not positive when the work had to end.
+func (s *Steps) Left() int { return s.left }
+
+// take uses up n steps; false when there are not as many.
+func (s *Steps) take(n int) bool {
+	s.left -= n
+	return s.left >= 0
+}
