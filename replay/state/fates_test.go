@@ -144,6 +144,24 @@ func TestFatesOfPods(t *testing.T) {
 			s.during("12:00:10", "12:00:11", "create", podsURI, 201, made, "")
 			s.during("12:00:10.2", "12:00:10.3", "delete", pod, 200, options, "")
 		}, want: []string{"12:00:12", "unknown - sa -"}, open: true},
+		"replaced in the second in which it was made": {tell: func(s *told) {
+			s.during("12:00:00.1", "12:00:00.1", "create", podsURI, 201, strings.Replace(made, `"sa"`, `"sb","nodeName":"n1"`, 1), "")
+			s.during("12:00:00.2", "12:00:00.2", "delete", pod, 200, options, "")
+			s.during("12:00:00.3", "12:00:00.3", "create", podsURI, 201, made, "")
+			s.listed("12:00:01", "12:00:01", podJSON("p", "u1", "", ""))
+		}, want: []string{"12:00:00.1", "present - sb n1", "12:00:00.25", "unknown - sb n1", "12:00:00.3", "present u1 sa -"}},
+		"replaced, perhaps, in the second in which it was made": {tell: func(s *told) {
+			s.during("12:00:00.1", "12:00:00.1", "create", podsURI, 201, strings.Replace(made, `"sa"`, `"sb"`, 1), "")
+			s.during("12:00:00.2", "12:00:00.2", "delete", pod, 200, options, "")
+			s.during("12:00:00.3", "12:00:00.3", "create", podsURI, 406, made, "")
+			s.listed("12:00:01", "12:00:01", podJSON("p", "u1", "", ""))
+		}, want: []string{"12:00:00.15", "unknown u1 sa -", "12:00:01.1", "present u1 sa -"}, open: true},
+		"replaced while it was listed": {tell: func(s *told) {
+			s.during("12:00:00.1", "12:00:00.1", "create", podsURI, 201, strings.Replace(made, `"sa"`, `"sb","nodeName":"n1"`, 1), "")
+			s.during("12:00:00.2", "12:00:00.2", "delete", pod, 200, options, "")
+			s.during("12:00:00.3", "12:00:00.3", "create", podsURI, 201, made, "")
+			s.listed("12:00:00", "12:00:00.5", podJSON("p", "u1", "", ""))
+		}, want: []string{"12:00:00.15", "unknown u1 sa -"}},
 		"given containers while it was being deleted": {tell: func(s *told) {
 			s.during("12:00:10", "12:00:10.1", "create", podsURI, 201, made, "")
 			s.during("12:00:20", "12:00:20.1", "delete", pod, 200, options, "")

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -111,6 +112,7 @@ type podBlind struct {
 	spec  *podSpec
 	// told says that an eviction's options are known, holds that they put on a finalizer.
 	told, holds bool
+	made        bool // it may have made the pod
 }
 
 // ends tells whether a pod may have ended by the write.
@@ -130,13 +132,20 @@ func comparePodBlinds(a, b podBlind) int {
 	if c := strings.Compare(a.node+"\x00"+a.uid, b.node+"\x00"+b.uid); c != 0 {
 		return c
 	}
-	if a.told != b.told || a.holds != b.holds {
-		if b.told && (!a.told || b.holds) {
-			return -1
-		}
-		return 1
+	if c := cmp.Compare(a.marks(), b.marks()); c != 0 {
+		return c
 	}
 	return comparePodSpecs(a.spec, b.spec)
+}
+
+// marks tells otherwise equal writes apart.
+func (b *podBlind) marks() (n int) {
+	for i, is := range [...]bool{b.told, b.holds, b.made} {
+		if is {
+			n |= 1 << i
+		}
+	}
+	return n
 }
 
 // comparePodSpecs is a fixed order, nil first.
@@ -259,7 +268,7 @@ func (s *State) takePod(o *Observation, at span) {
 		return
 	}
 	if o.UID == "" || r.Kind == kindEviction {
-		b := podBlind{span: at, grace: -1, uid: s.in.str(o.UID)}
+		b := podBlind{span: at, grace: -1, uid: s.in.str(o.UID), made: o.Created}
 		switch {
 		case r.Kind == kindEviction:
 			b.kind = podEvicted

@@ -51,24 +51,33 @@ func (p *pod) created(blinds []podBlind) span {
 		}
 		return at
 	}
-	second := min(by, p.made+int64(time.Second)) // as far as anyone can tell: it is stored a little later
-	at := span{min(p.made, second), second}
 	if p.born != noTime {
 		return span{p.born, max(by, p.born)}
 	}
-	var write *podBlind // the only one by which one was made then
-	for i := range blinds {
-		if b := &blinds[i]; b.kind == podThere && b.na >= at.nb && b.nb <= at.na {
-			if write != nil {
-				return at
-			}
-			write = b
-		}
-	}
-	if write != nil {
-		at = span{max(at.nb, write.nb), min(by, write.na)}
+	at, first, last := p.makers(blinds)
+	if first == last && last != nil && last.kind == podThere {
+		at = span{max(at.nb, last.nb), min(by, last.na)}
 	}
 	return at
+}
+
+// makers returns the second in which the pod was made, and the first and the last write by which it
+// may have been: one of the name and of the second. What was made before the last had gone by then,
+// so that it is the last alone where the pod was there still after it.
+func (p *pod) makers(blinds []podBlind) (at span, first, last *podBlind) {
+	second := min(p.seen, p.gone.na, p.made+int64(time.Second)) // as far as anyone can tell: it is stored a little later
+	at = span{min(p.made, second), second}
+	for i := range blinds {
+		b := &blinds[i]
+		if b.kind != podThere && !b.made || b.na < at.nb || b.nb > at.na {
+			continue
+		}
+		if first == nil || b.kind == podThere && last.na <= b.nb && b.na <= p.alive {
+			first = b
+		}
+		last = b
+	}
+	return at, first, last
 }
 
 // binding returns when the pod was bound to its node; ok is false when it was not, as far as
@@ -260,6 +269,11 @@ func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []po
 	case p.more != nil:
 		// First seen with a grace that was cut short: it was asked for before, nobody knows when.
 		now.open = slices.ContainsFunc(p.more.deletions, func(d podDeletion) bool { return d.asked == noTime && d.na <= p.seen })
+	}
+	if _, first, last := p.makers(blinds); first != last && p.born == noTime && p.made != noTime {
+		before := now // or it was another, which had gone when this one was made
+		before.span, before.phase = first.span, phaseUnknown
+		steps = append(steps, before)
 	}
 	steps = append(steps, now)
 	shown := noTime // since when its deletion was, that was shown last

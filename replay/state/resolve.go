@@ -84,7 +84,7 @@ func (o *object) resolve(scope []blind, listings []*listing) []step {
 		if i+1 < len(incs) {
 			// A newer uid took the name: this one ended in between, unseen.
 			last, next := steps[len(steps)-1].span, incs[i+1].first()
-			steps = append(steps, step{span: span{last.na, max(last.na, next.nb)}, phase: phaseAbsent, assumed: true})
+			steps = append(steps, step{span: span{last.na, max(last.na, next.na)}, phase: phaseAbsent, assumed: true})
 		}
 	}
 	steps = o.insertBlinds(steps, scope)
@@ -383,6 +383,9 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 	if !clash && b.absent {
 		s.phase, s.as = phaseAbsent, carryNothing
 	}
+	if b.created && b.content == nil {
+		o.unnamed(steps[:at], b)
+	}
 	if !clash && (b.content != nil || b.unchanged) {
 		s.phase, s.content, s.as = phasePresent, b.content, carryNothing
 		switch {
@@ -419,18 +422,25 @@ func (o *object) replaced(steps []step, at int, b *blind) ([]step, int, string) 
 	if before.bare() {
 		return slices.Delete(steps, at-1, at), at - 1, before.uid // this is how it came
 	}
-	uid := ""
-	for i := at - 1; i >= 0 && (steps[i].phase != phaseAbsent || steps[i].assumed); i-- {
-		s := &steps[i]
-		if s.uid != "" && (uid == "" || s.uid == uid) && !slices.ContainsFunc(o.versions, func(v version) bool { return v.uid == s.uid }) {
-			uid, s.uid = s.uid, "" // it was given to the one before for want of another
-		}
-	}
+	uid := o.unnamed(steps[:at], b)
 	if before.phase == phasePresent {
 		steps = slices.Insert(steps, at, step{span: span{before.na, b.na}, phase: phaseAbsent, assumed: true})
 		at++
 	}
 	return steps, at, uid
+}
+
+// unnamed takes from the steps before a write that made an object, or may have made one, the uid
+// of which only the end was seen, and returns it: it was given to the one before for want of another.
+func (o *object) unnamed(steps []step, b *blind) string {
+	uid := ""
+	for i := len(steps) - 1; i >= 0 && (steps[i].phase != phaseAbsent || steps[i].assumed || steps[i].overlaps(b.span)); i-- {
+		s := &steps[i]
+		if s.uid != "" && (uid == "" || s.uid == uid) && !slices.ContainsFunc(o.versions, func(v version) bool { return v.uid == s.uid }) {
+			uid, s.uid = s.uid, ""
+		}
+	}
+	return uid
 }
 
 // creation tells whether a write that made an object made one that is known otherwise, from a
