@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Builds the programs of one Kubernetes release from its Go module, for make test-e2e:
-# kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, sample-apiserver and a kubelet
-# without containers (test/apiserver/cmd/hollow-kubelet). A module is generated for the release, with
-# its own requirements: what the release's go.mod replaces by its staging folders is replaced
-# by the published modules of the same release. Programs that were built are not built again.
+# kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, sample-apiserver, and of
+# test/apiserver/cmd the kubelet without containers and, if it is named, the end-to-end suite
+# (e2e). A module is generated for the release, with its own requirements: what the release's
+# go.mod replaces by its staging folders is replaced by the published modules of the same
+# release. Programs that were built are not built again.
 #
 #   scripts/build-release.sh 1.28 [PROGRAM...]      prints the folder they are in
 set -euo pipefail
@@ -30,7 +31,7 @@ minor=${version#1.} minor=${minor%.*}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/retrial
 folder=$cache/releases/v$version
 module=$folder/module
-mkdir -p "$module/hollow-kubelet"
+mkdir -p "$module/hollow-kubelet" "$module/e2e"
 export CGO_ENABLED=0 GOFLAGS=-mod=mod
 
 source=$(go mod download -json "k8s.io/kubernetes@v$version" | awk -F'"' '$2 == "Dir" { print $4 }')
@@ -52,6 +53,8 @@ sed_args=(-e '')
 grep -q 'func InitializeTLS(ctx' "$source/cmd/kubelet/app/server.go" || sed_args+=(-e 's/InitializeTLS(ctx, /InitializeTLS(/')
 sed "${sed_args[@]}" test/apiserver/cmd/hollow-kubelet/main.go > "$kubelet.new"
 replace "$kubelet"
+cp test/apiserver/cmd/e2e/main.go "$module/e2e/main.go.new"
+replace "$module/e2e/main.go"
 
 ldflags="-s -w"
 for p in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
@@ -59,11 +62,15 @@ for p in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
 done
 for program in "${programs[@]}"; do
   package=k8s.io/kubernetes/cmd/$program
-  [ "$program" != hollow-kubelet ] || package=./hollow-kubelet
-  [ "$program" != sample-apiserver ] || package=k8s.io/sample-apiserver
-  if [ -x "$folder/$program" ] && [ "$folder/$program" -nt "$module/generated.mod" ] && { [ "$program" != hollow-kubelet ] || [ "$folder/$program" -nt "$kubelet" ]; }; then
-    continue
-  fi
+  newest=$module/generated.mod
+  case $program in
+    hollow-kubelet | e2e)
+      package=./$program
+      [ "$module/$program/main.go" -ot "$newest" ] || newest=$module/$program/main.go
+      ;;
+    sample-apiserver) package=k8s.io/sample-apiserver ;;
+  esac
+  [ ! "$folder/$program" -nt "$newest" ] || continue
   say "building $program v$version"
   go -C "$module" build -buildvcs=false -p "$(nproc)" -ldflags "$ldflags" -o "$folder/" "$package" >&2
 done

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Lets a whole Kubernetes of one release live for some minutes (test/apiserver/life), connected
-# to Retrial, and judges the recording. On 1.36 kube-state-metrics and the descheduler run there
-# under their published roles, and Kubernetes' own end-to-end suite then runs for as long, on a
-# cluster of its own. Long: the first run of a release builds its programs, ten minutes of two
-# idle cores. The recordings stay:
+# to Retrial, and judges the recording. kube-state-metrics, the descheduler, cert-manager, the
+# operator of Prometheus and metrics-server run there under their published roles. On 1.36 and
+# 1.37 Kubernetes' own end-to-end suite then runs for as long, on a cluster of its own. Long:
+# the first run of a release builds its programs, ten minutes of two idle cores, and the first
+# of all the controllers, ten more. The recordings stay:
 #   ${XDG_CACHE_HOME:-~/.cache}/retrial/life/RELEASE-seedSEED/TEST/{audit.jsonl,config,report.txt}
 #
 #   RELEASE=1.36 MINUTES=5 SEED=1 scripts/test-e2e.sh
@@ -16,15 +17,17 @@ scripts/fetch-libchdb.sh
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/retrial
 folder=$cache/apiserver
 export CGO_ENABLED=0
+RETRIAL_LIFE_CONTROLLERS=$(scripts/build-controllers.sh)
+export RETRIAL_LIFE_CONTROLLERS
+tests=. suite=(kubectl e2e)
+case $release in
+  1.28 | 1.33) tests=TestLife suite=() ;;
+esac
 if [ "$release" = 1.36 ]; then
   version=$(awk '$1 == "k8s.io/kubernetes" { print $2 }' test/apiserver/go.mod)
   go -C test/apiserver build -buildvcs=false -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$version" -o "$folder/" ./cmd/e2e k8s.io/kubernetes/cmd/kubectl
-  RETRIAL_LIFE_CONTROLLERS=$(scripts/build-controllers.sh)
-  export RETRIAL_LIFE_CONTROLLERS
-  tests=.
 else
-  tests=TestLife
-  folder=$(scripts/build-release.sh "$release" kube-apiserver kube-controller-manager kube-scheduler sample-apiserver hollow-kubelet)
+  folder=$(scripts/build-release.sh "$release" kube-apiserver kube-controller-manager kube-scheduler sample-apiserver hollow-kubelet "${suite[@]}")
   for program in etcd retrial; do # of these, there is one for all
     ln -sf "$cache/apiserver/$program" "$folder/$program"
   done

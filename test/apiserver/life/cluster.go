@@ -34,7 +34,7 @@ type Cluster struct {
 // Flags are what an apiserver whose nodes join by TLS bootstrap, and which has aggregated API
 // servers, needs beside controlplane's own flags.
 func Flags() []string {
-	return []string{"--enable-bootstrap-token-auth=true", "--allow-privileged=true", "--enable-aggregator-routing=true"}
+	return []string{"--enable-bootstrap-token-auth=true", "--allow-privileged=true", "--enable-aggregator-routing=true", "--kubelet-preferred-address-types=InternalIP"}
 }
 
 // certificates is how long those of kubelets are good: the shortest time that makes them

@@ -61,12 +61,26 @@ func (c *Cluster) Guests(t testing.TB) []*controlplane.Process {
 		t.Fatal(err)
 	}
 	port := func() string { return fmt.Sprint(controlplane.Port(t)) }
+	metrics := controlplane.Port(t)
 	var running []*controlplane.Process
 	for _, g := range []guest{
 		{program: "kube-state-metrics", namespace: metav1.NamespaceSystem, account: "kube-state-metrics", credentials: []string{"--kubeconfig"},
 			flags: []string{"--host=127.0.0.1", "--telemetry-host=127.0.0.1", "--port=" + port(), "--telemetry-port=" + port()}},
 		{program: "descheduler", namespace: metav1.NamespaceSystem, account: "descheduler-sa", credentials: []string{"--client-connection-kubeconfig"},
 			flags: []string{"--policy-config-file=" + file, "--descheduling-interval=20s", "--disable-metrics", "--leader-elect", "--bind-address=127.0.0.1", "--secure-port=" + port()}},
+		{program: "cert-manager", namespace: "cert-manager", account: "cert-manager", credentials: []string{"--kubeconfig"},
+			flags:  []string{"--cluster-resource-namespace=cert-manager"},
+			scenes: []scene{{"certificates", (*stage).certificates}}},
+		{program: "prometheus-operator", namespace: metav1.NamespaceDefault, account: "prometheus-operator",
+			flags:       []string{"--web.listen-address=127.0.0.1:0"},
+			environment: []string{"KUBECONFIG=" + c.credentials("prometheus-operator")},
+			scenes:      []scene{{"monitoring", (*stage).monitoring}}},
+		{program: "metrics-server", namespace: metav1.NamespaceSystem, account: "metrics-server",
+			credentials: []string{"--kubeconfig", "--authentication-kubeconfig", "--authorization-kubeconfig"},
+			flags: []string{fmt.Sprintf("--secure-port=%d", metrics), "--bind-address=127.0.0.1", "--permit-port-sharing", "--cert-dir=" + t.TempDir(), "--metric-resolution=15s",
+				"--kubelet-use-node-status-port", "--kubelet-preferred-address-types=InternalIP", "--kubelet-certificate-authority=" + filepath.Join(c.Folder(), "ca.crt")},
+			environment: []string{"HTTPS_PROXY=" + controlplane.Proxy(t)},
+			scenes:      []scene{{"metrics", (*stage).metrics}}},
 	} {
 		manifest, err := os.ReadFile(filepath.Join(folder, g.program+".yaml"))
 		if err != nil {
@@ -82,6 +96,8 @@ func (c *Cluster) Guests(t testing.TB) []*controlplane.Process {
 		running = append(running, controlplane.Run(t, c.Folder(), g.environment, filepath.Join(folder, g.program), flags...))
 		c.scenes = append(c.scenes[:len(c.scenes):len(c.scenes)], g.scenes...)
 	}
+	c.lead(t, metav1.NamespaceSystem, "metrics-server", metrics)
+	c.available(t, podMetrics.GroupVersion())
 	return running
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -68,6 +69,9 @@ func Accusations(t testing.TB, in *product.Install, dir string) map[string]int {
 // accusing are the rules that say a record or a credential is not what it seems.
 var accusing = []string{"decision-drift", "credential-forged", "credential-two-identities", "audit-id-reuse", "identity-contradiction", "token-two-places"}
 
+// names are what tells a cause from others of its kind: objects, nodes and times.
+var names = regexp.MustCompile(`[a-z]+/life-[^ ;,)]+|\b[a-z-]*life-[\w./-]+|node-\d|\d{4}-\d\d-\d\dT\S+|\b[\d.]+(µs|ms|s)\b`)
+
 // Report is a table of what is no match, the most frequent first: how often, what, who, where,
 // why, and the audit ID of one of them.
 func Report(verdicts map[string]*Verdict) string {
@@ -82,7 +86,7 @@ func Report(verdicts map[string]*Verdict) string {
 		if v.Verdict == "match" || v.Verdict == "not_judged" {
 			continue
 		}
-		key := strings.Join([]string{v.Outcome(), v.Recorded + "→" + v.Replayed, subject(v.User), v.Verb, about(v.RequestURI), v.Cause, strings.Join(v.Missing, "; ")}, " | ")
+		key := strings.Join([]string{v.Outcome(), v.Recorded + "→" + v.Replayed, subject(v.User), v.Verb, about(v.RequestURI), names.ReplaceAllString(v.Cause, "…")}, " | ")
 		if groups[key] == nil {
 			groups[key] = &group{example: v}
 		}

@@ -9,10 +9,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
 )
 
 // owned is a reference to an owner in the namespace.
@@ -175,20 +175,27 @@ func (s *stage) finalizers() error {
 		if err := held.Delete(s.ctx, "held", metav1.DeleteOptions{PropagationPolicy: s.propagation()}); err != nil {
 			return err
 		}
-		var err error
-		switch s.rng.IntN(3) {
-		case 0:
-			_, err = held.Patch(s.ctx, "held", types.MergePatchType, free, metav1.PatchOptions{})
-		case 1:
-			_, err = s.dynamic.Resource(gvr).Namespace(s.ns).Patch(s.ctx, "held", types.MergePatchType, free, metav1.PatchOptions{})
-		case 2:
-			var o *unstructured.Unstructured
-			if o, err = s.dynamic.Resource(gvr).Namespace(s.ns).Get(s.ctx, "held", metav1.GetOptions{}); err == nil {
+		way := s.rng.IntN(3)
+		// The garbage collector changes what is being deleted in the foreground.
+		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			switch way {
+			case 0:
+				_, err := held.Patch(s.ctx, "held", types.MergePatchType, free, metav1.PatchOptions{})
+				return err
+			case 1:
+				_, err := s.dynamic.Resource(gvr).Namespace(s.ns).Patch(s.ctx, "held", types.MergePatchType, free, metav1.PatchOptions{})
+				return err
+			default:
+				o, err := s.dynamic.Resource(gvr).Namespace(s.ns).Get(s.ctx, "held", metav1.GetOptions{})
+				if err != nil {
+					return err
+				}
 				o.SetFinalizers(nil)
 				_, err = s.dynamic.Resource(gvr).Namespace(s.ns).Update(s.ctx, o, metav1.UpdateOptions{})
+				return err
 			}
-		}
-		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		})
+		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}

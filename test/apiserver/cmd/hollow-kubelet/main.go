@@ -62,6 +62,7 @@ func (n *node) run(ctx context.Context) error {
 	config.RotateCertificates, config.ServerTLSBootstrap = true, true
 	config.Authentication.X509.ClientCAFile = n.authority
 	config.Authentication.Anonymous.Enabled = false
+	config.Authentication.Webhook.Enabled, config.Authorization.Mode = true, "Webhook"
 	// Releases differ in whether there is such a field.
 	if err := json.Unmarshal([]byte(`{"FailCgroupV1": false}`), config); err != nil {
 		return err
