@@ -131,6 +131,7 @@ func TestGoldenQueries(t *testing.T) {
 		{"Credentials", func() error { _, err := s.Credentials(ctx, "c", "u", from, to, 10); return err }},
 		{"IdentityCounts", func() error { _, err := s.IdentityCounts(ctx, "c", from, to); return err }},
 		{"DriftGroups", func() error { _, err := s.DriftGroups(ctx, "c", from, to, 3, 100); return err }},
+		{"Judged", func() error { _, _, err := s.Judged(ctx, "c", from, to); return err }},
 		{"DirectRequests", func() error {
 			_, err := s.DirectRequests(ctx, "c", []string{"wardle"}, []string{"system:aggregator"}, from, to)
 			return err

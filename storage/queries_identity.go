@@ -183,6 +183,24 @@ func (s *Store) DriftGroups(ctx context.Context, cluster string, from, to time.T
 	return out, nil
 }
 
+const judgedQuery = `SELECT sum(toInt64(sign)) AS requests, sumIf(toInt64(sign), outcome NOT IN ('not_judged', '')) AS judged
+FROM %s.events
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32}`
+
+// Judged counts the requests of the minutes from and to lie in and those between, and how many of
+// them were compared with the replica; zero bounds leave the range open.
+func (s *Store) Judged(ctx context.Context, cluster string, from, to time.Time) (requests, judged int64, err error) {
+	type counts struct{ requests, judged int64 }
+	out, err := collect(ctx, s, judgedQuery, minutes(cluster, from, to), func(c *counts) ([]any, func()) { return []any{&c.requests, &c.judged}, nil })
+	if err != nil {
+		return 0, 0, fmt.Errorf("judged requests of cluster %q: %w", cluster, err)
+	}
+	if len(out) == 0 {
+		return 0, 0, nil
+	}
+	return out[0].requests, out[0].judged, nil
+}
+
 func (s *Store) driftGroups(ctx context.Context, p clickhouse.Parameters) ([]Drift, error) {
 	return collect(ctx, s, driftQuery, p, func(d *Drift) ([]any, func()) {
 		var first, last int64

@@ -195,6 +195,13 @@ func TestIdentityCounts(t *testing.T) {
 	if sum != driftRequests {
 		t.Errorf("%d requests in groups, want %d", sum, driftRequests)
 	}
+	requests, judged, err := s.Judged(ctx, "c", time.Time{}, time.Time{})
+	if err != nil || judged < driftRequests || requests < judged {
+		t.Errorf("%d requests, %d judged, %v; want at least %d", requests, judged, err, driftRequests)
+	}
+	if requests, judged, err := s.Judged(ctx, "c", in[0].Event.RequestReceivedTimestamp.AddDate(-1, 0, 0), in[0].Event.RequestReceivedTimestamp.AddDate(-1, 0, 1)); err != nil || requests != 0 || judged != 0 {
+		t.Errorf("a range without requests: %d requests, %d judged, %v", requests, judged, err)
+	}
 	none, err := s.DriftGroups(ctx, "c", in[0].Event.RequestReceivedTimestamp.AddDate(-1, 0, 0), in[0].Event.RequestReceivedTimestamp.AddDate(-1, 0, 1), 3, 10)
 	if err != nil || len(none) != 0 {
 		t.Errorf("a range without requests: %v, %v", none, err)

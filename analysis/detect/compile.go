@@ -29,7 +29,7 @@ const (
 type language struct{ env *cel.Env }
 
 func newEnv() (*language, error) {
-	opts := []cel.EnvOption{ext.Strings(), ext.Sets(), cel.OptionalTypes()}
+	opts := []cel.EnvOption{ext.Strings(), ext.Sets(), ext.Lists(), cel.OptionalTypes()}
 	for _, v := range Variables() {
 		opts = append(opts, cel.Variable(v.Name, v.Type))
 	}
@@ -117,6 +117,8 @@ type program struct {
 	expr      *expr // nil selects everything
 	group     []*expr
 	counts    []countProgram
+	about     *expr // nil for who made the request
+	says      *expr // nil for nothing
 	markNames []string
 	reads     []string // the variables it looks at, sorted
 }
@@ -162,6 +164,7 @@ func compile(l *language, file string, r Rule) (*program, error) {
 			after:    c.After,
 		})
 	}
+	p.about, p.says = one("about", r.About, cel.StringType), one("says", r.Says, cel.StringType)
 	p.reads = p.variables()
 	return p, errors.Join(errs...)
 }
@@ -177,6 +180,8 @@ func (p *program) variables() []string {
 		}
 	}
 	add(p.expr)
+	add(p.about)
+	add(p.says)
 	for _, g := range p.group {
 		add(g)
 	}

@@ -219,8 +219,23 @@ func (d *Detector) enter(s *ruleState) {
 		}
 	}
 	if shown && (len(p.evidence) < maxEvidence || !t.After(p.evidence[maxEvidence-1].Time)) {
-		p.evidence = earliest(append(p.evidence, d.in.evidence()))
+		p.evidence = earliest(append(p.evidence, d.evidence(s.program)))
 	}
+}
+
+// evidence is the request at hand as a rule tells of it. What it cannot tell is left out.
+func (d *Detector) evidence(p *program) Evidence {
+	words := func(e *expr) string {
+		if e == nil {
+			return ""
+		}
+		text, err := e.string(&d.in)
+		if err != nil {
+			d.failed(p, err)
+		}
+		return text
+	}
+	return d.in.evidence(words(p.about), words(p.says))
 }
 
 // earliest sorts evidence and keeps what a finding names.

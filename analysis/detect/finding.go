@@ -20,7 +20,7 @@ type Finding struct {
 	Severity string   `json:"severity"`
 	Attack   []string `json:"attack"`
 	Cluster  string   `json:"cluster"`
-	Subject  string   `json:"subject"` // of the earliest request; chosen by clients, like all text below
+	Subject  string   `json:"subject"` // who made the earliest request, or whom the rule says; chosen by clients, like all text below
 	// Window is the begin of the stretch of time the finding is about: of a rule's fold, or of
 	// the hour something was first seen in.
 	Window time.Time `json:"window"`
@@ -61,15 +61,16 @@ func identify(cluster, rule, group string, window int64) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// evidence describes the request the input stands at; strings are copies, since those of an
-// event alias the buffer it was read into.
-func (in *input) evidence() Evidence {
+// evidence describes the request the input stands at: about whom it is, who made it if that is
+// empty, and what else is said of it. Strings are copies, since those of an event alias the buffer
+// it was read into.
+func (in *input) evidence(about, says string) Evidence {
 	e, a := in.event, in.attrs
 	var b strings.Builder
-	subject := e.EffectiveUser().Username
+	subject := e.User.Username
 	b.WriteString(named(subject))
 	if e.ImpersonatedUser != nil {
-		b.WriteString(" (in truth " + named(e.User.Username) + ")")
+		b.WriteString(" (acting as " + named(e.ImpersonatedUser.Username) + ")")
 	}
 	b.WriteString(" " + named(e.Verb) + " ")
 	if a.ResourceRequest {
@@ -89,6 +90,12 @@ func (in *input) evidence() Evidence {
 	}
 	if c := e.Code(); c != 0 {
 		b.WriteString(": " + strconv.Itoa(int(c)))
+	}
+	if says != "" {
+		b.WriteString("; " + says)
+	}
+	if about != "" {
+		subject = about
 	}
 	return Evidence{
 		AuditID: strings.Clone(e.AuditID), Request: in.requestKey(), Time: e.RequestReceivedTimestamp,
@@ -121,7 +128,7 @@ func named(s string) string {
 }
 
 func compareEvidence(a, b Evidence) int {
-	return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Request, b.Request))
+	return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Request, b.Request), cmp.Compare(a.Text, b.Text))
 }
 
 // order sorts findings: time, rule, identifier.

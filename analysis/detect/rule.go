@@ -39,6 +39,11 @@ type Rule struct {
 	GroupBy []string `json:"groupBy"`
 	Window  Window   `json:"window"`
 	Counts  []Count  `json:"counts"` // window rules: all must hold
+	// About names whom a finding is about, by its earliest request; string. Empty, or of an empty
+	// result: who made that request.
+	About string `json:"about"`
+	// Says is what of a request the line about it says beyond who, what and where; string.
+	Says string `json:"says"`
 	// Baseline is how long a cluster must have been observed before a key counts as new.
 	Baseline Duration `json:"baseline"`
 }

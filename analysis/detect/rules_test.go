@@ -179,3 +179,51 @@ func TestReads(t *testing.T) {
 		}
 	}
 }
+
+// A finding says who got what by which object, and is about whom the rule is about.
+func TestWordsOfFindings(t *testing.T) {
+	for rule, want := range map[string]struct{ test, subject, text string }{
+		"cluster-admin-binding": {"kubeadm's administrators and one more", "kubernetes-super-admin",
+			"; it gives cluster-admin to Group kubeadm:cluster-admins, User eve by ClusterRoleBinding kubeadm:cluster-admins"},
+		"anonymous-granted":      {"", "", "; it gives "},
+		"dangerous-role":         {"", "", "; it writes "},
+		"deleted-account-active": {"", "system:serviceaccount:", "; the account went on making requests"},
+	} {
+		cases := readCases(t, "testdata/rules/"+rule+".jsonl")
+		i := slices.IndexFunc(cases, func(c testCase) bool { return c.Fires && (want.test == "" || c.Name == want.test) })
+		if i < 0 {
+			t.Fatalf("%s: no case %q", rule, want.test)
+		}
+		d := New(builtinSet(t).only(rule), Config{Since: cases[i].Since})
+		for _, q := range cases[i].Requests {
+			d.Observe("prod", q.decode(t), q.Verdict)
+		}
+		found := d.Flush()
+		if len(found) != 1 || !strings.Contains(found[0].Text, want.text) || !strings.HasPrefix(found[0].Subject, want.subject) {
+			t.Errorf("%s: %+v, want about %q: %q", rule, found, want.subject, want.text)
+		}
+		if s := d.Stats(); len(s.Errors) > 0 {
+			t.Errorf("%s: %v", rule, s.FirstError)
+		}
+	}
+}
+
+// A binding of thousands is told of by its first subjects, within the cost an expression may have.
+func TestWordsOfManySubjects(t *testing.T) {
+	q := readCases(t, "testdata/rules/cluster-admin-binding.jsonl")[0].Requests[0]
+	var body map[string]any
+	if err := json.Unmarshal(q.Event, &body); err != nil {
+		t.Fatal(err)
+	}
+	subjects := make([]any, 10_000)
+	for i := range subjects {
+		subjects[i] = map[string]any{"kind": "User", "name": "u" + strings.Repeat("x", i%9)}
+	}
+	body["responseObject"] = map[string]any{"kind": "ClusterRoleBinding", "metadata": map[string]any{"name": "b"}, "subjects": subjects, "roleRef": map[string]any{"name": "cluster-admin"}}
+	q.Event, _ = json.Marshal(body)
+	d := New(builtinSet(t).only("cluster-admin-binding"), Config{})
+	d.Observe("prod", q.decode(t), q.Verdict)
+	if found := d.Flush(); len(found) != 1 || !strings.Contains(found[0].Text, "User uxxxx and 9995 more by ") || len(d.Stats().Errors) > 0 {
+		t.Errorf("%+v, %v", found, d.Stats().FirstError)
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -11,8 +12,11 @@ import (
 	"strings"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/retrial-io/retrial/analysis/leastpriv"
 	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/state"
 )
 
@@ -142,20 +146,35 @@ func readQuestion(q url.Values) (out questionJSON, word string, err error) {
 // request completes a question by the words of a policy's rules.
 func (out *questionJSON) request(word string, policy *rbacindex.Snapshot) (r rbacindex.Attributes, hints []string, err error) {
 	named := namedIn(policy)
+	say := func(hint string) {
+		if hint != "" {
+			hints = append(hints, hint)
+		}
+	}
+	hint, err := named.verb(out.Verb, word == "")
+	if err != nil {
+		return r, nil, bad("verb: %w", err)
+	}
+	say(hint)
 	if word == "" {
-		return rbacindex.Attributes{Verb: out.Verb, Path: out.Path}, named.hints(out.Verb, nil), nil
+		return rbacindex.Attributes{Verb: out.Verb, Path: out.Path}, hints, nil
 	}
 	res, err := parseResource(word)
 	if err != nil {
 		return r, nil, bad("resource: %w", err)
 	}
-	res.choose(named)
+	read, err := res.understand(named)
+	if err != nil {
+		return r, nil, bad("resource: %w", err)
+	}
+	say(read)
+	say(named.hint(&res))
 	out.Resource, out.Group, out.Subresource = res.name, res.group, res.sub
 	if res.group == "" && res.name == "namespaces" && out.Namespace == "" && !out.AllNamespaces {
 		out.Namespace = out.Name // as the apiserver reads requests for one namespace
 	}
 	r = rbacindex.Attributes{ResourceRequest: true, Verb: out.Verb, APIGroup: res.group, Resource: res.name, Subresource: res.sub, Namespace: out.Namespace, Name: out.Name}
-	return r, named.hints(out.Verb, &res), nil
+	return r, hints, nil
 }
 
 // whoCanJSON is who a request is granted to.
@@ -242,10 +261,13 @@ type canJSON struct {
 	// GroupsFrom is "requests": those its requests carried the last time, at GroupsSeen;
 	// "asked": the question's; "name": what its name alone gives it. What the name gives is
 	// always among them.
-	GroupsFrom string      `json:"groupsFrom"`
-	GroupsSeen *time.Time  `json:"groupsSeen,omitempty"`
-	Scopes     []scopeJSON `json:"scopes"`
-	Superuser  bool        `json:"superuser"` // in system:masters: may do everything, whatever the rules
+	GroupsFrom string     `json:"groupsFrom"`
+	GroupsSeen *time.Time `json:"groupsSeen,omitempty"`
+	// Stranger says that no request of the subject is stored and no binding names it: what it may is
+	// what everybody of such a name may.
+	Stranger  bool        `json:"stranger,omitempty"`
+	Scopes    []scopeJSON `json:"scopes"`
+	Superuser bool        `json:"superuser"` // in system:masters: may do everything, whatever the rules
 	// Request is what was asked about, null when that is everything; Scopes are empty then.
 	Request *decisionJSON `json:"request,omitempty"`
 	Hints   []string      `json:"hints,omitempty"`
@@ -322,11 +344,9 @@ func (a api) can(ctx context.Context, q url.Values) (any, error) {
 		return nil, err
 	}
 	if out.Subject != "" && out.GroupsFrom == "name" && !view.RBAC.Names(out.Subject, false) {
-		hint := fmt.Sprintf("no request of %q is stored and no binding names it: this is what everybody of such a name has", out.Subject)
-		if near, err := a.store.NearSubjects(ctx, cluster, out.Subject, 3); err == nil && len(near) > 0 {
-			hint += "; did you mean " + strings.Join(near, " or ") + "?"
+		if err := a.stranger(ctx, &out, &view, at); err != nil {
+			return nil, err
 		}
-		out.Hints = append(out.Hints, hint)
 	}
 	for _, g := range asked {
 		if g != groupMasters && !view.RBAC.Names(g, true) {
@@ -334,6 +354,73 @@ func (a api) can(ctx context.Context, q url.Values) (any, error) {
 		}
 	}
 	return out, nil
+}
+
+// stranger answers about a subject that no request and no binding names: a service account or a
+// node may be there all the same. What everybody may must not pass for its rights: a name like that
+// of somebody who is known is taken for misspelt, and any other is marked.
+func (a api) stranger(ctx context.Context, out *canJSON, view *state.View, at time.Time) error {
+	if !at.IsZero() { // it may have been seen later
+		if _, seen, err := a.store.LastGroups(ctx, out.Cluster, out.Subject, time.Time{}); err != nil || !seen.IsZero() {
+			return err
+		}
+	}
+	there := state.Absent
+	if st, ok := a.replay.State(out.Cluster); ok {
+		if at.IsZero() {
+			at = latest
+		}
+		if namespace, name, ok := authn.ServiceAccountUsername(out.Subject); ok {
+			_, there = st.Version(state.ServiceAccounts, namespace, name, at)
+		} else if node, ok := strings.CutPrefix(out.Subject, authn.PrefixNode); ok {
+			_, there = st.Version(state.Nodes, "", node, at)
+		}
+	}
+	if there == state.Present {
+		return nil
+	}
+	text := fmt.Sprintf("no request of %q is stored and no binding names it", out.Subject)
+	near, err := a.store.NearSubjects(ctx, out.Cluster, out.Subject, 3)
+	if err != nil {
+		return err
+	}
+	for _, name := range nearest(out.Subject, boundUsers(view.RBAC), 3) {
+		if !slices.Contains(near, name) {
+			near = append(near, name)
+		}
+	}
+	if len(near) > 0 {
+		text += "; did you mean " + strings.Join(near, " or ") + "?"
+		if there == state.Absent && len(out.Missing) == 0 {
+			return none("%s To ask what somebody of that name would have, name the groups.", text)
+		}
+	}
+	out.Stranger, out.Hints = true, append(out.Hints, text)
+	return nil
+}
+
+// boundUsers returns the users and service accounts that bindings name.
+func boundUsers(policy *rbacindex.Snapshot) (users []string) {
+	policy.All(func(_ rbacindex.Key, object any) bool {
+		var subjects []rbacv1.Subject
+		namespace := ""
+		switch o := object.(type) {
+		case *rbacv1.ClusterRoleBinding:
+			subjects = o.Subjects
+		case *rbacv1.RoleBinding:
+			subjects, namespace = o.Subjects, o.Namespace
+		}
+		for _, s := range subjects {
+			switch s.Kind {
+			case rbacv1.UserKind:
+				users = append(users, s.Name)
+			case rbacv1.ServiceAccountKind:
+				users = append(users, authn.PrefixServiceAccount+cmp.Or(s.Namespace, namespace)+":"+s.Name)
+			}
+		}
+		return true
+	})
+	return users
 }
 
 // fillCan enters the rules of the whole cluster and of one namespace, or of all of them.

@@ -24,7 +24,7 @@ type fakeAccess struct {
 func (f *fakeAccess) LastGroups(_ context.Context, _, subject string, until time.Time) ([]string, time.Time, error) {
 	f.until = until
 	groups, ok := f.groups[subject]
-	if !ok {
+	if !ok || subject == "late" && !until.IsZero() {
 		return nil, time.Time{}, nil
 	}
 	return slices.Clone(groups), f.seen, nil
@@ -102,8 +102,14 @@ func TestAPIWhoCan(t *testing.T) {
 		{name: "a path", query: "verb=get&path=/healthz&at=2026-11-20T11:00:00Z",
 			want: "Group /system:authenticated cluster ClusterRoleBinding/discovery>ClusterRole/discovery#0\n" + strings.Replace(masters, "#0", "#1", 1)},
 		{name: "everything", query: "verb=*&resource=*.*&at=2026-11-20T11:00:00Z", group: "*", want: masters},
-		{name: "misspelt", query: "verb=lst&resource=secret&namespace=shop&at=2026-11-20T11:00:00Z", want: masters, hint: `did you mean secrets? | no rule names the verb "lst"; did you mean list`},
-		{name: "a short name", query: "verb=get&resource=deploy&namespace=shop&at=2026-11-20T11:00:00Z", want: masters, hint: "did you mean deployments.apps?"},
+		{name: "a singular", query: "verb=list&resource=secret&namespace=shop&at=2026-11-20T11:29:00Z", want: devs + masters + ann + bot, hint: "secret was read as secrets"},
+		{name: "a kind", query: "verb=list&resource=Secret&namespace=shop&at=2026-11-20T11:29:00Z", want: devs + masters + ann + bot, hint: "Secret was read as secrets"},
+		{name: "a short name", query: "verb=get&resource=deploy&namespace=shop&at=2026-11-20T11:00:00Z", group: "apps", want: masters + deploys, hint: "deploy was read as deployments"},
+		{name: "a short name and a subresource", query: "verb=update&resource=deploy/scale&namespace=shop&at=2026-11-20T11:00:00Z", group: "apps", sub: "scale", want: masters + deploys, hint: "deploy/scale was read as deployments/scale"},
+		{name: "the singular of a custom resource", query: "verb=rollout&resource=widget&namespace=shop&at=2026-11-20T11:00:00Z", group: "example.com", want: masters, hint: "widget was read as widgets"},
+		{name: "a resource that no rule names", query: "verb=list&resource=leases&namespace=shop&at=2026-11-20T11:00:00Z", group: "coordination.k8s.io", want: masters, hint: "no rule names the resource leases.coordination.k8s.io: only wildcards grant it"},
+		{name: "a custom resource that no rule names, with its group", query: "verb=list&resource=gadgets.example.com&namespace=shop&at=2026-11-20T11:00:00Z", group: "example.com", want: masters, hint: "only wildcards grant it"},
+		{name: "a verb of its own", query: "verb=teleport&resource=secrets&namespace=shop&at=2026-11-20T11:00:00Z", want: masters, hint: `no rule names the verb "teleport"`},
 		{name: "before anything is known", query: "verb=list&resource=secrets&namespace=shop&at=2026-11-20T09:00:00Z",
 			want: "Group /system:masters cluster superuser Group/system:masters\n", missing: "all RoleBindings,all ClusterRoleBindings", hint: "no rule names"},
 	} {
@@ -119,6 +125,17 @@ func TestAPIWhoCan(t *testing.T) {
 				t.Errorf("hints %q", hints)
 			}
 		})
+	}
+	for query, want := range map[string]string{
+		"verb=list&resource=sercets": "resource: no rule names the resource sercets, and Kubernetes has none of that name; did you mean secrets?",
+		"verb=list&resource=gadgets": "resource: no rule names the resource gadgets, and Kubernetes has none of that name",
+		"verb=list&resource=zzz":     "write it with its group, as widgets.example.com",
+		"verb=lst&resource=secrets":  `verb: no rule names the verb "lst", and requests do not have it; did you mean list?`,
+		"verb=gett&path=/healthz":    `did you mean get?`,
+	} {
+		if r := askFake(t, f, http.MethodGet, "who-can?cluster=c&at=2026-11-20T11:00:00Z&"+query); r.Code != http.StatusBadRequest || !strings.Contains(r.Body.String(), want) {
+			t.Errorf("%s: %d %s, want %q", query, r.Code, r.Body, want)
+		}
 	}
 	t.Run("of one namespace by its name", func(t *testing.T) {
 		a := decodeAnswer[whoCanJSON](t, askFake(t, f, http.MethodGet, "who-can?cluster=c&verb=get&resource=namespaces&name=shop"))
@@ -155,7 +172,7 @@ func may(a canJSON) string {
 
 func TestAPICan(t *testing.T) {
 	f := &fakeStore{known: accessState(t), fakeAccess: fakeAccess{
-		groups: map[string][]string{"ann": {"devs", "system:authenticated"}, "root": {"system:masters"}}, seen: time.Date(2026, 11, 20, 11, 20, 0, 0, time.UTC)}}
+		groups: map[string][]string{"ann": {"devs", "system:authenticated"}, "root": {"system:masters"}, "late": {"devs"}}, seen: time.Date(2026, 11, 20, 11, 20, 0, 0, time.UTC)}}
 	discovery := "  get /api/*,/healthz./ ClusterRoleBinding/discovery>ClusterRole/discovery#0@Group/system:authenticated\n"
 	ann := "in \n  get pods./ ClusterRoleBinding/ann-reads>ClusterRole/reader#0@User/ann\n  list secrets./ ClusterRoleBinding/ann-reads>ClusterRole/reader#1@User/ann\n" + discovery
 	devs := "in shop\n  get pods./ RoleBinding/shop/devs-read>ClusterRole/reader#0@Group/devs\n  list secrets./ RoleBinding/shop/devs-read>ClusterRole/reader#1@Group/devs\n"
@@ -182,7 +199,8 @@ func TestAPICan(t *testing.T) {
 		{name: "somebody who may do everything", query: "subject=root&at=2026-11-20T11:29:00Z", groups: "system:authenticated,system:masters", from: "requests", super: true,
 			want: "in \n  * *.*/ ClusterRoleBinding/cluster-admin>ClusterRole/cluster-admin#0@Group/system:masters\n" +
 				"  * *./ ClusterRoleBinding/cluster-admin>ClusterRole/cluster-admin#1@Group/system:masters\n" + discovery},
-		{name: "nobody that is known", query: "subject=user:an&at=2026-11-20T11:29:00Z", want: "in \n" + discovery, groups: "system:authenticated", from: "name", hint: "did you mean ann?"},
+		{name: "nobody that is known, with groups", query: "subject=user:an&group=system:authenticated&at=2026-11-20T11:29:00Z", want: "in \n" + discovery, groups: "system:authenticated", from: "asked"},
+		{name: "who was seen later", query: "subject=late&at=2026-11-20T11:29:00Z", want: "in \n" + discovery, groups: "system:authenticated", from: "name"},
 		{name: "with a binding unknown", query: "subject=bob", want: "in \n" + discovery, groups: "system:authenticated", from: "name", missing: "ClusterRoleBinding/ann-reads", hint: "no binding names it"},
 		{name: "before anything is known", query: "subject=ann&at=2026-11-20T09:00:00Z", groups: "devs,system:authenticated", from: "requests", missing: "all RoleBindings,all ClusterRoleBindings"},
 	} {
@@ -202,13 +220,18 @@ func TestAPICan(t *testing.T) {
 			}
 		})
 	}
+	if r := askFake(t, f, http.MethodGet, "can?cluster=c&subject=user:an&at=2026-11-20T11:29:00Z"); r.Code != http.StatusNotFound ||
+		!strings.Contains(r.Body.String(), `no request of "an" is stored and no binding names it; did you mean ann?`) {
+		t.Errorf("nobody that is known: %d %s", r.Code, r.Body)
+	}
+	askFake(t, f, http.MethodGet, "can?cluster=c&subject=ann&at=2026-11-20T09:00:00Z")
 	if want := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC); !f.until.Equal(want) {
 		t.Errorf("groups as of %s, want %s", f.until, want)
 	}
 }
 
 func TestAPICanRequest(t *testing.T) {
-	f := &fakeStore{known: accessState(t), fakeAccess: fakeAccess{groups: map[string][]string{"root": {"system:masters"}}}}
+	f := &fakeStore{known: accessState(t), fakeAccess: fakeAccess{seen: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), groups: map[string][]string{"root": {"system:masters"}}}}
 	for _, c := range []struct {
 		name, query string
 		allowed     string
@@ -221,7 +244,7 @@ func TestAPICanRequest(t *testing.T) {
 	}{
 		{name: "by a grant", query: "subject=ann&verb=list&resource=secrets&namespace=shop&at=2026-11-20T11:00:00Z", allowed: "yes", grants: "ClusterRoleBinding/ann-reads"},
 		{name: "needs none", query: "subject=root&verb=escalate&resource=roles&at=2026-11-20T11:00:00Z", allowed: "yes", grants: "superuser ClusterRoleBinding/cluster-admin"},
-		{name: "a path", query: "subject=bob&verb=get&path=/api/v1&at=2026-11-20T11:00:00Z", allowed: "yes", grants: "ClusterRoleBinding/discovery"},
+		{name: "a path", query: "subject=bob&group=system:authenticated&verb=get&path=/api/v1&at=2026-11-20T11:00:00Z", allowed: "yes", grants: "ClusterRoleBinding/discovery"},
 		{name: "no, but for the verb", query: "subject=ann&verb=delete&resource=secrets&name=x&namespace=shop&at=2026-11-20T11:00:00Z", allowed: "no",
 			roles: "ClusterRole/cluster-admin", bindings: "ClusterRoleBinding/cluster-admin", almost: "ClusterRole/reader#1 verb", rule: "[delete] [secrets] [x]"},
 		{name: "no, but elsewhere", query: "subject=system:serviceaccount:shop:bot&verb=get&resource=pods&namespace=other&at=2026-11-20T11:00:00Z", allowed: "no",
@@ -263,7 +286,7 @@ func TestAPICanRequest(t *testing.T) {
 
 // TestAPICanBind: a role may be bound by the verb, or by who holds all of its rules.
 func TestAPICanBind(t *testing.T) {
-	f := &fakeStore{known: accessState(t), fakeAccess: fakeAccess{groups: map[string][]string{"root": {"system:masters"}}}}
+	f := &fakeStore{known: accessState(t), fakeAccess: fakeAccess{seen: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), groups: map[string][]string{"root": {"system:masters"}}}}
 	const roles = "&verb=bind&resource=clusterroles.rbac.authorization.k8s.io"
 	for _, c := range []struct{ name, query, allowed, text string }{
 		{"covered", "subject=ann&name=reader&at=2026-11-20T11:00:00Z" + roles, "yes", "yes: it holds every rule of the role"},

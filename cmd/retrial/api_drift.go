@@ -12,6 +12,7 @@ import (
 // driftQueries is what the questions about drift ask the store.
 type driftQueries interface {
 	DriftGroups(ctx context.Context, cluster string, from, to time.Time, examples, limit int) ([]storage.Drift, error)
+	Judged(ctx context.Context, cluster string, from, to time.Time) (requests, judged int64, err error)
 }
 
 // driftRoutes are the questions about verdicts that are no match.
@@ -25,8 +26,12 @@ const driftGroups = 5000
 
 // driftJSON is what is no match, by likely cause.
 type driftJSON struct {
-	Cluster string        `json:"cluster"`
-	Groups  []drift.Group `json:"groups"`
+	Cluster string `json:"cluster"`
+	// Requests are all of that time, Judged those that were compared with the replica. Without any
+	// there is nothing to say, and no groups say nothing.
+	Requests int64         `json:"requests"`
+	Judged   int64         `json:"judged"`
+	Groups   []drift.Group `json:"groups"`
 	// Truncated says that there is more than one answer holds.
 	Truncated bool `json:"truncated,omitempty"`
 }
@@ -44,7 +49,11 @@ func (a api) drift(ctx context.Context, q url.Values) (any, error) {
 	for i := range found {
 		addStored(&c, cluster, &found[i])
 	}
-	return driftJSON{Cluster: cluster, Groups: c.Groups(), Truncated: len(found) == driftGroups}, nil
+	requests, judged, err := a.store.Judged(ctx, cluster, from, to)
+	if err != nil {
+		return nil, err
+	}
+	return driftJSON{Cluster: cluster, Requests: requests, Judged: judged, Groups: c.Groups(), Truncated: len(found) == driftGroups}, nil
 }
 
 // addStored adds one stored group: its examples one by one, and the rest with the last.

@@ -24,6 +24,8 @@ import (
 type fakeStore struct {
 	fakeArrivals
 	drift       []storage.Drift
+	requests    int64
+	judged      int64
 	uses        []storage.CredentialUse
 	credentials []storage.SubjectCredential
 	fakeAccess
@@ -80,6 +82,10 @@ func (f *fakeStore) VisitWhy(ctx context.Context, _, _ string, visit func(replay
 
 func (f *fakeStore) DriftGroups(ctx context.Context, _ string, _, _ time.Time, _, _ int) ([]storage.Drift, error) {
 	return f.drift, f.answer(ctx)
+}
+
+func (f *fakeStore) Judged(ctx context.Context, _ string, _, _ time.Time) (requests, judged int64, err error) {
+	return f.requests, f.judged, f.answer(ctx)
 }
 
 func (f *fakeStore) CredentialUses(ctx context.Context, _, _ string, _, _ time.Time, limit int) ([]storage.CredentialUse, error) {

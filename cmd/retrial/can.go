@@ -123,6 +123,9 @@ func printCan(out, hints io.Writer, a *canJSON) error {
 		fmt.Fprintf(w, "SUBJECT\t%s\n", safe.Text(a.Subject))
 	}
 	from := map[string]string{"requests": "as its requests carried them", "asked": "as asked", "name": "by its name alone"}[a.GroupsFrom]
+	if a.Stranger {
+		from += ": nobody of that name is known, and this is what everybody has"
+	}
 	if a.GroupsSeen != nil {
 		from += ", last " + a.GroupsSeen.UTC().Format(time.RFC3339)
 	}

@@ -61,7 +61,7 @@ The running server is asked; with none running the command reads the store itsel
 	c.Flags().StringVar(&d.cluster, "cluster", "", "of this cluster (default: the only one); with --events its name (default \"evaluate\")")
 	c.Flags().StringVar(&d.since, "from", "", "requests at or after this time, such as 2026-11-20T11:36:00Z")
 	c.Flags().StringVar(&d.until, "to", "", "requests before this time")
-	c.Flags().BoolVar(&d.failOn, "fail", false, "exit with 3 when anything drifts")
+	c.Flags().BoolVar(&d.failOn, "fail", false, "exit with 3 when anything drifts, or when nothing was judged")
 	d.log.bind(c)
 	addOutput(c, &d.output, "table", "json", "yaml")
 	return c
@@ -88,6 +88,9 @@ func (d *driftCommand) run(c *cobra.Command) error {
 	}
 	if err != nil {
 		return err
+	}
+	if d.failOn && answer.Judged == 0 {
+		return exitCode{exitFinding, errors.New("nothing was judged")}
 	}
 	if d.failOn && len(answer.Groups) > 0 && answer.Groups[0].Verdict == replay.OutcomeDrift.String() {
 		return exitCode{exitFinding, errors.New("there is drift")}
@@ -123,6 +126,10 @@ func (d *driftCommand) offline(ctx context.Context) (answer driftJSON, err error
 			if at.Before(from) || !to.IsZero() && !at.Before(to) {
 				return nil
 			}
+			answer.Requests++
+			if v.Outcome != replay.OutcomeNotJudged {
+				answer.Judged++
+			}
 			if s, ok := drift.Of(answer.Cluster, e, v); ok {
 				found.Add(&s, 1)
 			}
@@ -136,7 +143,16 @@ func (d *driftCommand) offline(ctx context.Context) (answer driftJSON, err error
 // printDrift prints groups for people, each as a few lines.
 func printDrift(out io.Writer, answer *driftJSON) error {
 	if len(answer.Groups) == 0 {
-		_, err := fmt.Fprintf(out, "Nothing drifts in cluster %s: every judged request is a match.\n", safe.Text(answer.Cluster))
+		text := "Nothing drifts in cluster %s: all " + number(int(answer.Judged), "judged request") + " of that time match the record.\n"
+		switch {
+		case answer.Judged == 1:
+			text = "Nothing drifts in cluster %s: the one judged request of that time matches the record.\n"
+		case answer.Requests == 0:
+			text = "Nothing can be said of cluster %s: it has no requests of that time.\n"
+		case answer.Judged == 0:
+			text = "Nothing can be said of cluster %s: none of the " + number(int(answer.Requests), "request") + " of that time could be compared (docs/verdicts.md, not judged).\n"
+		}
+		_, err := fmt.Fprintf(out, text, safe.Text(answer.Cluster))
 		return err
 	}
 	for i := range answer.Groups {

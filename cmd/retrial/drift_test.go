@@ -45,6 +45,22 @@ func TestDriftRoute(t *testing.T) {
 	}
 }
 
+// TestNoDriftOfNothing: no groups are an all-clear only where something was judged.
+func TestNoDriftOfNothing(t *testing.T) {
+	for want, f := range map[string]*fakeStore{
+		"Nothing can be said of cluster c: it has no requests of that time.\n":                            {},
+		"Nothing can be said of cluster c: none of the 3 requests of that time could be compared (docs/v": {requests: 3},
+		"Nothing drifts in cluster c: all 2 judged requests of that time match the record.\n":             {requests: 3, judged: 2},
+		"Nothing drifts in cluster c: the one judged request of that time matches the record.\n":          {requests: 1, judged: 1},
+	} {
+		answer := decodeAnswer[driftJSON](t, askFake(t, f, http.MethodGet, "drift?cluster=c"))
+		var out bytes.Buffer
+		if err := printDrift(&out, &answer); err != nil || !strings.HasPrefix(out.String(), want) || answer.Requests != f.requests || answer.Judged != f.judged {
+			t.Errorf("%q, %v; want %q", out.String(), err, want)
+		}
+	}
+}
+
 // TestKindsOfDriftAreDocumented holds docs/cli.md to the likely causes there are.
 func TestKindsOfDriftAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/cli.md")

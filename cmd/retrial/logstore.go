@@ -117,15 +117,22 @@ func (l *logStore) LastGroups(_ context.Context, _, subject string, until time.T
 	return slices.Clone(groups), seen, nil
 }
 
-// NearSubjects returns subjects that contain a name or are contained in it.
+// NearSubjects returns subjects that contain a name, are contained in it, or are spelt much like it.
 func (l *logStore) NearSubjects(_ context.Context, _, name string, limit int) ([]string, error) {
-	var near []string
+	var near, all []string
 	for known := range l.worn {
+		all = append(all, known)
 		if known != "" && (strings.Contains(known, name) || strings.Contains(name, known)) {
 			near = append(near, known)
 		}
 	}
 	slices.Sort(near)
+	slices.Sort(all)
+	for _, known := range nearest(name, all, limit) {
+		if !slices.Contains(near, known) {
+			near = append(near, known)
+		}
+	}
 	return near[:min(limit, len(near))], nil
 }
 

@@ -27,9 +27,10 @@ func newWhoCan(s streams) *cobra.Command {
 with every binding and rule that does.
 
 RESOURCE is the plural name, with its group and subresource where there is one: pods,
-deployments.apps, pods/exec, deployments.apps/scale. A dot at the end is the core group. The
-cluster is not asked what there is: short names are unknown, and a name without a group is
-looked for in the rules. NAME may be written behind a slash: pods/web-0.
+deployments.apps, pods/exec, deployments.apps/scale. A dot at the end is the core group. Short
+names, singulars and kinds of Kubernetes' own resources, and of those that rules name, are read
+as kubectl reads them. The cluster is not asked what there is: any other name needs its group.
+NAME may be written behind a slash: pods/web-0.
 
 Without --namespace the answer is who can without any namespace: cluster-wide. With it, what
 RoleBindings there give is added. Without NAME it is who can whatever the name is.

@@ -97,12 +97,68 @@ func (n *names) add(rule *rbacv1.PolicyRule) {
 	}
 }
 
-// choose fills in the group of a resource without one: that in which rules name it, when it is
-// the only one and not the core group. Rules keep naming the group "extensions" for what has
-// long moved elsewhere.
-func (r *resourceWord) choose(n names) {
-	if r.grouped {
-		return
+// understand completes a resource as it was written. A short name, a singular or a kind is read as
+// the resource it means, as kubectl does, and read says so. Without a group it gets that of Kubernetes'
+// own resource of the name, or the only one in which rules name it. What then is nothing anybody knows of is an error: the answer would be
+// about another question than was meant.
+func (r *resourceWord) understand(n names) (read string, err error) {
+	if r.grouped || r.name == rbacv1.ResourceAll {
+		return "", nil
+	}
+	written := r.String()
+	if !n.has(r) {
+		meant := n.meant(r.name)
+		if len(meant) != 1 {
+			text := fmt.Sprintf("no rule names the resource %s, and Kubernetes has none of that name", written)
+			if near := n.near(r); len(near) > 0 {
+				return "", fmt.Errorf("%s; did you mean %s?", text, strings.Join(near, " or "))
+			}
+			return "", fmt.Errorf("%s: write it with its group, as widgets.example.com", text)
+		}
+		r.name = meant[0]
+		read = fmt.Sprintf("%s was read as %s", written, r.inRules())
+	}
+	return read, r.choose(n)
+}
+
+// has tells whether rules name a resource, or one of its subresources, or Kubernetes has it.
+func (n *names) has(r *resourceWord) bool {
+	if _, ok := builtinGroups[r.name]; ok || len(n.resources[r.inRules()]) > 0 || len(n.resources[r.name]) > 0 {
+		return true
+	}
+	return false
+}
+
+// meant returns the resources that a short name, a singular or a kind stands for.
+func (n *names) meant(word string) []string {
+	word = strings.ToLower(word)
+	if full, ok := aliases[word]; ok {
+		return []string{full}
+	}
+	var out []string
+	add := func(plural string) {
+		if (word == plural || word == singular(plural)) && !slices.Contains(out, plural) {
+			out = append(out, plural)
+		}
+	}
+	for plural := range builtinGroups {
+		add(plural)
+	}
+	for plural := range n.resources {
+		if !strings.Contains(plural, "/") && plural != rbacv1.ResourceAll {
+			add(plural)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// choose fills in the group. Rules keep naming the group "extensions" for what has long moved
+// elsewhere.
+func (r *resourceWord) choose(n names) error {
+	if group, ok := builtinGroups[r.name]; ok {
+		r.group = group
+		return nil
 	}
 	groups := n.resources[r.inRules()]
 	if len(groups) == 0 {
@@ -112,51 +168,52 @@ func (r *resourceWord) choose(n names) {
 	for _, g := range groups {
 		switch g {
 		case "":
-			return
+			return nil
 		case rbacv1.APIGroupAll, "extensions":
 		default:
-			others = append(others, g)
+			others = append(others, r.name+"."+g)
 		}
 	}
-	if len(others) == 1 {
-		r.group = others[0]
+	if len(others) > 1 {
+		slices.Sort(others)
+		return fmt.Errorf("rules name %s in several groups: write %s", r.name, strings.Join(others, " or "))
 	}
+	if len(others) == 1 {
+		_, r.group, _ = strings.Cut(others[0], ".")
+	}
+	return nil
 }
 
 // usualVerbs are the verbs requests have and rules give besides those made up for one purpose.
 var usualVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "impersonate", "bind", "escalate", "approve", "sign", "use", rbacv1.VerbAll}
 
-// aliases are the short names kubectl knows of the resources asked about most.
-var aliases = map[string]string{
-	"po": "pods", "svc": "services", "cm": "configmaps", "ns": "namespaces", "no": "nodes", "sa": "serviceaccounts", "ep": "endpoints", "ev": "events",
-	"pv": "persistentvolumes", "pvc": "persistentvolumeclaims", "rc": "replicationcontrollers", "quota": "resourcequotas", "limits": "limitranges",
-	"deploy": "deployments.apps", "ds": "daemonsets.apps", "sts": "statefulsets.apps", "rs": "replicasets.apps", "cj": "cronjobs.batch",
-	"ing": "ingresses.networking.k8s.io", "netpol": "networkpolicies.networking.k8s.io", "hpa": "horizontalpodautoscalers.autoscaling",
-	"pdb": "poddisruptionbudgets.policy", "csr": "certificatesigningrequests.certificates.k8s.io", "crd": "customresourcedefinitions.apiextensions.k8s.io",
-	"sc": "storageclasses.storage.k8s.io", "pc": "priorityclasses.scheduling.k8s.io",
+// verb tells whether requests have a verb, or rules name it. One that is spelt much like such a verb
+// is an error, any other worth a hint.
+func (n *names) verb(verb string, path bool) (hint string, err error) {
+	if n.verbs[verb] || slices.Contains(usualVerbs, verb) || path && slices.Contains([]string{"post", "put", "head", "options"}, verb) {
+		return "", nil
+	}
+	known := slices.Clone(usualVerbs)
+	for v := range n.verbs {
+		known = append(known, v)
+	}
+	hint = fmt.Sprintf("no rule names the verb %q", verb)
+	if near := nearest(verb, known, 2); len(near) > 0 {
+		return "", fmt.Errorf("%s, and requests do not have it; did you mean %s?", hint, strings.Join(near, " or "))
+	}
+	return hint, nil
 }
 
-// hints say what in a question no rule names: such a thing only wildcards grant, or it is
-// misspelt. r is nil when the question is about a path.
-func (n *names) hints(verb string, r *resourceWord) []string {
-	var out []string
-	say := func(what string, near []string) {
-		if len(near) > 0 {
-			what += "; did you mean " + strings.Join(near, " or ") + "?"
-		}
-		out = append(out, what)
+// hint says that no rule names a resource: only wildcards grant it then, or its group is misspelt.
+func (n *names) hint(r *resourceWord) string {
+	if r.name == rbacv1.ResourceAll || r.group == rbacv1.APIGroupAll || n.names(r) {
+		return ""
 	}
-	if r != nil && r.name != rbacv1.ResourceAll && r.group != rbacv1.APIGroupAll && !n.names(r) {
-		say(fmt.Sprintf("no rule names the resource %s: only wildcards grant it", r), n.near(r))
+	text := fmt.Sprintf("no rule names the resource %s: only wildcards grant it", r)
+	if near := n.near(r); len(near) > 0 {
+		text += "; did you mean " + strings.Join(near, " or ") + "?"
 	}
-	if !n.verbs[verb] && !slices.Contains(usualVerbs, verb) && (r != nil || !slices.Contains([]string{"post", "put", "head", "options"}, verb)) {
-		known := slices.Clone(usualVerbs)
-		for v := range n.verbs {
-			known = append(known, v)
-		}
-		say(fmt.Sprintf("no rule names the verb %q", verb), nearest(verb, known, 2))
-	}
-	return out
+	return text
 }
 
 // names tells whether a rule names the resource in its group.
@@ -183,8 +240,8 @@ func (n *names) near(r *resourceWord) []string {
 		}
 		return list
 	}
-	if full, ok := aliases[strings.ToLower(r.name)]; ok {
-		return withSub([]string{full})
+	if meant := n.meant(r.name); len(meant) > 0 && meant[0] != r.name {
+		return withSub(meant)
 	}
 	// The same resource in another group.
 	var out []string

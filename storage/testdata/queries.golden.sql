@@ -354,6 +354,11 @@ ORDER BY outcome, n DESC, class, cause, missing, recorded_reason, apiserver, cod
 LIMIT {limit:UInt32}
 SETTINGS max_bytes_before_external_group_by = 268435456;
 
+-- Judged
+SELECT sum(toInt64(sign)) AS requests, sumIf(toInt64(sign), outcome NOT IN ('not_judged', '')) AS judged
+FROM `retrial`.events
+WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32};
+
 -- DirectRequests
 SELECT apiserver, sum(toInt64(sign)) AS requests, uniqExact(user_name), min(toUnixTimestamp64Micro(request_received)), max(toUnixTimestamp64Micro(request_received)),
     argMin(audit_id, (request_received, request_key)), argMin(user_name, (request_received, request_key)), argMin(request_uri, (request_received, request_key))

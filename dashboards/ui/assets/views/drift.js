@@ -13,7 +13,11 @@ export function driftCard() {
   const {el, body} = card('', 'What does not agree, by likely cause', 'drift, ambiguous and indeterminate requests, and what would settle them');
   const of = part(body, 'drift', answer => {
     const groups = answer.groups ?? [];
-    if (!groups.length) return empty('Nothing: every judged request in this range is a match.');
+    if (!groups.length) {
+      if (!answer.requests) return empty('Nothing can be said: there are no requests in this range.');
+      if (!answer.judged) return empty(`Nothing can be said: none of the ${plural(answer.requests, 'request')} in this range could be compared.`);
+      return empty(answer.judged === 1 ? 'Nothing: the one judged request in this range is a match.' : `Nothing: all ${plural(answer.judged, 'judged request')} in this range are matches.`);
+    }
     const rest = groups.slice(FEW);
     return [list(groups.slice(0, FEW)), rest.length > 0 && h('details', {'data-k': 'more-drift'}, h('summary', {}, `${plural(rest.length, 'more group')}`), list(rest)),
       answer.truncated && h('p', {class: 'muted'}, 'There is more than one answer holds: a shorter range shows it.')];

@@ -23,6 +23,13 @@ export function why(answer, auditID, chosen) {
     answer.truncated && h('p', {class: 'muted'}, 'There are more than are shown here.'));
 }
 
+// about leads on to a user of the request; which says who that is where there are two.
+function about(user, which) {
+  return user?.username && [
+    h('a', {href: subjectOf(user.username)}, 'All about ', which ? [name(user.username, 80), ', ', which] : 'this subject'),
+    h('a', {href: lead('findings', {subject: user.username})}, 'Findings about ', which ? name(user.username, 80) : 'it')];
+}
+
 function request(r) {
   const v = r.verdict ?? {}, e = r.event ?? {};
   const user = e.impersonatedUser ?? e.user ?? {};
@@ -36,8 +43,7 @@ function request(r) {
       h('div', {}, h('h3', {}, 'The apiserver recorded'), decision(v.recorded), v.recordedReason && h('p', {}, name(v.recordedReason, 1000))),
       h('div', {}, h('h3', {}, 'The replay decides'), decision(v.replayed), h('p', {}, decided(v)))),
     grants(v.grants?.length === 1 ? 'The one grant that makes it possible' : `${v.grants?.length} grants, each of which makes it possible`, v.grants, what),
-    h('p', {class: 'onward'}, what && h('a', {href: whoCan(what)}, 'Who else could do this then?'), user.username && h('a', {href: subjectOf(user.username)}, 'All about this subject'),
-      user.username && h('a', {href: lead('findings', {subject: user.username})}, 'Findings about it')),
+    h('p', {class: 'onward'}, what && h('a', {href: whoCan(what)}, 'Who else could do this then?'), about(e.user, e.impersonatedUser && 'who made it'), about(e.impersonatedUser, 'as whom it was made')),
     denial(r),
     chain(r.chain),
     items('Roles that bindings name and that do not exist', v.errors),
