@@ -68,7 +68,8 @@ func (o *deleteOptions) finalizers(had []string) []string {
 }
 
 // frees tells whether the options take away all that held an object back. It has gone then, and
-// what was answered is how it last stood.
+// what was answered is how it last stood: of a namespace, too, whose first deletion is answered with
+// the finalizers that these options leave.
 func (o *deleteOptions) frees(m *meta) bool {
 	return len(m.Finalizers) > 0 && (m.GracePeriod == nil || *m.GracePeriod == 0) && len(o.finalizers(m.Finalizers)) == 0
 }
@@ -101,7 +102,9 @@ func (w *write) delete() ([]Observation, error) {
 		o := w.observe(&a)
 		o.Deleted, o.Unknown, o.UID = true, true, ""
 		return []Observation{o}, nil
-	case a.partial && w.target.res == resNamespace, m.DeletionTimestamp != "" && !a.head.gone(w.target.res) && (w.target.res == resNamespace || !options.frees(m)):
+	case a.partial && w.target.res == resNamespace && m.DeletionTimestamp != "" && options.frees(m):
+		return w.asked(), nil // it has gone, unless its spec has finalizers
+	case a.partial && w.target.res == resNamespace, m.DeletionTimestamp != "" && !a.head.gone(w.target.res) && (len(a.head.Spec.Finalizers) > 0 || !options.frees(m)):
 		if a.partial {
 			return w.partial(&a)
 		}
@@ -291,6 +294,11 @@ func (w *write) deletedPod(raw []byte, options deleteOptions) (Observation, erro
 		}
 		m.DeletionTimestamp, f.Estimated = now.Add(time.Duration(grace)*time.Second).Format(time.RFC3339), moved
 		f.Sudden = asked > 0 && !over
+	}
+	if len(options.finalizers(nil)) == 0 {
+		if f.Read, err = strconv.ParseUint(m.ResourceVersion, 10, 64); err != nil {
+			f.Read = 0
+		}
 	}
 	m.GracePeriod = &grace
 	o.Deleted = grace == 0 && len(m.Finalizers) == 0

@@ -186,3 +186,37 @@ func TestHowBindingsEnd(t *testing.T) {
 		})
 	}
 }
+
+// A namespace is marked by the first deletion and ended by the next, when nothing is left in its spec
+// and the options take away what else holds it back.
+func TestHowNamespacesEnd(t *testing.T) {
+	const (
+		one     = "/api/v1/namespaces/n"
+		partial = `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"n","uid":"u1","resourceVersion":"12","deletionTimestamp":"2026-01-02T12:00:10Z","finalizers":["orphan"]}}`
+	)
+	namespace := func(rv, finalizers, spec string) string {
+		return fmt.Sprintf(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"n","uid":"u1","resourceVersion":%q,"creationTimestamp":"2026-01-02T12:00:00Z",`+
+			`"deletionTimestamp":"2026-01-02T12:00:10Z","finalizers":[%s]},"spec":{"finalizers":[%s]}}`, rv, finalizers, spec)
+	}
+	for name, c := range map[string]struct {
+		options, answer string
+		want            state.NamespaceAnswer
+	}{
+		"its orphans are let go":                         {`{"propagationPolicy":"Background"}`, namespace("12", `"orphan"`, ""), state.NamespaceAbsent},
+		"its orphans are let go, its spec holds it":      {`{"propagationPolicy":"Background"}`, namespace("12", `"orphan"`, `"kubernetes"`), state.NamespaceTerminating},
+		"its orphans are let go, something holds it":     {`{"propagationPolicy":"Background"}`, namespace("12", `"orphan","x"`, ""), state.NamespaceTerminating},
+		"its orphans are let go, answered with metadata": {`{"propagationPolicy":"Background"}`, partial, state.NamespaceUnknown},
+		"its orphans stay":                               {`{}`, namespace("12", `"orphan"`, ""), state.NamespaceTerminating},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tell(t, true)
+			s.event("12:00:10", "delete", one, 200, `{"propagationPolicy":"Orphan"}`, namespace("11", `"orphan"`, ""))
+			s.event("12:00:20", "delete", one, 200, c.options, c.answer)
+			for at, want := range map[string]state.NamespaceAnswer{"12:00:15": state.NamespaceTerminating, "12:00:21": c.want} {
+				if got := s.Namespace("n", clock(t, at), clock(t, at)); got != want {
+					t.Errorf("at %s %v, want %v", at, got, want)
+				}
+			}
+		})
+	}
+}

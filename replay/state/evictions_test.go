@@ -131,3 +131,72 @@ func TestEvictions(t *testing.T) {
 		})
 	}
 }
+
+// A collection is answered as it was read. A finalizer that went before a pod's turn came does not
+// hold the pod back.
+func TestCollectionsOfFinishedPods(t *testing.T) {
+	const (
+		pod    = podsURI + "/p"
+		onNode = `,"nodeName":"n1"`
+		job    = `,"finalizers":["batch.kubernetes.io/job-tracking"]`
+		frees  = `{"metadata":{"$deleteFromPrimitiveList/finalizers":["batch.kubernetes.io/job-tracking"]}}`
+		gone   = "absent - - -"
+		open   = "unknown u1 sa n1 deletion=12:00:14"
+	)
+	at := func(rv, pod string) string {
+		return strings.Replace(pod, `"resourceVersion":"10"`, `"resourceVersion":"`+rv+`"`, 1)
+	}
+	finished := func(rv, meta string) string { return at(rv, ended(podJSON("p", "u1", meta, onNode))) }
+	deleted := func(s *told, options, item string) {
+		s.during("12:00:10", "12:00:14", "deletecollection", podsURI, 200, options, `{"kind":"PodList","items":[`+item+`]}`)
+	}
+	for name, c := range map[string]struct {
+		tell func(s *told)
+		want string // afterwards
+	}{
+		"its finalizer stays": {func(s *told) {
+			deleted(s, "{}", finished("11", job))
+		}, open},
+		"its finalizer goes before its turn": {func(s *told) {
+			deleted(s, "{}", finished("11", job))
+			s.during("12:00:11", "12:00:12", "patch", pod, 200, frees, finished("12", ""))
+		}, gone},
+		"its finalizer goes before its turn, another comes": {func(s *told) {
+			deleted(s, "{}", finished("11", job))
+			s.during("12:00:11", "12:00:12", "patch", pod, 200, frees, finished("12", ""))
+			s.during("12:00:12", "12:00:13", "patch", pod, 200, `{"metadata":{"finalizers":["x"]}}`, finished("13", `,"finalizers":["x"]`))
+		}, open},
+		"its finalizer goes before its turn, another may come": {func(s *told) {
+			deleted(s, "{}", finished("11", job))
+			s.during("12:00:11", "12:00:12", "patch", pod, 200, frees, finished("12", ""))
+			s.by("jane", "12:00:13", "patch", pod)
+		}, open},
+		"its finalizer goes before its turn, dependents go first": {func(s *told) {
+			deleted(s, `{"propagationPolicy":"Foreground"}`, finished("11", job))
+			s.during("12:00:11", "12:00:12", "patch", pod, 200, frees, finished("12", ""))
+		}, open},
+		"its finalizer had gone before it was read with it": {func(s *told) {
+			deleted(s, "{}", finished("13", job))
+			s.during("12:00:08", "12:00:09", "patch", pod, 200, frees, finished("12", ""))
+		}, open},
+		"its finalizer goes after its turn": {func(s *told) {
+			deleted(s, "{}", finished("11", job))
+			s.during("12:00:12", "12:00:13", "patch", pod, 200, frees, finished("12", `,"deletionTimestamp":"2026-01-02T12:00:12Z","deletionGracePeriodSeconds":0`))
+		}, gone},
+		"and seen afterwards": {func(s *told) {
+			deleted(s, "{}", finished("11", job))
+			s.during("12:00:15", "12:00:16", "patch", pod, 200, frees, finished("12", ""))
+		}, "present u1 sa n1 deletion=12:00:14"},
+		"it runs, and its finalizer goes": {func(s *told) { // it may come to its end before its turn
+			deleted(s, "{}", at("11", podJSON("p", "u1", job, onNode)))
+			s.during("12:00:11", "12:00:12", "patch", pod, 200, frees, at("12", podJSON("p", "u1", "", onNode)))
+		}, "unknown u1 sa n1 deletion=12:00:44"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tell(t, true)
+			c.tell(s) // in any order
+			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", job, onNode))
+			s.expectPod("p", "12:00:09", "present u1 sa n1", "12:00:16", c.want)
+		})
+	}
+}

@@ -144,6 +144,16 @@ func TestFatesOfPods(t *testing.T) {
 			s.during("12:00:10", "12:00:11", "create", podsURI, 201, made, "")
 			s.during("12:00:10.2", "12:00:10.3", "delete", pod, 200, options, "")
 		}, want: []string{"12:00:12", "unknown - sa -"}, open: true},
+		"patched before anything else was seen of it": {tell: func(s *told) {
+			s.during("12:00:10", "12:00:10", "patch", pod, 200, `{"metadata":{"finalizers":null}}`, "")
+		}, want: []string{"12:00:09", "unknown - - -", "12:00:11", "unknown - - -"}, open: true},
+		"given containers before anything else was seen of it": {tell: func(s *told) {
+			s.during("12:00:10", "12:00:10", "patch", pod+"/ephemeralcontainers", 200, given, "")
+		}, want: []string{"12:00:09", "unknown - - -", "12:00:11", "unknown - - -"}, open: true},
+		"patched after its making, of which only the name was recorded": {tell: func(s *told) {
+			s.during("12:00:00", "12:00:00", "create", podsURI, 201, made, "")
+			s.during("12:00:10", "12:00:10", "patch", pod, 200, `{"metadata":{"finalizers":null}}`, "")
+		}, want: []string{"12:00:11", "present - sa -"}},
 		"replaced in the second in which it was made": {tell: func(s *told) {
 			s.during("12:00:00.1", "12:00:00.1", "create", podsURI, 201, strings.Replace(made, `"sa"`, `"sb","nodeName":"n1"`, 1), "")
 			s.during("12:00:00.2", "12:00:00.2", "delete", pod, 200, options, "")
@@ -191,6 +201,18 @@ func TestFateOfAnEphemeralContainer(t *testing.T) {
 		if got := s.RelatedWithin(clock(t, at), clock(t, at), "n1", "", "secrets", "a", "late"); got.Has(state.Unknown) != open {
 			t.Errorf("at %s the path from the Secret to the node is %v, want it to be open: %v", at, got, open)
 		}
+	}
+}
+
+// A write that began when a listing ended may be in it.
+func TestFateOfWhatAListingShows(t *testing.T) {
+	const ephemeral = `,"nodeName":"n1","ephemeralContainers":[{"name":"e","envFrom":[{"secretRef":{"name":"late"}}]}]`
+	s := tell(t, true)
+	s.during("12:00:00.1", "12:00:00.1", "create", podsURI, 201, "", "")
+	s.during("12:00:10", "12:00:10", "patch", podsURI+"/p/ephemeralcontainers", 200, given, "")
+	s.listed("12:00:05", "12:00:10", podJSON("p", "u1", "", ephemeral))
+	if got := s.RelatedWithin(clock(t, "12:00:04"), clock(t, "12:00:04"), "n1", "", "secrets", "a", "late"); !got.Has(state.Unknown) {
+		t.Errorf("before, the path from the Secret to the node is %v, want it to be open", got)
 	}
 }
 

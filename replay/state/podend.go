@@ -7,12 +7,11 @@ func (s *State) podEnd(p *pod, made span, next *pod, blinds []podBlind) (end spa
 	if observed.na == noSight {
 		if at, certain := p.went(made, next, blinds); certain {
 			observed = at
+		} else if at, certain := s.freed(p, next, made, blinds); certain {
+			observed = at
 		}
 	}
 	since := max(p.lastSeen(next, made, blinds), made.nb)
-	if at, ended := s.evicted(p, next, made, blinds); ended {
-		return span{max(at.nb, min(since, at.na)), max(at.na, made.na)}, true
-	}
 	by := noSight
 	if next != nil {
 		by = next.created(blinds).na

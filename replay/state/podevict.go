@@ -5,11 +5,13 @@ type finalizersSeen struct {
 	rv   uint64 // 0 for never
 	at   int64  // not before it
 	some bool
+	// deleted says that its deletion had been asked for by then.
+	deleted bool
 }
 
 // add notes that it was seen.
 func (f *finalizersSeen) add(n finalizersSeen) {
-	if n.rv > f.rv || n.rv == f.rv && (n.at > f.at || n.at == f.at && n.some) {
+	if n.rv > f.rv || n.rv == f.rv && (n.at > f.at || n.at == f.at && (n.some && !f.some || n.some == f.some && n.deleted)) {
 		*f = n
 	}
 }
@@ -53,10 +55,31 @@ func (s *State) evicted(p, next *pod, made span, blinds []podBlind) (at span, en
 			at.nb, at.na = max(at.nb, b.nb), min(at.na, b.na)
 		}
 	}
-	if at.na == noSight || p.lastSeen(next, made, blinds) >= at.na {
+	seen := p.lastSeen(next, made, blinds)
+	if at.na == noSight || seen >= at.na {
 		return span{noTime, noTime}, false
 	}
-	return at, true
+	return span{max(at.nb, seen), at.na}, true
+}
+
+// freed returns when the pod ended, if it did for certain, by what was answered without telling so:
+// an eviction, or the deletion of a collection that had read it with finalizers, which were gone
+// before its turn came.
+func (s *State) freed(p, next *pod, made span, blinds []podBlind) (at span, ended bool) {
+	if at, ended = s.evicted(p, next, made, blinds); ended || p.more == nil {
+		return at, ended
+	}
+	f, seen := &p.finals, p.lastSeen(next, made, blinds)
+	for i := range p.more.deletions {
+		d := &p.more.deletions[i]
+		if d.read == 0 || d.sudden.na != noTime || f.rv <= d.read || f.some || f.deleted || seen >= d.held.na {
+			continue
+		}
+		if !s.loosened(p, span{f.at, d.held.na}, blinds) {
+			return span{max(d.held.nb, seen), d.held.na}, true
+		}
+	}
+	return span{noTime, noTime}, false
 }
 
 // freely tells whether an eviction gave the pod no grace, and no finalizer held the pod back.

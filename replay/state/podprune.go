@@ -30,7 +30,7 @@ func (s *State) prunePods(horizon int64) {
 	}
 	for _, n := range names {
 		steps := s.podSteps(nil, n)
-		first, blinds, missing := ps.names[n], ps.blinds[n], ps.missing[n]
+		first, blinds, missing, loosened := ps.names[n], ps.blinds[n], ps.missing[n], ps.loosened[n]
 		var keep *pod
 		var links []*pod // the chain as it is, to put back
 		for p := first; p != nil; p = p.older {
@@ -42,10 +42,14 @@ func (s *State) prunePods(horizon int64) {
 			}
 		}
 		late := slices.DeleteFunc(slices.Clone(blinds), func(b podBlind) bool { return b.na <= horizon })
-		lateMissing := slices.DeleteFunc(slices.Clone(missing), func(p presence) bool { return p.ended <= horizon })
+		over := func(p presence) bool { return p.ended <= horizon }
+		lateMissing, lateLoosened := slices.DeleteFunc(slices.Clone(missing), over), loosened
+		if keep == nil { // else it tells what became of a pod that is there
+			lateLoosened = slices.DeleteFunc(slices.Clone(loosened), over)
+		}
 		ok := false
 		for i, list := range [][]podBlind{late, blinds} {
-			ps.put(n, keep, list, [][]presence{lateMissing, missing}[i])
+			ps.put(n, keep, list, [][]presence{lateMissing, missing}[i], [][]presence{lateLoosened, loosened}[i])
 			if ok = samePodsSince(steps, s.podSteps(nil, n), horizon); ok {
 				break
 			}
@@ -57,14 +61,8 @@ func (s *State) prunePods(horizon int64) {
 					p.older = links[i+1]
 				}
 			}
-			ps.put(n, first, blinds, missing)
+			ps.put(n, first, blinds, missing, loosened)
 			continue
-		}
-		if keep == nil { // else they are of a pod that is there
-			late := slices.DeleteFunc(ps.loosened[n], func(p presence) bool { return p.ended <= horizon })
-			if ps.loosened[n] = late; len(late) == 0 {
-				delete(ps.loosened, n)
-			}
 		}
 		for _, p := range links {
 			if !ps.has(n, p) {
@@ -104,11 +102,16 @@ func (s *State) podLines() map[podName][]podStep {
 			out[n] = s.podSteps(nil, n)
 		}
 	}
+	for n := range s.pods.loosened {
+		if out[n] == nil {
+			out[n] = s.podSteps(nil, n)
+		}
+	}
 	return out
 }
 
 // put sets what is kept of a name.
-func (ps *pods) put(n podName, p *pod, blinds []podBlind, missing []presence) {
+func (ps *pods) put(n podName, p *pod, blinds []podBlind, missing, loosened []presence) {
 	// The key is part of a record's memory: it must not be that of one that is dropped.
 	delete(ps.names, n)
 	if p != nil {
@@ -123,6 +126,11 @@ func (ps *pods) put(n podName, p *pod, blinds []podBlind, missing []presence) {
 		ps.missing[n] = missing
 	} else {
 		delete(ps.missing, n)
+	}
+	if len(loosened) > 0 {
+		ps.loosened[n] = loosened
+	} else {
+		delete(ps.loosened, n)
 	}
 }
 

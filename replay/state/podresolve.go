@@ -26,6 +26,11 @@ func (s *State) touchPods(namespace string) {
 			s.touchPod(n)
 		}
 	}
+	for n := range s.pods.loosened {
+		if namespace == "" || n.namespace == namespace {
+			s.touchPod(n)
+		}
+	}
 }
 
 // resolvePods brings the graph up to date with the touched names and returns what changed.

@@ -79,6 +79,8 @@ type podDeletion struct {
 	// held is when finalizers alone held the pod back, last; its na is noTime for never. Any write
 	// may have ended it since.
 	held span
+	// read is the resourceVersion at which it was read then, 0 when it was seen so.
+	read uint64
 	// estimated says that it was never seen, but worked out, and may have been earlier.
 	estimated bool
 	// sudden is when the pod may have gone at once instead: its na is noTime for never.
@@ -100,6 +102,7 @@ const (
 	podChanged                       // what it refers to was changed
 	podMissing                       // it was looked for in vain
 	podCollected                     // it may have been deleted with others
+	podLoosened                      // its finalizers may have been changed
 )
 
 // podBlind is a write that names no uid.
@@ -326,8 +329,8 @@ func (s *State) takePod(o *Observation, at span) {
 	switch some := len(r.Metadata.Finalizers) > 0; {
 	case o.Deleted:
 	case rv > 0:
-		p.finals.add(finalizersSeen{rv, at.nb, some})
-	case some: // the options of its deletion may have put them on
+		p.finals.add(finalizersSeen{rv, at.nb, some, r.Metadata.DeletionTimestamp != ""})
+	case some && r.Reduced.Read == 0: // the options of its deletion put them on
 		s.notePod(s.pods.loosened, n, presence{at.nb, at.na})
 	}
 	if d := nanos(r.Metadata.deletion()); d != noTime && !o.Deleted {
@@ -340,7 +343,7 @@ func (s *State) takePod(o *Observation, at span) {
 			n.asked = d - *m.GracePeriod*int64(time.Second)
 		}
 		if len(m.Finalizers) > 0 && (m.GracePeriod == nil || *m.GracePeriod == 0) {
-			n.held = at
+			n.held, n.read = at, r.Reduced.Read
 			if o.Source == SourceSnapshot {
 				n.held.na = at.nb // when it was seen
 			}
@@ -439,8 +442,8 @@ func (p *pod) addDeletion(d podDeletion) {
 	if w.asked == noTime || d.asked != noTime && d.asked < w.asked {
 		w.asked = d.asked
 	}
-	if d.held.na > w.held.na || d.held.na == w.held.na && d.held.nb > w.held.nb {
-		w.held = d.held
+	if c := cmp.Or(cmp.Compare(d.held.na, w.held.na), cmp.Compare(d.held.nb, w.held.nb)); c > 0 || c == 0 && d.read < w.read {
+		w.held, w.read = d.held, d.read
 	}
 	if w.sudden.na == noTime || d.sudden.na != noTime && (d.sudden.na < w.sudden.na || d.sudden.na == w.sudden.na && d.sudden.nb > w.sudden.nb) {
 		w.sudden = d.sudden
@@ -481,14 +484,17 @@ func (s *State) notePod(table map[podName][]presence, n podName, p presence) {
 // blindsOf returns the writes of a name that name no uid, by time, and when it was looked for in
 // vain.
 func (ps *pods) blindsOf(n podName) []podBlind {
-	blinds, missing := ps.blinds[n], ps.missing[n]
-	if len(missing) == 0 {
+	blinds, missing, loosened := ps.blinds[n], ps.missing[n], ps.loosened[n]
+	if len(missing)+len(loosened) == 0 {
 		return blinds
 	}
-	out := make([]podBlind, 0, len(blinds)+len(missing))
+	out := make([]podBlind, 0, len(blinds)+len(missing)+len(loosened))
 	out = append(out, blinds...)
 	for _, p := range missing {
 		out = append(out, podBlind{span: span{p.began, p.ended}, kind: podMissing, grace: -1})
+	}
+	for _, p := range loosened {
+		out = append(out, podBlind{span: span{p.began, p.ended}, kind: podLoosened, grace: -1})
 	}
 	slices.SortFunc(out, comparePodBlinds)
 	return out

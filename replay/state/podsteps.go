@@ -328,7 +328,7 @@ func (p *pod) rewritten(first *podSpec, specs []podSeen, made span, blinds []pod
 	if len(specs) > 0 {
 		at = specs[0].at
 	}
-	if p.more != nil && p.more.given != 0 && p.more.given <= at || slices.ContainsFunc(blinds, func(b podBlind) bool { return b.kind == podChanged && b.na >= made.nb && b.nb < at }) {
+	if p.more != nil && p.more.given != 0 && p.more.given <= at || slices.ContainsFunc(blinds, func(b podBlind) bool { return b.kind == podChanged && b.na >= made.nb && b.nb <= at }) {
 		return at
 	}
 	return noSight

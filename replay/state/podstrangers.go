@@ -100,10 +100,10 @@ func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []
 			}
 		case podBound: // none is that is being deleted
 			now.span, now.phase, now.bound, now.node, now.open = b.span, phasePresent, b.na, b.node, false
-		case podChanged:
-			now.span = b.span
-			if !now.open {
-				now.phase = phasePresent
+		case podChanged, podLoosened:
+			now.span, now.phase = b.span, phasePresent
+			if now.open {
+				now.phase = phaseUnknown // it may have been being deleted
 			}
 		case podCollected:
 			if !stranger || now.phase == phaseAbsent {

@@ -38,6 +38,9 @@ type facts struct {
 	// Of an eviction. Told says that its options were recorded, Holds that they put on a finalizer.
 	Told  bool `json:"told,omitempty"`
 	Holds bool `json:"holds,omitempty"`
+	// Read is the resourceVersion at which a pod was read to be deleted with others, by options that
+	// put on no finalizer.
+	Read uint64 `json:"read,omitempty"`
 
 	// What the graph needs of pods, volumes, attachments and slices.
 	Node      string `json:"node,omitempty"`
