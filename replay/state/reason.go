@@ -47,6 +47,8 @@ func (s *State) Reason(k rbacindex.Key, at time.Time) string {
 func (o *object) reason(st *step) string {
 	when := when(st.na)
 	switch {
+	case st.na == noTime && len(o.versions)+len(o.blinds) > 0:
+		return "it was there before the first write of it that was recorded, and what it held was not"
 	case st.na == noTime:
 		return "only its deletion was seen: what it held before was not recorded"
 	case st.ending && slices.ContainsFunc(o.blinds, func(b blind) bool { return b.span == st.span && b.ending }):

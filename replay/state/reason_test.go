@@ -58,6 +58,7 @@ func TestReasons(t *testing.T) {
 		{"an older version comes late", []state.Observation{listed, role(uid1, "9", 10, "get"), role(uid1, "8", 5, "list")}, 7, state.Present, ""},
 		{"content not recorded", []state.Observation{listed, unread}, 11, state.Unknown, "it was written at resourceVersion 9 by 2026-01-02T10:10:01Z, and what was written was not recorded"},
 		{"nothing but the name recorded", []state.Observation{listed, blind(10)}, 11, state.Unknown, "it was written by 2026-01-02T10:10:01Z, and what was written was not recorded"},
+		{"before it was patched, content not recorded", []state.Observation{listed, unread}, 9, state.Unknown, "it was there before the first write of it that was recorded, and what it held was not"},
 		{"seen again", []state.Observation{listed, unread, role(uid1, "12", 20, "get")}, 21, state.Present, ""},
 		{"created before it was first seen", []state.Observation{listed, created(role(uid1, "9", 10, "get"), 5)}, 7, state.Unknown, "it was there since 2026-01-02T10:05:01Z, but what it held before it was first seen was not recorded"},
 		{"deleted", []state.Observation{listed, role(uid1, "9", 10, "get"), gone(uid1, 20)}, 21, state.Absent, ""},

@@ -197,6 +197,9 @@ func (in *incarnation) steps(steps []step, since int64) []step {
 		case i == 0 && dated && (created.na <= s.nb || v.updated && !v.made):
 			// The first write seen is not the creation: before it stood other content.
 			steps = append(steps, step{span: span{created.nb, min(created.na, s.nb)}, phase: phaseUnknown, assumed: true, ending: true, uid: v.uid})
+		case i == 0 && v.content == nil && v.updated && !v.made:
+			// Nor is it here, and when it was made is not told.
+			steps = append(steps, step{span: span{since, since}, phase: phaseUnknown, assumed: true, ending: true, uid: v.uid})
 		case i > 0 && !produced:
 			s.nb = steps[len(steps)-1].na
 			s.na = max(s.na, s.nb)
