@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds the programs of one Kubernetes release from its Go module, for make test-e2e:
-# kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, sample-apiserver, and of
-# test/apiserver/cmd the kubelet without containers and, if it is named, the end-to-end suite
-# (e2e). A module is generated for the release, with its own requirements: what the release's
-# go.mod replaces by its staging folders is replaced by the published modules of the same
-# release. Programs that were built are not built again.
+# kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, and of test/apiserver/cmd
+# the kubelet without containers and, if it is named, the end-to-end suite (e2e). A module is
+# generated for the release, with its own requirements: what the release's go.mod replaces by
+# its staging folders is replaced by the published modules of the same release. Programs that
+# were built are not built again.
 #
 #   scripts/build-release.sh 1.28 [PROGRAM...]      prints the folder they are in
 set -euo pipefail
@@ -14,7 +14,7 @@ say() { printf 'build-release: %s\n' "$*" >&2; }
 release=${1:?which release, such as 1.28}
 shift
 programs=("$@")
-[ $# -gt 0 ] || programs=(kube-apiserver kube-controller-manager kube-scheduler kubectl sample-apiserver hollow-kubelet)
+[ $# -gt 0 ] || programs=(kube-apiserver kube-controller-manager kube-scheduler kubectl hollow-kubelet)
 
 # The newest patch release whose module and staging modules can be had.
 case $release in
@@ -68,7 +68,6 @@ for program in "${programs[@]}"; do
       package=./$program
       [ "$module/$program/main.go" -ot "$newest" ] || newest=$module/$program/main.go
       ;;
-    sample-apiserver) package=k8s.io/sample-apiserver ;;
   esac
   [ ! "$folder/$program" -nt "$newest" ] || continue
   say "building $program v$version"

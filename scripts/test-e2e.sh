@@ -27,8 +27,8 @@ if [ "$release" = 1.36 ]; then
   version=$(awk '$1 == "k8s.io/kubernetes" { print $2 }' test/apiserver/go.mod)
   go -C test/apiserver build -buildvcs=false -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$version" -o "$folder/" ./cmd/e2e k8s.io/kubernetes/cmd/kubectl
 else
-  folder=$(scripts/build-release.sh "$release" kube-apiserver kube-controller-manager kube-scheduler sample-apiserver hollow-kubelet "${suite[@]}")
-  for program in etcd retrial; do # of these, there is one for all
+  folder=$(scripts/build-release.sh "$release" kube-apiserver kube-controller-manager kube-scheduler hollow-kubelet "${suite[@]}")
+  for program in etcd retrial sample-apiserver; do # of these, there is one for all
     ln -sf "$cache/apiserver/$program" "$folder/$program"
   done
 fi

@@ -108,7 +108,10 @@ kind: ClusterRole
 metadata: {name: flunders-view, labels: {rbac.authorization.k8s.io/aggregate-to-view: "true"}}
 rules: [{apiGroups: [wardle.example.com], resources: [flunders], verbs: [get, list, watch]}]
 `, "")
-	server := c.Aggregated(t, c.ServiceAccount(t, c.Admin, "wardle", "apiserver"))
+	// An older kube-apiserver does not have what these would watch. (An older sample-apiserver
+	// promises protobuf, which it cannot write, and no namespace with flunders would end.)
+	server := c.Aggregated(t, c.ServiceAccount(t, c.Admin, "wardle", "apiserver"), "--enable-priority-and-fairness=false",
+		"--disable-admission-plugins=ValidatingAdmissionPolicy,MutatingAdmissionPolicy")
 	c.lead(t, "wardle", "api", server.Port)
 	c.apply(t, server.APIService, "")
 	c.available(t, flunderAPI.GroupVersion())
