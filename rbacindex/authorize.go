@@ -9,19 +9,25 @@ import rbacv1 "k8s.io/api/rbac/v1"
 // The grants are appended to buf[:0]; with room in buf nothing is allocated once the subject
 // (user and groups, and for RoleBindings the namespace) has been seen. a is not retained.
 func (s *Snapshot) Authorize(a *Attributes, buf []Grant) Result {
-	return s.authorize(s.subject(a.User, a.Groups), a, buf)
+	return s.authorize(s.subjectWithin(a.Steps, a.User, a.Groups), a, buf)
 }
 
 func (s *Snapshot) authorize(sub *entry, a *Attributes, buf []Grant) Result {
+	if sub == nil {
+		return Result{TooCostly: true}
+	}
 	var q query
 	q.init(s.family.hasher, a)
 	sc := &sub.own
 	grants := sc.grants(&q, buf[:0])
 	if a.Namespace != "" {
-		if in := s.namespaced(sub, a.Namespace); in != nil {
+		if in := s.namespaced(a.Steps, sub, a.Namespace); in != nil {
 			sc = in
 			grants = sc.grants(&q, grants)
 		}
+	}
+	if q.costly || a.Steps != nil && a.Steps.left < 0 {
+		return Result{TooCostly: true}
 	}
 	return sc.result(grants)
 }
@@ -70,7 +76,7 @@ func (s *Snapshot) RulesFor(user string, groups []string, namespace string, fn f
 func (s *Snapshot) scopes(user string, groups []string, namespace string) []*scope {
 	sub := s.subject(user, groups)
 	if namespace != "" {
-		if in := s.namespaced(sub, namespace); in != nil {
+		if in := s.namespaced(nil, sub, namespace); in != nil {
 			return []*scope{&sub.own, in}
 		}
 	}
@@ -91,7 +97,7 @@ func (s *Snapshot) BindingsOf(user string, groups []string, namespace string, fn
 	if namespace == "" {
 		return
 	}
-	in := s.namespaced(sub, namespace)
+	in := s.namespaced(nil, sub, namespace)
 	if in == nil {
 		return
 	}

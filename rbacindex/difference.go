@@ -74,6 +74,7 @@ func exceed(units, others []unit, paths bool) []exceeding {
 		f.atoms[a] = append(old, sh)
 	}
 	var out []exceeding
+	room := expansion(maxAtoms)
 	for ui, u := range units {
 		rules := u.role.rules()
 		for ri := range rules {
@@ -82,7 +83,7 @@ func exceed(units, others []unit, paths bool) []exceeding {
 			if len(sh.verbs) == 0 {
 				continue
 			}
-			if n := len(r.APIGroups) * len(r.Resources); n > maxExpansion || n*len(r.ResourceNames) > maxExpansion {
+			if !room.expands(r) {
 				b := box{groups: r.APIGroups, resources: r.Resources, names: r.ResourceNames}
 				if left := b.leftOf(sh.verbs, held); len(left) > 0 {
 					b.verbs = left

@@ -8,6 +8,7 @@ type family struct {
 	hasher *hasher
 	cache  cache
 	serial atomic.Uint64
+	tables *tables
 
 	grantors atomic.Pointer[grantors] // the last that were made; nil before the first
 }
@@ -17,7 +18,7 @@ type family struct {
 const defaultCacheBytes = 64 << 20
 
 func newFamily(cacheBytes int64) *family {
-	f := &family{hasher: newHasher()}
+	f := &family{hasher: newHasher(), tables: newTables()}
 	f.cache.init(cacheBytes)
 	return f
 }

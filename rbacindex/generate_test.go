@@ -58,6 +58,9 @@ func (g generator) rule() rbacv1.PolicyRule {
 	if g.IntN(3) == 0 {
 		r.NonResourceURLs = some(g, 4, genURLs...)
 	}
+	if g.IntN(12) == 0 { // more groups and resources than are entered pair by pair
+		r.APIGroups, r.Resources = append(r.APIGroups, some(g, 9, genGroups...)...), append(r.Resources, some(g, 9, genResources...)...)
+	}
 	if g.IntN(60) == 0 { // a rule too wide to expand
 		for i := range 70 {
 			r.Resources = append(r.Resources, fmt.Sprint("r", i))

@@ -108,6 +108,10 @@ type Result struct {
 	// Shared with the Snapshot: not to be modified.
 	Missing []Key
 
+	// TooCostly: the steps given did not suffice. Nothing is known then: Allowed is false and there
+	// are no grants.
+	TooCostly bool
+
 	unsupported []string // kinds named by roleRefs that RBAC does not know, each once
 }
 

@@ -31,11 +31,11 @@ type several struct {
 }
 
 // compiled returns the table. Two readers may compile at the same time; either table stays.
-func (s *several) compiled(h *hasher) *table {
+func (s *several) compiled(f *family) *table {
 	if t := s.table.Load(); t != nil {
 		return t
 	}
-	t := compile(h, s.list)
+	t := f.tables.make(f.hasher, s.list, maxEntries/2)
 	s.table.Store(t)
 	return t
 }
@@ -92,7 +92,7 @@ func (s *Snapshot) allowing(q *query, namespace string, everywhere bool, visit f
 	h := s.family.hasher
 	g := s.grantors()
 	ask := func(from *several, current func(*role) bool) {
-		t := from.compiled(h)
+		t := from.compiled(s.family)
 		if t.has&q.shapes == 0 {
 			return
 		}
@@ -121,6 +121,6 @@ func (s *Snapshot) allowing(q *query, namespace string, everywhere bool, visit f
 		if r.r != nil && !everywhere && (namespace == "" || r.r.Namespace != namespace) {
 			continue
 		}
-		q.match(r.compiled(h), func(_, rule int32) { visit(r, rule) })
+		q.match(r.compiled(s.family), func(_, rule int32) { visit(r, rule) })
 	}
 }

@@ -100,6 +100,28 @@ type atom struct {
 	path            bool // resource is a nonResourceURL
 }
 
+// expansion is how many atoms there is room for.
+type expansion int
+
+const (
+	// maxExpansion bounds the atoms that one rule is taken apart to; real rules stay below a few
+	// hundred.
+	maxExpansion = 4096
+	// maxAtoms bounds those of all rules of an answer.
+	maxAtoms = 1 << 17
+)
+
+// expands takes the room that the resource half of a rule needs; false when it is out of all
+// proportion.
+func (x *expansion) expands(r *rbacv1.PolicyRule) bool {
+	n := len(r.APIGroups) * len(r.Resources)
+	if n > maxExpansion || n*len(r.ResourceNames) > maxExpansion || n*max(1, len(r.ResourceNames)) > int(*x) {
+		return false
+	}
+	*x -= expansion(n * max(1, len(r.ResourceNames)))
+	return true
+}
+
 // mergeRoles takes the rules apart into atoms, adds up who gives which verbs on each, and
 // puts together again what is given alike.
 func mergeRoles(units []unit, paths bool) []mergedRule {
@@ -115,13 +137,14 @@ func mergeRoles(units []unit, paths bool) []mergedRule {
 		atoms[a] = append(old, sh)
 	}
 	var out []mergedRule
+	room := expansion(maxAtoms)
 	for ui, u := range units {
 		for ri, r := range u.role.rules() {
 			sh := share{unit: int32(ui), rule: int32(ri), verbs: tidyVerbs(r.Verbs)}
 			if len(sh.verbs) == 0 {
 				continue
 			}
-			if n := len(r.APIGroups) * len(r.Resources); n > maxExpansion || n*len(r.ResourceNames) > maxExpansion {
+			if !room.expands(&r) {
 				// Out of all proportion: it stays as it is.
 				whole := rbacv1.PolicyRule{Verbs: sh.verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames}
 				out = append(out, mergedRule{rule: whole, by: []share{{unit: sh.unit, rule: sh.rule}}})

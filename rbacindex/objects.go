@@ -109,11 +109,11 @@ func (r *role) object() any {
 
 // compiled returns the role's rule table. Two readers may compile at the same time; the
 // tables are equal and either stays.
-func (r *role) compiled(h *hasher) *table {
+func (r *role) compiled(f *family) *table {
 	if t := r.table.Load(); t != nil {
 		return t
 	}
-	t := compile(h, []*role{r})
+	t := f.tables.make(f.hasher, []*role{r}, maxRoleEntries)
 	r.table.Store(t)
 	return t
 }

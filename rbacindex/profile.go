@@ -96,6 +96,12 @@ func (h *hasher) tag(hash, version uint64) uint64 { return mix(hash, version)&h.
 
 // subject returns what the subject holds cluster-wide.
 func (s *Snapshot) subject(user string, groups []string) *entry {
+	return s.subjectWithin(nil, user, groups)
+}
+
+// subjectWithin is subject within a number of steps; nil when they do not suffice to work out a
+// subject seen for the first time.
+func (s *Snapshot) subjectWithin(steps *Steps, user string, groups []string) *entry {
 	hash, name := s.family.hasher.hashSubject(user, groups)
 	stamp := s.stamps.of(name)
 	tag := s.family.hasher.tag(hash, stamp)
@@ -120,13 +126,13 @@ func (s *Snapshot) subject(user string, groups []string) *entry {
 	if e := s.adopt(hash, name, user, groups); e != nil {
 		return e
 	}
-	return s.meet(hash, tag, stamp, user, groups)
+	return s.meet(steps, hash, tag, stamp, user, groups)
 }
 
 // meet works out a subject seen for the first time.
-func (s *Snapshot) meet(hash, tag, stamp uint64, user string, groups []string) *entry {
+func (s *Snapshot) meet(steps *Steps, hash, tag, stamp uint64, user string, groups []string) *entry {
 	h := s.family.hasher
-	g := gatherer{s: s}
+	g := gatherer{s: s, steps: steps}
 	var spaces []*principal
 	add := func(p *principal) {
 		g.refs = p.cluster.appendTo(g.refs)
@@ -142,6 +148,9 @@ func (s *Snapshot) meet(hash, tag, stamp uint64, user string, groups []string) *
 			add(p)
 		}
 	}
+	if !g.sorts() {
+		return nil
+	}
 	e := newEntry(hash, tag, stamp)
 	e.id, e.spaces = s.family.next(), spaces
 	g.scope(&e.own, nil)
@@ -151,6 +160,9 @@ func (s *Snapshot) meet(hash, tag, stamp uint64, user string, groups []string) *
 		g.refs = nil
 		for _, p := range spaces {
 			g.refs = p.spaces.one.refs.appendTo(g.refs)
+		}
+		if !g.sorts() {
+			return nil
 		}
 		g.scope(&e.home, &e.own)
 		e.size += e.home.extra(e.homeUnit[:])
@@ -197,8 +209,8 @@ func (s *Snapshot) adopt(hash, name uint64, user string, groups []string) *entry
 }
 
 // namespaced returns the scope of a subject in a namespace, which is not ""; nil when no
-// binding there names it.
-func (s *Snapshot) namespaced(sub *entry, ns string) *scope {
+// binding there names it, or when the steps do not suffice.
+func (s *Snapshot) namespaced(steps *Steps, sub *entry, ns string) *scope {
 	if sub.only != "" {
 		if sub.only == ns {
 			return &sub.home
@@ -231,7 +243,7 @@ func (s *Snapshot) namespaced(sub *entry, ns string) *scope {
 			return &e.own
 		}
 	}
-	return s.meetIn(hash, tag, sub, ns)
+	return s.meetIn(steps, hash, tag, sub, ns)
 }
 
 // fewSpaces is how many principals of a subject are looked up each time a namespace turns out
@@ -240,14 +252,17 @@ func (s *Snapshot) namespaced(sub *entry, ns string) *scope {
 const fewSpaces = 2
 
 // meetIn works out a subject seen in a namespace for the first time.
-func (s *Snapshot) meetIn(hash, tag uint64, sub *entry, ns string) *scope {
-	g := gatherer{s: s}
+func (s *Snapshot) meetIn(steps *Steps, hash, tag uint64, sub *entry, ns string) *scope {
+	g := gatherer{s: s, steps: steps}
 	for _, p := range sub.spaces {
 		if sp, ok := p.spaces.get(s.family.hasher, "", ns); ok {
 			g.refs = sp.refs.appendTo(g.refs)
 		}
 	}
 	if len(g.refs) == 0 && len(sub.spaces) <= fewSpaces {
+		return nil
+	}
+	if !g.sorts() {
 		return nil
 	}
 	e := newEntry(hash, tag, sub.id)

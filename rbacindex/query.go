@@ -1,6 +1,10 @@
 package rbacindex
 
-import "strings"
+import (
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
 
 // query is a request with what every table needs of it computed once. It lives on the
 // caller's stack.
@@ -15,6 +19,27 @@ type query struct {
 
 	resource, sub string
 	shapes        shape // tables with none of these are of no interest
+
+	costly bool // the steps of the request did not suffice
+}
+
+// takes uses up steps of the request.
+func (q *query) takes(n int) bool {
+	if q.a.Steps == nil {
+		return true
+	}
+	if !q.a.Steps.take(n) {
+		q.costly = true
+	}
+	return !q.costly
+}
+
+// stringsAStep is how many strings of a rule are compared in a step.
+const stringsAStep = 8
+
+// stepsOf is what it takes to go through a rule.
+func stepsOf(r *rbacv1.PolicyRule) int {
+	return 1 + (len(r.Verbs)+len(r.APIGroups)+len(r.Resources)+len(r.ResourceNames)+len(r.NonResourceURLs))/stringsAStep
 }
 
 func (q *query) init(h *hasher, a *Attributes) {
@@ -140,14 +165,18 @@ func (q *query) allowed(t *table, ht *hit, wide bool) bool {
 			return false
 		}
 	}
-	if !wide && (ht.verbs&verbStar != 0 || q.verb != verbOther) {
+	certain := ht.verbs&verbStar != 0 || q.verb != verbOther
+	if !wide && certain && ht.verbs&hitGroups == 0 {
 		return true
 	}
 	rule := &t.roles[ht.role].rules()[ht.rule]
+	if !q.takes(stepsOf(rule)) {
+		return false
+	}
 	if wide {
 		return RuleAllows(q.a, rule)
 	}
-	return verbMatches(rule.Verbs, q.a.Verb)
+	return (certain || verbMatches(rule.Verbs, q.a.Verb)) && (ht.verbs&hitGroups == 0 || groupMatches(rule.APIGroups, q.a.APIGroup))
 }
 
 // match calls visit with every role of t that allows the request, ascending, and the first of
@@ -207,6 +236,9 @@ func (q *query) scan(t *table, visit func(role, rule int32)) {
 	for ri, r := range t.roles {
 		rules := r.rules()
 		for i := range rules {
+			if !q.takes(stepsOf(&rules[i])) {
+				return
+			}
 			if RuleAllows(q.a, &rules[i]) {
 				visit(int32(ri), int32(i))
 				break

@@ -24,12 +24,15 @@
 // costs the same whether one binding names it or fifty thousand. A role's rules are compiled
 // on first use into a table from what rules name (group and resource, path, path prefix)
 // to the rules, so that a request asks for the handful of keys that could match it. A
-// subject of more than four roles gets a merged table.
+// subject of more than four roles gets a merged table. Rules whose lists stand for more keys
+// than there are strings are entered by resource alone, and what exceeds the room for tables
+// stays as it is written and is gone through; how much of that a question takes can be bounded
+// (Steps).
 //
 // # Guarantees
 //
 // Readers take no lock and never wait. Memory beyond the objects given is the index, under
-// 200 bytes a binding, the cache, bounded by bytes per family of snapshots (those that
+// 200 bytes a binding, the tables and the cache, each bounded per family of snapshots (those that
 // descend from one New or Empty by Apply), and once somebody asked who can, the tables of all
 // roles of one of them. Which answers are remembered never changes an
 // answer.
@@ -56,6 +59,8 @@ type Attributes struct {
 	Name            string
 	ResourceRequest bool
 	Path            string // non-resource requests: decoded URL path without query
+	// Steps, when set, bounds the work of the answer; see Result.TooCostly.
+	Steps *Steps
 }
 
 // Kind names one of the four RBAC kinds.

@@ -61,8 +61,42 @@ const maxParts = 4
 
 // gatherer collects the bindings of a subject.
 type gatherer struct {
-	s    *Snapshot
-	refs []*ref
+	s     *Snapshot
+	steps *Steps
+	refs  []*ref
+	fresh int // entries of tables made
+}
+
+// maxFresh is how many entries of tables are made while one subject is met. Roles beyond it are
+// gone through as they are written, for this subject and until a change concerns it.
+const maxFresh = 1 << 15
+
+// table returns the table of a role.
+func (g *gatherer) table(r *role) *table {
+	if t := r.table.Load(); t != nil {
+		return t
+	}
+	if g.fresh >= maxFresh {
+		return compile(g.s.family.hasher, []*role{r}, 0)
+	}
+	t := r.compiled(g.s.family)
+	n := t.entries()
+	g.fresh += n
+	g.steps.take(stepsAnEntry * n)
+	return t
+}
+
+// Steps it takes to sort a binding of a subject in among its others, and to make an entry of a
+// table.
+const (
+	stepsABinding = 8
+	stepsAnEntry  = 4
+)
+
+// sorts takes the steps for sorting the bindings gathered, those of crowds only; false when there
+// are not as many.
+func (g *gatherer) sorts() bool {
+	return len(g.refs) <= 64 || g.steps.take(stepsABinding*len(g.refs))
 }
 
 // scope makes out, which may have room for short lists, the scope of the refs gathered. base
@@ -92,7 +126,7 @@ func (g *gatherer) scope(out, base *scope) {
 		}
 		switch r := g.s.role(k); {
 		case r != nil:
-			out.units = append(out.units, bound{table: r.compiled(g.s.family.hasher), from: int32(i), to: int32(to)})
+			out.units = append(out.units, bound{table: g.table(r), from: int32(i), to: int32(to)})
 		case k.Kind == 0:
 			errs.unsupported = appendNew(errs.unsupported, out.refs[i].b.roleRef().Kind)
 		default:
@@ -113,17 +147,22 @@ func appendNew[T comparable](s []T, v T) []T {
 	return append(s, v)
 }
 
-// merge makes the table of a scope that is to have one.
+// merge makes the table of a scope that is to have one. Where that would be large the roles' own
+// are asked one after the other.
 func (sc *scope) merge(f *family) {
-	resources, paths := 0, 0
+	resources, paths, entries := 0, 0, 0
 	for i := range sc.units {
 		has := sc.units[i].table.has
+		entries += len(sc.units[i].table.cells)
 		if has&shapesOfResources != 0 {
 			resources++
 		}
 		if has&shapesOfPaths != 0 {
 			paths++
 		}
+	}
+	if entries > maxMergedEntries {
+		return
 	}
 	if max(resources, paths) > maxParts || len(sc.units) > 4*maxParts {
 		sc.merged = f.merge(sc.units)
@@ -145,7 +184,7 @@ func (f *family) merge(units []bound) *table {
 	for i, u := range units {
 		roles[i] = u.role()
 	}
-	t := compile(f.hasher, roles)
+	t := compile(f.hasher, roles, int(min(2*maxMergedEntries, f.tables.room)))
 	t.merged, t.bytes = hash, t.size()
 	return t
 }
@@ -179,6 +218,9 @@ func (sc *scope) grants(q *query, dst []Grant) []Grant {
 		if t.has&q.shapes != 0 {
 			q.match(t, func(role, rule int32) {
 				u := &sc.units[role]
+				if !q.takes(int(u.to - u.from)) {
+					return
+				}
 				for _, r := range sc.refs[u.from:u.to] {
 					dst = append(dst, Grant{ref: r, rule: rule})
 				}
@@ -191,7 +233,13 @@ func (sc *scope) grants(q *query, dst []Grant) []Grant {
 		if u.table.has&q.shapes == 0 {
 			continue
 		}
+		if q.costly {
+			break
+		}
 		q.match(u.table, func(_, rule int32) {
+			if !q.takes(int(u.to - u.from)) {
+				return
+			}
 			for _, r := range sc.refs[u.from:u.to] {
 				dst = append(dst, Grant{ref: r, rule: rule})
 			}

@@ -29,8 +29,8 @@ type table struct {
 	prefixes []int
 	// names are the resourceNames of rules that have too many to enter one by one.
 	names []map[string]struct{}
-	// wide are rules whose expansion would be out of proportion; they are evaluated one by
-	// one, with hits of verb set by set.
+	// wide are rules that there was no room for; they are evaluated one by one, with hits of verb
+	// set by set.
 	wide []hit
 }
 
@@ -69,12 +69,9 @@ type hit struct {
 	names      uint16 // index into table.names + 1, 0 = any name or entered by name
 }
 
-// maxExpansion bounds the keys one rule expands to, and maxNames the entries by name; real
-// rules stay below a few hundred.
-const (
-	maxExpansion = 4096
-	maxNames     = 1024
-)
+// hitGroups, among the verbs of a hit, is no verb: the key told nothing of the rule's API groups,
+// which are still to be looked at.
+const hitGroups verbSet = 1 << 15
 
 // slotCell are the bits of a slot that name a cell.
 const slotCell = 1<<32 - 1
@@ -87,10 +84,10 @@ const (
 	saltPrefix   = 0x70
 )
 
-// compile builds the table of the given roles.
-func compile(h *hasher, roles []*role) *table {
+// compile builds the table of the given roles, of no more than room entries.
+func compile(h *hasher, roles []*role, room int) *table {
 	t := &table{roles: roles}
-	c := compiler{t: t, h: h}
+	c := compiler{t: t, h: h, room: room}
 	for ri, r := range roles {
 		rules := r.rules()
 		for i := range rules {
@@ -114,6 +111,7 @@ func compile(h *hasher, roles []*role) *table {
 type compiler struct {
 	t     *table
 	h     *hasher
+	room  int // for more entries
 	index map[cellKey]int
 }
 
@@ -122,23 +120,42 @@ type cellKey struct {
 	group, resource string
 }
 
+// outOfProportion reports whether a product is much more than what it is a product of.
+func outOfProportion(a, b int) bool { return a*b > 2*(a+b) }
+
 func (c *compiler) rule(rule *rbacv1.PolicyRule, ht hit) {
 	if ht.verbs == 0 {
 		return
 	}
-	keys := len(rule.APIGroups) * len(rule.Resources)
-	if keys+len(rule.NonResourceURLs) > maxExpansion || len(c.t.names) == math.MaxUint16 {
+	groups := rule.APIGroups
+	if outOfProportion(len(groups), len(rule.Resources)) && !slices.Contains(groups, rbacv1.APIGroupAll) {
+		groups = []string{rbacv1.APIGroupAll}
+		ht.verbs |= hitGroups
+	}
+	keys := len(groups) * len(rule.Resources)
+	entries := keys + len(rule.NonResourceURLs) + len(rule.ResourceNames)
+	crowded := keys*len(rule.ResourceNames) > fewNames && outOfProportion(keys, len(rule.ResourceNames))
+	if !crowded {
+		entries += keys * len(rule.ResourceNames)
+	}
+	if entries > c.room || crowded && len(c.t.names) == math.MaxUint16 {
+		ht.verbs &^= hitGroups
 		c.t.wide = append(c.t.wide, ht)
 		c.t.has |= shapeWide
 		return
 	}
-	c.resources(rule, ht, keys*len(rule.ResourceNames) > maxNames)
+	c.room -= entries
+	c.resources(rule, groups, ht, crowded)
+	ht.verbs &^= hitGroups
 	c.paths(rule, ht)
 }
 
+// fewNames is how many entries by name a rule may always have.
+const fewNames = 64
+
 // resources enters the resource half of a rule; crowded rules keep their names in one set
 // that all their keys share.
-func (c *compiler) resources(rule *rbacv1.PolicyRule, ht hit, crowded bool) {
+func (c *compiler) resources(rule *rbacv1.PolicyRule, groups []string, ht hit, crowded bool) {
 	if crowded {
 		set := make(map[string]struct{}, len(rule.ResourceNames))
 		for _, name := range rule.ResourceNames {
@@ -147,7 +164,7 @@ func (c *compiler) resources(rule *rbacv1.PolicyRule, ht hit, crowded bool) {
 		c.t.names = append(c.t.names, set)
 		ht.names = uint16(len(c.t.names))
 	}
-	for _, g := range rule.APIGroups {
+	for _, g := range groups {
 		for _, r := range rule.Resources {
 			cl := c.cell(resourceShape(g, r), g, r)
 			if crowded || len(rule.ResourceNames) == 0 {

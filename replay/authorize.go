@@ -29,7 +29,7 @@ func (m *moment) authorize(u *event.User, a *Attributes, buf []rbacindex.Grant) 
 
 // momentAt returns configuration and policy as of a time.
 func (t *trial) momentAt(at time.Time) moment {
-	m := moment{chain: t.configure(at).chain, Moment: authz.Moment{At: at}}
+	m := moment{chain: t.configure(at).chain, Moment: authz.Moment{At: at, Steps: &t.steps}}
 	if t.s != nil {
 		t.view = t.s.RBAC(at)
 		m.View, m.Graph = &t.view, t.s
@@ -53,6 +53,8 @@ func lackClass(l authz.Lack) string {
 		return ClassConfig
 	case authz.LackObject:
 		return ClassUnknown
+	case authz.LackTime:
+		return ClassCostly
 	}
 	return ClassNoState
 }

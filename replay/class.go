@@ -25,6 +25,7 @@ const (
 	ClassWebhook    = "webhook-answer"
 	ClassConfig     = "unknown-configuration"
 	ClassAuthorizer = "unmodelled-authorizer"
+	ClassCostly     = "too-costly"
 	ClassUnparsable = "unparsable-uri"
 	ClassNoSubject  = "no-subject"
 
@@ -69,6 +70,7 @@ func Classes() []ClassInfo {
 		{ClassWebhook, OutcomeIndeterminate, "only the answer of a webhook authorizer, which no log holds, can explain the record"},
 		{ClassConfig, OutcomeIndeterminate, "part of the apiserver's configuration that could change the answer is not known"},
 		{ClassAuthorizer, OutcomeIndeterminate, "the recorded reason is none a built-in authorizer gives: another one, such as a cloud's, decided"},
+		{ClassCostly, OutcomeIndeterminate, "the policy that applies to the subject is too large to check within the work an event is given"},
 		{ClassUnparsable, OutcomeIndeterminate, "the request URI cannot be turned into a request"},
 		{ClassNoSubject, OutcomeIndeterminate, "a decision is recorded, but no user"},
 		{ClassRequestReceived, OutcomeNotJudged, "only the request's arrival is recorded"},

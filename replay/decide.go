@@ -27,7 +27,7 @@ func (eng *Engine) decideAt(e *event.Event, s *state.State, at time.Time, done f
 	}()
 	v := &Verdict{Engine: eng.cfg.Version, Config: eng.config}
 	s, _ = asOf(s, at)
-	t.eng, t.e, t.s, t.v = eng, e, s, v
+	t.begin(eng, e, s, v)
 	t.attributes()
 	if s != nil {
 		v.Revision = s.Revision()

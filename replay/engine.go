@@ -135,7 +135,7 @@ func (eng *Engine) replay(e *event.Event, s *state.State, kept bool) *Verdict {
 	}()
 
 	v := &Verdict{Engine: eng.cfg.Version, Config: eng.config}
-	t.eng, t.e, t.s, t.v = eng, e, s, v
+	t.begin(eng, e, s, v)
 	t.attributes()
 	if s != nil {
 		// Before the policy is taken: a change in between must count as a later one.
@@ -187,16 +187,17 @@ type trial struct {
 	// policy is what they are derived with.
 	checks []implied.Check
 	policy policyAt
-	steps  *rbacindex.Steps // left for comparing rules, see coverSteps
+	steps  rbacindex.Steps // left of eventSteps
 }
 
-// coverSteps returns what is left of the work that comparing rules may take for this event, at
-// all the moments it is judged by together.
-func (t *trial) coverSteps() *rbacindex.Steps {
-	if t.steps == nil {
-		t.steps = rbacindex.NewSteps(rbacindex.CoverSteps)
-	}
-	return t.steps
+// eventSteps is the work that RBAC may take for one event, at all the moments it is judged by and
+// with all checks behind it: not more than some 50 ms. Ordinary events take none of it.
+const eventSteps = 1 << 20
+
+// begin sets out to judge an event against a state into a verdict.
+func (t *trial) begin(eng *Engine, e *event.Event, s *state.State, v *Verdict) {
+	t.eng, t.e, t.s, t.v = eng, e, s, v
+	t.steps = *rbacindex.NewSteps(eventSteps)
 }
 
 // attributes rebuilds the request and notes where the event contradicts itself.

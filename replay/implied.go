@@ -129,7 +129,7 @@ func (t *trial) check(m *moment, u *event.User, c *implied.Check) Implied {
 	}
 	lacks := ""
 	if c.Cover {
-		out.Covered, lacks = m.covers(u, c, t.coverSteps(), &open)
+		out.Covered, lacks = m.covers(u, c, &t.steps, &open)
 	}
 	switch {
 	case allowed, out.Covered:

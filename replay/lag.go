@@ -43,7 +43,7 @@ func (eng *Engine) Behind(e *event.Event, s *state.State, v *Verdict) (lag time.
 		*t = trial{bufs: t.bufs}
 		eng.trials.Put(t)
 	}()
-	t.eng, t.e, t.s, t.v = eng, e, s, &Verdict{}
+	t.begin(eng, e, s, &Verdict{})
 	t.attributes()
 	t.base = t.momentAt(e.RequestReceivedTimestamp)
 	if !t.decide() {

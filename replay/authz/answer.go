@@ -42,6 +42,7 @@ const (
 	LackConfig         // part of the configuration
 	LackObject         // a role or binding
 	LackState          // all of a kind of object, or everything
+	LackTime           // the answer takes more work than an event is given
 )
 
 // Answer is what a chain says about one request at one moment.
@@ -66,6 +67,9 @@ type Answer struct {
 	node   node.Answer
 	unseen []string // what is not known of RBAC's objects; empty with RBAC unknown: everything
 }
+
+// tooCostly is what is missing when there is more policy than an event is given work for.
+const tooCostly = "what the subject's roles and bindings allow: too large to check"
 
 // noObjects is what is missing when there is no state at all.
 const noObjects = "the cluster's roles and bindings"
@@ -157,6 +161,8 @@ func (ans *Answer) Missing() []string {
 			l := &ans.chain.links[i]
 			switch {
 			case ans.state(i) != unknown:
+			case l.kind == kindRBAC && ans.RBAC.TooCostly:
+				out = append(out, tooCostly)
 			case l.kind == kindRBAC && len(ans.unseen) == 0:
 				out = append(out, noObjects)
 			case l.kind == kindNode:

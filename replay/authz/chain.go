@@ -231,6 +231,9 @@ type Moment struct {
 	View  *state.View // nil: no state at all
 	Graph node.Graph  // nil: nothing is known of pods
 
+	// Steps bounds the work of all that is asked of RBAC; nil: unbounded.
+	Steps *rbacindex.Steps
+
 	query rbacindex.Attributes // what RBAC is asked; here, so that asking allocates nothing
 }
 
@@ -317,10 +320,15 @@ func (l *link) askRBAC(ans *Answer, u *event.User, a *request.Attributes, m *Mom
 	m.query = rbacindex.Attributes{
 		User: u.Username, Groups: u.Groups, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.APIGroup, Resource: a.Resource,
 		Subresource: a.Subresource, Name: a.Name, ResourceRequest: a.ResourceRequest, Path: a.Path,
+		Steps: m.Steps,
 	}
 	ans.RBAC = m.View.RBAC.Authorize(&m.query, buf)
 	if ans.RBAC.Allowed {
 		return allowed
+	}
+	if ans.RBAC.TooCostly {
+		ans.lack(LackTime)
+		return unknown
 	}
 	// RBAC only adds: what is known does not allow it, but something unknown could.
 	if ans.unseen = couldAllow(m.View, &m.query, &ans.RBAC); len(ans.unseen) == 0 {

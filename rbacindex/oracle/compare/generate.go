@@ -78,6 +78,9 @@ func (g generator) rule() rbacv1.PolicyRule {
 	if g.one(3) {
 		r.NonResourceURLs = g.some(4, urls)
 	}
+	if g.one(20) { // more groups and resources than are entered pair by pair
+		r.APIGroups, r.Resources = append(r.APIGroups, g.some(9, apiGroups)...), append(r.Resources, g.some(9, resources)...)
+	}
 	switch g.IntN(900) {
 	case 0: // too many pairs to enter one by one
 		for i := range 70 {
