@@ -56,38 +56,15 @@ func (c *Cluster) Guests(t testing.TB) []*controlplane.Process {
 	}()); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(c.Folder(), "descheduler-policy.yaml")
-	if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	port := func() string { return fmt.Sprint(controlplane.Port(t)) }
 	metrics := controlplane.Port(t)
 	var running []*controlplane.Process
-	for _, g := range []guest{
-		{program: "kube-state-metrics", namespace: metav1.NamespaceSystem, account: "kube-state-metrics", credentials: []string{"--kubeconfig"},
-			flags: []string{"--host=127.0.0.1", "--telemetry-host=127.0.0.1", "--port=" + port(), "--telemetry-port=" + port()}},
-		{program: "descheduler", namespace: metav1.NamespaceSystem, account: "descheduler-sa", credentials: []string{"--client-connection-kubeconfig"},
-			flags: []string{"--policy-config-file=" + file, "--descheduling-interval=20s", "--disable-metrics", "--leader-elect", "--bind-address=127.0.0.1", "--secure-port=" + port()}},
-		{program: "cert-manager", namespace: "cert-manager", account: "cert-manager", credentials: []string{"--kubeconfig"},
-			flags:  []string{"--cluster-resource-namespace=cert-manager"},
-			scenes: []scene{{"certificates", (*stage).certificates}}},
-		{program: "prometheus-operator", namespace: metav1.NamespaceDefault, account: "prometheus-operator",
-			flags:       []string{"--web.listen-address=127.0.0.1:0"},
-			environment: []string{"KUBECONFIG=" + c.credentials("prometheus-operator")},
-			scenes:      []scene{{"monitoring", (*stage).monitoring}}},
-		{program: "metrics-server", namespace: metav1.NamespaceSystem, account: "metrics-server",
-			credentials: []string{"--kubeconfig", "--authentication-kubeconfig", "--authorization-kubeconfig"},
-			flags: []string{fmt.Sprintf("--secure-port=%d", metrics), "--bind-address=127.0.0.1", "--permit-port-sharing", "--cert-dir=" + t.TempDir(), "--metric-resolution=15s",
-				"--kubelet-use-node-status-port", "--kubelet-preferred-address-types=InternalIP", "--kubelet-certificate-authority=" + filepath.Join(c.Folder(), "ca.crt")},
-			environment: []string{"HTTPS_PROXY=" + controlplane.Proxy(t)},
-			scenes:      []scene{{"metrics", (*stage).metrics}}},
-	} {
+	for _, g := range c.published(t, metrics) {
 		manifest, err := os.ReadFile(filepath.Join(folder, g.program+".yaml"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.apply(t, fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s}}\n---\n%s", g.namespace, manifest), g.namespace)
-		kubeconfig := c.credentials(g.program)
+		kubeconfig := c.kubeconfig(g.program)
 		controlplane.Kubeconfig(t, kubeconfig, c.ServiceAccount(t, c.Admin, g.namespace, g.account))
 		flags := g.flags
 		for _, name := range g.credentials {
@@ -101,8 +78,37 @@ func (c *Cluster) Guests(t testing.TB) []*controlplane.Process {
 	return running
 }
 
-// credentials is the path of a guest's kubeconfig.
-func (c *Cluster) credentials(program string) string {
+// published are the controllers. metrics is the port of metrics-server.
+func (c *Cluster) published(t testing.TB, metrics int) []guest {
+	t.Helper()
+	file := filepath.Join(c.Folder(), "descheduler-policy.yaml")
+	if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	port := func() string { return fmt.Sprint(controlplane.Port(t)) }
+	return []guest{
+		{program: "kube-state-metrics", namespace: metav1.NamespaceSystem, account: "kube-state-metrics", credentials: []string{"--kubeconfig"},
+			flags: []string{"--host=127.0.0.1", "--telemetry-host=127.0.0.1", "--port=" + port(), "--telemetry-port=" + port()}},
+		{program: "descheduler", namespace: metav1.NamespaceSystem, account: "descheduler-sa", credentials: []string{"--client-connection-kubeconfig"},
+			flags: []string{"--policy-config-file=" + file, "--descheduling-interval=20s", "--disable-metrics", "--leader-elect", "--bind-address=127.0.0.1", "--secure-port=" + port()}},
+		{program: "cert-manager", namespace: "cert-manager", account: "cert-manager", credentials: []string{"--kubeconfig"},
+			flags:  []string{"--cluster-resource-namespace=cert-manager"},
+			scenes: []scene{{"certificates", (*stage).certificates}}},
+		{program: "prometheus-operator", namespace: metav1.NamespaceDefault, account: "prometheus-operator",
+			flags:       []string{"--web.listen-address=127.0.0.1:0"},
+			environment: []string{"KUBECONFIG=" + c.kubeconfig("prometheus-operator")},
+			scenes:      []scene{{"monitoring", (*stage).monitoring}}},
+		{program: "metrics-server", namespace: metav1.NamespaceSystem, account: "metrics-server",
+			credentials: []string{"--kubeconfig", "--authentication-kubeconfig", "--authorization-kubeconfig"},
+			flags: []string{fmt.Sprintf("--secure-port=%d", metrics), "--bind-address=127.0.0.1", "--permit-port-sharing", "--cert-dir=" + t.TempDir(), "--metric-resolution=15s",
+				"--kubelet-use-node-status-port", "--kubelet-preferred-address-types=InternalIP", "--kubelet-certificate-authority=" + filepath.Join(c.Folder(), "ca.crt")},
+			environment: []string{"HTTPS_PROXY=" + controlplane.Proxy(t)},
+			scenes:      []scene{{"metrics", (*stage).metrics}}},
+	}
+}
+
+// kubeconfig is the path of a guest's credentials.
+func (c *Cluster) kubeconfig(program string) string {
 	return filepath.Join(c.Folder(), program+".kubeconfig")
 }
 
