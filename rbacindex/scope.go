@@ -80,9 +80,8 @@ func (g *gatherer) table(r *role) *table {
 		return compile(g.s.family.hasher, []*role{r}, 0)
 	}
 	t := r.compiled(g.s.family)
-	n := t.entries()
-	g.fresh += n
-	g.steps.take(stepsAnEntry * n)
+	g.fresh += t.entries
+	g.steps.take(stepsAnEntry * t.entries)
 	return t
 }
 
@@ -137,7 +136,7 @@ func (g *gatherer) scope(out, base *scope) {
 	if len(errs.missing)+len(errs.unsupported) > 0 {
 		out.errs = &evaluation{slices.Clip(errs.missing), slices.Clip(errs.unsupported)}
 	}
-	out.merge(g.s.family)
+	out.merge(g)
 }
 
 func appendNew[T comparable](s []T, v T) []T {
@@ -149,11 +148,11 @@ func appendNew[T comparable](s []T, v T) []T {
 
 // merge makes the table of a scope that is to have one. Where that would be large the roles' own
 // are asked one after the other.
-func (sc *scope) merge(f *family) {
+func (sc *scope) merge(g *gatherer) {
 	resources, paths, entries := 0, 0, 0
 	for i := range sc.units {
 		has := sc.units[i].table.has
-		entries += len(sc.units[i].table.cells)
+		entries += sc.units[i].table.entries
 		if has&shapesOfResources != 0 {
 			resources++
 		}
@@ -165,7 +164,8 @@ func (sc *scope) merge(f *family) {
 		return
 	}
 	if max(resources, paths) > maxParts || len(sc.units) > 4*maxParts {
-		sc.merged = f.merge(sc.units)
+		sc.merged = g.s.family.merge(sc.units)
+		g.steps.take(stepsAnEntry * entries)
 	}
 }
 

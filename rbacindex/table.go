@@ -19,6 +19,7 @@ type table struct {
 	cells []cell
 	roles []*role
 
+	entries int // what it took of the room there was
 	// Of a table made for a scope of many roles: the hash of those, the bytes it takes, and
 	// how many entries of the cache hold it, for the cache's writers only.
 	merged uint64
@@ -134,9 +135,10 @@ func (c *compiler) rule(rule *rbacv1.PolicyRule, ht hit) {
 	}
 	keys := len(groups) * len(rule.Resources)
 	entries := keys + len(rule.NonResourceURLs) + len(rule.ResourceNames)
-	crowded := keys*len(rule.ResourceNames) > fewNames && outOfProportion(keys, len(rule.ResourceNames))
-	if !crowded {
-		entries += keys * len(rule.ResourceNames)
+	named := keys * len(rule.ResourceNames)
+	crowded := named > maxNames || keys > fewKeys && named > fewKeys*fewKeys
+	if named > 0 && !crowded {
+		entries += keys*entriesOfNames + named
 	}
 	if entries > c.room || crowded && len(c.t.names) == math.MaxUint16 {
 		ht.verbs &^= hitGroups
@@ -145,13 +147,20 @@ func (c *compiler) rule(rule *rbacv1.PolicyRule, ht hit) {
 		return
 	}
 	c.room -= entries
+	c.t.entries += entries
 	c.resources(rule, groups, ht, crowded)
 	ht.verbs &^= hitGroups
 	c.paths(rule, ht)
 }
 
-// fewNames is how many entries by name a rule may always have.
-const fewNames = 64
+const (
+	// maxNames bounds the entries by name of one rule, and fewKeys the keys that more than a few
+	// are made for.
+	maxNames = 1024
+	fewKeys  = 8
+	// entriesOfNames is what a key that tells names apart takes more than another.
+	entriesOfNames = 4
+)
 
 // resources enters the resource half of a rule; crowded rules keep their names in one set
 // that all their keys share.

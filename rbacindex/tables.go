@@ -30,20 +30,8 @@ func (f *tables) make(h *hasher, roles []*role, most int) *table {
 	entries := f.entries
 	room := min(int64(most), f.room-entries.Load())
 	t := compile(h, roles, int(max(0, room)))
-	n := int64(t.entries())
+	n := int64(t.entries)
 	entries.Add(n)
 	runtime.AddCleanup(t, func(n int64) { entries.Add(-n) }, n)
 	return t
-}
-
-// entries returns what of the room a table takes, about.
-func (t *table) entries() int {
-	n := len(t.cells)
-	for _, set := range t.names {
-		n += len(set)
-	}
-	for i := range t.cells {
-		n += len(t.cells[i].named)
-	}
-	return n
 }

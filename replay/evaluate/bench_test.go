@@ -177,9 +177,9 @@ func crowd(tb testing.TB) []byte {
 	return out.Bytes()
 }
 
-// threadTime is the CPU time of the calling thread: what a benchmark costs, whoever else
+// threadTime is the CPU time of the calling thread: what something costs, whoever else
 // uses the machine.
-func threadTime(b *testing.B) int64 {
+func threadTime(b testing.TB) int64 {
 	var ru unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_THREAD, &ru); err != nil {
 		b.Fatal(err)
