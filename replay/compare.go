@@ -56,6 +56,9 @@ func (t *trial) compare(rec *record, decided bool) {
 	if v.Outcome == OutcomeMatch {
 		t.compareImpersonation()
 	}
+	if all := len(t.ans.RBAC.Grants); v.Cause == "" && t.ans.ByRBAC() && len(v.Grants) < all {
+		v.Cause = strconv.Itoa(len(v.Grants)) + " of " + strconv.Itoa(all) + " grants are listed"
+	}
 }
 
 // compareError judges a recorded error: a request that an authorizer failed on, so that no

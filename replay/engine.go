@@ -188,6 +188,7 @@ type trial struct {
 	checks []implied.Check
 	policy policyAt
 	steps  rbacindex.Steps // left of eventSteps
+	listed int             // grants of all lists, see eventGrants
 }
 
 // eventSteps is the work that RBAC may take for one event, at all the moments it is judged by and
@@ -232,7 +233,7 @@ func (t *trial) decide() bool {
 		t.v.Missing = t.ans.Missing()
 	}
 	if t.ans.ByRBAC() {
-		t.v.Grants = t.eng.grants.worded(t.ans.RBAC.Grants, &t.bufs)
+		t.v.Grants = t.words(t.ans.RBAC.Grants)
 	}
 	return true
 }
@@ -246,7 +247,8 @@ func keep(buf, used []rbacindex.Grant) []rbacindex.Grant {
 	return buf
 }
 
-// detach appends plain copies of grants. All their reasons are cut from one string.
+// detach appends plain copies of grants, as many as the bytes for their reasons suffice for and
+// one at least. All reasons are cut from one string.
 func (b *buffers) detach(dst []Grant, grants []rbacindex.Grant) []Grant {
 	if len(grants) == 0 {
 		return dst
@@ -256,7 +258,10 @@ func (b *buffers) detach(dst []Grant, grants []rbacindex.Grant) []Grant {
 	}
 	text := b.reason[:0]
 	for i := range grants {
-		text = grants[i].AppendReason(text)
+		if text = grants[i].AppendReason(text); i > 0 && len(text) > mostWording {
+			grants, text = grants[:i], text[:b.ends[i-1]]
+			break
+		}
 		b.ends = append(b.ends, len(text))
 	}
 	reasons, from := string(text), 0

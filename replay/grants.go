@@ -32,12 +32,24 @@ func newGrantMemory() *grantMemory {
 	return &grantMemory{seed: maphash.MakeSeed(), table: make([]atomic.Pointer[wordedGrants], grantPlaces)}
 }
 
-// worded returns plain copies of grants, shared with others who asked for the same. They must
-// not be modified. bufs is for wording what is new.
+// Whoever may write bindings may have thousands grant the same. A verdict is decided with all of
+// them and lists the first.
+const (
+	// mostGrants bounds the grants of one list, and eventGrants those of an event: when its lists
+	// have as many, those to come have one each.
+	mostGrants  = 256
+	eventGrants = 4 * mostGrants
+	// mostWording bounds the bytes of the reasons of one list.
+	mostWording = 64 << 10
+)
+
+// worded returns plain copies of the first grants, shared with others who asked for the same. They
+// must not be modified. bufs is for wording what is new.
 func (m *grantMemory) worded(grants []rbacindex.Grant, bufs *buffers) []Grant {
 	if len(grants) == 0 {
 		return nil
 	}
+	grants = grants[:min(len(grants), mostGrants)]
 	var h uint64
 	for i := range grants {
 		h = h*31 + maphash.String(m.seed, grants[i].Binding()) + uint64(grants[i].Rule())
@@ -49,4 +61,14 @@ func (m *grantMemory) worded(grants []rbacindex.Grant, bufs *buffers) []Grant {
 	w := &wordedGrants{slices.Clone(grants), slices.Clip(bufs.detach(nil, grants))}
 	place.Store(w)
 	return w.worded
+}
+
+// words returns what a verdict lists of grants.
+func (t *trial) words(grants []rbacindex.Grant) []Grant {
+	if t.listed >= eventGrants {
+		grants = grants[:min(1, len(grants))]
+	}
+	out := t.eng.grants.worded(grants, &t.bufs)
+	t.listed += len(out)
+	return out
 }

@@ -152,7 +152,7 @@ func (t *trial) further(m *moment, u *event.User, a *Attributes) (Decision, []Gr
 	t.bufs.other = keep(t.bufs.other, ans.RBAC.Grants)
 	switch {
 	case ans.Decision == DecisionAllow && ans.ByRBAC():
-		return DecisionAllow, t.eng.grants.worded(ans.RBAC.Grants, &t.bufs), nil
+		return DecisionAllow, t.words(ans.RBAC.Grants), nil
 	case ans.Decision == DecisionAllow:
 		return DecisionAllow, nil, nil
 	case ans.Decision == DecisionNone || ans.Free():
