@@ -48,7 +48,7 @@ func Generate(seed uint64, most int) *Policy {
 		m.nameLength = 1 + m.nameLength%16
 	}
 	p.Users = m.users
-	p.Shape = fmt.Sprintf("%+v", m)
+	p.Shape = fmt.Sprintf("seed %d: %+v", seed, m)
 	size := int(math.Exp(math.Log(10_000) + p.rng.Float64()*(math.Log(float64(most))-math.Log(10_000))))
 	share := 0.05 + 0.9*p.rng.Float64() // of bytes that go to roles
 	for i := 0; i < m.roles && p.Bytes < int(share*float64(size)); i++ {
