@@ -51,7 +51,7 @@ func (m *merger) held(ns string, refs []*ref) Held {
 		if r := m.s.role(k); r != nil {
 			units = append(units, unit{role: r, from: int32(i), to: int32(to)})
 		} else if k.Kind != 0 {
-			out.Missing = appendNew(out.Missing, k)
+			out.Missing = append(out.Missing, k)
 		}
 		i = to
 	}

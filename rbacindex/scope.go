@@ -101,8 +101,9 @@ func (g *gatherer) sorts() bool {
 // scope makes out, which may have room for short lists, the scope of the refs gathered. base
 // is the cluster scope when out is that of a namespace.
 func (g *gatherer) scope(out, base *scope) {
-	var errs evaluation
+	var errs, of evaluation // of base
 	if base != nil && base.errs != nil {
+		of = *base.errs
 		out.errs = base.errs
 		errs = evaluation{slices.Clip(base.errs.missing), slices.Clip(base.errs.unsupported)}
 	}
@@ -127,9 +128,9 @@ func (g *gatherer) scope(out, base *scope) {
 		case r != nil:
 			out.units = append(out.units, bound{table: g.table(r), from: int32(i), to: int32(to)})
 		case k.Kind == 0:
-			errs.unsupported = appendNew(errs.unsupported, out.refs[i].b.roleRef().Kind)
+			errs.unsupported = appendNew(errs.unsupported, out.refs[i].b.roleRef().Kind, of.unsupported, strings.Compare)
 		default:
-			errs.missing = appendNew(errs.missing, k)
+			errs.missing = appendNew(errs.missing, k, of.missing, compareRoleKeys)
 		}
 		i = to
 	}
@@ -139,11 +140,22 @@ func (g *gatherer) scope(out, base *scope) {
 	out.merge(g)
 }
 
-func appendNew[T comparable](s []T, v T) []T {
-	if slices.Contains(s, v) {
+// appendNew appends what is neither the last nor in the known ones. Bindings come ordered by role
+// kind and name, and so does what is found with them: thousands that name nothing must not be
+// compared with each other.
+func appendNew[T comparable](s []T, v T, known []T, compare func(a, b T) int) []T {
+	if len(s) > 0 && s[len(s)-1] == v {
+		return s
+	}
+	if _, found := slices.BinarySearchFunc(known, v, compare); found {
 		return s
 	}
 	return append(s, v)
+}
+
+// compareRoleKeys orders the keys of one scope's roles as compareRefs orders bindings to them.
+func compareRoleKeys(a, b Key) int {
+	return cmp.Or(strings.Compare(a.Kind.String(), b.Kind.String()), strings.Compare(a.Name, b.Name), strings.Compare(a.Namespace, b.Namespace))
 }
 
 // merge makes the table of a scope that is to have one. Where that would be large the roles' own
