@@ -79,8 +79,8 @@ func (c *Cluster) Churn(t testing.TB, plan Plan) Lived {
 		})
 	}
 	workers.Wait()
-	if all := int(next.Load()); 2*lived.Namespaces < all-parallel {
-		t.Errorf("%d namespaces of %d are gone", lived.Namespaces, all-parallel)
+	if all := int(next.Load()) - parallel; 10*lived.Namespaces < 9*all {
+		t.Errorf("%d namespaces of %d are gone", lived.Namespaces, all)
 	}
 	for _, s := range c.scenes {
 		if lived.Scenes[s.name] == 0 {
