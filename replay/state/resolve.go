@@ -459,6 +459,9 @@ func (o *object) creation(steps []step, b *blind) bool {
 			s.phase, s.content = phasePresent, b.content
 		}
 		s.span = span{max(s.nb, b.nb), b.na} // which may be after the second of its creation
+		for j := i + 1; j < len(steps) && steps[j].uid == s.uid; j++ { // what was seen of it, was after
+			steps[j].nb = min(max(steps[j].nb, s.nb), steps[j].na)
+		}
 		return true
 	}
 	return false

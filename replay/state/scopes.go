@@ -36,16 +36,18 @@ func unknowns(whole bool, gaps, gone []blind, listings []*listing) []step {
 	}
 	for _, l := range listings {
 		at := l.ended
-		if l.since != noTime && l.since < at &&
-			!slices.ContainsFunc(gaps, func(g blind) bool { return g.na > l.since && g.nb < l.ended }) {
-			at = l.since
+		if l.since != noTime && l.since < at {
+			back := l.since
 			for _, g := range gone {
-				if g.na > at && g.nb <= l.ended {
-					at = min(g.na, l.ended)
+				if g.na > back && g.nb <= l.ended {
+					back = min(g.na, l.ended)
 				}
 			}
-			if !whole && at > l.since {
+			if !whole && back > l.since {
 				steps = append(steps, step{span: span{noTime, noTime}, phase: phaseUnknown, assumed: true})
+			}
+			if !slices.ContainsFunc(gaps, func(g blind) bool { return g.na > l.since && g.nb < l.ended }) {
+				at = back
 			}
 		}
 		// A listing that began before a gap was over does not end it.
