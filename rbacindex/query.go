@@ -195,6 +195,8 @@ func (q *query) match(t *table, visit func(role, rule int32)) {
 			if ht.role != last && q.allowed(t, ht, wide) {
 				last = ht.role
 				visit(ht.role, ht.rule)
+			} else if q.costly {
+				return
 			}
 		}
 		return
@@ -204,6 +206,9 @@ func (q *query) match(t *table, visit func(role, rule int32)) {
 		for i := 0; i < l.n; i++ {
 			hits := l.list[i]
 			for len(hits) > 0 && !q.allowed(t, &hits[0], wide && i == 0) {
+				if q.costly {
+					return
+				}
 				hits = hits[1:]
 			}
 			l.list[i] = hits

@@ -117,25 +117,35 @@ func Judged(e *event.Event) bool { return e.Stage != event.StageRequestReceived 
 //
 // Of a request from before the state's horizon nothing is known: see Kept.
 func (eng *Engine) Replay(e *event.Event, s *state.State) *Verdict {
+	return eng.ReplayWithin(nil, e, s)
+}
+
+// ReplayWithin is Replay within what is left of an allowance, nil for none: an event that would
+// take more is indeterminate, of class ClassCostly, or lacks the answers of checks behind it.
+func (eng *Engine) ReplayWithin(a *Allowance, e *event.Event, s *state.State) *Verdict {
 	of, kept := asOf(s, e.RequestReceivedTimestamp)
-	v := eng.replay(e, of, kept)
+	v := eng.replay(a, e, of, kept)
 	if _, still := asOf(s, e.RequestReceivedTimestamp); still != kept {
 		of, kept = asOf(s, e.RequestReceivedTimestamp) // it was forgotten meanwhile
-		v = eng.replay(e, of, kept)
+		v = eng.replay(a, e, of, kept)
 	}
 	return v
 }
 
-// replay is Replay; kept tells whether the state reaches back to the request.
-func (eng *Engine) replay(e *event.Event, s *state.State, kept bool) *Verdict {
+// replay is ReplayWithin; kept tells whether the state reaches back to the request.
+func (eng *Engine) replay(a *Allowance, e *event.Event, s *state.State, kept bool) *Verdict {
 	t := eng.trials.Get().(*trial)
+	var given int
 	defer func() {
+		a.spend(given, t.steps.Left())
 		*t = trial{bufs: t.bufs} // a resting trial keeps no event alive
 		eng.trials.Put(t)
 	}()
 
 	v := &Verdict{Engine: eng.cfg.Version, Config: eng.config}
 	t.begin(eng, e, s, v)
+	t.steps = a.event()
+	given = t.steps.Left()
 	t.attributes()
 	if s != nil {
 		// Before the policy is taken: a change in between must count as a later one.
@@ -191,14 +201,10 @@ type trial struct {
 	listed int             // grants of all lists, see eventGrants
 }
 
-// eventSteps is the work that RBAC may take for one event, at all the moments it is judged by and
-// with all checks behind it: not more than some 50 ms. Ordinary events take none of it.
-const eventSteps = 1 << 20
-
 // begin sets out to judge an event against a state into a verdict.
 func (t *trial) begin(eng *Engine, e *event.Event, s *state.State, v *Verdict) {
 	t.eng, t.e, t.s, t.v = eng, e, s, v
-	t.steps = *rbacindex.NewSteps(eventSteps)
+	t.steps = (*Allowance)(nil).event()
 }
 
 // attributes rebuilds the request and notes where the event contradicts itself.

@@ -69,21 +69,40 @@ func TestPolicyShapes(t *testing.T) {
 		if s := float64(c.held) / float64(c.Bytes); c.Bytes > most/4 && s > share {
 			share, ratio = s, *c
 		}
-		if limit := uint64(2*c.Bytes + 32<<20); c.most > limit {
-			t.Errorf("seed %d: %d bytes allocated by %s, want at most %d; %d bytes of %s", seed, c.most, c.mostWhat, limit, c.Bytes, c.Shape)
-		}
-		if limit := uint64(4*c.Bytes + roomBytes); c.held > limit {
-			t.Errorf("seed %d: %d bytes are held, want at most %d; %d bytes of %s", seed, c.held, limit, c.Bytes, c.Shape)
-		}
+		c.bounded(t)
 	}
 	t.Logf("%d policies, %d events, %d of them too costly", shapes, events, costly)
-	t.Logf("slowest: %s in %s; %d bytes of %s", slowest.slowestWhat, slowest.slowest, slowest.Bytes, slowest.Shape)
-	t.Logf("slowest listing: %s to index %d bytes of %s", loaded.load, loaded.Bytes, loaded.Shape)
-	t.Logf("slowest write: %s; %d bytes of %s", written.slowestWrite, written.Bytes, written.Shape)
-	t.Logf("most allocated: %d by %s; %d bytes of %s", allocated.most, allocated.mostWhat, allocated.Bytes, allocated.Shape)
-	if share > 0 {
-		t.Logf("most held: %.1f times %d bytes of %s", share, ratio.Bytes, ratio.Shape)
+	tell := func(what string, value any, c *shaped) {
+		if c.Policy != nil {
+			t.Logf("%s: %v; %d bytes of %s", what, value, c.Bytes, c.Shape)
+		}
 	}
+	tell("slowest event", fmt.Sprint(slowest.slowest, " ", slowest.slowestWhat), &slowest)
+	tell("slowest listing to index", loaded.load, &loaded)
+	tell("slowest write", written.slowestWrite, &written)
+	tell("most allocated", fmt.Sprint(allocated.most, " ", allocated.mostWhat), &allocated)
+	tell("most held, times the policy", share, &ratio)
+}
+
+// bounded holds what an event allocated and what is held against the size of the policy.
+func (c *shaped) bounded(t *testing.T) {
+	t.Helper()
+	if limit := uint64(2*c.Bytes + 32<<20); c.most > limit {
+		t.Errorf("%d bytes allocated by %s, want at most %d; %d bytes of %s", c.most, c.mostWhat, limit, c.Bytes, c.Shape)
+	}
+	if limit := uint64(4*c.Bytes + roomBytes); c.held > limit {
+		t.Errorf("%d bytes are held, want at most %d; %d bytes of %s", c.held, limit, c.Bytes, c.Shape)
+	}
+}
+
+// FuzzPolicyShape looks for a policy whose cost is out of proportion to its bytes.
+func FuzzPolicyShape(f *testing.F) {
+	for seed := range uint64(4) {
+		f.Add(seed, uint32(1<<16))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, size uint32) {
+		judgeShape(t, seed, 20_000+int(size%(4<<20))).bounded(t)
+	})
 }
 
 // roomBytes is what tables and memories may take beside the policy, of any size: a process that

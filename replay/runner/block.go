@@ -199,10 +199,11 @@ func (b *block) countStored(row replay.Row, k replay.KnownRow) {
 // the bug is counted, the partition goes on.
 func (r *Runner) judge(b *block, epoch uint32) {
 	bad := make([]error, len(b.carriers))
+	var allowed allowances
 	r.metrics.replay.Add(r.parallel(len(b.carriers), func(from, to int) {
 		for i := from; i < to; i++ {
 			row := &b.rows[b.carriers[i]]
-			if row.Verdict, bad[i] = r.verdict(row.Cluster, row.Event); bad[i] == nil {
+			if row.Verdict, bad[i] = r.verdict(allowed.of(row.Cluster), row.Cluster, row.Event); bad[i] == nil {
 				row.Marks = r.tag(row)
 				r.learn(row)
 				r.noteAge(row)
@@ -237,15 +238,15 @@ func (b *block) record(offset int64) *stream.Record {
 	return &b.records[i]
 }
 
-// verdict replays one event against the state of its cluster.
-func (r *Runner) verdict(cluster string, e *event.Event) (v *replay.Verdict, err error) {
+// verdict replays one event against the state of its cluster, within an allowance.
+func (r *Runner) verdict(a *replay.Allowance, cluster string, e *event.Event) (v *replay.Verdict, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.metrics.panics.Inc()
 			v, err = nil, fmt.Errorf("replay of event %q panicked: %v", e.AuditID, p)
 		}
 	}()
-	return r.engine.Replay(e, r.states.of(cluster)), nil
+	return r.engine.ReplayWithin(a, e, r.states.of(cluster)), nil
 }
 
 // tag returns the marks of a row with a verdict. A rule that panics costs the row its marks,

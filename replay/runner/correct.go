@@ -42,9 +42,10 @@ func (l *lane) correct(ctx context.Context) error {
 	} else {
 		filters = plan(found)
 	}
+	var allowed allowances
 	for _, f := range filters {
 		f.Partitions = []int32{l.partition}
-		if err := l.visitAll(ctx, f, uncertain, correction{l}); err != nil {
+		if err := l.visitAll(ctx, f, uncertain, correction{l, &allowed}); err != nil {
 			return err
 		}
 	}
@@ -63,12 +64,15 @@ type visitor interface {
 }
 
 // correction replaces the verdicts of visited rows that changed.
-type correction struct{ l *lane }
+type correction struct {
+	l       *lane
+	allowed *allowances
+}
 
 func (correction) begin() []time.Time { return nil }
 
 func (c correction) rows(ctx context.Context, rows []replay.Row) (failed bool, err error) {
-	verdicts, _ := c.l.judgeAgain(rows)
+	verdicts, _ := c.l.judgeAgain(rows, c.allowed)
 	var changed []int
 	for i, v := range verdicts {
 		if v != nil && !sameVerdict(rows[i].Verdict, v) {
@@ -135,14 +139,14 @@ func (l *lane) visit(ctx context.Context, f replay.AffectedFilter, uncertain boo
 
 // judgeAgain judges stored rows again; nil stands for a verdict that could not be reached, or
 // whose policy has been forgotten: what stands was reached with it.
-func (l *lane) judgeAgain(rows []replay.Row) (verdicts []*replay.Verdict, failed int) {
+func (l *lane) judgeAgain(rows []replay.Row, allowed *allowances) (verdicts []*replay.Verdict, failed int) {
 	verdicts = make([]*replay.Verdict, len(rows))
 	l.r.metrics.replay.Add(l.r.parallel(len(rows), func(from, to int) {
 		for i := from; i < to; i++ {
 			if !replay.Kept(l.r.states.of(rows[i].Cluster), rows[i].Event.RequestReceivedTimestamp) {
 				continue
 			}
-			v, err := l.r.verdict(rows[i].Cluster, rows[i].Event)
+			v, err := l.r.verdict(allowed.of(rows[i].Cluster), rows[i].Cluster, rows[i].Event)
 			if err != nil {
 				l.log.Error("stored event cannot be judged again; its verdict stands", zap.Error(err))
 				continue

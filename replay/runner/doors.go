@@ -14,7 +14,7 @@ import (
 // safe for concurrent use as long as nobody applies anything to the state meanwhile, which
 // the runner sees to.
 type Engine interface {
-	Replay(e *event.Event, s *state.State) *replay.Verdict
+	ReplayWithin(a *replay.Allowance, e *event.Event, s *state.State) *replay.Verdict
 }
 
 // Tagger notes which detection rules select a judged request; *detect.Tagger does. The marks

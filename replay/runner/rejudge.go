@@ -287,7 +287,7 @@ func (s *rejudgeStep) begin() []time.Time {
 }
 
 func (s *rejudgeStep) rows(ctx context.Context, rows []replay.Row) (failed bool, err error) {
-	verdicts, bad := s.l.judgeAgain(rows)
+	verdicts, bad := s.l.judgeAgain(rows, new(allowances))
 	s.report.Visited += int64(len(rows))
 	s.report.Failed += int64(bad)
 	var changed []int

@@ -19,8 +19,8 @@ import (
 // drift.
 type mistaken struct{ *replay.Engine }
 
-func (m mistaken) Replay(e *event.Event, s *state.State) *replay.Verdict {
-	v := m.Engine.Replay(e, s)
+func (m mistaken) ReplayWithin(a *replay.Allowance, e *event.Event, s *state.State) *replay.Verdict {
+	v := m.Engine.ReplayWithin(a, e, s)
 	if e.User.Username == "user1" && v.Attributes.Namespace == "ns1" {
 		v.Outcome, v.Class, v.Replayed, v.Grants = replay.OutcomeDrift, replay.ClassAllowForbid, replay.DecisionForbid, nil
 	}

@@ -204,7 +204,7 @@ func (l *lane) replaceFuller(ctx context.Context, b *block) error {
 		v := old.Verdict
 		if v != nil && replay.Kept(l.r.states.of(fuller.Cluster), fuller.Event.RequestReceivedTimestamp) {
 			var err error
-			if v, err = l.r.verdict(fuller.Cluster, fuller.Event); err != nil {
+			if v, err = l.r.verdict(nil, fuller.Cluster, fuller.Event); err != nil {
 				l.log.Error("fuller copy cannot be judged; the first copy stands", zap.Error(err))
 				continue
 			}

@@ -353,7 +353,7 @@ func (p *policyKept) SaveDeadLetters(_ context.Context, _ string, l []replay.Sto
 
 type panics struct{ Engine }
 
-func (panics) Replay(e *event.Event, _ *state.State) *replay.Verdict {
+func (panics) ReplayWithin(_ *replay.Allowance, e *event.Event, _ *state.State) *replay.Verdict {
 	if e.User.Username == "user3" {
 		panic("bug")
 	}
