@@ -97,8 +97,9 @@ func (w *write) delete() ([]Observation, error) {
 		return []Observation{w.lingers(&meta{})}, nil // or a Status would say so
 	case !a.tells():
 		return w.asked(), nil
-	case w.target.res == resNamespace && !a.partial && a.head.gone(resNamespace) && !m.deletion().Before(e.RequestReceivedTimestamp.Truncate(time.Second)):
-		// The first deletion marks it, the next one ends it; in one second they look alike.
+	case w.target.res == resNamespace && !a.partial && (a.head.gone(resNamespace) || options.frees(m) && options.OrphanDependents != nil && len(a.head.Spec.Finalizers) == 0) && !m.deletion().Before(e.RequestReceivedTimestamp.Truncate(time.Second)):
+		// The first deletion marks it, the next one ends it; in one second they look alike. (For the
+		// first one, orphanDependents=false is to delete them in the foreground.)
 		o := w.observe(&a)
 		o.Deleted, o.Unknown, o.UID = true, true, ""
 		return []Observation{o}, nil

@@ -198,6 +198,11 @@ func TestHowNamespacesEnd(t *testing.T) {
 		return fmt.Sprintf(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"n","uid":"u1","resourceVersion":%q,"creationTimestamp":"2026-01-02T12:00:00Z",`+
 			`"deletionTimestamp":"2026-01-02T12:00:10Z","finalizers":[%s]},"spec":{"finalizers":[%s]}}`, rv, finalizers, spec)
 	}
+	marked := tell(t, true)
+	marked.event("12:00:10", "delete", one, 200, `{"orphanDependents":false}`, namespace("11", `"foregroundDeletion"`, ""))
+	if got := marked.Namespace("n", clock(t, "12:00:11"), clock(t, "12:00:11")); got != state.NamespaceUnknown {
+		t.Errorf("marked or ended by options that put on a finalizer and take it away: %v, want unknown", got)
+	}
 	for name, c := range map[string]struct {
 		options, answer string
 		want            state.NamespaceAnswer
@@ -206,6 +211,7 @@ func TestHowNamespacesEnd(t *testing.T) {
 		"its orphans are let go, its spec holds it":      {`{"propagationPolicy":"Background"}`, namespace("12", `"orphan"`, `"kubernetes"`), state.NamespaceTerminating},
 		"its orphans are let go, something holds it":     {`{"propagationPolicy":"Background"}`, namespace("12", `"orphan","x"`, ""), state.NamespaceTerminating},
 		"its orphans are let go, answered with metadata": {`{"propagationPolicy":"Background"}`, partial, state.NamespaceUnknown},
+		"its dependents are not orphaned":                {`{"orphanDependents":false}`, namespace("12", `"foregroundDeletion"`, ""), state.NamespaceAbsent},
 		"its orphans stay":                               {`{}`, namespace("12", `"orphan"`, ""), state.NamespaceTerminating},
 	} {
 		t.Run(name, func(t *testing.T) {
