@@ -7,7 +7,7 @@
 //	   ├─▶ Cluster.Suite: Kubernetes' own end-to-end suite
 //	   └─▶ Cluster.Record: audit.jsonl and config/, as `retrial evaluate` reads them
 //
-// Every request in the log but those of Churn itself is made by Kubernetes' own programs. All
-// programs of a release lie in one folder, see controlplane.Binary; scripts/test-e2e.sh builds
-// them for releases other than this module's.
+// Every request in the log but those of Churn itself is made by Kubernetes' own programs and by
+// the guests. All programs of a release lie in one folder, see controlplane.Binary;
+// scripts/test-e2e.sh builds them for releases other than this module's.
 package life
