@@ -101,6 +101,10 @@ bench-otel: ## An OpenTelemetry Collector beside the pipeline: same events, Kafk
 bench-rbac: ## Measure rbacindex beside Kubernetes' own RBAC authorizer; see docs/bench.md
 	@scripts/bench-rbac.sh
 
+.PHONY: shapes
+shapes: ## Judge under 10,000 generated policies of every shape, up to 8 MB each (hours; SHAPES, SHAPES_SEED, SHAPES_BYTES)
+	@SHAPES=$(or $(SHAPES),10000) SHAPES_BYTES=$(or $(SHAPES_BYTES),8388608) $(GO) test -count=1 -timeout 24h -v -run 'TestPolicyShapes$$' ./replay/evaluate
+
 .PHONY: oracle
 oracle: ## Put ten million generated questions to the index and to Kubernetes' own RBAC code (minutes; ORACLE_N, ORACLE_SEED)
 	@$(GO) -C rbacindex/oracle run ./cmd/oracle

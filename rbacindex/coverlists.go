@@ -80,19 +80,31 @@ func (l *lattice) of(r *rbacv1.PolicyRule) [dims][]string {
 	return [dims][]string{r.APIGroups, r.Resources, r.Verbs, r.ResourceNames}
 }
 
+// stepsAValue is what it takes to number a value, in a map that grows.
+const stepsAValue = 6
+
 // number numbers the values of the wanted rules; false when that takes too many steps.
 func (l *lattice) number(wanted []rbacv1.PolicyRule) bool {
+	var all [dims]int
+	for i := range wanted {
+		for d, list := range l.of(&wanted[i]) {
+			all[d] += len(list)
+		}
+	}
 	for i := range wanted {
 		for d, list := range l.of(&wanted[i]) {
 			if !l.steps.take(len(list)) {
 				return false
 			}
 			if l.values[d] == nil && len(list) > 0 {
-				l.values[d] = make(map[string]int32, len(list))
+				l.values[d] = make(map[string]int32, max(len(list), all[d]/2))
 			}
 			for _, v := range list {
 				if _, ok := l.values[d][v]; ok {
 					continue
+				}
+				if !l.steps.take(stepsAValue) {
+					return false
 				}
 				at := int32(len(l.values[d]))
 				l.values[d][v] = at

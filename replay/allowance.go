@@ -9,7 +9,7 @@ import (
 const (
 	// eventSteps is the work that RBAC may take for one event, at all the moments it is judged by
 	// and with all checks behind it: not more than some 50 ms. Ordinary events take hardly any.
-	eventSteps = 1 << 20
+	eventSteps = 3 << 18
 	// leastSteps is what an event may take whatever others took: ordinary ones take less.
 	leastSteps = 512
 )

@@ -60,6 +60,40 @@ func Generate(seed uint64, most int) *Policy {
 	return p
 }
 
+// Products is a policy of 60 ClusterRoles with 20 rules of 60 groups, 60 resources, 30 verbs and 60
+// names each, and 300 bindings of 100 subjects.
+func Products() *Policy {
+	p := &Policy{rng: rand.New(rand.NewPCG(1, 0x5348415045)), Users: 120, Shape: "products"}
+	numbered := func(prefix string, n int) []string {
+		out := make([]string, n)
+		for i := range out {
+			out[i] = fmt.Sprint(prefix, i)
+		}
+		return out
+	}
+	for i := range 60 {
+		r := &rbacv1.ClusterRole{TypeMeta: typeMeta("ClusterRole"), ObjectMeta: meta("", fmt.Sprint("role-", i))}
+		for j := range 20 {
+			r.Rules = append(r.Rules, rbacv1.PolicyRule{
+				APIGroups: numbered(fmt.Sprint("g", i, "-", j, "-"), 60), Resources: numbered(fmt.Sprint("r", i, "-", j, "-"), 60),
+				Verbs: numbered(fmt.Sprint("v", i, "-"), 30), ResourceNames: numbered(fmt.Sprint("n", i, "-", j, "-"), 60)})
+		}
+		last := r.Rules[len(r.Rules)-1]
+		p.Groups, p.Resources = append(p.Groups, last.APIGroups[7]), append(p.Resources, last.Resources[7])
+		p.Verbs, p.Names = append(p.Verbs, last.Verbs[7]), append(p.Names, last.ResourceNames[7])
+		p.add(r)
+	}
+	for i := range 300 {
+		b := &rbacv1.ClusterRoleBinding{TypeMeta: typeMeta("ClusterRoleBinding"), ObjectMeta: meta("", fmt.Sprint("binding-", i)),
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: fmt.Sprint("role-", i%60)}}
+		for _, user := range numbered("user-", 100) {
+			b.Subjects = append(b.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user})
+		}
+		p.add(b)
+	}
+	return p
+}
+
 // upTo draws from 1 to n, each order of magnitude alike.
 func (p *Policy) upTo(n int) int { return int(math.Exp(p.rng.Float64() * math.Log(float64(n)+0.99))) }
 
