@@ -106,10 +106,15 @@ func (w *write) delete() ([]Observation, error) {
 	case a.partial && w.target.res == resNamespace && m.DeletionTimestamp != "" && options.frees(m):
 		return w.asked(), nil // it has gone, unless its spec has finalizers
 	case a.partial && w.target.res == resNamespace, m.DeletionTimestamp != "" && !a.head.gone(w.target.res) && (len(a.head.Spec.Finalizers) > 0 || !options.frees(m)):
+		answered := w.version
 		if a.partial {
-			return w.partial(&a)
+			answered = w.partial
 		}
-		return w.version(&a)
+		obs, err := answered(&a)
+		if w.target.res != resPod && obs[0].ResourceVersion != "" {
+			obs[0].Update = len(options.finalizers(nil)) == 0 // perhaps it was read before, without what holds it back
+		}
+		return obs, err
 	}
 	o = w.observe(&a)
 	o.Deleted = true

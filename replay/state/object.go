@@ -131,7 +131,10 @@ type version struct {
 	unchanged bool     // content is of the metadata alone; what else it holds is as before
 	made      bool     // a write that made the object was answered with it,
 	updated   bool     // and one that did not
-	seen      sightings
+	// perhaps says that the answer to a deletion that put on nothing to hold the object back showed it
+	// held: by what another write put on after the object was read, it went all the same.
+	perhaps bool
+	seen    sightings
 }
 
 // tells orders what sightings of one version say of it: what it holds, that it was written, and
@@ -222,7 +225,7 @@ func (o *object) addVersion(v version, src Source, at span) bool {
 	w := &o.versions[i]
 	before := *w
 	w.seen.add(src, at)
-	w.made, w.updated = w.made || v.made, w.updated || v.updated
+	w.made, w.updated, w.perhaps = w.made || v.made, w.updated || v.updated, w.perhaps || v.perhaps
 	// One version has one content; should two copies differ, the choice must not depend
 	// on which came first.
 	switch a, b := v.tells(), w.tells(); {

@@ -212,9 +212,23 @@ func (in *incarnation) steps(steps []step, since int64) []step {
 			steps = append(steps, before)
 			s.span = span{max(s.nb, v.content.deletion), max(s.na, min(v.content.deletion+int64(time.Second), v.seen.na))}
 		}
+		if produced && v.perhaps && in.contested(i, s.span) {
+			s.phase, s.content, s.as, s.ending = phaseUnknown, nil, carryNothing, true
+		}
 		steps = append(steps, s)
 	}
 	return steps
+}
+
+// contested tells whether another write of the incarnation was under way at the same time as the
+// one that produced a version.
+func (in *incarnation) contested(i int, at span) bool {
+	for k := range in.versions {
+		if other, produced := in.versions[k].seen.produced(); k != i && produced && other.overlaps(at) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(in.blinds, func(b blind) bool { return b.overlaps(at) })
 }
 
 // carry works out the steps that take something from the one before them. A node that is being
@@ -458,7 +472,7 @@ func (o *object) creation(steps []step, b *blind) bool {
 		if s.phase == phaseUnknown && b.content != nil {
 			s.phase, s.content = phasePresent, b.content
 		}
-		s.span = span{max(s.nb, b.nb), b.na} // which may be after the second of its creation
+		s.span = span{max(s.nb, b.nb), b.na}                           // which may be after the second of its creation
 		for j := i + 1; j < len(steps) && steps[j].uid == s.uid; j++ { // what was seen of it, was after
 			steps[j].nb = min(max(steps[j].nb, s.nb), steps[j].na)
 		}

@@ -223,7 +223,7 @@ func (s *State) takeObject(o *Observation, obj *object, at span, effects *[]Effe
 		}
 		return obj.addBlind(b) || listed
 	}
-	v := version{rv: rv, uid: s.in.str(o.UID), content: c, unchanged: o.Unchanged, made: o.Created, updated: o.Source == SourceAudit && !o.Created}
+	v := version{rv: rv, uid: s.in.str(o.UID), content: c, unchanged: o.Unchanged, made: o.Created, updated: o.Source == SourceAudit && !o.Created, perhaps: o.Update}
 	return obj.addVersion(v, o.Source, at) || listed
 }
 
