@@ -97,7 +97,7 @@ func (l *lattice) number(wanted []rbacv1.PolicyRule) bool {
 				return false
 			}
 			if l.values[d] == nil && len(list) > 0 {
-				l.values[d] = make(map[string]int32, max(len(list), all[d]/2))
+				l.values[d] = make(map[string]int32, max(len(list), min(all[d]/2, 1<<12)))
 			}
 			for _, v := range list {
 				if _, ok := l.values[d][v]; ok {

@@ -94,6 +94,9 @@ func Products() *Policy {
 	return p
 }
 
+// objectBytes is about the most that etcd takes in one object.
+const objectBytes = 1_400_000
+
 // upTo draws from 1 to n, each order of magnitude alike.
 func (p *Policy) upTo(n int) int { return int(math.Exp(p.rng.Float64() * math.Log(float64(n)+0.99))) }
 
@@ -126,7 +129,7 @@ func meta(namespace, name string) metav1.ObjectMeta {
 
 func (p *Policy) role(m *measures, i, size int) {
 	var rules []rbacv1.PolicyRule
-	left := size - p.Bytes
+	left := min(size-p.Bytes, objectBytes)
 	for range m.rules {
 		if len(rules) > 0 && p.happens(m.copied) {
 			rules = append(rules, rules[p.rng.IntN(len(rules))])
@@ -202,7 +205,7 @@ func (p *Policy) list(m *measures, some *[]string, n int, prefix string) []strin
 
 func (p *Policy) binding(m *measures, i, size int) {
 	var subjects []rbacv1.Subject
-	left := size - p.Bytes
+	left := min(size-p.Bytes, objectBytes)
 	for range 1 + p.rng.IntN(m.subjects) {
 		s := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: fmt.Sprint("user-", p.rng.IntN(m.users))}
 		if p.rng.IntN(4) == 0 {
