@@ -325,7 +325,7 @@ func (a api) diskChecks(ctx context.Context, c *checks) error {
 	if retention.Events > 0 {
 		days = "for " + retention.Events.String()
 	}
-	switch limit := int64(retention.DiskCap); {
+	switch limit := diskCap(ctx, a.site.cfg, a.store); {
 	case limit > 0 && float64(used) > nearFull*float64(limit):
 		c.add("retention", checkWarn, "Raise --retention-disk-cap, or keep events for a shorter time.", "The store uses %s of its cap of %s: the oldest day of events goes first.", size(used), size(limit))
 	case limit > 0:

@@ -194,7 +194,8 @@ func TestDoctor(t *testing.T) {
 		"no dead letters": {func(*testing.T, *patient) {}, "dead-letters", "", checkOK, "None"},
 		"dead letters":    {func(_ *testing.T, p *patient) { p.store.letters = letters }, "dead-letters", "", checkWarn, "1,201 dead letters in the last day: 1,200 too-large of prod, 1 malformed-item of test"},
 		"a disk":          {func(_ *testing.T, p *patient) { p.store.disk = 3 << 20 }, "disk", "", checkOK, "The store uses 3.0 MiB"},
-		"no cap":          {func(*testing.T, *patient) {}, "retention", "", checkOK, "Events stay for 30d, without a cap"},
+		"no cap":          {func(_ *testing.T, p *patient) { p.site.cfg.ClickHouse.DSN = "http://x:8123" }, "retention", "", checkOK, "Events stay for 30d, without a cap"},
+		"the usual cap":   {func(*testing.T, *patient) {}, "retention", "", checkOK, "Events stay for 30d, within a cap of"},
 		"within the cap": {func(_ *testing.T, p *patient) {
 			p.site.cfg.Retention.DiskCap, p.site.cfg.Retention.Events, p.store.disk = 10<<30, 0, 1<<30
 		}, "retention", "", checkOK, "Events stay for ever, within a cap of 10.0 GiB; 1.0 GiB"},

@@ -74,10 +74,11 @@ const retainEvery = 15 * time.Minute
 func (s *system) retain(ctx context.Context) {
 	r := s.cfg.Retention
 	days := func(d config.Duration) int { return int(time.Duration(d) / (24 * time.Hour)) }
-	policy := storage.Retention{EventDays: days(r.Events), RollupDays: days(r.Rollups), DiskCap: int64(r.DiskCap), KeepImports: r.KeepImports}
+	policy := storage.Retention{EventDays: days(r.Events), RollupDays: days(r.Rollups), KeepImports: r.KeepImports}
 	tick := time.NewTicker(retainEvery)
 	defer tick.Stop()
 	for ticks := 1; ; ticks++ {
+		policy.DiskCap = diskCap(ctx, s.cfg, s.store)
 		if err := s.store.Retain(ctx, policy); err != nil && ctx.Err() == nil {
 			s.log.Warn("retention not applied", zap.Error(err))
 		}

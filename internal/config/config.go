@@ -185,7 +185,7 @@ type Retention struct {
 	Events      Duration `json:"events" doc:"Events and their verdicts, in whole days. 0: for ever."`
 	Rollups     Duration `json:"rollups" doc:"Usage rollups, in whole days. 0: for ever."`
 	KeepImports bool     `json:"keepImports" doc:"Leave imported events alone, whatever their age, until the disk cap needs their room."`
-	DiskCap     Bytes    `json:"diskCap" doc:"Most bytes the store may hold. Over it the oldest day of events is dropped, then the next, never the newest; rollups and policy stay. 0: no cap."`
+	DiskCap     Bytes    `json:"diskCap" doc:"Most bytes the store may hold. Over it the oldest day of events is dropped, then the next, never the newest; rollups and policy stay. 0: for an embedded store what leaves 4 GiB of the disk free, or a twentieth of a small one; for a ClickHouse server no cap."`
 }
 
 // Default returns the configuration used when nothing is set: everything embedded, in

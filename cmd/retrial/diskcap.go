@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+
+	"github.com/retrial-io/retrial/internal/config"
+)
+
+// keptFree is what the store leaves of its disk when nobody set a cap, and keptFreeShare the part
+// of a small disk that suffices.
+const (
+	keptFree      = 4 << 30
+	keptFreeShare = 20
+)
+
+// diskUser tells the bytes a store uses on disk.
+type diskUser interface {
+	DiskBytes(ctx context.Context) (int64, error)
+}
+
+// diskCap returns the most bytes the store may hold: what is configured, else for an embedded
+// store what is free now but for a rest, so that no cluster's events fill the disk; 0 for none.
+func diskCap(ctx context.Context, cfg config.Config, store diskUser) int64 {
+	if cfg.Retention.DiskCap > 0 || cfg.ClickHouse.DSN != "" {
+		return int64(cfg.Retention.DiskCap)
+	}
+	free, total, ok := diskBytes(cfg.DataDir)
+	if !ok {
+		return 0
+	}
+	used, err := store.DiskBytes(ctx)
+	if err != nil {
+		return 0 // asked again with the next look at retention, which meets the same error
+	}
+	return capOf(used, free, total)
+}
+
+// capOf is the cap of a store that uses so much of a disk.
+func capOf(used, free, total int64) int64 {
+	return max(1, used+free-min(keptFree, total/keptFreeShare))
+}
