@@ -32,13 +32,16 @@ func randomPods(t *testing.T, rnd *rand.Rand) []state.Observation {
 			if rnd.IntN(4) > 0 {
 				meta = `,"creationTimestamp":"` + day.Add(time.Duration(rv/10*15)*time.Second).Format(time.RFC3339) + `"`
 			}
+			if rnd.IntN(6) == 0 {
+				meta += `,"finalizers":["x"]`
+			}
 			if rnd.IntN(4) == 0 {
 				meta += `,"deletionGracePeriodSeconds":30,"deletionTimestamp":"` + day.Add(time.Duration(30+rnd.IntN(40))*time.Second).Format(time.RFC3339) + `"`
 			}
 			return fmt.Appendf(nil, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":"a"%s},"spec":{"serviceAccountName":"sa%d","terminationGracePeriodSeconds":5,"containers":[{"name":"c","envFrom":[{"secretRef":{"name":"s"}}]}]%s}}`,
 				o.Name, meta, rv/30, more)
 		}
-		switch rnd.IntN(16) {
+		switch rnd.IntN(17) {
 		case 0, 1, 2:
 			o.UID, o.ResourceVersion, o.Object, o.Created = uid, fmt.Sprint(rv), body(), rnd.IntN(4) == 0
 			if rnd.IntN(3) == 0 {
@@ -76,7 +79,8 @@ func randomPods(t *testing.T, rnd *rand.Rand) []state.Observation {
 				o.UID = uid
 			}
 		case 9:
-			o.Object = []byte(`{"kind":"Eviction","metadata":{},"reduced":{}}`)
+			options := []string{``, `"told":true`, `"told":true,"grace":0`, `"told":true,"grace":0`, `"told":true,"grace":0,"holds":true`}
+			o.Object = []byte(`{"kind":"Eviction","metadata":{},"reduced":{` + options[rnd.IntN(len(options))] + `}}`)
 			if rnd.IntN(2) == 0 {
 				o.UID = uid
 			}
@@ -90,6 +94,10 @@ func randomPods(t *testing.T, rnd *rand.Rand) []state.Observation {
 			o.Deleted, o.Unknown = true, true
 		case 14:
 			o.Unchanged, o.Update = true, true
+		case 16:
+			o.UID = uid
+			o.Object = fmt.Appendf(nil, `{"kind":"Pod","metadata":{"deletionTimestamp":%q,"deletionGracePeriodSeconds":0,"finalizers":["x"]},"reduced":{"account":"sa0","read":%d}}`,
+				day.Add(time.Duration(30+rnd.IntN(40))*time.Second).Format(time.RFC3339), rv)
 		case 15:
 			o.UID, o.ResourceVersion, o.Unchanged = uid, fmt.Sprint(rv), true
 			o.Object = fmt.Appendf(nil, `{"kind":"Pod","metadata":{"deletionTimestamp":%q,"finalizers":["x"]},"reduced":{"bare":true}}`,
