@@ -235,7 +235,11 @@ func (d *Detector) evidence(p *program) Evidence {
 		}
 		return text
 	}
-	return d.in.evidence(words(p.about), words(p.says))
+	says := words(p.says)
+	if slices.Contains(p.reads, "answerLost") && d.in.answerLost() {
+		says = strings.TrimPrefix(says+"; its answer was lost, and it may have been done", "; ")
+	}
+	return d.in.evidence(words(p.about), says)
 }
 
 // earliest sorts evidence and keeps what a finding names.

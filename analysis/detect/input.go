@@ -48,6 +48,7 @@ func Variables() []Variable {
 		{"ns", str, "namespace, empty for cluster scope (namespace is a reserved word of CEL)"},
 		{"name", str, "object name in the path, empty on create"},
 		{"dryRun", boolean, "a write that asked for a dry run"},
+		{"answerLost", boolean, "a write that was let through, and may have been done: it timed out, or the apiserver failed on it, and nobody was told"},
 		{"code", cel.IntType, "HTTP status code, 0 when none is recorded"},
 		{"message", str, "message of the response status"},
 		{"stage", str, "stage the request was judged at"},

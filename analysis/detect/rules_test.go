@@ -208,6 +208,35 @@ func TestWordsOfFindings(t *testing.T) {
 	}
 }
 
+// What was asked for may have been done when the answer is lost: it is found, and said so.
+func TestRulesOfLostAnswers(t *testing.T) {
+	for _, rule := range []string{"cluster-admin-binding", "anonymous-granted", "dangerous-role", "token-requested", "webhook-configuration", "system-role-modified", "admission-policy"} {
+		cases := readCases(t, "testdata/rules/"+rule+".jsonl")
+		q := cases[slices.IndexFunc(cases, func(c testCase) bool { return c.Fires })].Requests[0]
+		for status, fires := range map[string]bool{
+			`{"metadata":{},"status":"Failure","reason":"Timeout","message":"Timeout: request did not complete within requested timeout - context deadline exceeded","code":504}`: true,
+			`{"metadata":{},"status":"Failure","message":"etcdserver: request timed out","code":500}`:                                                                             true,
+			`null`: true,
+			`{"metadata":{},"status":"Failure","message":"Internal error occurred: failed calling webhook \"a\": x","code":500}`: false,
+			`{"metadata":{},"status":"Failure","reason":"AlreadyExists","message":"x","code":409}`:                               false,
+		} {
+			var body map[string]any
+			if err := json.Unmarshal(q.Event, &body); err != nil {
+				t.Fatal(err)
+			}
+			body["responseStatus"], body["responseObject"] = json.RawMessage(status), nil
+			lost := q
+			lost.Event, _ = json.Marshal(body)
+			d := New(builtinSet(t).only(rule), Config{})
+			d.Observe("prod", lost.decode(t), lost.Verdict)
+			found := d.Flush()
+			if len(found) > 0 != fires || fires && !strings.Contains(found[0].Text, "; its answer was lost, and it may have been done") {
+				t.Errorf("%s, answered %s: %+v", rule, status, found)
+			}
+		}
+	}
+}
+
 // A binding of thousands is told of by its first subjects, within the cost an expression may have.
 func TestWordsOfManySubjects(t *testing.T) {
 	q := readCases(t, "testdata/rules/cluster-admin-binding.jsonl")[0].Requests[0]

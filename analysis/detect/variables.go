@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/authn"
 )
 
@@ -108,6 +109,18 @@ func flagOf(name string) func(*input) bool {
 		return func(in *input) bool { return in.attrs.ResourceRequest }
 	case "dryRun":
 		return func(in *input) bool { return event.DryRunOf(in.event) == event.DryRun }
+	case "answerLost":
+		return (*input).answerLost
 	}
 	return nil
+}
+
+// answerLost tells whether the request is a write that was let through and that nobody was told the
+// outcome of.
+func (in *input) answerLost() bool {
+	switch in.event.Verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+		return event.Ends(in.event) && in.verdict.Recorded == replay.DecisionAllow && event.OutcomeOf(in.event) == event.PerhapsDone
+	}
+	return false
 }

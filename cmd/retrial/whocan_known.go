@@ -2,25 +2,25 @@ package main
 
 import "strings"
 
-// builtins are the resources of Kubernetes' own API groups, a group a line, core first. They exist
-// in a cluster none of whose rules names them.
+// builtins are the resources of Kubernetes' own API groups, and what only rules name, such as users,
+// a group a line, core first. They exist in a cluster none of whose rules names them.
 const builtins = `
-. bindings componentstatuses configmaps endpoints events limitranges namespaces nodes persistentvolumeclaims persistentvolumes pods podtemplates replicationcontrollers resourcequotas secrets serviceaccounts services
+. bindings componentstatuses configmaps endpoints events groups limitranges namespaces nodes persistentvolumeclaims persistentvolumes pods podtemplates replicationcontrollers resourcequotas secrets serviceaccounts services users
 admissionregistration.k8s.io mutatingadmissionpolicies mutatingadmissionpolicybindings mutatingwebhookconfigurations validatingadmissionpolicies validatingadmissionpolicybindings validatingwebhookconfigurations
 apiextensions.k8s.io customresourcedefinitions
 apiregistration.k8s.io apiservices
 apps controllerrevisions daemonsets deployments replicasets statefulsets
-authentication.k8s.io selfsubjectreviews tokenreviews
+authentication.k8s.io selfsubjectreviews tokenreviews uids userextras
 authorization.k8s.io localsubjectaccessreviews selfsubjectaccessreviews selfsubjectrulesreviews subjectaccessreviews
 autoscaling horizontalpodautoscalers
 batch cronjobs jobs
-certificates.k8s.io certificatesigningrequests clustertrustbundles podcertificaterequests
+certificates.k8s.io certificatesigningrequests clustertrustbundles podcertificaterequests signers
 coordination.k8s.io leases
 discovery.k8s.io endpointslices
 flowcontrol.apiserver.k8s.io flowschemas prioritylevelconfigurations
 networking.k8s.io ingressclasses ingresses ipaddresses networkpolicies servicecidrs
 node.k8s.io runtimeclasses
-policy poddisruptionbudgets
+policy poddisruptionbudgets podsecuritypolicies
 rbac.authorization.k8s.io clusterrolebindings clusterroles rolebindings roles
 resource.k8s.io deviceclasses resourceclaims resourceclaimtemplates resourceslices
 scheduling.k8s.io priorityclasses

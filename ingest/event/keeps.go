@@ -12,10 +12,10 @@ import (
 // looks at verb, stage, response status, request URI, what [DryRunOf] looks at, and for few kinds
 // at the bodies. A write that may have been one is one.
 func KeepsPolicy(e *Event) bool {
-	if e.Stage != StageResponseComplete || e.ResponseStatus == nil {
+	if !Ends(e) {
 		return false
 	}
-	if e.ResponseStatus.Code == 404 && Missing(e) {
+	if e.Code() == 404 && Missing(e) {
 		return true
 	}
 	switch e.Verb {
@@ -24,6 +24,10 @@ func KeepsPolicy(e *Event) bool {
 	}
 	return false
 }
+
+// Ends says whether the event is the last of its request: when it was answered, or when the
+// apiserver failed on it.
+func Ends(e *Event) bool { return e.Stage == StageResponseComplete || e.Stage == StagePanic }
 
 // Outcome says whether a write was done.
 type Outcome uint8
@@ -37,21 +41,23 @@ const (
 
 // OutcomeOf says by the answer whether a write was done. An answer of success says so, but for an
 // eviction that a second disruption budget forbids, which is answered with 201 and a failure.
-// Three kinds of failures do not say that nothing was done: 406 is found out when the answer to
-// what was done is to be written in a form that it does not have, at 504 what was asked for goes on,
-// and a collection is deleted one by one, until one cannot be.
+// Some failures do not say that nothing was done: 406 is found out when the answer to what was done
+// is to be written in a form that it does not have; at 504, at other failures of the apiserver, and
+// without an answer, what was asked for may go on; and a collection is deleted one by one, until one
+// cannot be.
 func OutcomeOf(e *Event) Outcome {
 	s := e.ResponseStatus
-	if s == nil {
-		return NotDone
-	}
 	switch {
+	case s == nil || s.Code == 0 || e.Stage == StagePanic:
+		return PerhapsDone
 	case s.Code >= 200 && s.Code <= 299:
 		if s.Status == "Failure" {
 			return NotDone
 		}
 		return Done
-	case s.Code == 406, s.Code == 504:
+	case s.Code == 504, s.Code >= 500 && !beforehand(s.Message):
+		return PerhapsDone
+	case s.Code == 406:
 		return PerhapsDone
 	case e.Verb != "deletecollection":
 		return NotDone
@@ -69,6 +75,21 @@ func OutcomeOf(e *Event) Outcome {
 		}
 	}
 	return PerhapsDone
+}
+
+// beforehand tells failures of the apiserver that come before it writes anything: of reading the
+// body, of making the object of it, and of admission. Behind its beginning a message may hold what
+// clients chose.
+func beforehand(message string) bool {
+	for _, text := range [...]string{
+		"body closed by handler", "Internal error occurred: failed calling webhook ", "Internal error occurred: resource quota evaluation timed out",
+		"failed to create typed patch object ", "conversion webhook for ",
+	} {
+		if strings.HasPrefix(message, text) {
+			return true
+		}
+	}
+	return false
 }
 
 // KeepsWrite says whether a write concerns something the replica keeps:

@@ -167,8 +167,29 @@ func TestKeepsPolicy(t *testing.T) {
 			}
 		})
 	}
-	if KeepsPolicy(&Event{Verb: "create", Stage: StageResponseComplete, RequestURI: rbac + "/clusterroles"}) {
-		t.Error("no status counts as success")
+	for name, c := range map[string]struct {
+		e    Event
+		want Outcome
+	}{
+		"no answer":                      {Event{}, PerhapsDone},
+		"an answer without a code":       {Event{ResponseStatus: &Status{}}, PerhapsDone},
+		"the apiserver failed on it":     {Event{Stage: StagePanic, ResponseStatus: &Status{Code: 500}}, PerhapsDone},
+		"the store did not answer":       {Event{ResponseStatus: &Status{Code: 500, Message: "etcdserver: request timed out"}}, PerhapsDone},
+		"not available":                  {Event{ResponseStatus: &Status{Code: 503}}, PerhapsDone},
+		"timed out":                      {Event{ResponseStatus: &Status{Code: 504}}, PerhapsDone},
+		"a webhook failed":               {Event{ResponseStatus: &Status{Code: 500, Message: `Internal error occurred: failed calling webhook "a.b.c": x`}}, NotDone},
+		"a name that reads like that":    {Event{ResponseStatus: &Status{Code: 500, Message: `rpc error: clusterroles "Internal error occurred: failed calling webhook " x`}}, PerhapsDone},
+		"the body was not read":          {Event{ResponseStatus: &Status{Code: 500, Message: "body closed by handler"}}, NotDone},
+		"refused":                        {Event{ResponseStatus: &Status{Code: 403}}, NotDone},
+		"there is one":                   {Event{ResponseStatus: &Status{Code: 409}}, NotDone},
+		"there is one, of a form of its": {Event{ResponseStatus: &Status{Code: 406}}, PerhapsDone},
+	} {
+		if c.e.Verb, c.e.RequestURI = "create", rbac+"/clusterroles"; c.e.Stage == "" {
+			c.e.Stage = StageResponseComplete
+		}
+		if got := OutcomeOf(&c.e); got != c.want || KeepsPolicy(&c.e) != (c.want != NotDone) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
 	}
 	for name, want := range map[string]bool{
 		"system:node:n": false, "system:kube-scheduler": false, "system:serviceaccount:kube-system:pod-garbage-collector": false,

@@ -28,8 +28,18 @@ func couldAllow(view *state.View, request *rbacindex.Attributes, res *rbacindex.
 		}
 	}
 	for _, k := range res.Missing {
-		if view.IsUnknown(k) {
+		if view.IsUnknown(k) && !view.IsDoubted(k) {
 			add(UnknownName(k))
+		}
+	}
+	if view.Most != nil {
+		perhaps := view.Most.Authorize(request, nil)
+		for i := range perhaps.Grants {
+			for _, k := range [...]rbacindex.Key{perhaps.Grants[i].BindingKey(), perhaps.Grants[i].RoleKey()} {
+				if view.IsDoubted(k) {
+					add(UnknownName(k))
+				}
+			}
 		}
 	}
 	for _, kind := range view.UnknownKinds {

@@ -70,6 +70,10 @@ func describe(s *state.State, at time.Time) []string {
 	for _, k := range v.Unknown {
 		out = append(out, fmt.Sprintf("%s unknown", k))
 	}
+	for _, k := range v.Doubted {
+		o, _ := v.Most.Get(k)
+		out = append(out, fmt.Sprintf("%s at most %s", k, fingerprint(o)))
+	}
 	for _, k := range v.UnknownKinds {
 		out = append(out, fmt.Sprintf("%s unknown", k))
 	}

@@ -80,6 +80,7 @@ func (s *State) effect(obj *object, old []step, head, tail int) Effect {
 			// An unknown binding grants nothing, whatever its role says.
 			for _, st := range s.objects[b.res][b].line {
 				g.content(b, st.content)
+				g.content(b, st.most)
 			}
 		}
 	case resNamespace:
@@ -137,11 +138,12 @@ func (g *gather) scope(k objectKey) {
 // steps adds the subjects of a binding's steps.
 func (g *gather) steps(k objectKey, steps []step) {
 	for i := range steps {
-		if steps[i].phase == phaseUnknown || k.name == "" {
+		if steps[i].phase == phaseUnknown && steps[i].most == nil || k.name == "" {
 			g.all(k)
 			continue
 		}
 		g.content(k, steps[i].content)
+		g.content(k, steps[i].most)
 	}
 }
 

@@ -42,7 +42,7 @@ func FromEvent(e *event.Event) ([]Observation, error) {
 
 // fromWrite is FromEvent of a write.
 func fromWrite(e *event.Event) ([]Observation, error) {
-	if e.Stage != event.StageResponseComplete {
+	if !event.Ends(e) {
 		return nil, nil
 	}
 	missing := event.Missing(e)
@@ -196,11 +196,11 @@ func outcomeOf(e *event.Event) event.Outcome {
 	if _, issued := e.Annotations.Get(annotationIssued); issued {
 		return event.Done
 	}
-	if e.ResponseStatus != nil && e.ResponseStatus.Code != 0 {
+	if e.ResponseStatus != nil && e.ResponseStatus.Code != 0 || len(e.ResponseObject) == 0 {
 		return event.OutcomeOf(e)
 	}
 	var s statusObject
-	if len(e.ResponseObject) == 0 || json.Unmarshal(e.ResponseObject, &s) != nil || s.Kind == kindStatus && s.Status != "Success" {
+	if json.Unmarshal(e.ResponseObject, &s) != nil || s.Kind == kindStatus && s.Status != "Success" {
 		return event.NotDone
 	}
 	return event.Done
@@ -214,10 +214,15 @@ func (w *write) perhaps() []Observation {
 	case w.event.Verb == "deletecollection":
 		return w.someDeleted()
 	case w.event.Verb == "delete", w.target.sub == subEviction:
-		return w.asked()
+		out := w.asked()
+		out[0].Unchanged = w.target.res.kind() != 0
+		return out
 	}
 	out := w.unknown()
 	out[0].Created = w.target.sub == "" && w.makes() && !out[0].AllOf
+	if w.target.res.kind() != 0 && w.event.Verb != "patch" {
+		out[0].Object = w.event.RequestObject // it is that now, or as it was
+	}
 	if w.target.res == resPod && (w.target.sub == subEphemeral || w.target.sub == subStatus) {
 		out = append(out, w.there()) // what it refers to may have been changed, too
 	}

@@ -43,7 +43,7 @@ func TestFromEvent(t *testing.T) {
 		{name: "no status, an answer that is the object", verb: "create", uri: rbac, response: string(binding.object(true)), want: "rolebindings a/b u1@10 content"},
 		{name: "no status, an answer that is a refusal", verb: "create", uri: rbac, response: `{"kind":"Status","status":"Failure","code":403}`},
 		{name: "no status, a deletion", verb: "delete", uri: rbac + "/b", response: `{"kind":"Status","status":"Success","details":{"uid":"u1"}}`, want: "rolebindings a/b u1@ deleted"},
-		{name: "no status, no answer", verb: "create", uri: rbac},
+		{name: "no status, no answer", verb: "create", uri: rbac, want: "rolebindings all-of a unknown"},
 		{name: "answer cut", verb: "create", uri: rbac, code: 201, response: `{"kind":"RoleBinding`, want: "rolebindings all-of a unknown", err: true},
 		{name: "answer of another kind", verb: "update", uri: rbac + "/b", code: 200, response: `{"kind":"Table","apiVersion":"meta.k8s.io/v1"}`, want: "rolebindings a/b unknown"},
 		{name: "delete recorded as status only", verb: "delete", uri: rbac + "/b", code: 200, status: `{"metadata":{},"status":"Success","details":{"uid":"u9"},"code":200}`, want: "rolebindings a/b u9@ deleted"},

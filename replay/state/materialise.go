@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -163,10 +164,11 @@ func (c *cell) advance(tl *timeline, from, to position) (*cell, int) {
 // with returns v with the changes, no two of which are of one object.
 func (c *cell) with(v View, entries iter.Seq[*entry], n int) *cell {
 	changes := make([]rbacindex.Change, 0, n)
-	unknown := make(map[rbacindex.Key]bool)
+	unknown, doubted := make(map[rbacindex.Key]bool), make(map[rbacindex.Key]bool)
+	var most []rbacindex.Change
 	for e := range entries {
 		key := e.key.rbac()
-		isUnknown := e.phase == phaseUnknown
+		isUnknown := e.phase == phaseUnknown && e.most == nil
 		if key.Name == "" && key.Namespace == "" {
 			v.UnknownKinds = setKind(v.UnknownKinds, key.Kind, isUnknown)
 			continue
@@ -177,13 +179,28 @@ func (c *cell) with(v View, entries iter.Seq[*entry], n int) *cell {
 		if key.Name == "" {
 			continue
 		}
+		isDoubted := e.phase == phaseUnknown && e.most != nil
+		if _, was := slices.BinarySearchFunc(v.Doubted, key, compareKeys); was != isDoubted {
+			doubted[key] = isDoubted
+		}
 		ch := rbacindex.Change{Key: key}
 		if e.phase == phasePresent {
 			ch.Object = e.content.object
+		} else if e.least != nil {
+			ch.Object = e.least.object
 		}
 		changes = append(changes, ch)
+		if isDoubted {
+			ch.Object = e.most.object
+		}
+		most = append(most, ch)
 	}
 	v.Unknown = setKeys(v.Unknown, unknown)
+	if v.Doubted = setKeys(v.Doubted, doubted); len(v.Doubted) == 0 {
+		v.Most = nil
+	} else {
+		v.Most = applyChanges(cmp.Or(v.Most, v.RBAC), most)
+	}
 	v.RBAC = applyChanges(v.RBAC, changes)
 	return &cell{views: [1]View{v}}
 }

@@ -163,6 +163,7 @@ type blind struct {
 	ending    bool     // the write asked for its deletion; what became of it is not known
 	unchanged bool     // as of a version
 	created   bool     // the write made the object
+	maybe     bool     // the write may not have been done
 	update    bool     // it ended the object if that was being deleted and nothing else held it
 	digest    uint64   // of the content, so that repetitions are recognised
 }
@@ -170,7 +171,7 @@ type blind struct {
 // form tells the kinds of blinds apart.
 func (b *blind) form() int {
 	f := 0
-	for i, is := range [...]bool{b.created, b.unchanged, b.update, b.ending, b.absent} {
+	for i, is := range [...]bool{b.created, b.unchanged, b.update, b.ending, b.absent, b.maybe} {
 		if is {
 			f |= 1 << i
 		}

@@ -85,6 +85,9 @@ func Resources() []string {
 //   - AllOf and Complete: a listing taken in [NotBefore, NotAfter] showed exactly the
 //     versions observed by SourceSnapshot with these same bounds.
 //
+// An Unknown write of an RBAC object with an Object, and an Unknown Deleted one that is Unchanged too,
+// may not have been done: the object is what was asked for, or as it was before.
+//
 // A write may be Created: it made the object; or, without a resourceVersion, an Update: it ended
 // the object if its deletion had been asked for and the write took away the last that held it back.
 // With one, an Update is a deletion that itself put on nothing that holds the object back: it ended the

@@ -45,7 +45,9 @@ func randomObservations(t *testing.T, rnd *rand.Rand) []state.Observation {
 		case 3:
 			o.UID, o.Deleted = f.opt["uid"], true
 		case 4:
-			o.Unknown = true
+			if o.Unknown = true; rnd.IntN(2) == 0 {
+				o.Object, o.Created = f.object(false), rnd.IntN(2) == 0
+			}
 		case 5:
 			o.Object, o.Created = f.object(false), rnd.IntN(2) == 0
 		case 6:

@@ -49,6 +49,8 @@ func (o *object) reason(st *step) string {
 	switch {
 	case st.na == noTime && len(o.versions)+len(o.blinds) > 0:
 		return "it was there before the first write of it that was recorded, and what it held was not"
+	case slices.ContainsFunc(o.blinds, func(b blind) bool { return b.maybe && b.span == st.span }):
+		return "the answer to a write of it was lost by " + when + ": it may have been done"
 	case st.na == noTime:
 		return "only its deletion was seen: what it held before was not recorded"
 	case st.ending && slices.ContainsFunc(o.blinds, func(b blind) bool { return b.span == st.span && b.ending }):

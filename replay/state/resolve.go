@@ -25,6 +25,7 @@ type step struct {
 	rv      uint64   // 0 when not known
 	uid     string   // "" when not known
 	content *content // phasePresent only
+	bounds           // phaseUnknown only: an object between two contents that are known
 	ending  bool     // its deletion has been asked for, or may have been
 	as      carry
 }
@@ -40,11 +41,16 @@ const (
 	carryLife
 	// carryDoubt: if its deletion was asked for, it is still being deleted.
 	carryDoubt carry = 4
+	// carryLost: the write may have been done; the step's content is what it asked for, nil for the
+	// object's end.
+	carryLost carry = 8
+	// carryMade: and could only make the object.
+	carryMade carry = 16
 )
 
 // same tells whether two steps cannot be told apart by any view.
 func (s *step) same(t *step) bool {
-	if s.phase != t.phase {
+	if s.phase != t.phase || !s.least.sameMeaning(t.least) || !s.most.sameMeaning(t.most) {
 		return false
 	}
 	return s.phase != phasePresent || s.uid == t.uid && s.content.sameMeaning(t.content)
@@ -253,6 +259,13 @@ func (o *object) carry(steps []step) {
 			s.ending = ending
 		}
 		switch {
+		case s.as&carryLost != 0:
+			b, changed := lost(&before, s.as&carryMade != 0, s.content)
+			if s.content, s.bounds = nil, b; !changed {
+				at := s.span
+				*s = before
+				s.span, s.as = at, carryNothing
+			}
 		case s.as&carryLife != 0 && before.isEnding():
 			s.phase, s.content, s.ending = phaseUnknown, nil, true
 		case s.as&carryContent == 0:
@@ -376,14 +389,14 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 			clash = clash || steps[i].overlaps(b.span)
 		}
 	}
-	if creates && at == 0 && !clash && b.follows() {
+	if creates && at == 0 && !clash && b.follows() && !b.maybe {
 		// It was there before, with content nobody recorded, perhaps being deleted.
 		steps = slices.Insert(steps, 0, step{span: span{noTime, noTime}, phase: phaseUnknown, assumed: true, ending: true})
 		at = 1
 	}
 	// before is the step in force when the write was made.
 	absent := at == 0 || steps[at-1].phase == phaseAbsent
-	if absent && !clash && (!creates || b.absent) {
+	if absent && !clash && (!creates || b.absent || b.maybe && b.ending) {
 		return steps
 	}
 	ending := false // what b overlaps, or follows, may be its deletion
@@ -400,10 +413,15 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 	if !clash && b.absent {
 		s.phase, s.as = phaseAbsent, carryNothing
 	}
-	if b.created && b.content == nil {
+	if b.created && (b.content == nil || b.maybe) {
 		o.unnamed(steps[:at], b)
 	}
-	if !clash && (b.content != nil || b.unchanged) {
+	if o.key.res.kind() != 0 && !clash && !b.absent && (b.ending || b.maybe) {
+		s.as |= carryLost
+		if s.content = b.content; b.created {
+			s.as |= carryMade
+		}
+	} else if !clash && !b.maybe && (b.content != nil || b.unchanged) {
 		s.phase, s.content, s.as = phasePresent, b.content, carryNothing
 		switch {
 		case absent:
@@ -469,7 +487,7 @@ func (o *object) creation(steps []step, b *blind) bool {
 		if s.uid == "" || !s.assumed || s.bare() && !lives || i > 0 && steps[i-1].uid == s.uid || !s.overlaps(b.span) {
 			continue
 		}
-		if s.phase == phaseUnknown && b.content != nil {
+		if s.phase == phaseUnknown && b.content != nil && !b.maybe {
 			s.phase, s.content = phasePresent, b.content
 		}
 		s.span = span{max(s.nb, b.nb), b.na}                           // which may be after the second of its creation

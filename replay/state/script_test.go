@@ -179,6 +179,12 @@ func (sc *script) answer(t *testing.T, s *state.State) string {
 		for _, k := range v.Unknown {
 			say("  unknown %s", k)
 		}
+		for _, k := range v.Doubted {
+			say("  doubted %s", k)
+			if o, ok := v.Most.Get(k); ok {
+				say("    at most %s", fingerprint(o))
+			}
+		}
 		for _, k := range v.UnknownKinds {
 			say("  unknown kind %s", k)
 		}

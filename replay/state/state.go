@@ -197,7 +197,7 @@ func (s *State) takeObject(o *Observation, obj *object, at span, effects *[]Effe
 	case o.Deleted && o.Complete:
 		return obj.addMissing(presence{at.nb, at.na})
 	case o.Deleted && o.Unknown:
-		return obj.addBlind(blind{span: at, ending: true})
+		return obj.addBlind(blind{span: at, ending: true, maybe: o.Unchanged && obj.key.res.kind() != 0})
 	case o.Deleted && o.UID == "":
 		return obj.addBlind(blind{span: at, absent: true})
 	case o.Deleted:
@@ -205,7 +205,8 @@ func (s *State) takeObject(o *Observation, obj *object, at span, effects *[]Effe
 	}
 	listed := o.Source == SourceSnapshot && obj.addPresence(presence{at.nb, at.na})
 	var c *content
-	if len(o.Object) > 0 && !o.Unknown {
+	maybe := o.Unknown && obj.key.res.kind() != 0 && len(o.Object) > 0
+	if len(o.Object) > 0 && (!o.Unknown || maybe) {
 		// Content that cannot be read is unknown content: the write happened.
 		c, _ = s.in.parse(obj.key.res, obj.key, o.Object)
 	}
@@ -216,8 +217,8 @@ func (s *State) takeObject(o *Observation, obj *object, at span, effects *[]Effe
 		*effects = append(*effects, credentialEffect(f.Certificate.ID))
 	}
 	rv, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
-	if err != nil || rv == 0 || o.UID == "" {
-		b := blind{span: at, content: c, unchanged: o.Unchanged, created: o.Created, update: o.Update}
+	if err != nil || rv == 0 || o.UID == "" || o.Unknown && maybe {
+		b := blind{span: at, content: c, unchanged: o.Unchanged, created: o.Created, update: o.Update, maybe: maybe && c != nil}
 		if c != nil {
 			b.digest = c.digest
 		}

@@ -12,7 +12,8 @@ import (
 // and must not be modified.
 //
 // RBAC holds what is known. An answer may rest on an allow found in it; a refusal is
-// certain only when nothing in Unknown or UnknownKinds could have allowed the request.
+// certain only when nothing in Unknown or UnknownKinds could have allowed the request, and Most
+// does not.
 type View struct {
 	// RBAC is the index. Its objects carry names and meaning only: State.Version tells uid
 	// and resourceVersion.
@@ -21,6 +22,11 @@ type View struct {
 	// They are not in RBAC. A key without a Name stands for objects of that kind whose
 	// names are not known, in that namespace.
 	Unknown []rbacindex.Key
+	// Doubted lists objects that are one of two contents, or nothing or one: a write of theirs may
+	// not have been done. RBAC has what holds either way, Most what may hold; it is nil where
+	// nothing is doubted. Sorted as Unknown.
+	Doubted []rbacindex.Key
+	Most    *rbacindex.Snapshot
 	// UnknownKinds lists the kinds of which there may be objects nobody has told the
 	// State about: before the first complete listing, and during gaps.
 	UnknownKinds []rbacindex.Kind
@@ -33,11 +39,22 @@ type View struct {
 }
 
 // Certain tells whether nothing is unknown in the view.
-func (v *View) Certain() bool { return len(v.Unknown) == 0 && len(v.UnknownKinds) == 0 }
+func (v *View) Certain() bool {
+	return len(v.Unknown) == 0 && len(v.UnknownKinds) == 0 && v.Most == nil
+}
+
+// IsDoubted tells whether the content of an object is one of two, both of which are known.
+func (v *View) IsDoubted(k rbacindex.Key) bool {
+	_, found := slices.BinarySearchFunc(v.Doubted, k, compareKeys)
+	return found
+}
 
 // IsUnknown tells whether the content of an object is not known in this view: it is listed
-// itself, or it could be one of those listed without a name and is not in RBAC.
+// itself, or doubted, or it could be one of those listed without a name and is not in RBAC.
 func (v *View) IsUnknown(k rbacindex.Key) bool {
+	if v.IsDoubted(k) {
+		return true
+	}
 	if _, found := slices.BinarySearchFunc(v.Unknown, k, compareKeys); found {
 		return true
 	}
@@ -79,6 +96,17 @@ func (v *View) Doubts(namespace string, everywhere bool) []rbacindex.Key {
 	}
 	for _, k := range v.Unknown {
 		add(k)
+	}
+	for _, k := range v.Doubted {
+		if add(k); k.Kind == rbacindex.KindRole || k.Kind == rbacindex.KindClusterRole {
+			v.Most.ReferencingRole(k, func(binding rbacindex.Key) bool {
+				if counts(binding) {
+					out = append(out, k)
+					return false
+				}
+				return true
+			})
+		}
 	}
 	v.RBAC.Dangling(func(role, binding rbacindex.Key) bool {
 		if counts(binding) && v.IsUnknown(role) {

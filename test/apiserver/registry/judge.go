@@ -269,6 +269,9 @@ func (q *question) rbac(view *state.View) {
 	said, there := view.RBAC.Get(key)
 	known := state.Absent
 	switch {
+	case view.IsDoubted(key):
+		known = state.Unknown
+		q.bounded(view, key, is)
 	case there:
 		known = state.Present
 	case view.IsUnknown(key):
@@ -285,27 +288,58 @@ func (q *question) rbac(view *state.View) {
 		q.differs("said to have uid %s, has %s", version.UID, meta.UID)
 		return
 	}
-	var content any
-	switch o := said.(type) {
-	case *rbacv1.Role:
-		content = rulesOf(o.Rules, nil)
-	case *rbacv1.ClusterRole:
-		content = rulesOf(o.Rules, o.AggregationRule)
-	case *rbacv1.RoleBinding:
-		content = bindingOf(o.RoleRef, o.Subjects)
-	case *rbacv1.ClusterRoleBinding:
-		content = bindingOf(o.RoleRef, o.Subjects)
-	}
-	if !reflect.DeepEqual(content, is) {
+	if content := contentOf(said); !reflect.DeepEqual(content, is) {
 		q.differs("said to hold %v, holds %v", content, is)
 	}
 }
 
-// rulesOf and bindingOf are what is compared of roles and bindings.
-func rulesOf(rules []rbacv1.PolicyRule, aggregation *rbacv1.AggregationRule) any {
-	return fmt.Sprint(rules, aggregation)
+// bounded asks about an object of which what it holds at least and at the most is known.
+func (q *question) bounded(view *state.View, key rbacindex.Key, is any) {
+	least, _ := view.RBAC.Get(key)
+	most, _ := view.Most.Get(key)
+	all, _ := is.([]string)
+	for _, part := range contentOf(least) {
+		if !slices.Contains(all, part) {
+			q.differs("said to hold at least %s, holds %v", part, all)
+		}
+	}
+	for _, part := range all {
+		if !slices.Contains(contentOf(most), part) {
+			q.differs("said to hold at the most %v, holds %s", contentOf(most), part)
+		}
+	}
 }
 
-func bindingOf(ref rbacv1.RoleRef, subjects []rbacv1.Subject) any {
-	return fmt.Sprint(ref, subjects)
+// contentOf is what is compared of roles and bindings.
+func contentOf(object any) []string {
+	switch o := object.(type) {
+	case *rbacv1.Role:
+		return rulesOf(o.Rules, nil)
+	case *rbacv1.ClusterRole:
+		return rulesOf(o.Rules, o.AggregationRule)
+	case *rbacv1.RoleBinding:
+		return bindingOf(o.RoleRef, o.Subjects)
+	case *rbacv1.ClusterRoleBinding:
+		return bindingOf(o.RoleRef, o.Subjects)
+	}
+	return nil
+}
+
+func rulesOf(rules []rbacv1.PolicyRule, aggregation *rbacv1.AggregationRule) []string {
+	out := make([]string, 0, len(rules)+1)
+	for i := range rules {
+		out = append(out, fmt.Sprint(rules[i]))
+	}
+	if aggregation != nil {
+		out = append(out, fmt.Sprint(aggregation))
+	}
+	return out
+}
+
+func bindingOf(ref rbacv1.RoleRef, subjects []rbacv1.Subject) []string {
+	out := []string{fmt.Sprint(ref)}
+	for i := range subjects {
+		out = append(out, fmt.Sprint(subjects[i]))
+	}
+	return out
 }
