@@ -14,7 +14,7 @@ import (
 
 // dear is a state in which whatever mallory asks takes tens of thousands of steps, and what ann
 // asks hardly any.
-func dear(t *testing.T, given time.Time) *state.State {
+func dear(t testing.TB, given time.Time) *state.State {
 	t.Helper()
 	s := state.New("c")
 	if _, err := s.LoadSnapshot(state.Snapshot{Began: given, Ended: given, Kinds: state.Resources()}); err != nil {
@@ -41,17 +41,48 @@ func dear(t *testing.T, given time.Time) *state.State {
 	return s
 }
 
+// asked is a request of a user, allowed by the binding of that name.
+func asked(given time.Time, user, resource string) *event.Event {
+	at := given.Add(time.Hour)
+	return &event.Event{AuditID: "1", Stage: event.StageResponseComplete, Verb: "get", RequestURI: "/api/v1/" + resource + "/x",
+		User: event.User{Username: user}, RequestReceivedTimestamp: at, StageTimestamp: at, ResponseStatus: &event.Status{Code: 200},
+		Annotations: event.Pairs{{Key: event.AnnotationDecision, Value: "allow"},
+			{Key: event.AnnotationReason, Value: fmt.Sprintf("RBAC: allowed by ClusterRoleBinding %[1]q of ClusterRole %[1]q to User %[1]q", user)}}}
+}
+
+// BenchmarkNeighbour judges 38,000 requests, as a large block has them: all of one user, or half of
+// them of one whose requests are dear, with an allowance of 1<<24 steps and without.
+func BenchmarkNeighbour(b *testing.B) {
+	given := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	s, eng := dear(b, given), New(Config{})
+	usual, mallory := asked(given, "ann", "r0"), asked(given, "mallory", "r79999")
+	for _, c := range []struct {
+		name  string
+		dear  bool
+		steps int64
+	}{{"alone", false, 1 << 24}, {"beside/allowance", true, 1 << 24}, {"beside/unbounded", true, 1 << 60}} {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				a := NewAllowance(c.steps)
+				for i := range 38_000 {
+					e := usual
+					if c.dear && i%2 == 0 {
+						e = mallory
+					}
+					eng.ReplayWithin(a, e, s)
+				}
+			}
+		})
+	}
+}
+
 // TestAllowance: what is too dear for what is left is indeterminate, and what is not, whoever used
 // up the rest, is judged as ever.
 func TestAllowance(t *testing.T) {
 	given := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	s, eng := dear(t, given), New(Config{})
 	ask := func(a *Allowance, user, resource string) *Verdict {
-		at := given.Add(time.Hour)
-		return eng.ReplayWithin(a, &event.Event{AuditID: "1", Stage: event.StageResponseComplete, Verb: "get", RequestURI: "/api/v1/" + resource + "/x",
-			User: event.User{Username: user}, RequestReceivedTimestamp: at, StageTimestamp: at, ResponseStatus: &event.Status{Code: 200},
-			Annotations: event.Pairs{{Key: event.AnnotationDecision, Value: "allow"},
-				{Key: event.AnnotationReason, Value: fmt.Sprintf("RBAC: allowed by ClusterRoleBinding %[1]q of ClusterRole %[1]q to User %[1]q", user)}}}, s)
+		return eng.ReplayWithin(a, asked(given, user, resource), s)
 	}
 	if v := ask(nil, "mallory", "r79999"); v.Outcome != OutcomeMatch || len(v.Grants) != 1 || v.Grants[0].Rule != 79_999 {
 		t.Fatalf("with all the work it takes: %s (%s, %s)", v.Outcome, v.Class, v.Cause)

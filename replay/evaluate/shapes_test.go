@@ -87,7 +87,7 @@ func TestPolicyShapes(t *testing.T) {
 // bounded holds what an event allocated and what is held against the size of the policy.
 func (c *shaped) bounded(t *testing.T) {
 	t.Helper()
-	if limit := uint64(2*c.Bytes + 32<<20); c.most > limit {
+	if limit := uint64(4*c.Bytes + 32<<20); c.most > limit {
 		t.Errorf("%d bytes allocated by %s, want at most %d; %d bytes of %s", c.most, c.mostWhat, limit, c.Bytes, c.Shape)
 	}
 	if limit := uint64(4*c.Bytes + roomBytes); c.held > limit {
