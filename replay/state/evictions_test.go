@@ -114,6 +114,9 @@ func TestEvictions(t *testing.T) {
 			s.during("12:00:10", "12:00:14", "create", pod+"/eviction", 201, atOnce, done)
 			s.during("12:00:12", "12:00:16", "create", pod+"/eviction", 201, atOnce, done)
 		}, want: []string{"12:00:11", alive, "12:00:14", gone}},
+		"in no time": {tell: func(s *told) {
+			s.during("12:00:20", "12:00:20", "create", pod+"/eviction", 201, atOnce, done)
+		}, want: []string{"12:00:19", alive, "12:00:20", gone}},
 		"and seen afterwards": {tell: func(s *told) {
 			evict(s, "12:00:20", atOnce)
 			patched(s, "12:00:30", "")

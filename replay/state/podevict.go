@@ -56,7 +56,7 @@ func (s *State) evicted(p, next *pod, made span, blinds []podBlind) (at span, en
 		}
 	}
 	seen := p.lastSeen(next, made, blinds)
-	if at.na == noSight || seen >= at.na {
+	if at.na == noSight || p.alive >= at.na || seen > at.na {
 		return span{noTime, noTime}, false
 	}
 	return span{max(at.nb, seen), at.na}, true
