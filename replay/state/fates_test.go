@@ -240,6 +240,32 @@ func TestFatesOfWhatFinalizersHold(t *testing.T) {
 	}
 }
 
+// A volume's collection is deleted while what holds it back is taken away: it has gone then. What
+// came between its deletion and its end, and may have ended it, did not.
+func TestFateOfAVolumeThatIsHeld(t *testing.T) {
+	const uri = "/api/v1/persistentvolumes"
+	volume := func(meta string) string {
+		return `{"kind":"PersistentVolume","apiVersion":"v1","metadata":{"name":"v","uid":"u1","resourceVersion":"10"` + meta + `},"spec":{}}`
+	}
+	for name, c := range map[string]struct{ collection, end string }{
+		"at once":          {"12:00:12.5", "12:00:12"},
+		"one by the other": {"12:00:11", "12:00:12"},
+	} {
+		s := tell(t, true)
+		s.event("12:00:00", "create", uri, 201, "", volume(`,"finalizers":["x"]`))
+		s.during("12:00:10", c.collection, "deletecollection", uri, 200, `{"kind":"DeleteOptions"}`, `{"kind":"PersistentVolumeList","items":[`+volume(`,"finalizers":["x"]`)+`]}`)
+		if name != "at once" {
+			s.during("12:00:11.2", "12:00:11.3", "update", uri+"/v/status", 200, "", "")
+		}
+		s.during(c.end, "12:00:13", "update", uri+"/v", 200, "", volume(`,"deletionTimestamp":"2026-01-02T12:00:10Z"`))
+		for at, want := range map[string]state.Known{"12:00:09": state.Present, "12:00:11.5": state.Present, "12:00:14": state.Absent} {
+			if _, got := s.Version(state.PersistentVolumes, "", "v", clock(t, at)); got != want {
+				t.Errorf("%s: at %s %s, want %s", name, at, got, want)
+			}
+		}
+	}
+}
+
 // A patch of metadata that changes nothing is answered with the version there is. That it left the
 // binding as it was does not tell what the write before it did.
 func TestFateOfABindingPatchedTwice(t *testing.T) {

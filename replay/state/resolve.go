@@ -266,7 +266,7 @@ func (o *object) carry(steps []step) {
 				*s = before
 				s.span, s.as = at, carryNothing
 			}
-		case s.as&carryLife != 0 && before.isEnding():
+		case s.as&carryLife != 0 && before.isEnding() && !o.outlives(steps[i:]):
 			s.phase, s.content, s.ending = phaseUnknown, nil, true
 		case s.as&carryContent == 0:
 		case there:
@@ -284,6 +284,22 @@ func (o *object) carry(steps []step) {
 			s.phase, s.content, s.ending = phaseUnknown, nil, true
 		}
 	}
+}
+
+// outlives tells whether what comes after a write shows that the object was there still: another
+// write of it, or its end, began when that one was done.
+func (o *object) outlives(steps []step) bool {
+	if len(steps) < 2 {
+		return false
+	}
+	s, next := &steps[0], &steps[1]
+	switch {
+	case next.assumed || next.nb < s.na || next.as&carryLife != 0:
+		return false
+	case next.phase == phaseAbsent:
+		return true
+	}
+	return next.uid != "" && next.uid == s.uid && !slices.ContainsFunc(o.versions, func(v version) bool { return v.rv == next.rv && v.uid == next.uid && v.made })
 }
 
 // isEnding tells whether the deletion of the object has been asked for, or may have been.
@@ -398,6 +414,9 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 	absent := at == 0 || steps[at-1].phase == phaseAbsent
 	if absent && !clash && (!creates || b.absent || b.maybe && b.ending) {
 		return steps
+	}
+	if clash && steps[at-1].phase == phaseAbsent && !steps[at-1].assumed && b.unchanged && (o.key.res.kind() == 0 || b.content != nil && b.content.deleting) {
+		return steps // it had ended when both were done: none of the two can make an object
 	}
 	ending := false // what b overlaps, or follows, may be its deletion
 	for i := range steps[:at] {
