@@ -68,7 +68,9 @@ func TestLostAnswers(t *testing.T) {
 			}) {
 				return false, fmt.Sprintf("none of %s among %d", name, len(found))
 			}
-			if slices.ContainsFunc(found, func(f finding) bool { return strings.HasSuffix(f.Text, " by ClusterRoleBinding "+name+"; its answer was lost, and it may have been done") }) {
+			if slices.ContainsFunc(found, func(f finding) bool {
+				return strings.HasSuffix(f.Text, " by ClusterRoleBinding "+name+"; its answer was lost, and it may have been done")
+			}) {
 				said++ // the log has an answer to some that their client did not hear
 			}
 		}
