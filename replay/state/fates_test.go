@@ -266,6 +266,30 @@ func TestFateOfAVolumeThatIsHeld(t *testing.T) {
 	}
 }
 
+// A binding is deleted with its dependents orphaned while a listing is taken, and what holds it back is
+// taken away by a write whose answer was not recorded: it may have gone.
+func TestFateOfABindingListedWhileItIsDeleted(t *testing.T) {
+	const (
+		uri     = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+		binding = `{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b"%s},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"}}`
+	)
+	of := func(meta string) string { return fmt.Sprintf(binding, meta) }
+	s := tell(t, true)
+	s.during("12:00:02", "12:00:02", "create", uri, 201, of(""), "")
+	s.during("12:00:03", "12:00:03", "update", uri+"/b", 200, of(`,"uid":"u1"`), "")
+	s.during("12:00:06", "12:00:06", "delete", uri+"/b?propagationPolicy=Orphan", 200, "", "")
+	s.during("12:00:07", "12:00:07", "update", uri+"/b", 200, of(`,"uid":"u1","deletionTimestamp":"2026-01-02T12:00:06Z"`), "")
+	snap := state.Snapshot{Began: clock(t, "12:00:04"), Ended: clock(t, "12:00:07"), Kinds: []string{state.ClusterRoleBindings}, Objects: []state.Observation{{
+		Resource: state.ClusterRoleBindings, Name: "b", UID: "u1", ResourceVersion: "2", Object: []byte(of(`,"uid":"u1","resourceVersion":"2","creationTimestamp":"2026-01-02T12:00:02Z"`)),
+	}}}
+	if _, err := s.LoadSnapshot(snap); err != nil {
+		t.Fatal(err)
+	}
+	if v, known := s.Version(state.ClusterRoleBindings, "", "b", clock(t, "12:00:08")); known != state.Unknown {
+		t.Errorf("%s: %+v, want unknown", known, v)
+	}
+}
+
 // A patch of metadata that changes nothing is answered with the version there is. That it left the
 // binding as it was does not tell what the write before it did.
 func TestFateOfABindingPatchedTwice(t *testing.T) {

@@ -30,24 +30,6 @@ type step struct {
 	as      carry
 }
 
-// carry says what a step takes from the one before it.
-type carry uint8
-
-const (
-	carryNothing carry = iota
-	// carryContent: what is kept is as before; the step's content, if any, is of the metadata.
-	carryContent
-	// carryLife: it is unknown whether the object is there still, if its deletion was asked for.
-	carryLife
-	// carryDoubt: if its deletion was asked for, it is still being deleted.
-	carryDoubt carry = 4
-	// carryLost: the write may have been done; the step's content is what it asked for, nil for the
-	// object's end.
-	carryLost carry = 8
-	// carryMade: and could only make the object.
-	carryMade carry = 16
-)
-
 // same tells whether two steps cannot be told apart by any view.
 func (s *step) same(t *step) bool {
 	if s.phase != t.phase || !s.least.sameMeaning(t.least) || !s.most.sameMeaning(t.most) {
@@ -237,74 +219,6 @@ func (in *incarnation) contested(i int, at span) bool {
 	return slices.ContainsFunc(in.blinds, func(b blind) bool { return b.overlaps(at) })
 }
 
-// carry works out the steps that take something from the one before them. A node that is being
-// deleted is held by finalizers alone, and what takes the last one away may be a write of its
-// status, of which there are too many to be kept.
-func (o *object) carry(steps []step) {
-	for i := range steps {
-		s := &steps[i]
-		if s.as == carryNothing {
-			continue
-		}
-		var before step // absent
-		if i > 0 {
-			before = steps[i-1]
-		}
-		there := before.phase == phasePresent && (s.uid == "" || before.uid == "" || s.uid == before.uid)
-		if s.uid == "" && there {
-			s.uid = before.uid
-		}
-		ending := before.isEnding() || s.isEnding()
-		if s.as&carryDoubt != 0 {
-			s.ending = ending
-		}
-		switch {
-		case s.as&carryLost != 0:
-			b, changed := lost(&before, s.as&carryMade != 0, s.content)
-			if s.content, s.bounds = nil, b; !changed {
-				at := s.span
-				*s = before
-				s.span, s.as = at, carryNothing
-			}
-		case s.as&carryLife != 0 && before.isEnding() && !o.outlives(steps[i:]):
-			s.phase, s.content, s.ending = phaseUnknown, nil, true
-		case s.as&carryContent == 0:
-		case there:
-			s.content = before.content.with(s.content)
-		case s.as&carryLife == 0 && s.content != nil && o.key.res.kind() == 0: // its metadata is all that is known, and it is there
-		default:
-			s.phase, s.content, s.ending = phaseUnknown, nil, ending
-		}
-	}
-	if o.key.res != resNode {
-		return
-	}
-	for i := range steps {
-		if s := &steps[i]; s.phase == phasePresent && s.content.deleting {
-			s.phase, s.content, s.ending = phaseUnknown, nil, true
-		}
-	}
-}
-
-// outlives tells whether what comes after a write shows that the object was there still: another
-// write of it, or its end, began when that one was done.
-func (o *object) outlives(steps []step) bool {
-	if len(steps) < 2 {
-		return false
-	}
-	s, next := &steps[0], &steps[1]
-	switch {
-	case next.assumed || next.nb < s.na || next.as&carryLife != 0:
-		return false
-	case next.phase == phaseAbsent:
-		return true
-	}
-	return next.uid != "" && next.uid == s.uid && !slices.ContainsFunc(o.versions, func(v version) bool { return v.rv == next.rv && v.uid == next.uid && v.made })
-}
-
-// isEnding tells whether the deletion of the object has been asked for, or may have been.
-func (s *step) isEnding() bool { return s.ending || s.content != nil && s.content.deleting }
-
 // insertAbsences ends objects that a later complete listing did not show, or that were looked
 // for in vain later, and whose deletion was not seen.
 func (o *object) insertAbsences(steps []step, incs []incarnation, listings []*listing) []step {
@@ -418,7 +332,7 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 	if clash && steps[at-1].phase == phaseAbsent && !steps[at-1].assumed && b.unchanged && (o.key.res.kind() == 0 || b.content != nil && b.content.deleting) {
 		return steps // it had ended when both were done: none of the two can make an object
 	}
-	ending := false // what b overlaps, or follows, may be its deletion
+	ending := b.unchanged && b.content != nil && b.content.deleting // it, or what it overlaps or follows, may be its deletion
 	for i := range steps[:at] {
 		ending = ending || (i == at-1 || steps[i].overlaps(b.span)) && (steps[i].isEnding() || steps[i].phase == phaseAbsent)
 	}
