@@ -59,7 +59,7 @@ func TestFromEmptyEverywhere(t *testing.T) {
 		"can":               {[]string{"can", "alice"}, exitOK, []string{"secrets", "devs"}},
 		"can, a request":    {[]string{"can", "alice", "list", "secrets"}, exitOK, []string{"yes"}},
 		"can, another":      {[]string{"can", "alice", "delete", "pods", "-n", "x"}, exitFinding, []string{"no"}},
-		"can, mistyped":     {[]string{"can", "alic"}, exitOK, nil},
+		"can, mistyped":     {[]string{"can", "alic"}, exitNoMatch, nil},
 		"hygiene":           {[]string{"hygiene", "-o", "json"}, exitOK, []string{`"flaws"`}},
 		"escalations":       {[]string{"escalations"}, exitOK, nil},
 		"escalations, hers": {[]string{"escalations", "alice", "-o", "json"}, exitOK, []string{`"groupsFrom": "requests"`, `"devs"`}},
