@@ -12,7 +12,7 @@ func NewSteps(n int) *Steps { return &Steps{left: n} }
 // Left returns how many steps are left; not positive when the work had to end.
 func (s *Steps) Left() int { return s.left }
 
-// take uses up n steps; false when there are not as many. Without Steps there always are.
+// take uses n steps and reports whether that many were left. A nil Steps has no limit.
 func (s *Steps) take(n int) bool {
 	if s == nil {
 		return true

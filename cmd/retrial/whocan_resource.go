@@ -123,10 +123,8 @@ func (r *resourceWord) understand(n names) (read string, err error) {
 
 // has tells whether rules name a resource, or one of its subresources, or Kubernetes has it.
 func (n *names) has(r *resourceWord) bool {
-	if _, ok := builtinGroups[r.name]; ok || len(n.resources[r.inRules()]) > 0 || len(n.resources[r.name]) > 0 {
-		return true
-	}
-	return false
+	_, builtin := builtinGroups[r.name]
+	return builtin || len(n.resources[r.inRules()]) > 0 || len(n.resources[r.name]) > 0
 }
 
 // meant returns the resources that a short name, a singular or a kind stands for.

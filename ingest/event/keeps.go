@@ -55,9 +55,7 @@ func OutcomeOf(e *Event) Outcome {
 			return NotDone
 		}
 		return Done
-	case s.Code == 504, s.Code >= 500 && !beforehand(s.Message):
-		return PerhapsDone
-	case s.Code == 406:
+	case s.Code == 406, s.Code == 504, s.Code >= 500 && !beforehand(s.Message):
 		return PerhapsDone
 	case e.Verb != "deletecollection":
 		return NotDone

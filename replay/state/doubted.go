@@ -48,54 +48,38 @@ func combine(c, d *content, either bool) *content {
 	if c == nil || d == nil {
 		return nil
 	}
-	out := *d
+	out, ok := *d, false
 	out.digest = c.digest ^ d.digest
 	switch a := c.object.(type) {
 	case *rbacv1.Role:
-		b, ok := d.object.(*rbacv1.Role)
-		if !ok {
-			return nil
+		if b, is := d.object.(*rbacv1.Role); is {
+			o := *b
+			o.Rules, ok = join(a.Rules, b.Rules, ruleKey, either)
+			out.object = &o
 		}
-		o := *b
-		o.Rules, ok = join(a.Rules, b.Rules, ruleKey, either)
-		out.object = &o
-		return out.unless(!ok)
 	case *rbacv1.ClusterRole:
-		b, ok := d.object.(*rbacv1.ClusterRole)
-		if !ok || !reflect.DeepEqual(a.AggregationRule, b.AggregationRule) {
-			return nil
+		if b, is := d.object.(*rbacv1.ClusterRole); is && reflect.DeepEqual(a.AggregationRule, b.AggregationRule) {
+			o := *b
+			o.Rules, ok = join(a.Rules, b.Rules, ruleKey, either)
+			out.object = &o
 		}
-		o := *b
-		o.Rules, ok = join(a.Rules, b.Rules, ruleKey, either)
-		out.object = &o
-		return out.unless(!ok)
 	case *rbacv1.RoleBinding:
-		b, ok := d.object.(*rbacv1.RoleBinding)
-		if !ok || a.RoleRef != b.RoleRef {
-			return nil
+		if b, is := d.object.(*rbacv1.RoleBinding); is && a.RoleRef == b.RoleRef {
+			o := *b
+			o.Subjects, ok = join(a.Subjects, b.Subjects, subjectKey, either)
+			out.object = &o
 		}
-		o := *b
-		o.Subjects, ok = join(a.Subjects, b.Subjects, subjectKey, either)
-		out.object = &o
-		return out.unless(!ok)
 	case *rbacv1.ClusterRoleBinding:
-		b, ok := d.object.(*rbacv1.ClusterRoleBinding)
-		if !ok || a.RoleRef != b.RoleRef {
-			return nil
+		if b, is := d.object.(*rbacv1.ClusterRoleBinding); is && a.RoleRef == b.RoleRef {
+			o := *b
+			o.Subjects, ok = join(a.Subjects, b.Subjects, subjectKey, either)
+			out.object = &o
 		}
-		o := *b
-		o.Subjects, ok = join(a.Subjects, b.Subjects, subjectKey, either)
-		out.object = &o
-		return out.unless(!ok)
 	}
-	return nil
-}
-
-func (c *content) unless(not bool) *content {
-	if not {
+	if !ok {
 		return nil
 	}
-	return c
+	return &out
 }
 
 // join returns what is in either of two lists, or in both; ok is false where that is too much.

@@ -217,7 +217,7 @@ func (s *State) takeObject(o *Observation, obj *object, at span, effects *[]Effe
 		*effects = append(*effects, credentialEffect(f.Certificate.ID))
 	}
 	rv, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
-	if err != nil || rv == 0 || o.UID == "" || o.Unknown && maybe {
+	if err != nil || rv == 0 || o.UID == "" || maybe {
 		b := blind{span: at, content: c, unchanged: o.Unchanged, created: o.Created, update: o.Update, maybe: maybe && c != nil}
 		if c != nil {
 			b.digest = c.digest
