@@ -39,34 +39,28 @@ func (s *podStep) equal(t *podStep) bool {
 // write that made it, and before it was first seen.
 func (p *pod) created(blinds []podBlind) span {
 	by := min(p.seen, p.gone.na)
-	if p.made == noTime {
-		at := span{p.born, by}
-		if p.born != noTime {
-			return span{min(p.born, by), by}
-		}
-		for i := range blinds { // the last of its name to be made before
-			if b := &blinds[i]; b.kind == podThere && b.nb <= by && b.na <= by {
-				at.nb, at.na = b.nb, b.na
-			}
-		}
-		return at
-	}
-	if p.born != noTime {
+	switch {
+	case p.born != noTime && p.made == noTime:
+		return span{min(p.born, by), by}
+	case p.born != noTime:
 		return span{p.born, max(by, p.born)}
 	}
 	at, first, last := p.makers(blinds)
-	if first == last && last != nil && last.kind == podThere {
+	if last != nil && last.kind == podThere && (first == last || p.made == noTime) {
 		at = span{max(at.nb, last.nb), min(by, last.na)}
 	}
 	return at
 }
 
-// makers returns the second in which the pod was made, and the first and the last write by which it
-// may have been: one of the name and of the second. What was made before the last had gone by then,
-// so that it is the last alone where the pod was there still after it.
+// makers returns the second in which the pod was made, as far as that was recorded, and the first and
+// the last write by which it may have been: one of the name and of the second. What was made before
+// the last had gone by then, so that it is the last alone where the pod was there still after it.
 func (p *pod) makers(blinds []podBlind) (at span, first, last *podBlind) {
 	second := min(p.seen, p.gone.na, p.made+int64(time.Second)) // as far as anyone can tell: it is stored a little later
 	at = span{min(p.made, second), second}
+	if p.made == noTime {
+		at.na = min(p.seen, p.gone.na)
+	}
 	for i := range blinds {
 		b := &blinds[i]
 		if b.kind != podThere && !b.made || b.na < at.nb || b.nb > at.na {
@@ -270,7 +264,7 @@ func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []po
 		// First seen with a grace that was cut short: it was asked for before, nobody knows when.
 		now.open = slices.ContainsFunc(p.more.deletions, func(d podDeletion) bool { return d.asked == noTime && d.na <= p.seen })
 	}
-	if _, first, last := p.makers(blinds); first != last && p.born == noTime && p.made != noTime {
+	if _, first, last := p.makers(blinds); first != last && p.born == noTime {
 		before := now // or it was another, which had gone when this one was made
 		before.span, before.phase = first.span, phaseUnknown
 		steps = append(steps, before)

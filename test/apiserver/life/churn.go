@@ -26,6 +26,9 @@ type Plan struct {
 	// Namespaces is how many come and go at least; more do while Until has not come.
 	Namespaces int
 	Until      time.Time
+	// Every is the time between the beginnings of two, unless there are too many at once; zero
+	// is as fast as they go.
+	Every time.Duration
 }
 
 // Lived is what Churn saw to its end.
@@ -52,11 +55,18 @@ func (c *Cluster) Churn(t testing.TB, plan Plan) Lived {
 	var mu sync.Mutex
 	var next atomic.Int64
 	var workers sync.WaitGroup
+	began := time.Now()
 	for range parallel {
 		workers.Go(func() {
 			for {
 				n := int(next.Add(1)) - 1
-				if n >= plan.Namespaces && !time.Now().Before(plan.Until) || t.Context().Err() != nil {
+				due := began.Add(time.Duration(n) * plan.Every)
+				if n >= plan.Namespaces && (due.After(plan.Until) || !time.Now().Before(plan.Until)) {
+					return
+				}
+				select {
+				case <-time.After(time.Until(due)):
+				case <-t.Context().Done():
 					return
 				}
 				s := c.stage(t, plan.Seed, n)

@@ -78,12 +78,14 @@ func judged(t *testing.T, in *product.Install, c *Cluster) {
 }
 
 // TestLife: namespaces with nodes' pods come and go. RETRIAL_LIFE_MINUTES lets it go on,
-// RETRIAL_LIFE_SEED makes it another life.
+// RETRIAL_LIFE_SEED makes it another life, RETRIAL_LIFE_EVERY is how many seconds lie between the
+// beginnings of two namespaces.
 func TestLife(t *testing.T) {
 	seed, minutes := setting(t, "RETRIAL_LIFE_SEED", 1), setting(t, "RETRIAL_LIFE_MINUTES", 0)
+	every := time.Duration(setting(t, "RETRIAL_LIFE_EVERY", 0)) * time.Second
 	in, c := connected(t)
 	guests := c.Guests(t)
-	lived := c.Churn(t, Plan{Seed: uint64(seed), Namespaces: 6, Until: time.Now().Add(time.Duration(minutes) * time.Minute)})
+	lived := c.Churn(t, Plan{Seed: uint64(seed), Namespaces: 6, Until: time.Now().Add(time.Duration(minutes) * time.Minute), Every: every})
 	t.Logf("%s, seed %d: %d namespaces gone with %d running pods; %v", c.Version(t), seed, lived.Namespaces, lived.Running, lived.Scenes)
 	for _, g := range guests {
 		if g.Ended() {
