@@ -48,6 +48,8 @@ func (o *object) carry(steps []step) {
 				at := s.span
 				*s = before
 				s.span, s.as = at, carryNothing
+			} else if ending {
+				s.least = nil // it may have taken away what held the object back
 			}
 		case s.as&carryLife != 0 && before.isEnding() && !o.outlives(steps[i:]):
 			s.phase, s.content, s.ending = phaseUnknown, nil, true

@@ -231,7 +231,7 @@ func (w *write) deletedItem(raw []byte, options *deleteOptions) (Observation, er
 		o.Namespace = m.Namespace
 	}
 	if m.Finalizers = options.finalizers(m.Finalizers); len(m.Finalizers) == 0 {
-		o.Deleted = true
+		o.Deleted, o.Update = true, true
 		return o, nil
 	}
 	of := *w
@@ -308,6 +308,7 @@ func (w *write) deletedPod(raw []byte, options deleteOptions) (Observation, erro
 	}
 	m.GracePeriod = &grace
 	o.Deleted = grace == 0 && len(m.Finalizers) == 0
+	o.Update = o.Deleted
 	o.Object, err = encodeReduced(&h, f)
 	return o, err
 }

@@ -145,7 +145,7 @@ func (s *State) PodByUID(uid string) (Pod, Known) {
 			out.Gone = timeOf(st.na)
 		}
 	}
-	if p.gone.na != noSight {
+	if p.gone.na != noSight && !(p.perhaps && s.refilled(p, p.gone, s.pods.blindsOf(p.name))) {
 		out.Gone = timeOf(p.gone.na)
 	}
 	return out, Present

@@ -146,6 +146,22 @@ func TestFatesOfPods(t *testing.T) {
 			s.during("12:00:10", "12:00:11", "create", podsURI, 201, made, "")
 			s.during("12:00:10.2", "12:00:10.3", "create", pod+"/binding", 201, `{"kind":"Binding","metadata":{"name":"p","uid":"u2"},"target":{"kind":"Node","name":"n1"}}`, "")
 		}, want: []string{"12:00:01", "present - sb -", "12:00:06", "unknown - sb -", "12:00:12", "present u2 - n1"}},
+		"given a finalizer while its collection was being deleted": {tell: func(s *told) {
+			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", `,"resourceVersion":"3"`, ""))
+			s.during("12:00:10.1", "12:00:10.2", "delete", pod, 200, `{"propagationPolicy":"Orphan"}`, podJSON("p", "u1", `,"resourceVersion":"4","deletionTimestamp":"2026-01-02T12:00:10Z","deletionGracePeriodSeconds":0,"finalizers":["orphan"]`, ""))
+			s.during("12:00:10", "12:00:10.3", "deletecollection", podsURI, 200, options, list(podJSON("p", "u1", `,"resourceVersion":"3"`, "")))
+		}, want: []string{"12:00:09", "present u1 sa -", "12:00:12", "unknown u1 sa - deletion=12:00:10"}, open: true},
+		"patched, perhaps made, while it was looked for": {tell: func(s *told) {
+			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", ""))
+			s.during("12:00:05", "12:00:05", "deletecollection", podsURI, 200, options, "")
+			s.during("12:00:10.2", "12:00:10.2", "patch", pod, 406, "{}", "")
+			s.during("12:00:10", "12:00:10.3", "create", pod+"/eviction", 404, "", `pods "p" not found`)
+		}, want: []string{"12:00:04", "present u1 sa -", "12:00:12", "unknown - - -"}, open: true},
+		"made again in the second in which it was deleted with others": {tell: func(s *told) {
+			s.during("12:00:00", "12:00:00", "create", podsURI, 201, "", "")
+			s.during("12:00:00.1", "12:00:00.1", "deletecollection", podsURI, 200, options, list(podJSON("p", "u1", `,"resourceVersion":"3"`, "")))
+			s.during("12:00:00.2", "12:00:00.2", "patch", pod, 201, "", "")
+		}, want: []string{"12:00:00.15", "absent - - -", "12:00:01", "present - - -"}},
 		"deleted while it was being made": {tell: func(s *told) {
 			s.during("12:00:10", "12:00:11", "create", podsURI, 201, made, "")
 			s.during("12:00:10.2", "12:00:10.3", "delete", pod, 200, options, "")
@@ -317,5 +333,83 @@ func TestFateOfABindingPatchedTwice(t *testing.T) {
 	s.event("12:00:10", "patch", uri+"/b", 200, `{"subjects":null}`, partial)
 	if v := s.RBAC(clock(t, "12:00:10").Add(time.Hour)); !v.IsUnknown(key) {
 		t.Error("known, though what its subjects were changed to was not recorded")
+	}
+}
+
+// An object that is no pod is written while others write or list it too: it may have been held back, or
+// made, after what seems to end it.
+func TestFatesOfObjectsWrittenAtOnce(t *testing.T) {
+	const (
+		roles   = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+		secrets = "/api/v1/namespaces/a/secrets"
+		options = `{"kind":"DeleteOptions"}`
+	)
+	role := func(meta string) string {
+		return `{"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"p"` + meta + `},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`
+	}
+	listed := func(s *told, began, ended, resource, namespace, rv, object string) {
+		if _, err := s.LoadSnapshot(state.Snapshot{Began: clock(t, began), Ended: clock(t, ended), Kinds: []string{resource}, Objects: []state.Observation{{
+			Resource: resource, Namespace: namespace, Name: "p", UID: "u1", ResourceVersion: rv, Object: []byte(object),
+		}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		resource, namespace string
+		tell                func(s *told)
+		want                map[string]state.Known
+	}{
+		"held back while its collection was being deleted": {state.ClusterRoles, "", func(s *told) {
+			s.event("12:00:00", "create", roles, 201, "", role(`,"uid":"u1","resourceVersion":"3"`))
+			s.during("12:00:10.1", "12:00:10.2", "delete", roles+"/p", 200, `{"propagationPolicy":"Orphan"}`, role(`,"uid":"u1","resourceVersion":"4","deletionTimestamp":"2026-01-02T12:00:10Z","deletionGracePeriodSeconds":0,"finalizers":["orphan"]`))
+			s.during("12:00:10", "12:00:10.3", "deletecollection", roles, 200, options, `{"kind":"ClusterRoleList","items":[`+role(`,"uid":"u1","resourceVersion":"3"`)+`]}`)
+		}, map[string]state.Known{"12:00:09": state.Present, "12:00:11": state.Unknown}},
+		"deleted with its collection": {state.ClusterRoles, "", func(s *told) {
+			s.event("12:00:00", "create", roles, 201, "", role(`,"uid":"u1","resourceVersion":"3"`))
+			s.during("12:00:10", "12:00:10.3", "deletecollection", roles, 200, options, `{"kind":"ClusterRoleList","items":[`+role(`,"uid":"u1","resourceVersion":"3"`)+`]}`)
+		}, map[string]state.Known{"12:00:09": state.Present, "12:00:11": state.Absent}},
+		"made again as a listing ended": {state.Secrets, "a", func(s *told) {
+			s.during("12:00:05.1", "12:00:05.1", "delete", secrets+"/p", 200, "", "")
+			s.during("12:00:05.3", "12:00:05.3", "create", secrets, 201, "", "")
+			listed(s, "12:00:03", "12:00:05.3", state.Secrets, "a", "4", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"p","namespace":"a","creationTimestamp":"2026-01-02T12:00:05Z"},"type":"Opaque"}`)
+		}, map[string]state.Known{"12:00:04": state.Unknown, "12:00:06": state.Present}},
+		"looked for while it was being made, and others deleted": {state.ClusterRoles, "", func(s *told) {
+			s.during("12:00:02", "12:00:02.1", "deletecollection", roles, 200, options, "")
+			s.during("12:00:02.2", "12:00:02.2", "patch", roles+"/p", 404, "{}", `clusterroles "p" not found`)
+			s.during("12:00:02", "12:00:02.3", "create", roles, 201, role(""), "")
+		}, map[string]state.Known{"12:00:03": state.Unknown}},
+		"changed between two listings of which the first ended late": {state.ClusterRoles, "", func(s *told) {
+			s.during("12:00:03", "12:00:03", "create", roles, 201, "", "")
+			s.during("12:00:05", "12:00:05", "delete", roles+"/p", 200, "", "")
+			s.during("12:00:06", "12:00:06", "patch", roles+"/p", 200, "", "")
+			listed(s, "12:00:02", "12:00:06", state.ClusterRoles, "", "2", role(`,"creationTimestamp":"2026-01-02T12:00:03Z"`))
+			listed(s, "12:00:04", "12:00:07", state.ClusterRoles, "", "3", role(`,"creationTimestamp":"2026-01-02T12:00:03Z","deletionTimestamp":"2026-01-02T12:00:05Z","finalizers":["foregroundDeletion"]`))
+		}, map[string]state.Known{"12:00:08": state.Unknown}},
+	} {
+		s := tell(t, true)
+		c.tell(s)
+		for at, want := range c.want {
+			if v, got := s.Version(c.resource, c.namespace, "p", clock(t, at)); got != want {
+				t.Errorf("%s: at %s %s, want %s: %+v", name, at, got, want, v)
+			}
+		}
+	}
+}
+
+// What holds a role back is taken away by a write whose answer was lost: it may have gone with it.
+func TestFateOfARoleThatIsFreedPerhaps(t *testing.T) {
+	const roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+	role := func(meta string) string {
+		return `{"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"p","uid":"u1"` + meta + `},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`
+	}
+	s := tell(t, true)
+	s.event("12:00:00", "create", roles, 201, "", role(`,"resourceVersion":"3"`))
+	s.event("12:00:10", "delete", roles+"/p?propagationPolicy=Orphan", 200, "", role(`,"resourceVersion":"4","deletionTimestamp":"2026-01-02T12:00:10Z","deletionGracePeriodSeconds":0,"finalizers":["orphan"]`))
+	s.during("12:00:20", "12:00:20", "update", roles+"/p", 504, role(`,"resourceVersion":"4","deletionTimestamp":"2026-01-02T12:00:10Z"`), "")
+	v := s.RBAC(clock(t, "12:00:21"))
+	if key := (rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: "p"}); !v.IsUnknown(key) {
+		t.Error("known")
+	} else if obj, ok := v.RBAC.Get(key); ok {
+		t.Errorf("grants %v for certain", obj)
 	}
 }

@@ -219,7 +219,8 @@ func (w *write) perhaps() []Observation {
 		return out
 	}
 	out := w.unknown()
-	out[0].Created = w.target.sub == "" && w.makes() && !out[0].AllOf
+	makes := w.makes() || w.target.res == resPod && w.event.Verb == "patch" // which may be an apply
+	out[0].Created = w.target.sub == "" && makes && !out[0].AllOf
 	if w.target.res.kind() != 0 && w.event.Verb != "patch" {
 		out[0].Object = w.event.RequestObject // it is that now, or as it was
 	}

@@ -153,6 +153,9 @@ func (v *version) tells() int {
 type end struct {
 	uid  string
 	seen sightings
+	// perhaps says that it is known from the deletion of a collection alone, which tells how the object
+	// was read: what another write put on meanwhile may hold it back.
+	perhaps bool
 }
 
 // blind is a write whose resourceVersion is not known.
@@ -237,25 +240,26 @@ func (o *object) addVersion(v version, src Source, at span) bool {
 }
 
 // addEnd merges a deletion by uid; false when nothing new was said.
-func (o *object) addEnd(uid string, src Source, at span) bool {
+func (o *object) addEnd(uid string, src Source, at span, perhaps bool) bool {
 	i := sort.Search(len(o.ends), func(i int) bool { return o.ends[i].uid >= uid })
 	if i == len(o.ends) || o.ends[i].uid != uid {
 		o.ends = append(o.ends, end{})
 		copy(o.ends[i+1:], o.ends[i:])
-		o.ends[i] = end{uid: uid, seen: newSightings()}
+		o.ends[i] = end{uid: uid, seen: newSightings(), perhaps: perhaps}
 	}
-	before := o.ends[i].seen
+	before := o.ends[i]
 	o.ends[i].seen.add(src, at)
-	return o.ends[i].seen != before
+	o.ends[i].perhaps = before.perhaps && perhaps
+	return o.ends[i] != before
 }
 
-// endOf returns the bounds of a uid's deletion.
-func (o *object) endOf(uid string) (span, bool) {
+// endOf returns the deletion of a uid, nil when there is none.
+func (o *object) endOf(uid string) *end {
 	i := sort.Search(len(o.ends), func(i int) bool { return o.ends[i].uid >= uid })
 	if i == len(o.ends) || o.ends[i].uid != uid {
-		return span{}, false
+		return nil
 	}
-	return o.ends[i].span(), true
+	return &o.ends[i]
 }
 
 // span returns the bounds of the deletion.

@@ -91,7 +91,8 @@ func Resources() []string {
 // A write may be Created: it made the object; or, without a resourceVersion, an Update: it ended
 // the object if its deletion had been asked for and the write took away the last that held it back.
 // With one, an Update is a deletion that itself put on nothing that holds the object back: it ended the
-// object all the same if another write did so meanwhile.
+// object all the same if another write did so meanwhile. An end that is an Update is what the deletion
+// of a collection says of an object it had read: another write may have put on what holds it back.
 //
 // An Observation is read-only once made. Object may alias the buffer it was read from; a
 // State copies what it keeps.

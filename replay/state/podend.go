@@ -4,8 +4,10 @@ package state
 // while a deletion was under way shows that it had ended by then.
 func (s *State) podEnd(p *pod, made span, next *pod, blinds []podBlind) (end span, ended bool) {
 	observed := p.gone
-	if observed.na == noSight {
-		if at, certain := p.went(made, next, blinds); certain {
+	if p.perhaps && s.refilled(p, p.gone, blinds) {
+		observed = span{noTime, noSight}
+	} else if observed.na == noSight {
+		if at, certain := s.went(p, made, next, blinds); certain {
 			observed = at
 		} else if at, certain := s.freed(p, next, made, blinds); certain {
 			observed = at
@@ -44,12 +46,18 @@ func (s *State) podEnd(p *pod, made span, next *pod, blinds []podBlind) (end spa
 // went returns when a pod went that had no node when it was read, to be deleted with others; its na
 // is noTime when it did not. It is not certain when it may have been bound in between: then it went
 // at once, or with its grace (the registry's Store.Delete reads it once more).
-func (p *pod) went(made span, next *pod, blinds []podBlind) (at span, certain bool) {
+func (s *State) went(p *pod, made span, next *pod, blinds []podBlind) (at span, certain bool) {
 	if p.more == nil || p.more.away == nil || p.lastSeen(next, made, blinds) >= p.more.away.na {
 		return span{noTime, noTime}, false
 	}
 	bound, _, isBound := p.bindingOr(made, next, blinds)
-	return *p.more.away, !isBound || bound.nb > p.more.away.na
+	return *p.more.away, (!isBound || bound.nb > p.more.away.na) && !s.refilled(p, *p.more.away, blinds)
+}
+
+// refilled tells whether a pod that was read without finalizers, to be deleted with others, may have been
+// given some before its turn came.
+func (s *State) refilled(p *pod, at span, blinds []podBlind) bool {
+	return p.finals.some || s.loosened(p, at, blinds)
 }
 
 // doubt returns the earlier of two moments from which on the pod may be gone. A write that came
@@ -68,6 +76,9 @@ func (p *pod) doubt(since, made, at span, seen int64) span {
 // none.
 func (s *State) podDoubt(p, next *pod, made span, blinds []podBlind) span {
 	doubt, seen := span{noTime, noSight}, p.lastSeen(next, made, blinds)
+	if p.perhaps && s.refilled(p, p.gone, blinds) {
+		doubt = span{p.gone.nb, max(p.gone.na, made.na)}
+	}
 	if p.more != nil {
 		for _, d := range p.more.deletions {
 			for _, at := range [...]span{d.held, d.sudden} {
@@ -77,7 +88,7 @@ func (s *State) podDoubt(p, next *pod, made span, blinds []podBlind) span {
 			}
 		}
 	}
-	if at, certain := p.went(made, next, blinds); at.na != noTime && !certain {
+	if at, certain := s.went(p, made, next, blinds); at.na != noTime && !certain {
 		doubt = p.doubt(doubt, made, at, seen)
 	}
 	for i := range blinds {

@@ -31,6 +31,7 @@ type pod struct {
 	bound   int64 // the earliest moment by which it was seen with a node
 	bind    span  // of the write that bound it; na is noSight when not recorded
 	gone    span  // of its end; na is noSight when not recorded
+	perhaps bool  // as of an end
 
 	node   string
 	spec   *podSpec // one of those seen; nil when none was recorded
@@ -243,6 +244,7 @@ func (s *State) takePod(o *Observation, at span) {
 		}
 		p.more.away.nb, p.more.away.na = max(p.more.away.nb, at.nb), min(p.more.away.na, at.na)
 	case o.Deleted:
+		p.perhaps = o.Update && (p.perhaps || p.gone.na == noSight)
 		p.gone = span{max(p.gone.nb, at.nb), min(p.gone.na, at.na)}
 	default:
 		p.alive, p.seen = max(p.alive, at.nb), min(p.seen, at.na)
@@ -267,6 +269,9 @@ func (s *State) takePod(o *Observation, at span) {
 	}
 	switch some := len(r.Metadata.Finalizers) > 0; {
 	case o.Deleted:
+		if r.Reduced.Read > 0 { // with none, or none that its deletion did not take away
+			p.finals.add(finalizersSeen{rv: r.Reduced.Read, at: at.nb})
+		}
 	case rv > 0:
 		p.finals.add(finalizersSeen{rv, at.nb, some, r.Metadata.DeletionTimestamp != ""})
 	case some && r.Reduced.Read == 0: // the options of its deletion put them on

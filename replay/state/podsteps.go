@@ -38,7 +38,7 @@ func (s *podStep) equal(t *podStep) bool {
 // created returns when the pod came to be: in the second its creationTimestamp tells, by the
 // write that made it, and before it was first seen.
 func (p *pod) created(blinds []podBlind) span {
-	by := min(p.seen, p.gone.na)
+	by := p.by()
 	switch {
 	case p.born != noTime && p.made == noTime:
 		return span{min(p.born, by), by}
@@ -52,15 +52,24 @@ func (p *pod) created(blinds []podBlind) span {
 	return at
 }
 
+// by is when the pod was there for certain, or had been.
+func (p *pod) by() int64 {
+	at := min(p.seen, p.gone.na)
+	if p.more != nil && p.more.away != nil {
+		at = min(at, p.more.away.na)
+	}
+	return at
+}
+
 // makers returns the second in which the pod was made, as far as that was recorded, and the first and
 // the last write by which it may have been: one of the name and of the second. What was made before
 // the last had gone by then, so that it is the last alone where the pod was there still after it.
 func (p *pod) makers(blinds []podBlind) (at span, first, last *podBlind) {
-	second := min(p.seen, p.gone.na, p.made+int64(time.Second)) // as far as anyone can tell: it is stored a little later
-	at = span{min(p.made, second), second}
-	if p.made == noTime {
-		at.na = min(p.seen, p.gone.na)
+	by := p.by()
+	if p.made != noTime {
+		by = min(by, p.made+int64(time.Second)) // as far as anyone can tell: it is stored a little later
 	}
+	at = span{min(p.made, by), by}
 	for i := range blinds {
 		b := &blinds[i]
 		if b.kind != podThere && !b.made || b.na < at.nb || b.nb > at.na {
@@ -213,7 +222,7 @@ func (s *State) podLifeOf(steps []podStep, p, next *pod, blinds []podBlind) []po
 			changes = append(changes, podChange{span: at, deletion: d.at, asked: d.estimated})
 		}
 	}
-	if at, certain := p.went(made, next, blinds); at.na != noTime && !certain {
+	if at, certain := s.went(p, made, next, blinds); at.na != noTime && !certain {
 		changes = append(changes, podChange{span: at, deletion: noTime, asked: true})
 	}
 	doubt := s.podDoubt(p, next, made, blinds)

@@ -5,8 +5,10 @@ import "slices"
 // podStrangers appends the steps of writes that concern none of the pods known by uid: pods
 // of which little more than the name was recorded.
 func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []podBlind) []podStep {
-	// known tells whether a pod known by uid was there, or came to be, when b was written.
-	known := func(b *podBlind) bool {
+	// known tells whether a pod known by uid was there, or came to be, when b was written; over, if
+	// not noTime, that b may have made another after the end of such a pod, which was over then.
+	known := func(b *podBlind) (is bool, over int64) {
+		over = noTime
 		for i, p := range lives {
 			made := p.created(blinds)
 			var next *pod
@@ -19,11 +21,15 @@ func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []
 			if b.kind == podThere && b.nb > made.na {
 				continue // another one, unless this one is seen later still
 			}
-			if end, ended := s.podEnd(p, made, next, blinds); !ended || b.na <= end.na || b.nb < end.na {
-				return true
+			end, ended := s.podEnd(p, made, next, blinds)
+			switch {
+			case b.made && ended && b.na > end.nb:
+				over = end.na
+			case !ended || b.na <= end.na || b.nb < end.na:
+				return true, noTime
 			}
 		}
-		return false
+		return false, over
 	}
 	all := len(blinds)
 	for _, scope := range [...]objectKey{{res: resPod}, {res: resPod, namespace: n.namespace}} {
@@ -67,8 +73,17 @@ func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []
 		if b.ends() {
 			perhaps = b.na
 		}
-		if b.kind != podCollected && known(b) {
-			continue
+		if b.kind != podCollected {
+			is, over := known(b)
+			if is {
+				continue
+			}
+			if !stranger && over != noTime {
+				now = absent(span{b.nb, max(b.na, over)})
+				now.phase, now.open, stranger = phaseUnknown, true, true
+				steps = append(steps, now)
+				continue
+			}
 		}
 		if !stranger && b.kind != podThere && b.kind != podCollected && b.kind != podMissing {
 			// It was there before, with content nobody recorded.

@@ -51,12 +51,20 @@ type incarnation struct {
 	blinds   []blind   // all of the object's
 	end      span
 	ended    bool
+	perhaps  bool // as of an end
 }
 
 // resolve derives the steps of an object from everything observed of it. It is a function
 // of the set of observations alone.
 func (o *object) resolve(scope []blind, listings []*listing) []step {
 	incs := o.incarnations()
+	var contested []blind
+	for i := range incs {
+		if in := &incs[i]; in.perhaps && in.contested(-1, in.end) {
+			in.ended = false
+			contested = append(contested, blind{span: in.end, ending: true})
+		}
+	}
 	steps := make([]step, 0, len(o.versions)+len(o.ends)+1)
 	for i := range incs {
 		inc := &incs[i]
@@ -75,7 +83,7 @@ func (o *object) resolve(scope []blind, listings []*listing) []step {
 			steps = append(steps, step{span: span{last.na, max(last.na, next.na)}, phase: phaseAbsent, assumed: true})
 		}
 	}
-	steps = o.insertBlinds(steps, scope)
+	steps = o.insertBlinds(steps, contested, scope)
 	o.carry(steps)
 	steps = o.insertAbsences(steps, incs, listings)
 	tighten(steps)
@@ -90,7 +98,9 @@ func (o *object) incarnations() []incarnation {
 		uid := o.versions[i].uid
 		if n := len(incs); n == 0 || incs[n-1].uid != uid {
 			incs = append(incs, incarnation{uid: uid, versions: o.versions[i:i], blinds: o.blinds})
-			incs[n].end, incs[n].ended = o.endOf(uid)
+			if e := o.endOf(uid); e != nil {
+				incs[n].end, incs[n].ended, incs[n].perhaps = e.span(), true, e.perhaps
+			}
 		}
 		in := &incs[len(incs)-1]
 		in.versions = in.versions[:len(in.versions)+1]
@@ -103,7 +113,7 @@ func (o *object) incarnations() []incarnation {
 		}
 		for i := range o.ends {
 			if e := &o.ends[i]; !known[e.uid] {
-				bare = append(bare, incarnation{uid: e.uid, end: e.span(), ended: true})
+				bare = append(bare, incarnation{uid: e.uid, end: e.span(), ended: true, perhaps: e.perhaps, blinds: o.blinds})
 			}
 		}
 	}
@@ -189,7 +199,7 @@ func (in *incarnation) steps(steps []step, since int64) []step {
 			// Nor is it here, and when it was made is not told.
 			steps = append(steps, step{span: span{since, since}, phase: phaseUnknown, assumed: true, ending: true, uid: v.uid})
 		case i > 0 && !produced:
-			s.nb = steps[len(steps)-1].na
+			s.nb = max(steps[len(steps)-1].nb, in.versions[i-1].seen.last.nb)
 			s.na = max(s.na, s.nb)
 			s.assumed = true
 		}
@@ -250,7 +260,8 @@ func (o *object) insertAbsences(steps []step, incs []incarnation, listings []*li
 		}
 		uid := steps[i].uid
 		if slices.ContainsFunc(incs, func(in incarnation) bool { return in.uid == uid && in.ended }) ||
-			slices.ContainsFunc(o.versions, func(v version) bool { return v.uid == uid && v.seen.last.nb >= l.ended }) {
+			slices.ContainsFunc(o.versions, func(v version) bool { return v.uid == uid && v.seen.last.nb >= l.ended }) ||
+			slices.ContainsFunc(o.blinds, func(b blind) bool { return b.created && b.na > l.began }) {
 			continue
 		}
 		steps = append(steps, step{span: span{steps[i].na, l.ended}, phase: phaseAbsent, assumed: true})
@@ -259,9 +270,10 @@ func (o *object) insertAbsences(steps []step, incs []incarnation, listings []*li
 }
 
 // insertBlinds places writes without a resourceVersion among the steps, by time. One that
-// overlaps another change leaves the object unknown: which came last cannot be told.
-func (o *object) insertBlinds(steps []step, scope []blind) []step {
-	if len(o.blinds) == 0 && len(scope) == 0 {
+// overlaps another change leaves the object unknown: which came last cannot be told. contested are
+// deletions that another write may have undone.
+func (o *object) insertBlinds(steps []step, contested, scope []blind) []step {
+	if len(o.blinds) == 0 && len(contested) == 0 && len(scope) == 0 {
 		return steps
 	}
 	used := make([]bool, len(o.versions)+len(o.ends))
@@ -277,6 +289,10 @@ func (o *object) insertBlinds(steps []step, scope []blind) []step {
 			left = slices.Delete(left, i, i+1)
 		}
 	}
+	for i := range contested {
+		left = append(left, &contested[i])
+	}
+	slices.SortStableFunc(left, func(a, b *blind) int { return cmp.Or(cmp.Compare(a.na, b.na), cmp.Compare(a.nb, b.nb)) })
 	for _, b := range left {
 		steps = o.insertBlind(steps, b, true)
 	}
@@ -417,7 +433,7 @@ func (o *object) creation(steps []step, b *blind) bool {
 	for i := range steps {
 		s := &steps[i]
 		lives := i+1 < len(steps) && steps[i+1].uid == s.uid && steps[i+1].phase != phaseAbsent
-		if s.uid == "" || !s.assumed || s.bare() && !lives || i > 0 && steps[i-1].uid == s.uid || !s.overlaps(b.span) {
+		if s.uid == "" || !s.assumed || s.bare() && !lives || i > 0 && steps[i-1].uid == s.uid || s.nb > b.na || s.na < b.nb {
 			continue
 		}
 		if s.phase == phaseUnknown && b.content != nil && !b.maybe {

@@ -201,7 +201,7 @@ func (s *State) takeObject(o *Observation, obj *object, at span, effects *[]Effe
 	case o.Deleted && o.UID == "":
 		return obj.addBlind(blind{span: at, absent: true})
 	case o.Deleted:
-		return obj.addEnd(s.in.str(o.UID), o.Source, at)
+		return obj.addEnd(s.in.str(o.UID), o.Source, at, o.Update)
 	}
 	listed := o.Source == SourceSnapshot && obj.addPresence(presence{at.nb, at.na})
 	var c *content
