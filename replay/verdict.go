@@ -233,7 +233,10 @@ type Row struct {
 	Verdict *Verdict
 	// Marks are the detection rules that select the request; only rows with a verdict have
 	// any.
-	Marks    []Mark
+	Marks []Mark
+	// Counted are keys of the accesses that a stored row counts for: its request's, then those
+	// of the checks behind it. Whoever replaces the row hands them on.
+	Counted  []uint64
 	Sign     int8
 	Revision uint64
 }

@@ -33,11 +33,14 @@ const (
 type block struct {
 	rows   int
 	hash   hasher
+	folds  *folds
 	grants map[replay.Grant]string // encoded before, bounded
 	list   []string                // encoded grants of the row at hand
 	mem    chunks                  // of its textColumn
 	more   []byte                  // what else of its verdict tells versions apart, see appendMore
 	text   []byte                  // scratch
+
+	foldedAs map[string]int // what of the rows is not counted by itself, by cause
 
 	cluster, source, apiserver                lowCard
 	ingested, koffset, requestReceived, delay proto.ColInt64
@@ -103,8 +106,8 @@ func (c *userColumns) append(u *event.User) {
 // maxGrants bounds the encoded grants a block remembers from row to row.
 const maxGrants = 1 << 14
 
-func newBlock() *block {
-	b := &block{grants: map[replay.Grant]string{}}
+func newBlock(f *folds) *block {
+	b := &block{folds: f, foldedAs: map[string]int{}, grants: map[replay.Grant]string{}}
 	b.requestKey.Size, b.content.Size = 16, 16
 	for _, c := range []*textColumn{
 		&b.objectResourceVersion, &b.requestObject, &b.responseObject,
@@ -169,6 +172,7 @@ func (b *block) reset() {
 		c.Data.(proto.Resettable).Reset()
 	}
 	b.mem.trim()
+	clear(b.foldedAs)
 	if len(b.grants) > maxGrants {
 		clear(b.grants)
 	}
@@ -327,10 +331,11 @@ func (b *block) appendVerdict(r *replay.Row) error {
 		b.recorded.Append(v.Recorded.String())
 		b.replayed.Append(v.Replayed.String())
 		u := r.Event.EffectiveUser()
-		name, path, groups := foldName(v.Attributes.Name), foldPath(v.Attributes.Path), groupSet(u.Groups)
-		b.access.Append(accessKey(&b.hash, u.Username, groups, &v.Attributes, name, path))
-		b.accessName.Append(name)
-		b.accessPath.Append(path)
+		groups := groupSet(u.Groups)
+		c := b.count(r, u.Username, groups, &v.Attributes, r.Counted[:min(len(r.Counted), 1)])
+		b.access.Append(c.key)
+		b.accessName.Append(c.name)
+		b.accessPath.Append(c.path)
 		b.groupSet.Append(groups)
 	}
 	b.class.Append(v.Class)

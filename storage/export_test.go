@@ -77,3 +77,11 @@ func FoldName(name string) string { return foldName(name) }
 
 // FoldPath is foldPath.
 func FoldPath(path string) string { return foldPath(path) }
+
+// FoldBeyond makes the store count fewer accesses by themselves.
+func (s *Store) FoldBeyond(accesses, kinds, cluster, held int) {
+	s.folds.limits = foldLimits{accesses: accesses, kinds: kinds, cluster: cluster, held: held}
+}
+
+// FoldsHeld returns how many accesses the store remembers, and of how many days.
+func (s *Store) FoldsHeld() (keys, days int) { return s.folds.held, len(s.folds.days) }

@@ -40,7 +40,7 @@ func (s *Store) takeBlock() *pendingBlock {
 		s.blocks = s.blocks[:n-1]
 		return p
 	}
-	return &pendingBlock{block: newBlock()}
+	return &pendingBlock{block: newBlock(s.folds)}
 }
 
 // putBlock empties a block and keeps it. A block at rest must not keep the memory its rows'
@@ -91,6 +91,9 @@ func (s *Store) Insert(ctx context.Context, token string, rows []replay.Row) err
 	defer part.Unlock()
 	defer s.inserted.Add(1)
 	began := time.Now()
+	if err := s.begin(ctx, rows); err != nil {
+		return fmt.Errorf("insert: %w", err)
+	}
 	p := s.takeBlock()
 	for i := range rows {
 		if err := p.block.append(&rows[i]); err != nil {
@@ -114,6 +117,9 @@ func (s *Store) Insert(ctx context.Context, token string, rows []replay.Row) err
 	s.metrics.inserts.WithLabelValues("ok").Inc()
 	s.metrics.rows.Add(float64(len(rows)))
 	s.metrics.bytes.Add(float64(p.data.size()))
+	for cause, n := range p.block.foldedAs {
+		s.metrics.folded.WithLabelValues(cause).Add(float64(n))
+	}
 	s.putBlock(p) // after an error, what was sent may still be being read
 	return nil
 }

@@ -16,6 +16,7 @@ type metrics struct {
 	repaired  *prometheus.CounterVec
 	dropped   *prometheus.CounterVec
 	reinserts prometheus.Counter
+	folded    *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
@@ -29,11 +30,12 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		repaired:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_repaired_rows_total", Help: "Rows recovery added to a rollup to make it equal to its events."}, []string{"table"}),
 		dropped:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_dropped_partitions_total", Help: "Table partitions dropped, by table and cause: retention, disk."}, []string{"table", "cause"}),
 		reinserts: prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_storage_reinserted_blocks_total", Help: "Blocks the store claimed to have but had lost, sent again."}),
+		folded:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_folded_total", Help: "Requests, and checks behind them, that rollups do not count under an access of their own: kind (without the name), other (beyond what a subject or a cluster has in a day), nobody (refused, of nobody in particular)."}, []string{"as"}),
 	}
 	if reg == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.rows, m.bytes, m.inserts, m.seconds, m.known, m.repaired, m.dropped, m.reinserts} {
+	for _, c := range []prometheus.Collector{m.rows, m.bytes, m.inserts, m.seconds, m.known, m.repaired, m.dropped, m.reinserts, m.folded} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}

@@ -18,6 +18,7 @@ type SubjectUsage struct {
 	Requests    int64
 	Forbidden   int64 // recorded as refused
 	Drift       int64
+	Folded      int64 // not counted by name, or at all by what was asked for: see Other
 	Uses        []Use // most requests first
 	More        bool  // there are more than were asked for
 	Grants      []GrantUse
@@ -48,10 +49,10 @@ type GrantUse struct {
 // ofSubject are the accesses of a subject. Their table has one row or more of each.
 const ofSubject = `SELECT access FROM %[1]s.accesses WHERE subject = {subject:String}`
 
-const subjectSetsQuery = `SELECT a.group_set, any(g.groups), sum(u.count) AS requests, toInt64(sumIf(u.count, recorded = 'forbid')), toInt64(sumIf(u.count, outcome = 'drift')),
+const subjectSetsQuery = `SELECT a.group_set, any(g.groups), sum(u.count) AS requests, toInt64(sumIf(u.count, recorded = 'forbid')), toInt64(sumIf(u.count, outcome = 'drift')), toInt64(sumIf(u.count, a.folded)),
     toUnixTimestamp64Micro(min(first_seen)), toUnixTimestamp64Micro(max(last_seen))
 FROM %[1]s.access_usage AS u
-INNER JOIN (SELECT access, any(group_set) AS group_set FROM %[1]s.accesses WHERE subject = {subject:String} GROUP BY access) AS a ON a.access = u.access
+INNER JOIN (SELECT access, any(group_set) AS group_set, any(name) = '` + Other + `' OR any(path) = '` + Other + `' AS folded FROM %[1]s.accesses WHERE subject = {subject:String} GROUP BY access) AS a ON a.access = u.access
 LEFT JOIN (SELECT group_set, any(groups) AS groups FROM %[1]s.group_sets GROUP BY group_set) AS g ON g.group_set = a.group_set
 WHERE u.cluster = {cluster:String} AND toUInt16(u.day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND u.implied = '' AND u.access IN (` + ofSubject + `)
 GROUP BY a.group_set
@@ -89,20 +90,20 @@ func (s *Store) SubjectUsage(ctx context.Context, cluster, subject string, from,
 		p["to_day"] = fmt.Sprint(day(to.Add(-time.Microsecond)))
 	}
 	type set struct {
-		key                        uint64
-		groups                     []string
-		requests, forbidden, drift int64
-		first, last                int64
+		key                                uint64
+		groups                             []string
+		requests, forbidden, drift, folded int64
+		first, last                        int64
 	}
 	sets, err := collect(ctx, s, subjectSetsQuery, p, func(g *set) ([]any, func()) {
-		return []any{&g.key, &g.groups, &g.requests, &g.forbidden, &g.drift, &g.first, &g.last}, nil
+		return []any{&g.key, &g.groups, &g.requests, &g.forbidden, &g.drift, &g.folded, &g.first, &g.last}, nil
 	})
 	if err != nil {
 		return out, fmt.Errorf("usage of %q: %w", subject, err)
 	}
 	for _, g := range sets {
 		out.Groups = append(out.Groups, g.groups)
-		out.Requests, out.Forbidden, out.Drift = out.Requests+g.requests, out.Forbidden+g.forbidden, out.Drift+g.drift
+		out.Requests, out.Forbidden, out.Drift, out.Folded = out.Requests+g.requests, out.Forbidden+g.forbidden, out.Drift+g.drift, out.Folded+g.folded
 		if first := fromMicro(g.first); out.First.IsZero() || first.Before(out.First) {
 			out.First = first
 		}

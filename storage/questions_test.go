@@ -99,8 +99,13 @@ func TestQuestionsAgainstScan(t *testing.T) {
 			continue
 		}
 		users[e.EffectiveUser().Username]++
-		verbs[v.Attributes.Verb+"|"+v.Attributes.Resource]++
-		agents[e.UserAgent]++
+		if who := e.EffectiveUser().Username; (who == "" || who == "system:anonymous") && v.Recorded != replay.DecisionAllow {
+			verbs[storage.Other+"|"]++
+			agents[storage.Other]++
+		} else {
+			verbs[v.Attributes.Verb+"|"+v.Attributes.Resource]++
+			agents[e.UserAgent]++
+		}
 		if v.Outcome == replay.OutcomeDrift {
 			drift[v.Class+"|"+v.Recorded.String()+"|"+v.Replayed.String()]++
 		}

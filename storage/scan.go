@@ -47,6 +47,8 @@ type stored struct {
 	evidence, explained, implied            []string
 	credential, chain, review               string
 	impliedGrants                           [][]string
+	access                                  uint64
+	impliedAccess                           []uint64
 }
 
 type storedUser struct {
@@ -92,6 +94,7 @@ func (r *stored) targets() []target {
 		{"hits", &r.hits}, {"hit_keys", &r.hitKeys},
 		{"evidence", &r.evidence}, {"explained", &r.explained}, {"credential", &r.credential}, {"chain", &r.chain},
 		{"implied", &r.implied}, {"implied_grants", &r.impliedGrants}, {"review", &r.review},
+		{"access", &r.access}, {"implied_access", &r.impliedAccess},
 	}
 }
 
@@ -170,8 +173,16 @@ func (r *stored) row() (replay.Row, error) {
 		Cluster: r.cluster, Source: r.source, APIServer: r.apiserver, Received: fromMicro(r.ingested),
 		Position: event.Position{Epoch: r.epoch, Partition: r.kpart, Offset: r.koffset},
 		EventKey: event.EventKey(key, e), Request: key, Content: knownContent(string(content)),
-		Size: int(r.size), Event: e, Verdict: v, Marks: r.marks(), Sign: r.sign, Revision: r.rowRevision,
+		Size: int(r.size), Event: e, Verdict: v, Marks: r.marks(), Counted: r.counted(v), Sign: r.sign, Revision: r.rowRevision,
 	}, nil
+}
+
+// counted are the keys the row is counted under; none were read of a row without access.
+func (r *stored) counted(v *replay.Verdict) []uint64 {
+	if v == nil || r.access == 0 {
+		return nil
+	}
+	return append([]uint64{r.access}, r.impliedAccess...)
 }
 
 func (r *stored) marks() []replay.Mark {

@@ -70,6 +70,7 @@ type Store struct {
 	user    string // at a server
 	conn    driver.Conn
 	metrics *metrics
+	folds   *folds
 
 	inserted   atomic.Uint64 // blocks, those that failed included
 	mu         sync.Mutex
@@ -113,7 +114,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s := &Store{cfg: cfg, db: "`" + cfg.Database + "`", user: cmp.Or(opt.Auth.Username, "default"), conn: conn, partitions: map[int32]*partition{}}
+	s := &Store{cfg: cfg, db: "`" + cfg.Database + "`", user: cmp.Or(opt.Auth.Username, "default"), conn: conn, folds: newFolds(), partitions: map[int32]*partition{}}
 	if s.metrics, err = newMetrics(cfg.Registerer); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("open store: %w", err)

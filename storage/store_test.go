@@ -111,7 +111,7 @@ func TestRoundTrip(t *testing.T) {
 		if !reflect.DeepEqual(want.Event.ResponseStatus, r.Event.ResponseStatus) {
 			t.Fatalf("status changed in the store\n was %+v\n is  %+v", want.Event.ResponseStatus, r.Event.ResponseStatus)
 		}
-		want.Event, r.Event, want.Verdict, r.Verdict = nil, nil, nil, nil
+		want.Event, r.Event, want.Verdict, r.Verdict, r.Counted = nil, nil, nil, nil, nil
 		if !reflect.DeepEqual(want, r) {
 			t.Fatalf("row changed in the store\n was %+v\n is  %+v", want, r)
 		}

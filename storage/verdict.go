@@ -66,16 +66,20 @@ func (b *block) appendImplied(r *replay.Row, checks []replay.Implied) error {
 			groups = groupSet(u.Groups)
 			by = strconv.FormatUint(groups, 10)
 		}
-		name, path, key := foldName(c.Attributes.Name), foldPath(c.Attributes.Path), uint64(0)
+		as := counted{name: foldName(c.Attributes.Name), path: foldPath(c.Attributes.Path)}
 		if c.Attributes.Verb != "" {
-			key = accessKey(&b.hash, u.Username, groups, &c.Attributes, name, path)
+			was := r.Counted[min(len(r.Counted), 1):]
+			if r.Sign < 0 && i < len(was) {
+				was = was[i : i+1]
+			}
+			as = b.count(r, u.Username, groups, &c.Attributes, was)
 		}
-		text, err := encodeImplied(c, name, path, by)
+		text, err := encodeImplied(c, as.name, as.path, by)
 		if err != nil {
 			return err
 		}
 		b.implied.items.Append(text)
-		b.impliedAccess.items.Append(key)
+		b.impliedAccess.items.Append(as.key)
 		b.note('i', text)
 		for j := range c.Grants {
 			text, err := b.grant(&c.Grants[j])

@@ -30,6 +30,7 @@ type doingsJSON struct {
 	Requests   int64      `json:"requests"`
 	Forbidden  int64      `json:"forbidden"`
 	Drift      int64      `json:"drift"`
+	Folded     int64      `json:"folded"` // requests that usage counts as (other)
 	Usage      []useJSON  `json:"usage"`
 	More       bool       `json:"more"` // there are more uses
 	// Rules are what its bindings and those of its groups give it, with how often each was
@@ -91,7 +92,7 @@ func (a api) subject(ctx context.Context, q url.Values) (any, error) {
 		return nil, err
 	}
 	out := doingsJSON{Cluster: cluster, User: user, Groups: u.Groups, GroupsFrom: "requests", Requests: u.Requests, Forbidden: u.Forbidden,
-		Drift: u.Drift, Usage: []useJSON{}, More: u.More, Rules: []ruleJSON{}}
+		Drift: u.Drift, Folded: u.Folded, Usage: []useJSON{}, More: u.More, Rules: []ruleJSON{}}
 	if u.Requests > 0 {
 		out.First, out.Last = &u.First, &u.Last
 	} else {

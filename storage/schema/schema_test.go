@@ -91,7 +91,7 @@ func TestOneObjectAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range list {
-		if n := strings.Count(m.SQL, "CREATE ") + strings.Count(m.SQL, "ALTER "); n != 1 || !strings.Contains(strings.ReplaceAll(m.SQL, "IF NOT EXISTS", "IF EXISTS"), "IF EXISTS") {
+		if n := strings.Count(m.SQL, "CREATE ") + strings.Count(m.SQL, "ALTER "); n != 1 || !strings.Contains(m.SQL, "IF NOT EXISTS") && !strings.Contains(m.SQL, "IF EXISTS") && !strings.Contains(m.SQL, " MODIFY QUERY\n") {
 			t.Errorf("%04d_%s: %d objects, or not idempotent", m.Version, m.Name, n)
 		}
 		if strings.Contains(m.SQL, ";\n") {

@@ -612,73 +612,107 @@ WHERE outcome != ''
 GROUP BY cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day
 ;
 
+-- What is beyond a subject's accesses of a day is one access, whatever was asked for.
+ALTER TABLE `retrial_local`.accesses_mv ON CLUSTER `main` MODIFY QUERY
+SELECT access, subject, group_set, if(access_path = '(other)', access_path, attr_verb) AS verb, if(access_path = '(other)', '', attr_api_group) AS api_group,
+    if(access_path = '(other)', '', attr_resource) AS resource, if(access_path = '(other)', '', attr_subresource) AS subresource,
+    if(access_path = '(other)', '', attr_namespace) AS namespace, access_name AS name, access_path AS path, max(ingest_day) AS seen
+FROM `retrial_local`.events
+WHERE outcome != ''
+GROUP BY access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path
+;
+
+ALTER TABLE `retrial_local`.accesses_implied_mv ON CLUSTER `main` MODIFY QUERY
+SELECT item_access AS access, if(requestor = '', effective, user_name) AS subject, if(requestor = '', effective_set, toUInt64OrZero(requestor)) AS group_set,
+    if(path = '(other)', path, JSONExtractString(item, 5)) AS verb, if(path = '(other)', '', JSONExtractString(item, 7)) AS api_group,
+    if(path = '(other)', '', JSONExtractString(item, 9)) AS resource, if(path = '(other)', '', JSONExtractString(item, 10)) AS subresource,
+    if(path = '(other)', '', JSONExtractString(item, 11)) AS namespace, JSONExtractString(item, 16) AS name, path, max(ingest_day) AS seen
+FROM (
+    SELECT subject AS effective, group_set AS effective_set, user_name, ingest_day, item, item_access, JSONExtractString(item, 20) AS requestor, JSONExtractString(item, 17) AS path
+    FROM `retrial_local`.events
+    ARRAY JOIN implied AS item, implied_access AS item_access
+    WHERE recorded != 'forbid' AND item_access != 0
+)
+GROUP BY access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path
+;
+
+-- Whoever reaches the apiserver names user agents as he likes: those of refused requests of
+-- nobody in particular are not told apart.
+ALTER TABLE `retrial_local`.activity_mv ON CLUSTER `main` MODIFY QUERY
+SELECT cluster, toStartOfTenMinutes(minute) AS slot, subject, if(subject IN ('', 'system:anonymous') AND recorded != 'allow', '(other)', events.user_agent) AS user_agent,
+    recorded, outcome, kpart, ingest_day, sum(toInt64(sign)) AS count
+FROM `retrial_local`.events
+WHERE outcome != ''
+GROUP BY cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day
+;
+
 CREATE DATABASE IF NOT EXISTS `retrial` ON CLUSTER `main`;
 
 CREATE OR REPLACE TABLE `retrial`.schema_version ON CLUSTER `main` AS `retrial_local`.schema_version
 ENGINE = Distributed(`main`, `retrial_local`, schema_version, version)
-COMMENT 'over all shards, columns of schema version 36';
+COMMENT 'over all shards, columns of schema version 39';
 
 CREATE OR REPLACE TABLE `retrial`.events ON CLUSTER `main` AS `retrial_local`.events
 ENGINE = Distributed(`main`, `retrial_local`, events, kpart)
-COMMENT 'over all shards, columns of schema version 36';
+COMMENT 'over all shards, columns of schema version 39';
 
 CREATE OR REPLACE TABLE `retrial`.accesses ON CLUSTER `main` AS `retrial_local`.accesses
 ENGINE = Distributed(`main`, `retrial_local`, accesses, access)
-COMMENT 'over all shards, columns of schema version 36';
+COMMENT 'over all shards, columns of schema version 39';
 
 CREATE OR REPLACE TABLE `retrial`.group_sets ON CLUSTER `main` AS `retrial_local`.group_sets
 ENGINE = Distributed(`main`, `retrial_local`, group_sets, group_set)
-COMMENT 'over all shards, columns of schema version 36';
+COMMENT 'over all shards, columns of schema version 39';
 
 CREATE OR REPLACE TABLE `retrial`.access_usage ON CLUSTER `main` AS `retrial_local`.access_usage
 ENGINE = Distributed(`main`, `retrial_local`, access_usage, kpart)
-COMMENT 'over all shards, columns of schema version 36';
+COMMENT 'over all shards, columns of schema version 39';
 
 CREATE OR REPLACE TABLE `retrial`.grant_usage ON CLUSTER `main` AS `retrial_local`.grant_usage
 ENGINE = Distributed(`main`, `retrial_local`, grant_usage, kpart)
-COMMENT 'over all shards, columns of schema version 36';
+COMMENT 'over all shards, columns of schema version 39';
 
 CREATE OR REPLACE TABLE `retrial`.volume ON CLUSTER `main` AS `retrial_local`.volume
 ENGINE = Distributed(`main`, `retrial_local`, volume, kpart)
-COMMENT 'over all shards, columns of schema version 36';
+COMMENT 'over all shards, columns of schema version 39';
 
 CREATE OR REPLACE TABLE `retrial`.policy_objects ON CLUSTER `main` AS `retrial_local`.policy_objects
 ENGINE = Distributed(`main`, `retrial_local`, policy_objects, cityHash64(cluster))
-COMMENT 'over all shards, columns of schema version 36';
+COMMENT 'over all shards, columns of schema version 39';
 
 CREATE OR REPLACE TABLE `retrial`.dead_letters ON CLUSTER `main` AS `retrial_local`.dead_letters
 ENGINE = Distributed(`main`, `retrial_local`, dead_letters, kpart)
-COMMENT 'over all shards, columns of schema version 36';
+COMMENT 'over all shards, columns of schema version 39';
 
 CREATE OR REPLACE TABLE `retrial`.findings ON CLUSTER `main` AS `retrial_local`.findings
 ENGINE = Distributed(`main`, `retrial_local`, findings, cityHash64(cluster))
-COMMENT 'over all shards, columns of schema version 36';
+COMMENT 'over all shards, columns of schema version 39';
 
 CREATE OR REPLACE TABLE `retrial`.meta ON CLUSTER `main` AS `retrial_local`.meta
 ENGINE = Distributed(`main`, `retrial_local`, meta, cityHash64(key))
-COMMENT 'over all shards, columns of schema version 36';
+COMMENT 'over all shards, columns of schema version 39';
 
 CREATE OR REPLACE TABLE `retrial`.query_log ON CLUSTER `main` AS `retrial_local`.query_log
 ENGINE = Distributed(`main`, `retrial_local`, query_log, cityHash64(question))
-COMMENT 'over all shards, columns of schema version 36';
+COMMENT 'over all shards, columns of schema version 39';
 
 CREATE OR REPLACE TABLE `retrial`.detections ON CLUSTER `main` AS `retrial_local`.detections
 ENGINE = Distributed(`main`, `retrial_local`, detections, kpart)
-COMMENT 'over all shards, columns of schema version 36';
+COMMENT 'over all shards, columns of schema version 39';
 
 CREATE OR REPLACE TABLE `retrial`.detections_done ON CLUSTER `main` AS `retrial_local`.detections_done
 ENGINE = Distributed(`main`, `retrial_local`, detections_done, cityHash64(cluster))
-COMMENT 'over all shards, columns of schema version 36';
+COMMENT 'over all shards, columns of schema version 39';
 
 CREATE OR REPLACE TABLE `retrial`.rejudges ON CLUSTER `main` AS `retrial_local`.rejudges
 ENGINE = Distributed(`main`, `retrial_local`, rejudges, cityHash64(cluster))
-COMMENT 'over all shards, columns of schema version 36';
+COMMENT 'over all shards, columns of schema version 39';
 
 CREATE OR REPLACE TABLE `retrial`.audit_samples ON CLUSTER `main` AS `retrial_local`.audit_samples
 ENGINE = Distributed(`main`, `retrial_local`, audit_samples, cityHash64(cluster))
-COMMENT 'over all shards, columns of schema version 36';
+COMMENT 'over all shards, columns of schema version 39';
 
 CREATE OR REPLACE TABLE `retrial`.activity ON CLUSTER `main` AS `retrial_local`.activity
 ENGINE = Distributed(`main`, `retrial_local`, activity, kpart)
-COMMENT 'over all shards, columns of schema version 36';
+COMMENT 'over all shards, columns of schema version 39';
 

@@ -612,3 +612,37 @@ WHERE outcome != ''
 GROUP BY cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day
 ;
 
+-- What is beyond a subject's accesses of a day is one access, whatever was asked for.
+ALTER TABLE `retrial`.accesses_mv MODIFY QUERY
+SELECT access, subject, group_set, if(access_path = '(other)', access_path, attr_verb) AS verb, if(access_path = '(other)', '', attr_api_group) AS api_group,
+    if(access_path = '(other)', '', attr_resource) AS resource, if(access_path = '(other)', '', attr_subresource) AS subresource,
+    if(access_path = '(other)', '', attr_namespace) AS namespace, access_name AS name, access_path AS path, max(ingest_day) AS seen
+FROM `retrial`.events
+WHERE outcome != ''
+GROUP BY access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path
+;
+
+ALTER TABLE `retrial`.accesses_implied_mv MODIFY QUERY
+SELECT item_access AS access, if(requestor = '', effective, user_name) AS subject, if(requestor = '', effective_set, toUInt64OrZero(requestor)) AS group_set,
+    if(path = '(other)', path, JSONExtractString(item, 5)) AS verb, if(path = '(other)', '', JSONExtractString(item, 7)) AS api_group,
+    if(path = '(other)', '', JSONExtractString(item, 9)) AS resource, if(path = '(other)', '', JSONExtractString(item, 10)) AS subresource,
+    if(path = '(other)', '', JSONExtractString(item, 11)) AS namespace, JSONExtractString(item, 16) AS name, path, max(ingest_day) AS seen
+FROM (
+    SELECT subject AS effective, group_set AS effective_set, user_name, ingest_day, item, item_access, JSONExtractString(item, 20) AS requestor, JSONExtractString(item, 17) AS path
+    FROM `retrial`.events
+    ARRAY JOIN implied AS item, implied_access AS item_access
+    WHERE recorded != 'forbid' AND item_access != 0
+)
+GROUP BY access, subject, group_set, verb, api_group, resource, subresource, namespace, name, path
+;
+
+-- Whoever reaches the apiserver names user agents as he likes: those of refused requests of
+-- nobody in particular are not told apart.
+ALTER TABLE `retrial`.activity_mv MODIFY QUERY
+SELECT cluster, toStartOfTenMinutes(minute) AS slot, subject, if(subject IN ('', 'system:anonymous') AND recorded != 'allow', '(other)', events.user_agent) AS user_agent,
+    recorded, outcome, kpart, ingest_day, sum(toInt64(sign)) AS count
+FROM `retrial`.events
+WHERE outcome != ''
+GROUP BY cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day
+;
+

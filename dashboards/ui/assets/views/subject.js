@@ -125,7 +125,8 @@ function doings(s, params) {
         h('time', {}, time(u.first, true)), h('time', {}, time(u.last, true))]};
     }), 'rows uses'),
     s.usage.length > list.length && h('p', {}, h('a', {class: 'button', href: link({rows: 'all'}), 'data-k': 'all-rows'}, `Show all ${count(s.usage.length)}`)),
-    s.more && h('p', {class: 'muted'}, `Only the ${count(s.usage.length)} it did most are counted here.`)];
+    s.more && h('p', {class: 'muted'}, `Only the ${count(s.usage.length)} it did most are counted here.`),
+    s.folded > 0 && h('p', {class: 'muted'}, `${count(s.folded)} requests are beyond what is counted by name in a day: (other).`)];
 }
 
 // usesOf tells how often a grant was used, undefined when that is not known.

@@ -1,0 +1,197 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/retrial-io/retrial/replay"
+)
+
+// Other stands for what is not counted by itself: as the name of an access, for any object of
+// its kind and namespace; as verb and path, for anything. No method and no path is written so.
+const Other = "(other)"
+
+// foldLimits say how many distinct accesses of a day are counted by themselves. Whoever sends
+// requests chooses their names and paths: docs/adr/0076.
+type foldLimits struct {
+	accesses int // of a subject
+	kinds    int // of a subject, of those beyond: resource and namespace without the name
+	cluster  int // accesses of all subjects; kinds have a quarter more
+	held     int // remembered of all clusters and days, the day at hand aside
+}
+
+var usualFolds = foldLimits{accesses: 4096, kinds: 512, cluster: 1 << 20, held: 1 << 21} //nolint:gochecknoglobals // constant
+
+// accessDay is a day of requests of a cluster.
+type accessDay struct {
+	cluster string
+	day     uint16
+}
+
+// folds decides what is counted by itself: the first accesses of a subject's day. A day is
+// begun with what the store has, so that neither a restart nor a correction begins it anew.
+type folds struct {
+	limits foldLimits
+
+	mu   sync.Mutex
+	days map[accessDay]*countedDay
+	held int    // keys of all days
+	tick uint64 // of the last use of any day
+}
+
+// countedDay are the accesses and kinds of a day that are counted.
+type countedDay struct {
+	keys     map[uint64]struct{}
+	subjects map[uint64]countedOf // by hash of the name; of keys only
+	used     uint64
+}
+
+type countedOf struct{ accesses, kinds int }
+
+func newFolds() *folds { return &folds{limits: usualFolds, days: map[accessDay]*countedDay{}} }
+
+// countedQuery has what is counted of a day: whose, what, and whether it is a kind.
+const countedQuery = `SELECT access, any(subject) AS subject, toUInt8(any(name) = '` + Other + `') AS kind
+FROM %[1]s.accesses
+WHERE access IN (SELECT access FROM %[1]s.access_usage WHERE cluster = {cluster:String} AND toUInt16(day) = {day:UInt16}) AND path != '` + Other + `'
+GROUP BY access LIMIT {limit:UInt32}`
+
+// begin reads what the store has of the days of rows that are not remembered.
+func (s *Store) begin(ctx context.Context, rows []replay.Row) error {
+	f := s.folds
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tick++
+	for i := range rows {
+		if rows[i].Verdict == nil {
+			continue
+		}
+		at := accessDay{rows[i].Cluster, day(rows[i].Event.RequestReceivedTimestamp)}
+		if d := f.days[at]; d != nil {
+			d.used = f.tick
+			continue
+		}
+		type known struct {
+			access  uint64
+			subject string
+			kind    uint8
+		}
+		p := clickhouse.Parameters{"cluster": text(at.cluster), "day": fmt.Sprint(at.day), "limit": fmt.Sprint(f.limits.cluster + f.limits.cluster/4)}
+		list, err := collect(ctx, s, countedQuery, p, func(k *known) ([]any, func()) { return []any{&k.access, &k.subject, &k.kind}, nil })
+		if err != nil {
+			return fmt.Errorf("read the accesses of a day: %w", err)
+		}
+		d := &countedDay{keys: make(map[uint64]struct{}, len(list)), subjects: map[uint64]countedOf{}, used: f.tick}
+		for _, k := range list {
+			d.add(xxhash.Sum64String(k.subject), k.access, k.kind != 0)
+		}
+		f.days[at] = d
+		f.held += len(d.keys)
+		f.forget()
+	}
+	return nil
+}
+
+// forget drops the days that were not used for longest while too much is held; what the rows
+// at hand are of stays.
+func (f *folds) forget() {
+	for f.held > f.limits.held {
+		var oldest accessDay
+		used := f.tick
+		for at, d := range f.days {
+			if d.used < used {
+				oldest, used = at, d.used
+			}
+		}
+		if used == f.tick {
+			return
+		}
+		f.held -= len(f.days[oldest].keys)
+		delete(f.days, oldest)
+	}
+}
+
+func (d *countedDay) add(subject, key uint64, kind bool) {
+	of := d.subjects[subject]
+	if kind {
+		of.kinds++
+	} else {
+		of.accesses++
+	}
+	d.subjects[subject], d.keys[key] = of, struct{}{}
+}
+
+// admit tells whether an access, or a kind, is counted under its own key.
+func (f *folds) admit(at accessDay, subject, key uint64, kind bool) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d := f.days[at]
+	if d == nil { // forgotten meanwhile: a block of more days than are held
+		d = &countedDay{keys: map[uint64]struct{}{}, subjects: map[uint64]countedOf{}, used: f.tick}
+		f.days[at] = d
+	}
+	if _, ok := d.keys[key]; ok {
+		return true
+	}
+	of := d.subjects[subject]
+	if kind && (of.kinds >= f.limits.kinds || len(d.keys) >= f.limits.cluster+f.limits.cluster/4) ||
+		!kind && (of.accesses >= f.limits.accesses || len(d.keys) >= f.limits.cluster) {
+		return false
+	}
+	d.add(subject, key, kind)
+	f.held++
+	return true
+}
+
+// counted is what a request or a check is counted under.
+type counted struct {
+	key        uint64
+	name, path string
+}
+
+// count returns what an access is counted under. was are the keys the row, or the one it
+// replaces, has in the store: what it was counted under it is counted under.
+func (b *block) count(r *replay.Row, subject string, groups uint64, a *replay.Attributes, was []uint64) counted {
+	own := counted{name: foldName(a.Name), path: foldPath(a.Path)}
+	own.key = accessKey(&b.hash, subject, groups, a, own.name, own.path)
+	kind := func() counted {
+		return counted{accessKey(&b.hash, subject, groups, a, Other, own.path), Other, own.path}
+	}
+	other := func() counted {
+		return counted{accessKey(&b.hash, subject, groups, &replay.Attributes{Verb: Other}, "", Other), "", Other}
+	}
+	if len(was) > 0 {
+		for _, c := range [...]counted{own, kind(), other()} {
+			if slices.Contains(was, c.key) {
+				return c
+			}
+		}
+	}
+	if refusedNobody(subject, r.Verdict) {
+		b.foldedAs["nobody"]++
+		return other()
+	}
+	at, whose := accessDay{r.Cluster, day(r.Event.RequestReceivedTimestamp)}, xxhash.Sum64String(subject)
+	if b.folds.admit(at, whose, own.key, false) {
+		return own
+	}
+	if a.ResourceRequest {
+		if c := kind(); b.folds.admit(at, whose, c.key, true) {
+			b.foldedAs["kind"]++
+			return c
+		}
+	}
+	b.foldedAs["other"]++
+	return other()
+}
+
+// refusedNobody tells whether a request of nobody in particular was refused, or failed to say
+// whose it is. Anybody who reaches the apiserver sends as many of them as he likes.
+func refusedNobody(subject string, v *replay.Verdict) bool {
+	return (subject == "" || subject == "system:anonymous") && v.Recorded != replay.DecisionAllow
+}
