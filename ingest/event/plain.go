@@ -31,6 +31,12 @@ func (it *Item) StripBodies(size int, digest string) {
 	StripBodies(it.Event, size, digest)
 }
 
+// KeepBodies does to the item's event what the function [KeepBodies] does.
+func (it *Item) KeepBodies(request, response []byte, room int) {
+	it.plain = nil
+	KeepBodies(it.Event, request, response, room)
+}
+
 // RedactWith has the item's event redacted. Its text counts no more when anything changed.
 func (it *Item) RedactWith(r interface{ Redact(e *Event) }) {
 	if it.plain == nil {

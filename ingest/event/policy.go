@@ -2,24 +2,8 @@ package event
 
 import (
 	"net/url"
-	"strconv"
 	"strings"
 )
-
-// Annotations a receiver adds to an event that was too large to keep whole.
-const (
-	AnnotationStrippedBytes  = "retrial.io/stripped-bytes"  // size of the event as received
-	AnnotationStrippedDigest = "retrial.io/stripped-sha256" // digest of the event as received
-)
-
-// StripBodies drops request and response object of an event and notes the size and the
-// digest of what was received. Everything a verdict needs stays.
-func StripBodies(e *Event, size int, digest string) {
-	e.RequestObject, e.ResponseObject = nil, nil
-	e.Annotations = e.Annotations.
-		Set(AnnotationStrippedBytes, strconv.Itoa(size)).
-		Set(AnnotationStrippedDigest, digest)
-}
 
 // DryRunAnswer says whether a write was a dry run.
 type DryRunAnswer uint8
@@ -30,9 +14,6 @@ const (
 	MaybeDryRun
 	DryRun
 )
-
-// annotationTruncated is what the apiserver puts on an event whose bodies it has cut off.
-const annotationTruncated = "audit.k8s.io/truncated"
 
 // DryRunOf says whether the apiserver took a write for a dry run. It errs to the side of the
 // write: what only looks like a dry run must not hide one. Options of a delete or
@@ -61,16 +42,6 @@ func DryRunOf(e *Event) DryRunAnswer {
 
 // recordsBodies says whether a request body would be in the event if there had been one.
 func recordsBodies(e *Event) bool { return e.Level == LevelRequest || e.Level == LevelRequestResponse }
-
-// cut says whether bodies were taken out of the event because it was too large.
-func cut(e *Event) bool {
-	for _, key := range [...]string{annotationTruncated, AnnotationStrippedBytes} {
-		if _, cut := e.Annotations.Get(key); cut {
-			return true
-		}
-	}
-	return false
-}
 
 // dryRunQuery says whether a query has the parameter dryRun, as the apiserver parses it.
 func dryRunQuery(query string) bool {

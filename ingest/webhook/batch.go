@@ -35,8 +35,8 @@ func (in *intake) newBatch() *batch {
 
 func (b *batch) free() { b.in.h.buffers.put(b.buf) }
 
-// add encodes an event as the record of its topic. An event over the limit loses its bodies; one
-// that is still over it becomes a dead letter.
+// add encodes an event as the record of its topic. An event over the limit loses its bodies, but for
+// what the replica needs of a write of policy; one that is still over it becomes a dead letter.
 func (b *batch) add(item *event.Item, policy bool) error {
 	if len(b.buf) >= chunkBytes {
 		if err := b.flush(); err != nil {
@@ -54,8 +54,13 @@ func (b *batch) add(item *event.Item, policy bool) error {
 		canonical := b.buf[start:]
 		sum := sha256.Sum256(canonical)
 		prefix := b.in.prefix(canonical)
+		request, response, again := e.RequestObject, e.ResponseObject, event.Stripped(e)
 		item.StripBodies(size, hex.EncodeToString(sum[:]))
 		b.buf = item.AppendJSON(b.buf[:start])
+		if room := b.in.maxEvent - (len(b.buf) - start); room > 0 {
+			item.KeepBodies(request, response, room)
+			b.buf = item.AppendJSON(b.buf[:start])
+		}
 		if len(b.buf)-start > b.in.maxEvent {
 			b.buf = b.buf[:start]
 			if !policy {
@@ -63,7 +68,9 @@ func (b *batch) add(item *event.Item, policy bool) error {
 			}
 			return nil
 		}
-		b.in.tally.stripped++
+		if !again {
+			b.in.tally.stripped++
+		}
 	}
 	value := b.buf[start:len(b.buf):len(b.buf)]
 	in := b.in

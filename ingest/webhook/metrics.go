@@ -81,7 +81,7 @@ func newMetrics(reg prometheus.Registerer, source string) (*metrics, error) {
 		policy:       counter("policy_records_total", "Copies of policy writes acknowledged by Kafka, ahead of the events."),
 		malformed:    counter("items_malformed_total", "Items of acknowledged lists that are no events; dead letters hold them."),
 		letters:      vec("dead_letters_total", "Dead letters written, by reason. not-event-list and too-large are whole bodies: the apiserver retries and then drops them.", "reason"),
-		stripped:     counter("events_stripped_total", "Events over the size limit that lost their request and response bodies."),
+		stripped:     counter("events_stripped_total", "Events over the size limit that lost their request and response bodies, but for what the replica reads of policy."),
 		bodyBytes:    counter("body_bytes_total", "Bytes of bodies read."),
 		inFlight:     gauge("in_flight_bytes", "Bytes reserved for bodies being worked on."),
 		ack: prometheus.NewHistogram(prometheus.HistogramOpts{

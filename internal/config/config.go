@@ -64,7 +64,7 @@ type Webhook struct {
 	MaxBodyBytes       Bytes    `json:"maxBodyBytes" doc:"Largest request body. Apiservers do not truncate by default: a batch of 400 events with bodies can be large."`
 	MaxInFlightBytes   Bytes    `json:"maxInFlightBytes" doc:"Bodies held in memory at once, all clusters together; beyond it the receiver answers 429 with Retry-After: 1."`
 	MaxClusterInFlight Bytes    `json:"maxClusterInFlightBytes" doc:"The same for one cluster, so that a flood from one leaves room for the others."`
-	MaxEventBytes      Bytes    `json:"maxEventBytes" doc:"Largest event; a larger one loses its bodies, is annotated with size and digest, and is still judged."`
+	MaxEventBytes      Bytes    `json:"maxEventBytes" doc:"Largest event; a larger one loses its bodies, but for what the replica reads of policy, is annotated with size and digest, and is still judged."`
 	AllowAnonymous     bool     `json:"allowAnonymous" doc:"Accept posts without a client certificate or token. Only on a loopback listener."`
 	ReadTimeout        Duration `json:"readTimeout" doc:"Longest time a request may take to arrive."`
 	TokenFile          string   `json:"tokenFile" doc:"File of bearer tokens, one 'cluster token' pair a line, for apiservers that cannot present a client certificate."`

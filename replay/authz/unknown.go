@@ -1,6 +1,8 @@
 package authz
 
 import (
+	"slices"
+
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
 )
@@ -33,7 +35,14 @@ func couldAllow(view *state.View, request *rbacindex.Attributes, res *rbacindex.
 		}
 	}
 	if view.Most != nil {
-		perhaps := view.Most.Authorize(request, nil)
+		anybody := *request
+		anybody.Groups = append(slices.Clip(request.Groups), state.GroupAnybody)
+		perhaps := view.Most.Authorize(&anybody, nil)
+		if perhaps.TooCostly {
+			for _, k := range view.Doubted {
+				add(UnknownName(k))
+			}
+		}
 		for i := range perhaps.Grants {
 			for _, k := range [...]rbacindex.Key{perhaps.Grants[i].BindingKey(), perhaps.Grants[i].RoleKey()} {
 				if view.IsDoubted(k) {

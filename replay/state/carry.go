@@ -18,6 +18,8 @@ const (
 	carryLost carry = 8
 	// carryMade: and could only make the object.
 	carryMade carry = 16
+	// carryRole: what was written is not known, but a binding names the role it named before.
+	carryRole carry = 32
 )
 
 // carry works out the steps that take something from the one before them. A node that is being
@@ -51,6 +53,8 @@ func (o *object) carry(steps []step) {
 			} else if ending {
 				s.least = nil // it may have taken away what held the object back
 			}
+		case s.as&carryRole != 0:
+			s.bounds = before.ofRoleAlone()
 		case s.as&carryLife != 0 && before.isEnding() && !o.outlives(steps[i:]):
 			s.phase, s.content, s.ending = phaseUnknown, nil, true
 		case s.as&carryContent == 0:

@@ -86,6 +86,7 @@ type content struct {
 	created  int64  // unix nanoseconds, noTime when absent
 	deletion int64  // deletionTimestamp, noTime when absent
 	deleting bool   // deletionTimestamp is set
+	cut      bool   // rules or subjects of it were cut out: it has at least those of object
 	digest   uint64 // of the JSON it was read from
 }
 
@@ -106,7 +107,7 @@ func (c *content) sameMeaning(d *content) bool {
 	if c == d {
 		return true
 	}
-	if c == nil || d == nil || c.deleting != d.deleting {
+	if c == nil || d == nil || c.deleting != d.deleting || c.cut != d.cut {
 		return false
 	}
 	switch a := c.object.(type) {
@@ -154,6 +155,8 @@ type kept struct {
 	RoleRef  rbacv1.RoleRef      `json:"roleRef"`
 	// AggregationRule means nothing to an authorizer; who writes such a role needs more.
 	AggregationRule *rbacv1.AggregationRule `json:"aggregationRule"`
+	// Cut says that rules or subjects were cut out of the object; see event.KeepBodies.
+	Cut bool `json:"cut"`
 }
 
 // read reads the JSON of an object.
@@ -194,7 +197,7 @@ func (in *interner) parse(res resource, key objectKey, raw []byte) (*content, er
 	if err != nil {
 		return nil, fmt.Errorf("parse %s %s: %w", res, key, err)
 	}
-	c := &content{created: nanos(o.Metadata.created()), deletion: nanos(o.Metadata.deletion()), deleting: o.Metadata.DeletionTimestamp != "", digest: xxhash.Sum64(raw)}
+	c := &content{created: nanos(o.Metadata.created()), deletion: nanos(o.Metadata.deletion()), deleting: o.Metadata.DeletionTimestamp != "", cut: o.Cut, digest: xxhash.Sum64(raw)}
 	om := metav1.ObjectMeta{Name: key.name, Namespace: key.namespace}
 	for i := range o.Subjects {
 		s := &o.Subjects[i]

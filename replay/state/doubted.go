@@ -23,9 +23,9 @@ func lost(before *step, made bool, wanted *content) (b bounds, changed bool) {
 	case before.phase == phasePresent && made, before.phase == phaseAbsent && wanted == nil:
 		return b, false // there was one already, or none to end
 	case before.phase == phaseAbsent:
-		return bounds{most: wanted}, true
+		return bounds{most: wanted.bounds().most}, true
 	case before.phase == phasePresent:
-		b = bounds{before.content, before.content}
+		b = before.content.bounds()
 	default:
 		b = before.bounds
 	}
@@ -35,7 +35,8 @@ func lost(before *step, made bool, wanted *content) (b bounds, changed bool) {
 	case wanted == nil:
 		return bounds{most: b.most}, true
 	}
-	return bounds{combine(b.least, wanted, false), combine(b.most, wanted, true)}, true
+	w := wanted.bounds()
+	return bounds{combine(b.least, w.least, false), combine(b.most, w.most, true)}, true
 }
 
 // maxDoubted bounds the rules and subjects of a content that is worked out: clients choose how often

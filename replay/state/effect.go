@@ -159,6 +159,9 @@ func (g *gather) content(k objectKey, c *content) {
 		case rbacv1.UserKind:
 			g.s.Users = append(g.s.Users, sub.Name)
 		case rbacv1.GroupKind:
+			if sub.Name == GroupAnybody {
+				g.s.All = true
+			}
 			g.s.Groups = append(g.s.Groups, sub.Name)
 		case rbacv1.ServiceAccountKind:
 			ns := sub.Namespace

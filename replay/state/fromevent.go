@@ -269,9 +269,9 @@ func (w *write) read(body []byte) []byte {
 	if n := len(w.pruned.of); n > 0 && n == len(body) && &w.pruned.of[0] == &body[0] {
 		return w.pruned.to
 	}
-	shape := shapeRead
+	shape := event.ShapeKept
 	if w.target.res == resVolume {
-		shape = shapeVolume
+		shape = event.ShapeKeptVolume
 	}
 	w.pruned.of, w.pruned.to = body, event.Prune(make([]byte, 0, min(len(body), 1<<10)), body, shape)
 	return w.pruned.to

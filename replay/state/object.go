@@ -145,8 +145,10 @@ func (v *version) tells() int {
 		return 0
 	case v.content == nil:
 		return 1
+	case v.content.cut:
+		return 2
 	}
-	return 2
+	return 3
 }
 
 // end is the deletion of one uid.

@@ -228,7 +228,7 @@ func (q *quick) end() bool {
 }
 
 var (
-	quickObject  = []string{"metadata", "rules", "subjects", "roleRef", "aggregationRule"}
+	quickObject  = []string{"metadata", "rules", "subjects", "roleRef", "aggregationRule", "cut"}
 	quickHead    = []string{"metadata", "spec", "kind", "apiVersion"}
 	quickSpec    = []string{"finalizers"}
 	quickMeta    = []string{"creationTimestamp", "deletionTimestamp", "name", "namespace", "uid", "resourceVersion", "generateName", "finalizers", "deletionGracePeriodSeconds"}
@@ -249,8 +249,8 @@ func (q *quick) rbac(o *kept) bool {
 		case 2:
 			o.Subjects = []rbacv1.Subject{}
 			return q.array(func() bool { return q.subject(&o.Subjects) })
-		case 4:
-			return false // few roles have one
+		case 4, 5:
+			return false // few have one
 		}
 		return q.object(quickRef, func(i int) bool {
 			return q.str([]*string{&o.RoleRef.APIGroup, &o.RoleRef.Kind, &o.RoleRef.Name}[i])

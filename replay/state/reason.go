@@ -47,6 +47,8 @@ func (s *State) Reason(k rbacindex.Key, at time.Time) string {
 func (o *object) reason(st *step) string {
 	when := when(st.na)
 	switch {
+	case st.least != nil && st.least.cut && o.wasCut(st):
+		return "its event of " + when + " was too large to be kept whole: it holds more than is known"
 	case st.na == noTime && len(o.versions)+len(o.blinds) > 0:
 		return "it was there before the first write of it that was recorded, and what it held was not"
 	case slices.ContainsFunc(o.blinds, func(b blind) bool { return b.maybe && b.span == st.span }):
@@ -67,6 +69,12 @@ func (o *object) reason(st *step) string {
 		return "it was written by " + when + ", and what was written was not recorded"
 	}
 	return "it may have been deleted by " + when + ", with others whose names were not recorded"
+}
+
+// wasCut tells whether a step is of a write of which a part was cut out.
+func (o *object) wasCut(st *step) bool {
+	return slices.ContainsFunc(o.versions, func(v version) bool { return v.rv == st.rv && v.uid == st.uid && v.content != nil && v.content.cut }) ||
+		slices.ContainsFunc(o.blinds, func(b blind) bool { return b.span == st.span && b.content != nil && b.content.cut })
 }
 
 // scopeReason says why a scope is unknown at step i-1 of its line.

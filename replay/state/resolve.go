@@ -85,6 +85,7 @@ func (o *object) resolve(scope []blind, listings []*listing) []step {
 	}
 	steps = o.insertBlinds(steps, contested, scope)
 	o.carry(steps)
+	bound(steps)
 	steps = o.insertAbsences(steps, incs, listings)
 	tighten(steps)
 	return slices.Clip(steps)
@@ -177,7 +178,7 @@ func (in *incarnation) steps(steps []step, since int64) []step {
 		case v.unchanged:
 			s.as = carryContent
 		case v.content == nil:
-			s.phase, s.ending = phaseUnknown, true // for all that is known
+			s.phase, s.ending, s.as = phaseUnknown, true, in.carryRole(i) // for all that is known
 		}
 		var produced bool
 		s.span, produced = v.seen.produced()
@@ -216,6 +217,14 @@ func (in *incarnation) steps(steps []step, since int64) []step {
 		steps = append(steps, s)
 	}
 	return steps
+}
+
+// carryRole says what a version whose content is not known takes from the one before it.
+func (in *incarnation) carryRole(i int) carry {
+	if i == 0 {
+		return carryNothing
+	}
+	return carryRole
 }
 
 // contested tells whether another write of the incarnation was under way at the same time as the
@@ -358,6 +367,9 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 	s := step{span: b.span, phase: phaseUnknown, ending: b.ending || clash && ending}
 	if !b.created {
 		s.as = carryDoubt
+	}
+	if creates && at > 0 && !clash && !b.created && !b.absent && !b.ending {
+		s.as |= carryRole
 	}
 	if !clash && b.absent {
 		s.phase, s.as = phaseAbsent, carryNothing

@@ -1,0 +1,75 @@
+package event
+
+import "slices"
+
+// The members that are kept of bodies, be they objects, lists of them, statuses or options: those
+// that the replica reads. Of a volume all of spec is read, whose source is one of many members, and
+// nothing else of an object has rules and subjects.
+var (
+	ShapeKept       = shapeOfBody(shapeOfSpec())
+	ShapeKeptVolume = shapeOfBody(nil)
+	shapeKeptRBAC   = shapeOfBody(shapeOfSpec(), "rules", "subjects", "roleRef", "aggregationRule", memberCut)
+)
+
+// keptShape returns the shape of the bodies of a write.
+func (t *writeTarget) keptShape() *Shape {
+	switch {
+	case t.isRBAC():
+		return shapeKeptRBAC
+	case t.group == "" && t.resource == "persistentvolumes":
+		return ShapeKeptVolume
+	}
+	return ShapeKept
+}
+
+// isRBAC tells whether a write is of a role or binding.
+func (t *writeTarget) isRBAC() bool {
+	return t.group == "rbac.authorization.k8s.io" && t.sub == "" &&
+		slices.Contains([]string{"roles", "clusterroles", "rolebindings", "clusterrolebindings"}, t.resource)
+}
+
+// shapeOfBody returns the shape of a body with such a spec and more members.
+func shapeOfBody(spec *Shape, more ...string) *Shape {
+	object := map[string]*Shape{
+		"kind": nil, "apiVersion": nil, "type": nil, "reduced": nil, "target": nil, "deleteOptions": nil,
+		"propagationPolicy": nil, "orphanDependents": nil, "gracePeriodSeconds": nil, "dryRun": nil,
+		"metadata": ShapeOf(map[string]*Shape{
+			"name": nil, "generateName": nil, "namespace": nil, "uid": nil, "resourceVersion": nil, "creationTimestamp": nil,
+			"deletionTimestamp": nil, "deletionGracePeriodSeconds": nil, "finalizers": nil,
+			"annotations": ShapeOf(map[string]*Shape{
+				"kubernetes.io/service-account.name": nil, "kubernetes.io/service-account.uid": nil, "kubernetes.io/config.mirror": nil,
+			}),
+			"labels": ShapeOf(map[string]*Shape{"kubernetes.io/legacy-token-last-used": nil, "kubernetes.io/legacy-token-invalid-since": nil}),
+		}),
+		"data": ShapeOf(map[string]*Shape{
+			"token-id": nil, "expiration": nil, "usage-bootstrap-authentication": nil, "auth-extra-groups": nil,
+		}),
+		"spec": spec,
+		"status": ShapeOf(map[string]*Shape{
+			"phase": nil, "certificate": nil, "resourceClaimStatuses": nil, "extendedResourceClaimStatus": nil,
+		}),
+		"details": ShapeOf(map[string]*Shape{"uid": nil}),
+	}
+	for _, name := range more {
+		object[name] = nil
+	}
+	item := ShapeOf(object)
+	list := map[string]*Shape{"items": item}
+	for name, shape := range object {
+		list[name] = shape
+	}
+	list["rows"] = ShapeOf(map[string]*Shape{"object": item})
+	return ShapeOf(list)
+}
+
+// shapeOfSpec returns the shape of the specs of all kinds but volumes.
+func shapeOfSpec() *Shape {
+	container := ShapeOf(map[string]*Shape{
+		"envFrom": nil, "env": ShapeOf(map[string]*Shape{"valueFrom": nil}),
+	})
+	return ShapeOf(map[string]*Shape{
+		"finalizers": nil, "nodeName": nil, "serviceAccountName": nil, "imagePullSecrets": nil, "volumes": nil, "resourceClaims": nil,
+		"terminationGracePeriodSeconds": nil, "signerName": nil, "username": nil,
+		"initContainers": container, "containers": container, "ephemeralContainers": container,
+	})
+}

@@ -1,0 +1,89 @@
+package state
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// A role or binding whose rules or subjects were cut out of its event, because it was too large, has
+// at least those that are left, and a binding the role it names. What it has beside them bounds
+// every answer like the two contents of an object in doubt: at the most it is anything, to anybody.
+
+// GroupAnybody is a group of View.Most alone: whoever is asked about there is taken to be in it. A
+// binding names it where its subjects are not known.
+const GroupAnybody = "retrial.io:anybody"
+
+// anything are the rules of a role that may have any.
+var anything = []rbacv1.PolicyRule{
+	{Verbs: []string{rbacv1.VerbAll}, APIGroups: []string{rbacv1.APIGroupAll}, Resources: []string{rbacv1.ResourceAll}},
+	{Verbs: []string{rbacv1.VerbAll}, NonResourceURLs: []string{rbacv1.NonResourceAll}},
+}
+
+// bounds returns what an object of this content grants at least and at the most.
+func (c *content) bounds() bounds {
+	if c == nil || !c.cut {
+		return bounds{c, c}
+	}
+	return bounds{least: c, most: c.widened()}
+}
+
+// widened returns the content with whatever may have been cut out of it.
+func (c *content) widened() *content {
+	d := *c
+	d.digest = ^c.digest
+	anybody := rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: GroupAnybody}
+	switch o := c.object.(type) {
+	case *rbacv1.Role:
+		r := *o
+		r.Rules = slices.Concat(o.Rules, anything)
+		d.object = &r
+	case *rbacv1.ClusterRole:
+		r := *o
+		r.Rules = slices.Concat(o.Rules, anything)
+		d.object = &r
+	case *rbacv1.RoleBinding:
+		b := *o
+		b.Subjects = append(slices.Clip(o.Subjects), anybody)
+		d.object = &b
+	case *rbacv1.ClusterRoleBinding:
+		b := *o
+		b.Subjects = append(slices.Clip(o.Subjects), anybody)
+		d.object = &b
+	}
+	return &d
+}
+
+// ofRoleAlone returns the bounds of a binding that was written after a step, nobody knows how: it
+// names its role for life, and who its subjects are is not known. There are none for what is no
+// binding, and where it may not have been there any more.
+func (s *step) ofRoleAlone() bounds {
+	c := s.content
+	if s.phase == phaseUnknown {
+		c = s.least
+	}
+	if c == nil || s.isEnding() {
+		return bounds{}
+	}
+	d := *c
+	d.cut = true
+	switch o := c.object.(type) {
+	case *rbacv1.RoleBinding:
+		d.object = &rbacv1.RoleBinding{ObjectMeta: o.ObjectMeta, RoleRef: o.RoleRef}
+	case *rbacv1.ClusterRoleBinding:
+		d.object = &rbacv1.ClusterRoleBinding{ObjectMeta: o.ObjectMeta, RoleRef: o.RoleRef}
+	default:
+		return bounds{}
+	}
+	return d.bounds()
+}
+
+// bound gives the steps of objects that are known in part their bounds.
+func bound(steps []step) {
+	for i := range steps {
+		if s := &steps[i]; s.phase == phasePresent && s.content != nil && s.content.cut {
+			s.bounds = s.content.bounds()
+			s.phase, s.content, s.ending = phaseUnknown, nil, s.isEnding()
+		}
+	}
+}
