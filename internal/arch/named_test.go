@@ -1,0 +1,53 @@
+package arch
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestNamedTestsExist: a page that says which test shows a thing names one that there is. So do the targets of make.
+func TestNamedTestsExist(t *testing.T) {
+	root := filepath.Join("..", "..")
+	there := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, m := range declared.FindAllStringSubmatch(string(source), -1) {
+			there[m[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`).FindAllStringSubmatch(string(makefile), -1) {
+		there["make "+m[1]] = true
+	}
+	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+|make [a-z][a-z0-9-]*)")
+	for _, page := range []string{"docs/threat-model.md", "docs/reliability.md", "docs/state.md"} {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := named.FindAllStringSubmatch(string(text), -1)
+		if len(names) == 0 {
+			t.Errorf("%s names no test", page)
+		}
+		for _, m := range names {
+			if !there[m[1]] {
+				t.Errorf("%s names %s, which there is not", page, m[1])
+			}
+		}
+	}
+}
