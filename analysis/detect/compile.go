@@ -33,6 +33,9 @@ func newEnv() (*language, error) {
 	for _, v := range Variables() {
 		opts = append(opts, cel.Variable(v.Name, v.Type))
 	}
+	for _, f := range Functions() {
+		opts = append(opts, f.option())
+	}
 	env, err := cel.NewEnv(opts...)
 	if err != nil {
 		return nil, err

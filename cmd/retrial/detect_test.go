@@ -81,6 +81,11 @@ func TestRuleLanguageIsDocumented(t *testing.T) {
 			t.Errorf("docs/detections.md does not say of %s: %s", v.Name, v.Doc)
 		}
 	}
+	for _, f := range detect.Functions() {
+		if !strings.Contains(string(doc), "\n| `"+f.String()+"` | "+f.Doc+" |\n") {
+			t.Errorf("docs/detections.md does not say of %s: %s", f.Name, f.Doc)
+		}
+	}
 }
 
 func jsonText(v any) string {
