@@ -314,11 +314,11 @@ func (p *policyAt) Signer(name string) (string, implied.Known) {
 }
 
 func (p *policyAt) get(key rbacindex.Key) (any, implied.Known) {
-	if o, found := p.view.RBAC.Get(key); found {
-		return o, implied.Present
-	}
 	if p.view.IsUnknown(key) {
 		return nil, implied.Unknown
+	}
+	if o, found := p.view.RBAC.Get(key); found {
+		return o, implied.Present
 	}
 	return nil, implied.Absent
 }

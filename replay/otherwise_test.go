@@ -207,3 +207,42 @@ func TestDoubts(t *testing.T) {
 		}
 	}
 }
+
+// TestLostAnswerIsNamed: what rests on a write nobody was told of says so: a refusal that its object
+// could have lifted, and a record that not even both contents explain.
+func TestLostAnswerIsNamed(t *testing.T) {
+	s := state.New("c")
+	object := func(resource, kind, name, body string) state.Observation {
+		return state.Observation{Source: state.SourceSnapshot, Resource: resource, Name: name, UID: name, ResourceVersion: "10",
+			Object: []byte(`{"kind":"` + kind + `","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"` + name + `"},` + body + `}`)}
+	}
+	if _, err := s.LoadSnapshot(state.Snapshot{Began: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour), Kinds: state.Resources(), Objects: []state.Observation{
+		object(state.ClusterRoles, "ClusterRole", "r", `"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]`),
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	obs, err := state.FromEvent(&event.Event{Stage: event.StageResponseComplete, Level: event.LevelRequestResponse, Verb: "create", RequestURI: "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+		ObjectRef: &event.ObjectRef{Name: "b"}, RequestReceivedTimestamp: noon.Add(-time.Minute), StageTimestamp: noon.Add(-time.Minute), ResponseStatus: &event.Status{Code: 504},
+		RequestObject: []byte(`{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b"},"subjects":[{"kind":"User","name":"ann"}],"roleRef":{"kind":"ClusterRole","name":"r"}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Apply(obs...)
+	const lost = "ClusterRoleBinding b (" + state.LostAnswer + ")"
+	const named = `RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "r" to User "ann"`
+	for _, c := range []struct {
+		user, decision, reason string
+		outcome                Outcome
+		missing                string
+	}{
+		{"ann", "forbid", "", OutcomeIndeterminate, lost},
+		{"ann", "allow", named, OutcomeIndeterminate, lost},
+		{"bob", "forbid", "", OutcomeMatch, ""},
+		{"bob", "allow", named, OutcomeDrift, DoubtObject + "ClusterRoleBinding b: " + state.LostAnswer + " by 2026-01-02T11:59:00Z: it may have been done"},
+	} {
+		v := New(Config{}).Replay(askedAtNoon(c.user, nil, "get", "/api/v1/namespaces/n/pods/p", c.decision, c.reason), s)
+		if got := strings.Join(v.Missing, "\n"); v.Outcome != c.outcome || got != c.missing {
+			t.Errorf("%s %s: %s %s: %q, want %s %q", c.user, c.decision, v.Outcome, v.Cause, got, c.outcome, c.missing)
+		}
+	}
+}

@@ -13,7 +13,10 @@ func unknownAmong(view *state.View, g namedGrant) (missing []string) {
 	}
 	binding, role := g.keys()
 	for _, k := range [...]rbacindex.Key{binding, role} {
-		if view.IsUnknown(k) {
+		switch {
+		case view.IsDoubted(k):
+			missing = append(missing, authz.DoubtedName(k))
+		case view.IsUnknown(k):
 			missing = append(missing, authz.UnknownName(k))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/state"
 )
 
 // Kinds of likely causes, most telling first. The set is closed.
@@ -19,6 +20,8 @@ const (
 	KindAuthorizer = "unmodelled-authorizer"
 	// KindState: what Retrial knows of an object is not what the apiserver knew.
 	KindState = "stale-state"
+	// KindLost: a write may have been done, and nobody was told.
+	KindLost = "lost-answer"
 	// KindLevel: a write was recorded without its content.
 	KindLevel = "content-not-recorded"
 	// KindGap: nothing is known of that time.
@@ -39,7 +42,7 @@ type Cause struct {
 	Give string `json:"give"`
 }
 
-var ranks = []string{KindContradiction, KindVersion, KindConfiguration, KindAuthorizer, KindState, KindLevel, KindGap, KindPods, KindRace, KindForged}
+var ranks = []string{KindContradiction, KindVersion, KindConfiguration, KindAuthorizer, KindLost, KindState, KindLevel, KindGap, KindPods, KindRace, KindForged}
 
 func rank(kind string) int { return slices.Index(ranks, kind) }
 
@@ -86,7 +89,11 @@ func doubted(s *Sample, likely []Cause) []Cause {
 			out = append(out, Cause{KindVersion, "it was judged by another version than the apiserver's: " + why, giveVersion})
 		}
 		if why, ok := strings.CutPrefix(m, replay.DoubtObject); ok && !object {
-			out, object = append(out, Cause{KindState, "what it depends on was in doubt around the request: " + why, giveState}), true
+			kind := KindState
+			if strings.Contains(why, state.LostAnswer) {
+				kind = KindLost
+			}
+			out, object = append(out, Cause{kind, "what it depends on was in doubt around the request: " + why, giveState}), true
 		}
 	}
 	for _, c := range likely {
@@ -144,6 +151,9 @@ func unknown(s *Sample) []Cause {
 	case replay.ClassNodeGraph:
 		return []Cause{{KindPods, "the node authorizer decides by the pods that run on a node", givePods}}
 	case replay.ClassUnknown:
+		if slices.ContainsFunc(s.Missing, func(m string) bool { return strings.Contains(m, state.LostAnswer) }) {
+			return []Cause{{KindLost, "a write timed out, or the apiserver failed on it: it may have been done", giveState}}
+		}
 		return []Cause{{KindLevel, "an object was written, and the write was recorded without the object", givePolicy}}
 	}
 	if slices.ContainsFunc(s.Missing, func(m string) bool { return strings.HasPrefix(m, replay.DoubtVersion) }) {

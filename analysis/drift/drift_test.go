@@ -9,6 +9,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/state"
 )
 
 const reason = `RBAC: allowed by RoleBinding "b/ns" of Role "r" to User "u"`
@@ -40,6 +41,8 @@ func TestLikelyCauses(t *testing.T) {
 		{"refused against a grant", drifted(replay.DecisionForbid, "", 403, ""), KindState + " " + KindForged},
 		{"refused in the node authorizer's words", drifted(replay.DecisionForbid, "node: no relationship found between node 'n' and this object", 403, "x;apiserver=1"), KindPods},
 		{"refused against a grant in doubt", doubt(replay.DoubtObject + "ClusterRole x: it was being deleted"), KindState},
+		{"refused against a grant that may have gone", doubt(replay.DoubtObject + "ClusterRole x: " + state.LostAnswer + " by then: it may have been done"), KindLost},
+		{"a write nobody was told of", open(replay.ClassUnknown, "ClusterRole y", "ClusterRole x ("+state.LostAnswer+")"), KindLost},
 		{"another version explains it", doubt(replay.DoubtVersion + "Kubernetes 1.33 gives this answer"), KindVersion + " " + KindState + " " + KindForged},
 		{"the version given is wrong", Sample{Outcome: replay.OutcomeAmbiguous, Class: replay.ClassVersion}, KindVersion},
 		{"one of several apiservers", Sample{Outcome: replay.OutcomeAmbiguous, Class: replay.ClassSeveral}, KindConfiguration},

@@ -133,6 +133,10 @@ type Path struct {
 	// Holds is the right that makes the last identity a cluster administrator, where that is
 	// not what the last step gave it; nothing for other ends.
 	Holds []Request
+	// Doubted are objects it rests on that are one of two contents, of which not both give what it
+	// takes: a write of theirs may have been done, and its answer was lost. None of a [Closure]'s paths
+	// has any.
+	Doubted []rbacindex.Key
 }
 
 // Presumptions counts what the steps take beside rights.

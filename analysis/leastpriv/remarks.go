@@ -81,9 +81,37 @@ func (a *Advisor) gaps(s *Suggestion, u *usage, h *history, final *rbacindex.Sna
 	for _, ns := range a.missingNamespaces(s) {
 		add("namespace %s is gone: its Role cannot be applied before it is there again", ns)
 	}
+	for _, k := range a.doubted(u) {
+		add("%s may give the subject more, by a write whose answer was lost: this neither rests on it nor takes it away; see what it is before this is applied", k)
+	}
 	if n := len(a.view.Unknown) + len(a.view.UnknownKinds); n > 0 {
 		add("%d objects or kinds of the policy are not known: what they grant is missing here", n)
 	}
+}
+
+// doubted returns the bindings of a subject and its groups, and their roles, that may give more than
+// is certain.
+func (a *Advisor) doubted(u *usage) []rbacindex.Key {
+	var out []rbacindex.Key
+	if a.view.Most == nil {
+		return nil
+	}
+	var groups []string
+	for _, set := range u.groups {
+		groups = append(groups, set...)
+	}
+	for _, h := range HeldBy(a.view.Most, u.user, groups) {
+		role := rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: h.Role.Name}
+		if h.Role.Kind == "Role" {
+			role = rbacindex.Key{Kind: rbacindex.KindRole, Namespace: h.Binding.Namespace, Name: h.Role.Name}
+		}
+		for _, k := range [...]rbacindex.Key{h.Binding, role} {
+			if a.view.IsDoubted(k) && !slices.Contains(out, k) {
+				out = append(out, k)
+			}
+		}
+	}
+	return out
 }
 
 // missingNamespaces returns the namespaces of objects to apply that are known not to exist.

@@ -384,3 +384,31 @@ func TestSystem(t *testing.T) {
 		}
 	}
 }
+
+// TestDoubtedGrants: what a write may give whose answer was lost is neither taken for given nor
+// taken away in silence.
+func TestDoubtedGrants(t *testing.T) {
+	cl := newCluster(t, clusterRole("root", rule("*", "*", "*")), clusterRole("wide", rule("get list", "", "pods secrets")), everywhere("wide", "wide", user("ann")), everywhere("his", "wide", user("bob")))
+	cl.ask("ann", nil, "list", "/api/v1/namespaces/a/pods")
+	cl.ask("bob", nil, "list", "/api/v1/namespaces/a/pods")
+	lost := cl.now.Add(time.Second)
+	obs, err := state.FromEvent(&event.Event{Level: event.LevelRequestResponse, Stage: event.StageResponseComplete, Verb: "create", RequestURI: "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+		ObjectRef: &event.ObjectRef{Name: "dormant"}, ResponseStatus: &event.Status{Code: 504}, RequestReceivedTimestamp: lost, StageTimestamp: lost,
+		RequestObject: []byte(`{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"dormant"},"subjects":[{"kind":"User","name":"ann"}],"roleRef":{"kind":"ClusterRole","name":"root"}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := cl.suggest("ann")
+	cl.state.Apply(obs...)
+	s := cl.suggest("ann")
+	if got, want := strings.Join(ruleTexts(s), "\n"), strings.Join(ruleTexts(before), "\n"); got != want || len(s.Remove) != len(before.Remove) {
+		t.Errorf("applies\n%s\nand removes %v, want as before:\n%s", got, s.Remove, want)
+	}
+	const want = "ClusterRoleBinding/dormant may give the subject more, by a write whose answer was lost"
+	if got := strings.Join(s.Gaps, "\n"); !strings.Contains(got, want) || strings.Contains(strings.Join(before.Gaps, "\n"), want) {
+		t.Errorf("gaps %q, want %q", got, want)
+	}
+	if s := cl.suggest("bob"); strings.Contains(strings.Join(s.Gaps, "\n"), "dormant") {
+		t.Errorf("bob is told of what is not his: %q", s.Gaps)
+	}
+}

@@ -61,6 +61,9 @@ type pathJSON struct {
 	Steps        []pathStepJSON `json:"steps"` // none: it is there
 	// Holds is what makes the last one a cluster administrator, when no step gave it that.
 	Holds []neededJSON `json:"holds,omitempty"`
+	// Doubted are objects it rests on that may not grant what it takes: the answer to a write of theirs
+	// was lost.
+	Doubted []string `json:"doubted,omitempty"`
 }
 
 // nodeJSON is a User, Group, ServiceAccount, Namespace (everything in it), Bound (the one
@@ -127,7 +130,7 @@ func (a api) escalations(ctx context.Context, q url.Values) (any, error) {
 	out.doubt(view.Doubts("", true))
 	accounts := a.accounts(cluster, at)
 	out.AccountsKnown = accounts.Complete
-	closure := escalation.New(view.RBAC, accounts)
+	closure := escalation.NewBounds(view, accounts)
 	if out.Subject == "" && len(asked) == 0 {
 		system := 0
 		want := func(n escalation.Node) bool { return include == "true" || !n.System() }
@@ -151,7 +154,7 @@ func (a api) escalations(ctx context.Context, q url.Values) (any, error) {
 }
 
 // escalationsOf answers for one subject.
-func (a api) escalationsOf(ctx context.Context, out *escalationsJSON, closure *escalation.Closure, asked []string, at time.Time, limit int) error {
+func (a api) escalationsOf(ctx context.Context, out *escalationsJSON, closure *escalation.Bounds, asked []string, at time.Time, limit int) error {
 	if name, ok := strings.CutPrefix(out.Subject, "group:"); ok {
 		if name == "" {
 			return bad("subject: group: is followed by no name")
@@ -217,7 +220,10 @@ func pathOf(p *escalation.Path) pathJSON {
 		}
 		out.Steps = append(out.Steps, step)
 	}
-	out.Text = pathText(p)
+	for _, k := range p.Doubted {
+		out.Doubted = append(out.Doubted, k.String())
+	}
+	out.Text = pathText(p) + perhapsText(out.Doubted)
 	return out
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/url"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -100,7 +101,7 @@ func printEscalations(out io.Writer, a *escalationsJSON) error {
 	for _, p := range a.Paths {
 		path := p.Text
 		if len(p.Steps) == 0 && len(p.Holds) == 0 {
-			path = "is " + p.To.text()
+			path = "is " + p.To.text() + perhapsText(p.Doubted)
 		}
 		fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", safe.Text(p.From.text()), len(p.Steps), p.Presumptions, safe.Text(path))
 	}
@@ -176,7 +177,7 @@ func printReached(out io.Writer, a *escalationsJSON) error {
 }
 
 func printPath(out io.Writer, p *pathJSON) error {
-	fmt.Fprintf(out, "\n%s\n", safe.Text(fmt.Sprintf("To %s in %s", p.To.text(), number(len(p.Steps), "step"))))
+	fmt.Fprintf(out, "\n%s\n", safe.Text(fmt.Sprintf("To %s in %s%s", p.To.text(), number(len(p.Steps), "step"), perhapsText(p.Doubted))))
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	for i, s := range p.Steps {
 		what := s.Edge
@@ -197,6 +198,14 @@ func printPath(out io.Writer, p *pathJSON) error {
 		printNeeded(w, p.Holds)
 	}
 	return w.Flush()
+}
+
+// perhapsText says of a path that objects in doubt give what it takes.
+func perhapsText(doubted []string) string {
+	if len(doubted) == 0 {
+		return ""
+	}
+	return "; perhaps: by a write whose answer was lost, of " + strings.Join(doubted, ", ")
 }
 
 // lastText is who a path has led to before the goal.

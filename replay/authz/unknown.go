@@ -46,7 +46,7 @@ func couldAllow(view *state.View, request *rbacindex.Attributes, res *rbacindex.
 		for i := range perhaps.Grants {
 			for _, k := range [...]rbacindex.Key{perhaps.Grants[i].BindingKey(), perhaps.Grants[i].RoleKey()} {
 				if view.IsDoubted(k) {
-					add(UnknownName(k))
+					add(DoubtedName(k))
 				}
 			}
 		}
@@ -80,6 +80,9 @@ func UnknownName(k rbacindex.Key) string {
 	}
 	return "all " + k.Kind.String() + "s"
 }
+
+// DoubtedName words an object of which a write may have been done.
+func DoubtedName(k rbacindex.Key) string { return ObjectName(k) + " (" + state.LostAnswer + ")" }
 
 // ObjectName words the key of an object: its kind, and its name behind its namespace.
 func ObjectName(k rbacindex.Key) string {

@@ -7,6 +7,9 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
+// LostAnswer is what Reason and Doubt say of an object of which a write may have been done.
+const LostAnswer = "the answer to a write of it was lost"
+
 // Reason says in words why a State cannot tell what an RBAC object was at a moment: what View
 // lists in Unknown and UnknownKinds. A key without a Name asks about the objects of a namespace
 // or, without a Namespace too, of a kind. It is "" where the object is known, or known not to
@@ -52,7 +55,7 @@ func (o *object) reason(st *step) string {
 	case st.na == noTime && len(o.versions)+len(o.blinds) > 0:
 		return "it was there before the first write of it that was recorded, and what it held was not"
 	case slices.ContainsFunc(o.blinds, func(b blind) bool { return b.maybe && b.span == st.span }):
-		return "the answer to a write of it was lost by " + when + ": it may have been done"
+		return LostAnswer + " by " + when + ": it may have been done"
 	case st.na == noTime:
 		return "only its deletion was seen: what it held before was not recorded"
 	case st.ending && slices.ContainsFunc(o.blinds, func(b blind) bool { return b.span == st.span && b.ending }):
