@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"bytes"
 	"testing"
 
 	"k8s.io/apiserver/pkg/apis/audit"
@@ -76,5 +77,35 @@ func TestAuditPolicy(t *testing.T) {
 				t.Errorf("omitted stages %v, managed fields %v", got.OmitStages, got.OmitManagedFields)
 			}
 		})
+	}
+}
+
+// TestAuditPolicyPatchMetadata: the variant is the shipped policy with one rule before all others,
+// by which no PATCH has a body, whatever it is of.
+func TestAuditPolicyPatchMetadata(t *testing.T) {
+	_, shipped, _ := bytes.Cut(AuditPolicy, []byte("\nrules:\n"))
+	_, rules, _ := bytes.Cut(AuditPolicyPatchMetadata, []byte("\nrules:\n"))
+	first, rest, _ := bytes.Cut(rules, []byte("\n\n"))
+	if len(rest) == 0 || !bytes.Equal(rest, shipped) {
+		t.Error("behind its first rule it is not the shipped policy")
+	}
+	one, err := policy.LoadPolicyFromBytes([]byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n" + string(first) + "\n"))
+	if err != nil || len(one.Rules) != 1 {
+		t.Fatalf("its first rule: %v %s", err, first)
+	}
+	p, err := policy.LoadPolicyFromBytes(AuditPolicyPatchMetadata)
+	if err != nil {
+		t.Fatal(err)
+	}
+	evaluator := policy.NewPolicyRuleEvaluator(p)
+	jane := &user.DefaultInfo{Name: "jane", Groups: []string{"system:authenticated"}}
+	for _, resource := range []string{"clusterrolebindings", "pods", "nodes", "configmaps"} {
+		for verb, want := range map[string]audit.Level{"patch": audit.LevelMetadata, "create": ""} {
+			a := authorizer.AttributesRecord{User: jane, Verb: verb, APIGroup: "rbac.authorization.k8s.io", APIVersion: "v1", Resource: resource, ResourceRequest: true}
+			got := evaluator.EvaluatePolicyRule(a)
+			if want != "" && got.Level != want || want == "" && got.Level != audit.LevelRequestResponse || len(got.OmitStages) != 1 || !got.OmitManagedFields {
+				t.Errorf("%s of %s: %+v", verb, resource, got)
+			}
+		}
 	}
 }

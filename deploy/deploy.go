@@ -8,6 +8,18 @@ import _ "embed"
 //go:embed audit-policy.yaml
 var AuditPolicy []byte
 
+// AuditPolicyPatchMetadata is the audit policy without bodies of PATCH, for clusters that are
+// followed by list and watch.
+//
+//go:embed audit-policy-patch-metadata.yaml
+var AuditPolicyPatchMetadata []byte
+
+// MetricsRBAC is the manifest of the account that reads kube-apiservers' counters, and nothing
+// else.
+//
+//go:embed metrics-rbac.yaml
+var MetricsRBAC []byte
+
 // WatchRBAC is the manifest of the account that lists and watches what requests are judged
 // by, and nothing else.
 //

@@ -2,6 +2,8 @@
 // parse every one of them strictly, and hold them to the code they speak of.
 //
 //	audit-policy.yaml  for kube-apiserver's --audit-policy-file; retrial connect writes it
+//	audit-policy-patch-metadata.yaml  the same without bodies of PATCH, beside list and watch
+//	metrics-rbac.yaml  the account that reads kube-apiservers' counters
 //	watch-rbac.yaml    the account that follows a cluster
 //	Containerfile      the image
 //	serve.yaml         one pod with everything embedded, for evaluation

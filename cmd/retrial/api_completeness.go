@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"slices"
 	"time"
@@ -31,45 +32,56 @@ func (a api) completeness(ctx context.Context, q url.Values) (any, error) {
 	return completeness.Check(ctx, a.store, cfg, completeness.Question{Cluster: cluster, From: from, To: to, Now: a.site.time(), Scraped: a.site.scraped(cluster)})
 }
 
-// completenessCheck tells of the last hour what is missing, of clusters that post.
-func (a api) completenessCheck(ctx context.Context, c *checks, cluster string) error {
+// completenessCheck tells of the last hour what is missing, of clusters that post. It warns as
+// long as that is not known.
+func (a api) completenessCheck(ctx context.Context, c *checks, f *connectionFacts, imported bool) error {
 	const id = "completeness"
-	r, err := hourOf(ctx, a.store, a.site, cluster, a.site.time())
+	r, err := hourOf(ctx, a.store, a.site, f.cluster, a.site.time())
 	if err != nil {
 		return err
 	}
 	posts := slices.ContainsFunc(r.Servers, func(s completeness.Server) bool { return !s.LastPost.IsZero() || s.Measured != nil })
-	if !posts && len(a.site.scraped(cluster)) == 0 {
+	asked := len(a.site.scraped(f.cluster)) > 0
+	if !posts && !asked && imported {
 		return nil
 	}
-	before := len(*c)
+	told := 0
 	for _, p := range r.Problems {
 		switch {
 		case p.Severity == completeness.Note:
 		case p.Severity == completeness.Fail && p.Kind != completeness.KindSilent:
 			c.add(id, checkFail, p.Todo, "%s", p.Text)
+			told++
 		default:
 			c.add(id, checkWarn, p.Todo, "%s", p.Text)
+			told++
 		}
 	}
-	if len(*c) > before {
-		return nil
-	}
-	var sent, missing int64
+	var sent int64
 	measured := 0
 	for _, s := range r.Servers {
 		if s.Measured != nil {
 			measured++
-			sent, missing = sent+s.Measured.Sent, missing+s.Measured.AtMost
+			sent += s.Measured.Sent
 		}
 	}
+	step := f.countedStep()
 	switch {
+	case measured == 0 && !asked:
+		c.add(id, checkWarn, step.Todo, "%s", step.Text)
+	case told > 0:
+	case measured == 0 && step.State == stateDone:
+		c.add(id, checkWarn, "Wait: two readings are compared, once the events between them cannot be under way any more.", "What its apiservers sent is read, and not known yet.")
 	case measured == 0:
-		c.add(id, checkOK, "", "What its apiservers sent is not known; --completeness-scrape %s=https://HOST:6443 asks them (docs/completeness.md).", cluster)
-	case missing == 0:
-		c.add(id, checkOK, "", "All %s of the last hour are here, by the metrics of %s.", count(sent, "event"), count(int64(measured), "apiserver"))
+		c.add(id, checkWarn, step.Todo, "%s", step.Text)
 	default:
-		c.add(id, checkOK, "", "Of %s of the last hour none is known to be missing.", count(sent, "event"))
+		text := fmt.Sprintf("Of %s of the last hour none is known to be missing, by the metrics of %s.", count(sent, "event"), count(int64(measured), "apiserver"))
+		for _, p := range r.Problems {
+			if p.Kind == completeness.KindMissing { // dropped, and here all the same
+				text += " " + p.Text
+			}
+		}
+		c.add(id, checkOK, "", "%s", text)
 	}
 	return nil
 }

@@ -90,6 +90,8 @@ const (
 	stepFirstEvent = "first-event"
 	stepState      = "state"
 	stepCoverage   = "coverage"
+	stepFollowed   = "followed"
+	stepCounted    = "counted"
 
 	stateDone    = "done"
 	stateWaiting = "waiting"
@@ -151,6 +153,7 @@ type connectionFacts struct {
 	registered error // nil: there is an entry, or the token file names the cluster
 	receiver   receiverJSON
 	accepted   *webhook.Accepted
+	followed   *webhook.Accepted
 	refusals   []webhook.Refusal
 
 	stored  storage.Cluster // zero: no event
@@ -203,6 +206,9 @@ func (a api) connectionFacts(ctx context.Context, cluster string, stored []stora
 	})
 	if accepted, ok := s.contacts.Accepted(cluster); ok {
 		f.accepted = &accepted
+	}
+	if followed, ok := s.contacts.Followed(cluster); ok {
+		f.followed = &followed
 	}
 	f.refusals = s.contacts.Refusals(cluster)
 	f.state.unknownKinds = rbacKinds

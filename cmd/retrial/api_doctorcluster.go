@@ -37,8 +37,11 @@ func (a api) clusterChecks(ctx context.Context, cluster string, stored []storage
 	var c checks
 	imported := errors.Is(f.registered, identity.ErrUnknown) && f.stored.Events > 0
 	for _, s := range f.steps() {
-		if imported && (s.ID == stepRegistered || s.ID == stepConnected) {
+		if imported && s.ID != stepFirstEvent && s.ID != stepState && s.ID != stepCoverage {
 			continue // a log that was brought in by hand connects nobody
+		}
+		if s.ID == stepCounted {
+			continue // completeness tells, and more
 		}
 		state := map[string]string{stateDone: checkOK, stateWaiting: checkWarn, stateFailed: checkFail}[s.State]
 		if state == checkOK && s.Todo != "" {
@@ -56,7 +59,7 @@ func (a api) clusterChecks(ctx context.Context, cluster string, stored []storage
 	if err := a.site.otherwiseCheck(ctx, &c, cluster); err != nil {
 		return nil, err
 	}
-	if err := a.completenessCheck(ctx, &c, cluster); err != nil {
+	if err := a.completenessCheck(ctx, &c, &f, imported); err != nil {
 		return nil, err
 	}
 	if f.stored.Events > 0 {
@@ -70,7 +73,7 @@ func (a api) clusterChecks(ctx context.Context, cluster string, stored []storage
 		if err != nil {
 			return nil, err
 		}
-		policyChecks(&c, day)
+		policyChecks(&c, day, f.watched)
 		if err := a.aggregatedCheck(ctx, &c, cluster, last); err != nil {
 			return nil, err
 		}
@@ -116,12 +119,13 @@ func clockCheck(c *checks, t storage.LogTraits) {
 }
 
 // policyChecks tells what the audit policy leaves out, or should.
-func policyChecks(c *checks, t storage.LogTraits) {
+// A watch tells what became of roles and bindings that were written without a body.
+func policyChecks(c *checks, t storage.LogTraits, watched bool) {
 	const id = "audit-policy"
 	const shipped = "The policy that retrial connect writes (deploy/audit-policy.yaml) does it."
 	before := len(*c)
 	warn := func(todo, format string, args ...any) { c.add(id, checkWarn, todo, format, args...) }
-	if t.PolicyBlind > 0 {
+	if t.PolicyBlind > 0 && !watched {
 		warn("Log writes to rbac.authorization.k8s.io at level RequestResponse, then import a fresh state. "+shipped,
 			"%s of %s to roles and bindings were recorded without what they wrote.", thousands(t.PolicyBlind), count(t.PolicyWrites, "write"))
 	}

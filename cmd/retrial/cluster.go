@@ -27,7 +27,7 @@ func newCluster(s streams) *cobra.Command {
 	}
 	flags := config.Bind(c.PersistentFlags())
 	showFlags(c.PersistentFlags(), "config", "data-dir", "webhook-listen", "webhook-advertise")
-	c.AddCommand(newClusterAdd(s, flags), newClusterList(s, flags), newClusterRotate(s, flags), newClusterRevoke(s, flags))
+	c.AddCommand(newClusterAdd(s, flags), newClusterList(s, flags), newClusterRotate(s, flags), newClusterRevoke(s, flags), newClusterScrape(s, flags))
 	return c
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,13 +25,8 @@ import (
 // Several processes may do so beside each other: more readings of one apiserver do no harm.
 type completing struct {
 	sys     *system
-	readers []apiserverReader
+	readers map[apimetrics.Target]*apimetrics.Reader // of one goroutine, once it runs
 	metrics *completenessMetrics
-}
-
-type apiserverReader struct {
-	cluster, apiserver string
-	*apimetrics.Reader
 }
 
 // checkTicks is how many readings lie between two comparisons, checkRange what is compared.
@@ -99,36 +96,54 @@ func scrapeTargets(c config.Completeness) ([]apimetrics.Target, error) {
 	return out, nil
 }
 
-// scraped names the apiservers of a cluster that are asked for their metrics.
-func (s site) scraped(cluster string) (names []string) {
-	for _, entry := range s.cfg.Completeness.Scrape {
-		if of, server, _, err := config.ApiserverEntry(entry); err == nil && of == cluster {
-			names = append(names, server)
-		}
-	}
-	return names
-}
-
 func newCompleting(s *system) (*completing, error) {
-	targets, err := scrapeTargets(s.cfg.Completeness)
-	if err != nil {
+	c := &completing{sys: s, readers: map[apimetrics.Target]*apimetrics.Reader{}}
+	if _, err := scrapeTargets(s.cfg.Completeness); err != nil {
 		return nil, exitCode{exitUsage, err}
 	}
-	c := &completing{sys: s}
+	var err error
 	if c.metrics, err = newCompletenessMetrics(s.reg); err != nil {
 		return nil, err
 	}
+	c.look()
+	s.closers = append(s.closers, func() error {
+		for _, r := range c.readers {
+			r.Close()
+		}
+		return nil
+	})
+	return c, nil
+}
+
+// look finds out whom to ask: the data directory's word changes while the server runs.
+func (c *completing) look() {
+	targets, err := allTargets(c.sys.cfg)
+	if err != nil {
+		c.sys.log.Warn("not all apiservers are asked for their metrics", zap.Error(err))
+	}
+	gone := maps.Clone(c.readers)
 	for _, t := range targets {
+		delete(gone, t)
+		if c.readers[t] != nil {
+			continue
+		}
 		r, err := apimetrics.New(t, nil)
 		if err != nil {
-			return nil, exitCode{exitUsage, err}
+			c.sys.log.Warn("apiserver is not asked for its metrics", zap.String("cluster", t.Cluster), zap.String("apiserver", t.APIServer), zap.Error(err))
+			continue
 		}
-		c.readers = append(c.readers, apiserverReader{t.Cluster, t.APIServer, r})
+		c.readers[t] = r
 		c.metrics.read.WithLabelValues(t.Cluster, t.APIServer)
 		c.metrics.failures.WithLabelValues(t.Cluster, t.APIServer)
-		s.closers = append(s.closers, func() error { r.Close(); return nil })
 	}
-	return c, nil
+	for t, r := range gone {
+		r.Close()
+		delete(c.readers, t)
+		if !slices.ContainsFunc(targets, func(o apimetrics.Target) bool { return o.Cluster == t.Cluster && o.APIServer == t.APIServer }) {
+			c.metrics.read.DeleteLabelValues(t.Cluster, t.APIServer)
+			c.metrics.failures.DeleteLabelValues(t.Cluster, t.APIServer)
+		}
+	}
 }
 
 // run reads and compares until ctx ends. What fails is told and tried again: nothing else
@@ -137,6 +152,7 @@ func (c *completing) run(ctx context.Context) {
 	tick := time.NewTicker(time.Duration(c.sys.cfg.Completeness.Every))
 	defer tick.Stop()
 	for n := 1; ; n++ {
+		c.look()
 		c.read(ctx)
 		if n%checkTicks == 0 {
 			c.check(ctx)
@@ -154,21 +170,21 @@ func (c *completing) read(ctx context.Context) {
 	var mu sync.Mutex
 	var samples []storage.AuditSample
 	var group sync.WaitGroup
-	for _, r := range c.readers {
+	for t, r := range c.readers {
 		group.Go(func() {
 			got, err := r.Read(ctx)
 			if err != nil {
 				if ctx.Err() == nil {
-					c.metrics.failures.WithLabelValues(r.cluster, r.apiserver).Inc()
-					c.sys.log.Warn("apiserver's metrics not read", zap.String("cluster", r.cluster), zap.String("apiserver", r.apiserver), zap.Error(err))
+					c.metrics.failures.WithLabelValues(t.Cluster, t.APIServer).Inc()
+					c.sys.log.Warn("apiserver's metrics not read", zap.String("cluster", t.Cluster), zap.String("apiserver", t.APIServer), zap.Error(err))
 				}
 				return
 			}
-			c.metrics.read.WithLabelValues(r.cluster, r.apiserver).Set(float64(got.Taken.Unix()))
+			c.metrics.read.WithLabelValues(t.Cluster, t.APIServer).Set(float64(got.Taken.Unix()))
 			mu.Lock()
 			defer mu.Unlock()
 			samples = append(samples, storage.AuditSample{
-				Cluster: r.cluster, APIServer: r.apiserver, Taken: got.Taken, Earliest: got.Earliest, Latest: got.Latest, Started: got.Started,
+				Cluster: t.Cluster, APIServer: t.APIServer, Taken: got.Taken, Earliest: got.Earliest, Latest: got.Latest, Started: got.Started,
 				Events: got.Events, WebhookErrors: got.WebhookErrors, BufferErrors: got.BufferErrors, LogErrors: got.LogErrors, Rejected: got.Rejected,
 			})
 		})

@@ -33,9 +33,11 @@ func newConnect(s streams) *cobra.Command {
 		Use:   "connect NAME",
 		Short: "Connect a cluster's kube-apiserver: write what it needs, say what to do, watch it arrive",
 		Long: `Register a cluster and write what its kube-apiserver needs into a folder: the webhook's
-kubeconfig (as secret as the key in it), an audit policy, the exact flags, and for kubeadm
-the changes to the static pod. Then print every step a person has to take, and wait until
-events arrive and are judged, telling which step is missing.
+kubeconfig (as secret as the key in it), an audit policy, the exact flags and, by --for, what
+hands them to kube-apiserver; the unit of a follower of its audit log, which brings in what
+the webhook loses; and the account by which its counters are read, which say how much that
+is. Then print every step a person has to take, and wait until events arrive and are judged,
+telling which step is missing.
 
 A cluster that is registered already keeps its certificate. Nothing has to be running to
 write the files, and waiting may be interrupted: everything stays, and retrial doctor NAME
@@ -47,44 +49,50 @@ tells the same later.`,
 	}
 	o.flags = config.Bind(c.Flags())
 	showFlags(c.Flags(), "config", "data-dir", "webhook-listen", "webhook-advertise")
-	c.Flags().StringVar(&o.form, "for", "generic", "how kube-apiserver is run: kubeadm (a static pod), or generic (flags alone)")
+	c.Flags().StringVar(&o.form, "for", formGeneric, "how kube-apiserver is run: "+formHelp())
 	c.Flags().StringVar(&o.address, "advertise-address", "", "HOST[:PORT] apiservers reach the receiver by (default: the first advertised name and the listener's port)")
 	c.Flags().StringVar(&o.apiserver, "apiserver", "", "name of this apiserver, when the cluster has several: events do not say which one sent them")
 	c.Flags().StringVarP(&o.out, "output", "o", "", "folder to write (default: retrial-NAME)")
-	c.Flags().StringVar(&o.install, "install-dir", "", "folder in which kube-apiserver finds the files (default: the output folder; with kubeadm /etc/kubernetes/retrial)")
+	c.Flags().StringVar(&o.install, "install-dir", "", "folder in which kube-apiserver finds the files (default: the output folder; with --for kubeadm, k3s and rke2 one of theirs)")
+	c.Flags().StringVar(&o.log, "audit-log", "", "audit log that kube-apiserver writes and the follower reads (default: a usual place by --for)")
+	c.Flags().BoolVar(&o.noLog, "no-audit-log", false, "write no audit log, and follow none: what the webhook drops is lost")
+	c.Flags().BoolVar(&o.noMetrics, "no-metrics", false, "do not read the apiserver's counters: how many events are missing is not known")
+	c.Flags().StringVar(&o.policy, "policy", policyFull, "audit policy to write: "+policyHelp())
 	c.Flags().BoolVar(&o.noWait, "no-wait", false, "write and print, and do not wait for events")
 	c.Flags().DurationVar(&o.timeout, "timeout", 15*time.Minute, "how long to wait until everything is connected; 0 is for ever")
-	// The only error is that there is no such flag.
-	_ = c.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(connectForms, cobra.ShellCompDirectiveNoFileComp))
+	for name, values := range map[string][]string{"for": formNames(), "policy": policyNames()} {
+		// The only error is that there is no such flag.
+		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
 	return c
 }
-
-// connectForms are the values of --for.
-var connectForms = []string{formGeneric, formKubeadm}
-
-const (
-	formGeneric = "generic"
-	formKubeadm = "kubeadm"
-)
 
 // connectOptions are what the command line says.
 type connectOptions struct {
 	flags                                  *config.Flags
 	form, address, apiserver, out, install string
-	noWait                                 bool
+	log, policy                            string
+	noLog, noMetrics, noWait               bool
 	timeout                                time.Duration
 	tick                                   ticker
 }
 
 // prepare checks everything that can be checked before anything is registered or written.
 func (o *connectOptions) prepare(cfg config.Config, cluster string) (connectPlan, error) {
-	p := connectPlan{Cluster: cluster, APIServer: o.apiserver, Kubeadm: o.form == formKubeadm, cfg: cfg}
+	p := connectPlan{Cluster: cluster, APIServer: o.apiserver, Metrics: !o.noMetrics, cfg: cfg}
 	usage := func(err error) (connectPlan, error) { return p, exitCode{exitUsage, err} }
 	if !identity.ValidName(cluster) {
 		return usage(fmt.Errorf("%q: %w", cluster, identity.ErrName))
 	}
-	if o.form != formGeneric && o.form != formKubeadm {
-		return usage(fmt.Errorf("--for %q is neither %s nor %s; generic writes flags for any kube-apiserver", o.form, formKubeadm, formGeneric))
+	var ok bool
+	if p.Form, ok = formOf(o.form); !ok {
+		return usage(fmt.Errorf("--for %q is none of %s; generic writes flags for any kube-apiserver", o.form, strings.Join(formNames(), ", ")))
+	}
+	if p.Policy, ok = auditPolicyOf(o.policy); !ok {
+		return usage(fmt.Errorf("--policy %q is none of %s", o.policy, strings.Join(policyNames(), ", ")))
+	}
+	if o.noLog && o.log != "" {
+		return usage(errors.New("--audit-log names a log, --no-audit-log wants none: leave one out"))
 	}
 	if o.apiserver != "" && len(validation.IsDNS1123Subdomain(o.apiserver)) > 0 {
 		return usage(fmt.Errorf("--apiserver %q: write lower case letters, digits, '-' and '.'", o.apiserver))
@@ -106,17 +114,29 @@ func (o *connectOptions) prepare(cfg config.Config, cluster string) (connectPlan
 	switch {
 	case o.install != "":
 		p.Install = o.install
-	case p.Kubeadm:
-		p.Install = kubeadmInstall
+	case p.Form.install != "":
+		p.Install = p.Form.install
 	default:
 		p.Install = p.Dir
 	}
 	if !filepath.IsAbs(p.Install) {
 		return usage(fmt.Errorf("--install-dir %q: kube-apiserver needs an absolute path", o.install))
 	}
-	for _, dir := range []string{p.Dir, p.Install} {
-		if strings.ContainsFunc(dir, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			return usage(fmt.Errorf("folder %q: a flag cannot carry control characters", dir))
+	switch {
+	case o.noLog:
+	case o.log != "":
+		p.Log = o.log
+	case p.Form.log != "":
+		p.Log = p.Form.log
+	default:
+		p.Log = filepath.Join(p.Install, "log", "audit.log")
+	}
+	if p.Log != "" && !filepath.IsAbs(p.Log) {
+		return usage(fmt.Errorf("--audit-log %q: kube-apiserver needs an absolute path", o.log))
+	}
+	for _, file := range []string{p.Dir, p.Install, p.Log} {
+		if strings.ContainsFunc(file, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return usage(fmt.Errorf("path %q: a flag cannot carry control characters", file))
 		}
 	}
 	return p, nil

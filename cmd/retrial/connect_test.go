@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/yaml"
 
 	"github.com/retrial-io/retrial/deploy"
 	"github.com/retrial-io/retrial/ingest/identity"
@@ -45,13 +44,14 @@ func TestConnectWritesWhatAnApiserverNeeds(t *testing.T) {
 		t.Fatalf("code %d: %s", code, errs)
 	}
 	for path, mode := range map[string]os.FileMode{
-		"": 0o700 | os.ModeDir, fileKubeconfig: 0o600, filePolicy: 0o644, fileFlags: 0o644, fileSteps: 0o644, fileWatchRBAC: 0o644,
+		"": 0o700 | os.ModeDir, fileKubeconfig: 0o600, filePolicy: 0o644, fileFlags: 0o644, fileSteps: 0o644, fileWatchRBAC: 0o644, fileMetrics: 0o644, fileFollowUnit: 0o644,
 	} {
 		if info, err := os.Stat(filepath.Join(out, path)); err != nil || info.Mode() != mode {
 			t.Errorf("%q has mode %v, want %v (%v)", path, info.Mode(), mode, err)
 		}
 	}
-	want := "--audit-policy-file=" + out + "/audit-policy.yaml\n--audit-webhook-config-file=" + out + "/webhook.kubeconfig\n--audit-webhook-batch-max-wait=5s\n"
+	want := "--audit-policy-file=" + out + "/audit-policy.yaml\n--audit-webhook-config-file=" + out + "/webhook.kubeconfig\n--audit-webhook-batch-max-wait=5s\n" +
+		"--audit-log-path=" + out + "/log/audit.log\n--audit-log-maxsize=100\n--audit-log-maxbackup=5\n"
 	if got := readFile(t, out, fileFlags); got != want {
 		t.Errorf("the flags are\n%swant\n%s", got, want)
 	}
@@ -68,6 +68,7 @@ func TestConnectWritesWhatAnApiserverNeeds(t *testing.T) {
 	says(t, text, "Cluster prod will post its audit events to https://10.1.2.3:7443", "It is registered", "\n1. ", "\n2. ", "\n3. ", "\n4. ",
 		"retrial serve --webhook-listen 0.0.0.0:7443 --webhook-advertise 10.1.2.3 --data-dir "+filepath.Join(dir, "data"),
 		"--audit-webhook-config-file="+out, "kubectl get clusterroles,", "retrial import --cluster prod --state state.json", "Secrets are never needed", "--watch-clusters", "To undo it",
+		"systemctl enable --now retrial-follow", "kubectl apply -f metrics-rbac.yaml", "retrial cluster scrape prod --url https://ADDRESS:6443", "\n6. ",
 		"retrial doctor prod --data-dir")
 	if strings.Contains(text, "PRIVATE KEY") || strings.Contains(text, "kubeadm") {
 		t.Errorf("printed is\n%s", text)
@@ -130,7 +131,7 @@ func TestConnectMistakes(t *testing.T) {
 	}{
 		"no name":                       {nil, exitUsage, "NAME is missing; see retrial connect --help"},
 		"a name no path can have":       {[]string{"Prod/1"}, exitUsage, "lower case letters, digits or '-'"},
-		"a kind of cluster there isn't": {append([]string{"prod", "--for", "eks"}, good...), exitUsage, `--for "eks" is neither kubeadm nor generic`},
+		"a kind of cluster there isn't": {append([]string{"prod", "--for", "eks"}, good...), exitUsage, `--for "eks" is none of generic, kubeadm, k3s, rke2; generic writes flags for any kube-apiserver`},
 		"a URL for an address":          {[]string{"prod", "--advertise-address", "https://retrial.example"}, exitUsage, "write HOST or HOST:PORT, without a scheme"},
 		"a port there is not":           {[]string{"prod", "--advertise-address", "retrial.example:99999"}, exitUsage, `"99999" is no port`},
 		"port zero":                     {[]string{"prod", "--advertise-address", "retrial.example:0"}, exitUsage, `"0" is no port`},
@@ -140,6 +141,10 @@ func TestConnectMistakes(t *testing.T) {
 		"an apiserver's name":           {append([]string{"prod", "--apiserver", "a/b"}, good...), exitUsage, "--apiserver"},
 		"a relative place":              {append([]string{"prod", "--install-dir", "etc"}, good...), exitUsage, "needs an absolute path"},
 		"a flag of two lines":           {append([]string{"prod", "--install-dir", "/a\nb"}, good...), exitUsage, "control characters"},
+		"a log of two lines":            {append([]string{"prod", "--audit-log", "/a\nb"}, good...), exitUsage, "control characters"},
+		"a policy there isn't":          {append([]string{"prod", "--policy", "lean"}, good...), exitUsage, `--policy "lean" is none of full, patch-metadata`},
+		"a relative log":                {append([]string{"prod", "--audit-log", "audit.log"}, good...), exitUsage, `--audit-log "audit.log": kube-apiserver needs an absolute path`},
+		"a log and none":                {append([]string{"prod", "--audit-log", "/a/audit.log", "--no-audit-log"}, good...), exitUsage, "leave one out"},
 		"a time below nothing":          {append([]string{"prod", "--timeout", "-1s"}, good...), exitUsage, "must not be negative"},
 		"a file in place of the folder": {[]string{"prod", "--advertise-address", "10.1.2.3", "--output", file}, exitError, "choose another with --output"},
 		"a folder below a file":         {[]string{"prod", "--advertise-address", "10.1.2.3", "--output", filepath.Join(file, "x")}, exitError, "not a directory"},
@@ -222,71 +227,6 @@ func TestAdvertised(t *testing.T) {
 		if host != tc.host || port != tc.port || err != nil {
 			t.Errorf("%q is %q and %q, %v; want %q and %q", tc.address, host, port, err, tc.host, tc.port)
 		}
-	}
-}
-
-// TestConnectKubeadm applies what is written to a static pod as kubeadm makes it, the way
-// the printed commands do.
-func TestConnectKubeadm(t *testing.T) {
-	dir := t.TempDir()
-	out := filepath.Join(dir, "out")
-	code, text, errs := connectIn(t, dir, "prod", "--for", "kubeadm", "--advertise-address", "retrial.example", "--output", out)
-	if code != exitOK {
-		t.Fatal(errs)
-	}
-	says(t, text, "install -m 600 webhook.kubeconfig audit-policy.yaml /etc/kubernetes/retrial", "/etc/kubernetes/manifests/kube-apiserver.yaml",
-		"The kubelet restarts kube-apiserver by itself", "kubeadm-config", "--patch-file patches/kube-apiserver+strategic.yaml", "--patch-file patches/kube-apiserver+json.yaml")
-	flags := strings.Split(strings.TrimSpace(readFile(t, out, fileFlags)), "\n")
-
-	var was, is, patch corev1.Pod
-	before := []byte(readFile(t, "testdata", "kubeadm", "kube-apiserver.yaml"))
-	if err := errors.Join(yaml.UnmarshalStrict(before, &was), yaml.UnmarshalStrict(before, &is), yaml.UnmarshalStrict([]byte(readFile(t, out, fileStrategic)), &patch)); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 { // twice is as once
-		mergePod(t, &is, &patch)
-	}
-	var ops []patchOperation
-	if err := yaml.UnmarshalStrict([]byte(readFile(t, out, fileJSONPatch)), &ops); err != nil {
-		t.Fatal(err)
-	}
-	var added []string
-	for _, op := range ops {
-		if op.Op != "add" || op.Path != "/spec/containers/0/command/-" {
-			t.Errorf("operation %+v", op)
-		}
-		added = append(added, op.Value)
-	}
-	if !slices.Equal(added, flags) {
-		t.Errorf("the patch adds %v, the flags are %v", added, flags)
-	}
-	c := is.Spec.Containers[0]
-	mounts, volumes := was.Spec.Containers[0].VolumeMounts, was.Spec.Volumes
-	if len(is.Spec.Containers) != 1 || !slices.Equal(c.Command, was.Spec.Containers[0].Command) || len(c.VolumeMounts) != len(mounts)+1 || len(is.Spec.Volumes) != len(volumes)+1 {
-		t.Fatalf("the pod became %+v", is.Spec)
-	}
-	i := slices.IndexFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volumeName })
-	j := slices.IndexFunc(is.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volumeName })
-	if i < 0 || j < 0 || !c.VolumeMounts[i].ReadOnly || c.VolumeMounts[i].MountPath != kubeadmInstall ||
-		is.Spec.Volumes[j].HostPath.Path != kubeadmInstall || *is.Spec.Volumes[j].HostPath.Type != corev1.HostPathDirectory {
-		t.Errorf("mounts %+v, volumes %+v", c.VolumeMounts, is.Spec.Volumes)
-	}
-	for _, f := range flags[:2] {
-		if _, file, _ := strings.Cut(f, "="); filepath.Dir(file) != kubeadmInstall {
-			t.Errorf("%s is not in the volume", f)
-		}
-	}
-
-	var cfg clusterConfiguration
-	if err := yaml.UnmarshalStrict([]byte(readFile(t, out, fileClusterCfg)), &cfg); err != nil {
-		t.Fatal(err)
-	}
-	var args []string
-	for _, a := range cfg.APIServer.ExtraArgs {
-		args = append(args, a.String())
-	}
-	if cfg.APIVersion != "kubeadm.k8s.io/v1beta4" || cfg.Kind != "ClusterConfiguration" || !slices.Equal(args, flags) || len(cfg.APIServer.ExtraVolumes) != 1 || cfg.APIServer.ExtraVolumes[0].HostPath != kubeadmInstall {
-		t.Errorf("kubeadm's configuration %+v", cfg)
 	}
 }
 

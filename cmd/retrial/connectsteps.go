@@ -22,7 +22,11 @@ const (
 
 // steps words how far the connection is.
 func (f *connectionFacts) steps() []stepJSON {
-	return []stepJSON{f.registeredStep(), f.connectedStep(), f.firstEventStep(), f.stateStep(), f.coverageStep()}
+	list := []stepJSON{f.registeredStep(), f.connectedStep(), f.firstEventStep(), f.stateStep(), f.coverageStep()}
+	if f.site.contacts != nil { // else others receive, and know
+		list = append(list, f.followedStep())
+	}
+	return append(list, f.countedStep())
 }
 
 func (f *connectionFacts) registeredStep() stepJSON {
@@ -86,6 +90,9 @@ func (f *connectionFacts) connectedStep() stepJSON {
 		s.Text = "Nobody has posted for it yet."
 		if f.receiver.Since != nil {
 			s.Text = "Nobody has posted for it since the server started, " + ago(f.now, *f.receiver.Since) + "."
+		}
+		if f.followed != nil {
+			s.Text += " Its events come from its audit log alone."
 		}
 		s.Todo = f.notReached()
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/ingest/webhook"
 	"github.com/retrial-io/retrial/internal/config"
@@ -27,14 +29,26 @@ func TestConnectionSteps(t *testing.T) {
 	share := func(outcome, class string, n int64) storage.Share {
 		return storage.Share{Outcome: outcome, Class: class, Requests: n}
 	}
+	read := func(at time.Time) prometheus.Gatherer { // when the apiserver's counters were read last
+		reg := prometheus.NewRegistry()
+		m, err := newCompletenessMetrics(reg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.failures.WithLabelValues("prod", "")
+		m.read.WithLabelValues("prod", "").Set(float64(at.Unix()))
+		return reg
+	}
 	connected := func() connectionFacts {
 		cfg := config.Default()
 		cfg.DataDir = "/srv/retrial"
+		cfg.Completeness.Scrape = []string{"prod=https://10.0.0.9:6443"}
 		return connectionFacts{
 			cluster: "prod", now: now,
-			site:     site{cfg: cfg, serving: true, hook: func() string { return "0.0.0.0:9443" }},
+			site:     site{cfg: cfg, serving: true, contacts: webhook.NewContacts(nil), metrics: read(now), hook: func() string { return "0.0.0.0:9443" }},
 			entry:    identity.Cluster{Name: "prod", Certificates: []identity.Certificate{{Serial: "1", Expires: year}}},
 			receiver: receiverJSON{Serving: true, Listen: "0.0.0.0:9443", Names: []string{"localhost", "retrial.example"}, Since: &since},
+			followed: &webhook.Accepted{First: since, Last: before(20 * time.Second), Posts: 5, Events: 1100, Remote: "10.0.0.9"},
 			accepted: &webhook.Accepted{First: since, Last: before(10 * time.Second), Posts: 3, Events: 1200, Remote: "10.0.0.9"},
 			stored:   storage.Cluster{Name: "prod", Events: 1200, First: since, Last: before(time.Minute)},
 			state:    stateFacts{objects: 355},
@@ -116,6 +130,18 @@ func TestConnectionSteps(t *testing.T) {
 		"drift": {func(f *connectionFacts) {
 			f.shares = []storage.Share{share("match", "", 50), share("drift", "unexplained-reason", 50)}
 		}, stepCoverage, stateDone, []string{"50.0 % drift", "another cluster or time"}},
+
+		"followed": {func(*connectionFacts) {}, stepFollowed, stateDone, []string{"5 posts from 10.0.0.9, the last 20 s ago."}},
+		"a follower that went": {func(f *connectionFacts) { f.followed.Last = before(20 * time.Minute) }, stepFollowed, stateFailed,
+			[]string{"has posted nothing since 2026-11-20T11:40:00Z (20 min ago)", "systemctl status retrial-follow"}},
+		"nobody follows": {func(f *connectionFacts) { f.followed = nil }, stepFollowed, stateWaiting,
+			[]string{"since the server started, 60 min ago", "a batch that the webhook drops would be lost for good", "retrial import --follow --webhook-config"}},
+		"a log alone": {func(f *connectionFacts) { f.accepted = nil }, stepConnected, stateWaiting, []string{"from its audit log alone"}},
+
+		"counted":     {func(*connectionFacts) {}, stepCounted, stateDone, []string{"The counters of 1 apiserver are read."}},
+		"not counted": {func(f *connectionFacts) { f.site.cfg.Completeness.Scrape = nil }, stepCounted, stateWaiting, []string{"Nobody reads the apiservers' counters", "retrial cluster scrape prod --url https://ADDRESS:6443", "--data-dir /srv/retrial"}},
+		"never read":  {func(f *connectionFacts) { f.site.metrics = read(time.Unix(0, 0)) }, stepCounted, stateWaiting, []string{"Never read: the counters of the apiserver.", "the right to get /metrics"}},
+		"about to be": {func(f *connectionFacts) { f.site.metrics = nil }, stepCounted, stateWaiting, []string{"The server has not begun to read them."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := connected()
@@ -146,7 +172,7 @@ func TestConnectionSteps(t *testing.T) {
 			t.Errorf("a connected cluster: %+v", s)
 		}
 	}
-	if got := strings.Join(ids, " "); got != "registered connected first-event state coverage" {
+	if got := strings.Join(ids, " "); got != "registered connected first-event state coverage followed counted" {
 		t.Errorf("the steps are %s", got)
 	}
 }

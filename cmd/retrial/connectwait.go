@@ -84,7 +84,7 @@ func (o *connectOptions) run(ctx context.Context, s streams, cluster string) err
 		defer cancel()
 	}
 	fmt.Fprintf(s.out, "\nWaiting for %s. Interrupt at any time: everything stays, and %s continues.\n\n", cluster, doctor)
-	w := waiting{out: s.out, ask: o.asking(cfg, cluster), told: map[string]string{}}
+	w := waiting{out: s.out, ask: o.asking(cfg, cluster), told: map[string]string{}, declined: o.declined()}
 	switch err := o.tick(ctx, func() (bool, error) { return w.look(ctx) }); {
 	case err == nil:
 		_, err := fmt.Fprintf(s.out, "\n%s is connected.\n", cluster)
@@ -132,14 +132,20 @@ func (o *connectOptions) asking(cfg config.Config, cluster string) func(context.
 	}
 }
 
+// declined are the steps that the command line says are not to come.
+func (o *connectOptions) declined() map[string]bool {
+	return map[string]bool{stepFollowed: o.noLog, stepCounted: o.noMetrics}
+}
+
 // waiting tells how a connection comes about, each change once.
 type waiting struct {
-	out  io.Writer
-	ask  func(context.Context) ([]stepJSON, error)
-	told map[string]string // by step: state and advice, which tell a change; texts count seconds
-	on   string            // the first step that is not done
-	idle int               // looks since something was told
-	lost int               // looks in a row that failed
+	out      io.Writer
+	ask      func(context.Context) ([]stepJSON, error)
+	declined map[string]bool   // steps nobody waits for
+	told     map[string]string // by step: state and advice, which tell a change; texts count seconds
+	on       string            // the first step that is not done
+	idle     int               // looks since something was told
+	lost     int               // looks in a row that failed
 }
 
 const (
@@ -166,6 +172,9 @@ func (w *waiting) look(ctx context.Context) (bool, error) {
 	w.idle++
 	open := 0
 	for _, s := range steps {
+		if w.declined[s.ID] && s.State != stateDone {
+			continue
+		}
 		if s.State != stateDone {
 			if open++; open == 1 {
 				w.on = s.Title

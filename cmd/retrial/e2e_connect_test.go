@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -86,7 +87,7 @@ func TestConnect(t *testing.T) {
 	c := in.connect(t, "prod", "--advertise-address", "127.0.0.1", "--output", at("out"))
 	c.until("registered (in " + in.data() + ")")
 	c.until("waiting   The server runs: None is running")
-	s := in.serve(t, "--replay-hold", "0s")
+	s := in.serve(t, "--replay-hold", "0s", "--completeness-every", "1s")
 	c.until("done      The server runs")
 	c.until("done      The cluster is registered: Its certificate is valid until")
 	c.until("waiting   The apiserver reaches the receiver: Nobody has posted")
@@ -101,10 +102,24 @@ func TestConnect(t *testing.T) {
 	c.until("waiting   The state before the log is known: Nobody has told which")
 	c.until("retrial import --cluster prod --state state.json --data-dir " + in.data())
 	in.run(t, "import", "--cluster", "prod", "--state", writeState(t, in.dir)).ok(t)
+	c.until("waiting   The audit log is followed: Nobody has posted from it")
+	appendLog(t, at("audit.log"), log[:20])
+	// The port was not the server's when the file was written.
+	put(t, at("webhook.kubeconfig"), strings.Replace(readFile(t, at("out/webhook.kubeconfig")), "https://127.0.0.1:9443", s.webhook, 1))
+	follower := in.lasting(t, "import", "--follow", "--webhook-config", at("webhook.kubeconfig"), "--delay", "0s", at("audit.log"))
+	c.until("done      The audit log is followed: 1 post from 127.0.0.1")
+	c.until("waiting   What the apiservers send is counted: Nobody reads")
+	r := in.run(t, "doctor", "prod").ok(t)
+	says(t, r.out, "Nobody reads the apiservers' counters", "retrial cluster scrape prod")
+	counters, authority := countingServer(t, "secret")
+	put(t, at("token"), "secret")
+	put(t, at("ca.crt"), authority)
+	in.run(t, "cluster", "scrape", "prod", "--url", counters, "--token-file", at("token"), "--certificate-authority", at("ca.crt")).ok(t)
 	c.until("prod is connected.")
 	if code := c.end(); code != exitOK {
 		t.Errorf("code %d: %s", code, c.errs)
 	}
+	follower.end(t, syscall.SIGTERM).ok(t)
 	says(t, strings.Join(c.all, "\n"), "done      The state before the log is known: ", "done      Requests get a verdict: Of 2,000 requests")
 
 	// The same again is over at once, and the doctor agrees.
@@ -114,7 +129,7 @@ func TestConnect(t *testing.T) {
 	if code := again.end(); code != exitOK {
 		t.Errorf("again: code %d: %s", code, again.errs)
 	}
-	r := in.run(t, "doctor", "prod", "-o", "json").ok(t)
+	r = in.run(t, "doctor", "prod", "-o", "json").ok(t)
 	var d doctorJSON
 	if err := json.Unmarshal([]byte(r.out), &d); err != nil {
 		t.Fatal(err)
@@ -128,6 +143,9 @@ func TestConnect(t *testing.T) {
 		if got[id] != checkOK {
 			t.Errorf("check %s is %q", id, got[id])
 		}
+	}
+	if got[stepFollowed] != checkOK || got["completeness"] != checkWarn { // what is read is not settled yet
+		t.Errorf("followed is %q, completeness is %q", got[stepFollowed], got["completeness"])
 	}
 	if got["listener"] != checkWarn || got["clock"] != checkWarn { // loopback; a log of another day
 		t.Errorf("listener is %q, clock is %q", got["listener"], got["clock"])

@@ -34,7 +34,7 @@ func TestFollowClosesTheGap(t *testing.T) {
 	in.run(t, "import", "--cluster", "live", "--state", state).ok(t)
 
 	// The webhook lives for the first and the last third; the log is written all the time.
-	follower := in.lasting(t, "import", "--follow", "--webhook-config", filepath.Join(in.dir, "live.kubeconfig"), path)
+	follower := in.lasting(t, "import", "--follow", "--webhook-config", filepath.Join(in.dir, "live.kubeconfig"), "--delay", "0s", path)
 	postAll(t, to, batches(log[:third], 1))
 	appendLog(t, path, log[:third+100])
 	s.stored(t, "live", int64(third+50))

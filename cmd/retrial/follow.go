@@ -32,6 +32,7 @@ import (
 type followFlags struct {
 	on                         bool
 	webhookConfig, position    string
+	delay                      string
 	server                     string
 	certificate, key, caBundle string
 }
@@ -40,6 +41,7 @@ func (f *followFlags) bind(c *cobra.Command) {
 	s := c.Flags()
 	s.BoolVar(&f.on, "follow", false, "go on with what is written to the logs, through every rotation, until interrupted")
 	s.StringVar(&f.webhookConfig, "webhook-config", "", "with --follow: post as the apiserver does, by its --audit-webhook-config-file, which names cluster and receiver")
+	s.StringVar(&f.delay, "delay", "", "with --follow: how long a line waits, so that the apiserver's webhook comes first (default: 45s with --webhook-config, else 0s)")
 	s.StringVar(&f.server, "server", "", "with --follow: URL of the webhook's listener (default: the local socket)")
 	s.StringVar(&f.certificate, "client-certificate", "", "with --server: file of the cluster's client certificate")
 	s.StringVar(&f.key, "client-key", "", "with --server: file of its key")
@@ -52,7 +54,6 @@ type destination struct {
 	client             *http.Client
 	base               string
 	cluster, apiserver string
-	local              bool
 }
 
 // destination reads the flags. cluster and apiserver are those of the command line.
@@ -90,7 +91,7 @@ func (f *followFlags) destination(ctx context.Context, cfg config.Config, cluste
 		if _, err := dial(ctx, "", cfg.DataDir); err != nil {
 			return d, fmt.Errorf("%w; or post to one elsewhere with --webhook-config or --server", err)
 		}
-		d.local, d.base = true, "http://retrial"
+		d.base = "http://retrial"
 		d.client = importer.SocketClient(filepath.Join(cfg.DataDir, socketName))
 		return d, nil
 	}
@@ -129,6 +130,10 @@ func (f *followFlags) run(ctx context.Context, s streams, output string, cfg con
 	if f.position != "" && len(paths) > 1 {
 		return exitCode{exitUsage, errors.New("--position is for one log; several have one each in the data directory")}
 	}
+	delay, err := f.lineDelay()
+	if err != nil {
+		return exitCode{exitUsage, err}
+	}
 	to, err := f.destination(ctx, cfg, cluster, apiserver)
 	if err != nil {
 		return err
@@ -146,7 +151,7 @@ func (f *followFlags) run(ctx context.Context, s streams, output string, cfg con
 		}
 		group.Go(func() (err error) {
 			sums[i], err = importer.Follow(gctx, importer.FollowConfig{
-				Client: to.client, BaseURL: to.base, Cluster: to.cluster, APIServer: to.apiserver, Local: to.local,
+				Client: to.client, BaseURL: to.base, Cluster: to.cluster, APIServer: to.apiserver, Delay: delay,
 				Path: path, Position: position, Progress: func(done importer.Followed) { status.tell(path, done) },
 			})
 			return err
@@ -163,6 +168,25 @@ func (f *followFlags) run(ctx context.Context, s streams, output string, cfg con
 		fmt.Fprintf(s.out, "%s: %s\n", safe.Text(path), followedText(sums[i]))
 	}
 	return err
+}
+
+// besideWebhook is how long a line waits beside a webhook at its defaults, which holds a batch
+// for up to 30 s.
+const besideWebhook = 45 * time.Second
+
+// lineDelay is how long a line waits.
+func (f *followFlags) lineDelay() (time.Duration, error) {
+	if f.delay == "" {
+		if f.webhookConfig != "" {
+			return besideWebhook, nil
+		}
+		return 0, nil
+	}
+	d, err := time.ParseDuration(f.delay)
+	if err != nil || d < 0 || d > time.Hour {
+		return 0, fmt.Errorf("--delay %q is no time between 0s and 1h, such as 45s", f.delay)
+	}
+	return d, nil
 }
 
 // followPosition is where the position of a log lies: two logs of one name are two.

@@ -71,7 +71,7 @@ apiserver's own webhook file. See docs/completeness.md.`,
 			return follow.run(c.Context(), s, output, cfg, cluster, apiserver, args)
 		}
 		if follow != (followFlags{}) {
-			return exitCode{exitUsage, errors.New("--webhook-config, --server, its credentials and --position are for --follow")}
+			return exitCode{exitUsage, errors.New("--webhook-config, --server, its credentials, --position and --delay are for --follow")}
 		}
 		if len(args) == 0 && stateFile == "" {
 			return exitCode{exitUsage, errors.New("name an audit log, - for standard input, or a --state file")}

@@ -23,15 +23,13 @@ func (s *system) receiver(trusted bool) (http.Handler, error) {
 	w := s.cfg.Webhook
 	cfg := webhook.Config{
 		MaxBody: int64(w.MaxBodyBytes), MaxEvent: int(w.MaxEventBytes), MaxInFlight: int64(w.MaxInFlightBytes),
-		MaxClusterInFlight: int64(w.MaxClusterInFlight), Anonymous: w.AllowAnonymous, Trusted: trusted, Ready: s.ready,
+		MaxClusterInFlight: int64(w.MaxClusterInFlight), Anonymous: w.AllowAnonymous, Trusted: trusted, Ready: s.ready, Contacts: s.contacts,
 	}
 	switch {
 	case trusted && s.runner != nil:
 		cfg.State = s.takeState
 	case trusted:
 		cfg.State = stateElsewhere
-	default:
-		cfg.Contacts = s.contacts
 	}
 	return webhook.New(cfg, s.producer(), s.redactor, s.authority.Registry(), s.log, s.reg)
 }

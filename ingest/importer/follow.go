@@ -22,9 +22,6 @@ type FollowConfig struct {
 	Cluster string
 	// APIServer names the apiserver that writes the log, may be empty.
 	APIServer string
-	// Local says that BaseURL is the local listener, which takes the source of the events
-	// from its client: what is followed ages like what is posted.
-	Local bool
 
 	// Path is the log as it is written. The files it was rotated into lie beside it.
 	Path string
@@ -37,6 +34,10 @@ type FollowConfig struct {
 	BatchBytes  int
 	// MaxLine is the longest line taken, in bytes; 0 is 64 MiB.
 	MaxLine int
+	// Delay is how long a line waits before it is posted, so that the webhook, which waits for
+	// a batch to fill, comes first: what comes from the log first is then what the webhook lost.
+	// What a file held when it was rotated waits no longer.
+	Delay time.Duration
 	// Every is the pause between two looks at the log; 0 is 250 ms.
 	Every time.Duration
 	// Progress is called after every look at the log, by the goroutine of Follow; may be nil.
@@ -110,6 +111,7 @@ type follower struct {
 
 	held    *os.File // the file at the path when it was last looked at
 	heldFor string   // its identity, empty while its first line is not whole
+	grown   growth
 	dirTime time.Time
 	known   map[string]seen // of rotated files, by name
 	again   bool            // a rotated file could not be read to its end yet
@@ -153,7 +155,7 @@ func newFollower(cfg FollowConfig) (*follower, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &follower{cfg: cfg, post: post, poster: &poster{cfg: post, local: cfg.Local}, pos: pos, known: map[string]seen{}}, nil
+	return &follower{cfg: cfg, post: post, poster: &poster{cfg: post}, pos: pos, known: map[string]seen{}}, nil
 }
 
 func (f *follower) close() {
@@ -192,7 +194,7 @@ func (f *follower) look(ctx context.Context) error {
 	if f.held == nil {
 		return nil
 	}
-	return f.current(ctx)
+	return f.current(ctx, false)
 }
 
 // leave lets go of the held file when another stands at the path, or when it was cut short.
@@ -216,7 +218,7 @@ func (f *follower) leave(ctx context.Context, current os.FileInfo) (moved bool, 
 	case cut:
 		f.done.Truncations++
 		f.cfg.Log.Info("log was cut short", zap.String("path", f.cfg.Path))
-		f.heldFor = "" // its rest is in a copy; here something new begins
+		f.heldFor, f.grown = "", growth{} // its rest is in a copy; here something new begins
 		if m != nil && head == m.Head {
 			// Cut short and begun again with the same line: nothing tells what was read of it.
 			m.Offset = 0
@@ -230,7 +232,8 @@ func (f *follower) leave(ctx context.Context, current os.FileInfo) (moved bool, 
 	default:
 		return false, nil
 	}
-	if err := f.current(ctx); err != nil {
+	f.grown = growth{}
+	if err := f.current(ctx, true); err != nil {
 		return true, err
 	}
 	err = f.held.Close()
@@ -254,8 +257,8 @@ func (f *follower) take() error {
 	return nil
 }
 
-// current posts what is new in the held file.
-func (f *follower) current(ctx context.Context) error {
+// current posts what is new in the held file, and has been there for long enough or all of it.
+func (f *follower) current(ctx context.Context, all bool) error {
 	info, err := f.held.Stat()
 	if err != nil {
 		return fmt.Errorf("follow: %w", err)
@@ -269,5 +272,39 @@ func (f *follower) current(ctx context.Context) error {
 			return nil
 		}
 	}
-	return f.drain(ctx, f.pos.enter(f.heldFor, f.cfg.Path), plainFile{f.held, info.Size()}, false)
+	m, size := f.pos.enter(f.heldFor, f.cfg.Path), info.Size()
+	if !all && f.cfg.Delay > 0 {
+		size = f.grown.before(f.cfg.Now(), size, f.cfg.Delay)
+		f.done.Behind += max(0, info.Size()-max(size, m.Offset))
+	}
+	return f.drain(ctx, m, plainFile{f.held, size}, false)
+}
+
+// growth remembers how large a file was when.
+type growth struct{ sizes []sizeAt }
+
+type sizeAt struct {
+	at   time.Time
+	size int64
+}
+
+// before notes the size of now and returns that of a delay ago, 0 when it was not looked at
+// then. A file that was cut short begins anew.
+func (g *growth) before(now time.Time, size int64, delay time.Duration) int64 {
+	n := len(g.sizes)
+	if n > 0 && size < g.sizes[n-1].size {
+		g.sizes, n = nil, 0
+	}
+	if n == 0 || size > g.sizes[n-1].size {
+		g.sizes = append(g.sizes, sizeAt{now, size})
+	}
+	old := 0
+	for old+1 < len(g.sizes) && now.Sub(g.sizes[old+1].at) >= delay {
+		old++
+	}
+	g.sizes = g.sizes[old:]
+	if now.Sub(g.sizes[0].at) < delay {
+		return 0
+	}
+	return g.sizes[0].size
 }

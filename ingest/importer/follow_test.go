@@ -124,7 +124,7 @@ func (w *logWriter) must(err error) {
 func (w *logWriter) follow(rc *receiver) *follower {
 	w.t.Helper()
 	f, err := newFollower(FollowConfig{
-		Client: rc.client, BaseURL: "http://retrial", Cluster: "prod", Local: true, Path: w.path, BatchEvents: 3,
+		Client: rc.client, BaseURL: "http://retrial", Cluster: "prod", Path: w.path, BatchEvents: 3,
 		Position: filepath.Join(filepath.Dir(w.path), "position", "p.json"),
 		Sleep:    func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		Now:      func() time.Time { return w.clock },
@@ -499,4 +499,48 @@ func TestFollowWaits(t *testing.T) {
 		t.Errorf("%+v %v", done, err)
 	}
 	equal(t, rc.took(), w.written)
+}
+
+// TestFollowDelay: a line is posted when it is old enough, at once when its file is rotated, and
+// once in any case.
+func TestFollowDelay(t *testing.T) {
+	rc := newReceiver(t, webhook.Config{})
+	w := newLogWriter(t)
+	f := w.follow(rc)
+	defer f.close()
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	f.cfg.Now, f.cfg.Delay = func() time.Time { return now }, 30*time.Second
+	var took []string
+	look := func(want int, behind bool) {
+		t.Helper()
+		f.done.Behind = 0
+		if err := f.look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		took = append(took, rc.took()...)
+		equal(t, took, w.written[:want])
+		if (f.done.Behind > 0) != behind {
+			t.Errorf("%d bytes behind", f.done.Behind)
+		}
+	}
+	w.events(4)
+	look(0, true)
+	now = now.Add(20 * time.Second)
+	w.events(3)
+	look(0, true)
+	now = now.Add(15 * time.Second)
+	look(4, true)
+	now = now.Add(14 * time.Second)
+	look(4, true)
+	now = now.Add(time.Second)
+	look(7, false)
+	w.events(2)
+	look(7, true)
+	w.rename()
+	w.events(5)
+	look(9, true)
+	now = now.Add(29 * time.Second)
+	look(9, true)
+	now = now.Add(time.Second)
+	look(14, false)
 }

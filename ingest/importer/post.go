@@ -27,7 +27,6 @@ const (
 // poster posts bodies until they are taken. It may be used by several goroutines.
 type poster struct {
 	cfg     Config
-	local   bool      // of a follow: the receiver is told that it is one
 	since   time.Time // of a state: when the log that comes with it begins; may be zero
 	retries atomic.Int64
 }
@@ -52,9 +51,7 @@ func (p *poster) endpoint(kind Pass) string {
 	u += "/" + what
 	switch kind {
 	case PassFollow:
-		if p.local {
-			u += "?source=log"
-		}
+		u += "?source=log"
 	case PassPolicy:
 		u += "?policy=only"
 	case PassEvents:

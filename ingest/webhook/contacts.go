@@ -34,7 +34,7 @@ const (
 	ReasonPath Reason = refusedPath
 )
 
-// Accepted is what a cluster's credentials have brought in since the receiver started.
+// Accepted is what has been brought in for a cluster since the receiver started.
 type Accepted struct {
 	First, Last time.Time
 	Posts       int64
@@ -71,6 +71,7 @@ type Contacts struct {
 
 	mu       sync.Mutex
 	accepted map[string]*Accepted
+	followed map[string]*Accepted
 	refusals []Refusal // oldest first, by Last
 }
 
@@ -79,7 +80,7 @@ func NewContacts(now func() time.Time) *Contacts {
 	if now == nil {
 		now = time.Now
 	}
-	return &Contacts{now: now, since: now(), accepted: map[string]*Accepted{}}
+	return &Contacts{now: now, since: now(), accepted: map[string]*Accepted{}, followed: map[string]*Accepted{}}
 }
 
 // Since is when the record begins.
@@ -95,9 +96,22 @@ func (c *Contacts) Accepted(cluster string) (Accepted, bool) {
 	if c == nil {
 		return Accepted{}, false
 	}
+	return c.brought(c.accepted, cluster)
+}
+
+// Followed returns what followers of the cluster's audit logs have brought in, false when that
+// is nothing.
+func (c *Contacts) Followed(cluster string) (Accepted, bool) {
+	if c == nil {
+		return Accepted{}, false
+	}
+	return c.brought(c.followed, cluster)
+}
+
+func (c *Contacts) brought(by map[string]*Accepted, cluster string) (Accepted, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a, ok := c.accepted[cluster]
+	a, ok := by[cluster]
 	if !ok {
 		return Accepted{}, false
 	}
@@ -120,21 +134,31 @@ func (c *Contacts) Refusals(cluster string) []Refusal {
 	return out
 }
 
-// accept notes an acknowledged post.
+// accept notes an acknowledged post of an apiserver.
 func (c *Contacts) accept(cluster, remote string, events int) {
-	if c == nil {
-		return
+	if c != nil {
+		c.bring(c.accepted, cluster, remote, events)
 	}
+}
+
+// follow notes an acknowledged post of a follower.
+func (c *Contacts) follow(cluster, remote string, events int) {
+	if c != nil {
+		c.bring(c.followed, cluster, remote, events)
+	}
+}
+
+func (c *Contacts) bring(by map[string]*Accepted, cluster, remote string, events int) {
 	now := c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a, ok := c.accepted[cluster]
+	a, ok := by[cluster]
 	if !ok {
-		if len(c.accepted) >= keptClusters {
+		if len(by) >= keptClusters {
 			return
 		}
 		a = &Accepted{First: now}
-		c.accepted[cluster] = a
+		by[cluster] = a
 	}
 	a.Last, a.Remote = now, host(remote)
 	a.Posts++

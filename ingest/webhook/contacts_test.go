@@ -40,6 +40,22 @@ func TestContacts(t *testing.T) {
 		t.Error("test never posted")
 	}
 
+	// A follower of the log has the same credentials, and is another.
+	follower, err := one.Post(s.url+"/v1/clusters/prod/audit?source=log", "application/json", strings.NewReader(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[]}`))
+	if err != nil || follower.StatusCode != http.StatusOK {
+		t.Fatalf("a follower is answered %+v %v", follower, err)
+	}
+	_ = follower.Body.Close()
+	if a, ok := c.Followed("prod"); !ok || a.Posts != 1 || a.Remote != "127.0.0.1" {
+		t.Errorf("followed of prod: %+v", a)
+	}
+	if a, _ := c.Accepted("prod"); a.Posts != 2 {
+		t.Errorf("accepted of prod, with a follower: %+v", a)
+	}
+	if _, ok := c.Followed("test"); ok {
+		t.Error("test is not followed")
+	}
+
 	latest := func(t *testing.T, cluster string, reason Reason, says string) {
 		t.Helper()
 		r := c.Refusals(cluster)

@@ -45,9 +45,10 @@ const (
 	QueryPolicyOnly = "only"
 	QueryPolicyDone = "done"
 
-	// QuerySource is the query parameter with which a trusted client says that it follows a
-	// log as it is written ([QuerySourceLog]): its events age like those of a webhook, where
-	// those of an import may be old already and stay.
+	// QuerySource is the query parameter with which a client says that it follows a log as it
+	// is written ([QuerySourceLog]), so that what came from there can be told from what the
+	// webhook brought. Its events age like those of a webhook, where those of an import may be
+	// old already and stay. Apiservers drop the query of their webhook's URL.
 	QuerySource    = "source"
 	QuerySourceLog = sourceLog
 
@@ -175,7 +176,14 @@ func (h *Handler) remember(r *http.Request, a answer) {
 		return
 	}
 	to, _ := parsePath(r.URL.Path)
-	if a.code == http.StatusOK && a.tally != nil {
+	accepted := a.code == http.StatusOK && a.tally != nil
+	switch {
+	case accepted && followed(r):
+		h.cfg.Contacts.follow(to.cluster, r.RemoteAddr, a.tally.events)
+		return
+	case h.cfg.Trusted: // imports connect nobody
+		return
+	case accepted:
 		h.cfg.Contacts.accept(to.cluster, r.RemoteAddr, a.tally.events)
 		return
 	}
@@ -193,6 +201,9 @@ func (h *Handler) remember(r *http.Request, a answer) {
 		h.cfg.Contacts.refuse(cluster, r.RemoteAddr, Reason(a.reason), a.text)
 	}
 }
+
+// followed tells whether a request says that it comes from a log that is followed.
+func followed(r *http.Request) bool { return r.URL.Query().Get(QuerySource) == QuerySourceLog }
 
 func writeAnswer(w http.ResponseWriter, a answer) {
 	header := w.Header()
@@ -273,12 +284,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, began time.Time)
 	ctx, cancel := context.WithTimeout(r.Context(), h.cfg.Deadline)
 	defer cancel()
 	in := &intake{h: h, ctx: ctx, cluster: to.cluster, apiserver: to.apiserver, source: h.source, received: began.UTC()}
-	if h.cfg.Trusted { // apiservers' queries mean nothing
-		q := r.URL.Query()
-		in.policy = q.Get(QueryPolicy)
-		if q.Get(QuerySource) == QuerySourceLog {
-			in.source = sourceLog
-		}
+	if followed(r) {
+		in.source = sourceLog
+	}
+	if h.cfg.Trusted {
+		in.policy = r.URL.Query().Get(QueryPolicy)
 	}
 	// A connection that knows no deadlines has the server's time-outs. This one stays until
 	// the next request: it also bounds how long the server waits for a body's rest.

@@ -176,8 +176,8 @@ func (t *tree) server(p string, aggregated bool) (*manifest, *flags, error) {
 		if m, err := manifestOf(data, aggregated); m != nil || err != nil {
 			return m, nil, err
 		}
-		if words := k3sArguments(data); words != nil {
-			return nil, flagsOf(words, p), nil
+		if words, err := t.rancher(p, data); words != nil || err != nil {
+			return nil, flagsOf(words, p), err
 		}
 		if ext != ".json" || !strings.Contains(base, "apiserver") {
 			return nil, nil, nil
@@ -220,26 +220,4 @@ func (t *tree) peek(p string) ([]byte, error) {
 		return nil, readError(p, err)
 	}
 	return data, nil
-}
-
-// k3sArguments reads the arguments for the apiserver out of the configuration of k3s and
-// rke2.
-func k3sArguments(data []byte) []word {
-	var c struct {
-		One any `json:"kube-apiserver-arg"`
-	}
-	if yaml.Unmarshal(data, &c) != nil || c.One == nil {
-		return nil
-	}
-	list, ok := c.One.([]any)
-	if !ok {
-		list = []any{c.One}
-	}
-	var words []word
-	for _, v := range list {
-		if s, ok := v.(string); ok {
-			words = append(words, word{text: "--" + strings.TrimLeft(s, "-")})
-		}
-	}
-	return words
 }

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/retrial-io/retrial/ingest/apimetrics"
+	"github.com/retrial-io/retrial/internal/config"
+)
+
+// scrapeRegistry is the folder of the data directory that says which apiservers are asked for
+// their counters, beside those that the configuration names. A running server looks into it
+// before it asks:
+//
+//	DATA-DIR/scrape/CLUSTER/APISERVER/target.yaml, token, ca.crt
+//
+// It holds the names of files, never a token, in memory: a reader reads them again when they
+// change.
+type scrapeRegistry string
+
+func scrapeRegistryOf(cfg config.Config) scrapeRegistry {
+	return scrapeRegistry(filepath.Join(cfg.DataDir, "scrape"))
+}
+
+const (
+	scrapeTarget, scrapeToken, scrapeCA = "target.yaml", "token", "ca.crt"
+	// onlyAPIServer stands for an apiserver without a name, which no apiserver can have.
+	onlyAPIServer = "_"
+)
+
+// scrapeEntry is what target.yaml says.
+type scrapeEntry struct {
+	URL string `json:"url"`
+}
+
+// folder is that of one apiserver.
+func (r scrapeRegistry) folder(cluster, apiserver string) string {
+	if apiserver == "" {
+		apiserver = onlyAPIServer
+	}
+	return filepath.Join(string(r), cluster, apiserver)
+}
+
+// save makes an apiserver one that is asked, or asked otherwise. The target comes last: without
+// it nobody is asked.
+func (r scrapeRegistry) save(cluster, apiserver, url string, token, ca []byte) error {
+	text, err := yaml.Marshal(scrapeEntry{url})
+	if err != nil {
+		return err
+	}
+	dir := r.folder(cluster, apiserver)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name string
+		data []byte
+	}{{scrapeToken, token}, {scrapeCA, ca}, {scrapeTarget, text}} {
+		if err := writeSynced(filepath.Join(dir, f.name), f.data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove forgets an apiserver; fs.ErrNotExist says that it was not asked.
+func (r scrapeRegistry) remove(cluster, apiserver string) error {
+	dir := r.folder(cluster, apiserver)
+	if err := os.Remove(filepath.Join(dir, scrapeTarget)); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+// targets lists whom to ask. What cannot be read is told, and the others are asked.
+func (r scrapeRegistry) targets() ([]apimetrics.Target, error) {
+	files, err := filepath.Glob(filepath.Join(string(r), "*", "*", scrapeTarget))
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(files)
+	var out []apimetrics.Target
+	var errs []error
+	for _, file := range files {
+		dir := filepath.Dir(file)
+		apiserver, cluster := filepath.Base(dir), filepath.Base(filepath.Dir(dir))
+		if apiserver == onlyAPIServer {
+			apiserver = ""
+		}
+		var entry scrapeEntry
+		text, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed a moment ago
+		}
+		if err == nil {
+			err = yaml.UnmarshalStrict(text, &entry)
+		}
+		t := apimetrics.Target{Cluster: cluster, APIServer: apiserver, URL: entry.URL, TokenFile: filepath.Join(dir, scrapeToken), CAFile: filepath.Join(dir, scrapeCA)}
+		if err == nil {
+			err = t.Check()
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", file, err))
+			continue
+		}
+		out = append(out, t)
+	}
+	return out, errors.Join(errs...)
+}
+
+// allTargets are the apiservers to ask: of the configuration, then of the data directory. The
+// configuration counts where both name one.
+func allTargets(cfg config.Config) ([]apimetrics.Target, error) {
+	out, err := scrapeTargets(cfg.Completeness)
+	if err != nil {
+		return nil, exitCode{exitUsage, err}
+	}
+	more, err := scrapeRegistryOf(cfg).targets()
+	for _, t := range more {
+		if !slices.ContainsFunc(out, func(o apimetrics.Target) bool { return o.Cluster == t.Cluster && o.APIServer == t.APIServer }) {
+			out = append(out, t)
+		}
+	}
+	return out, err
+}
+
+// scraped names the apiservers of a cluster that are asked for their metrics.
+func (s site) scraped(cluster string) (names []string) {
+	targets, _ := allTargets(s.cfg) // the server tells what is wrong when it asks
+	for _, t := range targets {
+		if t.Cluster == cluster {
+			names = append(names, t.APIServer)
+		}
+	}
+	return names
+}
+
+// scrapeCommand is how an apiserver is made one that is asked.
+func (s site) scrapeCommand(cluster string) string {
+	return strings.Join([]string{
+		"kubectl apply -f " + fileMetrics + "    # retrial connect writes it; deploy/" + fileMetrics,
+		"(umask 077; kubectl -n retrial create token retrial-metrics --duration 8760h > metrics.token)",
+		`kubectl -n retrial get configmap kube-root-ca.crt -o jsonpath='{.data.ca\.crt}' > metrics-ca.crt`,
+		"retrial cluster scrape " + shellWord(cluster) + " --url https://ADDRESS:6443 --token-file metrics.token --certificate-authority metrics-ca.crt" + s.dataDir(),
+	}, "\n")
+}
