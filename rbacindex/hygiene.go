@@ -3,6 +3,8 @@ package rbacindex
 import (
 	"cmp"
 	"slices"
+	"sort"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 )
@@ -31,6 +33,9 @@ const (
 	// FlawEverybody: a binding gives something to everybody who logs in
 	// (system:authenticated), or to everybody (system:unauthenticated, system:anonymous).
 	FlawEverybody
+	// FlawTooLarge: whether other bindings give what a binding does, or other rules of a role
+	// what one does, takes more work to tell than there is for it.
+	FlawTooLarge
 )
 
 // String returns the kind in a few words.
@@ -52,12 +57,14 @@ func (k FlawKind) String() string {
 		return "unbound role"
 	case FlawEverybody:
 		return "grants everybody"
+	case FlawTooLarge:
+		return "too large to check"
 	}
 	return "unknown"
 }
 
 // Idle reports whether what has the flaw does nothing: removing it changes no decision.
-func (k FlawKind) Idle() bool { return k != FlawEverybody }
+func (k FlawKind) Idle() bool { return k != FlawEverybody && k != FlawTooLarge }
 
 // Flaw is something that is wrong with a policy, or does nothing in it.
 type Flaw struct {
@@ -80,8 +87,19 @@ type Flaw struct {
 //
 // Removals change no decision about requests that URLs can make; a removed binding to a missing role takes its evaluation error
 // along.
+//
+// The work is bounded whatever the policy looks like: all bindings and roles share hygieneSteps,
+// of which one has at most CoverSteps, and each has hygieneLeast of its own. What took more is
+// FlawTooLarge.
 func (s *Snapshot) Hygiene() []Flaw {
-	c := cleaner{s: s, gone: map[*binding]bool{}, pieces: map[*role]*roleLeast{}}
+	c := cleaner{s: s, gone: map[*binding]bool{}, left: hygieneSteps}
+	c.all()
+	return c.flaws
+}
+
+// all finds every flaw.
+func (c *cleaner) all() {
+	s := c.s
 	var bindings []*binding
 	add := func(b *binding) bool {
 		bindings = append(bindings, b)
@@ -94,64 +112,53 @@ func (s *Snapshot) Hygiene() []Flaw {
 	for _, b := range bindings {
 		c.binding(b)
 	}
+	var all []*role
 	roles := func(t trie[*role], uses trie[*uses]) {
 		t.all(func(r *role) bool {
 			ns, name := r.id()
 			if _, used := uses.get(s.family.hasher, ns, name); !used {
 				c.flaws = append(c.flaws, Flaw{Kind: FlawUnboundRole, Key: r.key()})
 			}
-			c.rules(r)
+			all = append(all, r)
 			return true
 		})
 	}
 	roles(s.clusterRoles, s.clusterRoleUses)
 	roles(s.roles, s.roleUses)
+	// Those of few rules first: one that is large leaves them what they need.
+	slices.SortStableFunc(all, func(a, b *role) int {
+		return cmp.Or(cmp.Compare(len(a.rules()), len(b.rules())), compareKeys(a.key(), b.key()))
+	})
+	for _, r := range all {
+		c.rules(r)
+	}
 	slices.SortStableFunc(c.flaws, func(a, b Flaw) int {
 		return cmp.Or(compareKeys(a.Key, b.Key), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Rule, b.Rule))
 	})
-	return c.flaws
 }
+
+// Steps of a run of Hygiene, and what a binding or a role has whatever others took.
+const (
+	hygieneSteps = 1 << 24
+	hygieneLeast = 1 << 14
+)
 
 // cleaner is one run of Hygiene.
 type cleaner struct {
-	s      *Snapshot
-	flaws  []Flaw
-	gone   map[*binding]bool // found idle: others must not rest on them
-	pieces map[*role]*roleLeast
+	s     *Snapshot
+	flaws []Flaw
+	gone  map[*binding]bool // found idle: others must not rest on them
+	left  int               // of hygieneSteps
 }
 
-// roleLeast is a role taken apart. Rules out of all proportion are not (wide): a role with
-// one is superfluous only beside a binding to itself.
-type roleLeast struct {
-	resources, paths []piece
-	wide             bool
-}
-
-func (c *cleaner) least(r *role) *roleLeast {
-	l, ok := c.pieces[r]
-	if !ok {
-		l = &roleLeast{}
-		rules := r.rules()
-		for i := range rules {
-			if pieceCount(&rules[i]) > maxExpansion {
-				l.wide = true
-				continue
-			}
-			eachPiece(&rules[i], func(p *piece) {
-				if p.isPath {
-					l.paths = append(l.paths, *p)
-				} else {
-					l.resources = append(l.resources, *p)
-				}
-			})
-		}
-		c.pieces[r] = l
-	}
-	return l
-}
-
-func pieceCount(r *rbacv1.PolicyRule) int {
-	return len(r.Verbs) * (len(r.APIGroups)*len(r.Resources)*max(1, len(r.ResourceNames)) + len(r.NonResourceURLs))
+// within runs a check of one binding or role with the steps it may take, and reports whether
+// they sufficed.
+func (c *cleaner) within(check func(*Steps)) bool {
+	steps := NewSteps(max(hygieneLeast, min(CoverSteps, c.left)))
+	had := steps.Left()
+	check(steps)
+	c.left -= had - max(steps.Left(), 0)
+	return steps.Left() >= 0
 }
 
 // binding finds what is wrong with a binding.
@@ -169,10 +176,11 @@ func (c *cleaner) binding(b *binding) {
 		f.Kind = FlawMissingRole
 	case named == 0:
 		f.Kind = FlawNoSubject
-	case c.gives(b, r) == 0 && !c.least(r).wide:
+	case !slices.ContainsFunc(r.rules(), func(r rbacv1.PolicyRule) bool { return gives(&r, b.rb == nil) }):
 		f.Kind = FlawEmptyRole
-	default:
-		f.Kind, f.By = c.shadowed(b, r)
+	case !c.within(func(steps *Steps) { f.Kind, f.By = c.shadowed(b, r, steps) }):
+		c.flaws = append(c.flaws, Flaw{Kind: FlawTooLarge, Key: f.Key, Role: f.Role})
+		f.Kind = 0
 	}
 	if f.Kind != 0 {
 		c.gone[b] = true
@@ -186,32 +194,42 @@ func (c *cleaner) binding(b *binding) {
 	}
 }
 
-// gives counts the pieces a binding gives; those of namespaces give no paths.
-func (c *cleaner) gives(b *binding, r *role) int {
-	l := c.least(r)
-	if b.rb != nil {
-		return len(l.resources)
-	}
-	return len(l.resources) + len(l.paths)
+// gives tells whether a rule gives anything; those of namespaces give no paths.
+func gives(r *rbacv1.PolicyRule, cluster bool) bool {
+	return len(r.Verbs) > 0 && (len(r.APIGroups) > 0 && len(r.Resources) > 0 || cluster && len(r.NonResourceURLs) > 0)
 }
 
-// shadowed tells whether others give every subject of b all that b does, and which.
-func (c *cleaner) shadowed(b *binding, r *role) (FlawKind, []Key) {
+// shadowed tells whether others give every subject of b all that b does, and which. The answer
+// counts only if the steps sufficed.
+func (c *cleaner) shadowed(b *binding, r *role, steps *Steps) (FlawKind, []Key) {
+	wanted := r.rules()
+	if b.rb != nil {
+		wanted = slices.Clone(wanted)
+		for i := range wanted {
+			wanted[i].NonResourceURLs = nil
+		}
+	}
 	kind := FlawDuplicateBinding
 	by := map[*binding]bool{}
+	var last []*binding // that were enough for the subject before
 	for i := range b.subjects() {
 		name, group, ok := b.principal(&b.subjects()[i])
 		if !ok {
 			continue
 		}
-		others := c.others(b, name, group)
+		others, ok := c.others(b, name, group, steps)
+		if !ok {
+			return 0, nil
+		}
 		if i := slices.IndexFunc(others, func(o *binding) bool { return c.s.role(o.roleKey()) == r }); i >= 0 {
 			by[others[i]] = true
 			continue
 		}
-		if kind = FlawShadowedBinding; len(others) == 0 || !c.covered(b, r, others, by) {
+		kind = FlawShadowedBinding
+		if len(others) == 0 || !slices.Equal(others, last) && !c.covered(wanted, others, by, steps) {
 			return 0, nil
 		}
+		last = others
 	}
 	keys := make([]Key, 0, len(by))
 	for o := range by {
@@ -221,80 +239,121 @@ func (c *cleaner) shadowed(b *binding, r *role) (FlawKind, []Key) {
 	return kind, keys
 }
 
-// others are the bindings that give something to a subject wherever b does.
-func (c *cleaner) others(b *binding, name string, group bool) []*binding {
+// others are the bindings that give something to a subject wherever b does; false when the
+// steps did not suffice.
+func (c *cleaner) others(b *binding, name string, group bool, steps *Steps) ([]*binding, bool) {
 	h := c.s.family.hasher
 	p, ok := c.s.principals(group).get(h, "", name)
 	if !ok {
-		return nil
+		return nil, steps.take(1)
 	}
-	refs := p.cluster.appendTo(nil)
-	if b.rb != nil {
-		if sp, ok := p.spaces.get(h, "", b.rb.Namespace); ok {
-			refs = sp.refs.appendTo(refs)
-		}
-	}
-	out := make([]*binding, 0, len(refs))
-	for _, r := range refs {
+	var out []*binding
+	add := func(r *ref) bool {
 		if r.b != b && !c.gone[r.b] && c.s.role(r.b.roleKey()) != nil {
 			out = append(out, r.b)
 		}
+		return steps.take(stepsABinding)
 	}
-	slices.SortFunc(out, func(x, y *binding) int { return compareKeys(x.key(), y.key()) })
-	return out
-}
-
-// covered tells whether others' rules cover all that b gives, and adds those it takes.
-func (c *cleaner) covered(b *binding, r *role, others []*binding, by map[*binding]bool) bool {
-	l := c.least(r)
-	if l.wide {
-		return false
+	if !p.cluster.all(add) {
+		return nil, false
 	}
-	all := [][]piece{l.resources, l.paths}
 	if b.rb != nil {
-		all = all[:1]
-	}
-	for _, pieces := range all {
-		for i := range pieces {
-			at := slices.IndexFunc(others, func(o *binding) bool {
-				rules := c.s.role(o.roleKey()).rules()
-				for j := range rules {
-					if pieces[i].coveredBy(&rules[j]) {
-						return true
-					}
-				}
-				return false
-			})
-			if at < 0 {
-				return false
-			}
-			by[others[at]] = true
+		if sp, ok := p.spaces.get(h, "", b.rb.Namespace); ok && !sp.refs.all(add) {
+			return nil, false
 		}
 	}
+	slices.SortFunc(out, func(x, y *binding) int { return compareKeys(x.key(), y.key()) })
+	return out, true
+}
+
+// covered tells whether others' rules cover all that is wanted, and adds those it takes: of
+// several that would do the first.
+func (c *cleaner) covered(wanted []rbacv1.PolicyRule, others []*binding, by map[*binding]bool, steps *Steps) bool {
+	cover := func(some []*binding) bool {
+		var owner []*rbacv1.PolicyRule
+		seen := map[*role]bool{}
+		for _, o := range some {
+			r := c.s.role(o.roleKey())
+			if seen[r] {
+				continue
+			}
+			seen[r] = true
+			rules := r.rules()
+			for i := range rules {
+				owner = append(owner, &rules[i])
+			}
+		}
+		return allCovered(owner, wanted, steps)
+	}
+	if !cover(others) {
+		return false
+	}
+	var needed []*binding
+	for rest := others; !cover(needed); {
+		at := sort.Search(len(rest), func(i int) bool { return cover(slices.Concat(needed, rest[:i+1])) })
+		if at == len(rest) {
+			return false // the steps did not suffice
+		}
+		needed, rest = append(needed, rest[at]), rest[:at]
+	}
+	for _, o := range needed {
+		by[o] = true
+	}
 	return true
+}
+
+// allCovered tells whether rules cover others. Most do not, and the first piece shows it.
+func allCovered(owner []*rbacv1.PolicyRule, wanted []rbacv1.PolicyRule, steps *Steps) bool {
+	for i := range wanted {
+		if gives(&wanted[i], true) {
+			if !slices.ContainsFunc(owner, func(r *rbacv1.PolicyRule) bool { return coversFirst(r, &wanted[i], steps) }) {
+				return false
+			}
+			break
+		}
+	}
+	covered := covers(owner, wanted, 1, steps)
+	return covered.Covered()
+}
+
+// coversFirst tells whether a rule covers the first piece of another that gives something.
+func coversFirst(r, w *rbacv1.PolicyRule, steps *Steps) bool {
+	if !steps.take(1+len(r.Verbs)) || !verbMatches(r.Verbs, w.Verbs[0]) {
+		return false
+	}
+	if len(w.APIGroups) == 0 || len(w.Resources) == 0 {
+		return len(r.ResourceNames) == 0 && steps.take(len(r.NonResourceURLs)) && pathMatches(r.NonResourceURLs, w.NonResourceURLs[0])
+	}
+	if len(r.ResourceNames) > 0 && (len(w.ResourceNames) == 0 || !steps.take(len(r.ResourceNames)) || !slices.Contains(r.ResourceNames, w.ResourceNames[0])) {
+		return false
+	}
+	return steps.take(len(r.APIGroups)+len(r.Resources)) && groupMatches(r.APIGroups, w.APIGroups[0]) && coversResource(r.Resources, w.Resources[0])
+}
+
+// coversResource reports whether a rule's resources hold one, by name, by "*", or by that of
+// its subresource for every resource.
+func coversResource(have []string, resource string) bool {
+	_, sub, ok := strings.Cut(resource, "/")
+	return slices.Contains(have, rbacv1.ResourceAll) || slices.Contains(have, resource) || ok && slices.Contains(have, "*/"+sub)
 }
 
 // rules finds rules of a role that its others cover. Of two that cover each other the later
 // one is named.
 func (c *cleaner) rules(r *role) {
 	rules := r.rules()
-	gone := make([]bool, len(rules))
-	for i := len(rules) - 1; i >= 0; i-- {
-		if pieceCount(&rules[i]) > maxExpansion {
-			continue
-		}
-		covered := true
-		eachPiece(&rules[i], func(p *piece) {
-			for j := range rules {
-				if j != i && !gone[j] && p.coveredBy(&rules[j]) {
-					return
-				}
+	others := make([]*rbacv1.PolicyRule, len(rules))
+	for i := range rules {
+		others[i] = &rules[i]
+	}
+	if !c.within(func(steps *Steps) {
+		for i := len(rules) - 1; i >= 0 && steps.take(1); i-- {
+			without := slices.Concat(others[:i], others[i+1:])
+			if allCovered(without, rules[i:i+1], steps) {
+				others = without
+				c.flaws = append(c.flaws, Flaw{Kind: FlawShadowedRule, Key: r.key(), Rule: i})
 			}
-			covered = false
-		})
-		if covered {
-			gone[i] = true
-			c.flaws = append(c.flaws, Flaw{Kind: FlawShadowedRule, Key: r.key(), Rule: i})
 		}
+	}) {
+		c.flaws = append(c.flaws, Flaw{Kind: FlawTooLarge, Key: r.key()})
 	}
 }

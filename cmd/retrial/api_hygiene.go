@@ -60,6 +60,7 @@ var flawKinds = []struct {
 	{rbacindex.FlawShadowedBinding, "shadowed-binding", "other bindings give all it gives"},
 	{rbacindex.FlawShadowedRule, "shadowed-rule", "the role's other rules give it, or it allows nothing"},
 	{rbacindex.FlawUnboundRole, "unbound-role", "no binding names it"},
+	{rbacindex.FlawTooLarge, "too-large", "too large to check whether others give the same"},
 }
 
 func (a api) hygiene(_ context.Context, q url.Values) (any, error) {
