@@ -13,6 +13,7 @@ import (
 	celast "github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/ext"
+	"github.com/google/cel-go/interpreter"
 
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
@@ -41,6 +42,12 @@ func newEnv() (*language, error) {
 		return nil, err
 	}
 	return &language{env}, nil
+}
+
+// tooCostly tells whether an expression was stopped because a request is too large for it.
+func tooCostly(err error) bool {
+	var stopped interpreter.EvalCancelledError
+	return errors.As(err, &stopped) && stopped.Cause == interpreter.CostLimitExceeded
 }
 
 // expr is one compiled expression. What it can, it reads without the interpreter.

@@ -85,13 +85,13 @@ func (d *Detector) apply(p *program) {
 	if !p.matches(in) {
 		return
 	}
+	in.unchecked = false
 	if p.expr != nil {
 		ok, err := p.expr.bool(in)
 		if err != nil {
 			d.failed(p, err)
-			return
 		}
-		if !ok {
+		if in.unchecked = tooCostly(err); !ok && !in.unchecked {
 			return
 		}
 	}
@@ -238,6 +238,12 @@ func (d *Detector) evidence(p *program) Evidence {
 	says := words(p.says)
 	if slices.Contains(p.reads, "answerLost") && d.in.answerLost() {
 		says = strings.TrimPrefix(says+"; its answer was lost, and it may have been done", "; ")
+	}
+	if slices.Contains(p.reads, "object") && d.in.cut() {
+		says = strings.TrimPrefix(says+"; its event was too large, and there is more of it than is recorded", "; ")
+	}
+	if d.in.unchecked {
+		says = strings.TrimPrefix(says+"; it is too large to be checked", "; ")
 	}
 	return d.in.evidence(words(p.about), says)
 }

@@ -106,12 +106,15 @@ func (in *input) evidence(about, says string) Evidence {
 // maxText bounds what clients choose and findings keep.
 const maxText = 500
 
-// short cuts a text that is too long, between characters.
-func short(s string) string {
-	if len(s) <= maxText {
+// short cuts a text that is too long.
+func short(s string) string { return cutTo(s, maxText) }
+
+// cutTo cuts a text of more than n bytes, between characters.
+func cutTo(s string, n int) string {
+	if len(s) <= n {
 		return s
 	}
-	end := maxText
+	end := n
 	for end > 0 && !utf8.RuneStart(s[end]) {
 		end--
 	}

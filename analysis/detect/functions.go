@@ -28,6 +28,9 @@ func Functions() []Function {
 		func(args []ref.Val) string {
 			return bindingText(args[0], wordOf(args[1]), wordOf(args[2]), wordOf(args[3]))
 		},
+	}, {
+		"brief", []Variable{{Name: "name", Type: cel.DynType}}, "a name, cut at 80 bytes; empty of what is no string",
+		func(args []ref.Val) string { return brief(wordOf(args[0])) },
 	}}
 }
 
@@ -64,6 +67,11 @@ func (f *Function) option() cel.EnvOption {
 // maxNamed bounds the subjects that are named.
 const maxNamed = 5
 
+// maxBrief is how much of a name is told: clients may choose names of megabytes.
+const maxBrief = 80
+
+func brief(name string) string { return cutTo(name, maxBrief) }
+
 // bindingText says which role a binding gives to whom. What it was written without, it is not said to have.
 func bindingText(binding ref.Val, resource, ns, name string) string {
 	role := textIn(binding, "roleRef", "name")
@@ -73,11 +81,11 @@ func bindingText(binding ref.Val, resource, ns, name string) string {
 	if own := textIn(binding, "metadata", "name"); own != "" {
 		name = own
 	}
-	by := "ClusterRoleBinding " + name
+	by := "ClusterRoleBinding " + brief(name)
 	if resource == "rolebindings" {
-		by = "RoleBinding " + ns + "/" + name
+		by = "RoleBinding " + brief(ns) + "/" + brief(name)
 	}
-	return "it gives " + role + " to " + subjectsOf(binding) + " by " + by
+	return "it gives " + brief(role) + " to " + subjectsOf(binding) + " by " + by
 }
 
 // subjectsOf names the subjects of a binding.
@@ -93,11 +101,11 @@ func subjectsOf(binding ref.Val) string {
 	var names []string
 	for i := range min(n, maxNamed) {
 		s := list.Get(i)
-		who := textIn(s, "kind") + " "
+		who := brief(textIn(s, "kind")) + " "
 		if ns := textIn(s, "namespace"); ns != "" {
-			who += ns + "/"
+			who += brief(ns) + "/"
 		}
-		names = append(names, who+textIn(s, "name"))
+		names = append(names, who+brief(textIn(s, "name")))
 	}
 	text := strings.Join(names, ", ")
 	if n > maxNamed {

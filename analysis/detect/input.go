@@ -90,6 +90,7 @@ type input struct {
 	key       string
 	req, resp *body
 	part      int8 // component: 0 not known yet, 1 it is, -1 it is not
+	unchecked bool // it was too large for the rule at hand
 }
 
 // body is a decoded body: an object or a list, the other one empty.
@@ -185,10 +186,7 @@ func (in *input) ResolveName(name string) (any, bool) {
 	case "responseObject":
 		return native(in.response().object), true
 	case "object":
-		if o := in.response().whole(); o["kind"] != "Status" && len(o) > 0 {
-			return native(o), true
-		}
-		return native(in.request().whole()), true
+		return native(in.object()), true
 	case "verdict.grants":
 		grants := make([]map[string]string, len(v.Grants))
 		for i, g := range v.Grants {
@@ -205,6 +203,17 @@ func (in *input) ResolveName(name string) (any, bool) {
 	}
 	return nil, false
 }
+
+// object is the object as it was written.
+func (in *input) object() map[string]any {
+	if o := in.response().whole(); o["kind"] != "Status" && len(o) > 0 {
+		return o
+	}
+	return in.request().whole()
+}
+
+// cut tells whether a receiver kept a part of a role or binding; see event.KeepBodies.
+func (in *input) cut() bool { return event.Stripped(in.event) && in.object()["cut"] == true }
 
 func list(s []string) ref.Val { return types.NewStringList(types.DefaultTypeAdapter, s) }
 

@@ -90,7 +90,8 @@ func TestLoadReplacesById(t *testing.T) {
 	}
 }
 
-// TestRunawayExpression stops a loop over a body that is as large as a client likes.
+// TestRunawayExpression stops a loop over a body that is as large as a client likes, and does not
+// take that for an answer.
 func TestRunawayExpression(t *testing.T) {
 	set, err := Load(files("loop.yaml", goodRule+`
 expr: requestPatch.exists(a, requestPatch.exists(b, requestPatch.exists(c, false)))
@@ -104,5 +105,8 @@ expr: requestPatch.exists(a, requestPatch.exists(b, requestPatch.exists(c, false
 	d.Observe("prod", e, nil)
 	if s := d.Stats(); s.Errors["pods-read"] != 1 || !strings.Contains(s.FirstError["pods-read"], "cost limit") {
 		t.Errorf("stats %+v: want one error of the cost limit", s)
+	}
+	if found := d.Flush(); len(found) != 1 || !strings.Contains(found[0].Text, "; it is too large to be checked") {
+		t.Errorf("findings %+v, want one that says that it was not checked", found)
 	}
 }

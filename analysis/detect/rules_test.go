@@ -256,3 +256,49 @@ func TestWordsOfManySubjects(t *testing.T) {
 		t.Errorf("%+v, %v", found, d.Stats().FirstError)
 	}
 }
+
+// TestNobodyHidesBySize: a binding that names whom a rule is about behind tens of thousands of others,
+// or whose subjects are too large to be recorded, is found, and what is told of it is short.
+func TestNobodyHidesBySize(t *testing.T) {
+	long := strings.Repeat("x", 100_000)
+	for name, tt := range map[string]struct {
+		rule, role, last string
+		many             int
+		cut              bool
+		says             string
+	}{
+		"anonymous behind others": {"anonymous-granted", "view", "system:unauthenticated", 50_000, false, "; it is too large to be checked"},
+		"masters behind others":   {"cluster-admin-binding", "view", "system:masters", 50_000, false, "; it is too large to be checked"},
+		"cut out":                 {"cluster-admin-binding", "cluster-admin", "", 0, true, "; its event was too large, and there is more of it than is recorded"},
+		"long names":              {"cluster-admin-binding", "cluster-admin", long, 0, false, "… by ClusterRoleBinding b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := readCases(t, "testdata/rules/cluster-admin-binding.jsonl")[0].Requests[0]
+			e := q.decode(t)
+			subjects := make([]any, 0, tt.many+1)
+			for range tt.many {
+				subjects = append(subjects, map[string]any{"kind": "User", "name": "u"})
+			}
+			if tt.last != "" {
+				subjects = append(subjects, map[string]any{"kind": "Group", "name": tt.last})
+			}
+			object := map[string]any{"kind": "ClusterRoleBinding", "metadata": map[string]any{"name": "b"}, "subjects": subjects, "roleRef": map[string]any{"name": tt.role}}
+			if tt.cut {
+				object["cut"] = true
+				event.StripBodies(e, 1<<24, "digest")
+			}
+			e.RequestObject = nil
+			e.ResponseObject, _ = json.Marshal(object)
+			set := builtinSet(t).only(tt.rule)
+			d := New(set, Config{})
+			d.Observe("prod", e, q.Verdict)
+			found := d.Flush()
+			if len(found) != 1 || !strings.Contains(found[0].Text, tt.says) || strings.Contains(found[0].Text, long[:maxBrief+1]) {
+				t.Errorf("%+v, %v", found, d.Stats().FirstError)
+			}
+			if marks := NewTagger(set, nil).Tag("prod", e, q.Verdict); len(marks) != 1 {
+				t.Errorf("marks %v", marks)
+			}
+		})
+	}
+}

@@ -26,7 +26,8 @@ type tagging struct {
 }
 
 // NewTagger returns a tagger. failed, which may be nil, is told of expressions that fail on
-// a request, from any goroutine; the rule does not hold for it then.
+// a request, from any goroutine; the rule does not hold for it then, unless the request is too large
+// to be checked: nobody hides by size.
 func NewTagger(set *Set, failed func(rule string, err error)) *Tagger {
 	if failed == nil {
 		failed = func(string, error) {}
@@ -76,7 +77,7 @@ func (t *Tagger) tag(w *tagging, p *program) {
 		if err != nil {
 			t.failed(p.rule.ID, err)
 		}
-		if !ok || err != nil {
+		if !ok && !tooCostly(err) {
 			return
 		}
 	}
