@@ -45,12 +45,13 @@ type Advisor struct {
 	own       map[string][]rbacindex.Key // bindings by the user name they name
 	group     map[string][]rbacindex.Key // bindings by the group they name
 	histories map[string]*history
+	steps     int // see effort
 }
 
 // Advise returns an Advisor on the policy as the state knows it at a moment.
 func (c *Collector) Advise(st *state.State, at time.Time, o Options) *Advisor {
 	a := &Advisor{collector: c, state: st, view: st.RBAC(at), meta: o.Metadata, recording: o.Recording, wild: o.WildcardVerbs, own: map[string][]rbacindex.Key{},
-		group: map[string][]rbacindex.Key{}, histories: map[string]*history{}}
+		group: map[string][]rbacindex.Key{}, histories: map[string]*history{}, steps: allSteps}
 	if a.meta == nil {
 		a.meta = func(rbacindex.Key) metav1.ObjectMeta { return metav1.ObjectMeta{} }
 	}
@@ -399,6 +400,7 @@ func (a *Advisor) restored(k rbacindex.Key, o any) Object {
 
 // weigh adds up what bindings give beyond what was used.
 func (a *Advisor) weigh(s *rbacindex.Snapshot, ix *usedIndex, bindings []rbacindex.Key) (unused []Unused, loose []scopedAtom, total int) {
+	e := a.effort()
 	for _, k := range bindings {
 		o, ok := s.Get(k)
 		if !ok {
@@ -409,7 +411,7 @@ func (a *Advisor) weigh(s *rbacindex.Snapshot, ix *usedIndex, bindings []rbacind
 			continue
 		}
 		rules, _ := rulesOf(s, &ref, k.Namespace)
-		un, lo, n := ix.unusedOf(k.String(), roleText(&ref, k.Namespace), rules, k.Namespace)
+		un, lo, n := ix.unusedOf(k.String(), roleText(&ref, k.Namespace), rules, k.Namespace, e)
 		unused, loose, total = append(unused, un...), append(loose, lo...), total+n
 	}
 	sort.SliceStable(unused, func(i, j int) bool { return unused[i].Excess > unused[j].Excess })

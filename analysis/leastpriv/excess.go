@@ -126,8 +126,12 @@ func (ix *usedIndex) excess(a *atom, scope string) (int, bool) {
 	return rest, rest < full
 }
 
-// servedBy counts the needs that one of the rules allows in a scope.
-func (ix *usedIndex) servedBy(rules []rbacv1.PolicyRule, scope string) int {
+// servedBy counts the needs that one of the rules allows in a scope; false when that takes too
+// many steps.
+func (ix *usedIndex) servedBy(rules []rbacv1.PolicyRule, scope string, e *effort) (int, bool) {
+	if !e.take(len(ix.asked) * lengths(rules) / 8) { // most rules differ in the verb already
+		return 0, false
+	}
 	n := 0
 	for i := range ix.asked {
 		a := &ix.asked[i]
@@ -141,7 +145,7 @@ func (ix *usedIndex) servedBy(rules []rbacv1.PolicyRule, scope string) int {
 			}
 		}
 	}
-	return n
+	return n, true
 }
 
 // grantText names an atom for people.
@@ -159,10 +163,17 @@ func grantText(a *atom) string {
 // maxListed bounds the grants listed of one rule or binding.
 const maxListed = 20
 
-// unusedOf weighs one binding's rules.
-func (ix *usedIndex) unusedOf(binding, role string, rules []rbacv1.PolicyRule, scope string) (out []Unused, loose []scopedAtom, total int) {
+// unusedOf weighs one binding's rules. Of those too large to weigh the weight is the least it
+// can be: that of a grant, which was never used or is given with others.
+func (ix *usedIndex) unusedOf(binding, role string, rules []rbacv1.PolicyRule, scope string, e *effort) (out []Unused, loose []scopedAtom, total int) {
 	for i := range rules {
 		u := Unused{Binding: binding, Role: role, Rule: i}
+		if !e.weighs(&rules[i]) {
+			u.TooLarge, u.Excess = true, 1
+			total++
+			out = append(out, u)
+			continue
+		}
 		for _, a := range atomsOf(&rules[i]) {
 			w, _ := ix.excess(&a, scope)
 			if w == 0 {
@@ -179,7 +190,8 @@ func (ix *usedIndex) unusedOf(binding, role string, rules []rbacv1.PolicyRule, s
 		if u.Excess == 0 {
 			continue
 		}
-		u.Whole = ix.servedBy(rules[i:i+1], scope) == 0
+		served, known := ix.servedBy(rules[i:i+1], scope, e)
+		u.Whole, u.TooLarge = known && served == 0, !known
 		total += u.Excess
 		out = append(out, u)
 	}

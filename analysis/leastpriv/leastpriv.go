@@ -139,6 +139,9 @@ type Unused struct {
 	Grants []string `json:"grants"`
 	More   int      `json:"more,omitempty"`
 	Excess int      `json:"excess"`
+	// TooLarge: the rule takes too much work to tell what was used of it. Excess is the least
+	// it can be.
+	TooLarge bool `json:"tooLarge,omitempty"`
 }
 
 // Keep is a binding that gives the subject something through a group.
@@ -149,6 +152,9 @@ type Keep struct {
 	// Relied are the distinct recorded requests that the binding allows.
 	Relied int `json:"relied"`
 	Excess int `json:"excess"` // weight of what it gives and the subject never used
+	// TooLarge: it takes too much work to tell; Relied and Excess are the least they can be,
+	// and Undoes may lack some.
+	TooLarge bool `json:"tooLarge,omitempty"`
 	// Undoes are unused grants that the suggestion takes away and this binding still gives;
 	// the first 20. They make the change partly pointless.
 	Undoes []string `json:"undoes,omitempty"`

@@ -186,12 +186,18 @@ func rulesOf(s *rbacindex.Snapshot, ref *rbacv1.RoleRef, namespace string) ([]rb
 // instead returns what to grant for a check that several rights satisfy. For a role: its
 // rules, when the writer held them all and none is a wildcard, else escalate: rules it only
 // handed on would be new to it. For a binding: bind on that role by name, which gives its
-// holder no more than the role.
+// holder no more than the role. A role of too many rights to list takes escalate as well.
 func (n *need) instead() []rbacindex.Attributes {
 	if n.attrs.Verb != "escalate" || !n.covered {
 		return []rbacindex.Attributes{n.attrs}
 	}
 	var out []rbacindex.Attributes
+	atoms := 0
+	for i := range n.rules {
+		if atoms += atomCount(&n.rules[i]); atoms > ruleAtoms {
+			return []rbacindex.Attributes{n.attrs}
+		}
+	}
 	for i := range n.rules {
 		for _, a := range atomsOf(&n.rules[i]) {
 			attrs := rbacindex.Attributes{User: n.attrs.User, Groups: n.attrs.Groups, Verb: a.verb, Path: a.url}

@@ -14,6 +14,7 @@ import (
 
 // keeps names what groups give. loose is what the suggestion takes away.
 func (a *Advisor) keeps(s *Suggestion, u *usage, ix *usedIndex, loose []scopedAtom) {
+	e := a.effort()
 	done := map[rbacindex.Key]bool{}
 	var groups []string
 	for _, set := range u.groups {
@@ -29,24 +30,39 @@ func (a *Advisor) keeps(s *Suggestion, u *usage, ix *usedIndex, loose []scopedAt
 			o, _ := a.view.RBAC.Get(k)
 			_, ref, _ := bindingOf(o)
 			rules, _ := rulesOf(a.view.RBAC, &ref, k.Namespace)
-			keep := Keep{Binding: k.String(), Role: roleText(&ref, k.Namespace), Group: group, Relied: ix.servedBy(rules, k.Namespace)}
-			_, _, keep.Excess = ix.unusedOf("", "", rules, k.Namespace)
-			for i := range loose {
-				l := &loose[i]
-				if len(keep.Undoes) == maxListed || k.Namespace != "" && k.Namespace != l.scope {
-					continue
-				}
-				if text := grantText(&l.atom); slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return covers(&r, &l.atom) }) && !slices.Contains(keep.Undoes, text) {
-					keep.Undoes = append(keep.Undoes, text)
-				}
-			}
+			keep := Keep{Binding: k.String(), Role: roleText(&ref, k.Namespace), Group: group}
+			unused, _, excess := ix.unusedOf("", "", rules, k.Namespace, e)
+			relied, known := ix.servedBy(rules, k.Namespace, e)
+			keep.Excess, keep.Relied = excess, relied
+			keep.TooLarge = !known || slices.ContainsFunc(unused, func(u Unused) bool { return u.TooLarge }) || !keep.undoes(loose, rules, k.Namespace, e)
 			s.Excess.Kept += keep.Excess
-			if keep.Relied > 0 || keep.Excess > 0 {
+			if keep.Relied > 0 || keep.Excess > 0 || keep.TooLarge {
 				s.Keeps = append(s.Keeps, keep)
 			}
 		}
 	}
 	sort.SliceStable(s.Keeps, func(i, j int) bool { return s.Keeps[i].Excess > s.Keeps[j].Excess })
+}
+
+// undoes names what of loose the binding gives; false when that takes too many steps.
+func (keep *Keep) undoes(loose []scopedAtom, rules []rbacv1.PolicyRule, scope string, e *effort) bool {
+	long := lengths(rules)
+	for i := range loose {
+		l := &loose[i]
+		if scope != "" && scope != l.scope {
+			continue
+		}
+		if len(keep.Undoes) == maxListed {
+			break
+		}
+		if !e.take(long) {
+			return false
+		}
+		if text := grantText(&l.atom); slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return covers(&r, &l.atom) }) && !slices.Contains(keep.Undoes, text) {
+			keep.Undoes = append(keep.Undoes, text)
+		}
+	}
+	return true
 }
 
 // gaps says what the suggestion does not know.
@@ -57,6 +73,9 @@ func (a *Advisor) gaps(s *Suggestion, u *usage, h *history, final *rbacindex.Sna
 	}
 	if u.unreadable > 0 {
 		add("%d writes were logged without their content: what they needed behind the authorizer is not known (log roles, bindings and certificate requests at RequestResponse)", u.unreadable)
+	}
+	if n := s.tooLarge(); n > 0 {
+		add("%d rules and bindings are too large to weigh: what was used of them is not known, and their excess is the least it can be", n)
 	}
 	for i := range h.leftOut {
 		if n := &h.leftOut[i]; !n.allowed(final) {
@@ -87,6 +106,22 @@ func (a *Advisor) gaps(s *Suggestion, u *usage, h *history, final *rbacindex.Sna
 	if n := len(a.view.Unknown) + len(a.view.UnknownKinds); n > 0 {
 		add("%d objects or kinds of the policy are not known: what they grant is missing here", n)
 	}
+}
+
+// tooLarge counts what was not weighed.
+func (s *Suggestion) tooLarge() int {
+	n := 0
+	for i := range s.Unused {
+		if s.Unused[i].TooLarge {
+			n++
+		}
+	}
+	for i := range s.Keeps {
+		if s.Keeps[i].TooLarge {
+			n++
+		}
+	}
+	return n
 }
 
 // doubted returns the bindings of a subject and its groups, and their roles, that may give more than

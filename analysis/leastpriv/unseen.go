@@ -2,6 +2,7 @@ package leastpriv
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -11,13 +12,16 @@ type Unseen struct {
 	Subject  string   `json:"subject"`
 	Bindings []string `json:"bindings"` // Kind/name or Kind/namespace/name
 	Excess   int      `json:"excess"`   // weight of what it holds, all of it unused
+	// TooLarge: some of it takes too much work to weigh; Excess is the least it can be.
+	TooLarge bool `json:"tooLarge,omitempty"`
 }
 
 // Unseen returns the users that bindings name and that made no request, the heaviest first.
 func (a *Advisor) Unseen() []Unseen {
 	out := []Unseen{}
 	none := indexNeeds(nil)
-	for name, keys := range a.own {
+	for _, name := range slices.Sorted(maps.Keys(a.own)) { // in order: they share the work
+		keys := a.own[name]
 		if a.collector.Seen(name) {
 			continue
 		}
@@ -25,7 +29,8 @@ func (a *Advisor) Unseen() []Unseen {
 		for _, k := range keys {
 			u.Bindings = append(u.Bindings, k.String())
 		}
-		_, _, u.Excess = a.weigh(a.view.RBAC, none, keys)
+		unused, _, excess := a.weigh(a.view.RBAC, none, keys)
+		u.Excess, u.TooLarge = excess, slices.ContainsFunc(unused, func(u Unused) bool { return u.TooLarge })
 		out = append(out, u)
 	}
 	slices.SortFunc(out, func(a, b Unseen) int { return cmp.Or(b.Excess-a.Excess, strings.Compare(a.Subject, b.Subject)) })

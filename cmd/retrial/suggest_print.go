@@ -57,6 +57,9 @@ func suggestTable(out io.Writer, answer *suggestJSON) error {
 		if u.More > 0 {
 			more = fmt.Sprintf(" and %d more", u.More)
 		}
+		if u.TooLarge && len(u.Grants) == 0 {
+			more = "too large to weigh"
+		}
 		unused = append(unused, fmt.Sprintf("%d  %s, rule %d of %s: %s%s", u.Excess, u.Binding, u.Rule, u.Role, strings.Join(u.Grants, ", "), more))
 	}
 	for _, k := range s.Keeps {

@@ -14,9 +14,9 @@ export function unused(s) {
   if (!s.unused.length) return empty(s.excess.before ? 'No rule of its own bindings is without use.' : 'Nothing: its own bindings give it nothing that it does not use, or it has none.');
   const list = s.unused.map((u, i) => ({cells: [
     h('span', {class: 'weight'}, count(u.excess), h('i', {style: `width:${Math.max(2, 100 * u.excess / Math.max(1, s.unused[0].excess))}%`})),
-    [names(u.grants, 8, g => h('a', {class: 'who', href: whoCan(asks(g, u.binding)), 'data-k': `un${i}.${g}`, 'data-tip': 'Who else can'}, name(g, 120)), u.more ?? 0)],
+    [u.tooLarge && !u.grants.length ? 'Too large to weigh' : names(u.grants, 8, g => h('a', {class: 'who', href: whoCan(asks(g, u.binding)), 'data-k': `un${i}.${g}`, 'data-tip': 'Who else can'}, name(g, 120)), u.more ?? 0)],
     [through({...u, subject: ''}, asks(u.grants[0] ?? '', u.binding), 'un' + i),
-      h('div', {class: 'muted small'}, u.whole ? 'nothing of the rule was used' : 'other parts of the rule were used')]]}));
+      h('div', {class: 'muted small'}, u.tooLarge ? 'what of the rule was used is not known' : u.whole ? 'nothing of the rule was used' : 'other parts of the rule were used')]]}));
   const heads = ['#Weight', 'Never used', 'Through'];
   return [table(heads, list.slice(0, 12), 'rows unused'),
     list.length > 12 && fold('unused', `${count(list.length - 12)} more rules`, false, table(heads, list.slice(12), 'rows unused'))];
