@@ -18,10 +18,11 @@ const annotationTruncated = "audit.k8s.io/truncated"
 // least those that are left. No object of Kubernetes has a member of this name.
 const memberCut = "cut"
 
-// StripBodies drops request and response object of an event and notes the size and the
-// digest of what was received, once. Everything else a verdict needs stays.
+// StripBodies drops request and response object of an event, cuts texts of many kilobytes, and notes
+// the size and the digest of what was received, once. Everything else a verdict needs stays.
 func StripBodies(e *Event, size int, digest string) {
 	e.RequestObject, e.ResponseObject = nil, nil
+	shorten(e)
 	if !Stripped(e) {
 		e.Annotations = e.Annotations.
 			Set(AnnotationStrippedBytes, strconv.Itoa(size)).
@@ -78,6 +79,9 @@ func (t *writeTarget) reduced(body []byte, room int) []byte {
 		return nil
 	}
 	pruned := Prune(make([]byte, 0, min(len(body), room)), body, t.keptShape())
+	if t.isRBAC() {
+		pruned = shortNamed(pruned)
+	}
 	switch {
 	case len(pruned) <= room:
 		return slices.Clip(pruned)

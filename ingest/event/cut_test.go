@@ -138,3 +138,43 @@ func FuzzKeepBodies(f *testing.F) {
 		}
 	})
 }
+
+// TestNamesOfMegabytes: an object of a name that its event has no room for is known under what stands
+// for the name, the same in every event.
+func TestNamesOfMegabytes(t *testing.T) {
+	name := strings.Repeat("\x01é", 500_000)
+	body := []byte(strings.Replace(string(bindingOf(t, usersNamed("a"))), `"door"`, string(quoted(t, name)), 1))
+	e := &Event{
+		Verb: "create", RequestURI: bindingsURI, Stage: StageResponseComplete, ObjectRef: &ObjectRef{Resource: "clusterrolebindings", Name: name},
+		ResponseStatus: &Status{Code: 201, Message: name, Reason: "x", Raw: quoted(t, map[string]string{"message": name})},
+		Annotations:    Pairs{{"a", name}, {"b", "short"}},
+	}
+	ref := e.ObjectRef
+	StripBodies(e, 2*len(body), "digest")
+	KeepBodies(e, body, body, 8<<20)
+	if n := len(AppendJSON(nil, e)); n > 20_000 {
+		t.Errorf("%d bytes are left", n)
+	}
+	var b keptBinding
+	if err := json.Unmarshal(e.ResponseObject, &b); err != nil {
+		t.Fatal(err)
+	}
+	if b.Name != e.ObjectRef.Name || len(b.Name) > 200 || !strings.HasPrefix(b.Name, "\x01é\x01é") || b.Cut || len(b.Subjects) != 1 || b.UID != "u1" {
+		t.Errorf("kept %.500s of %.200q", e.ResponseObject, e.ObjectRef.Name)
+	}
+	if v, _ := e.Annotations.Get("b"); v != "short" || ref.Name != name || e.ResponseStatus.Code != 201 || e.ResponseStatus.Reason != "x" {
+		t.Errorf("left: %.500q", AppendJSON(nil, e))
+	}
+	if other := standIn(name + "x"); other == b.Name {
+		t.Error("two names have the same stand-in")
+	}
+}
+
+func quoted(t *testing.T, v any) []byte {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}

@@ -1,0 +1,96 @@
+package event
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"unicode/utf8"
+)
+
+// maxText bounds the texts of an event that is too large, but for those by which a request is told
+// from others: URI, user and groups, which come in a header and are bounded by the apiserver.
+const maxText = 16 << 10
+
+// maxShort is how much is left of a text that is longer.
+const maxShort = 1 << 10
+
+// shorten cuts the texts of an event that was too large: names of objects have no bound in
+// Kubernetes where they come in a body, and apiservers repeat them in messages and annotations. The
+// reason of a decision that is cut names no binding any more.
+func shorten(e *Event) {
+	if ref := e.ObjectRef; ref != nil && len(ref.Name) > maxText {
+		short := *ref
+		short.Name = standIn(ref.Name)
+		e.ObjectRef = &short
+	}
+	if s := e.ResponseStatus; s != nil && len(s.Raw) > maxText {
+		e.ResponseStatus = &Status{Status: clip(s.Status), Message: clip(s.Message), Reason: clip(s.Reason), Code: s.Code}
+	}
+	for i := range e.Annotations {
+		if a := &e.Annotations[i]; len(a.Value) > maxText {
+			e.Annotations = e.Annotations.Set(a.Key, clip(a.Value))
+		}
+	}
+}
+
+// clip cuts a text that is too long, between characters.
+func clip(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	return head(s, maxShort) + "…"
+}
+
+// standIn returns what stands for a name that is too long: its beginning and its digest, so that
+// every event of it has the same.
+func standIn(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return head(name, 64) + "…sha256:" + hex.EncodeToString(sum[:16])
+}
+
+// head returns at most n bytes of a text, up to the end of a character.
+func head(s string, n int) string {
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// shortNamed returns a pruned object with what stands for its name, where that is too long.
+func shortNamed(object []byte) []byte {
+	if len(object) <= maxText {
+		return object
+	}
+	s := scanner{buf: object}
+	if s.peek() != '{' {
+		return object
+	}
+	s.pos++
+	for first := true; ; first = false {
+		name, more := s.member(first)
+		if !more {
+			return object
+		}
+		start := s.pos
+		if !s.skip() {
+			return object
+		}
+		if name != "metadata" || s.pos-start <= maxText {
+			continue
+		}
+		var metadata map[string]any
+		if json.Unmarshal(object[start:s.pos], &metadata) != nil {
+			return object
+		}
+		own, _ := metadata["name"].(string)
+		if len(own) <= maxText {
+			return object
+		}
+		metadata["name"] = standIn(own)
+		short, err := json.Marshal(metadata)
+		if err != nil {
+			return object
+		}
+		return append(append(append(make([]byte, 0, len(object)), object[:start]...), short...), object[s.pos:]...)
+	}
+}
