@@ -21,6 +21,8 @@ type Difference struct {
 	Namespace string
 	// Gained is what can be done now and could not before, Lost the reverse.
 	Gained, Lost []ChangedRule
+	// TooLarge: there may be more gained or lost than that, which takes too much work to tell.
+	TooLarge bool
 }
 
 // Differences visits what the changed objects made possible and impossible, from old to s, for
@@ -30,7 +32,10 @@ type Difference struct {
 // and scopes by namespace, until visit returns false. The cost is that of the subjects that
 // changed objects name, not of the policy.
 func (s *Snapshot) Differences(old *Snapshot, changed []Key, visit func([]Difference) bool) {
-	c := newComparison(old, s)
+	newComparison(old, s).visit(changed, visit)
+}
+
+func (c *comparison) visit(changed []Key, visit func([]Difference) bool) {
 	for _, w := range c.concerned(changed) {
 		out := c.compare([]holder{w})
 		for i := range out {
@@ -64,11 +69,26 @@ func (s *Snapshot) DifferencesOfGroup(old *Snapshot, group string) []Difference 
 type comparison struct {
 	old, new *Snapshot
 	ids      map[*role]uint64
-	known    map[string][]exceeding
+	known    map[string]beyond
+	left     int // of compareSteps
+}
+
+// Steps of a comparison, and what one subject and scope has at the most, and whatever others
+// took.
+const (
+	compareSteps = 1 << 24
+	compareMost  = 1 << 22
+	compareLeast = 1 << 14
+)
+
+// beyond is what one holding allows beyond another; more: or more than that.
+type beyond struct {
+	list []exceeding
+	more bool
 }
 
 func newComparison(old, s *Snapshot) *comparison {
-	return &comparison{old: old, new: s, ids: map[*role]uint64{}, known: map[string][]exceeding{}}
+	return &comparison{old: old, new: s, ids: map[*role]uint64{}, known: map[string]beyond{}, left: compareSteps}
 }
 
 // concerned returns the users and groups that the changed objects are about on either side.
@@ -175,7 +195,7 @@ func (d *side) in(ns string) holding {
 }
 
 // beyond returns what one holding allows beyond another.
-func (c *comparison) beyond(a, b *holding, paths bool) []exceeding {
+func (c *comparison) beyond(a, b *holding, paths bool) beyond {
 	key := make([]byte, 0, 8*(len(a.units)+len(b.units)+2))
 	for _, units := range [][]unit{a.units, b.units} {
 		for _, u := range units {
@@ -193,7 +213,10 @@ func (c *comparison) beyond(a, b *holding, paths bool) []exceeding {
 	}
 	out, ok := c.known[string(key)]
 	if !ok {
-		out = exceed(a.units, b.units, paths)
+		steps := NewSteps(max(compareLeast, min(compareMost, c.left)))
+		had := steps.Left()
+		out.list, out.more = exceed(a.units, b.units, paths, steps)
+		c.left -= had - max(steps.Left(), 0)
 		c.known[string(key)] = out
 	}
 	return out
@@ -212,9 +235,12 @@ func (c *comparison) compare(who []holder) []Difference {
 	slices.Sort(spaces)
 	spaces = slices.DeleteFunc(slices.Compact(spaces), func(ns string) bool { return ns == "" })
 	before, after := was.in(""), is.in("")
-	out := []Difference{{Gained: after.changed(c.beyond(&after, &before, true)), Lost: before.changed(c.beyond(&before, &after, true))}}
+	difference := func(ns string, before, after *holding, more, less beyond) Difference {
+		return Difference{Namespace: ns, Gained: after.changed(more.list), Lost: before.changed(less.list), TooLarge: more.more || less.more}
+	}
+	out := []Difference{difference("", &before, &after, c.beyond(&after, &before, true), c.beyond(&before, &after, true))}
 	gained, lost := text(c.beyond(&after, &before, false)), text(c.beyond(&before, &after, false))
-	if len(out[0].Gained)+len(out[0].Lost) == 0 {
+	if len(out[0].Gained)+len(out[0].Lost) == 0 && !out[0].TooLarge {
 		out = out[:0]
 	}
 	for _, ns := range spaces {
@@ -223,7 +249,7 @@ func (c *comparison) compare(who []holder) []Difference {
 		if text(more) == gained && text(less) == lost {
 			continue
 		}
-		out = append(out, Difference{Namespace: ns, Gained: after.changed(more), Lost: before.changed(less)})
+		out = append(out, difference(ns, &before, &after, more, less))
 	}
 	return out
 }
@@ -243,9 +269,13 @@ func (h *holding) changed(list []exceeding) []ChangedRule {
 	return out
 }
 
-// text writes rules down to compare them; equal texts mean equal rules.
-func text(list []exceeding) string {
+// text writes what is beyond down to compare it; equal texts mean equal rules.
+func text(of beyond) string {
 	var b strings.Builder
+	if of.more {
+		b.WriteString("or more\n")
+	}
+	list := of.list
 	for i := range list {
 		b.WriteString(ruleText(&list[i].rule))
 		for j := range list[i].except {

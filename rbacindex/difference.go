@@ -32,12 +32,16 @@ type exceeding struct {
 // where one of them is about less than the atom, and then it is among the exceptions: the
 // answer is exact however the others' rules are written. Requests are meant as URLs make them,
 // with no slash in the resource.
-func exceed(units, others []unit, paths bool) []exceeding {
+//
+// more: the steps did not suffice, and there may be more than is returned.
+func exceed(units, others []unit, paths bool, steps *Steps) (out []exceeding, more bool) {
 	var held []heldRule
+	same := map[*role]bool{}
 	for _, u := range others {
+		same[u.role] = true
 		rules := u.role.rules()
 		for i := range rules {
-			held = append(held, newHeldRule(&rules[i]))
+			held = append(held, newHeldRule(&rules[i], steps))
 		}
 	}
 	// Atoms with the same exceptions are put together again.
@@ -49,12 +53,16 @@ func exceed(units, others []unit, paths bool) []exceeding {
 	var families []*family
 	index := map[string]*family{}
 	add := func(a atom, sh share, b *box) {
+		b.steps = steps
 		sh.verbs = b.leftOf(sh.verbs, held)
-		if len(sh.verbs) == 0 {
+		if len(sh.verbs) == 0 || steps.spent() {
 			return
 		}
 		b.verbs = sh.verbs
 		except := b.meeting(held)
+		if !steps.take(len(except)) {
+			return
+		}
 		key := ""
 		for _, i := range except {
 			key += strconv.Itoa(i) + ","
@@ -73,9 +81,11 @@ func exceed(units, others []unit, paths bool) []exceeding {
 		}
 		f.atoms[a] = append(old, sh)
 	}
-	var out []exceeding
 	room := expansion(maxAtoms)
 	for ui, u := range units {
+		if same[u.role] {
+			continue
+		}
 		rules := u.role.rules()
 		for ri := range rules {
 			r := &rules[ri]
@@ -84,8 +94,8 @@ func exceed(units, others []unit, paths bool) []exceeding {
 				continue
 			}
 			if !room.expands(r) {
-				b := box{groups: r.APIGroups, resources: r.Resources, names: r.ResourceNames}
-				if left := b.leftOf(sh.verbs, held); len(left) > 0 {
+				b := box{groups: r.APIGroups, resources: r.Resources, names: r.ResourceNames, steps: steps}
+				if left := b.leftOf(sh.verbs, held); len(left) > 0 && !steps.spent() {
 					b.verbs = left
 					whole := rbacv1.PolicyRule{Verbs: left, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames}
 					out = append(out, exceeding{mergedRule{rule: whole, by: []share{{unit: sh.unit, rule: sh.rule}}}, resourceHalves(held, b.meeting(held))})
@@ -118,7 +128,7 @@ func exceed(units, others []unit, paths bool) []exceeding {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b exceeding) int { return compareMerged(a.mergedRule, b.mergedRule) })
-	return out
+	return out, steps.spent()
 }
 
 func resourceHalves(rules []heldRule, which []int) []rbacv1.PolicyRule {
@@ -155,9 +165,9 @@ type heldRule struct {
 	names map[string]struct{}
 }
 
-func newHeldRule(r *rbacv1.PolicyRule) heldRule {
+func newHeldRule(r *rbacv1.PolicyRule, steps *Steps) heldRule {
 	h := heldRule{PolicyRule: r}
-	if len(r.ResourceNames) > 16 {
+	if len(r.ResourceNames) > 16 && steps.take(stepsAValue*len(r.ResourceNames)) {
 		h.names = make(map[string]struct{}, len(r.ResourceNames))
 		for _, n := range r.ResourceNames {
 			h.names[n] = struct{}{}
@@ -181,13 +191,18 @@ type box struct {
 	names                    []string // none: all names
 	path                     string
 	isPath                   bool
+	steps                    *Steps
 }
 
-// leftOf returns the verbs for which no rule covers the whole box.
+// leftOf returns the verbs for which no rule covers the whole box. Here and below answers count
+// only while there are steps left.
 func (b *box) leftOf(verbs []string, rules []heldRule) []string {
 	left := verbs
 	for i := range rules {
 		r := &rules[i]
+		if !b.steps.take(1 + len(r.Verbs)) {
+			return nil
+		}
 		if !slices.ContainsFunc(left, func(v string) bool { return verbMatches(r.Verbs, v) }) || !b.within(r) {
 			continue
 		}
@@ -205,17 +220,17 @@ func (b *box) within(r *heldRule) bool {
 		return slices.ContainsFunc(r.NonResourceURLs, func(u string) bool { return pathWithin(b.path, u) })
 	}
 	if len(r.ResourceNames) > 0 {
-		if len(b.names) == 0 || slices.ContainsFunc(b.names, func(n string) bool { return !r.named(n) }) {
+		if !b.steps.take(len(b.names)) || len(b.names) == 0 || slices.ContainsFunc(b.names, func(n string) bool { return !r.named(n) }) {
 			return false
 		}
 	}
 	for _, g := range b.groups {
-		if !groupMatches(r.APIGroups, g) {
+		if !b.steps.take(len(r.APIGroups)) || !groupMatches(r.APIGroups, g) {
 			return false
 		}
 	}
 	for _, res := range b.resources {
-		if !slices.ContainsFunc(r.Resources, func(s string) bool { return resourceWithin(res, s) }) {
+		if !b.steps.take(len(r.Resources)) || !slices.ContainsFunc(r.Resources, func(s string) bool { return resourceWithin(res, s) }) {
 			return false
 		}
 	}
@@ -227,6 +242,9 @@ func (b *box) within(r *heldRule) bool {
 func (b *box) meeting(rules []heldRule) []int {
 	var out []int
 	for i := range rules {
+		if b.steps.spent() {
+			return nil
+		}
 		if b.meets(&rules[i]) {
 			out = append(out, i)
 		}
@@ -235,6 +253,7 @@ func (b *box) meeting(rules []heldRule) []int {
 }
 
 func (b *box) meets(r *heldRule) bool {
+	b.steps.take(1 + len(r.Verbs))
 	if !slices.ContainsFunc(b.verbs, func(v string) bool { return v == rbacv1.VerbAll && len(r.Verbs) > 0 || verbMatches(r.Verbs, v) }) {
 		return false
 	}
@@ -242,11 +261,11 @@ func (b *box) meets(r *heldRule) bool {
 		return slices.ContainsFunc(r.NonResourceURLs, func(u string) bool { return pathsMeet(b.path, u) })
 	}
 	return slices.ContainsFunc(b.groups, func(g string) bool {
-		return g == rbacv1.APIGroupAll && len(r.APIGroups) > 0 || groupMatches(r.APIGroups, g)
+		return b.steps.take(len(r.APIGroups)) && (g == rbacv1.APIGroupAll && len(r.APIGroups) > 0 || groupMatches(r.APIGroups, g))
 	}) && slices.ContainsFunc(b.resources, func(x string) bool {
-		return slices.ContainsFunc(r.Resources, func(y string) bool { return resourceWithin(x, y) || resourceWithin(y, x) })
+		return b.steps.take(len(r.Resources)) && slices.ContainsFunc(r.Resources, func(y string) bool { return resourceWithin(x, y) || resourceWithin(y, x) })
 	}) && (len(b.names) == 0 || len(r.ResourceNames) == 0 ||
-		slices.ContainsFunc(b.names, func(n string) bool { return r.named(n) }))
+		b.steps.take(len(b.names)) && slices.ContainsFunc(b.names, func(n string) bool { return r.named(n) }))
 }
 
 // resourceWithin reports whether what x names in a rule is among what y names.

@@ -19,3 +19,10 @@ func HygieneTaken(s *Snapshot) (flaws []Flaw, taken, most int) {
 	s.All(func(Key, any) bool { n++; return true })
 	return c.flaws, hygieneSteps - c.left, hygieneSteps + CoverSteps + n*hygieneLeast
 }
+
+// DifferencesTaken is Differences, with the steps it took and those all together may take.
+func DifferencesTaken(s, old *Snapshot, changed []Key, visit func([]Difference) bool) (taken, most int) {
+	c := newComparison(old, s)
+	c.visit(changed, visit)
+	return compareSteps - c.left, compareSteps + compareMost + len(c.known)*compareLeast
+}

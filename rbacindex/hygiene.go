@@ -139,8 +139,8 @@ func (c *cleaner) all() {
 
 // Steps of a run of Hygiene, and what a binding or a role has whatever others took.
 const (
-	hygieneSteps = 1 << 24
-	hygieneLeast = 1 << 14
+	hygieneSteps = 1 << 23
+	hygieneLeast = 1 << 13
 )
 
 // cleaner is one run of Hygiene.

@@ -20,3 +20,6 @@ func (s *Steps) take(n int) bool {
 	s.left -= n
 	return s.left >= 0
 }
+
+// spent reports whether more was taken than there was.
+func (s *Steps) spent() bool { return s != nil && s.left < 0 }

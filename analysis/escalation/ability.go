@@ -72,9 +72,36 @@ func (n names) or(m names) names {
 	case len(m.some) == 0:
 		return n
 	}
-	out := slices.Concat(n.some, m.some)
-	slices.Sort(out)
-	return names{some: slices.Compact(out)}
+	if len(m.some) > len(n.some) {
+		n, m = m, n
+	}
+	fresh := 0
+	for i, j := 0, 0; j < len(m.some); j++ {
+		for i < len(n.some) && n.some[i] < m.some[j] {
+			i++
+		}
+		if i == len(n.some) || n.some[i] != m.some[j] {
+			fresh++
+		}
+	}
+	if fresh == 0 {
+		return n
+	}
+	out := make([]string, 0, len(n.some)+fresh)
+	for i, j := 0, 0; i < len(n.some) || j < len(m.some); {
+		switch {
+		case j == len(m.some) || i < len(n.some) && n.some[i] < m.some[j]:
+			out = append(out, n.some[i])
+			i++
+		case i == len(n.some) || m.some[j] < n.some[i]:
+			out = append(out, m.some[j])
+			j++
+		default: // both
+			out = append(out, n.some[i])
+			i, j = i+1, j+1
+		}
+	}
+	return names{some: out}
 }
 
 func (n names) and(m names) names {

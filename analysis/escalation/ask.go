@@ -50,16 +50,14 @@ func (g *graph) leave(w who, held, assumed int32, own, more, bound []holding) {
 // all makes the links.
 func (a *ask) all(any mask, changes bool) {
 	g, own, more := a.g, a.own, a.more
-	a.everywhere = make([]names, len(g.book.list))
 	spaces, mine := map[string]mask{}, map[string]mask{}
+	var cluster []int32
 	for _, list := range [][]holding{own, more} {
 		for _, h := range list {
 			r := &g.roles[h.role]
 			if h.namespace == "" {
 				a.mask.add(r.mask)
-				for i := range r.able {
-					a.everywhere[r.able[i].what] = a.everywhere[r.able[i].what].or(r.able[i].names)
-				}
+				cluster = append(cluster, h.role)
 				continue
 			}
 			m := spaces[h.namespace]
@@ -67,6 +65,7 @@ func (a *ask) all(any mask, changes bool) {
 			spaces[h.namespace] = m
 		}
 	}
+	a.everywhere = g.together(cluster)
 	for _, h := range own {
 		if h.namespace == "" {
 			a.ownMask.add(g.roles[h.role].mask)
@@ -98,6 +97,22 @@ func (a *ask) all(any mask, changes bool) {
 	if changes {
 		a.change(list)
 	}
+}
+
+// together is what roles allow, by ability. Subjects that a binding names side by side often
+// hold the same: the last answer is kept. It is not written to.
+func (g *graph) together(roles []int32) []names {
+	if g.last.all == nil || !slices.Equal(g.last.roles, roles) {
+		all := make([]names, len(g.book.list))
+		for _, i := range roles {
+			r := &g.roles[i]
+			for i := range r.able {
+				all[r.able[i].what] = all[r.able[i].what].or(r.able[i].names)
+			}
+		}
+		g.last.roles, g.last.all = roles, all
+	}
+	return g.last.all
 }
 
 // enter adds what RoleBindings of a namespace give.

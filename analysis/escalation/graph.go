@@ -78,6 +78,10 @@ type graph struct {
 	links    []link
 	index    map[vertex]int32
 	stacks   []stack
+	last     struct { // see together
+		roles []int32
+		all   []names
+	}
 }
 
 // vertexOf numbers a vertex.

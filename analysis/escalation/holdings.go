@@ -136,11 +136,18 @@ type holdings struct {
 	in     map[string][]int32
 	admins []int32 // the ClusterRoles with all rights
 	admin  int32   // one of them, cluster-admin before others; -1: none
+	held   map[heldBy]struct{}
+}
+
+// heldBy is a holding of an identity, which several bindings may give.
+type heldBy struct {
+	identity int32
+	holding
 }
 
 func newHoldings(rbac *rbacindex.Snapshot, accounts Accounts) *holdings {
 	h := &holdings{book: newRulebook(), rbac: rbac, known: map[rbacindex.Key]int32{}, at: map[identityKey]int32{},
-		accounts: map[string][]int32{}, called: map[string][]int32{}, bound: map[string]map[int32]bool{}, in: map[string][]int32{}, admin: -1}
+		accounts: map[string][]int32{}, called: map[string][]int32{}, bound: map[string]map[int32]bool{}, in: map[string][]int32{}, admin: -1, held: map[heldBy]struct{}{}}
 	var bindings []rbacindex.Key
 	var roles []rbacindex.Key
 	rbac.All(func(k rbacindex.Key, _ any) bool {
@@ -182,7 +189,7 @@ func newHoldings(rbac *rbacindex.Snapshot, accounts Accounts) *holdings {
 		}
 	}
 	slices.Sort(h.spaces)
-	h.spaces = slices.Compact(h.spaces)
+	h.spaces, h.held = slices.Compact(h.spaces), nil
 	return h
 }
 
@@ -283,8 +290,11 @@ func (h *holdings) binding(k rbacindex.Key) {
 		if !ok {
 			continue
 		}
-		id := &h.ids[h.identity(name, group)]
-		id.own = append(id.own, holding{k.Namespace, r})
+		by := heldBy{h.identity(name, group), holding{k.Namespace, r}}
+		if _, twice := h.held[by]; !twice {
+			h.held[by] = struct{}{}
+			h.ids[by.identity].own = append(h.ids[by.identity].own, by.holding)
+		}
 	}
 }
 

@@ -74,6 +74,8 @@ type changedScopeJSON struct {
 	Namespace string            `json:"namespace"`
 	Gained    []changedRuleJSON `json:"gained"`
 	Lost      []changedRuleJSON `json:"lost"`
+	// TooLarge: the rules take too much work to compare; there may be more of either.
+	TooLarge bool `json:"tooLarge,omitempty"`
 }
 
 // changedRuleJSON is a rule that was gained, by grants as they are now, or lost, by those there
@@ -258,7 +260,7 @@ func changedOf(c *state.Changes, out changedJSON, list []rbacindex.Difference, c
 		return to
 	}
 	for _, d := range list {
-		out.Scopes = append(out.Scopes, changedScopeJSON{Namespace: d.Namespace, Gained: rules(d.Gained), Lost: rules(d.Lost)})
+		out.Scopes = append(out.Scopes, changedScopeJSON{Namespace: d.Namespace, Gained: rules(d.Gained), Lost: rules(d.Lost), TooLarge: d.TooLarge})
 	}
 	return out
 }

@@ -143,7 +143,9 @@ func printChanged(out io.Writer, a *changesJSON) error {
 			if scope.Namespace != "" {
 				where = "namespace " + scope.Namespace
 			}
-			if len(scope.Gained)+len(scope.Lost) == 0 {
+			if scope.TooLarge {
+				fmt.Fprintf(w, "%s\t%s\t?\t\ttoo large to compare: there may be more\t\n", safe.Text(name), safe.Text(where))
+			} else if len(scope.Gained)+len(scope.Lost) == 0 {
 				fmt.Fprintf(w, "%s\t%s\t=\t\tas before\t\n", safe.Text(name), safe.Text(where))
 			}
 			for _, side := range []struct {
