@@ -53,7 +53,7 @@ func (b *Bounds) Reach(user string, groups []string, limit int) Reached {
 	if b.most == nil {
 		return b.certain.Reach(user, groups, limit)
 	}
-	out, perhaps := b.certain.Reach(user, groups, 0), b.most.Reach(user, groups, 0)
+	out, perhaps := b.certain.Reach(user, groups, 0), b.most.Reach(user, append(slices.Clip(groups), state.GroupAnybody), 0)
 	perhaps.Others = without(perhaps.Others, out.Others)
 	if len(out.Goals) == 0 {
 		out.Goals = b.mark(perhaps.Goals)

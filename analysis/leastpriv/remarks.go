@@ -135,7 +135,7 @@ func (a *Advisor) doubted(u *usage) []rbacindex.Key {
 	for _, set := range u.groups {
 		groups = append(groups, set...)
 	}
-	for _, h := range HeldBy(a.view.Most, u.user, groups) {
+	for _, h := range HeldBy(a.view.Most, u.user, append(groups, state.GroupAnybody)) {
 		role := rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: h.Role.Name}
 		if h.Role.Kind == "Role" {
 			role = rbacindex.Key{Kind: rbacindex.KindRole, Namespace: h.Binding.Namespace, Name: h.Role.Name}

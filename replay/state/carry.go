@@ -18,6 +18,8 @@ const (
 	carryLost carry = 8
 	// carryMade: and could only make the object.
 	carryMade carry = 16
+	// carryPatched: the step's content is a patch of what was before.
+	carryPatched carry = 64
 	// carryRole: what was written is not known, but a binding names the role it named before.
 	carryRole carry = 32
 )
@@ -55,6 +57,8 @@ func (o *object) carry(steps []step) {
 			}
 		case s.as&carryRole != 0:
 			s.bounds = before.ofRoleAlone()
+		case s.as&carryPatched != 0:
+			s.patched(&before)
 		case s.as&carryLife != 0 && before.isEnding() && !o.outlives(steps[i:]):
 			s.phase, s.content, s.ending = phaseUnknown, nil, true
 		case s.as&carryContent == 0:

@@ -13,13 +13,17 @@ import (
 // and every earlier one; a writer names the earliest one that holds what it writes.
 const (
 	observationFirst   = 1
-	observationVersion = 2 // has the members unchanged, created and update
+	observationSecond  = 2 // has the members unchanged, created and update
+	observationVersion = 3 // has the member patch
 )
 
 // version returns the earliest version of the encoding that holds the observation.
 func (o *Observation) version() int {
-	if o.Unchanged || o.Created || o.Update {
+	switch {
+	case o.Patch:
 		return observationVersion
+	case o.Unchanged || o.Created || o.Update:
+		return observationSecond
 	}
 	return observationFirst
 }
@@ -43,6 +47,7 @@ type observationJSON struct {
 	Unchanged       bool            `json:"unchanged,omitempty"`
 	Created         bool            `json:"created,omitempty"`
 	Update          bool            `json:"update,omitempty"`
+	Patch           bool            `json:"patch,omitempty"`
 	NotBefore       *time.Time      `json:"notBefore,omitempty"`
 	NotAfter        *time.Time      `json:"notAfter,omitempty"`
 	Since           *time.Time      `json:"since,omitempty"`
@@ -71,7 +76,7 @@ func (o Observation) appendSlowly(dst []byte) []byte {
 	j := observationJSON{
 		Version: o.version(), Source: o.Source.String(), Resource: o.Resource,
 		Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
-		Deleted: o.Deleted, Unknown: o.Unknown, AllOf: o.AllOf, Complete: o.Complete, Unchanged: o.Unchanged, Created: o.Created, Update: o.Update, Object: o.Object,
+		Deleted: o.Deleted, Unknown: o.Unknown, AllOf: o.AllOf, Complete: o.Complete, Unchanged: o.Unchanged, Created: o.Created, Update: o.Update, Patch: o.Patch, Object: o.Object,
 		NotBefore: stored(o.NotBefore), NotAfter: stored(o.NotAfter), Since: stored(o.Since),
 	}
 	b, err := json.Marshal(j)
@@ -102,7 +107,7 @@ func (o Observation) appendQuickly(dst []byte) ([]byte, bool) {
 		dst = append(append(dst, ',', '"'), quickObservation[1+i]...)
 		dst = append(append(append(dst, `":"`...), text...), '"')
 	}
-	for i, flag := range [...]bool{o.Deleted, o.Unknown, o.AllOf, o.Complete, o.Unchanged, o.Created, o.Update} {
+	for i, flag := range [...]bool{o.Deleted, o.Unknown, o.AllOf, o.Complete, o.Unchanged, o.Created, o.Update, o.Patch} {
 		if flag {
 			dst = append(append(append(dst, ',', '"'), quickObservation[7+i]...), `":true`...)
 		}
@@ -115,7 +120,7 @@ func (o Observation) appendQuickly(dst []byte) ([]byte, bool) {
 		if y := t.Year(); y < 0 || y > 9999 {
 			return dst[:from], false
 		}
-		dst = append(append(append(dst, ',', '"'), quickObservation[14+i]...), `":"`...)
+		dst = append(append(append(dst, ',', '"'), quickObservation[15+i]...), `":"`...)
 		dst = append(t.AppendFormat(dst, time.RFC3339Nano), '"')
 	}
 	if len(o.Object) > 0 {
@@ -170,7 +175,7 @@ func DecodeObservation(b []byte) (Observation, error) {
 	o := Observation{
 		Resource: j.Resource, Namespace: j.Namespace, Name: j.Name, UID: j.UID,
 		ResourceVersion: j.ResourceVersion, Deleted: j.Deleted, Unknown: j.Unknown,
-		AllOf: j.AllOf, Complete: j.Complete, Unchanged: j.Unchanged, Created: j.Created, Update: j.Update, Object: j.Object,
+		AllOf: j.AllOf, Complete: j.Complete, Unchanged: j.Unchanged, Created: j.Created, Update: j.Update, Patch: j.Patch, Object: j.Object,
 	}
 	switch j.Source {
 	case "snapshot":

@@ -10,6 +10,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/retrial-io/retrial/replay/state/graph"
 )
@@ -167,7 +168,7 @@ func (in *interner) read(res resource, raw []byte) (o kept, err error) {
 			return o, nil
 		}
 		o = kept{}
-		if err := json.Unmarshal(raw, &o); err != nil {
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &o); err != nil { // as apiservers read it
 			return kept{}, err
 		}
 		in.rules(o.Rules)

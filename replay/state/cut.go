@@ -20,6 +20,9 @@ var anything = []rbacv1.PolicyRule{
 	{Verbs: []string{rbacv1.VerbAll}, NonResourceURLs: []string{rbacv1.NonResourceAll}},
 }
 
+// anybody are the subjects of a binding that may have any.
+var anybody = []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: GroupAnybody}}
+
 // bounds returns what an object of this content grants at least and at the most.
 func (c *content) bounds() bounds {
 	if c == nil || !c.cut {
@@ -32,7 +35,6 @@ func (c *content) bounds() bounds {
 func (c *content) widened() *content {
 	d := *c
 	d.digest = ^c.digest
-	anybody := rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: GroupAnybody}
 	switch o := c.object.(type) {
 	case *rbacv1.Role:
 		r := *o
@@ -44,11 +46,11 @@ func (c *content) widened() *content {
 		d.object = &r
 	case *rbacv1.RoleBinding:
 		b := *o
-		b.Subjects = append(slices.Clip(o.Subjects), anybody)
+		b.Subjects = slices.Concat(o.Subjects, anybody)
 		d.object = &b
 	case *rbacv1.ClusterRoleBinding:
 		b := *o
-		b.Subjects = append(slices.Clip(o.Subjects), anybody)
+		b.Subjects = slices.Concat(o.Subjects, anybody)
 		d.object = &b
 	}
 	return &d

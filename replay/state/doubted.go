@@ -1,7 +1,6 @@
 package state
 
 import (
-	"reflect"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -16,27 +15,75 @@ import (
 type bounds struct{ least, most *content }
 
 // lost works out the bounds of a step whose write may have been done: made says that it could only
-// make the object, and wanted, nil for its end, is what it would have become. before is the step it
-// follows; changed is false where the write changed nothing.
+// make the object, and wanted, nil for its end, is what it would have become, or a patch of what it was.
+// before is the step it follows; changed is false where the write changed nothing.
 func lost(before *step, made bool, wanted *content) (b bounds, changed bool) {
+	p := wanted.patch()
 	switch {
 	case before.phase == phasePresent && made, before.phase == phaseAbsent && wanted == nil:
 		return b, false // there was one already, or none to end
+	case before.phase == phaseAbsent && p != nil:
+		return bounds{most: p.made.bounds().most}, p.made != nil || p.blind // no patch but an applied configuration makes one
 	case before.phase == phaseAbsent:
 		return bounds{most: wanted.bounds().most}, true
-	case before.phase == phasePresent:
-		b = before.content.bounds()
-	default:
-		b = before.bounds
 	}
+	b = before.between()
 	switch {
 	case b.most == nil:
 		return bounds{}, true
 	case wanted == nil:
 		return bounds{most: b.most}, true
+	case p == nil && b.least != nil && otherRole(b.least, wanted):
+		return before.bounds, false // an apiserver refuses it
 	}
-	w := wanted.bounds()
-	return bounds{combine(b.least, w.least, false), combine(b.most, w.most, true)}, true
+	var after bounds
+	if p == nil {
+		after = wanted.bounds()
+	} else if now, is := p.bounds(b); is != nil && !before.isEnding() && is.sameMeaning(b.least) {
+		return before.bounds, false
+	} else {
+		after = now
+	}
+	after = bounds{combine(b.least, after.least, false), combine(b.most, after.most, true)}
+	if p != nil && b.least == nil && (p.made != nil || p.blind) {
+		after.most = combine(after.most, p.made.bounds().most, true) // there may have been none
+	}
+	return after, true
+}
+
+// between returns what is known of the content of a step.
+func (s *step) between() bounds {
+	if s.phase == phasePresent {
+		return s.content.bounds()
+	}
+	return s.bounds
+}
+
+// patched works out a step whose content is a patch of what was before.
+func (s *step) patched(before *step) {
+	p := s.content.patch()
+	b := before.between()
+	ending := before.isEnding()
+	s.phase, s.content, s.ending = phaseUnknown, nil, ending
+	if before.phase == phaseAbsent || b.most == nil {
+		return
+	}
+	after, is := p.bounds(b)
+	switch {
+	case ending:
+		after.least = nil // it may have taken away the last that held the object back
+	case is != nil:
+		s.phase, s.content = phasePresent, is
+		return
+	}
+	s.bounds = after
+}
+
+// otherRole tells whether two contents are of bindings to different roles, which no update leads from one to the other.
+func otherRole(c, d *content) bool {
+	_, a, ok := c.binding()
+	_, b, also := d.binding()
+	return ok && also && (a.Kind != b.Kind || a.Name != b.Name)
 }
 
 // maxDoubted bounds the rules and subjects of a content that is worked out: clients choose how often
@@ -59,9 +106,14 @@ func combine(c, d *content, either bool) *content {
 			out.object = &o
 		}
 	case *rbacv1.ClusterRole:
-		if b, is := d.object.(*rbacv1.ClusterRole); is && reflect.DeepEqual(a.AggregationRule, b.AggregationRule) {
+		if b, is := d.object.(*rbacv1.ClusterRole); is {
 			o := *b
 			o.Rules, ok = join(a.Rules, b.Rules, ruleKey, either)
+			if either && o.AggregationRule == nil {
+				o.AggregationRule = a.AggregationRule
+			} else if !either && a.AggregationRule == nil {
+				o.AggregationRule = nil
+			}
 			out.object = &o
 		}
 	case *rbacv1.RoleBinding:

@@ -221,8 +221,9 @@ func (w *write) perhaps() []Observation {
 	out := w.unknown()
 	makes := w.makes() || w.target.res == resPod && w.event.Verb == "patch" // which may be an apply
 	out[0].Created = w.target.sub == "" && makes && !out[0].AllOf
-	if w.target.res.kind() != 0 && w.event.Verb != "patch" {
+	if w.target.res.kind() != 0 {
 		out[0].Object = w.event.RequestObject // it is that now, or as it was
+		out[0].Patch = w.event.Verb == "patch"
 	}
 	if w.target.res == resPod && (w.target.sub == subEphemeral || w.target.sub == subStatus) {
 		out = append(out, w.there()) // what it refers to may have been changed, too

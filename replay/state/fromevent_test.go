@@ -28,8 +28,8 @@ func TestFromEvent(t *testing.T) {
 	}{
 		{name: "create", verb: "create", uri: rbac, code: 201, response: string(binding.object(true)), want: "rolebindings a/b u1@10 content"},
 		{name: "slashes and escapes", verb: "update", uri: "/apis/rbac.authorization.k8s.io/v1/namespaces/a/rolebindings/system%3Ab", code: 200, want: "rolebindings a/system:b unknown"},
-		{name: "trailing slash", verb: "patch", uri: rbac + "/b/", code: 200, want: "rolebindings a/b unknown"},
-		{name: "v1beta1", verb: "patch", uri: strings.Replace(rbac, "v1", "v1beta1", 1) + "/b", code: 200, want: "rolebindings a/b unknown"},
+		{name: "trailing slash", verb: "patch", uri: rbac + "/b/", code: 200, want: "rolebindings a/b patched"},
+		{name: "v1beta1", verb: "patch", uri: strings.Replace(rbac, "v1", "v1beta1", 1) + "/b", code: 200, want: "rolebindings a/b patched"},
 		{name: "get", verb: "get", uri: rbac + "/b", code: 200, response: string(binding.object(true))},
 		{name: "another resource", verb: "create", uri: "/api/v1/namespaces/a/configmaps", code: 201},
 		{name: "another group's roles", verb: "create", uri: "/apis/example.com/v1/namespaces/a/roles", code: 201},
@@ -57,7 +57,7 @@ func TestFromEvent(t *testing.T) {
 		{name: "a dry run of a collection that may have been none", verb: "deletecollection", uri: rbac + "?dryRun=All", code: 200, response: `{"kind":"RoleBindingList","items":[]}`, want: "rolebindings all-of a deleted"},
 		{name: "options of the body, not those of the query", verb: "delete", uri: rbac + "/b?dryRun=All", code: 200, request: `{"kind":"DeleteOptions"}`, response: `{"kind":"Status","status":"Success","details":{"uid":"u1"}}`, want: "rolebindings a/b u1@ deleted"},
 		{name: "a parameter the apiserver drops", verb: "create", uri: rbac + "?dryRun=All;", code: 201, response: string(binding.object(true)), want: "rolebindings a/b u1@10 content"},
-		{name: "patch at level Request", verb: "patch", uri: rbac + "/b", code: 200, request: `[{"op":"add"}]`, want: "rolebindings a/b unknown"},
+		{name: "patch at level Request", verb: "patch", uri: rbac + "/b", code: 200, request: `[{"op":"add"}]`, want: "rolebindings a/b patched"},
 		{name: "update at level Request of an object that ends", verb: "update", uri: "/api/v1/namespaces/n/finalize", code: 200,
 			request: `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"n","uid":"u1","deletionTimestamp":"2026-01-02T12:00:00Z"},"spec":{}}`, want: "namespaces n u1@ deleted"},
 		// How objects end and change, as the generic registry has it.
@@ -79,7 +79,7 @@ func TestFromEvent(t *testing.T) {
 			want: "rolebindings a/b content update"},
 		{name: "a table with the object", verb: "patch", uri: rbac + "/b", code: 200, request: `{"subjects":[]}`, response: table(string(binding.object(true))), want: "rolebindings a/b u1@10 content"},
 		{name: "metadata patched, no answer recorded", verb: "patch", uri: rbac + "/b", code: 200, request: `{"metadata":{"labels":{"a":"b"}}}`, want: "rolebindings a/b unchanged update"},
-		{name: "moved into metadata", verb: "patch", uri: rbac + "/b", code: 200, request: `[{"op":"move","from":"/subjects","path":"/metadata/annotations/x"}]`, want: "rolebindings a/b unknown"},
+		{name: "moved into metadata", verb: "patch", uri: rbac + "/b", code: 200, request: `[{"op":"move","from":"/subjects","path":"/metadata/annotations/x"}]`, want: "rolebindings a/b patched"},
 		{name: "update at level Request that finalizers survive", verb: "update", uri: "/api/v1/namespaces/a/serviceaccounts/sa", code: 200, request: string(held.object(true)), want: "serviceaccounts a/sa unchanged deleting"},
 		{name: "account patched at level Metadata", verb: "patch", uri: "/api/v1/namespaces/a/serviceaccounts/sa", code: 200, want: "serviceaccounts a/sa unchanged update"},
 		{name: "a Secret's token was used", verb: "patch", uri: "/api/v1/namespaces/a/secrets/s", code: 200, request: `{"metadata":{"labels":{"kubernetes.io/legacy-token-last-used":"2026-01-02"}}}`, want: "secrets a/s content update"},
@@ -165,6 +165,10 @@ func shape(o state.Observation) string {
 		s += " perhaps deleted"
 	case o.Deleted:
 		s += " deleted"
+	case o.Patch && o.Unknown:
+		s += " perhaps patched"
+	case o.Patch:
+		s += " patched"
 	case o.Unknown:
 		s += " unknown"
 	case o.Unchanged:

@@ -249,7 +249,7 @@ func TestObservationCodec(t *testing.T) {
 		name, in string
 		version  bool
 	}{
-		{"newer version", `{"v":3,"source":"audit"}`, true},
+		{"newer version", `{"v":4,"source":"audit"}`, true},
 		{"no version", `{"source":"audit"}`, true},
 		{"unknown source", `{"v":1,"source":"rumour"}`, false},
 		{"not JSON", `{"v":1`, false},

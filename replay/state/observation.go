@@ -88,6 +88,9 @@ func Resources() []string {
 // An Unknown write of an RBAC object with an Object, and an Unknown Deleted one that is Unchanged too,
 // may not have been done: the object is what was asked for, or as it was before.
 //
+// A write of an RBAC object that is a Patch has its body as Object, nothing where it was not recorded. With
+// Unknown it may not have been done.
+//
 // A write may be Created: it made the object; or, without a resourceVersion, an Update: it ended
 // the object if its deletion had been asked for and the write took away the last that held it back.
 // With one, an Update is a deletion that itself put on nothing that holds the object back: it ended the
@@ -111,6 +114,7 @@ type Observation struct {
 	Unchanged       bool
 	Created         bool
 	Update          bool
+	Patch           bool
 	// NotBefore and NotAfter bound the moment the observed change became effective; for
 	// SourceSnapshot they bound the time in which the listing was taken. The zero
 	// NotBefore means no bound.

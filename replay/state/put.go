@@ -27,7 +27,7 @@ func (w *write) put() ([]Observation, error) {
 		err = fmt.Errorf("read %s request of audit event %s: %w", e.Verb, e.AuditID, err)
 	}
 	o.Created = w.makes() && !o.AllOf
-	o.Update = !w.makes() && !o.Unknown && !o.Deleted && !held(&o)
+	o.Update = !w.makes() && !o.Unknown && !o.Patch && !o.Deleted && !held(&o)
 	return []Observation{o}, err
 }
 
@@ -81,7 +81,7 @@ func (w *write) partial(a *answer) ([]Observation, error) {
 		if o.Object, err = w.metadata(m); err == nil && !asked.Unchanged {
 			return []Observation{o, asked}, nil // its references were changed, too
 		}
-	case bad == nil && len(asked.Object) > 0 && m.DeletionTimestamp == "":
+	case bad == nil && !asked.Patch && len(asked.Object) > 0 && m.DeletionTimestamp == "":
 		o.Object, err = w.completed(asked.Object, m)
 	case w.target.res.reduces():
 		o.Object, err = w.metadata(m)
@@ -206,14 +206,13 @@ func metadataPatch(res resource, body []byte) bool {
 		return false
 	}
 	if body[0] == '[' {
-		var ops []struct {
-			Op, Path, From string
-		}
+		var ops []json.RawMessage
 		if json.Unmarshal(body, &ops) != nil {
 			return false
 		}
-		for _, op := range ops {
-			if op.Op != "test" && !metadataPath(res, op.Path) || op.Op == "move" && !metadataPath(res, op.From) {
+		for _, raw := range ops {
+			op, ok := operationOf(raw)
+			if !ok || op.Op != "test" && !metadataPath(res, op.Path) || op.Op == "move" && !metadataPath(res, op.From) {
 				return false
 			}
 		}
@@ -256,6 +255,8 @@ func (w *write) there() Observation {
 	o := w.unknown()[0]
 	switch {
 	case o.AllOf:
+	case w.target.res.kind() != 0 && w.event.Verb == "patch" && !w.makes():
+		o.Unknown, o.Patch, o.Object = false, true, w.event.RequestObject
 	case w.target.res == resPod && !w.makes(): // what it refers to was changed, how was not recorded
 		if b, err := json.Marshal(reducedObject{Kind: resources[resPod].kind, Reduced: &facts{Bare: true, AnyRefs: true}}); err == nil {
 			o.Unknown, o.Object = false, b

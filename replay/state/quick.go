@@ -382,12 +382,12 @@ func (q *quick) subject(list *[]rbacv1.Subject) bool {
 }
 
 var quickObservation = []string{"v", "source", "resource", "namespace", "name", "uid", "resourceVersion",
-	"deleted", "unknown", "allOf", "complete", "unchanged", "created", "update", "notBefore", "notAfter", "since", "object"}
+	"deleted", "unknown", "allOf", "complete", "unchanged", "created", "update", "patch", "notBefore", "notAfter", "since", "object"}
 
 // observation reads what Observation.Append wrote. Object is part of the input.
 func (q *quick) observation(j *observationJSON) bool {
 	text := []*string{&j.Source, &j.Resource, &j.Namespace, &j.Name, &j.UID, &j.ResourceVersion}
-	flags := []*bool{&j.Deleted, &j.Unknown, &j.AllOf, &j.Complete, &j.Unchanged, &j.Created, &j.Update}
+	flags := []*bool{&j.Deleted, &j.Unknown, &j.AllOf, &j.Complete, &j.Unchanged, &j.Created, &j.Update, &j.Patch}
 	return q.object(quickObservation, func(i int) bool {
 		q.space()
 		begin := q.i
@@ -403,17 +403,17 @@ func (q *quick) observation(j *observationJSON) bool {
 			s, ok := q.plain()
 			*text[i-1] = string(s)
 			return ok
-		case i <= 13:
+		case i <= 14:
 			if !q.skip(0) {
 				return false
 			}
 			*flags[i-7] = string(q.b[begin:q.i]) == "true"
 			return *flags[i-7] || string(q.b[begin:q.i]) == "false"
-		case i <= 16:
+		case i <= 17:
 			if _, ok := q.plain(); !ok {
 				return false
 			}
-			return j.at(i-14).UnmarshalJSON(q.b[begin:q.i]) == nil
+			return j.at(i-15).UnmarshalJSON(q.b[begin:q.i]) == nil
 		}
 		ok := q.skip(0)
 		j.Object = q.b[begin:q.i:q.i]

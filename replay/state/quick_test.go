@@ -6,13 +6,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	kjson "sigs.k8s.io/json"
 )
 
 // slowly reads an object with encoding/json alone.
 func slowly(res resource, raw []byte) (kept, error) {
 	var o kept
 	if res.kind() != 0 {
-		err := json.Unmarshal(raw, &o)
+		err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &o)
 		return o, err
 	}
 	var h head
@@ -121,6 +123,7 @@ func FuzzQuick(f *testing.F) {
 func TestQuickObservation(t *testing.T) {
 	for _, o := range []Observation{
 		{Source: SourceAudit, Resource: Roles, Namespace: "n", Name: "r", UID: "u", ResourceVersion: "5", Object: []byte(`{"rules":[]}`), NotBefore: timeOf(1_000), NotAfter: timeOf(2_000)},
+		{Source: SourceAudit, Resource: Roles, Namespace: "n", Name: "r", Unknown: true, Patch: true, Object: []byte(`[{"op":"remove","path":"/rules/0"}]`), NotBefore: timeOf(1), NotAfter: timeOf(2)},
 		{Source: SourceWatch, Resource: Roles, Namespace: "n", Name: "r", Deleted: true, UID: "u"},
 		{Source: SourceSnapshot, Resource: Roles, AllOf: true, Complete: true, NotBefore: timeOf(1), NotAfter: timeOf(2), Since: timeOf(1)},
 		{Source: SourceAudit, Resource: Roles, Namespace: "n", Name: "r", Unknown: true},

@@ -58,6 +58,8 @@ func (o *object) reason(st *step) string {
 		return LostAnswer + " by " + when + ": it may have been done"
 	case st.na == noTime:
 		return "only its deletion was seen: what it held before was not recorded"
+	case st.most != nil && slices.ContainsFunc(o.blinds, func(b blind) bool { return b.span == st.span && b.content.patch() != nil }):
+		return "it was patched by " + when + ", and what the patch made of it is not known"
 	case st.ending && slices.ContainsFunc(o.blinds, func(b blind) bool { return b.span == st.span && b.ending }):
 		return "its deletion was asked for by " + when + ", and whether it has gone was not recorded"
 	case st.ending && slices.ContainsFunc(o.blinds, func(b blind) bool { return b.span == st.span && b.update }):

@@ -397,6 +397,9 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 		if b.update {
 			s.as |= carryLife
 		}
+		if b.content.patch() != nil {
+			s.as |= carryPatched
+		}
 	}
 	add := []step{s}
 	// Seen again later as it was before: from then on it is known once more.

@@ -205,8 +205,13 @@ func (s *State) takeObject(o *Observation, obj *object, at span, effects *[]Effe
 	}
 	listed := o.Source == SourceSnapshot && obj.addPresence(presence{at.nb, at.na})
 	var c *content
-	maybe := o.Unknown && obj.key.res.kind() != 0 && len(o.Object) > 0
-	if len(o.Object) > 0 && (!o.Unknown || maybe) {
+	patched := o.Patch && obj.key.res.kind() != 0
+	maybe := o.Unknown && obj.key.res.kind() != 0 && (len(o.Object) > 0 || patched)
+	switch {
+	case patched:
+		c = s.in.patch(obj.key.res, obj.key, o.Object)
+		s.refer(obj.key, c.patch().made)
+	case len(o.Object) > 0 && (!o.Unknown || maybe):
 		// Content that cannot be read is unknown content: the write happened.
 		c, _ = s.in.parse(obj.key.res, obj.key, o.Object)
 	}
