@@ -145,7 +145,7 @@ func (s *State) PodByUID(uid string) (Pod, Known) {
 			out.Gone = timeOf(st.na)
 		}
 	}
-	if p.gone.na != noSight && !(p.perhaps && s.refilled(p, p.gone, s.pods.blindsOf(p.name))) {
+	if l := s.life(p, s.pods.blindsOf(p.name)); p.gone.na != noSight && !(p.perhaps && l.refilled(p.gone)) {
 		out.Gone = timeOf(p.gone.na)
 	}
 	return out, Present

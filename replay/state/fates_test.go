@@ -162,6 +162,19 @@ func TestFatesOfPods(t *testing.T) {
 			s.during("12:00:00.1", "12:00:00.1", "deletecollection", podsURI, 200, options, list(podJSON("p", "u1", `,"resourceVersion":"3"`, "")))
 			s.during("12:00:00.2", "12:00:00.2", "patch", pod, 201, "", "")
 		}, want: []string{"12:00:00.15", "absent - - -", "12:00:01", "present - - -"}},
+		"evicted while a longer deletion was pending": {tell: func(s *told) {
+			s.event("12:00:00", "create", podsURI, 201, "", strings.Replace(podJSON("p", "u1", `,"resourceVersion":"2"`, onNode), `"spec":{`, `"spec":{"terminationGracePeriodSeconds":0,`, 1))
+			s.event("12:00:10", "delete", pod, 200, `{"gracePeriodSeconds":60}`, strings.Replace(podJSON("p", "u1", `,"resourceVersion":"3"`+pending("12:01:10", 60), onNode), `"spec":{`, `"spec":{"terminationGracePeriodSeconds":0,`, 1))
+			s.during("12:00:20", "12:00:20", "create", pod+"/eviction", 201, `{"kind":"Eviction","metadata":{"name":"p"}}`, "")
+		}, want: []string{"12:00:15", "present u1 sa n1 deletion=12:01:10", "12:00:21", "unknown u1 sa n1 deletion=12:01:10"}, open: true},
+		"deleted before it was first listed": {tell: func(s *told) {
+			s.listed("12:00:13.3", "12:00:16.3", podJSON("p", "u1", pending("12:00:18", 5), onNode))
+		}, want: []string{"12:00:14.3", "present u1 sa n1", "12:00:17", "present u1 sa n1 deletion=12:00:18"}},
+		"only its making and its end were seen": {tell: func(s *told) {
+			s.during("12:00:03", "12:00:03", "delete", pod, 404, options, `pods "p" not found`)
+			s.during("12:00:04", "12:00:04", "create", podsURI, 201, made, "")
+			s.event("12:00:06", "delete", pod, 200, `{"gracePeriodSeconds":0}`, `{"kind":"Status","apiVersion":"v1","status":"Success","details":{"name":"p","kind":"pods","uid":"u1"}}`)
+		}, want: []string{"12:00:05", "unknown - - -", "12:00:07", "absent - - -"}},
 		"deleted while it was being made": {tell: func(s *told) {
 			s.during("12:00:10", "12:00:11", "create", podsURI, 201, made, "")
 			s.during("12:00:10.2", "12:00:10.3", "delete", pod, 200, options, "")
@@ -373,6 +386,12 @@ func TestFatesOfObjectsWrittenAtOnce(t *testing.T) {
 			s.during("12:00:05.3", "12:00:05.3", "create", secrets, 201, "", "")
 			listed(s, "12:00:03", "12:00:05.3", state.Secrets, "a", "4", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"p","namespace":"a","creationTimestamp":"2026-01-02T12:00:05Z"},"type":"Opaque"}`)
 		}, map[string]state.Known{"12:00:04": state.Unknown, "12:00:06": state.Present}},
+		"made twice while it was listed": {state.ClusterRoles, "", func(s *told) {
+			s.during("12:00:03", "12:00:03", "create", roles, 201, "", "")
+			s.during("12:00:03.1", "12:00:03.1", "delete", roles+"/p", 200, "", "")
+			s.during("12:00:03.2", "12:00:03.2", "create", roles, 201, "", "")
+			listed(s, "12:00:02", "12:00:03.2", state.ClusterRoles, "", "2", role(`,"creationTimestamp":"2026-01-02T12:00:03Z"`))
+		}, map[string]state.Known{"12:00:04": state.Unknown}},
 		"looked for while it was being made, and others deleted": {state.ClusterRoles, "", func(s *told) {
 			s.during("12:00:02", "12:00:02.1", "deletecollection", roles, 200, options, "")
 			s.during("12:00:02.2", "12:00:02.2", "patch", roles+"/p", 404, "{}", `clusterroles "p" not found`)

@@ -1,5 +1,7 @@
 package state
 
+import "slices"
+
 // finalizersSeen is whether a pod had finalizers when it was seen last.
 type finalizersSeen struct {
 	rv   uint64 // 0 for never
@@ -21,12 +23,12 @@ func (f *finalizersSeen) add(n finalizersSeen) {
 // or the pod's, and where the pod has no node, nothing but a finalizer holds the pod back.
 
 // concerns tells whether an eviction was of the pod for certain, and not of another of its name.
-func (b *podBlind) concerns(p, next *pod, made span, blinds []podBlind) bool {
-	if b.kind != podEvicted || b.uid != "" && b.uid != p.uid || b.nb < made.na || next != nil && b.na > next.created(blinds).nb {
+func (l *podLife) concerns(b *podBlind) bool {
+	if b.kind != podEvicted || b.uid != "" && b.uid != l.uid || b.nb < l.made.na || l.next != nil && b.na > l.after.nb {
 		return false
 	}
-	for i := range blinds {
-		if c := &blinds[i]; c.kind == podThere && c.nb > made.na && c.nb < b.na {
+	for i := range l.blinds {
+		if c := &l.blinds[i]; c.kind == podThere && c.nb > l.made.na && c.nb < b.na {
 			return false
 		}
 	}
@@ -34,10 +36,10 @@ func (b *podBlind) concerns(p, next *pod, made span, blinds []podBlind) bool {
 }
 
 // lastSeen returns the latest moment since which the pod was there still.
-func (p *pod) lastSeen(next *pod, made span, blinds []podBlind) int64 {
-	at := p.alive
-	for i := range blinds {
-		if b := &blinds[i]; b.nb > at && b.concerns(p, next, made, blinds) {
+func (l *podLife) lastSeen() int64 {
+	at := l.alive
+	for i := range l.blinds {
+		if b := &l.blinds[i]; b.nb > at && l.concerns(b) {
 			at = b.nb
 		}
 	}
@@ -47,16 +49,15 @@ func (p *pod) lastSeen(next *pod, made span, blinds []podBlind) int64 {
 // evicted returns when an eviction ended the pod, if one did for certain. Of two at once both are
 // answered alike, whichever ended it: it was there when the later began, and not any more when the
 // first was done.
-func (s *State) evicted(p, next *pod, made span, blinds []podBlind) (at span, ended bool) {
+func (l *podLife) evicted() (at span, ended bool) {
 	at = span{noTime, noSight}
-	for i := range blinds {
-		b := &blinds[i]
-		if b.concerns(p, next, made, blinds) && s.freely(p, next, made, b, blinds) {
+	for i := range l.blinds {
+		if b := &l.blinds[i]; l.concerns(b) && l.freely(b) {
 			at.nb, at.na = max(at.nb, b.nb), min(at.na, b.na)
 		}
 	}
-	seen := p.lastSeen(next, made, blinds)
-	if at.na == noSight || p.alive >= at.na || seen > at.na {
+	seen := l.lastSeen()
+	if at.na == noSight || l.alive >= at.na || seen > at.na {
 		return span{noTime, noTime}, false
 	}
 	return span{max(at.nb, seen), at.na}, true
@@ -65,17 +66,17 @@ func (s *State) evicted(p, next *pod, made span, blinds []podBlind) (at span, en
 // freed returns when the pod ended, if it did for certain, by what was answered without telling so:
 // an eviction, or the deletion of a collection that had read it with finalizers, which were gone
 // before its turn came.
-func (s *State) freed(p, next *pod, made span, blinds []podBlind) (at span, ended bool) {
-	if at, ended = s.evicted(p, next, made, blinds); ended || p.more == nil {
+func (l *podLife) freed() (at span, ended bool) {
+	if at, ended = l.evicted(); ended || l.more == nil {
 		return at, ended
 	}
-	f, seen := &p.finals, p.lastSeen(next, made, blinds)
-	for i := range p.more.deletions {
-		d := &p.more.deletions[i]
+	f, seen := &l.finals, l.lastSeen()
+	for i := range l.more.deletions {
+		d := &l.more.deletions[i]
 		if d.read == 0 || d.sudden.na != noTime || f.rv <= d.read || f.some || f.deleted || seen >= d.held.na {
 			continue
 		}
-		if !s.loosened(p, span{f.at, d.held.na}, blinds) {
+		if !l.loosened(span{f.at, d.held.na}) {
 			return span{max(d.held.nb, seen), d.held.na}, true
 		}
 	}
@@ -83,48 +84,50 @@ func (s *State) freed(p, next *pod, made span, blinds []podBlind) (at span, ende
 }
 
 // freely tells whether an eviction gave the pod no grace, and no finalizer held the pod back.
-func (s *State) freely(p, next *pod, made span, b *podBlind, blinds []podBlind) bool {
-	if !b.told || b.holds || p.finals.rv == 0 || p.finals.some {
+func (l *podLife) freely(b *podBlind) bool {
+	if !b.told || b.holds || l.finals.rv == 0 || l.finals.some {
 		return false
 	}
-	grace := b.grace
-	if grace < 0 && p.spec != nil {
-		grace = p.spec.grace
+	if b.grace < 0 && l.more != nil && slices.ContainsFunc(l.more.deletions, func(d podDeletion) bool { return d.nb < b.na }) {
+		return false // a deletion that is pending is left alone
 	}
-	if grace != 0 {
-		bound, _, isBound := p.bindingOr(made, next, blinds)
-		if p.unbound == noTime || isBound && bound.nb <= b.na {
+	if l.graceOf(b, l.spec) != 0 {
+		bound, _, isBound := l.binding()
+		if l.unbound == noTime || isBound && bound.nb <= b.na {
 			return false
 		}
 	}
-	return !s.loosened(p, span{p.finals.at, b.na}, blinds)
+	return !l.loosened(span{l.finals.at, b.na})
 }
 
-// loosened tells whether a write nobody recorded may have changed a pod's finalizers between two
+// graceOf returns the grace of an eviction: its own, or that of the pod; -1 when neither is known.
+func (l *podLife) graceOf(b *podBlind, spec *podSpec) int64 {
+	if b.grace < 0 && spec != nil {
+		return spec.grace
+	}
+	return b.grace
+}
+
+// loosened tells whether a write nobody recorded may have changed the pod's finalizers between two
 // moments.
-func (s *State) loosened(p *pod, at span, blinds []podBlind) bool {
-	list := s.pods.loosened[p.name]
-	for i, l := range list {
+func (l *podLife) loosened(at span) bool {
+	list := l.s.pods.loosened[l.name]
+	for i, p := range list {
 		if len(list) == maxMissing && i == maxMissing/2-1 {
-			l.ended = list[i+1].ended // some between them were let go
+			p.ended = list[i+1].ended // some between them were let go
 		}
-		if l.ended > at.nb && l.began < at.na {
+		if p.ended > at.nb && p.began < at.na {
 			return true
 		}
 	}
-	for i := range blinds {
-		b := &blinds[i]
+	for i := range l.blinds {
+		b := &l.blinds[i]
 		may := b.kind == podWritten || b.kind == podGone || b.kind == podEvicted && (b.holds || !b.told)
 		if may && b.na > at.nb && b.nb < at.na {
 			return true
 		}
 	}
-	for _, scope := range [...]objectKey{{res: resPod}, {res: resPod, namespace: p.name.namespace}} {
-		for _, g := range s.gone[scope] {
-			if g.na > at.nb && g.nb < at.na {
-				return true
-			}
-		}
-	}
-	return false
+	may := false
+	l.s.collections(l.name.namespace, func(g span) { may = may || g.na > at.nb && g.nb < at.na })
+	return may
 }

@@ -54,7 +54,7 @@ func (s *State) resolvePods() []Effect {
 		if slices.EqualFunc(was, is, func(a, b podStep) bool { return a.equal(&b) }) {
 			continue
 		}
-		s.graph.Set(graph.Object{Kind: graph.Pod, Namespace: n.namespace, Name: n.name}, podLife(is))
+		s.graph.Set(graph.Object{Kind: graph.Pod, Namespace: n.namespace, Name: n.name}, graphLife(is))
 		effects = append(effects, podEffect(n, was, is))
 	}
 	// The touched names may be all there are: the table would stay as large.
@@ -66,8 +66,8 @@ func (s *State) resolvePods() []Effect {
 	return effects
 }
 
-// podLife returns steps as the graph takes them.
-func podLife(steps []podStep) []graph.Step {
+// graphLife returns steps as the graph takes them.
+func graphLife(steps []podStep) []graph.Step {
 	out := make([]graph.Step, 0, len(steps))
 	for i := range steps {
 		st := &steps[i]

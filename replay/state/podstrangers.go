@@ -2,151 +2,161 @@ package state
 
 import "slices"
 
-// podStrangers appends the steps of writes that concern none of the pods known by uid: pods
-// of which little more than the name was recorded.
-func (s *State) podStrangers(steps []podStep, n podName, lives []*pod, blinds []podBlind) []podStep {
-	// known tells whether a pod known by uid was there, or came to be, when b was written; over, if
-	// not noTime, that b may have made another after the end of such a pod, which was over then.
-	known := func(b *podBlind) (is bool, over int64) {
-		over = noTime
-		for i, p := range lives {
-			made := p.created(blinds)
-			var next *pod
-			if i+1 < len(lives) {
-				next = lives[i+1]
-			}
-			if b.na < made.nb {
-				continue
-			}
-			if b.kind == podThere && b.nb > made.na {
-				continue // another one, unless this one is seen later still
-			}
-			end, ended := s.podEnd(p, made, next, blinds)
-			switch {
-			case b.made && ended && b.na > end.nb:
-				over = end.na
-			case !ended || b.na <= end.na || b.nb < end.na:
-				return true, noTime
-			}
-		}
-		return false, over
-	}
+// strangers follows the writes of a name that concern none of the pods known by uid: pods of which
+// little more than the name was recorded.
+type strangers struct {
+	s       *State
+	lives   []podLife
+	steps   []podStep
+	now     podStep
+	there   bool  // one is there, or may be
+	vacant  int64 // since when none is
+	perhaps int64 // when what may have ended one was done at the latest
+}
+
+// podStrangers appends the steps of such pods.
+func (s *State) podStrangers(steps []podStep, n podName, lives []podLife, blinds []podBlind) []podStep {
 	all := len(blinds)
-	for _, scope := range [...]objectKey{{res: resPod}, {res: resPod, namespace: n.namespace}} {
-		for _, g := range s.gone[scope] {
-			blinds = append(slices.Clip(blinds), podBlind{span: g.span, kind: podCollected})
-		}
-	}
+	s.collections(n.namespace, func(at span) {
+		blinds = append(slices.Clip(blinds), podBlind{span: at, kind: podCollected})
+	})
 	if len(blinds) > all {
 		slices.SortFunc(blinds, comparePodBlinds)
 	}
-	now := absent(span{noTime, noTime})
-	stranger := false // one is there, or may be
-	vacant := noTime  // since when none is
-	perhaps := noTime // when what may have ended one was done at the latest
-	closeBy := func(at int64) {
-		// What ends it: a pod with a uid, or a listing that does not show the name.
-		pod, list := noSight, noSight
-		for _, p := range lives {
-			if c := p.created(blinds); c.na >= now.na {
-				pod = min(pod, c.na)
-			}
-		}
-		for _, l := range s.listings[resPod] {
-			if l.began >= now.na {
-				list = min(list, l.ended)
-			}
-		}
-		if !stranger || min(pod, list) > at || min(pod, list) == noSight {
-			return
-		}
-		if list < pod {
-			steps = append(steps, absent(span{now.na, list}))
-		}
-		vacant = min(pod, list)
-		now, stranger = absent(span{vacant, vacant}), false
-	}
+	w := strangers{s: s, lives: lives, steps: steps, now: absent(span{noTime, noTime}), vacant: noTime, perhaps: noTime}
 	for i := range blinds {
 		b := &blinds[i]
-		closeBy(b.na)
-		before := perhaps <= b.nb // all that may have ended one came before
+		w.closeBy(b.na)
+		certain := w.perhaps <= b.nb // all that may have ended one came before
 		if b.ends() {
-			perhaps = b.na
+			w.perhaps = b.na
 		}
-		if b.kind != podCollected {
-			is, over := known(b)
-			if is {
-				continue
-			}
-			if !stranger && over != noTime {
-				now = absent(span{b.nb, max(b.na, over)})
-				now.phase, now.open, stranger = phaseUnknown, true, true
-				steps = append(steps, now)
-				continue
-			}
+		is, over := w.known(b)
+		switch {
+		case is:
+			continue
+		case !w.there && over != noTime:
+			w.now = absent(span{b.nb, max(b.na, over)})
+			w.now.phase, w.now.open, w.there = phaseUnknown, true, true
+			w.steps = append(w.steps, w.now)
+			continue
+		case !w.there && b.kind != podThere && b.kind != podCollected && b.kind != podMissing:
+			w.wasThere(b)
 		}
-		if !stranger && b.kind != podThere && b.kind != podCollected && b.kind != podMissing {
-			// It was there before, with content nobody recorded.
-			at := vacant
-			for i, p := range lives {
-				var next *pod
-				if i+1 < len(lives) {
-					next = lives[i+1]
-				}
-				if end, ended := s.podEnd(p, p.created(blinds), next, blinds); ended && end.na <= b.na {
-					at = max(at, end.na)
-				}
-			}
-			now = absent(span{at, at})
-			now.phase, now.loose = phaseUnknown, b.kind == podBound
-			steps = append(steps, now)
-			now, stranger = absent(now.span), true
-			now.open = true
+		if !w.write(b) {
+			continue
 		}
-		switch b.kind {
-		case podThere:
-			was := now
-			now = podStep{span: b.span, phase: phasePresent, spec: b.spec, bound: noTime, node: b.node, deletion: noTime}
-			switch {
-			case b.node != "":
-				now.bound = b.na
-			case was.bound != noTime && b.nb < was.na: // bound before the one who made it was answered
-				now.bound, now.node = b.na, was.node
-			}
-		case podBound: // none is that is being deleted
-			now.span, now.phase, now.bound, now.node, now.open = b.span, phasePresent, b.na, b.node, false
-		case podChanged, podLoosened:
-			now.span, now.phase = b.span, phasePresent
-			if now.open {
-				now.phase = phaseUnknown // it may have been being deleted
-			}
-		case podCollected:
-			if !stranger || now.phase == phaseAbsent {
-				continue
-			}
-			now.span, now.phase, now.open = b.span, phaseUnknown, true
-		case podGone, podMissing:
-			if !stranger || b.kind == podMissing && b.nb < now.na {
-				continue
-			}
-			if at := b.span; b.nb < now.na {
-				now.span, now.phase, now.open = at, phaseUnknown, true // it may have come after
-			} else if b.kind == podMissing {
-				now = absent(span{now.na, at.na}) // at any time before it
-			} else {
-				now = absent(at)
-			}
-		default:
-			now.span, now.phase, now.open = b.span, phaseUnknown, true
+		if w.now.phase == phasePresent && !certain {
+			w.now.phase, w.now.open = phaseUnknown, true // it may have been ended after
 		}
-		if now.phase == phasePresent && !before {
-			now.phase, now.open = phaseUnknown, true // it may have been ended after
-		}
-		steps = append(steps, now)
-		if stranger = now.phase != phaseAbsent; !stranger {
-			vacant = now.na
+		w.steps = append(w.steps, w.now)
+		if w.there = w.now.phase != phaseAbsent; !w.there {
+			w.vacant = w.now.na
 		}
 	}
-	closeBy(noSight)
-	return steps
+	w.closeBy(noSight)
+	return w.steps
+}
+
+// known tells whether a pod known by uid was there, or came to be, when b was written. over, if not
+// noTime, says that b may have made another after the end of such a pod, which was over then.
+func (w *strangers) known(b *podBlind) (is bool, over int64) {
+	over = noTime
+	if b.kind == podCollected {
+		return false, over
+	}
+	for i := range w.lives {
+		l := &w.lives[i]
+		if b.na < l.made.nb || b.kind == podThere && b.nb > l.made.na {
+			continue // another one, unless this one is seen later still
+		}
+		end, ended := l.end()
+		switch {
+		case b.made && ended && b.na > end.nb:
+			over = end.na
+		case !ended || b.na <= end.na || b.nb < end.na:
+			return true, noTime
+		}
+	}
+	return false, over
+}
+
+// closeBy ends the stranger if by a moment a pod with a uid had the name, or a listing did not show it.
+func (w *strangers) closeBy(at int64) {
+	pod, list := noSight, noSight
+	for i := range w.lives {
+		if c := w.lives[i].made; c.na >= w.now.na {
+			pod = min(pod, c.na)
+		}
+	}
+	for _, l := range w.s.listings[resPod] {
+		if l.began >= w.now.na {
+			list = min(list, l.ended)
+		}
+	}
+	if !w.there || min(pod, list) > at || min(pod, list) == noSight {
+		return
+	}
+	if list < pod {
+		w.steps = append(w.steps, absent(span{w.now.na, list}))
+	}
+	w.vacant = min(pod, list)
+	w.now, w.there = absent(span{w.vacant, w.vacant}), false
+}
+
+// wasThere notes that there was one before a write, with content nobody recorded.
+func (w *strangers) wasThere(b *podBlind) {
+	at := w.vacant
+	for i := range w.lives {
+		if end, ended := w.lives[i].end(); ended && end.na <= b.na {
+			at = max(at, end.na)
+		}
+	}
+	w.now = absent(span{at, at})
+	w.now.phase, w.now.loose = phaseUnknown, b.kind == podBound
+	w.steps = append(w.steps, w.now)
+	w.now, w.there = absent(w.now.span), true
+	w.now.open = true
+}
+
+// write makes the step now the one after a write; false when there is none.
+func (w *strangers) write(b *podBlind) bool {
+	now := &w.now
+	switch b.kind {
+	case podThere:
+		was := *now
+		*now = podStep{span: b.span, phase: phasePresent, spec: b.spec, bound: noTime, node: b.node, deletion: noTime}
+		switch {
+		case b.node != "":
+			now.bound = b.na
+		case was.bound != noTime && b.nb < was.na: // bound before the one who made it was answered
+			now.bound, now.node = b.na, was.node
+		}
+	case podBound: // none is that is being deleted
+		now.span, now.phase, now.bound, now.node, now.open = b.span, phasePresent, b.na, b.node, false
+	case podChanged, podLoosened:
+		now.span, now.phase = b.span, phasePresent
+		if now.open {
+			now.phase = phaseUnknown // it may have been being deleted
+		}
+	case podGone, podMissing:
+		switch {
+		case !w.there, b.kind == podMissing && b.nb < now.na:
+			return false
+		case b.nb < now.na:
+			now.span, now.phase, now.open = b.span, phaseUnknown, true // it may have come after
+		case b.kind == podMissing:
+			*now = absent(span{now.na, b.na}) // at any time before it
+		default:
+			*now = absent(b.span)
+		}
+	case podCollected:
+		if !w.there || now.phase == phaseAbsent {
+			return false
+		}
+		fallthrough
+	default:
+		now.span, now.phase, now.open = b.span, phaseUnknown, true
+	}
+	return true
 }

@@ -451,6 +451,9 @@ func (o *object) creation(steps []step, b *blind) bool {
 		if s.uid == "" || !s.assumed || s.bare() && !lives || i > 0 && steps[i-1].uid == s.uid || s.nb > b.na || s.na < b.nb {
 			continue
 		}
+		if slices.ContainsFunc(o.blinds, func(c blind) bool { return c.created && c != *b && s.nb <= c.na && s.na >= c.nb }) && !o.seenSince(s.uid, b.na) {
+			continue // it may be the one that another write made
+		}
 		if s.phase == phaseUnknown && b.content != nil && !b.maybe {
 			s.phase, s.content = phasePresent, b.content
 		}
@@ -461,6 +464,11 @@ func (o *object) creation(steps []step, b *blind) bool {
 		return true
 	}
 	return false
+}
+
+// seenSince tells whether an object was there still after a moment.
+func (o *object) seenSince(uid string, at int64) bool {
+	return slices.ContainsFunc(o.versions, func(v version) bool { return v.uid == uid && v.seen.last.nb >= at })
 }
 
 // tighten makes the order of the steps show in their bounds: a change cannot have become

@@ -92,10 +92,15 @@ func unschedulable(g *generator) string {
 	return `"spec":{"unschedulable":` + g.one("true", "false") + `}`
 }
 
-// nodeStatus writes a node's status, as its kubelet does all the time.
+// nodeStatus writes a node's status, as its kubelet does all the time. Nobody is taken to write finalizers
+// with it (docs/state.md).
 func nodeStatus(g *generator, s *step, object string) {
 	s.Method, s.Path, s.Type = "PATCH", object+"/status", "application/strategic-merge-patch+json"
-	s.Body = `{"metadata":{` + g.change() + `},"status":{"phase":"` + g.one("Running", "Pending") + `"}}`
+	change := g.change()
+	if strings.Contains(change, "finalizers") {
+		change = `"annotations":{"a":"3"}`
+	}
+	s.Body = `{"metadata":{` + change + `},"status":{"phase":"` + g.one("Running", "Pending") + `"}}`
 }
 
 // volume returns a volume's spec.

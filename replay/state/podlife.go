@@ -1,0 +1,308 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// podLife is one pod with all that bears on how it lived and ended:
+//
+//	   made           binding                 end
+//	───┼──┼────────────┼──┼───────────────────┼──┼────────┼──┼───▶
+//	  nb  na          nb  na     lastSeen     nb  na      after (of the next one of the name)
+//
+// Each change lies somewhere between the two moments of its span. What is not bracketed by a write
+// that was recorded follows from what was seen before and after it.
+type podLife struct {
+	*pod
+	s      *State
+	blinds []podBlind // of the name
+	made   span       // when it came to be
+	next   *pod       // of the name; nil for none
+	after  span       // when that came to be
+	until  int64      // by when; noSight without one
+}
+
+// life returns the life of a pod of which nothing is known that followed it.
+func (s *State) life(p *pod, blinds []podBlind) podLife {
+	return podLife{pod: p, s: s, blinds: blinds, made: p.created(blinds), until: noSight}
+}
+
+// before notes which life follows.
+func (l *podLife) before(next *podLife) { l.next, l.after, l.until = next.pod, next.made, next.made.na }
+
+// lives tells whether a write may have been one of the pod, by its time: not before it was made, nor
+// when the next was there.
+func (l *podLife) lives(b *podBlind) bool { return b.na >= l.made.nb && b.na < l.until }
+
+// bare tells whether only the pod's end was seen.
+func (p *pod) bare() bool { return p.seen == noSight && p.made == noTime && p.born == noTime }
+
+// onlyEnd appends the steps of a pod of which only the end was seen, after the end of the one
+// before.
+func (p *pod) onlyEnd(steps []podStep, since int64) []podStep {
+	before := absent(span{since, since})
+	before.phase = phaseUnknown
+	return append(steps, before, absent(p.gone))
+}
+
+// podChange is something that happened to a pod while it was there.
+type podChange struct {
+	span
+	bound    bool
+	node     string
+	spec     *podSpec
+	anyRefs  bool
+	deletion int64 // noTime for none
+	// asked says that the deletion was asked for, with an outcome that was not recorded: it is
+	// estimated, where there is one, and any that was recorded goes before.
+	asked bool
+}
+
+// steps appends the steps of the pod, which the next pod of its name, listings and writes without a
+// uid may have ended.
+func (l *podLife) steps(steps []podStep) []podStep {
+	if l.bare() {
+		return l.onlyEnd(steps, noTime)
+	}
+	now := podStep{span: l.made, phase: phasePresent, pod: l.pod, spec: l.spec, created: l.made.na, bound: noTime, deletion: noTime}
+	now.open = l.openAtFirst()
+	var room [4]podChange
+	changes := l.bindings(room[:0], &now)
+	changes = l.contents(changes, &now)
+	changes = l.deletions(changes)
+	changes = l.nameless(changes, &now)
+	slices.SortStableFunc(changes, func(a, b podChange) int { return cmp.Compare(a.na, b.na) })
+	if _, first, last := l.makers(l.blinds); first != last && l.born == noTime {
+		before := now // or it was another, which had gone when this one was made
+		before.span, before.phase = first.span, phaseUnknown
+		steps = append(steps, before)
+	}
+	steps = append(steps, now)
+	shown := noTime // since when its deletion was, that was shown last
+	for i := range changes {
+		shown = now.change(&changes[i], shown)
+		now.na = max(now.na, l.made.na)
+		if changes[i].bound {
+			now.bound = now.na
+		}
+		steps = append(steps, now)
+	}
+	return l.close(steps, now)
+}
+
+// openAtFirst tells whether the pod may have been being deleted when it was first seen.
+func (l *podLife) openAtFirst() bool {
+	switch {
+	case l.born != noTime:
+		return false
+	case l.seen == noSight: // only its end was
+		return true
+	}
+	// First seen with a grace that was cut short: it was asked for before, nobody knows when.
+	return l.more != nil && slices.ContainsFunc(l.more.deletions, func(d podDeletion) bool { return d.asked == noTime && d.na <= l.seen })
+}
+
+// bindings appends the pod's binding, which may have been as it was made.
+func (l *podLife) bindings(changes []podChange, now *podStep) []podChange {
+	bound, node, ok := l.binding()
+	switch {
+	case ok && bound == l.made:
+		now.bound, now.node = bound.na, node
+	case ok:
+		changes = append(changes, podChange{span: bound, bound: true, node: node, deletion: noTime})
+	}
+	return changes
+}
+
+// contents appends the changes of what the pod refers to.
+func (l *podLife) contents(changes []podChange, now *podStep) []podChange {
+	var specs []podSeen
+	if l.more != nil && len(l.more.specs) > 0 {
+		specs = l.specs()
+		now.spec = specs[0].spec
+	}
+	if at := l.rewritten(now.spec, specs); at != noSight {
+		// What was seen of it, it may have been given later than it was made.
+		changes = append(changes, podChange{span: span{l.made.nb, max(at, l.made.na)}, spec: now.spec, deletion: noTime})
+		now.spec = &podSpec{account: now.spec.account, grace: now.spec.grace, anyRefs: true}
+	}
+	for i := 1; i < len(specs); i++ {
+		changes = append(changes, podChange{span: span{l.made.nb, max(specs[i].at, l.made.na)}, spec: specs[i].spec, deletion: noTime})
+	}
+	return changes
+}
+
+// rewritten returns when the pod's first spec was seen, when a write may have changed what it refers
+// to since the pod was made; else noSight.
+func (l *podLife) rewritten(first *podSpec, specs []podSeen) int64 {
+	if first == nil || first.ephemeral == 0 && first.statuses == 0 {
+		return noSight
+	}
+	at := l.specAt
+	if len(specs) > 0 {
+		at = specs[0].at
+	}
+	changed := func(b podBlind) bool { return b.kind == podChanged && b.na >= l.made.nb && b.nb <= at }
+	if l.more != nil && l.more.given != 0 && l.more.given <= at || slices.ContainsFunc(l.blinds, changed) {
+		return at
+	}
+	return noSight
+}
+
+// deletions appends the values deletionTimestamp has had, and may have had.
+func (l *podLife) deletions(changes []podChange) []podChange {
+	if l.more != nil {
+		for _, d := range l.more.deletions {
+			at := d.span
+			if d.asked != noTime {
+				asked := span{d.asked, d.asked + int64(time.Second)}
+				if asked.na < d.na {
+					changes = append(changes, podChange{span: asked, deletion: noTime, asked: true}) // what it was then is not known
+				}
+				if asked.na >= d.nb {
+					at.nb = min(at.nb, d.asked)
+				}
+			}
+			changes = append(changes, podChange{span: at, deletion: d.at, asked: d.estimated})
+		}
+	}
+	if at, certain := l.went(); at.na != noTime && !certain {
+		changes = append(changes, podChange{span: at, deletion: noTime, asked: true})
+	}
+	l.s.collections(l.name.namespace, func(at span) {
+		if at.na >= l.made.nb && at.na < l.until {
+			changes = append(changes, podChange{span: at, deletion: noTime, asked: true})
+		}
+	})
+	return changes
+}
+
+// nameless appends what the writes that name no uid changed.
+func (l *podLife) nameless(changes []podChange, now *podStep) []podChange {
+	for i := range l.blinds {
+		b := &l.blinds[i]
+		if !l.lives(b) {
+			continue
+		}
+		c := podChange{span: b.span, deletion: noTime}
+		switch {
+		case b.kind == podChanged:
+			c.anyRefs = true
+		case b.kind == podWritten:
+			c.asked = true
+		case b.kind == podEvicted && (b.uid == "" || b.uid == l.uid):
+			c.asked = true
+			bound, _, isBound := l.binding()
+			if grace := l.graceOf(b, now.spec); isBound && bound.na <= b.na && grace > 0 {
+				c.deletion = b.na - b.na%int64(time.Second) + grace*int64(time.Second)
+			}
+		default:
+			continue
+		}
+		changes = append(changes, c)
+	}
+	return changes
+}
+
+// change makes a step the one after a change. shown is since when a deletion was that an answer
+// showed, and is returned anew.
+func (s *podStep) change(c *podChange, shown int64) int64 {
+	s.span = c.span
+	if c.bound {
+		s.node = c.node
+	}
+	if c.spec != nil {
+		s.spec = c.spec
+	}
+	if c.anyRefs && s.spec != nil {
+		spec := *s.spec
+		spec.anyRefs = true
+		s.spec = &spec
+	}
+	// Of two requests at once, one may be answered with what it would have set.
+	atOnce := !c.asked && c.deletion != noTime && c.nb < shown
+	if c.deletion != noTime && (s.deletion == noTime || !c.asked && (!atOnce || c.deletion < s.deletion)) {
+		s.deletion = c.deletion
+	}
+	if !c.asked && c.deletion != noTime {
+		shown = max(shown, c.na)
+	}
+	if c.asked || atOnce {
+		s.open = true
+	} else if c.deletion != noTime {
+		s.open = false
+	}
+	return shown
+}
+
+// close appends the pod's end, and since when it may have come to it.
+func (l *podLife) close(steps []podStep, now podStep) []podStep {
+	end, ended := l.end()
+	if doubt := l.doubt(); doubt.na != noSight && (!ended || doubt.na < end.na) {
+		steps = cutPodSteps(steps, l.pod, doubt.na)
+		now.span, now.phase = doubt, phaseUnknown
+		steps = append(steps, now)
+	}
+	if ended {
+		steps = cutPodSteps(steps, l.pod, end.na)
+		steps = append(steps, absent(end))
+	}
+	return steps
+}
+
+// cutPodSteps takes back the steps of a pod that would follow its end: all but its first.
+func cutPodSteps(steps []podStep, p *pod, at int64) []podStep {
+	n := len(steps)
+	for n > 1 && steps[n-1].na > at && steps[n-2].pod == p {
+		n--
+	}
+	return steps[:n]
+}
+
+// binding returns when the pod was bound, and to which node; ok is false when it was not, as far as
+// is known. The write that did it may have been recorded without the pod's uid.
+func (l *podLife) binding() (at span, node string, ok bool) {
+	at, ok = l.bindingByUID()
+	if ok && l.bind.na != noSight {
+		return at, l.node, true
+	}
+	seen := max(l.bound, l.made.na) // when it was seen to be bound, if it was
+	for i := range l.blinds {
+		b := &l.blinds[i]
+		if b.kind != podBound || ok && (b.node != l.node && b.node != "" || b.nb > seen || b.na < l.unbound) {
+			continue
+		}
+		if !l.lives(b) || l.gone.na != noSight && b.nb > l.gone.na {
+			continue
+		}
+		by := span{b.nb, max(b.na, l.made.na)}
+		if ok {
+			by.na = min(by.na, seen)
+			node = l.node
+		} else {
+			node = b.node
+		}
+		by.nb = min(max(by.nb, l.made.nb), by.na)
+		return by, node, true
+	}
+	return at, l.node, ok
+}
+
+// bindingByUID returns when the pod was bound as far as what names its uid tells.
+func (l *podLife) bindingByUID() (at span, ok bool) {
+	switch {
+	case l.bind.na != noSight:
+		at = span{l.bind.nb, min(l.bind.na, l.bound)}
+	case l.node == "":
+		return span{}, false
+	case l.unbound == noTime:
+		return l.made, true // made with a node, as far as anyone can tell
+	default:
+		at = span{l.unbound, l.bound}
+	}
+	at.na = max(at.na, l.made.na)
+	at.nb = min(max(at.nb, l.made.nb), at.na)
+	return at, true
+}
