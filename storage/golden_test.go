@@ -137,6 +137,7 @@ func TestGoldenQueries(t *testing.T) {
 			return err
 		}},
 		{"AuditSamples", func() error { _, err := s.AuditSamples(ctx, "c", from, to); return err }},
+		{"FromLog", func() error { _, err := s.FromLog(ctx, "c", []time.Time{from, day, to}); return err }},
 		{"Received", func() error { _, err := s.Received(ctx, "c", []time.Time{from, day, to}); return err }},
 		{"ServerVolumes", func() error { _, err := s.ServerVolumes(ctx, "c", from, to); return err }},
 		{"LetterCounts", func() error { _, err := s.LetterCounts(ctx, "c", from, to); return err }},

@@ -109,16 +109,53 @@ func (s *Store) Received(ctx context.Context, cluster string, cuts []time.Time) 
 	if len(cuts) < 2 {
 		return nil, nil
 	}
+	return collect(ctx, s, receivedQuery, cutSpan(cluster, cuts), func(r *Received) ([]any, func()) {
+		var cut int64
+		return []any{&r.APIServer, &cut, &r.Events}, func() { r.Cut = fromMicro(cut) }
+	})
+}
+
+// FromLog counts the events of an apiserver whose stage lies between two cuts of time and that
+// came from a log before any webhook brought them.
+type FromLog struct {
+	APIServer string
+	Cut       time.Time // the one the stretch begins with
+	Events    int64
+	Last      time.Time // arrival of the last of them
+}
+
+const fromLogQuery = `SELECT apiserver, roundDown(stage_us, {cuts:Array(Int64)}) AS cut, sum(toInt64(sign)) AS n, max(arrived)
+FROM (
+    SELECT apiserver, sign, toUnixTimestamp64Micro(request_received) + stage_delay AS stage_us, toUnixTimestamp64Micro(ingested) AS arrived
+    FROM %s.events
+    WHERE cluster = {cluster:String} AND ingest_day >= toDate({day:UInt16}) AND source IN ('log', 'import')
+)
+WHERE stage_us >= {from:Int64} AND stage_us < {to:Int64}
+GROUP BY apiserver, cut
+HAVING n > 0
+ORDER BY apiserver, cut`
+
+// FromLog counts the events of a cluster that came from a log first between ascending cuts, at
+// least two, as [Store.Received] counts all.
+func (s *Store) FromLog(ctx context.Context, cluster string, cuts []time.Time) ([]FromLog, error) {
+	if len(cuts) < 2 {
+		return nil, nil
+	}
+	return collect(ctx, s, fromLogQuery, cutSpan(cluster, cuts), func(r *FromLog) ([]any, func()) {
+		var cut, last int64
+		return []any{&r.APIServer, &cut, &r.Events, &last}, func() { r.Cut, r.Last = fromMicro(cut), fromMicro(last) }
+	})
+}
+
+// cutSpan makes the parameters of a cluster and cuts of time.
+func cutSpan(cluster string, cuts []time.Time) clickhouse.Parameters {
 	at := make([]int64, len(cuts))
 	for i, c := range cuts {
 		at[i] = c.UnixMicro()
 	}
 	p := span(cluster, cuts[0], cuts[len(cuts)-1])
 	p["cuts"] = numbers(at[:len(at)-1])
-	return collect(ctx, s, receivedQuery, p, func(r *Received) ([]any, func()) {
-		var cut int64
-		return []any{&r.APIServer, &cut, &r.Events}, func() { r.Cut = fromMicro(cut) }
-	})
+	return p
 }
 
 // ServerVolume is how many events of an apiserver a stretch of time has.

@@ -66,6 +66,10 @@ func TestCompletenessQueries(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("received %+v\nwant %+v", got, want)
 	}
+	fromLog, err := s.FromLog(ctx, "c", []time.Time{at(0), at(12), at(100)})
+	if want := []storage.FromLog{{"b", at(0), 1, at(30)}, {"b", at(12), 1, at(60)}}; err != nil || !slices.Equal(fromLog, want) {
+		t.Errorf("from a log %+v, %v\nwant %+v", fromLog, err, want)
+	}
 	senders, err := s.Senders(ctx, "c", at(0), at(100))
 	if err != nil {
 		t.Fatal(err)

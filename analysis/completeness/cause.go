@@ -69,10 +69,8 @@ func explain(m *Measured, runs []run, c counts, t trace, cfg Config) {
 		switch {
 		case len(full) > 0:
 			g.Cause = CauseOverflow
-		case len(dropped) > 0 && outage(dropped[0], t.arrivals, cfg):
-			g.Cause = CauseOutage
 		case len(dropped) > 0:
-			g.Cause = CauseUnencodable
+			g.Cause = droppedBy(dropped[0], t.arrivals, cfg)
 		case g.run+1 < len(runs) && runs[g.run+1].started.Sub(g.To) < cfg.Settle:
 			g.Cause = CauseRestart
 		default:
@@ -110,6 +108,14 @@ func within(list []jump, from, to time.Time) []jump {
 		}
 	}
 	return out
+}
+
+// droppedBy is why the webhook backend dropped a batch.
+func droppedBy(j jump, arrivals []storage.Hole, cfg Config) string {
+	if outage(j, arrivals, cfg) {
+		return CauseOutage
+	}
+	return CauseUnencodable
 }
 
 // outage tells whether nothing arrived while the batch was being retried: a batch that cannot

@@ -13,6 +13,7 @@ import (
 type Store interface {
 	AuditSamples(ctx context.Context, cluster string, from, to time.Time) ([]storage.AuditSample, error)
 	Received(ctx context.Context, cluster string, cuts []time.Time) ([]storage.Received, error)
+	FromLog(ctx context.Context, cluster string, cuts []time.Time) ([]storage.FromLog, error)
 	Senders(ctx context.Context, cluster string, from, to time.Time) ([]storage.Sender, error)
 	Holes(ctx context.Context, cluster string, from, to time.Time, arrivals bool, limit int) ([]storage.Hole, error)
 	Unpaired(ctx context.Context, cluster string, from, to time.Time, limit int) ([]storage.Unpaired, error)
@@ -108,6 +109,23 @@ type Measured struct {
 	Restarts    int     `json:"restarts"`
 	Unmeasured  float64 `json:"unmeasuredSeconds"` // between the last reading of a process and the next one's start
 	Gaps        []Gap   `json:"gaps,omitempty"`
+	// Losses are what its webhook backend lost, the newest fifty, whether or not it came another
+	// way.
+	Losses []Loss `json:"losses,omitempty"`
+}
+
+// Loss is what the webhook backend of an apiserver lost between two readings.
+type Loss struct {
+	From   time.Time `json:"from"` // the readings
+	To     time.Time `json:"to"`
+	Cause  string    `json:"cause"`
+	Events int64     `json:"events"`
+	// Arrived came from a log instead, the last of them at ArrivedBy.
+	Arrived   int64     `json:"arrived"`
+	ArrivedBy time.Time `json:"arrivedBy,omitzero"`
+	// Unwritten are those that the log backend could not write either.
+	Unwritten int64  `json:"unwritten,omitempty"`
+	Text      string `json:"text"`
 }
 
 // Causes of a gap.
@@ -162,6 +180,7 @@ const (
 	KindRejected    = "rejected"
 	KindSilent      = "silent"
 	KindUnread      = "not-measured"
+	KindUnnamed     = "not-named"
 	KindPairs       = "pairs"
 	KindVolume      = "volume"
 )

@@ -64,6 +64,21 @@ func (w *world) Received(_ context.Context, _ string, cuts []time.Time) ([]stora
 	return out, nil
 }
 
+func (w *world) FromLog(_ context.Context, _ string, cuts []time.Time) ([]storage.FromLog, error) {
+	var out []storage.FromLog
+	for i := range max(0, len(cuts)-1) {
+		by := map[string]storage.FromLog{}
+		for _, e := range w.events {
+			if e.source == "log" && !e.arrived.IsZero() && !e.at.Before(cuts[i]) && e.at.Before(cuts[i+1]) {
+				known := by[e.server]
+				by[e.server] = storage.FromLog{APIServer: e.server, Cut: cuts[i], Events: known.Events + 1, Last: later(known.Last, e.arrived)}
+			}
+		}
+		out = slices.AppendSeq(out, maps.Values(by))
+	}
+	return out, nil
+}
+
 func (w *world) Senders(_ context.Context, _ string, from, to time.Time) ([]storage.Sender, error) {
 	by := map[string]*storage.Sender{}
 	posts := map[string]bool{}
@@ -306,7 +321,37 @@ func TestMeasured(t *testing.T) {
 			a.read(330)
 			a.webhook += 50
 			a.minutes(6, 14, false)
-		}, result{1, 1, CauseUnencodable, "note missing, note missing"}, []string{"1 is missing", "no backend has them", "dropped 50 events; at least 49"}},
+		}, result{1, 1, CauseUnencodable, "note missing, note missing"}, []string{"1 is missing", "no backend has them", "dropped 50 events; at least 49",
+			"one PATCH", "49 of the 50 came from a log, the last at 2026-11-20T12:15:00Z.", "1 the log backend could not write either."}},
+		"two batches dropped, one recovered": {func(w *world, a *apiserver) {
+			a.minutes(0, 5, false)
+			n := len(w.events)
+			a.make(300.05, 305, 0.1, true)
+			for i := range w.events[n:] {
+				w.events[n+i].arrived, w.events[n+i].source = at(400), "log"
+			}
+			a.make(305.05, 330, 0.1, false)
+			a.read(330)
+			a.webhook += 50
+			a.minutes(6, 7, false)
+			a.make(780.05, 784, 0.1, true)
+			a.make(784.05, 810, 0.1, false)
+			a.read(810)
+			a.webhook += 40
+			a.minutes(14, 6, false)
+		}, result{40, 40, CauseUnencodable, "fail missing, note missing"}, []string{"dropped 90 events; at least 50", "50 of the 50 came from a log, the last at 2026-11-20T12:06:40Z.", "None of the 40 came from a log."}},
+		"a full buffer, recovered": {func(w *world, a *apiserver) {
+			a.minutes(0, 5, false)
+			n := len(w.events)
+			a.make(300.05, 310, 0.1, true)
+			for i := range w.events[n:] {
+				w.events[n+i].arrived, w.events[n+i].source = at(345), "log"
+			}
+			a.buffer += 100
+			a.make(310.05, 330, 0.1, false)
+			a.read(330)
+			a.minutes(6, 14, false)
+		}, result{0, 0, "", "note missing"}, []string{"at least 100", "--audit-webhook-batch-buffer-size", "100 of the 100 came from a log, the last at 2026-11-20T12:05:45Z."}},
 		"started anew in between": {func(_ *world, a *apiserver) {
 			a.minutes(0, 5, false)
 			a.started, a.events = at(330), 0
@@ -451,7 +496,7 @@ func TestServersApart(t *testing.T) {
 	}
 	unname("one")
 	r = check(t, w, Question{})
-	if !slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Kind == KindUnread && strings.Contains(p.Text, "2 apiservers") }) {
+	if !slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Kind == KindUnnamed && strings.Contains(p.Text, "2 apiservers") }) {
 		t.Errorf("two without names: %+v", r.Problems)
 	}
 }

@@ -155,6 +155,9 @@ func (r *Report) measure(ctx context.Context, store Store, cfg Config, q Questio
 				}
 			}
 			explain(m, runs, c, traces.of(name), cfg)
+			if err := m.losses(ctx, store, cfg, q.Cluster, name, runs, traces.of(name)); err != nil {
+				return err
+			}
 		}
 		if unexplained := m.Missing - m.Webhook - m.Buffer - m.Log; unexplained > 0 {
 			if err := m.letters(ctx, store, cfg, q, unexplained); err != nil {
@@ -204,7 +207,7 @@ func nameOf(series map[string][]run, counted map[string]counts, r *Report) map[s
 		out[unnamed[0]] = ""
 	} else if len(unnamed) > 1 {
 		slices.Sort(unnamed)
-		r.add(Warn, KindUnread, "", "Give each its own name: retrial cluster rotate "+r.Cluster+" --apiserver NAME", "The events of %d apiservers come without saying whose they are: what was sent and what came cannot be compared.", len(unnamed))
+		r.add(Warn, KindUnnamed, "", "Give each its own name: retrial cluster rotate "+r.Cluster+" --apiserver NAME", "The events of %d apiservers come without saying whose they are: what was sent and what came cannot be compared.", len(unnamed))
 	}
 	return out
 }
@@ -296,7 +299,11 @@ func (r *Report) judge(s *Server, several bool) {
 		r.add(severity, KindMissing, s.Name, todo, "%s", text)
 	}
 	if lost > 0 && m.Recovered > 0 {
-		r.add(Note, KindMissing, s.Name, "", "%s dropped %d events; at least %d of them are here all the same, from a log.", who(s.Name), lost, m.Recovered)
+		text := fmt.Sprintf("%s dropped %d events; at least %d of them are here all the same, from a log.", who(s.Name), lost, m.Recovered)
+		for _, l := range m.Losses[max(0, len(m.Losses)-mostTold):] {
+			text += " " + l.Text
+		}
+		r.add(Note, KindMissing, s.Name, "", "%s", text)
 	}
 	if m.DeadLetters > 0 {
 		text := fmt.Sprintf("%d of them came and could not be read: they are dead letters.", m.DeadLetters)

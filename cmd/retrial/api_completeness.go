@@ -45,10 +45,12 @@ func (a api) completenessCheck(ctx context.Context, c *checks, f *connectionFact
 	if !posts && !asked && imported {
 		return nil
 	}
+	step := f.countedStep()
 	told := 0
 	for _, p := range r.Problems {
 		switch {
 		case p.Severity == completeness.Note:
+		case p.Kind == completeness.KindUnread && step.State == stateDone: // it was read since that hour
 		case p.Severity == completeness.Fail && p.Kind != completeness.KindSilent:
 			c.add(id, checkFail, p.Todo, "%s", p.Text)
 			told++
@@ -65,7 +67,6 @@ func (a api) completenessCheck(ctx context.Context, c *checks, f *connectionFact
 			sent += s.Measured.Sent
 		}
 	}
-	step := f.countedStep()
 	switch {
 	case measured == 0 && !asked:
 		c.add(id, checkWarn, step.Todo, "%s", step.Text)

@@ -18,6 +18,9 @@ func (fakeArrivals) AuditSamples(context.Context, string, time.Time, time.Time) 
 func (fakeArrivals) Received(context.Context, string, []time.Time) ([]storage.Received, error) {
 	return nil, nil
 }
+func (fakeArrivals) FromLog(context.Context, string, []time.Time) ([]storage.FromLog, error) {
+	return nil, nil
+}
 func (fakeArrivals) Senders(context.Context, string, time.Time, time.Time) ([]storage.Sender, error) {
 	return nil, nil
 }

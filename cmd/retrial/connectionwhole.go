@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -33,34 +34,47 @@ func (f *connectionFacts) followedStep() stepJSON {
 func (f *connectionFacts) countedStep() stepJSON {
 	s := stepJSON{ID: stepCounted, Title: "What the apiservers send is counted", State: stateWaiting}
 	names := f.site.scraped(f.cluster)
+	commands := func(apiserver string) string {
+		return "In the folder that retrial connect wrote, with ADDRESS that of the apiserver itself:\n" + strings.Join(f.site.scrapeCommands(f.cluster, apiserver), "\n")
+	}
 	if len(names) == 0 {
 		s.Text = "Nobody reads the apiservers' counters, so that nobody knows how many events they sent and whether one is missing."
-		s.Todo = f.site.scrapeCommand(f.cluster)
+		s.Todo = commands("")
 		return s
 	}
 	at := f.site.watched("retrial_completeness_read_timestamp_seconds", f.cluster, "apiserver")
-	var never []string
+	stale := max(quietAfter, 3*time.Duration(f.site.cfg.Completeness.Every))
+	var never, old []string
 	for _, name := range names {
-		if at[name] == 0 {
-			never = append(never, inWords(name))
+		switch last := time.Unix(int64(at[name]), 0); {
+		case at[name] == 0:
+			never = append(never, name)
+		case f.now.Sub(last) > stale:
+			old = append(old, name)
 		}
 	}
 	switch {
-	case len(never) == 0:
-		s.State, s.Text = stateDone, "The counters of "+count(int64(len(names)), "apiserver")+" are read."
 	case len(f.site.watched("retrial_completeness_read_failures_total", f.cluster, "apiserver")) == 0:
 		s.Text = "The server has not begun to read them."
+	case len(never) > 0:
+		s.Text = "Never read: the counters of " + inWords(never) + "."
+		s.Todo = "See the server's log: the address, the credential, or the right to get /metrics. Again:\n" + commands(never[0])
+	case len(old) > 0:
+		s.State, s.Text = stateFailed, fmt.Sprintf("The counters of %s were not read in the last %s.", inWords(old), stale)
+		s.Todo = "See the server's log: is the apiserver gone, or its token expired? Again:\n" + commands(old[0])
 	default:
-		s.Text = "Never read: the counters of " + strings.Join(never, ", ") + "."
-		s.Todo = "See the server's log: the address, the credential, or the right to get /metrics. Then again:\n" + f.site.scrapeCommand(f.cluster)
+		s.State, s.Text = stateDone, "The counters of "+count(int64(len(names)), "apiserver")+" are read."
 	}
 	return s
 }
 
-// inWords names an apiserver that may have no name.
-func inWords(name string) string {
-	if name == "" {
-		return "the apiserver"
+// inWords names apiservers, of which one may have no name.
+func inWords(names []string) string {
+	words := slices.Clone(names)
+	for i, name := range words {
+		if name == "" {
+			words[i] = "the apiserver"
+		}
 	}
-	return name
+	return strings.Join(words, ", ")
 }

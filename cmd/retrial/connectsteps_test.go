@@ -138,10 +138,11 @@ func TestConnectionSteps(t *testing.T) {
 			[]string{"since the server started, 60 min ago", "a batch that the webhook drops would be lost for good", "retrial import --follow --webhook-config"}},
 		"a log alone": {func(f *connectionFacts) { f.accepted = nil }, stepConnected, stateWaiting, []string{"from its audit log alone"}},
 
-		"counted":     {func(*connectionFacts) {}, stepCounted, stateDone, []string{"The counters of 1 apiserver are read."}},
-		"not counted": {func(f *connectionFacts) { f.site.cfg.Completeness.Scrape = nil }, stepCounted, stateWaiting, []string{"Nobody reads the apiservers' counters", "retrial cluster scrape prod --url https://ADDRESS:6443", "--data-dir /srv/retrial"}},
-		"never read":  {func(f *connectionFacts) { f.site.metrics = read(time.Unix(0, 0)) }, stepCounted, stateWaiting, []string{"Never read: the counters of the apiserver.", "the right to get /metrics"}},
-		"about to be": {func(f *connectionFacts) { f.site.metrics = nil }, stepCounted, stateWaiting, []string{"The server has not begun to read them."}},
+		"counted":       {func(*connectionFacts) {}, stepCounted, stateDone, []string{"The counters of 1 apiserver are read."}},
+		"not counted":   {func(f *connectionFacts) { f.site.cfg.Completeness.Scrape = nil }, stepCounted, stateWaiting, []string{"Nobody reads the apiservers' counters", "retrial cluster scrape prod --url https://ADDRESS:6443", "--data-dir /srv/retrial"}},
+		"never read":    {func(f *connectionFacts) { f.site.metrics = read(time.Unix(0, 0)) }, stepCounted, stateWaiting, []string{"Never read: the counters of the apiserver.", "the right to get /metrics"}},
+		"read long ago": {func(f *connectionFacts) { f.site.metrics = read(before(time.Hour)) }, stepCounted, stateFailed, []string{"The counters of the apiserver were not read in the last 5m0s.", "its token expired", "retrial cluster scrape prod"}},
+		"about to be":   {func(f *connectionFacts) { f.site.metrics = nil }, stepCounted, stateWaiting, []string{"The server has not begun to read them."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := connected()

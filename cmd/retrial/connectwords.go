@@ -137,15 +137,10 @@ func (p *connectPlan) metricsStep(w *stepWriter) {
 		fmt.Fprintf(w, "\nThe apiserver's counters are not read (--no-metrics): how many events are missing, and why, is not known then.\n")
 		return
 	}
-	name := p.Cluster
-	if p.APIServer != "" {
-		name += " --apiserver " + p.APIServer
-	}
 	w.step("Let the server read the apiserver's counters: they alone say how many events were sent. In this folder, on the server's machine,\n   with a kubectl that may make the account; ADDRESS is this apiserver's own, no load balancer's")
-	w.command("kubectl apply -f " + fileMetrics)
-	w.command("(umask 077; kubectl -n retrial create token retrial-metrics --duration 8760h > metrics.token)")
-	w.command(`kubectl -n retrial get configmap kube-root-ca.crt -o jsonpath='{.data.ca\.crt}' > metrics-ca.crt`)
-	w.command("retrial cluster scrape " + name + " --url https://ADDRESS:6443 --token-file metrics.token --certificate-authority metrics-ca.crt" + p.dataDir())
+	for _, c := range (site{cfg: p.cfg}).scrapeCommands(p.Cluster, p.APIServer) {
+		w.command(c)
+	}
 }
 
 // shellLine writes a command line as a shell reads it.

@@ -153,6 +153,15 @@ func TestDoctor(t *testing.T) {
 		"a real store": {func(_ *testing.T, p *patient) { p.site.cfg.ClickHouse.DSN = "http://x" }, "store", "", checkOK, "ClickHouse server"},
 		"no library":   {func(_ *testing.T, p *patient) { p.site.cfg.ClickHouse.Library = p.dir + "/none.so" }, "store", "", checkFail, "none.so"},
 
+		"nobody counts": {func(*testing.T, *patient) {}, "completeness", "prod", checkWarn, "retrial cluster scrape prod --url https://ADDRESS:6443"},
+		"counted, not known yet": {func(_ *testing.T, p *patient) {
+			p.site.cfg.Completeness.Scrape = []string{"prod=https://10.0.0.1:6443"}
+			labels := prometheus.Labels{"cluster": "prod", "apiserver": ""}
+			p.gauge("retrial_completeness_read_timestamp_seconds", float64(p.now.Unix()), labels)
+			p.gauge("retrial_completeness_read_failures_total", 0, labels)
+		}, "completeness", "prod", checkWarn, "is read, and not known yet"},
+		"nobody follows": {func(*testing.T, *patient) {}, stepFollowed, "prod", checkWarn, "a batch that the webhook drops would be lost for good"},
+
 		"a key":                {func(*testing.T, *patient) {}, "key-file", "", checkOK, "backed up"},
 		"a key among the data": {func(_ *testing.T, p *patient) { p.site.cfg.KeyFile = p.site.cfg.DataDir + "/key" }, "key-file", "", checkFail, "--key-file"},
 		"no key yet":           {func(_ *testing.T, p *patient) { p.site.cfg.KeyFile = p.dir + "/other" }, "key-file", "", checkWarn, "There is no redaction key"},

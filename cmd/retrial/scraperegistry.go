@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -142,12 +141,16 @@ func (s site) scraped(cluster string) (names []string) {
 	return names
 }
 
-// scrapeCommand is how an apiserver is made one that is asked.
-func (s site) scrapeCommand(cluster string) string {
-	return strings.Join([]string{
-		"kubectl apply -f " + fileMetrics + "    # retrial connect writes it; deploy/" + fileMetrics,
+// scrapeCommands are how an apiserver is made one that is asked, beside the manifest.
+func (s site) scrapeCommands(cluster, apiserver string) []string {
+	name := shellWord(cluster)
+	if apiserver != "" {
+		name += " --apiserver " + shellWord(apiserver)
+	}
+	return []string{
+		"kubectl apply -f " + fileMetrics,
 		"(umask 077; kubectl -n retrial create token retrial-metrics --duration 8760h > metrics.token)",
 		`kubectl -n retrial get configmap kube-root-ca.crt -o jsonpath='{.data.ca\.crt}' > metrics-ca.crt`,
-		"retrial cluster scrape " + shellWord(cluster) + " --url https://ADDRESS:6443 --token-file metrics.token --certificate-authority metrics-ca.crt" + s.dataDir(),
-	}, "\n")
+		"retrial cluster scrape " + name + " --url https://ADDRESS:6443 --token-file metrics.token --certificate-authority metrics-ca.crt" + s.dataDir(),
+	}
 }

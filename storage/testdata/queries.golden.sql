@@ -380,6 +380,18 @@ FROM `retrial`.audit_samples FINAL
 WHERE cluster = {cluster:String} AND taken >= fromUnixTimestamp64Micro({from:Int64}) AND taken < fromUnixTimestamp64Micro({to:Int64})
 ORDER BY apiserver, taken;
 
+-- FromLog
+SELECT apiserver, roundDown(stage_us, {cuts:Array(Int64)}) AS cut, sum(toInt64(sign)) AS n, max(arrived)
+FROM (
+    SELECT apiserver, sign, toUnixTimestamp64Micro(request_received) + stage_delay AS stage_us, toUnixTimestamp64Micro(ingested) AS arrived
+    FROM `retrial`.events
+    WHERE cluster = {cluster:String} AND ingest_day >= toDate({day:UInt16}) AND source IN ('log', 'import')
+)
+WHERE stage_us >= {from:Int64} AND stage_us < {to:Int64}
+GROUP BY apiserver, cut
+HAVING n > 0
+ORDER BY apiserver, cut;
+
 -- Received
 SELECT apiserver, roundDown(stage_us, {cuts:Array(Int64)}) AS cut, sum(toInt64(sign)) AS n
 FROM (

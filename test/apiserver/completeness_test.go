@@ -148,7 +148,12 @@ type report struct {
 		Measured *struct {
 			Sent, Received, Missing, AtMost, WebhookErrors, BufferErrors, LogErrors, Recovered int64
 			Restarts                                                                           int
-			Gaps                                                                               []struct {
+			Losses                                                                             []struct {
+				Cause, Text                string
+				Events, Arrived, Unwritten int64
+				ArrivedBy                  time.Time
+			}
+			Gaps []struct {
 				Cause, Text   string
 				Before, After time.Time
 				Missing       int64

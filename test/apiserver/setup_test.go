@@ -46,11 +46,21 @@ func connect(t testing.TB, args ...string) *live {
 	in := product.New(t)
 	l := &live{Install: in, folder: filepath.Join(in.Dir, "apiserver"), ledger: newLedger(strings.ToLower(t.Name()))}
 	l.server = in.Serve(t, "127.0.0.1:0", args...)
+	l.start(t, webhookAlone)
+	return l
+}
+
+// webhookAlone are the flags of connect by which it sets up nothing beside the webhook.
+var webhookAlone = []string{"--no-audit-log", "--no-metrics"}
+
+// start runs connect, and a kube-apiserver with the flags it printed and further ones.
+func (l *live) start(t testing.TB, connect []string, more ...string) {
+	t.Helper()
 	receiver, err := url.Parse(l.server.Webhook)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.waiting = in.Beside(t, "connect", clusterName, "--for", "generic", "--advertise-address", receiver.Host, "--output", l.folder)
+	l.waiting = l.Beside(t, append([]string{"connect", clusterName, "--for", "generic", "--advertise-address", receiver.Host, "--output", l.folder}, connect...)...)
 	var text string
 	controlplane.Poll(t, "connect to have said what to do", func(context.Context) (said bool, _ string) {
 		if l.waiting.Ended() {
@@ -62,13 +72,12 @@ func connect(t testing.TB, args ...string) *live {
 	if l.printed = printedFlags(t, text); len(l.printed) == 0 {
 		t.Fatalf("connect printed no flags:\n%s", text)
 	}
-	l.Cluster = controlplane.Start(t, l.printed...)
+	l.Cluster = controlplane.Start(t, append(slices.Clone(l.printed), more...)...)
 	l.root = newPerson(t, l.ledger, "root", l.Admin(t))
 	if l.admin, err = kubernetes.NewForConfig(l.ledger.watch("root", l.Admin(t))); err != nil {
 		t.Fatal(err)
 	}
 	l.objects = newWriter(t, l.ledger.watch("root", l.Admin(t)))
-	return l
 }
 
 // printedFlags are the flags in what connect printed, as a shell reads them: a person copies

@@ -124,7 +124,7 @@ func (in *Install) Serve(t testing.TB, webhook string, args ...string) *Server {
 const Cluster = "recorded"
 
 // Connect returns the flags that make an apiserver post to a server, as `retrial connect`
-// wrote them; args are further ones of that command.
+// wrote them, and write no log; args are further ones of that command.
 func (in *Install) Connect(t testing.TB, s *Server, args ...string) []string {
 	t.Helper()
 	receiver, err := url.Parse(s.Webhook)
@@ -135,7 +135,7 @@ func (in *Install) Connect(t testing.TB, s *Server, args ...string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.Do(t, append([]string{"connect", Cluster, "--no-wait", "--advertise-address", receiver.Host, "--output", folder}, args...)...)
+	in.Do(t, append([]string{"connect", Cluster, "--no-wait", "--no-audit-log", "--no-metrics", "--advertise-address", receiver.Host, "--output", folder}, args...)...)
 	text, err := os.ReadFile(filepath.Join(folder, "flags"))
 	if err != nil {
 		t.Fatal(err)
