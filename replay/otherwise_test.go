@@ -246,3 +246,44 @@ func TestLostAnswerIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestCutBindingIsNamed: a binding of which a part was recorded leaves in doubt what its role gives, to
+// whoever is not among its subjects, and nothing else; what it says of itself is why.
+func TestCutBindingIsNamed(t *testing.T) {
+	s := state.New("c")
+	if _, err := s.LoadSnapshot(state.Snapshot{Began: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour), Kinds: state.Resources(), Objects: []state.Observation{
+		{Source: state.SourceSnapshot, Resource: state.ClusterRoles, Name: "r", UID: "r", ResourceVersion: "10",
+			Object: []byte(`{"kind":"ClusterRole","metadata":{"name":"r"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`)},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	body := []byte(`{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b","uid":"u","resourceVersion":"12"},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"` +
+		strings.Repeat("x", 9000) + `"},{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"ann"}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"r"}}`)
+	e := &event.Event{Stage: event.StageResponseComplete, Level: event.LevelRequestResponse, Verb: "create", RequestURI: "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+		ObjectRef: &event.ObjectRef{Name: "b"}, RequestReceivedTimestamp: noon.Add(-time.Minute), StageTimestamp: noon.Add(-time.Minute), ResponseStatus: &event.Status{Code: 201}}
+	event.StripBodies(e, 2*len(body), "digest")
+	event.KeepBodies(e, body, body, 8000)
+	obs, err := state.FromEvent(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Apply(obs...)
+	const part = "ClusterRoleBinding b (" + state.PartRecorded + ")"
+	const named = `RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "r" to User `
+	for _, c := range []struct {
+		user, verb, decision, reason string
+		outcome                      Outcome
+		missing                      string
+	}{
+		{"ann", "get", "allow", named + `"ann"`, OutcomeMatch, ""},
+		{"bob", "get", "allow", named + `"bob"`, OutcomeIndeterminate, part},
+		{"bob", "get", "forbid", "", OutcomeIndeterminate, part},
+		{"bob", "delete", "forbid", "", OutcomeMatch, ""},
+		{"ann", "delete", "allow", named + `"ann"`, OutcomeDrift, DoubtObject + "ClusterRoleBinding b: its event of 2026-01-02T11:59:00Z was too large to be kept whole: it holds more than is known"},
+	} {
+		v := New(Config{}).Replay(askedAtNoon(c.user, nil, c.verb, "/api/v1/namespaces/n/pods/p", c.decision, c.reason), s)
+		if got := strings.Join(v.Missing, "\n"); v.Outcome != c.outcome || got != c.missing {
+			t.Errorf("%s %s %s: %s %s: %q, want %s %q", c.user, c.verb, c.decision, v.Outcome, v.Cause, got, c.outcome, c.missing)
+		}
+	}
+}

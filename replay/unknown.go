@@ -15,7 +15,7 @@ func unknownAmong(view *state.View, g namedGrant) (missing []string) {
 	for _, k := range [...]rbacindex.Key{binding, role} {
 		switch {
 		case view.IsDoubted(k):
-			missing = append(missing, authz.DoubtedName(k))
+			missing = append(missing, authz.DoubtedName(view, k))
 		case view.IsUnknown(k):
 			missing = append(missing, authz.UnknownName(k))
 		}

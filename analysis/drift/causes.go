@@ -154,6 +154,9 @@ func unknown(s *Sample) []Cause {
 		if slices.ContainsFunc(s.Missing, func(m string) bool { return strings.Contains(m, state.LostAnswer) }) {
 			return []Cause{{KindLost, "a write timed out, or the apiserver failed on it: it may have been done", giveState}}
 		}
+		if slices.ContainsFunc(s.Missing, func(m string) bool { return strings.Contains(m, state.PartRecorded) }) {
+			return []Cause{{KindLevel, "an object was written, and not all that it holds was recorded: its event was too large, or it has no body", giveState}}
+		}
 		return []Cause{{KindLevel, "an object was written, and the write was recorded without the object", givePolicy}}
 	}
 	if slices.ContainsFunc(s.Missing, func(m string) bool { return strings.HasPrefix(m, replay.DoubtVersion) }) {

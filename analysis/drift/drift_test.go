@@ -43,6 +43,7 @@ func TestLikelyCauses(t *testing.T) {
 		{"refused against a grant in doubt", doubt(replay.DoubtObject + "ClusterRole x: it was being deleted"), KindState},
 		{"refused against a grant that may have gone", doubt(replay.DoubtObject + "ClusterRole x: " + state.LostAnswer + " by then: it may have been done"), KindLost},
 		{"a write nobody was told of", open(replay.ClassUnknown, "ClusterRole y", "ClusterRole x ("+state.LostAnswer+")"), KindLost},
+		{"a write too large to be recorded", open(replay.ClassUnknown, "ClusterRoleBinding x ("+state.PartRecorded+")"), KindLevel},
 		{"another version explains it", doubt(replay.DoubtVersion + "Kubernetes 1.33 gives this answer"), KindVersion + " " + KindState + " " + KindForged},
 		{"the version given is wrong", Sample{Outcome: replay.OutcomeAmbiguous, Class: replay.ClassVersion}, KindVersion},
 		{"one of several apiservers", Sample{Outcome: replay.OutcomeAmbiguous, Class: replay.ClassSeveral}, KindConfiguration},

@@ -54,6 +54,7 @@ func (a api) clusterChecks(ctx context.Context, cluster string, stored []storage
 	}
 	a.site.watchCheck(&c, &f)
 	a.site.apiserverCheck(&c, cluster)
+	a.unknownCheck(&c, cluster)
 	a.versionCheck(&c, cluster)
 	a.cacheLagCheck(&c, cluster)
 	if err := a.site.otherwiseCheck(ctx, &c, cluster); err != nil {

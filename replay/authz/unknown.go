@@ -40,13 +40,13 @@ func couldAllow(view *state.View, request *rbacindex.Attributes, res *rbacindex.
 		perhaps := view.Most.Authorize(&anybody, nil)
 		if perhaps.TooCostly {
 			for _, k := range view.Doubted {
-				add(UnknownName(k))
+				add(DoubtedName(view, k))
 			}
 		}
 		for i := range perhaps.Grants {
 			for _, k := range [...]rbacindex.Key{perhaps.Grants[i].BindingKey(), perhaps.Grants[i].RoleKey()} {
 				if view.IsDoubted(k) {
-					add(DoubtedName(k))
+					add(DoubtedName(view, k))
 				}
 			}
 		}
@@ -81,8 +81,15 @@ func UnknownName(k rbacindex.Key) string {
 	return "all " + k.Kind.String() + "s"
 }
 
-// DoubtedName words an object of which a write may have been done.
-func DoubtedName(k rbacindex.Key) string { return ObjectName(k) + " (" + state.LostAnswer + ")" }
+// DoubtedName words an object that a view doubts: a write of it may have been done, or it holds more
+// than was recorded.
+func DoubtedName(view *state.View, k rbacindex.Key) string {
+	why := state.LostAnswer
+	if view.IsPart(k) {
+		why = state.PartRecorded
+	}
+	return ObjectName(k) + " (" + why + ")"
+}
 
 // ObjectName words the key of an object: its kind, and its name behind its namespace.
 func ObjectName(k rbacindex.Key) string {

@@ -46,9 +46,13 @@ func New(cfg Config, source Source, engine Engine, store Store) (*Runner, error)
 	if err != nil {
 		return nil, err
 	}
+	known := newStates()
+	if cfg.Registerer != nil {
+		cfg.Registerer.MustRegister(newBlindness(known))
+	}
 	return &Runner{
 		cfg: cfg, log: cfg.Log, engine: engine, source: source, store: store,
-		metrics: newMetrics(cfg.Registerer), states: newStates(), changes: newChanges(cfg.CorrectionLog), ages: newAges(),
+		metrics: newMetrics(cfg.Registerer), states: known, changes: newChanges(cfg.CorrectionLog), ages: newAges(),
 		gate: newGate(source), board: newBoard(), memory: semaphore.NewWeighted(cfg.InFlightBytes), jitter: jitter,
 		asking: make(chan struct{}, 1), rejudges: newRejudges(),
 	}, nil

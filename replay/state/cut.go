@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/retrial-io/retrial/rbacindex"
 )
 
 // A role or binding whose rules or subjects were cut out of its event, because it was too large, has
@@ -23,6 +25,15 @@ var anything = []rbacv1.PolicyRule{
 // anybody are the subjects of a binding that may have any.
 var anybody = []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: GroupAnybody}}
 
+// PartRecorded is what is said of an object that holds more than is known.
+const PartRecorded = "not all that it holds was recorded"
+
+// IsPart tells whether an object is doubted because it holds more than is known.
+func (v *View) IsPart(k rbacindex.Key) bool {
+	_, found := slices.BinarySearchFunc(v.parts, k, compareKeys)
+	return found
+}
+
 // bounds returns what an object of this content grants at least and at the most.
 func (c *content) bounds() bounds {
 	if c == nil || !c.cut {
@@ -34,7 +45,7 @@ func (c *content) bounds() bounds {
 // widened returns the content with whatever may have been cut out of it.
 func (c *content) widened() *content {
 	d := *c
-	d.digest = ^c.digest
+	d.cut, d.digest = true, ^c.digest
 	switch o := c.object.(type) {
 	case *rbacv1.Role:
 		r := *o

@@ -97,7 +97,7 @@ func combine(c, d *content, either bool) *content {
 		return nil
 	}
 	out, ok := *d, false
-	out.digest = c.digest ^ d.digest
+	out.digest, out.cut = c.digest^d.digest, c.cut || d.cut
 	switch a := c.object.(type) {
 	case *rbacv1.Role:
 		if b, is := d.object.(*rbacv1.Role); is {

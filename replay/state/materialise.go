@@ -164,7 +164,7 @@ func (c *cell) advance(tl *timeline, from, to position) (*cell, int) {
 // with returns v with the changes, no two of which are of one object.
 func (c *cell) with(v View, entries iter.Seq[*entry], n int) *cell {
 	changes := make([]rbacindex.Change, 0, n)
-	unknown, doubted := make(map[rbacindex.Key]bool), make(map[rbacindex.Key]bool)
+	unknown, doubted, parts := make(map[rbacindex.Key]bool), make(map[rbacindex.Key]bool), make(map[rbacindex.Key]bool)
 	var most []rbacindex.Change
 	for e := range entries {
 		key := e.key.rbac()
@@ -183,6 +183,10 @@ func (c *cell) with(v View, entries iter.Seq[*entry], n int) *cell {
 		if _, was := slices.BinarySearchFunc(v.Doubted, key, compareKeys); was != isDoubted {
 			doubted[key] = isDoubted
 		}
+		isPart := isDoubted && e.most.cut
+		if _, was := slices.BinarySearchFunc(v.parts, key, compareKeys); was != isPart {
+			parts[key] = isPart
+		}
 		ch := rbacindex.Change{Key: key}
 		if e.phase == phasePresent {
 			ch.Object = e.content.object
@@ -195,7 +199,7 @@ func (c *cell) with(v View, entries iter.Seq[*entry], n int) *cell {
 		}
 		most = append(most, ch)
 	}
-	v.Unknown = setKeys(v.Unknown, unknown)
+	v.Unknown, v.parts = setKeys(v.Unknown, unknown), setKeys(v.parts, parts)
 	if v.Doubted = setKeys(v.Doubted, doubted); len(v.Doubted) == 0 {
 		v.Most = nil
 	} else {

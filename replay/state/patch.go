@@ -255,6 +255,7 @@ func (p *patch) bounds(b bounds) (after bounds, is *content) {
 // everything returns the content that grants whatever a binding's role, or a role's bindings, can.
 func (c *content) everything() *content {
 	d := *c
+	d.cut = true
 	switch o := c.object.(type) {
 	case *rbacv1.Role:
 		d.object = &rbacv1.Role{ObjectMeta: o.ObjectMeta, Rules: anything}

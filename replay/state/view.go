@@ -23,10 +23,11 @@ type View struct {
 	// names are not known, in that namespace.
 	Unknown []rbacindex.Key
 	// Doubted lists objects that are one of two contents, or nothing or one: a write of theirs may
-	// not have been done. RBAC has what holds either way, Most what may hold; it is nil where
+	// not have been done; and those of which a part is known. RBAC has what holds either way, Most what may hold; it is nil where
 	// nothing is doubted. Sorted as Unknown.
 	Doubted []rbacindex.Key
 	Most    *rbacindex.Snapshot
+	parts   []rbacindex.Key // those of Doubted that hold more than is known
 	// UnknownKinds lists the kinds of which there may be objects nobody has told the
 	// State about: before the first complete listing, and during gaps.
 	UnknownKinds []rbacindex.Kind
@@ -43,7 +44,8 @@ func (v *View) Certain() bool {
 	return len(v.Unknown) == 0 && len(v.UnknownKinds) == 0 && v.Most == nil
 }
 
-// IsDoubted tells whether the content of an object is one of two, both of which are known.
+// IsDoubted tells whether the content of an object is bounded: it is one of two, both of which are
+// known, or a part of it is.
 func (v *View) IsDoubted(k rbacindex.Key) bool {
 	_, found := slices.BinarySearchFunc(v.Doubted, k, compareKeys)
 	return found
@@ -116,6 +118,19 @@ func (v *View) Doubts(namespace string, everywhere bool) []rbacindex.Key {
 	})
 	slices.SortFunc(out, compareKeys)
 	return slices.Compact(out)
+}
+
+// Blind returns the roles and bindings whose content is not known: bindings that could name any role
+// and anybody, and what concerns no more than what one role gives or could give.
+func (v *View) Blind() (anybody, role []rbacindex.Key) {
+	for _, k := range v.Unknown {
+		if k.Kind == rbacindex.KindClusterRoleBinding || k.Kind == rbacindex.KindRoleBinding {
+			anybody = append(anybody, k)
+		} else {
+			role = append(role, k)
+		}
+	}
+	return anybody, append(role, v.Doubted...)
 }
 
 // Version names one version of an object, or its absence, with the bounds of the moment it

@@ -50,6 +50,8 @@ const load = `load 1m
   retrial_completeness_read_timestamp_seconds{instance="a",job="r",cluster="prod",apiserver="one"} READ
   retrial_storage_disk_free_bytes{instance="a",job="r"} DISK
   retrial_storage_inserts_total{instance="a",job="r",result="error"} ZERO
+  retrial_runner_unknown_objects{instance="a",job="r",cluster="prod",reach="anybody"} GAUGE
+  retrial_runner_unknown_objects{instance="a",job="r",cluster="prod",reach="role"} GAUGE
   retrial_watch_synced{instance="a",job="r",cluster="prod",resource="roles"} SYNC
   retrial_watch_gaps_total{instance="a",job="r",cluster="prod",resource="roles"} ZERO
   retrial_runner_replay_panics_total{instance="a",job="r"} ZERO

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/authz"
+)
+
+// mostObjects is how many objects a check names.
+const mostObjects = 3
+
+// stateImport lists a cluster's state and imports it.
+func stateImport(cluster string) string {
+	return stateListing + " && retrial import --cluster " + shellWord(cluster) + " --state state.json"
+}
+
+// unknownCheck names the roles and bindings of a cluster whose content is not known: while one of
+// them is, drift of whoever it could concern is not seen.
+func (a api) unknownCheck(c *checks, cluster string) {
+	const id = "policy-known"
+	s, ok := a.replay.State(cluster)
+	if !ok {
+		return
+	}
+	view := s.RBAC(latest)
+	anybody, role := view.Blind()
+	named := func(keys []rbacindex.Key) string {
+		var texts []string
+		for _, k := range keys[:min(len(keys), mostObjects)] {
+			text := authz.UnknownName(k)
+			if why := s.Reason(k, latest); why != "" {
+				text += " (" + why + ")"
+			}
+			texts = append(texts, safe.Text(text))
+		}
+		if more := len(keys) - mostObjects; more > 0 {
+			texts = append(texts, "and "+count(int64(more), "other"))
+		}
+		return strings.Join(texts, "; ")
+	}
+	if len(anybody) > 0 {
+		c.add(id, checkFail, stateImport(cluster), "Drift is not seen: no refusal is certain, because what a binding gives to whom is not known: %s.", named(anybody))
+	}
+	if len(role) > 0 {
+		c.add(id, checkWarn, stateImport(cluster), "What some roles give to whom is not known: %s.", named(role))
+	}
+	if len(anybody)+len(role) == 0 && len(view.UnknownKinds) == 0 {
+		c.add(id, checkOK, "", "Every role and binding is known.")
+	}
+}
