@@ -18,9 +18,21 @@ type ages struct {
 	mu     sync.Mutex
 	oldest map[string]time.Time // since they were taken
 	told   map[string]bool      // whose requests came from before the kept policy
+	full   map[string]bool      // whose objects had too many large versions
 }
 
-func newAges() *ages { return &ages{oldest: map[string]time.Time{}, told: map[string]bool{}} }
+func newAges() *ages {
+	return &ages{oldest: map[string]time.Time{}, told: map[string]bool{}, full: map[string]bool{}}
+}
+
+// tell reports the first time that a cluster had too many large versions of objects.
+func (a *ages) tell(cluster string) (first bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	first = !a.full[cluster]
+	a.full[cluster] = true
+	return first
+}
 
 // note takes in a request; kept tells whether its policy is.
 func (a *ages) note(cluster string, received time.Time, kept bool) (first bool) {
@@ -70,6 +82,7 @@ func (r *Runner) noteAge(row *replay.Row) {
 // policy table keeps everything. Verdicts that stand on what is forgotten stand. Call it now
 // and then; keep must be as long as rows or rollups stay. Zero or less keeps everything.
 func (r *Runner) ForgetPolicy(keep time.Duration) {
+	r.noteContents()
 	if keep <= 0 {
 		return
 	}
@@ -98,4 +111,22 @@ func (r *Runner) ForgetPolicy(keep time.Duration) {
 	if !latest.IsZero() {
 		r.metrics.horizon.Set(float64(latest.Unix()))
 	}
+}
+
+// noteContents tells how many contents of policy objects the states had no room for.
+func (r *Runner) noteContents() {
+	all := 0
+	for _, cluster := range r.states.names() {
+		s, known := r.states.find(cluster)
+		if !known {
+			continue
+		}
+		n := s.Stats().Forgotten
+		all += n
+		if n > 0 && r.ages.tell(cluster) {
+			r.log.Warn("policy objects of many kilobytes are written again and again: what the oldest of their versions held is forgotten, and what depends on it at their time is judged as unknown",
+				zap.String("cluster", cluster), zap.Int("contents", n))
+		}
+	}
+	r.metrics.contents.Set(float64(all))
 }

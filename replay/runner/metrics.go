@@ -34,7 +34,7 @@ type metrics struct {
 	cacheLag prometheus.Gauge
 
 	pruned, forgotten prometheus.Counter
-	horizon           prometheus.Gauge
+	horizon, contents prometheus.Gauge
 }
 
 // Kinds of duplicates.
@@ -113,6 +113,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		pruned:    counter("policy_pruned_versions_total", "Versions of policy forgotten in memory because no kept request needs them."),
 		forgotten: counter("forgotten_requests_total", "Requests that came from before the policy history kept in memory: what depends on policy is unknown of them."),
 		horizon:   gauge("policy_horizon_timestamp_seconds", "Since when policy history is kept in memory, of the cluster with the shortest; 0 while everything is."),
+		contents:  gauge("policy_forgotten_contents", "Contents of large policy objects forgotten in memory because their older versions took more than 64 MiB of a cluster: what they held at their time is unknown."),
 		backlog:   gauge("correction_log_entries", "Policy changes remembered for corrections."),
 	}
 	for _, op := range operations {
@@ -121,7 +122,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	if reg != nil {
 		reg.MustRegister(m.in, m.out, m.deadLettered, m.policyLetters, m.duplicates, m.verdicts, m.corrections, m.rejudged, m.recovered,
 			m.retries, m.stuck, m.policy, m.panics, m.holdTimeouts, m.letters, m.replay, m.hold, m.steps, m.blocks, m.lag, m.owned, m.backlog, m.cacheLag,
-			m.pruned, m.forgotten, m.horizon)
+			m.pruned, m.forgotten, m.horizon, m.contents)
 	}
 	return m
 }

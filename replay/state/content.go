@@ -89,6 +89,7 @@ type content struct {
 	deleting bool   // deletionTimestamp is set
 	cut      bool   // rules or subjects of it were cut out: it has at least those of object
 	digest   uint64 // of the JSON it was read from
+	size     int32  // of that JSON, RBAC objects only
 }
 
 // with returns the content with other metadata, that of m; m may be nil, and then nothing is
@@ -198,7 +199,7 @@ func (in *interner) parse(res resource, key objectKey, raw []byte) (*content, er
 	if err != nil {
 		return nil, fmt.Errorf("parse %s %s: %w", res, key, err)
 	}
-	c := &content{created: nanos(o.Metadata.created()), deletion: nanos(o.Metadata.deletion()), deleting: o.Metadata.DeletionTimestamp != "", cut: o.Cut, digest: xxhash.Sum64(raw)}
+	c := &content{created: nanos(o.Metadata.created()), deletion: nanos(o.Metadata.deletion()), deleting: o.Metadata.DeletionTimestamp != "", cut: o.Cut, digest: xxhash.Sum64(raw), size: int32(len(raw))}
 	om := metav1.ObjectMeta{Name: key.name, Namespace: key.namespace}
 	for i := range o.Subjects {
 		s := &o.Subjects[i]
@@ -222,12 +223,19 @@ func (in *interner) parse(res resource, key objectKey, raw []byte) (*content, er
 // dropped and begun anew; strings in use stay valid.
 const internLimit = 1 << 18
 
+// internLength is how long strings are that are looked for: longer ones hardly come twice, and
+// the table keeps what it has.
+const internLength = 256
+
 // interner makes equal strings share memory. The zero value is ready.
 type interner struct{ table map[string]string }
 
 func (in *interner) str(s string) string {
 	if s == "" {
 		return ""
+	}
+	if len(s) > internLength {
+		return strings.Clone(s)
 	}
 	if t, ok := in.table[s]; ok {
 		return t
@@ -245,6 +253,9 @@ func (in *interner) add(s string) string {
 
 // bytes is str for text that is part of something larger.
 func (in *interner) bytes(b []byte) string {
+	if len(b) > internLength {
+		return string(b)
+	}
 	if t, ok := in.table[string(b)]; ok {
 		return t
 	}

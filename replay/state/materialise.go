@@ -52,6 +52,17 @@ func (s *shelf) keep(to *slot, c *cell, changes int) {
 	}
 }
 
+// forget drops the views that are kept, but for those at landmarks: what they hold that a State
+// has forgotten is free then.
+func (m *materialiser) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, v := range m.views.queue {
+		v.slot.Store(nil)
+	}
+	m.views = shelf{}
+}
+
 // cell returns the state at a position.
 func (m *materialiser) cell(tl *timeline, p position) *cell {
 	if p.entry == 0 {

@@ -133,8 +133,9 @@ type version struct {
 	updated   bool     // and one that did not
 	// perhaps says that the answer to a deletion that put on nothing to hold the object back showed it
 	// held: by what another write put on after the object was read, it went all the same.
-	perhaps bool
-	seen    sightings
+	perhaps   bool
+	forgotten bool // what it held was known, see trimHistory
+	seen      sightings
 }
 
 // tells orders what sightings of one version say of it: what it holds, that it was written, and
@@ -235,6 +236,7 @@ func (o *object) addVersion(v version, src Source, at span) bool {
 	// One version has one content; should two copies differ, the choice must not depend
 	// on which came first.
 	switch a, b := v.tells(), w.tells(); {
+	case w.forgotten:
 	case a > b, a == b && v.content != nil && (w.content == nil || v.content.digest < w.content.digest):
 		w.content, w.unchanged = v.content, v.unchanged
 	}

@@ -86,6 +86,7 @@ func (s *State) Prune(before time.Time) int {
 			delete(s.refs, role)
 		}
 	}
+	s.recount()
 	s.graph.Prune(before)
 	s.in.table = nil // names of what is gone; those in use are interned anew as they come
 	return had - s.size()

@@ -66,6 +66,8 @@ func (o *object) reason(st *step) string {
 		return "it was being deleted, and the write by " + when + ", whose answer was not recorded, may have ended it"
 	case st.assumed:
 		return "it was there since " + when + ", but what it held before it was first seen was not recorded"
+	case slices.ContainsFunc(o.versions, func(v version) bool { return v.rv == st.rv && v.uid == st.uid && v.forgotten }):
+		return "what it held at resourceVersion " + st.version(o.key).ResourceVersion + " is forgotten: " + tooMuch
 	case slices.ContainsFunc(o.versions, func(v version) bool { return v.rv == st.rv && v.uid == st.uid && st.rv != 0 }):
 		return "it was written at resourceVersion " + st.version(o.key).ResourceVersion + " by " + when + ", and what was written was not recorded"
 	case slices.ContainsFunc(o.blinds, func(b blind) bool { return b.span.na >= st.na && b.span.nb <= st.na && (b.content != nil || b.absent) }):

@@ -34,6 +34,7 @@ type State struct {
 	// lookedFor is how many objects were first heard of by being looked for in vain.
 	lookedFor int
 	in        interner
+	history   history
 
 	pods        pods
 	credentials map[string]*credential
@@ -82,13 +83,17 @@ type Stats struct {
 
 	Pods        int // pods by uid
 	Credentials int // issued tokens and certificates
+
+	HistoryBytes int // of large contents of RBAC objects, those in force among them
+	Forgotten    int // contents that were forgotten because there were too many
 }
 
 // Stats returns the State's sizes.
 func (s *State) Stats() Stats {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	st := Stats{Versions: s.size(), Strings: len(s.in.table), Pods: s.pods.count, Credentials: len(s.credentials)}
+	st := Stats{Versions: s.size(), Strings: len(s.in.table), Pods: s.pods.count, Credentials: len(s.credentials),
+		HistoryBytes: s.history.bytes, Forgotten: s.history.lost}
 	for _, objects := range s.objects {
 		st.Objects += len(objects)
 	}
@@ -122,6 +127,7 @@ func (s *State) Apply(obs ...Observation) []Effect {
 	if len(effects) > 0 {
 		s.revision.Add(1)
 	}
+	s.trimHistory()
 	return effects
 }
 
@@ -230,7 +236,11 @@ func (s *State) takeObject(o *Observation, obj *object, at span, effects *[]Effe
 		return obj.addBlind(b) || listed
 	}
 	v := version{rv: rv, uid: s.in.str(o.UID), content: c, unchanged: o.Unchanged, made: o.Created, updated: o.Source == SourceAudit && !o.Created, perhaps: o.Update}
-	return obj.addVersion(v, o.Source, at) || listed
+	if !obj.addVersion(v, o.Source, at) {
+		return listed
+	}
+	s.history.bytes += c.bytes()
+	return true
 }
 
 // takeScope records an observation of all objects of a scope.

@@ -1,0 +1,158 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+)
+
+// What RBAC objects held before is kept as long as requests may ask for it, but for contents
+// that are large: whoever may write one object writes it as often as he likes. Of a cluster so
+// many bytes of them are kept (as JSON), and of one object a share where more are written.
+const (
+	largeContent = 8 << 10
+	historyBytes = 64 << 20
+	historyShare = historyBytes / 16
+	historyStep  = historyBytes / 4 // is made room for at once
+)
+
+// tooMuch is why a State cannot tell what an object held that was written too often.
+const tooMuch = "its older versions take more room than there is for one cluster's"
+
+// history counts the large contents of a State.
+type history struct {
+	bytes  int // of all versions, those in force among them; what was told twice may count twice
+	trimAt int // when to look which could go
+	lost   int // contents that were forgotten
+}
+
+// pastContent is a large content of a version that was replaced, or whose object ended.
+type pastContent struct {
+	obj *object
+	i   int // of its versions
+	na  int64
+}
+
+// bytes is what a content counts for.
+func (c *content) bytes() int {
+	if c == nil || c.size < largeContent {
+		return 0
+	}
+	return int(c.size)
+}
+
+// trimHistory forgets the oldest large contents once they take too much: first of the objects
+// that have most, down to a share for each. What is in force stays, and so does what was
+// judged: nothing is told to be judged again.
+func (s *State) trimHistory() {
+	if s.history.bytes <= max(s.history.trimAt, historyBytes) {
+		return
+	}
+	s.recount()
+	type written struct {
+		past  []pastContent // oldest first
+		bytes int
+	}
+	var all []*written
+	total := 0
+	for res := resNone + 1; res < resCount; res++ {
+		if res.kind() == 0 {
+			continue
+		}
+		for _, obj := range s.objects[res] {
+			w := &written{}
+			for i := range obj.over() {
+				if v := &obj.versions[i]; v.content.bytes() > 0 {
+					w.past = append(w.past, pastContent{obj, i, v.seen.na})
+					w.bytes += v.content.bytes()
+				}
+			}
+			if w.bytes > 0 {
+				all = append(all, w)
+				total += w.bytes
+			}
+		}
+	}
+	var dirty []objectKey
+	forget := func(p pastContent) (bytes int) {
+		v := &p.obj.versions[p.i]
+		bytes = v.content.bytes()
+		v.content, v.forgotten = nil, true
+		total -= bytes
+		s.history.bytes -= bytes
+		s.history.lost++
+		dirty = append(dirty, p.obj.key)
+		return bytes
+	}
+	if total > historyBytes {
+		slices.SortFunc(all, func(a, b *written) int {
+			return cmp.Or(b.bytes-a.bytes, compareObjectKeys(a.past[0].obj.key, b.past[0].obj.key))
+		})
+		const enough = historyBytes - historyStep
+		var rest []pastContent
+		for _, w := range all {
+			for total > enough && w.bytes > historyShare {
+				w.bytes -= forget(w.past[0])
+				w.past = w.past[1:]
+			}
+			rest = append(rest, w.past...)
+		}
+		slices.SortFunc(rest, func(a, b pastContent) int {
+			return cmp.Or(cmp.Compare(a.na, b.na), compareObjectKeys(a.obj.key, b.obj.key), cmp.Compare(a.i, b.i))
+		})
+		for _, p := range rest {
+			if total <= enough {
+				break
+			}
+			forget(p)
+		}
+	}
+	s.history.trimAt = s.history.bytes + historyStep
+	if len(dirty) > 0 {
+		s.views.forget()
+		s.resolve(dirty)
+		s.revision.Add(1)
+	}
+}
+
+// over is how many of the first versions are not in force any more: all when the object has
+// ended, else those before the last that tells what it holds.
+func (o *object) over() int {
+	if n := len(o.line); n > 0 && o.line[n-1].phase == phaseAbsent {
+		return len(o.versions)
+	}
+	for i := len(o.versions) - 1; i >= 0; i-- {
+		if v := &o.versions[i]; v.content != nil && !v.unchanged {
+			return i
+		}
+	}
+	return 0
+}
+
+// recount counts the large contents anew.
+func (s *State) recount() {
+	s.history.bytes, s.history.trimAt = 0, 0
+	for _, objects := range s.objects {
+		for _, obj := range objects {
+			s.history.bytes += obj.contentBytes()
+		}
+	}
+}
+
+// contentBytes is what the contents of an object's versions count for.
+func (o *object) contentBytes() int {
+	n := 0
+	for i := range o.versions {
+		n += o.versions[i].content.bytes()
+	}
+	return n
+}
+
+func compareObjectKeys(a, b objectKey) int {
+	switch {
+	case a == b:
+		return 0
+	case a.less(b):
+		return -1
+	}
+	return 1
+}
