@@ -36,9 +36,9 @@ test-apiserver: ## Build a real kube-apiserver and etcd from their Go modules an
 	@scripts/test-apiserver.sh
 
 .PHONY: test-e2e
-test-e2e: ## A Kubernetes with nodes and controllers lives for MINUTES (5); Retrial must judge all of it as it was decided (RELEASE=1.36, SEED=1)
+test-e2e: ## A Kubernetes with nodes and controllers lives for MINUTES (5); Retrial must judge all of it as it was decided (RELEASE=1.36, SEED=1, EVERY: seconds between namespaces)
 	@scripts/check-machine.sh test
-	@RELEASE=$(or $(RELEASE),1.36) MINUTES=$(or $(MINUTES),5) SEED=$(or $(SEED),1) scripts/test-e2e.sh
+	@RELEASE=$(or $(RELEASE),1.36) MINUTES=$(or $(MINUTES),5) SEED=$(or $(SEED),1) EVERY=$(or $(EVERY),0) scripts/test-e2e.sh
 
 .PHONY: test-kafka
 test-kafka: ## The stream, the whole pipeline and scaled-out processes on real Kafka 3.9 and 4.1, plain and with SASL_SSL (15 minutes)
