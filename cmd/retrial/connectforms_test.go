@@ -115,6 +115,12 @@ func TestConnectRancher(t *testing.T) {
 			if policy != tc.policy || len(got) > 2 {
 				t.Errorf("the file says %v, want audit-policy-file %q", got, tc.policy)
 			}
+			// The configuration with it is one that is understood.
+			if err := os.WriteFile(filepath.Join(out, "config.yaml"), []byte("kube-apiserver-arg: [anonymous-auth=false, authorization-mode=RBAC]\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, check, _ := commandLine(t, "", "config", "check", out)
+			says(t, check, "config.yaml", "8 flags", "--anonymous-auth, --authorization-mode", "--audit-webhook-config-file")
 			says(t, text, "install -m 600 webhook.kubeconfig audit-policy.yaml "+tc.install, "systemctl restart "+tc.service,
 				"install -D -m 600 config.yaml.d/90-retrial.yaml /etc/rancher/"+tc.form+"/config.yaml.d/90-retrial.yaml",
 				"rm /etc/rancher/"+tc.form+"/config.yaml.d/90-retrial.yaml", "--webhook-config "+tc.install+"/webhook.kubeconfig", tc.log+"\n")
