@@ -157,7 +157,7 @@ func unknown(s *Sample) []Cause {
 		if slices.ContainsFunc(s.Missing, func(m string) bool { return strings.Contains(m, state.PartRecorded) }) {
 			return []Cause{{KindLevel, "an object was written, and not all that it holds was recorded: its event was too large, or it has no body", giveState}}
 		}
-		return []Cause{{KindLevel, "an object was written, and the write was recorded without the object", givePolicy}}
+		return []Cause{{KindLevel, "an object was written, and the write was recorded without the object", giveState + "; from then on " + givePolicy}}
 	}
 	if slices.ContainsFunc(s.Missing, func(m string) bool { return strings.HasPrefix(m, replay.DoubtVersion) }) {
 		return []Cause{{KindVersion, "the log does not show the apiserver's version, and another than the newest explains the record", giveVersion}}

@@ -77,8 +77,10 @@ func adviceFor(cluster, class string) adviceJSON {
 			"retrial import --cluster " + shellWord(cluster) + " --state state.json"
 	case replay.ClassUnknown:
 		a.Title = "Objects whose content the log does not carry"
-		a.Text = "These roles and bindings were written while the audit policy logged them without bodies. Log writes to RBAC objects at level RequestResponse, and import a fresh list of the state to learn what they hold now."
-		a.Command = "# in the audit policy, before other rules\n" +
+		a.Text = "These roles and bindings were written while the audit policy logged them without bodies, or their events were too large. Import a fresh list of the state to learn what they hold now, and log writes to RBAC objects at level RequestResponse."
+		a.Command = stateListing + "\n" +
+			"retrial import --cluster " + shellWord(cluster) + " --state state.json\n" +
+			"# in the audit policy, before other rules\n" +
 			"- level: RequestResponse\n  verbs: [create, update, patch, delete, deletecollection]\n  resources: [{group: rbac.authorization.k8s.io}]"
 	case replay.ClassNodeGraph:
 		a.Title = "The pods of the cluster's nodes"
