@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -191,4 +193,36 @@ func knownOf(s *state.State, at time.Time, user string) known {
 		return yes
 	}
 	return open
+}
+
+// TestStateWithAnObjectThatIsTooLarge: a stranger's object that a record has no room for does not keep
+// the listing away, and what is left of it counts.
+func TestStateWithAnObjectThatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	in := newInstall(t)
+	object := func(kind, name string, more map[string]any) map[string]any {
+		more["kind"], more["apiVersion"] = kind, "rbac.authorization.k8s.io/v1"
+		more["metadata"] = map[string]any{"name": name, "uid": name, "resourceVersion": "7", "creationTimestamp": "2026-03-01T12:00:00Z"}
+		return more
+	}
+	binding := func(name string, users ...string) map[string]any {
+		subjects := make([]any, len(users))
+		for i, user := range users {
+			subjects[i] = map[string]any{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user}
+		}
+		return object("ClusterRoleBinding", name, map[string]any{"subjects": subjects, "roleRef": map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"}})
+	}
+	list, err := json.Marshal(map[string]any{"kind": "List", "apiVersion": "v1", "items": []any{
+		object("ClusterRole", "reader", map[string]any{"rules": []any{map[string]any{"verbs": []any{"get"}, "apiGroups": []any{""}, "resources": []any{"secrets"}}}}),
+		binding("large", strings.Repeat("<", 1_400_000), "eve"), binding("small", "ann"),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(in.dir, "state.json")
+	if err := os.WriteFile(file, list, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in.run(t, "import", "--cluster", "alone", "--state", file).ok(t)
+	says(t, in.run(t, "who-can", "get", "secrets", "--cluster", "alone").ok(t).out, "eve", "ann", "ClusterRoleBinding/large")
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -12,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/ingest/webhook"
 	"github.com/retrial-io/retrial/replay/state"
@@ -85,15 +87,47 @@ func (s *system) takeState(ctx context.Context, cluster string, since time.Time,
 	}
 	now := time.Now()
 	records := make([]stream.Record, 0, len(observations))
-	for _, o := range observations {
+	for i := range observations {
+		o := &observations[i]
 		if len(o.Object) > 0 { // annotations hold copies of Secrets, and tokens
 			o.Object = s.redactor.RedactObject(o.Resource, o.Object)
 		}
 		records = append(records, stream.PolicyRecord(stream.KindObservation, cluster, "import", now, o.Append(nil)))
 	}
-	if err := s.producer().Produce(ctx, records...); err != nil {
+	if err := s.produceState(ctx, records, observations); err != nil {
 		return nil, err
 	}
 	s.log.Info("state taken in", zap.String("cluster", cluster), zap.Int("objects", len(snap.Objects)))
 	return takenState{Objects: len(snap.Objects), Kinds: snap.Kinds, Skipped: skipped}, nil
 }
+
+// produceState produces the records of observations. Of an object that is too large for a record goes
+// what the replica reads of it, of roles and bindings a part if need be: a stranger's object must not keep
+// the listing away that tells of all others.
+func (s *system) produceState(ctx context.Context, records []stream.Record, observations []state.Observation) error {
+	for {
+		err := s.producer().Produce(ctx, records...)
+		var large *stream.TooLargeError
+		if !errors.As(err, &large) || large.Index >= len(observations) || observations[large.Index].Unknown || observations[large.Index].AllOf {
+			return err
+		}
+		o, r := &observations[large.Index], &records[large.Index]
+		shrinkObservation(o, large.Limit)
+		s.log.Warn("object is too large for a record; what it is judged by is kept, or a part of it",
+			zap.String("cluster", r.Cluster), zap.String("resource", o.Resource), zap.String("namespace", o.Namespace), zap.String("name", o.Name), zap.Int("bytes", large.Size))
+		*r = stream.PolicyRecord(stream.KindObservation, r.Cluster, r.Source, r.Received, o.Append(nil))
+	}
+}
+
+// shrinkObservation makes an observation of an object smaller, by leaving out what nobody reads, then
+// rules or subjects, and in the end all that it holds.
+func shrinkObservation(o *state.Observation, limit int) {
+	kept := event.KeepObject(o.Resource, o.Object, limit-observationOverhead)
+	if kept == nil || len(kept) >= len(o.Object) {
+		kept, o.Unknown = nil, true
+	}
+	o.Name, o.Object = event.ShortName(o.Name), kept
+}
+
+// observationOverhead bounds what a record of an observation holds beside its object.
+const observationOverhead = 4 << 10

@@ -3,6 +3,7 @@ package event
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Annotations a receiver adds to an event that was too large to keep whole.
@@ -71,6 +72,14 @@ func KeepBodies(e *Event, request, response []byte, room int) {
 	if e.ResponseObject != nil && isCut(e.RequestObject) {
 		e.RequestObject = nil
 	}
+}
+
+// KeepObject returns what the replica needs of an object of a group resource, in room bytes, as
+// [KeepBodies] keeps it of a body; nil when there is no room for it.
+func KeepObject(resource string, object []byte, room int) []byte {
+	var t writeTarget
+	t.resource, t.group, _ = strings.Cut(resource, ".")
+	return t.reduced(object, room)
 }
 
 // reduced returns what is kept of a body in room bytes, nil when there is no room for what counts.

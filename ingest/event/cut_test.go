@@ -165,8 +165,25 @@ func TestNamesOfMegabytes(t *testing.T) {
 	if v, _ := e.Annotations.Get("b"); v != "short" || ref.Name != name || e.ResponseStatus.Code != 201 || e.ResponseStatus.Reason != "x" {
 		t.Errorf("left: %.500q", AppendJSON(nil, e))
 	}
-	if other := standIn(name + "x"); other == b.Name {
+	if other := ShortName(name + "x"); other == b.Name {
 		t.Error("two names have the same stand-in")
+	}
+}
+
+// TestKeepObject: what a listing shows is kept as what an event shows.
+func TestKeepObject(t *testing.T) {
+	for name, tt := range map[string]struct {
+		resource, object string
+		room             int
+		want             string
+	}{
+		"whole":   {"clusterroles.rbac.authorization.k8s.io", `{"metadata":{"name":"r","managedFields":[1]},"rules":[]}`, 200, `{"metadata":{"name":"r"},"rules":[]}`},
+		"in part": {"rolebindings.rbac.authorization.k8s.io", `{"metadata":{"name":"b"},"subjects":[{"name":"` + strings.Repeat("x", 2000) + `"},{"name":"a"}]}`, 1000, `{"cut":true,"metadata":{"name":"b"},"subjects":[{"name":"a"}]}`},
+		"no room": {"secrets", `{"metadata":{"name":"b"}}`, 9, ``},
+	} {
+		if got := KeepObject(tt.resource, []byte(tt.object), tt.room); string(got) != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
 	}
 }
 

@@ -20,7 +20,7 @@ const maxShort = 1 << 10
 func shorten(e *Event) {
 	if ref := e.ObjectRef; ref != nil && len(ref.Name) > maxText {
 		short := *ref
-		short.Name = standIn(ref.Name)
+		short.Name = ShortName(ref.Name)
 		e.ObjectRef = &short
 	}
 	if s := e.ResponseStatus; s != nil && len(s.Raw) > maxText {
@@ -41,9 +41,12 @@ func clip(s string) string {
 	return head(s, maxShort) + "…"
 }
 
-// standIn returns what stands for a name that is too long: its beginning and its digest, so that
-// every event of it has the same.
-func standIn(name string) string {
+// ShortName returns a name, or what stands for one that is too long: its beginning and its digest, so
+// that every event of it has the same.
+func ShortName(name string) string {
+	if len(name) <= maxText {
+		return name
+	}
 	sum := sha256.Sum256([]byte(name))
 	return head(name, 64) + "…sha256:" + hex.EncodeToString(sum[:16])
 }
@@ -83,10 +86,7 @@ func shortNamed(object []byte) []byte {
 			return object
 		}
 		own, _ := metadata["name"].(string)
-		if len(own) <= maxText {
-			return object
-		}
-		metadata["name"] = standIn(own)
+		metadata["name"] = ShortName(own)
 		short, err := json.Marshal(metadata)
 		if err != nil {
 			return object

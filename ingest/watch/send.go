@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
 )
 
@@ -55,7 +56,7 @@ func (r *reflector) send(ctx context.Context, out ...outgoing) error {
 		}
 		var large *stream.TooLargeError
 		if errors.As(err, &large) && large.Index < len(out) && out[large.Index].object.JSON != nil && !out[large.Index].object.Unknown {
-			small, err := r.shrink(out[large.Index])
+			small, err := r.shrink(out[large.Index], large.Limit-recordOverhead)
 			if err != nil {
 				return err
 			}
@@ -73,11 +74,21 @@ func (r *reflector) send(ctx context.Context, out ...outgoing) error {
 	}
 }
 
-// shrink replaces an object that is too large for a record by one without content.
-func (r *reflector) shrink(o outgoing) (outgoing, error) {
+// recordOverhead bounds what a record holds beside an object.
+const recordOverhead = 4 << 10
+
+// shrink replaces an object that is too large for a record by what the replica reads of it, of roles and
+// bindings by a part if need be, and where that is no less by one without content.
+func (r *reflector) shrink(o outgoing, room int) (outgoing, error) {
+	if kept := event.KeepObject(r.kind.Resource, o.object.JSON, room); kept != nil && len(kept) < len(o.object.JSON) {
+		r.log.Warn("object is too large for a record; what it is judged by is kept, or a part of it",
+			zap.String("namespace", o.head.Metadata.Namespace), zap.String("name", event.ShortName(o.head.Metadata.Name)), zap.Int("bytes", len(o.object.JSON)), zap.Int("kept", len(kept)))
+		o.object.JSON = kept
+		return r.encode(o.object, o.head)
+	}
 	r.count(reasonTooLarge)
 	r.log.Error("object is too large for a record; its content stays unknown",
-		zap.String("namespace", o.head.Metadata.Namespace), zap.String("name", o.head.Metadata.Name), zap.Int("bytes", len(o.object.JSON)))
+		zap.String("namespace", o.head.Metadata.Namespace), zap.String("name", event.ShortName(o.head.Metadata.Name)), zap.Int("bytes", len(o.object.JSON)))
 	bare, err := o.head.bare(r.kind)
 	if err != nil {
 		return outgoing{}, err

@@ -422,6 +422,25 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
+// TestPartOfTooLarge: of a role that a record has no room for the rules are kept that there is room for.
+func TestPartOfTooLarge(t *testing.T) {
+	b := newBench(t)
+	b.log.refuse = func(_ int, recs []stream.Record) error {
+		for i, r := range recs {
+			if len(r.Value) > 20_000 {
+				return &stream.TooLargeError{Index: i, Topic: r.Topic, Size: len(r.Value), Limit: 20_000}
+			}
+		}
+		return nil
+	}
+	b.server.Put("roles", "default", "large", `"rules":[{"verbs":["`+strings.Repeat("x", 30_000)+`"]},{"verbs":["get"]}]`, nil)
+	b.start(t)
+	all := b.log.await(t, roles, "complete", 1)
+	if strings.Contains(all[0].JSON, "xxx") || !strings.Contains(all[0].JSON, `"cut":true`) || !strings.Contains(all[0].JSON, `"rules":[{"verbs":["get"]}]`) {
+		t.Errorf("what is left: %s of %s", all[0].JSON, brief(all))
+	}
+}
+
 func TestMalformedChangeIsAGap(t *testing.T) {
 	for name, send := range map[string][2]string{
 		"not an object": {"ADDED", `[]`},
