@@ -145,7 +145,7 @@ func (s *State) PodByUID(uid string) (Pod, Known) {
 			out.Gone = timeOf(st.na)
 		}
 	}
-	if l := s.life(p, s.pods.blindsOf(p.name)); p.gone.na != noSight && !(p.perhaps && l.refilled(p.gone)) {
+	if l := s.life(p, s.pods.blindsOf(p.name)); p.gone.na != noSight && !l.contested() {
 		out.Gone = timeOf(p.gone.na)
 	}
 	return out, Present

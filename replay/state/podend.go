@@ -4,7 +4,7 @@ package state
 // while a deletion was under way shows that it had ended by then.
 func (l *podLife) end() (end span, ended bool) {
 	observed := l.gone
-	if l.perhaps && l.refilled(l.gone) {
+	if l.contested() {
 		observed = span{noTime, noSight}
 	} else if observed.na == noSight {
 		if at, certain := l.went(); certain {
@@ -59,6 +59,10 @@ func (l *podLife) went() (at span, certain bool) {
 	return at, (!isBound || bound.nb > at.na) && !l.refilled(at)
 }
 
+// contested tells whether the pod's end is known from the deletion of a collection alone, which
+// another write may have undone.
+func (l *podLife) contested() bool { return l.more != nil && l.more.perhaps && l.refilled(l.gone) }
+
 // refilled tells whether a pod that was read without finalizers, to be deleted with others, may have been
 // given some before its turn came.
 func (l *podLife) refilled(at span) bool { return l.finals.some || l.loosened(at) }
@@ -70,7 +74,7 @@ func (l *podLife) refilled(at span) bool { return l.finals.some || l.loosened(at
 // noSight when there is none.
 func (l *podLife) doubt() span {
 	first, seen := span{noTime, noSight}, l.lastSeen()
-	if l.perhaps && l.refilled(l.gone) {
+	if l.contested() {
 		first = span{l.gone.nb, max(l.gone.na, l.made.na)}
 	}
 	// A write that came before the pod was last seen, or before its known end, leaves no doubt.
@@ -102,15 +106,15 @@ func (l *podLife) doubt() span {
 			}
 		}
 	}
-	l.s.collections(l.name.namespace, add)
+	for _, list := range l.s.collections(l.name.namespace) {
+		for _, g := range list {
+			add(g.span)
+		}
+	}
 	return first
 }
 
-// collections visits the deletions of which any pod of a namespace may have been.
-func (s *State) collections(namespace string, visit func(at span)) {
-	for _, scope := range [...]objectKey{{res: resPod}, {res: resPod, namespace: namespace}} {
-		for _, g := range s.gone[scope] {
-			visit(g.span)
-		}
-	}
+// collections returns the deletions of which any pod of a namespace may have been: of pods everywhere, and of those there.
+func (s *State) collections(namespace string) [2][]blind {
+	return [2][]blind{s.gone[objectKey{res: resPod}], s.gone[objectKey{res: resPod, namespace: namespace}]}
 }

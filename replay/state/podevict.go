@@ -127,7 +127,12 @@ func (l *podLife) loosened(at span) bool {
 			return true
 		}
 	}
-	may := false
-	l.s.collections(l.name.namespace, func(g span) { may = may || g.na > at.nb && g.nb < at.na })
-	return may
+	for _, list := range l.s.collections(l.name.namespace) {
+		for _, g := range list {
+			if g.na > at.nb && g.nb < at.na {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -171,11 +171,13 @@ func (l *podLife) deletions(changes []podChange) []podChange {
 	if at, certain := l.went(); at.na != noTime && !certain {
 		changes = append(changes, podChange{span: at, deletion: noTime, asked: true})
 	}
-	l.s.collections(l.name.namespace, func(at span) {
-		if at.na >= l.made.nb && at.na < l.until {
-			changes = append(changes, podChange{span: at, deletion: noTime, asked: true})
+	for _, list := range l.s.collections(l.name.namespace) {
+		for _, g := range list {
+			if g.na >= l.made.nb && g.na < l.until {
+				changes = append(changes, podChange{span: g.span, deletion: noTime, asked: true})
+			}
 		}
-	})
+	}
 	return changes
 }
 

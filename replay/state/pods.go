@@ -31,7 +31,6 @@ type pod struct {
 	bound   int64 // the earliest moment by which it was seen with a node
 	bind    span  // of the write that bound it; na is noSight when not recorded
 	gone    span  // of its end; na is noSight when not recorded
-	perhaps bool  // as of an end
 
 	node   string
 	spec   *podSpec // one of those seen; nil when none was recorded
@@ -51,6 +50,8 @@ type podMore struct {
 	// given is when the answer to a write first showed what a pod is given after it is made,
 	// at the latest: ephemeral containers, claims. Zero when none did.
 	given int64
+	// perhaps says that its end is known from the deletion of a collection alone: see end.
+	perhaps bool
 }
 
 // podSpec is what is kept of a pod's content, but the node. Pods of one owner share it.
@@ -244,7 +245,12 @@ func (s *State) takePod(o *Observation, at span) {
 		}
 		p.more.away.nb, p.more.away.na = max(p.more.away.nb, at.nb), min(p.more.away.na, at.na)
 	case o.Deleted:
-		p.perhaps = o.Update && (p.perhaps || p.gone.na == noSight)
+		if perhaps := o.Update && (p.gone.na == noSight || p.more != nil && p.more.perhaps); perhaps || p.more != nil {
+			if p.more == nil {
+				p.more = &podMore{}
+			}
+			p.more.perhaps = perhaps
+		}
 		p.gone = span{max(p.gone.nb, at.nb), min(p.gone.na, at.na)}
 	default:
 		p.alive, p.seen = max(p.alive, at.nb), min(p.seen, at.na)

@@ -17,9 +17,11 @@ type strangers struct {
 // podStrangers appends the steps of such pods.
 func (s *State) podStrangers(steps []podStep, n podName, lives []podLife, blinds []podBlind) []podStep {
 	all := len(blinds)
-	s.collections(n.namespace, func(at span) {
-		blinds = append(slices.Clip(blinds), podBlind{span: at, kind: podCollected})
-	})
+	for _, list := range s.collections(n.namespace) {
+		for _, g := range list {
+			blinds = append(slices.Clip(blinds), podBlind{span: g.span, kind: podCollected})
+		}
+	}
 	if len(blinds) > all {
 		slices.SortFunc(blinds, comparePodBlinds)
 	}

@@ -303,11 +303,37 @@ func (q *question) bounded(view *state.View, key rbacindex.Key, is any) {
 			q.differs("said to hold at least %s, holds %v", part, all)
 		}
 	}
+	if unbounded(most) {
+		return
+	}
 	for _, part := range all {
 		if !slices.Contains(contentOf(most), part) {
 			q.differs("said to hold at the most %v, holds %s", contentOf(most), part)
 		}
 	}
+}
+
+// unbounded tells whether an object may hold any subjects, or any rules.
+func unbounded(object any) bool {
+	anybody := func(subjects []rbacv1.Subject) bool {
+		return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool { return s.Kind == rbacv1.GroupKind && s.Name == state.GroupAnybody })
+	}
+	anything := func(rules []rbacv1.PolicyRule) bool {
+		return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+			return slices.Contains(r.Verbs, "*") && slices.Contains(r.APIGroups, "*") && slices.Contains(r.Resources, "*") && len(r.ResourceNames) == 0
+		})
+	}
+	switch o := object.(type) {
+	case *rbacv1.Role:
+		return anything(o.Rules)
+	case *rbacv1.ClusterRole:
+		return anything(o.Rules)
+	case *rbacv1.RoleBinding:
+		return anybody(o.Subjects)
+	case *rbacv1.ClusterRoleBinding:
+		return anybody(o.Subjects)
+	}
+	return false
 }
 
 // contentOf is what is compared of roles and bindings.
