@@ -61,6 +61,11 @@ test-starved: ## Stop a server for a minute, starve it for another, and see how 
 	@scripts/fetch-libchdb.sh
 	@RETRIAL_LONG=1 $(GO) test -count=1 -timeout 30m -v -run 'TestStarvedProcess$$' ./cmd/retrial
 
+.PHONY: neighbour
+neighbour: ## How long answers take beside a cluster that writes policies of long lists (minutes; ROUNDS)
+	@scripts/fetch-libchdb.sh
+	@RETRIAL_NEIGHBOUR_ROUNDS=$(or $(ROUNDS),100) $(GO) test -count=1 -timeout 60m -v -run 'TestNeighbour$$' ./cmd/retrial
+
 .PHONY: record
 record: ## Record the control planes of replay/testdata/recordings again (3 minutes)
 	@scripts/check-machine.sh test
