@@ -129,10 +129,17 @@ func (r *Runner) loadPolicy(ctx context.Context) (map[int32]int64, error) {
 	if bad > 0 {
 		r.log.Error("stored policy versions could not be read", zap.Int("count", bad))
 	}
+	for _, cluster := range r.states.names() {
+		r.states.of(cluster).Prepare()
+	}
 	r.log.Info("policy loaded", zap.Int("observations", count), zap.Int("clusters", len(r.states.names())),
 		zap.Duration("took", time.Since(began)))
 	return from, nil
 }
+
+// muchPolicy is from how many bytes of policy at once the reader of policy indexes them, so that
+// no request waits for it: some milliseconds' worth.
+const muchPolicy = 256 << 10
 
 // applyPolicy takes in records of one partition of audit.policy: first the table, then the
 // state, so that the state is never ahead of what a restart would load by more than the
@@ -172,10 +179,17 @@ func (r *Runner) applyPolicy(ctx context.Context, records []stream.Record) error
 		}
 	}
 	var found []change
+	told := map[string]int{}
 	for i := range records {
+		told[records[i].Cluster] += len(records[i].Value)
 		effects := r.states.of(records[i].Cluster).Apply(observations[i]...)
 		if c, ok := r.changeOf(records[i].Cluster, partition, records[i].Position.Offset, issued(observations[i]), effects); ok {
 			found = append(found, c)
+		}
+	}
+	for cluster, bytes := range told {
+		if bytes >= muchPolicy {
+			r.states.of(cluster).Prepare()
 		}
 	}
 	r.changes.add(partition, next, found)

@@ -98,3 +98,30 @@ func TestHistoryHasABudget(t *testing.T) {
 	}
 	runtime.KeepAlive(s)
 }
+
+// TestPrepare: after a large listing was indexed, the first question allocates nothing to speak of.
+func TestPrepare(t *testing.T) {
+	at := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	first := func(prepare bool) uint64 {
+		s := New("c")
+		for i := range 2000 {
+			s.Apply(writtenRole(fmt.Sprint("r", i), i, 3, at))
+		}
+		if prepare {
+			s.Prepare()
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		v := s.RBAC(at.Add(time.Hour))
+		runtime.ReadMemStats(&after)
+		if _, clusterRoles, _, _ := v.RBAC.Len(); clusterRoles != 2000 {
+			t.Fatalf("%d roles", clusterRoles)
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	cold, warm := first(false), first(true)
+	if warm > 64<<10 || cold < 1<<20 {
+		t.Errorf("the first question allocates %d bytes, %d after the listing was indexed", cold, warm)
+	}
+	New("empty").Prepare()
+}

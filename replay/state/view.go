@@ -201,6 +201,15 @@ func (s *State) RBAC(at time.Time) View {
 	return s.views.cell(tl, tl.at(nanos(at))).views[0]
 }
 
+// Prepare works out the newest view, after much was told: whoever asks next is spared what a
+// listing costs to index.
+func (s *State) Prepare() {
+	tl := s.timeline.Load()
+	if tl.last != nil {
+		s.views.cell(tl, position{len(tl.full), len(tl.last.entries)})
+	}
+}
+
 // RBACWindow returns every distinct view that may have been in force between from and to,
 // the one at from first, then one more after each change that may have become effective
 // in the window, in the order in which they were done. The apiserver's cache lag is the
