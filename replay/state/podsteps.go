@@ -61,7 +61,7 @@ func (s *State) podSteps(steps []podStep, n podName) []podStep {
 		steps = l.onlyEnd(steps, since)
 	}
 	if len(blinds) > 0 {
-		steps = s.podStrangers(steps, n, lives, blinds)
+		steps = append(steps, s.podStrangers(n, lives, blinds)...)
 	}
 	slices.SortStableFunc(steps, func(a, b podStep) int { return cmp.Compare(a.na, b.na) })
 	return tightenPods(steps)

@@ -14,8 +14,8 @@ type strangers struct {
 	perhaps int64 // when what may have ended one was done at the latest
 }
 
-// podStrangers appends the steps of such pods.
-func (s *State) podStrangers(steps []podStep, n podName, lives []podLife, blinds []podBlind) []podStep {
+// podStrangers returns the steps of such pods.
+func (s *State) podStrangers(n podName, lives []podLife, blinds []podBlind) []podStep {
 	all := len(blinds)
 	for _, list := range s.collections(n.namespace) {
 		for _, g := range list {
@@ -25,7 +25,7 @@ func (s *State) podStrangers(steps []podStep, n podName, lives []podLife, blinds
 	if len(blinds) > all {
 		slices.SortFunc(blinds, comparePodBlinds)
 	}
-	w := strangers{s: s, lives: lives, steps: steps, now: absent(span{noTime, noTime}), vacant: noTime, perhaps: noTime}
+	w := strangers{s: s, lives: lives, now: absent(span{noTime, noTime}), vacant: noTime, perhaps: noTime}
 	for i := range blinds {
 		b := &blinds[i]
 		w.closeBy(b.na)
