@@ -8,14 +8,15 @@ import (
 )
 
 // KeepsPolicy says whether the event tells of something the replica keeps: a write of it that
-// succeeded and was no dry run, see [KeepsWrite], or a request that found it missing, see [Missing]. It
+// succeeded and was no dry run, see [KeepsWrite], or a request that found it missing or there, see [Missing] and
+// [Shows]. It
 // looks at verb, stage, response status, request URI, what [DryRunOf] looks at, and for few kinds
 // at the bodies. A write that may have been one is one.
 func KeepsPolicy(e *Event) bool {
 	if !Ends(e) {
 		return false
 	}
-	if e.Code() == 404 && Missing(e) {
+	if e.Code() == 404 && Missing(e) || Shows(e) {
 		return true
 	}
 	switch e.Verb {
@@ -113,7 +114,7 @@ func KeepsWrite(e *Event) bool {
 
 // Missing says whether a request found no object of the name it is about, of something the
 // replica keeps: a write, which the apiserver looks a name up for where it writes it, or a get of
-// a pod that asked for the newest state; the answer is then no older than the request. That the
+// a pod, role or binding that asked for the newest state; the answer is then no older than the request. That the
 // namespace is missing, or that an admission webhook says so, is not it.
 func Missing(e *Event) bool {
 	if e.Code() != 404 || e.ResponseStatus.Reason != "NotFound" {
@@ -129,7 +130,7 @@ func Missing(e *Event) bool {
 	case "create":
 		ok = t.group == "" && t.resource == "pods" && (t.sub == "binding" || t.sub == "eviction")
 	case "get":
-		ok = t.group == "" && t.resource == "pods" && t.sub == "" && !asksOldState(e.RequestURI)
+		ok = (t.group == "" && t.resource == "pods" && t.sub == "" || t.grants()) && !asksOldState(e.RequestURI)
 	default:
 		return false
 	}
@@ -141,6 +142,36 @@ func Missing(e *Event) bool {
 		resource += "." + t.group
 	}
 	return e.ResponseStatus.Message == resource+" "+strconv.Quote(t.name)+" not found"
+}
+
+// Shows says whether a request that wrote nothing found a role or binding: a get that asked for the newest
+// state, or a create of one that there was already. The answer is no older than the request.
+func Shows(e *Event) bool {
+	switch {
+	case !Ends(e):
+		return false
+	case e.Verb == "get" && e.Code() == 200:
+		t, ok := writeTargetOf(e.RequestURI)
+		return ok && t.name != "" && t.grants() && !asksOldState(e.RequestURI)
+	case e.Verb == "create" && e.Code() == 409 && e.ResponseStatus.Reason == "AlreadyExists" && e.ObjectRef != nil && e.ObjectRef.Name != "":
+		t, ok := writeTargetOf(e.RequestURI)
+		return ok && t.name == "" && t.grants() && e.ResponseStatus.Message == t.resource+"."+t.group+" "+strconv.Quote(e.ObjectRef.Name)+" already exists"
+	}
+	return false
+}
+
+// grants says whether the target is a role or binding, or all of a kind.
+func (t *writeTarget) grants() bool {
+	if t.group != "rbac.authorization.k8s.io" || t.sub != "" {
+		return false
+	}
+	switch t.resource {
+	case "roles", "rolebindings":
+		return t.namespaced
+	case "clusterroles", "clusterrolebindings":
+		return !t.namespaced
+	}
+	return false
 }
 
 // asksOldState says whether a read may be answered from a cache.

@@ -241,7 +241,8 @@ func TestMissing(t *testing.T) {
 		{"read, any version", "get", "/api/v1/namespaces/x/pods/y?resourceVersion=0", `pods "y" not found`, 404, false},
 		{"read, no version", "get", "/api/v1/namespaces/x/pods/y?resourceVersion=&pretty=1", `pods "y" not found`, 404, true},
 		{"read a log", "get", "/api/v1/namespaces/x/pods/y/log", `pods "y" not found`, 404, false},
-		{"read a role", "get", rbac + "/clusterroles/y", `clusterroles.rbac.authorization.k8s.io "y" not found`, 404, false},
+		{"read a role", "get", rbac + "/clusterroles/y", `clusterroles.rbac.authorization.k8s.io "y" not found`, 404, true},
+		{"read a role, any version", "get", rbac + "/clusterroles/y?resourceVersion=0", `clusterroles.rbac.authorization.k8s.io "y" not found`, 404, false},
 		{"not kept", "delete", "/api/v1/namespaces/x/configmaps/y", `configmaps "y" not found`, 404, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -249,6 +250,37 @@ func TestMissing(t *testing.T) {
 				ResponseStatus: &Status{Code: c.code, Status: "Failure", Reason: "NotFound", Message: c.message}}
 			if got := KeepsPolicy(e); got != c.want {
 				t.Errorf("kept: %v", got)
+			}
+		})
+	}
+}
+
+// A request that wrote nothing says what was there.
+func TestShows(t *testing.T) {
+	const rbac = "/apis/rbac.authorization.k8s.io/v1"
+	const there = `clusterrolebindings.rbac.authorization.k8s.io "y" already exists`
+	for _, c := range []struct {
+		name, verb, uri, reason, message string
+		code                             int32
+		want                             bool
+	}{
+		{"read", "get", rbac + "/namespaces/x/roles/y", "", "", 200, true},
+		{"read, any version", "get", rbac + "/namespaces/x/roles/y?resourceVersion=0", "", "", 200, false},
+		{"refused", "get", rbac + "/namespaces/x/roles/y", "Forbidden", "", 403, false},
+		{"listed", "list", rbac + "/namespaces/x/roles", "", "", 200, false},
+		{"a role without a namespace", "get", rbac + "/roles/y", "", "", 200, false},
+		{"read a pod", "get", "/api/v1/namespaces/x/pods/y", "", "", 200, false},
+		{"there already", "create", rbac + "/clusterrolebindings", "AlreadyExists", there, 409, true},
+		{"there already, says a webhook", "create", rbac + "/clusterrolebindings", "AlreadyExists", `admission webhook "w" denied the request: ` + there, 409, false},
+		{"another is there already", "create", rbac + "/clusterrolebindings", "AlreadyExists", `clusterrolebindings.rbac.authorization.k8s.io "z" already exists`, 409, false},
+		{"a conflict", "update", rbac + "/clusterrolebindings/y", "Conflict", "", 409, false},
+		{"a pod is there already", "create", "/api/v1/namespaces/x/pods", "AlreadyExists", `pods "y" already exists`, 409, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := &Event{Verb: c.verb, RequestURI: c.uri, Stage: StageResponseComplete, ObjectRef: &ObjectRef{Name: "y"},
+				ResponseStatus: &Status{Code: c.code, Reason: c.reason, Message: c.message}}
+			if Shows(e) != c.want || KeepsPolicy(e) != c.want {
+				t.Errorf("shows: %t, kept: %t", Shows(e), KeepsPolicy(e))
 			}
 		})
 	}

@@ -3,7 +3,7 @@ package state
 import "slices"
 
 // carry says what a step takes from the one before it.
-type carry uint8
+type carry uint16
 
 const (
 	carryNothing carry = iota
@@ -20,6 +20,10 @@ const (
 	carryMade carry = 16
 	// carryPatched: the step's content is a patch of what was before.
 	carryPatched carry = 64
+	// carryShown: a request found the object there.
+	carryShown carry = 128
+	// carryLate: the write may be done for a while after its answer was lost.
+	carryLate carry = 256
 	// carryRole: what was written is not known, but a binding names the role it named before.
 	carryRole carry = 32
 )
@@ -47,14 +51,9 @@ func (o *object) carry(steps []step) {
 		}
 		switch {
 		case s.as&carryLost != 0:
-			b, changed := lost(&before, s.as&carryMade != 0, s.content)
-			if s.content, s.bounds = nil, b; !changed {
-				at := s.span
-				*s = before
-				s.span, s.as = at, carryNothing
-			} else if ending {
-				s.least = nil // it may have taken away what held the object back
-			}
+			s.lost(&before, ending)
+		case s.as&carryShown != 0:
+			s.found(&before)
 		case s.as&carryRole != 0:
 			s.bounds = before.ofRoleAlone()
 		case s.as&carryPatched != 0:

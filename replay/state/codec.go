@@ -14,13 +14,13 @@ import (
 const (
 	observationFirst   = 1
 	observationSecond  = 2 // has the members unchanged, created and update
-	observationVersion = 3 // has the member patch
+	observationVersion = 3 // has the member patch, and the source read
 )
 
 // version returns the earliest version of the encoding that holds the observation.
 func (o *Observation) version() int {
 	switch {
-	case o.Patch:
+	case o.Patch, o.Source == SourceRead:
 		return observationVersion
 	case o.Unchanged || o.Created || o.Update:
 		return observationSecond
@@ -184,6 +184,8 @@ func DecodeObservation(b []byte) (Observation, error) {
 		o.Source = SourceAudit
 	case "watch":
 		o.Source = SourceWatch
+	case "read":
+		o.Source = SourceRead
 	default:
 		return Observation{}, fmt.Errorf("decode observation of %s: unknown source %q", j.Resource, j.Source)
 	}

@@ -37,9 +37,9 @@ func (v *View) IsPart(k rbacindex.Key) bool {
 // bounds returns what an object of this content grants at least and at the most.
 func (c *content) bounds() bounds {
 	if c == nil || !c.cut {
-		return bounds{c, c}
+		return between(c, c)
 	}
-	return bounds{least: c, most: c.widened()}
+	return between(c, c.widened())
 }
 
 // widened returns the content with whatever may have been cut out of it.

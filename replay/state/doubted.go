@@ -11,8 +11,11 @@ import (
 // RBAC only ever adds up, so that what holds in both and what holds in either bound every answer.
 
 // bounds are what an object in doubt grants at least and at the most. A nil least grants nothing; a
-// nil most is no bound.
-type bounds struct{ least, most *content }
+// nil most is no bound. there is what it grants at least if it is there, nil where that is not known.
+type bounds struct{ least, most, there *content }
+
+// between returns the bounds of an object that is between two contents, and there.
+func between(least, most *content) bounds { return bounds{least, most, least} }
 
 // lost works out the bounds of a step whose write may have been done: made says that it could only
 // make the object, and wanted, nil for its end, is what it would have become, or a patch of what it was.
@@ -23,18 +26,20 @@ func lost(before *step, made bool, wanted *content) (b bounds, changed bool) {
 	case before.phase == phasePresent && made, before.phase == phaseAbsent && wanted == nil:
 		return b, false // there was one already, or none to end
 	case before.phase == phaseAbsent && p != nil:
-		return bounds{most: p.made.bounds().most}, p.made != nil || p.blind // no patch but an applied configuration makes one
+		return p.made.bounds().perhaps(), p.made != nil || p.blind // no patch but an applied configuration makes one
 	case before.phase == phaseAbsent:
-		return bounds{most: wanted.bounds().most}, true
+		return wanted.bounds().perhaps(), true
 	}
 	b = before.between()
 	switch {
 	case b.most == nil:
 		return bounds{}, true
 	case wanted == nil:
-		return bounds{most: b.most}, true
+		return b.perhaps(), true
 	case p == nil && b.least != nil && otherRole(b.least, wanted):
 		return before.bounds, false // an apiserver refuses it
+	case p == nil && before.phase == phasePresent && !before.isEnding() && wanted.sameMeaning(before.content):
+		return before.bounds, false
 	}
 	var after bounds
 	if p == nil {
@@ -44,12 +49,30 @@ func lost(before *step, made bool, wanted *content) (b bounds, changed bool) {
 	} else {
 		after = now
 	}
-	after = bounds{combine(b.least, after.least, false), combine(b.most, after.most, true)}
-	if p != nil && b.least == nil && (p.made != nil || p.blind) {
-		after.most = combine(after.most, p.made.bounds().most, true) // there may have been none
+	after = bounds{combine(b.least, after.least, false), combine(b.most, after.most, true), combine(b.there, after.there, false)}
+	if p != nil && b.least == nil && (p.made != nil || p.blind) { // there may have been none
+		after.most, after.there = combine(after.most, p.made.bounds().most, true), combine(after.there, p.made.bounds().least, false)
 	}
 	return after, true
 }
+
+// lost works out a step whose write may have been done, and may end an object that is being deleted.
+func (s *step) lost(before *step, ending bool) {
+	s.mayEnd = before.phase == phaseUnknown && before.mayEnd || s.as&carryLate != 0 && (ending || s.content == nil)
+	b, changed := lost(before, s.as&carryMade != 0, s.content)
+	if !changed {
+		at := s.span
+		*s = *before
+		s.span, s.as = at, carryNothing
+		return
+	}
+	if s.content, s.bounds = nil, b; ending {
+		s.least = nil // it may have taken away what held the object back
+	}
+}
+
+// perhaps returns the bounds of an object that may not be there.
+func (b bounds) perhaps() bounds { return bounds{nil, b.most, b.there} }
 
 // between returns what is known of the content of a step.
 func (s *step) between() bounds {
@@ -136,11 +159,11 @@ func combine(c, d *content, either bool) *content {
 }
 
 // join returns what is in either of two lists, or in both; ok is false where that is too much.
-func join[T any](a, b []T, key func(*T) string, either bool) (out []T, ok bool) {
+func join[T any](a, b []T, key func(*T) string, either bool) ([]T, bool) {
 	if len(a)+len(b) > maxDoubted {
 		return nil, false
 	}
-	seen := make(map[string]bool, len(a))
+	out, seen := []T{}, make(map[string]bool, len(a))
 	for i := range a {
 		seen[key(&a[i])] = true
 	}

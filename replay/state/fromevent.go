@@ -45,6 +45,9 @@ func fromWrite(e *event.Event) ([]Observation, error) {
 	if !event.Ends(e) {
 		return nil, nil
 	}
+	if event.Shows(e) {
+		return shown(e)
+	}
 	missing := event.Missing(e)
 	switch e.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
@@ -221,9 +224,9 @@ func (w *write) perhaps() []Observation {
 	out := w.unknown()
 	makes := w.makes() || w.target.res == resPod && w.event.Verb == "patch" // which may be an apply
 	out[0].Created = w.target.sub == "" && makes && !out[0].AllOf
-	if w.target.res.kind() != 0 {
+	if w.target.res.kind() != 0 && !out[0].AllOf {
 		out[0].Object = w.event.RequestObject // it is that now, or as it was
-		out[0].Patch = w.event.Verb == "patch"
+		out[0].Patch = w.event.Verb == "patch" || len(w.event.RequestObject) == 0
 	}
 	if w.target.res == resPod && (w.target.sub == subEphemeral || w.target.sub == subStatus) {
 		out = append(out, w.there()) // what it refers to may have been changed, too

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +32,13 @@ type lossy struct {
 	log    []*event.Event
 	states []lossyMoment
 	cuts   bool // and events are too large
+	late   map[rbacindex.Key]lateWrite
+}
+
+// lateWrite is what a write whose answer was lost makes of its object later, unless that is changed before.
+type lateWrite struct {
+	at     time.Time
+	became map[string]any
 }
 
 // lossyMoment is what was true at a moment between two writes.
@@ -93,9 +101,30 @@ func (l *lossy) cut(e *event.Event) {
 	event.KeepBodies(e, request, response, []int{100, 3000, 6000, 9000}[l.rnd.IntN(4)])
 }
 
+// put changes an object, so that what was asked for before comes to nothing.
+func (l *lossy) put(k rbacindex.Key, became map[string]any) {
+	delete(l.late, k)
+	l.is = maps.Clone(l.is)
+	if became == nil {
+		delete(l.is, k)
+	} else {
+		l.is[k] = became
+	}
+}
+
+// land does what is still to be done of writes whose answers were lost.
+func (l *lossy) land() {
+	for k, w := range l.late {
+		if !w.at.After(l.at) {
+			l.put(k, w.became)
+		}
+	}
+}
+
 // write makes one request: it succeeds, is refused, or is done or not and nobody is told.
 func (l *lossy) write() {
 	l.n++
+	l.land()
 	k := rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: fmt.Sprint("r", l.rnd.IntN(2))}
 	uri := rbacURI + "clusterroles"
 	if l.rnd.IntN(2) == 0 {
@@ -105,7 +134,11 @@ func (l *lossy) write() {
 	e := &event.Event{Level: event.LevelRequestResponse, Stage: event.StageResponseComplete, AuditID: fmt.Sprint("w", l.n), ObjectRef: &event.ObjectRef{Name: k.Name},
 		RequestReceivedTimestamp: l.at.Add(100 * time.Millisecond), StageTimestamp: l.at.Add(200 * time.Millisecond)}
 	code, became := int32(200), had
-	switch e.Verb = []string{"create", "update", "patch", "delete"}[l.rnd.IntN(4)]; e.Verb {
+	switch e.Verb = []string{"create", "update", "patch", "delete", "get"}[l.rnd.IntN(5)]; e.Verb {
+	case "get":
+		if e.RequestURI = uri + "/" + k.Name; had == nil {
+			code = 404
+		}
 	case "create":
 		e.RequestURI, became = uri, l.body(k)
 		e.RequestObject = marshal(l.t, became)
@@ -132,7 +165,7 @@ func (l *lossy) write() {
 			code = 404
 		}
 	}
-	if became != nil && code < 300 {
+	if became != nil && code < 300 && e.Verb != "get" {
 		meta := map[string]any{"name": k.Name, "uid": fmt.Sprint("u", l.n), "resourceVersion": strconv.Itoa(100 + l.n), "creationTimestamp": l.at.UTC().Format(time.RFC3339)}
 		if had != nil {
 			old := had["metadata"].(map[string]any)
@@ -142,10 +175,16 @@ func (l *lossy) write() {
 		became["metadata"] = meta
 	}
 	e.ResponseStatus = &event.Status{Code: code}
+	switch _, kind, _ := strings.Cut(uri, "/v1/"); code {
+	case 404:
+		e.ResponseStatus.Reason, e.ResponseStatus.Message = "NotFound", fmt.Sprintf("%s.rbac.authorization.k8s.io %q not found", kind, k.Name)
+	case 409:
+		e.ResponseStatus.Reason, e.ResponseStatus.Message = "AlreadyExists", fmt.Sprintf("%s.rbac.authorization.k8s.io %q already exists", kind, k.Name)
+	}
 	switch lost := l.rnd.IntN(5); {
-	case lost > 1:
+	case lost > 1 || e.Verb == "get":
 		if code < 300 && became != nil {
-			if e.ResponseObject = marshal(l.t, became); e.Verb == "patch" && l.rnd.IntN(3) == 0 {
+			if e.ResponseObject = marshal(l.t, became); (e.Verb == "patch" || e.Verb == "get") && l.rnd.IntN(3) == 0 {
 				e.ResponseObject, e.Level = nil, event.LevelRequest
 			}
 		} else if code == 200 {
@@ -160,11 +199,12 @@ func (l *lossy) write() {
 			e.Stage, e.ResponseStatus = event.StagePanic, &event.Status{Code: 500}
 		}
 	}
-	l.is = maps.Clone(l.is)
-	if became == nil {
-		delete(l.is, k)
-	} else {
-		l.is[k] = became
+	switch lost := e.Code() >= 500 || e.Code() == 0; {
+	case reflect.DeepEqual(became, had):
+	case lost && l.rnd.IntN(3) == 0:
+		l.late[k] = lateWrite{l.at.Add(time.Duration(1+l.rnd.IntN(6)) * time.Second), became}
+	default:
+		l.put(k, became)
 	}
 	if e.Verb == "patch" && l.rnd.IntN(24) == 0 {
 		e.RequestObject, e.ResponseObject, e.Level = nil, nil, event.LevelMetadata
@@ -257,7 +297,7 @@ func TestCutEvents(t *testing.T) {
 func lossyHistories(t *testing.T, cuts bool) (asked, open, unknown int) {
 	t.Helper()
 	for seed := range uint64(3000) {
-		l := &lossy{t: t, cuts: cuts, rnd: rand.New(rand.NewPCG(seed, 1)), at: clock(t, "12:00:00"), is: map[rbacindex.Key]map[string]any{}}
+		l := &lossy{t: t, cuts: cuts, rnd: rand.New(rand.NewPCG(seed, 1)), at: clock(t, "12:00:00"), is: map[rbacindex.Key]map[string]any{}, late: map[rbacindex.Key]lateWrite{}}
 		empty := state.Snapshot{Began: l.at, Ended: l.at, Since: l.at, Kinds: state.Resources()}
 		live, late := state.New("c"), state.New("c")
 		for _, s := range []*state.State{live, late} {
@@ -281,8 +321,10 @@ func lossyHistories(t *testing.T, cuts bool) (asked, open, unknown int) {
 		if !slices.Equal(describe(live, future), describe(late, future)) {
 			t.Errorf("the order matters:\n%q\n%q", describe(live, future), describe(late, future))
 		}
-		last := &l.states[len(l.states)-1]
-		listed := state.Snapshot{Began: l.at.Add(time.Second), Ended: l.at.Add(time.Second), Kinds: state.Resources()}
+		l.at = l.at.Add(20 * time.Second) // by when whatever was asked for has been done
+		l.land()
+		last := &lossyMoment{l.at, l.is}
+		listed := state.Snapshot{Began: l.at, Ended: l.at, Kinds: state.Resources()}
 		for _, o := range last.is {
 			if err := state.ReadObjects(bytes.NewReader(marshal(t, o)), func(o state.RawObject) error {
 				listed.Objects = append(listed.Objects, o.Observation())

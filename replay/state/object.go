@@ -207,12 +207,13 @@ type object struct {
 	blinds   []blind   // by (na, nb, digest)
 	present  []presence
 	missing  []presence // by (ended, began)
+	shown    []presence // the same, of a role or binding that a request found
 	line     []step     // resolved; replaced as a whole, never changed
 }
 
 // size is how much was observed of the object.
 func (o *object) size() int {
-	return len(o.versions) + len(o.ends) + len(o.blinds) + len(o.missing)
+	return len(o.versions) + len(o.ends) + len(o.blinds) + len(o.missing) + len(o.shown)
 }
 
 // addVersion merges a version; false when nothing new was said.
@@ -330,6 +331,13 @@ const maxLookedFor = 1 << 16
 func (o *object) addMissing(p presence) bool {
 	var ok bool
 	o.missing, ok = insertMissing(o.missing, p)
+	return ok
+}
+
+// addShown merges that an object was found under the name; as addMissing.
+func (o *object) addShown(p presence) bool {
+	var ok bool
+	o.shown, ok = insertMissing(o.shown, p)
 	return ok
 }
 

@@ -16,9 +16,10 @@ const (
 	SourceSnapshot Source = iota + 1 // a complete listing, for example a state file
 	SourceAudit                      // a policy write in the audit stream
 	SourceWatch                      // an event of a live watch
+	SourceRead                       // a request in the audit stream that wrote nothing
 )
 
-// String returns "snapshot", "audit" or "watch".
+// String returns "snapshot", "audit", "watch" or "read".
 func (s Source) String() string {
 	switch s {
 	case SourceSnapshot:
@@ -27,6 +28,8 @@ func (s Source) String() string {
 		return "audit"
 	case SourceWatch:
 		return "watch"
+	case SourceRead:
+		return "read"
 	}
 	return "unknown"
 }
@@ -77,6 +80,8 @@ func Resources() []string {
 //     held back;
 //   - an absence: Name, Deleted and Complete: a request in [NotBefore, NotAfter] found no object
 //     of that name;
+//   - a presence: of SourceRead, with Name and Unchanged: a request in [NotBefore, NotAfter] found an
+//     object of that name;
 //   - AllOf and Deleted: some or all objects of Resource in Namespace (everywhere when
 //     empty) were deleted, which ones is not known;
 //   - AllOf and Unknown: objects of Resource whose names are not known may have come or
@@ -88,8 +93,8 @@ func Resources() []string {
 // An Unknown write of an RBAC object with an Object, and an Unknown Deleted one that is Unchanged too,
 // may not have been done: the object is what was asked for, or as it was before.
 //
-// A write of an RBAC object that is a Patch has its body as Object, nothing where it was not recorded. With
-// Unknown it may not have been done.
+// A write of an RBAC object that is a Patch has its body as Object. With Unknown it may not have been done;
+// without an Object, what was asked for was not recorded either.
 //
 // A write may be Created: it made the object; or, without a resourceVersion, an Update: it ended
 // the object if its deletion had been asked for and the write took away the last that held it back.

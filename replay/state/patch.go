@@ -223,7 +223,7 @@ func (p *patch) bounds(b bounds) (after bounds, is *content) {
 	certain := b.least != nil && b.least == b.most && !p.other
 	if certain && p.ops != nil {
 		if c := p.carryOut(b.least); c != nil {
-			return bounds{c, c}, c
+			return between(c, c), c
 		}
 	}
 	after = b
@@ -236,16 +236,19 @@ func (p *patch) bounds(b bounds) (after bounds, is *content) {
 		after.most = combine(b.most, withList(b.most, p.content), true)
 	}
 	switch {
-	case b.least == nil:
+	case b.there == nil:
 	case p.sets && !p.any && !p.none:
-		after.least = withList(b.least, p.content)
+		after.there = withList(b.there, p.content)
 	case !p.keeps || p.any || p.none:
-		after.least = withList(b.least, nil)
+		after.there = withList(b.there, nil)
+	}
+	if b.least != nil {
+		after.least = after.there
 	}
 	switch {
 	case !certain || p.any || p.none:
 	case p.sets:
-		return bounds{after.most, after.most}, after.most
+		return between(after.most, after.most), after.most
 	case p.keeps && p.content == nil:
 		return b, b.most
 	}
@@ -272,27 +275,30 @@ func (c *content) everything() *content {
 // withList returns a content with the list of another, with none where that is nil.
 func withList(c, list *content) *content {
 	d := *c
+	rules, subjects := []rbacv1.PolicyRule{}, []rbacv1.Subject{}
 	if list != nil {
 		d.digest ^= list.digest
+		rules = rulesOf(list)
+		subjects, _, _ = list.binding()
 	} else {
 		d.digest++
 	}
 	switch o := c.object.(type) {
 	case *rbacv1.Role:
 		x := *o
-		x.Rules = rulesOf(list)
+		x.Rules = rules
 		d.object = &x
 	case *rbacv1.ClusterRole:
 		x := *o
-		x.Rules = rulesOf(list)
+		x.Rules = rules
 		d.object = &x
 	case *rbacv1.RoleBinding:
 		x := *o
-		x.Subjects, _, _ = list.binding()
+		x.Subjects = subjects
 		d.object = &x
 	case *rbacv1.ClusterRoleBinding:
 		x := *o
-		x.Subjects, _, _ = list.binding()
+		x.Subjects = subjects
 		d.object = &x
 	}
 	return &d

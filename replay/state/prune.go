@@ -34,7 +34,7 @@ func (s *State) Prune(before time.Time) int {
 			}
 			cut := *obj
 			if cut.prune(horizon) && sameSince(obj.line, s.line(&cut), horizon) {
-				obj.versions, obj.ends, obj.blinds, obj.missing = cut.versions, cut.ends, cut.blinds, cut.missing
+				obj.versions, obj.ends, obj.blinds, obj.missing, obj.shown = cut.versions, cut.ends, cut.blinds, cut.missing, cut.shown
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func (s *State) Prune(before time.Time) int {
 	s.lookedFor = 0
 	for _, objects := range s.objects {
 		for _, obj := range objects {
-			if len(obj.missing) > 0 && len(obj.missing) == obj.size() {
+			if n := len(obj.missing) + len(obj.shown); n > 0 && n == obj.size() {
 				s.lookedFor++
 			}
 		}
@@ -197,6 +197,9 @@ func (o *object) prune(horizon int64) bool {
 	}
 	o.missing = slices.DeleteFunc(slices.Clone(o.missing), func(p presence) bool {
 		return p.ended <= horizon && (base.phase == phaseAbsent || p.ended < base.na)
+	})
+	o.shown = slices.DeleteFunc(slices.Clone(o.shown), func(p presence) bool {
+		return p.ended <= horizon && (base.phase != phaseUnknown || p.ended < base.na)
 	})
 	if i < 0 {
 		return o.size() < had

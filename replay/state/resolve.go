@@ -26,6 +26,7 @@ type step struct {
 	uid     string   // "" when not known
 	content *content // phasePresent only
 	bounds           // phaseUnknown only: an object between two contents that are known
+	mayEnd  bool     // a write that nobody knows the outcome of may end it
 	ending  bool     // its deletion has been asked for, or may have been
 	as      carry
 }
@@ -84,7 +85,9 @@ func (o *object) resolve(scope []blind, listings []*listing) []step {
 		}
 	}
 	steps = o.insertBlinds(steps, contested, scope)
+	steps = o.insertShown(steps)
 	o.carry(steps)
+	steps = slices.DeleteFunc(steps, func(s step) bool { return s.as&carryShown != 0 })
 	bound(steps)
 	steps = o.insertAbsences(steps, incs, listings)
 	tighten(steps)
@@ -256,7 +259,7 @@ func (o *object) insertAbsences(steps []step, incs []incarnation, listings []*li
 		for i >= 0 && steps[i].na > l.began {
 			i--
 		}
-		if i < 0 || steps[i].phase == phaseAbsent || o.presentIn(l) {
+		if i < 0 || steps[i].phase == phaseAbsent || o.presentIn(l) || !steps[i].settledBy(l.began) {
 			continue
 		}
 		if i+1 < len(steps) {
@@ -344,6 +347,11 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 			clash = clash || steps[i].overlaps(b.span)
 		}
 	}
+	if b.maybe && clash {
+		if first := seenAround(steps, at, b.span); first >= 0 {
+			at, clash = first, false
+		}
+	}
 	if creates && at == 0 && !clash && b.follows() && !b.maybe {
 		// It was there before, with content nobody recorded, perhaps being deleted.
 		steps = slices.Insert(steps, 0, step{span: span{noTime, noTime}, phase: phaseUnknown, assumed: true, ending: true})
@@ -382,6 +390,9 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 		if s.content = b.content; b.created {
 			s.as |= carryMade
 		}
+		if b.maybe {
+			s.as |= carryLate
+		}
 	} else if !clash && !b.maybe && (b.content != nil || b.unchanged) {
 		s.phase, s.content, s.as = phasePresent, b.content, carryNothing
 		switch {
@@ -405,13 +416,17 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 	// Seen again later as it was before: from then on it is known once more.
 	for i := range o.versions {
 		v := &o.versions[i]
-		if at > 0 && steps[at-1].rv == v.rv && steps[at-1].uid == v.uid && v.rv != 0 && v.seen.last.nb >= b.na {
+		if at > 0 && steps[at-1].rv == v.rv && steps[at-1].uid == v.uid && v.rv != 0 && v.seen.last.nb >= b.na+b.lingers() {
 			again := steps[at-1]
 			again.span, again.assumed = v.seen.last, true
 			add = append(add, again)
 		}
 	}
-	return slices.Insert(steps, at, add...)
+	steps = slices.Insert(steps, at, add...)
+	if b.maybe && s.as&carryLost != 0 {
+		steps = o.mayFollow(steps, at+len(add), &s)
+	}
+	return steps
 }
 
 // replaced makes place for an object that was made while another was taken to be there, which had
@@ -450,6 +465,10 @@ func (o *object) creation(steps []step, b *blind) bool {
 		lives := i+1 < len(steps) && steps[i+1].uid == s.uid && steps[i+1].phase != phaseAbsent
 		if s.uid == "" || !s.assumed || s.bare() && !lives || i > 0 && steps[i-1].uid == s.uid || s.nb > b.na || s.na < b.nb {
 			continue
+		}
+		if b.maybe && s.seenLater() {
+			s.span = span{max(s.nb, b.nb), o.seenBy(s, b.na)}
+			return false
 		}
 		if slices.ContainsFunc(o.blinds, func(c blind) bool { return c.created && c != *b && s.nb <= c.na && s.na >= c.nb }) && !o.seenSince(s.uid, b.na) {
 			continue // it may be the one that another write made

@@ -179,7 +179,7 @@ func (s *State) take(o *Observation, dirty []objectKey, effects *[]Effect) []obj
 	k := objectKey{res, s.in.str(o.Namespace), s.in.str(o.Name)}
 	obj := s.objects[k.res][k]
 	if obj == nil {
-		if o.Deleted && o.Complete {
+		if o.Deleted && o.Complete || o.Source == SourceRead && o.UID == "" {
 			if s.lookedFor >= maxLookedFor {
 				return dirty
 			}
@@ -202,6 +202,8 @@ func (s *State) takeObject(o *Observation, obj *object, at span, effects *[]Effe
 	switch {
 	case o.Deleted && o.Complete:
 		return obj.addMissing(presence{at.nb, at.na})
+	case o.Source == SourceRead && o.UID == "":
+		return obj.addShown(presence{at.nb, at.na})
 	case o.Deleted && o.Unknown:
 		return obj.addBlind(blind{span: at, ending: true, maybe: o.Unchanged && obj.key.res.kind() != 0})
 	case o.Deleted && o.UID == "":

@@ -1,0 +1,146 @@
+package state
+
+import (
+	"slices"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+)
+
+// settleAfter is how long what was asked for may go on when its answer is lost, as long as nothing
+// newer is known to have been written: etcd gives a proposal up after seven seconds. What finds an
+// object as it was, or missing, within it does not say that nothing will come of it.
+const settleAfter = int64(10 * time.Second)
+
+// lingers is how long after the write something may still come of it.
+func (b *blind) lingers() int64 {
+	if b.maybe {
+		return settleAfter
+	}
+	return 0
+}
+
+// settledBy tells whether nothing comes any more of the writes that left the object in doubt.
+func (s *step) settledBy(at int64) bool {
+	return s.as&carryLate == 0 || at >= s.na+settleAfter
+}
+
+// shown translates a request that found a role or binding: what it holds, where the answer was
+// recorded, else that it is there.
+func shown(e *event.Event) ([]Observation, error) {
+	t, ok := parseTarget(e.RequestURI)
+	if !ok {
+		return nil, nil
+	}
+	w := write{event: e, target: t, base: Observation{
+		Source: SourceRead, Resource: t.res.String(), Namespace: t.namespace, Name: t.name,
+		NotBefore: e.RequestReceivedTimestamp, NotAfter: e.StageTimestamp,
+	}}
+	there := w.base
+	there.Unchanged = true
+	if there.Name == "" {
+		there.Name = e.ObjectRef.Name
+	}
+	if e.Verb != "get" {
+		return []Observation{there}, nil
+	}
+	a, err := w.answer(e.ResponseObject)
+	if err != nil || a.raw == nil || a.head.Metadata.ResourceVersion == "" {
+		return []Observation{there}, err
+	}
+	o := w.observe(&a)
+	o.ResourceVersion, o.Object = a.head.Metadata.ResourceVersion, a.raw
+	return []Observation{o, there}, nil
+}
+
+// insertShown places requests that found the object where no change of it was under way. They tell
+// something where a lost answer left open whether it is there.
+func (o *object) insertShown(steps []step) []step {
+	if !slices.ContainsFunc(steps, func(s step) bool { return s.as&carryLost != 0 }) {
+		return steps
+	}
+	for _, p := range o.shown {
+		at := 0
+		for at < len(steps) && steps[at].na <= p.began {
+			at++
+		}
+		if at > 0 && (at == len(steps) || steps[at].nb >= p.ended) {
+			steps = slices.Insert(steps, at, step{span: span{p.began, p.ended}, phase: phaseUnknown, as: carryShown})
+		}
+	}
+	return steps
+}
+
+// found works out a step at which the object was there: what it is then, if before was open in nothing
+// else. It stays marked where it tells nothing.
+func (s *step) found(before *step) {
+	at, as := s.span, s.as
+	*s = *before
+	s.span, s.as = at, as
+	if before.phase != phaseUnknown || before.least != nil || before.there == nil || before.mayEnd && at.nb < before.na+settleAfter {
+		return
+	}
+	if s.as, s.least, s.mayEnd = carryNothing, s.there, false; s.most.sameMeaning(s.least) {
+		s.phase, s.content, s.bounds = phasePresent, s.most, bounds{}
+	}
+}
+
+// seenAround returns the first of the steps before at that overlap a lost answer's write, where all of
+// them are versions that were seen later and whose writes nobody saw: they came before it, by it, or after
+// it. It is -1 where another write overlaps.
+func seenAround(steps []step, at int, write span) int {
+	first := -1
+	for i := range steps[:at] {
+		if !steps[i].overlaps(write) {
+			continue
+		}
+		if !steps[i].seenLater() {
+			return -1
+		}
+		if first < 0 {
+			first = i
+		}
+	}
+	return first
+}
+
+// seenLater tells whether a step is of a version whose write nobody saw.
+func (s *step) seenLater() bool {
+	return s.assumed && s.phase == phasePresent && s.as == carryNothing && s.rv != 0
+}
+
+// seenBy returns by when a version was there that a write made which was done at the latest long after
+// its answer was lost.
+func (o *object) seenBy(s *step, lost int64) int64 {
+	by := lost + settleAfter
+	for i := range o.versions {
+		if v := &o.versions[i]; v.rv == s.rv && v.uid == s.uid {
+			by = min(by, v.seen.na)
+		}
+	}
+	return max(by, lost)
+}
+
+// mayFollow places what was asked for by a write whose answer was lost behind the versions that were
+// seen while something could still come of it, and of which nobody saw the write.
+func (o *object) mayFollow(steps []step, from int, lost *step) []step {
+	until := lost.na + settleAfter
+	for i := from; i < len(steps); i++ {
+		s := steps[i]
+		if !s.seenLater() || s.na >= until {
+			break
+		}
+		again := *lost
+		again.span = span{s.na, s.na}
+		add := []step{again}
+		for j := range o.versions {
+			if v := &o.versions[j]; v.rv == s.rv && v.uid == s.uid && v.seen.last.nb >= until {
+				s.span = v.seen.last
+				add = append(add, s)
+			}
+		}
+		steps = slices.Insert(steps, i+1, add...)
+		i += len(add)
+	}
+	return steps
+}
