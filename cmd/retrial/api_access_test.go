@@ -250,7 +250,7 @@ func TestAPICanRequest(t *testing.T) {
 		{name: "no, but elsewhere", query: "subject=system:serviceaccount:shop:bot&verb=get&resource=pods&namespace=other&at=2026-11-20T11:00:00Z", allowed: "no",
 			roles: "ClusterRole/reader ClusterRole/cluster-admin", bindings: "ClusterRoleBinding/ann-reads ClusterRoleBinding/cluster-admin", almost: "ClusterRole/reader#0 namespace", rule: "[get] [pods] []"},
 		{name: "not known", query: "subject=ann&verb=list&resource=secrets&namespace=shop", allowed: "unknown", missing: "ClusterRoleBinding/ann-reads",
-			roles: "ClusterRole/reader ClusterRole/cluster-admin", bindings: "RoleBinding/shop/bot-reads ClusterRoleBinding/cluster-admin", rule: "[list] [secrets] []"},
+			roles: "ClusterRole/reader ClusterRole/cluster-admin", bindings: "RoleBinding/shop/bot-reads ClusterRoleBinding/ann-reads ClusterRoleBinding/cluster-admin", rule: "[list] [secrets] []"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := decodeAnswer[canJSON](t, askFake(t, f, http.MethodGet, "can?cluster=c&"+c.query))
