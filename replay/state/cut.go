@@ -1,6 +1,7 @@
 package state
 
 import (
+	"crypto/rand"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -13,8 +14,8 @@ import (
 // every answer like the two contents of an object in doubt: at the most it is anything, to anybody.
 
 // GroupAnybody is a group of View.Most alone: whoever is asked about there is taken to be in it. A
-// binding names it where its subjects are not known.
-const GroupAnybody = "retrial.io:anybody"
+// binding names it where its subjects are not known. Nobody can guess its name and bind it.
+var GroupAnybody = "retrial.io:anybody:" + rand.Text()
 
 // anything are the rules of a role that may have any.
 var anything = []rbacv1.PolicyRule{
