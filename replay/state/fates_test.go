@@ -432,3 +432,33 @@ func TestFateOfARoleThatIsFreedPerhaps(t *testing.T) {
 		t.Errorf("grants %v for certain", obj)
 	}
 }
+
+// The answer to the creation of a binding that the apiserver was to name is lost: it may give its role to
+// its subjects, and nobody else is concerned. A listing settles it.
+func TestFateOfABindingNamedByTheServer(t *testing.T) {
+	const uri = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+	s := tell(t, true)
+	obs, err := state.FromEvent(&event.Event{
+		Level: event.LevelRequestResponse, Stage: event.StageResponseComplete, Verb: "create", RequestURI: uri, AuditID: "x", ResponseStatus: &event.Status{Code: 504},
+		RequestReceivedTimestamp: clock(t, "12:00:10"), StageTimestamp: clock(t, "12:00:11"), ObjectRef: &event.ObjectRef{Resource: "clusterrolebindings"},
+		RequestObject: []byte(`{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"generateName":"g-"},` +
+			`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"mallory"}]}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Apply(obs...)
+	v := s.RBAC(clock(t, "12:00:12"))
+	if len(v.UnknownKinds) > 0 || len(v.Doubted) != 1 || !strings.HasPrefix(v.Doubted[0].Name, "g-/") {
+		t.Fatalf("in doubt are %v, kinds %v, want one binding alone", v.Doubted, v.UnknownKinds)
+	}
+	if obj, ok := v.Most.Get(v.Doubted[0]); !ok || obj.(*rbacv1.ClusterRoleBinding).Subjects[0].Name != "mallory" {
+		t.Errorf("at the most %v", obj)
+	}
+	if _, err := s.LoadSnapshot(state.Snapshot{Began: clock(t, "12:01:00"), Ended: clock(t, "12:01:01"), Kinds: []string{state.ClusterRoleBindings}}); err != nil {
+		t.Fatal(err)
+	}
+	if v := s.RBAC(clock(t, "12:01:02")); !v.Certain() {
+		t.Errorf("in doubt after a listing: %v %v", v.Doubted, v.Unknown)
+	}
+}

@@ -3,7 +3,10 @@ package state
 import (
 	"encoding/json"
 	"net/url"
+	"strconv"
 	"strings"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/retrial-io/retrial/ingest/event"
 )
@@ -222,6 +225,9 @@ func (w *write) perhaps() []Observation {
 		return out
 	}
 	out := w.unknown()
+	if name := w.standIn(); out[0].AllOf && name != "" {
+		out[0].AllOf, out[0].Name = false, name
+	}
 	makes := w.makes() || w.target.res == resPod && w.event.Verb == "patch" // which may be an apply
 	out[0].Created = w.target.sub == "" && makes && !out[0].AllOf
 	if w.target.res.kind() != 0 && !out[0].AllOf {
@@ -232,6 +238,19 @@ func (w *write) perhaps() []Observation {
 		out = append(out, w.there()) // what it refers to may have been changed, too
 	}
 	return out
+}
+
+// standIn returns a name for a role or binding whose name the apiserver was to make, and nobody knows:
+// one that no object can have, so that it is in doubt alone. It is empty where that is not the case.
+func (w *write) standIn() string {
+	if w.target.res.kind() == 0 || w.event.Verb != "create" {
+		return ""
+	}
+	h, err := readHead(w.event.RequestObject)
+	if err != nil || h.Metadata.GenerateName == "" {
+		return ""
+	}
+	return h.Metadata.GenerateName + "/" + strconv.FormatUint(xxhash.Sum64String(w.event.AuditID), 36)
 }
 
 // statusObject is the part of a metav1.Status that tells what a delete did.
