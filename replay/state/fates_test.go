@@ -392,6 +392,10 @@ func TestFatesOfObjectsWrittenAtOnce(t *testing.T) {
 			s.during("12:00:03.2", "12:00:03.2", "create", roles, 201, "", "")
 			listed(s, "12:00:02", "12:00:03.2", state.ClusterRoles, "", "2", role(`,"creationTimestamp":"2026-01-02T12:00:03Z"`))
 		}, map[string]state.Known{"12:00:04": state.Unknown}},
+		"made again while the deletion of another was answered": {state.ClusterRoles, "", func(s *told) {
+			s.event("12:00:10.1", "create", roles, 201, "", role(`,"uid":"u2","resourceVersion":"5","creationTimestamp":"2026-01-02T12:00:10Z"`))
+			s.during("12:00:10", "12:00:10.2", "delete", roles+"/p", 200, options, `{"kind":"Status","apiVersion":"v1","status":"Success","details":{"name":"p","uid":"u1"}}`)
+		}, map[string]state.Known{"12:00:11": state.Present}},
 		"looked for while it was being made, and others deleted": {state.ClusterRoles, "", func(s *told) {
 			s.during("12:00:02", "12:00:02.1", "deletecollection", roles, 200, options, "")
 			s.during("12:00:02.2", "12:00:02.2", "patch", roles+"/p", 404, "{}", `clusterroles "p" not found`)

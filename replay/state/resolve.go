@@ -130,7 +130,7 @@ func (o *object) incarnations() []incarnation {
 	})
 	for _, b := range bare {
 		at := len(incs)
-		for at > 0 && incs[at-1].first().na >= b.end.na {
+		for at > 0 && incs[at-1].follows(b.end) {
 			at--
 		}
 		incs = slices.Insert(incs, at, b)
@@ -145,6 +145,12 @@ func (in *incarnation) first() span {
 	}
 	steps := in.steps(nil, noTime)
 	return steps[0].span
+}
+
+// follows tells whether the incarnation came after another had ended: no two have a name at once.
+func (in *incarnation) follows(end span) bool {
+	first := in.first()
+	return first.na >= end.na || len(in.versions) > 0 && in.versions[0].made && first.na > end.nb
 }
 
 // creation returns the second in which the object was created, as far as it is known.
@@ -470,7 +476,9 @@ func (o *object) creation(steps []step, b *blind) bool {
 			s.span = span{max(s.nb, b.nb), o.seenBy(s, b.na)}
 			return false
 		}
-		if slices.ContainsFunc(o.blinds, func(c blind) bool { return c.created && c != *b && s.nb <= c.na && s.na >= c.nb }) && !o.seenSince(s.uid, b.na) {
+		if slices.ContainsFunc(o.blinds, func(c blind) bool {
+			return c.created && c != *b && s.nb <= c.na && s.na >= c.nb && !o.seenBetween(s.uid, b, &c)
+		}) {
 			continue // it may be the one that another write made
 		}
 		if s.phase == phaseUnknown && b.content != nil && !b.maybe {
@@ -485,9 +493,18 @@ func (o *object) creation(steps []step, b *blind) bool {
 	return false
 }
 
-// seenSince tells whether an object was there still after a moment.
-func (o *object) seenSince(uid string, at int64) bool {
-	return slices.ContainsFunc(o.versions, func(v version) bool { return v.uid == uid && v.seen.last.nb >= at })
+// seenBetween tells whether an object was seen when one of two writes that made one had been done, and
+// the other had not: the first made it.
+func (o *object) seenBetween(uid string, maker, other *blind) bool {
+	return slices.ContainsFunc(o.versions, func(v version) bool {
+		switch {
+		case v.uid != uid:
+			return false
+		case other.na <= maker.nb: // what that one made had gone when this one was made
+			return v.seen.last.nb >= maker.na
+		}
+		return other.nb >= maker.na && v.seen.na < other.nb
+	})
 }
 
 // tighten makes the order of the steps show in their bounds: a change cannot have become
