@@ -45,7 +45,7 @@ func TestBrowserPages(t *testing.T) {
 	t.Run("a registered cluster without events", func(t *testing.T) {
 		s.addCluster(t, "live")
 		b.load(t, s.ui+"#/findings?cluster=live")
-		b.until(t, "how far it is, and what to do", `document.querySelectorAll('.step').length === 5 && document.querySelector('.step.is-done').innerText.includes('registered') && document.querySelector('.step pre').innerText.includes('kube-apiserver')`)
+		b.until(t, "how far it is, and what to do", `document.querySelectorAll('.step').length === 7 && document.querySelector('.step.is-done').innerText.includes('registered') && document.querySelector('.step pre').innerText.includes('kube-apiserver')`)
 	})
 	b.blameless(t)
 
