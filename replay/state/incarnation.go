@@ -1,0 +1,125 @@
+package state
+
+import (
+	"slices"
+	"time"
+)
+
+// incarnation is the life of one uid under a name.
+type incarnation struct {
+	uid      string
+	versions []version // a stretch of the object's versions
+	blinds   []blind   // all of the object's
+	end      span
+	ended    bool
+	perhaps  bool // as of an end
+}
+
+// first returns the bounds of the incarnation's first known moment.
+func (in *incarnation) first() span {
+	if len(in.versions) == 0 {
+		return in.end
+	}
+	steps := in.steps(nil, noTime)
+	return steps[0].span
+}
+
+// follows tells whether the incarnation came after another had ended: no two have a name at once.
+func (in *incarnation) follows(end span) bool {
+	first := in.first()
+	return first.na >= end.na || len(in.versions) > 0 && in.versions[0].made && first.na > end.nb
+}
+
+// creation returns the second in which the object was created, as far as it is known.
+func (in *incarnation) creation() (span, bool) {
+	for i := range in.versions {
+		if c := in.versions[i].content; c != nil && c.created != noTime {
+			return span{c.created, c.created + int64(time.Second)}, true
+		}
+	}
+	return span{}, false
+}
+
+// rewritten tells whether a write in between may have changed what is kept of the object.
+func (in *incarnation) rewritten(from, to int64) bool {
+	return slices.ContainsFunc(in.blinds, func(b blind) bool {
+		return !b.created && !b.unchanged && !b.ending && !b.absent && b.na > from && b.nb <= to
+	})
+}
+
+// bare tells whether a step is of an incarnation of which only the end was seen.
+func (s *step) bare() bool { return s.phase == phaseUnknown && s.assumed && s.rv == 0 && s.uid != "" }
+
+// steps appends the steps of the incarnation's versions; since is when the one before it ended.
+func (in *incarnation) steps(steps []step, since int64) []step {
+	created, dated := in.creation()
+	if len(in.versions) == 0 {
+		// Only its end was seen: it was there before, with content nobody recorded.
+		return append(steps, step{span: span{since, since}, phase: phaseUnknown, assumed: true, ending: true, uid: in.uid})
+	}
+	for i := range in.versions {
+		v := &in.versions[i]
+		s := step{phase: phasePresent, rv: v.rv, uid: v.uid, content: v.content}
+		switch {
+		case v.unchanged:
+			s.as = carryContent
+		case v.content == nil:
+			s.phase, s.ending, s.as = phaseUnknown, true, in.carryRole(i) // for all that is known
+		}
+		var produced bool
+		s.span, produced = v.seen.produced()
+		switch {
+		case i == 0 && !produced && dated && in.rewritten(created.nb, v.seen.na):
+			// What it was when it was created is not told by what it had become.
+			steps = append(steps, step{span: span{created.nb, min(created.na, v.seen.na)}, phase: phaseUnknown, assumed: true, ending: true, uid: v.uid})
+			s.span, s.assumed = v.seen.last, true
+		case i == 0 && !produced && dated:
+			// Holds back to its creation, as far as anyone can tell.
+			s.span = span{created.nb, min(created.na, v.seen.na)}
+			s.assumed = true
+		case i == 0 && !produced:
+			s.assumed = true
+		case i == 0 && dated && (created.na <= s.nb || v.updated && !v.made):
+			// The first write seen is not the creation: before it stood other content.
+			steps = append(steps, step{span: span{created.nb, min(created.na, s.nb)}, phase: phaseUnknown, assumed: true, ending: true, uid: v.uid})
+		case i == 0 && v.content == nil && v.updated && !v.made:
+			// Nor is it here, and when it was made is not told.
+			steps = append(steps, step{span: span{since, since}, phase: phaseUnknown, assumed: true, ending: true, uid: v.uid})
+		case i > 0 && !produced:
+			s.nb = max(steps[len(steps)-1].nb, in.versions[i-1].seen.last.nb)
+			s.na = max(s.na, s.nb)
+			s.assumed = true
+		}
+		if i == 0 && !produced && s.phase == phasePresent && s.as == carryNothing && v.content.deletion != noTime {
+			// Seen while it was being deleted, which it was not before that was asked for.
+			before := s
+			before.content = v.content.with(&content{created: v.content.created, deletion: noTime})
+			steps = append(steps, before)
+			s.span = span{max(s.nb, v.content.deletion), max(s.na, min(v.content.deletion+int64(time.Second), v.seen.na))}
+		}
+		if produced && v.perhaps && in.contested(i, s.span) {
+			s.phase, s.content, s.as, s.ending = phaseUnknown, nil, carryNothing, true
+		}
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+// carryRole says what a version whose content is not known takes from the one before it.
+func (in *incarnation) carryRole(i int) carry {
+	if i == 0 {
+		return carryNothing
+	}
+	return carryRole
+}
+
+// contested tells whether another write of the incarnation was under way at the same time as the
+// one that produced a version.
+func (in *incarnation) contested(i int, at span) bool {
+	for k := range in.versions {
+		if other, produced := in.versions[k].seen.produced(); k != i && produced && other.overlaps(at) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(in.blinds, func(b blind) bool { return b.overlaps(at) })
+}
