@@ -456,6 +456,14 @@ func TestFateOfABindingNamedByTheServer(t *testing.T) {
 	if len(v.UnknownKinds) > 0 || len(v.Doubted) != 1 || !strings.HasPrefix(v.Doubted[0].Name, "g-/") {
 		t.Fatalf("in doubt are %v, kinds %v, want one binding alone", v.Doubted, v.UnknownKinds)
 	}
+	for name, want := range map[string]state.Known{"g-x7k2p": state.Unknown, "g-x7k2": state.Absent, "h-x7k2p": state.Absent} {
+		if _, got := s.Version(state.ClusterRoleBindings, "", name, clock(t, "12:00:12")); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+		if got := v.IsUnknown(rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: name}); got != (want == state.Unknown) {
+			t.Errorf("the view says of %s unknown: %v", name, got)
+		}
+	}
 	if obj, ok := v.Most.Get(v.Doubted[0]); !ok || obj.(*rbacv1.ClusterRoleBinding).Subjects[0].Name != "mallory" {
 		t.Errorf("at the most %v", obj)
 	}

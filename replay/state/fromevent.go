@@ -242,6 +242,7 @@ func (w *write) perhaps() []Observation {
 
 // standIn returns a name for a role or binding whose name the apiserver was to make, and nobody knows:
 // one that no object can have, so that it is in doubt alone. It is empty where that is not the case.
+// See standsFor.
 func (w *write) standIn() string {
 	if w.target.res.kind() == 0 || w.event.Verb != "create" {
 		return ""
@@ -250,7 +251,8 @@ func (w *write) standIn() string {
 	if err != nil || h.Metadata.GenerateName == "" {
 		return ""
 	}
-	return h.Metadata.GenerateName + "/" + strconv.FormatUint(xxhash.Sum64String(w.event.AuditID), 36)
+	base := h.Metadata.GenerateName
+	return base[:min(len(base), maxGenerated)] + "/" + strconv.FormatUint(xxhash.Sum64String(w.event.AuditID), 36)
 }
 
 // statusObject is the part of a metav1.Status that tells what a delete did.

@@ -59,7 +59,7 @@ func inForce(line []step, from, to int64) (steps []step, before bool) {
 // unseen tells whether, in the window, there may have been an object of that name that
 // nobody told the State about.
 func (s *State) unseen(k objectKey, from, to int64) bool {
-	if from < s.horizon {
+	if from < s.horizon || s.mayStandIn(k, from, to) {
 		return true
 	}
 	for _, scope := range []objectKey{{res: k.res}, {res: k.res, namespace: k.namespace}} {

@@ -29,6 +29,7 @@ type State struct {
 	objects  [resCount]map[objectKey]*object // and scopes; of pods and credentials scopes only
 	listings [resCount][]*listing            // by (ended, began)
 	gone     map[objectKey][]blind           // collections deleted without a list, by scope
+	standIns map[objectKey][]string          // names of stand-ins, by how they begin
 	refs     map[objectKey]map[objectKey]struct{}
 	versions int
 	// lookedFor is how many objects were first heard of by being looked for in vain.
@@ -187,6 +188,7 @@ func (s *State) take(o *Observation, dirty []objectKey, effects *[]Effect) []obj
 		}
 		obj = &object{key: k}
 		s.objects[k.res][k] = obj
+		s.noteStandIn(k)
 	}
 	size := obj.size()
 	changed := s.takeObject(o, obj, at, effects)

@@ -63,7 +63,7 @@ func (v *View) IsUnknown(k rbacindex.Key) bool {
 	if _, known := v.RBAC.Get(k); known {
 		return false
 	}
-	if slices.Contains(v.UnknownKinds, k.Kind) {
+	if slices.Contains(v.UnknownKinds, k.Kind) || v.mayStandIn(k) {
 		return true
 	}
 	_, found := slices.BinarySearchFunc(v.Unknown, rbacindex.Key{Kind: k.Kind, Namespace: k.Namespace}, compareKeys)

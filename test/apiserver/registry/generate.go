@@ -85,7 +85,7 @@ func (g *generator) request() step {
 	case 1:
 		s.Pace = pace{time.Duration(g.IntN(200_000)) * time.Microsecond, time.Duration(g.IntN(200_000)) * time.Microsecond}
 	}
-	if g.chance(30) {
+	if g.chance(15) {
 		s.Overlap, s.Wait = true, time.Duration(1+g.IntN(300_000))*time.Microsecond
 	}
 	if g.chance(10) {

@@ -14,7 +14,7 @@ import (
 func TestUnknowns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := map[level]map[string]counts{}
-		for _, p := range playAll(t, 5000, 800) {
+		for _, p := range playAll(t, 5000, 2000) {
 			if !p.sequence.Born || slices.ContainsFunc(p.sequence.Steps, func(s step) bool { return s.Cut || s.Overlap }) {
 				continue
 			}
