@@ -92,6 +92,9 @@ func (s *server) answered(t *testing.T, cluster, id string) string {
 // stays in proportion to the policy. How long it took from acknowledgement to answer, alone and
 // beside the other, is logged (make neighbour).
 func TestNeighbour(t *testing.T) {
+	if testing.Short() {
+		t.Skip("its bound of memory is that of a build without the race detector, tested without -short")
+	}
 	t.Parallel()
 	rounds := 8
 	if text := os.Getenv("RETRIAL_NEIGHBOUR_ROUNDS"); text != "" {
