@@ -213,10 +213,7 @@ func (c *comparison) beyond(a, b *holding, paths bool) beyond {
 	}
 	out, ok := c.known[string(key)]
 	if !ok {
-		steps := NewSteps(max(compareLeast, min(compareMost, c.left)))
-		had := steps.Left()
-		out.list, out.more = exceed(a.units, b.units, paths, steps)
-		c.left -= had - max(steps.Left(), 0)
+		withShare(&c.left, compareLeast, compareMost, func(steps *Steps) { out.list, out.more = exceed(a.units, b.units, paths, steps) })
 		c.known[string(key)] = out
 	}
 	return out

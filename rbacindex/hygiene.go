@@ -154,11 +154,7 @@ type cleaner struct {
 // within runs a check of one binding or role with the steps it may take, and reports whether
 // they sufficed.
 func (c *cleaner) within(check func(*Steps)) bool {
-	steps := NewSteps(max(hygieneLeast, min(CoverSteps, c.left)))
-	had := steps.Left()
-	check(steps)
-	c.left -= had - max(steps.Left(), 0)
-	return steps.Left() >= 0
+	return withShare(&c.left, hygieneLeast, CoverSteps, check)
 }
 
 // binding finds what is wrong with a binding.

@@ -21,5 +21,15 @@ func (s *Steps) take(n int) bool {
 	return s.left >= 0
 }
 
+// withShare runs a check with its share of the steps that several have left: at most so many, and at least
+// some whatever the others took. It reports whether they sufficed.
+func withShare(left *int, least, most int, check func(*Steps)) bool {
+	steps := NewSteps(max(least, min(most, *left)))
+	had := steps.left
+	check(steps)
+	*left -= had - max(steps.left, 0)
+	return !steps.spent()
+}
+
 // spent reports whether more was taken than there was.
 func (s *Steps) spent() bool { return s != nil && s.left < 0 }

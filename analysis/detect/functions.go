@@ -29,7 +29,7 @@ func Functions() []Function {
 			return bindingText(args[0], wordOf(args[1]), wordOf(args[2]), wordOf(args[3]))
 		},
 	}, {
-		"brief", []Variable{{Name: "name", Type: cel.DynType}}, "a name, cut at 80 bytes; empty of what is no string",
+		"brief", []Variable{{Name: "name", Type: cel.DynType}}, "a name, cut to 80 bytes; empty for anything but a string",
 		func(args []ref.Val) string { return brief(wordOf(args[0])) },
 	}}
 }

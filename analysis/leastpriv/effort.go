@@ -23,7 +23,7 @@ func (a *Advisor) effort() *effort {
 	return &effort{left: max(leastSteps, min(mostSteps, a.steps)), atoms: mostAtoms, all: &a.steps}
 }
 
-// take uses n steps; where there are not as many it uses none and returns false.
+// take uses n steps and reports whether that many were left; otherwise it uses none.
 func (e *effort) take(n int) bool {
 	if n > e.left {
 		return false

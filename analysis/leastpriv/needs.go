@@ -168,13 +168,17 @@ func roleRefOf(a *rbacindex.Attributes) *rbacv1.RoleRef {
 	return ref
 }
 
+// roleKeyOf returns the key of the role a binding in a namespace names.
+func roleKeyOf(ref *rbacv1.RoleRef, namespace string) rbacindex.Key {
+	if ref.Kind == "Role" {
+		return rbacindex.Key{Kind: rbacindex.KindRole, Namespace: namespace, Name: ref.Name}
+	}
+	return rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: ref.Name}
+}
+
 // rulesOf returns the rules of the role a binding names; false when it does not exist.
 func rulesOf(s *rbacindex.Snapshot, ref *rbacv1.RoleRef, namespace string) ([]rbacv1.PolicyRule, bool) {
-	key := rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: ref.Name}
-	if ref.Kind == "Role" {
-		key = rbacindex.Key{Kind: rbacindex.KindRole, Namespace: namespace, Name: ref.Name}
-	}
-	switch role, _ := s.Get(key); r := role.(type) {
+	switch role, _ := s.Get(roleKeyOf(ref, namespace)); r := role.(type) {
 	case *rbacv1.ClusterRole:
 		return r.Rules, true
 	case *rbacv1.Role:

@@ -105,10 +105,7 @@ func (a *Advisor) concerning(policy *rbacindex.Snapshot, suggestions []*Suggesti
 				continue
 			}
 			keys[k] = o
-			role := rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: ref.Name}
-			if ref.Kind == "Role" {
-				role = rbacindex.Key{Kind: rbacindex.KindRole, Namespace: k.Namespace, Name: ref.Name}
-			}
+			role := roleKeyOf(&ref, k.Namespace)
 			if r, found := policy.Get(role); found {
 				keys[role] = r
 			}

@@ -136,11 +136,7 @@ func (a *Advisor) doubted(u *usage) []rbacindex.Key {
 		groups = append(groups, set...)
 	}
 	for _, h := range HeldBy(a.view.Most, u.user, append(groups, state.GroupAnybody)) {
-		role := rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: h.Role.Name}
-		if h.Role.Kind == "Role" {
-			role = rbacindex.Key{Kind: rbacindex.KindRole, Namespace: h.Binding.Namespace, Name: h.Role.Name}
-		}
-		for _, k := range [...]rbacindex.Key{h.Binding, role} {
+		for _, k := range [...]rbacindex.Key{h.Binding, roleKeyOf(&h.Role, h.Binding.Namespace)} {
 			if a.view.IsDoubted(k) && !slices.Contains(out, k) {
 				out = append(out, k)
 			}

@@ -26,7 +26,7 @@ func (a api) completeness(ctx context.Context, q url.Values) (any, error) {
 	var cfg completeness.Config
 	if s := q.Get("settle"); s != "" {
 		if cfg.Settle, err = time.ParseDuration(s); err != nil || cfg.Settle <= 0 || cfg.Settle > longestSettle {
-			return nil, bad("settle: %q is no time between 0 and %s, such as 150s", s, longestSettle)
+			return nil, bad("invalid settle %q: want a duration of at most %s, such as 150s", s, longestSettle)
 		}
 	}
 	return completeness.Check(ctx, a.store, cfg, completeness.Question{Cluster: cluster, From: from, To: to, Now: a.site.time(), Scraped: a.site.scraped(cluster)})

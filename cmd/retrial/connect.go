@@ -49,7 +49,7 @@ tells the same later.`,
 	}
 	o.flags = config.Bind(c.Flags())
 	showFlags(c.Flags(), "config", "data-dir", "webhook-listen", "webhook-advertise")
-	c.Flags().StringVar(&o.form, "for", formGeneric, "how kube-apiserver is run: "+formHelp())
+	c.Flags().StringVar(&o.form, "for", formGeneric, "how kube-apiserver is run: "+choiceHelp(connectForms))
 	c.Flags().StringVar(&o.address, "advertise-address", "", "HOST[:PORT] apiservers reach the receiver by (default: the first advertised name and the listener's port)")
 	c.Flags().StringVar(&o.apiserver, "apiserver", "", "name of this apiserver, when the cluster has several: events do not say which one sent them")
 	c.Flags().StringVarP(&o.out, "output", "o", "", "folder to write (default: retrial-NAME)")
@@ -57,10 +57,10 @@ tells the same later.`,
 	c.Flags().StringVar(&o.log, "audit-log", "", "audit log that kube-apiserver writes and the follower reads (default: a usual place by --for)")
 	c.Flags().BoolVar(&o.noLog, "no-audit-log", false, "write no audit log, and follow none: what the webhook drops is lost")
 	c.Flags().BoolVar(&o.noMetrics, "no-metrics", false, "do not read the apiserver's counters: how many events are missing is not known")
-	c.Flags().StringVar(&o.policy, "policy", policyFull, "audit policy to write: "+policyHelp())
+	c.Flags().StringVar(&o.policy, "policy", policyFull, "audit policy to write: "+choiceHelp(auditPolicies()))
 	c.Flags().BoolVar(&o.noWait, "no-wait", false, "write and print, and do not wait for events")
 	c.Flags().DurationVar(&o.timeout, "timeout", 15*time.Minute, "how long to wait until everything is connected; 0 is for ever")
-	for name, values := range map[string][]string{"for": formNames(), "policy": policyNames()} {
+	for name, values := range map[string][]string{"for": choiceNames(connectForms), "policy": choiceNames(auditPolicies())} {
 		// The only error is that there is no such flag.
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
@@ -85,11 +85,11 @@ func (o *connectOptions) prepare(cfg config.Config, cluster string) (connectPlan
 		return usage(fmt.Errorf("%q: %w", cluster, identity.ErrName))
 	}
 	var ok bool
-	if p.Form, ok = formOf(o.form); !ok {
-		return usage(fmt.Errorf("--for %q is none of %s; generic writes flags for any kube-apiserver", o.form, strings.Join(formNames(), ", ")))
+	if p.Form, ok = choose(connectForms, o.form); !ok {
+		return usage(fmt.Errorf("--for %q is none of %s; generic writes flags for any kube-apiserver", o.form, strings.Join(choiceNames(connectForms), ", ")))
 	}
-	if p.Policy, ok = auditPolicyOf(o.policy); !ok {
-		return usage(fmt.Errorf("--policy %q is none of %s", o.policy, strings.Join(policyNames(), ", ")))
+	if p.Policy, ok = choose(auditPolicies(), o.policy); !ok {
+		return usage(fmt.Errorf("--policy %q is none of %s", o.policy, strings.Join(choiceNames(auditPolicies()), ", ")))
 	}
 	if o.noLog && o.log != "" {
 		return usage(errors.New("--audit-log names a log, --no-audit-log wants none: leave one out"))

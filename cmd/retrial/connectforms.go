@@ -1,16 +1,13 @@
 package main
 
-import (
-	"path"
-	"strings"
-)
+import "path"
 
 // connectForm is a way kube-apiserver is run: where it finds its files, and how it is given
 // flags.
 type connectForm struct {
-	name, what string
-	install    string // folder of the files; empty: the output folder
-	log        string // audit log it writes; empty: in a folder log beside the files
+	choice
+	install string // folder of the files; empty: the output folder
+	log     string // audit log it writes; empty: in a folder log beside the files
 	// dropIns is the folder whose files are merged into the configuration of a distribution
 	// that starts kube-apiserver itself, and service the unit of it; empty: it is started in
 	// another way.
@@ -31,40 +28,12 @@ const (
 // that the files have a volume of their own; rke2 mounts every file that a flag names, and the
 // folder of its log, by itself.
 var connectForms = []connectForm{
-	{name: formGeneric, what: "flags alone"},
-	{name: formKubeadm, what: "a static pod", install: "/etc/kubernetes/retrial", log: "/var/log/kubernetes/audit/audit.log"},
-	{name: formK3s, what: "within k3s", install: "/var/lib/rancher/k3s/server/retrial", log: "/var/lib/rancher/k3s/server/logs/audit.log",
+	{choice: choice{formGeneric, "flags alone"}},
+	{choice: choice{formKubeadm, "a static pod"}, install: "/etc/kubernetes/retrial", log: "/var/log/kubernetes/audit/audit.log"},
+	{choice: choice{formK3s, "within k3s"}, install: "/var/lib/rancher/k3s/server/retrial", log: "/var/lib/rancher/k3s/server/logs/audit.log",
 		dropIns: "/etc/rancher/k3s/config.yaml.d", service: "k3s"},
-	{name: formRKE2, what: "a static pod of rke2", install: "/etc/rancher/rke2/retrial", log: "/var/lib/rancher/rke2/server/logs/audit.log",
+	{choice: choice{formRKE2, "a static pod of rke2"}, install: "/etc/rancher/rke2/retrial", log: "/var/lib/rancher/rke2/server/logs/audit.log",
 		dropIns: "/etc/rancher/rke2/config.yaml.d", service: "rke2-server", policyOption: true},
-}
-
-// formNames lists the values of --for.
-func formNames() []string {
-	var names []string
-	for _, f := range connectForms {
-		names = append(names, f.name)
-	}
-	return names
-}
-
-// formHelp words the values of --for.
-func formHelp() string {
-	var words []string
-	for _, f := range connectForms {
-		words = append(words, f.name+" ("+f.what+")")
-	}
-	return strings.Join(words, ", ")
-}
-
-// formOf returns the form of a name, false when there is none.
-func formOf(name string) (connectForm, bool) {
-	for _, f := range connectForms {
-		if f.name == name {
-			return f, true
-		}
-	}
-	return connectForm{}, false
 }
 
 // rancherConfig is what k3s and rke2 are configured with beside what is set already: "+" adds

@@ -184,7 +184,7 @@ func (f *followFlags) lineDelay() (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(f.delay)
 	if err != nil || d < 0 || d > time.Hour {
-		return 0, fmt.Errorf("--delay %q is no time between 0s and 1h, such as 45s", f.delay)
+		return 0, fmt.Errorf("invalid --delay %q: want a duration from 0s to 1h, such as 45s", f.delay)
 	}
 	return d, nil
 }

@@ -40,6 +40,7 @@ func TestListIsPagedCompleteAndOfOneMoment(t *testing.T) {
 	for _, k := range Kinds() {
 		b.log.await(t, k.Resource, "complete", 1)
 	}
+	b.server.AwaitWatch(t, "roles", 1) // what is listed is counted before the watch begins
 	pages := 0
 	for _, uri := range b.server.Requests() {
 		if strings.Contains(uri, "/roles?") && strings.Contains(uri, "limit=2") {
@@ -117,6 +118,8 @@ func TestBounds(t *testing.T) {
 	all = b.log.await(t, roles, "changed", 4)
 	check("the cluster's clock is ahead: the second it says", all[len(all)-1], second("10:02:00"), second("10:02:01"))
 
+	// What is sent is counted next, and the position saved last.
+	b.positions.await(t, roles, "108")
 	if !all[0].From.Equal(began) {
 		t.Errorf("the listing began at %s, said %s", began, all[0].From)
 	}

@@ -46,7 +46,7 @@ func TestNamedTestsExist(t *testing.T) {
 		}
 		for _, m := range names {
 			if !there[m[1]] {
-				t.Errorf("%s names %s, which there is not", page, m[1])
+				t.Errorf("%s names %s, which does not exist", page, m[1])
 			}
 		}
 	}

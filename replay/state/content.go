@@ -149,6 +149,29 @@ func (c *content) binding() (subjects []rbacv1.Subject, ref rbacv1.RoleRef, ok b
 	return nil, rbacv1.RoleRef{}, false
 }
 
+// granting returns a copy of a role with other rules, or of a binding with other subjects.
+func granting(object any, rules []rbacv1.PolicyRule, subjects []rbacv1.Subject) any {
+	switch o := object.(type) {
+	case *rbacv1.Role:
+		x := *o
+		x.Rules = rules
+		return &x
+	case *rbacv1.ClusterRole:
+		x := *o
+		x.Rules = rules
+		return &x
+	case *rbacv1.RoleBinding:
+		x := *o
+		x.Subjects = subjects
+		return &x
+	case *rbacv1.ClusterRoleBinding:
+		x := *o
+		x.Subjects = subjects
+		return &x
+	}
+	return object
+}
+
 // kept is what is read of an object of one of the RBAC kinds.
 type kept struct {
 	Metadata meta                `json:"metadata"`

@@ -47,48 +47,23 @@ func (c *content) bounds() bounds {
 func (c *content) widened() *content {
 	d := *c
 	d.cut, d.digest = true, ^c.digest
-	switch o := c.object.(type) {
-	case *rbacv1.Role:
-		r := *o
-		r.Rules = slices.Concat(o.Rules, anything)
-		d.object = &r
-	case *rbacv1.ClusterRole:
-		r := *o
-		r.Rules = slices.Concat(o.Rules, anything)
-		d.object = &r
-	case *rbacv1.RoleBinding:
-		b := *o
-		b.Subjects = slices.Concat(o.Subjects, anybody)
-		d.object = &b
-	case *rbacv1.ClusterRoleBinding:
-		b := *o
-		b.Subjects = slices.Concat(o.Subjects, anybody)
-		d.object = &b
-	}
+	subjects, _, _ := c.binding()
+	d.object = granting(c.object, slices.Concat(rulesOf(c), anything), slices.Concat(subjects, anybody))
 	return &d
 }
 
-// ofRoleAlone returns the bounds of a binding that was written after a step, nobody knows how: it
-// names its role for life, and who its subjects are is not known. There are none for what is no
-// binding, and where it may not have been there any more.
+// ofRoleAlone returns the bounds of a binding after a write nobody knows the content of: its role is as
+// before, its subjects are not known. They are empty for a role, and where the binding may have gone.
 func (s *step) ofRoleAlone() bounds {
 	c := s.content
 	if s.phase == phaseUnknown {
 		c = s.least
 	}
-	if c == nil || s.isEnding() {
+	if _, _, ok := c.binding(); !ok || s.isEnding() {
 		return bounds{}
 	}
 	d := *c
-	d.cut = true
-	switch o := c.object.(type) {
-	case *rbacv1.RoleBinding:
-		d.object = &rbacv1.RoleBinding{ObjectMeta: o.ObjectMeta, RoleRef: o.RoleRef}
-	case *rbacv1.ClusterRoleBinding:
-		d.object = &rbacv1.ClusterRoleBinding{ObjectMeta: o.ObjectMeta, RoleRef: o.RoleRef}
-	default:
-		return bounds{}
-	}
+	d.cut, d.object = true, granting(c.object, nil, nil)
 	return d.bounds()
 }
 

@@ -55,10 +55,7 @@ func (r resource) listOf() string {
 // merge reads a merge patch, a strategic merge patch or an applied configuration.
 func (in *interner) merge(res resource, key objectKey, body []byte) *patch {
 	var members map[string]json.RawMessage
-	if json.Unmarshal(body, &members) != nil {
-		return &patch{any: true, blind: true}
-	}
-	if members["cut"] != nil {
+	if json.Unmarshal(body, &members) != nil || members["cut"] != nil {
 		return &patch{any: true, blind: true}
 	}
 	p := &patch{keeps: true, other: members["aggregationRule"] != nil}
@@ -258,16 +255,9 @@ func (p *patch) bounds(b bounds) (after bounds, is *content) {
 // everything returns the content that grants whatever a binding's role, or a role's bindings, can.
 func (c *content) everything() *content {
 	d := *c
-	d.cut = true
-	switch o := c.object.(type) {
-	case *rbacv1.Role:
-		d.object = &rbacv1.Role{ObjectMeta: o.ObjectMeta, Rules: anything}
-	case *rbacv1.ClusterRole:
-		d.object = &rbacv1.ClusterRole{ObjectMeta: o.ObjectMeta, Rules: anything}
-	case *rbacv1.RoleBinding:
-		d.object = &rbacv1.RoleBinding{ObjectMeta: o.ObjectMeta, RoleRef: o.RoleRef, Subjects: anybody}
-	case *rbacv1.ClusterRoleBinding:
-		d.object = &rbacv1.ClusterRoleBinding{ObjectMeta: o.ObjectMeta, RoleRef: o.RoleRef, Subjects: anybody}
+	d.cut, d.object = true, granting(c.object, anything, anybody)
+	if r, ok := d.object.(*rbacv1.ClusterRole); ok {
+		r.AggregationRule = nil
 	}
 	return &d
 }
@@ -283,24 +273,7 @@ func withList(c, list *content) *content {
 	} else {
 		d.digest++
 	}
-	switch o := c.object.(type) {
-	case *rbacv1.Role:
-		x := *o
-		x.Rules = rules
-		d.object = &x
-	case *rbacv1.ClusterRole:
-		x := *o
-		x.Rules = rules
-		d.object = &x
-	case *rbacv1.RoleBinding:
-		x := *o
-		x.Subjects = subjects
-		d.object = &x
-	case *rbacv1.ClusterRoleBinding:
-		x := *o
-		x.Subjects = subjects
-		d.object = &x
-	}
+	d.object = granting(c.object, rules, subjects)
 	return &d
 }
 
@@ -342,28 +315,15 @@ func (p *patch) carryOut(c *content) *content {
 	if raw, err = ops.Apply(raw); err != nil {
 		return nil
 	}
-	d := *c
-	d.digest ^= xxhash.Sum64(raw)
-	switch o := c.object.(type) {
-	case *rbacv1.Role:
-		x := *o
-		x.Rules = nil
-		d.object, err = &x, kjson.UnmarshalCaseSensitivePreserveInts(raw, &x)
-	case *rbacv1.ClusterRole:
-		x := *o
-		x.Rules = nil
-		d.object, err = &x, kjson.UnmarshalCaseSensitivePreserveInts(raw, &x)
-	case *rbacv1.RoleBinding:
-		x := *o
-		x.Subjects = nil
-		d.object, err = &x, kjson.UnmarshalCaseSensitivePreserveInts(raw, &x)
-	case *rbacv1.ClusterRoleBinding:
-		x := *o
-		x.Subjects = nil
-		d.object, err = &x, kjson.UnmarshalCaseSensitivePreserveInts(raw, &x)
+	var became struct {
+		Rules    []rbacv1.PolicyRule `json:"rules"`
+		Subjects []rbacv1.Subject    `json:"subjects"`
 	}
-	if err != nil {
+	if kjson.UnmarshalCaseSensitivePreserveInts(raw, &became) != nil {
 		return nil
 	}
+	d := *c
+	d.digest ^= xxhash.Sum64(raw)
+	d.object = granting(c.object, became.Rules, became.Subjects)
 	return &d
 }

@@ -65,6 +65,7 @@ func (s *State) Prune(before time.Time) int {
 		for k, obj := range objects {
 			if obj.size() == 0 && (k.name != "" || k.namespace != "") {
 				delete(objects, k)
+				s.dropStandIn(k)
 			}
 		}
 	}

@@ -187,10 +187,12 @@ func (o *object) insertBlinds(steps []step, contested, scope []blind) []step {
 			left = slices.Delete(left, i, i+1)
 		}
 	}
-	for i := range contested {
-		left = append(left, &contested[i])
+	if len(contested) > 0 {
+		for i := range contested {
+			left = append(left, &contested[i])
+		}
+		slices.SortStableFunc(left, func(a, b *blind) int { return cmp.Or(cmp.Compare(a.na, b.na), cmp.Compare(a.nb, b.nb)) })
 	}
-	slices.SortStableFunc(left, func(a, b *blind) int { return cmp.Or(cmp.Compare(a.na, b.na), cmp.Compare(a.nb, b.nb)) })
 	for _, b := range left {
 		steps = o.insertBlind(steps, b, true)
 	}

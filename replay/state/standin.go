@@ -22,17 +22,37 @@ func standsFor(name string) string {
 	return name[:len(name)-generatedBytes] + "/"
 }
 
-// noteStandIn remembers a stand-in by how its name begins.
-func (s *State) noteStandIn(k objectKey) {
+// beginningOf returns the key under which a stand-in is found; ok is false for any other object.
+func beginningOf(k objectKey) (beginning objectKey, ok bool) {
 	i := strings.IndexByte(k.name, '/')
 	if k.res.kind() == 0 || i < 0 {
+		return objectKey{}, false
+	}
+	return objectKey{k.res, k.namespace, k.name[:i+1]}, true
+}
+
+// noteStandIn remembers a stand-in by how its name begins.
+func (s *State) noteStandIn(k objectKey) {
+	beginning, ok := beginningOf(k)
+	if !ok {
 		return
 	}
 	if s.standIns == nil {
 		s.standIns = map[objectKey][]string{}
 	}
-	beginning := objectKey{k.res, k.namespace, k.name[:i+1]}
 	s.standIns[beginning] = append(s.standIns[beginning], k.name)
+}
+
+// dropStandIn forgets a stand-in that is not held any more: clients choose how many there are.
+func (s *State) dropStandIn(k objectKey) {
+	beginning, ok := beginningOf(k)
+	if !ok {
+		return
+	}
+	left := slices.DeleteFunc(s.standIns[beginning], func(name string) bool { return name == k.name })
+	if s.standIns[beginning] = left; len(left) == 0 {
+		delete(s.standIns, beginning)
+	}
 }
 
 // mayStandIn tells whether, in a window, an object whose name nobody knows may have had this one.
@@ -41,11 +61,7 @@ func (s *State) mayStandIn(k objectKey, from, to int64) bool {
 		return false
 	}
 	for _, name := range s.standIns[objectKey{k.res, k.namespace, standsFor(k.name)}] {
-		obj := s.objects[k.res][objectKey{k.res, k.namespace, name}]
-		if obj == nil {
-			continue // forgotten
-		}
-		steps, _ := inForce(obj.line, from, to)
+		steps, _ := inForce(s.objects[k.res][objectKey{k.res, k.namespace, name}].line, from, to)
 		if slices.ContainsFunc(steps, func(st step) bool { return st.phase != phaseAbsent }) {
 			return true
 		}

@@ -169,6 +169,35 @@ type report struct {
 	}
 }
 
+// flowing is traffic, once batches of it arrive.
+func (m *measured) flowing(t *testing.T) (stop func() []string) {
+	t.Helper()
+	stop = m.traffic(t)
+	controlplane.Poll(t, "batches to flow", func(context.Context) (bool, string) {
+		return m.server.Metric(t, "retrial_webhook_events_acknowledged_total") > 200, ""
+	})
+	return stop
+}
+
+// gaveUp waits until the webhook gives a batch up, stops the traffic, and returns how many events it
+// dropped.
+func (m *measured) gaveUp(t *testing.T, stop func() []string) (dropped int64) {
+	t.Helper()
+	controlplane.Poll(t, "the webhook to give the batch up", func(context.Context) (bool, string) {
+		got, _, text := m.ask(t)
+		if len(got.Servers) != 1 || got.Servers[0].Measured == nil {
+			return false, text
+		}
+		dropped = got.Servers[0].Measured.WebhookErrors
+		return dropped > 0, text
+	})
+	stop()
+	if dropped < 5 || dropped > 400 {
+		t.Errorf("%d events were dropped: want a batch with others beside the PATCH", dropped)
+	}
+	return dropped
+}
+
 // ask runs the command; its exit code is 3 when something is missing.
 func (m *measured) ask(t *testing.T, args ...string) (report, int, string) {
 	t.Helper()
@@ -242,10 +271,7 @@ func TestPatchHole(t *testing.T) {
 	m.exactly(t, 0)
 
 	// Requests go on all the while, so that batches with and without the PATCH follow each other.
-	stop := m.traffic(t)
-	controlplane.Poll(t, "batches to flow", func(context.Context) (bool, string) {
-		return m.server.Metric(t, "retrial_webhook_events_acknowledged_total") > 200, ""
-	})
+	stop := m.flowing(t)
 	// Wherever a batch ends, the PATCH's has those before it or those after.
 	others := func() {
 		for range 10 {
@@ -257,19 +283,7 @@ func TestPatchHole(t *testing.T) {
 	do(http.MethodPatch, maps+"/large", "application/json-patch+json", []byte("this is no JSON"), http.StatusBadRequest)
 	patched := time.Now()
 	others()
-	var dropped int64
-	controlplane.Poll(t, "the webhook to give the batch up", func(context.Context) (bool, string) {
-		got, _, text := m.ask(t)
-		if len(got.Servers) != 1 || got.Servers[0].Measured == nil {
-			return false, text
-		}
-		dropped = got.Servers[0].Measured.WebhookErrors
-		return dropped > 0, text
-	})
-	stop()
-	if dropped < 5 || dropped > 400 {
-		t.Errorf("%d events were dropped: want a batch with others beside the PATCH", dropped)
-	}
+	dropped := m.gaveUp(t, stop)
 	out := filepath.Join(m.Dir, "apiserver.log")
 	if err := os.WriteFile(out, []byte(m.Apiserver().Output()), 0o600); err != nil {
 		t.Fatal(err)

@@ -145,27 +145,12 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: fred}]
 
 // loseBatch makes requests, one of which costs the webhook its batch, and returns how many events
 // it dropped.
-func (l *live) loseBatch(t *testing.T, m *measured) (dropped int64) {
+func (l *live) loseBatch(t *testing.T, m *measured) int64 {
 	t.Helper()
-	stop := m.traffic(t)
-	controlplane.Poll(t, "batches to flow", func(context.Context) (bool, string) {
-		return l.server.Metric(t, "retrial_webhook_events_acknowledged_total") > 200, ""
-	})
+	stop := m.flowing(t)
 	// What the shipped policy logs with bodies, among others.
 	l.root.must(t, ask{line: "PATCH /api/v1/namespaces/default/serviceaccounts/none", body: "application/merge-patch+json this is no JSON", want: []int{http.StatusBadRequest, http.StatusNotFound}})
-	controlplane.Poll(t, "the webhook to give the batch up", func(context.Context) (bool, string) {
-		got, _, text := m.ask(t)
-		if len(got.Servers) != 1 || got.Servers[0].Measured == nil {
-			return false, text
-		}
-		dropped = got.Servers[0].Measured.WebhookErrors
-		return dropped > 0, text
-	})
-	stop()
-	if dropped < 5 || dropped > 400 {
-		t.Errorf("%d events were dropped: want a batch with others beside the PATCH", dropped)
-	}
-	return dropped
+	return m.gaveUp(t, stop)
 }
 
 // unit is the command line of the follower in the unit that connect wrote; it keeps its position

@@ -1,0 +1,40 @@
+package main
+
+import "strings"
+
+// choice is a value of a flag, with what it means in some words.
+type choice struct{ name, what string }
+
+func (c choice) chosen() choice { return c }
+
+// choosable is what a flag chooses from: it embeds a choice.
+type choosable interface{ chosen() choice }
+
+// choiceNames lists the values.
+func choiceNames[T choosable](from []T) []string {
+	var names []string
+	for _, c := range from {
+		names = append(names, c.chosen().name)
+	}
+	return names
+}
+
+// choiceHelp words the values.
+func choiceHelp[T choosable](from []T) string {
+	var words []string
+	for _, c := range from {
+		words = append(words, c.chosen().name+" ("+c.chosen().what+")")
+	}
+	return strings.Join(words, ", ")
+}
+
+// choose returns what has a name, false when nothing does.
+func choose[T choosable](from []T, name string) (T, bool) {
+	for _, c := range from {
+		if c.chosen().name == name {
+			return c, true
+		}
+	}
+	var none T
+	return none, false
+}
