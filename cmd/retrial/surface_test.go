@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/retrial-io/retrial/internal/sample"
+)
+
+// The surface is what people and their scripts hold on to: commands, flags and their help,
+// the API's paths and parameters, and what both answer about the bundled sample. The golden
+// files show a change of it in review; `make golden` rewrites them.
+
+func TestSurfaceHelpGolden(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		c.InitDefaultHelpFlag()
+		fmt.Fprintf(&b, "=== %s\n%s\n\n%s", c.CommandPath(), orElse(c.Long, c.Short), c.UsageString())
+		hidden := pflag.NewFlagSet("", pflag.ContinueOnError)
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Hidden {
+				hidden.AddFlag(&pflag.Flag{Name: f.Name, Shorthand: f.Shorthand, Usage: f.Usage, Value: f.Value, DefValue: f.DefValue})
+			}
+		})
+		if hidden.HasFlags() {
+			fmt.Fprintf(&b, "\nNot shown:\n%s", hidden.FlagUsages())
+		}
+		b.WriteByte('\n')
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit(newRoot(streams{}))
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, surface("help.txt"), strings.ReplaceAll(b.String(), home, "~"))
+}
+
+func TestSurfaceRoutesGolden(t *testing.T) {
+	t.Parallel()
+	var lines []string
+	for _, r := range (api{}).routes() {
+		lines = append(lines, fmt.Sprintf("GET /api/v1/%s %s", r.path, strings.Join(r.may, " ")))
+	}
+	slices.Sort(lines)
+	golden(t, surface("routes.txt"), strings.Join(lines, "\n")+"\n")
+}
+
+// TestSurfaceAnswersGolden asks everything there is about the sample, by the API and by the
+// commands. Of a long answer the file has its beginning and the hash of the whole.
+func TestSurfaceAnswersGolden(t *testing.T) {
+	if testing.Short() {
+		t.Skip("asks everything of a server; runs without -short")
+	}
+	in := newInstall(t)
+	if err := os.WriteFile(filepath.Join(in.dir, "hmac.key"), []byte(strings.Repeat("5a", 32)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := in.serve(t)
+	folder, err := filepath.Abs(filepath.Join("..", "..", "internal", "sample"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.run(t, "import", "--cluster", "sample", "--state", filepath.Join(folder, sample.StateName), filepath.Join(folder, sample.AuditLogName)).ok(t)
+	s.drained(t)
+	fill, plain := s.examples(t, url.QueryEscape), s.examples(t, func(s string) string { return s })
+	var b strings.Builder
+	for _, q := range surfaceQuestions {
+		code, body := s.ask(t, "GET", "/api/v1/"+fill.Replace(q))
+		fmt.Fprintf(&b, "=== GET %s\n%d\n%s\n", q, code, shown(t, body))
+	}
+	for _, q := range surfaceRefused {
+		method, path, _ := strings.Cut(q, " ")
+		code, body := s.ask(t, method, path)
+		fmt.Fprintf(&b, "=== %s\n%d\n%s\n", q, code, shown(t, body))
+	}
+	golden(t, surface("answers.txt"), steady(b.String()))
+	b.Reset()
+	for _, line := range surfaceCommands {
+		args := strings.Fields(line)
+		for i := range args {
+			args[i] = plain.Replace(args[i])
+		}
+		r := in.run(t, args...)
+		fmt.Fprintf(&b, "=== retrial %s\n%d\n%s\n", line, r.code, shown(t, []byte(r.out)))
+		if r.err != "" {
+			fmt.Fprintf(&b, "--- standard error\n%s\n", shown(t, []byte(r.err)))
+		}
+	}
+	golden(t, surface("commands.txt"), strings.ReplaceAll(steady(b.String()), in.dir, "$DIR"))
+}
+
+// surfaceQuestions are asked of the API; words in braces come from examples.
+var surfaceQuestions = []string{
+	"clusters", "classes", "rules",
+	"overview?cluster=sample&from={from}&to={to}",
+	"events?cluster=sample&limit=3", "events?cluster=sample&limit=3&decision=forbid", "events?cluster=sample&outcome=not_judged&limit=2", "events?cluster=sample&user={user}&verb=get&resource=pods&limit=2&from={from}&to={to}",
+	"why?auditID={allowed}", "why?auditID={forbidden}&cluster=sample", "why?auditID={allowed}&at={to}",
+	"explain-deny?auditID={forbidden}", "explain-deny?auditID={forbidden}&at={to}",
+	"who-can?cluster=sample&verb=list&resource=secrets", "who-can?cluster=sample&verb=create&resource=pods/exec&namespace=kube-system", "who-can?cluster=sample&verb=get&path=/metrics", "who-can?cluster=sample&verb=get&resource=pods&allNamespaces=true&at={to}",
+	"can?cluster=sample&subject={user}", "can?cluster=sample&group=system:authenticated", "can?cluster=sample&subject={user}&verb=bind&resource=clusterroles&name=cluster-admin",
+	"changes?cluster=sample&from={from}", "escalations?cluster=sample&limit=5", "escalations?cluster=sample&subject={user}&includeSystem=true", "hygiene?cluster=sample", "hygiene?cluster=sample&includeSystem=true",
+	"drift?cluster=sample", "lineage?cluster=sample&subject={user}&limit=3", "findings?cluster=sample&limit=5&at={to}",
+	"subject?cluster=sample&user={user}&from={from}&to={to}", "suggest?cluster=sample&subject={user}", "suggest?cluster=sample&all=true&includeSystem=true&includeUnseen=true",
+	"completeness?cluster=sample&from={from}&to={to}&settle=1s", "ask?cluster=sample&question=top-users", "ask?cluster=sample&question=denials&values={}", "rejudge?cluster=sample",
+}
+
+// surfaceRefused are questions with something wrong.
+var surfaceRefused = []string{
+	"GET /api/v1/nothing", "DELETE /api/v1/events", "GET /api/v1/events", "GET /api/v1/events?cluster=sample&limit=0", "GET /api/v1/events?cluster=sample&outcome=odd", "GET /api/v1/events?cluster=sample&cluster=sample",
+	"GET /api/v1/events?cluster=sample&from=yesterday", "GET /api/v1/events?cluster=sample&colour=red", "GET /api/v1/overview?cluster=sample", "GET /api/v1/why", "GET /api/v1/why?auditID=absent", "GET /api/v1/who-can?cluster=sample&verb=list",
+	"GET /api/v1/who-can?cluster=sample&verb=list&resource=nothings", "GET /api/v1/can?cluster=sample", "GET /api/v1/can?cluster=absent&subject=a", "GET /api/v1/ask?cluster=sample&question=absent", "GET /api/v1/suggest?cluster=sample", "POST /api/v1/rejudge?cluster=absent",
+}
+
+// surfaceCommands are run against the server.
+var surfaceCommands = []string{
+	"why {allowed}", "why {forbidden} -o json", "explain-deny {forbidden}", "explain-deny {forbidden} -o yaml", "who-can list secrets", "who-can list secrets -o json", "can {user}", "can {user} get pods/web -n default -o yaml",
+	"changes --from {from} --to {to}", "changes --from {from} -o json", "escalations", "escalations --include-system -o json", "hygiene", "hygiene -o yaml", "findings", "findings -o json", "drift", "drift -o json",
+	"lineage {user}", "lineage {user} -o json", "completeness --from {from} --to {to}", "ask", "ask top-users", "ask top-users -o json", "ask top-users -o csv", "suggest --cluster sample --subject {user}", "suggest --all -o json", "cluster list", "rejudge --list",
+	"evaluate", "who-can", "why", "connect", "drift --fail --output odd",
+}
+
+// examples asks the server for what the questions name, and writes it with quote.
+func (s *server) examples(t *testing.T, quote func(string) string) *strings.Replacer {
+	t.Helper()
+	var clusters struct {
+		Clusters []struct{ First, Last time.Time }
+	}
+	s.get(t, "clusters", &clusters)
+	from, to := clusters.Clusters[0].First, clusters.Clusters[0].Last
+	var overview struct{ Subjects []struct{ User string } }
+	s.get(t, "overview?cluster=sample&from="+from.Format(time.RFC3339)+"&to="+to.Format(time.RFC3339), &overview)
+	one := func(filter string) string {
+		var answer struct{ Events []struct{ AuditID string } }
+		s.get(t, "events?cluster=sample&limit=1&"+filter, &answer)
+		return answer.Events[0].AuditID
+	}
+	user := ""
+	for _, subject := range overview.Subjects {
+		if strings.HasPrefix(subject.User, "system:serviceaccount:") {
+			user = subject.User
+			break
+		}
+	}
+	return strings.NewReplacer("{from}", from.Format(time.RFC3339), "{to}", to.Format(time.RFC3339), "{user}", quote(user), "{allowed}", one("decision=allow&user="+url.QueryEscape(user)), "{forbidden}", one("decision=forbid"))
+}
+
+// ask asks and returns whatever the answer is.
+func (s *server) ask(t *testing.T, method, path string) (code int, body []byte) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://retrial"+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := s.local.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if body, err = io.ReadAll(res.Body); err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, body
+}
+
+// shown is what of an answer stands in a golden file.
+func shown(t *testing.T, body []byte) string {
+	t.Helper()
+	const most = 3000
+	text := bytes.TrimSpace(body)
+	if json.Valid(text) {
+		var b bytes.Buffer
+		if err := json.Indent(&b, text, "", " "); err != nil {
+			t.Fatal(err)
+		}
+		text = b.Bytes()
+	}
+	text = []byte(steady(string(text)))
+	if len(text) <= most {
+		return string(text)
+	}
+	cut := bytes.LastIndexByte(text[:most], '\n') + 1
+	return fmt.Sprintf("%s… %d bytes, SHA-256 %x", text[:cut], len(text), sha256.Sum256(text))
+}
+
+// unsteady is what differs from run to run: ages and moments of this run.
+var unsteady = regexp.MustCompile(`("(?:received|generatedAt|lastPost|seconds|took)": )(?:"[^"]*"|[0-9.]+)|(, in )[0-9.]+ s;`)
+
+func steady(text string) string { return unsteady.ReplaceAllString(text, "$1$2…") }
+
+func surface(name string) string { return filepath.Join("cmd", "retrial", "testdata", "surface", name) }
+
+func orElse(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
