@@ -12,6 +12,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/storage"
 )
 
@@ -241,5 +242,5 @@ func (c checks) failure() error {
 	if len(failed) == 0 {
 		return nil
 	}
-	return exitCode{exitFinding, fmt.Errorf("not in order: %s", strings.Join(failed, ", "))}
+	return cli.ExitWith(cli.ExitFinding, fmt.Errorf("not in order: %s", strings.Join(failed, ", ")))
 }

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
@@ -57,7 +58,7 @@ func TestAPISuggest(t *testing.T) {
 			t.Errorf("plan %+v", s.Plan)
 		}
 		var text strings.Builder
-		if err := printAs(&text, "json", s.Plan.Rollback); err != nil || !strings.Contains(text.String(), `"team": "a"`) || !strings.Contains(text.String(), `"why": "so"`) {
+		if err := cli.PrintAs(&text, "json", s.Plan.Rollback); err != nil || !strings.Contains(text.String(), `"team": "a"`) || !strings.Contains(text.String(), `"why": "so"`) {
 			t.Errorf("%v: the way back has lost labels or annotations:\n%s", err, &text)
 		}
 	})

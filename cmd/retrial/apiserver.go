@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
 	apiserver "github.com/retrial-io/retrial/replay/config"
@@ -228,9 +229,9 @@ func checkFirstStart(cfg config.Config) error {
 
 // apiserverOf reads the configuration for a command that replays the log of one cluster: DIR,
 // or the entry NAME=DIR of that cluster. nil: none was given.
-func apiserverOf(s streams, entries []string, cluster string) (func(cluster, server string) *apiserver.History, error) {
+func apiserverOf(s cli.Streams, entries []string, cluster string) (func(cluster, server string) *apiserver.History, error) {
 	usage := func(format string, args ...any) error {
-		return exitCode{exitUsage, fmt.Errorf("--apiserver-config "+format, args...)}
+		return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--apiserver-config "+format, args...))
 	}
 	dir, named := "", []string(nil)
 	for _, entry := range entries {
@@ -258,11 +259,11 @@ func apiserverOf(s streams, entries []string, cluster string) (func(cluster, ser
 		return nil, usage("%w", err)
 	}
 	if !report.Complete() {
-		fmt.Fprintf(s.err, "hint: parts of the apiserver's configuration are missing; retrial config check %s lists them\n", safe.Text(filepath.Clean(dir)))
+		fmt.Fprintf(s.Err, "hint: parts of the apiserver's configuration are missing; retrial config check %s lists them\n", safe.Text(filepath.Clean(dir)))
 	}
 	for _, v := range report.Versions {
 		if i := slices.IndexFunc(v.Warnings, func(w string) bool { return strings.Contains(w, "keeps what it had") }); i >= 0 {
-			fmt.Fprintf(s.err, "hint: %s: %s\n", safe.Text(filepath.Join(dir, v.Folder)), safe.Text(v.Warnings[i]))
+			fmt.Fprintf(s.Err, "hint: %s: %s\n", safe.Text(filepath.Join(dir, v.Folder)), safe.Text(v.Warnings[i]))
 		}
 	}
 	return func(_, server string) *apiserver.History { return h.Of(server) }, nil

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 )
 
@@ -153,7 +154,7 @@ func TestFirstStartWantsApiserverConfig(t *testing.T) {
 					args = append(args, "--kafka-brokers", "127.0.0.1:1", "--clickhouse-dsn", "http://127.0.0.1:1")
 				}
 				code, _, err := commandLine(t, "", args...)
-				if code != exitUsage || !strings.Contains(err, tc.want) {
+				if code != cli.ExitUsage || !strings.Contains(err, tc.want) {
 					t.Errorf("%s: code %d, said %q, want %q", command, code, err, tc.want)
 				}
 				if _, err := os.Stat(data); !errors.Is(err, fs.ErrNotExist) {

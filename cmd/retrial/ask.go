@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/runner"
@@ -36,7 +37,7 @@ type asker struct {
 	set    *pflag.FlagSet
 	server string
 	log    *offlineLog // nil: the question is not asked of logs
-	with   streams     // of the command, for the log
+	with   cli.Streams // of the command, for the log
 }
 
 // bind adds the flags every such command has. Help shows those of the configuration that
@@ -48,7 +49,7 @@ func (a *asker) bind(c *cobra.Command, show ...string) {
 }
 
 // bindLog adds the flags by which a log is asked instead.
-func (a *asker) bindLog(c *cobra.Command, s streams) {
+func (a *asker) bindLog(c *cobra.Command, s cli.Streams) {
 	a.log, a.with = &offlineLog{}, s
 	a.log.bind(c)
 	before := c.Args
@@ -58,7 +59,7 @@ func (a *asker) bindLog(c *cobra.Command, s streams) {
 		}
 		named, err := a.log.named(c)
 		if named && a.server != "" {
-			return usageError(c, "--server and --events exclude each other")
+			return cli.UsageError(c, "--server and --events exclude each other")
 		}
 		return err
 	}
@@ -86,7 +87,7 @@ func (a *asker) apiservers() []string {
 func (a *asker) open(ctx context.Context) (client *apiClient, done func() error, err error) {
 	cfg, err := a.flags.Load()
 	if err != nil {
-		return nil, nil, exitCode{exitUsage, err}
+		return nil, nil, cli.ExitWith(cli.ExitUsage, err)
 	}
 	client, err = dial(ctx, a.server, cfg.DataDir)
 	if err == nil {
@@ -112,7 +113,7 @@ func (a *asker) open(ctx context.Context) (client *apiClient, done func() error,
 	sys.closers = append(sys.closers, asking.close)
 	rules, err := configuredRules(cfg)
 	if err != nil {
-		return nil, nil, errors.Join(exitCode{exitUsage, err}, sys.close())
+		return nil, nil, errors.Join(cli.ExitWith(cli.ExitUsage, err), sys.close())
 	}
 	if sys.apiservers, err = openApiservers(cfg.Replay.ApiserverConfig, sys.log, sys.reg); err != nil {
 		return nil, nil, errors.Join(err, sys.close())
@@ -166,13 +167,13 @@ func (c *apiClient) oneCluster(ctx context.Context, named string) (string, error
 	slices.Sort(names)
 	switch known := strings.Join(names, ", "); {
 	case len(names) == 0:
-		return "", exitCode{exitNoMatch, errors.New("nothing is stored of any cluster yet; bring something in with `retrial import` or `retrial connect`")}
+		return "", cli.ExitWith(cli.ExitNoMatch, errors.New("nothing is stored of any cluster yet; bring something in with `retrial import` or `retrial connect`"))
 	case named != "" && !slices.Contains(names, named):
-		return "", exitCode{exitNoMatch, fmt.Errorf("there is no cluster %s; there is: %s", shorten(named), known)}
+		return "", cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("there is no cluster %s; there is: %s", shorten(named), known))
 	case named != "":
 		return named, nil
 	case len(names) > 1:
-		return "", exitCode{exitUsage, fmt.Errorf("there are several clusters: name one with --cluster: %s", known)}
+		return "", cli.ExitWith(cli.ExitUsage, fmt.Errorf("there are several clusters: name one with --cluster: %s", known))
 	}
 	return names[0], nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/storage"
 )
 
@@ -40,14 +41,14 @@ func TestOneCluster(t *testing.T) {
 		{name: "the only one, with its objects known", events: events("prod"), quiet: []string{"prod"}, want: "prod"},
 		{name: "the only one has no events", quiet: []string{"prod"}, want: "prod"},
 		{name: "one of several, named", events: events("a", "b"), named: "b", want: "b"},
-		{name: "several", events: events("b", "c"), quiet: []string{"a"}, code: exitUsage, says: "--cluster: a, b, c"},
-		{name: "none", code: exitNoMatch, says: "retrial import"},
-		{name: "another one", events: events("a", "b"), named: "x", code: exitNoMatch, says: "no cluster x; there is: a, b"},
+		{name: "several", events: events("b", "c"), quiet: []string{"a"}, code: cli.ExitUsage, says: "--cluster: a, b, c"},
+		{name: "none", code: cli.ExitNoMatch, says: "retrial import"},
+		{name: "another one", events: events("a", "b"), named: "x", code: cli.ExitNoMatch, says: "no cluster x; there is: a, b"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := fakeClient(&fakeStore{stored: c.events, quiet: c.quiet}).oneCluster(t.Context(), c.named)
-			var coded exitCode
-			if got != c.want || errors.As(err, &coded) != (c.code != 0) || coded.code != c.code || c.code != 0 && !strings.Contains(err.Error(), c.says) {
+			var coded cli.Exit
+			if got != c.want || errors.As(err, &coded) != (c.code != 0) || coded.Code != c.code || c.code != 0 && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %q, %v", got, err)
 			}
 		})
@@ -60,12 +61,12 @@ func TestClientErrors(t *testing.T) {
 		path, says string
 		code       int
 	}{
-		{"overview", "cluster is missing", exitUsage},
-		{"no-such-path", "there is no", exitNoMatch},
+		{"overview", "cluster is missing", cli.ExitUsage},
+		{"no-such-path", "there is no", cli.ExitNoMatch},
 	} {
 		err := fakeClient(&fakeStore{}).get(context.Background(), c.path, nil, new(any))
-		var coded exitCode
-		if !errors.As(err, &coded) || coded.code != c.code || !strings.Contains(err.Error(), c.says) {
+		var coded cli.Exit
+		if !errors.As(err, &coded) || coded.Code != c.code || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", c.path, err)
 		}
 	}

@@ -19,15 +19,16 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/storage"
 )
 
-func newBench(s streams) *cobra.Command {
+func newBench(s cli.Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure on this machine",
-		Args:  noArgs,
+		Args:  cli.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newBenchPipeline(s), newBenchStorage(s))
@@ -39,7 +40,7 @@ func newBench(s streams) *cobra.Command {
 //	events × N, own cluster each ──mTLS──▶ webhook ─▶ Kafka ─▶ replay ─▶ ClickHouse
 //	rusage, CPU profile, /proc   ◀────────────────────────────────────────┘
 //	then the stored rows against the posted keys (the store is opened here)
-func newBenchPipeline(s streams) *cobra.Command {
+func newBenchPipeline(s cli.Streams) *cobra.Command {
 	var b pipelineBench
 	var output string
 	c := &cobra.Command{
@@ -58,15 +59,15 @@ Flags after -- go to serve, for instance: -- --kafka-brokers 127.0.0.1:9092. Whe
 ClickHouse server of this machine, --count-pid adds what that uses.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			b.serveFlags = args
-			b.log = s.err
+			b.log = s.Err
 			r, err := b.runAll(c.Context())
 			if err != nil {
 				return err
 			}
 			if output == "json" {
-				err = printAs(s.out, output, r)
+				err = cli.PrintAs(s.Out, output, r)
 			} else {
-				err = r.print(s.out)
+				err = r.print(s.Out)
 			}
 			return errors.Join(err, r.check())
 		},
@@ -80,7 +81,7 @@ ClickHouse server of this machine, --count-pid adds what that uses.`,
 	c.Flags().IntSliceVar(&b.beside, "count-pid", nil, "a further process whose processor time counts, beside the child")
 	c.Flags().StringVar(&b.overview, "overview", "", "begin with the store that bench storage kept in this folder, and meanwhile keep asking for its first page")
 	c.Flags().StringVar(&b.profile, "profile", "", "keep the child's CPU profile in this file")
-	addOutput(c, &output, "table", "json")
+	cli.AddOutput(c, &output, "table", "json")
 	return c
 }
 

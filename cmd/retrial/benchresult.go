@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"text/tabwriter"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/sample"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
@@ -48,7 +49,7 @@ type pipelineRun struct {
 // runAll measures as often as asked and returns the medians.
 func (b *pipelineBench) runAll(ctx context.Context) (_ *pipelineResult, err error) {
 	if b.runs < 1 || b.repeat < 1 {
-		return nil, exitCode{exitUsage, errors.New("--runs and --repeat: at least 1")}
+		return nil, cli.ExitWith(cli.ExitUsage, errors.New("--runs and --repeat: at least 1"))
 	}
 	evaluated, err := b.evaluate(ctx)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/workload"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
@@ -28,7 +29,7 @@ const benchCluster = "bench"
 // benchBlock is how many rows go in at once: as many as a block of the pipeline has at most.
 const benchBlock = 20_000
 
-func newBenchStorage(s streams) *cobra.Command {
+func newBenchStorage(s cli.Streams) *cobra.Command {
 	var b storageBench
 	var output string
 	c := &cobra.Command{
@@ -45,25 +46,25 @@ and what the questions of docs/questions.md take: the median of five times, rows
 the page's first view the 95th percentile of forty at the most.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if b.rows < 1 {
-				return exitCode{exitUsage, fmt.Errorf("--rows %d: there is nothing to measure", b.rows)}
+				return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--rows %d: there is nothing to measure", b.rows))
 			}
 			if b.again && b.dir == "" {
-				return exitCode{exitUsage, errors.New("--again wants the folder of a store kept before: --dir")}
+				return cli.ExitWith(cli.ExitUsage, errors.New("--again wants the folder of a store kept before: --dir"))
 			}
-			b.log = s.err
+			b.log = s.Err
 			r, err := b.run(c.Context())
 			if err != nil {
 				return err
 			}
 			if output == "json" {
-				enc := json.NewEncoder(s.out)
+				enc := json.NewEncoder(s.Out)
 				enc.SetIndent("", "  ")
 				return enc.Encode(r)
 			}
-			return r.print(s.out)
+			return r.print(s.Out)
 		},
 	}
-	c.Args = noArgs
+	c.Args = cli.NoArgs
 	c.Flags().IntVar(&b.rows, "rows", 5_000_000, "events to generate")
 	c.Flags().Uint64Var(&b.seed, "seed", 1, "seed of the generator")
 	c.Flags().StringVar(&b.dir, "dir", "", "keep the store in this folder (default: a temporary one, removed)")
@@ -71,7 +72,7 @@ the page's first view the 95th percentile of forty at the most.`,
 	c.Flags().BoolVar(&b.plain, "no-otel", false, "leave out the comparison with otel_logs")
 	c.Flags().BoolVar(&b.quick, "no-zstd", false, "leave out the comparison with zstd, which takes more than a minute")
 	c.Flags().IntVar(&b.times, "times", 1, "then make the store so many times as large, inside it, and ask again")
-	addOutput(c, &output, "table", "json")
+	cli.AddOutput(c, &output, "table", "json")
 	return c
 }
 
@@ -104,9 +105,9 @@ func (b *storageBench) run(ctx context.Context) (r *storageResult, err error) {
 	path := filepath.Join(dir, "clickhouse")
 	if _, none := os.Stat(path); (none == nil) != b.again {
 		if b.again {
-			return nil, exitCode{exitUsage, fmt.Errorf("--again: there is no store in %s", b.dir)}
+			return nil, cli.ExitWith(cli.ExitUsage, fmt.Errorf("--again: there is no store in %s", b.dir))
 		}
-		return nil, exitCode{exitUsage, fmt.Errorf("%s exists: the measurement wants an empty store", path)}
+		return nil, cli.ExitWith(cli.ExitUsage, fmt.Errorf("%s exists: the measurement wants an empty store", path))
 	}
 	library, err := embedded.Locate("")
 	if err != nil {

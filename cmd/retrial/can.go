@@ -12,12 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/safe"
 )
 
 // SUBJECT ─────────────────────┬▶ api/v1/can ─▶ a table a scope | json | yaml
 // SUBJECT VERB RESOURCE [NAME] ┘            └─▶ yes and why | no and what would help
-func newCan(s streams) *cobra.Command {
+func newCan(s cli.Streams) *cobra.Command {
 	var from asker
 	var output, cluster, namespace, sub, at string
 	var groups []string
@@ -45,13 +46,13 @@ webhooks allow is not in it.`,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
-				return usageError(c, "SUBJECT is missing")
+				return cli.UsageError(c, "SUBJECT is missing")
 			case args[0] == "":
-				return usageError(c, "SUBJECT is empty")
+				return cli.UsageError(c, "SUBJECT is empty")
 			case len(args) == 2 || len(args) > 2 && (args[1] == "" || args[2] == ""):
-				return usageError(c, "VERB and RESOURCE or /PATH go together")
+				return cli.UsageError(c, "VERB and RESOURCE or /PATH go together")
 			case len(args) > 4:
-				return usageError(c, "unexpected argument %q", args[4])
+				return cli.UsageError(c, "unexpected argument %q", args[4])
 			}
 			return nil
 		},
@@ -62,11 +63,11 @@ webhooks allow is not in it.`,
 	c.Flags().StringVarP(&namespace, "namespace", "n", "", "leave out the other namespaces; that of the request")
 	c.Flags().StringVar(&sub, "subresource", "", "subresource, where one behind a slash is not known to be one")
 	bindMoment(c, &cluster, &at)
-	addOutput(c, &output, "table", "json", "yaml")
+	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		list, err := joinGroups(groups)
 		if err != nil {
-			return usageError(c, "--group: %w", err)
+			return cli.UsageError(c, "--group: %w", err)
 		}
 		q := url.Values{"subject": {args[0]}, "group": {list}, "namespace": {namespace}, "cluster": {cluster}, "at": {at}}
 		if len(args) > 1 {
@@ -76,24 +77,24 @@ webhooks allow is not in it.`,
 			}
 			q.Del("allNamespaces")
 		} else if sub != "" {
-			return usageError(c, "--subresource goes with VERB and RESOURCE")
+			return cli.UsageError(c, "--subresource goes with VERB and RESOURCE")
 		}
 		var answer canJSON
 		if _, err := from.askOne(c.Context(), "can", q, &answer); err != nil {
 			return err
 		}
 		if output != "table" {
-			err = printAs(s.out, output, answer)
+			err = cli.PrintAs(s.Out, output, answer)
 		} else {
-			err = printCan(s.out, s.err, &answer)
+			err = printCan(s.Out, s.Err, &answer)
 		}
 		switch d := answer.Request; {
 		case err != nil || d == nil || d.yes():
 			return err
 		case d.Allowed == "no":
-			return exitCode{exitFinding, fmt.Errorf("%s may not", shorten(args[0]))}
+			return cli.ExitWith(cli.ExitFinding, fmt.Errorf("%s may not", shorten(args[0])))
 		}
-		return exitCode{exitFinding, fmt.Errorf("nothing known lets %s, and not everything is known", shorten(args[0]))}
+		return cli.ExitWith(cli.ExitFinding, fmt.Errorf("nothing known lets %s, and not everything is known", shorten(args[0])))
 	}
 	return c
 }

@@ -11,11 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/safe"
 )
 
 // --from --to [--subject] ─▶ api/v1/changes ─▶ a line a rule gained or lost, a line a write | json | yaml
-func newChanges(s streams) *cobra.Command {
+func newChanges(s cli.Streams) *cobra.Command {
 	var from asker
 	var output, cluster, begin, end, subject string
 	var groups []string
@@ -39,11 +40,11 @@ always added. SUBJECT is written as for ` + "`retrial can`" + `.`,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 0:
-				return usageError(c, "unexpected argument %q", args[0])
+				return cli.UsageError(c, "unexpected argument %q", args[0])
 			case begin == "":
-				return usageError(c, "--from is missing")
+				return cli.UsageError(c, "--from is missing")
 			case subject == "" && len(groups) > 0:
-				return usageError(c, "--group goes with --subject; what a group by itself gives is --subject group:NAME")
+				return cli.UsageError(c, "--group goes with --subject; what a group by itself gives is --subject group:NAME")
 			}
 			return nil
 		},
@@ -55,11 +56,11 @@ always added. SUBJECT is written as for ` + "`retrial can`" + `.`,
 	c.Flags().StringVar(&end, "to", "", "the moment after (default: the newest that is known)")
 	c.Flags().StringVar(&subject, "subject", "", "only what changed for this subject, with all its groups")
 	c.Flags().StringArrayVar(&groups, "group", nil, "group the subject is in, may be repeated (default: those its requests carried)")
-	addOutput(c, &output, "table", "json", "yaml")
+	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		list, err := joinGroups(groups)
 		if err != nil {
-			return usageError(c, "--group: %w", err)
+			return cli.UsageError(c, "--group: %w", err)
 		}
 		q := url.Values{"cluster": {cluster}, "from": {begin}, "to": {end}, "subject": {subject}, "group": {list}}
 		var answer changesJSON
@@ -67,9 +68,9 @@ always added. SUBJECT is written as for ` + "`retrial can`" + `.`,
 			return err
 		}
 		if output != "table" {
-			return printAs(s.out, output, answer)
+			return cli.PrintAs(s.Out, output, answer)
 		}
-		return printChanges(s.out, s.err, &answer)
+		return printChanges(s.Out, s.Err, &answer)
 	}
 	return c
 }

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 	"sigs.k8s.io/yaml"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/replay"
 )
@@ -23,7 +24,7 @@ import (
 func commandLine(t *testing.T, in string, args ...string) (code int, out, err string) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = execute(t.Context(), args, streams{strings.NewReader(in), &o, &e})
+	code = execute(t.Context(), args, cli.Streams{In: strings.NewReader(in), Out: &o, Err: &e})
 	return code, o.String(), e.String()
 }
 
@@ -38,24 +39,24 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		code int
 		want string
 	}{
-		"a command mistyped":        {[]string{"evalute"}, exitUsage, `unknown command "evalute" for "retrial", did you mean evaluate?; see retrial --help`},
-		"a subcommand mistyped":     {[]string{"cluster", "lst"}, exitUsage, `did you mean list?; see retrial cluster --help`},
-		"a flag mistyped":           {[]string{"serve", "--ui-lisen", "x"}, exitUsage, `unknown flag: --ui-lisen; see retrial serve --help`},
-		"nothing to explain":        {[]string{"why"}, exitUsage, "AUDIT-ID is missing; see retrial why --help"},
-		"an empty audit ID":         {[]string{"why", ""}, exitUsage, "AUDIT-ID is empty"},
-		"two clusters":              {[]string{"cluster", "add", "a", "b"}, exitUsage, `unexpected argument "b": one NAME at a time`},
-		"a form there is not":       {[]string{"cluster", "list", "-o", "xml"}, exitUsage, `--output "xml" is none of table, json, yaml`},
-		"a log without its flag":    {[]string{"evaluate", log}, exitUsage, "logs are named with --events"},
-		"a folder of logs":          {[]string{"evaluate", "--events", dir}, exitUsage, "is a directory: name the logs in it"},
-		"standard input twice":      {[]string{"evaluate", "--events", "-", "--events", "-"}, exitUsage, "standard input is named twice"},
-		"a lag below nothing":       {[]string{"evaluate", "--events", log, "--lag", "-1s"}, exitUsage, "--lag -1s: must not be negative"},
-		"no audit log":              {[]string{"evaluate", "--events", log}, exitError, "no line is an audit event: want audit.k8s.io/v1 events as JSON"},
-		"a hostile name":            {[]string{"evaluate", "--events", "no\x1b[31m\u202e"}, exitUsage, `no\x1b[31m\u202e`},
-		"no cluster to rotate":      {[]string{"cluster", "rotate", "x", "--data-dir", filepath.Join(dir, "none")}, exitError, "no cluster is registered in"},
-		"no cluster to revoke":      {[]string{"cluster", "revoke", "x", "--data-dir", filepath.Join(dir, "none")}, exitError, "`retrial cluster add NAME` registers one"},
-		"a kubeconfig for nowhere":  {[]string{"cluster", "add", "x", "--data-dir", filepath.Join(dir, "d"), "-o", filepath.Join(dir, "none", "x")}, exitError, "write the webhook's kubeconfig"},
-		"a file there is not":       {[]string{"serve", "--data-dir", filepath.Join(dir, "none"), "--ui-tls-cert", log + "x", "--ui-tls-key", log}, exitUsage, "ui-tls-cert: open "},
-		"a receiver without a host": {[]string{"cluster", "add", "x", "--data-dir", filepath.Join(dir, "d"), "--server", "nonsense"}, exitUsage, "no http or https URL"},
+		"a command mistyped":        {[]string{"evalute"}, cli.ExitUsage, `unknown command "evalute" for "retrial", did you mean evaluate?; see retrial --help`},
+		"a subcommand mistyped":     {[]string{"cluster", "lst"}, cli.ExitUsage, `did you mean list?; see retrial cluster --help`},
+		"a flag mistyped":           {[]string{"serve", "--ui-lisen", "x"}, cli.ExitUsage, `unknown flag: --ui-lisen; see retrial serve --help`},
+		"nothing to explain":        {[]string{"why"}, cli.ExitUsage, "AUDIT-ID is missing; see retrial why --help"},
+		"an empty audit ID":         {[]string{"why", ""}, cli.ExitUsage, "AUDIT-ID is empty"},
+		"two clusters":              {[]string{"cluster", "add", "a", "b"}, cli.ExitUsage, `unexpected argument "b": one NAME at a time`},
+		"a form there is not":       {[]string{"cluster", "list", "-o", "xml"}, cli.ExitUsage, `--output "xml" is none of table, json, yaml`},
+		"a log without its flag":    {[]string{"evaluate", log}, cli.ExitUsage, "logs are named with --events"},
+		"a folder of logs":          {[]string{"evaluate", "--events", dir}, cli.ExitUsage, "is a directory: name the logs in it"},
+		"standard input twice":      {[]string{"evaluate", "--events", "-", "--events", "-"}, cli.ExitUsage, "standard input is named twice"},
+		"a lag below nothing":       {[]string{"evaluate", "--events", log, "--lag", "-1s"}, cli.ExitUsage, "--lag -1s: must not be negative"},
+		"no audit log":              {[]string{"evaluate", "--events", log}, cli.ExitError, "no line is an audit event: want audit.k8s.io/v1 events as JSON"},
+		"a hostile name":            {[]string{"evaluate", "--events", "no\x1b[31m\u202e"}, cli.ExitUsage, `no\x1b[31m\u202e`},
+		"no cluster to rotate":      {[]string{"cluster", "rotate", "x", "--data-dir", filepath.Join(dir, "none")}, cli.ExitError, "no cluster is registered in"},
+		"no cluster to revoke":      {[]string{"cluster", "revoke", "x", "--data-dir", filepath.Join(dir, "none")}, cli.ExitError, "`retrial cluster add NAME` registers one"},
+		"a kubeconfig for nowhere":  {[]string{"cluster", "add", "x", "--data-dir", filepath.Join(dir, "d"), "-o", filepath.Join(dir, "none", "x")}, cli.ExitError, "write the webhook's kubeconfig"},
+		"a file there is not":       {[]string{"serve", "--data-dir", filepath.Join(dir, "none"), "--ui-tls-cert", log + "x", "--ui-tls-key", log}, cli.ExitUsage, "ui-tls-cert: open "},
+		"a receiver without a host": {[]string{"cluster", "add", "x", "--data-dir", filepath.Join(dir, "d"), "--server", "nonsense"}, cli.ExitUsage, "no http or https URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, err := commandLine(t, "", tc.args...)
@@ -84,7 +85,7 @@ func TestEvaluateHints(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, err := commandLine(t, tc.in, "evaluate", "--events", "-", "-o", "json")
-			if code != exitOK || !strings.Contains(err, tc.want) {
+			if code != cli.ExitOK || !strings.Contains(err, tc.want) {
 				t.Errorf("code %d, said %q, want %q", code, err, tc.want)
 			}
 			if !json.Valid([]byte(out)) {
@@ -126,7 +127,7 @@ func TestHintsOfState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, command := range [][]string{{"evaluate", "-o", "json"}, {"findings", "-o", "json"}} {
 				code, out, err := commandLine(t, tc.in, append(append(command, "--events", "-"), tc.more...)...)
-				if code != exitOK || strings.Contains(err, hint) != tc.hinted {
+				if code != cli.ExitOK || strings.Contains(err, hint) != tc.hinted {
 					t.Errorf("%s: code %d, said %q", command[0], code, err)
 				}
 				if command[0] == "evaluate" && !tc.hinted && !strings.Contains(out, `"indeterminate": 1`) {
@@ -145,13 +146,13 @@ func TestFormsAreSafe(t *testing.T) {
 		t.Fatal(err)
 	}
 	var sunk bytes.Buffer
-	if _, err := (safeJSON{&sunk}).Write(in); err != nil {
+	if _, err := cli.SafeJSON(&sunk).Write(in); err != nil {
 		t.Fatal(err)
 	}
 	outputs := map[string]string{"lines": sunk.String()}
 	for _, form := range []string{"json", "yaml"} {
 		var b bytes.Buffer
-		if err := printAs(&b, form, map[string]string{"name": hostile, "quiet": "a\u202eb", "lines": "a\nb", "number": "12"}); err != nil {
+		if err := cli.PrintAs(&b, form, map[string]string{"name": hostile, "quiet": "a\u202eb", "lines": "a\nb", "number": "12"}); err != nil {
 			t.Fatal(err)
 		}
 		outputs[form] = b.String()
@@ -179,7 +180,7 @@ func TestClusterAddSaysWhatIsNeededToReachIt(t *testing.T) {
 	}
 	add := func(name string, args ...string) string {
 		code, _, err := commandLine(t, "", append([]string{"cluster", "add", name, "--data-dir", dir, "-o", kubeconfig}, args...)...)
-		if code != exitOK {
+		if code != cli.ExitOK {
 			t.Fatalf("code %d: %s", code, err)
 		}
 		return err

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/retrial-io/retrial/internal/cli"
 )
 
 // socketName is the local API's unix socket in the data directory. Who can open it may do
@@ -38,7 +40,7 @@ func dial(ctx context.Context, server, dataDir string) (*apiClient, error) {
 	if server != "" {
 		u, err := url.Parse(server)
 		if err != nil || u.Host == "" {
-			return nil, exitCode{exitUsage, fmt.Errorf("--server %q: write a URL such as http://127.0.0.1:8080", server)}
+			return nil, cli.ExitWith(cli.ExitUsage, fmt.Errorf("--server %q: write a URL such as http://127.0.0.1:8080", server))
 		}
 		return &apiClient{http: &http.Client{}, base: u}, nil
 	}
@@ -98,14 +100,14 @@ func (c *apiClient) do(ctx context.Context, method, path string, query url.Value
 		err := fmt.Errorf("ask %s: %s: %s", c.base.Redacted(), res.Status, text)
 		switch res.StatusCode {
 		case http.StatusBadRequest: // the question is wrong, whoever was asked
-			return exitCode{exitUsage, errors.New(text)}
+			return cli.ExitWith(cli.ExitUsage, errors.New(text))
 		case http.StatusNotImplemented:
 			return fmt.Errorf("%w: %s", errElsewhere, text)
 		case http.StatusNotFound:
 			if c.local { // otherwise the address may be wrong
 				err = errors.New(text)
 			}
-			return exitCode{exitNoMatch, err}
+			return cli.ExitWith(cli.ExitNoMatch, err)
 		}
 		return err
 	}

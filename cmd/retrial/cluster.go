@@ -15,14 +15,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 )
 
-func newCluster(s streams) *cobra.Command {
+func newCluster(s cli.Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cluster",
 		Short: "Say which clusters may post audit events",
-		Args:  noArgs,
+		Args:  cli.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	flags := config.Bind(c.PersistentFlags())
@@ -35,7 +36,7 @@ func newCluster(s streams) *cobra.Command {
 func loadIdentity(flags *config.Flags) (config.Config, *identity.Authority, error) {
 	cfg, err := flags.Load()
 	if err != nil {
-		return cfg, nil, exitCode{exitUsage, err}
+		return cfg, nil, cli.ExitWith(cli.ExitUsage, err)
 	}
 	a, err := openIdentity(cfg)
 	return cfg, a, err
@@ -55,7 +56,7 @@ func identityConfig(cfg config.Config) identity.Config {
 func loadRegistry(flags *config.Flags) (*identity.Authority, error) {
 	cfg, err := flags.Load()
 	if err != nil {
-		return nil, exitCode{exitUsage, err}
+		return nil, cli.ExitWith(cli.ExitUsage, err)
 	}
 	if _, err := os.Stat(identityConfig(cfg).Dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w in %s: `retrial cluster add NAME` registers one; another folder is named with --data-dir", errNoClusters, cfg.DataDir)
@@ -78,7 +79,7 @@ func receiverURL(cfg config.Config) string {
 	return "https://" + net.JoinHostPort(host, port)
 }
 
-func newClusterAdd(s streams, flags *config.Flags) *cobra.Command {
+func newClusterAdd(s cli.Streams, flags *config.Flags) *cobra.Command {
 	var k webhookKubeconfig
 	c := &cobra.Command{
 		Use:   "add NAME",
@@ -89,7 +90,7 @@ to --output (default: standard output). It is as secret as the key in it.
 
 A running server accepts the certificate at once.`,
 		Example: "  retrial cluster add prod --server https://retrial.example:9443 --output webhook.kubeconfig",
-		Args:    oneArg("NAME"),
+		Args:    cli.OneArg("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			cfg, a, err := loadIdentity(flags)
 			if err != nil {
@@ -118,18 +119,18 @@ func (k *webhookKubeconfig) bind(c *cobra.Command) {
 
 // write issues credentials and writes the file. What can go wrong is tried first: nobody
 // wants a cluster registered whose key is nowhere.
-func (k *webhookKubeconfig) write(s streams, a *identity.Authority, cfg config.Config, cluster string, issue func(string) (identity.Credentials, error)) (err error) {
+func (k *webhookKubeconfig) write(s cli.Streams, a *identity.Authority, cfg config.Config, cluster string, issue func(string) (identity.Credentials, error)) (err error) {
 	server := k.server
 	if server == "" {
 		server = receiverURL(cfg)
 	}
 	if _, err := identity.Endpoint(server, cluster, k.apiserver); err != nil {
-		return exitCode{exitUsage, err}
+		return cli.ExitWith(cli.ExitUsage, err)
 	}
 	if k.dir != "" {
 		return k.writeDir(s, a, cfg, server, cluster, issue)
 	}
-	out := s.out
+	out := s.Out
 	if k.out != "-" {
 		// A file of its own, renamed: what was there may be readable by others.
 		tmp, err := os.CreateTemp(filepath.Dir(k.out), ".retrial-*")
@@ -166,17 +167,17 @@ func (k *webhookKubeconfig) write(s streams, a *identity.Authority, cfg config.C
 	if k.token {
 		valid = "its token is valid until the cluster is revoked"
 	}
-	fmt.Fprintf(s.err, "cluster %s may post to %s; %s\n", cluster, server, valid)
+	fmt.Fprintf(s.Err, "cluster %s may post to %s; %s\n", cluster, server, valid)
 	if k.out != "-" {
-		fmt.Fprintf(s.err, "wrote %s; give kube-apiserver --audit-webhook-config-file=%s and an --audit-policy-file\n", k.out, k.out)
+		fmt.Fprintf(s.Err, "wrote %s; give kube-apiserver --audit-webhook-config-file=%s and an --audit-policy-file\n", k.out, k.out)
 	}
-	return adviseReach(s.err, a, cfg, server)
+	return adviseReach(s.Err, a, cfg, server)
 }
 
 // writeDir is write with credentials in files of their own.
-func (k *webhookKubeconfig) writeDir(s streams, a *identity.Authority, cfg config.Config, server, cluster string, issue func(string) (identity.Credentials, error)) error {
+func (k *webhookKubeconfig) writeDir(s cli.Streams, a *identity.Authority, cfg config.Config, server, cluster string, issue func(string) (identity.Credentials, error)) error {
 	if k.token || k.out != "-" {
-		return exitCode{exitUsage, errors.New("--output-dir takes the place of --output, and holds a certificate: leave --output and --token out")}
+		return cli.ExitWith(cli.ExitUsage, errors.New("--output-dir takes the place of --output, and holds a certificate: leave --output and --token out"))
 	}
 	if err := os.MkdirAll(k.dir, 0o700); err != nil {
 		return fmt.Errorf("write the webhook's files: %w", err)
@@ -192,9 +193,9 @@ func (k *webhookKubeconfig) writeDir(s streams, a *identity.Authority, cfg confi
 	if err := writeFiles(k.dir, files); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "cluster %s may post to %s; its certificate is valid until %s\nwrote %s; give kube-apiserver --audit-webhook-config-file=%s and an --audit-policy-file\n",
+	fmt.Fprintf(s.Err, "cluster %s may post to %s; its certificate is valid until %s\nwrote %s; give kube-apiserver --audit-webhook-config-file=%s and an --audit-policy-file\n",
 		cluster, server, cred.Expires.Format(time.DateOnly), k.dir, filepath.Join(k.dir, identity.FileWebhookConfig))
-	return adviseReach(s.err, a, cfg, server)
+	return adviseReach(s.Err, a, cfg, server)
 }
 
 // adviseReach says what is still needed for apiservers to reach the server by its URL.
@@ -251,18 +252,18 @@ func registeredRow(c identity.Cluster, used map[string]time.Time, now time.Time)
 	return row
 }
 
-func newClusterList(s streams, flags *config.Flags) *cobra.Command {
+func newClusterList(s cli.Streams, flags *config.Flags) *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the registered clusters",
-		Args:  noArgs,
+		Args:  cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			list := []registeredJSON{}
 			a, err := loadRegistry(flags)
 			switch {
 			case errors.Is(err, errNoClusters):
-				fmt.Fprintln(s.err, err)
+				fmt.Fprintln(s.Err, err)
 			case err != nil:
 				return err
 			default:
@@ -275,12 +276,12 @@ func newClusterList(s streams, flags *config.Flags) *cobra.Command {
 				}
 			}
 			if output != "table" {
-				return printAs(s.out, output, list)
+				return cli.PrintAs(s.Out, output, list)
 			}
-			return printClusters(s.out, list)
+			return printClusters(s.Out, list)
 		},
 	}
-	addOutput(c, &output, "table", "json", "yaml")
+	cli.AddOutput(c, &output, "table", "json", "yaml")
 	return c
 }
 
@@ -306,11 +307,11 @@ func printClusters(out io.Writer, list []registeredJSON) error {
 	return w.Flush()
 }
 
-func newClusterRevoke(s streams, flags *config.Flags) *cobra.Command {
+func newClusterRevoke(s cli.Streams, flags *config.Flags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke NAME",
 		Short: "Refuse everything the cluster posts from now on, open connections included",
-		Args:  oneArg("NAME"),
+		Args:  cli.OneArg("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			a, err := loadRegistry(flags)
 			if err != nil {
@@ -319,7 +320,7 @@ func newClusterRevoke(s streams, flags *config.Flags) *cobra.Command {
 			if err := a.Registry().Revoke(args[0]); err != nil {
 				return fmt.Errorf("%w; `retrial cluster list` shows them", err)
 			}
-			fmt.Fprintf(s.err, "cluster %s is revoked; what it sent before stays\n", args[0])
+			fmt.Fprintf(s.Err, "cluster %s is revoked; what it sent before stays\n", args[0])
 			return nil
 		},
 	}

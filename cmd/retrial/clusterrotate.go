@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 )
 
@@ -24,7 +25,7 @@ type rotateFlags struct {
 	quiet                                              time.Duration
 }
 
-func newClusterRotate(s streams, flags *config.Flags) *cobra.Command {
+func newClusterRotate(s cli.Streams, flags *config.Flags) *cobra.Command {
 	var k webhookKubeconfig
 	var r rotateFlags
 	c := &cobra.Command{
@@ -46,9 +47,9 @@ kube-apiserver reads again while it runs, and which want a restart: docs/rotate.
   retrial cluster rotate prod --finish`,
 		Args: func(c *cobra.Command, args []string) error {
 			if r.authority || r.server {
-				return noArgs(c, args)
+				return cli.NoArgs(c, args)
 			}
-			return oneArg("NAME")(c, args)
+			return cli.OneArg("NAME")(c, args)
 		},
 	}
 	k.bind(c)
@@ -61,7 +62,7 @@ kube-apiserver reads again while it runs, and which want a restart: docs/rotate.
 	c.Flags().BoolVar(&r.revokeOld, "revoke-old", false, "refuse the earlier certificates from now on, without an overlap")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := r.check(); err != nil {
-			return exitCode{exitUsage, err}
+			return cli.ExitWith(cli.ExitUsage, err)
 		}
 		if _, err := loadRegistry(flags); err != nil {
 			return err
@@ -79,7 +80,7 @@ kube-apiserver reads again while it runs, and which want a restart: docs/rotate.
 			if err := a.Registry().Finish(args[0], r.quiet, r.force); err != nil {
 				return r.advise(err)
 			}
-			fmt.Fprintf(s.err, "cluster %s: only its newest certificate is accepted now\n", args[0])
+			fmt.Fprintf(s.Err, "cluster %s: only its newest certificate is accepted now\n", args[0])
 			return nil
 		}
 		if err := k.write(s, a, cfg, args[0], func(name string) (identity.Credentials, error) {
@@ -88,7 +89,7 @@ kube-apiserver reads again while it runs, and which want a restart: docs/rotate.
 			return err
 		}
 		if !r.revokeOld {
-			fmt.Fprintf(s.err, "the earlier certificates stay accepted; when all its apiservers have the new one: retrial cluster rotate %s --finish\n", args[0])
+			fmt.Fprintf(s.Err, "the earlier certificates stay accepted; when all its apiservers have the new one: retrial cluster rotate %s --finish\n", args[0])
 		}
 		return nil
 	}
@@ -125,7 +126,7 @@ func (r *rotateFlags) advise(err error) error {
 	return err
 }
 
-func (r *rotateFlags) rotateServer(s streams, a *identity.Authority) error {
+func (r *rotateFlags) rotateServer(s cli.Streams, a *identity.Authority) error {
 	if err := a.RenewServer(); err != nil {
 		return err
 	}
@@ -133,17 +134,17 @@ func (r *rotateFlags) rotateServer(s streams, a *identity.Authority) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "the receiver's certificate is new, valid until %s; a running server uses it from the next connection on\n", server.NotAfter.Format(time.DateOnly))
+	fmt.Fprintf(s.Err, "the receiver's certificate is new, valid until %s; a running server uses it from the next connection on\n", server.NotAfter.Format(time.DateOnly))
 	return nil
 }
 
-func (r *rotateFlags) rotateAuthority(s streams, a *identity.Authority, cfg config.Config) error {
+func (r *rotateFlags) rotateAuthority(s cli.Streams, a *identity.Authority, cfg config.Config) error {
 	switch {
 	case r.abort:
 		if err := a.AbortRotation(r.force); err != nil {
 			return r.advise(err)
 		}
-		fmt.Fprintln(s.err, "given up: the authority is the one before")
+		fmt.Fprintln(s.Err, "given up: the authority is the one before")
 		return nil
 	case r.finish:
 		if err := a.FinishRotation(r.quiet, r.force); err != nil {
@@ -153,7 +154,7 @@ func (r *rotateFlags) rotateAuthority(s streams, a *identity.Authority, cfg conf
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(s.err, "finished: the authority is the new one, valid until %s; the old one and all it signed are refused\n", authority.NotAfter.Format(time.DateOnly))
+		fmt.Fprintf(s.Err, "finished: the authority is the new one, valid until %s; the old one and all it signed are refused\n", authority.NotAfter.Format(time.DateOnly))
 		return nil
 	}
 	rotation, err := a.BeginRotation()
@@ -164,14 +165,14 @@ func (r *rotateFlags) rotateAuthority(s streams, a *identity.Authority, cfg conf
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "a new authority, valid until %s, is trusted beside the old one, which ends %s.\nNow give every cluster a webhook configuration with both:\n",
+	fmt.Fprintf(s.Err, "a new authority, valid until %s, is trusted beside the old one, which ends %s.\nNow give every cluster a webhook configuration with both:\n",
 		rotation.New.NotAfter.Format(time.DateOnly), rotation.Old.NotAfter.Format(time.DateOnly))
 	for _, c := range clusters {
 		if c.Revoked == nil {
-			fmt.Fprintf(s.err, "  retrial cluster rotate %s%s --output %s.kubeconfig\n", c.Name, site{cfg: cfg}.dataDir(), c.Name)
+			fmt.Fprintf(s.Err, "  retrial cluster rotate %s%s --output %s.kubeconfig\n", c.Name, site{cfg: cfg}.dataDir(), c.Name)
 		}
 	}
-	fmt.Fprintf(s.err, "and when all of them use it:\n  retrial cluster rotate --authority --finish%s\n", site{cfg: cfg}.dataDir())
+	fmt.Fprintf(s.Err, "and when all of them use it:\n  retrial cluster rotate --authority --finish%s\n", site{cfg: cfg}.dataDir())
 	return nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/retrial-io/retrial/internal/cli"
 )
 
 // Which flags of cluster rotate go together, and what is said of those that do not.
@@ -51,31 +53,31 @@ func TestRotateSteps(t *testing.T) {
 		code int
 		want string // of what is said
 	}{
-		{"add prod", exitOK, "cluster prod may post to"},
-		{"rotate", exitUsage, "NAME is missing"},
-		{"rotate prod other", exitUsage, "unexpected argument"},
-		{"rotate prod --authority", exitUsage, "unexpected argument"},
-		{"rotate prod --server-certificate", exitUsage, "unexpected argument"},
-		{"rotate prod --abort", exitUsage, "gives up a change of --authority"},
-		{"rotate prod --finish --revoke-old", exitUsage, "--finish revokes"},
-		{"rotate prod --finish --quiet -1m", exitUsage, "--quiet must not be negative"},
-		{"rotate prod --force", exitUsage, "--force is for --finish and --abort"},
-		{"rotate prod --output " + written, exitOK, "retrial cluster rotate prod --finish"},
-		{"rotate prod --finish", exitError, "--force does it now"}, // nobody has used the new one
-		{"rotate prod --finish --force", exitOK, "only its newest certificate is accepted now"},
-		{"rotate prod --revoke-old --output " + written, exitOK, ""},
-		{"rotate --server-certificate", exitOK, "the receiver's certificate is new"},
-		{"rotate --server-certificate --finish", exitUsage, "one step"},
-		{"rotate --authority --finish", exitError, "no change of authority is under way"},
-		{"rotate --authority --abort", exitError, "no change of authority is under way"},
-		{"rotate --authority", exitOK, "retrial cluster rotate --authority --finish"},
-		{"rotate --authority", exitError, "a change of authority is under way"},
-		{"rotate --authority --abort", exitOK, "given up"},
-		{"rotate --authority", exitOK, "is trusted beside the old one"},
-		{"rotate --authority --finish", exitError, "--force does it now"}, // prod has none of the new one's
-		{"rotate prod --output " + written, exitOK, "stay accepted"},
-		{"rotate --authority --abort", exitError, "--force does it now"},
-		{"rotate --authority --finish --force", exitOK, "finished: the authority is the new one"},
+		{"add prod", cli.ExitOK, "cluster prod may post to"},
+		{"rotate", cli.ExitUsage, "NAME is missing"},
+		{"rotate prod other", cli.ExitUsage, "unexpected argument"},
+		{"rotate prod --authority", cli.ExitUsage, "unexpected argument"},
+		{"rotate prod --server-certificate", cli.ExitUsage, "unexpected argument"},
+		{"rotate prod --abort", cli.ExitUsage, "gives up a change of --authority"},
+		{"rotate prod --finish --revoke-old", cli.ExitUsage, "--finish revokes"},
+		{"rotate prod --finish --quiet -1m", cli.ExitUsage, "--quiet must not be negative"},
+		{"rotate prod --force", cli.ExitUsage, "--force is for --finish and --abort"},
+		{"rotate prod --output " + written, cli.ExitOK, "retrial cluster rotate prod --finish"},
+		{"rotate prod --finish", cli.ExitError, "--force does it now"}, // nobody has used the new one
+		{"rotate prod --finish --force", cli.ExitOK, "only its newest certificate is accepted now"},
+		{"rotate prod --revoke-old --output " + written, cli.ExitOK, ""},
+		{"rotate --server-certificate", cli.ExitOK, "the receiver's certificate is new"},
+		{"rotate --server-certificate --finish", cli.ExitUsage, "one step"},
+		{"rotate --authority --finish", cli.ExitError, "no change of authority is under way"},
+		{"rotate --authority --abort", cli.ExitError, "no change of authority is under way"},
+		{"rotate --authority", cli.ExitOK, "retrial cluster rotate --authority --finish"},
+		{"rotate --authority", cli.ExitError, "a change of authority is under way"},
+		{"rotate --authority --abort", cli.ExitOK, "given up"},
+		{"rotate --authority", cli.ExitOK, "is trusted beside the old one"},
+		{"rotate --authority --finish", cli.ExitError, "--force does it now"}, // prod has none of the new one's
+		{"rotate prod --output " + written, cli.ExitOK, "stay accepted"},
+		{"rotate --authority --abort", cli.ExitError, "--force does it now"},
+		{"rotate --authority --finish --force", cli.ExitOK, "finished: the authority is the new one"},
 	} {
 		args := append([]string{"cluster"}, strings.Fields(step.args)...)
 		code, _, said := commandLine(t, "", append(args, "--data-dir", data)...)

@@ -14,11 +14,12 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/apimetrics"
 	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 )
 
 // cluster scrape: credentials ─▶ one reading of the apiserver's counters ─▶ DATA-DIR/scrape ─▶ the running server
-func newClusterScrape(s streams, flags *config.Flags) *cobra.Command {
+func newClusterScrape(s cli.Streams, flags *config.Flags) *cobra.Command {
 	var o scrapeOptions
 	c := &cobra.Command{
 		Use:   "scrape NAME",
@@ -32,11 +33,11 @@ Name the apiserver's own address, never that of a load balancer: each has counte
 Do it again with another token before the old one expires.`,
 		Example: `  retrial cluster scrape prod --url https://10.0.0.1:6443 --token-file metrics.token --certificate-authority metrics-ca.crt
   retrial cluster scrape prod --apiserver cp-2 --remove`,
-		Args: oneArg("NAME"),
+		Args: cli.OneArg("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
 			cfg, err := flags.Load()
 			if err != nil {
-				return exitCode{exitUsage, err}
+				return cli.ExitWith(cli.ExitUsage, err)
 			}
 			return o.run(c.Context(), s, cfg, args[0])
 		},
@@ -55,8 +56,10 @@ type scrapeOptions struct {
 	remove                    bool
 }
 
-func (o *scrapeOptions) run(ctx context.Context, s streams, cfg config.Config, cluster string) error {
-	usage := func(format string, args ...any) error { return exitCode{exitUsage, fmt.Errorf(format, args...)} }
+func (o *scrapeOptions) run(ctx context.Context, s cli.Streams, cfg config.Config, cluster string) error {
+	usage := func(format string, args ...any) error {
+		return cli.ExitWith(cli.ExitUsage, fmt.Errorf(format, args...))
+	}
 	name := cluster
 	switch {
 	case !identity.ValidName(cluster):
@@ -73,10 +76,10 @@ func (o *scrapeOptions) run(ctx context.Context, s streams, cfg config.Config, c
 		}
 		err := registry.remove(cluster, o.apiserver)
 		if errors.Is(err, fs.ErrNotExist) {
-			return exitCode{exitNoMatch, fmt.Errorf("the counters of %s are not read by what %s says", name, absolute(cfg.DataDir))}
+			return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("the counters of %s are not read by what %s says", name, absolute(cfg.DataDir)))
 		}
 		if err == nil {
-			fmt.Fprintf(s.err, "the counters of %s are not read any more; what was read stays\n", name)
+			fmt.Fprintf(s.Err, "the counters of %s are not read any more; what was read stays\n", name)
 		}
 		return err
 	}
@@ -110,7 +113,7 @@ func (o *scrapeOptions) run(ctx context.Context, s streams, cfg config.Config, c
 	if err := registry.save(cluster, o.apiserver, o.url, token, ca); err != nil {
 		return fmt.Errorf("keep what to ask: %w", err)
 	}
-	fmt.Fprintf(s.err, "%s made %s since %s; its counters are read from now on (%s)\n", name, count(got.Events, "audit event"), got.Started.UTC().Format(time.RFC3339),
+	fmt.Fprintf(s.Err, "%s made %s since %s; its counters are read from now on (%s)\n", name, count(got.Events, "audit event"), got.Started.UTC().Format(time.RFC3339),
 		filepath.Join(string(registry), cluster))
 	return nil
 }

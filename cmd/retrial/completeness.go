@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/analysis/completeness"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/safe"
 )
 
@@ -23,7 +24,7 @@ type completenessAnswer struct {
 }
 
 // completeness ─▶ api/v1/completeness of the running server, or of the store ─▶ table | json | yaml
-func newCompleteness(s streams) *cobra.Command {
+func newCompleteness(s cli.Streams) *cobra.Command {
 	var ask asker
 	var cluster, from, to, settle, logFile, output string
 	c := &cobra.Command{
@@ -41,7 +42,7 @@ The exit code is 3 when events are missing that could be brought in, or an apise
 		Example: `  retrial completeness
   retrial completeness --cluster prod --from 2026-11-20T00:00:00Z -o json
   retrial completeness --apiserver-log /var/log/pods/kube-system_kube-apiserver-*/kube-apiserver/0.log`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 	}
 	ask.bind(c, "completeness-scrape")
 	c.Flags().StringVar(&cluster, "cluster", "", "of this cluster (default: the only one)")
@@ -49,13 +50,13 @@ The exit code is 3 when events are missing that could be brought in, or an apise
 	c.Flags().StringVar(&to, "to", "", "events before this time (default: now, less --settle)")
 	c.Flags().StringVar(&settle, "settle", "", "how long events may be under way (default 150s: a batch's wait and its retries)")
 	c.Flags().StringVar(&logFile, "apiserver-log", "", "log of a kube-apiserver, to name the events it lost")
-	addOutput(c, &output, "table", "json", "yaml")
+	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		var answer completenessAnswer
 		if logFile != "" {
 			f, err := os.Open(logFile)
 			if err != nil {
-				return exitCode{exitUsage, fmt.Errorf("--apiserver-log: %w", err)}
+				return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--apiserver-log: %w", err))
 			}
 			defer f.Close()
 			if answer.Log, err = completeness.ReadLog(f); err != nil {
@@ -73,12 +74,12 @@ The exit code is 3 when events are missing that could be brought in, or an apise
 		}
 		var err error
 		if output == "table" {
-			err = printCompleteness(s.out, &answer)
+			err = printCompleteness(s.Out, &answer)
 		} else {
-			err = printAs(s.out, output, answer)
+			err = cli.PrintAs(s.Out, output, answer)
 		}
 		if err == nil && answer.Failed() {
-			return exitCode{exitFinding, errors.New("not everything that was sent is here")}
+			return cli.ExitWith(cli.ExitFinding, errors.New("not everything that was sent is here"))
 		}
 		return err
 	}

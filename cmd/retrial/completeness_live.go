@@ -13,6 +13,7 @@ import (
 
 	"github.com/retrial-io/retrial/analysis/completeness"
 	"github.com/retrial-io/retrial/ingest/apimetrics"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/storage"
 )
@@ -99,7 +100,7 @@ func scrapeTargets(c config.Completeness) ([]apimetrics.Target, error) {
 func newCompleting(s *system) (*completing, error) {
 	c := &completing{sys: s, readers: map[apimetrics.Target]*apimetrics.Reader{}}
 	if _, err := scrapeTargets(s.cfg.Completeness); err != nil {
-		return nil, exitCode{exitUsage, err}
+		return nil, cli.ExitWith(cli.ExitUsage, err)
 	}
 	var err error
 	if c.metrics, err = newCompletenessMetrics(s.reg); err != nil {

@@ -11,16 +11,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/safe"
 	apiserver "github.com/retrial-io/retrial/replay/config"
 )
 
 // newConfig groups what is about configurations.
-func newConfig(s streams) *cobra.Command {
+func newConfig(s cli.Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "config",
 		Short: "Check what Retrial is told about apiservers",
-		Args:  noArgs,
+		Args:  cli.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newConfigCheck(s))
@@ -28,7 +29,7 @@ func newConfig(s streams) *cobra.Command {
 }
 
 // DIR ─▶ replay/config (the reader evaluate and serve use) ─▶ Report ─▶ table | json | yaml
-func newConfigCheck(s streams) *cobra.Command {
+func newConfigCheck(s cli.Streams) *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "check DIR",
@@ -45,30 +46,30 @@ judged as unknown), with 1 when the configuration contradicts itself or cannot b
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0 || args[0] == "":
-				return usageError(c, "DIR is missing")
+				return cli.UsageError(c, "DIR is missing")
 			case len(args) > 1:
-				return usageError(c, "unexpected argument %q: one DIR at a time", args[1])
+				return cli.UsageError(c, "unexpected argument %q: one DIR at a time", args[1])
 			}
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if _, err := os.ReadDir(args[0]); err != nil {
-				return exitCode{exitUsage, err}
+				return cli.ExitWith(cli.ExitUsage, err)
 			}
 			_, report, err := apiserver.ReadHistory(os.DirFS(args[0]))
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			if err := printReport(s.out, output, report); err != nil {
+			if err := printReport(s.Out, output, report); err != nil {
 				return err
 			}
 			if !report.Complete() {
-				return exitCode{exitFinding, errors.New("something is missing; what depends on it is judged as unknown")}
+				return cli.ExitWith(cli.ExitFinding, errors.New("something is missing; what depends on it is judged as unknown"))
 			}
 			return nil
 		},
 	}
-	addOutput(c, &output, "table", "json", "yaml")
+	cli.AddOutput(c, &output, "table", "json", "yaml")
 	return c
 }
 
@@ -80,7 +81,7 @@ type reportJSON struct {
 
 func printReport(w io.Writer, output string, report *apiserver.Report) error {
 	if output != "table" {
-		return printAs(w, output, reportJSON{report.Complete(), report})
+		return cli.PrintAs(w, output, reportJSON{report.Complete(), report})
 	}
 	for i, v := range report.Versions {
 		if i > 0 {

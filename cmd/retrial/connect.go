@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 )
 
@@ -27,7 +28,7 @@ import (
 //	deploy/audit-policy.yaml ───────────┼─▶ DIR: kubeconfig, policy, flags, patches ─▶ numbered steps on the terminal
 //	--for, --advertise-address ─────────┘
 //	then:  running server ◀─ api/v1/connection, again and again ─▶ one line a step, until all are done
-func newConnect(s streams) *cobra.Command {
+func newConnect(s cli.Streams) *cobra.Command {
 	o := connectOptions{tick: everySecond}
 	c := &cobra.Command{
 		Use:   "connect NAME",
@@ -44,7 +45,7 @@ write the files, and waiting may be interrupted: everything stays, and retrial d
 tells the same later.`,
 		Example: `  retrial connect prod --for kubeadm --advertise-address retrial.example
   retrial connect prod --for kubeadm --advertise-address retrial.example --apiserver cp-2 --output cp-2`,
-		Args: oneArg("NAME"),
+		Args: cli.OneArg("NAME"),
 		RunE: func(c *cobra.Command, args []string) error { return o.run(c.Context(), s, args[0]) },
 	}
 	o.flags = config.Bind(c.Flags())
@@ -80,7 +81,7 @@ type connectOptions struct {
 // prepare checks everything that can be checked before anything is registered or written.
 func (o *connectOptions) prepare(cfg config.Config, cluster string) (connectPlan, error) {
 	p := connectPlan{Cluster: cluster, APIServer: o.apiserver, Metrics: !o.noMetrics, cfg: cfg}
-	usage := func(err error) (connectPlan, error) { return p, exitCode{exitUsage, err} }
+	usage := func(err error) (connectPlan, error) { return p, cli.ExitWith(cli.ExitUsage, err) }
 	if !identity.ValidName(cluster) {
 		return usage(fmt.Errorf("%q: %w", cluster, identity.ErrName))
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/retrial-io/retrial/deploy"
 	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 )
 
@@ -40,7 +41,7 @@ func TestConnectWritesWhatAnApiserverNeeds(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")
 	code, text, errs := connectIn(t, dir, "prod", "--advertise-address", "10.1.2.3:7443", "--output", out)
-	if code != exitOK {
+	if code != cli.ExitOK {
 		t.Fatalf("code %d: %s", code, errs)
 	}
 	for path, mode := range map[string]os.FileMode{
@@ -80,7 +81,7 @@ func TestConnectWritesWhatAnApiserverNeeds(t *testing.T) {
 func TestConnectAgain(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")
-	if code, _, errs := connectIn(t, dir, "prod", "--advertise-address", "10.1.2.3", "--output", out); code != exitOK {
+	if code, _, errs := connectIn(t, dir, "prod", "--advertise-address", "10.1.2.3", "--output", out); code != cli.ExitOK {
 		t.Fatal(errs)
 	}
 	first := readFile(t, out, fileKubeconfig)
@@ -92,7 +93,7 @@ func TestConnectAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, text, errs := connectIn(t, dir, "prod", "--advertise-address", "10.1.2.3", "--output", out)
-	if code != exitOK {
+	if code != cli.ExitOK {
 		t.Fatal(errs)
 	}
 	says(t, text, "registered already and keeps its certificate", "audit-policy.yaml was changed by hand and stays")
@@ -102,7 +103,7 @@ func TestConnectAgain(t *testing.T) {
 
 	// Another apiserver of it: the same certificate, another path.
 	cp2 := filepath.Join(dir, "cp2")
-	if code, _, errs := connectIn(t, dir, "prod", "--advertise-address", "10.1.2.3", "--apiserver", "cp-2", "--output", cp2); code != exitOK {
+	if code, _, errs := connectIn(t, dir, "prod", "--advertise-address", "10.1.2.3", "--apiserver", "cp-2", "--output", cp2); code != cli.ExitOK {
 		t.Fatal(errs)
 	}
 	a, err := clientcmd.LoadFromFile(filepath.Join(out, fileKubeconfig))
@@ -129,25 +130,25 @@ func TestConnectMistakes(t *testing.T) {
 		code int
 		says string
 	}{
-		"no name":                       {nil, exitUsage, "NAME is missing; see retrial connect --help"},
-		"a name no path can have":       {[]string{"Prod/1"}, exitUsage, "lower case letters, digits or '-'"},
-		"a kind of cluster there isn't": {append([]string{"prod", "--for", "eks"}, good...), exitUsage, `--for "eks" is none of generic, kubeadm, k3s, rke2; generic writes flags for any kube-apiserver`},
-		"a URL for an address":          {[]string{"prod", "--advertise-address", "https://retrial.example"}, exitUsage, "write HOST or HOST:PORT, without a scheme"},
-		"a port there is not":           {[]string{"prod", "--advertise-address", "retrial.example:99999"}, exitUsage, `"99999" is no port`},
-		"port zero":                     {[]string{"prod", "--advertise-address", "retrial.example:0"}, exitUsage, `"0" is no port`},
-		"every address":                 {[]string{"prod", "--advertise-address", "0.0.0.0"}, exitUsage, "is no address a client can reach"},
-		"no host name":                  {[]string{"prod", "--advertise-address", "no_host"}, exitUsage, "neither an IP address nor a host name"},
-		"nothing to advertise":          {[]string{"prod", "--webhook-listen", "0.0.0.0:9443"}, exitUsage, "--advertise-address is missing, and webhook-listen 0.0.0.0:9443 is no address"},
-		"an apiserver's name":           {append([]string{"prod", "--apiserver", "a/b"}, good...), exitUsage, "--apiserver"},
-		"a relative place":              {append([]string{"prod", "--install-dir", "etc"}, good...), exitUsage, "needs an absolute path"},
-		"a flag of two lines":           {append([]string{"prod", "--install-dir", "/a\nb"}, good...), exitUsage, "control characters"},
-		"a log of two lines":            {append([]string{"prod", "--audit-log", "/a\nb"}, good...), exitUsage, "control characters"},
-		"a policy there isn't":          {append([]string{"prod", "--policy", "lean"}, good...), exitUsage, `--policy "lean" is none of full, patch-metadata`},
-		"a relative log":                {append([]string{"prod", "--audit-log", "audit.log"}, good...), exitUsage, `--audit-log "audit.log": kube-apiserver needs an absolute path`},
-		"a log and none":                {append([]string{"prod", "--audit-log", "/a/audit.log", "--no-audit-log"}, good...), exitUsage, "leave one out"},
-		"a time below nothing":          {append([]string{"prod", "--timeout", "-1s"}, good...), exitUsage, "must not be negative"},
-		"a file in place of the folder": {[]string{"prod", "--advertise-address", "10.1.2.3", "--output", file}, exitError, "choose another with --output"},
-		"a folder below a file":         {[]string{"prod", "--advertise-address", "10.1.2.3", "--output", filepath.Join(file, "x")}, exitError, "not a directory"},
+		"no name":                       {nil, cli.ExitUsage, "NAME is missing; see retrial connect --help"},
+		"a name no path can have":       {[]string{"Prod/1"}, cli.ExitUsage, "lower case letters, digits or '-'"},
+		"a kind of cluster there isn't": {append([]string{"prod", "--for", "eks"}, good...), cli.ExitUsage, `--for "eks" is none of generic, kubeadm, k3s, rke2; generic writes flags for any kube-apiserver`},
+		"a URL for an address":          {[]string{"prod", "--advertise-address", "https://retrial.example"}, cli.ExitUsage, "write HOST or HOST:PORT, without a scheme"},
+		"a port there is not":           {[]string{"prod", "--advertise-address", "retrial.example:99999"}, cli.ExitUsage, `"99999" is no port`},
+		"port zero":                     {[]string{"prod", "--advertise-address", "retrial.example:0"}, cli.ExitUsage, `"0" is no port`},
+		"every address":                 {[]string{"prod", "--advertise-address", "0.0.0.0"}, cli.ExitUsage, "is no address a client can reach"},
+		"no host name":                  {[]string{"prod", "--advertise-address", "no_host"}, cli.ExitUsage, "neither an IP address nor a host name"},
+		"nothing to advertise":          {[]string{"prod", "--webhook-listen", "0.0.0.0:9443"}, cli.ExitUsage, "--advertise-address is missing, and webhook-listen 0.0.0.0:9443 is no address"},
+		"an apiserver's name":           {append([]string{"prod", "--apiserver", "a/b"}, good...), cli.ExitUsage, "--apiserver"},
+		"a relative place":              {append([]string{"prod", "--install-dir", "etc"}, good...), cli.ExitUsage, "needs an absolute path"},
+		"a flag of two lines":           {append([]string{"prod", "--install-dir", "/a\nb"}, good...), cli.ExitUsage, "control characters"},
+		"a log of two lines":            {append([]string{"prod", "--audit-log", "/a\nb"}, good...), cli.ExitUsage, "control characters"},
+		"a policy there isn't":          {append([]string{"prod", "--policy", "lean"}, good...), cli.ExitUsage, `--policy "lean" is none of full, patch-metadata`},
+		"a relative log":                {append([]string{"prod", "--audit-log", "audit.log"}, good...), cli.ExitUsage, `--audit-log "audit.log": kube-apiserver needs an absolute path`},
+		"a log and none":                {append([]string{"prod", "--audit-log", "/a/audit.log", "--no-audit-log"}, good...), cli.ExitUsage, "leave one out"},
+		"a time below nothing":          {append([]string{"prod", "--timeout", "-1s"}, good...), cli.ExitUsage, "must not be negative"},
+		"a file in place of the folder": {[]string{"prod", "--advertise-address", "10.1.2.3", "--output", file}, cli.ExitError, "choose another with --output"},
+		"a folder below a file":         {[]string{"prod", "--advertise-address", "10.1.2.3", "--output", filepath.Join(file, "x")}, cli.ExitError, "not a directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, _, errs := connectIn(t, dir, tc.args...)
@@ -190,12 +191,12 @@ func TestConnectTellsOfCredentialsThatNoLongerWork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			args := []string{"prod", "--advertise-address", "10.1.2.3", "--output", filepath.Join(dir, "out")}
-			if code, _, errs := connectIn(t, dir, args...); code != exitOK {
+			if code, _, errs := connectIn(t, dir, args...); code != cli.ExitOK {
 				t.Fatal(errs)
 			}
 			tc.harm(t, filepath.Join(dir, "data", "pki"))
 			code, _, errs := connectIn(t, dir, args...)
-			if code != exitError {
+			if code != cli.ExitError {
 				t.Errorf("code %d", code)
 			}
 			says(t, errs, tc.says, "`retrial cluster rotate prod --output FILE` issues another")
@@ -304,8 +305,8 @@ func TestConnectWaits(t *testing.T) {
 				return o.Write(p)
 			})
 			code := execute(ctx, []string{"connect", "prod", "--advertise-address", "10.1.2.3", "--output", out, "--timeout", tc.timeout,
-				"--data-dir", filepath.Join(dir, "data"), "--key-file", filepath.Join(dir, "key")}, streams{strings.NewReader(""), said, &e})
-			if code != exitError {
+				"--data-dir", filepath.Join(dir, "data"), "--key-file", filepath.Join(dir, "key")}, cli.Streams{In: strings.NewReader(""), Out: said, Err: &e})
+			if code != cli.ExitError {
 				t.Errorf("code %d", code)
 			}
 			says(t, e.String(), tc.says, "everything stays, and `retrial doctor prod --data-dir ")

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/retrial-io/retrial/deploy"
+	"github.com/retrial-io/retrial/internal/cli"
 )
 
 // TestConnectKubeadm applies what is written to a static pod as kubeadm makes it, the way
@@ -22,7 +23,7 @@ func TestConnectKubeadm(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")
 	code, text, errs := connectIn(t, dir, "prod", "--for", "kubeadm", "--advertise-address", "retrial.example", "--output", out)
-	if code != exitOK {
+	if code != cli.ExitOK {
 		t.Fatal(errs)
 	}
 	says(t, text, "install -m 600 webhook.kubeconfig audit-policy.yaml /etc/kubernetes/retrial", "/etc/kubernetes/manifests/kube-apiserver.yaml",
@@ -99,7 +100,7 @@ func TestConnectRancher(t *testing.T) {
 			dir := t.TempDir()
 			out := filepath.Join(dir, "out")
 			code, text, errs := connectIn(t, dir, "prod", "--for", tc.form, "--advertise-address", "retrial.example", "--output", out)
-			if code != exitOK {
+			if code != cli.ExitOK {
 				t.Fatal(errs)
 			}
 			var got map[string]any
@@ -137,7 +138,7 @@ func TestConnectFollower(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")
 	log := "/var/log/100% audit/audit.log"
-	if code, _, errs := connectIn(t, dir, "prod", "--apiserver", "cp-1", "--advertise-address", "retrial.example", "--output", out, "--audit-log", log); code != exitOK {
+	if code, _, errs := connectIn(t, dir, "prod", "--apiserver", "cp-1", "--advertise-address", "retrial.example", "--output", out, "--audit-log", log); code != cli.ExitOK {
 		t.Fatal(errs)
 	}
 	if flags := readFile(t, out, fileFlags); !strings.Contains(flags, "--audit-log-path="+log+"\n") {
@@ -165,7 +166,7 @@ func TestConnectDeclined(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")
 	code, text, errs := connectIn(t, dir, "prod", "--for", "kubeadm", "--advertise-address", "retrial.example", "--output", out, "--no-audit-log", "--no-metrics")
-	if code != exitOK {
+	if code != cli.ExitOK {
 		t.Fatal(errs)
 	}
 	says(t, text, "The audit log is not followed (--no-audit-log): what the webhook drops", "is lost for good.",
@@ -187,7 +188,7 @@ func TestConnectPolicy(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")
 	code, text, errs := connectIn(t, dir, "prod", "--policy", "patch-metadata", "--advertise-address", "retrial.example", "--output", out)
-	if code != exitOK {
+	if code != cli.ExitOK {
 		t.Fatal(errs)
 	}
 	if got := readFile(t, out, filePolicy); got != string(deploy.AuditPolicyPatchMetadata) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
 )
@@ -34,10 +35,10 @@ func everySecond(ctx context.Context, again func() (bool, error)) error {
 }
 
 // run prepares, registers, writes, prints, and waits.
-func (o *connectOptions) run(ctx context.Context, s streams, cluster string) error {
+func (o *connectOptions) run(ctx context.Context, s cli.Streams, cluster string) error {
 	cfg, err := o.flags.Load()
 	if err != nil {
-		return exitCode{exitUsage, err}
+		return cli.ExitWith(cli.ExitUsage, err)
 	}
 	p, err := o.prepare(asRunning(ctx, cfg, cluster), cluster)
 	if err != nil {
@@ -70,12 +71,12 @@ func (o *connectOptions) run(ctx context.Context, s streams, cluster string) err
 	if _, err := writeFolder(p.Dir, []connectFile{{name: fileSteps, content: steps, mode: 0o644}}); err != nil {
 		return err
 	}
-	if _, err := s.out.Write(steps); err != nil {
+	if _, err := s.Out.Write(steps); err != nil {
 		return fmt.Errorf("print the steps: %w", err)
 	}
 	doctor := "`retrial doctor " + cluster + p.dataDir() + "`"
 	if o.noWait {
-		_, err := fmt.Fprintf(s.out, "\n%s tells how far it is.\n", doctor)
+		_, err := fmt.Fprintf(s.Out, "\n%s tells how far it is.\n", doctor)
 		return err
 	}
 	if o.timeout > 0 {
@@ -83,11 +84,11 @@ func (o *connectOptions) run(ctx context.Context, s streams, cluster string) err
 		ctx, cancel = context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("not connected after %s", o.timeout))
 		defer cancel()
 	}
-	fmt.Fprintf(s.out, "\nWaiting for %s. Interrupt at any time: everything stays, and %s continues.\n\n", cluster, doctor)
-	w := waiting{out: s.out, ask: o.asking(cfg, cluster), told: map[string]string{}, declined: o.declined()}
+	fmt.Fprintf(s.Out, "\nWaiting for %s. Interrupt at any time: everything stays, and %s continues.\n\n", cluster, doctor)
+	w := waiting{out: s.Out, ask: o.asking(cfg, cluster), told: map[string]string{}, declined: o.declined()}
 	switch err := o.tick(ctx, func() (bool, error) { return w.look(ctx) }); {
 	case err == nil:
-		_, err := fmt.Fprintf(s.out, "\n%s is connected.\n", cluster)
+		_, err := fmt.Fprintf(s.Out, "\n%s is connected.\n", cluster)
 		return err
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("interrupted while waiting for: %s; everything stays, and %s continues", w.on, doctor)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/replay"
@@ -26,7 +27,7 @@ import (
 
 // findingsCommand is what a run of the command was asked.
 type findingsCommand struct {
-	streams
+	cli.Streams
 	from                asker
 	log                 offlineLog
 	ruleDirs            []string
@@ -44,8 +45,8 @@ type findingsCommand struct {
 // offline:  --state, --events ─▶ replay/evaluate ─▶ analysis/detect ─┘
 //
 //	▲ rules in the binary, --rules DIR
-func newFindings(s streams) *cobra.Command {
-	f := &findingsCommand{streams: s}
+func newFindings(s cli.Streams) *cobra.Command {
+	f := &findingsCommand{Streams: s}
 	c := &cobra.Command{
 		Use:   "findings [--events FILE... --state FILE|DIR]",
 		Short: "Say what is odd: in what is stored, or in an audit log",
@@ -64,7 +65,7 @@ A log that is imported or read again gives the same findings under the same ids.
   retrial findings --list-rules`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError(c, "unexpected argument %q: logs are named with --events, states with --state", args[0])
+				return cli.UsageError(c, "unexpected argument %q: logs are named with --events, states with --state", args[0])
 			}
 			return nil
 		},
@@ -82,7 +83,7 @@ A log that is imported or read again gives the same findings under the same ids.
 	f.log.bind(c)
 	c.Flags().StringSliceVar(&f.ruleDirs, "rules", nil, "with --events or --list-rules: folder of further rules; may be repeated")
 	c.Flags().BoolVar(&f.listRules, "list-rules", false, "print the rules of the binary, and those of --rules, instead")
-	addOutput(c, &f.output, "table", "json", "yaml")
+	cli.AddOutput(c, &f.output, "table", "json", "yaml")
 	return c
 }
 
@@ -98,7 +99,7 @@ func (f *findingsCommand) run(c *cobra.Command) error {
 	if !f.listRules && len(f.log.events) == 0 {
 		for flag, given := range map[string]bool{"state": len(f.log.states) > 0, "rules": len(f.ruleDirs) > 0, "from-empty": f.log.fromEmpty} {
 			if given {
-				return usageError(c, "--%s is about a log, and none is named: add --events", flag)
+				return cli.UsageError(c, "--%s is about a log, and none is named: add --events", flag)
 			}
 		}
 		found, err := f.stored(c.Context())
@@ -109,14 +110,14 @@ func (f *findingsCommand) run(c *cobra.Command) error {
 	}
 	set, err := loadRules("--rules", f.ruleDirs)
 	if err != nil {
-		return exitCode{exitUsage, err}
+		return cli.ExitWith(cli.ExitUsage, err)
 	}
 	if f.listRules {
-		return printRules(f.out, f.output, set)
+		return printRules(f.Out, f.output, set)
 	}
 	within, err := f.window()
 	if err != nil {
-		return exitCode{exitUsage, err}
+		return cli.ExitWith(cli.ExitUsage, err)
 	}
 	found, err := f.offline(c.Context(), set)
 	if err != nil {
@@ -129,11 +130,11 @@ func (f *findingsCommand) run(c *cobra.Command) error {
 
 // print prints findings; some of them may be a reason to fail.
 func (f *findingsCommand) print(found []detect.Finding, fail int) error {
-	if err := printFindings(f.out, f.output, found); err != nil {
+	if err := printFindings(f.Out, f.output, found); err != nil {
 		return err
 	}
 	if bad := slices.IndexFunc(found, func(x detect.Finding) bool { return severityOrder(x.Severity) >= fail }); f.failOn != "" && bad >= 0 {
-		return exitCode{exitFinding, fmt.Errorf("there are findings of severity %s or more", f.failOn)}
+		return cli.ExitWith(cli.ExitFinding, fmt.Errorf("there are findings of severity %s or more", f.failOn))
 	}
 	return nil
 }
@@ -207,7 +208,7 @@ func knownRule(ctx context.Context, client *apiClient, id string) error {
 		return err
 	}
 	if len(page.Findings) == 0 {
-		return exitCode{exitNoMatch, fmt.Errorf("there is no rule %s; `retrial findings --list-rules` prints those of the binary", shorten(id))}
+		return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("there is no rule %s; `retrial findings --list-rules` prints those of the binary", shorten(id)))
 	}
 	return nil
 }
@@ -218,12 +219,12 @@ func (f *findingsCommand) offline(ctx context.Context, set *detect.Set) ([]detec
 	if cluster == "" {
 		cluster = offlineCluster
 	}
-	apiserver, err := apiserverOf(f.streams, f.from.apiservers(), cluster)
+	apiserver, err := apiserverOf(f.Streams, f.from.apiservers(), cluster)
 	if err != nil {
 		return nil, err
 	}
 	d := detect.New(set, detect.Config{})
-	sum, err := replayFiles(ctx, f.streams, evaluate.Options{
+	sum, err := replayFiles(ctx, f.Streams, evaluate.Options{
 		Cluster: cluster, FromEmpty: f.log.fromEmpty,
 		Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}),
 		Sink: func(e *event.Event, v *replay.Verdict) error {
@@ -237,7 +238,7 @@ func (f *findingsCommand) offline(ctx context.Context, set *detect.Set) ([]detec
 	if sum.Events == 0 && sum.Malformed > 0 {
 		return nil, fmt.Errorf("%s: no line is an audit event: %s", strings.Join(f.log.events, ", "), wantLog)
 	}
-	detectHints(f.err, d.Stats(), sum, len(f.log.states) > 0 || f.log.fromEmpty)
+	detectHints(f.Err, d.Stats(), sum, len(f.log.states) > 0 || f.log.fromEmpty)
 	return d.Flush(), nil
 }
 
@@ -251,7 +252,7 @@ func severityRank(flag, severity string) (int, error) {
 	if r := severityOrder(severity); r >= 0 {
 		return r, nil
 	}
-	return 0, exitCode{exitUsage, fmt.Errorf("%s %q is none of %s", flag, severity, strings.Join(detect.Severities(), ", "))}
+	return 0, cli.ExitWith(cli.ExitUsage, fmt.Errorf("%s %q is none of %s", flag, severity, strings.Join(detect.Severities(), ", ")))
 }
 
 // configuredRules reads the rules a server detects with.
@@ -307,7 +308,7 @@ func printFindings(out io.Writer, form string, found []detect.Finding) error {
 		if found == nil {
 			found = []detect.Finding{} // an empty list, not null
 		}
-		return printAs(out, form, found)
+		return cli.PrintAs(out, form, found)
 	}
 	if len(found) == 0 {
 		_, err := fmt.Fprintln(out, "no findings")
@@ -330,7 +331,7 @@ func printFindings(out io.Writer, form string, found []detect.Finding) error {
 
 func printRules(out io.Writer, form string, set *detect.Set) error {
 	if form != "table" {
-		return printAs(out, form, set.Rules())
+		return cli.PrintAs(out, form, set.Rules())
 	}
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tSEVERITY\tKIND\tATT&CK\tTITLE")

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/retrial-io/retrial/analysis/detect"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/sample"
 )
 
@@ -17,7 +18,7 @@ import (
 func runFindings(t *testing.T, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code = execute(t.Context(), append([]string{"findings"}, args...), streams{strings.NewReader(""), &stdout, &stderr})
+	code = execute(t.Context(), append([]string{"findings"}, args...), cli.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr})
 	return code, stdout.String(), stderr.String()
 }
 
@@ -35,7 +36,7 @@ func writeFile(t *testing.T, name string, text []byte) string {
 func TestFindingsOfTheSample(t *testing.T) {
 	state, log := writeFile(t, sample.StateName, sample.StateZstd()), writeFile(t, sample.AuditLogName, sample.AuditLogZstd())
 	code, out, errs := runFindings(t, "--state", state, "--events", log, "-o", "json")
-	if code != exitOK || errs != "" {
+	if code != cli.ExitOK || errs != "" {
 		t.Fatalf("exit %d, stderr %q", code, errs)
 	}
 	var found []detect.Finding
@@ -108,29 +109,29 @@ func TestFindingsCommand(t *testing.T) {
 		code      int
 		out, errs string
 	}{
-		{"table, hostile name", []string{"--events", log}, exitOK, "secrets-list", "no --state was given"},
-		{"nothing that grave", []string{"--events", log, "--min-severity", "critical"}, exitOK, "no findings", ""},
-		{"nothing that grave, as json", []string{"--events", log, "--min-severity", "critical", "-o", "json"}, exitOK, "[]\n", ""},
-		{"yaml", []string{"--events", log, "-o", "yaml"}, exitOK, "rule: secrets-list", ""},
-		{"own rules", []string{"--events", log, "--rules", own}, exitOK, "any-list", ""},
-		{"fails on", []string{"--events", log, "--fail-on", "high"}, exitFinding, "secrets-list", "severity high or more"},
-		{"does not fail on", []string{"--events", log, "--fail-on", "critical"}, exitOK, "secrets-list", ""},
-		{"rules", []string{"--list-rules"}, exitOK, "cluster-admin-binding", ""},
-		{"broken rule", []string{"--events", log, "--rules", broken}, exitUsage, "", "broken.yaml"},
-		{"rules nowhere", []string{"--events", log, "--rules", own + "/none"}, exitUsage, "", "--rules"},
-		{"rules in a file", []string{"--events", log, "--rules", log}, exitUsage, "", "is no directory"},
-		{"a rule", []string{"--events", log, "--rule", "secrets-list"}, exitOK, "secrets-list", ""},
-		{"another rule", []string{"--events", log, "--rule", "pod-exec", "--fail-on", "high"}, exitOK, "no findings", ""},
-		{"another subject", []string{"--events", log, "--subject", "eve"}, exitOK, "no findings", ""},
-		{"before there was any", []string{"--events", log, "--at", "2025-12-31T00:00:00Z"}, exitOK, "no findings", ""},
-		{"at that time", []string{"--events", log, "--at", "2026-01-01T00:00:00Z", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T00:00:01Z"}, exitOK, "secrets-list", ""},
-		{"no time", []string{"--events", log, "--from", "yesterday"}, exitUsage, "", "no RFC 3339 time"},
-		{"a state without events", []string{"--state", log}, exitUsage, "", "--state is about a log"},
-		{"rules without events", []string{"--rules", own}, exitUsage, "", "--rules is about a log"},
-		{"nothing stored", []string{"--data-dir", filepath.Join(own, "none")}, exitError, "", "no server is running"},
-		{"severity", []string{"--events", log, "--min-severity", "huge"}, exitUsage, "", `--min-severity "huge"`},
-		{"no log", []string{"--events", log + "x"}, exitUsage, "", "--events"},
-		{"not a log", []string{"--events", filepath.Join(own, "own.yaml")}, exitError, "", "no line is an audit event"},
+		{"table, hostile name", []string{"--events", log}, cli.ExitOK, "secrets-list", "no --state was given"},
+		{"nothing that grave", []string{"--events", log, "--min-severity", "critical"}, cli.ExitOK, "no findings", ""},
+		{"nothing that grave, as json", []string{"--events", log, "--min-severity", "critical", "-o", "json"}, cli.ExitOK, "[]\n", ""},
+		{"yaml", []string{"--events", log, "-o", "yaml"}, cli.ExitOK, "rule: secrets-list", ""},
+		{"own rules", []string{"--events", log, "--rules", own}, cli.ExitOK, "any-list", ""},
+		{"fails on", []string{"--events", log, "--fail-on", "high"}, cli.ExitFinding, "secrets-list", "severity high or more"},
+		{"does not fail on", []string{"--events", log, "--fail-on", "critical"}, cli.ExitOK, "secrets-list", ""},
+		{"rules", []string{"--list-rules"}, cli.ExitOK, "cluster-admin-binding", ""},
+		{"broken rule", []string{"--events", log, "--rules", broken}, cli.ExitUsage, "", "broken.yaml"},
+		{"rules nowhere", []string{"--events", log, "--rules", own + "/none"}, cli.ExitUsage, "", "--rules"},
+		{"rules in a file", []string{"--events", log, "--rules", log}, cli.ExitUsage, "", "is no directory"},
+		{"a rule", []string{"--events", log, "--rule", "secrets-list"}, cli.ExitOK, "secrets-list", ""},
+		{"another rule", []string{"--events", log, "--rule", "pod-exec", "--fail-on", "high"}, cli.ExitOK, "no findings", ""},
+		{"another subject", []string{"--events", log, "--subject", "eve"}, cli.ExitOK, "no findings", ""},
+		{"before there was any", []string{"--events", log, "--at", "2025-12-31T00:00:00Z"}, cli.ExitOK, "no findings", ""},
+		{"at that time", []string{"--events", log, "--at", "2026-01-01T00:00:00Z", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T00:00:01Z"}, cli.ExitOK, "secrets-list", ""},
+		{"no time", []string{"--events", log, "--from", "yesterday"}, cli.ExitUsage, "", "no RFC 3339 time"},
+		{"a state without events", []string{"--state", log}, cli.ExitUsage, "", "--state is about a log"},
+		{"rules without events", []string{"--rules", own}, cli.ExitUsage, "", "--rules is about a log"},
+		{"nothing stored", []string{"--data-dir", filepath.Join(own, "none")}, cli.ExitError, "", "no server is running"},
+		{"severity", []string{"--events", log, "--min-severity", "huge"}, cli.ExitUsage, "", `--min-severity "huge"`},
+		{"no log", []string{"--events", log + "x"}, cli.ExitUsage, "", "--events"},
+		{"not a log", []string{"--events", filepath.Join(own, "own.yaml")}, cli.ExitError, "", "no line is an audit event"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, out, errs := runFindings(t, c.args...)
@@ -146,7 +147,7 @@ func TestFindingsCommand(t *testing.T) {
 
 func TestFindingsFromStandardInput(t *testing.T) {
 	var stdout bytes.Buffer
-	if code := execute(t.Context(), []string{"findings", "--events", "-"}, streams{strings.NewReader(oneEvent), &stdout, io.Discard}); code != exitOK || !strings.Contains(stdout.String(), "secrets-list") {
+	if code := execute(t.Context(), []string{"findings", "--events", "-"}, cli.Streams{In: strings.NewReader(oneEvent), Out: &stdout, Err: io.Discard}); code != cli.ExitOK || !strings.Contains(stdout.String(), "secrets-list") {
 		t.Errorf("exit %d, %q", code, stdout.String())
 	}
 }

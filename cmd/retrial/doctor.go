@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
 )
@@ -19,7 +20,7 @@ import (
 // doctor ─▶ running server ─▶ api/v1/doctor ─▶ one line a check
 //
 //	└ none running ─▶ the same on the store, opened here; or, when it cannot be, on the files alone
-func newDoctor(s streams) *cobra.Command {
+func newDoctor(s cli.Streams) *cobra.Command {
 	var ask asker
 	var output string
 	c := &cobra.Command{
@@ -35,31 +36,31 @@ code is 3 when a check fails; warnings leave it at 0.`,
 			if len(args) == 0 {
 				return nil
 			}
-			return oneArg("NAME")(c, args)
+			return cli.OneArg("NAME")(c, args)
 		},
 	}
 	ask.bind(c)
-	addOutput(c, &output, "table", "json", "yaml")
+	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cluster := strings.Join(args, "")
 		if cluster != "" && !identity.ValidName(cluster) {
-			return exitCode{exitUsage, fmt.Errorf("%s: %w", safe.Text(shorten(cluster)), identity.ErrName)}
+			return cli.ExitWith(cli.ExitUsage, fmt.Errorf("%s: %w", safe.Text(shorten(cluster)), identity.ErrName))
 		}
 		cfg, err := ask.flags.Load()
 		if err != nil {
-			return exitCode{exitUsage, err}
+			return cli.ExitWith(cli.ExitUsage, err)
 		}
 		answer, err := examine(c.Context(), &ask, cfg, cluster)
 		if err != nil {
 			return err
 		}
 		if answer.Unknown {
-			return exitCode{exitNoMatch, fmt.Errorf("nothing is known of a cluster %s; `retrial connect %s%s` registers it", cluster, cluster, site{cfg: cfg}.dataDir())}
+			return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("nothing is known of a cluster %s; `retrial connect %s%s` registers it", cluster, cluster, site{cfg: cfg}.dataDir()))
 		}
 		if output == "table" {
-			err = printChecks(s.out, answer.Checks)
+			err = printChecks(s.Out, answer.Checks)
 		} else {
-			err = printAs(s.out, output, answer)
+			err = cli.PrintAs(s.Out, output, answer)
 		}
 		return errors.Join(err, checks(answer.Checks).failure())
 	}
@@ -75,7 +76,7 @@ func examine(ctx context.Context, ask *asker, cfg config.Config, cluster string)
 		q.Set("cluster", cluster)
 	}
 	err := ask.ask(ctx, "doctor", q, &answer)
-	var coded exitCode
+	var coded cli.Exit
 	switch {
 	case err == nil:
 		if answer.Version != version {

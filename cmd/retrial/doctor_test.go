@@ -15,6 +15,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/ingest/webhook"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/replay"
 	apiserver "github.com/retrial-io/retrial/replay/config"
@@ -361,7 +362,7 @@ func TestDoctorWithoutAnything(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
 	code, out, errs := commandLine(t, "", "doctor", "--data-dir", data, "--key-file", filepath.Join(dir, "key"))
-	if code != exitFinding || !strings.Contains(errs, "not in order: server") {
+	if code != cli.ExitFinding || !strings.Contains(errs, "not in order: server") {
 		t.Errorf("code %d: %s", code, errs)
 	}
 	says(t, out, "No server is running on "+data, "retrial serve --data-dir "+data, "There is no redaction key", "No authority was made here yet")
@@ -377,7 +378,7 @@ func TestDoctorWithoutAnything(t *testing.T) {
 		"a form there is not":    {[]string{"doctor", "-o", "xml"}, "none of table, json, yaml"},
 		"no URL":                 {[]string{"doctor", "--server", "nonsense"}, "write a URL such as http://127.0.0.1:8080"},
 	} {
-		if code, _, errs := commandLine(t, "", tc.args...); code != exitUsage || !strings.Contains(errs, tc.says) {
+		if code, _, errs := commandLine(t, "", tc.args...); code != cli.ExitUsage || !strings.Contains(errs, tc.says) {
 			t.Errorf("%s: code %d: %s", name, code, errs)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/retrial-io/retrial/analysis/drift"
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
@@ -21,7 +22,7 @@ import (
 
 // driftCommand is what a run of the command was asked.
 type driftCommand struct {
-	streams
+	cli.Streams
 	from            asker
 	log             offlineLog
 	cluster, output string
@@ -34,8 +35,8 @@ type driftCommand struct {
 //	├─▶ groups by likely cause, as table | json | yaml
 //
 // offline:  --state, --events ─▶ replay/evaluate ─▶ analysis/drift ┘
-func newDrift(s streams) *cobra.Command {
-	d := &driftCommand{streams: s}
+func newDrift(s cli.Streams) *cobra.Command {
+	d := &driftCommand{Streams: s}
 	c := &cobra.Command{
 		Use:   "drift [--events FILE... --state FILE|DIR]",
 		Short: "Group what the replica does not agree with, by likely cause, and say what would settle it",
@@ -51,7 +52,7 @@ The running server is asked; with none running the command reads the store itsel
   retrial drift --state state.json --events audit.log --apiserver-config /etc/kubernetes`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError(c, "unexpected argument %q: logs are named with --events, states with --state", args[0])
+				return cli.UsageError(c, "unexpected argument %q: logs are named with --events, states with --state", args[0])
 			}
 			return nil
 		},
@@ -63,7 +64,7 @@ The running server is asked; with none running the command reads the store itsel
 	c.Flags().StringVar(&d.until, "to", "", "requests before this time")
 	c.Flags().BoolVar(&d.failOn, "fail", false, "exit with 3 when anything drifts, or when nothing was judged")
 	d.log.bind(c)
-	addOutput(c, &d.output, "table", "json", "yaml")
+	cli.AddOutput(c, &d.output, "table", "json", "yaml")
 	return c
 }
 
@@ -82,18 +83,18 @@ func (d *driftCommand) run(c *cobra.Command) error {
 		return err
 	}
 	if d.output != "table" {
-		err = printAs(d.out, d.output, answer)
+		err = cli.PrintAs(d.Out, d.output, answer)
 	} else {
-		err = printDrift(d.out, &answer)
+		err = printDrift(d.Out, &answer)
 	}
 	if err != nil {
 		return err
 	}
 	if d.failOn && answer.Judged == 0 {
-		return exitCode{exitFinding, errors.New("nothing was judged")}
+		return cli.ExitWith(cli.ExitFinding, errors.New("nothing was judged"))
 	}
 	if d.failOn && len(answer.Groups) > 0 && answer.Groups[0].Verdict == replay.OutcomeDrift.String() {
-		return exitCode{exitFinding, errors.New("there is drift")}
+		return cli.ExitWith(cli.ExitFinding, errors.New("there is drift"))
 	}
 	return nil
 }
@@ -107,18 +108,18 @@ func (d *driftCommand) offline(ctx context.Context) (answer driftJSON, err error
 	q := url.Values{"from": {d.since}, "to": {d.until}}
 	from, err := instant(q, "from")
 	if err != nil {
-		return answer, exitCode{exitUsage, err}
+		return answer, cli.ExitWith(cli.ExitUsage, err)
 	}
 	to, err := instant(q, "to")
 	if err != nil {
-		return answer, exitCode{exitUsage, err}
+		return answer, cli.ExitWith(cli.ExitUsage, err)
 	}
-	apiserver, err := apiserverOf(d.streams, d.from.apiservers(), answer.Cluster)
+	apiserver, err := apiserverOf(d.Streams, d.from.apiservers(), answer.Cluster)
 	if err != nil {
 		return answer, err
 	}
 	var found drift.Collector
-	err = d.log.replay(ctx, d.streams, evaluate.Options{
+	err = d.log.replay(ctx, d.Streams, evaluate.Options{
 		Cluster: answer.Cluster,
 		Engine:  replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}),
 		Sink: func(e *event.Event, v *replay.Verdict) error {

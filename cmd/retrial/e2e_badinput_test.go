@@ -22,6 +22,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/sample"
 )
 
@@ -235,14 +236,14 @@ func TestBadFiles(t *testing.T) {
 		if err := os.WriteFile(at("other.json"), other, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		in.run(t, "import", "--cluster", "prod", "--state", at("other.json")).refused(t, exitError,
+		in.run(t, "import", "--cluster", "prod", "--state", at("other.json")).refused(t, cli.ExitError,
 			"state of cluster prod", "kube-system", "belongs to another cluster")
 	})
 	t.Run("no state file", func(t *testing.T) {
 		if err := os.WriteFile(at("text.json"), []byte("not a list"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		in.run(t, "import", "--cluster", "prod", "--state", at("text.json")).refused(t, exitError, "state of cluster prod")
+		in.run(t, "import", "--cluster", "prod", "--state", at("text.json")).refused(t, cli.ExitError, "state of cluster prod")
 	})
 	line := recorded(t)[0]
 	bomb := bytes.Repeat(append(bytes.Clone(line), '\n'), (100<<20)/len(line))
@@ -254,14 +255,14 @@ func TestBadFiles(t *testing.T) {
 		if err := os.WriteFile(at("bomb.gz"), b.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		in.run(t, "import", "--cluster", "prod", at("bomb.gz")).refused(t, exitError, "bomb.gz", "inflates beyond the limit", "gzip")
+		in.run(t, "import", "--cluster", "prod", at("bomb.gz")).refused(t, cli.ExitError, "bomb.gz", "inflates beyond the limit", "gzip")
 	})
 	t.Run("zstd bomb", func(t *testing.T) {
 		z, _ := zstd.NewWriter(nil)
 		if err := os.WriteFile(at("bomb.zst"), z.EncodeAll(bomb, nil), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		in.run(t, "import", "--cluster", "prod", at("bomb.zst")).refused(t, exitError, "bomb.zst", "inflates beyond the limit", "zstd")
+		in.run(t, "import", "--cluster", "prod", at("bomb.zst")).refused(t, cli.ExitError, "bomb.zst", "inflates beyond the limit", "zstd")
 	})
 	t.Run("gzip cut off", func(t *testing.T) {
 		var b bytes.Buffer
@@ -273,14 +274,14 @@ func TestBadFiles(t *testing.T) {
 		if err := os.WriteFile(at("cut.gz"), b.Bytes()[:b.Len()-100], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		in.run(t, "import", "--cluster", "prod", at("cut.gz")).refused(t, exitError, "cut.gz", "unexpected EOF")
+		in.run(t, "import", "--cluster", "prod", at("cut.gz")).refused(t, cli.ExitError, "cut.gz", "unexpected EOF")
 	})
 	t.Run("data directory in use", func(t *testing.T) {
 		second, err := in.start(t)
 		if err == nil {
 			t.Fatal("a second server started on the data directory")
 		}
-		if code := second.cmd.ProcessState.ExitCode(); code != exitError {
+		if code := second.cmd.ProcessState.ExitCode(); code != cli.ExitError {
 			t.Errorf("exit code %d", code)
 		}
 		says(t, err.Error(), "is in use by", fmt.Sprintf("pid %d", s.cmd.Process.Pid), "choose another directory")
@@ -294,7 +295,7 @@ func TestBadFiles(t *testing.T) {
 			t.Fatal("started without the library")
 		}
 		says(t, err.Error(), "libchdb not found", "/nonexistent/libchdb.so", "fetch-libchdb.sh", "--clickhouse-dsn", "retrial evaluate")
-		in.run(t, "why", "x", "--clickhouse-library", "/nonexistent/libchdb.so").refused(t, exitError, "libchdb not found", "fetch-libchdb.sh")
+		in.run(t, "why", "x", "--clickhouse-library", "/nonexistent/libchdb.so").refused(t, cli.ExitError, "libchdb not found", "fetch-libchdb.sh")
 		evaluated(t, in, state, writeLog(t, at("few.jsonl"), recorded(t)[:10]))
 	})
 	t.Run("data directory that cannot be written", func(t *testing.T) {
@@ -302,10 +303,10 @@ func TestBadFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := finish(t, in.retrial(t.Context(), "serve", "--data-dir", at("file"), "--key-file", at("hmac.key")))
-		r.refused(t, exitError, "data directory", at("file"), "--data-dir")
+		r.refused(t, cli.ExitError, "data directory", at("file"), "--data-dir")
 	})
 	t.Run("key inside the data directory", func(t *testing.T) {
 		r := finish(t, in.retrial(t.Context(), "serve", "--data-dir", in.data(), "--key-file", filepath.Join(in.data(), "key")))
-		r.refused(t, exitError, "inside the data directory", "choose a file elsewhere")
+		r.refused(t, cli.ExitError, "inside the data directory", "choose a file elsewhere")
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/sample"
 	chdb "github.com/retrial-io/retrial/storage/embedded"
 )
@@ -241,5 +242,5 @@ func TestCommandsAreDocumented(t *testing.T) {
 			}
 		}
 	}
-	visit(newRoot(streams{}))
+	visit(newRoot(cli.Streams{}))
 }

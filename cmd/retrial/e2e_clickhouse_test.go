@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/retrial-io/retrial/internal/chserver/chservertest"
+	"github.com/retrial-io/retrial/internal/cli"
 )
 
 // TestServeAtServer runs serve with a ClickHouse server of its own, over HTTPS, as a user with
@@ -42,7 +43,7 @@ func TestServeAtServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := in.run(t, append([]string{"serve", "--webhook-listen", "127.0.0.1:0", "--ui-listen", "127.0.0.1:0"}, tc.args...)...)
-			if r.code == exitOK {
+			if r.code == cli.ExitOK {
 				t.Fatal("it ended well")
 			}
 			says(t, r.err, tc.says...)

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/retrial-io/retrial/internal/cli"
 )
 
 // connecting is a running `retrial connect`; its lines are read as they come.
@@ -116,7 +118,7 @@ func TestConnect(t *testing.T) {
 	put(t, at("ca.crt"), authority)
 	in.run(t, "cluster", "scrape", "prod", "--url", counters, "--token-file", at("token"), "--certificate-authority", at("ca.crt")).ok(t)
 	c.until("prod is connected.")
-	if code := c.end(); code != exitOK {
+	if code := c.end(); code != cli.ExitOK {
 		t.Errorf("code %d: %s", code, c.errs)
 	}
 	follower.end(t, syscall.SIGTERM).ok(t)
@@ -126,7 +128,7 @@ func TestConnect(t *testing.T) {
 	again := in.connect(t, "prod", "--advertise-address", "127.0.0.1", "--output", at("out"))
 	again.until("will post its audit events to " + s.webhook) // the port is the running server's
 	again.until("prod is connected.")
-	if code := again.end(); code != exitOK {
+	if code := again.end(); code != cli.ExitOK {
 		t.Errorf("again: code %d: %s", code, again.errs)
 	}
 	r = in.run(t, "doctor", "prod", "-o", "json").ok(t)
@@ -156,14 +158,14 @@ func TestConnect(t *testing.T) {
 	if a, err := to.post(t.Context(), bytes.NewReader(eventList(log[:1]))); err != nil || a.code != http.StatusUnauthorized {
 		t.Errorf("after the revocation: %d %v", a.code, err)
 	}
-	in.run(t, "doctor", "prod").refused(t, exitFinding, "not in order: registered of prod, connected of prod")
-	in.run(t, "connect", "prod", "--no-wait", "--advertise-address", "127.0.0.1").refused(t, exitError, "revoked", "retrial cluster rotate prod")
-	in.run(t, "doctor", "nobody").refused(t, exitNoMatch, "nothing is known of a cluster nobody", "retrial connect nobody")
+	in.run(t, "doctor", "prod").refused(t, cli.ExitFinding, "not in order: registered of prod, connected of prod")
+	in.run(t, "connect", "prod", "--no-wait", "--advertise-address", "127.0.0.1").refused(t, cli.ExitError, "revoked", "retrial cluster rotate prod")
+	in.run(t, "doctor", "nobody").refused(t, cli.ExitNoMatch, "nothing is known of a cluster nobody", "retrial connect nobody")
 	s.stop(t)
 
 	// Nobody serves: that is told, and the rest is looked at.
 	r = in.run(t, "doctor", "prod", "-o", "yaml")
-	r.refused(t, exitFinding, "server")
+	r.refused(t, cli.ExitFinding, "server")
 	says(t, r.out, "id: server", "state: fail", "id: first-event", "2,000 events stored")
 }
 
@@ -259,7 +261,7 @@ func TestConnectTellsWhyNothingArrives(t *testing.T) {
 		}
 	}
 	r := finish(t, in.retrial(ctx, "doctor", "--server", "http://127.0.0.1:1"))
-	r.refused(t, exitFinding, "not in order: server")
+	r.refused(t, cli.ExitFinding, "not in order: server")
 	says(t, r.out, "connection refused")
 	page := finish(t, in.retrial(ctx, "doctor", "--server", strings.TrimSuffix(s.ui, "/"))).ok(t)
 	says(t, page.out, "It answers", "prod")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/analysis/detect"
+	"github.com/retrial-io/retrial/internal/cli"
 )
 
 // promptly makes a server work out findings as soon as anything changed.
@@ -167,10 +168,10 @@ func TestFindingsQuestions(t *testing.T) {
 		}
 	}
 	says(t, in.run(t, "findings").ok(t).out, "SEVERITY", "credential-forged")
-	in.run(t, "findings", "--cluster", "nobody").refused(t, exitNoMatch, "there is no cluster nobody; there is: a")
-	in.run(t, "findings", "--rule", "nothing").refused(t, exitNoMatch, "there is no rule nothing")
-	in.run(t, "findings", "--at", "now").refused(t, exitUsage, "no RFC 3339 time")
-	if r := in.run(t, "findings", "--fail-on", "critical"); r.code != exitFinding {
+	in.run(t, "findings", "--cluster", "nobody").refused(t, cli.ExitNoMatch, "there is no cluster nobody; there is: a")
+	in.run(t, "findings", "--rule", "nothing").refused(t, cli.ExitNoMatch, "there is no rule nothing")
+	in.run(t, "findings", "--at", "now").refused(t, cli.ExitUsage, "no RFC 3339 time")
+	if r := in.run(t, "findings", "--fail-on", "critical"); r.code != cli.ExitFinding {
 		t.Errorf("exit code %d: %s", r.code, r.err)
 	}
 }

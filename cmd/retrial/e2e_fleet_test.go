@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/internal/chserver"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/kafkatest"
 	chdb "github.com/retrial-io/retrial/storage/embedded"
 )
@@ -58,7 +59,7 @@ func storeMain() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "retrial-store:", err)
-		os.Exit(exitError)
+		os.Exit(cli.ExitError)
 	}
 }
 
@@ -108,7 +109,7 @@ func (s *fleet) closeStore() {
 	case <-time.After(patience):
 		s.t.Fatal("the store does not stop")
 	}
-	if code := s.store.ProcessState.ExitCode(); code != exitOK {
+	if code := s.store.ProcessState.ExitCode(); code != cli.ExitOK {
 		s.t.Fatalf("the store ended with code %d", code)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/retrial-io/retrial/ingest/importer"
+	"github.com/retrial-io/retrial/internal/cli"
 )
 
 // TestFollowClosesTheGap cuts the webhook in the middle of a recorded log, while a follower
@@ -231,19 +232,19 @@ current-context: c
 		code int
 		want []string
 	}{
-		"no server":          {[]string{"--cluster", "a", log}, exitError, []string{"no server is running", "--webhook-config"}},
-		"no file":            {[]string{"--cluster", "a"}, exitUsage, []string{"--audit-log-path"}},
-		"no cluster":         {[]string{log}, exitUsage, []string{"--cluster is missing"}},
-		"with a state":       {[]string{"--cluster", "a", "--state", log, log}, exitUsage, []string{"--state"}},
-		"foreign kubeconfig": {[]string{"--webhook-config", other, log}, exitUsage, []string{"/v1/clusters/NAME/audit"}},
-		"both ways":          {[]string{"--cluster", "a", "--webhook-config", other, "--server", "https://x", log}, exitUsage, []string{"leave --server out"}},
+		"no server":          {[]string{"--cluster", "a", log}, cli.ExitError, []string{"no server is running", "--webhook-config"}},
+		"no file":            {[]string{"--cluster", "a"}, cli.ExitUsage, []string{"--audit-log-path"}},
+		"no cluster":         {[]string{log}, cli.ExitUsage, []string{"--cluster is missing"}},
+		"with a state":       {[]string{"--cluster", "a", "--state", log, log}, cli.ExitUsage, []string{"--state"}},
+		"foreign kubeconfig": {[]string{"--webhook-config", other, log}, cli.ExitUsage, []string{"/v1/clusters/NAME/audit"}},
+		"both ways":          {[]string{"--cluster", "a", "--webhook-config", other, "--server", "https://x", log}, cli.ExitUsage, []string{"leave --server out"}},
 		"no such certificate": {[]string{"--cluster", "a", "--server", "https://127.0.0.1:1", "--client-certificate", "/none", "--client-key", "/none", log},
-			exitUsage, []string{"/none"}},
-		"two, one position": {[]string{"--cluster", "a", "--position", "p", log, log}, exitUsage, []string{"--position"}},
+			cli.ExitUsage, []string{"/none"}},
+		"two, one position": {[]string{"--cluster", "a", "--position", "p", log, log}, cli.ExitUsage, []string{"--position"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in.run(t, append([]string{"import", "--follow"}, tc.args...)...).refused(t, tc.code, tc.want...)
 		})
 	}
-	in.run(t, "import", "--cluster", "a", "--webhook-config", other, log).refused(t, exitUsage, "--follow")
+	in.run(t, "import", "--cluster", "a", "--webhook-config", other, log).refused(t, cli.ExitUsage, "--follow")
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/embedded"
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	chdb "github.com/retrial-io/retrial/storage/embedded"
@@ -43,7 +44,7 @@ type inspection struct {
 func inspectMain() {
 	if err := inspectDirectory(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "retrial-inspect:", err)
-		os.Exit(exitError)
+		os.Exit(cli.ExitError)
 	}
 }
 

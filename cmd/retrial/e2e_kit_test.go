@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	chdb "github.com/retrial-io/retrial/storage/embedded"
 )
 
@@ -147,7 +148,7 @@ func finish(t *testing.T, cmd *exec.Cmd) result {
 // ok fails the test unless the process ended well.
 func (r result) ok(t *testing.T) result {
 	t.Helper()
-	if r.code != exitOK {
+	if r.code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s\n%s", r.code, r.out, r.err)
 	}
 	return r
@@ -292,7 +293,7 @@ func (s *server) stop(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatalf("serve does not stop:\n%s", s.log)
 	}
-	if code := s.cmd.ProcessState.ExitCode(); code != exitOK {
+	if code := s.cmd.ProcessState.ExitCode(); code != cli.ExitOK {
 		t.Fatalf("serve ended with code %d:\n%s", code, s.log)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/retrial-io/retrial/internal/cli"
 )
 
 // TestSuggestFromTheStore makes every suggestion of the whole recording from the log, from
@@ -73,12 +75,12 @@ func TestSuggestFromTheStore(t *testing.T) {
 		t.Errorf("ci-bot: %d requests, %d uses, %d of %d rules never used", page.Requests, len(page.Usage), never, len(page.Rules))
 	}
 
-	in.run(t, "suggest", "--subject", "ci-bott").refused(t, exitNoMatch, `no request of "ci-bott" is recorded`, `did you mean "ci-bot"`)
-	in.run(t, "suggest", "--subject", "ci-bot", "-o", "yaml").refused(t, exitError, "less than --min-window 7d", "--force")
-	in.run(t, "suggest", "--from", "2030-01-01T00:00:00Z").refused(t, exitNoMatch, "no request of cluster", "in this range")
-	in.run(t, "suggest", "--from", "yesterday").refused(t, exitUsage, "no RFC 3339 time")
-	in.run(t, "suggest", "--subject", "system:kube-scheduler").refused(t, exitUsage, "--include-system")
-	in.run(t, "suggest", "--cluster", "other").refused(t, exitNoMatch, "there is no cluster other", "sample")
+	in.run(t, "suggest", "--subject", "ci-bott").refused(t, cli.ExitNoMatch, `no request of "ci-bott" is recorded`, `did you mean "ci-bot"`)
+	in.run(t, "suggest", "--subject", "ci-bot", "-o", "yaml").refused(t, cli.ExitError, "less than --min-window 7d", "--force")
+	in.run(t, "suggest", "--from", "2030-01-01T00:00:00Z").refused(t, cli.ExitNoMatch, "no request of cluster", "in this range")
+	in.run(t, "suggest", "--from", "yesterday").refused(t, cli.ExitUsage, "no RFC 3339 time")
+	in.run(t, "suggest", "--subject", "system:kube-scheduler").refused(t, cli.ExitUsage, "--include-system")
+	in.run(t, "suggest", "--cluster", "other").refused(t, cli.ExitNoMatch, "there is no cluster other", "sample")
 	var log2 struct{ Asked []struct{ Question string } }
 	s.get(t, "query-log?limit=500", &log2)
 	found := false
@@ -97,5 +99,5 @@ func TestSuggestWithoutState(t *testing.T) {
 	in := newInstall(t)
 	log := writeLog(t, filepath.Join(in.dir, "audit.jsonl"), recorded(t)[20_000:20_050])
 	in.run(t, "import", "--cluster", "sample", log).ok(t)
-	in.run(t, "suggest").refused(t, exitNoMatch, "nothing is known of the roles and bindings", "retrial import --cluster sample --state")
+	in.run(t, "suggest").refused(t, cli.ExitNoMatch, "nothing is known of the roles and bindings", "retrial import --cluster sample --state")
 }

@@ -11,11 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/safe"
 )
 
 // [SUBJECT] ─▶ api/v1/escalations ─▶ a line a subject | a block a path | json | yaml
-func newEscalations(s streams) *cobra.Command {
+func newEscalations(s cli.Streams) *cobra.Command {
 	var from asker
 	var output, cluster, at string
 	var groups []string
@@ -44,9 +45,9 @@ that allows it; a step that takes more than rights says what it presumes.`,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 1 && args[0] == "":
-				return usageError(c, "SUBJECT is empty")
+				return cli.UsageError(c, "SUBJECT is empty")
 			case len(args) > 1:
-				return usageError(c, "unexpected argument %q", args[1])
+				return cli.UsageError(c, "unexpected argument %q", args[1])
 			}
 			return nil
 		},
@@ -57,14 +58,14 @@ that allows it; a step that takes more than rights says what it presumes.`,
 	c.Flags().BoolVar(&system, "include-system", false, "list subjects of Kubernetes itself as well")
 	c.Flags().IntVar(&limit, "limit", fewPaths, "list at most so many paths")
 	bindMoment(c, &cluster, &at)
-	addOutput(c, &output, "table", "json", "yaml")
+	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		list, err := joinGroups(groups)
 		if err != nil {
-			return usageError(c, "--group: %w", err)
+			return cli.UsageError(c, "--group: %w", err)
 		}
 		if limit < 1 || limit > mostPaths {
-			return usageError(c, "--limit %d is not between 1 and %d", limit, mostPaths)
+			return cli.UsageError(c, "--limit %d is not between 1 and %d", limit, mostPaths)
 		}
 		q := url.Values{"group": {list}, "cluster": {cluster}, "at": {at}, "limit": {strconv.Itoa(limit)}, "includeSystem": {strconv.FormatBool(system)}}
 		if len(args) > 0 {
@@ -76,15 +77,15 @@ that allows it; a step that takes more than rights says what it presumes.`,
 		}
 		switch {
 		case output != "table":
-			return printAs(s.out, output, answer)
+			return cli.PrintAs(s.Out, output, answer)
 		case answer.GroupsFrom == "":
-			err = printEscalations(s.out, &answer)
+			err = printEscalations(s.Out, &answer)
 		default:
-			err = printReached(s.out, &answer)
+			err = printReached(s.Out, &answer)
 		}
-		printDoubts(s.err, &answer.policyJSON, answer.Hints)
+		printDoubts(s.Err, &answer.policyJSON, answer.Hints)
 		if !answer.AccountsKnown {
-			fmt.Fprintln(s.err, "hint: not all service accounts of that time are known; those that bindings name are taken to be there")
+			fmt.Fprintln(s.Err, "hint: not all service accounts of that time are known; those that bindings name are taken to be there")
 		}
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/spf13/cobra"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/inflate"
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/replay"
@@ -30,7 +31,7 @@ import (
 //	├─▶ replay/evaluate (the engine serve uses) ─▶ -o table | json | yaml (summary)
 //
 // --events FILE … ──┘                                          └─▶ -o jsonl (a verdict a line)
-func newEvaluate(s streams) *cobra.Command {
+func newEvaluate(s cli.Streams) *cobra.Command {
 	var states, events, apiservers []string
 	var cluster, output, failOn string
 	var lag time.Duration
@@ -49,19 +50,19 @@ The state is that of the time the log begins:
   retrial evaluate --state state.json --events audit.log -o jsonl | jq 'select(.verdict=="drift")'`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError(c, "unexpected argument %q: logs are named with --events, states with --state", args[0])
+				return cli.UsageError(c, "unexpected argument %q: logs are named with --events, states with --state", args[0])
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, _ []string) error {
 			if len(events) == 0 {
-				return exitCode{exitUsage, errors.New("--events is missing: name an audit log, or - for standard input")}
+				return cli.ExitWith(cli.ExitUsage, errors.New("--events is missing: name an audit log, or - for standard input"))
 			}
 			if !slices.Contains([]string{"", "drift", "any"}, failOn) {
-				return exitCode{exitUsage, fmt.Errorf("--fail-on %q is neither drift nor any", failOn)}
+				return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--fail-on %q is neither drift nor any", failOn))
 			}
 			if lag < 0 {
-				return exitCode{exitUsage, fmt.Errorf("--lag %s: must not be negative", lag)}
+				return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--lag %s: must not be negative", lag))
 			}
 			if cluster == "" {
 				cluster = offlineCluster
@@ -74,9 +75,9 @@ The state is that of the time the log begins:
 				Cluster: cluster, FromEmpty: fromEmpty,
 				Engine: replay.New(replay.Config{Lag: lag, Version: version, Apiserver: apiserver}),
 			}
-			out := bufio.NewWriterSize(s.out, 1<<20)
+			out := bufio.NewWriterSize(s.Out, 1<<20)
 			if output == "jsonl" {
-				o.Sink = evaluate.JSONLines(safeJSON{out})
+				o.Sink = evaluate.JSONLines(cli.SafeJSON(out))
 			}
 			sum, err := replayFiles(c.Context(), s, o, states, events)
 			if err != nil {
@@ -89,16 +90,16 @@ The state is that of the time the log begins:
 				return fmt.Errorf("write the result: %w", err)
 			}
 			for _, m := range sum.MalformedLines {
-				fmt.Fprintf(s.err, "%s:%d: not an event: %s\n", safe.Text(m.Input), m.Line, safe.Text(m.Error))
+				fmt.Fprintf(s.Err, "%s:%d: not an event: %s\n", safe.Text(m.Input), m.Line, safe.Text(m.Error))
 			}
 			if more := sum.Malformed - int64(len(sum.MalformedLines)); more > 0 {
-				fmt.Fprintf(s.err, "%d more malformed lines\n", more)
+				fmt.Fprintf(s.Err, "%d more malformed lines\n", more)
 			}
 			if sum.Events == 0 && sum.Malformed > 0 {
 				return fmt.Errorf("%s: no line is an audit event: %s", strings.Join(events, ", "), wantLog)
 			}
 			if hint := summaryHint(sum, len(states) > 0 || fromEmpty); hint != "" {
-				fmt.Fprintln(s.err, hint)
+				fmt.Fprintln(s.Err, hint)
 			}
 			return failing(failOn, sum)
 		},
@@ -109,7 +110,7 @@ The state is that of the time the log begins:
 	c.Flags().StringSliceVar(&apiservers, "apiserver-config", nil, "folder with the configuration of the cluster's apiserver, or NAME=DIR of the cluster NAME (docs/apiserver-config.md)")
 	c.Flags().DurationVar(&lag, "lag", replay.DefaultLag, "how far the apiserver's caches may run behind")
 	c.Flags().BoolVar(&fromEmpty, "from-empty", false, "the log begins with the cluster's first start: there was nothing before it")
-	addOutput(c, &output, "table", "json", "yaml", "jsonl")
+	cli.AddOutput(c, &output, "table", "json", "yaml", "jsonl")
 	c.Flags().StringVar(&failOn, "fail-on", "", "exit with 3 on drift, or on any request that is no match and could be judged")
 	return c
 }
@@ -119,17 +120,17 @@ const offlineCluster = "evaluate"
 
 // replayFiles runs an evaluation of files, with a progress bar. A file that cannot be
 // opened is an error of the command line.
-func replayFiles(ctx context.Context, s streams, o evaluate.Options, states, events []string) (*evaluate.Summary, error) {
+func replayFiles(ctx context.Context, s cli.Streams, o evaluate.Options, states, events []string) (*evaluate.Summary, error) {
 	var err error
 	if o.States, err = stateInputs(states); err != nil {
-		return nil, exitCode{exitUsage, err}
+		return nil, cli.ExitWith(cli.ExitUsage, err)
 	}
-	if o.Events, err = eventInputs(events, s.in); err != nil {
-		return nil, exitCode{exitUsage, err}
+	if o.Events, err = eventInputs(events, s.In); err != nil {
+		return nil, cli.ExitWith(cli.ExitUsage, err)
 	}
-	bar := newProgress(s.err, "replaying", 2*totalSize(events))
-	o.Progress, o.Now = func(n int) { bar.add(int64(n)) }, time.Now
-	defer bar.finish()
+	bar := cli.StartProgress(s.Err, "replaying", 2*cli.TotalSize(events))
+	o.Progress, o.Now = func(n int) { bar.Add(int64(n)) }, time.Now
+	defer bar.Finish()
 	return evaluate.Run(ctx, o)
 }
 
@@ -155,10 +156,10 @@ func summaryHint(sum *evaluate.Summary, stated bool) string {
 func failing(on string, sum *evaluate.Summary) error {
 	v := sum.Verdicts
 	if on != "" && v.Drift > 0 {
-		return exitCode{exitFinding, fmt.Errorf("%d requests drift", v.Drift)}
+		return cli.ExitWith(cli.ExitFinding, fmt.Errorf("%d requests drift", v.Drift))
 	}
 	if on == "any" && v.Ambiguous+v.Indeterminate > 0 {
-		return exitCode{exitFinding, fmt.Errorf("%d requests are ambiguous, %d indeterminate", v.Ambiguous, v.Indeterminate)}
+		return cli.ExitWith(cli.ExitFinding, fmt.Errorf("%d requests are ambiguous, %d indeterminate", v.Ambiguous, v.Indeterminate))
 	}
 	return nil
 }
@@ -166,7 +167,7 @@ func failing(on string, sum *evaluate.Summary) error {
 func printSummary(w io.Writer, output string, sum *evaluate.Summary) error {
 	switch output {
 	case "json", "yaml":
-		return printAs(w, output, sum)
+		return cli.PrintAs(w, output, sum)
 	case "table":
 		return summaryTable(w, sum)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/replay/state"
@@ -19,7 +20,7 @@ import (
 
 // explainCommand is what a run of the command was asked.
 type explainCommand struct {
-	streams
+	cli.Streams
 	from                asker
 	log                 offlineLog
 	cluster, output, at string
@@ -30,8 +31,8 @@ type explainCommand struct {
 //	├─▶ who refused, and what was lacking, as table | json | yaml
 //
 // offline:  --events, --state ─▶ replay/evaluate ─▶ explainer ──────────┘
-func newExplainDeny(s streams) *cobra.Command {
-	x := &explainCommand{streams: s}
+func newExplainDeny(s cli.Streams) *cobra.Command {
+	x := &explainCommand{Streams: s}
 	c := &cobra.Command{
 		Use:   "explain-deny AUDIT-ID",
 		Short: "Say who refused a request, and what would have allowed it",
@@ -46,14 +47,14 @@ The running server is asked; with none running the command reads the store itsel
 		Example: `  retrial explain-deny 5da2bf21-6b97-4948-b415-44ccd0377bc9
   retrial explain-deny 5da2bf21-6b97-4948-b415-44ccd0377bc9 -o json | jq '.requests[0].chain'
   retrial explain-deny 5da2bf21-6b97-4948-b415-44ccd0377bc9 --events audit.log --state state.json`,
-		Args: oneArg("AUDIT-ID"),
+		Args: cli.OneArg("AUDIT-ID"),
 		RunE: func(c *cobra.Command, args []string) error { return x.run(c, args[0]) },
 	}
 	x.from.bind(c)
 	c.Flags().StringVar(&x.cluster, "cluster", "", "look in this cluster only: audit IDs are chosen by clients and may be reused; with --events its name (default \"evaluate\")")
 	c.Flags().StringVar(&x.at, "at", "", "by the policy of this time (RFC 3339), instead of the request's own")
 	x.log.bind(c)
-	addOutput(c, &x.output, "table", "json", "yaml")
+	cli.AddOutput(c, &x.output, "table", "json", "yaml")
 	return c
 }
 
@@ -79,12 +80,12 @@ func (x *explainCommand) run(c *cobra.Command, id string) error {
 		if x.cluster != "" {
 			where = " in cluster " + x.cluster
 		}
-		return exitCode{exitNoMatch, fmt.Errorf("%s carries the audit ID %s%s", what, shorten(id), where)}
+		return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("%s carries the audit ID %s%s", what, shorten(id), where))
 	}
 	if x.output != "table" {
-		return printAs(x.out, x.output, answer)
+		return cli.PrintAs(x.Out, x.output, answer)
 	}
-	return printDenials(x.out, &answer)
+	return printDenials(x.Out, &answer)
 }
 
 // offline explains the requests of a log.
@@ -95,14 +96,14 @@ func (x *explainCommand) offline(ctx context.Context, id string) (answer explain
 	}
 	at, err := instant(url.Values{"at": {x.at}}, "at")
 	if err != nil {
-		return answer, exitCode{exitUsage, err}
+		return answer, cli.ExitWith(cli.ExitUsage, err)
 	}
-	apiserver, err := apiserverOf(x.streams, x.from.apiservers(), cluster)
+	apiserver, err := apiserverOf(x.Streams, x.from.apiservers(), cluster)
 	if err != nil {
 		return answer, err
 	}
 	why := explainer{replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}), state.New(cluster), at}
-	err = x.log.replay(ctx, x.streams, evaluate.Options{
+	err = x.log.replay(ctx, x.Streams, evaluate.Options{
 		Cluster: cluster, State: why.st, Engine: why.engine,
 		// The state is whole before the first verdict is reached.
 		Sink: func(e *event.Event, v *replay.Verdict) error {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/implied"
@@ -148,7 +149,7 @@ func TestExplainDenyOffline(t *testing.T) {
 	}
 	var out, errs bytes.Buffer
 	args := []string{"explain-deny", id, "--events", filepath.Join(dir, "audit.jsonl.zst"), "--state", filepath.Join(dir, "state.json.zst"), "--apiserver-config", filepath.Join(dir, "config")}
-	if code := execute(t.Context(), args, streams{strings.NewReader(""), &out, &errs}); code != exitOK {
+	if code := execute(t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}); code != cli.ExitOK {
 		t.Fatalf("exit code %d: %s", code, &errs)
 	}
 	for _, want := range []string{"REFUSED BY", "check: the authorizers allowed it", "signer-approve: may petra approve signers.certificates.k8s.io", "NARROWEST RULE"} {
@@ -163,7 +164,7 @@ func verdictLines(t *testing.T, dir string) (lines []replay.Line) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	args := []string{"evaluate", "--events", filepath.Join(dir, "audit.jsonl.zst"), "--state", filepath.Join(dir, "state.json.zst"), "--apiserver-config", filepath.Join(dir, "config"), "-o", "jsonl"}
-	if code := execute(t.Context(), args, streams{strings.NewReader(""), &out, &errs}); code != exitOK {
+	if code := execute(t.Context(), args, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}); code != cli.ExitOK {
 		t.Fatalf("exit code %d: %s", code, &errs)
 	}
 	for dec := json.NewDecoder(&out); dec.More(); {
@@ -184,17 +185,17 @@ func TestExplainDenyUsage(t *testing.T) {
 		code int
 		says string
 	}{
-		"no ID":             {nil, exitUsage, "AUDIT-ID is missing"},
-		"a state alone":     {[]string{"x", "--state", log}, exitUsage, "add --events"},
-		"no such log":       {[]string{"x", "--events", "nowhere.log"}, exitUsage, "nowhere.log"},
-		"no time":           {[]string{"x", "--events", log, "--at", "yesterday"}, exitUsage, "no RFC 3339 time"},
-		"an ID nobody used": {[]string{"no-such\x1b[2J", "--events", log}, exitNoMatch, `no judged request of the log carries the audit ID no-such\x1b[2J`},
-		"no configuration":  {[]string{"x", "--events", log, "--apiserver-config", "nowhere"}, exitUsage, "nowhere"},
-		"a form":            {[]string{"x", "-o", "xml"}, exitUsage, "none of table, json, yaml"},
+		"no ID":             {nil, cli.ExitUsage, "AUDIT-ID is missing"},
+		"a state alone":     {[]string{"x", "--state", log}, cli.ExitUsage, "add --events"},
+		"no such log":       {[]string{"x", "--events", "nowhere.log"}, cli.ExitUsage, "nowhere.log"},
+		"no time":           {[]string{"x", "--events", log, "--at", "yesterday"}, cli.ExitUsage, "no RFC 3339 time"},
+		"an ID nobody used": {[]string{"no-such\x1b[2J", "--events", log}, cli.ExitNoMatch, `no judged request of the log carries the audit ID no-such\x1b[2J`},
+		"no configuration":  {[]string{"x", "--events", log, "--apiserver-config", "nowhere"}, cli.ExitUsage, "nowhere"},
+		"a form":            {[]string{"x", "-o", "xml"}, cli.ExitUsage, "none of table, json, yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
-			code := execute(t.Context(), append([]string{"explain-deny"}, tc.args...), streams{strings.NewReader(""), &out, &errs})
+			code := execute(t.Context(), append([]string{"explain-deny"}, tc.args...), cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
 			if code != tc.code || !strings.Contains(errs.String(), tc.says) {
 				t.Errorf("exit code %d, want %d: %s", code, tc.code, &errs)
 			}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/ingest/importer"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
 )
@@ -60,7 +61,7 @@ type destination struct {
 func (f *followFlags) destination(ctx context.Context, cfg config.Config, cluster, apiserver string) (destination, error) {
 	d := destination{cluster: cluster, apiserver: apiserver}
 	usage := func(format string, args ...any) (destination, error) {
-		return d, exitCode{exitUsage, fmt.Errorf(format, args...)}
+		return d, cli.ExitWith(cli.ExitUsage, fmt.Errorf(format, args...))
 	}
 	var rc *rest.Config
 	switch {
@@ -123,27 +124,27 @@ func parseEndpoint(server string) (destination, error) {
 }
 
 // run follows the logs until the command is interrupted, which is how it ends well.
-func (f *followFlags) run(ctx context.Context, s streams, output string, cfg config.Config, cluster, apiserver string, paths []string) error {
+func (f *followFlags) run(ctx context.Context, s cli.Streams, output string, cfg config.Config, cluster, apiserver string, paths []string) error {
 	if len(paths) == 0 {
-		return exitCode{exitUsage, errors.New("name the log to follow: what kube-apiserver's --audit-log-path names")}
+		return cli.ExitWith(cli.ExitUsage, errors.New("name the log to follow: what kube-apiserver's --audit-log-path names"))
 	}
 	if f.position != "" && len(paths) > 1 {
-		return exitCode{exitUsage, errors.New("--position is for one log; several have one each in the data directory")}
+		return cli.ExitWith(cli.ExitUsage, errors.New("--position is for one log; several have one each in the data directory"))
 	}
 	delay, err := f.lineDelay()
 	if err != nil {
-		return exitCode{exitUsage, err}
+		return cli.ExitWith(cli.ExitUsage, err)
 	}
 	to, err := f.destination(ctx, cfg, cluster, apiserver)
 	if err != nil {
 		return err
 	}
-	status := newFollowStatus(s.err)
+	status := newFollowStatus(s.Err)
 	sums := make([]importer.Followed, len(paths))
 	group, gctx := errgroup.WithContext(ctx)
 	for i, path := range paths {
 		if path == "-" {
-			return exitCode{exitUsage, errors.New("standard input cannot be followed: name the file")}
+			return cli.ExitWith(cli.ExitUsage, errors.New("standard input cannot be followed: name the file"))
 		}
 		position := f.position
 		if position == "" {
@@ -162,10 +163,10 @@ func (f *followFlags) run(ctx context.Context, s streams, output string, cfg con
 		err = nil
 	}
 	if output == "json" {
-		return errors.Join(printAs(s.out, output, sums), err)
+		return errors.Join(cli.PrintAs(s.Out, output, sums), err)
 	}
 	for i, path := range paths {
-		fmt.Fprintf(s.out, "%s: %s\n", safe.Text(path), followedText(sums[i]))
+		fmt.Fprintf(s.Out, "%s: %s\n", safe.Text(path), followedText(sums[i]))
 	}
 	return err
 }

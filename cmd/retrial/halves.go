@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 )
 
@@ -62,7 +63,7 @@ func (h halves) greeting(a addresses) string {
 	}
 }
 
-func newIngest(s streams) *cobra.Command {
+func newIngest(s cli.Streams) *cobra.Command {
 	return newServer(s, ingestHalf, new(bool), &cobra.Command{
 		Use:   "ingest",
 		Short: "Receive audit events and hand them to Kafka: one half of serve",
@@ -78,7 +79,7 @@ used. --ui-listen is where its metrics are: /metrics, /healthz, /readyz. retrial
 	})
 }
 
-func newReplay(s streams) *cobra.Command {
+func newReplay(s cli.Streams) *cobra.Command {
 	return newServer(s, replayHalf, new(bool), &cobra.Command{
 		Use:   "replay",
 		Short: "Replay what is in Kafka, store the verdicts and show them: the other half of serve",

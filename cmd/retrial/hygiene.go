@@ -10,11 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/safe"
 )
 
 // ─▶ api/v1/hygiene ─▶ a line a flaw | json | yaml
-func newHygiene(s streams) *cobra.Command {
+func newHygiene(s cli.Streams) *cobra.Command {
 	var from asker
 	var output, cluster, at string
 	var system bool
@@ -30,13 +31,13 @@ Whether users and groups exist no cluster knows.`,
 		Example: `  retrial hygiene
   retrial hygiene --at 2026-11-20T11:36:00Z -o json
   retrial hygiene --include-system`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 	}
 	from.bind(c)
 	from.bindLog(c, s)
 	c.Flags().BoolVar(&system, "include-system", false, "list what Kubernetes itself brings as well")
 	bindMoment(c, &cluster, &at)
-	addOutput(c, &output, "table", "json", "yaml")
+	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		q := url.Values{"cluster": {cluster}, "at": {at}, "includeSystem": {strconv.FormatBool(system)}}
 		var answer hygieneJSON
@@ -44,9 +45,9 @@ Whether users and groups exist no cluster knows.`,
 			return err
 		}
 		if output != "table" {
-			return printAs(s.out, output, answer)
+			return cli.PrintAs(s.Out, output, answer)
 		}
-		return printHygiene(s.out, s.err, &answer)
+		return printHygiene(s.Out, s.Err, &answer)
 	}
 	return c
 }

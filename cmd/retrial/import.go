@@ -14,6 +14,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/ingest/importer"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
 )
@@ -21,7 +22,7 @@ import (
 // FILE… ─▶ ingest/importer ─▶ data/retrial.sock of a running serve ─▶ the same receiver as webhooks
 //
 //	└▶ none running: the engines are opened here, and closed when all is stored
-func newImport(s streams) *cobra.Command {
+func newImport(s cli.Streams) *cobra.Command {
 	var cluster, apiserver, stateFile, output string
 	var wait bool
 	c := &cobra.Command{
@@ -52,29 +53,29 @@ apiserver's own webhook file. See docs/completeness.md.`,
 	c.Flags().BoolVar(&wait, "wait", true, "return when everything is replayed and stored, not only accepted")
 	var follow followFlags
 	follow.bind(c)
-	addOutput(c, &output, "table", "json")
+	cli.AddOutput(c, &output, "table", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cfg, err := flags.Load()
 		if err != nil {
-			return exitCode{exitUsage, err}
+			return cli.ExitWith(cli.ExitUsage, err)
 		}
 		if cluster == "" && !(follow.on && follow.webhookConfig != "") {
-			return exitCode{exitUsage, errors.New("--cluster is missing: name the cluster the files are from")}
+			return cli.ExitWith(cli.ExitUsage, errors.New("--cluster is missing: name the cluster the files are from"))
 		}
 		if cluster != "" && !identity.ValidName(cluster) {
-			return exitCode{exitUsage, fmt.Errorf("--cluster %q: %w", cluster, identity.ErrName)}
+			return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--cluster %q: %w", cluster, identity.ErrName))
 		}
 		if follow.on {
 			if stateFile != "" {
-				return exitCode{exitUsage, errors.New("--follow takes no --state: import the state once, then follow")}
+				return cli.ExitWith(cli.ExitUsage, errors.New("--follow takes no --state: import the state once, then follow"))
 			}
 			return follow.run(c.Context(), s, output, cfg, cluster, apiserver, args)
 		}
 		if follow != (followFlags{}) {
-			return exitCode{exitUsage, errors.New("--webhook-config, --server, its credentials, --position and --delay are for --follow")}
+			return cli.ExitWith(cli.ExitUsage, errors.New("--webhook-config, --server, its credentials, --position and --delay are for --follow"))
 		}
 		if len(args) == 0 && stateFile == "" {
-			return exitCode{exitUsage, errors.New("name an audit log, - for standard input, or a --state file")}
+			return cli.ExitWith(cli.ExitUsage, errors.New("name an audit log, - for standard input, or a --state file"))
 		}
 		im := importer.Config{
 			BaseURL: "http://retrial", Cluster: cluster, APIServer: apiserver,
@@ -83,32 +84,32 @@ apiserver's own webhook file. See docs/completeness.md.`,
 		for _, path := range args {
 			f, err := importer.OpenFile(path)
 			if err != nil {
-				return exitCode{exitUsage, err}
+				return cli.ExitWith(cli.ExitUsage, err)
 			}
 			im.Files = append(im.Files, f)
 		}
 		if stateFile != "" {
 			f, err := importer.OpenFile(stateFile)
 			if err != nil {
-				return exitCode{exitUsage, err}
+				return cli.ExitWith(cli.ExitUsage, err)
 			}
 			im.State = &f
 		}
 		var sum importer.Summary
 		own, err := withServer(c.Context(), cfg, func(socket string, drained func(context.Context) error) error {
 			im.Client = importer.SocketClient(socket)
-			bar := newProgress(s.err, "importing", -1)
-			im.Progress = bar.imported
+			bar := cli.StartProgress(s.Err, "importing", -1)
+			im.Progress = shown(bar)
 			var err error
 			sum, err = importer.Import(c.Context(), im)
 			if err == nil && wait {
-				bar.describe("replaying")
+				bar.Describe("replaying")
 				if err = drained(c.Context()); errors.Is(err, errElsewhere) {
-					fmt.Fprintln(s.err, "accepted; the processes that replay are others, which nobody waited for")
+					fmt.Fprintln(s.Err, "accepted; the processes that replay are others, which nobody waited for")
 					err = nil
 				}
 			}
-			bar.finish()
+			bar.Finish()
 			return err
 		})
 		if errors.Is(err, context.Canceled) && c.Context().Err() != nil {
@@ -116,7 +117,7 @@ apiserver's own webhook file. See docs/completeness.md.`,
 		}
 		err = errors.Join(printImport(s, output, sum), err)
 		if own && err == nil && output == "table" {
-			fmt.Fprintf(s.out, "stored in %s, which no server has open\n", absolute(cfg.DataDir))
+			fmt.Fprintf(s.Out, "stored in %s, which no server has open\n", absolute(cfg.DataDir))
 		}
 		return err
 	}
@@ -156,30 +157,30 @@ func withServer(ctx context.Context, cfg config.Config, use func(socket string, 
 	return true, errors.Join(group.Run(), sys.close())
 }
 
-func printImport(s streams, output string, sum importer.Summary) error {
+func printImport(s cli.Streams, output string, sum importer.Summary) error {
 	if output == "json" {
-		return printAs(s.out, output, sum)
+		return cli.PrintAs(s.Out, output, sum)
 	}
 	for _, f := range sum.Files {
 		switch {
 		case f.Complete:
-			fmt.Fprintf(s.out, "%s: already in\n", safe.Text(f.Name))
+			fmt.Fprintf(s.Out, "%s: already in\n", safe.Text(f.Name))
 		case f.Resumed > 0:
-			fmt.Fprintf(s.out, "%s: %d events (continued behind line %d)\n", safe.Text(f.Name), f.Events, f.Resumed)
+			fmt.Fprintf(s.Out, "%s: %d events (continued behind line %d)\n", safe.Text(f.Name), f.Events, f.Resumed)
 		default:
-			fmt.Fprintf(s.out, "%s: %d events\n", safe.Text(f.Name), f.Events)
+			fmt.Fprintf(s.Out, "%s: %d events\n", safe.Text(f.Name), f.Events)
 		}
 		if f.Truncated {
-			fmt.Fprintf(s.err, "%s: the last line is cut off\n", safe.Text(f.Name))
+			fmt.Fprintf(s.Err, "%s: the last line is cut off\n", safe.Text(f.Name))
 		}
 		for _, b := range f.BadLines {
-			fmt.Fprintf(s.err, "%s:%d: not an event: %s\n", safe.Text(f.Name), b.Line, safe.Text(b.Reason))
+			fmt.Fprintf(s.Err, "%s:%d: not an event: %s\n", safe.Text(f.Name), b.Line, safe.Text(b.Reason))
 		}
 		if more := f.Malformed - int64(len(f.BadLines)); more > 0 {
-			fmt.Fprintf(s.err, "%s: %d more malformed lines\n", safe.Text(f.Name), more)
+			fmt.Fprintf(s.Err, "%s: %d more malformed lines\n", safe.Text(f.Name), more)
 		}
 		if f.Malformed > 0 && f.Events == 0 && f.Resumed == 0 {
-			fmt.Fprintf(s.err, "%s: no line is an audit event: %s\n", safe.Text(f.Name), wantLog)
+			fmt.Fprintf(s.Err, "%s: no line is an audit event: %s\n", safe.Text(f.Name), wantLog)
 		}
 	}
 	if len(sum.State) > 0 {
@@ -187,9 +188,9 @@ func printImport(s streams, output string, sum importer.Summary) error {
 		if err := json.Unmarshal(sum.State, &taken); err != nil {
 			return fmt.Errorf("read the answer to the state: %w", err)
 		}
-		fmt.Fprintf(s.out, "state: %s\n", safe.Text(taken.String()))
+		fmt.Fprintf(s.Out, "state: %s\n", safe.Text(taken.String()))
 	} else if sum.StateKnown {
-		fmt.Fprintln(s.out, "state: already in")
+		fmt.Fprintln(s.Out, "state: already in")
 	}
 	return nil
 }
@@ -202,11 +203,13 @@ func absolute(path string) string {
 	return path
 }
 
-// imported shows an import's progress.
-func (p *progressBar) imported(x importer.Progress) {
-	p.describe(string(x.Pass) + " " + safe.Text(filepath.Base(x.File)))
-	if x.Size > 0 && p.bar != nil {
-		p.bar.ChangeMax64(x.Size)
+// shown shows an import's progress on a bar.
+func shown(bar *cli.Progress) func(importer.Progress) {
+	return func(x importer.Progress) {
+		bar.Describe(string(x.Pass) + " " + safe.Text(filepath.Base(x.File)))
+		if x.Size > 0 {
+			bar.Total(x.Size)
+		}
+		bar.Set(x.Read)
 	}
-	p.set(x.Read)
 }

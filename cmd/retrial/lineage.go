@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/authn"
@@ -20,7 +21,7 @@ import (
 
 // lineageCommand is what a run of the command was asked.
 type lineageCommand struct {
-	streams
+	cli.Streams
 	from            asker
 	log             offlineLog
 	cluster, output string
@@ -33,8 +34,8 @@ type lineageCommand struct {
 //	├─▶ issue ─▶ uses, as table | json | yaml
 //
 // offline:  --events ─▶ replay/evaluate ─▶ authn.Trail, state ─────┘
-func newLineage(s streams) *cobra.Command {
-	l := &lineageCommand{streams: s}
+func newLineage(s cli.Streams) *cobra.Command {
+	l := &lineageCommand{Streams: s}
 	c := &cobra.Command{
 		Use:   "lineage CREDENTIAL|SUBJECT",
 		Short: "Follow a credential from the request that issued it to every use",
@@ -51,7 +52,7 @@ The running server is asked; with none running the command reads the store itsel
 		Example: `  retrial lineage JTI=7d1a1b8e-0c3e-4f4e-a4f4-9b2b4f1f9d10
   retrial lineage system:serviceaccount:payments:worker
   retrial lineage system:node:node-1 --events audit.log --state state.json -o json`,
-		Args: oneArg("CREDENTIAL|SUBJECT"),
+		Args: cli.OneArg("CREDENTIAL|SUBJECT"),
 		RunE: func(c *cobra.Command, args []string) error { return l.run(c, args[0]) },
 	}
 	l.from.bind(c)
@@ -60,7 +61,7 @@ The running server is asked; with none running the command reads the store itsel
 	c.Flags().StringVar(&l.until, "to", "", "uses before this time")
 	c.Flags().IntVar(&l.limit, "limit", usualCredentials, "most credentials of a subject")
 	l.log.bind(c)
-	addOutput(c, &l.output, "table", "json", "yaml")
+	cli.AddOutput(c, &l.output, "table", "json", "yaml")
 	return c
 }
 
@@ -80,10 +81,10 @@ func (l *lineageCommand) run(c *cobra.Command, arg string) error {
 	switch {
 	case err != nil:
 	case l.limit < 1 || l.limit > mostCredentials:
-		return usageError(c, "--limit %d is not between 1 and %d", l.limit, mostCredentials)
+		return cli.UsageError(c, "--limit %d is not between 1 and %d", l.limit, mostCredentials)
 	case offline:
 		if l.since != "" || l.until != "" {
-			return usageError(c, "--from and --to are about what is stored; a log is followed from its beginning")
+			return cli.UsageError(c, "--from and --to are about what is stored; a log is followed from its beginning")
 		}
 		answer, err = l.offline(c.Context(), arg)
 	default:
@@ -99,9 +100,9 @@ func (l *lineageCommand) run(c *cobra.Command, arg string) error {
 		return err
 	}
 	if l.output != "table" {
-		return printAs(l.out, l.output, answer)
+		return cli.PrintAs(l.Out, l.output, answer)
 	}
-	return printLineage(l.out, &answer)
+	return printLineage(l.Out, &answer)
 }
 
 // offline follows the credentials of a log.
@@ -110,12 +111,12 @@ func (l *lineageCommand) offline(ctx context.Context, arg string) (answer lineag
 	if answer.Cluster == "" {
 		answer.Cluster = offlineCluster
 	}
-	apiserver, err := apiserverOf(l.streams, l.from.apiservers(), answer.Cluster)
+	apiserver, err := apiserverOf(l.Streams, l.from.apiservers(), answer.Cluster)
 	if err != nil {
 		return answer, err
 	}
 	trail, st := authn.NewTrail(authn.TrailConfig{}), state.New(answer.Cluster)
-	err = l.log.replay(ctx, l.streams, evaluate.Options{
+	err = l.log.replay(ctx, l.Streams, evaluate.Options{
 		Cluster: answer.Cluster, Trail: trail, State: st,
 		Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}),
 	})
@@ -131,9 +132,9 @@ func (l *lineageCommand) offline(ctx context.Context, arg string) (answer lineag
 	}
 	if len(found) == 0 {
 		if isCredential(arg) {
-			return answer, exitCode{exitNoMatch, fmt.Errorf("no event shows the credential %s", shorten(arg))}
+			return answer, cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("no event shows the credential %s", shorten(arg)))
 		}
-		return answer, exitCode{exitNoMatch, fmt.Errorf("no event tells a credential of %s: static tokens, front proxies and webhooks leave none", shorten(arg))}
+		return answer, cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("no event tells a credential of %s: static tokens, front proxies and webhooks leave none", shorten(arg)))
 	}
 	if len(found) > l.limit {
 		found, answer.Truncated = found[:l.limit], true

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/replay/state"
@@ -151,7 +152,7 @@ func (l *logStore) Events(_ context.Context, f storage.EventFilter) ([]replay.Ro
 }
 
 // client replays the log and returns a client of the API that answers from it.
-func (l *offlineLog) client(ctx context.Context, s streams, cluster string) (*apiClient, error) {
+func (l *offlineLog) client(ctx context.Context, s cli.Streams, cluster string) (*apiClient, error) {
 	if cluster == "" {
 		cluster = offlineCluster
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/storage"
 )
 
@@ -48,22 +49,22 @@ func TestFromEmptyEverywhere(t *testing.T) {
 		code int
 		want []string
 	}{
-		"evaluate":          {[]string{"evaluate", "-o", "json"}, exitOK, []string{`"match": 5`}},
-		"findings":          {[]string{"findings"}, exitOK, nil},
-		"drift":             {[]string{"drift"}, exitOK, []string{"Nothing drifts"}},
-		"lineage":           {[]string{"lineage", "alice"}, exitNoMatch, nil},
-		"explain-deny":      {[]string{"explain-deny", "list0"}, exitOK, []string{"rbac allows it"}},
-		"suggest":           {[]string{"suggest", "--subject", "alice", "-o", "json"}, exitOK, []string{`"alice"`, `"holds": true`}},
-		"who-can":           {[]string{"who-can", "list", "secrets"}, exitOK, []string{"Group devs", "ClusterRoleBinding/readers"}},
-		"who-can, before":   {[]string{"who-can", "list", "secrets", "--at", "2026-05-04T10:00:01.5Z", "-o", "json"}, exitOK, []string{`"known": true`, `"subjects": [`}},
-		"can":               {[]string{"can", "alice"}, exitOK, []string{"secrets", "devs"}},
-		"can, a request":    {[]string{"can", "alice", "list", "secrets"}, exitOK, []string{"yes"}},
-		"can, another":      {[]string{"can", "alice", "delete", "pods", "-n", "x"}, exitFinding, []string{"no"}},
-		"can, mistyped":     {[]string{"can", "alic"}, exitNoMatch, nil},
-		"hygiene":           {[]string{"hygiene", "-o", "json"}, exitOK, []string{`"flaws"`}},
-		"escalations":       {[]string{"escalations"}, exitOK, nil},
-		"escalations, hers": {[]string{"escalations", "alice", "-o", "json"}, exitOK, []string{`"groupsFrom": "requests"`, `"devs"`}},
-		"changes":           {[]string{"changes", "--from", "2026-05-04T10:00:01.5Z", "-o", "json"}, exitOK, []string{`"devs"`, `"auditID": "binding"`, `"user": "admin"`}},
+		"evaluate":          {[]string{"evaluate", "-o", "json"}, cli.ExitOK, []string{`"match": 5`}},
+		"findings":          {[]string{"findings"}, cli.ExitOK, nil},
+		"drift":             {[]string{"drift"}, cli.ExitOK, []string{"Nothing drifts"}},
+		"lineage":           {[]string{"lineage", "alice"}, cli.ExitNoMatch, nil},
+		"explain-deny":      {[]string{"explain-deny", "list0"}, cli.ExitOK, []string{"rbac allows it"}},
+		"suggest":           {[]string{"suggest", "--subject", "alice", "-o", "json"}, cli.ExitOK, []string{`"alice"`, `"holds": true`}},
+		"who-can":           {[]string{"who-can", "list", "secrets"}, cli.ExitOK, []string{"Group devs", "ClusterRoleBinding/readers"}},
+		"who-can, before":   {[]string{"who-can", "list", "secrets", "--at", "2026-05-04T10:00:01.5Z", "-o", "json"}, cli.ExitOK, []string{`"known": true`, `"subjects": [`}},
+		"can":               {[]string{"can", "alice"}, cli.ExitOK, []string{"secrets", "devs"}},
+		"can, a request":    {[]string{"can", "alice", "list", "secrets"}, cli.ExitOK, []string{"yes"}},
+		"can, another":      {[]string{"can", "alice", "delete", "pods", "-n", "x"}, cli.ExitFinding, []string{"no"}},
+		"can, mistyped":     {[]string{"can", "alic"}, cli.ExitNoMatch, nil},
+		"hygiene":           {[]string{"hygiene", "-o", "json"}, cli.ExitOK, []string{`"flaws"`}},
+		"escalations":       {[]string{"escalations"}, cli.ExitOK, nil},
+		"escalations, hers": {[]string{"escalations", "alice", "-o", "json"}, cli.ExitOK, []string{`"groupsFrom": "requests"`, `"devs"`}},
+		"changes":           {[]string{"changes", "--from", "2026-05-04T10:00:01.5Z", "-o", "json"}, cli.ExitOK, []string{`"devs"`, `"auditID": "binding"`, `"user": "admin"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, err := commandLine(t, "", append(tc.args, "--events", log, "--from-empty")...)
@@ -90,11 +91,11 @@ func TestFromEmptyEverywhere(t *testing.T) {
 		"a log and a server":      {[]string{"can", "alice", "--events", log, "--server", "http://x"}, "--server and --events exclude each other"},
 		"no such log":             {[]string{"hygiene", "--events", log + "x"}, "no such file"},
 	} {
-		if code, _, err := commandLine(t, "", tc.args...); code != exitUsage || !strings.Contains(err, tc.want) {
+		if code, _, err := commandLine(t, "", tc.args...); code != cli.ExitUsage || !strings.Contains(err, tc.want) {
 			t.Errorf("%s: code %d, said %q, want %q", name, code, err, tc.want)
 		}
 	}
-	if code, _, err := commandLine(t, "", "who-can", "list", "secrets", "--events", log); code != exitNoMatch || !strings.Contains(err, "or say --from-empty") {
+	if code, _, err := commandLine(t, "", "who-can", "list", "secrets", "--events", log); code != cli.ExitNoMatch || !strings.Contains(err, "or say --from-empty") {
 		t.Errorf("without --from-empty: code %d, said %q", code, err)
 	}
 }

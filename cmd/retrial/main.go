@@ -8,65 +8,41 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/retrial-io/retrial/internal/cli"
 )
 
 // version is set when the binary is built (see Makefile).
 var version = "dev"
 
-// Exit codes, documented in docs/cli.md.
-const (
-	exitOK      = 0
-	exitError   = 1 // the command could not do what was asked
-	exitUsage   = 2 // the command line or the configuration is wrong
-	exitFinding = 3 // it did, and found what --fail-on names
-	exitNoMatch = 4 // nothing is stored under that name
-)
-
-// exitCode is an error that carries the process's exit code.
-type exitCode struct {
-	code int
-	err  error
-}
-
-func (e exitCode) Error() string { return e.err.Error() }
-func (e exitCode) Unwrap() error { return e.err }
-
-// streams are the process's standard streams; commands use nothing else, so that tests see
-// all they print.
-type streams struct {
-	in       io.Reader
-	out, err io.Writer
-}
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(execute(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+	os.Exit(execute(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }
 
 // execute runs one command line and returns the exit code.
-func execute(ctx context.Context, args []string, s streams) int {
+func execute(ctx context.Context, args []string, s cli.Streams) int {
 	root := newRoot(s)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		return exitOK
+		return cli.ExitOK
 	}
-	fmt.Fprintln(s.err, "retrial:", safeLines(err.Error()))
-	var coded exitCode
+	fmt.Fprintln(s.Err, "retrial:", cli.SafeLines(err.Error()))
+	var coded cli.Exit
 	if errors.As(err, &coded) {
-		return coded.code
+		return coded.Code
 	}
-	return exitError
+	return cli.ExitError
 }
 
-func newRoot(s streams) *cobra.Command {
+func newRoot(s cli.Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "retrial",
 		Short: "Know what was done on Kubernetes clusters, what made it possible, and what is too much",
@@ -92,16 +68,16 @@ the event, the verdict and every grant that made it possible.
   retrial suggest                    the least roles each subject needs, with a proof
   retrial evaluate --state S --events LOG
                                      replay offline, without Kafka or ClickHouse`,
-		Args:          noArgs,
+		Args:          cli.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version,
 	}
-	root.SetIn(s.in)
-	root.SetOut(s.out)
-	root.SetErr(s.err)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError(c, "%w", err) })
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return cli.UsageError(c, "%w", err) })
 	root.AddCommand(
 		newServe(s), newIngest(s), newReplay(s), newImport(s), newEvaluate(s), newSuggest(s), newFindings(s), newWhy(s), newWhoCan(s), newCan(s), newChanges(s), newEscalations(s), newHygiene(s), newExplainDeny(s), newDrift(s), newLineage(s), newCompleteness(s), newAsk(s), newRejudge(s), newQueryLogCommand(s), newCluster(s), newConfig(s), newConnect(s), newDoctor(s), newBench(s), newVersion(s),
 	)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/replay/evaluate"
 )
 
@@ -25,13 +26,13 @@ func (l *offlineLog) bind(c *cobra.Command) {
 // named tells whether a log is named; flags that are about one are an error without it.
 func (l *offlineLog) named(c *cobra.Command) (bool, error) {
 	if len(l.events) == 0 && (len(l.states) > 0 || l.fromEmpty) {
-		return false, usageError(c, "--state and --from-empty are about a log, and none is named: add --events")
+		return false, cli.UsageError(c, "--state and --from-empty are about a log, and none is named: add --events")
 	}
 	return len(l.events) > 0, nil
 }
 
 // replay judges the log; the caller has set what it wants of it.
-func (l *offlineLog) replay(ctx context.Context, s streams, o evaluate.Options) error {
+func (l *offlineLog) replay(ctx context.Context, s cli.Streams, o evaluate.Options) error {
 	o.FromEmpty = l.fromEmpty
 	sum, err := replayFiles(ctx, s, o, l.states, l.events)
 	if err != nil {

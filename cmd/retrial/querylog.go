@@ -8,11 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/safe"
 )
 
 // api/v1/query-log of the server, or of the store opened here ─▶ table | json | yaml
-func newQueryLogCommand(s streams) *cobra.Command {
+func newQueryLogCommand(s cli.Streams) *cobra.Command {
 	var from asker
 	var output string
 	var limit int
@@ -22,11 +23,11 @@ func newQueryLogCommand(s streams) *cobra.Command {
 		Long: `List who looked at the recorded events, through the page, the API, commands and SQL clients,
 newest first. Repeats of a question within a minute are one line. The name of a caller is
 the user of the process on this machine; beside a token it is what the caller says.`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 	}
 	from.bind(c)
 	c.Flags().IntVar(&limit, "limit", 50, "most lines, up to 500")
-	addOutput(c, &output, "table", "json", "yaml")
+	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		var answer struct {
 			Asked []askedJSON `json:"asked"`
@@ -35,9 +36,9 @@ the user of the process on this machine; beside a token it is what the caller sa
 			return err
 		}
 		if output != "table" {
-			return printAs(s.out, output, answer.Asked)
+			return cli.PrintAs(s.Out, output, answer.Asked)
 		}
-		w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
+		w := tabwriter.NewWriter(s.Out, 0, 4, 2, ' ', 0)
 		fmt.Fprintln(w, "MINUTE\tTIMES\tCALLER\tDOOR\tQUESTION\tSTATUS\tDETAIL")
 		for _, a := range answer.Asked {
 			who := a.Caller

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/storage"
 )
@@ -70,14 +71,14 @@ func questionNames() string {
 
 // askCommand is what a run of the command was asked.
 type askCommand struct {
-	streams
+	cli.Streams
 	from            asker
 	cluster, output string
 	params          []string
 }
 
-func newAsk(s streams) *cobra.Command {
-	a := &askCommand{streams: s}
+func newAsk(s cli.Streams) *cobra.Command {
+	a := &askCommand{Streams: s}
 	var names []string
 	for _, q := range storage.Questions() {
 		names = append(names, q.Name)
@@ -95,7 +96,7 @@ The running server is asked; with none running the command reads the store itsel
 		ValidArgs: names,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usageError(c, "one question at a time: parameters are --param NAME=VALUE")
+				return cli.UsageError(c, "one question at a time: parameters are --param NAME=VALUE")
 			}
 			return nil
 		},
@@ -109,13 +110,13 @@ The running server is asked; with none running the command reads the store itsel
 	a.from.bind(c)
 	c.Flags().StringVar(&a.cluster, "cluster", "", "of this cluster (default: the only one)")
 	c.Flags().StringArrayVar(&a.params, "param", nil, "a parameter of the question, NAME=VALUE; may be repeated")
-	addOutput(c, &a.output, "table", "json", "csv")
+	cli.AddOutput(c, &a.output, "table", "json", "csv")
 	return c
 }
 
 // list prints the questions.
 func (a *askCommand) list() error {
-	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.Out, 0, 4, 2, ' ', 0)
 	for _, q := range storage.Questions() {
 		var takes []string
 		for _, p := range q.Params {
@@ -135,10 +136,10 @@ func (a *askCommand) run(ctx context.Context, name string) error {
 	for _, p := range a.params {
 		k, v, ok := strings.Cut(p, "=")
 		if !ok {
-			return exitCode{exitUsage, fmt.Errorf("--param %s: write it as NAME=VALUE", shorten(p))}
+			return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--param %s: write it as NAME=VALUE", shorten(p)))
 		}
 		if _, twice := values[k]; twice {
-			return exitCode{exitUsage, fmt.Errorf("--param %s is given twice", shorten(k))}
+			return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--param %s is given twice", shorten(k)))
 		}
 		values[k] = v
 	}
@@ -146,12 +147,12 @@ func (a *askCommand) run(ctx context.Context, name string) error {
 	for _, q := range storage.Questions() {
 		if known = known || q.Name == name; q.Name == name {
 			if _, _, err := q.Bind("", "", values); err != nil {
-				return exitCode{exitUsage, err}
+				return cli.ExitWith(cli.ExitUsage, err)
 			}
 		}
 	}
 	if !known {
-		return exitCode{exitUsage, fmt.Errorf("there is no question %s; there is: %s", shorten(name), questionNames())}
+		return cli.ExitWith(cli.ExitUsage, fmt.Errorf("there is no question %s; there is: %s", shorten(name), questionNames()))
 	}
 	text, err := json.Marshal(values)
 	if err != nil {
@@ -163,11 +164,11 @@ func (a *askCommand) run(ctx context.Context, name string) error {
 	}
 	switch a.output {
 	case "json":
-		return printAs(a.out, "json", answer)
+		return cli.PrintAs(a.Out, "json", answer)
 	case "csv":
-		return answer.csv(a.out)
+		return answer.csv(a.Out)
 	}
-	return answer.table(a.out)
+	return answer.table(a.Out)
 }
 
 // texts returns a row as it is printed.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/storage"
 )
 
@@ -92,7 +93,7 @@ func TestAskMistakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
-			cmd := newAsk(streams{out: &out, err: &errs})
+			cmd := newAsk(cli.Streams{Out: &out, Err: &errs})
 			cmd.SetArgs(strings.Fields(c.args))
 			cmd.SilenceErrors, cmd.SilenceUsage = true, true
 			cmd.SetErr(&errs)

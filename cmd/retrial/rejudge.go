@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
 )
@@ -35,7 +36,7 @@ type rejudgeFlags struct {
 //
 // With no server running the runner itself is opened for as long as the job takes, so that
 // rows are only ever rewritten by the owner of their partition.
-func newRejudge(s streams) *cobra.Command {
+func newRejudge(s cli.Streams) *cobra.Command {
 	var o rejudgeFlags
 	c := &cobra.Command{
 		Use:   "rejudge --since TIME [--until TIME] [--where KEY=VALUE]…",
@@ -56,9 +57,9 @@ Values of one key are alternatives, different keys restrict each other.`,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 0:
-				return usageError(c, "unexpected argument %q", args[0])
+				return cli.UsageError(c, "unexpected argument %q", args[0])
 			case o.since == "" && !o.list:
-				return usageError(c, "--since is missing")
+				return cli.UsageError(c, "--since is missing")
 			}
 			return nil
 		},
@@ -71,7 +72,7 @@ Values of one key are alternatives, different keys restrict each other.`,
 	c.Flags().StringArrayVar(&o.where, "where", nil, "only requests with KEY=VALUE, may be repeated")
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "count what would change, and change nothing")
 	c.Flags().BoolVar(&o.list, "list", false, "list the jobs there were instead")
-	addOutput(c, &o.output, "table", "json", "yaml")
+	cli.AddOutput(c, &o.output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, _ []string) error { return o.run(c.Context(), s) }
 	return c
 }
@@ -79,7 +80,7 @@ Values of one key are alternatives, different keys restrict each other.`,
 // rejudgePause is how often a job that is under way is looked at.
 const rejudgePause = 500 * time.Millisecond
 
-func (o *rejudgeFlags) run(ctx context.Context, s streams) (err error) {
+func (o *rejudgeFlags) run(ctx context.Context, s cli.Streams) (err error) {
 	client, done, err := o.open(ctx, s)
 	if err != nil {
 		return err
@@ -98,13 +99,13 @@ func (o *rejudgeFlags) run(ctx context.Context, s streams) (err error) {
 		return err
 	}
 	if o.output != "table" {
-		return printAs(s.out, o.output, map[string]any{"jobs": jobs})
+		return cli.PrintAs(s.Out, o.output, map[string]any{"jobs": jobs})
 	}
-	return printRejudges(s.out, jobs)
+	return printRejudges(s.Out, jobs)
 }
 
 // follow begins the jobs and waits for them.
-func (o *rejudgeFlags) follow(ctx context.Context, s streams, client *apiClient) ([]rejudgeJSON, error) {
+func (o *rejudgeFlags) follow(ctx context.Context, s cli.Streams, client *apiClient) ([]rejudgeJSON, error) {
 	clusters, err := o.clusters(ctx, client)
 	if err != nil {
 		return nil, err
@@ -123,8 +124,8 @@ func (o *rejudgeFlags) follow(ctx context.Context, s streams, client *apiClient)
 			return nil, err
 		}
 	}
-	bar := newProgress(s.err, "judging again", 1000)
-	defer bar.finish()
+	bar := cli.StartProgress(s.Err, "judging again", 1000)
+	defer bar.Finish()
 	tick := time.NewTicker(rejudgePause)
 	defer tick.Stop()
 	for {
@@ -147,7 +148,7 @@ func (o *rejudgeFlags) follow(ctx context.Context, s streams, client *apiClient)
 				open++
 			}
 		}
-		bar.set(int64(1000 * share / float64(max(len(jobs), 1))))
+		bar.Set(int64(1000 * share / float64(max(len(jobs), 1))))
 		if open == 0 {
 			return jobs, nil
 		}
@@ -175,16 +176,16 @@ func (o *rejudgeFlags) clusters(ctx context.Context, client *apiClient) ([]strin
 	}
 	slices.Sort(names)
 	if len(names) == 0 {
-		return nil, exitCode{exitNoMatch, errors.New("nothing is stored of any cluster yet")}
+		return nil, cli.ExitWith(cli.ExitNoMatch, errors.New("nothing is stored of any cluster yet"))
 	}
 	return names, nil
 }
 
 // open returns a client of the running server's socket, or of a runner opened here.
-func (o *rejudgeFlags) open(ctx context.Context, s streams) (*apiClient, func() error, error) {
+func (o *rejudgeFlags) open(ctx context.Context, s cli.Streams) (*apiClient, func() error, error) {
 	cfg, err := o.flags.Load()
 	if err != nil {
-		return nil, nil, exitCode{exitUsage, err}
+		return nil, nil, cli.ExitWith(cli.ExitUsage, err)
 	}
 	client, err := dial(ctx, "", cfg.DataDir)
 	if err == nil {
@@ -207,7 +208,7 @@ func (o *rejudgeFlags) open(ctx context.Context, s streams) (*apiClient, func() 
 		stop()
 		return errors.Join(<-ended, sys.close())
 	}
-	fmt.Fprintln(s.err, "no server is running: judging here, with what else waits to be judged")
+	fmt.Fprintln(s.Err, "no server is running: judging here, with what else waits to be judged")
 	if err := sys.runner.WaitDrained(ctx); err != nil {
 		return nil, nil, errors.Join(err, done())
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/retrial-io/retrial/ingest/apimetrics"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 )
 
@@ -119,7 +120,7 @@ func (r scrapeRegistry) targets() ([]apimetrics.Target, error) {
 func allTargets(cfg config.Config) ([]apimetrics.Target, error) {
 	out, err := scrapeTargets(cfg.Completeness)
 	if err != nil {
-		return nil, exitCode{exitUsage, err}
+		return nil, cli.ExitWith(cli.ExitUsage, err)
 	}
 	more, err := scrapeRegistryOf(cfg).targets()
 	for _, t := range more {

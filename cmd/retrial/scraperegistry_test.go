@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 )
 
@@ -45,7 +46,7 @@ func TestClusterScrape(t *testing.T) {
 		return code, errs
 	}
 	good := []string{"prod", "--apiserver", "cp-1", "--url", url, "--token-file", token, "--certificate-authority", caFile}
-	if code, errs := scrape(good...); code != exitError || !strings.Contains(errs, "name the server's with --data-dir") {
+	if code, errs := scrape(good...); code != cli.ExitError || !strings.Contains(errs, "name the server's with --data-dir") {
 		t.Errorf("a data directory that is not there: %d %s", code, errs)
 	}
 	if err := os.Mkdir(data, 0o700); err != nil {
@@ -56,14 +57,14 @@ func TestClusterScrape(t *testing.T) {
 		code int
 		says string
 	}{
-		"no token":          {[]string{"prod", "--url", url, "--certificate-authority", caFile}, exitUsage, "--token-file and --certificate-authority are all needed"},
-		"no TLS":            {[]string{"prod", "--url", "http://10.0.0.1:6443", "--token-file", token, "--certificate-authority", caFile}, exitUsage, "without TLS"},
-		"a name":            {[]string{"../x", "--remove"}, exitUsage, "lower case letters"},
-		"an apiserver":      {[]string{"prod", "--apiserver", "../x", "--remove"}, exitUsage, "--apiserver"},
-		"remove, and whom":  {[]string{"prod", "--url", url, "--remove"}, exitUsage, "--remove takes no --url"},
-		"not asked":         {[]string{"prod", "--remove"}, exitNoMatch, "are not read"},
-		"who may not":       {[]string{"prod", "--url", url, "--token-file", wrong, "--certificate-authority", caFile}, exitError, "nothing is changed"},
-		"another authority": {[]string{"prod", "--url", url, "--token-file", token, "--certificate-authority", token}, exitError, "nothing is changed"},
+		"no token":          {[]string{"prod", "--url", url, "--certificate-authority", caFile}, cli.ExitUsage, "--token-file and --certificate-authority are all needed"},
+		"no TLS":            {[]string{"prod", "--url", "http://10.0.0.1:6443", "--token-file", token, "--certificate-authority", caFile}, cli.ExitUsage, "without TLS"},
+		"a name":            {[]string{"../x", "--remove"}, cli.ExitUsage, "lower case letters"},
+		"an apiserver":      {[]string{"prod", "--apiserver", "../x", "--remove"}, cli.ExitUsage, "--apiserver"},
+		"remove, and whom":  {[]string{"prod", "--url", url, "--remove"}, cli.ExitUsage, "--remove takes no --url"},
+		"not asked":         {[]string{"prod", "--remove"}, cli.ExitNoMatch, "are not read"},
+		"who may not":       {[]string{"prod", "--url", url, "--token-file", wrong, "--certificate-authority", caFile}, cli.ExitError, "nothing is changed"},
+		"another authority": {[]string{"prod", "--url", url, "--token-file", token, "--certificate-authority", token}, cli.ExitError, "nothing is changed"},
 	} {
 		if code, errs := scrape(tc.args...); code != tc.code || !strings.Contains(errs, tc.says) {
 			t.Errorf("%s: code %d: %s\nwant %d with %q", name, code, errs, tc.code, tc.says)
@@ -73,10 +74,10 @@ func TestClusterScrape(t *testing.T) {
 		t.Errorf("a mistake is kept: %v", err)
 	}
 
-	if code, errs := scrape(good...); code != exitOK || !strings.Contains(errs, "prod/cp-1 made 1,234 audit events since") {
+	if code, errs := scrape(good...); code != cli.ExitOK || !strings.Contains(errs, "prod/cp-1 made 1,234 audit events since") {
 		t.Fatalf("%d %s", code, errs)
 	}
-	if code, errs := scrape("dev", "--url", url, "--token-file", token, "--certificate-authority", caFile); code != exitOK {
+	if code, errs := scrape("dev", "--url", url, "--token-file", token, "--certificate-authority", caFile); code != cli.ExitOK {
 		t.Fatalf("%d %s", code, errs)
 	}
 	for _, f := range []string{"prod/cp-1/token", "dev/_/token"} {
@@ -101,7 +102,7 @@ func TestClusterScrape(t *testing.T) {
 	if names := (site{cfg: cfg}).scraped("prod"); strings.Join(names, " ") != "cp-1 cp-2" {
 		t.Errorf("of prod are asked %v", names)
 	}
-	if code, errs := scrape("dev", "--remove"); code != exitOK {
+	if code, errs := scrape("dev", "--remove"); code != cli.ExitOK {
 		t.Errorf("%d %s", code, errs)
 	}
 	if names := (site{cfg: cfg}).scraped("dev"); len(names) != 0 {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/importer"
 	"github.com/retrial-io/retrial/ingest/webhook"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/heap"
 	"github.com/retrial-io/retrial/internal/obs"
@@ -39,7 +40,7 @@ import (
 //	                                             (embedded or real)   └─▶ events ─▶ engine ──┼─▶ storage
 //	browser ─▶ :8080 page, api/v1, metrics ◀───────────────────────────────────────────────┘   (embedded
 //	retrial why ─▶ data/retrial.sock (the same api) ◀──────────────────────────────────────     or real)
-func newServe(s streams) *cobra.Command {
+func newServe(s cli.Streams) *cobra.Command {
 	var withSample bool
 	c := newServer(s, bothHalves, &withSample, &cobra.Command{
 		Use:   "serve",
@@ -65,9 +66,9 @@ and authorize: a folder with their static-pod manifest or flags and the files th
 
 // newServer completes the command of a process that runs until it is stopped: serve, ingest
 // and replay take the same configuration, so that one file does for all of them.
-func newServer(s streams, h halves, withSample *bool, c *cobra.Command) *cobra.Command {
+func newServer(s cli.Streams, h halves, withSample *bool, c *cobra.Command) *cobra.Command {
 	var profile string
-	c.Args = noArgs
+	c.Args = cli.NoArgs
 	flags := config.Bind(c.Flags())
 	c.Flags().StringVar(&profile, "cpu-profile", "", "write a CPU profile of the run, from the last SIGUSR1 on, to this file")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -82,18 +83,18 @@ func newServer(s streams, h halves, withSample *bool, c *cobra.Command) *cobra.C
 			err = checkFirstStart(cfg)
 		}
 		if err != nil {
-			return exitCode{exitUsage, err}
+			return cli.ExitWith(cli.ExitUsage, err)
 		}
 		stop, err := profileTo(profile)
 		if err != nil {
-			return exitCode{exitUsage, err}
+			return cli.ExitWith(cli.ExitUsage, err)
 		}
 		defer stop()
-		log, err := obs.Logger(s.err, cfg.Log.Level, cfg.Log.Format)
+		log, err := obs.Logger(s.Err, cfg.Log.Level, cfg.Log.Format)
 		if err != nil {
-			return exitCode{exitUsage, err}
+			return cli.ExitWith(cli.ExitUsage, err)
 		}
-		return serve(c.Context(), cfg, log, serveOptions{halves: h, sample: *withSample, out: s.out})
+		return serve(c.Context(), cfg, log, serveOptions{halves: h, sample: *withSample, out: s.Out})
 	}
 	return c
 }

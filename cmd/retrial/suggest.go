@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/analysis/leastpriv"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
 )
@@ -33,7 +34,7 @@ type suggestOptions struct {
 //
 //	--state ──┬─▶ replay ─▶ leastpriv.Collector ─▶ Advisor ─▶ suggestJSON ─▶ table | json | yaml
 //	--events ─┘
-func newSuggest(s streams) *cobra.Command {
+func newSuggest(s cli.Streams) *cobra.Command {
 	var o suggestOptions
 	c := &cobra.Command{
 		Use:   "suggest [--subject USER | --all] [--state FILE|DIR --events FILE...]",
@@ -54,7 +55,7 @@ is refused without --force: what happens once a month is not in it.`,
   retrial suggest --state state.json --events audit.log --all -o json | jq '.[] | select(.proof.holds)'`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError(c, "unexpected argument %q: subjects are named with --subject", args[0])
+				return cli.UsageError(c, "unexpected argument %q: subjects are named with --subject", args[0])
 			}
 			return nil
 		},
@@ -76,7 +77,7 @@ is refused without --force: what happens once a month is not in it.`,
 	f.StringVar(&o.minWindow, "min-window", "7d", "shortest recording YAML is made from")
 	f.BoolVar(&o.force, "force", false, "make YAML from a shorter recording, or although a proof does not hold")
 	f.StringVar(&o.cluster, "cluster", "", "name of the cluster; needed when there are several")
-	addOutput(c, &o.output, "table", "json", "yaml")
+	cli.AddOutput(c, &o.output, "table", "json", "yaml")
 	return c
 }
 
@@ -84,11 +85,13 @@ is refused without --force: what happens once a month is not in it.`,
 func (o *suggestOptions) offline() bool { return len(o.events)+len(o.states) > 0 || o.fromEmpty }
 
 // errNoState says that a log was given without what was there before it.
-var errNoState = exitCode{exitUsage, errors.New("--state is missing: what a subject holds is not in the log; get it with\n  kubectl get clusterroles,clusterrolebindings,roles,rolebindings,namespaces,serviceaccounts,pods,nodes,persistentvolumes,volumeattachments,certificatesigningrequests -A -o json\nor say --from-empty when the log begins with the cluster's first start")}
+var errNoState = cli.ExitWith(cli.ExitUsage, errors.New("--state is missing: what a subject holds is not in the log; get it with\n  kubectl get clusterroles,clusterrolebindings,roles,rolebindings,namespaces,serviceaccounts,pods,nodes,persistentvolumes,volumeattachments,certificatesigningrequests -A -o json\nor say --from-empty when the log begins with the cluster's first start"))
 
 // check refuses what cannot be meant, before anything is read.
 func (o *suggestOptions) check() error {
-	usage := func(format string, args ...any) error { return exitCode{exitUsage, fmt.Errorf(format, args...)} }
+	usage := func(format string, args ...any) error {
+		return cli.ExitWith(cli.ExitUsage, fmt.Errorf(format, args...))
+	}
 	switch {
 	case o.offline() && len(o.events) == 0:
 		return usage("--events is missing: name an audit log, or - for standard input")
@@ -115,7 +118,7 @@ func (o *suggestOptions) check() error {
 	return nil
 }
 
-func (o *suggestOptions) run(ctx context.Context, s streams) error {
+func (o *suggestOptions) run(ctx context.Context, s cli.Streams) error {
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -131,7 +134,7 @@ func (o *suggestOptions) run(ctx context.Context, s streams) error {
 	if err := o.allowed(s, answer); err != nil {
 		return err
 	}
-	out := bufio.NewWriterSize(s.out, 1<<16)
+	out := bufio.NewWriterSize(s.Out, 1<<16)
 	if err := o.print(out, answer); err != nil {
 		return err
 	}
@@ -139,14 +142,14 @@ func (o *suggestOptions) run(ctx context.Context, s streams) error {
 		return fmt.Errorf("write the result: %w", err)
 	}
 	if len(answer.Suggestions) == 0 {
-		fmt.Fprintln(s.err, "hint: RBAC decided nothing about anybody but Kubernetes itself in this recording; --include-system adds that")
+		fmt.Fprintln(s.Err, "hint: RBAC decided nothing about anybody but Kubernetes itself in this recording; --include-system adds that")
 		return nil
 	}
 	before, after := 0, 0
 	for _, one := range answer.Suggestions {
 		before, after = before+one.Excess.Before, after+one.Excess.After
 	}
-	fmt.Fprintf(s.err, "subjects: %d, in %.1f s; excess %d, after the changes %d; %s\n", len(answer.Suggestions), time.Since(began).Seconds(), before, after, verdictOn(answer))
+	fmt.Fprintf(s.Err, "subjects: %d, in %.1f s; excess %d, after the changes %d; %s\n", len(answer.Suggestions), time.Since(began).Seconds(), before, after, verdictOn(answer))
 	return nil
 }
 
@@ -190,13 +193,13 @@ func verdictOn(answer *suggestJSON) string {
 }
 
 // allowed says whether YAML may be made, and warns of what would forbid it.
-func (o *suggestOptions) allowed(s streams, answer *suggestJSON) error {
+func (o *suggestOptions) allowed(s cli.Streams, answer *suggestJSON) error {
 	if seen := answer.Window.To.Sub(answer.Window.From); seen < o.window {
 		short := fmt.Sprintf("the recording covers %s, less than --min-window %s: what happens more rarely is not in it", seen.Round(time.Second), o.minWindow)
 		if o.output == "yaml" && !o.force {
 			return fmt.Errorf("%s; record for longer, or --force", short)
 		}
-		fmt.Fprintln(s.err, "hint:", short)
+		fmt.Fprintln(s.Err, "hint:", short)
 	}
 	if o.output == "yaml" && !answer.Plan.Holds && !o.force {
 		return fmt.Errorf("%s: see -o table, or --force", verdictOn(answer))
@@ -208,11 +211,11 @@ func (o *suggestOptions) allowed(s streams, answer *suggestJSON) error {
 func (o *suggestOptions) print(w io.Writer, answer *suggestJSON) error {
 	switch {
 	case o.final && o.output == "json":
-		return printAs(w, "json", map[string]any{"apiVersion": "v1", "kind": "List", "items": answer.Plan.Final})
+		return cli.PrintAs(w, "json", map[string]any{"apiVersion": "v1", "kind": "List", "items": answer.Plan.Final})
 	case o.final:
 		return finalYAML(w, answer)
 	case o.output == "json":
-		return printAs(w, "json", answer.Suggestions)
+		return cli.PrintAs(w, "json", answer.Suggestions)
 	case o.output == "yaml":
 		return suggestYAML(w, answer)
 	}
@@ -230,9 +233,9 @@ func offlineError(err error) error {
 	var missing nothing
 	switch {
 	case errors.As(err, &callers):
-		return exitCode{exitUsage, err}
+		return cli.ExitWith(cli.ExitUsage, err)
 	case errors.As(err, &missing):
-		return exitCode{exitNoMatch, err}
+		return cli.ExitWith(cli.ExitNoMatch, err)
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/retrial-io/retrial/analysis/leastpriv"
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
@@ -20,7 +21,7 @@ import (
 
 // read replays the log, builds the final policy from it and the state files, and makes the
 // suggestions.
-func (o *suggestOptions) read(ctx context.Context, s streams) (*suggestJSON, error) {
+func (o *suggestOptions) read(ctx context.Context, s cli.Streams) (*suggestJSON, error) {
 	collector, st, metas := leastpriv.NewCollector(), state.New(o.cluster), metadata{}
 	truncated := int64(0)
 	cluster := o.cluster
@@ -52,7 +53,7 @@ func (o *suggestOptions) read(ctx context.Context, s streams) (*suggestJSON, err
 		return nil, errNoState
 	}
 	if sum.Malformed > 0 {
-		fmt.Fprintf(s.err, "hint: %d lines are not audit events; retrial evaluate lists them\n", sum.Malformed)
+		fmt.Fprintf(s.Err, "hint: %d lines are not audit events; retrial evaluate lists them\n", sum.Malformed)
 	}
 	switch v := sum.Verdicts; {
 	case sum.Events == 0 && sum.Malformed > 0:
@@ -63,7 +64,7 @@ func (o *suggestOptions) read(ctx context.Context, s streams) (*suggestJSON, err
 		return nil, errors.New("no request of the log matches what the replica decides: is the state that of this cluster, and do events carry authorization.k8s.io annotations? retrial evaluate tells")
 	}
 	if hint := summaryHint(sum, true); hint != "" {
-		fmt.Fprintln(s.err, hint)
+		fmt.Fprintln(s.Err, hint)
 	}
 	recording := collector.Recording()
 	recording.Truncated, recording.DeadLetters = truncated, sum.Malformed

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/retrial-io/retrial/analysis/leastpriv"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/sample"
 )
 
@@ -28,7 +29,7 @@ func suggestOn(t *testing.T, want int, args ...string) (stdout []byte, stderr st
 		}
 	}
 	var out, errs bytes.Buffer
-	if code := execute(t.Context(), append([]string{"suggest", "--state", state, "--events", log}, args...), streams{strings.NewReader(""), &out, &errs}); code != want {
+	if code := execute(t.Context(), append([]string{"suggest", "--state", state, "--events", log}, args...), cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}); code != want {
 		t.Fatalf("exit code %d, want %d: %s", code, want, errs.String())
 	}
 	t.Log(errs.String())
@@ -38,13 +39,13 @@ func suggestOn(t *testing.T, want int, args ...string) (stdout []byte, stderr st
 func TestSuggestSystemSubjects(t *testing.T) {
 	t.Parallel()
 	const scheduler = "system:kube-scheduler"
-	if _, errs := suggestOn(t, exitUsage, "--subject", scheduler); !strings.Contains(errs, "add --include-system") {
+	if _, errs := suggestOn(t, cli.ExitUsage, "--subject", scheduler); !strings.Contains(errs, "add --include-system") {
 		t.Errorf("%q does not say how to mean it", errs)
 	}
-	if out, _ := suggestOn(t, exitOK, "--subject", scheduler, "--include-system"); !bytes.Contains(out, []byte("\n"+scheduler)) {
+	if out, _ := suggestOn(t, cli.ExitOK, "--subject", scheduler, "--include-system"); !bytes.Contains(out, []byte("\n"+scheduler)) {
 		t.Errorf("%s does not hold the subject asked for", out)
 	}
-	out, _ := suggestOn(t, exitOK, "--subject", scheduler, "--include-system", "-o", "json")
+	out, _ := suggestOn(t, cli.ExitOK, "--subject", scheduler, "--include-system", "-o", "json")
 	var sets []struct {
 		Rollback []struct{ Metadata metav1.ObjectMeta }
 		Gaps     []string
@@ -58,7 +59,7 @@ func TestSuggestSystemSubjects(t *testing.T) {
 	if !strings.Contains(strings.Join(sets[0].Gaps, "\n"), "is made again when an apiserver starts") {
 		t.Errorf("%q do not say that the bindings come back", sets[0].Gaps)
 	}
-	if out, _ := suggestOn(t, exitOK); bytes.Contains(out, []byte(scheduler)) {
+	if out, _ := suggestOn(t, cli.ExitOK); bytes.Contains(out, []byte(scheduler)) {
 		t.Errorf("%s is suggested for without being asked for", scheduler)
 	}
 }
@@ -97,12 +98,12 @@ func TestSuggestForms(t *testing.T) {
 			Metadata metav1.ObjectMeta
 		}
 	}
-	text, _ := suggestOn(t, exitOK, "-o", "json")
+	text, _ := suggestOn(t, cli.ExitOK, "-o", "json")
 	if err := json.Unmarshal(text, &all); err != nil {
 		t.Fatal(err)
 	}
-	text, _ = suggestOn(t, exitOK, "-o", "yaml", "--force")
-	end, _ := suggestOn(t, exitOK, "-o", "yaml", "--force", "--final")
+	text, _ = suggestOn(t, cli.ExitOK, "-o", "yaml", "--force")
+	end, _ := suggestOn(t, cli.ExitOK, "-o", "yaml", "--force", "--final")
 	applied, final := strictObjects(t, text), strictObjects(t, end)
 	n := 0
 	for _, s := range all {
@@ -170,7 +171,7 @@ func TestSuggestHostileNames(t *testing.T) {
 func TestDocsSuggest(t *testing.T) {
 	t.Parallel()
 	var all []leastpriv.Suggestion
-	text, _ := suggestOn(t, exitOK, "--include-system", "-o", "json")
+	text, _ := suggestOn(t, cli.ExitOK, "--include-system", "-o", "json")
 	if err := json.Unmarshal(text, &all); err != nil {
 		t.Fatal(err)
 	}

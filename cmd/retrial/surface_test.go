@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/sample"
 )
 
@@ -47,7 +48,7 @@ func TestSurfaceHelpGolden(t *testing.T) {
 			visit(sub)
 		}
 	}
-	visit(newRoot(streams{}))
+	visit(newRoot(cli.Streams{}))
 	home, err := os.UserHomeDir()
 	if err != nil {
 		t.Fatal(err)
@@ -86,12 +87,12 @@ func TestSurfaceAnswersGolden(t *testing.T) {
 	var b strings.Builder
 	for _, q := range surfaceQuestions {
 		code, body := s.ask(t, "GET", "/api/v1/"+fill.Replace(q))
-		fmt.Fprintf(&b, "=== GET %s\n%d\n%s\n", q, code, shown(t, body))
+		fmt.Fprintf(&b, "=== GET %s\n%d\n%s\n", q, code, excerpt(t, body))
 	}
 	for _, q := range surfaceRefused {
 		method, path, _ := strings.Cut(q, " ")
 		code, body := s.ask(t, method, path)
-		fmt.Fprintf(&b, "=== %s\n%d\n%s\n", q, code, shown(t, body))
+		fmt.Fprintf(&b, "=== %s\n%d\n%s\n", q, code, excerpt(t, body))
 	}
 	golden(t, surface("answers.txt"), steady(b.String()))
 	b.Reset()
@@ -101,9 +102,9 @@ func TestSurfaceAnswersGolden(t *testing.T) {
 			args[i] = plain.Replace(args[i])
 		}
 		r := in.run(t, args...)
-		fmt.Fprintf(&b, "=== retrial %s\n%d\n%s\n", line, r.code, shown(t, []byte(r.out)))
+		fmt.Fprintf(&b, "=== retrial %s\n%d\n%s\n", line, r.code, excerpt(t, []byte(r.out)))
 		if r.err != "" {
-			fmt.Fprintf(&b, "--- standard error\n%s\n", shown(t, []byte(r.err)))
+			fmt.Fprintf(&b, "--- standard error\n%s\n", excerpt(t, []byte(r.err)))
 		}
 	}
 	golden(t, surface("commands.txt"), strings.ReplaceAll(steady(b.String()), in.dir, "$DIR"))
@@ -182,8 +183,8 @@ func (s *server) ask(t *testing.T, method, path string) (code int, body []byte) 
 	return res.StatusCode, body
 }
 
-// shown is what of an answer stands in a golden file.
-func shown(t *testing.T, body []byte) string {
+// excerpt is what of an answer stands in a golden file.
+func excerpt(t *testing.T, body []byte) string {
 	t.Helper()
 	const most = 3000
 	text := bytes.TrimSpace(body)

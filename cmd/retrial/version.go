@@ -6,20 +6,22 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/retrial-io/retrial/internal/cli"
 )
 
-func newVersion(s streams) *cobra.Command {
+func newVersion(s cli.Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version and what it was built with",
-		Args:  noArgs,
+		Args:  cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			fmt.Fprintf(s.out, "retrial %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprintf(s.Out, "retrial %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			if info, ok := debug.ReadBuildInfo(); ok {
 				for _, d := range info.Deps {
 					switch d.Path {
 					case "github.com/segmentio/kafka-go", "github.com/ClickHouse/clickhouse-go/v2", "k8s.io/apiserver", "github.com/twmb/franz-go/pkg/kfake":
-						fmt.Fprintf(s.out, "  %s %s\n", d.Path, d.Version)
+						fmt.Fprintf(s.Out, "  %s %s\n", d.Path, d.Version)
 					}
 				}
 			}

@@ -12,11 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/safe"
 )
 
 // VERB RESOURCE [NAME] | VERB /path ─▶ api/v1/who-can ─▶ a line a grant | json | yaml
-func newWhoCan(s streams) *cobra.Command {
+func newWhoCan(s cli.Streams) *cobra.Command {
 	var from asker
 	var output, cluster, namespace, sub, at string
 	var all bool
@@ -44,11 +45,11 @@ Members of system:masters always can. What the Node authorizer and webhooks allo
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0 || args[0] == "":
-				return usageError(c, "VERB is missing")
+				return cli.UsageError(c, "VERB is missing")
 			case len(args) == 1 || args[1] == "":
-				return usageError(c, "RESOURCE or /PATH is missing")
+				return cli.UsageError(c, "RESOURCE or /PATH is missing")
 			case len(args) > 3:
-				return usageError(c, "unexpected argument %q", args[3])
+				return cli.UsageError(c, "unexpected argument %q", args[3])
 			}
 			return nil
 		},
@@ -59,7 +60,7 @@ Members of system:masters always can. What the Node authorizer and webhooks allo
 	c.Flags().BoolVarP(&all, "all-namespaces", "A", false, "count what is granted in any namespace, and say where")
 	c.Flags().StringVar(&sub, "subresource", "", "subresource, where one behind a slash is not known to be one")
 	bindMoment(c, &cluster, &at)
-	addOutput(c, &output, "table", "json", "yaml")
+	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		q := url.Values{"verb": {args[0]}, "cluster": {cluster}, "at": {at}}
 		if err := askedOf(c, q, args[1:], namespace, sub, all); err != nil {
@@ -70,9 +71,9 @@ Members of system:masters always can. What the Node authorizer and webhooks allo
 			return err
 		}
 		if output != "table" {
-			return printAs(s.out, output, answer)
+			return cli.PrintAs(s.Out, output, answer)
 		}
-		return printWhoCan(s.out, s.err, &answer)
+		return printWhoCan(s.Out, s.Err, &answer)
 	}
 	return c
 }
@@ -92,13 +93,13 @@ func askedOf(c *cobra.Command, q url.Values, args []string, namespace, sub strin
 	what := args[0]
 	if strings.HasPrefix(what, "/") {
 		if len(args) > 1 || namespace != "" || sub != "" || all {
-			return usageError(c, "%q is a path: it has no name, no namespace and no subresource", what)
+			return cli.UsageError(c, "%q is a path: it has no name, no namespace and no subresource", what)
 		}
 		q.Set("path", what)
 		return nil
 	}
 	if namespace != "" && all {
-		return usageError(c, "--namespace and --all-namespaces exclude each other")
+		return cli.UsageError(c, "--namespace and --all-namespaces exclude each other")
 	}
 	name := ""
 	if len(args) > 1 {
@@ -110,14 +111,14 @@ func askedOf(c *cobra.Command, q url.Values, args []string, namespace, sub strin
 		case strings.Contains(tail, "/"): // the answer will say what is wrong with it
 		case slices.Contains(subresources, first) && sub == "":
 		case name != "":
-			return usageError(c, "two names: %q and %q; --subresource says that the first is none", tail, name)
+			return cli.UsageError(c, "two names: %q and %q; --subresource says that the first is none", tail, name)
 		default:
 			what, name = head, tail
 		}
 	}
 	if sub != "" {
 		if strings.Contains(what, "/") {
-			return usageError(c, "two subresources: %q and %q", what, sub)
+			return cli.UsageError(c, "two subresources: %q and %q", what, sub)
 		}
 		what += "/" + sub
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/replay"
 )
@@ -19,7 +20,7 @@ import (
 // AUDIT-ID ─▶ api/v1/why of the running server ─▶ page for the terminal | json | yaml
 //
 //	└▶ none running: the same question to the store, opened here
-func newWhy(s streams) *cobra.Command {
+func newWhy(s cli.Streams) *cobra.Command {
 	var from asker
 	var cluster, output, at string
 	c := &cobra.Command{
@@ -34,12 +35,12 @@ the flags of ` + "`retrial serve`" + ` that are about it.`,
 		Example: `  retrial why 5da2bf21-6b97-4948-b415-44ccd0377bc9
   retrial why 5da2bf21-6b97-4948-b415-44ccd0377bc9 --at 2026-11-20T12:00:00Z
   retrial why 5da2bf21-6b97-4948-b415-44ccd0377bc9 -o json | jq '.requests[0].verdict.grants'`,
-		Args: oneArg("AUDIT-ID"),
+		Args: cli.OneArg("AUDIT-ID"),
 	}
 	from.bind(c)
 	c.Flags().StringVar(&cluster, "cluster", "", "look in this cluster only: audit IDs are chosen by clients and may be reused")
 	c.Flags().StringVar(&at, "at", "", "decide the request also by the policy of this time (RFC 3339)")
-	addOutput(c, &output, "table", "json", "yaml")
+	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		var answer whyJSON
 		if err := from.ask(c.Context(), "why", url.Values{"auditID": {args[0]}, "cluster": {cluster}, "at": {at}}, &answer); err != nil {
@@ -50,12 +51,12 @@ the flags of ` + "`retrial serve`" + ` that are about it.`,
 			if cluster != "" {
 				where = " in cluster " + cluster
 			}
-			return exitCode{exitNoMatch, fmt.Errorf("no stored request carries the audit ID %s%s", shorten(args[0]), where)}
+			return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("no stored request carries the audit ID %s%s", shorten(args[0]), where))
 		}
 		if output != "table" {
-			return printAs(s.out, output, answer)
+			return cli.PrintAs(s.Out, output, answer)
 		}
-		return printWhy(s.out, answer)
+		return printWhy(s.Out, answer)
 	}
 	return c
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"io"
@@ -8,48 +8,59 @@ import (
 	"golang.org/x/term"
 )
 
-// progressBar is a bar on a terminal and nothing elsewhere.
-type progressBar struct{ bar *progressbar.ProgressBar }
+// Progress is a bar on a terminal and nothing elsewhere.
+type Progress struct{ bar *progressbar.ProgressBar }
 
-// newProgress starts a bar of so many bytes on w when w is a terminal. A total that is not
+// StartProgress starts a bar of so many bytes on w when w is a terminal. A total that is not
 // known is -1.
-func newProgress(w io.Writer, what string, total int64) *progressBar {
+func StartProgress(w io.Writer, what string, total int64) *Progress {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return &progressBar{}
+		return &Progress{}
 	}
-	return &progressBar{progressbar.NewOptions64(total,
+	return &Progress{progressbar.NewOptions64(total,
 		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
 		progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish(), progressbar.OptionFullWidth())}
 }
 
-func (p *progressBar) add(n int64) {
+// Add counts n more bytes.
+func (p *Progress) Add(n int64) {
 	if p.bar != nil {
 		_ = p.bar.Add64(n)
 	}
 }
 
-func (p *progressBar) set(n int64) {
+// Set says how many bytes are done.
+func (p *Progress) Set(n int64) {
 	if p.bar != nil {
 		_ = p.bar.Set64(n)
 	}
 }
 
-func (p *progressBar) describe(what string) {
+// Total says how many bytes there are now known to be.
+func (p *Progress) Total(n int64) {
+	if p.bar != nil {
+		p.bar.ChangeMax64(n)
+	}
+}
+
+// Describe says what is being done now.
+func (p *Progress) Describe(what string) {
 	if p.bar != nil {
 		p.bar.Describe(what)
 	}
 }
 
-func (p *progressBar) finish() {
+// Finish takes the bar away.
+func (p *Progress) Finish() {
 	if p.bar != nil {
 		_ = p.bar.Finish()
 	}
 }
 
-// totalSize returns the plain size of files when all of them are plain files whose size
+// TotalSize returns the plain size of files when all of them are plain files whose size
 // says so, else -1: what is compressed inflates to nobody knows how much.
-func totalSize(paths []string) int64 {
+func TotalSize(paths []string) int64 {
 	var total int64
 	for _, p := range paths {
 		info, err := os.Stat(p)

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -15,9 +15,9 @@ import (
 	"github.com/retrial-io/retrial/internal/safe"
 )
 
-// addOutput adds -o with the forms a command can print, the first by default. Another form
+// AddOutput adds -o with the forms a command can print, the first by default. Another form
 // is refused before the command begins.
-func addOutput(c *cobra.Command, into *string, forms ...string) {
+func AddOutput(c *cobra.Command, into *string, forms ...string) {
 	c.Flags().StringVarP(into, "output", "o", forms[0], strings.Join(forms[:len(forms)-1], ", ")+" or "+forms[len(forms)-1])
 	// The only error is that there is no such flag.
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
@@ -26,15 +26,15 @@ func addOutput(c *cobra.Command, into *string, forms ...string) {
 			return nil
 		}
 		if len(forms) == 2 {
-			return exitCode{exitUsage, fmt.Errorf("--output %q is neither %s nor %s", *into, forms[0], forms[1])}
+			return ExitWith(ExitUsage, fmt.Errorf("--output %q is neither %s nor %s", *into, forms[0], forms[1]))
 		}
-		return exitCode{exitUsage, fmt.Errorf("--output %q is none of %s", *into, strings.Join(forms, ", "))}
+		return ExitWith(ExitUsage, fmt.Errorf("--output %q is none of %s", *into, strings.Join(forms, ", ")))
 	}
 }
 
-// printAs prints v as json or yaml. Strings in it may be anybody's: what drives a terminal
+// PrintAs prints v as json or yaml. Strings in it may be anybody's: what drives a terminal
 // is escaped.
-func printAs(w io.Writer, form string, v any) error {
+func PrintAs(w io.Writer, form string, v any) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
@@ -84,8 +84,10 @@ func restyle(n *yaml.Node) {
 	}
 }
 
-// safeJSON passes JSON text on in the form that may reach a terminal. Each Write has to
-// hold whole characters, as encoders write them.
+// SafeJSON returns a writer that passes JSON text on to w in the form that may reach a terminal.
+// Each Write has to hold whole characters, as encoders write them.
+func SafeJSON(w io.Writer) io.Writer { return safeJSON{w} }
+
 type safeJSON struct{ w io.Writer }
 
 func (s safeJSON) Write(p []byte) (int, error) {
@@ -95,8 +97,8 @@ func (s safeJSON) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// safeLines makes a message fit for a terminal and leaves its lines.
-func safeLines(message string) string {
+// SafeLines makes a message fit for a terminal and leaves its lines.
+func SafeLines(message string) string {
 	lines := strings.Split(message, "\n")
 	for i, l := range lines {
 		lines[i] = safe.Text(l)

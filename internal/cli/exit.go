@@ -1,0 +1,34 @@
+// Package cli is what the commands of Retrial's programs share: the streams they read and write,
+// exit codes and errors that carry one, errors of a command line, forms of output, and progress.
+package cli
+
+import "io"
+
+// Exit codes, documented in docs/cli.md.
+const (
+	ExitOK      = 0
+	ExitError   = 1 // the command could not do what was asked
+	ExitUsage   = 2 // the command line or the configuration is wrong
+	ExitFinding = 3 // it did, and found what --fail-on names
+	ExitNoMatch = 4 // nothing is stored under that name
+)
+
+// Exit is an error that carries the process's exit code.
+type Exit struct {
+	Code int
+	err  error
+}
+
+func (e Exit) Error() string { return e.err.Error() }
+// Unwrap returns the error the code goes with.
+func (e Exit) Unwrap() error { return e.err }
+
+// Streams are the process's standard streams; commands use nothing else, so that tests see
+// all they print.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// ExitWith returns err with the exit code a process ends with.
+func ExitWith(code int, err error) error { return Exit{Code: code, err: err} }
