@@ -85,23 +85,23 @@ func (b *Bounds) mark(paths []Path) []Path {
 	for i := range paths {
 		p := &paths[i]
 		for j := range p.Steps {
-			p.rests(b.view.IsDoubted, p.Steps[j].Requests)
+			p.rests(&b.view, p.Steps[j].Requests)
 		}
-		p.rests(b.view.IsDoubted, p.Holds)
+		p.rests(&b.view, p.Holds)
 	}
 	return paths
 }
 
 // rests notes the objects in doubt without which requests would not be granted.
-func (p *Path) rests(doubted func(rbacindex.Key) bool, requests []Request) {
+func (p *Path) rests(view *state.View, requests []Request) {
 	for i := range requests {
 		var on []rbacindex.Key
 		for j := range requests[i].Grants {
 			g := &requests[i].Grants[j]
 			found := false
 			for _, k := range [...]rbacindex.Key{g.BindingKey(), g.RoleKey()} {
-				if doubted(k) {
-					on, found = append(on, k), true
+				if object, ok := view.InDoubt(k); ok {
+					on, found = append(on, object), true
 				}
 			}
 			if !found {

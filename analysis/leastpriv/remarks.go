@@ -137,8 +137,8 @@ func (a *Advisor) doubted(u *usage) []rbacindex.Key {
 	}
 	for _, h := range HeldBy(a.view.Most, u.user, append(groups, state.GroupAnybody)) {
 		for _, k := range [...]rbacindex.Key{h.Binding, roleKeyOf(&h.Role, h.Binding.Namespace)} {
-			if a.view.IsDoubted(k) && !slices.Contains(out, k) {
-				out = append(out, k)
+			if object, ok := a.view.InDoubt(k); ok && !slices.Contains(out, object) {
+				out = append(out, object)
 			}
 		}
 	}

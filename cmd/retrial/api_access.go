@@ -69,7 +69,7 @@ func sourceOf(g rbacindex.Grant) sourceJSON {
 	if ns := g.SubjectNamespace(); ns != "" {
 		subject = g.SubjectKind() + "/" + ns + "/" + g.Subject()
 	}
-	return sourceJSON{Binding: g.BindingKey().String(), Role: g.RoleKey().String(), Subject: subject, Rule: g.Rule()}
+	return sourceJSON{Binding: state.ObjectOf(g.BindingKey()).String(), Role: state.ObjectOf(g.RoleKey()).String(), Subject: subject, Rule: g.Rule()}
 }
 
 // policy returns a cluster's RBAC at a moment, the newest that is known when it is zero.

@@ -288,7 +288,7 @@ func bindingsOf(requests []escalation.Request) []string {
 		by := ""
 		switch {
 		case len(r.Grants) > 0:
-			by = r.Grants[0].BindingKey().String()
+			by = state.ObjectOf(r.Grants[0].BindingKey()).String()
 		case r.Role != nil:
 			by = roleText(*r.Role)
 		}

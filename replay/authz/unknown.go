@@ -21,10 +21,10 @@ func couldAllow(view *state.View, request *rbacindex.Attributes, res *rbacindex.
 		return nil
 	}
 	add := func(what string) {
-		switch len(missing) {
-		case maxMissing:
+		switch {
+		case len(missing) > maxMissing || slices.Contains(missing, what):
+		case len(missing) == maxMissing:
 			missing = append(missing, "and more")
-		case maxMissing + 1:
 		default:
 			missing = append(missing, what)
 		}
@@ -45,8 +45,8 @@ func couldAllow(view *state.View, request *rbacindex.Attributes, res *rbacindex.
 		}
 		for i := range perhaps.Grants {
 			for _, k := range [...]rbacindex.Key{perhaps.Grants[i].BindingKey(), perhaps.Grants[i].RoleKey()} {
-				if view.IsDoubted(k) {
-					add(DoubtedName(view, k))
+				if object, ok := view.InDoubt(k); ok {
+					add(DoubtedName(view, object))
 				}
 			}
 		}

@@ -63,6 +63,8 @@ func (o *object) carry(steps []step) {
 		case s.as&carryContent == 0:
 		case there:
 			s.content = before.content.with(s.content)
+		case before.phase == phaseUnknown && before.most != nil && !ending && (s.uid == "" || before.uid == "" || s.uid == before.uid):
+			s.kept(&before)
 		case s.as&carryLife == 0 && s.content != nil && o.key.res.kind() == 0: // its metadata is all that is known, and it is there
 		default:
 			s.phase, s.content, s.ending = phaseUnknown, nil, ending

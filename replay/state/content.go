@@ -90,6 +90,8 @@ type content struct {
 	cut      bool   // rules or subjects of it were cut out: it has at least those of object
 	digest   uint64 // of the JSON it was read from
 	size     int32  // of that JSON, RBAC objects only
+	// or is what a binding may be instead that is in doubt, by another role; see alternatives.go.
+	or *content
 }
 
 // with returns the content with other metadata, that of m; m may be nil, and then nothing is
@@ -109,7 +111,7 @@ func (c *content) sameMeaning(d *content) bool {
 	if c == d {
 		return true
 	}
-	if c == nil || d == nil || c.deleting != d.deleting || c.cut != d.cut {
+	if c == nil || d == nil || c.deleting != d.deleting || c.cut != d.cut || !c.or.sameMeaning(d.or) {
 		return false
 	}
 	switch a := c.object.(type) {

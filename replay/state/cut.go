@@ -53,18 +53,21 @@ func (c *content) widened() *content {
 }
 
 // ofRoleAlone returns the bounds of a binding after a write nobody knows the content of: its role is as
-// before, its subjects are not known. They are empty for a role, and where the binding may have gone.
+// before, its subjects are not known. They are empty for a role.
 func (s *step) ofRoleAlone() bounds {
-	c := s.content
-	if s.phase == phaseUnknown {
-		c = s.least
-	}
-	if _, _, ok := c.binding(); !ok || s.isEnding() {
+	before := s.between()
+	if _, _, ok := before.most.binding(); !ok {
 		return bounds{}
 	}
-	d := *c
-	d.cut, d.object = true, granting(c.object, nil, nil)
-	return d.bounds()
+	b := bounds{most: before.most.each((*content).everything)}
+	if b.most.or == nil {
+		b.there = withList(before.most, nil)
+		b.there.cut = true
+	}
+	if !s.isEnding() {
+		b.least = b.there
+	}
+	return b
 }
 
 // bound gives the steps of objects that are known in part their bounds.

@@ -49,9 +49,9 @@ func lost(before *step, made bool, wanted *content) (b bounds, changed bool) {
 	} else {
 		after = now
 	}
-	after = bounds{combine(b.least, after.least, false), combine(b.most, after.most, true), combine(b.there, after.there, false)}
+	after = bounds{both(b.least, after.least), either(b.most, after.most), both(b.there, after.there)}
 	if p != nil && b.least == nil && (p.made != nil || p.blind) { // there may have been none
-		after.most, after.there = combine(after.most, p.made.bounds().most, true), combine(after.there, p.made.bounds().least, false)
+		after.most, after.there = either(after.most, p.made.bounds().most), both(after.there, p.made.bounds().least)
 	}
 	return after, true
 }
@@ -102,6 +102,20 @@ func (s *step) patched(before *step) {
 	s.bounds = after
 }
 
+// kept works out a step that left what was in doubt as it was, and found it there.
+func (s *step) kept(before *step) {
+	s.phase, s.content, s.bounds = phaseUnknown, nil, before.bounds
+	if s.mayEnd = before.mayEnd && s.nb < before.na+settleAfter; s.mayEnd {
+		return
+	}
+	if s.least == nil {
+		s.least = s.there
+	}
+	if s.least != nil && s.most.sameMeaning(s.least) {
+		s.phase, s.content, s.bounds = phasePresent, s.most, bounds{}
+	}
+}
+
 // otherRole tells whether two contents are of bindings to different roles, which no update leads from one to the other.
 func otherRole(c, d *content) bool {
 	_, a, ok := c.binding()
@@ -110,50 +124,55 @@ func otherRole(c, d *content) bool {
 }
 
 // maxDoubted bounds the rules and subjects of a content that is worked out: clients choose how often
-// they write.
+// they write. Beyond it an object has any at the most, and at least none.
 const maxDoubted = 1 << 16
 
-// combine returns a content that grants what either of two does, or only what both do; nil where
-// none grants just that.
-func combine(c, d *content, either bool) *content {
+// either returns a content that grants what either of two does; nil where one is not known.
+func either(c, d *content) *content {
 	if c == nil || d == nil {
 		return nil
 	}
-	out, ok := *d, false
+	if _, _, ok := c.binding(); ok {
+		return eitherBinding(c, d)
+	}
+	out := *d
 	out.digest, out.cut = c.digest^d.digest, c.cut || d.cut
-	switch a := c.object.(type) {
-	case *rbacv1.Role:
-		if b, is := d.object.(*rbacv1.Role); is {
-			o := *b
-			o.Rules, ok = join(a.Rules, b.Rules, ruleKey, either)
-			out.object = &o
-		}
-	case *rbacv1.ClusterRole:
-		if b, is := d.object.(*rbacv1.ClusterRole); is {
-			o := *b
-			o.Rules, ok = join(a.Rules, b.Rules, ruleKey, either)
-			if either && o.AggregationRule == nil {
-				o.AggregationRule = a.AggregationRule
-			} else if !either && a.AggregationRule == nil {
-				o.AggregationRule = nil
-			}
-			out.object = &o
-		}
-	case *rbacv1.RoleBinding:
-		if b, is := d.object.(*rbacv1.RoleBinding); is && a.RoleRef == b.RoleRef {
-			o := *b
-			o.Subjects, ok = join(a.Subjects, b.Subjects, subjectKey, either)
-			out.object = &o
-		}
-	case *rbacv1.ClusterRoleBinding:
-		if b, is := d.object.(*rbacv1.ClusterRoleBinding); is && a.RoleRef == b.RoleRef {
-			o := *b
-			o.Subjects, ok = join(a.Subjects, b.Subjects, subjectKey, either)
-			out.object = &o
+	rules, ok := join(rulesOf(c), rulesOf(d), ruleKey, true)
+	if !ok {
+		return out.everything()
+	}
+	out.object = granting(d.object, rules, nil)
+	if a, is := c.object.(*rbacv1.ClusterRole); is {
+		if o := out.object.(*rbacv1.ClusterRole); o.AggregationRule == nil {
+			o.AggregationRule = a.AggregationRule
 		}
 	}
+	return &out
+}
+
+// both returns a content that grants only what both of two do; nil where none grants just that.
+func both(c, d *content) *content {
+	if c == nil || d == nil {
+		return nil
+	}
+	out := *d
+	out.digest, out.cut, out.or = c.digest^d.digest, c.cut || d.cut, nil
+	if subjects, ref, ok := d.binding(); ok {
+		had, a, _ := c.binding()
+		subjects, ok = join(had, subjects, subjectKey, false)
+		if !ok || a != ref {
+			return nil
+		}
+		out.object = granting(d.object, nil, subjects)
+		return &out
+	}
+	rules, ok := join(rulesOf(c), rulesOf(d), ruleKey, false)
 	if !ok {
 		return nil
+	}
+	out.object = granting(d.object, rules, nil)
+	if a, is := c.object.(*rbacv1.ClusterRole); is && a.AggregationRule == nil {
+		out.object.(*rbacv1.ClusterRole).AggregationRule = nil
 	}
 	return &out
 }

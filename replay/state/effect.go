@@ -153,6 +153,7 @@ func (g *gather) content(k objectKey, c *content) {
 	if !ok {
 		return
 	}
+	g.content(k, c.or)
 	g.scope(k)
 	for i := range subjects {
 		switch sub := &subjects[i]; sub.Kind {

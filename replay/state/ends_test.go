@@ -174,10 +174,10 @@ func TestHowBindingsEnd(t *testing.T) {
 			for i := 0; i < len(c.want); i += 2 {
 				v := s.RBAC(clock(t, c.want[i]))
 				got := "absent"
-				if obj, ok := v.RBAC.Get(key); ok {
-					got = obj.(*rbacv1.ClusterRoleBinding).Subjects[0].Name
-				} else if v.IsUnknown(key) {
+				if v.IsUnknown(key) {
 					got = "unknown"
+				} else if obj, ok := v.RBAC.Get(key); ok {
+					got = obj.(*rbacv1.ClusterRoleBinding).Subjects[0].Name
 				}
 				if got != c.want[i+1] {
 					t.Errorf("at %s %s, want %s; %s", c.want[i], got, c.want[i+1], s.Reason(key, clock(t, c.want[i])))

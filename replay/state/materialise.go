@@ -191,10 +191,11 @@ func (c *cell) with(v View, entries iter.Seq[*entry], n int) *cell {
 			continue
 		}
 		isDoubted := e.phase == phaseUnknown && e.most != nil
-		if _, was := slices.BinarySearchFunc(v.Doubted, key, compareKeys); was != isDoubted {
+		_, was := slices.BinarySearchFunc(v.Doubted, key, compareKeys)
+		if was != isDoubted {
 			doubted[key] = isDoubted
 		}
-		isPart := isDoubted && e.most.cut
+		isPart := isDoubted && e.most.isPart()
 		if _, was := slices.BinarySearchFunc(v.parts, key, compareKeys); was != isPart {
 			parts[key] = isPart
 		}
@@ -209,6 +210,9 @@ func (c *cell) with(v View, entries iter.Seq[*entry], n int) *cell {
 			ch.Object = e.most.object
 		}
 		most = append(most, ch)
+		if was || isDoubted {
+			most = append(most, e.most.alternatives(v.Most, key)...)
+		}
 	}
 	v.Unknown, v.parts = setKeys(v.Unknown, unknown), setKeys(v.parts, parts)
 	if v.Doubted = setKeys(v.Doubted, doubted); len(v.Doubted) == 0 {

@@ -226,11 +226,11 @@ func (p *patch) bounds(b bounds) (after bounds, is *content) {
 	after = b
 	switch {
 	case p.any:
-		after.most = b.most.everything()
+		after.most = b.most.each((*content).everything)
 	case p.sets:
-		after.most = withList(b.most, p.content)
+		after.most = b.most.each(func(c *content) *content { return withList(c, p.content) })
 	case p.content != nil:
-		after.most = combine(b.most, withList(b.most, p.content), true)
+		after.most = either(b.most, b.most.each(func(c *content) *content { return withList(c, p.content) }))
 	}
 	switch {
 	case b.there == nil:

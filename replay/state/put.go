@@ -120,7 +120,8 @@ func (w *write) requested() (Observation, error) {
 		}
 		return o, nil
 	}
-	if e.Verb == "patch" || len(body) == 0 || w.target.sub == subStatus || res == resPod && !w.makes() {
+	applied := w.makes() && res.kind() != 0 // no other patch brings an object into being
+	if e.Verb == "patch" && !applied || len(body) == 0 || w.target.sub == subStatus || res == resPod && !w.makes() {
 		return w.there(), nil // not the object, or more than is written of it
 	}
 	read := w.read(body)

@@ -73,6 +73,7 @@ func (o *object) resolve(scope []blind, listings []*listing) []step {
 			steps = append(steps, step{span: span{last.na, max(last.na, next.na)}, phase: phaseAbsent, assumed: true})
 		}
 	}
+	steps = o.madeUnheard(steps, listings)
 	steps = o.insertBlinds(steps, contested, scope)
 	steps = o.insertShown(steps)
 	o.carry(steps)

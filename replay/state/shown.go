@@ -144,3 +144,44 @@ func (o *object) mayFollow(steps []step, from int, lost *step) []step {
 	}
 	return steps
 }
+
+// madeUnheard takes out the beginnings, which nobody saw, of objects that were seen to end: those that
+// a write whose answer was lost made, where there was none before it.
+func (o *object) madeUnheard(steps []step, listings []*listing) []step {
+	if !slices.ContainsFunc(o.blinds, func(b blind) bool { return b.mayMake() }) {
+		return steps
+	}
+	for i := len(steps) - 2; i >= 0; i-- {
+		s, end := &steps[i], &steps[i+1]
+		if !s.bare() || end.phase != phaseAbsent {
+			continue
+		}
+		vacant, from := i > 0, s.na // another had ended
+		absent := func(p presence) {
+			if p.ended <= end.nb && p.began >= s.na {
+				vacant, from = true, max(from, p.began)
+			}
+		}
+		for _, l := range listings {
+			if !o.presentIn(l) {
+				absent(l.presence)
+			}
+		}
+		for _, p := range o.missing {
+			absent(p)
+		}
+		if vacant && slices.ContainsFunc(o.blinds, func(b blind) bool { return b.mayMake() && b.na > from && b.nb < end.na }) {
+			steps = slices.Delete(steps, i, i+1)
+		}
+	}
+	return steps
+}
+
+// mayMake tells whether a write whose answer was lost may have brought its object into being.
+func (b *blind) mayMake() bool {
+	if !b.maybe || b.content == nil {
+		return false
+	}
+	p := b.content.patch()
+	return p == nil || p.made != nil || p.blind
+}

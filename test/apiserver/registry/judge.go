@@ -296,20 +296,27 @@ func (q *question) rbac(view *state.View) {
 // bounded asks about an object of which what it holds at least and at the most is known.
 func (q *question) bounded(view *state.View, key rbacindex.Key, is any) {
 	least, _ := view.RBAC.Get(key)
-	most, _ := view.Most.Get(key)
 	all, _ := is.([]string)
 	for _, part := range contentOf(least) {
 		if !slices.Contains(all, part) {
 			q.differs("said to hold at least %s, holds %v", part, all)
 		}
 	}
-	if unbounded(most) {
-		return
-	}
-	for _, part := range all {
-		if !slices.Contains(contentOf(most), part) {
-			q.differs("said to hold at the most %v, holds %s", contentOf(most), part)
+	var at [][]string
+	view.Most.All(func(k rbacindex.Key, most any) bool {
+		if state.ObjectOf(k) == key {
+			if unbounded(most) {
+				all = nil
+			}
+			at = append(at, contentOf(most))
 		}
+		return true
+	})
+	within := func(most []string) bool {
+		return !slices.ContainsFunc(all, func(part string) bool { return !slices.Contains(most, part) })
+	}
+	if len(all) > 0 && !slices.ContainsFunc(at, within) {
+		q.differs("said to hold at the most one of %v, holds %v", at, all)
 	}
 }
 
