@@ -4,22 +4,7 @@ import (
 	"strings"
 
 	"github.com/retrial-io/retrial/replay/request"
-)
-
-// Values of Admission.Recorded.
-const (
-	AdmissionNotRun   = "not-run"  // the verb is not admitted, or the request never came that far
-	AdmissionAdmitted = "admitted" // the request passed every plugin
-	AdmissionRejected = "rejected" // a plugin refused it
-)
-
-// Values of Admission.NamespaceLifecycle, besides the empty string (not asked).
-const (
-	LifecyclePass          = "pass"
-	LifecycleMatch         = "match"
-	LifecycleDrift         = "drift"
-	LifecycleAmbiguous     = "ambiguous"
-	LifecycleIndeterminate = "indeterminate"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // pluginWebhook and pluginNamespaceLifecycle are the two plugin names the package itself
@@ -139,7 +124,7 @@ func newAdmissionTable() *admissionTable {
 
 // plugin attributes a refusal to an admission plugin, "" when no plugin words it like that:
 // API validation, conflicts, secondary authorization checks and handlers refuse too.
-func (t *admissionTable) plugin(code int32, reason, message string, node bool, a *Attributes) string {
+func (t *admissionTable) plugin(code int32, reason, message string, node bool, a *verdict.Attributes) string {
 	if code < 400 || message == "" {
 		return ""
 	}
@@ -192,7 +177,7 @@ const (
 
 // operationOf says which admission operation a request is. Reads are not admitted, and
 // connections are whatever the verb.
-func operationOf(a *Attributes) admissionOp {
+func operationOf(a *verdict.Attributes) admissionOp {
 	if !a.ResourceRequest {
 		return opNone
 	}
@@ -223,14 +208,14 @@ func operationOf(a *Attributes) admissionOp {
 // recordedAdmission says what admission did as far as the event tells: "" when it does not.
 func recordedAdmission(op admissionOp, rec record, code int32, plugin string) string {
 	switch {
-	case rec.decision == DecisionForbid, op == opNone && rec.decision == DecisionAllow:
-		return AdmissionNotRun
-	case rec.decision != DecisionAllow:
+	case rec.decision == verdict.DecisionForbid, op == opNone && rec.decision == verdict.DecisionAllow:
+		return verdict.AdmissionNotRun
+	case rec.decision != verdict.DecisionAllow:
 		return ""
 	case plugin != "":
-		return AdmissionRejected
+		return verdict.AdmissionRejected
 	case code >= 200 && code < 300, code == 101:
-		return AdmissionAdmitted
+		return verdict.AdmissionAdmitted
 	}
 	return ""
 }

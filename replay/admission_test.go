@@ -5,10 +5,11 @@ import (
 
 	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 func TestAttributeRefusal(t *testing.T) {
-	pod := Attributes{Verb: request.VerbCreate, ResourceRequest: true, Namespace: "d", Resource: "pods"}
+	pod := verdict.Attributes{Verb: request.VerbCreate, ResourceRequest: true, Namespace: "d", Resource: "pods"}
 	in := func(inner string) string { return `pods "x" is forbidden: ` + inner }
 	cases := []struct {
 		name, message, reason string
@@ -112,32 +113,32 @@ func TestOperationOf(t *testing.T) {
 }
 
 func TestJudgeLifecycle(t *testing.T) {
-	rejected := Admission{Recorded: AdmissionRejected, Plugin: "NamespaceLifecycle"}
-	quota := Admission{Recorded: AdmissionRejected, Plugin: "ResourceQuota"}
-	admitted := Admission{Recorded: AdmissionAdmitted}
+	rejected := verdict.Admission{Recorded: verdict.AdmissionRejected, Plugin: "NamespaceLifecycle"}
+	quota := verdict.Admission{Recorded: verdict.AdmissionRejected, Plugin: "ResourceQuota"}
+	admitted := verdict.Admission{Recorded: verdict.AdmissionAdmitted}
 	const ends = `pods "x" is forbidden: unable to create new content in namespace d because it is being terminated`
 	cases := []struct {
 		name    string
 		ns      state.NamespaceAnswer
 		op      admissionOp
-		adm     Admission
+		adm     verdict.Admission
 		code    int32
 		message string
 		want    string
 	}{
-		{"active and admitted", state.NamespaceActive, opCreate, admitted, 201, "", LifecyclePass},
-		{"active and refused", state.NamespaceActive, opCreate, rejected, 404, `namespaces "d" not found`, LifecycleDrift},
-		{"missing and refused", state.NamespaceAbsent, opCreate, rejected, 404, `namespaces "d" not found`, LifecycleMatch},
-		{"missing and refused as terminating", state.NamespaceAbsent, opCreate, rejected, 403, ends, LifecycleDrift},
-		{"missing and admitted", state.NamespaceAbsent, opCreate, admitted, 201, "", LifecycleDrift},
-		{"missing and refused by a later plugin", state.NamespaceAbsent, opCreate, quota, 403, "", LifecycleDrift},
-		{"missing and not decoded", state.NamespaceAbsent, opCreate, Admission{}, 400, "", ""},
-		{"terminating and refused", state.NamespaceTerminating, opCreate, rejected, 403, ends, LifecycleMatch},
-		{"terminating and created", state.NamespaceTerminating, opCreate, admitted, 201, "", LifecycleDrift},
-		{"terminating and conflicting", state.NamespaceTerminating, opCreate, Admission{}, 409, "", LifecycleDrift},
-		{"terminating and updated", state.NamespaceTerminating, opUpdate, admitted, 200, "", LifecyclePass},
-		{"changing", state.NamespaceChanging, opCreate, rejected, 403, ends, LifecycleAmbiguous},
-		{"unknown", state.NamespaceUnknown, opCreate, admitted, 201, "", LifecycleIndeterminate},
+		{"active and admitted", state.NamespaceActive, opCreate, admitted, 201, "", verdict.LifecyclePass},
+		{"active and refused", state.NamespaceActive, opCreate, rejected, 404, `namespaces "d" not found`, verdict.LifecycleDrift},
+		{"missing and refused", state.NamespaceAbsent, opCreate, rejected, 404, `namespaces "d" not found`, verdict.LifecycleMatch},
+		{"missing and refused as terminating", state.NamespaceAbsent, opCreate, rejected, 403, ends, verdict.LifecycleDrift},
+		{"missing and admitted", state.NamespaceAbsent, opCreate, admitted, 201, "", verdict.LifecycleDrift},
+		{"missing and refused by a later plugin", state.NamespaceAbsent, opCreate, quota, 403, "", verdict.LifecycleDrift},
+		{"missing and not decoded", state.NamespaceAbsent, opCreate, verdict.Admission{}, 400, "", ""},
+		{"terminating and refused", state.NamespaceTerminating, opCreate, rejected, 403, ends, verdict.LifecycleMatch},
+		{"terminating and created", state.NamespaceTerminating, opCreate, admitted, 201, "", verdict.LifecycleDrift},
+		{"terminating and conflicting", state.NamespaceTerminating, opCreate, verdict.Admission{}, 409, "", verdict.LifecycleDrift},
+		{"terminating and updated", state.NamespaceTerminating, opUpdate, admitted, 200, "", verdict.LifecyclePass},
+		{"changing", state.NamespaceChanging, opCreate, rejected, 403, ends, verdict.LifecycleAmbiguous},
+		{"unknown", state.NamespaceUnknown, opCreate, admitted, 201, "", verdict.LifecycleIndeterminate},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // dear is a state in which whatever mallory asks takes tens of thousands of steps, and what ann
@@ -81,10 +82,10 @@ func BenchmarkNeighbour(b *testing.B) {
 func TestAllowance(t *testing.T) {
 	given := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	s, eng := dear(t, given), New(Config{})
-	ask := func(a *Allowance, user, resource string) *Verdict {
+	ask := func(a *Allowance, user, resource string) *verdict.Verdict {
 		return eng.ReplayWithin(a, asked(given, user, resource), s)
 	}
-	if v := ask(nil, "mallory", "r79999"); v.Outcome != OutcomeMatch || len(v.Grants) != 1 || v.Grants[0].Rule != 79_999 {
+	if v := ask(nil, "mallory", "r79999"); v.Outcome != verdict.OutcomeMatch || len(v.Grants) != 1 || v.Grants[0].Rule != 79_999 {
 		t.Fatalf("with all the work it takes: %s (%s, %s)", v.Outcome, v.Class, v.Cause)
 	}
 	const steps = 300_000
@@ -92,14 +93,14 @@ func TestAllowance(t *testing.T) {
 	judged, costly := 0, 0
 	for range 50 {
 		switch v := ask(a, "mallory", "r79999"); {
-		case v.Outcome == OutcomeMatch:
+		case v.Outcome == verdict.OutcomeMatch:
 			judged++
-		case v.Outcome == OutcomeIndeterminate && v.Class == ClassCostly && v.Replayed == DecisionNone && len(v.Grants) == 0 && len(v.Missing) == 1:
+		case v.Outcome == verdict.OutcomeIndeterminate && v.Class == verdict.ClassCostly && v.Replayed == verdict.DecisionNone && len(v.Grants) == 0 && len(v.Missing) == 1:
 			costly++
 		default:
 			t.Fatalf("%s (%s, %s)", v.Outcome, v.Class, v.Cause)
 		}
-		if v := ask(a, "ann", "r0"); v.Outcome != OutcomeMatch {
+		if v := ask(a, "ann", "r0"); v.Outcome != verdict.OutcomeMatch {
 			t.Fatalf("ann beside mallory: %s (%s, %s)", v.Outcome, v.Class, v.Cause)
 		}
 	}

@@ -1,10 +1,13 @@
 package replay
 
-import "github.com/retrial-io/retrial/ingest/event"
+import (
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/verdict"
+)
 
 // objectRefContradicts reports whether the recorded objectRef names something else than
 // the URI. Fields the URI leaves empty are completed from the body and prove nothing.
-func objectRefContradicts(ref *event.ObjectRef, a *Attributes) bool {
+func objectRefContradicts(ref *event.ObjectRef, a *verdict.Attributes) bool {
 	if ref == nil || !a.ResourceRequest {
 		return false
 	}

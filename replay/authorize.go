@@ -7,13 +7,7 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/state"
-)
-
-// Authorizers that are named alike in every configuration, as Verdict.Authorizer names them.
-const (
-	AuthorizerMasters = authz.Masters
-	AuthorizerNode    = authz.NodeName
-	AuthorizerRBAC    = authz.RBACName
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // moment is what the authorizers decide with: the chain, and the policy as of one time.
@@ -23,7 +17,7 @@ type moment struct {
 }
 
 // authorize asks the chain as a user. The grants of the answer use buf.
-func (m *moment) authorize(u *event.User, a *Attributes, buf []rbacindex.Grant) authz.Answer {
+func (m *moment) authorize(u *event.User, a *verdict.Attributes, buf []rbacindex.Grant) authz.Answer {
 	return m.chain.Authorize(u, a, &m.Moment, buf)
 }
 
@@ -48,13 +42,13 @@ func (t *trial) with(view *state.View) moment {
 func lackClass(l authz.Lack) string {
 	switch l {
 	case authz.LackNodeGraph:
-		return ClassNodeGraph
+		return verdict.ClassNodeGraph
 	case authz.LackConfig:
-		return ClassConfig
+		return verdict.ClassConfig
 	case authz.LackObject:
-		return ClassUnknown
+		return verdict.ClassUnknown
 	case authz.LackTime:
-		return ClassCostly
+		return verdict.ClassCostly
 	}
-	return ClassNoState
+	return verdict.ClassNoState
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/graph"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // candidate is a policy, or a configuration, the apiserver may have decided with instead of
@@ -41,7 +42,7 @@ func (t *trial) candidates(nodes bool) []candidate {
 	var out []candidate
 	others := t.otherConfigurations(from, to)
 	for _, c := range others {
-		if c.class != ClassConfigRaced { // it may have held all the time, and explains more than a race
+		if c.class != verdict.ClassConfigRaced { // it may have held all the time, and explains more than a race
 			out = append(out, c.under(t.base, ""))
 		}
 	}
@@ -51,17 +52,17 @@ func (t *trial) candidates(nodes bool) []candidate {
 		for _, want := range [...]graph.Known{graph.Present, graph.Absent, graph.Unknown} {
 			m := t.base
 			m.Graph = &someMoment{s: t.s, from: from, to: to, want: want}
-			out = append(out, candidate{m, ClassRaced, "pods on the node at another moment of the request's window", nil})
+			out = append(out, candidate{m, verdict.ClassRaced, "pods on the node at another moment of the request's window", nil})
 		}
 		for _, want := range [...]graph.Known{graph.Absent, graph.Present} {
 			m := t.base
 			m.Graph = &someMoment{s: t.s, from: from.Add(-nodeLag), to: to, want: want}
-			out = append(out, candidate{m, ClassRaced, "pods on the node as they were up to " + nodeLag.String() + " before, which the node authorizer had not seen change yet", nil})
+			out = append(out, candidate{m, verdict.ClassRaced, "pods on the node as they were up to " + nodeLag.String() + " before, which the node authorizer had not seen change yet", nil})
 		}
 	}
 	raced := out[known:len(out):len(out)]
 	for _, c := range others {
-		if c.class == ClassConfigRaced {
+		if c.class == verdict.ClassConfigRaced {
 			out = append(out, c.under(t.base, ""))
 		}
 		for i := range raced {
@@ -167,10 +168,10 @@ func (t *trial) nearest(views []state.View) []candidate {
 	}
 	out := make([]candidate, 0, len(views))
 	for i := base - 1; i >= 0; i-- {
-		out = append(out, candidate{t.with(&views[i]), ClassRaced, "policy before " + changes(&views[i+1]), nil})
+		out = append(out, candidate{t.with(&views[i]), verdict.ClassRaced, "policy before " + changes(&views[i+1]), nil})
 	}
 	for i := base + 1; i < len(views); i++ {
-		out = append(out, candidate{t.with(&views[i]), ClassRaced, "policy after " + changes(&views[i]), nil})
+		out = append(out, candidate{t.with(&views[i]), verdict.ClassRaced, "policy after " + changes(&views[i]), nil})
 	}
 	return out
 }

@@ -11,7 +11,9 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/authz"
+	"github.com/retrial-io/retrial/replay/reason"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // compare judges the replica's decision against the record.
@@ -24,28 +26,28 @@ import (
 func (t *trial) compare(rec *record, decided bool) {
 	v := t.v
 	switch {
-	case rec.class != "" && (rec.decision != DecisionError || !decided):
-		v.Outcome, v.Class, v.Cause = OutcomeNotJudged, rec.class, rec.cause
+	case rec.class != "" && (rec.decision != verdict.DecisionError || !decided):
+		v.Outcome, v.Class, v.Cause = verdict.OutcomeNotJudged, rec.class, rec.cause
 		t.noteUnrecorded(rec)
 		return
 	case !decided && t.uriErr != nil:
-		v.Outcome, v.Class, v.Cause = OutcomeIndeterminate, ClassUnparsable, clip(t.uriErr.Error())
+		v.Outcome, v.Class, v.Cause = verdict.OutcomeIndeterminate, verdict.ClassUnparsable, verdict.Clip(t.uriErr.Error())
 		return
 	case !decided:
-		v.Outcome, v.Class, v.Cause = OutcomeIndeterminate, ClassNoSubject, "a decision is recorded, but the user is empty"
+		v.Outcome, v.Class, v.Cause = verdict.OutcomeIndeterminate, verdict.ClassNoSubject, "a decision is recorded, but the user is empty"
 		return
-	case rec.decision == DecisionError:
+	case rec.decision == verdict.DecisionError:
 		t.compareError(rec)
 		return
-	case t.ans.Decision == DecisionNone:
-		v.Outcome, v.Class, v.Cause = OutcomeIndeterminate, lackClass(t.ans.Lack), "not known: "+strings.Join(v.Missing, ", ")
+	case t.ans.Decision == verdict.DecisionNone:
+		v.Outcome, v.Class, v.Cause = verdict.OutcomeIndeterminate, lackClass(t.ans.Lack), "not known: "+strings.Join(v.Missing, ", ")
 		return
 	}
 
 	ok, sameDecision := t.agrees(rec)
 	switch {
 	case ok:
-		v.Outcome = OutcomeMatch
+		v.Outcome = verdict.OutcomeMatch
 		t.reasonOrder(rec)
 	case sameDecision && t.unknownExplains(rec):
 		// The decision is certain; the reason names an object whose content is not known.
@@ -53,7 +55,7 @@ func (t *trial) compare(rec *record, decided bool) {
 		t.disagree(rec, sameDecision)
 	}
 	t.noteAuthorizers(rec)
-	if v.Outcome == OutcomeMatch {
+	if v.Outcome == verdict.OutcomeMatch {
 		t.compareImpersonation()
 	}
 	if all := len(t.ans.RBAC.Grants); v.Cause == "" && t.ans.ByRBAC() && len(v.Grants) < all {
@@ -66,23 +68,23 @@ func (t *trial) compare(rec *record, decided bool) {
 func (t *trial) compareError(rec *record) {
 	v := t.v
 	possible := t.ans.CanFail()
-	if t.ans.Decision == DecisionError {
-		v.Outcome = OutcomeMatch
+	if t.ans.Decision == verdict.DecisionError {
+		v.Outcome = verdict.OutcomeMatch
 		return
 	}
 	for _, c := range t.candidates(t.ans.NodeAsked()) {
 		ans := t.ask(&c.moment)
-		if ans.Decision == DecisionError {
-			v.Outcome, v.Class, v.Cause = OutcomeAmbiguous, c.class, "the record agrees with the "+c.says(t.e.RequestReceivedTimestamp)
+		if ans.Decision == verdict.DecisionError {
+			v.Outcome, v.Class, v.Cause = verdict.OutcomeAmbiguous, c.class, "the record agrees with the "+c.says(t.e.RequestReceivedTimestamp)
 			return
 		}
 		possible = possible || ans.CanFail()
 	}
 	if possible {
-		v.Outcome, v.Class, v.Cause = OutcomeNotJudged, rec.class, rec.cause
+		v.Outcome, v.Class, v.Cause = verdict.OutcomeNotJudged, rec.class, rec.cause
 		return
 	}
-	v.Outcome, v.Class = OutcomeDrift, ClassErrorForged
+	v.Outcome, v.Class = verdict.OutcomeDrift, verdict.ClassErrorForged
 	v.Cause = "an authorizer's error is recorded; none of those configured can fail: " + strings.Join(t.base.chain.Names(), ", ")
 }
 
@@ -112,7 +114,7 @@ func (t *trial) noteUnrecorded(rec *record) {
 	if !rec.unnoted || t.cfg != nil && t.cfg.Minor > 0 && t.cfg.Minor < 8 || t.e.User.Username == unsecuredUser {
 		return
 	}
-	t.v.find(authz.FindingUnrecorded, "a response of "+strconv.Itoa(int(t.e.Code()))+" without "+event.AnnotationDecision)
+	t.v.AddFinding(authz.FindingUnrecorded, "a response of "+strconv.Itoa(int(t.e.Code()))+" without "+event.AnnotationDecision)
 }
 
 // unsecuredUser is who came through the insecure port, which authorized nothing, up to 1.19.
@@ -120,8 +122,8 @@ const unsecuredUser = "system:unsecured"
 
 // noteAuthorizers notes what the record says of the authorizers that they do not do.
 func (t *trial) noteAuthorizers(rec *record) {
-	if t.ans.ByMasters() && rec.decision == DecisionAllow && strings.HasPrefix(rec.reason, "RBAC: ") {
-		t.v.find(authz.FindingMastersAsked, "the group "+authn.GroupMasters+" is let through before RBAC is asked; recorded is "+strconv.Quote(clip(rec.reason)))
+	if t.ans.ByMasters() && rec.decision == verdict.DecisionAllow && strings.HasPrefix(rec.reason, "RBAC: ") {
+		t.v.AddFinding(authz.FindingMastersAsked, "the group "+authn.GroupMasters+" is let through before RBAC is asked; recorded is "+strconv.Quote(verdict.Clip(rec.reason)))
 	}
 }
 
@@ -143,13 +145,13 @@ func (t *trial) reasonOrder(rec *record) {
 			return
 		}
 	}
-	t.v.find(authn.FindingReasonOrder, "a RoleBinding is named, though "+t.v.Grants[0].Binding+" allows it first")
+	t.v.AddFinding(authn.FindingReasonOrder, "a RoleBinding is named, though "+t.v.Grants[0].Binding+" allows it first")
 }
 
 // unknownExplains reports whether an object that is not known at base could be the one the
 // recorded reason names, and settles the verdict if so.
 func (t *trial) unknownExplains(rec *record) bool {
-	g, ok := parseReason(rec.reason)
+	g, ok := reason.Parse(rec.reason)
 	if !ok {
 		return false
 	}
@@ -163,7 +165,7 @@ func (t *trial) unknownExplains(rec *record) bool {
 	if len(missing) == 0 {
 		return false
 	}
-	t.v.Outcome, t.v.Class, t.v.Missing = OutcomeIndeterminate, ClassUnknown, missing
+	t.v.Outcome, t.v.Class, t.v.Missing = verdict.OutcomeIndeterminate, verdict.ClassUnknown, missing
 	t.v.Cause = "the decision is certain, but the recorded reason names what is not known: " + strings.Join(missing, ", ")
 	return true
 }
@@ -191,27 +193,27 @@ func (t *trial) disagree(rec *record, sameDecision bool) {
 	for _, c := range t.candidates(t.ans.NodeAsked()) {
 		ans := t.ask(&c.moment)
 		if ok, _ := agreesWith(&ans, rec, t.bufs.reason); ok {
-			if sameDecision && c.class == ClassSeveral { // whoever it was, this is what it decided
-				v.Outcome, v.Config = OutcomeMatch, c.in.text
+			if sameDecision && c.class == verdict.ClassSeveral { // whoever it was, this is what it decided
+				v.Outcome, v.Config = verdict.OutcomeMatch, c.in.text
 				return
 			}
-			v.Outcome, v.Class = OutcomeAmbiguous, c.class
+			v.Outcome, v.Class = verdict.OutcomeAmbiguous, c.class
 			v.Cause = "the record agrees with the " + c.says(t.e.RequestReceivedTimestamp)
 			return
 		}
-		if (ans.Decision == DecisionNone || ans.Free()) && open == nil {
+		if (ans.Decision == verdict.DecisionNone || ans.Free()) && open == nil {
 			kept := ans
 			open = &kept
 		}
 	}
 	switch {
 	case t.ans.Free():
-		v.Outcome, v.Class, v.Missing = OutcomeIndeterminate, ClassWebhook, t.ans.Missing()
+		v.Outcome, v.Class, v.Missing = verdict.OutcomeIndeterminate, verdict.ClassWebhook, t.ans.Missing()
 		v.Cause = t.webhookCause(rec)
 		return
 	case open != nil:
-		v.Outcome, v.Class, v.Missing = OutcomeIndeterminate, ClassWebhook, open.Missing()
-		if open.Decision == DecisionNone {
+		v.Outcome, v.Class, v.Missing = verdict.OutcomeIndeterminate, verdict.ClassWebhook, open.Missing()
+		if open.Decision == verdict.DecisionNone {
 			v.Class = lackClass(open.Lack)
 		}
 		v.Cause = "inside the request's window not known: " + strings.Join(v.Missing, ", ")
@@ -220,16 +222,16 @@ func (t *trial) disagree(rec *record, sameDecision bool) {
 	if t.unmodelled(rec) || t.otherVersion(rec) {
 		return
 	}
-	v.Outcome, v.Missing = OutcomeDrift, append(v.Missing, t.doubts(rec)...)
+	v.Outcome, v.Missing = verdict.OutcomeDrift, append(v.Missing, t.doubts(rec)...)
 	switch {
 	case sameDecision:
-		v.Class = ClassReason
-	case t.ans.Decision == DecisionError:
-		v.Class = ClassErrorMissed
-	case rec.decision == DecisionAllow:
-		v.Class = ClassAllowForbid
+		v.Class = verdict.ClassReason
+	case t.ans.Decision == verdict.DecisionError:
+		v.Class = verdict.ClassErrorMissed
+	case rec.decision == verdict.DecisionAllow:
+		v.Class = verdict.ClassAllowForbid
 	default:
-		v.Class = ClassForbidAllow
+		v.Class = verdict.ClassForbidAllow
 	}
 	v.Cause = t.driftCause(rec)
 }
@@ -238,64 +240,64 @@ func (t *trial) disagree(rec *record, sameDecision bool) {
 func (t *trial) webhookCause(rec *record) string {
 	rest := "the rest of the chain "
 	switch t.ans.Decision {
-	case DecisionAllow:
+	case verdict.DecisionAllow:
 		rest += "allows it (" + t.ans.Authorizer + ")"
-	case DecisionError:
+	case verdict.DecisionError:
 		rest += "fails on it"
 	default:
 		rest += "refuses it"
 		if text := t.ans.Refusal(); text != "" {
-			rest += " with " + strconv.Quote(clip(text))
+			rest += " with " + strconv.Quote(verdict.Clip(text))
 		}
 	}
 	text := "no reason"
 	if rec.reason != "" {
-		text = "the reason " + strconv.Quote(clip(rec.reason))
+		text = "the reason " + strconv.Quote(verdict.Clip(rec.reason))
 	}
 	return "only a webhook can explain the recorded " + rec.decision.String() + " with " + text + "; " + rest + "; " + strings.Join(t.v.Missing, ", ")
 }
 
 // driftCause names the object version that makes replica and record differ.
 func (t *trial) driftCause(rec *record) string {
-	if t.ans.Decision == DecisionError {
+	if t.ans.Decision == verdict.DecisionError {
 		return "the authorizers end in an error, which leaves no decision; recorded is " + rec.decision.String()
 	}
-	if rec.decision == DecisionForbid && t.ans.Decision == DecisionAllow {
+	if rec.decision == verdict.DecisionForbid && t.ans.Decision == verdict.DecisionAllow {
 		if !t.ans.ByRBAC() {
 			return t.silent() + " allows it"
 		}
 		g := &t.ans.RBAC.Grants[0]
 		return t.describe(g.BindingKey()) + " grants it through " + t.describe(g.RoleKey())
 	}
-	if rec.decision == DecisionForbid {
-		return "recorded reason " + strconv.Quote(clip(rec.reason)) + ", replayed " + strconv.Quote(clip(t.ans.Refusal()))
+	if rec.decision == verdict.DecisionForbid {
+		return "recorded reason " + strconv.Quote(verdict.Clip(rec.reason)) + ", replayed " + strconv.Quote(verdict.Clip(t.ans.Refusal()))
 	}
-	if t.ans.Decision == DecisionAllow && !t.ans.ByRBAC() {
-		return t.silent() + " allows it and gives no reason; recorded is " + strconv.Quote(clip(rec.reason))
+	if t.ans.Decision == verdict.DecisionAllow && !t.ans.ByRBAC() {
+		return t.silent() + " allows it and gives no reason; recorded is " + strconv.Quote(verdict.Clip(rec.reason))
 	}
-	g, ok := parseReason(rec.reason)
+	g, ok := reason.Parse(rec.reason)
 	if !ok {
 		if rec.reason == "" {
 			return t.unexplainedSilence()
 		}
-		return "recorded reason " + strconv.Quote(clip(rec.reason)) + " is none RBAC gives"
+		return "recorded reason " + strconv.Quote(verdict.Clip(rec.reason)) + " is none RBAC gives"
 	}
-	binding, role := g.keys()
+	binding, role := g.Keys()
 	if t.base.View == nil {
-		return "the recorded reason names " + authz.ObjectName(binding)
+		return "the recorded reason names " + reason.ObjectName(binding)
 	}
-	if !slices.Contains(t.base.chain.Names(), AuthorizerRBAC) {
+	if !slices.Contains(t.base.chain.Names(), verdict.AuthorizerRBAC) {
 		return "the recorded reason is RBAC's, which is not configured; those that are: " + strings.Join(t.base.chain.Names(), ", ")
 	}
 	object, found := t.base.View.RBAC.Get(binding)
 	if !found {
-		return "the recorded reason names " + authz.ObjectName(binding) + ", " + t.absent(binding)
+		return "the recorded reason names " + reason.ObjectName(binding) + ", " + t.absent(binding)
 	}
-	if kind, name := roleRefOf(object); kind != g.roleKind || name != g.role {
-		return "the recorded reason says " + t.describe(binding) + " refers to " + g.roleKind + " " + g.role + "; it referred to " + kind + " " + name
+	if kind, name := roleRefOf(object); kind != g.RoleKind || name != g.Role {
+		return "the recorded reason says " + t.describe(binding) + " refers to " + g.RoleKind + " " + g.Role + "; it referred to " + kind + " " + name
 	}
 	if _, found := t.base.View.RBAC.Get(role); !found {
-		return "the recorded reason names " + t.describe(binding) + " of " + authz.ObjectName(role) + ", " + t.absent(role)
+		return "the recorded reason names " + t.describe(binding) + " of " + reason.ObjectName(role) + ", " + t.absent(role)
 	}
 	return "the recorded reason names " + t.describe(binding) + " of " + t.describe(role) + ", which do not grant it"
 }
@@ -317,30 +319,18 @@ func (t *trial) unexplainedSilence() string {
 	return "no reason is recorded, and of those authorizers that give none nobody allows it: " + strings.Join(t.base.chain.Names(), ", ")
 }
 
-func (g *namedGrant) keys() (binding, role rbacindex.Key) {
-	binding = rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: g.binding}
-	if g.bindingKind == "RoleBinding" {
-		binding = rbacindex.Key{Kind: rbacindex.KindRoleBinding, Namespace: g.bindingNamespace, Name: g.binding}
-	}
-	role = rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: g.role}
-	if g.roleKind == "Role" {
-		role = rbacindex.Key{Kind: rbacindex.KindRole, Namespace: g.bindingNamespace, Name: g.role}
-	}
-	return binding, role
-}
-
 // describe names an object and its version at base.
 func (t *trial) describe(k rbacindex.Key) string {
 	if v := t.versionOf(k); v.ResourceVersion != "" {
-		return authz.ObjectName(k) + " (resourceVersion " + v.ResourceVersion + ")"
+		return reason.ObjectName(k) + " (resourceVersion " + v.ResourceVersion + ")"
 	}
-	return authz.ObjectName(k)
+	return reason.ObjectName(k)
 }
 
 // absent says that an object was not there at base, and since when if that is known.
 func (t *trial) absent(k rbacindex.Key) string {
 	if v := t.versionOf(k); v.Deleted && !v.NotAfter.IsZero() {
-		return "which had been deleted by " + v.NotAfter.UTC().Format(timestampFormat)
+		return "which had been deleted by " + v.NotAfter.UTC().Format(verdict.TimestampFormat)
 	}
 	return "which did not exist"
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Conformance cases on requests and authorizers: what a real apiserver did is recorded, and
@@ -128,7 +129,7 @@ type conformance struct {
 	class  string // "" is a match
 }
 
-func (c *conformance) replay(t *testing.T, more ...string) *Verdict {
+func (c *conformance) replay(t *testing.T, more ...string) *verdict.Verdict {
 	t.Helper()
 	parts := map[string]*txtar.File{"state.yaml": {Data: []byte(conformanceState)}}
 	for name, text := range c.config {
@@ -181,7 +182,7 @@ func (c *conformance) run(t *testing.T) {
 	if c.want != "" && a.Verb+" "+asked != c.want {
 		t.Errorf("asked for %q, want %q", a.Verb+" "+asked, c.want)
 	}
-	if v.Class != c.class || c.class == "" && (v.Outcome != OutcomeMatch || v.Replayed.String() != decision) {
+	if v.Class != c.class || c.class == "" && (v.Outcome != verdict.OutcomeMatch || v.Replayed.String() != decision) {
 		t.Errorf("%s %s: %s, recorded %s %q; replayed %s", v.Outcome, v.Class, v.Cause, v.Recorded, v.RecordedReason, v.Replayed)
 	}
 	if v.Authorizer != c.by {
@@ -193,7 +194,7 @@ func TestConformanceRequests(t *testing.T) {
 	const pods = "/api/v1/namespaces/default/pods"
 	for _, c := range []conformance{
 		{name: "1 a list with the name of one object", user: "alice", verb: "list", uri: pods + "?fieldSelector=metadata.name%3Dx", record: "allow " + alicePods, want: "list pods default/x", by: "rbac"},
-		{name: "1 the first subject is named", user: "alice", verb: "list", uri: pods + "?fieldSelector=metadata.name%3Dx", record: `allow RBAC: allowed by RoleBinding "a-pods/default" of ClusterRole "podread" to User "alice"`, by: "rbac", class: ClassReason},
+		{name: "1 the first subject is named", user: "alice", verb: "list", uri: pods + "?fieldSelector=metadata.name%3Dx", record: `allow RBAC: allowed by RoleBinding "a-pods/default" of ClusterRole "podread" to User "alice"`, by: "rbac", class: verdict.ClassReason},
 		{name: "2 an option that does not decode", user: "alice", verb: "list", uri: pods + "?fieldSelector=metadata.name%3Dx&limit=abc", record: "allow " + alicePods, code: 400, want: "list pods default/", by: "rbac"},
 		{name: "3 a name no object has", user: "alice", verb: "list", uri: pods + "?fieldSelector=metadata.name%3D..", record: "allow " + alicePods, want: "list pods default/", by: "rbac"},
 		{name: "4 watch", user: "alice", verb: "watch", uri: pods + "?watch", record: "allow " + alicePods, want: "watch pods default/", by: "rbac"},
@@ -207,7 +208,7 @@ func TestConformanceRequests(t *testing.T) {
 		{name: "8 every verb is no verb too", user: "erin", verb: "", uri: "/api/v1/namespaces/default/services", record: "allow " + erinEdges, want: " services default/", by: "rbac"},
 		{name: "9 the prefix watch", user: "alice", verb: "watch", uri: "/api/v1/watch/namespaces/default/pods?fieldSelector=metadata.name%3Dx", record: "allow " + alicePods, want: "watch pods default/", by: "rbac"},
 		{name: "10 the prefix proxy has no subresource", user: "erin", verb: "proxy", uri: "/api/v1/proxy/namespaces/default/services/x/y", record: "allow " + erinEdges, want: "proxy services default/x", by: "rbac"},
-		{name: "11 nothing behind the prefix", user: "alice", verb: "watch", uri: "/api/v1/watch", record: "allow " + alicePods, class: ClassUnparsable},
+		{name: "11 nothing behind the prefix", user: "alice", verb: "watch", uri: "/api/v1/watch", record: "allow " + alicePods, class: verdict.ClassUnparsable},
 		{name: "12 a namespace is in itself", user: "erin", verb: "get", uri: "/api/v1/namespaces/default", record: "allow " + erinEdges, want: "get namespaces default/default", by: "rbac"},
 		{name: "13 finalize of a namespace", user: "erin", verb: "update", uri: "/api/v1/namespaces/default/finalize", record: "forbid", want: "update namespaces/finalize default/default"},
 		{name: "14 a version of a group is no resource", user: "erin", verb: "get", uri: "/apis/apps/v1", record: "allow " + erinPaths, want: "get /apis/apps/v1", by: "rbac"},
@@ -228,7 +229,7 @@ func TestConformanceRBAC(t *testing.T) {
 		{name: "33 in the other order", user: "alice", verb: "list", uri: ns + "secrets",
 			record: `forbid RBAC: [clusterrole.rbac.authorization.k8s.io "nope" not found, role.rbac.authorization.k8s.io "nope2" not found]`},
 		{name: "33 one of them alone", user: "alice", verb: "list", uri: "/api/v1/secrets", record: "forbid " + devsLack},
-		{name: "33 one of them is not both", user: "alice", verb: "list", uri: ns + "secrets", record: "forbid " + devsLack, class: ClassReason},
+		{name: "33 one of them is not both", user: "alice", verb: "list", uri: ns + "secrets", record: "forbid " + devsLack, class: verdict.ClassReason},
 		{name: "34 the one of two bindings", user: "dora", verb: "get", uri: ns + "pods/x", record: `allow RBAC: allowed by RoleBinding "b-pods/default" of ClusterRole "podread" to User "dora"`, by: "rbac"},
 		{name: "34 the other of two bindings", user: "dora", verb: "get", uri: ns + "pods/x", record: `allow RBAC: allowed by RoleBinding "c-pods/default" of ClusterRole "podread" to User "dora"`, by: "rbac"},
 		{name: "35 a service account without a namespace", user: "system:serviceaccount:default:lost system:serviceaccounts,system:serviceaccounts:default", verb: "get", uri: ns + "pods/x", record: "forbid"},
@@ -276,11 +277,11 @@ func TestConformanceAuthorizers(t *testing.T) {
 	for _, c := range []conformance{
 		{name: "31 masters with RBAC alone", config: flags("--authorization-mode=RBAC"), user: "root system:masters", verb: "list", uri: "/api/v1/secrets", record: "allow", by: "masters"},
 		{name: "31 masters with AlwaysDeny", config: denied, user: "root system:masters", verb: "list", uri: "/api/v1/secrets", record: "allow", by: "masters"},
-		{name: "31 masters never through RBAC", config: denied, user: "root system:masters,ops", verb: "list", uri: ns + "pods", record: "allow " + alicePods, by: "masters", class: ClassReason},
+		{name: "31 masters never through RBAC", config: denied, user: "root system:masters,ops", verb: "list", uri: ns + "pods", record: "allow " + alicePods, by: "masters", class: verdict.ClassReason},
 		{name: "32 RBAC may allow behind AlwaysDeny", config: denied, user: "alice", verb: "list", uri: ns + "pods", record: "allow " + alicePods, by: "rbac"},
 		{name: "32 AlwaysDeny's words", config: denied, user: "bob", verb: "list", uri: ns + "pods", record: "forbid Everything is forbidden."},
 		{name: "32 and RBAC's behind them", config: denied, user: "alice", verb: "list", uri: ns + "secrets", record: "forbid Everything is forbidden.\n" + aliceLacks},
-		{name: "32 AlwaysDeny is not silent", config: denied, user: "bob", verb: "list", uri: ns + "pods", record: "forbid", class: ClassReason},
+		{name: "32 AlwaysDeny is not silent", config: denied, user: "bob", verb: "list", uri: ns + "pods", record: "forbid", class: verdict.ClassReason},
 		{name: "59 readonly: get", config: abac, user: "rita", verb: "get", uri: ns + "pods/x", record: "allow", by: "abac"},
 		{name: "59 readonly: the subresource does not matter", config: abac, user: "rita", verb: "get", uri: ns + "pods/x/log", record: "allow", by: "abac"},
 		{name: "59 readonly: create", config: abac, user: "rita", verb: "create", uri: ns + "pods", record: "forbid No policy matched."},
@@ -289,17 +290,17 @@ func TestConformanceAuthorizers(t *testing.T) {
 		{name: "59 head does not only read", config: abac, user: "rita", verb: "head", uri: "/x", record: "forbid No policy matched."},
 		{name: "60 neither user nor group", config: abac, user: "nina", verb: "get", uri: ns + "pods/x", record: "forbid No policy matched."},
 		{name: "61 a false condition skips", config: hooked("Deny", `request.user == "zoe"`, ""), user: "alice", verb: "list", uri: ns + "pods", record: "allow " + alicePods, by: "rbac"},
-		{name: "61 what is skipped explains nothing", config: hooked("Deny", `request.user == "zoe"`, ""), user: "alice", verb: "list", uri: ns + "pods", record: "forbid guard: no", by: "rbac", class: ClassForbidAllow},
+		{name: "61 what is skipped explains nothing", config: hooked("Deny", `request.user == "zoe"`, ""), user: "alice", verb: "list", uri: ns + "pods", record: "forbid guard: no", by: "rbac", class: verdict.ClassForbidAllow},
 		{name: "61 a failing condition refuses", config: hooked("Deny", inDefault, ""), user: "erin", verb: "get", uri: "/healthz", record: "error", by: ""},
-		{name: "61 a failing condition leaves no decision", config: hooked("Deny", inDefault, ""), user: "erin", verb: "get", uri: "/healthz", record: "allow " + erinPaths, class: ClassErrorMissed},
+		{name: "61 a failing condition leaves no decision", config: hooked("Deny", inDefault, ""), user: "erin", verb: "get", uri: "/healthz", record: "allow " + erinPaths, class: verdict.ClassErrorMissed},
 		{name: "61 a failing condition lets go on", config: hooked("NoOpinion", inDefault, ""), user: "erin", verb: "get", uri: "/healthz", record: "allow " + erinPaths, by: "rbac"},
 		{name: "61 a failing condition, and nobody allows", config: hooked("NoOpinion", inDefault, ""), user: "bob", verb: "get", uri: "/healthz", record: "error"},
-		{name: "61 both allowed and denied", config: hooked("NoOpinion", `true`, ""), user: "bob", verb: "list", uri: ns + "pods", record: "error", class: ClassAuthorizerError},
-		{name: "61 an error out of nothing", config: flags("--authorization-mode=Node,RBAC"), user: "bob", verb: "list", uri: ns + "pods", record: "error", class: ClassErrorForged},
-		{name: "62 the webhook refuses what RBAC allows", config: hooked("NoOpinion", `true`, ""), user: "alice", verb: "list", uri: ns + "pods", record: "forbid guard: no", by: "rbac", class: ClassWebhook},
-		{name: "62 not behind RBAC", config: hooked("NoOpinion", `true`, "rbac first"), user: "alice", verb: "list", uri: ns + "pods", record: "forbid guard: no", by: "rbac", class: ClassForbidAllow},
+		{name: "61 both allowed and denied", config: hooked("NoOpinion", `true`, ""), user: "bob", verb: "list", uri: ns + "pods", record: "error", class: verdict.ClassAuthorizerError},
+		{name: "61 an error out of nothing", config: flags("--authorization-mode=Node,RBAC"), user: "bob", verb: "list", uri: ns + "pods", record: "error", class: verdict.ClassErrorForged},
+		{name: "62 the webhook refuses what RBAC allows", config: hooked("NoOpinion", `true`, ""), user: "alice", verb: "list", uri: ns + "pods", record: "forbid guard: no", by: "rbac", class: verdict.ClassWebhook},
+		{name: "62 not behind RBAC", config: hooked("NoOpinion", `true`, "rbac first"), user: "alice", verb: "list", uri: ns + "pods", record: "forbid guard: no", by: "rbac", class: verdict.ClassForbidAllow},
 		{name: "62 a silent webhook", config: hooked("NoOpinion", `true`, ""), user: "alice", verb: "list", uri: ns + "pods", record: "allow " + alicePods, by: "rbac"},
-		{name: "62 the webhook allows what RBAC does not", config: hooked("NoOpinion", `true`, "rbac first"), user: "bob", verb: "list", uri: ns + "pods", record: "allow", class: ClassWebhook},
+		{name: "62 the webhook allows what RBAC does not", config: hooked("NoOpinion", `true`, "rbac first"), user: "bob", verb: "list", uri: ns + "pods", record: "allow", class: verdict.ClassWebhook},
 	} {
 		t.Run(c.name, c.run)
 	}
@@ -323,16 +324,16 @@ func TestConformanceReload(t *testing.T) {
 		"versions.yaml", "versions:\n- dir: .\n- from: 2026-05-04T11:00:00Z\n  authorizationConfig: authz-2.yaml\n")
 	for name, tc := range map[string]struct {
 		at, reason, class string
-		outcome           Outcome
+		outcome           verdict.Outcome
 	}{
-		"before it":                      {"10:59:59", "", "", OutcomeMatch},
-		"before it, with its answer":     {"10:59:59", "Everything is forbidden.", ClassReason, OutcomeDrift},
-		"after it":                       {"11:00:01", "Everything is forbidden.", "", OutcomeMatch},
-		"after it, not read yet":         {"11:00:30", "", ClassConfigRaced, OutcomeAmbiguous},
-		"a minute later it has been":     {"11:01:30", "", ClassReason, OutcomeDrift},
-		"a minute later, by the new":     {"11:01:30", "Everything is forbidden.", "", OutcomeMatch},
-		"on its way when it happened":    {"10:59:59.999", "Everything is forbidden.", ClassConfigRaced, OutcomeAmbiguous},
-		"on its way, by what was before": {"10:59:59.999", "", "", OutcomeMatch},
+		"before it":                      {"10:59:59", "", "", verdict.OutcomeMatch},
+		"before it, with its answer":     {"10:59:59", "Everything is forbidden.", verdict.ClassReason, verdict.OutcomeDrift},
+		"after it":                       {"11:00:01", "Everything is forbidden.", "", verdict.OutcomeMatch},
+		"after it, not read yet":         {"11:00:30", "", verdict.ClassConfigRaced, verdict.OutcomeAmbiguous},
+		"a minute later it has been":     {"11:01:30", "", verdict.ClassReason, verdict.OutcomeDrift},
+		"a minute later, by the new":     {"11:01:30", "Everything is forbidden.", "", verdict.OutcomeMatch},
+		"on its way when it happened":    {"10:59:59.999", "Everything is forbidden.", verdict.ClassConfigRaced, verdict.OutcomeAmbiguous},
+		"on its way, by what was before": {"10:59:59.999", "", "", verdict.OutcomeMatch},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := conformance{config: files, user: "bob", verb: "list", uri: "/api/v1/namespaces/default/pods", record: strings.TrimSpace("forbid " + tc.reason)}

@@ -12,6 +12,7 @@ import (
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/implied"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // impliedPolicy is what the cases about impersonation and implied checks are judged by.
@@ -148,7 +149,7 @@ func (c *conform) event(t *testing.T) *event.Event {
 	return e
 }
 
-func (c *conform) replay(t *testing.T) *Verdict {
+func (c *conform) replay(t *testing.T) *verdict.Verdict {
 	t.Helper()
 	minor := c.minor
 	if minor == 0 {
@@ -162,11 +163,11 @@ func (c *conform) replay(t *testing.T) *Verdict {
 }
 
 // impliedText writes implied checks in short: name, question, recorded and replayed answer.
-func impliedText(v *Verdict) string {
+func impliedText(v *verdict.Verdict) string {
 	var lines []string
 	for i := range v.Implied {
 		c := &v.Implied[i]
-		line := c.Check + ": " + question(&c.Attributes) + ": recorded " + c.Recorded.String() + ", replayed " + c.Replayed.String()
+		line := c.Check + ": " + c.Attributes.Question() + ": recorded " + c.Recorded.String() + ", replayed " + c.Replayed.String()
 		if c.Covered {
 			line += ", covered"
 		}
@@ -176,7 +177,7 @@ func impliedText(v *Verdict) string {
 }
 
 // impersonationFindings of a verdict, those about how anybody authenticated left out.
-func relevant(v *Verdict) (out []string) {
+func relevant(v *verdict.Verdict) (out []string) {
 	for _, f := range v.Identity {
 		if strings.HasPrefix(f, "imperson") || f == implied.FindingMismatch {
 			out = append(out, f)
@@ -194,26 +195,26 @@ func TestConformanceImpersonation(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		ask      conform
-		outcome  Outcome
+		outcome  verdict.Outcome
 		class    string
-		replayed Decision // of the impersonation
+		replayed verdict.Decision // of the impersonation
 		mode     string
 		implied  string
 		findings []string
 	}{
 		{"46 legacy impersonation of a user with a group",
 			conform{verb: "list", uri: pods, user: "sue", as: "alice", asGroups: []string{"devs", "system:authenticated"}, decision: "allow", reason: allowed, code: 200},
-			OutcomeMatch, "", DecisionAllow, "legacy",
+			verdict.OutcomeMatch, "", verdict.DecisionAllow, "legacy",
 			"impersonation: impersonate users alice: recorded allow, replayed allow\n" +
 				"impersonation: impersonate groups devs: recorded allow, replayed allow", nil},
 		{"46 a group that is not granted",
 			conform{verb: "list", uri: pods, user: "sue", as: "alice", asGroups: []string{"ops", "system:authenticated"}, decision: "allow", reason: allowed, code: 200},
-			OutcomeDrift, ClassImpersonation, DecisionForbid, "legacy",
+			verdict.OutcomeDrift, verdict.ClassImpersonation, verdict.DecisionForbid, "legacy",
 			"impersonation: impersonate users alice: recorded allow, replayed allow\n" +
 				"impersonation: impersonate groups ops: recorded allow, replayed forbid", []string{implied.FindingUnauthorized}},
 		{"46 the group the apiserver adds was asked for when it is not the last",
 			conform{verb: "list", uri: pods, user: "sue", as: "alice", asGroups: []string{"system:authenticated", "devs"}, decision: "allow", reason: allowed, code: 200},
-			OutcomeDrift, ClassImpersonation, DecisionForbid, "legacy",
+			verdict.OutcomeDrift, verdict.ClassImpersonation, verdict.DecisionForbid, "legacy",
 			"impersonation: impersonate users alice: recorded allow, replayed allow\n" +
 				"impersonation: impersonate groups system:authenticated: recorded allow, replayed forbid\n" +
 				"impersonation: impersonate groups devs: recorded allow, replayed allow", []string{implied.FindingUnauthorized}},
@@ -221,104 +222,104 @@ func TestConformanceImpersonation(t *testing.T) {
 			conform{verb: "list", uri: pods, user: "sue", as: "system:serviceaccount:default:app",
 				asGroups: []string{"system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"}, decision: "allow",
 				reason: `RBAC: allowed by ClusterRoleBinding "alice-lists" of ClusterRole "list-pods" to ServiceAccount "app/default"`, code: 200},
-			OutcomeMatch, "", DecisionAllow, "legacy",
+			verdict.OutcomeMatch, "", verdict.DecisionAllow, "legacy",
 			"impersonation: impersonate serviceaccounts app in default: recorded allow, replayed allow", nil},
 		{"47 service account that does not exist",
 			conform{verb: "list", uri: pods, user: "sue", as: "system:serviceaccount:default:gone",
 				asGroups: []string{"system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"}, decision: "forbid", code: 403},
-			OutcomeMatch, "", DecisionAllow, "legacy",
+			verdict.OutcomeMatch, "", verdict.DecisionAllow, "legacy",
 			"impersonation: impersonate serviceaccounts gone in default: recorded allow, replayed allow", []string{implied.FindingAccountUnknown}},
 		{"48 group without a user",
 			conform{verb: "list", uri: pods, user: "sue", code: 400,
 				message: `requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"devs"}, Extra:map[string][]string(nil)} without impersonating a user name`},
-			OutcomeNotJudged, ClassImpersonationBad, DecisionForbid, "", "", nil},
+			verdict.OutcomeNotJudged, verdict.ClassImpersonationBad, verdict.DecisionForbid, "", "", nil},
 		{"48 group without a user, the feature off",
 			conform{verb: "list", uri: pods, user: "sue", code: 400, minor: 35, message: `requested [{Group  devs    }] without impersonating a user`},
-			OutcomeNotJudged, ClassImpersonationBad, DecisionForbid, "", "", nil},
+			verdict.OutcomeNotJudged, verdict.ClassImpersonationBad, verdict.DecisionForbid, "", "", nil},
 		{"48 group without a user, worded by a feature that is off",
 			conform{verb: "list", uri: pods, user: "sue", code: 400, minor: 35,
 				message: `requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"devs"}, Extra:map[string][]string(nil)} without impersonating a user name`},
-			OutcomeNotJudged, ClassImpersonationBad, DecisionForbid, "", "", []string{authn.FindingImpersonatedMode}},
+			verdict.OutcomeNotJudged, verdict.ClassImpersonationBad, verdict.DecisionForbid, "", "", []string{authn.FindingImpersonatedMode}},
 		{"49 refused: the mode that fails first",
 			conform{verb: "list", uri: pods, user: "bob", code: 403,
 				message: `pods is forbidden: User "bob" cannot impersonate-on:user-info:list resource "pods" in API group "" in the namespace "d"`},
-			OutcomeNotJudged, ClassImpersonationDenied, DecisionForbid, "impersonate:user-info",
+			verdict.OutcomeNotJudged, verdict.ClassImpersonationDenied, verdict.DecisionForbid, "impersonate:user-info",
 			"impersonation: impersonate-on:user-info:list pods in d: recorded forbid, replayed forbid", nil},
 		{"49 refused, legacy",
 			conform{verb: "list", uri: pods, user: "bob", code: 403, minor: 35,
 				message: `users "alice" is forbidden: User "bob" cannot impersonate resource "users" in API group "" at the cluster scope`},
-			OutcomeNotJudged, ClassImpersonationDenied, DecisionForbid, "legacy",
+			verdict.OutcomeNotJudged, verdict.ClassImpersonationDenied, verdict.DecisionForbid, "legacy",
 			"impersonation: impersonate users alice: recorded forbid, replayed forbid", nil},
 		{"49 refused, which the policy allows",
 			conform{verb: "list", uri: pods, user: "sue", code: 403, minor: 35,
 				message: `users "alice" is forbidden: User "sue" cannot impersonate resource "users" in API group "" at the cluster scope`},
-			OutcomeNotJudged, ClassImpersonationDenied, DecisionAllow, "legacy",
+			verdict.OutcomeNotJudged, verdict.ClassImpersonationDenied, verdict.DecisionAllow, "legacy",
 			"impersonation: impersonate users alice: recorded forbid, replayed allow", []string{implied.FindingMismatch}},
 		{"49 refused at a piece: the request itself was granted",
 			conform{verb: "list", uri: pods, user: "sam", code: 403,
 				message: `users.authentication.k8s.io "dave" is forbidden: User "sam" cannot impersonate:user-info resource "users" in API group "authentication.k8s.io" at the cluster scope`},
-			OutcomeNotJudged, ClassImpersonationDenied, DecisionForbid, "impersonate:user-info",
+			verdict.OutcomeNotJudged, verdict.ClassImpersonationDenied, verdict.DecisionForbid, "impersonate:user-info",
 			"impersonation: impersonate-on:user-info:list pods in d: recorded allow, replayed allow\n" +
 				"impersonation: impersonate:user-info users.authentication.k8s.io dave: recorded forbid, replayed forbid", nil},
 		{"49 refused at a piece, which the mode cannot come to",
 			conform{verb: "list", uri: "/api/v1/namespaces/d/secrets", user: "sam", code: 403,
 				message: `users.authentication.k8s.io "dave" is forbidden: User "sam" cannot impersonate:user-info resource "users" in API group "authentication.k8s.io" at the cluster scope`},
-			OutcomeNotJudged, ClassImpersonationDenied, DecisionForbid, "impersonate:user-info",
+			verdict.OutcomeNotJudged, verdict.ClassImpersonationDenied, verdict.DecisionForbid, "impersonate:user-info",
 			"impersonation: impersonate-on:user-info:list secrets in d: recorded allow, replayed forbid\n" +
 				"impersonation: impersonate:user-info users.authentication.k8s.io dave: recorded forbid, replayed forbid", []string{implied.FindingMismatch}},
 		{"49 refusal of another request",
 			conform{verb: "list", uri: pods, user: "bob", code: 403,
 				message: `secrets is forbidden: User "bob" cannot impersonate-on:user-info:list resource "secrets" in API group "" in the namespace "d"`},
-			OutcomeNotJudged, ClassImpersonationDenied, DecisionForbid, "impersonate:user-info",
+			verdict.OutcomeNotJudged, verdict.ClassImpersonationDenied, verdict.DecisionForbid, "impersonate:user-info",
 			"impersonation: impersonate-on:user-info:list pods in d: recorded forbid, replayed forbid", []string{implied.FindingMismatch}},
 		{"49 refused with a reason RBAC does not give",
 			conform{verb: "list", uri: pods, user: "bob", code: 403,
 				message: `pods is forbidden: User "bob" cannot impersonate-on:user-info:list resource "pods" in API group "" in the namespace "d": because`},
-			OutcomeNotJudged, ClassImpersonationDenied, DecisionForbid, "impersonate:user-info",
+			verdict.OutcomeNotJudged, verdict.ClassImpersonationDenied, verdict.DecisionForbid, "impersonate:user-info",
 			"impersonation: impersonate-on:user-info:list pods in d: recorded forbid, replayed forbid", []string{implied.FindingMismatch}},
 		{"49 refused by a mode the version does not have",
 			conform{verb: "list", uri: pods, user: "bob", code: 403, minor: 34,
 				message: `pods is forbidden: User "bob" cannot impersonate-on:user-info:list resource "pods" in API group "" in the namespace "d"`},
-			OutcomeNotJudged, ClassImpersonationDenied, DecisionForbid, "impersonate:user-info",
+			verdict.OutcomeNotJudged, verdict.ClassImpersonationDenied, verdict.DecisionForbid, "impersonate:user-info",
 			"impersonation: impersonate-on:user-info:list pods in d: recorded forbid, replayed forbid", []string{authn.FindingImpersonatedMode}},
 		{"50 constrained",
 			conform{verb: "list", uri: pods, user: "sam", as: "carol", asGroups: []string{"system:authenticated"}, constraint: "impersonate:user-info", decision: "allow", reason: allowedCarol, code: 200},
-			OutcomeMatch, "", DecisionAllow, "impersonate:user-info",
+			verdict.OutcomeMatch, "", verdict.DecisionAllow, "impersonate:user-info",
 			"impersonation: impersonate-on:user-info:list pods in d: recorded allow, replayed allow\n" +
 				"impersonation: impersonate:user-info users.authentication.k8s.io carol: recorded allow, replayed allow", nil},
 		{"50 constrained, on what it may not",
 			conform{verb: "list", uri: "/api/v1/namespaces/d/secrets", user: "sam", code: 403,
 				message: `secrets is forbidden: User "sam" cannot impersonate-on:user-info:list resource "secrets" in API group "" in the namespace "d"`},
-			OutcomeNotJudged, ClassImpersonationDenied, DecisionForbid, "impersonate:user-info",
+			verdict.OutcomeNotJudged, verdict.ClassImpersonationDenied, verdict.DecisionForbid, "impersonate:user-info",
 			"impersonation: impersonate-on:user-info:list secrets in d: recorded forbid, replayed forbid", nil},
 		{"50 constrained, while the version does not have it",
 			conform{verb: "list", uri: pods, user: "sam", as: "carol", asGroups: []string{"system:authenticated"}, constraint: "impersonate:user-info", decision: "allow", reason: allowedCarol, code: 200, minor: 35},
-			OutcomeMatch, "", DecisionAllow, "impersonate:user-info",
+			verdict.OutcomeMatch, "", verdict.DecisionAllow, "impersonate:user-info",
 			"impersonation: impersonate-on:user-info:list pods in d: recorded allow, replayed allow\n" +
 				"impersonation: impersonate:user-info users.authentication.k8s.io carol: recorded allow, replayed allow", []string{authn.FindingImpersonatedMode}},
 		{"51 system:masters by legacy",
 			conform{verb: "list", uri: "/api/v1/secrets", user: "sue", as: "alice", asGroups: []string{"system:masters", "system:authenticated"}, decision: "allow", code: 200},
-			OutcomeMatch, "", DecisionAllow, "legacy",
+			verdict.OutcomeMatch, "", verdict.DecisionAllow, "legacy",
 			"impersonation: impersonate users alice: recorded allow, replayed allow\n" +
 				"impersonation: impersonate groups system:masters: recorded allow, replayed allow", []string{authn.FindingImpersonatedRoot}},
 		{"51 system:masters by constrained",
 			conform{verb: "list", uri: pods, user: "sam", as: "carol", asGroups: []string{"system:masters", "system:authenticated"}, constraint: "impersonate:user-info", decision: "allow", code: 200},
-			OutcomeDrift, ClassImpersonatedRoot, DecisionForbid, "impersonate:user-info", "", []string{authn.FindingImpersonatedRoot}},
+			verdict.OutcomeDrift, verdict.ClassImpersonatedRoot, verdict.DecisionForbid, "impersonate:user-info", "", []string{authn.FindingImpersonatedRoot}},
 		{"51 system:masters refused by constrained",
 			conform{verb: "list", uri: pods, user: "sam", code: 403,
 				message: `groups.authentication.k8s.io "system:masters" is forbidden: User "sam" cannot impersonate:user-info resource "groups" in API group "authentication.k8s.io" at the cluster scope: impersonating the system:masters group is not allowed`},
-			OutcomeNotJudged, ClassImpersonationDenied, DecisionForbid, "impersonate:user-info",
+			verdict.OutcomeNotJudged, verdict.ClassImpersonationDenied, verdict.DecisionForbid, "impersonate:user-info",
 			"impersonation: impersonate-on:user-info:list pods in d: recorded allow, replayed allow", nil},
 		{"52 node by legacy: no groups of nodes, and the node authorizer is silent",
 			conform{verb: "get", uri: "/api/v1/nodes/n1", user: "sue", as: "system:node:n1", asGroups: []string{"system:authenticated"}, decision: "forbid", code: 403},
-			OutcomeMatch, "", DecisionAllow, "legacy",
+			verdict.OutcomeMatch, "", verdict.DecisionAllow, "legacy",
 			"impersonation: impersonate users system:node:n1: recorded allow, replayed allow", nil},
 		{"52 node by arbitrary-node without the groups",
 			conform{verb: "get", uri: "/api/v1/nodes/n1", user: "sue", as: "system:node:n1", asGroups: []string{"system:authenticated"}, constraint: "impersonate:arbitrary-node", decision: "forbid", code: 403},
-			OutcomeDrift, ClassImpersonation, DecisionForbid, "impersonate:arbitrary-node", "", []string{authn.FindingImpersonatedMode}},
+			verdict.OutcomeDrift, verdict.ClassImpersonation, verdict.DecisionForbid, "impersonate:arbitrary-node", "", []string{authn.FindingImpersonatedMode}},
 		{"nobody impersonates",
 			conform{verb: "list", uri: pods, user: authn.UserAnonymous, as: "alice", asGroups: []string{"system:authenticated"}, decision: "allow", reason: allowed, code: 200},
-			OutcomeDrift, ClassImpersonation, DecisionForbid, "legacy",
+			verdict.OutcomeDrift, verdict.ClassImpersonation, verdict.DecisionForbid, "legacy",
 			"impersonation: impersonate users alice: recorded allow, replayed forbid", []string{authn.FindingAnonymousImposter, implied.FindingUnauthorized}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -328,7 +329,7 @@ func TestConformanceImpersonation(t *testing.T) {
 			}
 			if c := v.Impersonation; c == nil || c.Replayed != tc.replayed || c.Mode != tc.mode {
 				t.Fatalf("impersonation %+v, want %s by %s", c, tc.replayed, tc.mode)
-			} else if tc.ask.as == "" && (c.Recorded != DecisionForbid || c.Cause == "") || tc.ask.as != "" && c.Recorded != DecisionAllow {
+			} else if tc.ask.as == "" && (c.Recorded != verdict.DecisionForbid || c.Cause == "") || tc.ask.as != "" && c.Recorded != verdict.DecisionAllow {
 				t.Errorf("recorded %s, cause %q", c.Recorded, c.Cause)
 			}
 			if got := impliedText(v); got != tc.implied {
@@ -427,7 +428,7 @@ func TestConformanceImplied(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.ask.decision, tc.ask.reason = "allow", reason
 			v := tc.ask.replay(t)
-			if v.Outcome != OutcomeMatch {
+			if v.Outcome != verdict.OutcomeMatch {
 				t.Errorf("%s %s %s", v.Outcome, v.Class, v.Cause)
 			}
 			if got := impliedText(v); got != tc.implied {
@@ -438,10 +439,10 @@ func TestConformanceImplied(t *testing.T) {
 			}
 			for i := range v.Implied {
 				c := &v.Implied[i]
-				if c.Replayed == DecisionAllow && !c.Covered && len(c.Grants) == 0 {
+				if c.Replayed == verdict.DecisionAllow && !c.Covered && len(c.Grants) == 0 {
 					t.Errorf("%s is allowed by nothing", c.Check)
 				}
-				if c.Replayed == DecisionNone && len(c.Missing) == 0 {
+				if c.Replayed == verdict.DecisionNone && len(c.Missing) == 0 {
 					t.Errorf("%s is open and lacks nothing", c.Check)
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // nodeState is a cluster whose pods run on node-1, and a volume of one of them.
@@ -119,12 +120,12 @@ func TestConformanceNode(t *testing.T) {
 			}
 			st.Decision, st.Reason, _ = strings.Cut(c.record, " ")
 			v := New(Config{Version: "test"}).Replay(st.event(t), s)
-			if v.Outcome != OutcomeMatch || v.Replayed != v.Recorded {
+			if v.Outcome != verdict.OutcomeMatch || v.Replayed != v.Recorded {
 				t.Errorf("%s %s: %s; replayed %s", v.Outcome, v.Class, v.Cause, v.Replayed)
 			}
 			want := ""
-			if v.Recorded == DecisionAllow {
-				want = AuthorizerNode
+			if v.Recorded == verdict.DecisionAllow {
+				want = verdict.AuthorizerNode
 			}
 			if v.Authorizer != want {
 				t.Errorf("decided by %q, want %q", v.Authorizer, want)
@@ -167,7 +168,7 @@ func TestNodeBehind(t *testing.T) {
 			st := step{At: c.at, User: "system:node:node-1", Groups: []string{"system:nodes", "system:authenticated"}, Verb: "get", URI: "/api/v1/namespaces/default/secrets/password"}
 			st.Decision, st.Reason, _ = strings.Cut(c.record, " ")
 			v := New(Config{Version: "test", Lag: DefaultLag}).Replay(st.event(t), s)
-			if v.Outcome != OutcomeAmbiguous || v.Class != ClassRaced || v.Cause != c.cause {
+			if v.Outcome != verdict.OutcomeAmbiguous || v.Class != verdict.ClassRaced || v.Cause != c.cause {
 				t.Errorf("%s %s: %s; want %s", v.Outcome, v.Class, v.Cause, c.cause)
 			}
 		})

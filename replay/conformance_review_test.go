@@ -9,6 +9,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/review"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // reviewer makes reviews as a member of system:masters would, who may.
@@ -29,7 +30,7 @@ func newReviewer(t *testing.T) reviewer {
 	return reviewer{s}
 }
 
-func (r reviewer) ask(t *testing.T, resource, spec, status string) *Verdict {
+func (r reviewer) ask(t *testing.T, resource, spec, status string) *verdict.Verdict {
 	t.Helper()
 	at := clock(t, "11:00:00")
 	group, kind := "authorization.k8s.io", "SubjectAccessReview"
@@ -61,23 +62,23 @@ func TestConformanceReviews(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, resource, spec, status string
-		want                         Outcome
+		want                         verdict.Outcome
 		finding                      string
 	}{
 		{"63 refused, the missing roles in another order", "subjectaccessreviews", secrets,
-			says(false, `RBAC: [clusterrole.rbac.authorization.k8s.io "nope" not found, role.rbac.authorization.k8s.io "nope2" not found]`), OutcomeMatch, ""},
-		{"63 refused, one of the missing roles", "subjectaccessreviews", secrets, says(false, devsLack), OutcomeDrift, review.FindingAnswer},
-		{"allowed, for the reason RBAC gives", "subjectaccessreviews", pods(alice, "list"), says(true, alicePods), OutcomeMatch, ""},
-		{"allowed, for another reason", "subjectaccessreviews", pods(alice, "list"), says(true, erinEdges), OutcomeDrift, review.FindingAnswer},
-		{"allowed, and nothing allows it", "subjectaccessreviews", pods(alice, "delete"), says(true, alicePods), OutcomeDrift, review.FindingAnswer},
-		{"refused, and something allows it", "subjectaccessreviews", pods(alice, "list"), says(false, ""), OutcomeDrift, review.FindingAnswer},
-		{"a path", "subjectaccessreviews", `{"user":"erin","nonResourceAttributes":{"path":"/healthz","verb":"get"}}`, says(true, erinPaths), OutcomeMatch, ""},
-		{"of masters", "subjectaccessreviews", `{"user":"x","groups":["system:masters"],"resourceAttributes":{"verb":"*","resource":"*","group":"*"}}`, says(true, ""), OutcomeMatch, ""},
+			says(false, `RBAC: [clusterrole.rbac.authorization.k8s.io "nope" not found, role.rbac.authorization.k8s.io "nope2" not found]`), verdict.OutcomeMatch, ""},
+		{"63 refused, one of the missing roles", "subjectaccessreviews", secrets, says(false, devsLack), verdict.OutcomeDrift, review.FindingAnswer},
+		{"allowed, for the reason RBAC gives", "subjectaccessreviews", pods(alice, "list"), says(true, alicePods), verdict.OutcomeMatch, ""},
+		{"allowed, for another reason", "subjectaccessreviews", pods(alice, "list"), says(true, erinEdges), verdict.OutcomeDrift, review.FindingAnswer},
+		{"allowed, and nothing allows it", "subjectaccessreviews", pods(alice, "delete"), says(true, alicePods), verdict.OutcomeDrift, review.FindingAnswer},
+		{"refused, and something allows it", "subjectaccessreviews", pods(alice, "list"), says(false, ""), verdict.OutcomeDrift, review.FindingAnswer},
+		{"a path", "subjectaccessreviews", `{"user":"erin","nonResourceAttributes":{"path":"/healthz","verb":"get"}}`, says(true, erinPaths), verdict.OutcomeMatch, ""},
+		{"of masters", "subjectaccessreviews", `{"user":"x","groups":["system:masters"],"resourceAttributes":{"verb":"*","resource":"*","group":"*"}}`, says(true, ""), verdict.OutcomeMatch, ""},
 		{"of a node: the authorizer of nodes answers", "subjectaccessreviews", `{"user":"system:node:n","groups":["system:nodes"],"resourceAttributes":{"verb":"list","resource":"nodes"}}`,
-			says(false, "node 'n' cannot read all nodes, only its own Node object"), OutcomeMatch, ""},
-		{"of oneself", "selfsubjectaccessreviews", `{"resourceAttributes":{"verb":"delete","resource":"nodes"}}`, says(true, ""), OutcomeMatch, ""},
-		{"in a namespace", "namespaces/default/localsubjectaccessreviews", pods(alice, "list"), says(true, alicePods), OutcomeMatch, ""},
-		{"the authorizer failed, and nobody has said which there are", "subjectaccessreviews", pods(alice, "list"), `{"allowed":false,"evaluationError":"webhook"}`, OutcomeMatch, ""},
+			says(false, "node 'n' cannot read all nodes, only its own Node object"), verdict.OutcomeMatch, ""},
+		{"of oneself", "selfsubjectaccessreviews", `{"resourceAttributes":{"verb":"delete","resource":"nodes"}}`, says(true, ""), verdict.OutcomeMatch, ""},
+		{"in a namespace", "namespaces/default/localsubjectaccessreviews", pods(alice, "list"), says(true, alicePods), verdict.OutcomeMatch, ""},
+		{"the authorizer failed, and nobody has said which there are", "subjectaccessreviews", pods(alice, "list"), `{"allowed":false,"evaluationError":"webhook"}`, verdict.OutcomeMatch, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := r.ask(t, c.resource, c.spec, c.status)
@@ -90,7 +91,7 @@ func TestConformanceReviews(t *testing.T) {
 			if found := slices.Contains(v.Identity, review.FindingAnswer); found != (c.finding != "") {
 				t.Errorf("findings %q", v.Identity)
 			}
-			if v.Outcome != OutcomeMatch {
+			if v.Outcome != verdict.OutcomeMatch {
 				t.Errorf("the right to ask: %s %s", v.Outcome, v.Cause)
 			}
 		})
@@ -101,12 +102,12 @@ func TestConformanceTokenReviews(t *testing.T) {
 	r := newReviewer(t)
 	for _, c := range []struct {
 		name, status string
-		want         Outcome
+		want         verdict.Outcome
 		finding      bool
 	}{
-		{"64 a bad token", `{"error":"invalid bearer token"}`, OutcomeNotJudged, false},
-		{"a user as an apiserver makes one", `{"authenticated":true,"user":{"username":"alice","groups":["devs","system:authenticated"]}}`, OutcomeMatch, false},
-		{"a service account with other groups than its own", `{"authenticated":true,"user":{"username":"system:serviceaccount:a:b","uid":"u","groups":["system:authenticated"],"extra":{"authentication.kubernetes.io/credential-id":["JTI=1"]}}}`, OutcomeDrift, true},
+		{"64 a bad token", `{"error":"invalid bearer token"}`, verdict.OutcomeNotJudged, false},
+		{"a user as an apiserver makes one", `{"authenticated":true,"user":{"username":"alice","groups":["devs","system:authenticated"]}}`, verdict.OutcomeMatch, false},
+		{"a service account with other groups than its own", `{"authenticated":true,"user":{"username":"system:serviceaccount:a:b","uid":"u","groups":["system:authenticated"],"extra":{"authentication.kubernetes.io/credential-id":["JTI=1"]}}}`, verdict.OutcomeDrift, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := r.ask(t, "tokenreviews", `{}`, c.status)

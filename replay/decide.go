@@ -5,14 +5,15 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // DecideAt decides an event's request as if it came at another time: by the policy as it was
 // then. Of the verdict are set the attributes, the replica's decision with its authorizer,
 // grants, errors and what is missing, the impersonation check and the implied checks; it is
 // compared with nothing, and the event's record of an answer is not read. s may be nil, as in Replay.
-func (eng *Engine) DecideAt(e *event.Event, s *state.State, at time.Time) *Verdict {
-	var v *Verdict
+func (eng *Engine) DecideAt(e *event.Event, s *state.State, at time.Time) *verdict.Verdict {
+	var v *verdict.Verdict
 	eng.decideAt(e, s, at, func(t *trial, _ bool) { v = t.v })
 	return v
 }
@@ -25,7 +26,7 @@ func (eng *Engine) decideAt(e *event.Event, s *state.State, at time.Time, done f
 		*t = trial{bufs: t.bufs}
 		eng.trials.Put(t)
 	}()
-	v := &Verdict{Engine: eng.cfg.Version, Config: eng.config}
+	v := &verdict.Verdict{Engine: eng.cfg.Version, Config: eng.config}
 	s, _ = asOf(s, at)
 	t.begin(eng, e, s, v)
 	t.attributes()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestDecideAt asks about one request at several times of a policy that changes: a binding
@@ -38,22 +39,22 @@ func TestDecideAt(t *testing.T) {
 		e      *event.Event
 		state  *state.State
 		minute int
-		want   Decision
+		want   verdict.Decision
 		grants int
-		acting Decision // of the impersonation check
+		acting verdict.Decision // of the impersonation check
 		lacks  bool
 	}{
-		"while it was bound":       {list, st, 7, DecisionAllow, 1, DecisionNone, false},
-		"at its own time":          {list, st, 5, DecisionAllow, 1, DecisionNone, false},
-		"after the binding ended":  {list, st, 20, DecisionForbid, 0, DecisionNone, false},
-		"before anything is known": {list, st, -120, DecisionNone, 0, DecisionNone, true},
-		"without a state":          {list, nil, 7, DecisionNone, 0, DecisionNone, true},
-		"as somebody else":         {&acting, st, 7, DecisionForbid, 0, DecisionAllow, false},
-		"as somebody else, later":  {&acting, st, 20, DecisionForbid, 0, DecisionForbid, false},
+		"while it was bound":       {list, st, 7, verdict.DecisionAllow, 1, verdict.DecisionNone, false},
+		"at its own time":          {list, st, 5, verdict.DecisionAllow, 1, verdict.DecisionNone, false},
+		"after the binding ended":  {list, st, 20, verdict.DecisionForbid, 0, verdict.DecisionNone, false},
+		"before anything is known": {list, st, -120, verdict.DecisionNone, 0, verdict.DecisionNone, true},
+		"without a state":          {list, nil, 7, verdict.DecisionNone, 0, verdict.DecisionNone, true},
+		"as somebody else":         {&acting, st, 7, verdict.DecisionForbid, 0, verdict.DecisionAllow, false},
+		"as somebody else, later":  {&acting, st, 20, verdict.DecisionForbid, 0, verdict.DecisionForbid, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := eng.DecideAt(c.e, c.state, clock(c.minute))
-			if v.Replayed != c.want || len(v.Grants) != c.grants || (len(v.Missing) > 0) != c.lacks || v.Recorded != DecisionNone || v.Attributes.Resource != "pods" {
+			if v.Replayed != c.want || len(v.Grants) != c.grants || (len(v.Missing) > 0) != c.lacks || v.Recorded != verdict.DecisionNone || v.Attributes.Resource != "pods" {
 				t.Errorf("%s by %s, grants %v, missing %v, recorded %s", v.Replayed, v.Authorizer, v.Grants, v.Missing, v.Recorded)
 			}
 			if c.e.ImpersonatedUser != nil && v.Impersonation.Replayed != c.acting || c.e.ImpersonatedUser == nil && v.Impersonation != nil {

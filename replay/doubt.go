@@ -8,16 +8,10 @@ import (
 
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/authn"
-	"github.com/retrial-io/retrial/replay/authz"
+	"github.com/retrial-io/retrial/replay/reason"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/graph"
-)
-
-// What Verdict.Missing of a verdict of drift begins with: what could explain the record and
-// cannot be told.
-const (
-	DoubtVersion = "the apiserver's version: "
-	DoubtObject  = "in doubt: "
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // doubtAround is how far around a request an object's deletion, or an unknown write, leaves what
@@ -28,13 +22,13 @@ const doubtAround = 5 * time.Second
 // only it can have written the reason. Where a webhook is configured, the words may be its own, and
 // it was not asked, or the verdict would be open.
 func (t *trial) unmodelled(rec *record) bool {
-	if rec.reason == "" || authz.BuiltIn(rec.reason) || t.base.chain.Worded() {
+	if rec.reason == "" || reason.BuiltIn(rec.reason) || t.base.chain.Worded() {
 		return false
 	}
 	v := t.v
-	v.Outcome, v.Class = OutcomeIndeterminate, ClassAuthorizer
+	v.Outcome, v.Class = verdict.OutcomeIndeterminate, verdict.ClassAuthorizer
 	v.Missing = []string{"not-evaluable:authorizer (the apiserver's configuration names it: --apiserver-config)"}
-	v.Cause = "the recorded " + rec.decision.String() + " gives the reason " + strconv.Quote(clip(rec.reason)) + ", which no built-in authorizer writes"
+	v.Cause = "the recorded " + rec.decision.String() + " gives the reason " + strconv.Quote(verdict.Clip(rec.reason)) + ", which no built-in authorizer writes"
 	if !t.base.chain.Assumed() {
 		v.Missing[0] = "not-evaluable:authorizer (the configuration that was given names none but " + strings.Join(t.base.chain.Names()[1:], ", ") + ")"
 	}
@@ -49,11 +43,11 @@ func (t *trial) otherVersion(rec *record) bool {
 		return false
 	}
 	v := t.v
-	v.Missing = []string{DoubtVersion + "Kubernetes " + releaseName(minor) + " gives this answer"}
+	v.Missing = []string{verdict.DoubtVersion + "Kubernetes " + releaseName(minor) + " gives this answer"}
 	if given {
 		return false
 	}
-	v.Outcome, v.Class = OutcomeIndeterminate, ClassConfig
+	v.Outcome, v.Class = verdict.OutcomeIndeterminate, verdict.ClassConfig
 	v.Cause = "not known: " + v.Missing[0]
 	return true
 }
@@ -69,13 +63,13 @@ func (t *trial) doubts(rec *record) []string {
 	var out []string
 	add := func(k rbacindex.Key) {
 		if why := t.s.Doubt(resourceOfKind(k.Kind), k.Namespace, k.Name, from, to); why != "" {
-			if text := DoubtObject + authz.ObjectName(k) + ": " + why; !slices.Contains(out, text) {
+			if text := verdict.DoubtObject + reason.ObjectName(k) + ": " + why; !slices.Contains(out, text) {
 				out = append(out, text)
 			}
 		}
 	}
-	if g, ok := parseReason(rec.reason); ok {
-		binding, role := g.keys()
+	if g, ok := reason.Parse(rec.reason); ok {
+		binding, role := g.Keys()
 		add(binding)
 		add(role)
 	}
@@ -87,7 +81,7 @@ func (t *trial) doubts(rec *record) []string {
 		node := strings.TrimPrefix(t.e.EffectiveUser().Username, authn.PrefixNode)
 		answers := t.s.RelatedWithin(from, to, node, a.APIGroup, a.Resource, a.Namespace, a.Name)
 		if answers.Has(graph.Unknown) || answers.Has(graph.Present) && answers.Has(graph.Absent) {
-			out = append(out, DoubtObject+"pods of node "+node+": which were there changed")
+			out = append(out, verdict.DoubtObject+"pods of node "+node+": which were there changed")
 		}
 	}
 	return out

@@ -1,3 +1,10 @@
+// Package replay gives a recorded request its second trial: Engine.Replay takes an Event
+// and the State of its cluster and returns a Verdict, the decision the replica reaches,
+// every grant behind it, and how that compares with what the apiserver recorded.
+//
+// The package is pure: no I/O, no clock. The engine decides blind: authorization
+// annotations and the response status are read only after the replica's own decision
+// stands, to compare with it.
 package replay
 
 import (
@@ -13,6 +20,7 @@ import (
 	"github.com/retrial-io/retrial/replay/implied"
 	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // DefaultLag is the apiserver's cache lag assumed when Config.Lag is zero: how much later
@@ -73,7 +81,7 @@ func New(cfg Config) *Engine {
 		options += ";kubernetes=1." + strconv.Itoa(cfg.KubernetesMinor)
 	}
 	return &Engine{
-		cfg: cfg, config: "authorizers=" + AuthorizerNode + "," + AuthorizerRBAC + options, options: options,
+		cfg: cfg, config: "authorizers=" + verdict.AuthorizerNode + "," + verdict.AuthorizerRBAC + options, options: options,
 		admission: newAdmissionTable(), authn: newAuthn(cfg, cfg.KubernetesMinor), grants: newGrantMemory(),
 		trials: sync.Pool{New: func() any {
 			return &trial{bufs: buffers{
@@ -116,13 +124,13 @@ func Judged(e *event.Event) bool { return e.Stage != event.StageRequestReceived 
 // afterwards.
 //
 // Of a request from before the state's horizon nothing is known: see Kept.
-func (eng *Engine) Replay(e *event.Event, s *state.State) *Verdict {
+func (eng *Engine) Replay(e *event.Event, s *state.State) *verdict.Verdict {
 	return eng.ReplayWithin(nil, e, s)
 }
 
 // ReplayWithin is Replay within what is left of an allowance, nil for none: an event that would
 // take more is indeterminate, of class ClassCostly, or lacks the answers of checks behind it.
-func (eng *Engine) ReplayWithin(a *Allowance, e *event.Event, s *state.State) *Verdict {
+func (eng *Engine) ReplayWithin(a *Allowance, e *event.Event, s *state.State) *verdict.Verdict {
 	of, kept := asOf(s, e.RequestReceivedTimestamp)
 	v := eng.replay(a, e, of, kept)
 	if _, still := asOf(s, e.RequestReceivedTimestamp); still != kept {
@@ -133,7 +141,7 @@ func (eng *Engine) ReplayWithin(a *Allowance, e *event.Event, s *state.State) *V
 }
 
 // replay is ReplayWithin; kept tells whether the state reaches back to the request.
-func (eng *Engine) replay(a *Allowance, e *event.Event, s *state.State, kept bool) *Verdict {
+func (eng *Engine) replay(a *Allowance, e *event.Event, s *state.State, kept bool) *verdict.Verdict {
 	t := eng.trials.Get().(*trial)
 	var given int
 	defer func() {
@@ -142,7 +150,7 @@ func (eng *Engine) replay(a *Allowance, e *event.Event, s *state.State, kept boo
 		eng.trials.Put(t)
 	}()
 
-	v := &Verdict{Engine: eng.cfg.Version, Config: eng.config}
+	v := &verdict.Verdict{Engine: eng.cfg.Version, Config: eng.config}
 	t.begin(eng, e, s, v)
 	t.steps = a.event()
 	given = t.steps.Left()
@@ -181,7 +189,7 @@ type trial struct {
 	eng  *Engine
 	e    *event.Event
 	s    *state.State
-	v    *Verdict
+	v    *verdict.Verdict
 	bufs buffers
 
 	uriErr error
@@ -202,7 +210,7 @@ type trial struct {
 }
 
 // begin sets out to judge an event against a state into a verdict.
-func (t *trial) begin(eng *Engine, e *event.Event, s *state.State, v *Verdict) {
+func (t *trial) begin(eng *Engine, e *event.Event, s *state.State, v *verdict.Verdict) {
 	t.eng, t.e, t.s, t.v = eng, e, s, v
 	t.steps = (*Allowance)(nil).event()
 }
@@ -211,14 +219,14 @@ func (t *trial) begin(eng *Engine, e *event.Event, s *state.State, v *Verdict) {
 func (t *trial) attributes() {
 	t.v.Attributes, t.uriErr = request.Of(t.e.Verb, t.e.RequestURI)
 	if t.uriErr != nil {
-		t.v.Attributes = Attributes{Verb: t.e.Verb}
+		t.v.Attributes = verdict.Attributes{Verb: t.e.Verb}
 		return
 	}
 	if t.v.Attributes.Verb != t.e.Verb {
-		t.v.find(authn.FindingVerb, "recorded "+strconv.Quote(t.e.Verb)+", by the URI "+strconv.Quote(t.v.Attributes.Verb))
+		t.v.AddFinding(authn.FindingVerb, "recorded "+strconv.Quote(t.e.Verb)+", by the URI "+strconv.Quote(t.v.Attributes.Verb))
 	}
 	if objectRefContradicts(t.e.ObjectRef, &t.v.Attributes) {
-		t.v.find(authn.FindingObjectRef, objectRefEvidence(t.e.ObjectRef))
+		t.v.AddFinding(authn.FindingObjectRef, objectRefEvidence(t.e.ObjectRef))
 	}
 }
 
@@ -232,10 +240,10 @@ func (t *trial) decide() bool {
 	t.ans = t.base.authorize(u, &t.v.Attributes, t.bufs.grants)
 	t.bufs.grants = keep(t.bufs.grants, t.ans.RBAC.Grants)
 	t.v.Replayed, t.v.Authorizer = t.ans.Decision, t.ans.Authorizer
-	if t.ans.Decision == DecisionForbid {
+	if t.ans.Decision == verdict.DecisionForbid {
 		t.v.Errors = t.ans.RBAC.Errors()
 	}
-	if t.v.Chain = t.ans.Steps(); t.ans.Decision == DecisionNone {
+	if t.v.Chain = t.ans.Steps(); t.ans.Decision == verdict.DecisionNone {
 		t.v.Missing = t.ans.Missing()
 	}
 	if t.ans.ByRBAC() {
@@ -255,12 +263,12 @@ func keep(buf, used []rbacindex.Grant) []rbacindex.Grant {
 
 // detach appends plain copies of grants, as many as the bytes for their reasons suffice for and
 // one at least. All reasons are cut from one string.
-func (b *buffers) detach(dst []Grant, grants []rbacindex.Grant) []Grant {
+func (b *buffers) detach(dst []verdict.Grant, grants []rbacindex.Grant) []verdict.Grant {
 	if len(grants) == 0 {
 		return dst
 	}
 	if dst == nil {
-		dst = make([]Grant, 0, len(grants))
+		dst = make([]verdict.Grant, 0, len(grants))
 	}
 	text := b.reason[:0]
 	for i := range grants {
@@ -273,7 +281,7 @@ func (b *buffers) detach(dst []Grant, grants []rbacindex.Grant) []Grant {
 	reasons, from := string(text), 0
 	for i := range grants {
 		g := &grants[i]
-		dst = append(dst, Grant{
+		dst = append(dst, verdict.Grant{
 			BindingKind: g.BindingKind().String(), BindingNamespace: g.BindingNamespace(), Binding: g.Binding(),
 			RoleKind: g.RoleKind().String(), Role: g.Role(),
 			SubjectKind: g.SubjectKind(), SubjectNamespace: g.SubjectNamespace(), Subject: g.Subject(),

@@ -6,13 +6,14 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Denial says why a request is not allowed: the decision, and what each authorizer of the
 // chain would have needed.
 type Denial struct {
 	// Verdict is DecideAt's on the request.
-	Verdict *Verdict
+	Verdict *verdict.Verdict
 	// Chain are the authorizers in the order in which they are asked; nil when nobody is
 	// there to be authorized.
 	Chain []authz.Shortfall

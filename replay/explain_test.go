@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // scenarioState is the conformance state after a binding written at 11:00:00.010, answered at
@@ -33,7 +34,7 @@ func TestExplainDeny(t *testing.T) {
 	s := scenarioState(t)
 	st := step{At: "11:00:00", User: "erin", Verb: "delete", URI: "/api/v1/namespaces/default/endpoints/x", Decision: "allow"}
 	d := New(Config{}).ExplainDeny(st.event(t), s, clock(t, "11:30:00"), 3)
-	if d.Verdict.Replayed != DecisionForbid || d.Verdict.Recorded != DecisionNone || len(d.Chain) != 3 || d.Chain[2].RBAC == nil {
+	if d.Verdict.Replayed != verdict.DecisionForbid || d.Verdict.Recorded != verdict.DecisionNone || len(d.Chain) != 3 || d.Chain[2].RBAC == nil {
 		t.Fatalf("%s, chain %+v", d.Verdict.Replayed, d.Chain)
 	}
 	if almost := d.Chain[2].RBAC.Almost; len(almost) == 0 || almost[0].Lack.String() != "verb" || almost[0].Binding() != "edges" {

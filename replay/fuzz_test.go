@@ -12,6 +12,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // FuzzReplay judges whatever decodes as an event: nothing panics, every verdict is one
@@ -60,8 +61,8 @@ func FuzzReplay(f *testing.F) {
 	history := &config.History{}
 	history.Add(time.Time{}, configured)
 	engines := []*Engine{New(Config{}), New(Config{Apiserver: func(string, string) *config.History { return history }})}
-	outcomes := map[string]Outcome{"": OutcomeMatch}
-	for _, c := range Classes() {
+	outcomes := map[string]verdict.Outcome{"": verdict.OutcomeMatch}
+	for _, c := range verdict.Classes() {
 		outcomes[c.Class] = c.Outcome
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -75,7 +76,7 @@ func FuzzReplay(f *testing.F) {
 			if want, ok := outcomes[v.Class]; !ok || want != v.Outcome {
 				t.Fatalf("outcome %s with class %q", v.Outcome, v.Class)
 			}
-			if v.Outcome != OutcomeMatch && v.Cause == "" {
+			if v.Outcome != verdict.OutcomeMatch && v.Cause == "" {
 				t.Fatalf("%s %s without a cause", v.Outcome, v.Class)
 			}
 			if len(v.Evidence) != len(v.Identity) {

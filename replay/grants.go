@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // grantMemory keeps grants worded: a subject's requests are allowed by few combinations of
@@ -21,7 +22,7 @@ type grantMemory struct {
 // wordedGrants are the grants of one answer with their wording. Neither is ever changed.
 type wordedGrants struct {
 	grants []rbacindex.Grant
-	worded []Grant
+	worded []verdict.Grant
 }
 
 // grantPlaces is how many combinations are remembered. Each keeps alive what is known of one
@@ -45,7 +46,7 @@ const (
 
 // worded returns plain copies of the first grants, shared with others who asked for the same. They
 // must not be modified. bufs is for wording what is new.
-func (m *grantMemory) worded(grants []rbacindex.Grant, bufs *buffers) []Grant {
+func (m *grantMemory) worded(grants []rbacindex.Grant, bufs *buffers) []verdict.Grant {
 	if len(grants) == 0 {
 		return nil
 	}
@@ -64,7 +65,7 @@ func (m *grantMemory) worded(grants []rbacindex.Grant, bufs *buffers) []Grant {
 }
 
 // words returns what a verdict lists of grants.
-func (t *trial) words(grants []rbacindex.Grant) []Grant {
+func (t *trial) words(grants []rbacindex.Grant) []verdict.Grant {
 	if t.listed >= eventGrants {
 		grants = grants[:min(1, len(grants))]
 	}

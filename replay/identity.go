@@ -7,6 +7,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/authz"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // newAuthn returns the evaluator of identities for a normalised configuration, and for
@@ -23,17 +24,12 @@ func newAuthn(cfg Config, minor int) *authn.Evaluator {
 // event than a verdict holds.
 func (eng *Engine) Authn() *authn.Evaluator { return eng.authn }
 
-// find notes a finding with its evidence.
-func (v *Verdict) find(name, evidence string) {
-	v.Identity, v.Evidence = append(v.Identity, name), append(v.Evidence, evidence)
-}
-
 // identity judges who was authenticated, by the configuration of that time and the state.
 func (t *trial) identity() {
 	r := t.evaluateIdentity(t.e)
 	t.v.Explained, t.v.Credential = r.Explained, r.Credential
 	for i := range r.Findings {
-		t.v.find(r.Findings[i].Name, r.Findings[i].Evidence)
+		t.v.AddFinding(r.Findings[i].Name, r.Findings[i].Evidence)
 	}
 	t.version()
 }
@@ -45,7 +41,7 @@ func (t *trial) version() {
 		return
 	}
 	if _, speaks := t.asked(t.in.cfg, t.base.At); t.differs(speaks, minor) {
-		t.v.find(authz.FindingVersion, "the apiserver says it is "+strconv.Quote(clip(version))+"; given is "+releaseName(t.given(speaks)))
+		t.v.AddFinding(authz.FindingVersion, "the apiserver says it is "+strconv.Quote(verdict.Clip(version))+"; given is "+releaseName(t.given(speaks)))
 	}
 }
 

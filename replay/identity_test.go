@@ -12,6 +12,7 @@ import (
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 const (
@@ -106,7 +107,7 @@ func accountUser(uid string, kv ...string) event.User {
 }
 
 func podUser() event.User {
-	return accountUser(oldUID, authn.ExtraCredentialID, issuedID, authn.ExtraNodeName, "n1", authn.ExtraNodeUID, nodeUID, authn.ExtraPodName, "api-0", authn.ExtraPodUID, podUID)
+	return accountUser(oldUID, event.ExtraCredentialID, issuedID, event.ExtraNodeName, "n1", event.ExtraNodeUID, nodeUID, event.ExtraPodName, "api-0", event.ExtraPodUID, podUID)
 }
 
 // apiserver is the configuration of a current server; change may be nil.
@@ -153,11 +154,11 @@ func TestIdentityConformance(t *testing.T) {
 	legacy := request(accountUser(oldUID))
 	legacy.Annotations = event.Pairs{{Key: authn.AnnotationLegacyToken, Value: "system:serviceaccount:shop:api"}, {Key: authn.AnnotationLegacyManual, Value: "old"}}
 	impersonating := func(u event.User) *event.Event {
-		e := request(event.User{Username: "carol", Groups: []string{"ops", "system:authenticated"}, Extra: extraOf(authn.ExtraCredentialID, certID)})
+		e := request(event.User{Username: "carol", Groups: []string{"ops", "system:authenticated"}, Extra: extraOf(event.ExtraCredentialID, certID)})
 		e.ImpersonatedUser = &u
 		return e
 	}
-	review := request(event.User{Username: "alice", Groups: []string{"system:authenticated"}, Extra: extraOf(authn.ExtraCredentialID, certID)})
+	review := request(event.User{Username: "alice", Groups: []string{"system:authenticated"}, Extra: extraOf(event.ExtraCredentialID, certID)})
 	review.Verb, review.RequestURI = "create", "/apis/authentication.k8s.io/v1/tokenreviews"
 	review.ResponseObject = []byte(`{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","status":{"user":{},"error":"invalid bearer token"}}`)
 	agent := request(podUser())
@@ -173,16 +174,16 @@ func TestIdentityConformance(t *testing.T) {
 		identity   []string
 		class      string
 	}{
-		{name: "case 18: bad bearer", cfg: apiserver(nil), event: refused("Unauthorized"), class: replay.ClassUnauthenticated},
-		{name: "case 19: bad bearer, answered in text", cfg: apiserver(nil), event: refused("Authentication failed, attempted: bearer"), class: replay.ClassUnauthenticated},
+		{name: "case 18: bad bearer", cfg: apiserver(nil), event: refused("Unauthorized"), class: verdict.ClassUnauthenticated},
+		{name: "case 19: bad bearer, answered in text", cfg: apiserver(nil), event: refused("Authentication failed, attempted: bearer"), class: verdict.ClassUnauthenticated},
 		{name: "case 20: no credential", cfg: apiserver(nil), event: request(anonymous), explained: []string{authn.ByAnonymous}},
 		{name: "case 21: a Basic header nobody looks at", cfg: apiserver(nil), event: request(anonymous), explained: []string{authn.ByAnonymous}},
-		{name: "case 22: certificate of an unknown CA", cfg: apiserver(nil), event: refused("Unauthorized"), class: replay.ClassUnauthenticated},
-		{name: "case 23: certificate, beside a bad bearer", cfg: apiserver(nil), event: request(event.User{Username: "alice", Groups: []string{"devs", "system:authenticated"}, Extra: extraOf(authn.ExtraCredentialID, certID)}),
+		{name: "case 22: certificate of an unknown CA", cfg: apiserver(nil), event: refused("Unauthorized"), class: verdict.ClassUnauthenticated},
+		{name: "case 23: certificate, beside a bad bearer", cfg: apiserver(nil), event: request(event.User{Username: "alice", Groups: []string{"devs", "system:authenticated"}, Extra: extraOf(event.ExtraCredentialID, certID)}),
 			explained: []string{authn.ByX509}, credential: certID},
 		{name: "case 24: anonymous where it is let in", cfg: limited, event: path(request(anonymous), "/livez"), explained: []string{authn.ByAnonymous}},
 		{name: "case 24: anonymous one slash further", cfg: limited, event: path(request(anonymous), "/livez/"), identity: []string{authn.FindingAnonymousPath}},
-		{name: "case 24: refused one slash further", cfg: limited, event: path(refused("Authentication failed, no credentials provided"), "/livez/"), class: replay.ClassUnauthenticated},
+		{name: "case 24: refused one slash further", cfg: limited, event: path(refused("Authentication failed, no credentials provided"), "/livez/"), class: verdict.ClassUnauthenticated},
 		{name: "case 25: system:authenticated is not added twice", cfg: apiserver(tokenFile(config.StaticUser{Name: "root", Groups: []string{"system:authenticated", "wheel"}})), event: request(once), explained: []string{authn.ByTokenFile}},
 		{name: "case 25: twice on a current server", cfg: apiserver(tokenFile(config.StaticUser{Name: "root", Groups: []string{"system:authenticated", "wheel"}})), event: request(twice),
 			identity: []string{authn.FindingGroupDuplicate, authn.FindingStaticGroups, authn.FindingUnattributed}},
@@ -196,13 +197,13 @@ func TestIdentityConformance(t *testing.T) {
 			c.token(-29 * time.Minute)
 			c.accountGone(-6*time.Second, oldUID)
 			c.account(-5*time.Second, newUID)
-		}, event: request(accountUser(oldUID, authn.ExtraCredentialID, issuedID)), explained: []string{authn.ByBoundToken}, credential: issuedID},
+		}, event: request(accountUser(oldUID, event.ExtraCredentialID, issuedID)), explained: []string{authn.ByBoundToken}, credential: issuedID},
 		{name: "case 27: the old uid two minutes after", cfg: apiserver(nil), state: func(c *cluster) {
 			c.account(-30*time.Minute, oldUID)
 			c.token(-29 * time.Minute)
 			c.accountGone(-121*time.Second, oldUID)
 			c.account(-120*time.Second, newUID)
-		}, event: request(accountUser(oldUID, authn.ExtraCredentialID, issuedID)), credential: issuedID, identity: []string{authn.FindingSAUID, authn.FindingUnattributed}},
+		}, event: request(accountUser(oldUID, event.ExtraCredentialID, issuedID)), credential: issuedID, identity: []string{authn.FindingSAUID, authn.FindingUnattributed}},
 		{name: "case 28: the pod is there", cfg: apiserver(nil), state: (*cluster).pod, event: request(podUser()), explained: []string{authn.ByBoundToken}, credential: issuedID},
 		{name: "case 28: thirty seconds past its end", cfg: apiserver(nil), state: func(c *cluster) {
 			c.pod()
@@ -220,15 +221,15 @@ func TestIdentityConformance(t *testing.T) {
 			c.pod()
 			c.write(-5*time.Second, "delete", "/api/v1/namespaces/shop/pods/api-0", 200, podObject(`,"deletionTimestamp":"2026-03-01T11:59:55Z","deletionGracePeriodSeconds":0`), "")
 		}, event: request(podUser()), explained: []string{authn.ByBoundToken}, credential: issuedID},
-		{name: "case 29: a token that was never issued", cfg: apiserver(nil), state: (*cluster).pod, event: request(accountUser(oldUID, authn.ExtraCredentialID, "JTI=3a4df")),
+		{name: "case 29: a token that was never issued", cfg: apiserver(nil), state: (*cluster).pod, event: request(accountUser(oldUID, event.ExtraCredentialID, "JTI=3a4df")),
 			credential: "JTI=3a4df", identity: []string{authn.FindingJTIUnissued, authn.FindingUnattributed}},
 		{name: "case 29: in a log that shows no issue of tokens", cfg: apiserver(nil), state: func(c *cluster) { c.account(-30*time.Minute, oldUID) },
-			event: request(accountUser(oldUID, authn.ExtraCredentialID, "JTI=3a4df")), credential: "JTI=3a4df", explained: []string{authn.ByBoundToken}},
+			event: request(accountUser(oldUID, event.ExtraCredentialID, "JTI=3a4df")), credential: "JTI=3a4df", explained: []string{authn.ByBoundToken}},
 		{name: "case 30: legacy token", cfg: apiserver(nil), state: func(c *cluster) {
 			c.account(-30*time.Minute, oldUID)
 			c.write(-29*time.Minute, "create", "/api/v1/namespaces/shop/secrets", 201, `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"old","namespace":"shop","uid":"s",RV,"annotations":{"kubernetes.io/service-account.name":"api","kubernetes.io/service-account.uid":"`+oldUID+`"}},"type":"kubernetes.io/service-account-token"}`, "")
 		}, event: legacy, explained: []string{authn.ByLegacyToken}, credential: "Secret=shop/old", identity: []string{authn.FindingSALegacyToken}},
-		{name: "case 31: system:masters by a certificate", cfg: apiserver(nil), event: request(event.User{Username: "root", Groups: []string{"system:masters", "system:authenticated"}, Extra: extraOf(authn.ExtraCredentialID, certID)}),
+		{name: "case 31: system:masters by a certificate", cfg: apiserver(nil), event: request(event.User{Username: "root", Groups: []string{"system:masters", "system:authenticated"}, Extra: extraOf(event.ExtraCredentialID, certID)}),
 			explained: []string{authn.ByX509}, credential: certID, identity: []string{authn.FindingMastersExternal}},
 		{name: "case 46: the identity is the requestor's, not whom it impersonates", cfg: apiserver(nil), event: impersonating(event.User{Username: "alice", Groups: []string{"devs", "system:authenticated"}}),
 			explained: []string{authn.ByX509}, credential: certID},

@@ -8,6 +8,7 @@ import (
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/implied"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // impersonationCache is how long constrained impersonation may act on an allowed attempt: it
@@ -22,30 +23,30 @@ func (t *trial) impersonation() {
 		return
 	}
 	plan := planImpersonation(t.e, &t.v.Attributes)
-	t.v.Impersonation = t.mayImpersonate(&t.base, &plan, func(c Implied) {
-		c.Check, c.Recorded = implied.Impersonation, DecisionAllow // the event itself proves it
+	t.v.Impersonation = t.mayImpersonate(&t.base, &plan, func(c verdict.Implied) {
+		c.Check, c.Recorded = verdict.CheckImpersonation, verdict.DecisionAllow // the event itself proves it
 		t.v.Implied = append(t.v.Implied, c)
 	})
 	t.v.CompleteImpersonation(true)
 }
 
 // mayImpersonate answers a plan at a moment. keep is called with each check; it may be nil.
-func (t *trial) mayImpersonate(m *moment, plan *impersonationPlan, keep func(Implied)) *ImpersonationCheck {
-	check := &ImpersonationCheck{Mode: plan.mode, Replayed: DecisionAllow}
+func (t *trial) mayImpersonate(m *moment, plan *impersonationPlan, keep func(verdict.Implied)) *verdict.ImpersonationCheck {
+	check := &verdict.ImpersonationCheck{Mode: plan.mode, Replayed: verdict.DecisionAllow}
 	if plan.refuse != "" {
-		check.Replayed, check.Missing = DecisionForbid, []string{plan.refuse}
+		check.Replayed, check.Missing = verdict.DecisionForbid, []string{plan.refuse}
 		return check
 	}
 	for i := range plan.steps {
 		step := &plan.steps[i]
 		decision := t.impersonationStep(m, step, check, keep)
 		switch {
-		case decision == DecisionAllow:
+		case decision == verdict.DecisionAllow:
 			continue
-		case decision == DecisionForbid:
-			check.Replayed = DecisionForbid
-		case check.Replayed == DecisionAllow:
-			check.Replayed = DecisionNone
+		case decision == verdict.DecisionForbid:
+			check.Replayed = verdict.DecisionForbid
+		case check.Replayed == verdict.DecisionAllow:
+			check.Replayed = verdict.DecisionNone
 		}
 		check.Missing = append(check.Missing, step.name)
 	}
@@ -53,35 +54,35 @@ func (t *trial) mayImpersonate(m *moment, plan *impersonationPlan, keep func(Imp
 }
 
 // impersonationStep asks the requestor's authorizer chain for one step and collects the grants.
-func (t *trial) impersonationStep(m *moment, step *impersonationStep, check *ImpersonationCheck, keep func(Implied)) Decision {
-	ask := func(a *Attributes) (Decision, Implied) {
+func (t *trial) impersonationStep(m *moment, step *impersonationStep, check *verdict.ImpersonationCheck, keep func(verdict.Implied)) verdict.Decision {
+	ask := func(a *verdict.Attributes) (verdict.Decision, verdict.Implied) {
 		decision, grants, missing := t.further(m, &t.e.User, a)
 		check.Grants = append(check.Grants, grants...)
-		return decision, Implied{Attributes: *a, Replayed: decision, Grants: grants, Missing: missing}
+		return decision, verdict.Implied{Attributes: *a, Replayed: decision, Grants: grants, Missing: missing}
 	}
 	open := false
 	if step.any != nil {
 		decision, c := ask(step.any)
-		if decision == DecisionAllow {
+		if decision == verdict.DecisionAllow {
 			if keep != nil {
 				keep(c)
 			}
-			return DecisionAllow
+			return verdict.DecisionAllow
 		}
-		open = decision == DecisionNone
+		open = decision == verdict.DecisionNone
 	}
-	out := DecisionAllow
+	out := verdict.DecisionAllow
 	for i := range step.all {
 		decision, c := ask(&step.all[i])
 		if keep != nil {
 			keep(c)
 		}
-		if decision == DecisionForbid || decision == DecisionNone && out == DecisionAllow {
+		if decision == verdict.DecisionForbid || decision == verdict.DecisionNone && out == verdict.DecisionAllow {
 			out = decision
 		}
 	}
-	if out == DecisionForbid && open {
-		return DecisionNone
+	if out == verdict.DecisionForbid && open {
+		return verdict.DecisionNone
 	}
 	return out
 }
@@ -90,27 +91,27 @@ func (t *trial) impersonationStep(m *moment, step *impersonationStep, check *Imp
 // been allowed: that the event names an impersonated user proves that it was.
 func (t *trial) compareImpersonation() {
 	check, v := t.v.Impersonation, t.v
-	if check == nil || check.Replayed != DecisionForbid || v.Outcome != OutcomeMatch {
+	if check == nil || check.Replayed != verdict.DecisionForbid || v.Outcome != verdict.OutcomeMatch {
 		return
 	}
 	plan := planImpersonation(t.e, &v.Attributes)
 	if plan.refuse != "" {
-		v.Outcome, v.Class, v.Cause = OutcomeDrift, ClassImpersonation, plan.refuse
+		v.Outcome, v.Class, v.Cause = verdict.OutcomeDrift, verdict.ClassImpersonation, plan.refuse
 		if plan.root {
-			v.Class = ClassImpersonatedRoot
+			v.Class = verdict.ClassImpersonatedRoot
 		}
 		return
 	}
 	for _, c := range t.impersonationCandidates(plan.mode) {
-		if t.mayImpersonate(&c.moment, &plan, nil).Replayed != DecisionForbid {
-			v.Outcome, v.Class = OutcomeAmbiguous, ClassImpersonationRaced
+		if t.mayImpersonate(&c.moment, &plan, nil).Replayed != verdict.DecisionForbid {
+			v.Outcome, v.Class = verdict.OutcomeAmbiguous, verdict.ClassImpersonationRaced
 			v.Cause = "the requestor may impersonate with the " + c.text
 			return
 		}
 	}
-	v.Outcome, v.Class = OutcomeDrift, ClassImpersonation
+	v.Outcome, v.Class = verdict.OutcomeDrift, verdict.ClassImpersonation
 	v.Cause = t.e.User.Username + " is not granted: " + strings.Join(check.Missing, "; ")
-	v.find(implied.FindingUnauthorized, v.Cause)
+	v.AddFinding(implied.FindingUnauthorized, v.Cause)
 }
 
 // impersonationCandidates returns what else the apiserver may have decided an impersonation
@@ -134,21 +135,21 @@ func (t *trial) impersonationFindings() {
 	}
 	u := t.e.ImpersonatedUser
 	if slices.Contains(u.Groups, authn.GroupMasters) {
-		v.find(authn.FindingImpersonatedRoot, clip(t.e.User.Username)+" acts as a member of "+authn.GroupMasters+", mode "+clip(check.Mode))
+		v.AddFinding(authn.FindingImpersonatedRoot, verdict.Clip(t.e.User.Username)+" acts as a member of "+authn.GroupMasters+", mode "+verdict.Clip(check.Mode))
 	}
 	if t.e.User.Username == authn.UserAnonymous {
-		v.find(authn.FindingAnonymousImposter, "nobody authenticated, and the request was made as "+clip(u.Username))
+		v.AddFinding(authn.FindingAnonymousImposter, "nobody authenticated, and the request was made as "+verdict.Clip(u.Username))
 	}
 	plan := planImpersonation(t.e, &v.Attributes)
 	switch {
 	case plan.shape:
-		v.find(authn.FindingImpersonatedMode, plan.refuse)
+		v.AddFinding(authn.FindingImpersonatedMode, plan.refuse)
 	case check.Mode != modeLegacy && !t.constrains():
-		v.find(authn.FindingImpersonatedMode, clip(check.Mode)+" is recorded, and the apiserver's version or feature gates know legacy impersonation alone")
+		v.AddFinding(authn.FindingImpersonatedMode, verdict.Clip(check.Mode)+" is recorded, and the apiserver's version or feature gates know legacy impersonation alone")
 	}
 	if namespace, name, ok := authn.ServiceAccountUsername(u.Username); ok && t.s != nil {
 		if _, known := t.s.ServiceAccount(namespace, name, t.e.RequestReceivedTimestamp); known == state.Absent && !t.accountNear(namespace, name) {
-			v.find(implied.FindingAccountUnknown, "there was no service account "+clip(namespace+"/"+name))
+			v.AddFinding(implied.FindingAccountUnknown, "there was no service account "+verdict.Clip(namespace+"/"+name))
 		}
 	}
 }

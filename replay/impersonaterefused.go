@@ -6,6 +6,7 @@ import (
 
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/implied"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // refusedImpersonation evaluates a refusal again as far as the event goes: whom the requestor
@@ -14,14 +15,14 @@ import (
 // recorded, after the replica's own decision on the request.
 func (t *trial) refusedImpersonation(rec *record) {
 	switch rec.class {
-	case ClassImpersonationBad:
-		t.v.Impersonation = &ImpersonationCheck{Replayed: DecisionForbid}
+	case verdict.ClassImpersonationBad:
+		t.v.Impersonation = &verdict.ImpersonationCheck{Replayed: verdict.DecisionForbid}
 		t.v.CompleteImpersonation(false)
 		constrained := strings.HasPrefix(t.e.ResponseStatus.Message, "requested &user.DefaultInfo{")
 		if constrained && !t.constrains() {
-			t.v.find(authn.FindingImpersonatedMode, "constrained impersonation words the refusal, and the apiserver's version or feature gates know legacy impersonation alone")
+			t.v.AddFinding(authn.FindingImpersonatedMode, "constrained impersonation words the refusal, and the apiserver's version or feature gates know legacy impersonation alone")
 		}
-	case ClassImpersonationDenied:
+	case verdict.ClassImpersonationDenied:
 		if t.uriErr == nil && t.e.User.Username != "" {
 			t.v.Impersonation = t.refusal(t.e.ResponseStatus.Message)
 			t.v.CompleteImpersonation(false)
@@ -30,8 +31,8 @@ func (t *trial) refusedImpersonation(rec *record) {
 }
 
 // refusal answers the check that a refusal names.
-func (t *trial) refusal(message string) *ImpersonationCheck {
-	check := &ImpersonationCheck{}
+func (t *trial) refusal(message string) *verdict.ImpersonationCheck {
+	check := &verdict.ImpersonationCheck{}
 	r, ok := parseForbidden(message)
 	if !ok {
 		return check
@@ -47,7 +48,7 @@ func (t *trial) refusal(message string) *ImpersonationCheck {
 		own := t.v.Attributes
 		own.Verb = "impersonate-on:" + mode + ":" + own.Verb
 		if !sameQuestion(&own, &a) {
-			t.contradiction("the refusal names " + clip(question(&a)) + ", the request was " + clip(question(&t.v.Attributes)))
+			t.contradiction("the refusal names " + verdict.Clip(a.Question()) + ", the request was " + verdict.Clip(t.v.Attributes.Question()))
 		}
 		a = own
 	default:
@@ -55,90 +56,51 @@ func (t *trial) refusal(message string) *ImpersonationCheck {
 		on = "impersonate-on:" + strings.TrimPrefix(a.Verb, "impersonate:") + ":" + t.v.Attributes.Verb
 	}
 	if r.user != t.e.User.Username {
-		t.contradiction("the refusal names user " + clip(r.user))
+		t.contradiction("the refusal names user " + verdict.Clip(r.user))
 	}
 	if check.Mode != modeLegacy && !t.constrains() {
-		t.v.find(authn.FindingImpersonatedMode, clip(check.Mode)+" is refused, and the apiserver's version or feature gates know legacy impersonation alone")
+		t.v.AddFinding(authn.FindingImpersonatedMode, verdict.Clip(check.Mode)+" is refused, and the apiserver's version or feature gates know legacy impersonation alone")
 	}
 	if on != "" {
 		// That the mode came to the pieces of the identity shows that it may act on the request.
 		own := t.v.Attributes
 		own.Verb = on
-		t.shown(&own, DecisionAllow, "")
+		t.shown(&own, verdict.DecisionAllow, "")
 	}
-	check.Missing = []string{question(&a)}
+	check.Missing = []string{a.Question()}
 	if check.Mode != modeLegacy && neverPermitted(r.reason) {
-		check.Replayed = DecisionForbid
+		check.Replayed = verdict.DecisionForbid
 		return check
 	}
-	c := t.shown(&a, DecisionForbid, r.reason)
+	c := t.shown(&a, verdict.DecisionForbid, r.reason)
 	check.Replayed, check.Grants = c.Replayed, c.Grants
-	if c.Replayed == DecisionNone {
+	if c.Replayed == verdict.DecisionNone {
 		check.Missing = c.Missing
 	}
 	return check
 }
 
-// CompleteImpersonation fills in what of the impersonation check follows from the rest of the
-// verdict, and is not stored: what is recorded, and the cause of a refusal. acting says that the
-// event names an impersonated user.
-func (v *Verdict) CompleteImpersonation(acting bool) {
-	check := v.Impersonation
-	if check == nil {
-		return
-	}
-	if acting {
-		check.Recorded = DecisionAllow
-		return
-	}
-	check.Recorded = DecisionForbid
-	for i := range v.Implied {
-		c := &v.Implied[i]
-		if c.Check != implied.Impersonation || c.Recorded != DecisionForbid {
-			continue
-		}
-		check.Cause = "refused at " + clip(question(&c.Attributes))
-		switch c.Replayed {
-		case DecisionForbid:
-			check.Cause += ", as the policy has it"
-		case DecisionAllow:
-			check.Cause += ", which the policy allows"
-		default:
-			check.Cause += "; not known: " + strings.Join(c.Missing, ", ")
-		}
-		return
-	}
-	switch {
-	case v.Class == ClassImpersonationBad:
-		check.Cause = "groups, uid or extra without a user name are never permitted"
-	case check.Replayed == DecisionForbid:
-		check.Cause = "constrained impersonation refuses this whatever the policy is"
-	default:
-		check.Cause = "the message does not say what was refused"
-	}
-}
-
 // shown answers a check of the requestor whose answer the response shows, keeps it, and notes a
 // contradiction. reason is that of a refusal.
-func (t *trial) shown(a *Attributes, recorded Decision, reason string) Implied {
+func (t *trial) shown(a *verdict.Attributes, recorded verdict.Decision, reason string) verdict.Implied {
 	decision, grants, missing := t.further(&t.base, &t.e.User, a)
-	c := Implied{Check: implied.Impersonation, Attributes: *a, Replayed: decision, Recorded: recorded, Grants: grants, Missing: missing}
+	c := verdict.Implied{Check: verdict.CheckImpersonation, Attributes: *a, Replayed: decision, Recorded: recorded, Grants: grants, Missing: missing}
 	t.v.Implied = append(t.v.Implied, c)
-	if decision == DecisionNone {
+	if decision == verdict.DecisionNone {
 		return c
 	}
 	agrees := func(m *moment) bool {
 		ans := m.authorize(&t.e.User, a, t.bufs.other)
 		t.bufs.other = keep(t.bufs.other, ans.RBAC.Grants)
 		switch {
-		case ans.Decision == DecisionNone || ans.Free():
+		case ans.Decision == verdict.DecisionNone || ans.Free():
 			return true // it may
-		case ans.Decision == DecisionAllow:
-			return recorded == DecisionAllow
-		case ans.Decision == DecisionForbid:
-			return recorded == DecisionForbid && ans.Gives(reason, t.bufs.reason)
+		case ans.Decision == verdict.DecisionAllow:
+			return recorded == verdict.DecisionAllow
+		case ans.Decision == verdict.DecisionForbid:
+			return recorded == verdict.DecisionForbid && ans.Gives(reason, t.bufs.reason)
 		}
-		return recorded == DecisionForbid // an error, worded by whoever failed
+		return recorded == verdict.DecisionForbid // an error, worded by whoever failed
 	}
 	if agrees(&t.base) {
 		return c
@@ -148,16 +110,16 @@ func (t *trial) shown(a *Attributes, recorded Decision, reason string) Implied {
 			return c
 		}
 	}
-	why := implied.Impersonation + ": recorded " + recorded.String() + ", replayed " + decision.String() + " of " + clip(question(a))
+	why := verdict.CheckImpersonation + ": recorded " + recorded.String() + ", replayed " + decision.String() + " of " + verdict.Clip(a.Question())
 	if decision == recorded {
-		why += ", for another reason than " + strconv.Quote(clip(reason))
+		why += ", for another reason than " + strconv.Quote(verdict.Clip(reason))
 	}
 	t.contradiction(why)
 	return c
 }
 
 // contradiction notes that a response contradicts the replica's answer to a check.
-func (t *trial) contradiction(why string) { t.v.find(implied.FindingMismatch, why) }
+func (t *trial) contradiction(why string) { t.v.AddFinding(implied.FindingMismatch, why) }
 
 // neverPermitted recognises what constrained impersonation refuses without asking anybody.
 func neverPermitted(reason string) bool {
@@ -173,7 +135,7 @@ func neverPermitted(reason string) bool {
 }
 
 // sameQuestion compares what a refusal's text holds of a question.
-func sameQuestion(a, b *Attributes) bool {
+func sameQuestion(a, b *verdict.Attributes) bool {
 	return a.Verb == b.Verb && a.ResourceRequest == b.ResourceRequest && a.APIGroup == b.APIGroup && a.Resource == b.Resource &&
 		a.Subresource == b.Subresource && a.Namespace == b.Namespace && a.Name == b.Name && a.Path == b.Path
 }
@@ -183,7 +145,7 @@ func sameQuestion(a, b *Attributes) bool {
 //	pods "p" is forbidden: User "u" cannot get resource "pods/log" in API group "" in the namespace "n": reason
 type forbidden struct {
 	user       string
-	attributes Attributes
+	attributes verdict.Attributes
 	reason     string
 }
 

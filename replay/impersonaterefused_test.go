@@ -5,11 +5,13 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // forbiddenText words a refusal as an apiserver does: what the client chose is made safe for
 // HTML, but for the object's name.
-func forbiddenText(user string, a *Attributes, reason string) string {
+func forbiddenText(user string, a *verdict.Attributes, reason string) string {
 	what := fmt.Sprintf("path %q", a.Path)
 	head := ""
 	if a.ResourceRequest {
@@ -44,7 +46,7 @@ func TestParseForbidden(t *testing.T) {
 	odd := []string{"", "a", "pods", "system:node:n", `q"uo"te`, "a b", "<b>&amp;", "日本", `x is forbidden: User "u" cannot get`, "line\nbreak", `back\slash`, ": reason"}
 	for range 20000 {
 		who := pick(odd...)
-		want := Attributes{Verb: pick("impersonate", "impersonate:user-info", "impersonate-on:user-info:list"), ResourceRequest: r.IntN(6) > 0}
+		want := verdict.Attributes{Verb: pick("impersonate", "impersonate:user-info", "impersonate-on:user-info:list"), ResourceRequest: r.IntN(6) > 0}
 		if want.ResourceRequest {
 			want.Resource, want.Subresource = pick("users", "groups", "userextras", "pods"), pick("", "", "acme.com/project", "log")
 			want.APIGroup, want.Namespace, want.Name = pick("", "authentication.k8s.io"), pick("", "d"), pick(odd...)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 const (
@@ -34,15 +35,15 @@ type impersonationPlan struct {
 
 type impersonationStep struct {
 	name string // the wanted piece, for people
-	all  []Attributes
+	all  []verdict.Attributes
 	// any, when set, is enough in place of all.
-	any *Attributes
+	any *verdict.Attributes
 }
 
 // planImpersonation derives the checks from the recorded result: the impersonated user,
 // the constraint and the request's attributes. Headers are not recorded. Groups that the
 // apiserver adds by itself cannot be told from requested ones and need no check.
-func planImpersonation(e *event.Event, request *Attributes) impersonationPlan {
+func planImpersonation(e *event.Event, request *verdict.Attributes) impersonationPlan {
 	u := e.ImpersonatedUser
 	constraint := ""
 	if e.AuthenticationMetadata != nil {
@@ -54,19 +55,19 @@ func planImpersonation(e *event.Event, request *Attributes) impersonationPlan {
 	mode, ok := strings.CutPrefix(constraint, verbImpersonate+":")
 	p := impersonationPlan{mode: constraint}
 	if !ok {
-		p.refuse = "unknown impersonation constraint " + clip(constraint)
+		p.refuse = "unknown impersonation constraint " + verdict.Clip(constraint)
 		return p
 	}
 
 	on := *request
 	on.Verb = "impersonate-on:" + mode + ":" + request.Verb
-	p.steps = append(p.steps, impersonationStep{name: on.Verb, all: []Attributes{on}})
-	piece := func(resource, sub, namespace, name string) Attributes {
-		return Attributes{Verb: constraint, ResourceRequest: true, APIGroup: groupAuthentication, APIVersion: "v1",
+	p.steps = append(p.steps, impersonationStep{name: on.Verb, all: []verdict.Attributes{on}})
+	piece := func(resource, sub, namespace, name string) verdict.Attributes {
+		return verdict.Attributes{Verb: constraint, ResourceRequest: true, APIGroup: groupAuthentication, APIVersion: "v1",
 			Resource: resource, Subresource: sub, Namespace: namespace, Name: name}
 	}
-	add := func(name string, a Attributes) {
-		p.steps = append(p.steps, impersonationStep{name: constraint + " " + name, all: []Attributes{a}})
+	add := func(name string, a verdict.Attributes) {
+		p.steps = append(p.steps, impersonationStep{name: constraint + " " + name, all: []verdict.Attributes{a}})
 	}
 
 	node, isNode := authn.NodeUsername(u.Username)
@@ -77,7 +78,7 @@ func planImpersonation(e *event.Event, request *Attributes) impersonationPlan {
 	switch mode {
 	case "associated-node":
 		// The check is good for every node, and no extra of the requestor counts in it.
-		own := e.User.Extra.Get(authn.ExtraNodeName)
+		own := e.User.Extra.Get(event.ExtraNodeName)
 		_, _, fromSA := authn.ServiceAccountUsername(e.User.Username)
 		p.shape = !isNode || !fromSA || len(own) != 1 || own[0] != node || !bare || !nodeGroups(u.Groups)
 		add("nodes *", piece("nodes", "", "", "*"))
@@ -92,10 +93,10 @@ func planImpersonation(e *event.Event, request *Attributes) impersonationPlan {
 		add("users "+u.Username, piece("users", "", "", u.Username))
 		p.userInfo(u, piece)
 	default:
-		p.refuse = "unknown impersonation mode " + clip(mode)
+		p.refuse = "unknown impersonation mode " + verdict.Clip(mode)
 	}
 	if p.shape && p.refuse == "" {
-		p.refuse = "mode " + mode + " cannot produce user " + clip(u.Username)
+		p.refuse = "mode " + mode + " cannot produce user " + verdict.Clip(u.Username)
 		if !bare {
 			p.refuse += " with a uid or extra"
 		}
@@ -104,9 +105,9 @@ func planImpersonation(e *event.Event, request *Attributes) impersonationPlan {
 }
 
 // userInfo adds the checks for uid, groups and extra of the mode user-info.
-func (p *impersonationPlan) userInfo(u *event.User, piece func(resource, sub, namespace, name string) Attributes) {
+func (p *impersonationPlan) userInfo(u *event.User, piece func(resource, sub, namespace, name string) verdict.Attributes) {
 	if u.UID != "" {
-		p.steps = append(p.steps, impersonationStep{name: p.mode + " uids " + u.UID, all: []Attributes{piece("uids", "", "", u.UID)}})
+		p.steps = append(p.steps, impersonationStep{name: p.mode + " uids " + u.UID, all: []verdict.Attributes{piece("uids", "", "", u.UID)}})
 	}
 	groups := requestedGroups(u)
 	switch {
@@ -150,9 +151,9 @@ func (p *impersonationPlan) userInfo(u *event.User, piece func(resource, sub, na
 func extraRefused(key string, values []string) string {
 	switch {
 	case key != strings.ToLower(key) || len(validation.IsDomainPrefixedPath(field.NewPath("key"), key)) > 0:
-		return "constrained impersonation never permits the extra key " + clip(key)
+		return "constrained impersonation never permits the extra key " + verdict.Clip(key)
 	case len(values) == 0 || slices.Contains(values, ""):
-		return "constrained impersonation never permits an empty value of extra " + clip(key)
+		return "constrained impersonation never permits an empty value of extra " + verdict.Clip(key)
 	}
 	return ""
 }
@@ -171,7 +172,7 @@ func legacyPlan(u *event.User) impersonationPlan {
 		} else {
 			where += " " + name
 		}
-		p.steps = append(p.steps, impersonationStep{name: verbImpersonate + " " + where, all: []Attributes{{
+		p.steps = append(p.steps, impersonationStep{name: verbImpersonate + " " + where, all: []verdict.Attributes{{
 			Verb: verbImpersonate, ResourceRequest: true, APIGroup: group, APIVersion: "v1",
 			Resource: resource, Subresource: sub, Namespace: namespace, Name: name,
 		}}})

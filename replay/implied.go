@@ -12,12 +12,13 @@ import (
 	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/implied"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // impliedChecks evaluates what the request implies, as the policy at base has it. A request that
 // the replica refuses never gets there.
 func (t *trial) impliedChecks() {
-	if t.ans.Decision == DecisionForbid || t.ans.Decision == DecisionError {
+	if t.ans.Decision == verdict.DecisionForbid || t.ans.Decision == verdict.DecisionError {
 		return
 	}
 	t.deriveImplied()
@@ -49,15 +50,15 @@ func (t *trial) evaluate(checks []implied.Check) {
 // they were made. An answer that the response contradicts, with every policy the apiserver may
 // have seen, is a finding.
 func (t *trial) impliedRecord(rec *record) {
-	if rec.decision == DecisionForbid {
+	if rec.decision == verdict.DecisionForbid {
 		for i := range t.v.Implied {
 			implied.Unread(t.v.Implied[i].Missing)
 		}
 	}
-	if rec.decision != DecisionAllow {
+	if rec.decision != verdict.DecisionAllow {
 		return
 	}
-	if t.ans.Decision == DecisionForbid && t.checks == nil {
+	if t.ans.Decision == verdict.DecisionForbid && t.checks == nil {
 		t.deriveImplied() // the apiserver let pass what the replica does not
 	}
 	if shown := implied.Shown(t.e, &t.v.Attributes); len(shown) > 0 {
@@ -69,24 +70,24 @@ func (t *trial) impliedRecord(rec *record) {
 		c, answer := &t.checks[i], &t.v.Implied[first+i]
 		switch implied.Recorded(c, t.e) {
 		case implied.Passed:
-			answer.Recorded = DecisionAllow
+			answer.Recorded = verdict.DecisionAllow
 		case implied.Refused:
-			answer.Recorded = DecisionForbid
+			answer.Recorded = verdict.DecisionForbid
 		}
-		if answer.Recorded == DecisionNone || answer.Replayed == DecisionNone || answer.Recorded == answer.Replayed {
+		if answer.Recorded == verdict.DecisionNone || answer.Replayed == verdict.DecisionNone || answer.Recorded == answer.Replayed {
 			continue
 		}
 		if t.explained(c, answer) {
 			continue
 		}
-		t.v.find(implied.FindingMismatch, c.Name+": recorded "+answer.Recorded.String()+", replayed "+answer.Replayed.String()+
-			" of "+clip(question(&answer.Attributes)))
+		t.v.AddFinding(implied.FindingMismatch, c.Name+": recorded "+answer.Recorded.String()+", replayed "+answer.Replayed.String()+
+			" of "+verdict.Clip(answer.Attributes.Question()))
 	}
 }
 
 // explained tells whether something else that the apiserver may have decided with inside the
 // request's window answers a check as recorded, or could.
-func (t *trial) explained(c *implied.Check, answer *Implied) bool {
+func (t *trial) explained(c *implied.Check, answer *verdict.Implied) bool {
 	u, recorded := t.e.EffectiveUser(), answer.Recorded
 	ans := t.base.authorize(u, &answer.Attributes, t.bufs.other)
 	t.bufs.other = keep(t.bufs.other, ans.RBAC.Grants)
@@ -94,7 +95,7 @@ func (t *trial) explained(c *implied.Check, answer *Implied) bool {
 		return true // a webhook may have refused what others allow
 	}
 	for _, other := range t.candidates(t.ans.NodeAsked()) {
-		if got := t.check(&other.moment, u, c).Replayed; got == recorded || got == DecisionNone {
+		if got := t.check(&other.moment, u, c).Replayed; got == recorded || got == verdict.DecisionNone {
 			return true
 		}
 	}
@@ -102,9 +103,9 @@ func (t *trial) explained(c *implied.Check, answer *Implied) bool {
 }
 
 // check answers one check at a moment.
-func (t *trial) check(m *moment, u *event.User, c *implied.Check) Implied {
-	out := Implied{Check: c.Name, Attributes: c.Attributes, Perhaps: c.Perhaps}
-	if c.Name == implied.RoleEscalate {
+func (t *trial) check(m *moment, u *event.User, c *implied.Check) verdict.Implied {
+	out := verdict.Implied{Check: c.Name, Attributes: c.Attributes, Perhaps: c.Perhaps}
+	if c.Name == verdict.CheckRoleEscalate {
 		out.Wanted = c.Rules
 	}
 	if c.Attributes.Verb == "" {
@@ -112,13 +113,13 @@ func (t *trial) check(m *moment, u *event.User, c *implied.Check) Implied {
 		return out
 	}
 	var open []string
-	ask := func(a *Attributes) bool {
+	ask := func(a *verdict.Attributes) bool {
 		decision, grants, missing := t.further(m, u, a)
 		switch decision {
-		case DecisionAllow:
-			out.Replayed, out.Attributes, out.Grants = DecisionAllow, *a, grants
+		case verdict.DecisionAllow:
+			out.Replayed, out.Attributes, out.Grants = verdict.DecisionAllow, *a, grants
 			return true
-		case DecisionNone:
+		case verdict.DecisionNone:
 			open = append(open, missing...)
 		}
 		return false
@@ -133,11 +134,11 @@ func (t *trial) check(m *moment, u *event.User, c *implied.Check) Implied {
 	}
 	switch {
 	case allowed, out.Covered:
-		out.Replayed = DecisionAllow
+		out.Replayed = verdict.DecisionAllow
 	case len(open) > 0 || len(c.Open) > 0:
 		out.Missing = slices.Compact(append(open, c.Open...))
 	default:
-		out.Replayed = DecisionForbid
+		out.Replayed = verdict.DecisionForbid
 		if lacks != "" {
 			out.Missing = []string{lacks}
 		}
@@ -147,18 +148,18 @@ func (t *trial) check(m *moment, u *event.User, c *implied.Check) Implied {
 
 // further puts one further question to the chain. It is none where a webhook, whose answer no log
 // holds, could have allowed what nobody else does.
-func (t *trial) further(m *moment, u *event.User, a *Attributes) (Decision, []Grant, []string) {
+func (t *trial) further(m *moment, u *event.User, a *verdict.Attributes) (verdict.Decision, []verdict.Grant, []string) {
 	ans := m.authorize(u, a, t.bufs.other)
 	t.bufs.other = keep(t.bufs.other, ans.RBAC.Grants)
 	switch {
-	case ans.Decision == DecisionAllow && ans.ByRBAC():
-		return DecisionAllow, t.words(ans.RBAC.Grants), nil
-	case ans.Decision == DecisionAllow:
-		return DecisionAllow, nil, nil
-	case ans.Decision == DecisionNone || ans.Free():
-		return DecisionNone, nil, ans.Missing()
+	case ans.Decision == verdict.DecisionAllow && ans.ByRBAC():
+		return verdict.DecisionAllow, t.words(ans.RBAC.Grants), nil
+	case ans.Decision == verdict.DecisionAllow:
+		return verdict.DecisionAllow, nil, nil
+	case ans.Decision == verdict.DecisionNone || ans.Free():
+		return verdict.DecisionNone, nil, ans.Missing()
 	}
-	return DecisionForbid, nil, nil
+	return verdict.DecisionForbid, nil, nil
 }
 
 // covers tells whether the subject's own rules, of RBAC alone, hold all that a role hands out.
@@ -196,7 +197,7 @@ func (m *moment) covers(u *event.User, c *implied.Check, steps *rbacindex.Steps,
 	case coverage.Covered():
 		return true, ""
 	}
-	return false, "not held: " + clip(rulesText(coverage.Uncovered))
+	return false, "not held: " + verdict.Clip(rulesText(coverage.Uncovered))
 }
 
 // mostLacking is how many pieces of what is not held are named.
@@ -244,27 +245,6 @@ func rulesText(rules []rbacv1.PolicyRule) string {
 		parts = append(parts, text)
 	}
 	return strings.Join(parts, ", ")
-}
-
-// question words a check for people.
-func question(a *Attributes) string {
-	if !a.ResourceRequest {
-		return a.Verb + " " + a.Path
-	}
-	s := a.Verb + " " + a.Resource
-	if a.APIGroup != "" {
-		s += "." + a.APIGroup
-	}
-	if a.Subresource != "" {
-		s += "/" + a.Subresource
-	}
-	if a.Name != "" {
-		s += " " + a.Name
-	}
-	if a.Namespace != "" {
-		s += " in " + a.Namespace
-	}
-	return s
 }
 
 // policyAt answers package implied from the state at a moment.

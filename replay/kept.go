@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // reach is how long before a request what is asked of a state about it may lie: caches of the
@@ -32,11 +33,11 @@ func asOf(s *state.State, received time.Time) (of *state.State, kept bool) {
 // forgotten says in a verdict that the policy was forgotten, and not never known.
 func (t *trial) forgotten() {
 	v := t.v
-	if v.Outcome != OutcomeIndeterminate {
+	if v.Outcome != verdict.OutcomeIndeterminate {
 		return
 	}
 	switch v.Class {
-	case ClassNoState, ClassUnknown, ClassNodeGraph:
-		v.Class, v.Cause = ClassNoState, Forgotten
+	case verdict.ClassNoState, verdict.ClassUnknown, verdict.ClassNodeGraph:
+		v.Class, v.Cause = verdict.ClassNoState, Forgotten
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestForgotten: a request from before what a state remembers is never judged by the policy at
@@ -37,16 +38,16 @@ func TestForgotten(t *testing.T) {
 	cases := []struct {
 		name          string
 		e             *event.Event
-		before, after Outcome
+		before, after verdict.Outcome
 		kept          bool
 	}{
-		{"refused before the binding was there", request(given.Add(-time.Hour), "ann", "g", "forbid", ""), OutcomeMatch, OutcomeIndeterminate, false},
-		{"allowed before the binding was there", request(given.Add(-time.Hour), "ann", "g", "allow", reason), OutcomeDrift, OutcomeIndeterminate, false},
-		{"allowed before the horizon", request(given.Add(time.Hour), "ann", "g", "allow", reason), OutcomeMatch, OutcomeIndeterminate, false},
-		{"right after the horizon, what is asked reaches behind it", request(horizon.Add(time.Minute), "ann", "g", "allow", reason), OutcomeMatch, OutcomeIndeterminate, false},
-		{"needs no policy", request(given, "root", "system:masters", "allow", ""), OutcomeMatch, OutcomeMatch, false},
-		{"after the horizon", request(horizon.Add(reach), "ann", "g", "allow", reason), OutcomeMatch, OutcomeMatch, true},
-		{"refused after the horizon", request(horizon.Add(reach), "bob", "g", "forbid", ""), OutcomeMatch, OutcomeMatch, true},
+		{"refused before the binding was there", request(given.Add(-time.Hour), "ann", "g", "forbid", ""), verdict.OutcomeMatch, verdict.OutcomeIndeterminate, false},
+		{"allowed before the binding was there", request(given.Add(-time.Hour), "ann", "g", "allow", reason), verdict.OutcomeDrift, verdict.OutcomeIndeterminate, false},
+		{"allowed before the horizon", request(given.Add(time.Hour), "ann", "g", "allow", reason), verdict.OutcomeMatch, verdict.OutcomeIndeterminate, false},
+		{"right after the horizon, what is asked reaches behind it", request(horizon.Add(time.Minute), "ann", "g", "allow", reason), verdict.OutcomeMatch, verdict.OutcomeIndeterminate, false},
+		{"needs no policy", request(given, "root", "system:masters", "allow", ""), verdict.OutcomeMatch, verdict.OutcomeMatch, false},
+		{"after the horizon", request(horizon.Add(reach), "ann", "g", "allow", reason), verdict.OutcomeMatch, verdict.OutcomeMatch, true},
+		{"refused after the horizon", request(horizon.Add(reach), "bob", "g", "forbid", ""), verdict.OutcomeMatch, verdict.OutcomeMatch, true},
 	}
 	for _, tc := range cases {
 		if v := eng.Replay(tc.e, s); v.Outcome != tc.before || v.Cause == Forgotten {
@@ -64,10 +65,10 @@ func TestForgotten(t *testing.T) {
 		if v.Outcome != tc.after {
 			t.Errorf("%s: %s (%s, %s) after that was forgotten, want %s", tc.name, v.Outcome, v.Class, v.Cause, tc.after)
 		}
-		if v.Outcome == OutcomeIndeterminate && (v.Class != ClassNoState || v.Cause != Forgotten) {
+		if v.Outcome == verdict.OutcomeIndeterminate && (v.Class != verdict.ClassNoState || v.Cause != Forgotten) {
 			t.Errorf("%s: class %s, cause %q", tc.name, v.Class, v.Cause)
 		}
-		if d := eng.DecideAt(tc.e, s, tc.e.RequestReceivedTimestamp); !tc.kept && tc.after == OutcomeIndeterminate && d.Replayed != DecisionNone {
+		if d := eng.DecideAt(tc.e, s, tc.e.RequestReceivedTimestamp); !tc.kept && tc.after == verdict.OutcomeIndeterminate && d.Replayed != verdict.DecisionNone {
 			t.Errorf("%s: decided anew as %s", tc.name, d.Replayed)
 		}
 		if !tc.kept && len(eng.PolicyUsed(tc.e, s).Changes) > 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // An apiserver decides by what its caches hold, which is what was written a little earlier. A
@@ -29,9 +30,9 @@ const lagWitnesses = 3
 // to the write that ended it to the arrival of the request, when the record disagrees with the
 // policy at its arrival and agrees with one of the MaxLag before. It asks nothing of verdicts
 // other than drift and those that are ambiguous for a change of policy.
-func (eng *Engine) Behind(e *event.Event, s *state.State, v *Verdict) (lag time.Duration, ok bool) {
+func (eng *Engine) Behind(e *event.Event, s *state.State, v *verdict.Verdict) (lag time.Duration, ok bool) {
 	switch v.Class {
-	case ClassAllowForbid, ClassForbidAllow, ClassReason, ClassRaced:
+	case verdict.ClassAllowForbid, verdict.ClassForbidAllow, verdict.ClassReason, verdict.ClassRaced:
 	default:
 		return 0, false
 	}
@@ -43,7 +44,7 @@ func (eng *Engine) Behind(e *event.Event, s *state.State, v *Verdict) (lag time.
 		*t = trial{bufs: t.bufs}
 		eng.trials.Put(t)
 	}()
-	t.begin(eng, e, s, &Verdict{})
+	t.begin(eng, e, s, &verdict.Verdict{})
 	t.attributes()
 	t.base = t.momentAt(e.RequestReceivedTimestamp)
 	if !t.decide() {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/retrial-io/retrial/replay/authz/node"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // namespaceWait is how long NamespaceLifecycle waits for a namespace it does not see before
@@ -39,17 +40,17 @@ func (t *trial) admission(rec *record) {
 		reason, message = t.e.ResponseStatus.Reason, t.e.ResponseStatus.Message
 	}
 	adm := &t.v.Admission
-	if op != opNone && rec.decision == DecisionAllow && code >= 400 {
+	if op != opNone && rec.decision == verdict.DecisionAllow && code >= 400 {
 		u := t.e.EffectiveUser()
 		adm.Plugin = t.eng.admission.plugin(code, reason, message, node.Is(u.Username, u.Groups), a)
 	}
 	adm.Recorded = recordedAdmission(op, *rec, code, adm.Plugin)
-	if rec.decision != DecisionAllow {
+	if rec.decision != verdict.DecisionAllow {
 		return // admission never ran
 	}
 	received := t.e.RequestReceivedTimestamp
 	adm.NamespaceLifecycle = judgeLifecycle(t.lifecycle(op, received, received), adm, code, message)
-	if adm.NamespaceLifecycle != LifecycleDrift {
+	if adm.NamespaceLifecycle != verdict.LifecycleDrift {
 		return
 	}
 	from, to := t.window()
@@ -90,34 +91,34 @@ func (t *trial) lifecycle(op admissionOp, from, to time.Time) lifecycleAnswer {
 // judgeLifecycle compares with the record. Errors from before the plugins (a body that does
 // not decode, a resource that is not served, an object that is not there) leave the
 // question open; what comes after them proves that the plugin let the request pass.
-func judgeLifecycle(ans lifecycleAnswer, adm *Admission, code int32, message string) string {
+func judgeLifecycle(ans lifecycleAnswer, adm *verdict.Admission, code int32, message string) string {
 	rejected := adm.Plugin == pluginNamespaceLifecycle
-	passed := adm.Recorded == AdmissionAdmitted || (adm.Recorded == AdmissionRejected && !rejected) ||
+	passed := adm.Recorded == verdict.AdmissionAdmitted || (adm.Recorded == verdict.AdmissionRejected && !rejected) ||
 		code == 409 || code == 422
 	switch ans {
 	case lifecycleUnasked:
 		if rejected {
-			return LifecycleDrift
+			return verdict.LifecycleDrift
 		}
 		return ""
 	case lifecyclePass:
 		if rejected {
-			return LifecycleDrift
+			return verdict.LifecycleDrift
 		}
-		return LifecyclePass
+		return verdict.LifecyclePass
 	case lifecycleChanging:
 		if rejected || passed {
-			return LifecycleAmbiguous
+			return verdict.LifecycleAmbiguous
 		}
 		return ""
 	case lifecycleUnknown:
-		return LifecycleIndeterminate
+		return verdict.LifecycleIndeterminate
 	}
 	switch {
 	case rejected && wordsOf(ans, code, message):
-		return LifecycleMatch
+		return verdict.LifecycleMatch
 	case rejected, passed:
-		return LifecycleDrift
+		return verdict.LifecycleDrift
 	}
 	return ""
 }

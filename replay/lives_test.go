@@ -9,7 +9,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/recording"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // lives says how many requests there are in each recording in testdata/lives, and how many of
@@ -41,15 +41,15 @@ func TestLives(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var open []string
-			n := map[replay.Outcome]int{}
+			n := map[verdict.Outcome]int{}
 			requests := map[string]bool{}
-			err := recording.Verdicts(t.Context(), filepath.Join(folder, name), func(e *event.Event, v *replay.Verdict) error {
+			err := recording.Verdicts(t.Context(), filepath.Join(folder, name), func(e *event.Event, v *verdict.Verdict) error {
 				if requests[e.AuditID] {
 					t.Errorf("%s was judged twice", e.AuditID)
 				}
 				requests[e.AuditID] = true
 				n[v.Outcome]++
-				if v.Outcome != replay.OutcomeMatch && v.Outcome != replay.OutcomeNotJudged {
+				if v.Outcome != verdict.OutcomeMatch && v.Outcome != verdict.OutcomeNotJudged {
 					open = append(open, fmt.Sprintf("%s %s: %s %s by %s: recorded %s %q, replayed %s: %s", v.Outcome, e.AuditID, e.Verb, e.RequestURI, e.User.Username, v.Recorded, v.RecordedReason, v.Replayed, v.Cause))
 				}
 				return nil
@@ -57,7 +57,7 @@ func TestLives(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(requests) != want.requests || n[replay.OutcomeDrift] > 0 || n[replay.OutcomeAmbiguous] > want.ambiguous || n[replay.OutcomeIndeterminate] > want.indeterminate {
+			if len(requests) != want.requests || n[verdict.OutcomeDrift] > 0 || n[verdict.OutcomeAmbiguous] > want.ambiguous || n[verdict.OutcomeIndeterminate] > want.indeterminate {
 				t.Errorf("%d requests: %v, want %+v and no drift\n%s", len(requests), n, want, strings.Join(open, "\n"))
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/release"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // candidateConfig is a configuration the apiserver may have had instead of the one at base.
@@ -38,7 +39,7 @@ func (t *trial) otherConfigurations(from, to time.Time) []candidateConfig {
 	if t.history != nil {
 		raced := func(cfg *config.APIServer, at time.Time, text string) {
 			if cfg != nil && cfg != t.in.cfg {
-				cs.add(t.compiled(cfg, at), ClassConfigRaced, "configuration "+text)
+				cs.add(t.compiled(cfg, at), verdict.ClassConfigRaced, "configuration "+text)
 			}
 		}
 		raced(t.history.At(from), from, "before the apiserver's configuration changed")
@@ -59,7 +60,7 @@ func (t *trial) merged(cs *candidateConfigs) {
 		if cfg == nil || cfg.Source != "" {
 			continue
 		}
-		cs.add(t.eng.configured(cfg, nil, t.learned(cfg, name, t.base.At)), ClassSeveral, "configuration of the apiserver "+name)
+		cs.add(t.eng.configured(cfg, nil, t.learned(cfg, name, t.base.At)), verdict.ClassSeveral, "configuration of the apiserver "+name)
 	}
 }
 
@@ -70,10 +71,10 @@ func (t *trial) otherReleases(cs *candidateConfigs) {
 	for i, minor := range t.releases(t.e.Server, t.base.At) {
 		switch {
 		case given && t.differs(speaks, minor):
-			cs.add(t.eng.configured(t.in.cfg, kube, minor), ClassVersion,
+			cs.add(t.eng.configured(t.in.cfg, kube, minor), verdict.ClassVersion,
 				"rules of Kubernetes "+releaseName(minor)+", which the apiserver says it is, and not with those of the version that was given")
 		case !given && i > 0:
-			cs.add(t.eng.configured(t.in.cfg, kube, minor), ClassSeveral,
+			cs.add(t.eng.configured(t.in.cfg, kube, minor), verdict.ClassSeveral,
 				"rules of Kubernetes "+releaseName(minor)+", of which there was an apiserver at that time too")
 		}
 	}

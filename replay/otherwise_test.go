@@ -9,6 +9,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -65,21 +66,21 @@ func TestVersions(t *testing.T) {
 		cfg     *config.APIServer
 		servers map[string]*config.APIServer
 		seen    []*event.Event
-		outcome Outcome
+		outcome verdict.Outcome
 		class   string
 		text    string // within what the verdict says, or its configuration
 	}{
-		{"the log shows 1.31", nil, nil, []*event.Event{before("", 31)}, OutcomeMatch, "", ";release=1.31"},
-		{"the log shows 1.31, without a version given", nodeAndRBAC("d", 0), nil, []*event.Event{before("", 31)}, OutcomeMatch, "", ";apiserver=d;release=1.31"},
-		{"the log shows 1.31, and flags were guessed by", guessed, nil, []*event.Event{before("", 31)}, OutcomeMatch, "", ";release=1.31"},
-		{"the log shows 1.36", nil, nil, []*event.Event{before("", 36)}, OutcomeDrift, ClassAllowForbid, "no reason is recorded"},
-		{"the version is given", nodeAndRBAC("d", 31), nil, nil, OutcomeMatch, "", ";apiserver=d"},
-		{"nobody says the version", nil, nil, nil, OutcomeIndeterminate, ClassConfig, DoubtVersion + "Kubernetes 1.31 gives this answer"},
-		{"another version is given, and the log is silent", nodeAndRBAC("d", 36), nil, nil, OutcomeDrift, ClassAllowForbid, DoubtVersion + "Kubernetes 1.31"},
-		{"another version is given than the log shows", nodeAndRBAC("d", 36), nil, []*event.Event{before("", 31)}, OutcomeAmbiguous, ClassVersion, "rules of Kubernetes 1.31"},
-		{"another version is emulated", emulating, nil, []*event.Event{before("", 37)}, OutcomeDrift, ClassAllowForbid, ""},
-		{"logs of two versions were merged", nil, nil, []*event.Event{before("a", 36), before("b", 31)}, OutcomeAmbiguous, ClassSeveral, "rules of Kubernetes 1.31"},
-		{"logs of two apiservers were merged", nil, map[string]*config.APIServer{"a": nodeAndRBAC("a", 36), "b": nodeAndRBAC("b", 31)}, nil, OutcomeAmbiguous, ClassSeveral, "configuration of the apiserver b"},
+		{"the log shows 1.31", nil, nil, []*event.Event{before("", 31)}, verdict.OutcomeMatch, "", ";release=1.31"},
+		{"the log shows 1.31, without a version given", nodeAndRBAC("d", 0), nil, []*event.Event{before("", 31)}, verdict.OutcomeMatch, "", ";apiserver=d;release=1.31"},
+		{"the log shows 1.31, and flags were guessed by", guessed, nil, []*event.Event{before("", 31)}, verdict.OutcomeMatch, "", ";release=1.31"},
+		{"the log shows 1.36", nil, nil, []*event.Event{before("", 36)}, verdict.OutcomeDrift, verdict.ClassAllowForbid, "no reason is recorded"},
+		{"the version is given", nodeAndRBAC("d", 31), nil, nil, verdict.OutcomeMatch, "", ";apiserver=d"},
+		{"nobody says the version", nil, nil, nil, verdict.OutcomeIndeterminate, verdict.ClassConfig, verdict.DoubtVersion + "Kubernetes 1.31 gives this answer"},
+		{"another version is given, and the log is silent", nodeAndRBAC("d", 36), nil, nil, verdict.OutcomeDrift, verdict.ClassAllowForbid, verdict.DoubtVersion + "Kubernetes 1.31"},
+		{"another version is given than the log shows", nodeAndRBAC("d", 36), nil, []*event.Event{before("", 31)}, verdict.OutcomeAmbiguous, verdict.ClassVersion, "rules of Kubernetes 1.31"},
+		{"another version is emulated", emulating, nil, []*event.Event{before("", 37)}, verdict.OutcomeDrift, verdict.ClassAllowForbid, ""},
+		{"logs of two versions were merged", nil, nil, []*event.Event{before("a", 36), before("b", 31)}, verdict.OutcomeAmbiguous, verdict.ClassSeveral, "rules of Kubernetes 1.31"},
+		{"logs of two apiservers were merged", nil, map[string]*config.APIServer{"a": nodeAndRBAC("a", 36), "b": nodeAndRBAC("b", 31)}, nil, verdict.OutcomeAmbiguous, verdict.ClassSeveral, "configuration of the apiserver b"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := emptyCluster(t, tc.seen...)
@@ -110,11 +111,11 @@ func TestReasonOfAnotherVersion(t *testing.T) {
 	const text = "no relationship found between node 'n' and this object" // of 1.36: 1.31 lets no node read it
 	e := askedAtNoon("system:node:n", []string{"system:nodes", "system:authenticated"}, "get", "/api/v1/namespaces/x/serviceaccounts/y", "forbid", text)
 	v := New(Config{Apiserver: h}).Replay(e, s)
-	if v.Outcome != OutcomeMatch || !strings.HasSuffix(v.Config, ";release=1.36") {
+	if v.Outcome != verdict.OutcomeMatch || !strings.HasSuffix(v.Config, ";release=1.36") {
 		t.Errorf("%s %s: %s, by %s", v.Outcome, v.Class, v.Cause, v.Config)
 	}
 	e.Annotations = e.Annotations.Set(event.AnnotationReason, "can only create tokens for individual service accounts")
-	if v = New(Config{Apiserver: h}).Replay(e, s); v.Outcome != OutcomeMatch || !strings.HasSuffix(v.Config, ";release=1.31") {
+	if v = New(Config{Apiserver: h}).Replay(e, s); v.Outcome != verdict.OutcomeMatch || !strings.HasSuffix(v.Config, ";release=1.31") {
 		t.Errorf("%s %s: %s, by %s", v.Outcome, v.Class, v.Cause, v.Config)
 	}
 }
@@ -159,21 +160,21 @@ func TestUnmodelledAuthorizer(t *testing.T) {
 		decision, reason string
 		plain            string // class, nothing configured
 	}{
-		{"allow", "EKS Access Policy: allowed by ClusterRoleBinding AmazonEKSClusterAdminPolicy", ClassAuthorizer},
-		{"allow", "access granted by IAM permissions.", ClassAuthorizer},
-		{"forbid", "scopes [user:info] prevent this action", ClassAuthorizer},
-		{"forbid", "node: no relationship found between node 'n' and this object\nscopes", ClassAuthorizer},
-		{"allow", `RBAC: allowed by ClusterRoleBinding "x" of ClusterRole "y" to User "ann"`, ClassAllowForbid},
-		{"allow", "", ClassAllowForbid},
-		{"allow", "RBAC: allowed, trust me", ClassAllowForbid},
-		{"forbid", "webhook: node: no relationship found between node 'n' and this object", ClassReason},
-		{"forbid", "can only read resources of this type", ClassReason},
-		{"forbid", `RBAC: clusterrole.rbac.authorization.k8s.io "x" not found`, ClassReason},
+		{"allow", "EKS Access Policy: allowed by ClusterRoleBinding AmazonEKSClusterAdminPolicy", verdict.ClassAuthorizer},
+		{"allow", "access granted by IAM permissions.", verdict.ClassAuthorizer},
+		{"forbid", "scopes [user:info] prevent this action", verdict.ClassAuthorizer},
+		{"forbid", "node: no relationship found between node 'n' and this object\nscopes", verdict.ClassAuthorizer},
+		{"allow", `RBAC: allowed by ClusterRoleBinding "x" of ClusterRole "y" to User "ann"`, verdict.ClassAllowForbid},
+		{"allow", "", verdict.ClassAllowForbid},
+		{"allow", "RBAC: allowed, trust me", verdict.ClassAllowForbid},
+		{"forbid", "webhook: node: no relationship found between node 'n' and this object", verdict.ClassReason},
+		{"forbid", "can only read resources of this type", verdict.ClassReason},
+		{"forbid", `RBAC: clusterrole.rbac.authorization.k8s.io "x" not found`, verdict.ClassReason},
 	} {
 		e := askedAtNoon("ann", []string{"system:authenticated"}, "get", "/api/v1/pods", tc.decision, tc.reason)
 		s := emptyCluster(t, sightedAt(noon.Add(-time.Minute), "", 36))
 		v := New(Config{}).Replay(e, s)
-		if v.Class != tc.plain || (v.Outcome == OutcomeIndeterminate) != (tc.plain == ClassAuthorizer) {
+		if v.Class != tc.plain || (v.Outcome == verdict.OutcomeIndeterminate) != (tc.plain == verdict.ClassAuthorizer) {
 			t.Errorf("%s %q: %s %s: %s; want %s", tc.decision, tc.reason, v.Outcome, v.Class, v.Cause, tc.plain)
 		}
 		h := &config.History{}
@@ -192,7 +193,7 @@ func TestDoubts(t *testing.T) {
 	}
 	for meta, want := range map[string]string{
 		"": "",
-		`,"deletionTimestamp":"2026-01-02T10:59:00Z","finalizers":["foregroundDeletion"]`: DoubtObject + "ClusterRoleBinding b: it was being deleted by 2026-01-02T11:00:00Z",
+		`,"deletionTimestamp":"2026-01-02T10:59:00Z","finalizers":["foregroundDeletion"]`: verdict.DoubtObject + "ClusterRoleBinding b: it was being deleted by 2026-01-02T11:00:00Z",
 	} {
 		s := state.New("c")
 		if _, err := s.LoadSnapshot(state.Snapshot{Began: noon.Add(-time.Hour), Ended: noon.Add(-time.Hour), Kinds: state.Resources(), Objects: []state.Observation{
@@ -202,7 +203,7 @@ func TestDoubts(t *testing.T) {
 			t.Fatal(err)
 		}
 		v := New(Config{}).Replay(askedAtNoon("ann", nil, "get", "/api/v1/namespaces/n/pods/p", "forbid", ""), s)
-		if got := strings.Join(v.Missing, "\n"); v.Outcome != OutcomeDrift || got != want {
+		if got := strings.Join(v.Missing, "\n"); v.Outcome != verdict.OutcomeDrift || got != want {
 			t.Errorf("%s %s: %q, want %q", v.Outcome, v.Cause, got, want)
 		}
 	}
@@ -232,13 +233,13 @@ func TestLostAnswerIsNamed(t *testing.T) {
 	const named = `RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "r" to User "ann"`
 	for _, c := range []struct {
 		user, decision, reason string
-		outcome                Outcome
+		outcome                verdict.Outcome
 		missing                string
 	}{
-		{"ann", "forbid", "", OutcomeIndeterminate, lost},
-		{"ann", "allow", named, OutcomeIndeterminate, lost},
-		{"bob", "forbid", "", OutcomeMatch, ""},
-		{"bob", "allow", named, OutcomeDrift, DoubtObject + "ClusterRoleBinding b: " + state.LostAnswer + " by 2026-01-02T11:59:00Z: it may have been done"},
+		{"ann", "forbid", "", verdict.OutcomeIndeterminate, lost},
+		{"ann", "allow", named, verdict.OutcomeIndeterminate, lost},
+		{"bob", "forbid", "", verdict.OutcomeMatch, ""},
+		{"bob", "allow", named, verdict.OutcomeDrift, verdict.DoubtObject + "ClusterRoleBinding b: " + state.LostAnswer + " by 2026-01-02T11:59:00Z: it may have been done"},
 	} {
 		v := New(Config{}).Replay(askedAtNoon(c.user, nil, "get", "/api/v1/namespaces/n/pods/p", c.decision, c.reason), s)
 		if got := strings.Join(v.Missing, "\n"); v.Outcome != c.outcome || got != c.missing {
@@ -272,14 +273,14 @@ func TestCutBindingIsNamed(t *testing.T) {
 	const named = `RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "r" to User `
 	for _, c := range []struct {
 		user, verb, decision, reason string
-		outcome                      Outcome
+		outcome                      verdict.Outcome
 		missing                      string
 	}{
-		{"ann", "get", "allow", named + `"ann"`, OutcomeMatch, ""},
-		{"bob", "get", "allow", named + `"bob"`, OutcomeIndeterminate, part},
-		{"bob", "get", "forbid", "", OutcomeIndeterminate, part},
-		{"bob", "delete", "forbid", "", OutcomeMatch, ""},
-		{"ann", "delete", "allow", named + `"ann"`, OutcomeDrift, DoubtObject + "ClusterRoleBinding b: its event of 2026-01-02T11:59:00Z was too large to be kept whole: it holds more than is known"},
+		{"ann", "get", "allow", named + `"ann"`, verdict.OutcomeMatch, ""},
+		{"bob", "get", "allow", named + `"bob"`, verdict.OutcomeIndeterminate, part},
+		{"bob", "get", "forbid", "", verdict.OutcomeIndeterminate, part},
+		{"bob", "delete", "forbid", "", verdict.OutcomeMatch, ""},
+		{"ann", "delete", "allow", named + `"ann"`, verdict.OutcomeDrift, verdict.DoubtObject + "ClusterRoleBinding b: its event of 2026-01-02T11:59:00Z was too large to be kept whole: it holds more than is known"},
 	} {
 		v := New(Config{}).Replay(askedAtNoon(c.user, nil, c.verb, "/api/v1/namespaces/n/pods/p", c.decision, c.reason), s)
 		if got := strings.Join(v.Missing, "\n"); v.Outcome != c.outcome || got != c.missing {

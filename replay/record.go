@@ -5,13 +5,13 @@ import (
 	"strings"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay/authz"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // record is what an event says about its authorization. It is read only after the replica
 // has decided.
 type record struct {
-	decision Decision
+	decision verdict.Decision
 	reason   string
 	// class and cause say why there is no decision to judge; empty when there is one.
 	class, cause string
@@ -26,16 +26,16 @@ func readRecord(e *event.Event) record {
 	decision, found := e.Annotations.Get(event.AnnotationDecision)
 	reason, _ := e.Annotations.Get(event.AnnotationReason)
 	if e.Stage == event.StageRequestReceived {
-		return record{class: ClassRequestReceived, cause: "the stage RequestReceived is recorded before authorization"}
+		return record{class: verdict.ClassRequestReceived, cause: "the stage RequestReceived is recorded before authorization"}
 	}
 	switch decision {
 	case "allow":
-		return record{decision: DecisionAllow, reason: reason}
+		return record{decision: verdict.DecisionAllow, reason: reason}
 	case "forbid":
-		return record{decision: DecisionForbid, reason: reason}
+		return record{decision: verdict.DecisionForbid, reason: reason}
 	}
 	if found {
-		return record{class: ClassNoDecision, cause: "the recorded decision is " + strconv.Quote(clip(decision)) + ", neither allow nor forbid"}
+		return record{class: verdict.ClassNoDecision, cause: "the recorded decision is " + strconv.Quote(verdict.Clip(decision)) + ", neither allow nor forbid"}
 	}
 
 	code := e.Code()
@@ -46,27 +46,27 @@ func readRecord(e *event.Event) record {
 	not := func(class, cause string) record { return record{class: class, cause: cause} }
 	switch {
 	case code == 401:
-		return not(ClassUnauthenticated, "401: "+clip(message))
+		return not(verdict.ClassUnauthenticated, "401: "+verdict.Clip(message))
 	case reason == "internal error":
-		r := not(ClassAuthorizerError, "the authorizer returned an error (500 internal error)")
-		r.decision, r.reason = DecisionError, reason
+		r := not(verdict.ClassAuthorizerError, "the authorizer returned an error (500 internal error)")
+		r.decision, r.reason = verdict.DecisionError, reason
 		return r
 	case code == 400 && e.User.Username == "" && strings.HasPrefix(message, "invalid timeout specified in the request URL"):
-		return not(ClassBadTimeout, "400: "+clip(message))
+		return not(verdict.ClassBadTimeout, "400: "+verdict.Clip(message))
 	case code == 400 && e.ImpersonatedUser == nil && withoutUser(message):
-		return not(ClassImpersonationBad, "400: impersonation headers without a user name")
+		return not(verdict.ClassImpersonationBad, "400: impersonation headers without a user name")
 	case code == 403 && e.ImpersonatedUser == nil && refusesImpersonation(message):
-		return not(ClassImpersonationDenied, "403: "+clip(message))
+		return not(verdict.ClassImpersonationDenied, "403: "+verdict.Clip(message))
 	case code == 429:
-		return not(ClassTooManyRequests, "429 before authorization")
+		return not(verdict.ClassTooManyRequests, "429 before authorization")
 	case code == 503:
-		return not(ClassUnavailable, "503 before authorization")
+		return not(verdict.ClassUnavailable, "503 before authorization")
 	case e.Stage == event.StagePanic:
-		return not(ClassPanic, "the handler panicked")
+		return not(verdict.ClassPanic, "the handler panicked")
 	case code == 0:
-		return not(ClassNoDecision, "neither decision nor status are recorded")
+		return not(verdict.ClassNoDecision, "neither decision nor status are recorded")
 	}
-	r := not(ClassNoDecision, "no authorization annotations on a response "+strconv.Itoa(int(code)))
+	r := not(verdict.ClassNoDecision, "no authorization annotations on a response "+strconv.Itoa(int(code)))
 	r.unnoted = code >= 200 && code < 300
 	return r
 }
@@ -86,76 +86,4 @@ func refusesImpersonation(message string) bool {
 		strings.Contains(message, " cannot impersonate-on:") ||
 		strings.Contains(message, "impersonating the ") || strings.Contains(message, "impersonating an invalid key in extra") ||
 		strings.Contains(message, "impersonating empty values in extra") || strings.Contains(message, "impersonating a non-lowercase key")
-}
-
-// clip bounds text quoted from an event: clients choose how long it is.
-func clip(s string) string {
-	const limit = 200
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "") + "…"
-}
-
-// namedGrant is the binding and role a recorded reason names.
-type namedGrant struct {
-	bindingKind, bindingNamespace, binding string
-	roleKind, role                         string
-}
-
-// parseReason takes a recorded RBAC reason apart:
-//
-//	RBAC: allowed by RoleBinding "name/namespace" of Role "name" to User "name"
-func parseReason(reason string) (g namedGrant, ok bool) {
-	rest, ok := strings.CutPrefix(reason, "RBAC: allowed by ")
-	if !ok {
-		return g, false
-	}
-	var binding string
-	if g.bindingKind, binding, rest, ok = kindAndName(rest); !ok {
-		return g, false
-	}
-	if rest, ok = strings.CutPrefix(rest, " of "); !ok {
-		return g, false
-	}
-	if g.roleKind, g.role, rest, ok = kindAndName(rest); !ok || !strings.HasPrefix(rest, " to ") {
-		return g, false
-	}
-	g.binding = binding
-	if g.bindingKind == "RoleBinding" {
-		i := strings.LastIndexByte(binding, '/')
-		if i < 0 {
-			return g, false
-		}
-		g.binding, g.bindingNamespace = binding[:i], binding[i+1:]
-	}
-	return g, true
-}
-
-// ReasonNames returns the binding that a recorded RBAC reason names, for example "RoleBinding
-// namespace/name"; ok is false for every other reason.
-func ReasonNames(reason string) (binding string, ok bool) {
-	g, ok := parseReason(reason)
-	if !ok {
-		return "", false
-	}
-	k, _ := g.keys()
-	return authz.ObjectName(k), true
-}
-
-// BuiltInReason tells whether a recorded reason is in the words of authorizers that are built into
-// kube-apiserver, see authz.BuiltIn.
-func BuiltInReason(reason string) bool { return authz.BuiltIn(reason) }
-
-func kindAndName(s string) (kind, name, rest string, ok bool) {
-	kind, rest, ok = strings.Cut(s, " ")
-	if !ok {
-		return "", "", "", false
-	}
-	quoted, err := strconv.QuotedPrefix(rest)
-	if err != nil {
-		return "", "", "", false
-	}
-	name, err = strconv.Unquote(quoted)
-	return kind, name, rest[len(quoted):], err == nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/review"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // review puts the question of a recorded review to the replica, and compares what the
@@ -27,35 +28,35 @@ func (t *trial) review() {
 	if !recorded {
 		return // refused, or not at a level that records bodies
 	}
-	c := &ReviewCheck{Kind: q.Kind, User: q.User.Username, Groups: q.User.Groups, Attributes: q.Attributes, Reason: answered.Reason}
+	c := &verdict.ReviewCheck{Kind: q.Kind, User: q.User.Username, Groups: q.User.Groups, Attributes: q.Attributes, Reason: answered.Reason}
 	t.v.Review = c
-	c.Recorded = DecisionForbid
+	c.Recorded = verdict.DecisionForbid
 	if answered.Allowed {
-		c.Recorded = DecisionAllow
+		c.Recorded = verdict.DecisionAllow
 	}
 	if !ok {
-		c.Outcome, c.Cause = OutcomeIndeterminate, "the question is not recorded"
+		c.Outcome, c.Cause = verdict.OutcomeIndeterminate, "the question is not recorded"
 		return
 	}
 	// The replica's answer follows from the question alone.
 	ans := t.base.authorize(&q.User, &q.Attributes, t.bufs.other)
 	t.bufs.other = keep(t.bufs.other, ans.RBAC.Grants)
 	c.Replayed = ans.Decision
-	if c.Replayed == DecisionError {
-		c.Replayed = DecisionForbid // a review is answered with the error, and not allowed
+	if c.Replayed == verdict.DecisionError {
+		c.Replayed = verdict.DecisionForbid // a review is answered with the error, and not allowed
 	}
 	rec := record{decision: c.Recorded, reason: answered.Reason}
 	agrees := func(ans *authz.Answer) bool {
 		if answered.Error != "" && !answered.Allowed {
-			return ans.Decision == DecisionError || ans.CanFail()
+			return ans.Decision == verdict.DecisionError || ans.CanFail()
 		}
 		ok, _ := agreesWith(ans, &rec, t.bufs.reason)
 		return ok
 	}
-	lacks := ans.Decision == DecisionNone || ans.Free()
+	lacks := ans.Decision == verdict.DecisionNone || ans.Free()
 	missing, nodes := ans.Missing(), ans.NodeAsked()
 	if agrees(&ans) {
-		c.Outcome = OutcomeMatch
+		c.Outcome = verdict.OutcomeMatch
 		return
 	}
 	said := replayedText(&ans)
@@ -63,29 +64,29 @@ func (t *trial) review() {
 		ans := other.moment.authorize(&q.User, &q.Attributes, t.bufs.other)
 		t.bufs.other = keep(t.bufs.other, ans.RBAC.Grants)
 		if agrees(&ans) {
-			c.Outcome, c.Cause = OutcomeAmbiguous, "the answer agrees with the "+other.text
+			c.Outcome, c.Cause = verdict.OutcomeAmbiguous, "the answer agrees with the "+other.text
 			return
 		}
-		lacks = lacks || ans.Decision == DecisionNone || ans.Free()
+		lacks = lacks || ans.Decision == verdict.DecisionNone || ans.Free()
 	}
 	if lacks {
-		c.Outcome, c.Cause = OutcomeIndeterminate, "not known: "+strings.Join(missing, ", ")
+		c.Outcome, c.Cause = verdict.OutcomeIndeterminate, "not known: "+strings.Join(missing, ", ")
 		return
 	}
-	c.Outcome = OutcomeDrift
-	c.Cause = "answered " + c.Recorded.String() + " " + strconv.Quote(clip(answered.Reason)) + ", by the policy of that time " + said
-	t.v.find(review.FindingAnswer, clip(q.User.Username)+": "+c.Cause)
+	c.Outcome = verdict.OutcomeDrift
+	c.Cause = "answered " + c.Recorded.String() + " " + strconv.Quote(verdict.Clip(answered.Reason)) + ", by the policy of that time " + said
+	t.v.AddFinding(review.FindingAnswer, verdict.Clip(q.User.Username)+": "+c.Cause)
 }
 
 // replayedText is an answer in a few words.
 func replayedText(ans *authz.Answer) string {
-	if ans.Decision == DecisionAllow {
+	if ans.Decision == verdict.DecisionAllow {
 		if ans.ByRBAC() {
-			return "allow " + strconv.Quote(clip(string(ans.RBAC.Grants[0].AppendReason(nil))))
+			return "allow " + strconv.Quote(verdict.Clip(string(ans.RBAC.Grants[0].AppendReason(nil))))
 		}
 		return "allow by " + ans.Authorizer
 	}
-	return ans.Decision.String() + " " + strconv.Quote(clip(ans.Refusal()))
+	return ans.Decision.String() + " " + strconv.Quote(verdict.Clip(ans.Refusal()))
 }
 
 // tokenReview judges the user a TokenReview found as if they had made the request themselves.
@@ -94,24 +95,24 @@ func (t *trial) tokenReview() {
 	if !recorded {
 		return
 	}
-	c := &ReviewCheck{Kind: review.Token, User: answered.User.Username, Groups: answered.User.Groups, Recorded: DecisionForbid, Reason: answered.Error}
+	c := &verdict.ReviewCheck{Kind: review.Token, User: answered.User.Username, Groups: answered.User.Groups, Recorded: verdict.DecisionForbid, Reason: answered.Error}
 	t.v.Review = c
 	if !answered.Allowed {
-		c.Outcome, c.Cause = OutcomeNotJudged, "the token is not recorded, nor who it would have been: "+clip(answered.Error)
+		c.Outcome, c.Cause = verdict.OutcomeNotJudged, "the token is not recorded, nor who it would have been: "+verdict.Clip(answered.Error)
 		return
 	}
-	c.Recorded = DecisionAllow
+	c.Recorded = verdict.DecisionAllow
 	found := event.Event{
 		Stage: t.e.Stage, User: answered.User, Verb: t.e.Verb, RequestURI: t.e.RequestURI,
 		RequestReceivedTimestamp: t.e.RequestReceivedTimestamp, StageTimestamp: t.e.StageTimestamp,
 	}
 	r := t.evaluateIdentity(&found)
 	if len(r.Findings) == 0 {
-		c.Outcome, c.Replayed = OutcomeMatch, DecisionAllow
+		c.Outcome, c.Replayed = verdict.OutcomeMatch, verdict.DecisionAllow
 		return
 	}
 	f := r.Findings[0]
-	c.Outcome, c.Replayed = OutcomeDrift, DecisionForbid
+	c.Outcome, c.Replayed = verdict.OutcomeDrift, verdict.DecisionForbid
 	c.Cause = f.Name + ": " + f.Evidence
-	t.v.find(review.FindingToken, c.Cause)
+	t.v.AddFinding(review.FindingToken, c.Cause)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 var update = flag.Bool("update", false, "write the verdicts of testdata/*.txtar anew")
@@ -165,7 +166,7 @@ func apiserver(t *testing.T, parts map[string]*txtar.File) func(string, string) 
 }
 
 // describeChain writes what each authorizer of a configured chain answered.
-func describeChain(out *strings.Builder, v *Verdict) {
+func describeChain(out *strings.Builder, v *verdict.Verdict) {
 	for _, s := range v.Chain {
 		fmt.Fprintf(out, "  chain: %s: %s\n", s.Authorizer, strings.TrimSuffix(s.Answer+", "+s.Reason, ", "))
 	}
@@ -173,7 +174,7 @@ func describeChain(out *strings.Builder, v *Verdict) {
 
 // describeVerdict writes a verdict as a paragraph: outcome and class, what was asked, the
 // decision, and whatever else it has.
-func describeVerdict(out *strings.Builder, e *event.Event, v *Verdict) {
+func describeVerdict(out *strings.Builder, e *event.Event, v *verdict.Verdict) {
 	fmt.Fprintf(out, "%s %s %s\n", e.RequestReceivedTimestamp.Format("15:04:05.000"), v.Outcome, v.Class)
 	fmt.Fprintf(out, "  recorded %s, replayed %s %s\n", v.Recorded, v.Replayed, v.Authorizer)
 	line := func(name string, items ...string) {
@@ -183,7 +184,7 @@ func describeVerdict(out *strings.Builder, e *event.Event, v *Verdict) {
 			}
 		}
 	}
-	for _, g := range grantLines(v.Grants) {
+	for _, g := range v.Line(&event.Event{}).Grants {
 		line("grant", g.Binding+" "+g.Role+" "+g.Subject)
 	}
 	line("error", v.Errors...)
@@ -193,7 +194,7 @@ func describeVerdict(out *strings.Builder, e *event.Event, v *Verdict) {
 		line("not granted", c.Missing...)
 	}
 	line("identity", v.Identity...)
-	if a := v.Admission; a != (Admission{}) && a.Recorded != AdmissionNotRun {
+	if a := v.Admission; a != (verdict.Admission{}) && a.Recorded != verdict.AdmissionNotRun {
 		line("admission", strings.Join(strings.Fields(a.Recorded+" "+a.Plugin+" "), " "))
 		line("namespace lifecycle", a.NamespaceLifecycle)
 	}
@@ -245,7 +246,7 @@ func (st *step) user() event.User {
 	if u.Groups == nil && u.Username != "" {
 		u.Groups = []string{authn.GroupAuthenticated}
 	}
-	for _, key := range []string{authn.ExtraCredentialID, authn.ExtraNodeName, "scopes"} {
+	for _, key := range []string{event.ExtraCredentialID, event.ExtraNodeName, "scopes"} {
 		if values, ok := st.Extra[key]; ok {
 			u.Extra = append(u.Extra, event.ExtraEntry{Key: key, Values: values})
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // longestPath is how many bytes of a non-resource path tell accesses apart; the rest folds
@@ -132,7 +132,7 @@ func (h *hasher) number(n uint64) {
 }
 
 // accessKey returns the key of an access.
-func accessKey(h *hasher, subject string, groups uint64, a *replay.Attributes, name, path string) uint64 {
+func accessKey(h *hasher, subject string, groups uint64, a *verdict.Attributes, name, path string) uint64 {
 	h.d.Reset()
 	h.text(subject)
 	h.number(groups)
@@ -146,7 +146,7 @@ func accessKey(h *hasher, subject string, groups uint64, a *replay.Attributes, n
 // with sign -1 takes back the row with the same key and the same version. It leaves out
 // what is random per row, so that it compresses. What a verdict says in the columns that came
 // later (more) counts when there is any of it: rows from before keep their fingerprint.
-func fingerprint(h *hasher, r *replay.Row, grants []string, more []byte) uint64 {
+func fingerprint(h *hasher, r *verdict.Row, grants []string, more []byte) uint64 {
 	h.d.Reset()
 	h.number(uint64(r.Size))
 	h.number(r.Revision)
@@ -183,7 +183,7 @@ func fingerprint(h *hasher, r *replay.Row, grants []string, more []byte) uint64 
 
 // encodeGrant writes a grant as the JSON array the grants columns hold. The reason is left
 // out when it is the one the apiserver derives from the rest.
-func encodeGrant(g *replay.Grant) (string, error) {
+func encodeGrant(g *verdict.Grant) (string, error) {
 	fields := []any{g.BindingKind, g.BindingNamespace, g.Binding, g.RoleKind, g.Role, g.SubjectKind, g.SubjectNamespace, g.Subject, g.Rule}
 	if g.Reason != grantReason(g) {
 		fields = append(fields, g.Reason)
@@ -199,7 +199,7 @@ func encodeGrant(g *replay.Grant) (string, error) {
 
 // plainGrant reads what encodeGrant wrote of a grant without a reason of its own and without
 // anything that is escaped, which is nearly every one.
-func plainGrant(s string) (g replay.Grant, ok bool) {
+func plainGrant(s string) (g verdict.Grant, ok bool) {
 	rest, ok := strings.CutPrefix(s, "[")
 	if !ok || strings.IndexByte(s, '\\') >= 0 {
 		return g, false
@@ -222,12 +222,12 @@ func plainGrant(s string) (g replay.Grant, ok bool) {
 }
 
 // decodeGrant reads what encodeGrant wrote.
-func decodeGrant(s string) (replay.Grant, error) {
+func decodeGrant(s string) (verdict.Grant, error) {
 	if g, ok := plainGrant(s); ok {
 		return g, nil
 	}
 	var f []json.RawMessage
-	var g replay.Grant
+	var g verdict.Grant
 	if err := json.Unmarshal([]byte(s), &f); err != nil {
 		return g, fmt.Errorf("decode grant %q: %w", s, err)
 	}
@@ -249,7 +249,7 @@ func decodeGrant(s string) (replay.Grant, error) {
 // grantReason is what the RBAC authorizer of the apiserver prints for a grant
 // (k8s.io/kubernetes plugin/pkg/auth/authorizer/rbac, clusterRoleBindingDescriber and
 // roleBindingDescriber).
-func grantReason(g *replay.Grant) string {
+func grantReason(g *verdict.Grant) string {
 	binding := g.Binding
 	if g.BindingKind == "RoleBinding" {
 		binding += "/" + g.BindingNamespace

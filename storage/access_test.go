@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // A set of groups has one key, in whatever order and however often its members come.
@@ -29,7 +29,7 @@ func TestGroupSet(t *testing.T) {
 
 // A grant comes back as it was, by the short way where it is plain.
 func TestGrantComesBack(t *testing.T) {
-	plain := replay.Grant{BindingKind: "RoleBinding", BindingNamespace: "ns", Binding: "b", RoleKind: "Role", Role: "r", SubjectKind: "User", Subject: "ü,]", Rule: 12}
+	plain := verdict.Grant{BindingKind: "RoleBinding", BindingNamespace: "ns", Binding: "b", RoleKind: "Role", Role: "r", SubjectKind: "User", Subject: "ü,]", Rule: 12}
 	plain.Reason = grantReason(&plain)
 	quoted, reasoned := plain, plain
 	quoted.Subject = "a\",\"b\x00"
@@ -37,7 +37,7 @@ func TestGrantComesBack(t *testing.T) {
 	reasoned.Reason = "another"
 	for _, c := range []struct {
 		name  string
-		grant replay.Grant
+		grant verdict.Grant
 		plain bool
 	}{{"plain", plain, true}, {"quoted", quoted, false}, {"a reason of its own", reasoned, false}} {
 		t.Run(c.name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // doubted is how many inserts into a partition are looked up once it is in doubt what the
@@ -16,7 +16,7 @@ import (
 const doubted = 8
 
 // assure makes sure that the rows of a block that was inserted without an error are there.
-func (s *Store) assure(ctx context.Context, token string, rows []replay.Row, p *pendingBlock) error {
+func (s *Store) assure(ctx context.Context, token string, rows []verdict.Row, p *pendingBlock) error {
 	doubtful := rows
 	if f, others, ok := freshOf(rows); ok {
 		there, err := s.counted(ctx, rows[0].Position.Partition, f)
@@ -66,7 +66,7 @@ type fresh struct {
 }
 
 // freshOf divides a block; ok tells whether there are fresh rows that can be counted.
-func freshOf(rows []replay.Row) (f fresh, others []replay.Row, ok bool) {
+func freshOf(rows []verdict.Row) (f fresh, others []verdict.Row, ok bool) {
 	for i := range rows {
 		r := &rows[i]
 		m := minute(r.Event.RequestReceivedTimestamp)
@@ -108,7 +108,7 @@ type place struct {
 // as the block leaves them. Only rows with sign +1 are looked for: a −1 may have vanished in
 // a merge together with what it takes back, and is in the store when the +1 beside it is,
 // for both are in one part. A −1 without a +1 cannot be looked for and passes for stored.
-func (s *Store) stored(ctx context.Context, rows []replay.Row) (map[event.Hash128]bool, error) {
+func (s *Store) stored(ctx context.Context, rows []verdict.Row) (map[event.Hash128]bool, error) {
 	have := make(map[event.Hash128]bool, len(rows))
 	want := make(map[place]event.Hash128, len(rows))
 	offsets := make([]int64, 0, len(rows))

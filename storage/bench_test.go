@@ -12,13 +12,13 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/perevent"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // corpus returns rows made of a whole recorded log when RETRIAL_CORPUS names its folder,
 // else of the slice in testdata; n rows, repeated with shifted times as often as needed.
-func corpus(b *testing.B, n int) []replay.Row {
+func corpus(b *testing.B, n int) []verdict.Row {
 	b.Helper()
 	all := lines(b)
 	if dir := os.Getenv("RETRIAL_CORPUS"); dir != "" {
@@ -28,7 +28,7 @@ func corpus(b *testing.B, n int) []replay.Row {
 		}
 		all = bytes.Split(bytes.TrimSpace(data), []byte("\n"))
 	}
-	out := make([]replay.Row, 0, n)
+	out := make([]verdict.Row, 0, n)
 	for round := 0; len(out) < n; round++ {
 		part := all[:min(len(all), n-len(out))]
 		in := rowsOf(b, part, "c", 0, received)
@@ -42,7 +42,7 @@ func corpus(b *testing.B, n int) []replay.Row {
 }
 
 // shift moves a row in time and gives it the keys of its new time.
-func shift(r *replay.Row, by time.Duration) {
+func shift(r *verdict.Row, by time.Duration) {
 	r.Event.RequestReceivedTimestamp = r.Event.RequestReceivedTimestamp.Add(by)
 	r.Event.StageTimestamp = r.Event.StageTimestamp.Add(by)
 	r.Request = event.RequestKey(r.Cluster, r.Event)

@@ -7,7 +7,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Bits of the shape column: optional objects that are there, even when empty.
@@ -34,11 +34,11 @@ type block struct {
 	rows   int
 	hash   hasher
 	folds  *folds
-	grants map[replay.Grant]string // encoded before, bounded
-	list   []string                // encoded grants of the row at hand
-	mem    chunks                  // of its textColumn
-	more   []byte                  // what else of its verdict tells versions apart, see appendMore
-	text   []byte                  // scratch
+	grants map[verdict.Grant]string // encoded before, bounded
+	list   []string                 // encoded grants of the row at hand
+	mem    chunks                   // of its textColumn
+	more   []byte                   // what else of its verdict tells versions apart, see appendMore
+	text   []byte                   // scratch
 
 	foldedAs map[string]int // what of the rows is not counted by itself, by cause
 
@@ -107,7 +107,7 @@ func (c *userColumns) append(u *event.User) {
 const maxGrants = 1 << 14
 
 func newBlock(f *folds) *block {
-	b := &block{folds: f, foldedAs: map[string]int{}, grants: map[replay.Grant]string{}}
+	b := &block{folds: f, foldedAs: map[string]int{}, grants: map[verdict.Grant]string{}}
 	b.requestKey.Size, b.content.Size = 16, 16
 	for _, c := range []*textColumn{
 		&b.objectResourceVersion, &b.requestObject, &b.responseObject,
@@ -179,7 +179,7 @@ func (b *block) reset() {
 }
 
 // append adds a row. Nothing of the row is referenced afterwards.
-func (b *block) append(r *replay.Row) error {
+func (b *block) append(r *verdict.Row) error {
 	e := r.Event
 	if e == nil {
 		return fmt.Errorf("row %d/%d/%d has no event", r.Position.Epoch, r.Position.Partition, r.Position.Offset)
@@ -196,7 +196,7 @@ func (b *block) append(r *replay.Row) error {
 	return nil
 }
 
-func (b *block) appendMarks(r *replay.Row) {
+func (b *block) appendMarks(r *verdict.Row) {
 	for _, m := range r.Marks {
 		b.hits.items.Append(m.Name)
 		b.hitKeys.items.Append(storedKey(m.Key, r.Event.AuditID))
@@ -217,7 +217,7 @@ func storedKey(key uint64, auditID string) uint64 {
 	return key
 }
 
-func (b *block) appendPlace(r *replay.Row) {
+func (b *block) appendPlace(r *verdict.Row) {
 	e := r.Event
 	b.cluster.Append(r.Cluster)
 	b.source.Append(r.Source)
@@ -313,9 +313,9 @@ func (b *block) unknown(at string, members []event.Member) {
 }
 
 // noVerdict stands for the verdict of rows that have none: every column empty.
-var noVerdict replay.Verdict //nolint:gochecknoglobals // an empty value, never written
+var noVerdict verdict.Verdict //nolint:gochecknoglobals // an empty value, never written
 
-func (b *block) appendVerdict(r *replay.Row) error {
+func (b *block) appendVerdict(r *verdict.Row) error {
 	v := r.Verdict
 	if v == nil {
 		v = &noVerdict
@@ -382,7 +382,7 @@ func (b *block) appendVerdict(r *replay.Row) error {
 	return b.appendMore(r, v)
 }
 
-func (b *block) appendGrants(to *lowCardArray, grants []replay.Grant) error {
+func (b *block) appendGrants(to *lowCardArray, grants []verdict.Grant) error {
 	for i := range grants {
 		text, err := b.grant(&grants[i])
 		if err != nil {
@@ -396,7 +396,7 @@ func (b *block) appendGrants(to *lowCardArray, grants []replay.Grant) error {
 }
 
 // grant returns a grant as the columns hold it.
-func (b *block) grant(g *replay.Grant) (string, error) {
+func (b *block) grant(g *verdict.Grant) (string, error) {
 	text, ok := b.grants[*g]
 	if !ok {
 		var err error

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/schema"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestClusterFormParses gives every statement of the cluster form to the engine's parser.
@@ -50,7 +50,7 @@ func TestOneNodeCluster(t *testing.T) {
 	in := rows(t, "c", 0)
 	insert(t, s, "a", in)
 	insert(t, s, "a", in) // the token holds through the table over all shards
-	var block []replay.Row
+	var block []verdict.Row
 	for i, r := range in {
 		if corrected(i, r) {
 			old := r

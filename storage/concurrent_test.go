@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestConcurrent inserts into four partitions at once, each block twice, while readers
@@ -53,7 +53,7 @@ func TestConcurrent(t *testing.T) {
 	g.Go(func() error {
 		for range 10 {
 			cctx, cancel := context.WithCancel(ctx)
-			err := s.Affected(cctx, replay.AffectedFilter{Cluster: "c", Partitions: []int32{0, 1, 2, 3}}, func(replay.Row) error {
+			err := s.Affected(cctx, verdict.AffectedFilter{Cluster: "c", Partitions: []int32{0, 1, 2, 3}}, func(verdict.Row) error {
 				cancel() // a reader that goes away in the middle
 				return nil
 			})

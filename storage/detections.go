@@ -9,7 +9,7 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // This file has what the detections ask of events: sums of marks, and the marked requests.
@@ -21,7 +21,7 @@ const overlap = 5 * time.Minute
 
 // MarkSums returns the sums that may have changed after a time by the store's clock, and the
 // time to ask from next; the zero time asks for all. A rule's sum of a slot comes whole.
-func (s *Store) MarkSums(ctx context.Context, since time.Time) (sums []replay.MarkSum, next time.Time, err error) {
+func (s *Store) MarkSums(ctx context.Context, since time.Time) (sums []verdict.MarkSum, next time.Time, err error) {
 	var newest int64
 	p := clickhouse.Parameters{"since": fmt.Sprint(max(since.Unix(), 0))}
 	if err := s.conn.QueryRow(ctx, "SELECT toInt64(toUnixTimestamp(max(changed))) FROM "+s.table("detections")).Scan(&newest); err != nil {
@@ -33,7 +33,7 @@ func (s *Store) MarkSums(ctx context.Context, since time.Time) (sums []replay.Ma
 	}
 	sums, err = collect(ctx, s, `SELECT cluster, rule, toInt64(toUnixTimestamp(slot)), sum(count), sum(digest)
 FROM %[1]s.detections`+only+`
-GROUP BY cluster, rule, slot`, p, func(m *replay.MarkSum) ([]any, func()) {
+GROUP BY cluster, rule, slot`, p, func(m *verdict.MarkSum) ([]any, func()) {
 		var at int64
 		return []any{&m.Cluster, &m.Rule, &at, &m.Count, &m.Digest}, func() { m.Slot = time.Unix(at, 0).UTC() }
 	})
@@ -51,7 +51,7 @@ const (
 	markKey = "if(hit_keys[" + markAt + "] = 0, xxHash64(audit_id), hit_keys[" + markAt + "])"
 )
 
-func markWhere(f replay.MarkFilter) (string, clickhouse.Parameters) {
+func markWhere(f verdict.MarkFilter) (string, clickhouse.Parameters) {
 	return markSpan + " AND " + marked +
 			" AND toUnixTimestamp64Micro(request_received) >= {from:Int64} AND toUnixTimestamp64Micro(request_received) < {to:Int64}",
 		clickhouse.Parameters{
@@ -66,7 +66,7 @@ func markWhere(f replay.MarkFilter) (string, clickhouse.Parameters) {
 const thrift = "\nSETTINGS max_threads = 1, max_bytes_before_external_group_by = 268435456"
 
 // MarkedCount returns how many standing rows the filter selects; its panes are not looked at.
-func (s *Store) MarkedCount(ctx context.Context, f replay.MarkFilter) (n int64, err error) {
+func (s *Store) MarkedCount(ctx context.Context, f verdict.MarkFilter) (n int64, err error) {
 	where, p := markWhere(f)
 	if err := s.conn.QueryRow(params(ctx, p), "SELECT sum(toInt64(sign)) FROM "+s.table("events")+" WHERE "+where+thrift).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count requests marked by %s: %w", f.Rule, err)
@@ -90,7 +90,7 @@ GROUP BY key HAVING toUnixTimestamp(min(slot)) = {day:UInt32}`,
 
 // FirstTimes returns the earliest standing request of each of the keys within the filter's
 // stretch; those without one are left out.
-func (s *Store) FirstTimes(ctx context.Context, f replay.MarkFilter, keys []uint64) ([]replay.KeyTime, error) {
+func (s *Store) FirstTimes(ctx context.Context, f verdict.MarkFilter, keys []uint64) ([]verdict.KeyTime, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
@@ -106,7 +106,7 @@ FROM
     FROM %[1]s.events WHERE `+where+` AND key IN (SELECT arrayJoin(CAST('[`+strings.Join(list, ",")+`]', 'Array(UInt64)')))
     GROUP BY key, received HAVING sum(toInt64(sign)) > 0
 )
-GROUP BY key`+thrift, p, func(k *replay.KeyTime) ([]any, func()) {
+GROUP BY key`+thrift, p, func(k *verdict.KeyTime) ([]any, func()) {
 		var us int64
 		return []any{&k.Key, &us}, func() { k.First = fromMicro(us) }
 	})

@@ -12,14 +12,14 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/retrial-io/retrial/analysis/detect"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // marked gives the judged rows of a slice of a log marks: a rule on single requests, one
 // that counts, grouped by subject or by audit ID, and one that looks for something new.
-func marked(t testing.TB, cluster string) []replay.Row {
+func marked(t testing.TB, cluster string) []verdict.Row {
 	t.Helper()
 	in := rows(t, cluster, 0)
 	for i := range in {
@@ -29,18 +29,18 @@ func marked(t testing.TB, cluster string) []replay.Row {
 		}
 		subject := xxhash.Sum64String(r.Event.EffectiveUser().Username)
 		if r.Event.Verb == "create" {
-			r.Marks = append(r.Marks, replay.Mark{Name: "created", Key: subject})
+			r.Marks = append(r.Marks, verdict.Mark{Name: "created", Key: subject})
 		}
-		r.Marks = append(r.Marks, replay.Mark{Name: fmt.Sprintf("often/%d", 1+2*(i%2)), Key: subject},
-			replay.Mark{Name: "new" + replay.MarkFirst, Key: subject},
-			replay.Mark{Name: "twice/1", Key: xxhash.Sum64String(r.Event.AuditID)}, replay.Mark{Name: "zero", Key: 0})
+		r.Marks = append(r.Marks, verdict.Mark{Name: fmt.Sprintf("often/%d", 1+2*(i%2)), Key: subject},
+			verdict.Mark{Name: "new" + verdict.MarkFirst, Key: subject},
+			verdict.Mark{Name: "twice/1", Key: xxhash.Sum64String(r.Event.AuditID)}, verdict.Mark{Name: "zero", Key: 0})
 	}
 	return in
 }
 
 // want are the rows with a mark of a rule.
-func want(in []replay.Row, rule string) map[string]replay.Mark {
-	out := map[string]replay.Mark{}
+func want(in []verdict.Row, rule string) map[string]verdict.Mark {
+	out := map[string]verdict.Mark{}
 	for _, r := range in {
 		for _, m := range r.Marks {
 			if m.Name == rule || len(m.Name) > len(rule) && m.Name[:len(rule)+1] == rule+"/" {
@@ -52,8 +52,8 @@ func want(in []replay.Row, rule string) map[string]replay.Mark {
 }
 
 // always is a filter of everything.
-func always(cluster, rule string) replay.MarkFilter {
-	return replay.MarkFilter{Cluster: cluster, Rule: rule, From: time.Unix(0, 0).UTC(), To: time.Unix(1<<32, 0).UTC()}
+func always(cluster, rule string) verdict.MarkFilter {
+	return verdict.MarkFilter{Cluster: cluster, Rule: rule, From: time.Unix(0, 0).UTC(), To: time.Unix(1<<32, 0).UTC()}
 }
 
 // TestMarks: what is marked is found by its mark, counted in the sums, and no longer when a
@@ -64,13 +64,13 @@ func TestMarks(t *testing.T) {
 	in := marked(t, "c")
 	insert(t, s, "a", in)
 	insert(t, s, "other", marked(t, "d"))
-	check := func(what string, in []replay.Row) {
+	check := func(what string, in []verdict.Row) {
 		t.Helper()
 		for _, rule := range []string{"created", "often", "new", "twice", "zero"} {
-			found := map[string]replay.Mark{}
-			if err := s.Marked(ctx, []replay.MarkFilter{always("c", rule)}, func(r replay.Row, _ []int) error {
+			found := map[string]verdict.Mark{}
+			if err := s.Marked(ctx, []verdict.MarkFilter{always("c", rule)}, func(r verdict.Row, _ []int) error {
 				for _, m := range r.Marks {
-					if _, ok := want([]replay.Row{{EventKey: r.EventKey, Marks: []replay.Mark{m}}}, rule)[r.EventKey.String()]; ok {
+					if _, ok := want([]verdict.Row{{EventKey: r.EventKey, Marks: []verdict.Mark{m}}}, rule)[r.EventKey.String()]; ok {
 						found[r.EventKey.String()] = m
 					}
 				}
@@ -117,7 +117,7 @@ func TestMarks(t *testing.T) {
 	before := digests()
 
 	// Every other marked row loses its marks, or gets another key.
-	var fix []replay.Row
+	var fix []verdict.Row
 	back := slices.Clone(in)
 	for i := range in {
 		if in[i].Verdict == nil || i%2 == 0 {
@@ -127,7 +127,7 @@ func TestMarks(t *testing.T) {
 		old.Sign, fresh.Revision = -1, 2
 		fresh.Marks = nil
 		if i%3 == 0 {
-			fresh.Marks = []replay.Mark{{Name: "created", Key: 99}}
+			fresh.Marks = []verdict.Mark{{Name: "created", Key: 99}}
 		}
 		fix = append(fix, old, fresh)
 		in[i] = fresh
@@ -159,12 +159,12 @@ func TestMarksRecover(t *testing.T) {
 	s := storagetest.Open(t)
 	ctx := context.Background()
 	insert(t, s, "a", marked(t, "c"))
-	sums := func() []replay.MarkSum {
+	sums := func() []verdict.MarkSum {
 		list, _, err := s.MarkSums(ctx, time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		slices.SortFunc(list, func(a, b replay.MarkSum) int {
+		slices.SortFunc(list, func(a, b verdict.MarkSum) int {
 			return slices.Compare([]string{a.Rule, a.Slot.String()}, []string{b.Rule, b.Slot.String()})
 		})
 		return list
@@ -179,7 +179,7 @@ func TestMarksRecover(t *testing.T) {
 		if err := s.Recover(ctx, 0, 1, nil); err != nil {
 			t.Fatal(err)
 		}
-		after := slices.DeleteFunc(sums(), func(m replay.MarkSum) bool { return m.Count == 0 && m.Digest == 0 })
+		after := slices.DeleteFunc(sums(), func(m verdict.MarkSum) bool { return m.Count == 0 && m.Digest == 0 })
 		if !reflect.DeepEqual(after, before) {
 			t.Errorf("%s: recovered to\n%+v, was\n%+v", harm, after, before)
 		}
@@ -215,7 +215,7 @@ func TestPanes(t *testing.T) {
 	}
 	f := always("c", "often")
 	f.Every = every
-	byFilter, err := s.PaneCounts(ctx, []replay.MarkFilter{f}, [][]replay.Threshold{{{AtLeast: 5}, {AtLeast: 3}}})
+	byFilter, err := s.PaneCounts(ctx, []verdict.MarkFilter{f}, [][]verdict.Threshold{{{AtLeast: 5}, {AtLeast: 3}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestPanes(t *testing.T) {
 				t.Errorf("pane %+v has %v, want %v", p, g.Counts[i], w)
 			}
 			if i%2 == 0 {
-				f.Panes = append(f.Panes, replay.Pane{Key: g.Key, Number: n})
+				f.Panes = append(f.Panes, verdict.Pane{Key: g.Key, Number: n})
 				some[p] = true
 			}
 		}
@@ -247,7 +247,7 @@ func TestPanes(t *testing.T) {
 		expected += counts[p][0]
 	}
 	f.Reads = []string{"sourceIP", "verdict.grants"}
-	if err := s.Marked(ctx, []replay.MarkFilter{f}, func(r replay.Row, _ []int) error {
+	if err := s.Marked(ctx, []verdict.MarkFilter{f}, func(r verdict.Row, _ []int) error {
 		if found++; len(r.Event.RequestObject)+len(r.Event.ResponseObject) > 0 || r.Event.AuditID == "" || r.Verdict == nil {
 			t.Errorf("row without its bodies is %+v", r)
 		}
@@ -291,8 +291,8 @@ func TestPaneValues(t *testing.T) {
 				want[key] = true
 			}
 		}
-		thresholds := []replay.Threshold{{AtLeast: atLeast, Distinct: []string{"ns", "name"}}, {AtLeast: 1, Distinct: []string{"userAgent"}}}
-		got, err := s.PaneCounts(t.Context(), []replay.MarkFilter{f}, [][]replay.Threshold{thresholds})
+		thresholds := []verdict.Threshold{{AtLeast: atLeast, Distinct: []string{"ns", "name"}}, {AtLeast: 1, Distinct: []string{"userAgent"}}}
+		got, err := s.PaneCounts(t.Context(), []verdict.MarkFilter{f}, [][]verdict.Threshold{thresholds})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -313,11 +313,11 @@ func TestPaneValues(t *testing.T) {
 		if !storage.Countable(v.Name) {
 			continue
 		}
-		if _, err := s.PaneCounts(t.Context(), []replay.MarkFilter{f}, [][]replay.Threshold{{{AtLeast: 1, Distinct: []string{v.Name}}}}); err != nil {
+		if _, err := s.PaneCounts(t.Context(), []verdict.MarkFilter{f}, [][]verdict.Threshold{{{AtLeast: 1, Distinct: []string{v.Name}}}}); err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 		}
 	}
-	if _, err := s.PaneCounts(t.Context(), []replay.MarkFilter{f}, [][]replay.Threshold{{{AtLeast: 1, Distinct: []string{"groups"}}}}); err == nil || !strings.Contains(err.Error(), `"groups"`) {
+	if _, err := s.PaneCounts(t.Context(), []verdict.MarkFilter{f}, [][]verdict.Threshold{{{AtLeast: 1, Distinct: []string{"groups"}}}}); err == nil || !strings.Contains(err.Error(), `"groups"`) {
 		t.Errorf("a list was counted: %v", err)
 	}
 }
@@ -341,14 +341,14 @@ func TestMarkedTogether(t *testing.T) {
 		}
 	}
 	middle := first.Add(last.Sub(first) / 2)
-	part := func(rule string, from, to time.Time) replay.MarkFilter {
-		return replay.MarkFilter{Cluster: "c", Rule: rule, From: from, To: to, Every: time.Minute}
+	part := func(rule string, from, to time.Time) verdict.MarkFilter {
+		return verdict.MarkFilter{Cluster: "c", Rule: rule, From: from, To: to, Every: time.Minute}
 	}
-	filters := []replay.MarkFilter{
+	filters := []verdict.MarkFilter{
 		always("c", "created"), part("often", first, middle), part("often", middle, last), part("often", first, last), part("new", first, middle), always("c", "no such rule"),
 	}
-	pairs := []replay.Threshold{{AtLeast: 1}, {AtLeast: 1, Distinct: []string{"name", "sourceIP"}}}
-	thresholds := [][]replay.Threshold{{{AtLeast: 2}}, pairs, pairs, pairs, {{AtLeast: 1}}, {{AtLeast: 1}}}
+	pairs := []verdict.Threshold{{AtLeast: 1}, {AtLeast: 1, Distinct: []string{"name", "sourceIP"}}}
+	thresholds := [][]verdict.Threshold{{{AtLeast: 2}}, pairs, pairs, pairs, {{AtLeast: 1}}, {{AtLeast: 1}}}
 	together, err := s.PaneCounts(ctx, filters, thresholds)
 	if err != nil {
 		t.Fatal(err)
@@ -364,11 +364,11 @@ func TestMarkedTogether(t *testing.T) {
 	}
 	for _, g := range together[2] {
 		for _, n := range g.Panes {
-			filters[2].Panes = append(filters[2].Panes, replay.Pane{Key: g.Key, Number: n})
+			filters[2].Panes = append(filters[2].Panes, verdict.Pane{Key: g.Key, Number: n})
 		}
 	}
 	got, rows := make([]map[string]bool, len(filters)), map[string]int{}
-	if err := s.Marked(ctx, filters, func(r replay.Row, selected []int) error {
+	if err := s.Marked(ctx, filters, func(r verdict.Row, selected []int) error {
 		rows[r.EventKey.String()]++
 		for _, i := range selected {
 			if got[i] == nil {
@@ -387,7 +387,7 @@ func TestMarkedTogether(t *testing.T) {
 	}
 	for i := range filters {
 		var alone map[string]bool
-		if err := s.Marked(ctx, filters[i:i+1], func(r replay.Row, _ []int) error {
+		if err := s.Marked(ctx, filters[i:i+1], func(r verdict.Row, _ []int) error {
 			if alone == nil {
 				alone = map[string]bool{}
 			}
@@ -403,11 +403,11 @@ func TestMarkedTogether(t *testing.T) {
 }
 
 // paneTotals are counts by group and pane.
-func paneTotals(groups []replay.PaneCounts) map[replay.Pane][]int64 {
-	out := map[replay.Pane][]int64{}
+func paneTotals(groups []verdict.PaneCounts) map[verdict.Pane][]int64 {
+	out := map[verdict.Pane][]int64{}
 	for _, g := range groups {
 		for i, n := range g.Panes {
-			out[replay.Pane{Key: g.Key, Number: n}] = g.Counts[i]
+			out[verdict.Pane{Key: g.Key, Number: n}] = g.Counts[i]
 		}
 	}
 	return out
@@ -418,23 +418,23 @@ func TestFindingsAreKept(t *testing.T) {
 	s := storagetest.Open(t)
 	ctx := context.Background()
 	at := func(n int) time.Time { return received.Add(time.Duration(n) * time.Microsecond) }
-	f := replay.StoredFinding{Cluster: "c '\\", Rule: "r", ID: "1", Severity: "high", Subject: "bob\t\n\x1b", AuditID: "x", First: at(1), Last: at(9), Count: 3,
+	f := verdict.StoredFinding{Cluster: "c '\\", Rule: "r", ID: "1", Severity: "high", Subject: "bob\t\n\x1b", AuditID: "x", First: at(1), Last: at(9), Count: 3,
 		Span: received.Truncate(time.Hour), Body: []byte(`{"id":"1"}`), Updated: at(1)}
 	more, other := f, f
 	more.Count, more.Body, more.Updated = 4, []byte(`{"id":"1","count":4}`), at(2)
 	other.ID, other.First, other.Updated = "2", at(2), at(2)
-	for _, list := range [][]replay.StoredFinding{{more, other}, {f}, {more}, nil} {
+	for _, list := range [][]verdict.StoredFinding{{more, other}, {f}, {more}, nil} {
 		if err := s.SaveFindings(ctx, list); err != nil {
 			t.Fatal(err)
 		}
 	}
 	got, err := s.Findings(ctx, storage.FindingFilter{})
-	if err != nil || !reflect.DeepEqual(got, []replay.StoredFinding{other, more}) {
+	if err != nil || !reflect.DeepEqual(got, []verdict.StoredFinding{other, more}) {
 		t.Errorf("findings %+v, %v", got, err)
 	}
 	gone := more
 	gone.Withdrawn, gone.Updated = true, at(3)
-	if err := s.SaveFindings(ctx, []replay.StoredFinding{gone}); err != nil {
+	if err := s.SaveFindings(ctx, []verdict.StoredFinding{gone}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := s.Findings(ctx, storage.FindingFilter{Cluster: f.Cluster}); err != nil || len(got) != 1 || got[0].ID != "2" {
@@ -454,13 +454,13 @@ func TestFindingsAreKept(t *testing.T) {
 			t.Errorf("%s: findings %+v, %v", name, got, err)
 		}
 	}
-	done := replay.SpanDone{Cluster: "c", Rule: "r", Span: f.Span, Digest: -7, Updated: at(1)}
+	done := verdict.SpanDone{Cluster: "c", Rule: "r", Span: f.Span, Digest: -7, Updated: at(1)}
 	newer := done
 	newer.Digest, newer.Updated = 8, at(2)
-	if err := s.SaveSpansDone(ctx, []replay.SpanDone{newer, done}); err != nil {
+	if err := s.SaveSpansDone(ctx, []verdict.SpanDone{newer, done}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.SpansDone(ctx); err != nil || !reflect.DeepEqual(got, []replay.SpanDone{newer}) {
+	if got, err := s.SpansDone(ctx); err != nil || !reflect.DeepEqual(got, []verdict.SpanDone{newer}) {
 		t.Errorf("done %+v, %v", got, err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/ClickHouse/ch-go/proto"
 	"github.com/ClickHouse/clickhouse-go/v2"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // FindingFilter selects findings for a list. Empty members do not restrict.
@@ -33,7 +33,7 @@ type FindingCursor struct {
 }
 
 // CursorOfFinding returns the cursor of a finding.
-func CursorOfFinding(f *replay.StoredFinding) FindingCursor {
+func CursorOfFinding(f *verdict.StoredFinding) FindingCursor {
 	return FindingCursor{First: f.First.UnixMicro(), ID: f.ID}
 }
 
@@ -69,7 +69,7 @@ func (f *FindingFilter) where() (string, clickhouse.Parameters) {
 const findingColumns = `cluster, finding, key, severity, subject, audit_id, toUnixTimestamp64Micro(first_seen), toUnixTimestamp64Micro(last_seen), requests,
     toInt64(toUnixTimestamp(span)), detail, withdrawn, toUnixTimestamp64Micro(updated)`
 
-func findingTargets(f *replay.StoredFinding) ([]any, func()) {
+func findingTargets(f *verdict.StoredFinding) ([]any, func()) {
 	var first, last, span, updated int64
 	var body string
 	var withdrawn uint8
@@ -80,7 +80,7 @@ func findingTargets(f *replay.StoredFinding) ([]any, func()) {
 }
 
 // Findings lists findings that stand, by their first request, newest first.
-func (s *Store) Findings(ctx context.Context, f FindingFilter) ([]replay.StoredFinding, error) {
+func (s *Store) Findings(ctx context.Context, f FindingFilter) ([]verdict.StoredFinding, error) {
 	where, p := f.where()
 	if f.Before.ID != "" {
 		where += " AND (toUnixTimestamp64Micro(first_seen), key) < ({at_first:Int64}, {at_key:String})"
@@ -118,7 +118,7 @@ func (s *Store) FindingCounts(ctx context.Context, f FindingFilter) ([]RuleCount
 
 // FindingsOf returns every finding of a cluster's rules and spans, of each rule in each of the
 // spans, withdrawn ones included.
-func (s *Store) FindingsOf(ctx context.Context, cluster string, rules []string, spans []time.Time) ([]replay.StoredFinding, error) {
+func (s *Store) FindingsOf(ctx context.Context, cluster string, rules []string, spans []time.Time) ([]verdict.StoredFinding, error) {
 	begins := make([]uint32, len(spans))
 	for i, at := range spans {
 		begins[i] = clampSeconds(at)
@@ -133,7 +133,7 @@ func (s *Store) FindingsOf(ctx context.Context, cluster string, rules []string, 
 
 // SaveFindings stores findings. Of each the one with the newest Updated stands; saving one
 // again changes nothing.
-func (s *Store) SaveFindings(ctx context.Context, list []replay.StoredFinding) error {
+func (s *Store) SaveFindings(ctx context.Context, list []verdict.StoredFinding) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -171,9 +171,9 @@ func (s *Store) SaveFindings(ctx context.Context, list []replay.StoredFinding) e
 }
 
 // SpansDone returns from which marks the findings of each rule and span were worked out.
-func (s *Store) SpansDone(ctx context.Context) ([]replay.SpanDone, error) {
+func (s *Store) SpansDone(ctx context.Context) ([]verdict.SpanDone, error) {
 	out, err := collect(ctx, s, "SELECT cluster, rule, toInt64(toUnixTimestamp(span)), digest, toUnixTimestamp64Micro(updated) FROM %s.detections_done FINAL", nil,
-		func(d *replay.SpanDone) ([]any, func()) {
+		func(d *verdict.SpanDone) ([]any, func()) {
 			var span, updated int64
 			return []any{&d.Cluster, &d.Rule, &span, &d.Digest, &updated}, func() { d.Span, d.Updated = time.Unix(span, 0).UTC(), fromMicro(updated) }
 		})
@@ -184,7 +184,7 @@ func (s *Store) SpansDone(ctx context.Context) ([]replay.SpanDone, error) {
 }
 
 // SaveSpansDone notes from which marks findings were worked out; the newest stands.
-func (s *Store) SaveSpansDone(ctx context.Context, list []replay.SpanDone) error {
+func (s *Store) SaveSpansDone(ctx context.Context, list []verdict.SpanDone) error {
 	if len(list) == 0 {
 		return nil
 	}

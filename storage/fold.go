@@ -9,7 +9,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Other stands for what is not counted by itself: as the name of an access, for any object of
@@ -62,7 +62,7 @@ WHERE access IN (SELECT access FROM %[1]s.access_usage WHERE cluster = {cluster:
 GROUP BY access LIMIT {limit:UInt32}`
 
 // begin reads what the store has of the days of rows that are not remembered.
-func (s *Store) begin(ctx context.Context, rows []replay.Row) error {
+func (s *Store) begin(ctx context.Context, rows []verdict.Row) error {
 	f := s.folds
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -156,14 +156,14 @@ type counted struct {
 
 // count returns what an access is counted under. was are the keys the row, or the one it
 // replaces, has in the store: what it was counted under it is counted under.
-func (b *block) count(r *replay.Row, subject string, groups uint64, a *replay.Attributes, was []uint64) counted {
+func (b *block) count(r *verdict.Row, subject string, groups uint64, a *verdict.Attributes, was []uint64) counted {
 	own := counted{name: foldName(a.Name), path: foldPath(a.Path)}
 	own.key = accessKey(&b.hash, subject, groups, a, own.name, own.path)
 	kind := func() counted {
 		return counted{accessKey(&b.hash, subject, groups, a, Other, own.path), Other, own.path}
 	}
 	other := func() counted {
-		return counted{accessKey(&b.hash, subject, groups, &replay.Attributes{Verb: Other}, "", Other), "", Other}
+		return counted{accessKey(&b.hash, subject, groups, &verdict.Attributes{Verb: Other}, "", Other), "", Other}
 	}
 	if len(was) > 0 {
 		for _, c := range [...]counted{own, kind(), other()} {
@@ -192,6 +192,6 @@ func (b *block) count(r *replay.Row, subject string, groups uint64, a *replay.At
 
 // refusedNobody tells whether a request of nobody in particular was refused, or failed to say
 // whose it is. Anybody who reaches the apiserver sends as many of them as he likes.
-func refusedNobody(subject string, v *replay.Verdict) bool {
-	return (subject == "" || subject == "system:anonymous") && v.Recorded != replay.DecisionAllow
+func refusedNobody(subject string, v *verdict.Verdict) bool {
+	return (subject == "" || subject == "system:anonymous") && v.Recorded != verdict.DecisionAllow
 }

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // requestRow makes the row of a request at a time, with the user agent of its number.
-func requestRow(t testing.TB, n int, at time.Time, user, decision, verb, uri string) replay.Row {
+func requestRow(t testing.TB, n int, at time.Time, user, decision, verb, uri string) verdict.Row {
 	t.Helper()
 	stamp := at.Format("2006-01-02T15:04:05.000000Z07:00")
 	line := fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"id-%d","stage":"ResponseComplete","requestURI":%q,"verb":%q,`+
@@ -45,7 +45,7 @@ func TestAccessesOfADay(t *testing.T) {
 	defer func() { stop() }()
 	s.FoldBeyond(10, 5, 1000, 1000)
 	day := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
-	var in []replay.Row
+	var in []verdict.Row
 	for i := range 40 { // names of two kinds, then kinds, then paths
 		in = append(in, requestRow(t, len(in), day, "mallory", "allow", "get", fmt.Sprintf("/api/v1/namespaces/n%d/secrets/own%d", i%2, i)))
 	}
@@ -105,7 +105,7 @@ func TestAccessesOfADay(t *testing.T) {
 	stop()
 	s, stop = storagetest.Start(t, dir)
 	s.FoldBeyond(10, 5, 1000, 1000)
-	var more []replay.Row
+	var more []verdict.Row
 	for i := range 30 {
 		more = append(more, requestRow(t, 1000+i, day.Add(time.Hour), "mallory", "allow", "get", fmt.Sprintf("/api/v1/namespaces/n0/configmaps/more%d", i)))
 	}
@@ -113,11 +113,11 @@ func TestAccessesOfADay(t *testing.T) {
 	check(s, "after a restart")
 
 	stored := everything(t, s, in)
-	var pairs []replay.Row
+	var pairs []verdict.Row
 	for _, r := range stored {
 		old, v := r, *r.Verdict
 		old.Sign = -1
-		v.Outcome, v.Class = replay.OutcomeDrift, "unexplained"
+		v.Outcome, v.Class = verdict.OutcomeDrift, "unexplained"
 		r.Verdict, r.Revision = &v, r.Revision+1
 		pairs = append(pairs, old, r)
 	}
@@ -129,7 +129,7 @@ func TestAccessesOfADay(t *testing.T) {
 		t.Errorf("after corrections %d drift, %d folded: %v", again.Drift, again.Folded, err)
 	}
 
-	insert(t, s, "d", []replay.Row{requestRow(t, 5000, day.Add(24*time.Hour), "mallory", "allow", "get", "/api/v1/namespaces/n0/configmaps/nextday")})
+	insert(t, s, "d", []verdict.Row{requestRow(t, 5000, day.Add(24*time.Hour), "mallory", "allow", "get", "/api/v1/namespaces/n0/configmaps/nextday")})
 	if n := accessCount(t, s, "mallory"); n != most+1 {
 		t.Errorf("%d accesses of the subject the day after, want one more than %d", n, most)
 	}
@@ -140,7 +140,7 @@ func TestAccessesOfADay(t *testing.T) {
 func TestRequestsOfNobody(t *testing.T) {
 	s := storagetest.Open(t)
 	at := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
-	var in []replay.Row
+	var in []verdict.Row
 	for i := range 50 {
 		in = append(in, requestRow(t, len(in), at, "", "", "get", fmt.Sprintf("/scan/%d", i)),
 			requestRow(t, len(in)+1, at, "system:anonymous", "forbid", "get", fmt.Sprintf("/api/v1/namespaces/n%d/pods/%d", i, i)))
@@ -168,7 +168,7 @@ func TestFoldsAreBounded(t *testing.T) {
 	at := time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC)
 	n := 0
 	for round := range 12 {
-		var in []replay.Row
+		var in []verdict.Row
 		for range 200 {
 			n++
 			in = append(in, requestRow(t, n, at.Add(time.Duration(round%4)*24*time.Hour), fmt.Sprint("user", rng.IntN(20)), "allow", "get", fmt.Sprintf("/api/v1/namespaces/n/secrets/x%d", n)))

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/embedded"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -66,9 +66,9 @@ func TestGoldenQueries(t *testing.T) {
 	insert(t, s, "a", in)
 	rec.sql = nil
 	from, to := in[0].Event.RequestReceivedTimestamp.Add(-time.Hour), in[0].Event.RequestReceivedTimestamp.Add(time.Hour)
-	visit := func(replay.Row) error { return nil }
+	visit := func(verdict.Row) error { return nil }
 	day := from.Truncate(24 * time.Hour)
-	marks := replay.MarkFilter{Cluster: "c", Rule: "rule", From: from, To: to, Every: time.Minute, Panes: []replay.Pane{{Key: 7, Number: 8}}}
+	marks := verdict.MarkFilter{Cluster: "c", Rule: "rule", From: from, To: to, Every: time.Minute, Panes: []verdict.Pane{{Key: 7, Number: 8}}}
 	var b strings.Builder
 	for _, q := range []struct {
 		name string
@@ -95,23 +95,25 @@ func TestGoldenQueries(t *testing.T) {
 			return s.NewestPolicy(ctx, "c", []string{"roles.rbac.authorization.k8s.io"}, func([]byte) error { return nil })
 		}},
 		{"Known", func() error { _, err := s.Known(ctx, in); return err }},
-		{"Standing", func() error { return s.Standing(ctx, []replay.KnownRow{{Cluster: "c", Request: in[0].Request}}, visit) }},
+		{"Standing", func() error {
+			return s.Standing(ctx, []verdict.KnownRow{{Cluster: "c", Request: in[0].Request}}, visit)
+		}},
 		{"Affected", func() error {
-			return s.Affected(ctx, replay.AffectedFilter{Cluster: "c", Partitions: []int32{1}, From: from, To: to, Users: []string{"u"}, Groups: []string{"g"}, Namespaces: []string{"n"}}, visit)
+			return s.Affected(ctx, verdict.AffectedFilter{Cluster: "c", Partitions: []int32{1}, From: from, To: to, Users: []string{"u"}, Groups: []string{"g"}, Namespaces: []string{"n"}}, visit)
 		}},
 		{"Spans", func() error { _, err := s.Spans(ctx, 1); return err }},
 		{"LoadPolicy", func() error {
-			_, err := s.LoadPolicy(ctx, func(replay.PolicyVersion) error { return nil })
+			_, err := s.LoadPolicy(ctx, func(verdict.PolicyVersion) error { return nil })
 			return err
 		}},
 		{"MarkSums", func() error { _, _, err := s.MarkSums(ctx, from); return err }},
 		{"Marked", func() error {
-			filters := []replay.MarkFilter{marks, {Cluster: "c", Rule: "other", From: from, To: to}, {Cluster: "c", Rule: "third", From: from, To: to.Add(time.Hour)}}
-			return s.Marked(ctx, filters, func(replay.Row, []int) error { return nil })
+			filters := []verdict.MarkFilter{marks, {Cluster: "c", Rule: "other", From: from, To: to}, {Cluster: "c", Rule: "third", From: from, To: to.Add(time.Hour)}}
+			return s.Marked(ctx, filters, func(verdict.Row, []int) error { return nil })
 		}},
 		{"MarkedCount", func() error { _, err := s.MarkedCount(ctx, marks); return err }},
 		{"PaneCounts", func() error {
-			_, err := s.PaneCounts(ctx, []replay.MarkFilter{marks, {Cluster: "c", Rule: "other", From: from, To: to}}, [][]replay.Threshold{{{AtLeast: 6, Distinct: []string{"path"}}, {AtLeast: 1}}, {{AtLeast: 3, Distinct: []string{"user", "uid"}}}})
+			_, err := s.PaneCounts(ctx, []verdict.MarkFilter{marks, {Cluster: "c", Rule: "other", From: from, To: to}}, [][]verdict.Threshold{{{AtLeast: 6, Distinct: []string{"path"}}, {AtLeast: 1}}, {{AtLeast: 3, Distinct: []string{"user", "uid"}}}})
 			return err
 		}},
 		{"FirstKeys", func() error { _, err := s.FirstKeys(ctx, "c", "rule", day); return err }},

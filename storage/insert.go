@@ -9,7 +9,7 @@ import (
 	"github.com/ClickHouse/ch-go/proto"
 	"github.com/ClickHouse/clickhouse-go/v2"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // pendingBlock is a block and what it is encoded into, reused from insert to insert.
@@ -79,7 +79,7 @@ func (s *Store) Inserted() uint64 { return s.inserted.Load() }
 // would take the block sent again for a repetition and drop it. The first inserts into a
 // partition after the process started, after an error and after a recovery are therefore
 // looked up, and sent under another token when their rows are not there.
-func (s *Store) Insert(ctx context.Context, token string, rows []replay.Row) error {
+func (s *Store) Insert(ctx context.Context, token string, rows []verdict.Row) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -125,7 +125,7 @@ func (s *Store) Insert(ctx context.Context, token string, rows []replay.Row) err
 }
 
 // send runs one INSERT of the encoded block.
-func (s *Store) send(ctx context.Context, token string, rows []replay.Row, b *pendingBlock) error {
+func (s *Store) send(ctx context.Context, token string, rows []verdict.Row, b *pendingBlock) error {
 	settings := merge(clickhouse.Settings{"insert_deduplication_token": token}, insertSettings)
 	if s.cfg.Transport == nil {
 		settings["log_comment"] = s.insertComment(rows[0].Position.Partition) // see endInserts

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // killDir names the environment variable that makes TestKilledChild the child process.
@@ -36,7 +36,7 @@ func TestKilledChild(t *testing.T) {
 }
 
 // number makes block i of the same lines: other audit IDs, other offsets.
-func number(in []replay.Row, i int) {
+func number(in []verdict.Row, i int) {
 	for j := range in {
 		in[j].Event.AuditID = fmt.Sprintf("%d-%d", i, j)
 		in[j].Position.Offset = int64(i*len(in) + j)

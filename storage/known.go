@@ -12,7 +12,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // knownChunk bounds the request keys of one lookup: 32 bytes of SQL each.
@@ -28,13 +28,13 @@ func keySet(keys []byte) string {
 // Known returns the standing rows that have the same cluster and request key as any of the
 // given rows, in no order: a handful when the rows are new, all of them when they are
 // delivered again. Only Cluster, Request and the request's time of the rows are looked at.
-func (s *Store) Known(ctx context.Context, rows []replay.Row) ([]replay.KnownRow, error) {
+func (s *Store) Known(ctx context.Context, rows []verdict.Row) ([]verdict.KnownRow, error) {
 	began := time.Now()
 	byCluster := map[string][]int{}
 	for i := range rows {
 		byCluster[rows[i].Cluster] = append(byCluster[rows[i].Cluster], i)
 	}
-	var out []replay.KnownRow
+	var out []verdict.KnownRow
 	for cluster, list := range byCluster {
 		for len(list) > 0 {
 			n := min(len(list), knownChunk)
@@ -59,7 +59,7 @@ PREWHERE cluster = {cluster:String} AND minute IN (SELECT arrayJoin({minutes:Arr
 GROUP BY ALL
 HAVING sum(sign) > 0`
 
-func (s *Store) knownChunk(ctx context.Context, out []replay.KnownRow, cluster string, rows []replay.Row, list []int) ([]replay.KnownRow, error) {
+func (s *Store) knownChunk(ctx context.Context, out []verdict.KnownRow, cluster string, rows []verdict.Row, list []int) ([]verdict.KnownRow, error) {
 	seen := make(map[event.Hash128]bool, len(list))
 	minutes := map[uint32]bool{}
 	keys := make([]byte, 0, 32*len(list))
@@ -85,7 +85,7 @@ func (s *Store) knownChunk(ctx context.Context, out []replay.KnownRow, cluster s
 		var received, delay int64
 		var size uint32
 		var judged uint8
-		k := replay.KnownRow{Cluster: cluster}
+		k := verdict.KnownRow{Cluster: cluster}
 		if err := res.Scan(&request, &stage, &received, &delay, &k.Position.Epoch, &k.Position.Partition, &k.Position.Offset, &content, &size, &judged, &k.Revision); err != nil {
 			return nil, err
 		}
@@ -109,7 +109,7 @@ func knownContent(stored string) event.Hash128 {
 }
 
 // Standing visits the complete standing rows of the given known rows, for taking them back.
-func (s *Store) Standing(ctx context.Context, known []replay.KnownRow, visit func(replay.Row) error) error {
+func (s *Store) Standing(ctx context.Context, known []verdict.KnownRow, visit func(verdict.Row) error) error {
 	for len(known) > 0 {
 		n := min(len(known), 1000)
 		want := map[event.Hash128]bool{}
@@ -123,7 +123,7 @@ func (s *Store) Standing(ctx context.Context, known []replay.KnownRow, visit fun
 		}
 		err := s.rows(ctx, "cluster IN {clusters:Array(String)} AND minute IN (SELECT arrayJoin({minutes:Array(UInt32)})) AND request_key IN "+keySet(keys),
 			clickhouse.Parameters{"clusters": texts(slices.Collect(maps.Keys(clusters))), "minutes": numbers(slices.Collect(maps.Keys(minutes)))},
-			func(r replay.Row) error {
+			func(r verdict.Row) error {
 				if !want[r.EventKey] {
 					return nil
 				}
@@ -138,7 +138,7 @@ func (s *Store) Standing(ctx context.Context, known []replay.KnownRow, visit fun
 }
 
 // Spans bounds the requests of a Kafka partition's rows by cluster, in whole minutes.
-func (s *Store) Spans(ctx context.Context, partition int32) ([]replay.Span, error) {
+func (s *Store) Spans(ctx context.Context, partition int32) ([]verdict.Span, error) {
 	type minutes struct {
 		cluster     string
 		first, last uint32
@@ -148,9 +148,9 @@ func (s *Store) Spans(ctx context.Context, partition int32) ([]replay.Span, erro
 	if err != nil {
 		return nil, fmt.Errorf("read the spans of partition %d: %w", partition, err)
 	}
-	out := make([]replay.Span, len(list))
+	out := make([]verdict.Span, len(list))
 	for i, m := range list {
-		out[i] = replay.Span{Cluster: m.cluster, From: time.Unix(int64(m.first), 0).UTC(), To: time.Unix(int64(m.last)+60, 0).UTC()}
+		out[i] = verdict.Span{Cluster: m.cluster, From: time.Unix(int64(m.first), 0).UTC(), To: time.Unix(int64(m.last)+60, 0).UTC()}
 		// What the type of minutes cannot hold was clamped to its ends.
 		if m.first == minute(time.Unix(0, 0)) {
 			out[i].From = time.Time{}
@@ -165,7 +165,7 @@ func (s *Store) Spans(ctx context.Context, partition int32) ([]replay.Span, erro
 // Affected visits the standing rows with a verdict that the filter selects, complete with
 // event and verdict, in the order of the table. It streams; the snapshot is that of the
 // moment the query began.
-func (s *Store) Affected(ctx context.Context, f replay.AffectedFilter, visit func(replay.Row) error) error {
+func (s *Store) Affected(ctx context.Context, f verdict.AffectedFilter, visit func(verdict.Row) error) error {
 	where := []string{"cluster = {cluster:String}", "kpart IN {kparts:Array(Int32)}", "outcome != ''",
 		"minute >= {from_minute:UInt32}", "toUnixTimestamp64Micro(request_received) >= {from:Int64}"}
 	p := clickhouse.Parameters{

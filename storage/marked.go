@@ -10,7 +10,7 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // This file reads marked requests for many filters at once: planning a statement over events
@@ -19,13 +19,13 @@ import (
 // markScan is the part of a statement that has a row for every mark the filters may select:
 // its request, its sign, rule, key, the request's time in microseconds and name (h).
 type markScan struct {
-	filters []replay.MarkFilter
+	filters []verdict.MarkFilter
 	rules   []string // of the filters, each once, sorted
 	columns []string // that are read
 	params  clickhouse.Parameters
 }
 
-func newMarkScan(filters []replay.MarkFilter) *markScan {
+func newMarkScan(filters []verdict.MarkFilter) *markScan {
 	from, to := filters[0].From, filters[0].To
 	m := &markScan{filters: filters, columns: []string{"request_key", "stage", "version", "sign", "audit_id", "request_received", "hits", "hit_keys"}}
 	every := map[string]int64{}
@@ -65,7 +65,7 @@ func (m *markScan) sql(columns, where string) string {
 }
 
 // within is the condition of marks of the rules and times of some of the filters.
-func (m *markScan) within(name string, some func(*replay.MarkFilter) bool) string {
+func (m *markScan) within(name string, some func(*verdict.MarkFilter) bool) string {
 	type stretch struct{ from, to int64 }
 	rules := map[stretch][]string{}
 	var order []stretch
@@ -114,16 +114,16 @@ func (m *markScan) paneSet() string {
 // Marked visits the standing rows any of the filters selects, each once, with the places of the
 // filters that select it; the list is valid until visit returns. All filters are of one cluster,
 // those of one rule have the same Every. Rows have what findings show and what any filter Reads; the rest is empty.
-func (s *Store) Marked(ctx context.Context, filters []replay.MarkFilter, visit func(row replay.Row, selected []int) error) error {
+func (s *Store) Marked(ctx context.Context, filters []verdict.MarkFilter, visit func(row verdict.Row, selected []int) error) error {
 	if len(filters) == 0 {
 		return nil
 	}
 	m := newMarkScan(filters)
 	var conditions []string
-	if w := m.within("whole", func(f *replay.MarkFilter) bool { return len(f.Panes) == 0 }); w != "" {
+	if w := m.within("whole", func(f *verdict.MarkFilter) bool { return len(f.Panes) == 0 }); w != "" {
 		conditions = append(conditions, w)
 	}
-	if w := m.within("paned", func(f *replay.MarkFilter) bool { return len(f.Panes) > 0 }); w != "" {
+	if w := m.within("paned", func(f *verdict.MarkFilter) bool { return len(f.Panes) > 0 }); w != "" {
 		conditions = append(conditions, "("+w+") AND (rule, key, pane) IN "+m.paneSet())
 	}
 	reads := map[string]bool{}
@@ -171,18 +171,18 @@ func (s *Store) Marked(ctx context.Context, filters []replay.MarkFilter, visit f
 
 // markMatch tells which of many filters select a row.
 type markMatch struct {
-	filters []replay.MarkFilter
+	filters []verdict.MarkFilter
 	byRule  map[string][]int
-	panes   []map[replay.Pane]struct{}
+	panes   []map[verdict.Pane]struct{}
 	list    []int
 }
 
-func newMarkMatch(filters []replay.MarkFilter) *markMatch {
-	m := &markMatch{filters: filters, byRule: map[string][]int{}, panes: make([]map[replay.Pane]struct{}, len(filters))}
+func newMarkMatch(filters []verdict.MarkFilter) *markMatch {
+	m := &markMatch{filters: filters, byRule: map[string][]int{}, panes: make([]map[verdict.Pane]struct{}, len(filters))}
 	for i, f := range filters {
 		m.byRule[f.Rule] = append(m.byRule[f.Rule], i)
 		if len(f.Panes) > 0 {
-			m.panes[i] = make(map[replay.Pane]struct{}, len(f.Panes))
+			m.panes[i] = make(map[verdict.Pane]struct{}, len(f.Panes))
 			for _, p := range f.Panes {
 				m.panes[i][p] = struct{}{}
 			}
@@ -191,7 +191,7 @@ func newMarkMatch(filters []replay.MarkFilter) *markMatch {
 	return m
 }
 
-func (m *markMatch) of(r *replay.Row) []int {
+func (m *markMatch) of(r *verdict.Row) []int {
 	m.list = m.list[:0]
 	at := r.Event.RequestReceivedTimestamp
 	for _, mark := range r.Marks {
@@ -202,7 +202,7 @@ func (m *markMatch) of(r *replay.Row) []int {
 				continue
 			}
 			if m.panes[i] != nil {
-				if _, ok := m.panes[i][replay.Pane{Key: mark.Key, Number: paneOf(at, f.Every)}]; !ok {
+				if _, ok := m.panes[i][verdict.Pane{Key: mark.Key, Number: paneOf(at, f.Every)}]; !ok {
 					continue
 				}
 			}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // paneSums are the columns of a statement that counts; c0, v0 and x0 are of rules' first
@@ -18,7 +18,7 @@ type paneSums struct {
 	counts, sets []string // names of those
 }
 
-func newPaneSums(m *markScan, byRule map[string][]replay.Threshold) paneSums {
+func newPaneSums(m *markScan, byRule map[string][]verdict.Threshold) paneSums {
 	most := 0
 	for _, list := range byRule {
 		most = max(most, len(list))
@@ -56,12 +56,12 @@ func newPaneSums(m *markScan, byRule map[string][]replay.Threshold) paneSums {
 // Every; panes the stretch cuts are counted whole. The filters are as for Marked, their own Panes are not
 // looked at. The name of a mark says after the slash, as a number, which thresholds the request
 // counts for: bit i for the i-th. Of values of rows that were taken back some may be counted.
-func (s *Store) PaneCounts(ctx context.Context, filters []replay.MarkFilter, thresholds [][]replay.Threshold) ([][]replay.PaneCounts, error) {
-	out := make([][]replay.PaneCounts, len(filters))
+func (s *Store) PaneCounts(ctx context.Context, filters []verdict.MarkFilter, thresholds [][]verdict.Threshold) ([][]verdict.PaneCounts, error) {
+	out := make([][]verdict.PaneCounts, len(filters))
 	if len(filters) == 0 {
 		return out, nil
 	}
-	places, byRule := map[string][]int{}, map[string][]replay.Threshold{}
+	places, byRule := map[string][]int{}, map[string][]verdict.Threshold{}
 	for i, f := range filters {
 		for _, t := range thresholds[i] {
 			if at := slices.IndexFunc(t.Distinct, func(name string) bool { return !Countable(name) }); at >= 0 {
@@ -85,14 +85,14 @@ func (s *Store) PaneCounts(ctx context.Context, filters []replay.MarkFilter, thr
 	}
 	type group struct {
 		rule string
-		replay.PaneCounts
+		verdict.PaneCounts
 	}
 	groups, err := collect(ctx, s, `SELECT rule, key, groupArray(pane), groupArray([`+strings.Join(p.counts, ", ")+`]), groupArray([`+strings.Join(p.sets, ", ")+`])
 FROM
 (
     SELECT rule, key, pane, `+strings.Join(p.panes, ", ")+`
     FROM (
-`+m.sql(strings.Join(p.marks, ", "), m.within("whole", func(*replay.MarkFilter) bool { return true }))+`
+`+m.sql(strings.Join(p.marks, ", "), m.within("whole", func(*verdict.MarkFilter) bool { return true }))+`
 )
     GROUP BY rule, key, pane HAVING sum(toInt64(sign)) > 0
 )
@@ -113,10 +113,10 @@ GROUP BY rule, key HAVING `+strings.Join(having, " OR ")+thrift, m.params, func(
 }
 
 // within returns the panes of a group that lie in the filter's stretch, if they count often enough.
-func within(g *replay.PaneCounts, f *replay.MarkFilter, thresholds []replay.Threshold) (replay.PaneCounts, bool) {
+func within(g *verdict.PaneCounts, f *verdict.MarkFilter, thresholds []verdict.Threshold) (verdict.PaneCounts, bool) {
 	first, last := paneOf(f.From, f.Every), paneOf(f.To.Add(-time.Microsecond), f.Every)
-	c := replay.PaneCounts{Key: g.Key}
-	tally := replay.NewTally(thresholds)
+	c := verdict.PaneCounts{Key: g.Key}
+	tally := verdict.NewTally(thresholds)
 	for i, n := range g.Panes {
 		if n < first || n > last {
 			continue

@@ -12,9 +12,9 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/perevent"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // policyLoadDir names the environment variable that makes TestPolicyLoadChild the child: a
@@ -22,8 +22,8 @@ import (
 const policyLoadDir = "RETRIAL_TEST_POLICY_LOAD"
 
 // policyHistory makes versions of RoleBindings, round by round as a log has them.
-func policyHistory(objects, versions, from, to int) []replay.PolicyVersion {
-	out := make([]replay.PolicyVersion, 0, to-from)
+func policyHistory(objects, versions, from, to int) []verdict.PolicyVersion {
+	out := make([]verdict.PolicyVersion, 0, to-from)
 	start := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	for i := from; i < to; i++ {
 		n, round := i%objects, i/objects
@@ -35,7 +35,7 @@ func policyHistory(objects, versions, from, to int) []replay.PolicyVersion {
 		}
 		o.Object = fmt.Appendf(nil, `{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":%q,"namespace":%q,"uid":%q,"resourceVersion":%q,"creationTimestamp":%q,"labels":{"app":"shop","round":"%d"},"managedFields":[{"manager":"helm","operation":"Update","apiVersion":"rbac.authorization.k8s.io/v1","time":"2026-01-02T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:roleRef":{},"f:subjects":{}}}]},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"user-%d"},{"kind":"ServiceAccount","name":"robot-%d","namespace":%q}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"role-%d"}}`,
 			o.Name, o.Namespace, o.UID, o.ResourceVersion, start.Add(time.Duration(n)*20*time.Millisecond).Format(time.RFC3339), round, n, round%2, o.Namespace, n%500)
-		out = append(out, replay.PolicyVersion{
+		out = append(out, verdict.PolicyVersion{
 			Cluster: "c", Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
 			Observation: o.Append(nil), Position: event.Position{Epoch: 1, Partition: 0, Offset: int64(i)}, Observed: at,
 		})
@@ -54,7 +54,7 @@ func TestPolicyLoadChild(t *testing.T) {
 	began, burnt := time.Now(), perevent.CPU()
 	st := state.New("c")
 	rows := 0
-	next, err := s.LoadPolicy(context.Background(), func(v replay.PolicyVersion) error {
+	next, err := s.LoadPolicy(context.Background(), func(v verdict.PolicyVersion) error {
 		o, err := state.DecodeObservation(v.Observation)
 		if err != nil {
 			return err
@@ -123,7 +123,7 @@ func TestPolicyLoadStops(t *testing.T) {
 	}
 	stop := fmt.Errorf("enough")
 	seen := 0
-	if _, err := s.LoadPolicy(context.Background(), func(replay.PolicyVersion) error {
+	if _, err := s.LoadPolicy(context.Background(), func(verdict.PolicyVersion) error {
 		if seen++; seen == 700 {
 			return stop
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // This file and its siblings hold the named queries of pages, API and commands. Counts are
@@ -193,6 +193,6 @@ type Cursor struct {
 }
 
 // CursorOf returns the cursor of a row.
-func CursorOf(r *replay.Row) Cursor {
+func CursorOf(r *verdict.Row) Cursor {
 	return Cursor{Received: r.Event.RequestReceivedTimestamp.UnixMicro(), Key: r.Request.String() + string(r.Event.Stage)}
 }

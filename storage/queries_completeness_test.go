@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestCompletenessQueries: what is asked about completeness is answered by apiserver, by the
@@ -21,7 +21,7 @@ func TestCompletenessQueries(t *testing.T) {
 	base := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	at := func(seconds float64) time.Time { return base.Add(time.Duration(seconds * float64(time.Second))) }
 	// One event a second of two apiservers by turns; arrivals in two posts.
-	change := func(i int, edit func(r *replay.Row, e *event.Event)) {
+	change := func(i int, edit func(r *verdict.Row, e *event.Event)) {
 		e := *in[i].Event
 		e.Verb, e.Stage, e.RequestURI = "get", event.StageResponseComplete, "/api/v1/pods"
 		e.ResponseStatus = &event.Status{Code: 200}
@@ -36,10 +36,10 @@ func TestCompletenessQueries(t *testing.T) {
 		r.EventKey = event.EventKey(r.Request, &e)
 	}
 	for i := range in {
-		change(i, func(*replay.Row, *event.Event) {})
+		change(i, func(*verdict.Row, *event.Event) {})
 	}
 	watch := func(i int, id string, stage event.Stage, from, end float64, code int32) {
-		change(i, func(r *replay.Row, e *event.Event) {
+		change(i, func(r *verdict.Row, e *event.Event) {
 			e.AuditID, e.Verb, e.Stage, e.RequestURI = id, "watch", stage, "/api/v1/pods?watch=1&timeoutSeconds=300"
 			e.RequestReceivedTimestamp, e.StageTimestamp = at(from), at(end)
 			e.ResponseStatus.Code = code
@@ -81,10 +81,10 @@ func TestCompletenessQueries(t *testing.T) {
 	if want := []storage.ServerVolume{{"a", 12}, {"b", 12}}; err != nil || !slices.Equal(volumes, want) {
 		t.Errorf("volumes %+v, %v\nwant %+v", volumes, err, want)
 	}
-	var letters []replay.StoredDeadLetter
+	var letters []verdict.StoredDeadLetter
 	for i, l := range []event.DeadLetter{{Cluster: "c", Detail: "item 3: no audit event"}, {Cluster: "c", Detail: "40 more items from item 20 on, the first: not JSON"}, {Cluster: "other"}} {
 		l.Source, l.Reason = "webhook", "malformed-item"
-		letters = append(letters, replay.StoredDeadLetter{DeadLetter: l, Position: event.Position{Epoch: 1, Offset: int64(i)}, Received: at(float64(61 * i))})
+		letters = append(letters, verdict.StoredDeadLetter{DeadLetter: l, Position: event.Position{Epoch: 1, Offset: int64(i)}, Received: at(float64(61 * i))})
 	}
 	if err := s.SaveDeadLetters(ctx, "letters", letters); err != nil {
 		t.Fatal(err)

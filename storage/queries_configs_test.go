@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestConfigUse: requests are counted by cluster, apiserver, hour and configuration; those that
@@ -45,7 +45,7 @@ func TestConfigUse(t *testing.T) {
 	back.Sign = -1
 	again := in[0]
 	again.Revision, again.Verdict = in[0].Revision+1, in[2].Verdict
-	insert(t, s, "b", []replay.Row{back, again})
+	insert(t, s, "b", []verdict.Row{back, again})
 	want[0].Requests--
 	want[1].Requests++
 	for cluster, want := range map[string][]storage.ConfigUse{"": want, "a": want[:4], "b": want[4:], "none": nil} {

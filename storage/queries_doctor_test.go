@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestLogTraits: what the doctor is told of a log is what its events are, rows that were
@@ -19,7 +19,7 @@ func TestLogTraits(t *testing.T) {
 	in := rows(t, "c", 0)
 	in = in[:min(len(in), 40)]
 	base := in[0].Event.RequestReceivedTimestamp
-	change := func(i int, edit func(*replay.Row)) {
+	change := func(i int, edit func(*verdict.Row)) {
 		e := *in[i].Event
 		e.RequestReceivedTimestamp, e.StageTimestamp = base, base.Add(time.Second)
 		e.Level, e.Verb, e.Stage, e.ObjectRef, e.Annotations = event.LevelMetadata, "create", event.StageResponseComplete, nil, nil
@@ -27,10 +27,10 @@ func TestLogTraits(t *testing.T) {
 		edit(&in[i])
 	}
 	for i := range in {
-		change(i, func(*replay.Row) {})
+		change(i, func(*verdict.Row) {})
 	}
-	policy := func(level event.Level, verb string, code int32) func(*replay.Row) {
-		return func(r *replay.Row) {
+	policy := func(level event.Level, verb string, code int32) func(*verdict.Row) {
+		return func(r *verdict.Row) {
 			r.Event.Level, r.Event.Verb = level, verb
 			r.Event.ObjectRef = &event.ObjectRef{Resource: "roles", APIGroup: "rbac.authorization.k8s.io"}
 			r.Event.ResponseStatus = &event.Status{Code: code}
@@ -42,16 +42,16 @@ func TestLogTraits(t *testing.T) {
 	change(3, policy(event.LevelRequestResponse, "patch", 200))
 	change(4, policy(event.LevelMetadata, "delete", 200))
 	change(5, policy(event.LevelMetadata, "create", 403))
-	change(6, func(r *replay.Row) {
+	change(6, func(r *verdict.Row) {
 		r.Event.Level, r.Event.ObjectRef = event.LevelRequest, &event.ObjectRef{Resource: "secrets"}
 	})
-	change(7, func(r *replay.Row) {
+	change(7, func(r *verdict.Row) {
 		r.Event.Level, r.Event.ObjectRef = event.LevelMetadata, &event.ObjectRef{Resource: "secrets"}
 	})
-	change(8, func(r *replay.Row) { r.Event.Verb = "list" })
-	change(9, func(r *replay.Row) { r.Event.Stage = event.StageRequestReceived })
-	change(10, func(r *replay.Row) { r.Source = "import"; r.Received = base.Add(-time.Hour) })
-	change(11, func(r *replay.Row) { r.Received = base.Add(500 * time.Millisecond) })
+	change(8, func(r *verdict.Row) { r.Event.Verb = "list" })
+	change(9, func(r *verdict.Row) { r.Event.Stage = event.StageRequestReceived })
+	change(10, func(r *verdict.Row) { r.Source = "import"; r.Received = base.Add(-time.Hour) })
+	change(11, func(r *verdict.Row) { r.Received = base.Add(500 * time.Millisecond) })
 	insert(t, s, "a", in)
 	insert(t, s, "other", rows(t, "another", 1)[:10])
 
@@ -74,9 +74,9 @@ func TestLogTraits(t *testing.T) {
 func TestDeadLettersAreCounted(t *testing.T) {
 	s := storagetest.Open(t)
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	var in []replay.StoredDeadLetter
+	var in []verdict.StoredDeadLetter
 	for i, reason := range []string{"too-large", "malformed-item", "malformed-item", "old"} {
-		l := replay.StoredDeadLetter{Received: at.Add(time.Duration(i) * time.Second), Position: event.Position{Offset: int64(i)}}
+		l := verdict.StoredDeadLetter{Received: at.Add(time.Duration(i) * time.Second), Position: event.Position{Offset: int64(i)}}
 		l.Cluster, l.Reason = "c", reason
 		if reason == "old" {
 			l.Received = at.Add(-time.Hour)

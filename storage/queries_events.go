@@ -8,13 +8,13 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Events lists events, newest first, with their verdicts. It looks at whole minutes from
 // the newest on and widens the stretch until the page is full, so that a page of a busy
 // cluster does not read its whole history.
-func (s *Store) Events(ctx context.Context, f EventFilter) ([]replay.Row, error) {
+func (s *Store) Events(ctx context.Context, f EventFilter) ([]verdict.Row, error) {
 	if f.Limit <= 0 {
 		f.Limit = 50
 	}
@@ -23,14 +23,14 @@ func (s *Store) Events(ctx context.Context, f EventFilter) ([]replay.Row, error)
 	if err != nil || newest < oldest {
 		return nil, err
 	}
-	var out []replay.Row
+	var out []verdict.Row
 	step := int64(60)
 	for end := newest; ; {
 		begin := max(end-step+60, oldest)
 		out = out[:0]
 		// A stretch is read again from its newest end when it was too short: pages stay
 		// in one order however the stretches fall.
-		if err := s.eventsIn(ctx, f, begin, newest, func(r replay.Row) error { out = append(out, r); return nil }); err != nil {
+		if err := s.eventsIn(ctx, f, begin, newest, func(r verdict.Row) error { out = append(out, r); return nil }); err != nil {
 			return nil, fmt.Errorf("list events of cluster %q: %w", f.Cluster, err)
 		}
 		if len(out) >= f.Limit || begin <= oldest {
@@ -65,7 +65,7 @@ FROM `+s.table("volume")+` WHERE cluster = {cluster:String} AND minute >= {from:
 	return newest, oldest, nil
 }
 
-func (s *Store) eventsIn(ctx context.Context, f EventFilter, begin, end int64, visit func(replay.Row) error) error {
+func (s *Store) eventsIn(ctx context.Context, f EventFilter, begin, end int64, visit func(verdict.Row) error) error {
 	where := []string{"cluster = {cluster:String}", "minute >= {begin:UInt32}", "minute <= {end:UInt32}"}
 	p := clickhouse.Parameters{"cluster": text(f.Cluster), "begin": fmt.Sprint(begin), "end": fmt.Sprint(end), "limit": fmt.Sprint(f.Limit)}
 	if !f.From.IsZero() {
@@ -115,7 +115,7 @@ func (s *Store) ofAuditID(clusters, id string) (where string, p clickhouse.Param
 // after the other; of several requests when the ID was used again, of every cluster when
 // cluster is empty. At most 1,000 rows: an ID is the client's to repeat. visit ends the
 // reading by returning an error, which errors.Is finds in the result.
-func (s *Store) VisitWhy(ctx context.Context, cluster, auditID string, visit func(replay.Row) error) error {
+func (s *Store) VisitWhy(ctx context.Context, cluster, auditID string, visit func(verdict.Row) error) error {
 	clusters := "true"
 	if cluster != "" {
 		clusters = "cluster = {cluster:String}"

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestOverviewOfShortRanges compares the overview of a range that ends inside of minutes
@@ -112,14 +112,14 @@ func TestOverviewOfShortRanges(t *testing.T) {
 			t.Errorf("%d rows, want %d", len(page), want)
 		}
 		for _, r := range page {
-			if r.Verdict.Recorded != replay.DecisionAllow {
+			if r.Verdict.Recorded != verdict.DecisionAllow {
 				t.Errorf("%s recorded %s", r.Event.AuditID, r.Verdict.Recorded)
 			}
 		}
 	})
 	t.Run("a visit of an audit ID ends when its visitor has enough", func(t *testing.T) {
 		enough, visits := errors.New("enough"), 0
-		err := s.VisitWhy(ctx, "c", in[0].Event.AuditID, func(replay.Row) error { visits++; return enough })
+		err := s.VisitWhy(ctx, "c", in[0].Event.AuditID, func(verdict.Row) error { visits++; return enough })
 		if !errors.Is(err, enough) || visits != 1 {
 			t.Errorf("%d visits, %v", visits, err)
 		}
@@ -189,10 +189,10 @@ func TestOverviewSubjects(t *testing.T) {
 			c := want[row.Event.EffectiveUser().Username]
 			c.Subject = row.Event.EffectiveUser().Username
 			c.Requests++
-			if row.Verdict.Recorded == replay.DecisionForbid {
+			if row.Verdict.Recorded == verdict.DecisionForbid {
 				c.Forbidden++
 			}
-			if row.Verdict.Outcome == replay.OutcomeDrift {
+			if row.Verdict.Outcome == verdict.OutcomeDrift {
 				c.Drift++
 			}
 			want[c.Subject] = c

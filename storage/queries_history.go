@@ -11,7 +11,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Recording says what is stored of a cluster's requests in a range.
@@ -91,7 +91,7 @@ func minutes(cluster string, from, to time.Time) clickhouse.Parameters {
 // which are never put together.
 type Alike struct {
 	Event       *event.Event
-	Verdict     *replay.Verdict
+	Verdict     *verdict.Verdict
 	Requests    int64
 	First, Last time.Time // bounds: rows that were taken back may widen them
 }

@@ -9,17 +9,17 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // identity is what requests that are put together have to agree in.
-func identity(e *event.Event, v *replay.Verdict) string {
+func identity(e *event.Event, v *verdict.Verdict) string {
 	who := e.EffectiveUser()
 	s := fmt.Sprint(e.User.Username, e.User.Groups, who.Username, who.Groups, v.Outcome, v.Class, v.Recorded, v.Replayed, v.Authorizer)
-	if v.Outcome == replay.OutcomeMatch || v.Outcome == replay.OutcomeAmbiguous {
+	if v.Outcome == verdict.OutcomeMatch || v.Outcome == verdict.OutcomeAmbiguous {
 		a := v.Attributes
 		s += fmt.Sprint(a.Verb, a.APIGroup, a.Resource, a.Subresource, a.Namespace, a.Name, a.Path, a.ResourceRequest, fmt.Sprintf("%+v", v.Implied))
 	}
@@ -47,7 +47,7 @@ func TestHistory(t *testing.T) {
 	var all, writes int64
 	var begin, end time.Time
 	bodies := map[string]int{}
-	add := func(to map[string]sum, e *event.Event, v *replay.Verdict, n int64, first, last time.Time) {
+	add := func(to map[string]sum, e *event.Event, v *verdict.Verdict, n int64, first, last time.Time) {
 		k := identity(e, v)
 		w := to[k]
 		w.requests += n
@@ -59,10 +59,10 @@ func TestHistory(t *testing.T) {
 		}
 		to[k] = w
 	}
-	isWrite := func(v *replay.Verdict) bool {
+	isWrite := func(v *verdict.Verdict) bool {
 		a := v.Attributes
 		return a.ResourceRequest && (a.APIGroup == "rbac.authorization.k8s.io" || a.APIGroup == "certificates.k8s.io") &&
-			(a.Verb == "create" || a.Verb == "update" || a.Verb == "patch") && v.Recorded == replay.DecisionAllow && v.Outcome == replay.OutcomeMatch
+			(a.Verb == "create" || a.Verb == "update" || a.Verb == "patch") && v.Recorded == verdict.DecisionAllow && v.Outcome == verdict.OutcomeMatch
 	}
 	for _, r := range in {
 		if r.Verdict == nil {
@@ -177,10 +177,10 @@ func TestHistory(t *testing.T) {
 func TestNewestPolicy(t *testing.T) {
 	s := storagetest.Open(t)
 	ctx := context.Background()
-	var in []replay.PolicyVersion
+	var in []verdict.PolicyVersion
 	add := func(name, rv, object string, deleted bool) {
 		o := state.Observation{Source: state.SourceAudit, Resource: state.ClusterRoles, Name: name, UID: "u", ResourceVersion: rv, Deleted: deleted, Object: []byte(object)}
-		in = append(in, replay.PolicyVersion{Cluster: "c", Resource: o.Resource, Name: name, UID: "u", ResourceVersion: rv, Deleted: deleted, Observation: o.Append(nil),
+		in = append(in, verdict.PolicyVersion{Cluster: "c", Resource: o.Resource, Name: name, UID: "u", ResourceVersion: rv, Deleted: deleted, Observation: o.Append(nil),
 			Position: event.Position{Offset: int64(len(in))}})
 	}
 	add("a", "9", `{"n":9}`, false)

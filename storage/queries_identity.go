@@ -7,7 +7,7 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // CredentialUse is what was done with a credential from one place: as one user, with one
@@ -130,10 +130,10 @@ func (s *Store) IdentityCounts(ctx context.Context, cluster string, from, to tim
 // Drift is a group of requests whose verdict is no match and says the same of all of them.
 type Drift struct {
 	APIServer          string
-	Outcome            replay.Outcome
+	Outcome            verdict.Outcome
 	Class, Cause       string
 	Missing            []string
-	Recorded, Replayed replay.Decision
+	Recorded, Replayed verdict.Decision
 	RecordedReason     string
 	Code               int32 // of the response, 0 when not recorded
 	Config             string

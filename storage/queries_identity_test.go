@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // identified stores a recording whose every 7th verdict was replaced by drift with a finding.
-func identified(t *testing.T) (*storage.Store, []replay.Row) {
+func identified(t *testing.T) (*storage.Store, []verdict.Row) {
 	t.Helper()
 	s := storagetest.Open(t)
 	in := rows(t, "c", 0)
@@ -39,7 +39,7 @@ func identified(t *testing.T) (*storage.Store, []replay.Row) {
 	return s, in
 }
 
-func source(r *replay.Row) string {
+func source(r *verdict.Row) string {
 	if n := len(r.Event.SourceIPs); n > 0 {
 		return r.Event.SourceIPs[n-1]
 	}
@@ -126,7 +126,7 @@ func TestCredentialUses(t *testing.T) {
 func TestCredentialReadsLittle(t *testing.T) {
 	s := storagetest.Open(t)
 	in := rows(t, "c", 0)
-	all := make([]replay.Row, 0, 40*len(in))
+	all := make([]verdict.Row, 0, 40*len(in))
 	for n := range 40 {
 		for _, r := range in {
 			e := *r.Event
@@ -163,7 +163,7 @@ func TestIdentityCounts(t *testing.T) {
 		if r.Verdict != nil && r.Verdict.Identity != nil {
 			requests++
 		}
-		if r.Verdict != nil && r.Verdict.Outcome == replay.OutcomeDrift {
+		if r.Verdict != nil && r.Verdict.Outcome == verdict.OutcomeDrift {
 			driftRequests++
 		}
 	}
@@ -187,7 +187,7 @@ func TestIdentityCounts(t *testing.T) {
 	var sum int64
 	for _, d := range groups {
 		sum += d.Requests
-		if d.Outcome != replay.OutcomeDrift || d.Class != replay.ClassAllowForbid || d.Users == 0 || len(d.Examples) == 0 || len(d.Examples) > 3 ||
+		if d.Outcome != verdict.OutcomeDrift || d.Class != verdict.ClassAllowForbid || d.Users == 0 || len(d.Examples) == 0 || len(d.Examples) > 3 ||
 			d.Examples[0].At != d.First || d.Examples[0].AuditID == "" || d.Examples[0].URI == "" {
 			t.Errorf("group %+v", d)
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // SubjectUsage is what one subject did, from the rollups. They count by day: a range
@@ -40,7 +40,7 @@ type Use struct {
 
 // GrantUse is a grant that made requests possible.
 type GrantUse struct {
-	Grant    replay.Grant
+	Grant    verdict.Grant
 	Requests int64
 	Implied  int64 // checks behind other requests that it let pass
 	Last     time.Time

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestSubjectUsage compares what the rollups say of each subject with sums made in Go, after
@@ -33,14 +33,14 @@ func TestSubjectUsage(t *testing.T) {
 		who := r.Event.EffectiveUser()
 		w := want[who.Username]
 		w.requests++
-		if r.Verdict.Recorded == replay.DecisionForbid {
+		if r.Verdict.Recorded == verdict.DecisionForbid {
 			w.forbidden++
 		}
-		if r.Verdict.Outcome == replay.OutcomeDrift {
+		if r.Verdict.Outcome == verdict.OutcomeDrift {
 			w.drift++
 		}
 		w.grants += int64(len(r.Verdict.Grants))
-		if r.Verdict.Recorded != replay.DecisionForbid {
+		if r.Verdict.Recorded != verdict.DecisionForbid {
 			for _, c := range r.Verdict.Implied {
 				checks++
 				if asked := r.Event.User.Username; c.ByRequestor() && asked != who.Username {
@@ -148,8 +148,8 @@ func TestSubjectUsage(t *testing.T) {
 
 // revised takes every nth judged row back for one with another verdict, in place, and
 // returns the rows that do so.
-func revised(in []replay.Row, n int) []replay.Row {
-	var fix []replay.Row
+func revised(in []verdict.Row, n int) []verdict.Row {
+	var fix []verdict.Row
 	for i, r := range in {
 		if r.Verdict == nil || i%n != 0 {
 			continue
@@ -157,7 +157,7 @@ func revised(in []replay.Row, n int) []replay.Row {
 		old := r
 		old.Sign = -1
 		v := *r.Verdict
-		v.Outcome, v.Class, v.Grants, v.Revision = replay.OutcomeDrift, replay.ClassAllowForbid, nil, 2
+		v.Outcome, v.Class, v.Grants, v.Revision = verdict.OutcomeDrift, verdict.ClassAllowForbid, nil, 2
 		r.Verdict, r.Revision = &v, 2
 		fix = append(fix, old, r)
 		in[i] = r

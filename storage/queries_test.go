@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestQueries compares the named queries with the same sums made of the rows in Go, after
@@ -18,7 +18,7 @@ func TestQueries(t *testing.T) {
 	in := rows(t, "c", 0)
 	insert(t, s, "a", in)
 	insert(t, s, "other", rows(t, "another", 1)[:10])
-	var fix []replay.Row
+	var fix []verdict.Row
 	for i, r := range in {
 		if r.Verdict == nil || i%5 != 0 {
 			continue
@@ -26,9 +26,9 @@ func TestQueries(t *testing.T) {
 		old := r
 		old.Sign = -1
 		v := *r.Verdict
-		v.Outcome, v.Class, v.Missing, v.Revision = replay.OutcomeIndeterminate, "unknown-object", []string{"clusterroles"}, 2
+		v.Outcome, v.Class, v.Missing, v.Revision = verdict.OutcomeIndeterminate, "unknown-object", []string{"clusterroles"}, 2
 		if i%2 == 0 {
-			v.Outcome, v.Class, v.Missing = replay.OutcomeDrift, "recorded-allow/replayed-forbid", nil
+			v.Outcome, v.Class, v.Missing = verdict.OutcomeDrift, "recorded-allow/replayed-forbid", nil
 		}
 		r.Verdict, r.Revision = &v, 2
 		fix = append(fix, old, r)
@@ -56,10 +56,10 @@ func TestQueries(t *testing.T) {
 			outcomes[v.Outcome.String()+"/"+v.Class]++
 			c := subjects[r.Event.EffectiveUser().Username]
 			c.Requests++
-			if v.Recorded == replay.DecisionForbid {
+			if v.Recorded == verdict.DecisionForbid {
 				c.Forbidden++
 			}
-			if v.Outcome == replay.OutcomeDrift {
+			if v.Outcome == verdict.OutcomeDrift {
 				c.Drift++
 			}
 			subjects[r.Event.EffectiveUser().Username] = c
@@ -156,8 +156,8 @@ func TestQueries(t *testing.T) {
 }
 
 // why collects the rows of an audit ID.
-func why(ctx context.Context, s *storage.Store, cluster, id string) (list []replay.Row, err error) {
-	err = s.VisitWhy(ctx, cluster, id, func(r replay.Row) error {
+func why(ctx context.Context, s *storage.Store, cluster, id string) (list []verdict.Row, err error) {
+	err = s.VisitWhy(ctx, cluster, id, func(r verdict.Row) error {
 		list = append(list, r)
 		return nil
 	})

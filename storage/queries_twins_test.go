@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestDirectRequests: of an aggregated server's requests those count that no kube-apiserver's
 // event stands before: not those with a twin, nor what the kube-apiserver asks for itself.
 func TestDirectRequests(t *testing.T) {
 	s := storagetest.Open(t)
-	var template replay.Row
+	var template verdict.Row
 	for _, r := range rows(t, "c", 0) {
 		if r.Verdict != nil && r.Event.User.Username != "" {
 			template = r
@@ -22,7 +22,7 @@ func TestDirectRequests(t *testing.T) {
 		}
 	}
 	at := template.Event.RequestReceivedTimestamp
-	var in []replay.Row
+	var in []verdict.Row
 	add := func(server, id, user string, after time.Duration, code int32) {
 		r := template
 		e := *template.Event

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // answers asks and returns the rows as lines.
@@ -65,12 +65,12 @@ func TestQuestionsAgainstScan(t *testing.T) {
 	in := rows(t, "c", 0)
 	insert(t, s, "a", in)
 	insert(t, s, "b", rows(t, "other", 1))
-	var fix []replay.Row // some verdicts are corrected to drift
+	var fix []verdict.Row // some verdicts are corrected to drift
 	for i := range in {
 		if r := in[i]; r.Verdict != nil && i%17 == 0 {
 			old, v := r, *r.Verdict
 			old.Sign = -1
-			v.Outcome, v.Class = replay.OutcomeDrift, "unexplained"
+			v.Outcome, v.Class = verdict.OutcomeDrift, "unexplained"
 			r.Verdict, r.Revision = &v, r.Revision+1
 			fix = append(fix, old, r)
 			in[i] = r
@@ -99,17 +99,17 @@ func TestQuestionsAgainstScan(t *testing.T) {
 			continue
 		}
 		users[e.EffectiveUser().Username]++
-		if who := e.EffectiveUser().Username; (who == "" || who == "system:anonymous") && v.Recorded != replay.DecisionAllow {
+		if who := e.EffectiveUser().Username; (who == "" || who == "system:anonymous") && v.Recorded != verdict.DecisionAllow {
 			verbs[storage.Other+"|"]++
 			agents[storage.Other]++
 		} else {
 			verbs[v.Attributes.Verb+"|"+v.Attributes.Resource]++
 			agents[e.UserAgent]++
 		}
-		if v.Outcome == replay.OutcomeDrift {
+		if v.Outcome == verdict.OutcomeDrift {
 			drift[v.Class+"|"+v.Recorded.String()+"|"+v.Replayed.String()]++
 		}
-		if v.Recorded == replay.DecisionForbid {
+		if v.Recorded == verdict.DecisionForbid {
 			denied[e.EffectiveUser().Username]++
 		}
 		if v.Credential == token {
@@ -229,7 +229,7 @@ func TestQuestionWindow(t *testing.T) {
 
 // accessesAgainstScan works out who touched the object touched most, who read secrets, and what
 // the roles of the rows were used for.
-func accessesAgainstScan(t *testing.T, in []replay.Row, same func(what string, values map[string]string, want map[string]int, columns ...int)) {
+func accessesAgainstScan(t *testing.T, in []verdict.Row, same func(what string, values map[string]string, want map[string]int, columns ...int)) {
 	t.Helper()
 	objects, secrets := map[string]map[string]int{}, map[string]int{}
 	roles := map[[3]string]map[string]int{} // kind, role and the namespace of its binding
@@ -251,7 +251,7 @@ func accessesAgainstScan(t *testing.T, in []replay.Row, same func(what string, v
 		}
 		a, subject := v.Attributes, e.EffectiveUser().Username
 		name := storage.FoldName(a.Name)
-		if v.Recorded == replay.DecisionAllow && a.Resource == "secrets" && a.APIGroup == "" && slices.Contains([]string{"get", "list", "watch"}, a.Verb) {
+		if v.Recorded == verdict.DecisionAllow && a.Resource == "secrets" && a.APIGroup == "" && slices.Contains([]string{"get", "list", "watch"}, a.Verb) {
 			secrets[strings.Join([]string{subject, a.Verb, a.Namespace, name}, "|")]++
 		}
 		for _, g := range v.Grants {
@@ -275,10 +275,10 @@ func accessesAgainstScan(t *testing.T, in []replay.Row, same func(what string, v
 
 // unusedAgainstScan stores bindings, used and not, and returns those that stand and let nothing
 // through, as the question prints them.
-func unusedAgainstScan(t *testing.T, s *storage.Store, in []replay.Row) (unused []string) {
+func unusedAgainstScan(t *testing.T, s *storage.Store, in []verdict.Row) (unused []string) {
 	t.Helper()
 	used := map[string]bool{}
-	use := func(grants []replay.Grant) {
+	use := func(grants []verdict.Grant) {
 		for _, g := range grants {
 			used[g.BindingKind+"|"+g.BindingNamespace+"|"+g.Binding] = true
 		}
@@ -293,7 +293,7 @@ func unusedAgainstScan(t *testing.T, s *storage.Store, in []replay.Row) (unused 
 	}
 	const binding, clusterBinding = "rolebindings.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io"
 	stands := map[string]bool{}
-	var versions []replay.PolicyVersion
+	var versions []verdict.PolicyVersion
 	for i, b := range []struct {
 		cluster, resource, namespace, name string
 		deleted                            bool
@@ -311,7 +311,7 @@ func unusedAgainstScan(t *testing.T, s *storage.Store, in []replay.Row) (unused 
 		{"other", clusterBinding, "", "elsewhere", false},
 	} {
 		// Versions of 9, 10, ...: as text the first is the newest.
-		versions = append(versions, replay.PolicyVersion{Cluster: b.cluster, Resource: b.resource, Namespace: b.namespace, Name: b.name, UID: "u",
+		versions = append(versions, verdict.PolicyVersion{Cluster: b.cluster, Resource: b.resource, Namespace: b.namespace, Name: b.name, UID: "u",
 			ResourceVersion: fmt.Sprint(7 + i), Deleted: b.deleted, Observation: []byte("{}"), Position: event.Position{Epoch: 1, Offset: int64(i)}, Observed: received})
 		if kind := map[string]string{binding: "RoleBinding", clusterBinding: "ClusterRoleBinding"}[b.resource]; kind != "" && b.cluster == "c" {
 			stands[kind+"|"+b.namespace+"|"+b.name] = !b.deleted
@@ -413,7 +413,7 @@ FROM numbers(`+fmt.Sprint(many)+`)`)
 			asked := read()
 			s.Exec(t, "SYSTEM DROP QUERY CONDITION CACHE") // the engine remembers where the answer was
 			got := 0
-			if err := s.VisitWhy(ctx, "c", id, func(r replay.Row) error {
+			if err := s.VisitWhy(ctx, "c", id, func(r verdict.Row) error {
 				if got++; r.Event.AuditID != id {
 					t.Errorf("why: visits %q", r.Event.AuditID)
 				}

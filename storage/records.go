@@ -7,13 +7,13 @@ import (
 	"github.com/ClickHouse/ch-go/proto"
 	"github.com/ClickHouse/clickhouse-go/v2"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // SavePolicy stores observations of policy objects. It is all or nothing per call. An
 // observation that is there already only moves to its new position, so that neither a retry
 // nor events delivered again make the history longer.
-func (s *Store) SavePolicy(ctx context.Context, versions []replay.PolicyVersion) error {
+func (s *Store) SavePolicy(ctx context.Context, versions []verdict.PolicyVersion) error {
 	if len(versions) == 0 {
 		return nil
 	}
@@ -54,11 +54,11 @@ func (s *Store) SavePolicy(ctx context.Context, versions []replay.PolicyVersion)
 // LoadPolicy visits every stored observation, those of one Kafka partition in the order of
 // epoch, offset and index, and returns per partition the offset after the last one stored
 // of the partition's own newest epoch.
-func (s *Store) LoadPolicy(ctx context.Context, visit func(replay.PolicyVersion) error) (map[int32]int64, error) {
+func (s *Store) LoadPolicy(ctx context.Context, visit func(verdict.PolicyVersion) error) (map[int32]int64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	next := map[int32]int64{} // rows come by epoch: what an older one left is overwritten
-	batches := make(chan []replay.PolicyVersion, 4)
+	batches := make(chan []verdict.PolicyVersion, 4)
 	read := make(chan error, 1)
 	go func() {
 		defer close(batches)
@@ -98,7 +98,7 @@ const sparing = "\nSETTINGS max_threads = 1, max_block_size = 8192, max_bytes_be
 
 // policyRows reads the table in order. Reading goes on while what was read is visited: each
 // is about half of the time it takes to start.
-func (s *Store) policyRows(ctx context.Context, out chan<- []replay.PolicyVersion) error {
+func (s *Store) policyRows(ctx context.Context, out chan<- []verdict.PolicyVersion) error {
 	res, err := s.conn.Query(ctx, `SELECT cluster, resource, namespace, name, uid, resource_version, deleted, observation,
     toUnixTimestamp64Micro(observed), epoch, kpart, koffset, idx
 FROM `+s.table("policy_objects")+` FINAL ORDER BY epoch, kpart, koffset, idx`+sparing)
@@ -106,18 +106,18 @@ FROM `+s.table("policy_objects")+` FINAL ORDER BY epoch, kpart, koffset, idx`+sp
 		return err
 	}
 	defer res.Close()
-	batch := make([]replay.PolicyVersion, 0, policyBatch)
+	batch := make([]verdict.PolicyVersion, 0, policyBatch)
 	send := func() error {
 		select {
 		case out <- batch:
-			batch = make([]replay.PolicyVersion, 0, policyBatch)
+			batch = make([]verdict.PolicyVersion, 0, policyBatch)
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 	for res.Next() {
-		batch = append(batch, replay.PolicyVersion{})
+		batch = append(batch, verdict.PolicyVersion{})
 		v := &batch[len(batch)-1]
 		var deleted uint8
 		var observed int64
@@ -140,7 +140,7 @@ FROM `+s.table("policy_objects")+` FINAL ORDER BY epoch, kpart, koffset, idx`+sp
 
 // SaveDeadLetters stores dead letters; a position stored before changes nothing, which makes
 // a token needless.
-func (s *Store) SaveDeadLetters(ctx context.Context, _ string, letters []replay.StoredDeadLetter) error {
+func (s *Store) SaveDeadLetters(ctx context.Context, _ string, letters []verdict.StoredDeadLetter) error {
 	if len(letters) == 0 {
 		return nil
 	}

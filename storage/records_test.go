@@ -8,17 +8,17 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 func TestPolicy(t *testing.T) {
 	dir := t.TempDir()
 	ctx := context.Background()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
-	var in []replay.PolicyVersion
+	var in []verdict.PolicyVersion
 	for i := range 40 {
-		in = append(in, replay.PolicyVersion{
+		in = append(in, verdict.PolicyVersion{
 			Cluster: "c", Resource: "roles.rbac.authorization.k8s.io", Namespace: "n'\t", Name: fmt.Sprint("r", i), UID: "u", ResourceVersion: fmt.Sprint(i),
 			Deleted: i%7 == 0, Observation: []byte(fmt.Sprintf(`{"v":1,"i":%d,"text":"\\\t\u0000"}`, i)),
 			Position: event.Position{Epoch: uint32(1 + i/30), Partition: int32(i % 2), Offset: int64(i / 4)}, Index: int32(i % 4), Observed: at,
@@ -26,12 +26,12 @@ func TestPolicy(t *testing.T) {
 	}
 	end := int64(10)
 	load := func(s interface {
-		LoadPolicy(context.Context, func(replay.PolicyVersion) error) (map[int32]int64, error)
+		LoadPolicy(context.Context, func(verdict.PolicyVersion) error) (map[int32]int64, error)
 	}) {
 		t.Helper()
-		got := map[string]replay.PolicyVersion{}
-		last := map[int32]replay.PolicyVersion{}
-		next, err := s.LoadPolicy(ctx, func(v replay.PolicyVersion) error {
+		got := map[string]verdict.PolicyVersion{}
+		last := map[int32]verdict.PolicyVersion{}
+		next, err := s.LoadPolicy(ctx, func(v verdict.PolicyVersion) error {
 			p := v.Position
 			if l, ok := last[p.Partition]; ok && (l.Position.Epoch > p.Epoch || l.Position.Epoch == p.Epoch && l.Position.Offset > p.Offset) {
 				t.Fatalf("%+v after %+v", v, l)
@@ -84,9 +84,9 @@ func TestPolicy(t *testing.T) {
 
 func TestDeadLetters(t *testing.T) {
 	s := storagetest.Open(t)
-	var in []replay.StoredDeadLetter
+	var in []verdict.StoredDeadLetter
 	for i := range 10 {
-		in = append(in, replay.StoredDeadLetter{
+		in = append(in, verdict.StoredDeadLetter{
 			DeadLetter: event.DeadLetter{Cluster: "c", Source: "webhook", Reason: "malformed-item", Detail: "d", Digest: "sha256:00", Size: 10, Prefix: []byte("\x00\xff{")},
 			Position:   event.Position{Epoch: 1, Partition: 0, Offset: int64(i)}, Received: received,
 		})

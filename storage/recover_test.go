@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // consistent fails unless every rollup's sum equals its events'.
@@ -187,7 +187,7 @@ func TestCorrection(t *testing.T) {
 	var want storage.Totals
 	t.Run("from scratch", func(t *testing.T) {
 		s := storagetest.Open(t)
-		final := make([]replay.Row, len(in))
+		final := make([]verdict.Row, len(in))
 		for i, r := range in {
 			final[i] = r
 			if corrected(i, r) {
@@ -203,8 +203,8 @@ func TestCorrection(t *testing.T) {
 	for i, r := range in {
 		byKey[r.EventKey] = i
 	}
-	var block []replay.Row
-	err := s.Affected(ctx, replay.AffectedFilter{Cluster: "c", Partitions: []int32{0}}, func(r replay.Row) error {
+	var block []verdict.Row
+	err := s.Affected(ctx, verdict.AffectedFilter{Cluster: "c", Partitions: []int32{0}}, func(r verdict.Row) error {
 		i := byKey[r.EventKey]
 		if !corrected(i, in[i]) {
 			return nil
@@ -257,11 +257,11 @@ func TestCorrection(t *testing.T) {
 	}
 }
 
-func corrected(i int, r replay.Row) bool { return i%2 == 0 && r.Verdict != nil }
+func corrected(i int, r verdict.Row) bool { return i%2 == 0 && r.Verdict != nil }
 
-func correct(r replay.Row) replay.Row {
+func correct(r verdict.Row) verdict.Row {
 	v := *r.Verdict
-	v.Outcome, v.Class, v.Replayed, v.Grants, v.Revision = replay.OutcomeDrift, "recorded-allow/replayed-forbid", replay.DecisionForbid, nil, 2
+	v.Outcome, v.Class, v.Replayed, v.Grants, v.Revision = verdict.OutcomeDrift, "recorded-allow/replayed-forbid", verdict.DecisionForbid, nil, 2
 	r.Verdict, r.Sign, r.Revision = &v, 1, 2
 	return r
 }
@@ -274,55 +274,55 @@ func TestAffected(t *testing.T) {
 	insert(t, s, "b", in[len(in)/2:])
 	hostileUser := "it's\t\\\n"
 	h := hostileRow(t, hostileUser)
-	insert(t, s, "h", []replay.Row{h})
-	reviews := []replay.Row{reviewRow(t, 0, "carol", "team:catalog"), reviewRow(t, 1, hostileUser, "team:shop")}
+	insert(t, s, "h", []verdict.Row{h})
+	reviews := []verdict.Row{reviewRow(t, 0, "carol", "team:catalog"), reviewRow(t, 1, hostileUser, "team:shop")}
 	insert(t, s, "r", reviews)
 	// u and g ask the requestor and whom it impersonates.
-	anyUser := func(r replay.Row, ask func(*event.User) bool) bool {
+	anyUser := func(r verdict.Row, ask func(*event.User) bool) bool {
 		return ask(&r.Event.User) || r.Event.ImpersonatedUser != nil && ask(r.Event.ImpersonatedUser)
 	}
-	u := func(r replay.Row, name string) bool {
+	u := func(r verdict.Row, name string) bool {
 		return anyUser(r, func(u *event.User) bool { return u.Username == name })
 	}
-	g := func(r replay.Row, group string) bool {
+	g := func(r verdict.Row, group string) bool {
 		return anyUser(r, func(u *event.User) bool { return slices.Contains(u.Groups, group) })
 	}
 	mid := in[len(in)/4].Event.RequestReceivedTimestamp
 	for _, tc := range []struct {
 		name   string
-		filter replay.AffectedFilter
-		want   func(replay.Row) bool
+		filter verdict.AffectedFilter
+		want   func(verdict.Row) bool
 	}{
-		{"partition and cluster", replay.AffectedFilter{Cluster: "c", Partitions: []int32{0}}, func(r replay.Row) bool { return r.Cluster == "c" && r.Position.Partition == 0 }},
-		{"no rows in another's partition", replay.AffectedFilter{Cluster: "c", Partitions: []int32{1}}, func(replay.Row) bool { return false }},
-		{"from", replay.AffectedFilter{Cluster: "c", Partitions: []int32{0}, From: mid}, func(r replay.Row) bool {
+		{"partition and cluster", verdict.AffectedFilter{Cluster: "c", Partitions: []int32{0}}, func(r verdict.Row) bool { return r.Cluster == "c" && r.Position.Partition == 0 }},
+		{"no rows in another's partition", verdict.AffectedFilter{Cluster: "c", Partitions: []int32{1}}, func(verdict.Row) bool { return false }},
+		{"from", verdict.AffectedFilter{Cluster: "c", Partitions: []int32{0}, From: mid}, func(r verdict.Row) bool {
 			return r.Cluster == "c" && r.Position.Partition == 0 && !r.Event.RequestReceivedTimestamp.Before(mid)
 		}},
-		{"to", replay.AffectedFilter{Cluster: "c", Partitions: []int32{0}, To: mid}, func(r replay.Row) bool {
+		{"to", verdict.AffectedFilter{Cluster: "c", Partitions: []int32{0}, To: mid}, func(r verdict.Row) bool {
 			return r.Cluster == "c" && r.Position.Partition == 0 && !r.Event.RequestReceivedTimestamp.After(mid)
 		}},
-		{"ended", replay.AffectedFilter{Cluster: "c", Partitions: []int32{0}, Ended: mid}, func(r replay.Row) bool {
+		{"ended", verdict.AffectedFilter{Cluster: "c", Partitions: []int32{0}, Ended: mid}, func(r verdict.Row) bool {
 			return r.Cluster == "c" && r.Position.Partition == 0 && (!r.Event.StageTimestamp.Before(mid) || !r.Event.RequestReceivedTimestamp.Before(mid))
 		}},
-		{"a group or a user", replay.AffectedFilter{Cluster: "c", Partitions: []int32{0}, Groups: []string{"system:nodes"}, Users: []string{"system:kube-scheduler"}}, func(r replay.Row) bool {
+		{"a group or a user", verdict.AffectedFilter{Cluster: "c", Partitions: []int32{0}, Groups: []string{"system:nodes"}, Users: []string{"system:kube-scheduler"}}, func(r verdict.Row) bool {
 			return r.Cluster == "c" && r.Position.Partition == 0 && (u(r, "system:kube-scheduler") || g(r, "system:nodes"))
 		}},
-		{"who impersonates, and who is impersonated", replay.AffectedFilter{Cluster: "c", Partitions: []int32{0}, Users: []string{"kubernetes-admin", "alice"}}, func(r replay.Row) bool {
+		{"who impersonates, and who is impersonated", verdict.AffectedFilter{Cluster: "c", Partitions: []int32{0}, Users: []string{"kubernetes-admin", "alice"}}, func(r verdict.Row) bool {
 			return r.Cluster == "c" && r.Position.Partition == 0 && (u(r, "kubernetes-admin") || u(r, "alice"))
 		}},
-		{"namespaces", replay.AffectedFilter{Cluster: "c2", Partitions: []int32{0, 1}, Namespaces: []string{"kube-system"}}, func(r replay.Row) bool {
+		{"namespaces", verdict.AffectedFilter{Cluster: "c2", Partitions: []int32{0, 1}, Namespaces: []string{"kube-system"}}, func(r verdict.Row) bool {
 			return r.Cluster == "c2" && (r.Verdict.Attributes.Namespace == "kube-system" || r.Event.ImpersonatedUser != nil)
 		}},
-		{"who was asked about in a review", replay.AffectedFilter{Cluster: "r", Partitions: []int32{8}, Users: []string{hostileUser}, Namespaces: []string{"far"}}, func(r replay.Row) bool {
+		{"who was asked about in a review", verdict.AffectedFilter{Cluster: "r", Partitions: []int32{8}, Users: []string{hostileUser}, Namespaces: []string{"far"}}, func(r verdict.Row) bool {
 			return r.Cluster == "r" && r.Verdict.Review.User == hostileUser
 		}},
-		{"a group that was asked about in a review", replay.AffectedFilter{Cluster: "r", Partitions: []int32{8}, Groups: []string{"team:catalog"}, Namespaces: []string{"far"}}, func(r replay.Row) bool {
+		{"a group that was asked about in a review", verdict.AffectedFilter{Cluster: "r", Partitions: []int32{8}, Groups: []string{"team:catalog"}, Namespaces: []string{"far"}}, func(r verdict.Row) bool {
 			return r.Cluster == "r" && r.Verdict.Review.User == "carol"
 		}},
-		{"whoever was asked about", replay.AffectedFilter{Cluster: "r", Partitions: []int32{8}, Namespaces: []string{"far"}}, func(r replay.Row) bool { return r.Cluster == "r" }},
-		{"nobody who was asked about", replay.AffectedFilter{Cluster: "r", Partitions: []int32{8}, Users: []string{"team:catalog"}, Groups: []string{"carol"}}, func(replay.Row) bool { return false }},
-		{"a hostile name", replay.AffectedFilter{Cluster: "h", Partitions: []int32{7}, Users: []string{"x", hostileUser}}, func(r replay.Row) bool { return r.Cluster == "h" }},
-		{"a hostile group", replay.AffectedFilter{Cluster: "h", Partitions: []int32{7}, Groups: []string{hostileUser}}, func(r replay.Row) bool { return r.Cluster == "h" }},
+		{"whoever was asked about", verdict.AffectedFilter{Cluster: "r", Partitions: []int32{8}, Namespaces: []string{"far"}}, func(r verdict.Row) bool { return r.Cluster == "r" }},
+		{"nobody who was asked about", verdict.AffectedFilter{Cluster: "r", Partitions: []int32{8}, Users: []string{"team:catalog"}, Groups: []string{"carol"}}, func(verdict.Row) bool { return false }},
+		{"a hostile name", verdict.AffectedFilter{Cluster: "h", Partitions: []int32{7}, Users: []string{"x", hostileUser}}, func(r verdict.Row) bool { return r.Cluster == "h" }},
+		{"a hostile group", verdict.AffectedFilter{Cluster: "h", Partitions: []int32{7}, Groups: []string{hostileUser}}, func(r verdict.Row) bool { return r.Cluster == "h" }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			want := map[event.Hash128]bool{}
@@ -332,7 +332,7 @@ func TestAffected(t *testing.T) {
 				}
 			}
 			n := 0
-			err := s.Affected(ctx, tc.filter, func(r replay.Row) error {
+			err := s.Affected(ctx, tc.filter, func(r verdict.Row) error {
 				if !want[r.EventKey] || r.Verdict == nil {
 					return fmt.Errorf("unexpected row %+v", r.Event)
 				}
@@ -346,14 +346,14 @@ func TestAffected(t *testing.T) {
 	}
 	t.Run("the visitor's error ends the visit", func(t *testing.T) {
 		stop := errors.New("stop")
-		if err := s.Affected(ctx, replay.AffectedFilter{Cluster: "c", Partitions: []int32{0}}, func(replay.Row) error { return stop }); !errors.Is(err, stop) {
+		if err := s.Affected(ctx, verdict.AffectedFilter{Cluster: "c", Partitions: []int32{0}}, func(verdict.Row) error { return stop }); !errors.Is(err, stop) {
 			t.Fatalf("got %v", err)
 		}
 	})
 }
 
 // reviewRow is a request of somebody in no namespace that asks about a user.
-func reviewRow(t testing.TB, i int, user string, groups ...string) replay.Row {
+func reviewRow(t testing.TB, i int, user string, groups ...string) verdict.Row {
 	t.Helper()
 	r, err := storagetest.Row("r", lines(t)[i], event.Position{Epoch: 1, Partition: 8, Offset: int64(i)}, received)
 	if err != nil {
@@ -363,11 +363,11 @@ func reviewRow(t testing.TB, i int, user string, groups ...string) replay.Row {
 	r.Request = event.RequestKey("r", r.Event)
 	r.EventKey = event.EventKey(r.Request, r.Event)
 	storagetest.Verdict(&r)
-	r.Verdict.Review = &replay.ReviewCheck{Kind: "SubjectAccessReview", User: user, Groups: groups}
+	r.Verdict.Review = &verdict.ReviewCheck{Kind: "SubjectAccessReview", User: user, Groups: groups}
 	return r
 }
 
-func hostileRow(t testing.TB, user string) replay.Row {
+func hostileRow(t testing.TB, user string) verdict.Row {
 	t.Helper()
 	r, err := storagetest.Row("h", lines(t)[0], event.Position{Epoch: 1, Partition: 7}, received)
 	if err != nil {
@@ -380,7 +380,7 @@ func hostileRow(t testing.TB, user string) replay.Row {
 	return r
 }
 
-func insert(t testing.TB, s *storage.Store, token string, rows []replay.Row) {
+func insert(t testing.TB, s *storage.Store, token string, rows []verdict.Row) {
 	t.Helper()
 	if err := s.Insert(context.Background(), token, rows); err != nil {
 		t.Fatal(err)
@@ -388,7 +388,7 @@ func insert(t testing.TB, s *storage.Store, token string, rows []replay.Row) {
 }
 
 // days returns the days of the rows' requests.
-func days(rows []replay.Row) []time.Time {
+func days(rows []verdict.Row) []time.Time {
 	seen := map[time.Time]bool{}
 	var out []time.Time
 	for _, r := range rows {
@@ -406,30 +406,30 @@ func days(rows []replay.Row) []time.Time {
 func TestAffectedAfterCorrections(t *testing.T) {
 	s := storagetest.Open(t)
 	row := rows(t, "c", 3)[0]
-	as := func(r replay.Row, o replay.Outcome, namespace string, sign int8) replay.Row {
+	as := func(r verdict.Row, o verdict.Outcome, namespace string, sign int8) verdict.Row {
 		v := *r.Verdict
 		v.Outcome, v.Class, v.Attributes.Namespace = o, "", namespace
 		r.Verdict, r.Sign = &v, sign
 		return r
 	}
-	outcomes := []replay.Outcome{replay.OutcomeMatch, replay.OutcomeDrift, replay.OutcomeMatch, replay.OutcomeIndeterminate}
+	outcomes := []verdict.Outcome{verdict.OutcomeMatch, verdict.OutcomeDrift, verdict.OutcomeMatch, verdict.OutcomeIndeterminate}
 	row = as(row, outcomes[0], "n0", 1)
-	insert(t, s, "0", []replay.Row{row})
+	insert(t, s, "0", []verdict.Row{row})
 	for i, o := range outcomes[1:] {
 		old := row
 		old.Sign = -1
 		row = as(row, o, fmt.Sprint("n", i+1), 1)
 		row.Revision++
-		insert(t, s, fmt.Sprint(i+1), []replay.Row{old, row})
-		for _, other := range []replay.Outcome{replay.OutcomeMatch, replay.OutcomeDrift, replay.OutcomeIndeterminate} {
+		insert(t, s, fmt.Sprint(i+1), []verdict.Row{old, row})
+		for _, other := range []verdict.Outcome{verdict.OutcomeMatch, verdict.OutcomeDrift, verdict.OutcomeIndeterminate} {
 			for n := range outcomes {
 				want := 0
 				if other == o && n == i+1 {
 					want = 1
 				}
 				got := 0
-				if err := s.Affected(t.Context(), replay.AffectedFilter{Cluster: "c", Partitions: []int32{row.Position.Partition},
-					Only: replay.Selection{Outcomes: []string{other.String()}, Namespaces: []string{fmt.Sprint("n", n)}}}, func(r replay.Row) error {
+				if err := s.Affected(t.Context(), verdict.AffectedFilter{Cluster: "c", Partitions: []int32{row.Position.Partition},
+					Only: verdict.Selection{Outcomes: []string{other.String()}, Namespaces: []string{fmt.Sprint("n", n)}}}, func(r verdict.Row) error {
 					if got++; r.Revision != row.Revision {
 						t.Errorf("revision %d is visited, %d stands", r.Revision, row.Revision)
 					}

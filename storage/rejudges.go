@@ -7,14 +7,14 @@ import (
 
 	"github.com/ClickHouse/ch-go/proto"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // noPartition is the kpart of the row that holds a request to judge again.
 const noPartition = -1
 
 // SaveRejudge stores a request to judge again. Saving it twice changes nothing.
-func (s *Store) SaveRejudge(ctx context.Context, r replay.Rejudge) error {
+func (s *Store) SaveRejudge(ctx context.Context, r verdict.Rejudge) error {
 	if err := s.saveRejudge(ctx, r.Cluster, r.ID, noPartition, 0, r); err != nil {
 		return fmt.Errorf("save request to judge %q again: %w", r.Cluster, err)
 	}
@@ -22,7 +22,7 @@ func (s *Store) SaveRejudge(ctx context.Context, r replay.Rejudge) error {
 }
 
 // SaveRejudgeProgress stores how far a partition is; the greatest version of it stands.
-func (s *Store) SaveRejudgeProgress(ctx context.Context, cluster, id string, p replay.RejudgeProgress) error {
+func (s *Store) SaveRejudgeProgress(ctx context.Context, cluster, id string, p verdict.RejudgeProgress) error {
 	if err := s.saveRejudge(ctx, cluster, id, p.Partition, p.Version, p); err != nil {
 		return fmt.Errorf("save progress of judging %q again: %w", cluster, err)
 	}
@@ -49,7 +49,7 @@ const rejudgesQuery = `SELECT id, kpart, content FROM %s.rejudges FINAL ORDER BY
 
 // Rejudges returns every request to judge again with its progress, by cluster and then in the
 // order they were made.
-func (s *Store) Rejudges(ctx context.Context) ([]replay.RejudgeJob, error) {
+func (s *Store) Rejudges(ctx context.Context) ([]verdict.RejudgeJob, error) {
 	type line struct {
 		id, content string
 		partition   int32
@@ -58,13 +58,13 @@ func (s *Store) Rejudges(ctx context.Context) ([]replay.RejudgeJob, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read requests to judge again: %w", err)
 	}
-	var out []replay.RejudgeJob
+	var out []verdict.RejudgeJob
 	for _, l := range lines {
 		if l.partition == noPartition {
-			out = append(out, replay.RejudgeJob{})
+			out = append(out, verdict.RejudgeJob{})
 			err = json.Unmarshal([]byte(l.content), &out[len(out)-1].Rejudge)
 		} else if n := len(out); n > 0 && out[n-1].ID == l.id {
-			var p replay.RejudgeProgress
+			var p verdict.RejudgeProgress
 			err = json.Unmarshal([]byte(l.content), &p)
 			out[n-1].Progress = append(out[n-1].Progress, p)
 		}

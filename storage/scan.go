@@ -12,7 +12,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // stored is a row of events as it is read; rowColumns names what goes where. It is the
@@ -37,10 +37,10 @@ type stored struct {
 	outcome, class, cause, recorded, reason string
 	replayed, authorizer                    string
 	grants, errs, missing                   []string
-	attr                                    replay.Attributes
+	attr                                    verdict.Attributes
 	imp, impMode                            string
 	impGrants, impMissing, identity         []string
-	admission                               replay.Admission
+	admission                               verdict.Admission
 	engine, config                          string
 	hits                                    []string
 	hitKeys                                 []uint64
@@ -109,18 +109,18 @@ func rowColumns() string {
 }
 
 // rows runs a query whose SELECT list is rowColumns and visits every row.
-func (s *Store) rows(ctx context.Context, where string, p clickhouse.Parameters, visit func(replay.Row) error) error {
+func (s *Store) rows(ctx context.Context, where string, p clickhouse.Parameters, visit func(verdict.Row) error) error {
 	return s.standing(ctx, "WHERE sign = 1 AND "+where, p, visit)
 }
 
 // rowsBefore is rows with a condition that is applied before pairs are taken out, which spares
 // most of the work when it selects few. A row and the one that takes it back must meet it
 // both or neither: they agree in all columns but the sign.
-func (s *Store) rowsBefore(ctx context.Context, condition string, p clickhouse.Parameters, visit func(replay.Row) error) error {
+func (s *Store) rowsBefore(ctx context.Context, condition string, p clickhouse.Parameters, visit func(verdict.Row) error) error {
 	return s.standing(ctx, "PREWHERE "+condition+" WHERE sign = 1", p, visit)
 }
 
-func (s *Store) standing(ctx context.Context, where string, p clickhouse.Parameters, visit func(replay.Row) error) error {
+func (s *Store) standing(ctx context.Context, where string, p clickhouse.Parameters, visit func(verdict.Row) error) error {
 	ctx, cancel := context.WithCancel(params(ctx, p))
 	defer cancel()
 	res, err := s.conn.Query(ctx, "SELECT "+rowColumns()+" FROM "+s.table("events")+" FINAL "+where)
@@ -151,25 +151,25 @@ func (s *Store) standing(ctx context.Context, where string, p clickhouse.Paramet
 }
 
 // row rebuilds what was inserted. What was not read stays empty.
-func (r *stored) row() (replay.Row, error) {
+func (r *stored) row() (verdict.Row, error) {
 	e, err := r.event()
 	if err != nil {
-		return replay.Row{}, err
+		return verdict.Row{}, err
 	}
 	e.Server = r.apiserver
 	v, err := r.verdict()
 	if err != nil {
-		return replay.Row{}, err
+		return verdict.Row{}, err
 	}
 	request, content := []byte(r.request), []byte(r.content)
 	if len(content) == 0 {
 		content = make([]byte, 16)
 	}
 	if len(request) != 16 || len(content) != 16 {
-		return replay.Row{}, fmt.Errorf("event %s: a stored key has %d bytes, its content hash %d", r.auditID, len(request), len(content))
+		return verdict.Row{}, fmt.Errorf("event %s: a stored key has %d bytes, its content hash %d", r.auditID, len(request), len(content))
 	}
 	key := event.HashFromBytes([16]byte(request))
-	return replay.Row{
+	return verdict.Row{
 		Cluster: r.cluster, Source: r.source, APIServer: r.apiserver, Received: fromMicro(r.ingested),
 		Position: event.Position{Epoch: r.epoch, Partition: r.kpart, Offset: r.koffset},
 		EventKey: event.EventKey(key, e), Request: key, Content: knownContent(string(content)),
@@ -178,20 +178,20 @@ func (r *stored) row() (replay.Row, error) {
 }
 
 // counted are the keys the row is counted under; none were read of a row without access.
-func (r *stored) counted(v *replay.Verdict) []uint64 {
+func (r *stored) counted(v *verdict.Verdict) []uint64 {
 	if v == nil || r.access == 0 {
 		return nil
 	}
 	return append([]uint64{r.access}, r.impliedAccess...)
 }
 
-func (r *stored) marks() []replay.Mark {
+func (r *stored) marks() []verdict.Mark {
 	if len(r.hits) == 0 {
 		return nil
 	}
-	out := make([]replay.Mark, len(r.hits))
+	out := make([]verdict.Mark, len(r.hits))
 	for i, name := range r.hits {
-		out[i] = replay.Mark{Name: name, Key: r.hitKeys[i]}
+		out[i] = verdict.Mark{Name: name, Key: r.hitKeys[i]}
 		if r.hitKeys[i] == 0 {
 			out[i].Key = xxhash.Sum64String(r.auditID)
 		}
@@ -259,11 +259,11 @@ func (u *storedUser) event() event.User {
 }
 
 // verdict rebuilds the verdict; nil on the rows of a request's later stages.
-func (r *stored) verdict() (*replay.Verdict, error) {
+func (r *stored) verdict() (*verdict.Verdict, error) {
 	if r.outcome == "" {
 		return nil, nil
 	}
-	v := &replay.Verdict{
+	v := &verdict.Verdict{
 		Outcome: outcomeOf(r.outcome), Class: r.class, Cause: r.cause, Recorded: decisionOf(r.recorded), RecordedReason: r.reason,
 		Replayed: decisionOf(r.replayed), Authorizer: r.authorizer, Errors: orNil(r.errs), Missing: orNil(r.missing),
 		Attributes: r.attr, Identity: orNil(r.identity), Admission: r.admission,
@@ -275,7 +275,7 @@ func (r *stored) verdict() (*replay.Verdict, error) {
 		return nil, err
 	}
 	if r.imp != "" {
-		v.Impersonation = &replay.ImpersonationCheck{Replayed: decisionOf(r.imp), Mode: r.impMode, Missing: orNil(r.impMissing)}
+		v.Impersonation = &verdict.ImpersonationCheck{Replayed: decisionOf(r.imp), Mode: r.impMode, Missing: orNil(r.impMissing)}
 		if v.Impersonation.Grants, err = decodeGrants(r.impGrants); err != nil {
 			return nil, err
 		}
@@ -287,8 +287,8 @@ func (r *stored) verdict() (*replay.Verdict, error) {
 	return v, nil
 }
 
-func decodeGrants(list []string) ([]replay.Grant, error) {
-	var out []replay.Grant
+func decodeGrants(list []string) ([]verdict.Grant, error) {
+	var out []verdict.Grant
 	for _, text := range list {
 		g, err := decodeGrant(text)
 		if err != nil {
@@ -299,25 +299,25 @@ func decodeGrants(list []string) ([]replay.Grant, error) {
 	return out, nil
 }
 
-func outcomeOf(s string) replay.Outcome {
-	for _, o := range []replay.Outcome{replay.OutcomeMatch, replay.OutcomeDrift, replay.OutcomeAmbiguous, replay.OutcomeIndeterminate} {
+func outcomeOf(s string) verdict.Outcome {
+	for _, o := range []verdict.Outcome{verdict.OutcomeMatch, verdict.OutcomeDrift, verdict.OutcomeAmbiguous, verdict.OutcomeIndeterminate} {
 		if o.String() == s {
 			return o
 		}
 	}
-	return replay.OutcomeNotJudged
+	return verdict.OutcomeNotJudged
 }
 
-func decisionOf(s string) replay.Decision {
+func decisionOf(s string) verdict.Decision {
 	switch s {
-	case replay.DecisionAllow.String():
-		return replay.DecisionAllow
-	case replay.DecisionForbid.String():
-		return replay.DecisionForbid
-	case replay.DecisionError.String():
-		return replay.DecisionError
+	case verdict.DecisionAllow.String():
+		return verdict.DecisionAllow
+	case verdict.DecisionForbid.String():
+		return verdict.DecisionForbid
+	case verdict.DecisionError.String():
+		return verdict.DecisionError
 	}
-	return replay.DecisionNone
+	return verdict.DecisionNone
 }
 
 func fromMicro(us int64) time.Time { return time.UnixMicro(us).UTC() }

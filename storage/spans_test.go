@@ -5,15 +5,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestSpans: the spans of a partition cover its rows and no other's.
 func TestSpans(t *testing.T) {
 	s := storagetest.Open(t)
 	ctx := context.Background()
-	in := map[string][]replay.Row{"a": rows(t, "a", 1), "b": rows(t, "b", 1), "c": rows(t, "c", 2)}
+	in := map[string][]verdict.Row{"a": rows(t, "a", 1), "b": rows(t, "b", 1), "c": rows(t, "c", 2)}
 	in["b"] = in["b"][:1]
 	for cluster, list := range in {
 		if err := s.Insert(ctx, cluster, list); err != nil {

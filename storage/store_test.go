@@ -10,9 +10,9 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/testfile"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // received is when the test's rows were ingested.
@@ -27,15 +27,15 @@ func lines(t testing.TB) [][]byte {
 
 // rows makes rows of the lines, judged where the request's first stage after authorization
 // is, as the runner does.
-func rows(t testing.TB, cluster string, partition int32) []replay.Row {
+func rows(t testing.TB, cluster string, partition int32) []verdict.Row {
 	t.Helper()
 	return rowsOf(t, lines(t), cluster, partition, received)
 }
 
-func rowsOf(t testing.TB, lines [][]byte, cluster string, partition int32, at time.Time) []replay.Row {
+func rowsOf(t testing.TB, lines [][]byte, cluster string, partition int32, at time.Time) []verdict.Row {
 	t.Helper()
 	judged := map[event.Hash128]bool{}
-	var out []replay.Row
+	var out []verdict.Row
 	for i, line := range lines {
 		r, err := storagetest.Row(cluster, line, event.Position{Epoch: 1, Partition: partition, Offset: int64(i)}, at)
 		if err != nil {
@@ -60,15 +60,15 @@ func totals(t testing.TB, s *storage.Store) storage.Totals {
 }
 
 // everything reads all standing rows of a cluster that Known reports, by event key.
-func everything(t testing.TB, s *storage.Store, in []replay.Row) map[event.Hash128]replay.Row {
+func everything(t testing.TB, s *storage.Store, in []verdict.Row) map[event.Hash128]verdict.Row {
 	t.Helper()
 	ctx := context.Background()
 	known, err := s.Known(ctx, in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[event.Hash128]replay.Row{}
-	if err := s.Standing(ctx, known, func(r replay.Row) error {
+	out := map[event.Hash128]verdict.Row{}
+	if err := s.Standing(ctx, known, func(r verdict.Row) error {
 		if _, twice := out[r.EventKey]; twice {
 			return fmt.Errorf("event %s twice", r.EventKey)
 		}
@@ -119,7 +119,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 // hostile makes rows a client could provoke or a future apiserver could write.
-func hostile(t testing.TB) []replay.Row {
+func hostile(t testing.TB) []verdict.Row {
 	t.Helper()
 	weird := "tab\t newline\n nul\\u0000 quote\\\" back\\\\ {x:String} '; DROP TABLE events; --"
 	weird = string(bytes.ReplaceAll(bytes.ReplaceAll([]byte(weird), []byte("\t"), []byte(`\t`)), []byte("\n"), []byte(`\n`)))
@@ -128,18 +128,18 @@ func hostile(t testing.TB) []replay.Row {
 		`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"no times","stage":"ResponseComplete","requestURI":"/","verb":"get","user":{},"requestReceivedTimestamp":null,"stageTimestamp":null}`,
 		`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"far times","stage":"Panic","requestURI":"/","verb":"get","user":{},"requestReceivedTimestamp":"0002-01-01T00:00:00.000001Z","stageTimestamp":"9999-12-31T23:59:59.999999Z"}`,
 	}
-	var out []replay.Row
+	var out []verdict.Row
 	for i, doc := range docs {
 		r, err := storagetest.Row("c '\\\t", []byte(doc), event.Position{Epoch: 1, Partition: 3, Offset: int64(100000 + i)}, received)
 		if err != nil {
 			t.Fatalf("document %d: %v", i, err)
 		}
 		storagetest.Verdict(&r)
-		r.Verdict.Impersonation = &replay.ImpersonationCheck{Replayed: replay.DecisionForbid, Mode: "legacy", Missing: []string{"users/\t'x"}}
+		r.Verdict.Impersonation = &verdict.ImpersonationCheck{Replayed: verdict.DecisionForbid, Mode: "legacy", Missing: []string{"users/\t'x"}}
 		r.Verdict.CompleteImpersonation(r.Event.ImpersonatedUser != nil)
 		r.Verdict.Missing = []string{"clusterroles 'a'\n"}
 		r.Verdict.Identity = []string{"sa-groups-mismatch"}
-		r.Verdict.Admission = replay.Admission{Recorded: "rejected", Plugin: "NamespaceLifecycle", NamespaceLifecycle: "match"}
+		r.Verdict.Admission = verdict.Admission{Recorded: "rejected", Plugin: "NamespaceLifecycle", NamespaceLifecycle: "match"}
 		out = append(out, r)
 	}
 	return out
@@ -173,7 +173,7 @@ func TestInsertTwice(t *testing.T) {
 	if len(known) != len(in) {
 		t.Fatalf("knows %d of %d rows", len(known), len(in))
 	}
-	want := map[event.Hash128]replay.Row{}
+	want := map[event.Hash128]verdict.Row{}
 	for _, r := range in {
 		want[r.EventKey] = r
 	}

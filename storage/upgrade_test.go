@@ -9,11 +9,11 @@ import (
 	"testing"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/embedded"
 	"github.com/retrial-io/retrial/storage/schema"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // releases are the last migrations of the releases there have been.
@@ -39,7 +39,7 @@ func olderStore(t *testing.T, s *storage.Store, database, from string, last int)
 }
 
 // knownBefore takes out of rows what releases before migration 22 did not know.
-func knownBefore(in []replay.Row) {
+func knownBefore(in []verdict.Row) {
 	for i := range in {
 		if v := in[i].Verdict; v != nil {
 			v.Evidence, v.Explained, v.Credential, v.Chain, v.Implied, v.Review = nil, nil, "", nil, nil, nil
@@ -110,7 +110,7 @@ func TestUpgradeFromEveryVersion(t *testing.T) {
 func ids(t *testing.T, s *storage.Store, id string) map[event.Hash128]bool {
 	t.Helper()
 	out := map[event.Hash128]bool{}
-	if err := s.VisitWhy(context.Background(), "", id, func(r replay.Row) error { out[r.EventKey] = true; return nil }); err != nil {
+	if err := s.VisitWhy(context.Background(), "", id, func(r verdict.Row) error { out[r.EventKey] = true; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -133,14 +133,14 @@ func TestUpgradeFromReleases(t *testing.T) {
 			if got := consistent(t, s); got != want {
 				t.Fatalf("changed by the upgrade\n was %+v\n is  %+v", want, got)
 			}
-			var pairs []replay.Row
+			var pairs []verdict.Row
 			for _, r := range everything(t, s, in) {
-				if r.Verdict == nil || r.Verdict.Replayed != replay.DecisionAllow || len(pairs) >= 40 {
+				if r.Verdict == nil || r.Verdict.Replayed != verdict.DecisionAllow || len(pairs) >= 40 {
 					continue
 				}
 				old, v := r, *r.Verdict
 				old.Sign = -1
-				v.Implied = []replay.Implied{{Check: "exec", Attributes: v.Attributes, Replayed: replay.DecisionAllow, Grants: v.Grants}}
+				v.Implied = []verdict.Implied{{Check: "exec", Attributes: v.Attributes, Replayed: verdict.DecisionAllow, Grants: v.Grants}}
 				r.Verdict = &v
 				pairs = append(pairs, old, r)
 			}

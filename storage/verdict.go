@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // This file writes and reads the parts of a verdict that have a structure of their own: the
@@ -16,7 +16,7 @@ import (
 
 // appendMore fills the columns of a verdict that migration 22 added, and b.more with what
 // tells versions of them apart: nothing when all of them are empty.
-func (b *block) appendMore(r *replay.Row, v *replay.Verdict) error {
+func (b *block) appendMore(r *verdict.Row, v *verdict.Verdict) error {
 	b.more = b.more[:0]
 	b.evidence.Append(v.Evidence)
 	b.explained.Append(v.Explained)
@@ -56,7 +56,7 @@ func (b *block) note(kind byte, texts ...string) {
 
 // appendImplied adds the checks behind the filter. Each is an access of whom it asks about,
 // under the key it would have as a request of its own; one that cannot be asked has none.
-func (b *block) appendImplied(r *replay.Row, checks []replay.Implied) error {
+func (b *block) appendImplied(r *verdict.Row, checks []verdict.Implied) error {
 	for i := range checks {
 		c := &checks[i]
 		u, by := r.Event.EffectiveUser(), ""
@@ -100,7 +100,7 @@ func (b *block) appendImplied(r *replay.Row, checks []replay.Implied) error {
 // appendChain writes a chain as the chain column holds it; nothing for none. A reason that is
 // a grant's is written as the grant's place: it is in the row already, and the texts of a
 // cluster's chains are then few.
-func appendChain(b []byte, chain []replay.ChainStep, grants []replay.Grant) []byte {
+func appendChain(b []byte, chain []verdict.ChainStep, grants []verdict.Grant) []byte {
 	if len(chain) == 0 {
 		return b
 	}
@@ -112,7 +112,7 @@ func appendChain(b []byte, chain []replay.ChainStep, grants []replay.Grant) []by
 		b = appendText(b, c.Answer)
 		if c.Reason != "" {
 			b = append(b, ',')
-			if g := slices.IndexFunc(grants, func(g replay.Grant) bool { return g.Reason == c.Reason }); g >= 0 {
+			if g := slices.IndexFunc(grants, func(g verdict.Grant) bool { return g.Reason == c.Reason }); g >= 0 {
 				b = strconv.AppendInt(b, int64(g), 10)
 			} else {
 				b = appendText(b, c.Reason)
@@ -124,7 +124,7 @@ func appendChain(b []byte, chain []replay.ChainStep, grants []replay.Grant) []by
 }
 
 // decodeChain reads what appendChain wrote.
-func decodeChain(text string, grants []replay.Grant) ([]replay.ChainStep, error) {
+func decodeChain(text string, grants []verdict.Grant) ([]verdict.ChainStep, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -132,7 +132,7 @@ func decodeChain(text string, grants []replay.Grant) ([]replay.ChainStep, error)
 	if err := json.Unmarshal([]byte(text), &steps); err != nil {
 		return nil, fmt.Errorf("decode chain %q: %w", text, err)
 	}
-	out := make([]replay.ChainStep, len(steps))
+	out := make([]verdict.ChainStep, len(steps))
 	for i, s := range steps {
 		if len(s) < 2 || len(s) > 3 {
 			return nil, fmt.Errorf("decode chain %q: step %d has %d members", text, i+1, len(s))
@@ -160,7 +160,7 @@ func decodeChain(text string, grants []replay.Grant) ([]replay.ChainStep, error)
 // encodeImplied writes a check as an element of the implied column: by is the group set of the
 // requestor when it is asked about him. The views of the rollups read members by place (see
 // schema), so that new ones go to the end.
-func encodeImplied(c *replay.Implied, name, path, by string) (string, error) {
+func encodeImplied(c *verdict.Implied, name, path, by string) (string, error) {
 	a := &c.Attributes
 	b := append(make([]byte, 0, 256), '[')
 	for i, s := range [...]string{c.Check, c.Replayed.String(), c.Recorded.String()} {
@@ -194,8 +194,8 @@ func encodeImplied(c *replay.Implied, name, path, by string) (string, error) {
 }
 
 // decodeImplied reads what encodeImplied wrote.
-func decodeImplied(text string, grants []string) (replay.Implied, error) {
-	var c replay.Implied
+func decodeImplied(text string, grants []string) (verdict.Implied, error) {
+	var c verdict.Implied
 	var replayed, recorded, name, path, by string
 	var covered, resource uint8
 	a := &c.Attributes
@@ -222,25 +222,25 @@ func decodeImplied(text string, grants []string) (replay.Implied, error) {
 
 // storedReview is a review as the review column holds it.
 type storedReview struct {
-	Kind       string             `json:"kind"`
-	User       string             `json:"user,omitempty"`
-	Groups     []string           `json:"groups,omitempty"`
-	Attributes *replay.Attributes `json:"attributes,omitempty"`
-	Recorded   string             `json:"recorded"`
-	Replayed   string             `json:"replayed"`
-	Reason     string             `json:"reason,omitempty"`
-	Outcome    string             `json:"outcome"`
-	Cause      string             `json:"cause,omitempty"`
+	Kind       string              `json:"kind"`
+	User       string              `json:"user,omitempty"`
+	Groups     []string            `json:"groups,omitempty"`
+	Attributes *verdict.Attributes `json:"attributes,omitempty"`
+	Recorded   string              `json:"recorded"`
+	Replayed   string              `json:"replayed"`
+	Reason     string              `json:"reason,omitempty"`
+	Outcome    string              `json:"outcome"`
+	Cause      string              `json:"cause,omitempty"`
 }
 
 // encodeReview writes a review; nothing for none.
-func encodeReview(v *replay.ReviewCheck) (string, error) {
+func encodeReview(v *verdict.ReviewCheck) (string, error) {
 	if v == nil {
 		return "", nil
 	}
 	s := storedReview{Kind: v.Kind, User: v.User, Groups: v.Groups, Recorded: v.Recorded.String(), Replayed: v.Replayed.String(),
 		Reason: v.Reason, Outcome: v.Outcome.String(), Cause: v.Cause}
-	if v.Attributes != (replay.Attributes{}) {
+	if v.Attributes != (verdict.Attributes{}) {
 		s.Attributes = &v.Attributes
 	}
 	text, err := json.Marshal(s)
@@ -251,7 +251,7 @@ func encodeReview(v *replay.ReviewCheck) (string, error) {
 }
 
 // decodeReview reads what encodeReview wrote.
-func decodeReview(text string) (*replay.ReviewCheck, error) {
+func decodeReview(text string) (*verdict.ReviewCheck, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -259,7 +259,7 @@ func decodeReview(text string) (*replay.ReviewCheck, error) {
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return nil, fmt.Errorf("decode review %q: %w", text, err)
 	}
-	v := &replay.ReviewCheck{Kind: s.Kind, User: s.User, Groups: orNil(s.Groups), Recorded: decisionOf(s.Recorded), Replayed: decisionOf(s.Replayed),
+	v := &verdict.ReviewCheck{Kind: s.Kind, User: s.User, Groups: orNil(s.Groups), Recorded: decisionOf(s.Recorded), Replayed: decisionOf(s.Replayed),
 		Reason: s.Reason, Outcome: outcomeOf(s.Outcome), Cause: s.Cause}
 	if s.Attributes != nil {
 		v.Attributes = *s.Attributes
@@ -268,7 +268,7 @@ func decodeReview(text string) (*replay.ReviewCheck, error) {
 }
 
 // more rebuilds the parts of a verdict that this file writes.
-func (r *stored) more(v *replay.Verdict) (err error) {
+func (r *stored) more(v *verdict.Verdict) (err error) {
 	v.Evidence, v.Explained, v.Credential = orNil(r.evidence), orNil(r.explained), r.credential
 	if v.Chain, err = decodeChain(r.chain, v.Grants); err != nil {
 		return err

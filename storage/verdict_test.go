@@ -9,8 +9,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // nasty are texts that have gone wrong somewhere before: quotes, escapes, control bytes,
@@ -19,7 +19,7 @@ var nasty = []string{"", "a", `"`, `\`, "tab\tline\nnul\x00", "'; DROP TABLE eve
 
 // verdictFrom makes any verdict from a source of choices, as the engine could: lists that are
 // empty are nil.
-func verdictFrom(r *rand.Rand) *replay.Verdict {
+func verdictFrom(r *rand.Rand) *verdict.Verdict {
 	text := func() string { return nasty[r.IntN(len(nasty))] }
 	list := func(n int) (out []string) {
 		for range r.IntN(n) {
@@ -27,35 +27,35 @@ func verdictFrom(r *rand.Rand) *replay.Verdict {
 		}
 		return out
 	}
-	decision := func() replay.Decision { return replay.Decision(r.IntN(4)) }
-	outcome := func() replay.Outcome { return replay.Outcome(r.IntN(5)) }
-	attributes := func() replay.Attributes {
-		return replay.Attributes{Verb: text(), ResourceRequest: r.IntN(2) == 0, APIGroup: text(), APIVersion: text(), Resource: text(), Subresource: text(),
+	decision := func() verdict.Decision { return verdict.Decision(r.IntN(4)) }
+	outcome := func() verdict.Outcome { return verdict.Outcome(r.IntN(5)) }
+	attributes := func() verdict.Attributes {
+		return verdict.Attributes{Verb: text(), ResourceRequest: r.IntN(2) == 0, APIGroup: text(), APIVersion: text(), Resource: text(), Subresource: text(),
 			Namespace: text(), Name: text(), Path: text(), LabelSelector: text(), FieldSelector: text()}
 	}
-	grants := func() (out []replay.Grant) {
+	grants := func() (out []verdict.Grant) {
 		for range r.IntN(4) {
-			out = append(out, replay.Grant{BindingKind: "RoleBinding", BindingNamespace: text(), Binding: text(), RoleKind: text(), Role: text(),
+			out = append(out, verdict.Grant{BindingKind: "RoleBinding", BindingNamespace: text(), Binding: text(), RoleKind: text(), Role: text(),
 				SubjectKind: text(), SubjectNamespace: text(), Subject: text(), Rule: r.IntN(3), Reason: text()})
 		}
 		return out
 	}
-	v := &replay.Verdict{Outcome: outcome(), Class: text(), Cause: text(), Recorded: decision(), RecordedReason: text(), Replayed: decision(),
+	v := &verdict.Verdict{Outcome: outcome(), Class: text(), Cause: text(), Recorded: decision(), RecordedReason: text(), Replayed: decision(),
 		Authorizer: text(), Grants: grants(), Errors: list(3), Missing: list(3), Attributes: attributes(), Identity: list(3), Evidence: list(3),
-		Explained: list(4), Credential: text(), Admission: replay.Admission{Recorded: text(), Plugin: text(), NamespaceLifecycle: text()},
+		Explained: list(4), Credential: text(), Admission: verdict.Admission{Recorded: text(), Plugin: text(), NamespaceLifecycle: text()},
 		Revision: r.Uint64N(9), Engine: text(), Config: text()}
 	if r.IntN(2) == 0 {
-		v.Impersonation = &replay.ImpersonationCheck{Replayed: decision(), Mode: text(), Grants: grants(), Missing: list(3)}
+		v.Impersonation = &verdict.ImpersonationCheck{Replayed: decision(), Mode: text(), Grants: grants(), Missing: list(3)}
 	}
 	for range r.IntN(4) {
-		step := replay.ChainStep{Authorizer: text(), Answer: text(), Reason: text()}
+		step := verdict.ChainStep{Authorizer: text(), Answer: text(), Reason: text()}
 		if len(v.Grants) > 0 && r.IntN(2) == 0 {
 			step.Reason = v.Grants[r.IntN(len(v.Grants))].Reason
 		}
 		v.Chain = append(v.Chain, step)
 	}
 	for range r.IntN(4) {
-		c := replay.Implied{Check: "c" + text(), Attributes: attributes(), Replayed: decision(), Recorded: decision(),
+		c := verdict.Implied{Check: "c" + text(), Attributes: attributes(), Replayed: decision(), Recorded: decision(),
 			Covered: r.IntN(2) == 0, Perhaps: text(), Grants: grants(), Missing: list(3)}
 		for range r.IntN(3) {
 			c.Wanted = append(c.Wanted, rbacv1.PolicyRule{Verbs: []string{text()}, APIGroups: list(3), Resources: list(3), ResourceNames: list(3), NonResourceURLs: list(3)})
@@ -66,7 +66,7 @@ func verdictFrom(r *rand.Rand) *replay.Verdict {
 		v.Implied = append(v.Implied, c)
 	}
 	if r.IntN(3) == 0 {
-		v.Review = &replay.ReviewCheck{Kind: text(), User: text(), Groups: list(3), Recorded: decision(), Replayed: decision(), Reason: text(),
+		v.Review = &verdict.ReviewCheck{Kind: text(), User: text(), Groups: list(3), Recorded: decision(), Replayed: decision(), Reason: text(),
 			Outcome: outcome(), Cause: text()}
 		if r.IntN(2) == 0 {
 			v.Review.Attributes = attributes()
@@ -80,7 +80,7 @@ func TestAnyVerdictRoundTrips(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 1))
 	in := rows(t, "c", 0)
-	want := map[string]*replay.Verdict{}
+	want := map[string]*verdict.Verdict{}
 	for i := range in {
 		if in[i].Verdict != nil {
 			in[i].Verdict = verdictFrom(r)
@@ -114,38 +114,38 @@ func TestCorrectionOfAnyPart(t *testing.T) {
 	ctx := context.Background()
 	for _, tc := range []struct {
 		name   string
-		change func(*replay.Verdict)
+		change func(*verdict.Verdict)
 	}{
-		{"evidence", func(v *replay.Verdict) { v.Evidence = []string{"x"} }},
-		{"explained", func(v *replay.Verdict) { v.Explained = []string{"oidc"} }},
-		{"credential", func(v *replay.Verdict) { v.Credential = "JTI=1" }},
-		{"chain", func(v *replay.Verdict) { v.Chain = v.Chain[:1:1] }},
-		{"reason in the chain", func(v *replay.Verdict) {
-			v.Chain = []replay.ChainStep{v.Chain[0], {Authorizer: "rbac", Answer: "allow", Reason: v.Grants[1].Reason}}
+		{"evidence", func(v *verdict.Verdict) { v.Evidence = []string{"x"} }},
+		{"explained", func(v *verdict.Verdict) { v.Explained = []string{"oidc"} }},
+		{"credential", func(v *verdict.Verdict) { v.Credential = "JTI=1" }},
+		{"chain", func(v *verdict.Verdict) { v.Chain = v.Chain[:1:1] }},
+		{"reason in the chain", func(v *verdict.Verdict) {
+			v.Chain = []verdict.ChainStep{v.Chain[0], {Authorizer: "rbac", Answer: "allow", Reason: v.Grants[1].Reason}}
 		}},
-		{"implied", func(v *replay.Verdict) { v.Implied = []replay.Implied{{Check: "exec"}} }},
-		{"missing of implied", func(v *replay.Verdict) { v.Implied = []replay.Implied{{Check: "exec", Missing: []string{"x"}}} }},
-		{"grants of implied", func(v *replay.Verdict) { v.Implied = []replay.Implied{{Check: "exec", Grants: v.Grants[1:2:2]}} }},
-		{"review", func(v *replay.Verdict) { v.Review = &replay.ReviewCheck{Kind: "TokenReview"} }},
+		{"implied", func(v *verdict.Verdict) { v.Implied = []verdict.Implied{{Check: "exec"}} }},
+		{"missing of implied", func(v *verdict.Verdict) { v.Implied = []verdict.Implied{{Check: "exec", Missing: []string{"x"}}} }},
+		{"grants of implied", func(v *verdict.Verdict) { v.Implied = []verdict.Implied{{Check: "exec", Grants: v.Grants[1:2:2]}} }},
+		{"review", func(v *verdict.Verdict) { v.Review = &verdict.ReviewCheck{Kind: "TokenReview"} }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := storagetest.Open(t)
-			var old replay.Row
+			var old verdict.Row
 			for _, r := range rows(t, "c", 0) {
-				if r.Verdict != nil && r.Verdict.Replayed == replay.DecisionAllow {
+				if r.Verdict != nil && r.Verdict.Replayed == verdict.DecisionAllow {
 					old = r
 					break
 				}
 			}
-			insert(t, s, "a", []replay.Row{old})
+			insert(t, s, "a", []verdict.Row{old})
 			changed := *old.Verdict
 			tc.change(&changed)
 			back, next := old, old
 			back.Sign, next.Verdict = -1, &changed // the same revision: only the part tells them apart
-			insert(t, s, "b", []replay.Row{back, next})
+			insert(t, s, "b", []verdict.Row{back, next})
 			s.Exec(t, "OPTIMIZE TABLE retrial.events FINAL")
-			var got []*replay.Verdict
-			for _, r := range everything(t, s, []replay.Row{old}) {
+			var got []*verdict.Verdict
+			for _, r := range everything(t, s, []verdict.Row{old}) {
 				got = append(got, r.Verdict)
 			}
 			if len(got) != 1 || !reflect.DeepEqual(got[0], &changed) {

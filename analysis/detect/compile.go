@@ -15,8 +15,8 @@ import (
 	"github.com/google/cel-go/ext"
 	"github.com/google/cel-go/interpreter"
 
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Limits on expressions. Without loops and regular expressions the work is bounded by the
@@ -141,8 +141,8 @@ type countProgram struct {
 
 // threshold is what the store counts of it: different values only where they follow from what
 // it can count.
-func (c *countProgram) threshold() replay.Threshold {
-	t := replay.Threshold{AtLeast: c.atLeast}
+func (c *countProgram) threshold() verdict.Threshold {
+	t := verdict.Threshold{AtLeast: c.atLeast}
 	if c.distinct != nil && !slices.ContainsFunc(c.distinct.names, func(name string) bool { return !storage.Countable(name) }) {
 		t.Distinct = c.distinct.names
 	}

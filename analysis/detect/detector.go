@@ -8,7 +8,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Config says how far a detector goes.
@@ -64,7 +64,7 @@ func (d *Detector) Stats() Stats { return d.stats }
 
 // Observe takes one request: the event of its first judged stage and the verdict on it. Pass
 // each request once; v may be nil when there is none. Both are only read, and not kept.
-func (d *Detector) Observe(cluster string, e *event.Event, v *replay.Verdict) {
+func (d *Detector) Observe(cluster string, e *event.Event, v *verdict.Verdict) {
 	d.stats.Requests++
 	d.in.reset(cluster, e, v)
 	if t, ok := d.start[cluster]; !ok || e.RequestReceivedTimestamp.Before(t) {

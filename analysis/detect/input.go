@@ -11,8 +11,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
 	apirequest "github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Variable is a name expressions may use.
@@ -84,8 +84,8 @@ func Variables() []Variable {
 type input struct {
 	cluster string
 	event   *event.Event
-	verdict *replay.Verdict
-	attrs   *replay.Attributes
+	verdict *verdict.Verdict
+	attrs   *verdict.Attributes
 
 	key       string
 	req, resp *body
@@ -133,10 +133,10 @@ func withoutNulls(v any) any {
 
 // reset points the input at another request. Without a verdict, attributes are taken from
 // the event, and everything of the verdict is empty.
-func (in *input) reset(cluster string, e *event.Event, v *replay.Verdict) {
+func (in *input) reset(cluster string, e *event.Event, v *verdict.Verdict) {
 	*in = input{cluster: cluster, event: e, verdict: v}
 	if v == nil {
-		in.verdict = &replay.Verdict{}
+		in.verdict = &verdict.Verdict{}
 		// Without attributes a request is for no resource, which is what an unparsable URI is.
 		in.verdict.Attributes, _ = apirequest.Of(e.Verb, e.RequestURI)
 	}
@@ -316,8 +316,8 @@ func (in *input) component() bool {
 	case strings.HasPrefix(user, "system:node:"):
 		// Of a node's right to one object the log alone cannot always tell, nor where its pods
 		// were being bound at that moment.
-		return in.verdict.Authorizer == replay.AuthorizerNode ||
-			in.verdict.Recorded == replay.DecisionAllow && (in.verdict.Class == replay.ClassNodeGraph || in.verdict.Class == replay.ClassRaced)
+		return in.verdict.Authorizer == verdict.AuthorizerNode ||
+			in.verdict.Recorded == verdict.DecisionAllow && (in.verdict.Class == verdict.ClassNodeGraph || in.verdict.Class == verdict.ClassRaced)
 	case strings.HasPrefix(user, "system:serviceaccount:"):
 		name, ok := strings.CutPrefix(user, "system:serviceaccount:kube-system:")
 		return ok && in.granted("system:controller:"+name)
@@ -328,7 +328,7 @@ func (in *input) component() bool {
 // granted says whether a cluster role of that name allowed the request, bound cluster-wide
 // by a binding of the same name.
 func (in *input) granted(role string) bool {
-	return slices.ContainsFunc(in.verdict.Grants, func(g replay.Grant) bool {
+	return slices.ContainsFunc(in.verdict.Grants, func(g verdict.Grant) bool {
 		return g.Role == role && g.RoleKind == "ClusterRole" && g.Binding == role && g.BindingKind == "ClusterRoleBinding" && g.SubjectKind != "Group"
 	})
 }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Store is what Live asks and keeps; *storage.Store is one.
@@ -24,20 +24,20 @@ type Store interface {
 	// Earliest is when a cluster's earliest judged request was received.
 	Earliest(ctx context.Context, cluster string) (time.Time, error)
 	// FindingsOf are all findings of rules and spans; the newest SaveFindings of each stands.
-	FindingsOf(ctx context.Context, cluster string, rules []string, spans []time.Time) ([]replay.StoredFinding, error)
-	SaveFindings(ctx context.Context, list []replay.StoredFinding) error
-	SpansDone(ctx context.Context) ([]replay.SpanDone, error)
-	SaveSpansDone(ctx context.Context, list []replay.SpanDone) error
+	FindingsOf(ctx context.Context, cluster string, rules []string, spans []time.Time) ([]verdict.StoredFinding, error)
+	SaveFindings(ctx context.Context, list []verdict.StoredFinding) error
+	SpansDone(ctx context.Context) ([]verdict.SpanDone, error)
+	SaveSpansDone(ctx context.Context, list []verdict.SpanDone) error
 }
 
 // MarkStore is what Live asks about marks; storage.Store says what each answers.
 type MarkStore interface {
-	MarkSums(ctx context.Context, since time.Time) (sums []replay.MarkSum, next time.Time, err error)
-	Marked(ctx context.Context, filters []replay.MarkFilter, visit func(row replay.Row, selected []int) error) error
-	MarkedCount(ctx context.Context, f replay.MarkFilter) (int64, error)
-	PaneCounts(ctx context.Context, filters []replay.MarkFilter, thresholds [][]replay.Threshold) ([][]replay.PaneCounts, error)
+	MarkSums(ctx context.Context, since time.Time) (sums []verdict.MarkSum, next time.Time, err error)
+	Marked(ctx context.Context, filters []verdict.MarkFilter, visit func(row verdict.Row, selected []int) error) error
+	MarkedCount(ctx context.Context, f verdict.MarkFilter) (int64, error)
+	PaneCounts(ctx context.Context, filters []verdict.MarkFilter, thresholds [][]verdict.Threshold) ([][]verdict.PaneCounts, error)
 	FirstKeys(ctx context.Context, cluster, rule string, day time.Time) ([]uint64, error)
-	FirstTimes(ctx context.Context, f replay.MarkFilter, keys []uint64) ([]replay.KeyTime, error)
+	FirstTimes(ctx context.Context, f verdict.MarkFilter, keys []uint64) ([]verdict.KeyTime, error)
 }
 
 // LiveConfig says how findings are kept up to date.
@@ -93,7 +93,7 @@ type Live struct {
 	quiet   map[string]quietness // by cluster
 	begins  map[string]time.Time // earliest requests of clusters, this pass
 	updated time.Time            // newest Updated given out
-	ready   []replay.SpanDone    // done, not noted in the store yet
+	ready   []verdict.SpanDone   // done, not noted in the store yet
 }
 
 type series struct{ cluster, rule string }
@@ -338,7 +338,7 @@ func (l *Live) touch(s series, r *liveRule, slot, since time.Time) {
 	}
 	unit := int64(r.unit / time.Second)
 	from := floor(slot.Add(-r.after).Unix(), unit)
-	for at := from; at < slot.Add(replay.MarkSlot+r.before).Unix(); at += unit {
+	for at := from; at < slot.Add(verdict.MarkSlot+r.before).Unix(); at += unit {
 		note(at)
 	}
 }
@@ -359,7 +359,7 @@ func (l *Live) digest(s span, r *liveRule) slotSum {
 		}
 		return sum
 	}
-	slot := int64(replay.MarkSlot / time.Second)
+	slot := int64(verdict.MarkSlot / time.Second)
 	to := s.begin + int64((r.unit+r.after)/time.Second)
 	for at := floor(s.begin-int64(r.before/time.Second), slot); at < to; at += slot {
 		add(at)

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 const liveRules = `
@@ -58,7 +58,7 @@ type history struct {
 	rng    *rand.Rand
 	set    *Set
 	tagger *Tagger
-	rows   []replay.Row
+	rows   []verdict.Row
 }
 
 func newHistory(t *testing.T, seed uint64) *history {
@@ -102,19 +102,19 @@ func lines(text string) func(func(string) bool) {
 }
 
 // judge gives a row a verdict by chance, and its marks.
-func (h *history) judge(r *replay.Row) {
+func (h *history) judge(r *verdict.Row) {
 	storagetest.Verdict(r)
 	switch h.rng.IntN(6) {
 	case 0:
-		r.Verdict.Outcome, r.Verdict.Class = replay.OutcomeDrift, "recorded-allow/replayed-forbid"
+		r.Verdict.Outcome, r.Verdict.Class = verdict.OutcomeDrift, "recorded-allow/replayed-forbid"
 	case 1:
-		r.Verdict.Outcome = replay.OutcomeIndeterminate
+		r.Verdict.Outcome = verdict.OutcomeIndeterminate
 	}
 	r.Marks = h.tagger.Tag(r.Cluster, r.Event, r.Verdict)
 }
 
 // request is somebody's request at a time, sometimes under an audit ID used before.
-func (h *history) request(cluster string, n int) replay.Row {
+func (h *history) request(cluster string, n int) verdict.Row {
 	h.t.Helper()
 	e := podGet(fmt.Sprint("user", h.rng.IntN(4)), fmt.Sprint("pod", h.rng.IntN(12)), h.rng.IntN(20*3600))
 	if h.rng.IntN(3) > 0 { // most of what happens happens at once
@@ -132,7 +132,7 @@ func (h *history) request(cluster string, n int) replay.Row {
 
 // block returns rows to insert: new requests in no order of time, and corrections of old
 // ones. What stands afterwards is in rows.
-func (h *history) block() (out []replay.Row) {
+func (h *history) block() (out []verdict.Row) {
 	for range 1 + h.rng.IntN(25) {
 		row := h.request([]string{"prod", "test"}[h.rng.IntN(2)], len(h.rows))
 		h.rows = append(h.rows, row)
@@ -230,8 +230,8 @@ var errUnreliable = errors.New("the store failed")
 
 func (u unreliable) fails() bool { return u.rng != nil && u.rng.IntN(100) == 0 }
 
-func (u unreliable) Marked(ctx context.Context, filters []replay.MarkFilter, visit func(replay.Row, []int) error) error {
-	return u.Store.Marked(ctx, filters, func(r replay.Row, selected []int) error {
+func (u unreliable) Marked(ctx context.Context, filters []verdict.MarkFilter, visit func(verdict.Row, []int) error) error {
+	return u.Store.Marked(ctx, filters, func(r verdict.Row, selected []int) error {
 		if u.fails() {
 			return errUnreliable
 		}
@@ -239,7 +239,7 @@ func (u unreliable) Marked(ctx context.Context, filters []replay.MarkFilter, vis
 	})
 }
 
-func (u unreliable) SaveFindings(ctx context.Context, list []replay.StoredFinding) error {
+func (u unreliable) SaveFindings(ctx context.Context, list []verdict.StoredFinding) error {
 	if u.fails() {
 		return errUnreliable
 	}
@@ -249,7 +249,7 @@ func (u unreliable) SaveFindings(ctx context.Context, list []replay.StoredFindin
 	return nil
 }
 
-func (u unreliable) SaveSpansDone(ctx context.Context, list []replay.SpanDone) error {
+func (u unreliable) SaveSpansDone(ctx context.Context, list []verdict.SpanDone) error {
 	if u.fails() {
 		return errUnreliable
 	}
@@ -379,7 +379,7 @@ func TestLiveKeepsWhatRetentionTook(t *testing.T) {
 	for range 50 { // of every time there was something at
 		r := h.request("prod", 10_001+h.rng.IntN(1<<20))
 		r.Received = late.Received
-		if err := s.Insert(ctx, fmt.Sprint("late ", r.Position.Offset), []replay.Row{r}); err != nil {
+		if err := s.Insert(ctx, fmt.Sprint("late ", r.Position.Offset), []verdict.Row{r}); err != nil {
 			t.Fatal(err)
 		}
 	}

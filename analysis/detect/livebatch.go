@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // batch are spans of one cluster that are worked out together: what the store is asked costs more
@@ -80,12 +80,12 @@ func (b batch) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stored := map[span][]replay.StoredFinding{}
+	stored := map[span][]verdict.StoredFinding{}
 	for _, f := range list {
 		s := span{series{f.Cluster, f.Rule}, f.Span.Unix()}
 		stored[s] = append(stored[s], f)
 	}
-	var save []replay.StoredFinding
+	var save []verdict.StoredFinding
 	for _, w := range b {
 		changed, err := w.changes(ctx, w.findings(), stored[w.span])
 		if err != nil {
@@ -117,11 +117,11 @@ func (b batch) observe(ctx context.Context) error {
 		return err
 	}
 	for at := range tiers {
-		var some []replay.MarkFilter
+		var some []verdict.MarkFilter
 		var of []*spanWork
 		panes := 0
 		ask := func() error {
-			err := b[0].store.Marked(ctx, some, func(row replay.Row, selected []int) error {
+			err := b[0].store.Marked(ctx, some, func(row verdict.Row, selected []int) error {
 				for _, i := range selected {
 					of[i].detector.Observe(row.Cluster, row.Event, row.Verdict)
 				}
@@ -152,12 +152,12 @@ func (b batch) observe(ctx context.Context) error {
 
 // filters selects, for each span, the requests its detector has to see: none, those of some
 // panes (in parts, when they are many), or all that are marked.
-func (b batch) filters(ctx context.Context) ([][]replay.MarkFilter, error) {
-	out := make([][]replay.MarkFilter, len(b))
-	var counting []replay.MarkFilter
-	var thresholds [][]replay.Threshold
+func (b batch) filters(ctx context.Context) ([][]verdict.MarkFilter, error) {
+	out := make([][]verdict.MarkFilter, len(b))
+	var counting []verdict.MarkFilter
+	var thresholds [][]verdict.Threshold
 	var places []int
-	paned := func(i int, f replay.MarkFilter, panes []replay.Pane) {
+	paned := func(i int, f verdict.MarkFilter, panes []verdict.Pane) {
 		for len(panes) > 0 {
 			n := min(len(panes), batchPanes)
 			f.Panes, panes = panes[:n], panes[n:]

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // slow is a store that takes its time to read marked requests, or fails to.
@@ -18,7 +18,7 @@ type slow struct {
 	wait func() error
 }
 
-func (s slow) Marked(ctx context.Context, filters []replay.MarkFilter, visit func(replay.Row, []int) error) error {
+func (s slow) Marked(ctx context.Context, filters []verdict.MarkFilter, visit func(verdict.Row, []int) error) error {
 	if err := s.wait(); err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func TestLiveSaysHowFarBehind(t *testing.T) {
 	clock := t0.Add(100 * time.Hour)
 	insert := func(name string, hours ...int) {
 		t.Helper()
-		var rows []replay.Row
+		var rows []verdict.Row
 		for i, hour := range hours {
 			r := h.request("prod", len(h.rows)+i)
 			at := t0.Add(time.Duration(hour) * time.Hour)
@@ -149,7 +149,7 @@ type counted struct {
 	sums int
 }
 
-func (c *counted) MarkSums(ctx context.Context, since time.Time) ([]replay.MarkSum, time.Time, error) {
+func (c *counted) MarkSums(ctx context.Context, since time.Time) ([]verdict.MarkSum, time.Time, error) {
 	c.sums++
 	return c.Store.MarkSums(ctx, since)
 }
@@ -175,7 +175,7 @@ func TestLiveLeavesAnIdleStoreAlone(t *testing.T) {
 		return p
 	}
 	for i := range 3 {
-		var rows []replay.Row
+		var rows []verdict.Row
 		for n := range 20 {
 			rows = append(rows, h.request("prod", 20*i+n))
 		}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // This file has what one span needs; livebatch.go works out many at once.
@@ -41,7 +41,7 @@ func (w *spanWork) worked() {
 	delete(w.pending, w.span)
 	delete(w.seen, w.span)
 	w.done[w.span] = w.sum.digest
-	w.ready = append(w.ready, replay.SpanDone{Cluster: w.span.cluster, Rule: w.span.rule, Span: time.Unix(w.span.begin, 0).UTC(), Digest: w.sum.digest, Updated: w.stamp(time.Time{})})
+	w.ready = append(w.ready, verdict.SpanDone{Cluster: w.span.cluster, Rule: w.span.rule, Span: time.Unix(w.span.begin, 0).UTC(), Digest: w.sum.digest, Updated: w.stamp(time.Time{})})
 }
 
 // note stores what is done once there is enough of it. What is lost on the way is done
@@ -77,9 +77,9 @@ type spanWork struct {
 }
 
 // filter selects the requests that may count in the span's findings.
-func (w *spanWork) filter() replay.MarkFilter {
+func (w *spanWork) filter() verdict.MarkFilter {
 	begin := time.Unix(w.span.begin, 0).UTC()
-	f := replay.MarkFilter{Cluster: w.span.cluster, Rule: w.span.rule, From: begin.Add(-w.r.before), To: begin.Add(w.r.unit + w.r.after), Reads: w.r.reads}
+	f := verdict.MarkFilter{Cluster: w.span.cluster, Rule: w.span.rule, From: begin.Add(-w.r.before), To: begin.Add(w.r.unit + w.r.after), Reads: w.r.reads}
 	if w.until.Before(f.To) {
 		f.To = w.until
 	}
@@ -105,8 +105,8 @@ func (w *spanWork) findings() map[string]Finding {
 }
 
 // thresholds are how often requests must count for each threshold of the rule.
-func (w *spanWork) thresholds() []replay.Threshold {
-	out := make([]replay.Threshold, len(w.r.counts))
+func (w *spanWork) thresholds() []verdict.Threshold {
+	out := make([]verdict.Threshold, len(w.r.counts))
 	for i := range w.r.counts {
 		out[i] = w.r.counts[i].threshold()
 	}
@@ -115,12 +115,12 @@ func (w *spanWork) thresholds() []replay.Threshold {
 
 // hopefulPanes are those of the windows in which thresholds can hold: where enough requests, or
 // different values, count for each.
-func (w *spanWork) hopefulPanes(groups []replay.PaneCounts) (panes []replay.Pane) {
+func (w *spanWork) hopefulPanes(groups []verdict.PaneCounts) (panes []verdict.Pane) {
 	width := int64(w.r.rule.Window.Length / w.r.rule.Window.Every)
 	thresholds := w.thresholds()
 	for i := range groups {
 		for _, n := range hopeful(&groups[i], thresholds, width) {
-			panes = append(panes, replay.Pane{Key: groups[i].Key, Number: n})
+			panes = append(panes, verdict.Pane{Key: groups[i].Key, Number: n})
 		}
 	}
 	return panes
@@ -128,13 +128,13 @@ func (w *spanWork) hopefulPanes(groups []replay.PaneCounts) (panes []replay.Pane
 
 // hopeful returns the panes of a group that lie in any window, so many panes wide, that
 // reaches all thresholds.
-func hopeful(g *replay.PaneCounts, thresholds []replay.Threshold, width int64) []int64 {
+func hopeful(g *verdict.PaneCounts, thresholds []verdict.Threshold, width int64) []int64 {
 	order := make([]int, len(g.Panes))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return int(g.Panes[a] - g.Panes[b]) })
-	tally := replay.NewTally(thresholds)
+	tally := verdict.NewTally(thresholds)
 	var out []int64
 	taken := 0 // panes of order that are in out, or never will be
 	// A window that ends with a pane it holds something in holds what any window with the
@@ -156,7 +156,7 @@ func hopeful(g *replay.PaneCounts, thresholds []replay.Threshold, width int64) [
 }
 
 // firstPanes are those of the keys the day sees first, and begins the detector.
-func (w *spanWork) firstPanes(ctx context.Context) ([]replay.Pane, error) {
+func (w *spanWork) firstPanes(ctx context.Context) ([]verdict.Pane, error) {
 	since, err := w.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -175,10 +175,10 @@ func (w *spanWork) firstPanes(ctx context.Context) ([]replay.Pane, error) {
 	if err != nil {
 		return nil, err
 	}
-	var panes []replay.Pane
+	var panes []verdict.Pane
 	for _, k := range first {
 		if !k.First.Before(from) {
-			panes = append(panes, replay.Pane{Key: k.Key, Number: floor(nanos(k.First), int64(firstFold)) / int64(firstFold)})
+			panes = append(panes, verdict.Pane{Key: k.Key, Number: floor(nanos(k.First), int64(firstFold)) / int64(firstFold)})
 		}
 	}
 	return panes, nil
@@ -197,8 +197,8 @@ func (w *spanWork) begin(ctx context.Context) (time.Time, error) {
 }
 
 // changes are the differences between what is found and what is stored of the span.
-func (w *spanWork) changes(ctx context.Context, found map[string]Finding, stored []replay.StoredFinding) ([]replay.StoredFinding, error) {
-	var save []replay.StoredFinding
+func (w *spanWork) changes(ctx context.Context, found map[string]Finding, stored []verdict.StoredFinding) ([]verdict.StoredFinding, error) {
+	var save []verdict.StoredFinding
 	withdrawn := 0
 	for _, was := range stored {
 		f, stands := found[was.ID]
@@ -229,7 +229,7 @@ func (w *spanWork) changes(ctx context.Context, found map[string]Finding, stored
 			return nil, err
 		}
 		if !whole {
-			save = slices.DeleteFunc(save, func(f replay.StoredFinding) bool { return f.Withdrawn || lessThan(f, stored) })
+			save = slices.DeleteFunc(save, func(f verdict.StoredFinding) bool { return f.Withdrawn || lessThan(f, stored) })
 		}
 	}
 	for _, f := range found {
@@ -244,14 +244,14 @@ func (w *spanWork) changes(ctx context.Context, found map[string]Finding, stored
 }
 
 // lessThan tells whether a finding counts fewer requests than the stored one.
-func lessThan(f replay.StoredFinding, stored []replay.StoredFinding) bool {
-	return slices.ContainsFunc(stored, func(was replay.StoredFinding) bool { return was.ID == f.ID && !was.Withdrawn && f.Count < was.Count })
+func lessThan(f verdict.StoredFinding, stored []verdict.StoredFinding) bool {
+	return slices.ContainsFunc(stored, func(was verdict.StoredFinding) bool { return was.ID == f.ID && !was.Withdrawn && f.Count < was.Count })
 }
 
 // whole tells whether the store still has all requests the span's sums count.
 func (w *spanWork) whole(ctx context.Context) (bool, error) {
 	f := w.filter()
-	slot := replay.MarkSlot
+	slot := verdict.MarkSlot
 	f.From, f.To = time.Unix(0, floor(nanos(f.From), int64(slot))).UTC(), f.To.Add(slot-1).Truncate(slot)
 	if w.r.rule.Kind == KindFirstSeen {
 		f.From = time.Unix(0, 0).UTC()
@@ -260,12 +260,12 @@ func (w *spanWork) whole(ctx context.Context) (bool, error) {
 	return n >= w.sum.count, err
 }
 
-func storedOf(f *Finding, s span) (replay.StoredFinding, error) {
+func storedOf(f *Finding, s span) (verdict.StoredFinding, error) {
 	body, err := json.Marshal(f)
 	if err != nil {
-		return replay.StoredFinding{}, err
+		return verdict.StoredFinding{}, err
 	}
-	return replay.StoredFinding{
+	return verdict.StoredFinding{
 		Cluster: f.Cluster, Rule: f.Rule, ID: f.ID, Severity: f.Severity, Subject: f.Subject, AuditID: f.Evidence[0].AuditID,
 		First: f.First, Last: f.Last, Count: f.Count, Span: time.Unix(s.begin, 0).UTC(), Body: body,
 	}, nil

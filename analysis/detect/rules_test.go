@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // testCase is one line of testdata/rules/<rule>.jsonl: requests as recorded (redacted), with
@@ -26,8 +26,8 @@ type testCase struct {
 }
 
 type request struct {
-	Event   json.RawMessage `json:"event"`
-	Verdict *replay.Verdict `json:"verdict"`
+	Event   json.RawMessage  `json:"event"`
+	Verdict *verdict.Verdict `json:"verdict"`
 }
 
 func (r request) decode(t testing.TB) *event.Event {

@@ -7,7 +7,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Tagger notes which rules of a set select a request: what is left to do later is to count.
@@ -22,7 +22,7 @@ type Tagger struct {
 type tagging struct {
 	in    input
 	group []byte
-	marks []replay.Mark
+	marks []verdict.Mark
 }
 
 // NewTagger returns a tagger. failed, which may be nil, is told of expressions that fail on
@@ -41,7 +41,7 @@ func NewTagger(set *Set, failed func(rule string, err error)) *Tagger {
 // The name of a mark is the rule's id; after a slash first-seen rules have "first", window
 // rules a number with bit i set when the request passes the i-th threshold's where. Its key is
 // the 64-bit hash of the group.
-func (t *Tagger) Tag(cluster string, e *event.Event, v *replay.Verdict) []replay.Mark {
+func (t *Tagger) Tag(cluster string, e *event.Event, v *verdict.Verdict) []verdict.Mark {
 	w := t.work.Get().(*tagging)
 	w.in.reset(cluster, e, v)
 	w.marks = w.marks[:0]
@@ -59,7 +59,7 @@ func (t *Tagger) Tag(cluster string, e *event.Event, v *replay.Verdict) []replay
 			rest = rest[1:]
 		}
 	}
-	var out []replay.Mark
+	var out []verdict.Mark
 	if len(w.marks) > 0 {
 		out = append(out, w.marks...) // exactly as long as it must be: it lives with the row
 	}
@@ -98,7 +98,7 @@ func (t *Tagger) tag(w *tagging, p *program) {
 			counts |= 1 << i
 		}
 	}
-	w.marks = append(w.marks, replay.Mark{Name: p.markNames[counts], Key: xxhash.Sum64(w.group)})
+	w.marks = append(w.marks, verdict.Mark{Name: p.markNames[counts], Key: xxhash.Sum64(w.group)})
 }
 
 // appendGroup appends what tells the request's group from others.
@@ -122,7 +122,7 @@ func markNames(r *Rule) []string {
 	case KindEvent:
 		return []string{r.ID}
 	case KindFirstSeen:
-		return []string{r.ID + replay.MarkFirst}
+		return []string{r.ID + verdict.MarkFirst}
 	}
 	names := make([]string, 1<<len(r.Counts))
 	for i := range names {

@@ -15,12 +15,13 @@ import (
 	"github.com/retrial-io/retrial/internal/sample"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // judged is a request of the bundled recording and its verdict.
 type judged struct {
 	event   *event.Event
-	verdict *replay.Verdict
+	verdict *verdict.Verdict
 }
 
 // recording is the whole bundled recording, judged.
@@ -39,7 +40,7 @@ var recordingOnce = sync.OnceValues(func() ([]judged, error) {
 		Cluster: "sample", Engine: replay.New(replay.Config{Lag: replay.DefaultLag}),
 		States: []evaluate.Input{{Name: sample.StateName, Open: sample.OpenState}},
 		Events: []evaluate.Input{{Name: sample.AuditLogName, Open: sample.OpenAuditLog}},
-		Sink: func(e *event.Event, v *replay.Verdict) error {
+		Sink: func(e *event.Event, v *verdict.Verdict) error {
 			// Events alias the buffers they were read into.
 			own, err := event.Decode(bytes.Clone(event.AppendJSON(nil, e)))
 			out = append(out, judged{own, v})
@@ -59,7 +60,7 @@ func TestTagAgreesWithDetector(t *testing.T) {
 	for _, q := range recording(t) {
 		d.Observe("sample", q.event, q.verdict)
 		marks := tagger.Tag("sample", q.event, q.verdict)
-		if !slices.IsSortedFunc(marks, func(a, b replay.Mark) int { return strings.Compare(a.Name, b.Name) }) {
+		if !slices.IsSortedFunc(marks, func(a, b verdict.Mark) int { return strings.Compare(a.Name, b.Name) }) {
 			t.Fatalf("marks %v are not in order", marks)
 		}
 		for _, m := range marks {

@@ -4,8 +4,7 @@ import (
 	"strings"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
-	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // textOf returns how a string variable is read, nil for variables of other types. Every rule
@@ -22,7 +21,7 @@ func textOf(name string) func(*input) string {
 		return func(in *input) string { return in.event.User.UID }
 	case "boundPod":
 		return func(in *input) string {
-			if uid := in.event.User.Extra.Get(authn.ExtraPodUID); len(uid) == 1 {
+			if uid := in.event.User.Extra.Get(event.ExtraPodUID); len(uid) == 1 {
 				return uid[0]
 			}
 			return ""
@@ -120,7 +119,7 @@ func flagOf(name string) func(*input) bool {
 func (in *input) answerLost() bool {
 	switch in.event.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
-		return event.Ends(in.event) && in.verdict.Recorded == replay.DecisionAllow && event.OutcomeOf(in.event) == event.PerhapsDone
+		return event.Ends(in.event) && in.verdict.Recorded == verdict.DecisionAllow && event.OutcomeOf(in.event) == event.PerhapsDone
 	}
 	return false
 }

@@ -4,8 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/reason"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Kinds of likely causes, most telling first. The set is closed.
@@ -65,15 +66,15 @@ func causes(s *Sample) []Cause {
 		return []Cause{c}
 	}
 	switch s.Outcome {
-	case replay.OutcomeAmbiguous:
+	case verdict.OutcomeAmbiguous:
 		switch s.Class {
-		case replay.ClassVersion:
+		case verdict.ClassVersion:
 			return []Cause{{KindVersion, "the version that was given is not the apiserver's: " + s.Cause, giveVersion}}
-		case replay.ClassSeveral:
+		case verdict.ClassSeveral:
 			return []Cause{{KindConfiguration, "which apiserver answered is not recorded, and they do not decide alike: " + s.Cause, giveServers}}
 		}
 		return []Cause{{KindRace, "the policy, or the configuration, changed while the request was on its way; the record agrees with one of its two sides", "nothing: the record is explained"}}
-	case replay.OutcomeIndeterminate:
+	case verdict.OutcomeIndeterminate:
 		return unknown(s)
 	}
 	return doubted(s, drifted(s))
@@ -85,10 +86,10 @@ func doubted(s *Sample, likely []Cause) []Cause {
 	var out []Cause
 	object := false
 	for _, m := range s.Missing {
-		if why, ok := strings.CutPrefix(m, replay.DoubtVersion); ok {
+		if why, ok := strings.CutPrefix(m, verdict.DoubtVersion); ok {
 			out = append(out, Cause{KindVersion, "it was judged by another version than the apiserver's: " + why, giveVersion})
 		}
-		if why, ok := strings.CutPrefix(m, replay.DoubtObject); ok && !object {
+		if why, ok := strings.CutPrefix(m, verdict.DoubtObject); ok && !object {
 			kind := KindState
 			if strings.Contains(why, state.LostAnswer) {
 				kind = KindLost
@@ -107,26 +108,26 @@ func doubted(s *Sample, likely []Cause) []Cause {
 // drifted says what probably lies behind a drift, by the record alone.
 func drifted(s *Sample) []Cause {
 	configured := strings.Contains(s.Config, ";apiserver=")
-	_, rbac := replay.ReasonNames(s.RecordedReason)
+	_, rbac := reason.Names(s.RecordedReason)
 	switch {
-	case rbac && s.Recorded == replay.DecisionAllow:
+	case rbac && s.Recorded == verdict.DecisionAllow:
 		out := []Cause{{KindState, "the recorded reason names an object that Retrial knows otherwise: " + s.Cause, giveState}}
 		return append(out, Cause{KindForged, "or the record was changed: compare it with the apiserver's own log file", giveLog})
 	case strings.HasPrefix(s.RecordedReason, "RBAC: "):
 		return []Cause{{KindState, "the authorizer met roles that did not exist, which Retrial knows otherwise", giveState}}
-	case s.RecordedReason != "" && replay.BuiltInReason(s.RecordedReason):
+	case s.RecordedReason != "" && reason.BuiltIn(s.RecordedReason):
 		return []Cause{{KindPods, "the recorded reason is the node authorizer's own: it knew other pods of the node, or follows other rules: " + s.Cause, givePods}}
 	case s.RecordedReason != "":
 		if configured {
 			return []Cause{{KindAuthorizer, "the recorded reason is no text of a built-in authorizer: a webhook's, or of one that is not in the configuration", "the configuration as it was at that time: versions in --apiserver-config DIR"}}
 		}
 		return []Cause{{KindConfiguration, "the recorded reason is no text of the node or RBAC authorizer: another authorizer is configured", giveConfig}}
-	case s.Recorded == replay.DecisionAllow && !configured:
+	case s.Recorded == verdict.DecisionAllow && !configured:
 		return []Cause{
 			{KindConfiguration, "allowed without a reason, as ABAC, AlwaysAllow or a webhook do", giveConfig},
 			{KindForged, "or the reason was removed from the record", giveLog},
 		}
-	case s.Recorded == replay.DecisionForbid:
+	case s.Recorded == verdict.DecisionForbid:
 		return []Cause{
 			{KindState, "Retrial knows a grant the apiserver did not know at that time: " + s.Cause, giveState},
 			{KindForged, "or the decision was changed in the record", giveLog},
@@ -137,7 +138,7 @@ func drifted(s *Sample) []Cause {
 
 // contradiction finds what an apiserver never writes: a refusal that was carried out.
 func contradiction(s *Sample) (Cause, bool) {
-	if s.Recorded == replay.DecisionForbid && s.Code != 0 && s.Code != 403 {
+	if s.Recorded == verdict.DecisionForbid && s.Code != 0 && s.Code != 403 {
 		return Cause{KindContradiction, "a refusal is recorded, but the response is not a 403: the decision in the record was changed", giveLog}, true
 	}
 	return Cause{}, false
@@ -146,11 +147,11 @@ func contradiction(s *Sample) (Cause, bool) {
 // unknown says what an indeterminate verdict would need.
 func unknown(s *Sample) []Cause {
 	switch s.Class {
-	case replay.ClassNoState:
+	case verdict.ClassNoState:
 		return []Cause{{KindGap, "nothing is known of the cluster's policy at that time", giveState}}
-	case replay.ClassNodeGraph:
+	case verdict.ClassNodeGraph:
 		return []Cause{{KindPods, "the node authorizer decides by the pods that run on a node", givePods}}
-	case replay.ClassUnknown:
+	case verdict.ClassUnknown:
 		if slices.ContainsFunc(s.Missing, func(m string) bool { return strings.Contains(m, state.LostAnswer) }) {
 			return []Cause{{KindLost, "a write timed out, or the apiserver failed on it: it may have been done", giveState}}
 		}
@@ -159,10 +160,10 @@ func unknown(s *Sample) []Cause {
 		}
 		return []Cause{{KindLevel, "an object was written, and the write was recorded without the object", giveState + "; from then on " + givePolicy}}
 	}
-	if slices.ContainsFunc(s.Missing, func(m string) bool { return strings.HasPrefix(m, replay.DoubtVersion) }) {
+	if slices.ContainsFunc(s.Missing, func(m string) bool { return strings.HasPrefix(m, verdict.DoubtVersion) }) {
 		return []Cause{{KindVersion, "the log does not show the apiserver's version, and another than the newest explains the record", giveVersion}}
 	}
-	if s.Class == replay.ClassAuthorizer {
+	if s.Class == verdict.ClassAuthorizer {
 		return []Cause{{KindAuthorizer, "an authorizer decided that is not built into Kubernetes, such as a cloud's access entries or the scopes of a token", giveConfig}}
 	}
 	if strings.Contains(s.Class, "webhook") {

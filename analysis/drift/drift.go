@@ -13,8 +13,9 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/reason"
 	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 const (
@@ -30,12 +31,12 @@ const (
 // Sample is one request whose verdict is no match, or many alike.
 type Sample struct {
 	Cluster, Server string // server as its endpoint names it, often ""
-	Outcome         replay.Outcome
+	Outcome         verdict.Outcome
 	Class, Cause    string
 	Missing         []string
-	Recorded        replay.Decision
+	Recorded        verdict.Decision
 	RecordedReason  string
-	Replayed        replay.Decision
+	Replayed        verdict.Decision
 	Code            int32 // of the response, 0 when not recorded
 	Config          string
 	User, Verb, URI string
@@ -83,7 +84,7 @@ type Collector struct {
 
 type groupKey struct {
 	cluster, server, class, about string
-	outcome                       replay.Outcome
+	outcome                       verdict.Outcome
 }
 
 type group struct {
@@ -94,9 +95,9 @@ type group struct {
 }
 
 // Of returns the sample of a verdict; ok is false for a match and for what is not judged.
-func Of(cluster string, e *event.Event, v *replay.Verdict) (s Sample, ok bool) {
+func Of(cluster string, e *event.Event, v *verdict.Verdict) (s Sample, ok bool) {
 	switch v.Outcome {
-	case replay.OutcomeMatch, replay.OutcomeNotJudged:
+	case verdict.OutcomeMatch, verdict.OutcomeNotJudged:
 		return s, false
 	}
 	return Sample{
@@ -120,7 +121,7 @@ func (c *Collector) Add(s *Sample, n int64) {
 	}
 	if g == nil {
 		g = &group{
-			Group: Group{Cluster: s.Cluster, Server: s.Server, Verdict: s.Outcome.String(), Class: s.Class, Text: replay.Explain(s.Class), About: k.about, First: s.At, Last: s.At},
+			Group: Group{Cluster: s.Cluster, Server: s.Server, Verdict: s.Outcome.String(), Class: s.Class, Text: verdict.Explain(s.Class), About: k.about, First: s.At, Last: s.At},
 			users: map[string]struct{}{}, kinds: map[string]Cause{},
 		}
 		c.groups[k] = g
@@ -174,7 +175,7 @@ func (c *Collector) Groups() []Group {
 		slices.SortFunc(g.Likely, func(a, b Cause) int { return cmp.Compare(rank(a.Kind), rank(b.Kind)) })
 		out = append(out, g.Group)
 	}
-	order := map[string]int{replay.OutcomeDrift.String(): 0, replay.OutcomeIndeterminate.String(): 1, replay.OutcomeAmbiguous.String(): 2}
+	order := map[string]int{verdict.OutcomeDrift.String(): 0, verdict.OutcomeIndeterminate.String(): 1, verdict.OutcomeAmbiguous.String(): 2}
 	slices.SortFunc(out, func(a, b Group) int {
 		return cmp.Or(cmp.Compare(order[a.Verdict], order[b.Verdict]), -cmp.Compare(a.Count, b.Count), strings.Compare(a.Cluster, b.Cluster),
 			strings.Compare(a.Server, b.Server), strings.Compare(a.Class, b.Class), strings.Compare(a.About, b.About))
@@ -184,10 +185,10 @@ func (c *Collector) Groups() []Group {
 
 // about names what a sample has in common with others of its class.
 func about(s *Sample) string {
-	if s.Outcome == replay.OutcomeIndeterminate && len(s.Missing) > 0 {
+	if s.Outcome == verdict.OutcomeIndeterminate && len(s.Missing) > 0 {
 		return s.Missing[0]
 	}
-	if g, ok := replay.ReasonNames(s.RecordedReason); ok {
+	if g, ok := reason.Names(s.RecordedReason); ok {
 		return g
 	}
 	if a, err := request.Of(s.Verb, s.URI); err == nil && a.ResourceRequest {

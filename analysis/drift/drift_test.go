@@ -8,51 +8,51 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
-const reason = `RBAC: allowed by RoleBinding "b/ns" of Role "r" to User "u"`
+const named = `RBAC: allowed by RoleBinding "b/ns" of Role "r" to User "u"`
 
 var at = time.Date(2026, 5, 4, 11, 0, 0, 0, time.UTC)
 
 func TestLikelyCauses(t *testing.T) {
-	drifted := func(recorded replay.Decision, reason string, code int32, config string) Sample {
-		return Sample{Outcome: replay.OutcomeDrift, Recorded: recorded, RecordedReason: reason, Code: code, Config: config}
+	drifted := func(recorded verdict.Decision, reason string, code int32, config string) Sample {
+		return Sample{Outcome: verdict.OutcomeDrift, Recorded: recorded, RecordedReason: reason, Code: code, Config: config}
 	}
 	doubt := func(missing string) Sample {
-		return Sample{Outcome: replay.OutcomeDrift, Recorded: replay.DecisionForbid, Code: 403, Missing: []string{missing}}
+		return Sample{Outcome: verdict.OutcomeDrift, Recorded: verdict.DecisionForbid, Code: 403, Missing: []string{missing}}
 	}
 	open := func(class string, missing ...string) Sample {
-		return Sample{Outcome: replay.OutcomeIndeterminate, Class: class, Missing: missing, Recorded: replay.DecisionAllow}
+		return Sample{Outcome: verdict.OutcomeIndeterminate, Class: class, Missing: missing, Recorded: verdict.DecisionAllow}
 	}
 	cases := []struct {
 		name string
 		s    Sample
 		want string
 	}{
-		{"a refusal that was carried out", drifted(replay.DecisionForbid, "", 200, ""), KindContradiction},
-		{"the reason names an object", drifted(replay.DecisionAllow, reason, 200, ""), KindState + " " + KindForged},
-		{"missing roles", drifted(replay.DecisionForbid, `RBAC: role.rbac.authorization.k8s.io "x" not found`, 403, ""), KindState},
-		{"a webhook's text, nothing configured", drifted(replay.DecisionAllow, "group ok", 200, "authorizers=node,rbac"), KindConfiguration},
-		{"a webhook's text, configured", drifted(replay.DecisionAllow, "group ok", 200, "x;apiserver=1"), KindAuthorizer},
-		{"allowed in silence", drifted(replay.DecisionAllow, "", 200, ""), KindConfiguration + " " + KindForged},
-		{"allowed in silence, configured", drifted(replay.DecisionAllow, "", 200, "x;apiserver=1"), KindForged},
-		{"refused against a grant", drifted(replay.DecisionForbid, "", 403, ""), KindState + " " + KindForged},
-		{"refused in the node authorizer's words", drifted(replay.DecisionForbid, "node: no relationship found between node 'n' and this object", 403, "x;apiserver=1"), KindPods},
-		{"refused against a grant in doubt", doubt(replay.DoubtObject + "ClusterRole x: it was being deleted"), KindState},
-		{"refused against a grant that may have gone", doubt(replay.DoubtObject + "ClusterRole x: " + state.LostAnswer + " by then: it may have been done"), KindLost},
-		{"a write nobody was told of", open(replay.ClassUnknown, "ClusterRole y", "ClusterRole x ("+state.LostAnswer+")"), KindLost},
-		{"a write too large to be recorded", open(replay.ClassUnknown, "ClusterRoleBinding x ("+state.PartRecorded+")"), KindLevel},
-		{"another version explains it", doubt(replay.DoubtVersion + "Kubernetes 1.33 gives this answer"), KindVersion + " " + KindState + " " + KindForged},
-		{"the version given is wrong", Sample{Outcome: replay.OutcomeAmbiguous, Class: replay.ClassVersion}, KindVersion},
-		{"one of several apiservers", Sample{Outcome: replay.OutcomeAmbiguous, Class: replay.ClassSeveral}, KindConfiguration},
-		{"the version is not known", open(replay.ClassConfig, replay.DoubtVersion+"Kubernetes 1.33 gives this answer"), KindVersion},
-		{"a cloud's authorizer", open(replay.ClassAuthorizer, "not-evaluable:authorizer"), KindAuthorizer},
-		{"raced", Sample{Outcome: replay.OutcomeAmbiguous}, KindRace},
-		{"no state", open(replay.ClassNoState), KindGap},
-		{"pods", open(replay.ClassNodeGraph), KindPods},
-		{"a write without its object", open(replay.ClassUnknown, "ClusterRole x"), KindLevel},
+		{"a refusal that was carried out", drifted(verdict.DecisionForbid, "", 200, ""), KindContradiction},
+		{"the reason names an object", drifted(verdict.DecisionAllow, named, 200, ""), KindState + " " + KindForged},
+		{"missing roles", drifted(verdict.DecisionForbid, `RBAC: role.rbac.authorization.k8s.io "x" not found`, 403, ""), KindState},
+		{"a webhook's text, nothing configured", drifted(verdict.DecisionAllow, "group ok", 200, "authorizers=node,rbac"), KindConfiguration},
+		{"a webhook's text, configured", drifted(verdict.DecisionAllow, "group ok", 200, "x;apiserver=1"), KindAuthorizer},
+		{"allowed in silence", drifted(verdict.DecisionAllow, "", 200, ""), KindConfiguration + " " + KindForged},
+		{"allowed in silence, configured", drifted(verdict.DecisionAllow, "", 200, "x;apiserver=1"), KindForged},
+		{"refused against a grant", drifted(verdict.DecisionForbid, "", 403, ""), KindState + " " + KindForged},
+		{"refused in the node authorizer's words", drifted(verdict.DecisionForbid, "node: no relationship found between node 'n' and this object", 403, "x;apiserver=1"), KindPods},
+		{"refused against a grant in doubt", doubt(verdict.DoubtObject + "ClusterRole x: it was being deleted"), KindState},
+		{"refused against a grant that may have gone", doubt(verdict.DoubtObject + "ClusterRole x: " + state.LostAnswer + " by then: it may have been done"), KindLost},
+		{"a write nobody was told of", open(verdict.ClassUnknown, "ClusterRole y", "ClusterRole x ("+state.LostAnswer+")"), KindLost},
+		{"a write too large to be recorded", open(verdict.ClassUnknown, "ClusterRoleBinding x ("+state.PartRecorded+")"), KindLevel},
+		{"another version explains it", doubt(verdict.DoubtVersion + "Kubernetes 1.33 gives this answer"), KindVersion + " " + KindState + " " + KindForged},
+		{"the version given is wrong", Sample{Outcome: verdict.OutcomeAmbiguous, Class: verdict.ClassVersion}, KindVersion},
+		{"one of several apiservers", Sample{Outcome: verdict.OutcomeAmbiguous, Class: verdict.ClassSeveral}, KindConfiguration},
+		{"the version is not known", open(verdict.ClassConfig, verdict.DoubtVersion+"Kubernetes 1.33 gives this answer"), KindVersion},
+		{"a cloud's authorizer", open(verdict.ClassAuthorizer, "not-evaluable:authorizer"), KindAuthorizer},
+		{"raced", Sample{Outcome: verdict.OutcomeAmbiguous}, KindRace},
+		{"no state", open(verdict.ClassNoState), KindGap},
+		{"pods", open(verdict.ClassNodeGraph), KindPods},
+		{"a write without its object", open(verdict.ClassUnknown, "ClusterRole x"), KindLevel},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -74,10 +74,10 @@ func TestGroups(t *testing.T) {
 	var samples []Sample
 	for i := range 40 {
 		at := at.Add(time.Duration(i) * time.Second)
-		s := Sample{Cluster: "c", Outcome: replay.OutcomeDrift, Class: replay.ClassAllowForbid, Recorded: replay.DecisionAllow, RecordedReason: reason,
+		s := Sample{Cluster: "c", Outcome: verdict.OutcomeDrift, Class: verdict.ClassAllowForbid, Recorded: verdict.DecisionAllow, RecordedReason: named,
 			User: string(rune('a' + i%5)), Verb: "list", URI: "/api/v1/namespaces/ns/pods", AuditID: string(rune('A' + i)), At: at}
 		if i%4 == 0 {
-			s.Outcome, s.Class, s.Missing = replay.OutcomeIndeterminate, replay.ClassUnknown, []string{"ClusterRole x"}
+			s.Outcome, s.Class, s.Missing = verdict.OutcomeIndeterminate, verdict.ClassUnknown, []string{"ClusterRole x"}
 		}
 		samples = append(samples, s)
 	}
@@ -108,7 +108,7 @@ func TestGroups(t *testing.T) {
 func TestGroupsAreBounded(t *testing.T) {
 	var c Collector
 	for i := range maxGroups + 50 {
-		s := Sample{Outcome: replay.OutcomeIndeterminate, Class: replay.ClassUnknown, Missing: []string{"ClusterRole " + time.Duration(i).String()}}
+		s := Sample{Outcome: verdict.OutcomeIndeterminate, Class: verdict.ClassUnknown, Missing: []string{"ClusterRole " + time.Duration(i).String()}}
 		c.Add(&s, 1)
 	}
 	groups := c.Groups()
@@ -119,11 +119,11 @@ func TestGroupsAreBounded(t *testing.T) {
 
 func TestOf(t *testing.T) {
 	e := &event.Event{AuditID: "id", Server: "s", Verb: "get", User: event.User{Username: "real"}, ImpersonatedUser: &event.User{Username: "imp"}, ResponseStatus: &event.Status{Code: 200}}
-	if _, ok := Of("c", e, &replay.Verdict{Outcome: replay.OutcomeMatch}); ok {
+	if _, ok := Of("c", e, &verdict.Verdict{Outcome: verdict.OutcomeMatch}); ok {
 		t.Error("a match is no drift")
 	}
-	s, ok := Of("c", e, &replay.Verdict{Outcome: replay.OutcomeDrift, Class: replay.ClassReason})
-	if !ok || s.User != "imp" || s.Code != 200 || s.Server != "s" || s.Class != replay.ClassReason {
+	s, ok := Of("c", e, &verdict.Verdict{Outcome: verdict.OutcomeDrift, Class: verdict.ClassReason})
+	if !ok || s.User != "imp" || s.Code != 200 || s.Server != "s" || s.Class != verdict.ClassReason {
 		t.Errorf("got %+v, %v", s, ok)
 	}
 }

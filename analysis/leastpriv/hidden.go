@@ -9,8 +9,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/implied"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Checks the apiserver makes behind the authorization filter leave no event of their own. The
@@ -40,38 +40,38 @@ type candidate struct {
 }
 
 // impliedChecks counts what an allowed request implied of its subject.
-func (c *Collector) impliedChecks(u *usage, groups int, e *event.Event, v *replay.Verdict, n Count) {
+func (c *Collector) impliedChecks(u *usage, groups int, e *event.Event, v *verdict.Verdict, n Count) {
 	code := e.Code()
 	done := code == 0 || code < 300
 	for i := range v.Implied {
 		check := &v.Implied[i]
-		refused := check.Recorded == replay.DecisionForbid
+		refused := check.Recorded == verdict.DecisionForbid
 		switch {
-		case implied.ByRequestor(check.Check):
+		case check.ByRequestor():
 			continue
-		case check.Replayed == replay.DecisionNone && done && needsContent(check.Check):
+		case check.Replayed == verdict.DecisionNone && done && needsContent(check.Check):
 			u.unreadable += n.Requests
 			continue
-		case check.Replayed == replay.DecisionNone, !done && !refused && check.Check != implied.Websocket:
+		case check.Replayed == verdict.DecisionNone, !done && !refused && check.Check != verdict.CheckWebsocket:
 			continue
 		}
 		k := keyOf(groups, &check.Attributes)
 		why := reasonOf(check, e, v)
 		switch check.Check {
-		case implied.CreateOnUpdate:
-			if check.Replayed == replay.DecisionAllow && !refused {
+		case verdict.CheckCreateOnUpdate:
+			if check.Replayed == verdict.DecisionAllow && !refused {
 				c.add(u.allowed, k, why, n)
 			}
 			continue
-		case implied.SignerApprove, implied.SignerSign, implied.SignerAttest:
+		case verdict.CheckSignerApprove, verdict.CheckSignerSign, verdict.CheckSignerAttest:
 			k.name = signerOf(check, e, v)
-		case implied.PolicyParam:
+		case verdict.CheckPolicyParam:
 			// Asked of all objects of all namespaces, which is what no name and no namespace give.
 			if k.namespace == "*" {
 				k.namespace, k.name = "", ""
 			}
 		}
-		c.wait(u, candidate{key: k, why: why, at: n.Last, refused: refused, held: check.Replayed == replay.DecisionAllow,
+		c.wait(u, candidate{key: k, why: why, at: n.Last, refused: refused, held: check.Replayed == verdict.DecisionAllow,
 			covered: check.Covered, rules: check.Wanted}, n)
 	}
 }
@@ -79,28 +79,28 @@ func (c *Collector) impliedChecks(u *usage, groups int, e *event.Event, v *repla
 // needsContent tells whether a check cannot be made out without the content of the request.
 func needsContent(check string) bool {
 	switch check {
-	case implied.RoleEscalate, implied.RoleBind, implied.SignerApprove, implied.SignerSign, implied.SignerAttest:
+	case verdict.CheckRoleEscalate, verdict.CheckRoleBind, verdict.CheckSignerApprove, verdict.CheckSignerSign, verdict.CheckSignerAttest:
 		return true
 	}
 	return false
 }
 
 // reasonOf says in words why a check was made.
-func reasonOf(check *replay.Implied, e *event.Event, v *replay.Verdict) string {
+func reasonOf(check *verdict.Implied, e *event.Event, v *verdict.Verdict) string {
 	switch check.Check {
-	case implied.Websocket:
+	case verdict.CheckWebsocket:
 		return "a websocket to pods/" + check.Attributes.Subresource + " needs create"
-	case implied.CreateOnUpdate:
+	case verdict.CheckCreateOnUpdate:
 		return "a " + v.Attributes.Verb + " that created the object needs create"
-	case implied.RoleEscalate:
+	case verdict.CheckRoleEscalate:
 		return "writing a role needs its rules, or escalate"
-	case implied.RoleBind:
+	case verdict.CheckRoleBind:
 		return "writing a binding needs bind on its role, or the role's rules"
-	case implied.SignerApprove, implied.SignerSign, implied.SignerAttest:
+	case verdict.CheckSignerApprove, verdict.CheckSignerSign, verdict.CheckSignerAttest:
 		return check.Attributes.Verb + " on the signer"
-	case implied.PolicyParam:
+	case verdict.CheckPolicyParam:
 		return "an admission policy's parameters have to be readable"
-	case implied.Impersonation:
+	case verdict.CheckImpersonation:
 		return "impersonation of " + e.ImpersonatedUser.Username
 	}
 	return "a check behind the request: " + check.Check
@@ -108,7 +108,7 @@ func reasonOf(check *replay.Implied, e *event.Event, v *replay.Verdict) string {
 
 // signerOf returns the signer a check was about. It may have passed by the right to all signers
 // of the domain; what is needed is the one.
-func signerOf(check *replay.Implied, e *event.Event, v *replay.Verdict) string {
+func signerOf(check *verdict.Implied, e *event.Event, v *verdict.Verdict) string {
 	if !strings.HasSuffix(check.Attributes.Name, "/*") {
 		return check.Attributes.Name
 	}
@@ -147,7 +147,7 @@ func (c *Collector) wait(u *usage, cand candidate, n Count) {
 }
 
 // impersonation counts what the requestor had to be allowed.
-func (c *Collector) impersonation(e *event.Event, v *replay.Verdict, n Count) {
+func (c *Collector) impersonation(e *event.Event, v *verdict.Verdict, n Count) {
 	if slices.Contains(e.User.Groups, "system:masters") || len(v.Impersonation.Grants) == 0 {
 		return
 	}
@@ -156,7 +156,7 @@ func (c *Collector) impersonation(e *event.Event, v *replay.Verdict, n Count) {
 	u.judged += n.Requests
 	set := u.groupSet(c, e.User.Groups)
 	for i := range v.Implied {
-		if check := &v.Implied[i]; implied.ByRequestor(check.Check) && check.Replayed == replay.DecisionAllow {
+		if check := &v.Implied[i]; check.ByRequestor() && check.Replayed == verdict.DecisionAllow {
 			c.add(u.allowed, keyOf(set, &check.Attributes), c.str(reasonOf(check, e, v)), n)
 		}
 	}

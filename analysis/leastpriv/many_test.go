@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // observed is what cluster.ask hands to the Collector.
 type observed struct {
 	e *event.Event
-	v *replay.Verdict
+	v *verdict.Verdict
 }
 
 // TestObserveMany: requests taken in together, and in another order, give the suggestion

@@ -15,6 +15,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -52,12 +53,12 @@ func (c *cluster) ask(user string, groups []string, verb, uri string, more ...fu
 	if len(v.Grants) > 0 {
 		reason = v.Grants[0].Reason
 	}
-	if v.Replayed == replay.DecisionForbid {
+	if v.Replayed == verdict.DecisionForbid {
 		e.ResponseStatus = &event.Status{Code: 403}
 	}
 	e.Annotations = e.Annotations.Set(event.AnnotationDecision, v.Replayed.String()).Set(event.AnnotationReason, reason)
 	v = eng.Replay(e, c.state)
-	if v.Outcome != replay.OutcomeMatch {
+	if v.Outcome != verdict.OutcomeMatch {
 		c.t.Fatalf("%s %s: %s %s %s", verb, uri, v.Outcome, v.Class, v.Cause)
 	}
 	c.collector.Observe(e, v)

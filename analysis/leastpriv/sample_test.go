@@ -15,6 +15,7 @@ import (
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // newest is later than anything recorded.
@@ -28,7 +29,7 @@ func recorded(t testing.TB) *Advisor {
 		Engine: replay.New(replay.Config{}),
 		States: []evaluate.Input{{Name: sample.StateName, Open: sample.OpenState}},
 		Events: []evaluate.Input{{Name: sample.AuditLogName, Open: sample.OpenAuditLog}},
-		Sink: func(e *event.Event, v *replay.Verdict) error {
+		Sink: func(e *event.Event, v *verdict.Verdict) error {
 			c.Observe(e, v)
 			if event.KeepsPolicy(e) {
 				obs, err := state.FromEvent(e)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Collector takes in verdicts and keeps, for every subject, the distinct requests RBAC
@@ -55,7 +55,7 @@ type access struct {
 	why   string // the hidden check it comes from, "" for the request itself
 }
 
-func keyOf(groups int, a *replay.Attributes) accessKey {
+func keyOf(groups int, a *verdict.Attributes) accessKey {
 	if !a.ResourceRequest {
 		return accessKey{groups: groups, verb: a.Verb, path: a.Path}
 	}
@@ -76,7 +76,7 @@ func (k *accessKey) attributes(u *usage) rbacindex.Attributes {
 // What counts as used is what RBAC allowed in the record and in the replica alike (match,
 // or ambiguous with the record on the allowing side): a forged or unexplained allow must
 // not become a grant.
-func (c *Collector) Observe(e *event.Event, v *replay.Verdict) {
+func (c *Collector) Observe(e *event.Event, v *verdict.Verdict) {
 	c.ObserveMany(e, v, Count{Requests: 1, First: e.RequestReceivedTimestamp, Last: e.RequestReceivedTimestamp})
 }
 
@@ -90,18 +90,18 @@ type Count struct {
 // many there are. Alike are those with equal requestor, subject, groups, attributes,
 // decisions, outcome and class, and, where a hidden check depends on it, equal answer code
 // and content; the result is that of Observe with each.
-func (c *Collector) ObserveMany(e *event.Event, v *replay.Verdict, n Count) {
+func (c *Collector) ObserveMany(e *event.Event, v *verdict.Verdict, n Count) {
 	if n.Requests <= 0 {
 		return
 	}
 	c.cover(n.First, n.Last)
 	c.requests += n.Requests
-	judged := v.Outcome == replay.OutcomeMatch || v.Outcome == replay.OutcomeDrift || v.Outcome == replay.OutcomeAmbiguous
+	judged := v.Outcome == verdict.OutcomeMatch || v.Outcome == verdict.OutcomeDrift || v.Outcome == verdict.OutcomeAmbiguous
 	if judged {
 		c.judged += n.Requests
 	}
 	class := ""
-	if v.Outcome != replay.OutcomeMatch {
+	if v.Outcome != verdict.OutcomeMatch {
 		class = strings.TrimSpace(v.Outcome.String() + " " + v.Class)
 		c.unjudged[class] += n.Requests
 	}
@@ -115,23 +115,23 @@ func (c *Collector) ObserveMany(e *event.Event, v *replay.Verdict, n Count) {
 	if judged {
 		u.judged += n.Requests
 	}
-	certain := v.Outcome == replay.OutcomeMatch || v.Outcome == replay.OutcomeAmbiguous
-	if v.Outcome != replay.OutcomeMatch {
+	certain := v.Outcome == verdict.OutcomeMatch || v.Outcome == verdict.OutcomeAmbiguous
+	if v.Outcome != verdict.OutcomeMatch {
 		u.unjudged[class] += n.Requests
 	}
 	if !certain {
 		return
 	}
 	switch {
-	case v.Recorded == replay.DecisionAllow && v.Replayed == replay.DecisionAllow && v.Authorizer == replay.AuthorizerRBAC,
-		v.Recorded == replay.DecisionAllow && v.Outcome == replay.OutcomeAmbiguous && strings.HasPrefix(v.RecordedReason, "RBAC: allowed by "):
+	case v.Recorded == verdict.DecisionAllow && v.Replayed == verdict.DecisionAllow && v.Authorizer == verdict.AuthorizerRBAC,
+		v.Recorded == verdict.DecisionAllow && v.Outcome == verdict.OutcomeAmbiguous && strings.HasPrefix(v.RecordedReason, "RBAC: allowed by "):
 		set := u.groupSet(c, who.Groups)
 		c.add(u.allowed, keyOf(set, &v.Attributes), "", n)
 		c.impliedChecks(u, set, e, v, n)
-	case v.Recorded == replay.DecisionForbid && v.Replayed == replay.DecisionForbid && v.Outcome == replay.OutcomeMatch:
+	case v.Recorded == verdict.DecisionForbid && v.Replayed == verdict.DecisionForbid && v.Outcome == verdict.OutcomeMatch:
 		c.add(u.refused, keyOf(u.groupSet(c, who.Groups), &v.Attributes), "", n)
 	}
-	if e.ImpersonatedUser != nil && v.Impersonation != nil && v.Impersonation.Replayed == replay.DecisionAllow {
+	if e.ImpersonatedUser != nil && v.Impersonation != nil && v.Impersonation.Replayed == verdict.DecisionAllow {
 		c.impersonation(e, v, n)
 	}
 }

@@ -3,8 +3,8 @@ package main
 import (
 	"strings"
 
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // adviceJSON is the one thing to supply next, so that more requests get a certain verdict.
@@ -55,13 +55,13 @@ func advise(cluster string, shares []storage.Share, lacks []storage.Lack) *advic
 // it most of the rest is settled too.
 func rank(a adviceJSON) int {
 	switch a.Class {
-	case replay.ClassNoState:
+	case verdict.ClassNoState:
 		return 4
-	case replay.ClassConfig:
+	case verdict.ClassConfig:
 		return 3
-	case replay.ClassUnknown:
+	case verdict.ClassUnknown:
 		return 2
-	case replay.ClassNodeGraph:
+	case verdict.ClassNodeGraph:
 		return 1
 	}
 	return 0
@@ -70,35 +70,35 @@ func rank(a adviceJSON) int {
 func adviceFor(cluster, class string) adviceJSON {
 	a := adviceJSON{Class: class}
 	switch class {
-	case replay.ClassNoState:
+	case verdict.ClassNoState:
 		a.Title = "The cluster's roles and bindings"
 		a.Text = "Retrial was not told what the policy was when these requests were made. List it once and import it; changes after that are read from the audit log itself."
 		a.Command = stateListing + "\n" +
 			"retrial import --cluster " + shellWord(cluster) + " --state state.json"
-	case replay.ClassUnknown:
+	case verdict.ClassUnknown:
 		a.Title = "Objects whose content the log does not carry"
 		a.Text = "These roles and bindings were written while the audit policy logged them without bodies, or their events were too large. Import a fresh list of the state to learn what they hold now, and log writes to RBAC objects at level RequestResponse."
 		a.Command = stateListing + "\n" +
 			"retrial import --cluster " + shellWord(cluster) + " --state state.json\n" +
 			"# in the audit policy, before other rules\n" +
 			"- level: RequestResponse\n  verbs: [create, update, patch, delete, deletecollection]\n  resources: [{group: rbac.authorization.k8s.io}]"
-	case replay.ClassNodeGraph:
+	case verdict.ClassNodeGraph:
 		a.Title = "The pods of the cluster's nodes"
 		a.Text = "Kubelets may read what their own pods use, and which pods ran on these nodes is not known. List them once with the rest of the state, and log the making, binding and end of pods at level RequestResponse (deploy/audit-policy.yaml does)."
 		a.Command = stateListing + "\n" +
 			"retrial import --cluster " + shellWord(cluster) + " --state state.json"
-	case replay.ClassConfig:
+	case verdict.ClassConfig:
 		a.Title = "A part of the apiserver's configuration"
 		a.Text = "How the apiserver decides is not fully known: a file that its flags name is missing, or an authorizer is of no known type. Say how it is configured, then judge again."
 		a.Command = "retrial config check DIR   # names what is missing\n" +
 			"retrial serve --apiserver-config " + shellWord(cluster) + "=DIR\nretrial rejudge --cluster " + shellWord(cluster) + " --since TIME"
-	case replay.ClassWebhook:
+	case verdict.ClassWebhook:
 		a.Title = "Nothing you need to supply"
 		a.Text = "Only the authorizer webhook can explain these decisions, and no audit event holds its answers. Every authorizer of the apiserver itself was replayed."
 	default:
 		a.Title = "Nothing you can supply"
 		a.Text = "This version does not know why." // a class that another version stored
-		if text := replay.Explain(class); text != "" {
+		if text := verdict.Explain(class); text != "" {
 			a.Text = strings.ToUpper(text[:1]) + text[1:] + "."
 		}
 	}
@@ -109,15 +109,15 @@ func adviceFor(cluster, class string) adviceJSON {
 func classOfLack(missing string) string {
 	switch {
 	case strings.HasPrefix(missing, "pods bound to node "):
-		return replay.ClassNodeGraph
+		return verdict.ClassNodeGraph
 	case strings.HasPrefix(missing, "the cluster's "), strings.HasPrefix(missing, "all "):
-		return replay.ClassNoState
+		return verdict.ClassNoState
 	case strings.HasPrefix(missing, "not-evaluable:webhook"):
-		return replay.ClassWebhook
+		return verdict.ClassWebhook
 	case strings.HasPrefix(missing, "Role"), strings.HasPrefix(missing, "ClusterRole"):
-		return replay.ClassUnknown
+		return verdict.ClassUnknown
 	}
-	return replay.ClassConfig
+	return verdict.ClassConfig
 }
 
 // shellWord quotes s for a POSIX shell when it needs to be.

@@ -21,6 +21,7 @@ import (
 	"github.com/retrial-io/retrial/replay/runner"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // api is the local API, read by the page, by `retrial why` and by whoever is let in. Its
@@ -59,9 +60,9 @@ type queries interface {
 	askingQueries
 	Clusters(ctx context.Context) ([]storage.Cluster, error)
 	Overview(ctx context.Context, cluster string, from, to time.Time) (storage.Overview, error)
-	Events(ctx context.Context, f storage.EventFilter) ([]replay.Row, error)
+	Events(ctx context.Context, f storage.EventFilter) ([]verdict.Row, error)
 	// VisitWhy visits the rows of an audit ID, request by request, until visit returns an error.
-	VisitWhy(ctx context.Context, cluster, auditID string, visit func(replay.Row) error) error
+	VisitWhy(ctx context.Context, cluster, auditID string, visit func(verdict.Row) error) error
 	QueryLog(ctx context.Context, before time.Time, limit int) ([]storage.Asked, error)
 }
 
@@ -362,7 +363,7 @@ func classes(context.Context, url.Values) (any, error) {
 		{"indeterminate", "Something needed for a certain answer is not known. The verdict names it; supplying it settles the verdict."},
 		{"not_judged", "The log records no authorization decision for the request: it was turned away before one was made."},
 	}}
-	for _, c := range replay.Classes() {
+	for _, c := range verdict.Classes() {
 		out.Classes = append(out.Classes, class{c.Class, c.Outcome.String(), c.Text})
 	}
 	return out, nil

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 
 // changingState is accessState whose role reader is rewritten at 11:10, and in which ann is made
 // administrator at 11:20.
-func changingState(t *testing.T) (*state.State, []replay.Row) {
+func changingState(t *testing.T) (*state.State, []verdict.Row) {
 	t.Helper()
 	st := accessState(t)
 	at := func(minute, milli int) time.Time {
@@ -29,11 +29,11 @@ func changingState(t *testing.T) (*state.State, []replay.Row) {
 		state.Observation{Source: state.SourceAudit, Resource: state.ClusterRoles, Name: "reader", UID: "u0", ResourceVersion: "200", Object: []byte(reader2), NotBefore: at(10, 0), NotAfter: at(10, 5)},
 		state.Observation{Source: state.SourceAudit, Resource: state.ClusterRoleBindings, Name: "ann-all", UID: "u90", ResourceVersion: "300", Created: true, Object: []byte(annAll), NotBefore: at(20, 0), NotAfter: at(20, 5)},
 	)
-	row := func(id, verb, resource, name string, minute int) replay.Row {
-		return replay.Row{Cluster: "c", Event: &event.Event{AuditID: id, Stage: event.StageResponseComplete, Verb: verb, User: event.User{Username: "root"},
+	row := func(id, verb, resource, name string, minute int) verdict.Row {
+		return verdict.Row{Cluster: "c", Event: &event.Event{AuditID: id, Stage: event.StageResponseComplete, Verb: verb, User: event.User{Username: "root"},
 			ObjectRef: &event.ObjectRef{APIGroup: "rbac.authorization.k8s.io", Resource: resource, Name: name}, RequestReceivedTimestamp: at(minute, 0), StageTimestamp: at(minute, 5)}}
 	}
-	return st, []replay.Row{
+	return st, []verdict.Row{
 		row("get", "get", "clusterroles", "reader", 10), row("other", "update", "clusterroles", "another", 10),
 		row("id-role", "update", "clusterroles", "reader", 10), row("id-binding", "create", "clusterrolebindings", "ann-all", 20),
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 type eventJSON struct {
@@ -70,7 +71,7 @@ func eventFilter(q url.Values) (f storage.EventFilter, err error) {
 	if f.Recorded, err = oneOf(q, "decision", "allow", "forbid", "none"); err != nil {
 		return f, err
 	}
-	if f.Class = q.Get("class"); f.Class != "" && replay.Explain(f.Class) == "" {
+	if f.Class = q.Get("class"); f.Class != "" && verdict.Explain(f.Class) == "" {
 		return f, bad("class: there is no class %q; api/v1/classes lists them", f.Class)
 	}
 	if f.Limit, err = limitOf(q, usualEvents, mostEvents); err != nil {
@@ -97,7 +98,7 @@ func limitOf(q url.Values, usual, most int) (int, error) {
 	return n, nil
 }
 
-func eventLine(r *replay.Row) eventJSON {
+func eventLine(r *verdict.Row) eventJSON {
 	e := r.Event
 	line := eventJSON{AuditID: e.AuditID, Request: r.Request.String(), Time: e.RequestReceivedTimestamp, User: e.EffectiveUser().Username, Verb: e.Verb,
 		RequestURI: e.RequestURI, Stage: string(e.Stage), Code: e.Code()}
@@ -127,9 +128,9 @@ type requestJSON struct {
 	Source    string          `json:"source"`
 	Stages    []stageJSON     `json:"stages"`
 	Event     json.RawMessage `json:"event"`   // of the last stage, as stored
-	Verdict   *replay.Line    `json:"verdict"` // null when no stage was judged
+	Verdict   *verdict.Line   `json:"verdict"` // null when no stage was judged
 	// Chain is what each authorizer answered in the replay.
-	Chain []replay.ChainStep `json:"chain,omitempty"`
+	Chain []verdict.ChainStep `json:"chain,omitempty"`
 	// Issue is how the credential came to be, when a recorded request shows it.
 	Issue *issueJSON `json:"issue,omitempty"`
 	// Authenticators is what each of the configured authenticators says of the identity, in
@@ -144,13 +145,13 @@ type requestJSON struct {
 
 // atJSON is a request decided by the policy of another time than its own.
 type atJSON struct {
-	Time          time.Time                 `json:"time"`
-	Replayed      string                    `json:"replayed"`
-	Authorizer    string                    `json:"authorizer"`
-	Grants        []replay.GrantLine        `json:"grants"`
-	Errors        []string                  `json:"errors,omitempty"`
-	Missing       []string                  `json:"missing,omitempty"`
-	Impersonation *replay.ImpersonationLine `json:"impersonation,omitempty"`
+	Time          time.Time                  `json:"time"`
+	Replayed      string                     `json:"replayed"`
+	Authorizer    string                     `json:"authorizer"`
+	Grants        []verdict.GrantLine        `json:"grants"`
+	Errors        []string                   `json:"errors,omitempty"`
+	Missing       []string                   `json:"missing,omitempty"`
+	Impersonation *verdict.ImpersonationLine `json:"impersonation,omitempty"`
 }
 
 // decideAt decides the requests anew, by what is known of their clusters at a time.
@@ -201,7 +202,7 @@ func (a api) why(ctx context.Context, q url.Values) (any, error) {
 	out := whyJSON{Requests: []requestJSON{}}
 	var last event.Hash128
 	size := 0
-	err = a.store.VisitWhy(ctx, q.Get("cluster"), id, func(row replay.Row) error {
+	err = a.store.VisitWhy(ctx, q.Get("cluster"), id, func(row verdict.Row) error {
 		// Clients choose audit IDs: nobody but they bounds how much has the same one.
 		if size += row.Size; size > whyBytes && len(out.Requests) > 0 {
 			out.Truncated = true
@@ -256,7 +257,7 @@ func (a api) identities(w *whyJSON) error {
 }
 
 // add adds a row; last is the request of the one before.
-func (w *whyJSON) add(row *replay.Row, last *event.Hash128) {
+func (w *whyJSON) add(row *verdict.Row, last *event.Hash128) {
 	n := len(w.Requests)
 	if n == 0 || *last != row.Request || w.Requests[n-1].Cluster != row.Cluster {
 		w.Requests = append(w.Requests, requestJSON{Cluster: row.Cluster, Request: row.Request.String(), APIServer: row.APIServer, Source: row.Source})

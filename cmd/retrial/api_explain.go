@@ -14,8 +14,8 @@ import (
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/authz"
-	"github.com/retrial-io/retrial/replay/implied"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // explainRoutes are the questions about refusals.
@@ -111,7 +111,7 @@ type explainer struct {
 }
 
 // explain says why a request was refused. v is its stored verdict; nil: it is judged here.
-func (x *explainer) explain(cluster string, e *event.Event, v *replay.Verdict) denialJSON {
+func (x *explainer) explain(cluster string, e *event.Event, v *verdict.Verdict) denialJSON {
 	if v == nil {
 		v = x.engine.Replay(e, x.st)
 	}
@@ -154,37 +154,37 @@ func shortfallOf(s *authz.Shortfall) shortfallJSON {
 
 // blame says who refused a request: the record decides that, the replica says what it lacked.
 // then is the replica's decision at the moment that was asked for.
-func (x *explainer) blame(out *denialJSON, e *event.Event, v, then *replay.Verdict) {
+func (x *explainer) blame(out *denialJSON, e *event.Event, v, then *verdict.Verdict) {
 	im := v.Impersonation
 	switch code := e.Code(); {
 	case code == http.StatusUnauthorized && e.User.Username == "":
 		out.By, out.Text = byAuthentication, unauthenticated(e)
 		out.Chain = []shortfallJSON{}
-	case im != nil && im.Recorded == replay.DecisionForbid:
+	case im != nil && im.Recorded == verdict.DecisionForbid:
 		out.By, out.Text = byImpersonation, e.User.Username+" may not act as the user it named"
 		if im.Cause != "" {
 			out.Text += ": " + im.Cause
 		}
 		x.checks(out, e, v, then)
 		out.Chain = []shortfallJSON{} // the request itself was never authorized
-	case v.Recorded == replay.DecisionForbid:
+	case v.Recorded == verdict.DecisionForbid:
 		out.By, out.Text = byAuthorizers, "no authorizer allowed it"
 		if v.RecordedReason != "" {
 			out.Text += "; the apiserver gives as the reason: " + v.RecordedReason
 		}
 		switch {
-		case v.Outcome == replay.OutcomeIndeterminate:
+		case v.Outcome == verdict.OutcomeIndeterminate:
 			out.Text += ". The replica cannot say, for want of what is not known"
-		case v.Outcome == replay.OutcomeAmbiguous:
+		case v.Outcome == verdict.OutcomeAmbiguous:
 			out.Text += ". The policy was changing at that moment: " + v.Cause
-		case v.Outcome == replay.OutcomeDrift && v.Replayed == replay.DecisionAllow:
+		case v.Outcome == verdict.OutcomeDrift && v.Replayed == verdict.DecisionAllow:
 			out.Text += ". By the policy as it is known it is allowed: this is drift"
-		case v.Replayed == replay.DecisionAllow:
+		case v.Replayed == verdict.DecisionAllow:
 			out.Text += ". All others allow it: a webhook refused it"
 		}
 	case code == http.StatusForbidden && x.checks(out, e, v, then) > 0:
 		out.By, out.Text = byCheck, "the authorizers allowed it; a check behind them refused it"
-	case v.Admission.Recorded == replay.AdmissionRejected:
+	case v.Admission.Recorded == verdict.AdmissionRejected:
 		out.By, out.Plugin = byAdmission, v.Admission.Plugin
 		out.Text = "the authorizers allowed it; an admission plugin refused it"
 		if out.Plugin != "" {
@@ -192,11 +192,11 @@ func (x *explainer) blame(out *denialJSON, e *event.Event, v, then *replay.Verdi
 		}
 	case code == http.StatusForbidden:
 		out.By, out.Text = byOther, "the authorizers allowed it, and it was refused behind them: the message says why"
-	case v.Recorded == replay.DecisionNone && v.Replayed == replay.DecisionForbid:
+	case v.Recorded == verdict.DecisionNone && v.Replayed == verdict.DecisionForbid:
 		out.By, out.Text = byOther, "no decision is recorded; by the policy no authorizer allows it"
 	default:
 		out.By, out.Text = byNobody, "it was not refused"
-		if then.Authorizer != "" && then.Replayed == replay.DecisionAllow {
+		if then.Authorizer != "" && then.Replayed == verdict.DecisionAllow {
 			out.Text += "; " + then.Authorizer + " allows it"
 		}
 	}
@@ -215,14 +215,14 @@ func unauthenticated(e *event.Event) string {
 }
 
 // checks adds those that the response shows refused, and returns how many.
-func (x *explainer) checks(out *denialJSON, e *event.Event, v, then *replay.Verdict) int {
+func (x *explainer) checks(out *denialJSON, e *event.Event, v, then *verdict.Verdict) int {
 	for i := range v.Implied {
 		c := &v.Implied[i]
-		if c.Recorded != replay.DecisionForbid {
+		if c.Recorded != verdict.DecisionForbid {
 			continue
 		}
 		u := e.EffectiveUser()
-		if implied.ByRequestor(c.Check) {
+		if c.ByRequestor() {
 			u = &e.User
 		}
 		a, answer := &c.Attributes, c
@@ -236,7 +236,7 @@ func (x *explainer) checks(out *denialJSON, e *event.Event, v, then *replay.Verd
 			asked := questionJSON{Verb: a.Verb, Group: a.APIGroup, Resource: a.Resource, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name, Path: a.Path}
 			one.Asked = asked.text()
 		}
-		if x.st != nil && a.Verb != "" && answer.Replayed != replay.DecisionAllow {
+		if x.st != nil && a.Verb != "" && answer.Replayed != verdict.DecisionAllow {
 			one.Nearest = nearestOf(x.st.RBAC(out.At).RBAC.NearestMiss(&rbacindex.Attributes{
 				User: u.Username, Groups: u.Groups, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.APIGroup, Resource: a.Resource,
 				Subresource: a.Subresource, Name: a.Name, ResourceRequest: a.ResourceRequest, Path: a.Path,
@@ -278,9 +278,9 @@ func (a api) explainDeny(ctx context.Context, q url.Values) (any, error) {
 }
 
 // refusals reads the requests of an audit ID: of each the last stage, with its verdict.
-func (a api) refusals(ctx context.Context, cluster, id string) (rows []replay.Row, truncated bool, err error) {
+func (a api) refusals(ctx context.Context, cluster, id string) (rows []verdict.Row, truncated bool, err error) {
 	size := 0
-	err = a.store.VisitWhy(ctx, cluster, id, func(row replay.Row) error {
+	err = a.store.VisitWhy(ctx, cluster, id, func(row verdict.Row) error {
 		n := len(rows)
 		if n > 0 && rows[n-1].Request == row.Request && rows[n-1].Cluster == row.Cluster {
 			if row.Verdict == nil {

@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	"github.com/retrial-io/retrial/analysis/detect"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // findingQueries is what the API asks about detections.
 type findingQueries interface {
-	Findings(ctx context.Context, f storage.FindingFilter) ([]replay.StoredFinding, error)
+	Findings(ctx context.Context, f storage.FindingFilter) ([]verdict.StoredFinding, error)
 	FindingCounts(ctx context.Context, f storage.FindingFilter) ([]storage.RuleCount, error)
 	// DetectionRules are the rules this process would detect with.
 	DetectionRules() []detect.Rule

@@ -7,20 +7,20 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/analysis/detect"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // fakeFindings is the part of a fakeStore that knows of findings.
 type fakeFindings struct {
-	found  []replay.StoredFinding
+	found  []verdict.StoredFinding
 	counts []storage.RuleCount
 	rules  []detect.Rule
 
 	asked storage.FindingFilter // of the last list
 }
 
-func (f *fakeFindings) Findings(_ context.Context, filter storage.FindingFilter) ([]replay.StoredFinding, error) {
+func (f *fakeFindings) Findings(_ context.Context, filter storage.FindingFilter) ([]verdict.StoredFinding, error) {
 	f.asked = filter
 	return f.found[:min(len(f.found), filter.Limit)], nil
 }
@@ -34,7 +34,7 @@ func (f *fakeFindings) DetectionRules() []detect.Rule { return f.rules }
 func TestAPIFindings(t *testing.T) {
 	f := &fakeStore{}
 	for _, id := range []string{"c", "b", "a"} {
-		f.found = append(f.found, replay.StoredFinding{ID: id, First: time.UnixMicro(1000), Body: []byte(`{"id":"` + id + `"}`)})
+		f.found = append(f.found, verdict.StoredFinding{ID: id, First: time.UnixMicro(1000), Body: []byte(`{"id":"` + id + `"}`)})
 	}
 	f.counts = []storage.RuleCount{{Rule: "pod-exec", Findings: 3}}
 	got := decodeAnswer[findingsJSON](t, askFake(t, f, http.MethodGet, "findings?cluster=c&severity=high&subject=bob&rule=pod-exec&at=2026-11-20T11:36:00Z&limit=2"+aRange))

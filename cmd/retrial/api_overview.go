@@ -5,8 +5,8 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 type totalsJSON struct {
@@ -89,7 +89,7 @@ func (a api) overview(ctx context.Context, q url.Values) (any, error) {
 		*out.Totals.of(c.Outcome) += c.Requests
 		out.Totals.Requests += c.Requests
 		if c.Class != "" {
-			out.Classes = append(out.Classes, classJSON{c.Class, c.Outcome, replay.Explain(c.Class), c.Requests})
+			out.Classes = append(out.Classes, classJSON{c.Class, c.Outcome, verdict.Explain(c.Class), c.Requests})
 		}
 	}
 	for _, d := range o.Decisions {

@@ -10,54 +10,54 @@ import (
 	"strings"
 	"time"
 
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/runner"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // rejudging is what the API asks whoever judges stored requests again.
 type rejudging interface {
 	// Rejudge begins a job, or returns the one that does the same already.
-	Rejudge(ctx context.Context, want replay.Rejudge) (replay.RejudgeJob, error)
+	Rejudge(ctx context.Context, want verdict.Rejudge) (verdict.RejudgeJob, error)
 	// Rejudges returns every job there was.
-	Rejudges(ctx context.Context) ([]replay.RejudgeJob, error)
+	Rejudges(ctx context.Context) ([]verdict.RejudgeJob, error)
 }
 
 // rejudgeJSON is a job as the API tells it.
 type rejudgeJSON struct {
-	ID          string               `json:"id"`
-	Cluster     string               `json:"cluster"`
-	From        time.Time            `json:"from"`
-	To          time.Time            `json:"to"`
-	Where       []string             `json:"where"`
-	DryRun      bool                 `json:"dryRun"`
-	Asked       time.Time            `json:"asked"`
-	Engine      string               `json:"engine"`
-	Done        bool                 `json:"done"`
-	Share       float64              `json:"share"` // of the work, 0 to 1
-	Interrupted int                  `json:"interrupted,omitempty"`
-	Report      replay.RejudgeReport `json:"report"`
+	ID          string                `json:"id"`
+	Cluster     string                `json:"cluster"`
+	From        time.Time             `json:"from"`
+	To          time.Time             `json:"to"`
+	Where       []string              `json:"where"`
+	DryRun      bool                  `json:"dryRun"`
+	Asked       time.Time             `json:"asked"`
+	Engine      string                `json:"engine"`
+	Done        bool                  `json:"done"`
+	Share       float64               `json:"share"` // of the work, 0 to 1
+	Interrupted int                   `json:"interrupted,omitempty"`
+	Report      verdict.RejudgeReport `json:"report"`
 }
 
-func rejudgeOf(j *replay.RejudgeJob) rejudgeJSON {
+func rejudgeOf(j *verdict.RejudgeJob) rejudgeJSON {
 	out := rejudgeJSON{ID: j.ID, Cluster: j.Cluster, From: j.From, To: j.To, Where: whereWords(j.Rejudge), DryRun: j.DryRun, Asked: j.Asked,
 		Engine: j.Engine, Done: j.Done(), Share: j.Share(), Report: j.Report()}
 	for i := range j.Progress {
 		out.Interrupted += j.Progress[i].Interrupted
 	}
 	if out.Report.Transitions == nil {
-		out.Report.Transitions = []replay.Transition{}
+		out.Report.Transitions = []verdict.Transition{}
 	}
 	return out
 }
 
 // selectable are the keys of --where and where the values go.
-func selectable(r *replay.Rejudge) map[string]*[]string {
+func selectable(r *verdict.Rejudge) map[string]*[]string {
 	return map[string]*[]string{"user": &r.Users, "verb": &r.Only.Verbs, "resource": &r.Only.Resources, "namespace": &r.Only.Namespaces,
 		"class": &r.Only.Classes, "verdict": &r.Only.Outcomes}
 }
 
 // whereWords writes a selection the way --where takes it, sorted.
-func whereWords(r replay.Rejudge) []string {
+func whereWords(r verdict.Rejudge) []string {
 	out := []string{}
 	for key, list := range selectable(&r) {
 		for _, v := range *list {
@@ -69,7 +69,7 @@ func whereWords(r replay.Rejudge) []string {
 }
 
 // selectWhere adds a condition key=value. Values of one key are alternatives.
-func selectWhere(r *replay.Rejudge, condition string) error {
+func selectWhere(r *verdict.Rejudge, condition string) error {
 	key, value, ok := strings.Cut(condition, "=")
 	list := selectable(r)[key]
 	if !ok || list == nil {
@@ -81,7 +81,7 @@ func selectWhere(r *replay.Rejudge, condition string) error {
 			return bad("where verdict=%s: verdicts are %s", value, strings.Join(outcomeNames(), ", "))
 		}
 	case "class":
-		if replay.Explain(value) == "" {
+		if verdict.Explain(value) == "" {
 			return bad("where class=%s: there is no such class; see docs/verdicts.md", value)
 		}
 	}
@@ -93,7 +93,7 @@ func selectWhere(r *replay.Rejudge, condition string) error {
 }
 
 func outcomeNames() (names []string) {
-	for o := replay.OutcomeNotJudged; o <= replay.OutcomeIndeterminate; o++ {
+	for o := verdict.OutcomeNotJudged; o <= verdict.OutcomeIndeterminate; o++ {
 		names = append(names, o.String())
 	}
 	return names
@@ -132,7 +132,7 @@ func (a api) beginRejudge(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	q, err := parameters(r, []string{"cluster", "from", "to", "where", "dryRun"})
-	var job replay.RejudgeJob
+	var job verdict.RejudgeJob
 	if err == nil {
 		job, err = a.askRejudge(r.Context(), q)
 	}
@@ -143,8 +143,8 @@ func (a api) beginRejudge(w http.ResponseWriter, r *http.Request) {
 	respond(w, rejudgeOf(&job))
 }
 
-func (a api) askRejudge(ctx context.Context, q url.Values) (job replay.RejudgeJob, err error) {
-	var want replay.Rejudge
+func (a api) askRejudge(ctx context.Context, q url.Values) (job verdict.RejudgeJob, err error) {
+	var want verdict.Rejudge
 	if want.Cluster, want.From, want.To, err = window(q); err != nil {
 		return job, err
 	}

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // fakeSubjects is the part of a fakeStore that knows of subjects.
@@ -89,7 +89,7 @@ func TestAPISubject(t *testing.T) {
 	f.usage = map[string]storage.SubjectUsage{"ann": {
 		Groups: [][]string{{"devs", "system:authenticated"}}, First: at, Last: at.Add(time.Minute), Requests: 5, Forbidden: 2, Drift: 1, More: true,
 		Uses: []storage.Use{{Verb: "get", Resource: "pods", Namespace: "shop", Requests: 5, Allowed: 3, Forbidden: 2, First: at, Last: at.Add(time.Minute)}},
-		Grants: []storage.GrantUse{{Grant: replay.Grant{BindingKind: "ClusterRoleBinding", Binding: "ann-reads", RoleKind: "ClusterRole", Role: "reader",
+		Grants: []storage.GrantUse{{Grant: verdict.Grant{BindingKind: "ClusterRoleBinding", Binding: "ann-reads", RoleKind: "ClusterRole", Role: "reader",
 			SubjectKind: "User", Subject: "ann"}, Requests: 3, Last: at}},
 	}}
 	t.Run("did, could, never did", func(t *testing.T) {

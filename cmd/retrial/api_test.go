@@ -14,10 +14,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/runner"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // fakeStore answers what a test says, or hangs until the caller gives up.
@@ -33,7 +33,7 @@ type fakeStore struct {
 	fakeDoctor
 	fakeFindings
 	overview storage.Overview
-	rows     []replay.Row
+	rows     []verdict.Row
 	err      error
 	hang     bool
 	known    *state.State // of every cluster
@@ -64,12 +64,12 @@ func (f *fakeStore) Overview(ctx context.Context, _ string, _, _ time.Time) (sto
 	return f.overview, f.answer(ctx)
 }
 
-func (f *fakeStore) Events(ctx context.Context, filter storage.EventFilter) ([]replay.Row, error) {
+func (f *fakeStore) Events(ctx context.Context, filter storage.EventFilter) ([]verdict.Row, error) {
 	f.filter = filter
 	return f.rows[:min(len(f.rows), filter.Limit)], f.answer(ctx)
 }
 
-func (f *fakeStore) VisitWhy(ctx context.Context, _, _ string, visit func(replay.Row) error) error {
+func (f *fakeStore) VisitWhy(ctx context.Context, _, _ string, visit func(verdict.Row) error) error {
 	f.visited = 0
 	for _, r := range f.rows {
 		f.visited++
@@ -247,7 +247,7 @@ func TestAPIOverview(t *testing.T) {
 			{Start: at, Recorded: "allow", Outcome: "match", Events: 5}, {Start: at, Recorded: "forbid", Outcome: "drift", Events: 2},
 			{Start: at, Events: 3}, {Start: at.Add(time.Minute), Recorded: "none", Outcome: "not_judged", Events: 1},
 		},
-		Outcomes: []storage.Share{{Outcome: "match", Requests: 5}, {Outcome: "drift", Class: replay.ClassForbidAllow, Requests: 2}, {Outcome: "not_judged", Class: replay.ClassUnauthenticated, Requests: 1}},
+		Outcomes: []storage.Share{{Outcome: "match", Requests: 5}, {Outcome: "drift", Class: verdict.ClassForbidAllow, Requests: 2}, {Outcome: "not_judged", Class: verdict.ClassUnauthenticated, Requests: 1}},
 	}}
 	o := decodeAnswer[overviewJSON](t, askFake(t, f, http.MethodGet, "overview?cluster=c"+aRange))
 	if want := (totalsJSON{Events: 11, Requests: 8, Match: 5, Drift: 2, NotJudged: 1, Forbid: 2}); o.Totals != want {
@@ -281,12 +281,12 @@ func TestAdvice(t *testing.T) {
 		first    string
 	}{
 		{name: "nothing is missing", shares: []storage.Share{{Outcome: "match", Requests: 9}}},
-		{"nodes only", []storage.Share{share(replay.ClassNodeGraph, 40)}, replay.ClassNodeGraph, 40, "pods,nodes", "pods bound to node n1 (path to secrets/a/b)"},
-		{"no state comes before all", []storage.Share{share(replay.ClassNodeGraph, 40), share(replay.ClassUnknown, 12), share(replay.ClassNoState, 9)}, replay.ClassNoState, 9, "retrial import --cluster 'it'\\''s' --state state.json", "all ClusterRoleBindings"},
-		{"an unknown object before nodes", []storage.Share{share(replay.ClassNodeGraph, 40), share(replay.ClassUnknown, 3)}, replay.ClassUnknown, 3, "RequestResponse", "RoleBinding shop/x"},
-		{"a file of the configuration", []storage.Share{share(replay.ClassConfig, 2), share(replay.ClassUnknown, 3)}, replay.ClassConfig, 2, "retrial config check", "the ABAC policy file"},
-		{"a webhook", []storage.Share{share(replay.ClassWebhook, 2)}, replay.ClassWebhook, 2, "", "not-evaluable:webhook guard"},
-		{"nothing to be done", []storage.Share{share(replay.ClassUnparsable, 2)}, replay.ClassUnparsable, 2, "", ""},
+		{"nodes only", []storage.Share{share(verdict.ClassNodeGraph, 40)}, verdict.ClassNodeGraph, 40, "pods,nodes", "pods bound to node n1 (path to secrets/a/b)"},
+		{"no state comes before all", []storage.Share{share(verdict.ClassNodeGraph, 40), share(verdict.ClassUnknown, 12), share(verdict.ClassNoState, 9)}, verdict.ClassNoState, 9, "retrial import --cluster 'it'\\''s' --state state.json", "all ClusterRoleBindings"},
+		{"an unknown object before nodes", []storage.Share{share(verdict.ClassNodeGraph, 40), share(verdict.ClassUnknown, 3)}, verdict.ClassUnknown, 3, "RequestResponse", "RoleBinding shop/x"},
+		{"a file of the configuration", []storage.Share{share(verdict.ClassConfig, 2), share(verdict.ClassUnknown, 3)}, verdict.ClassConfig, 2, "retrial config check", "the ABAC policy file"},
+		{"a webhook", []storage.Share{share(verdict.ClassWebhook, 2)}, verdict.ClassWebhook, 2, "", "not-evaluable:webhook guard"},
+		{"nothing to be done", []storage.Share{share(verdict.ClassUnparsable, 2)}, verdict.ClassUnparsable, 2, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := advise("it's", c.shares, lacks)
@@ -310,13 +310,13 @@ func TestAdvice(t *testing.T) {
 }
 
 // row makes a stored row of a request.
-func row(id string, n int, verdict bool) replay.Row {
+func row(id string, n int, judged bool) verdict.Row {
 	at := time.Date(2026, 11, 20, 11, 36, n, 0, time.UTC)
 	e := &event.Event{AuditID: id, Verb: "get", RequestURI: "/api", Stage: event.StageResponseComplete, RequestReceivedTimestamp: at, StageTimestamp: at}
-	r := replay.Row{Cluster: "c", Event: e, Size: 1 << 20}
+	r := verdict.Row{Cluster: "c", Event: e, Size: 1 << 20}
 	r.Request = event.RequestKey("c", e)
-	if verdict {
-		r.Verdict = &replay.Verdict{Outcome: replay.OutcomeMatch, Recorded: replay.DecisionAllow, Replayed: replay.DecisionAllow}
+	if judged {
+		r.Verdict = &verdict.Verdict{Outcome: verdict.OutcomeMatch, Recorded: verdict.DecisionAllow, Replayed: verdict.DecisionAllow}
 	}
 	return r
 }
@@ -326,12 +326,12 @@ func TestAPIEvents(t *testing.T) {
 		Events []eventJSON `json:"events"`
 		Older  string      `json:"older"`
 	}
-	f := &fakeStore{rows: []replay.Row{row("a", 3, true), row("b", 2, true), row("c", 1, true)}}
-	page := decodeAnswer[answer](t, askFake(t, f, http.MethodGet, "events?cluster=c&limit=2&user=u&verb=v&resource=r&decision=forbid&outcome=drift&class="+replay.ClassReason))
+	f := &fakeStore{rows: []verdict.Row{row("a", 3, true), row("b", 2, true), row("c", 1, true)}}
+	page := decodeAnswer[answer](t, askFake(t, f, http.MethodGet, "events?cluster=c&limit=2&user=u&verb=v&resource=r&decision=forbid&outcome=drift&class="+verdict.ClassReason))
 	if len(page.Events) != 2 || page.Older == "" || page.Events[0].Request != f.rows[0].Request.String() {
 		t.Fatalf("got %+v", page)
 	}
-	if g := f.filter; g.Subject != "u" || g.Verb != "v" || g.Resource != "r" || g.Recorded != "forbid" || g.Outcome != "drift" || g.Class != replay.ClassReason || !g.Judged {
+	if g := f.filter; g.Subject != "u" || g.Verb != "v" || g.Resource != "r" || g.Recorded != "forbid" || g.Outcome != "drift" || g.Class != verdict.ClassReason || !g.Judged {
 		t.Errorf("filter %+v", g)
 	}
 	decodeAnswer[answer](t, askFake(t, f, http.MethodGet, "events?cluster=c&before="+url.QueryEscape(page.Older)))
@@ -347,7 +347,7 @@ func TestAPIWhy(t *testing.T) {
 	t.Run("an audit ID used twice", func(t *testing.T) {
 		first, later := row("x", 1, true), row("x", 1, false)
 		later.Event.Stage = event.StageResponseStarted
-		f := &fakeStore{rows: []replay.Row{first, later, row("x", 2, true)}}
+		f := &fakeStore{rows: []verdict.Row{first, later, row("x", 2, true)}}
 		w := decodeAnswer[whyJSON](t, askFake(t, f, http.MethodGet, "why?auditID=x"))
 		if len(w.Requests) != 2 || len(w.Requests[0].Stages) != 2 || w.Requests[0].Verdict == nil || w.Requests[0].Request == w.Requests[1].Request || w.Truncated {
 			t.Errorf("got %+v", w)
@@ -366,7 +366,7 @@ func TestAPIWhy(t *testing.T) {
 	t.Run("one that is larger than an answer", func(t *testing.T) {
 		r := row("x", 1, true)
 		r.Size = whyBytes + 1
-		if w := decodeAnswer[whyJSON](t, askFake(t, &fakeStore{rows: []replay.Row{r}}, http.MethodGet, "why?auditID=x")); len(w.Requests) != 1 {
+		if w := decodeAnswer[whyJSON](t, askFake(t, &fakeStore{rows: []verdict.Row{r}}, http.MethodGet, "why?auditID=x")); len(w.Requests) != 1 {
 			t.Errorf("%d requests", len(w.Requests))
 		}
 	})
@@ -391,7 +391,7 @@ func TestAPIClasses(t *testing.T) {
 			t.Errorf("outcome %s is not explained", o)
 		}
 	}
-	if len(c.Classes) != len(replay.Classes()) {
+	if len(c.Classes) != len(verdict.Classes()) {
 		t.Errorf("%d classes", len(c.Classes))
 	}
 	for _, x := range c.Classes {

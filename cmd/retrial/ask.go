@@ -25,6 +25,7 @@ import (
 	"github.com/retrial-io/retrial/replay/runner"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // asker is what commands that ask questions share: whom to ask, and how.
@@ -207,7 +208,7 @@ type storedStates map[string]*state.State
 // loadStates rebuilds the states from the policy table.
 func loadStates(ctx context.Context, store *storage.Store) (storedStates, error) {
 	states := storedStates{}
-	_, err := store.LoadPolicy(ctx, func(v replay.PolicyVersion) error {
+	_, err := store.LoadPolicy(ctx, func(v verdict.PolicyVersion) error {
 		o, err := state.DecodeObservation(v.Observation)
 		if err != nil {
 			return nil // as in the runner: what it said stays unknown

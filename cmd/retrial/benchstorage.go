@@ -21,6 +21,7 @@ import (
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/embedded"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // benchCluster is the name of the cluster the generated events are of.
@@ -200,7 +201,7 @@ func (b *storageBench) fill(ctx context.Context, r *storageResult) error {
 	defer lines.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	blocks := make(chan []replay.Row, 1)
+	blocks := make(chan []verdict.Row, 1)
 	var making error
 	go func() {
 		defer close(blocks)
@@ -274,12 +275,12 @@ func newRowMaker(seed uint64) (*rowMaker, error) {
 }
 
 // block makes the next n rows and their events as JSON lines.
-func (m *rowMaker) block(n int) ([]replay.Row, [][]byte) {
-	rows, text := make([]replay.Row, n), make([][]byte, n)
+func (m *rowMaker) block(n int) ([]verdict.Row, [][]byte) {
+	rows, text := make([]verdict.Row, n), make([][]byte, n)
 	carrier := make([]bool, n)
 	for i := range rows {
 		e := m.gen.Next()
-		rows[i] = replay.Row{Cluster: benchCluster, Source: "webhook", Event: e, Sign: 1, Revision: 1,
+		rows[i] = verdict.Row{Cluster: benchCluster, Source: "webhook", Event: e, Sign: 1, Revision: 1,
 			Position: event.Position{Epoch: 1, Offset: m.offset}, Request: event.RequestKey(benchCluster, e)}
 		m.offset++
 		carrier[i] = m.first(&rows[i])
@@ -305,7 +306,7 @@ func (m *rowMaker) block(n int) ([]replay.Row, [][]byte) {
 }
 
 // first reports whether the row is the first stage of its request.
-func (m *rowMaker) first(r *replay.Row) bool {
+func (m *rowMaker) first(r *verdict.Row) bool {
 	switch {
 	case m.judged[r.Request]:
 		delete(m.judged, r.Request)
@@ -316,7 +317,7 @@ func (m *rowMaker) first(r *replay.Row) bool {
 	return true
 }
 
-func (m *rowMaker) finish(r *replay.Row, text *[]byte, carrier bool) {
+func (m *rowMaker) finish(r *verdict.Row, text *[]byte, carrier bool) {
 	m.redactor.Redact(r.Event)
 	*text = event.AppendJSON(make([]byte, 0, 2048), r.Event)
 	r.EventKey, r.Content, r.Size = event.EventKey(r.Request, r.Event), event.Content(*text), len(*text)

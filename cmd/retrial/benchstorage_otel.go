@@ -8,7 +8,7 @@ import (
 	"net/http"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // otelLines is how many events, from the first on, its tables get: what they take for an event
@@ -68,7 +68,7 @@ func newOtelLogs(ctx context.Context, engine http.RoundTripper) (*otelLogs, erro
 
 // insert adds the lines as records of the webhook event receiver: the line is the body, what
 // is known of the sender is in the resource.
-func (o *otelLogs) insert(ctx context.Context, rows []replay.Row, lines [][]byte) error {
+func (o *otelLogs) insert(ctx context.Context, rows []verdict.Row, lines [][]byte) error {
 	for _, t := range []struct {
 		table  string
 		parsed bool
@@ -90,7 +90,7 @@ func (o *otelLogs) insert(ctx context.Context, rows []replay.Row, lines [][]byte
 
 func (o *otelLogs) text(s []byte) { o.buf = append(binary.AppendUvarint(o.buf, uint64(len(s))), s...) }
 
-func (o *otelLogs) row(r *replay.Row, line []byte, parsed bool) {
+func (o *otelLogs) row(r *verdict.Row, line []byte, parsed bool) {
 	o.buf = binary.LittleEndian.AppendUint64(o.buf, uint64(r.Received.UnixNano()))
 	o.text([]byte("kubernetes-audit"))
 	o.text(line)

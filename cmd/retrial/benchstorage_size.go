@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // zstdLines is how many lines, from the first on, the baseline is taken of.
@@ -189,7 +189,7 @@ func (b *storageBench) rebuild(ctx context.Context) (int64, error) {
 	}
 	all, n := len(want), int64(0)
 	var buf []byte
-	err = b.store.VisitRows(ctx, benchCluster, func(r replay.Row) error {
+	err = b.store.VisitRows(ctx, benchCluster, func(r verdict.Row) error {
 		line, ok := want[r.EventKey]
 		if !ok {
 			return nil

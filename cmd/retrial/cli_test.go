@@ -17,7 +17,7 @@ import (
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // commandLine runs one command in this process.
@@ -266,7 +266,7 @@ func TestRedactionKeyOfFilledData(t *testing.T) {
 
 // TestAdviceIsInSentences holds the page's advice for every class to the form of a text.
 func TestAdviceIsInSentences(t *testing.T) {
-	for _, class := range []string{replay.ClassNoState, replay.ClassUnknown, replay.ClassNodeGraph, replay.ClassConfig, replay.ClassWebhook, replay.ClassUnparsable, replay.ClassNoSubject, "of another version"} {
+	for _, class := range []string{verdict.ClassNoState, verdict.ClassUnknown, verdict.ClassNodeGraph, verdict.ClassConfig, verdict.ClassWebhook, verdict.ClassUnparsable, verdict.ClassNoSubject, "of another version"} {
 		a := adviceFor("prod", class)
 		for _, text := range []string{a.Title, a.Text} {
 			if text == "" || !unicode.IsUpper(rune(text[0])) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/ingest/webhook"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 const (
@@ -226,7 +226,7 @@ func (f *connectionFacts) verdicts() verdictCounts {
 			v.drift += s.Requests
 		case "indeterminate":
 			v.indeterminate += s.Requests
-			if s.Class == replay.ClassNoState || s.Class == replay.ClassUnknown {
+			if s.Class == verdict.ClassNoState || s.Class == verdict.ClassUnknown {
 				v.waiting += s.Requests
 			}
 		}

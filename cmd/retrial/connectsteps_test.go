@@ -12,8 +12,8 @@ import (
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/ingest/webhook"
 	"github.com/retrial-io/retrial/internal/config"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestConnectionSteps: each step's state and words in every situation that has words of its
@@ -52,7 +52,7 @@ func TestConnectionSteps(t *testing.T) {
 			accepted: &webhook.Accepted{First: since, Last: before(10 * time.Second), Posts: 3, Events: 1200, Remote: "10.0.0.9"},
 			stored:   storage.Cluster{Name: "prod", Events: 1200, First: since, Last: before(time.Minute)},
 			state:    stateFacts{objects: 355},
-			shares:   []storage.Share{share("match", "", 980), share("drift", "unexplained-reason", 2), share("indeterminate", replay.ClassNodeGraph, 18), share("not_judged", "", 7)},
+			shares:   []storage.Share{share("match", "", 980), share("drift", "unexplained-reason", 2), share("indeterminate", verdict.ClassNodeGraph, 18), share("not_judged", "", 7)},
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -122,10 +122,10 @@ func TestConnectionSteps(t *testing.T) {
 		"coverage":       {func(*connectionFacts) {}, stepCoverage, stateDone, []string{"Of 1,000 requests in the newest hour 98.0 % match, 0.2 % drift, 1.8 % are indeterminate."}},
 		"nothing judged": {func(f *connectionFacts) { f.shares = []storage.Share{share("not_judged", "", 7)} }, stepCoverage, stateWaiting, []string{"None has been judged yet."}},
 		"state is wanted": {func(f *connectionFacts) {
-			f.shares = []storage.Share{share("match", "", 80), share("indeterminate", replay.ClassNoState, 20)}
+			f.shares = []storage.Share{share("match", "", 80), share("indeterminate", verdict.ClassNoState, 20)}
 		}, stepCoverage, stateWaiting, []string{"20.0 % are indeterminate", "retrial import --cluster prod"}},
 		"nodes alone wait": {func(f *connectionFacts) {
-			f.shares = []storage.Share{share("match", "", 50), share("indeterminate", replay.ClassNodeGraph, 50)}
+			f.shares = []storage.Share{share("match", "", 50), share("indeterminate", verdict.ClassNodeGraph, 50)}
 		}, stepCoverage, stateDone, []string{"50.0 % are indeterminate"}},
 		"drift": {func(f *connectionFacts) {
 			f.shares = []storage.Share{share("match", "", 50), share("drift", "unexplained-reason", 50)}

@@ -19,6 +19,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/webhook"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // keeper is a producer that keeps the values of what it is given.
@@ -127,7 +128,7 @@ func TestEventsThatAreTooLarge(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := detect.New(set, detect.Config{})
-			d.Observe("prod", events[0], &replay.Verdict{Recorded: replay.DecisionAllow, Attributes: replay.Attributes{
+			d.Observe("prod", events[0], &verdict.Verdict{Recorded: verdict.DecisionAllow, Attributes: verdict.Attributes{
 				Verb: "create", ResourceRequest: true, APIGroup: "rbac.authorization.k8s.io", APIVersion: "v1", Resource: "clusterrolebindings"}})
 			var found []string
 			for _, f := range d.Flush() {
@@ -187,9 +188,9 @@ func knownOf(s *state.State, at time.Time, user string) known {
 		RequestReceivedTimestamp: at, StageTimestamp: at, ResponseStatus: &event.Status{Code: 403}, Annotations: event.Pairs{{Key: event.AnnotationDecision, Value: "forbid"}, {Key: event.AnnotationReason}},
 	}, s)
 	switch v.Outcome {
-	case replay.OutcomeMatch:
+	case verdict.OutcomeMatch:
 		return no
-	case replay.OutcomeDrift:
+	case verdict.OutcomeDrift:
 		return yes
 	}
 	return open

@@ -23,6 +23,7 @@ import (
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // findingsCommand is what a run of the command was asked.
@@ -227,7 +228,7 @@ func (f *findingsCommand) offline(ctx context.Context, set *detect.Set) ([]detec
 	sum, err := replayFiles(ctx, f.Streams, evaluate.Options{
 		Cluster: cluster, FromEmpty: f.log.fromEmpty,
 		Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}),
-		Sink: func(e *event.Event, v *replay.Verdict) error {
+		Sink: func(e *event.Event, v *verdict.Verdict) error {
 			d.Observe(cluster, e, v)
 			return nil
 		},

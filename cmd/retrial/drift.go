@@ -18,6 +18,7 @@ import (
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // driftCommand is what a run of the command was asked.
@@ -93,7 +94,7 @@ func (d *driftCommand) run(c *cobra.Command) error {
 	if d.failOn && answer.Judged == 0 {
 		return cli.ExitWith(cli.ExitFinding, errors.New("nothing was judged"))
 	}
-	if d.failOn && len(answer.Groups) > 0 && answer.Groups[0].Verdict == replay.OutcomeDrift.String() {
+	if d.failOn && len(answer.Groups) > 0 && answer.Groups[0].Verdict == verdict.OutcomeDrift.String() {
 		return cli.ExitWith(cli.ExitFinding, errors.New("there is drift"))
 	}
 	return nil
@@ -122,13 +123,13 @@ func (d *driftCommand) offline(ctx context.Context) (answer driftJSON, err error
 	err = d.log.replay(ctx, d.Streams, evaluate.Options{
 		Cluster: answer.Cluster,
 		Engine:  replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}),
-		Sink: func(e *event.Event, v *replay.Verdict) error {
+		Sink: func(e *event.Event, v *verdict.Verdict) error {
 			at := e.RequestReceivedTimestamp
 			if at.Before(from) || !to.IsZero() && !at.Before(to) {
 				return nil
 			}
 			answer.Requests++
-			if v.Outcome != replay.OutcomeNotJudged {
+			if v.Outcome != verdict.OutcomeNotJudged {
 				answer.Judged++
 			}
 			if s, ok := drift.Of(answer.Cluster, e, v); ok {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/analysis/drift"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestDriftRoute: stored groups that differ in words alone are one group by cause, with their
@@ -19,8 +19,8 @@ func TestDriftRoute(t *testing.T) {
 	at := time.Date(2026, 11, 20, 11, 36, 0, 0, time.UTC)
 	stored := func(reason string, n int64, first time.Time) storage.Drift {
 		return storage.Drift{
-			Outcome: replay.OutcomeDrift, Class: replay.ClassAllowForbid, Cause: "the recorded reason names what did not exist", Recorded: replay.DecisionAllow,
-			RecordedReason: reason, Replayed: replay.DecisionForbid, Code: 200, Requests: n, Users: 2, First: first, Last: first.Add(time.Minute),
+			Outcome: verdict.OutcomeDrift, Class: verdict.ClassAllowForbid, Cause: "the recorded reason names what did not exist", Recorded: verdict.DecisionAllow,
+			RecordedReason: reason, Replayed: verdict.DecisionForbid, Code: 200, Requests: n, Users: 2, First: first, Last: first.Add(time.Minute),
 			Examples: []storage.DriftExample{
 				{AuditID: "a" + first.String(), User: "ann", Verb: "get", URI: "/api/v1/pods", At: first},
 				{AuditID: "b" + first.String(), User: "bob", Verb: "get", URI: "/api/v1/pods", At: first.Add(time.Second)},

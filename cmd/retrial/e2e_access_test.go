@@ -9,8 +9,8 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/cli"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestAccessAgreesWithVerdicts asks a running server, for requests it has judged, who could
@@ -73,7 +73,7 @@ func TestAccessAgreesWithVerdicts(t *testing.T) {
 
 // grantsOf asks who can make a request at an event's time, and returns what the event's user
 // has of it. What its user can do has to allow it as well.
-func (s *server) grantsOf(t *testing.T, a *replay.Attributes, e *event.Event) (out []string) {
+func (s *server) grantsOf(t *testing.T, a *verdict.Attributes, e *event.Event) (out []string) {
 	t.Helper()
 	q := url.Values{"cluster": {"prod"}, "verb": {a.Verb}, "at": {e.RequestReceivedTimestamp.Format(time.RFC3339Nano)}}
 	if a.ResourceRequest {

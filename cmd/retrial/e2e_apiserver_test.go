@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestServeWithAnApiserversConfiguration imports recordings of apiservers that authenticate and
@@ -57,7 +57,7 @@ func TestServeWithAnApiserversConfiguration(t *testing.T) {
 }
 
 // sameVerdicts compares what is stored of verdicts with what evaluate prints of them.
-func sameVerdicts(t *testing.T, stored []string, printed []replay.Line) {
+func sameVerdicts(t *testing.T, stored []string, printed []verdict.Line) {
 	t.Helper()
 	type verdict struct {
 		Outcome, Class, Recorded, Replayed, Authorizer, Credential string

@@ -23,10 +23,10 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/internal/cli"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	chdb "github.com/retrial-io/retrial/storage/embedded"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // inspection is what retrial-inspect is asked, as JSON on its standard input, about a data
@@ -109,7 +109,7 @@ func insertOthers(ctx context.Context, store *storage.Store, n int) error {
 			return err
 		}
 		storagetest.Verdict(&row)
-		if err := store.Insert(ctx, fmt.Sprint("other/", i), []replay.Row{row}); err != nil {
+		if err := store.Insert(ctx, fmt.Sprint("other/", i), []verdict.Row{row}); err != nil {
 			return err
 		}
 	}

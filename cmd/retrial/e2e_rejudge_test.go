@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestRejudgeWithAConfigurationSuppliedLate brings in recordings of apiservers that authorize in
@@ -88,7 +88,7 @@ func TestRejudgeWithAConfigurationSuppliedLate(t *testing.T) {
 		return answer.Jobs[0]
 	}
 	// moved is what becomes of counts by what a report says.
-	moved := func(counts map[string]int, r *replay.RejudgeReport) map[string]int {
+	moved := func(counts map[string]int, r *verdict.RejudgeReport) map[string]int {
 		out := maps.Clone(counts)
 		for _, tr := range r.Transitions {
 			out[judgement(tr.From.Verdict, tr.From.Class)] -= int(tr.Count)

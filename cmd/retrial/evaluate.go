@@ -24,6 +24,7 @@ import (
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // --state FILE|DIR ─┐
@@ -209,7 +210,7 @@ func summaryTable(out io.Writer, sum *evaluate.Summary) error {
 		fmt.Fprintln(w)
 	}
 	for _, c := range classes {
-		fmt.Fprintf(w, "%s\t%d\t%s\n", c, sum.Classes[c], replay.Explain(c))
+		fmt.Fprintf(w, "%s\t%d\t%s\n", c, sum.Classes[c], verdict.Explain(c))
 	}
 	return w.Flush()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // explainCommand is what a run of the command was asked.
@@ -106,7 +107,7 @@ func (x *explainCommand) offline(ctx context.Context, id string) (answer explain
 	err = x.log.replay(ctx, x.Streams, evaluate.Options{
 		Cluster: cluster, State: why.st, Engine: why.engine,
 		// The state is whole before the first verdict is reached.
-		Sink: func(e *event.Event, v *replay.Verdict) error {
+		Sink: func(e *event.Event, v *verdict.Verdict) error {
 			switch {
 			case e.AuditID != id:
 			case len(answer.Requests) == mostDenials:
@@ -164,7 +165,7 @@ func printDenial(out io.Writer, d *denialJSON) error {
 	}
 	p.list("NOT KNOWN", d.Missing)
 	for i := range d.Chain {
-		if d.By == byAuthorizers || d.Replayed != replay.DecisionAllow.String() {
+		if d.By == byAuthorizers || d.Replayed != verdict.DecisionAllow.String() {
 			p.nearest("", d.Chain[i].Nearest)
 		}
 	}

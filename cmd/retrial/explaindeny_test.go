@@ -11,9 +11,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/rbacindex"
-	"github.com/retrial-io/retrial/replay"
-	"github.com/retrial-io/retrial/replay/implied"
-	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestExplainDenyRoute: what refused a request, by every way in which one can be refused.
@@ -24,52 +22,52 @@ func TestExplainDenyRoute(t *testing.T) {
 		code         int32
 		user         event.User
 		verb, uri    string
-		change       func(*event.Event, *replay.Verdict)
+		change       func(*event.Event, *verdict.Verdict)
 		by, says     string
 		chain, check int
 	}{
-		{"the authorizers", 403, ann, "delete", "/api/v1/secrets/s", func(_ *event.Event, v *replay.Verdict) {
-			v.Recorded, v.Replayed = replay.DecisionForbid, replay.DecisionForbid
+		{"the authorizers", 403, ann, "delete", "/api/v1/secrets/s", func(_ *event.Event, v *verdict.Verdict) {
+			v.Recorded, v.Replayed = verdict.DecisionForbid, verdict.DecisionForbid
 		}, byAuthorizers, "no authorizer allowed it", 3, 0},
-		{"the authorizers, which allow it by what is known", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *replay.Verdict) {
-			v.Recorded, v.Replayed, v.Outcome = replay.DecisionForbid, replay.DecisionAllow, replay.OutcomeDrift
+		{"the authorizers, which allow it by what is known", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *verdict.Verdict) {
+			v.Recorded, v.Replayed, v.Outcome = verdict.DecisionForbid, verdict.DecisionAllow, verdict.OutcomeDrift
 		}, byAuthorizers, "this is drift", 3, 0},
-		{"a webhook", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *replay.Verdict) {
-			v.Recorded, v.Replayed, v.Outcome, v.RecordedReason = replay.DecisionForbid, replay.DecisionAllow, replay.OutcomeMatch, "not on Fridays"
+		{"a webhook", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *verdict.Verdict) {
+			v.Recorded, v.Replayed, v.Outcome, v.RecordedReason = verdict.DecisionForbid, verdict.DecisionAllow, verdict.OutcomeMatch, "not on Fridays"
 		}, byAuthorizers, "not on Fridays. All others allow it: a webhook refused it", 3, 0},
-		{"a check", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *replay.Verdict) {
-			v.Recorded, v.Replayed = replay.DecisionAllow, replay.DecisionAllow
-			v.Implied = []replay.Implied{
-				{Check: implied.OwnerDelete, Recorded: replay.DecisionAllow, Attributes: request.Attributes{Verb: "delete"}},
-				{Check: implied.Websocket, Replayed: replay.DecisionForbid, Recorded: replay.DecisionForbid,
-					Attributes: request.Attributes{ResourceRequest: true, Verb: "create", Resource: "secrets", Namespace: "n", Name: "s"}}}
+		{"a check", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *verdict.Verdict) {
+			v.Recorded, v.Replayed = verdict.DecisionAllow, verdict.DecisionAllow
+			v.Implied = []verdict.Implied{
+				{Check: verdict.CheckOwnerDelete, Recorded: verdict.DecisionAllow, Attributes: verdict.Attributes{Verb: "delete"}},
+				{Check: verdict.CheckWebsocket, Replayed: verdict.DecisionForbid, Recorded: verdict.DecisionForbid,
+					Attributes: verdict.Attributes{ResourceRequest: true, Verb: "create", Resource: "secrets", Namespace: "n", Name: "s"}}}
 		}, byCheck, "a check behind them refused it", 3, 1},
-		{"impersonation", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *replay.Verdict) {
-			v.Impersonation = &replay.ImpersonationCheck{Recorded: replay.DecisionForbid, Replayed: replay.DecisionForbid, Cause: "refused at impersonate users bob"}
-			v.Implied = []replay.Implied{{Check: implied.Impersonation, Replayed: replay.DecisionForbid, Recorded: replay.DecisionForbid,
-				Attributes: request.Attributes{ResourceRequest: true, Verb: "impersonate", Resource: "users", Name: "bob"}}}
+		{"impersonation", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *verdict.Verdict) {
+			v.Impersonation = &verdict.ImpersonationCheck{Recorded: verdict.DecisionForbid, Replayed: verdict.DecisionForbid, Cause: "refused at impersonate users bob"}
+			v.Implied = []verdict.Implied{{Check: verdict.CheckImpersonation, Replayed: verdict.DecisionForbid, Recorded: verdict.DecisionForbid,
+				Attributes: verdict.Attributes{ResourceRequest: true, Verb: "impersonate", Resource: "users", Name: "bob"}}}
 		}, byImpersonation, "ann may not act as the user it named: refused at impersonate users bob", 0, 1},
-		{"an admission plugin", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *replay.Verdict) {
-			v.Recorded, v.Admission = replay.DecisionAllow, replay.Admission{Recorded: replay.AdmissionRejected, Plugin: "PodSecurity"}
+		{"an admission plugin", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *verdict.Verdict) {
+			v.Recorded, v.Admission = verdict.DecisionAllow, verdict.Admission{Recorded: verdict.AdmissionRejected, Plugin: "PodSecurity"}
 		}, byAdmission, "the admission plugin PodSecurity refused it", 3, 0},
-		{"something behind the authorizers", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *replay.Verdict) {
-			v.Recorded = replay.DecisionAllow
+		{"something behind the authorizers", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *verdict.Verdict) {
+			v.Recorded = verdict.DecisionAllow
 		}, byOther, "the message says why", 3, 0},
-		{"authentication", 401, event.User{}, "list", "/api/v1/secrets", func(e *event.Event, v *replay.Verdict) {
+		{"authentication", 401, event.User{}, "list", "/api/v1/secrets", func(e *event.Event, v *verdict.Verdict) {
 			e.ResponseStatus.Message = "Authentication failed, attempted: bearer"
-			v.Recorded, v.Class = replay.DecisionNone, replay.ClassUnauthenticated
+			v.Recorded, v.Class = verdict.DecisionNone, verdict.ClassUnauthenticated
 		}, byAuthentication, "credentials were sent and refused: bearer", 0, 0},
-		{"nobody", 200, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *replay.Verdict) {
-			v.Recorded, v.Replayed = replay.DecisionAllow, replay.DecisionAllow
+		{"nobody", 200, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *verdict.Verdict) {
+			v.Recorded, v.Replayed = verdict.DecisionAllow, verdict.DecisionAllow
 		}, byNobody, "rbac allows it", 3, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := row("x", 1, true)
 			r.Event.Verb, r.Event.RequestURI, r.Event.User = tc.verb, tc.uri, tc.user
 			r.Event.ResponseStatus = &event.Status{Code: tc.code}
-			r.Verdict.Grants, r.Verdict.Implied, r.Verdict.Admission = nil, nil, replay.Admission{}
+			r.Verdict.Grants, r.Verdict.Implied, r.Verdict.Admission = nil, nil, verdict.Admission{}
 			tc.change(r.Event, r.Verdict)
-			f := &fakeStore{rows: []replay.Row{r}, known: policyOf(t, readerRole, annReads)}
+			f := &fakeStore{rows: []verdict.Row{r}, known: policyOf(t, readerRole, annReads)}
 			answer := decodeAnswer[explainJSON](t, askFake(t, f, http.MethodGet, "explain-deny?auditID=x&at=2026-11-20T12:00:00Z"))
 			if len(answer.Requests) != 1 {
 				t.Fatalf("%d requests", len(answer.Requests))
@@ -100,8 +98,8 @@ func TestExplainDenyByTime(t *testing.T) {
 	r := row("x", 1, true)
 	r.Event.Verb, r.Event.RequestURI = "delete", "/api/v1/secrets/s"
 	r.Event.User = event.User{Username: "ann", Groups: []string{"system:authenticated"}}
-	r.Verdict.Recorded, r.Verdict.Replayed = replay.DecisionForbid, replay.DecisionForbid
-	f := &fakeStore{rows: []replay.Row{r}, known: policyOf(t, readerRole, annReads)}
+	r.Verdict.Recorded, r.Verdict.Replayed = verdict.DecisionForbid, verdict.DecisionForbid
+	f := &fakeStore{rows: []verdict.Row{r}, known: policyOf(t, readerRole, annReads)}
 	for at, almost := range map[string]bool{"2026-11-20T12:00:00Z": true, "2026-11-20T09:00:00Z": false} {
 		d := decodeAnswer[explainJSON](t, askFake(t, f, http.MethodGet, "explain-deny?auditID=x&at="+at)).Requests[0]
 		rbac := d.Chain[len(d.Chain)-1]
@@ -139,7 +137,7 @@ func TestExplainDenyOffline(t *testing.T) {
 	id := ""
 	for _, l := range verdictLines(t, dir) {
 		for _, c := range l.Implied {
-			if c.Check == implied.SignerApprove && c.Recorded == "forbid" {
+			if c.Check == verdict.CheckSignerApprove && c.Recorded == "forbid" {
 				id = l.AuditID
 			}
 		}
@@ -160,7 +158,7 @@ func TestExplainDenyOffline(t *testing.T) {
 }
 
 // verdictLines evaluates a recording by the command and returns what it prints of each request.
-func verdictLines(t *testing.T, dir string) (lines []replay.Line) {
+func verdictLines(t *testing.T, dir string) (lines []verdict.Line) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	args := []string{"evaluate", "--events", filepath.Join(dir, "audit.jsonl.zst"), "--state", filepath.Join(dir, "state.json.zst"), "--apiserver-config", filepath.Join(dir, "config"), "-o", "jsonl"}
@@ -168,7 +166,7 @@ func verdictLines(t *testing.T, dir string) (lines []replay.Line) {
 		t.Fatalf("exit code %d: %s", code, &errs)
 	}
 	for dec := json.NewDecoder(&out); dec.More(); {
-		var l replay.Line
+		var l verdict.Line
 		if err := dec.Decode(&l); err != nil {
 			t.Fatal(err)
 		}

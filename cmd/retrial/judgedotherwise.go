@@ -12,6 +12,7 @@ import (
 
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // lookAgain is how often stored requests are looked through for those that were judged by
@@ -42,7 +43,7 @@ type configuredEngine interface {
 // configStore tells by what was judged.
 type configStore interface {
 	ConfigUse(ctx context.Context, cluster string) ([]storage.ConfigUse, error)
-	Rejudges(ctx context.Context) ([]replay.RejudgeJob, error)
+	Rejudges(ctx context.Context) ([]verdict.RejudgeJob, error)
 }
 
 // judgedOtherwise are the requests of one cluster.
@@ -74,7 +75,7 @@ func (o *otherwise) of(ctx context.Context, cluster string) ([]judgedOtherwise, 
 	if err != nil {
 		return nil, err
 	}
-	jobs = slices.DeleteFunc(jobs, func(j replay.RejudgeJob) bool {
+	jobs = slices.DeleteFunc(jobs, func(j verdict.RejudgeJob) bool {
 		return !j.Done() || j.DryRun || len(whereWords(j.Rejudge)) > 0 || j.Config != o.engine.ConfigOf(j.Cluster)
 	})
 	var out []judgedOtherwise
@@ -87,7 +88,7 @@ func (o *otherwise) of(ctx context.Context, cluster string) ([]judgedOtherwise, 
 			continue
 		}
 		// Judged again, verdicts that stayed as they were keep the name of what reached them first.
-		if slices.ContainsFunc(jobs, func(j replay.RejudgeJob) bool {
+		if slices.ContainsFunc(jobs, func(j verdict.RejudgeJob) bool {
 			return j.Cluster == u.Cluster && !u.Hour.Before(j.From) && u.Hour.Before(j.To)
 		}) {
 			continue

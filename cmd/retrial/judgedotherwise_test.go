@@ -11,8 +11,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // fakeConfigs is an engine whose configuration of cluster c changed at a time, and a store.
@@ -20,7 +20,7 @@ type fakeConfigs struct {
 	changed time.Time
 	name    string
 	used    []storage.ConfigUse
-	jobs    []replay.RejudgeJob
+	jobs    []verdict.RejudgeJob
 }
 
 func (f *fakeConfigs) ConfigsAt(cluster, server string, at time.Time) []string {
@@ -29,8 +29,8 @@ func (f *fakeConfigs) ConfigsAt(cluster, server string, at time.Time) []string {
 	}
 	return []string{"new", "alike"}
 }
-func (f *fakeConfigs) ConfigOf(string) string                                { return f.name }
-func (f *fakeConfigs) Rejudges(context.Context) ([]replay.RejudgeJob, error) { return f.jobs, nil }
+func (f *fakeConfigs) ConfigOf(string) string                                 { return f.name }
+func (f *fakeConfigs) Rejudges(context.Context) ([]verdict.RejudgeJob, error) { return f.jobs, nil }
 func (f *fakeConfigs) ConfigUse(_ context.Context, cluster string) (out []storage.ConfigUse, err error) {
 	for _, u := range f.used {
 		if cluster == "" || u.Cluster == cluster {
@@ -94,20 +94,20 @@ func TestJudgedOtherwise(t *testing.T) {
 		t.Errorf("doctor: %+v", c)
 	}
 
-	job := func(change func(*replay.RejudgeJob)) {
-		j := replay.RejudgeJob{Rejudge: replay.Rejudge{Cluster: "c", From: hour(9), To: hour(24), Config: "now"}}
+	job := func(change func(*verdict.RejudgeJob)) {
+		j := verdict.RejudgeJob{Rejudge: verdict.Rejudge{Cluster: "c", From: hour(9), To: hour(24), Config: "now"}}
 		change(&j)
 		f.jobs = append(f.jobs, j)
 	}
-	job(func(j *replay.RejudgeJob) { j.DryRun = true })
-	job(func(j *replay.RejudgeJob) { j.Cluster = "d" })
-	job(func(j *replay.RejudgeJob) { j.Config = "earlier" })
-	job(func(j *replay.RejudgeJob) { j.Only.Verbs = []string{"get"} })
-	job(func(j *replay.RejudgeJob) { j.Partitions = []int32{0} }) // under way
+	job(func(j *verdict.RejudgeJob) { j.DryRun = true })
+	job(func(j *verdict.RejudgeJob) { j.Cluster = "d" })
+	job(func(j *verdict.RejudgeJob) { j.Config = "earlier" })
+	job(func(j *verdict.RejudgeJob) { j.Only.Verbs = []string{"get"} })
+	job(func(j *verdict.RejudgeJob) { j.Partitions = []int32{0} }) // under way
 	look("after jobs that are others", 24, 0)
-	job(func(j *replay.RejudgeJob) { j.From = hour(10) })
+	job(func(j *verdict.RejudgeJob) { j.From = hour(10) })
 	look("after a job of the later part", 7, 0)
-	job(func(*replay.RejudgeJob) {})
+	job(func(*verdict.RejudgeJob) {})
 	look("judged again", 0, 0)
 	f.name = "next"
 	look("after yet another configuration", 24, 1)

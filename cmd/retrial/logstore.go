@@ -17,6 +17,7 @@ import (
 	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // logStore answers what questions about a policy ask a store, from a log that was replayed:
@@ -28,7 +29,7 @@ type logStore struct {
 	queries // nil: of anything else the API is not asked, see policyOnly
 	cluster storage.Cluster
 	worn    map[string][]wornGroups // by subject, as they come
-	writes  []replay.Row            // of roles and bindings, as they come
+	writes  []verdict.Row           // of roles and bindings, as they come
 }
 
 // wornGroups are groups a subject's requests carried for a while.
@@ -56,7 +57,7 @@ func (l *logStore) observe(e *event.Event) {
 			ObjectRef: &event.ObjectRef{Resource: strings.Clone(ref.Resource), APIGroup: strings.Clone(ref.APIGroup), Namespace: strings.Clone(ref.Namespace), Name: strings.Clone(ref.Name)},
 		}
 		kept.User.Username = strings.Clone(e.User.Username)
-		l.writes = append(l.writes, replay.Row{Cluster: l.cluster.Name, Event: kept})
+		l.writes = append(l.writes, verdict.Row{Cluster: l.cluster.Name, Event: kept})
 	}
 }
 
@@ -138,14 +139,14 @@ func (l *logStore) NearSubjects(_ context.Context, _, name string, limit int) ([
 }
 
 // Events returns the writes of roles and bindings of a time, newest first.
-func (l *logStore) Events(_ context.Context, f storage.EventFilter) ([]replay.Row, error) {
-	var out []replay.Row
+func (l *logStore) Events(_ context.Context, f storage.EventFilter) ([]verdict.Row, error) {
+	var out []verdict.Row
 	for _, row := range l.writes {
 		if at := row.Event.RequestReceivedTimestamp; !at.Before(f.From) && at.Before(f.To) {
 			out = append(out, row)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b replay.Row) int {
+	slices.SortStableFunc(out, func(a, b verdict.Row) int {
 		return cmp.Compare(b.Event.RequestReceivedTimestamp.UnixNano(), a.Event.RequestReceivedTimestamp.UnixNano())
 	})
 	return out[:min(f.Limit, len(out))], nil
@@ -160,7 +161,7 @@ func (l *offlineLog) client(ctx context.Context, s cli.Streams, cluster string) 
 	store := &logStore{cluster: storage.Cluster{Name: cluster}, worn: map[string][]wornGroups{}}
 	err := l.replay(ctx, s, evaluate.Options{
 		Cluster: cluster, State: st, Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version}),
-		Sink: func(e *event.Event, _ *replay.Verdict) error {
+		Sink: func(e *event.Event, _ *verdict.Verdict) error {
 			store.observe(e)
 			return nil
 		},

@@ -15,27 +15,27 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/runner"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // fakeRejudging remembers what it was asked.
 type fakeRejudging struct {
-	asked []replay.Rejudge
-	jobs  []replay.RejudgeJob
+	asked []verdict.Rejudge
+	jobs  []verdict.RejudgeJob
 	busy  bool
 }
 
-func (f *fakeRejudging) Rejudge(_ context.Context, want replay.Rejudge) (replay.RejudgeJob, error) {
+func (f *fakeRejudging) Rejudge(_ context.Context, want verdict.Rejudge) (verdict.RejudgeJob, error) {
 	if f.busy {
-		return replay.RejudgeJob{}, fmt.Errorf("%w (job 1)", runner.ErrRejudging)
+		return verdict.RejudgeJob{}, fmt.Errorf("%w (job 1)", runner.ErrRejudging)
 	}
 	f.asked = append(f.asked, want)
 	want.ID, want.Partitions = "1", []int32{0}
-	return replay.RejudgeJob{Rejudge: want}, nil
+	return verdict.RejudgeJob{Rejudge: want}, nil
 }
 
-func (f *fakeRejudging) Rejudges(context.Context) ([]replay.RejudgeJob, error) { return f.jobs, nil }
+func (f *fakeRejudging) Rejudges(context.Context) ([]verdict.RejudgeJob, error) { return f.jobs, nil }
 
 func TestRejudgeAPI(t *testing.T) {
 	since := time.Date(2026, 5, 6, 0, 0, 0, 0, time.UTC)
@@ -51,12 +51,12 @@ func TestRejudgeAPI(t *testing.T) {
 		busy              bool
 		code              int
 		text              string // part of the answer
-		want              *replay.Rejudge
+		want              *verdict.Rejudge
 	}{
-		{name: "everything of a cluster", door: "socket", query: "cluster=c&from=2026-05-06T00:00:00Z", code: 200, text: `"done":false`, want: &replay.Rejudge{Cluster: "c", From: since}},
+		{name: "everything of a cluster", door: "socket", query: "cluster=c&from=2026-05-06T00:00:00Z", code: 200, text: `"done":false`, want: &verdict.Rejudge{Cluster: "c", From: since}},
 		{name: "a selection", door: "direct", query: "cluster=c&from=2026-05-06T00:00:00Z&to=2026-05-07T00:00:00Z&dryRun=true&where=" +
 			where("verdict=match", "verdict=drift", "user=a=b,c", "verdict=drift"), code: 200, text: `"where":["user=a=b,c","verdict=drift","verdict=match"]`,
-			want: &replay.Rejudge{Cluster: "c", From: since, To: since.AddDate(0, 0, 1), DryRun: true, Users: []string{"a=b,c"}, Only: replay.Selection{Outcomes: []string{"drift", "match"}}}},
+			want: &verdict.Rejudge{Cluster: "c", From: since, To: since.AddDate(0, 0, 1), DryRun: true, Users: []string{"a=b,c"}, Only: verdict.Selection{Outcomes: []string{"drift", "match"}}}},
 		{name: "from the page", door: "page", query: "cluster=c&from=2026-05-06T00:00:00Z", code: 403, text: "on the server's machine"},
 		{name: "no begin", door: "socket", query: "cluster=c", code: 400, text: "from is missing"},
 		{name: "no cluster", door: "socket", query: "from=2026-05-06T00:00:00Z", code: 400, text: "cluster is missing"},
@@ -79,7 +79,7 @@ func TestRejudgeAPI(t *testing.T) {
 			if w.Code != tc.code || !strings.Contains(w.Body.String(), tc.text) {
 				t.Fatalf("%d %s; want %d with %q", w.Code, w.Body, tc.code, tc.text)
 			}
-			if tc.want == nil && len(f.asked) > 0 || tc.want != nil && !reflect.DeepEqual(f.asked, []replay.Rejudge{*tc.want}) {
+			if tc.want == nil && len(f.asked) > 0 || tc.want != nil && !reflect.DeepEqual(f.asked, []verdict.Rejudge{*tc.want}) {
 				t.Errorf("asked %+v, want %+v", f.asked, tc.want)
 			}
 		})
@@ -89,11 +89,11 @@ func TestRejudgeAPI(t *testing.T) {
 // TestRejudgeReport prints a job that is done and one that is under way.
 func TestRejudgeReport(t *testing.T) {
 	at := time.Date(2026, 5, 6, 0, 0, 0, 0, time.UTC)
-	f := &fakeRejudging{jobs: []replay.RejudgeJob{{
-		Rejudge: replay.Rejudge{ID: "1", Cluster: "c", From: at, To: at.Add(time.Hour), Asked: at, Partitions: []int32{0, 1}},
-		Progress: []replay.RejudgeProgress{{Partition: 0, Version: 1, Done: true, Interrupted: 1, Report: replay.RejudgeReport{Visited: 7, Changed: 2, Transitions: []replay.Transition{{
-			From: replay.Judgement{Verdict: "indeterminate", Class: replay.ClassNoState}, To: replay.Judgement{Verdict: "match"}, Count: 2,
-			Examples: []replay.RejudgeExample{{AuditID: "id\x1b[31m", At: at, User: "u", Verb: "get", URI: "/api"}}}}}}},
+	f := &fakeRejudging{jobs: []verdict.RejudgeJob{{
+		Rejudge: verdict.Rejudge{ID: "1", Cluster: "c", From: at, To: at.Add(time.Hour), Asked: at, Partitions: []int32{0, 1}},
+		Progress: []verdict.RejudgeProgress{{Partition: 0, Version: 1, Done: true, Interrupted: 1, Report: verdict.RejudgeReport{Visited: 7, Changed: 2, Transitions: []verdict.Transition{{
+			From: verdict.Judgement{Verdict: "indeterminate", Class: verdict.ClassNoState}, To: verdict.Judgement{Verdict: "match"}, Count: 2,
+			Examples: []verdict.RejudgeExample{{AuditID: "id\x1b[31m", At: at, User: "u", Verb: "get", URI: "/api"}}}}}}},
 	}}}
 	h := apiHandler(nil, nil, nil, zap.NewNop(), time.Minute, withRejudging(f))
 	w := httptest.NewRecorder()

@@ -17,6 +17,7 @@ import (
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // read replays the log, builds the final policy from it and the state files, and makes the
@@ -35,7 +36,7 @@ func (o *suggestOptions) read(ctx context.Context, s cli.Streams) (*suggestJSON,
 	sum, err := replayFiles(ctx, s, evaluate.Options{
 		Cluster: o.cluster, FromEmpty: o.fromEmpty, Engine: replay.New(replay.Config{Version: version, Apiserver: apiserver}),
 		State: st, Policy: func(obs []state.Observation, listed bool) { metas.add(obs, !listed) },
-		Sink: func(e *event.Event, v *replay.Verdict) error {
+		Sink: func(e *event.Event, v *verdict.Verdict) error {
 			collector.Observe(e, v)
 			for _, key := range [...]string{"audit.k8s.io/truncated", event.AnnotationStrippedBytes} {
 				if _, cut := e.Annotations.Get(key); cut {

@@ -9,18 +9,18 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestWhyNamesTheTwin: a request through an aggregated server is two requests of one audit ID;
 // each names the other's server. Another request of the same ID does not.
 func TestWhyNamesTheTwin(t *testing.T) {
-	row := func(n uint64, server, uri string) replay.Row {
-		return replay.Row{Cluster: "c", APIServer: server, Request: event.Hash128{Hi: n}, Sign: 1, Event: &event.Event{
+	row := func(n uint64, server, uri string) verdict.Row {
+		return verdict.Row{Cluster: "c", APIServer: server, Request: event.Hash128{Hi: n}, Sign: 1, Event: &event.Event{
 			AuditID: "a", Stage: event.StageResponseComplete, Verb: "list", RequestURI: uri, User: event.User{Username: "u"}, Server: server,
 		}}
 	}
-	f := &fakeStore{rows: []replay.Row{
+	f := &fakeStore{rows: []verdict.Row{
 		row(1, "", "/apis/w/v1/f?limit=1&watch=0"), row(2, "wardle", "/apis/w/v1/f?watch=0&limit=1"), row(3, "", "/api/v1/pods"),
 	}}
 	w := httptest.NewRecorder()

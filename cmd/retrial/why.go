@@ -14,7 +14,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/safe"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // AUDIT-ID ─▶ api/v1/why of the running server ─▶ page for the terminal | json | yaml
@@ -109,7 +109,7 @@ func printRequest(out io.Writer, r requestJSON) error {
 	}
 	v := r.Verdict
 	if v == nil {
-		v = &replay.Line{Verdict: "none", Recorded: "none", Replayed: "none"}
+		v = &verdict.Line{Verdict: "none", Recorded: "none", Replayed: "none"}
 	}
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	p := fields{w}
@@ -165,7 +165,7 @@ func (p fields) list(name string, values []string) {
 	}
 }
 
-func (p fields) grants(name string, grants []replay.GrantLine) {
+func (p fields) grants(name string, grants []verdict.GrantLine) {
 	for i, g := range grants {
 		p.add(nth(name, i), "%s  ←  %s  ←  %s (rule %d)", g.Subject, g.Binding, g.Role, g.Rule)
 	}
@@ -173,7 +173,7 @@ func (p fields) grants(name string, grants []replay.GrantLine) {
 
 // identity prints who it was, what produces that identity, the credential with its issue, and
 // what contradicts it; then whether they might act as somebody else.
-func (p fields) identity(e *event.Event, v *replay.Line, r *requestJSON) {
+func (p fields) identity(e *event.Event, v *verdict.Line, r *requestJSON) {
 	p.add("USER", "%s", e.User.Username)
 	p.add("GROUPS", "%s", strings.Join(e.User.Groups, ", "))
 	p.add("EXPLAINED BY", "%s", strings.Join(v.Explained, ", "))
@@ -206,7 +206,7 @@ func (p fields) identity(e *event.Event, v *replay.Line, r *requestJSON) {
 }
 
 // behind prints the checks behind the authorization filter, and the answer of a review.
-func (p fields) behind(v *replay.Line) {
+func (p fields) behind(v *verdict.Line) {
 	for i, c := range v.Implied {
 		text := c.Check + ": " + c.Asked
 		if c.Covered {
@@ -214,7 +214,7 @@ func (p fields) behind(v *replay.Line) {
 		} else {
 			text += "  " + c.Replayed
 		}
-		if c.Recorded != replay.DecisionNone.String() && c.Recorded != c.Replayed && !c.Covered {
+		if c.Recorded != verdict.DecisionNone.String() && c.Recorded != c.Replayed && !c.Covered {
 			text += ", recorded " + c.Recorded
 		}
 		if c.Perhaps != "" {
@@ -225,7 +225,7 @@ func (p fields) behind(v *replay.Line) {
 			p.add("", "  %s  ←  %s  ←  %s (rule %d)", g.Subject, g.Binding, g.Role, g.Rule)
 		}
 		for _, m := range c.Missing {
-			if c.Replayed == replay.DecisionNone.String() {
+			if c.Replayed == verdict.DecisionNone.String() {
 				m = "not known: " + m
 			}
 			p.add("", "  %s", m)

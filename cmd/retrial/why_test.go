@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestAPIWhyAt: beside what is stored stands what the policy of another time says.
@@ -15,8 +15,8 @@ func TestAPIWhyAt(t *testing.T) {
 	r := row("x", 1, true)
 	r.Event.Verb, r.Event.RequestURI = "list", "/api/v1/secrets"
 	r.Event.User = event.User{Username: "ann", Groups: []string{"system:authenticated"}}
-	r.Verdict.Replayed, r.Verdict.Recorded = replay.DecisionForbid, replay.DecisionForbid
-	f := &fakeStore{rows: []replay.Row{r}, known: policyOf(t, readerRole, annReads)}
+	r.Verdict.Replayed, r.Verdict.Recorded = verdict.DecisionForbid, verdict.DecisionForbid
+	f := &fakeStore{rows: []verdict.Row{r}, known: policyOf(t, readerRole, annReads)}
 	for at, want := range map[string]string{"2026-11-20T12:00:00Z": "allow", "2026-11-20T09:00:00Z": "none"} {
 		w := decodeAnswer[whyJSON](t, askFake(t, f, http.MethodGet, "why?auditID=x&at="+at))
 		got := w.Requests[0]
@@ -42,16 +42,16 @@ func TestPrintWhyIsSafe(t *testing.T) {
 	hostile := "x\x1b[2J\nVERDICT  forged"
 	e := &event.Event{Verb: hostile, RequestURI: hostile, UserAgent: hostile, SourceIPs: []string{hostile}, User: event.User{Username: hostile, Groups: []string{hostile}},
 		ImpersonatedUser: &event.User{Username: hostile, Groups: []string{hostile}}, ResponseStatus: &event.Status{Code: 403, Message: hostile}}
-	many, grants := []string{hostile}, []replay.GrantLine{{Binding: hostile, Role: hostile, Subject: hostile}}
-	v := &replay.Line{Verdict: hostile, Class: hostile, Cause: hostile, Recorded: hostile, RecordedReason: hostile, Replayed: hostile, Authorizer: hostile, Grants: grants,
+	many, grants := []string{hostile}, []verdict.GrantLine{{Binding: hostile, Role: hostile, Subject: hostile}}
+	v := &verdict.Line{Verdict: hostile, Class: hostile, Cause: hostile, Recorded: hostile, RecordedReason: hostile, Replayed: hostile, Authorizer: hostile, Grants: grants,
 		Errors: many, Missing: many, Identity: many, Evidence: many, Explained: many, Credential: hostile, Engine: hostile, Config: hostile,
-		Impersonation: &replay.ImpersonationLine{Replayed: hostile, Mode: hostile, Cause: hostile, Missing: many, Grants: grants},
-		Implied:       []replay.ImpliedLine{{Check: hostile, Asked: hostile, Replayed: hostile, Recorded: hostile, Perhaps: hostile, Missing: many, Grants: grants}},
-		Review:        &replay.ReviewLine{Kind: hostile, User: hostile, Asked: hostile, Recorded: hostile, Replayed: hostile, Reason: hostile, Verdict: hostile, Cause: hostile},
-		Admission:     &replay.AdmissionLine{Recorded: hostile, Plugin: hostile}}
+		Impersonation: &verdict.ImpersonationLine{Replayed: hostile, Mode: hostile, Cause: hostile, Missing: many, Grants: grants},
+		Implied:       []verdict.ImpliedLine{{Check: hostile, Asked: hostile, Replayed: hostile, Recorded: hostile, Perhaps: hostile, Missing: many, Grants: grants}},
+		Review:        &verdict.ReviewLine{Kind: hostile, User: hostile, Asked: hostile, Recorded: hostile, Replayed: hostile, Reason: hostile, Verdict: hostile, Cause: hostile},
+		Admission:     &verdict.AdmissionLine{Recorded: hostile, Plugin: hostile}}
 	var out bytes.Buffer
 	err := printWhy(&out, whyJSON{Requests: []requestJSON{{Cluster: hostile, APIServer: hostile, Twin: hostile, Event: event.AppendJSON(nil, e), Verdict: v,
-		Stages: []stageJSON{{Stage: hostile}}, Chain: []replay.ChainStep{{Authorizer: hostile, Answer: hostile, Reason: hostile}},
+		Stages: []stageJSON{{Stage: hostile}}, Chain: []verdict.ChainStep{{Authorizer: hostile, Answer: hostile, Reason: hostile}},
 		Issue: &issueJSON{By: hostile, From: hostile, AuditID: hostile, ServiceAccount: hostile, CommonName: hostile}}}})
 	if err != nil {
 		t.Fatal(err)

@@ -16,11 +16,11 @@ import (
 	"github.com/retrial-io/retrial/dashboards/grafana"
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/testfile"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/embedded"
 	"github.com/retrial-io/retrial/storage/sqlgate"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestMain fails the run when a goroutine outlives its test.
@@ -82,14 +82,14 @@ func openStore(t *testing.T) (*storage.Store, *sql.DB) {
 // a finding, a dead letter and a question beside it.
 func fill(t *testing.T, store *storage.Store, cluster string, partition int32, received time.Time) {
 	t.Helper()
-	var rows []replay.Row
-	outcomes := []func(*replay.Verdict){
-		func(*replay.Verdict) {},
-		func(v *replay.Verdict) {
-			v.Outcome, v.Class, v.Replayed = replay.OutcomeDrift, "allow-forbid", replay.DecisionForbid
+	var rows []verdict.Row
+	outcomes := []func(*verdict.Verdict){
+		func(*verdict.Verdict) {},
+		func(v *verdict.Verdict) {
+			v.Outcome, v.Class, v.Replayed = verdict.OutcomeDrift, "allow-forbid", verdict.DecisionForbid
 		},
-		func(v *replay.Verdict) {
-			v.Outcome, v.Class, v.Missing = replay.OutcomeIndeterminate, replay.ClassNoState, []string{"the cluster's roles"}
+		func(v *verdict.Verdict) {
+			v.Outcome, v.Class, v.Missing = verdict.OutcomeIndeterminate, verdict.ClassNoState, []string{"the cluster's roles"}
 		},
 	}
 	for i, line := range bytes.Split(bytes.TrimSpace(testfile.Read(t, "../../storage/testdata/events.jsonl.zst")), []byte("\n")) {
@@ -102,7 +102,7 @@ func fill(t *testing.T, store *storage.Store, cluster string, partition int32, r
 		}
 		if r.Event.Stage != event.StageRequestReceived {
 			storagetest.Verdict(&r)
-			if r.Verdict.Outcome == replay.OutcomeMatch {
+			if r.Verdict.Outcome == verdict.OutcomeMatch {
 				outcomes[i%len(outcomes)](r.Verdict)
 			}
 		}

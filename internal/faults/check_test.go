@@ -17,9 +17,9 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // prepare empties the databases, making them when they are not there.
@@ -254,7 +254,7 @@ func (w *world) checkVerdicts(ctx context.Context, _ driver.Conn, store *storage
 		}
 		return states[cluster]
 	}
-	if _, err := store.LoadPolicy(ctx, func(v replay.PolicyVersion) error {
+	if _, err := store.LoadPolicy(ctx, func(v verdict.PolicyVersion) error {
 		o, err := state.DecodeObservation(v.Observation)
 		if err == nil {
 			of(v.Cluster).Apply(o)
@@ -285,7 +285,7 @@ func (w *world) checkVerdicts(ctx context.Context, _ driver.Conn, store *storage
 		all = append(all, p)
 	}
 	for _, cluster := range clusters {
-		if err := store.Affected(ctx, replay.AffectedFilter{Cluster: cluster, Partitions: all}, func(row replay.Row) error {
+		if err := store.Affected(ctx, verdict.AffectedFilter{Cluster: cluster, Partitions: all}, func(row verdict.Row) error {
 			want := w.judge.Replay(row.Event, of(cluster))
 			if got, want := verdictText(row.Verdict), verdictText(want); got != want {
 				w.report("%s %s of %s at %v: verdict %s, from scratch %s", row.Event.Verb, row.Event.RequestURI, row.Event.User.Username, row.Position, got, want)
@@ -298,7 +298,7 @@ func (w *world) checkVerdicts(ctx context.Context, _ driver.Conn, store *storage
 	return nil
 }
 
-func verdictText(v *replay.Verdict) string {
+func verdictText(v *verdict.Verdict) string {
 	grants := make([]string, 0, len(v.Grants))
 	for _, g := range v.Grants {
 		grants = append(grants, fmt.Sprint(g))

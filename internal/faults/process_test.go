@@ -16,9 +16,9 @@ import (
 	"github.com/retrial-io/retrial/ingest/spool"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/ingest/webhook"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/runner"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // process is one process of the product, from its start to its end. Everything it sends and
@@ -222,10 +222,10 @@ func (registered) Known(string) bool { return true }
 type marks struct{}
 
 // Tag implements runner.Tagger.
-func (marks) Tag(cluster string, _ *event.Event, v *replay.Verdict) []replay.Mark {
-	out := []replay.Mark{{Name: v.Outcome.String() + "/" + v.Replayed.String(), Key: uint64(len(v.Grants))}}
-	if v.Outcome == replay.OutcomeDrift {
-		out = append(out, replay.Mark{Name: "drift", Key: uint64(len(cluster))})
+func (marks) Tag(cluster string, _ *event.Event, v *verdict.Verdict) []verdict.Mark {
+	out := []verdict.Mark{{Name: v.Outcome.String() + "/" + v.Replayed.String(), Key: uint64(len(v.Grants))}}
+	if v.Outcome == verdict.OutcomeDrift {
+		out = append(out, verdict.Mark{Name: "drift", Key: uint64(len(cluster))})
 	}
 	return out
 }

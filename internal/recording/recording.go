@@ -31,6 +31,7 @@ import (
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/evaluate"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Meant is a line of scenarios.jsonl: one request, what it was made to show and what was
@@ -116,7 +117,7 @@ func Judge(ctx context.Context, dir string) (*Result, error) {
 
 // Verdicts hands what becomes of each request of a recording to a sink, in the order of the
 // logs. Lines that are no events are an error.
-func Verdicts(ctx context.Context, dir string, sink func(*event.Event, *replay.Verdict) error) error {
+func Verdicts(ctx context.Context, dir string, sink func(*event.Event, *verdict.Verdict) error) error {
 	sum, err := run(ctx, dir, func(line []byte) []byte { return line }, sink)
 	if err == nil && sum.Malformed > 0 {
 		err = fmt.Errorf("%d lines of %s are no events", sum.Malformed, dir)
@@ -133,7 +134,7 @@ func Decisions(ctx context.Context, dir string, blind bool) ([]string, error) {
 		edit = unrecorded
 	}
 	var all []string
-	_, err := run(ctx, dir, edit, func(e *event.Event, v *replay.Verdict) error {
+	_, err := run(ctx, dir, edit, func(e *event.Event, v *verdict.Verdict) error {
 		all = append(all, fmt.Sprintf("%s %s %s: %s by %q %v %v", e.AuditID, e.Verb, e.RequestURI, v.Replayed, v.Authorizer, v.Grants, v.Errors))
 		return nil
 	})
@@ -165,7 +166,7 @@ func unrecorded(line []byte) []byte {
 }
 
 // run evaluates a recording. edit is given every line of its logs.
-func run(ctx context.Context, dir string, edit func([]byte) []byte, sink func(*event.Event, *replay.Verdict) error) (*evaluate.Summary, error) {
+func run(ctx context.Context, dir string, edit func([]byte) []byte, sink func(*event.Event, *verdict.Verdict) error) (*evaluate.Summary, error) {
 	history, _, err := config.ReadHistory(os.DirFS(filepath.Join(dir, "config")))
 	if err != nil {
 		return nil, fmt.Errorf("configuration of %s: %w", dir, err)
@@ -212,7 +213,7 @@ type court struct {
 // its requests before there was a scenario are none.
 const administrator = "kubernetes-super-admin"
 
-func (c *court) judge(e *event.Event, v *replay.Verdict) error {
+func (c *court) judge(e *event.Event, v *verdict.Verdict) error {
 	m := c.meant[e.AuditID]
 	c.Requests++
 	key := v.Outcome.String()
@@ -227,8 +228,8 @@ func (c *court) judge(e *event.Event, v *replay.Verdict) error {
 		c.Problems = append(c.Problems, fmt.Sprintf("%s: %s %s %q %s %s: %s", m.Scenario, e.AuditID, m.ID, e.EffectiveUser().Username, e.Verb, e.RequestURI, fmt.Sprintf(format, args...)))
 	}
 	switch {
-	case v.Outcome == replay.OutcomeMatch || v.Outcome == replay.OutcomeNotJudged:
-	case v.Outcome == replay.OutcomeIndeterminate && v.Class == replay.ClassWebhook && !strings.HasPrefix(v.RecordedReason, "RBAC: "):
+	case v.Outcome == verdict.OutcomeMatch || v.Outcome == verdict.OutcomeNotJudged:
+	case v.Outcome == verdict.OutcomeIndeterminate && v.Class == verdict.ClassWebhook && !strings.HasPrefix(v.RecordedReason, "RBAC: "):
 		// A webhook's answer is nobody's to repeat.
 	default:
 		say("%s %s: recorded %s %q, replayed %s by %q: %s", v.Outcome, v.Class, v.Recorded, v.RecordedReason, v.Replayed, v.Authorizer, v.Cause)
@@ -238,13 +239,13 @@ func (c *court) judge(e *event.Event, v *replay.Verdict) error {
 		m.Expect, m.Authorizer, m.Authenticator = "", "", authn.ByRequestHeader
 	}
 	recorded := v.Recorded
-	if recorded == replay.DecisionError {
-		recorded = replay.DecisionNone
+	if recorded == verdict.DecisionError {
+		recorded = verdict.DecisionNone
 	}
 	if m.Expect != "" && recorded.String() != m.Expect {
 		say("recorded %s, meant to be %s", recorded, m.Expect)
 	}
-	if m.Authorizer != "" && v.Outcome == replay.OutcomeMatch && v.Authorizer != m.Authorizer {
+	if m.Authorizer != "" && v.Outcome == verdict.OutcomeMatch && v.Authorizer != m.Authorizer {
 		say("decided by %q, meant to be %q", v.Authorizer, m.Authorizer)
 	}
 	if m.Authenticator != "" && e.User.Username != "" && m.ID != "" && !slices.Contains(v.Explained, m.Authenticator) {
@@ -258,15 +259,15 @@ func (c *court) judge(e *event.Event, v *replay.Verdict) error {
 // implied holds the checks behind the authorization filter against the answer: a request that
 // went through has passed them all, and one that was refused after it had been authorized was
 // refused by one of them, or by an admission plugin.
-func implied(e *event.Event, v *replay.Verdict, say func(string, ...any)) {
+func implied(e *event.Event, v *verdict.Verdict, say func(string, ...any)) {
 	refused := ""
 	for i := range v.Implied {
-		if c := &v.Implied[i]; c.Replayed == replay.DecisionForbid && !c.Covered {
+		if c := &v.Implied[i]; c.Replayed == verdict.DecisionForbid && !c.Covered {
 			refused = c.Check
 		}
 	}
 	switch code := e.Code(); {
-	case v.Recorded != replay.DecisionAllow:
+	case v.Recorded != verdict.DecisionAllow:
 	case code/100 == 2 && refused != "":
 		say("answered %d, and %s would have refused it", code, refused)
 	case code == http.StatusForbidden && refused == "" && v.Admission.Plugin == "":
@@ -274,7 +275,7 @@ func implied(e *event.Event, v *replay.Verdict, say func(string, ...any)) {
 	}
 }
 
-func (c *court) identity(e *event.Event, v *replay.Verdict, m Meant, say func(string, ...any)) {
+func (c *court) identity(e *event.Event, v *verdict.Verdict, m Meant, say func(string, ...any)) {
 	if m.ID == "" && e.User.Username == administrator {
 		m.ID, m.Findings = administrator, []string{authn.FindingMastersExternal}
 		if e.Server != "" {

@@ -9,6 +9,7 @@ import (
 	"github.com/retrial-io/retrial/internal/workload"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // lines makes events and checks that each survives being written and read.
@@ -105,7 +106,7 @@ func TestPolicyFits(t *testing.T) {
 		t.Fatal(err)
 	}
 	engine := replay.New(replay.Config{})
-	outcomes := map[replay.Outcome]int{}
+	outcomes := map[verdict.Outcome]int{}
 	const n = 30_000
 	for _, e := range lines(t, 3, n) {
 		v := engine.Replay(e, s)
@@ -113,11 +114,11 @@ func TestPolicyFits(t *testing.T) {
 		if len(v.Identity) > 0 {
 			t.Fatalf("%s: %v %v", e.AuditID, v.Identity, v.Evidence)
 		}
-		if reason, _ := e.Annotations.Get(event.AnnotationReason); v.Outcome == replay.OutcomeDrift && v.Class != "unexplained" && !bytes.Contains([]byte(reason), []byte("temporary")) {
+		if reason, _ := e.Annotations.Get(event.AnnotationReason); v.Outcome == verdict.OutcomeDrift && v.Class != "unexplained" && !bytes.Contains([]byte(reason), []byte("temporary")) {
 			t.Errorf("%s by %s: %s, %s", e.RequestURI, e.User.Username, v.Class, v.Cause)
 		}
 	}
-	if outcomes[replay.OutcomeMatch] < n*90/100 || outcomes[replay.OutcomeDrift] > n/1000 {
+	if outcomes[verdict.OutcomeMatch] < n*90/100 || outcomes[verdict.OutcomeDrift] > n/1000 {
 		t.Fatalf("outcomes %v", outcomes)
 	}
 }

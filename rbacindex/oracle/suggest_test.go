@@ -23,6 +23,7 @@ import (
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // objects serves a policy to the authorizer as its informers would.
@@ -110,7 +111,7 @@ func recorded(t *testing.T) (*leastpriv.Collector, *state.State) {
 		Engine: replay.New(replay.Config{}), State: st,
 		States: []evaluate.Input{{Name: sample.StateName, Open: sample.OpenState}},
 		Events: []evaluate.Input{{Name: sample.AuditLogName, Open: sample.OpenAuditLog}},
-		Sink: func(e *event.Event, v *replay.Verdict) error {
+		Sink: func(e *event.Event, v *verdict.Verdict) error {
 			c.Observe(e, v)
 			return nil
 		},

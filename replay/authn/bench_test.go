@@ -31,7 +31,7 @@ func crowd() (*fakeState, []*event.Event) {
 		}
 		events = append(events, by(event.User{
 			Username: fmt.Sprintf("system:serviceaccount:ns-%d:api", ns), UID: fmt.Sprint("sa-", ns), Groups: []string{GroupServiceAccounts, fmt.Sprintf("%s:ns-%d", GroupServiceAccounts, ns), GroupAuthenticated},
-			Extra: extra(ExtraCredentialID, id, ExtraNodeName, fmt.Sprint("node-", node), ExtraNodeUID, fmt.Sprint("nu-", node), ExtraPodName, fmt.Sprint("api-", i), ExtraPodUID, uid),
+			Extra: extra(event.ExtraCredentialID, id, event.ExtraNodeName, fmt.Sprint("node-", node), event.ExtraNodeUID, fmt.Sprint("nu-", node), event.ExtraPodName, fmt.Sprint("api-", i), event.ExtraPodUID, uid),
 		}))
 		switch len(events) % 4 {
 		case 1:
@@ -39,7 +39,7 @@ func crowd() (*fakeState, []*event.Event) {
 			e.SourceIPs = []string{"127.0.0.1"}
 			events = append(events, e)
 		case 2:
-			events = append(events, by(withExtra(user(fmt.Sprint("system:node:node-", node), "", GroupNodes, GroupAuthenticated), ExtraCredentialID, certID)))
+			events = append(events, by(withExtra(user(fmt.Sprint("system:node:node-", node), "", GroupNodes, GroupAuthenticated), event.ExtraCredentialID, certID)))
 		case 3:
 			events = append(events, by(user("alice", "u1", "devs", "ops", GroupAuthenticated)))
 		}
@@ -88,7 +88,7 @@ func TestNothingToReportAllocatesNothing(t *testing.T) {
 	loop.SourceIPs = []string{"::1"}
 	for _, e := range []*event.Event{
 		by(account(podToken())), loop, by(user("alice", "u1", "devs", "ops", GroupAuthenticated)), by(user(UserAnonymous, "", GroupUnauthenticated)),
-		by(withExtra(user("system:node:n1", "", GroupNodes, GroupAuthenticated), ExtraCredentialID, certID)), by(withExtra(user("sso", "", GroupAuthenticated), "k", "v")),
+		by(withExtra(user("system:node:n1", "", GroupNodes, GroupAuthenticated), event.ExtraCredentialID, certID)), by(withExtra(user("sso", "", GroupAuthenticated), "k", "v")),
 	} {
 		ev.Evaluate(e, cfg, s)
 		if n := testing.AllocsPerRun(100, func() {

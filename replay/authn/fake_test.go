@@ -158,7 +158,7 @@ func account(x event.Extra) event.User {
 }
 
 func podToken() event.Extra {
-	return extra(ExtraCredentialID, tokenID, ExtraNodeName, "n1", ExtraNodeUID, nodeUID, ExtraPodName, "api-0", ExtraPodUID, podUID)
+	return extra(event.ExtraCredentialID, tokenID, event.ExtraNodeName, "n1", event.ExtraNodeUID, nodeUID, event.ExtraPodName, "api-0", event.ExtraPodUID, podUID)
 }
 
 func findingNames(r Result) (out []string) {

@@ -93,7 +93,7 @@ func (i *issuer) produces(x *subject) (refusal, string) {
 		return refusedShape, ""
 	}
 	for k := range u.Extra {
-		if key := u.Extra[k].Key; key != ExtraCredentialID && !i.extras[key] {
+		if key := u.Extra[k].Key; key != event.ExtraCredentialID && !i.extras[key] {
 			return refusedShape, ""
 		}
 	}

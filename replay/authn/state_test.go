@@ -14,8 +14,8 @@ import (
 // must find nothing when the state is blind.
 func TestState(t *testing.T) {
 	second := time.Second
-	node := event.User{Username: "system:node:n1", Groups: []string{GroupNodes, GroupAuthenticated}, Extra: extra(ExtraCredentialID, certID)}
-	ghost := event.User{Username: "system:node:ghost", Groups: []string{GroupNodes, GroupAuthenticated}, Extra: extra(ExtraCredentialID, certID)}
+	node := event.User{Username: "system:node:n1", Groups: []string{GroupNodes, GroupAuthenticated}, Extra: extra(event.ExtraCredentialID, certID)}
+	ghost := event.User{Username: "system:node:ghost", Groups: []string{GroupNodes, GroupAuthenticated}, Extra: extra(event.ExtraCredentialID, certID)}
 	bootstrapUser := event.User{Username: "system:bootstrap:abcdef", Groups: []string{GroupBootstrappers, GroupBootstrappers + ":lab", GroupAuthenticated}}
 	legacy := func(e *event.Event) {
 		e.User.Extra = nil
@@ -35,19 +35,19 @@ func TestState(t *testing.T) {
 	}{
 		{name: "pod token", user: account(podToken())},
 		{name: "node", user: node},
-		{name: "case 29: a token joins its issue", user: account(extra(ExtraCredentialID, tokenID))},
+		{name: "case 29: a token joins its issue", user: account(extra(event.ExtraCredentialID, tokenID))},
 
-		{name: "case 27: five seconds after the account was made anew", user: account(extra(ExtraCredentialID, tokenID)),
+		{name: "case 27: five seconds after the account was made anew", user: account(extra(event.ExtraCredentialID, tokenID)),
 			state: func(s *fakeState) { recreated(s, noon.Add(-5*second)) }},
-		{name: "case 27: two minutes after", user: account(extra(ExtraCredentialID, tokenID)),
+		{name: "case 27: two minutes after", user: account(extra(event.ExtraCredentialID, tokenID)),
 			state: func(s *fakeState) { recreated(s, noon.Add(-120*second)) }, want: []string{FindingSAUID}},
-		{name: "account deleted nine seconds ago", user: account(extra(ExtraCredentialID, tokenID)),
+		{name: "account deleted nine seconds ago", user: account(extra(event.ExtraCredentialID, tokenID)),
 			state: func(s *fakeState) { deleted(s, noon.Add(-9*second)) }},
-		{name: "account deleted eleven seconds ago", user: account(extra(ExtraCredentialID, tokenID)),
+		{name: "account deleted eleven seconds ago", user: account(extra(event.ExtraCredentialID, tokenID)),
 			state: func(s *fakeState) { deleted(s, noon.Add(-11*second)) }, want: []string{FindingSAAfterDeletion}},
-		{name: "account that never was", user: account(extra(ExtraCredentialID, tokenID)),
+		{name: "account that never was", user: account(extra(event.ExtraCredentialID, tokenID)),
 			state: func(s *fakeState) { s.accounts = nil }, want: []string{FindingSAUnknown}},
-		{name: "account with another uid", user: account(extra(ExtraCredentialID, tokenID)),
+		{name: "account with another uid", user: account(extra(event.ExtraCredentialID, tokenID)),
 			state: func(s *fakeState) { s.accounts["shop/api"][0].UID = "other" }, want: []string{FindingSAUID}},
 
 		{name: "case 28: thirty seconds past the pod's end", user: account(podToken()),
@@ -75,16 +75,16 @@ func TestState(t *testing.T) {
 			state: func(s *fakeState) {
 				s.nodes["n1"] = []span{{nodeUID, noon.Add(-time.Hour), noon.Add(-time.Minute)}, {"new", noon.Add(-time.Minute), time.Time{}}}
 			}},
-		{name: "node token", user: account(extra(ExtraCredentialID, tokenID, ExtraNodeName, "n1", ExtraNodeUID, nodeUID))},
-		{name: "node token of a node gone a minute ago", user: account(extra(ExtraCredentialID, tokenID, ExtraNodeName, "n1", ExtraNodeUID, nodeUID)),
+		{name: "node token", user: account(extra(event.ExtraCredentialID, tokenID, event.ExtraNodeName, "n1", event.ExtraNodeUID, nodeUID))},
+		{name: "node token of a node gone a minute ago", user: account(extra(event.ExtraCredentialID, tokenID, event.ExtraNodeName, "n1", event.ExtraNodeUID, nodeUID)),
 			state: func(s *fakeState) { s.nodes["n1"][0].to = noon.Add(-time.Minute) }, want: []string{FindingSANode}},
-		{name: "node token of a node gone a second ago", user: account(extra(ExtraCredentialID, tokenID, ExtraNodeName, "n1", ExtraNodeUID, nodeUID)),
+		{name: "node token of a node gone a second ago", user: account(extra(event.ExtraCredentialID, tokenID, event.ExtraNodeName, "n1", event.ExtraNodeUID, nodeUID)),
 			state: func(s *fakeState) { s.nodes["n1"][0].to = noon.Add(-second) }},
 
-		{name: "token nobody issued", user: account(extra(ExtraCredentialID, "JTI=other")), want: []string{FindingJTIUnissued}},
-		{name: "token issued later", user: account(extra(ExtraCredentialID, tokenID)),
+		{name: "token nobody issued", user: account(extra(event.ExtraCredentialID, "JTI=other")), want: []string{FindingJTIUnissued}},
+		{name: "token issued later", user: account(extra(event.ExtraCredentialID, tokenID)),
 			state: func(s *fakeState) { issue(s, func(c *state.Credential) { c.Issued = noon.Add(second) }) }, want: []string{FindingJTIUnissued}},
-		{name: "token issued to another account", user: account(extra(ExtraCredentialID, tokenID)),
+		{name: "token issued to another account", user: account(extra(event.ExtraCredentialID, tokenID)),
 			state: func(s *fakeState) { issue(s, func(c *state.Credential) { c.ServiceAccount = "web" }) }, want: []string{FindingJTIDrift}},
 		{name: "token issued for another pod", user: account(podToken()),
 			state: func(s *fakeState) { issue(s, func(c *state.Credential) { c.PodUID = "other" }) }, want: []string{FindingJTIDrift}},
@@ -193,7 +193,7 @@ func TestLookupSwitchedOff(t *testing.T) {
 	if got := findingNames(New(Config{}).Evaluate(e, off, s)); !slices.Equal(got, []string{FindingSALegacyToken}) {
 		t.Errorf("legacy token: %v", got)
 	}
-	got := findingNames(New(Config{}).Evaluate(by(account(extra(ExtraCredentialID, tokenID))), off, s))
+	got := findingNames(New(Config{}).Evaluate(by(account(extra(event.ExtraCredentialID, tokenID))), off, s))
 	if !slices.Equal(got, []string{FindingSAAfterDeletion, FindingUnattributed}) {
 		t.Errorf("bound token: %v", got)
 	}

@@ -83,17 +83,17 @@ func subjectOf(e *event.Event, cfg *config.APIServer, minor int, lag time.Durati
 			first = values[0]
 		}
 		switch u.Extra[i].Key {
-		case ExtraCredentialID:
+		case event.ExtraCredentialID:
 			x.credentials = values
-		case ExtraPodName:
+		case event.ExtraPodName:
 			x.podName = first
-		case ExtraPodUID:
+		case event.ExtraPodUID:
 			x.podUID = first
-		case ExtraNodeName:
+		case event.ExtraNodeName:
 			x.nodeName = first
-		case ExtraNodeUID:
+		case event.ExtraNodeUID:
 			x.nodeUID = first
-		case ExtraValidatingName, ExtraValidatingUID, ExtraMutatingName, ExtraMutatingUID, ExtraAttestedGroups:
+		case event.ExtraValidatingName, event.ExtraValidatingUID, event.ExtraMutatingName, event.ExtraMutatingUID, event.ExtraAttestedGroups:
 			x.foreign = x.foreign || !x.since(37)
 		default:
 			x.foreign = true

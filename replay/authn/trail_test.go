@@ -36,7 +36,7 @@ func refused401(id, ip string, after time.Duration) *event.Event {
 }
 
 func podOn(node, podUID, id string) event.User {
-	return account(extra(ExtraCredentialID, id, ExtraNodeName, node, ExtraPodName, "p-"+podUID, ExtraPodUID, podUID))
+	return account(extra(event.ExtraCredentialID, id, event.ExtraNodeName, node, event.ExtraPodName, "p-"+podUID, event.ExtraPodUID, podUID))
 }
 
 // TestTrail: what several events show. Every case is observed in several orders; the order must
@@ -44,7 +44,7 @@ func podOn(node, podUID, id string) event.User {
 func TestTrail(t *testing.T) {
 	minute := time.Minute
 	alice, bob := user("alice", "", "devs", GroupAuthenticated), user("bob", "", "devs", GroupAuthenticated)
-	cert := func(u event.User) event.User { return withExtra(u, ExtraCredentialID, certID) }
+	cert := func(u event.User) event.User { return withExtra(u, event.ExtraCredentialID, certID) }
 	var burst, trickle []*event.Event
 	for i := range 60 {
 		burst = append(burst, refused401(fmt.Sprint("b", i), "192.0.2.9", time.Duration(i)*time.Second))
@@ -65,9 +65,9 @@ func TestTrail(t *testing.T) {
 		{"one certificate, two users", []*event.Event{at(by(cert(alice)), "1", "192.0.2.1", 0), at(by(cert(bob)), "2", "192.0.2.1", 0)}, []string{FindingCertDrift}},
 		{"one certificate, two sets of groups", []*event.Event{at(by(cert(alice)), "1", "192.0.2.1", 0), at(by(cert(user("alice", "", "ops", GroupAuthenticated))), "2", "192.0.2.1", 0)}, []string{FindingCertDrift}},
 		{"one certificate, groups in another order", []*event.Event{at(by(cert(user("alice", "", "a", "b", GroupAuthenticated))), "1", "192.0.2.1", 0), at(by(cert(user("alice", "", "b", "a", GroupAuthenticated))), "2", "192.0.2.1", 0)}, nil},
-		{"a provider's token, mapped otherwise from some time on", []*event.Event{at(by(withExtra(alice, ExtraCredentialID, tokenID)), "1", "192.0.2.1", 0), at(by(withExtra(alice, ExtraCredentialID, tokenID)), "2", "192.0.2.1", minute), at(by(withExtra(bob, ExtraCredentialID, tokenID)), "3", "192.0.2.1", 2*minute)}, nil},
-		{"a provider's token, two users by turns", []*event.Event{at(by(withExtra(alice, ExtraCredentialID, tokenID)), "1", "192.0.2.1", 0), at(by(withExtra(bob, ExtraCredentialID, tokenID)), "2", "192.0.2.1", minute), at(by(withExtra(alice, ExtraCredentialID, tokenID)), "3", "192.0.2.1", 2*minute)}, []string{FindingJTIDrift}},
-		{"one token, two users", []*event.Event{at(by(withExtra(alice, ExtraCredentialID, tokenID)), "1", "192.0.2.1", 0), at(by(withExtra(bob, ExtraCredentialID, tokenID)), "2", "192.0.2.1", 0)}, []string{FindingJTIDrift}},
+		{"a provider's token, mapped otherwise from some time on", []*event.Event{at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "1", "192.0.2.1", 0), at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "2", "192.0.2.1", minute), at(by(withExtra(bob, event.ExtraCredentialID, tokenID)), "3", "192.0.2.1", 2*minute)}, nil},
+		{"a provider's token, two users by turns", []*event.Event{at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "1", "192.0.2.1", 0), at(by(withExtra(bob, event.ExtraCredentialID, tokenID)), "2", "192.0.2.1", minute), at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "3", "192.0.2.1", 2*minute)}, []string{FindingJTIDrift}},
+		{"one token, two users", []*event.Event{at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "1", "192.0.2.1", 0), at(by(withExtra(bob, event.ExtraCredentialID, tokenID)), "2", "192.0.2.1", 0)}, []string{FindingJTIDrift}},
 
 		{"a pod's token from two places by turns", []*event.Event{
 			at(by(podOn("n1", "u1", tokenID)), "1", "10.0.0.5", 0), at(by(podOn("n1", "u1", tokenID)), "2", "203.0.113.5", minute), at(by(podOn("n1", "u1", tokenID)), "3", "10.0.0.5", 2*minute), at(by(podOn("n1", "u1", tokenID)), "4", "203.0.113.5", 3*minute)}, []string{FindingReusedElsewhere}},
@@ -75,7 +75,7 @@ func TestTrail(t *testing.T) {
 			at(by(podOn("n1", "u1", tokenID)), "1", "10.0.0.5", 0), at(by(podOn("n1", "u1", tokenID)), "2", "10.0.0.5", minute), at(by(podOn("n1", "u1", tokenID)), "3", "10.0.0.6", 2*minute)}, nil},
 		{"a pod's token behind its node's address at times", []*event.Event{
 			at(by(podOn("n1", "u1", tokenID)), "1", "10.0.0.5", 0), at(by(podOn("n1", "u1", tokenID)), "2", "192.0.2.11", minute), at(by(podOn("n1", "u1", tokenID)), "3", "10.0.0.5", 2*minute), at(by(podOn("n1", "u1", tokenID)), "4", "192.0.2.11", 3*minute),
-			at(by(withExtra(user("system:node:n1", "", GroupNodes, GroupAuthenticated), ExtraCredentialID, certID)), "5", "192.0.2.11", 0)}, nil},
+			at(by(withExtra(user("system:node:n1", "", GroupNodes, GroupAuthenticated), event.ExtraCredentialID, certID)), "5", "192.0.2.11", 0)}, nil},
 		{"a pod's token behind gateways", []*event.Event{
 			at(by(podOn("n1", "u1", tokenID)), "1", "198.51.100.1", 0), at(by(podOn("n1", "u1", tokenID)), "2", "198.51.100.2", minute), at(by(podOn("n1", "u1", tokenID)), "3", "198.51.100.1", 2*minute), at(by(podOn("n1", "u1", tokenID)), "4", "198.51.100.2", 3*minute),
 			at(by(podOn("n2", "u2", "JTI=2")), "5", "198.51.100.1", 0), at(by(podOn("n2", "u2", "JTI=2")), "6", "198.51.100.2", 0)}, nil},
@@ -130,8 +130,8 @@ func TestUnrequestedCertificate(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			tr := NewTrail(TrailConfig{})
-			tr.Observe(at(by(withExtra(kubelet, ExtraCredentialID, certID)), "1", "192.0.2.1", time.Hour))
-			e := at(by(withExtra(kubelet, ExtraCredentialID, other)), "2", "192.0.2.1", tc.first)
+			tr.Observe(at(by(withExtra(kubelet, event.ExtraCredentialID, certID)), "1", "192.0.2.1", time.Hour))
+			e := at(by(withExtra(kubelet, event.ExtraCredentialID, other)), "2", "192.0.2.1", tc.first)
 			tr.Observe(e)
 			tr.Settle(tc.state)
 			if len(tr.Found()) != tc.want || len(tr.About(e)) != tc.want {
@@ -194,9 +194,9 @@ func TestLineage(t *testing.T) {
 func TestTrailIsBounded(t *testing.T) {
 	tr := NewTrail(TrailConfig{Credentials: 100, Requests: 100})
 	for i := range 10_000 {
-		e := at(by(account(extra(ExtraCredentialID, fmt.Sprint("JTI=", i)))), fmt.Sprint(i), "10.0.0.5", time.Duration(i)*time.Second)
+		e := at(by(account(extra(event.ExtraCredentialID, fmt.Sprint("JTI=", i)))), fmt.Sprint(i), "10.0.0.5", time.Duration(i)*time.Second)
 		tr.Observe(e)
-		hot := at(by(account(extra(ExtraCredentialID, tokenID))), fmt.Sprint("hot", i), "10.0.0.5", time.Duration(i)*time.Second)
+		hot := at(by(account(extra(event.ExtraCredentialID, tokenID))), fmt.Sprint("hot", i), "10.0.0.5", time.Duration(i)*time.Second)
 		hot.UserAgent = fmt.Sprint("client-", i)
 		tr.Observe(hot)
 	}

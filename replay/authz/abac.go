@@ -7,6 +7,7 @@ import (
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // abacIndex is an ABAC policy file, indexed by whom its lines are for and then by what, so
@@ -149,7 +150,7 @@ func (f abacFirst) with(readonly bool, number int32) abacFirst {
 }
 
 // allows returns the number of the first line that allows a request, 0 when none does.
-func (x *abacIndex) allows(u *event.User, a *request.Attributes) int {
+func (x *abacIndex) allows(u *event.User, a *verdict.Attributes) int {
 	q := abacQuery{a: a, reading: reads(a.Verb)}
 	q.ask(x.subjects[abacSubject{}])
 	if u.Username != "" {
@@ -168,7 +169,7 @@ func (x *abacIndex) allows(u *event.User, a *request.Attributes) int {
 }
 
 type abacQuery struct {
-	a       *request.Attributes
+	a       *verdict.Attributes
 	reading bool
 	first   int32
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/config"
-	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 func TestABACStars(t *testing.T) {
@@ -28,7 +28,7 @@ func TestABACStars(t *testing.T) {
 		"a star leaves the other field before 1.6": {&known, "/readyz", 5, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := newABAC(p, tc.minor).allows(tc.user, &request.Attributes{Verb: "get", Path: tc.path}); got != tc.want {
+			if got := newABAC(p, tc.minor).allows(tc.user, &verdict.Attributes{Verb: "get", Path: tc.path}); got != tc.want {
 				t.Errorf("line %d, want %d", got, tc.want)
 			}
 		})
@@ -36,7 +36,7 @@ func TestABACStars(t *testing.T) {
 }
 
 // linear is the index's twin: it reads the file from the beginning.
-func linear(p *config.Policy, u *event.User, a *request.Attributes) int {
+func linear(p *config.Policy, u *event.User, a *verdict.Attributes) int {
 	for i := range p.Lines {
 		l := &p.Lines[i]
 		subject, ok := subjectOf(l, 0)
@@ -84,9 +84,9 @@ func TestABACIndex(t *testing.T) {
 		x := newABAC(p, 0)
 		for range 50 {
 			u := event.User{Username: fmt.Sprint("user", r.IntN(n)), Groups: []string{"system:authenticated", "devs"}[:r.IntN(3)]}
-			a := request.Attributes{Verb: []string{"get", "delete"}[r.IntN(2)], Path: []string{"/healthz", "/api/v1", "/x1/y", ""}[r.IntN(3)]}
+			a := verdict.Attributes{Verb: []string{"get", "delete"}[r.IntN(2)], Path: []string{"/healthz", "/api/v1", "/x1/y", ""}[r.IntN(3)]}
 			if r.IntN(3) > 0 {
-				a = request.Attributes{Verb: a.Verb, ResourceRequest: true, Resource: []string{"pods", "nodes"}[r.IntN(2)], Namespace: fmt.Sprint("ns", r.IntN(n))}
+				a = verdict.Attributes{Verb: a.Verb, ResourceRequest: true, Resource: []string{"pods", "nodes"}[r.IntN(2)], Namespace: fmt.Sprint("ns", r.IntN(n))}
 			}
 			got, want := x.allows(&u, &a), linear(p, &u, &a)
 			if got != want {
@@ -108,7 +108,7 @@ func BenchmarkABAC(b *testing.B) {
 		p := lines(n, rand.New(rand.NewPCG(3, 4)))
 		p.Lines = append(p.Lines, config.PolicyLine{Line: n + 1, Group: "last", Resource: "pods", Namespace: "here"})
 		u := event.User{Username: "user1", Groups: []string{"system:authenticated", "devs", "ops", "last"}}
-		a := request.Attributes{ResourceRequest: true, Verb: "update", Resource: "pods", Namespace: "here"}
+		a := verdict.Attributes{ResourceRequest: true, Verb: "update", Resource: "pods", Namespace: "here"}
 		b.Run(fmt.Sprintf("lines=%d", n), func(b *testing.B) {
 			x := newABAC(p, 0)
 			b.ReportAllocs()

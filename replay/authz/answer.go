@@ -3,33 +3,8 @@ package authz
 import (
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/authz/node"
+	"github.com/retrial-io/retrial/verdict"
 )
-
-// Decision is an authorization outcome, recorded or replayed. The zero value is "none", so
-// that a forgotten assignment never reads as an allow.
-type Decision uint8
-
-// Decisions.
-const (
-	None   Decision = iota // no decision recorded, or none could be reached
-	Allow                  // an authorizer allowed it
-	Forbid                 // one refused it, or none allowed it
-	Error                  // an authorizer failed and none allowed it: 500, and no decision
-)
-
-// String returns "none", "allow", "forbid" or "error"; allow and forbid are the audit
-// annotation's own words.
-func (d Decision) String() string {
-	switch d {
-	case Allow:
-		return "allow"
-	case Forbid:
-		return "forbid"
-	case Error:
-		return "error"
-	}
-	return "none"
-}
 
 // Lack says what kind of thing is not known that could change an answer. Where several are
 // not, the greatest is named.
@@ -49,7 +24,7 @@ const (
 type Answer struct {
 	// Decision is None when what is not known could change it, see Lack. A free authorizer
 	// does not make it None: it is then what all others decide, see Free.
-	Decision Decision
+	Decision verdict.Decision
 	// Authorizer decided, by its name in the configuration; "" when none did by itself.
 	Authorizer string
 	// RBAC is RBAC's answer, zero when it was not asked. Its Grants use the caller's buffer.
@@ -94,15 +69,15 @@ func (ans *Answer) lack(l Lack) { ans.Lack = max(ans.Lack, l) }
 // settle makes the decision three-valued: authorizers that only add leave an allow alone.
 func (ans *Answer) settle() {
 	switch {
-	case ans.chain.delegated && ans.Decision == Error:
-		ans.Decision = Forbid // a review tells of the failure and allows nothing
+	case ans.chain.delegated && ans.Decision == verdict.DecisionError:
+		ans.Decision = verdict.DecisionForbid // a review tells of the failure and allows nothing
 	case ans.Lack == LackNothing:
-	case ans.Decision == Allow:
+	case ans.Decision == verdict.DecisionAllow:
 		ans.Lack = LackNothing
 	default:
-		ans.Decision = None
+		ans.Decision = verdict.DecisionNone
 	}
-	if ans.Decision == None {
+	if ans.Decision == verdict.DecisionNone {
 		ans.Authorizer = ""
 	}
 }
@@ -112,9 +87,9 @@ func (ans *Answer) settle() {
 func (ans *Answer) Free() bool { return ans.free >= 0 }
 
 // Certain returns the decision when it holds whatever is not known, else None.
-func (ans *Answer) Certain() Decision {
+func (ans *Answer) Certain() verdict.Decision {
 	if ans.free >= 0 {
-		return None
+		return verdict.DecisionNone
 	}
 	return ans.Decision
 }
@@ -155,7 +130,7 @@ func (ans *Answer) CanFail() bool {
 // Missing names what is not known, most useful first; nil when the answer is certain.
 func (ans *Answer) Missing() []string {
 	var out []string
-	if ans.Decision == None {
+	if ans.Decision == verdict.DecisionNone {
 		out = append(out, ans.unseen...)
 		for i := range ans.chain.links {
 			l := &ans.chain.links[i]
@@ -215,7 +190,7 @@ func (ans *Answer) RBACOpen() bool {
 // all that were asked, a line each, RBAC's errors in any order. scratch is for working in.
 func (ans *Answer) Gives(reason string, scratch []byte) bool {
 	switch ans.Decision {
-	case Allow:
+	case verdict.DecisionAllow:
 		if !ans.ByRBAC() {
 			return reason == ""
 		}
@@ -228,12 +203,12 @@ func (ans *Answer) Gives(reason string, scratch []byte) bool {
 				return true
 			}
 		}
-	case Forbid:
+	case verdict.DecisionForbid:
 		if ans.chain.delegated && ans.failed {
 			return reason == ""
 		}
 		return ans.refuses(reason)
-	case Error:
+	case verdict.DecisionError:
 		return true
 	}
 	return false

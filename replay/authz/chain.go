@@ -29,27 +29,9 @@ import (
 	"github.com/retrial-io/retrial/replay/authz/node"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/release"
-	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/graph"
-)
-
-// Names of authorizers that are the same in every configuration. Webhooks have names of their
-// own.
-const (
-	Masters     = "masters" // the privileged group
-	Paths       = "paths"   // the paths a delegating server lets through
-	NodeName    = "node"
-	RBACName    = "rbac"
-	ABACName    = "abac"
-	AlwaysAllow = "alwaysallow"
-	AlwaysDeny  = "alwaysdeny"
-)
-
-// Reasons that are the same in every answer.
-const (
-	reasonAlwaysDeny = "Everything is forbidden."
-	reasonABAC       = "No policy matched."
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // DelegationCache is how long a delegating server acts on an answer of its kube-apiserver,
@@ -126,10 +108,10 @@ func New(cfg *config.APIServer) *Chain {
 	if cfg == nil {
 		return Assume(0)
 	}
-	c := &Chain{links: []link{{kind: kindMasters, name: Masters}}, naming: namingOf(cfg)}
+	c := &Chain{links: []link{{kind: kindMasters, name: verdict.AuthorizerMasters}}, naming: namingOf(cfg)}
 	z := &cfg.Authorization
 	if len(z.AlwaysAllowPaths) > 0 {
-		c.links = append(c.links, link{kind: kindPaths, name: Paths, paths: newPathList(z.AlwaysAllowPaths)})
+		c.links = append(c.links, link{kind: kindPaths, name: verdict.AuthorizerPaths, paths: newPathList(z.AlwaysAllowPaths)})
 	}
 	switch {
 	case z.Unknown != "":
@@ -149,9 +131,9 @@ func New(cfg *config.APIServer) *Chain {
 func Assume(minor int) *Chain {
 	cfg := &config.APIServer{Minor: minor}
 	return &Chain{assumed: true, naming: namingOf(cfg), links: []link{
-		{kind: kindMasters, name: Masters},
-		{kind: kindNode, name: NodeName, node: node.RulesOf(cfg)},
-		{kind: kindRBAC, name: RBACName},
+		{kind: kindMasters, name: verdict.AuthorizerMasters},
+		{kind: kindNode, name: verdict.AuthorizerNode, node: node.RulesOf(cfg)},
+		{kind: kindRBAC, name: verdict.AuthorizerRBAC},
 	}}
 }
 
@@ -239,7 +221,7 @@ type Moment struct {
 
 // Authorize asks the chain at a moment. The grants of the answer use buf. Neither u nor a is
 // kept.
-func (c *Chain) Authorize(u *event.User, a *request.Attributes, m *Moment, buf []rbacindex.Grant) Answer {
+func (c *Chain) Authorize(u *event.User, a *verdict.Attributes, m *Moment, buf []rbacindex.Grant) Answer {
 	ans := Answer{chain: c, by: -1, free: -1}
 	for i := range c.links {
 		l := &c.links[i]
@@ -276,25 +258,25 @@ func (c *Chain) Authorize(u *event.User, a *request.Attributes, m *Moment, buf [
 		ans.code |= uint64(st) << (3 * i)
 		switch st {
 		case allowed:
-			ans.by, ans.Decision = i, Allow
+			ans.by, ans.Decision = i, verdict.DecisionAllow
 			ans.Authorizer = l.name
 			ans.settle()
 			return ans
 		case denied:
-			ans.by, ans.Decision = i, Error // only an authorizer that failed denies by itself
+			ans.by, ans.Decision = i, verdict.DecisionError // only an authorizer that failed denies by itself
 			ans.settle()
 			return ans
 		}
 	}
-	ans.Decision = Forbid
+	ans.Decision = verdict.DecisionForbid
 	if ans.failed {
-		ans.Decision = Error
+		ans.Decision = verdict.DecisionError
 	}
 	ans.settle()
 	return ans
 }
 
-func (l *link) askNode(ans *Answer, u *event.User, a *request.Attributes, m *Moment) stepState {
+func (l *link) askNode(ans *Answer, u *event.User, a *verdict.Attributes, m *Moment) stepState {
 	if !node.Is(u.Username, u.Groups) {
 		return noOpinion
 	}
@@ -309,7 +291,7 @@ func (l *link) askNode(ans *Answer, u *event.User, a *request.Attributes, m *Mom
 	return noOpinion
 }
 
-func (l *link) askRBAC(ans *Answer, u *event.User, a *request.Attributes, m *Moment, buf []rbacindex.Grant) stepState {
+func (l *link) askRBAC(ans *Answer, u *event.User, a *verdict.Attributes, m *Moment, buf []rbacindex.Grant) stepState {
 	if l.super != "" && u.Username == l.super {
 		return allowed
 	}
@@ -342,7 +324,7 @@ func (l *link) askRBAC(ans *Answer, u *event.User, a *request.Attributes, m *Mom
 	return unknown
 }
 
-func (l *link) askABAC(ans *Answer, u *event.User, a *request.Attributes) stepState {
+func (l *link) askABAC(ans *Answer, u *event.User, a *verdict.Attributes) stepState {
 	if l.abac == nil {
 		ans.lack(LackConfig)
 		return unknown
@@ -353,7 +335,7 @@ func (l *link) askABAC(ans *Answer, u *event.User, a *request.Attributes) stepSt
 	return noOpinion
 }
 
-func (l *link) askWebhook(ans *Answer, i int, u *event.User, a *request.Attributes) stepState {
+func (l *link) askWebhook(ans *Answer, i int, u *event.User, a *verdict.Attributes) stepState {
 	switch l.hook.asked(u, a) {
 	case hookSkipped:
 		return skipped

@@ -12,9 +12,9 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/config"
-	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/graph"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // pods is a node graph that knows one answer.
@@ -61,9 +61,9 @@ var (
 	bob      = event.User{Username: "bob"}
 	kubelet  = event.User{Username: "system:node:n", Groups: []string{"system:nodes"}}
 	root     = event.User{Username: "root", Groups: []string{"system:masters"}}
-	listPods = request.Attributes{ResourceRequest: true, Verb: "list", APIVersion: "v1", Resource: "pods"}
-	getOne   = request.Attributes{ResourceRequest: true, Verb: "get", APIVersion: "v1", Resource: "secrets", Namespace: "a", Name: "s"}
-	healthz  = request.Attributes{Verb: "get", Path: "/healthz"}
+	listPods = verdict.Attributes{ResourceRequest: true, Verb: "list", APIVersion: "v1", Resource: "pods"}
+	getOne   = verdict.Attributes{ResourceRequest: true, Verb: "get", APIVersion: "v1", Resource: "secrets", Namespace: "a", Name: "s"}
+	healthz  = verdict.Attributes{Verb: "get", Path: "/healthz"}
 )
 
 func TestAuthorize(t *testing.T) {
@@ -84,38 +84,38 @@ func TestAuthorize(t *testing.T) {
 		name    string
 		cfg     *config.APIServer
 		user    *event.User
-		a       *request.Attributes
+		a       *verdict.Attributes
 		m       Moment
-		want    Decision
+		want    verdict.Decision
 		by      string
 		answers string
 		lack    Lack
-		certain Decision
+		certain verdict.Decision
 	}{
-		{"nothing configured", nil, &alice, &listPods, Moment{View: view}, Allow, "rbac", "no opinion, no opinion, allow", 0, Allow},
-		{"masters first", server(config.AlwaysDeny), &root, &getOne, Moment{}, Allow, "masters", "allow, not asked", 0, Allow},
-		{"always allow", server(config.AlwaysAllow), &bob, &getOne, Moment{}, Allow, "alwaysallow", "no opinion, allow", 0, Allow},
-		{"nobody", server(), &bob, &getOne, Moment{}, Forbid, "", "no opinion", 0, Forbid},
-		{"a pod of the node", nil, &kubelet, &getOne, Moment{View: view, Graph: pods(graph.Present)}, Allow, "node", "no opinion, allow, not asked", 0, Allow},
-		{"no pod of the node", nil, &kubelet, &getOne, Moment{View: view, Graph: pods(graph.Absent)}, Forbid, "", "no opinion, no opinion, no opinion", 0, Forbid},
-		{"pods not known", nil, &kubelet, &getOne, Moment{View: view}, None, "", "no opinion, unknown, no opinion", LackNodeGraph, None},
-		{"pods not known, allowed anyway", server(config.Node, config.AlwaysAllow), &kubelet, &getOne, Moment{View: view}, Allow, "alwaysallow", "no opinion, unknown, allow", 0, Allow},
-		{"no state", nil, &alice, &listPods, Moment{}, None, "", "no opinion, no opinion, unknown", LackState, None},
-		{"no state, allowed behind it", server(config.RBAC, config.AlwaysAllow), &alice, &listPods, Moment{}, Allow, "alwaysallow", "no opinion, unknown, allow", 0, Allow},
-		{"an unknown binding", nil, &bob, &listPods, Moment{View: &unsure}, None, "", "no opinion, no opinion, unknown", LackObject, None},
-		{"the super user of old", old, &bob, &getOne, Moment{View: view}, Allow, "rbac", "no opinion, allow", 0, Allow},
-		{"an authorizer nobody knows", strange, &alice, &listPods, Moment{View: view}, None, "", "no opinion, unknown, not asked", LackConfig, None},
-		{"masters before what nobody knows", config.Unknown("no flags"), &root, &listPods, Moment{View: view}, Allow, "masters", "allow, not asked", 0, Allow},
-		{"nothing known", config.Unknown("no flags"), &alice, &listPods, Moment{View: view}, None, "", "no opinion, unknown", LackConfig, None},
-		{"too many to follow", tooMany, &alice, &listPods, Moment{View: view}, None, "", "no opinion, unknown", LackConfig, None},
-		{"a policy file not given", noFile, &bob, &listPods, Moment{View: view}, None, "", "no opinion, unknown, no opinion", LackConfig, None},
-		{"a policy file not given, RBAC allows", noFile, &alice, &listPods, Moment{View: view}, Allow, "rbac", "no opinion, unknown, allow", 0, Allow},
-		{"a webhook in front", webhooked(nil, "NoOpinion", config.RBAC), &alice, &listPods, Moment{View: view}, Allow, "rbac", "no opinion, unknown, allow", 0, None},
-		{"a webhook left out", webhooked([]string{`request.user == "zoe"`}, "Deny", config.RBAC), &alice, &listPods, Moment{View: view}, Allow, "rbac", "no opinion, skipped, allow", 0, Allow},
-		{"a condition that fails and refuses", webhooked([]string{`request.resourceAttributes.name == ""`}, "Deny", config.RBAC), &alice, &healthz, Moment{View: view}, Error, "", "no opinion, deny, not asked", 0, Error},
-		{"a condition that fails and lets go on", webhooked([]string{`request.resourceAttributes.name == ""`}, "NoOpinion", config.RBAC), &alice, &healthz, Moment{View: view}, Error, "", "no opinion, failed, no opinion", 0, Error},
-		{"one that fails, one that is false", webhooked([]string{`request.resourceAttributes.name == ""`, `false`}, "Deny", config.RBAC), &alice, &healthz, Moment{View: view}, Forbid, "", "no opinion, skipped, no opinion", 0, Forbid},
-		{"a condition that does not compile", webhooked([]string{`no such thing`}, "Deny", config.RBAC), &alice, &listPods, Moment{View: view}, Allow, "rbac", "no opinion, unknown, allow", 0, None},
+		{"nothing configured", nil, &alice, &listPods, Moment{View: view}, verdict.DecisionAllow, "rbac", "no opinion, no opinion, allow", 0, verdict.DecisionAllow},
+		{"masters first", server(config.AlwaysDeny), &root, &getOne, Moment{}, verdict.DecisionAllow, "masters", "allow, not asked", 0, verdict.DecisionAllow},
+		{"always allow", server(config.AlwaysAllow), &bob, &getOne, Moment{}, verdict.DecisionAllow, "alwaysallow", "no opinion, allow", 0, verdict.DecisionAllow},
+		{"nobody", server(), &bob, &getOne, Moment{}, verdict.DecisionForbid, "", "no opinion", 0, verdict.DecisionForbid},
+		{"a pod of the node", nil, &kubelet, &getOne, Moment{View: view, Graph: pods(graph.Present)}, verdict.DecisionAllow, "node", "no opinion, allow, not asked", 0, verdict.DecisionAllow},
+		{"no pod of the node", nil, &kubelet, &getOne, Moment{View: view, Graph: pods(graph.Absent)}, verdict.DecisionForbid, "", "no opinion, no opinion, no opinion", 0, verdict.DecisionForbid},
+		{"pods not known", nil, &kubelet, &getOne, Moment{View: view}, verdict.DecisionNone, "", "no opinion, unknown, no opinion", LackNodeGraph, verdict.DecisionNone},
+		{"pods not known, allowed anyway", server(config.Node, config.AlwaysAllow), &kubelet, &getOne, Moment{View: view}, verdict.DecisionAllow, "alwaysallow", "no opinion, unknown, allow", 0, verdict.DecisionAllow},
+		{"no state", nil, &alice, &listPods, Moment{}, verdict.DecisionNone, "", "no opinion, no opinion, unknown", LackState, verdict.DecisionNone},
+		{"no state, allowed behind it", server(config.RBAC, config.AlwaysAllow), &alice, &listPods, Moment{}, verdict.DecisionAllow, "alwaysallow", "no opinion, unknown, allow", 0, verdict.DecisionAllow},
+		{"an unknown binding", nil, &bob, &listPods, Moment{View: &unsure}, verdict.DecisionNone, "", "no opinion, no opinion, unknown", LackObject, verdict.DecisionNone},
+		{"the super user of old", old, &bob, &getOne, Moment{View: view}, verdict.DecisionAllow, "rbac", "no opinion, allow", 0, verdict.DecisionAllow},
+		{"an authorizer nobody knows", strange, &alice, &listPods, Moment{View: view}, verdict.DecisionNone, "", "no opinion, unknown, not asked", LackConfig, verdict.DecisionNone},
+		{"masters before what nobody knows", config.Unknown("no flags"), &root, &listPods, Moment{View: view}, verdict.DecisionAllow, "masters", "allow, not asked", 0, verdict.DecisionAllow},
+		{"nothing known", config.Unknown("no flags"), &alice, &listPods, Moment{View: view}, verdict.DecisionNone, "", "no opinion, unknown", LackConfig, verdict.DecisionNone},
+		{"too many to follow", tooMany, &alice, &listPods, Moment{View: view}, verdict.DecisionNone, "", "no opinion, unknown", LackConfig, verdict.DecisionNone},
+		{"a policy file not given", noFile, &bob, &listPods, Moment{View: view}, verdict.DecisionNone, "", "no opinion, unknown, no opinion", LackConfig, verdict.DecisionNone},
+		{"a policy file not given, RBAC allows", noFile, &alice, &listPods, Moment{View: view}, verdict.DecisionAllow, "rbac", "no opinion, unknown, allow", 0, verdict.DecisionAllow},
+		{"a webhook in front", webhooked(nil, "NoOpinion", config.RBAC), &alice, &listPods, Moment{View: view}, verdict.DecisionAllow, "rbac", "no opinion, unknown, allow", 0, verdict.DecisionNone},
+		{"a webhook left out", webhooked([]string{`request.user == "zoe"`}, "Deny", config.RBAC), &alice, &listPods, Moment{View: view}, verdict.DecisionAllow, "rbac", "no opinion, skipped, allow", 0, verdict.DecisionAllow},
+		{"a condition that fails and refuses", webhooked([]string{`request.resourceAttributes.name == ""`}, "Deny", config.RBAC), &alice, &healthz, Moment{View: view}, verdict.DecisionError, "", "no opinion, deny, not asked", 0, verdict.DecisionError},
+		{"a condition that fails and lets go on", webhooked([]string{`request.resourceAttributes.name == ""`}, "NoOpinion", config.RBAC), &alice, &healthz, Moment{View: view}, verdict.DecisionError, "", "no opinion, failed, no opinion", 0, verdict.DecisionError},
+		{"one that fails, one that is false", webhooked([]string{`request.resourceAttributes.name == ""`, `false`}, "Deny", config.RBAC), &alice, &healthz, Moment{View: view}, verdict.DecisionForbid, "", "no opinion, skipped, no opinion", 0, verdict.DecisionForbid},
+		{"a condition that does not compile", webhooked([]string{`no such thing`}, "Deny", config.RBAC), &alice, &listPods, Moment{View: view}, verdict.DecisionAllow, "rbac", "no opinion, unknown, allow", 0, verdict.DecisionNone},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := New(tc.cfg)
@@ -128,7 +128,7 @@ func TestAuthorize(t *testing.T) {
 				if ans.Decision != tc.want || ans.Authorizer != tc.by || ans.Lack != tc.lack || ans.Certain() != tc.certain || strings.Join(answers, ", ") != tc.answers {
 					t.Errorf("%s by %q, lack %d, certainly %s: %s", ans.Decision, ans.Authorizer, ans.Lack, ans.Certain(), strings.Join(answers, ", "))
 				}
-				if missing := len(ans.Missing()) > 0; missing != (tc.certain == None) {
+				if missing := len(ans.Missing()) > 0; missing != (tc.certain == verdict.DecisionNone) {
 					t.Errorf("missing %q", ans.Missing())
 				}
 			}
@@ -145,18 +145,18 @@ func TestDelegated(t *testing.T) {
 		name string
 		kube *config.APIServer
 		user *event.User
-		a    request.Attributes
-		want Decision
+		a    verdict.Attributes
+		want verdict.Decision
 		by   string
 		fail bool
 	}{
-		{"masters", nil, &root, getOne, Allow, Masters, false},
-		{"a path", nil, &bob, healthz, Allow, Paths, false},
-		{"below a path", nil, &bob, request.Attributes{Verb: "get", Path: "/livez/ping"}, Allow, Paths, false},
-		{"beside a path", nil, &bob, request.Attributes{Verb: "get", Path: "/healthz/ping"}, Forbid, "", true},
-		{"not the path of a resource", nil, &bob, request.Attributes{ResourceRequest: true, Verb: "get", Path: "/healthz", Resource: "x"}, Forbid, "", true},
-		{"as the kube-apiserver says", nil, &alice, listPods, Allow, RBACName, true},
-		{"which fails", failing, &bob, request.Attributes{Verb: "get", Path: "/metrics"}, Forbid, "", true},
+		{"masters", nil, &root, getOne, verdict.DecisionAllow, verdict.AuthorizerMasters, false},
+		{"a path", nil, &bob, healthz, verdict.DecisionAllow, verdict.AuthorizerPaths, false},
+		{"below a path", nil, &bob, verdict.Attributes{Verb: "get", Path: "/livez/ping"}, verdict.DecisionAllow, verdict.AuthorizerPaths, false},
+		{"beside a path", nil, &bob, verdict.Attributes{Verb: "get", Path: "/healthz/ping"}, verdict.DecisionForbid, "", true},
+		{"not the path of a resource", nil, &bob, verdict.Attributes{ResourceRequest: true, Verb: "get", Path: "/healthz", Resource: "x"}, verdict.DecisionForbid, "", true},
+		{"as the kube-apiserver says", nil, &alice, listPods, verdict.DecisionAllow, verdict.AuthorizerRBAC, true},
+		{"which fails", failing, &bob, verdict.Attributes{Verb: "get", Path: "/metrics"}, verdict.DecisionForbid, "", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := Delegated(cfg, tc.kube)
@@ -176,11 +176,11 @@ func TestNodesOfOldVersions(t *testing.T) {
 	old := server(config.Node)
 	old.Minor = 31
 	for name, c := range map[string]*Chain{"configured": New(old), "assumed": Assume(31)} {
-		if ans := c.Authorize(&kubelet, &listPods, &Moment{View: policy(t)}, nil); ans.Authorizer != NodeName {
+		if ans := c.Authorize(&kubelet, &listPods, &Moment{View: policy(t)}, nil); ans.Authorizer != verdict.AuthorizerNode {
 			t.Errorf("%s: %s by %q", name, ans.Decision, ans.Authorizer)
 		}
 	}
-	if ans := New(nil).Authorize(&kubelet, &listPods, &Moment{View: policy(t)}, nil); ans.Decision != Forbid {
+	if ans := New(nil).Authorize(&kubelet, &listPods, &Moment{View: policy(t)}, nil); ans.Decision != verdict.DecisionForbid {
 		t.Errorf("a current version: %s by %q", ans.Decision, ans.Authorizer)
 	}
 }
@@ -188,7 +188,7 @@ func TestNodesOfOldVersions(t *testing.T) {
 // TestStepsAreShared: verdicts that say the same of the chain share one slice, others do not.
 func TestStepsAreShared(t *testing.T) {
 	c, m := New(nil), &Moment{View: policy(t)}
-	steps := func(u *event.User, a *request.Attributes) []Step {
+	steps := func(u *event.User, a *verdict.Attributes) []verdict.ChainStep {
 		ans := c.Authorize(u, a, m, nil)
 		return ans.Steps()
 	}
@@ -250,7 +250,7 @@ func BenchmarkAuthorize(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				ans := c.Authorize(&alice, &listPods, m, buf)
-				if ans.Decision != Allow || len(ans.Steps()) == 0 {
+				if ans.Decision != verdict.DecisionAllow || len(ans.Steps()) == 0 {
 					b.Fatal(ans.Decision)
 				}
 			}

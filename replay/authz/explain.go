@@ -11,6 +11,7 @@ import (
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/authz/node"
 	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Shortfall is what one authorizer of a chain would have needed to allow a request, for
@@ -30,7 +31,7 @@ type Shortfall struct {
 
 // Explain says of every authorizer of the chain what it would have needed to allow a request,
 // with at most limit nearest misses of each kind. It is not made for the hot path.
-func (c *Chain) Explain(u *event.User, a *request.Attributes, m *Moment, limit int) []Shortfall {
+func (c *Chain) Explain(u *event.User, a *verdict.Attributes, m *Moment, limit int) []Shortfall {
 	ans := c.Authorize(u, a, m, nil)
 	steps := ans.Steps()
 	out := make([]Shortfall, len(steps))
@@ -38,12 +39,12 @@ func (c *Chain) Explain(u *event.User, a *request.Attributes, m *Moment, limit i
 		l := &c.links[i]
 		s := Shortfall{Authorizer: l.name, Answer: steps[i].Answer}
 		switch steps[i].Answer {
-		case AnswerAllow:
+		case verdict.AnswerAllow:
 			s.Text = "allows it"
 			if ans.Line > 0 {
 				s.Text += " by line " + strconv.Itoa(ans.Line) + " of its policy file"
 			}
-		case AnswerNotAsked:
+		case verdict.AnswerNotAsked:
 			s.Text = "is not asked: " + ans.Authorizer + " decides"
 			if ans.by < 0 {
 				s.Text = "whether it is asked is not known"
@@ -56,7 +57,7 @@ func (c *Chain) Explain(u *event.User, a *request.Attributes, m *Moment, limit i
 	return out
 }
 
-func (l *link) shortfall(s *Shortfall, ans *Answer, u *event.User, a *request.Attributes, m *Moment, limit int) {
+func (l *link) shortfall(s *Shortfall, ans *Answer, u *event.User, a *verdict.Attributes, m *Moment, limit int) {
 	switch l.kind {
 	case kindMasters:
 		s.Text = "the user is not in the group " + authn.GroupMasters
@@ -80,7 +81,7 @@ func (l *link) shortfall(s *Shortfall, ans *Answer, u *event.User, a *request.At
 		if text := ans.RBAC.Reason(); text != "" {
 			s.Text += " (" + text + ")"
 		}
-		if s.Answer == AnswerUnknown {
+		if s.Answer == verdict.AnswerUnknown {
 			s.Text = "not known: " + l.whatIsUnseen(ans)
 		}
 		if m.View != nil {
@@ -112,8 +113,8 @@ func (l *link) whatIsUnseen(ans *Answer) string {
 }
 
 // hookShortfall names the match condition that keeps a webhook out, or what became of it.
-func (l *link) hookShortfall(answer string, u *event.User, a *request.Attributes) string {
-	if answer == AnswerUnknown {
+func (l *link) hookShortfall(answer string, u *event.User, a *verdict.Attributes) string {
+	if answer == verdict.AnswerUnknown {
 		return "is asked; its answer is in no log (" + l.missing() + ")"
 	}
 	for _, r := range l.hook.matcher.CompilationResults {
@@ -123,11 +124,11 @@ func (l *link) hookShortfall(answer string, u *event.User, a *request.Attributes
 		state := one.evaluate(u, a)
 		expression := r.ExpressionAccessor.GetExpression()
 		switch {
-		case answer == AnswerSkipped && state == hookSkipped:
+		case answer == verdict.AnswerSkipped && state == hookSkipped:
 			return "is not asked: the match condition " + expression + " is false"
-		case answer != AnswerSkipped && state == hookFailed && l.hook.deny:
+		case answer != verdict.AnswerSkipped && state == hookFailed && l.hook.deny:
 			return "refuses it, because the match condition " + expression + " failed"
-		case answer != AnswerSkipped && state == hookFailed:
+		case answer != verdict.AnswerSkipped && state == hookFailed:
 			return "is passed over, because the match condition " + expression + " failed"
 		}
 	}
@@ -135,7 +136,7 @@ func (l *link) hookShortfall(answer string, u *event.User, a *request.Attributes
 }
 
 // almost words the lines that are for a user and differ from what he asks for in one thing.
-func (x *abacIndex) almost(u *event.User, a *request.Attributes, limit int) (out []string) {
+func (x *abacIndex) almost(u *event.User, a *verdict.Attributes, limit int) (out []string) {
 	for i := range x.policy.Lines {
 		line := x.policy.Lines[i]
 		subject, ok := subjectOf(&line, x.minor)
@@ -145,7 +146,7 @@ func (x *abacIndex) almost(u *event.User, a *request.Attributes, limit int) (out
 		single := newLines()
 		single.add(&line, 1)
 		lacks := ""
-		try := func(what string, changed request.Attributes) {
+		try := func(what string, changed verdict.Attributes) {
 			q := abacQuery{a: &changed, reading: reads(changed.Verb)}
 			if q.ask(single); q.first > 0 && lacks == "" {
 				lacks = what

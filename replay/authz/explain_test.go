@@ -6,8 +6,8 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/config"
-	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state/graph"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 func TestExplain(t *testing.T) {
@@ -19,11 +19,11 @@ func TestExplain(t *testing.T) {
 		{Line: 6, User: "alice", Resource: "pods", Namespace: "a", APIGroup: "*"},
 		{Line: 7, User: "alice", NonResourcePath: "/readyz"},
 	}}
-	remove := request.Attributes{ResourceRequest: true, Verb: "delete", APIVersion: "v1", Resource: "secrets", Namespace: "a", Name: "s"}
+	remove := verdict.Attributes{ResourceRequest: true, Verb: "delete", APIVersion: "v1", Resource: "secrets", Namespace: "a", Name: "s"}
 	for name, tc := range map[string]struct {
 		cfg  *config.APIServer
 		user *event.User
-		a    *request.Attributes
+		a    *verdict.Attributes
 		m    Moment
 		want []string // of each authorizer
 	}{
@@ -64,7 +64,7 @@ func TestExplain(t *testing.T) {
 				if text != tc.want[i] {
 					t.Errorf("got  %s\nwant %s", text, tc.want[i])
 				}
-				if (s.RBAC != nil) != (s.Authorizer == RBACName && tc.m.View != nil) {
+				if (s.RBAC != nil) != (s.Authorizer == verdict.AuthorizerRBAC && tc.m.View != nil) {
 					t.Errorf("%s: RBAC's misses %v", s.Authorizer, s.RBAC)
 				}
 			}

@@ -1,6 +1,10 @@
 package authz
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/retrial-io/retrial/replay/reason"
+)
 
 // delegateName is what a server that asks its kube-apiserver names that in its reasons.
 const delegateName = "kubernetes.io/webhook"
@@ -72,9 +76,9 @@ func (ans *Answer) refusesAs(reason string, names bool) bool {
 func (ans *Answer) silence(l *link) string {
 	switch l.kind {
 	case kindAlwaysDeny:
-		return reasonAlwaysDeny
+		return reason.AlwaysDeny
 	case kindABAC:
-		return reasonABAC
+		return reason.ABAC
 	case kindNode:
 		return ans.node.Reason
 	}

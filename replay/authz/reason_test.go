@@ -5,6 +5,7 @@ import (
 
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/state/graph"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestReasonsNameTheirAuthorizer: since 1.37 the reason of a refusal has the authorizer's name
@@ -40,7 +41,7 @@ func TestReasonsNameTheirAuthorizer(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ans := tc.c.Authorize(&kubelet, &getOne, &m, nil)
-			if ans.Decision != Forbid {
+			if ans.Decision != verdict.DecisionForbid {
 				t.Fatalf("%v, want a refusal", ans.Decision)
 			}
 			for _, reason := range tc.given {

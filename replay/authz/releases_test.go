@@ -20,9 +20,9 @@ import (
 	"github.com/retrial-io/retrial/replay/authz/node"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/release"
-	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/graph"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // releaseRecording is what make oracle-versions writes of a release.
@@ -286,14 +286,14 @@ func (c *releaseCluster) line(t *testing.T, l *releaseLine) bool {
 // compare asks the replica; it returns how it differs, or "".
 func (c *releaseCluster) compare(l *releaseLine, allowed bool, reason string) string {
 	u := event.User{Username: l.User, Groups: l.Groups}
-	a := request.Attributes{
+	a := verdict.Attributes{
 		ResourceRequest: l.Resource != "", APIVersion: "v1", Verb: l.Verb, APIGroup: l.APIGroup, Resource: l.Resource, Subresource: l.Subresource,
 		Namespace: l.Namespace, Name: l.Name, Path: l.Path, FieldSelector: l.FieldSelector,
 	}
 	ans := c.chain.Authorize(&u, &a, &authz.Moment{At: time.Unix(0, c.now), View: c.view, Graph: node.Graph(c.graph)}, nil)
-	want := authz.Forbid
+	want := verdict.DecisionForbid
 	if allowed {
-		want = authz.Allow
+		want = verdict.DecisionAllow
 	}
 	if ans.Decision == want && ans.Gives(reason, nil) {
 		return ""

@@ -1,26 +1,10 @@
 package authz
 
-import "sync/atomic"
+import (
+	"sync/atomic"
 
-// Answers of an authorizer in a Step.
-const (
-	AnswerAllow     = "allow"
-	AnswerNoOpinion = "no opinion" // it leaves the question to the next
-	AnswerUnknown   = "unknown"    // it was asked; something needed to answer is not known
-	AnswerNotAsked  = "not asked"  // an earlier authorizer decided
-	AnswerSkipped   = "skipped"    // a webhook's match conditions leave the request out
-	AnswerFailed    = "failed"     // a match condition failed, and the policy is to go on
-	AnswerDeny      = "deny"       // a match condition failed, and the policy is to refuse
+	"github.com/retrial-io/retrial/verdict"
 )
-
-// Step is what one authorizer of a chain answered.
-type Step struct {
-	Authorizer string `json:"authorizer"` // by its name in the configuration
-	Answer     string `json:"answer"`     // one of the Answer constants
-	// Reason is what it adds to the reason of a refusal; of an unknown answer, what is
-	// missing. RBAC's reasons for an allow are those of its grants.
-	Reason string `json:"reason,omitempty"`
-}
 
 // maxRemembered bounds the answers a chain remembers the wording of.
 const maxRemembered = 64
@@ -33,12 +17,12 @@ type stepMemory struct {
 
 type wordedSteps struct {
 	code  uint64
-	steps []Step
+	steps []verdict.ChainStep
 }
 
 // Steps returns every authorizer in the order in which they are asked with its answer. The
 // slice is shared and must not be modified.
-func (ans *Answer) Steps() []Step {
+func (ans *Answer) Steps() []verdict.ChainStep {
 	c := ans.chain
 	if ans.node.Reason != "" || ans.node.Missing != "" || len(ans.unseen) > 0 || ans.by < 0 && len(ans.RBAC.Missing) > 0 {
 		return ans.wordSteps()
@@ -66,29 +50,29 @@ func (ans *Answer) Steps() []Step {
 	return steps
 }
 
-func (ans *Answer) wordSteps() []Step {
-	steps := make([]Step, len(ans.chain.links))
+func (ans *Answer) wordSteps() []verdict.ChainStep {
+	steps := make([]verdict.ChainStep, len(ans.chain.links))
 	for i := range steps {
 		l := &ans.chain.links[i]
-		s := Step{Authorizer: l.name, Answer: AnswerNotAsked}
+		s := verdict.ChainStep{Authorizer: l.name, Answer: verdict.AnswerNotAsked}
 		switch ans.state(i) {
 		case noOpinion:
-			s.Answer = AnswerNoOpinion
+			s.Answer = verdict.AnswerNoOpinion
 			if l.kind != kindRBAC {
 				s.Reason = ans.silence(l)
 			} else if ans.by < 0 {
 				s.Reason = ans.RBAC.Reason()
 			}
 		case allowed:
-			s.Answer = AnswerAllow
+			s.Answer = verdict.AnswerAllow
 		case denied:
-			s.Answer = AnswerDeny
+			s.Answer = verdict.AnswerDeny
 		case skipped:
-			s.Answer = AnswerSkipped
+			s.Answer = verdict.AnswerSkipped
 		case broken:
-			s.Answer = AnswerFailed
+			s.Answer = verdict.AnswerFailed
 		case unknown:
-			s.Answer, s.Reason = AnswerUnknown, ans.unknownReason(l)
+			s.Answer, s.Reason = verdict.AnswerUnknown, ans.unknownReason(l)
 		}
 		steps[i] = s
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/reason"
 	"github.com/retrial-io/retrial/replay/state"
 )
 
@@ -74,7 +75,7 @@ func couldAllow(view *state.View, request *rbacindex.Attributes, res *rbacindex.
 func UnknownName(k rbacindex.Key) string {
 	switch {
 	case k.Name != "":
-		return ObjectName(k)
+		return reason.ObjectName(k)
 	case k.Namespace != "":
 		return k.Kind.String() + "s in " + k.Namespace
 	}
@@ -88,13 +89,5 @@ func DoubtedName(view *state.View, k rbacindex.Key) string {
 	if view.IsPart(k) {
 		why = state.PartRecorded
 	}
-	return ObjectName(k) + " (" + why + ")"
-}
-
-// ObjectName words the key of an object: its kind, and its name behind its namespace.
-func ObjectName(k rbacindex.Key) string {
-	if k.Namespace == "" {
-		return k.Kind.String() + " " + k.Name
-	}
-	return k.Kind.String() + " " + k.Namespace + "/" + k.Name
+	return reason.ObjectName(k) + " (" + why + ")"
 }

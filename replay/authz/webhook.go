@@ -13,7 +13,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/config"
-	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // webhook tells whether a webhook authorizer would be asked. What it answers no log says. It
@@ -61,7 +61,7 @@ func newWebhook(o *config.WebhookOptions, cfg *config.APIServer) (w *webhook, un
 	return w, ""
 }
 
-func (w *webhook) asked(u *event.User, a *request.Attributes) hookState {
+func (w *webhook) asked(u *event.User, a *verdict.Attributes) hookState {
 	if w.matcher == nil {
 		return hookAsked
 	}
@@ -69,7 +69,7 @@ func (w *webhook) asked(u *event.User, a *request.Attributes) hookState {
 }
 
 // evaluate runs the match conditions.
-func (w *webhook) evaluate(u *event.User, a *request.Attributes) hookState {
+func (w *webhook) evaluate(u *event.User, a *verdict.Attributes) hookState {
 	review := authorizationv1.SubjectAccessReview{Spec: w.spec(u, a)}
 	switch matches, err := w.matcher.Eval(context.Background(), &review); {
 	case err != nil:
@@ -81,7 +81,7 @@ func (w *webhook) evaluate(u *event.User, a *request.Attributes) hookState {
 }
 
 // spec is what a webhook would be asked.
-func (w *webhook) spec(u *event.User, a *request.Attributes) authorizationv1.SubjectAccessReviewSpec {
+func (w *webhook) spec(u *event.User, a *verdict.Attributes) authorizationv1.SubjectAccessReviewSpec {
 	s := authorizationv1.SubjectAccessReviewSpec{User: u.Username, UID: u.UID, Groups: u.Groups}
 	if len(u.Extra) > 0 {
 		s.Extra = make(map[string]authorizationv1.ExtraValue, len(u.Extra))

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // hookMemory remembers what match conditions came to. Conditions read a few fields of a review
@@ -76,7 +76,7 @@ func (m *hookMemory) reads(conditions []string) {
 }
 
 // of returns what is remembered of a request, or evaluates it.
-func (m *hookMemory) of(u *event.User, a *request.Attributes, evaluate func(*event.User, *request.Attributes) hookState) hookState {
+func (m *hookMemory) of(u *event.User, a *verdict.Attributes, evaluate func(*event.User, *verdict.Attributes) hookState) hookState {
 	var buf [longestKey]byte
 	key := m.key(buf[:0], u, a)
 	if len(key) > longestKey {
@@ -93,7 +93,7 @@ func (m *hookMemory) of(u *event.User, a *request.Attributes, evaluate func(*eve
 
 // key appends what the conditions read of a request, each text behind its length. It stops
 // when it has become too long to be remembered.
-func (m *hookMemory) key(key []byte, u *event.User, a *request.Attributes) []byte {
+func (m *hookMemory) key(key []byte, u *event.User, a *verdict.Attributes) []byte {
 	text := func(field uint16, s string) {
 		if m.fields&field != 0 && len(key) <= longestKey {
 			if len(s) > longestKey {

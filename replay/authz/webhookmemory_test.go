@@ -8,7 +8,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/config"
-	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestHookMemory puts many requests to webhooks that remember and to the conditions
@@ -44,9 +44,9 @@ func TestHookMemory(t *testing.T) {
 				for range r.IntN(2) {
 					u.Extra = append(u.Extra, event.ExtraEntry{Key: text("k"), Values: []string{text("v"), text("v")}[:1+r.IntN(2)]})
 				}
-				a := request.Attributes{Verb: []string{"get", "list"}[r.IntN(2)], Path: text("/p")}
+				a := verdict.Attributes{Verb: []string{"get", "list"}[r.IntN(2)], Path: text("/p")}
 				if r.IntN(3) > 0 {
-					a = request.Attributes{ResourceRequest: true, Verb: a.Verb, APIGroup: []string{"", "apps"}[r.IntN(2)], APIVersion: text("v"), Resource: []string{"pods", "nodes"}[r.IntN(2)],
+					a = verdict.Attributes{ResourceRequest: true, Verb: a.Verb, APIGroup: []string{"", "apps"}[r.IntN(2)], APIVersion: text("v"), Resource: []string{"pods", "nodes"}[r.IntN(2)],
 						Subresource: []string{"", "log"}[r.IntN(2)], Namespace: text("n"), Name: text("o"), FieldSelector: []string{"", "a=b", "c=d"}[r.IntN(3)]}
 				}
 				got, want := w.asked(&u, &a), w.evaluate(&u, &a)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // corpus returns the directory of recordings that are not part of the repository.
@@ -29,7 +30,7 @@ func fileInput(path string) Input {
 // judgement is what a run says of one request.
 type judgement struct {
 	event   *event.Event
-	verdict *replay.Verdict
+	verdict *verdict.Verdict
 }
 
 func run(t testing.TB, o Options) (*Summary, []judgement) {
@@ -38,7 +39,7 @@ func run(t testing.TB, o Options) (*Summary, []judgement) {
 		o.Engine = replay.New(replay.Config{Version: "test"})
 	}
 	var out []judgement
-	o.Sink = func(e *event.Event, v *replay.Verdict) error {
+	o.Sink = func(e *event.Event, v *verdict.Verdict) error {
 		out = append(out, judgement{e, v})
 		return nil
 	}
@@ -59,18 +60,18 @@ func TestCorpus(t *testing.T) {
 	var drift, graph, other int
 	for _, j := range all {
 		v := j.verdict
-		if v.Outcome == replay.OutcomeMatch || v.Outcome == replay.OutcomeNotJudged {
+		if v.Outcome == verdict.OutcomeMatch || v.Outcome == verdict.OutcomeNotJudged {
 			continue
 		}
-		if v.Class != replay.ClassNodeGraph {
+		if v.Class != verdict.ClassNodeGraph {
 			t.Logf("%s %s %q %s %s recorded %s replayed %s: %s", v.Outcome, v.Class, j.event.EffectiveUser().Username, j.event.Verb, j.event.RequestURI, v.Recorded, v.Replayed, v.Cause)
 		}
 		switch {
-		case v.Outcome == replay.OutcomeDrift:
+		case v.Outcome == verdict.OutcomeDrift:
 			drift++
-		case v.Class == replay.ClassNodeGraph:
+		case v.Class == verdict.ClassNodeGraph:
 			graph++
-		case v.Outcome == replay.OutcomeIndeterminate:
+		case v.Outcome == verdict.OutcomeIndeterminate:
 			other++
 		}
 		if v.Cause == "" {

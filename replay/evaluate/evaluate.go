@@ -27,6 +27,7 @@ import (
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Input is one file, stream or set of files read as one.
@@ -66,7 +67,7 @@ type Options struct {
 	Engine *replay.Engine
 	// Sink takes every verdict, in the order in which the requests' judged stages stand in
 	// the inputs, from one goroutine. nil drops them. event and verdict must not be modified.
-	Sink func(e *event.Event, v *replay.Verdict) error
+	Sink func(e *event.Event, v *verdict.Verdict) error
 	// Progress is told the bytes of event lines read, over both passes; nil = not.
 	Progress func(bytes int)
 	// MaxLine is the longest event line in bytes; 0 = 64 MiB.

@@ -16,6 +16,7 @@ import (
 	"github.com/retrial-io/retrial/internal/testfile"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -63,9 +64,9 @@ func TestOneVerdictPerRequest(t *testing.T) {
 			var got []string
 			for _, j := range all {
 				got = append(got, j.event.AuditID+" "+string(j.event.Stage))
-				want := replay.OutcomeMatch
+				want := verdict.OutcomeMatch
 				if j.event.Stage == event.StageRequestReceived {
-					want = replay.OutcomeNotJudged
+					want = verdict.OutcomeNotJudged
 				}
 				if j.verdict.Outcome != want {
 					t.Errorf("%s is %s", j.event.AuditID, j.verdict.Outcome)
@@ -165,7 +166,7 @@ func TestErrors(t *testing.T) {
 		{"state cannot be opened", Options{Engine: eng, Events: []Input{good}, States: []Input{fails}}, "open state bad: disk on fire"},
 		{"state is no state", Options{Engine: eng, Events: []Input{good}, States: []Input{memoryInput("s", []byte(`{"kind":"List","apiVersion":"v1","items":[]}`))}}, "no object of a kind"},
 		{"state is not JSON", Options{Engine: eng, Events: []Input{good}, States: []Input{memoryInput("s", []byte(`kind: List`))}}, "read state s"},
-		{"sink fails", Options{Engine: eng, Events: []Input{good}, Sink: func(*event.Event, *replay.Verdict) error { return broken }}, "write verdict: disk on fire"},
+		{"sink fails", Options{Engine: eng, Events: []Input{good}, Sink: func(*event.Event, *verdict.Verdict) error { return broken }}, "write verdict: disk on fire"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -204,7 +205,7 @@ func TestSecondsAndProgress(t *testing.T) {
 func TestFullRecording(t *testing.T) {
 	sum, all := run(t, Options{FromEmpty: true, Events: []Input{fileInput(filepath.Join(corpus(t), "full-requestresponse.jsonl"))}})
 	for _, j := range all {
-		if v := j.verdict; v.Outcome == replay.OutcomeDrift || (v.Outcome == replay.OutcomeIndeterminate && v.Class != replay.ClassNodeGraph) {
+		if v := j.verdict; v.Outcome == verdict.OutcomeDrift || (v.Outcome == verdict.OutcomeIndeterminate && v.Class != verdict.ClassNodeGraph) {
 			t.Errorf("%s %s %s: %s", v.Outcome, v.Class, j.event.RequestURI, v.Cause)
 		}
 	}

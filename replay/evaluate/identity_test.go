@@ -220,9 +220,9 @@ type tampering struct {
 }
 
 func tamperings() []tampering {
-	bound := func(e *event.Event) bool { return len(e.User.Extra.Get(authn.ExtraPodUID)) > 0 }
+	bound := func(e *event.Event) bool { return len(e.User.Extra.Get(event.ExtraPodUID)) > 0 }
 	account := func(e *event.Event) bool {
-		return strings.HasPrefix(e.User.Username, authn.PrefixServiceAccount) && len(e.User.Extra.Get(authn.ExtraCredentialID)) > 0
+		return strings.HasPrefix(e.User.Username, authn.PrefixServiceAccount) && len(e.User.Extra.Get(event.ExtraCredentialID)) > 0
 	}
 	static := func(e *event.Event) bool { return len(e.User.Extra) == 0 && strings.HasPrefix(e.User.UID, "uid-a-") }
 	loop := func(e *event.Event) bool { return e.User.Username == authn.UserLoopback }
@@ -250,11 +250,11 @@ func tamperings() []tampering {
 		{"service account with another uid", account, func(e *event.Event) { e.User.UID = "00000000-0000-4000-8000-000000000000" }, []string{authn.FindingSAUID, authn.FindingSAUnknown}},
 		{"service account with a group more", account, group("system:masters"), []string{authn.FindingSAGroups}},
 		{"service account of another name", account, func(e *event.Event) { e.User.Username += "-x" }, []string{authn.FindingSAUnknown, authn.FindingSAUID}},
-		{"service account with an unissued token", account, set(authn.ExtraCredentialID, "JTI=00000000-0000-4000-8000-000000000000"), []string{authn.FindingJTIUnissued}},
-		{"service account without a token", account, drop(authn.ExtraCredentialID), []string{authn.FindingSANoCredential}},
-		{"pod's token of another pod", bound, set(authn.ExtraPodUID, "00000000-0000-4000-8000-000000000000"), []string{authn.FindingSAPodUnknown}},
-		{"pod's token of another node", bound, set(authn.ExtraNodeName, "node-9"), []string{authn.FindingSANode}},
-		{"pod's token with half a pod", bound, drop(authn.ExtraPodName), []string{authn.FindingSAPodPartial}},
+		{"service account with an unissued token", account, set(event.ExtraCredentialID, "JTI=00000000-0000-4000-8000-000000000000"), []string{authn.FindingJTIUnissued}},
+		{"service account without a token", account, drop(event.ExtraCredentialID), []string{authn.FindingSANoCredential}},
+		{"pod's token of another pod", bound, set(event.ExtraPodUID, "00000000-0000-4000-8000-000000000000"), []string{authn.FindingSAPodUnknown}},
+		{"pod's token of another node", bound, set(event.ExtraNodeName, "node-9"), []string{authn.FindingSANode}},
+		{"pod's token with half a pod", bound, drop(event.ExtraPodName), []string{authn.FindingSAPodPartial}},
 		{"static user with another uid", static, func(e *event.Event) { e.User.UID = "uid-x" }, []string{authn.FindingStaticUID}},
 		{"static user with a group more", static, group("team:root"), []string{authn.FindingStaticGroups}},
 		{"apiserver's own token from elsewhere", loop, func(e *event.Event) { e.SourceIPs = []string{"192.0.2.66"} }, []string{authn.FindingLoopback}},

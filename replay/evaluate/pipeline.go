@@ -12,6 +12,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 const (
@@ -68,7 +69,7 @@ type item struct {
 	event   *event.Event
 	request event.Hash128
 	key     event.Hash128
-	verdict *replay.Verdict
+	verdict *verdict.Verdict
 }
 
 // decoded reads every event input, decodes its lines in parallel and gives the batches to

@@ -17,6 +17,7 @@ import (
 	"github.com/retrial-io/retrial/internal/policyshape"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // shaped is a cluster with a generated policy, and what judging costs there.
@@ -263,7 +264,7 @@ func (c *shaped) judge(t *testing.T, e *event.Event) {
 	took := time.Duration(threadTime(t) - began)
 	runtime.ReadMemStats(&after)
 	c.events++
-	if v.Class == replay.ClassCostly {
+	if v.Class == verdict.ClassCostly {
 		c.costly++
 	}
 	what := e.Verb + " " + e.RequestURI[:min(80, len(e.RequestURI))] + " by " + e.User.Username

@@ -12,7 +12,7 @@ import (
 	"github.com/retrial-io/retrial/internal/sample"
 	"github.com/retrial-io/retrial/internal/testfile"
 	"github.com/retrial-io/retrial/replay"
-	"github.com/retrial-io/retrial/replay/implied"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // memoryInput is an input that is read from memory.
@@ -48,13 +48,13 @@ func TestSlice(t *testing.T) {
 	for _, j := range all {
 		v := j.verdict
 		switch {
-		case v.Outcome == replay.OutcomeDrift, v.Outcome == replay.OutcomeIndeterminate && v.Class != replay.ClassNodeGraph:
+		case v.Outcome == verdict.OutcomeDrift, v.Outcome == verdict.OutcomeIndeterminate && v.Class != verdict.ClassNodeGraph:
 			t.Errorf("%s %s %s: %s", v.Outcome, v.Class, j.event.RequestURI, v.Cause)
-		case v.Outcome != replay.OutcomeMatch && (v.Class == "" || v.Cause == "" || replay.Explain(v.Class) == ""):
+		case v.Outcome != verdict.OutcomeMatch && (v.Class == "" || v.Cause == "" || verdict.Explain(v.Class) == ""):
 			t.Errorf("%s %s: class %q, cause %q", v.Outcome, j.event.RequestURI, v.Class, v.Cause)
-		case v.Outcome == replay.OutcomeMatch && v.Replayed != v.Recorded:
+		case v.Outcome == verdict.OutcomeMatch && v.Replayed != v.Recorded:
 			t.Errorf("match of recorded %s and replayed %s", v.Recorded, v.Replayed)
-		case v.Admission.NamespaceLifecycle == replay.LifecycleDrift:
+		case v.Admission.NamespaceLifecycle == verdict.LifecycleDrift:
 			t.Errorf("namespace lifecycle drifts: %s %s", j.event.Verb, j.event.RequestURI)
 		}
 	}
@@ -107,18 +107,18 @@ func blind(t *testing.T, o Options) {
 // decision is everything the replica decides, as text. That an update or patch made its object, and with
 // it what was there before, and what a refused impersonation was refused for, is in the response
 // alone.
-func decision(v *replay.Verdict) string {
+func decision(v *verdict.Verdict) string {
 	text := fmt.Sprint(v.Replayed, v.Authorizer, v.Grants, v.Errors, v.Attributes)
-	if c := v.Impersonation; c != nil && c.Recorded == replay.DecisionAllow {
+	if c := v.Impersonation; c != nil && c.Recorded == verdict.DecisionAllow {
 		text += fmt.Sprint(*c)
 	}
-	if v.Replayed == replay.DecisionForbid {
+	if v.Replayed == verdict.DecisionForbid {
 		return text // implies nothing
 	}
 	for _, c := range v.Implied {
-		refused := c.Check == implied.Impersonation && v.Impersonation.Recorded == replay.DecisionForbid
-		if c.Check != implied.CreateOnUpdate && !refused {
-			c.Recorded = replay.DecisionNone
+		refused := c.Check == verdict.CheckImpersonation && v.Impersonation.Recorded == verdict.DecisionForbid
+		if c.Check != verdict.CheckCreateOnUpdate && !refused {
+			c.Recorded = verdict.DecisionNone
 			if v.Attributes.Verb == "update" || v.Attributes.Verb == "patch" {
 				c.Perhaps = ""
 			}

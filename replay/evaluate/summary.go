@@ -9,6 +9,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // maxMalformed bounds the malformed lines a summary lists; all are counted.
@@ -126,7 +127,7 @@ func (s *Summary) trail(t *authn.Trail, twins *authn.Twins) {
 }
 
 // addFindings adds what several events show to the verdict on one of them.
-func addFindings(v *replay.Verdict, found []authn.Finding) {
+func addFindings(v *verdict.Verdict, found []authn.Finding) {
 	for i := range found {
 		if !slices.Contains(v.Identity, found[i].Name) {
 			v.Identity, v.Evidence = append(v.Identity, found[i].Name), append(v.Evidence, found[i].Evidence)
@@ -135,16 +136,16 @@ func addFindings(v *replay.Verdict, found []authn.Finding) {
 }
 
 // count adds one verdict.
-func (s *Summary) count(v *replay.Verdict) {
+func (s *Summary) count(v *verdict.Verdict) {
 	s.Requests++
 	switch v.Outcome {
-	case replay.OutcomeMatch:
+	case verdict.OutcomeMatch:
 		s.Verdicts.Match++
-	case replay.OutcomeDrift:
+	case verdict.OutcomeDrift:
 		s.Verdicts.Drift++
-	case replay.OutcomeAmbiguous:
+	case verdict.OutcomeAmbiguous:
 		s.Verdicts.Ambiguous++
-	case replay.OutcomeIndeterminate:
+	case verdict.OutcomeIndeterminate:
 		s.Verdicts.Indeterminate++
 	default:
 		s.Verdicts.NotJudged++
@@ -174,11 +175,11 @@ func (s *Summary) finish() {
 	}
 }
 
-// JSONLines returns a Sink that writes each verdict as one line of JSON (replay.Line) with
+// JSONLines returns a Sink that writes each verdict as one line of JSON (verdict.Line) with
 // one Write. The caller buffers and flushes w.
-func JSONLines(w io.Writer) func(*event.Event, *replay.Verdict) error {
+func JSONLines(w io.Writer) func(*event.Event, *verdict.Verdict) error {
 	var buf []byte
-	return func(e *event.Event, v *replay.Verdict) (err error) {
+	return func(e *event.Event, v *verdict.Verdict) (err error) {
 		if buf, err = v.AppendLine(buf[:0], e); err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestTamperedSlice and TestTamperedCorpus falsify a recording and expect exactly the
@@ -37,7 +38,7 @@ func tamperRecords(t *testing.T, o Options, before []judgement, n int, rng *rand
 	var matched []int
 	var reasons []string
 	for i, j := range before {
-		if j.verdict.Outcome != replay.OutcomeMatch {
+		if j.verdict.Outcome != verdict.OutcomeMatch {
 			continue
 		}
 		matched = append(matched, i)
@@ -54,14 +55,14 @@ func tamperRecords(t *testing.T, o Options, before []judgement, n int, rng *rand
 	forged := map[event.Hash128]forgery{}
 	for _, i := range matched[:n] {
 		v := before[i].verdict
-		f := forgery{decision: v.Recorded.String(), reason: v.RecordedReason, class: replay.ClassReason}
+		f := forgery{decision: v.Recorded.String(), reason: v.RecordedReason, class: verdict.ClassReason}
 		switch rng.IntN(3) {
 		case 0: // flipped
-			f.decision, f.reason, f.class = "allow", reasons[rng.IntN(len(reasons))], replay.ClassForbidAllow
-			if v.Recorded == replay.DecisionAllow {
+			f.decision, f.reason, f.class = "allow", reasons[rng.IntN(len(reasons))], verdict.ClassForbidAllow
+			if v.Recorded == verdict.DecisionAllow {
 				f.decision, f.reason = "forbid", ""
 			} else {
-				f.class = replay.ClassAllowForbid
+				f.class = verdict.ClassAllowForbid
 			}
 		case 1: // a reason some other request had
 			for f.reason = reasons[rng.IntN(len(reasons))]; explained(v, f.reason); {
@@ -87,9 +88,9 @@ func tamperRecords(t *testing.T, o Options, before []judgement, n int, rng *rand
 		case !ok && (was.Outcome != is.Outcome || was.Class != is.Class):
 			t.Errorf("untouched %s %s: was %s, is %s: %s", after[i].event.Verb, after[i].event.RequestURI, was.Outcome, is.Outcome, is.Cause)
 		case !ok:
-		case is.Outcome == replay.OutcomeDrift && is.Class == f.class:
+		case is.Outcome == verdict.OutcomeDrift && is.Class == f.class:
 			drifted++
-		case is.Outcome == replay.OutcomeAmbiguous:
+		case is.Outcome == verdict.OutcomeAmbiguous:
 			raced++ // the policy did change around it, and the forgery fits one side
 		default:
 			t.Errorf("forged %s %s to %s %q: %s %s, want drift %s", after[i].event.Verb, after[i].event.RequestURI, f.decision, f.reason, is.Outcome, is.Class, f.class)
@@ -105,7 +106,7 @@ func tamperRecords(t *testing.T, o Options, before []judgement, n int, rng *rand
 }
 
 // explained reports whether one of a verdict's grants has that reason.
-func explained(v *replay.Verdict, reason string) bool {
+func explained(v *verdict.Verdict, reason string) bool {
 	for i := range v.Grants {
 		if v.Grants[i].Reason == reason {
 			return true
@@ -153,16 +154,16 @@ func tamperBindings(t *testing.T, o Options, before []judgement, n int, rng *ran
 			was, is := before[i].verdict, after[i].verdict
 			changed := was.Outcome != is.Outcome || was.Class != is.Class
 			switch {
-			case was.Outcome == replay.OutcomeMatch && strings.HasPrefix(was.RecordedReason, gone.prefix()):
+			case was.Outcome == verdict.OutcomeMatch && strings.HasPrefix(was.RecordedReason, gone.prefix()):
 				affected++
-				if is.Outcome != replay.OutcomeDrift || (is.Class != replay.ClassAllowForbid && is.Class != replay.ClassReason) {
+				if is.Outcome != verdict.OutcomeDrift || (is.Class != verdict.ClassAllowForbid && is.Class != verdict.ClassReason) {
 					t.Errorf("without %v: %s %s is %s %s, want drift", gone, after[i].event.Verb, after[i].event.RequestURI, is.Outcome, is.Class)
 				}
 			case !changed:
-			case is.Class == replay.ClassImpersonation && was.Impersonation != nil && granted(was.Impersonation.Grants, gone):
-			case is.Class == replay.ClassReason && strings.Contains(was.RecordedReason, " not found"):
+			case is.Class == verdict.ClassImpersonation && was.Impersonation != nil && granted(was.Impersonation.Grants, gone):
+			case is.Class == verdict.ClassReason && strings.Contains(was.RecordedReason, " not found"):
 				// the binding's role had gone, and the refusal said so
-			case was.Outcome == replay.OutcomeAmbiguous:
+			case was.Outcome == verdict.OutcomeAmbiguous:
 			default:
 				t.Errorf("without %v: untouched %s %s was %s, is %s: %s", gone, after[i].event.Verb, after[i].event.RequestURI, was.Outcome, is.Outcome, is.Cause)
 			}
@@ -181,7 +182,7 @@ func judged(t *testing.T, o Options, st *state.State) []judgement {
 	t.Helper()
 	o.Cluster, o.Workers, o.Remember, o.Progress = "test", 2, 1<<20, func(int) {}
 	var out []judgement
-	o.Sink = func(e *event.Event, v *replay.Verdict) error {
+	o.Sink = func(e *event.Event, v *verdict.Verdict) error {
 		out = append(out, judgement{e, v})
 		return nil
 	}
@@ -256,7 +257,7 @@ func without(items []json.RawMessage, gone binding) []byte {
 	return out
 }
 
-func granted(grants []replay.Grant, b binding) bool {
+func granted(grants []verdict.Grant, b binding) bool {
 	for i := range grants {
 		if (binding{grants[i].BindingKind, grants[i].BindingNamespace, grants[i].Binding}) == b {
 			return true

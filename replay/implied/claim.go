@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // claimStatus is what of a resource claim's status is authorized apart.
@@ -32,18 +34,18 @@ func (d *derivation) claim() {
 	}
 	body := d.e.RequestObject
 	if len(body) == 0 {
-		d.add(Check{Name: ClaimBinding, Perhaps: perhaps, Open: []string{d.lacksBody()}})
+		d.add(Check{Name: verdict.CheckClaimBinding, Perhaps: perhaps, Open: []string{d.lacksBody()}})
 		return
 	}
 	patch := d.a.Verb == request.VerbPatch
 	if json.Unmarshal(body, &o) != nil {
 		if p, ok := d.patched(); ok && p.touches("status") {
-			d.add(Check{Name: ClaimBinding, Perhaps: perhaps, Open: []string{"what the patch makes of the claim's status"}})
+			d.add(Check{Name: verdict.CheckClaimBinding, Perhaps: perhaps, Open: []string{"what the patch makes of the claim's status"}})
 		}
 		return
 	}
 	if len(o.Status.Allocation) > 0 || len(o.Status.ReservedFor) > 0 {
-		c := Check{Name: ClaimBinding, Perhaps: perhaps, Attributes: *d.a}
+		c := Check{Name: verdict.CheckClaimBinding, Perhaps: perhaps, Attributes: *d.a}
 		c.Attributes.Subresource, c.Attributes.Namespace, c.Attributes.Name = "binding", "", ""
 		d.add(c)
 	}
@@ -57,11 +59,11 @@ func (d *derivation) claim() {
 			continue
 		}
 		seen = append(seen, device.Driver)
-		c := Check{Name: ClaimDriver, Perhaps: perhaps, Attributes: *d.a}
+		c := Check{Name: verdict.CheckClaimDriver, Perhaps: perhaps, Attributes: *d.a}
 		c.Attributes.Subresource, c.Attributes.Name = "driver", device.Driver
 		c.Attributes.Verb = "arbitrary-node:" + d.a.Verb
 		if near {
-			c.Or = []request.Attributes{c.Attributes}
+			c.Or = []verdict.Attributes{c.Attributes}
 			c.Attributes.Verb = "associated-node:" + d.a.Verb
 		}
 		d.add(c)
@@ -72,7 +74,7 @@ func (d *derivation) claim() {
 // for. Of a patch without the allocation it is taken to be: that only adds a way to pass.
 func (d *derivation) near(allocation json.RawMessage) bool {
 	u := d.e.EffectiveUser()
-	node := u.Extra.Get(authn.ExtraNodeName)
+	node := u.Extra.Get(event.ExtraNodeName)
 	if _, _, ok := authn.ServiceAccountUsername(u.Username); !ok || len(node) != 1 {
 		return false
 	}

@@ -24,25 +24,7 @@ import (
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/request"
-)
-
-// Kinds of checks. The set is closed.
-const (
-	Websocket       = "websocket-create"
-	RoleEscalate    = "role-escalate"
-	RoleBind        = "role-bind"
-	CreateOnUpdate  = "create-on-update"
-	SignerApprove   = "signer-approve"
-	SignerSign      = "signer-sign"
-	SignerAttest    = "signer-attest"
-	OwnerDelete     = "owner-delete"
-	OwnerFinalizers = "owner-finalizers"
-	PolicyParam     = "policy-param"
-	ClaimBinding    = "claim-binding"
-	ClaimDriver     = "claim-driver"
-	UnsafeDelete    = "unsafe-delete"
-	TokenAudience   = "token-audience"
-	Impersonation   = "impersonation"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Findings on implied checks and on impersonation. The set is closed; verdicts list them beside
@@ -65,41 +47,13 @@ func Findings() []Finding {
 	}
 }
 
-// Kind is a kind of check with its one-line explanation.
-type Kind struct{ Name, Text string }
-
-// Kinds returns every kind, in the order in which they are documented.
-func Kinds() []Kind {
-	return []Kind{
-		{Websocket, "exec, attach or port-forward by GET: create on the same subresource"},
-		{RoleEscalate, "writing a role: escalate on it, or holding all of its rules"},
-		{RoleBind, "writing a binding: bind on its role, or holding all of the role's rules"},
-		{CreateOnUpdate, "an update or patch that created its object: create, with the name"},
-		{SignerApprove, "approving a certificate signing request: approve on its signer, or on all of the signer's domain"},
-		{SignerSign, "issuing a certificate: sign on the signer, or on all of its domain"},
-		{SignerAttest, "writing a trust bundle with a signer: attest on it, or on all of its domain"},
-		{OwnerDelete, "changing owner references: delete on the object itself"},
-		{OwnerFinalizers, "owner references that block deletion: update on the owner's finalizers, or on those of everything"},
-		{PolicyParam, "an admission policy with parameters, or its binding: reading the parameters"},
-		{ClaimBinding, "allocating or reserving a resource claim: the same verb on resourceclaims/binding"},
-		{ClaimDriver, "a driver's device status in a resource claim: associated-node or arbitrary-node on resourceclaims/driver"},
-		{UnsafeDelete, "a delete that ignores read errors: unsafe-delete-ignore-read-errors"},
-		{TokenAudience, "a node's token request for an audience its pod does not mount: request-serviceaccounts-token-audience"},
-		{Impersonation, "acting as another user: impersonate on each piece of the identity, asked of the requestor"},
-	}
-}
-
-// ByRequestor tells whether checks of a kind are about the authenticated user; all others are
-// about the effective user, who is another when the request is impersonated.
-func ByRequestor(kind string) bool { return kind == Impersonation }
-
 // Check is one question to the authorizers. It passes when they allow Attributes, or one of Or,
 // or when the subject covers the rules.
 type Check struct {
 	Name       string
-	Attributes request.Attributes
+	Attributes verdict.Attributes
 	// Or are asked one after the other when Attributes are refused.
-	Or []request.Attributes
+	Or []verdict.Attributes
 	// Rules, or those of the role that Ref names, being held by the subject in the namespace of
 	// Attributes is as good. Full: a subject that is not allowed to escalate needs full authority
 	// besides, because the role aggregates others.
@@ -152,7 +106,7 @@ const (
 // comparisons of strings.
 //
 // Strings of the result alias the event.
-func Of(e *event.Event, a *request.Attributes, cfg *config.APIServer, s State) []Check {
+func Of(e *event.Event, a *verdict.Attributes, cfg *config.APIServer, s State) []Check {
 	if !a.ResourceRequest {
 		return nil
 	}
@@ -200,7 +154,7 @@ func Of(e *event.Event, a *request.Attributes, cfg *config.APIServer, s State) [
 // derivation is one call of Of.
 type derivation struct {
 	e   *event.Event
-	a   *request.Attributes
+	a   *verdict.Attributes
 	cfg *config.APIServer
 	s   State
 	out []Check

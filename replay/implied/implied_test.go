@@ -11,6 +11,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // known is a State for tests.
@@ -77,7 +78,7 @@ func (q *ask) event() *event.Event {
 	return e
 }
 
-func (q *ask) of(t *testing.T) ([]Check, *event.Event, *request.Attributes) {
+func (q *ask) of(t *testing.T) ([]Check, *event.Event, *verdict.Attributes) {
 	t.Helper()
 	e := q.event()
 	a, err := request.Of(e.Verb, e.RequestURI)
@@ -101,7 +102,7 @@ func (q *ask) of(t *testing.T) ([]Check, *event.Event, *request.Attributes) {
 
 // text writes a check in one line: name, question, alternatives, and what else there is.
 func text(c *Check) string {
-	one := func(a *request.Attributes) string {
+	one := func(a *verdict.Attributes) string {
 		s := a.Verb + " " + a.APIGroup + "/" + a.Resource
 		if a.Subresource != "" {
 			s += "/" + a.Subresource
@@ -431,7 +432,7 @@ func TestDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, k := range Kinds() {
+	for _, k := range verdict.Checks() {
 		if row := "| `" + k.Name + "` | " + k.Text + " |"; !strings.Contains(string(raw), row) {
 			t.Errorf("docs/implied.md lacks the row %s", row)
 		}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // pluginOwners is the admission plugin that asks about owner references; it is off by default.
@@ -37,17 +38,17 @@ func (d *derivation) owners() {
 	perhaps := ""
 	if d.a.Verb != request.VerbCreate {
 		perhaps = onlyChanged
-		c := Check{Name: OwnerDelete, Perhaps: perhaps, Attributes: *d.a}
+		c := Check{Name: verdict.CheckOwnerDelete, Perhaps: perhaps, Attributes: *d.a}
 		c.Attributes.Verb = request.VerbDelete
 		d.add(c)
 	}
-	anything := request.Attributes{Verb: request.VerbUpdate, ResourceRequest: true, APIGroup: "*", APIVersion: "*",
+	anything := verdict.Attributes{Verb: request.VerbUpdate, ResourceRequest: true, APIGroup: "*", APIVersion: "*",
 		Resource: "*", Subresource: "finalizers", Name: "*"}
 	for _, ref := range o.Metadata.OwnerReferences {
 		if !ref.Block {
 			continue
 		}
-		c := Check{Name: OwnerFinalizers, Perhaps: perhaps, Attributes: anything}
+		c := Check{Name: verdict.CheckOwnerFinalizers, Perhaps: perhaps, Attributes: anything}
 		gv, err := schema.ParseGroupVersion(ref.APIVersion)
 		resource, namespaced, ok := "", false, false
 		if err == nil {
@@ -56,12 +57,12 @@ func (d *derivation) owners() {
 		if !ok {
 			c.Open = []string{"the resource of kind " + ref.Kind + " in " + ref.APIVersion}
 		} else {
-			own := request.Attributes{Verb: request.VerbUpdate, ResourceRequest: true, APIGroup: gv.Group, APIVersion: gv.Version,
+			own := verdict.Attributes{Verb: request.VerbUpdate, ResourceRequest: true, APIGroup: gv.Group, APIVersion: gv.Version,
 				Resource: resource, Subresource: "finalizers", Name: ref.Name}
 			if namespaced {
 				own.Namespace = d.a.Namespace
 			}
-			c.Attributes, c.Or = own, []request.Attributes{anything}
+			c.Attributes, c.Or = own, []verdict.Attributes{anything}
 		}
 		d.add(c)
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 type paramKind struct {
@@ -43,14 +44,14 @@ func (d *derivation) params() {
 		}
 		switch {
 		case !ok:
-			d.add(Check{Name: PolicyParam, Perhaps: onlyChanged, Open: []string{d.lacksBody()}})
+			d.add(Check{Name: verdict.CheckPolicyParam, Perhaps: onlyChanged, Open: []string{d.lacksBody()}})
 			return
 		case p.touches("spec") && json.Unmarshal(p.members["spec"], &o.Spec) != nil:
-			d.add(Check{Name: PolicyParam, Perhaps: onlyChanged, Open: []string{"what the patch makes of the policy"}})
+			d.add(Check{Name: verdict.CheckPolicyParam, Perhaps: onlyChanged, Open: []string{"what the patch makes of the policy"}})
 			return
 		}
 	}
-	c := Check{Name: PolicyParam, Attributes: request.Attributes{ResourceRequest: true, APIVersion: "*"}}
+	c := Check{Name: verdict.CheckPolicyParam, Attributes: verdict.Attributes{ResourceRequest: true, APIVersion: "*"}}
 	if d.a.Verb != request.VerbCreate {
 		c.Perhaps = onlyChanged
 	}

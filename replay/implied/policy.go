@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // onlyCollected is why an update of a role or binding may have gone unchecked.
@@ -45,7 +46,7 @@ func (d *derivation) policy() {
 // role derives the check on a role's write: escalate on the name in the URL, or holding the
 // rules; to have or have had an aggregationRule takes full authority.
 func (d *derivation) role(kind string) {
-	c := Check{Name: RoleEscalate, Cover: true, Attributes: request.Attributes{
+	c := Check{Name: verdict.CheckRoleEscalate, Cover: true, Attributes: verdict.Attributes{
 		Verb: "escalate", ResourceRequest: true, APIGroup: rbacv1.GroupName, APIVersion: "*",
 		Resource: d.a.Resource, Namespace: d.a.Namespace, Name: d.a.Name,
 	}}
@@ -135,7 +136,7 @@ func (d *derivation) binding(kind string) {
 		RoleRef  rbacv1.RoleRef
 		Subjects []rbacv1.Subject
 	}
-	c := Check{Name: RoleBind, Cover: true}
+	c := Check{Name: verdict.CheckRoleBind, Cover: true}
 	var old rbacv1.RoleRef
 	var subjects []rbacv1.Subject
 	known := Unknown
@@ -170,7 +171,7 @@ func (d *derivation) binding(kind string) {
 	if o.RoleRef.APIGroup == "" {
 		o.RoleRef.APIGroup = rbacv1.GroupName
 	}
-	c.Attributes = request.Attributes{Verb: "bind", ResourceRequest: true, APIGroup: o.RoleRef.APIGroup, APIVersion: "*",
+	c.Attributes = verdict.Attributes{Verb: "bind", ResourceRequest: true, APIGroup: o.RoleRef.APIGroup, APIVersion: "*",
 		Namespace: d.a.Namespace, Name: o.RoleRef.Name}
 	switch o.RoleRef.Kind {
 	case "ClusterRole":

@@ -8,6 +8,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Answer is what a response tells of a check.
@@ -22,14 +23,14 @@ const (
 
 // Shown returns the checks that only the response tells to have been made: that an update or
 // patch created its object, or would have. To be asked after the replica's own decision.
-func Shown(e *event.Event, a *request.Attributes) []Check {
+func Shown(e *event.Event, a *verdict.Attributes) []Check {
 	if a.Verb != request.VerbUpdate && a.Verb != request.VerbPatch || !a.ResourceRequest || a.Name == "" {
 		return nil
 	}
 	if e.Code() != 201 && !refusesCreate(e) {
 		return nil
 	}
-	c := Check{Name: CreateOnUpdate, Attributes: *a}
+	c := Check{Name: verdict.CheckCreateOnUpdate, Attributes: *a}
 	c.Attributes.Verb = request.VerbCreate
 	return []Check{c}
 }
@@ -58,8 +59,8 @@ func Recorded(c *Check, e *event.Event) Answer {
 		return Silent
 	}
 	switch {
-	case c.Name == Websocket && (code == 404 || code >= 500), // looks for the pod, then for its kubelet
-		(c.Name == RoleEscalate || c.Name == RoleBind) && code == 409 && strings.HasSuffix(message, " already exists"): // the store's answer
+	case c.Name == verdict.CheckWebsocket && (code == 404 || code >= 500), // looks for the pod, then for its kubelet
+		(c.Name == verdict.CheckRoleEscalate || c.Name == verdict.CheckRoleBind) && code == 409 && strings.HasSuffix(message, " already exists"): // the store's answer
 		return Passed
 	}
 	return Silent
@@ -69,35 +70,35 @@ func Recorded(c *Check, e *event.Event) Answer {
 func refuses(c *Check, code int32, message string, e *event.Event) bool {
 	has := func(text string) bool { return strings.Contains(message, text) }
 	switch c.Name {
-	case Websocket:
+	case verdict.CheckWebsocket:
 		reason, ok := strings.CutPrefix(message, "pods "+strconv.Quote(c.Attributes.Name)+" is forbidden: ")
 		return code == 403 && ok && authorizerReason(reason)
-	case RoleEscalate:
+	case verdict.CheckRoleEscalate:
 		return code == 403 && (has("is attempting to grant RBAC permissions not currently held") ||
 			has("must have cluster-admin privileges to use the aggregationRule"))
-	case RoleBind:
+	case verdict.CheckRoleBind:
 		return code == 403 && has("is attempting to grant RBAC permissions not currently held") || RoleAbsent(c, e)
-	case CreateOnUpdate:
+	case verdict.CheckCreateOnUpdate:
 		return refusesCreate(e)
-	case SignerApprove, SignerSign:
+	case verdict.CheckSignerApprove, verdict.CheckSignerSign:
 		verb := c.Attributes.Verb
 		return code == 403 && has("user not permitted to "+verb+" requests with signerName ") || has(`is not permitted to "`+verb+`" for signer`)
-	case SignerAttest:
+	case verdict.CheckSignerAttest:
 		return code == 403 && has("user not permitted to attest for signerName ")
-	case OwnerDelete:
+	case verdict.CheckOwnerDelete:
 		return code == 403 && has("cannot set an ownerRef on a resource you can't delete")
-	case OwnerFinalizers:
+	case verdict.CheckOwnerFinalizers:
 		return code == 403 && has("cannot set blockOwnerDeletion ")
-	case PolicyParam:
+	case verdict.CheckPolicyParam:
 		return has(`must have "get" permission on all objects of the referenced paramKind`) || has(" permission on the object referenced by paramRef") ||
 			has(" permission for all groups, versions and resources")
-	case ClaimBinding:
+	case verdict.CheckClaimBinding:
 		return has("changing status.allocation or status.reservedFor requires ")
-	case ClaimDriver:
+	case verdict.CheckClaimDriver:
 		return has("changing status.devices requires ") && has(strconv.Quote(c.Attributes.Name))
-	case UnsafeDelete:
+	case verdict.CheckUnsafeDelete:
 		return code == 403 && has("unsafe-delete-ignore-read-errors")
-	case TokenAudience:
+	case verdict.CheckTokenAudience:
 		return code == 403 && has(" not found in pod spec volume, ")
 	}
 	return false

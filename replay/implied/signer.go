@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // onlyChanged is why an update of a status may have gone unchecked.
@@ -16,13 +17,13 @@ func (d *derivation) signer() {
 	update := d.a.Verb != request.VerbCreate
 	switch {
 	case d.a.Resource == "certificatesigningrequests" && d.a.Subresource == "approval" && update:
-		c.Name, verb = SignerApprove, "approve"
+		c.Name, verb = verdict.CheckSignerApprove, "approve"
 	case d.a.Resource == "certificatesigningrequests" && d.a.Subresource == "status" && update:
-		c.Name, verb, c.Perhaps = SignerSign, "sign", onlyChanged
+		c.Name, verb, c.Perhaps = verdict.CheckSignerSign, "sign", onlyChanged
 	case d.a.Resource == "podcertificaterequests" && d.a.Subresource == "status" && update:
-		c.Name, verb, kind, c.Perhaps = SignerSign, "sign", "PodCertificateRequest", onlyChanged
+		c.Name, verb, kind, c.Perhaps = verdict.CheckSignerSign, "sign", "PodCertificateRequest", onlyChanged
 	case d.a.Resource == "clustertrustbundles" && d.a.Subresource == "":
-		c.Name, verb, kind = SignerAttest, "attest", "ClusterTrustBundle"
+		c.Name, verb, kind = verdict.CheckSignerAttest, "attest", "ClusterTrustBundle"
 		if update {
 			c.Perhaps = onlyCollected
 		}
@@ -30,7 +31,7 @@ func (d *derivation) signer() {
 		return
 	}
 	name, open := d.signerName(kind)
-	if name == "" && c.Name == SignerAttest && open == "" {
+	if name == "" && c.Name == verdict.CheckSignerAttest && open == "" {
 		return // a bundle without a signer needs nothing
 	}
 	if name == "" {
@@ -41,12 +42,12 @@ func (d *derivation) signer() {
 		d.add(c)
 		return
 	}
-	c.Attributes = request.Attributes{Verb: verb, ResourceRequest: true, APIGroup: groupCertificates, APIVersion: "*",
+	c.Attributes = verdict.Attributes{Verb: verb, ResourceRequest: true, APIGroup: groupCertificates, APIVersion: "*",
 		Resource: "signers", Name: name}
 	all := c.Attributes
 	domain, _, _ := strings.Cut(name, "/")
 	all.Name = domain + "/*"
-	c.Or = []request.Attributes{all}
+	c.Or = []verdict.Attributes{all}
 	d.add(c)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // websocket derives create on a pod's connection that was asked for by GET: the way of
@@ -26,7 +27,7 @@ func (d *derivation) websocket() {
 	if !on {
 		return
 	}
-	c := Check{Name: Websocket, Attributes: *d.a, Perhaps: perhaps}
+	c := Check{Name: verdict.CheckWebsocket, Attributes: *d.a, Perhaps: perhaps}
 	c.Attributes.Verb = request.VerbCreate
 	d.add(c)
 }
@@ -53,7 +54,7 @@ func (d *derivation) unsafeDelete() {
 	} else if u, err := url.ParseRequestURI(d.e.RequestURI); err != nil || !truth(u.Query()[option]) {
 		return
 	}
-	c := Check{Name: UnsafeDelete, Attributes: *d.a}
+	c := Check{Name: verdict.CheckUnsafeDelete, Attributes: *d.a}
 	c.Attributes.Verb = "unsafe-delete-ignore-read-errors"
 	if _, on := d.e.Annotations.Get(annotationUnsafe); !on {
 		if d.cfg != nil && !d.cfg.Enabled("AllowUnsafeMalformedObjectDeletion") {
@@ -91,7 +92,7 @@ func (d *derivation) audience() {
 	if json.Unmarshal(d.e.RequestObject, &o) != nil || len(o.Spec.Audiences) > 1 {
 		return // refused for its form
 	}
-	c := Check{Name: TokenAudience, Perhaps: "an audience that the pod mounts needs no such right", Attributes: request.Attributes{
+	c := Check{Name: verdict.CheckTokenAudience, Perhaps: "an audience that the pod mounts needs no such right", Attributes: verdict.Attributes{
 		Verb: "request-serviceaccounts-token-audience", ResourceRequest: true, APIVersion: "v1", Namespace: d.a.Namespace, Name: d.a.Name,
 	}}
 	if len(o.Spec.Audiences) == 1 {

@@ -10,26 +10,13 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // ErrNoResource is returned by Of for a URI the apiserver itself cannot turn into
 // a request: a special verb prefix ("/api/v1/watch") with nothing behind it.
 var ErrNoResource = errors.New("no resource behind the verb prefix")
-
-// Attributes are the authorization attributes rebuilt from an event's verb and requestURI.
-type Attributes struct {
-	Verb            string
-	ResourceRequest bool
-	APIGroup        string
-	APIVersion      string
-	Resource        string
-	Subresource     string
-	Namespace       string
-	Name            string
-	Path            string // decoded, without the query; non-resource requests only
-	LabelSelector   string // raw, list/watch/deletecollection only
-	FieldSelector   string // raw, list/watch/deletecollection only
-}
 
 // Verbs of Kubernetes API requests, as RequestInfo computes them.
 const (
@@ -60,19 +47,19 @@ const maxSegments = 9
 // Strings of the result alias requestURI and verb where they can. Path is set for
 // non-resource requests only. An error means that an apiserver could not have handled the
 // request: an unparsable URI, or ErrNoResource.
-func Of(verb, requestURI string) (Attributes, error) {
+func Of(verb, requestURI string) (verdict.Attributes, error) {
 	path, query, err := splitURI(requestURI)
 	if err != nil {
-		return Attributes{}, fmt.Errorf("parse request uri: %w", err)
+		return verdict.Attributes{}, fmt.Errorf("parse request uri: %w", err)
 	}
 
 	var segs [maxSegments]string
 	n := segments(path, &segs)
 	if n < 3 || (segs[0] != "api" && segs[0] != "apis") || (segs[0] == "apis" && n < 4) {
-		return Attributes{Verb: strings.ToLower(verb), Path: path}, nil
+		return verdict.Attributes{Verb: strings.ToLower(verb), Path: path}, nil
 	}
 
-	a := Attributes{ResourceRequest: true}
+	a := verdict.Attributes{ResourceRequest: true}
 	rest := segs[1:min(n, maxSegments)]
 	if segs[0] == "apis" {
 		a.APIGroup, rest = rest[0], rest[1:]
@@ -82,7 +69,7 @@ func Of(verb, requestURI string) (Attributes, error) {
 	prefixed := rest[0] == VerbWatch || rest[0] == VerbProxy
 	if prefixed {
 		if len(rest) < 2 {
-			return Attributes{}, fmt.Errorf("resolve %q: %w", path, ErrNoResource)
+			return verdict.Attributes{}, fmt.Errorf("resolve %q: %w", path, ErrNoResource)
 		}
 		a.Verb, rest = rest[0], rest[1:]
 	} else {
@@ -193,7 +180,7 @@ func segments(path string, out *[maxSegments]string) int {
 
 // LongRunning reports whether a request is one the apiserver does not expect to end soon:
 // the end of such a request is no bound for when it was authorized.
-func LongRunning(a *Attributes) bool {
+func LongRunning(a *verdict.Attributes) bool {
 	if !a.ResourceRequest {
 		return strings.HasPrefix(a.Path, "/debug/pprof/")
 	}

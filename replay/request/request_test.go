@@ -9,20 +9,22 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/retrial-io/retrial/verdict"
 )
 
 func TestAttributesOf(t *testing.T) {
-	res := func(verb, group, version, ns, resource, sub, name string) Attributes {
-		return Attributes{Verb: verb, ResourceRequest: true, APIGroup: group, APIVersion: version,
+	res := func(verb, group, version, ns, resource, sub, name string) verdict.Attributes {
+		return verdict.Attributes{Verb: verb, ResourceRequest: true, APIGroup: group, APIVersion: version,
 			Namespace: ns, Resource: resource, Subresource: sub, Name: name}
 	}
-	with := func(a Attributes, field, label string) Attributes {
+	with := func(a verdict.Attributes, field, label string) verdict.Attributes {
 		a.FieldSelector, a.LabelSelector = field, label
 		return a
 	}
 	cases := []struct {
 		name, verb, uri string
-		want            Attributes
+		want            verdict.Attributes
 		err             error
 	}{
 		{"name from field selector", "list", "/api/v1/namespaces/default/pods?fieldSelector=metadata.name%3Dx",
@@ -54,7 +56,7 @@ func TestAttributesOf(t *testing.T) {
 		{"watch prefix", "watch", "/api/v1/watch/namespaces/default/pods?labelSelector=a%3Db", res("watch", "", "v1", "default", "pods", "", ""), nil},
 		{"watch prefix with name and subresource", "watch", "/api/v1/watch/namespaces/default/pods/x/log", res("watch", "", "v1", "default", "pods", "log", "x"), nil},
 		{"proxy prefix has no subresource", "proxy", "/api/v1/proxy/namespaces/d/pods/x/y", res("proxy", "", "v1", "d", "pods", "", "x"), nil},
-		{"watch prefix alone", "watch", "/api/v1/watch", Attributes{}, ErrNoResource},
+		{"watch prefix alone", "watch", "/api/v1/watch", verdict.Attributes{}, ErrNoResource},
 		{"namespace object", "get", "/api/v1/namespaces/default", res("get", "", "v1", "default", "namespaces", "", "default"), nil},
 		{"namespace finalize", "update", "/api/v1/namespaces/default/finalize", res("update", "", "v1", "default", "namespaces", "finalize", "default"), nil},
 		{"namespace status", "patch", "/api/v1/namespaces/default/status", res("patch", "", "v1", "default", "namespaces", "status", "default"), nil},
@@ -62,14 +64,14 @@ func TestAttributesOf(t *testing.T) {
 		{"namespaces in another group", "list", "/apis/shop.example.com/v1/namespaces/x/carts", res("list", "shop.example.com", "v1", "x", "carts", "", ""), nil},
 		{"empty segment before namespaces", "get", "/api/v1//namespaces/x/pods", res("get", "", "v1", "", "", "x", "namespaces"), nil},
 		{"empty namespace", "list", "/api/v1/namespaces//pods", res("list", "", "v1", "", "pods", "", ""), nil},
-		{"group version is not a resource", "get", "/apis/apps/v1", Attributes{Verb: "get", Path: "/apis/apps/v1"}, nil},
-		{"version is not a resource", "get", "/api/v1", Attributes{Verb: "get", Path: "/api/v1"}, nil},
-		{"path without query", "get", "/healthz?x=1", Attributes{Verb: "get", Path: "/healthz"}, nil},
-		{"path keeps its slashes", "get", "/metrics//", Attributes{Verb: "get", Path: "/metrics//"}, nil},
-		{"path is decoded", "get", "/a%2Fb/c", Attributes{Verb: "get", Path: "/a/b/c"}, nil},
-		{"head is a non-resource verb", "head", "/healthz?x=1", Attributes{Verb: "head", Path: "/healthz"}, nil},
-		{"root", "get", "/", Attributes{Verb: "get", Path: "/"}, nil},
-		{"options star", "options", "*", Attributes{Verb: "options", Path: "*"}, nil},
+		{"group version is not a resource", "get", "/apis/apps/v1", verdict.Attributes{Verb: "get", Path: "/apis/apps/v1"}, nil},
+		{"version is not a resource", "get", "/api/v1", verdict.Attributes{Verb: "get", Path: "/api/v1"}, nil},
+		{"path without query", "get", "/healthz?x=1", verdict.Attributes{Verb: "get", Path: "/healthz"}, nil},
+		{"path keeps its slashes", "get", "/metrics//", verdict.Attributes{Verb: "get", Path: "/metrics//"}, nil},
+		{"path is decoded", "get", "/a%2Fb/c", verdict.Attributes{Verb: "get", Path: "/a/b/c"}, nil},
+		{"head is a non-resource verb", "head", "/healthz?x=1", verdict.Attributes{Verb: "head", Path: "/healthz"}, nil},
+		{"root", "get", "/", verdict.Attributes{Verb: "get", Path: "/"}, nil},
+		{"options star", "options", "*", verdict.Attributes{Verb: "options", Path: "*"}, nil},
 		{"deletecollection with selector", "deletecollection", "/api/v1/namespaces/d/pods?labelSelector=app%3Dx",
 			with(res("deletecollection", "", "v1", "d", "pods", "", ""), "", "app=x"), nil},
 		{"deletecollection takes no name", "deletecollection", "/api/v1/namespaces/d/pods?fieldSelector=metadata.name%3Dx",
@@ -143,7 +145,7 @@ func FuzzAttributesOf(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s %s: %v", method, uri, err)
 		}
-		want := Attributes{
+		want := verdict.Attributes{
 			Verb: info.Verb, ResourceRequest: info.IsResourceRequest, APIGroup: info.APIGroup, APIVersion: info.APIVersion,
 			Resource: info.Resource, Subresource: info.Subresource, Namespace: info.Namespace, Name: info.Name,
 			LabelSelector: info.LabelSelector, FieldSelector: info.FieldSelector,

@@ -18,6 +18,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Kinds of reviews.
@@ -32,7 +33,7 @@ const (
 type Question struct {
 	Kind       string
 	User       event.User         // who is asked about; empty for a TokenReview
-	Attributes request.Attributes // what is asked for; zero for a TokenReview
+	Attributes verdict.Attributes // what is asked for; zero for a TokenReview
 }
 
 // Answer is what a review was answered. Allowed is "authenticated" for a TokenReview.
@@ -45,7 +46,7 @@ type Answer struct {
 
 // KindOf returns the kind of review a request is, "" when it is none. It looks at the
 // attributes alone and costs a comparison for any other request.
-func KindOf(a *request.Attributes) string {
+func KindOf(a *verdict.Attributes) string {
 	if a.Verb != request.VerbCreate || a.Subresource != "" || !a.ResourceRequest {
 		return ""
 	}
@@ -106,7 +107,7 @@ type selector struct {
 // Asked returns the question of a review; ok is false when the request is no review, or its
 // body is not recorded or not readable. caller is who made the request: a
 // SelfSubjectAccessReview asks about them.
-func Asked(e *event.Event, a *request.Attributes) (q Question, ok bool) {
+func Asked(e *event.Event, a *verdict.Attributes) (q Question, ok bool) {
 	q.Kind = KindOf(a)
 	if q.Kind == "" || q.Kind == Token {
 		return q, q.Kind == Token
@@ -135,7 +136,7 @@ func Asked(e *event.Event, a *request.Attributes) (q Question, ok bool) {
 	switch {
 	case s.Resource != nil:
 		r := s.Resource
-		q.Attributes = request.Attributes{
+		q.Attributes = verdict.Attributes{
 			ResourceRequest: true, Verb: r.Verb, Namespace: r.Namespace, APIGroup: r.Group, APIVersion: r.Version,
 			Resource: r.Resource, Subresource: r.Subresource, Name: r.Name,
 			FieldSelector: r.FieldSelector.text(), LabelSelector: r.LabelSelector.text(),
@@ -144,7 +145,7 @@ func Asked(e *event.Event, a *request.Attributes) (q Question, ok bool) {
 			q.Attributes.APIVersion = "*"
 		}
 	case s.NoResource != nil:
-		q.Attributes = request.Attributes{Verb: s.NoResource.Verb, Path: s.NoResource.Path}
+		q.Attributes = verdict.Attributes{Verb: s.NoResource.Verb, Path: s.NoResource.Path}
 	default:
 		return q, false
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 func TestAsked(t *testing.T) {
@@ -19,18 +20,18 @@ func TestAsked(t *testing.T) {
 			`{"spec":{"user":"alice","uid":"u","groups":["a","b"],"extra":{"z":["1"],"k":["2","3"]},"resourceAttributes":{"namespace":"n","verb":"get","resource":"pods","subresource":"log","name":"x"}}}`,
 			Question{Kind: SubjectAccess, User: event.User{Username: "alice", UID: "u", Groups: []string{"a", "b"},
 				Extra: event.Extra{{Key: "k", Values: []string{"2", "3"}}, {Key: "z", Values: []string{"1"}}}},
-				Attributes: request.Attributes{ResourceRequest: true, Verb: "get", Namespace: "n", APIVersion: "*", Resource: "pods", Subresource: "log", Name: "x"}}, true},
+				Attributes: verdict.Attributes{ResourceRequest: true, Verb: "get", Namespace: "n", APIVersion: "*", Resource: "pods", Subresource: "log", Name: "x"}}, true},
 		{"path", base + "subjectaccessreviews", `{"spec":{"user":"alice","nonResourceAttributes":{"path":"/healthz","verb":"get"}}}`,
-			Question{Kind: SubjectAccess, User: event.User{Username: "alice"}, Attributes: request.Attributes{Verb: "get", Path: "/healthz"}}, true},
+			Question{Kind: SubjectAccess, User: event.User{Username: "alice"}, Attributes: verdict.Attributes{Verb: "get", Path: "/healthz"}}, true},
 		{"groups of v1beta1", "/apis/authorization.k8s.io/v1beta1/subjectaccessreviews", `{"spec":{"group":["g"],"nonResourceAttributes":{"path":"/","verb":"get"}}}`,
-			Question{Kind: SubjectAccess, User: event.User{Groups: []string{"g"}}, Attributes: request.Attributes{Verb: "get", Path: "/"}}, true},
+			Question{Kind: SubjectAccess, User: event.User{Groups: []string{"g"}}, Attributes: verdict.Attributes{Verb: "get", Path: "/"}}, true},
 		{"of oneself", base + "selfsubjectaccessreviews", `{"spec":{"resourceAttributes":{"verb":"*","group":"*","resource":"*","version":"v1"}}}`,
 			Question{Kind: SelfSubjectAccess, User: event.User{Username: "imp", Groups: []string{"ig"}},
-				Attributes: request.Attributes{ResourceRequest: true, Verb: "*", APIGroup: "*", Resource: "*", APIVersion: "v1"}}, true},
+				Attributes: verdict.Attributes{ResourceRequest: true, Verb: "*", APIGroup: "*", Resource: "*", APIVersion: "v1"}}, true},
 		{"selectors", base + "namespaces/n/localsubjectaccessreviews",
 			`{"spec":{"user":"u","resourceAttributes":{"namespace":"n","verb":"list","resource":"pods","fieldSelector":{"requirements":[{"key":"spec.nodeName","operator":"In","values":["a,b"]},{"key":"x","operator":"NotIn","values":["y"]},{"key":"z","operator":"In","values":["1","2"]}]},"labelSelector":{"rawSelector":"a in (b)"}}}}`,
 			Question{Kind: LocalSubjectAccess, User: event.User{Username: "u"},
-				Attributes: request.Attributes{ResourceRequest: true, Verb: "list", Namespace: "n", APIVersion: "*", Resource: "pods", FieldSelector: `spec.nodeName=a\,b,x!=y`, LabelSelector: "a in (b)"}}, true},
+				Attributes: verdict.Attributes{ResourceRequest: true, Verb: "list", Namespace: "n", APIVersion: "*", Resource: "pods", FieldSelector: `spec.nodeName=a\,b,x!=y`, LabelSelector: "a in (b)"}}, true},
 		{"asks for nothing", base + "subjectaccessreviews", `{"spec":{"user":"alice"}}`, Question{Kind: SubjectAccess, User: event.User{Username: "alice"}}, false},
 		{"no body", base + "subjectaccessreviews", ``, Question{Kind: SubjectAccess}, false},
 		{"unreadable", base + "subjectaccessreviews", `{"spec":7}`, Question{Kind: SubjectAccess}, false},

@@ -10,13 +10,14 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/internal/perevent"
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // nowhere is a store that takes everything and keeps nothing.
 type nowhere struct{ Store }
 
-func (nowhere) Known(context.Context, []replay.Row) ([]replay.KnownRow, error) { return nil, nil }
-func (nowhere) Insert(context.Context, string, []replay.Row) error             { return nil }
+func (nowhere) Known(context.Context, []verdict.Row) ([]verdict.KnownRow, error) { return nil, nil }
+func (nowhere) Insert(context.Context, string, []verdict.Row) error              { return nil }
 
 type noCommits struct{ Partition }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Reasons of the dead letters the runner writes, from event.DeadLetter's closed set.
@@ -35,19 +36,19 @@ type block struct {
 	records     []stream.Record
 	recovering  bool // the range was announced before, by this owner or another
 
-	rows       []replay.Row // to be inserted
-	carriers   []int        // indexes of rows that carry their request's verdict
-	stored     int          // records found stored under their own position while recovering
+	rows       []verdict.Row // to be inserted
+	carriers   []int         // indexes of rows that carry their request's verdict
+	stored     int           // records found stored under their own position while recovering
 	duplicates map[string]int
 	fuller     []fullerCopy
-	letters    []replay.StoredDeadLetter
+	letters    []verdict.StoredDeadLetter
 	days       []time.Time // of every row the block may touch
 }
 
 // fullerCopy is a record of an event already stored with less content.
 type fullerCopy struct {
-	row   replay.Row
-	known replay.KnownRow
+	row   verdict.Row
+	known verdict.KnownRow
 }
 
 // token names the block for the store: the same range gives the same token, whoever owns
@@ -61,7 +62,7 @@ func (b *block) token(epoch uint32, partition int32) string {
 //
 // Rows refer to the memory of decoders, until those are released.
 func (r *Runner) decode(b *block, epoch uint32, decoders *decoders) {
-	rows := make([]replay.Row, len(b.records))
+	rows := make([]verdict.Row, len(b.records))
 	errs := make([]error, len(b.records))
 	decoders.grow(len(b.records))
 	r.parallel(len(b.records), func(from, to int) {
@@ -114,16 +115,16 @@ func (d decoders) release() {
 }
 
 // decodeRecord reads one record of audit.events.
-func decodeRecord(d *event.Decoder, rec *stream.Record, epoch uint32) (replay.Row, error) {
+func decodeRecord(d *event.Decoder, rec *stream.Record, epoch uint32) (verdict.Row, error) {
 	if rec.Err != nil {
-		return replay.Row{}, rec.Err
+		return verdict.Row{}, rec.Err
 	}
 	if rec.Kind != stream.KindEvent {
-		return replay.Row{}, fmt.Errorf("record of kind %q on the event topic", rec.Kind)
+		return verdict.Row{}, fmt.Errorf("record of kind %q on the event topic", rec.Kind)
 	}
 	e, err := d.Decode(rec.Value, rec.Bodies)
 	if err != nil {
-		return replay.Row{}, err
+		return verdict.Row{}, err
 	}
 	e.Server = rec.APIServer
 	request := event.RequestKey(rec.Cluster, e)
@@ -133,7 +134,7 @@ func decodeRecord(d *event.Decoder, rec *stream.Record, epoch uint32) (replay.Ro
 	}
 	position := rec.Position
 	position.Epoch = epoch
-	return replay.Row{
+	return verdict.Row{
 		Cluster: rec.Cluster, Source: rec.Source, APIServer: rec.APIServer, Received: rec.Received,
 		Position: position, EventKey: event.EventKey(request, e), Request: request,
 		Content: content, Size: len(rec.Value), Event: e, Sign: 1, Revision: 1,
@@ -142,7 +143,7 @@ func decodeRecord(d *event.Decoder, rec *stream.Record, epoch uint32) (replay.Ro
 
 // withContentOf returns the row with the content of a fuller copy of the same event. It
 // keeps its place and provenance: the row is still the record that was stored first.
-func withContentOf(row replay.Row, fuller *replay.Row) replay.Row {
+func withContentOf(row verdict.Row, fuller *verdict.Row) verdict.Row {
 	row.Event, row.Content, row.Size = fuller.Event, fuller.Content, fuller.Size
 	return row
 }
@@ -151,8 +152,8 @@ func withContentOf(row replay.Row, fuller *replay.Row) replay.Row {
 // dropped, and of each request the first row that can carry a verdict is made its carrier
 // unless a stored row is that already. Stage RequestReceived precedes the decision and
 // never carries it.
-func (b *block) classify(known []replay.KnownRow) {
-	events := make(map[event.Hash128]replay.KnownRow, len(known))
+func (b *block) classify(known []verdict.KnownRow) {
+	events := make(map[event.Hash128]verdict.KnownRow, len(known))
 	judged := make(map[event.Hash128]bool, len(known))
 	for _, k := range known {
 		events[k.EventKey] = k
@@ -177,7 +178,7 @@ func (b *block) classify(known []replay.KnownRow) {
 }
 
 // countStored decides what a row is whose event the store holds as k.
-func (b *block) countStored(row replay.Row, k replay.KnownRow) {
+func (b *block) countStored(row verdict.Row, k verdict.KnownRow) {
 	own := row.Position == k.Position
 	switch {
 	case own && b.recovering:
@@ -221,7 +222,7 @@ func (r *Runner) judge(b *block, epoch uint32) {
 	if len(remove) == 0 {
 		return
 	}
-	kept := make([]replay.Row, 0, len(b.rows)-len(remove))
+	kept := make([]verdict.Row, 0, len(b.rows)-len(remove))
 	for i := range b.rows {
 		if !remove[i] {
 			kept = append(kept, b.rows[i])
@@ -239,7 +240,7 @@ func (b *block) record(offset int64) *stream.Record {
 }
 
 // verdict replays one event against the state of its cluster, within an allowance.
-func (r *Runner) verdict(a *replay.Allowance, cluster string, e *event.Event) (v *replay.Verdict, err error) {
+func (r *Runner) verdict(a *replay.Allowance, cluster string, e *event.Event) (v *verdict.Verdict, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.metrics.panics.Inc()
@@ -251,7 +252,7 @@ func (r *Runner) verdict(a *replay.Allowance, cluster string, e *event.Event) (v
 
 // tag returns the marks of a row with a verdict. A rule that panics costs the row its marks,
 // not its verdict.
-func (r *Runner) tag(row *replay.Row) (marks []replay.Mark) {
+func (r *Runner) tag(row *verdict.Row) (marks []verdict.Mark) {
 	if r.cfg.Tagger == nil {
 		return nil
 	}
@@ -303,12 +304,12 @@ func (r *Runner) parallel(n int, f func(from, to int)) time.Duration {
 // deadLetter describes a record that could not be processed. The store tells dead letters
 // apart by position, and these have one in another topic than audit.deadletter: their
 // partition p is written as −(2p+1) for audit.events and −(2p+2) for audit.policy.
-func (r *Runner) deadLetter(rec *stream.Record, epoch uint32, err error) replay.StoredDeadLetter {
+func (r *Runner) deadLetter(rec *stream.Record, epoch uint32, err error) verdict.StoredDeadLetter {
 	partition := -(2*rec.Position.Partition + 1)
 	if rec.Topic == stream.TopicPolicy {
 		partition--
 	}
-	l := replay.StoredDeadLetter{
+	l := verdict.StoredDeadLetter{
 		DeadLetter: event.DeadLetter{
 			Cluster: rec.Cluster, Source: "replay", Reason: reasonOf(err), Detail: err.Error(),
 			Digest: digest(rec.Value), Size: int64(len(rec.Value)),
@@ -341,7 +342,7 @@ func digest(raw []byte) string {
 }
 
 // saveLetters stores the dead letters of a block.
-func (r *Runner) saveLetters(ctx context.Context, token string, letters []replay.StoredDeadLetter) error {
+func (r *Runner) saveLetters(ctx context.Context, token string, letters []verdict.StoredDeadLetter) error {
 	if len(letters) == 0 {
 		return nil
 	}
@@ -350,7 +351,7 @@ func (r *Runner) saveLetters(ctx context.Context, token string, letters []replay
 }
 
 // addDay adds the UTC day a row's request was received on to a short sorted list.
-func addDay(days []time.Time, row *replay.Row) []time.Time {
+func addDay(days []time.Time, row *verdict.Row) []time.Time {
 	d := row.Event.RequestReceivedTimestamp.UTC().Truncate(24 * time.Hour)
 	i, found := slices.BinarySearchFunc(days, d, time.Time.Compare)
 	if found {

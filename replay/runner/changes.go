@@ -4,7 +4,7 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // change is one policy record that may have altered answers about the past: which standing
@@ -14,7 +14,7 @@ type change struct {
 	partition int32 // of audit.policy
 	offset    int64
 	cluster   string
-	filters   []replay.AffectedFilter
+	filters   []verdict.AffectedFilter
 }
 
 // changes is the log of policy changes the owned partitions are corrected from. Each

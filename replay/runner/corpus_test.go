@@ -10,6 +10,7 @@ import (
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // bornHere tells whether an event creates the namespace kube-system: whoever has seen that knows
@@ -88,8 +89,8 @@ func TestCorpus(t *testing.T) {
 	p.stop()
 	sums := p.life.sums(t)
 	t.Logf("%v verdicts judged again, %v corrected, %v s of replay", sums["retrial_runner_rejudged_total"], sums["retrial_runner_corrections_total"], sums["retrial_runner_replay_cpu_seconds_total"])
-	var rows []replay.Row
-	if err := store.Affected(t.Context(), replay.AffectedFilter{Cluster: sample, Partitions: []int32{0, 1, 2, 3}}, func(row replay.Row) error {
+	var rows []verdict.Row
+	if err := store.Affected(t.Context(), verdict.AffectedFilter{Cluster: sample, Partitions: []int32{0, 1, 2, 3}}, func(row verdict.Row) error {
 		rows = append(rows, row)
 		return nil
 	}); err != nil {

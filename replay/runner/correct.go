@@ -13,6 +13,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // correct judges the partition's stored rows again where policy that became known since may
@@ -34,10 +35,10 @@ func (l *lane) correct(ctx context.Context) error {
 	}
 	forgotten = forgotten || l.everything
 	uncertain := forgotten || slices.ContainsFunc(found, func(c change) bool { return c.offset < l.horizon[c.partition] })
-	var filters []replay.AffectedFilter
+	var filters []verdict.AffectedFilter
 	if forgotten {
 		for _, cluster := range l.r.states.names() {
-			filters = append(filters, replay.AffectedFilter{Cluster: cluster})
+			filters = append(filters, verdict.AffectedFilter{Cluster: cluster})
 		}
 	} else {
 		filters = plan(found)
@@ -60,7 +61,7 @@ type visitor interface {
 	// rollups of besides those of the rows, if they have to be settled.
 	begin() []time.Time
 	// rows tells whether an insertion failed before it succeeded. The slice is reused.
-	rows(ctx context.Context, rows []replay.Row) (failed bool, err error)
+	rows(ctx context.Context, rows []verdict.Row) (failed bool, err error)
 }
 
 // correction replaces the verdicts of visited rows that changed.
@@ -71,7 +72,7 @@ type correction struct {
 
 func (correction) begin() []time.Time { return nil }
 
-func (c correction) rows(ctx context.Context, rows []replay.Row) (failed bool, err error) {
+func (c correction) rows(ctx context.Context, rows []verdict.Row) (failed bool, err error) {
 	verdicts, _ := c.l.judgeAgain(rows, c.allowed)
 	var changed []int
 	for i, v := range verdicts {
@@ -84,7 +85,7 @@ func (c correction) rows(ctx context.Context, rows []replay.Row) (failed bool, e
 
 // visitAll visits the rows a filter selects. An error of the store starts the visit over, now
 // settling rollups too.
-func (l *lane) visitAll(ctx context.Context, f replay.AffectedFilter, uncertain bool, with visitor) error {
+func (l *lane) visitAll(ctx context.Context, f verdict.AffectedFilter, uncertain bool, with visitor) error {
 	pace := backoff{r: l.r, operation: opAffected}
 	defer pace.done()
 	for {
@@ -100,13 +101,13 @@ func (l *lane) visitAll(ctx context.Context, f replay.AffectedFilter, uncertain 
 }
 
 // visit goes through the rows once, in steps of bounded size.
-func (l *lane) visit(ctx context.Context, f replay.AffectedFilter, uncertain bool, with visitor) error {
+func (l *lane) visit(ctx context.Context, f verdict.AffectedFilter, uncertain bool, with visitor) error {
 	release, err := l.r.reserve(ctx, l.r.cfg.BatchBytes)
 	if err != nil {
 		return err
 	}
 	defer release()
-	var rows []replay.Row
+	var rows []verdict.Row
 	days := with.begin()
 	bytes := 0
 	step := func() error {
@@ -121,7 +122,7 @@ func (l *lane) visit(ctx context.Context, f replay.AffectedFilter, uncertain boo
 		rows, bytes = rows[:0], 0
 		return err
 	}
-	if err := l.r.store.Affected(ctx, f, func(row replay.Row) error {
+	if err := l.r.store.Affected(ctx, f, func(row verdict.Row) error {
 		rows = append(rows, row)
 		bytes += row.Size
 		if len(rows) < l.r.cfg.CorrectionRows && bytes < l.r.cfg.BatchBytes {
@@ -139,8 +140,8 @@ func (l *lane) visit(ctx context.Context, f replay.AffectedFilter, uncertain boo
 
 // judgeAgain judges stored rows again; nil stands for a verdict that could not be reached, or
 // whose policy has been forgotten: what stands was reached with it.
-func (l *lane) judgeAgain(rows []replay.Row, allowed *allowances) (verdicts []*replay.Verdict, failed int) {
-	verdicts = make([]*replay.Verdict, len(rows))
+func (l *lane) judgeAgain(rows []verdict.Row, allowed *allowances) (verdicts []*verdict.Verdict, failed int) {
+	verdicts = make([]*verdict.Verdict, len(rows))
 	l.r.metrics.replay.Add(l.r.parallel(len(rows), func(from, to int) {
 		for i := from; i < to; i++ {
 			if !replay.Kept(l.r.states.of(rows[i].Cluster), rows[i].Event.RequestReceivedTimestamp) {
@@ -165,8 +166,8 @@ func (l *lane) judgeAgain(rows []replay.Row, allowed *allowances) (verdicts []*r
 
 // replace writes the pairs of the rows whose verdict changed. It tells whether an insertion
 // failed before it succeeded, in which case the rollups are not certain.
-func (l *lane) replace(ctx context.Context, kind string, rows []replay.Row, verdicts []*replay.Verdict, changed []int) (failed bool, err error) {
-	pairs := make([]replay.Row, 0, 2*len(changed))
+func (l *lane) replace(ctx context.Context, kind string, rows []verdict.Row, verdicts []*verdict.Verdict, changed []int) (failed bool, err error) {
+	pairs := make([]verdict.Row, 0, 2*len(changed))
 	for _, i := range changed {
 		pairs = append(pairs, l.r.pair(rows[i], rows[i], verdicts[i])...)
 	}
@@ -181,7 +182,7 @@ func (l *lane) replace(ctx context.Context, kind string, rows []replay.Row, verd
 
 // pair takes a row back and puts another in its place: one −1 and one +1 for one block. The
 // marks go with the verdict.
-func (r *Runner) pair(old, replacement replay.Row, v *replay.Verdict) []replay.Row {
+func (r *Runner) pair(old, replacement verdict.Row, v *verdict.Verdict) []verdict.Row {
 	old.Sign = -1
 	replacement.Sign = 1
 	replacement.Verdict, replacement.Marks = v, nil
@@ -189,7 +190,7 @@ func (r *Runner) pair(old, replacement replay.Row, v *replay.Verdict) []replay.R
 		replacement.Marks = r.tag(&replacement)
 	}
 	replacement.Revision = old.Revision + 1
-	return []replay.Row{old, replacement}
+	return []verdict.Row{old, replacement}
 }
 
 // insertPairs writes pairs as one block. The token names the rows it replaces, in the
@@ -198,7 +199,7 @@ func (r *Runner) pair(old, replacement replay.Row, v *replay.Verdict) []replay.R
 //
 // It tells whether an attempt failed. Before the write the partition's commit is repeated,
 // which fails when the partition belongs to somebody else by now, who corrects it himself.
-func (l *lane) insertPairs(ctx context.Context, kind string, pairs []replay.Row) (failed bool, err error) {
+func (l *lane) insertPairs(ctx context.Context, kind string, pairs []verdict.Row) (failed bool, err error) {
 	if len(pairs) == 0 {
 		return false, nil
 	}

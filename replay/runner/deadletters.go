@@ -8,7 +8,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // letterBatch bounds the dead letters of one save.
@@ -51,13 +51,13 @@ func (r *Runner) deadLetters(ctx context.Context, a stream.Assignment, p Partiti
 
 // storedLetters reads the dead letters of a batch. A record that is none itself is kept as
 // one: nothing that was acknowledged vanishes.
-func storedLetters(records []stream.Record, epoch uint32) []replay.StoredDeadLetter {
-	out := make([]replay.StoredDeadLetter, 0, len(records))
+func storedLetters(records []stream.Record, epoch uint32) []verdict.StoredDeadLetter {
+	out := make([]verdict.StoredDeadLetter, 0, len(records))
 	for i := range records {
 		rec := &records[i]
 		position := rec.Position
 		position.Epoch = epoch
-		l := replay.StoredDeadLetter{Position: position, Received: rec.Received}
+		l := verdict.StoredDeadLetter{Position: position, Received: rec.Received}
 		if l.Received.IsZero() {
 			l.Received = rec.Appended
 		}

@@ -8,20 +8,21 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Engine judges one event against the state of its cluster; *replay.Engine does. It must be
 // safe for concurrent use as long as nobody applies anything to the state meanwhile, which
 // the runner sees to.
 type Engine interface {
-	ReplayWithin(a *replay.Allowance, e *event.Event, s *state.State) *replay.Verdict
+	ReplayWithin(a *replay.Allowance, e *event.Event, s *state.State) *verdict.Verdict
 }
 
 // Tagger notes which detection rules select a judged request; *detect.Tagger does. The marks
 // must follow from the arguments alone: they are part of the row, corrected when its verdict
 // is. It must be safe for concurrent use.
 type Tagger interface {
-	Tag(cluster string, e *event.Event, v *replay.Verdict) []replay.Mark
+	Tag(cluster string, e *event.Event, v *verdict.Verdict) []verdict.Mark
 }
 
 // EventStore holds the rows. All methods may be called concurrently for different
@@ -29,15 +30,15 @@ type Tagger interface {
 type EventStore interface {
 	// Known returns the standing rows that share a request key (and cluster) with any of the
 	// given rows. A row whose insertion was reported as successful must be among them.
-	Known(ctx context.Context, rows []replay.Row) ([]replay.KnownRow, error)
+	Known(ctx context.Context, rows []verdict.Row) ([]verdict.KnownRow, error)
 
 	// Standing visits the complete standing rows of events Known told about.
-	Standing(ctx context.Context, known []replay.KnownRow, visit func(replay.Row) error) error
+	Standing(ctx context.Context, known []verdict.KnownRow, visit func(verdict.Row) error) error
 
 	// Insert writes one block. The token makes it idempotent: the same rows under the same
 	// token land once, in the table and in every rollup, however often and however late they
 	// are sent. After an error the outcome is unknown. Rows are not kept after the call.
-	Insert(ctx context.Context, token string, rows []replay.Row) error
+	Insert(ctx context.Context, token string, rows []verdict.Row) error
 
 	// Recover makes every rollup equal to the standing rows of a partition, of whatever
 	// epoch, whose requests were received on the given days (UTC midnights). When it
@@ -47,28 +48,28 @@ type EventStore interface {
 
 	// Spans bounds the rows of a partition, whatever their epoch, one span a cluster; none
 	// when there are none.
-	Spans(ctx context.Context, partition int32) ([]replay.Span, error)
+	Spans(ctx context.Context, partition int32) ([]verdict.Span, error)
 
 	// Affected visits the standing rows that carry a verdict and match the filter, complete
 	// with event and verdict. It must see every row that stood when it was called, and need
 	// not see rows inserted during the visit. It streams: a visit may be of any size.
-	Affected(ctx context.Context, filter replay.AffectedFilter, visit func(replay.Row) error) error
+	Affected(ctx context.Context, filter verdict.AffectedFilter, visit func(verdict.Row) error) error
 }
 
 // PolicyStore holds the history the states are rebuilt from.
 type PolicyStore interface {
 	// SavePolicy writes observations; a place (partition, offset, index) already there
 	// changes nothing. One call is all or nothing.
-	SavePolicy(ctx context.Context, versions []replay.PolicyVersion) error
+	SavePolicy(ctx context.Context, versions []verdict.PolicyVersion) error
 	// LoadPolicy visits all observations, those of one partition in the order of their
 	// offsets, and returns the offset after the last one per partition.
-	LoadPolicy(ctx context.Context, visit func(replay.PolicyVersion) error) (map[int32]int64, error)
+	LoadPolicy(ctx context.Context, visit func(verdict.PolicyVersion) error) (map[int32]int64, error)
 }
 
 // DeadLetterStore keeps what could not be processed.
 type DeadLetterStore interface {
 	// SaveDeadLetters writes dead letters; a position already there changes nothing.
-	SaveDeadLetters(ctx context.Context, token string, letters []replay.StoredDeadLetter) error
+	SaveDeadLetters(ctx context.Context, token string, letters []verdict.StoredDeadLetter) error
 }
 
 // Store is everything the runner writes to.

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // judgedBlocks is how many of the latest blocks are remembered one by one; what came before
@@ -45,12 +45,12 @@ func (s span) with(t span) span {
 }
 
 // meets tells whether the filter may select a row of the span; it looks at times alone.
-func (s span) meets(f replay.AffectedFilter) bool {
+func (s span) meets(f verdict.AffectedFilter) bool {
 	return !s.to.Before(f.From) && (f.To.IsZero() || !s.from.After(f.To)) && !s.ended.Before(f.Ended)
 }
 
 // spansOf covers the rows of a block.
-func spansOf(rows []replay.Row) map[string]span {
+func spansOf(rows []verdict.Row) map[string]span {
 	out := map[string]span{}
 	for i := range rows {
 		e := rows[i].Event
@@ -71,7 +71,7 @@ func spansOf(rows []replay.Row) map[string]span {
 var farEnd = time.Unix(1<<40, 0) //nolint:gochecknoglobals // constant
 
 // judgedEarlier is what earlier owners stored.
-func judgedEarlier(spans []replay.Span) judgedBlock {
+func judgedEarlier(spans []verdict.Span) judgedBlock {
 	b := judgedBlock{spans: make(map[string]span, len(spans))}
 	for _, s := range spans {
 		b.spans[s.Cluster] = span{from: s.From, to: s.To, ended: farEnd}
@@ -102,7 +102,7 @@ func (j *judged) add(b judgedBlock) {
 func (j judged) outlived(found []change) []change {
 	var out []change
 	for _, c := range found {
-		var filters []replay.AffectedFilter
+		var filters []verdict.AffectedFilter
 		for _, f := range c.filters {
 			if j.needs(c, f) {
 				filters = append(filters, f)
@@ -116,7 +116,7 @@ func (j judged) outlived(found []change) []change {
 	return out
 }
 
-func (j judged) needs(c change, f replay.AffectedFilter) bool {
+func (j judged) needs(c change, f verdict.AffectedFilter) bool {
 	for _, b := range j {
 		if b.knows[c.partition] > c.offset {
 			return false // so do all that follow

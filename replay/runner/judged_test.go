@@ -5,23 +5,23 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 func TestJudged(t *testing.T) {
 	at := func(minute int) time.Time { return time.Date(2026, 11, 20, 12, minute, 0, 0, time.UTC) }
-	row := func(cluster string, received, ended int) replay.Row {
-		return replay.Row{Cluster: cluster, Event: &event.Event{RequestReceivedTimestamp: at(received), StageTimestamp: at(ended)}}
+	row := func(cluster string, received, ended int) verdict.Row {
+		return verdict.Row{Cluster: cluster, Event: &event.Event{RequestReceivedTimestamp: at(received), StageTimestamp: at(ended)}}
 	}
 	// The first block was judged with the policy below 10, the second with that below 20.
 	blocks := func() judged {
 		j := judged{judgedEarlier(nil)}
-		j.add(judgedBlock{knows: map[int32]int64{0: 10}, spans: spansOf([]replay.Row{row("a", 10, 10), row("a", 20, 40)})})
-		j.add(judgedBlock{knows: map[int32]int64{0: 20}, spans: spansOf([]replay.Row{row("a", 21, 21), row("b", 21, 21)})})
+		j.add(judgedBlock{knows: map[int32]int64{0: 10}, spans: spansOf([]verdict.Row{row("a", 10, 10), row("a", 20, 40)})})
+		j.add(judgedBlock{knows: map[int32]int64{0: 20}, spans: spansOf([]verdict.Row{row("a", 21, 21), row("b", 21, 21)})})
 		return j
 	}
-	from := func(minute int) replay.AffectedFilter {
-		return replay.AffectedFilter{From: at(minute).Add(-time.Hour), Ended: at(minute)}
+	from := func(minute int) verdict.AffectedFilter {
+		return verdict.AffectedFilter{From: at(minute).Add(-time.Hour), Ended: at(minute)}
 	}
 	for _, c := range []struct {
 		name  string
@@ -29,22 +29,22 @@ func TestJudged(t *testing.T) {
 		found change
 		want  int // filters that are left
 	}{
-		{"known to all blocks", blocks(), change{offset: 9, cluster: "a", filters: []replay.AffectedFilter{{}}}, 0},
-		{"known to the later block, of the earlier one's time", blocks(), change{offset: 12, cluster: "a", filters: []replay.AffectedFilter{from(15)}}, 1},
-		{"of a request of the earlier block that went on", blocks(), change{offset: 12, cluster: "a", filters: []replay.AffectedFilter{from(39)}}, 1},
-		{"known to the later block, after all of the earlier one", blocks(), change{offset: 12, cluster: "a", filters: []replay.AffectedFilter{from(41)}}, 0},
-		{"begins after all requests", blocks(), change{offset: 30, cluster: "a", filters: []replay.AffectedFilter{{From: at(22)}}}, 0},
-		{"over before all requests", blocks(), change{offset: 30, cluster: "a", filters: []replay.AffectedFilter{{To: at(9)}}}, 0},
-		{"over at the first request", blocks(), change{offset: 30, cluster: "a", filters: []replay.AffectedFilter{{To: at(10)}}}, 1},
-		{"known to no block, of any time", blocks(), change{offset: 30, cluster: "b", filters: []replay.AffectedFilter{{}}}, 1},
-		{"some of its filters", blocks(), change{offset: 30, cluster: "a", filters: []replay.AffectedFilter{{}, from(50), from(40)}}, 2},
-		{"another cluster", blocks(), change{offset: 30, cluster: "c", filters: []replay.AffectedFilter{{}}}, 0},
-		{"another partition of the policy", blocks(), change{partition: 1, offset: 0, cluster: "a", filters: []replay.AffectedFilter{{}}}, 1},
-		{"rows of an earlier owner, which went on for nobody knows how long", judged{judgedEarlier([]replay.Span{{Cluster: "a", From: at(1), To: at(9)}})},
-			change{offset: 9, cluster: "a", filters: []replay.AffectedFilter{from(59)}}, 1},
-		{"rows of an earlier owner, too long ago", judged{judgedEarlier([]replay.Span{{Cluster: "a", From: at(1), To: at(9)}})},
-			change{offset: 9, cluster: "a", filters: []replay.AffectedFilter{{From: at(10)}}}, 0},
-		{"nothing stored", judged{judgedEarlier(nil)}, change{offset: 9, cluster: "a", filters: []replay.AffectedFilter{{}}}, 0},
+		{"known to all blocks", blocks(), change{offset: 9, cluster: "a", filters: []verdict.AffectedFilter{{}}}, 0},
+		{"known to the later block, of the earlier one's time", blocks(), change{offset: 12, cluster: "a", filters: []verdict.AffectedFilter{from(15)}}, 1},
+		{"of a request of the earlier block that went on", blocks(), change{offset: 12, cluster: "a", filters: []verdict.AffectedFilter{from(39)}}, 1},
+		{"known to the later block, after all of the earlier one", blocks(), change{offset: 12, cluster: "a", filters: []verdict.AffectedFilter{from(41)}}, 0},
+		{"begins after all requests", blocks(), change{offset: 30, cluster: "a", filters: []verdict.AffectedFilter{{From: at(22)}}}, 0},
+		{"over before all requests", blocks(), change{offset: 30, cluster: "a", filters: []verdict.AffectedFilter{{To: at(9)}}}, 0},
+		{"over at the first request", blocks(), change{offset: 30, cluster: "a", filters: []verdict.AffectedFilter{{To: at(10)}}}, 1},
+		{"known to no block, of any time", blocks(), change{offset: 30, cluster: "b", filters: []verdict.AffectedFilter{{}}}, 1},
+		{"some of its filters", blocks(), change{offset: 30, cluster: "a", filters: []verdict.AffectedFilter{{}, from(50), from(40)}}, 2},
+		{"another cluster", blocks(), change{offset: 30, cluster: "c", filters: []verdict.AffectedFilter{{}}}, 0},
+		{"another partition of the policy", blocks(), change{partition: 1, offset: 0, cluster: "a", filters: []verdict.AffectedFilter{{}}}, 1},
+		{"rows of an earlier owner, which went on for nobody knows how long", judged{judgedEarlier([]verdict.Span{{Cluster: "a", From: at(1), To: at(9)}})},
+			change{offset: 9, cluster: "a", filters: []verdict.AffectedFilter{from(59)}}, 1},
+		{"rows of an earlier owner, too long ago", judged{judgedEarlier([]verdict.Span{{Cluster: "a", From: at(1), To: at(9)}})},
+			change{offset: 9, cluster: "a", filters: []verdict.AffectedFilter{{From: at(10)}}}, 0},
+		{"nothing stored", judged{judgedEarlier(nil)}, change{offset: 9, cluster: "a", filters: []verdict.AffectedFilter{{}}}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := 0
@@ -65,14 +65,14 @@ func TestJudgedForgetsWithoutLoss(t *testing.T) {
 	const n = 3 * judgedBlocks
 	for i := range n {
 		e := &event.Event{RequestReceivedTimestamp: begin.Add(time.Duration(i) * time.Minute)}
-		j.add(judgedBlock{knows: map[int32]int64{0: int64(i)}, spans: spansOf([]replay.Row{{Cluster: "a", Event: e}})})
+		j.add(judgedBlock{knows: map[int32]int64{0: int64(i)}, spans: spansOf([]verdict.Row{{Cluster: "a", Event: e}})})
 	}
 	if len(j) != judgedBlocks {
 		t.Errorf("%d blocks are remembered", len(j))
 	}
 	for i := range n {
 		minute := begin.Add(time.Duration(i) * time.Minute)
-		c := change{offset: n, cluster: "a", filters: []replay.AffectedFilter{{From: minute, To: minute}}}
+		c := change{offset: n, cluster: "a", filters: []verdict.AffectedFilter{{From: minute, To: minute}}}
 		if len(j.outlived([]change{c})) != 1 {
 			t.Errorf("block %d is forgotten", i)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 const sample = "sample"
@@ -192,7 +193,7 @@ func sendInTwoRuns(t *testing.T, m material, store Store) (first, second map[str
 }
 
 // compare counts verdicts that are not what a replay from scratch gives.
-func (m *material) compare(t *testing.T, rows []replay.Row) (corrected int) {
+func (m *material) compare(t *testing.T, rows []verdict.Row) (corrected int) {
 	t.Helper()
 	engine := replay.New(replay.Config{})
 	wrong := 0
@@ -248,8 +249,8 @@ func TestRecordedEventsIntoTheStore(t *testing.T) {
 	store := storagetest.Open(t)
 	m := materials(t)
 	sendInTwoRuns(t, m, store)
-	var rows []replay.Row
-	if err := store.Affected(t.Context(), replay.AffectedFilter{Cluster: sample, Partitions: []int32{0, 1, 2, 3}}, func(row replay.Row) error {
+	var rows []verdict.Row
+	if err := store.Affected(t.Context(), verdict.AffectedFilter{Cluster: sample, Partitions: []int32{0, 1, 2, 3}}, func(row verdict.Row) error {
 		rows = append(rows, row)
 		return nil
 	}); err != nil {

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // forgetStep is by how much the horizon of a cluster moves at least: what is forgotten costs
@@ -60,7 +61,7 @@ func (a *ages) take() map[string]time.Time {
 
 // noteAge remembers when a request that was judged came. One that came from before the policy
 // that is kept was judged as unknown, which is told once.
-func (r *Runner) noteAge(row *replay.Row) {
+func (r *Runner) noteAge(row *verdict.Row) {
 	s, known := r.states.find(row.Cluster)
 	if !known {
 		return

@@ -11,6 +11,7 @@ import (
 	"github.com/retrial-io/retrial/internal/workload"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // A running process forgets policy that no kept request needs: what stands, stands; a request
@@ -38,7 +39,7 @@ func TestForgetPolicy(t *testing.T) {
 			}
 			time.Sleep(20 * simFetchWait)
 		}
-		verdict := func(id string) *replay.Verdict {
+		standing := func(id string) *verdict.Verdict {
 			t.Helper()
 			for _, row := range w.rows.standing() {
 				if row.Event.AuditID == id {
@@ -50,7 +51,7 @@ func TestForgetPolicy(t *testing.T) {
 		}
 		settle()
 		s, _ := r.State("east")
-		stood := verdict(old)
+		stood := standing(old)
 
 		r.ForgetPolicy(0)
 		if !s.Horizon().IsZero() {
@@ -80,7 +81,7 @@ func TestForgetPolicy(t *testing.T) {
 
 		late := send(1004, simBase.Add(-9*24*time.Hour-11*time.Hour))
 		settle()
-		if v := verdict(late); v.Outcome != replay.OutcomeIndeterminate || v.Class != replay.ClassNoState || v.Cause != replay.Forgotten {
+		if v := standing(late); v.Outcome != verdict.OutcomeIndeterminate || v.Class != verdict.ClassNoState || v.Cause != replay.Forgotten {
 			t.Errorf("a request from before the horizon is %s (%s, %s)", v.Outcome, v.Class, v.Cause)
 		}
 		if n := l.sums(t)["retrial_runner_forgotten_requests_total"]; n != 1 {
@@ -90,19 +91,19 @@ func TestForgetPolicy(t *testing.T) {
 		// The late binding, and a gap that puts everything in doubt: everybody is judged again.
 		w.log.append(stream.TopicPolicy, w.late)
 		settle()
-		if v := verdict(old); v != stood && fmt.Sprintf("%+v", *v) != fmt.Sprintf("%+v", *stood) {
+		if v := standing(old); v != stood && fmt.Sprintf("%+v", *v) != fmt.Sprintf("%+v", *stood) {
 			t.Errorf("a verdict whose policy is forgotten was replaced: %+v, was %+v", v, stood)
 		}
 		corrected := 0
 		for _, row := range w.rows.standing() {
-			if w.affected[row.Event.AuditID] && row.Verdict.Replayed == replay.DecisionAllow {
+			if w.affected[row.Event.AuditID] && row.Verdict.Replayed == verdict.DecisionAllow {
 				corrected++
 			}
 		}
 		if corrected != len(w.affected) {
 			t.Errorf("%d of %d verdicts corrected", corrected, len(w.affected))
 		}
-		job, err := r.Rejudge(t.Context(), replay.Rejudge{Cluster: "east", From: simBase.AddDate(0, -1, 0), To: simBase.Add(2 * time.Hour)})
+		job, err := r.Rejudge(t.Context(), verdict.Rejudge{Cluster: "east", From: simBase.AddDate(0, -1, 0), To: simBase.Add(2 * time.Hour)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +115,7 @@ func TestForgetPolicy(t *testing.T) {
 		if report := jobs[0].Report(); report.Failed != 2 || report.Changed != 0 || report.Visited < 100 {
 			t.Errorf("judged again: %+v, want 2 that cannot be and none that changes", report)
 		}
-		if v := verdict(old); v.Outcome != stood.Outcome || v.Class != stood.Class {
+		if v := standing(old); v.Outcome != stood.Outcome || v.Class != stood.Class {
 			t.Errorf("judging again replaced a verdict whose policy is forgotten: %s (%s)", v.Outcome, v.Class)
 		}
 		l.cancel()

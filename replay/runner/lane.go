@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/stream"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // firstFetchBytes is what an idle partition asks for: little enough that many of them may
@@ -56,7 +56,7 @@ type lane struct {
 	// everything has the rows of all clusters judged again.
 	everything bool
 	// jobs says how far the partition is with jobs it has worked on.
-	jobs map[string]replay.RejudgeProgress
+	jobs map[string]verdict.RejudgeProgress
 }
 
 // events handles one partition of audit.events while it is assigned.

@@ -14,6 +14,7 @@ import (
 	"github.com/retrial-io/retrial/internal/workload"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // lateBinding is ten minutes of requests of four users in three namespaces under a known
@@ -85,7 +86,7 @@ func TestLateBindingChangesExactlyTheAffectedVerdicts(t *testing.T) {
 				t.Errorf("%s of %s at %s: changed %v, want %v", row.Event.RequestURI, row.Event.User.Username,
 					row.Event.RequestReceivedTimestamp, changed, w.affected[row.Event.AuditID])
 			}
-			if changed && (row.Verdict.Replayed != replay.DecisionAllow || len(row.Verdict.Grants) != 1) {
+			if changed && (row.Verdict.Replayed != verdict.DecisionAllow || len(row.Verdict.Grants) != 1) {
 				t.Errorf("%s: %s with %d grants, want allow with one", row.Event.RequestURI, row.Verdict.Replayed, len(row.Verdict.Grants))
 			}
 		}
@@ -190,7 +191,7 @@ func TestStalledPolicyReaderHoldsForABoundedTime(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		for _, row := range w.rows.visible() {
-			if row.Verdict.Outcome != replay.OutcomeIndeterminate {
+			if row.Verdict.Outcome != verdict.OutcomeIndeterminate {
 				t.Fatalf("%s is %s although no policy is known", row.Event.RequestURI, row.Verdict.Outcome)
 			}
 		}

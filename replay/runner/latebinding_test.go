@@ -16,6 +16,7 @@ import (
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // whoWhere is whom a RoleBinding may concern: a user in a namespace.
@@ -30,13 +31,13 @@ func dayOfEvents(b *testing.B, p *pipeline, store Store, rounds int, since time.
 	all, refused = map[whoWhere]int{}, map[whoWhere]int{}
 	log := bytes.Split(bytes.TrimSpace(testfile.Read(b, filepath.Join("..", "..", "internal", "sample", "audit.jsonl"))), []byte("\n"))
 	for round := range rounds {
-		rows := make([]replay.Row, 0, 20_000)
+		rows := make([]verdict.Row, 0, 20_000)
 		flush := func() {
 			if len(rows) == 0 {
 				return
 			}
 			for part := range int32(4) {
-				of := slices.DeleteFunc(slices.Clone(rows), func(r replay.Row) bool { return r.Position.Partition != part })
+				of := slices.DeleteFunc(slices.Clone(rows), func(r verdict.Row) bool { return r.Position.Partition != part })
 				if err := store.Insert(b.Context(), fmt.Sprintf("bench/%d/%d/%d", round, part, total), of); err != nil {
 					b.Fatal(err)
 				}
@@ -65,7 +66,7 @@ func dayOfEvents(b *testing.B, p *pipeline, store Store, rounds int, since time.
 			who := whoWhere{e.EffectiveUser().Username, row.Verdict.Attributes.Namespace}
 			if e.RequestReceivedTimestamp.Sub(day) >= since {
 				all[who]++
-				if row.Verdict.Replayed == replay.DecisionForbid && row.Verdict.Attributes.ResourceRequest && who.namespace != "" {
+				if row.Verdict.Replayed == verdict.DecisionForbid && row.Verdict.Attributes.ResourceRequest && who.namespace != "" {
 					refused[who]++
 				}
 			}

@@ -3,7 +3,7 @@ package runner
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // metrics are the runner's figures. Labels come from closed sets only.
@@ -67,8 +67,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "retrial_runner_" + name, Help: help})
 	}
-	outcomes := make([]string, 0, int(replay.OutcomeIndeterminate)+1)
-	for o := replay.OutcomeNotJudged; o <= replay.OutcomeIndeterminate; o++ {
+	outcomes := make([]string, 0, int(verdict.OutcomeIndeterminate)+1)
+	for o := verdict.OutcomeNotJudged; o <= verdict.OutcomeIndeterminate; o++ {
 		outcomes = append(outcomes, o.String())
 	}
 	m := &metrics{

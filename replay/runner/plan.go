@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // maxFilters bounds the lookups one correction makes per cluster; beyond it they are merged
@@ -24,7 +24,7 @@ const (
 )
 
 // bounded returns the filter without the restrictions that are too long to be asked for.
-func bounded(f replay.AffectedFilter) replay.AffectedFilter {
+func bounded(f verdict.AffectedFilter) verdict.AffectedFilter {
 	long := func(list []string) bool {
 		bytes := 0
 		for _, s := range list {
@@ -45,12 +45,12 @@ func bounded(f replay.AffectedFilter) replay.AffectedFilter {
 }
 
 // plan merges the changes into few lookups, by cluster.
-func plan(found []change) []replay.AffectedFilter {
-	byCluster := map[string][]replay.AffectedFilter{}
+func plan(found []change) []verdict.AffectedFilter {
+	byCluster := map[string][]verdict.AffectedFilter{}
 	for _, c := range found {
 		byCluster[c.cluster] = append(byCluster[c.cluster], c.filters...)
 	}
-	var out []replay.AffectedFilter
+	var out []verdict.AffectedFilter
 	for _, cluster := range slices.Sorted(maps.Keys(byCluster)) {
 		out = append(out, mergeFilters(byCluster[cluster])...)
 	}
@@ -60,9 +60,9 @@ func plan(found []change) []replay.AffectedFilter {
 // mergeFilters reduces the filters of one cluster to at most maxFilters that cover them, and
 // as many for credentials: those are many at times, each of one name, and never worth a look
 // at what others did.
-func mergeFilters(filters []replay.AffectedFilter) []replay.AffectedFilter {
-	byCredential := func(f replay.AffectedFilter) bool { return len(f.Credentials) > 0 }
-	credentials := slices.Collect(func(yield func(replay.AffectedFilter) bool) {
+func mergeFilters(filters []verdict.AffectedFilter) []verdict.AffectedFilter {
+	byCredential := func(f verdict.AffectedFilter) bool { return len(f.Credentials) > 0 }
+	credentials := slices.Collect(func(yield func(verdict.AffectedFilter) bool) {
 		for _, f := range filters {
 			if byCredential(f) && !yield(f) {
 				return
@@ -75,7 +75,7 @@ func mergeFilters(filters []replay.AffectedFilter) []replay.AffectedFilter {
 
 // mergeCredentials puts the names of filters by credential together, as many as one lookup
 // may have.
-func mergeCredentials(filters []replay.AffectedFilter) (merged []replay.AffectedFilter) {
+func mergeCredentials(filters []verdict.AffectedFilter) (merged []verdict.AffectedFilter) {
 	for _, f := range filters {
 		if n := len(merged); n > 0 {
 			if h := hull(merged[n-1], f); len(h.Credentials) > 0 {
@@ -88,8 +88,8 @@ func mergeCredentials(filters []replay.AffectedFilter) (merged []replay.Affected
 	return atMost(merged)
 }
 
-func mergeSubjects(filters []replay.AffectedFilter) []replay.AffectedFilter {
-	bySubject := map[string]replay.AffectedFilter{}
+func mergeSubjects(filters []verdict.AffectedFilter) []verdict.AffectedFilter {
+	bySubject := map[string]verdict.AffectedFilter{}
 	for _, f := range filters {
 		k := subjectKey(f)
 		if g, ok := bySubject[k]; ok {
@@ -97,18 +97,18 @@ func mergeSubjects(filters []replay.AffectedFilter) []replay.AffectedFilter {
 		}
 		bySubject[k] = f
 	}
-	merged := make([]replay.AffectedFilter, 0, len(bySubject))
+	merged := make([]verdict.AffectedFilter, 0, len(bySubject))
 	for _, k := range slices.Sorted(maps.Keys(bySubject)) {
 		merged = append(merged, bySubject[k])
 	}
 	if len(merged) <= maxFilters {
-		slices.SortStableFunc(merged, func(a, b replay.AffectedFilter) int { return a.From.Compare(b.From) })
+		slices.SortStableFunc(merged, func(a, b verdict.AffectedFilter) int { return a.From.Compare(b.From) })
 	}
 	return atMost(merged)
 }
 
 // atMost merges the filters into one if they are too many.
-func atMost(merged []replay.AffectedFilter) []replay.AffectedFilter {
+func atMost(merged []verdict.AffectedFilter) []verdict.AffectedFilter {
 	if len(merged) <= maxFilters {
 		return merged
 	}
@@ -116,19 +116,19 @@ func atMost(merged []replay.AffectedFilter) []replay.AffectedFilter {
 	for _, f := range merged[1:] {
 		all = hull(all, f)
 	}
-	return []replay.AffectedFilter{all}
+	return []verdict.AffectedFilter{all}
 }
 
 // subjectKey is equal for filters that differ in their times only.
-func subjectKey(f replay.AffectedFilter) string {
+func subjectKey(f verdict.AffectedFilter) string {
 	return strings.Join([]string{
 		strings.Join(f.Users, "\x00"), strings.Join(f.Groups, "\x00"), strings.Join(f.Namespaces, "\x00"),
 	}, "\x01")
 }
 
 // hull returns a filter that selects whatever a or b selects.
-func hull(a, b replay.AffectedFilter) replay.AffectedFilter {
-	h := replay.AffectedFilter{Cluster: a.Cluster, From: a.From, To: a.To, Ended: a.Ended}
+func hull(a, b verdict.AffectedFilter) verdict.AffectedFilter {
+	h := verdict.AffectedFilter{Cluster: a.Cluster, From: a.From, To: a.To, Ended: a.Ended}
 	if b.From.Before(h.From) {
 		h.From = b.From
 	}
@@ -140,7 +140,7 @@ func hull(a, b replay.AffectedFilter) replay.AffectedFilter {
 	} else if b.To.After(h.To) {
 		h.To = b.To
 	}
-	limited := func(f replay.AffectedFilter) bool { return len(f.Users)+len(f.Groups) > 0 }
+	limited := func(f verdict.AffectedFilter) bool { return len(f.Users)+len(f.Groups) > 0 }
 	if limited(a) && limited(b) {
 		h.Users = union(a.Users, b.Users)
 		h.Groups = union(a.Groups, b.Groups)
@@ -182,10 +182,10 @@ func (r *Runner) changeOf(cluster string, partition int32, offset int64, issued 
 	if len(effects) == 0 {
 		return change{}, false
 	}
-	filters := make([]replay.AffectedFilter, 0, len(effects))
+	filters := make([]verdict.AffectedFilter, 0, len(effects))
 	for _, e := range effects {
 		s := e.Subjects()
-		f := replay.AffectedFilter{Cluster: cluster, From: e.From, To: e.To, Users: s.Users, Groups: s.Groups, Namespaces: s.Namespaces}
+		f := verdict.AffectedFilter{Cluster: cluster, From: e.From, To: e.To, Users: s.Users, Groups: s.Groups, Namespaces: s.Namespaces}
 		switch {
 		case e.Credential != "":
 			f.Users, f.Groups, f.Namespaces, f.Credentials = nil, nil, nil, []string{e.Credential}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // states holds the state of every cluster anything is known of.
@@ -77,7 +77,7 @@ func (r *Runner) loadPolicy(ctx context.Context) (map[int32]int64, error) {
 		clear(epochs)
 		clear(found)
 		var err error
-		from, err = r.store.LoadPolicy(ctx, func(v replay.PolicyVersion) error {
+		from, err = r.store.LoadPolicy(ctx, func(v verdict.PolicyVersion) error {
 			o, err := state.DecodeObservation(v.Observation)
 			if err != nil {
 				// Saved by a newer release, or damaged: what it said stays unknown, and
@@ -148,8 +148,8 @@ func (r *Runner) applyPolicy(ctx context.Context, records []stream.Record) error
 	partition := records[0].Position.Partition
 	next := records[len(records)-1].Position.Offset + 1
 	observations := make([][]state.Observation, len(records))
-	var versions []replay.PolicyVersion
-	var letters []replay.StoredDeadLetter
+	var versions []verdict.PolicyVersion
+	var letters []verdict.StoredDeadLetter
 	var d event.Decoder
 	for i := range records {
 		obs, err := observationsOf(&d, &records[i])
@@ -242,7 +242,7 @@ func near(obs []state.Observation) time.Time {
 }
 
 // version is an observation as the policy table keeps it.
-func version(rec *stream.Record, index int32, o state.Observation, near time.Time) replay.PolicyVersion {
+func version(rec *stream.Record, index int32, o state.Observation, near time.Time) verdict.PolicyVersion {
 	observed := o.NotAfter
 	if observed.IsZero() {
 		observed = near
@@ -250,7 +250,7 @@ func version(rec *stream.Record, index int32, o state.Observation, near time.Tim
 	if observed.IsZero() {
 		observed = rec.Received
 	}
-	return replay.PolicyVersion{
+	return verdict.PolicyVersion{
 		Cluster: rec.Cluster, Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, UID: o.UID,
 		ResourceVersion: o.ResourceVersion, Deleted: o.Deleted, Observation: o.Append(nil),
 		Position: rec.Position, Index: index, Observed: observed,

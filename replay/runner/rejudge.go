@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/stream"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Judging stored requests again is a job: it stands in the store, with how far every
@@ -25,10 +25,10 @@ var ErrRejudging = errors.New("the cluster's requests are being judged again alr
 
 // RejudgeStore keeps the jobs.
 type RejudgeStore interface {
-	SaveRejudge(ctx context.Context, r replay.Rejudge) error
+	SaveRejudge(ctx context.Context, r verdict.Rejudge) error
 	// SaveRejudgeProgress keeps the greatest version of a partition's progress.
-	SaveRejudgeProgress(ctx context.Context, cluster, id string, p replay.RejudgeProgress) error
-	Rejudges(ctx context.Context) ([]replay.RejudgeJob, error)
+	SaveRejudgeProgress(ctx context.Context, cluster, id string, p verdict.RejudgeProgress) error
+	Rejudges(ctx context.Context) ([]verdict.RejudgeJob, error)
 }
 
 // rejudgeSteps is how many steps the range of a job is cut into, none shorter than an hour.
@@ -40,16 +40,16 @@ const rejudgeShare = time.Second
 // rejudges are the unfinished jobs, as far as this process knows.
 type rejudges struct {
 	mu   sync.Mutex
-	jobs map[string]replay.Rejudge
+	jobs map[string]verdict.Rejudge
 	done map[string]map[int32]bool // partitions that need nothing any more
 }
 
 func newRejudges() *rejudges {
-	return &rejudges{jobs: map[string]replay.Rejudge{}, done: map[string]map[int32]bool{}}
+	return &rejudges{jobs: map[string]verdict.Rejudge{}, done: map[string]map[int32]bool{}}
 }
 
 // set takes in what the store knows.
-func (j *rejudges) set(list []replay.RejudgeJob) {
+func (j *rejudges) set(list []verdict.RejudgeJob) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	clear(j.jobs)
@@ -62,7 +62,7 @@ func (j *rejudges) set(list []replay.RejudgeJob) {
 }
 
 // next returns a job the partition has work in; the oldest first.
-func (j *rejudges) next(partition int32) (replay.Rejudge, bool) {
+func (j *rejudges) next(partition int32) (verdict.Rejudge, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(j.jobs)) {
@@ -70,7 +70,7 @@ func (j *rejudges) next(partition int32) (replay.Rejudge, bool) {
 			return job, true
 		}
 	}
-	return replay.Rejudge{}, false
+	return verdict.Rejudge{}, false
 }
 
 // finish notes that a partition is done with a job.
@@ -86,16 +86,16 @@ func (j *rejudges) finish(id string, partition int32) {
 // Rejudge begins to judge stored requests again, and returns the job. What is set of r are
 // the cluster, the range (a zero To is now), what to select, and DryRun. When the same is
 // under way already it returns that job; when something else is, ErrRejudging.
-func (r *Runner) Rejudge(ctx context.Context, want replay.Rejudge) (replay.RejudgeJob, error) {
+func (r *Runner) Rejudge(ctx context.Context, want verdict.Rejudge) (verdict.RejudgeJob, error) {
 	select {
 	case r.asking <- struct{}{}:
 		defer func() { <-r.asking }()
 	case <-ctx.Done():
-		return replay.RejudgeJob{}, ctx.Err()
+		return verdict.RejudgeJob{}, ctx.Err()
 	}
 	list, err := r.store.Rejudges(ctx)
 	if err != nil {
-		return replay.RejudgeJob{}, err
+		return verdict.RejudgeJob{}, err
 	}
 	open := want.To.IsZero()
 	now := time.Now().UTC()
@@ -103,7 +103,7 @@ func (r *Runner) Rejudge(ctx context.Context, want replay.Rejudge) (replay.Rejud
 		want.To = now
 	}
 	if !want.From.Before(want.To) {
-		return replay.RejudgeJob{}, fmt.Errorf("judge again: the range from %s to %s is empty", want.From.Format(time.RFC3339), want.To.Format(time.RFC3339))
+		return verdict.RejudgeJob{}, fmt.Errorf("judge again: the range from %s to %s is empty", want.From.Format(time.RFC3339), want.To.Format(time.RFC3339))
 	}
 	for i := range list {
 		if list[i].Cluster != want.Cluster || list[i].Done() {
@@ -116,7 +116,7 @@ func (r *Runner) Rejudge(ctx context.Context, want replay.Rejudge) (replay.Rejud
 	}
 	ends, err := r.source.Ends(ctx, stream.TopicEvents)
 	if err != nil {
-		return replay.RejudgeJob{}, err
+		return verdict.RejudgeJob{}, err
 	}
 	want.Partitions = slices.Sorted(maps.Keys(ends))
 	want.Asked, want.ID = now, now.Format("20060102T150405.000000Z")
@@ -127,9 +127,9 @@ func (r *Runner) Rejudge(ctx context.Context, want replay.Rejudge) (replay.Rejud
 		want.Config = v.ConfigOf(want.Cluster)
 	}
 	if err := r.store.SaveRejudge(ctx, want); err != nil {
-		return replay.RejudgeJob{}, err
+		return verdict.RejudgeJob{}, err
 	}
-	job := replay.RejudgeJob{Rejudge: want}
+	job := verdict.RejudgeJob{Rejudge: want}
 	r.rejudges.set(append(list, job))
 	r.log.Info("judging stored requests again", zap.String("job", want.ID), zap.String("cluster", want.Cluster),
 		zap.Time("from", want.From), zap.Time("to", want.To), zap.Bool("dry_run", want.DryRun))
@@ -137,7 +137,7 @@ func (r *Runner) Rejudge(ctx context.Context, want replay.Rejudge) (replay.Rejud
 }
 
 // sameRejudge tells whether a job is what is asked for; open: up to now, whenever that is.
-func sameRejudge(job, want replay.Rejudge, open bool) bool {
+func sameRejudge(job, want verdict.Rejudge, open bool) bool {
 	return job.From.Equal(want.From) && (open || job.To.Equal(want.To)) && job.DryRun == want.DryRun && slices.Equal(job.Users, want.Users) &&
 		slices.Equal(job.Only.Verbs, want.Only.Verbs) && slices.Equal(job.Only.Resources, want.Only.Resources) &&
 		slices.Equal(job.Only.Namespaces, want.Only.Namespaces) && slices.Equal(job.Only.Outcomes, want.Only.Outcomes) &&
@@ -145,7 +145,7 @@ func sameRejudge(job, want replay.Rejudge, open bool) bool {
 }
 
 // Rejudges returns every job, finished or not.
-func (r *Runner) Rejudges(ctx context.Context) ([]replay.RejudgeJob, error) {
+func (r *Runner) Rejudges(ctx context.Context) ([]verdict.RejudgeJob, error) {
 	return r.store.Rejudges(ctx)
 }
 
@@ -190,7 +190,7 @@ func (l *lane) work(ctx context.Context) error {
 }
 
 // step judges one stretch of a job again and saves how far the partition is.
-func (l *lane) step(ctx context.Context, job replay.Rejudge) error {
+func (l *lane) step(ctx context.Context, job verdict.Rejudge) error {
 	p, first := l.jobs[job.ID]
 	first = !first
 	if first {
@@ -213,7 +213,7 @@ func (l *lane) step(ctx context.Context, job replay.Rejudge) error {
 		if !to.Before(job.To) {
 			to = job.To
 		}
-		f := replay.AffectedFilter{Cluster: job.Cluster, Partitions: []int32{l.partition}, From: p.Until, To: to.Add(-time.Microsecond), Users: job.Users, Only: job.Only}
+		f := verdict.AffectedFilter{Cluster: job.Cluster, Partitions: []int32{l.partition}, From: p.Until, To: to.Add(-time.Microsecond), Users: job.Users, Only: job.Only}
 		s := &rejudgeStep{l: l, dry: job.DryRun}
 		if first && !job.DryRun {
 			s.days = daysOf(p.Until, to) // selected rows may be others by now
@@ -230,7 +230,7 @@ func (l *lane) step(ctx context.Context, job replay.Rejudge) error {
 		}
 	}
 	if l.jobs == nil {
-		l.jobs = map[string]replay.RejudgeProgress{}
+		l.jobs = map[string]verdict.RejudgeProgress{}
 	}
 	l.jobs[job.ID] = p
 	if p.Done {
@@ -242,10 +242,10 @@ func (l *lane) step(ctx context.Context, job replay.Rejudge) error {
 }
 
 // resumed returns how far an earlier owner has come, or the begin of the job.
-func (l *lane) resumed(ctx context.Context, job replay.Rejudge) (replay.RejudgeProgress, error) {
+func (l *lane) resumed(ctx context.Context, job verdict.Rejudge) (verdict.RejudgeProgress, error) {
 	list, err := l.r.store.Rejudges(ctx)
 	if err != nil {
-		return replay.RejudgeProgress{}, err
+		return verdict.RejudgeProgress{}, err
 	}
 	for i := range list {
 		for _, p := range list[i].Progress {
@@ -257,7 +257,7 @@ func (l *lane) resumed(ctx context.Context, job replay.Rejudge) (replay.RejudgeP
 			}
 		}
 	}
-	return replay.RejudgeProgress{Partition: l.partition, Until: job.From}, nil
+	return verdict.RejudgeProgress{Partition: l.partition, Until: job.From}, nil
 }
 
 // daysOf returns the UTC days of a stretch of time.
@@ -273,7 +273,7 @@ type rejudgeStep struct {
 	l      *lane
 	dry    bool
 	days   []time.Time
-	report replay.RejudgeReport
+	report verdict.RejudgeReport
 }
 
 // begin starts the visit, or starts it over: what was rewritten before counts, what was looked
@@ -281,12 +281,12 @@ type rejudgeStep struct {
 func (s *rejudgeStep) begin() []time.Time {
 	s.report.Visited, s.report.Failed = 0, 0
 	if s.dry {
-		s.report = replay.RejudgeReport{}
+		s.report = verdict.RejudgeReport{}
 	}
 	return slices.Clone(s.days)
 }
 
-func (s *rejudgeStep) rows(ctx context.Context, rows []replay.Row) (failed bool, err error) {
+func (s *rejudgeStep) rows(ctx context.Context, rows []verdict.Row) (failed bool, err error) {
 	verdicts, bad := s.l.judgeAgain(rows, new(allowances))
 	s.report.Visited += int64(len(rows))
 	s.report.Failed += int64(bad)

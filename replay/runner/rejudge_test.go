@@ -13,16 +13,17 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // mistaken is an engine of an earlier release: it takes everything user1 asks in ns1 for
 // drift.
 type mistaken struct{ *replay.Engine }
 
-func (m mistaken) ReplayWithin(a *replay.Allowance, e *event.Event, s *state.State) *replay.Verdict {
+func (m mistaken) ReplayWithin(a *replay.Allowance, e *event.Event, s *state.State) *verdict.Verdict {
 	v := m.Engine.ReplayWithin(a, e, s)
 	if e.User.Username == "user1" && v.Attributes.Namespace == "ns1" {
-		v.Outcome, v.Class, v.Replayed, v.Grants = replay.OutcomeDrift, replay.ClassAllowForbid, replay.DecisionForbid, nil
+		v.Outcome, v.Class, v.Replayed, v.Grants = verdict.OutcomeDrift, verdict.ClassAllowForbid, verdict.DecisionForbid, nil
 	}
 	return v
 }
@@ -43,13 +44,13 @@ func mended(t *testing.T, seed uint64) *lateBinding {
 }
 
 // all selects every request of the world.
-func all() replay.Rejudge {
-	return replay.Rejudge{Cluster: "east", From: simBase.Add(-time.Hour), To: simBase.Add(24 * time.Hour)}
+func all() verdict.Rejudge {
+	return verdict.Rejudge{Cluster: "east", From: simBase.Add(-time.Hour), To: simBase.Add(24 * time.Hour)}
 }
 
 // again runs a process, asks it to judge again, and returns the job as it stands when it is
 // done, or when the process has crashed.
-func (w *lateBinding) again(t *testing.T, id, crashAt int, want replay.Rejudge) (job replay.RejudgeJob, l *life) {
+func (w *lateBinding) again(t *testing.T, id, crashAt int, want verdict.Rejudge) (job verdict.RejudgeJob, l *life) {
 	t.Helper()
 	l, r, done := w.start(id, crashAt, false)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
@@ -71,7 +72,7 @@ func (w *lateBinding) again(t *testing.T, id, crashAt int, want replay.Rejudge) 
 }
 
 // job returns a job as the store has it.
-func (w *lateBinding) job(id string) replay.RejudgeJob {
+func (w *lateBinding) job(id string) verdict.RejudgeJob {
 	w.rows.mu.Lock()
 	defer w.rows.mu.Unlock()
 	for _, j := range w.rows.jobs {
@@ -79,7 +80,7 @@ func (w *lateBinding) job(id string) replay.RejudgeJob {
 			return j
 		}
 	}
-	return replay.RejudgeJob{}
+	return verdict.RejudgeJob{}
 }
 
 func TestRejudge(t *testing.T) {
@@ -87,7 +88,7 @@ func TestRejudge(t *testing.T) {
 		w := mended(t, 1)
 		wrong := map[string]bool{}
 		for _, row := range w.rows.standing() {
-			if row.Verdict.Class == replay.ClassAllowForbid {
+			if row.Verdict.Class == verdict.ClassAllowForbid {
 				wrong[row.Event.AuditID] = true
 			}
 		}
@@ -104,7 +105,7 @@ func TestRejudge(t *testing.T) {
 			t.Errorf("report %+v, the dry run said %+v", got, report)
 		}
 		for _, tr := range job.Report().Transitions {
-			if tr.From != (replay.Judgement{Verdict: "drift", Class: replay.ClassAllowForbid}) || len(tr.Examples) == 0 || !wrong[tr.Examples[0].AuditID] {
+			if tr.From != (verdict.Judgement{Verdict: "drift", Class: verdict.ClassAllowForbid}) || len(tr.Examples) == 0 || !wrong[tr.Examples[0].AuditID] {
 				t.Errorf("transition %+v", tr)
 			}
 		}
@@ -133,18 +134,18 @@ func TestRejudge(t *testing.T) {
 func TestRejudgeSelects(t *testing.T) {
 	for _, tc := range []struct {
 		name             string
-		change           func(*replay.Rejudge)
+		change           func(*verdict.Rejudge)
 		visited, changed int64
 	}{
-		{"everything", func(*replay.Rejudge) {}, 120, 10},
-		{"a user", func(r *replay.Rejudge) { r.Users = []string{"user1"} }, 30, 10},
-		{"a user without mistakes", func(r *replay.Rejudge) { r.Users = []string{"user2"} }, 30, 0},
-		{"a namespace", func(r *replay.Rejudge) { r.Only.Namespaces = []string{"ns1"} }, 40, 10},
-		{"a class", func(r *replay.Rejudge) { r.Only.Classes = []string{replay.ClassAllowForbid} }, 10, 10},
-		{"an outcome", func(r *replay.Rejudge) { r.Only.Outcomes = []string{"drift"} }, 10, 10},
-		{"another verb", func(r *replay.Rejudge) { r.Only.Verbs = []string{"delete"} }, 0, 0},
-		{"a resource", func(r *replay.Rejudge) { r.Only.Resources = []string{"pods"} }, 120, 10},
-		{"a range", func(r *replay.Rejudge) { r.From, r.To = simBase, simBase.Add(5*time.Minute) }, 60, 5},
+		{"everything", func(*verdict.Rejudge) {}, 120, 10},
+		{"a user", func(r *verdict.Rejudge) { r.Users = []string{"user1"} }, 30, 10},
+		{"a user without mistakes", func(r *verdict.Rejudge) { r.Users = []string{"user2"} }, 30, 0},
+		{"a namespace", func(r *verdict.Rejudge) { r.Only.Namespaces = []string{"ns1"} }, 40, 10},
+		{"a class", func(r *verdict.Rejudge) { r.Only.Classes = []string{verdict.ClassAllowForbid} }, 10, 10},
+		{"an outcome", func(r *verdict.Rejudge) { r.Only.Outcomes = []string{"drift"} }, 10, 10},
+		{"another verb", func(r *verdict.Rejudge) { r.Only.Verbs = []string{"delete"} }, 0, 0},
+		{"a resource", func(r *verdict.Rejudge) { r.Only.Resources = []string{"pods"} }, 120, 10},
+		{"a range", func(r *verdict.Rejudge) { r.From, r.To = simBase, simBase.Add(5*time.Minute) }, 60, 5},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

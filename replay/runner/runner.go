@@ -14,6 +14,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Runner is the loop. Make one with New, run it once.
@@ -118,9 +119,9 @@ func (r *Runner) timed(step string) (done func()) {
 func (r *Runner) Lags() []replay.Lag { return r.lags.All() }
 
 // learn notes what a request that was judged for the first time shows of its apiserver's lag.
-func (r *Runner) learn(row *replay.Row) {
+func (r *Runner) learn(row *verdict.Row) {
 	late, ok := r.engine.(interface {
-		Behind(e *event.Event, s *state.State, v *replay.Verdict) (time.Duration, bool)
+		Behind(e *event.Event, s *state.State, v *verdict.Verdict) (time.Duration, bool)
 	})
 	if !ok {
 		return

@@ -4,14 +4,14 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // sameVerdict tells whether two verdicts of one request say the same to whoever reads them.
 // Revision, Engine and Config are left out: that nothing changed under a newer revision or a
 // newer engine is not news. So are the attributes and the recorded decision, which come from
 // the event alone, and the order of the grants.
-func sameVerdict(a, b *replay.Verdict) bool {
+func sameVerdict(a, b *verdict.Verdict) bool {
 	return a.Outcome == b.Outcome &&
 		a.Class == b.Class &&
 		a.Cause == b.Cause &&
@@ -31,13 +31,13 @@ func sameVerdict(a, b *replay.Verdict) bool {
 		sameImpersonation(a.Impersonation, b.Impersonation)
 }
 
-func sameImplied(a, b replay.Implied) bool {
+func sameImplied(a, b verdict.Implied) bool {
 	return a.Check == b.Check && a.Attributes == b.Attributes && a.Replayed == b.Replayed && a.Recorded == b.Recorded &&
 		a.Covered == b.Covered && a.Perhaps == b.Perhaps && slices.Equal(a.Missing, b.Missing) && sameGrants(a.Grants, b.Grants) &&
 		len(a.Wanted) == len(b.Wanted) && (len(a.Wanted) == 0 || reflect.DeepEqual(a.Wanted, b.Wanted))
 }
 
-func sameReview(a, b *replay.ReviewCheck) bool {
+func sameReview(a, b *verdict.ReviewCheck) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
@@ -45,7 +45,7 @@ func sameReview(a, b *replay.ReviewCheck) bool {
 		a.Recorded == b.Recorded && a.Replayed == b.Replayed && a.Reason == b.Reason && a.Outcome == b.Outcome && a.Cause == b.Cause
 }
 
-func sameImpersonation(a, b *replay.ImpersonationCheck) bool {
+func sameImpersonation(a, b *verdict.ImpersonationCheck) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
@@ -55,14 +55,14 @@ func sameImpersonation(a, b *replay.ImpersonationCheck) bool {
 
 // sameGrants compares two sets of grants. Both engines' orders are stable, so the common
 // case is one pass; only a different order costs a map.
-func sameGrants(a, b []replay.Grant) bool {
+func sameGrants(a, b []verdict.Grant) bool {
 	if len(a) != len(b) {
 		return false
 	}
 	if slices.Equal(a, b) {
 		return true
 	}
-	left := make(map[replay.Grant]int, len(a))
+	left := make(map[verdict.Grant]int, len(a))
 	for _, g := range a {
 		left[g]++
 	}

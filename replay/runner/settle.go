@@ -11,6 +11,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // settle brings every record of the block to its end: a row, a stored row, a duplicate or a
@@ -95,7 +96,7 @@ func (l *lane) lookUp(ctx context.Context, b *block) error {
 	return nil
 }
 
-func (l *lane) known(ctx context.Context, rows []replay.Row) (known []replay.KnownRow, err error) {
+func (l *lane) known(ctx context.Context, rows []verdict.Row) (known []verdict.KnownRow, err error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
@@ -154,7 +155,7 @@ func (l *lane) insert(ctx context.Context, b *block) error {
 }
 
 // missing returns the rows whose events the store does not hold.
-func (l *lane) missing(ctx context.Context, rows []replay.Row) ([]replay.Row, error) {
+func (l *lane) missing(ctx context.Context, rows []verdict.Row) ([]verdict.Row, error) {
 	known, err := l.known(ctx, rows)
 	if err != nil {
 		return nil, err
@@ -163,7 +164,7 @@ func (l *lane) missing(ctx context.Context, rows []replay.Row) ([]replay.Row, er
 	for _, k := range known {
 		stored[k.EventKey] = true
 	}
-	return slices.DeleteFunc(slices.Clone(rows), func(r replay.Row) bool { return stored[r.EventKey] }), nil
+	return slices.DeleteFunc(slices.Clone(rows), func(r verdict.Row) bool { return stored[r.EventKey] }), nil
 }
 
 // recover makes the rollups of some days equal to the stored rows.
@@ -181,23 +182,23 @@ func (l *lane) replaceFuller(ctx context.Context, b *block) error {
 	if len(b.fuller) == 0 {
 		return nil
 	}
-	known := make([]replay.KnownRow, len(b.fuller))
-	copies := make(map[event.Hash128]*replay.Row, len(b.fuller))
+	known := make([]verdict.KnownRow, len(b.fuller))
+	copies := make(map[event.Hash128]*verdict.Row, len(b.fuller))
 	for i := range b.fuller {
 		known[i] = b.fuller[i].known
 		copies[known[i].EventKey] = &b.fuller[i].row
 	}
-	var standing []replay.Row
+	var standing []verdict.Row
 	if _, err := l.r.retry(ctx, opAffected, func() error {
 		standing = standing[:0]
-		return l.r.store.Standing(ctx, known, func(row replay.Row) error {
+		return l.r.store.Standing(ctx, known, func(row verdict.Row) error {
 			standing = append(standing, row)
 			return nil
 		})
 	}); err != nil {
 		return err
 	}
-	var pairs []replay.Row
+	var pairs []verdict.Row
 	for i := range standing {
 		old := standing[i]
 		fuller := withContentOf(old, copies[old.EventKey])

@@ -20,6 +20,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // The simulation runs the real loop, the real engine and the real state against a broker
@@ -55,10 +56,10 @@ type simWorld struct {
 // simTagger marks rows by what corrections change.
 type simTagger struct{}
 
-func (simTagger) Tag(cluster string, e *event.Event, v *replay.Verdict) []replay.Mark {
-	marks := []replay.Mark{{Name: v.Outcome.String() + "/" + v.Replayed.String(), Key: uint64(len(v.Grants))}}
-	if v.Outcome == replay.OutcomeDrift {
-		marks = append(marks, replay.Mark{Name: "drift", Key: uint64(len(cluster) + len(e.User.Username))})
+func (simTagger) Tag(cluster string, e *event.Event, v *verdict.Verdict) []verdict.Mark {
+	marks := []verdict.Mark{{Name: v.Outcome.String() + "/" + v.Replayed.String(), Key: uint64(len(v.Grants))}}
+	if v.Outcome == verdict.OutcomeDrift {
+		marks = append(marks, verdict.Mark{Name: "drift", Key: uint64(len(cluster) + len(e.User.Username))})
 	}
 	return marks
 }
@@ -280,7 +281,7 @@ func (w *simWorld) check() (violations []string) {
 		at      event.Position
 		content event.Hash128
 		size    int
-		verdict *replay.Verdict
+		verdict *verdict.Verdict
 	}
 	wants := map[event.Hash128]*want{}
 	poison := 0

@@ -11,7 +11,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
-	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 var (
@@ -27,14 +27,14 @@ type simRows struct {
 	mutant string
 
 	mu       sync.Mutex
-	rows     []replay.Row
+	rows     []verdict.Row
 	rollup   map[rollupKey]int
 	tokens   map[string]bool
 	inflight map[int32]int // insertions that may still land, by partition
 	landed   chan struct{} // closed and replaced when one of them has
-	policy   map[policyKey]replay.PolicyVersion
-	letters  map[event.Position]replay.StoredDeadLetter
-	jobs     []replay.RejudgeJob
+	policy   map[policyKey]verdict.PolicyVersion
+	letters  map[event.Position]verdict.StoredDeadLetter
+	jobs     []verdict.RejudgeJob
 }
 
 type rollupKey struct {
@@ -53,12 +53,12 @@ type policyKey struct {
 func newSimRows(mutant string) *simRows {
 	return &simRows{
 		mutant: mutant, rollup: map[rollupKey]int{}, tokens: map[string]bool{}, inflight: map[int32]int{},
-		landed: make(chan struct{}), policy: map[policyKey]replay.PolicyVersion{}, letters: map[event.Position]replay.StoredDeadLetter{},
+		landed: make(chan struct{}), policy: map[policyKey]verdict.PolicyVersion{}, letters: map[event.Position]verdict.StoredDeadLetter{},
 	}
 }
 
 // keyOf is where a row counts in the rollup.
-func keyOf(r *replay.Row) rollupKey {
+func keyOf(r *verdict.Row) rollupKey {
 	k := rollupKey{partition: r.Position.Partition, day: r.Event.RequestReceivedTimestamp.UTC().Format(time.DateOnly),
 		cluster: r.Cluster, user: r.Event.EffectiveUser().Username}
 	if r.Verdict != nil {
@@ -71,7 +71,7 @@ func keyOf(r *replay.Row) rollupKey {
 }
 
 // rollupOf counts rows from scratch.
-func rollupOf(rows []replay.Row) map[rollupKey]int {
+func rollupOf(rows []verdict.Row) map[rollupKey]int {
 	m := map[rollupKey]int{}
 	for i := range rows {
 		m[keyOf(&rows[i])] += int(rows[i].Sign)
@@ -89,13 +89,13 @@ type rowVersion struct {
 }
 
 // standing returns the rows whose signs do not cancel, each as often as it stands.
-func (s *simRows) standing() []replay.Row {
+func (s *simRows) standing() []verdict.Row {
 	sum := map[rowVersion]int{}
 	for i := range s.rows {
 		r := &s.rows[i]
 		sum[rowVersion{r.EventKey, r.Position, r.Revision, r.Content}] += int(r.Sign)
 	}
-	var out []replay.Row
+	var out []verdict.Row
 	for i := range s.rows {
 		r := s.rows[i]
 		v := rowVersion{r.EventKey, r.Position, r.Revision, r.Content}
@@ -108,7 +108,7 @@ func (s *simRows) standing() []replay.Row {
 }
 
 // visible is standing for those who do not hold the lock.
-func (s *simRows) visible() []replay.Row {
+func (s *simRows) visible() []verdict.Row {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.standing()
@@ -116,7 +116,7 @@ func (s *simRows) visible() []replay.Row {
 
 // landEvents and landRollup write the part of a block that belongs to one
 // day, in the two steps a store has. The step in between is where a crash leaves rows without their rollup.
-func (s *simRows) landEvents(token, day string, rows []replay.Row) {
+func (s *simRows) landEvents(token, day string, rows []verdict.Row) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.once("events/" + token + "/" + day) {
@@ -124,7 +124,7 @@ func (s *simRows) landEvents(token, day string, rows []replay.Row) {
 	}
 }
 
-func (s *simRows) landRollup(token, day string, rows []replay.Row) {
+func (s *simRows) landRollup(token, day string, rows []verdict.Row) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.once("rollup/" + token + "/" + day) {
@@ -144,8 +144,8 @@ func (s *simRows) once(token string) bool {
 }
 
 // days splits a block by the day of its requests, in order.
-func splitDays(rows []replay.Row) (days []string, parts map[string][]replay.Row) {
-	parts = map[string][]replay.Row{}
+func splitDays(rows []verdict.Row) (days []string, parts map[string][]verdict.Row) {
+	parts = map[string][]verdict.Row{}
 	for i := range rows {
 		d := rows[i].Event.RequestReceivedTimestamp.UTC().Format(time.DateOnly)
 		parts[d] = append(parts[d], rows[i])
@@ -162,7 +162,7 @@ type simStore struct {
 // actorOf names the owner of a partition: it does one thing at a time.
 func actorOf(topic string, partition int32) string { return fmt.Sprint(topic, "/", partition) }
 
-func (s *simStore) Insert(ctx context.Context, token string, rows []replay.Row) error {
+func (s *simStore) Insert(ctx context.Context, token string, rows []verdict.Row) error {
 	partition := rows[0].Position.Partition
 	actor := actorOf(stream.TopicEvents, partition)
 	if err := s.life.step(ctx, actor, "insert"); err != nil {
@@ -226,7 +226,7 @@ func (s *simStore) Insert(ctx context.Context, token string, rows []replay.Row) 
 	return nil
 }
 
-func (s *simStore) Known(ctx context.Context, rows []replay.Row) ([]replay.KnownRow, error) {
+func (s *simStore) Known(ctx context.Context, rows []verdict.Row) ([]verdict.KnownRow, error) {
 	if err := s.life.flaky(ctx, actorOf(stream.TopicEvents, rows[0].Position.Partition), "known"); err != nil {
 		return nil, err
 	}
@@ -239,17 +239,17 @@ func (s *simStore) Known(ctx context.Context, rows []replay.Row) ([]replay.Known
 	for i := range rows {
 		want[rows[i].Request] = true
 	}
-	var out []replay.KnownRow
+	var out []verdict.KnownRow
 	for _, r := range s.standing() {
 		if want[r.Request] {
-			out = append(out, replay.KnownRow{Cluster: r.Cluster, EventKey: r.EventKey, Request: r.Request, Received: r.Event.RequestReceivedTimestamp, Position: r.Position,
+			out = append(out, verdict.KnownRow{Cluster: r.Cluster, EventKey: r.EventKey, Request: r.Request, Received: r.Event.RequestReceivedTimestamp, Position: r.Position,
 				Content: r.Content, Size: r.Size, HasVerdict: r.Verdict != nil, Revision: r.Revision})
 		}
 	}
 	return out, nil
 }
 
-func (s *simStore) Standing(ctx context.Context, known []replay.KnownRow, visit func(replay.Row) error) error {
+func (s *simStore) Standing(ctx context.Context, known []verdict.KnownRow, visit func(verdict.Row) error) error {
 	if err := s.life.flaky(ctx, actorOf(stream.TopicEvents, known[0].Position.Partition), "standing"); err != nil {
 		return err
 	}
@@ -306,7 +306,7 @@ func (s *simStore) Recover(ctx context.Context, partition int32, _ uint32, days 
 	return nil
 }
 
-func (s *simStore) Spans(ctx context.Context, partition int32) ([]replay.Span, error) {
+func (s *simStore) Spans(ctx context.Context, partition int32) ([]verdict.Span, error) {
 	if err := s.life.flaky(ctx, actorOf(stream.TopicEvents, partition), "spans"); err != nil {
 		return nil, err
 	}
@@ -317,20 +317,20 @@ func (s *simStore) Spans(ctx context.Context, partition int32) ([]replay.Span, e
 		if r.Position.Partition != partition {
 			continue
 		}
-		one := spansOf([]replay.Row{r})[r.Cluster]
+		one := spansOf([]verdict.Row{r})[r.Cluster]
 		if known, ok := byCluster[r.Cluster]; ok {
 			one = known.with(one)
 		}
 		byCluster[r.Cluster] = one
 	}
-	var out []replay.Span
+	var out []verdict.Span
 	for cluster, sp := range byCluster {
-		out = append(out, replay.Span{Cluster: cluster, From: sp.from, To: sp.to})
+		out = append(out, verdict.Span{Cluster: cluster, From: sp.from, To: sp.to})
 	}
 	return out, nil
 }
 
-func (s *simStore) Affected(ctx context.Context, f replay.AffectedFilter, visit func(replay.Row) error) error {
+func (s *simStore) Affected(ctx context.Context, f verdict.AffectedFilter, visit func(verdict.Row) error) error {
 	actor := actorOf(stream.TopicEvents, f.Partitions[0])
 	if err := s.life.flaky(ctx, actor, "affected"); err != nil {
 		return err
@@ -355,8 +355,8 @@ func (s *simStore) Affected(ctx context.Context, f replay.AffectedFilter, visit 
 	return nil
 }
 
-// selects is the filter as replay.AffectedFilter words it.
-func selects(f replay.AffectedFilter, r *replay.Row) bool {
+// selects is the filter as verdict.AffectedFilter words it.
+func selects(f verdict.AffectedFilter, r *verdict.Row) bool {
 	at := r.Event.RequestReceivedTimestamp
 	if f.Cluster != r.Cluster || !slices.Contains(f.Partitions, r.Position.Partition) ||
 		at.Before(f.From) || !f.To.IsZero() && at.After(f.To) ||
@@ -380,7 +380,7 @@ func selects(f replay.AffectedFilter, r *replay.Row) bool {
 	return named(&r.Event.User) || r.Event.ImpersonatedUser != nil && named(r.Event.ImpersonatedUser)
 }
 
-func (s *simStore) SavePolicy(ctx context.Context, versions []replay.PolicyVersion) error {
+func (s *simStore) SavePolicy(ctx context.Context, versions []verdict.PolicyVersion) error {
 	if err := s.life.flaky(ctx, stream.TopicPolicy, "save policy"); err != nil {
 		return err
 	}
@@ -392,7 +392,7 @@ func (s *simStore) SavePolicy(ctx context.Context, versions []replay.PolicyVersi
 	return s.life.step(ctx, stream.TopicPolicy, "policy saved")
 }
 
-func (s *simStore) LoadPolicy(ctx context.Context, visit func(replay.PolicyVersion) error) (map[int32]int64, error) {
+func (s *simStore) LoadPolicy(ctx context.Context, visit func(verdict.PolicyVersion) error) (map[int32]int64, error) {
 	if err := s.life.flaky(ctx, stream.TopicPolicy, "load policy"); err != nil {
 		return nil, err
 	}
@@ -420,7 +420,7 @@ func (s *simStore) LoadPolicy(ctx context.Context, visit func(replay.PolicyVersi
 	return next, nil
 }
 
-func (s *simStore) SaveDeadLetters(ctx context.Context, _ string, letters []replay.StoredDeadLetter) error {
+func (s *simStore) SaveDeadLetters(ctx context.Context, _ string, letters []verdict.StoredDeadLetter) error {
 	actor := actorOf("letters", letters[0].Position.Partition)
 	if err := s.life.flaky(ctx, actor, "save dead letters"); err != nil {
 		return err
@@ -433,17 +433,17 @@ func (s *simStore) SaveDeadLetters(ctx context.Context, _ string, letters []repl
 	return s.life.step(ctx, actor, "dead letters saved")
 }
 
-func (s *simStore) SaveRejudge(ctx context.Context, r replay.Rejudge) error {
+func (s *simStore) SaveRejudge(ctx context.Context, r verdict.Rejudge) error {
 	if err := s.life.flaky(ctx, "jobs", "save job"); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.jobs = append(s.jobs, replay.RejudgeJob{Rejudge: r})
+	s.jobs = append(s.jobs, verdict.RejudgeJob{Rejudge: r})
 	return nil
 }
 
-func (s *simStore) SaveRejudgeProgress(ctx context.Context, _, id string, p replay.RejudgeProgress) error {
+func (s *simStore) SaveRejudgeProgress(ctx context.Context, _, id string, p verdict.RejudgeProgress) error {
 	actor := fmt.Sprint("partition ", p.Partition)
 	if err := s.life.flaky(ctx, actor, "save progress"); err != nil {
 		return err
@@ -453,10 +453,10 @@ func (s *simStore) SaveRejudgeProgress(ctx context.Context, _, id string, p repl
 		if s.jobs[i].ID != id {
 			continue
 		}
-		list := slices.DeleteFunc(slices.Clone(s.jobs[i].Progress), func(o replay.RejudgeProgress) bool {
+		list := slices.DeleteFunc(slices.Clone(s.jobs[i].Progress), func(o verdict.RejudgeProgress) bool {
 			return o.Partition == p.Partition && o.Version <= p.Version
 		})
-		if !slices.ContainsFunc(list, func(o replay.RejudgeProgress) bool { return o.Partition == p.Partition }) {
+		if !slices.ContainsFunc(list, func(o verdict.RejudgeProgress) bool { return o.Partition == p.Partition }) {
 			list = append(list, p)
 		}
 		s.jobs[i].Progress = list
@@ -465,7 +465,7 @@ func (s *simStore) SaveRejudgeProgress(ctx context.Context, _, id string, p repl
 	return s.life.step(ctx, actor, "progress saved")
 }
 
-func (s *simStore) Rejudges(context.Context) ([]replay.RejudgeJob, error) {
+func (s *simStore) Rejudges(context.Context) ([]verdict.RejudgeJob, error) {
 	if s.life.dead() {
 		return nil, errCrashed
 	}

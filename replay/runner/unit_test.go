@@ -20,6 +20,7 @@ import (
 	"github.com/retrial-io/retrial/internal/workload"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 func TestConfig(t *testing.T) {
@@ -49,35 +50,35 @@ func TestConfig(t *testing.T) {
 }
 
 func TestSameVerdict(t *testing.T) {
-	a, b := replay.Grant{Binding: "a", Rule: 1}, replay.Grant{Binding: "b"}
-	base := func() *replay.Verdict {
-		return &replay.Verdict{Outcome: replay.OutcomeMatch, Replayed: replay.DecisionAllow, Grants: []replay.Grant{a, b}}
+	a, b := verdict.Grant{Binding: "a", Rule: 1}, verdict.Grant{Binding: "b"}
+	base := func() *verdict.Verdict {
+		return &verdict.Verdict{Outcome: verdict.OutcomeMatch, Replayed: verdict.DecisionAllow, Grants: []verdict.Grant{a, b}}
 	}
 	for _, tc := range []struct {
 		name   string
-		change func(*replay.Verdict)
+		change func(*verdict.Verdict)
 		same   bool
 	}{
-		{"nothing", func(*replay.Verdict) {}, true},
-		{"policy revision", func(v *replay.Verdict) { v.Revision++ }, true},
-		{"engine", func(v *replay.Verdict) { v.Engine = "2" }, true},
-		{"order of grants", func(v *replay.Verdict) { v.Grants = []replay.Grant{b, a} }, true},
-		{"empty for nil", func(v *replay.Verdict) { v.Missing = []string{} }, true},
-		{"outcome", func(v *replay.Verdict) { v.Outcome = replay.OutcomeDrift }, false},
-		{"decision", func(v *replay.Verdict) { v.Replayed = replay.DecisionForbid }, false},
-		{"cause", func(v *replay.Verdict) { v.Cause = "x" }, false},
-		{"one grant less", func(v *replay.Verdict) { v.Grants = v.Grants[:1] }, false},
-		{"one grant twice", func(v *replay.Verdict) { v.Grants = []replay.Grant{a, a} }, false},
-		{"other rule", func(v *replay.Verdict) { v.Grants = []replay.Grant{{Binding: "a", Rule: 2}, b} }, false},
-		{"missing", func(v *replay.Verdict) { v.Missing = []string{"x"} }, false},
-		{"impersonation", func(v *replay.Verdict) { v.Impersonation = &replay.ImpersonationCheck{} }, false},
-		{"evidence", func(v *replay.Verdict) { v.Evidence = []string{"x"} }, false},
-		{"explained", func(v *replay.Verdict) { v.Explained = []string{"oidc"} }, false},
-		{"credential", func(v *replay.Verdict) { v.Credential = "JTI=1" }, false},
-		{"chain", func(v *replay.Verdict) { v.Chain = []replay.ChainStep{{Authorizer: "rbac"}} }, false},
-		{"implied", func(v *replay.Verdict) { v.Implied = []replay.Implied{{Check: "x"}} }, false},
-		{"review", func(v *replay.Verdict) { v.Review = &replay.ReviewCheck{} }, false},
-		{"admission", func(v *replay.Verdict) { v.Admission.NamespaceLifecycle = "drift" }, false},
+		{"nothing", func(*verdict.Verdict) {}, true},
+		{"policy revision", func(v *verdict.Verdict) { v.Revision++ }, true},
+		{"engine", func(v *verdict.Verdict) { v.Engine = "2" }, true},
+		{"order of grants", func(v *verdict.Verdict) { v.Grants = []verdict.Grant{b, a} }, true},
+		{"empty for nil", func(v *verdict.Verdict) { v.Missing = []string{} }, true},
+		{"outcome", func(v *verdict.Verdict) { v.Outcome = verdict.OutcomeDrift }, false},
+		{"decision", func(v *verdict.Verdict) { v.Replayed = verdict.DecisionForbid }, false},
+		{"cause", func(v *verdict.Verdict) { v.Cause = "x" }, false},
+		{"one grant less", func(v *verdict.Verdict) { v.Grants = v.Grants[:1] }, false},
+		{"one grant twice", func(v *verdict.Verdict) { v.Grants = []verdict.Grant{a, a} }, false},
+		{"other rule", func(v *verdict.Verdict) { v.Grants = []verdict.Grant{{Binding: "a", Rule: 2}, b} }, false},
+		{"missing", func(v *verdict.Verdict) { v.Missing = []string{"x"} }, false},
+		{"impersonation", func(v *verdict.Verdict) { v.Impersonation = &verdict.ImpersonationCheck{} }, false},
+		{"evidence", func(v *verdict.Verdict) { v.Evidence = []string{"x"} }, false},
+		{"explained", func(v *verdict.Verdict) { v.Explained = []string{"oidc"} }, false},
+		{"credential", func(v *verdict.Verdict) { v.Credential = "JTI=1" }, false},
+		{"chain", func(v *verdict.Verdict) { v.Chain = []verdict.ChainStep{{Authorizer: "rbac"}} }, false},
+		{"implied", func(v *verdict.Verdict) { v.Implied = []verdict.Implied{{Check: "x"}} }, false},
+		{"review", func(v *verdict.Verdict) { v.Review = &verdict.ReviewCheck{} }, false},
+		{"admission", func(v *verdict.Verdict) { v.Admission.NamespaceLifecycle = "drift" }, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			v := base()
@@ -100,11 +101,11 @@ func TestMergedFiltersCover(t *testing.T) {
 	}
 	at := func() time.Time { return simBase.Add(time.Duration(rng.IntN(600)) * time.Second) }
 	for round := range 300 {
-		var filters []replay.AffectedFilter
+		var filters []verdict.AffectedFilter
 		for range 1 + rng.IntN(30+round*2) {
-			f := replay.AffectedFilter{Cluster: "c", From: at(), Users: names("u", 3), Groups: names("g", 3), Namespaces: names("n", 3)}
+			f := verdict.AffectedFilter{Cluster: "c", From: at(), Users: names("u", 3), Groups: names("g", 3), Namespaces: names("n", 3)}
 			if rng.IntN(3) == 0 {
-				f = replay.AffectedFilter{Cluster: "c", From: f.From, Credentials: []string{fmt.Sprint("JTI=", rng.IntN(600))}}
+				f = verdict.AffectedFilter{Cluster: "c", From: f.From, Credentials: []string{fmt.Sprint("JTI=", rng.IntN(600))}}
 			}
 			if rng.IntN(3) > 0 {
 				f.To = f.From.Add(time.Duration(rng.IntN(100)) * time.Second)
@@ -119,9 +120,9 @@ func TestMergedFiltersCover(t *testing.T) {
 			t.Fatalf("round %d: %d lookups", round, len(merged))
 		}
 		for range 100 {
-			row := replay.Row{Cluster: "c", Verdict: &replay.Verdict{Attributes: replay.Attributes{Namespace: fmt.Sprint("n", rng.IntN(6))}, Credential: fmt.Sprint("JTI=", rng.IntN(600))},
+			row := verdict.Row{Cluster: "c", Verdict: &verdict.Verdict{Attributes: verdict.Attributes{Namespace: fmt.Sprint("n", rng.IntN(6))}, Credential: fmt.Sprint("JTI=", rng.IntN(600))},
 				Event: &event.Event{RequestReceivedTimestamp: at(), StageTimestamp: at(), User: event.User{Username: fmt.Sprint("u", rng.IntN(6)), Groups: names("g", 4)}}}
-			any := func(list []replay.AffectedFilter) bool {
+			any := func(list []verdict.AffectedFilter) bool {
 				for _, f := range list {
 					f.Partitions = []int32{0}
 					if selects(f, &row) {
@@ -337,27 +338,27 @@ func TestUnreadablePolicyWriteMakesItsObjectUnknown(t *testing.T) {
 // policyKept keeps what is saved of policy.
 type policyKept struct {
 	Store
-	versions []replay.PolicyVersion
-	letters  []replay.StoredDeadLetter
+	versions []verdict.PolicyVersion
+	letters  []verdict.StoredDeadLetter
 }
 
-func (p *policyKept) SavePolicy(_ context.Context, v []replay.PolicyVersion) error {
+func (p *policyKept) SavePolicy(_ context.Context, v []verdict.PolicyVersion) error {
 	p.versions = append(p.versions, v...)
 	return nil
 }
 
-func (p *policyKept) SaveDeadLetters(_ context.Context, _ string, l []replay.StoredDeadLetter) error {
+func (p *policyKept) SaveDeadLetters(_ context.Context, _ string, l []verdict.StoredDeadLetter) error {
 	p.letters = append(p.letters, l...)
 	return nil
 }
 
 type panics struct{ Engine }
 
-func (panics) ReplayWithin(_ *replay.Allowance, e *event.Event, _ *state.State) *replay.Verdict {
+func (panics) ReplayWithin(_ *replay.Allowance, e *event.Event, _ *state.State) *verdict.Verdict {
 	if e.User.Username == "user3" {
 		panic("bug")
 	}
-	return &replay.Verdict{}
+	return &verdict.Verdict{}
 }
 
 // A block holds no more than its bounds say, and one record however large.
@@ -394,7 +395,7 @@ func TestCutRespectsBounds(t *testing.T) {
 // panickyTagger stands for a rule that meets what nobody thought of.
 type panickyTagger struct{}
 
-func (panickyTagger) Tag(string, *event.Event, *replay.Verdict) []replay.Mark { panic("a bug") }
+func (panickyTagger) Tag(string, *event.Event, *verdict.Verdict) []verdict.Mark { panic("a bug") }
 
 // TestTaggerPanics: the verdict stands, without marks, and the bug is counted.
 func TestTaggerPanics(t *testing.T) {
@@ -403,7 +404,7 @@ func TestTaggerPanics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if marks := r.tag(&replay.Row{Event: &event.Event{}, Verdict: &replay.Verdict{}}); marks != nil {
+	if marks := r.tag(&verdict.Row{Event: &event.Event{}, Verdict: &verdict.Verdict{}}); marks != nil {
 		t.Errorf("marks %v", marks)
 	}
 	if got := (&life{reg: reg}).sums(t)["retrial_runner_replay_panics_total"]; got != 1 {

@@ -16,11 +16,11 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/testfile"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/embedded"
 	"github.com/retrial-io/retrial/storage/sqlgate"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestMain fails the run when a goroutine outlives its test.
@@ -86,7 +86,7 @@ func newKit(t testing.TB, change func(*sqlgate.Config)) *kit {
 			t.Error(err)
 		}
 	})
-	var rows []replay.Row
+	var rows []verdict.Row
 	for i, line := range bytes.Split(bytes.TrimSpace(testfile.Read(t, "../testdata/events.jsonl.zst")), []byte("\n")) {
 		r, err := storagetest.Row("c", line, event.Position{Epoch: 1, Offset: int64(i)}, time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC))
 		if err != nil {

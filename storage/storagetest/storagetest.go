@@ -12,10 +12,10 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/chserver/chservertest"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/embedded"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Need ends the test when the embedded engine cannot run here: a skip for a developer, a
@@ -98,14 +98,14 @@ func Start(t testing.TB, dir string) (*storage.Store, func()) {
 
 // Row makes the row a record of a log line becomes: keys, content and size computed as the
 // pipeline computes them, the position given, no verdict.
-func Row(cluster string, line []byte, pos event.Position, received time.Time) (replay.Row, error) {
+func Row(cluster string, line []byte, pos event.Position, received time.Time) (verdict.Row, error) {
 	e, err := event.Decode(line)
 	if err != nil {
-		return replay.Row{}, fmt.Errorf("decode line: %w", err)
+		return verdict.Row{}, fmt.Errorf("decode line: %w", err)
 	}
 	canonical := event.AppendJSON(nil, e)
 	request := event.RequestKey(cluster, e)
-	return replay.Row{
+	return verdict.Row{
 		Cluster: cluster, Source: "import", Received: received, Position: pos,
 		EventKey: event.EventKey(request, e), Request: request, Content: event.Content(canonical),
 		Size: len(canonical), Event: e, Sign: 1, Revision: 1,
@@ -114,18 +114,18 @@ func Row(cluster string, line []byte, pos event.Position, received time.Time) (r
 
 // Verdict gives a row a plausible verdict derived from its event alone, the same for equal
 // events: what the engine says is not the store's concern, only that it comes back.
-func Verdict(r *replay.Row) {
+func Verdict(r *verdict.Row) {
 	e := r.Event
 	decision, _ := e.Annotations.Get(event.AnnotationDecision)
 	reason, _ := e.Annotations.Get(event.AnnotationReason)
-	v := &replay.Verdict{Outcome: replay.OutcomeMatch, RecordedReason: reason, Authorizer: "rbac", Revision: r.Revision, Engine: "test", Config: "test"}
+	v := &verdict.Verdict{Outcome: verdict.OutcomeMatch, RecordedReason: reason, Authorizer: "rbac", Revision: r.Revision, Engine: "test", Config: "test"}
 	if a, err := request.Of(e.Verb, e.RequestURI); err == nil {
 		v.Attributes = a
 	}
 	switch decision {
 	case "allow":
-		v.Recorded, v.Replayed = replay.DecisionAllow, replay.DecisionAllow
-		v.Grants = []replay.Grant{{
+		v.Recorded, v.Replayed = verdict.DecisionAllow, verdict.DecisionAllow
+		v.Grants = []verdict.Grant{{
 			BindingKind: "ClusterRoleBinding", Binding: "admins", RoleKind: "ClusterRole", Role: "cluster-admin",
 			SubjectKind: "Group", Subject: "system:masters", Reason: `RBAC: allowed by ClusterRoleBinding "admins" of ClusterRole "cluster-admin" to Group "system:masters"`,
 		}, {
@@ -133,22 +133,22 @@ func Verdict(r *replay.Row) {
 			SubjectKind: "ServiceAccount", SubjectNamespace: "kube-system", Subject: "sa", Rule: 3, Reason: "another text",
 		}}
 	case "forbid":
-		v.Recorded, v.Replayed = replay.DecisionForbid, replay.DecisionForbid
+		v.Recorded, v.Replayed = verdict.DecisionForbid, verdict.DecisionForbid
 		v.Errors = []string{`clusterrole.rbac.authorization.k8s.io "gone" not found`}
 	default:
-		v.Outcome, v.Class, v.Cause = replay.OutcomeNotJudged, "unauthenticated", "no decision was recorded"
+		v.Outcome, v.Class, v.Cause = verdict.OutcomeNotJudged, "unauthenticated", "no decision was recorded"
 	}
 	identity(e, v)
 	chain(v)
-	if w := e.ImpersonatedUser; w != nil && v.Replayed == replay.DecisionAllow {
-		v.Implied = append(v.Implied, replay.Implied{Check: "impersonation", Replayed: replay.DecisionAllow, Grants: v.Grants[1:],
-			Attributes: replay.Attributes{Verb: "impersonate", ResourceRequest: true, Resource: "users", Name: w.Username}})
+	if w := e.ImpersonatedUser; w != nil && v.Replayed == verdict.DecisionAllow {
+		v.Implied = append(v.Implied, verdict.Implied{Check: "impersonation", Replayed: verdict.DecisionAllow, Grants: v.Grants[1:],
+			Attributes: verdict.Attributes{Verb: "impersonate", ResourceRequest: true, Resource: "users", Name: w.Username}})
 	}
 	r.Verdict = v
 }
 
 // identity says who can have authenticated the user, and by which credential.
-func identity(e *event.Event, v *replay.Verdict) {
+func identity(e *event.Event, v *verdict.Verdict) {
 	if id := e.User.Extra.Get("authentication.kubernetes.io/credential-id"); len(id) > 0 {
 		v.Credential = id[0]
 	}
@@ -163,18 +163,18 @@ func identity(e *event.Event, v *replay.Verdict) {
 }
 
 // chain says how the decision came about, and what it implies for some requests.
-func chain(v *replay.Verdict) {
-	if v.Replayed == replay.DecisionNone {
+func chain(v *verdict.Verdict) {
+	if v.Replayed == verdict.DecisionNone {
 		return
 	}
-	v.Chain = []replay.ChainStep{{Authorizer: "node", Answer: "no-opinion"}, {Authorizer: "rbac", Answer: "no-opinion"}}
-	if v.Replayed == replay.DecisionForbid {
+	v.Chain = []verdict.ChainStep{{Authorizer: "node", Answer: "no-opinion"}, {Authorizer: "rbac", Answer: "no-opinion"}}
+	if v.Replayed == verdict.DecisionForbid {
 		return
 	}
-	v.Chain[1] = replay.ChainStep{Authorizer: "rbac", Answer: "allow", Reason: v.Grants[0].Reason}
+	v.Chain[1] = verdict.ChainStep{Authorizer: "rbac", Answer: "allow", Reason: v.Grants[0].Reason}
 	if v.Attributes.Subresource == "exec" || v.Attributes.Resource == "rolebindings" && v.Attributes.Verb == "create" {
-		c := replay.Implied{Check: "check", Attributes: v.Attributes, Replayed: v.Replayed, Recorded: v.Recorded, Covered: true, Grants: v.Grants[:1]}
+		c := verdict.Implied{Check: "check", Attributes: v.Attributes, Replayed: v.Replayed, Recorded: v.Recorded, Covered: true, Grants: v.Grants[:1]}
 		c.Attributes.Verb = "bind"
-		v.Implied = []replay.Implied{c}
+		v.Implied = []verdict.Implied{c}
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/config"
-	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestMain silences Kubernetes' own line on every file with old lines.
@@ -114,8 +114,8 @@ func (g generator) user() event.User {
 	return u
 }
 
-func (g generator) attributes() request.Attributes {
-	a := request.Attributes{Verb: g.pick("get", "list", "watch", "create", "update", "delete", "head", "post", "")}
+func (g generator) attributes() verdict.Attributes {
+	a := verdict.Attributes{Verb: g.pick("get", "list", "watch", "create", "update", "delete", "head", "post", "")}
 	if g.IntN(3) == 0 {
 		a.Path = g.pick("/", "/healthz", "/healthz/ping", "/api", "/api/", "/api/v1", "/a*b", "/axb", "/*", "/metrics")
 		return a
@@ -165,9 +165,9 @@ func run(t *testing.T, n, seed uint64, wrong alter) (c compared, err error) {
 				User: &user.DefaultInfo{Name: u.Username, Groups: u.Groups}, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.APIGroup, APIVersion: a.APIVersion,
 				Resource: a.Resource, Subresource: a.Subresource, Name: a.Name, ResourceRequest: a.ResourceRequest, Path: a.Path,
 			})
-			want := authz.Forbid
+			want := verdict.DecisionForbid
 			if decision == authorizer.DecisionAllow {
-				want = authz.Allow
+				want = verdict.DecisionAllow
 				c.allowed++
 			}
 			ans := chain.Authorize(&u, &a, &authz.Moment{}, nil)
@@ -183,7 +183,7 @@ func run(t *testing.T, n, seed uint64, wrong alter) (c compared, err error) {
 }
 
 // firstLine is which of Kubernetes' policies allows a request first, from 1; 0 for none.
-func firstLine(theirs abac.PolicyList, u *event.User, a *request.Attributes) int {
+func firstLine(theirs abac.PolicyList, u *event.User, a *verdict.Attributes) int {
 	for i := range theirs {
 		d, _, _ := theirs[i:i+1].Authorize(context.Background(), &authorizer.AttributesRecord{
 			User: &user.DefaultInfo{Name: u.Username, Groups: u.Groups}, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.APIGroup,

@@ -15,6 +15,7 @@ import (
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // asked is a recorded request that came to the RBAC authorizer.
@@ -31,16 +32,16 @@ func recording(t *testing.T, o evaluate.Options) ([]asked, *state.State) {
 	o.Cluster, o.Engine = "recording", replay.New(replay.Config{})
 	o.State = state.New(o.Cluster)
 	var out []asked
-	o.Sink = func(e *event.Event, v *replay.Verdict) error {
+	o.Sink = func(e *event.Event, v *verdict.Verdict) error {
 		// Who is refused was refused by RBAC, the last to be asked.
-		byRBAC := v.Authorizer == "rbac" || v.Replayed == replay.DecisionForbid
-		if v.Outcome == replay.OutcomeNotJudged || !byRBAC {
+		byRBAC := v.Authorizer == "rbac" || v.Replayed == verdict.DecisionForbid
+		if v.Outcome == verdict.OutcomeNotJudged || !byRBAC {
 			return nil
 		}
 		who, at := e.EffectiveUser(), &v.Attributes
 		q := asked{from: e.RequestReceivedTimestamp, to: e.StageTimestamp, a: rbacindex.Attributes{User: strings.Clone(who.Username), Groups: slices.Clone(who.Groups), Verb: at.Verb, Namespace: at.Namespace, APIGroup: at.APIGroup,
 			Resource: at.Resource, Subresource: at.Subresource, Name: at.Name, ResourceRequest: at.ResourceRequest, Path: at.Path}}
-		if v.Outcome == replay.OutcomeMatch && v.Replayed == replay.DecisionAllow {
+		if v.Outcome == verdict.OutcomeMatch && v.Replayed == verdict.DecisionAllow {
 			q.reason = strings.Clone(v.RecordedReason)
 		}
 		out = append(out, q)

@@ -22,13 +22,14 @@ import (
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/implied"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Judge is what replays an event. A test replaces it by something wrong to see that it is found.
-type Judge func(eng *replay.Engine, e *event.Event, s *state.State) *replay.Verdict
+type Judge func(eng *replay.Engine, e *event.Event, s *state.State) *verdict.Verdict
 
 // Retrial is the product's own.
-func Retrial(eng *replay.Engine, e *event.Event, s *state.State) *replay.Verdict {
+func Retrial(eng *replay.Engine, e *event.Event, s *state.State) *verdict.Verdict {
 	return eng.Replay(e, s)
 }
 
@@ -149,7 +150,7 @@ func (w *write) event(refusal error) *event.Event {
 }
 
 // differs says how the verdict disagrees with the real storage, "" when it does not.
-func differs(v *replay.Verdict, w *write, refusal error, f *Figures) string {
+func differs(v *verdict.Verdict, w *write, refusal error, f *Figures) string {
 	for i, name := range v.Identity {
 		if name == implied.FindingMismatch {
 			return name + ": " + v.Evidence[i]
@@ -159,7 +160,7 @@ func differs(v *replay.Verdict, w *write, refusal error, f *Figures) string {
 		switch {
 		case refusal != nil:
 			return "ours implies nothing"
-		case v.Authorizer == replay.AuthorizerMasters:
+		case v.Authorizer == verdict.AuthorizerMasters:
 			f.Exempt++
 		case w.unchecked:
 			f.Unchecked++
@@ -169,22 +170,22 @@ func differs(v *replay.Verdict, w *write, refusal error, f *Figures) string {
 		return ""
 	}
 	c := &v.Implied[0]
-	if len(v.Implied) > 1 || c.Check != implied.RoleEscalate && c.Check != implied.RoleBind {
+	if len(v.Implied) > 1 || c.Check != verdict.CheckRoleEscalate && c.Check != verdict.CheckRoleBind {
 		return fmt.Sprintf("ours implies %+v", v.Implied)
 	}
 	switch {
 	case refusal != nil:
-		if c.Replayed != replay.DecisionForbid || c.Recorded != replay.DecisionForbid {
+		if c.Replayed != verdict.DecisionForbid || c.Recorded != verdict.DecisionForbid {
 			return fmt.Sprintf("refused, ours replayed %s, recorded %s: %+v", c.Replayed, c.Recorded, *c)
 		}
 		if f.Refused++; apierrors.IsNotFound(refusal) {
 			f.Absent++
 		}
-	case c.Replayed == replay.DecisionAllow && c.Covered && len(c.Grants) == 0:
+	case c.Replayed == verdict.DecisionAllow && c.Covered && len(c.Grants) == 0:
 		f.Covered++
-	case c.Replayed == replay.DecisionAllow:
+	case c.Replayed == verdict.DecisionAllow:
 		f.ByVerb++
-	case w.unchecked && c.Perhaps != "" && c.Replayed == replay.DecisionForbid:
+	case w.unchecked && c.Perhaps != "" && c.Replayed == verdict.DecisionForbid:
 		f.Unchecked++
 	default:
 		return fmt.Sprintf("let through, ours %s: %+v", c.Replayed, *c)

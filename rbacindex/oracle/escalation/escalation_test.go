@@ -9,6 +9,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestStorages compares with the real storages; ORACLE_ESCALATIONS writes.
@@ -37,7 +38,7 @@ func TestStorages(t *testing.T) {
 // TestMutants sees that something wrong is found.
 func TestMutants(t *testing.T) {
 	changed := func(change func(*event.Event)) Judge {
-		return func(eng *replay.Engine, e *event.Event, s *state.State) *replay.Verdict {
+		return func(eng *replay.Engine, e *event.Event, s *state.State) *verdict.Verdict {
 			c := *e
 			change(&c)
 			return eng.Replay(&c, s)
@@ -57,16 +58,16 @@ func TestMutants(t *testing.T) {
 			e.RequestURI = strings.Replace(e.RequestURI, "/namespaces/d", "/namespaces/e", 1)
 		}),
 		"sees no bodies": changed(func(e *event.Event) { e.RequestObject = nil }),
-		"implies nothing": func(eng *replay.Engine, e *event.Event, s *state.State) *replay.Verdict {
+		"implies nothing": func(eng *replay.Engine, e *event.Event, s *state.State) *verdict.Verdict {
 			v := eng.Replay(e, s)
 			v.Implied = nil
 			return v
 		},
-		"allows by verb alone": func(eng *replay.Engine, e *event.Event, s *state.State) *replay.Verdict {
+		"allows by verb alone": func(eng *replay.Engine, e *event.Event, s *state.State) *verdict.Verdict {
 			v := eng.Replay(e, s)
 			for i := range v.Implied {
 				if c := &v.Implied[i]; c.Covered && len(c.Grants) == 0 {
-					c.Replayed, c.Covered = replay.DecisionForbid, false
+					c.Replayed, c.Covered = verdict.DecisionForbid, false
 				}
 			}
 			return v

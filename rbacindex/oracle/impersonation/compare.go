@@ -18,13 +18,14 @@ import (
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/implied"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Judge is what replays an event. A test replaces it by something wrong to see that it is found.
-type Judge func(eng *replay.Engine, e *event.Event, s *state.State) *replay.Verdict
+type Judge func(eng *replay.Engine, e *event.Event, s *state.State) *verdict.Verdict
 
 // Retrial is the product's own.
-func Retrial(eng *replay.Engine, e *event.Event, s *state.State) *replay.Verdict {
+func Retrial(eng *replay.Engine, e *event.Event, s *state.State) *verdict.Verdict {
 	return eng.Replay(e, s)
 }
 
@@ -200,7 +201,7 @@ func disagreement(a *ask, e *event.Event, why string) error {
 }
 
 // recorded compares a verdict with the event the real filter left.
-func recorded(v *replay.Verdict, e *event.Event, f *Figures) string {
+func recorded(v *verdict.Verdict, e *event.Event, f *Figures) string {
 	for i, name := range v.Identity {
 		if name == implied.FindingMismatch || name == implied.FindingUnauthorized || name == "impersonation-mode-mismatch" {
 			return name + ": " + v.Evidence[i]
@@ -210,20 +211,20 @@ func recorded(v *replay.Verdict, e *event.Event, f *Figures) string {
 	switch {
 	case e.ImpersonatedUser != nil:
 		f.Permitted++
-		if c == nil || c.Replayed != replay.DecisionAllow || c.Recorded != replay.DecisionAllow {
+		if c == nil || c.Replayed != verdict.DecisionAllow || c.Recorded != verdict.DecisionAllow {
 			return fmt.Sprintf("permitted, ours %+v", c)
 		}
-		if v.Outcome != replay.OutcomeMatch {
+		if v.Outcome != verdict.OutcomeMatch {
 			return fmt.Sprintf("%s %s: %s", v.Outcome, v.Class, v.Cause)
 		}
 	case e.Code() == 400:
 		f.Malformed++
-		if v.Class != replay.ClassImpersonationBad || c == nil || c.Replayed != replay.DecisionForbid {
+		if v.Class != verdict.ClassImpersonationBad || c == nil || c.Replayed != verdict.DecisionForbid {
 			return fmt.Sprintf("malformed, ours %s %+v", v.Class, c)
 		}
 	case e.Code() == 403 && len(e.Annotations) == 0:
 		f.Refused++
-		if v.Class != replay.ClassImpersonationDenied || c == nil || c.Replayed != replay.DecisionForbid || c.Recorded != replay.DecisionForbid {
+		if v.Class != verdict.ClassImpersonationDenied || c == nil || c.Replayed != verdict.DecisionForbid || c.Recorded != verdict.DecisionForbid {
 			return fmt.Sprintf("refused, ours %s %+v", v.Class, c)
 		}
 		if mode := strings.TrimPrefix(c.Mode, "impersonate:"); c.Mode != "legacy" && !slices.Contains(Modes, mode) {
@@ -233,7 +234,7 @@ func recorded(v *replay.Verdict, e *event.Event, f *Figures) string {
 		if c != nil {
 			return fmt.Sprintf("nobody is impersonated, ours %+v", c)
 		}
-		if v.Outcome != replay.OutcomeMatch {
+		if v.Outcome != verdict.OutcomeMatch {
 			return fmt.Sprintf("%s %s: %s", v.Outcome, v.Class, v.Cause)
 		}
 	}
@@ -255,7 +256,7 @@ func inMode(judge Judge, eng *replay.Engine, s *state.State, e *event.Event, a *
 		if u := acting(&a.as, mode); !slices.Equal(u.Groups, e.ImpersonatedUser.Groups) || u.Username != e.ImpersonatedUser.Username || u.UID != e.ImpersonatedUser.UID {
 			return fmt.Sprintf("becomes %+v, supposed %+v", e.ImpersonatedUser, u)
 		}
-		if c := judge(eng, e, s).Impersonation; c == nil || c.Replayed != replay.DecisionAllow {
+		if c := judge(eng, e, s).Impersonation; c == nil || c.Replayed != verdict.DecisionAllow {
 			return fmt.Sprintf("permitted, ours %+v", c)
 		}
 		return ""
@@ -268,10 +269,10 @@ func inMode(judge Judge, eng *replay.Engine, s *state.State, e *event.Event, a *
 		forged.AuthenticationMetadata = &event.AuthenticationMetadata{ImpersonationConstraint: "impersonate:" + mode}
 	}
 	c := judge(eng, &forged, s).Impersonation
-	if c == nil || c.Replayed == replay.DecisionNone {
+	if c == nil || c.Replayed == verdict.DecisionNone {
 		return fmt.Sprintf("refused, ours %+v", c)
 	}
-	if c.Replayed == replay.DecisionAllow {
+	if c.Replayed == verdict.DecisionAllow {
 		if hidden(&a.as) {
 			f.Indistinguishable++
 			return ""

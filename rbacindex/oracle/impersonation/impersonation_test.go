@@ -8,6 +8,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestFilters compares with the real filters; ORACLE_IMPERSONATIONS requests, each in seven ways.
@@ -39,7 +40,7 @@ func TestFilters(t *testing.T) {
 // TestMutants sees that something wrong is found.
 func TestMutants(t *testing.T) {
 	changed := func(change func(*event.Event)) Judge {
-		return func(eng *replay.Engine, e *event.Event, s *state.State) *replay.Verdict {
+		return func(eng *replay.Engine, e *event.Event, s *state.State) *verdict.Verdict {
 			c := *e
 			if e.ImpersonatedUser != nil {
 				u := *e.ImpersonatedUser
@@ -75,7 +76,7 @@ func TestMutants(t *testing.T) {
 				e.ResponseStatus = &event.Status{Code: 403, Message: `users "alice" is forbidden: User "sue" cannot impersonate resource "users" in API group "" at the cluster scope`}
 			}
 		}),
-		"knows no policy": func(eng *replay.Engine, e *event.Event, _ *state.State) *replay.Verdict { return eng.Replay(e, nil) },
+		"knows no policy": func(eng *replay.Engine, e *event.Event, _ *state.State) *verdict.Verdict { return eng.Replay(e, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, err := Run(6000, 2, judge)

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // target is a sort of object nodes ask for.
@@ -87,8 +87,8 @@ func (g *generator) request() asked {
 }
 
 // aimed makes a request that a pod may well be the reason for.
-func (g *generator) aimed(p *corev1.Pod) request.Attributes {
-	a := request.Attributes{ResourceRequest: true, APIVersion: "v1", Verb: "get"}
+func (g *generator) aimed(p *corev1.Pod) verdict.Attributes {
+	a := verdict.Attributes{ResourceRequest: true, APIVersion: "v1", Verb: "get"}
 	t := pick(g, targets[:10])
 	a.APIGroup, a.Resource, a.Name = t.group, t.resource, t.names(g)
 	if t.cluster {
@@ -113,11 +113,11 @@ func (g *generator) aimed(p *corev1.Pod) request.Attributes {
 	return a
 }
 
-func (g *generator) attributes(node string) request.Attributes {
+func (g *generator) attributes(node string) verdict.Attributes {
 	if g.one(40) {
-		return request.Attributes{Verb: pick(g, allVerbs), Path: pick(g, []string{"/healthz", "/api", "/metrics", "/"})}
+		return verdict.Attributes{Verb: pick(g, allVerbs), Path: pick(g, []string{"/healthz", "/api", "/metrics", "/"})}
 	}
-	a := request.Attributes{ResourceRequest: true, APIVersion: "v1", Verb: pick(g, allVerbs[:7])}
+	a := verdict.Attributes{ResourceRequest: true, APIVersion: "v1", Verb: pick(g, allVerbs[:7])}
 	if g.one(8) {
 		a.Verb = pick(g, allVerbs)
 	}

@@ -18,8 +18,8 @@ import (
 
 	"github.com/retrial-io/retrial/replay/authz/node"
 	"github.com/retrial-io/retrial/replay/config"
-	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state/graph"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // TestMain keeps the real graph's log lines away and looks for goroutines it left behind.
@@ -148,8 +148,8 @@ func edit(f func(o map[string]any)) func(graph.Kind, []byte) (graph.Content, err
 // short run.
 func TestFaultsAreCaught(t *testing.T) {
 	rules := node.RulesOf(nil)
-	asking := func(f func(a *request.Attributes)) Ours {
-		return Ours{Authorize: func(user string, a *request.Attributes, g node.Graph, at time.Time) node.Answer {
+	asking := func(f func(a *verdict.Attributes)) Ours {
+		return Ours{Authorize: func(user string, a *verdict.Attributes, g node.Graph, at time.Time) node.Answer {
 			b := *a
 			f(&b)
 			return rules.Authorize(user, &b, g, at)
@@ -200,12 +200,12 @@ func TestFaultsAreCaught(t *testing.T) {
 			}
 			return life
 		}},
-		"namespaces are mixed up":   asking(func(a *request.Attributes) { a.Namespace = strings.Replace(a.Namespace, "ns1", "ns0", 1) }),
-		"selectors are not read":    asking(func(a *request.Attributes) { a.FieldSelector = "" }),
-		"a selector is read freely": asking(func(a *request.Attributes) { a.FieldSelector = strings.Replace(a.FieldSelector, "!=", "=", 1) }),
-		"subresources are not read": asking(func(a *request.Attributes) { a.Subresource = "" }),
-		"HEAD counts as a get":      asking(func(a *request.Attributes) { a.Verb = strings.ToLower(a.Verb) }),
-		"groups are not told apart": asking(func(a *request.Attributes) { a.APIGroup = strings.TrimPrefix(a.APIGroup, "v1") }),
+		"namespaces are mixed up":   asking(func(a *verdict.Attributes) { a.Namespace = strings.Replace(a.Namespace, "ns1", "ns0", 1) }),
+		"selectors are not read":    asking(func(a *verdict.Attributes) { a.FieldSelector = "" }),
+		"a selector is read freely": asking(func(a *verdict.Attributes) { a.FieldSelector = strings.Replace(a.FieldSelector, "!=", "=", 1) }),
+		"subresources are not read": asking(func(a *verdict.Attributes) { a.Subresource = "" }),
+		"HEAD counts as a get":      asking(func(a *verdict.Attributes) { a.Verb = strings.ToLower(a.Verb) }),
+		"groups are not told apart": asking(func(a *verdict.Attributes) { a.APIGroup = strings.TrimPrefix(a.APIGroup, "v1") }),
 		"an old version's selectors": {Config: &config.APIServer{Minor: 33, Gates: map[string]bool{
 			"AuthorizeNodeWithSelectors": false, "KubeletServiceAccountTokenForCredentialProviders": true,
 		}}},

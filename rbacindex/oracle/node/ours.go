@@ -13,9 +13,9 @@ import (
 
 	"github.com/retrial-io/retrial/replay/authz/node"
 	"github.com/retrial-io/retrial/replay/config"
-	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/graph"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Ours is what is held against the real authorizer. Tests put faults in; the zero value is
@@ -26,7 +26,7 @@ type Ours struct {
 	// Life may change what an object's life is taken to be; nil leaves it.
 	Life func(graph.Object, []graph.Step) []graph.Step
 	// Authorize answers; nil is the authorizer for Config.
-	Authorize func(user string, a *request.Attributes, g node.Graph, at time.Time) node.Answer
+	Authorize func(user string, a *verdict.Attributes, g node.Graph, at time.Time) node.Answer
 	// Config is the configuration the real one runs with; nil is the default one.
 	Config *config.APIServer
 	// State puts a state.State between the facts and the graph: they go in as they would be
@@ -125,7 +125,7 @@ func (r *replica) write(at int64, before, after any) error {
 
 // authorize answers as of a moment. Users the authorizer does not feel addressed by get no
 // opinion.
-func (r *replica) authorize(at int64, username string, groups []string, a *request.Attributes) (allowed bool, reason string, err error) {
+func (r *replica) authorize(at int64, username string, groups []string, a *verdict.Attributes) (allowed bool, reason string, err error) {
 	if !node.Is(username, groups) {
 		return false, "", nil
 	}

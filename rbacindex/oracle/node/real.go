@@ -21,7 +21,7 @@ import (
 	upstream "k8s.io/kubernetes/plugin/pkg/auth/authorizer/node"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 
-	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // feed stands in for an informer: it takes the handler the graph registers, and what is sent
@@ -126,7 +126,7 @@ func (r *Real) Write(before, after any) {
 
 // Authorize returns the real answer. The selectors are parsed as the authorization filter
 // parses them.
-func (r *Real) Authorize(username string, groups []string, a *request.Attributes) (allowed bool, reason string, err error) {
+func (r *Real) Authorize(username string, groups []string, a *verdict.Attributes) (allowed bool, reason string, err error) {
 	attrs := authorizer.AttributesRecord{
 		User: &user.DefaultInfo{Name: username, Groups: groups}, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.APIGroup,
 		APIVersion: a.APIVersion, Resource: a.Resource, Subresource: a.Subresource, Name: a.Name, ResourceRequest: a.ResourceRequest, Path: a.Path,

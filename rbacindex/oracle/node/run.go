@@ -10,8 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state/graph"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Config says what to run.
@@ -82,7 +82,7 @@ type asked struct {
 	at       int64
 	username string
 	groups   []string
-	a        request.Attributes
+	a        verdict.Attributes
 	allowed  bool
 	reason   string
 }

@@ -12,7 +12,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
-	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Line is a line of a script: a new cluster, a write, or a request. Objects are in JSON that
@@ -205,11 +205,11 @@ func (g *generator) stranger() asked {
 		q = asked{username: "system:anonymous", groups: []string{"system:unauthenticated"}}
 	}
 	if g.one(8) {
-		q.a = request.Attributes{Verb: pick(g, []string{"get", "get", "head", "post"}), Path: pick(g, paths)}
+		q.a = verdict.Attributes{Verb: pick(g, []string{"get", "get", "head", "post"}), Path: pick(g, paths)}
 		return q
 	}
 	r := pick(g, strange)
-	q.a = request.Attributes{ResourceRequest: true, APIVersion: "v1", APIGroup: r.group, Verb: pick(g, allVerbs[:8])}
+	q.a = verdict.Attributes{ResourceRequest: true, APIVersion: "v1", APIGroup: r.group, Verb: pick(g, allVerbs[:8])}
 	q.a.Resource, q.a.Subresource, _ = strings.Cut(r.resource, "/")
 	if g.one(2) {
 		q.a.Namespace = pick(g, []string{"kube-system", "kube-public", "default", "kube-node-lease"})

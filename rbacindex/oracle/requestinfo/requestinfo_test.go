@@ -20,6 +20,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 var factory = &apirequest.RequestInfoFactory{
@@ -28,7 +29,7 @@ var factory = &apirequest.RequestInfoFactory{
 }
 
 // rebuild is what is compared: request.Of, or a wrong twin of it.
-type rebuild func(verb, uri string) (request.Attributes, error)
+type rebuild func(verb, uri string) (verdict.Attributes, error)
 
 // compared counts what a run met.
 type compared struct{ requests, resources, named, selected, refused int }
@@ -95,13 +96,13 @@ func run(n, seed uint64, of rebuild) (c compared, err error) {
 }
 
 // attributes are those the authorization filter would put to the authorizers.
-func attributes(info *apirequest.RequestInfo) (request.Attributes, error) {
+func attributes(info *apirequest.RequestInfo) (verdict.Attributes, error) {
 	ctx := apirequest.WithUser(apirequest.WithRequestInfo(context.Background(), info), &user.DefaultInfo{Name: "u"})
 	a, err := filters.GetAuthorizerAttributes(ctx)
 	if err != nil {
-		return request.Attributes{}, err
+		return verdict.Attributes{}, err
 	}
-	want := request.Attributes{
+	want := verdict.Attributes{
 		Verb: a.GetVerb(), ResourceRequest: a.IsResourceRequest(), APIGroup: a.GetAPIGroup(), APIVersion: a.GetAPIVersion(),
 		Resource: a.GetResource(), Subresource: a.GetSubresource(), Namespace: a.GetNamespace(), Name: a.GetName(),
 		LabelSelector: info.LabelSelector, FieldSelector: info.FieldSelector,
@@ -130,26 +131,26 @@ func TestRequestInfo(t *testing.T) {
 // of these twins is wrong in one rule.
 func TestRequestInfoFindsMistakes(t *testing.T) {
 	twins := map[string]rebuild{
-		"the path is not decoded": func(verb, uri string) (request.Attributes, error) {
+		"the path is not decoded": func(verb, uri string) (verdict.Attributes, error) {
 			return request.Of(verb, strings.ReplaceAll(uri, "%2F", "x"))
 		},
-		"an option that does not decode does not matter": func(verb, uri string) (request.Attributes, error) {
+		"an option that does not decode does not matter": func(verb, uri string) (verdict.Attributes, error) {
 			return request.Of(verb, strings.ReplaceAll(uri, "limit=", "Limit="))
 		},
-		"watch=0 is a watch": func(verb, uri string) (request.Attributes, error) {
+		"watch=0 is a watch": func(verb, uri string) (verdict.Attributes, error) {
 			return request.Of(verb, strings.ReplaceAll(uri, "watch=0", "watch=1"))
 		},
-		"the query belongs to the path": func(verb, uri string) (request.Attributes, error) {
+		"the query belongs to the path": func(verb, uri string) (verdict.Attributes, error) {
 			a, err := request.Of(verb, uri)
 			if !a.ResourceRequest && err == nil {
 				a.Path = uri
 			}
 			return a, err
 		},
-		"status of a namespace is a resource in it": func(verb, uri string) (request.Attributes, error) {
+		"status of a namespace is a resource in it": func(verb, uri string) (verdict.Attributes, error) {
 			return request.Of(verb, strings.ReplaceAll(uri, "/status", "/statuses"))
 		},
-		"a verb prefix has selectors": func(verb, uri string) (request.Attributes, error) {
+		"a verb prefix has selectors": func(verb, uri string) (verdict.Attributes, error) {
 			a, err := request.Of(verb, uri)
 			if strings.Contains(uri, "/watch/") && a.Verb == "watch" && strings.Contains(uri, "labelSelector=a") {
 				a.LabelSelector = "a"

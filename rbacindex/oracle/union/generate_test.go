@@ -11,7 +11,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
-	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 type generator struct{ *rand.Rand }
@@ -39,11 +39,11 @@ func (g generator) user() event.User {
 	return u
 }
 
-func (g generator) attributes() request.Attributes {
+func (g generator) attributes() verdict.Attributes {
 	if g.one(4) {
-		return request.Attributes{Verb: g.pick("get", "head", "post"), Path: g.pick("/healthz", "/healthz/ping", "/api", "/metrics", "/readyz")}
+		return verdict.Attributes{Verb: g.pick("get", "head", "post"), Path: g.pick("/healthz", "/healthz/ping", "/api", "/metrics", "/readyz")}
 	}
-	a := request.Attributes{ResourceRequest: true, APIVersion: g.pick("v1", "v1beta1"), Verb: g.pick("get", "list", "watch", "create", "delete", "deletecollection", "patch")}
+	a := verdict.Attributes{ResourceRequest: true, APIVersion: g.pick("v1", "v1beta1"), Verb: g.pick("get", "list", "watch", "create", "delete", "deletecollection", "patch")}
 	a.Resource, a.Subresource = g.pick("pods", "secrets", "nodes", "configmaps", "leases", "services"), g.pick("", "", "", "status", "log")
 	switch a.Resource {
 	case "leases":

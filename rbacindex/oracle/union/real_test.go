@@ -33,7 +33,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/rbacindex/oracle/compare"
-	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // hook is the other side of a webhook authorizer, reached without a network.
@@ -136,7 +136,7 @@ func build(t *testing.T, chain []authorizer, lines string, policy []rbacindex.Ch
 }
 
 // record is a request as the authorization filter hands it to the authorizers.
-func record(u *event.User, a *request.Attributes) *kube.AttributesRecord {
+func record(u *event.User, a *verdict.Attributes) *kube.AttributesRecord {
 	info := &user.DefaultInfo{Name: u.Username, UID: u.UID, Groups: u.Groups}
 	for _, e := range u.Extra {
 		if info.Extra == nil {

@@ -22,9 +22,9 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/config"
-	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/replay/state/graph"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // perChain is how many requests are put to one chain: what is compiled once is dear.
@@ -89,14 +89,14 @@ func run(t *testing.T, n, seed uint64, wrong alter) (c compared, err error) {
 }
 
 // one compares one request.
-func (c *compared) one(real *theirs, ours *authz.Chain, m *authz.Moment, u *event.User, a *request.Attributes) error {
+func (c *compared) one(real *theirs, ours *authz.Chain, m *authz.Moment, u *event.User, a *verdict.Attributes) error {
 	ans := ours.Authorize(u, a, m, nil)
 	var wouldAsk []string
 	for _, s := range ans.Steps() {
 		switch s.Answer {
-		case authz.AnswerUnknown:
+		case verdict.AnswerUnknown:
 			wouldAsk = append(wouldAsk, s.Authorizer)
-		case authz.AnswerSkipped:
+		case verdict.AnswerSkipped:
 			c.skipped++
 		}
 	}
@@ -106,16 +106,16 @@ func (c *compared) one(real *theirs, ours *authz.Chain, m *authz.Moment, u *even
 	if ans.Decision != decision || !ans.Gives(reason, nil) {
 		return fmt.Errorf("ours %s (%q) by %q, Kubernetes %s %q (%v)", ans.Decision, ans.Refusal(), ans.Authorizer, decision, reason, err)
 	}
-	if decision == authz.Forbid && ans.Gives(reason+"\nx", nil) || reason != "" && ans.Decision != authz.Error && ans.Gives(reason[1:], nil) {
+	if decision == verdict.DecisionForbid && ans.Gives(reason+"\nx", nil) || reason != "" && ans.Decision != verdict.DecisionError && ans.Gives(reason[1:], nil) {
 		return fmt.Errorf("a reason that is not Kubernetes' %q is taken for it", reason)
 	}
 	if !slices.Equal(real.calls, wouldAsk) {
 		return fmt.Errorf("ours would ask %v, Kubernetes asked %v", wouldAsk, real.calls)
 	}
 	switch decision {
-	case authz.Allow:
+	case verdict.DecisionAllow:
 		c.allowed++
-	case authz.Forbid:
+	case verdict.DecisionForbid:
 		c.refused++
 		if reason != "" {
 			c.reasons++
@@ -123,9 +123,9 @@ func (c *compared) one(real *theirs, ours *authz.Chain, m *authz.Moment, u *even
 		if slices.Contains([]byte(reason), '\n') {
 			c.joined++
 		}
-	case authz.Error:
+	case verdict.DecisionError:
 		c.failed++
-		if !ans.CanFail() && !ans.Free() && ans.Decision != authz.Error {
+		if !ans.CanFail() && !ans.Free() && ans.Decision != verdict.DecisionError {
 			return fmt.Errorf("an error out of a chain that cannot fail")
 		}
 	}
@@ -133,7 +133,7 @@ func (c *compared) one(real *theirs, ours *authz.Chain, m *authz.Moment, u *even
 		return nil
 	}
 	decision, reason, _ = ask(real, u, a, false)
-	if ans.Certain() != authz.None && ans.Certain() != decision {
+	if ans.Certain() != verdict.DecisionNone && ans.Certain() != decision {
 		return fmt.Errorf("certainly %s, and Kubernetes %s %q", ans.Certain(), decision, reason)
 	}
 	if len(real.calls) > len(wouldAsk) || !slices.Equal(real.calls, wouldAsk[:len(real.calls)]) {
@@ -143,16 +143,16 @@ func (c *compared) one(real *theirs, ours *authz.Chain, m *authz.Moment, u *even
 }
 
 // ask is Kubernetes' answer as the authorization filter records it.
-func ask(real *theirs, u *event.User, a *request.Attributes, silent bool) (authz.Decision, string, error) {
+func ask(real *theirs, u *event.User, a *verdict.Attributes, silent bool) (verdict.Decision, string, error) {
 	real.calls, real.silent = nil, silent
 	decision, reason, err := real.Authorize(context.Background(), record(u, a))
 	switch {
 	case decision == kube.DecisionAllow:
-		return authz.Allow, reason, err
+		return verdict.DecisionAllow, reason, err
 	case err != nil:
-		return authz.Error, reason, err
+		return verdict.DecisionError, reason, err
 	}
-	return authz.Forbid, reason, nil
+	return verdict.DecisionForbid, reason, nil
 }
 
 // number reads a setting of the environment.

@@ -10,13 +10,14 @@ import (
 
 	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state/graph"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // asked is one request of one node.
 type asked struct {
 	Rules
 	node  string
-	a     *request.Attributes
+	a     *verdict.Attributes
 	graph Graph
 	at    time.Time
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/release"
-	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state/graph"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Known is a three-valued answer.
@@ -102,13 +102,13 @@ func RulesOf(cfg *config.APIServer) Rules {
 }
 
 // Authorize is the answer of a current version, see Rules.Authorize.
-func Authorize(user string, a *request.Attributes, g Graph, at time.Time) Answer {
+func Authorize(user string, a *verdict.Attributes, g Graph, at time.Time) Answer {
 	return RulesOf(nil).Authorize(user, a, g, at)
 }
 
 // Authorize returns the answer for a user for which Is holds. g may be nil: then the answers
 // to relation questions are not known.
-func (r Rules) Authorize(user string, a *request.Attributes, g Graph, at time.Time) Answer {
+func (r Rules) Authorize(user string, a *verdict.Attributes, g Graph, at time.Time) Answer {
 	name := user[len(authn.PrefixNode):]
 	if name == "" {
 		return silent(`unknown node for user "system:node:"`)

@@ -6,8 +6,8 @@ import (
 
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/config"
-	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state/graph"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // relations is a Graph that knows some paths.
@@ -20,16 +20,16 @@ func (r relations) Related(_ time.Time, node, _, resource, namespace, name strin
 func TestAuthorize(t *testing.T) {
 	const no = "no relationship found between node 'n1' and this object"
 	g := relations{"n1 secrets d/s": graph.Present, "n1 secrets d/t": graph.Absent, "n1 serviceaccounts d/sa": graph.Present, "n1 pods d/p": graph.Present}
-	a := func(verb, group, ns, resource, sub, name string) request.Attributes {
-		return request.Attributes{Verb: verb, ResourceRequest: true, APIGroup: group, Namespace: ns, Resource: resource, Subresource: sub, Name: name}
+	a := func(verb, group, ns, resource, sub, name string) verdict.Attributes {
+		return verdict.Attributes{Verb: verb, ResourceRequest: true, APIGroup: group, Namespace: ns, Resource: resource, Subresource: sub, Name: name}
 	}
-	selecting := func(a request.Attributes, selector string) request.Attributes {
+	selecting := func(a verdict.Attributes, selector string) verdict.Attributes {
 		a.FieldSelector = selector
 		return a
 	}
 	cases := []struct {
 		name   string
-		a      request.Attributes
+		a      verdict.Attributes
 		want   Known
 		reason string
 	}{
@@ -75,7 +75,7 @@ func TestAuthorize(t *testing.T) {
 		{"signing request", a("create", "certificates.k8s.io", "", "certificatesigningrequests", "", ""), graph.Present, ""},
 		{"approval", a("update", "certificates.k8s.io", "", "certificatesigningrequests", "approval", "x"), graph.Absent, ""},
 		{"access review", a("create", "authorization.k8s.io", "", "subjectaccessreviews", "", ""), graph.Present, ""},
-		{"non-resource", request.Attributes{Verb: "get", Path: "/healthz"}, graph.Absent, ""},
+		{"non-resource", verdict.Attributes{Verb: "get", Path: "/healthz"}, graph.Absent, ""},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -115,10 +115,10 @@ func TestRules(t *testing.T) {
 		accounts = "KubeletServiceAccountTokenForCredentialProviders"
 		no       = "no relationship found between node 'n1' and this object"
 	)
-	a := func(verb, group, ns, resource, sub, name string) request.Attributes {
-		return request.Attributes{Verb: verb, ResourceRequest: true, APIGroup: group, Namespace: ns, Resource: resource, Subresource: sub, Name: name}
+	a := func(verb, group, ns, resource, sub, name string) verdict.Attributes {
+		return verdict.Attributes{Verb: verb, ResourceRequest: true, APIGroup: group, Namespace: ns, Resource: resource, Subresource: sub, Name: name}
 	}
-	own := func(a request.Attributes) request.Attributes {
+	own := func(a verdict.Attributes) verdict.Attributes {
 		a.FieldSelector = "spec.nodeName=n1"
 		return a
 	}
@@ -128,7 +128,7 @@ func TestRules(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		cfg    *config.APIServer
-		a      request.Attributes
+		a      verdict.Attributes
 		want   Known
 		reason string
 	}{
@@ -185,7 +185,7 @@ func TestRules(t *testing.T) {
 
 // TestEphemeralContainer: what only an ephemeral container names counts at once since 1.33.
 func TestEphemeralContainer(t *testing.T) {
-	secret := request.Attributes{Verb: "get", ResourceRequest: true, Namespace: "d", Resource: "secrets", Name: "s"}
+	secret := verdict.Attributes{Verb: "get", ResourceRequest: true, Namespace: "d", Resource: "secrets", Name: "s"}
 	for minor, want := range map[int]Known{0: graph.Present, 28: graph.Absent, 32: graph.Absent, 33: graph.Present, 37: graph.Present} {
 		if got := RulesOf(&config.APIServer{Minor: minor}).Authorize("system:node:n1", &secret, assuming(graph.Late), time.Time{}); got.Allowed != want {
 			t.Errorf("1.%d: %v, want %v", minor, got.Allowed, want)
@@ -199,11 +199,11 @@ type assuming Known
 func (k assuming) Related(time.Time, string, string, string, string, string) Known { return Known(k) }
 
 func BenchmarkAuthorize(b *testing.B) {
-	pods := request.Attributes{Verb: "list", ResourceRequest: true, Resource: "pods", FieldSelector: "spec.nodeName=n1"}
-	secret := request.Attributes{Verb: "get", ResourceRequest: true, Namespace: "d", Resource: "secrets", Name: "s"}
+	pods := verdict.Attributes{Verb: "list", ResourceRequest: true, Resource: "pods", FieldSelector: "spec.nodeName=n1"}
+	secret := verdict.Attributes{Verb: "get", ResourceRequest: true, Namespace: "d", Resource: "secrets", Name: "s"}
 	rules := RulesOf(nil)
 	var g Graph = assuming(graph.Present)
-	for name, a := range map[string]*request.Attributes{"its pods": &pods, "a secret": &secret} {
+	for name, a := range map[string]*verdict.Attributes{"its pods": &pods, "a secret": &secret} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -1,6 +1,9 @@
 package node
 
-import "github.com/retrial-io/retrial/replay/request"
+import (
+	"github.com/retrial-io/retrial/replay/request"
+	"github.com/retrial-io/retrial/verdict"
+)
 
 // verbs is a set of verbs.
 type verbs uint8
@@ -41,7 +44,7 @@ func verbOf(verb string) verbs {
 // static evaluates the rules that are the same for every node: those of the bootstrap role
 // system:node for what is not divided. The authorizer has them compiled in; the ClusterRole
 // of that name in the cluster does not matter to it.
-func (r Rules) static(a *request.Attributes) bool {
+func (r Rules) static(a *verdict.Attributes) bool {
 	if !a.ResourceRequest {
 		return false
 	}

@@ -25,8 +25,8 @@ import (
 
 	oracle "github.com/retrial-io/retrial/rbacindex/oracle/node"
 	"github.com/retrial-io/retrial/replay/authz/node"
-	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state/graph"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 func main() {
@@ -98,52 +98,52 @@ func pod(namespace, name, node, claim string) *corev1.Pod {
 type shape struct {
 	name  string
 	chain bool // through persistent volumes
-	ask   func(i int) (node string, a request.Attributes)
+	ask   func(i int) (node string, a verdict.Attributes)
 }
 
-func get(resource, namespace, name string) request.Attributes {
-	return request.Attributes{Verb: "get", ResourceRequest: true, APIVersion: "v1", Resource: resource, Namespace: namespace, Name: name}
+func get(resource, namespace, name string) verdict.Attributes {
+	return verdict.Attributes{Verb: "get", ResourceRequest: true, APIVersion: "v1", Resource: resource, Namespace: namespace, Name: name}
 }
 
 func shapes(n int) []shape {
 	return []shape{
-		{"secret of all volumes, node without their pods", true, func(i int) (string, request.Attributes) {
+		{"secret of all volumes, node without their pods", true, func(i int) (string, verdict.Attributes) {
 			return newcomer, get("secrets", "storage", "everybody")
 		}},
-		{"secret of all volumes, node with their pods", true, func(i int) (string, request.Attributes) {
+		{"secret of all volumes, node with their pods", true, func(i int) (string, verdict.Attributes) {
 			return nodeOf(i), get("secrets", "storage", "everybody")
 		}},
-		{"secret of 1,000 volumes, node without their pods", true, func(i int) (string, request.Attributes) {
+		{"secret of 1,000 volumes, node without their pods", true, func(i int) (string, verdict.Attributes) {
 			return newcomer, get("secrets", "storage", fmt.Sprintf("group-%d", i%(n/1000)))
 		}},
-		{"secret of 1,000 volumes, node with their pods", true, func(i int) (string, request.Attributes) {
+		{"secret of 1,000 volumes, node with their pods", true, func(i int) (string, verdict.Attributes) {
 			return nodeOf(i), get("secrets", "storage", fmt.Sprintf("group-%d", i/1000))
 		}},
-		{"volume of a claim of 10,000 pods, node without them", true, func(i int) (string, request.Attributes) {
+		{"volume of a claim of 10,000 pods, node without them", true, func(i int) (string, verdict.Attributes) {
 			return newcomer, get("persistentvolumes", "", "pv-shared")
 		}},
-		{"volume of a claim of 10,000 pods, node with them", true, func(i int) (string, request.Attributes) {
+		{"volume of a claim of 10,000 pods, node with them", true, func(i int) (string, verdict.Attributes) {
 			return nodeOf(i), get("persistentvolumes", "", "pv-shared")
 		}},
-		{"volume of one pod, its node", true, func(i int) (string, request.Attributes) {
+		{"volume of one pod, its node", true, func(i int) (string, verdict.Attributes) {
 			return nodeOf(i), get("persistentvolumes", "", fmt.Sprintf("pv-%d", i))
 		}},
-		{"volume of one pod, another node", true, func(i int) (string, request.Attributes) {
+		{"volume of one pod, another node", true, func(i int) (string, verdict.Attributes) {
 			return nodeOf(i + 1), get("persistentvolumes", "", fmt.Sprintf("pv-%d", i))
 		}},
-		{"claim of one pod", false, func(i int) (string, request.Attributes) {
+		{"claim of one pod", false, func(i int) (string, verdict.Attributes) {
 			return nodeOf(i), get("persistentvolumeclaims", namespaceOf(i), fmt.Sprintf("data-%d", i))
 		}},
-		{"secret of one pod", false, func(i int) (string, request.Attributes) {
+		{"secret of one pod", false, func(i int) (string, verdict.Attributes) {
 			return nodeOf(i), get("secrets", namespaceOf(i), fmt.Sprintf("pod-%d-secret", i))
 		}},
-		{"config map of 200 pods", false, func(i int) (string, request.Attributes) {
+		{"config map of 200 pods", false, func(i int) (string, verdict.Attributes) {
 			return nodeOf(i), get("configmaps", namespaceOf(i), "kube-root-ca.crt")
 		}},
-		{"config map of 10,000 pods", false, func(i int) (string, request.Attributes) {
+		{"config map of 10,000 pods", false, func(i int) (string, verdict.Attributes) {
 			return nodeOf(i), get("configmaps", "shared", "kube-root-ca.crt")
 		}},
-		{"pod", false, func(i int) (string, request.Attributes) {
+		{"pod", false, func(i int) (string, verdict.Attributes) {
 			return nodeOf(i), get("pods", namespaceOf(i), fmt.Sprintf("pod-%d", i))
 		}},
 	}
@@ -187,7 +187,7 @@ func run(n int) error {
 	groups := []string{"system:nodes", "system:authenticated"}
 	best, least := 0.0, 0.0
 	for _, s := range shapes(n) {
-		asked := make([]request.Attributes, 4096)
+		asked := make([]verdict.Attributes, 4096)
 		users := make([]string, len(asked))
 		allowed := 0
 		for i := range asked {

@@ -1,6 +1,8 @@
-package replay
+package verdict
 
-import "time"
+import (
+	"time"
+)
 
 // This file holds the types detections and the store exchange: what a rule noted of a
 // request, the sums of such notes, and what was found. The store looks into none of the

@@ -1,33 +1,15 @@
-// Package replay gives a recorded request its second trial: Engine.Replay takes an Event
-// and the State of its cluster and returns a Verdict, the decision the replica reaches,
-// every grant behind it, and how that compares with what the apiserver recorded.
+// Package verdict has the records of what is decided and what is stored: a Verdict with all
+// it consists of, the closed sets of names its fields take, the Row that carries it, and what
+// the store and its readers exchange besides rows.
 //
-// The package is pure: no I/O, no clock. The engine decides blind: authorization
-// annotations and the response status are read only after the replica's own decision
-// stands, to compare with it.
-package replay
+// They are plain values. The engine makes them, the store keeps them, analyses read them, and
+// none of those has to know another.
+package verdict
 
 import (
-	"time"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-
-	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay/authz"
-	"github.com/retrial-io/retrial/replay/implied"
-	"github.com/retrial-io/retrial/replay/request"
-)
-
-// Decision is an authorization outcome, recorded or replayed, see package authz. The zero
-// value is "none".
-type Decision = authz.Decision
-
-// Decisions.
-const (
-	DecisionNone   = authz.None // no decision recorded, or none could be reached
-	DecisionAllow  = authz.Allow
-	DecisionForbid = authz.Forbid
-	DecisionError  = authz.Error // an authorizer failed and none allowed: 500, no decision
 )
 
 // Outcome is the kind of a verdict.
@@ -138,17 +120,11 @@ type Verdict struct {
 	Engine, Config string
 }
 
-// Attributes are the authorization attributes of a request, see package request.
-type Attributes = request.Attributes
-
-// ChainStep is what one authorizer of the chain answered in the replay.
-type ChainStep = authz.Step
-
 // Implied is one check behind the authorization filter, for example the right to create
 // pods/exec of a websocket, or bind on the role of a new binding.
 type Implied struct {
-	// Check names the kind of check, a closed set: see package implied. The effective user is
-	// who is asked about, but for implied.ByRequestor(Check): those are of the authenticated
+	// Check names the kind of check, a closed set, see Checks. The effective user is
+	// who is asked about, but for CheckImpersonation: those are of the authenticated
 	// user, who wants to act as another.
 	Check string
 	// Attributes the authorizer was asked for; without a verb when the event does not hold
@@ -171,7 +147,7 @@ type Implied struct {
 
 // ByRequestor tells whether the check is about the authenticated user, who wants to act as
 // another, and not about the effective one.
-func (c *Implied) ByRequestor() bool { return implied.ByRequestor(c.Check) }
+func (c *Implied) ByRequestor() bool { return c.Check == CheckImpersonation }
 
 // ReviewCheck compares the answer recorded in a review with the replica's.
 type ReviewCheck struct {
@@ -187,56 +163,16 @@ type ReviewCheck struct {
 	Cause   string
 }
 
-// ImpersonationCheck is the replica's answer to "may the requestor act as this user". The
-// single checks behind it are in Verdict.Implied.
-type ImpersonationCheck struct {
-	Replayed Decision
-	// Recorded is allow when the event names an impersonated user, forbid when the response
-	// refuses it.
-	Recorded Decision
-	// Mode is "legacy" or the recorded constraint, for example "impersonate:user-info"; of a
-	// refusal the mode that the message names.
-	Mode    string
-	Grants  []Grant  // of the checks that needed RBAC
-	Missing []string // pieces nobody grants, or what is not known
-	// Cause says in one line what a refusal shows and whether the replica would have refused
-	// likewise; "" for what was permitted.
-	Cause string
+// AddFinding notes a finding with its evidence.
+func (v *Verdict) AddFinding(name, evidence string) {
+	v.Identity, v.Evidence = append(v.Identity, name), append(v.Evidence, evidence)
 }
 
-// Admission is what is known of the admission phase of a request.
-type Admission struct {
-	// Recorded is "", "not-run", "admitted" or "rejected".
-	Recorded string
-	// Plugin that rejected, attributed from the message; "" when none or unknown.
-	Plugin string
-	// NamespaceLifecycle is the re-evaluated plugin's outcome:
-	// "", "pass", "match", "drift", "ambiguous" or "indeterminate".
-	NamespaceLifecycle string
-}
-
-// Row is one event with its verdict on the way to storage. Sign is +1 for a row that
-// stands and −1 for one that a correction takes back; Revision tells versions apart.
-type Row struct {
-	Cluster   string
-	Source    string // "webhook", "import", ...
-	APIServer string // as named in the endpoint, may be empty
-	Received  time.Time
-	Position  event.Position
-	EventKey  event.Hash128 // identity of this event (request key + stage + stage time)
-	Request   event.Hash128 // identity of the request (all stages)
-	Content   event.Hash128 // of the canonical redacted event
-	Size      int           // bytes of the canonical redacted event
-	Event     *event.Event
-	// Verdict is nil on the rows of a request's later stages: the stages of one request
-	// are one verdict and one usage, and the first stage stored carries it.
-	Verdict *Verdict
-	// Marks are the detection rules that select the request; only rows with a verdict have
-	// any.
-	Marks []Mark
-	// Counted are keys of the accesses that a stored row counts for: its request's, then those
-	// of the checks behind it. Whoever replaces the row hands them on.
-	Counted  []uint64
-	Sign     int8
-	Revision uint64
+// Clip bounds text quoted from an event: clients choose how long it is.
+func Clip(s string) string {
+	const limit = 200
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "") + "…"
 }

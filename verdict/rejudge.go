@@ -1,4 +1,4 @@
-package replay
+package verdict
 
 import (
 	"cmp"
@@ -105,7 +105,9 @@ func (r *RejudgeReport) merge(t Transition) {
 	h := &r.Transitions[i]
 	h.Count += t.Count
 	h.Examples = append(slices.Clip(h.Examples), t.Examples...)
-	slices.SortFunc(h.Examples, func(a, b RejudgeExample) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.AuditID, b.AuditID)) })
+	slices.SortFunc(h.Examples, func(a, b RejudgeExample) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.AuditID, b.AuditID))
+	})
 	h.Examples = h.Examples[:min(len(h.Examples), rejudgeExamples)]
 }
 

@@ -1,4 +1,4 @@
-package replay
+package verdict
 
 // Classes refine an outcome. The set is closed: metrics, columns and pages may rely on it.
 const (
@@ -95,3 +95,10 @@ func Explain(class string) string {
 	}
 	return ""
 }
+
+// What Verdict.Missing of a verdict of drift begins with: what could explain the record and
+// cannot be told.
+const (
+	DoubtVersion = "the apiserver's version: "
+	DoubtObject  = "in doubt: "
+)

@@ -1,4 +1,4 @@
-package replay
+package verdict
 
 import (
 	"bytes"
@@ -98,7 +98,7 @@ type ReviewLine struct {
 func (v *Verdict) Line(e *event.Event) Line {
 	l := Line{
 		AuditID: e.AuditID, RequestURI: e.RequestURI,
-		RequestReceivedTimestamp: e.RequestReceivedTimestamp.UTC().Format(timestampFormat),
+		RequestReceivedTimestamp: e.RequestReceivedTimestamp.UTC().Format(TimestampFormat),
 		User:                     e.User.Username, Verb: e.Verb, Stage: string(e.Stage),
 		Recorded: v.Recorded.String(), RecordedReason: v.RecordedReason, Replayed: v.Replayed.String(),
 		Verdict: v.Outcome.String(), Class: v.Class, Cause: v.Cause, Authorizer: v.Authorizer,
@@ -166,7 +166,8 @@ func (v *Verdict) AppendLine(dst []byte, e *event.Event) ([]byte, error) {
 	return line.Bytes(), nil
 }
 
-const timestampFormat = "2006-01-02T15:04:05.000000Z07:00"
+// TimestampFormat is how times are printed beside a verdict: RFC 3339, microseconds.
+const TimestampFormat = "2006-01-02T15:04:05.000000Z07:00"
 
 func grantLines(grants []Grant) []GrantLine {
 	out := make([]GrantLine, len(grants))

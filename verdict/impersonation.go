@@ -1,0 +1,59 @@
+package verdict
+
+import "strings"
+
+// ImpersonationCheck is the replica's answer to "may the requestor act as this user". The
+// single checks behind it are in Verdict.Implied.
+type ImpersonationCheck struct {
+	Replayed Decision
+	// Recorded is allow when the event names an impersonated user, forbid when the response
+	// refuses it.
+	Recorded Decision
+	// Mode is "legacy" or the recorded constraint, for example "impersonate:user-info"; of a
+	// refusal the mode that the message names.
+	Mode    string
+	Grants  []Grant  // of the checks that needed RBAC
+	Missing []string // pieces nobody grants, or what is not known
+	// Cause says in one line what a refusal shows and whether the replica would have refused
+	// likewise; "" for what was permitted.
+	Cause string
+}
+
+// CompleteImpersonation fills in what of the impersonation check follows from the rest of the
+// verdict, and is not stored: what is recorded, and the cause of a refusal. acting says that the
+// event names an impersonated user.
+func (v *Verdict) CompleteImpersonation(acting bool) {
+	check := v.Impersonation
+	if check == nil {
+		return
+	}
+	if acting {
+		check.Recorded = DecisionAllow
+		return
+	}
+	check.Recorded = DecisionForbid
+	for i := range v.Implied {
+		c := &v.Implied[i]
+		if c.Check != CheckImpersonation || c.Recorded != DecisionForbid {
+			continue
+		}
+		check.Cause = "refused at " + Clip(c.Attributes.Question())
+		switch c.Replayed {
+		case DecisionForbid:
+			check.Cause += ", as the policy has it"
+		case DecisionAllow:
+			check.Cause += ", which the policy allows"
+		default:
+			check.Cause += "; not known: " + strings.Join(c.Missing, ", ")
+		}
+		return
+	}
+	switch {
+	case v.Class == ClassImpersonationBad:
+		check.Cause = "groups, uid or extra without a user name are never permitted"
+	case check.Replayed == DecisionForbid:
+		check.Cause = "constrained impersonation refuses this whatever the policy is"
+	default:
+		check.Cause = "the message does not say what was refused"
+	}
+}
