@@ -1,58 +1,40 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
-
-	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/analysis/completeness"
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/runner"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// api is the local API, read by the page, by `retrial why` and by whoever is let in. Its
-// members, parameters and errors are described in docs/api.md; names are part of the
-// interface: they are added to, never changed.
-//
-//	GET api/v1/clusters                      the clusters there are events of, with their range
-//	GET api/v1/overview?cluster=&from=&to=   what the first page shows
-//	GET api/v1/events?cluster=&from=&to=&…   requests with their verdicts, newest first
-//	GET api/v1/why?auditID=&cluster=         everything about the requests of an audit ID
-//	GET api/v1/classes                       what outcomes and classes mean
-//	GET api/v1/status                        how far the replay is behind
-//	GET api/v1/rejudge?cluster=&id=          the jobs that judge stored requests again; POST begins one
-//	GET api/v1/drained                       answers when everything accepted is stored
+// api answers questions. Everything but the store and the replay may be left out.
 type api struct {
 	store    queries
 	replay   replaying
 	rejudges rejudging // nil: nobody judges
-	asking   *queryLog // nil: nothing is recorded
-	site     site
-	offline  bool // answers from a log: questions about the policy alone, see policyOnly
-	log      *zap.Logger
-	slots    chan struct{} // one for every query under way
-	longest  time.Duration // that a query may take
+	// apiserver returns a cluster's apiserver configuration over time; nil for none.
+	apiserver func(cluster, server string) *config.History
+	scraped   func(cluster string) []string // the apiservers of a cluster whose metrics are read
+	spooled   func(context.Context) error   // waits until nothing is spooled; nil: nothing is here
+	now       func() time.Time              // nil: no moment is known
+	version   string                        // of the replica that answers
+	offline   bool                          // answers from a log: questions about the policy alone
 }
 
 // queries is what the API asks the store.
 type queries interface {
 	accessQueries
 	subjectQueries
-	doctorQueries
 	findingQueries
 	driftQueries
 	lineageQueries
@@ -76,106 +58,55 @@ type replaying interface {
 	Clusters() []string
 }
 
+// cost is what a question may take of the store.
+type cost uint8
+
+const (
+	costQuery   cost = iota // one of the slots there are, and the usual time
+	costNothing             // it asks the store nothing
+	costHistory             // it reads a whole history: many times as long, one at a time
+)
+
 // route is one question of the API.
 type route struct {
 	path   string   // below /api/v1/
 	may    []string // parameters; anything else is an error of the caller
+	cost   cost
 	answer func(context.Context, url.Values) (any, error)
 }
 
 // routes are all questions; each group stands with its answers.
-func (a api) routes() []route {
+func (a *api) routes() []route {
 	if a.offline {
-		return slices.Concat([]route{{"clusters", nil, a.query(a.clusters)}}, a.accessRoutes(), a.escalationRoutes(), a.changeRoutes())
+		return slices.Concat([]route{{"clusters", nil, costQuery, a.clusters}}, a.accessRoutes(), a.escalationRoutes(), a.changeRoutes())
 	}
 	return slices.Concat([]route{
-		{"clusters", nil, a.query(a.clusters)},
-		{"overview", []string{"cluster", "from", "to"}, a.query(a.overview)},
-		{"events", []string{"cluster", "from", "to", "user", "verb", "resource", "decision", "outcome", "class", "before", "limit"}, a.query(a.events)},
-		{"why", []string{"auditID", "cluster", "at"}, a.query(a.why)},
-		{"classes", nil, classes},
-		{"status", nil, a.status},
-		{"drained", nil, a.drained},
-		{"query-log", []string{"before", "limit"}, a.query(a.queryLog)},
-		{"rejudge", []string{"cluster", "id"}, a.query(a.rejudgeJobs)},
-	}, a.accessRoutes(), a.suggestRoutes(), a.findingRoutes(), a.connectionRoutes(), a.escalationRoutes(), a.changeRoutes(), a.driftRoutes(), a.lineageRoutes(), a.explainRoutes(), a.completenessRoutes(), a.questionRoutes())
+		{"clusters", nil, costQuery, a.clusters},
+		{"overview", []string{"cluster", "from", "to"}, costQuery, a.overview},
+		{"events", []string{"cluster", "from", "to", "user", "verb", "resource", "decision", "outcome", "class", "before", "limit"}, costQuery, a.events},
+		{"why", []string{"auditID", "cluster", "at"}, costQuery, a.why},
+		{"classes", nil, costNothing, classes},
+		{"status", nil, costNothing, a.status},
+		{"drained", nil, costNothing, a.drained},
+		{"query-log", []string{"before", "limit"}, costQuery, a.queryLog},
+		{"rejudge", []string{"cluster", "id"}, costQuery, a.rejudgeJobs},
+	}, a.accessRoutes(), a.suggestRoutes(), a.findingRoutes(), a.escalationRoutes(), a.changeRoutes(), a.driftRoutes(), a.lineageRoutes(), a.explainRoutes(), a.completenessRoutes(), a.questionRoutes())
 }
 
-// Bounds of the API. A page asks two or three queries at a time, a query takes well below a
-// second: who meets these bounds asks for too much, or there are too many of them.
+// Bounds of answers.
 const (
-	queriesAtOnce = 8
-	longestQuery  = 30 * time.Second
-	longestValue  = 16 << 10 // bytes of a parameter
-	usualEvents   = 50       // in one answer, unless asked
-	mostEvents    = 500      // in one answer
-	whyBytes      = 16 << 20 // of events in one answer
+	usualEvents = 50       // in one answer, unless asked
+	mostEvents  = 500      // in one answer
+	whyBytes    = 16 << 20 // of events in one answer
 )
 
-func newAPI(sys *system) http.Handler {
-	return apiHandler(ruledStore{sys.store, sys.rules}, sys.runner, sys.asking, sys.log, longestQuery, at(sys.site()), withRejudging(sys.runner))
-}
-
-// policyOnly leaves the questions about a policy: all that a logStore can be asked.
-func policyOnly(a *api) { a.offline = true }
-
-// apiHandler serves the API below /api/v1/.
-func apiHandler(store queries, runner replaying, asking *queryLog, log *zap.Logger, longest time.Duration, more ...func(*api)) http.Handler {
-	a := api{store: store, replay: runner, asking: asking, log: log.Named("api"), slots: make(chan struct{}, queriesAtOnce), longest: longest}
-	for _, set := range more {
-		set(&a)
+// time is the moment it is.
+func (a *api) time() time.Time {
+	if a.now == nil {
+		return time.Time{}
 	}
-	mux := http.NewServeMux()
-	for _, e := range a.routes() {
-		mux.HandleFunc("GET /api/v1/"+e.path, a.asked(e.path, func(w http.ResponseWriter, r *http.Request) {
-			q, err := parameters(r, e.may)
-			var v any
-			if err == nil {
-				v, err = e.answer(r.Context(), q)
-			}
-			if err == nil {
-				respond(w, v)
-				return
-			}
-			a.fail(w, r, e.path, err)
-		}))
-	}
-	mux.HandleFunc("POST /api/v1/rejudge", a.asked("rejudge", a.beginRejudge))
-	mux.HandleFunc("/api/v1/", func(w http.ResponseWriter, r *http.Request) {
-		status, text := http.StatusNotFound, "there is no "+strconv.Quote(r.URL.Path)+" in the API; see docs/api.md"
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			status, text = http.StatusMethodNotAllowed, "the API only answers GET"
-		}
-		plain(w, status, text)
-	})
-	return mux
+	return a.now()
 }
-
-// query bounds an answer that asks the store: it waits for a slot and is ended after the
-// longest time, or when the caller goes away.
-func (a api) query(answer func(context.Context, url.Values) (any, error)) func(context.Context, url.Values) (any, error) {
-	return func(ctx context.Context, q url.Values) (any, error) {
-		ctx, cancel := context.WithTimeoutCause(ctx, a.longest, errTooLong)
-		defer cancel()
-		select {
-		case a.slots <- struct{}{}:
-			defer func() { <-a.slots }()
-		case <-ctx.Done():
-			return nil, errBusy
-		}
-		v, err := answer(ctx, q)
-		if err != nil && errors.Is(context.Cause(ctx), errTooLong) {
-			err = errTooLong
-		}
-		return v, err
-	}
-}
-
-var (
-	errTooLong = errors.New("the store took too long; ask for a shorter range of time")
-	errBusy    = errors.New("too many questions at once; try again in a moment")
-)
 
 // badRequest is an error of the caller.
 type badRequest struct{ error }
@@ -186,82 +117,6 @@ func bad(format string, args ...any) error { return badRequest{fmt.Errorf(format
 type nothing struct{ error }
 
 func none(format string, args ...any) error { return nothing{fmt.Errorf(format, args...)} }
-
-// fail answers with an error, as plain text.
-func (a api) fail(w http.ResponseWriter, r *http.Request, path string, err error) {
-	var callers badRequest
-	var missing nothing
-	switch {
-	case r.Context().Err() != nil:
-		// The caller went away, or the server stops; nobody reads what is written.
-		plain(w, http.StatusServiceUnavailable, "the request ended before its answer was ready")
-	case errors.As(err, &callers):
-		plain(w, http.StatusBadRequest, err.Error())
-	case errors.As(err, &missing):
-		plain(w, http.StatusNotFound, err.Error())
-	case errors.Is(err, errTooLong):
-		a.log.Warn("query took too long", zap.String("path", path), zap.Duration("limit", a.longest))
-		plain(w, http.StatusGatewayTimeout, err.Error())
-	case errors.Is(err, errBusy):
-		w.Header().Set("Retry-After", "1")
-		plain(w, http.StatusServiceUnavailable, err.Error())
-	default:
-		a.log.Error("query failed", zap.String("path", path), zap.Error(err))
-		plain(w, http.StatusInternalServerError, "the store could not answer; the server's log says why")
-	}
-}
-
-func plain(w http.ResponseWriter, status int, text string) {
-	private(w.Header())
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.WriteHeader(status)
-	fmt.Fprintln(w, text)
-}
-
-// respond answers with v as JSON. It is made whole before it is sent, so that an error does
-// not leave half an answer, and it must be read within a minute.
-func respond(w http.ResponseWriter, v any) {
-	var body bytes.Buffer
-	if err := json.NewEncoder(&body).Encode(v); err != nil {
-		plain(w, http.StatusInternalServerError, "the answer could not be written as JSON")
-		return
-	}
-	private(w.Header())
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
-	// Not every ResponseWriter can; those that cannot have no connection to hold open.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Minute))
-	_, _ = body.WriteTo(w) // the caller is gone when this fails
-}
-
-// private keeps answers out of caches and out of other sites' documents.
-func private(h http.Header) {
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-}
-
-// parameters reads the query, strictly: a misspelt filter that is passed over would answer
-// another question than the one that was asked.
-func parameters(r *http.Request, may []string) (url.Values, error) {
-	q, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, bad("the query cannot be read: %w", err)
-	}
-	for name, values := range q {
-		switch {
-		case !slices.Contains(may, name):
-			return nil, bad("there is no parameter %q; known are: %s", name, strings.Join(may, ", "))
-		case len(values) > 1:
-			return nil, bad("%s is given %d times", name, len(values))
-		case len(values[0]) > longestValue:
-			return nil, bad("%s has %d bytes; at most %d are taken", name, len(values[0]), longestValue)
-		case !utf8.ValidString(values[0]):
-			return nil, bad("%s is not UTF-8", name)
-		}
-	}
-	return q, nil
-}
 
 // window reads cluster, from and to.
 func window(q url.Values) (cluster string, from, to time.Time, err error) {
@@ -321,7 +176,7 @@ type clustersJSON struct {
 	Quiet []string `json:"quiet,omitempty"`
 }
 
-func (a api) clusters(ctx context.Context, _ url.Values) (any, error) {
+func (a *api) clusters(ctx context.Context, _ url.Values) (any, error) {
 	list, err := a.store.Clusters(ctx)
 	if err != nil {
 		return nil, err
@@ -369,7 +224,7 @@ func classes(context.Context, url.Values) (any, error) {
 	return out, nil
 }
 
-func (a api) status(context.Context, url.Values) (any, error) {
+func (a *api) status(context.Context, url.Values) (any, error) {
 	lag, lags := a.replay.Lag(), []replay.Lag{}
 	if learnt, ok := a.replay.(interface{ Lags() []replay.Lag }); ok {
 		lags = append(lags, learnt.Lags()...)
@@ -382,19 +237,19 @@ func (a api) status(context.Context, url.Values) (any, error) {
 		Corrections int64  `json:"corrections"`
 		// CacheLags are what was learnt of apiservers, times in nanoseconds.
 		CacheLags []replay.Lag `json:"cacheLags"`
-	}{version, lag.Events, lag.Policy, lag.DeadLetters, lag.Corrections, lags}, nil
+	}{a.version, lag.Events, lag.Policy, lag.DeadLetters, lag.Corrections, lags}, nil
 }
 
 // settled waits until what was accepted is stored: it may be in the spool, too.
-func (a api) settled(ctx context.Context) error {
-	if a.site.spooled != nil {
-		if err := a.site.spooled(ctx); err != nil {
+func (a *api) settled(ctx context.Context) error {
+	if a.spooled != nil {
+		if err := a.spooled(ctx); err != nil {
 			return err
 		}
 	}
 	return a.replay.WaitDrained(ctx)
 }
 
-func (a api) drained(ctx context.Context, _ url.Values) (any, error) {
+func (a *api) drained(ctx context.Context, _ url.Values) (any, error) {
 	return struct{}{}, a.settled(ctx)
 }

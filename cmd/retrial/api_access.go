@@ -28,10 +28,10 @@ type accessQueries interface {
 }
 
 // accessRoutes are the questions about who can do what, and could at a time.
-func (a api) accessRoutes() []route {
+func (a *api) accessRoutes() []route {
 	return []route{
-		{"who-can", []string{"cluster", "verb", "resource", "namespace", "allNamespaces", "name", "path", "at"}, a.query(a.whoCan)},
-		{"can", []string{"cluster", "subject", "group", "verb", "resource", "namespace", "name", "path", "at"}, a.query(a.can)},
+		{"who-can", []string{"cluster", "verb", "resource", "namespace", "allNamespaces", "name", "path", "at"}, costQuery, a.whoCan},
+		{"can", []string{"cluster", "subject", "group", "verb", "resource", "namespace", "name", "path", "at"}, costQuery, a.can},
 	}
 }
 
@@ -73,7 +73,7 @@ func sourceOf(g rbacindex.Grant) sourceJSON {
 }
 
 // policy returns a cluster's RBAC at a moment, the newest that is known when it is zero.
-func (a api) policy(cluster string, at time.Time) (state.View, policyJSON, error) {
+func (a *api) policy(cluster string, at time.Time) (state.View, policyJSON, error) {
 	st, ok := a.replay.State(cluster)
 	if !ok || noPolicy(st) {
 		if a.offline {
@@ -200,7 +200,7 @@ type holderJSON struct {
 	Grants    []sourceJSON `json:"grants"`
 }
 
-func (a api) whoCan(_ context.Context, q url.Values) (any, error) {
+func (a *api) whoCan(_ context.Context, q url.Values) (any, error) {
 	cluster, at, err := moment(q)
 	if err != nil {
 		return nil, err
@@ -290,7 +290,7 @@ type heldRuleJSON struct {
 	By              []sourceJSON `json:"by"`
 }
 
-func (a api) can(ctx context.Context, q url.Values) (any, error) {
+func (a *api) can(ctx context.Context, q url.Values) (any, error) {
 	cluster, at, err := moment(q)
 	if err != nil {
 		return nil, err
@@ -359,7 +359,7 @@ func (a api) can(ctx context.Context, q url.Values) (any, error) {
 // stranger answers about a subject that no request and no binding names: a service account or a
 // node may be there all the same. What everybody may must not pass for its rights: a name like that
 // of somebody who is known is taken for misspelt, and any other is marked.
-func (a api) stranger(ctx context.Context, out *canJSON, view *state.View, at time.Time) error {
+func (a *api) stranger(ctx context.Context, out *canJSON, view *state.View, at time.Time) error {
 	if !at.IsZero() { // it may have been seen later
 		if _, seen, err := a.store.LastGroups(ctx, out.Cluster, out.Subject, time.Time{}); err != nil || !seen.IsZero() {
 			return err
@@ -424,7 +424,7 @@ func boundUsers(policy *rbacindex.Snapshot) (users []string) {
 }
 
 // fillCan enters the rules of the whole cluster and of one namespace, or of all of them.
-func (a api) fillCan(out *canJSON, view *state.View, namespace string) {
+func (a *api) fillCan(out *canJSON, view *state.View, namespace string) {
 	doubted := map[rbacindex.Key]bool{}
 	doubts := view.Doubts(namespace, namespace == "")
 	for _, held := range view.RBAC.Can(out.Subject, out.Groups) {

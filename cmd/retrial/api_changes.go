@@ -17,8 +17,8 @@ import (
 )
 
 // changeRoutes are the questions about what changed.
-func (a api) changeRoutes() []route {
-	return []route{{"changes", []string{"cluster", "from", "to", "subject", "group"}, a.query(a.changes)}}
+func (a *api) changeRoutes() []route {
+	return []route{{"changes", []string{"cluster", "from", "to", "subject", "group"}, costQuery, a.changes}}
 }
 
 // Bounds of an answer. A role bound to everybody concerns as many subjects as there are.
@@ -119,7 +119,7 @@ type writeJSON struct {
 	User    string `json:"user,omitempty"`
 }
 
-func (a api) changes(ctx context.Context, q url.Values) (any, error) {
+func (a *api) changes(ctx context.Context, q url.Values) (any, error) {
 	out := changesJSON{Cluster: q.Get("cluster"), Subject: q.Get("subject"), Subjects: []changedJSON{}, Writes: []writeJSON{}}
 	if out.Cluster == "" {
 		return nil, bad("cluster is missing")
@@ -196,7 +196,7 @@ func (a api) changes(ctx context.Context, q url.Values) (any, error) {
 }
 
 // groupsOf enters the groups of the subject asked about.
-func (a api) groupsOf(ctx context.Context, out *changesJSON, asked []string, at time.Time) error {
+func (a *api) groupsOf(ctx context.Context, out *changesJSON, asked []string, at time.Time) error {
 	out.Groups, out.GroupsFrom = asked, "asked"
 	if len(asked) == 0 {
 		groups, seen, err := a.store.LastGroups(ctx, out.Cluster, out.Subject, at)
@@ -266,7 +266,7 @@ func changedOf(c *state.Changes, out changedJSON, list []rbacindex.Difference, c
 }
 
 // writes enters what became of the objects that made the difference.
-func (a api) writes(ctx context.Context, out *changesJSON, c *state.Changes, causes map[rbacindex.Key]bool) error {
+func (a *api) writes(ctx context.Context, out *changesJSON, c *state.Changes, causes map[rbacindex.Key]bool) error {
 	type versioned struct {
 		key rbacindex.Key
 		v   state.Version
@@ -309,7 +309,7 @@ func (a api) writes(ctx context.Context, out *changesJSON, c *state.Changes, cau
 
 // trace looks for the request that did a write: one of that object which began and ended when
 // the write did.
-func (a api) trace(ctx context.Context, cluster string, w *writeJSON, v state.Version) error {
+func (a *api) trace(ctx context.Context, cluster string, w *writeJSON, v state.Version) error {
 	rows, err := a.store.Events(ctx, storage.EventFilter{Cluster: cluster, From: v.NotBefore, To: v.NotAfter.Add(time.Microsecond), Limit: 1000})
 	if err != nil {
 		return err

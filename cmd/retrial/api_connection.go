@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/url"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,12 +28,23 @@ type doctorQueries interface {
 	DirectRequests(ctx context.Context, cluster string, servers, own []string, from, to time.Time) ([]storage.DirectRequests, error)
 }
 
-// connectionRoutes are the questions about how far the connection of a cluster is, and how
-// the installation does.
-func (a api) connectionRoutes() []route {
+// doctorAPI answers how far the connection of a cluster is, and how the installation does.
+type doctorAPI struct {
+	*api
+	store doctorStore
+	site  site
+}
+
+// doctorStore is what doctorAPI asks the store.
+type doctorStore interface {
+	doctorQueries
+	queries
+}
+
+func (a *doctorAPI) routes() []route {
 	return []route{
-		{"connection", []string{"cluster"}, a.query(a.connection)},
-		{"doctor", []string{"cluster"}, a.query(a.doctor)},
+		{"connection", []string{"cluster"}, costQuery, a.connection},
+		{"doctor", []string{"cluster"}, costQuery, a.doctor},
 	}
 }
 
@@ -54,9 +63,6 @@ type site struct {
 	spooled   func(context.Context) error // waits until nothing is spooled; nil: nothing is here
 	now       func() time.Time
 }
-
-// at sets the site an API belongs to.
-func at(s site) func(*api) { return func(a *api) { a.site = s } }
 
 // site is that of a running server.
 func (s *system) site() site {
@@ -170,7 +176,7 @@ type stateFacts struct {
 	unknownObjects int
 }
 
-func (a api) connection(ctx context.Context, q url.Values) (any, error) {
+func (a *doctorAPI) connection(ctx context.Context, q url.Values) (any, error) {
 	cluster := q.Get("cluster")
 	if cluster == "" {
 		return nil, bad("cluster is missing")
@@ -196,7 +202,7 @@ func (a api) connection(ctx context.Context, q url.Values) (any, error) {
 // coverageRange is how much of the newest events the share of certain verdicts is taken of.
 const coverageRange = time.Hour
 
-func (a api) connectionFacts(ctx context.Context, cluster string, stored []storage.Cluster) (connectionFacts, error) {
+func (a *doctorAPI) connectionFacts(ctx context.Context, cluster string, stored []storage.Cluster) (connectionFacts, error) {
 	s := a.site
 	f := connectionFacts{cluster: cluster, now: s.time(), site: s, lag: a.replay.Lag(), receiver: s.receiver()}
 	f.entry, f.registered = s.entry(cluster)
@@ -298,41 +304,4 @@ func (s site) serveCommand() string {
 		port = "9443"
 	}
 	return "retrial serve --webhook-listen 0.0.0.0:" + port + " --webhook-advertise HOST" + s.dataDir()
-}
-
-// ago words how long something is past.
-func ago(now, then time.Time) string {
-	d := now.Sub(then)
-	switch {
-	case d < 2*time.Second:
-		return "just now"
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%d s ago", int(d.Seconds()))
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%d min ago", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h ago", int(d.Hours()))
-	}
-	return "on " + then.UTC().Format(time.DateOnly)
-}
-
-// count writes a number with its thing, in the plural when it is not one.
-func count(n int64, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return thousands(n) + " " + thing + "s"
-}
-
-// thousands writes a number in groups of three digits.
-func thousands(n int64) string {
-	digits := fmt.Sprint(n)
-	var out strings.Builder
-	for i, d := range digits {
-		if left := len(digits) - i; i > 0 && left%3 == 0 && digits[i-1] != '-' {
-			out.WriteByte(',')
-		}
-		out.WriteRune(d)
-	}
-	return out.String()
 }

@@ -54,7 +54,7 @@ func (s site) listensLocally() bool {
 	return config.Loopback(s.cfg.Webhook.Listen)
 }
 
-func (a api) doctor(ctx context.Context, q url.Values) (any, error) {
+func (a *doctorAPI) doctor(ctx context.Context, q url.Values) (any, error) {
 	stored, err := a.store.Clusters(ctx)
 	if err != nil {
 		return nil, err
@@ -225,7 +225,7 @@ const (
 	widePolicyLag = 10_000
 )
 
-func (a api) lagChecks(c *checks) {
+func (a *doctorAPI) lagChecks(c *checks) {
 	if !a.site.serving {
 		return
 	}
@@ -275,7 +275,7 @@ func (s site) findingsCheck(c *checks) {
 // lettersRange is how far back dead letters are told of.
 const lettersRange = 24 * time.Hour
 
-func (a api) letterCheck(ctx context.Context, c *checks) error {
+func (a *doctorAPI) letterCheck(ctx context.Context, c *checks) error {
 	letters, err := a.store.DeadLetters(ctx, a.site.time().Add(-lettersRange))
 	if err != nil {
 		return err
@@ -302,7 +302,7 @@ const (
 	nearFull = 0.8 // of a cap
 )
 
-func (a api) diskChecks(ctx context.Context, c *checks) error {
+func (a *doctorAPI) diskChecks(ctx context.Context, c *checks) error {
 	embedded := a.site.cfg.ClickHouse.DSN == ""
 	used, err := a.store.DiskBytes(ctx)
 	if err != nil {

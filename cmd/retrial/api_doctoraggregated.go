@@ -10,7 +10,7 @@ import (
 
 // aggregatedCheck tells of requests that reached the cluster's aggregated API servers past its
 // kube-apiserver, in the day before a time.
-func (a api) aggregatedCheck(ctx context.Context, c *checks, cluster string, last time.Time) error {
+func (a *doctorAPI) aggregatedCheck(ctx context.Context, c *checks, cluster string, last time.Time) error {
 	if a.site.apiserver == nil {
 		return nil
 	}

@@ -61,7 +61,7 @@ func (s site) apiserverFolder(cluster string) string {
 }
 
 // cacheLagCheck tells how late the apiservers of a cluster decide, where that was learnt.
-func (a api) cacheLagCheck(c *checks, cluster string) {
+func (a *doctorAPI) cacheLagCheck(c *checks, cluster string) {
 	const id = "cache-lag"
 	learnt, ok := a.replay.(interface{ Lags() []replay.Lag })
 	if !ok {

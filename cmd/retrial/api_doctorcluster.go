@@ -11,6 +11,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/retrial-io/retrial/analysis/completeness"
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/storage"
@@ -30,7 +31,7 @@ const (
 )
 
 // clusterChecks are the steps of its connection, and what its events tell.
-func (a api) clusterChecks(ctx context.Context, cluster string, stored []storage.Cluster) (checks, error) {
+func (a *doctorAPI) clusterChecks(ctx context.Context, cluster string, stored []storage.Cluster) (checks, error) {
 	f, err := a.connectionFacts(ctx, cluster, stored)
 	if err != nil {
 		return nil, err
@@ -243,4 +244,59 @@ func (c checks) failure() error {
 		return nil
 	}
 	return cli.ExitWith(cli.ExitFinding, fmt.Errorf("not in order: %s", strings.Join(failed, ", ")))
+}
+
+// completenessCheck tells of the last hour what is missing, of clusters that post. It warns as
+// long as that is not known.
+func (a *doctorAPI) completenessCheck(ctx context.Context, c *checks, f *connectionFacts, imported bool) error {
+	const id = "completeness"
+	r, err := hourOf(ctx, a.store, a.site, f.cluster, a.site.time())
+	if err != nil {
+		return err
+	}
+	posts := slices.ContainsFunc(r.Servers, func(s completeness.Server) bool { return !s.LastPost.IsZero() || s.Measured != nil })
+	asked := len(a.site.scraped(f.cluster)) > 0
+	if !posts && !asked && imported {
+		return nil
+	}
+	step := f.countedStep()
+	told := 0
+	for _, p := range r.Problems {
+		switch {
+		case p.Severity == completeness.Note:
+		case p.Kind == completeness.KindUnread && step.State == stateDone: // it was read since that hour
+		case p.Severity == completeness.Fail && p.Kind != completeness.KindSilent:
+			c.add(id, checkFail, p.Todo, "%s", p.Text)
+			told++
+		default:
+			c.add(id, checkWarn, p.Todo, "%s", p.Text)
+			told++
+		}
+	}
+	var sent int64
+	measured := 0
+	for _, s := range r.Servers {
+		if s.Measured != nil {
+			measured++
+			sent += s.Measured.Sent
+		}
+	}
+	switch {
+	case measured == 0 && !asked:
+		c.add(id, checkWarn, step.Todo, "%s", step.Text)
+	case told > 0:
+	case measured == 0 && step.State == stateDone:
+		c.add(id, checkWarn, "Wait: two readings are compared, once the events between them cannot be under way any more.", "What its apiservers sent is read, and not known yet.")
+	case measured == 0:
+		c.add(id, checkWarn, step.Todo, "%s", step.Text)
+	default:
+		text := fmt.Sprintf("Of %s of the last hour none is known to be missing, by the metrics of %s.", count(sent, "event"), count(int64(measured), "apiserver"))
+		for _, p := range r.Problems {
+			if p.Kind == completeness.KindMissing { // dropped, and here all the same
+				text += " " + p.Text
+			}
+		}
+		c.add(id, checkOK, "", "%s", text)
+	}
+	return nil
 }

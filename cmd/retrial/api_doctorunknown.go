@@ -18,7 +18,7 @@ func stateImport(cluster string) string {
 
 // unknownCheck names the roles and bindings of a cluster whose content is not known: while one of
 // them is, drift of whoever it could concern is not seen.
-func (a api) unknownCheck(c *checks, cluster string) {
+func (a *doctorAPI) unknownCheck(c *checks, cluster string) {
 	const id = "policy-known"
 	s, ok := a.replay.State(cluster)
 	if !ok {

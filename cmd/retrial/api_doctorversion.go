@@ -12,7 +12,7 @@ import (
 
 // versionCheck tells which versions of Kubernetes the apiservers of a cluster are of, by their
 // own requests, and whether that is what their configuration says.
-func (a api) versionCheck(c *checks, cluster string) {
+func (a *doctorAPI) versionCheck(c *checks, cluster string) {
 	const id = "version"
 	s, ok := a.replay.State(cluster)
 	if !ok {

@@ -16,8 +16,8 @@ type driftQueries interface {
 }
 
 // driftRoutes are the questions about verdicts that are no match.
-func (a api) driftRoutes() []route {
-	return []route{{"drift", []string{"cluster", "from", "to"}, a.query(a.drift)}}
+func (a *api) driftRoutes() []route {
+	return []route{{"drift", []string{"cluster", "from", "to"}, costQuery, a.drift}}
 }
 
 // driftGroups is how many groups of equal verdicts one answer reads: each says something
@@ -36,7 +36,7 @@ type driftJSON struct {
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-func (a api) drift(ctx context.Context, q url.Values) (any, error) {
+func (a *api) drift(ctx context.Context, q url.Values) (any, error) {
 	cluster, from, to, err := window(q)
 	if err != nil {
 		return nil, err

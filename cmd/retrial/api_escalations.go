@@ -15,10 +15,10 @@ import (
 )
 
 // escalationRoutes are the questions about what is wrong with a policy.
-func (a api) escalationRoutes() []route {
+func (a *api) escalationRoutes() []route {
 	return []route{
-		{"escalations", []string{"cluster", "subject", "group", "includeSystem", "at", "limit"}, a.query(a.escalations)},
-		{"hygiene", []string{"cluster", "includeSystem", "at"}, a.query(a.hygiene)},
+		{"escalations", []string{"cluster", "subject", "group", "includeSystem", "at", "limit"}, costQuery, a.escalations},
+		{"hygiene", []string{"cluster", "includeSystem", "at"}, costQuery, a.hygiene},
 	}
 }
 
@@ -104,7 +104,7 @@ type neededJSON struct {
 	Role string `json:"role,omitempty"`
 }
 
-func (a api) escalations(ctx context.Context, q url.Values) (any, error) {
+func (a *api) escalations(ctx context.Context, q url.Values) (any, error) {
 	cluster, at, err := moment(q)
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (a api) escalations(ctx context.Context, q url.Values) (any, error) {
 }
 
 // escalationsOf answers for one subject.
-func (a api) escalationsOf(ctx context.Context, out *escalationsJSON, closure *escalation.Bounds, asked []string, at time.Time, limit int) error {
+func (a *api) escalationsOf(ctx context.Context, out *escalationsJSON, closure *escalation.Bounds, asked []string, at time.Time, limit int) error {
 	if name, ok := strings.CutPrefix(out.Subject, "group:"); ok {
 		if name == "" {
 			return bad("subject: group: is followed by no name")
@@ -191,7 +191,7 @@ func (a api) escalationsOf(ctx context.Context, out *escalationsJSON, closure *e
 }
 
 // accounts are the service accounts of a cluster at a moment.
-func (a api) accounts(cluster string, at time.Time) (out escalation.Accounts) {
+func (a *api) accounts(cluster string, at time.Time) (out escalation.Accounts) {
 	st, ok := a.replay.State(cluster)
 	if !ok {
 		return out
@@ -297,4 +297,31 @@ func bindingsOf(requests []escalation.Request) []string {
 		}
 	}
 	return out
+}
+
+// text is a node as tables have it.
+func (n nodeJSON) text() string {
+	switch {
+	case n.Kind == "Goal":
+		return n.Name
+	case n.Namespace != "":
+		return n.Kind + " " + n.Namespace + "/" + n.Name
+	}
+	return n.Kind + " " + n.Name
+}
+
+// perhapsText says of a path that objects in doubt give what it takes.
+func perhapsText(doubted []string) string {
+	if len(doubted) == 0 {
+		return ""
+	}
+	return "; perhaps: by a write whose answer was lost, of " + strings.Join(doubted, ", ")
+}
+
+// lastText is who a path has led to before the goal.
+func (p *pathJSON) lastText() string {
+	if n := len(p.Steps); n > 0 {
+		return p.Steps[n-1].To.text()
+	}
+	return p.From.text()
 }

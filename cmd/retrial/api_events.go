@@ -36,7 +36,7 @@ type eventJSON struct {
 	Authorizer string    `json:"authorizer"`
 }
 
-func (a api) events(ctx context.Context, q url.Values) (any, error) {
+func (a *api) events(ctx context.Context, q url.Values) (any, error) {
 	f, err := eventFilter(q)
 	if err != nil {
 		return nil, err
@@ -155,8 +155,8 @@ type atJSON struct {
 }
 
 // decideAt decides the requests anew, by what is known of their clusters at a time.
-func (a api) decideAt(ctx context.Context, w *whyJSON, at time.Time) error {
-	engine := replay.New(replay.Config{Version: version, Apiserver: a.site.apiserver})
+func (a *api) decideAt(ctx context.Context, w *whyJSON, at time.Time) error {
+	engine := replay.New(replay.Config{Version: a.version, Apiserver: a.apiserver})
 	states := map[string]*state.State{} // nil: nothing is known, and that is the answer
 	for i := range w.Requests {
 		r := &w.Requests[i]
@@ -190,7 +190,7 @@ type whyJSON struct {
 // errEnough ends the reading of an audit ID that has more than an answer holds.
 var errEnough = errors.New("enough")
 
-func (a api) why(ctx context.Context, q url.Values) (any, error) {
+func (a *api) why(ctx context.Context, q url.Values) (any, error) {
 	id := q.Get("auditID")
 	if id == "" {
 		return nil, bad("auditID is missing")
@@ -228,22 +228,22 @@ func (a api) why(ctx context.Context, q url.Values) (any, error) {
 
 // identities adds how the credentials of requests came to be, and what each authenticator says
 // of who it was.
-func (a api) identities(w *whyJSON) error {
-	engine := replay.New(replay.Config{Version: version, Apiserver: a.site.apiserver})
+func (a *api) identities(w *whyJSON) error {
+	engine := replay.New(replay.Config{Version: a.version, Apiserver: a.apiserver})
 	for i := range w.Requests {
 		r := &w.Requests[i]
 		st, known := a.replay.State(r.Cluster)
 		if r.Verdict != nil && r.Verdict.Credential != "" {
 			r.Issue = issueOf(st, r.Verdict.Credential)
 		}
-		if a.site.apiserver == nil {
+		if a.apiserver == nil {
 			continue
 		}
 		e, err := event.Decode(r.Event)
 		if err != nil {
 			return fmt.Errorf("stored event of cluster %q: %w", r.Cluster, err)
 		}
-		cfg := a.site.apiserver(r.Cluster, r.APIServer).At(e.RequestReceivedTimestamp)
+		cfg := a.apiserver(r.Cluster, r.APIServer).At(e.RequestReceivedTimestamp)
 		if cfg == nil || e.User.Username == "" {
 			continue
 		}

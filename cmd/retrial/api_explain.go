@@ -19,8 +19,8 @@ import (
 )
 
 // explainRoutes are the questions about refusals.
-func (a api) explainRoutes() []route {
-	return []route{{"explain-deny", []string{"auditID", "cluster", "at"}, a.query(a.explainDeny)}}
+func (a *api) explainRoutes() []route {
+	return []route{{"explain-deny", []string{"auditID", "cluster", "at"}, costQuery, a.explainDeny}}
 }
 
 // mostDenials bounds the requests of an audit ID one answer explains: each looks through all
@@ -248,7 +248,7 @@ func (x *explainer) checks(out *denialJSON, e *event.Event, v, then *verdict.Ver
 }
 
 // explainDeny answers for the stored requests of an audit ID.
-func (a api) explainDeny(ctx context.Context, q url.Values) (any, error) {
+func (a *api) explainDeny(ctx context.Context, q url.Values) (any, error) {
 	id := q.Get("auditID")
 	if id == "" {
 		return nil, bad("auditID is missing")
@@ -262,7 +262,7 @@ func (a api) explainDeny(ctx context.Context, q url.Values) (any, error) {
 		return nil, err
 	}
 	out := explainJSON{Requests: []denialJSON{}, Truncated: truncated}
-	engine := replay.New(replay.Config{Version: version, Apiserver: a.site.apiserver})
+	engine := replay.New(replay.Config{Version: a.version, Apiserver: a.apiserver})
 	states := map[string]*state.State{}
 	for i := range rows {
 		r := &rows[i]
@@ -278,7 +278,7 @@ func (a api) explainDeny(ctx context.Context, q url.Values) (any, error) {
 }
 
 // refusals reads the requests of an audit ID: of each the last stage, with its verdict.
-func (a api) refusals(ctx context.Context, cluster, id string) (rows []verdict.Row, truncated bool, err error) {
+func (a *api) refusals(ctx context.Context, cluster, id string) (rows []verdict.Row, truncated bool, err error) {
 	size := 0
 	err = a.store.VisitWhy(ctx, cluster, id, func(row verdict.Row) error {
 		n := len(rows)
@@ -300,4 +300,11 @@ func (a api) refusals(ctx context.Context, cluster, id string) (rows []verdict.R
 		err = nil
 	}
 	return rows, truncated, err
+}
+
+func statusMessage(e *event.Event) string {
+	if e.ResponseStatus == nil {
+		return ""
+	}
+	return e.ResponseStatus.Message
 }

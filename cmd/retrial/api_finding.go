@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,10 +31,10 @@ type ruledStore struct {
 func (s ruledStore) DetectionRules() []detect.Rule { return s.rules.Rules() }
 
 // findingRoutes are the questions about what detections found.
-func (a api) findingRoutes() []route {
+func (a *api) findingRoutes() []route {
 	return []route{
-		{"findings", []string{"cluster", "from", "to", "at", "rule", "severity", "subject", "limit", "before"}, a.query(a.findings)},
-		{"rules", nil, a.rules},
+		{"findings", []string{"cluster", "from", "to", "at", "rule", "severity", "subject", "limit", "before"}, costQuery, a.findings},
+		{"rules", nil, costNothing, a.rules},
 	}
 }
 
@@ -50,7 +51,7 @@ type findingsJSON struct {
 }
 
 // findings lists what stands, newest first. Without a cluster it lists all clusters'.
-func (a api) findings(ctx context.Context, q url.Values) (any, error) {
+func (a *api) findings(ctx context.Context, q url.Values) (any, error) {
 	f, err := findingFilter(q)
 	if err != nil {
 		return nil, err
@@ -127,7 +128,7 @@ type detectionRulesJSON struct {
 	Rules []detectionRuleJSON `json:"rules"`
 }
 
-func (a api) rules(context.Context, url.Values) (any, error) {
+func (a *api) rules(context.Context, url.Values) (any, error) {
 	out := detectionRulesJSON{Rules: []detectionRuleJSON{}}
 	for _, r := range a.store.DetectionRules() {
 		attack := r.Attack
@@ -138,3 +139,6 @@ func (a api) rules(context.Context, url.Values) (any, error) {
 	}
 	return out, nil
 }
+
+// severityOrder orders severities; an unknown one is the least.
+func severityOrder(severity string) int { return slices.Index(detect.Severities(), severity) }

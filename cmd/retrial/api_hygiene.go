@@ -63,7 +63,7 @@ var flawKinds = []struct {
 	{rbacindex.FlawTooLarge, "too-large", "too large to check whether others give the same"},
 }
 
-func (a api) hygiene(_ context.Context, q url.Values) (any, error) {
+func (a *api) hygiene(_ context.Context, q url.Values) (any, error) {
 	cluster, at, err := moment(q)
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func flawOf(f *rbacindex.Flaw, aggregated map[string]string) flawJSON {
 }
 
 // missingSubjects finds bindings that name service accounts which were not there.
-func (a api) missingSubjects(cluster string, out *hygieneJSON, view *state.View, q url.Values, add func(rbacindex.Key, flawJSON)) {
+func (a *api) missingSubjects(cluster string, out *hygieneJSON, view *state.View, q url.Values, add func(rbacindex.Key, flawJSON)) {
 	_, at, _ := moment(q) // it was read before
 	var there map[state.Account]bool
 	if st, ok := a.replay.State(cluster); ok {

@@ -19,8 +19,8 @@ type lineageQueries interface {
 }
 
 // lineageRoutes are the questions about credentials.
-func (a api) lineageRoutes() []route {
-	return []route{{"lineage", []string{"cluster", "credential", "subject", "from", "to", "limit"}, a.query(a.lineage)}}
+func (a *api) lineageRoutes() []route {
+	return []route{{"lineage", []string{"cluster", "credential", "subject", "from", "to", "limit"}, costQuery, a.lineage}}
 }
 
 const (
@@ -96,7 +96,7 @@ type credentialUseJSON struct {
 	Last      time.Time `json:"last"`
 }
 
-func (a api) lineage(ctx context.Context, q url.Values) (any, error) {
+func (a *api) lineage(ctx context.Context, q url.Values) (any, error) {
 	cluster, from, to, err := window(q)
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (a api) lineage(ctx context.Context, q url.Values) (any, error) {
 }
 
 // uses fills in what a credential was used for.
-func (a api) uses(ctx context.Context, cluster string, c *credentialJSON, from, to time.Time) error {
+func (a *api) uses(ctx context.Context, cluster string, c *credentialJSON, from, to time.Time) error {
 	found, err := a.store.CredentialUses(ctx, cluster, c.Credential, from, to, usesOfCredential+1)
 	if err != nil {
 		return err
@@ -218,4 +218,23 @@ func issueJSONOf(c *state.Credential) *issueJSON {
 		out.Expires = &c.Expires
 	}
 	return out
+}
+
+// about says what a credential was issued for.
+func (is *issueJSON) about() string {
+	var parts []string
+	add := func(name, value string) {
+		if value != "" {
+			parts = append(parts, name+" "+value)
+		}
+	}
+	add("service account", is.ServiceAccount)
+	add("pod", is.Pod)
+	add("node", is.Node)
+	add("secret", is.Secret)
+	add("signing request", is.CSR)
+	add("signer", is.Signer)
+	add("name", is.CommonName)
+	add("groups", strings.Join(is.Organizations, ", "))
+	return strings.Join(parts, ", ")
 }

@@ -68,7 +68,7 @@ type overviewJSON struct {
 	Next          *adviceJSON   `json:"next,omitempty"`
 }
 
-func (a api) overview(ctx context.Context, q url.Values) (any, error) {
+func (a *api) overview(ctx context.Context, q url.Values) (any, error) {
 	cluster, from, to, err := window(q)
 	if err != nil {
 		return nil, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -99,11 +98,8 @@ func outcomeNames() (names []string) {
 	return names
 }
 
-// withRejudging gives the API the jobs.
-func withRejudging(r rejudging) func(*api) { return func(a *api) { a.rejudges = r } }
-
 // rejudgeJobs answers which jobs there were, the newest first.
-func (a api) rejudgeJobs(ctx context.Context, q url.Values) (any, error) {
+func (a *api) rejudgeJobs(ctx context.Context, q url.Values) (any, error) {
 	out := struct {
 		Jobs []rejudgeJSON `json:"jobs"`
 	}{Jobs: []rejudgeJSON{}}
@@ -124,26 +120,7 @@ func (a api) rejudgeJobs(ctx context.Context, q url.Values) (any, error) {
 	return out, nil
 }
 
-// beginRejudge takes a job in. It changes what is stored, so only the local socket may: who
-// can open it may do everything.
-func (a api) beginRejudge(w http.ResponseWriter, r *http.Request) {
-	if door := callerOf(r).door; door == "page" || a.rejudges == nil {
-		plain(w, http.StatusForbidden, "judging again is asked for on the server's machine: run retrial rejudge there, without --server")
-		return
-	}
-	q, err := parameters(r, []string{"cluster", "from", "to", "where", "dryRun"})
-	var job verdict.RejudgeJob
-	if err == nil {
-		job, err = a.askRejudge(r.Context(), q)
-	}
-	if err != nil {
-		a.fail(w, r, "rejudge", err)
-		return
-	}
-	respond(w, rejudgeOf(&job))
-}
-
-func (a api) askRejudge(ctx context.Context, q url.Values) (job verdict.RejudgeJob, err error) {
+func (a *api) askRejudge(ctx context.Context, q url.Values) (job verdict.RejudgeJob, err error) {
 	var want verdict.Rejudge
 	if want.Cluster, want.From, want.To, err = window(q); err != nil {
 		return job, err

@@ -78,7 +78,7 @@ type ruleJSON struct {
 	Last     *time.Time `json:"last"`
 }
 
-func (a api) subject(ctx context.Context, q url.Values) (any, error) {
+func (a *api) subject(ctx context.Context, q url.Values) (any, error) {
 	cluster, from, to, err := window(q)
 	if err != nil {
 		return nil, err

@@ -29,35 +29,11 @@ type subjectQueries interface {
 	NewestPolicy(ctx context.Context, cluster string, resources []string, visit func(observation []byte) error) error
 }
 
-// suggestTimes is how much longer than any other query a suggestion may take: it reads the
-// whole history of its subjects. One is made at a time.
-const suggestTimes = 20
-
 // suggestRoutes are the questions about a subject and the least roles it needs.
-func (a api) suggestRoutes() []route {
-	patient := a
-	patient.longest *= suggestTimes
+func (a *api) suggestRoutes() []route {
 	return []route{
-		{"subject", []string{"cluster", "user", "from", "to"}, a.query(a.subject)},
-		{"suggest", []string{"cluster", "subject", "all", "from", "to", "includeSystem", "includeUnseen", "wildcards"},
-			a.inTurn(patient.query(a.suggest))},
-	}
-}
-
-// inTurn has one answer made at a time. Who waits for it holds none of the slots of other
-// questions.
-func (a api) inTurn(answer func(context.Context, url.Values) (any, error)) func(context.Context, url.Values) (any, error) {
-	turn := make(chan struct{}, 1)
-	return func(ctx context.Context, q url.Values) (any, error) {
-		waiting, cancel := context.WithTimeout(ctx, a.longest)
-		defer cancel()
-		select {
-		case turn <- struct{}{}:
-			defer func() { <-turn }()
-		case <-waiting.Done():
-			return nil, errBusy
-		}
-		return answer(ctx, q)
+		{"subject", []string{"cluster", "user", "from", "to"}, costQuery, a.subject},
+		{"suggest", []string{"cluster", "subject", "all", "from", "to", "includeSystem", "includeUnseen", "wildcards"}, costHistory, a.suggest},
 	}
 }
 
@@ -80,7 +56,7 @@ type wanted struct {
 	wildcards      bool     // verbs may be wildcards
 }
 
-func (a api) suggest(ctx context.Context, q url.Values) (any, error) {
+func (a *api) suggest(ctx context.Context, q url.Values) (any, error) {
 	cluster, from, to, err := window(q)
 	if err != nil {
 		return nil, err
@@ -139,7 +115,7 @@ const policyPatience = 10 * time.Second
 
 // stateOf returns what is known of a cluster. Where that is nothing, it may be that the
 // replay has not got that far.
-func (a api) stateOf(ctx context.Context, cluster string) (*state.State, bool) {
+func (a *api) stateOf(ctx context.Context, cluster string) (*state.State, bool) {
 	if st, ok := a.replay.State(cluster); ok && !noPolicy(st) {
 		return st, true
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"net/url"
 	"os/user"
 	"slices"
 	"strconv"
@@ -120,42 +119,6 @@ func (q *queryLog) save(ctx context.Context) {
 	}
 }
 
-type askedJSON struct {
-	Minute   time.Time `json:"minute"`
-	Door     string    `json:"door"`
-	Caller   string    `json:"caller"`
-	Address  string    `json:"address,omitempty"`
-	Question string    `json:"question"`
-	Detail   string    `json:"detail"`
-	Status   string    `json:"status"`
-	Count    int64     `json:"count"`
-	Bytes    int64     `json:"bytes"`
-	Seconds  float64   `json:"seconds"`
-}
-
-// queryLog answers who asked what, newest first.
-func (a api) queryLog(ctx context.Context, q url.Values) (any, error) {
-	before, err := instant(q, "before")
-	if err != nil {
-		return nil, err
-	}
-	limit, err := limitOf(q, usualEvents, mostEvents)
-	if err != nil {
-		return nil, err
-	}
-	list, err := a.store.QueryLog(ctx, before, limit)
-	if err != nil {
-		return nil, err
-	}
-	out := struct {
-		Asked []askedJSON `json:"asked"`
-	}{Asked: []askedJSON{}}
-	for _, e := range list {
-		out.Asked = append(out.Asked, askedJSON{e.Time.UTC(), e.Door, e.Caller, e.Address, e.Question, e.Detail, e.Status, e.Count, e.Bytes, e.Took.Seconds()})
-	}
-	return out, nil
-}
-
 // caller says who asks, and through which door.
 type caller struct{ door, name, address string }
 
@@ -237,15 +200,15 @@ func (c *counted) status() string {
 var unrecorded = []string{"classes", "clusters", "connection", "doctor", "drained", "rules", "status"}
 
 // asked has the questions of a route recorded.
-func (a api) asked(path string, next http.HandlerFunc) http.HandlerFunc {
-	if a.asking == nil || slices.Contains(unrecorded, path) {
+func (h handler) asked(path string, next http.HandlerFunc) http.HandlerFunc {
+	if h.asking == nil || slices.Contains(unrecorded, path) {
 		return next
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		began, who := time.Now(), callerOf(r)
 		answer := counted{ResponseWriter: w}
 		next(&answer, r)
-		a.asking.note(storage.Asked{
+		h.asking.note(storage.Asked{
 			Time: time.Now(), Door: who.door, Caller: who.name, Address: who.address, Question: path, Detail: r.URL.RawQuery,
 			Status: answer.status(), Bytes: answer.bytes, Took: time.Since(began),
 		})

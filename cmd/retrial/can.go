@@ -209,3 +209,51 @@ func printScope(out io.Writer, scope *scopeJSON) error {
 
 // list writes a list as kubectl does.
 func list(words []string) string { return "[" + strings.Join(words, " ") + "]" }
+
+// printDecision prints whether a subject may make one request, why, and what would help.
+func printDecision(out io.Writer, a *canJSON) error {
+	d := a.Request
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	p := fields{w}
+	p.add("MAY", "%s: %s", d.Allowed, d.text())
+	for i, g := range d.Grants {
+		if g.Kind == kindSuperuser {
+			p.add(nth("GRANT", i), "%s: needs no grant", g.Subject)
+			continue
+		}
+		p.add(nth("GRANT", i), "%s  ←  %s  ←  %s (rule %d)", g.Subject, g.Binding, g.Role, g.Rule)
+	}
+	if b := d.Bind; b != nil {
+		p.add("MAY BIND THE ROLE", "%s", b.text())
+		for i, r := range b.RulesMissing {
+			p.add(nth("RULES IT LACKS", i), "%s", r.String())
+		}
+	}
+	p.nearest("", d.Nearest)
+	return w.Flush()
+}
+
+// nearest prints what would have allowed a request; nil is nothing. The names begin with
+// indent.
+func (p fields) nearest(indent string, n *nearestJSON) {
+	if n == nil {
+		return
+	}
+	for i, x := range n.Almost {
+		p.add(nth(indent+"ALMOST", i), "%s  ←  %s  ←  %s (rule %d), but for the %s", x.Subject, x.Binding, x.Role, x.Rule, x.Lacks)
+	}
+	for i, o := range n.Roles {
+		p.add(nth(indent+"ROLES THAT ALLOW IT", i), "%s (rule %d)", o.Role, o.Rule)
+	}
+	for i, o := range n.Bindings {
+		p.add(nth(indent+"BINDINGS THAT DO", i), "%s  ←  %s", o.Binding, o.Role)
+	}
+	about := fmt.Sprintf("apiGroups: %q, resources: %q", n.Rule.APIGroups, n.Rule.Resources)
+	if len(n.Rule.ResourceNames) > 0 {
+		about += fmt.Sprintf(", resourceNames: %q", n.Rule.ResourceNames)
+	}
+	if len(n.Rule.NonResourceURLs) > 0 {
+		about = fmt.Sprintf("nonResourceURLs: %q", n.Rule.NonResourceURLs)
+	}
+	p.add(indent+"NARROWEST RULE", "%s, verbs: %q", about, n.Rule.Verbs)
+}

@@ -8,9 +8,6 @@ import (
 	"strings"
 )
 
-// stateListing lists what requests are judged against, once.
-const stateListing = "kubectl get clusterroles,clusterrolebindings,roles,rolebindings,namespaces,serviceaccounts,pods,nodes,persistentvolumes,volumeattachments,certificatesigningrequests -A -o json > state.json"
-
 // steps words what a person has to do, numbered.
 func (p *connectPlan) steps() []byte {
 	w := &stepWriter{}

@@ -243,9 +243,6 @@ func (f *findingsCommand) offline(ctx context.Context, set *detect.Set) ([]detec
 	return d.Flush(), nil
 }
 
-// severityOrder orders severities; an unknown one is the least.
-func severityOrder(severity string) int { return slices.Index(detect.Severities(), severity) }
-
 func severityRank(flag, severity string) (int, error) {
 	if severity == "" {
 		return 0, nil

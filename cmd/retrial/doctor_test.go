@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/ingest/webhook"
@@ -132,7 +131,7 @@ func (p *patient) findings(seconds, leads float64) {
 // examine answers the checks of an ID.
 func (p *patient) examine(t *testing.T, id, cluster string) []checkJSON {
 	t.Helper()
-	a := api{store: p.store, replay: lagging{p.store.replay(), p.lag, p.lags}, site: p.site, log: zap.NewNop(), slots: make(chan struct{}, 1), longest: time.Minute}
+	a := doctorAPI{api: &api{store: p.store, replay: lagging{p.store.replay(), p.lag, p.lags}, now: p.site.now}, store: p.store, site: p.site}
 	v, err := a.doctor(t.Context(), map[string][]string{})
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/url"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -118,25 +117,6 @@ func printEscalations(out io.Writer, a *escalationsJSON) error {
 	return nil
 }
 
-// text is a node as tables have it.
-func (n nodeJSON) text() string {
-	switch {
-	case n.Kind == "Goal":
-		return n.Name
-	case n.Namespace != "":
-		return n.Kind + " " + n.Namespace + "/" + n.Name
-	}
-	return n.Kind + " " + n.Name
-}
-
-// number writes a count with its word.
-func number(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return strconv.Itoa(n) + " " + word + "s"
-}
-
 // printReached prints what one subject reaches, step by step.
 func printReached(out io.Writer, a *escalationsJSON) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
@@ -199,22 +179,6 @@ func printPath(out io.Writer, p *pathJSON) error {
 		printNeeded(w, p.Holds)
 	}
 	return w.Flush()
-}
-
-// perhapsText says of a path that objects in doubt give what it takes.
-func perhapsText(doubted []string) string {
-	if len(doubted) == 0 {
-		return ""
-	}
-	return "; perhaps: by a write whose answer was lost, of " + strings.Join(doubted, ", ")
-}
-
-// lastText is who a path has led to before the goal.
-func (p *pathJSON) lastText() string {
-	if n := len(p.Steps); n > 0 {
-		return p.Steps[n-1].To.text()
-	}
-	return p.From.text()
 }
 
 func printNeeded(w io.Writer, requests []neededJSON) {

@@ -236,22 +236,3 @@ func printUses(out io.Writer, c *credentialJSON) error {
 	}
 	return w.Flush()
 }
-
-// about says what a credential was issued for.
-func (is *issueJSON) about() string {
-	var parts []string
-	add := func(name, value string) {
-		if value != "" {
-			parts = append(parts, name+" "+value)
-		}
-	}
-	add("service account", is.ServiceAccount)
-	add("pod", is.Pod)
-	add("node", is.Node)
-	add("secret", is.Secret)
-	add("signing request", is.CSR)
-	add("signer", is.Signer)
-	add("name", is.CommonName)
-	add("groups", strings.Join(is.Organizations, ", "))
-	return strings.Join(parts, ", ")
-}

@@ -26,10 +26,10 @@ import (
 //	--events, --state ─▶ replay/evaluate ─┬─▶ state ──┐
 //	                                      └─▶ logStore ┴─▶ the API's questions about a policy
 type logStore struct {
-	queries // nil: of anything else the API is not asked, see policyOnly
-	cluster storage.Cluster
-	worn    map[string][]wornGroups // by subject, as they come
-	writes  []verdict.Row           // of roles and bindings, as they come
+	apiStore // nil: of anything else the API is not asked, see policyOnly
+	cluster  storage.Cluster
+	worn     map[string][]wornGroups // by subject, as they come
+	writes   []verdict.Row           // of roles and bindings, as they come
 }
 
 // wornGroups are groups a subject's requests carried for a while.

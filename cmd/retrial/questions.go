@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -18,48 +17,6 @@ import (
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/storage"
 )
-
-// askingQueries is what the API asks by name.
-type askingQueries interface {
-	Ask(ctx context.Context, name, cluster string, values map[string]string) (storage.Question, [][]any, error)
-}
-
-// questionRoutes are the questions that have a name.
-func (a api) questionRoutes() []route {
-	return []route{{"ask", []string{"cluster", "question", "values"}, a.query(a.ask)}}
-}
-
-// answerJSON is the answer to a question by name.
-type answerJSON struct {
-	Cluster  string   `json:"cluster"`
-	Question string   `json:"question"`
-	Columns  []string `json:"columns"`
-	Rows     [][]any  `json:"rows"` // texts, numbers, and times in RFC 3339
-}
-
-// ask answers a named question; values is a JSON object of its parameters.
-func (a api) ask(ctx context.Context, q url.Values) (any, error) {
-	if q.Get("cluster") == "" || q.Get("question") == "" {
-		return nil, bad("name a cluster and a question, one of %s", questionNames())
-	}
-	values := map[string]string{}
-	if text := q.Get("values"); text != "" {
-		if err := json.Unmarshal([]byte(text), &values); err != nil {
-			return nil, bad("values: want a JSON object of texts: %v", err)
-		}
-	}
-	question, rows, err := a.store.Ask(ctx, q.Get("question"), q.Get("cluster"), values)
-	if errors.Is(err, storage.ErrQuestion) {
-		return nil, badRequest{err}
-	}
-	if err != nil {
-		return nil, err
-	}
-	if rows == nil {
-		rows = [][]any{}
-	}
-	return answerJSON{q.Get("cluster"), question.Name, question.Columns, rows}, nil
-}
 
 func questionNames() string {
 	var names []string
@@ -166,13 +123,13 @@ func (a *askCommand) run(ctx context.Context, name string) error {
 	case "json":
 		return cli.PrintAs(a.Out, "json", answer)
 	case "csv":
-		return answer.csv(a.Out)
+		return printAnswerCSV(a.Out, &answer)
 	}
-	return answer.table(a.Out)
+	return printAnswer(a.Out, &answer)
 }
 
 // texts returns a row as it is printed.
-func (answerJSON) texts(row []any) []string {
+func texts(row []any) []string {
 	out := make([]string, len(row))
 	for i, v := range row {
 		switch v := v.(type) {
@@ -189,13 +146,13 @@ func (answerJSON) texts(row []any) []string {
 	return out
 }
 
-func (j answerJSON) csv(out io.Writer) error {
+func printAnswerCSV(out io.Writer, j *answerJSON) error {
 	w := csv.NewWriter(out)
 	if err := w.Write(j.Columns); err != nil {
 		return err
 	}
 	for _, row := range j.Rows {
-		cells := j.texts(row)
+		cells := texts(row)
 		for i, c := range cells {
 			if c != "" && strings.ContainsRune("=+-@", rune(c[0])) {
 				cells[i] = "'" + c // or a spreadsheet takes it for a formula
@@ -209,7 +166,7 @@ func (j answerJSON) csv(out io.Writer) error {
 	return w.Error()
 }
 
-func (j answerJSON) table(out io.Writer) error {
+func printAnswer(out io.Writer, j *answerJSON) error {
 	if len(j.Rows) == 0 {
 		_, err := fmt.Fprintln(out, "nothing")
 		return err
@@ -217,7 +174,7 @@ func (j answerJSON) table(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, strings.ToUpper(strings.Join(j.Columns, "\t")))
 	for _, row := range j.Rows {
-		fmt.Fprintln(w, strings.Join(j.texts(row), "\t"))
+		fmt.Fprintln(w, strings.Join(texts(row), "\t"))
 	}
 	return w.Flush()
 }

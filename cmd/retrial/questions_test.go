@@ -63,8 +63,8 @@ func TestAnswersArePrintedSafely(t *testing.T) {
 		print func(*bytes.Buffer) error
 		want  string
 	}{
-		"csv":   {func(b *bytes.Buffer) error { return a.csv(b) }, "'=cmd()"},
-		"table": {func(b *bytes.Buffer) error { return a.table(b) }, "=cmd()"},
+		"csv":   {func(b *bytes.Buffer) error { return printAnswerCSV(b, &a) }, "'=cmd()"},
+		"table": {func(b *bytes.Buffer) error { return printAnswer(b, &a) }, "=cmd()"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer

@@ -59,7 +59,7 @@ func TestSurfaceHelpGolden(t *testing.T) {
 func TestSurfaceRoutesGolden(t *testing.T) {
 	t.Parallel()
 	var lines []string
-	for _, r := range (api{}).routes() {
+	for _, r := range append((&api{}).routes(), (&doctorAPI{}).routes()...) {
 		lines = append(lines, fmt.Sprintf("GET /api/v1/%s %s", r.path, strings.Join(r.may, " ")))
 	}
 	slices.Sort(lines)

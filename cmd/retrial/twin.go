@@ -11,11 +11,11 @@ const kubeAPIServer = "kube-apiserver"
 
 // twins names, for a request that went through an aggregated API server, the server that
 // recorded it too.
-func (a api) twins(w *whyJSON) {
-	if len(w.Requests) < 2 || a.site.apiserver == nil {
+func (a *api) twins(w *whyJSON) {
+	if len(w.Requests) < 2 || a.apiserver == nil {
 		return
 	}
-	engine := replay.New(replay.Config{Version: version, Apiserver: a.site.apiserver})
+	engine := replay.New(replay.Config{Version: a.version, Apiserver: a.apiserver})
 	for i := range w.Requests {
 		back := &w.Requests[i]
 		if !engine.Aggregated(back.Cluster, back.APIServer) {

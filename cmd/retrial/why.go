@@ -91,14 +91,6 @@ func clusters(answer whyJSON) []string {
 	return names
 }
 
-// shorten cuts what is too long for a message.
-func shorten(s string) string {
-	if r := []rune(s); len(r) > 100 {
-		return string(r[:100]) + "…"
-	}
-	return s
-}
-
 // printRequest prints one request: what was asked, who it was, whether they might act as
 // somebody else, what the authorizers said, what was checked behind them, what became of it,
 // and the verdict.
@@ -243,11 +235,4 @@ func nth(name string, i int) string {
 		return name
 	}
 	return ""
-}
-
-func statusMessage(e *event.Event) string {
-	if e.ResponseStatus == nil {
-		return ""
-	}
-	return e.ResponseStatus.Message
 }

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// latest is later than anything recorded: the policy as it is last known.
+var latest = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// metadata keeps labels and annotations of RBAC objects, which the state does not, so that
+// a rollback brings objects back as they were.
+type metadata map[rbacindex.Key]metav1.ObjectMeta
+
+func (m metadata) of(k rbacindex.Key) metav1.ObjectMeta { return m[k] }
+
+// resources are those it keeps something of.
+func (metadata) resources() []string {
+	return []string{state.Roles, state.ClusterRoles, state.RoleBindings, state.ClusterRoleBindings}
+}
+
+// add takes them from observations; newer says that they go over what is there.
+func (m metadata) add(obs []state.Observation, newer bool) {
+	kinds := map[string]rbacindex.Kind{state.Roles: rbacindex.KindRole, state.ClusterRoles: rbacindex.KindClusterRole,
+		state.RoleBindings: rbacindex.KindRoleBinding, state.ClusterRoleBindings: rbacindex.KindClusterRoleBinding}
+	for i := range obs {
+		kind, ok := kinds[obs[i].Resource]
+		if !ok || len(obs[i].Object) == 0 {
+			continue
+		}
+		k := rbacindex.Key{Kind: kind, Namespace: obs[i].Namespace, Name: strings.Clone(obs[i].Name)}
+		if _, have := m[k]; have && !newer {
+			continue
+		}
+		var object struct {
+			Metadata struct {
+				Labels      map[string]string `json:"labels"`
+				Annotations map[string]string `json:"annotations"`
+			} `json:"metadata"`
+		}
+		if json.Unmarshal(obs[i].Object, &object) == nil {
+			k.Namespace = strings.Clone(k.Namespace)
+			m[k] = metav1.ObjectMeta{Labels: object.Metadata.Labels, Annotations: object.Metadata.Annotations}
+		}
+	}
+}
