@@ -169,16 +169,25 @@ func (m *moment) covers(u *event.User, c *implied.Check, steps *rbacindex.Steps,
 	if m.View == nil || len(c.Open) > 0 {
 		return false, ""
 	}
-	wanted := c.Rules
+	least, most := c.Rules, c.Rules
+	var doubted []string
 	if c.Ref != nil {
 		key := rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: c.Ref.Name}
 		if c.Ref.Kind == "Role" {
 			key = rbacindex.Key{Kind: rbacindex.KindRole, Namespace: c.Attributes.Namespace, Name: c.Ref.Name}
 		}
 		role, found := m.View.RBAC.Get(key)
+		least, most = rulesOf(role), rulesOf(role)
 		switch {
+		case m.View.IsDoubted(key):
+			name := authz.DoubtedName(m.View, key)
+			if !found {
+				*open = append(*open, name)
+				return false, ""
+			}
+			perhaps, _ := m.View.Most.Get(key)
+			most, doubted = rulesOf(perhaps), []string{name}
 		case found:
-			wanted = rulesOf(role)
 		case m.View.IsUnknown(key):
 			*open = append(*open, authz.UnknownName(key))
 			return false, ""
@@ -187,17 +196,22 @@ func (m *moment) covers(u *event.User, c *implied.Check, steps *rbacindex.Steps,
 		}
 	}
 	if c.Full {
-		wanted = append(slices.Clone(wanted), fullAuthority()...)
+		least = append(slices.Clone(least), fullAuthority()...)
 	}
-	coverage := m.View.RBAC.Covers(u.Username, u.Groups, c.Attributes.Namespace, wanted, mostLacking+1, steps)
-	switch {
-	case coverage.TooCostly:
-		*open = append(*open, "whether its rules cover those of the role: too large to check")
-		return false, ""
-	case coverage.Covered():
-		return true, ""
+	if c.PerhapsFull && !c.Full {
+		doubted = append(doubted, "whether the role had an aggregationRule")
 	}
-	return false, "not held: " + verdict.Clip(rulesText(coverage.Uncovered))
+	if c.Full || c.PerhapsFull {
+		most = append(slices.Clone(most), fullAuthority()...)
+	}
+	holding := authz.Holds(m.View, u.Username, u.Groups, c.Attributes.Namespace, least, most, mostLacking+1, steps)
+	if len(holding.Lacks) > 0 {
+		return false, "not held: " + verdict.Clip(rulesText(holding.Lacks))
+	}
+	if !holding.Held {
+		*open = append(append(*open, doubted...), holding.Missing...)
+	}
+	return holding.Held, ""
 }
 
 // mostLacking is how many pieces of what is not held are named.
@@ -260,11 +274,24 @@ func (p *policyAt) Role(namespace, name string) (implied.Role, implied.Known) {
 		key = rbacindex.Key{Kind: rbacindex.KindRole, Namespace: namespace, Name: name}
 	}
 	o, known := p.get(key)
-	r := implied.Role{Rules: rulesOf(o)}
-	if c, ok := o.(*rbacv1.ClusterRole); ok {
-		r.Aggregates = c.AggregationRule != nil && len(c.AggregationRule.ClusterRoleSelectors) > 0
+	if known == implied.Unknown {
+		return implied.Role{Aggregates: key.Kind == rbacindex.KindClusterRole && p.perhapsAggregates(key)}, known
 	}
-	return r, known
+	return implied.Role{Rules: rulesOf(o), Aggregates: aggregates(o)}, known
+}
+
+// perhapsAggregates tells whether a role that is not known may aggregate others.
+func (p *policyAt) perhapsAggregates(key rbacindex.Key) bool {
+	if !p.view.IsDoubted(key) || p.view.IsPart(key) {
+		return true
+	}
+	o, _ := p.view.Most.Get(key)
+	return aggregates(o)
+}
+
+func aggregates(role any) bool {
+	r, ok := role.(*rbacv1.ClusterRole)
+	return ok && r.AggregationRule != nil && len(r.AggregationRule.ClusterRoleSelectors) > 0
 }
 
 func (p *policyAt) Binding(namespace, name string) (rbacv1.RoleRef, []rbacv1.Subject, implied.Known) {

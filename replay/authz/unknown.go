@@ -11,28 +11,41 @@ import (
 // maxMissing bounds the objects one verdict names as missing.
 const maxMissing = 8
 
+// names are the objects that a verdict names as missing, each once.
+type names []string
+
+// add adds one, or says that there are more.
+func (n *names) add(what string) {
+	switch {
+	case len(*n) > maxMissing || slices.Contains(*n, what):
+	case len(*n) == maxMissing:
+		*n = append(*n, "and more")
+	default:
+		*n = append(*n, what)
+	}
+}
+
+// doubted adds the object that a key of View.Most is of, if it is in doubt.
+func (n *names) doubted(view *state.View, k rbacindex.Key) {
+	if object, ok := view.InDoubt(k); ok {
+		n.add(DoubtedName(view, object))
+	}
+}
+
 // couldAllow names the unknown objects that could allow a request which the known ones do
 // not, nil when there are none and the refusal is certain. res is the answer of the known
 // ones.
 //
 // A binding nobody has seen could name anybody; a RoleBinding only in its own namespace. A
 // role nobody has seen matters only to those a known binding gives it to.
-func couldAllow(view *state.View, request *rbacindex.Attributes, res *rbacindex.Result) (missing []string) {
+func couldAllow(view *state.View, request *rbacindex.Attributes, res *rbacindex.Result) []string {
 	if view.Certain() {
 		return nil
 	}
-	add := func(what string) {
-		switch {
-		case len(missing) > maxMissing || slices.Contains(missing, what):
-		case len(missing) == maxMissing:
-			missing = append(missing, "and more")
-		default:
-			missing = append(missing, what)
-		}
-	}
+	var missing names
 	for _, k := range res.Missing {
 		if view.IsUnknown(k) && !view.IsDoubted(k) {
-			add(UnknownName(k))
+			missing.add(UnknownName(k))
 		}
 	}
 	if view.Most != nil {
@@ -41,29 +54,27 @@ func couldAllow(view *state.View, request *rbacindex.Attributes, res *rbacindex.
 		perhaps := view.Most.Authorize(&anybody, nil)
 		if perhaps.TooCostly {
 			for _, k := range view.Doubted {
-				add(DoubtedName(view, k))
+				missing.add(DoubtedName(view, k))
 			}
 		}
 		for i := range perhaps.Grants {
 			for _, k := range [...]rbacindex.Key{perhaps.Grants[i].BindingKey(), perhaps.Grants[i].RoleKey()} {
-				if object, ok := view.InDoubt(k); ok {
-					add(DoubtedName(view, object))
-				}
+				missing.doubted(view, k)
 			}
 		}
 	}
 	for _, kind := range view.UnknownKinds {
 		if kind == rbacindex.KindClusterRoleBinding || (kind == rbacindex.KindRoleBinding && request.Namespace != "") {
-			add(UnknownName(rbacindex.Key{Kind: kind}))
+			missing.add(UnknownName(rbacindex.Key{Kind: kind}))
 		}
 	}
 	for _, k := range view.Unknown {
 		switch k.Kind {
 		case rbacindex.KindClusterRoleBinding:
-			add(UnknownName(k))
+			missing.add(UnknownName(k))
 		case rbacindex.KindRoleBinding:
 			if request.Namespace != "" && (k.Namespace == request.Namespace || k.Namespace == "") {
-				add(UnknownName(k))
+				missing.add(UnknownName(k))
 			}
 		}
 	}

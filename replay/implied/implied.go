@@ -61,6 +61,8 @@ type Check struct {
 	Rules []rbacv1.PolicyRule
 	Ref   *rbacv1.RoleRef
 	Full  bool
+	// PerhapsFull: it is not known whether the role did.
+	PerhapsFull bool
 	// Perhaps says why it is not certain that the apiserver asked, "" when it is.
 	Perhaps string
 	// Open names what is not known of the check: a refusal of all above is none then. When

@@ -69,7 +69,11 @@ func (d *derivation) role(kind string) {
 		(known == Unknown || equality.Semantic.DeepEqual(old.Rules, c.Rules) && old.Aggregates == c.Full) {
 		c.Perhaps = onlyCollected
 	}
-	c.Full = c.Full || old.Aggregates
+	if known != Unknown {
+		c.Full = c.Full || old.Aggregates
+	} else if d.a.Verb != request.VerbCreate {
+		c.PerhapsFull = d.s == nil || d.a.Name == "" || old.Aggregates
+	}
 	d.add(c)
 }
 
@@ -81,7 +85,7 @@ func (d *derivation) patchedRole(c *Check, old *Role, known Known) {
 		c.Open = []string{d.lacksBody()}
 		return
 	}
-	c.Full = old.Aggregates
+	c.Full = known == Present && old.Aggregates
 	if raw, ok := p.members["aggregationRule"]; ok {
 		var rule *rbacv1.AggregationRule
 		c.Full = json.Unmarshal(raw, &rule) == nil && aggregates(rule)

@@ -40,6 +40,7 @@ type Figures struct {
 	ByVerb, Covered  uint64 // passed by escalate or bind; by holding the rules
 	Unchecked        uint64 // let through because the check leaves them out
 	Exempt           uint64 // of system:masters
+	Open             uint64 // not told, because of what is in doubt
 }
 
 func (f *Figures) add(o *Figures) {
@@ -51,13 +52,17 @@ func (f *Figures) add(o *Figures) {
 	f.Covered += o.Covered
 	f.Unchecked += o.Unchecked
 	f.Exempt += o.Exempt
+	f.Open += o.Open
 }
 
 // perPolicy is how many writes are tried on one policy.
 const perPolicy = 100
 
 // Run tries n writes and returns the first disagreement as an error.
-func Run(n, seed uint64, judge Judge) (Figures, error) {
+//
+// With lost, answers to writes of the policy were lost: the state knows of some objects that they are
+// one of several. What it says for certain has to be right all the same.
+func Run(n, seed uint64, lost bool, judge Judge) (Figures, error) {
 	var (
 		next  atomic.Uint64
 		mu    sync.Mutex
@@ -74,7 +79,7 @@ func Run(n, seed uint64, judge Judge) (Figures, error) {
 				if lot*perPolicy >= n {
 					break
 				}
-				if failed = onPolicy(generator{rand.New(rand.NewPCG(seed, lot))}, judge, &f); failed != nil {
+				if failed = onPolicy(generator{rand.New(rand.NewPCG(seed, lot))}, lost, judge, &f); failed != nil {
 					failed = fmt.Errorf("seed %d, policy %d: %w", seed, lot, failed)
 				}
 			}
@@ -93,11 +98,15 @@ func Run(n, seed uint64, judge Judge) (Figures, error) {
 
 var received = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func onPolicy(g generator, judge Judge, f *Figures) error {
+func onPolicy(g generator, lost bool, judge Judge, f *Figures) error {
 	writes, objects := g.policy()
 	p := compare.NewPolicy(writes...)
 	real := compare.NewReal(p)
-	s, err := stateOf(objects)
+	known, events := objects, []*event.Event(nil)
+	if lost {
+		known, events = g.doubts(objects)
+	}
+	s, err := stateOf(known, events)
 	if err != nil {
 		return fmt.Errorf("load the policy: %w", err)
 	}
@@ -111,7 +120,7 @@ func onPolicy(g generator, judge Judge, f *Figures) error {
 		f.Writes++
 		refusal := real.Write(w.user, w.groups, w.old, w.next)
 		e := w.event(refusal)
-		if why := differs(judge(eng, e, s), &w, refusal, f); why != "" {
+		if why := differs(judge(eng, e, s), &w, refusal, lost, f); why != "" {
 			return fmt.Errorf("%s by %s %v: real %v: %s\n%s", w.verb, w.user, w.groups, refusal, why, event.AppendJSON(nil, e))
 		}
 	}
@@ -120,15 +129,8 @@ func onPolicy(g generator, judge Judge, f *Figures) error {
 
 // event is what the apiserver would have recorded.
 func (w *write) event(refusal error) *event.Event {
-	k, err := rbacindex.KeyOf(w.next)
-	if err != nil {
-		panic(err) // the generator makes RBAC objects only
-	}
-	uri := "/apis/rbac.authorization.k8s.io/v1/"
-	if k.Namespace != "" {
-		uri += "namespaces/" + k.Namespace + "/"
-	}
-	uri += strings.ToLower(k.Kind.String()) + "s"
+	k := put(w.next).Key
+	uri := uriOf(k)
 	if w.old != nil {
 		uri += "/" + k.Name
 	}
@@ -149,8 +151,17 @@ func (w *write) event(refusal error) *event.Event {
 	return e
 }
 
+// uriOf is where objects of a kind are made.
+func uriOf(k rbacindex.Key) string {
+	uri := "/apis/rbac.authorization.k8s.io/v1/"
+	if k.Namespace != "" {
+		uri += "namespaces/" + k.Namespace + "/"
+	}
+	return uri + strings.ToLower(k.Kind.String()) + "s"
+}
+
 // differs says how the verdict disagrees with the real storage, "" when it does not.
-func differs(v *verdict.Verdict, w *write, refusal error, f *Figures) string {
+func differs(v *verdict.Verdict, w *write, refusal error, lost bool, f *Figures) string {
 	for i, name := range v.Identity {
 		if name == implied.FindingMismatch {
 			return name + ": " + v.Evidence[i]
@@ -174,6 +185,8 @@ func differs(v *verdict.Verdict, w *write, refusal error, f *Figures) string {
 		return fmt.Sprintf("ours implies %+v", v.Implied)
 	}
 	switch {
+	case lost && c.Replayed == verdict.DecisionNone && len(c.Missing) > 0:
+		f.Open++
 	case refusal != nil:
 		if c.Replayed != verdict.DecisionForbid || c.Recorded != verdict.DecisionForbid {
 			return fmt.Sprintf("refused, ours replayed %s, recorded %s: %+v", c.Replayed, c.Recorded, *c)
@@ -193,8 +206,8 @@ func differs(v *verdict.Verdict, w *write, refusal error, f *Figures) string {
 	return ""
 }
 
-// stateOf returns objects as the replica holds them.
-func stateOf(objects []any) (*state.State, error) {
+// stateOf returns objects as the replica holds them that has heard of writes since.
+func stateOf(objects []any, since []*event.Event) (*state.State, error) {
 	var items []any
 	for i, o := range objects {
 		var m map[string]any
@@ -220,6 +233,13 @@ func stateOf(objects []any) (*state.State, error) {
 	s := state.New("c")
 	if _, err := s.LoadSnapshot(snap); err != nil {
 		return nil, err
+	}
+	for _, e := range since {
+		obs, err := state.FromEvent(e)
+		if err != nil {
+			return nil, err
+		}
+		s.Apply(obs...)
 	}
 	return s, nil
 }
