@@ -2,7 +2,6 @@ package escalation
 
 import (
 	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -16,10 +15,14 @@ func (p pattern) attributes(namespace, name string) rbacindex.Attributes {
 	return rbacindex.Attributes{ResourceRequest: true, Verb: p.verb, APIGroup: p.group, Resource: p.resource, Subresource: p.sub, Namespace: namespace, Name: name}
 }
 
-// patterns numbers the requests that ways take.
+// patterns numbers the requests that ways take. A word of a rule stands for those that it
+// matches; "*" for all.
 type patterns struct {
 	list []pattern
 	at   map[pattern]ability
+
+	verbs, groups, resources map[string]mask
+	all                      mask
 }
 
 // ability is a number of patterns.
@@ -30,12 +33,45 @@ func (p *patterns) number(of pattern) ability {
 		return a
 	}
 	if p.at == nil {
-		p.at = map[pattern]ability{}
+		p.at, p.verbs, p.groups, p.resources = map[pattern]ability{}, map[string]mask{}, map[string]mask{}, map[string]mask{}
 	}
 	a := ability(len(p.list))
 	p.at[of] = a
 	p.list = append(p.list, of)
+	word := func(of map[string]mask, w string) {
+		m := of[w]
+		m.set(a)
+		of[w] = m
+	}
+	word(p.verbs, of.verb)
+	word(p.groups, of.group)
+	if of.sub == "" {
+		word(p.resources, of.resource)
+	} else {
+		word(p.resources, of.resource+"/"+of.sub)
+		word(p.resources, "*/"+of.sub)
+	}
+	p.all.set(a)
 	return a
+}
+
+// allowed returns the patterns that a rule allows for some name, as [rbacindex.RuleAllows] decides.
+func (p *patterns) allowed(rule *rbacv1.PolicyRule) mask {
+	any := func(list []string, of map[string]mask) mask {
+		var m mask
+		for _, w := range list {
+			if w == "*" {
+				return p.all
+			}
+			m.add(of[w])
+		}
+		return m
+	}
+	m := any(rule.Resources, p.resources)
+	if m.empty() {
+		return m
+	}
+	return m.and(any(rule.Verbs, p.verbs)).and(any(rule.APIGroups, p.groups))
 }
 
 // names are the names a request is allowed for: all of them, or some. The name "" is that of
@@ -63,13 +99,15 @@ func (n names) named() names {
 	return n
 }
 
-func (n names) or(m names) names {
+func (n names) or(m names, e *effort) names {
 	switch {
 	case n.all || m.all:
 		return names{all: true}
 	case len(n.some) == 0:
 		return m
 	case len(m.some) == 0:
+		return n
+	case !e.take(len(n.some) + len(m.some)):
 		return n
 	}
 	if len(m.some) > len(n.some) {
@@ -104,12 +142,18 @@ func (n names) or(m names) names {
 	return names{some: out}
 }
 
-func (n names) and(m names) names {
+func (n names) and(m names, e *effort) names {
 	switch {
 	case n.all:
 		return m
 	case m.all:
 		return n
+	}
+	if len(m.some) < len(n.some) {
+		n, m = m, n
+	}
+	if !e.take(4 * len(n.some)) { // each is looked up
+		return names{}
 	}
 	var out []string
 	for _, x := range n.some {
@@ -143,55 +187,69 @@ func (a able) of(what ability) names {
 	return names{}
 }
 
-// ables reduces rules to patterns.
-func (p *patterns) ables(rules []rbacv1.PolicyRule) able {
-	var out able
-	var candidates []int
+// ables reduces rules to patterns. Names are left out where there are no steps for them.
+func (p *patterns) ables(rules []rbacv1.PolicyRule, e *effort) able {
+	var every, some mask // allowed for all names, and for some
+	var naming []int     // rules that allow something for some
+	var allows []mask    // each of naming
 	for i := range rules {
-		if p.concerns(&rules[i]) {
-			candidates = append(candidates, i)
+		m := p.allowed(&rules[i])
+		switch {
+		case m.empty():
+		case len(rules[i].ResourceNames) == 0:
+			every.add(m)
+		default:
+			naming, allows = append(naming, i), append(allows, m)
+			some.add(m)
 		}
 	}
-	if len(candidates) == 0 {
+	if every.empty() && some.empty() {
 		return nil
 	}
-	for a, pat := range p.list {
-		var n names
-		request := pat.attributes("", "")
-		for _, i := range candidates {
-			rule := rules[i]
-			of := names{all: true}
-			if len(rule.ResourceNames) > 0 {
-				some := slices.Clone(rule.ResourceNames)
-				slices.Sort(some)
-				of = names{some: slices.Compact(some)}
-				rule.ResourceNames = nil
+	var out able
+	var last []int // rules by which the one before was allowed
+	var kept names
+	for a := range p.list {
+		what := ability(a)
+		n := names{all: every.has(what)}
+		if !n.all && some.has(what) {
+			if !e.take(len(naming)) {
+				continue
 			}
-			if rbacindex.RuleAllows(&request, &rule) {
-				n = n.or(of)
+			var by []int
+			for i, m := range allows {
+				if m.has(what) {
+					by = append(by, naming[i])
+				}
 			}
+			if !slices.Equal(by, last) { // what several verbs are allowed by has the same names
+				last, kept = by, namesOf(rules, by, e)
+			}
+			n = kept
 		}
 		if !n.none() {
 			out = append(out, struct {
 				what ability
 				names
-			}{ability(a), n})
+			}{what, n})
 		}
 	}
 	return out
 }
 
-// concerns tells quickly that a rule allows no pattern.
-func (p *patterns) concerns(rule *rbacv1.PolicyRule) bool {
-	for _, r := range rule.Resources {
-		if r == "*" || strings.HasPrefix(r, "*/") {
-			return true
-		}
-		for i := range p.list {
-			if head, sub, _ := strings.Cut(r, "/"); head == p.list[i].resource && sub == p.list[i].sub {
-				return true
-			}
-		}
+// namesOf are the names of several rules; none where there are no steps for them.
+func namesOf(rules []rbacv1.PolicyRule, by []int, e *effort) names {
+	total := 0
+	for _, i := range by {
+		total += len(rules[i].ResourceNames)
 	}
-	return false
+	if !e.take(4 * total) { // they are sorted
+		return names{}
+	}
+	some := make([]string, 0, total)
+	for _, i := range by {
+		some = append(some, rules[i].ResourceNames...)
+	}
+	slices.Sort(some)
+	return names{some: slices.Compact(some)}
 }

@@ -1,97 +1,127 @@
 package escalation
 
 import (
+	"maps"
 	"slices"
 )
 
 // ask is what one identity, with what it has bound to itself, may do.
 type ask struct {
 	g             *graph
+	e             *effort
 	who           who
 	held, assumed int32 // vertices its edges leave from; held -1: it cannot impersonate
 	own, more     []holding
 	bound         []holding
-	impersonates  bool    // it is only looked at what it may impersonate
+	impersonates  bool // it is only looked at what it may impersonate
+	admin         bool // it is linked to the goal
+	spaces        map[string]*scope
 	everywhere    []names // by ability; what own and more hold cluster-wide
 	mask, ownMask mask    // of everywhere, and of own's part
 	here          []names // the same in the namespace looked at
 	touched       []ability
 }
 
+// scope is what is held in one namespace.
+type scope struct {
+	roles         []int32 // own's first
+	mask, ownMask mask
+}
+
 // leave links an identity to what it reaches, by rights of which at least one is its own.
 // Edges by inherited rights alone leave from where those are inherited from. bound is what of
-// own and more it has bound to itself: that is held by whoever impersonates it as well.
-func (g *graph) leave(w who, held, assumed int32, own, more, bound []holding) {
+// own and more it has bound to itself: that is held by whoever impersonates it as well. Where
+// the steps end some edges are missing; none is wrong.
+func (g *graph) leave(e *effort, w who, held, assumed int32, own, more, bound []holding) {
 	if slices.Contains(w.groups, Masters) {
 		g.member(assumed, goalMasters)
 	}
+	if len(own) == 0 {
+		return
+	}
+	a := ask{g: g, e: e, who: w, held: held, assumed: assumed, own: own, more: more, bound: bound}
 	var any mask
 	for _, h := range own {
-		any.add(g.roles[h.role].mask)
+		r := &g.roles[h.role]
+		any.add(r.mask)
+		e.open = e.open || r.open
+		a.admin = a.admin || r.admin && h.namespace == ""
 	}
-	var all mask
-	all.add(any)
+	if a.admin {
+		g.member(assumed, goalAdmin)
+	}
+	if !e.take(len(own) + len(more)) {
+		return
+	}
+	all := any
 	for _, h := range more {
 		all.add(g.roles[h.role].mask)
 	}
 	b := g.book
 	changes := all.has(b.bindCluster) || all.has(b.bindRole) || all.has(b.escCluster) || all.has(b.escRole)
-	if len(own) == 0 || any.empty() && !changes {
+	if any.empty() && !changes {
 		return
 	}
-	a := ask{g: g, who: w, held: held, assumed: assumed, own: own, more: more, bound: bound}
 	a.all(any, changes)
 	if len(bound) > 0 {
-		again := ask{g: g, who: w, held: assumed, assumed: assumed, own: bound, impersonates: true}
+		again := ask{g: g, e: e, who: w, held: assumed, assumed: assumed, own: bound, impersonates: true}
 		again.all(any, false)
+	}
+}
+
+// link adds an edge if there are steps for it.
+func (a *ask) link(l link) {
+	if a.e.take(linkSteps) {
+		a.g.link(l)
 	}
 }
 
 // all makes the links.
 func (a *ask) all(any mask, changes bool) {
-	g, own, more := a.g, a.own, a.more
-	spaces, mine := map[string]mask{}, map[string]mask{}
+	g := a.g
+	if !a.e.take(len(a.own) + len(a.more)) {
+		return
+	}
+	a.spaces = map[string]*scope{}
 	var cluster []int32
-	for _, list := range [][]holding{own, more} {
+	for i, list := range [][]holding{a.own, a.more} {
 		for _, h := range list {
-			r := &g.roles[h.role]
+			m := g.roles[h.role].mask
+			own := mask{}
+			if i == 0 {
+				own = m
+			}
 			if h.namespace == "" {
-				a.mask.add(r.mask)
+				a.mask.add(m)
+				a.ownMask.add(own)
 				cluster = append(cluster, h.role)
 				continue
 			}
-			m := spaces[h.namespace]
-			m.add(r.mask)
-			spaces[h.namespace] = m
+			in := a.spaces[h.namespace]
+			if in == nil {
+				in = &scope{}
+				a.spaces[h.namespace] = in
+			}
+			in.mask.add(m)
+			in.ownMask.add(own)
+			in.roles = append(in.roles, h.role)
 		}
 	}
-	a.everywhere = g.together(cluster)
-	for _, h := range own {
-		if h.namespace == "" {
-			a.ownMask.add(g.roles[h.role].mask)
-		} else {
-			m := mine[h.namespace]
-			m.add(g.roles[h.role].mask)
-			mine[h.namespace] = m
-		}
-	}
+	a.everywhere = g.together(cluster, a.e)
 	a.here = a.everywhere
 	a.ways("", a.ownMask, a.mask)
-	a.assumeGroups(any, spaces)
-	var list []string
-	for ns := range spaces {
-		list = append(list, ns)
-	}
-	slices.Sort(list)
+	a.assumeGroups(any)
+	list := slices.Sorted(maps.Keys(a.spaces))
 	a.here = slices.Clone(a.everywhere)
 	for _, ns := range list {
-		m := mine[ns]
+		in := a.spaces[ns]
+		m := in.ownMask
 		m.add(a.ownMask)
 		if m.empty() {
 			continue
 		}
 		a.enter(ns)
-		a.ways(ns, m, spaces[ns])
+		a.ways(ns, m, in.mask)
 		a.leaveSpace()
 	}
 	if changes {
@@ -101,33 +131,42 @@ func (a *ask) all(any mask, changes bool) {
 
 // together is what roles allow, by ability. Subjects that a binding names side by side often
 // hold the same: the last answer is kept. It is not written to.
-func (g *graph) together(roles []int32) []names {
-	if g.last.all == nil || !slices.Equal(g.last.roles, roles) {
-		all := make([]names, len(g.book.list))
-		for _, i := range roles {
-			r := &g.roles[i]
-			for i := range r.able {
-				all[r.able[i].what] = all[r.able[i].what].or(r.able[i].names)
-			}
-		}
-		g.last.roles, g.last.all = roles, all
+func (g *graph) together(roles []int32, e *effort) []names {
+	if g.last.all != nil && slices.Equal(g.last.roles, roles) {
+		return g.last.all
 	}
-	return g.last.all
+	all := make([]names, len(g.book.list))
+	for _, i := range roles {
+		r := &g.roles[i]
+		if !e.take(len(r.able)) {
+			break
+		}
+		for i := range r.able {
+			all[r.able[i].what] = all[r.able[i].what].or(r.able[i].names, e)
+		}
+	}
+	if e.spent() {
+		return all
+	}
+	g.last.roles, g.last.all = roles, all
+	return all
 }
 
 // enter adds what RoleBindings of a namespace give.
 func (a *ask) enter(ns string) {
-	for _, list := range [][]holding{a.own, a.more} {
-		for _, h := range list {
-			if h.namespace != ns {
-				continue
-			}
-			r := &a.g.roles[h.role]
-			for i := range r.able {
-				what := r.able[i].what
-				a.here[what] = a.here[what].or(r.able[i].names)
-				a.touched = append(a.touched, what)
-			}
+	in := a.spaces[ns]
+	if in == nil {
+		return
+	}
+	for _, i := range in.roles {
+		r := &a.g.roles[i]
+		if !a.e.take(len(r.able)) {
+			return
+		}
+		for i := range r.able {
+			what := r.able[i].what
+			a.here[what] = a.here[what].or(r.able[i].names, a.e)
+			a.touched = append(a.touched, what)
 		}
 	}
 }
@@ -143,7 +182,7 @@ func (a *ask) leaveSpace() {
 func (a *ask) may(any []ability) names {
 	var n names
 	for _, what := range any {
-		n = n.or(a.here[what])
+		n = n.or(a.here[what], a.e)
 	}
 	return n
 }
@@ -152,11 +191,17 @@ func (a *ask) may(any []ability) names {
 // here another: what holds everywhere needs no second edge.
 func (a *ask) ways(ns string, own, here mask) {
 	if a.here[a.g.book.admin].all && !a.impersonates {
-		if ns == "" {
-			a.g.member(a.assumed, goalAdmin)
-		} else if !a.everywhere[a.g.book.admin].all {
-			a.g.member(a.assumed, a.g.space(ns, atSpace))
+		l := link{from: a.assumed, to: goalAdmin, way: a.g.book.member, role: -1}
+		switch {
+		case ns != "" && !a.everywhere[a.g.book.admin].all:
+			l.to = a.g.space(ns, atSpace)
+			a.link(l)
+		case ns == "" && !a.admin:
+			a.link(l)
 		}
+	}
+	if !a.e.take(len(a.g.book.ways)) {
+		return
 	}
 	for i := range a.g.book.ways {
 		w := &a.g.book.ways[i]
@@ -193,11 +238,11 @@ func (a *ask) passes(w *way) (reached names, name string, ok bool) {
 				return reached, "", false
 			}
 		case chosen:
-			if choose = choose.and(n.named()); choose.none() {
+			if choose = choose.and(n.named(), a.e); choose.none() {
 				return reached, "", false
 			}
 		case target:
-			if reached = reached.and(n.named()); reached.none() {
+			if reached = reached.and(n.named(), a.e); reached.none() {
 				return reached, "", false
 			}
 		case signer:
@@ -215,7 +260,10 @@ func (a *ask) lead(w int16, ns string, reached names, name string) {
 	l := link{from: a.assumed, way: w, ns: ns, name: name, role: -1}
 	to := func(v int32) {
 		l.to = v
-		g.link(l)
+		a.link(l)
+	}
+	if !a.e.take(len(reached.some)) { // each is looked up
+		return
 	}
 	of := g.book.ways[w].to
 	if of == toUsersAssumed || of == toAccountsAssumed {
@@ -252,6 +300,9 @@ func (a *ask) lead(w int16, ns string, reached names, name string) {
 		case ns == "":
 			for _, n := range reached.some {
 				for _, i := range g.called[n] {
+					if a.e.spent() {
+						return
+					}
 					to(g.vertexOf(vertex{at: one, a: i}))
 				}
 			}
@@ -267,7 +318,7 @@ func (a *ask) lead(w int16, ns string, reached names, name string) {
 
 // assumeGroups links to groups: they are impersonated together with some user or service
 // account, so that takes a right to one as well.
-func (a *ask) assumeGroups(any mask, spaces map[string]mask) {
+func (a *ask) assumeGroups(any mask) {
 	b := a.g.book
 	groups := a.everywhere[b.impGroups].named()
 	if a.held < 0 || groups.none() || !(any.has(b.impGroups) || any.has(b.impUsers) || any.has(b.impAccounts)) {
@@ -283,16 +334,19 @@ func (a *ask) assumeGroups(any mask, spaces map[string]mask) {
 	}
 	if groups.all {
 		l.to = a.g.vertexOf(vertex{at: atAnyGroup})
-		a.g.link(l)
+		a.link(l)
+		return
+	}
+	if !a.e.take(len(groups.some)) {
 		return
 	}
 	for _, n := range groups.some {
 		if i, ok := a.g.at[identityKey{n, true}]; ok {
 			l.to = a.g.assumed(i)
-			a.g.link(l)
+			a.link(l)
 		} else if n == Masters {
 			l.to = goalMasters
-			a.g.link(l)
+			a.link(l)
 		}
 	}
 }
@@ -303,6 +357,9 @@ func (a *ask) someAccount() (namespace, name string, ok bool) {
 	what := a.g.book.impAccounts
 	if n := a.everywhere[what].named(); !n.none() {
 		return "", n.first(), true
+	}
+	if !a.e.take(len(a.own) + len(a.more)) {
+		return "", "", false
 	}
 	for _, list := range [][]holding{a.own, a.more} {
 		for _, h := range list {

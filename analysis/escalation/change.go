@@ -22,18 +22,21 @@ const (
 type writes struct{ create, update, patch ability }
 
 func (a *ask) writing(w writes) writable {
-	return writable{create: a.here[w.create], change: a.here[w.update].or(a.here[w.patch]).named()}
+	return writable{create: a.here[w.create], change: a.here[w.update].or(a.here[w.patch], a.e).named(), e: a.e}
 }
 
 // writable is what may be written of one kind of object.
-type writable struct{ create, change names }
+type writable struct {
+	create, change names
+	e              *effort
+}
 
 // make tells whether an object that is not there can be made, under some name or under one.
 func (w *writable) make(name string) (manner, names, bool) {
 	if w.create.has("") {
 		return byCreate, names{all: true}, true
 	}
-	n := w.create.named().and(w.change)
+	n := w.create.named().and(w.change, w.e)
 	if name != "" && !n.has(name) {
 		return 0, n, false
 	}
@@ -53,7 +56,8 @@ func (a *ask) change(spaces []string) {
 		return // there is no more
 	}
 	a.here = slices.Clone(a.everywhere)
-	roles := a.bindable("", nil)
+	f := finder{seen: map[holding]bool{}, escalates: a.escalates()}
+	a.bindable("", &f)
 	a.rewrite("")
 	switch every, some := a.everySpace(); {
 	case every:
@@ -62,12 +66,16 @@ func (a *ask) change(spaces []string) {
 		spaces = a.g.spaces
 	}
 	for _, ns := range spaces {
+		if !a.e.take(linkSteps) {
+			break
+		}
 		a.enter(ns)
-		roles = a.bindable(ns, roles)
+		a.bindable(ns, &f)
 		a.rewrite(ns)
 		a.leaveSpace()
 	}
-	if len(roles) == 0 {
+	roles := f.roles
+	if len(roles) == 0 || !a.e.take(4*(len(a.own)+len(a.more)+len(a.bound)+2*len(roles))) {
 		return
 	}
 	g := a.g
@@ -83,7 +91,36 @@ func (a *ask) change(spaces []string) {
 		g.link(link{from: a.held, to: held, way: g.book.bind, role: -1})
 		g.member(held, assumed)
 	}
-	g.leave(a.who, held, assumed, own, slices.Concat(a.own, a.more), slices.Concat(a.bound, own))
+	g.leave(a.e, a.who, held, assumed, own, slices.Concat(a.own, a.more), slices.Concat(a.bound, own))
+}
+
+// finder gathers the roles that may be bound.
+type finder struct {
+	roles     []boundRole
+	seen      map[holding]bool // of roles, and what is held when the first is found
+	escalates bool             // rewriting a role may be allowed somewhere
+}
+
+// gather adds a role that is of use and not held yet.
+func (a *ask) gather(f *finder, r boundRole) {
+	of := &a.g.roles[r.role]
+	if of.mask.empty() && !of.open && !f.escalates {
+		return
+	}
+	if len(f.seen) == 0 {
+		if !a.e.take(len(a.own) + len(a.more)) {
+			return
+		}
+		for _, list := range [][]holding{a.own, a.more} {
+			for _, h := range list {
+				f.seen[h] = true
+			}
+		}
+	}
+	if !f.seen[r.holding] && a.e.take(roleSteps) {
+		f.seen[r.holding] = true
+		f.roles = append(f.roles, r)
+	}
 }
 
 // end is where somebody with all rights in a scope has come.
@@ -106,25 +143,28 @@ func (a *ask) everySpace() (every, some bool) {
 	}
 	by, under, makes := w.make("")
 	l := link{from: a.assumed, to: g.vertexOf(vertex{at: atEverySpace}), ns: everySpace, name: under.first(), role: -1, by: by}
+	if !a.e.take(len(g.admins)) {
+		return false, false
+	}
 	for _, i := range g.admins {
 		if makes && clusterRoles.has(g.roles[i].key.Name) {
 			l.way, l.role = b.bind, i
-			g.link(l)
+			a.link(l)
 			return true, true
 		}
 	}
 	rw := a.writing(b.plainRoles())
 	if makes && roles.all && rw.create.has("") && a.here[b.escRole].has("") {
 		l.way, l.by = b.escalate, byFresh
-		g.link(l)
+		a.link(l)
 		return true, true
 	}
 	return false, true
 }
 
 // bindable links to all rights in a scope where a role with all of them may be bound, and
-// appends the other roles that may be and are not held yet.
-func (a *ask) bindable(ns string, out []boundRole) []boundRole {
+// gathers the other roles that may be and are not held yet.
+func (a *ask) bindable(ns string, f *finder) {
 	g, b := a.g, a.g.book
 	w := a.writing(b.clusterBindings())
 	if ns != "" {
@@ -135,7 +175,7 @@ func (a *ask) bindable(ns string, out []boundRole) []boundRole {
 		roles = a.here[b.bindRole].named()
 	}
 	if clusterRoles.none() && roles.none() || w.create.none() && w.change.none() {
-		return out
+		return
 	}
 	by, fresh, makes := w.make("")
 	var may []boundRole
@@ -145,13 +185,21 @@ func (a *ask) bindable(ns string, out []boundRole) []boundRole {
 			switch {
 			case n.all && space == "" && g.admin >= 0:
 				add(g.admin, by, fresh.first())
-			case n.all:
+			case n.all && a.e.take(len(g.in[space])):
 				for _, i := range g.in[space] {
 					add(i, by, fresh.first())
 				}
 			}
 			for _, name := range n.some {
-				if i, ok := a.role(rbacindex.Key{Kind: kind, Namespace: space, Name: name}); ok {
+				if !a.e.take(1) {
+					return
+				}
+				k := rbacindex.Key{Kind: kind, Namespace: space, Name: name}
+				i, ok := g.known[k]
+				if !ok && f.escalates {
+					i, ok = a.role(k)
+				}
+				if ok {
 					add(i, by, fresh.first())
 				}
 			}
@@ -174,25 +222,21 @@ func (a *ask) bindable(ns string, out []boundRole) []boundRole {
 	}
 	for _, r := range may {
 		if g.roles[r.role].admin {
-			g.link(link{from: a.assumed, to: g.end(ns), way: b.bind, ns: ns, name: r.name, role: r.role, by: r.by})
-			return out // all rights there: the others are no more
+			a.link(link{from: a.assumed, to: g.end(ns), way: b.bind, ns: ns, name: r.name, role: r.role, by: r.by})
+			return // all rights there: the others are no more
 		}
 	}
 	for _, r := range may {
-		escalates := a.escalates()
-		if g.roles[r.role].mask.empty() && !escalates || slices.Contains(a.own, r.holding) || slices.Contains(a.more, r.holding) {
-			continue
-		}
-		if !slices.ContainsFunc(out, func(o boundRole) bool { return o.holding == r.holding }) {
-			out = append(out, r)
-		}
+		a.gather(f, r)
 	}
-	return out
 }
 
 // escalates tells whether rewriting roles may be allowed anywhere.
 func (a *ask) escalates() bool {
 	b := a.g.book
+	if !a.e.take(len(a.own) + len(a.more)) {
+		return false
+	}
 	for _, list := range [][]holding{a.own, a.more} {
 		for _, h := range list {
 			if m := a.g.roles[h.role].mask; m.has(b.escCluster) || m.has(b.escRole) {
@@ -208,7 +252,7 @@ func (a *ask) role(k rbacindex.Key) (int32, bool) {
 	if i, ok := a.g.known[k]; ok {
 		return i, true
 	}
-	if a.g.base != nil {
+	if a.g.base != nil || !a.e.take(roleSteps) {
 		return 0, false
 	}
 	return a.g.roleOf(k), true
@@ -220,6 +264,9 @@ func (a *ask) taken(ns string, change names) []boundRole {
 	g := a.g
 	var out []boundRole
 	if change.all {
+		if !a.e.take(4 * len(g.bound[ns])) { // they are sorted
+			return nil
+		}
 		for i := range g.bound[ns] {
 			out = append(out, boundRole{holding{ns, i}, byChange, ""})
 		}
@@ -227,6 +274,9 @@ func (a *ask) taken(ns string, change names) []boundRole {
 		return out
 	}
 	for _, name := range change.some {
+		if !a.e.take(1) {
+			break
+		}
 		k := rbacindex.Key{Kind: rbacindex.KindClusterRoleBinding, Name: name}
 		if ns != "" {
 			k = rbacindex.Key{Kind: rbacindex.KindRoleBinding, Namespace: ns, Name: name}
@@ -274,28 +324,37 @@ func (a *ask) rewrite(ns string) {
 		return
 	}
 	done := map[int32]bool{}
-	for _, list := range [][]holding{a.own, a.more} {
-		for _, h := range list {
-			r := &g.roles[h.role]
-			to := g.end(h.namespace)
-			if r.key.Kind != kind || r.key.Namespace != ns || done[to] {
-				continue
+	try := func(h holding) {
+		r := &g.roles[h.role]
+		to := g.end(h.namespace)
+		if r.key.Kind != kind || r.key.Namespace != ns || done[to] {
+			return
+		}
+		name := r.key.Name
+		l := link{from: a.assumed, to: to, way: b.escalate, ns: ns, role: h.role, by: byChange}
+		switch {
+		case r.exists && w.change.has(name) && may.named().has(name):
+		case r.exists:
+			return
+		case w.create.has("") && may.has(""):
+			l.by = byCreate
+		case w.create.has(name) && w.change.has(name) && may.named().has(name):
+			l.by = byApply
+		default:
+			return
+		}
+		done[to] = true
+		a.link(l)
+	}
+	if ns != "" { // only RoleBindings there name Roles of a namespace
+		if in := a.spaces[ns]; in != nil && a.e.take(len(in.roles)) {
+			for _, i := range in.roles {
+				try(holding{ns, i})
 			}
-			name := r.key.Name
-			l := link{from: a.assumed, to: to, way: b.escalate, ns: ns, role: h.role, by: byChange}
-			switch {
-			case r.exists && w.change.has(name) && may.named().has(name):
-			case r.exists:
-				continue
-			case w.create.has("") && may.has(""):
-				l.by = byCreate
-			case w.create.has(name) && w.change.has(name) && may.named().has(name):
-				l.by = byApply
-			default:
-				continue
-			}
-			done[to] = true
-			g.link(l)
+		}
+	} else if a.e.take(len(a.own) + len(a.more)) {
+		for _, h := range slices.Concat(a.own, a.more) {
+			try(h)
 		}
 	}
 	a.renew(ns, w, may)
@@ -313,19 +372,22 @@ func (a *ask) renew(ns string, w writable, may names) {
 		return
 	}
 	l := link{from: a.assumed, to: a.g.end(ns), way: b.escalate, ns: ns, name: under.first(), role: -1, by: byFresh}
-	fresh := w.create.named().and(w.change).and(may.named())
+	fresh := w.create.named().and(w.change, a.e).and(may.named(), a.e)
 	if w.create.has("") && may.has("") {
 		fresh = names{all: true}
 	}
-	if fresh = fresh.and(bind.named()); fresh.all {
-		a.g.link(l)
+	if fresh = fresh.and(bind.named(), a.e); fresh.all {
+		a.link(l)
 		return
 	}
 	for _, name := range fresh.some {
+		if !a.e.take(1) {
+			return
+		}
 		i, ok := a.role(rbacindex.Key{Kind: kind, Namespace: ns, Name: name})
 		if ok && !a.g.roles[i].exists {
 			l.role = i
-			a.g.link(l)
+			a.link(l)
 			return
 		}
 	}

@@ -15,14 +15,22 @@ type Closure struct {
 	out  adjacency
 	dist []int64 // to the nearest goal
 	take []int32
+	open []int64 // to where more may be reached; nil where everything was followed
 }
 
 // New works out the closure of a policy. To the service accounts that are known those are added
 // that bindings name. The cost is that of the policy, not of its subjects times what they
-// reach.
+// reach; whatever the policy is, there is an end of steps: see [Closure.TooLarge].
 func New(policy *rbacindex.Snapshot, accounts Accounts) *Closure {
-	c := &Closure{g: newGraph(newHoldings(policy, accounts))}
+	return within(policy, accounts, usual())
+}
+
+func within(policy *rbacindex.Snapshot, accounts Accounts, steps budget) *Closure {
+	c := &Closure{g: newGraph(newHoldings(policy, accounts, steps))}
 	c.dist, c.take = c.g.toGoals(goalAdmin, goalMasters)
+	if slices.ContainsFunc(c.g.links, func(l link) bool { return l.to == goalOpen }) {
+		c.open, _ = c.g.toGoals(goalOpen)
+	}
 	c.out = adjacent(len(c.g.vertices), c.g.links, func(l *link) int32 { return l.from })
 	return c
 }
@@ -35,38 +43,52 @@ func (c *Closure) Sizes() Sizes {
 	return Sizes{len(c.g.ids), len(c.g.vertices), len(c.g.links)}
 }
 
-// Reaching returns, for every identity that can reach a goal and that want accepts, its
-// shortest path: fewest steps first, then fewest presumptions, then by name. Those that have
-// reached one come first, with no steps. limit bounds the paths (0: none), not the count.
-// What an identity reaches only as every member of a group that its name implies does is
-// left to that group.
-func (c *Closure) Reaching(want func(Node) bool, limit int) (paths []Path, count int) {
-	type candidate struct {
-		id   int32
-		dist int64
-	}
-	var list []candidate
+// candidate is an identity of the policy and how far it is from what is looked for.
+type candidate struct {
+	id   int32
+	dist int64
+}
+
+// sort orders candidates: the nearest first, then by name.
+func (c *Closure) sort(list []candidate) {
+	slices.SortFunc(list, func(a, b candidate) int {
+		x, y := &c.g.ids[a.id].node, &c.g.ids[b.id].node
+		return cmp.Or(cmp.Compare(a.dist, b.dist), x.compare(y))
+	})
+}
+
+// candidates returns the identities that want accepts and that reach what dist counts to, not
+// counting those that do so only as every member of a group that their name implies does.
+func (c *Closure) candidates(dist []int64, want func(Node) bool) (list []candidate) {
 	for i := range c.g.ids {
 		id := &c.g.ids[i]
-		v := c.g.index[vertex{at: atHeld, a: int32(i)}]
-		d := c.dist[v]
+		d := dist[c.g.index[vertex{at: atHeld, a: int32(i)}]]
 		if d >= far || id.name == "" || want != nil && !want(id.node) {
 			continue
 		}
-		if p := id.parent; p >= 0 && c.dist[c.g.index[vertex{at: atHeld, a: p}]] <= d {
+		if p := id.parent; p >= 0 && dist[c.g.index[vertex{at: atHeld, a: p}]] <= d {
 			continue
 		}
 		list = append(list, candidate{int32(i), d})
 	}
-	slices.SortFunc(list, func(a, b candidate) int {
-		x, y := &c.g.ids[a.id].node, &c.g.ids[b.id].node
-		return cmp.Or(cmp.Compare(a.dist, b.dist), strings.Compare(string(x.Kind), string(y.Kind)), strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Name, y.Name))
-	})
+	return list
+}
+
+// Reaching returns, for every identity that can reach a goal and that want accepts, its
+// shortest path: fewest steps first, then fewest presumptions, then by name. Those that have
+// reached one come first, with no steps. limit bounds the paths (0: none), not the count, and
+// so do the steps there are for telling them.
+// What an identity reaches only as every member of a group that its name implies does is
+// left to that group.
+func (c *Closure) Reaching(want func(Node) bool, limit int) (paths []Path, count int) {
+	list := c.candidates(c.dist, want)
+	c.sort(list)
 	count = len(list)
-	if limit > 0 && len(list) > limit {
-		list = list[:limit]
-	}
-	for _, x := range list {
+	e := effort{left: tellSteps}
+	for _, x := range first(list, limit) {
+		if e.spent() {
+			break
+		}
 		var links []*link
 		v := c.g.index[vertex{at: atHeld, a: x.id}]
 		for c.take[v] >= 0 {
@@ -74,9 +96,28 @@ func (c *Closure) Reaching(want func(Node) bool, limit int) (paths []Path, count
 			links = append(links, l)
 			v = l.to
 		}
-		paths = append(paths, c.g.path(c.g.who(x.id), links))
+		paths = append(paths, c.g.path(&e, c.g.who(x.id), links))
 	}
 	return paths, count
+}
+
+// TooLarge returns the identities that want accepts and that reach no goal as far as the steps
+// went: they, or whom they can become, have more than that, and may reach one. They are ordered
+// by name; limit bounds them (0: no limit), not the count.
+func (c *Closure) TooLarge(want func(Node) bool, limit int) (nodes []Node, count int) {
+	if c.open == nil {
+		return nil, 0
+	}
+	list := c.candidates(c.open, want)
+	list = slices.DeleteFunc(list, func(x candidate) bool { return c.dist[c.g.index[vertex{at: atHeld, a: x.id}]] < far })
+	for i := range list {
+		list[i].dist = 0
+	}
+	c.sort(list)
+	for _, x := range first(list, limit) {
+		nodes = append(nodes, c.g.ids[x.id].node)
+	}
+	return nodes, len(list)
 }
 
 // Reached is what one subject can reach.
@@ -87,57 +128,100 @@ type Reached struct {
 	// system:masters only when it is as near as cluster-admin.
 	Goals []Path
 	// Others are the shortest paths to identities and namespaces, nearest first, as many as
-	// were asked for of Count. Members of groups stand for themselves; what everybody reached
-	// is in by name is left out.
+	// were asked for of Count and as there were steps to tell. Members of groups stand for
+	// themselves; what everybody reached is in by name is left out.
 	Others []Path
 	Count  int
+	// TooLarge: there is more than there were steps to follow, and it may reach more, or sooner.
+	TooLarge bool
 }
 
 // Reach returns what a user, with groups beside those its name implies, can reach; with an
 // empty user, what being in the groups gives by itself.
 func (c *Closure) Reach(user string, groups []string, limit int) Reached {
-	w, own := c.subject(user, groups)
-	g := &graph{holdings: c.g.holdings, base: c.g}
-	start := int32(len(c.g.vertices))
-	g.vertices = append(g.vertices, vertex{at: atHeld, a: -1})
-	g.leave(w, start, start, own, nil, nil)
-	dist, by := g.from(start, &c.out)
-	out := Reached{Subject: w.node, Groups: w.groups}
-	trace := func(v int32) Path {
+	r := c.walk(user, groups)
+	out := Reached{Subject: r.who.node, Groups: r.who.groups, Count: len(r.others), TooLarge: r.tooLarge()}
+	e := effort{left: tellSteps}
+	out.Goals = r.tell(&e, r.goals, 0)
+	out.Others = r.tell(&e, r.others, limit)
+	return out
+}
+
+// walk is what is reached from one subject.
+type walk struct {
+	g      *graph
+	who    who
+	dist   []int64
+	by     []int32
+	goals  []arrival
+	others []arrival // nearest first
+}
+
+// arrival is an end of the walk.
+type arrival struct {
+	v    int32
+	node Node
+	held bool
+}
+
+func (r *walk) tooLarge() bool { return r.dist[goalOpen] < far }
+
+// tell tells the paths to the first ends, as long as there are steps.
+func (r *walk) tell(e *effort, ends []arrival, limit int) (paths []Path) {
+	for _, x := range first(ends, limit) {
+		if e.spent() {
+			break
+		}
 		var links []*link
-		for by[v] >= 0 {
-			l := g.linkAt(by[v])
+		for v := x.v; r.by[v] >= 0; {
+			l := r.g.linkAt(r.by[v])
 			links = append(links, l)
 			v = l.from
 		}
 		slices.Reverse(links)
-		return g.path(w, links)
+		paths = append(paths, r.g.path(e, r.who, links))
 	}
+	return paths
+}
+
+// walk goes from a subject to all it reaches.
+func (c *Closure) walk(user string, groups []string) *walk {
+	w, own := c.subject(user, groups)
+	g := &graph{holdings: c.g.holdings, base: c.g}
+	r := &walk{g: g, who: w}
+	start := int32(len(c.g.vertices))
+	g.vertices = append(g.vertices, vertex{at: atHeld, a: -1})
+	steps := usual()
+	if !steps.within(func(e *effort) { g.leave(e, w, start, start, own, nil, nil) }) {
+		g.member(start, goalOpen)
+	}
+	r.dist, r.by = g.from(start, &c.out)
 	goals := []int32{goalAdmin, goalMasters}
-	slices.SortStableFunc(goals, func(a, b int32) int { return cmp.Compare(dist[a], dist[b]) })
+	slices.SortStableFunc(goals, func(a, b int32) int { return cmp.Compare(r.dist[a], r.dist[b]) })
 	for _, v := range goals {
 		// A cluster administrator can impersonate system:masters; that is worth telling only of
 		// who gets there no later.
-		if dist[v] < far && (len(out.Goals) == 0 || dist[goalMasters] <= dist[goalAdmin]) {
-			out.Goals = append(out.Goals, trace(v))
+		if r.dist[v] < far && (len(r.goals) == 0 || r.dist[goalMasters] <= r.dist[goalAdmin]) {
+			r.goals = append(r.goals, arrival{v: v})
 		}
 	}
-	type candidate struct {
-		v    int32
-		node Node
-		held bool
-	}
-	var list []candidate
+	r.arrivals(start)
+	return r
+}
+
+// arrivals are the identities and namespaces that were reached.
+func (r *walk) arrivals(start int32) {
+	g, dist, list := r.g, r.dist, []arrival(nil)
 	best := map[Node]int{}
 	for v := range dist {
 		if dist[v] >= far || int32(v) == start {
 			continue
 		}
 		at := g.vertex(int32(v))
-		x := candidate{v: int32(v)}
+		x := arrival{v: int32(v)}
 		switch at.at {
 		case atHeld, atAssumed, atAlone:
-			if g.ids[at.a].name == "" || g.implied(by, int32(v), w) {
+			if g.ids[at.a].name == "" || g.implied(r.by, int32(v), r.who) {
 				continue
 			}
 			x.node, x.held = g.ids[at.a].node, at.at == atHeld
@@ -155,18 +239,11 @@ func (c *Closure) Reach(user string, groups []string, limit int) Reached {
 		best[x.node] = len(list)
 		list = append(list, x)
 	}
-	list = slices.DeleteFunc(list, func(x candidate) bool { return x.node == w.node })
-	slices.SortFunc(list, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(dist[a.v], dist[b.v]), strings.Compare(string(a.node.Kind), string(b.node.Kind)), strings.Compare(a.node.Namespace, b.node.Namespace), strings.Compare(a.node.Name, b.node.Name))
+	list = slices.DeleteFunc(list, func(x arrival) bool { return x.node == r.who.node })
+	slices.SortFunc(list, func(a, b arrival) int {
+		return cmp.Or(cmp.Compare(dist[a.v], dist[b.v]), a.node.compare(&b.node))
 	})
-	out.Count = len(list)
-	if limit > 0 && len(list) > limit {
-		list = list[:limit]
-	}
-	for _, x := range list {
-		out.Others = append(out.Others, trace(x.v))
-	}
-	return out
+	r.others = list
 }
 
 // implied tells that a vertex is reached as a group that an identity reached before, or the

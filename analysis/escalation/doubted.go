@@ -33,7 +33,18 @@ func (b *Bounds) Reaching(want func(Node) bool, limit int) (paths []Path, count 
 	}
 	surely := b.certain.reaching()
 	perhaps, more := b.most.Reaching(func(n Node) bool { return !surely[n] && (want == nil || want(n)) }, limit)
-	return first(append(paths, b.mark(perhaps)...), limit), count + more
+	if len(paths) == count || limit > 0 && len(paths) == limit { // none of them is left untold
+		paths = first(append(paths, b.mark(perhaps)...), limit)
+	}
+	return paths, count + more
+}
+
+// TooLarge is [Closure.TooLarge]; what more objects grant takes more steps.
+func (b *Bounds) TooLarge(want func(Node) bool, limit int) (nodes []Node, count int) {
+	if b.most == nil {
+		return b.certain.TooLarge(want, limit)
+	}
+	return b.most.TooLarge(want, limit)
 }
 
 // reaching returns every identity that reaches a goal.
@@ -50,34 +61,38 @@ func (c *Closure) reaching() map[Node]bool {
 // Reach is [Closure.Reach] of what is certain, and behind it of what is reached only by what is in
 // doubt.
 func (b *Bounds) Reach(user string, groups []string, limit int) Reached {
+	out := b.certain.Reach(user, groups, limit)
 	if b.most == nil {
-		return b.certain.Reach(user, groups, limit)
+		return out
 	}
-	out, perhaps := b.certain.Reach(user, groups, 0), b.most.Reach(user, append(slices.Clip(groups), state.GroupAnybody), 0)
-	perhaps.Others = without(perhaps.Others, out.Others)
+	there := map[Node]bool{}
+	for _, x := range b.certain.walk(user, groups).others {
+		there[x.node] = true
+	}
+	r := b.most.walk(user, append(slices.Clip(groups), state.GroupAnybody))
+	r.others = slices.DeleteFunc(r.others, func(x arrival) bool { return there[x.node] })
+	e := effort{left: tellSteps}
 	if len(out.Goals) == 0 {
-		out.Goals = b.mark(perhaps.Goals)
+		out.Goals = b.mark(r.tell(&e, r.goals, 0))
 	}
-	out.Count += len(perhaps.Others)
-	out.Others = first(append(out.Others, b.mark(perhaps.Others)...), limit)
+	if len(out.Others) == out.Count && (limit == 0 || out.Count < limit) {
+		rest := limit
+		if limit > 0 {
+			rest -= out.Count
+		}
+		out.Others = append(out.Others, b.mark(r.tell(&e, r.others, rest))...)
+	}
+	out.Count += len(r.others)
+	out.TooLarge = out.TooLarge || r.tooLarge()
 	return out
 }
 
-// first returns the first paths, all of them where there is no limit.
-func first(paths []Path, limit int) []Path {
-	if limit > 0 && len(paths) > limit {
-		return paths[:limit]
+// first returns the first of a list, all where there is no limit.
+func first[T any](list []T, limit int) []T {
+	if limit > 0 && len(list) > limit {
+		return list[:limit]
 	}
-	return paths
-}
-
-// without returns the paths to whom none of others leads.
-func without(paths, others []Path) []Path {
-	there := make(map[Node]bool, len(others))
-	for i := range others {
-		there[others[i].To] = true
-	}
-	return slices.DeleteFunc(paths, func(p Path) bool { return there[p.To] })
+	return list
 }
 
 // mark notes on paths the objects in doubt that they rest on.

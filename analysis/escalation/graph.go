@@ -39,6 +39,7 @@ const everySpace = "*"
 const (
 	goalAdmin int32 = iota
 	goalMasters
+	goalOpen // not known: where more may be reached than there were steps to find
 )
 
 // link is an edge of the graph. What it takes is told by its way and the rest.
@@ -172,7 +173,7 @@ func (g *graph) assumed(i int32) int32 {
 // newGraph links a policy.
 func newGraph(h *holdings) *graph {
 	g := &graph{holdings: h}
-	for goal := range []int32{goalAdmin, goalMasters} {
+	for goal := range []int32{goalAdmin, goalMasters, goalOpen} {
 		g.vertexOf(vertex{at: atGoal, a: int32(goal)})
 	}
 	authenticated := h.at[identityKey{groupAuthenticated, true}]
@@ -185,12 +186,17 @@ func newGraph(h *holdings) *graph {
 			g.member(held, g.vertexOf(vertex{at: atHeld, a: id.parent}))
 			g.member(assumed, g.vertexOf(vertex{at: atAssumed, a: id.parent}))
 		}
-		g.leave(h.who(int32(i)), held, assumed, id.own, h.inherited(int32(i)), nil)
+		if !h.steps.within(func(e *effort) { g.leave(e, h.who(int32(i)), held, assumed, id.own, h.inherited(int32(i), e), nil) }) {
+			g.member(assumed, goalOpen)
+		}
 		if alone(id) {
 			// An impersonated group comes with system:authenticated and no other.
 			v := g.vertexOf(vertex{at: atAlone, a: int32(i)})
 			g.member(v, g.vertexOf(vertex{at: atAssumed, a: authenticated}))
-			g.leave(who{node: id.node, groups: []string{id.name, groupAuthenticated}}, -1, v, id.own, h.ids[authenticated].own, nil)
+			alone := who{node: id.node, groups: []string{id.name, groupAuthenticated}}
+			if !h.steps.within(func(e *effort) { g.leave(e, alone, -1, v, id.own, h.ids[authenticated].own, nil) }) {
+				g.member(v, goalOpen)
+			}
 		}
 		if id.name == "" || id.group && id.name == Masters {
 			continue

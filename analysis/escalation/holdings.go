@@ -37,6 +37,7 @@ type role struct {
 	admin  bool // all verbs on all resources
 	able   able
 	mask   mask
+	open   bool // it allows more than there were steps to find
 }
 
 // mask is a set of abilities.
@@ -46,6 +47,7 @@ func (m *mask) set(a ability)     { m[a/64] |= 1 << (a % 64) }
 func (m mask) has(a ability) bool { return m[a/64]&(1<<(a%64)) != 0 }
 func (m mask) meets(n mask) bool  { return m[0]&n[0]|m[1]&n[1] != 0 }
 func (m *mask) add(n mask)        { m[0] |= n[0]; m[1] |= n[1] }
+func (m mask) and(n mask) mask    { return mask{m[0] & n[0], m[1] & n[1]} }
 func (m mask) empty() bool        { return m[0]|m[1] == 0 }
 
 // holding is a role as held: everywhere, or in a namespace.
@@ -137,6 +139,7 @@ type holdings struct {
 	admins []int32 // the ClusterRoles with all rights
 	admin  int32   // one of them, cluster-admin before others; -1: none
 	held   map[heldBy]struct{}
+	steps  budget
 }
 
 // heldBy is a holding of an identity, which several bindings may give.
@@ -145,9 +148,9 @@ type heldBy struct {
 	holding
 }
 
-func newHoldings(rbac *rbacindex.Snapshot, accounts Accounts) *holdings {
+func newHoldings(rbac *rbacindex.Snapshot, accounts Accounts, steps budget) *holdings {
 	h := &holdings{book: newRulebook(), rbac: rbac, known: map[rbacindex.Key]int32{}, at: map[identityKey]int32{},
-		accounts: map[string][]int32{}, called: map[string][]int32{}, bound: map[string]map[int32]bool{}, in: map[string][]int32{}, admin: -1, held: map[heldBy]struct{}{}}
+		accounts: map[string][]int32{}, called: map[string][]int32{}, bound: map[string]map[int32]bool{}, in: map[string][]int32{}, admin: -1, held: map[heldBy]struct{}{}, steps: steps}
 	var bindings []rbacindex.Key
 	var roles []rbacindex.Key
 	rbac.All(func(k rbacindex.Key, _ any) bool {
@@ -207,7 +210,7 @@ func (h *holdings) roleOf(k rbacindex.Key) int32 {
 	if o, ok := h.rbac.Get(k); ok {
 		r.exists, rules = true, rulesOf(o)
 	}
-	r.able = h.book.ables(rules)
+	r.open = !h.steps.within(func(e *effort) { r.able = h.book.ables(rules, e) })
 	for i := range r.able {
 		r.mask.set(r.able[i].what)
 	}
@@ -298,10 +301,17 @@ func (h *holdings) binding(k rbacindex.Key) {
 	}
 }
 
-// inherited are the holdings of the groups an identity's name implies.
-func (h *holdings) inherited(i int32) []holding {
+// inherited are the holdings of the groups an identity's name implies; none are asked for where
+// it has nothing of its own.
+func (h *holdings) inherited(i int32, e *effort) []holding {
+	if len(h.ids[i].own) == 0 {
+		return nil
+	}
 	var out []holding
 	for p := h.ids[i].parent; p >= 0; p = h.ids[p].parent {
+		if !e.take(len(h.ids[p].own)) {
+			break
+		}
 		out = append(out, h.ids[p].own...)
 	}
 	return out

@@ -1,6 +1,7 @@
 package escalation
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/retrial-io/retrial/rbacindex"
@@ -72,6 +73,10 @@ func (n Node) String() string {
 	return string(n.Kind) + " " + n.Name
 }
 
+func (n *Node) compare(m *Node) int {
+	return cmp.Or(strings.Compare(string(n.Kind), string(m.Kind)), strings.Compare(n.Namespace, m.Namespace), strings.Compare(n.Name, m.Name))
+}
+
 // UserName is the name requests of a User or ServiceAccount carry, "" for other nodes.
 func (n Node) UserName() string {
 	switch n.Kind {
@@ -137,6 +142,9 @@ type Path struct {
 	// takes: a write of theirs may have been done, and its answer was lost. None of a [Closure]'s paths
 	// has any.
 	Doubted []rbacindex.Key
+	// TooLarge: telling it took more steps than there were, so that the last of its steps, or what
+	// grants their requests, are not told.
+	TooLarge bool
 }
 
 // Presumptions counts what the steps take beside rights.

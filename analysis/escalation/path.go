@@ -6,10 +6,10 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
-// path tells the steps of a walk through the graph.
-func (g *graph) path(w who, links []*link) Path {
+// path tells the steps of a walk through the graph, as many as there are steps of effort for.
+func (g *graph) path(e *effort, w who, links []*link) Path {
 	p := Path{From: w.node}
-	t := teller{g: g, who: w, at: vertex{at: atHeld, a: -1}, settled: true}
+	t := teller{g: g, e: e, who: w, at: vertex{at: atHeld, a: -1}, settled: true}
 	var before []teller // each step's
 	var of []*link
 	for i := 0; i < len(links); i++ {
@@ -17,6 +17,16 @@ func (g *graph) path(w who, links []*link) Path {
 		if l.way == g.book.member {
 			t.pass(l.to)
 			continue
+		}
+		if !e.take(stepSteps) {
+			for _, l := range links[i:] {
+				if l.way == g.book.member {
+					t.pass(l.to)
+				} else {
+					t.arrive(l.to)
+				}
+			}
+			break
 		}
 		s := Step{Edge: g.book.ways[l.way].edge, From: t.node(), Impersonated: t.assumed, Namespace: l.ns}
 		if x := g.book.ways[l.way].presumes; x != "" {
@@ -89,6 +99,7 @@ func (g *graph) path(w who, links []*link) Path {
 		}
 		note(s.Requests)
 	}
+	p.TooLarge = e.spent()
 	return p
 }
 
@@ -101,6 +112,7 @@ type needed struct {
 // teller walks along a path as whoever makes its requests.
 type teller struct {
 	g       *graph
+	e       *effort
 	who     who
 	assumed bool   // it is impersonated
 	space   string // all rights in this namespace are held
@@ -175,12 +187,12 @@ func (t *teller) end() Node {
 func (t *teller) ask(a rbacindex.Attributes) Request {
 	a.User, a.Groups = t.who.user, t.who.groups
 	r := Request{Attributes: a}
-	if r.Grants = t.g.rbac.Authorize(&a, nil).Grants; len(r.Grants) > 0 {
+	if r.Grants = t.e.authorize(t.g.rbac, &a); len(r.Grants) > 0 {
 		return r
 	}
 	for _, s := range t.stacks {
 		for _, b := range s.roles {
-			if k := t.g.roles[b.role].key; (b.namespace == "" || b.namespace == a.Namespace) && t.g.allows(k, &a) {
+			if k := t.g.roles[b.role].key; (b.namespace == "" || b.namespace == a.Namespace) && t.g.allows(t.e, k, &a) {
 				r.Role, r.needs = &k, needed{s, b.holding}
 				return r
 			}
@@ -213,13 +225,16 @@ func (t *teller) askAny(any []ability, namespace string, names ...string) Reques
 }
 
 // allows tells whether a role's rules allow a request.
-func (h *holdings) allows(k rbacindex.Key, a *rbacindex.Attributes) bool {
+func (h *holdings) allows(e *effort, k rbacindex.Key, a *rbacindex.Attributes) bool {
 	o, ok := h.rbac.Get(k)
-	if !ok {
+	if !ok || !e.take(1) {
 		return false
 	}
 	rules := rulesOf(o)
 	for i := range rules {
+		if r := &rules[i]; !e.take(len(r.Verbs) + len(r.APIGroups) + len(r.Resources) + len(r.ResourceNames)) {
+			return false
+		}
 		if rbacindex.RuleAllows(a, &rules[i]) {
 			return true
 		}
@@ -286,7 +301,7 @@ func (t *teller) bind(s *Step, r boundRole) {
 	g := t.g
 	k := g.roles[r.role].key
 	if r.by == byChange && r.name == "" {
-		r.name = g.bindingTo(k, r.namespace)
+		r.name = g.bindingTo(t.e, k, r.namespace)
 	}
 	verb := g.book.bindCluster
 	if k.Kind == rbacindex.KindRole {
@@ -300,7 +315,7 @@ func (t *teller) bind(s *Step, r boundRole) {
 // binds tells the same of those roles that the rest of the path needs.
 func (t *teller) binds(s *Step, of *stack, needs []needed) {
 	for _, r := range of.roles {
-		if slices.Contains(needs, needed{of, r.holding}) {
+		if t.e.take(len(needs)) && slices.Contains(needs, needed{of, r.holding}) {
 			t.bind(s, r)
 			s.Namespace = r.namespace
 		}
@@ -311,13 +326,13 @@ func (t *teller) binds(s *Step, of *stack, needs []needed) {
 }
 
 // bindingTo is the first binding to a role in a scope.
-func (h *holdings) bindingTo(k rbacindex.Key, ns string) string {
+func (h *holdings) bindingTo(e *effort, k rbacindex.Key, ns string) string {
 	name := ""
 	h.rbac.ReferencingRole(k, func(b rbacindex.Key) bool {
 		if b.Namespace == ns && (name == "" || b.Name < name) {
 			name = b.Name
 		}
-		return true
+		return e.take(1)
 	})
 	return name
 }
@@ -346,6 +361,9 @@ func (t *teller) rewrites(s *Step, l *link) needed {
 	}
 	s.Requests = append(s.Requests, t.askAny([]ability{verb}, l.ns, name))
 	for _, of := range t.stacks {
+		if !t.e.take(len(of.roles)) {
+			break
+		}
 		for _, r := range of.roles {
 			if r.role == l.role && r.namespace == held.Namespace {
 				return needed{of, r.holding}

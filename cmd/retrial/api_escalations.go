@@ -45,6 +45,11 @@ type escalationsJSON struct {
 	// how many there are.
 	Reaches    []pathJSON `json:"reaches,omitempty"`
 	ReachCount int        `json:"reachCount,omitempty"`
+	// TooLarge are those, of Kubernetes itself too, of whom it is not known whether they reach a goal,
+	// because it takes too much work to follow what they, or those they can become, may do; of a
+	// subject asked about, itself, when it may reach more. TooLargeCount is how many there are.
+	TooLarge      []nodeJSON `json:"tooLarge,omitempty"`
+	TooLargeCount int        `json:"tooLargeCount,omitempty"`
 	// System counts the subjects of Kubernetes itself that were left out.
 	System int `json:"system"`
 	// AccountsKnown is false when there may be service accounts nobody told of.
@@ -64,6 +69,8 @@ type pathJSON struct {
 	// Doubted are objects it rests on that may not grant what it takes: the answer to a write of theirs
 	// was lost.
 	Doubted []string `json:"doubted,omitempty"`
+	// TooLarge: telling it takes too much work, and some of it is not told.
+	TooLarge bool `json:"tooLarge,omitempty"`
 }
 
 // nodeJSON is a User, Group, ServiceAccount, Namespace (everything in it), Bound (the one
@@ -142,6 +149,12 @@ func (a *api) escalations(ctx context.Context, q url.Values) (any, error) {
 			out.Paths = append(out.Paths, pathOf(&paths[i]))
 		}
 		out.Count, out.System = count, system
+		large, count := closure.TooLarge(nil, limit)
+		for _, n := range large {
+			out.TooLarge = append(out.TooLarge, nodeOf(n))
+		}
+		out.TooLargeCount = count
+		out.untold(len(out.Paths), out.Count, limit)
 		return out, nil
 	}
 	if err := a.escalationsOf(ctx, &out, closure, asked, at, limit); err != nil {
@@ -187,7 +200,18 @@ func (a *api) escalationsOf(ctx context.Context, out *escalationsJSON, closure *
 	for i := range reached.Others {
 		out.Reaches = append(out.Reaches, pathOf(&reached.Others[i]))
 	}
+	if reached.TooLarge {
+		out.TooLarge, out.TooLargeCount = []nodeJSON{nodeOf(reached.Subject)}, 1
+	}
+	out.untold(len(out.Reaches), out.ReachCount, limit)
 	return nil
+}
+
+// untold hints at paths that were asked for and are not told.
+func (out *escalationsJSON) untold(told, count, limit int) {
+	if told < min(count, limit) {
+		out.Hints = append(out.Hints, fmt.Sprintf("%s of %d told: telling more takes too much work", number(told, "path"), count))
+	}
 }
 
 // accounts are the service accounts of a cluster at a moment.
@@ -211,7 +235,7 @@ func (a *api) accounts(cluster string, at time.Time) (out escalation.Accounts) {
 func nodeOf(n escalation.Node) nodeJSON { return nodeJSON{string(n.Kind), n.Namespace, n.Name} }
 
 func pathOf(p *escalation.Path) pathJSON {
-	out := pathJSON{From: nodeOf(p.From), To: nodeOf(p.To), Presumptions: p.Presumptions(), Steps: []pathStepJSON{}, Holds: neededOf(p.Holds)}
+	out := pathJSON{From: nodeOf(p.From), To: nodeOf(p.To), Presumptions: p.Presumptions(), Steps: []pathStepJSON{}, Holds: neededOf(p.Holds), TooLarge: p.TooLarge}
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		step := pathStepJSON{Edge: string(s.Edge), From: nodeOf(s.From), To: nodeOf(s.To), Impersonated: s.Impersonated, Namespace: s.Namespace, Presumes: s.Presumes, Requests: neededOf(s.Requests)}
@@ -224,6 +248,9 @@ func pathOf(p *escalation.Path) pathJSON {
 		out.Doubted = append(out.Doubted, k.String())
 	}
 	out.Text = pathText(p) + perhapsText(out.Doubted)
+	if p.TooLarge {
+		out.Text += "; too large to be told in full"
+	}
 	return out
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -77,6 +78,32 @@ func TestAPIEscalations(t *testing.T) {
 		w := askFake(t, f, http.MethodGet, "escalations?"+query)
 		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: %d %s", query, w.Code, w.Body)
+		}
+	}
+}
+
+// TestEscalationsTooLarge: of whom it takes too much work to tell, the answer does not say that
+// nothing is reached.
+func TestEscalationsTooLarge(t *testing.T) {
+	objects := []string{adminRole, mastersAll, readerRole, botReads}
+	for i := range 4000 { // each lets the next be bound
+		objects = append(objects, fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"r%d"},"rules":[{"verbs":["bind"],"apiGroups":["rbac.authorization.k8s.io"],"resources":["clusterroles"],"resourceNames":["r%d"]},{"verbs":["create"],"apiGroups":["rbac.authorization.k8s.io"],"resources":["clusterrolebindings"]}]}`, i, i+1))
+	}
+	objects = append(objects, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"chain"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"r0"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"eve"}]}`)
+	f := &fakeStore{known: policyOf(t, objects...)}
+	a := decodeAnswer[escalationsJSON](t, askFake(t, f, http.MethodGet, "escalations?cluster=c"))
+	if a.TooLargeCount != 1 || len(a.TooLarge) != 1 || a.TooLarge[0].Name != "eve" {
+		t.Errorf("too large are %d: %+v", a.TooLargeCount, a.TooLarge)
+	}
+	var out strings.Builder
+	if err := printEscalations(&out, &a); err != nil || !strings.Contains(out.String(), "Too large to check: 1 subject") || !strings.Contains(out.String(), "  User eve\n") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	for subject, want := range map[string]string{"eve": "Too large to check", "ben": "It reaches neither"} {
+		a := decodeAnswer[escalationsJSON](t, askFake(t, f, http.MethodGet, "escalations?cluster=c&subject="+subject))
+		out.Reset()
+		if err := printReached(&out, &a); err != nil || len(a.Paths) > 0 || !strings.Contains(out.String(), want) || strings.Count(out.String(), "It reaches neither")+a.TooLargeCount != 1 {
+			t.Errorf("%s: %v, %d too large\n%s", subject, err, a.TooLargeCount, out.String())
 		}
 	}
 }

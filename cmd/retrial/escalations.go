@@ -114,6 +114,16 @@ func printEscalations(out io.Writer, a *escalationsJSON) error {
 	if a.System > 0 {
 		fmt.Fprintf(out, "\nLeft out: %s of Kubernetes itself; --include-system lists them\n", number(a.System, "subject"))
 	}
+	if a.TooLargeCount == 0 {
+		return nil
+	}
+	fmt.Fprintf(out, "\nToo large to check: %s, which may reach it too, or by fewer steps (ask for each by name)\n", number(a.TooLargeCount, "subject"))
+	for _, n := range a.TooLarge {
+		fmt.Fprintf(out, "  %s\n", safe.Text(n.text()))
+	}
+	if n := a.TooLargeCount - len(a.TooLarge); n > 0 {
+		fmt.Fprintf(out, "  and %d more; --limit lists more\n", n)
+	}
 	return nil
 }
 
@@ -132,7 +142,10 @@ func printReached(out io.Writer, a *escalationsJSON) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if len(a.Paths) == 0 {
+	switch {
+	case a.TooLargeCount > 0:
+		fmt.Fprintln(out, "\nToo large to check: it may reach more than is told here, or by fewer steps.")
+	case len(a.Paths) == 0:
 		fmt.Fprintln(out, "\nIt reaches neither cluster-admin nor system:masters.")
 	}
 	for i := range a.Paths {
