@@ -115,8 +115,9 @@ const manyGroups = 64
 
 // hasher hashes fields, each with its length, so that no two field lists run together.
 type hasher struct {
-	d   xxhash.Digest
-	buf [8]byte
+	d     xxhash.Digest
+	buf   [8]byte
+	notes []byte // scratch
 }
 
 func (h *hasher) text(s string) {
@@ -131,6 +132,19 @@ func (h *hasher) number(n uint64) {
 	_, _ = h.d.Write(h.buf[:])
 }
 
+// note hashes a text, marked by its kind.
+func (h *hasher) note(kind byte, s string) {
+	h.notes = appendNote(h.notes[:0], kind, s)
+	_, _ = h.d.Write(h.notes)
+}
+
+// appendNote appends a text with its kind and its length, so that no two lists run together.
+func appendNote(b []byte, kind byte, s string) []byte {
+	b = append(b, kind)
+	b = strconv.AppendInt(b, int64(len(s)), 10)
+	return append(append(b, ':'), s...)
+}
+
 // accessKey returns the key of an access.
 func accessKey(h *hasher, subject string, groups uint64, a *verdict.Attributes, name, path string) uint64 {
 	h.d.Reset()
@@ -138,45 +152,6 @@ func accessKey(h *hasher, subject string, groups uint64, a *verdict.Attributes, 
 	h.number(groups)
 	for _, s := range [...]string{a.Verb, a.APIGroup, a.Resource, a.Subresource, a.Namespace, name, path} {
 		h.text(s)
-	}
-	return h.d.Sum64()
-}
-
-// fingerprint returns the version of a row: a hash of what a correction can change. A row
-// with sign -1 takes back the row with the same key and the same version. It leaves out
-// what is random per row, so that it compresses. What a verdict says in the columns that came
-// later (more) counts when there is any of it: rows from before keep their fingerprint.
-func fingerprint(h *hasher, r *verdict.Row, grants []string, more []byte) uint64 {
-	h.d.Reset()
-	h.number(uint64(r.Size))
-	h.number(r.Revision)
-	v := r.Verdict
-	if v == nil {
-		return h.d.Sum64()
-	}
-	h.number(v.Revision)
-	h.number(uint64(v.Outcome)<<16 | uint64(v.Recorded)<<8 | uint64(v.Replayed))
-	for _, s := range [...]string{v.Class, v.Cause, v.Authorizer, v.Engine, v.Config, v.Admission.Recorded, v.Admission.Plugin, v.Admission.NamespaceLifecycle} {
-		h.text(s)
-	}
-	for _, g := range grants {
-		h.text(g)
-	}
-	for _, list := range [...][]string{v.Errors, v.Missing, v.Identity} {
-		h.number(uint64(len(list)))
-		for _, s := range list {
-			h.text(s)
-		}
-	}
-	if v.Impersonation != nil {
-		h.number(uint64(v.Impersonation.Replayed) + 1)
-	}
-	for _, m := range r.Marks {
-		h.text(m.Name)
-		h.number(storedKey(m.Key, r.Event.AuditID))
-	}
-	if len(more) > 0 {
-		_, _ = h.d.Write(more)
 	}
 	return h.d.Sum64()
 }

@@ -48,11 +48,7 @@ func (r *stored) asked(names map[string]bool) (columns []string, to []any, err e
 			want[c] = true
 		}
 	}
-	for _, t := range r.targets() {
-		if want[t.sql] {
-			columns, to = append(columns, t.sql), append(to, t.to)
-		}
-	}
+	columns, to = r.reads(func(sql string) bool { return want[sql] })
 	return columns, to, nil
 }
 

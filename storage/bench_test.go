@@ -12,6 +12,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/perevent"
+	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -70,6 +71,23 @@ func BenchmarkInsert(b *testing.B) {
 				insert(b, s, fmt.Sprint("t", i), in)
 			}
 			m.Report(b.N*size, bytes*int64(b.N))
+		})
+	}
+}
+
+// BenchmarkAppend appends rows to a block; nothing is encoded or sent.
+func BenchmarkAppend(b *testing.B) {
+	for _, size := range []int{1000, 20000} {
+		b.Run(fmt.Sprintf("rows=%d", size), func(b *testing.B) {
+			add := storage.Appender(corpus(b, size))
+			b.ReportAllocs()
+			m := perevent.Start(b)
+			for b.Loop() {
+				if err := add(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			m.Report(b.N*size, 0)
 		})
 	}
 }

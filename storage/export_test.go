@@ -2,10 +2,13 @@ package storage
 
 import (
 	"context"
+	"io"
 	"strings"
 	"testing"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // Exec runs a statement as an operator or a crash would; for tests alone.
@@ -85,3 +88,41 @@ func (s *Store) FoldBeyond(accesses, kinds, cluster, held int) {
 
 // FoldsHeld returns how many accesses the store remembers, and of how many days.
 func (s *Store) FoldsHeld() (keys, days int) { return s.folds.held, len(s.folds.days) }
+
+// Encoded returns rows as an INSERT sends them.
+func Encoded(rows []verdict.Row) ([]byte, error) {
+	p := &pendingBlock{block: newBlock(foldsOf(rows))}
+	for i := range rows {
+		if err := p.block.append(&rows[i]); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.encode(); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(p.data.reader())
+}
+
+// foldsOf has begun the days of rows with nothing counted.
+func foldsOf(rows []verdict.Row) *folds {
+	f := newFolds()
+	for i := range rows {
+		f.days[accessDay{rows[i].Cluster, day(rows[i].Event.RequestReceivedTimestamp)}] = &countedDay{keys: map[uint64]struct{}{}, subjects: map[uint64]countedOf{}}
+	}
+	return f
+}
+
+// Appender returns a function that appends rows, always the same, to a block and empties it
+// again.
+func Appender(rows []verdict.Row) func() error {
+	b := newBlock(foldsOf(rows))
+	return func() error {
+		for i := range rows {
+			if err := b.append(&rows[i]); err != nil {
+				return err
+			}
+		}
+		b.reset()
+		return nil
+	}
+}

@@ -132,7 +132,7 @@ func (s *Store) Marked(ctx context.Context, filters []verdict.MarkFilter, visit 
 			reads[name] = true
 		}
 	}
-	var r stored
+	r := newStored()
 	columns, to, err := r.asked(reads)
 	if err != nil {
 		return fmt.Errorf("read marked requests: %w", err)
@@ -149,7 +149,7 @@ func (s *Store) Marked(ctx context.Context, filters []verdict.MarkFilter, visit 
 	defer res.Close()
 	match := newMarkMatch(filters)
 	for res.Next() {
-		r = stored{} // what a row refers to is its own
+		r.reset()
 		if err := res.Scan(to...); err != nil {
 			return fmt.Errorf("read marked requests: %w", err)
 		}

@@ -2,6 +2,8 @@ package storage
 
 import (
 	"github.com/ClickHouse/ch-go/proto"
+
+	"github.com/retrial-io/retrial/ingest/event"
 )
 
 // This file has the column builders of an insert that the driver's own do not make cheap:
@@ -249,6 +251,15 @@ type listMap struct {
 	ends   proto.ColUInt64
 	keys   lowCard
 	values lowCardArray
+}
+
+// appendExtra adds a row of what authenticators added to a user.
+func (c *listMap) appendExtra(extra event.Extra) {
+	for i := range extra {
+		c.keys.Append(extra[i].Key)
+		c.values.Append(extra[i].Values)
+	}
+	c.end()
 }
 
 func (c *listMap) end() { c.ends = append(c.ends, uint64(c.keys.Rows())) }

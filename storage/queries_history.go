@@ -173,20 +173,21 @@ func (s *Store) alike(ctx context.Context, query string, p clickhouse.Parameters
 		return err
 	}
 	defer res.Close()
+	r := newStored()
 	for res.Next() {
-		var r stored
+		r.reset()
 		var byRBAC, acting, granted, certain uint8
 		var keys []string
 		var values [][]string
 		var requests, first, last int64
-		to := []any{&r.outcome, &r.class, &r.recorded, &r.replayed, &r.authorizer, &byRBAC, &r.user.name, &r.user.groups, &acting,
+		to := []any{&r.outcome, &r.v.Class, &r.recorded, &r.replayed, &r.v.Authorizer, &byRBAC, &r.user.name, &r.user.groups, &acting,
 			&r.impersonated.name, &r.impersonated.groups, &r.impersonated.uid, &keys, &values, &r.constraint, &r.imp, &granted, &certain,
-			&r.isResource, &r.attr.Verb, &r.attr.APIGroup, &r.attr.Resource, &r.attr.Subresource, &r.attr.Namespace, &r.attr.Name, &r.attr.Path,
+			&r.isResource, &r.v.Attributes.Verb, &r.v.Attributes.APIGroup, &r.v.Attributes.Resource, &r.v.Attributes.Subresource, &r.v.Attributes.Namespace, &r.v.Attributes.Name, &r.v.Attributes.Path,
 			&r.implied, &r.impliedGrants, &r.code}
 		if bodies {
 			to = append(to, &r.request, &r.stage, &r.delay, &r.content, &r.status, &r.requestObject, &r.responseObject)
 		}
-		if err := res.Scan(append(to, &r.reason, &r.impGrants, &requests, &first, &last)...); err != nil {
+		if err := res.Scan(append(to, &r.v.RecordedReason, &r.impGrants, &requests, &first, &last)...); err != nil {
 			return err
 		}
 		if len(keys) != len(values) {

@@ -15,41 +15,52 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// stored is a row of events as it is read; rowColumns names what goes where. It is the
-// counterpart of block.
+// stored is a row of events as it is read, each column to where the table of columns says. It
+// is the counterpart of block.
 type stored struct {
-	cluster, source, apiserver              string
-	ingested, koffset, received, delay      int64
-	epoch, size                             uint32
-	kpart, code                             int32
-	request, content                        string // 16 bytes each
-	sign                                    int8
-	rowRevision, policyRevision             uint64
-	shape, isResource                       uint8
-	level, auditID, stage, uri, verb        string
-	user, impersonated                      storedUser
-	constraint, userAgent                   string
-	sourceIPs                               []string
-	ref                                     event.ObjectRef
-	status, requestObject, responseObject   string
-	annotations                             map[string]string
-	unknownAt, unknownName, unknownValue    []string
-	outcome, class, cause, recorded, reason string
-	replayed, authorizer                    string
-	grants, errs, missing                   []string
-	attr                                    verdict.Attributes
-	imp, impMode                            string
-	impGrants, impMissing, identity         []string
-	admission                               verdict.Admission
-	engine, config                          string
-	hits                                    []string
-	hitKeys                                 []uint64
-	evidence, explained, implied            []string
-	credential, chain, review               string
-	impliedGrants                           [][]string
-	access                                  uint64
-	impliedAccess                           []uint64
+	table []column
+
+	cluster, source, apiserver            string
+	ingested, koffset, received, delay    int64
+	epoch, size                           uint32
+	kpart, code                           int32
+	request, content                      string // 16 bytes each
+	sign                                  int8
+	rowRevision                           uint64
+	shape, isResource                     uint8
+	level, auditID, stage, uri, verb      string
+	user, impersonated                    storedUser
+	constraint, userAgent                 string
+	sourceIPs                             []string
+	ref                                   event.ObjectRef
+	status, requestObject, responseObject string
+	annotations                           map[string]string
+	unknownAt, unknownName, unknownValue  []string
+	hits                                  []string
+	hitKeys                               []uint64
+	access                                uint64
+	impliedAccess                         []uint64
+
+	// The verdict, and what of it is not stored as it is: see build of the columns.
+	v                           verdict.Verdict
+	outcome, recorded, replayed string
+	grants                      []string
+	imp                         string
+	impCheck                    verdict.ImpersonationCheck
+	impGrants, implied          []string
+	impliedGrants               [][]string
+	chain, review               string
 }
+
+// newStored returns a row to read into.
+func newStored() *stored {
+	r := &stored{}
+	r.table = columns(&block{}, r)
+	return r
+}
+
+// reset empties the row; what it referred to is not written again.
+func (r *stored) reset() { *r = stored{table: r.table} }
 
 type storedUser struct {
 	name, uid string
@@ -57,58 +68,19 @@ type storedUser struct {
 	extra     map[string][]string
 }
 
-// target is a column (or expression) and where its value goes.
-type target struct {
-	sql string
-	to  any
-}
-
-func (r *stored) targets() []target {
-	return []target{
-		{"cluster", &r.cluster}, {"source", &r.source}, {"apiserver", &r.apiserver},
-		{"toUnixTimestamp64Micro(ingested)", &r.ingested}, {"epoch", &r.epoch}, {"kpart", &r.kpart}, {"koffset", &r.koffset},
-		{"request_key", &r.request}, {"content", &r.content}, {"size", &r.size},
-		{"sign", &r.sign}, {"row_revision", &r.rowRevision},
-		{"level", &r.level}, {"audit_id", &r.auditID}, {"stage", &r.stage}, {"request_uri", &r.uri}, {"verb", &r.verb},
-		{"user_name", &r.user.name}, {"user_uid", &r.user.uid}, {"user_groups", &r.user.groups}, {"user_extra", &r.user.extra},
-		{"impersonated_name", &r.impersonated.name}, {"impersonated_uid", &r.impersonated.uid},
-		{"impersonated_groups", &r.impersonated.groups}, {"impersonated_extra", &r.impersonated.extra},
-		{"impersonation_constraint", &r.constraint}, {"source_ips", &r.sourceIPs}, {"user_agent", &r.userAgent},
-		{"object_resource", &r.ref.Resource}, {"object_namespace", &r.ref.Namespace}, {"object_name", &r.ref.Name},
-		{"object_uid", &r.ref.UID}, {"object_api_group", &r.ref.APIGroup}, {"object_api_version", &r.ref.APIVersion},
-		{"object_resource_version", &r.ref.ResourceVersion}, {"object_subresource", &r.ref.Subresource},
-		{"code", &r.code}, {"response_status", &r.status}, {"request_object", &r.requestObject}, {"response_object", &r.responseObject},
-		{"toUnixTimestamp64Micro(request_received)", &r.received}, {"stage_delay", &r.delay}, {"annotations", &r.annotations},
-		{"unknown_at", &r.unknownAt}, {"unknown_name", &r.unknownName}, {"unknown_value", &r.unknownValue}, {"shape", &r.shape},
-		{"outcome", &r.outcome}, {"class", &r.class}, {"cause", &r.cause}, {"recorded", &r.recorded}, {"recorded_reason", &r.reason},
-		{"replayed", &r.replayed}, {"authorizer", &r.authorizer}, {"grants", &r.grants}, {"errors", &r.errs}, {"missing", &r.missing},
-		{"attr_verb", &r.attr.Verb}, {"attr_is_resource", &r.isResource}, {"attr_api_group", &r.attr.APIGroup},
-		{"attr_api_version", &r.attr.APIVersion}, {"attr_resource", &r.attr.Resource}, {"attr_subresource", &r.attr.Subresource},
-		{"attr_namespace", &r.attr.Namespace}, {"attr_name", &r.attr.Name}, {"attr_path", &r.attr.Path},
-		{"attr_label_selector", &r.attr.LabelSelector}, {"attr_field_selector", &r.attr.FieldSelector},
-		{"impersonation", &r.imp}, {"impersonation_mode", &r.impMode}, {"impersonation_grants", &r.impGrants},
-		{"impersonation_missing", &r.impMissing}, {"identity", &r.identity},
-		{"admission", &r.admission.Recorded}, {"admission_plugin", &r.admission.Plugin},
-		{"admission_namespace_lifecycle", &r.admission.NamespaceLifecycle},
-		{"policy_revision", &r.policyRevision}, {"engine_version", &r.engine}, {"config_version", &r.config},
-		{"hits", &r.hits}, {"hit_keys", &r.hitKeys},
-		{"evidence", &r.evidence}, {"explained", &r.explained}, {"credential", &r.credential}, {"chain", &r.chain},
-		{"implied", &r.implied}, {"implied_grants", &r.impliedGrants}, {"review", &r.review},
-		{"access", &r.access}, {"implied_access", &r.impliedAccess},
+// reads returns what is read of a row, or of it what want selects, and where it goes.
+func (r *stored) reads(want func(sql string) bool) (list []string, to []any) {
+	for i := range r.table {
+		if c := &r.table[i]; c.into != nil && want(c.read()) {
+			list, to = append(list, c.read()), append(to, c.into)
+		}
 	}
+	return list, to
 }
 
-// rowColumns is the SELECT list that stored.targets scans.
-func rowColumns() string {
-	var r stored
-	var list []string
-	for _, t := range r.targets() {
-		list = append(list, t.sql)
-	}
-	return strings.Join(list, ", ")
-}
+func everyColumn(string) bool { return true }
 
-// rows runs a query whose SELECT list is rowColumns and visits every row.
+// rows visits the standing rows that a condition selects.
 func (s *Store) rows(ctx context.Context, where string, p clickhouse.Parameters, visit func(verdict.Row) error) error {
 	return s.standing(ctx, "WHERE sign = 1 AND "+where, p, visit)
 }
@@ -123,19 +95,15 @@ func (s *Store) rowsBefore(ctx context.Context, condition string, p clickhouse.P
 func (s *Store) standing(ctx context.Context, where string, p clickhouse.Parameters, visit func(verdict.Row) error) error {
 	ctx, cancel := context.WithCancel(params(ctx, p))
 	defer cancel()
-	res, err := s.conn.Query(ctx, "SELECT "+rowColumns()+" FROM "+s.table("events")+" FINAL "+where)
+	r := newStored()
+	list, to := r.reads(everyColumn)
+	res, err := s.conn.Query(ctx, "SELECT "+strings.Join(list, ", ")+" FROM "+s.table("events")+" FINAL "+where)
 	if err != nil {
 		return err
 	}
 	defer res.Close()
-	var r stored
-	list := r.targets()
-	to := make([]any, len(list))
-	for i := range list {
-		to[i] = list[i].to
-	}
 	for res.Next() {
-		r = stored{} // what a row refers to is its own
+		r.reset()
 		if err := res.Scan(to...); err != nil {
 			return err
 		}
@@ -263,28 +231,20 @@ func (r *stored) verdict() (*verdict.Verdict, error) {
 	if r.outcome == "" {
 		return nil, nil
 	}
-	v := &verdict.Verdict{
-		Outcome: outcomeOf(r.outcome), Class: r.class, Cause: r.cause, Recorded: decisionOf(r.recorded), RecordedReason: r.reason,
-		Replayed: decisionOf(r.replayed), Authorizer: r.authorizer, Errors: orNil(r.errs), Missing: orNil(r.missing),
-		Attributes: r.attr, Identity: orNil(r.identity), Admission: r.admission,
-		Revision: r.policyRevision, Engine: r.engine, Config: r.config,
-	}
-	v.Attributes.ResourceRequest = r.isResource != 0
-	var err error
-	if v.Grants, err = decodeGrants(r.grants); err != nil {
-		return nil, err
-	}
-	if r.imp != "" {
-		v.Impersonation = &verdict.ImpersonationCheck{Replayed: decisionOf(r.imp), Mode: r.impMode, Missing: orNil(r.impMissing)}
-		if v.Impersonation.Grants, err = decodeGrants(r.impGrants); err != nil {
-			return nil, err
+	for i := range r.table {
+		if build := r.table[i].build; build != nil {
+			if err := build(); err != nil {
+				return nil, fmt.Errorf("event %s: %w", r.auditID, err)
+			}
 		}
 	}
-	if err := r.more(v); err != nil {
-		return nil, fmt.Errorf("event %s: %w", r.auditID, err)
+	v := r.v
+	if v.Impersonation != nil {
+		check := r.impCheck
+		v.Impersonation = &check
 	}
 	v.CompleteImpersonation(r.shape&shapeImpersonated != 0)
-	return v, nil
+	return &v, nil
 }
 
 func decodeGrants(list []string) ([]verdict.Grant, error) {

@@ -14,49 +14,81 @@ import (
 // chain, the checks behind the filter, the answer of a review. Each is a JSON text, so that
 // SQL can look into it, and the two directions stand side by side.
 
-// appendMore fills the columns of a verdict that migration 22 added, and b.more with what
-// tells versions of them apart: nothing when all of them are empty.
-func (b *block) appendMore(r *verdict.Row, v *verdict.Verdict) error {
-	b.more = b.more[:0]
-	b.evidence.Append(v.Evidence)
-	b.explained.Append(v.Explained)
-	b.credential.Append(v.Credential)
-	b.note('e', v.Evidence...)
-	b.note('x', v.Explained...)
-	if v.Credential != "" {
-		b.note('c', v.Credential)
+// chainColumn holds the chain; nothing for none.
+func chainColumn(b *block, r *stored) column {
+	x := &b.at
+	return column{
+		name: "chain", data: &b.chain, into: &r.chain, holds: "Chain",
+		append: func() {
+			x.chain = appendChain(x.chain, x.v.Chain, x.v.Grants)
+			b.chain.AppendBytes(x.chain)
+		},
+		build: func() (err error) { r.v.Chain, err = decodeChain(r.chain, r.v.Grants); return err },
+		same:  func(v, w *verdict.Verdict) bool { return slices.Equal(v.Chain, w.Chain) },
+		place: 22, hash: func(h *hasher) {
+			if len(x.chain) > 0 {
+				h.buf[0] = 's'
+				_, _ = h.d.Write(h.buf[:1])
+				_, _ = h.d.Write(x.chain)
+			}
+		},
 	}
-	b.text = appendChain(b.text[:0], v.Chain, v.Grants)
-	b.chain.AppendBytes(b.text)
-	if len(b.text) > 0 {
-		b.more = append(append(b.more, 's'), b.text...)
-	}
-	if err := b.appendImplied(r, v.Implied); err != nil {
-		return err
-	}
-	text, err := encodeReview(v.Review)
-	if err != nil {
-		return err
-	}
-	b.review.Append(text)
-	if text != "" {
-		b.note('r', text)
-	}
-	return nil
 }
 
-// note adds texts to b.more, each with its length, so that no two lists run together.
-func (b *block) note(kind byte, texts ...string) {
-	for _, s := range texts {
-		b.more = append(b.more, kind)
-		b.more = strconv.AppendInt(b.more, int64(len(s)), 10)
-		b.more = append(append(b.more, ':'), s...)
+// impliedColumn holds the checks behind the filter, with the two columns behind it.
+func impliedColumn(b *block, r *stored) column {
+	x := &b.at
+	return column{
+		name: "implied", data: &b.implied, into: &r.implied, holds: "Implied",
+		append: func() { b.appendImplied(x.row, x.v.Implied) },
+		build: func() error {
+			if len(r.implied) != len(r.impliedGrants) {
+				return fmt.Errorf("%d implied checks have grants of %d", len(r.implied), len(r.impliedGrants))
+			}
+			for i, text := range r.implied {
+				c, err := decodeImplied(text, r.impliedGrants[i])
+				if err != nil {
+					return err
+				}
+				r.v.Implied = append(r.v.Implied, c)
+			}
+			return nil
+		},
+		same:  func(v, w *verdict.Verdict) bool { return slices.EqualFunc(v.Implied, w.Implied, sameImplied) },
+		place: 23, hash: func(h *hasher) {
+			if len(x.implied) > 0 {
+				_, _ = h.d.Write(x.implied)
+			}
+		},
+	}
+}
+
+// reviewColumn holds the answer of a review; nothing for none.
+func reviewColumn(b *block, r *stored) column {
+	x := &b.at
+	return column{
+		name: "review", data: &b.review, into: &r.review, holds: "Review",
+		append: func() {
+			var err error
+			if x.review, err = encodeReview(x.v.Review); err != nil {
+				b.fail(err)
+			}
+			b.review.Append(x.review)
+		},
+		build: func() (err error) { r.v.Review, err = decodeReview(r.review); return err },
+		same:  func(v, w *verdict.Verdict) bool { return sameReview(v.Review, w.Review) },
+		place: 24, hash: func(h *hasher) {
+			if x.review != "" {
+				h.note('r', x.review)
+			}
+		},
 	}
 }
 
 // appendImplied adds the checks behind the filter. Each is an access of whom it asks about,
 // under the key it would have as a request of its own; one that cannot be asked has none.
-func (b *block) appendImplied(r *verdict.Row, checks []verdict.Implied) error {
+func (b *block) appendImplied(r *verdict.Row, checks []verdict.Implied) {
+	x := &b.at
 	for i := range checks {
 		c := &checks[i]
 		u, by := r.Event.EffectiveUser(), ""
@@ -76,25 +108,21 @@ func (b *block) appendImplied(r *verdict.Row, checks []verdict.Implied) error {
 		}
 		text, err := encodeImplied(c, as.name, as.path, by)
 		if err != nil {
-			return err
+			b.fail(err)
 		}
 		b.implied.items.Append(text)
 		b.impliedAccess.items.Append(as.key)
-		b.note('i', text)
+		x.implied = appendNote(x.implied, 'i', text)
 		for j := range c.Grants {
-			text, err := b.grant(&c.Grants[j])
-			if err != nil {
-				return err
-			}
+			text := b.grant(&c.Grants[j])
 			b.impliedGrants.lists.items.Append(text)
-			b.note('g', text)
+			x.implied = appendNote(x.implied, 'g', text)
 		}
 		b.impliedGrants.lists.end()
 	}
 	b.implied.end()
 	b.impliedAccess.end()
 	b.impliedGrants.end()
-	return nil
 }
 
 // appendChain writes a chain as the chain column holds it; nothing for none. A reason that is
@@ -265,26 +293,6 @@ func decodeReview(text string) (*verdict.ReviewCheck, error) {
 		v.Attributes = *s.Attributes
 	}
 	return v, nil
-}
-
-// more rebuilds the parts of a verdict that this file writes.
-func (r *stored) more(v *verdict.Verdict) (err error) {
-	v.Evidence, v.Explained, v.Credential = orNil(r.evidence), orNil(r.explained), r.credential
-	if v.Chain, err = decodeChain(r.chain, v.Grants); err != nil {
-		return err
-	}
-	if len(r.implied) != len(r.impliedGrants) {
-		return fmt.Errorf("%d implied checks have grants of %d", len(r.implied), len(r.impliedGrants))
-	}
-	for i, text := range r.implied {
-		c, err := decodeImplied(text, r.impliedGrants[i])
-		if err != nil {
-			return err
-		}
-		v.Implied = append(v.Implied, c)
-	}
-	v.Review, err = decodeReview(r.review)
-	return err
 }
 
 // appendText appends a JSON string. What has nothing to escape, nearly everything, is copied.

@@ -76,7 +76,7 @@ func (c correction) rows(ctx context.Context, rows []verdict.Row) (failed bool, 
 	verdicts, _ := c.l.judgeAgain(rows, c.allowed)
 	var changed []int
 	for i, v := range verdicts {
-		if v != nil && !sameVerdict(rows[i].Verdict, v) {
+		if v != nil && !c.l.r.store.SameVerdict(rows[i].Verdict, v) {
 			changed = append(changed, i)
 		}
 	}

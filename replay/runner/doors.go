@@ -72,9 +72,17 @@ type DeadLetterStore interface {
 	SaveDeadLetters(ctx context.Context, token string, letters []verdict.StoredDeadLetter) error
 }
 
+// Comparer tells what is worth a correction.
+type Comparer interface {
+	// SameVerdict tells whether two verdicts of one request say the same to whoever reads them
+	// in the store, whatever revision, engine and configuration they were reached by.
+	SameVerdict(a, b *verdict.Verdict) bool
+}
+
 // Store is everything the runner writes to.
 type Store interface {
 	EventStore
+	Comparer
 	PolicyStore
 	DeadLetterStore
 	RejudgeStore

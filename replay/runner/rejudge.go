@@ -292,7 +292,7 @@ func (s *rejudgeStep) rows(ctx context.Context, rows []verdict.Row) (failed bool
 	s.report.Failed += int64(bad)
 	var changed []int
 	for i, v := range verdicts {
-		if v != nil && !sameVerdict(rows[i].Verdict, v) {
+		if v != nil && !s.l.r.store.SameVerdict(rows[i].Verdict, v) {
 			changed = append(changed, i)
 		}
 	}

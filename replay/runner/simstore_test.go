@@ -11,6 +11,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -473,3 +474,5 @@ func (s *simStore) Rejudges(context.Context) ([]verdict.RejudgeJob, error) {
 	defer s.mu.Unlock()
 	return slices.Clone(s.jobs), nil
 }
+
+func (s *simStore) SameVerdict(a, b *verdict.Verdict) bool { return storage.SameVerdict(a, b) }

@@ -1,0 +1,201 @@
+package storage
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ClickHouse/ch-go/proto"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/verdict"
+)
+
+// column is a column of events. What a block of an INSERT has, what is read of a row, which
+// verdicts say the same, the version of a row and docs/schema.md follow from the table of
+// them: [columns].
+type column struct {
+	name string
+	// sql is what the column is read by; "" stands for its name.
+	sql string
+	// data has the values of a block, in the order of its rows.
+	data proto.ColInput
+	// append adds the value of the block's row at hand. It is nil where another column's does,
+	// or the block when all others have theirs.
+	append func()
+	// into is where a value that is read goes; nil where none is, as it follows from others.
+	into any
+	// build makes of values that were read the part of the verdict they stand for; nil where
+	// into is that part.
+	build func() error
+
+	// holds names the field of a Verdict the column has, as a path from there, "" for none.
+	holds string
+	// same tells whether two verdicts agree in the column.
+	same func(a, b *verdict.Verdict) bool
+	// hash adds the value of the row at hand to the row's version, as the place-th of those that
+	// do. Places are for ever, and so is what is added at each: a row is taken back by the
+	// version it was stored with. New columns come last, and add nothing where they are empty.
+	hash  func(h *hasher)
+	place int
+	// with is the column whose hash covers this one too.
+	with string
+	// uncompared and unhashed say why the column has neither same nor hash.
+	uncompared, unhashed string
+}
+
+// placesOfRow is how many places of the version are of the row itself. Rows without a verdict
+// have no others.
+const placesOfRow = 2
+
+// columns is the table of the columns of events, in the order of an INSERT, which append from
+// b and scan into r.
+func columns(b *block, r *stored) []column {
+	return slices.Concat(placeColumns(b, r), eventColumns(b, r), verdictColumns(b, r), countedColumns(b, r), moreColumns(b, r))
+}
+
+// read is what the column is read by.
+func (c *column) read() string { return cmp.Or(c.sql, c.name) }
+
+// hashes are the hashes of a table in the order of their places.
+func hashes(table []column) []func(*hasher) {
+	out := make([]func(*hasher), 0, len(table))
+	for place := 1; ; place++ {
+		i := slices.IndexFunc(table, func(c column) bool { return c.place == place })
+		if i < 0 {
+			return out
+		}
+		out = append(out, table[i].hash)
+	}
+}
+
+// at is the row at hand of a block: the event and verdict of an INSERT's row, what is not there
+// replaced by something empty.
+type at struct {
+	row    *verdict.Row
+	e      *event.Event
+	v      *verdict.Verdict
+	as     *event.User // whom the request was made as, when that is another
+	ref    *event.ObjectRef
+	status *event.Status
+	judged bool // there is a verdict
+
+	auditText string  // of an audit ID that is no UUID
+	access    counted // what the request counts for
+	groups    uint64  // key of its group set
+	grants    []string
+	chain     []byte
+	implied   []byte // texts of the checks behind it, each with its length
+	review    string
+	err       error
+
+	noUser    event.User
+	noRef     event.ObjectRef
+	noStatus  event.Status
+	noVerdict verdict.Verdict
+}
+
+// set makes a row the one at hand.
+func (x *at) set(r *verdict.Row) {
+	x.row, x.e, x.v, x.judged = r, r.Event, r.Verdict, r.Verdict != nil
+	if x.as = r.Event.ImpersonatedUser; x.as == nil {
+		x.as = &x.noUser
+	}
+	if x.ref = r.Event.ObjectRef; x.ref == nil {
+		x.ref = &x.noRef
+	}
+	if x.status = r.Event.ResponseStatus; x.status == nil {
+		x.status = &x.noStatus
+	}
+	if x.v == nil {
+		x.v = &x.noVerdict
+	}
+	x.access, x.groups, x.err = counted{}, 0, nil
+	x.grants, x.chain, x.implied = x.grants[:0], x.chain[:0], x.implied[:0]
+}
+
+// release lets go of the row, whose strings may be parts of something large.
+func (x *at) release() {
+	clear(x.grants)
+	*x = at{grants: x.grants[:0], chain: x.chain[:0], implied: x.implied[:0]}
+}
+
+// plain is a column of place or event: a verdict says nothing of it.
+func plain(name string, data proto.ColInput, into any, add func()) column {
+	return column{name: name, data: data, into: into, append: add}
+}
+
+// word is a column of a text of the verdict that repeats from row to row.
+func word(b *block, name string, data *lowCard, into *string, holds string, place int, get func(*verdict.Verdict) string) column {
+	return oneText(b, name, data, into, holds, place, get, func() { data.Append(get(b.at.v)) })
+}
+
+// free is a column of a text of the verdict that does not repeat.
+func free(b *block, name string, data *textColumn, into *string, holds string, place int, get func(*verdict.Verdict) string) column {
+	return oneText(b, name, data, into, holds, place, get, func() { data.Append(get(b.at.v)) })
+}
+
+func oneText(b *block, name string, data proto.ColInput, into *string, holds string, place int, get func(*verdict.Verdict) string, add func()) column {
+	return column{
+		name: name, data: data, into: into, holds: holds, place: place, append: add,
+		same: func(v, w *verdict.Verdict) bool { return get(v) == get(w) },
+		hash: func(h *hasher) { h.text(get(b.at.v)) },
+	}
+}
+
+// words is a column of texts of the verdict that repeat from row to row.
+func words(b *block, name string, data *lowCardArray, into *[]string, holds string, place int, get func(*verdict.Verdict) []string) column {
+	return manyTexts(b, name, data, into, holds, place, get, func() { data.Append(get(b.at.v)) })
+}
+
+func manyTexts(b *block, name string, data proto.ColInput, into *[]string, holds string, place int, get func(*verdict.Verdict) []string, add func()) column {
+	return column{
+		name: name, data: data, into: into, holds: holds, place: place, append: add,
+		build: func() error {
+			*into = orNil(*into)
+			return nil
+		},
+		same: func(v, w *verdict.Verdict) bool { return slices.Equal(get(v), get(w)) },
+		hash: func(h *hasher) {
+			list := get(b.at.v)
+			h.number(uint64(len(list)))
+			for _, s := range list {
+				h.text(s)
+			}
+		},
+	}
+}
+
+// apart returns a column that neither tells verdicts apart nor versions, and why.
+func (c column) apart(why string) column {
+	c.same, c.hash, c.place, c.uncompared, c.unhashed = nil, nil, 0, why, why
+	return c
+}
+
+// uncomparedFor returns a column that does not tell verdicts apart, and why.
+func (c column) uncomparedFor(why string) column {
+	c.same, c.uncompared = nil, why
+	return c
+}
+
+// unhashedFor returns a column that does not tell versions apart, and why.
+func (c column) unhashedFor(why string) column {
+	c.hash, c.place, c.unhashed = nil, 0, why
+	return c
+}
+
+// hashedWith returns a column that another's hash covers.
+func (c column) hashedWith(name string) column {
+	c.hash, c.place, c.with = nil, 0, name
+	return c
+}
+
+// noted returns a column whose hash is of its texts, each marked and with its length, and of
+// nothing where there is none.
+func (c column) noted(kind byte, texts func() []string) column {
+	c.hash = func(h *hasher) {
+		for _, s := range texts() {
+			h.note(kind, s)
+		}
+	}
+	return c
+}
