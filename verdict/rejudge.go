@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"time"
 )
@@ -162,3 +163,6 @@ func (j *RejudgeJob) Report() (sum RejudgeReport) {
 	sum.Sort()
 	return sum
 }
+
+// ErrRejudging means that a cluster has a job of another kind under way.
+var ErrRejudging = errors.New("the cluster's requests are being judged again already")

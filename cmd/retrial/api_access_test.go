@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay/state"
 )
 
@@ -54,12 +55,12 @@ func accessState(t *testing.T) *state.State {
 }
 
 // who writes an answer's subjects in one line each.
-func who(a whoCanJSON) string {
+func who(a query.WhoCanAnswer) string {
 	var b strings.Builder
 	for _, s := range a.Subjects {
 		b.WriteString(s.Kind + " " + s.Namespace + "/" + s.Name + " " + s.Scope)
 		for _, g := range s.Grants {
-			if g.Kind == kindSuperuser {
+			if g.Kind == query.KindSuperuser {
 				b.WriteString(" superuser " + g.Subject)
 				continue
 			}
@@ -114,7 +115,7 @@ func TestAPIWhoCan(t *testing.T) {
 			want: "Group /system:masters cluster superuser Group/system:masters\n", missing: "all RoleBindings,all ClusterRoleBindings", hint: "no rule names"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := decodeAnswer[whoCanJSON](t, askFake(t, f, http.MethodGet, "who-can?cluster=c&"+c.query))
+			a := decodeAnswer[query.WhoCanAnswer](t, askFake(t, f, http.MethodGet, "who-can?cluster=c&"+c.query))
 			if got := who(a); got != c.want {
 				t.Errorf("got\n%swant\n%s", got, c.want)
 			}
@@ -138,13 +139,13 @@ func TestAPIWhoCan(t *testing.T) {
 		}
 	}
 	t.Run("of one namespace by its name", func(t *testing.T) {
-		a := decodeAnswer[whoCanJSON](t, askFake(t, f, http.MethodGet, "who-can?cluster=c&verb=get&resource=namespaces&name=shop"))
+		a := decodeAnswer[query.WhoCanAnswer](t, askFake(t, f, http.MethodGet, "who-can?cluster=c&verb=get&resource=namespaces&name=shop"))
 		if a.Namespace != "shop" {
 			t.Errorf("namespace %q: the apiserver looks at the RoleBindings there", a.Namespace)
 		}
 	})
 	t.Run("which moment", func(t *testing.T) {
-		a := decodeAnswer[whoCanJSON](t, askFake(t, f, http.MethodGet, "who-can?cluster=c&verb=get&resource=pods"))
+		a := decodeAnswer[query.WhoCanAnswer](t, askFake(t, f, http.MethodGet, "who-can?cluster=c&verb=get&resource=pods"))
 		if a.At == nil || !a.At.Equal(time.Date(2026, 11, 20, 11, 40, 0, 0, time.UTC)) {
 			t.Errorf("at %v, want when the newest change was done", a.At)
 		}
@@ -152,7 +153,7 @@ func TestAPIWhoCan(t *testing.T) {
 }
 
 // may writes the rules of an answer.
-func may(a canJSON) string {
+func may(a query.CanAnswer) string {
 	var b strings.Builder
 	for _, s := range a.Scopes {
 		b.WriteString("in " + s.Namespace + "\n")
@@ -205,7 +206,7 @@ func TestAPICan(t *testing.T) {
 		{name: "before anything is known", query: "subject=ann&at=2026-11-20T09:00:00Z", groups: "devs,system:authenticated", from: "requests", missing: "all RoleBindings,all ClusterRoleBindings"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := decodeAnswer[canJSON](t, askFake(t, f, http.MethodGet, "can?cluster=c&"+c.query))
+			a := decodeAnswer[query.CanAnswer](t, askFake(t, f, http.MethodGet, "can?cluster=c&"+c.query))
 			if got := may(a); got != c.want {
 				t.Errorf("got\n%swant\n%s", got, c.want)
 			}
@@ -253,7 +254,7 @@ func TestAPICanRequest(t *testing.T) {
 			roles: "ClusterRole/reader ClusterRole/cluster-admin", bindings: "RoleBinding/shop/bot-reads ClusterRoleBinding/ann-reads ClusterRoleBinding/cluster-admin", rule: "[list] [secrets] []"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := decodeAnswer[canJSON](t, askFake(t, f, http.MethodGet, "can?cluster=c&"+c.query))
+			a := decodeAnswer[query.CanAnswer](t, askFake(t, f, http.MethodGet, "can?cluster=c&"+c.query))
 			d := a.Request
 			if d == nil || d.Allowed != c.allowed || len(a.Scopes) != 0 || strings.Join(a.Missing, " ") != c.missing || (d.Nearest == nil) != (c.allowed == "yes") {
 				t.Fatalf("got %+v, missing %q", d, a.Missing)
@@ -297,8 +298,8 @@ func TestAPICanBind(t *testing.T) {
 		{"a role of a namespace", "subject=system:serviceaccount:shop:bot&namespace=shop&name=deployer&verb=bind&resource=roles.rbac.authorization.k8s.io&at=2026-11-20T11:00:00Z", "yes", "yes: it holds every rule of the role"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := decodeAnswer[canJSON](t, askFake(t, f, http.MethodGet, "can?cluster=c&"+c.query)).Request
-			if d == nil || d.Bind == nil || d.Bind.Allowed != c.allowed || d.Bind.text() != c.text || d.yes() != (c.allowed == "yes") {
+			d := decodeAnswer[query.CanAnswer](t, askFake(t, f, http.MethodGet, "can?cluster=c&"+c.query)).Request
+			if d == nil || d.Bind == nil || d.Bind.Allowed != c.allowed || d.Bind.Text() != c.text || d.Yes() != (c.allowed == "yes") {
 				t.Fatalf("got %+v, %+v", d, d.Bind)
 			}
 			if lacks := len(d.Bind.RulesMissing) > 0; lacks != strings.Contains(c.text, "neither") {
@@ -306,7 +307,7 @@ func TestAPICanBind(t *testing.T) {
 			}
 		})
 	}
-	if d := decodeAnswer[canJSON](t, askFake(t, f, http.MethodGet, "can?cluster=c&subject=ann&verb=bind&resource=pods&name=x")).Request; d.Bind != nil {
+	if d := decodeAnswer[query.CanAnswer](t, askFake(t, f, http.MethodGet, "can?cluster=c&subject=ann&verb=bind&resource=pods&name=x")).Request; d.Bind != nil {
 		t.Errorf("pods are no roles: %+v", d.Bind)
 	}
 }
@@ -350,8 +351,8 @@ func TestAPIAccessRefuses(t *testing.T) {
 	}
 	t.Run("a store that fails", func(t *testing.T) {
 		f := &failingGroups{fakeStore{known: known}}
-		a := api{store: f, replay: f.replay()}
-		if _, err := a.can(t.Context(), url.Values{"cluster": {"c"}, "subject": {"ann"}}); !errors.Is(err, errNoGroups) {
+		a := query.Service{Store: f, Replay: f.replay()}
+		if _, err := a.Can(t.Context(), url.Values{"cluster": {"c"}, "subject": {"ann"}}); !errors.Is(err, errNoGroups) {
 			t.Errorf("error %v", err)
 		}
 	})

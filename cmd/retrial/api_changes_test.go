@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -40,14 +41,14 @@ func changingState(t *testing.T) (*state.State, []verdict.Row) {
 }
 
 // changesText writes an answer down, a line a rule and a write.
-func changesText(a changesJSON) string {
+func changesText(a query.ChangesAnswer) string {
 	var b strings.Builder
 	for _, s := range a.Subjects {
 		for _, scope := range s.Scopes {
 			head := s.Kind + " " + s.Namespace + "/" + s.Name + " " + scope.Namespace
-			for sign, rules := range map[string][]changedRuleJSON{"+": scope.Gained, "-": scope.Lost} {
+			for sign, rules := range map[string][]query.ChangedRule{"+": scope.Gained, "-": scope.Lost} {
 				for _, r := range rules {
-					b.WriteString(head + sign + list(r.Verbs) + ruleWords(&r.plainRuleJSON))
+					b.WriteString(head + sign + list(r.Verbs) + ruleWords(&r.Rule))
 					for _, e := range r.Except {
 						b.WriteString(" except " + list(e.Verbs) + ruleWords(&e))
 					}
@@ -85,7 +86,7 @@ func TestAPIChanges(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := &fakeStore{}
 			f.known, f.rows = changingState(t)
-			got := decodeAnswer[changesJSON](t, askFake(t, f, http.MethodGet, "changes?cluster=c&"+c.query))
+			got := decodeAnswer[query.ChangesAnswer](t, askFake(t, f, http.MethodGet, "changes?cluster=c&"+c.query))
 			a, b := strings.Split(changesText(got), "\n"), strings.Split(c.want, "\n")
 			if len(a) != len(b) {
 				t.Fatalf("got\n%s\nwant\n%s", changesText(got), c.want)
@@ -111,7 +112,7 @@ func TestAPIChanges(t *testing.T) {
 func TestAPIChangesOfWhatIsNotKnown(t *testing.T) {
 	f := &fakeStore{}
 	f.known, f.rows = changingState(t)
-	got := decodeAnswer[changesJSON](t, askFake(t, f, http.MethodGet, "changes?cluster=c&from=2026-11-20T09:30:00Z&to=2026-11-20T11:45:00Z"))
+	got := decodeAnswer[query.ChangesAnswer](t, askFake(t, f, http.MethodGet, "changes?cluster=c&from=2026-11-20T09:30:00Z&to=2026-11-20T11:45:00Z"))
 	if got.Known || len(got.MissingBefore) == 0 || strings.Join(got.MissingAfter, ",") != "ClusterRoleBinding/ann-reads" {
 		t.Errorf("known %t, missing before %v, after %v", got.Known, got.MissingBefore, got.MissingAfter)
 	}

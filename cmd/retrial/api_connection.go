@@ -14,9 +14,11 @@ import (
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/ingest/webhook"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/phrase"
+	"github.com/retrial-io/retrial/query"
 	apiserver "github.com/retrial-io/retrial/replay/config"
-	"github.com/retrial-io/retrial/replay/runner"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // doctorQueries is what the questions about the installation itself ask the store.
@@ -30,7 +32,7 @@ type doctorQueries interface {
 
 // doctorAPI answers how far the connection of a cluster is, and how the installation does.
 type doctorAPI struct {
-	*api
+	*query.Service
 	store doctorStore
 	site  site
 }
@@ -38,13 +40,13 @@ type doctorAPI struct {
 // doctorStore is what doctorAPI asks the store.
 type doctorStore interface {
 	doctorQueries
-	queries
+	query.Store
 }
 
-func (a *doctorAPI) routes() []route {
-	return []route{
-		{"connection", []string{"cluster"}, costQuery, a.connection},
-		{"doctor", []string{"cluster"}, costQuery, a.doctor},
+func (a *doctorAPI) routes() []query.Question {
+	return []query.Question{
+		{Path: "connection", Parameters: []string{"cluster"}, Cost: query.CostQuery, Answer: a.connection},
+		{Path: "doctor", Parameters: []string{"cluster"}, Cost: query.CostQuery, Answer: a.doctor},
 	}
 }
 
@@ -163,7 +165,7 @@ type connectionFacts struct {
 	refusals   []webhook.Refusal
 
 	stored  storage.Cluster // zero: no event
-	lag     runner.Lag
+	lag     verdict.Backlog
 	state   stateFacts
 	watched bool
 	shares  []storage.Share // of the newest hour there are events of
@@ -179,7 +181,7 @@ type stateFacts struct {
 func (a *doctorAPI) connection(ctx context.Context, q url.Values) (any, error) {
 	cluster := q.Get("cluster")
 	if cluster == "" {
-		return nil, bad("cluster is missing")
+		return nil, query.Bad("cluster is missing")
 	}
 	clusters, err := a.store.Clusters(ctx)
 	if err != nil {
@@ -204,7 +206,7 @@ const coverageRange = time.Hour
 
 func (a *doctorAPI) connectionFacts(ctx context.Context, cluster string, stored []storage.Cluster) (connectionFacts, error) {
 	s := a.site
-	f := connectionFacts{cluster: cluster, now: s.time(), site: s, lag: a.replay.Lag(), receiver: s.receiver()}
+	f := connectionFacts{cluster: cluster, now: s.time(), site: s, lag: a.Replay.Lag(), receiver: s.receiver()}
 	f.entry, f.registered = s.entry(cluster)
 	f.watched = slices.ContainsFunc(s.cfg.Watch.Clusters, func(entry string) bool {
 		name, _, err := config.WatchedCluster(entry)
@@ -218,7 +220,7 @@ func (a *doctorAPI) connectionFacts(ctx context.Context, cluster string, stored 
 	}
 	f.refusals = s.contacts.Refusals(cluster)
 	f.state.unknownKinds = rbacKinds
-	if st, ok := a.replay.State(cluster); ok {
+	if st, ok := a.Replay.State(cluster); ok {
 		f.state = stateFacts{}
 		view := st.RBAC(f.now)
 		roles, clusterRoles, bindings, clusterBindings := view.RBAC.Len()
@@ -286,7 +288,7 @@ func (s site) entry(cluster string) (identity.Cluster, error) {
 
 // connectCommand is the command that connects the cluster.
 func (f *connectionFacts) connectCommand() string {
-	return "retrial connect " + shellWord(f.cluster) + f.site.dataDir()
+	return "retrial connect " + phrase.ShellWord(f.cluster) + f.site.dataDir()
 }
 
 // dataDir is the flag that names the data directory, when it is not the default.
@@ -294,7 +296,7 @@ func (s site) dataDir() string {
 	if s.cfg.DataDir == "" || s.cfg.DataDir == config.Default().DataDir {
 		return ""
 	}
-	return " --data-dir " + shellWord(s.cfg.DataDir)
+	return " --data-dir " + phrase.ShellWord(s.cfg.DataDir)
 }
 
 // serveCommand is how the receiver is started so that apiservers elsewhere reach it.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/storage"
 	chdb "github.com/retrial-io/retrial/storage/embedded"
 )
@@ -157,7 +158,7 @@ func (s site) keyCheck(c *checks) {
 	case err != nil:
 		c.add(id, checkFail, "", "The redaction key cannot be read: %v.", err)
 	case info.Mode().Perm()&0o007 != 0: // a group may read it: that is how a mounted Secret arrives
-		c.add(id, checkFail, "chmod 600 "+shellWord(s.cfg.KeyFile), "Everyone on this machine may use the redaction key %s (mode %04o).", s.cfg.KeyFile, info.Mode().Perm())
+		c.add(id, checkFail, "chmod 600 "+phrase.ShellWord(s.cfg.KeyFile), "Everyone on this machine may use the redaction key %s (mode %04o).", s.cfg.KeyFile, info.Mode().Perm())
 	default:
 		c.add(id, checkOK, "", "The redaction key %s is outside of the data directory. Is it backed up?", s.cfg.KeyFile)
 	}
@@ -229,16 +230,16 @@ func (a *doctorAPI) lagChecks(c *checks) {
 	if !a.site.serving {
 		return
 	}
-	lag := a.replay.Lag()
+	lag := a.Replay.Lag()
 	if lag.Events > wideLag {
-		c.add("lag", checkWarn, "Look at the server's log, and at retrial_runner metrics for what takes the time.", "%s accepted and not stored yet.", count(lag.Events, "event"))
+		c.add("lag", checkWarn, "Look at the server's log, and at retrial_runner metrics for what takes the time.", "%s accepted and not stored yet.", phrase.Count(lag.Events, "event"))
 	} else {
-		c.add("lag", checkOK, "", "%s accepted and not stored yet.", count(lag.Events, "event"))
+		c.add("lag", checkOK, "", "%s accepted and not stored yet.", phrase.Count(lag.Events, "event"))
 	}
 	if lag.Policy > widePolicyLag {
-		c.add("policy-lag", checkWarn, "Events wait for the policy before them: look at the server's log.", "%s not applied yet.", count(lag.Policy, "policy change"))
+		c.add("policy-lag", checkWarn, "Events wait for the policy before them: look at the server's log.", "%s not applied yet.", phrase.Count(lag.Policy, "policy change"))
 	} else {
-		c.add("policy-lag", checkOK, "", "%s not applied yet.", count(lag.Policy, "policy change"))
+		c.add("policy-lag", checkOK, "", "%s not applied yet.", phrase.Count(lag.Policy, "policy change"))
 	}
 }
 
@@ -284,7 +285,7 @@ func (a *doctorAPI) letterCheck(ctx context.Context, c *checks) error {
 	var what []string
 	for i, l := range letters {
 		if total += l.Count; i < 5 {
-			what = append(what, fmt.Sprintf("%s %s of %s", thousands(l.Count), l.Reason, l.Cluster))
+			what = append(what, fmt.Sprintf("%s %s of %s", phrase.Thousands(l.Count), l.Reason, l.Cluster))
 		}
 	}
 	if total == 0 {
@@ -292,7 +293,7 @@ func (a *doctorAPI) letterCheck(ctx context.Context, c *checks) error {
 		return nil
 	}
 	c.add("dead-letters", checkWarn, "They are in the table dead_letters, with reason, digest and beginning. Bodies that were too large: see --webhook-max-body-bytes.",
-		"%s in the last day: %s.", count(total, "dead letter"), strings.Join(what, ", "))
+		"%s in the last day: %s.", phrase.Count(total, "dead letter"), strings.Join(what, ", "))
 	return nil
 }
 

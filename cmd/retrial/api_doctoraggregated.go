@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/replay/authn"
 )
 
@@ -26,7 +27,7 @@ func (a *doctorAPI) aggregatedCheck(ctx context.Context, c *checks, cluster stri
 	for _, d := range found {
 		c.add(id, checkWarn, "See who it was: retrial why "+d.AuditID+". Only the kube-apiserver should reach the server; or the audit policy of the kube-apiserver leaves these requests out.",
 			"%s at %s came past the kube-apiserver in the last day, by %s; the first by %s to %s.",
-			number(int(d.Requests), "request"), d.APIServer, number(int(d.Users), "user"), shorten(d.User), shorten(d.URI))
+			phrase.Number(int(d.Requests), "request"), d.APIServer, phrase.Number(int(d.Users), "user"), phrase.Shorten(d.User), phrase.Shorten(d.URI))
 	}
 	if len(found) == 0 {
 		c.add(id, checkOK, "", "What reached %s in the last day came through the kube-apiserver.", strings.Join(servers, ", "))

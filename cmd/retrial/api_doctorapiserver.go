@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/replay"
 	apiserver "github.com/retrial-io/retrial/replay/config"
 )
@@ -47,7 +48,7 @@ func (s site) apiserverCheck(c *checks, cluster string) {
 		more = fmt.Sprintf(", and %d more", len(missing)-mostUnknown)
 		missing = missing[:mostUnknown]
 	}
-	c.add(id, checkWarn, "retrial config check "+shellWord(s.apiserverFolder(cluster)), "%s; missing of it: %s%s. What depends on that is judged as unknown.", text, strings.Join(missing, "; "), more)
+	c.add(id, checkWarn, "retrial config check "+phrase.ShellWord(s.apiserverFolder(cluster)), "%s; missing of it: %s%s. What depends on that is judged as unknown.", text, strings.Join(missing, "; "), more)
 }
 
 // apiserverFolder is where the configuration of a cluster's apiserver lies.
@@ -63,7 +64,7 @@ func (s site) apiserverFolder(cluster string) string {
 // cacheLagCheck tells how late the apiservers of a cluster decide, where that was learnt.
 func (a *doctorAPI) cacheLagCheck(c *checks, cluster string) {
 	const id = "cache-lag"
-	learnt, ok := a.replay.(interface{ Lags() []replay.Lag })
+	learnt, ok := a.Replay.(interface{ Lags() []replay.Lag })
 	if !ok {
 		return
 	}
@@ -77,10 +78,10 @@ func (a *doctorAPI) cacheLagCheck(c *checks, cluster string) {
 			who = "Its apiserver " + l.Server
 		}
 		if l.Learnt <= assumed {
-			c.add(id, checkOK, "", "%s decides by a policy up to %s old, as %s show; %s are allowed for.", who, l.Learnt, number(int(l.Requests), "request"), assumed)
+			c.add(id, checkOK, "", "%s decides by a policy up to %s old, as %s show; %s are allowed for.", who, l.Learnt, phrase.Number(int(l.Requests), "request"), assumed)
 			continue
 		}
 		c.add(id, checkWarn, "retrial serve --replay-lag "+l.Learnt.String()+", then retrial rejudge --since TIME",
-			"%s decides by a policy up to %s old, as %s show; %s are allowed for: requests right after a change may drift.", who, l.Learnt, number(int(l.Requests), "request"), assumed)
+			"%s decides by a policy up to %s old, as %s show; %s are allowed for: requests right after a change may drift.", who, l.Learnt, phrase.Number(int(l.Requests), "request"), assumed)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/retrial-io/retrial/analysis/completeness"
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/storage"
 )
 
@@ -130,24 +131,24 @@ func policyChecks(c *checks, t storage.LogTraits, watched bool) {
 	warn := func(todo, format string, args ...any) { c.add(id, checkWarn, todo, format, args...) }
 	if t.PolicyBlind > 0 && !watched {
 		warn("Log writes to rbac.authorization.k8s.io at level RequestResponse, then import a fresh state. "+shipped,
-			"%s of %s to roles and bindings were recorded without what they wrote.", thousands(t.PolicyBlind), count(t.PolicyWrites, "write"))
+			"%s of %s to roles and bindings were recorded without what they wrote.", phrase.Thousands(t.PolicyBlind), phrase.Count(t.PolicyWrites, "write"))
 	}
 	if t.Received > 0 {
-		warn("Omit the stage RequestReceived. "+shipped, "%s of the stage RequestReceived say nothing that is judged.", count(t.Received, "event"))
+		warn("Omit the stage RequestReceived. "+shipped, "%s of the stage RequestReceived say nothing that is judged.", phrase.Count(t.Received, "event"))
 	}
 	if t.SecretBodies > 0 {
 		warn("Log Secrets, tokens and token reviews at level Metadata. "+shipped,
-			"%s about Secrets or tokens came with bodies. They are redacted here, not in other places the log goes to.", count(t.SecretBodies, "request"))
+			"%s about Secrets or tokens came with bodies. They are redacted here, not in other places the log goes to.", phrase.Count(t.SecretBodies, "request"))
 	}
 	if t.Truncated > 0 {
 		warn("Take --audit-webhook-truncate-enabled away, or raise --audit-webhook-truncate-max-event-size.",
-			"The apiserver cut the bodies off %s.", count(t.Truncated, "event"))
+			"The apiserver cut the bodies off %s.", phrase.Count(t.Truncated, "event"))
 	}
 	if t.Events >= manyEvents && t.Complete == 0 {
-		c.add(id, checkFail, "Omit no stage but RequestReceived.", "None of %s is of the stage ResponseComplete.", count(t.Events, "event"))
+		c.add(id, checkFail, "Omit no stage but RequestReceived.", "None of %s is of the stage ResponseComplete.", phrase.Count(t.Events, "event"))
 	}
 	if t.Events >= manyEvents && t.Reads == 0 {
-		warn("Log reads at level Metadata, or suggestions take away what is only read with. "+shipped, "None of %s is a read.", count(t.Events, "event"))
+		warn("Log reads at level Metadata, or suggestions take away what is only read with. "+shipped, "None of %s is a read.", phrase.Count(t.Events, "event"))
 	}
 	if len(*c) == before {
 		c.add(id, checkOK, "", "Nothing is missing in the events of the newest day.")
@@ -290,7 +291,7 @@ func (a *doctorAPI) completenessCheck(ctx context.Context, c *checks, f *connect
 	case measured == 0:
 		c.add(id, checkWarn, step.Todo, "%s", step.Text)
 	default:
-		text := fmt.Sprintf("Of %s of the last hour none is known to be missing, by the metrics of %s.", count(sent, "event"), count(int64(measured), "apiserver"))
+		text := fmt.Sprintf("Of %s of the last hour none is known to be missing, by the metrics of %s.", phrase.Count(sent, "event"), phrase.Count(int64(measured), "apiserver"))
 		for _, p := range r.Problems {
 			if p.Kind == completeness.KindMissing { // dropped, and here all the same
 				text += " " + p.Text

@@ -3,7 +3,9 @@ package main
 import (
 	"strings"
 
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/authz"
 )
@@ -13,30 +15,30 @@ const mostObjects = 3
 
 // stateImport lists a cluster's state and imports it.
 func stateImport(cluster string) string {
-	return stateListing + " && retrial import --cluster " + shellWord(cluster) + " --state state.json"
+	return query.StateListing + " && retrial import --cluster " + phrase.ShellWord(cluster) + " --state state.json"
 }
 
 // unknownCheck names the roles and bindings of a cluster whose content is not known: while one of
 // them is, drift of whoever it could concern is not seen.
 func (a *doctorAPI) unknownCheck(c *checks, cluster string) {
 	const id = "policy-known"
-	s, ok := a.replay.State(cluster)
+	s, ok := a.Replay.State(cluster)
 	if !ok {
 		return
 	}
-	view := s.RBAC(latest)
+	view := s.RBAC(query.Latest)
 	anybody, role := view.Blind()
 	named := func(keys []rbacindex.Key) string {
 		var texts []string
 		for _, k := range keys[:min(len(keys), mostObjects)] {
 			text := authz.UnknownName(k)
-			if why := s.Reason(k, latest); why != "" {
+			if why := s.Reason(k, query.Latest); why != "" {
 				text += " (" + why + ")"
 			}
 			texts = append(texts, safe.Text(text))
 		}
 		if more := len(keys) - mostObjects; more > 0 {
-			texts = append(texts, "and "+count(int64(more), "other"))
+			texts = append(texts, "and "+phrase.Count(int64(more), "other"))
 		}
 		return strings.Join(texts, "; ")
 	}

@@ -14,7 +14,7 @@ import (
 // own requests, and whether that is what their configuration says.
 func (a *doctorAPI) versionCheck(c *checks, cluster string) {
 	const id = "version"
-	s, ok := a.replay.State(cluster)
+	s, ok := a.Replay.State(cluster)
 	if !ok {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay/state"
 )
 
@@ -52,7 +53,7 @@ func TestAPIEscalations(t *testing.T) {
 		{name: "a group", query: after + "&subject=group:devs", reaches: "ServiceAccount/robot ServiceAccount/bot"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := decodeAnswer[escalationsJSON](t, askFake(t, f, http.MethodGet, "escalations?cluster=c"+c.query))
+			a := decodeAnswer[query.EscalationsAnswer](t, askFake(t, f, http.MethodGet, "escalations?cluster=c"+c.query))
 			var paths, reaches []string
 			for _, p := range a.Paths {
 				paths = append(paths, p.Text)
@@ -68,7 +69,7 @@ func TestAPIEscalations(t *testing.T) {
 			}
 		})
 	}
-	a := decodeAnswer[escalationsJSON](t, askFake(t, f, http.MethodGet, "escalations?cluster=c&subject=ann"+before))
+	a := decodeAnswer[query.EscalationsAnswer](t, askFake(t, f, http.MethodGet, "escalations?cluster=c&subject=ann"+before))
 	step := a.Paths[0].Steps[0]
 	if step.Edge != "pod-create" || step.Namespace != "shop" || len(step.Requests) != 1 || step.Requests[0].Verb != "create" || step.Requests[0].Resource != "pods" ||
 		len(step.Requests[0].Grants) != 1 || step.Requests[0].Grants[0].Subject != "Group/devs" || len(a.Paths[0].Holds) != 1 {
@@ -110,7 +111,7 @@ func TestEscalationsTooLarge(t *testing.T) {
 
 func TestAPIHygiene(t *testing.T) {
 	f := &fakeStore{known: escalatingState(t)}
-	a := decodeAnswer[hygieneJSON](t, askFake(t, f, http.MethodGet, "hygiene?cluster=c"))
+	a := decodeAnswer[query.HygieneAnswer](t, askFake(t, f, http.MethodGet, "hygiene?cluster=c"))
 	var got []string
 	for _, x := range a.Flaws {
 		line := x.Kind + " " + x.Object + " " + strings.Join(x.Subjects, ",")
@@ -129,7 +130,7 @@ func TestAPIHygiene(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	// Before anything was known no service account is said to be missing.
-	a = decodeAnswer[hygieneJSON](t, askFake(t, f, http.MethodGet, "hygiene?cluster=c&at=2026-11-20T09:00:00Z"))
+	a = decodeAnswer[query.HygieneAnswer](t, askFake(t, f, http.MethodGet, "hygiene?cluster=c&at=2026-11-20T09:00:00Z"))
 	if a.AccountsKnown || a.Known || len(a.Flaws) != 0 {
 		t.Errorf("got %+v", a)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/analysis/detect"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -37,15 +38,15 @@ func TestAPIFindings(t *testing.T) {
 		f.found = append(f.found, verdict.StoredFinding{ID: id, First: time.UnixMicro(1000), Body: []byte(`{"id":"` + id + `"}`)})
 	}
 	f.counts = []storage.RuleCount{{Rule: "pod-exec", Findings: 3}}
-	got := decodeAnswer[findingsJSON](t, askFake(t, f, http.MethodGet, "findings?cluster=c&severity=high&subject=bob&rule=pod-exec&at=2026-11-20T11:36:00Z&limit=2"+aRange))
+	got := decodeAnswer[query.FindingsAnswer](t, askFake(t, f, http.MethodGet, "findings?cluster=c&severity=high&subject=bob&rule=pod-exec&at=2026-11-20T11:36:00Z&limit=2"+aRange))
 	if len(got.Findings) != 2 || string(got.Findings[0]) != `{"id":"c"}` || got.Older != "1000.b" || got.Rules["pod-exec"] != 3 {
 		t.Errorf("answer %+v", got)
 	}
 	if a := f.asked; a.Cluster != "c" || a.Subject != "bob" || a.Rule != "pod-exec" || len(a.Severities) != 2 || a.Severities[0] != "high" || a.At.IsZero() || a.From.IsZero() || a.To.IsZero() {
 		t.Errorf("the store was asked for %+v", a)
 	}
-	decodeAnswer[findingsJSON](t, askFake(t, f, http.MethodGet, "findings?before="+got.Older))
-	if a := f.asked; a.Before != (storage.FindingCursor{First: 1000, ID: "b"}) || a.Limit != usualFindings+1 {
+	decodeAnswer[query.FindingsAnswer](t, askFake(t, f, http.MethodGet, "findings?before="+got.Older))
+	if a := f.asked; a.Before != (storage.FindingCursor{First: 1000, ID: "b"}) || a.Limit != query.UsualFindings+1 {
 		t.Errorf("the next page was asked as %+v", a)
 	}
 	for name, query := range map[string]string{
@@ -64,7 +65,7 @@ func TestAPIRules(t *testing.T) {
 	}
 	f := &fakeStore{}
 	f.fakeFindings.rules = set.Rules()
-	got := decodeAnswer[detectionRulesJSON](t, askFake(t, f, http.MethodGet, "rules"))
+	got := decodeAnswer[query.RulesAnswer](t, askFake(t, f, http.MethodGet, "rules"))
 	if len(got.Rules) != len(set.Rules()) {
 		t.Fatalf("%d rules", len(got.Rules))
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/verdict"
@@ -93,8 +94,8 @@ func TestAPISubject(t *testing.T) {
 			SubjectKind: "User", Subject: "ann"}, Requests: 3, Last: at}},
 	}}
 	t.Run("did, could, never did", func(t *testing.T) {
-		s := decodeAnswer[doingsJSON](t, askFake(t, f, http.MethodGet, "subject?cluster=c&user=ann"))
-		if s.Requests != 5 || s.Forbidden != 2 || s.Drift != 1 || !s.More || s.First == nil || !s.First.Equal(at) || s.GroupsFrom != "requests" || f.limit != mostUses {
+		s := decodeAnswer[query.Doings](t, askFake(t, f, http.MethodGet, "subject?cluster=c&user=ann"))
+		if s.Requests != 5 || s.Forbidden != 2 || s.Drift != 1 || !s.More || s.First == nil || !s.First.Equal(at) || s.GroupsFrom != "requests" || f.limit != query.MostUses {
 			t.Errorf("got %+v", s)
 		}
 		if len(s.Usage) != 1 || s.Usage[0].Allowed != 3 || s.Usage[0].Resource != "pods" {
@@ -113,7 +114,7 @@ func TestAPISubject(t *testing.T) {
 		}
 	})
 	t.Run("never seen, but bound", func(t *testing.T) {
-		s := decodeAnswer[doingsJSON](t, askFake(t, f, http.MethodGet, "subject?cluster=c&user=system:serviceaccount:shop:bot"))
+		s := decodeAnswer[query.Doings](t, askFake(t, f, http.MethodGet, "subject?cluster=c&user=system:serviceaccount:shop:bot"))
 		if s.Requests != 0 || s.First != nil || s.GroupsFrom != "name" || len(s.Rules) != 2 || s.Rules[0].Subject != "ServiceAccount/shop/bot" {
 			t.Errorf("got %+v", s)
 		}
@@ -126,7 +127,7 @@ func TestAPISubject(t *testing.T) {
 	})
 	t.Run("no state", func(t *testing.T) {
 		f := &fakeStore{fakeSubjects: f.fakeSubjects}
-		if s := decodeAnswer[doingsJSON](t, askFake(t, f, http.MethodGet, "subject?cluster=c&user=ann")); s.Known || len(s.Rules) != 0 || s.Requests != 5 {
+		if s := decodeAnswer[query.Doings](t, askFake(t, f, http.MethodGet, "subject?cluster=c&user=ann")); s.Known || len(s.Rules) != 0 || s.Requests != 5 {
 			t.Errorf("got %+v", s)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/verdict"
@@ -43,7 +44,7 @@ func suggestFake(t *testing.T) *fakeStore {
 func TestAPISuggest(t *testing.T) {
 	f := suggestFake(t)
 	t.Run("one", func(t *testing.T) {
-		s := decodeAnswer[suggestJSON](t, askFake(t, f, http.MethodGet, "suggest?cluster=c&subject=ann"))
+		s := decodeAnswer[query.SuggestAnswer](t, askFake(t, f, http.MethodGet, "suggest?cluster=c&subject=ann"))
 		if len(s.Suggestions) != 1 || !slices.Equal(f.about, []string{"ann"}) || s.Cluster != "c" || len(s.Unseen) != 0 {
 			t.Fatalf("got %+v", s)
 		}
@@ -63,18 +64,18 @@ func TestAPISuggest(t *testing.T) {
 		}
 	})
 	t.Run("all", func(t *testing.T) {
-		s := decodeAnswer[suggestJSON](t, askFake(t, f, http.MethodGet, "suggest?cluster=c&all=true"))
+		s := decodeAnswer[query.SuggestAnswer](t, askFake(t, f, http.MethodGet, "suggest?cluster=c&all=true"))
 		if len(s.Suggestions) != 1 || len(f.about) != 0 || len(s.Unseen) != 1 || s.Unseen[0].Subject != "system:serviceaccount:shop:bot" {
 			t.Errorf("got %+v", s)
 		}
-		s = decodeAnswer[suggestJSON](t, askFake(t, f, http.MethodGet, "suggest?cluster=c&all=true&includeUnseen=true"))
+		s = decodeAnswer[query.SuggestAnswer](t, askFake(t, f, http.MethodGet, "suggest?cluster=c&all=true&includeUnseen=true"))
 		if len(s.Suggestions) != 2 || !s.Plan.Holds {
 			t.Errorf("got %+v", s)
 		}
 	})
 	t.Run("several", func(t *testing.T) {
 		both := url.QueryEscape("ann\nsystem:serviceaccount:shop:bot")
-		if s := decodeAnswer[suggestJSON](t, askFake(t, f, http.MethodGet, "suggest?cluster=c&subject="+both)); len(s.Suggestions) != 2 || len(f.about) != 2 {
+		if s := decodeAnswer[query.SuggestAnswer](t, askFake(t, f, http.MethodGet, "suggest?cluster=c&subject="+both)); len(s.Suggestions) != 2 || len(f.about) != 2 {
 			t.Errorf("got %+v", s)
 		}
 	})

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/replay/runner"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/verdict"
@@ -96,7 +96,7 @@ func (f *fakeStore) Credentials(ctx context.Context, _, _ string, _, _ time.Time
 	return f.credentials[:min(len(f.credentials), limit)], f.answer(ctx)
 }
 
-func (f *fakeStore) Lag() runner.Lag                   { return runner.Lag{Events: 7, Policy: 1} }
+func (f *fakeStore) Lag() verdict.Backlog              { return verdict.Backlog{Events: 7, Policy: 1} }
 func (f *fakeStore) WaitDrained(context.Context) error { return nil }
 func (f *fakeStore) State(string) (*state.State, bool) { return f.known, f.known != nil }
 
@@ -249,14 +249,14 @@ func TestAPIOverview(t *testing.T) {
 		},
 		Outcomes: []storage.Share{{Outcome: "match", Requests: 5}, {Outcome: "drift", Class: verdict.ClassForbidAllow, Requests: 2}, {Outcome: "not_judged", Class: verdict.ClassUnauthenticated, Requests: 1}},
 	}}
-	o := decodeAnswer[overviewJSON](t, askFake(t, f, http.MethodGet, "overview?cluster=c"+aRange))
-	if want := (totalsJSON{Events: 11, Requests: 8, Match: 5, Drift: 2, NotJudged: 1, Forbid: 2}); o.Totals != want {
+	o := decodeAnswer[query.OverviewAnswer](t, askFake(t, f, http.MethodGet, "overview?cluster=c"+aRange))
+	if want := (query.Totals{Events: 11, Requests: 8, Match: 5, Drift: 2, NotJudged: 1, Forbid: 2}); o.Totals != want {
 		t.Errorf("totals %+v, want %+v", o.Totals, want)
 	}
-	if len(o.Volume) != 2 || o.Volume[0] != (bucketJSON{Time: at, Allow: 5, Forbid: 2, Match: 5, Drift: 2, Later: 3}) {
+	if len(o.Volume) != 2 || o.Volume[0] != (query.Bucket{Time: at, Allow: 5, Forbid: 2, Match: 5, Drift: 2, Later: 3}) {
 		t.Errorf("volume %+v", o.Volume)
 	}
-	if o.BucketSeconds != 5 || len(o.Decisions) != 1 || o.Decisions[0] != (decidedJSON{"forbid", "allow", 2}) {
+	if o.BucketSeconds != 5 || len(o.Decisions) != 1 || o.Decisions[0] != (query.Decided{Recorded: "forbid", Replayed: "allow", Requests: 2}) {
 		t.Errorf("buckets of %d s, decisions %+v", o.BucketSeconds, o.Decisions)
 	}
 	if o.Next != nil {
@@ -289,7 +289,7 @@ func TestAdvice(t *testing.T) {
 		{"nothing to be done", []storage.Share{share(verdict.ClassUnparsable, 2)}, verdict.ClassUnparsable, 2, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := advise("it's", c.shares, lacks)
+			a := query.Advise("it's", c.shares, lacks)
 			if c.class == "" {
 				if a != nil {
 					t.Fatalf("got %+v", a)
@@ -323,8 +323,8 @@ func row(id string, n int, judged bool) verdict.Row {
 
 func TestAPIEvents(t *testing.T) {
 	type answer struct {
-		Events []eventJSON `json:"events"`
-		Older  string      `json:"older"`
+		Events []query.Event `json:"events"`
+		Older  string        `json:"older"`
 	}
 	f := &fakeStore{rows: []verdict.Row{row("a", 3, true), row("b", 2, true), row("c", 1, true)}}
 	page := decodeAnswer[answer](t, askFake(t, f, http.MethodGet, "events?cluster=c&limit=2&user=u&verb=v&resource=r&decision=forbid&outcome=drift&class="+verdict.ClassReason))
@@ -348,7 +348,7 @@ func TestAPIWhy(t *testing.T) {
 		first, later := row("x", 1, true), row("x", 1, false)
 		later.Event.Stage = event.StageResponseStarted
 		f := &fakeStore{rows: []verdict.Row{first, later, row("x", 2, true)}}
-		w := decodeAnswer[whyJSON](t, askFake(t, f, http.MethodGet, "why?auditID=x"))
+		w := decodeAnswer[query.WhyAnswer](t, askFake(t, f, http.MethodGet, "why?auditID=x"))
 		if len(w.Requests) != 2 || len(w.Requests[0].Stages) != 2 || w.Requests[0].Verdict == nil || w.Requests[0].Request == w.Requests[1].Request || w.Truncated {
 			t.Errorf("got %+v", w)
 		}
@@ -358,15 +358,15 @@ func TestAPIWhy(t *testing.T) {
 		for i := range 200 {
 			f.rows = append(f.rows, row("x", i, true))
 		}
-		w := decodeAnswer[whyJSON](t, askFake(t, f, http.MethodGet, "why?auditID=x"))
-		if n := len(w.Requests); n != whyBytes>>20 || !w.Truncated || f.visited != n+1 {
+		w := decodeAnswer[query.WhyAnswer](t, askFake(t, f, http.MethodGet, "why?auditID=x"))
+		if n := len(w.Requests); n != query.WhyBytes>>20 || !w.Truncated || f.visited != n+1 {
 			t.Errorf("%d requests, truncated %v, %d rows read", n, w.Truncated, f.visited)
 		}
 	})
 	t.Run("one that is larger than an answer", func(t *testing.T) {
 		r := row("x", 1, true)
-		r.Size = whyBytes + 1
-		if w := decodeAnswer[whyJSON](t, askFake(t, &fakeStore{rows: []verdict.Row{r}}, http.MethodGet, "why?auditID=x")); len(w.Requests) != 1 {
+		r.Size = query.WhyBytes + 1
+		if w := decodeAnswer[query.WhyAnswer](t, askFake(t, &fakeStore{rows: []verdict.Row{r}}, http.MethodGet, "why?auditID=x")); len(w.Requests) != 1 {
 			t.Errorf("%d requests", len(w.Requests))
 		}
 	})
@@ -386,7 +386,7 @@ func TestAPIClasses(t *testing.T) {
 	for _, o := range c.Outcomes {
 		known[o["outcome"]] = o["text"] != ""
 	}
-	for _, o := range outcomes {
+	for _, o := range query.Outcomes {
 		if !known[o] {
 			t.Errorf("outcome %s is not explained", o)
 		}

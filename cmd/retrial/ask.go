@@ -21,8 +21,9 @@ import (
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/phrase"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay"
-	"github.com/retrial-io/retrial/replay/runner"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/verdict"
@@ -126,7 +127,7 @@ func (a *asker) open(ctx context.Context) (client *apiClient, done func() error,
 			return nil, nil, errors.Join(err, sys.close())
 		}
 	}
-	handler := apiHandler(ruledStore{store, rules}, states, asking, zap.NewNop(), longestQuery, at(site))
+	handler := apiHandler(query.RuledStore{Store: store, Set: rules}, states, asking, zap.NewNop(), longestQuery, at(site))
 	return &apiClient{http: &http.Client{Transport: inProcess{handler}}, base: &url.URL{Scheme: "http", Host: "localhost"}, local: true}, sys.close, nil
 }
 
@@ -157,7 +158,7 @@ func (a *asker) askOne(ctx context.Context, path string, query url.Values, answe
 // oneCluster returns the cluster a question is about: the one named, which has to be there,
 // or the only one there is.
 func (c *apiClient) oneCluster(ctx context.Context, named string) (string, error) {
-	var answer clustersJSON
+	var answer query.ClustersAnswer
 	if err := c.get(ctx, "clusters", nil, &answer); err != nil {
 		return "", err
 	}
@@ -170,7 +171,7 @@ func (c *apiClient) oneCluster(ctx context.Context, named string) (string, error
 	case len(names) == 0:
 		return "", cli.ExitWith(cli.ExitNoMatch, errors.New("nothing is stored of any cluster yet; bring something in with `retrial import` or `retrial connect`"))
 	case named != "" && !slices.Contains(names, named):
-		return "", cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("there is no cluster %s; there is: %s", shorten(named), known))
+		return "", cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("there is no cluster %s; there is: %s", phrase.Shorten(named), known))
 	case named != "":
 		return named, nil
 	case len(names) > 1:
@@ -225,7 +226,7 @@ func loadStates(ctx context.Context, store *storage.Store) (storedStates, error)
 }
 
 // Lag is none: nothing is under way.
-func (storedStates) Lag() runner.Lag { return runner.Lag{} }
+func (storedStates) Lag() verdict.Backlog { return verdict.Backlog{} }
 
 // WaitDrained returns at once.
 func (storedStates) WaitDrained(context.Context) error { return nil }

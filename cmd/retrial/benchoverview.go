@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/retrial-io/retrial/query"
 )
 
 // overviewTimes are how long the page's first view took, asked again and again over the local
@@ -60,11 +62,11 @@ func probeOverview(ctx context.Context, kept string, client *apiClient) *overvie
 }
 
 func (p *overviewProbe) ask(ctx context.Context, client *apiClient) error {
-	var known clustersJSON
+	var known query.ClustersAnswer
 	if err := client.get(ctx, "clusters", nil, &known); err != nil {
 		return err
 	}
-	i := slices.IndexFunc(known.Clusters, func(c clusterJSON) bool { return c.Name == benchCluster })
+	i := slices.IndexFunc(known.Clusters, func(c query.Cluster) bool { return c.Name == benchCluster })
 	if i < 0 {
 		return fmt.Errorf("--overview: the store has no cluster %q: keep one with `retrial bench storage --dir`", benchCluster)
 	}
@@ -73,7 +75,7 @@ func (p *overviewProbe) ask(ctx context.Context, client *apiClient) error {
 	where := url.Values{"cluster": {c.Name}, "from": {c.First.Format(time.RFC3339)}, "to": {c.Last.Add(time.Minute).Format(time.RFC3339)}}
 	for {
 		began := time.Now()
-		var answer overviewJSON
+		var answer query.OverviewAnswer
 		err := client.get(ctx, "overview", where, &answer)
 		if ctx.Err() != nil {
 			return nil

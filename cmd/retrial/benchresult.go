@@ -14,6 +14,7 @@ import (
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/sample"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
 )
@@ -145,7 +146,7 @@ func (r *pipelineResult) check() error {
 	if r.Lost != 0 || r.Duplicates != 0 {
 		errs = append(errs, fmt.Errorf("%d events are lost and %d doubled", r.Lost, r.Duplicates))
 	}
-	for _, name := range outcomes {
+	for _, name := range query.Outcomes {
 		if got, want := r.Verdicts[name], r.Evaluated[name]; got != want {
 			errs = append(errs, fmt.Errorf("%d verdicts are %s, offline %d", got, name, want))
 		}
@@ -173,7 +174,7 @@ func (r *pipelineResult) print(out io.Writer) error {
 	if o := r.Overview; o != nil {
 		fmt.Fprintf(w, "first page\tof %d events: p50 %.0f ms, p95 %.0f ms, worst %.0f ms of %d\n", o.Events, o.P50, o.P95, o.Worst, o.Asked)
 	}
-	for _, o := range outcomes {
+	for _, o := range query.Outcomes {
 		fmt.Fprintf(w, "%s\t%d, offline %d\n", o, r.Verdicts[o], r.Evaluated[o])
 	}
 	fmt.Fprintf(w, "lost\t%d\nduplicates\t%d\n", r.Lost, r.Duplicates)

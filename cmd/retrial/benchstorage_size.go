@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -200,11 +201,11 @@ func (b *storageBench) rebuild(ctx context.Context) (int64, error) {
 		n++
 		delete(want, r.EventKey)
 		if len(want) == 0 {
-			return errEnough
+			return query.ErrEnough
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil && !errors.Is(err, query.ErrEnough) {
 		return n, err
 	}
 	if len(want) > 0 {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/internal/sample"
+	"github.com/retrial-io/retrial/query"
 )
 
 // drawn: the page has asked and shows what it was answered.
@@ -69,7 +70,7 @@ func TestBrowserPages(t *testing.T) {
 func sampleRange(t *testing.T, s *server) url.Values {
 	t.Helper()
 	var clusters struct {
-		Clusters []clusterJSON `json:"clusters"`
+		Clusters []query.Cluster `json:"clusters"`
 	}
 	s.get(t, "clusters", &clusters)
 	for _, c := range clusters.Clusters {
@@ -98,8 +99,8 @@ func tile(title string) string {
 }
 
 func subjectPage(t *testing.T, s *server, b *browser) {
-	var did doingsJSON
-	var best suggestJSON
+	var did query.Doings
+	var best query.SuggestAnswer
 	span := sampleRange(t, s)
 	s.get(t, "subject?"+with(span, "user", "carol"), &did)
 	s.get(t, "suggest?"+with(span, "subject", "carol"), &best)
@@ -157,7 +158,7 @@ func subjectPage(t *testing.T, s *server, b *browser) {
 }
 
 func subjectsPage(t *testing.T, s *server, b *browser) {
-	var all suggestJSON
+	var all query.SuggestAnswer
 	s.get(t, "suggest?"+with(sampleRange(t, s), "all", "true"), &all)
 	b.load(t, s.ui+"#/subjects?cluster=sample")
 	b.until(t, "the ranking", fmt.Sprintf(`document.querySelectorAll('.ranking tbody tr').length === %d`, len(all.Suggestions)))
@@ -173,7 +174,7 @@ func subjectsPage(t *testing.T, s *server, b *browser) {
 }
 
 func findingsPage(t *testing.T, s *server, b *browser) {
-	var all findingsJSON
+	var all query.FindingsAnswer
 	s.get(t, "findings?"+with(sampleRange(t, s), "limit", "500"), &all)
 	var worst detect.Finding
 	for _, raw := range all.Findings {
@@ -229,7 +230,7 @@ func findingsPage(t *testing.T, s *server, b *browser) {
 func accessPage(t *testing.T, s *server, b *browser) {
 	span := sampleRange(t, s)
 	holders := func(at string) (names []string) {
-		var a whoCanJSON
+		var a query.WhoCanAnswer
 		s.get(t, "who-can?"+url.Values{"cluster": {"sample"}, "verb": {"get"}, "resource": {"secrets"}, "allNamespaces": {"true"}, "at": {at}}.Encode(), &a)
 		for _, h := range a.Subjects {
 			names = append(names, h.Name)

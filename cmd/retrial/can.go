@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/query"
 )
 
 // SUBJECT ─────────────────────┬▶ api/v1/can ─▶ a table a scope | json | yaml
@@ -79,7 +81,7 @@ webhooks allow is not in it.`,
 		} else if sub != "" {
 			return cli.UsageError(c, "--subresource goes with VERB and RESOURCE")
 		}
-		var answer canJSON
+		var answer query.CanAnswer
 		if _, err := from.askOne(c.Context(), "can", q, &answer); err != nil {
 			return err
 		}
@@ -89,12 +91,12 @@ webhooks allow is not in it.`,
 			err = printCan(s.Out, s.Err, &answer)
 		}
 		switch d := answer.Request; {
-		case err != nil || d == nil || d.yes():
+		case err != nil || d == nil || d.Yes():
 			return err
 		case d.Allowed == "no":
-			return cli.ExitWith(cli.ExitFinding, fmt.Errorf("%s may not", shorten(args[0])))
+			return cli.ExitWith(cli.ExitFinding, fmt.Errorf("%s may not", phrase.Shorten(args[0])))
 		}
-		return cli.ExitWith(cli.ExitFinding, fmt.Errorf("nothing known lets %s, and not everything is known", shorten(args[0])))
+		return cli.ExitWith(cli.ExitFinding, fmt.Errorf("nothing known lets %s, and not everything is known", phrase.Shorten(args[0])))
 	}
 	return c
 }
@@ -118,7 +120,7 @@ func joinGroups(groups []string) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), w.Error()
 }
 
-func printCan(out, hints io.Writer, a *canJSON) error {
+func printCan(out, hints io.Writer, a *query.CanAnswer) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	if a.Subject != "" {
 		fmt.Fprintf(w, "SUBJECT\t%s\n", safe.Text(a.Subject))
@@ -141,7 +143,7 @@ func printCan(out, hints io.Writer, a *canJSON) error {
 	if a.Request != nil {
 		fmt.Fprintln(out)
 		err := printDecision(out, a)
-		printDoubts(hints, &a.policyJSON, a.Hints)
+		printDoubts(hints, &a.Policy, a.Hints)
 		return err
 	}
 	for _, scope := range a.Scopes {
@@ -157,13 +159,13 @@ func printCan(out, hints io.Writer, a *canJSON) error {
 	if len(a.Scopes) == 0 && !a.Superuser {
 		fmt.Fprintln(out, "\nNo rule applies to it.")
 	}
-	printDoubts(hints, &a.policyJSON, a.Hints)
+	printDoubts(hints, &a.Policy, a.Hints)
 	return nil
 }
 
 // printScope prints a line for each resource or path, as kubectl auth can-i --list does, and
 // the grants behind it.
-func printScope(out io.Writer, scope *scopeJSON) error {
+func printScope(out io.Writer, scope *query.Scope) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	if len(scope.Rules) > 0 {
 		fmt.Fprintln(w, "RESOURCES\tNON-RESOURCE URLS\tRESOURCE NAMES\tVERBS\tBY")
@@ -190,9 +192,9 @@ func printScope(out io.Writer, scope *scopeJSON) error {
 		}
 		for _, res := range r.Resources {
 			for _, g := range r.APIGroups {
-				word := resourceWord{name: res, group: g}
+				word := query.ResourceWord{Name: res, Group: g}
 				if head, sub, ok := strings.Cut(res, "/"); ok {
-					word.name, word.sub = head, sub
+					word.Name, word.Sub = head, sub
 				}
 				line(word.String(), "")
 			}
@@ -211,20 +213,20 @@ func printScope(out io.Writer, scope *scopeJSON) error {
 func list(words []string) string { return "[" + strings.Join(words, " ") + "]" }
 
 // printDecision prints whether a subject may make one request, why, and what would help.
-func printDecision(out io.Writer, a *canJSON) error {
+func printDecision(out io.Writer, a *query.CanAnswer) error {
 	d := a.Request
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	p := fields{w}
-	p.add("MAY", "%s: %s", d.Allowed, d.text())
+	p.add("MAY", "%s: %s", d.Allowed, d.Text())
 	for i, g := range d.Grants {
-		if g.Kind == kindSuperuser {
+		if g.Kind == query.KindSuperuser {
 			p.add(nth("GRANT", i), "%s: needs no grant", g.Subject)
 			continue
 		}
 		p.add(nth("GRANT", i), "%s  ←  %s  ←  %s (rule %d)", g.Subject, g.Binding, g.Role, g.Rule)
 	}
 	if b := d.Bind; b != nil {
-		p.add("MAY BIND THE ROLE", "%s", b.text())
+		p.add("MAY BIND THE ROLE", "%s", b.Text())
 		for i, r := range b.RulesMissing {
 			p.add(nth("RULES IT LACKS", i), "%s", r.String())
 		}
@@ -235,7 +237,7 @@ func printDecision(out io.Writer, a *canJSON) error {
 
 // nearest prints what would have allowed a request; nil is nothing. The names begin with
 // indent.
-func (p fields) nearest(indent string, n *nearestJSON) {
+func (p fields) nearest(indent string, n *query.NearestMiss) {
 	if n == nil {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/query"
 )
 
 // --from --to [--subject] ─▶ api/v1/changes ─▶ a line a rule gained or lost, a line a write | json | yaml
@@ -63,7 +64,7 @@ always added. SUBJECT is written as for ` + "`retrial can`" + `.`,
 			return cli.UsageError(c, "--group: %w", err)
 		}
 		q := url.Values{"cluster": {cluster}, "from": {begin}, "to": {end}, "subject": {subject}, "group": {list}}
-		var answer changesJSON
+		var answer query.ChangesAnswer
 		if _, err := from.askOne(c.Context(), "changes", q, &answer); err != nil {
 			return err
 		}
@@ -75,7 +76,7 @@ always added. SUBJECT is written as for ` + "`retrial can`" + `.`,
 	return c
 }
 
-func printChanges(out, hints io.Writer, a *changesJSON) error {
+func printChanges(out, hints io.Writer, a *query.ChangesAnswer) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	until := "now"
 	if a.To != nil {
@@ -131,7 +132,7 @@ func printChanges(out, hints io.Writer, a *changesJSON) error {
 	return nil
 }
 
-func printChanged(out io.Writer, a *changesJSON) error {
+func printChanged(out io.Writer, a *query.ChangesAnswer) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "\nSUBJECT\tSCOPE\t\tVERBS\tWHAT\tBECAUSE OF")
 	for _, s := range a.Subjects {
@@ -151,11 +152,11 @@ func printChanged(out io.Writer, a *changesJSON) error {
 			}
 			for _, side := range []struct {
 				sign  string
-				rules []changedRuleJSON
+				rules []query.ChangedRule
 			}{{"+", scope.Gained}, {"-", scope.Lost}} {
 				for _, r := range side.rules {
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", safe.Text(name), safe.Text(where), side.sign,
-						safe.Text(list(r.Verbs)), safe.Text(ruleWords(&r.plainRuleJSON)), safe.Text(strings.Join(r.Because, ", ")))
+						safe.Text(list(r.Verbs)), safe.Text(ruleWords(&r.Rule)), safe.Text(strings.Join(r.Because, ", ")))
 					for _, e := range r.Except {
 						fmt.Fprintf(w, "\t\t\t%s\texcept %s\t\n", safe.Text(list(e.Verbs)), safe.Text(ruleWords(&e)))
 					}
@@ -167,16 +168,16 @@ func printChanged(out io.Writer, a *changesJSON) error {
 }
 
 // ruleWords says what a rule is about: resources as on the command line, and names; or paths.
-func ruleWords(r *plainRuleJSON) string {
+func ruleWords(r *query.Rule) string {
 	if len(r.NonResourceURLs) > 0 {
 		return strings.Join(r.NonResourceURLs, " ")
 	}
 	var words []string
 	for _, res := range r.Resources {
 		for _, g := range r.APIGroups {
-			word := resourceWord{name: res, group: g}
+			word := query.ResourceWord{Name: res, Group: g}
 			if head, sub, ok := strings.Cut(res, "/"); ok {
-				word.name, word.sub = head, sub
+				word.Name, word.Sub = head, sub
 			}
 			words = append(words, word.String())
 		}
@@ -188,7 +189,7 @@ func ruleWords(r *plainRuleJSON) string {
 	return text
 }
 
-func printWrites(out io.Writer, a *changesJSON) error {
+func printWrites(out io.Writer, a *query.ChangesAnswer) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "\nBY\tOBJECT\t\tUSER\tAUDIT ID")
 	for _, x := range a.Writes {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -267,7 +268,7 @@ func TestRedactionKeyOfFilledData(t *testing.T) {
 // TestAdviceIsInSentences holds the page's advice for every class to the form of a text.
 func TestAdviceIsInSentences(t *testing.T) {
 	for _, class := range []string{verdict.ClassNoState, verdict.ClassUnknown, verdict.ClassNodeGraph, verdict.ClassConfig, verdict.ClassWebhook, verdict.ClassUnparsable, verdict.ClassNoSubject, "of another version"} {
-		a := adviceFor("prod", class)
+		a := query.AdviceFor("prod", class)
 		for _, text := range []string{a.Title, a.Text} {
 			if text == "" || !unicode.IsUpper(rune(text[0])) {
 				t.Errorf("%s: %q", class, text)

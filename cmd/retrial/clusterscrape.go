@@ -16,6 +16,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/phrase"
 )
 
 // cluster scrape: credentials ─▶ one reading of the apiserver's counters ─▶ DATA-DIR/scrape ─▶ the running server
@@ -113,7 +114,7 @@ func (o *scrapeOptions) run(ctx context.Context, s cli.Streams, cfg config.Confi
 	if err := registry.save(cluster, o.apiserver, o.url, token, ca); err != nil {
 		return fmt.Errorf("keep what to ask: %w", err)
 	}
-	fmt.Fprintf(s.Err, "%s made %s since %s; its counters are read from now on (%s)\n", name, count(got.Events, "audit event"), got.Started.UTC().Format(time.RFC3339),
+	fmt.Fprintf(s.Err, "%s made %s since %s; its counters are read from now on (%s)\n", name, phrase.Count(got.Events, "audit event"), got.Started.UTC().Format(time.RFC3339),
 		filepath.Join(string(registry), cluster))
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/retrial-io/retrial/analysis/completeness"
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
 )
 
@@ -96,15 +97,15 @@ func printCompleteness(out io.Writer, a *completenessAnswer) error {
 	for _, s := range a.Servers {
 		sent, missing, dropped, last := "not known", "-", "-", "-"
 		if m := s.Measured; m != nil {
-			sent, missing, dropped = thousands(m.Sent), thousands(m.Missing), thousands(m.Webhook+m.Buffer)
+			sent, missing, dropped = phrase.Thousands(m.Sent), phrase.Thousands(m.Missing), phrase.Thousands(m.Webhook+m.Buffer)
 			if m.AtMost > m.Missing {
-				missing += " to " + thousands(m.AtMost)
+				missing += " to " + phrase.Thousands(m.AtMost)
 			}
 		}
 		if !s.LastPost.IsZero() {
 			last = s.LastPost.Format(time.RFC3339)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", dash(safe.Text(s.Name)), sent, missing, dropped, thousands(s.Events), thousands(s.Log), last)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", dash(safe.Text(s.Name)), sent, missing, dropped, phrase.Thousands(s.Events), phrase.Thousands(s.Log), last)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -135,7 +136,7 @@ func printPluginErrors(out io.Writer, list []completeness.PluginError) {
 	named := 0
 	for i := range list {
 		e := &list[i]
-		fmt.Fprintf(out, "\n%s  the %s backend lost %s (%s): %s\n", e.Written.Format(time.RFC3339), e.Plugin, count(e.Events, "event"), e.Cause, safe.Text(shorten(e.Reason)))
+		fmt.Fprintf(out, "\n%s  the %s backend lost %s (%s): %s\n", e.Written.Format(time.RFC3339), e.Plugin, phrase.Count(e.Events, "event"), e.Cause, safe.Text(phrase.Shorten(e.Reason)))
 		suspects := e.Suspects()
 		for _, l := range suspects {
 			fmt.Fprintf(out, "      by one of: %s %s %s by %s, answered %s\n", l.Received.Format(time.RFC3339Nano), l.Verb, safe.Text(l.URI), safe.Text(l.User), safe.Text(l.Response))

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/retrial-io/retrial/internal/phrase"
 )
 
 // followedStep tells whether the audit log, which has what the webhook loses, is read as well.
@@ -13,15 +15,15 @@ func (f *connectionFacts) followedStep() stepJSON {
 	switch {
 	case f.followed != nil && f.now.Sub(f.followed.Last) <= quietAfter:
 		s.State = stateDone
-		s.Text = fmt.Sprintf("%s from %s, the last %s.", count(f.followed.Posts, "post"), f.followed.Remote, ago(f.now, f.followed.Last))
+		s.Text = fmt.Sprintf("%s from %s, the last %s.", phrase.Count(f.followed.Posts, "post"), f.followed.Remote, phrase.Ago(f.now, f.followed.Last))
 		return s
 	case f.followed != nil:
 		s.State = stateFailed
-		s.Text = fmt.Sprintf("Its follower has posted nothing since %s (%s).", f.followed.Last.UTC().Format(time.RFC3339), ago(f.now, f.followed.Last))
+		s.Text = fmt.Sprintf("Its follower has posted nothing since %s (%s).", f.followed.Last.UTC().Format(time.RFC3339), phrase.Ago(f.now, f.followed.Last))
 		s.Todo = "On the machine of kube-apiserver: systemctl status " + strings.TrimSuffix(fileFollowUnit, ".service") + ", or wherever retrial import --follow runs."
 		return s
 	case f.receiver.Since != nil:
-		s.Text = "Nobody has posted from it since the server started, " + ago(f.now, *f.receiver.Since) + ": a batch that the webhook drops would be lost for good."
+		s.Text = "Nobody has posted from it since the server started, " + phrase.Ago(f.now, *f.receiver.Since) + ": a batch that the webhook drops would be lost for good."
 	default:
 		s.Text = "Nobody has posted from it: a batch that the webhook drops would be lost for good."
 	}
@@ -63,7 +65,7 @@ func (f *connectionFacts) countedStep() stepJSON {
 		s.State, s.Text = stateFailed, fmt.Sprintf("The counters of %s were not read in the last %s.", inWords(old), stale)
 		s.Todo = "See the server's log: is the apiserver gone, or its token expired? Again:\n" + commands(old[0])
 	default:
-		s.State, s.Text = stateDone, "The counters of "+count(int64(len(names)), "apiserver")+" are read."
+		s.State, s.Text = stateDone, "The counters of "+phrase.Count(int64(len(names)), "apiserver")+" are read."
 	}
 	return s
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/ingest/webhook"
+	"github.com/retrial-io/retrial/internal/phrase"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -64,7 +66,7 @@ func (f *connectionFacts) registeredStep() stepJSON {
 }
 
 func (f *connectionFacts) rotateCommand() string {
-	return "retrial cluster rotate " + shellWord(f.cluster) + " --output webhook.kubeconfig" + f.site.dataDir()
+	return "retrial cluster rotate " + phrase.ShellWord(f.cluster) + " --output webhook.kubeconfig" + f.site.dataDir()
 }
 
 func (f *connectionFacts) connectedStep() stepJSON {
@@ -76,7 +78,7 @@ func (f *connectionFacts) connectedStep() stepJSON {
 		s.Todo = f.site.serveCommand()
 	case f.accepted != nil && (refused == nil || refused.Last.Before(f.accepted.Last)) && f.now.Sub(f.accepted.Last) <= quietAfter:
 		s.State = stateDone
-		s.Text = fmt.Sprintf("%s from %s, the last %s.", count(f.accepted.Posts, "post"), f.accepted.Remote, ago(f.now, f.accepted.Last))
+		s.Text = fmt.Sprintf("%s from %s, the last %s.", phrase.Count(f.accepted.Posts, "post"), f.accepted.Remote, phrase.Ago(f.now, f.accepted.Last))
 	case refused != nil && (f.accepted == nil || !refused.Last.Before(f.accepted.Last)):
 		s.State = stateFailed
 		s.Text, s.Todo = f.refusalWords(refused)
@@ -84,12 +86,12 @@ func (f *connectionFacts) connectedStep() stepJSON {
 		s.State, s.Text = stateDone, "It posts through another process: new events are stored."
 	case f.accepted != nil:
 		s.State = stateFailed
-		s.Text = fmt.Sprintf("Nothing has come since %s (%s). An apiserver is never quiet for that long.", f.accepted.Last.UTC().Format(time.RFC3339), ago(f.now, f.accepted.Last))
+		s.Text = fmt.Sprintf("Nothing has come since %s (%s). An apiserver is never quiet for that long.", f.accepted.Last.UTC().Format(time.RFC3339), phrase.Ago(f.now, f.accepted.Last))
 		s.Todo = f.notReached()
 	default:
 		s.Text = "Nobody has posted for it yet."
 		if f.receiver.Since != nil {
-			s.Text = "Nobody has posted for it since the server started, " + ago(f.now, *f.receiver.Since) + "."
+			s.Text = "Nobody has posted for it since the server started, " + phrase.Ago(f.now, *f.receiver.Since) + "."
 		}
 		if f.followed != nil {
 			s.Text += " Its events come from its audit log alone."
@@ -136,7 +138,7 @@ func (f *connectionFacts) refusalWords(r *webhook.Refusal) (text, todo string) {
 		who = "Somebody at " + r.Remote
 	}
 	refused := func(why string) string {
-		return fmt.Sprintf("%s was turned away %s: %s", who, ago(f.now, r.Last), why)
+		return fmt.Sprintf("%s was turned away %s: %s", who, phrase.Ago(f.now, r.Last), why)
 	}
 	file := "Give kube-apiserver the webhook.kubeconfig that this writes, unchanged:\n  " + f.connectCommand()
 	switch r.Reason {
@@ -147,7 +149,7 @@ func (f *connectionFacts) refusalWords(r *webhook.Refusal) (text, todo string) {
 		return refused("its certificate is expired, or not valid yet."),
 			"Compare the two machines' clocks. If the certificate is past its time:\n  " + f.rotateCommand()
 	case webhook.ReasonNotTrusted:
-		return fmt.Sprintf("%s does not accept the receiver's certificate, %s.", strings.TrimSuffix(who, ","), ago(f.now, r.Last)),
+		return fmt.Sprintf("%s does not accept the receiver's certificate, %s.", strings.TrimSuffix(who, ","), phrase.Ago(f.now, r.Last)),
 			fmt.Sprintf("The certificate names %s. Reach it by one of them, or name the address with serve --webhook-advertise HOST.\nIf the name is right, the kubeconfig trusts another authority. %s",
 				strings.Join(f.receiver.Names, ", "), file)
 	case webhook.ReasonNotTLS:
@@ -167,13 +169,13 @@ func (f *connectionFacts) firstEventStep() stepJSON {
 	switch {
 	case f.stored.Events > 0:
 		s.State = stateDone
-		newest := ago(f.now, f.stored.Last)
+		newest := phrase.Ago(f.now, f.stored.Last)
 		if f.now.Sub(f.stored.Last) < 2*time.Minute { // the store knows whole minutes
 			newest = "of this minute"
 		}
-		s.Text = fmt.Sprintf("%s stored, the newest %s.", count(f.stored.Events, "event"), newest)
+		s.Text = fmt.Sprintf("%s stored, the newest %s.", phrase.Count(f.stored.Events, "event"), newest)
 	case f.accepted != nil && f.accepted.Events > 0:
-		s.Text = fmt.Sprintf("%s accepted, not stored yet.", count(f.accepted.Events, "event"))
+		s.Text = fmt.Sprintf("%s accepted, not stored yet.", phrase.Count(f.accepted.Events, "event"))
 		s.Todo = "Wait; retrial doctor tells when the replay is stuck."
 	case f.accepted != nil:
 		s.Text = "It posts, and there was no event in it yet."
@@ -186,13 +188,13 @@ func (f *connectionFacts) firstEventStep() stepJSON {
 
 func (f *connectionFacts) stateStep() stepJSON {
 	s := stepJSON{ID: stepState, Title: "The state before the log is known", State: stateWaiting}
-	imported := stateListing + "\nretrial import --cluster " + shellWord(f.cluster) + " --state state.json" + f.site.dataDir()
+	imported := query.StateListing + "\nretrial import --cluster " + phrase.ShellWord(f.cluster) + " --state state.json" + f.site.dataDir()
 	switch {
 	case len(f.state.unknownKinds) == 0:
 		s.State = stateDone
-		s.Text = fmt.Sprintf("%s are known.", count(int64(f.state.objects), "role and binding"))
+		s.Text = fmt.Sprintf("%s are known.", phrase.Count(int64(f.state.objects), "role and binding"))
 		if n := f.state.unknownObjects; n > 0 {
-			s.Text = fmt.Sprintf("%s are known; of %d the content is not: they were written without a body in the log.", count(int64(f.state.objects), "role and binding"), n)
+			s.Text = fmt.Sprintf("%s are known; of %d the content is not: they were written without a body in the log.", phrase.Count(int64(f.state.objects), "role and binding"), n)
 			s.Todo = "Import a fresh listing, and log writes to RBAC objects at level RequestResponse:\n" + imported
 		}
 	case f.watched:
@@ -243,7 +245,7 @@ func (f *connectionFacts) coverageStep() stepJSON {
 		return s
 	}
 	share := func(n int64) string { return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(v.judged)) }
-	s.Text = fmt.Sprintf("Of %s in the newest hour %s match, %s drift, %s are indeterminate.", count(v.judged, "request"), share(v.match), share(v.drift), share(v.indeterminate))
+	s.Text = fmt.Sprintf("Of %s in the newest hour %s match, %s drift, %s are indeterminate.", phrase.Count(v.judged, "request"), share(v.match), share(v.drift), share(v.indeterminate))
 	if float64(v.waiting) <= (1-wantedShare)*float64(v.judged) {
 		s.State = stateDone
 		if v.drift*5 > v.judged {
@@ -251,7 +253,7 @@ func (f *connectionFacts) coverageStep() stepJSON {
 		}
 		return s
 	}
-	if a := advise(f.cluster, f.shares, nil); a != nil {
+	if a := query.Advise(f.cluster, f.shares, nil); a != nil {
 		s.Todo = a.Text
 		if a.Command != "" {
 			s.Todo += "\n" + a.Command

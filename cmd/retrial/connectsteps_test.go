@@ -12,6 +12,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/ingest/webhook"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -183,12 +184,12 @@ func TestAgo(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-time.Hour: "just now", time.Second: "just now", 119 * time.Second: "119 s ago", 5 * time.Minute: "5 min ago", 3 * time.Hour: "3 h ago", 49 * time.Hour: "on 2026-11-18",
 	} {
-		if got := ago(now, now.Add(-d)); got != want {
+		if got := phrase.Ago(now, now.Add(-d)); got != want {
 			t.Errorf("%s is %q, want %q", d, got, want)
 		}
 	}
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1234: "-1,234", -123: "-123"} {
-		if got := thousands(n); got != want {
+		if got := phrase.Thousands(n); got != want {
 			t.Errorf("%d is %q, want %q", n, got, want)
 		}
 	}

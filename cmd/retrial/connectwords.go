@@ -6,6 +6,9 @@ import (
 	"net"
 	"path"
 	"strings"
+
+	"github.com/retrial-io/retrial/internal/phrase"
+	"github.com/retrial-io/retrial/query"
 )
 
 // steps words what a person has to do, numbered.
@@ -71,7 +74,7 @@ func (p *connectPlan) genericSteps(w *stepWriter) {
 	}
 	w.step("Start kube-apiserver with these flags as well, one a line in %s. It has one audit policy: if it is given one already, compare the two", fileFlags)
 	for _, f := range p.Flags() {
-		w.command("--" + f.Name + "=" + shellWord(f.Value))
+		w.command("--" + f.Name + "=" + phrase.ShellWord(f.Value))
 	}
 	p.more(w)
 }
@@ -82,11 +85,11 @@ func (p *connectPlan) kubeadmSteps(w *stepWriter) {
 	p.installCommands(w)
 	w.step("On the node, patch the static pod. The kubelet restarts kube-apiserver by itself when the file is replaced, which takes\n   about a minute. Keep copies outside of manifests: the kubelet runs whatever lies in it. If there is an audit policy already\n   (--audit-policy-file in the manifest), compare the two first: there can be one")
 	before, after := p.Install+"/kube-apiserver.before.yaml", p.Install+"/kube-apiserver.after.yaml"
-	w.command("cp -p " + manifest + " " + shellWord(before))
+	w.command("cp -p " + manifest + " " + phrase.ShellWord(before))
 	w.command("kubectl patch --local -f " + manifest + " --type strategic --patch-file " + fileStrategic + " -o yaml |")
-	w.command("  kubectl patch --local -f - --type json --patch-file " + fileJSONPatch + " -o yaml > " + shellWord(after))
-	w.command("diff " + shellWord(before) + " " + shellWord(after))
-	w.command("cp " + shellWord(after) + " " + manifest)
+	w.command("  kubectl patch --local -f - --type json --patch-file " + fileJSONPatch + " -o yaml > " + phrase.ShellWord(after))
+	w.command("diff " + phrase.ShellWord(before) + " " + phrase.ShellWord(after))
+	w.command("cp " + phrase.ShellWord(after) + " " + manifest)
 	var mounted []string
 	for _, v := range p.volumes() {
 		mounted = append(mounted, v.HostPath)
@@ -145,7 +148,7 @@ func shellLine(words []string) string {
 	var out []string
 	for i, w := range words {
 		if i > 0 && !strings.HasPrefix(w, "--") {
-			w = shellWord(w)
+			w = phrase.ShellWord(w)
 		}
 		out = append(out, w)
 	}
@@ -154,8 +157,8 @@ func shellLine(words []string) string {
 
 // installCommands put the two files where kube-apiserver reads them.
 func (p *connectPlan) installCommands(w *stepWriter) {
-	w.command("install -d -m 700 " + shellWord(p.Install))
-	w.command("install -m 600 " + fileKubeconfig + " " + filePolicy + " " + shellWord(p.Install))
+	w.command("install -d -m 700 " + phrase.ShellWord(p.Install))
+	w.command("install -m 600 " + fileKubeconfig + " " + filePolicy + " " + phrase.ShellWord(p.Install))
 }
 
 // more tells of further apiservers of the cluster.
@@ -176,7 +179,7 @@ func (p *connectPlan) stateStep(w *stepWriter) {
 		return
 	}
 	w.step("Tell the state before the log began; changes after that are read from the log. Secrets are never needed. Once:")
-	w.command(stateListing)
+	w.command(query.StateListing)
 	w.command("retrial import --cluster " + p.Cluster + " --state state.json" + p.dataDir())
 	fmt.Fprintf(w, "   or let the server follow the cluster, with a kubeconfig of an account that may list and watch what it is judged by and no more\n")
 	watch()

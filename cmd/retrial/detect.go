@@ -20,7 +20,9 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/verdict"
@@ -125,7 +127,7 @@ func (f *findingsCommand) run(c *cobra.Command) error {
 		return err
 	}
 	return f.print(slices.DeleteFunc(found, func(x detect.Finding) bool {
-		return severityOrder(x.Severity) < least || f.rule != "" && x.Rule != f.rule || f.subject != "" && x.Subject != f.subject || !within(x)
+		return query.SeverityOrder(x.Severity) < least || f.rule != "" && x.Rule != f.rule || f.subject != "" && x.Subject != f.subject || !within(x)
 	}), fail)
 }
 
@@ -134,7 +136,7 @@ func (f *findingsCommand) print(found []detect.Finding, fail int) error {
 	if err := printFindings(f.Out, f.output, found); err != nil {
 		return err
 	}
-	if bad := slices.IndexFunc(found, func(x detect.Finding) bool { return severityOrder(x.Severity) >= fail }); f.failOn != "" && bad >= 0 {
+	if bad := slices.IndexFunc(found, func(x detect.Finding) bool { return query.SeverityOrder(x.Severity) >= fail }); f.failOn != "" && bad >= 0 {
 		return cli.ExitWith(cli.ExitFinding, fmt.Errorf("there are findings of severity %s or more", f.failOn))
 	}
 	return nil
@@ -144,7 +146,7 @@ func (f *findingsCommand) print(found []detect.Finding, fail int) error {
 // store decides it for its own.
 func (f *findingsCommand) window() (func(detect.Finding) bool, error) {
 	q := url.Values{"from": {f.since}, "to": {f.until}, "at": {f.at}}
-	bounds, err := findingFilter(q)
+	bounds, err := query.FindingFilter(q)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +168,7 @@ func (f *findingsCommand) stored(ctx context.Context) (found []detect.Finding, e
 			return nil, err
 		}
 	}
-	q := url.Values{"limit": {strconv.Itoa(mostFindings)}}
+	q := url.Values{"limit": {strconv.Itoa(query.MostFindings)}}
 	for name, value := range map[string]string{"cluster": f.cluster, "from": f.since, "to": f.until, "at": f.at, "rule": f.rule, "subject": f.subject, "severity": f.minSeverity} {
 		if value != "" {
 			q.Set(name, value)
@@ -197,19 +199,19 @@ func (f *findingsCommand) stored(ctx context.Context) (found []detect.Finding, e
 
 // knownRule refuses a rule whoever detects does not have, and that nothing was found by.
 func knownRule(ctx context.Context, client *apiClient, id string) error {
-	var answer detectionRulesJSON
+	var answer query.RulesAnswer
 	if err := client.get(ctx, "rules", nil, &answer); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(answer.Rules, func(r detectionRuleJSON) bool { return r.ID == id }) {
+	if slices.ContainsFunc(answer.Rules, func(r query.DetectionRule) bool { return r.ID == id }) {
 		return nil
 	}
-	var page findingsJSON
+	var page query.FindingsAnswer
 	if err := client.get(ctx, "findings", url.Values{"rule": {id}, "limit": {"1"}}, &page); err != nil {
 		return err
 	}
 	if len(page.Findings) == 0 {
-		return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("there is no rule %s; `retrial findings --list-rules` prints those of the binary", shorten(id)))
+		return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("there is no rule %s; `retrial findings --list-rules` prints those of the binary", phrase.Shorten(id)))
 	}
 	return nil
 }
@@ -247,7 +249,7 @@ func severityRank(flag, severity string) (int, error) {
 	if severity == "" {
 		return 0, nil
 	}
-	if r := severityOrder(severity); r >= 0 {
+	if r := query.SeverityOrder(severity); r >= 0 {
 		return r, nil
 	}
 	return 0, cli.ExitWith(cli.ExitUsage, fmt.Errorf("%s %q is none of %s", flag, severity, strings.Join(detect.Severities(), ", ")))
@@ -313,7 +315,9 @@ func printFindings(out io.Writer, form string, found []detect.Finding) error {
 		return err
 	}
 	// The gravest first; within a severity by time, as they come.
-	slices.SortStableFunc(found, func(a, b detect.Finding) int { return severityOrder(b.Severity) - severityOrder(a.Severity) })
+	slices.SortStableFunc(found, func(a, b detect.Finding) int {
+		return query.SeverityOrder(b.Severity) - query.SeverityOrder(a.Severity)
+	})
 	buf := bufio.NewWriter(out)
 	w := tabwriter.NewWriter(buf, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "SEVERITY\tRULE\tSUBJECT\tREQUESTS\tFIRST\tWHAT")

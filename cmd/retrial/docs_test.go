@@ -33,7 +33,20 @@ func golden(t *testing.T, path, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s is not what the code says; run make golden and read the diff", path)
+		line, is, was := firstDifference(got, string(want))
+		t.Errorf("%s is not what the code says; run make golden and read the diff, which begins in line %d:\n got %.300q\nwant %.300q", path, line, is, was)
+	}
+}
+
+// firstDifference returns the first line, counted from 1, in which two texts differ.
+func firstDifference(a, b string) (line int, inA, inB string) {
+	for line = 1; ; line++ {
+		x, restA, moreA := strings.Cut(a, "\n")
+		y, restB, moreB := strings.Cut(b, "\n")
+		if x != y || !moreA || !moreB {
+			return line, x, y
+		}
+		a, b = restA, restB
 	}
 }
 

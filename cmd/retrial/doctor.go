@@ -14,6 +14,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
 )
 
@@ -44,7 +45,7 @@ code is 3 when a check fails; warnings leave it at 0.`,
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cluster := strings.Join(args, "")
 		if cluster != "" && !identity.ValidName(cluster) {
-			return cli.ExitWith(cli.ExitUsage, fmt.Errorf("%s: %w", safe.Text(shorten(cluster)), identity.ErrName))
+			return cli.ExitWith(cli.ExitUsage, fmt.Errorf("%s: %w", safe.Text(phrase.Shorten(cluster)), identity.ErrName))
 		}
 		cfg, err := ask.flags.Load()
 		if err != nil {

@@ -16,11 +16,12 @@ import (
 	"github.com/retrial-io/retrial/ingest/webhook"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay"
 	apiserver "github.com/retrial-io/retrial/replay/config"
-	"github.com/retrial-io/retrial/replay/runner"
 	"github.com/retrial-io/retrial/storage"
 	chdb "github.com/retrial-io/retrial/storage/embedded"
+	"github.com/retrial-io/retrial/verdict"
 )
 
 // fakeDoctor is the part of the fake store that the doctor asks.
@@ -53,19 +54,19 @@ func (f fakeDoctor) DiskBytes(context.Context) (int64, error) { return f.disk, n
 // lagging is a replay that is behind.
 type lagging struct {
 	fakeReplay
-	lag  runner.Lag
+	lag  verdict.Backlog
 	lags []replay.Lag
 }
 
 // Lags are what was learnt of apiservers.
 func (l lagging) Lags() []replay.Lag { return l.lags }
 
-func (l lagging) Lag() runner.Lag { return l.lag }
+func (l lagging) Lag() verdict.Backlog { return l.lag }
 
 // patient is what a doctor looks at in a test.
 type patient struct {
 	store    *fakeStore
-	lag      runner.Lag
+	lag      verdict.Backlog
 	lags     []replay.Lag
 	site     site
 	registry *prometheus.Registry
@@ -131,7 +132,7 @@ func (p *patient) findings(seconds, leads float64) {
 // examine answers the checks of an ID.
 func (p *patient) examine(t *testing.T, id, cluster string) []checkJSON {
 	t.Helper()
-	a := doctorAPI{api: &api{store: p.store, replay: lagging{p.store.replay(), p.lag, p.lags}, now: p.site.now}, store: p.store, site: p.site}
+	a := doctorAPI{Service: &query.Service{Store: p.store, Replay: lagging{p.store.replay(), p.lag, p.lags}, Now: p.site.now}, store: p.store, site: p.site}
 	v, err := a.doctor(t.Context(), map[string][]string{})
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,9 @@ import (
 	"github.com/retrial-io/retrial/analysis/drift"
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/verdict"
@@ -70,7 +72,7 @@ The running server is asked; with none running the command reads the store itsel
 }
 
 func (d *driftCommand) run(c *cobra.Command) error {
-	var answer driftJSON
+	var answer query.DriftAnswer
 	offline, err := d.log.named(c)
 	switch {
 	case err != nil:
@@ -101,17 +103,17 @@ func (d *driftCommand) run(c *cobra.Command) error {
 }
 
 // offline replays logs and groups what is no match.
-func (d *driftCommand) offline(ctx context.Context) (answer driftJSON, err error) {
+func (d *driftCommand) offline(ctx context.Context) (answer query.DriftAnswer, err error) {
 	answer.Cluster = d.cluster
 	if answer.Cluster == "" {
 		answer.Cluster = offlineCluster
 	}
 	q := url.Values{"from": {d.since}, "to": {d.until}}
-	from, err := instant(q, "from")
+	from, err := query.Instant(q, "from")
 	if err != nil {
 		return answer, cli.ExitWith(cli.ExitUsage, err)
 	}
-	to, err := instant(q, "to")
+	to, err := query.Instant(q, "to")
 	if err != nil {
 		return answer, cli.ExitWith(cli.ExitUsage, err)
 	}
@@ -143,16 +145,16 @@ func (d *driftCommand) offline(ctx context.Context) (answer driftJSON, err error
 }
 
 // printDrift prints groups for people, each as a few lines.
-func printDrift(out io.Writer, answer *driftJSON) error {
+func printDrift(out io.Writer, answer *query.DriftAnswer) error {
 	if len(answer.Groups) == 0 {
-		text := "Nothing drifts in cluster %s: all " + number(int(answer.Judged), "judged request") + " of that time match the record.\n"
+		text := "Nothing drifts in cluster %s: all " + phrase.Number(int(answer.Judged), "judged request") + " of that time match the record.\n"
 		switch {
 		case answer.Judged == 1:
 			text = "Nothing drifts in cluster %s: the one judged request of that time matches the record.\n"
 		case answer.Requests == 0:
 			text = "Nothing can be said of cluster %s: it has no requests of that time.\n"
 		case answer.Judged == 0:
-			text = "Nothing can be said of cluster %s: none of the " + number(int(answer.Requests), "request") + " of that time could be compared (docs/verdicts.md, not judged).\n"
+			text = "Nothing can be said of cluster %s: none of the " + phrase.Number(int(answer.Requests), "request") + " of that time could be compared (docs/verdicts.md, not judged).\n"
 		}
 		_, err := fmt.Fprintf(out, text, safe.Text(answer.Cluster))
 		return err
@@ -171,7 +173,7 @@ func printDrift(out io.Writer, answer *driftJSON) error {
 		if g.Server != "" {
 			line("apiserver", g.Server)
 		}
-		line("requests", fmt.Sprintf("%d by %s, %s to %s", g.Count, number(g.Users, "user"), g.First.UTC().Format(time.RFC3339), g.Last.UTC().Format(time.RFC3339)))
+		line("requests", fmt.Sprintf("%d by %s, %s to %s", g.Count, phrase.Number(g.Users, "user"), g.First.UTC().Format(time.RFC3339), g.Last.UTC().Format(time.RFC3339)))
 		for _, l := range g.Likely {
 			line("likely", l.Kind+": "+l.Why)
 			line("", "give "+l.Give)

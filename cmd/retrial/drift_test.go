@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/analysis/drift"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -31,7 +32,7 @@ func TestDriftRoute(t *testing.T) {
 		stored(`RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "r" to User "ann"`, 7, at.Add(time.Hour)),
 		stored(`RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "r" to User "bob"`, 5, at),
 	}}
-	answer := decodeAnswer[driftJSON](t, askFake(t, f, http.MethodGet, "drift?cluster=c"))
+	answer := decodeAnswer[query.DriftAnswer](t, askFake(t, f, http.MethodGet, "drift?cluster=c"))
 	if len(answer.Groups) != 1 {
 		t.Fatalf("%d groups: %+v", len(answer.Groups), answer.Groups)
 	}
@@ -53,7 +54,7 @@ func TestNoDriftOfNothing(t *testing.T) {
 		"Nothing drifts in cluster c: all 2 judged requests of that time match the record.\n":             {requests: 3, judged: 2},
 		"Nothing drifts in cluster c: the one judged request of that time matches the record.\n":          {requests: 1, judged: 1},
 	} {
-		answer := decodeAnswer[driftJSON](t, askFake(t, f, http.MethodGet, "drift?cluster=c"))
+		answer := decodeAnswer[query.DriftAnswer](t, askFake(t, f, http.MethodGet, "drift?cluster=c"))
 		var out bytes.Buffer
 		if err := printDrift(&out, &answer); err != nil || !strings.HasPrefix(out.String(), want) || answer.Requests != f.requests || answer.Judged != f.judged {
 			t.Errorf("%q, %v; want %q", out.String(), err, want)
@@ -81,7 +82,7 @@ func TestKindsOfDriftAreDocumented(t *testing.T) {
 func TestPrintDriftIsSafe(t *testing.T) {
 	hostile := "x\x1b[2J\nDRIFT  forged"
 	var out bytes.Buffer
-	err := printDrift(&out, &driftJSON{Cluster: hostile, Truncated: true, Groups: []drift.Group{{
+	err := printDrift(&out, &query.DriftAnswer{Cluster: hostile, Truncated: true, Groups: []drift.Group{{
 		Verdict: "drift", Class: hostile, Text: hostile, About: hostile, Server: hostile, Count: 1, Users: 1,
 		Examples: []drift.Example{{AuditID: hostile, User: hostile, Verb: hostile, URI: hostile, Cause: hostile}},
 		Likely:   []drift.Cause{{Kind: hostile, Why: hostile, Give: hostile}},

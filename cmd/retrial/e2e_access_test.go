@@ -9,6 +9,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -22,7 +23,7 @@ func TestAccessAgreesWithVerdicts(t *testing.T) {
 	in.run(t, "import", "--cluster", "prod", "--state", writeState(t, in.dir), writeLog(t, in.dir+"/audit.jsonl", portion(t))).ok(t)
 	s.drained(t)
 
-	var list struct{ Events []eventJSON }
+	var list struct{ Events []query.Event }
 	s.get(t, "events?cluster=prod&limit=500&outcome=match", &list)
 	asked, granted, refused := map[string]bool{}, 0, 0
 	for _, e := range list.Events {
@@ -30,7 +31,7 @@ func TestAccessAgreesWithVerdicts(t *testing.T) {
 			continue
 		}
 		asked[e.User+e.Verb+e.RequestURI] = true
-		var why whyJSON
+		var why query.WhyAnswer
 		s.get(t, "why?cluster=prod&auditID="+url.QueryEscape(e.AuditID), &why)
 		if len(why.Requests) != 1 || why.Requests[0].Verdict == nil {
 			continue
@@ -87,7 +88,7 @@ func (s *server) grantsOf(t *testing.T, a *verdict.Attributes, e *event.Event) (
 	} else {
 		q.Set("path", a.Path)
 	}
-	var answer whoCanJSON
+	var answer query.WhoCanAnswer
 	s.get(t, "who-can?"+q.Encode(), &answer)
 	who := e.EffectiveUser()
 	for _, h := range answer.Subjects {
@@ -99,7 +100,7 @@ func (s *server) grantsOf(t *testing.T, a *verdict.Attributes, e *event.Event) (
 			continue
 		}
 		for _, g := range h.Grants {
-			if g.Kind != kindSuperuser {
+			if g.Kind != query.KindSuperuser {
 				out = append(out, g.Binding+" "+g.Role)
 			}
 		}

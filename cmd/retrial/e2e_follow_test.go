@@ -16,6 +16,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/importer"
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/query"
 )
 
 // TestFollowClosesTheGap cuts the webhook in the middle of a recorded log, while a follower
@@ -110,7 +111,7 @@ func (s *server) stored(t *testing.T, cluster string, n int64) {
 	t.Helper()
 	waitFor(t, func() bool {
 		s.drained(t)
-		var known clustersJSON
+		var known query.ClustersAnswer
 		s.get(t, "clusters", &known)
 		for _, c := range known.Clusters {
 			if c.Name == cluster {

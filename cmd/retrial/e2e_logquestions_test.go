@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"testing"
 	"time"
+
+	"github.com/retrial-io/retrial/query"
 )
 
 // TestLogAnswersAsServer asks questions about a policy of a server that took a log in, and of
@@ -16,7 +18,7 @@ func TestLogAnswersAsServer(t *testing.T) {
 	in.run(t, "import", "--cluster", "prod", "--state", state, log).ok(t)
 	s.drained(t)
 
-	var list struct{ Events []eventJSON }
+	var list struct{ Events []query.Event }
 	s.get(t, "events?cluster=prod&limit=500&outcome=match", &list)
 	var account string
 	first := time.Now()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -78,9 +79,9 @@ func TestRejudgeWithAConfigurationSuppliedLate(t *testing.T) {
 	}
 
 	// judge runs the command of one cluster and returns its report.
-	judge := func(cluster string, args ...string) rejudgeJSON {
+	judge := func(cluster string, args ...string) query.RejudgeJob {
 		t.Helper()
-		var answer struct{ Jobs []rejudgeJSON }
+		var answer struct{ Jobs []query.RejudgeJob }
 		out := in.run(t, append([]string{"rejudge", "--cluster", cluster, "-o", "json"}, args...)...).ok(t).out
 		if err := json.Unmarshal([]byte(out), &answer); err != nil || len(answer.Jobs) != 1 || !answer.Jobs[0].Done {
 			t.Fatalf("%v: %s", err, out)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/query"
 )
 
 // TestSuggestFromTheStore makes every suggestion of the whole recording from the log, from
@@ -63,7 +64,7 @@ func TestSuggestFromTheStore(t *testing.T) {
 		t.Errorf("%d suggestions, %d of them for subjects never seen", len(sets), unseen)
 	}
 
-	var page doingsJSON
+	var page query.Doings
 	s.get(t, "subject?cluster=sample&user=ci-bot", &page)
 	never := 0
 	for _, r := range page.Rules {

@@ -11,7 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/query"
 )
 
 // [SUBJECT] ─▶ api/v1/escalations ─▶ a line a subject | a block a path | json | yaml
@@ -55,7 +57,7 @@ that allows it; a step that takes more than rights says what it presumes.`,
 	from.bindLog(c, s)
 	c.Flags().StringArrayVar(&groups, "group", nil, "group the subject is in, may be repeated (default: those its requests carried)")
 	c.Flags().BoolVar(&system, "include-system", false, "list subjects of Kubernetes itself as well")
-	c.Flags().IntVar(&limit, "limit", fewPaths, "list at most so many paths")
+	c.Flags().IntVar(&limit, "limit", query.FewPaths, "list at most so many paths")
 	bindMoment(c, &cluster, &at)
 	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -63,14 +65,14 @@ that allows it; a step that takes more than rights says what it presumes.`,
 		if err != nil {
 			return cli.UsageError(c, "--group: %w", err)
 		}
-		if limit < 1 || limit > mostPaths {
-			return cli.UsageError(c, "--limit %d is not between 1 and %d", limit, mostPaths)
+		if limit < 1 || limit > query.MostPaths {
+			return cli.UsageError(c, "--limit %d is not between 1 and %d", limit, query.MostPaths)
 		}
 		q := url.Values{"group": {list}, "cluster": {cluster}, "at": {at}, "limit": {strconv.Itoa(limit)}, "includeSystem": {strconv.FormatBool(system)}}
 		if len(args) > 0 {
 			q.Set("subject", args[0])
 		}
-		var answer escalationsJSON
+		var answer query.EscalationsAnswer
 		if _, err := from.askOne(c.Context(), "escalations", q, &answer); err != nil {
 			return err
 		}
@@ -82,7 +84,7 @@ that allows it; a step that takes more than rights says what it presumes.`,
 		default:
 			err = printReached(s.Out, &answer)
 		}
-		printDoubts(s.Err, &answer.policyJSON, answer.Hints)
+		printDoubts(s.Err, &answer.Policy, answer.Hints)
 		if !answer.AccountsKnown {
 			fmt.Fprintln(s.Err, "hint: not all service accounts of that time are known; those that bindings name are taken to be there")
 		}
@@ -92,8 +94,8 @@ that allows it; a step that takes more than rights says what it presumes.`,
 }
 
 // printEscalations prints everybody who reaches a goal.
-func printEscalations(out io.Writer, a *escalationsJSON) error {
-	fmt.Fprintf(out, "%s\n\n", safe.Text(fmt.Sprintf("Who can become cluster administrator, in cluster %s%s: %s", a.Cluster, asOf(a.At), number(a.Count, "subject"))))
+func printEscalations(out io.Writer, a *query.EscalationsAnswer) error {
+	fmt.Fprintf(out, "%s\n\n", safe.Text(fmt.Sprintf("Who can become cluster administrator, in cluster %s%s: %s", a.Cluster, asOf(a.At), phrase.Number(a.Count, "subject"))))
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	if len(a.Paths) > 0 {
 		fmt.Fprintln(w, "SUBJECT\tSTEPS\tPRESUMES\tPATH")
@@ -101,9 +103,9 @@ func printEscalations(out io.Writer, a *escalationsJSON) error {
 	for _, p := range a.Paths {
 		path := p.Text
 		if len(p.Steps) == 0 && len(p.Holds) == 0 {
-			path = "is " + p.To.text() + perhapsText(p.Doubted)
+			path = "is " + p.To.Text() + query.PerhapsText(p.Doubted)
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", safe.Text(p.From.text()), len(p.Steps), p.Presumptions, safe.Text(path))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", safe.Text(p.From.Text()), len(p.Steps), p.Presumptions, safe.Text(path))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -112,7 +114,7 @@ func printEscalations(out io.Writer, a *escalationsJSON) error {
 		fmt.Fprintf(out, "and %d more; --limit lists more\n", n)
 	}
 	if a.System > 0 {
-		fmt.Fprintf(out, "\nLeft out: %s of Kubernetes itself; --include-system lists them\n", number(a.System, "subject"))
+		fmt.Fprintf(out, "\nLeft out: %s of Kubernetes itself; --include-system lists them\n", phrase.Number(a.System, "subject"))
 	}
 	if a.TooLargeCount == 0 {
 		return nil
@@ -128,7 +130,7 @@ func printEscalations(out io.Writer, a *escalationsJSON) error {
 }
 
 // printReached prints what one subject reaches, step by step.
-func printReached(out io.Writer, a *escalationsJSON) error {
+func printReached(out io.Writer, a *query.EscalationsAnswer) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	if a.Subject != "" {
 		fmt.Fprintf(w, "SUBJECT\t%s\n", safe.Text(a.Subject))
@@ -156,10 +158,10 @@ func printReached(out io.Writer, a *escalationsJSON) error {
 	if a.ReachCount == 0 {
 		return nil
 	}
-	fmt.Fprintf(out, "\nIt can become %s\n", number(a.ReachCount, "other"))
+	fmt.Fprintf(out, "\nIt can become %s\n", phrase.Number(a.ReachCount, "other"))
 	w = tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	for _, p := range a.Reaches {
-		fmt.Fprintf(w, "  %s\t%d\t%d\t%s\n", safe.Text(p.To.text()), len(p.Steps), p.Presumptions, safe.Text(p.Text))
+		fmt.Fprintf(w, "  %s\t%d\t%d\t%s\n", safe.Text(p.To.Text()), len(p.Steps), p.Presumptions, safe.Text(p.Text))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -170,8 +172,8 @@ func printReached(out io.Writer, a *escalationsJSON) error {
 	return nil
 }
 
-func printPath(out io.Writer, p *pathJSON) error {
-	fmt.Fprintf(out, "\n%s\n", safe.Text(fmt.Sprintf("To %s in %s%s", p.To.text(), number(len(p.Steps), "step"), perhapsText(p.Doubted))))
+func printPath(out io.Writer, p *query.Path) error {
+	fmt.Fprintf(out, "\n%s\n", safe.Text(fmt.Sprintf("To %s in %s%s", p.To.Text(), phrase.Number(len(p.Steps), "step"), query.PerhapsText(p.Doubted))))
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	for i, s := range p.Steps {
 		what := s.Edge
@@ -181,22 +183,22 @@ func printPath(out io.Writer, p *pathJSON) error {
 		for _, r := range s.Roles {
 			what += " of " + r.Role
 		}
-		fmt.Fprintf(w, "  %d\t%s\t→ %s\n", i+1, safe.Text(what), safe.Text(s.To.text()))
+		fmt.Fprintf(w, "  %d\t%s\t→ %s\n", i+1, safe.Text(what), safe.Text(s.To.Text()))
 		printNeeded(w, s.Requests)
 		for _, x := range s.Presumes {
 			fmt.Fprintf(w, "\t  presumes\t%s\n", safe.Text(x))
 		}
 	}
 	if len(p.Holds) > 0 {
-		fmt.Fprintf(w, "  \t%s\thas all rights\n", safe.Text(p.lastText()))
+		fmt.Fprintf(w, "  \t%s\thas all rights\n", safe.Text(p.LastText()))
 		printNeeded(w, p.Holds)
 	}
 	return w.Flush()
 }
 
-func printNeeded(w io.Writer, requests []neededJSON) {
+func printNeeded(w io.Writer, requests []query.Needed) {
 	for _, r := range requests {
-		asked := questionJSON{Verb: r.Verb, Resource: r.Resource, Group: r.Group, Subresource: r.Subresource, Namespace: r.Namespace, Name: r.Name}
+		asked := query.AccessRequest{Verb: r.Verb, Resource: r.Resource, Group: r.Group, Subresource: r.Subresource, Namespace: r.Namespace, Name: r.Name}
 		by := r.Role
 		if len(r.Grants) > 0 {
 			by = r.Grants[0].Binding + " → " + r.Grants[0].Role + " rule " + strconv.Itoa(r.Grants[0].Rule)
@@ -204,6 +206,6 @@ func printNeeded(w io.Writer, requests []neededJSON) {
 				by += fmt.Sprintf(", and %d more", n)
 			}
 		}
-		fmt.Fprintf(w, "\t  %s\t%s\n", safe.Text(asked.text()), safe.Text(by))
+		fmt.Fprintf(w, "\t  %s\t%s\n", safe.Text(asked.Text()), safe.Text(by))
 	}
 }

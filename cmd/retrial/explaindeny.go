@@ -13,6 +13,8 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/internal/phrase"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/replay/state"
@@ -60,7 +62,7 @@ The running server is asked; with none running the command reads the store itsel
 }
 
 func (x *explainCommand) run(c *cobra.Command, id string) error {
-	var answer explainJSON
+	var answer query.ExplainDenyAnswer
 	offline, err := x.log.named(c)
 	switch {
 	case err != nil:
@@ -81,7 +83,7 @@ func (x *explainCommand) run(c *cobra.Command, id string) error {
 		if x.cluster != "" {
 			where = " in cluster " + x.cluster
 		}
-		return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("%s carries the audit ID %s%s", what, shorten(id), where))
+		return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("%s carries the audit ID %s%s", what, phrase.Shorten(id), where))
 	}
 	if x.output != "table" {
 		return cli.PrintAs(x.Out, x.output, answer)
@@ -90,12 +92,12 @@ func (x *explainCommand) run(c *cobra.Command, id string) error {
 }
 
 // offline explains the requests of a log.
-func (x *explainCommand) offline(ctx context.Context, id string) (answer explainJSON, err error) {
+func (x *explainCommand) offline(ctx context.Context, id string) (answer query.ExplainDenyAnswer, err error) {
 	cluster := x.cluster
 	if cluster == "" {
 		cluster = offlineCluster
 	}
-	at, err := instant(url.Values{"at": {x.at}}, "at")
+	at, err := query.Instant(url.Values{"at": {x.at}}, "at")
 	if err != nil {
 		return answer, cli.ExitWith(cli.ExitUsage, err)
 	}
@@ -103,17 +105,17 @@ func (x *explainCommand) offline(ctx context.Context, id string) (answer explain
 	if err != nil {
 		return answer, err
 	}
-	why := explainer{replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}), state.New(cluster), at}
+	why := query.Explainer{Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}), State: state.New(cluster), At: at}
 	err = x.log.replay(ctx, x.Streams, evaluate.Options{
-		Cluster: cluster, State: why.st, Engine: why.engine,
+		Cluster: cluster, State: why.State, Engine: why.Engine,
 		// The state is whole before the first verdict is reached.
 		Sink: func(e *event.Event, v *verdict.Verdict) error {
 			switch {
 			case e.AuditID != id:
-			case len(answer.Requests) == mostDenials:
+			case len(answer.Requests) == query.MostDenials:
 				answer.Truncated = true
 			default:
-				answer.Requests = append(answer.Requests, why.explain(cluster, e, v))
+				answer.Requests = append(answer.Requests, why.Explain(cluster, e, v))
 			}
 			return nil
 		},
@@ -122,7 +124,7 @@ func (x *explainCommand) offline(ctx context.Context, id string) (answer explain
 }
 
 // printDenials prints refusals for people, one after the other.
-func printDenials(out io.Writer, answer *explainJSON) error {
+func printDenials(out io.Writer, answer *query.ExplainDenyAnswer) error {
 	if n := len(answer.Requests); n > 1 {
 		fmt.Fprintf(out, "%d requests carry this audit ID (clients choose it and may use one again).\n\n", n)
 	}
@@ -140,7 +142,7 @@ func printDenials(out io.Writer, answer *explainJSON) error {
 	return nil
 }
 
-func printDenial(out io.Writer, d *denialJSON) error {
+func printDenial(out io.Writer, d *query.Denial) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	p := fields{w}
 	p.add("REQUEST", "%s %s", d.Verb, d.RequestURI)
@@ -165,7 +167,7 @@ func printDenial(out io.Writer, d *denialJSON) error {
 	}
 	p.list("NOT KNOWN", d.Missing)
 	for i := range d.Chain {
-		if d.By == byAuthorizers || d.Replayed != verdict.DecisionAllow.String() {
+		if d.By == query.ByAuthorizers || d.Replayed != verdict.DecisionAllow.String() {
 			p.nearest("", d.Chain[i].Nearest)
 		}
 	}
@@ -173,7 +175,7 @@ func printDenial(out io.Writer, d *denialJSON) error {
 }
 
 // check prints a check that was refused, and what would have let it pass.
-func (p fields) check(i int, c *deniedCheckJSON) {
+func (p fields) check(i int, c *query.DeniedCheck) {
 	p.add(nth("CHECK", i), "%s: may %s %s?  replayed: %s", c.Check, c.User, c.Asked, c.Replayed)
 	for _, m := range c.Missing {
 		p.add("", "  %s", m)

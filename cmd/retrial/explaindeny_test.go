@@ -10,6 +10,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -28,38 +29,38 @@ func TestExplainDenyRoute(t *testing.T) {
 	}{
 		{"the authorizers", 403, ann, "delete", "/api/v1/secrets/s", func(_ *event.Event, v *verdict.Verdict) {
 			v.Recorded, v.Replayed = verdict.DecisionForbid, verdict.DecisionForbid
-		}, byAuthorizers, "no authorizer allowed it", 3, 0},
+		}, query.ByAuthorizers, "no authorizer allowed it", 3, 0},
 		{"the authorizers, which allow it by what is known", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *verdict.Verdict) {
 			v.Recorded, v.Replayed, v.Outcome = verdict.DecisionForbid, verdict.DecisionAllow, verdict.OutcomeDrift
-		}, byAuthorizers, "this is drift", 3, 0},
+		}, query.ByAuthorizers, "this is drift", 3, 0},
 		{"a webhook", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *verdict.Verdict) {
 			v.Recorded, v.Replayed, v.Outcome, v.RecordedReason = verdict.DecisionForbid, verdict.DecisionAllow, verdict.OutcomeMatch, "not on Fridays"
-		}, byAuthorizers, "not on Fridays. All others allow it: a webhook refused it", 3, 0},
+		}, query.ByAuthorizers, "not on Fridays. All others allow it: a webhook refused it", 3, 0},
 		{"a check", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *verdict.Verdict) {
 			v.Recorded, v.Replayed = verdict.DecisionAllow, verdict.DecisionAllow
 			v.Implied = []verdict.Implied{
 				{Check: verdict.CheckOwnerDelete, Recorded: verdict.DecisionAllow, Attributes: verdict.Attributes{Verb: "delete"}},
 				{Check: verdict.CheckWebsocket, Replayed: verdict.DecisionForbid, Recorded: verdict.DecisionForbid,
 					Attributes: verdict.Attributes{ResourceRequest: true, Verb: "create", Resource: "secrets", Namespace: "n", Name: "s"}}}
-		}, byCheck, "a check behind them refused it", 3, 1},
+		}, query.ByCheck, "a check behind them refused it", 3, 1},
 		{"impersonation", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *verdict.Verdict) {
 			v.Impersonation = &verdict.ImpersonationCheck{Recorded: verdict.DecisionForbid, Replayed: verdict.DecisionForbid, Cause: "refused at impersonate users bob"}
 			v.Implied = []verdict.Implied{{Check: verdict.CheckImpersonation, Replayed: verdict.DecisionForbid, Recorded: verdict.DecisionForbid,
 				Attributes: verdict.Attributes{ResourceRequest: true, Verb: "impersonate", Resource: "users", Name: "bob"}}}
-		}, byImpersonation, "ann may not act as the user it named: refused at impersonate users bob", 0, 1},
+		}, query.ByImpersonation, "ann may not act as the user it named: refused at impersonate users bob", 0, 1},
 		{"an admission plugin", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *verdict.Verdict) {
 			v.Recorded, v.Admission = verdict.DecisionAllow, verdict.Admission{Recorded: verdict.AdmissionRejected, Plugin: "PodSecurity"}
-		}, byAdmission, "the admission plugin PodSecurity refused it", 3, 0},
+		}, query.ByAdmission, "the admission plugin PodSecurity refused it", 3, 0},
 		{"something behind the authorizers", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *verdict.Verdict) {
 			v.Recorded = verdict.DecisionAllow
-		}, byOther, "the message says why", 3, 0},
+		}, query.ByOther, "the message says why", 3, 0},
 		{"authentication", 401, event.User{}, "list", "/api/v1/secrets", func(e *event.Event, v *verdict.Verdict) {
 			e.ResponseStatus.Message = "Authentication failed, attempted: bearer"
 			v.Recorded, v.Class = verdict.DecisionNone, verdict.ClassUnauthenticated
-		}, byAuthentication, "credentials were sent and refused: bearer", 0, 0},
+		}, query.ByAuthentication, "credentials were sent and refused: bearer", 0, 0},
 		{"nobody", 200, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *verdict.Verdict) {
 			v.Recorded, v.Replayed = verdict.DecisionAllow, verdict.DecisionAllow
-		}, byNobody, "rbac allows it", 3, 0},
+		}, query.ByNobody, "rbac allows it", 3, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := row("x", 1, true)
@@ -68,7 +69,7 @@ func TestExplainDenyRoute(t *testing.T) {
 			r.Verdict.Grants, r.Verdict.Implied, r.Verdict.Admission = nil, nil, verdict.Admission{}
 			tc.change(r.Event, r.Verdict)
 			f := &fakeStore{rows: []verdict.Row{r}, known: policyOf(t, readerRole, annReads)}
-			answer := decodeAnswer[explainJSON](t, askFake(t, f, http.MethodGet, "explain-deny?auditID=x&at=2026-11-20T12:00:00Z"))
+			answer := decodeAnswer[query.ExplainDenyAnswer](t, askFake(t, f, http.MethodGet, "explain-deny?auditID=x&at=2026-11-20T12:00:00Z"))
 			if len(answer.Requests) != 1 {
 				t.Fatalf("%d requests", len(answer.Requests))
 			}
@@ -101,7 +102,7 @@ func TestExplainDenyByTime(t *testing.T) {
 	r.Verdict.Recorded, r.Verdict.Replayed = verdict.DecisionForbid, verdict.DecisionForbid
 	f := &fakeStore{rows: []verdict.Row{r}, known: policyOf(t, readerRole, annReads)}
 	for at, almost := range map[string]bool{"2026-11-20T12:00:00Z": true, "2026-11-20T09:00:00Z": false} {
-		d := decodeAnswer[explainJSON](t, askFake(t, f, http.MethodGet, "explain-deny?auditID=x&at="+at)).Requests[0]
+		d := decodeAnswer[query.ExplainDenyAnswer](t, askFake(t, f, http.MethodGet, "explain-deny?auditID=x&at="+at)).Requests[0]
 		rbac := d.Chain[len(d.Chain)-1]
 		if rbac.Nearest == nil || (len(rbac.Nearest.Almost) == 1) != almost || (len(d.Missing) == 0) != almost {
 			t.Errorf("at %s: %+v, not known: %q", at, rbac.Nearest, d.Missing)
@@ -111,7 +112,7 @@ func TestExplainDenyByTime(t *testing.T) {
 		}
 	}
 	f.known = nil
-	d := decodeAnswer[explainJSON](t, askFake(t, f, http.MethodGet, "explain-deny?auditID=x")).Requests[0]
+	d := decodeAnswer[query.ExplainDenyAnswer](t, askFake(t, f, http.MethodGet, "explain-deny?auditID=x")).Requests[0]
 	if d.Replayed != "none" || len(d.Missing) == 0 || d.Chain[len(d.Chain)-1].Nearest != nil {
 		t.Errorf("without a state: %+v", d)
 	}
@@ -120,13 +121,13 @@ func TestExplainDenyByTime(t *testing.T) {
 // TestExplainDenyOfMany: clients may use an audit ID as often as they like.
 func TestExplainDenyOfMany(t *testing.T) {
 	f := &fakeStore{}
-	for i := range mostDenials + 5 {
+	for i := range query.MostDenials + 5 {
 		r := row("x", i, true)
 		r.Size = 1
 		f.rows = append(f.rows, r)
 	}
-	answer := decodeAnswer[explainJSON](t, askFake(t, f, http.MethodGet, "explain-deny?auditID=x"))
-	if len(answer.Requests) != mostDenials || !answer.Truncated || f.visited != mostDenials+1 {
+	answer := decodeAnswer[query.ExplainDenyAnswer](t, askFake(t, f, http.MethodGet, "explain-deny?auditID=x"))
+	if len(answer.Requests) != query.MostDenials || !answer.Truncated || f.visited != query.MostDenials+1 {
 		t.Errorf("%d requests, truncated %v, %d rows read", len(answer.Requests), answer.Truncated, f.visited)
 	}
 }
@@ -204,15 +205,15 @@ func TestExplainDenyUsage(t *testing.T) {
 // TestPrintDenialsIsSafe: what clients chose does not reach a terminal as it is.
 func TestPrintDenialsIsSafe(t *testing.T) {
 	hostile := "x\x1b[2J\nREFUSED BY  forged"
-	near := &nearestJSON{Roles: []offerJSON{{Role: hostile}}, Bindings: []offerJSON{{Binding: hostile, Role: hostile}},
-		Almost: []almostJSON{{sourceJSON{Subject: hostile, Binding: hostile, Role: hostile}, hostile}}}
+	near := &query.NearestMiss{Roles: []query.Offer{{Role: hostile}}, Bindings: []query.Offer{{Binding: hostile, Role: hostile}},
+		Almost: []query.Almost{{Grant: query.Grant{Subject: hostile, Binding: hostile, Role: hostile}, Lacks: hostile}}}
 	near.Rule.Verbs, near.Rule.NonResourceURLs, near.Rule.Resources = []string{hostile}, []string{hostile}, []string{hostile}
 	var out bytes.Buffer
-	err := printDenials(&out, &explainJSON{Truncated: true, Requests: []denialJSON{{
+	err := printDenials(&out, &query.ExplainDenyAnswer{Truncated: true, Requests: []query.Denial{{
 		Cluster: hostile, APIServer: hostile, AuditID: hostile, Verb: hostile, RequestURI: hostile, User: hostile, Groups: []string{hostile}, ActingAs: hostile,
-		Message: hostile, By: byAuthorizers, Text: hostile, Plugin: hostile, Identity: []string{hostile}, Missing: []string{hostile},
-		Chain:  []shortfallJSON{{Authorizer: hostile, Answer: hostile, Text: hostile, Almost: []string{hostile}, Nearest: near}},
-		Checks: []deniedCheckJSON{{Check: hostile, Asked: hostile, User: hostile, Missing: []string{hostile}, Nearest: near}},
+		Message: hostile, By: query.ByAuthorizers, Text: hostile, Plugin: hostile, Identity: []string{hostile}, Missing: []string{hostile},
+		Chain:  []query.Shortfall{{Authorizer: hostile, Answer: hostile, Text: hostile, Almost: []string{hostile}, Nearest: near}},
+		Checks: []query.DeniedCheck{{Check: hostile, Asked: hostile, User: hostile, Missing: []string{hostile}, Nearest: near}},
 	}}})
 	if err != nil {
 		t.Fatal(err)

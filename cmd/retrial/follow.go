@@ -23,6 +23,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/importer"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
 )
 
@@ -197,7 +198,7 @@ func followPosition(cfg config.Config, cluster, path string) string {
 }
 
 func followedText(d importer.Followed) string {
-	text := fmt.Sprintf("%s acknowledged, %s behind", count(d.Events, "event"), size(d.Behind))
+	text := fmt.Sprintf("%s acknowledged, %s behind", phrase.Count(d.Events, "event"), size(d.Behind))
 	for _, more := range []struct {
 		n    int64
 		what string
@@ -207,7 +208,7 @@ func followedText(d importer.Followed) string {
 		case more.what == "line that is no event" && more.n > 1:
 			text += fmt.Sprintf(", %d lines that are no events", more.n)
 		default:
-			text += ", " + count(more.n, more.what)
+			text += ", " + phrase.Count(more.n, more.what)
 		}
 	}
 	return text

@@ -16,24 +16,25 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/verdict"
 )
 
 // newAPI is the API of a running server.
 func newAPI(sys *system) http.Handler {
-	return apiHandler(ruledStore{sys.store, sys.rules}, sys.runner, sys.asking, sys.log, longestQuery, at(sys.site()), withRejudging(sys.runner))
+	return apiHandler(query.RuledStore{Store: sys.store, Set: sys.rules}, sys.runner, sys.asking, sys.log, longestQuery, at(sys.site()), withRejudging(sys.runner))
 }
 
 // apiStore is what the API and the checks of the installation ask the store.
 type apiStore interface {
-	queries
+	query.Store
 	doctorQueries
 }
 
 // apiOptions are what an API is given beside its store and its replay.
 type apiOptions struct {
 	site     site
-	rejudges rejudging
+	rejudges query.Rejudger
 	offline  bool
 }
 
@@ -41,21 +42,21 @@ type apiOptions struct {
 func at(s site) func(*apiOptions) { return func(o *apiOptions) { o.site = s } }
 
 // withRejudging gives the API the jobs.
-func withRejudging(r rejudging) func(*apiOptions) { return func(o *apiOptions) { o.rejudges = r } }
+func withRejudging(r query.Rejudger) func(*apiOptions) { return func(o *apiOptions) { o.rejudges = r } }
 
 // policyOnly leaves the questions about a policy: all that a logStore can be asked.
 func policyOnly(o *apiOptions) { o.offline = true }
 
 // apiHandler serves the API below /api/v1/: the questions of the store and of the installation.
-func apiHandler(store apiStore, runner replaying, asking *queryLog, log *zap.Logger, longest time.Duration, more ...func(*apiOptions)) http.Handler {
+func apiHandler(store apiStore, runner query.Replay, asking *queryLog, log *zap.Logger, longest time.Duration, more ...func(*apiOptions)) http.Handler {
 	var o apiOptions
 	for _, set := range more {
 		set(&o)
 	}
-	a := &api{store: store, replay: runner, rejudges: o.rejudges, apiserver: o.site.apiserver, scraped: o.site.scraped, spooled: o.site.spooled, now: o.site.now, version: version, offline: o.offline}
-	routes := a.routes()
+	a := &query.Service{Store: store, Replay: runner, Rejudges: o.rejudges, Apiserver: o.site.apiserver, Scraped: o.site.scraped, Spooled: o.site.spooled, Now: o.site.now, Version: version, Offline: o.offline}
+	routes := a.Questions()
 	if !o.offline {
-		routes = append(routes, (&doctorAPI{api: a, store: store, site: o.site}).routes()...)
+		routes = append(routes, (&doctorAPI{Service: a, store: store, site: o.site}).routes()...)
 	}
 	return serveAPI(a, routes, asking, log, longest)
 }
@@ -88,13 +89,13 @@ var (
 )
 
 // serveAPI serves questions, each at its path.
-func serveAPI(a *api, routes []route, asking *queryLog, log *zap.Logger, longest time.Duration) http.Handler {
+func serveAPI(a *query.Service, routes []query.Question, asking *queryLog, log *zap.Logger, longest time.Duration) http.Handler {
 	h := handler{asking: asking, log: log.Named("api"), slots: make(chan struct{}, queriesAtOnce), turn: make(chan struct{}, 1), longest: longest}
 	mux := http.NewServeMux()
 	for _, e := range routes {
 		answer := h.bounded(e)
-		mux.HandleFunc("GET /api/v1/"+e.path, h.asked(e.path, func(w http.ResponseWriter, r *http.Request) {
-			q, err := parameters(r, e.may)
+		mux.HandleFunc("GET /api/v1/"+e.Path, h.asked(e.Path, func(w http.ResponseWriter, r *http.Request) {
+			q, err := parameters(r, e.Parameters)
 			var v any
 			if err == nil {
 				v, err = answer(r.Context(), q)
@@ -103,7 +104,7 @@ func serveAPI(a *api, routes []route, asking *queryLog, log *zap.Logger, longest
 				respond(w, v)
 				return
 			}
-			h.fail(w, r, e.path, err)
+			h.fail(w, r, e.Path, err)
 		}))
 	}
 	mux.HandleFunc("POST /api/v1/rejudge", h.asked("rejudge", h.beginRejudge(a)))
@@ -122,14 +123,14 @@ func serveAPI(a *api, routes []route, asking *queryLog, log *zap.Logger, longest
 type answering func(context.Context, url.Values) (any, error)
 
 // bounded holds an answer to what it may cost.
-func (h handler) bounded(e route) answering {
-	switch e.cost {
-	case costNothing:
-		return e.answer
-	case costHistory:
-		return h.inTurn(h.query(e.answer, historyTimes*h.longest))
+func (h handler) bounded(e query.Question) answering {
+	switch e.Cost {
+	case query.CostNothing:
+		return e.Answer
+	case query.CostHistory:
+		return h.inTurn(h.query(e.Answer, historyTimes*h.longest))
 	}
-	return h.query(e.answer, h.longest)
+	return h.query(e.Answer, h.longest)
 }
 
 // inTurn has one answer made at a time. Who waits for it holds none of the slots of other
@@ -170,8 +171,8 @@ func (h handler) query(answer answering, longest time.Duration) answering {
 
 // fail answers with an error, as plain text.
 func (h handler) fail(w http.ResponseWriter, r *http.Request, path string, err error) {
-	var callers badRequest
-	var missing nothing
+	var callers query.BadRequest
+	var missing query.NotFound
 	switch {
 	case r.Context().Err() != nil:
 		// The caller went away, or the server stops; nobody reads what is written.
@@ -227,18 +228,18 @@ func private(h http.Header) {
 func parameters(r *http.Request, may []string) (url.Values, error) {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, bad("the query cannot be read: %w", err)
+		return nil, query.Bad("the query cannot be read: %w", err)
 	}
 	for name, values := range q {
 		switch {
 		case !slices.Contains(may, name):
-			return nil, bad("there is no parameter %q; known are: %s", name, strings.Join(may, ", "))
+			return nil, query.Bad("there is no parameter %q; known are: %s", name, strings.Join(may, ", "))
 		case len(values) > 1:
-			return nil, bad("%s is given %d times", name, len(values))
+			return nil, query.Bad("%s is given %d times", name, len(values))
 		case len(values[0]) > longestValue:
-			return nil, bad("%s has %d bytes; at most %d are taken", name, len(values[0]), longestValue)
+			return nil, query.Bad("%s has %d bytes; at most %d are taken", name, len(values[0]), longestValue)
 		case !utf8.ValidString(values[0]):
-			return nil, bad("%s is not UTF-8", name)
+			return nil, query.Bad("%s is not UTF-8", name)
 		}
 	}
 	return q, nil
@@ -246,21 +247,21 @@ func parameters(r *http.Request, may []string) (url.Values, error) {
 
 // beginRejudge takes a job in. It changes what is stored, so only the local socket may: who
 // can open it may do everything.
-func (h handler) beginRejudge(a *api) http.HandlerFunc {
+func (h handler) beginRejudge(a *query.Service) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if door := callerOf(r).door; door == "page" || a.rejudges == nil {
+		if door := callerOf(r).door; door == "page" || a.Rejudges == nil {
 			plain(w, http.StatusForbidden, "judging again is asked for on the server's machine: run retrial rejudge there, without --server")
 			return
 		}
 		q, err := parameters(r, []string{"cluster", "from", "to", "where", "dryRun"})
 		var job verdict.RejudgeJob
 		if err == nil {
-			job, err = a.askRejudge(r.Context(), q)
+			job, err = a.AskRejudge(r.Context(), q)
 		}
 		if err != nil {
 			h.fail(w, r, "rejudge", err)
 			return
 		}
-		respond(w, rejudgeOf(&job))
+		respond(w, query.RejudgeOf(&job))
 	}
 }

@@ -11,7 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/query"
 )
 
 // ─▶ api/v1/hygiene ─▶ a line a flaw | json | yaml
@@ -40,7 +42,7 @@ Whether users and groups exist no cluster knows.`,
 	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		q := url.Values{"cluster": {cluster}, "at": {at}, "includeSystem": {strconv.FormatBool(system)}}
-		var answer hygieneJSON
+		var answer query.HygieneAnswer
 		if _, err := from.askOne(c.Context(), "hygiene", q, &answer); err != nil {
 			return err
 		}
@@ -52,8 +54,8 @@ Whether users and groups exist no cluster knows.`,
 	return c
 }
 
-func printHygiene(out, hints io.Writer, a *hygieneJSON) error {
-	fmt.Fprintf(out, "%s\n\n", safe.Text(fmt.Sprintf("The policy of cluster %s%s: %s", a.Cluster, asOf(a.At), number(len(a.Flaws), "flaw"))))
+func printHygiene(out, hints io.Writer, a *query.HygieneAnswer) error {
+	fmt.Fprintf(out, "%s\n\n", safe.Text(fmt.Sprintf("The policy of cluster %s%s: %s", a.Cluster, asOf(a.At), phrase.Number(len(a.Flaws), "flaw"))))
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	if len(a.Flaws) > 0 {
 		fmt.Fprintln(w, "FLAW\tOBJECT\tIDLE\tWHAT")
@@ -82,9 +84,9 @@ func printHygiene(out, hints io.Writer, a *hygieneJSON) error {
 		return err
 	}
 	if a.System > 0 {
-		fmt.Fprintf(out, "\nLeft out: %s of what Kubernetes itself brings; --include-system lists them\n", number(a.System, "flaw"))
+		fmt.Fprintf(out, "\nLeft out: %s of what Kubernetes itself brings; --include-system lists them\n", phrase.Number(a.System, "flaw"))
 	}
-	printDoubts(hints, &a.policyJSON, nil)
+	printDoubts(hints, &a.Policy, nil)
 	if !a.AccountsKnown {
 		fmt.Fprintln(hints, "hint: not all service accounts of that time are known; bindings to missing ones are not listed")
 	}

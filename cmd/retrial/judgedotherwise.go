@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/internal/phrase"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/verdict"
@@ -76,7 +78,7 @@ func (o *otherwise) of(ctx context.Context, cluster string) ([]judgedOtherwise, 
 		return nil, err
 	}
 	jobs = slices.DeleteFunc(jobs, func(j verdict.RejudgeJob) bool {
-		return !j.Done() || j.DryRun || len(whereWords(j.Rejudge)) > 0 || j.Config != o.engine.ConfigOf(j.Cluster)
+		return !j.Done() || j.DryRun || len(query.WhereWords(j.Rejudge)) > 0 || j.Config != o.engine.ConfigOf(j.Cluster)
 	})
 	var out []judgedOtherwise
 	for i := range used {
@@ -166,7 +168,7 @@ func (s site) otherwiseCheck(ctx context.Context, c *checks, cluster string) err
 	}
 	for _, j := range found {
 		c.add("judged-otherwise", checkWarn, s.otherwise.command(j),
-			"%s since %s were judged by another configuration of the apiserver than is known now.", count(j.Requests, "request"), j.Since.UTC().Format(time.RFC3339))
+			"%s since %s were judged by another configuration of the apiserver than is known now.", phrase.Count(j.Requests, "request"), j.Since.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

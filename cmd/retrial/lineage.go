@@ -12,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/evaluate"
@@ -59,7 +61,7 @@ The running server is asked; with none running the command reads the store itsel
 	c.Flags().StringVar(&l.cluster, "cluster", "", "of this cluster (default: the only one); with --events its name (default \"evaluate\")")
 	c.Flags().StringVar(&l.since, "from", "", "uses at or after this time, such as 2026-11-20T11:36:00Z")
 	c.Flags().StringVar(&l.until, "to", "", "uses before this time")
-	c.Flags().IntVar(&l.limit, "limit", usualCredentials, "most credentials of a subject")
+	c.Flags().IntVar(&l.limit, "limit", query.UsualCredentials, "most credentials of a subject")
 	l.log.bind(c)
 	cli.AddOutput(c, &l.output, "table", "json", "yaml")
 	return c
@@ -76,12 +78,12 @@ func isCredential(arg string) bool {
 }
 
 func (l *lineageCommand) run(c *cobra.Command, arg string) error {
-	var answer lineageJSON
+	var answer query.LineageAnswer
 	offline, err := l.log.named(c)
 	switch {
 	case err != nil:
-	case l.limit < 1 || l.limit > mostCredentials:
-		return cli.UsageError(c, "--limit %d is not between 1 and %d", l.limit, mostCredentials)
+	case l.limit < 1 || l.limit > query.MostCredentials:
+		return cli.UsageError(c, "--limit %d is not between 1 and %d", l.limit, query.MostCredentials)
 	case offline:
 		if l.since != "" || l.until != "" {
 			return cli.UsageError(c, "--from and --to are about what is stored; a log is followed from its beginning")
@@ -106,7 +108,7 @@ func (l *lineageCommand) run(c *cobra.Command, arg string) error {
 }
 
 // offline follows the credentials of a log.
-func (l *lineageCommand) offline(ctx context.Context, arg string) (answer lineageJSON, err error) {
+func (l *lineageCommand) offline(ctx context.Context, arg string) (answer query.LineageAnswer, err error) {
 	answer.Cluster = l.cluster
 	if answer.Cluster == "" {
 		answer.Cluster = offlineCluster
@@ -132,9 +134,9 @@ func (l *lineageCommand) offline(ctx context.Context, arg string) (answer lineag
 	}
 	if len(found) == 0 {
 		if isCredential(arg) {
-			return answer, cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("no event shows the credential %s", shorten(arg)))
+			return answer, cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("no event shows the credential %s", phrase.Shorten(arg)))
 		}
-		return answer, cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("no event tells a credential of %s: static tokens, front proxies and webhooks leave none", shorten(arg)))
+		return answer, cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("no event tells a credential of %s: static tokens, front proxies and webhooks leave none", phrase.Shorten(arg)))
 	}
 	if len(found) > l.limit {
 		found, answer.Truncated = found[:l.limit], true
@@ -146,25 +148,25 @@ func (l *lineageCommand) offline(ctx context.Context, arg string) (answer lineag
 }
 
 // seen is a lineage of a log as the store tells one.
-func seen(x *authn.Lineage, st *state.State) credentialJSON {
-	c := credentialJSON{
-		Credential: x.Credential, Issue: issueOf(st, x.Credential), Users: x.Users, Requests: x.Count, First: &x.First, Last: &x.Last,
-		Uses: []credentialUseJSON{}, More: x.More,
+func seen(x *authn.Lineage, st *state.State) query.Credential {
+	c := query.Credential{
+		Credential: x.Credential, Issue: query.IssueOf(st, x.Credential), Users: x.Users, Requests: x.Count, First: &x.First, Last: &x.Last,
+		Uses: []query.CredentialUse{}, More: x.More,
 	}
 	for _, f := range x.Findings {
-		c.Findings = append(c.Findings, credentialFindingJSON{f.Name, f.Evidence})
+		c.Findings = append(c.Findings, query.CredentialFinding{Name: f.Name, Evidence: f.Evidence})
 	}
 	if c.Issue == nil && x.Issue != nil {
-		c.Issue = &issueJSON{At: x.Issue.At, By: x.Issue.By, From: x.Issue.SourceIP, AuditID: x.Issue.AuditID, ServiceAccount: x.Issue.Namespace + "/" + x.Issue.ServiceAccount}
+		c.Issue = &query.Issue{At: x.Issue.At, By: x.Issue.By, From: x.Issue.SourceIP, AuditID: x.Issue.AuditID, ServiceAccount: x.Issue.Namespace + "/" + x.Issue.ServiceAccount}
 	}
 	for _, u := range x.Uses {
-		c.Uses = append(c.Uses, credentialUseJSON{UserAgent: u.UserAgent, From: u.SourceIP, Pod: u.Pod, Node: u.Node, Requests: u.Count, First: u.First, Last: u.Last})
+		c.Uses = append(c.Uses, query.CredentialUse{UserAgent: u.UserAgent, From: u.SourceIP, Pod: u.Pod, Node: u.Node, Requests: u.Count, First: u.First, Last: u.Last})
 	}
 	return c
 }
 
 // printLineage prints credentials for people, one after the other.
-func printLineage(out io.Writer, answer *lineageJSON) error {
+func printLineage(out io.Writer, answer *query.LineageAnswer) error {
 	stamp := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	for i := range answer.Credentials {
 		c := &answer.Credentials[i]
@@ -184,7 +186,7 @@ func printLineage(out io.Writer, answer *lineageJSON) error {
 		}
 		if is := c.Issue; is != nil {
 			line("issued", strings.TrimSpace(stamp(is.At)+" by "+is.By+" from "+is.From)+", audit ID "+is.AuditID)
-			line("for", is.about())
+			line("for", is.About())
 			if is.Expires != nil {
 				line("expires", stamp(*is.Expires))
 			}
@@ -196,7 +198,7 @@ func printLineage(out io.Writer, answer *lineageJSON) error {
 		if c.Requests == 0 {
 			line("used", "never")
 		} else if c.First != nil && c.Last != nil {
-			text := fmt.Sprintf("%s, %s to %s", number(int(c.Requests), "request"), stamp(*c.First), stamp(*c.Last))
+			text := fmt.Sprintf("%s, %s to %s", phrase.Number(int(c.Requests), "request"), stamp(*c.First), stamp(*c.Last))
 			if c.Forbidden > 0 {
 				text += fmt.Sprintf(", %d refused", c.Forbidden)
 			}
@@ -218,7 +220,7 @@ func printLineage(out io.Writer, answer *lineageJSON) error {
 	return nil
 }
 
-func printUses(out io.Writer, c *credentialJSON) error {
+func printUses(out io.Writer, c *query.Credential) error {
 	if len(c.Uses) == 0 {
 		return nil
 	}
@@ -226,7 +228,7 @@ func printUses(out io.Writer, c *credentialJSON) error {
 	fmt.Fprintln(w, "    REQUESTS\tFROM\tPOD\tNODE\tFIRST\tLAST\tUSER AGENT")
 	for _, u := range c.Uses {
 		fmt.Fprintf(w, "    %d\t%s\t%s\t%s\t%s\t%s\t%s\n", u.Requests, safe.Text(dash(u.From)), safe.Text(dash(u.Pod)), safe.Text(dash(u.Node)),
-			u.First.UTC().Format(time.RFC3339), u.Last.UTC().Format(time.RFC3339), safe.Text(shorten(u.UserAgent)))
+			u.First.UTC().Format(time.RFC3339), u.Last.UTC().Format(time.RFC3339), safe.Text(phrase.Shorten(u.UserAgent)))
 	}
 	switch {
 	case c.More > 0:

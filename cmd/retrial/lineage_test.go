@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
 )
@@ -30,7 +31,7 @@ func TestLineageRoute(t *testing.T) {
 		{"somebody else", "subject=bob", []string{"JTI=1 admin 3"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			answer := decodeAnswer[lineageJSON](t, askFake(t, f, http.MethodGet, "lineage?cluster=c&"+tc.query))
+			answer := decodeAnswer[query.LineageAnswer](t, askFake(t, f, http.MethodGet, "lineage?cluster=c&"+tc.query))
 			var got []string
 			for _, c := range answer.Credentials {
 				by := "nobody"
@@ -82,11 +83,11 @@ func TestPrintLineageIsSafe(t *testing.T) {
 	hostile := "x\x1b[2J\nJTI=forged"
 	now := time.Unix(0, 0)
 	var out bytes.Buffer
-	err := printLineage(&out, &lineageJSON{Truncated: true, Credentials: []credentialJSON{{
+	err := printLineage(&out, &query.LineageAnswer{Truncated: true, Credentials: []query.Credential{{
 		Credential: hostile, Users: []string{hostile}, Explained: []string{hostile}, Requests: 1, First: &now, Last: &now, More: -1,
-		Issue:    &issueJSON{By: hostile, From: hostile, AuditID: hostile, Expires: &now, ServiceAccount: hostile, Pod: hostile, Organizations: []string{hostile}},
-		Uses:     []credentialUseJSON{{User: hostile, UserAgent: hostile, From: hostile, Pod: hostile, Node: hostile}},
-		Findings: []credentialFindingJSON{{Name: hostile, Evidence: hostile}},
+		Issue:    &query.Issue{By: hostile, From: hostile, AuditID: hostile, Expires: &now, ServiceAccount: hostile, Pod: hostile, Organizations: []string{hostile}},
+		Uses:     []query.CredentialUse{{User: hostile, UserAgent: hostile, From: hostile, Pod: hostile, Node: hostile}},
+		Findings: []query.CredentialFinding{{Name: hostile, Evidence: hostile}},
 	}}})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/replay/state"
@@ -130,7 +131,7 @@ func (l *logStore) NearSubjects(_ context.Context, _, name string, limit int) ([
 	}
 	slices.Sort(near)
 	slices.Sort(all)
-	for _, known := range nearest(name, all, limit) {
+	for _, known := range query.Nearest(name, all, limit) {
 		if !slices.Contains(near, known) {
 			near = append(near, known)
 		}

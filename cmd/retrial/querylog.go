@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/query"
 )
 
 // api/v1/query-log of the server, or of the store opened here ─▶ table | json | yaml
@@ -30,7 +32,7 @@ the user of the process on this machine; beside a token it is what the caller sa
 	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		var answer struct {
-			Asked []askedJSON `json:"asked"`
+			Asked []query.Asked `json:"asked"`
 		}
 		if err := from.ask(c.Context(), "query-log", url.Values{"limit": {strconv.Itoa(limit)}}, &answer); err != nil {
 			return err
@@ -46,7 +48,7 @@ the user of the process on this machine; beside a token it is what the caller sa
 				who += " at " + a.Address
 			}
 			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", a.Minute.Format("2006-01-02 15:04"), a.Count, safe.Text(who), a.Door,
-				safe.Text(a.Question), a.Status, safe.Text(shorten(a.Detail)))
+				safe.Text(a.Question), a.Status, safe.Text(phrase.Shorten(a.Detail)))
 		}
 		return w.Flush()
 	}

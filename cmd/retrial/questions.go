@@ -14,17 +14,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/storage"
 )
-
-func questionNames() string {
-	var names []string
-	for _, q := range storage.Questions() {
-		names = append(names, q.Name)
-	}
-	return strings.Join(names, ", ")
-}
 
 // askCommand is what a run of the command was asked.
 type askCommand struct {
@@ -93,10 +87,10 @@ func (a *askCommand) run(ctx context.Context, name string) error {
 	for _, p := range a.params {
 		k, v, ok := strings.Cut(p, "=")
 		if !ok {
-			return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--param %s: write it as NAME=VALUE", shorten(p)))
+			return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--param %s: write it as NAME=VALUE", phrase.Shorten(p)))
 		}
 		if _, twice := values[k]; twice {
-			return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--param %s is given twice", shorten(k)))
+			return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--param %s is given twice", phrase.Shorten(k)))
 		}
 		values[k] = v
 	}
@@ -109,13 +103,13 @@ func (a *askCommand) run(ctx context.Context, name string) error {
 		}
 	}
 	if !known {
-		return cli.ExitWith(cli.ExitUsage, fmt.Errorf("there is no question %s; there is: %s", shorten(name), questionNames()))
+		return cli.ExitWith(cli.ExitUsage, fmt.Errorf("there is no question %s; there is: %s", phrase.Shorten(name), query.QuestionNames()))
 	}
 	text, err := json.Marshal(values)
 	if err != nil {
 		return err
 	}
-	var answer answerJSON
+	var answer query.AskAnswer
 	if _, err := a.from.askOne(ctx, "ask", url.Values{"cluster": {a.cluster}, "question": {name}, "values": {string(text)}}, &answer); err != nil {
 		return err
 	}
@@ -146,7 +140,7 @@ func texts(row []any) []string {
 	return out
 }
 
-func printAnswerCSV(out io.Writer, j *answerJSON) error {
+func printAnswerCSV(out io.Writer, j *query.AskAnswer) error {
 	w := csv.NewWriter(out)
 	if err := w.Write(j.Columns); err != nil {
 		return err
@@ -166,7 +160,7 @@ func printAnswerCSV(out io.Writer, j *answerJSON) error {
 	return w.Error()
 }
 
-func printAnswer(out io.Writer, j *answerJSON) error {
+func printAnswer(out io.Writer, j *query.AskAnswer) error {
 	if len(j.Rows) == 0 {
 		_, err := fmt.Fprintln(out, "nothing")
 		return err

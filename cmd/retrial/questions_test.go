@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/storage"
 )
 
@@ -58,7 +59,7 @@ whole days (UTC) count. Answers are exact at any moment, corrections and merges 
 
 // TestAnswersArePrintedSafely: texts of an answer are anybody's.
 func TestAnswersArePrintedSafely(t *testing.T) {
-	a := answerJSON{Columns: []string{"user", "requests"}, Rows: [][]any{{"=cmd()|x\x1b[2J", float64(7)}}}
+	a := query.AskAnswer{Columns: []string{"user", "requests"}, Rows: [][]any{{"=cmd()|x\x1b[2J", float64(7)}}}
 	for name, c := range map[string]struct {
 		print func(*bytes.Buffer) error
 		want  string

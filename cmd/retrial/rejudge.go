@@ -21,6 +21,7 @@ import (
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/query"
 )
 
 // rejudgeFlags are the flags of the command.
@@ -86,10 +87,10 @@ func (o *rejudgeFlags) run(ctx context.Context, s cli.Streams) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	var jobs []rejudgeJSON
+	var jobs []query.RejudgeJob
 	if o.list {
 		var answer struct {
-			Jobs []rejudgeJSON `json:"jobs"`
+			Jobs []query.RejudgeJob `json:"jobs"`
 		}
 		if err := client.get(ctx, "rejudge", url.Values{"cluster": {o.cluster}}, &answer); err != nil {
 			return err
@@ -105,7 +106,7 @@ func (o *rejudgeFlags) run(ctx context.Context, s cli.Streams) (err error) {
 }
 
 // follow begins the jobs and waits for them.
-func (o *rejudgeFlags) follow(ctx context.Context, s cli.Streams, client *apiClient) ([]rejudgeJSON, error) {
+func (o *rejudgeFlags) follow(ctx context.Context, s cli.Streams, client *apiClient) ([]query.RejudgeJob, error) {
 	clusters, err := o.clusters(ctx, client)
 	if err != nil {
 		return nil, err
@@ -114,7 +115,7 @@ func (o *rejudgeFlags) follow(ctx context.Context, s cli.Streams, client *apiCli
 	if err != nil {
 		return nil, err
 	}
-	jobs := make([]rejudgeJSON, len(clusters))
+	jobs := make([]query.RejudgeJob, len(clusters))
 	for i, cluster := range clusters {
 		q := url.Values{"cluster": {cluster}, "from": {o.since}, "to": {o.until}, "where": {string(where)}, "dryRun": {fmt.Sprint(o.dryRun)}}
 		if len(o.where) == 0 {
@@ -133,7 +134,7 @@ func (o *rejudgeFlags) follow(ctx context.Context, s cli.Streams, client *apiCli
 		for i := range jobs {
 			if !jobs[i].Done {
 				var answer struct {
-					Jobs []rejudgeJSON `json:"jobs"`
+					Jobs []query.RejudgeJob `json:"jobs"`
 				}
 				if err := client.get(ctx, "rejudge", url.Values{"cluster": {jobs[i].Cluster}, "id": {jobs[i].ID}}, &answer); err != nil {
 					return nil, err
@@ -166,7 +167,7 @@ func (o *rejudgeFlags) clusters(ctx context.Context, client *apiClient) ([]strin
 		name, err := client.oneCluster(ctx, o.cluster)
 		return []string{name}, err
 	}
-	var answer clustersJSON
+	var answer query.ClustersAnswer
 	if err := client.get(ctx, "clusters", nil, &answer); err != nil {
 		return nil, err
 	}
@@ -215,7 +216,7 @@ func (o *rejudgeFlags) open(ctx context.Context, s cli.Streams) (*apiClient, fun
 	return &apiClient{http: &http.Client{Transport: inProcess{newAPI(sys)}}, base: &url.URL{Scheme: "http", Host: "localhost"}, local: true}, done, nil
 }
 
-func printRejudges(out io.Writer, jobs []rejudgeJSON) error {
+func printRejudges(out io.Writer, jobs []query.RejudgeJob) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	for i := range jobs {
 		j := &jobs[i]

@@ -15,7 +15,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/retrial-io/retrial/replay/runner"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -28,7 +28,7 @@ type fakeRejudging struct {
 
 func (f *fakeRejudging) Rejudge(_ context.Context, want verdict.Rejudge) (verdict.RejudgeJob, error) {
 	if f.busy {
-		return verdict.RejudgeJob{}, fmt.Errorf("%w (job 1)", runner.ErrRejudging)
+		return verdict.RejudgeJob{}, fmt.Errorf("%w (job 1)", verdict.ErrRejudging)
 	}
 	f.asked = append(f.asked, want)
 	want.ID, want.Partitions = "1", []int32{0}
@@ -98,7 +98,7 @@ func TestRejudgeReport(t *testing.T) {
 	h := apiHandler(nil, nil, nil, zap.NewNop(), time.Minute, withRejudging(f))
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/rejudge?cluster=c&id=1", nil))
-	var answer struct{ Jobs []rejudgeJSON }
+	var answer struct{ Jobs []query.RejudgeJob }
 	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || len(answer.Jobs) != 1 || answer.Jobs[0].Share != 0.5 {
 		t.Fatalf("%v, %s", err, w.Body)
 	}

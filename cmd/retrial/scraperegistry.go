@@ -13,6 +13,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/apimetrics"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/phrase"
 )
 
 // scrapeRegistry is the folder of the data directory that says which apiservers are asked for
@@ -144,9 +145,9 @@ func (s site) scraped(cluster string) (names []string) {
 
 // scrapeCommands are how an apiserver is made one that is asked, beside the manifest.
 func (s site) scrapeCommands(cluster, apiserver string) []string {
-	name := shellWord(cluster)
+	name := phrase.ShellWord(cluster)
 	if apiserver != "" {
-		name += " --apiserver " + shellWord(apiserver)
+		name += " --apiserver " + phrase.ShellWord(apiserver)
 	}
 	return []string{
 		"kubectl apply -f " + fileMetrics,

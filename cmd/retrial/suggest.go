@@ -17,6 +17,7 @@ import (
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/query"
 )
 
 // suggestOptions are the flags of suggest.
@@ -125,7 +126,7 @@ func (o *suggestOptions) run(ctx context.Context, s cli.Streams) error {
 	began := time.Now()
 	from := o.ask
 	if o.offline() {
-		from = func(ctx context.Context) (*suggestJSON, error) { return o.read(ctx, s) }
+		from = func(ctx context.Context) (*query.SuggestAnswer, error) { return o.read(ctx, s) }
 	}
 	answer, err := from(ctx)
 	if err != nil {
@@ -154,7 +155,7 @@ func (o *suggestOptions) run(ctx context.Context, s cli.Streams) error {
 }
 
 // ask asks the server, or the store.
-func (o *suggestOptions) ask(ctx context.Context) (*suggestJSON, error) {
+func (o *suggestOptions) ask(ctx context.Context) (*query.SuggestAnswer, error) {
 	q := url.Values{"cluster": {o.cluster}, "wildcards": {o.wildcards}}
 	if len(o.subjects) > 0 {
 		q.Set("subject", strings.Join(o.subjects, "\n"))
@@ -171,12 +172,12 @@ func (o *suggestOptions) ask(ctx context.Context) (*suggestJSON, error) {
 			q.Set(name, at)
 		}
 	}
-	var answer suggestJSON
+	var answer query.SuggestAnswer
 	_, err := o.from.askOne(ctx, "suggest", q, &answer)
 	return &answer, err
 }
 
-func verdictOn(answer *suggestJSON) string {
+func verdictOn(answer *query.SuggestAnswer) string {
 	failed := 0
 	for _, one := range answer.Suggestions {
 		if !one.Proof.Holds {
@@ -193,7 +194,7 @@ func verdictOn(answer *suggestJSON) string {
 }
 
 // allowed says whether YAML may be made, and warns of what would forbid it.
-func (o *suggestOptions) allowed(s cli.Streams, answer *suggestJSON) error {
+func (o *suggestOptions) allowed(s cli.Streams, answer *query.SuggestAnswer) error {
 	if seen := answer.Window.To.Sub(answer.Window.From); seen < o.window {
 		short := fmt.Sprintf("the recording covers %s, less than --min-window %s: what happens more rarely is not in it", seen.Round(time.Second), o.minWindow)
 		if o.output == "yaml" && !o.force {
@@ -208,7 +209,7 @@ func (o *suggestOptions) allowed(s cli.Streams, answer *suggestJSON) error {
 }
 
 // print writes the suggestions in the form asked for.
-func (o *suggestOptions) print(w io.Writer, answer *suggestJSON) error {
+func (o *suggestOptions) print(w io.Writer, answer *query.SuggestAnswer) error {
 	switch {
 	case o.final && o.output == "json":
 		return cli.PrintAs(w, "json", map[string]any{"apiVersion": "v1", "kind": "List", "items": answer.Plan.Final})
@@ -229,8 +230,8 @@ func comment(w io.Writer, format string, args ...any) {
 
 // offlineError gives an error of suggestAll the exit code that the API's answer gets.
 func offlineError(err error) error {
-	var callers badRequest
-	var missing nothing
+	var callers query.BadRequest
+	var missing query.NotFound
 	switch {
 	case errors.As(err, &callers):
 		return cli.ExitWith(cli.ExitUsage, err)

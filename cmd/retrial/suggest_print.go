@@ -12,12 +12,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/retrial-io/retrial/analysis/leastpriv"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/query"
 )
 
 // suggestTable ranks the subjects; of a single one it also says what is unused and what
 // its groups keep.
-func suggestTable(out io.Writer, answer *suggestJSON) error {
+func suggestTable(out io.Writer, answer *query.SuggestAnswer) error {
 	fmt.Fprintf(out, "WINDOW  %s\n", windowText(&answer.Window))
 	for i, g := range answer.Window.Gaps {
 		fmt.Fprintf(out, "%-6s  %s\n", nth("GAPS", i), safe.Text(g))
@@ -107,7 +109,7 @@ func pointless(s *leastpriv.Suggestion) string {
 }
 
 // header says, as comments, what the whole is made of.
-func header(w io.Writer, answer *suggestJSON) {
+func header(w io.Writer, answer *query.SuggestAnswer) {
 	comment(w, "window: %s", windowText(&answer.Window))
 	for _, g := range answer.Window.Gaps {
 		comment(w, "window gap: %s", g)
@@ -117,13 +119,13 @@ func header(w io.Writer, answer *suggestJSON) {
 }
 
 // finalYAML writes the objects of the final state.
-func finalYAML(w io.Writer, answer *suggestJSON) error {
+func finalYAML(w io.Writer, answer *query.SuggestAnswer) error {
 	header(w, answer)
 	return yamlObjects(w, answer.Plan.Final)
 }
 
 // suggestYAML writes what to apply, and around it, as comments, why and what to remove.
-func suggestYAML(w io.Writer, answer *suggestJSON) error {
+func suggestYAML(w io.Writer, answer *query.SuggestAnswer) error {
 	header(w, answer)
 	plan := answer.Plan
 	for _, s := range answer.Suggestions {
@@ -167,9 +169,9 @@ func suggestYAML(w io.Writer, answer *suggestJSON) error {
 func removeCommand(r *leastpriv.Remove) (string, error) {
 	where := ""
 	if r.Namespace != "" {
-		where = " -n " + shellWord(r.Namespace)
+		where = " -n " + phrase.ShellWord(r.Namespace)
 	}
-	object := shellWord(strings.ToLower(r.Kind) + "/" + r.Name)
+	object := phrase.ShellWord(strings.ToLower(r.Kind) + "/" + r.Name)
 	if r.Action == leastpriv.ActionDelete {
 		return "kubectl delete " + object + where, nil
 	}
@@ -183,7 +185,7 @@ func removeCommand(r *leastpriv.Remove) (string, error) {
 	if err := json.Unmarshal(raw, &left); err != nil {
 		return "", fmt.Errorf("print %s %s: %w", r.Kind, r.Name, err)
 	}
-	return "kubectl patch " + object + where + " --type=merge -p " + shellWord(`{"subjects":`+string(left.Subjects)+`}`), nil
+	return "kubectl patch " + object + where + " --type=merge -p " + phrase.ShellWord(`{"subjects":`+string(left.Subjects)+`}`), nil
 }
 
 // yamlObjects writes each object as a document of its own. One with characters that a

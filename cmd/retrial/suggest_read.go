@@ -9,6 +9,7 @@ import (
 	"github.com/retrial-io/retrial/analysis/leastpriv"
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/replay/state"
@@ -17,8 +18,8 @@ import (
 
 // read replays the log, builds the final policy from it and the state files, and makes the
 // suggestions.
-func (o *suggestOptions) read(ctx context.Context, s cli.Streams) (*suggestJSON, error) {
-	collector, st, metas := leastpriv.NewCollector(), state.New(o.cluster), metadata{}
+func (o *suggestOptions) read(ctx context.Context, s cli.Streams) (*query.SuggestAnswer, error) {
+	collector, st, metas := leastpriv.NewCollector(), state.New(o.cluster), query.Metadata{}
 	truncated := int64(0)
 	cluster := o.cluster
 	if cluster == "" {
@@ -30,7 +31,7 @@ func (o *suggestOptions) read(ctx context.Context, s cli.Streams) (*suggestJSON,
 	}
 	sum, err := replayFiles(ctx, s, evaluate.Options{
 		Cluster: o.cluster, FromEmpty: o.fromEmpty, Engine: replay.New(replay.Config{Version: version, Apiserver: apiserver}),
-		State: st, Policy: func(obs []state.Observation, listed bool) { metas.add(obs, !listed) },
+		State: st, Policy: func(obs []state.Observation, listed bool) { metas.Add(obs, !listed) },
 		Sink: func(e *event.Event, v *verdict.Verdict) error {
 			collector.Observe(e, v)
 			for _, key := range [...]string{"audit.k8s.io/truncated", event.AnnotationStrippedBytes} {
@@ -65,8 +66,8 @@ func (o *suggestOptions) read(ctx context.Context, s cli.Streams) (*suggestJSON,
 	recording := collector.Recording()
 	recording.Truncated, recording.DeadLetters = truncated, sum.Malformed
 	recording.Describe(st)
-	advisor := collector.Advise(st, latest, leastpriv.Options{Metadata: metas.of, Recording: recording, WildcardVerbs: o.wildcards == "verbs"})
-	out, err := suggestAll(ctx, collector, advisor, wanted{subjects: o.subjects, system: o.system, unseen: o.unseen}, nearNames(collector))
+	advisor := collector.Advise(st, query.Latest, leastpriv.Options{Metadata: metas.Of, Recording: recording, WildcardVerbs: o.wildcards == "verbs"})
+	out, err := query.SuggestAll(ctx, collector, advisor, query.Wanted{Subjects: o.subjects, System: o.system, Unseen: o.unseen}, nearNames(collector))
 	if err != nil {
 		return nil, offlineError(err)
 	}

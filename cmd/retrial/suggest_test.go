@@ -16,6 +16,7 @@ import (
 	"github.com/retrial-io/retrial/analysis/leastpriv"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/sample"
+	"github.com/retrial-io/retrial/query"
 )
 
 // suggestOn runs suggest on the bundled recording.
@@ -140,7 +141,7 @@ func TestSuggestHostileNames(t *testing.T) {
 		{Kind: "ClusterRoleBinding", Name: evil, Action: leastpriv.ActionDelete},
 		{Kind: "ClusterRoleBinding", Name: evil, Action: leastpriv.ActionReplace, Object: binding},
 	}}
-	answer := &suggestJSON{Window: leastpriv.Recording{Gaps: []string{evil}}, Suggestions: []*leastpriv.Suggestion{s}, Plan: plan,
+	answer := &query.SuggestAnswer{Window: leastpriv.Recording{Gaps: []string{evil}}, Suggestions: []*leastpriv.Suggestion{s}, Plan: plan,
 		Unseen: []leastpriv.Unseen{{Subject: evil + "2"}}}
 	var out, table bytes.Buffer
 	if err := suggestYAML(&out, answer); err != nil {

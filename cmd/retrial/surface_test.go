@@ -21,6 +21,7 @@ import (
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/sample"
+	"github.com/retrial-io/retrial/query"
 )
 
 // The surface is what people and their scripts hold on to: commands, flags and their help,
@@ -59,8 +60,8 @@ func TestSurfaceHelpGolden(t *testing.T) {
 func TestSurfaceRoutesGolden(t *testing.T) {
 	t.Parallel()
 	var lines []string
-	for _, r := range append((&api{}).routes(), (&doctorAPI{}).routes()...) {
-		lines = append(lines, fmt.Sprintf("GET /api/v1/%s %s", r.path, strings.Join(r.may, " ")))
+	for _, r := range append((&query.Service{}).Questions(), (&doctorAPI{}).routes()...) {
+		lines = append(lines, fmt.Sprintf("GET /api/v1/%s %s", r.Path, strings.Join(r.Parameters, " ")))
 	}
 	slices.Sort(lines)
 	golden(t, surface("routes.txt"), strings.Join(lines, "\n")+"\n")
@@ -76,13 +77,15 @@ func TestSurfaceAnswersGolden(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(in.dir, "hmac.key"), []byte(strings.Repeat("5a", 32)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := in.serve(t)
+	s := in.serve(t, promptly...)
 	folder, err := filepath.Abs(filepath.Join("..", "..", "internal", "sample"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.run(t, "import", "--cluster", "sample", "--state", filepath.Join(folder, sample.StateName), filepath.Join(folder, sample.AuditLogName)).ok(t)
+	state, log := filepath.Join(folder, sample.StateName), filepath.Join(folder, sample.AuditLogName)
+	in.run(t, "import", "--cluster", "sample", "--state", state, log).ok(t)
 	s.drained(t)
+	s.settled(t, "sample", findingsByID(t, in.runAlone(t, "findings", "--cluster", "sample", "--state", state, "--events", log, "-o", "json").ok(t).out))
 	fill, plain := s.examples(t, url.QueryEscape), s.examples(t, func(s string) string { return s })
 	var b strings.Builder
 	for _, q := range surfaceQuestions {

@@ -12,6 +12,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/spool"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/phrase"
 )
 
 // producer takes records in; it is the spool in front of Kafka, or Kafka alone.
@@ -156,7 +157,7 @@ func (s site) spoolCheck(c *checks) {
 	active, _ := s.gauge("retrial_spool_active")
 	records, _ := s.gauge("retrial_spool_records")
 	kept, _ := s.gauge("retrial_spool_kept_segments")
-	text := fmt.Sprintf("The spool holds %s in %s of at most %s.", count(int64(records), "record"), size(int64(bytes)), size(int64(limit)))
+	text := fmt.Sprintf("The spool holds %s in %s of at most %s.", phrase.Count(int64(records), "record"), size(int64(bytes)), size(int64(limit)))
 	const full = "Bring Kafka back; raise --spool-max-bytes if it takes longer. At the bound apiservers are pushed back."
 	switch {
 	case bytes > nearFull*limit:
@@ -164,7 +165,7 @@ func (s site) spoolCheck(c *checks) {
 	case active > 0:
 		c.add(id, checkWarn, full, "Kafka does not take records, or has not taken all of them yet. %s", text)
 	case kept > 0:
-		c.add(id, checkWarn, "Look for what the log says of them; move the *.kept files away.", "The spool keeps %s in %s aside: something in them could not be sent.", count(int64(kept), "segment"), absolute(spoolDir(s.cfg)))
+		c.add(id, checkWarn, "Look for what the log says of them; move the *.kept files away.", "The spool keeps %s in %s aside: something in them could not be sent.", phrase.Count(int64(kept), "segment"), absolute(spoolDir(s.cfg)))
 	default:
 		c.add(id, checkOK, "", "%s", text)
 	}

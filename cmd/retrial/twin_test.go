@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -26,10 +27,10 @@ func TestWhyNamesTheTwin(t *testing.T) {
 	w := httptest.NewRecorder()
 	apiHandler(f, f.replay(), nil, zap.NewNop(), time.Minute, at(site{apiserver: aggregatedServer})).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/why?auditID=a", nil))
 	var got []string
-	for _, r := range decodeAnswer[whyJSON](t, w).Requests {
+	for _, r := range decodeAnswer[query.WhyAnswer](t, w).Requests {
 		got = append(got, r.APIServer+"→"+r.Twin)
 	}
-	want := []string{"→wardle", "wardle→" + kubeAPIServer, "→"}
+	want := []string{"→wardle", "wardle→" + query.KubeAPIServer, "→"}
 	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/query"
 )
 
 // VERB RESOURCE [NAME] | VERB /path ─▶ api/v1/who-can ─▶ a line a grant | json | yaml
@@ -66,7 +67,7 @@ Members of system:masters always can. What the Node authorizer and webhooks allo
 		if err := askedOf(c, q, args[1:], namespace, sub, all); err != nil {
 			return err
 		}
-		var answer whoCanJSON
+		var answer query.WhoCanAnswer
 		if _, err := from.askOne(c.Context(), "who-can", q, &answer); err != nil {
 			return err
 		}
@@ -129,8 +130,8 @@ func askedOf(c *cobra.Command, q url.Values, args []string, namespace, sub strin
 	return nil
 }
 
-func printWhoCan(out, hints io.Writer, a *whoCanJSON) error {
-	fmt.Fprintf(out, "%s\n\n", safe.Text(fmt.Sprintf("Who can %s, in cluster %s%s", a.text(), a.Cluster, asOf(a.At))))
+func printWhoCan(out, hints io.Writer, a *query.WhoCanAnswer) error {
+	fmt.Fprintf(out, "%s\n\n", safe.Text(fmt.Sprintf("Who can %s, in cluster %s%s", a.Text(), a.Cluster, asOf(a.At))))
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "SUBJECT\tWHERE\tBINDING\tROLE\tRULE")
 	for _, s := range a.Subjects {
@@ -142,7 +143,7 @@ func printWhoCan(out, hints io.Writer, a *whoCanJSON) error {
 			if i > 0 {
 				subject, where = "", ""
 			}
-			if g.Kind == kindSuperuser {
+			if g.Kind == query.KindSuperuser {
 				fmt.Fprintf(w, "%s\t%s\t-\tneeds no grant\t-\n", safe.Text(subject), safe.Text(where))
 				continue
 			}
@@ -155,7 +156,7 @@ func printWhoCan(out, hints io.Writer, a *whoCanJSON) error {
 	if a.InNamespaces > 0 {
 		fmt.Fprintf(hints, "hint: RoleBindings allow it to %d more, each in one namespace: --all-namespaces lists them, --namespace NAME those of one\n", a.InNamespaces)
 	}
-	printDoubts(hints, &a.policyJSON, a.Hints)
+	printDoubts(hints, &a.Policy, a.Hints)
 	return nil
 }
 
@@ -168,7 +169,7 @@ func asOf(at *time.Time) string {
 }
 
 // printDoubts says what may be wrong with a question, and what is not known.
-func printDoubts(w io.Writer, p *policyJSON, hints []string) {
+func printDoubts(w io.Writer, p *query.Policy, hints []string) {
 	for _, h := range hints {
 		fmt.Fprintln(w, "hint:", safe.Text(h))
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/retrial-io/retrial/query"
 )
 
 func TestAskedOf(t *testing.T) {
@@ -57,7 +59,7 @@ func TestNearest(t *testing.T) {
 		"secret": "secrets", "pod": "pods podtemplates", "podz": "pods", "service": "serviceaccounts services", "node": "nodes", "get": "", "": "", "x": "",
 		"nothing-like-it": "", strings.Repeat("s", 200): "",
 	} {
-		if got := strings.Join(nearest(word, words, 2), " "); got != want {
+		if got := strings.Join(query.Nearest(word, words, 2), " "); got != want {
 			t.Errorf("%q: %q, want %q", word, got, want)
 		}
 	}
@@ -69,12 +71,12 @@ func TestGroupList(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := groupList(text)
+		got, err := query.GroupList(text)
 		if err != nil || strings.Join(got, "|") != strings.Join(groups, "|") {
 			t.Errorf("%q came back as %q: %v", groups, got, err)
 		}
 	}
-	if got, err := groupList("ops, devs"); err != nil || strings.Join(got, "|") != "ops|devs" {
+	if got, err := query.GroupList("ops, devs"); err != nil || strings.Join(got, "|") != "ops|devs" {
 		t.Errorf("as typed: %q, %v", got, err)
 	}
 }
@@ -83,28 +85,28 @@ func TestGroupList(t *testing.T) {
 func TestAccessIsSafeToPrint(t *testing.T) {
 	const bad = "x\x1b[2J\u202e\ny\tz"
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	policy := policyJSON{At: &at, Missing: []string{bad}}
-	by := []sourceJSON{{Binding: bad, Role: bad, Subject: "Group/" + bad, Verbs: []string{bad}}, {Binding: bad}}
+	policy := query.Policy{At: &at, Missing: []string{bad}}
+	by := []query.Grant{{Binding: bad, Role: bad, Subject: "Group/" + bad, Verbs: []string{bad}}, {Binding: bad}}
 	var out, hints strings.Builder
-	if err := printWhoCan(&out, &hints, &whoCanJSON{Cluster: bad, policyJSON: policy, questionJSON: questionJSON{Verb: bad, Resource: bad, Group: bad, Subresource: bad, Namespace: bad, Name: bad},
-		Subjects: []holderJSON{{Kind: "User", Name: bad, Namespace: bad, Scope: "namespace:" + bad, Grants: by}}, Hints: []string{bad}}); err != nil {
+	if err := printWhoCan(&out, &hints, &query.WhoCanAnswer{Cluster: bad, Policy: policy, AccessRequest: query.AccessRequest{Verb: bad, Resource: bad, Group: bad, Subresource: bad, Namespace: bad, Name: bad},
+		Subjects: []query.Holder{{Kind: "User", Name: bad, Namespace: bad, Scope: "namespace:" + bad, Grants: by}}, Hints: []string{bad}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := printWhoCan(&out, &hints, &whoCanJSON{Cluster: "c", questionJSON: questionJSON{Verb: "get", Path: "/" + bad}}); err != nil {
+	if err := printWhoCan(&out, &hints, &query.WhoCanAnswer{Cluster: "c", AccessRequest: query.AccessRequest{Verb: "get", Path: "/" + bad}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := printCan(&out, &hints, &canJSON{Cluster: bad, policyJSON: policy, Subject: bad, Groups: []string{bad}, GroupsFrom: "asked", Hints: []string{bad}, Scopes: []scopeJSON{{
-		Namespace: bad, MissingRoles: []string{bad}, Rules: []heldRuleJSON{
+	if err := printCan(&out, &hints, &query.CanAnswer{Cluster: bad, Policy: policy, Subject: bad, Groups: []string{bad}, GroupsFrom: "asked", Hints: []string{bad}, Scopes: []query.Scope{{
+		Namespace: bad, MissingRoles: []string{bad}, Rules: []query.HeldRule{
 			{Verbs: []string{bad}, APIGroups: []string{bad}, Resources: []string{bad}, ResourceNames: []string{bad}, By: by}, {Verbs: []string{bad}, NonResourceURLs: []string{bad}, By: by}}}}}); err != nil {
 		t.Fatal(err)
 	}
 	rule := rbacv1.PolicyRule{Verbs: []string{bad}, APIGroups: []string{bad}, Resources: []string{bad}, ResourceNames: []string{bad}}
-	for _, d := range []decisionJSON{
-		{questionJSON: questionJSON{Verb: bad, Resource: bad, Namespace: bad, Name: bad}, Allowed: "yes", Grants: by},
-		{questionJSON: questionJSON{Verb: bad, Path: bad}, Allowed: "no", Nearest: &nearestJSON{Rule: rule, Roles: []offerJSON{{Role: bad}}, Bindings: []offerJSON{{Binding: bad, Role: bad}}, Almost: []almostJSON{{by[0], bad}}}},
-		{Allowed: "no", Nearest: &nearestJSON{Rule: rbacv1.PolicyRule{NonResourceURLs: []string{bad}}}},
+	for _, d := range []query.Decision{
+		{AccessRequest: query.AccessRequest{Verb: bad, Resource: bad, Namespace: bad, Name: bad}, Allowed: "yes", Grants: by},
+		{AccessRequest: query.AccessRequest{Verb: bad, Path: bad}, Allowed: "no", Nearest: &query.NearestMiss{Rule: rule, Roles: []query.Offer{{Role: bad}}, Bindings: []query.Offer{{Binding: bad, Role: bad}}, Almost: []query.Almost{{Grant: by[0], Lacks: bad}}}},
+		{Allowed: "no", Nearest: &query.NearestMiss{Rule: rbacv1.PolicyRule{NonResourceURLs: []string{bad}}}},
 	} {
-		if err := printCan(&out, &hints, &canJSON{Subject: bad, Request: &d}); err != nil {
+		if err := printCan(&out, &hints, &query.CanAnswer{Subject: bad, Request: &d}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,7 +13,9 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -42,7 +44,7 @@ the flags of ` + "`retrial serve`" + ` that are about it.`,
 	c.Flags().StringVar(&at, "at", "", "decide the request also by the policy of this time (RFC 3339)")
 	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		var answer whyJSON
+		var answer query.WhyAnswer
 		if err := from.ask(c.Context(), "why", url.Values{"auditID": {args[0]}, "cluster": {cluster}, "at": {at}}, &answer); err != nil {
 			return err
 		}
@@ -51,7 +53,7 @@ the flags of ` + "`retrial serve`" + ` that are about it.`,
 			if cluster != "" {
 				where = " in cluster " + cluster
 			}
-			return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("no stored request carries the audit ID %s%s", shorten(args[0]), where))
+			return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("no stored request carries the audit ID %s%s", phrase.Shorten(args[0]), where))
 		}
 		if output != "table" {
 			return cli.PrintAs(s.Out, output, answer)
@@ -61,7 +63,7 @@ the flags of ` + "`retrial serve`" + ` that are about it.`,
 	return c
 }
 
-func printWhy(w io.Writer, answer whyJSON) error {
+func printWhy(w io.Writer, answer query.WhyAnswer) error {
 	if n := len(answer.Requests); n > 1 {
 		why := "clients choose it and may use one again"
 		if names := clusters(answer); len(names) > 1 {
@@ -81,7 +83,7 @@ func printWhy(w io.Writer, answer whyJSON) error {
 }
 
 // clusters names the clusters of an answer, each once.
-func clusters(answer whyJSON) []string {
+func clusters(answer query.WhyAnswer) []string {
 	var names []string
 	for _, r := range answer.Requests {
 		if !slices.Contains(names, r.Cluster) {
@@ -94,7 +96,7 @@ func clusters(answer whyJSON) []string {
 // printRequest prints one request: what was asked, who it was, whether they might act as
 // somebody else, what the authorizers said, what was checked behind them, what became of it,
 // and the verdict.
-func printRequest(out io.Writer, r requestJSON) error {
+func printRequest(out io.Writer, r query.Request) error {
 	e, err := event.Decode(r.Event)
 	if err != nil {
 		return fmt.Errorf("stored event of cluster %s: %w", r.Cluster, err)
@@ -137,7 +139,7 @@ func printRequest(out io.Writer, r requestJSON) error {
 	if a := v.Admission; a != nil {
 		p.add("ADMISSION", "%s %s", a.Recorded, a.Plugin)
 	}
-	p.add("RESPONSE", "%d %s", e.Code(), statusMessage(e))
+	p.add("RESPONSE", "%d %s", e.Code(), query.StatusMessage(e))
 	p.add("ENGINE", "%s, configuration %s", v.Engine, v.Config)
 	return w.Flush()
 }
@@ -165,7 +167,7 @@ func (p fields) grants(name string, grants []verdict.GrantLine) {
 
 // identity prints who it was, what produces that identity, the credential with its issue, and
 // what contradicts it; then whether they might act as somebody else.
-func (p fields) identity(e *event.Event, v *verdict.Line, r *requestJSON) {
+func (p fields) identity(e *event.Event, v *verdict.Line, r *query.Request) {
 	p.add("USER", "%s", e.User.Username)
 	p.add("GROUPS", "%s", strings.Join(e.User.Groups, ", "))
 	p.add("EXPLAINED BY", "%s", strings.Join(v.Explained, ", "))
@@ -178,7 +180,7 @@ func (p fields) identity(e *event.Event, v *verdict.Line, r *requestJSON) {
 	}
 	p.add("CREDENTIAL", "%s", v.Credential)
 	if issue := r.Issue; issue != nil {
-		p.add("", "issued %s by %s from %s for %s", issue.At.UTC().Format(time.RFC3339), issue.By, dash(issue.From), issue.about())
+		p.add("", "issued %s by %s from %s for %s", issue.At.UTC().Format(time.RFC3339), issue.By, dash(issue.From), issue.About())
 	}
 	for i, f := range v.Identity {
 		if i < len(v.Evidence) && v.Evidence[i] != "" {

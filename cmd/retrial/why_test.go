@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -18,7 +19,7 @@ func TestAPIWhyAt(t *testing.T) {
 	r.Verdict.Replayed, r.Verdict.Recorded = verdict.DecisionForbid, verdict.DecisionForbid
 	f := &fakeStore{rows: []verdict.Row{r}, known: policyOf(t, readerRole, annReads)}
 	for at, want := range map[string]string{"2026-11-20T12:00:00Z": "allow", "2026-11-20T09:00:00Z": "none"} {
-		w := decodeAnswer[whyJSON](t, askFake(t, f, http.MethodGet, "why?auditID=x&at="+at))
+		w := decodeAnswer[query.WhyAnswer](t, askFake(t, f, http.MethodGet, "why?auditID=x&at="+at))
 		got := w.Requests[0]
 		if got.At == nil || got.At.Replayed != want || got.Verdict.Replayed != "forbid" || (len(got.At.Grants) == 1) != (want == "allow") || (len(got.At.Missing) > 0) != (want == "none") {
 			t.Errorf("at %s: %+v beside %s; want %s", at, got.At, got.Verdict.Replayed, want)
@@ -28,11 +29,11 @@ func TestAPIWhyAt(t *testing.T) {
 			t.Errorf("%v: %s", err, &page)
 		}
 	}
-	if w := decodeAnswer[whyJSON](t, askFake(t, f, http.MethodGet, "why?auditID=x")); w.Requests[0].At != nil {
+	if w := decodeAnswer[query.WhyAnswer](t, askFake(t, f, http.MethodGet, "why?auditID=x")); w.Requests[0].At != nil {
 		t.Error("another time is answered without being asked for")
 	}
 	f.known = nil
-	if w := decodeAnswer[whyJSON](t, askFake(t, f, http.MethodGet, "why?auditID=x&at=2026-11-20T12:00:00Z")); w.Requests[0].At.Replayed != "none" || len(w.Requests[0].At.Missing) == 0 {
+	if w := decodeAnswer[query.WhyAnswer](t, askFake(t, f, http.MethodGet, "why?auditID=x&at=2026-11-20T12:00:00Z")); w.Requests[0].At.Replayed != "none" || len(w.Requests[0].At.Missing) == 0 {
 		t.Errorf("without a state: %+v", w.Requests[0].At)
 	}
 }
@@ -50,9 +51,9 @@ func TestPrintWhyIsSafe(t *testing.T) {
 		Review:        &verdict.ReviewLine{Kind: hostile, User: hostile, Asked: hostile, Recorded: hostile, Replayed: hostile, Reason: hostile, Verdict: hostile, Cause: hostile},
 		Admission:     &verdict.AdmissionLine{Recorded: hostile, Plugin: hostile}}
 	var out bytes.Buffer
-	err := printWhy(&out, whyJSON{Requests: []requestJSON{{Cluster: hostile, APIServer: hostile, Twin: hostile, Event: event.AppendJSON(nil, e), Verdict: v,
-		Stages: []stageJSON{{Stage: hostile}}, Chain: []verdict.ChainStep{{Authorizer: hostile, Answer: hostile, Reason: hostile}},
-		Issue: &issueJSON{By: hostile, From: hostile, AuditID: hostile, ServiceAccount: hostile, CommonName: hostile}}}})
+	err := printWhy(&out, query.WhyAnswer{Requests: []query.Request{{Cluster: hostile, APIServer: hostile, Twin: hostile, Event: event.AppendJSON(nil, e), Verdict: v,
+		Stages: []query.Stage{{Stage: hostile}}, Chain: []verdict.ChainStep{{Authorizer: hostile, Answer: hostile, Reason: hostile}},
+		Issue: &query.Issue{By: hostile, From: hostile, AuditID: hostile, ServiceAccount: hostile, CommonName: hostile}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

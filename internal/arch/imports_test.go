@@ -56,6 +56,7 @@ var rooms = []room{
 	{"analysis/drift", []string{"ingest/event", "verdict", "replay/state", "replay/reason", "replay/request"}, "causes are told from verdicts, which name what was in doubt in the words of the state"},
 	{"analysis/escalation", []string{"ingest/event", "rbacindex", "replay/state"}, "what a subject can reach follows from the policy"},
 	{"analysis/leastpriv", []string{"ingest/event", "rbacindex", "verdict", "replay/state", "replay/request", "replay/authn", "replay/implied"}, "a suggestion is proved with the index, and with the checks that a request implies"},
+	{"query", []string{"ingest/event", "rbacindex", "verdict", "replay", "replay/authn", "replay/authz", "replay/config", "replay/release", "replay/state", "replay/request", "storage", "analysis/completeness", "analysis/detect", "analysis/drift", "analysis/escalation", "analysis/leastpriv"}, "questions are answered from the store and the replica, whoever asks and however"},
 	{"dashboards", nil, "dashboards show what they are handed"},
 	{"deploy", nil, "deploy holds files"},
 	{"internal/workload", []string{"ingest/event", "replay/state"}, "generated events come with the policy they follow from"},
@@ -66,7 +67,7 @@ var rooms = []room{
 
 // pure rooms do no I/O and read no clock, so that a replay is a function of its inputs.
 var pure = []string{"ingest/event", "rbacindex", "verdict", "replay/state", "replay/reason", "replay", "analysis/completeness", "analysis/detect", "analysis/drift",
-	"analysis/escalation", "analysis/leastpriv"}
+	"analysis/escalation", "analysis/leastpriv", "query"}
 
 var impureImports = []string{
 	"net", "net/http", "os", "os/exec", "github.com/segmentio/kafka-go", "github.com/ClickHouse/clickhouse-go/v2",

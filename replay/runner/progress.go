@@ -8,16 +8,8 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/verdict"
 )
-
-// Lag is how far the runner is behind, in records, as far as it knows without asking
-// anybody.
-type Lag struct {
-	Events      int64 // of the owned partitions, not settled
-	Policy      int64 // not applied
-	DeadLetters int64 // of the owned partitions, not stored
-	Corrections int64 // owned partitions that have changes of policy to look at
-}
 
 // board is where the partitions write how far they are.
 type board struct {
@@ -163,8 +155,8 @@ func (r *Runner) waitSettled(ctx context.Context, topic string, ends, cursor map
 }
 
 // Lag returns how far the runner is behind.
-func (r *Runner) Lag() Lag {
-	return Lag{
+func (r *Runner) Lag() verdict.Backlog {
+	return verdict.Backlog{
 		Events: r.board.lag(stream.TopicEvents), Policy: r.gate.behind(),
 		DeadLetters: r.board.lag(stream.TopicDeadLetter), Corrections: r.board.uncorrected(r.changes.cursor()),
 	}

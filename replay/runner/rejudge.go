@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,9 +18,6 @@ import (
 // partition is, before anything is rewritten. Each partition is worked on by its owner, like
 // any correction, in steps of a stretch of time between its blocks; a new owner goes on from
 // the last step that was saved.
-
-// ErrRejudging means that a cluster has a job of another kind under way.
-var ErrRejudging = errors.New("the cluster's requests are being judged again already")
 
 // RejudgeStore keeps the jobs.
 type RejudgeStore interface {
@@ -85,7 +81,7 @@ func (j *rejudges) finish(id string, partition int32) {
 
 // Rejudge begins to judge stored requests again, and returns the job. What is set of r are
 // the cluster, the range (a zero To is now), what to select, and DryRun. When the same is
-// under way already it returns that job; when something else is, ErrRejudging.
+// under way already it returns that job; when something else is, verdict.ErrRejudging.
 func (r *Runner) Rejudge(ctx context.Context, want verdict.Rejudge) (verdict.RejudgeJob, error) {
 	select {
 	case r.asking <- struct{}{}:
@@ -112,7 +108,7 @@ func (r *Runner) Rejudge(ctx context.Context, want verdict.Rejudge) (verdict.Rej
 		if sameRejudge(list[i].Rejudge, want, open) {
 			return list[i], nil
 		}
-		return list[i], fmt.Errorf("%w (job %s)", ErrRejudging, list[i].ID)
+		return list[i], fmt.Errorf("%w (job %s)", verdict.ErrRejudging, list[i].ID)
 	}
 	ends, err := r.source.Ends(ctx, stream.TopicEvents)
 	if err != nil {

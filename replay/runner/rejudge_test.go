@@ -234,8 +234,8 @@ func TestOneRejudgeAtATime(t *testing.T) {
 		same.Wait()
 		other := all()
 		other.DryRun = true
-		if _, err := r.Rejudge(ctx, other); !errors.Is(err, ErrRejudging) {
-			t.Errorf("something else: %v, want %v", err, ErrRejudging)
+		if _, err := r.Rejudge(ctx, other); !errors.Is(err, verdict.ErrRejudging) {
+			t.Errorf("something else: %v, want %v", err, verdict.ErrRejudging)
 		}
 		elsewhere := all()
 		elsewhere.Cluster = "west"

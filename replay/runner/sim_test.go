@@ -216,7 +216,7 @@ func (w *simWorld) run(t testing.TB) (violations []string, steps int) {
 	}
 	cancel()
 	time.Sleep(20 * simFetchWait) // the idle commit
-	if lag := r.Lag(); lag != (Lag{}) {
+	if lag := r.Lag(); lag != (verdict.Backlog{}) {
 		violations = append(violations, fmt.Sprintf("drained with lag %+v", lag))
 	}
 	last.cancel()

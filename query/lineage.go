@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
@@ -19,53 +20,54 @@ type lineageQueries interface {
 }
 
 // lineageRoutes are the questions about credentials.
-func (a *api) lineageRoutes() []route {
-	return []route{{"lineage", []string{"cluster", "credential", "subject", "from", "to", "limit"}, costQuery, a.lineage}}
+func (a *Service) lineageRoutes() []Question {
+	return []Question{{"lineage", []string{"cluster", "credential", "subject", "from", "to", "limit"}, CostQuery, a.lineage}}
 }
 
 const (
-	usualCredentials = 20 // of a subject, in one answer
-	mostCredentials  = 200
+	UsualCredentials = 20 // of a subject, in one answer
+	// MostCredentials bounds the credentials of a subject in one answer.
+	MostCredentials  = 200
 	usesOfCredential = 200 // places a credential was used from, in one answer
 )
 
-// lineageJSON is the life of one credential, or of those of a subject.
-type lineageJSON struct {
-	Cluster     string           `json:"cluster"`
-	Subject     string           `json:"subject,omitempty"`
-	Credentials []credentialJSON `json:"credentials"`
+// LineageAnswer is the life of one credential, or of those of a subject.
+type LineageAnswer struct {
+	Cluster     string       `json:"cluster"`
+	Subject     string       `json:"subject,omitempty"`
+	Credentials []Credential `json:"credentials"`
 	// Truncated says that the subject has more credentials than the answer.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// credentialJSON is one credential: where it came from and what it was used for.
-type credentialJSON struct {
+// Credential is one credential: where it came from and what it was used for.
+type Credential struct {
 	// Credential is "JTI=<id>", "X509SHA256=<fingerprint>" or "Secret=<namespace>/<name>"; ""
 	// stands for all requests whose events do not tell.
 	Credential string `json:"credential"`
 	// Issue is how it came to be, null when no recorded request shows it.
-	Issue     *issueJSON          `json:"issue"`
-	Explained []string            `json:"explained,omitempty"` // authenticators that take it
-	Users     []string            `json:"users"`               // more than one only when something is wrong
-	Requests  int64               `json:"requests"`
-	Forbidden int64               `json:"forbidden"`
-	First     *time.Time          `json:"first,omitempty"`
-	Last      *time.Time          `json:"last,omitempty"`
-	Uses      []credentialUseJSON `json:"uses"`
+	Issue     *Issue          `json:"issue"`
+	Explained []string        `json:"explained,omitempty"` // authenticators that take it
+	Users     []string        `json:"users"`               // more than one only when something is wrong
+	Requests  int64           `json:"requests"`
+	Forbidden int64           `json:"forbidden"`
+	First     *time.Time      `json:"first,omitempty"`
+	Last      *time.Time      `json:"last,omitempty"`
+	Uses      []CredentialUse `json:"uses"`
 	// More counts places of use the answer does not hold, or says that there are some (-1).
-	More     int64                   `json:"more,omitempty"`
-	Findings []credentialFindingJSON `json:"findings,omitempty"`
+	More     int64               `json:"more,omitempty"`
+	Findings []CredentialFinding `json:"findings,omitempty"`
 }
 
-// credentialFindingJSON is what contradicts itself in the use of a credential.
-type credentialFindingJSON struct {
+// CredentialFinding is what contradicts itself in the use of a credential.
+type CredentialFinding struct {
 	Name     string `json:"name"`
 	Evidence string `json:"evidence"`
 }
 
-// issueJSON is the request that made a credential. Of a token the part from serviceAccount
+// Issue is the request that made a credential. Of a token the part from serviceAccount
 // on, of a certificate that from csr on.
-type issueJSON struct {
+type Issue struct {
 	At      time.Time  `json:"at"`
 	By      string     `json:"by"`
 	From    string     `json:"from,omitempty"` // address
@@ -84,8 +86,8 @@ type issueJSON struct {
 	Organizations []string `json:"organizations,omitempty"`
 }
 
-// credentialUseJSON is a place a credential was used from.
-type credentialUseJSON struct {
+// CredentialUse is a place a credential was used from.
+type CredentialUse struct {
 	User      string    `json:"user,omitempty"`
 	UserAgent string    `json:"userAgent"`
 	From      string    `json:"from"` // address
@@ -96,33 +98,33 @@ type credentialUseJSON struct {
 	Last      time.Time `json:"last"`
 }
 
-func (a *api) lineage(ctx context.Context, q url.Values) (any, error) {
+func (a *Service) lineage(ctx context.Context, q url.Values) (any, error) {
 	cluster, from, to, err := window(q)
 	if err != nil {
 		return nil, err
 	}
-	limit, err := limitOf(q, usualCredentials, mostCredentials)
+	limit, err := limitOf(q, UsualCredentials, MostCredentials)
 	if err != nil {
 		return nil, err
 	}
 	credential, subject := q.Get("credential"), q.Get("subject")
 	if (credential == "") == (subject == "") {
-		return nil, bad("one of credential and subject is needed")
+		return nil, Bad("one of credential and subject is needed")
 	}
 	st, _ := a.stateOf(ctx, cluster)
-	out := lineageJSON{Cluster: cluster, Subject: subject, Credentials: []credentialJSON{}}
+	out := LineageAnswer{Cluster: cluster, Subject: subject, Credentials: []Credential{}}
 	if credential != "" {
-		c := credentialJSON{Credential: credential, Issue: issueOf(st, credential)}
+		c := Credential{Credential: credential, Issue: IssueOf(st, credential)}
 		if err := a.uses(ctx, cluster, &c, from, to); err != nil {
 			return nil, err
 		}
 		if c.Requests == 0 && c.Issue == nil {
-			return nil, none("no stored request shows the credential %s in cluster %s", shorten(credential), cluster)
+			return nil, none("no stored request shows the credential %s in cluster %s", phrase.Shorten(credential), cluster)
 		}
 		out.Credentials = append(out.Credentials, c)
 		return out, nil
 	}
-	found, err := a.store.Credentials(ctx, cluster, subject, from, to, limit+1)
+	found, err := a.Store.Credentials(ctx, cluster, subject, from, to, limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -131,9 +133,9 @@ func (a *api) lineage(ctx context.Context, q url.Values) (any, error) {
 	}
 	for i := range found {
 		f := &found[i]
-		c := credentialJSON{
-			Credential: f.Credential, Issue: issueOf(st, f.Credential), Explained: f.Explained, Users: []string{subject},
-			Requests: f.Requests, Forbidden: f.Forbidden, First: &f.First, Last: &f.Last, Uses: []credentialUseJSON{},
+		c := Credential{
+			Credential: f.Credential, Issue: IssueOf(st, f.Credential), Explained: f.Explained, Users: []string{subject},
+			Requests: f.Requests, Forbidden: f.Forbidden, First: &f.First, Last: &f.Last, Uses: []CredentialUse{},
 		}
 		if f.Credential != "" {
 			if err := a.uses(ctx, cluster, &c, from, to); err != nil {
@@ -146,24 +148,24 @@ func (a *api) lineage(ctx context.Context, q url.Values) (any, error) {
 		out.unused(st, namespace, name, from, to, limit)
 	}
 	if len(out.Credentials) == 0 {
-		return nil, none("nothing is stored of the credentials of %s in cluster %s", shorten(subject), cluster)
+		return nil, none("nothing is stored of the credentials of %s in cluster %s", phrase.Shorten(subject), cluster)
 	}
 	return out, nil
 }
 
 // uses fills in what a credential was used for.
-func (a *api) uses(ctx context.Context, cluster string, c *credentialJSON, from, to time.Time) error {
-	found, err := a.store.CredentialUses(ctx, cluster, c.Credential, from, to, usesOfCredential+1)
+func (a *Service) uses(ctx context.Context, cluster string, c *Credential, from, to time.Time) error {
+	found, err := a.Store.CredentialUses(ctx, cluster, c.Credential, from, to, usesOfCredential+1)
 	if err != nil {
 		return err
 	}
 	if len(found) > usesOfCredential {
 		found, c.More = found[:usesOfCredential], -1
 	}
-	c.Uses, c.Users, c.Requests, c.Forbidden = []credentialUseJSON{}, []string{}, 0, 0
+	c.Uses, c.Users, c.Requests, c.Forbidden = []CredentialUse{}, []string{}, 0, 0
 	for i := range found {
 		u := &found[i]
-		c.Uses = append(c.Uses, credentialUseJSON{u.User, u.UserAgent, u.Source, u.Pod, u.Node, u.Requests, u.First, u.Last})
+		c.Uses = append(c.Uses, CredentialUse{u.User, u.UserAgent, u.Source, u.Pod, u.Node, u.Requests, u.First, u.Last})
 		c.Requests, c.Forbidden = c.Requests+u.Requests, c.Forbidden+u.Forbidden
 		if !slices.Contains(c.Users, u.User) {
 			c.Users = append(c.Users, u.User)
@@ -179,23 +181,23 @@ func (a *api) uses(ctx context.Context, cluster string, c *credentialJSON, from,
 }
 
 // unused adds the tokens that were issued to a service account and not used in the range.
-func (l *lineageJSON) unused(st *state.State, namespace, name string, from, to time.Time, limit int) {
+func (l *LineageAnswer) unused(st *state.State, namespace, name string, from, to time.Time, limit int) {
 	st.Credentials(namespace, name, func(c state.Credential) bool {
 		switch {
 		case len(l.Credentials) >= limit:
 			l.Truncated = true
 			return false
 		case c.Issued.Before(from) || !to.IsZero() && !c.Issued.Before(to):
-		case slices.ContainsFunc(l.Credentials, func(have credentialJSON) bool { return have.Credential == c.ID }):
+		case slices.ContainsFunc(l.Credentials, func(have Credential) bool { return have.Credential == c.ID }):
 		default:
-			l.Credentials = append(l.Credentials, credentialJSON{Credential: c.ID, Issue: issueJSONOf(&c), Users: []string{}, Uses: []credentialUseJSON{}})
+			l.Credentials = append(l.Credentials, Credential{Credential: c.ID, Issue: issueJSONOf(&c), Users: []string{}, Uses: []CredentialUse{}})
 		}
 		return true
 	})
 }
 
-// issueOf returns how a credential came to be, nil when nothing shows it.
-func issueOf(st *state.State, credential string) *issueJSON {
+// IssueOf returns how a credential came to be, nil when nothing shows it.
+func IssueOf(st *state.State, credential string) *Issue {
 	if st == nil || credential == "" {
 		return nil
 	}
@@ -206,8 +208,8 @@ func issueOf(st *state.State, credential string) *issueJSON {
 	return issueJSONOf(&c)
 }
 
-func issueJSONOf(c *state.Credential) *issueJSON {
-	out := &issueJSON{
+func issueJSONOf(c *state.Credential) *Issue {
+	out := &Issue{
 		At: c.Issued, By: c.By, From: c.ByAddr, AuditID: c.AuditID, Pod: c.Pod, PodUID: c.PodUID, Node: c.Node, Secret: c.Secret,
 		CSR: c.CSR, Signer: c.Signer, CommonName: c.CommonName, Organizations: c.Organizations,
 	}
@@ -220,8 +222,8 @@ func issueJSONOf(c *state.Credential) *issueJSON {
 	return out
 }
 
-// about says what a credential was issued for.
-func (is *issueJSON) about() string {
+// About says what a credential was issued for.
+func (is *Issue) About() string {
 	var parts []string
 	add := func(name, value string) {
 		if value != "" {

@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"context"
@@ -9,7 +9,8 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-type totalsJSON struct {
+// Totals are counts of a range.
+type Totals struct {
 	Events        int64 `json:"events"`
 	Requests      int64 `json:"requests"`
 	Match         int64 `json:"match"`
@@ -20,9 +21,9 @@ type totalsJSON struct {
 	Forbid        int64 `json:"forbid"`
 }
 
-// bucketJSON counts the requests of a stretch of time, once by recorded decision and once
+// Bucket counts the requests of a stretch of time, once by recorded decision and once
 // by outcome.
-type bucketJSON struct {
+type Bucket struct {
 	Time          time.Time `json:"t"`
 	Allow         int64     `json:"allow"`
 	Forbid        int64     `json:"forbid"`
@@ -42,7 +43,8 @@ type classJSON struct {
 	Count   int64  `json:"count"`
 }
 
-type decidedJSON struct {
+// Decided counts requests by recorded and replayed decision.
+type Decided struct {
 	Recorded string `json:"recorded"`
 	Replayed string `json:"replayed"`
 	Requests int64  `json:"requests"`
@@ -55,33 +57,34 @@ type subjectJSON struct {
 	Drift     int64  `json:"drift"`
 }
 
-type overviewJSON struct {
+// OverviewAnswer sums up a range of time.
+type OverviewAnswer struct {
 	Cluster       string        `json:"cluster"`
 	From          time.Time     `json:"from"`
 	To            time.Time     `json:"to"`
 	BucketSeconds int64         `json:"bucketSeconds"`
-	Totals        totalsJSON    `json:"totals"`
-	Volume        []bucketJSON  `json:"volume"`
-	Decisions     []decidedJSON `json:"decisions"`
+	Totals        Totals        `json:"totals"`
+	Volume        []Bucket      `json:"volume"`
+	Decisions     []Decided     `json:"decisions"`
 	Classes       []classJSON   `json:"classes"`
 	Subjects      []subjectJSON `json:"subjects"`
-	Next          *adviceJSON   `json:"next,omitempty"`
+	Next          *Advice       `json:"next,omitempty"`
 }
 
-func (a *api) overview(ctx context.Context, q url.Values) (any, error) {
+func (a *Service) overview(ctx context.Context, q url.Values) (any, error) {
 	cluster, from, to, err := window(q)
 	if err != nil {
 		return nil, err
 	}
 	if from.IsZero() || to.IsZero() {
-		return nil, bad("from and to are needed")
+		return nil, Bad("from and to are needed")
 	}
-	o, err := a.store.Overview(ctx, cluster, from, to)
+	o, err := a.Store.Overview(ctx, cluster, from, to)
 	if err != nil {
 		return nil, err
 	}
-	out := overviewJSON{Cluster: cluster, From: from, To: to, BucketSeconds: int64(o.Step / time.Second),
-		Volume: []bucketJSON{}, Decisions: []decidedJSON{}, Classes: []classJSON{}, Subjects: []subjectJSON{}}
+	out := OverviewAnswer{Cluster: cluster, From: from, To: to, BucketSeconds: int64(o.Step / time.Second),
+		Volume: []Bucket{}, Decisions: []Decided{}, Classes: []classJSON{}, Subjects: []subjectJSON{}}
 	for _, b := range o.Volume {
 		out.addBucket(b)
 	}
@@ -93,20 +96,20 @@ func (a *api) overview(ctx context.Context, q url.Values) (any, error) {
 		}
 	}
 	for _, d := range o.Decisions {
-		out.Decisions = append(out.Decisions, decidedJSON{d.Recorded, d.Replayed, d.Requests})
+		out.Decisions = append(out.Decisions, Decided{d.Recorded, d.Replayed, d.Requests})
 	}
 	for _, s := range o.Subjects {
 		out.Subjects = append(out.Subjects, subjectJSON{s.Subject, s.Requests, s.Forbidden, s.Drift})
 	}
-	out.Next = advise(cluster, o.Outcomes, o.Lacks)
+	out.Next = Advise(cluster, o.Outcomes, o.Lacks)
 	return out, nil
 }
 
 // addBucket folds one count into its bucket; they come in the order of time.
-func (o *overviewJSON) addBucket(b storage.Bucket) {
+func (o *OverviewAnswer) addBucket(b storage.Bucket) {
 	n := len(o.Volume)
 	if n == 0 || !o.Volume[n-1].Time.Equal(b.Start) {
-		o.Volume = append(o.Volume, bucketJSON{Time: b.Start})
+		o.Volume = append(o.Volume, Bucket{Time: b.Start})
 		n++
 	}
 	v := &o.Volume[n-1]
@@ -138,8 +141,8 @@ func (o *overviewJSON) addBucket(b storage.Bucket) {
 	}
 }
 
-// of returns the count of an outcome.
-func (t *totalsJSON) of(outcome string) *int64 {
+// Of returns the count of an outcome.
+func (t *Totals) of(outcome string) *int64 {
 	switch outcome {
 	case "match":
 		return &t.Match

@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"cmp"
@@ -15,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/retrial-io/retrial/analysis/leastpriv"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/state"
@@ -28,15 +29,15 @@ type accessQueries interface {
 }
 
 // accessRoutes are the questions about who can do what, and could at a time.
-func (a *api) accessRoutes() []route {
-	return []route{
-		{"who-can", []string{"cluster", "verb", "resource", "namespace", "allNamespaces", "name", "path", "at"}, costQuery, a.whoCan},
-		{"can", []string{"cluster", "subject", "group", "verb", "resource", "namespace", "name", "path", "at"}, costQuery, a.can},
+func (a *Service) accessRoutes() []Question {
+	return []Question{
+		{"who-can", []string{"cluster", "verb", "resource", "namespace", "allNamespaces", "name", "path", "at"}, CostQuery, a.whoCan},
+		{"can", []string{"cluster", "subject", "group", "verb", "resource", "namespace", "name", "path", "at"}, CostQuery, a.Can},
 	}
 }
 
-// policyJSON is which policy an answer is about, and what is not known of it.
-type policyJSON struct {
+// Policy is which policy an answer is about, and what is not known of it.
+type Policy struct {
 	// At is the moment asked about, or when the newest known change was done; null when no
 	// change is known.
 	At *time.Time `json:"at"`
@@ -46,8 +47,8 @@ type policyJSON struct {
 	Missing []string `json:"missing"`
 }
 
-// sourceJSON is a grant. Objects are written Kind/name or Kind/namespace/name.
-type sourceJSON struct {
+// Grant is a grant. Objects are written Kind/name or Kind/namespace/name.
+type Grant struct {
 	Binding string `json:"binding"`
 	Role    string `json:"role"`
 	Subject string `json:"subject"` // as the binding names it
@@ -60,40 +61,41 @@ type sourceJSON struct {
 }
 
 const (
-	groupMasters  = "system:masters"
-	kindSuperuser = "superuser"
+	groupMasters = "system:masters"
+	// KindSuperuser is the kind of a grant that no binding gives.
+	KindSuperuser = "superuser"
 )
 
-func sourceOf(g rbacindex.Grant) sourceJSON {
+func sourceOf(g rbacindex.Grant) Grant {
 	subject := g.SubjectKind() + "/" + g.Subject()
 	if ns := g.SubjectNamespace(); ns != "" {
 		subject = g.SubjectKind() + "/" + ns + "/" + g.Subject()
 	}
-	return sourceJSON{Binding: state.ObjectOf(g.BindingKey()).String(), Role: state.ObjectOf(g.RoleKey()).String(), Subject: subject, Rule: g.Rule()}
+	return Grant{Binding: state.ObjectOf(g.BindingKey()).String(), Role: state.ObjectOf(g.RoleKey()).String(), Subject: subject, Rule: g.Rule()}
 }
 
 // policy returns a cluster's RBAC at a moment, the newest that is known when it is zero.
-func (a *api) policy(cluster string, at time.Time) (state.View, policyJSON, error) {
-	st, ok := a.replay.State(cluster)
+func (a *Service) policy(cluster string, at time.Time) (state.View, Policy, error) {
+	st, ok := a.Replay.State(cluster)
 	if !ok || noPolicy(st) {
-		if a.offline {
-			return state.View{}, policyJSON{}, none("the log alone does not tell the policy: name the state it began with by --state, or say --from-empty when it begins with the cluster's first start")
+		if a.Offline {
+			return state.View{}, Policy{}, none("the log alone does not tell the policy: name the state it began with by --state, or say --from-empty when it begins with the cluster's first start")
 		}
-		return state.View{}, policyJSON{}, none("no role or binding of cluster %q is known; supply its state with: retrial import --cluster %s --state FILE, or follow it with: retrial serve --watch-clusters", cluster, shellWord(cluster))
+		return state.View{}, Policy{}, none("no role or binding of cluster %q is known; supply its state with: retrial import --cluster %s --state FILE, or follow it with: retrial serve --watch-clusters", cluster, phrase.ShellWord(cluster))
 	}
 	if at.IsZero() {
-		view := st.RBAC(latest)
-		p := policyJSON{}
+		view := st.RBAC(Latest)
+		p := Policy{}
 		if !view.At.IsZero() {
 			p.At = &view.At
 		}
 		return view, p, nil
 	}
-	return st.RBAC(at), policyJSON{At: &at}, nil
+	return st.RBAC(at), Policy{At: &at}, nil
 }
 
 // doubt enters what is not known.
-func (p *policyJSON) doubt(keys []rbacindex.Key) {
+func (p *Policy) doubt(keys []rbacindex.Key) {
 	p.Known, p.Missing = true, []string{}
 	for _, k := range keys {
 		switch {
@@ -108,8 +110,8 @@ func (p *policyJSON) doubt(keys []rbacindex.Key) {
 	}
 }
 
-// questionJSON is the request a question is about, as it was understood.
-type questionJSON struct {
+// AccessRequest is the request a question is about, as it was understood.
+type AccessRequest struct {
 	Verb          string `json:"verb"`
 	Resource      string `json:"resource"`
 	Group         string `json:"group"`
@@ -121,30 +123,30 @@ type questionJSON struct {
 }
 
 // readQuestion reads a question; word is the resource as it was written.
-func readQuestion(q url.Values) (out questionJSON, word string, err error) {
+func readQuestion(q url.Values) (out AccessRequest, word string, err error) {
 	all, err := oneOf(q, "allNamespaces", "true", "false")
 	if err != nil {
 		return out, "", err
 	}
-	out = questionJSON{Verb: q.Get("verb"), Namespace: q.Get("namespace"), AllNamespaces: all == "true", Name: q.Get("name"), Path: q.Get("path")}
+	out = AccessRequest{Verb: q.Get("verb"), Namespace: q.Get("namespace"), AllNamespaces: all == "true", Name: q.Get("name"), Path: q.Get("path")}
 	word = q.Get("resource")
 	switch {
 	case out.Verb == "":
-		return out, "", bad("verb is missing")
+		return out, "", Bad("verb is missing")
 	case (word == "") == (out.Path == ""):
-		return out, "", bad("name a resource or a path, and not both")
+		return out, "", Bad("name a resource or a path, and not both")
 	case out.Path != "" && out.Path[0] != '/':
-		return out, "", bad("path: %q does not begin with a slash", out.Path)
+		return out, "", Bad("path: %q does not begin with a slash", out.Path)
 	case out.Path != "" && (out.Namespace != "" || out.Name != "" || out.AllNamespaces):
-		return out, "", bad("a path is in no namespace and has no name")
+		return out, "", Bad("a path is in no namespace and has no name")
 	case out.Namespace != "" && out.AllNamespaces:
-		return out, "", bad("name a namespace or ask for all of them, and not both")
+		return out, "", Bad("name a namespace or ask for all of them, and not both")
 	}
 	return out, word, nil
 }
 
 // request completes a question by the words of a policy's rules.
-func (out *questionJSON) request(word string, policy *rbacindex.Snapshot) (r rbacindex.Attributes, hints []string, err error) {
+func (out *AccessRequest) request(word string, policy *rbacindex.Snapshot) (r rbacindex.Attributes, hints []string, err error) {
 	named := namedIn(policy)
 	say := func(hint string) {
 		if hint != "" {
@@ -153,7 +155,7 @@ func (out *questionJSON) request(word string, policy *rbacindex.Snapshot) (r rba
 	}
 	hint, err := named.verb(out.Verb, word == "")
 	if err != nil {
-		return r, nil, bad("verb: %w", err)
+		return r, nil, Bad("verb: %w", err)
 	}
 	say(hint)
 	if word == "" {
@@ -161,29 +163,29 @@ func (out *questionJSON) request(word string, policy *rbacindex.Snapshot) (r rba
 	}
 	res, err := parseResource(word)
 	if err != nil {
-		return r, nil, bad("resource: %w", err)
+		return r, nil, Bad("resource: %w", err)
 	}
 	read, err := res.understand(named)
 	if err != nil {
-		return r, nil, bad("resource: %w", err)
+		return r, nil, Bad("resource: %w", err)
 	}
 	say(read)
 	say(named.hint(&res))
-	out.Resource, out.Group, out.Subresource = res.name, res.group, res.sub
-	if res.group == "" && res.name == "namespaces" && out.Namespace == "" && !out.AllNamespaces {
+	out.Resource, out.Group, out.Subresource = res.Name, res.Group, res.Sub
+	if res.Group == "" && res.Name == "namespaces" && out.Namespace == "" && !out.AllNamespaces {
 		out.Namespace = out.Name // as the apiserver reads requests for one namespace
 	}
-	r = rbacindex.Attributes{ResourceRequest: true, Verb: out.Verb, APIGroup: res.group, Resource: res.name, Subresource: res.sub, Namespace: out.Namespace, Name: out.Name}
+	r = rbacindex.Attributes{ResourceRequest: true, Verb: out.Verb, APIGroup: res.Group, Resource: res.Name, Subresource: res.Sub, Namespace: out.Namespace, Name: out.Name}
 	return r, hints, nil
 }
 
-// whoCanJSON is who a request is granted to.
-type whoCanJSON struct {
+// WhoCanAnswer is who a request is granted to.
+type WhoCanAnswer struct {
 	Cluster string `json:"cluster"`
-	policyJSON
-	questionJSON
+	Policy
+	AccessRequest
 
-	Subjects []holderJSON `json:"subjects"`
+	Subjects []Holder `json:"subjects"`
 	// InNamespaces counts what was not asked about: subjects that RoleBindings allow it, in
 	// each namespace, when no namespace was named.
 	InNamespaces int `json:"inNamespaces"`
@@ -191,16 +193,16 @@ type whoCanJSON struct {
 	Hints []string `json:"hints,omitempty"`
 }
 
-// holderJSON is a subject the request is granted to in one scope, with all that grants it.
-type holderJSON struct {
-	Kind      string       `json:"kind"` // User, Group, ServiceAccount
-	Name      string       `json:"name"`
-	Namespace string       `json:"namespace"`
-	Scope     string       `json:"scope"` // "cluster", or "namespace:" and its name
-	Grants    []sourceJSON `json:"grants"`
+// Holder is a subject the request is granted to in one scope, with all that grants it.
+type Holder struct {
+	Kind      string  `json:"kind"` // User, Group, ServiceAccount
+	Name      string  `json:"name"`
+	Namespace string  `json:"namespace"`
+	Scope     string  `json:"scope"` // "cluster", or "namespace:" and its name
+	Grants    []Grant `json:"grants"`
 }
 
-func (a *api) whoCan(_ context.Context, q url.Values) (any, error) {
+func (a *Service) whoCan(_ context.Context, q url.Values) (any, error) {
 	cluster, at, err := moment(q)
 	if err != nil {
 		return nil, err
@@ -213,7 +215,7 @@ func (a *api) whoCan(_ context.Context, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := whoCanJSON{Cluster: cluster, policyJSON: policy, questionJSON: question, Subjects: []holderJSON{}}
+	out := WhoCanAnswer{Cluster: cluster, Policy: policy, AccessRequest: question, Subjects: []Holder{}}
 	r, hints, err := out.request(word, view.RBAC)
 	if err != nil {
 		return nil, err
@@ -227,12 +229,12 @@ func (a *api) whoCan(_ context.Context, q url.Values) (any, error) {
 			continue
 		}
 		s := acc.Subject()
-		h := holderJSON{Kind: s.Kind, Name: s.Name, Namespace: s.Namespace, Scope: "cluster", Grants: make([]sourceJSON, 0, len(acc.Grants)+1)}
+		h := Holder{Kind: s.Kind, Name: s.Name, Namespace: s.Namespace, Scope: "cluster", Grants: make([]Grant, 0, len(acc.Grants)+1)}
 		if acc.Namespace != "" {
 			h.Scope = "namespace:" + acc.Namespace
 		}
 		if acc.Superuser {
-			h.Grants = append(h.Grants, sourceJSON{Subject: "Group/" + acc.Name, Kind: kindSuperuser})
+			h.Grants = append(h.Grants, Grant{Subject: "Group/" + acc.Name, Kind: KindSuperuser})
 		}
 		for _, g := range acc.Grants {
 			h.Grants = append(h.Grants, sourceOf(g))
@@ -245,16 +247,16 @@ func (a *api) whoCan(_ context.Context, q url.Values) (any, error) {
 // moment reads cluster and at.
 func moment(q url.Values) (cluster string, at time.Time, err error) {
 	if cluster = q.Get("cluster"); cluster == "" {
-		return "", at, bad("cluster is missing")
+		return "", at, Bad("cluster is missing")
 	}
-	at, err = instant(q, "at")
+	at, err = Instant(q, "at")
 	return cluster, at, err
 }
 
-// canJSON is everything a subject may do.
-type canJSON struct {
+// CanAnswer is everything a subject may do.
+type CanAnswer struct {
 	Cluster string `json:"cluster"`
-	policyJSON
+	Policy
 	// Subject is a user name, "" when only groups are asked about.
 	Subject string   `json:"subject"`
 	Groups  []string `json:"groups"`
@@ -265,52 +267,54 @@ type canJSON struct {
 	GroupsSeen *time.Time `json:"groupsSeen,omitempty"`
 	// Stranger says that no request of the subject is stored and no binding names it: what it may is
 	// what everybody of such a name may.
-	Stranger  bool        `json:"stranger,omitempty"`
-	Scopes    []scopeJSON `json:"scopes"`
-	Superuser bool        `json:"superuser"` // in system:masters: may do everything, whatever the rules
+	Stranger  bool    `json:"stranger,omitempty"`
+	Scopes    []Scope `json:"scopes"`
+	Superuser bool    `json:"superuser"` // in system:masters: may do everything, whatever the rules
 	// Request is what was asked about, null when that is everything; Scopes are empty then.
-	Request *decisionJSON `json:"request,omitempty"`
-	Hints   []string      `json:"hints,omitempty"`
+	Request *Decision `json:"request,omitempty"`
+	Hints   []string  `json:"hints,omitempty"`
 }
 
-// scopeJSON is what holds in one scope.
-type scopeJSON struct {
-	Namespace string         `json:"namespace"` // "" is the whole cluster
-	Rules     []heldRuleJSON `json:"rules"`
+// Scope is what holds in one scope.
+type Scope struct {
+	Namespace string     `json:"namespace"` // "" is the whole cluster
+	Rules     []HeldRule `json:"rules"`
 	// MissingRoles are named by the subject's bindings and do not exist.
 	MissingRoles []string `json:"missingRoles,omitempty"`
 }
 
-type heldRuleJSON struct {
-	Verbs           []string     `json:"verbs"`
-	APIGroups       []string     `json:"apiGroups,omitempty"`
-	Resources       []string     `json:"resources,omitempty"`
-	ResourceNames   []string     `json:"resourceNames,omitempty"`
-	NonResourceURLs []string     `json:"nonResourceURLs,omitempty"`
-	By              []sourceJSON `json:"by"`
+// HeldRule is a rule a subject holds, and by which grants.
+type HeldRule struct {
+	Verbs           []string `json:"verbs"`
+	APIGroups       []string `json:"apiGroups,omitempty"`
+	Resources       []string `json:"resources,omitempty"`
+	ResourceNames   []string `json:"resourceNames,omitempty"`
+	NonResourceURLs []string `json:"nonResourceURLs,omitempty"`
+	By              []Grant  `json:"by"`
 }
 
-func (a *api) can(ctx context.Context, q url.Values) (any, error) {
+// Can says what a subject may do, or whether it may make one request.
+func (a *Service) Can(ctx context.Context, q url.Values) (any, error) {
 	cluster, at, err := moment(q)
 	if err != nil {
 		return nil, err
 	}
-	out := canJSON{Cluster: cluster, Subject: q.Get("subject"), Groups: []string{}, GroupsFrom: "asked", Scopes: []scopeJSON{}}
-	asked, err := groupList(q.Get("group"))
+	out := CanAnswer{Cluster: cluster, Subject: q.Get("subject"), Groups: []string{}, GroupsFrom: "asked", Scopes: []Scope{}}
+	asked, err := GroupList(q.Get("group"))
 	if err != nil {
 		return nil, err
 	}
 	if name, ok := strings.CutPrefix(out.Subject, "group:"); ok {
 		if name == "" {
-			return nil, bad("subject: group: is followed by no name")
+			return nil, Bad("subject: group: is followed by no name")
 		}
 		out.Subject, asked = "", append(asked, name)
 	}
 	out.Subject = strings.TrimPrefix(out.Subject, "user:")
 	if out.Subject == "" && len(asked) == 0 {
-		return nil, bad("subject is missing: a user name, system:serviceaccount:NAMESPACE:NAME, or group:NAME")
+		return nil, Bad("subject is missing: a user name, system:serviceaccount:NAMESPACE:NAME, or group:NAME")
 	}
-	one, word := questionJSON{}, ""
+	one, word := AccessRequest{}, ""
 	if q.Get("verb")+q.Get("resource")+q.Get("path")+q.Get("name") != "" {
 		if one, word, err = readQuestion(q); err != nil {
 			return nil, err
@@ -320,10 +324,10 @@ func (a *api) can(ctx context.Context, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.policyJSON = policy
+	out.Policy = policy
 	if out.Groups = asked; len(asked) == 0 {
 		var seen time.Time
-		if out.Groups, seen, err = a.store.LastGroups(ctx, cluster, out.Subject, at); err != nil {
+		if out.Groups, seen, err = a.Store.LastGroups(ctx, cluster, out.Subject, at); err != nil {
 			return nil, err
 		}
 		if out.GroupsFrom = "requests"; seen.IsZero() {
@@ -358,17 +362,17 @@ func (a *api) can(ctx context.Context, q url.Values) (any, error) {
 
 // stranger answers about a subject that no request and no binding names: a service account or a
 // node may be there all the same. What everybody may must not pass for its rights: a name like that
-// of somebody who is known is taken for misspelt, and any other is marked.
-func (a *api) stranger(ctx context.Context, out *canJSON, view *state.View, at time.Time) error {
+// Of somebody who is known is taken for misspelt, and any other is marked.
+func (a *Service) stranger(ctx context.Context, out *CanAnswer, view *state.View, at time.Time) error {
 	if !at.IsZero() { // it may have been seen later
-		if _, seen, err := a.store.LastGroups(ctx, out.Cluster, out.Subject, time.Time{}); err != nil || !seen.IsZero() {
+		if _, seen, err := a.Store.LastGroups(ctx, out.Cluster, out.Subject, time.Time{}); err != nil || !seen.IsZero() {
 			return err
 		}
 	}
 	there := state.Absent
-	if st, ok := a.replay.State(out.Cluster); ok {
+	if st, ok := a.Replay.State(out.Cluster); ok {
 		if at.IsZero() {
-			at = latest
+			at = Latest
 		}
 		if namespace, name, ok := authn.ServiceAccountUsername(out.Subject); ok {
 			_, there = st.Version(state.ServiceAccounts, namespace, name, at)
@@ -380,11 +384,11 @@ func (a *api) stranger(ctx context.Context, out *canJSON, view *state.View, at t
 		return nil
 	}
 	text := fmt.Sprintf("no request of %q is stored and no binding names it", out.Subject)
-	near, err := a.store.NearSubjects(ctx, out.Cluster, out.Subject, 3)
+	near, err := a.Store.NearSubjects(ctx, out.Cluster, out.Subject, 3)
 	if err != nil {
 		return err
 	}
-	for _, name := range nearest(out.Subject, boundUsers(view.RBAC), 3) {
+	for _, name := range Nearest(out.Subject, boundUsers(view.RBAC), 3) {
 		if !slices.Contains(near, name) {
 			near = append(near, name)
 		}
@@ -424,16 +428,16 @@ func boundUsers(policy *rbacindex.Snapshot) (users []string) {
 }
 
 // fillCan enters the rules of the whole cluster and of one namespace, or of all of them.
-func (a *api) fillCan(out *canJSON, view *state.View, namespace string) {
+func (a *Service) fillCan(out *CanAnswer, view *state.View, namespace string) {
 	doubted := map[rbacindex.Key]bool{}
 	doubts := view.Doubts(namespace, namespace == "")
 	for _, held := range view.RBAC.Can(out.Subject, out.Groups) {
 		if namespace != "" && held.Namespace != "" && held.Namespace != namespace {
 			continue
 		}
-		scope := scopeJSON{Namespace: held.Namespace, Rules: make([]heldRuleJSON, 0, len(held.Rules))}
+		scope := Scope{Namespace: held.Namespace, Rules: make([]HeldRule, 0, len(held.Rules))}
 		for _, r := range held.Rules {
-			rule := heldRuleJSON{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames, NonResourceURLs: r.NonResourceURLs}
+			rule := HeldRule{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames, NonResourceURLs: r.NonResourceURLs}
 			for _, by := range r.By {
 				source := sourceOf(by.Grant)
 				source.Verbs = by.Verbs
@@ -457,15 +461,15 @@ func (a *api) fillCan(out *canJSON, view *state.View, namespace string) {
 
 // doubtOwn enters what is not known; of roles only those matter that the subject's own
 // bindings name.
-func (out *canJSON) doubtOwn(doubts []rbacindex.Key, named map[rbacindex.Key]bool) {
+func (out *CanAnswer) doubtOwn(doubts []rbacindex.Key, named map[rbacindex.Key]bool) {
 	out.doubt(slices.DeleteFunc(doubts, func(k rbacindex.Key) bool {
 		role := k.Kind == rbacindex.KindRole || k.Kind == rbacindex.KindClusterRole
 		return role && !named[k]
 	}))
 }
 
-// groupList reads groups separated by commas; one with a comma in it is quoted, as in CSV.
-func groupList(text string) ([]string, error) {
+// GroupList reads groups separated by commas; one with a comma in it is quoted, as in CSV.
+func GroupList(text string) ([]string, error) {
 	r := csv.NewReader(strings.NewReader(text))
 	r.TrimLeadingSpace, r.LazyQuotes = true, true
 	list, err := r.Read()
@@ -473,14 +477,14 @@ func groupList(text string) ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, bad("group: %w", err)
+		return nil, Bad("group: %w", err)
 	}
 	if _, err := r.Read(); !errors.Is(err, io.EOF) {
-		return nil, bad("group: there is more than one line")
+		return nil, Bad("group: there is more than one line")
 	}
 	for i, g := range list {
 		if list[i] = strings.TrimSpace(g); list[i] == "" {
-			return nil, bad("group: there is an empty name")
+			return nil, Bad("group: there is an empty name")
 		}
 	}
 	return list, nil

@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"context"
@@ -18,7 +18,8 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-type eventJSON struct {
+// Event is a request with its verdict in a line.
+type Event struct {
 	AuditID    string    `json:"auditID"`
 	Request    string    `json:"request"` // identity of the request: audit IDs may be used again
 	Time       time.Time `json:"time"`
@@ -36,21 +37,21 @@ type eventJSON struct {
 	Authorizer string    `json:"authorizer"`
 }
 
-func (a *api) events(ctx context.Context, q url.Values) (any, error) {
+func (a *Service) events(ctx context.Context, q url.Values) (any, error) {
 	f, err := eventFilter(q)
 	if err != nil {
 		return nil, err
 	}
 	limit := f.Limit
 	f.Limit++ // one more, to know whether there are older ones
-	rows, err := a.store.Events(ctx, f)
+	rows, err := a.Store.Events(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	out := struct {
-		Events []eventJSON `json:"events"`
-		Older  string      `json:"older,omitempty"` // what before= continues with
-	}{Events: []eventJSON{}}
+		Events []Event `json:"events"`
+		Older  string  `json:"older,omitempty"` // what before= continues with
+	}{Events: []Event{}}
 	for i := range rows[:min(len(rows), limit)] {
 		out.Events = append(out.Events, eventLine(&rows[i]))
 	}
@@ -65,14 +66,14 @@ func eventFilter(q url.Values) (f storage.EventFilter, err error) {
 	if f.Cluster, f.From, f.To, err = window(q); err != nil {
 		return f, err
 	}
-	if f.Outcome, err = oneOf(q, "outcome", outcomes...); err != nil {
+	if f.Outcome, err = oneOf(q, "outcome", Outcomes...); err != nil {
 		return f, err
 	}
 	if f.Recorded, err = oneOf(q, "decision", "allow", "forbid", "none"); err != nil {
 		return f, err
 	}
 	if f.Class = q.Get("class"); f.Class != "" && verdict.Explain(f.Class) == "" {
-		return f, bad("class: there is no class %q; api/v1/classes lists them", f.Class)
+		return f, Bad("class: there is no class %q; api/v1/classes lists them", f.Class)
 	}
 	if f.Limit, err = limitOf(q, usualEvents, mostEvents); err != nil {
 		return f, err
@@ -93,14 +94,14 @@ func limitOf(q url.Values, usual, most int) (int, error) {
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 || n > most {
-		return 0, bad("limit: %q is no number from 1 to %d", s, most)
+		return 0, Bad("limit: %q is no number from 1 to %d", s, most)
 	}
 	return n, nil
 }
 
-func eventLine(r *verdict.Row) eventJSON {
+func eventLine(r *verdict.Row) Event {
 	e := r.Event
-	line := eventJSON{AuditID: e.AuditID, Request: r.Request.String(), Time: e.RequestReceivedTimestamp, User: e.EffectiveUser().Username, Verb: e.Verb,
+	line := Event{AuditID: e.AuditID, Request: r.Request.String(), Time: e.RequestReceivedTimestamp, User: e.EffectiveUser().Username, Verb: e.Verb,
 		RequestURI: e.RequestURI, Stage: string(e.Stage), Code: e.Code()}
 	if v := r.Verdict; v != nil {
 		line.Recorded, line.Replayed, line.Outcome = v.Recorded.String(), v.Replayed.String(), v.Outcome.String()
@@ -115,24 +116,24 @@ func parseCursor(s string) (storage.Cursor, error) {
 	at, key, ok := strings.Cut(s, ".")
 	n, err := strconv.ParseInt(at, 10, 64)
 	if !ok || err != nil || key == "" {
-		return storage.Cursor{}, bad("before: %q is no place in a list of events", s)
+		return storage.Cursor{}, Bad("before: %q is no place in a list of events", s)
 	}
 	return storage.Cursor{Received: n, Key: key}, nil
 }
 
-// requestJSON is one request with everything known about it.
-type requestJSON struct {
+// Request is one request with everything known about it.
+type Request struct {
 	Cluster   string          `json:"cluster"`
 	Request   string          `json:"request"` // identity of the request
 	APIServer string          `json:"apiserver,omitempty"`
 	Source    string          `json:"source"`
-	Stages    []stageJSON     `json:"stages"`
+	Stages    []Stage         `json:"stages"`
 	Event     json.RawMessage `json:"event"`   // of the last stage, as stored
 	Verdict   *verdict.Line   `json:"verdict"` // null when no stage was judged
 	// Chain is what each authorizer answered in the replay.
 	Chain []verdict.ChainStep `json:"chain,omitempty"`
 	// Issue is how the credential came to be, when a recorded request shows it.
-	Issue *issueJSON `json:"issue,omitempty"`
+	Issue *Issue `json:"issue,omitempty"`
 	// Authenticators is what each of the configured authenticators says of the identity, in
 	// the order they are asked; only when the apiserver's configuration is known.
 	Authenticators []authn.Answer `json:"authenticators,omitempty"`
@@ -155,8 +156,8 @@ type atJSON struct {
 }
 
 // decideAt decides the requests anew, by what is known of their clusters at a time.
-func (a *api) decideAt(ctx context.Context, w *whyJSON, at time.Time) error {
-	engine := replay.New(replay.Config{Version: a.version, Apiserver: a.apiserver})
+func (a *Service) decideAt(ctx context.Context, w *WhyAnswer, at time.Time) error {
+	engine := replay.New(replay.Config{Version: a.Version, Apiserver: a.Apiserver})
 	states := map[string]*state.State{} // nil: nothing is known, and that is the answer
 	for i := range w.Requests {
 		r := &w.Requests[i]
@@ -175,43 +176,45 @@ func (a *api) decideAt(ctx context.Context, w *whyJSON, at time.Time) error {
 	return nil
 }
 
-type stageJSON struct {
+// Stage is one recorded stage of a request.
+type Stage struct {
 	Stage string    `json:"stage"`
 	Time  time.Time `json:"time"`
 	Code  int32     `json:"code"`
 }
 
-type whyJSON struct {
-	Requests []requestJSON `json:"requests"`
+// WhyAnswer is everything about the requests of an audit ID.
+type WhyAnswer struct {
+	Requests []Request `json:"requests"`
 	// Truncated says that the ID has more requests than one answer holds.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// errEnough ends the reading of an audit ID that has more than an answer holds.
-var errEnough = errors.New("enough")
+// ErrEnough ends the reading of an audit ID that has more than an answer holds.
+var ErrEnough = errors.New("enough")
 
-func (a *api) why(ctx context.Context, q url.Values) (any, error) {
+func (a *Service) why(ctx context.Context, q url.Values) (any, error) {
 	id := q.Get("auditID")
 	if id == "" {
-		return nil, bad("auditID is missing")
+		return nil, Bad("auditID is missing")
 	}
-	at, err := instant(q, "at")
+	at, err := Instant(q, "at")
 	if err != nil {
 		return nil, err
 	}
-	out := whyJSON{Requests: []requestJSON{}}
+	out := WhyAnswer{Requests: []Request{}}
 	var last event.Hash128
 	size := 0
-	err = a.store.VisitWhy(ctx, q.Get("cluster"), id, func(row verdict.Row) error {
+	err = a.Store.VisitWhy(ctx, q.Get("cluster"), id, func(row verdict.Row) error {
 		// Clients choose audit IDs: nobody but they bounds how much has the same one.
-		if size += row.Size; size > whyBytes && len(out.Requests) > 0 {
+		if size += row.Size; size > WhyBytes && len(out.Requests) > 0 {
 			out.Truncated = true
-			return errEnough
+			return ErrEnough
 		}
 		out.add(&row, &last)
 		return nil
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil && !errors.Is(err, ErrEnough) {
 		return nil, err
 	}
 	if err := a.identities(&out); err != nil {
@@ -227,23 +230,23 @@ func (a *api) why(ctx context.Context, q url.Values) (any, error) {
 }
 
 // identities adds how the credentials of requests came to be, and what each authenticator says
-// of who it was.
-func (a *api) identities(w *whyJSON) error {
-	engine := replay.New(replay.Config{Version: a.version, Apiserver: a.apiserver})
+// Of who it was.
+func (a *Service) identities(w *WhyAnswer) error {
+	engine := replay.New(replay.Config{Version: a.Version, Apiserver: a.Apiserver})
 	for i := range w.Requests {
 		r := &w.Requests[i]
-		st, known := a.replay.State(r.Cluster)
+		st, known := a.Replay.State(r.Cluster)
 		if r.Verdict != nil && r.Verdict.Credential != "" {
-			r.Issue = issueOf(st, r.Verdict.Credential)
+			r.Issue = IssueOf(st, r.Verdict.Credential)
 		}
-		if a.apiserver == nil {
+		if a.Apiserver == nil {
 			continue
 		}
 		e, err := event.Decode(r.Event)
 		if err != nil {
 			return fmt.Errorf("stored event of cluster %q: %w", r.Cluster, err)
 		}
-		cfg := a.apiserver(r.Cluster, r.APIServer).At(e.RequestReceivedTimestamp)
+		cfg := a.Apiserver(r.Cluster, r.APIServer).At(e.RequestReceivedTimestamp)
 		if cfg == nil || e.User.Username == "" {
 			continue
 		}
@@ -256,16 +259,16 @@ func (a *api) identities(w *whyJSON) error {
 	return nil
 }
 
-// add adds a row; last is the request of the one before.
-func (w *whyJSON) add(row *verdict.Row, last *event.Hash128) {
+// Add adds a row; last is the request of the one before.
+func (w *WhyAnswer) add(row *verdict.Row, last *event.Hash128) {
 	n := len(w.Requests)
 	if n == 0 || *last != row.Request || w.Requests[n-1].Cluster != row.Cluster {
-		w.Requests = append(w.Requests, requestJSON{Cluster: row.Cluster, Request: row.Request.String(), APIServer: row.APIServer, Source: row.Source})
+		w.Requests = append(w.Requests, Request{Cluster: row.Cluster, Request: row.Request.String(), APIServer: row.APIServer, Source: row.Source})
 		*last = row.Request
 		n++
 	}
 	req := &w.Requests[n-1]
-	req.Stages = append(req.Stages, stageJSON{string(row.Event.Stage), row.Event.StageTimestamp, row.Event.Code()})
+	req.Stages = append(req.Stages, Stage{string(row.Event.Stage), row.Event.StageTimestamp, row.Event.Code()})
 	req.Event = event.AppendJSON(nil, row.Event)
 	if row.Verdict != nil {
 		line := row.Verdict.Line(row.Event)

@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"context"
@@ -9,14 +9,14 @@ import (
 )
 
 // completenessRoutes is the question whether everything that was sent arrived.
-func (a *api) completenessRoutes() []route {
-	return []route{{"completeness", []string{"cluster", "from", "to", "settle"}, costQuery, a.completeness}}
+func (a *Service) completenessRoutes() []Question {
+	return []Question{{"completeness", []string{"cluster", "from", "to", "settle"}, CostQuery, a.completeness}}
 }
 
 // longestSettle bounds how long events may be said to be under way.
 const longestSettle = time.Hour
 
-func (a *api) completeness(ctx context.Context, q url.Values) (any, error) {
+func (a *Service) completeness(ctx context.Context, q url.Values) (any, error) {
 	cluster, from, to, err := window(q)
 	if err != nil {
 		return nil, err
@@ -24,8 +24,8 @@ func (a *api) completeness(ctx context.Context, q url.Values) (any, error) {
 	var cfg completeness.Config
 	if s := q.Get("settle"); s != "" {
 		if cfg.Settle, err = time.ParseDuration(s); err != nil || cfg.Settle <= 0 || cfg.Settle > longestSettle {
-			return nil, bad("invalid settle %q: want a duration of at most %s, such as 150s", s, longestSettle)
+			return nil, Bad("invalid settle %q: want a duration of at most %s, such as 150s", s, longestSettle)
 		}
 	}
-	return completeness.Check(ctx, a.store, cfg, completeness.Question{Cluster: cluster, From: from, To: to, Now: a.time(), Scraped: a.scraped(cluster)})
+	return completeness.Check(ctx, a.Store, cfg, completeness.Question{Cluster: cluster, From: from, To: to, Now: a.time(), Scraped: a.Scraped(cluster)})
 }

@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"context"
@@ -16,16 +16,16 @@ type driftQueries interface {
 }
 
 // driftRoutes are the questions about verdicts that are no match.
-func (a *api) driftRoutes() []route {
-	return []route{{"drift", []string{"cluster", "from", "to"}, costQuery, a.drift}}
+func (a *Service) driftRoutes() []Question {
+	return []Question{{"drift", []string{"cluster", "from", "to"}, CostQuery, a.drift}}
 }
 
 // driftGroups is how many groups of equal verdicts one answer reads: each says something
 // else, and clients choose some of the words.
 const driftGroups = 5000
 
-// driftJSON is what is no match, by likely cause.
-type driftJSON struct {
+// DriftAnswer is what is no match, by likely cause.
+type DriftAnswer struct {
 	Cluster string `json:"cluster"`
 	// Requests are all of that time, Judged those that were compared with the replica. Without any
 	// there is nothing to say, and no groups say nothing.
@@ -36,12 +36,12 @@ type driftJSON struct {
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-func (a *api) drift(ctx context.Context, q url.Values) (any, error) {
+func (a *Service) drift(ctx context.Context, q url.Values) (any, error) {
 	cluster, from, to, err := window(q)
 	if err != nil {
 		return nil, err
 	}
-	found, err := a.store.DriftGroups(ctx, cluster, from, to, 3, driftGroups)
+	found, err := a.Store.DriftGroups(ctx, cluster, from, to, 3, driftGroups)
 	if err != nil {
 		return nil, err
 	}
@@ -49,11 +49,11 @@ func (a *api) drift(ctx context.Context, q url.Values) (any, error) {
 	for i := range found {
 		addStored(&c, cluster, &found[i])
 	}
-	requests, judged, err := a.store.Judged(ctx, cluster, from, to)
+	requests, judged, err := a.Store.Judged(ctx, cluster, from, to)
 	if err != nil {
 		return nil, err
 	}
-	return driftJSON{Cluster: cluster, Requests: requests, Judged: judged, Groups: c.Groups(), Truncated: len(found) == driftGroups}, nil
+	return DriftAnswer{Cluster: cluster, Requests: requests, Judged: judged, Groups: c.Groups(), Truncated: len(found) == driftGroups}, nil
 }
 
 // addStored adds one stored group: its examples one by one, and the rest with the last.

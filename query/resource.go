@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"errors"
@@ -11,48 +11,48 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
-// resourceWord is a resource as people write it.
-type resourceWord struct {
-	name, group, sub string
+// ResourceWord is a resource as people write it.
+type ResourceWord struct {
+	Name, Group, Sub string
 	grouped          bool // the group was given, if only by a final dot
 }
 
 // parseResource reads RESOURCE[.GROUP][/SUBRESOURCE], or RESOURCE/SUBRESOURCE.GROUP as rules
 // and kubectl have it. A dot at the end is the core group.
-func parseResource(word string) (resourceWord, error) {
+func parseResource(word string) (ResourceWord, error) {
 	head, sub, slash := strings.Cut(word, "/")
 	if slash && sub == "" || strings.Contains(sub, "/") {
-		return resourceWord{}, fmt.Errorf("%q is not RESOURCE, RESOURCE.GROUP or RESOURCE/SUBRESOURCE", word)
+		return ResourceWord{}, fmt.Errorf("%q is not RESOURCE, RESOURCE.GROUP or RESOURCE/SUBRESOURCE", word)
 	}
-	var r resourceWord
-	r.name, r.group, r.grouped = strings.Cut(head, ".")
-	if r.sub = sub; !r.grouped {
-		r.sub, r.group, r.grouped = strings.Cut(sub, ".")
+	var r ResourceWord
+	r.Name, r.Group, r.grouped = strings.Cut(head, ".")
+	if r.Sub = sub; !r.grouped {
+		r.Sub, r.Group, r.grouped = strings.Cut(sub, ".")
 	}
-	if r.name == "" || slash && r.sub == "" {
-		return resourceWord{}, errors.New("there is no resource before the group")
+	if r.Name == "" || slash && r.Sub == "" {
+		return ResourceWord{}, errors.New("there is no resource before the group")
 	}
 	return r, nil
 }
 
 // String is the word in rules' notation, with its group.
-func (r *resourceWord) String() string {
-	s := r.name
-	if r.group != "" {
-		s += "." + r.group
+func (r *ResourceWord) String() string {
+	s := r.Name
+	if r.Group != "" {
+		s += "." + r.Group
 	}
-	if r.sub != "" {
-		s += "/" + r.sub
+	if r.Sub != "" {
+		s += "/" + r.Sub
 	}
 	return s
 }
 
 // inRules is the resource as rules name it.
-func (r *resourceWord) inRules() string {
-	if r.sub != "" {
-		return r.name + "/" + r.sub
+func (r *ResourceWord) inRules() string {
+	if r.Sub != "" {
+		return r.Name + "/" + r.Sub
 	}
-	return r.name
+	return r.Name
 }
 
 // names are the words a policy's rules use: what exists in a cluster that is not there to be
@@ -100,14 +100,14 @@ func (n *names) add(rule *rbacv1.PolicyRule) {
 // understand completes a resource as it was written. A short name, a singular or a kind is read as
 // the resource it means, as kubectl does, and read says so. Without a group it gets that of Kubernetes'
 // own resource of the name, or the only one in which rules name it. What then is nothing anybody knows of is an error: the answer would be
-// about another question than was meant.
-func (r *resourceWord) understand(n names) (read string, err error) {
-	if r.grouped || r.name == rbacv1.ResourceAll {
+// About another question than was meant.
+func (r *ResourceWord) understand(n names) (read string, err error) {
+	if r.grouped || r.Name == rbacv1.ResourceAll {
 		return "", nil
 	}
 	written := r.String()
 	if !n.has(r) {
-		meant := n.meant(r.name)
+		meant := n.meant(r.Name)
 		if len(meant) != 1 {
 			text := fmt.Sprintf("no rule names the resource %s, and Kubernetes has none of that name", written)
 			if near := n.near(r); len(near) > 0 {
@@ -115,16 +115,16 @@ func (r *resourceWord) understand(n names) (read string, err error) {
 			}
 			return "", fmt.Errorf("%s: write it with its group, as widgets.example.com", text)
 		}
-		r.name = meant[0]
+		r.Name = meant[0]
 		read = fmt.Sprintf("%s was read as %s", written, r.inRules())
 	}
 	return read, r.choose(n)
 }
 
 // has tells whether rules name a resource, or one of its subresources, or Kubernetes has it.
-func (n *names) has(r *resourceWord) bool {
-	_, builtin := builtinGroups[r.name]
-	return builtin || len(n.resources[r.inRules()]) > 0 || len(n.resources[r.name]) > 0
+func (n *names) has(r *ResourceWord) bool {
+	_, builtin := builtinGroups[r.Name]
+	return builtin || len(n.resources[r.inRules()]) > 0 || len(n.resources[r.Name]) > 0
 }
 
 // meant returns the resources that a short name, a singular or a kind stands for.
@@ -153,14 +153,14 @@ func (n *names) meant(word string) []string {
 
 // choose fills in the group. Rules keep naming the group "extensions" for what has long moved
 // elsewhere.
-func (r *resourceWord) choose(n names) error {
-	if group, ok := builtinGroups[r.name]; ok {
-		r.group = group
+func (r *ResourceWord) choose(n names) error {
+	if group, ok := builtinGroups[r.Name]; ok {
+		r.Group = group
 		return nil
 	}
 	groups := n.resources[r.inRules()]
 	if len(groups) == 0 {
-		groups = n.resources[r.name]
+		groups = n.resources[r.Name]
 	}
 	var others []string
 	for _, g := range groups {
@@ -169,15 +169,15 @@ func (r *resourceWord) choose(n names) error {
 			return nil
 		case rbacv1.APIGroupAll, "extensions":
 		default:
-			others = append(others, r.name+"."+g)
+			others = append(others, r.Name+"."+g)
 		}
 	}
 	if len(others) > 1 {
 		slices.Sort(others)
-		return fmt.Errorf("rules name %s in several groups: write %s", r.name, strings.Join(others, " or "))
+		return fmt.Errorf("rules name %s in several groups: write %s", r.Name, strings.Join(others, " or "))
 	}
 	if len(others) == 1 {
-		_, r.group, _ = strings.Cut(others[0], ".")
+		_, r.Group, _ = strings.Cut(others[0], ".")
 	}
 	return nil
 }
@@ -196,15 +196,15 @@ func (n *names) verb(verb string, path bool) (hint string, err error) {
 		known = append(known, v)
 	}
 	hint = fmt.Sprintf("no rule names the verb %q", verb)
-	if near := nearest(verb, known, 2); len(near) > 0 {
+	if near := Nearest(verb, known, 2); len(near) > 0 {
 		return "", fmt.Errorf("%s, and requests do not have it; did you mean %s?", hint, strings.Join(near, " or "))
 	}
 	return hint, nil
 }
 
 // hint says that no rule names a resource: only wildcards grant it then, or its group is misspelt.
-func (n *names) hint(r *resourceWord) string {
-	if r.name == rbacv1.ResourceAll || r.group == rbacv1.APIGroupAll || n.names(r) {
+func (n *names) hint(r *ResourceWord) string {
+	if r.Name == rbacv1.ResourceAll || r.Group == rbacv1.APIGroupAll || n.names(r) {
 		return ""
 	}
 	text := fmt.Sprintf("no rule names the resource %s: only wildcards grant it", r)
@@ -215,13 +215,13 @@ func (n *names) hint(r *resourceWord) string {
 }
 
 // names tells whether a rule names the resource in its group.
-func (n *names) names(r *resourceWord) bool {
+func (n *names) names(r *ResourceWord) bool {
 	list := []string{r.inRules()}
-	if r.sub != "" {
-		list = append(list, "*/"+r.sub)
+	if r.Sub != "" {
+		list = append(list, "*/"+r.Sub)
 	}
 	for _, word := range list {
-		if groups := n.resources[word]; slices.Contains(groups, r.group) || slices.Contains(groups, rbacv1.APIGroupAll) {
+		if groups := n.resources[word]; slices.Contains(groups, r.Group) || slices.Contains(groups, rbacv1.APIGroupAll) {
 			return true
 		}
 	}
@@ -229,23 +229,23 @@ func (n *names) names(r *resourceWord) bool {
 }
 
 // near returns what may have been meant, as it would have to be written.
-func (n *names) near(r *resourceWord) []string {
+func (n *names) near(r *ResourceWord) []string {
 	withSub := func(list []string) []string {
-		if r.sub != "" {
+		if r.Sub != "" {
 			for i := range list {
-				list[i] += "/" + r.sub
+				list[i] += "/" + r.Sub
 			}
 		}
 		return list
 	}
-	if meant := n.meant(r.name); len(meant) > 0 && meant[0] != r.name {
+	if meant := n.meant(r.Name); len(meant) > 0 && meant[0] != r.Name {
 		return withSub(meant)
 	}
 	// The same resource in another group.
 	var out []string
 	for _, g := range n.resources[r.inRules()] {
-		if g != r.group && g != rbacv1.APIGroupAll && g != "extensions" {
-			other := resourceWord{name: r.name, group: g, sub: r.sub}
+		if g != r.Group && g != rbacv1.APIGroupAll && g != "extensions" {
+			other := ResourceWord{Name: r.Name, Group: g, Sub: r.Sub}
 			out = append(out, other.String())
 		}
 	}
@@ -259,13 +259,13 @@ func (n *names) near(r *resourceWord) []string {
 			known = append(known, word)
 		}
 	}
-	for _, word := range nearest(r.inRules(), known, 3) {
+	for _, word := range Nearest(r.inRules(), known, 3) {
 		head, sub, _ := strings.Cut(word, "/")
-		other := resourceWord{name: head, sub: sub, grouped: true}
+		other := ResourceWord{Name: head, Sub: sub, grouped: true}
 		groups := slices.Sorted(slices.Values(n.resources[word]))
 		for _, g := range groups {
 			if g != "extensions" || len(groups) == 1 {
-				other.group = g
+				other.Group = g
 				break
 			}
 		}
@@ -274,9 +274,9 @@ func (n *names) near(r *resourceWord) []string {
 	return out
 }
 
-// nearest returns up to most of the words that are spelt much like one, the likest first:
+// Nearest returns up to most of the words that are spelt much like one, the likest first:
 // those a third of the letters away, or that it begins.
-func nearest(word string, words []string, most int) []string {
+func Nearest(word string, words []string, most int) []string {
 	type candidate struct {
 		word string
 		far  int

@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"context"
@@ -10,28 +10,29 @@ import (
 
 	"github.com/retrial-io/retrial/analysis/escalation"
 	"github.com/retrial-io/retrial/analysis/leastpriv"
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
 )
 
 // escalationRoutes are the questions about what is wrong with a policy.
-func (a *api) escalationRoutes() []route {
-	return []route{
-		{"escalations", []string{"cluster", "subject", "group", "includeSystem", "at", "limit"}, costQuery, a.escalations},
-		{"hygiene", []string{"cluster", "includeSystem", "at"}, costQuery, a.hygiene},
+func (a *Service) escalationRoutes() []Question {
+	return []Question{
+		{"escalations", []string{"cluster", "subject", "group", "includeSystem", "at", "limit"}, CostQuery, a.escalations},
+		{"hygiene", []string{"cluster", "includeSystem", "at"}, CostQuery, a.hygiene},
 	}
 }
 
-// mostPaths bounds the paths of an answer; fewPaths is how many there are unless asked.
+// MostPaths bounds the paths of an answer; fewPaths is how many there are unless asked.
 const (
-	mostPaths = 10_000
-	fewPaths  = 100
+	MostPaths = 10_000
+	FewPaths  = 100
 )
 
-// escalationsJSON is who can become what.
-type escalationsJSON struct {
+// EscalationsAnswer is who can become what.
+type EscalationsAnswer struct {
 	Cluster string `json:"cluster"`
-	policyJSON
+	Policy
 	// Subject is the user or group asked about, "" for all.
 	Subject    string     `json:"subject"`
 	Groups     []string   `json:"groups,omitempty"` // of the subject, as in canJSON
@@ -39,17 +40,17 @@ type escalationsJSON struct {
 	GroupsSeen *time.Time `json:"groupsSeen,omitempty"`
 	// Paths are the shortest to a goal: of the subject to each goal, else of everybody to the
 	// nearest. Count is how many there are of the latter.
-	Paths []pathJSON `json:"paths"`
-	Count int        `json:"count"`
+	Paths []Path `json:"paths"`
+	Count int    `json:"count"`
 	// Reaches are the shortest paths of the subject to whom else it can become; ReachCount is
 	// how many there are.
-	Reaches    []pathJSON `json:"reaches,omitempty"`
-	ReachCount int        `json:"reachCount,omitempty"`
+	Reaches    []Path `json:"reaches,omitempty"`
+	ReachCount int    `json:"reachCount,omitempty"`
 	// TooLarge are those, of Kubernetes itself too, of whom it is not known whether they reach a goal,
 	// because it takes too much work to follow what they, or those they can become, may do; of a
 	// subject asked about, itself, when it may reach more. TooLargeCount is how many there are.
-	TooLarge      []nodeJSON `json:"tooLarge,omitempty"`
-	TooLargeCount int        `json:"tooLargeCount,omitempty"`
+	TooLarge      []Node `json:"tooLarge,omitempty"`
+	TooLargeCount int    `json:"tooLargeCount,omitempty"`
 	// System counts the subjects of Kubernetes itself that were left out.
 	System int `json:"system"`
 	// AccountsKnown is false when there may be service accounts nobody told of.
@@ -57,15 +58,15 @@ type escalationsJSON struct {
 	Hints         []string `json:"hints,omitempty"`
 }
 
-// pathJSON is one way from a subject to another or to a goal.
-type pathJSON struct {
-	From         nodeJSON       `json:"from"`
-	To           nodeJSON       `json:"to"`
+// Path is one way from a subject to another or to a goal.
+type Path struct {
+	From         Node           `json:"from"`
+	To           Node           `json:"to"`
 	Text         string         `json:"text"` // the path in one line
 	Presumptions int            `json:"presumptions"`
 	Steps        []pathStepJSON `json:"steps"` // none: it is there
 	// Holds is what makes the last one a cluster administrator, when no step gave it that.
-	Holds []neededJSON `json:"holds,omitempty"`
+	Holds []Needed `json:"holds,omitempty"`
 	// Doubted are objects it rests on that may not grant what it takes: the answer to a write of theirs
 	// was lost.
 	Doubted []string `json:"doubted,omitempty"`
@@ -73,23 +74,23 @@ type pathJSON struct {
 	TooLarge bool `json:"tooLarge,omitempty"`
 }
 
-// nodeJSON is a User, Group, ServiceAccount, Namespace (everything in it), Bound (the one
+// Node is a User, Group, ServiceAccount, Namespace (everything in it), Bound (the one
 // before it with roles it bound to itself) or Goal.
-type nodeJSON struct {
+type Node struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"` // of a ServiceAccount
 	Name      string `json:"name"`
 }
 
 type pathStepJSON struct {
-	Edge         string       `json:"edge"`
-	From         nodeJSON     `json:"from"`
-	To           nodeJSON     `json:"to"`
-	Impersonated bool         `json:"impersonated"` // From is; its requests are made with its name in headers
-	Namespace    string       `json:"namespace"`    // where it is taken; "" is the whole cluster
-	Roles        []boundJSON  `json:"roles,omitempty"`
-	Presumes     []string     `json:"presumes,omitempty"` // beside the rights
-	Requests     []neededJSON `json:"requests"`           // all of them are needed
+	Edge         string      `json:"edge"`
+	From         Node        `json:"from"`
+	To           Node        `json:"to"`
+	Impersonated bool        `json:"impersonated"` // From is; its requests are made with its name in headers
+	Namespace    string      `json:"namespace"`    // where it is taken; "" is the whole cluster
+	Roles        []boundJSON `json:"roles,omitempty"`
+	Presumes     []string    `json:"presumes,omitempty"` // beside the rights
+	Requests     []Needed    `json:"requests"`           // all of them are needed
 }
 
 // boundJSON is a role that a step binds or rewrites, and where it is held.
@@ -98,20 +99,20 @@ type boundJSON struct {
 	Namespace string `json:"namespace"`
 }
 
-// neededJSON is a request a step takes, and what grants it.
-type neededJSON struct {
-	Verb        string       `json:"verb"`
-	Group       string       `json:"group"`
-	Resource    string       `json:"resource"`
-	Subresource string       `json:"subresource"`
-	Namespace   string       `json:"namespace"`
-	Name        string       `json:"name"`
-	Grants      []sourceJSON `json:"grants"`
+// Needed is a request a step takes, and what grants it.
+type Needed struct {
+	Verb        string  `json:"verb"`
+	Group       string  `json:"group"`
+	Resource    string  `json:"resource"`
+	Subresource string  `json:"subresource"`
+	Namespace   string  `json:"namespace"`
+	Name        string  `json:"name"`
+	Grants      []Grant `json:"grants"`
 	// Role grants it when there are no grants: one that an earlier step bound or rewrote.
 	Role string `json:"role,omitempty"`
 }
 
-func (a *api) escalations(ctx context.Context, q url.Values) (any, error) {
+func (a *Service) escalations(ctx context.Context, q url.Values) (any, error) {
 	cluster, at, err := moment(q)
 	if err != nil {
 		return nil, err
@@ -120,12 +121,12 @@ func (a *api) escalations(ctx context.Context, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, err := limitOf(q, fewPaths, mostPaths)
+	limit, err := limitOf(q, FewPaths, MostPaths)
 	if err != nil {
 		return nil, err
 	}
-	out := escalationsJSON{Cluster: cluster, Subject: q.Get("subject"), Paths: []pathJSON{}}
-	asked, err := groupList(q.Get("group"))
+	out := EscalationsAnswer{Cluster: cluster, Subject: q.Get("subject"), Paths: []Path{}}
+	asked, err := GroupList(q.Get("group"))
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +134,7 @@ func (a *api) escalations(ctx context.Context, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.policyJSON = policy
+	out.Policy = policy
 	out.doubt(view.Doubts("", true))
 	accounts := a.accounts(cluster, at)
 	out.AccountsKnown = accounts.Complete
@@ -167,10 +168,10 @@ func (a *api) escalations(ctx context.Context, q url.Values) (any, error) {
 }
 
 // escalationsOf answers for one subject.
-func (a *api) escalationsOf(ctx context.Context, out *escalationsJSON, closure *escalation.Bounds, asked []string, at time.Time, limit int) error {
+func (a *Service) escalationsOf(ctx context.Context, out *EscalationsAnswer, closure *escalation.Bounds, asked []string, at time.Time, limit int) error {
 	if name, ok := strings.CutPrefix(out.Subject, "group:"); ok {
 		if name == "" {
-			return bad("subject: group: is followed by no name")
+			return Bad("subject: group: is followed by no name")
 		}
 		out.Subject, asked = "", append(asked, name)
 	}
@@ -179,7 +180,7 @@ func (a *api) escalationsOf(ctx context.Context, out *escalationsJSON, closure *
 	if out.GroupsFrom = "asked"; len(asked) == 0 {
 		var seen time.Time
 		var err error
-		if groups, seen, err = a.store.LastGroups(ctx, out.Cluster, out.Subject, at); err != nil {
+		if groups, seen, err = a.Store.LastGroups(ctx, out.Cluster, out.Subject, at); err != nil {
 			return err
 		}
 		if out.GroupsFrom = "requests"; seen.IsZero() {
@@ -201,27 +202,27 @@ func (a *api) escalationsOf(ctx context.Context, out *escalationsJSON, closure *
 		out.Reaches = append(out.Reaches, pathOf(&reached.Others[i]))
 	}
 	if reached.TooLarge {
-		out.TooLarge, out.TooLargeCount = []nodeJSON{nodeOf(reached.Subject)}, 1
+		out.TooLarge, out.TooLargeCount = []Node{nodeOf(reached.Subject)}, 1
 	}
 	out.untold(len(out.Reaches), out.ReachCount, limit)
 	return nil
 }
 
 // untold hints at paths that were asked for and are not told.
-func (out *escalationsJSON) untold(told, count, limit int) {
+func (out *EscalationsAnswer) untold(told, count, limit int) {
 	if told < min(count, limit) {
-		out.Hints = append(out.Hints, fmt.Sprintf("%s of %d told: telling more takes too much work", number(told, "path"), count))
+		out.Hints = append(out.Hints, fmt.Sprintf("%s of %d told: telling more takes too much work", phrase.Number(told, "path"), count))
 	}
 }
 
 // accounts are the service accounts of a cluster at a moment.
-func (a *api) accounts(cluster string, at time.Time) (out escalation.Accounts) {
-	st, ok := a.replay.State(cluster)
+func (a *Service) accounts(cluster string, at time.Time) (out escalation.Accounts) {
+	st, ok := a.Replay.State(cluster)
 	if !ok {
 		return out
 	}
 	if at.IsZero() {
-		at = latest
+		at = Latest
 	}
 	var there []state.Account
 	there, out.Complete = st.ServiceAccounts(at)
@@ -232,10 +233,10 @@ func (a *api) accounts(cluster string, at time.Time) (out escalation.Accounts) {
 	return out
 }
 
-func nodeOf(n escalation.Node) nodeJSON { return nodeJSON{string(n.Kind), n.Namespace, n.Name} }
+func nodeOf(n escalation.Node) Node { return Node{string(n.Kind), n.Namespace, n.Name} }
 
-func pathOf(p *escalation.Path) pathJSON {
-	out := pathJSON{From: nodeOf(p.From), To: nodeOf(p.To), Presumptions: p.Presumptions(), Steps: []pathStepJSON{}, Holds: neededOf(p.Holds), TooLarge: p.TooLarge}
+func pathOf(p *escalation.Path) Path {
+	out := Path{From: nodeOf(p.From), To: nodeOf(p.To), Presumptions: p.Presumptions(), Steps: []pathStepJSON{}, Holds: neededOf(p.Holds), TooLarge: p.TooLarge}
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		step := pathStepJSON{Edge: string(s.Edge), From: nodeOf(s.From), To: nodeOf(s.To), Impersonated: s.Impersonated, Namespace: s.Namespace, Presumes: s.Presumes, Requests: neededOf(s.Requests)}
@@ -254,11 +255,11 @@ func pathOf(p *escalation.Path) pathJSON {
 	return out
 }
 
-func neededOf(requests []escalation.Request) []neededJSON {
-	var out []neededJSON
+func neededOf(requests []escalation.Request) []Needed {
+	var out []Needed
 	for _, r := range requests {
-		x := neededJSON{Verb: r.Attributes.Verb, Group: r.Attributes.APIGroup, Resource: r.Attributes.Resource, Subresource: r.Attributes.Subresource,
-			Namespace: r.Attributes.Namespace, Name: r.Attributes.Name, Grants: []sourceJSON{}}
+		x := Needed{Verb: r.Attributes.Verb, Group: r.Attributes.APIGroup, Resource: r.Attributes.Resource, Subresource: r.Attributes.Subresource,
+			Namespace: r.Attributes.Namespace, Name: r.Attributes.Name, Grants: []Grant{}}
 		for _, g := range r.Grants {
 			x.Grants = append(x.Grants, sourceOf(g))
 		}
@@ -326,8 +327,8 @@ func bindingsOf(requests []escalation.Request) []string {
 	return out
 }
 
-// text is a node as tables have it.
-func (n nodeJSON) text() string {
+// Text is a node as tables have it.
+func (n Node) Text() string {
 	switch {
 	case n.Kind == "Goal":
 		return n.Name
@@ -337,18 +338,18 @@ func (n nodeJSON) text() string {
 	return n.Kind + " " + n.Name
 }
 
-// perhapsText says of a path that objects in doubt give what it takes.
-func perhapsText(doubted []string) string {
+// PerhapsText says of a path that objects in doubt give what it takes.
+func PerhapsText(doubted []string) string {
 	if len(doubted) == 0 {
 		return ""
 	}
 	return "; perhaps: by a write whose answer was lost, of " + strings.Join(doubted, ", ")
 }
 
-// lastText is who a path has led to before the goal.
-func (p *pathJSON) lastText() string {
+// LastText is who a path has led to before the goal.
+func (p *Path) LastText() string {
 	if n := len(p.Steps); n > 0 {
-		return p.Steps[n-1].To.text()
+		return p.Steps[n-1].To.Text()
 	}
-	return p.From.text()
+	return p.From.Text()
 }

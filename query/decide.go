@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"strconv"
@@ -9,39 +9,41 @@ import (
 	"github.com/retrial-io/retrial/replay/state"
 )
 
-// decisionJSON is whether a subject may make one request.
-type decisionJSON struct {
-	questionJSON
+// Decision is whether a subject may make one request.
+type Decision struct {
+	AccessRequest
 	// Allowed is "yes", "no", or "unknown": nothing known allows it and something is not known.
-	Allowed string       `json:"allowed"`
-	Grants  []sourceJSON `json:"grants"`
+	Allowed string  `json:"allowed"`
+	Grants  []Grant `json:"grants"`
 	// Nearest says what would have allowed it; null when it is allowed.
-	Nearest *nearestJSON `json:"nearest,omitempty"`
+	Nearest *NearestMiss `json:"nearest,omitempty"`
 	// Bind is whether it may bind the role, when that was asked.
-	Bind *bindJSON `json:"bind,omitempty"`
+	Bind *MayBind `json:"bind,omitempty"`
 }
 
-// yes tells whether the subject may do what was asked.
-func (d *decisionJSON) yes() bool {
+// Yes tells whether the subject may do what was asked.
+func (d *Decision) Yes() bool {
 	return d.Allowed == "yes" || d.Bind != nil && d.Bind.Allowed == "yes"
 }
 
-// nearestJSON is what would have allowed a request.
-type nearestJSON struct {
+// NearestMiss is what would have allowed a request.
+type NearestMiss struct {
 	Rule     rbacv1.PolicyRule `json:"rule"`     // the narrowest that does
-	Roles    []offerJSON       `json:"roles"`    // that exist and allow it, the narrowest first
-	Bindings []offerJSON       `json:"bindings"` // that allow it to others
-	Almost   []almostJSON      `json:"almost"`   // rules the subject has that lack one thing
+	Roles    []Offer           `json:"roles"`    // that exist and allow it, the narrowest first
+	Bindings []Offer           `json:"bindings"` // that allow it to others
+	Almost   []Almost          `json:"almost"`   // rules the subject has that lack one thing
 }
 
-type offerJSON struct {
+// Offer is a role, or a binding to one, that allows a request.
+type Offer struct {
 	Binding string `json:"binding,omitempty"`
 	Role    string `json:"role"`
 	Rule    int    `json:"rule"`
 }
 
-type almostJSON struct {
-	sourceJSON
+// Almost is a rule a subject has that lacks one thing.
+type Almost struct {
+	Grant
 	Lacks string `json:"lacks"` // verb, name, subresource, group, namespace
 }
 
@@ -49,17 +51,17 @@ type almostJSON struct {
 const mostNearest = 10
 
 // decide answers for one request.
-func (out *canJSON) decide(view *state.View, one questionJSON, word string) error {
+func (out *CanAnswer) decide(view *state.View, one AccessRequest, word string) error {
 	r, hints, err := one.request(word, view.RBAC)
 	if err != nil {
 		return err
 	}
 	out.Hints = append(out.Hints, hints...)
 	r.User, r.Groups = out.Subject, out.Groups
-	d := decisionJSON{questionJSON: one, Allowed: "yes", Grants: []sourceJSON{}}
+	d := Decision{AccessRequest: one, Allowed: "yes", Grants: []Grant{}}
 	out.Request = &d
 	if out.Superuser {
-		d.Grants = append(d.Grants, sourceJSON{Subject: "Group/" + groupMasters, Kind: kindSuperuser})
+		d.Grants = append(d.Grants, Grant{Subject: "Group/" + groupMasters, Kind: KindSuperuser})
 	}
 	res := view.RBAC.Authorize(&r, nil)
 	for _, g := range res.Grants {
@@ -82,26 +84,26 @@ func (out *canJSON) decide(view *state.View, one questionJSON, word string) erro
 	return nil
 }
 
-func nearestOf(m rbacindex.Miss) *nearestJSON {
-	n := nearestJSON{Rule: m.Rule, Roles: []offerJSON{}, Bindings: []offerJSON{}, Almost: []almostJSON{}}
+func nearestOf(m rbacindex.Miss) *NearestMiss {
+	n := NearestMiss{Rule: m.Rule, Roles: []Offer{}, Bindings: []Offer{}, Almost: []Almost{}}
 	for _, o := range m.Roles {
-		n.Roles = append(n.Roles, offerJSON{Role: o.Role.String(), Rule: o.Rule})
+		n.Roles = append(n.Roles, Offer{Role: o.Role.String(), Rule: o.Rule})
 	}
 	for _, o := range m.Bindings {
-		n.Bindings = append(n.Bindings, offerJSON{Binding: o.Key.String(), Role: o.Role.String(), Rule: o.Rule})
+		n.Bindings = append(n.Bindings, Offer{Binding: o.Key.String(), Role: o.Role.String(), Rule: o.Rule})
 	}
 	for _, x := range m.Almost {
-		n.Almost = append(n.Almost, almostJSON{sourceOf(x.Grant), x.Lack.String()})
+		n.Almost = append(n.Almost, Almost{sourceOf(x.Grant), x.Lack.String()})
 	}
 	return &n
 }
 
-// text is the question in words.
-func (out *questionJSON) text() string {
+// Text is the question in words.
+func (out *AccessRequest) Text() string {
 	if out.Path != "" {
 		return out.Verb + " " + out.Path
 	}
-	r := resourceWord{name: out.Resource, group: out.Group, sub: out.Subresource}
+	r := ResourceWord{Name: out.Resource, Group: out.Group, Sub: out.Subresource}
 	what := out.Verb + " " + r.String()
 	if out.Name != "" {
 		what += " " + strconv.Quote(out.Name)

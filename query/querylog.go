@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"context"
@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-type askedJSON struct {
+// Asked is who asked what in a minute, and how it went.
+type Asked struct {
 	Minute   time.Time `json:"minute"`
 	Door     string    `json:"door"`
 	Caller   string    `json:"caller"`
@@ -20,8 +21,8 @@ type askedJSON struct {
 }
 
 // queryLog answers who asked what, newest first.
-func (a *api) queryLog(ctx context.Context, q url.Values) (any, error) {
-	before, err := instant(q, "before")
+func (a *Service) queryLog(ctx context.Context, q url.Values) (any, error) {
+	before, err := Instant(q, "before")
 	if err != nil {
 		return nil, err
 	}
@@ -29,15 +30,15 @@ func (a *api) queryLog(ctx context.Context, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := a.store.QueryLog(ctx, before, limit)
+	list, err := a.Store.QueryLog(ctx, before, limit)
 	if err != nil {
 		return nil, err
 	}
 	out := struct {
-		Asked []askedJSON `json:"asked"`
-	}{Asked: []askedJSON{}}
+		Asked []Asked `json:"asked"`
+	}{Asked: []Asked{}}
 	for _, e := range list {
-		out.Asked = append(out.Asked, askedJSON{e.Time.UTC(), e.Door, e.Caller, e.Address, e.Question, e.Detail, e.Status, e.Count, e.Bytes, e.Took.Seconds()})
+		out.Asked = append(out.Asked, Asked{e.Time.UTC(), e.Door, e.Caller, e.Address, e.Question, e.Detail, e.Status, e.Count, e.Bytes, e.Took.Seconds()})
 	}
 	return out, nil
 }

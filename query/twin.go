@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"github.com/retrial-io/retrial/ingest/event"
@@ -6,16 +6,16 @@ import (
 	"github.com/retrial-io/retrial/replay/authn"
 )
 
-// kubeAPIServer is what the kube-apiserver is called when its endpoint has no name for it.
-const kubeAPIServer = "kube-apiserver"
+// KubeAPIServer is what the kube-apiserver is called when its endpoint has no name for it.
+const KubeAPIServer = "kube-apiserver"
 
 // twins names, for a request that went through an aggregated API server, the server that
 // recorded it too.
-func (a *api) twins(w *whyJSON) {
-	if len(w.Requests) < 2 || a.apiserver == nil {
+func (a *Service) twins(w *WhyAnswer) {
+	if len(w.Requests) < 2 || a.Apiserver == nil {
 		return
 	}
-	engine := replay.New(replay.Config{Version: a.version, Apiserver: a.apiserver})
+	engine := replay.New(replay.Config{Version: a.Version, Apiserver: a.Apiserver})
 	for i := range w.Requests {
 		back := &w.Requests[i]
 		if !engine.Aggregated(back.Cluster, back.APIServer) {
@@ -28,14 +28,14 @@ func (a *api) twins(w *whyJSON) {
 			}
 			front.Twin, back.Twin = back.APIServer, front.APIServer
 			if back.Twin == "" {
-				back.Twin = kubeAPIServer
+				back.Twin = KubeAPIServer
 			}
 			break
 		}
 	}
 }
 
-func sameTarget(a, b *requestJSON) bool {
+func sameTarget(a, b *Request) bool {
 	x, errX := event.Decode(a.Event)
 	y, errY := event.Decode(b.Event)
 	return errX == nil && errY == nil && authn.SameTarget(x.RequestURI, y.RequestURI)

@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"cmp"
@@ -15,11 +15,11 @@ import (
 	"github.com/retrial-io/retrial/storage"
 )
 
-// mostUses bounds the lists of an answer about a subject.
-const mostUses = 1000
+// MostUses bounds the lists of an answer about a subject.
+const MostUses = 1000
 
-// doingsJSON is what a subject did, could do and never did.
-type doingsJSON struct {
+// Doings is what a subject did, could do and never did.
+type Doings struct {
 	Cluster string     `json:"cluster"`
 	User    string     `json:"user"`
 	Groups  [][]string `json:"groups"` // sets it was seen with
@@ -78,20 +78,20 @@ type ruleJSON struct {
 	Last     *time.Time `json:"last"`
 }
 
-func (a *api) subject(ctx context.Context, q url.Values) (any, error) {
+func (a *Service) subject(ctx context.Context, q url.Values) (any, error) {
 	cluster, from, to, err := window(q)
 	if err != nil {
 		return nil, err
 	}
 	user := q.Get("user")
 	if user == "" {
-		return nil, bad("user is missing")
+		return nil, Bad("user is missing")
 	}
-	u, err := a.store.SubjectUsage(ctx, cluster, user, from, to, mostUses)
+	u, err := a.Store.SubjectUsage(ctx, cluster, user, from, to, MostUses)
 	if err != nil {
 		return nil, err
 	}
-	out := doingsJSON{Cluster: cluster, User: user, Groups: u.Groups, GroupsFrom: "requests", Requests: u.Requests, Forbidden: u.Forbidden,
+	out := Doings{Cluster: cluster, User: user, Groups: u.Groups, GroupsFrom: "requests", Requests: u.Requests, Forbidden: u.Forbidden,
 		Drift: u.Drift, Folded: u.Folded, Usage: []useJSON{}, More: u.More, Rules: []ruleJSON{}}
 	if u.Requests > 0 {
 		out.First, out.Last = &u.First, &u.Last
@@ -103,7 +103,7 @@ func (a *api) subject(ctx context.Context, q url.Values) (any, error) {
 	}
 	own := false
 	if st, ok := a.stateOf(ctx, cluster); ok {
-		at := latest
+		at := Latest
 		if !to.IsZero() {
 			at = to
 		}
@@ -119,7 +119,7 @@ func (a *api) subject(ctx context.Context, q url.Values) (any, error) {
 
 // holds lists the rules a subject has, what was never used first, and tells whether any
 // binding names the subject itself.
-func (s *doingsJSON) holds(policy *rbacindex.Snapshot, grants []storage.GrantUse) (own bool) {
+func (s *Doings) holds(policy *rbacindex.Snapshot, grants []storage.GrantUse) (own bool) {
 	type place struct {
 		binding, subject string
 		rule             int
@@ -165,8 +165,8 @@ func (s *doingsJSON) holds(policy *rbacindex.Snapshot, grants []storage.GrantUse
 		}
 		return cmp.Or(cmp.Compare(a.Requests, b.Requests), strings.Compare(a.Binding, b.Binding), cmp.Compare(a.Rule, b.Rule))
 	})
-	if s.MoreRules = len(s.Rules) > mostUses; s.MoreRules {
-		s.Rules = s.Rules[:mostUses]
+	if s.MoreRules = len(s.Rules) > MostUses; s.MoreRules {
+		s.Rules = s.Rules[:MostUses]
 	}
 	return own
 }

@@ -1,4 +1,5 @@
-package main
+// Package phrase words numbers, times and names for people.
+package phrase
 
 import (
 	"fmt"
@@ -7,32 +8,32 @@ import (
 	"time"
 )
 
-// shorten cuts what is too long for a message.
-func shorten(s string) string {
+// Shorten cuts what is too long for a message.
+func Shorten(s string) string {
 	if r := []rune(s); len(r) > 100 {
 		return string(r[:100]) + "…"
 	}
 	return s
 }
 
-// number writes a count with its word.
-func number(n int, word string) string {
+// Number writes a count with its word.
+func Number(n int, word string) string {
 	if n == 1 {
 		return "1 " + word
 	}
 	return strconv.Itoa(n) + " " + word + "s"
 }
 
-// count writes a number with its thing, in the plural when it is not one.
-func count(n int64, thing string) string {
+// Count writes a number with its thing, in the plural when it is not one.
+func Count(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
-	return thousands(n) + " " + thing + "s"
+	return Thousands(n) + " " + thing + "s"
 }
 
-// thousands writes a number in groups of three digits.
-func thousands(n int64) string {
+// Thousands writes a number in groups of three digits.
+func Thousands(n int64) string {
 	digits := fmt.Sprint(n)
 	var out strings.Builder
 	for i, d := range digits {
@@ -44,8 +45,8 @@ func thousands(n int64) string {
 	return out.String()
 }
 
-// ago words how long something is past.
-func ago(now, then time.Time) string {
+// Ago words how long something is past.
+func Ago(now, then time.Time) string {
 	d := now.Sub(then)
 	switch {
 	case d < 2*time.Second:
@@ -60,8 +61,8 @@ func ago(now, then time.Time) string {
 	return "on " + then.UTC().Format(time.DateOnly)
 }
 
-// shellWord quotes s for a POSIX shell when it needs to be.
-func shellWord(s string) string {
+// ShellWord quotes s for a POSIX shell when it needs to be.
+func ShellWord(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+", r)
 	}

@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 )
 
 // changeRoutes are the questions about what changed.
-func (a *api) changeRoutes() []route {
-	return []route{{"changes", []string{"cluster", "from", "to", "subject", "group"}, costQuery, a.changes}}
+func (a *Service) changeRoutes() []Question {
+	return []Question{{"changes", []string{"cluster", "from", "to", "subject", "group"}, CostQuery, a.changes}}
 }
 
 // Bounds of an answer. A role bound to everybody concerns as many subjects as there are.
@@ -29,8 +29,8 @@ const (
 	mostReasons = 50 // for what is not known
 )
 
-// changesJSON is which accesses became possible and impossible between two moments.
-type changesJSON struct {
+// ChangesAnswer is which accesses became possible and impossible between two moments.
+type ChangesAnswer struct {
 	Cluster string    `json:"cluster"`
 	From    time.Time `json:"from"`
 	// To is null when the newest known was meant and no change is known.
@@ -71,26 +71,26 @@ type changedJSON struct {
 type changedScopeJSON struct {
 	// Namespace "" is the whole cluster, all namespaces but those that have a scope of their
 	// own: in these it is as they say.
-	Namespace string            `json:"namespace"`
-	Gained    []changedRuleJSON `json:"gained"`
-	Lost      []changedRuleJSON `json:"lost"`
+	Namespace string        `json:"namespace"`
+	Gained    []ChangedRule `json:"gained"`
+	Lost      []ChangedRule `json:"lost"`
 	// TooLarge: the rules take too much work to compare; there may be more of either.
 	TooLarge bool `json:"tooLarge,omitempty"`
 }
 
-// changedRuleJSON is a rule that was gained, by grants as they are now, or lost, by those there
+// ChangedRule is a rule that was gained, by grants as they are now, or lost, by those there
 // were.
-type changedRuleJSON struct {
-	plainRuleJSON
+type ChangedRule struct {
+	Rule
 	// Except are rules of the other side: what they allow did not change.
-	Except []plainRuleJSON `json:"except,omitempty"`
-	By     []sourceJSON    `json:"by"`
+	Except []Rule  `json:"except,omitempty"`
+	By     []Grant `json:"by"`
 	// Because are the changed objects among the grants' bindings and roles.
 	Because []string `json:"because"`
 }
 
-// plainRuleJSON is a rule as RBAC has it.
-type plainRuleJSON struct {
+// Rule is a rule as RBAC has it.
+type Rule struct {
 	Verbs           []string `json:"verbs"`
 	APIGroups       []string `json:"apiGroups,omitempty"`
 	Resources       []string `json:"resources,omitempty"`
@@ -98,8 +98,8 @@ type plainRuleJSON struct {
 	NonResourceURLs []string `json:"nonResourceURLs,omitempty"`
 }
 
-func ruleOf(r *rbacv1.PolicyRule) plainRuleJSON {
-	return plainRuleJSON{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames, NonResourceURLs: r.NonResourceURLs}
+func ruleOf(r *rbacv1.PolicyRule) Rule {
+	return Rule{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames, NonResourceURLs: r.NonResourceURLs}
 }
 
 // writeJSON is one thing that became of an object.
@@ -119,31 +119,31 @@ type writeJSON struct {
 	User    string `json:"user,omitempty"`
 }
 
-func (a *api) changes(ctx context.Context, q url.Values) (any, error) {
-	out := changesJSON{Cluster: q.Get("cluster"), Subject: q.Get("subject"), Subjects: []changedJSON{}, Writes: []writeJSON{}}
+func (a *Service) changes(ctx context.Context, q url.Values) (any, error) {
+	out := ChangesAnswer{Cluster: q.Get("cluster"), Subject: q.Get("subject"), Subjects: []changedJSON{}, Writes: []writeJSON{}}
 	if out.Cluster == "" {
-		return nil, bad("cluster is missing")
+		return nil, Bad("cluster is missing")
 	}
 	var to time.Time
 	var err error
-	if out.From, err = instant(q, "from"); err != nil {
+	if out.From, err = Instant(q, "from"); err != nil {
 		return nil, err
 	}
-	if to, err = instant(q, "to"); err != nil {
+	if to, err = Instant(q, "to"); err != nil {
 		return nil, err
 	}
 	switch {
 	case out.From.IsZero():
-		return nil, bad("from is missing: a moment, such as 2026-11-20T11:36:00Z")
+		return nil, Bad("from is missing: a moment, such as 2026-11-20T11:36:00Z")
 	case !to.IsZero() && to.Before(out.From):
-		return nil, bad("to is before from")
+		return nil, Bad("to is before from")
 	}
-	asked, err := groupList(q.Get("group"))
+	asked, err := GroupList(q.Get("group"))
 	if err != nil {
 		return nil, err
 	}
 	if out.Subject == "" && len(asked) > 0 {
-		return nil, bad("group goes with a subject; what a group by itself gives is asked for by the subject group:NAME")
+		return nil, Bad("group goes with a subject; what a group by itself gives is asked for by the subject group:NAME")
 	}
 	_, p, err := a.policy(out.Cluster, to)
 	if err != nil {
@@ -152,9 +152,9 @@ func (a *api) changes(ctx context.Context, q url.Values) (any, error) {
 	out.To = p.At
 	until := to
 	if to.IsZero() {
-		until = latest
+		until = Latest
 	}
-	st, _ := a.replay.State(out.Cluster)
+	st, _ := a.Replay.State(out.Cluster)
 	changes := st.Changes(out.From, until)
 	out.doubt(st, &changes, until)
 	causes := map[rbacindex.Key]bool{}
@@ -173,9 +173,9 @@ func (a *api) changes(ctx context.Context, q url.Values) (any, error) {
 			return nil, err
 		}
 	case group && name == "":
-		return nil, bad("subject: group: is followed by no name")
+		return nil, Bad("subject: group: is followed by no name")
 	case group && len(asked) > 0:
-		return nil, bad("group goes with a user, not with a group")
+		return nil, Bad("group goes with a user, not with a group")
 	case group:
 		out.Superuser = name == groupMasters
 		if list := changes.To.RBAC.DifferencesOfGroup(changes.From.RBAC, name); len(list) > 0 {
@@ -196,10 +196,10 @@ func (a *api) changes(ctx context.Context, q url.Values) (any, error) {
 }
 
 // groupsOf enters the groups of the subject asked about.
-func (a *api) groupsOf(ctx context.Context, out *changesJSON, asked []string, at time.Time) error {
+func (a *Service) groupsOf(ctx context.Context, out *ChangesAnswer, asked []string, at time.Time) error {
 	out.Groups, out.GroupsFrom = asked, "asked"
 	if len(asked) == 0 {
-		groups, seen, err := a.store.LastGroups(ctx, out.Cluster, out.Subject, at)
+		groups, seen, err := a.Store.LastGroups(ctx, out.Cluster, out.Subject, at)
 		if err != nil {
 			return err
 		}
@@ -215,12 +215,12 @@ func (a *api) groupsOf(ctx context.Context, out *changesJSON, asked []string, at
 }
 
 // doubt enters what was not known at either moment.
-func (out *changesJSON) doubt(st *state.State, c *state.Changes, until time.Time) {
-	var before, after policyJSON
+func (out *ChangesAnswer) doubt(st *state.State, c *state.Changes, until time.Time) {
+	var before, after Policy
 	for _, side := range []struct {
 		view *state.View
 		at   time.Time
-		into *policyJSON
+		into *Policy
 	}{{&c.From, out.From, &before}, {&c.To, until, &after}} {
 		keys := side.view.Doubts("", true)
 		side.into.doubt(keys)
@@ -238,11 +238,11 @@ func (out *changesJSON) doubt(st *state.State, c *state.Changes, until time.Time
 
 // changedOf writes a subject's differences down and gathers what caused them.
 func changedOf(c *state.Changes, out changedJSON, list []rbacindex.Difference, causes map[rbacindex.Key]bool) changedJSON {
-	rules := func(list []rbacindex.ChangedRule) []changedRuleJSON {
-		to := make([]changedRuleJSON, 0, len(list))
+	rules := func(list []rbacindex.ChangedRule) []ChangedRule {
+		to := make([]ChangedRule, 0, len(list))
 		for i := range list {
 			r := &list[i]
-			rule := changedRuleJSON{plainRuleJSON: ruleOf(&r.PolicyRule)}
+			rule := ChangedRule{Rule: ruleOf(&r.PolicyRule)}
 			for _, by := range r.By {
 				source := sourceOf(by.Grant)
 				source.Verbs = by.Verbs
@@ -266,7 +266,7 @@ func changedOf(c *state.Changes, out changedJSON, list []rbacindex.Difference, c
 }
 
 // writes enters what became of the objects that made the difference.
-func (a *api) writes(ctx context.Context, out *changesJSON, c *state.Changes, causes map[rbacindex.Key]bool) error {
+func (a *Service) writes(ctx context.Context, out *ChangesAnswer, c *state.Changes, causes map[rbacindex.Key]bool) error {
 	type versioned struct {
 		key rbacindex.Key
 		v   state.Version
@@ -309,8 +309,8 @@ func (a *api) writes(ctx context.Context, out *changesJSON, c *state.Changes, ca
 
 // trace looks for the request that did a write: one of that object which began and ended when
 // the write did.
-func (a *api) trace(ctx context.Context, cluster string, w *writeJSON, v state.Version) error {
-	rows, err := a.store.Events(ctx, storage.EventFilter{Cluster: cluster, From: v.NotBefore, To: v.NotAfter.Add(time.Microsecond), Limit: 1000})
+func (a *Service) trace(ctx context.Context, cluster string, w *writeJSON, v state.Version) error {
+	rows, err := a.Store.Events(ctx, storage.EventFilter{Cluster: cluster, From: v.NotBefore, To: v.NotAfter.Add(time.Microsecond), Limit: 1000})
 	if err != nil {
 		return err
 	}

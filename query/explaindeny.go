@@ -1,9 +1,8 @@
-package main
+package query
 
 import (
 	"context"
 	"errors"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -19,34 +18,34 @@ import (
 )
 
 // explainRoutes are the questions about refusals.
-func (a *api) explainRoutes() []route {
-	return []route{{"explain-deny", []string{"auditID", "cluster", "at"}, costQuery, a.explainDeny}}
+func (a *Service) explainRoutes() []Question {
+	return []Question{{"explain-deny", []string{"auditID", "cluster", "at"}, CostQuery, a.explainDeny}}
 }
 
-// mostDenials bounds the requests of an audit ID one answer explains: each looks through all
+// MostDenials bounds the requests of an audit ID one answer explains: each looks through all
 // roles and bindings, and clients may use an ID as often as they like.
-const mostDenials = 20
+const MostDenials = 20
 
 // What refused a request, as denialJSON.By says it. The set is closed.
 const (
-	byAuthentication = "authentication" // nobody was found behind the request
-	byImpersonation  = "impersonation"  // the requestor may not act as the user it named
-	byAuthorizers    = "authorizers"    // none of the chain allows it
-	byCheck          = "check"          // one behind the authorization filter
-	byAdmission      = "admission"      // a plugin
-	byOther          = "other"          // it was refused, and nothing known says by whom
-	byNobody         = "nobody"         // it was not refused
+	ByAuthentication = "authentication" // nobody was found behind the request
+	ByImpersonation  = "impersonation"  // the requestor may not act as the user it named
+	ByAuthorizers    = "authorizers"    // none of the chain allows it
+	ByCheck          = "check"          // one behind the authorization filter
+	ByAdmission      = "admission"      // a plugin
+	ByOther          = "other"          // it was refused, and nothing known says by whom
+	ByNobody         = "nobody"         // it was not refused
 )
 
-// explainJSON says of the requests of an audit ID why each was refused.
-type explainJSON struct {
-	Requests []denialJSON `json:"requests"`
+// ExplainDenyAnswer says of the requests of an audit ID why each was refused.
+type ExplainDenyAnswer struct {
+	Requests []Denial `json:"requests"`
 	// Truncated says that the ID has more requests than one answer explains.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// denialJSON is one request: who refused it, and what would have allowed it.
-type denialJSON struct {
+// Denial is one request: who refused it, and what would have allowed it.
+type Denial struct {
 	Cluster    string    `json:"cluster"`
 	Request    string    `json:"request,omitempty"` // identity of the request; not of one that is not stored
 	APIServer  string    `json:"apiserver,omitempty"`
@@ -72,9 +71,9 @@ type denialJSON struct {
 	Replayed string    `json:"replayed"`
 	// Chain are the authorizers in their order, each with what it would have needed. Empty when
 	// nobody was there to be authorized.
-	Chain []shortfallJSON `json:"chain"`
+	Chain []Shortfall `json:"chain"`
 	// Checks are those that refused it behind the authorization filter, or of impersonation.
-	Checks []deniedCheckJSON `json:"checks"`
+	Checks []DeniedCheck `json:"checks"`
 	// Missing is what is not known and could change the answer.
 	Missing []string `json:"missing"`
 	// Plugin is the admission plugin that refused it.
@@ -83,48 +82,48 @@ type denialJSON struct {
 	Identity []string `json:"identity"`
 }
 
-// shortfallJSON is one authorizer of the chain.
-type shortfallJSON struct {
+// Shortfall is one authorizer of the chain.
+type Shortfall struct {
 	Authorizer string       `json:"authorizer"`
 	Answer     string       `json:"answer"`
 	Text       string       `json:"text"`
 	Almost     []string     `json:"almost,omitempty"`
-	Nearest    *nearestJSON `json:"nearest,omitempty"` // of RBAC
+	Nearest    *NearestMiss `json:"nearest,omitempty"` // of RBAC
 }
 
-// deniedCheckJSON is a check that was refused.
-type deniedCheckJSON struct {
+// DeniedCheck is a check that was refused.
+type DeniedCheck struct {
 	Check    string `json:"check"`
 	Asked    string `json:"asked"`
 	User     string `json:"user"` // who was asked about
 	Replayed string `json:"replayed"`
 	// Missing is what is not held, or not known.
 	Missing []string     `json:"missing"`
-	Nearest *nearestJSON `json:"nearest,omitempty"`
+	Nearest *NearestMiss `json:"nearest,omitempty"`
 }
 
-// explainer explains refusals by what is known of a cluster.
-type explainer struct {
-	engine *replay.Engine
-	st     *state.State // nil: nothing is known
-	at     time.Time    // zero: the time of each request
+// Explainer explains refusals by what is known of a cluster.
+type Explainer struct {
+	Engine *replay.Engine
+	State  *state.State // nil: nothing is known
+	At     time.Time    // zero: the time of each request
 }
 
-// explain says why a request was refused. v is its stored verdict; nil: it is judged here.
-func (x *explainer) explain(cluster string, e *event.Event, v *verdict.Verdict) denialJSON {
+// Explain says why a request was refused. v is its stored verdict; nil: it is judged here.
+func (x *Explainer) Explain(cluster string, e *event.Event, v *verdict.Verdict) Denial {
 	if v == nil {
-		v = x.engine.Replay(e, x.st)
+		v = x.Engine.Replay(e, x.State)
 	}
-	at := x.at
+	at := x.At
 	if at.IsZero() {
 		at = e.RequestReceivedTimestamp
 	}
 	user := e.EffectiveUser()
-	out := denialJSON{
+	out := Denial{
 		Cluster: cluster, APIServer: e.Server, AuditID: e.AuditID, Verb: e.Verb, RequestURI: e.RequestURI,
 		User: e.User.Username, Groups: slices.Concat([]string{}, user.Groups), Received: e.RequestReceivedTimestamp,
-		Code: e.Code(), Message: statusMessage(e), Recorded: v.Recorded.String(), Verdict: v.Outcome.String(), Class: v.Class,
-		At: at.UTC(), Chain: []shortfallJSON{}, Checks: []deniedCheckJSON{}, Missing: []string{}, Identity: []string{},
+		Code: e.Code(), Message: StatusMessage(e), Recorded: v.Recorded.String(), Verdict: v.Outcome.String(), Class: v.Class,
+		At: at.UTC(), Chain: []Shortfall{}, Checks: []DeniedCheck{}, Missing: []string{}, Identity: []string{},
 	}
 	if e.ImpersonatedUser != nil {
 		out.ActingAs = e.ImpersonatedUser.Username
@@ -135,7 +134,7 @@ func (x *explainer) explain(cluster string, e *event.Event, v *verdict.Verdict) 
 		}
 		out.Identity = append(out.Identity, name)
 	}
-	d := x.engine.ExplainDeny(e, x.st, at, mostNearest)
+	d := x.Engine.ExplainDeny(e, x.State, at, mostNearest)
 	out.Replayed, out.Missing = d.Verdict.Replayed.String(), append(out.Missing, d.Verdict.Missing...)
 	for i := range d.Chain {
 		out.Chain = append(out.Chain, shortfallOf(&d.Chain[i]))
@@ -144,8 +143,8 @@ func (x *explainer) explain(cluster string, e *event.Event, v *verdict.Verdict) 
 	return out
 }
 
-func shortfallOf(s *authz.Shortfall) shortfallJSON {
-	one := shortfallJSON{Authorizer: s.Authorizer, Answer: s.Answer, Text: s.Text, Almost: s.Almost}
+func shortfallOf(s *authz.Shortfall) Shortfall {
+	one := Shortfall{Authorizer: s.Authorizer, Answer: s.Answer, Text: s.Text, Almost: s.Almost}
 	if s.RBAC != nil {
 		one.Nearest = nearestOf(*s.RBAC)
 	}
@@ -154,21 +153,21 @@ func shortfallOf(s *authz.Shortfall) shortfallJSON {
 
 // blame says who refused a request: the record decides that, the replica says what it lacked.
 // then is the replica's decision at the moment that was asked for.
-func (x *explainer) blame(out *denialJSON, e *event.Event, v, then *verdict.Verdict) {
+func (x *Explainer) blame(out *Denial, e *event.Event, v, then *verdict.Verdict) {
 	im := v.Impersonation
 	switch code := e.Code(); {
-	case code == http.StatusUnauthorized && e.User.Username == "":
-		out.By, out.Text = byAuthentication, unauthenticated(e)
-		out.Chain = []shortfallJSON{}
+	case code == codeUnauthorized && e.User.Username == "":
+		out.By, out.Text = ByAuthentication, unauthenticated(e)
+		out.Chain = []Shortfall{}
 	case im != nil && im.Recorded == verdict.DecisionForbid:
-		out.By, out.Text = byImpersonation, e.User.Username+" may not act as the user it named"
+		out.By, out.Text = ByImpersonation, e.User.Username+" may not act as the user it named"
 		if im.Cause != "" {
 			out.Text += ": " + im.Cause
 		}
 		x.checks(out, e, v, then)
-		out.Chain = []shortfallJSON{} // the request itself was never authorized
+		out.Chain = []Shortfall{} // the request itself was never authorized
 	case v.Recorded == verdict.DecisionForbid:
-		out.By, out.Text = byAuthorizers, "no authorizer allowed it"
+		out.By, out.Text = ByAuthorizers, "no authorizer allowed it"
 		if v.RecordedReason != "" {
 			out.Text += "; the apiserver gives as the reason: " + v.RecordedReason
 		}
@@ -182,20 +181,20 @@ func (x *explainer) blame(out *denialJSON, e *event.Event, v, then *verdict.Verd
 		case v.Replayed == verdict.DecisionAllow:
 			out.Text += ". All others allow it: a webhook refused it"
 		}
-	case code == http.StatusForbidden && x.checks(out, e, v, then) > 0:
-		out.By, out.Text = byCheck, "the authorizers allowed it; a check behind them refused it"
+	case code == codeForbidden && x.checks(out, e, v, then) > 0:
+		out.By, out.Text = ByCheck, "the authorizers allowed it; a check behind them refused it"
 	case v.Admission.Recorded == verdict.AdmissionRejected:
-		out.By, out.Plugin = byAdmission, v.Admission.Plugin
+		out.By, out.Plugin = ByAdmission, v.Admission.Plugin
 		out.Text = "the authorizers allowed it; an admission plugin refused it"
 		if out.Plugin != "" {
 			out.Text = "the authorizers allowed it; the admission plugin " + out.Plugin + " refused it"
 		}
-	case code == http.StatusForbidden:
-		out.By, out.Text = byOther, "the authorizers allowed it, and it was refused behind them: the message says why"
+	case code == codeForbidden:
+		out.By, out.Text = ByOther, "the authorizers allowed it, and it was refused behind them: the message says why"
 	case v.Recorded == verdict.DecisionNone && v.Replayed == verdict.DecisionForbid:
-		out.By, out.Text = byOther, "no decision is recorded; by the policy no authorizer allows it"
+		out.By, out.Text = ByOther, "no decision is recorded; by the policy no authorizer allows it"
 	default:
-		out.By, out.Text = byNobody, "it was not refused"
+		out.By, out.Text = ByNobody, "it was not refused"
 		if then.Authorizer != "" && then.Replayed == verdict.DecisionAllow {
 			out.Text += "; " + then.Authorizer + " allows it"
 		}
@@ -215,7 +214,7 @@ func unauthenticated(e *event.Event) string {
 }
 
 // checks adds those that the response shows refused, and returns how many.
-func (x *explainer) checks(out *denialJSON, e *event.Event, v, then *verdict.Verdict) int {
+func (x *Explainer) checks(out *Denial, e *event.Event, v, then *verdict.Verdict) int {
 	for i := range v.Implied {
 		c := &v.Implied[i]
 		if c.Recorded != verdict.DecisionForbid {
@@ -231,13 +230,13 @@ func (x *explainer) checks(out *denialJSON, e *event.Event, v, then *verdict.Ver
 				answer = other
 			}
 		}
-		one := deniedCheckJSON{Check: c.Check, User: u.Username, Replayed: answer.Replayed.String(), Missing: slices.Concat([]string{}, answer.Missing)}
+		one := DeniedCheck{Check: c.Check, User: u.Username, Replayed: answer.Replayed.String(), Missing: slices.Concat([]string{}, answer.Missing)}
 		if a.Verb != "" {
-			asked := questionJSON{Verb: a.Verb, Group: a.APIGroup, Resource: a.Resource, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name, Path: a.Path}
-			one.Asked = asked.text()
+			asked := AccessRequest{Verb: a.Verb, Group: a.APIGroup, Resource: a.Resource, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name, Path: a.Path}
+			one.Asked = asked.Text()
 		}
-		if x.st != nil && a.Verb != "" && answer.Replayed != verdict.DecisionAllow {
-			one.Nearest = nearestOf(x.st.RBAC(out.At).RBAC.NearestMiss(&rbacindex.Attributes{
+		if x.State != nil && a.Verb != "" && answer.Replayed != verdict.DecisionAllow {
+			one.Nearest = nearestOf(x.State.RBAC(out.At).RBAC.NearestMiss(&rbacindex.Attributes{
 				User: u.Username, Groups: u.Groups, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.APIGroup, Resource: a.Resource,
 				Subresource: a.Subresource, Name: a.Name, ResourceRequest: a.ResourceRequest, Path: a.Path,
 			}, mostNearest))
@@ -248,12 +247,12 @@ func (x *explainer) checks(out *denialJSON, e *event.Event, v, then *verdict.Ver
 }
 
 // explainDeny answers for the stored requests of an audit ID.
-func (a *api) explainDeny(ctx context.Context, q url.Values) (any, error) {
+func (a *Service) explainDeny(ctx context.Context, q url.Values) (any, error) {
 	id := q.Get("auditID")
 	if id == "" {
-		return nil, bad("auditID is missing")
+		return nil, Bad("auditID is missing")
 	}
-	at, err := instant(q, "at")
+	at, err := Instant(q, "at")
 	if err != nil {
 		return nil, err
 	}
@@ -261,16 +260,16 @@ func (a *api) explainDeny(ctx context.Context, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := explainJSON{Requests: []denialJSON{}, Truncated: truncated}
-	engine := replay.New(replay.Config{Version: a.version, Apiserver: a.apiserver})
+	out := ExplainDenyAnswer{Requests: []Denial{}, Truncated: truncated}
+	engine := replay.New(replay.Config{Version: a.Version, Apiserver: a.Apiserver})
 	states := map[string]*state.State{}
 	for i := range rows {
 		r := &rows[i]
 		if _, ok := states[r.Cluster]; !ok {
 			states[r.Cluster], _ = a.stateOf(ctx, r.Cluster)
 		}
-		x := explainer{engine, states[r.Cluster], at}
-		one := x.explain(r.Cluster, r.Event, r.Verdict)
+		x := Explainer{Engine: engine, State: states[r.Cluster], At: at}
+		one := x.Explain(r.Cluster, r.Event, r.Verdict)
 		one.Request = r.Request.String()
 		out.Requests = append(out.Requests, one)
 	}
@@ -278,9 +277,9 @@ func (a *api) explainDeny(ctx context.Context, q url.Values) (any, error) {
 }
 
 // refusals reads the requests of an audit ID: of each the last stage, with its verdict.
-func (a *api) refusals(ctx context.Context, cluster, id string) (rows []verdict.Row, truncated bool, err error) {
+func (a *Service) refusals(ctx context.Context, cluster, id string) (rows []verdict.Row, truncated bool, err error) {
 	size := 0
-	err = a.store.VisitWhy(ctx, cluster, id, func(row verdict.Row) error {
+	err = a.Store.VisitWhy(ctx, cluster, id, func(row verdict.Row) error {
 		n := len(rows)
 		if n > 0 && rows[n-1].Request == row.Request && rows[n-1].Cluster == row.Cluster {
 			if row.Verdict == nil {
@@ -289,20 +288,27 @@ func (a *api) refusals(ctx context.Context, cluster, id string) (rows []verdict.
 			rows[n-1] = row
 			return nil
 		}
-		if size += row.Size; n == mostDenials || n > 0 && size > whyBytes {
+		if size += row.Size; n == MostDenials || n > 0 && size > WhyBytes {
 			truncated = true
-			return errEnough
+			return ErrEnough
 		}
 		rows = append(rows, row)
 		return nil
 	})
-	if errors.Is(err, errEnough) {
+	if errors.Is(err, ErrEnough) {
 		err = nil
 	}
 	return rows, truncated, err
 }
 
-func statusMessage(e *event.Event) string {
+// Codes of responses by which a request was refused.
+const (
+	codeUnauthorized = 401
+	codeForbidden    = 403
+)
+
+// StatusMessage returns the message of an event's response status, "" without one.
+func StatusMessage(e *event.Event) string {
 	if e.ResponseStatus == nil {
 		return ""
 	}

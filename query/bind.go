@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -6,9 +6,9 @@ import (
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
-// bindJSON is whether a subject may write a binding to a role, which takes more than the
+// MayBind is whether a subject may write a binding to a role, which takes more than the
 // right to write bindings: the verb bind on the role, or every rule the role has.
-type bindJSON struct {
+type MayBind struct {
 	Allowed string `json:"allowed"` // yes, no, unknown
 	// Covers: its own rules hold those of the role; it needs no grant of the verb bind.
 	Covers bool `json:"covers"`
@@ -23,13 +23,13 @@ type bindJSON struct {
 }
 
 // bindOf answers for a question about the verb bind on one role; nil for any other.
-func bindOf(policy *rbacindex.Snapshot, r *rbacindex.Attributes, known bool) *bindJSON {
+func bindOf(policy *rbacindex.Snapshot, r *rbacindex.Attributes, known bool) *MayBind {
 	kind := map[string]string{"roles": "Role", "clusterroles": "ClusterRole"}[r.Resource]
 	if r.Verb != "bind" || r.APIGroup != rbacv1.GroupName || kind == "" || r.Subresource != "" || r.Name == "" {
 		return nil
 	}
 	e := policy.MayBind(r.User, r.Groups, r.Namespace, rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: r.Name})
-	out := &bindJSON{Allowed: "yes", Covers: e.Allowed && !e.Superuser && len(e.Grants) == 0, RulesMissing: e.Missing, RoleAbsent: e.RoleAbsent, More: e.More, TooCostly: e.TooCostly}
+	out := &MayBind{Allowed: "yes", Covers: e.Allowed && !e.Superuser && len(e.Grants) == 0, RulesMissing: e.Missing, RoleAbsent: e.RoleAbsent, More: e.More, TooCostly: e.TooCostly}
 	if out.RulesMissing == nil {
 		out.RulesMissing = []rbacv1.PolicyRule{}
 	}
@@ -43,8 +43,8 @@ func bindOf(policy *rbacindex.Snapshot, r *rbacindex.Attributes, known bool) *bi
 	return out
 }
 
-// text says it in a line.
-func (b *bindJSON) text() string {
+// Text says it in a line.
+func (b *MayBind) Text() string {
 	switch {
 	case b.Covers:
 		return "yes: it holds every rule of the role"

@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"context"
@@ -9,20 +9,19 @@ import (
 	"strings"
 	"time"
 
-	"github.com/retrial-io/retrial/replay/runner"
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// rejudging is what the API asks whoever judges stored requests again.
-type rejudging interface {
+// Rejudger is what questions ask whoever judges stored requests again.
+type Rejudger interface {
 	// Rejudge begins a job, or returns the one that does the same already.
 	Rejudge(ctx context.Context, want verdict.Rejudge) (verdict.RejudgeJob, error)
 	// Rejudges returns every job there was.
 	Rejudges(ctx context.Context) ([]verdict.RejudgeJob, error)
 }
 
-// rejudgeJSON is a job as the API tells it.
-type rejudgeJSON struct {
+// RejudgeJob is a job, as answers tell it.
+type RejudgeJob struct {
 	ID          string                `json:"id"`
 	Cluster     string                `json:"cluster"`
 	From        time.Time             `json:"from"`
@@ -37,8 +36,9 @@ type rejudgeJSON struct {
 	Report      verdict.RejudgeReport `json:"report"`
 }
 
-func rejudgeOf(j *verdict.RejudgeJob) rejudgeJSON {
-	out := rejudgeJSON{ID: j.ID, Cluster: j.Cluster, From: j.From, To: j.To, Where: whereWords(j.Rejudge), DryRun: j.DryRun, Asked: j.Asked,
+// RejudgeOf returns a job as answers tell it.
+func RejudgeOf(j *verdict.RejudgeJob) RejudgeJob {
+	out := RejudgeJob{ID: j.ID, Cluster: j.Cluster, From: j.From, To: j.To, Where: WhereWords(j.Rejudge), DryRun: j.DryRun, Asked: j.Asked,
 		Engine: j.Engine, Done: j.Done(), Share: j.Share(), Report: j.Report()}
 	for i := range j.Progress {
 		out.Interrupted += j.Progress[i].Interrupted
@@ -55,8 +55,8 @@ func selectable(r *verdict.Rejudge) map[string]*[]string {
 		"class": &r.Only.Classes, "verdict": &r.Only.Outcomes}
 }
 
-// whereWords writes a selection the way --where takes it, sorted.
-func whereWords(r verdict.Rejudge) []string {
+// WhereWords writes a selection the way --where takes it, sorted.
+func WhereWords(r verdict.Rejudge) []string {
 	out := []string{}
 	for key, list := range selectable(&r) {
 		for _, v := range *list {
@@ -72,16 +72,16 @@ func selectWhere(r *verdict.Rejudge, condition string) error {
 	key, value, ok := strings.Cut(condition, "=")
 	list := selectable(r)[key]
 	if !ok || list == nil {
-		return bad("where %q: write user=, verb=, resource=, namespace=, class= or verdict= and a value", condition)
+		return Bad("where %q: write user=, verb=, resource=, namespace=, class= or verdict= and a value", condition)
 	}
 	switch key {
 	case "verdict":
 		if !slices.Contains(outcomeNames(), value) {
-			return bad("where verdict=%s: verdicts are %s", value, strings.Join(outcomeNames(), ", "))
+			return Bad("where verdict=%s: verdicts are %s", value, strings.Join(outcomeNames(), ", "))
 		}
 	case "class":
 		if verdict.Explain(value) == "" {
-			return bad("where class=%s: there is no such class; see docs/verdicts.md", value)
+			return Bad("where class=%s: there is no such class; see docs/verdicts.md", value)
 		}
 	}
 	if !slices.Contains(*list, value) {
@@ -99,40 +99,41 @@ func outcomeNames() (names []string) {
 }
 
 // rejudgeJobs answers which jobs there were, the newest first.
-func (a *api) rejudgeJobs(ctx context.Context, q url.Values) (any, error) {
+func (a *Service) rejudgeJobs(ctx context.Context, q url.Values) (any, error) {
 	out := struct {
-		Jobs []rejudgeJSON `json:"jobs"`
-	}{Jobs: []rejudgeJSON{}}
-	if a.rejudges == nil {
+		Jobs []RejudgeJob `json:"jobs"`
+	}{Jobs: []RejudgeJob{}}
+	if a.Rejudges == nil {
 		return out, nil
 	}
-	list, err := a.rejudges.Rejudges(ctx)
+	list, err := a.Rejudges.Rejudges(ctx)
 	if err != nil {
 		return nil, err
 	}
 	cluster, id := q.Get("cluster"), q.Get("id")
 	for i := len(list) - 1; i >= 0; i-- {
 		if (cluster == "" || list[i].Cluster == cluster) && (id == "" || list[i].ID == id) {
-			out.Jobs = append(out.Jobs, rejudgeOf(&list[i]))
+			out.Jobs = append(out.Jobs, RejudgeOf(&list[i]))
 		}
 	}
-	slices.SortStableFunc(out.Jobs, func(x, y rejudgeJSON) int { return y.Asked.Compare(x.Asked) })
+	slices.SortStableFunc(out.Jobs, func(x, y RejudgeJob) int { return y.Asked.Compare(x.Asked) })
 	return out, nil
 }
 
-func (a *api) askRejudge(ctx context.Context, q url.Values) (job verdict.RejudgeJob, err error) {
+// AskRejudge begins a job, or returns the one that does the same already.
+func (a *Service) AskRejudge(ctx context.Context, q url.Values) (job verdict.RejudgeJob, err error) {
 	var want verdict.Rejudge
 	if want.Cluster, want.From, want.To, err = window(q); err != nil {
 		return job, err
 	}
 	if want.From.IsZero() {
-		return job, bad("from is missing: say since when")
+		return job, Bad("from is missing: say since when")
 	}
 	want.DryRun = q.Get("dryRun") == "true"
 	if text := q.Get("where"); text != "" {
 		var list []string
 		if err := json.Unmarshal([]byte(text), &list); err != nil {
-			return job, bad("where: write a JSON list of conditions")
+			return job, Bad("where: write a JSON list of conditions")
 		}
 		for _, condition := range list {
 			if err := selectWhere(&want, condition); err != nil {
@@ -141,11 +142,11 @@ func (a *api) askRejudge(ctx context.Context, q url.Values) (job verdict.Rejudge
 		}
 	}
 	if !want.To.IsZero() && !want.From.Before(want.To) {
-		return job, bad("the range from %s to %s is empty", want.From.Format(time.RFC3339), want.To.Format(time.RFC3339))
+		return job, Bad("the range from %s to %s is empty", want.From.Format(time.RFC3339), want.To.Format(time.RFC3339))
 	}
-	job, err = a.rejudges.Rejudge(ctx, want)
-	if errors.Is(err, runner.ErrRejudging) {
-		return job, bad("%w: wait for it, or ask for the same; `retrial rejudge --list` shows it", err)
+	job, err = a.Rejudges.Rejudge(ctx, want)
+	if errors.Is(err, verdict.ErrRejudging) {
+		return job, Bad("%w: wait for it, or ask for the same; `retrial rejudge --list` shows it", err)
 	}
 	return job, err
 }

@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"cmp"
@@ -16,10 +16,10 @@ import (
 	"github.com/retrial-io/retrial/replay/state"
 )
 
-// hygieneJSON is what is idle or wrong in a policy.
-type hygieneJSON struct {
+// HygieneAnswer is what is idle or wrong in a policy.
+type HygieneAnswer struct {
 	Cluster string `json:"cluster"`
-	policyJSON
+	Policy
 	Flaws []flawJSON `json:"flaws"`
 	// System counts flaws of what Kubernetes itself brings that were left out.
 	System int `json:"system"`
@@ -63,7 +63,7 @@ var flawKinds = []struct {
 	{rbacindex.FlawTooLarge, "too-large", "too large to check whether others give the same"},
 }
 
-func (a *api) hygiene(_ context.Context, q url.Values) (any, error) {
+func (a *Service) hygiene(_ context.Context, q url.Values) (any, error) {
 	cluster, at, err := moment(q)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (a *api) hygiene(_ context.Context, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := hygieneJSON{Cluster: cluster, policyJSON: policy, Flaws: []flawJSON{}}
+	out := HygieneAnswer{Cluster: cluster, Policy: policy, Flaws: []flawJSON{}}
 	out.doubt(view.Doubts("", true))
 	add := func(k rbacindex.Key, f flawJSON) {
 		if include != "true" && systemObject(k) && f.Kind != "missing-role" && f.Kind != "everybody" {
@@ -138,12 +138,12 @@ func flawOf(f *rbacindex.Flaw, aggregated map[string]string) flawJSON {
 }
 
 // missingSubjects finds bindings that name service accounts which were not there.
-func (a *api) missingSubjects(cluster string, out *hygieneJSON, view *state.View, q url.Values, add func(rbacindex.Key, flawJSON)) {
+func (a *Service) missingSubjects(cluster string, out *HygieneAnswer, view *state.View, q url.Values, add func(rbacindex.Key, flawJSON)) {
 	_, at, _ := moment(q) // it was read before
 	var there map[state.Account]bool
-	if st, ok := a.replay.State(cluster); ok {
+	if st, ok := a.Replay.State(cluster); ok {
 		if at.IsZero() {
-			at = latest
+			at = Latest
 		}
 		var list []state.Account
 		list, out.AccountsKnown = st.ServiceAccounts(at)

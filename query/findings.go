@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// findingQueries is what the API asks about detections.
+// findingQueries is what questions ask about detections.
 type findingQueries interface {
 	Findings(ctx context.Context, f storage.FindingFilter) ([]verdict.StoredFinding, error)
 	FindingCounts(ctx context.Context, f storage.FindingFilter) ([]storage.RuleCount, error)
@@ -21,52 +21,53 @@ type findingQueries interface {
 	DetectionRules() []detect.Rule
 }
 
-// ruledStore is a store and the rules its findings come from.
-type ruledStore struct {
+// RuledStore is a store and the rules its findings come from.
+type RuledStore struct {
 	*storage.Store
-	rules *detect.Set
+	Set *detect.Set
 }
 
 // DetectionRules returns the rules in the order of their ids.
-func (s ruledStore) DetectionRules() []detect.Rule { return s.rules.Rules() }
+func (s RuledStore) DetectionRules() []detect.Rule { return s.Set.Rules() }
 
 // findingRoutes are the questions about what detections found.
-func (a *api) findingRoutes() []route {
-	return []route{
-		{"findings", []string{"cluster", "from", "to", "at", "rule", "severity", "subject", "limit", "before"}, costQuery, a.findings},
-		{"rules", nil, costNothing, a.rules},
+func (a *Service) findingRoutes() []Question {
+	return []Question{
+		{"findings", []string{"cluster", "from", "to", "at", "rule", "severity", "subject", "limit", "before"}, CostQuery, a.findings},
+		{"rules", nil, CostNothing, a.rules},
 	}
 }
 
 // Findings in one answer.
 const (
-	usualFindings = 100
-	mostFindings  = 500
+	UsualFindings = 100
+	MostFindings  = 500
 )
 
-type findingsJSON struct {
+// FindingsAnswer is what detections found.
+type FindingsAnswer struct {
 	Findings []json.RawMessage `json:"findings"`        // as analysis/detect writes them
 	Older    string            `json:"older,omitempty"` // what before= continues with
 	Rules    map[string]uint64 `json:"rules"`           // findings by rule, of all pages
 }
 
 // findings lists what stands, newest first. Without a cluster it lists all clusters'.
-func (a *api) findings(ctx context.Context, q url.Values) (any, error) {
-	f, err := findingFilter(q)
+func (a *Service) findings(ctx context.Context, q url.Values) (any, error) {
+	f, err := FindingFilter(q)
 	if err != nil {
 		return nil, err
 	}
 	limit := f.Limit
 	f.Limit++ // one more, to know whether there are older ones
-	list, err := a.store.Findings(ctx, f)
+	list, err := a.Store.Findings(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	counts, err := a.store.FindingCounts(ctx, f)
+	counts, err := a.Store.FindingCounts(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	out := findingsJSON{Findings: []json.RawMessage{}, Rules: map[string]uint64{}}
+	out := FindingsAnswer{Findings: []json.RawMessage{}, Rules: map[string]uint64{}}
 	for i := range list[:min(len(list), limit)] {
 		out.Findings = append(out.Findings, list[i].Body)
 	}
@@ -80,42 +81,44 @@ func (a *api) findings(ctx context.Context, q url.Values) (any, error) {
 	return out, nil
 }
 
-func findingFilter(q url.Values) (f storage.FindingFilter, err error) {
+// FindingFilter reads which findings are asked for.
+func FindingFilter(q url.Values) (f storage.FindingFilter, err error) {
 	f = storage.FindingFilter{Cluster: q.Get("cluster"), Rule: q.Get("rule"), Subject: q.Get("subject")}
-	if f.From, err = instant(q, "from"); err != nil {
+	if f.From, err = Instant(q, "from"); err != nil {
 		return f, err
 	}
-	if f.To, err = instant(q, "to"); err != nil {
+	if f.To, err = Instant(q, "to"); err != nil {
 		return f, err
 	}
-	if f.At, err = instant(q, "at"); err != nil {
+	if f.At, err = Instant(q, "at"); err != nil {
 		return f, err
 	}
 	if !f.From.IsZero() && !f.To.IsZero() && !f.From.Before(f.To) {
-		return f, bad("from %s is not before to %s", q.Get("from"), q.Get("to"))
+		return f, Bad("from %s is not before to %s", q.Get("from"), q.Get("to"))
 	}
 	least, err := oneOf(q, "severity", detect.Severities()...)
 	if err != nil {
 		return f, err
 	}
-	if n := severityOrder(least); n > 0 {
+	if n := SeverityOrder(least); n > 0 {
 		f.Severities = detect.Severities()[n:]
 	}
-	if f.Limit, err = limitOf(q, usualFindings, mostFindings); err != nil {
+	if f.Limit, err = limitOf(q, UsualFindings, MostFindings); err != nil {
 		return f, err
 	}
 	if s := q.Get("before"); s != "" {
 		at, id, ok := strings.Cut(s, ".")
 		n, err := strconv.ParseInt(at, 10, 64)
 		if !ok || err != nil || id == "" {
-			return f, bad("before: %q is no place in a list of findings", s)
+			return f, Bad("before: %q is no place in a list of findings", s)
 		}
 		f.Before = storage.FindingCursor{First: n, ID: id}
 	}
 	return f, nil
 }
 
-type detectionRuleJSON struct {
+// DetectionRule is a rule that findings come from.
+type DetectionRule struct {
 	ID          string   `json:"id"`
 	Title       string   `json:"title"`
 	Description string   `json:"description"`
@@ -124,21 +127,22 @@ type detectionRuleJSON struct {
 	Kind        string   `json:"kind"`
 }
 
-type detectionRulesJSON struct {
-	Rules []detectionRuleJSON `json:"rules"`
+// RulesAnswer are the rules there are, in the order of their IDs.
+type RulesAnswer struct {
+	Rules []DetectionRule `json:"rules"`
 }
 
-func (a *api) rules(context.Context, url.Values) (any, error) {
-	out := detectionRulesJSON{Rules: []detectionRuleJSON{}}
-	for _, r := range a.store.DetectionRules() {
+func (a *Service) rules(context.Context, url.Values) (any, error) {
+	out := RulesAnswer{Rules: []DetectionRule{}}
+	for _, r := range a.Store.DetectionRules() {
 		attack := r.Attack
 		if attack == nil {
 			attack = []string{}
 		}
-		out.Rules = append(out.Rules, detectionRuleJSON{r.ID, r.Title, strings.TrimSpace(r.Description), r.Severity, attack, r.Kind})
+		out.Rules = append(out.Rules, DetectionRule{r.ID, r.Title, strings.TrimSpace(r.Description), r.Severity, attack, r.Kind})
 	}
 	return out, nil
 }
 
-// severityOrder orders severities; an unknown one is the least.
-func severityOrder(severity string) int { return slices.Index(detect.Severities(), severity) }
+// SeverityOrder orders severities; an unknown one is the least.
+func SeverityOrder(severity string) int { return slices.Index(detect.Severities(), severity) }

@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"context"
@@ -30,15 +30,15 @@ type subjectQueries interface {
 }
 
 // suggestRoutes are the questions about a subject and the least roles it needs.
-func (a *api) suggestRoutes() []route {
-	return []route{
-		{"subject", []string{"cluster", "user", "from", "to"}, costQuery, a.subject},
-		{"suggest", []string{"cluster", "subject", "all", "from", "to", "includeSystem", "includeUnseen", "wildcards"}, costHistory, a.suggest},
+func (a *Service) suggestRoutes() []Question {
+	return []Question{
+		{"subject", []string{"cluster", "user", "from", "to"}, CostQuery, a.subject},
+		{"suggest", []string{"cluster", "subject", "all", "from", "to", "includeSystem", "includeUnseen", "wildcards"}, CostHistory, a.suggest},
 	}
 }
 
-// suggestJSON is what subjects need, and the change that leaves them that.
-type suggestJSON struct {
+// SuggestAnswer is what subjects need, and the change that leaves them that.
+type SuggestAnswer struct {
 	Cluster string `json:"cluster"`
 	// Window is what the recording covers, and lacks.
 	Window      leastpriv.Recording     `json:"window"`
@@ -49,14 +49,14 @@ type suggestJSON struct {
 	Plan *leastpriv.Plan `json:"plan"`
 }
 
-// wanted says for whom suggestions are made.
-type wanted struct {
-	subjects       []string // none: all
-	system, unseen bool     // also those
+// Wanted says for whom suggestions are made.
+type Wanted struct {
+	Subjects       []string // none: all
+	System, Unseen bool     // also those
 	wildcards      bool     // verbs may be wildcards
 }
 
-func (a *api) suggest(ctx context.Context, q url.Values) (any, error) {
+func (a *Service) suggest(ctx context.Context, q url.Values) (any, error) {
 	cluster, from, to, err := window(q)
 	if err != nil {
 		return nil, err
@@ -67,9 +67,9 @@ func (a *api) suggest(ctx context.Context, q url.Values) (any, error) {
 	}
 	st, ok := a.stateOf(ctx, cluster)
 	if !ok || noPolicy(st) {
-		return nil, none("nothing is known of the roles and bindings of cluster %q; list them once and import the list:\n%s", cluster, adviceFor(cluster, "no-state").Command)
+		return nil, none("nothing is known of the roles and bindings of cluster %q; list them once and import the list:\n%s", cluster, AdviceFor(cluster, "no-state").Command)
 	}
-	recorded, err := a.store.Recording(ctx, cluster, from, to)
+	recorded, err := a.Store.Recording(ctx, cluster, from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -77,16 +77,16 @@ func (a *api) suggest(ctx context.Context, q url.Values) (any, error) {
 		return nil, none("no request of cluster %q is stored in this range", cluster)
 	}
 	collector := leastpriv.NewCollector()
-	if err := a.store.History(ctx, cluster, from, to, want.subjects, func(r storage.Alike) error {
+	if err := a.Store.History(ctx, cluster, from, to, want.Subjects, func(r storage.Alike) error {
 		collector.ObserveMany(r.Event, r.Verdict, leastpriv.Count{Requests: r.Requests, First: r.First, Last: r.Last})
 		return nil
 	}); err != nil {
 		return nil, err
 	}
-	metas := metadata{}
-	if err := a.store.NewestPolicy(ctx, cluster, metas.resources(), func(text []byte) error {
+	metas := Metadata{}
+	if err := a.Store.NewestPolicy(ctx, cluster, metas.resources(), func(text []byte) error {
 		if o, err := state.DecodeObservation(text); err == nil { // as in the replay: what cannot be read stays unknown
-			metas.add([]state.Observation{o}, true)
+			metas.Add([]state.Observation{o}, true)
 		}
 		return nil
 	}); err != nil {
@@ -94,9 +94,9 @@ func (a *api) suggest(ctx context.Context, q url.Values) (any, error) {
 	}
 	recording := recordingOf(&recorded)
 	recording.Describe(st)
-	advisor := collector.Advise(st, latest, leastpriv.Options{Metadata: metas.of, Recording: recording, WildcardVerbs: want.wildcards})
-	out, err := suggestAll(ctx, collector, advisor, want, func(name string) []string {
-		near, err := a.store.NearSubjects(ctx, cluster, name, 5)
+	advisor := collector.Advise(st, Latest, leastpriv.Options{Metadata: metas.Of, Recording: recording, WildcardVerbs: want.wildcards})
+	out, err := SuggestAll(ctx, collector, advisor, want, func(name string) []string {
+		near, err := a.Store.NearSubjects(ctx, cluster, name, 5)
 		if err != nil {
 			return nil // a hint
 		}
@@ -114,26 +114,26 @@ func (a *api) suggest(ctx context.Context, q url.Values) (any, error) {
 const policyPatience = 10 * time.Second
 
 // stateOf returns what is known of a cluster. Where that is nothing, it may be that the
-// replay has not got that far.
-func (a *api) stateOf(ctx context.Context, cluster string) (*state.State, bool) {
-	if st, ok := a.replay.State(cluster); ok && !noPolicy(st) {
+// Replay has not got that far.
+func (a *Service) stateOf(ctx context.Context, cluster string) (*state.State, bool) {
+	if st, ok := a.Replay.State(cluster); ok && !noPolicy(st) {
 		return st, true
 	}
 	ctx, cancel := context.WithTimeout(ctx, policyPatience)
 	defer cancel()
 	// Whether it got there or not: the question is answered by what is known now.
 	_ = a.settled(ctx)
-	return a.replay.State(cluster)
+	return a.Replay.State(cluster)
 }
 
 // noPolicy tells whether no kind of RBAC object was ever listed: what a log shows of them
 // alone is too little to take anything away.
-func noPolicy(st *state.State) bool { return len(st.RBAC(latest).UnknownKinds) == 4 }
+func noPolicy(st *state.State) bool { return len(st.RBAC(Latest).UnknownKinds) == 4 }
 
 // wantedOf reads for whom suggestions are wanted.
-func wantedOf(q url.Values) (w wanted, err error) {
+func wantedOf(q url.Values) (w Wanted, err error) {
 	all := false
-	for name, into := range map[string]*bool{"all": &all, "includeSystem": &w.system, "includeUnseen": &w.unseen} {
+	for name, into := range map[string]*bool{"all": &all, "includeSystem": &w.System, "includeUnseen": &w.Unseen} {
 		text, err := oneOf(q, name, "true", "false")
 		if err != nil {
 			return w, err
@@ -146,13 +146,13 @@ func wantedOf(q url.Values) (w wanted, err error) {
 	}
 	w.wildcards = wildcards == "verbs"
 	if subject := q.Get("subject"); subject != "" {
-		w.subjects = strings.Split(subject, "\n")
+		w.Subjects = strings.Split(subject, "\n")
 	}
 	switch {
-	case all == (len(w.subjects) > 0):
-		return w, bad("say who is meant: subject, or all=true")
-	case slices.Contains(w.subjects, ""):
-		return w, bad("subject: a name is empty")
+	case all == (len(w.Subjects) > 0):
+		return w, Bad("say who is meant: subject, or all=true")
+	case slices.Contains(w.Subjects, ""):
+		return w, Bad("subject: a name is empty")
 	}
 	return w, nil
 }
@@ -173,15 +173,15 @@ func recordingOf(r *storage.Recording) leastpriv.Recording {
 	return out
 }
 
-// suggestAll makes the suggestions that are wanted, and joins them. near finds names like
+// SuggestAll makes the suggestions that are wanted, and joins them. near finds names like
 // one that is unknown.
-func suggestAll(ctx context.Context, collector *leastpriv.Collector, advisor *leastpriv.Advisor, want wanted, near func(string) []string) (*suggestJSON, error) {
-	out := &suggestJSON{Window: advisor.Recording(), Suggestions: []*leastpriv.Suggestion{}, Unseen: []leastpriv.Unseen{}}
-	names := slices.Compact(slices.Sorted(slices.Values(want.subjects)))
+func SuggestAll(ctx context.Context, collector *leastpriv.Collector, advisor *leastpriv.Advisor, want Wanted, near func(string) []string) (*SuggestAnswer, error) {
+	out := &SuggestAnswer{Window: advisor.Recording(), Suggestions: []*leastpriv.Suggestion{}, Unseen: []leastpriv.Unseen{}}
+	names := slices.Compact(slices.Sorted(slices.Values(want.Subjects)))
 	if len(names) == 0 {
-		names = slices.DeleteFunc(collector.Subjects(), func(name string) bool { return !want.system && collector.System(name) })
-		out.Unseen = slices.DeleteFunc(advisor.Unseen(), func(u leastpriv.Unseen) bool { return !want.system && collector.System(u.Subject) })
-		if want.unseen {
+		names = slices.DeleteFunc(collector.Subjects(), func(name string) bool { return !want.System && collector.System(name) })
+		out.Unseen = slices.DeleteFunc(advisor.Unseen(), func(u leastpriv.Unseen) bool { return !want.System && collector.System(u.Subject) })
+		if want.Unseen {
 			for _, u := range out.Unseen {
 				names = append(names, u.Subject)
 			}
@@ -198,8 +198,8 @@ func suggestAll(ctx context.Context, collector *leastpriv.Collector, advisor *le
 		if err != nil {
 			return nil, err
 		}
-		if one.System && !want.system {
-			return nil, bad("%q belongs to Kubernetes itself; taking rights from it can break the cluster: add --include-system (includeSystem=true) if that is meant", name)
+		if one.System && !want.System {
+			return nil, Bad("%q belongs to Kubernetes itself; taking rights from it can break the cluster: add --include-system (includeSystem=true) if that is meant", name)
 		}
 		out.Suggestions = append(out.Suggestions, one)
 	}

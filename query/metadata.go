@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"encoding/json"
@@ -11,22 +11,23 @@ import (
 	"github.com/retrial-io/retrial/replay/state"
 )
 
-// latest is later than anything recorded: the policy as it is last known.
-var latest = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+// Latest is later than anything recorded: the policy as it is last known.
+var Latest = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// metadata keeps labels and annotations of RBAC objects, which the state does not, so that
+// Metadata keeps labels and annotations of RBAC objects, which the state does not, so that
 // a rollback brings objects back as they were.
-type metadata map[rbacindex.Key]metav1.ObjectMeta
+type Metadata map[rbacindex.Key]metav1.ObjectMeta
 
-func (m metadata) of(k rbacindex.Key) metav1.ObjectMeta { return m[k] }
+// Of returns the labels and annotations of an object.
+func (m Metadata) Of(k rbacindex.Key) metav1.ObjectMeta { return m[k] }
 
 // resources are those it keeps something of.
-func (metadata) resources() []string {
+func (Metadata) resources() []string {
 	return []string{state.Roles, state.ClusterRoles, state.RoleBindings, state.ClusterRoleBindings}
 }
 
-// add takes them from observations; newer says that they go over what is there.
-func (m metadata) add(obs []state.Observation, newer bool) {
+// Add takes them from observations; newer says that they go over what is there.
+func (m Metadata) Add(obs []state.Observation, newer bool) {
 	kinds := map[string]rbacindex.Kind{state.Roles: rbacindex.KindRole, state.ClusterRoles: rbacindex.KindClusterRole,
 		state.RoleBindings: rbacindex.KindRoleBinding, state.ClusterRoleBindings: rbacindex.KindClusterRoleBinding}
 	for i := range obs {

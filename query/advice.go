@@ -1,23 +1,25 @@
-package main
+package query
 
 import (
 	"strings"
 
+	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// adviceJSON is the one thing to supply next, so that more requests get a certain verdict.
-type adviceJSON struct {
-	Class    string     `json:"class"`
-	Requests int64      `json:"requests"` // that wait for it
-	Title    string     `json:"title"`
-	Text     string     `json:"text"`
-	Command  string     `json:"command,omitempty"` // for a shell
-	Missing  []lackJSON `json:"missing"`           // what exactly, most wanted first
+// Advice is the one thing to supply next, so that more requests get a certain verdict.
+type Advice struct {
+	Class    string `json:"class"`
+	Requests int64  `json:"requests"` // that wait for it
+	Title    string `json:"title"`
+	Text     string `json:"text"`
+	Command  string `json:"command,omitempty"` // for a shell
+	Missing  []Lack `json:"missing"`           // what exactly, most wanted first
 }
 
-type lackJSON struct {
+// Lack is one missing thing and how many requests wait for it.
+type Lack struct {
 	What     string `json:"what"`
 	Requests int64  `json:"requests"`
 }
@@ -25,15 +27,15 @@ type lackJSON struct {
 // mostMissing is how many missing things an advice lists.
 const mostMissing = 8
 
-// advise picks the class of indeterminate requests that is worth most of what an operator
-// can do something about, and words what to do.
-func advise(cluster string, shares []storage.Share, lacks []storage.Lack) *adviceJSON {
-	var out *adviceJSON
+// Advise picks the class of indeterminate requests that is worth most of what an operator
+// Can do something about, and words what to do.
+func Advise(cluster string, shares []storage.Share, lacks []storage.Lack) *Advice {
+	var out *Advice
 	for _, s := range shares {
 		if s.Outcome != "indeterminate" || s.Requests <= 0 {
 			continue
 		}
-		a := adviceFor(cluster, s.Class)
+		a := AdviceFor(cluster, s.Class)
 		a.Requests = s.Requests
 		if out == nil || rank(a) > rank(*out) || rank(a) == rank(*out) && a.Requests > out.Requests {
 			out = &a
@@ -42,10 +44,10 @@ func advise(cluster string, shares []storage.Share, lacks []storage.Lack) *advic
 	if out == nil {
 		return nil
 	}
-	out.Missing = []lackJSON{}
+	out.Missing = []Lack{}
 	for _, l := range lacks {
 		if classOfLack(l.Missing) == out.Class && len(out.Missing) < mostMissing {
-			out.Missing = append(out.Missing, lackJSON{l.Missing, l.Requests})
+			out.Missing = append(out.Missing, Lack{l.Missing, l.Requests})
 		}
 	}
 	return out
@@ -53,7 +55,7 @@ func advise(cluster string, shares []storage.Share, lacks []storage.Lack) *advic
 
 // rank puts what can be supplied before what cannot, and a missing state before all: with
 // it most of the rest is settled too.
-func rank(a adviceJSON) int {
+func rank(a Advice) int {
 	switch a.Class {
 	case verdict.ClassNoState:
 		return 4
@@ -67,31 +69,32 @@ func rank(a adviceJSON) int {
 	return 0
 }
 
-func adviceFor(cluster, class string) adviceJSON {
-	a := adviceJSON{Class: class}
+// AdviceFor words what to supply for requests of a class.
+func AdviceFor(cluster, class string) Advice {
+	a := Advice{Class: class}
 	switch class {
 	case verdict.ClassNoState:
 		a.Title = "The cluster's roles and bindings"
 		a.Text = "Retrial was not told what the policy was when these requests were made. List it once and import it; changes after that are read from the audit log itself."
-		a.Command = stateListing + "\n" +
-			"retrial import --cluster " + shellWord(cluster) + " --state state.json"
+		a.Command = StateListing + "\n" +
+			"retrial import --cluster " + phrase.ShellWord(cluster) + " --state state.json"
 	case verdict.ClassUnknown:
 		a.Title = "Objects whose content the log does not carry"
 		a.Text = "These roles and bindings were written while the audit policy logged them without bodies, or their events were too large. Import a fresh list of the state to learn what they hold now, and log writes to RBAC objects at level RequestResponse."
-		a.Command = stateListing + "\n" +
-			"retrial import --cluster " + shellWord(cluster) + " --state state.json\n" +
+		a.Command = StateListing + "\n" +
+			"retrial import --cluster " + phrase.ShellWord(cluster) + " --state state.json\n" +
 			"# in the audit policy, before other rules\n" +
 			"- level: RequestResponse\n  verbs: [create, update, patch, delete, deletecollection]\n  resources: [{group: rbac.authorization.k8s.io}]"
 	case verdict.ClassNodeGraph:
 		a.Title = "The pods of the cluster's nodes"
 		a.Text = "Kubelets may read what their own pods use, and which pods ran on these nodes is not known. List them once with the rest of the state, and log the making, binding and end of pods at level RequestResponse (deploy/audit-policy.yaml does)."
-		a.Command = stateListing + "\n" +
-			"retrial import --cluster " + shellWord(cluster) + " --state state.json"
+		a.Command = StateListing + "\n" +
+			"retrial import --cluster " + phrase.ShellWord(cluster) + " --state state.json"
 	case verdict.ClassConfig:
 		a.Title = "A part of the apiserver's configuration"
 		a.Text = "How the apiserver decides is not fully known: a file that its flags name is missing, or an authorizer is of no known type. Say how it is configured, then judge again."
 		a.Command = "retrial config check DIR   # names what is missing\n" +
-			"retrial serve --apiserver-config " + shellWord(cluster) + "=DIR\nretrial rejudge --cluster " + shellWord(cluster) + " --since TIME"
+			"retrial serve --apiserver-config " + phrase.ShellWord(cluster) + "=DIR\nretrial rejudge --cluster " + phrase.ShellWord(cluster) + " --since TIME"
 	case verdict.ClassWebhook:
 		a.Title = "Nothing you need to supply"
 		a.Text = "Only the authorizer webhook can explain these decisions, and no audit event holds its answers. Every authorizer of the apiserver itself was replayed."
@@ -120,5 +123,5 @@ func classOfLack(missing string) string {
 	return verdict.ClassConfig
 }
 
-// stateListing lists what requests are judged against, once.
-const stateListing = "kubectl get clusterroles,clusterrolebindings,roles,rolebindings,namespaces,serviceaccounts,pods,nodes,persistentvolumes,volumeattachments,certificatesigningrequests -A -o json > state.json"
+// StateListing lists what requests are judged against, once.
+const StateListing = "kubectl get clusterroles,clusterrolebindings,roles,rolebindings,namespaces,serviceaccounts,pods,nodes,persistentvolumes,volumeattachments,certificatesigningrequests -A -o json > state.json"
