@@ -248,7 +248,7 @@ func pathOf(p *escalation.Path) Path {
 	for _, k := range p.Doubted {
 		out.Doubted = append(out.Doubted, k.String())
 	}
-	out.Text = pathText(p) + perhapsText(out.Doubted)
+	out.Text = pathText(p) + PerhapsText(out.Doubted)
 	if p.TooLarge {
 		out.Text += "; too large to be told in full"
 	}

@@ -92,7 +92,7 @@ func TestEscalationsTooLarge(t *testing.T) {
 	}
 	objects = append(objects, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"chain"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"r0"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"eve"}]}`)
 	f := &fakeStore{known: policyOf(t, objects...)}
-	a := decodeAnswer[escalationsJSON](t, askFake(t, f, http.MethodGet, "escalations?cluster=c"))
+	a := decodeAnswer[query.EscalationsAnswer](t, askFake(t, f, http.MethodGet, "escalations?cluster=c"))
 	if a.TooLargeCount != 1 || len(a.TooLarge) != 1 || a.TooLarge[0].Name != "eve" {
 		t.Errorf("too large are %d: %+v", a.TooLargeCount, a.TooLarge)
 	}
@@ -101,7 +101,7 @@ func TestEscalationsTooLarge(t *testing.T) {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	for subject, want := range map[string]string{"eve": "Too large to check", "ben": "It reaches neither"} {
-		a := decodeAnswer[escalationsJSON](t, askFake(t, f, http.MethodGet, "escalations?cluster=c&subject="+subject))
+		a := decodeAnswer[query.EscalationsAnswer](t, askFake(t, f, http.MethodGet, "escalations?cluster=c&subject="+subject))
 		out.Reset()
 		if err := printReached(&out, &a); err != nil || len(a.Paths) > 0 || !strings.Contains(out.String(), want) || strings.Count(out.String(), "It reaches neither")+a.TooLargeCount != 1 {
 			t.Errorf("%s: %v, %d too large\n%s", subject, err, a.TooLargeCount, out.String())

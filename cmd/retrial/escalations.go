@@ -119,9 +119,9 @@ func printEscalations(out io.Writer, a *query.EscalationsAnswer) error {
 	if a.TooLargeCount == 0 {
 		return nil
 	}
-	fmt.Fprintf(out, "\nToo large to check: %s, which may reach it too, or by fewer steps (ask for each by name)\n", number(a.TooLargeCount, "subject"))
+	fmt.Fprintf(out, "\nToo large to check: %s, which may reach it too, or by fewer steps (ask for each by name)\n", phrase.Number(a.TooLargeCount, "subject"))
 	for _, n := range a.TooLarge {
-		fmt.Fprintf(out, "  %s\n", safe.Text(n.text()))
+		fmt.Fprintf(out, "  %s\n", safe.Text(n.Text()))
 	}
 	if n := a.TooLargeCount - len(a.TooLarge); n > 0 {
 		fmt.Fprintf(out, "  and %d more; --limit lists more\n", n)
