@@ -15,6 +15,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/query"
+	"github.com/retrial-io/retrial/query/api"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/verdict"
@@ -139,7 +140,7 @@ func TestAPIRefusesBadQuestions(t *testing.T) {
 		{"parameter twice", "events?cluster=c&cluster=d", "given 2 times"},
 		{"unreadable query", "events?cluster=%zz", "cannot be read"},
 		{"not UTF-8", "events?cluster=%ff", "not UTF-8"},
-		{"very long parameter", "events?cluster=c&user=" + strings.Repeat("x", longestValue+1), "at most"},
+		{"very long parameter", "events?cluster=c&user=" + strings.Repeat("x", api.LongestValue+1), "at most"},
 		{"unknown outcome", "events?cluster=c&outcome=drfit", "none of match, drift"},
 		{"unknown class", "events?cluster=c&class=nonsense", "no class"},
 		{"unknown decision", "events?cluster=c&decision=deny", "none of allow, forbid, none"},
@@ -212,7 +213,7 @@ func TestAPIFailures(t *testing.T) {
 		h := apiHandler(f, f.replay(), nil, zap.NewNop(), time.Hour)
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan struct{})
-		for range queriesAtOnce {
+		for range api.QueriesAtOnce {
 			go func() {
 				h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/clusters", nil))
 				done <- struct{}{}
@@ -233,7 +234,7 @@ func TestAPIFailures(t *testing.T) {
 			t.Errorf("status %d", w.Code)
 		}
 		cancel()
-		for range queriesAtOnce {
+		for range api.QueriesAtOnce {
 			<-done
 		}
 	})

@@ -23,6 +23,7 @@ import (
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/query"
+	"github.com/retrial-io/retrial/query/api"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
@@ -111,8 +112,8 @@ func (a *asker) open(ctx context.Context) (client *apiClient, done func() error,
 	if err != nil {
 		return nil, nil, errors.Join(err, sys.close())
 	}
-	asking := newQueryLog(store, zap.NewNop())
-	sys.closers = append(sys.closers, asking.close)
+	asking := api.NewQueryLog(store, zap.NewNop())
+	sys.closers = append(sys.closers, asking.Close)
 	rules, err := configuredRules(cfg)
 	if err != nil {
 		return nil, nil, errors.Join(cli.ExitWith(cli.ExitUsage, err), sys.close())
@@ -127,7 +128,7 @@ func (a *asker) open(ctx context.Context) (client *apiClient, done func() error,
 			return nil, nil, errors.Join(err, sys.close())
 		}
 	}
-	handler := apiHandler(query.RuledStore{Store: store, Set: rules}, states, asking, zap.NewNop(), longestQuery, at(site))
+	handler := apiHandler(query.RuledStore{Store: store, Set: rules}, states, asking, zap.NewNop(), api.LongestQuery, at(site))
 	return &apiClient{http: &http.Client{Transport: inProcess{handler}}, base: &url.URL{Scheme: "http", Host: "localhost"}, local: true}, sys.close, nil
 }
 
@@ -185,8 +186,8 @@ type inProcess struct{ handler http.Handler }
 
 func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := answerWriter{header: http.Header{}, code: http.StatusOK}
-	who := caller{door: "direct", name: userName(os.Getuid())}
-	p.handler.ServeHTTP(&w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
+	who := api.Caller{Door: "direct", Name: api.UserName(os.Getuid())}
+	p.handler.ServeHTTP(&w, r.WithContext(context.WithValue(r.Context(), api.CallerKey{}, who)))
 	return &http.Response{StatusCode: w.code, Status: fmt.Sprintf("%d %s", w.code, http.StatusText(w.code)),
 		Header: w.header, Body: io.NopCloser(&w.body), Request: r}, nil
 }

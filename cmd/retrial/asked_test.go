@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/query/api"
 	"github.com/retrial-io/retrial/storage"
 )
 
@@ -34,7 +35,7 @@ func (f *fakeStore) QueryLog(ctx context.Context, _ time.Time, limit int) ([]sto
 // who asked, and how it ended; what the store does not take is kept for it.
 func TestQuestionsAreRecorded(t *testing.T) {
 	kept := &keptAsked{err: errors.New("not now")}
-	log := newQueryLog(kept, zap.NewNop())
+	log := api.NewQueryLog(kept, zap.NewNop())
 	f := &fakeStore{}
 	h := apiHandler(f, f.replay(), log, zap.NewNop(), time.Minute)
 	ask := func(path string, prepare func(*http.Request)) {
@@ -47,17 +48,17 @@ func TestQuestionsAreRecorded(t *testing.T) {
 	ask("status", none)
 	ask("clusters", none)
 	ask("events?cluster=a", none)
-	log.save(t.Context())
+	log.Save(t.Context())
 	ask("events?cluster=a", none)
 	ask("events?cluster=a&verb=get", func(r *http.Request) { r.SetBasicAuth("alice", "secret-of-alice") })
 	ask("events?clutser=a", func(r *http.Request) { r.Header.Set("Authorization", "Bearer secret") })
 	f.err = errors.New("broken")
 	ask("why?auditID=x", func(r *http.Request) {
-		*r = *r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{door: "socket", name: "0 (root)"}))
+		*r = *r.WithContext(context.WithValue(r.Context(), api.CallerKey{}, api.Caller{Door: "socket", Name: "0 (root)"}))
 	})
-	log.save(t.Context())
+	log.Save(t.Context())
 	kept.err = nil
-	if err := log.close(); err != nil {
+	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]storage.Asked{}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/retrial-io/retrial/dashboards/ui"
+	"github.com/retrial-io/retrial/query/api"
 )
 
 // stub serves the page with answers of a test's own: what no real store would hold, and
@@ -51,11 +52,11 @@ func openStub(t *testing.T) *stub {
 		}
 		switch text, failed := answer.(string); {
 		case !ok:
-			plain(w, http.StatusNotFound, "there is no "+route)
+			api.Plain(w, http.StatusNotFound, "there is no "+route)
 		case failed:
-			plain(w, http.StatusInternalServerError, text)
+			api.Plain(w, http.StatusInternalServerError, text)
 		default:
-			respond(w, answer)
+			api.Respond(w, answer)
 		}
 	})
 	server := httptest.NewServer(mux)

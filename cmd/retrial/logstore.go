@@ -14,6 +14,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/query"
+	"github.com/retrial-io/retrial/query/api"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/replay/state"
@@ -170,6 +171,6 @@ func (l *offlineLog) client(ctx context.Context, s cli.Streams, cluster string) 
 	if err != nil {
 		return nil, err
 	}
-	handler := apiHandler(store, storedStates{cluster: st}, nil, zap.NewNop(), longestQuery, policyOnly)
+	handler := apiHandler(store, storedStates{cluster: st}, nil, zap.NewNop(), api.LongestQuery, policyOnly)
 	return &apiClient{http: &http.Client{Transport: inProcess{handler}}, base: &url.URL{Scheme: "http", Host: "localhost"}, local: true}, nil
 }

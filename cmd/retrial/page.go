@@ -15,11 +15,12 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/dashboards/ui"
+	"github.com/retrial-io/retrial/query/api"
 )
 
 // newPage is what the page's listener serves: the files, the API and the metrics, behind
 // the checks a listener that browsers can reach needs.
-func newPage(sys *system, api http.Handler, addr net.Addr) (http.Handler, error) {
+func newPage(sys *system, questions http.Handler, addr net.Addr) (http.Handler, error) {
 	g := guard{addr: addr.String(), hosts: make([]string, len(sys.cfg.UI.Hosts))}
 	for i, h := range sys.cfg.UI.Hosts {
 		g.hosts[i] = hostName(h)
@@ -36,25 +37,25 @@ func newPage(sys *system, api http.Handler, addr net.Addr) (http.Handler, error)
 		g.token = hash[:]
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/api/v1/", api)
+	mux.Handle("/api/v1/", questions)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(sys.reg, promhttp.HandlerOpts{Registry: sys.reg}))
-	if _, none := api.(elsewhere); none {
-		mux.Handle("/", api)
+	if _, none := questions.(elsewhere); none {
+		mux.Handle("/", questions)
 	} else {
 		mux.Handle("/", ui.Handler())
 	}
 	g.next = mux
 
 	probes := http.NewServeMux()
-	probes.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
+	probes.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { api.Plain(w, http.StatusOK, "ok") })
 	probes.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := sys.ready(r.Context()); err != nil {
 			// Anybody may ask; the reason names brokers and is for the log.
 			sys.log.Warn("not ready", zap.Error(err))
-			plain(w, http.StatusServiceUnavailable, "not ready; the server's log says why")
+			api.Plain(w, http.StatusServiceUnavailable, "not ready; the server's log says why")
 			return
 		}
-		plain(w, http.StatusOK, "ok")
+		api.Plain(w, http.StatusOK, "ok")
 	})
 	probes.Handle("/", g)
 	return probes, nil
@@ -75,12 +76,12 @@ type guard struct {
 func (g guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !g.knownHost(r.Host):
-		plain(w, http.StatusMisdirectedRequest, "this address is not known under that host name; add it with --ui-hosts")
+		api.Plain(w, http.StatusMisdirectedRequest, "this address is not known under that host name; add it with --ui-hosts")
 	case !ownOrigin(r) || !ownSite(r):
-		plain(w, http.StatusForbidden, "requests from other sites are refused")
+		api.Plain(w, http.StatusForbidden, "requests from other sites are refused")
 	case g.token != nil && !g.authenticated(r):
 		w.Header().Set("WWW-Authenticate", `Basic realm="Retrial: any user name, the token as password", charset="UTF-8"`)
-		plain(w, http.StatusUnauthorized, "a token is needed: Authorization: Bearer TOKEN, or as the password of any user")
+		api.Plain(w, http.StatusUnauthorized, "a token is needed: Authorization: Bearer TOKEN, or as the password of any user")
 	default:
 		g.next.ServeHTTP(w, r)
 	}

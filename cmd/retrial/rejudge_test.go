@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/query"
+	"github.com/retrial-io/retrial/query/api"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -72,7 +73,7 @@ func TestRejudgeAPI(t *testing.T) {
 			h := apiHandler(nil, nil, nil, zap.NewNop(), time.Minute, withRejudging(f))
 			r := httptest.NewRequest(http.MethodPost, "/api/v1/rejudge?"+tc.query, nil)
 			if tc.door != "page" {
-				r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{door: tc.door}))
+				r = r.WithContext(context.WithValue(r.Context(), api.CallerKey{}, api.Caller{Door: tc.door}))
 			}
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)

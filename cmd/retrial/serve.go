@@ -29,6 +29,7 @@ import (
 	"github.com/retrial-io/retrial/internal/heap"
 	"github.com/retrial-io/retrial/internal/obs"
 	"github.com/retrial-io/retrial/internal/sample"
+	"github.com/retrial-io/retrial/query/api"
 )
 
 // What serve wires (system.go opens all but the listeners):
@@ -223,7 +224,7 @@ func addReplay(ctx context.Context, sys *system, group *run.Group, add func(func
 	add(func(ctx context.Context) error { sys.retain(ctx); return nil })
 	add(sys.detect.run)
 	add(func(ctx context.Context) error { sys.complete.run(ctx); return nil })
-	add(func(ctx context.Context) error { sys.asking.run(ctx); return nil })
+	add(func(ctx context.Context) error { sys.asking.Run(ctx); return nil })
 	add(func(ctx context.Context) error { sys.apiservers.run(ctx); return nil })
 	add(func(ctx context.Context) error { sys.otherwise.run(ctx, sys.apiservers.changed); return nil })
 	return nil
@@ -236,14 +237,14 @@ func listeners(sys *system, h halves, group *run.Group) (addr addresses, err err
 			return addr, err
 		}
 	}
-	var api http.Handler = elsewhere{}
+	var questions http.Handler = elsewhere{}
 	if h.replays() {
-		api = newAPI(sys)
+		questions = newAPI(sys)
 	}
-	if addr.socket, err = listenLocally(sys, api, group); err != nil {
+	if addr.socket, err = listenLocally(sys, questions, group); err != nil {
 		return addr, err
 	}
-	addr.ui, err = listenPage(sys, api, group)
+	addr.ui, err = listenPage(sys, questions, group)
 	return addr, err
 }
 
@@ -268,13 +269,13 @@ func listenWebhook(sys *system, group *run.Group) (string, error) {
 }
 
 // listenPage opens the listener of the page, the API and the metrics and returns its URL.
-func listenPage(sys *system, api http.Handler, group *run.Group) (string, error) {
+func listenPage(sys *system, questions http.Handler, group *run.Group) (string, error) {
 	c := sys.cfg.UI
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return "", fmt.Errorf("ui-listen: %w; choose another address with --ui-listen", err)
 	}
-	page, err := newPage(sys, api, l.Addr())
+	page, err := newPage(sys, questions, l.Addr())
 	if err != nil {
 		return "", err
 	}
@@ -291,7 +292,7 @@ func listenPage(sys *system, api http.Handler, group *run.Group) (string, error)
 }
 
 // listenLocally serves the trusted receiver and the API on the socket in the data directory.
-func listenLocally(sys *system, api http.Handler, group *run.Group) (string, error) {
+func listenLocally(sys *system, questions http.Handler, group *run.Group) (string, error) {
 	receiver, err := sys.receiver(true)
 	if err != nil {
 		return "", err
@@ -302,9 +303,9 @@ func listenLocally(sys *system, api http.Handler, group *run.Group) (string, err
 		return "", err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/api/v1/", api)
+	mux.Handle("/api/v1/", questions)
 	mux.Handle("/", receiver)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, ConnContext: withCaller}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, ConnContext: api.ConnContext}
 	addServer(group, server, func() error { return server.Serve(socket) })
 	return path, nil
 }

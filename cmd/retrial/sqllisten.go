@@ -95,7 +95,7 @@ func (s *system) noteSQL(r sqlgate.AccessRecord) {
 	if err != nil {
 		address = r.Remote
 	}
-	s.asking.note(storage.Asked{
+	s.asking.Note(storage.Asked{
 		Time: r.At, Door: "sql", Caller: r.User, Address: address, Question: "sql", Detail: r.Query, Status: status, Bytes: r.Bytes, Took: r.Took,
 	})
 }

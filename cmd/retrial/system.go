@@ -19,6 +19,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/ingest/webhook"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/query/api"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/runner"
 	"github.com/retrial-io/retrial/storage"
@@ -43,7 +44,7 @@ type system struct {
 	apiservers *apiservers
 	detect     *detections
 	complete   *completing
-	asking     *queryLog
+	asking     *api.QueryLog
 	contacts   *webhook.Contacts // who reached the webhook's listener
 	hook       string            // its address, once it listens
 	halves     halves            // that the process runs; none: it was opened for one command
@@ -116,8 +117,8 @@ func (s *system) openReplay(ctx context.Context) (err error) {
 	if s.store, err = s.openStore(ctx); err != nil {
 		return err
 	}
-	s.asking = newQueryLog(s.store, log)
-	s.closers = append(s.closers, s.asking.close)
+	s.asking = api.NewQueryLog(s.store, log)
+	s.closers = append(s.closers, s.asking.Close)
 	s.detect = newDetections(s)
 	engine := replay.New(replay.Config{Lag: time.Duration(cfg.Replay.Lag), Version: version, Apiserver: s.apiservers.history})
 	s.runner, err = runner.New(runner.Config{

@@ -57,6 +57,7 @@ var rooms = []room{
 	{"analysis/escalation", []string{"ingest/event", "rbacindex", "replay/state"}, "what a subject can reach follows from the policy"},
 	{"analysis/leastpriv", []string{"ingest/event", "rbacindex", "verdict", "replay/state", "replay/request", "replay/authn", "replay/implied"}, "a suggestion is proved with the index, and with the checks that a request implies"},
 	{"query", []string{"ingest/event", "rbacindex", "verdict", "replay", "replay/authn", "replay/authz", "replay/config", "replay/release", "replay/state", "replay/request", "storage", "analysis/completeness", "analysis/detect", "analysis/drift", "analysis/escalation", "analysis/leastpriv"}, "questions are answered from the store and the replica, whoever asks and however"},
+	{"query/api", []string{"query", "verdict", "storage"}, "HTTP knows questions by their names and parameters, not by what they ask"},
 	{"dashboards", nil, "dashboards show what they are handed"},
 	{"deploy", nil, "deploy holds files"},
 	{"internal/workload", []string{"ingest/event", "replay/state"}, "generated events come with the policy they follow from"},

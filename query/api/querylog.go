@@ -1,4 +1,4 @@
-package main
+package api
 
 import (
 	"context"
@@ -15,12 +15,12 @@ import (
 	"github.com/retrial-io/retrial/storage"
 )
 
-// queryLog records who asked what of the store, and how it ended. Recording never holds up
+// QueryLog records who asked what of the store, and how it ended. Recording never holds up
 // an answer: questions are summed here and saved every few seconds and at the end.
 //
-//	page, socket, direct ─▶ apiHandler ─┐
+//	page, socket, direct ─▶ New ────────┐
 //	SQL clients ─▶ --clickhouse-listen ─┴─▶ note ─▶ saved every 2 s ─▶ storage query_log
-type queryLog struct {
+type QueryLog struct {
 	store askedStore
 	log   *zap.Logger
 
@@ -39,12 +39,13 @@ const (
 	mostWaiting    = 10_000 // distinct questions that wait while the store does not take them
 )
 
-func newQueryLog(store askedStore, log *zap.Logger) *queryLog {
-	return &queryLog{store: store, log: log.Named("querylog"), waiting: map[storage.Asked]*storage.Asked{}}
+// NewQueryLog returns a log that saves into a store; Run saves from time to time, Close the rest.
+func NewQueryLog(store askedStore, log *zap.Logger) *QueryLog {
+	return &QueryLog{store: store, log: log.Named("querylog"), waiting: map[storage.Asked]*storage.Asked{}}
 }
 
-// note takes one question.
-func (q *queryLog) note(a storage.Asked) {
+// Note takes one question.
+func (q *QueryLog) Note(a storage.Asked) {
 	key := a
 	key.Time, key.Count, key.Bytes, key.Took = a.Time.Truncate(time.Minute), 0, 0, 0
 	q.mu.Lock()
@@ -64,8 +65,8 @@ func (q *queryLog) note(a storage.Asked) {
 	sum.Took += a.Took
 }
 
-// run saves what was noted until ctx ends, and then what is left.
-func (q *queryLog) run(ctx context.Context) {
+// Run saves what was noted until ctx ends, and then what is left.
+func (q *QueryLog) Run(ctx context.Context) {
 	tick := time.NewTicker(saveAskedEvery)
 	defer tick.Stop()
 	for {
@@ -73,22 +74,22 @@ func (q *queryLog) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			q.save(ctx)
+			q.Save(ctx)
 		}
 	}
 }
 
-// close saves what is left. Nothing may be noted any more.
-func (q *queryLog) close() error {
+// Close saves what is left. Nothing may be noted any more.
+func (q *QueryLog) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	q.save(ctx)
+	q.Save(ctx)
 	return nil
 }
 
-// save saves what waits. What the store does not take waits on; some of it may then be
+// Save saves what waits. What the store does not take waits on; some of it may then be
 // counted twice.
-func (q *queryLog) save(ctx context.Context) {
+func (q *QueryLog) Save(ctx context.Context) {
 	q.mu.Lock()
 	waiting, lost := q.waiting, q.lost
 	q.waiting, q.lost = map[storage.Asked]*storage.Asked{}, 0
@@ -119,35 +120,36 @@ func (q *queryLog) save(ctx context.Context) {
 	}
 }
 
-// caller says who asks, and through which door.
-type caller struct{ door, name, address string }
+// Caller says who asks, and through which door.
+type Caller struct{ Door, Name, address string }
 
-type callerKey struct{}
+// CallerKey is the key of a Caller in a request's context.
+type CallerKey struct{}
 
-// withCaller is an http.Server's ConnContext for connections of which the other side is
+// ConnContext is an http.Server's ConnContext for connections of which the other side is
 // known.
-func withCaller(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, callerKey{}, caller{door: "socket", name: userName(peerUID(conn))})
+func ConnContext(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, CallerKey{}, Caller{Door: "socket", Name: UserName(peerUID(conn))})
 }
 
 // callerOf tells who sent a request: the process at the other end of the socket, or
 // whoever the page's listener let in. The name beside a token is the caller's own word.
-func callerOf(r *http.Request) caller {
-	if c, ok := r.Context().Value(callerKey{}).(caller); ok {
+func callerOf(r *http.Request) Caller {
+	if c, ok := r.Context().Value(CallerKey{}).(Caller); ok {
 		return c
 	}
-	c := caller{door: "page", name: "anybody here"}
+	c := Caller{Door: "page", Name: "anybody here"}
 	c.address, _, _ = net.SplitHostPort(r.RemoteAddr)
 	if name, _, ok := r.BasicAuth(); ok {
-		c.name = "token, as " + name
+		c.Name = "token, as " + name
 	} else if r.Header.Get("Authorization") != "" {
-		c.name = "token"
+		c.Name = "token"
 	}
 	return c
 }
 
-// userName names a user of this machine as "uid (name)".
-func userName(uid int) string {
+// UserName names a user of this machine as "uid (name)".
+func UserName(uid int) string {
 	if uid < 0 {
 		return "unknown"
 	}
@@ -208,8 +210,8 @@ func (h handler) asked(path string, next http.HandlerFunc) http.HandlerFunc {
 		began, who := time.Now(), callerOf(r)
 		answer := counted{ResponseWriter: w}
 		next(&answer, r)
-		h.asking.note(storage.Asked{
-			Time: time.Now(), Door: who.door, Caller: who.name, Address: who.address, Question: path, Detail: r.URL.RawQuery,
+		h.asking.Note(storage.Asked{
+			Time: time.Now(), Door: who.Door, Caller: who.Name, Address: who.address, Question: path, Detail: r.URL.RawQuery,
 			Status: answer.status(), Bytes: answer.bytes, Took: time.Since(began),
 		})
 	}

@@ -1,4 +1,6 @@
-package main
+// Package api serves the questions of package query over HTTP: parameters are read strictly,
+// answers are bounded in time and number and come as JSON, and who asked what is recorded.
+package api
 
 import (
 	"bytes"
@@ -20,52 +22,11 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// newAPI is the API of a running server.
-func newAPI(sys *system) http.Handler {
-	return apiHandler(query.RuledStore{Store: sys.store, Set: sys.rules}, sys.runner, sys.asking, sys.log, longestQuery, at(sys.site()), withRejudging(sys.runner))
-}
-
-// apiStore is what the API and the checks of the installation ask the store.
-type apiStore interface {
-	query.Store
-	doctorQueries
-}
-
-// apiOptions are what an API is given beside its store and its replay.
-type apiOptions struct {
-	site     site
-	rejudges query.Rejudger
-	offline  bool
-}
-
-// at sets the site an API belongs to.
-func at(s site) func(*apiOptions) { return func(o *apiOptions) { o.site = s } }
-
-// withRejudging gives the API the jobs.
-func withRejudging(r query.Rejudger) func(*apiOptions) { return func(o *apiOptions) { o.rejudges = r } }
-
-// policyOnly leaves the questions about a policy: all that a logStore can be asked.
-func policyOnly(o *apiOptions) { o.offline = true }
-
-// apiHandler serves the API below /api/v1/: the questions of the store and of the installation.
-func apiHandler(store apiStore, runner query.Replay, asking *queryLog, log *zap.Logger, longest time.Duration, more ...func(*apiOptions)) http.Handler {
-	var o apiOptions
-	for _, set := range more {
-		set(&o)
-	}
-	a := &query.Service{Store: store, Replay: runner, Rejudges: o.rejudges, Apiserver: o.site.apiserver, Scraped: o.site.scraped, Spooled: o.site.spooled, Now: o.site.now, Version: version, Offline: o.offline}
-	routes := a.Questions()
-	if !o.offline {
-		routes = append(routes, (&doctorAPI{Service: a, store: store, site: o.site}).routes()...)
-	}
-	return serveAPI(a, routes, asking, log, longest)
-}
-
 // handler serves questions over HTTP. The API is read by the page, by `retrial why` and by
 // whoever is let in. Its members, parameters and errors are described in docs/api.md; names are
 // part of the interface: they are added to, never changed.
 type handler struct {
-	asking  *queryLog // nil: nothing is recorded
+	asking  *QueryLog // nil: nothing is recorded
 	log     *zap.Logger
 	slots   chan struct{} // one for every query under way
 	turn    chan struct{} // one for who reads a whole history
@@ -75,9 +36,12 @@ type handler struct {
 // Bounds of the API. A page asks two or three queries at a time, a query takes well below a
 // second: who meets these bounds asks for too much, or there are too many of them.
 const (
-	queriesAtOnce = 8
-	longestQuery  = 30 * time.Second
-	longestValue  = 16 << 10 // bytes of a parameter
+	// QueriesAtOnce is how many questions ask the store at a time.
+	QueriesAtOnce = 8
+	// LongestQuery is how long one may take.
+	LongestQuery = 30 * time.Second
+	// LongestValue is how many bytes a parameter may have.
+	LongestValue = 16 << 10
 )
 
 // historyTimes is how much longer than any other query one may take that reads a whole history.
@@ -88,9 +52,9 @@ var (
 	errBusy    = errors.New("too many questions at once; try again in a moment")
 )
 
-// serveAPI serves questions, each at its path.
-func serveAPI(a *query.Service, routes []query.Question, asking *queryLog, log *zap.Logger, longest time.Duration) http.Handler {
-	h := handler{asking: asking, log: log.Named("api"), slots: make(chan struct{}, queriesAtOnce), turn: make(chan struct{}, 1), longest: longest}
+// New serves questions, each at its path.
+func New(a *query.Service, routes []query.Question, asking *QueryLog, log *zap.Logger, longest time.Duration) http.Handler {
+	h := handler{asking: asking, log: log.Named("api"), slots: make(chan struct{}, QueriesAtOnce), turn: make(chan struct{}, 1), longest: longest}
 	mux := http.NewServeMux()
 	for _, e := range routes {
 		answer := h.bounded(e)
@@ -101,7 +65,7 @@ func serveAPI(a *query.Service, routes []query.Question, asking *queryLog, log *
 				v, err = answer(r.Context(), q)
 			}
 			if err == nil {
-				respond(w, v)
+				Respond(w, v)
 				return
 			}
 			h.fail(w, r, e.Path, err)
@@ -114,7 +78,7 @@ func serveAPI(a *query.Service, routes []query.Question, asking *queryLog, log *
 			w.Header().Set("Allow", "GET, HEAD")
 			status, text = http.StatusMethodNotAllowed, "the API only answers GET"
 		}
-		plain(w, status, text)
+		Plain(w, status, text)
 	})
 	return mux
 }
@@ -176,36 +140,37 @@ func (h handler) fail(w http.ResponseWriter, r *http.Request, path string, err e
 	switch {
 	case r.Context().Err() != nil:
 		// The caller went away, or the server stops; nobody reads what is written.
-		plain(w, http.StatusServiceUnavailable, "the request ended before its answer was ready")
+		Plain(w, http.StatusServiceUnavailable, "the request ended before its answer was ready")
 	case errors.As(err, &callers):
-		plain(w, http.StatusBadRequest, err.Error())
+		Plain(w, http.StatusBadRequest, err.Error())
 	case errors.As(err, &missing):
-		plain(w, http.StatusNotFound, err.Error())
+		Plain(w, http.StatusNotFound, err.Error())
 	case errors.Is(err, errTooLong):
 		h.log.Warn("query took too long", zap.String("path", path), zap.Duration("limit", h.longest))
-		plain(w, http.StatusGatewayTimeout, err.Error())
+		Plain(w, http.StatusGatewayTimeout, err.Error())
 	case errors.Is(err, errBusy):
 		w.Header().Set("Retry-After", "1")
-		plain(w, http.StatusServiceUnavailable, err.Error())
+		Plain(w, http.StatusServiceUnavailable, err.Error())
 	default:
 		h.log.Error("query failed", zap.String("path", path), zap.Error(err))
-		plain(w, http.StatusInternalServerError, "the store could not answer; the server's log says why")
+		Plain(w, http.StatusInternalServerError, "the store could not answer; the server's log says why")
 	}
 }
 
-func plain(w http.ResponseWriter, status int, text string) {
+// Plain answers with a line of text for people.
+func Plain(w http.ResponseWriter, status int, text string) {
 	private(w.Header())
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	fmt.Fprintln(w, text)
 }
 
-// respond answers with v as JSON. It is made whole before it is sent, so that an error does
+// Respond answers with v as JSON. It is made whole before it is sent, so that an error does
 // not leave half an answer, and it must be read within a minute.
-func respond(w http.ResponseWriter, v any) {
+func Respond(w http.ResponseWriter, v any) {
 	var body bytes.Buffer
 	if err := json.NewEncoder(&body).Encode(v); err != nil {
-		plain(w, http.StatusInternalServerError, "the answer could not be written as JSON")
+		Plain(w, http.StatusInternalServerError, "the answer could not be written as JSON")
 		return
 	}
 	private(w.Header())
@@ -236,8 +201,8 @@ func parameters(r *http.Request, may []string) (url.Values, error) {
 			return nil, query.Bad("there is no parameter %q; known are: %s", name, strings.Join(may, ", "))
 		case len(values) > 1:
 			return nil, query.Bad("%s is given %d times", name, len(values))
-		case len(values[0]) > longestValue:
-			return nil, query.Bad("%s has %d bytes; at most %d are taken", name, len(values[0]), longestValue)
+		case len(values[0]) > LongestValue:
+			return nil, query.Bad("%s has %d bytes; at most %d are taken", name, len(values[0]), LongestValue)
 		case !utf8.ValidString(values[0]):
 			return nil, query.Bad("%s is not UTF-8", name)
 		}
@@ -249,8 +214,8 @@ func parameters(r *http.Request, may []string) (url.Values, error) {
 // can open it may do everything.
 func (h handler) beginRejudge(a *query.Service) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if door := callerOf(r).door; door == "page" || a.Rejudges == nil {
-			plain(w, http.StatusForbidden, "judging again is asked for on the server's machine: run retrial rejudge there, without --server")
+		if door := callerOf(r).Door; door == "page" || a.Rejudges == nil {
+			Plain(w, http.StatusForbidden, "judging again is asked for on the server's machine: run retrial rejudge there, without --server")
 			return
 		}
 		q, err := parameters(r, []string{"cluster", "from", "to", "where", "dryRun"})
@@ -262,6 +227,6 @@ func (h handler) beginRejudge(a *query.Service) http.HandlerFunc {
 			h.fail(w, r, "rejudge", err)
 			return
 		}
-		respond(w, query.RejudgeOf(&job))
+		Respond(w, query.RejudgeOf(&job))
 	}
 }
