@@ -43,12 +43,6 @@ type Answer struct {
 	unseen []string // what is not known of RBAC's objects; empty with RBAC unknown: everything
 }
 
-// tooCostly is what is missing when there is more policy than an event is given work for.
-const tooCostly = "what the subject's roles and bindings allow: too large to check"
-
-// noObjects is what is missing when there is no state at all.
-const noObjects = "the cluster's roles and bindings"
-
 // stepState is what became of one link.
 type stepState uint64
 
@@ -96,12 +90,12 @@ func (ans *Answer) Certain() verdict.Decision {
 
 // ByRBAC reports whether the decision is RBAC's allow through a grant.
 func (ans *Answer) ByRBAC() bool {
-	return ans.by >= 0 && ans.chain.links[ans.by].kind == kindRBAC && ans.RBAC.Allowed
+	return ans.by >= 0 && ans.chain.links[ans.by].rbac() && ans.RBAC.Allowed
 }
 
 // ByMasters reports whether the decision is the privileged group's.
 func (ans *Answer) ByMasters() bool {
-	return ans.by >= 0 && ans.chain.links[ans.by].kind == kindMasters
+	return ans.by == 0 // the first of every chain
 }
 
 // NodeAsked reports whether the node authorizer was asked about a node.
@@ -119,8 +113,8 @@ func (ans *Answer) CanFail() bool {
 	for i := range c.links {
 		l, st := &c.links[i], ans.state(i)
 		switch {
-		case st == notAsked || l.kind == kindMasters || l.kind == kindPaths:
-		case c.delegated, l.kind == kindWebhook && st == unknown, l.kind == kindUnknown:
+		case st == notAsked || l.safe:
+		case c.delegated, l.free && st == unknown, l.screens:
 			return true
 		}
 	}
@@ -134,40 +128,24 @@ func (ans *Answer) Missing() []string {
 		out = append(out, ans.unseen...)
 		for i := range ans.chain.links {
 			l := &ans.chain.links[i]
-			switch {
-			case ans.state(i) != unknown:
-			case l.kind == kindRBAC && ans.RBAC.TooCostly:
-				out = append(out, tooCostly)
-			case l.kind == kindRBAC && len(ans.unseen) == 0:
-				out = append(out, noObjects)
-			case l.kind == kindNode:
-				out = append(out, ans.node.Missing)
-			case l.kind != kindRBAC && l.kind != kindWebhook:
-				out = append(out, l.unknown)
+			if ans.state(i) == unknown && !l.free && !(l.rbac() && len(ans.unseen) > 0) {
+				out = append(out, l.missing(*ans))
 			}
 		}
 	}
 	for i := range ans.chain.links {
-		if l := &ans.chain.links[i]; l.kind == kindWebhook && ans.state(i) == unknown {
-			out = append(out, l.missing())
+		if l := &ans.chain.links[i]; l.free && ans.state(i) == unknown {
+			out = append(out, l.missing(*ans))
 		}
 	}
 	return out
-}
-
-// missing words the answer of a webhook that cannot be asked again.
-func (l *link) missing() string {
-	if l.unknown != "" {
-		return "not-evaluable:webhook " + l.name + " (" + l.unknown + ")"
-	}
-	return "not-evaluable:webhook " + l.name
 }
 
 // silentOpen reports whether an authorizer asked before the one that decided may have allowed
 // the request first, without a reason.
 func (ans *Answer) silentOpen() bool {
 	for i := range ans.by {
-		if k := ans.chain.links[i].kind; (k == kindNode || k == kindABAC) && ans.state(i) == unknown {
+		if ans.chain.links[i].silent && ans.state(i) == unknown {
 			return true
 		}
 	}
@@ -178,7 +156,7 @@ func (ans *Answer) silentOpen() bool {
 // known of its objects.
 func (ans *Answer) RBACOpen() bool {
 	for i := range ans.chain.links {
-		if ans.chain.links[i].kind == kindRBAC && ans.state(i) == unknown {
+		if ans.chain.links[i].rbac() && ans.state(i) == unknown {
 			return true
 		}
 	}
@@ -212,4 +190,11 @@ func (ans *Answer) Gives(reason string, scratch []byte) bool {
 		return true
 	}
 	return false
+}
+
+// rbac reports whether the link is RBAC, whose grants are listed and whose errors are worded in
+// any order.
+func (l *link) rbac() bool {
+	_, ok := l.authorizer.(*rbac)
+	return ok
 }

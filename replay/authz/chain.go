@@ -25,12 +25,10 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
-	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/authz/node"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/release"
 	"github.com/retrial-io/retrial/replay/state"
-	"github.com/retrial-io/retrial/replay/state/graph"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -40,20 +38,6 @@ const DelegationCache = 10 * time.Second
 
 // maxAuthorizers bounds a chain that is followed one by one, masters and paths not counted.
 const maxAuthorizers = 18
-
-type kind uint8
-
-const (
-	kindMasters kind = iota
-	kindPaths
-	kindAlwaysAllow
-	kindAlwaysDeny
-	kindABAC
-	kindNode
-	kindRBAC
-	kindWebhook
-	kindUnknown
-)
 
 // Chain is the authorizers of one configuration, compiled. It is immutable but for a memory
 // of answers already worded, and safe for concurrent use.
@@ -86,17 +70,10 @@ func namingOf(cfg *config.APIServer) naming {
 	return unnamed
 }
 
-// link is one authorizer.
+// link is one authorizer of a chain.
 type link struct {
-	kind  kind
-	name  string
-	paths *pathList
-	abac  *abacIndex
-	hook  *webhook
-	node  node.Rules // what nodes may do in this version
-	super string     // RBAC's super user of earliest versions
-	// unknown is why its answers cannot be known, "" when they can or when it is a webhook.
-	unknown string
+	name string
+	made
 }
 
 // New compiles the chain of a configuration. nil is an apiserver about which nobody has said
@@ -108,16 +85,16 @@ func New(cfg *config.APIServer) *Chain {
 	if cfg == nil {
 		return Assume(0)
 	}
-	c := &Chain{links: []link{{kind: kindMasters, name: verdict.AuthorizerMasters}}, naming: namingOf(cfg)}
+	c := &Chain{links: []link{{verdict.AuthorizerMasters, newMasters()}}, naming: namingOf(cfg)}
 	z := &cfg.Authorization
 	if len(z.AlwaysAllowPaths) > 0 {
-		c.links = append(c.links, link{kind: kindPaths, name: verdict.AuthorizerPaths, paths: newPathList(z.AlwaysAllowPaths)})
+		c.links = append(c.links, link{verdict.AuthorizerPaths, newPaths(z.AlwaysAllowPaths)})
 	}
 	switch {
 	case z.Unknown != "":
-		c.links = append(c.links, link{kind: kindUnknown, name: "unknown", unknown: z.Unknown})
+		c.links = append(c.links, link{"unknown", newUnmodelled(z.Unknown)})
 	case len(z.Authorizers) > maxAuthorizers:
-		c.links = append(c.links, link{kind: kindUnknown, name: "unknown", unknown: "more than " + strconv.Itoa(maxAuthorizers) + " authorizers"})
+		c.links = append(c.links, link{"unknown", newUnmodelled("more than " + strconv.Itoa(maxAuthorizers) + " authorizers")})
 	default:
 		for i := range z.Authorizers {
 			c.links = append(c.links, newLink(&z.Authorizers[i], cfg))
@@ -131,9 +108,9 @@ func New(cfg *config.APIServer) *Chain {
 func Assume(minor int) *Chain {
 	cfg := &config.APIServer{Minor: minor}
 	return &Chain{assumed: true, naming: namingOf(cfg), links: []link{
-		{kind: kindMasters, name: verdict.AuthorizerMasters},
-		{kind: kindNode, name: verdict.AuthorizerNode, node: node.RulesOf(cfg)},
-		{kind: kindRBAC, name: verdict.AuthorizerRBAC},
+		{verdict.AuthorizerMasters, newMasters()},
+		{verdict.AuthorizerNode, newNodes(nil, cfg)},
+		{verdict.AuthorizerRBAC, newRBAC(&config.Authorizer{}, cfg)},
 	}}
 }
 
@@ -144,7 +121,7 @@ func Delegated(cfg, kube *config.APIServer) *Chain {
 	c, behind := New(cfg), New(kube)
 	c.delegated, c.outer, c.naming = true, c.naming, behind.naming
 	for i := range c.links {
-		if c.links[i].kind != kindMasters && c.links[i].kind != kindPaths {
+		if !c.links[i].local {
 			c.links = c.links[:i]
 			break
 		}
@@ -154,44 +131,13 @@ func Delegated(cfg, kube *config.APIServer) *Chain {
 	return c
 }
 
-func newLink(z *config.Authorizer, cfg *config.APIServer) link {
-	l := link{name: z.Name, unknown: z.Unknown}
-	switch z.Type {
-	case config.AlwaysAllow:
-		l.kind = kindAlwaysAllow
-	case config.AlwaysDeny:
-		l.kind = kindAlwaysDeny
-	case config.Node:
-		l.kind, l.node = kindNode, node.RulesOf(cfg)
-	case config.RBAC:
-		l.kind, l.super = kindRBAC, z.SuperUser
-	case config.ABAC:
-		l.kind = kindABAC
-		if l.abac = newABAC(z.Policy, cfg.Minor); l.abac == nil && l.unknown == "" {
-			l.unknown = "the ABAC policy file"
-		}
-	case config.Webhook:
-		l.kind = kindWebhook
-		l.hook, l.unknown = newWebhook(z.Webhook, cfg)
-	default:
-		l.kind = kindUnknown
-		if l.unknown == "" {
-			l.unknown = "what an authorizer of type " + strconv.Quote(string(z.Type)) + " does"
-		}
-	}
-	if l.name == "" {
-		l.name = strings.ToLower(string(z.Type))
-	}
-	return l
-}
-
 // Assumed reports whether the chain is taken for granted, because nobody has said how the
 // apiserver is configured.
 func (c *Chain) Assumed() bool { return c.assumed }
 
 // Worded reports whether it has a webhook, whose reasons are in words of its own.
 func (c *Chain) Worded() bool {
-	return slices.ContainsFunc(c.links, func(l link) bool { return l.kind == kindWebhook })
+	return slices.ContainsFunc(c.links, func(l link) bool { return l.free })
 }
 
 // Delegated reports whether the server asks its kube-apiserver.
@@ -216,171 +162,64 @@ type Moment struct {
 	// Steps bounds the work of all that is asked of RBAC; nil: unbounded.
 	Steps *rbacindex.Steps
 
-	query rbacindex.Attributes // what RBAC is asked; here, so that asking allocates nothing
+	// What RBAC is asked, where its grants go, and the answer: here, so that asking allocates
+	// nothing.
+	query  rbacindex.Attributes
+	grants []rbacindex.Grant
+	answer Answer
 }
 
 // Authorize asks the chain at a moment. The grants of the answer use buf. Neither u nor a is
 // kept.
 func (c *Chain) Authorize(u *event.User, a *verdict.Attributes, m *Moment, buf []rbacindex.Grant) Answer {
-	ans := Answer{chain: c, by: -1, free: -1}
-	for i := range c.links {
-		l := &c.links[i]
-		st := noOpinion
-		switch l.kind {
-		case kindMasters:
-			for _, g := range u.Groups {
-				if g == authn.GroupMasters {
-					st = allowed
-					break
-				}
-			}
-		case kindPaths:
-			if !a.ResourceRequest && l.paths.contains(a.Path) {
-				st = allowed
-			}
-		case kindAlwaysAllow:
-			st = allowed
-		case kindAlwaysDeny:
-		case kindABAC:
-			st = l.askABAC(&ans, u, a)
-		case kindNode:
-			st = l.askNode(&ans, u, a, m)
-		case kindRBAC:
-			st = l.askRBAC(&ans, u, a, m, buf)
-		case kindWebhook:
-			st = l.askWebhook(&ans, i, u, a)
-		case kindUnknown: // whether anybody behind it is asked is not known either
-			ans.lack(LackConfig)
-			ans.code |= uint64(unknown) << (3 * i)
-			ans.settle()
-			return ans
-		}
+	m.answer, m.grants = Answer{chain: c, by: -1, free: -1}, buf
+	ans := &m.answer
+	ans.run(u, a, m)
+	m.grants = nil
+	return *ans
+}
+
+// run asks one authorizer after the other until one decides.
+func (ans *Answer) run(u *event.User, a *verdict.Attributes, m *Moment) {
+	defer ans.settle()
+	links := ans.chain.links
+	for i := range links {
+		l := &links[i]
+		st := l.ask(ans, u, a, m)
 		ans.code |= uint64(st) << (3 * i)
 		switch st {
 		case allowed:
 			ans.by, ans.Decision = i, verdict.DecisionAllow
 			ans.Authorizer = l.name
-			ans.settle()
-			return ans
+			return
 		case denied:
 			ans.by, ans.Decision = i, verdict.DecisionError // only an authorizer that failed denies by itself
-			ans.settle()
-			return ans
+			return
+		case broken:
+			ans.failed = true
+		case unknown:
+			if l.screens {
+				return
+			}
+			if l.free && ans.free < 0 {
+				ans.free = i
+			}
 		}
 	}
 	ans.Decision = verdict.DecisionForbid
 	if ans.failed {
 		ans.Decision = verdict.DecisionError
 	}
-	ans.settle()
-	return ans
 }
 
-func (l *link) askNode(ans *Answer, u *event.User, a *verdict.Attributes, m *Moment) stepState {
-	if !node.Is(u.Username, u.Groups) {
-		return noOpinion
+// newLink makes a link of an authorizer that is configured.
+func newLink(z *config.Authorizer, cfg *config.APIServer) link {
+	named := *z
+	if named.Name == "" {
+		named.Name = strings.ToLower(string(z.Type))
 	}
-	ans.node = l.node.Authorize(u.Username, a, m.Graph, m.At)
-	switch ans.node.Allowed {
-	case graph.Present:
-		return allowed
-	case graph.Unknown:
-		ans.lack(LackNodeGraph)
-		return unknown
+	if newOf := makers[z.Type]; newOf != nil {
+		return link{named.Name, newOf(&named, cfg)}
 	}
-	return noOpinion
-}
-
-func (l *link) askRBAC(ans *Answer, u *event.User, a *verdict.Attributes, m *Moment, buf []rbacindex.Grant) stepState {
-	if l.super != "" && u.Username == l.super {
-		return allowed
-	}
-	if m.View == nil {
-		ans.lack(LackState)
-		return unknown
-	}
-	m.query = rbacindex.Attributes{
-		User: u.Username, Groups: u.Groups, Verb: a.Verb, Namespace: a.Namespace, APIGroup: a.APIGroup, Resource: a.Resource,
-		Subresource: a.Subresource, Name: a.Name, ResourceRequest: a.ResourceRequest, Path: a.Path,
-		Steps: m.Steps,
-	}
-	ans.RBAC = m.View.RBAC.Authorize(&m.query, buf)
-	if ans.RBAC.Allowed {
-		return allowed
-	}
-	if ans.RBAC.TooCostly {
-		ans.lack(LackTime)
-		return unknown
-	}
-	// RBAC only adds: what is known does not allow it, but something unknown could.
-	if ans.unseen = couldAllow(m.View, &m.query, &ans.RBAC); len(ans.unseen) == 0 {
-		return noOpinion
-	}
-	if len(m.View.UnknownKinds) > 0 {
-		ans.lack(LackState)
-	} else {
-		ans.lack(LackObject)
-	}
-	return unknown
-}
-
-func (l *link) askABAC(ans *Answer, u *event.User, a *verdict.Attributes) stepState {
-	if l.abac == nil {
-		ans.lack(LackConfig)
-		return unknown
-	}
-	if ans.Line = l.abac.allows(u, a); ans.Line > 0 {
-		return allowed
-	}
-	return noOpinion
-}
-
-func (l *link) askWebhook(ans *Answer, i int, u *event.User, a *verdict.Attributes) stepState {
-	switch l.hook.asked(u, a) {
-	case hookSkipped:
-		return skipped
-	case hookFailed:
-		if l.hook.deny {
-			return denied
-		}
-		ans.failed = true
-		return broken
-	}
-	if ans.free < 0 {
-		ans.free = i
-	}
-	return unknown
-}
-
-// pathList is the paths a delegating server lets through: exact ones, and prefixes written
-// with a trailing star.
-type pathList struct {
-	exact    map[string]struct{}
-	prefixes []string
-}
-
-func newPathList(paths []string) *pathList {
-	p := &pathList{exact: map[string]struct{}{}}
-	for _, path := range paths {
-		path = strings.TrimPrefix(path, "/")
-		if prefix, ok := strings.CutSuffix(path, "*"); ok {
-			p.prefixes = append(p.prefixes, prefix)
-		} else {
-			p.exact[path] = struct{}{}
-		}
-	}
-	return p
-}
-
-func (p *pathList) contains(path string) bool {
-	path = strings.TrimPrefix(path, "/")
-	if _, ok := p.exact[path]; ok {
-		return true
-	}
-	for _, prefix := range p.prefixes {
-		if strings.HasPrefix(path, prefix) {
-			return true
-		}
-	}
-	return false
+	return link{named.Name, unmodelledType(z)}
 }

@@ -212,6 +212,20 @@ func TestStepsAreShared(t *testing.T) {
 	}
 }
 
+// TestStepsTellWhatIsLacking: no policy at all, and too much of it, are told apart by one chain.
+func TestStepsTellWhatIsLacking(t *testing.T) {
+	c := New(nil)
+	const code = uint64(noOpinion) | uint64(noOpinion)<<3 | uint64(unknown)<<6
+	for range 2 {
+		for want, res := range map[string]rbacindex.Result{noObjects: {}, tooCostly: {TooCostly: true}} {
+			ans := Answer{chain: c, by: -1, free: -1, code: code, RBAC: res}
+			if got := ans.Steps()[2]; got.Answer != verdict.AnswerUnknown || got.Reason != want {
+				t.Errorf("%+v, want %q", got, want)
+			}
+		}
+	}
+}
+
 func TestWebhookSpec(t *testing.T) {
 	a := listPods
 	a.FieldSelector, a.LabelSelector = "spec.nodeName=n,status.phase!=x", "app in (a,b),!gone"

@@ -24,7 +24,7 @@ type wordedSteps struct {
 // slice is shared and must not be modified.
 func (ans *Answer) Steps() []verdict.ChainStep {
 	c := ans.chain
-	if ans.node.Reason != "" || ans.node.Missing != "" || len(ans.unseen) > 0 || ans.by < 0 && len(ans.RBAC.Missing) > 0 {
+	if ans.node.Reason != "" || ans.node.Missing != "" || ans.RBAC.TooCostly || len(ans.unseen) > 0 || ans.by < 0 && len(ans.RBAC.Missing) > 0 {
 		return ans.wordSteps()
 	}
 	known := c.steps.known.Load()
@@ -58,10 +58,8 @@ func (ans *Answer) wordSteps() []verdict.ChainStep {
 		switch ans.state(i) {
 		case noOpinion:
 			s.Answer = verdict.AnswerNoOpinion
-			if l.kind != kindRBAC {
-				s.Reason = ans.silence(l)
-			} else if ans.by < 0 {
-				s.Reason = ans.RBAC.Reason()
+			if ans.by < 0 || !l.rbac() { // RBAC's errors are of refusals
+				s.Reason = l.silence(*ans)
 			}
 		case allowed:
 			s.Answer = verdict.AnswerAllow
@@ -72,24 +70,9 @@ func (ans *Answer) wordSteps() []verdict.ChainStep {
 		case broken:
 			s.Answer = verdict.AnswerFailed
 		case unknown:
-			s.Answer, s.Reason = verdict.AnswerUnknown, ans.unknownReason(l)
+			s.Answer, s.Reason = verdict.AnswerUnknown, l.missing(*ans)
 		}
 		steps[i] = s
 	}
 	return steps
-}
-
-func (ans *Answer) unknownReason(l *link) string {
-	switch l.kind {
-	case kindNode:
-		return ans.node.Missing
-	case kindRBAC:
-		if len(ans.unseen) == 0 {
-			return noObjects
-		}
-		return ans.unseen[0]
-	case kindWebhook:
-		return l.missing()
-	}
-	return l.unknown
 }

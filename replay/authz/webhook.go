@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apiserver/pkg/authorization/cel"
 	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
 
 	"github.com/retrial-io/retrial/ingest/event"
@@ -166,4 +167,27 @@ func labelSelector(text string) *authorizationv1.LabelSelectorAttributes {
 		return nil
 	}
 	return &authorizationv1.LabelSelectorAttributes{Requirements: out}
+}
+
+// shortfall names the match condition that keeps a webhook out, or what became of it.
+func (h *hook) shortfall(answer string, u *event.User, a *verdict.Attributes) string {
+	if answer == verdict.AnswerUnknown {
+		return "is asked; its answer is in no log (" + h.missing(Answer{}) + ")"
+	}
+	for _, r := range h.asks.matcher.CompilationResults {
+		one := &webhook{selectors: h.asks.selectors, matcher: &cel.CELMatcher{
+			CompilationResults: []cel.CompilationResult{r}, UsesFieldSelector: r.UsesFieldSelector, UsesLabelSelector: r.UsesLabelSelector,
+		}}
+		state := one.evaluate(u, a)
+		expression := r.ExpressionAccessor.GetExpression()
+		switch {
+		case answer == verdict.AnswerSkipped && state == hookSkipped:
+			return "is not asked: the match condition " + expression + " is false"
+		case answer != verdict.AnswerSkipped && state == hookFailed && h.asks.deny:
+			return "refuses it, because the match condition " + expression + " failed"
+		case answer != verdict.AnswerSkipped && state == hookFailed:
+			return "is passed over, because the match condition " + expression + " failed"
+		}
+	}
+	return "is not asked"
 }

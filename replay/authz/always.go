@@ -1,0 +1,38 @@
+package authz
+
+import (
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/config"
+	"github.com/retrial-io/retrial/replay/reason"
+	"github.com/retrial-io/retrial/verdict"
+)
+
+// alwaysAllow allows everything.
+type alwaysAllow struct{}
+
+func newAlwaysAllow(*config.Authorizer, *config.APIServer) made {
+	return made{authorizer: alwaysAllow{}}
+}
+
+func (alwaysAllow) ask(*Answer, *event.User, *verdict.Attributes, *Moment) stepState { return allowed }
+
+func (alwaysAllow) silence(Answer) string { return "" }
+
+func (alwaysAllow) missing(Answer) string { return "" }
+
+func (alwaysAllow) explain(*Shortfall, Answer, *event.User, *verdict.Attributes, *Moment, int) {}
+
+// alwaysDeny has no opinion on anything, and says so.
+type alwaysDeny struct{}
+
+func newAlwaysDeny(*config.Authorizer, *config.APIServer) made { return made{authorizer: alwaysDeny{}} }
+
+func (alwaysDeny) ask(*Answer, *event.User, *verdict.Attributes, *Moment) stepState { return noOpinion }
+
+func (alwaysDeny) silence(Answer) string { return reason.AlwaysDeny }
+
+func (alwaysDeny) missing(Answer) string { return "" }
+
+func (alwaysDeny) explain(s *Shortfall, _ Answer, _ *event.User, _ *verdict.Attributes, _ *Moment, _ int) {
+	s.Text = "allows nothing; those behind it may"
+}

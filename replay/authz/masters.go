@@ -1,0 +1,29 @@
+package authz
+
+import (
+	"slices"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/verdict"
+)
+
+// masters let the privileged group do everything. They are the first of every chain.
+type masters struct{}
+
+func newMasters() made { return made{masters{}, traits{local: true, safe: true}} }
+
+func (masters) ask(_ *Answer, u *event.User, _ *verdict.Attributes, _ *Moment) stepState {
+	if slices.Contains(u.Groups, authn.GroupMasters) {
+		return allowed
+	}
+	return noOpinion
+}
+
+func (masters) silence(Answer) string { return "" }
+
+func (masters) missing(Answer) string { return "" }
+
+func (masters) explain(s *Shortfall, _ Answer, _ *event.User, _ *verdict.Attributes, _ *Moment, _ int) {
+	s.Text = "the user is not in the group " + authn.GroupMasters
+}
