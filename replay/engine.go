@@ -166,6 +166,7 @@ func (eng *Engine) replay(a *Allowance, e *event.Event, s *state.State, kept boo
 		t.impliedChecks()
 	}
 	t.identity()
+	t.binds()
 
 	// From here on the record may be read.
 	rec := readRecord(e)

@@ -59,7 +59,7 @@ type block struct {
 	hits                                                                      lowCardArray
 	hitKeys                                                                   numberArray
 	evidence, implied                                                         textArray
-	explained                                                                 lowCardArray
+	explained, binds                                                          lowCardArray
 	credential, chain                                                         lowCard
 	impliedAccess                                                             numberArray
 	impliedGrants                                                             lowCardLists

@@ -204,6 +204,8 @@ func moreColumns(b *block, r *stored) []column {
 		plain("implied_access", &b.impliedAccess, &r.impliedAccess, nil),
 		{name: "implied_grants", data: &b.impliedGrants, into: &r.impliedGrants, holds: "Implied.Grants", with: "implied"},
 		reviewColumn(b, r),
+		words(b, "binds", &b.binds, &v.Binds, "Binds", 25, func(v *verdict.Verdict) []string { return v.Binds }).
+			noted('b', func() []string { return x.v.Binds }),
 	}
 }
 

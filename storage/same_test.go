@@ -32,6 +32,7 @@ func TestSameVerdict(t *testing.T) {
 		{"impersonation", func(v *verdict.Verdict) { v.Impersonation = &verdict.ImpersonationCheck{} }, false},
 		{"evidence", func(v *verdict.Verdict) { v.Evidence = []string{"x"} }, false},
 		{"explained", func(v *verdict.Verdict) { v.Explained = []string{"oidc"} }, false},
+		{"binds", func(v *verdict.Verdict) { v.Binds = []string{verdict.BindsAny} }, false},
 		{"credential", func(v *verdict.Verdict) { v.Credential = "JTI=1" }, false},
 		{"chain", func(v *verdict.Verdict) { v.Chain = []verdict.ChainStep{{Authorizer: "rbac"}} }, false},
 		{"implied", func(v *verdict.Verdict) { v.Implied = []verdict.Implied{{Check: "x"}} }, false},

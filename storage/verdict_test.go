@@ -42,7 +42,7 @@ func verdictFrom(r *rand.Rand) *verdict.Verdict {
 	}
 	v := &verdict.Verdict{Outcome: outcome(), Class: text(), Cause: text(), Recorded: decision(), RecordedReason: text(), Replayed: decision(),
 		Authorizer: text(), Grants: grants(), Errors: list(3), Missing: list(3), Attributes: attributes(), Identity: list(3), Evidence: list(3),
-		Explained: list(4), Credential: text(), Admission: verdict.Admission{Recorded: text(), Plugin: text(), NamespaceLifecycle: text()},
+		Explained: list(4), Binds: list(3), Credential: text(), Admission: verdict.Admission{Recorded: text(), Plugin: text(), NamespaceLifecycle: text()},
 		Revision: r.Uint64N(9), Engine: text(), Config: text()}
 	if r.IntN(2) == 0 {
 		v.Impersonation = &verdict.ImpersonationCheck{Replayed: decision(), Mode: text(), Grants: grants(), Missing: list(3)}
@@ -118,6 +118,7 @@ func TestCorrectionOfAnyPart(t *testing.T) {
 	}{
 		{"evidence", func(v *verdict.Verdict) { v.Evidence = []string{"x"} }},
 		{"explained", func(v *verdict.Verdict) { v.Explained = []string{"oidc"} }},
+		{"binds", func(v *verdict.Verdict) { v.Binds = []string{verdict.BindsAny} }},
 		{"credential", func(v *verdict.Verdict) { v.Credential = "JTI=1" }},
 		{"chain", func(v *verdict.Verdict) { v.Chain = v.Chain[:1:1] }},
 		{"reason in the chain", func(v *verdict.Verdict) {

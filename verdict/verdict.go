@@ -106,6 +106,9 @@ type Verdict struct {
 	// Implied are the checks the apiserver makes behind the authorization filter, which
 	// leave no event of their own; nil when the request implies none.
 	Implied []Implied
+	// Binds are the roles that a binding which is written gives, or may give, as the replica knows it: a
+	// patch does not say. Each is "ClusterRole/name" or "Role/namespace/name"; BindsAny stands for any.
+	Binds []string
 	// Review is the answer recorded in a SubjectAccessReview or TokenReview compared with
 	// the replica's; nil for other requests.
 	Review *ReviewCheck
@@ -176,3 +179,6 @@ func Clip(s string) string {
 	}
 	return strings.ToValidUTF8(s[:limit], "") + "…"
 }
+
+// BindsAny is in Verdict.Binds where the binding may give any role.
+const BindsAny = "?"

@@ -29,6 +29,12 @@ func Functions() []Function {
 			return bindingText(args[0], wordOf(args[1]), wordOf(args[2]), wordOf(args[3]))
 		},
 	}, {
+		"patchText", append(append(variables("object", "requestPatch"), Variable{Name: "role", Type: cel.StringType}), variables("resource", "ns", "name")...),
+		"the same of a binding that is patched: its role is told, whom it gives it to is what the patch says",
+		func(args []ref.Val) string {
+			return patchText(args[0], args[1], wordOf(args[2]), wordOf(args[3]), wordOf(args[4]), wordOf(args[5]))
+		},
+	}, {
 		"brief", []Variable{{Name: "name", Type: cel.DynType}}, "a name, cut to 80 bytes; empty for anything but a string",
 		func(args []ref.Val) string { return brief(wordOf(args[0])) },
 	}}
@@ -74,33 +80,47 @@ func brief(name string) string { return cutTo(name, maxBrief) }
 
 // bindingText says which role a binding gives to whom. What it was written without, it is not said to have.
 func bindingText(binding ref.Val, resource, ns, name string) string {
-	role := textIn(binding, "roleRef", "name")
-	if role == "" {
-		role = "a role that is not recorded"
-	}
 	if own := textIn(binding, "metadata", "name"); own != "" {
 		name = own
+	}
+	return grantText(textIn(binding, "roleRef", "name"), elements(memberOf(binding, "subjects")), resource, ns, name)
+}
+
+// patchText says which role a patched binding gives to whom: to those that the patch names.
+func patchText(object, operations ref.Val, role, resource, ns, name string) string {
+	subjects := elements(memberOf(object, "subjects"))
+	for _, op := range elements(operations) {
+		if !strings.HasPrefix(textIn(op, "path"), "/subjects") {
+			continue
+		}
+		value := memberOf(op, "value")
+		if list := elements(value); list != nil {
+			subjects = append(subjects, list...)
+		} else if value != nil {
+			subjects = append(subjects, value)
+		}
+	}
+	return grantText(role, subjects, resource, ns, name)
+}
+
+func grantText(role string, subjects []ref.Val, resource, ns, name string) string {
+	if role == "" {
+		role = "a role that is not recorded"
 	}
 	by := "ClusterRoleBinding " + brief(name)
 	if resource == "rolebindings" {
 		by = "RoleBinding " + brief(ns) + "/" + brief(name)
 	}
-	return "it gives " + brief(role) + " to " + subjectsOf(binding) + " by " + by
+	return "it gives " + brief(role) + " to " + subjectsText(subjects) + " by " + by
 }
 
-// subjectsOf names the subjects of a binding.
-func subjectsOf(binding ref.Val) string {
-	list, ok := memberOf(binding, "subjects").(traits.Lister)
-	if !ok {
-		return "nobody who is recorded"
-	}
-	n, _ := list.Size().(types.Int)
-	if n == 0 {
+// subjectsText names subjects.
+func subjectsText(subjects []ref.Val) string {
+	if len(subjects) == 0 {
 		return "nobody who is recorded"
 	}
 	var names []string
-	for i := range min(n, maxNamed) {
-		s := list.Get(i)
+	for _, s := range subjects[:min(len(subjects), maxNamed)] {
 		who := brief(textIn(s, "kind")) + " "
 		if ns := textIn(s, "namespace"); ns != "" {
 			who += brief(ns) + "/"
@@ -108,10 +128,24 @@ func subjectsOf(binding ref.Val) string {
 		names = append(names, who+brief(textIn(s, "name")))
 	}
 	text := strings.Join(names, ", ")
-	if n > maxNamed {
-		text += " and " + strconv.FormatInt(int64(n-maxNamed), 10) + " more"
+	if n := len(subjects) - len(names); n > 0 {
+		text += " and " + strconv.Itoa(n) + " more"
 	}
 	return text
+}
+
+// elements returns what is in a list, nil of anything else.
+func elements(v ref.Val) []ref.Val {
+	list, ok := v.(traits.Lister)
+	if !ok {
+		return nil
+	}
+	n, _ := list.Size().(types.Int)
+	out := make([]ref.Val, n)
+	for i := range out {
+		out[i] = list.Get(types.Int(i))
+	}
+	return out
 }
 
 // memberOf returns a member of a map, nil without one.

@@ -75,6 +75,7 @@ func Variables() []Variable {
 		{"verdict.identity", strs, "contradictions in the recorded identity"},
 		{"verdict.credential", str, "what the user authenticated with: JTI=…, X509SHA256=…, Secret=…; empty when the event does not tell"},
 		{"verdict.missing", strs, "what an indeterminate verdict would need"},
+		{"verdict.binds", strs, "of a write of a binding: the roles that it gives, or may give, as the replica knows it (ClusterRole/name, Role/namespace/name), \"?\" for any"},
 		{"verdict.admission", str, "not-run, admitted, rejected"},
 	}
 }
@@ -198,6 +199,8 @@ func (in *input) ResolveName(name string) (any, bool) {
 		return native(grants), true
 	case "verdict.identity":
 		return list(v.Identity), true
+	case "verdict.binds":
+		return list(v.Binds), true
 	case "verdict.missing":
 		return list(v.Missing), true
 	}

@@ -172,7 +172,7 @@ func TestReads(t *testing.T) {
 			text += "\n" + c.Where + "\n" + c.Distinct
 		}
 		for _, v := range Variables() {
-			named := regexp.MustCompile(`(^|[^.?"'\w:])` + regexp.QuoteMeta(v.Name) + `($|[^"'\w:/])`).MatchString(text)
+			named := regexp.MustCompile(`(^|[^.?"'\w:/])` + regexp.QuoteMeta(v.Name) + `($|[^"'\w:/])`).MatchString(text)
 			if named && !slices.Contains(p.reads, v.Name) {
 				t.Errorf("%s: %s is not read", p.rule.ID, v.Name)
 			}
@@ -234,6 +234,31 @@ func TestRulesOfLostAnswers(t *testing.T) {
 				t.Errorf("%s, answered %s: %+v", rule, status, found)
 			}
 		}
+	}
+}
+
+// A patch does not say which role its binding names: the replica does, or the finding says that nobody knows.
+func TestWordsOfPatches(t *testing.T) {
+	want := map[string]string{
+		"a patch whose answer was lost":                            "it gives cluster-admin to User mallory by ClusterRoleBinding ops; its answer was lost, and it may have been done",
+		"operations of a patch without an answer":                  "it gives cluster-admin to User mallory by ClusterRoleBinding ops; its answer was lost, and it may have been done",
+		"a patch whose answer was lost, of a binding nobody knows": "it gives a role that is not recorded to User mallory by ClusterRoleBinding ops; its answer was lost, and it may have been done",
+		"a patch at level Metadata":                                "it gives cluster-admin to nobody who is recorded by ClusterRoleBinding ops",
+	}
+	for _, c := range readCases(t, "testdata/rules/cluster-admin-binding.jsonl") {
+		text, ok := want[c.Name]
+		if !ok {
+			continue
+		}
+		delete(want, c.Name)
+		d := New(builtinSet(t).only("cluster-admin-binding"), Config{})
+		d.Observe("prod", c.Requests[0].decode(t), c.Requests[0].Verdict)
+		if found := d.Flush(); len(found) != 1 || !strings.HasSuffix(found[0].Text, "; "+text) {
+			t.Errorf("%s: %+v, want %q", c.Name, found, text)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("no cases %v", want)
 	}
 }
 

@@ -156,3 +156,36 @@ func (v *View) InDoubt(k rbacindex.Key) (object rbacindex.Key, ok bool) {
 	object = ObjectOf(k)
 	return object, v.IsDoubted(object)
 }
+
+// RolesOf returns the roles that a binding names, or of which it may name one where it is in doubt; open
+// tells that it may name others.
+func (v *View) RolesOf(k rbacindex.Key) (roles []rbacindex.Key, open bool) {
+	if object, ok := v.RBAC.Get(k); ok { // for life
+		return []rbacindex.Key{roleOf(k, object)}, false
+	}
+	if !v.IsDoubted(k) {
+		return nil, v.IsUnknown(k)
+	}
+	at := k
+	for i := 1; ; i++ {
+		object, ok := v.Most.Get(at)
+		if !ok {
+			return roles, open
+		}
+		if role := roleOf(k, object); role.Name == grantsAnything {
+			open = true
+		} else {
+			roles = append(roles, role)
+		}
+		at.Name = k.Name + instead + strconv.Itoa(i)
+	}
+}
+
+// roleOf returns the role that the object of a binding names.
+func roleOf(k rbacindex.Key, object any) rbacindex.Key {
+	_, ref, _ := (&content{object: object}).binding()
+	if ref.Kind == "Role" {
+		return rbacindex.Key{Kind: rbacindex.KindRole, Namespace: k.Namespace, Name: ref.Name}
+	}
+	return rbacindex.Key{Kind: rbacindex.KindClusterRole, Name: ref.Name}
+}

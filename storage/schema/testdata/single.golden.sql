@@ -646,3 +646,8 @@ WHERE outcome != ''
 GROUP BY cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day
 ;
 
+-- Which role a binding gives that is patched, or was recorded without its bodies.
+ALTER TABLE `retrial`.events
+    ADD COLUMN IF NOT EXISTS binds Array(LowCardinality(String)) COMMENT 'of a write of a binding: the roles that it gives, or may give, as the replica knows; ? for any'
+;
+
