@@ -22,11 +22,19 @@ const (
 	ByInsecure = "insecure-port"
 )
 
-// authenticator is the number of one, its place in the order.
-type authenticator uint8
+// authenticator is one of those that an apiserver may ask who made a request.
+type authenticator interface {
+	// configured tells whether it is asked: yes, no, or open when that is not known.
+	configured(c *compiled) says
+	// answer tells whether it can have produced an identity, and why not, or what would tell.
+	answer(x *subject, c *compiled, f *facts) (says, string)
+}
+
+// rank is that of an authenticator in the order in which they are asked.
+type rank uint8
 
 const (
-	loopback authenticator = iota
+	loopback rank = iota
 	requestHeader
 	basicAuth
 	keystone
@@ -40,24 +48,46 @@ const (
 	anyToken
 	anonymous
 	insecure
-	authenticators // how many
+	ranks // how many
 )
 
-var names = [authenticators]string{
-	ByLoopback, ByRequestHeader, ByBasicAuth, ByKeystone, ByX509, ByTokenFile, ByLegacyToken,
-	ByBoundToken, ByBootstrap, ByJWT, ByWebhook, ByAnyToken, ByAnonymous, ByInsecure,
+// union is the table of all authenticators.
+var union = [ranks]struct { //nolint:gochecknoglobals // constant table
+	name string
+	authenticator
+}{
+	loopback:      {ByLoopback, loopbackToken{}},
+	requestHeader: {ByRequestHeader, headerProxy{}},
+	basicAuth:     {ByBasicAuth, basicAuthFile{}},
+	keystone:      {ByKeystone, keystonePassword{}},
+	x509:          {ByX509, clientCertificate{}},
+	tokenFile:     {ByTokenFile, staticTokenFile{}},
+	legacyToken:   {ByLegacyToken, legacyAccountToken{}},
+	boundToken:    {ByBoundToken, boundAccountToken{}},
+	bootstrap:     {ByBootstrap, bootstrapTokens{}},
+	jwt:           {ByJWT, jwtIssuers{}},
+	webhook:       {ByWebhook, tokenWebhook{}},
+	anyToken:      {ByAnyToken, anyTokens{}},
+	anonymous:     {ByAnonymous, anonymousRequests{}},
+	insecure:      {ByInsecure, insecurePort{}},
 }
 
 // Authenticators returns the names of all authenticators in the order of the union.
-func Authenticators() []string { return append([]string(nil), names[:]...) }
+func Authenticators() []string {
+	out := make([]string, ranks)
+	for a := range union {
+		out[a] = union[a].name
+	}
+	return out
+}
 
 // set is a set of authenticators.
 type set uint16
 
-func (s set) has(a authenticator) bool { return s&(1<<a) != 0 }
+func (s set) has(a rank) bool { return s&(1<<a) != 0 }
 
 // sets keeps the names of every set met, so that results share them.
-type sets [1 << authenticators]atomic.Pointer[[]string]
+type sets [1 << ranks]atomic.Pointer[[]string]
 
 func (t *sets) names(s set) []string {
 	if s == 0 {
@@ -67,9 +97,9 @@ func (t *sets) names(s set) []string {
 		return *p
 	}
 	var out []string
-	for a := authenticator(0); a < authenticators; a++ {
+	for a := range ranks {
 		if s.has(a) {
-			out = append(out, names[a])
+			out = append(out, union[a].name)
 		}
 	}
 	t[s].Store(&out) // whoever comes first: they are equal

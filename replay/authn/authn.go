@@ -27,6 +27,30 @@ type Evaluator struct {
 	sets     sets
 	compiled sync.Map // *config.APIServer → *compiled
 	unknown  *compiled
+	asking   sync.Pool // *asked
+}
+
+// asked is what authenticators are asked with. It is used again: they are called through an
+// interface, which it would otherwise be allocated for.
+type asked struct {
+	x subject
+	f facts
+}
+
+// ask begins to ask about an event.
+func (ev *Evaluator) ask(e *event.Event, cfg *config.APIServer) *asked {
+	q, ok := ev.asking.Get().(*asked)
+	if !ok {
+		q = new(asked)
+	}
+	q.x, q.f = subjectOf(e, cfg, ev.cfg.Minor, ev.cfg.Lag), facts{}
+	return q
+}
+
+// asked lets go of what was asked about.
+func (ev *Evaluator) asked(q *asked) {
+	*q = asked{}
+	ev.asking.Put(q)
 }
 
 // New returns an evaluator.
@@ -67,17 +91,17 @@ type Answer struct {
 // apiserver's configuration of that time, nil when it is not known: then only what no
 // configuration could explain is found. s may be nil. The event is only read.
 func (ev *Evaluator) Evaluate(e *event.Event, cfg *config.APIServer, s State) Result {
-	x := subjectOf(e, cfg, ev.cfg.Minor, ev.cfg.Lag)
-	c := ev.of(cfg)
-	f := facts{}
+	q := ev.ask(e, cfg)
+	defer ev.asked(q)
+	x, f, c := &q.x, &q.f, ev.of(cfg)
 	f.findings = x.shape(nil)
 	if x.kind == kindNobody {
 		return Result{Findings: x.refused(f.findings, c)}
 	}
 	if s != nil {
-		f.ask(&x, s)
+		f.ask(x, s)
 	}
-	certain, possible := x.union(c, &f)
+	certain, possible := x.union(c, f)
 	f.findings = x.configured(f.findings, c, certain, possible)
 	for i := range f.findings {
 		f.findings[i].Evidence = clip(f.findings[i].Evidence)
@@ -94,19 +118,19 @@ func (ev *Evaluator) Evaluate(e *event.Event, cfg *config.APIServer, s State) Re
 
 // Answers asks every authenticator on its own, in order, for a person who wants to know.
 func (ev *Evaluator) Answers(e *event.Event, cfg *config.APIServer, s State) []Answer {
-	x := subjectOf(e, cfg, ev.cfg.Minor, ev.cfg.Lag)
+	q := ev.ask(e, cfg)
+	defer ev.asked(q)
+	x, f, c := &q.x, &q.f, ev.of(cfg)
 	if x.kind == kindNobody {
 		return nil
 	}
-	c := ev.of(cfg)
-	f := facts{}
 	if s != nil {
-		f.ask(&x, s)
+		f.ask(x, s)
 	}
-	out := make([]Answer, 0, authenticators)
-	for a := authenticator(0); a < authenticators; a++ {
-		answer, why := x.ask(a, c, &f)
-		out = append(out, Answer{Authenticator: names[a], Possible: answer != no, Certain: answer == yes, Why: why})
+	out := make([]Answer, 0, ranks)
+	for a := range ranks {
+		answer, why := x.ask(a, c, f)
+		out = append(out, Answer{Authenticator: union[a].name, Possible: answer != no, Certain: answer == yes, Why: why})
 	}
 	return out
 }
@@ -127,7 +151,7 @@ func (ev *Evaluator) of(cfg *config.APIServer) *compiled {
 // The second are asked only when there are none of the first.
 func (x *subject) union(c *compiled, f *facts) (certain, possible set) {
 	own := x.own()
-	for a := loopback; a < authenticators; a++ {
+	for a := range ranks {
 		if own.has(a) {
 			if answer, _ := x.ask(a, c, f); answer == yes {
 				certain |= 1 << a
@@ -142,7 +166,7 @@ func (x *subject) union(c *compiled, f *facts) (certain, possible set) {
 		}
 		return certain, certain
 	}
-	for a := loopback; a < authenticators; a++ {
+	for a := range ranks {
 		switch answer, _ := x.ask(a, c, f); answer {
 		case yes:
 			certain |= 1 << a
