@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"net/url"
 	"os"
 	"slices"
@@ -21,9 +18,9 @@ import (
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
-	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/query/api"
+	apiclient "github.com/retrial-io/retrial/query/client"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
@@ -69,7 +66,7 @@ func (a *asker) bindLog(c *cobra.Command, s cli.Streams) {
 }
 
 // openFor returns a client that answers questions about one cluster, "" for the only one.
-func (a *asker) openFor(ctx context.Context, cluster string) (client *apiClient, done func() error, err error) {
+func (a *asker) openFor(ctx context.Context, cluster string) (client *apiclient.Client, done func() error, err error) {
 	if a.log == nil || len(a.log.events) == 0 {
 		return a.open(ctx)
 	}
@@ -87,16 +84,16 @@ func (a *asker) apiservers() []string {
 }
 
 // open returns a client of the API. Close it when done.
-func (a *asker) open(ctx context.Context) (client *apiClient, done func() error, err error) {
+func (a *asker) open(ctx context.Context) (client *apiclient.Client, done func() error, err error) {
 	cfg, err := a.flags.Load()
 	if err != nil {
 		return nil, nil, cli.ExitWith(cli.ExitUsage, err)
 	}
-	client, err = dial(ctx, a.server, cfg.DataDir)
+	client, err = apiclient.Dial(ctx, a.server, cfg.DataDir)
 	if err == nil {
 		return client, func() error { return nil }, nil
 	}
-	if !errors.Is(err, errNoServer) {
+	if !errors.Is(err, apiclient.ErrNoServer) {
 		return nil, nil, err
 	}
 	if _, none := os.Stat(storeDir(cfg)); cfg.ClickHouse.DSN == "" && none != nil {
@@ -129,7 +126,7 @@ func (a *asker) open(ctx context.Context) (client *apiClient, done func() error,
 		}
 	}
 	handler := apiHandler(query.RuledStore{Store: store, Set: rules}, states, asking, zap.NewNop(), api.LongestQuery, at(site))
-	return &apiClient{http: &http.Client{Transport: inProcess{handler}}, base: &url.URL{Scheme: "http", Host: "localhost"}, local: true}, sys.close, nil
+	return apiclient.InProcess(handler), sys.close, nil
 }
 
 // ask opens a client, asks one question and closes it.
@@ -138,7 +135,7 @@ func (a *asker) ask(ctx context.Context, path string, query url.Values, answer a
 	if err != nil {
 		return err
 	}
-	return errors.Join(client.get(ctx, path, query, answer), done())
+	return errors.Join(client.Get(ctx, path, query, answer), done())
 }
 
 // askOne asks one question about one cluster: the one the parameter "cluster" names, or the
@@ -149,59 +146,12 @@ func (a *asker) askOne(ctx context.Context, path string, query url.Values, answe
 		return "", err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	if cluster, err = client.oneCluster(ctx, query.Get("cluster")); err != nil {
+	if cluster, err = client.OneCluster(ctx, query.Get("cluster")); err != nil {
 		return "", err
 	}
 	query.Set("cluster", cluster)
-	return cluster, client.get(ctx, path, query, answer)
+	return cluster, client.Get(ctx, path, query, answer)
 }
-
-// oneCluster returns the cluster a question is about: the one named, which has to be there,
-// or the only one there is.
-func (c *apiClient) oneCluster(ctx context.Context, named string) (string, error) {
-	var answer query.ClustersAnswer
-	if err := c.get(ctx, "clusters", nil, &answer); err != nil {
-		return "", err
-	}
-	names := answer.Quiet
-	for _, c := range answer.Clusters {
-		names = append(names, c.Name)
-	}
-	slices.Sort(names)
-	switch known := strings.Join(names, ", "); {
-	case len(names) == 0:
-		return "", cli.ExitWith(cli.ExitNoMatch, errors.New("nothing is stored of any cluster yet; bring something in with `retrial import` or `retrial connect`"))
-	case named != "" && !slices.Contains(names, named):
-		return "", cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("there is no cluster %s; there is: %s", phrase.Shorten(named), known))
-	case named != "":
-		return named, nil
-	case len(names) > 1:
-		return "", cli.ExitWith(cli.ExitUsage, fmt.Errorf("there are several clusters: name one with --cluster: %s", known))
-	}
-	return names[0], nil
-}
-
-// inProcess answers requests by a handler in this process.
-type inProcess struct{ handler http.Handler }
-
-func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
-	w := answerWriter{header: http.Header{}, code: http.StatusOK}
-	who := api.Caller{Door: "direct", Name: api.UserName(os.Getuid())}
-	p.handler.ServeHTTP(&w, r.WithContext(context.WithValue(r.Context(), api.CallerKey{}, who)))
-	return &http.Response{StatusCode: w.code, Status: fmt.Sprintf("%d %s", w.code, http.StatusText(w.code)),
-		Header: w.header, Body: io.NopCloser(&w.body), Request: r}, nil
-}
-
-// answerWriter keeps an answer whole.
-type answerWriter struct {
-	header http.Header
-	code   int
-	body   bytes.Buffer
-}
-
-func (w *answerWriter) Header() http.Header         { return w.header }
-func (w *answerWriter) WriteHeader(code int)        { w.code = code }
-func (w *answerWriter) Write(p []byte) (int, error) { return w.body.Write(p) }
 
 // storedStates are the states of all clusters as the store has them: what the API asks when
 // no replay is running.

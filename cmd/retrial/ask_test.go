@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -12,13 +10,14 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/internal/cli"
+	apiclient "github.com/retrial-io/retrial/query/client"
 	"github.com/retrial-io/retrial/storage"
 )
 
 // fakeClient is a client of the API over a fake store.
-func fakeClient(f *fakeStore) *apiClient {
+func fakeClient(f *fakeStore) *apiclient.Client {
 	handler := apiHandler(f, f.replay(), nil, zap.NewNop(), time.Minute)
-	return &apiClient{http: &http.Client{Transport: inProcess{handler}}, base: &url.URL{Scheme: "http", Host: "localhost"}}
+	return apiclient.InProcess(handler)
 }
 
 func TestOneCluster(t *testing.T) {
@@ -46,7 +45,7 @@ func TestOneCluster(t *testing.T) {
 		{name: "another one", events: events("a", "b"), named: "x", code: cli.ExitNoMatch, says: "no cluster x; there is: a, b"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := fakeClient(&fakeStore{stored: c.events, quiet: c.quiet}).oneCluster(t.Context(), c.named)
+			got, err := fakeClient(&fakeStore{stored: c.events, quiet: c.quiet}).OneCluster(t.Context(), c.named)
 			var coded cli.Exit
 			if got != c.want || errors.As(err, &coded) != (c.code != 0) || coded.Code != c.code || c.code != 0 && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %q, %v", got, err)
@@ -64,7 +63,7 @@ func TestClientErrors(t *testing.T) {
 		{"overview", "cluster is missing", cli.ExitUsage},
 		{"no-such-path", "there is no", cli.ExitNoMatch},
 	} {
-		err := fakeClient(&fakeStore{}).get(context.Background(), c.path, nil, new(any))
+		err := fakeClient(&fakeStore{}).Get(context.Background(), c.path, nil, new(any))
 		var coded cli.Exit
 		if !errors.As(err, &coded) || coded.Code != c.code || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", c.path, err)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
+	apiclient "github.com/retrial-io/retrial/query/client"
 	"github.com/retrial-io/retrial/storage"
 )
 
@@ -121,7 +122,7 @@ func (b *pipelineBench) run(ctx context.Context, dir string) (*pipelineResult, e
 	}
 	defer child.kill()
 
-	load, err := b.prepare(cfg, child.client)
+	load, err := b.prepare(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +139,7 @@ func (b *pipelineBench) run(ctx context.Context, dir string) (*pipelineResult, e
 		return nil, err
 	}
 	own := ownCPU() - ownBefore
-	if err := child.client.get(ctx, "drained", nil, &struct{}{}); err != nil {
+	if err := child.client.Get(ctx, "drained", nil, &struct{}{}); err != nil {
 		return nil, err
 	}
 	took := time.Since(began)
@@ -222,7 +223,7 @@ func fetchMemory(events int64) {
 // child is the server that is measured.
 type child struct {
 	cmd    *exec.Cmd
-	client *apiClient
+	client *apiclient.Client
 	ended  chan error
 	beside []int // further processes that are measured
 }
@@ -244,7 +245,7 @@ func (b *pipelineBench) start(ctx context.Context, cfg config.Config, profile st
 	c := &child{cmd: cmd, ended: make(chan error, 1), beside: b.beside}
 	go func() { c.ended <- cmd.Wait() }()
 	for {
-		if c.client, err = dial(ctx, "", cfg.DataDir); err == nil {
+		if c.client, err = apiclient.Dial(ctx, "", cfg.DataDir); err == nil {
 			return c, nil
 		}
 		select {

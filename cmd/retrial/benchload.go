@@ -23,9 +23,11 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/ingest/importer"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/inflate"
 	"github.com/retrial-io/retrial/internal/sample"
+	apiclient "github.com/retrial-io/retrial/query/client"
 )
 
 // benchLoad is everything that will be posted, made before the clock starts.
@@ -50,7 +52,7 @@ func (l *benchLoad) count() (n int64) {
 }
 
 // prepare registers the clusters, posts their states and builds the bodies.
-func (b *pipelineBench) prepare(cfg config.Config, local *apiClient) (*benchLoad, error) {
+func (b *pipelineBench) prepare(cfg config.Config) (*benchLoad, error) {
 	state, err := readAll(b.state, sample.OpenState)
 	if err != nil {
 		return nil, err
@@ -67,6 +69,7 @@ func (b *pipelineBench) prepare(cfg config.Config, local *apiClient) (*benchLoad
 	if err != nil {
 		return nil, err
 	}
+	socket := importer.SocketClient(filepath.Join(cfg.DataDir, apiclient.SocketName))
 	load := &benchLoad{keys: map[string]map[event.Hash128]bool{}}
 	redactor := event.NewRedactor(key)
 	for i := range b.repeat {
@@ -75,7 +78,7 @@ func (b *pipelineBench) prepare(cfg config.Config, local *apiClient) (*benchLoad
 		if err != nil {
 			return nil, err
 		}
-		if err := postState(local, cluster, renumber(state, cluster)); err != nil {
+		if err := postState(socket, cluster, renumber(state, cluster)); err != nil {
 			return nil, err
 		}
 		if err := load.add(client, receiverURL(cfg)+"/v1/clusters/"+cluster+"/audit", cluster, redactor, renumber(lines, cluster), b.batch); err != nil {
@@ -182,10 +185,8 @@ func clusterClient(a *identity.Authority, cluster string) (*http.Client, error) 
 	}}, nil
 }
 
-func postState(local *apiClient, cluster string, state []byte) error {
-	u := *local.base
-	u.Path = "/v1/clusters/" + cluster + "/state"
-	res, err := local.http.Post(u.String(), "application/json", bytes.NewReader(state)) //nolint:noctx // set-up of a benchmark, on the local socket
+func postState(socket *http.Client, cluster string, state []byte) error {
+	res, err := socket.Post("http://retrial/v1/clusters/"+cluster+"/state", "application/json", bytes.NewReader(state)) //nolint:noctx // set-up of a benchmark, on the local socket
 	if err != nil {
 		return err
 	}

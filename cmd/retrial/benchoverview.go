@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/query"
+	apiclient "github.com/retrial-io/retrial/query/client"
 )
 
 // overviewTimes are how long the page's first view took, asked again and again over the local
@@ -51,7 +52,7 @@ type overviewProbe struct {
 
 // probeOverview begins to ask, of the whole range of the cluster of the kept store, which is
 // what the page opens with; nil when no store was named.
-func probeOverview(ctx context.Context, kept string, client *apiClient) *overviewProbe {
+func probeOverview(ctx context.Context, kept string, client *apiclient.Client) *overviewProbe {
 	if kept == "" {
 		return nil
 	}
@@ -61,9 +62,9 @@ func probeOverview(ctx context.Context, kept string, client *apiClient) *overvie
 	return p
 }
 
-func (p *overviewProbe) ask(ctx context.Context, client *apiClient) error {
+func (p *overviewProbe) ask(ctx context.Context, client *apiclient.Client) error {
 	var known query.ClustersAnswer
-	if err := client.get(ctx, "clusters", nil, &known); err != nil {
+	if err := client.Get(ctx, "clusters", nil, &known); err != nil {
 		return err
 	}
 	i := slices.IndexFunc(known.Clusters, func(c query.Cluster) bool { return c.Name == benchCluster })
@@ -76,7 +77,7 @@ func (p *overviewProbe) ask(ctx context.Context, client *apiClient) error {
 	for {
 		began := time.Now()
 		var answer query.OverviewAnswer
-		err := client.get(ctx, "overview", where, &answer)
+		err := client.Get(ctx, "overview", where, &answer)
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/query"
+	apiclient "github.com/retrial-io/retrial/query/client"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -213,15 +214,15 @@ func TestSocketOfAnotherUser(t *testing.T) {
 		t.Skip("root may open every socket")
 	}
 	dir := t.TempDir()
-	l, err := net.Listen("unix", filepath.Join(dir, socketName))
+	l, err := net.Listen("unix", filepath.Join(dir, apiclient.SocketName))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if err := os.Chmod(filepath.Join(dir, socketName), 0); err != nil {
+	if err := os.Chmod(filepath.Join(dir, apiclient.SocketName), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dial(t.Context(), "", dir); err == nil || errors.Is(err, errNoServer) || !strings.Contains(err.Error(), "another user") {
+	if _, err := apiclient.Dial(t.Context(), "", dir); err == nil || errors.Is(err, apiclient.ErrNoServer) || !strings.Contains(err.Error(), "another user") {
 		t.Errorf("said %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
+	apiclient "github.com/retrial-io/retrial/query/client"
 )
 
 // ticker calls again, with a pause between two calls, until it returns true or an error, or
@@ -103,8 +104,8 @@ func (o *connectOptions) run(ctx context.Context, s cli.Streams, cluster string)
 // may have been given flags that this command was not.
 func asRunning(ctx context.Context, cfg config.Config, cluster string) config.Config {
 	var answer connectionJSON
-	client, err := dial(ctx, "", cfg.DataDir)
-	if err != nil || client.get(ctx, "connection", url.Values{"cluster": {cluster}}, &answer) != nil || answer.Receiver.Listen == "" {
+	client, err := apiclient.Dial(ctx, "", cfg.DataDir)
+	if err != nil || client.Get(ctx, "connection", url.Values{"cluster": {cluster}}, &answer) != nil || answer.Receiver.Listen == "" {
 		return cfg // none runs, or one that cannot tell; waiting says so
 	}
 	cfg.Webhook.Listen = answer.Receiver.Listen
@@ -116,17 +117,17 @@ func asRunning(ctx context.Context, cfg config.Config, cluster string) config.Co
 // never opened here: that would keep the server from starting.
 func (o *connectOptions) asking(cfg config.Config, cluster string) func(context.Context) ([]stepJSON, error) {
 	return func(ctx context.Context) ([]stepJSON, error) {
-		client, err := dial(ctx, "", cfg.DataDir)
-		if errors.Is(err, errNoServer) {
+		client, err := apiclient.Dial(ctx, "", cfg.DataDir)
+		if errors.Is(err, apiclient.ErrNoServer) {
 			return []stepJSON{{ID: "server", Title: "The server runs", State: stateWaiting, Text: "None is running on " + absolute(cfg.DataDir) + ".",
 				Todo: site{cfg: cfg}.serveCommand()}}, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		defer client.http.CloseIdleConnections()
+		defer client.Close()
 		var answer connectionJSON
-		if err := client.get(ctx, "connection", url.Values{"cluster": {cluster}}, &answer); err != nil {
+		if err := client.Get(ctx, "connection", url.Values{"cluster": {cluster}}, &answer); err != nil {
 			return nil, err
 		}
 		return append([]stepJSON{{ID: "server", Title: "The server runs", State: stateDone}}, answer.Steps...), nil

@@ -23,6 +23,7 @@ import (
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
+	apiclient "github.com/retrial-io/retrial/query/client"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/verdict"
@@ -164,7 +165,7 @@ func (f *findingsCommand) stored(ctx context.Context) (found []detect.Finding, e
 	}
 	defer func() { err = errors.Join(err, done()) }()
 	if f.cluster != "" {
-		if _, err := client.oneCluster(ctx, f.cluster); err != nil {
+		if _, err := client.OneCluster(ctx, f.cluster); err != nil {
 			return nil, err
 		}
 	}
@@ -184,7 +185,7 @@ func (f *findingsCommand) stored(ctx context.Context) (found []detect.Finding, e
 			Findings []detect.Finding `json:"findings"`
 			Older    string           `json:"older"`
 		}
-		if err := client.get(ctx, "findings", q, &page); err != nil {
+		if err := client.Get(ctx, "findings", q, &page); err != nil {
 			return nil, err
 		}
 		found = append(found, page.Findings...)
@@ -198,16 +199,16 @@ func (f *findingsCommand) stored(ctx context.Context) (found []detect.Finding, e
 }
 
 // knownRule refuses a rule whoever detects does not have, and that nothing was found by.
-func knownRule(ctx context.Context, client *apiClient, id string) error {
+func knownRule(ctx context.Context, client *apiclient.Client, id string) error {
 	var answer query.RulesAnswer
-	if err := client.get(ctx, "rules", nil, &answer); err != nil {
+	if err := client.Get(ctx, "rules", nil, &answer); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(answer.Rules, func(r query.DetectionRule) bool { return r.ID == id }) {
 		return nil
 	}
 	var page query.FindingsAnswer
-	if err := client.get(ctx, "findings", url.Values{"rule": {id}, "limit": {"1"}}, &page); err != nil {
+	if err := client.Get(ctx, "findings", url.Values{"rule": {id}, "limit": {"1"}}, &page); err != nil {
 		return err
 	}
 	if len(page.Findings) == 0 {

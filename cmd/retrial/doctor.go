@@ -16,6 +16,7 @@ import (
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
+	apiclient "github.com/retrial-io/retrial/query/client"
 )
 
 // doctor ─▶ running server ─▶ api/v1/doctor ─▶ one line a check
@@ -92,7 +93,7 @@ func examine(ctx context.Context, ask *asker, cfg config.Config, cluster string)
 			Todo: "Is the URL that of the page? A token for it comes from RETRIAL_TOKEN."}}}, nil
 	}
 	c := closedSite(cfg, nil).installation()
-	if !errors.Is(err, errNoServer) { // that is told already
+	if !errors.Is(err, apiclient.ErrNoServer) { // that is told already
 		c.add("data", checkFail, "", "%v.", err)
 	}
 	return doctorJSON{Version: version, Checks: c}, nil

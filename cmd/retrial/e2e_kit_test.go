@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/retrial-io/retrial/internal/cli"
+	apiclient "github.com/retrial-io/retrial/query/client"
 	chdb "github.com/retrial-io/retrial/storage/embedded"
 )
 
@@ -249,7 +250,7 @@ func (in install) launch(t *testing.T, cmd *exec.Cmd) (*server, error) {
 			t.Logf("the server's warnings and its last words:\n%s", complaints(s.log.String()))
 		}
 	})
-	socket := filepath.Join(in.data(), socketName)
+	socket := filepath.Join(in.data(), apiclient.SocketName)
 	s.local = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", socket)

@@ -25,6 +25,7 @@ import (
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
+	apiclient "github.com/retrial-io/retrial/query/client"
 )
 
 // followFlags are those of `retrial import --follow`.
@@ -90,11 +91,11 @@ func (f *followFlags) destination(ctx context.Context, cfg config.Config, cluste
 	case f.certificate != "" || f.key != "" || f.caBundle != "":
 		return usage("--client-certificate, --client-key and --certificate-authority are for --server")
 	default:
-		if _, err := dial(ctx, "", cfg.DataDir); err != nil {
+		if _, err := apiclient.Dial(ctx, "", cfg.DataDir); err != nil {
 			return d, fmt.Errorf("%w; or post to one elsewhere with --webhook-config or --server", err)
 		}
 		d.base = "http://retrial"
-		d.client = importer.SocketClient(filepath.Join(cfg.DataDir, socketName))
+		d.client = importer.SocketClient(filepath.Join(cfg.DataDir, apiclient.SocketName))
 		return d, nil
 	}
 	rc.Timeout = 2 * time.Minute // a body of some megabytes on a slow line

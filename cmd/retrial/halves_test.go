@@ -5,12 +5,12 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/retrial-io/retrial/internal/cli"
+	apiclient "github.com/retrial-io/retrial/query/client"
 )
 
 // One half alone reaches the other through a real Kafka only.
@@ -33,20 +33,11 @@ func TestIngestAnswersForNothingElse(t *testing.T) {
 	if w.Code != http.StatusNotImplemented || !strings.Contains(w.Body.String(), "replay process") {
 		t.Errorf("answered %d %q", w.Code, w.Body)
 	}
-	client := &apiClient{http: &http.Client{Transport: roundTrip(func(r *http.Request) *http.Response {
-		w := httptest.NewRecorder()
-		elsewhere{}.ServeHTTP(w, r)
-		return w.Result()
-	})}, base: &url.URL{Scheme: "http", Host: "localhost"}}
-	if err := client.get(t.Context(), "drained", nil, &struct{}{}); !errors.Is(err, errElsewhere) {
+	client := apiclient.InProcess(elsewhere{})
+	if err := client.Get(t.Context(), "drained", nil, &struct{}{}); !errors.Is(err, apiclient.ErrElsewhere) {
 		t.Errorf("waiting for it: %v", err)
 	}
 	if _, err := stateElsewhere(context.Background(), "prod", time.Time{}, strings.NewReader("{}")); err == nil || !strings.Contains(err.Error(), "replay process") {
 		t.Errorf("a state: %v", err)
 	}
 }
-
-// roundTrip is an http.RoundTripper without a network.
-type roundTrip func(*http.Request) *http.Response
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }

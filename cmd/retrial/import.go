@@ -17,6 +17,7 @@ import (
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
+	apiclient "github.com/retrial-io/retrial/query/client"
 )
 
 // FILE… ─▶ ingest/importer ─▶ data/retrial.sock of a running serve ─▶ the same receiver as webhooks
@@ -104,7 +105,7 @@ apiserver's own webhook file. See docs/completeness.md.`,
 			sum, err = importer.Import(c.Context(), im)
 			if err == nil && wait {
 				bar.Describe("replaying")
-				if err = drained(c.Context()); errors.Is(err, errElsewhere) {
+				if err = drained(c.Context()); errors.Is(err, apiclient.ErrElsewhere) {
 					fmt.Fprintln(s.Err, "accepted; the processes that replay are others, which nobody waited for")
 					err = nil
 				}
@@ -127,12 +128,12 @@ apiserver's own webhook file. See docs/completeness.md.`,
 // withServer calls use with the socket of the running server, or of one that it runs for
 // the duration of the call, its own. drained waits until what was accepted is stored.
 func withServer(ctx context.Context, cfg config.Config, use func(socket string, drained func(context.Context) error) error) (own bool, err error) {
-	socket := filepath.Join(cfg.DataDir, socketName)
-	client, err := dial(ctx, "", cfg.DataDir)
+	socket := filepath.Join(cfg.DataDir, apiclient.SocketName)
+	client, err := apiclient.Dial(ctx, "", cfg.DataDir)
 	if err == nil {
-		return false, use(socket, func(ctx context.Context) error { return client.get(ctx, "drained", nil, &struct{}{}) })
+		return false, use(socket, func(ctx context.Context) error { return client.Get(ctx, "drained", nil, &struct{}{}) })
 	}
-	if !errors.Is(err, errNoServer) {
+	if !errors.Is(err, apiclient.ErrNoServer) {
 		return false, err
 	}
 	sys, err := openSystem(ctx, cfg, zap.NewNop(), prometheus.NewRegistry())

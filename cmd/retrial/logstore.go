@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/query/api"
+	apiclient "github.com/retrial-io/retrial/query/client"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/replay/state"
@@ -155,7 +154,7 @@ func (l *logStore) Events(_ context.Context, f storage.EventFilter) ([]verdict.R
 }
 
 // client replays the log and returns a client of the API that answers from it.
-func (l *offlineLog) client(ctx context.Context, s cli.Streams, cluster string) (*apiClient, error) {
+func (l *offlineLog) client(ctx context.Context, s cli.Streams, cluster string) (*apiclient.Client, error) {
 	if cluster == "" {
 		cluster = offlineCluster
 	}
@@ -172,5 +171,5 @@ func (l *offlineLog) client(ctx context.Context, s cli.Streams, cluster string) 
 		return nil, err
 	}
 	handler := apiHandler(store, storedStates{cluster: st}, nil, zap.NewNop(), api.LongestQuery, policyOnly)
-	return &apiClient{http: &http.Client{Transport: inProcess{handler}}, base: &url.URL{Scheme: "http", Host: "localhost"}, local: true}, nil
+	return apiclient.InProcess(handler), nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"os"
 	"slices"
@@ -22,6 +21,7 @@ import (
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
+	apiclient "github.com/retrial-io/retrial/query/client"
 )
 
 // rejudgeFlags are the flags of the command.
@@ -92,7 +92,7 @@ func (o *rejudgeFlags) run(ctx context.Context, s cli.Streams) (err error) {
 		var answer struct {
 			Jobs []query.RejudgeJob `json:"jobs"`
 		}
-		if err := client.get(ctx, "rejudge", url.Values{"cluster": {o.cluster}}, &answer); err != nil {
+		if err := client.Get(ctx, "rejudge", url.Values{"cluster": {o.cluster}}, &answer); err != nil {
 			return err
 		}
 		jobs = answer.Jobs
@@ -106,7 +106,7 @@ func (o *rejudgeFlags) run(ctx context.Context, s cli.Streams) (err error) {
 }
 
 // follow begins the jobs and waits for them.
-func (o *rejudgeFlags) follow(ctx context.Context, s cli.Streams, client *apiClient) ([]query.RejudgeJob, error) {
+func (o *rejudgeFlags) follow(ctx context.Context, s cli.Streams, client *apiclient.Client) ([]query.RejudgeJob, error) {
 	clusters, err := o.clusters(ctx, client)
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (o *rejudgeFlags) follow(ctx context.Context, s cli.Streams, client *apiCli
 		if len(o.where) == 0 {
 			q.Del("where")
 		}
-		if err := client.post(ctx, "rejudge", q, &jobs[i]); err != nil {
+		if err := client.Post(ctx, "rejudge", q, &jobs[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -136,7 +136,7 @@ func (o *rejudgeFlags) follow(ctx context.Context, s cli.Streams, client *apiCli
 				var answer struct {
 					Jobs []query.RejudgeJob `json:"jobs"`
 				}
-				if err := client.get(ctx, "rejudge", url.Values{"cluster": {jobs[i].Cluster}, "id": {jobs[i].ID}}, &answer); err != nil {
+				if err := client.Get(ctx, "rejudge", url.Values{"cluster": {jobs[i].Cluster}, "id": {jobs[i].ID}}, &answer); err != nil {
 					return nil, err
 				}
 				if len(answer.Jobs) != 1 {
@@ -162,13 +162,13 @@ func (o *rejudgeFlags) follow(ctx context.Context, s cli.Streams, client *apiCli
 }
 
 // clusters returns those to judge again.
-func (o *rejudgeFlags) clusters(ctx context.Context, client *apiClient) ([]string, error) {
+func (o *rejudgeFlags) clusters(ctx context.Context, client *apiclient.Client) ([]string, error) {
 	if o.cluster != "" {
-		name, err := client.oneCluster(ctx, o.cluster)
+		name, err := client.OneCluster(ctx, o.cluster)
 		return []string{name}, err
 	}
 	var answer query.ClustersAnswer
-	if err := client.get(ctx, "clusters", nil, &answer); err != nil {
+	if err := client.Get(ctx, "clusters", nil, &answer); err != nil {
 		return nil, err
 	}
 	var names []string
@@ -183,16 +183,16 @@ func (o *rejudgeFlags) clusters(ctx context.Context, client *apiClient) ([]strin
 }
 
 // open returns a client of the running server's socket, or of a runner opened here.
-func (o *rejudgeFlags) open(ctx context.Context, s cli.Streams) (*apiClient, func() error, error) {
+func (o *rejudgeFlags) open(ctx context.Context, s cli.Streams) (*apiclient.Client, func() error, error) {
 	cfg, err := o.flags.Load()
 	if err != nil {
 		return nil, nil, cli.ExitWith(cli.ExitUsage, err)
 	}
-	client, err := dial(ctx, "", cfg.DataDir)
+	client, err := apiclient.Dial(ctx, "", cfg.DataDir)
 	if err == nil {
 		return client, func() error { return nil }, nil
 	}
-	if !errors.Is(err, errNoServer) {
+	if !errors.Is(err, apiclient.ErrNoServer) {
 		return nil, nil, err
 	}
 	if _, none := os.Stat(storeDir(cfg)); cfg.ClickHouse.DSN == "" && none != nil {
@@ -213,7 +213,7 @@ func (o *rejudgeFlags) open(ctx context.Context, s cli.Streams) (*apiClient, fun
 	if err := sys.runner.WaitDrained(ctx); err != nil {
 		return nil, nil, errors.Join(err, done())
 	}
-	return &apiClient{http: &http.Client{Transport: inProcess{newAPI(sys)}}, base: &url.URL{Scheme: "http", Host: "localhost"}, local: true}, done, nil
+	return apiclient.InProcess(newAPI(sys)), done, nil
 }
 
 func printRejudges(out io.Writer, jobs []query.RejudgeJob) error {

@@ -30,6 +30,7 @@ import (
 	"github.com/retrial-io/retrial/internal/obs"
 	"github.com/retrial-io/retrial/internal/sample"
 	"github.com/retrial-io/retrial/query/api"
+	apiclient "github.com/retrial-io/retrial/query/client"
 )
 
 // What serve wires (system.go opens all but the listeners):
@@ -297,7 +298,7 @@ func listenLocally(sys *system, questions http.Handler, group *run.Group) (strin
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(sys.cfg.DataDir, socketName)
+	path := filepath.Join(sys.cfg.DataDir, apiclient.SocketName)
 	socket, err := listenUnix(path)
 	if err != nil {
 		return "", err

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	apiclient "github.com/retrial-io/retrial/query/client"
 )
 
 func TestListenUnix(t *testing.T) {
@@ -14,7 +16,7 @@ func TestListenUnix(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	path := filepath.Join(dir, socketName)
+	path := filepath.Join(dir, apiclient.SocketName)
 
 	first, err := listenUnix(path)
 	if err != nil {

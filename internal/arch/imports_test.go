@@ -58,6 +58,7 @@ var rooms = []room{
 	{"analysis/leastpriv", []string{"ingest/event", "rbacindex", "verdict", "replay/state", "replay/request", "replay/authn", "replay/implied"}, "a suggestion is proved with the index, and with the checks that a request implies"},
 	{"query", []string{"ingest/event", "rbacindex", "verdict", "replay", "replay/authn", "replay/authz", "replay/config", "replay/release", "replay/state", "replay/request", "storage", "analysis/completeness", "analysis/detect", "analysis/drift", "analysis/escalation", "analysis/leastpriv"}, "questions are answered from the store and the replica, whoever asks and however"},
 	{"query/api", []string{"query", "verdict", "storage"}, "HTTP knows questions by their names and parameters, not by what they ask"},
+	{"query/client", []string{"query", "query/api"}, "who asks knows the answers' types, and the handler when it is in the same process"},
 	{"dashboards", nil, "dashboards show what they are handed"},
 	{"deploy", nil, "deploy holds files"},
 	{"internal/workload", []string{"ingest/event", "replay/state"}, "generated events come with the policy they follow from"},
