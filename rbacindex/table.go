@@ -87,7 +87,7 @@ const (
 
 // compile builds the table of the given roles, of no more than room entries.
 func compile(h *hasher, roles []*role, room int) *table {
-	t := &table{roles: roles}
+	t := &table{roles: roles, slots: make([]uint64, 1)}
 	c := compiler{t: t, h: h, room: room}
 	for ri, r := range roles {
 		rules := r.rules()
@@ -97,23 +97,13 @@ func compile(h *hasher, roles []*role, room int) *table {
 	}
 	slices.Sort(t.prefixes)
 	t.prefixes = slices.Compact(t.prefixes)
-	t.slots = make([]uint64, 1<<bits.Len(uint(len(t.cells))*3/2))
-	mask := uint64(len(t.slots) - 1)
-	for i := range t.cells {
-		at := t.cells[i].hash & mask
-		for t.slots[at] != 0 {
-			at = (at + 1) & mask
-		}
-		t.slots[at] = t.cells[i].hash&^slotCell | uint64(i+1)
-	}
 	return t
 }
 
 type compiler struct {
-	t     *table
-	h     *hasher
-	room  int // for more entries
-	index map[cellKey]int
+	t    *table
+	h    *hasher
+	room int // for more entries
 }
 
 type cellKey struct {
@@ -227,20 +217,40 @@ func resourceShape(group, resource string) shape {
 
 // cell finds or adds the cell of a key. The pointer is good until the next call.
 func (c *compiler) cell(s shape, group, resource string) *cell {
-	k := cellKey{s, group, resource}
-	if i, ok := c.index[k]; ok {
-		return &c.t.cells[i]
+	t, k := c.t, cellKey{s, group, resource}
+	hash := c.hash(k)
+	mask := uint64(len(t.slots) - 1)
+	for at := hash & mask; t.slots[at] != 0; at = (at + 1) & mask {
+		if (t.slots[at]^hash)&^slotCell != 0 {
+			continue
+		}
+		if cl := &t.cells[t.slots[at]&slotCell-1]; cl.hash == hash && cl.shape == s && cl.group == group && cl.resource == resource {
+			return cl
+		}
 	}
-	if c.index == nil {
-		c.index = make(map[cellKey]int)
-	}
-	c.index[k] = len(c.t.cells)
-	c.t.has |= s
+	t.has |= s
 	if s&(shapeExact|shapeAnyGroup) != 0 && strings.HasPrefix(resource, "*/") {
-		c.t.has |= shapeSub
+		t.has |= shapeSub
 	}
-	c.t.cells = append(c.t.cells, cell{hash: c.hash(k), group: group, resource: resource, shape: s})
-	return &c.t.cells[len(c.t.cells)-1]
+	t.cells = append(t.cells, cell{hash: hash, group: group, resource: resource, shape: s})
+	t.slot()
+	return &t.cells[len(t.cells)-1]
+}
+
+// slot gives the last cell a slot. There are more than half as many again as cells.
+func (t *table) slot() {
+	first := len(t.cells) - 1
+	if most := 1 << bits.Len(uint(len(t.cells))*3/2); most > len(t.slots) {
+		t.slots, first = make([]uint64, most), 0
+	}
+	mask := uint64(len(t.slots) - 1)
+	for i := first; i < len(t.cells); i++ {
+		at := t.cells[i].hash & mask
+		for t.slots[at] != 0 {
+			at = (at + 1) & mask
+		}
+		t.slots[at] = t.cells[i].hash&^slotCell | uint64(i+1)
+	}
 }
 
 func (c *compiler) hash(k cellKey) uint64 {
