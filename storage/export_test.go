@@ -126,3 +126,10 @@ func Appender(rows []verdict.Row) func() error {
 		return nil
 	}
 }
+
+// TrimBeyond sets how many bytes of contents policy_objects keeps: of an object, of a cluster's
+// large ones, and what is large.
+func (s *Store) TrimBeyond(object, cluster, large int64) {
+	s.trim = trimLimits{object: object, cluster: cluster, large: large}
+	s.trimAt = 0
+}

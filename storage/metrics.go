@@ -17,6 +17,7 @@ type metrics struct {
 	dropped   *prometheus.CounterVec
 	reinserts prometheus.Counter
 	folded    *prometheus.CounterVec
+	forgotten *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
@@ -31,11 +32,12 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		dropped:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_dropped_partitions_total", Help: "Table partitions dropped, by table and cause: retention, disk."}, []string{"table", "cause"}),
 		reinserts: prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_storage_reinserted_blocks_total", Help: "Blocks the store claimed to have but had lost, sent again."}),
 		folded:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_folded_total", Help: "Requests, and checks behind them, that rollups do not count under an access of their own: kind (without the name), other (beyond what a subject or a cluster has in a day), nobody (refused, of nobody in particular)."}, []string{"as"}),
+		forgotten: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_policy_contents_forgotten_total", Help: "Contents of policy objects that were forgotten because an object, or all of a cluster, was written too often, by cluster. What they were is unknown from then on."}, []string{"cluster"}),
 	}
 	if reg == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.rows, m.bytes, m.inserts, m.seconds, m.known, m.repaired, m.dropped, m.reinserts, m.folded} {
+	for _, c := range []prometheus.Collector{m.rows, m.bytes, m.inserts, m.seconds, m.known, m.repaired, m.dropped, m.reinserts, m.folded, m.forgotten} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}

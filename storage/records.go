@@ -62,7 +62,26 @@ func (s *Store) LoadPolicy(ctx context.Context, visit func(verdict.PolicyVersion
 	read := make(chan error, 1)
 	go func() {
 		defer close(batches)
-		read <- s.policyRows(ctx, batches)
+		batch := make([]verdict.PolicyVersion, 0, policyBatch)
+		send := func() error {
+			select {
+			case batches <- batch:
+				batch = make([]verdict.PolicyVersion, 0, policyBatch)
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		err := s.policyRows(ctx, "", func(v verdict.PolicyVersion) error {
+			if batch = append(batch, v); len(batch) < policyBatch {
+				return nil
+			}
+			return send()
+		})
+		if err == nil {
+			err = send()
+		}
+		read <- err
 	}()
 	var err error
 	for batch := range batches {
@@ -96,29 +115,18 @@ const policyBatch = 512
 // objects would else be more than a query may use.
 const sparing = "\nSETTINGS max_threads = 1, max_block_size = 8192, max_bytes_before_external_sort = 134217728"
 
-// policyRows reads the table in order. Reading goes on while what was read is visited: each
-// is about half of the time it takes to start.
-func (s *Store) policyRows(ctx context.Context, out chan<- []verdict.PolicyVersion) error {
+// policyRows visits rows of the table in order; where selects them, empty: all. Reading goes on
+// while what was read is visited: each is about half of the time it takes to start.
+func (s *Store) policyRows(ctx context.Context, where string, visit func(verdict.PolicyVersion) error) error {
 	res, err := s.conn.Query(ctx, `SELECT cluster, resource, namespace, name, uid, resource_version, deleted, observation,
     toUnixTimestamp64Micro(observed), epoch, kpart, koffset, idx
-FROM `+s.table("policy_objects")+` FINAL ORDER BY epoch, kpart, koffset, idx`+sparing)
+FROM `+s.table("policy_objects")+` FINAL`+where+` ORDER BY epoch, kpart, koffset, idx`+sparing)
 	if err != nil {
 		return err
 	}
 	defer res.Close()
-	batch := make([]verdict.PolicyVersion, 0, policyBatch)
-	send := func() error {
-		select {
-		case out <- batch:
-			batch = make([]verdict.PolicyVersion, 0, policyBatch)
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 	for res.Next() {
-		batch = append(batch, verdict.PolicyVersion{})
-		v := &batch[len(batch)-1]
+		var v verdict.PolicyVersion
 		var deleted uint8
 		var observed int64
 		if err := res.Scan(&v.Cluster, &v.Resource, &v.Namespace, &v.Name, &v.UID, &v.ResourceVersion, &deleted, &v.Observation,
@@ -126,16 +134,11 @@ FROM `+s.table("policy_objects")+` FINAL ORDER BY epoch, kpart, koffset, idx`+sp
 			return err
 		}
 		v.Deleted, v.Observed = deleted != 0, fromMicro(observed)
-		if len(batch) == policyBatch {
-			if err := send(); err != nil {
-				return err
-			}
+		if err := visit(v); err != nil {
+			return err
 		}
 	}
-	if err := res.Err(); err != nil {
-		return err
-	}
-	return send()
+	return res.Err()
 }
 
 // SaveDeadLetters stores dead letters; a position stored before changes nothing, which makes

@@ -11,7 +11,8 @@ import (
 
 // Retention says how long tables keep what was ingested, in days; 0 keeps for ever.
 // Everything counts from ingestion: importing an old log does not delete it. Policy history
-// is not dropped: every verdict about the past rests on it, and it is small.
+// is not dropped: every verdict about the past rests on it, and it is small; but what an
+// object held that is written all day long is forgotten, the oldest first.
 type Retention struct {
 	EventDays  int
 	RollupDays int
@@ -21,6 +22,9 @@ type Retention struct {
 	// KeepImports leaves imported events alone, whatever their ingest day, until the disk
 	// cap needs their room.
 	KeepImports bool
+	// Forget returns an observation of policy without its content. nil: no object is written too
+	// often.
+	Forget func(observation []byte) ([]byte, error)
 }
 
 // droppedKey begins the entries of meta that name ingest days dropped from events.
@@ -61,6 +65,11 @@ func (s *Store) Retain(ctx context.Context, r Retention) error {
 			if err := s.dropPart(ctx, p, "retention"); err != nil {
 				return err
 			}
+		}
+	}
+	if r.Forget != nil {
+		if err := s.trimPolicy(ctx, r.Forget); err != nil {
+			return err
 		}
 	}
 	if r.DiskCap > 0 {

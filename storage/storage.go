@@ -72,6 +72,10 @@ type Store struct {
 	metrics *metrics
 	folds   *folds
 
+	trim     trimLimits
+	trimming sync.Mutex
+	trimAt   int64 // bytes of policy_objects from which it is looked at again; by trimming
+
 	inserted   atomic.Uint64 // blocks, those that failed included
 	mu         sync.Mutex
 	blocks     []*pendingBlock // at rest, for the next inserts
@@ -114,7 +118,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s := &Store{cfg: cfg, db: "`" + cfg.Database + "`", user: cmp.Or(opt.Auth.Username, "default"), conn: conn, folds: newFolds(), partitions: map[int32]*partition{}}
+	s := &Store{cfg: cfg, db: "`" + cfg.Database + "`", user: cmp.Or(opt.Auth.Username, "default"), conn: conn, folds: newFolds(), trim: usualTrim, partitions: map[int32]*partition{}}
 	if s.metrics, err = newMetrics(cfg.Registerer); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("open store: %w", err)

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
 	chdb "github.com/retrial-io/retrial/storage/embedded"
 )
@@ -74,7 +75,7 @@ const retainEvery = 15 * time.Minute
 func (s *system) retain(ctx context.Context) {
 	r := s.cfg.Retention
 	days := func(d config.Duration) int { return int(time.Duration(d) / (24 * time.Hour)) }
-	policy := storage.Retention{EventDays: days(r.Events), RollupDays: days(r.Rollups), KeepImports: r.KeepImports}
+	policy := storage.Retention{EventDays: days(r.Events), RollupDays: days(r.Rollups), KeepImports: r.KeepImports, Forget: state.ForgetContent}
 	tick := time.NewTicker(retainEvery)
 	defer tick.Stop()
 	for ticks := 1; ; ticks++ {

@@ -3,6 +3,7 @@ package state_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -277,7 +278,7 @@ func (m *lossyMoment) holds(t *testing.T, v state.View) (open int) {
 }
 
 // TestLostAnswers: whatever answers are lost, nothing certain is wrong, then and later, in whatever
-// order it came; and a listing settles it.
+// order it came, and whatever contents were forgotten; and a listing settles it.
 func TestLostAnswers(t *testing.T) {
 	asked, open, unknown := lossyHistories(t, false)
 	if open*10 > asked || unknown*150 > asked {
@@ -321,6 +322,16 @@ func lossyHistories(t *testing.T, cuts bool) (asked, open, unknown int) {
 		if !slices.Equal(describe(live, future), describe(late, future)) {
 			t.Errorf("the order matters:\n%q\n%q", describe(live, future), describe(late, future))
 		}
+		forgetful := state.New("c")
+		if _, err := forgetful.LoadSnapshot(empty); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range l.log {
+			l.applyForgetting(forgetful, e)
+		}
+		for i := range l.states {
+			l.states[i].holds(t, forgetful.RBAC(l.states[i].at))
+		}
 		l.at = l.at.Add(20 * time.Second) // by when whatever was asked for has been done
 		l.land()
 		last := &lossyMoment{l.at, l.is}
@@ -349,6 +360,28 @@ func lossyHistories(t *testing.T, cuts bool) (asked, open, unknown int) {
 	}
 	t.Logf("%d questions, %d open, %d objects unknown without bounds", asked, open, unknown)
 	return asked, open, unknown
+}
+
+// applyForgetting applies an event as it is read back once old contents were forgotten, whichever.
+func (l *lossy) applyForgetting(s *state.State, e *event.Event) {
+	l.t.Helper()
+	obs, err := state.FromEvent(e)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for i := range obs {
+		if o := &obs[i]; o.Name == "" || o.Deleted || o.Object == nil || l.rnd.IntN(2) == 0 {
+			continue
+		}
+		raw, err := state.ForgetContent(obs[i].Append(nil))
+		if err == nil {
+			obs[i], err = state.DecodeObservation(raw)
+		}
+		if uncertain := obs[i].Object != nil && (obs[i].Unknown || obs[i].Patch || obs[i].Source == state.SourceRead); uncertain != errors.Is(err, state.ErrUncertain) || !uncertain && (err != nil || obs[i].Object != nil) {
+			l.t.Fatalf("%+v: %v", obs[i], err)
+		}
+	}
+	s.Apply(obs...)
 }
 
 func apply(t *testing.T, s *state.State, e *event.Event) {

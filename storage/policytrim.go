@@ -1,0 +1,160 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/verdict"
+)
+
+// trimLimits bound the contents in policy_objects: whoever may write one object writes it as
+// often as he likes, and has a megabyte for each. docs/adr/0076.
+type trimLimits struct {
+	object  int64 // bytes of observations of one object, as JSON
+	cluster int64 // bytes of a cluster's large observations
+	large   int64 // what is large
+	growth  int64 // of the table, uncompressed, before it is looked at again
+}
+
+var usualTrim = trimLimits{object: 16 << 20, cluster: 1 << 30, large: 8 << 10, growth: 64 << 20} //nolint:gochecknoglobals // constant
+
+// trimPart bounds the bytes that are read, written without contents and deleted at a time.
+const trimPart = 16 << 20
+
+// policyCut selects the observations of an object that lose their contents.
+type policyCut struct {
+	cluster, resource, namespace, name string
+
+	before int64 // in microseconds: observed earlier
+	least  int64 // and of so many bytes
+}
+
+// withContent is the condition of observations of writes and listings that say for certain what an
+// object held. What may have been written, its answer lost, is no certain version, and stays, and so
+// does what reads showed of it.
+const withContent = "name != '' AND deleted = 0 AND JSONHas(observation, 'object') AND NOT JSONHas(observation, 'unknown') AND NOT JSONHas(observation, 'patch') AND JSONExtractString(observation, 'source') != 'read'"
+
+// trimPolicy replaces old observations by what forget leaves of them: of an object once it has
+// more than its share, the oldest first, and the oldest large ones of a cluster that has too much.
+// The newest content of an object stays, whatever it is. A crash leaves both forms of some, which
+// say the same, and the next trim ends it.
+func (s *Store) trimPolicy(ctx context.Context, forget func(observation []byte) ([]byte, error)) error {
+	s.trimming.Lock()
+	defer s.trimming.Unlock()
+	size, err := s.policyBytes(ctx)
+	if err != nil || size < s.trimAt {
+		return err
+	}
+	cuts, err := s.objectCuts(ctx)
+	if err == nil {
+		var more []policyCut
+		more, err = s.clusterCuts(ctx)
+		cuts = append(cuts, more...)
+	}
+	if err != nil {
+		return fmt.Errorf("find old contents of policy: %w", err)
+	}
+	for _, c := range cuts {
+		n, err := s.forgetContents(ctx, c, forget)
+		if err != nil {
+			return fmt.Errorf("forget old contents of %s %s/%s of cluster %q: %w", c.resource, c.namespace, c.name, c.cluster, err)
+		}
+		if n > 0 {
+			s.metrics.forgotten.WithLabelValues(c.cluster).Add(float64(n))
+			s.cfg.Log.Warn("old contents of a policy object forgotten: it was written too often", zap.String("cluster", c.cluster), zap.String("resource", c.resource),
+				zap.String("namespace", c.namespace), zap.String("name", c.name), zap.Int("versions", n), zap.Time("before", fromMicro(c.before)))
+		}
+	}
+	if size, err = s.policyBytes(ctx); err == nil {
+		s.trimAt = size + s.trim.growth
+	}
+	return err
+}
+
+// policyBytes returns the bytes of policy_objects before compression.
+func (s *Store) policyBytes(ctx context.Context) (n int64, err error) {
+	err = s.conn.QueryRow(params(ctx, clickhouse.Parameters{"db": text(s.localDatabase())}),
+		"SELECT toInt64(sum(data_uncompressed_bytes)) FROM "+s.parts()+" WHERE active AND database = {db:String} AND table = 'policy_objects'").Scan(&n)
+	return n, err
+}
+
+// objectCuts are those of objects that have more than their share: down to three quarters of it.
+func (s *Store) objectCuts(ctx context.Context) ([]policyCut, error) {
+	return s.cuts(ctx, `SELECT cluster, resource, namespace, name, toUnixTimestamp64Micro(min(observed)), toInt64(0)
+FROM
+(
+    SELECT cluster, resource, namespace, name, observed, total,
+        sum(bytes) OVER (PARTITION BY cluster, resource, namespace, name ORDER BY observed DESC, toUInt64OrZero(resource_version) DESC ROWS UNBOUNDED PRECEDING) AS newer,
+        row_number() OVER (PARTITION BY cluster, resource, namespace, name ORDER BY observed DESC, toUInt64OrZero(resource_version) DESC) AS place
+    FROM
+    (
+        SELECT cluster, resource, namespace, name, resource_version, observed, length(observation) AS bytes, sum(bytes) OVER (PARTITION BY cluster, resource, namespace, name) AS total
+        FROM %[1]s.policy_objects FINAL
+        WHERE (cluster, resource, namespace, name) IN (SELECT cluster, resource, namespace, name FROM %[1]s.policy_objects GROUP BY cluster, resource, namespace, name HAVING sum(length(observation)) > {limit:Int64})
+            AND `+withContent+`
+    )
+)
+WHERE total > {limit:Int64} AND (newer <= {enough:Int64} OR place = 1)
+GROUP BY cluster, resource, namespace, name`, s.trim.object)
+}
+
+// clusterCuts are those of clusters with too many large contents.
+func (s *Store) clusterCuts(ctx context.Context) ([]policyCut, error) {
+	return s.cuts(ctx, `SELECT cluster, resource, namespace, name, least(any(stays), max(at)), {large:Int64}
+FROM
+(
+    SELECT cluster, resource, namespace, name, at, total, min(if(newer <= {enough:Int64}, at, {endless:Int64})) OVER (PARTITION BY cluster) AS stays
+    FROM
+    (
+        SELECT cluster, resource, namespace, name, toUnixTimestamp64Micro(observed) AS at, length(observation) AS bytes, sum(bytes) OVER (PARTITION BY cluster) AS total,
+            sum(bytes) OVER (PARTITION BY cluster ORDER BY at DESC, resource, namespace, name ROWS UNBOUNDED PRECEDING) AS newer
+        FROM %[1]s.policy_objects FINAL
+        WHERE length(observation) >= {large:Int64} AND `+withContent+`
+    )
+)
+WHERE total > {limit:Int64}
+GROUP BY cluster, resource, namespace, name
+HAVING min(at) < least(any(stays), max(at))`, s.trim.cluster)
+}
+
+func (s *Store) cuts(ctx context.Context, query string, limit int64) ([]policyCut, error) {
+	p := clickhouse.Parameters{"limit": fmt.Sprint(limit), "enough": fmt.Sprint(limit / 4 * 3), "large": fmt.Sprint(s.trim.large), "endless": fmt.Sprint(int64(1) << 62)}
+	return collect(ctx, s, query+sparing, p, func(c *policyCut) ([]any, func()) {
+		return []any{&c.cluster, &c.resource, &c.namespace, &c.name, &c.before, &c.least}, nil
+	})
+}
+
+// forgetContents replaces the observations of a cut, part by part, and returns how many.
+func (s *Store) forgetContents(ctx context.Context, c policyCut, forget func([]byte) ([]byte, error)) (n int, err error) {
+	const of = " cluster = {cluster:String} AND resource = {resource:String} AND namespace = {namespace:String} AND name = {name:String} AND toUnixTimestamp64Micro(observed) < {before:Int64}" +
+		" AND length(observation) >= {least:Int64} AND " + withContent
+	p := clickhouse.Parameters{"cluster": text(c.cluster), "resource": text(c.resource), "namespace": text(c.namespace), "name": text(c.name),
+		"before": fmt.Sprint(c.before), "least": fmt.Sprint(c.least)}
+	var part []verdict.PolicyVersion
+	bytes := 0
+	save := func() error {
+		err := s.SavePolicy(ctx, part)
+		n, part, bytes = n+len(part), nil, 0
+		return err
+	}
+	err = s.policyRows(params(ctx, p), " WHERE"+of, func(v verdict.PolicyVersion) error {
+		bytes += len(v.Observation)
+		if v.Observation, err = forget(v.Observation); err != nil {
+			return err
+		}
+		if part = append(part, v); bytes < trimPart {
+			return nil
+		}
+		return save()
+	})
+	if err == nil && len(part) > 0 {
+		err = save()
+	}
+	if err != nil || n == 0 {
+		return n, err
+	}
+	return n, s.exec(ctx, p, fmt.Sprintf("ALTER TABLE %s%s DELETE WHERE%s SETTINGS mutations_sync = 1", s.local("policy_objects"), s.form().OnCluster(), of))
+}
