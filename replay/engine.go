@@ -14,6 +14,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/admission"
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/config"
@@ -50,7 +51,7 @@ type Engine struct {
 	cfg       Config
 	config    string // Config, as verdicts carry it
 	options   string // the part of it that no apiserver's configuration changes
-	admission *admissionTable
+	admission *admission.Plugins
 	trials    sync.Pool // *trial
 	authn     *authn.Evaluator
 	chains    chains // of the configurations seen
@@ -82,7 +83,7 @@ func New(cfg Config) *Engine {
 	}
 	return &Engine{
 		cfg: cfg, config: "authorizers=" + verdict.AuthorizerNode + "," + verdict.AuthorizerRBAC + options, options: options,
-		admission: newAdmissionTable(), authn: newAuthn(cfg, cfg.KubernetesMinor), grants: newGrantMemory(),
+		admission: admission.New(), authn: newAuthn(cfg, cfg.KubernetesMinor), grants: newGrantMemory(),
 		trials: sync.Pool{New: func() any {
 			return &trial{bufs: buffers{
 				grants: make([]rbacindex.Grant, 0, 16), other: make([]rbacindex.Grant, 0, 16), reason: make([]byte, 0, 256),
@@ -192,6 +193,8 @@ type trial struct {
 	s    *state.State
 	v    *verdict.Verdict
 	bufs buffers
+	// admitted is what admission is asked about; here, so that asking allocates nothing.
+	admitted admission.Request
 
 	uriErr error
 	base   moment

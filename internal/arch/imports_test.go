@@ -46,8 +46,9 @@ var rooms = []room{
 	{"replay/authn", []string{"ingest/event", "verdict", "replay/request", "replay/config", "replay/release", "replay/state"}, "who it was is judged before what was allowed"},
 	{"replay/authz", []string{"ingest/event", "rbacindex", "verdict", "replay/reason", "replay/request", "replay/config", "replay/release", "replay/state", "replay/authn"}, "the authorizers see attributes, configuration and state; what is recorded is compared later"},
 	{"replay/review", []string{"ingest/event", "verdict", "replay/request"}, "what a review asks is read from its event, the engine answers it"},
+	{"replay/admission", []string{"verdict", "replay/request", "replay/state"}, "what admission did is told from the record and the state"},
 	{"replay/implied", []string{"ingest/event", "verdict", "replay/request", "replay/config", "replay/state", "replay/authn"}, "which checks a request implies is derived, they are answered by the engine"},
-	{"replay", []string{"ingest/event", "rbacindex", "verdict", "replay/state", "replay/reason", "replay/request", "replay/config", "replay/release", "replay/authn", "replay/authz", "replay/implied", "replay/review"}, "the engine is pure: event and state in, verdict out"},
+	{"replay", []string{"ingest/event", "rbacindex", "verdict", "replay/state", "replay/reason", "replay/request", "replay/config", "replay/release", "replay/authn", "replay/authz", "replay/admission", "replay/implied", "replay/review"}, "the engine is pure: event and state in, verdict out"},
 	{"storage", []string{"ingest/event", "verdict"}, "storage keeps records and knows nothing of who made them"},
 	{"storage/storagetest", []string{"ingest/event", "verdict", "replay/request", "storage", "storage/embedded", "internal/chserver"}, "the test kit opens a store the way cmd does"},
 	{"storage/embedded", nil, "the engine in process is reached through the ClickHouse client only"},
@@ -68,7 +69,7 @@ var rooms = []room{
 }
 
 // pure rooms do no I/O and read no clock, so that a replay is a function of its inputs.
-var pure = []string{"ingest/event", "rbacindex", "verdict", "replay/state", "replay/reason", "replay", "analysis/completeness", "analysis/detect", "analysis/drift",
+var pure = []string{"ingest/event", "rbacindex", "verdict", "replay/state", "replay/reason", "replay/admission", "replay", "analysis/completeness", "analysis/detect", "analysis/drift",
 	"analysis/escalation", "analysis/leastpriv", "query"}
 
 var impureImports = []string{

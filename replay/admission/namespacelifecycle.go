@@ -1,10 +1,10 @@
-package replay
+package admission
 
 import (
 	"strings"
 	"time"
 
-	"github.com/retrial-io/retrial/replay/authz/node"
+	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -26,73 +26,66 @@ const (
 	lifecycleUnknown                           // the namespace is not known
 )
 
-// admission fills in what admission did: the recorded refusal attributed to its plugin, and
-// NamespaceLifecycle evaluated again.
-func (t *trial) admission(rec *record) {
-	a := &t.v.Attributes
-	if t.uriErr != nil {
-		return
+// namespaceLifecycle keeps namespaces that are missing or on their way out from being filled, and
+// some from being deleted. It is evaluated again.
+type namespaceLifecycle struct{}
+
+func (namespaceLifecycle) name() string { return "NamespaceLifecycle" }
+
+func (namespaceLifecycle) refused(r *refusal) bool {
+	a := r.a
+	if r.code == 404 {
+		return a.Namespace != "" && a.Verb != request.VerbDelete && a.Resource != "namespaces" && isNamespaceNotFound(r.message, a.Namespace)
 	}
-	op := operationOf(a)
-	code := t.e.Code()
-	var reason, message string
-	if t.e.ResponseStatus != nil {
-		reason, message = t.e.ResponseStatus.Reason, t.e.ResponseStatus.Message
-	}
-	adm := &t.v.Admission
-	if op != opNone && rec.decision == verdict.DecisionAllow && code >= 400 {
-		u := t.e.EffectiveUser()
-		adm.Plugin = t.eng.admission.plugin(code, reason, message, node.Is(u.Username, u.Groups), a)
-	}
-	adm.Recorded = recordedAdmission(op, *rec, code, adm.Plugin)
-	if rec.decision != verdict.DecisionAllow {
-		return // admission never ran
-	}
-	received := t.e.RequestReceivedTimestamp
-	adm.NamespaceLifecycle = judgeLifecycle(t.lifecycle(op, received, received), adm, code, message)
+	return r.code == 403 && r.forbidden &&
+		(strings.HasPrefix(r.inner, "this namespace may not be deleted") || strings.HasPrefix(r.inner, "unable to create new content in namespace "))
+}
+
+func (namespaceLifecycle) judge(q *Request, op Operation, adm *verdict.Admission) {
+	adm.NamespaceLifecycle = judgeLifecycle(q.lifecycle(op, q.Received, q.Received), adm, q.Code, q.Message)
 	if adm.NamespaceLifecycle != verdict.LifecycleDrift {
 		return
 	}
-	from, to := t.window()
-	if floor := received.Add(namespaceWait); to.Before(floor) {
+	from, to := q.Window.Window()
+	if floor := q.Received.Add(namespaceWait); to.Before(floor) {
 		to = floor
 	}
-	if ans := t.lifecycle(op, from, to); ans == lifecycleChanging || ans == lifecycleUnknown {
-		adm.NamespaceLifecycle = judgeLifecycle(ans, adm, code, message)
+	if ans := q.lifecycle(op, from, to); ans == lifecycleChanging || ans == lifecycleUnknown {
+		adm.NamespaceLifecycle = judgeLifecycle(ans, adm, q.Code, q.Message)
 	}
 }
 
 // lifecycle evaluates the plugin: immortal namespaces cannot be deleted; nothing can be
 // created in a namespace that is missing or being terminated. from and to bound the time the
 // namespace is asked for.
-func (t *trial) lifecycle(op admissionOp, from, to time.Time) lifecycleAnswer {
-	a := &t.v.Attributes
+func (q *Request) lifecycle(op Operation, from, to time.Time) lifecycleAnswer {
+	a := q.Attributes
 	if a.APIGroup == "" && a.Resource == "namespaces" {
-		if op == opDelete && a.Subresource == "" && (a.Name == "default" || a.Name == "kube-system" || a.Name == "kube-public") {
+		if op == Delete && a.Subresource == "" && (a.Name == "default" || a.Name == "kube-system" || a.Name == "kube-public") {
 			return lifecycleImmortal
 		}
-		if op == opNone || op == opConnect {
+		if op == None || op == Connect {
 			return lifecycleUnasked
 		}
 		return lifecyclePass
 	}
-	if a.Namespace == "" || (op != opCreate && op != opUpdate) {
+	if a.Namespace == "" || (op != Create && op != Update) {
 		return lifecycleUnasked
 	}
 	if a.APIGroup == "authorization.k8s.io" && a.Resource == "localsubjectaccessreviews" {
 		return lifecyclePass
 	}
-	if t.s == nil {
+	if q.State == nil {
 		return lifecycleUnknown
 	}
-	return lifecycleOf(t.s.Namespace(a.Namespace, from, to), op)
+	return lifecycleOf(q.State.Namespace(a.Namespace, from, to), op)
 }
 
 // judgeLifecycle compares with the record. Errors from before the plugins (a body that does
 // not decode, a resource that is not served, an object that is not there) leave the
 // question open; what comes after them proves that the plugin let the request pass.
 func judgeLifecycle(ans lifecycleAnswer, adm *verdict.Admission, code int32, message string) string {
-	rejected := adm.Plugin == pluginNamespaceLifecycle
+	rejected := adm.Plugin == namespaceLifecycle{}.name()
 	passed := adm.Recorded == verdict.AdmissionAdmitted || (adm.Recorded == verdict.AdmissionRejected && !rejected) ||
 		code == 409 || code == 422
 	switch ans {
@@ -138,12 +131,12 @@ func wordsOf(ans lifecycleAnswer, code int32, message string) bool {
 
 // lifecycleOf turns what is known of a namespace into the plugin's answer. Updates reach
 // the plugin only when their object exists, and a namespace under termination takes them.
-func lifecycleOf(ns state.NamespaceAnswer, op admissionOp) lifecycleAnswer {
+func lifecycleOf(ns state.NamespaceAnswer, op Operation) lifecycleAnswer {
 	switch ns {
 	case state.NamespaceActive:
 		return lifecyclePass
 	case state.NamespaceTerminating:
-		if op == opUpdate {
+		if op == Update {
 			return lifecyclePass
 		}
 		return lifecycleTerminates
@@ -153,4 +146,11 @@ func lifecycleOf(ns state.NamespaceAnswer, op admissionOp) lifecycleAnswer {
 		return lifecycleChanging
 	}
 	return lifecycleUnknown
+}
+
+// isNamespaceNotFound recognises the whole message `namespaces "ns" not found`.
+func isNamespaceNotFound(message, namespace string) bool {
+	const head, tail = `namespaces "`, `" not found`
+	return len(message) == len(head)+len(namespace)+len(tail) && strings.HasPrefix(message, head) &&
+		strings.HasSuffix(message, tail) && message[len(head):len(head)+len(namespace)] == namespace
 }
