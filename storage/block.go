@@ -123,6 +123,7 @@ func (b *block) append(r *verdict.Row) error {
 		u := x.e.EffectiveUser()
 		x.groups = groupSet(u.Groups)
 		x.access = b.count(r, u.Username, x.groups, &x.v.Attributes, r.Counted[:min(len(r.Counted), 1)])
+		x.agent = b.countAgent(r, u.Username)
 	}
 	for _, add := range b.appends {
 		add()

@@ -81,6 +81,7 @@ type at struct {
 
 	auditText string  // of an audit ID that is no UUID
 	access    counted // what the request counts for
+	agent     uint8   // shapeAgentOther, or nothing
 	groups    uint64  // key of its group set
 	grants    []string
 	chain     []byte
@@ -96,7 +97,7 @@ type at struct {
 
 // set makes a row the one at hand.
 func (x *at) set(r *verdict.Row) {
-	x.row, x.e, x.v, x.judged = r, r.Event, r.Verdict, r.Verdict != nil
+	x.row, x.e, x.v, x.judged, x.agent = r, r.Event, r.Verdict, r.Verdict != nil, 0
 	if x.as = r.Event.ImpersonatedUser; x.as == nil {
 		x.as = &x.noUser
 	}

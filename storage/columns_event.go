@@ -96,19 +96,21 @@ func eventColumns(b *block, r *stored) []column {
 		plain("unknown_at", &b.unknownAt, &r.unknownAt, func() { b.appendUnknown(x.e) }),
 		plain("unknown_name", &b.unknownName, &r.unknownName, nil),
 		plain("unknown_value", &b.unknownValue, &r.unknownValue, nil),
-		plain("shape", &b.shape, &r.shape, func() { b.shape.Append(shapeOf(x.e)) }),
+		plain("shape", &b.shape, &r.shape, func() { b.shape.Append(shapeOf(x.e) | x.agent) }),
 		plain("minute", seconds{&b.minute}, nil, func() { b.minute.Append(minute(x.e.RequestReceivedTimestamp)) }),
 		plain("day", dates{&b.day}, nil, func() { b.day.Append(day(x.e.RequestReceivedTimestamp)) }),
 		plain("subject", &b.subject, nil, func() { b.subject.Append(x.e.EffectiveUser().Username) }),
 	}
 }
 
-// Bits of the shape column: optional objects that are there, even when empty.
+// Bits of the shape column: optional objects that are there, even when empty, and how the row is
+// counted.
 const (
 	shapeImpersonated = 1 << iota // read by group_sets_mv
 	shapeAuthentication
 	shapeObjectRef
 	shapeStatus
+	shapeAgentOther // no object: the user agent is counted with others, read by activity_mv
 )
 
 func shapeOf(e *event.Event) (shape uint8) {

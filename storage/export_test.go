@@ -86,6 +86,11 @@ func (s *Store) FoldBeyond(accesses, kinds, cluster, held int) {
 	s.folds.limits = foldLimits{accesses: accesses, kinds: kinds, cluster: cluster, held: held}
 }
 
+// FoldAgentsBeyond makes the store count fewer user agents by themselves.
+func (s *Store) FoldAgentsBeyond(agents, clients int) {
+	s.folds.limits.agents, s.folds.limits.clients = agents, clients
+}
+
 // FoldsHeld returns how many accesses the store remembers, and of how many days.
 func (s *Store) FoldsHeld() (keys, days int) { return s.folds.held, len(s.folds.days) }
 
@@ -107,7 +112,7 @@ func Encoded(rows []verdict.Row) ([]byte, error) {
 func foldsOf(rows []verdict.Row) *folds {
 	f := newFolds()
 	for i := range rows {
-		f.days[accessDay{rows[i].Cluster, day(rows[i].Event.RequestReceivedTimestamp)}] = &countedDay{keys: map[uint64]struct{}{}, subjects: map[uint64]countedOf{}}
+		f.days[accessDay{rows[i].Cluster, day(rows[i].Event.RequestReceivedTimestamp)}] = newCountedDay(0)
 	}
 	return f
 }

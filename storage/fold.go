@@ -23,9 +23,11 @@ type foldLimits struct {
 	kinds    int // of a subject, of those beyond: resource and namespace without the name
 	cluster  int // accesses of all subjects; kinds have a quarter more
 	held     int // remembered of all clusters and days, the day at hand aside
+	agents   int // user agents of a subject
+	clients  int // user agents of all subjects, one that several have counted for each
 }
 
-var usualFolds = foldLimits{accesses: 4096, kinds: 512, cluster: 1 << 20, held: 1 << 21} //nolint:gochecknoglobals // constant
+var usualFolds = foldLimits{accesses: 4096, kinds: 512, cluster: 1 << 20, held: 1 << 21, agents: 64, clients: 1 << 17} //nolint:gochecknoglobals // constant
 
 // accessDay is a day of requests of a cluster.
 type accessDay struct {
@@ -47,11 +49,19 @@ type folds struct {
 // countedDay are the accesses and kinds of a day that are counted.
 type countedDay struct {
 	keys     map[uint64]struct{}
-	subjects map[uint64]countedOf // by hash of the name; of keys only
+	agents   map[uint64]struct{}  // user agents with their subjects
+	subjects map[uint64]countedOf // by hash of the name; of keys and agents only
 	used     uint64
 }
 
-type countedOf struct{ accesses, kinds int }
+type countedOf struct{ accesses, kinds, agents int }
+
+func newCountedDay(used uint64) *countedDay {
+	return &countedDay{keys: map[uint64]struct{}{}, agents: map[uint64]struct{}{}, subjects: map[uint64]countedOf{}, used: used}
+}
+
+// held is how much is remembered of the day.
+func (d *countedDay) held() int { return len(d.keys) + len(d.agents) }
 
 func newFolds() *folds { return &folds{limits: usualFolds, days: map[accessDay]*countedDay{}} }
 
@@ -60,6 +70,12 @@ const countedQuery = `SELECT access, any(subject) AS subject, toUInt8(any(name) 
 FROM %[1]s.accesses
 WHERE access IN (SELECT access FROM %[1]s.access_usage WHERE cluster = {cluster:String} AND toUInt16(day) = {day:UInt16}) AND path != '` + Other + `'
 GROUP BY access LIMIT {limit:UInt32}`
+
+// agentsQuery has the user agents of a day that are counted by themselves, and whose they are.
+const agentsQuery = `SELECT subject, user_agent
+FROM %[1]s.activity
+WHERE cluster = {cluster:String} AND toUInt16(toDate(slot)) = {day:UInt16} AND user_agent != '` + Other + `'
+GROUP BY subject, user_agent LIMIT {limit:UInt32}`
 
 // begin reads what the store has of the days of rows that are not remembered.
 func (s *Store) begin(ctx context.Context, rows []verdict.Row) error {
@@ -86,12 +102,21 @@ func (s *Store) begin(ctx context.Context, rows []verdict.Row) error {
 		if err != nil {
 			return fmt.Errorf("read the accesses of a day: %w", err)
 		}
-		d := &countedDay{keys: make(map[uint64]struct{}, len(list)), subjects: map[uint64]countedOf{}, used: f.tick}
+		d := newCountedDay(f.tick)
 		for _, k := range list {
 			d.add(xxhash.Sum64String(k.subject), k.access, k.kind != 0)
 		}
+		type client struct{ subject, agent string }
+		p["limit"] = fmt.Sprint(f.limits.clients)
+		clients, err := collect(ctx, s, agentsQuery, p, func(c *client) ([]any, func()) { return []any{&c.subject, &c.agent}, nil })
+		if err != nil {
+			return fmt.Errorf("read the user agents of a day: %w", err)
+		}
+		for _, c := range clients {
+			d.addAgent(xxhash.Sum64String(c.subject), agentKey(c.subject, c.agent))
+		}
 		f.days[at] = d
-		f.held += len(d.keys)
+		f.held += d.held()
 		f.forget()
 	}
 	return nil
@@ -111,7 +136,7 @@ func (f *folds) forget() {
 		if used == f.tick {
 			return
 		}
-		f.held -= len(f.days[oldest].keys)
+		f.held -= f.days[oldest].held()
 		delete(f.days, oldest)
 	}
 }
@@ -132,7 +157,7 @@ func (f *folds) admit(at accessDay, subject, key uint64, kind bool) bool {
 	defer f.mu.Unlock()
 	d := f.days[at]
 	if d == nil { // forgotten meanwhile: a block of more days than are held
-		d = &countedDay{keys: map[uint64]struct{}{}, subjects: map[uint64]countedOf{}, used: f.tick}
+		d = newCountedDay(f.tick)
 		f.days[at] = d
 	}
 	if _, ok := d.keys[key]; ok {
@@ -146,6 +171,58 @@ func (f *folds) admit(at accessDay, subject, key uint64, kind bool) bool {
 	d.add(subject, key, kind)
 	f.held++
 	return true
+}
+
+func (d *countedDay) addAgent(subject, key uint64) {
+	of := d.subjects[subject]
+	of.agents++
+	d.subjects[subject], d.agents[key] = of, struct{}{}
+}
+
+// agentKey is a user agent and whose it is.
+func agentKey(subject, agent string) uint64 {
+	var d xxhash.Digest
+	d.Reset()
+	_, _ = d.WriteString(subject)
+	_, _ = d.WriteString("\x00")
+	_, _ = d.WriteString(agent)
+	return d.Sum64()
+}
+
+// admitAgent tells whether a subject's user agent is counted by itself.
+func (f *folds) admitAgent(at accessDay, subject, agent string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d := f.days[at]
+	if d == nil {
+		d = newCountedDay(f.tick)
+		f.days[at] = d
+	}
+	key, whose := agentKey(subject, agent), xxhash.Sum64String(subject)
+	if _, ok := d.agents[key]; ok {
+		return true
+	}
+	if d.subjects[whose].agents >= f.limits.agents || len(d.agents) >= f.limits.clients {
+		return false
+	}
+	d.addAgent(whose, key)
+	f.held++
+	return true
+}
+
+// countAgent returns the bit of a row whose user agent is counted with others. A row that is stored,
+// or the one it replaces, is counted as it was.
+func (b *block) countAgent(r *verdict.Row, subject string) uint8 {
+	switch {
+	case r.AgentOther:
+		return shapeAgentOther
+	case len(r.Counted) > 0 || refusedNobody(subject, r.Verdict): // the view knows nobody
+		return 0
+	case b.folds.admitAgent(accessDay{r.Cluster, day(r.Event.RequestReceivedTimestamp)}, subject, r.Event.UserAgent):
+		return 0
+	}
+	b.foldedAs["agent"]++
+	return shapeAgentOther
 }
 
 // counted is what a request or a check is counted under.

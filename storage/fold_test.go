@@ -184,3 +184,59 @@ func TestFoldsAreBounded(t *testing.T) {
 		t.Errorf("%d accesses", v.Accesses)
 	}
 }
+
+// TestUserAgentsOfADay: of a subject's user agents of a day the first are counted by themselves, the
+// rest together; a new process and corrections change nothing of that, nor does recovery.
+func TestUserAgentsOfADay(t *testing.T) {
+	dir := t.TempDir()
+	s, stop := storagetest.Start(t, dir)
+	defer func() { stop() }()
+	limit := func() {
+		s.FoldBeyond(1000, 1000, 1000, 1000)
+		s.FoldAgentsBeyond(5, 12)
+	}
+	limit()
+	at := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	var in []verdict.Row
+	for i := range 60 {
+		in = append(in, requestRow(t, i, at.Add(time.Duration(i)*30*time.Second), fmt.Sprint("user", i%4), "allow", "get", "/api/v1/namespaces/n/pods/x"))
+	}
+	insert(t, s, "a", in[:30])
+	insert(t, s, "b", in[30:])
+	check := func(when string, count int) {
+		t.Helper()
+		if n := s.Strings(t, "SELECT DISTINCT concat(subject, ' ', user_agent) FROM retrial.activity WHERE user_agent != '(other)'"); len(n) != 12 {
+			t.Fatalf("%s: %d user agents by themselves, want 12: %q", when, len(n), n)
+		}
+		if n := s.Strings(t, "SELECT DISTINCT concat(subject, ' ', toString(sum(count))) FROM retrial.activity WHERE subject = 'user0' AND 1 GROUP BY subject HAVING 1"); len(n) != 1 || n[0] != fmt.Sprint("user0 ", count) {
+			t.Fatalf("%s: counted %q, want %d requests", when, n, count)
+		}
+		v := consistent(t, s)
+		if err := s.Recover(context.Background(), 0, 1, nil); err != nil {
+			t.Fatal(err)
+		}
+		if again := consistent(t, s); again != v {
+			t.Fatalf("%s: recovery changed the rollups\n was %+v\n is  %+v", when, v, again)
+		}
+	}
+	check("inserted", 15)
+
+	stop()
+	s, stop = storagetest.Start(t, dir)
+	limit()
+	insert(t, s, "c", []verdict.Row{requestRow(t, 1000, at.Add(time.Hour), "user0", "allow", "get", "/api/v1/namespaces/n/pods/x"), requestRow(t, 0, at.Add(time.Hour), "user0", "allow", "get", "/api/v1/namespaces/n/pods/y")})
+	check("after a restart", 17)
+
+	var pairs []verdict.Row
+	for _, r := range everything(t, s, in) {
+		old, v := r, *r.Verdict
+		old.Sign = -1
+		v.Outcome, v.Class = verdict.OutcomeDrift, "unexplained"
+		r.Verdict, r.Revision = &v, r.Revision+1
+		pairs = append(pairs, old, r)
+	}
+	s.FoldAgentsBeyond(1000, 1000) // there is room now: what was folded stays so
+	insert(t, s, "fix", pairs)
+	limit()
+	check("corrected", 17)
+}

@@ -31,7 +31,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		repaired:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_repaired_rows_total", Help: "Rows recovery added to a rollup to make it equal to its events."}, []string{"table"}),
 		dropped:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_dropped_partitions_total", Help: "Table partitions dropped, by table and cause: retention, disk."}, []string{"table", "cause"}),
 		reinserts: prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_storage_reinserted_blocks_total", Help: "Blocks the store claimed to have but had lost, sent again."}),
-		folded:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_folded_total", Help: "Requests, and checks behind them, that rollups do not count under an access of their own: kind (without the name), other (beyond what a subject or a cluster has in a day), nobody (refused, of nobody in particular)."}, []string{"as"}),
+		folded:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_folded_total", Help: "Requests, and checks behind them, that rollups do not count under an access of their own: kind (without the name), other (beyond what a subject or a cluster has in a day), nobody (refused, of nobody in particular); of activity, agent (beyond the user agents of a subject or a cluster in a day)."}, []string{"as"}),
 		forgotten: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_storage_policy_contents_forgotten_total", Help: "Contents of policy objects that were forgotten because an object, or all of a cluster, was written too often, by cluster. What they were is unknown from then on."}, []string{"cluster"}),
 	}
 	if reg == nil {

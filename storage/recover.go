@@ -49,7 +49,7 @@ var rollups = []rollup{ //nolint:gochecknoglobals // constant table
 	{"grant_usage", "implied != ''", []string{"cluster", "day", "granted", "access", "kpart", "ingest_day", "implied"}, impliedGrants, "day", true, ""},
 	{"volume", "", []string{"cluster", "minute", "recorded", "replayed", "outcome", "class", "kpart", "ingest_day"}, "%[1]s.events WHERE 1", "toDate(minute)", false, ""},
 	{"activity", "", []string{"cluster", "slot", "subject", "user_agent", "recorded", "outcome", "kpart", "ingest_day"},
-		"(SELECT cluster, toStartOfTenMinutes(minute) AS slot, subject, if(subject IN ('', 'system:anonymous') AND recorded != 'allow', '(other)', events.user_agent) AS user_agent, recorded, outcome, kpart, ingest_day, sign FROM %[1]s.events WHERE outcome != '') WHERE 1", "toDate(slot)", false, ""},
+		"(SELECT cluster, toStartOfTenMinutes(minute) AS slot, subject, if(bitAnd(shape, 16) = 16 OR subject IN ('', 'system:anonymous') AND recorded != 'allow', '(other)', events.user_agent) AS user_agent, recorded, outcome, kpart, ingest_day, sign FROM %[1]s.events WHERE outcome != '') WHERE 1", "toDate(slot)", false, ""},
 	{"detections", "", []string{"cluster", "rule", "slot", "key", "kpart", "ingest_day"}, `%[1]s.events ARRAY JOIN hits AS hit, hit_keys AS hit_key, arrayMap(h -> substringIndex(h, '/', 1), hits) AS rule,
     arrayMap(h -> if(endsWith(h, '/first'), toStartOfDay(minute), toStartOfTenMinutes(minute)), hits) AS slot,
     arrayMap((h, k) -> if(endsWith(h, '/first'), k, 0), hits, hit_keys) AS key WHERE 1`, "toDate(slot)", false,

@@ -27,7 +27,10 @@ type Row struct {
 	Marks []Mark
 	// Counted are keys of the accesses that a stored row counts for: its request's, then those
 	// of the checks behind it. Whoever replaces the row hands them on.
-	Counted  []uint64
-	Sign     int8
-	Revision uint64
+	Counted []uint64
+	// AgentOther says of a stored row that its user agent is counted with others of the subject's.
+	// Handed on as Counted is.
+	AgentOther bool
+	Sign       int8
+	Revision   uint64
 }
