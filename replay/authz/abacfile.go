@@ -13,12 +13,12 @@ type abacFile struct {
 	unknown string     // what is not known then
 }
 
-func newABACFile(z *config.Authorizer, cfg *config.APIServer) made {
+func newABACFile(z *config.Authorizer, cfg *config.APIServer) registered {
 	x := &abacFile{newABAC(z.Policy, cfg.Minor), z.Unknown}
 	if x.lines == nil && x.unknown == "" {
 		x.unknown = "the ABAC policy file"
 	}
-	return made{x, traits{silent: true}}
+	return registered{x, traits{silent: true}}
 }
 
 func (x *abacFile) ask(ans *Answer, u *event.User, a *verdict.Attributes, _ *Moment) stepState {

@@ -10,8 +10,8 @@ import (
 // alwaysAllow allows everything.
 type alwaysAllow struct{}
 
-func newAlwaysAllow(*config.Authorizer, *config.APIServer) made {
-	return made{authorizer: alwaysAllow{}}
+func newAlwaysAllow(*config.Authorizer, *config.APIServer) registered {
+	return registered{authorizer: alwaysAllow{}}
 }
 
 func (alwaysAllow) ask(*Answer, *event.User, *verdict.Attributes, *Moment) stepState { return allowed }
@@ -25,7 +25,9 @@ func (alwaysAllow) explain(*Shortfall, Answer, *event.User, *verdict.Attributes,
 // alwaysDeny has no opinion on anything, and says so.
 type alwaysDeny struct{}
 
-func newAlwaysDeny(*config.Authorizer, *config.APIServer) made { return made{authorizer: alwaysDeny{}} }
+func newAlwaysDeny(*config.Authorizer, *config.APIServer) registered {
+	return registered{authorizer: alwaysDeny{}}
+}
 
 func (alwaysDeny) ask(*Answer, *event.User, *verdict.Attributes, *Moment) stepState { return noOpinion }
 

@@ -29,18 +29,18 @@ type traits struct {
 	screens bool // where its answer is not known, neither is whether anybody behind it was asked
 }
 
-// made is an authorizer with its traits.
-type made struct {
+// registered is an authorizer with its traits.
+type registered struct {
 	authorizer
 	traits
 }
 
-// makers make the authorizers that can be configured.
-var makers = map[config.AuthorizerType]func(z *config.Authorizer, cfg *config.APIServer) made{ //nolint:gochecknoglobals // constant table
+// registry makes the authorizers that can be configured.
+var registry = map[config.AuthorizerType]func(z *config.Authorizer, cfg *config.APIServer) registered{ //nolint:gochecknoglobals // constant table
 	config.AlwaysAllow: newAlwaysAllow,
 	config.AlwaysDeny:  newAlwaysDeny,
 	config.ABAC:        newABACFile,
 	config.Node:        newNodes,
 	config.RBAC:        newRBAC,
-	config.Webhook:     newHook,
+	config.Webhook:     newWebhookAuthorizer,
 }

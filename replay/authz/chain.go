@@ -73,7 +73,7 @@ func namingOf(cfg *config.APIServer) naming {
 // link is one authorizer of a chain.
 type link struct {
 	name string
-	made
+	registered
 }
 
 // New compiles the chain of a configuration. nil is an apiserver about which nobody has said
@@ -218,7 +218,7 @@ func newLink(z *config.Authorizer, cfg *config.APIServer) link {
 	if named.Name == "" {
 		named.Name = strings.ToLower(string(z.Type))
 	}
-	if newOf := makers[z.Type]; newOf != nil {
+	if newOf := registry[z.Type]; newOf != nil {
 		return link{named.Name, newOf(&named, cfg)}
 	}
 	return link{named.Name, unmodelledType(z)}

@@ -11,7 +11,7 @@ import (
 // masters let the privileged group do everything. They are the first of every chain.
 type masters struct{}
 
-func newMasters() made { return made{masters{}, traits{local: true, safe: true}} }
+func newMasters() registered { return registered{masters{}, traits{local: true, safe: true}} }
 
 func (masters) ask(_ *Answer, u *event.User, _ *verdict.Attributes, _ *Moment) stepState {
 	if slices.Contains(u.Groups, authn.GroupMasters) {

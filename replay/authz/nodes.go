@@ -12,8 +12,8 @@ import (
 // nodes is the node authorizer: what belongs to a node is known from the graph.
 type nodes struct{ rules node.Rules }
 
-func newNodes(_ *config.Authorizer, cfg *config.APIServer) made {
-	return made{&nodes{node.RulesOf(cfg)}, traits{silent: true}}
+func newNodes(_ *config.Authorizer, cfg *config.APIServer) registered {
+	return registered{&nodes{node.RulesOf(cfg)}, traits{silent: true}}
 }
 
 func (n *nodes) ask(ans *Answer, u *event.User, a *verdict.Attributes, m *Moment) stepState {

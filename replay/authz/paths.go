@@ -10,8 +10,8 @@ import (
 // paths are those that a delegating server lets through without asking.
 type paths struct{ list *pathList }
 
-func newPaths(list []string) made {
-	return made{paths{newPathList(list)}, traits{local: true, safe: true}}
+func newPaths(list []string) registered {
+	return registered{paths{newPathList(list)}, traits{local: true, safe: true}}
 }
 
 func (p paths) ask(_ *Answer, _ *event.User, a *verdict.Attributes, _ *Moment) stepState {

@@ -14,8 +14,8 @@ type rbac struct {
 	super string // the super user of earliest versions
 }
 
-func newRBAC(z *config.Authorizer, _ *config.APIServer) made {
-	return made{authorizer: &rbac{z.SuperUser}}
+func newRBAC(z *config.Authorizer, _ *config.APIServer) registered {
+	return registered{authorizer: &rbac{z.SuperUser}}
 }
 
 // tooCostly is what is missing when there is more policy than an event is given work for.

@@ -9,8 +9,8 @@ import (
 )
 
 // newUnmodelled stands for what nobody knows the answers of.
-func newUnmodelled(what string) made {
-	return made{unmodelled{what}, traits{screens: true}}
+func newUnmodelled(what string) registered {
+	return registered{unmodelled{what}, traits{screens: true}}
 }
 
 // unmodelled is an authorizer that is not known, or several.
@@ -29,7 +29,7 @@ func (x unmodelled) explain(s *Shortfall, _ Answer, _ *event.User, _ *verdict.At
 	s.Text = "not known: " + x.what
 }
 
-func unmodelledType(z *config.Authorizer) made {
+func unmodelledType(z *config.Authorizer) registered {
 	if z.Unknown != "" {
 		return newUnmodelled(z.Unknown)
 	}

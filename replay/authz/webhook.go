@@ -170,7 +170,7 @@ func labelSelector(text string) *authorizationv1.LabelSelectorAttributes {
 }
 
 // shortfall names the match condition that keeps a webhook out, or what became of it.
-func (h *hook) shortfall(answer string, u *event.User, a *verdict.Attributes) string {
+func (h *webhookAuthorizer) shortfall(answer string, u *event.User, a *verdict.Attributes) string {
 	if answer == verdict.AnswerUnknown {
 		return "is asked; its answer is in no log (" + h.missing(Answer{}) + ")"
 	}
