@@ -157,3 +157,26 @@ func TestFateOfFewerRoles(t *testing.T) {
 		}
 	}
 }
+
+// An end that nobody saw came before a write whose answer was lost, by it, or after it: until another object
+// is seen it may be as it was, as was asked for, or gone, and nothing else.
+func TestFateOfABindingThatEndsUnseen(t *testing.T) {
+	const uri = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+	binding := func(uid, user string) string {
+		return `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"p","uid":"` + uid + `","resourceVersion":"` + uid + `"},` +
+			`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"reader"},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"` + user + `"}]}`
+	}
+	s := tell(t, true)
+	s.during("12:00:01", "12:00:02", "create", "/apis/rbac.authorization.k8s.io/v1/clusterroles", 201,
+		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"reader"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["secrets"]}]}`, "")
+	s.during("12:00:03", "12:00:04", "create", uri, 201, "", binding("11", "ann"))
+	s.during("12:00:10", "12:00:11", "delete", uri+"/p", 504, "{}", "")
+	s.during("12:00:20", "12:00:21", "patch", uri+"/p", 504, `{"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"bob"}]}`, "")
+	s.during("12:01:00", "12:01:01", "create", uri, 201, "", binding("12", "eve"))
+	for at, want := range map[string]string{"12:00:05": "ann", "12:00:15": "ann?", "12:00:30": "ann? bob?", "12:01:30": "eve"} {
+		v := s.RBAC(clock(t, at))
+		if got := perhaps(&v, "ann", "bob", "eve"); got != want || len(v.Unknown) > 0 {
+			t.Errorf("at %s %q may get secrets, want %q; without bounds: %v", at, got, want, v.Unknown)
+		}
+	}
+}

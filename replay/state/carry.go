@@ -24,6 +24,8 @@ const (
 	carryShown carry = 128
 	// carryLate: the write may be done for a while after its answer was lost.
 	carryLate carry = 256
+	// carryGone: by then the object may have gone, unseen.
+	carryGone carry = 512
 	// carryRole: what was written is not known, but a binding names the role it named before.
 	carryRole carry = 32
 )
@@ -51,6 +53,9 @@ func (o *object) carry(steps []step) {
 		}
 		switch {
 		case s.as&carryLost != 0:
+			if s.as&carryGone != 0 {
+				before.phase, before.content, before.bounds = phaseUnknown, nil, before.between().perhaps()
+			}
 			s.lost(&before, ending)
 		case s.as&carryShown != 0:
 			s.found(&before)

@@ -229,7 +229,7 @@ func (o *object) watched(b *blind, used []bool) bool {
 // insertBlind places one write. creates tells whether it can bring an absent object into
 // being.
 func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
-	at, clash := 0, false
+	at, clash, gone := 0, false, false
 	for i := range steps {
 		if steps[i].na <= b.nb || steps[i].overlaps(b.span) {
 			at = i + 1
@@ -239,6 +239,8 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 	if b.maybe && clash {
 		if first := seenAround(steps, at, b.span); first >= 0 {
 			at, clash = first, false
+		} else if gone = endsAround(steps, at, b.span); gone {
+			at, clash = at-1, false
 		}
 	}
 	if creates && at == 0 && !clash && b.follows() && !b.maybe {
@@ -281,6 +283,9 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 		}
 		if b.maybe {
 			s.as |= carryLate
+		}
+		if gone {
+			s.as |= carryGone
 		}
 	} else if !clash && !b.maybe && (b.content != nil || b.unchanged) {
 		s.phase, s.content, s.as = phasePresent, b.content, carryNothing

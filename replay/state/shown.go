@@ -104,6 +104,16 @@ func seenAround(steps []step, at int, write span) int {
 	return first
 }
 
+// endsAround tells whether the one step before at that overlaps a lost answer's write is an end that
+// nobody saw and that came by the time the write was over, or later: it was before the write, by it, or after it.
+func endsAround(steps []step, at int, write span) bool {
+	if at < 2 || steps[at-2].overlaps(write) {
+		return false
+	}
+	end := &steps[at-1]
+	return end.phase == phaseAbsent && end.assumed && end.nb <= write.nb && write.na <= end.na
+}
+
 // seenLater tells whether a step is of a version whose write nobody saw.
 func (s *step) seenLater() bool {
 	return s.assumed && s.phase == phasePresent && s.as == carryNothing && s.rv != 0
