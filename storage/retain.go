@@ -67,11 +67,6 @@ func (s *Store) Retain(ctx context.Context, r Retention) error {
 			}
 		}
 	}
-	if r.Forget != nil {
-		if err := s.trimPolicy(ctx, r.Forget); err != nil {
-			return err
-		}
-	}
 	if r.DiskCap > 0 {
 		if err := s.shed(ctx, r.DiskCap); err != nil {
 			return err
@@ -83,6 +78,9 @@ func (s *Store) Retain(ctx context.Context, r Retention) error {
 				return err
 			}
 		}
+	}
+	if r.Forget != nil { // last: an observation that cannot be read stops nothing else
+		return s.trimPolicy(ctx, r.Forget)
 	}
 	return nil
 }
