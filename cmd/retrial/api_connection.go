@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -162,6 +163,7 @@ type connectionFacts struct {
 	receiver   receiverJSON
 	accepted   *webhook.Accepted
 	followed   *webhook.Accepted
+	unfollowed []string // apiservers that post, and whose logs are not followed
 	refusals   []webhook.Refusal
 
 	stored  storage.Cluster // zero: no event
@@ -217,6 +219,9 @@ func (a *doctorAPI) connectionFacts(ctx context.Context, cluster string, stored 
 	}
 	if followed, ok := s.contacts.Followed(cluster); ok {
 		f.followed = &followed
+	}
+	for _, name := range s.contacts.Unfollowed(cluster, f.now.Add(-quietAfter)) {
+		f.unfollowed = append(f.unfollowed, cmp.Or(name, "the apiserver that has no name"))
 	}
 	f.refusals = s.contacts.Refusals(cluster)
 	f.state.unknownKinds = rbacKinds

@@ -13,6 +13,11 @@ import (
 func (f *connectionFacts) followedStep() stepJSON {
 	s := stepJSON{ID: stepFollowed, Title: "The audit log is followed", State: stateWaiting}
 	switch {
+	case f.followed != nil && f.now.Sub(f.followed.Last) <= quietAfter && len(f.unfollowed) > 0:
+		s.State = stateFailed
+		s.Text = fmt.Sprintf("One log is followed, and in the last %s nobody has posted from that of %s: a batch that its webhook drops would be lost for good.", quietAfter, strings.Join(f.unfollowed, ", "))
+		s.Todo = "On the machine of each: systemctl status " + strings.TrimSuffix(fileFollowUnit, ".service") + ", or wherever retrial import --follow runs, with the webhook file of that apiserver."
+		return s
 	case f.followed != nil && f.now.Sub(f.followed.Last) <= quietAfter:
 		s.State = stateDone
 		s.Text = fmt.Sprintf("%s from %s, the last %s.", phrase.Count(f.followed.Posts, "post"), f.followed.Remote, phrase.Ago(f.now, f.followed.Last))

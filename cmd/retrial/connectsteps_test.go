@@ -135,6 +135,8 @@ func TestConnectionSteps(t *testing.T) {
 		"followed": {func(*connectionFacts) {}, stepFollowed, stateDone, []string{"5 posts from 10.0.0.9, the last 20 s ago."}},
 		"a follower that went": {func(f *connectionFacts) { f.followed.Last = before(20 * time.Minute) }, stepFollowed, stateFailed,
 			[]string{"has posted nothing since 2026-11-20T11:40:00Z (20 min ago)", "systemctl status retrial-follow"}},
+		"one of two is followed": {func(f *connectionFacts) { f.unfollowed = []string{"b"} }, stepFollowed, stateFailed,
+			[]string{"nobody has posted from that of b: a batch that its webhook drops", "systemctl status retrial-follow"}},
 		"nobody follows": {func(f *connectionFacts) { f.followed = nil }, stepFollowed, stateWaiting,
 			[]string{"since the server started, 60 min ago", "a batch that the webhook drops would be lost for good", "retrial import --follow --webhook-config"}},
 		"a log alone": {func(f *connectionFacts) { f.accepted = nil }, stepConnected, stateWaiting, []string{"from its audit log alone"}},

@@ -58,6 +58,8 @@ const (
 	// keptRefusals and keptClusters bound the memory: whoever reaches the port may be refused.
 	keptRefusals = 64
 	keptClusters = 4096
+	// keptServers bounds the apiservers of a cluster that are told apart: who may post chooses their names.
+	keptServers = 64
 	// detailBytes bounds a refusal's text.
 	detailBytes = 300
 )
@@ -72,15 +74,19 @@ type Contacts struct {
 	mu       sync.Mutex
 	accepted map[string]*Accepted
 	followed map[string]*Accepted
-	refusals []Refusal // oldest first, by Last
+	servers  map[string]map[string]*heard // by cluster and name
+	refusals []Refusal                    // oldest first, by Last
 }
+
+// heard is when an apiserver posted first and last, and when a follower of its log did last.
+type heard struct{ began, posted, followed time.Time }
 
 // NewContacts returns an empty record; now is its clock, nil is time.Now.
 func NewContacts(now func() time.Time) *Contacts {
 	if now == nil {
 		now = time.Now
 	}
-	return &Contacts{now: now, since: now(), accepted: map[string]*Accepted{}, followed: map[string]*Accepted{}}
+	return &Contacts{now: now, since: now(), accepted: map[string]*Accepted{}, followed: map[string]*Accepted{}, servers: map[string]map[string]*heard{}}
 }
 
 // Since is when the record begins.
@@ -106,6 +112,24 @@ func (c *Contacts) Followed(cluster string) (Accepted, bool) {
 		return Accepted{}, false
 	}
 	return c.brought(c.followed, cluster)
+}
+
+// Unfollowed returns the apiservers of a cluster, by the names they post under, that posted before a moment
+// and have since, and whose logs nobody has posted from since. Sorted.
+func (c *Contacts) Unfollowed(cluster string, since time.Time) []string {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []string
+	for name, h := range c.servers[cluster] {
+		if !h.began.IsZero() && h.began.Before(since) && !h.posted.Before(since) && h.followed.Before(since) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 func (c *Contacts) brought(by map[string]*Accepted, cluster string) (Accepted, bool) {
@@ -135,21 +159,26 @@ func (c *Contacts) Refusals(cluster string) []Refusal {
 }
 
 // accept notes an acknowledged post of an apiserver.
-func (c *Contacts) accept(cluster, remote string, events int) {
+func (c *Contacts) accept(cluster, apiserver, remote string, events int) {
 	if c != nil {
-		c.bring(c.accepted, cluster, remote, events)
+		now := c.now()
+		c.bring(c.accepted, cluster, apiserver, remote, events, now, func(h *heard) {
+			if h.posted = now; h.began.IsZero() {
+				h.began = now
+			}
+		})
 	}
 }
 
 // follow notes an acknowledged post of a follower.
-func (c *Contacts) follow(cluster, remote string, events int) {
+func (c *Contacts) follow(cluster, apiserver, remote string, events int) {
 	if c != nil {
-		c.bring(c.followed, cluster, remote, events)
+		now := c.now()
+		c.bring(c.followed, cluster, apiserver, remote, events, now, func(h *heard) { h.followed = now })
 	}
 }
 
-func (c *Contacts) bring(by map[string]*Accepted, cluster, remote string, events int) {
-	now := c.now()
+func (c *Contacts) bring(by map[string]*Accepted, cluster, apiserver, remote string, events int, now time.Time, last func(*heard)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a, ok := by[cluster]
@@ -163,6 +192,20 @@ func (c *Contacts) bring(by map[string]*Accepted, cluster, remote string, events
 	a.Last, a.Remote = now, host(remote)
 	a.Posts++
 	a.Events += int64(events)
+	servers := c.servers[cluster]
+	if servers == nil {
+		servers = map[string]*heard{}
+		c.servers[cluster] = servers
+	}
+	h := servers[apiserver]
+	if h == nil {
+		if len(servers) >= keptServers {
+			return
+		}
+		h = &heard{}
+		servers[apiserver] = h
+	}
+	last(h)
 }
 
 // refuse notes a refusal. One like an earlier one takes its place, so that a sender that

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,13 +118,13 @@ func TestContactsAreBounded(t *testing.T) {
 		t.Errorf("the last one: %+v", last)
 	}
 	for i := range keptClusters + 1 {
-		c.accept(fmt.Sprint(i), "10.0.0.1:80", 1)
+		c.accept(fmt.Sprint(i), "", "10.0.0.1:80", 1)
 	}
 	if n := len(c.accepted); n != keptClusters {
 		t.Errorf("%d clusters are kept", n)
 	}
 	var none *Contacts
-	none.accept("prod", "", 1)
+	none.accept("prod", "", "", 1)
 	none.refuse("prod", "", ReasonPath, "")
 	none.handshake("http: TLS handshake error from 10.0.0.1:1: EOF")
 	if _, ok := none.Accepted("prod"); ok || none.Refusals("prod") != nil || !none.Since().IsZero() {
@@ -151,5 +152,48 @@ func TestHandshakeReasons(t *testing.T) {
 		if got != want {
 			t.Errorf("%q is %q, want %q", line, got, want)
 		}
+	}
+}
+
+// TestUnfollowed: which apiserver's log nobody follows is told of each, once it has posted for a while.
+func TestUnfollowed(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	c := NewContacts(func() time.Time { return now })
+	since := func() time.Time { return now.Add(-5 * time.Minute) }
+	for range 10 {
+		c.accept("prod", "a", "10.0.0.1:1", 1)
+		c.accept("prod", "b", "10.0.0.2:1", 1)
+		c.follow("prod", "a", "10.0.0.1:2", 1)
+		c.follow("prod", "gone", "10.0.0.3:2", 1)
+		if got := c.Unfollowed("prod", since()); got != nil && now.Minute() <= 5 {
+			t.Errorf("at %s %q: it has only begun to post", now.Format(time.TimeOnly), got)
+		}
+		now = now.Add(time.Minute)
+	}
+	if got := c.Unfollowed("prod", since()); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("%q, want b", got)
+	}
+	if got := c.Unfollowed("test", since()); got != nil {
+		t.Errorf("of another cluster %q", got)
+	}
+	c.follow("prod", "b", "10.0.0.2:2", 1)
+	if got := c.Unfollowed("prod", since()); got != nil {
+		t.Errorf("%q, and all are followed", got)
+	}
+	for range 10 { // nobody posts any more
+		now = now.Add(time.Minute)
+	}
+	if got := c.Unfollowed("prod", since()); got != nil {
+		t.Errorf("%q, and none posts", got)
+	}
+	for i := range 1000 {
+		c.accept("prod", fmt.Sprint("s", i), "10.0.0.1:1", 1)
+	}
+	if n := len(c.servers["prod"]); n > keptServers {
+		t.Errorf("%d apiservers are remembered", n)
+	}
+	var none *Contacts
+	if none.Unfollowed("prod", now) != nil {
+		t.Error("nobody remembers")
 	}
 }

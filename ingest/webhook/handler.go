@@ -179,12 +179,12 @@ func (h *Handler) remember(r *http.Request, a answer) {
 	accepted := a.code == http.StatusOK && a.tally != nil
 	switch {
 	case accepted && followed(r):
-		h.cfg.Contacts.follow(to.cluster, r.RemoteAddr, a.tally.events)
+		h.cfg.Contacts.follow(to.cluster, to.apiserver, r.RemoteAddr, a.tally.events)
 		return
 	case h.cfg.Trusted: // imports connect nobody
 		return
 	case accepted:
-		h.cfg.Contacts.accept(to.cluster, r.RemoteAddr, a.tally.events)
+		h.cfg.Contacts.accept(to.cluster, to.apiserver, r.RemoteAddr, a.tally.events)
 		return
 	}
 	// A credential says more about who it was than the path does.
