@@ -310,11 +310,11 @@ func (a *Service) writes(ctx context.Context, out *ChangesAnswer, c *state.Chang
 // trace looks for the request that did a write: one of that object which began and ended when
 // the write did.
 func (a *Service) trace(ctx context.Context, cluster string, w *writeJSON, v state.Version) error {
-	rows, err := a.Store.Events(ctx, storage.EventFilter{Cluster: cluster, From: v.NotBefore, To: v.NotAfter.Add(time.Microsecond), Limit: 1000})
+	resource, group, _ := strings.Cut(v.Resource, ".")
+	rows, err := a.Store.Events(ctx, storage.EventFilter{Cluster: cluster, Resource: resource, From: v.NotBefore, To: v.NotAfter.Add(time.Microsecond), Limit: 1000})
 	if err != nil {
 		return err
 	}
-	resource, group, _ := strings.Cut(v.Resource, ".")
 	for i := range rows {
 		e := rows[i].Event
 		if e.Stage != event.StageResponseComplete || e.StageTimestamp.After(v.NotAfter) || e.ObjectRef == nil {

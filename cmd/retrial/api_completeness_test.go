@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/storage"
 )
@@ -45,7 +46,7 @@ func (fakeArrivals) Volume(context.Context, string, time.Time, time.Time, time.D
 // TestScrapeTargets: what is given for a cluster is for all its apiservers, what is given for
 // one of them for that one.
 func TestScrapeTargets(t *testing.T) {
-	targets, err := scrapeTargets(config.Completeness{
+	targets, err := doctor.ScrapeTargets(config.Completeness{
 		Scrape:     []string{"prod/a=https://10.0.0.1:6443", "prod/b=https://10.0.0.2:6443", "dev=https://10.1.0.1:6443/metrics"},
 		TokenFiles: []string{"prod/b=/token-b", "prod=/token", "dev=/token-dev"},
 		CAFiles:    []string{"prod=/ca"},
@@ -66,7 +67,7 @@ func TestScrapeTargets(t *testing.T) {
 		"no key":               {Scrape: []string{"prod=https://10.0.0.1"}, CertFiles: []string{"prod=/c"}},
 		"no form":              {Scrape: []string{"https://10.0.0.1"}},
 	} {
-		if _, err := scrapeTargets(c); err == nil {
+		if _, err := doctor.ScrapeTargets(c); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

@@ -131,7 +131,7 @@ func (a *apiservers) reread() {
 }
 
 func (f *apiserverFolder) read(a *apiservers) {
-	log := a.log.With(zap.String("cluster", f.cluster), zap.String("folder", absolute(f.dir)))
+	log := a.log.With(zap.String("cluster", f.cluster), zap.String("folder", config.Absolute(f.dir)))
 	h, report, err := apiserver.ReadHistory(os.DirFS(f.dir))
 	before := f.reason
 	if f.reason = ""; err != nil {
@@ -165,7 +165,7 @@ func (f *apiserverFolder) read(a *apiservers) {
 	}
 	log.Info("read the apiserver's configuration", zap.Strings("digests", digests), zap.Int("missing_parts", f.missing))
 	if f.missing > 0 {
-		log.Warn("parts of the apiserver's configuration are missing; retrial config check " + absolute(f.dir) + " lists them")
+		log.Warn("parts of the apiserver's configuration are missing; retrial config check " + config.Absolute(f.dir) + " lists them")
 	}
 }
 
@@ -211,7 +211,7 @@ func readApiserver(dir string) (*apiserver.History, *apiserver.Report, error) {
 // a data directory nothing was stored in. Later starts take events all the same, see
 // openApiservers.
 func checkFirstStart(cfg config.Config) error {
-	if _, err := os.Stat(keyIDFile(cfg)); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(cfg.KeyIDFile()); !errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	var errs []error

@@ -171,7 +171,7 @@ func TestFirstStartWantsApiserverConfig(t *testing.T) {
 	if err := os.Mkdir(cfg.DataDir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	put(t, keyIDFile(cfg), "x")
+	put(t, cfg.KeyIDFile(), "x")
 	if err := checkFirstStart(cfg); err != nil {
 		t.Errorf("a later start takes no events: %v", err)
 	}

@@ -2,10 +2,13 @@ package main
 
 import (
 	"net/http"
+	"os"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/doctor"
+	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/query/api"
 )
@@ -18,18 +21,18 @@ func newAPI(sys *system) http.Handler {
 // apiStore is what the API and the checks of the installation ask the store.
 type apiStore interface {
 	query.Store
-	doctorQueries
+	doctor.Queries
 }
 
 // apiOptions are what an API is given beside its store and its replay.
 type apiOptions struct {
-	site     site
+	site     doctor.Site
 	rejudges query.Rejudger
 	offline  bool
 }
 
 // at sets the site an API belongs to.
-func at(s site) func(*apiOptions) { return func(o *apiOptions) { o.site = s } }
+func at(s doctor.Site) func(*apiOptions) { return func(o *apiOptions) { o.site = s } }
 
 // withRejudging gives the API the jobs.
 func withRejudging(r query.Rejudger) func(*apiOptions) { return func(o *apiOptions) { o.rejudges = r } }
@@ -43,10 +46,38 @@ func apiHandler(store apiStore, runner query.Replay, asking *api.QueryLog, log *
 	for _, set := range more {
 		set(&o)
 	}
-	a := &query.Service{Store: store, Replay: runner, Rejudges: o.rejudges, Apiserver: o.site.apiserver, Scraped: o.site.scraped, Spooled: o.site.spooled, Now: o.site.now, Version: version, Offline: o.offline}
+	a := &query.Service{Store: store, Replay: runner, Rejudges: o.rejudges, Apiserver: o.site.Apiserver, Scraped: o.site.Scraped, Spooled: o.site.Spooled, Now: o.site.Now, Version: version, Offline: o.offline}
 	routes := a.Questions()
 	if !o.offline {
-		routes = append(routes, (&doctorAPI{Service: a, store: store, site: o.site}).routes()...)
+		routes = append(routes, (&doctor.Service{Service: a, Store: store, Site: o.site}).Routes()...)
 	}
 	return api.New(a, routes, asking, log, longest)
+}
+
+// site is that of a running server.
+func (s *system) site() doctor.Site {
+	out := doctor.Site{
+		Config: s.cfg, Version: version, Serving: true, Authority: s.authority, Metrics: s.reg, Apiserver: s.apiservers.history, Now: time.Now,
+	}
+	if s.otherwise != nil {
+		out.Otherwise = s.otherwise.of
+	}
+	if s.spool != nil {
+		out.Spooled = s.spool.Wait
+	}
+	if s.halves.ingests() {
+		out.Contacts, out.Hook = s.contacts, func() string { return s.hook }
+	}
+	return out
+}
+
+// closedSite is that of a data directory no server has open.
+func closedSite(cfg config.Config, known *apiservers) doctor.Site {
+	s := doctor.Site{Config: cfg, Version: version, Apiserver: known.history, Now: time.Now}
+	if _, err := os.Stat(identityConfig(cfg).Dir); err == nil { // opening would make one
+		if a, err := openIdentity(cfg); err == nil {
+			s.Authority = a
+		}
+	}
+	return s
 }

@@ -121,9 +121,11 @@ func (a *asker) open(ctx context.Context) (client *apiclient.Client, done func()
 	site := closedSite(cfg, sys.apiservers)
 	engine := replay.New(replay.Config{Lag: time.Duration(cfg.Replay.Lag), Version: version, Apiserver: sys.apiservers.history})
 	if len(cfg.Replay.ApiserverConfig) > 0 { // else it may only not have been given to this command
-		if site.otherwise, err = newOtherwise(engine, store, site.dataDir(), sys.log, sys.reg); err != nil {
+		other, err := newOtherwise(engine, store, site.DataDir(), sys.log, sys.reg)
+		if err != nil {
 			return nil, nil, errors.Join(err, sys.close())
 		}
+		site.Otherwise = other.of
 	}
 	handler := apiHandler(query.RuledStore{Store: store, Set: rules}, states, asking, zap.NewNop(), api.LongestQuery, at(site))
 	return apiclient.InProcess(handler), sys.close, nil

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
@@ -169,10 +169,10 @@ func (r *rotateFlags) rotateAuthority(s cli.Streams, a *identity.Authority, cfg 
 		rotation.New.NotAfter.Format(time.DateOnly), rotation.Old.NotAfter.Format(time.DateOnly))
 	for _, c := range clusters {
 		if c.Revoked == nil {
-			fmt.Fprintf(s.Err, "  retrial cluster rotate %s%s --output %s.kubeconfig\n", c.Name, site{cfg: cfg}.dataDir(), c.Name)
+			fmt.Fprintf(s.Err, "  retrial cluster rotate %s%s --output %s.kubeconfig\n", c.Name, doctor.Site{Config: cfg}.DataDir(), c.Name)
 		}
 	}
-	fmt.Fprintf(s.Err, "and when all of them use it:\n  retrial cluster rotate --authority --finish%s\n", site{cfg: cfg}.dataDir())
+	fmt.Fprintf(s.Err, "and when all of them use it:\n  retrial cluster rotate --authority --finish%s\n", doctor.Site{Config: cfg}.DataDir())
 	return nil
 }
 
@@ -198,32 +198,4 @@ func writeFiles(dir string, files []identity.WebhookFile) error {
 		}
 	}
 	return nil
-}
-
-// rotationCheck tells of a change of authority that is under way.
-func (s site) rotationCheck(c *checks) {
-	r, err := s.authority.Rotation()
-	if err != nil {
-		c.add("rotation", checkFail, "Restore the folder pki of the data directory.", "%v.", err)
-		return
-	}
-	if r == nil {
-		return
-	}
-	clusters, err := s.authority.Registry().List()
-	if err != nil {
-		return // the certificates' own check tells
-	}
-	var late []string
-	for _, cluster := range clusters {
-		if n := len(cluster.Certificates); cluster.Revoked == nil && (n == 0 || cluster.Certificates[n-1].Issued.Before(r.Begun)) {
-			late = append(late, cluster.Name)
-		}
-	}
-	since := r.Begun.Format(time.DateOnly)
-	if len(late) > 0 {
-		c.add("rotation", checkWarn, "retrial cluster rotate NAME"+s.dataDir(), "The authority is being changed since %s; without a certificate of the new one: %s.", since, strings.Join(late, ", "))
-		return
-	}
-	c.add("rotation", checkWarn, "retrial cluster rotate --authority --finish"+s.dataDir(), "The authority is being changed since %s, and every cluster has a certificate of the new one.", since)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/ingest/apimetrics"
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/internal/cli"
@@ -70,14 +71,14 @@ func (o *scrapeOptions) run(ctx context.Context, s cli.Streams, cfg config.Confi
 	case o.apiserver != "":
 		name += "/" + o.apiserver
 	}
-	registry := scrapeRegistryOf(cfg)
+	registry := doctor.ScrapeRegistryOf(cfg)
 	if o.remove {
 		if o.url+o.token+o.ca != "" {
 			return usage("--remove takes no --url, --token-file and --certificate-authority")
 		}
-		err := registry.remove(cluster, o.apiserver)
+		err := registry.Remove(cluster, o.apiserver)
 		if errors.Is(err, fs.ErrNotExist) {
-			return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("the counters of %s are not read by what %s says", name, absolute(cfg.DataDir)))
+			return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("the counters of %s are not read by what %s says", name, config.Absolute(cfg.DataDir)))
 		}
 		if err == nil {
 			fmt.Fprintf(s.Err, "the counters of %s are not read any more; what was read stays\n", name)
@@ -111,7 +112,7 @@ func (o *scrapeOptions) run(ctx context.Context, s cli.Streams, cfg config.Confi
 	if err != nil {
 		return err
 	}
-	if err := registry.save(cluster, o.apiserver, o.url, token, ca); err != nil {
+	if err := registry.Save(cluster, o.apiserver, o.url, token, ca); err != nil {
 		return fmt.Errorf("keep what to ask: %w", err)
 	}
 	fmt.Fprintf(s.Err, "%s made %s since %s; its counters are read from now on (%s)\n", name, phrase.Count(got.Events, "audit event"), got.Started.UTC().Format(time.RFC3339),

@@ -11,10 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/retrial-io/retrial/analysis/completeness"
+	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/ingest/apimetrics"
 	"github.com/retrial-io/retrial/internal/cli"
-	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/storage"
 )
 
@@ -30,10 +29,9 @@ type completing struct {
 	metrics *completenessMetrics
 }
 
-// checkTicks is how many readings lie between two comparisons, checkRange what is compared.
+// checkTicks is how many readings lie between two comparisons.
 const (
 	checkTicks = 10
-	checkRange = time.Hour
 	// mostServers bounds the apiservers of a cluster that have metrics of their own: their
 	// names come from the paths their posts go to.
 	mostServers = 50
@@ -67,39 +65,9 @@ func newCompletenessMetrics(reg prometheus.Registerer) (*completenessMetrics, er
 	return m, nil
 }
 
-// scrapeTargets are the apiservers that the configuration names. What is given for a cluster
-// is for all its apiservers, what is given for one of them for that one alone.
-func scrapeTargets(c config.Completeness) ([]apimetrics.Target, error) {
-	var out []apimetrics.Target
-	for _, entry := range c.Scrape {
-		cluster, server, address, err := config.ApiserverEntry(entry)
-		if err != nil {
-			return nil, fmt.Errorf("completeness-scrape: %w", err)
-		}
-		file := func(entries []string) (path string) {
-			for _, e := range entries {
-				of, one, value, err := config.ApiserverEntry(e)
-				if err == nil && of == cluster && (one == server || one == "" && path == "") {
-					path = value
-				}
-			}
-			return path
-		}
-		t := apimetrics.Target{
-			Cluster: cluster, APIServer: server, URL: address,
-			TokenFile: file(c.TokenFiles), CAFile: file(c.CAFiles), CertFile: file(c.CertFiles), KeyFile: file(c.KeyFiles),
-		}
-		if err := t.Check(); err != nil {
-			return nil, fmt.Errorf("completeness-scrape: %s: %w", entry, err)
-		}
-		out = append(out, t)
-	}
-	return out, nil
-}
-
 func newCompleting(s *system) (*completing, error) {
 	c := &completing{sys: s, readers: map[apimetrics.Target]*apimetrics.Reader{}}
-	if _, err := scrapeTargets(s.cfg.Completeness); err != nil {
+	if _, err := doctor.ScrapeTargets(s.cfg.Completeness); err != nil {
 		return nil, cli.ExitWith(cli.ExitUsage, err)
 	}
 	var err error
@@ -118,7 +86,7 @@ func newCompleting(s *system) (*completing, error) {
 
 // look finds out whom to ask: the data directory's word changes while the server runs.
 func (c *completing) look() {
-	targets, err := allTargets(c.sys.cfg)
+	targets, err := doctor.AllTargets(c.sys.cfg)
 	if err != nil {
 		c.sys.log.Warn("not all apiservers are asked for their metrics", zap.Error(err))
 	}
@@ -210,7 +178,7 @@ func (c *completing) check(ctx context.Context) {
 		g.Reset()
 	}
 	for _, cluster := range clusters {
-		r, err := hourOf(ctx, c.sys.store, c.sys.site(), cluster.Name, now)
+		r, err := doctor.LastHour(ctx, c.sys.store, c.sys.site(), cluster.Name, now)
 		if err != nil {
 			if ctx.Err() == nil {
 				c.sys.log.Warn("completeness not checked", zap.String("cluster", cluster.Name), zap.Error(err))
@@ -228,12 +196,4 @@ func (c *completing) check(ctx context.Context) {
 			}
 		}
 	}
-}
-
-// hourOf is the report of the last hour, as metrics and doctor tell it.
-func hourOf(ctx context.Context, store completeness.Store, s site, cluster string, now time.Time) (completeness.Report, error) {
-	q := completeness.Question{Cluster: cluster, Now: now, Scraped: s.scraped(cluster)}
-	settled := now.Add(-completeness.Settle)
-	q.From, q.To = settled.Add(-checkRange), settled
-	return completeness.Check(ctx, store, completeness.Config{}, q)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
@@ -50,7 +51,7 @@ tells the same later.`,
 	}
 	o.flags = config.Bind(c.Flags())
 	showFlags(c.Flags(), "config", "data-dir", "webhook-listen", "webhook-advertise")
-	c.Flags().StringVar(&o.form, "for", formGeneric, "how kube-apiserver is run: "+choiceHelp(connectForms))
+	c.Flags().StringVar(&o.form, "for", doctor.FormGeneric, "how kube-apiserver is run: "+doctor.ChoiceHelp(doctor.Forms))
 	c.Flags().StringVar(&o.address, "advertise-address", "", "HOST[:PORT] apiservers reach the receiver by (default: the first advertised name and the listener's port)")
 	c.Flags().StringVar(&o.apiserver, "apiserver", "", "name of this apiserver, when the cluster has several: events do not say which one sent them")
 	c.Flags().StringVarP(&o.out, "output", "o", "", "folder to write (default: retrial-NAME)")
@@ -58,10 +59,10 @@ tells the same later.`,
 	c.Flags().StringVar(&o.log, "audit-log", "", "audit log that kube-apiserver writes and the follower reads (default: a usual place by --for)")
 	c.Flags().BoolVar(&o.noLog, "no-audit-log", false, "write no audit log, and follow none: what the webhook drops is lost")
 	c.Flags().BoolVar(&o.noMetrics, "no-metrics", false, "do not read the apiserver's counters: how many events are missing is not known")
-	c.Flags().StringVar(&o.policy, "policy", policyFull, "audit policy to write: "+choiceHelp(auditPolicies()))
+	c.Flags().StringVar(&o.policy, "policy", doctor.PolicyFull, "audit policy to write: "+doctor.ChoiceHelp(doctor.Policies()))
 	c.Flags().BoolVar(&o.noWait, "no-wait", false, "write and print, and do not wait for events")
 	c.Flags().DurationVar(&o.timeout, "timeout", 15*time.Minute, "how long to wait until everything is connected; 0 is for ever")
-	for name, values := range map[string][]string{"for": choiceNames(connectForms), "policy": choiceNames(auditPolicies())} {
+	for name, values := range map[string][]string{"for": doctor.ChoiceNames(doctor.Forms), "policy": doctor.ChoiceNames(doctor.Policies())} {
 		// The only error is that there is no such flag.
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
@@ -79,18 +80,18 @@ type connectOptions struct {
 }
 
 // prepare checks everything that can be checked before anything is registered or written.
-func (o *connectOptions) prepare(cfg config.Config, cluster string) (connectPlan, error) {
-	p := connectPlan{Cluster: cluster, APIServer: o.apiserver, Metrics: !o.noMetrics, cfg: cfg}
-	usage := func(err error) (connectPlan, error) { return p, cli.ExitWith(cli.ExitUsage, err) }
+func (o *connectOptions) prepare(cfg config.Config, cluster string) (doctor.Plan, error) {
+	p := doctor.Plan{Cluster: cluster, APIServer: o.apiserver, Metrics: !o.noMetrics, Config: cfg}
+	usage := func(err error) (doctor.Plan, error) { return p, cli.ExitWith(cli.ExitUsage, err) }
 	if !identity.ValidName(cluster) {
 		return usage(fmt.Errorf("%q: %w", cluster, identity.ErrName))
 	}
 	var ok bool
-	if p.Form, ok = choose(connectForms, o.form); !ok {
-		return usage(fmt.Errorf("--for %q is none of %s; generic writes flags for any kube-apiserver", o.form, strings.Join(choiceNames(connectForms), ", ")))
+	if p.Form, ok = doctor.Choose(doctor.Forms, o.form); !ok {
+		return usage(fmt.Errorf("--for %q is none of %s; generic writes flags for any kube-apiserver", o.form, strings.Join(doctor.ChoiceNames(doctor.Forms), ", ")))
 	}
-	if p.Policy, ok = choose(auditPolicies(), o.policy); !ok {
-		return usage(fmt.Errorf("--policy %q is none of %s", o.policy, strings.Join(choiceNames(auditPolicies()), ", ")))
+	if p.Policy, ok = doctor.Choose(doctor.Policies(), o.policy); !ok {
+		return usage(fmt.Errorf("--policy %q is none of %s", o.policy, strings.Join(doctor.ChoiceNames(doctor.Policies()), ", ")))
 	}
 	if o.noLog && o.log != "" {
 		return usage(errors.New("--audit-log names a log, --no-audit-log wants none: leave one out"))
@@ -115,8 +116,8 @@ func (o *connectOptions) prepare(cfg config.Config, cluster string) (connectPlan
 	switch {
 	case o.install != "":
 		p.Install = o.install
-	case p.Form.install != "":
-		p.Install = p.Form.install
+	case p.Form.Install != "":
+		p.Install = p.Form.Install
 	default:
 		p.Install = p.Dir
 	}
@@ -127,8 +128,8 @@ func (o *connectOptions) prepare(cfg config.Config, cluster string) (connectPlan
 	case o.noLog:
 	case o.log != "":
 		p.Log = o.log
-	case p.Form.log != "":
-		p.Log = p.Form.log
+	case p.Form.Log != "":
+		p.Log = p.Form.Log
 	default:
 		p.Log = filepath.Join(p.Install, "log", "audit.log")
 	}
@@ -216,15 +217,6 @@ func register(a *identity.Authority, cluster string) (cred identity.Credentials,
 	return cred, false, nil
 }
 
-// reach looks for what keeps apiservers from reaching the receiver by the planned address.
-func (p *connectPlan) reach(a *identity.Authority) error {
-	p.Loopback = config.Loopback(net.JoinHostPort(p.Host, p.Port))
-	p.ListensLocally = config.Loopback(p.cfg.Webhook.Listen) && !p.Loopback
-	covered, err := a.ServerCovers(p.Host)
-	p.NotCovered = !covered
-	return err
-}
-
 // checkFolder makes a folder, for its owner alone, when it is not there, and tries whether
 // files can be written into it.
 func checkFolder(dir string) error {
@@ -244,20 +236,20 @@ func checkFolder(dir string) error {
 // writeFolder writes files into a folder. Each appears whole. Files that keep says are left
 // as they are when their content differs: somebody has changed them. It returns the names
 // of those.
-func writeFolder(dir string, files []connectFile) (kept []string, err error) {
+func writeFolder(dir string, files []doctor.File) (kept []string, err error) {
 	for _, f := range files {
-		path := filepath.Join(dir, f.name)
+		path := filepath.Join(dir, f.Name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return kept, fmt.Errorf("output folder: %w", err)
 		}
-		if f.keep {
+		if f.Keep {
 			old, err := os.ReadFile(path)
-			if err == nil && !bytes.Equal(old, f.content) {
-				kept = append(kept, f.name)
+			if err == nil && !bytes.Equal(old, f.Content) {
+				kept = append(kept, f.Name)
 				continue
 			}
 		}
-		if err := replaceFile(path, f.content, f.mode); err != nil {
+		if err := replaceFile(path, f.Content, f.Mode); err != nil {
 			return kept, fmt.Errorf("output folder: %w", err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/retrial-io/retrial/deploy"
+	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
@@ -45,7 +46,7 @@ func TestConnectWritesWhatAnApiserverNeeds(t *testing.T) {
 		t.Fatalf("code %d: %s", code, errs)
 	}
 	for path, mode := range map[string]os.FileMode{
-		"": 0o700 | os.ModeDir, fileKubeconfig: 0o600, filePolicy: 0o644, fileFlags: 0o644, fileSteps: 0o644, fileWatchRBAC: 0o644, fileMetrics: 0o644, fileFollowUnit: 0o644,
+		"": 0o700 | os.ModeDir, doctor.FileKubeconfig: 0o600, doctor.FilePolicy: 0o644, doctor.FileFlags: 0o644, doctor.FileSteps: 0o644, doctor.FileWatchRBAC: 0o644, doctor.FileMetrics: 0o644, doctor.FileFollowUnit: 0o644,
 	} {
 		if info, err := os.Stat(filepath.Join(out, path)); err != nil || info.Mode() != mode {
 			t.Errorf("%q has mode %v, want %v (%v)", path, info.Mode(), mode, err)
@@ -53,16 +54,16 @@ func TestConnectWritesWhatAnApiserverNeeds(t *testing.T) {
 	}
 	want := "--audit-policy-file=" + out + "/audit-policy.yaml\n--audit-webhook-config-file=" + out + "/webhook.kubeconfig\n--audit-webhook-batch-max-wait=5s\n" +
 		"--audit-log-path=" + out + "/log/audit.log\n--audit-log-maxsize=100\n--audit-log-maxbackup=5\n"
-	if got := readFile(t, out, fileFlags); got != want {
+	if got := readFile(t, out, doctor.FileFlags); got != want {
 		t.Errorf("the flags are\n%swant\n%s", got, want)
 	}
-	if got := readFile(t, out, filePolicy); got != string(deploy.AuditPolicy) {
+	if got := readFile(t, out, doctor.FilePolicy); got != string(deploy.AuditPolicy) {
 		t.Error("the policy is not the one of deploy")
 	}
-	if got := readFile(t, out, fileSteps); !strings.HasPrefix(text, got) || got == "" {
+	if got := readFile(t, out, doctor.FileSteps); !strings.HasPrefix(text, got) || got == "" {
 		t.Error("the steps in the folder are not those printed")
 	}
-	rc, err := clientcmd.BuildConfigFromFlags("", filepath.Join(out, fileKubeconfig))
+	rc, err := clientcmd.BuildConfigFromFlags("", filepath.Join(out, doctor.FileKubeconfig))
 	if err != nil || rc.Host != "https://10.1.2.3:7443/v1/clusters/prod/audit" || len(rc.CertData) == 0 || len(rc.KeyData) == 0 || len(rc.CAData) == 0 {
 		t.Errorf("the kubeconfig leads to %q with certificate, key, authority of %d, %d, %d bytes: %v", rc.Host, len(rc.CertData), len(rc.KeyData), len(rc.CAData), err)
 	}
@@ -84,12 +85,12 @@ func TestConnectAgain(t *testing.T) {
 	if code, _, errs := connectIn(t, dir, "prod", "--advertise-address", "10.1.2.3", "--output", out); code != cli.ExitOK {
 		t.Fatal(errs)
 	}
-	first := readFile(t, out, fileKubeconfig)
+	first := readFile(t, out, doctor.FileKubeconfig)
 	mine := append([]byte("# ours\n"), deploy.AuditPolicy...)
-	if err := os.WriteFile(filepath.Join(out, filePolicy), mine, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(out, doctor.FilePolicy), mine, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(out, fileFlags), []byte("nonsense"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(out, doctor.FileFlags), []byte("nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, text, errs := connectIn(t, dir, "prod", "--advertise-address", "10.1.2.3", "--output", out)
@@ -97,7 +98,7 @@ func TestConnectAgain(t *testing.T) {
 		t.Fatal(errs)
 	}
 	says(t, text, "registered already and keeps its certificate", "audit-policy.yaml was changed by hand and stays")
-	if readFile(t, out, fileKubeconfig) != first || readFile(t, out, filePolicy) != string(mine) || !strings.HasPrefix(readFile(t, out, fileFlags), "--audit-policy-file=") {
+	if readFile(t, out, doctor.FileKubeconfig) != first || readFile(t, out, doctor.FilePolicy) != string(mine) || !strings.HasPrefix(readFile(t, out, doctor.FileFlags), "--audit-policy-file=") {
 		t.Error("the certificate was replaced, or the policy, or the flags were not")
 	}
 
@@ -106,8 +107,8 @@ func TestConnectAgain(t *testing.T) {
 	if code, _, errs := connectIn(t, dir, "prod", "--advertise-address", "10.1.2.3", "--apiserver", "cp-2", "--output", cp2); code != cli.ExitOK {
 		t.Fatal(errs)
 	}
-	a, err := clientcmd.LoadFromFile(filepath.Join(out, fileKubeconfig))
-	b, err2 := clientcmd.LoadFromFile(filepath.Join(cp2, fileKubeconfig))
+	a, err := clientcmd.LoadFromFile(filepath.Join(out, doctor.FileKubeconfig))
+	b, err2 := clientcmd.LoadFromFile(filepath.Join(cp2, doctor.FileKubeconfig))
 	if err != nil || err2 != nil {
 		t.Fatal(err, err2)
 	}
@@ -233,24 +234,24 @@ func TestAdvertised(t *testing.T) {
 
 // TestWaiting: every change is told once, what waits behind another step when its turn comes.
 func TestWaiting(t *testing.T) {
-	step := func(id, state, text, todo string) stepJSON {
-		return stepJSON{ID: id, Title: "Step " + id, State: state, Text: text, Todo: todo}
+	step := func(id, state, text, todo string) doctor.Step {
+		return doctor.Step{ID: id, Title: "Step " + id, State: state, Text: text, Todo: todo}
 	}
 	looks := []struct {
-		steps []stepJSON
+		steps []doctor.Step
 		err   error
 		says  string
 	}{
-		{steps: []stepJSON{step("a", stateWaiting, "1 s ago.", "do a"), step("b", stateWaiting, "b", "do b")}, says: "waiting   Step a: 1 s ago.\n          do a\n"},
-		{steps: []stepJSON{step("a", stateWaiting, "2 s ago.", "do a"), step("b", stateWaiting, "b", "do b")}},
+		{steps: []doctor.Step{step("a", doctor.StateWaiting, "1 s ago.", "do a"), step("b", doctor.StateWaiting, "b", "do b")}, says: "waiting   Step a: 1 s ago.\n          do a\n"},
+		{steps: []doctor.Step{step("a", doctor.StateWaiting, "2 s ago.", "do a"), step("b", doctor.StateWaiting, "b", "do b")}},
 		{err: errors.New("it restarts")},
-		{steps: []stepJSON{step("a", stateFailed, "no\x1b[31m", "do c\nand d"), step("b", stateWaiting, "b", "do b")}, says: "failed    Step a: no\\x1b[31m\n          do c\n          and d\n"},
-		{steps: []stepJSON{step("a", stateDone, "yes", ""), step("b", stateWaiting, "b", "do b")}, says: "done      Step a: yes\nwaiting   Step b: b\n          do b\n"},
-		{steps: []stepJSON{step("a", stateDone, "yes, 2", ""), step("b", stateDone, "", "")}, says: "done      Step b\n"},
+		{steps: []doctor.Step{step("a", doctor.StateFailed, "no\x1b[31m", "do c\nand d"), step("b", doctor.StateWaiting, "b", "do b")}, says: "failed    Step a: no\\x1b[31m\n          do c\n          and d\n"},
+		{steps: []doctor.Step{step("a", doctor.StateDone, "yes", ""), step("b", doctor.StateWaiting, "b", "do b")}, says: "done      Step a: yes\nwaiting   Step b: b\n          do b\n"},
+		{steps: []doctor.Step{step("a", doctor.StateDone, "yes, 2", ""), step("b", doctor.StateDone, "", "")}, says: "done      Step b\n"},
 	}
 	var out bytes.Buffer
 	at := 0
-	w := waiting{out: &out, told: map[string]string{}, ask: func(context.Context) ([]stepJSON, error) { return looks[at].steps, looks[at].err }}
+	w := waiting{out: &out, told: map[string]string{}, ask: func(context.Context) ([]doctor.Step, error) { return looks[at].steps, looks[at].err }}
 	for ; at < len(looks); at++ {
 		out.Reset()
 		done, err := w.look(t.Context())
@@ -310,7 +311,7 @@ func TestConnectWaits(t *testing.T) {
 				t.Errorf("code %d", code)
 			}
 			says(t, e.String(), tc.says, "everything stays, and `retrial doctor prod --data-dir ")
-			if readFile(t, out, fileFlags) == "" {
+			if readFile(t, out, doctor.FileFlags) == "" {
 				t.Error("the flags are gone")
 			}
 		})
@@ -341,7 +342,7 @@ type writerFunc func([]byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestStepsAreJSON(t *testing.T) {
-	b, err := json.Marshal(connectionJSON{Cluster: "c", Steps: []stepJSON{{ID: stepState, Title: "t", State: stateDone, Text: "x"}}, Refused: []refusalJSON{}})
+	b, err := json.Marshal(doctor.ConnectionAnswer{Cluster: "c", Steps: []doctor.Step{{ID: doctor.StepState, Title: "t", State: doctor.StateDone, Text: "x"}}, Refused: []doctor.Refusal{}})
 	if err != nil || string(b) != `{"cluster":"c","steps":[{"id":"state","title":"t","state":"done","text":"x"}],"receiver":{"serving":false},"refused":[]}` {
 		t.Errorf("%s %v", b, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/retrial-io/retrial/deploy"
+	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/internal/cli"
 )
 
@@ -28,18 +29,18 @@ func TestConnectKubeadm(t *testing.T) {
 	}
 	says(t, text, "install -m 600 webhook.kubeconfig audit-policy.yaml /etc/kubernetes/retrial", "/etc/kubernetes/manifests/kube-apiserver.yaml",
 		"The kubelet restarts kube-apiserver by itself", "kubeadm-config", "--patch-file patches/kube-apiserver+strategic.yaml", "--patch-file patches/kube-apiserver+json.yaml")
-	flags := strings.Split(strings.TrimSpace(readFile(t, out, fileFlags)), "\n")
+	flags := strings.Split(strings.TrimSpace(readFile(t, out, doctor.FileFlags)), "\n")
 
 	var was, is, patch corev1.Pod
 	before := []byte(readFile(t, "testdata", "kubeadm", "kube-apiserver.yaml"))
-	if err := errors.Join(yaml.UnmarshalStrict(before, &was), yaml.UnmarshalStrict(before, &is), yaml.UnmarshalStrict([]byte(readFile(t, out, fileStrategic)), &patch)); err != nil {
+	if err := errors.Join(yaml.UnmarshalStrict(before, &was), yaml.UnmarshalStrict(before, &is), yaml.UnmarshalStrict([]byte(readFile(t, out, doctor.FileStrategic)), &patch)); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // twice is as once
 		mergePod(t, &is, &patch)
 	}
-	var ops []patchOperation
-	if err := yaml.UnmarshalStrict([]byte(readFile(t, out, fileJSONPatch)), &ops); err != nil {
+	var ops []doctor.PatchOperation
+	if err := yaml.UnmarshalStrict([]byte(readFile(t, out, doctor.FileJSONPatch)), &ops); err != nil {
 		t.Fatal(err)
 	}
 	var added []string
@@ -57,8 +58,8 @@ func TestConnectKubeadm(t *testing.T) {
 	if len(is.Spec.Containers) != 1 || !slices.Equal(c.Command, was.Spec.Containers[0].Command) || len(c.VolumeMounts) != len(mounts)+2 || len(is.Spec.Volumes) != len(volumes)+2 {
 		t.Fatalf("the pod became %+v", is.Spec)
 	}
-	i := slices.IndexFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volumeName })
-	j := slices.IndexFunc(is.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volumeName })
+	i := slices.IndexFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == doctor.VolumeName })
+	j := slices.IndexFunc(is.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == doctor.VolumeName })
 	if i < 0 || j < 0 || !c.VolumeMounts[i].ReadOnly || c.VolumeMounts[i].MountPath != kubeadmInstall ||
 		is.Spec.Volumes[j].HostPath.Path != kubeadmInstall || *is.Spec.Volumes[j].HostPath.Type != corev1.HostPathDirectory {
 		t.Errorf("mounts %+v, volumes %+v", c.VolumeMounts, is.Spec.Volumes)
@@ -68,15 +69,15 @@ func TestConnectKubeadm(t *testing.T) {
 			t.Errorf("%s is not in the volume of %s", flags[i], folder)
 		}
 	}
-	i = slices.IndexFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == logVolumeName })
-	j = slices.IndexFunc(is.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == logVolumeName })
+	i = slices.IndexFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == doctor.LogVolumeName })
+	j = slices.IndexFunc(is.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == doctor.LogVolumeName })
 	if i < 0 || j < 0 || c.VolumeMounts[i].ReadOnly || c.VolumeMounts[i].MountPath != kubeadmLog ||
 		is.Spec.Volumes[j].HostPath.Path != kubeadmLog || *is.Spec.Volumes[j].HostPath.Type != corev1.HostPathDirectoryOrCreate {
 		t.Errorf("the log: mounts %+v, volumes %+v", c.VolumeMounts, is.Spec.Volumes)
 	}
 
-	var cfg clusterConfiguration
-	if err := yaml.UnmarshalStrict([]byte(readFile(t, out, fileClusterCfg)), &cfg); err != nil {
+	var cfg doctor.ClusterConfiguration
+	if err := yaml.UnmarshalStrict([]byte(readFile(t, out, doctor.FileClusterCfg)), &cfg); err != nil {
 		t.Fatal(err)
 	}
 	var args []string
@@ -93,8 +94,8 @@ func TestConnectKubeadm(t *testing.T) {
 // takes in beside what it says already, and names what is put in place.
 func TestConnectRancher(t *testing.T) {
 	for _, tc := range []struct{ form, install, log, service, policy string }{
-		{formK3s, "/var/lib/rancher/k3s/server/retrial", "/var/lib/rancher/k3s/server/logs/audit.log", "k3s", ""},
-		{formRKE2, "/etc/rancher/rke2/retrial", "/var/lib/rancher/rke2/server/logs/audit.log", "rke2-server", "/etc/rancher/rke2/retrial/audit-policy.yaml"},
+		{doctor.FormK3s, "/var/lib/rancher/k3s/server/retrial", "/var/lib/rancher/k3s/server/logs/audit.log", "k3s", ""},
+		{doctor.FormRKE2, "/etc/rancher/rke2/retrial", "/var/lib/rancher/rke2/server/logs/audit.log", "rke2-server", "/etc/rancher/rke2/retrial/audit-policy.yaml"},
 	} {
 		t.Run(tc.form, func(t *testing.T) {
 			dir := t.TempDir()
@@ -104,7 +105,7 @@ func TestConnectRancher(t *testing.T) {
 				t.Fatal(errs)
 			}
 			var got map[string]any
-			if err := yaml.UnmarshalStrict([]byte(readFile(t, out, fileDropIn)), &got); err != nil {
+			if err := yaml.UnmarshalStrict([]byte(readFile(t, out, doctor.FileDropIn)), &got); err != nil {
 				t.Fatal(err)
 			}
 			want := []any{"audit-policy-file=" + tc.install + "/audit-policy.yaml", "audit-webhook-config-file=" + tc.install + "/webhook.kubeconfig",
@@ -141,10 +142,10 @@ func TestConnectFollower(t *testing.T) {
 	if code, _, errs := connectIn(t, dir, "prod", "--apiserver", "cp-1", "--advertise-address", "retrial.example", "--output", out, "--audit-log", log); code != cli.ExitOK {
 		t.Fatal(errs)
 	}
-	if flags := readFile(t, out, fileFlags); !strings.Contains(flags, "--audit-log-path="+log+"\n") {
+	if flags := readFile(t, out, doctor.FileFlags); !strings.Contains(flags, "--audit-log-path="+log+"\n") {
 		t.Errorf("flags:\n%s", flags)
 	}
-	unit := readFile(t, out, fileFollowUnit)
+	unit := readFile(t, out, doctor.FileFollowUnit)
 	says(t, unit, "ExecStart=/usr/local/bin/retrial import --follow --webhook-config "+out+"/webhook.kubeconfig --delay 15s --position /var/lib/retrial-follow/prod-cp-1.json \"/var/log/100%% audit/audit.log\"\n",
 		"Restart=always", "StartLimitIntervalSec=0", "StateDirectory=retrial-follow")
 	analyze, err := exec.LookPath("systemd-analyze")
@@ -152,11 +153,11 @@ func TestConnectFollower(t *testing.T) {
 		t.Skip("NOT RUN: systemd-analyze is not here")
 	}
 	// It looks for the program, which is another machine's.
-	file := filepath.Join(dir, fileFollowUnit)
-	if err := os.WriteFile(file, []byte(strings.Replace(unit, binaryPath, "/bin/true", 1)), 0o600); err != nil {
+	file := filepath.Join(dir, doctor.FileFollowUnit)
+	if err := os.WriteFile(file, []byte(strings.Replace(unit, doctor.BinaryPath, "/bin/true", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if said, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", file).CombinedOutput(); err != nil || strings.Contains(string(said), fileFollowUnit) {
+	if said, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", file).CombinedOutput(); err != nil || strings.Contains(string(said), doctor.FileFollowUnit) {
 		t.Errorf("%v: %s", err, said)
 	}
 }
@@ -171,12 +172,12 @@ func TestConnectDeclined(t *testing.T) {
 	}
 	says(t, text, "The audit log is not followed (--no-audit-log): what the webhook drops", "is lost for good.",
 		"counters are not read (--no-metrics): how many events are missing, and why, is not known then.")
-	for _, name := range []string{fileFollowUnit, fileMetrics} {
+	for _, name := range []string{doctor.FileFollowUnit, doctor.FileMetrics} {
 		if _, err := os.Stat(filepath.Join(out, name)); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s is written: %v", name, err)
 		}
 	}
-	for _, name := range []string{fileFlags, fileStrategic, fileJSONPatch, fileClusterCfg} {
+	for _, name := range []string{doctor.FileFlags, doctor.FileStrategic, doctor.FileJSONPatch, doctor.FileClusterCfg} {
 		if strings.Contains(readFile(t, out, name), "audit-log") {
 			t.Errorf("%s speaks of a log", name)
 		}
@@ -191,7 +192,7 @@ func TestConnectPolicy(t *testing.T) {
 	if code != cli.ExitOK {
 		t.Fatal(errs)
 	}
-	if got := readFile(t, out, filePolicy); got != string(deploy.AuditPolicyPatchMetadata) {
+	if got := readFile(t, out, doctor.FilePolicy); got != string(deploy.AuditPolicyPatchMetadata) {
 		t.Error("the policy is not the variant of deploy")
 	}
 	says(t, text, "which this audit policy needs (--policy patch-metadata)", "retrial serve --watch-clusters prod=prod.kubeconfig")

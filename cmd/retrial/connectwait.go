@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
@@ -58,24 +59,24 @@ func (o *connectOptions) run(ctx context.Context, s cli.Streams, cluster string)
 		return err
 	}
 	p.Fresh, p.Expires = fresh, cred.Expires.Format(time.DateOnly)
-	if err := p.reach(a); err != nil {
+	if err := p.Reach(a); err != nil {
 		return err
 	}
-	files, err := p.files(cred)
+	files, err := p.Files(cred)
 	if err != nil {
 		return err
 	}
 	if p.Kept, err = writeFolder(p.Dir, files); err != nil {
 		return err
 	}
-	steps := p.steps()
-	if _, err := writeFolder(p.Dir, []connectFile{{name: fileSteps, content: steps, mode: 0o644}}); err != nil {
+	steps := p.Steps()
+	if _, err := writeFolder(p.Dir, []doctor.File{{Name: doctor.FileSteps, Content: steps, Mode: 0o644}}); err != nil {
 		return err
 	}
 	if _, err := s.Out.Write(steps); err != nil {
 		return fmt.Errorf("print the steps: %w", err)
 	}
-	doctor := "`retrial doctor " + cluster + p.dataDir() + "`"
+	doctor := "`retrial doctor " + cluster + p.DataDir() + "`"
 	if o.noWait {
 		_, err := fmt.Fprintf(s.Out, "\n%s tells how far it is.\n", doctor)
 		return err
@@ -103,7 +104,7 @@ func (o *connectOptions) run(ctx context.Context, s cli.Streams, cluster string)
 // asRunning is the configuration with the address the running server really listens on: it
 // may have been given flags that this command was not.
 func asRunning(ctx context.Context, cfg config.Config, cluster string) config.Config {
-	var answer connectionJSON
+	var answer doctor.ConnectionAnswer
 	client, err := apiclient.Dial(ctx, "", cfg.DataDir)
 	if err != nil || client.Get(ctx, "connection", url.Values{"cluster": {cluster}}, &answer) != nil || answer.Receiver.Listen == "" {
 		return cfg // none runs, or one that cannot tell; waiting says so
@@ -115,34 +116,34 @@ func asRunning(ctx context.Context, cfg config.Config, cluster string) config.Co
 // asking asks the running server about the connection. Each time the server is looked for
 // anew: it may be started, stopped and started again while somebody waits. The store is
 // never opened here: that would keep the server from starting.
-func (o *connectOptions) asking(cfg config.Config, cluster string) func(context.Context) ([]stepJSON, error) {
-	return func(ctx context.Context) ([]stepJSON, error) {
+func (o *connectOptions) asking(cfg config.Config, cluster string) func(context.Context) ([]doctor.Step, error) {
+	return func(ctx context.Context) ([]doctor.Step, error) {
 		client, err := apiclient.Dial(ctx, "", cfg.DataDir)
 		if errors.Is(err, apiclient.ErrNoServer) {
-			return []stepJSON{{ID: "server", Title: "The server runs", State: stateWaiting, Text: "None is running on " + absolute(cfg.DataDir) + ".",
-				Todo: site{cfg: cfg}.serveCommand()}}, nil
+			return []doctor.Step{{ID: "server", Title: "The server runs", State: doctor.StateWaiting, Text: "None is running on " + config.Absolute(cfg.DataDir) + ".",
+				Todo: doctor.Site{Config: cfg}.ServeCommand()}}, nil
 		}
 		if err != nil {
 			return nil, err
 		}
 		defer client.Close()
-		var answer connectionJSON
+		var answer doctor.ConnectionAnswer
 		if err := client.Get(ctx, "connection", url.Values{"cluster": {cluster}}, &answer); err != nil {
 			return nil, err
 		}
-		return append([]stepJSON{{ID: "server", Title: "The server runs", State: stateDone}}, answer.Steps...), nil
+		return append([]doctor.Step{{ID: "server", Title: "The server runs", State: doctor.StateDone}}, answer.Steps...), nil
 	}
 }
 
 // declined are the steps that the command line says are not to come.
 func (o *connectOptions) declined() map[string]bool {
-	return map[string]bool{stepFollowed: o.noLog, stepCounted: o.noMetrics}
+	return map[string]bool{doctor.StepFollowed: o.noLog, doctor.StepCounted: o.noMetrics}
 }
 
 // waiting tells how a connection comes about, each change once.
 type waiting struct {
 	out      io.Writer
-	ask      func(context.Context) ([]stepJSON, error)
+	ask      func(context.Context) ([]doctor.Step, error)
 	declined map[string]bool   // steps nobody waits for
 	told     map[string]string // by step: state and advice, which tell a change; texts count seconds
 	on       string            // the first step that is not done
@@ -174,17 +175,17 @@ func (w *waiting) look(ctx context.Context) (bool, error) {
 	w.idle++
 	open := 0
 	for _, s := range steps {
-		if w.declined[s.ID] && s.State != stateDone {
+		if w.declined[s.ID] && s.State != doctor.StateDone {
 			continue
 		}
-		if s.State != stateDone {
+		if s.State != doctor.StateDone {
 			if open++; open == 1 {
 				w.on = s.Title
 			}
 		}
 		key := s.State + s.Todo
 		// What waits behind another step is told when its turn comes.
-		if w.told[s.ID] == key || s.State == stateWaiting && open > 1 {
+		if w.told[s.ID] == key || s.State == doctor.StateWaiting && open > 1 {
 			continue
 		}
 		w.told[s.ID], w.idle = key, 0
@@ -197,7 +198,7 @@ func (w *waiting) look(ctx context.Context) (bool, error) {
 	return open == 0, nil
 }
 
-func (w *waiting) tell(s stepJSON) {
+func (w *waiting) tell(s doctor.Step) {
 	fmt.Fprintf(w.out, "%-9s %s", s.State, s.Title)
 	if s.Text != "" {
 		fmt.Fprintf(w.out, ": %s", safe.Text(s.Text))

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/analysis/detect"
+	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/ingest/webhook"
@@ -96,13 +97,13 @@ func TestEventsThatAreTooLarge(t *testing.T) {
 		doctor   string // state and what it says of the binding
 	}{
 		"a subject of 1.4 MB": {"door", users(long, "eve"), 0, nil, []string{"audit-truncated", "cluster-admin-binding", "rbac-truncated"}, yes, open,
-			checkWarn + " ClusterRoleBinding door (its event of 2026-03-01T12:00:00Z was too large to be kept whole: it holds more than is known)"},
-		"50,000 subjects": {"door", users(append(many, "eve")...), 0, nil, []string{"cluster-admin-binding"}, yes, no, checkOK},
+			doctor.CheckWarn + " ClusterRoleBinding door (its event of 2026-03-01T12:00:00Z was too large to be kept whole: it holds more than is known)"},
+		"50,000 subjects": {"door", users(append(many, "eve")...), 0, nil, []string{"cluster-admin-binding"}, yes, no, doctor.CheckOK},
 		"50,000 subjects on a broker of 1 MiB": {"door", users(append(many, "eve")...), 1 << 20, nil, []string{"audit-truncated", "cluster-admin-binding", "rbac-truncated"}, open, open,
-			checkWarn + " ClusterRoleBinding door (its event"},
-		"a name of 1.4 MB": {long, users("eve"), 0, nil, []string{"audit-truncated", "cluster-admin-binding"}, yes, no, checkOK},
+			doctor.CheckWarn + " ClusterRoleBinding door (its event"},
+		"a name of 1.4 MB": {long, users("eve"), 0, nil, []string{"audit-truncated", "cluster-admin-binding"}, yes, no, doctor.CheckOK},
 		"cut off by the apiserver": {"door", users("eve"), 0, truncated, []string{"audit-truncated", "rbac-truncated"}, open, open,
-			checkFail + " ClusterRoleBinding door (it was written by 2026-03-01T12:00:00Z, and what was written was not recorded)"},
+			doctor.CheckFail + " ClusterRoleBinding door (it was written by 2026-03-01T12:00:00Z, and what was written was not recorded)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := map[string]any{"kind": "ClusterRoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1", "subjects": tt.subjects,
@@ -165,7 +166,7 @@ func TestEventsThatAreTooLarge(t *testing.T) {
 				said += c.State + " " + c.Text + "\n" + c.Todo
 			}
 			wantState, wantText, _ := strings.Cut(tt.doctor, " ")
-			if !strings.HasPrefix(said, wantState) || !strings.Contains(said, wantText) || wantState != checkOK && !strings.Contains(said, "retrial import --cluster prod --state state.json") {
+			if !strings.HasPrefix(said, wantState) || !strings.Contains(said, wantText) || wantState != doctor.CheckOK && !strings.Contains(said, "retrial import --cluster prod --state state.json") {
 				t.Errorf("doctor says %.600q, want %q", said, tt.doctor)
 			}
 		})

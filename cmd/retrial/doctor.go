@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
@@ -57,22 +58,22 @@ code is 3 when a check fails; warnings leave it at 0.`,
 			return err
 		}
 		if answer.Unknown {
-			return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("nothing is known of a cluster %s; `retrial connect %s%s` registers it", cluster, cluster, site{cfg: cfg}.dataDir()))
+			return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("nothing is known of a cluster %s; `retrial connect %s%s` registers it", cluster, cluster, doctor.Site{Config: cfg}.DataDir()))
 		}
 		if output == "table" {
 			err = printChecks(s.Out, answer.Checks)
 		} else {
 			err = cli.PrintAs(s.Out, output, answer)
 		}
-		return errors.Join(err, checks(answer.Checks).failure())
+		return errors.Join(err, doctor.Checks(answer.Checks).Failure())
 	}
 	return c
 }
 
 // examine asks the server, or the store; what cannot be asked is a check that fails, and
 // the rest is looked at all the same.
-func examine(ctx context.Context, ask *asker, cfg config.Config, cluster string) (doctorJSON, error) {
-	var answer doctorJSON
+func examine(ctx context.Context, ask *asker, cfg config.Config, cluster string) (doctor.Answer, error) {
+	var answer doctor.Answer
 	q := url.Values{}
 	if cluster != "" {
 		q.Set("cluster", cluster)
@@ -82,29 +83,29 @@ func examine(ctx context.Context, ask *asker, cfg config.Config, cluster string)
 	switch {
 	case err == nil:
 		if answer.Version != version {
-			answer.Checks = append(answer.Checks, checkJSON{ID: "version", State: checkWarn,
+			answer.Checks = append(answer.Checks, doctor.Check{ID: "version", State: doctor.CheckWarn,
 				Text: fmt.Sprintf("The server is version %s, this command %s.", answer.Version, version), Todo: "Use one version of both."})
 		}
 		return answer, nil
 	case ctx.Err() != nil, errors.As(err, &coded):
 		return answer, err
 	case ask.server != "":
-		return doctorJSON{Version: version, Checks: []checkJSON{{ID: "server", State: checkFail, Text: err.Error(),
+		return doctor.Answer{Version: version, Checks: []doctor.Check{{ID: "server", State: doctor.CheckFail, Text: err.Error(),
 			Todo: "Is the URL that of the page? A token for it comes from RETRIAL_TOKEN."}}}, nil
 	}
-	c := closedSite(cfg, nil).installation()
+	c := closedSite(cfg, nil).Installation()
 	if !errors.Is(err, apiclient.ErrNoServer) { // that is told already
-		c.add("data", checkFail, "", "%v.", err)
+		c.Add("data", doctor.CheckFail, "", "%v.", err)
 	}
-	return doctorJSON{Version: version, Checks: c}, nil
+	return doctor.Answer{Version: version, Checks: c}, nil
 }
 
 // printChecks prints one line a check and, indented, what to do.
-func printChecks(out io.Writer, list []checkJSON) error {
+func printChecks(out io.Writer, list []doctor.Check) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	for _, c := range list {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.State, dash(c.Cluster), c.ID, safe.Text(c.Text))
-		if c.State == checkOK || c.Todo == "" {
+		if c.State == doctor.CheckOK || c.Todo == "" {
 			continue
 		}
 		for line := range strings.SplitSeq(c.Todo, "\n") {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/ingest/webhook"
 	"github.com/retrial-io/retrial/internal/cli"
@@ -68,7 +69,7 @@ type patient struct {
 	store    *fakeStore
 	lag      verdict.Backlog
 	lags     []replay.Lag
-	site     site
+	site     doctor.Site
 	registry *prometheus.Registry
 	dir      string
 	now      time.Time
@@ -109,7 +110,7 @@ func newPatient(t *testing.T) *patient {
 	if _, err := a.Registry().Add("prod"); err != nil {
 		t.Fatal(err)
 	}
-	p.site = site{cfg: cfg, serving: true, authority: a, contacts: webhook.NewContacts(now), hook: func() string { return "0.0.0.0:9443" }, metrics: p.registry, now: now}
+	p.site = doctor.Site{Config: cfg, Serving: true, Authority: a, Contacts: webhook.NewContacts(now), Hook: func() string { return "0.0.0.0:9443" }, Metrics: p.registry, Now: now}
 	p.store = &fakeStore{stored: []storage.Cluster{{Name: "prod", Events: 5000, First: p.now.Add(-time.Hour), Last: p.now.Add(-time.Minute)}}}
 	p.store.shares = []storage.Share{{Outcome: "match", Requests: 100}}
 	p.store.traits = storage.LogTraits{Events: 5000, Live: 5000, Reads: 4000, Complete: 5000, PolicyWrites: 3, MinDelay: time.Second, MedianDelay: 3 * time.Second}
@@ -125,19 +126,19 @@ func (p *patient) gauge(name string, value float64, labels prometheus.Labels) {
 
 // findings sets how far findings are behind, and whether this process works them out.
 func (p *patient) findings(seconds, leads float64) {
-	p.gauge(metricDetectLag, seconds, nil)
-	p.gauge(metricDetectLeader, leads, nil)
+	p.gauge(doctor.MetricDetectLag, seconds, nil)
+	p.gauge(doctor.MetricDetectLeader, leads, nil)
 }
 
 // examine answers the checks of an ID.
-func (p *patient) examine(t *testing.T, id, cluster string) []checkJSON {
+func (p *patient) examine(t *testing.T, id, cluster string) []doctor.Check {
 	t.Helper()
-	a := doctorAPI{Service: &query.Service{Store: p.store, Replay: lagging{p.store.replay(), p.lag, p.lags}, Now: p.site.now}, store: p.store, site: p.site}
-	v, err := a.doctor(t.Context(), map[string][]string{})
+	a := doctor.Service{Service: &query.Service{Store: p.store, Replay: lagging{p.store.replay(), p.lag, p.lags}, Now: p.site.Now}, Store: p.store, Site: p.site}
+	v, err := a.Doctor(t.Context(), map[string][]string{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(v.(doctorJSON).Checks, func(c checkJSON) bool { return c.ID != id || c.Cluster != cluster })
+	return slices.DeleteFunc(v.(doctor.Answer).Checks, func(c doctor.Check) bool { return c.ID != id || c.Cluster != cluster })
 }
 
 // TestDoctor: each check says what is wrong, in which degree, and what to do. A case changes
@@ -149,161 +150,161 @@ func TestDoctor(t *testing.T) {
 		id, cluster, want string
 		says              string
 	}{
-		"a server":     {func(*testing.T, *patient) {}, "server", "", checkOK, "It answers"},
-		"no server":    {func(_ *testing.T, p *patient) { p.site.serving = false }, "server", "", checkFail, "retrial serve --data-dir"},
-		"a real store": {func(_ *testing.T, p *patient) { p.site.cfg.ClickHouse.DSN = "http://x" }, "store", "", checkOK, "ClickHouse server"},
-		"no library":   {func(_ *testing.T, p *patient) { p.site.cfg.ClickHouse.Library = p.dir + "/none.so" }, "store", "", checkFail, "none.so"},
+		"a server":     {func(*testing.T, *patient) {}, "server", "", doctor.CheckOK, "It answers"},
+		"no server":    {func(_ *testing.T, p *patient) { p.site.Serving = false }, "server", "", doctor.CheckFail, "retrial serve --data-dir"},
+		"a real store": {func(_ *testing.T, p *patient) { p.site.Config.ClickHouse.DSN = "http://x" }, "store", "", doctor.CheckOK, "ClickHouse server"},
+		"no library":   {func(_ *testing.T, p *patient) { p.site.Config.ClickHouse.Library = p.dir + "/none.so" }, "store", "", doctor.CheckFail, "none.so"},
 
-		"nobody counts": {func(*testing.T, *patient) {}, "completeness", "prod", checkWarn, "retrial cluster scrape prod --url https://ADDRESS:6443"},
+		"nobody counts": {func(*testing.T, *patient) {}, "completeness", "prod", doctor.CheckWarn, "retrial cluster scrape prod --url https://ADDRESS:6443"},
 		"counted, not known yet": {func(_ *testing.T, p *patient) {
-			p.site.cfg.Completeness.Scrape = []string{"prod=https://10.0.0.1:6443"}
+			p.site.Config.Completeness.Scrape = []string{"prod=https://10.0.0.1:6443"}
 			labels := prometheus.Labels{"cluster": "prod", "apiserver": ""}
 			p.gauge("retrial_completeness_read_timestamp_seconds", float64(p.now.Unix()), labels)
 			p.gauge("retrial_completeness_read_failures_total", 0, labels)
-		}, "completeness", "prod", checkWarn, "is read, and not known yet"},
-		"nobody follows": {func(*testing.T, *patient) {}, stepFollowed, "prod", checkWarn, "a batch that the webhook drops would be lost for good"},
+		}, "completeness", "prod", doctor.CheckWarn, "is read, and not known yet"},
+		"nobody follows": {func(*testing.T, *patient) {}, doctor.StepFollowed, "prod", doctor.CheckWarn, "a batch that the webhook drops would be lost for good"},
 
-		"a key":                {func(*testing.T, *patient) {}, "key-file", "", checkOK, "backed up"},
-		"a key among the data": {func(_ *testing.T, p *patient) { p.site.cfg.KeyFile = p.site.cfg.DataDir + "/key" }, "key-file", "", checkFail, "--key-file"},
-		"no key yet":           {func(_ *testing.T, p *patient) { p.site.cfg.KeyFile = p.dir + "/other" }, "key-file", "", checkWarn, "There is no redaction key"},
+		"a key":                {func(*testing.T, *patient) {}, "key-file", "", doctor.CheckOK, "backed up"},
+		"a key among the data": {func(_ *testing.T, p *patient) { p.site.Config.KeyFile = p.site.Config.DataDir + "/key" }, "key-file", "", doctor.CheckFail, "--key-file"},
+		"no key yet":           {func(_ *testing.T, p *patient) { p.site.Config.KeyFile = p.dir + "/other" }, "key-file", "", doctor.CheckWarn, "There is no redaction key"},
 		"a key that is lost": {func(t *testing.T, p *patient) {
-			put(t, p.site.cfg.DataDir+"/redaction-key.id", "x")
-			p.site.cfg.KeyFile = p.dir + "/other"
-		}, "key-file", "", checkFail, "Restore it"},
+			put(t, p.site.Config.DataDir+"/redaction-key.id", "x")
+			p.site.Config.KeyFile = p.dir + "/other"
+		}, "key-file", "", doctor.CheckFail, "Restore it"},
 		"a key for everyone": {func(t *testing.T, p *patient) {
-			if err := os.Chmod(p.site.cfg.KeyFile, 0o644); err != nil {
+			if err := os.Chmod(p.site.Config.KeyFile, 0o644); err != nil {
 				t.Fatal(err)
 			}
-		}, "key-file", "", checkFail, "chmod 600"},
+		}, "key-file", "", doctor.CheckFail, "chmod 600"},
 
-		"certificates":                 {func(*testing.T, *patient) {}, "certificates", "", checkOK, "renews itself"},
-		"nothing made yet":             {func(_ *testing.T, p *patient) { p.site.authority = nil }, "certificates", "", checkOK, "No authority"},
-		"the server's near its end":    {func(_ *testing.T, p *patient) { p.now = p.now.Add(350 * 24 * time.Hour) }, "certificates", "", checkWarn, "the running server when ca.key is there"},
-		"the server's at its end":      {func(_ *testing.T, p *patient) { p.now = p.now.Add(366 * 24 * time.Hour) }, "certificates", "", checkFail, "valid until 2027-11-20"},
-		"the authority's near its end": {func(_ *testing.T, p *patient) { p.now = p.now.Add(3600 * 24 * time.Hour) }, "certificates", "", checkWarn, "retrial cluster rotate --authority"},
+		"certificates":                 {func(*testing.T, *patient) {}, "certificates", "", doctor.CheckOK, "renews itself"},
+		"nothing made yet":             {func(_ *testing.T, p *patient) { p.site.Authority = nil }, "certificates", "", doctor.CheckOK, "No authority"},
+		"the server's near its end":    {func(_ *testing.T, p *patient) { p.now = p.now.Add(350 * 24 * time.Hour) }, "certificates", "", doctor.CheckWarn, "the running server when ca.key is there"},
+		"the server's at its end":      {func(_ *testing.T, p *patient) { p.now = p.now.Add(366 * 24 * time.Hour) }, "certificates", "", doctor.CheckFail, "valid until 2027-11-20"},
+		"the authority's near its end": {func(_ *testing.T, p *patient) { p.now = p.now.Add(3600 * 24 * time.Hour) }, "certificates", "", doctor.CheckWarn, "retrial cluster rotate --authority"},
 		"no authority's file": {func(t *testing.T, p *patient) {
-			if err := os.Remove(p.site.cfg.DataDir + "/pki/ca.crt"); err != nil {
+			if err := os.Remove(p.site.Config.DataDir + "/pki/ca.crt"); err != nil {
 				t.Fatal(err)
 			}
-		}, "certificates", "", checkFail, "Restore the folder"},
-		"a cluster's near its end": {func(_ *testing.T, p *patient) { p.now = p.now.Add(350 * 24 * time.Hour) }, "certificate", "prod", checkWarn, "retrial cluster rotate prod"},
+		}, "certificates", "", doctor.CheckFail, "Restore the folder"},
+		"a cluster's near its end": {func(_ *testing.T, p *patient) { p.now = p.now.Add(350 * 24 * time.Hour) }, "certificate", "prod", doctor.CheckWarn, "retrial cluster rotate prod"},
 
-		"a listener":        {func(*testing.T, *patient) {}, "listener", "", checkOK, "0.0.0.0:9443"},
-		"loopback alone":    {func(_ *testing.T, p *patient) { p.site.hook = func() string { return "127.0.0.1:9443" } }, "listener", "", checkWarn, "only this machine"},
-		"a small lag":       {func(_ *testing.T, p *patient) { p.lag.Events = 1 }, "lag", "", checkOK, "1 event accepted"},
-		"a wide lag":        {func(_ *testing.T, p *patient) { p.lag.Events = wideLag + 1 }, "lag", "", checkWarn, "100,001 events"},
-		"a wide policy lag": {func(_ *testing.T, p *patient) { p.lag.Policy = widePolicyLag + 1 }, "policy-lag", "", checkWarn, "10,001 policy changes"},
-		"findings in time":  {func(_ *testing.T, p *patient) { p.findings(299, 1) }, "findings", "", checkOK, "They are 4m59s behind"},
-		"findings late":     {func(_ *testing.T, p *patient) { p.findings(301, 1) }, "findings", "", checkFail, "Findings are 5m1s behind"},
-		"nobody finds":      {func(_ *testing.T, p *patient) { p.findings(600, 0) }, "findings", "", checkFail, "10m0s behind"},
+		"a listener":        {func(*testing.T, *patient) {}, "listener", "", doctor.CheckOK, "0.0.0.0:9443"},
+		"loopback alone":    {func(_ *testing.T, p *patient) { p.site.Hook = func() string { return "127.0.0.1:9443" } }, "listener", "", doctor.CheckWarn, "only this machine"},
+		"a small lag":       {func(_ *testing.T, p *patient) { p.lag.Events = 1 }, "lag", "", doctor.CheckOK, "1 event accepted"},
+		"a wide lag":        {func(_ *testing.T, p *patient) { p.lag.Events = doctor.WideLag + 1 }, "lag", "", doctor.CheckWarn, "100,001 events"},
+		"a wide policy lag": {func(_ *testing.T, p *patient) { p.lag.Policy = doctor.WidePolicyLag + 1 }, "policy-lag", "", doctor.CheckWarn, "10,001 policy changes"},
+		"findings in time":  {func(_ *testing.T, p *patient) { p.findings(299, 1) }, "findings", "", doctor.CheckOK, "They are 4m59s behind"},
+		"findings late":     {func(_ *testing.T, p *patient) { p.findings(301, 1) }, "findings", "", doctor.CheckFail, "Findings are 5m1s behind"},
+		"nobody finds":      {func(_ *testing.T, p *patient) { p.findings(600, 0) }, "findings", "", doctor.CheckFail, "10m0s behind"},
 		"another finds": {func(_ *testing.T, p *patient) {
-			p.site.cfg.Kafka.Brokers = []string{"a:1"}
+			p.site.Config.Kafka.Brokers = []string{"a:1"}
 			p.findings(0, 0)
-		}, "findings", "", checkOK, "Another process"},
-		"detections off":  {func(_ *testing.T, p *patient) { p.site.cfg.Detect.Enabled = false }, "findings", "", checkWarn, "switched off"},
-		"no dead letters": {func(*testing.T, *patient) {}, "dead-letters", "", checkOK, "None"},
-		"dead letters":    {func(_ *testing.T, p *patient) { p.store.letters = letters }, "dead-letters", "", checkWarn, "1,201 dead letters in the last day: 1,200 too-large of prod, 1 malformed-item of test"},
-		"a disk":          {func(_ *testing.T, p *patient) { p.store.disk = 3 << 20 }, "disk", "", checkOK, "The store uses 3.0 MiB"},
-		"no cap":          {func(_ *testing.T, p *patient) { p.site.cfg.ClickHouse.DSN = "http://x:8123" }, "retention", "", checkOK, "Events stay for 30d, without a cap"},
-		"the usual cap":   {func(*testing.T, *patient) {}, "retention", "", checkOK, "Events stay for 30d, within a cap of"},
+		}, "findings", "", doctor.CheckOK, "Another process"},
+		"detections off":  {func(_ *testing.T, p *patient) { p.site.Config.Detect.Enabled = false }, "findings", "", doctor.CheckWarn, "switched off"},
+		"no dead letters": {func(*testing.T, *patient) {}, "dead-letters", "", doctor.CheckOK, "None"},
+		"dead letters":    {func(_ *testing.T, p *patient) { p.store.letters = letters }, "dead-letters", "", doctor.CheckWarn, "1,201 dead letters in the last day: 1,200 too-large of prod, 1 malformed-item of test"},
+		"a disk":          {func(_ *testing.T, p *patient) { p.store.disk = 3 << 20 }, "disk", "", doctor.CheckOK, "The store uses 3.0 MiB"},
+		"no cap":          {func(_ *testing.T, p *patient) { p.site.Config.ClickHouse.DSN = "http://x:8123" }, "retention", "", doctor.CheckOK, "Events stay for 30d, without a cap"},
+		"the usual cap":   {func(*testing.T, *patient) {}, "retention", "", doctor.CheckOK, "Events stay for 30d, within a cap of"},
 		"within the cap": {func(_ *testing.T, p *patient) {
-			p.site.cfg.Retention.DiskCap, p.site.cfg.Retention.Events, p.store.disk = 10<<30, 0, 1<<30
-		}, "retention", "", checkOK, "Events stay for ever, within a cap of 10.0 GiB; 1.0 GiB"},
-		"near the cap": {func(_ *testing.T, p *patient) { p.site.cfg.Retention.DiskCap, p.store.disk = 10<<30, 9<<30 }, "retention", "", checkWarn, "the oldest day of events goes first"},
-		"a real Kafka": {func(_ *testing.T, p *patient) { p.site.cfg.Kafka.Brokers = []string{"a:1"} }, "stream", "", checkOK, "Kafka at a:1"},
+			p.site.Config.Retention.DiskCap, p.site.Config.Retention.Events, p.store.disk = 10<<30, 0, 1<<30
+		}, "retention", "", doctor.CheckOK, "Events stay for ever, within a cap of 10.0 GiB; 1.0 GiB"},
+		"near the cap": {func(_ *testing.T, p *patient) { p.site.Config.Retention.DiskCap, p.store.disk = 10<<30, 9<<30 }, "retention", "", doctor.CheckWarn, "the oldest day of events goes first"},
+		"a real Kafka": {func(_ *testing.T, p *patient) { p.site.Config.Kafka.Brokers = []string{"a:1"} }, "stream", "", doctor.CheckOK, "Kafka at a:1"},
 		"a broker's log": {func(_ *testing.T, p *patient) {
 			p.gauge("retrial_embedded_log_bytes", 1<<20, nil)
 			p.gauge("retrial_embedded_log_limit_bytes", 1<<30, nil)
-		}, "stream", "", checkOK, "holds 1.0 MiB of at most 1.0 GiB"},
+		}, "stream", "", doctor.CheckOK, "holds 1.0 MiB of at most 1.0 GiB"},
 		"a broker's log near its end": {func(_ *testing.T, p *patient) {
 			p.gauge("retrial_embedded_log_bytes", 9<<20, nil)
 			p.gauge("retrial_embedded_log_limit_bytes", 10<<20, nil)
-		}, "stream", "", checkWarn, "pushed back"},
+		}, "stream", "", doctor.CheckWarn, "pushed back"},
 		"a broker that cannot sync": {func(_ *testing.T, p *patient) {
 			p.gauge("retrial_embedded_log_bytes", 1, nil)
 			p.gauge("retrial_embedded_sync_failed", 1, nil)
-		}, "stream", "", checkFail, "nothing is acknowledged"},
+		}, "stream", "", doctor.CheckFail, "nothing is acknowledged"},
 
 		"an empty spool": {func(_ *testing.T, p *patient) {
 			p.gauge("retrial_spool_bytes", 0, nil)
 			p.gauge("retrial_spool_max_bytes", 1<<30, nil)
-		}, "spool", "", checkOK, "holds 0 records in 0 B of at most 1.0 GiB"},
+		}, "spool", "", doctor.CheckOK, "holds 0 records in 0 B of at most 1.0 GiB"},
 		"a spool in use": {func(_ *testing.T, p *patient) {
 			p.gauge("retrial_spool_bytes", 1<<20, nil)
 			p.gauge("retrial_spool_max_bytes", 1<<30, nil)
 			p.gauge("retrial_spool_records", 5000, nil)
 			p.gauge("retrial_spool_active", 1, nil)
-		}, "spool", "", checkWarn, "Kafka does not take records, or has not taken all of them yet. The spool holds 5,000 records in 1.0 MiB"},
+		}, "spool", "", doctor.CheckWarn, "Kafka does not take records, or has not taken all of them yet. The spool holds 5,000 records in 1.0 MiB"},
 		"a spool near its end": {func(_ *testing.T, p *patient) {
 			p.gauge("retrial_spool_bytes", 9<<20, nil)
 			p.gauge("retrial_spool_max_bytes", 10<<20, nil)
-		}, "spool", "", checkFail, "pushed back"},
+		}, "spool", "", doctor.CheckFail, "pushed back"},
 		"a damaged spool": {func(_ *testing.T, p *patient) {
 			p.gauge("retrial_spool_bytes", 0, nil)
 			p.gauge("retrial_spool_max_bytes", 1<<30, nil)
 			p.gauge("retrial_spool_kept_segments", 2, nil)
-		}, "spool", "", checkWarn, "keeps 2 segments"},
-		"no spool": {func(_ *testing.T, p *patient) { p.site.cfg.Spool.On = false }, "spool", "", checkWarn, "--spool on"},
+		}, "spool", "", doctor.CheckWarn, "keeps 2 segments"},
+		"no spool": {func(_ *testing.T, p *patient) { p.site.Config.Spool.On = false }, "spool", "", doctor.CheckWarn, "--spool on"},
 
-		"an aggregated server": {func(_ *testing.T, p *patient) { p.site.apiserver = aggregatedServer }, "aggregated", "prod", checkOK, "came through the kube-apiserver"},
+		"an aggregated server": {func(_ *testing.T, p *patient) { p.site.Apiserver = aggregatedServer }, "aggregated", "prod", doctor.CheckOK, "came through the kube-apiserver"},
 		"an aggregated server that is reached directly": {func(_ *testing.T, p *patient) {
-			p.site.apiserver = aggregatedServer
+			p.site.Apiserver = aggregatedServer
 			p.store.direct = []storage.DirectRequests{{APIServer: "wardle", Requests: 3, Users: 2, AuditID: "a-1", User: "eve", URI: "/apis/w"}}
-		}, "aggregated", "prod", checkWarn, "3 requests at wardle came past the kube-apiserver in the last day, by 2 users; the first by eve"},
+		}, "aggregated", "prod", doctor.CheckWarn, "3 requests at wardle came past the kube-apiserver in the last day, by 2 users; the first by eve"},
 
 		"a watch": {func(_ *testing.T, p *patient) {
-			p.site.cfg.Watch.Clusters = []string{"prod=/kc"}
+			p.site.Config.Watch.Clusters = []string{"prod=/kc"}
 			p.gauge("retrial_watch_synced", 1, prometheus.Labels{"cluster": "prod", "resource": "roles"})
-		}, "watch", "prod", checkOK, "listed and watched"},
+		}, "watch", "prod", doctor.CheckOK, "listed and watched"},
 		"a watch that begins": {func(_ *testing.T, p *patient) {
-			p.site.cfg.Watch.Clusters = []string{"prod=/kc"}
+			p.site.Config.Watch.Clusters = []string{"prod=/kc"}
 			p.gauge("retrial_watch_synced", 0, prometheus.Labels{"cluster": "prod", "resource": "roles"})
-		}, "watch", "prod", checkWarn, "Not watched at this moment: roles."},
+		}, "watch", "prod", doctor.CheckWarn, "Not watched at this moment: roles."},
 		"a watch without rights": {func(_ *testing.T, p *patient) {
-			p.site.cfg.Watch.Clusters = []string{"prod=/kc"}
+			p.site.Config.Watch.Clusters = []string{"prod=/kc"}
 			p.gauge("retrial_watch_synced", 0, prometheus.Labels{"cluster": "prod", "resource": "roles"})
 			p.gauge("retrial_watch_errors_total", 7, prometheus.Labels{"cluster": "prod", "resource": "roles", "reason": "forbidden"})
-		}, "watch", "prod", checkFail, "kubectl apply -f deploy/watch-rbac.yaml"},
+		}, "watch", "prod", doctor.CheckFail, "kubectl apply -f deploy/watch-rbac.yaml"},
 
-		"clocks":              {func(*testing.T, *patient) {}, "clock", "prod", checkOK, "within 3s"},
-		"a clock ahead":       {func(_ *testing.T, p *patient) { p.store.traits.MinDelay = -90 * time.Second }, "clock", "prod", checkWarn, "at least 1m30s ahead"},
-		"a clock behind":      {func(_ *testing.T, p *patient) { p.store.traits.MinDelay = 2 * time.Minute }, "clock", "prod", checkWarn, "less than 2m0s to arrive"},
-		"an audit policy":     {func(*testing.T, *patient) {}, "audit-policy", "prod", checkOK, "Nothing is missing"},
-		"writes without body": {func(_ *testing.T, p *patient) { p.store.traits.PolicyBlind = 2 }, "audit-policy", "prod", checkWarn, "2 of 3 writes to roles and bindings were recorded without what they wrote"},
-		"a useless stage":     {func(_ *testing.T, p *patient) { p.store.traits.Received = 9 }, "audit-policy", "prod", checkWarn, "9 events of the stage RequestReceived"},
-		"Secrets with bodies": {func(_ *testing.T, p *patient) { p.store.traits.SecretBodies = 1 }, "audit-policy", "prod", checkWarn, "1 request about Secrets or tokens"},
-		"bodies cut off":      {func(_ *testing.T, p *patient) { p.store.traits.Truncated = 1 }, "audit-policy", "prod", checkWarn, "--audit-webhook-truncate"},
-		"no reads":            {func(_ *testing.T, p *patient) { p.store.traits.Reads = 0 }, "audit-policy", "prod", checkWarn, "None of 5,000 events is a read"},
-		"no ends":             {func(_ *testing.T, p *patient) { p.store.traits.Complete = 0 }, "audit-policy", "prod", checkFail, "ResponseComplete"},
+		"clocks":              {func(*testing.T, *patient) {}, "clock", "prod", doctor.CheckOK, "within 3s"},
+		"a clock ahead":       {func(_ *testing.T, p *patient) { p.store.traits.MinDelay = -90 * time.Second }, "clock", "prod", doctor.CheckWarn, "at least 1m30s ahead"},
+		"a clock behind":      {func(_ *testing.T, p *patient) { p.store.traits.MinDelay = 2 * time.Minute }, "clock", "prod", doctor.CheckWarn, "less than 2m0s to arrive"},
+		"an audit policy":     {func(*testing.T, *patient) {}, "audit-policy", "prod", doctor.CheckOK, "Nothing is missing"},
+		"writes without body": {func(_ *testing.T, p *patient) { p.store.traits.PolicyBlind = 2 }, "audit-policy", "prod", doctor.CheckWarn, "2 of 3 writes to roles and bindings were recorded without what they wrote"},
+		"a useless stage":     {func(_ *testing.T, p *patient) { p.store.traits.Received = 9 }, "audit-policy", "prod", doctor.CheckWarn, "9 events of the stage RequestReceived"},
+		"Secrets with bodies": {func(_ *testing.T, p *patient) { p.store.traits.SecretBodies = 1 }, "audit-policy", "prod", doctor.CheckWarn, "1 request about Secrets or tokens"},
+		"bodies cut off":      {func(_ *testing.T, p *patient) { p.store.traits.Truncated = 1 }, "audit-policy", "prod", doctor.CheckWarn, "--audit-webhook-truncate"},
+		"no reads":            {func(_ *testing.T, p *patient) { p.store.traits.Reads = 0 }, "audit-policy", "prod", doctor.CheckWarn, "None of 5,000 events is a read"},
+		"no ends":             {func(_ *testing.T, p *patient) { p.store.traits.Complete = 0 }, "audit-policy", "prod", doctor.CheckFail, "ResponseComplete"},
 
-		"no apiserver's configuration": {func(*testing.T, *patient) {}, "apiserver-config", "prod", checkWarn, "the node and RBAC authorizers are assumed, and any authenticator.\nretrial serve --apiserver-config prod=DIR"},
-		"an apiserver's configuration": {func(_ *testing.T, p *patient) { p.site.apiserver = configuredAs(apiserver.APIServer{Digest: "abc"}) }, "apiserver-config", "prod", checkOK, "is abc; nothing is missing"},
+		"no apiserver's configuration": {func(*testing.T, *patient) {}, "apiserver-config", "prod", doctor.CheckWarn, "the node and RBAC authorizers are assumed, and any authenticator.\nretrial serve --apiserver-config prod=DIR"},
+		"an apiserver's configuration": {func(_ *testing.T, p *patient) { p.site.Apiserver = configuredAs(apiserver.APIServer{Digest: "abc"}) }, "apiserver-config", "prod", doctor.CheckOK, "is abc; nothing is missing"},
 		"a configuration in parts": {func(_ *testing.T, p *patient) {
-			p.site.cfg.Replay.ApiserverConfig = []string{"test=/elsewhere", "prod=/etc/it's"}
-			p.site.apiserver = configuredAs(apiserver.APIServer{Digest: "abc", Unknown: []string{"a", "b", "c", "d", "e", "f", "g"}})
-		}, "apiserver-config", "prod", checkWarn, "is abc; missing of it: a; b; c; d; e, and 2 more. What depends on that is judged as unknown.\nretrial config check '/etc/it'\\''s'"},
+			p.site.Config.Replay.ApiserverConfig = []string{"test=/elsewhere", "prod=/etc/it's"}
+			p.site.Apiserver = configuredAs(apiserver.APIServer{Digest: "abc", Unknown: []string{"a", "b", "c", "d", "e", "f", "g"}})
+		}, "apiserver-config", "prod", doctor.CheckWarn, "is abc; missing of it: a; b; c; d; e, and 2 more. What depends on that is judged as unknown.\nretrial config check '/etc/it'\\''s'"},
 		"a configuration that was changed": {func(_ *testing.T, p *patient) {
-			p.site.apiserver = configuredAs(apiserver.APIServer{Digest: "old"}, apiserver.APIServer{Digest: "new"})
-		}, "apiserver-config", "prod", checkOK, "is new, the one in force now of 2 versions"},
+			p.site.Apiserver = configuredAs(apiserver.APIServer{Digest: "old"}, apiserver.APIServer{Digest: "new"})
+		}, "apiserver-config", "prod", doctor.CheckOK, "is new, the one in force now of 2 versions"},
 		"a configuration of another time": {func(_ *testing.T, p *patient) {
 			h := &apiserver.History{}
 			h.Add(p.now.Add(time.Hour), &apiserver.APIServer{Digest: "later"})
-			p.site.apiserver = func(string, string) *apiserver.History { return h }
-		}, "apiserver-config", "prod", checkWarn, "not for now"},
+			p.site.Apiserver = func(string, string) *apiserver.History { return h }
+		}, "apiserver-config", "prod", doctor.CheckWarn, "not for now"},
 		"a lag that is allowed for": {func(_ *testing.T, p *patient) {
 			p.lags = []replay.Lag{{Cluster: "other", Learnt: time.Second, Requests: 9}, {Cluster: "prod"}, {Cluster: "prod", Server: "cp-1", Learnt: 20 * time.Millisecond, Requests: 3}}
-		}, "cache-lag", "prod", checkOK, "Its apiserver cp-1 decides by a policy up to 20ms old, as 3 requests show"},
+		}, "cache-lag", "prod", doctor.CheckOK, "Its apiserver cp-1 decides by a policy up to 20ms old, as 3 requests show"},
 		"a lag that is not": {func(_ *testing.T, p *patient) {
 			p.lags = []replay.Lag{{Cluster: "prod", Learnt: 2 * time.Second, Requests: 3}}
-		}, "cache-lag", "prod", checkWarn, "retrial serve --replay-lag 2s, then retrial rejudge"},
+		}, "cache-lag", "prod", doctor.CheckWarn, "retrial serve --replay-lag 2s, then retrial rejudge"},
 
-		"its state":  {func(*testing.T, *patient) {}, stepState, "prod", checkWarn, "Nobody has told"},
-		"its events": {func(*testing.T, *patient) {}, stepFirstEvent, "prod", checkOK, "5,000 events"},
+		"its state":  {func(*testing.T, *patient) {}, doctor.StepState, "prod", doctor.CheckWarn, "Nobody has told"},
+		"its events": {func(*testing.T, *patient) {}, doctor.StepFirstEvent, "prod", doctor.CheckOK, "5,000 events"},
 		"a revoked cluster": {func(t *testing.T, p *patient) {
-			if err := p.site.authority.Registry().Revoke("prod"); err != nil {
+			if err := p.site.Authority.Registry().Revoke("prod"); err != nil {
 				t.Fatal(err)
 			}
-		}, stepRegistered, "prod", checkFail, "revoked on"},
+		}, doctor.StepRegistered, "prod", doctor.CheckFail, "revoked on"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.id == "store" && chdb.Suitable() != nil {
@@ -315,7 +316,7 @@ func TestDoctor(t *testing.T) {
 			if len(got) != 1 || got[0].State != tc.want || !strings.Contains(got[0].Text+"\n"+got[0].Todo, tc.says) {
 				t.Errorf("got %+v, want %s with %q", got, tc.want, tc.says)
 			}
-			if len(got) == 1 && got[0].State != checkOK && got[0].Todo == "" && tc.id != stepFirstEvent {
+			if len(got) == 1 && got[0].State != doctor.CheckOK && got[0].Todo == "" && tc.id != doctor.StepFirstEvent {
 				t.Errorf("nothing to do: %+v", got[0])
 			}
 		})
@@ -327,7 +328,7 @@ func TestDoctorOfAnImport(t *testing.T) {
 	p := newPatient(t)
 	p.store.stored = append(p.store.stored, storage.Cluster{Name: "old", Events: 3, First: p.now, Last: p.now})
 	p.store.traits.Live = 0
-	for id, want := range map[string]int{stepRegistered: 0, stepConnected: 0, "certificate": 0, "clock": 0, stepFirstEvent: 1, stepState: 1, stepCoverage: 1, "audit-policy": 1} {
+	for id, want := range map[string]int{doctor.StepRegistered: 0, doctor.StepConnected: 0, "certificate": 0, "clock": 0, doctor.StepFirstEvent: 1, doctor.StepState: 1, doctor.StepCoverage: 1, "audit-policy": 1} {
 		if got := p.examine(t, id, "old"); len(got) != want {
 			t.Errorf("%s: %+v", id, got)
 		}
@@ -336,10 +337,10 @@ func TestDoctorOfAnImport(t *testing.T) {
 
 // TestDoctorPrints: what clients chose reaches no terminal, and failures are named.
 func TestDoctorPrints(t *testing.T) {
-	list := []checkJSON{
-		{ID: "server", State: checkOK, Text: "fine", Todo: "never shown"},
-		{ID: "connected", Cluster: "prod", State: checkFail, Text: "no\x1b[31m", Todo: "do\nthis\x07"},
-		{ID: "clock", Cluster: "prod", State: checkWarn, Text: "late"},
+	list := []doctor.Check{
+		{ID: "server", State: doctor.CheckOK, Text: "fine", Todo: "never shown"},
+		{ID: "connected", Cluster: "prod", State: doctor.CheckFail, Text: "no\x1b[31m", Todo: "do\nthis\x07"},
+		{ID: "clock", Cluster: "prod", State: doctor.CheckWarn, Text: "late"},
 	}
 	var out bytes.Buffer
 	if err := printChecks(&out, list); err != nil {
@@ -349,10 +350,10 @@ func TestDoctorPrints(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("printed\n%swant\n%s", out.String(), want)
 	}
-	if err := checks(list).failure(); err == nil || err.Error() != "not in order: connected of prod" {
+	if err := doctor.Checks(list).Failure(); err == nil || err.Error() != "not in order: connected of prod" {
 		t.Errorf("failure: %v", err)
 	}
-	if err := checks(list[:1]).failure(); err != nil {
+	if err := doctor.Checks(list[:1]).Failure(); err != nil {
 		t.Errorf("failure: %v", err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/internal/cli"
 )
 
@@ -69,11 +70,11 @@ func (c *connecting) end() int {
 }
 
 // stepOf asks for one step of a connection.
-func (s *server) stepOf(t *testing.T, cluster, id string) stepJSON {
+func (s *server) stepOf(t *testing.T, cluster, id string) doctor.Step {
 	t.Helper()
-	var c connectionJSON
+	var c doctor.ConnectionAnswer
 	s.get(t, "connection?cluster="+cluster, &c)
-	i := slices.IndexFunc(c.Steps, func(s stepJSON) bool { return s.ID == id })
+	i := slices.IndexFunc(c.Steps, func(s doctor.Step) bool { return s.ID == id })
 	if i < 0 {
 		t.Fatalf("there is no step %s: %+v", id, c)
 	}
@@ -132,7 +133,7 @@ func TestConnect(t *testing.T) {
 		t.Errorf("again: code %d: %s", code, again.errs)
 	}
 	r = in.run(t, "doctor", "prod", "-o", "json").ok(t)
-	var d doctorJSON
+	var d doctor.Answer
 	if err := json.Unmarshal([]byte(r.out), &d); err != nil {
 		t.Fatal(err)
 	}
@@ -141,15 +142,15 @@ func TestConnect(t *testing.T) {
 		got[check.ID] = check.State
 	}
 	for _, id := range []string{"server", "store", "key-file", "certificates", "lag", "policy-lag", "dead-letters", "disk", "retention", "stream",
-		stepRegistered, stepConnected, stepFirstEvent, stepState, stepCoverage, "audit-policy"} {
-		if got[id] != checkOK {
+		doctor.StepRegistered, doctor.StepConnected, doctor.StepFirstEvent, doctor.StepState, doctor.StepCoverage, "audit-policy"} {
+		if got[id] != doctor.CheckOK {
 			t.Errorf("check %s is %q", id, got[id])
 		}
 	}
-	if got[stepFollowed] != checkOK || got["completeness"] != checkWarn { // what is read is not settled yet
-		t.Errorf("followed is %q, completeness is %q", got[stepFollowed], got["completeness"])
+	if got[doctor.StepFollowed] != doctor.CheckOK || got["completeness"] != doctor.CheckWarn { // what is read is not settled yet
+		t.Errorf("followed is %q, completeness is %q", got[doctor.StepFollowed], got["completeness"])
 	}
-	if got["listener"] != checkWarn || got["clock"] != checkWarn { // loopback; a log of another day
+	if got["listener"] != doctor.CheckWarn || got["clock"] != doctor.CheckWarn { // loopback; a log of another day
 		t.Errorf("listener is %q, clock is %q", got["listener"], got["clock"])
 	}
 	says(t, in.run(t, "doctor").ok(t).out, "prod", "connected", "1 post")
@@ -181,8 +182,8 @@ func TestConnectTellsWhyNothingArrives(t *testing.T) {
 	list := eventList(recorded(t)[:1])
 	failed := func(says ...string) {
 		t.Helper()
-		step := s.stepOf(t, "prod", stepConnected)
-		if step.State != stateFailed {
+		step := s.stepOf(t, "prod", doctor.StepConnected)
+		if step.State != doctor.StateFailed {
 			t.Errorf("the step is %s", step.State)
 		}
 		for _, w := range says {
@@ -191,7 +192,7 @@ func TestConnectTellsWhyNothingArrives(t *testing.T) {
 			}
 		}
 	}
-	if step := s.stepOf(t, "prod", stepConnected); step.State != stateWaiting || !strings.Contains(step.Text, "Nobody has posted") {
+	if step := s.stepOf(t, "prod", doctor.StepConnected); step.State != doctor.StateWaiting || !strings.Contains(step.Text, "Nobody has posted") {
 		t.Errorf("before anything: %+v", step)
 	}
 
@@ -200,7 +201,7 @@ func TestConnectTellsWhyNothingArrives(t *testing.T) {
 	if _, err := (sender{good.url, distrusting}).post(t.Context(), bytes.NewReader(list)); err == nil {
 		t.Fatal("a client without the authority was answered")
 	}
-	s.until(t, "prod", func(c connectionJSON) bool { return len(c.Refused) == 1 })
+	s.until(t, "prod", func(c doctor.ConnectionAnswer) bool { return len(c.Refused) == 1 })
 	failed("does not accept the receiver's certificate", "names localhost, 127.0.0.1, ::1", "retrial connect prod --data-dir")
 
 	wrong := selfSigned(t)
@@ -211,7 +212,7 @@ func TestConnectTellsWhyNothingArrives(t *testing.T) {
 	if _, err := (sender{good.url, foreign}).post(t.Context(), bytes.NewReader(list)); err == nil {
 		t.Fatal("a certificate of another authority was taken")
 	}
-	s.until(t, "prod", func(c connectionJSON) bool { return len(c.Refused) == 2 })
+	s.until(t, "prod", func(c doctor.ConnectionAnswer) bool { return len(c.Refused) == 2 })
 	failed("presents a certificate of another authority", "of another installation")
 
 	path := func(p string) sender { u := *good.url; u.Path = p; return sender{&u, good.client} }
@@ -230,17 +231,17 @@ func TestConnectTellsWhyNothingArrives(t *testing.T) {
 	}
 
 	good.deliver(t, list)
-	if step := s.stepOf(t, "prod", stepConnected); step.State != stateDone {
+	if step := s.stepOf(t, "prod", doctor.StepConnected); step.State != doctor.StateDone {
 		t.Errorf("after a good post: %+v", step)
 	}
 	// What cannot be told from whom is no longer held against a cluster that posts.
 	if _, err := (sender{good.url, foreign}).post(t.Context(), bytes.NewReader(list)); err == nil {
 		t.Fatal("a certificate of another authority was taken")
 	}
-	s.until(t, "prod", func(c connectionJSON) bool {
+	s.until(t, "prod", func(c doctor.ConnectionAnswer) bool {
 		return c.Refused[0].Reason == "unknown-authority" && c.Refused[0].Count == 2
 	})
-	if step := s.stepOf(t, "prod", stepConnected); step.State != stateDone {
+	if step := s.stepOf(t, "prod", doctor.StepConnected); step.State != doctor.StateDone {
 		t.Errorf("after somebody else's failure: %+v", step)
 	}
 
@@ -269,12 +270,12 @@ func TestConnectTellsWhyNothingArrives(t *testing.T) {
 
 // until asks about a connection until it is as the test wants: handshakes are written down
 // by another goroutine than the one that answers.
-func (s *server) until(t *testing.T, cluster string, holds func(connectionJSON) bool) {
+func (s *server) until(t *testing.T, cluster string, holds func(doctor.ConnectionAnswer) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
-		var c connectionJSON
+		var c doctor.ConnectionAnswer
 		s.get(t, "connection?"+url.Values{"cluster": {cluster}}.Encode(), &c)
 		if holds(c) {
 			return

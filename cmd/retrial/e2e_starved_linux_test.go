@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/retrial-io/retrial/doctor"
 )
 
 // share is what a starved process has of a core: 5 %.
@@ -81,7 +83,7 @@ func TestStarvedProcess(t *testing.T) {
 	}()
 	told := 0.0
 	for ctx.Err() == nil {
-		if lag, ok := s.metric(ctx, metricDetectLag); ok {
+		if lag, ok := s.metric(ctx, doctor.MetricDetectLag); ok {
 			told = max(told, lag)
 		}
 	}

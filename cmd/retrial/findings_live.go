@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/analysis/detect"
+	"github.com/retrial-io/retrial/doctor"
 )
 
 // detections are the two ends of detecting while requests come in, see docs/adr/0050:
@@ -39,10 +40,7 @@ type detectMetrics struct {
 }
 
 // Metrics the doctor judges by.
-const (
-	metricDetectLag    = "retrial_detect_lag_seconds"
-	metricDetectLeader = "retrial_detect_leader"
-)
+const ()
 
 // Where an expression or a pass can fail.
 const (
@@ -70,7 +68,7 @@ func newDetectMetrics(reg prometheus.Registerer, enabled bool, lag func() float6
 		spans:   counter("spans_total", "Stretches of time worked out, one of one rule each."),
 		waiting: gauge("waiting_spans", "Stretches of time that changed and wait to be worked out, most of them for time to pass."),
 		dropped: counter("dropped_requests_total", "Requests left out of rules that count because there were too many groups at once."),
-		leader:  prometheus.NewGauge(prometheus.GaugeOpts{Name: metricDetectLeader, Help: "1 in the process that works out findings."}),
+		leader:  prometheus.NewGauge(prometheus.GaugeOpts{Name: doctor.MetricDetectLeader, Help: "1 in the process that works out findings."}),
 	}
 	for _, step := range []string{failMark, failFind, failPass} {
 		m.errors.WithLabelValues(step)
@@ -82,7 +80,7 @@ func newDetectMetrics(reg prometheus.Registerer, enabled bool, lag func() float6
 	if !enabled {
 		return m // nobody is to miss a leader
 	}
-	reg.MustRegister(m.leader, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricDetectLag,
+	reg.MustRegister(m.leader, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: doctor.MetricDetectLag,
 		Help: "How long what findings do not take into account yet may have waited, by the clock; 0 in a process that does not work them out."}, lag))
 	return m
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/ingest/importer"
 	"github.com/retrial-io/retrial/internal/cli"
@@ -194,12 +195,12 @@ func (f *followFlags) lineDelay() (time.Duration, error) {
 
 // followPosition is where the position of a log lies: two logs of one name are two.
 func followPosition(cfg config.Config, cluster, path string) string {
-	sum := sha256.Sum256([]byte(absolute(path)))
+	sum := sha256.Sum256([]byte(config.Absolute(path)))
 	return positionFile(cfg, cluster+"-follow-"+hex.EncodeToString(sum[:6]))
 }
 
 func followedText(d importer.Followed) string {
-	text := fmt.Sprintf("%s acknowledged, %s behind", phrase.Count(d.Events, "event"), size(d.Behind))
+	text := fmt.Sprintf("%s acknowledged, %s behind", phrase.Count(d.Events, "event"), doctor.Size(d.Behind))
 	for _, more := range []struct {
 		n    int64
 		what string

@@ -118,7 +118,7 @@ apiserver's own webhook file. See docs/completeness.md.`,
 		}
 		err = errors.Join(printImport(s, output, sum), err)
 		if own && err == nil && output == "table" {
-			fmt.Fprintf(s.Out, "stored in %s, which no server has open\n", absolute(cfg.DataDir))
+			fmt.Fprintf(s.Out, "stored in %s, which no server has open\n", config.Absolute(cfg.DataDir))
 		}
 		return err
 	}
@@ -194,14 +194,6 @@ func printImport(s cli.Streams, output string, sum importer.Summary) error {
 		fmt.Fprintln(s.Out, "state: already in")
 	}
 	return nil
-}
-
-// absolute is path as it is found from anywhere.
-func absolute(path string) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		return abs
-	}
-	return path
 }
 
 // shown shows an import's progress on a bar.

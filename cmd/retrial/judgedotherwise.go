@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/retrial-io/retrial/internal/phrase"
+	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/storage"
@@ -48,13 +48,6 @@ type configStore interface {
 	Rejudges(ctx context.Context) ([]verdict.RejudgeJob, error)
 }
 
-// judgedOtherwise are the requests of one cluster.
-type judgedOtherwise struct {
-	Cluster  string
-	Since    time.Time // the beginning of the hour of the first
-	Requests int64
-}
-
 func newOtherwise(engine configuredEngine, store configStore, dir string, log *zap.Logger, reg prometheus.Registerer) (*otherwise, error) {
 	o := &otherwise{engine: engine, store: store, dir: dir, log: log, told: map[string]time.Time{},
 		rows: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -68,7 +61,7 @@ func newOtherwise(engine configuredEngine, store configStore, dir string, log *z
 }
 
 // of returns the clusters with such requests, those of one cluster unless it is "".
-func (o *otherwise) of(ctx context.Context, cluster string) ([]judgedOtherwise, error) {
+func (o *otherwise) of(ctx context.Context, cluster string) ([]doctor.JudgedOtherwise, error) {
 	used, err := o.store.ConfigUse(ctx, cluster)
 	if err != nil {
 		return nil, err
@@ -80,7 +73,7 @@ func (o *otherwise) of(ctx context.Context, cluster string) ([]judgedOtherwise, 
 	jobs = slices.DeleteFunc(jobs, func(j verdict.RejudgeJob) bool {
 		return !j.Done() || j.DryRun || len(query.WhereWords(j.Rejudge)) > 0 || j.Config != o.engine.ConfigOf(j.Cluster)
 	})
-	var out []judgedOtherwise
+	var out []doctor.JudgedOtherwise
 	for i := range used {
 		u := &used[i]
 		// A configuration may have come into force within the hour.
@@ -97,10 +90,13 @@ func (o *otherwise) of(ctx context.Context, cluster string) ([]judgedOtherwise, 
 		}
 		n := len(out)
 		if n == 0 || out[n-1].Cluster != u.Cluster {
-			out = append(out, judgedOtherwise{Cluster: u.Cluster, Since: u.Hour})
+			out = append(out, doctor.JudgedOtherwise{Cluster: u.Cluster, Since: u.Hour})
 			n++
 		}
 		out[n-1].Requests += u.Requests
+	}
+	for i := range out {
+		out[i].Command = o.command(out[i])
 	}
 	return out, nil
 }
@@ -114,7 +110,7 @@ func lessKnown(was, now string) bool {
 }
 
 // command is what judges them again.
-func (o *otherwise) command(j judgedOtherwise) string {
+func (o *otherwise) command(j doctor.JudgedOtherwise) string {
 	return "retrial rejudge --cluster " + j.Cluster + " --since " + j.Since.UTC().Format(time.RFC3339) + o.dir
 }
 
@@ -154,21 +150,5 @@ func (o *otherwise) look(ctx context.Context) error {
 	}
 	o.told = told
 	o.rows.Set(float64(rows))
-	return nil
-}
-
-// otherwiseCheck tells of such requests of a cluster.
-func (s site) otherwiseCheck(ctx context.Context, c *checks, cluster string) error {
-	if s.otherwise == nil {
-		return nil
-	}
-	found, err := s.otherwise.of(ctx, cluster)
-	if err != nil {
-		return err
-	}
-	for _, j := range found {
-		c.add("judged-otherwise", checkWarn, s.otherwise.command(j),
-			"%s since %s were judged by another configuration of the apiserver than is known now.", phrase.Count(j.Requests, "request"), j.Since.UTC().Format(time.RFC3339))
-	}
 	return nil
 }

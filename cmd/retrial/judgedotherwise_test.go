@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -83,14 +84,14 @@ func TestJudgedOtherwise(t *testing.T) {
 	}
 	look("at first", 24, 1)
 	look("again", 24, 0)
-	var c checks
-	s := site{otherwise: o}
+	var c doctor.Checks
+	s := doctor.Site{Otherwise: o.of}
 	for _, cluster := range []string{"c", "d"} {
-		if err := s.otherwiseCheck(t.Context(), &c, cluster); err != nil {
+		if err := s.OtherwiseCheck(t.Context(), &c, cluster); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(c) != 1 || c[0].State != checkWarn || c[0].Todo != command || !strings.HasPrefix(c[0].Text, "24 requests since") {
+	if len(c) != 1 || c[0].State != doctor.CheckWarn || c[0].Todo != command || !strings.HasPrefix(c[0].Text, "24 requests since") {
 		t.Errorf("doctor: %+v", c)
 	}
 

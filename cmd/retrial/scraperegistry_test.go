@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 )
@@ -91,21 +92,21 @@ func TestClusterScrape(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(data, "scrape", "prod", "broken"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	put(t, filepath.Join(data, "scrape", "prod", "broken", scrapeTarget), "url: ftp://x")
-	targets, err := allTargets(cfg)
+	put(t, filepath.Join(data, "scrape", "prod", "broken", doctor.ScrapeTarget), "url: ftp://x")
+	targets, err := doctor.AllTargets(cfg)
 	if err == nil || !strings.Contains(err.Error(), "broken") || len(targets) != 3 {
 		t.Fatalf("%+v %v", targets, err)
 	}
 	if targets[0].URL != "https://10.0.0.1:6443" || targets[2].Cluster != "dev" || targets[2].APIServer != "" || targets[2].URL != url {
 		t.Errorf("%+v", targets)
 	}
-	if names := (site{cfg: cfg}).scraped("prod"); strings.Join(names, " ") != "cp-1 cp-2" {
+	if names := (doctor.Site{Config: cfg}).Scraped("prod"); strings.Join(names, " ") != "cp-1 cp-2" {
 		t.Errorf("of prod are asked %v", names)
 	}
 	if code, errs := scrape("dev", "--remove"); code != cli.ExitOK {
 		t.Errorf("%d %s", code, errs)
 	}
-	if names := (site{cfg: cfg}).scraped("dev"); len(names) != 0 {
+	if names := (doctor.Site{Config: cfg}).Scraped("dev"); len(names) != 0 {
 		t.Errorf("of dev are asked %v", names)
 	}
 }

@@ -188,7 +188,7 @@ func serve(ctx context.Context, cfg config.Config, log *zap.Logger, o serveOptio
 		return err
 	}
 	log.Info("serving", zap.String("version", version), zap.String("runs", o.halves.String()), zap.String("webhook", addr.webhook), zap.String("page", addr.ui), zap.String("sql", addr.sql),
-		zap.String("data", absolute(cfg.DataDir)), zap.Int("registered_clusters", len(clusters)), zap.Int("watched_clusters", len(cfg.Watch.Clusters)))
+		zap.String("data", config.Absolute(cfg.DataDir)), zap.Int("registered_clusters", len(clusters)), zap.Int("watched_clusters", len(cfg.Watch.Clusters)))
 	if addr.sql != "" {
 		fmt.Fprintf(o.out, "\n  SQL, read-only: %s\n", addr.sql)
 	}

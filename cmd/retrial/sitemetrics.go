@@ -3,6 +3,8 @@ package main
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/doctor"
 )
 
 // siteMetrics are facts of an installation that no room knows alone: when each registered
@@ -26,7 +28,7 @@ func (m siteMetrics) Describe(ch chan<- *prometheus.Desc) { ch <- m.last; ch <- 
 
 // Collect implements prometheus.Collector.
 func (m siteMetrics) Collect(ch chan<- prometheus.Metric) {
-	if free, ok := freeBytes(m.sys.cfg.DataDir); ok {
+	if free, ok := doctor.FreeBytes(m.sys.cfg.DataDir); ok {
 		ch <- prometheus.MustNewConstMetric(m.free, prometheus.GaugeValue, float64(free))
 	}
 	if !m.sys.halves.ingests() {

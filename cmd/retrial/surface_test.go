@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/sample"
 	"github.com/retrial-io/retrial/query"
@@ -60,7 +61,7 @@ func TestSurfaceHelpGolden(t *testing.T) {
 func TestSurfaceRoutesGolden(t *testing.T) {
 	t.Parallel()
 	var lines []string
-	for _, r := range append((&query.Service{}).Questions(), (&doctorAPI{}).routes()...) {
+	for _, r := range append((&query.Service{}).Questions(), (&doctor.Service{}).Routes()...) {
 		lines = append(lines, fmt.Sprintf("GET /api/v1/%s %s", r.Path, strings.Join(r.Parameters, " ")))
 	}
 	slices.Sort(lines)

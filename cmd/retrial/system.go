@@ -18,6 +18,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/spool"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/ingest/webhook"
+	"github.com/retrial-io/retrial/internal/atomicfile"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/query/api"
 	"github.com/retrial-io/retrial/replay"
@@ -131,7 +132,7 @@ func (s *system) openReplay(ctx context.Context) (err error) {
 	if s.complete, err = newCompleting(s); err != nil {
 		return err
 	}
-	s.otherwise, err = newOtherwise(engine, s.store, s.site().dataDir(), log, reg)
+	s.otherwise, err = newOtherwise(engine, s.store, s.site().DataDir(), log, reg)
 	return err
 }
 
@@ -145,20 +146,6 @@ func (s *system) close() error {
 	return errors.Join(errs...)
 }
 
-// writeSynced makes a file whole or not at all, also when the power fails.
-func writeSynced(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // gone already when the rename took place
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
-}
-
 // nonZero turns a configured 0 into "none": the runner takes 0 for its default.
 func nonZero(d config.Duration) time.Duration {
 	if d == 0 {
@@ -167,16 +154,13 @@ func nonZero(d config.Duration) time.Duration {
 	return time.Duration(d)
 }
 
-// keyIDFile names the redaction key of what is stored: it is there once something may be.
-func keyIDFile(cfg config.Config) string { return filepath.Join(cfg.DataDir, "redaction-key.id") }
-
 // redactionKey returns the installation's key. Data that was redacted under another key is
 // not opened: events sent again would no longer equal those stored.
 func redactionKey(cfg config.Config, log *zap.Logger) ([]byte, error) {
 	if err := identity.CheckKeyPath(cfg.KeyFile, cfg.DataDir); err != nil {
 		return nil, fmt.Errorf("%w (--key-file)", err)
 	}
-	file := keyIDFile(cfg)
+	file := cfg.KeyIDFile()
 	known, knownErr := os.ReadFile(file)
 	if _, err := os.Stat(cfg.KeyFile); knownErr == nil && errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("redaction key %s is not there, and %s was filled under one: restore it, or name it with --key-file", cfg.KeyFile, cfg.DataDir)
@@ -186,11 +170,11 @@ func redactionKey(cfg config.Config, log *zap.Logger) ([]byte, error) {
 		return nil, fmt.Errorf("%w (--key-file)", err)
 	}
 	if created {
-		log.Info("made the redaction key; back it up", zap.String("file", absolute(cfg.KeyFile)))
+		log.Info("made the redaction key; back it up", zap.String("file", config.Absolute(cfg.KeyFile)))
 	}
 	switch err := knownErr; {
 	case errors.Is(err, os.ErrNotExist):
-		if err := writeSynced(file, []byte(identity.KeyID(key)+"\n")); err != nil {
+		if err := atomicfile.Write(file, []byte(identity.KeyID(key)+"\n")); err != nil {
 			return nil, fmt.Errorf("data directory: %w", err)
 		}
 	case err != nil:

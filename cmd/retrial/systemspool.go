@@ -9,10 +9,10 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/ingest/spool"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/internal/config"
-	"github.com/retrial-io/retrial/internal/phrase"
 )
 
 // producer takes records in; it is the spool in front of Kafka, or Kafka alone.
@@ -27,14 +27,6 @@ func (s *system) producer() producer {
 	return s.stream.Producer()
 }
 
-// spoolDir is where records are kept that Kafka does not take.
-func spoolDir(cfg config.Config) string {
-	if cfg.Spool.Dir != "" {
-		return cfg.Spool.Dir
-	}
-	return filepath.Join(cfg.DataDir, "spool")
-}
-
 // How long Kafka may take before its records are spooled. The embedded broker is in this
 // process, and mostly on the same disk: the spool is of use when it can store nothing more,
 // not when the disk is slow.
@@ -45,11 +37,11 @@ const (
 
 // openSpool puts the spool in front of Kafka. Switched off, it says what is left of it.
 func (s *system) openSpool() error {
-	c, path := s.cfg.Spool, spoolDir(s.cfg)
+	c, path := s.cfg.Spool, s.cfg.SpoolDir()
 	if !c.On {
 		if left, _ := filepath.Glob(filepath.Join(path, "*.seg")); len(left) > 0 { // the pattern is sound
 			s.log.Warn("the spool is switched off, and records are in it that were acknowledged: start once with --spool on",
-				zap.String("folder", absolute(path)), zap.Int("segments", len(left)))
+				zap.String("folder", config.Absolute(path)), zap.Int("segments", len(left)))
 		}
 		return nil
 	}
@@ -130,7 +122,7 @@ func (s *system) reachable(ctx context.Context) error {
 		return s.stream.Ping(ctx)
 	}
 	st := s.spool.Status()
-	room := st.Refusing == nil && float64(st.Bytes) < nearFull*float64(st.MaxBytes)
+	room := st.Refusing == nil && float64(st.Bytes) < doctor.NearFull*float64(st.MaxBytes)
 	if st.Spooling && room {
 		return nil
 	}
@@ -140,33 +132,4 @@ func (s *system) reachable(ctx context.Context) error {
 		return fmt.Errorf("%w; and the spool holds %d of %d bytes", err, st.Bytes, st.MaxBytes)
 	}
 	return nil
-}
-
-// spoolCheck looks at the spool.
-func (s site) spoolCheck(c *checks) {
-	const id = "spool"
-	if !s.cfg.Spool.On {
-		c.add(id, checkWarn, "--spool on", "The spool is off: while Kafka cannot be reached nothing is acknowledged, and apiservers drop events after a minute or two.")
-		return
-	}
-	bytes, known := s.gauge("retrial_spool_bytes")
-	if !known {
-		return // events are taken in elsewhere
-	}
-	limit, _ := s.gauge("retrial_spool_max_bytes")
-	active, _ := s.gauge("retrial_spool_active")
-	records, _ := s.gauge("retrial_spool_records")
-	kept, _ := s.gauge("retrial_spool_kept_segments")
-	text := fmt.Sprintf("The spool holds %s in %s of at most %s.", phrase.Count(int64(records), "record"), size(int64(bytes)), size(int64(limit)))
-	const full = "Bring Kafka back; raise --spool-max-bytes if it takes longer. At the bound apiservers are pushed back."
-	switch {
-	case bytes > nearFull*limit:
-		c.add(id, checkFail, full, "%s", text)
-	case active > 0:
-		c.add(id, checkWarn, full, "Kafka does not take records, or has not taken all of them yet. %s", text)
-	case kept > 0:
-		c.add(id, checkWarn, "Look for what the log says of them; move the *.kept files away.", "The spool keeps %s in %s aside: something in them could not be sent.", phrase.Count(int64(kept), "segment"), absolute(spoolDir(s.cfg)))
-	default:
-		c.add(id, checkOK, "", "%s", text)
-	}
 }

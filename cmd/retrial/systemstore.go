@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
@@ -79,7 +80,7 @@ func (s *system) retain(ctx context.Context) {
 	tick := time.NewTicker(retainEvery)
 	defer tick.Stop()
 	for ticks := 1; ; ticks++ {
-		policy.DiskCap = diskCap(ctx, s.cfg, s.store)
+		policy.DiskCap = doctor.DiskCap(ctx, s.cfg, s.store)
 		if err := s.store.Retain(ctx, policy); err != nil && ctx.Err() == nil {
 			s.log.Warn("retention not applied", zap.Error(err))
 		}

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/verdict"
@@ -25,7 +26,7 @@ func TestWhyNamesTheTwin(t *testing.T) {
 		row(1, "", "/apis/w/v1/f?limit=1&watch=0"), row(2, "wardle", "/apis/w/v1/f?watch=0&limit=1"), row(3, "", "/api/v1/pods"),
 	}}
 	w := httptest.NewRecorder()
-	apiHandler(f, f.replay(), nil, zap.NewNop(), time.Minute, at(site{apiserver: aggregatedServer})).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/why?auditID=a", nil))
+	apiHandler(f, f.replay(), nil, zap.NewNop(), time.Minute, at(doctor.Site{Apiserver: aggregatedServer})).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/why?auditID=a", nil))
 	var got []string
 	for _, r := range decodeAnswer[query.WhyAnswer](t, w).Requests {
 		got = append(got, r.APIServer+"→"+r.Twin)

@@ -20,6 +20,7 @@ type Exit struct {
 }
 
 func (e Exit) Error() string { return e.err.Error() }
+
 // Unwrap returns the error the code goes with.
 func (e Exit) Unwrap() error { return e.err }
 

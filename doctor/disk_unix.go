@@ -1,11 +1,11 @@
 //go:build linux || darwin || freebsd
 
-package main
+package doctor
 
 import "golang.org/x/sys/unix"
 
-// freeBytes returns what an ordinary user may still write to the disk a folder is on.
-func freeBytes(dir string) (int64, bool) {
+// FreeBytes returns what an ordinary user may still write to the disk a folder is on.
+func FreeBytes(dir string) (int64, bool) {
 	free, _, ok := diskBytes(dir)
 	return free, ok
 }

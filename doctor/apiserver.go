@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"fmt"
@@ -16,22 +16,22 @@ const mostUnknown = 5
 
 // apiserverCheck tells what is known of the configuration of a cluster's apiserver, and what is
 // missing of it.
-func (s site) apiserverCheck(c *checks, cluster string) {
+func (s Site) apiserverCheck(c *Checks, cluster string) {
 	const id = "apiserver-config"
 	var history *apiserver.History
-	if s.apiserver != nil {
-		history = s.apiserver(cluster, "")
+	if s.Apiserver != nil {
+		history = s.Apiserver(cluster, "")
 	}
 	versions := 0
 	history.Visit(func(time.Time, *apiserver.APIServer) { versions++ })
 	if versions == 0 {
-		c.add(id, checkWarn, fmt.Sprintf("retrial serve --apiserver-config %s=DIR (docs/apiserver-config.md)", cluster),
+		c.Add(id, CheckWarn, fmt.Sprintf("retrial serve --apiserver-config %s=DIR (docs/apiserver-config.md)", cluster),
 			"Its apiserver's configuration is not known: the node and RBAC authorizers are assumed, and any authenticator.")
 		return
 	}
 	now := history.At(s.time())
 	if now == nil {
-		c.add(id, checkWarn, "See docs/apiserver-config.md on versions.", "Its apiserver's configuration is known for other times, and not for now.")
+		c.Add(id, CheckWarn, "See docs/apiserver-config.md on versions.", "Its apiserver's configuration is known for other times, and not for now.")
 		return
 	}
 	text := "Its apiserver's configuration is " + now.Digest
@@ -39,7 +39,7 @@ func (s site) apiserverCheck(c *checks, cluster string) {
 		text += fmt.Sprintf(", the one in force now of %d versions", versions)
 	}
 	if len(now.Unknown) == 0 {
-		c.add(id, checkOK, "", "%s; nothing is missing of it.", text)
+		c.Add(id, CheckOK, "", "%s; nothing is missing of it.", text)
 		return
 	}
 	missing := now.Unknown
@@ -48,27 +48,27 @@ func (s site) apiserverCheck(c *checks, cluster string) {
 		more = fmt.Sprintf(", and %d more", len(missing)-mostUnknown)
 		missing = missing[:mostUnknown]
 	}
-	c.add(id, checkWarn, "retrial config check "+phrase.ShellWord(s.apiserverFolder(cluster)), "%s; missing of it: %s%s. What depends on that is judged as unknown.", text, strings.Join(missing, "; "), more)
+	c.Add(id, CheckWarn, "retrial config check "+phrase.ShellWord(s.apiserverFolder(cluster)), "%s; missing of it: %s%s. What depends on that is judged as unknown.", text, strings.Join(missing, "; "), more)
 }
 
 // apiserverFolder is where the configuration of a cluster's apiserver lies.
-func (s site) apiserverFolder(cluster string) string {
-	for _, entry := range s.cfg.Replay.ApiserverConfig {
+func (s Site) apiserverFolder(cluster string) string {
+	for _, entry := range s.Config.Replay.ApiserverConfig {
 		if name, dir, err := config.ApiserverFolder(entry); err == nil && name == cluster {
-			return absolute(dir)
+			return config.Absolute(dir)
 		}
 	}
 	return "DIR"
 }
 
 // cacheLagCheck tells how late the apiservers of a cluster decide, where that was learnt.
-func (a *doctorAPI) cacheLagCheck(c *checks, cluster string) {
+func (a *Service) cacheLagCheck(c *Checks, cluster string) {
 	const id = "cache-lag"
 	learnt, ok := a.Replay.(interface{ Lags() []replay.Lag })
 	if !ok {
 		return
 	}
-	assumed := time.Duration(a.site.cfg.Replay.Lag)
+	assumed := time.Duration(a.Site.Config.Replay.Lag)
 	for _, l := range learnt.Lags() {
 		if l.Cluster != cluster || l.Learnt == 0 {
 			continue
@@ -78,10 +78,10 @@ func (a *doctorAPI) cacheLagCheck(c *checks, cluster string) {
 			who = "Its apiserver " + l.Server
 		}
 		if l.Learnt <= assumed {
-			c.add(id, checkOK, "", "%s decides by a policy up to %s old, as %s show; %s are allowed for.", who, l.Learnt, phrase.Number(int(l.Requests), "request"), assumed)
+			c.Add(id, CheckOK, "", "%s decides by a policy up to %s old, as %s show; %s are allowed for.", who, l.Learnt, phrase.Number(int(l.Requests), "request"), assumed)
 			continue
 		}
-		c.add(id, checkWarn, "retrial serve --replay-lag "+l.Learnt.String()+", then retrial rejudge --since TIME",
+		c.Add(id, CheckWarn, "retrial serve --replay-lag "+l.Learnt.String()+", then retrial rejudge --since TIME",
 			"%s decides by a policy up to %s old, as %s show; %s are allowed for: requests right after a change may drift.", who, l.Learnt, phrase.Number(int(l.Requests), "request"), assumed)
 	}
 }

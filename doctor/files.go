@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"fmt"
@@ -16,23 +16,24 @@ import (
 
 // Names of the files connect writes. Scripts read them: they do not change.
 const (
-	filePolicy     = "audit-policy.yaml"
-	fileKubeconfig = "webhook.kubeconfig"
-	fileFlags      = "flags" // one flag a line and nothing else
-	fileSteps      = "steps.txt"
-	fileWatchRBAC  = "watch-rbac.yaml"
-	fileStrategic  = "patches/kube-apiserver+strategic.yaml"
-	fileJSONPatch  = "patches/kube-apiserver+json.yaml"
-	fileClusterCfg = "cluster-configuration.yaml"
-	fileDropIn     = "config.yaml.d/90-retrial.yaml"
-	fileFollowUnit = "retrial-follow.service"
-	fileMetrics    = "metrics-rbac.yaml"
+	FilePolicy     = "audit-policy.yaml"
+	FileKubeconfig = "webhook.kubeconfig"
+	FileFlags      = "flags" // one flag a line and nothing else
+	FileSteps      = "steps.txt"
+	FileWatchRBAC  = "watch-rbac.yaml"
+	FileStrategic  = "patches/kube-apiserver+strategic.yaml"
+	FileJSONPatch  = "patches/kube-apiserver+json.yaml"
+	FileClusterCfg = "cluster-configuration.yaml"
+	FileDropIn     = "config.yaml.d/90-retrial.yaml"
+	FileFollowUnit = "retrial-follow.service"
+	FileMetrics    = "metrics-rbac.yaml"
 )
 
 const (
-	// volumeName and logVolumeName are the static pod's volumes.
-	volumeName    = "retrial-audit"
-	logVolumeName = "retrial-audit-log"
+	// VolumeName is the static pod's volume of the files.
+	VolumeName = "retrial-audit"
+	// LogVolumeName is that of the audit log.
+	LogVolumeName = "retrial-audit-log"
 	// batchWait is how long an apiserver collects events before it posts them. Its default of
 	// 30 s saves nothing and costs timeliness, and what is lost with a crash.
 	batchWait = "5s"
@@ -41,16 +42,16 @@ const (
 	logSize, logFiles = "100", "5"
 )
 
-// connectPlan is all that the files and the steps are made of.
-type connectPlan struct {
+// Plan is all that the files and the steps are made of.
+type Plan struct {
 	Cluster, APIServer string
 	Host, Port         string // apiservers reach the receiver by
 	Dir                string // written here
 	Install            string // found here by kube-apiserver
 	Log                string // audit log that is written and followed; empty: none
 	Metrics            bool   // its counters are read
-	Policy             auditPolicy
-	Form               connectForm
+	Policy             Policy
+	Form               Form
 
 	Fresh    bool   // registered by this run
 	Expires  string // the certificate's last day
@@ -60,11 +61,11 @@ type connectPlan struct {
 	ListensLocally bool
 	NotCovered     bool // the receiver's certificate does not name the host
 
-	cfg config.Config
+	Config config.Config
 }
 
 // Server is the receiver's URL.
-func (p *connectPlan) Server() string { return "https://" + net.JoinHostPort(p.Host, p.Port) }
+func (p *Plan) Server() string { return "https://" + net.JoinHostPort(p.Host, p.Port) }
 
 // apiserverFlag is one flag of kube-apiserver.
 type apiserverFlag struct {
@@ -75,12 +76,12 @@ type apiserverFlag struct {
 func (f apiserverFlag) String() string { return "--" + f.Name + "=" + f.Value }
 
 // Flags are what kube-apiserver is to be started with. All else stays at its default: format
-// version audit.k8s.io/v1, mode batch (requests never wait for it), 400 events a batch, a
+// Version audit.k8s.io/v1, mode batch (requests never wait for it), 400 events a batch, a
 // buffer of 10,000, and no truncation, which would cut off the bodies of large roles.
-func (p *connectPlan) Flags() []apiserverFlag {
+func (p *Plan) Flags() []apiserverFlag {
 	flags := []apiserverFlag{
-		{"audit-policy-file", path.Join(p.Install, filePolicy)},
-		{"audit-webhook-config-file", path.Join(p.Install, fileKubeconfig)},
+		{"audit-policy-file", path.Join(p.Install, FilePolicy)},
+		{"audit-webhook-config-file", path.Join(p.Install, FileKubeconfig)},
 		{"audit-webhook-batch-max-wait", batchWait},
 	}
 	if p.Log != "" {
@@ -89,16 +90,16 @@ func (p *connectPlan) Flags() []apiserverFlag {
 	return flags
 }
 
-// connectFile is one file to write.
-type connectFile struct {
-	name    string // below the output folder
-	content []byte
-	mode    os.FileMode
-	keep    bool // when somebody has changed it
+// File is one file to write.
+type File struct {
+	Name    string // below the output folder
+	Content []byte
+	Mode    os.FileMode
+	Keep    bool // when somebody has changed it
 }
 
-// files makes all files but the steps.
-func (p *connectPlan) files(cred identity.Credentials) ([]connectFile, error) {
+// Files makes all files but the steps.
+func (p *Plan) Files(cred identity.Credentials) ([]File, error) {
 	kubeconfig, err := identity.WebhookConfig(p.Server(), p.APIServer, cred, "")
 	if err != nil {
 		return nil, err
@@ -107,24 +108,24 @@ func (p *connectPlan) files(cred identity.Credentials) ([]connectFile, error) {
 	for _, f := range p.Flags() {
 		fmt.Fprintln(&flags, f)
 	}
-	files := []connectFile{
-		{name: fileKubeconfig, content: kubeconfig, mode: 0o600},
-		{name: filePolicy, content: p.Policy.text, mode: 0o644, keep: true},
-		{name: fileFlags, content: []byte(flags.String()), mode: 0o644},
-		{name: fileWatchRBAC, content: deploy.WatchRBAC, mode: 0o644},
+	files := []File{
+		{Name: FileKubeconfig, Content: kubeconfig, Mode: 0o600},
+		{Name: FilePolicy, Content: p.Policy.text, Mode: 0o644, Keep: true},
+		{Name: FileFlags, Content: []byte(flags.String()), Mode: 0o644},
+		{Name: FileWatchRBAC, Content: deploy.WatchRBAC, Mode: 0o644},
 	}
 	if p.Log != "" {
-		files = append(files, connectFile{name: fileFollowUnit, content: p.followUnit(), mode: 0o644})
+		files = append(files, File{Name: FileFollowUnit, Content: p.followUnit(), Mode: 0o644})
 	}
 	if p.Metrics {
-		files = append(files, connectFile{name: fileMetrics, content: deploy.MetricsRBAC, mode: 0o644})
+		files = append(files, File{Name: FileMetrics, Content: deploy.MetricsRBAC, Mode: 0o644})
 	}
 	for _, d := range p.documents() {
 		text, err := yaml.Marshal(d.doc)
 		if err != nil {
 			return nil, fmt.Errorf("write %s: %w", d.name, err)
 		}
-		files = append(files, connectFile{name: d.name, content: append([]byte(d.head+"\n"), text...), mode: 0o644})
+		files = append(files, File{Name: d.name, Content: append([]byte(d.head+"\n"), text...), Mode: 0o644})
 	}
 	return files, nil
 }
@@ -136,26 +137,26 @@ type connectDocument struct {
 }
 
 // documents are what gives kube-apiserver its flags, by the way it is run.
-func (p *connectPlan) documents() []connectDocument {
+func (p *Plan) documents() []connectDocument {
 	switch {
 	case p.Form.name == formKubeadm:
 		return []connectDocument{
-			{fileStrategic, "# The volumes and their mounts, as a strategic merge patch: applying it twice changes nothing.", p.strategicPatch()},
-			{fileJSONPatch, "# The flags, as a JSON patch: a list of words cannot be merged, so each is appended.\n# A flag given twice counts as given last.", p.jsonPatch()},
-			{fileClusterCfg, "# The same for kubeadm's own configuration, so that `kubeadm upgrade` keeps it: merge this\n# into ClusterConfiguration (ConfigMap kube-system/kubeadm-config), or use the patches, not both.", p.clusterConfiguration()},
+			{FileStrategic, "# The volumes and their mounts, as a strategic merge patch: applying it twice changes nothing.", p.strategicPatch()},
+			{FileJSONPatch, "# The flags, as a JSON patch: a list of words cannot be merged, so each is appended.\n# A flag given twice counts as given last.", p.jsonPatch()},
+			{FileClusterCfg, "# The same for kubeadm's own configuration, so that `kubeadm upgrade` keeps it: merge this\n# into ClusterConfiguration (ConfigMap kube-system/kubeadm-config), or use the patches, not both.", p.clusterConfiguration()},
 		}
 	case p.Form.dropIns != "":
-		return []connectDocument{{fileDropIn, "# The flags, beside those of config.yaml and of files before this one: \"+\" adds to them.\n# A flag given twice counts as given last.", p.rancherConfig()}}
+		return []connectDocument{{FileDropIn, "# The flags, beside those of config.yaml and of files before this one: \"+\" adds to them.\n# A flag given twice counts as given last.", p.rancherConfig()}}
 	}
 	return nil
 }
 
 // volumes are what a static pod mounts: the files, and the folder of the log.
-func (p *connectPlan) volumes() []extraVolume {
-	list := []extraVolume{{volumeName, p.Install, p.Install, true, "Directory"}}
+func (p *Plan) volumes() []extraVolume {
+	list := []extraVolume{{VolumeName, p.Install, p.Install, true, "Directory"}}
 	if p.Log != "" {
 		folder := path.Dir(p.Log)
-		list = append(list, extraVolume{logVolumeName, folder, folder, false, "DirectoryOrCreate"})
+		list = append(list, extraVolume{LogVolumeName, folder, folder, false, "DirectoryOrCreate"})
 	}
 	return list
 }
@@ -186,14 +187,14 @@ type (
 		Path string `json:"path"`
 		Type string `json:"type"`
 	}
-	patchOperation struct {
+	PatchOperation struct {
 		Op    string `json:"op"`
 		Path  string `json:"path"`
 		Value string `json:"value"`
 	}
 )
 
-func (p *connectPlan) strategicPatch() podPatch {
+func (p *Plan) strategicPatch() podPatch {
 	c := containerPatch{Name: "kube-apiserver"}
 	var spec podPatchSpec
 	for _, v := range p.volumes() {
@@ -204,17 +205,17 @@ func (p *connectPlan) strategicPatch() podPatch {
 	return podPatch{spec}
 }
 
-func (p *connectPlan) jsonPatch() []patchOperation {
-	var ops []patchOperation
+func (p *Plan) jsonPatch() []PatchOperation {
+	var ops []PatchOperation
 	for _, f := range p.Flags() {
-		ops = append(ops, patchOperation{"add", "/spec/containers/0/command/-", f.String()})
+		ops = append(ops, PatchOperation{"add", "/spec/containers/0/command/-", f.String()})
 	}
 	return ops
 }
 
 // What is set of kubeadm's ClusterConfiguration.
 type (
-	clusterConfiguration struct {
+	ClusterConfiguration struct {
 		APIVersion string           `json:"apiVersion"`
 		Kind       string           `json:"kind"`
 		APIServer  apiServerChanges `json:"apiServer"`
@@ -232,12 +233,21 @@ type (
 	}
 )
 
-func (p *connectPlan) clusterConfiguration() clusterConfiguration {
-	return clusterConfiguration{
+func (p *Plan) clusterConfiguration() ClusterConfiguration {
+	return ClusterConfiguration{
 		APIVersion: "kubeadm.k8s.io/v1beta4", Kind: "ClusterConfiguration",
 		APIServer: apiServerChanges{
 			ExtraArgs:    p.Flags(),
 			ExtraVolumes: p.volumes(),
 		},
 	}
+}
+
+// Reach looks for what keeps apiservers from reaching the receiver by the planned address.
+func (p *Plan) Reach(a *identity.Authority) error {
+	p.Loopback = config.Loopback(net.JoinHostPort(p.Host, p.Port))
+	p.ListensLocally = config.Loopback(p.Config.Webhook.Listen) && !p.Loopback
+	covered, err := a.ServerCovers(p.Host)
+	p.NotCovered = !covered
+	return err
 }

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -32,52 +32,52 @@ const (
 )
 
 // clusterChecks are the steps of its connection, and what its events tell.
-func (a *doctorAPI) clusterChecks(ctx context.Context, cluster string, stored []storage.Cluster) (checks, error) {
+func (a *Service) clusterChecks(ctx context.Context, cluster string, stored []storage.Cluster) (Checks, error) {
 	f, err := a.connectionFacts(ctx, cluster, stored)
 	if err != nil {
 		return nil, err
 	}
-	var c checks
-	imported := errors.Is(f.registered, identity.ErrUnknown) && f.stored.Events > 0
-	for _, s := range f.steps() {
-		if imported && s.ID != stepFirstEvent && s.ID != stepState && s.ID != stepCoverage {
+	var c Checks
+	imported := errors.Is(f.Registered, identity.ErrUnknown) && f.Stored.Events > 0
+	for _, s := range f.Steps() {
+		if imported && s.ID != StepFirstEvent && s.ID != StepState && s.ID != StepCoverage {
 			continue // a log that was brought in by hand connects nobody
 		}
-		if s.ID == stepCounted {
+		if s.ID == StepCounted {
 			continue // completeness tells, and more
 		}
-		state := map[string]string{stateDone: checkOK, stateWaiting: checkWarn, stateFailed: checkFail}[s.State]
-		if state == checkOK && s.Todo != "" {
-			state = checkWarn
+		state := map[string]string{StateDone: CheckOK, StateWaiting: CheckWarn, StateFailed: CheckFail}[s.State]
+		if state == CheckOK && s.Todo != "" {
+			state = CheckWarn
 		}
-		c.add(s.ID, state, s.Todo, "%s", s.Text)
+		c.Add(s.ID, state, s.Todo, "%s", s.Text)
 	}
 	if !imported {
 		f.certificateCheck(&c)
 	}
-	a.site.watchCheck(&c, &f)
-	a.site.apiserverCheck(&c, cluster)
+	a.Site.watchCheck(&c, &f)
+	a.Site.apiserverCheck(&c, cluster)
 	a.unknownCheck(&c, cluster)
 	a.versionCheck(&c, cluster)
 	a.cacheLagCheck(&c, cluster)
-	if err := a.site.otherwiseCheck(ctx, &c, cluster); err != nil {
+	if err := a.Site.OtherwiseCheck(ctx, &c, cluster); err != nil {
 		return nil, err
 	}
 	if err := a.completenessCheck(ctx, &c, &f, imported); err != nil {
 		return nil, err
 	}
-	if f.stored.Events > 0 {
-		last := f.stored.Last.Add(time.Minute)
-		recent, err := a.store.LogTraits(ctx, cluster, last.Add(-clockRange), last)
+	if f.Stored.Events > 0 {
+		last := f.Stored.Last.Add(time.Minute)
+		recent, err := a.Store.LogTraits(ctx, cluster, last.Add(-clockRange), last)
 		if err != nil {
 			return nil, err
 		}
 		clockCheck(&c, recent)
-		day, err := a.store.LogTraits(ctx, cluster, last.Add(-traitsRange), last)
+		day, err := a.Store.LogTraits(ctx, cluster, last.Add(-traitsRange), last)
 		if err != nil {
 			return nil, err
 		}
-		policyChecks(&c, day, f.watched)
+		policyChecks(&c, day, f.Watched)
 		if err := a.aggregatedCheck(ctx, &c, cluster, last); err != nil {
 			return nil, err
 		}
@@ -89,46 +89,46 @@ func (a *doctorAPI) clusterChecks(ctx context.Context, cluster string, stored []
 }
 
 // certificateCheck looks at how long the newest certificate of a cluster is good.
-func (f *connectionFacts) certificateCheck(c *checks) {
+func (f *ConnectionFacts) certificateCheck(c *Checks) {
 	var last time.Time
-	for _, cert := range f.entry.Certificates {
+	for _, cert := range f.Entry.Certificates {
 		if cert.Revoked == nil && cert.Expires.After(last) {
 			last = cert.Expires
 		}
 	}
-	if last.IsZero() || f.entry.Revoked != nil {
+	if last.IsZero() || f.Entry.Revoked != nil {
 		return
 	}
-	if state, todo := expiry(f.now, last, warnLeaf); todo {
-		c.add("certificate", state, f.rotateCommand(), "Its certificate is valid until %s.", last.Format(time.DateOnly))
+	if state, todo := expiry(f.Now, last, warnLeaf); todo {
+		c.Add("certificate", state, f.rotateCommand(), "Its certificate is valid until %s.", last.Format(time.DateOnly))
 	}
 }
 
 // clockCheck compares the sender's clock with this machine's, by how long the quickest event
 // took to arrive.
-func clockCheck(c *checks, t storage.LogTraits) {
+func clockCheck(c *Checks, t storage.LogTraits) {
 	const id = "clock"
 	round := func(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) }
 	switch {
 	case t.Live == 0:
 	case t.MinDelay < -skewAhead:
-		c.add(id, checkWarn, "Synchronise the clocks: requests are judged by the policy of their own time, whichever clock told it.",
+		c.Add(id, CheckWarn, "Synchronise the clocks: requests are judged by the policy of their own time, whichever clock told it.",
 			"Events come from the future: the apiserver's clock is at least %s ahead of this machine's.", round(-t.MinDelay))
 	case t.MinDelay > slowest:
-		c.add(id, checkWarn, "Synchronise the clocks; if they agree, the apiserver's log says why it cannot post sooner.",
+		c.Add(id, CheckWarn, "Synchronise the clocks; if they agree, the apiserver's log says why it cannot post sooner.",
 			"No event took less than %s to arrive: the apiserver's clock is behind, or it posts late.", round(t.MinDelay))
 	default:
-		c.add(id, checkOK, "", "Half of the events arrive within %s.", round(max(0, t.MedianDelay)))
+		c.Add(id, CheckOK, "", "Half of the events arrive within %s.", round(max(0, t.MedianDelay)))
 	}
 }
 
 // policyChecks tells what the audit policy leaves out, or should.
 // A watch tells what became of roles and bindings that were written without a body.
-func policyChecks(c *checks, t storage.LogTraits, watched bool) {
+func policyChecks(c *Checks, t storage.LogTraits, watched bool) {
 	const id = "audit-policy"
 	const shipped = "The policy that retrial connect writes (deploy/audit-policy.yaml) does it."
 	before := len(*c)
-	warn := func(todo, format string, args ...any) { c.add(id, checkWarn, todo, format, args...) }
+	warn := func(todo, format string, args ...any) { c.Add(id, CheckWarn, todo, format, args...) }
 	if t.PolicyBlind > 0 && !watched {
 		warn("Log writes to rbac.authorization.k8s.io at level RequestResponse, then import a fresh state. "+shipped,
 			"%s of %s to roles and bindings were recorded without what they wrote.", phrase.Thousands(t.PolicyBlind), phrase.Count(t.PolicyWrites, "write"))
@@ -145,37 +145,37 @@ func policyChecks(c *checks, t storage.LogTraits, watched bool) {
 			"The apiserver cut the bodies off %s.", phrase.Count(t.Truncated, "event"))
 	}
 	if t.Events >= manyEvents && t.Complete == 0 {
-		c.add(id, checkFail, "Omit no stage but RequestReceived.", "None of %s is of the stage ResponseComplete.", phrase.Count(t.Events, "event"))
+		c.Add(id, CheckFail, "Omit no stage but RequestReceived.", "None of %s is of the stage ResponseComplete.", phrase.Count(t.Events, "event"))
 	}
 	if t.Events >= manyEvents && t.Reads == 0 {
 		warn("Log reads at level Metadata, or suggestions take away what is only read with. "+shipped, "None of %s is a read.", phrase.Count(t.Events, "event"))
 	}
 	if len(*c) == before {
-		c.add(id, checkOK, "", "Nothing is missing in the events of the newest day.")
+		c.Add(id, CheckOK, "", "Nothing is missing in the events of the newest day.")
 	}
 }
 
 // watchCheck tells how the watch of a cluster does, from its metrics.
-func (s site) watchCheck(c *checks, f *connectionFacts) {
-	if !f.watched || s.metrics == nil {
+func (s Site) watchCheck(c *Checks, f *ConnectionFacts) {
+	if !f.Watched || s.Metrics == nil {
 		return
 	}
 	var behind []string
-	for resource, synced := range s.watched("retrial_watch_synced", f.cluster, "resource") {
+	for resource, synced := range s.watched("retrial_watch_synced", f.Cluster, "resource") {
 		if synced == 0 {
 			behind = append(behind, resource)
 		}
 	}
 	slices.Sort(behind)
 	if len(behind) == 0 {
-		c.add("watch", checkOK, "", "All kinds are listed and watched.")
+		c.Add("watch", CheckOK, "", "All kinds are listed and watched.")
 		return
 	}
-	reasons := s.watched("retrial_watch_errors_total", f.cluster, "reason")
+	reasons := s.watched("retrial_watch_errors_total", f.Cluster, "reason")
 	maps.DeleteFunc(reasons, func(_ string, n float64) bool { return n == 0 })
-	text, state, todo := "Not watched at this moment: "+strings.Join(behind, ", ")+".", checkWarn, "The server's log says what the watch waits for."
+	text, state, todo := "Not watched at this moment: "+strings.Join(behind, ", ")+".", CheckWarn, "The server's log says what the watch waits for."
 	if len(reasons) > 0 {
-		state = checkFail
+		state = CheckFail
 		names := slices.Sorted(maps.Keys(reasons))
 		text += " Failures so far: " + strings.Join(names, ", ") + "."
 		for _, w := range []struct{ reason, todo string }{
@@ -189,11 +189,11 @@ func (s site) watchCheck(c *checks, f *connectionFacts) {
 			}
 		}
 	}
-	c.add("watch", state, todo, "%s", text)
+	c.Add("watch", state, todo, "%s", text)
 }
 
-// watched sums a metric of a watched cluster by one of its labels.
-func (s site) watched(name, cluster, by string) map[string]float64 {
+// Watched sums a metric of a watched cluster by one of its labels.
+func (s Site) watched(name, cluster, by string) map[string]float64 {
 	out := map[string]float64{}
 	for _, m := range s.series(name) {
 		labels := map[string]string{}
@@ -208,7 +208,7 @@ func (s site) watched(name, cluster, by string) map[string]float64 {
 }
 
 // gauge returns the value of a metric without labels; false when there is none.
-func (s site) gauge(name string) (float64, bool) {
+func (s Site) gauge(name string) (float64, bool) {
 	for _, m := range s.series(name) {
 		return m.GetGauge().GetValue(), true
 	}
@@ -216,11 +216,11 @@ func (s site) gauge(name string) (float64, bool) {
 }
 
 // series returns the series of a metric of this process.
-func (s site) series(name string) []*dto.Metric {
-	if s.metrics == nil {
+func (s Site) series(name string) []*dto.Metric {
+	if s.Metrics == nil {
 		return nil
 	}
-	families, _ := s.metrics.Gather() // what could be gathered comes beside the error
+	families, _ := s.Metrics.Gather() // what could be gathered comes beside the error
 	for _, f := range families {
 		if f.GetName() == name {
 			return f.GetMetric()
@@ -229,11 +229,11 @@ func (s site) series(name string) []*dto.Metric {
 	return nil
 }
 
-// failure names the checks that failed, nil when none did.
-func (c checks) failure() error {
+// Failure names the checks that failed, nil when none did.
+func (c Checks) Failure() error {
 	var failed []string
 	for _, check := range c {
-		if check.State == checkFail {
+		if check.State == CheckFail {
 			name := check.ID
 			if check.Cluster != "" {
 				name += " of " + check.Cluster
@@ -249,14 +249,14 @@ func (c checks) failure() error {
 
 // completenessCheck tells of the last hour what is missing, of clusters that post. It warns as
 // long as that is not known.
-func (a *doctorAPI) completenessCheck(ctx context.Context, c *checks, f *connectionFacts, imported bool) error {
+func (a *Service) completenessCheck(ctx context.Context, c *Checks, f *ConnectionFacts, imported bool) error {
 	const id = "completeness"
-	r, err := hourOf(ctx, a.store, a.site, f.cluster, a.site.time())
+	r, err := LastHour(ctx, a.Store, a.Site, f.Cluster, a.Site.time())
 	if err != nil {
 		return err
 	}
 	posts := slices.ContainsFunc(r.Servers, func(s completeness.Server) bool { return !s.LastPost.IsZero() || s.Measured != nil })
-	asked := len(a.site.scraped(f.cluster)) > 0
+	asked := len(a.Site.Scraped(f.Cluster)) > 0
 	if !posts && !asked && imported {
 		return nil
 	}
@@ -265,12 +265,12 @@ func (a *doctorAPI) completenessCheck(ctx context.Context, c *checks, f *connect
 	for _, p := range r.Problems {
 		switch {
 		case p.Severity == completeness.Note:
-		case p.Kind == completeness.KindUnread && step.State == stateDone: // it was read since that hour
+		case p.Kind == completeness.KindUnread && step.State == StateDone: // it was read since that hour
 		case p.Severity == completeness.Fail && p.Kind != completeness.KindSilent:
-			c.add(id, checkFail, p.Todo, "%s", p.Text)
+			c.Add(id, CheckFail, p.Todo, "%s", p.Text)
 			told++
 		default:
-			c.add(id, checkWarn, p.Todo, "%s", p.Text)
+			c.Add(id, CheckWarn, p.Todo, "%s", p.Text)
 			told++
 		}
 	}
@@ -284,12 +284,12 @@ func (a *doctorAPI) completenessCheck(ctx context.Context, c *checks, f *connect
 	}
 	switch {
 	case measured == 0 && !asked:
-		c.add(id, checkWarn, step.Todo, "%s", step.Text)
+		c.Add(id, CheckWarn, step.Todo, "%s", step.Text)
 	case told > 0:
-	case measured == 0 && step.State == stateDone:
-		c.add(id, checkWarn, "Wait: two readings are compared, once the events between them cannot be under way any more.", "What its apiservers sent is read, and not known yet.")
+	case measured == 0 && step.State == StateDone:
+		c.Add(id, CheckWarn, "Wait: two readings are compared, once the events between them cannot be under way any more.", "What its apiservers sent is read, and not known yet.")
 	case measured == 0:
-		c.add(id, checkWarn, step.Todo, "%s", step.Text)
+		c.Add(id, CheckWarn, step.Todo, "%s", step.Text)
 	default:
 		text := fmt.Sprintf("Of %s of the last hour none is known to be missing, by the metrics of %s.", phrase.Count(sent, "event"), phrase.Count(int64(measured), "apiserver"))
 		for _, p := range r.Problems {
@@ -297,7 +297,42 @@ func (a *doctorAPI) completenessCheck(ctx context.Context, c *checks, f *connect
 				text += " " + p.Text
 			}
 		}
-		c.add(id, checkOK, "", "%s", text)
+		c.Add(id, CheckOK, "", "%s", text)
 	}
 	return nil
+}
+
+// OtherwiseCheck tells of such requests of a cluster.
+func (s Site) OtherwiseCheck(ctx context.Context, c *Checks, cluster string) error {
+	if s.Otherwise == nil {
+		return nil
+	}
+	found, err := s.Otherwise(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	for _, j := range found {
+		c.Add("judged-otherwise", CheckWarn, j.Command,
+			"%s since %s were judged by another configuration of the apiserver than is known now.", phrase.Count(j.Requests, "request"), j.Since.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// checkRange is what of the stream is compared with what was sent.
+const checkRange = time.Hour
+
+// LastHour is the report of the last hour, as metrics and doctor tell it.
+func LastHour(ctx context.Context, store completeness.Store, s Site, cluster string, now time.Time) (completeness.Report, error) {
+	q := completeness.Question{Cluster: cluster, Now: now, Scraped: s.Scraped(cluster)}
+	settled := now.Add(-completeness.Settle)
+	q.From, q.To = settled.Add(-checkRange), settled
+	return completeness.Check(ctx, store, completeness.Config{}, q)
+}
+
+// JudgedOtherwise are the requests of one cluster.
+type JudgedOtherwise struct {
+	Cluster  string
+	Since    time.Time // the beginning of the hour of the first
+	Requests int64
+	Command  string // judges them again
 }

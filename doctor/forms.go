@@ -1,13 +1,13 @@
-package main
+package doctor
 
 import "path"
 
-// connectForm is a way kube-apiserver is run: where it finds its files, and how it is given
+// Form is a way kube-apiserver is run: where it finds its files, and how it is given
 // flags.
-type connectForm struct {
+type Form struct {
 	choice
-	install string // folder of the files; empty: the output folder
-	log     string // audit log it writes; empty: in a folder log beside the files
+	Install string // folder of the files; empty: the output folder
+	Log     string // audit log it writes; empty: in a folder log beside the files
 	// dropIns is the folder whose files are merged into the configuration of a distribution
 	// that starts kube-apiserver itself, and service the unit of it; empty: it is started in
 	// another way.
@@ -17,22 +17,23 @@ type connectForm struct {
 	policyOption bool
 }
 
+// Names of the ways a kube-apiserver is run.
 const (
-	formGeneric = "generic"
+	FormGeneric = "generic"
 	formKubeadm = "kubeadm"
-	formK3s     = "k3s"
-	formRKE2    = "rke2"
+	FormK3s     = "k3s"
+	FormRKE2    = "rke2"
 )
 
-// connectForms are the values of --for. kubeadm mounts nothing of /etc/kubernetes but pki, so
+// Forms are the values of --for. kubeadm mounts nothing of /etc/kubernetes but pki, so
 // that the files have a volume of their own; rke2 mounts every file that a flag names, and the
 // folder of its log, by itself.
-var connectForms = []connectForm{
-	{choice: choice{formGeneric, "flags alone"}},
-	{choice: choice{formKubeadm, "a static pod"}, install: "/etc/kubernetes/retrial", log: "/var/log/kubernetes/audit/audit.log"},
-	{choice: choice{formK3s, "within k3s"}, install: "/var/lib/rancher/k3s/server/retrial", log: "/var/lib/rancher/k3s/server/logs/audit.log",
+var Forms = []Form{
+	{choice: choice{FormGeneric, "flags alone"}},
+	{choice: choice{formKubeadm, "a static pod"}, Install: "/etc/kubernetes/retrial", Log: "/var/log/kubernetes/audit/audit.log"},
+	{choice: choice{FormK3s, "within k3s"}, Install: "/var/lib/rancher/k3s/server/retrial", Log: "/var/lib/rancher/k3s/server/logs/audit.log",
 		dropIns: "/etc/rancher/k3s/config.yaml.d", service: "k3s"},
-	{choice: choice{formRKE2, "a static pod of rke2"}, install: "/etc/rancher/rke2/retrial", log: "/var/lib/rancher/rke2/server/logs/audit.log",
+	{choice: choice{FormRKE2, "a static pod of rke2"}, Install: "/etc/rancher/rke2/retrial", Log: "/var/lib/rancher/rke2/server/logs/audit.log",
 		dropIns: "/etc/rancher/rke2/config.yaml.d", service: "rke2-server", policyOption: true},
 }
 
@@ -43,13 +44,13 @@ type rancherConfig struct {
 	APIServerArgs   []string `json:"kube-apiserver-arg+"`
 }
 
-func (p *connectPlan) rancherConfig() rancherConfig {
+func (p *Plan) rancherConfig() rancherConfig {
 	var c rancherConfig
 	for _, f := range p.Flags() {
 		c.APIServerArgs = append(c.APIServerArgs, f.Name+"="+f.Value)
 	}
 	if p.Form.policyOption {
-		c.AuditPolicyFile = path.Join(p.Install, filePolicy)
+		c.AuditPolicyFile = path.Join(p.Install, FilePolicy)
 	}
 	return c
 }

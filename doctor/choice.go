@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import "strings"
 
@@ -10,8 +10,8 @@ func (c choice) chosen() choice { return c }
 // choosable is what a flag chooses from: it embeds a choice.
 type choosable interface{ chosen() choice }
 
-// choiceNames lists the values.
-func choiceNames[T choosable](from []T) []string {
+// ChoiceNames lists the values.
+func ChoiceNames[T choosable](from []T) []string {
 	var names []string
 	for _, c := range from {
 		names = append(names, c.chosen().name)
@@ -19,8 +19,8 @@ func choiceNames[T choosable](from []T) []string {
 	return names
 }
 
-// choiceHelp words the values.
-func choiceHelp[T choosable](from []T) string {
+// ChoiceHelp words the values.
+func ChoiceHelp[T choosable](from []T) string {
 	var words []string
 	for _, c := range from {
 		words = append(words, c.chosen().name+" ("+c.chosen().what+")")
@@ -28,8 +28,8 @@ func choiceHelp[T choosable](from []T) string {
 	return strings.Join(words, ", ")
 }
 
-// choose returns what has a name, false when nothing does.
-func choose[T choosable](from []T, name string) (T, bool) {
+// Choose returns what has a name, false when nothing does.
+func Choose[T choosable](from []T, name string) (T, bool) {
 	for _, c := range from {
 		if c.chosen().name == name {
 			return c, true

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 
 // versionCheck tells which versions of Kubernetes the apiservers of a cluster are of, by their
 // own requests, and whether that is what their configuration says.
-func (a *doctorAPI) versionCheck(c *checks, cluster string) {
+func (a *Service) versionCheck(c *Checks, cluster string) {
 	const id = "version"
 	s, ok := a.Replay.State(cluster)
 	if !ok {
@@ -20,8 +20,8 @@ func (a *doctorAPI) versionCheck(c *checks, cluster string) {
 	}
 	seen := s.Servers()
 	if len(seen) == 0 {
-		if given := a.site.versionGiven(cluster, ""); given == 0 {
-			c.add(id, checkWarn, "Keep the requests of system:apiserver in the audit policy (deploy/audit-policy.yaml), or say kubernetesVersion in server.yaml of --apiserver-config.",
+		if given := a.Site.versionGiven(cluster, ""); given == 0 {
+			c.Add(id, CheckWarn, "Keep the requests of system:apiserver in the audit policy (deploy/audit-policy.yaml), or say kubernetesVersion in server.yaml of --apiserver-config.",
 				"Its log does not show which version of Kubernetes its apiserver is: the newest is assumed.")
 		}
 		return
@@ -41,21 +41,21 @@ func (a *doctorAPI) versionCheck(c *checks, cluster string) {
 			}
 		}
 		texts = append(texts, text)
-		if given := a.site.versionGiven(cluster, server); given != 0 && given != newest.Minor {
-			c.add(id, checkFail, fmt.Sprintf("Say kubernetesVersion: %q in server.yaml of %s, then retrial rejudge --cluster %s.", newest, a.site.apiserverFolder(cluster), cluster),
+		if given := a.Site.versionGiven(cluster, server); given != 0 && given != newest.Minor {
+			c.Add(id, CheckFail, fmt.Sprintf("Say kubernetesVersion: %q in server.yaml of %s, then retrial rejudge --cluster %s.", newest, a.Site.apiserverFolder(cluster), cluster),
 				"By its own requests %s is Kubernetes %s; its configuration says 1.%d, by which its requests are judged.", who, newest, given)
 		}
 	}
-	c.add(id, checkOK, "", "By their own requests: %s.", strings.Join(texts, "; "))
+	c.Add(id, CheckOK, "", "By their own requests: %s.", strings.Join(texts, "; "))
 }
 
 // versionGiven returns the minor version that the configuration of an apiserver says now, 0 where
 // it says none, or one that it emulates.
-func (s site) versionGiven(cluster, server string) int {
-	if s.apiserver == nil {
+func (s Site) versionGiven(cluster, server string) int {
+	if s.Apiserver == nil {
 		return 0
 	}
-	cfg := s.apiserver(cluster, server).At(s.time())
+	cfg := s.Apiserver(cluster, server).At(s.time())
 	if cfg == nil || cfg.Guessed || cfg.Emulates {
 		return 0
 	}

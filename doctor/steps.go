@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"errors"
@@ -22,78 +22,78 @@ const (
 	wantedShare = 0.9
 )
 
-// steps words how far the connection is.
-func (f *connectionFacts) steps() []stepJSON {
-	list := []stepJSON{f.registeredStep(), f.connectedStep(), f.firstEventStep(), f.stateStep(), f.coverageStep()}
-	if f.site.contacts != nil { // else others receive, and know
+// Steps words how far the connection is.
+func (f *ConnectionFacts) Steps() []Step {
+	list := []Step{f.registeredStep(), f.connectedStep(), f.firstEventStep(), f.stateStep(), f.coverageStep()}
+	if f.Site.Contacts != nil { // else others receive, and know
 		list = append(list, f.followedStep())
 	}
 	return append(list, f.countedStep())
 }
 
-func (f *connectionFacts) registeredStep() stepJSON {
-	s := stepJSON{ID: stepRegistered, Title: "The cluster is registered", State: stateFailed}
+func (f *ConnectionFacts) registeredStep() Step {
+	s := Step{ID: StepRegistered, Title: "The cluster is registered", State: StateFailed}
 	var last time.Time
-	for _, c := range f.entry.Certificates {
+	for _, c := range f.Entry.Certificates {
 		if c.Revoked == nil && c.Expires.After(last) {
 			last = c.Expires
 		}
 	}
 	switch {
-	case errors.Is(f.registered, identity.ErrUnknown):
-		s.State = stateWaiting
+	case errors.Is(f.Registered, identity.ErrUnknown):
+		s.State = StateWaiting
 		s.Text = "Nobody has registered it, so nobody may post for it."
 		s.Todo = f.connectCommand()
-	case f.registered != nil:
-		s.Text = "The registry cannot be read: " + f.registered.Error()
-	case f.entry.Name == "":
-		s.State, s.Text = stateDone, "The token file names it."
-	case f.entry.Revoked != nil:
-		s.Text = "It was revoked on " + f.entry.Revoked.Format(time.DateOnly) + ": everything it posts is refused."
+	case f.Registered != nil:
+		s.Text = "The registry cannot be read: " + f.Registered.Error()
+	case f.Entry.Name == "":
+		s.State, s.Text = StateDone, "The token file names it."
+	case f.Entry.Revoked != nil:
+		s.Text = "It was revoked on " + f.Entry.Revoked.Format(time.DateOnly) + ": everything it posts is refused."
 		s.Todo = f.rotateCommand()
-	case last.Before(f.now) && len(f.entry.Tokens) == 0:
+	case last.Before(f.Now) && len(f.Entry.Tokens) == 0:
 		s.Text = "No certificate of it is valid any more."
 		if !last.IsZero() {
 			s.Text = "Its certificate expired on " + last.Format(time.DateOnly) + "."
 		}
 		s.Todo = f.rotateCommand()
-	case last.Before(f.now):
-		s.State, s.Text = stateDone, "It may post with a token."
+	case last.Before(f.Now):
+		s.State, s.Text = StateDone, "It may post with a token."
 	default:
-		s.State, s.Text = stateDone, "Its certificate is valid until "+last.Format(time.DateOnly)+"."
+		s.State, s.Text = StateDone, "Its certificate is valid until "+last.Format(time.DateOnly)+"."
 	}
 	return s
 }
 
-func (f *connectionFacts) rotateCommand() string {
-	return "retrial cluster rotate " + phrase.ShellWord(f.cluster) + " --output webhook.kubeconfig" + f.site.dataDir()
+func (f *ConnectionFacts) rotateCommand() string {
+	return "retrial cluster rotate " + phrase.ShellWord(f.Cluster) + " --output webhook.kubeconfig" + f.Site.DataDir()
 }
 
-func (f *connectionFacts) connectedStep() stepJSON {
-	s := stepJSON{ID: stepConnected, Title: "The apiserver reaches the receiver", State: stateWaiting}
+func (f *ConnectionFacts) connectedStep() Step {
+	s := Step{ID: StepConnected, Title: "The apiserver reaches the receiver", State: StateWaiting}
 	refused := f.newestRefusal()
 	switch {
-	case !f.site.serving:
-		s.State, s.Text = stateFailed, "No server is running on this data directory, so nothing can be posted."
-		s.Todo = f.site.serveCommand()
-	case f.accepted != nil && (refused == nil || refused.Last.Before(f.accepted.Last)) && f.now.Sub(f.accepted.Last) <= quietAfter:
-		s.State = stateDone
-		s.Text = fmt.Sprintf("%s from %s, the last %s.", phrase.Count(f.accepted.Posts, "post"), f.accepted.Remote, phrase.Ago(f.now, f.accepted.Last))
-	case refused != nil && (f.accepted == nil || !refused.Last.Before(f.accepted.Last)):
-		s.State = stateFailed
+	case !f.Site.Serving:
+		s.State, s.Text = StateFailed, "No server is running on this data directory, so nothing can be posted."
+		s.Todo = f.Site.ServeCommand()
+	case f.Accepted != nil && (refused == nil || refused.Last.Before(f.Accepted.Last)) && f.Now.Sub(f.Accepted.Last) <= quietAfter:
+		s.State = StateDone
+		s.Text = fmt.Sprintf("%s from %s, the last %s.", phrase.Count(f.Accepted.Posts, "post"), f.Accepted.Remote, phrase.Ago(f.Now, f.Accepted.Last))
+	case refused != nil && (f.Accepted == nil || !refused.Last.Before(f.Accepted.Last)):
+		s.State = StateFailed
 		s.Text, s.Todo = f.refusalWords(refused)
-	case len(f.site.cfg.Kafka.Brokers) > 0 && f.stored.Events > 0 && f.now.Sub(f.stored.Last) <= quietAfter:
-		s.State, s.Text = stateDone, "It posts through another process: new events are stored."
-	case f.accepted != nil:
-		s.State = stateFailed
-		s.Text = fmt.Sprintf("Nothing has come since %s (%s). An apiserver is never quiet for that long.", f.accepted.Last.UTC().Format(time.RFC3339), phrase.Ago(f.now, f.accepted.Last))
+	case len(f.Site.Config.Kafka.Brokers) > 0 && f.Stored.Events > 0 && f.Now.Sub(f.Stored.Last) <= quietAfter:
+		s.State, s.Text = StateDone, "It posts through another process: new events are stored."
+	case f.Accepted != nil:
+		s.State = StateFailed
+		s.Text = fmt.Sprintf("Nothing has come since %s (%s). An apiserver is never quiet for that long.", f.Accepted.Last.UTC().Format(time.RFC3339), phrase.Ago(f.Now, f.Accepted.Last))
 		s.Todo = f.notReached()
 	default:
 		s.Text = "Nobody has posted for it yet."
-		if f.receiver.Since != nil {
-			s.Text = "Nobody has posted for it since the server started, " + phrase.Ago(f.now, *f.receiver.Since) + "."
+		if f.Receiver.Since != nil {
+			s.Text = "Nobody has posted for it since the server started, " + phrase.Ago(f.Now, *f.Receiver.Since) + "."
 		}
-		if f.followed != nil {
+		if f.Followed != nil {
 			s.Text += " Its events come from its audit log alone."
 		}
 		s.Todo = f.notReached()
@@ -103,9 +103,9 @@ func (f *connectionFacts) connectedStep() stepJSON {
 
 // newestRefusal returns the latest refusal that is this cluster's. One that may be anybody's
 // counts while this cluster has not been heard of: it is the likeliest explanation.
-func (f *connectionFacts) newestRefusal() *webhook.Refusal {
-	for i := range f.refusals {
-		if r := &f.refusals[i]; r.Cluster == f.cluster || f.accepted == nil {
+func (f *ConnectionFacts) newestRefusal() *webhook.Refusal {
+	for i := range f.Refusals {
+		if r := &f.Refusals[i]; r.Cluster == f.Cluster || f.Accepted == nil {
 			return r
 		}
 	}
@@ -113,18 +113,18 @@ func (f *connectionFacts) newestRefusal() *webhook.Refusal {
 }
 
 // notReached says what to look at when nothing comes.
-func (f *connectionFacts) notReached() string {
+func (f *ConnectionFacts) notReached() string {
 	var b strings.Builder
-	if f.receiver.Listen != "" {
-		fmt.Fprintf(&b, "The receiver listens on %s", f.receiver.Listen)
-		if f.site.listensLocally() {
-			fmt.Fprintf(&b, ", which is this machine alone; for an apiserver elsewhere start it with\n  %s\n", f.site.serveCommand())
+	if f.Receiver.Listen != "" {
+		fmt.Fprintf(&b, "The receiver listens on %s", f.Receiver.Listen)
+		if f.Site.listensLocally() {
+			fmt.Fprintf(&b, ", which is this machine alone; for an apiserver elsewhere start it with\n  %s\n", f.Site.ServeCommand())
 		} else {
 			b.WriteString(".\n")
 		}
 	}
-	if len(f.receiver.Names) > 0 {
-		fmt.Fprintf(&b, "Its certificate names %s: the kubeconfig has to use one of them.\n", strings.Join(f.receiver.Names, ", "))
+	if len(f.Receiver.Names) > 0 {
+		fmt.Fprintf(&b, "Its certificate names %s: the kubeconfig has to use one of them.\n", strings.Join(f.Receiver.Names, ", "))
 	}
 	b.WriteString("Look whether kube-apiserver was restarted with the flags, reaches that address, and what its log says of the audit webhook;\n" +
 		"apiserver_audit_error_total{plugin=\"webhook\"} of its metrics grows when it cannot post. It gathers events before it posts: up to 5 s with the flags of connect, 30 s by default.")
@@ -132,13 +132,13 @@ func (f *connectionFacts) notReached() string {
 }
 
 // refusalWords says why somebody was turned away, and what to do.
-func (f *connectionFacts) refusalWords(r *webhook.Refusal) (text, todo string) {
+func (f *ConnectionFacts) refusalWords(r *webhook.Refusal) (text, todo string) {
 	who := "An apiserver of it, at " + r.Remote + ","
 	if r.Cluster == "" {
 		who = "Somebody at " + r.Remote
 	}
 	refused := func(why string) string {
-		return fmt.Sprintf("%s was turned away %s: %s", who, phrase.Ago(f.now, r.Last), why)
+		return fmt.Sprintf("%s was turned away %s: %s", who, phrase.Ago(f.Now, r.Last), why)
 	}
 	file := "Give kube-apiserver the webhook.kubeconfig that this writes, unchanged:\n  " + f.connectCommand()
 	switch r.Reason {
@@ -149,9 +149,9 @@ func (f *connectionFacts) refusalWords(r *webhook.Refusal) (text, todo string) {
 		return refused("its certificate is expired, or not valid yet."),
 			"Compare the two machines' clocks. If the certificate is past its time:\n  " + f.rotateCommand()
 	case webhook.ReasonNotTrusted:
-		return fmt.Sprintf("%s does not accept the receiver's certificate, %s.", strings.TrimSuffix(who, ","), phrase.Ago(f.now, r.Last)),
+		return fmt.Sprintf("%s does not accept the receiver's certificate, %s.", strings.TrimSuffix(who, ","), phrase.Ago(f.Now, r.Last)),
 			fmt.Sprintf("The certificate names %s. Reach it by one of them, or name the address with serve --webhook-advertise HOST.\nIf the name is right, the kubeconfig trusts another authority. %s",
-				strings.Join(f.receiver.Names, ", "), file)
+				strings.Join(f.Receiver.Names, ", "), file)
 	case webhook.ReasonNotTLS:
 		return refused("it speaks plain HTTP."), "The server in its kubeconfig has to begin with https://. " + file
 	case webhook.ReasonHandshake:
@@ -164,20 +164,20 @@ func (f *connectionFacts) refusalWords(r *webhook.Refusal) (text, todo string) {
 	return refused(r.Detail), ""
 }
 
-func (f *connectionFacts) firstEventStep() stepJSON {
-	s := stepJSON{ID: stepFirstEvent, Title: "Events arrive", State: stateWaiting}
+func (f *ConnectionFacts) firstEventStep() Step {
+	s := Step{ID: StepFirstEvent, Title: "Events arrive", State: StateWaiting}
 	switch {
-	case f.stored.Events > 0:
-		s.State = stateDone
-		newest := phrase.Ago(f.now, f.stored.Last)
-		if f.now.Sub(f.stored.Last) < 2*time.Minute { // the store knows whole minutes
+	case f.Stored.Events > 0:
+		s.State = StateDone
+		newest := phrase.Ago(f.Now, f.Stored.Last)
+		if f.Now.Sub(f.Stored.Last) < 2*time.Minute { // the store knows whole minutes
 			newest = "of this minute"
 		}
-		s.Text = fmt.Sprintf("%s stored, the newest %s.", phrase.Count(f.stored.Events, "event"), newest)
-	case f.accepted != nil && f.accepted.Events > 0:
-		s.Text = fmt.Sprintf("%s accepted, not stored yet.", phrase.Count(f.accepted.Events, "event"))
+		s.Text = fmt.Sprintf("%s stored, the newest %s.", phrase.Count(f.Stored.Events, "event"), newest)
+	case f.Accepted != nil && f.Accepted.Events > 0:
+		s.Text = fmt.Sprintf("%s accepted, not stored yet.", phrase.Count(f.Accepted.Events, "event"))
 		s.Todo = "Wait; retrial doctor tells when the replay is stuck."
-	case f.accepted != nil:
+	case f.Accepted != nil:
 		s.Text = "It posts, and there was no event in it yet."
 		s.Todo = "Make a request, such as kubectl get namespaces. The audit policy has to log at level Metadata at least."
 	default:
@@ -186,22 +186,22 @@ func (f *connectionFacts) firstEventStep() stepJSON {
 	return s
 }
 
-func (f *connectionFacts) stateStep() stepJSON {
-	s := stepJSON{ID: stepState, Title: "The state before the log is known", State: stateWaiting}
-	imported := query.StateListing + "\nretrial import --cluster " + phrase.ShellWord(f.cluster) + " --state state.json" + f.site.dataDir()
+func (f *ConnectionFacts) stateStep() Step {
+	s := Step{ID: StepState, Title: "The state before the log is known", State: StateWaiting}
+	imported := query.StateListing + "\nretrial import --cluster " + phrase.ShellWord(f.Cluster) + " --state state.json" + f.Site.DataDir()
 	switch {
-	case len(f.state.unknownKinds) == 0:
-		s.State = stateDone
-		s.Text = fmt.Sprintf("%s are known.", phrase.Count(int64(f.state.objects), "role and binding"))
-		if n := f.state.unknownObjects; n > 0 {
-			s.Text = fmt.Sprintf("%s are known; of %d the content is not: they were written without a body in the log.", phrase.Count(int64(f.state.objects), "role and binding"), n)
+	case len(f.State.UnknownKinds) == 0:
+		s.State = StateDone
+		s.Text = fmt.Sprintf("%s are known.", phrase.Count(int64(f.State.Objects), "role and binding"))
+		if n := f.State.UnknownObjects; n > 0 {
+			s.Text = fmt.Sprintf("%s are known; of %d the content is not: they were written without a body in the log.", phrase.Count(int64(f.State.Objects), "role and binding"), n)
 			s.Todo = "Import a fresh listing, and log writes to RBAC objects at level RequestResponse:\n" + imported
 		}
-	case f.watched:
-		s.Text = "The watch has not listed all of it yet: " + strings.Join(f.state.unknownKinds, ", ") + "."
+	case f.Watched:
+		s.Text = "The watch has not listed all of it yet: " + strings.Join(f.State.UnknownKinds, ", ") + "."
 		s.Todo = "retrial doctor tells what the watch says; its account needs what deploy/watch-rbac.yaml grants."
 	default:
-		s.Text = "Nobody has told which " + strings.Join(f.state.unknownKinds, ", ") + " there are."
+		s.Text = "Nobody has told which " + strings.Join(f.State.UnknownKinds, ", ") + " there are."
 		s.Todo = imported
 	}
 	s.Text = strings.Replace(s.Text, "role and bindings", "roles and bindings", 1)
@@ -215,9 +215,9 @@ type verdictCounts struct {
 	waiting int64
 }
 
-func (f *connectionFacts) verdicts() verdictCounts {
+func (f *ConnectionFacts) verdicts() verdictCounts {
 	var v verdictCounts
-	for _, s := range f.shares {
+	for _, s := range f.Shares {
 		v.requests += s.Requests
 		switch s.Outcome {
 		case "not_judged":
@@ -237,8 +237,8 @@ func (f *connectionFacts) verdicts() verdictCounts {
 	return v
 }
 
-func (f *connectionFacts) coverageStep() stepJSON {
-	s := stepJSON{ID: stepCoverage, Title: "Requests get a verdict", State: stateWaiting}
+func (f *ConnectionFacts) coverageStep() Step {
+	s := Step{ID: StepCoverage, Title: "Requests get a verdict", State: StateWaiting}
 	v := f.verdicts()
 	if v.judged == 0 {
 		s.Text = "None has been judged yet."
@@ -247,13 +247,13 @@ func (f *connectionFacts) coverageStep() stepJSON {
 	share := func(n int64) string { return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(v.judged)) }
 	s.Text = fmt.Sprintf("Of %s in the newest hour %s match, %s drift, %s are indeterminate.", phrase.Count(v.judged, "request"), share(v.match), share(v.drift), share(v.indeterminate))
 	if float64(v.waiting) <= (1-wantedShare)*float64(v.judged) {
-		s.State = stateDone
+		s.State = StateDone
 		if v.drift*5 > v.judged {
 			s.Todo = "That much drift means a state of another cluster or time, or an authorizer beside RBAC: look at the drift, newest first, on the page."
 		}
 		return s
 	}
-	if a := query.Advise(f.cluster, f.shares, nil); a != nil {
+	if a := query.Advise(f.Cluster, f.Shares, nil); a != nil {
 		s.Todo = a.Text
 		if a.Command != "" {
 			s.Todo += "\n" + a.Command

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"fmt"
@@ -10,16 +10,16 @@ import (
 // three times as old as what a batch of the webhook holds.
 const followDelay = "15s"
 
-// binaryPath is where the node's retrial lies.
-const binaryPath = "/usr/local/bin/retrial"
+// BinaryPath is where the node's retrial lies.
+const BinaryPath = "/usr/local/bin/retrial"
 
 // followCommand is the command line that closes what the webhook loses.
-func (p *connectPlan) followCommand() []string {
+func (p *Plan) followCommand() []string {
 	name := p.Cluster
 	if p.APIServer != "" {
 		name += "-" + p.APIServer
 	}
-	return []string{binaryPath, "import", "--follow", "--webhook-config", path.Join(p.Install, fileKubeconfig), "--delay", followDelay,
+	return []string{BinaryPath, "import", "--follow", "--webhook-config", path.Join(p.Install, FileKubeconfig), "--delay", followDelay,
 		"--position", path.Join("/var/lib", followState, name+".json"), p.Log}
 }
 
@@ -28,7 +28,7 @@ const followState = "retrial-follow"
 
 // followUnit is the systemd unit of the follower. It needs to read what belongs to root or to
 // kube-apiserver, to write its position, and to reach the receiver.
-func (p *connectPlan) followUnit() []byte {
+func (p *Plan) followUnit() []byte {
 	var words []string
 	for _, w := range p.followCommand() {
 		words = append(words, unitWord(w))

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"errors"
@@ -11,12 +11,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/retrial-io/retrial/ingest/apimetrics"
+	"github.com/retrial-io/retrial/internal/atomicfile"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/phrase"
 )
 
-// scrapeRegistry is the folder of the data directory that says which apiservers are asked for
+// ScrapeRegistry is the folder of the data directory that says which apiservers are asked for
 // their counters, beside those that the configuration names. A running server looks into it
 // before it asks:
 //
@@ -24,14 +25,18 @@ import (
 //
 // It holds the names of files, never a token, in memory: a reader reads them again when they
 // change.
-type scrapeRegistry string
+type ScrapeRegistry string
 
-func scrapeRegistryOf(cfg config.Config) scrapeRegistry {
-	return scrapeRegistry(filepath.Join(cfg.DataDir, "scrape"))
+// ScrapeRegistryOf returns the apiservers of an installation whose metrics are read.
+func ScrapeRegistryOf(cfg config.Config) ScrapeRegistry {
+	return ScrapeRegistry(filepath.Join(cfg.DataDir, "scrape"))
 }
 
 const (
-	scrapeTarget, scrapeToken, scrapeCA = "target.yaml", "token", "ca.crt"
+	// ScrapeTarget is the file that names an apiserver's address.
+	ScrapeTarget = "target.yaml"
+
+	scrapeToken, scrapeCA = "token", "ca.crt"
 	// onlyAPIServer stands for an apiserver without a name, which no apiserver can have.
 	onlyAPIServer = "_"
 )
@@ -42,16 +47,16 @@ type scrapeEntry struct {
 }
 
 // folder is that of one apiserver.
-func (r scrapeRegistry) folder(cluster, apiserver string) string {
+func (r ScrapeRegistry) folder(cluster, apiserver string) string {
 	if apiserver == "" {
 		apiserver = onlyAPIServer
 	}
 	return filepath.Join(string(r), cluster, apiserver)
 }
 
-// save makes an apiserver one that is asked, or asked otherwise. The target comes last: without
+// Save makes an apiserver one that is asked, or asked otherwise. The target comes last: without
 // it nobody is asked.
-func (r scrapeRegistry) save(cluster, apiserver, url string, token, ca []byte) error {
+func (r ScrapeRegistry) Save(cluster, apiserver, url string, token, ca []byte) error {
 	text, err := yaml.Marshal(scrapeEntry{url})
 	if err != nil {
 		return err
@@ -63,26 +68,26 @@ func (r scrapeRegistry) save(cluster, apiserver, url string, token, ca []byte) e
 	for _, f := range []struct {
 		name string
 		data []byte
-	}{{scrapeToken, token}, {scrapeCA, ca}, {scrapeTarget, text}} {
-		if err := writeSynced(filepath.Join(dir, f.name), f.data); err != nil {
+	}{{scrapeToken, token}, {scrapeCA, ca}, {ScrapeTarget, text}} {
+		if err := atomicfile.Write(filepath.Join(dir, f.name), f.data); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// remove forgets an apiserver; fs.ErrNotExist says that it was not asked.
-func (r scrapeRegistry) remove(cluster, apiserver string) error {
+// Remove forgets an apiserver; fs.ErrNotExist says that it was not asked.
+func (r ScrapeRegistry) Remove(cluster, apiserver string) error {
 	dir := r.folder(cluster, apiserver)
-	if err := os.Remove(filepath.Join(dir, scrapeTarget)); err != nil {
+	if err := os.Remove(filepath.Join(dir, ScrapeTarget)); err != nil {
 		return err
 	}
 	return os.RemoveAll(dir)
 }
 
 // targets lists whom to ask. What cannot be read is told, and the others are asked.
-func (r scrapeRegistry) targets() ([]apimetrics.Target, error) {
-	files, err := filepath.Glob(filepath.Join(string(r), "*", "*", scrapeTarget))
+func (r ScrapeRegistry) targets() ([]apimetrics.Target, error) {
+	files, err := filepath.Glob(filepath.Join(string(r), "*", "*", ScrapeTarget))
 	if err != nil {
 		return nil, err
 	}
@@ -116,14 +121,14 @@ func (r scrapeRegistry) targets() ([]apimetrics.Target, error) {
 	return out, errors.Join(errs...)
 }
 
-// allTargets are the apiservers to ask: of the configuration, then of the data directory. The
+// AllTargets are the apiservers to ask: of the configuration, then of the data directory. The
 // configuration counts where both name one.
-func allTargets(cfg config.Config) ([]apimetrics.Target, error) {
-	out, err := scrapeTargets(cfg.Completeness)
+func AllTargets(cfg config.Config) ([]apimetrics.Target, error) {
+	out, err := ScrapeTargets(cfg.Completeness)
 	if err != nil {
 		return nil, cli.ExitWith(cli.ExitUsage, err)
 	}
-	more, err := scrapeRegistryOf(cfg).targets()
+	more, err := ScrapeRegistryOf(cfg).targets()
 	for _, t := range more {
 		if !slices.ContainsFunc(out, func(o apimetrics.Target) bool { return o.Cluster == t.Cluster && o.APIServer == t.APIServer }) {
 			out = append(out, t)
@@ -132,9 +137,9 @@ func allTargets(cfg config.Config) ([]apimetrics.Target, error) {
 	return out, err
 }
 
-// scraped names the apiservers of a cluster that are asked for their metrics.
-func (s site) scraped(cluster string) (names []string) {
-	targets, _ := allTargets(s.cfg) // the server tells what is wrong when it asks
+// Scraped names the apiservers of a cluster that are asked for their metrics.
+func (s Site) Scraped(cluster string) (names []string) {
+	targets, _ := AllTargets(s.Config) // the server tells what is wrong when it asks
 	for _, t := range targets {
 		if t.Cluster == cluster {
 			names = append(names, t.APIServer)
@@ -144,15 +149,45 @@ func (s site) scraped(cluster string) (names []string) {
 }
 
 // scrapeCommands are how an apiserver is made one that is asked, beside the manifest.
-func (s site) scrapeCommands(cluster, apiserver string) []string {
+func (s Site) scrapeCommands(cluster, apiserver string) []string {
 	name := phrase.ShellWord(cluster)
 	if apiserver != "" {
 		name += " --apiserver " + phrase.ShellWord(apiserver)
 	}
 	return []string{
-		"kubectl apply -f " + fileMetrics,
+		"kubectl apply -f " + FileMetrics,
 		"(umask 077; kubectl -n retrial create token retrial-metrics --duration 8760h > metrics.token)",
 		`kubectl -n retrial get configmap kube-root-ca.crt -o jsonpath='{.data.ca\.crt}' > metrics-ca.crt`,
-		"retrial cluster scrape " + name + " --url https://ADDRESS:6443 --token-file metrics.token --certificate-authority metrics-ca.crt" + s.dataDir(),
+		"retrial cluster scrape " + name + " --url https://ADDRESS:6443 --token-file metrics.token --certificate-authority metrics-ca.crt" + s.DataDir(),
 	}
+}
+
+// ScrapeTargets are the apiservers that the configuration names. What is given for a cluster
+// is for all its apiservers, what is given for one of them for that one alone.
+func ScrapeTargets(c config.Completeness) ([]apimetrics.Target, error) {
+	var out []apimetrics.Target
+	for _, entry := range c.Scrape {
+		cluster, server, address, err := config.ApiserverEntry(entry)
+		if err != nil {
+			return nil, fmt.Errorf("completeness-scrape: %w", err)
+		}
+		file := func(entries []string) (path string) {
+			for _, e := range entries {
+				of, one, value, err := config.ApiserverEntry(e)
+				if err == nil && of == cluster && (one == server || one == "" && path == "") {
+					path = value
+				}
+			}
+			return path
+		}
+		t := apimetrics.Target{
+			Cluster: cluster, APIServer: server, URL: address,
+			TokenFile: file(c.TokenFiles), CAFile: file(c.CAFiles), CertFile: file(c.CertFiles), KeyFile: file(c.KeyFiles),
+		}
+		if err := t.Check(); err != nil {
+			return nil, fmt.Errorf("completeness-scrape: %s: %w", entry, err)
+		}
+		out = append(out, t)
+	}
+	return out, nil
 }

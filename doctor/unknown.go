@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"strings"
@@ -20,7 +20,7 @@ func stateImport(cluster string) string {
 
 // unknownCheck names the roles and bindings of a cluster whose content is not known: while one of
 // them is, drift of whoever it could concern is not seen.
-func (a *doctorAPI) unknownCheck(c *checks, cluster string) {
+func (a *Service) unknownCheck(c *Checks, cluster string) {
 	const id = "policy-known"
 	s, ok := a.Replay.State(cluster)
 	if !ok {
@@ -43,12 +43,12 @@ func (a *doctorAPI) unknownCheck(c *checks, cluster string) {
 		return strings.Join(texts, "; ")
 	}
 	if len(anybody) > 0 {
-		c.add(id, checkFail, stateImport(cluster), "Drift is not seen: no refusal is certain, because what a binding gives to whom is not known: %s.", named(anybody))
+		c.Add(id, CheckFail, stateImport(cluster), "Drift is not seen: no refusal is certain, because what a binding gives to whom is not known: %s.", named(anybody))
 	}
 	if len(role) > 0 {
-		c.add(id, checkWarn, stateImport(cluster), "What some roles give to whom is not known: %s.", named(role))
+		c.Add(id, CheckWarn, stateImport(cluster), "What some roles give to whom is not known: %s.", named(role))
 	}
 	if len(anybody)+len(role) == 0 && len(view.UnknownKinds) == 0 {
-		c.add(id, checkOK, "", "Every role and binding is known.")
+		c.Add(id, CheckOK, "", "Every role and binding is known.")
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -18,9 +18,9 @@ type diskUser interface {
 	DiskBytes(ctx context.Context) (int64, error)
 }
 
-// diskCap returns the most bytes the store may hold: what is configured, else for an embedded
-// store what is free now but for a rest, so that no cluster's events fill the disk; 0 for none.
-func diskCap(ctx context.Context, cfg config.Config, store diskUser) int64 {
+// DiskCap returns the most bytes the store may hold: what is configured, else for an embedded
+// Store what is free now but for a rest, so that no cluster's events fill the disk; 0 for none.
+func DiskCap(ctx context.Context, cfg config.Config, store diskUser) int64 {
 	if cfg.Retention.DiskCap > 0 || cfg.ClickHouse.DSN != "" {
 		return int64(cfg.Retention.DiskCap)
 	}
@@ -32,10 +32,10 @@ func diskCap(ctx context.Context, cfg config.Config, store diskUser) int64 {
 	if err != nil {
 		return 0 // asked again with the next look at retention, which meets the same error
 	}
-	return capOf(used, free, total)
+	return CapOf(used, free, total)
 }
 
-// capOf is the cap of a store that uses so much of a disk.
-func capOf(used, free, total int64) int64 {
+// CapOf is the cap of a store that uses so much of a disk.
+func CapOf(used, free, total int64) int64 {
 	return max(1, used+free-min(keptFree, total/keptFreeShare))
 }

@@ -1,0 +1,443 @@
+// Package doctor says how far the connection of a cluster is and whether an installation does
+// what it should: the files an apiserver needs and the steps to put them in place, and checks of
+// everything between the apiserver and the answers, each with what to do.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/phrase"
+	"github.com/retrial-io/retrial/storage"
+	chdb "github.com/retrial-io/retrial/storage/embedded"
+)
+
+// States of a check.
+const (
+	CheckOK   = "ok"
+	CheckWarn = "warn" // it works, and somebody should look at it
+	CheckFail = "fail" // something that is wanted does not work
+)
+
+// Check is one thing that was looked at.
+type Check struct {
+	ID      string `json:"id"`
+	Cluster string `json:"cluster,omitempty"` // absent: of the whole installation
+	State   string `json:"state"`
+	Text    string `json:"text"`
+	Todo    string `json:"todo,omitempty"`
+}
+
+// Answer is the answer to how the installation does.
+type Answer struct {
+	Version string  `json:"version"`
+	Unknown bool    `json:"unknown,omitempty"` // nothing is known of the cluster that was named
+	Checks  []Check `json:"checks"`
+}
+
+// Checks collects them.
+type Checks []Check
+
+// Add adds a check: what was found, how bad it is, and what to do about it.
+func (c *Checks) Add(id, state, todo, format string, args ...any) {
+	*c = append(*c, Check{ID: id, State: state, Text: fmt.Sprintf(format, args...), Todo: todo})
+}
+
+// listensLocally: only this machine reaches the webhook's listener.
+func (s Site) listensLocally() bool {
+	if s.Hook != nil && s.Hook() != "" {
+		return config.Loopback(s.Hook())
+	}
+	return config.Loopback(s.Config.Webhook.Listen)
+}
+
+// Doctor checks the installation and its clusters.
+func (a *Service) Doctor(ctx context.Context, q url.Values) (any, error) {
+	stored, err := a.Store.Clusters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := Answer{Version: a.Version}
+	names, registered := a.Site.clusters(stored)
+	if named := q.Get("cluster"); named != "" {
+		out.Unknown = !slices.Contains(names, named)
+		names = []string{named}
+	}
+	c := a.Site.Installation()
+	a.Site.listenerCheck(&c, registered)
+	a.lagChecks(&c)
+	a.Site.findingsCheck(&c)
+	if err := a.letterCheck(ctx, &c); err != nil {
+		return nil, err
+	}
+	if err := a.diskChecks(ctx, &c); err != nil {
+		return nil, err
+	}
+	a.Site.streamCheck(&c)
+	a.Site.spoolCheck(&c)
+	for _, name := range names {
+		of, err := a.clusterChecks(ctx, name, stored)
+		if err != nil {
+			return nil, err
+		}
+		c = append(c, of...)
+	}
+	out.Checks = c
+	return out, nil
+}
+
+// clusters are those that are registered or stored, and how many are registered.
+func (s Site) clusters(stored []storage.Cluster) (names []string, registered int) {
+	if s.Authority != nil {
+		if list, err := s.Authority.Registry().List(); err == nil { // else each cluster's own check tells
+			for _, c := range list {
+				names = append(names, c.Name)
+			}
+		}
+	}
+	registered = len(names)
+	for _, c := range stored {
+		if !slices.Contains(names, c.Name) {
+			names = append(names, c.Name)
+		}
+	}
+	slices.Sort(names)
+	return names, registered
+}
+
+// Installation checks what needs neither store nor server.
+func (s Site) Installation() Checks {
+	var c Checks
+	if s.Serving {
+		c.Add("server", CheckOK, "", "It answers, version %s.", s.Version)
+	} else {
+		c.Add("server", CheckFail, "retrial serve"+s.DataDir(), "No server is running on %s.", config.Absolute(s.Config.DataDir))
+	}
+	s.storeCheck(&c)
+	s.keyCheck(&c)
+	s.certificateChecks(&c)
+	return c
+}
+
+// storeCheck looks for what the embedded store needs.
+func (s Site) storeCheck(c *Checks) {
+	const id = "store"
+	if s.Config.ClickHouse.DSN != "" {
+		c.Add(id, CheckOK, "", "A ClickHouse server is used.")
+		return
+	}
+	if err := chdb.Suitable(); err != nil {
+		c.Add(id, CheckFail, "Use a ClickHouse server: --clickhouse-dsn.", "The embedded store cannot run here: %v.", err)
+		return
+	}
+	library, err := chdb.Locate(s.Config.ClickHouse.Library)
+	if err != nil {
+		c.Add(id, CheckFail, "scripts/fetch-libchdb.sh", "%v.", err)
+		return
+	}
+	c.Add(id, CheckOK, "", "The embedded store is used; the processor has AVX2, the library is %s.", library)
+}
+
+func (s Site) keyCheck(c *Checks) {
+	const id = "key-file"
+	if err := identity.CheckKeyPath(s.Config.KeyFile, s.Config.DataDir); err != nil {
+		c.Add(id, CheckFail, "Move it out of the data directory and name it with --key-file: a backup of the data must not hold it.", "%v.", err)
+		return
+	}
+	info, err := os.Stat(s.Config.KeyFile)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		state := CheckWarn
+		if _, err := os.Stat(s.Config.KeyIDFile()); err == nil {
+			state = CheckFail
+		}
+		c.Add(id, state, "Restore it, or name it with --key-file; the first start makes one.", "There is no redaction key at %s.", s.Config.KeyFile)
+	case err != nil:
+		c.Add(id, CheckFail, "", "The redaction key cannot be read: %v.", err)
+	case info.Mode().Perm()&0o007 != 0: // a group may read it: that is how a mounted Secret arrives
+		c.Add(id, CheckFail, "chmod 600 "+phrase.ShellWord(s.Config.KeyFile), "Everyone on this machine may use the redaction key %s (mode %04o).", s.Config.KeyFile, info.Mode().Perm())
+	default:
+		c.Add(id, CheckOK, "", "The redaction key %s is outside of the data directory. Is it backed up?", s.Config.KeyFile)
+	}
+}
+
+// Certificates are warned of this long before they expire. The server's renews itself when a
+// third of its year is left, so that one getting this close means that it cannot.
+const (
+	warnAuthority = 90 * 24 * time.Hour
+	warnLeaf      = 30 * 24 * time.Hour
+)
+
+func (s Site) certificateChecks(c *Checks) {
+	const id = "certificates"
+	if s.Authority == nil {
+		c.Add(id, CheckOK, "", "No authority was made here yet.")
+		return
+	}
+	s.rotationCheck(c)
+	authority, server, err := s.Authority.Certificates()
+	if err != nil {
+		c.Add(id, CheckFail, "Restore the folder pki of the data directory.", "%v.", err)
+		return
+	}
+	state, todo := expiry(s.time(), authority.NotAfter, warnAuthority)
+	if todo {
+		c.Add(id, state, "retrial cluster rotate --authority"+s.DataDir()+" (docs/rotate.md)", "The authority's certificate is valid until %s.", authority.NotAfter.Format(time.DateOnly))
+		return
+	}
+	if state, todo = expiry(s.time(), server.NotAfter, warnLeaf); todo {
+		c.Add(id, state, "It is renewed by the running server when ca.key is there: see its log.", "The receiver's certificate is valid until %s.", server.NotAfter.Format(time.DateOnly))
+		return
+	}
+	c.Add(id, CheckOK, "", "The authority's is valid until %s, the receiver's until %s (it renews itself).", authority.NotAfter.Format(time.DateOnly), server.NotAfter.Format(time.DateOnly))
+}
+
+// expiry judges when something ends; todo says whether anything is to be done.
+func expiry(now, end time.Time, warn time.Duration) (state string, todo bool) {
+	switch left := end.Sub(now); {
+	case left <= 0:
+		return CheckFail, true
+	case left < warn:
+		return CheckWarn, true
+	}
+	return CheckOK, false
+}
+
+func (s Site) listenerCheck(c *Checks, registered int) {
+	const id = "listener"
+	switch {
+	case s.Hook == nil:
+		return
+	case s.Hook() == "":
+		c.Add(id, CheckFail, "", "The webhook's listener is not open.")
+	case s.listensLocally() && registered > 0:
+		c.Add(id, CheckWarn, "For apiservers elsewhere: "+s.ServeCommand(), "The webhook listens on %s: only this machine reaches it.", s.Hook())
+	default:
+		c.Add(id, CheckOK, "", "The webhook listens on %s.", s.Hook())
+	}
+}
+
+// Lags that are more than the work of a moment: a burst of an apiserver is some thousands.
+const (
+	WideLag       = 100_000
+	WidePolicyLag = 10_000
+)
+
+func (a *Service) lagChecks(c *Checks) {
+	if !a.Site.Serving {
+		return
+	}
+	lag := a.Replay.Lag()
+	if lag.Events > WideLag {
+		c.Add("lag", CheckWarn, "Look at the server's log, and at retrial_runner metrics for what takes the time.", "%s accepted and not stored yet.", phrase.Count(lag.Events, "event"))
+	} else {
+		c.Add("lag", CheckOK, "", "%s accepted and not stored yet.", phrase.Count(lag.Events, "event"))
+	}
+	if lag.Policy > WidePolicyLag {
+		c.Add("policy-lag", CheckWarn, "Events wait for the policy before them: look at the server's log.", "%s not applied yet.", phrase.Count(lag.Policy, "policy change"))
+	} else {
+		c.Add("policy-lag", CheckOK, "", "%s not applied yet.", phrase.Count(lag.Policy, "policy change"))
+	}
+}
+
+// lateFindings is how far findings may be behind; the alert rule RetrialDetectionsBehind agrees.
+const lateFindings = 5 * time.Minute
+
+// findingsCheck tells how far findings are behind what is stored.
+func (s Site) findingsCheck(c *Checks) {
+	const id = "findings"
+	if !s.Serving {
+		return
+	}
+	if !s.Config.Detect.Enabled {
+		c.Add(id, CheckWarn, "Leave --detect-enabled=false away.", "Nobody works findings out: detections are switched off.")
+		return
+	}
+	seconds, known := s.gauge(MetricDetectLag)
+	if !known {
+		return
+	}
+	leads, _ := s.gauge(MetricDetectLeader)
+	alone := len(s.Config.Kafka.Brokers) == 0
+	behind := time.Duration(seconds * float64(time.Second)).Round(time.Second)
+	switch {
+	case behind > lateFindings:
+		c.Add(id, CheckFail, "Look at the server's log, at how busy its processor is, and at retrial_detect metrics.", "Findings are %s behind: what was stored since is not looked at yet.", behind)
+	case leads == 0 && !alone:
+		c.Add(id, CheckOK, "", "Another process works them out.")
+	default:
+		c.Add(id, CheckOK, "", "They are %s behind what is stored.", behind)
+	}
+}
+
+// lettersRange is how far back dead letters are told of.
+const lettersRange = 24 * time.Hour
+
+func (a *Service) letterCheck(ctx context.Context, c *Checks) error {
+	letters, err := a.Store.DeadLetters(ctx, a.Site.time().Add(-lettersRange))
+	if err != nil {
+		return err
+	}
+	var total int64
+	var what []string
+	for i, l := range letters {
+		if total += l.Count; i < 5 {
+			what = append(what, fmt.Sprintf("%s %s of %s", phrase.Thousands(l.Count), l.Reason, l.Cluster))
+		}
+	}
+	if total == 0 {
+		c.Add("dead-letters", CheckOK, "", "None in the last day.")
+		return nil
+	}
+	c.Add("dead-letters", CheckWarn, "They are in the table dead_letters, with reason, digest and beginning. Bodies that were too large: see --webhook-max-body-bytes.",
+		"%s in the last day: %s.", phrase.Count(total, "dead letter"), strings.Join(what, ", "))
+	return nil
+}
+
+const (
+	lowDisk  = 2 << 30 // bytes free that are warned of
+	noDisk   = 200 << 20
+	NearFull = 0.8 // of a cap
+)
+
+func (a *Service) diskChecks(ctx context.Context, c *Checks) error {
+	embedded := a.Site.Config.ClickHouse.DSN == ""
+	used, err := a.Store.DiskBytes(ctx)
+	if err != nil {
+		return err
+	}
+	retention := a.Site.Config.Retention
+	if free, ok := FreeBytes(a.Site.Config.DataDir); ok && embedded {
+		text := fmt.Sprintf("The store uses %s, %s are free.", Size(used), Size(free))
+		const todo = "Make room, or bound the store: --retention-events, --retention-disk-cap."
+		switch {
+		case free < noDisk:
+			c.Add("disk", CheckFail, todo, "%s", text)
+		case free < lowDisk:
+			c.Add("disk", CheckWarn, todo, "%s", text)
+		default:
+			c.Add("disk", CheckOK, "", "%s", text)
+		}
+	}
+	days := "for ever"
+	if retention.Events > 0 {
+		days = "for " + retention.Events.String()
+	}
+	switch limit := DiskCap(ctx, a.Site.Config, a.Store); {
+	case limit > 0 && float64(used) > NearFull*float64(limit):
+		c.Add("retention", CheckWarn, "Raise --retention-disk-cap, or keep events for a shorter time.", "The store uses %s of its cap of %s: the oldest day of events goes first.", Size(used), Size(limit))
+	case limit > 0:
+		c.Add("retention", CheckOK, "", "Events stay %s, within a cap of %s; %s are used.", days, Size(limit), Size(used))
+	default:
+		c.Add("retention", CheckOK, "", "Events stay %s, without a cap on the disk (--retention-disk-cap).", days)
+	}
+	return nil
+}
+
+// Size writes bytes in the unit people read.
+func Size(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	v, i := float64(n), 0
+	for ; v >= 1024 && i < len(units)-1; i++ {
+		v /= 1024
+	}
+	if i == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", v, units[i])
+}
+
+// streamCheck looks at the embedded broker's log.
+func (s Site) streamCheck(c *Checks) {
+	const id = "stream"
+	if len(s.Config.Kafka.Brokers) > 0 {
+		c.Add(id, CheckOK, "", "Kafka at %s is used.", strings.Join(s.Config.Kafka.Brokers, ", "))
+		return
+	}
+	held, known := s.gauge("retrial_embedded_log_bytes")
+	if !known {
+		return
+	}
+	limit, _ := s.gauge("retrial_embedded_log_limit_bytes")
+	failed, _ := s.gauge("retrial_embedded_sync_failed")
+	text := fmt.Sprintf("The embedded broker holds %s of at most %s.", Size(int64(held)), Size(int64(limit)))
+	switch {
+	case failed > 0:
+		c.Add(id, CheckFail, "Look at the disk, then restart the server.", "The embedded broker's log could not be synced to disk: nothing is acknowledged any more.")
+	case held > NearFull*limit:
+		c.Add(id, CheckWarn, "The store does not keep up: at the cap apiservers are pushed back. See lag.", "%s", text)
+	default:
+		c.Add(id, CheckOK, "", "%s", text)
+	}
+}
+
+// rotationCheck tells of a change of authority that is under way.
+func (s Site) rotationCheck(c *Checks) {
+	r, err := s.Authority.Rotation()
+	if err != nil {
+		c.Add("rotation", CheckFail, "Restore the folder pki of the data directory.", "%v.", err)
+		return
+	}
+	if r == nil {
+		return
+	}
+	clusters, err := s.Authority.Registry().List()
+	if err != nil {
+		return // the certificates' own check tells
+	}
+	var late []string
+	for _, cluster := range clusters {
+		if n := len(cluster.Certificates); cluster.Revoked == nil && (n == 0 || cluster.Certificates[n-1].Issued.Before(r.Begun)) {
+			late = append(late, cluster.Name)
+		}
+	}
+	since := r.Begun.Format(time.DateOnly)
+	if len(late) > 0 {
+		c.Add("rotation", CheckWarn, "retrial cluster rotate NAME"+s.DataDir(), "The authority is being changed since %s; without a certificate of the new one: %s.", since, strings.Join(late, ", "))
+		return
+	}
+	c.Add("rotation", CheckWarn, "retrial cluster rotate --authority --finish"+s.DataDir(), "The authority is being changed since %s, and every cluster has a certificate of the new one.", since)
+}
+
+// spoolCheck looks at the spool.
+func (s Site) spoolCheck(c *Checks) {
+	const id = "spool"
+	if !s.Config.Spool.On {
+		c.Add(id, CheckWarn, "--spool on", "The spool is off: while Kafka cannot be reached nothing is acknowledged, and apiservers drop events after a minute or two.")
+		return
+	}
+	bytes, known := s.gauge("retrial_spool_bytes")
+	if !known {
+		return // events are taken in elsewhere
+	}
+	limit, _ := s.gauge("retrial_spool_max_bytes")
+	active, _ := s.gauge("retrial_spool_active")
+	records, _ := s.gauge("retrial_spool_records")
+	kept, _ := s.gauge("retrial_spool_kept_segments")
+	text := fmt.Sprintf("The spool holds %s in %s of at most %s.", phrase.Count(int64(records), "record"), Size(int64(bytes)), Size(int64(limit)))
+	const full = "Bring Kafka back; raise --spool-max-bytes if it takes longer. At the bound apiservers are pushed back."
+	switch {
+	case bytes > NearFull*limit:
+		c.Add(id, CheckFail, full, "%s", text)
+	case active > 0:
+		c.Add(id, CheckWarn, full, "Kafka does not take records, or has not taken all of them yet. %s", text)
+	case kept > 0:
+		c.Add(id, CheckWarn, "Look for what the log says of them; move the *.kept files away.", "The spool keeps %s in %s aside: something in them could not be sent.", phrase.Count(int64(kept), "segment"), config.Absolute(s.Config.SpoolDir()))
+	default:
+		c.Add(id, CheckOK, "", "%s", text)
+	}
+}
+
+// Gauges of the detections, which their check reads.
+const (
+	MetricDetectLag    = "retrial_detect_lag_seconds"
+	MetricDetectLeader = "retrial_detect_leader"
+)
