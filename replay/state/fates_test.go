@@ -349,6 +349,47 @@ func TestFateOfABindingPatchedTwice(t *testing.T) {
 	}
 }
 
+// A binding is deleted, after or while a write is under way whose answer was lost and which may have made it,
+// and a later listing that goes for the whole log does not show it: whether it was there before is open,
+// unless somebody looked.
+func TestFateOfABindingFoundAfterALostWrite(t *testing.T) {
+	const (
+		uri     = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/b"
+		binding = `{"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"}}`
+	)
+	for name, c := range map[string]struct {
+		begun, ended string // of the deletion
+		looked       bool
+		want         state.Known
+	}{
+		"after it":                   {"12:00:06", "12:00:07", false, state.Unknown},
+		"while it was under way":     {"12:00:05", "12:00:06", false, state.Unknown},
+		"after a listing without it": {"12:00:06", "12:00:07", true, state.Absent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tell(t, false)
+			listed := func(began, ended, since string) {
+				snap := state.Snapshot{Began: clock(t, began), Ended: clock(t, ended), Kinds: []string{state.ClusterRoleBindings}}
+				if since != "" {
+					snap.Since = clock(t, since)
+				}
+				if _, err := s.LoadSnapshot(snap); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.looked {
+				listed("12:00:04", "12:00:04.5", "")
+			}
+			s.during("12:00:05.2", "12:00:05.3", "update", uri, 504, binding, "")
+			s.during(c.begun, c.ended, "delete", uri, 200, "", "")
+			listed("12:00:08", "12:00:09", "12:00:02")
+			if v, known := s.Version(state.ClusterRoleBindings, "", "b", clock(t, "12:00:05")); known != c.want {
+				t.Errorf("%s: %+v, want %s", known, v, c.want)
+			}
+		})
+	}
+}
+
 // An object that is no pod is written while others write or list it too: it may have been held back, or
 // made, after what seems to end it.
 func TestFatesOfObjectsWrittenAtOnce(t *testing.T) {

@@ -75,6 +75,7 @@ func (o *object) resolve(scope []blind, listings []*listing) []step {
 	}
 	steps = o.madeUnheard(steps, listings)
 	steps = o.insertBlinds(steps, contested, scope)
+	steps = o.heldBefore(steps, listings)
 	steps = o.insertShown(steps)
 	o.carry(steps)
 	steps = slices.DeleteFunc(steps, func(s step) bool { return s.as&carryShown != 0 })
@@ -201,6 +202,30 @@ func (o *object) insertBlinds(steps []step, contested, scope []blind) []step {
 		steps = o.insertBlind(steps, &scope[i], false)
 	}
 	return steps
+}
+
+// heldBefore puts first what may have been there before a write whose answer was lost, when the
+// earliest write of which more is known found an object: the lost one made it, or it had been there.
+func (o *object) heldBefore(steps []step, listings []*listing) []step {
+	var found *blind
+	lost := false
+	for i := range o.blinds {
+		switch b := &o.blinds[i]; {
+		case b.maybe:
+			lost = true
+		case found == nil || b.na < found.na:
+			found = b
+		}
+	}
+	if len(steps) == 0 || steps[0].nb == noTime || !lost || found == nil || !found.follows() ||
+		slices.ContainsFunc(o.versions, func(v version) bool { return v.seen.na <= found.na }) {
+		return steps
+	}
+	vacant := func(p presence) bool { return p.ended <= steps[0].nb }
+	if slices.ContainsFunc(o.missing, vacant) || slices.ContainsFunc(listings, func(l *listing) bool { return vacant(l.presence) && !o.presentIn(l) }) {
+		return steps
+	}
+	return slices.Insert(steps, 0, step{span: span{noTime, noTime}, phase: phaseUnknown, assumed: true, ending: true})
 }
 
 // watched tells whether a watch saw what the write did: the first version or end that only
