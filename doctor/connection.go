@@ -37,7 +37,7 @@ type Service struct {
 	Site  Site
 }
 
-// Store is what doctorAPI asks the store.
+// Store is what questions, and the checks of an installation, ask the store.
 type Store interface {
 	Queries
 	query.Store
@@ -56,14 +56,14 @@ type Site struct {
 	Config  config.Config
 	Version string // of this program
 	Serving bool   // a server answers; else the store was opened for one question
-	// authority is nil when nothing was ever registered here.
+	// Authority is nil when nothing was ever registered here.
 	Authority *identity.Authority
 	Contacts  *webhook.Contacts
 	Hook      func() string // address of the webhook's listener; nil when there is none
 	Metrics   prometheus.Gatherer
-	// apiserver returns a cluster's apiserver configuration over time; nil for none.
+	// Apiserver returns a cluster's apiserver configuration over time; nil for none.
 	Apiserver func(cluster, server string) *apiserver.History
-	// otherwise returns what was judged by another configuration than is known now; nil: nobody looks.
+	// Otherwise returns what was judged by another configuration than is known now; nil: nobody looks.
 	Otherwise func(ctx context.Context, cluster string) ([]JudgedOtherwise, error)
 	Spooled   func(context.Context) error // waits until nothing is spooled; nil: nothing is here
 	Now       func() time.Time

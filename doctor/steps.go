@@ -188,7 +188,7 @@ func (f *ConnectionFacts) firstEventStep() Step {
 
 func (f *ConnectionFacts) stateStep() Step {
 	s := Step{ID: StepState, Title: "The state before the log is known", State: StateWaiting}
-	imported := query.StateListing + "\nretrial import --cluster " + phrase.ShellWord(f.Cluster) + " --state state.json" + f.Site.DataDir()
+	imported := query.StateListing + "\n" + query.StateImport(f.Cluster) + f.Site.DataDir()
 	switch {
 	case len(f.State.UnknownKinds) == 0:
 		s.State = StateDone

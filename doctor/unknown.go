@@ -15,7 +15,7 @@ const mostObjects = 3
 
 // stateImport lists a cluster's state and imports it.
 func stateImport(cluster string) string {
-	return query.StateListing + " && retrial import --cluster " + phrase.ShellWord(cluster) + " --state state.json"
+	return query.StateListing + " && " + query.StateImport(cluster)
 }
 
 // unknownCheck names the roles and bindings of a cluster whose content is not known: while one of

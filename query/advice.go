@@ -76,20 +76,17 @@ func AdviceFor(cluster, class string) Advice {
 	case verdict.ClassNoState:
 		a.Title = "The cluster's roles and bindings"
 		a.Text = "Retrial was not told what the policy was when these requests were made. List it once and import it; changes after that are read from the audit log itself."
-		a.Command = StateListing + "\n" +
-			"retrial import --cluster " + phrase.ShellWord(cluster) + " --state state.json"
+		a.Command = StateListing + "\n" + StateImport(cluster)
 	case verdict.ClassUnknown:
 		a.Title = "Objects whose content the log does not carry"
 		a.Text = "These roles and bindings were written while the audit policy logged them without bodies, or their events were too large. Import a fresh list of the state to learn what they hold now, and log writes to RBAC objects at level RequestResponse."
-		a.Command = StateListing + "\n" +
-			"retrial import --cluster " + phrase.ShellWord(cluster) + " --state state.json\n" +
+		a.Command = StateListing + "\n" + StateImport(cluster) + "\n" +
 			"# in the audit policy, before other rules\n" +
 			"- level: RequestResponse\n  verbs: [create, update, patch, delete, deletecollection]\n  resources: [{group: rbac.authorization.k8s.io}]"
 	case verdict.ClassNodeGraph:
 		a.Title = "The pods of the cluster's nodes"
 		a.Text = "Kubelets may read what their own pods use, and which pods ran on these nodes is not known. List them once with the rest of the state, and log the making, binding and end of pods at level RequestResponse (deploy/audit-policy.yaml does)."
-		a.Command = StateListing + "\n" +
-			"retrial import --cluster " + phrase.ShellWord(cluster) + " --state state.json"
+		a.Command = StateListing + "\n" + StateImport(cluster)
 	case verdict.ClassConfig:
 		a.Title = "A part of the apiserver's configuration"
 		a.Text = "How the apiserver decides is not fully known: a file that its flags name is missing, or an authorizer is of no known type. Say how it is configured, then judge again."
@@ -125,3 +122,8 @@ func classOfLack(missing string) string {
 
 // StateListing lists what requests are judged against, once.
 const StateListing = "kubectl get clusterroles,clusterrolebindings,roles,rolebindings,namespaces,serviceaccounts,pods,nodes,persistentvolumes,volumeattachments,certificatesigningrequests -A -o json > state.json"
+
+// StateImport imports what StateListing lists.
+func StateImport(cluster string) string {
+	return "retrial import --cluster " + phrase.ShellWord(cluster) + " --state state.json"
+}

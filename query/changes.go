@@ -42,7 +42,7 @@ type ChangesAnswer struct {
 	MissingAfter  []string `json:"missingAfter"`
 	// Reasons say why, by the names in either, of the first of them.
 	Reasons map[string]string `json:"reasons,omitempty"`
-	// Subject and its groups are those asked about, as in canJSON; empty for all.
+	// Subject and its groups are those asked about, as in CanAnswer; empty for all.
 	Subject    string     `json:"subject"`
 	Groups     []string   `json:"groups,omitempty"`
 	GroupsFrom string     `json:"groupsFrom,omitempty"`

@@ -35,7 +35,7 @@ type EscalationsAnswer struct {
 	Policy
 	// Subject is the user or group asked about, "" for all.
 	Subject    string     `json:"subject"`
-	Groups     []string   `json:"groups,omitempty"` // of the subject, as in canJSON
+	Groups     []string   `json:"groups,omitempty"` // of the subject, as in CanAnswer
 	GroupsFrom string     `json:"groupsFrom,omitempty"`
 	GroupsSeen *time.Time `json:"groupsSeen,omitempty"`
 	// Paths are the shortest to a goal: of the subject to each goal, else of everybody to the

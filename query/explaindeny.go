@@ -26,7 +26,7 @@ func (a *Service) explainRoutes() []Question {
 // roles and bindings, and clients may use an ID as often as they like.
 const MostDenials = 20
 
-// What refused a request, as denialJSON.By says it. The set is closed.
+// What refused a request, as Denial.By says it. The set is closed.
 const (
 	ByAuthentication = "authentication" // nobody was found behind the request
 	ByImpersonation  = "impersonation"  // the requestor may not act as the user it named

@@ -285,12 +285,8 @@ type Scope struct {
 
 // HeldRule is a rule a subject holds, and by which grants.
 type HeldRule struct {
-	Verbs           []string `json:"verbs"`
-	APIGroups       []string `json:"apiGroups,omitempty"`
-	Resources       []string `json:"resources,omitempty"`
-	ResourceNames   []string `json:"resourceNames,omitempty"`
-	NonResourceURLs []string `json:"nonResourceURLs,omitempty"`
-	By              []Grant  `json:"by"`
+	Rule
+	By []Grant `json:"by"`
 }
 
 // Can says what a subject may do, or whether it may make one request.
@@ -437,7 +433,7 @@ func (a *Service) fillCan(out *CanAnswer, view *state.View, namespace string) {
 		}
 		scope := Scope{Namespace: held.Namespace, Rules: make([]HeldRule, 0, len(held.Rules))}
 		for _, r := range held.Rules {
-			rule := HeldRule{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames, NonResourceURLs: r.NonResourceURLs}
+			rule := HeldRule{Rule: ruleOf(&r.PolicyRule)}
 			for _, by := range r.By {
 				source := sourceOf(by.Grant)
 				source.Verbs = by.Verbs

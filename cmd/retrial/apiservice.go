@@ -18,12 +18,6 @@ func newAPI(sys *system) http.Handler {
 	return apiHandler(query.RuledStore{Store: sys.store, Set: sys.rules}, sys.runner, sys.asking, sys.log, api.LongestQuery, at(sys.site()), withRejudging(sys.runner))
 }
 
-// apiStore is what the API and the checks of the installation ask the store.
-type apiStore interface {
-	query.Store
-	doctor.Queries
-}
-
 // apiOptions are what an API is given beside its store and its replay.
 type apiOptions struct {
 	site     doctor.Site
@@ -41,7 +35,7 @@ func withRejudging(r query.Rejudger) func(*apiOptions) { return func(o *apiOptio
 func policyOnly(o *apiOptions) { o.offline = true }
 
 // apiHandler serves the API below /api/v1/: the questions of the store and of the installation.
-func apiHandler(store apiStore, runner query.Replay, asking *api.QueryLog, log *zap.Logger, longest time.Duration, more ...func(*apiOptions)) http.Handler {
+func apiHandler(store doctor.Store, runner query.Replay, asking *api.QueryLog, log *zap.Logger, longest time.Duration, more ...func(*apiOptions)) http.Handler {
 	var o apiOptions
 	for _, set := range more {
 		set(&o)

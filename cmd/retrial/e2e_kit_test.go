@@ -302,9 +302,21 @@ func (s *server) stop(t *testing.T) {
 // get asks the local API.
 func (s *server) get(t *testing.T, path string, to any) {
 	t.Helper()
+	code, body := s.ask(t, http.MethodGet, "/api/v1/"+path)
+	if code != http.StatusOK {
+		t.Fatalf("GET %s: %d: %s", path, code, body)
+	}
+	if err := json.Unmarshal(body, to); err != nil {
+		t.Fatalf("GET %s: %v: %s", path, err, body)
+	}
+}
+
+// ask asks and returns whatever the answer is.
+func (s *server) ask(t *testing.T, method, path string) (code int, body []byte) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://retrial/api/v1/"+path, nil)
+	req, err := http.NewRequestWithContext(ctx, method, "http://retrial"+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,13 +325,10 @@ func (s *server) get(t *testing.T, path string, to any) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
-		t.Fatalf("GET %s: %s: %s %v", path, res.Status, body, err)
+	if body, err = io.ReadAll(res.Body); err != nil {
+		t.Fatal(err)
 	}
-	if err := json.Unmarshal(body, to); err != nil {
-		t.Fatalf("GET %s: %v: %s", path, err, body)
-	}
+	return res.StatusCode, body
 }
 
 // drained returns when everything the server has accepted is stored and judged for good.

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/query"
@@ -27,10 +28,10 @@ import (
 //	--events, --state ─▶ replay/evaluate ─┬─▶ state ──┐
 //	                                      └─▶ logStore ┴─▶ the API's questions about a policy
 type logStore struct {
-	apiStore // nil: of anything else the API is not asked, see policyOnly
-	cluster  storage.Cluster
-	worn     map[string][]wornGroups // by subject, as they come
-	writes   []verdict.Row           // of roles and bindings, as they come
+	doctor.Store // nil: of anything else the API is not asked, see policyOnly
+	cluster      storage.Cluster
+	worn         map[string][]wornGroups // by subject, as they come
+	writes       []verdict.Row           // of roles and bindings, as they come
 }
 
 // wornGroups are groups a subject's requests carried for a while.

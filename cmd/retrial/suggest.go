@@ -33,7 +33,7 @@ type suggestOptions struct {
 
 // the running server, or the store ─▶ api/v1/suggest ────────────────┐
 //
-//	--state ──┬─▶ replay ─▶ leastpriv.Collector ─▶ Advisor ─▶ suggestJSON ─▶ table | json | yaml
+//	--state ──┬─▶ replay ─▶ leastpriv.Collector ─▶ Advisor ─▶ SuggestAnswer ─▶ table | json | yaml
 //	--events ─┘
 func newSuggest(s cli.Streams) *cobra.Command {
 	var o suggestOptions

@@ -2,11 +2,10 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -35,7 +34,7 @@ func TestSurfaceHelpGolden(t *testing.T) {
 	var visit func(c *cobra.Command)
 	visit = func(c *cobra.Command) {
 		c.InitDefaultHelpFlag()
-		fmt.Fprintf(&b, "=== %s\n%s\n\n%s", c.CommandPath(), orElse(c.Long, c.Short), c.UsageString())
+		fmt.Fprintf(&b, "=== %s\n%s\n\n%s", c.CommandPath(), cmp.Or(c.Long, c.Short), c.UsageString())
 		hidden := pflag.NewFlagSet("", pflag.ContinueOnError)
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			if f.Hidden {
@@ -87,7 +86,8 @@ func TestSurfaceAnswersGolden(t *testing.T) {
 	in.run(t, "import", "--cluster", "sample", "--state", state, log).ok(t)
 	s.drained(t)
 	s.settled(t, "sample", findingsByID(t, in.runAlone(t, "findings", "--cluster", "sample", "--state", state, "--events", log, "-o", "json").ok(t).out))
-	fill, plain := s.examples(t, url.QueryEscape), s.examples(t, func(s string) string { return s })
+	examples := s.examples(t)
+	fill, plain := examples(url.QueryEscape), examples(func(s string) string { return s })
 	var b strings.Builder
 	for _, q := range surfaceQuestions {
 		code, body := s.ask(t, "GET", "/api/v1/"+fill.Replace(q))
@@ -144,8 +144,8 @@ var surfaceCommands = []string{
 	"evaluate", "who-can", "why", "connect", "drift --fail --output odd",
 }
 
-// examples asks the server for what the questions name, and writes it with quote.
-func (s *server) examples(t *testing.T, quote func(string) string) *strings.Replacer {
+// examples asks the server for what the questions name; what it returns puts that in, written with quote.
+func (s *server) examples(t *testing.T) func(quote func(string) string) *strings.Replacer {
 	t.Helper()
 	var clusters struct {
 		Clusters []struct{ First, Last time.Time }
@@ -166,25 +166,10 @@ func (s *server) examples(t *testing.T, quote func(string) string) *strings.Repl
 			break
 		}
 	}
-	return strings.NewReplacer("{from}", from.Format(time.RFC3339), "{to}", to.Format(time.RFC3339), "{user}", quote(user), "{allowed}", one("decision=allow&user="+url.QueryEscape(user)), "{forbidden}", one("decision=forbid"))
-}
-
-// ask asks and returns whatever the answer is.
-func (s *server) ask(t *testing.T, method, path string) (code int, body []byte) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://retrial"+path, nil)
-	if err != nil {
-		t.Fatal(err)
+	allowed, forbidden := one("decision=allow&user="+url.QueryEscape(user)), one("decision=forbid")
+	return func(quote func(string) string) *strings.Replacer {
+		return strings.NewReplacer("{from}", from.Format(time.RFC3339), "{to}", to.Format(time.RFC3339), "{user}", quote(user), "{allowed}", allowed, "{forbidden}", forbidden)
 	}
-	res, err := s.local.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if body, err = io.ReadAll(res.Body); err != nil {
-		t.Fatal(err)
-	}
-	return res.StatusCode, body
 }
 
 // excerpt is what of an answer stands in a golden file.
@@ -213,10 +198,3 @@ var unsteady = regexp.MustCompile(`("(?:received|generatedAt|lastPost|seconds|to
 func steady(text string) string { return unsteady.ReplaceAllString(text, "$1$2…") }
 
 func surface(name string) string { return filepath.Join("cmd", "retrial", "testdata", "surface", name) }
-
-func orElse(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}

@@ -97,7 +97,7 @@ func TestAccessIsSafeToPrint(t *testing.T) {
 	}
 	if err := printCan(&out, &hints, &query.CanAnswer{Cluster: bad, Policy: policy, Subject: bad, Groups: []string{bad}, GroupsFrom: "asked", Hints: []string{bad}, Scopes: []query.Scope{{
 		Namespace: bad, MissingRoles: []string{bad}, Rules: []query.HeldRule{
-			{Verbs: []string{bad}, APIGroups: []string{bad}, Resources: []string{bad}, ResourceNames: []string{bad}, By: by}, {Verbs: []string{bad}, NonResourceURLs: []string{bad}, By: by}}}}}); err != nil {
+			{Rule: query.Rule{Verbs: []string{bad}, APIGroups: []string{bad}, Resources: []string{bad}, ResourceNames: []string{bad}}, By: by}, {Rule: query.Rule{Verbs: []string{bad}, NonResourceURLs: []string{bad}}, By: by}}}}}); err != nil {
 		t.Fatal(err)
 	}
 	rule := rbacv1.PolicyRule{Verbs: []string{bad}, APIGroups: []string{bad}, Resources: []string{bad}, ResourceNames: []string{bad}}

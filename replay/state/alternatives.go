@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/retrial-io/retrial/rbacindex"
 )
@@ -87,15 +88,22 @@ func withSubjectsOf(c, other *content) *content {
 
 // toAnything returns a binding to the role that grants anything.
 func toAnything(object any) any {
-	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: grantsAnything}
+	return rebound(object, func(_ *metav1.ObjectMeta, ref *rbacv1.RoleRef) {
+		*ref = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: grantsAnything}
+	})
+}
+
+// rebound returns a copy of a binding of which the name or the role was changed; anything else is returned
+// as it is.
+func rebound(object any, change func(*metav1.ObjectMeta, *rbacv1.RoleRef)) any {
 	switch o := object.(type) {
 	case *rbacv1.RoleBinding:
 		x := *o
-		x.RoleRef = ref
+		change(&x.ObjectMeta, &x.RoleRef)
 		return &x
 	case *rbacv1.ClusterRoleBinding:
 		x := *o
-		x.RoleRef = ref
+		change(&x.ObjectMeta, &x.RoleRef)
 		return &x
 	}
 	return object
@@ -131,17 +139,7 @@ func (c *content) alternatives(most *rbacindex.Snapshot, k rbacindex.Key) (chang
 
 // named returns a binding under another name.
 func named(object any, name string) any {
-	switch o := object.(type) {
-	case *rbacv1.RoleBinding:
-		x := *o
-		x.Name = name
-		return &x
-	case *rbacv1.ClusterRoleBinding:
-		x := *o
-		x.Name = name
-		return &x
-	}
-	return object
+	return rebound(object, func(m *metav1.ObjectMeta, _ *rbacv1.RoleRef) { m.Name = name })
 }
 
 // ObjectOf returns the object that a key of View.Most is of: a binding that may name several roles has
