@@ -69,7 +69,7 @@ func (r ScrapeRegistry) Save(cluster, apiserver, url string, token, ca []byte) e
 		name string
 		data []byte
 	}{{scrapeToken, token}, {scrapeCA, ca}, {ScrapeTarget, text}} {
-		if err := atomicfile.Write(filepath.Join(dir, f.name), f.data); err != nil {
+		if err := atomicfile.Write(filepath.Join(dir, f.name), f.data, 0o600); err != nil {
 			return err
 		}
 	}

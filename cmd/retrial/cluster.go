@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/internal/atomicfile"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 )
@@ -130,21 +131,16 @@ func (k *webhookKubeconfig) write(s cli.Streams, a *identity.Authority, cfg conf
 	if k.dir != "" {
 		return k.writeDir(s, a, cfg, server, cluster, issue)
 	}
-	out := s.Out
+	write := s.Out.Write
+	commit := func() error { return nil }
 	if k.out != "-" {
 		// A file of its own, renamed: what was there may be readable by others.
-		tmp, err := os.CreateTemp(filepath.Dir(k.out), ".retrial-*")
-		if err != nil {
-			return fmt.Errorf("write the webhook's kubeconfig: %w", err)
+		f, createErr := atomicfile.Create(k.out, 0o600)
+		if createErr != nil {
+			return fmt.Errorf("write the webhook's kubeconfig: %w", createErr)
 		}
-		defer func() {
-			if err == nil {
-				err = os.Rename(tmp.Name(), k.out)
-			}
-			_ = os.Remove(tmp.Name())
-		}()
-		defer tmp.Close()
-		out = tmp
+		defer func() { err = errors.Join(err, f.Cleanup()) }()
+		write, commit = f.Write, f.Commit
 	}
 	cred, err := issue(cluster)
 	if err != nil {
@@ -160,7 +156,10 @@ func (k *webhookKubeconfig) write(s cli.Streams, a *identity.Authority, cfg conf
 	if err != nil {
 		return err
 	}
-	if _, err := out.Write(file); err != nil {
+	if _, err = write(file); err == nil {
+		err = commit()
+	}
+	if err != nil {
 		return fmt.Errorf("write the webhook's kubeconfig: %w", err)
 	}
 	valid := "its certificate is valid until " + cred.Expires.Format(time.DateOnly)

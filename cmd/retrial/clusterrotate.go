@@ -11,6 +11,7 @@ import (
 
 	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/internal/atomicfile"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 )
@@ -183,17 +184,7 @@ func writeFiles(dir string, files []identity.WebhookFile) error {
 		return fmt.Errorf("write the webhook's files: %w", err)
 	}
 	for _, f := range files {
-		tmp, err := os.CreateTemp(dir, "."+f.Name+".*")
-		if err != nil {
-			return fmt.Errorf("write the webhook's files: %w", err)
-		}
-		_, err = tmp.Write(f.Content)
-		err = errors.Join(err, tmp.Chmod(f.Mode), tmp.Close())
-		if err == nil {
-			err = os.Rename(tmp.Name(), filepath.Join(dir, f.Name))
-		}
-		if err != nil {
-			_ = os.Remove(tmp.Name())
+		if err := atomicfile.Write(filepath.Join(dir, f.Name), f.Content, f.Mode); err != nil {
 			return fmt.Errorf("write the webhook's files: %w", err)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/internal/atomicfile"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 )
@@ -249,27 +250,9 @@ func writeFolder(dir string, files []doctor.File) (kept []string, err error) {
 				continue
 			}
 		}
-		if err := replaceFile(path, f.Content, f.Mode); err != nil {
+		if err := atomicfile.Write(path, f.Content, f.Mode); err != nil {
 			return kept, fmt.Errorf("output folder: %w", err)
 		}
 	}
 	return kept, nil
-}
-
-// replaceFile writes a file of its own and renames it: what was there may be open to others,
-// or be read at this moment.
-func replaceFile(path string, content []byte, mode os.FileMode) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".retrial-*")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(content)
-	err = errors.Join(err, tmp.Chmod(mode), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
-	}
-	return nil
 }

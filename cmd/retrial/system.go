@@ -174,7 +174,7 @@ func redactionKey(cfg config.Config, log *zap.Logger) ([]byte, error) {
 	}
 	switch err := knownErr; {
 	case errors.Is(err, os.ErrNotExist):
-		if err := atomicfile.Write(file, []byte(identity.KeyID(key)+"\n")); err != nil {
+		if err := atomicfile.Write(file, []byte(identity.KeyID(key)+"\n"), 0o600); err != nil {
 			return nil, fmt.Errorf("data directory: %w", err)
 		}
 	case err != nil:

@@ -16,6 +16,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/ingest/watch"
+	"github.com/retrial-io/retrial/internal/atomicfile"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/replay/state"
 )
@@ -202,22 +203,13 @@ func (p watchPositions) Load(resource string) (watch.Position, bool, error) {
 }
 
 // Save implements watch.Positions. The old file stays until the new one is on disk.
-func (p watchPositions) Save(resource string, at watch.Position) (err error) {
+func (p watchPositions) Save(resource string, at watch.Position) error {
 	b, err := json.Marshal(at)
 	if err != nil {
 		return fmt.Errorf("position file: %w", err)
 	}
-	f, err := os.CreateTemp(string(p), "."+resource+"-*")
-	if err != nil {
+	if err := atomicfile.Write(p.file(resource), b, 0o600); err != nil {
 		return fmt.Errorf("position file: %w", err)
-	}
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), p.file(resource))
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("position file: %w", err), os.Remove(f.Name()))
 	}
 	return nil
 }

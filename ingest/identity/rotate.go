@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/internal/atomicfile"
 )
 
 // Files of a change of authority, beside those of the package comment.
@@ -161,7 +163,7 @@ func (a *Authority) FinishRotation(quiet time.Duration, force bool) error {
 	// The key, then the server's certificate, then the old authority goes: at each step what
 	// apiservers are shown is signed by one that both bundles hold.
 	if _, err := os.Stat(a.path(nextKeyFile)); err == nil {
-		if err := os.Rename(a.path(nextKeyFile), a.path(caKeyFile)); err != nil {
+		if err := atomicfile.Rename(a.path(nextKeyFile), a.path(caKeyFile)); err != nil {
 			return fail(err)
 		}
 	}

@@ -95,5 +95,5 @@ func (p *followPosition) save() error {
 	if err != nil {
 		return fmt.Errorf("follow: save position: %w", err)
 	}
-	return replaceFile(p.path, append(data, '\n'), true)
+	return writePosition(p.path, append(data, '\n'))
 }

@@ -255,7 +255,7 @@ func (im *run) passes(ctx context.Context, kind Pass, inputs []*input) error {
 			continue
 		}
 		err := im.pass(ctx, in, kind)
-		if perr := im.pos.save(true); err == nil {
+		if perr := im.pos.save(); err == nil {
 			err = perr
 		}
 		if err != nil {
@@ -360,7 +360,7 @@ func (im *run) state(ctx context.Context, since time.Time) error {
 		im.sum.State = resp.body
 	}
 	in.mark.Done = true
-	return im.pos.save(true)
+	return im.pos.save()
 }
 
 // sleep waits for d or the end of ctx.

@@ -338,7 +338,7 @@ func (p *pass) acknowledge(b *post) error {
 	} else {
 		p.in.mark.Line = max(p.in.mark.Line, last)
 	}
-	return p.im.pos.save(false)
+	return p.im.pos.note()
 }
 
 func (p *pass) report() {

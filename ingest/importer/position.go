@@ -9,10 +9,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/internal/atomicfile"
 )
 
 const (
@@ -21,6 +22,8 @@ const (
 	digestBytes = 1 << 20
 	// maxMarks bounds the position file; the oldest marks go first.
 	maxMarks = 10_000
+	// saveEvery is how often the position of an import that goes on is saved.
+	saveEvery = time.Second
 )
 
 // mark is how far one file went into one cluster. Content tells the file, not its name:
@@ -51,6 +54,7 @@ func (m *mark) earliest(t time.Time) {
 type positions struct {
 	path  string
 	marks []*mark
+	saved time.Time
 }
 
 type positionFile struct {
@@ -123,9 +127,18 @@ func (p *positions) find(cluster string, f File, isState bool) (*mark, error) {
 	return m, nil
 }
 
-// save writes the file by way of a rename. Only the last save of a file is synced: a
-// position that a power failure takes back means to post again what the receiver has.
-func (p *positions) save(sync bool) error {
+// note saves the file when the last time is saveEvery ago: a position that a crash takes back
+// means to post again what the receiver has.
+func (p *positions) note() error {
+	if time.Since(p.saved) < saveEvery {
+		return nil
+	}
+	return p.save()
+}
+
+// save writes the file and waits until it is on the disk.
+func (p *positions) save() error {
+	p.saved = time.Now()
 	if p.path == "" {
 		return nil
 	}
@@ -133,29 +146,12 @@ func (p *positions) save(sync bool) error {
 	if err != nil {
 		return fmt.Errorf("save import position: %w", err)
 	}
-	return replaceFile(p.path, append(data, '\n'), sync)
+	return writePosition(p.path, append(data, '\n'))
 }
 
-// replaceFile writes a file by way of a rename, and waits for the disk when sync is set.
-func replaceFile(path string, data []byte, sync bool) error {
-	fail := func(err error) error { return fmt.Errorf("save import position: %w", err) }
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return fail(err)
-	}
-	defer os.Remove(tmp.Name()) // gone already when the rename took place
-	_, err = tmp.Write(data)
-	if err == nil && sync {
-		err = tmp.Sync()
-	}
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return fail(err)
+func writePosition(path string, data []byte) error {
+	if err := atomicfile.Write(path, data, 0o600); err != nil {
+		return fmt.Errorf("save import position: %w", err)
 	}
 	return nil
 }

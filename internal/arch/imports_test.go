@@ -127,6 +127,30 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// mayRename holds the files that move files, with why; everything else replaces them through
+// internal/atomicfile, which waits for the disk.
+var mayRename = map[string]string{
+	"internal/atomicfile/atomicfile.go": "it is the one that does it",
+	"ingest/spool/fs.go":                "the spool's disk is behind an interface that tests let fail",
+	"cmd/retrial/bench.go":              "a profile is moved, not replaced",
+}
+
+func TestFilesAreReplacedByAtomicfile(t *testing.T) {
+	for _, file := range goFiles(t) {
+		if strings.HasSuffix(file, "_test.go") || mayRename[filepath.ToSlash(file)] != "" {
+			continue
+		}
+		ast.Inspect(parse(t, file, 0), func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "Rename" {
+				if x, ok := sel.X.(*ast.Ident); ok && x.Name == "os" {
+					t.Errorf("%s calls os.Rename: use internal/atomicfile", file)
+				}
+			}
+			return true
+		})
+	}
+}
+
 func TestPureRoomsReadNoClock(t *testing.T) {
 	for _, file := range goFiles(t) {
 		here, ok := roomOf(filepath.ToSlash(filepath.Dir(file)))

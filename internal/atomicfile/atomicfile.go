@@ -1,22 +1,69 @@
-// Package atomicfile writes files whole or not at all.
+// Package atomicfile replaces files so that a reader, and whoever looks after a crash or a power
+// failure, finds the old file or the new one, whole. It is renameio, plus what that leaves to its
+// caller: the folder is synced too, without which a rename may be undone by a power failure.
 package atomicfile
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/google/renameio/v2"
 )
 
-// Write makes a file whole or not at all, also when the power fails.
-func Write(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
+// Write replaces the file at path by one that holds data and has the given mode, whatever the
+// process's umask. When it returns nil, file and folder are on disk.
+func Write(path string, data []byte, mode fs.FileMode) error {
+	f, err := Create(path, mode)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // gone already when the rename took place
 	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+	if err == nil {
+		err = f.Commit()
+	}
+	return errors.Join(err, f.Cleanup())
+}
+
+// File is a file that is not yet at its path.
+type File struct {
+	*renameio.PendingFile
+	folder string
+}
+
+// Create opens a new file beside path, with the given mode whatever the process's umask. The file
+// at path stays as it is until Commit; the caller calls Cleanup in every case.
+func Create(path string, mode fs.FileMode) (*File, error) {
+	folder := filepath.Dir(path)
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(folder), renameio.WithStaticPermissions(mode))
+	if err != nil {
+		return nil, err
+	}
+	return &File{f, folder}, nil
+}
+
+// Commit moves the file to its path and waits until file and folder are on disk.
+func (f *File) Commit() error {
+	if err := f.CloseAtomicallyReplace(); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), path)
+	return syncFolder(f.folder)
+}
+
+// Rename moves a file within its folder, in the place of what is there, and waits until the folder
+// is on disk.
+func Rename(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(to))
+}
+
+func syncFolder(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
