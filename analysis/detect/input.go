@@ -11,6 +11,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/jsontext"
 	apirequest "github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -254,7 +255,7 @@ func decode(raw []byte) *body {
 	if raw[0] != '{' && raw[0] != '[' {
 		return b
 	}
-	v, ok := event.Value(raw)
+	v, ok := jsontext.Value(raw)
 	if !ok { // unusual
 		_ = json.Unmarshal(raw, &v)
 	}

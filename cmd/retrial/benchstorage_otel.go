@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/jsontext"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -105,9 +105,9 @@ func (o *otelLogs) row(r *verdict.Row, line []byte, parsed bool) {
 		return
 	}
 	n := 0
-	event.Members(line, func(string, []byte) bool { n++; return true })
+	jsontext.Members(line, func(string, []byte) bool { n++; return true })
 	o.buf = binary.AppendUvarint(o.buf, uint64(n))
-	event.Members(line, func(name string, value []byte) bool {
+	jsontext.Members(line, func(name string, value []byte) bool {
 		o.text([]byte(name))
 		var s string
 		if value[0] == '"' && json.Unmarshal(value, &s) == nil {

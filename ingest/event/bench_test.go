@@ -11,13 +11,15 @@ import (
 	internal "k8s.io/apiserver/pkg/apis/audit"
 	auditinstall "k8s.io/apiserver/pkg/apis/audit/install"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/retrial-io/retrial/test/recorded"
 )
 
 // benchLists returns the list bodies to decode: the recorded slice at both ends of the
 // sizes events have.
 func benchLists(tb testing.TB) map[string][][]byte {
 	var small, large [][]byte
-	for _, line := range testEvents(tb) {
+	for _, line := range recorded.Slice(tb) {
 		if e, err := Decode(line); err == nil && e.Level == LevelMetadata {
 			small = append(small, line)
 		} else {
@@ -27,8 +29,8 @@ func benchLists(tb testing.TB) map[string][][]byte {
 	lists := map[string][][]byte{"level=Metadata": small, "level=RequestResponse": large}
 	if os.Getenv("RETRIAL_CORPUS") != "" {
 		// A batch of the webhook's default size from the middle of a busy cluster's log.
-		lists["log=recorded"] = sampleEvents(tb)[10_000:10_400]
-		lists["log=full"] = corpusEvents(tb, "full-requestresponse.jsonl")[4_000:4_400]
+		lists["log=recorded"] = recorded.Sample(tb)[10_000:10_400]
+		lists["log=full"] = recorded.Corpus(tb, "full-requestresponse.jsonl")[4_000:4_400]
 	}
 	return lists
 }
@@ -40,7 +42,7 @@ func BenchmarkDecodeList(b *testing.B) {
 	auditinstall.Install(scheme)
 	codec := serializer.NewCodecFactory(scheme).UniversalDecoder(schema.GroupVersion{Group: "audit.k8s.io", Version: runtime.APIVersionInternal})
 	for name, lines := range benchLists(b) {
-		body := listOf(lines)
+		body := recorded.List(lines...)
 		for _, by := range []struct {
 			name   string
 			decode func() (int, error)
@@ -136,7 +138,7 @@ func BenchmarkAppendJSON(b *testing.B) {
 }
 
 func BenchmarkKeys(b *testing.B) {
-	events := decoded(b, testEvents(b))
+	events := decoded(b, recorded.Slice(b))
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
@@ -153,7 +155,7 @@ func TestAllocations(t *testing.T) {
 		t.Skip("pools forget at random under the race detector")
 	}
 	var plain []byte
-	for _, line := range testEvents(t) {
+	for _, line := range recorded.Slice(t) {
 		if e, err := Decode(line); err == nil && e.Level == LevelMetadata && e.ObjectRef != nil && e.ImpersonatedUser == nil && len(e.User.Groups) > 1 && e.Code() == 200 && len(e.Annotations) == 2 {
 			plain = line
 			break
@@ -165,7 +167,7 @@ func TestAllocations(t *testing.T) {
 	}
 	r := NewRedactor(testKey)
 	buf := AppendJSON(nil, e)
-	list := listOf([][]byte{plain, plain, plain, plain, plain, plain, plain, plain, plain, plain})
+	list := recorded.List(plain, plain, plain, plain, plain, plain, plain, plain, plain, plain)
 	for _, c := range []struct {
 		name string
 		most float64

@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	internal "k8s.io/apiserver/pkg/apis/audit"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/retrial-io/retrial/test/recorded"
 )
 
 // throughCodec decodes a list with the apiserver's own codec, and takes its events back to the
@@ -27,8 +29,8 @@ func throughCodec(codec runtime.Decoder, body []byte) ([]*auditv1.Event, error) 
 
 // TestCodec holds recorded events, in one list, against the apiserver's codec.
 func TestCodec(t *testing.T) {
-	lines := testEvents(t)
-	body := listOf(lines)
+	lines := recorded.Slice(t)
+	body := recorded.List(lines...)
 	want, err := throughCodec(auditCodec(), body)
 	if err != nil || len(want) != len(lines) {
 		t.Fatalf("%d of %d, %v", len(want), len(lines), err)
@@ -49,9 +51,9 @@ func TestCodec(t *testing.T) {
 // decoded into memory that another list was in before.
 func FuzzCodec(f *testing.F) {
 	addEvents(f, func(b []byte) []byte { return append(append([]byte(listHead), b...), "]}"...) })
-	f.Add(listOf(testEvents(f)[:3]))
+	f.Add(recorded.List(recorded.Slice(f)[:3]...))
 	codec := auditCodec()
-	used := listOf(testEvents(f)[:20])
+	used := recorded.List(recorded.Slice(f)[:20]...)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		want, err := throughCodec(codec, body)
 		if err != nil || repeated(body) {

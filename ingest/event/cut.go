@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
 // Annotations a receiver adds to an event that was too large to keep whole.
@@ -87,7 +89,7 @@ func (t *writeTarget) reduced(body []byte, room int) []byte {
 	if len(body) == 0 || room <= 0 {
 		return nil
 	}
-	pruned := Prune(make([]byte, 0, min(len(body), room)), body, t.keptShape())
+	pruned := jsontext.Prune(make([]byte, 0, min(len(body), room)), body, t.keptShape())
 	if t.isRBAC() {
 		pruned = shortNamed(pruned)
 	}
@@ -114,21 +116,21 @@ const mostOfRoom = 64
 // cutLists returns a pruned role or binding with the rules or subjects that there is room for, and
 // the mark that there were more; nil when there is no room even for none.
 func cutLists(object []byte, room int) []byte {
-	s := scanner{buf: object}
-	if s.peek() != '{' {
+	s := jsontext.Scanner{Buf: object}
+	if s.Peek() != '{' {
 		return nil
 	}
-	s.pos++
+	s.Pos++
 	out := append(make([]byte, 0, min(room, len(object)+len(cutPrefix))), cutPrefix...)
 	var lists [][2]int // name and value of members that are lists, to be cut
 	for first := true; ; first = false {
-		start := s.pos
-		name, more := s.member(first)
+		start := s.Pos
+		name, more := s.Member(first)
 		if !more {
 			break
 		}
-		value := s.pos
-		if !s.skip() {
+		value := s.Pos
+		if !s.Skip() {
 			return nil
 		}
 		switch {
@@ -136,14 +138,14 @@ func cutLists(object []byte, room int) []byte {
 			lists = append(lists, [2]int{start, value})
 		case name == memberCut:
 		default:
-			member := object[start:s.pos]
+			member := object[start:s.Pos]
 			if first {
 				out = append(out, ',')
 			}
 			out = append(out, member...)
 		}
 	}
-	if s.err != nil || !s.end() || len(lists) != 1 {
+	if s.Err != nil || !s.End() || len(lists) != 1 {
 		return nil // a list, a table: what is left of it would not be complete
 	}
 	head := object[lists[0][0]:lists[0][1]]
@@ -154,15 +156,15 @@ func cutLists(object []byte, room int) []byte {
 	if len(out)+len("[]}") > room {
 		return nil
 	}
-	s = scanner{buf: object, pos: lists[0][1] + 1}
+	s = jsontext.Scanner{Buf: object, Pos: lists[0][1] + 1}
 	out = append(out, '[')
 	kept := false
-	for first := true; s.element(first); first = false {
-		start := s.peekPos()
-		if !s.skip() {
+	for first := true; s.Element(first); first = false {
+		start := s.ValuePos()
+		if !s.Skip() {
 			return nil
 		}
-		element := object[start:s.pos]
+		element := object[start:s.Pos]
 		if len(element) > room/mostOfRoom || len(out)+len(element)+len(",]}") > room {
 			continue
 		}
@@ -172,10 +174,4 @@ func cutLists(object []byte, room int) []byte {
 		out, kept = append(out, element...), true
 	}
 	return append(out, "]}"...)
-}
-
-// peekPos returns where the next value begins.
-func (s *scanner) peekPos() int {
-	s.space()
-	return s.pos
 }

@@ -1,5 +1,7 @@
 package event
 
+import "github.com/retrial-io/retrial/internal/jsontext"
+
 // APIVersion, Kind and ListKind are what the decoder accepts and the encoder writes.
 const (
 	APIVersion = "audit.k8s.io/v1"
@@ -26,7 +28,7 @@ type single struct {
 // decoder builds events from one buffer. What events refer to is cut from shared chunks:
 // their strings keep the buffer alive anyway.
 type decoder struct {
-	scanner
+	jsontext.Scanner
 	plainAt int     // where the member level of the event begins
 	bodies  Bodies  // of the event being decoded, as somebody said
 	blocks  []block // for events, all zero
@@ -51,44 +53,44 @@ func grown[T any](list []T, more int) []T {
 //
 // Member names are compared exactly; of a repeated member the last counts; null is absent.
 // A value of the wrong type, text that is not JSON, anything behind the object, or another
-// kind is an error, a *DecodeError. Strings and raw values of the event alias raw.
+// kind is an error, a *jsontext.Error. Strings and raw values of the event alias raw.
 func Decode(raw []byte) (*Event, error) {
 	room := new(single)
 	d := decoder{
-		scanner: scanner{buf: raw, chunk: 512},
+		Scanner: jsontext.NewScanner(raw, 512),
 		strs:    room.strs[:], pairs: room.pairs[:], extra: room.extra[:],
 		more: 8,
 	}
-	if !d.event(&room.block) || !d.end() {
-		return nil, d.err
+	if !d.event(&room.block) || !d.End() {
+		return nil, d.Err
 	}
 	return &room.block.event, nil
 }
 
 // in prefixes the failure's field with the member it happened in.
 func (d *decoder) in(name string) bool {
-	if d.err == nil {
+	if d.Err == nil {
 		return true
 	}
 	// An unknown member's name is the client's text: it does not belong in a message.
-	if d.err.Field == "" {
-		d.err.Field = name
+	if d.Err.Field == "" {
+		d.Err.Field = name
 	} else {
-		d.err.Field = name + "." + d.err.Field
+		d.Err.Field = name + "." + d.Err.Field
 	}
 	return false
 }
 
 // event decodes the event at the position into a zero block.
 func (d *decoder) event(b *block) bool {
-	if !d.open('{', "object") {
+	if !d.Open('{', "object") {
 		return false
 	}
 	e := &b.event
 	w := walk{d: d, of: eventLayout}
-	d.odd = false
+	d.Odd = false
 	for {
-		at := d.pos
+		at := d.Pos
 		if !w.next() {
 			break
 		}
@@ -98,7 +100,7 @@ func (d *decoder) event(b *block) bool {
 		case eventAPIVersion:
 			d.fixed(APIVersion)
 		case eventLevel:
-			if d.plainAt = at; d.buf[at] == ',' {
+			if d.plainAt = at; d.Buf[at] == ',' {
 				d.plainAt++
 			}
 			e.Level = Level(d.text())
@@ -114,7 +116,7 @@ func (d *decoder) event(b *block) bool {
 			d.user(&e.User)
 		case eventImpersonatedUser:
 			e.ImpersonatedUser = nil
-			if !d.null() {
+			if !d.Null() {
 				e.ImpersonatedUser = new(User)
 				d.user(e.ImpersonatedUser)
 			}
@@ -126,13 +128,13 @@ func (d *decoder) event(b *block) bool {
 			e.UserAgent = d.optional()
 		case eventObjectRef:
 			e.ObjectRef = nil
-			if !d.null() {
+			if !d.Null() {
 				e.ObjectRef = &b.ref
 				d.ref(&b.ref)
 			}
 		case eventResponseStatus:
 			e.ResponseStatus = nil
-			if !d.null() {
+			if !d.Null() {
 				e.ResponseStatus = &b.status
 				d.status(&b.status)
 			}
@@ -149,52 +151,52 @@ func (d *decoder) event(b *block) bool {
 		default:
 			e.Unknown = d.unknown(e.Unknown, w.name)
 		}
-		if d.err != nil {
+		if d.Err != nil {
 			w.failed()
 			return false
 		}
 	}
 	e.Unknown = lastMembers(e.Unknown)
-	d.odd = d.odd || w.seen&always != always
-	return d.err == nil
+	d.Odd = d.Odd || w.seen&always != always
+	return d.Err == nil
 }
 
 // fixed consumes a string that must be the one given; empty and null count as absent.
 func (d *decoder) fixed(want string) {
-	at := d.pos
-	if got := d.text(); d.err == nil && got != "" && got != want {
-		d.fail(at, "not "+want)
+	at := d.Pos
+	if got := d.text(); d.Err == nil && got != "" && got != want {
+		d.Fail(at, "not "+want)
 	}
 }
 
 // optional consumes a string or null that the canonical form leaves out when it is empty.
 func (d *decoder) optional() string {
 	v := d.text()
-	d.odd = d.odd || v == ""
+	d.Odd = d.Odd || v == ""
 	return v
 }
 
 // text consumes a string or null.
 func (d *decoder) text() string {
-	if d.pos < len(d.buf) && d.buf[d.pos] == '"' {
-		v, _ := d.str()
+	if d.Pos < len(d.Buf) && d.Buf[d.Pos] == '"' {
+		v, _ := d.Str()
 		return v
 	}
-	if !d.null() {
-		d.unexpected(d.pos, "string")
+	if !d.Null() {
+		d.Unexpected(d.Pos, "string")
 	}
 	return ""
 }
 
 // list consumes an array of strings, or null. An empty one is nil.
 func (d *decoder) list() []string {
-	if d.null() || !d.open('[', "array of strings") {
+	if d.Null() || !d.Open('[', "array of strings") {
 		return nil
 	}
 	out := d.strs[:0]
-	for first := true; d.element(first); first = false {
+	for first := true; d.Element(first); first = false {
 		v := d.text()
-		if d.err != nil {
+		if d.Err != nil {
 			return nil
 		}
 		if len(out) == cap(out) {
@@ -203,7 +205,7 @@ func (d *decoder) list() []string {
 		out = append(out, v)
 	}
 	if len(out) == 0 {
-		d.odd = true
+		d.Odd = true
 		return nil
 	}
 	d.strs = out[len(out):cap(out)]

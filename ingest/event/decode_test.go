@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/retrial-io/retrial/internal/jsontext"
+	"github.com/retrial-io/retrial/test/recorded"
 )
 
 func TestDecodeFields(t *testing.T) {
@@ -57,7 +60,7 @@ func TestDecodeFields(t *testing.T) {
 }
 
 func TestDecodeErrors(t *testing.T) {
-	deep := strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1)
+	deep := strings.Repeat("[", jsontext.MaxDepth+1) + strings.Repeat("]", jsontext.MaxDepth+1)
 	for _, c := range []struct{ name, raw, field, msg string }{
 		{"empty", "", "", "unexpected end"},
 		{"array", `[]`, "", "unexpected array, want object"},
@@ -94,7 +97,7 @@ func TestDecodeErrors(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e, err := Decode([]byte(c.raw))
-			var at *DecodeError
+			var at *jsontext.Error
 			if !errors.As(err, &at) || e != nil {
 				t.Fatalf("got %v, %v", e, err)
 			}
@@ -145,19 +148,22 @@ func TestDecodeText(t *testing.T) {
 }
 
 func TestDecodeLikeUpstream(t *testing.T) {
-	for _, raw := range testEvents(t) {
+	for _, raw := range recorded.Slice(t) {
 		checkLikeUpstream(t, raw)
 	}
 }
 
 func TestDecodeLikeUpstreamSample(t *testing.T) {
-	for _, raw := range sampleEvents(t) {
+	if testing.Short() {
+		t.Skip("the whole recording takes its time; a slice runs with -short")
+	}
+	for _, raw := range recorded.Sample(t) {
 		checkLikeUpstream(t, raw)
 	}
 }
 
 func TestDecodeLikeUpstreamCorpus(t *testing.T) {
-	for _, raw := range corpusEvents(t, "full-requestresponse.jsonl") {
+	for _, raw := range recorded.Corpus(t, "full-requestresponse.jsonl") {
 		checkLikeUpstream(t, raw)
 	}
 }

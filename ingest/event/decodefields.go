@@ -3,6 +3,8 @@ package event
 import (
 	"strconv"
 	"time"
+
+	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
 // annotations consumes an object of strings, or null.
@@ -20,28 +22,28 @@ func (d *decoder) extras() Extra {
 // entries consumes an object of which every member becomes an entry of a list, or null. The list
 // is cut from room, and counted in used; an empty one is nil.
 func entries[T any](d *decoder, room *[]T, used *int, want string, entry func(d *decoder, name string) T) []T {
-	if d.null() || !d.open('{', want) {
+	if d.Null() || !d.Open('{', want) {
 		return nil
 	}
 	out, last := (*room)[:0], ""
 	for first := true; ; first = false {
-		name, more := d.member(first)
+		name, more := d.Member(first)
 		if !more {
 			break
 		}
 		e := entry(d, name)
-		if d.err != nil {
+		if d.Err != nil {
 			return nil
 		}
-		d.odd = d.odd || !first && name <= last
+		d.Odd = d.Odd || !first && name <= last
 		last = name
 		if len(out) == cap(out) {
 			out = grown(out, d.more)
 		}
 		out = append(out, e)
 	}
-	if len(out) == 0 || d.err != nil {
-		d.odd = true
+	if len(out) == 0 || d.Err != nil {
+		d.Odd = true
 		return nil
 	}
 	*room = out[len(out):cap(out)]
@@ -52,7 +54,7 @@ func entries[T any](d *decoder, room *[]T, used *int, want string, entry func(d 
 // user consumes a UserInfo, or null.
 func (d *decoder) user(u *User) {
 	*u = User{}
-	if d.null() || !d.open('{', "object") {
+	if d.Null() || !d.Open('{', "object") {
 		return
 	}
 	for w := (walk{d: d, of: userLayout}); w.next(); {
@@ -68,7 +70,7 @@ func (d *decoder) user(u *User) {
 		default:
 			u.Unknown = d.unknown(u.Unknown, w.name)
 		}
-		if d.err != nil {
+		if d.Err != nil {
 			w.failed()
 			return
 		}
@@ -78,7 +80,7 @@ func (d *decoder) user(u *User) {
 
 // authentication consumes an AuthenticationMetadata, or null.
 func (d *decoder) authentication() *AuthenticationMetadata {
-	if d.null() || !d.open('{', "object") {
+	if d.Null() || !d.Open('{', "object") {
 		return nil
 	}
 	a := new(AuthenticationMetadata)
@@ -88,7 +90,7 @@ func (d *decoder) authentication() *AuthenticationMetadata {
 		} else {
 			a.Unknown = d.unknown(a.Unknown, w.name)
 		}
-		if d.err != nil {
+		if d.Err != nil {
 			w.failed()
 			return nil
 		}
@@ -100,7 +102,7 @@ func (d *decoder) authentication() *AuthenticationMetadata {
 // ref consumes an ObjectReference.
 func (d *decoder) ref(r *ObjectRef) {
 	*r = ObjectRef{}
-	if !d.open('{', "object") {
+	if !d.Open('{', "object") {
 		return
 	}
 	for w := (walk{d: d, of: refLayout}); w.next(); {
@@ -128,7 +130,7 @@ func (d *decoder) ref(r *ObjectRef) {
 		if to != nil {
 			*to = d.optional()
 		}
-		if d.err != nil {
+		if d.Err != nil {
 			w.failed()
 			return
 		}
@@ -139,9 +141,9 @@ func (d *decoder) ref(r *ObjectRef) {
 // status consumes a metav1.Status and keeps its text.
 func (d *decoder) status(s *Status) {
 	*s = Status{}
-	start, odd := d.pos, d.odd
-	d.spaced = false
-	if !d.open('{', "object") {
+	start, odd := d.Pos, d.Odd
+	d.Spaced = false
+	if !d.Open('{', "object") {
 		return
 	}
 	for w := (walk{d: d, of: statusLayout}); w.next(); {
@@ -157,74 +159,74 @@ func (d *decoder) status(s *Status) {
 		case statusKind, statusAPIVersion:
 			d.text()
 		case statusMetadata, statusDetails:
-			if c := d.peek(); c != '{' && c != 'n' {
-				d.unexpected(d.pos, "object")
+			if c := d.Peek(); c != '{' && c != 'n' {
+				d.Unexpected(d.Pos, "object")
 			} else {
-				d.skip()
+				d.Skip()
 			}
 		default:
-			d.skip()
+			d.Skip()
 		}
-		if d.err != nil {
+		if d.Err != nil {
 			w.failed()
 			return
 		}
 	}
-	s.Raw = d.buf[start:d.pos:d.pos]
-	d.odd = odd || d.spaced // its text is kept, however it is written
-	if d.spaced && d.err == nil {
-		s.Raw = compact(s.Raw)
+	s.Raw = d.Buf[start:d.Pos:d.Pos]
+	d.Odd = odd || d.Spaced // its text is kept, however it is written
+	if d.Spaced && d.Err == nil {
+		s.Raw = jsontext.Compact(s.Raw)
 	}
 }
 
 // code consumes an int32, or null.
 func (d *decoder) code() int32 {
-	if d.null() {
+	if d.Null() {
 		return 0
 	}
-	start := d.pos
-	if c := d.peek(); c != '-' && c-'0' > 9 {
-		d.unexpected(start, "number")
+	start := d.Pos
+	if c := d.Peek(); c != '-' && c-'0' > 9 {
+		d.Unexpected(start, "number")
 		return 0
 	}
-	if !d.number() {
+	if !d.Number() {
 		return 0
 	}
-	n, err := strconv.ParseInt(string(d.buf[start:d.pos]), 10, 32)
+	n, err := strconv.ParseInt(string(d.Buf[start:d.Pos]), 10, 32)
 	if err != nil {
-		d.fail(start, "not a 32-bit integer")
+		d.Fail(start, "not a 32-bit integer")
 	}
 	return int32(n)
 }
 
 // time consumes a timestamp, or null for the zero time.
 func (d *decoder) time() time.Time {
-	at := d.pos
-	if d.null() {
+	at := d.Pos
+	if d.Null() {
 		return time.Time{}
 	}
 	v := d.text()
-	if d.err != nil {
+	if d.Err != nil {
 		return time.Time{}
 	}
 	t, ok := parseTime(v)
 	if !ok {
-		d.fail(at, "not an RFC 3339 timestamp")
+		d.Fail(at, "not an RFC 3339 timestamp")
 	}
 	const six = "2006-01-02T15:04:05.000000Z"
-	d.odd = d.odd || len(v) != len(six) || v[len(v)-1] != 'Z' || t.IsZero()
+	d.Odd = d.Odd || len(v) != len(six) || v[len(v)-1] != 'Z' || t.IsZero()
 	return t
 }
 
 // unknown keeps a member the type does not model.
 func (d *decoder) unknown(to []Member, name string) []Member {
-	start := d.pos
-	v, ok := d.raw()
+	start := d.Pos
+	v, ok := d.Raw()
 	if !ok {
 		return to
 	}
 	if v == nil {
-		v = d.buf[start:d.pos:d.pos] // null says something here
+		v = d.Buf[start:d.Pos:d.Pos] // null says something here
 	}
 	return append(to, Member{name, v})
 }

@@ -11,12 +11,12 @@ func BodiesOf(e *Event) Bodies { return Bodies{len(e.RequestObject), len(e.Respo
 // body consumes a body of so many bytes, or one whose end has to be found when that is 0 or
 // cannot be.
 func (d *decoder) body(size int) []byte {
-	if end := d.pos + size; size > 1 && end < len(d.buf) && closes(d.buf[d.pos], d.buf[end-1]) && (d.buf[end] == ',' || d.buf[end] == '}') {
-		v := d.buf[d.pos:end:end]
-		d.pos = end
+	if end := d.Pos + size; size > 1 && end < len(d.Buf) && closes(d.Buf[d.Pos], d.Buf[end-1]) && (d.Buf[end] == ',' || d.Buf[end] == '}') {
+		v := d.Buf[d.Pos:end:end]
+		d.Pos = end
 		return v
 	}
-	v, _ := d.raw()
+	v, _ := d.Raw()
 	return v
 }
 
@@ -54,7 +54,7 @@ func (m *Decoder) Reuse() {
 	m.ownStrs, m.ownPairs, m.ownExtra = again(m.ownStrs, d.usedStrs), again(m.ownPairs, d.usedPairs), again(m.ownExtra, d.usedExtra)
 	d.strs, d.pairs, d.extra = m.ownStrs, m.ownPairs, m.ownExtra
 	d.usedStrs, d.usedPairs, d.usedExtra = 0, 0, 0
-	d.buf = nil
+	d.Buf = nil
 }
 
 // again returns a list of zero entries with room for as many as were used.
@@ -77,14 +77,14 @@ func (m *Decoder) Decode(raw []byte, bodies Bodies) (*Event, error) {
 		}
 	}
 	d, b := &m.d, &m.blocks[0]
-	d.buf, d.pos, d.err, d.bodies = raw, 0, nil, bodies
-	d.chunk, d.more = 1<<10, 4*decoderChunk
-	if !d.event(b) || !d.end() {
+	d.Reset(raw, 1<<10)
+	d.bodies, d.more = bodies, 4*decoderChunk
+	if !d.event(b) || !d.End() {
 		*b = block{}
 		if bodies != (Bodies{}) {
 			return m.Decode(raw, Bodies{}) // they may be what is wrong
 		}
-		return nil, d.err
+		return nil, d.Err
 	}
 	m.blocks = m.blocks[1:]
 	return &b.event, nil
@@ -113,7 +113,7 @@ func (l *Lists) Decode(body []byte, visit func(Item) error) error {
 	l.blocks, l.items = roomFor(l.blocks, last.usedBlocks), roomFor(l.items, last.usedBlocks)
 	l.strs, l.pairs, l.extra = roomFor(l.strs, last.usedStrs), roomFor(l.pairs, last.usedPairs), roomFor(l.extra, last.usedExtra)
 	d := newListDecoder(body)
-	d.stack, d.scanner.text = last.stack[:0], last.scanner.text[:0]
+	d.TakeOver(&last.Scanner)
 	d.blocks, d.room, d.strs, d.pairs, d.extra = l.blocks, l.items[:0], l.strs, l.pairs, l.extra
 	l.d = d
 	return l.d.visit(visit)
@@ -127,7 +127,7 @@ func (l *Lists) Forget() {
 	forget(l.strs, d.usedStrs)
 	forget(l.pairs, d.usedPairs)
 	forget(l.extra, d.usedExtra)
-	d.buf, d.blocks, d.room, d.strs, d.pairs, d.extra = nil, nil, nil, nil, nil, nil
+	d.Buf, d.blocks, d.room, d.strs, d.pairs, d.extra = nil, nil, nil, nil, nil, nil
 }
 
 func forget[T any](list []T, used int) { clear(list[:min(used, len(list))]) }

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+
+	"github.com/retrial-io/retrial/internal/jsontext"
+	"github.com/retrial-io/retrial/test/recorded"
 )
 
 // TestDecoder holds decoding many in shared memory, with and without the lengths of the bodies,
@@ -15,7 +18,7 @@ func TestDecoder(t *testing.T) {
 	type pair struct{ got, want *Event }
 	var pairs []pair
 	for range 3 {
-		for _, line := range testEvents(t) {
+		for _, line := range recorded.Slice(t) {
 			e, err := Decode(line)
 			if err != nil {
 				if _, got := without.Decode(line, Bodies{}); got == nil || got.Error() != err.Error() {
@@ -54,7 +57,7 @@ func TestDecoder(t *testing.T) {
 func TestDecoderWithWrongBodies(t *testing.T) {
 	var d Decoder
 	var tried int
-	for _, line := range testEvents(t) {
+	for _, line := range recorded.Slice(t) {
 		want, err := Decode(line)
 		if err != nil || len(want.RequestObject)+len(want.ResponseObject) == 0 {
 			continue
@@ -77,9 +80,9 @@ func TestDecoderWithWrongBodies(t *testing.T) {
 
 // TestLists decodes lists of changing sizes, good and bad, into the same memory.
 func TestLists(t *testing.T) {
-	lines := testEvents(t)
-	bodies := [][]byte{listOf(lines[:3]), listOf(lines), []byte(`{"items":[{},{"verb":1}],"kind":"EventList","apiVersion":"audit.k8s.io/v1"}`),
-		[]byte(`{"items":[{"verb":"get","user":{"groups":["a","b"]}},`), []byte(listHead + "]}"), listOf(lines[5:20]), listOf(append(append([][]byte{}, lines...), lines...)), listOf(lines[:1])}
+	lines := recorded.Slice(t)
+	bodies := [][]byte{recorded.List(lines[:3]...), recorded.List(lines...), []byte(`{"items":[{},{"verb":1}],"kind":"EventList","apiVersion":"audit.k8s.io/v1"}`),
+		[]byte(`{"items":[{"verb":"get","user":{"groups":["a","b"]}},`), []byte(listHead + "]}"), recorded.List(lines[5:20]...), recorded.List(append(append([][]byte{}, lines...), lines...)...), recorded.List(lines[:1]...)}
 	var l Lists
 	for round := range 3 {
 		for i, body := range bodies {
@@ -109,7 +112,7 @@ func TestLists(t *testing.T) {
 // FuzzDecoder gives bodies' lengths that may be wrong. Right ones change nothing; with wrong
 // ones it may be another event, but one that can be written and read again.
 func FuzzDecoder(f *testing.F) {
-	for i, line := range testEvents(f) {
+	for i, line := range recorded.Slice(f) {
 		f.Add(line, i, -i)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte, request, response int) {
@@ -126,7 +129,7 @@ func FuzzDecoder(f *testing.F) {
 		if _, err := d.Decode(canonical, Bodies{request, response}); err != nil {
 			t.Fatalf("bodies of %d and %d bytes: %v", request, response, err)
 		}
-		var at *DecodeError
+		var at *jsontext.Error
 		if _, err := d.Decode(raw[:len(raw)/2], Bodies{request, response}); err != nil && !errors.As(err, &at) {
 			t.Fatal(err)
 		}

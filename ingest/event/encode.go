@@ -1,13 +1,11 @@
 package event
 
 import (
-	"encoding/binary"
-	"math/bits"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
 // AppendJSON appends the canonical JSON of an event: kind and apiVersion first, members in
@@ -20,7 +18,7 @@ import (
 // be JSON, as they are in an event from the decoder. Invalid UTF-8 in strings becomes U+FFFD.
 func AppendJSON(dst []byte, e *Event) []byte {
 	dst = append(dst, `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":`...)
-	dst = appendString(dst, string(e.Level))
+	dst = jsontext.AppendString(dst, string(e.Level))
 	dst = appendMember(dst, `,"auditID":`, e.AuditID)
 	dst = appendMember(dst, `,"stage":`, string(e.Stage))
 	dst = appendMember(dst, `,"requestURI":`, e.RequestURI)
@@ -36,7 +34,7 @@ func AppendJSON(dst []byte, e *Event) []byte {
 		from := len(dst)
 		dst = appendOptional(dst, `,"impersonationConstraint":`, a.ImpersonationConstraint)
 		dst = appendUnknown(dst, a.Unknown)
-		dst = append(dropComma(dst, from), '}')
+		dst = append(jsontext.DropComma(dst, from), '}')
 	}
 	if len(e.SourceIPs) > 0 {
 		dst = append(dst, `,"sourceIPs":`...)
@@ -55,7 +53,7 @@ func AppendJSON(dst []byte, e *Event) []byte {
 		dst = appendOptional(dst, `,"resourceVersion":`, r.ResourceVersion)
 		dst = appendOptional(dst, `,"subresource":`, r.Subresource)
 		dst = appendUnknown(dst, r.Unknown)
-		dst = append(dropComma(dst, from), '}')
+		dst = append(jsontext.DropComma(dst, from), '}')
 	}
 	if e.ResponseStatus != nil {
 		dst = append(dst, `,"responseStatus":`...)
@@ -70,10 +68,10 @@ func AppendJSON(dst []byte, e *Event) []byte {
 		from := len(dst)
 		for _, pair := range sortedPairs(e.Annotations) {
 			dst = append(dst, ',')
-			dst = append(appendString(dst, pair.Key), ':')
-			dst = appendString(dst, pair.Value)
+			dst = append(jsontext.AppendString(dst, pair.Key), ':')
+			dst = jsontext.AppendString(dst, pair.Value)
 		}
-		dst = append(dropComma(dst, from), '}')
+		dst = append(jsontext.DropComma(dst, from), '}')
 	}
 	return append(appendUnknown(dst, e.Unknown), '}')
 }
@@ -108,17 +106,17 @@ func appendUser(dst []byte, u *User) []byte {
 		}
 		for _, entry := range x {
 			dst = append(dst, ',')
-			dst = append(appendString(dst, entry.Key), ':')
+			dst = append(jsontext.AppendString(dst, entry.Key), ':')
 			if entry.Values == nil {
 				dst = append(dst, "null"...)
 			} else {
 				dst = appendStrings(dst, entry.Values)
 			}
 		}
-		dst = append(dropComma(dst, at), '}')
+		dst = append(jsontext.DropComma(dst, at), '}')
 	}
 	dst = appendUnknown(dst, u.Unknown)
-	return append(dropComma(dst, from), '}')
+	return append(jsontext.DropComma(dst, from), '}')
 }
 
 // appendStatus appends a Status: its text as recorded, or when it was made here its parts.
@@ -147,23 +145,15 @@ func sortedPairs(p Pairs) Pairs {
 	return p
 }
 
-// dropComma takes out the comma every member is written with, before the first of them.
-func dropComma(dst []byte, from int) []byte {
-	if len(dst) > from && dst[from] == ',' {
-		return append(dst[:from], dst[from+1:]...)
-	}
-	return dst
-}
-
 func appendMember(dst []byte, prefix, v string) []byte {
-	return appendString(append(dst, prefix...), v)
+	return jsontext.AppendString(append(dst, prefix...), v)
 }
 
 func appendOptional(dst []byte, prefix, v string) []byte {
 	if v == "" {
 		return dst
 	}
-	return appendString(append(dst, prefix...), v)
+	return jsontext.AppendString(append(dst, prefix...), v)
 }
 
 func appendRaw(dst []byte, prefix string, v []byte) []byte {
@@ -176,7 +166,7 @@ func appendRaw(dst []byte, prefix string, v []byte) []byte {
 func appendUnknown(dst []byte, members []Member) []byte {
 	for i := range members {
 		dst = append(dst, ',')
-		dst = append(appendString(dst, members[i].Name), ':')
+		dst = append(jsontext.AppendString(dst, members[i].Name), ':')
 		dst = append(dst, members[i].Value...)
 	}
 	return dst
@@ -188,56 +178,7 @@ func appendStrings(dst []byte, list []string) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendString(dst, v)
+		dst = jsontext.AppendString(dst, v)
 	}
 	return append(dst, ']')
-}
-
-// appendString appends a quoted JSON string.
-func appendString(dst []byte, v string) []byte {
-	dst = append(dst, '"')
-	return append(appendEscaped(dst, v), '"')
-}
-
-const hexDigits = "0123456789abcdef"
-
-// appendEscaped appends a string's text with what JSON wants escaped escaped, whole runs
-// at a time.
-func appendEscaped(dst []byte, v string) []byte {
-	b := stringBytes(v)
-	if !utf8.Valid(b) {
-		b = []byte(strings.ToValidUTF8(v, "\uFFFD"))
-	}
-	from := 0
-	for i := 0; i < len(b); {
-		if i+8 <= len(b) {
-			m := special(binary.LittleEndian.Uint64(b[i:]))
-			if m == 0 {
-				i += 8
-				continue
-			}
-			i += bits.TrailingZeros64(m) >> 3
-		}
-		c := b[i]
-		if c >= ' ' && c != '"' && c != '\\' {
-			i++
-			continue
-		}
-		dst = append(dst, b[from:i]...)
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		}
-		i++
-		from = i
-	}
-	return append(dst, b[from:]...)
 }

@@ -8,11 +8,14 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/retrial-io/retrial/internal/jsontext"
+	"github.com/retrial-io/retrial/test/recorded"
 )
 
 // addEvents seeds a fuzz target with recorded events, and with texts the grammar is about.
 func addEvents(f *testing.F, wrap func([]byte) []byte) {
-	for _, line := range testEvents(f) {
+	for _, line := range recorded.Slice(f) {
 		f.Add(wrap(line))
 	}
 	for _, text := range []string{"", "{}", "null", "[]", `{"user":{}}`, `{"verb":"\ud800"}`, "{\"verb\":\"\xff\"}", `{"requestObject": [ 1e9 , {"a" : null} ] }`,
@@ -28,7 +31,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		e, err := Decode(raw)
 		if err != nil {
-			var at *DecodeError
+			var at *jsontext.Error
 			if !errors.As(err, &at) || at.Offset < 0 || at.Offset > len(raw) || e != nil {
 				t.Fatalf("%v at %+v", err, at)
 			}
@@ -51,7 +54,7 @@ func FuzzDecode(f *testing.F) {
 // FuzzDecodeList holds a list against its items decoded alone.
 func FuzzDecodeList(f *testing.F) {
 	addEvents(f, func(b []byte) []byte { return append(append([]byte(listHead), b...), "]}"...) })
-	f.Add(listOf(testEvents(f)[:3]))
+	f.Add(recorded.List(recorded.Slice(f)[:3]...))
 	f.Add([]byte(`{"items":[{},{"verb":1}],"kind":"EventList","apiVersion":"audit.k8s.io/v1"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		items, err := collect(body)
@@ -119,8 +122,8 @@ func FuzzStatus(f *testing.F) {
 	p := &pass{mac: hmac.New(sha256.New, testKey)}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var s Status
-		d := decoder{scanner: scanner{buf: raw}}
-		if d.status(&s); d.err != nil || !d.end() {
+		d := decoder{Scanner: jsontext.Scanner{Buf: raw}}
+		if d.status(&s); d.Err != nil || !d.End() {
 			return
 		}
 		for _, at := range []target{targetOther, targetSecret} {

@@ -1,6 +1,10 @@
 package event
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/retrial-io/retrial/internal/jsontext"
+)
 
 // The members that are kept of bodies, be they objects, lists of them, statuses or options: those
 // that the replica reads. Of a volume all of spec is read, whose source is one of many members, and
@@ -12,7 +16,7 @@ var (
 )
 
 // keptShape returns the shape of the bodies of a write.
-func (t *writeTarget) keptShape() *Shape {
+func (t *writeTarget) keptShape() *jsontext.Shape {
 	switch {
 	case t.isRBAC():
 		return shapeKeptRBAC
@@ -29,45 +33,45 @@ func (t *writeTarget) isRBAC() bool {
 }
 
 // shapeOfBody returns the shape of a body with such a spec and more members.
-func shapeOfBody(spec *Shape, more ...string) *Shape {
-	object := map[string]*Shape{
+func shapeOfBody(spec *jsontext.Shape, more ...string) *jsontext.Shape {
+	object := map[string]*jsontext.Shape{
 		"kind": nil, "apiVersion": nil, "type": nil, "reduced": nil, "target": nil, "deleteOptions": nil,
 		"propagationPolicy": nil, "orphanDependents": nil, "gracePeriodSeconds": nil, "dryRun": nil,
-		"metadata": ShapeOf(map[string]*Shape{
+		"metadata": jsontext.ShapeOf(map[string]*jsontext.Shape{
 			"name": nil, "generateName": nil, "namespace": nil, "uid": nil, "resourceVersion": nil, "creationTimestamp": nil,
 			"deletionTimestamp": nil, "deletionGracePeriodSeconds": nil, "finalizers": nil,
-			"annotations": ShapeOf(map[string]*Shape{
+			"annotations": jsontext.ShapeOf(map[string]*jsontext.Shape{
 				"kubernetes.io/service-account.name": nil, "kubernetes.io/service-account.uid": nil, "kubernetes.io/config.mirror": nil,
 			}),
-			"labels": ShapeOf(map[string]*Shape{"kubernetes.io/legacy-token-last-used": nil, "kubernetes.io/legacy-token-invalid-since": nil}),
+			"labels": jsontext.ShapeOf(map[string]*jsontext.Shape{"kubernetes.io/legacy-token-last-used": nil, "kubernetes.io/legacy-token-invalid-since": nil}),
 		}),
-		"data": ShapeOf(map[string]*Shape{
+		"data": jsontext.ShapeOf(map[string]*jsontext.Shape{
 			"token-id": nil, "expiration": nil, "usage-bootstrap-authentication": nil, "auth-extra-groups": nil,
 		}),
 		"spec": spec,
-		"status": ShapeOf(map[string]*Shape{
+		"status": jsontext.ShapeOf(map[string]*jsontext.Shape{
 			"phase": nil, "certificate": nil, "resourceClaimStatuses": nil, "extendedResourceClaimStatus": nil,
 		}),
-		"details": ShapeOf(map[string]*Shape{"uid": nil}),
+		"details": jsontext.ShapeOf(map[string]*jsontext.Shape{"uid": nil}),
 	}
 	for _, name := range more {
 		object[name] = nil
 	}
-	item := ShapeOf(object)
-	list := map[string]*Shape{"items": item}
+	item := jsontext.ShapeOf(object)
+	list := map[string]*jsontext.Shape{"items": item}
 	for name, shape := range object {
 		list[name] = shape
 	}
-	list["rows"] = ShapeOf(map[string]*Shape{"object": item})
-	return ShapeOf(list)
+	list["rows"] = jsontext.ShapeOf(map[string]*jsontext.Shape{"object": item})
+	return jsontext.ShapeOf(list)
 }
 
 // shapeOfSpec returns the shape of the specs of all kinds but volumes.
-func shapeOfSpec() *Shape {
-	container := ShapeOf(map[string]*Shape{
-		"envFrom": nil, "env": ShapeOf(map[string]*Shape{"valueFrom": nil}),
+func shapeOfSpec() *jsontext.Shape {
+	container := jsontext.ShapeOf(map[string]*jsontext.Shape{
+		"envFrom": nil, "env": jsontext.ShapeOf(map[string]*jsontext.Shape{"valueFrom": nil}),
 	})
-	return ShapeOf(map[string]*Shape{
+	return jsontext.ShapeOf(map[string]*jsontext.Shape{
 		"finalizers": nil, "nodeName": nil, "serviceAccountName": nil, "imagePullSecrets": nil, "volumes": nil, "resourceClaims": nil,
 		"terminationGracePeriodSeconds": nil, "signerName": nil, "username": nil,
 		"initContainers": container, "containers": container, "ephemeralContainers": container,

@@ -109,7 +109,7 @@ type walk struct {
 // next moves to the value of the next member; false behind the last one and after a failure.
 func (w *walk) next() bool {
 	d := w.d
-	rest := d.buf[d.pos:]
+	rest := d.Buf[d.Pos:]
 	if w.begun && len(rest) > 0 && rest[0] == ',' {
 		rest = rest[1:]
 	} else if w.begun {
@@ -118,7 +118,7 @@ func (w *walk) next() bool {
 	for i := w.after; i < len(w.of) && i <= w.after+ahead; i++ {
 		text := w.of[i]
 		if n := len(text); len(rest) > n && rest[n-1] == ':' && string(rest[:n]) == text && rest[n] > ' ' {
-			d.pos = len(d.buf) - len(rest) + n
+			d.Pos = len(d.Buf) - len(rest) + n
 			w.begun, w.last, w.after = true, i+1, i+1
 			w.seen |= 1 << w.last
 			return true
@@ -129,13 +129,13 @@ func (w *walk) next() bool {
 
 // search is next for what is not written as expected.
 func (w *walk) search() bool {
-	name, more := w.d.member(!w.begun)
+	name, more := w.d.Member(!w.begun)
 	if !more {
 		return false
 	}
 	w.begun, w.name, w.last = true, name, w.of.place(name)
 	if w.last <= w.after {
-		w.d.odd = true
+		w.d.Odd = true
 	}
 	if w.last > 0 {
 		w.after = w.last

@@ -3,6 +3,8 @@ package event
 import (
 	"errors"
 	"fmt"
+
+	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
 // ErrNotEventList is wrapped by every error of DecodeList that condemns the body as a whole.
@@ -13,7 +15,7 @@ type Item struct {
 	Index int    // position in items
 	Raw   []byte // the item's text, part of the body
 	Event *Event // nil when Err is not
-	Err   error  // *DecodeError: JSON, but no event; offsets count from the body's start
+	Err   error  // *jsontext.Error: JSON, but no event; offsets count from the body's start
 
 	plain []byte // see plain.go
 }
@@ -31,14 +33,14 @@ func DecodeList(body []byte, visit func(Item) error) error {
 }
 
 func newListDecoder(body []byte) decoder {
-	return decoder{scanner: scanner{buf: body, chunk: 8 << 10}, more: min(max(len(body)/200, 8), 256)}
+	return decoder{Scanner: jsontext.NewScanner(body, 8<<10), more: min(max(len(body)/200, 8), 256)}
 }
 
 // visit decodes the list and passes its items on.
 func (d *decoder) visit(visit func(Item) error) error {
 	items, ok := d.eventList()
-	if !ok || !d.end() {
-		return fmt.Errorf("%w: %w", ErrNotEventList, d.err)
+	if !ok || !d.End() {
+		return fmt.Errorf("%w: %w", ErrNotEventList, d.Err)
 	}
 	for i := range items {
 		if err := visit(items[i]); err != nil {
@@ -50,7 +52,7 @@ func (d *decoder) visit(visit func(Item) error) error {
 
 // eventList decodes the list at the position.
 func (d *decoder) eventList() ([]Item, bool) {
-	if !d.open('{', "object") {
+	if !d.Open('{', "object") {
 		return nil, false
 	}
 	var (
@@ -59,27 +61,27 @@ func (d *decoder) eventList() ([]Item, bool) {
 		kindAt, versionAt int
 	)
 	for first := true; ; first = false {
-		name, more := d.member(first)
+		name, more := d.Member(first)
 		if !more {
 			break
 		}
 		switch name {
 		case "kind":
-			kindAt = d.pos
+			kindAt = d.Pos
 			kind = d.text()
 		case "apiVersion":
-			versionAt = d.pos
+			versionAt = d.Pos
 			apiVersion = d.text()
 		case "items":
 			items = d.items()
 		case "metadata":
-			if c := d.peek(); c != '{' && c != 'n' {
-				d.unexpected(d.pos, "object")
+			if c := d.Peek(); c != '{' && c != 'n' {
+				d.Unexpected(d.Pos, "object")
 			} else {
-				d.skip()
+				d.Skip()
 			}
 		default:
-			if !d.skip() {
+			if !d.Skip() {
 				return nil, false
 			}
 		}
@@ -87,15 +89,15 @@ func (d *decoder) eventList() ([]Item, bool) {
 			return nil, false
 		}
 	}
-	if d.err != nil {
+	if d.Err != nil {
 		return nil, false
 	}
 	if kind != ListKind {
-		d.fail(kindAt, "not "+ListKind)
+		d.Fail(kindAt, "not "+ListKind)
 		return nil, d.in("kind")
 	}
 	if apiVersion != APIVersion {
-		d.fail(versionAt, "not "+APIVersion)
+		d.Fail(versionAt, "not "+APIVersion)
 		return nil, d.in("apiVersion")
 	}
 	return items, true
@@ -111,19 +113,19 @@ const (
 
 // items decodes the items array, or null.
 func (d *decoder) items() []Item {
-	if d.null() || !d.open('[', "array") {
+	if d.Null() || !d.Open('[', "array") {
 		return nil
 	}
 	items := d.room
-	for first := true; d.element(first); first = false {
-		if len(items) >= crowdedFrom && d.pos < len(items)*crowdedSize {
-			d.fail(d.pos, "too many items for their size")
+	for first := true; d.Element(first); first = false {
+		if len(items) >= crowdedFrom && d.Pos < len(items)*crowdedSize {
+			d.Fail(d.Pos, "too many items for their size")
 			return nil
 		}
 		if len(d.blocks) == 0 {
 			d.blocks = make([]block, d.expect(len(items)))
 		}
-		start := d.pos
+		start := d.Pos
 		b := &d.blocks[0]
 		e := &b.event
 		var bad error
@@ -134,18 +136,18 @@ func (d *decoder) items() []Item {
 			d.usedBlocks++
 		} else {
 			// Wrong as an event; if it is not even JSON the list is broken off here.
-			bad = d.err
-			e, d.err = nil, nil
+			bad = d.Err
+			e, d.Err = nil, nil
 			*b = block{}
-			d.pos = start
-			if !d.skip() {
+			d.Pos = start
+			if !d.Skip() {
 				return nil
 			}
 		}
 		if cap(items) == 0 {
 			items = make([]Item, 0, d.expect(0))
 		}
-		items = append(items, Item{Index: len(items), Raw: d.buf[start:d.pos:d.pos], Event: e, Err: bad, plain: plain})
+		items = append(items, Item{Index: len(items), Raw: d.Buf[start:d.Pos:d.Pos], Event: e, Err: bad, plain: plain})
 	}
 	return items
 }
@@ -155,7 +157,7 @@ func (d *decoder) items() []Item {
 func (d *decoder) expect(seen int) int {
 	size := 1000
 	if seen > 0 {
-		size = max(200, d.pos/seen)
+		size = max(200, d.Pos/seen)
 	}
-	return min(256, (len(d.buf)-d.pos)/size+1)
+	return min(256, (len(d.Buf)-d.Pos)/size+1)
 }

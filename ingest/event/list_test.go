@@ -1,7 +1,6 @@
 package event
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,22 +8,13 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/retrial-io/retrial/internal/jsontext"
+	"github.com/retrial-io/retrial/test/recorded"
 )
 
+// listHead begins a list of events.
 const listHead = `{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[`
-
-// listOf puts events into a list, without kind and apiVersion as the webhook backend does.
-func listOf(lines [][]byte) []byte {
-	body := []byte(listHead)
-	for i, line := range lines {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		rest, _ := bytes.CutPrefix(line, []byte(`{"kind":"Event","apiVersion":"audit.k8s.io/v1",`))
-		body = append(append(body, '{'), rest...)
-	}
-	return append(body, "]}\n"...)
-}
 
 // collect decodes a list into its items.
 func collect(body []byte) ([]Item, error) {
@@ -37,8 +27,8 @@ func collect(body []byte) ([]Item, error) {
 }
 
 func TestDecodeList(t *testing.T) {
-	lines := testEvents(t)
-	items, err := collect(listOf(lines))
+	lines := recorded.Slice(t)
+	items, err := collect(recorded.List(lines...))
 	if err != nil || len(items) != len(lines) {
 		t.Fatalf("%d items of %d, %v", len(items), len(lines), err)
 	}
@@ -109,7 +99,7 @@ func TestDecodeListNoList(t *testing.T) {
 			if !errors.Is(err, ErrNotEventList) || len(items) != 0 {
 				t.Fatalf("%d items, %v", len(items), err)
 			}
-			var at *DecodeError
+			var at *jsontext.Error
 			if !errors.As(err, &at) {
 				t.Fatalf("%v does not say where", err)
 			}

@@ -2,7 +2,6 @@ package event
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"runtime"
 	"testing"
 	"time"
@@ -15,7 +14,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/retrial-io/retrial/internal/perevent"
-	"github.com/retrial-io/retrial/internal/testfile"
+	"github.com/retrial-io/retrial/test/recorded"
 )
 
 // auditCodec returns the apiserver's own decoder of audit events.
@@ -32,10 +31,10 @@ func auditCodec() apiruntime.Decoder {
 // operating system, garbage collection included.
 func BenchmarkNormalise(b *testing.B) {
 	var bodies [][]byte
-	lines := splitLines(b, testfile.Read(b, filepath.Join("..", "..", "internal", "sample", "audit.jsonl")))
+	lines := recorded.Sample(b)
 	size := 0
 	for i := 0; i < len(lines); i += 400 {
-		bodies = append(bodies, listOf(lines[i:min(i+400, len(lines))]))
+		bodies = append(bodies, recorded.List(lines[i:min(i+400, len(lines))]...))
 		size += len(bodies[len(bodies)-1])
 	}
 	var (

@@ -7,10 +7,10 @@ package event
 // plain returns the text of the event that has just been decoded from its member level on; nil
 // when that is not how the canonical form goes on.
 func (d *decoder) plain() []byte {
-	if d.odd {
+	if d.Odd {
 		return nil
 	}
-	return d.buf[d.plainAt:d.pos:d.pos]
+	return d.Buf[d.plainAt:d.Pos:d.Pos]
 }
 
 // plainHead is what the canonical form begins with.

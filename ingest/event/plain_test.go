@@ -2,10 +2,9 @@ package event
 
 import (
 	"bytes"
-	"path/filepath"
 	"testing"
 
-	"github.com/retrial-io/retrial/internal/testfile"
+	"github.com/retrial-io/retrial/test/recorded"
 )
 
 // samePlain holds the short way of encoding an item against the long one, as it came and
@@ -31,9 +30,9 @@ func samePlain(t *testing.T, r *Redactor, item Item) (plain bool) {
 func TestPlain(t *testing.T) {
 	r := NewRedactor(testKey)
 	all, plain := 0, 0
-	for _, lines := range [][][]byte{testEvents(t), splitLines(t, testfile.Read(t, filepath.Join("..", "..", "internal", "sample", "audit.jsonl")))} {
+	for _, lines := range [][][]byte{recorded.Slice(t), recorded.Sample(t)} {
 		all, plain = 0, 0
-		if err := DecodeList(listOf(lines), func(item Item) error {
+		if err := DecodeList(recorded.List(lines...), func(item Item) error {
 			all++
 			if samePlain(t, r, item) {
 				plain++
@@ -128,7 +127,7 @@ func TestPlainOrNot(t *testing.T) {
 }
 
 func FuzzPlain(f *testing.F) {
-	for _, line := range testEvents(f) {
+	for _, line := range recorded.Slice(f) {
 		f.Add(line)
 		if e, err := Decode(line); err == nil {
 			f.Add(AppendJSON(nil, e))

@@ -3,6 +3,8 @@ package event
 import (
 	"net/url"
 	"strings"
+
+	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
 // DryRunAnswer says whether a write was a dry run.
@@ -58,19 +60,19 @@ func dryRunOptions(body []byte) bool {
 	if len(body) == 0 || body[0] != '{' {
 		return false
 	}
-	d := decoder{scanner: scanner{buf: body, pos: 1}}
+	d := decoder{Scanner: jsontext.Scanner{Buf: body, Pos: 1}}
 	found := false
 	for first := true; ; first = false {
-		name, more := d.member(first)
+		name, more := d.Member(first)
 		if !more {
-			return found && d.err == nil
+			return found && d.Err == nil
 		}
 		if name == "dryRun" {
 			found = len(d.list()) > 0
-		} else if !d.skip() {
+		} else if !d.Skip() {
 			return false
 		}
-		if d.err != nil {
+		if d.Err != nil {
 			return false
 		}
 	}

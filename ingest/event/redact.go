@@ -8,6 +8,8 @@ import (
 	"hash"
 	"strings"
 	"sync"
+
+	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
 // Redactor takes secrets out of events and objects before they come to rest. What may be
@@ -222,7 +224,7 @@ func (r *Redactor) Redact(e *Event) {
 
 // plain redacts a text in place.
 func (p *pass) plain(s *string) {
-	if suspicious(stringBytes(*s)) {
+	if suspicious(jsontext.StringBytes(*s)) {
 		*s = p.text(*s)
 	}
 }
@@ -274,7 +276,7 @@ func (p *pass) secret(s string) string {
 		return s
 	}
 	p.note(s)
-	return p.token(stringBytes(s))
+	return p.token(jsontext.StringBytes(s))
 }
 
 // unknown redacts members no type models.
@@ -307,7 +309,7 @@ func (p *pass) annotations(e *Event, t target) {
 		clean := v
 		if t == targetSecret && v != "" {
 			clean = p.secretAnnotation(key, v)
-		} else if suspicious(stringBytes(v)) {
+		} else if suspicious(jsontext.StringBytes(v)) {
 			clean = p.embedded(v, targetOther)
 		}
 		if clean == v {
@@ -366,9 +368,9 @@ func (p *pass) status(e *Event, t target) {
 	}
 	clean := p.statusBody(s.Raw, t)
 	own := new(Status)
-	d := decoder{scanner: scanner{buf: clean}}
+	d := decoder{Scanner: jsontext.Scanner{Buf: clean}}
 	d.status(own)
-	if d.err != nil {
+	if d.Err != nil {
 		own = &Status{Code: s.Code, Raw: clean}
 	}
 	e.ResponseStatus = own

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/retrial-io/retrial/test/recorded"
 )
 
 // What is planted: a password, a token as the apiserver issues them, a private key.
@@ -320,20 +322,23 @@ func TestRedactLeavesAlone(t *testing.T) {
 // Redaction must not change what a decision depends on, and recorded events must stay
 // readable and stable under it.
 func TestRedactRecorded(t *testing.T) {
-	lines := testEvents(t)
+	lines := recorded.Slice(t)
 	if n := checkRedactRecorded(t, lines); n == 0 || n == len(lines) {
 		t.Errorf("%d of %d events changed", n, len(lines))
 	}
 }
 
 func TestRedactSample(t *testing.T) {
-	if n := checkRedactRecorded(t, sampleEvents(t)); n != 0 {
+	if testing.Short() {
+		t.Skip("the whole recording takes its time; a slice runs with -short")
+	}
+	if n := checkRedactRecorded(t, recorded.Sample(t)); n != 0 {
 		t.Errorf("%d events without bodies of secrets changed", n)
 	}
 }
 
 func TestRedactCorpus(t *testing.T) {
-	if n := checkRedactRecorded(t, corpusEvents(t, "full-requestresponse.jsonl")); n < 300 {
+	if n := checkRedactRecorded(t, recorded.Corpus(t, "full-requestresponse.jsonl")); n < 300 {
 		t.Errorf("%d events with bodies of secrets and tokens changed", n)
 	}
 }

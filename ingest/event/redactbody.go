@@ -3,6 +3,8 @@ package event
 import (
 	"encoding/base64"
 	"strings"
+
+	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
 // annotationApplied holds a copy of the object as kubectl last applied it.
@@ -13,12 +15,12 @@ func (p *pass) body(raw []byte, t target) []byte {
 	if len(raw) == 0 || t != targetSecret && t != targetToken && !suspicious(raw) {
 		return raw
 	}
-	doc, ok := parseTree(raw)
+	doc, ok := jsontext.ParseTree(raw)
 	if !ok {
 		// Not from the decoder; nothing of it can be told apart.
-		return appendString(nil, p.token(raw))
+		return jsontext.AppendString(nil, p.token(raw))
 	}
-	b := body{pass: p, tree: doc}
+	b := body{pass: p, Tree: doc}
 	switch t {
 	case targetSecret:
 		b.onSecrets(0)
@@ -27,28 +29,28 @@ func (p *pass) body(raw []byte, t target) []byte {
 	default:
 		b.generic(0)
 	}
-	return doc.edited()
+	return doc.Edited()
 }
 
 // statusBody redacts a Status object's text.
 func (p *pass) statusBody(raw []byte, t target) []byte {
-	doc, ok := parseTree(raw)
+	doc, ok := jsontext.ParseTree(raw)
 	if !ok {
-		return appendString(nil, p.token(raw))
+		return jsontext.AppendString(nil, p.token(raw))
 	}
-	b := body{pass: p, tree: doc}
+	b := body{pass: p, Tree: doc}
 	b.status(0, t == targetSecret)
-	return doc.edited()
+	return doc.Edited()
 }
 
 // whole redacts a value that is secret altogether.
 func (p *pass) whole(raw []byte) []byte {
-	doc, ok := parseTree(raw)
+	doc, ok := jsontext.ParseTree(raw)
 	if !ok {
-		return appendString(nil, p.token(raw))
+		return jsontext.AppendString(nil, p.token(raw))
 	}
-	body{pass: p, tree: doc}.leaves(0, false)
-	return doc.edited()
+	body{pass: p, Tree: doc}.leaves(0, false)
+	return doc.Edited()
 }
 
 // embedded redacts a text that may be JSON itself, as last-applied copies are.
@@ -57,66 +59,66 @@ func (p *pass) embedded(s string, t target) string {
 	if trimmed == "" || trimmed[0] != '{' && trimmed[0] != '[' {
 		return p.text(s)
 	}
-	doc, ok := parseTree(stringBytes(s))
+	doc, ok := jsontext.ParseTree(jsontext.StringBytes(s))
 	if !ok {
 		if t == targetSecret || strings.Contains(s, `Secret"`) {
 			return p.secret(s) // a copy cut off
 		}
 		return p.text(s)
 	}
-	b := body{pass: p, tree: doc}
+	b := body{pass: p, Tree: doc}
 	if t == targetSecret {
 		b.onSecrets(0)
 	} else {
 		b.generic(0)
 	}
-	if len(doc.edits) == 0 {
+	if !doc.Changed() {
 		return s
 	}
-	return string(doc.edited())
+	return string(doc.Edited())
 }
 
 // secretPatch redacts what a mutating webhook did to a secret: {"patch": [...], ...}.
 func (p *pass) secretPatch(s string) string {
-	doc, ok := parseTree(stringBytes(s))
+	doc, ok := jsontext.ParseTree(jsontext.StringBytes(s))
 	if !ok {
 		return p.secret(s)
 	}
-	b := body{pass: p, tree: doc}
-	doc.members(0, func(name string, v int) {
+	b := body{pass: p, Tree: doc}
+	doc.Members(0, func(name string, v int) {
 		if name == "patch" {
 			b.onSecrets(v)
 		} else {
 			b.generic(v)
 		}
 	})
-	if doc.nodes[0].kind != '{' {
+	if doc.Kind(0) != '{' {
 		b.leaves(0, false)
 	}
-	return string(doc.edited())
+	return string(doc.Edited())
 }
 
 // body is a tree under redaction.
 type body struct {
 	*pass
-	*tree
+	*jsontext.Tree
 }
 
 // generic redacts a value of no particular kind: patterns in strings, and objects whose
 // kind says that they hold secrets.
 func (b body) generic(i int) {
-	switch b.nodes[i].kind {
+	switch b.Kind(i) {
 	case '"':
-		if suspicious(b.tree.text(i)) {
-			s := b.str(i)
+		if suspicious(b.Tree.Text(i)) {
+			s := b.Str(i)
 			if clean := b.embedded(s, targetOther); clean != s {
-				b.replace(i, clean)
+				b.Replace(i, clean)
 			}
 		}
 	case '[':
-		b.elements(i, b.generic)
+		b.Elements(i, b.generic)
 	case '{':
-		switch b.getString(i, "kind") {
+		switch b.GetString(i, "kind") {
 		case "Secret":
 			// Many objects refer to a Secret by its kind and name.
 			if b.holdsData(i) {
@@ -133,9 +135,9 @@ func (b body) generic(i int) {
 			b.command(i)
 			return
 		}
-		header := strings.EqualFold(b.getString(i, "name"), "authorization")
-		b.members(i, func(name string, v int) {
-			if header && name == "value" || strings.EqualFold(name, "authorization") && b.nodes[v].kind == '"' {
+		header := strings.EqualFold(b.GetString(i, "name"), "authorization")
+		b.Members(i, func(name string, v int) {
+			if header && name == "value" || strings.EqualFold(name, "authorization") && b.Kind(v) == '"' {
 				b.leaves(v, false)
 				return
 			}
@@ -147,7 +149,7 @@ func (b body) generic(i int) {
 // holdsData says whether an object has data of its own, in whatever spelling.
 func (b body) holdsData(i int) bool {
 	found := false
-	b.members(i, func(name string, _ int) {
+	b.Members(i, func(name string, _ int) {
 		found = found || strings.EqualFold(name, "data") || strings.EqualFold(name, "stringData")
 	})
 	return found
@@ -156,32 +158,32 @@ func (b body) holdsData(i int) bool {
 // onSecrets redacts a body of a request for secrets, or one item of it, by its kind. What
 // is not known to be harmless is secret.
 func (b body) onSecrets(i int) {
-	switch b.nodes[i].kind {
+	switch b.Kind(i) {
 	case '[': // a JSON patch
-		b.elements(i, b.patchOperation)
+		b.Elements(i, b.patchOperation)
 		return
 	case '"', '0':
 		b.leaves(i, false)
 		return
 	}
-	kind := b.get(i, "kind")
+	kind := b.Get(i, "kind")
 	if kind < 0 {
 		b.secretObject(i)
 		return
 	}
-	switch b.str(kind) {
+	switch b.Str(kind) {
 	case "Secret", "SecretList", "List":
 		b.secretObject(i)
 	case "Status":
 		b.status(i, true)
 	case "Table":
-		b.members(i, func(name string, v int) {
+		b.Members(i, func(name string, v int) {
 			if name != "rows" {
 				b.known(name, v)
 				return
 			}
-			b.elements(v, func(row int) {
-				b.members(row, func(name string, v int) {
+			b.Elements(v, func(row int) {
+				b.Members(row, func(name string, v int) {
 					if name == "object" {
 						b.onSecrets(v)
 					} else {
@@ -191,9 +193,9 @@ func (b body) onSecrets(i int) {
 			})
 		})
 	case "PartialObjectMetadata", "PartialObjectMetadataList", "DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions":
-		b.members(i, b.known)
+		b.Members(i, b.known)
 	default:
-		b.members(i, func(name string, v int) {
+		b.Members(i, func(name string, v int) {
 			switch name {
 			case "kind", "apiVersion", "metadata":
 				b.inSecret(v)
@@ -216,20 +218,20 @@ func (b body) known(name string, v int) {
 
 // secretObject redacts a Secret, a patch of one, a list of them or a watch event about one.
 func (b body) secretObject(i int) {
-	if b.nodes[i].kind != '{' {
+	if b.Kind(i) != '{' {
 		b.leaves(i, false)
 		return
 	}
-	b.members(i, func(name string, v int) {
+	b.Members(i, func(name string, v int) {
 		switch name {
 		case "kind", "apiVersion", "metadata", "type", "immutable", "$patch", "$retainKeys":
 			b.inSecret(v)
 		case "items":
-			if b.nodes[v].kind != '[' {
+			if b.Kind(v) != '[' {
 				b.leaves(v, false)
 				return
 			}
-			b.elements(v, b.onSecrets)
+			b.Elements(v, b.onSecrets)
 		case "object":
 			b.onSecrets(v)
 		case "data", "stringData":
@@ -242,9 +244,9 @@ func (b body) secretObject(i int) {
 
 // inSecret redacts what is public of a Secret, save that annotations may copy the rest.
 func (b body) inSecret(i int) {
-	switch b.nodes[i].kind {
+	switch b.Kind(i) {
 	case '{':
-		b.members(i, func(name string, v int) {
+		b.Members(i, func(name string, v int) {
 			switch name {
 			case annotationApplied:
 				b.copyOf(v)
@@ -255,7 +257,7 @@ func (b body) inSecret(i int) {
 			}
 		})
 	case '[':
-		b.elements(i, b.inSecret)
+		b.Elements(i, b.inSecret)
 	default:
 		b.generic(i)
 	}
@@ -263,31 +265,31 @@ func (b body) inSecret(i int) {
 
 // copyOf redacts a string that holds a Secret as JSON.
 func (b body) copyOf(i int) {
-	if b.nodes[i].kind != '"' {
+	if b.Kind(i) != '"' {
 		b.leaves(i, false)
 		return
 	}
-	s := b.str(i)
+	s := b.Str(i)
 	clean := b.embedded(s, targetSecret)
 	if trimmed := strings.TrimLeft(s, " \t\r\n"); trimmed != "" && trimmed[0] != '{' {
 		clean = b.secret(s)
 	}
 	if clean != s {
-		b.replace(i, clean)
+		b.Replace(i, clean)
 	}
 }
 
 // patchOperation redacts one operation of a JSON patch of a Secret.
 func (b body) patchOperation(i int) {
-	path := b.get(i, "path")
-	if b.nodes[i].kind != '{' || path < 0 || b.nodes[path].kind != '"' {
+	path := b.Get(i, "path")
+	if b.Kind(i) != '{' || path < 0 || b.Kind(path) != '"' {
 		b.leaves(i, false)
 		return
 	}
-	pointer := b.str(path)
+	pointer := b.Str(path)
 	first, rest, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
 	first = strings.NewReplacer("~1", "/", "~0", "~").Replace(first)
-	b.members(i, func(name string, v int) {
+	b.Members(i, func(name string, v int) {
 		switch {
 		case name == "op" || name == "path" || name == "from":
 			b.generic(v)
@@ -311,9 +313,9 @@ func (b body) patchOperation(i int) {
 
 // tokens redacts token reviews, token requests and exec credentials: every member token.
 func (b body) tokens(i int) {
-	switch b.nodes[i].kind {
+	switch b.Kind(i) {
 	case '{':
-		b.members(i, func(name string, v int) {
+		b.Members(i, func(name string, v int) {
 			switch name {
 			case "token", "clientKeyData":
 				b.leaves(v, false)
@@ -322,7 +324,7 @@ func (b body) tokens(i int) {
 			}
 		})
 	case '[':
-		b.elements(i, b.tokens)
+		b.Elements(i, b.tokens)
 	default:
 		b.generic(i)
 	}
@@ -330,13 +332,13 @@ func (b body) tokens(i int) {
 
 // command redacts the arguments of a command, and keeps the program.
 func (b body) command(i int) {
-	b.members(i, func(name string, v int) {
+	b.Members(i, func(name string, v int) {
 		if name != "command" {
 			b.generic(v)
 			return
 		}
 		program := true
-		b.elements(v, func(arg int) {
+		b.Elements(v, func(arg int) {
 			if !program {
 				b.leaves(arg, false)
 			}
@@ -347,14 +349,14 @@ func (b body) command(i int) {
 
 // status redacts the messages of a Status, also those of its causes.
 func (b body) status(i int, onSecret bool) {
-	switch b.nodes[i].kind {
+	switch b.Kind(i) {
 	case '{':
-		b.members(i, func(name string, v int) {
+		b.Members(i, func(name string, v int) {
 			switch {
-			case name == "message" && b.nodes[v].kind == '"':
-				s := b.str(v)
+			case name == "message" && b.Kind(v) == '"':
+				s := b.Str(v)
 				if clean := b.statusMessage(s, onSecret); clean != s {
-					b.replace(v, clean)
+					b.Replace(v, clean)
 				}
 			case onSecret && (name == "data" || name == "stringData"):
 				b.leaves(v, name == "data")
@@ -363,7 +365,7 @@ func (b body) status(i int, onSecret bool) {
 			}
 		})
 	case '[':
-		b.elements(i, func(v int) { b.status(v, onSecret) })
+		b.Elements(i, func(v int) { b.status(v, onSecret) })
 	default:
 		b.generic(i)
 	}
@@ -373,16 +375,15 @@ func (b body) status(i int, onSecret bool) {
 // values of data are base64: what counts is what they stand for, so that a value is the
 // same in data and in stringData.
 func (b body) leaves(i int, encoded bool) {
-	n := b.nodes[i]
-	switch n.kind {
+	switch b.Kind(i) {
 	case '{', '[':
-		for j := i + 1; j < n.next; j++ {
-			if k := b.nodes[j].kind; k == '"' || k == '0' {
+		for j := i + 1; j < b.Next(i); j++ {
+			if k := b.Kind(j); k == '"' || k == '0' {
 				b.leaves(j, encoded)
 			}
 		}
 	case '"':
-		s := b.str(i)
+		s := b.Str(i)
 		if s == "" || isToken(s) {
 			return
 		}
@@ -393,10 +394,10 @@ func (b body) leaves(i int, encoded bool) {
 				b.note(s)
 			}
 		}
-		b.replace(i, b.token(stringBytes(s)))
+		b.Replace(i, b.token(jsontext.StringBytes(s)))
 	default:
-		if c := b.buf[n.start]; c == '-' || c-'0' <= 9 {
-			b.replace(i, b.token(b.tree.text(i)))
+		if c := b.Tree.Text(i)[0]; c == '-' || c-'0' <= 9 {
+			b.Replace(i, b.token(b.Tree.Text(i)))
 		}
 	}
 }

@@ -3,6 +3,8 @@ package event
 import (
 	"encoding/base64"
 	"strings"
+
+	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
 // typeBootstrap is the type of the Secrets that are bootstrap tokens: a name in the clear, a
@@ -36,10 +38,10 @@ func publicField(name, value string) bool {
 
 // bootstrapField says whether a member of a Secret's data, or stringData, is such a field.
 func (b body) bootstrapField(name string, v int, encoded bool) bool {
-	if b.nodes[v].kind != '"' {
+	if b.Kind(v) != '"' {
 		return false
 	}
-	value := b.str(v)
+	value := b.Str(v)
 	if encoded {
 		plain, err := base64.StdEncoding.DecodeString(value)
 		if err != nil {
@@ -52,11 +54,11 @@ func (b body) bootstrapField(name string, v int, encoded bool) bool {
 
 // secretData redacts the data of a Secret, but for the public fields of a bootstrap token.
 func (b body) secretData(secret, data int, encoded bool) {
-	if b.nodes[data].kind != '{' || b.getString(secret, "type") != typeBootstrap {
+	if b.Kind(data) != '{' || b.GetString(secret, "type") != typeBootstrap {
 		b.leaves(data, encoded)
 		return
 	}
-	b.members(data, func(name string, v int) {
+	b.Members(data, func(name string, v int) {
 		if !b.bootstrapField(name, v, encoded) {
 			b.leaves(v, encoded)
 		}
@@ -67,13 +69,13 @@ func (b body) secretData(secret, data int, encoded bool) {
 func (b body) appendPublic(dst []byte, data int) []byte {
 	dst = append(dst, '{')
 	from := len(dst)
-	if b.nodes[data].kind == '{' {
-		b.members(data, func(name string, v int) {
+	if b.Kind(data) == '{' {
+		b.Members(data, func(name string, v int) {
 			if b.bootstrapField(name, v, true) {
-				dst = append(appendString(append(dst, ','), name), ':')
-				dst = append(dst, b.tree.text(v)...)
+				dst = append(jsontext.AppendString(append(dst, ','), name), ':')
+				dst = append(dst, b.Tree.Text(v)...)
 			}
 		})
 	}
-	return append(dropComma(dst, from), '}')
+	return append(jsontext.DropComma(dst, from), '}')
 }

@@ -1,5 +1,7 @@
 package event
 
+import "github.com/retrial-io/retrial/internal/jsontext"
+
 // RedactObject redacts one Kubernetes object, or a list of them, of a state file or a
 // watch. resource is the plural with its group, as in "secrets" or
 // "roles.rbac.authorization.k8s.io". Of a Secret only kind, apiVersion, metadata, type and
@@ -14,12 +16,12 @@ func (r *Redactor) RedactObject(resource string, raw []byte) []byte {
 	case "tokenreviews", "tokenreviews.authentication.k8s.io":
 		t = targetToken
 	}
-	doc, ok := parseTree(raw)
+	doc, ok := jsontext.ParseTree(raw)
 	if !ok {
 		return r.RedactBytes(raw)
 	}
 	if t == targetSecret {
-		b := body{pass: p, tree: doc}
+		b := body{pass: p, Tree: doc}
 		return b.appendBare(make([]byte, 0, len(raw)), 0)
 	}
 	return p.body(raw, t)
@@ -27,23 +29,23 @@ func (r *Redactor) RedactObject(resource string, raw []byte) []byte {
 
 // appendBare appends what is public of a Secret, or of the Secrets of a list.
 func (b body) appendBare(dst []byte, i int) []byte {
-	if b.nodes[i].kind != '{' {
+	if b.Kind(i) != '{' {
 		return append(dst, "null"...)
 	}
 	dst = append(dst, '{')
 	from := len(dst)
-	b.members(i, func(name string, v int) {
+	b.Members(i, func(name string, v int) {
 		switch name {
 		case "kind", "apiVersion", "metadata", "type", "immutable", "items", "object":
 		case "data":
-			if b.getString(i, "type") != typeBootstrap {
+			if b.GetString(i, "type") != typeBootstrap {
 				return
 			}
 		default:
 			return
 		}
 		dst = append(dst, ',')
-		dst = append(appendString(dst, name), ':')
+		dst = append(jsontext.AppendString(dst, name), ':')
 		switch {
 		case name == "object":
 			dst = b.appendBare(dst, v)
@@ -54,22 +56,22 @@ func (b body) appendBare(dst []byte, i int) []byte {
 		default:
 			dst = append(dst, '[')
 			at := len(dst)
-			b.elements(v, func(item int) {
+			b.Elements(v, func(item int) {
 				dst = b.appendBare(append(dst, ','), item)
 			})
 			dst = append(dst[:at], append(dst[min(at+1, len(dst)):], ']')...)
 		}
 	})
-	return append(dropComma(dst, from), '}')
+	return append(jsontext.DropComma(dst, from), '}')
 }
 
 // public returns a public member of a Secret, redacted.
 func (b body) public(i int) []byte {
-	doc, ok := parseTree(b.tree.text(i))
+	doc, ok := jsontext.ParseTree(b.Tree.Text(i))
 	if !ok {
 		return []byte("null") // cannot be: it is part of a text that parsed
 	}
-	own := body{pass: b.pass, tree: doc}
+	own := body{pass: b.pass, Tree: doc}
 	own.inSecret(0)
-	return doc.edited()
+	return doc.Edited()
 }

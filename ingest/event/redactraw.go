@@ -1,6 +1,10 @@
 package event
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/retrial-io/retrial/internal/jsontext"
+)
 
 // RedactBytes redacts bytes that could not be decoded: cut off, malformed, of another kind.
 // It reads them as JSON as far as they are, and keeps only what is known to be public by
@@ -149,7 +153,7 @@ func (w *rawRedactor) value(in scope, depth int) {
 		}
 	case '"':
 		s, whole := w.text()
-		w.out = appendString(w.out, w.show(in, s, whole))
+		w.out = jsontext.AppendString(w.out, w.show(in, s, whole))
 	case '}', ']', ',', ':':
 		return
 	default:
@@ -186,13 +190,13 @@ func (w *rawRedactor) object(in scope, depth int) {
 		shows := showing(in, name)
 		if !whole || w.pos >= len(w.in) || w.in[w.pos] != ':' {
 			shows = scopeNone
-			w.out = appendString(w.out, w.hidden(name))
+			w.out = jsontext.AppendString(w.out, w.hidden(name))
 			continue
 		}
 		if shows == scopeNone && !vocabulary(name) {
 			name = w.hidden(name)
 		}
-		w.out = append(appendString(w.out, name), ':')
+		w.out = append(jsontext.AppendString(w.out, name), ':')
 		w.pos++
 		w.value(shows, depth+1)
 	}
@@ -243,7 +247,7 @@ func (w *rawRedactor) hidden(s string) string {
 	if s == "" || isToken(s) {
 		return s
 	}
-	return w.token(stringBytes(s))
+	return w.token(jsontext.StringBytes(s))
 }
 
 // text reads a string, decoded as far as its escapes are good; whole is false when it has
@@ -260,8 +264,8 @@ func (w *rawRedactor) text() (s string, whole bool) {
 	whole = end < len(w.in)
 	end = min(end, len(w.in))
 	w.pos = min(end+1, len(w.in))
-	check := scanner{buf: w.in[start-1 : w.pos]}
-	if v, ok := check.str(); ok {
+	check := jsontext.Scanner{Buf: w.in[start-1 : w.pos]}
+	if v, ok := check.Str(); ok {
 		return v, whole
 	}
 	return string(w.in[start:end]), false
@@ -279,7 +283,7 @@ func (w *rawRedactor) bare() {
 	case word == "true", word == "false", word == "null", len(word) <= 3 && runLen(word, func(c byte) bool { return c-'0' <= 9 }) == len(word):
 		w.out = append(w.out, word...)
 	default:
-		w.out = appendString(w.out, w.hidden(word))
+		w.out = jsontext.AppendString(w.out, w.hidden(word))
 	}
 }
 
@@ -327,6 +331,6 @@ func (w *rawRedactor) hide() {
 	case "null", "true", "false":
 		w.out = append(w.out, strings.TrimSpace(word)...)
 	default:
-		w.out = appendString(w.out, w.hidden(strings.TrimSuffix(strings.TrimPrefix(word, `"`), `"`)))
+		w.out = jsontext.AppendString(w.out, w.hidden(strings.TrimSuffix(strings.TrimPrefix(word, `"`), `"`)))
 	}
 }

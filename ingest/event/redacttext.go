@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unsafe"
+
+	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
 // looks says at which pairs of bytes suspicious looks closer, and where: lookBase plus the way
@@ -90,7 +92,7 @@ func suspect(b []byte, i int) bool {
 		if !begins(after, "u00") || len(after) < 5 {
 			return false
 		}
-		c := hex4(after[1:])
+		c := jsontext.Hex4(after[1:])
 		return c == '-' || c == '_' || c == '.' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
 	}
 	return false
@@ -104,7 +106,7 @@ func begins(b []byte, prefix string) bool {
 // coarse for object bodies.
 func (p *pass) message(s string) string {
 	switch {
-	case suspicious(stringBytes(s)):
+	case suspicious(jsontext.StringBytes(s)):
 		return p.scrub(s, &anything)
 	case strings.IndexByte(s, '=') >= 0 || strings.IndexByte(s, ':') >= 0:
 		return p.scrub(s, &headers)
@@ -131,7 +133,7 @@ func (p *pass) scrub(s string, announces *[256]bool) string {
 		}
 		if secret := s[start:end]; !isToken(secret) {
 			out.WriteString(s[done:start])
-			out.WriteString(p.token(stringBytes(secret)))
+			out.WriteString(p.token(jsontext.StringBytes(secret)))
 			done = end
 		}
 		i = end
@@ -313,12 +315,12 @@ func assigned(s string, i int) (start, end int) {
 func (p *pass) echoes(s string) string {
 	for _, secret := range p.found {
 		if strings.Contains(s, secret) {
-			s = strings.ReplaceAll(s, secret, p.token(stringBytes(secret)))
+			s = strings.ReplaceAll(s, secret, p.token(jsontext.StringBytes(secret)))
 		}
 		if quoted := strconv.Quote(secret); len(quoted) > len(secret)+2 {
 			quoted = quoted[1 : len(quoted)-1]
 			if strings.Contains(s, quoted) {
-				s = strings.ReplaceAll(s, quoted, p.token(stringBytes(secret)))
+				s = strings.ReplaceAll(s, quoted, p.token(jsontext.StringBytes(secret)))
 			}
 		}
 	}

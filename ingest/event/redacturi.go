@@ -3,6 +3,8 @@ package event
 import (
 	"net/url"
 	"strings"
+
+	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
 // uri redacts a request URI: values of parameters whose names tell of a secret, whatever
@@ -25,7 +27,7 @@ func (p *pass) uri(uri string, exec bool) string {
 				out = append(out, v...)
 				done = end
 			}
-		} else if suspicious(stringBytes(name)) {
+		} else if suspicious(jsontext.StringBytes(name)) {
 			if v := p.text(queryUnescape(name, true)); v != queryUnescape(name, true) {
 				out = append(out, query[done:from]...)
 				out = append(out, queryEscape(v)...)
@@ -52,7 +54,7 @@ func (p *pass) path(path string) string {
 		}
 	}
 	plain := queryUnescape(path, false)
-	if !suspicious(stringBytes(plain)) {
+	if !suspicious(jsontext.StringBytes(plain)) {
 		return path
 	}
 	clean := p.text(plain)
@@ -89,7 +91,7 @@ func (p *pass) parameter(name, value string, exec bool, commands *int) string {
 		return p.secret(queryUnescape(value, true))
 	}
 	plain := queryUnescape(value, true)
-	if !suspicious(stringBytes(plain)) {
+	if !suspicious(jsontext.StringBytes(plain)) {
 		return value
 	}
 	clean := p.text(plain)
@@ -109,7 +111,7 @@ func queryUnescape(s string, query bool) string {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		if c == '%' && i+2 < len(s) {
-			if v := hex4([]byte{'0', '0', s[i+1], s[i+2]}); v >= 0 {
+			if v := jsontext.Hex4([]byte{'0', '0', s[i+1], s[i+2]}); v >= 0 {
 				c = byte(v)
 				i += 2
 			}

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"unicode/utf8"
+
+	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
 // maxText bounds the texts of an event that is too large, but for those by which a request is told
@@ -64,25 +66,25 @@ func shortNamed(object []byte) []byte {
 	if len(object) <= maxText {
 		return object
 	}
-	s := scanner{buf: object}
-	if s.peek() != '{' {
+	s := jsontext.Scanner{Buf: object}
+	if s.Peek() != '{' {
 		return object
 	}
-	s.pos++
+	s.Pos++
 	for first := true; ; first = false {
-		name, more := s.member(first)
+		name, more := s.Member(first)
 		if !more {
 			return object
 		}
-		start := s.pos
-		if !s.skip() {
+		start := s.Pos
+		if !s.Skip() {
 			return object
 		}
-		if name != "metadata" || s.pos-start <= maxText {
+		if name != "metadata" || s.Pos-start <= maxText {
 			continue
 		}
 		var metadata map[string]any
-		if json.Unmarshal(object[start:s.pos], &metadata) != nil {
+		if json.Unmarshal(object[start:s.Pos], &metadata) != nil {
 			return object
 		}
 		own, _ := metadata["name"].(string)
@@ -91,6 +93,6 @@ func shortNamed(object []byte) []byte {
 		if err != nil {
 			return object
 		}
-		return append(append(append(make([]byte, 0, len(object)), object[:start]...), short...), object[s.pos:]...)
+		return append(append(append(make([]byte, 0, len(object)), object[:start]...), short...), object[s.Pos:]...)
 	}
 }

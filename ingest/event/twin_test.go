@@ -1,11 +1,7 @@
 package event
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"reflect"
 	"testing"
 
@@ -13,58 +9,8 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/retrial-io/retrial/internal/testfile"
+	"github.com/retrial-io/retrial/internal/jsontext"
 )
-
-// testEvents returns the lines of the recorded slice in testdata: every stage, verb and
-// kind of answer the decoder and the redactor treat apart, hostile names included.
-func testEvents(tb testing.TB) [][]byte {
-	tb.Helper()
-	return fileLines(tb, "testdata/events.jsonl")
-}
-
-// sampleEvents returns the lines of the whole bundled recording.
-func sampleEvents(tb testing.TB) [][]byte {
-	tb.Helper()
-	if testing.Short() {
-		tb.Skip("the whole recording takes its time; a slice runs with -short")
-	}
-	return splitLines(tb, testfile.Read(tb, filepath.Join("..", "..", "internal", "sample", "audit.jsonl")))
-}
-
-// corpusEvents returns the lines of a further recorded log, when RETRIAL_CORPUS names the
-// folder it is unpacked in.
-func corpusEvents(tb testing.TB, file string) [][]byte {
-	tb.Helper()
-	dir := os.Getenv("RETRIAL_CORPUS")
-	if dir == "" {
-		tb.Skip("RETRIAL_CORPUS does not name a folder with a further recorded log")
-	}
-	return fileLines(tb, filepath.Join(dir, file))
-}
-
-func fileLines(tb testing.TB, path string) [][]byte {
-	tb.Helper()
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return splitLines(tb, raw)
-}
-
-func splitLines(tb testing.TB, raw []byte) [][]byte {
-	tb.Helper()
-	var out [][]byte
-	scan := bufio.NewScanner(bytes.NewReader(raw))
-	scan.Buffer(nil, 64<<20)
-	for scan.Scan() {
-		out = append(out, bytes.Clone(scan.Bytes()))
-	}
-	if err := scan.Err(); err != nil || len(out) == 0 {
-		tb.Fatalf("%d lines, %v", len(out), err)
-	}
-	return out
-}
 
 // upstream decodes with the library the apiserver's codec decodes JSON with.
 func upstream(raw []byte) (*auditv1.Event, error) {
@@ -95,10 +41,10 @@ func fromUpstream(u *auditv1.Event) *Event {
 		e.ResponseStatus = &Status{Status: s.Status, Message: s.Message, Reason: string(s.Reason), Code: s.Code}
 	}
 	if u.RequestObject != nil {
-		e.RequestObject = compact(u.RequestObject.Raw)
+		e.RequestObject = jsontext.Compact(u.RequestObject.Raw)
 	}
 	if u.ResponseObject != nil {
-		e.ResponseObject = compact(u.ResponseObject.Raw)
+		e.ResponseObject = jsontext.Compact(u.ResponseObject.Raw)
 	}
 	for k, v := range u.Annotations {
 		e.Annotations = append(e.Annotations, Pair{k, v})
@@ -183,17 +129,17 @@ func sameValues(t *testing.T, got, want []byte) {
 // repeated says whether some object of a JSON text names a member twice; upstream merges
 // those, we take the last.
 func repeated(raw []byte) bool {
-	doc, ok := parseTree(raw)
+	doc, ok := jsontext.ParseTree(raw)
 	if !ok {
 		return false
 	}
-	for i, n := range doc.nodes {
-		if n.kind != '{' {
+	for i := range doc.Next(0) {
+		if doc.Kind(i) != '{' {
 			continue
 		}
 		seen := map[string]bool{}
 		twice := false
-		doc.members(i, func(name string, _ int) {
+		doc.Members(i, func(name string, _ int) {
 			twice = twice || seen[name]
 			seen[name] = true
 		})

@@ -66,6 +66,7 @@ var rooms = []room{
 	{"internal/workload", []string{"ingest/event", "replay/state"}, "generated events come with the policy they follow from"},
 	{"internal/recording", []string{"ingest/event", "verdict", "replay", "replay/authn", "replay/authz", "replay/config"}, "a test kit judges recordings the way cmd does"},
 	{"internal/chserver", []string{"storage/embedded"}, "a test kit serves the engine to other processes"},
+	{"test", nil, "test kits stand beside the rooms they serve"},
 	{"internal", nil, "internal is what belongs to no room"},
 }
 

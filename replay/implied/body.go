@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
 // member is a member of an object that a check looks at, and what it is decoded into.
@@ -32,7 +32,7 @@ func (d *derivation) written(kind string, members ...member) (ok bool) {
 // kind (any will do for ""), and for members of another shape.
 func decode(object []byte, kind string, members ...member) bool {
 	is, shaped := kind == "", true
-	read := event.Members(object, func(name string, value []byte) bool {
+	read := jsontext.Members(object, func(name string, value []byte) bool {
 		if name == "kind" && !is {
 			is = len(value) == len(kind)+2 && string(value[1:len(value)-1]) == kind
 			return is

@@ -9,6 +9,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
 // FromEvent returns what a policy write of the audit stream says about the objects the
@@ -298,7 +299,7 @@ func (w *write) read(body []byte) []byte {
 	if w.target.res == resVolume {
 		shape = event.ShapeKeptVolume
 	}
-	w.pruned.of, w.pruned.to = body, event.Prune(make([]byte, 0, min(len(body), 1<<10)), body, shape)
+	w.pruned.of, w.pruned.to = body, jsontext.Prune(make([]byte, 0, min(len(body), 1<<10)), body, shape)
 	return w.pruned.to
 }
 

@@ -1,9 +1,11 @@
-package event
+package jsontext
 
 import (
 	"encoding/json"
 	"reflect"
 	"testing"
+
+	"github.com/retrial-io/retrial/test/recorded"
 )
 
 func pruneShape() *Shape {
@@ -45,11 +47,12 @@ func TestPrune(t *testing.T) {
 
 // FuzzPrune holds what encoding/json reads of the pruned against what it reads of the whole.
 func FuzzPrune(f *testing.F) {
-	for _, line := range testEvents(f) {
+	for _, line := range recorded.Slice(f) {
 		f.Add(line)
-		if e, err := Decode(line); err == nil {
-			f.Add(e.RequestObject)
-			f.Add(e.ResponseObject)
+		var bodies struct{ RequestObject, ResponseObject json.RawMessage }
+		if json.Unmarshal(line, &bodies) == nil {
+			f.Add([]byte(bodies.RequestObject))
+			f.Add([]byte(bodies.ResponseObject))
 		}
 	}
 	shape := pruneShape()

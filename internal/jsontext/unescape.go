@@ -1,4 +1,4 @@
-package event
+package jsontext
 
 import (
 	"encoding/binary"
@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// stringBytes returns a string's bytes without a copy; they must not be written to.
-func stringBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+// StringBytes returns a string's bytes without a copy; they must not be written to.
+func StringBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // appendUnescaped appends the text of a grammatical JSON string body to dst, which has room for
 // it and for a word more; valid says that it is valid UTF-8, of which whole words can be copied.
@@ -71,12 +71,12 @@ func appendOddEscape(dst, src []byte, i int) ([]byte, int) {
 	case 'f':
 		return append(dst, '\f'), i
 	case 'u':
-		r := hex4(src[i:])
+		r := Hex4(src[i:])
 		i += 4
 		if utf16.IsSurrogate(r) {
 			low := rune(-1)
 			if i+6 <= len(src) && src[i] == '\\' && src[i+1] == 'u' {
-				low = hex4(src[i+2:])
+				low = Hex4(src[i+2:])
 			}
 			if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
 				i += 6
@@ -88,8 +88,8 @@ func appendOddEscape(dst, src []byte, i int) ([]byte, int) {
 	}
 }
 
-// compact returns a copy of a grammatical JSON value without insignificant white space.
-func compact(v []byte) []byte {
+// Compact returns a copy of a grammatical JSON value without insignificant white space.
+func Compact(v []byte) []byte {
 	out := make([]byte, 0, len(v))
 	quoted := false
 	for i := 0; i < len(v); i++ {

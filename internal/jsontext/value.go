@@ -1,4 +1,4 @@
-package event
+package jsontext
 
 import (
 	"strconv"
@@ -12,26 +12,26 @@ const maxValueDepth = 200
 // time. Strings may alias raw, which must not be written to while they are in use. ok is false
 // when it is not valid, or so unusual that it is better left to encoding/json.
 func Value(raw []byte) (v any, ok bool) {
-	s := scanner{buf: raw, chunk: 256}
+	s := Scanner{Buf: raw, chunk: 256}
 	v, ok = s.value(0)
-	return v, ok && s.end()
+	return v, ok && s.End()
 }
 
 // value consumes a value.
-func (s *scanner) value(depth int) (any, bool) {
-	c := s.peek()
+func (s *Scanner) value(depth int) (any, bool) {
+	c := s.Peek()
 	switch {
 	case depth == maxValueDepth:
 		return nil, false
 	case c == '"':
-		return s.str()
+		return s.Str()
 	case c == '{':
-		s.pos++
+		s.Pos++
 		out := map[string]any{}
 		for first := true; ; first = false {
-			name, more := s.member(first)
+			name, more := s.Member(first)
 			if !more {
-				return out, s.err == nil
+				return out, s.Err == nil
 			}
 			v, ok := s.value(depth + 1)
 			if !ok {
@@ -40,25 +40,25 @@ func (s *scanner) value(depth int) (any, bool) {
 			out[name] = v
 		}
 	case c == '[':
-		s.pos++
+		s.Pos++
 		out := []any{}
-		for first := true; s.element(first); first = false {
+		for first := true; s.Element(first); first = false {
 			v, ok := s.value(depth + 1)
 			if !ok {
 				return nil, false
 			}
 			out = append(out, v)
 		}
-		return out, s.err == nil
+		return out, s.Err == nil
 	case c == '-' || c-'0' <= 9:
-		start := s.pos
-		if !s.number() {
+		start := s.Pos
+		if !s.Number() {
 			return nil, false
 		}
-		f, err := strconv.ParseFloat(unsafe.String(&s.buf[start], s.pos-start), 64)
+		f, err := strconv.ParseFloat(unsafe.String(&s.Buf[start], s.Pos-start), 64)
 		return f, err == nil
 	case c == 't' || c == 'f':
 		return c == 't', s.literal()
 	}
-	return nil, s.null()
+	return nil, s.Null()
 }

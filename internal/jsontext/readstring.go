@@ -1,4 +1,4 @@
-package event
+package jsontext
 
 import (
 	"encoding/binary"
@@ -15,11 +15,11 @@ func special(x uint64) uint64 {
 	return (((x ^ 0x02*ones) - 0x21*ones) | ((x ^ '\\'*ones) - ones)) & (highs &^ x)
 }
 
-// str consumes a string; the position is at its quote. The result aliases the buffer
+// Str consumes a string; the position is at its quote. The result aliases the buffer
 // unless the string has escapes or invalid UTF-8.
-func (s *scanner) str() (string, bool) {
-	b := s.buf
-	start := s.pos + 1
+func (s *Scanner) Str() (string, bool) {
+	b := s.Buf
+	start := s.Pos + 1
 	i := start
 	var high uint64
 	for i+8 <= len(b) {
@@ -38,7 +38,7 @@ func (s *scanner) str() (string, bool) {
 	for ; i < len(b); i++ {
 		c := b[i]
 		if c == '"' {
-			s.pos = i + 1
+			s.Pos = i + 1
 			if high&highs != 0 && !utf8.Valid(b[start:i]) {
 				return s.unescape(start, i), true
 			}
@@ -52,18 +52,18 @@ func (s *scanner) str() (string, bool) {
 			if !ok {
 				return "", false
 			}
-			s.pos = end
+			s.Pos = end
 			return s.unescape(start, end-1), true
 		}
 		high |= uint64(c)
 	}
-	return "", s.fail(len(b), "unexpected end, want end of string")
+	return "", s.Fail(len(b), "unexpected end, want end of string")
 }
 
 // skipString checks a string from the byte after its quote and returns the position behind
 // its closing quote.
-func (s *scanner) skipString(i int) (int, bool) {
-	b := s.buf
+func (s *Scanner) skipString(i int) (int, bool) {
+	b := s.Buf
 	for {
 		for i+8 <= len(b) {
 			m := special(binary.LittleEndian.Uint64(b[i:]))
@@ -81,34 +81,34 @@ func (s *scanner) skipString(i int) (int, bool) {
 			i++
 		}
 		if i >= len(b) {
-			return i, s.fail(len(b), "unexpected end, want end of string")
+			return i, s.Fail(len(b), "unexpected end, want end of string")
 		}
 		switch b[i] {
 		case '"':
 			return i + 1, true
 		case '\\':
 			if i+1 >= len(b) {
-				return i, s.fail(len(b), "unexpected end, want end of string")
+				return i, s.Fail(len(b), "unexpected end, want end of string")
 			}
 			switch b[i+1] {
 			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 				i += 2
 			case 'u':
-				if i+6 > len(b) || hex4(b[i+2:]) < 0 {
-					return i, s.fail(i, "malformed \\u escape")
+				if i+6 > len(b) || Hex4(b[i+2:]) < 0 {
+					return i, s.Fail(i, "malformed \\u escape")
 				}
 				i += 6
 			default:
-				return i, s.fail(i, "malformed escape")
+				return i, s.Fail(i, "malformed escape")
 			}
 		default:
-			return i, s.fail(i, "control character in string")
+			return i, s.Fail(i, "control character in string")
 		}
 	}
 }
 
-// hex4 decodes four hexadecimal digits, -1 if they are not.
-func hex4(b []byte) rune {
+// Hex4 decodes four hexadecimal digits, -1 if they are not.
+func Hex4(b []byte) rune {
 	var r rune
 	for _, c := range b[:4] {
 		switch {
@@ -128,8 +128,8 @@ func hex4(b []byte) rune {
 
 // unescape returns the text of a checked string body as encoding/json would: lone
 // surrogates and invalid UTF-8 become U+FFFD.
-func (s *scanner) unescape(start, end int) string {
-	src := s.buf[start:end]
+func (s *Scanner) unescape(start, end int) string {
+	src := s.Buf[start:end]
 	need := len(src)
 	valid := utf8.Valid(src)
 	if !valid {
@@ -142,7 +142,7 @@ func (s *scanner) unescape(start, end int) string {
 	from := len(s.text)
 	text, plain := appendUnescaped(s.text, src, valid)
 	s.text = text
-	s.odd = s.odd || !plain
+	s.Odd = s.Odd || !plain
 	out := s.text[from:]
 	if len(out) == 0 {
 		return ""

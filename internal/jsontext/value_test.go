@@ -1,9 +1,11 @@
-package event
+package jsontext
 
 import (
 	"encoding/json"
 	"reflect"
 	"testing"
+
+	"github.com/retrial-io/retrial/test/recorded"
 )
 
 // sameValue holds Value against encoding/json.
@@ -44,7 +46,7 @@ func TestValue(t *testing.T) {
 			t.Errorf("%s: read %t, want %t", text, got, want)
 		}
 	}
-	for _, line := range testEvents(t) {
+	for _, line := range recorded.Slice(t) {
 		if !sameValue(t, line) {
 			t.Errorf("a recorded event is not read: %s", line)
 		}
@@ -52,7 +54,7 @@ func TestValue(t *testing.T) {
 }
 
 func FuzzValue(f *testing.F) {
-	for _, line := range testEvents(f) {
+	for _, line := range recorded.Slice(f) {
 		f.Add(line)
 	}
 	f.Add([]byte(`{"a":[1,-2.5e3,true,false,null,"x\u00e9\n",{}],"b":{"c":[]},"a":2}`))

@@ -1,4 +1,4 @@
-package event
+package jsontext
 
 import "strings"
 
@@ -46,9 +46,9 @@ func (s *Shape) find(name []byte) (sub *Shape, read bool) {
 // space outside of what it keeps whole: what encoding/json reads of the rest is the same.
 // An object that is not valid is appended as it is.
 func Prune(dst, object []byte, shape *Shape) []byte {
-	s := scanner{buf: object}
+	s := Scanner{Buf: object}
 	from := len(dst)
-	if dst, ok := s.prune(dst, shape, 0); ok && s.end() {
+	if dst, ok := s.prune(dst, shape, 0); ok && s.End() {
 		return dst
 	}
 	return append(dst[:from], object...)
@@ -58,20 +58,20 @@ func Prune(dst, object []byte, shape *Shape) []byte {
 const maxPruneDepth = 32
 
 // prune appends the value at the position as far as the shape goes.
-func (s *scanner) prune(dst []byte, shape *Shape, depth int) ([]byte, bool) {
-	c := s.peek()
+func (s *Scanner) prune(dst []byte, shape *Shape, depth int) ([]byte, bool) {
+	c := s.Peek()
 	if shape == nil || depth == maxPruneDepth || c != '{' && c != '[' {
-		start := s.pos
-		if !s.skip() {
+		start := s.Pos
+		if !s.Skip() {
 			return dst, false
 		}
-		return append(dst, s.buf[start:s.pos]...), true
+		return append(dst, s.Buf[start:s.Pos]...), true
 	}
-	s.pos++
+	s.Pos++
 	dst = append(dst, c)
 	first := true
 	if c == '[' {
-		for ; s.element(first); first = false {
+		for ; s.Element(first); first = false {
 			if !first {
 				dst = append(dst, ',')
 			}
@@ -80,28 +80,28 @@ func (s *scanner) prune(dst []byte, shape *Shape, depth int) ([]byte, bool) {
 				return dst, false
 			}
 		}
-		return append(dst, ']'), s.err == nil
+		return append(dst, ']'), s.Err == nil
 	}
 	kept := 0
-	for ; s.peek() != '}'; first = false {
+	for ; s.Peek() != '}'; first = false {
 		if !first {
-			if s.peek() != ',' {
+			if s.Peek() != ',' {
 				return dst, false
 			}
-			s.pos++
+			s.Pos++
 		}
-		if s.peek() != '"' {
+		if s.Peek() != '"' {
 			return dst, false
 		}
-		start := s.pos
+		start := s.Pos
 		end, ok := s.skipString(start + 1)
-		if s.pos = end; !ok || s.peek() != ':' {
+		if s.Pos = end; !ok || s.Peek() != ':' {
 			return dst, false
 		}
-		s.pos++
-		sub, read := shape.find(s.buf[start+1 : end-1])
+		s.Pos++
+		sub, read := shape.find(s.Buf[start+1 : end-1])
 		if !read {
-			if !s.skip() {
+			if !s.Skip() {
 				return dst, false
 			}
 			continue
@@ -109,11 +109,11 @@ func (s *scanner) prune(dst []byte, shape *Shape, depth int) ([]byte, bool) {
 		if kept++; kept > 1 {
 			dst = append(dst, ',')
 		}
-		dst = append(append(dst, s.buf[start:end]...), ':')
+		dst = append(append(dst, s.Buf[start:end]...), ':')
 		if dst, ok = s.prune(dst, sub, depth+1); !ok {
 			return dst, false
 		}
 	}
-	s.pos++
+	s.Pos++
 	return append(dst, '}'), true
 }
