@@ -72,7 +72,7 @@ record: ## Record the control planes of replay/testdata/recordings again (3 minu
 	@scripts/record.sh
 
 .PHONY: lint
-lint: ## gofmt, go vet, golangci-lint and govulncheck (where they can be had)
+lint: ## gofmt, go vet, staticcheck, deadcode; golangci-lint and govulncheck where they can be had
 	@scripts/lint.sh
 
 .PHONY: faults

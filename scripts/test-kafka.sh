@@ -15,24 +15,24 @@ scripts/fetch-libchdb.sh || exit 1
 
 tools=$(mktemp -d)
 trap 'rm -rf "$tools"' EXIT
-go build -o "$tools/" ./internal/testreport ./internal/kafkatest/withkafka || exit 1
+go build -o "$tools/" ./internal/kafkatest/withkafka || exit 1
 status=0
 tests() {
   echo "== $*"
-  "$@" 2>&1 | "$tools/testreport" || status=1
+  "$@" || status=1
 }
 
 if [ "$part" != pipeline ]; then
   for version in $versions; do
     for access in PLAINTEXT SCRAM-SHA-256 SCRAM-SHA-512; do
       tests "$tools/withkafka" -version "$version" -access "$access" -grant test- \
-        go test -count=1 -json -timeout 10m -skip TestRealKafka ./ingest/stream
+        scripts/gotest.sh -count=1 -timeout 10m -skip TestRealKafka ./ingest/stream
     done
   done
-  tests go test -count=1 -json -timeout 20m -run 'TestRealKafka' ./ingest/stream
+  tests scripts/gotest.sh -count=1 -timeout 20m -run 'TestRealKafka' ./ingest/stream
 fi
 if [ "$part" != stream ]; then
-  tests go test -count=1 -json -timeout 40m -run 'OnKafka$' ./cmd/retrial
+  tests scripts/gotest.sh -count=1 -timeout 40m -run 'OnKafka$' ./cmd/retrial
 fi
 [ $status -eq 0 ] && echo "all tests on Kafka $versions passed" || echo "tests failed"
 exit $status

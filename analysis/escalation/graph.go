@@ -30,7 +30,6 @@ const (
 type vertex struct {
 	at place
 	a  int32
-	b  int32
 }
 
 // everySpace stands for each namespace, where a link leads to all of them.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/retrial-io/retrial/dashboards/grafana"
@@ -87,7 +87,7 @@ func faults(expr string, known map[string][]string) (out []string) {
 				fault("the metric %q does not exist in that form", n.Name)
 			}
 			for _, m := range n.LabelMatchers {
-				if m.Name != labels.MetricName && !slices.Contains(has, m.Name) && !slices.Contains(targetLabels, m.Name) {
+				if m.Name != model.MetricNameLabel && !slices.Contains(has, m.Name) && !slices.Contains(targetLabels, m.Name) {
 					fault("%s has no label %q", n.Name, m.Name)
 				}
 			}

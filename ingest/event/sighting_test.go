@@ -37,8 +37,10 @@ func TestSighting(t *testing.T) {
 
 	var s Sightings
 	e := made("system:apiserver", "::1", agent, nil)
-	if !s.Fresh("c", "a", e) || !s.Fresh("c", "a", e) {
-		t.Error("not fresh, though none was passed on")
+	for range 2 {
+		if !s.Fresh("c", "a", e) {
+			t.Error("not fresh, though none was passed on")
+		}
 	}
 	s.Passed("c", "a", e)
 	later := *e

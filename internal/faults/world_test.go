@@ -49,7 +49,6 @@ type world struct {
 	store     step // a failing store; Kind is empty when it does not fail
 	processes []*process
 	slots     []*slot
-	ending    bool
 	skew      time.Duration
 
 	batches [][]item // everything sent, by post

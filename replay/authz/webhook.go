@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/apiserver/pkg/authorization/cel"
 	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
 
 	"github.com/retrial-io/retrial/ingest/event"
@@ -175,8 +174,8 @@ func (h *webhookAuthorizer) shortfall(answer string, u *event.User, a *verdict.A
 		return "is asked; its answer is in no log (" + h.missing(Answer{}) + ")"
 	}
 	for _, r := range h.asks.matcher.CompilationResults {
-		one := &webhook{selectors: h.asks.selectors, matcher: &cel.CELMatcher{
-			CompilationResults: []cel.CompilationResult{r}, UsesFieldSelector: r.UsesFieldSelector, UsesLabelSelector: r.UsesLabelSelector,
+		one := &webhook{selectors: h.asks.selectors, matcher: &authorizationcel.CELMatcher{
+			CompilationResults: []authorizationcel.CompilationResult{r}, UsesFieldSelector: r.UsesFieldSelector, UsesLabelSelector: r.UsesLabelSelector,
 		}}
 		state := one.evaluate(u, a)
 		expression := r.ExpressionAccessor.GetExpression()

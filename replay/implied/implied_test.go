@@ -45,17 +45,16 @@ func (k *known) Signer(name string) (string, Known) {
 
 // ask is one request of a table.
 type ask struct {
-	verb, uri         string
-	user              string
-	groups            []string
-	extra             event.Extra
-	body, answer      string
-	annotation        string
-	cfg               *config.APIServer
-	unknownState      bool
-	code              int32
-	message           string
-	withoutStateAtAll bool
+	verb, uri    string
+	user         string
+	groups       []string
+	extra        event.Extra
+	body, answer string
+	annotation   string
+	cfg          *config.APIServer
+	unknownState bool
+	code         int32
+	message      string
 }
 
 func (q *ask) event() *event.Event {

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Runs go test in the current module and reports it with gotestsum: a line for each package, what
+# failed tests wrote, every skipped test with its reason, and the counts.
+#
+#   scripts/gotest.sh FLAGS PACKAGES
+set -euo pipefail
+scripts=$(cd "$(dirname "$0")" && pwd)
+gotestsum=$(CGO_ENABLED=0 go -C "$scripts/../tools" tool -n gotestsum)
+exec "$gotestsum" --no-color --format pkgname --format-icons text --format-hide-empty-pkg \
+  --post-run-command "$scripts/counts.sh" -- "$@"
