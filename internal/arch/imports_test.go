@@ -256,9 +256,14 @@ func roomOf(folder string) (room, bool) {
 
 func isPure(path string) bool { return slices.Contains(pure, path) }
 
-// goFiles lists the Go files of the main module, relative to its root; nested modules are
-// left out.
+// goFiles lists the Go files of the main module, relative to its root.
 func goFiles(t *testing.T) []string {
+	t.Helper()
+	return sources(t, false)
+}
+
+// sources lists the Go files below the root, relative to it, those of nested modules only if asked for.
+func sources(t *testing.T, nested bool) []string {
 	t.Helper()
 	root := filepath.Join("..", "..")
 	var files []string
@@ -271,7 +276,7 @@ func goFiles(t *testing.T) []string {
 			if path != root && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "testdata" || name == "bin" || name == "data") {
 				return filepath.SkipDir
 			}
-			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != root {
+			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != root && !nested {
 				return filepath.SkipDir
 			}
 			return nil
@@ -293,7 +298,12 @@ func goFiles(t *testing.T) []string {
 
 func parse(t *testing.T, file string, mode parser.Mode) *ast.File {
 	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", file), nil, mode)
+	return parseInto(t, token.NewFileSet(), file, mode)
+}
+
+func parseInto(t *testing.T, tokens *token.FileSet, file string, mode parser.Mode) *ast.File {
+	t.Helper()
+	f, err := parser.ParseFile(tokens, filepath.Join("..", "..", file), nil, mode)
 	if err != nil {
 		t.Fatal(err)
 	}
