@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/url"
 	"slices"
 	"time"
 
@@ -43,11 +42,11 @@ type Store interface {
 	query.Store
 }
 
-// Routes are the questions about connections and the installation.
-func (a *Service) Routes() []query.Question {
+// Questions returns the questions about connections and the installation.
+func (a *Service) Questions() []query.Question {
 	return []query.Question{
-		{Path: "connection", Parameters: []string{"cluster"}, Cost: query.CostQuery, Answer: a.connection},
-		{Path: "doctor", Parameters: []string{"cluster"}, Cost: query.CostQuery, Answer: a.Doctor},
+		query.NewQuestion(query.CostQuery, "how far the connection of a cluster is", a.Connection),
+		query.NewQuestion(query.CostQuery, "how the installation does, and every cluster", a.Doctor),
 	}
 }
 
@@ -159,20 +158,27 @@ type StateFacts struct {
 	UnknownObjects int
 }
 
-func (a *Service) connection(ctx context.Context, q url.Values) (any, error) {
-	cluster := q.Get("cluster")
-	if cluster == "" {
-		return nil, query.Bad("cluster is missing")
-	}
+// ConnectionRequest asks how far the connection of a cluster is.
+type ConnectionRequest struct {
+	Cluster string `json:"cluster" required:"true" help:"cluster the question is about"`
+}
+
+// Question implements query.Request.
+func (ConnectionRequest) Question() (name string, answer ConnectionAnswer) {
+	return "connection", answer
+}
+
+// Connection answers how far the connection of a cluster is.
+func (a *Service) Connection(ctx context.Context, q ConnectionRequest) (out ConnectionAnswer, err error) {
 	clusters, err := a.Store.Clusters(ctx)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	f, err := a.connectionFacts(ctx, cluster, clusters)
+	f, err := a.connectionFacts(ctx, q.Cluster, clusters)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	out := ConnectionAnswer{Cluster: cluster, Steps: f.Steps(), Receiver: f.Receiver, Refused: []Refusal{}}
+	out = ConnectionAnswer{Cluster: q.Cluster, Steps: f.Steps(), Receiver: f.Receiver, Refused: []Refusal{}}
 	if f.Accepted != nil {
 		out.Accepted = &Accepted{f.Accepted.First.UTC(), f.Accepted.Last.UTC(), f.Accepted.Posts, f.Accepted.Events, f.Accepted.Remote}
 	}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -59,34 +58,42 @@ func (s Site) listensLocally() bool {
 	return config.Loopback(s.Config.Webhook.Listen)
 }
 
+// Request asks how the installation does, and every cluster, or the one that is named.
+type Request struct {
+	Cluster string `json:"cluster" help:"only this cluster, beside the installation"`
+}
+
+// Question implements query.Request.
+func (Request) Question() (name string, answer Answer) { return "doctor", answer }
+
 // Doctor checks the installation and its clusters.
-func (a *Service) Doctor(ctx context.Context, q url.Values) (any, error) {
+func (a *Service) Doctor(ctx context.Context, q Request) (out Answer, err error) {
 	stored, err := a.Store.Clusters(ctx)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	out := Answer{Version: a.Version}
+	out.Version = a.Version
 	names, registered := a.Site.clusters(stored)
-	if named := q.Get("cluster"); named != "" {
-		out.Unknown = !slices.Contains(names, named)
-		names = []string{named}
+	if q.Cluster != "" {
+		out.Unknown = !slices.Contains(names, q.Cluster)
+		names = []string{q.Cluster}
 	}
 	c := a.Site.Installation()
 	a.Site.listenerCheck(&c, registered)
 	a.lagChecks(&c)
 	a.Site.findingsCheck(&c)
 	if err := a.letterCheck(ctx, &c); err != nil {
-		return nil, err
+		return out, err
 	}
 	if err := a.diskChecks(ctx, &c); err != nil {
-		return nil, err
+		return out, err
 	}
 	a.Site.streamCheck(&c)
 	a.Site.spoolCheck(&c)
 	for _, name := range names {
 		of, err := a.clusterChecks(ctx, name, stored)
 		if err != nil {
-			return nil, err
+			return out, err
 		}
 		c = append(c, of...)
 	}

@@ -2,23 +2,11 @@ package query
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"net/url"
 	"strings"
 
 	"github.com/retrial-io/retrial/storage"
 )
-
-// askingQueries is what questions ask by name.
-type askingQueries interface {
-	Ask(ctx context.Context, name, cluster string, values map[string]string) (storage.Question, [][]any, error)
-}
-
-// questionRoutes are the questions that have a name.
-func (a *Service) questionRoutes() []Question {
-	return []Question{{"ask", []string{"cluster", "question", "values"}, CostQuery, a.ask}}
-}
 
 // AskAnswer is the answer to a question by name.
 type AskAnswer struct {
@@ -28,28 +16,36 @@ type AskAnswer struct {
 	Rows     [][]any  `json:"rows"` // texts, numbers, and times in RFC 3339
 }
 
-// ask answers a named question; values is a JSON object of its parameters.
-func (a *Service) ask(ctx context.Context, q url.Values) (any, error) {
-	if q.Get("cluster") == "" || q.Get("question") == "" {
-		return nil, Bad("name a cluster and a question, one of %s", QuestionNames())
+// AskRequest asks a question by its name.
+type AskRequest struct {
+	Cluster string            `json:"cluster" required:"true" help:"cluster the question is about" flag:"of this cluster (default: the only one)"`
+	Name    string            `json:"question" help:"name of the question, of those in questions.md"`
+	Values  map[string]string `json:"values" help:"the question's parameters, a JSON object of texts"`
+}
+
+// Question implements Request.
+func (AskRequest) Question() (name string, answer AskAnswer) { return "ask", answer }
+
+func (r AskRequest) check() error {
+	if r.Name == "" {
+		return Bad("question is missing: one of %s", QuestionNames())
 	}
-	values := map[string]string{}
-	if text := q.Get("values"); text != "" {
-		if err := json.Unmarshal([]byte(text), &values); err != nil {
-			return nil, Bad("values: want a JSON object of texts: %v", err)
-		}
-	}
-	question, rows, err := a.Store.Ask(ctx, q.Get("question"), q.Get("cluster"), values)
+	return nil
+}
+
+// Ask answers a question by its name.
+func (a *Service) Ask(ctx context.Context, q AskRequest) (out AskAnswer, err error) {
+	question, rows, err := a.Store.Ask(ctx, q.Name, q.Cluster, q.Values)
 	if errors.Is(err, storage.ErrQuestion) {
-		return nil, BadRequest{err}
+		return out, BadRequest{err}
 	}
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	if rows == nil {
 		rows = [][]any{}
 	}
-	return AskAnswer{q.Get("cluster"), question.Name, question.Columns, rows}, nil
+	return AskAnswer{q.Cluster, question.Name, question.Columns, rows}, nil
 }
 
 // QuestionNames lists the named questions.

@@ -2,24 +2,17 @@ package query
 
 import (
 	"context"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/retrial-io/retrial/analysis/leastpriv"
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
 )
-
-// changeRoutes are the questions about what changed.
-func (a *Service) changeRoutes() []Question {
-	return []Question{{"changes", []string{"cluster", "from", "to", "subject", "group"}, CostQuery, a.changes}}
-}
 
 // Bounds of an answer. A role bound to everybody concerns as many subjects as there are.
 const (
@@ -119,35 +112,43 @@ type writeJSON struct {
 	User    string `json:"user,omitempty"`
 }
 
-func (a *Service) changes(ctx context.Context, q url.Values) (any, error) {
-	out := ChangesAnswer{Cluster: q.Get("cluster"), Subject: q.Get("subject"), Subjects: []changedJSON{}, Writes: []writeJSON{}}
-	if out.Cluster == "" {
-		return nil, Bad("cluster is missing")
-	}
-	var to time.Time
-	var err error
-	if out.From, err = Instant(q, "from"); err != nil {
-		return nil, err
-	}
-	if to, err = Instant(q, "to"); err != nil {
-		return nil, err
-	}
+// ChangesRequest asks which accesses became possible and impossible from one moment to another, and
+// by which writes. Without a subject everybody that changed objects concern is told, each by
+// itself: what comes by a group stands under the group.
+type ChangesRequest struct {
+	Cluster string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
+	From    time.Time `json:"from" required:"true" help:"the moment before, such as 2026-11-20T11:36:00Z"`
+	To      time.Time `json:"to" help:"the moment after (default: the newest that is known)"`
+	Subject string    `json:"subject" help:"only what changed for this subject, with all its groups: written as of can" flag:"only what changed for this subject, with all its groups"`
+	Groups  []string  `json:"group" list:"csv" help:"groups the subject is in, as of can (default: those its requests carried)" flag:"group the subject is in, may be repeated (default: those its requests carried)"`
+}
+
+// Question implements Request.
+func (ChangesRequest) Question() (name string, answer ChangesAnswer) { return "changes", answer }
+
+func (r ChangesRequest) check() error {
 	switch {
-	case out.From.IsZero():
-		return nil, Bad("from is missing: a moment, such as 2026-11-20T11:36:00Z")
-	case !to.IsZero() && to.Before(out.From):
-		return nil, Bad("to is before from")
+	case !r.To.IsZero() && r.To.Before(r.From):
+		return Bad("to is before from")
+	case r.Subject == "" && len(r.Groups) > 0:
+		return Bad("group goes with a subject; what a group by itself gives is asked for by the subject group:NAME")
+	case strings.HasPrefix(r.Subject, "group:") && len(r.Groups) > 0:
+		return Bad("group goes with a user, not with a group")
 	}
-	asked, err := GroupList(q.Get("group"))
+	return nil
+}
+
+// Changes answers which accesses became possible and impossible.
+func (a *Service) Changes(ctx context.Context, q ChangesRequest) (out ChangesAnswer, err error) {
+	out = ChangesAnswer{Cluster: q.Cluster, Subject: q.Subject, From: q.From, Subjects: []changedJSON{}, Writes: []writeJSON{}}
+	user, group, err := readSubject(q.Subject)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	if out.Subject == "" && len(asked) > 0 {
-		return nil, Bad("group goes with a subject; what a group by itself gives is asked for by the subject group:NAME")
-	}
+	to := q.To
 	_, p, err := a.policy(out.Cluster, to)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	out.To = p.At
 	until := to
@@ -158,7 +159,7 @@ func (a *Service) changes(ctx context.Context, q url.Values) (any, error) {
 	changes := st.Changes(out.From, until)
 	out.doubt(st, &changes, until)
 	causes := map[rbacindex.Key]bool{}
-	switch name, group := strings.CutPrefix(out.Subject, "group:"); {
+	switch {
 	case out.Subject == "":
 		changes.To.RBAC.Differences(changes.From.RBAC, changes.Keys, func(list []rbacindex.Difference) bool {
 			if len(out.Subjects) == mostChanged {
@@ -170,21 +171,17 @@ func (a *Service) changes(ctx context.Context, q url.Values) (any, error) {
 			return ctx.Err() == nil
 		})
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return out, err
 		}
-	case group && name == "":
-		return nil, Bad("subject: group: is followed by no name")
-	case group && len(asked) > 0:
-		return nil, Bad("group goes with a user, not with a group")
-	case group:
-		out.Superuser = name == groupMasters
-		if list := changes.To.RBAC.DifferencesOfGroup(changes.From.RBAC, name); len(list) > 0 {
-			out.Subjects = append(out.Subjects, changedOf(&changes, changedJSON{Kind: "Group", Name: name}, list, causes))
+	case group != "":
+		out.Superuser = group == groupMasters
+		if list := changes.To.RBAC.DifferencesOfGroup(changes.From.RBAC, group); len(list) > 0 {
+			out.Subjects = append(out.Subjects, changedOf(&changes, changedJSON{Kind: "Group", Name: group}, list, causes))
 		}
 	default:
-		out.Subject = strings.TrimPrefix(out.Subject, "user:")
-		if err := a.groupsOf(ctx, &out, asked, to); err != nil {
-			return nil, err
+		out.Subject = user
+		if out.Groups, out.GroupsFrom, out.GroupsSeen, err = a.groupsOf(ctx, out.Cluster, user, q.Groups, to); err != nil {
+			return out, err
 		}
 		out.Superuser = slices.Contains(out.Groups, groupMasters)
 		if list := changes.To.RBAC.DifferencesOf(changes.From.RBAC, out.Subject, out.Groups); len(list) > 0 {
@@ -193,25 +190,6 @@ func (a *Service) changes(ctx context.Context, q url.Values) (any, error) {
 		}
 	}
 	return out, a.writes(ctx, &out, &changes, causes)
-}
-
-// groupsOf enters the groups of the subject asked about.
-func (a *Service) groupsOf(ctx context.Context, out *ChangesAnswer, asked []string, at time.Time) error {
-	out.Groups, out.GroupsFrom = asked, "asked"
-	if len(asked) == 0 {
-		groups, seen, err := a.Store.LastGroups(ctx, out.Cluster, out.Subject, at)
-		if err != nil {
-			return err
-		}
-		out.Groups, out.GroupsFrom = groups, "name"
-		if !seen.IsZero() {
-			out.GroupsFrom, out.GroupsSeen = "requests", &seen
-		}
-	}
-	out.Groups = append(out.Groups, leastpriv.GroupsOf(out.Subject)...)
-	slices.Sort(out.Groups)
-	out.Groups = slices.Compact(out.Groups)
-	return nil
 }
 
 // doubt enters what was not known at either moment.

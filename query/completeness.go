@@ -2,30 +2,28 @@ package query
 
 import (
 	"context"
-	"net/url"
 	"time"
 
 	"github.com/retrial-io/retrial/analysis/completeness"
 )
 
-// completenessRoutes is the question whether everything that was sent arrived.
-func (a *Service) completenessRoutes() []Question {
-	return []Question{{"completeness", []string{"cluster", "from", "to", "settle"}, CostQuery, a.completeness}}
+// CompletenessRequest asks what the apiservers of a cluster sent and what of it is missing.
+type CompletenessRequest struct {
+	Cluster string        `json:"cluster" required:"true" help:"cluster the question is about" flag:"of this cluster (default: the only one)"`
+	From    time.Time     `json:"from" help:"events at or after this time, such as 2026-11-20T11:36:00Z (default: a day before to)" flag:"events at or after this time, such as 2026-11-20T11:36:00Z (default: a day before --to)"`
+	To      time.Time     `json:"to" help:"events before this time (default: now, less settle)" flag:"events before this time (default: now, less --settle)"`
+	Settle  time.Duration `json:"settle" min:"1ns" max:"1h" help:"how long events may be under way (default 150s: a batch's wait and its retries)"`
 }
 
-// longestSettle bounds how long events may be said to be under way.
-const longestSettle = time.Hour
+// Question implements Request.
+func (CompletenessRequest) Question() (name string, answer completeness.Report) {
+	return "completeness", answer
+}
 
-func (a *Service) completeness(ctx context.Context, q url.Values) (any, error) {
-	cluster, from, to, err := window(q)
-	if err != nil {
-		return nil, err
-	}
-	var cfg completeness.Config
-	if s := q.Get("settle"); s != "" {
-		if cfg.Settle, err = time.ParseDuration(s); err != nil || cfg.Settle <= 0 || cfg.Settle > longestSettle {
-			return nil, Bad("invalid settle %q: want a duration of at most %s, such as 150s", s, longestSettle)
-		}
-	}
-	return completeness.Check(ctx, a.Store, cfg, completeness.Question{Cluster: cluster, From: from, To: to, Now: a.time(), Scraped: a.Scraped(cluster)})
+func (r CompletenessRequest) check() error { return before(r.From, r.To) }
+
+// Completeness answers what apiservers sent and what of it is missing.
+func (a *Service) Completeness(ctx context.Context, q CompletenessRequest) (completeness.Report, error) {
+	return completeness.Check(ctx, a.Store, completeness.Config{Settle: q.Settle},
+		completeness.Question{Cluster: q.Cluster, From: q.From, To: q.To, Now: a.time(), Scraped: a.Scraped(q.Cluster)})
 }

@@ -1,8 +1,6 @@
 package query
 
 import (
-	"strconv"
-
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/retrial-io/retrial/rbacindex"
@@ -96,23 +94,4 @@ func nearestOf(m rbacindex.Miss) *NearestMiss {
 		n.Almost = append(n.Almost, Almost{sourceOf(x.Grant), x.Lack.String()})
 	}
 	return &n
-}
-
-// Text is the question in words.
-func (out *AccessRequest) Text() string {
-	if out.Path != "" {
-		return out.Verb + " " + out.Path
-	}
-	r := ResourceWord{Name: out.Resource, Group: out.Group, Sub: out.Subresource}
-	what := out.Verb + " " + r.String()
-	if out.Name != "" {
-		what += " " + strconv.Quote(out.Name)
-	}
-	switch {
-	case out.AllNamespaces:
-		what += " in any namespace"
-	case out.Namespace != "":
-		what += " in namespace " + out.Namespace
-	}
-	return what
 }

@@ -2,23 +2,11 @@ package query
 
 import (
 	"context"
-	"net/url"
 	"time"
 
 	"github.com/retrial-io/retrial/analysis/drift"
 	"github.com/retrial-io/retrial/storage"
 )
-
-// driftQueries is what the questions about drift ask the store.
-type driftQueries interface {
-	DriftGroups(ctx context.Context, cluster string, from, to time.Time, examples, limit int) ([]storage.Drift, error)
-	Judged(ctx context.Context, cluster string, from, to time.Time) (requests, judged int64, err error)
-}
-
-// driftRoutes are the questions about verdicts that are no match.
-func (a *Service) driftRoutes() []Question {
-	return []Question{{"drift", []string{"cluster", "from", "to"}, CostQuery, a.drift}}
-}
 
 // driftGroups is how many groups of equal verdicts one answer reads: each says something
 // else, and clients choose some of the words.
@@ -36,24 +24,33 @@ type DriftAnswer struct {
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-func (a *Service) drift(ctx context.Context, q url.Values) (any, error) {
-	cluster, from, to, err := window(q)
+// DriftRequest asks for what does not match, by likely cause.
+type DriftRequest struct {
+	Cluster string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"of this cluster (default: the only one); with --events its name (default \"evaluate\")"`
+	From    time.Time `json:"from" help:"requests at or after this time, such as 2026-11-20T11:36:00Z"`
+	To      time.Time `json:"to" help:"requests before this time"`
+}
+
+// Question implements Request.
+func (DriftRequest) Question() (name string, answer DriftAnswer) { return "drift", answer }
+
+func (r DriftRequest) check() error { return before(r.From, r.To) }
+
+// Drift answers what does not match.
+func (a *Service) Drift(ctx context.Context, q DriftRequest) (out DriftAnswer, err error) {
+	found, err := a.Store.DriftGroups(ctx, q.Cluster, q.From, q.To, 3, driftGroups)
 	if err != nil {
-		return nil, err
-	}
-	found, err := a.Store.DriftGroups(ctx, cluster, from, to, 3, driftGroups)
-	if err != nil {
-		return nil, err
+		return out, err
 	}
 	var c drift.Collector
 	for i := range found {
-		addStored(&c, cluster, &found[i])
+		addStored(&c, q.Cluster, &found[i])
 	}
-	requests, judged, err := a.Store.Judged(ctx, cluster, from, to)
+	requests, judged, err := a.Store.Judged(ctx, q.Cluster, q.From, q.To)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	return DriftAnswer{Cluster: cluster, Requests: requests, Judged: judged, Groups: c.Groups(), Truncated: len(found) == driftGroups}, nil
+	return DriftAnswer{Cluster: q.Cluster, Requests: requests, Judged: judged, Groups: c.Groups(), Truncated: len(found) == driftGroups}, nil
 }
 
 // addStored adds one stored group: its examples one by one, and the rest with the last.

@@ -3,30 +3,14 @@ package query
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/retrial-io/retrial/analysis/escalation"
-	"github.com/retrial-io/retrial/analysis/leastpriv"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
-)
-
-// escalationRoutes are the questions about what is wrong with a policy.
-func (a *Service) escalationRoutes() []Question {
-	return []Question{
-		{"escalations", []string{"cluster", "subject", "group", "includeSystem", "at", "limit"}, CostQuery, a.escalations},
-		{"hygiene", []string{"cluster", "includeSystem", "at"}, CostQuery, a.hygiene},
-	}
-}
-
-// MostPaths bounds the paths of an answer; fewPaths is how many there are unless asked.
-const (
-	MostPaths = 10_000
-	FewPaths  = 100
 )
 
 // EscalationsAnswer is who can become what.
@@ -112,54 +96,64 @@ type Needed struct {
 	Role string `json:"role,omitempty"`
 }
 
-func (a *Service) escalations(ctx context.Context, q url.Values) (any, error) {
-	cluster, at, err := moment(q)
+// EscalationsRequest asks who can make itself cluster administrator or a member of system:masters, at
+// a moment. Without a subject and a group: everybody who can, by the shortest path each. With them:
+// that subject's shortest paths to both goals, and to everybody else.
+type EscalationsRequest struct {
+	Cluster string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
+	Subject string    `json:"subject" help:"subject to ask about alone, written as of can"`
+	Groups  []string  `json:"group" list:"csv" help:"groups the subject is in, as of can (default: those its requests carried)" flag:"group the subject is in, may be repeated (default: those its requests carried)"`
+	System  bool      `json:"includeSystem" help:"list subjects of Kubernetes itself as well"`
+	At      time.Time `json:"at" help:"moment the question is about, such as 2026-11-20T11:36:00Z (default: the newest that is known)"`
+	Limit   int       `json:"limit" default:"100" min:"1" max:"10000" help:"list at most so many paths"`
+}
+
+// Question implements Request.
+func (EscalationsRequest) Question() (name string, answer EscalationsAnswer) {
+	return "escalations", answer
+}
+
+// Escalations answers who can make itself cluster administrator, and how.
+func (a *Service) Escalations(ctx context.Context, q EscalationsRequest) (out EscalationsAnswer, err error) {
+	user, group, err := readSubject(q.Subject)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	include, err := oneOf(q, "includeSystem", "true", "false")
-	if err != nil {
-		return nil, err
+	asked := slices.Clone(q.Groups)
+	if group != "" {
+		asked = append(asked, group)
 	}
-	limit, err := limitOf(q, FewPaths, MostPaths)
+	out = EscalationsAnswer{Cluster: q.Cluster, Subject: user, Paths: []Path{}}
+	view, policy, err := a.policy(q.Cluster, q.At)
 	if err != nil {
-		return nil, err
-	}
-	out := EscalationsAnswer{Cluster: cluster, Subject: q.Get("subject"), Paths: []Path{}}
-	asked, err := GroupList(q.Get("group"))
-	if err != nil {
-		return nil, err
-	}
-	view, policy, err := a.policy(cluster, at)
-	if err != nil {
-		return nil, err
+		return out, err
 	}
 	out.Policy = policy
 	out.doubt(view.Doubts("", true))
-	accounts := a.accounts(cluster, at)
+	accounts := a.accounts(q.Cluster, q.At)
 	out.AccountsKnown = accounts.Complete
 	closure := escalation.NewBounds(view, accounts)
 	if out.Subject == "" && len(asked) == 0 {
 		system := 0
-		want := func(n escalation.Node) bool { return include == "true" || !n.System() }
-		paths, count := closure.Reaching(want, limit)
-		if include != "true" {
+		want := func(n escalation.Node) bool { return q.System || !n.System() }
+		paths, count := closure.Reaching(want, q.Limit)
+		if !q.System {
 			_, system = closure.Reaching(escalation.Node.System, 1)
 		}
 		for i := range paths {
 			out.Paths = append(out.Paths, pathOf(&paths[i]))
 		}
 		out.Count, out.System = count, system
-		large, count := closure.TooLarge(nil, limit)
+		large, count := closure.TooLarge(nil, q.Limit)
 		for _, n := range large {
 			out.TooLarge = append(out.TooLarge, nodeOf(n))
 		}
 		out.TooLargeCount = count
-		out.untold(len(out.Paths), out.Count, limit)
+		out.untold(len(out.Paths), out.Count, q.Limit)
 		return out, nil
 	}
-	if err := a.escalationsOf(ctx, &out, closure, asked, at, limit); err != nil {
-		return nil, err
+	if err := a.escalationsOf(ctx, &out, closure, asked, &q); err != nil {
+		return out, err
 	}
 	if out.Subject != "" && out.GroupsFrom == "name" && !view.RBAC.Names(out.Subject, false) {
 		out.Hints = append(out.Hints, fmt.Sprintf("no request of %q is stored and no binding names it: this is what everybody of such a name can reach", out.Subject))
@@ -168,31 +162,13 @@ func (a *Service) escalations(ctx context.Context, q url.Values) (any, error) {
 }
 
 // escalationsOf answers for one subject.
-func (a *Service) escalationsOf(ctx context.Context, out *EscalationsAnswer, closure *escalation.Bounds, asked []string, at time.Time, limit int) error {
-	if name, ok := strings.CutPrefix(out.Subject, "group:"); ok {
-		if name == "" {
-			return Bad("subject: group: is followed by no name")
-		}
-		out.Subject, asked = "", append(asked, name)
+func (a *Service) escalationsOf(ctx context.Context, out *EscalationsAnswer, closure *escalation.Bounds, asked []string, q *EscalationsRequest) error {
+	groups, from, seen, err := a.groupsOf(ctx, out.Cluster, out.Subject, asked, q.At)
+	if err != nil {
+		return err
 	}
-	out.Subject = strings.TrimPrefix(out.Subject, "user:")
-	groups := asked
-	if out.GroupsFrom = "asked"; len(asked) == 0 {
-		var seen time.Time
-		var err error
-		if groups, seen, err = a.Store.LastGroups(ctx, out.Cluster, out.Subject, at); err != nil {
-			return err
-		}
-		if out.GroupsFrom = "requests"; seen.IsZero() {
-			out.GroupsFrom = "name"
-		} else {
-			out.GroupsSeen = &seen
-		}
-	}
-	if out.Subject != "" {
-		groups = append(groups, leastpriv.GroupsOf(out.Subject)...)
-	}
-	reached := closure.Reach(out.Subject, groups, limit)
+	out.GroupsFrom, out.GroupsSeen = from, seen
+	reached := closure.Reach(out.Subject, groups, q.Limit)
 	out.Groups = reached.Groups
 	for i := range reached.Goals {
 		out.Paths = append(out.Paths, pathOf(&reached.Goals[i]))
@@ -204,7 +180,7 @@ func (a *Service) escalationsOf(ctx context.Context, out *EscalationsAnswer, clo
 	if reached.TooLarge {
 		out.TooLarge, out.TooLargeCount = []Node{nodeOf(reached.Subject)}, 1
 	}
-	out.untold(len(out.Reaches), out.ReachCount, limit)
+	out.untold(len(out.Reaches), out.ReachCount, q.Limit)
 	return nil
 }
 

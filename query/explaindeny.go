@@ -3,7 +3,6 @@ package query
 import (
 	"context"
 	"errors"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -16,11 +15,6 @@ import (
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/verdict"
 )
-
-// explainRoutes are the questions about refusals.
-func (a *Service) explainRoutes() []Question {
-	return []Question{{"explain-deny", []string{"auditID", "cluster", "at"}, CostQuery, a.explainDeny}}
-}
 
 // MostDenials bounds the requests of an audit ID one answer explains: each looks through all
 // roles and bindings, and clients may use an ID as often as they like.
@@ -246,29 +240,33 @@ func (x *Explainer) checks(out *Denial, e *event.Event, v, then *verdict.Verdict
 	return len(out.Checks)
 }
 
-// explainDeny answers for the stored requests of an audit ID.
-func (a *Service) explainDeny(ctx context.Context, q url.Values) (any, error) {
-	id := q.Get("auditID")
-	if id == "" {
-		return nil, Bad("auditID is missing")
-	}
-	at, err := Instant(q, "at")
+// ExplainDenyRequest asks why the requests of an audit ID were refused.
+type ExplainDenyRequest struct {
+	AuditID string    `json:"auditID" required:"true" help:"audit ID of the requests"`
+	Cluster string    `json:"cluster" help:"look in this cluster only: audit IDs are chosen by clients and may be reused" flag:"look in this cluster only: audit IDs are chosen by clients and may be reused; with --events its name (default \"evaluate\")"`
+	At      time.Time `json:"at" help:"by the policy of this time (RFC 3339), instead of the request's own"`
+}
+
+// Question implements Request.
+func (ExplainDenyRequest) Question() (name string, answer ExplainDenyAnswer) {
+	return "explain-deny", answer
+}
+
+// ExplainDeny answers why requests were refused.
+func (a *Service) ExplainDeny(ctx context.Context, q ExplainDenyRequest) (out ExplainDenyAnswer, err error) {
+	rows, truncated, err := a.refusals(ctx, q.Cluster, q.AuditID)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	rows, truncated, err := a.refusals(ctx, q.Get("cluster"), id)
-	if err != nil {
-		return nil, err
-	}
-	out := ExplainDenyAnswer{Requests: []Denial{}, Truncated: truncated}
-	engine := replay.New(replay.Config{Version: a.Version, Apiserver: a.Apiserver})
+	out = ExplainDenyAnswer{Requests: []Denial{}, Truncated: truncated}
+	engine := a.engine()
 	states := map[string]*state.State{}
 	for i := range rows {
 		r := &rows[i]
 		if _, ok := states[r.Cluster]; !ok {
 			states[r.Cluster], _ = a.stateOf(ctx, r.Cluster)
 		}
-		x := Explainer{Engine: engine, State: states[r.Cluster], At: at}
+		x := Explainer{Engine: engine, State: states[r.Cluster], At: q.At}
 		one := x.Explain(r.Cluster, r.Event, r.Verdict)
 		one.Request = r.Request.String()
 		out.Requests = append(out.Requests, one)

@@ -3,45 +3,13 @@ package query
 import (
 	"context"
 	"encoding/json"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/storage"
-	"github.com/retrial-io/retrial/verdict"
-)
-
-// findingQueries is what questions ask about detections.
-type findingQueries interface {
-	Findings(ctx context.Context, f storage.FindingFilter) ([]verdict.StoredFinding, error)
-	FindingCounts(ctx context.Context, f storage.FindingFilter) ([]storage.RuleCount, error)
-	// DetectionRules are the rules this process would detect with.
-	DetectionRules() []detect.Rule
-}
-
-// RuledStore is a store and the rules its findings come from.
-type RuledStore struct {
-	*storage.Store
-	Set *detect.Set
-}
-
-// DetectionRules returns the rules in the order of their ids.
-func (s RuledStore) DetectionRules() []detect.Rule { return s.Set.Rules() }
-
-// findingRoutes are the questions about what detections found.
-func (a *Service) findingRoutes() []Question {
-	return []Question{
-		{"findings", []string{"cluster", "from", "to", "at", "rule", "severity", "subject", "limit", "before"}, CostQuery, a.findings},
-		{"rules", nil, CostNothing, a.rules},
-	}
-}
-
-// Findings in one answer.
-const (
-	UsualFindings = 100
-	MostFindings  = 500
 )
 
 // FindingsAnswer is what detections found.
@@ -51,23 +19,41 @@ type FindingsAnswer struct {
 	Rules    map[string]uint64 `json:"rules"`           // findings by rule, of all pages
 }
 
-// findings lists what stands, newest first. Without a cluster it lists all clusters'.
-func (a *Service) findings(ctx context.Context, q url.Values) (any, error) {
-	f, err := FindingFilter(q)
+// FindingsRequest asks what detections found, by the first request of each, newest first.
+type FindingsRequest struct {
+	Cluster  string    `json:"cluster" help:"findings of this cluster (default: all)" flag:"findings of this cluster (default: all); with --events its name, part of every id (default \"evaluate\")"`
+	From     time.Time `json:"from" help:"findings with requests at or after this time, such as 2026-11-20T11:36:00Z"`
+	To       time.Time `json:"to" help:"findings with requests before this time"`
+	At       time.Time `json:"at" help:"findings as they stood at this time: those whose first request had been received"`
+	Rule     string    `json:"rule" help:"findings of this rule"`
+	Severity string    `json:"severity" name:"min-severity" enum:"info,low,medium,high,critical" help:"findings of this severity or above" flag:"leave out findings below info, low, medium, high or critical"`
+	Subject  string    `json:"subject" help:"findings on this user"`
+	Limit    int       `json:"limit" default:"100" min:"1" max:"500" help:"most findings of an answer"`
+	Before   string    `json:"before" help:"go on behind this place in the list: older of the answer before"`
+}
+
+// Question implements Request.
+func (FindingsRequest) Question() (name string, answer FindingsAnswer) { return "findings", answer }
+
+func (r FindingsRequest) check() error { return before(r.From, r.To) }
+
+// Findings answers with what stands. Without a cluster it answers for all clusters.
+func (a *Service) Findings(ctx context.Context, q FindingsRequest) (out FindingsAnswer, err error) {
+	f, err := q.filter()
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	limit := f.Limit
 	f.Limit++ // one more, to know whether there are older ones
 	list, err := a.Store.Findings(ctx, f)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	counts, err := a.Store.FindingCounts(ctx, f)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	out := FindingsAnswer{Findings: []json.RawMessage{}, Rules: map[string]uint64{}}
+	out = FindingsAnswer{Findings: []json.RawMessage{}, Rules: map[string]uint64{}}
 	for i := range list[:min(len(list), limit)] {
 		out.Findings = append(out.Findings, list[i].Body)
 	}
@@ -81,36 +67,17 @@ func (a *Service) findings(ctx context.Context, q url.Values) (any, error) {
 	return out, nil
 }
 
-// FindingFilter reads which findings are asked for.
-func FindingFilter(q url.Values) (f storage.FindingFilter, err error) {
-	f = storage.FindingFilter{Cluster: q.Get("cluster"), Rule: q.Get("rule"), Subject: q.Get("subject")}
-	if f.From, err = Instant(q, "from"); err != nil {
-		return f, err
-	}
-	if f.To, err = Instant(q, "to"); err != nil {
-		return f, err
-	}
-	if f.At, err = Instant(q, "at"); err != nil {
-		return f, err
-	}
-	if !f.From.IsZero() && !f.To.IsZero() && !f.From.Before(f.To) {
-		return f, Bad("from %s is not before to %s", q.Get("from"), q.Get("to"))
-	}
-	least, err := oneOf(q, "severity", detect.Severities()...)
-	if err != nil {
-		return f, err
-	}
-	if n := SeverityOrder(least); n > 0 {
+// filter returns which findings are asked for.
+func (r *FindingsRequest) filter() (storage.FindingFilter, error) {
+	f := storage.FindingFilter{Cluster: r.Cluster, Rule: r.Rule, Subject: r.Subject, From: r.From, To: r.To, At: r.At, Limit: r.Limit}
+	if n := SeverityOrder(r.Severity); n > 0 {
 		f.Severities = detect.Severities()[n:]
 	}
-	if f.Limit, err = limitOf(q, UsualFindings, MostFindings); err != nil {
-		return f, err
-	}
-	if s := q.Get("before"); s != "" {
-		at, id, ok := strings.Cut(s, ".")
+	if r.Before != "" {
+		at, id, ok := strings.Cut(r.Before, ".")
 		n, err := strconv.ParseInt(at, 10, 64)
 		if !ok || err != nil || id == "" {
-			return f, Bad("before: %q is no place in a list of findings", s)
+			return f, Bad("invalid before %q: want what an answer gave as older", r.Before)
 		}
 		f.Before = storage.FindingCursor{First: n, ID: id}
 	}
@@ -132,7 +99,14 @@ type RulesAnswer struct {
 	Rules []DetectionRule `json:"rules"`
 }
 
-func (a *Service) rules(context.Context, url.Values) (any, error) {
+// RulesRequest asks for the rules the server detects with.
+type RulesRequest struct{}
+
+// Question implements Request.
+func (RulesRequest) Question() (name string, answer RulesAnswer) { return "rules", answer }
+
+// Rules answers with the rules the server detects with.
+func (a *Service) Rules(context.Context, RulesRequest) (RulesAnswer, error) {
 	out := RulesAnswer{Rules: []DetectionRule{}}
 	for _, r := range a.Store.DetectionRules() {
 		attack := r.Attack

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,23 +63,26 @@ var flawKinds = []struct {
 	{rbacindex.FlawTooLarge, "too-large", "too large to check whether others give the same"},
 }
 
-func (a *Service) hygiene(_ context.Context, q url.Values) (any, error) {
-	cluster, at, err := moment(q)
+// HygieneRequest asks what is idle or wrong in the roles and bindings of a cluster, at a moment.
+type HygieneRequest struct {
+	Cluster string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
+	System  bool      `json:"includeSystem" help:"list what Kubernetes itself brings as well"`
+	At      time.Time `json:"at" help:"moment the question is about, such as 2026-11-20T11:36:00Z (default: the newest that is known)"`
+}
+
+// Question implements Request.
+func (HygieneRequest) Question() (name string, answer HygieneAnswer) { return "hygiene", answer }
+
+// Hygiene answers what is idle or wrong in a policy.
+func (a *Service) Hygiene(_ context.Context, q HygieneRequest) (out HygieneAnswer, err error) {
+	view, policy, err := a.policy(q.Cluster, q.At)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	include, err := oneOf(q, "includeSystem", "true", "false")
-	if err != nil {
-		return nil, err
-	}
-	view, policy, err := a.policy(cluster, at)
-	if err != nil {
-		return nil, err
-	}
-	out := HygieneAnswer{Cluster: cluster, Policy: policy, Flaws: []flawJSON{}}
+	out = HygieneAnswer{Cluster: q.Cluster, Policy: policy, Flaws: []flawJSON{}}
 	out.doubt(view.Doubts("", true))
 	add := func(k rbacindex.Key, f flawJSON) {
-		if include != "true" && systemObject(k) && f.Kind != "missing-role" && f.Kind != "everybody" {
+		if !q.System && systemObject(k) && f.Kind != "missing-role" && f.Kind != "everybody" {
 			out.System++
 			return
 		}
@@ -93,7 +96,7 @@ func (a *Service) hygiene(_ context.Context, q url.Values) (any, error) {
 		}
 		add(f.Key, flawOf(&f, aggregated))
 	}
-	a.missingSubjects(cluster, &out, &view, q, add)
+	a.missingSubjects(&out, &view, q.At, add)
 	order := map[string]int{}
 	for i, k := range flawKinds {
 		order[k.name] = i
@@ -138,10 +141,9 @@ func flawOf(f *rbacindex.Flaw, aggregated map[string]string) flawJSON {
 }
 
 // missingSubjects finds bindings that name service accounts which were not there.
-func (a *Service) missingSubjects(cluster string, out *HygieneAnswer, view *state.View, q url.Values, add func(rbacindex.Key, flawJSON)) {
-	_, at, _ := moment(q) // it was read before
+func (a *Service) missingSubjects(out *HygieneAnswer, view *state.View, at time.Time, add func(rbacindex.Key, flawJSON)) {
 	var there map[state.Account]bool
-	if st, ok := a.Replay.State(cluster); ok {
+	if st, ok := a.Replay.State(out.Cluster); ok {
 		if at.IsZero() {
 			at = Latest
 		}

@@ -1,6 +1,8 @@
 package query
 
-import "strings"
+import (
+	"strings"
+)
 
 // builtins are the resources of Kubernetes' own API groups, and what only rules name, such as users,
 // a group a line, core first. They exist in a cluster none of whose rules names them.

@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -10,26 +9,10 @@ import (
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/state"
-	"github.com/retrial-io/retrial/storage"
 )
 
-// lineageQueries is what the question about credentials asks the store.
-type lineageQueries interface {
-	CredentialUses(ctx context.Context, cluster, credential string, from, to time.Time, limit int) ([]storage.CredentialUse, error)
-	Credentials(ctx context.Context, cluster, user string, from, to time.Time, limit int) ([]storage.SubjectCredential, error)
-}
-
-// lineageRoutes are the questions about credentials.
-func (a *Service) lineageRoutes() []Question {
-	return []Question{{"lineage", []string{"cluster", "credential", "subject", "from", "to", "limit"}, CostQuery, a.lineage}}
-}
-
-const (
-	UsualCredentials = 20 // of a subject, in one answer
-	// MostCredentials bounds the credentials of a subject in one answer.
-	MostCredentials  = 200
-	usesOfCredential = 200 // places a credential was used from, in one answer
-)
+// usesOfCredential is how many places of use an answer tells of a credential.
+const usesOfCredential = 200
 
 // LineageAnswer is the life of one credential, or of those of a subject.
 type LineageAnswer struct {
@@ -98,35 +81,45 @@ type CredentialUse struct {
 	Last      time.Time `json:"last"`
 }
 
-func (a *Service) lineage(ctx context.Context, q url.Values) (any, error) {
-	cluster, from, to, err := window(q)
-	if err != nil {
-		return nil, err
+// LineageRequest asks for the life of one credential, or of those of a subject.
+type LineageRequest struct {
+	Cluster    string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"of this cluster (default: the only one); with --events its name (default \"evaluate\")"`
+	Credential string    `json:"credential" help:"JTI=ID of a token, X509SHA256=FINGERPRINT of a certificate, or Secret=NAMESPACE/NAME"`
+	Subject    string    `json:"subject" help:"user name whose credentials are asked about"`
+	From       time.Time `json:"from" help:"uses at or after this time, such as 2026-11-20T11:36:00Z"`
+	To         time.Time `json:"to" help:"uses before this time"`
+	Limit      int       `json:"limit" default:"20" min:"1" max:"200" help:"most credentials of a subject"`
+}
+
+// Question implements Request.
+func (LineageRequest) Question() (name string, answer LineageAnswer) { return "lineage", answer }
+
+func (r LineageRequest) check() error {
+	if (r.Credential == "") == (r.Subject == "") {
+		return Bad("one of credential and subject is needed")
 	}
-	limit, err := limitOf(q, UsualCredentials, MostCredentials)
-	if err != nil {
-		return nil, err
-	}
-	credential, subject := q.Get("credential"), q.Get("subject")
-	if (credential == "") == (subject == "") {
-		return nil, Bad("one of credential and subject is needed")
-	}
+	return before(r.From, r.To)
+}
+
+// Lineage answers with the life of credentials.
+func (a *Service) Lineage(ctx context.Context, q LineageRequest) (out LineageAnswer, err error) {
+	cluster, credential, subject, from, to, limit := q.Cluster, q.Credential, q.Subject, q.From, q.To, q.Limit
 	st, _ := a.stateOf(ctx, cluster)
-	out := LineageAnswer{Cluster: cluster, Subject: subject, Credentials: []Credential{}}
+	out = LineageAnswer{Cluster: cluster, Subject: subject, Credentials: []Credential{}}
 	if credential != "" {
 		c := Credential{Credential: credential, Issue: IssueOf(st, credential)}
 		if err := a.uses(ctx, cluster, &c, from, to); err != nil {
-			return nil, err
+			return out, err
 		}
 		if c.Requests == 0 && c.Issue == nil {
-			return nil, none("no stored request shows the credential %s in cluster %s", phrase.Shorten(credential), cluster)
+			return out, none("no stored request shows the credential %s in cluster %s", phrase.Shorten(credential), cluster)
 		}
 		out.Credentials = append(out.Credentials, c)
 		return out, nil
 	}
 	found, err := a.Store.Credentials(ctx, cluster, subject, from, to, limit+1)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	if len(found) > limit {
 		found, out.Truncated = found[:limit], true
@@ -139,7 +132,7 @@ func (a *Service) lineage(ctx context.Context, q url.Values) (any, error) {
 		}
 		if f.Credential != "" {
 			if err := a.uses(ctx, cluster, &c, from, to); err != nil {
-				return nil, err
+				return out, err
 			}
 		}
 		out.Credentials = append(out.Credentials, c)
@@ -148,7 +141,7 @@ func (a *Service) lineage(ctx context.Context, q url.Values) (any, error) {
 		out.unused(st, namespace, name, from, to, limit)
 	}
 	if len(out.Credentials) == 0 {
-		return nil, none("nothing is stored of the credentials of %s in cluster %s", phrase.Shorten(subject), cluster)
+		return out, none("nothing is stored of the credentials of %s in cluster %s", phrase.Shorten(subject), cluster)
 	}
 	return out, nil
 }

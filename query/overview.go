@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"net/url"
 	"time"
 
 	"github.com/retrial-io/retrial/storage"
@@ -71,19 +70,26 @@ type OverviewAnswer struct {
 	Next          *Advice       `json:"next,omitempty"`
 }
 
-func (a *Service) overview(ctx context.Context, q url.Values) (any, error) {
-	cluster, from, to, err := window(q)
+// OverviewRequest asks for a range of time, summed up. Up to two hours the sums are exact to the
+// instant; longer ranges are widened to whole minutes.
+type OverviewRequest struct {
+	Cluster string    `json:"cluster" required:"true" help:"cluster the question is about"`
+	From    time.Time `json:"from" required:"true" help:"requests at or after this time"`
+	To      time.Time `json:"to" required:"true" help:"requests before this time"`
+}
+
+// Question implements Request.
+func (OverviewRequest) Question() (name string, answer OverviewAnswer) { return "overview", answer }
+
+func (r OverviewRequest) check() error { return before(r.From, r.To) }
+
+// Overview answers with a range of time, summed up.
+func (a *Service) Overview(ctx context.Context, q OverviewRequest) (out OverviewAnswer, err error) {
+	o, err := a.Store.Overview(ctx, q.Cluster, q.From, q.To)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	if from.IsZero() || to.IsZero() {
-		return nil, Bad("from and to are needed")
-	}
-	o, err := a.Store.Overview(ctx, cluster, from, to)
-	if err != nil {
-		return nil, err
-	}
-	out := OverviewAnswer{Cluster: cluster, From: from, To: to, BucketSeconds: int64(o.Step / time.Second),
+	out = OverviewAnswer{Cluster: q.Cluster, From: q.From, To: q.To, BucketSeconds: int64(o.Step / time.Second),
 		Volume: []Bucket{}, Decisions: []Decided{}, Classes: []classJSON{}, Subjects: []subjectJSON{}}
 	for _, b := range o.Volume {
 		out.addBucket(b)
@@ -101,7 +107,7 @@ func (a *Service) overview(ctx context.Context, q url.Values) (any, error) {
 	for _, s := range o.Subjects {
 		out.Subjects = append(out.Subjects, subjectJSON{s.Subject, s.Requests, s.Forbidden, s.Drift})
 	}
-	out.Next = Advise(cluster, o.Outcomes, o.Lacks)
+	out.Next = Advise(q.Cluster, o.Outcomes, o.Lacks)
 	return out, nil
 }
 

@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"net/url"
 	"time"
 )
 
@@ -20,23 +19,27 @@ type Asked struct {
 	Seconds  float64   `json:"seconds"`
 }
 
-// queryLog answers who asked what, newest first.
-func (a *Service) queryLog(ctx context.Context, q url.Values) (any, error) {
-	before, err := Instant(q, "before")
+// QueryLogRequest asks who asked what of the store, newest first.
+type QueryLogRequest struct {
+	Before time.Time `json:"before" help:"questions before this time"`
+	Limit  int       `json:"limit" default:"50" min:"1" max:"500" help:"most lines of an answer" flag:"most lines, up to 500"`
+}
+
+// Question implements Request.
+func (QueryLogRequest) Question() (name string, answer QueryLogAnswer) { return "query-log", answer }
+
+// QueryLogAnswer is who asked what.
+type QueryLogAnswer struct {
+	Asked []Asked `json:"asked"`
+}
+
+// QueryLog answers who asked what, newest first.
+func (a *Service) QueryLog(ctx context.Context, q QueryLogRequest) (out QueryLogAnswer, err error) {
+	list, err := a.Store.QueryLog(ctx, q.Before, q.Limit)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	limit, err := limitOf(q, usualEvents, mostEvents)
-	if err != nil {
-		return nil, err
-	}
-	list, err := a.Store.QueryLog(ctx, before, limit)
-	if err != nil {
-		return nil, err
-	}
-	out := struct {
-		Asked []Asked `json:"asked"`
-	}{Asked: []Asked{}}
+	out.Asked = []Asked{}
 	for _, e := range list {
 		out.Asked = append(out.Asked, Asked{e.Time.UTC(), e.Door, e.Caller, e.Address, e.Question, e.Detail, e.Status, e.Count, e.Bytes, e.Took.Seconds()})
 	}

@@ -2,23 +2,13 @@ package query
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/retrial-io/retrial/verdict"
 )
-
-// Rejudger is what questions ask whoever judges stored requests again.
-type Rejudger interface {
-	// Rejudge begins a job, or returns the one that does the same already.
-	Rejudge(ctx context.Context, want verdict.Rejudge) (verdict.RejudgeJob, error)
-	// Rejudges returns every job there was.
-	Rejudges(ctx context.Context) ([]verdict.RejudgeJob, error)
-}
 
 // RejudgeJob is a job, as answers tell it.
 type RejudgeJob struct {
@@ -98,21 +88,34 @@ func outcomeNames() (names []string) {
 	return names
 }
 
-// rejudgeJobs answers which jobs there were, the newest first.
-func (a *Service) rejudgeJobs(ctx context.Context, q url.Values) (any, error) {
-	out := struct {
-		Jobs []RejudgeJob `json:"jobs"`
-	}{Jobs: []RejudgeJob{}}
+// RejudgeJobsRequest asks which jobs there were that judge stored requests again.
+type RejudgeJobsRequest struct {
+	Cluster string `json:"cluster" help:"jobs of this cluster"`
+	ID      string `json:"id" help:"the job of this ID"`
+}
+
+// Question implements Request.
+func (RejudgeJobsRequest) Question() (name string, answer RejudgeJobsAnswer) {
+	return "rejudge", answer
+}
+
+// RejudgeJobsAnswer are jobs, the newest first.
+type RejudgeJobsAnswer struct {
+	Jobs []RejudgeJob `json:"jobs"`
+}
+
+// RejudgeJobs answers which jobs there were.
+func (a *Service) RejudgeJobs(ctx context.Context, q RejudgeJobsRequest) (RejudgeJobsAnswer, error) {
+	out := RejudgeJobsAnswer{Jobs: []RejudgeJob{}}
 	if a.Rejudges == nil {
 		return out, nil
 	}
 	list, err := a.Rejudges.Rejudges(ctx)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	cluster, id := q.Get("cluster"), q.Get("id")
 	for i := len(list) - 1; i >= 0; i-- {
-		if (cluster == "" || list[i].Cluster == cluster) && (id == "" || list[i].ID == id) {
+		if (q.Cluster == "" || list[i].Cluster == q.Cluster) && (q.ID == "" || list[i].ID == q.ID) {
 			out.Jobs = append(out.Jobs, RejudgeOf(&list[i]))
 		}
 	}
@@ -120,33 +123,53 @@ func (a *Service) rejudgeJobs(ctx context.Context, q url.Values) (any, error) {
 	return out, nil
 }
 
-// AskRejudge begins a job, or returns the one that does the same already.
-func (a *Service) AskRejudge(ctx context.Context, q url.Values) (job verdict.RejudgeJob, err error) {
-	var want verdict.Rejudge
-	if want.Cluster, want.From, want.To, err = window(q); err != nil {
-		return job, err
+// RejudgeRequest begins to judge stored requests again. Asking for the same again returns the job
+// that is under way; asking for something else meanwhile is refused.
+type RejudgeRequest struct {
+	Cluster string    `json:"cluster" required:"true" help:"cluster whose requests are judged again" flag:"only this cluster (default: every cluster)"`
+	From    time.Time `json:"from" name:"since" required:"true" help:"requests from this time on" flag:"requests from this time on, such as 2026-11-20T11:00:00Z"`
+	To      time.Time `json:"to" name:"until" help:"requests before this time (default: now)"`
+	Where   []string  `json:"where" list:"json" help:"only requests with key=value, keys user, verb, resource, namespace, class and verdict: values of one key are alternatives, different keys restrict each other" flag:"only requests with KEY=VALUE, may be repeated"`
+	DryRun  bool      `json:"dryRun" help:"count what would change, and change nothing"`
+	Action
+}
+
+// Question implements Request.
+func (RejudgeRequest) Question() (name string, answer RejudgeJob) { return "rejudge", answer }
+
+// check also reads the conditions.
+func (r RejudgeRequest) check() error {
+	if _, err := r.want(); err != nil {
+		return err
 	}
-	if want.From.IsZero() {
-		return job, Bad("from is missing: say since when")
-	}
-	want.DryRun = q.Get("dryRun") == "true"
-	if text := q.Get("where"); text != "" {
-		var list []string
-		if err := json.Unmarshal([]byte(text), &list); err != nil {
-			return job, Bad("where: write a JSON list of conditions")
+	return before(r.From, r.To)
+}
+
+func (r *RejudgeRequest) want() (verdict.Rejudge, error) {
+	want := verdict.Rejudge{Cluster: r.Cluster, From: r.From, To: r.To, DryRun: r.DryRun}
+	for _, condition := range r.Where {
+		if err := selectWhere(&want, condition); err != nil {
+			return want, err
 		}
-		for _, condition := range list {
-			if err := selectWhere(&want, condition); err != nil {
-				return job, err
-			}
-		}
 	}
-	if !want.To.IsZero() && !want.From.Before(want.To) {
-		return job, Bad("the range from %s to %s is empty", want.From.Format(time.RFC3339), want.To.Format(time.RFC3339))
+	return want, nil
+}
+
+// Rejudge begins a job, or returns the one that does the same already.
+func (a *Service) Rejudge(ctx context.Context, q RejudgeRequest) (out RejudgeJob, err error) {
+	if a.Rejudges == nil {
+		return out, ErrRefused
 	}
-	job, err = a.Rejudges.Rejudge(ctx, want)
+	want, err := q.want()
+	if err != nil {
+		return out, err
+	}
+	job, err := a.Rejudges.Rejudge(ctx, want)
 	if errors.Is(err, verdict.ErrRejudging) {
-		return job, Bad("%w: wait for it, or ask for the same; `retrial rejudge --list` shows it", err)
+		return out, Bad("%w: wait for it, or ask for the same; `retrial rejudge --list` shows it", err)
 	}
-	return job, err
+	if err != nil {
+		return out, err
+	}
+	return RejudgeOf(&job), nil
 }

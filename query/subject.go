@@ -3,7 +3,6 @@ package query
 import (
 	"cmp"
 	"context"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -78,20 +77,27 @@ type ruleJSON struct {
 	Last     *time.Time `json:"last"`
 }
 
-func (a *Service) subject(ctx context.Context, q url.Values) (any, error) {
-	cluster, from, to, err := window(q)
-	if err != nil {
-		return nil, err
-	}
-	user := q.Get("user")
-	if user == "" {
-		return nil, Bad("user is missing")
-	}
+// SubjectRequest asks what a user did, could do and never did. The sums are of whole days.
+type SubjectRequest struct {
+	Cluster string    `json:"cluster" required:"true" help:"cluster the question is about"`
+	User    string    `json:"user" required:"true" help:"user, as requests are authorized"`
+	From    time.Time `json:"from" help:"requests at or after this time; widened to whole days"`
+	To      time.Time `json:"to" help:"requests before this time; widened to whole days"`
+}
+
+// Question implements Request.
+func (SubjectRequest) Question() (name string, answer Doings) { return "subject", answer }
+
+func (r SubjectRequest) check() error { return before(r.From, r.To) }
+
+// Subject answers what a subject did, could do and never did.
+func (a *Service) Subject(ctx context.Context, q SubjectRequest) (out Doings, err error) {
+	cluster, user, from, to := q.Cluster, q.User, q.From, q.To
 	u, err := a.Store.SubjectUsage(ctx, cluster, user, from, to, MostUses)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	out := Doings{Cluster: cluster, User: user, Groups: u.Groups, GroupsFrom: "requests", Requests: u.Requests, Forbidden: u.Forbidden,
+	out = Doings{Cluster: cluster, User: user, Groups: u.Groups, GroupsFrom: "requests", Requests: u.Requests, Forbidden: u.Forbidden,
 		Drift: u.Drift, Folded: u.Folded, Usage: []useJSON{}, More: u.More, Rules: []ruleJSON{}}
 	if u.Requests > 0 {
 		out.First, out.Last = &u.First, &u.Last
@@ -112,7 +118,7 @@ func (a *Service) subject(ctx context.Context, q url.Values) (any, error) {
 		own = out.holds(view.RBAC, u.Grants)
 	}
 	if u.Requests == 0 && !own {
-		return nil, none("no request of %q is stored in this range, and no binding names it", user)
+		return out, none("no request of %q is stored in this range, and no binding names it", user)
 	}
 	return out, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"sort"
 	"strings"
@@ -14,28 +13,6 @@ import (
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
 )
-
-// subjectQueries is what the questions about subjects ask the store.
-type subjectQueries interface {
-	// SubjectUsage sums what a subject did, by day, with at most limit distinct uses.
-	SubjectUsage(ctx context.Context, cluster, subject string, from, to time.Time, limit int) (storage.SubjectUsage, error)
-	// NearSubjects returns subjects that are called much like a name.
-	NearSubjects(ctx context.Context, cluster, name string, limit int) ([]string, error)
-	// Recording sums up a range, in whole minutes; zero bounds leave it open.
-	Recording(ctx context.Context, cluster string, from, to time.Time) (storage.Recording, error)
-	// History visits the requests of a range, alike ones once; of all subjects when none is named.
-	History(ctx context.Context, cluster string, from, to time.Time, subjects []string, visit func(storage.Alike) error) error
-	// NewestPolicy visits the newest content of every object of the given resources.
-	NewestPolicy(ctx context.Context, cluster string, resources []string, visit func(observation []byte) error) error
-}
-
-// suggestRoutes are the questions about a subject and the least roles it needs.
-func (a *Service) suggestRoutes() []Question {
-	return []Question{
-		{"subject", []string{"cluster", "user", "from", "to"}, CostQuery, a.subject},
-		{"suggest", []string{"cluster", "subject", "all", "from", "to", "includeSystem", "includeUnseen", "wildcards"}, CostHistory, a.suggest},
-	}
-}
 
 // SuggestAnswer is what subjects need, and the change that leaves them that.
 type SuggestAnswer struct {
@@ -53,35 +30,52 @@ type SuggestAnswer struct {
 type Wanted struct {
 	Subjects       []string // none: all
 	System, Unseen bool     // also those
-	wildcards      bool     // verbs may be wildcards
 }
 
-func (a *Service) suggest(ctx context.Context, q url.Values) (any, error) {
-	cluster, from, to, err := window(q)
-	if err != nil {
-		return nil, err
+// SuggestRequest asks what subjects need, and for the change that leaves them that. Subjects are
+// named, or all are asked for.
+type SuggestRequest struct {
+	Cluster   string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"name of the cluster; needed when there are several"`
+	Subjects  []string  `json:"subject" list:"lines" help:"user names as audit events have them, separated by line breaks" flag:"user name as audit events have it; may be repeated"`
+	All       bool      `json:"all" help:"every subject" flag:"every subject (the default)"`
+	From      time.Time `json:"from" help:"only requests from this time on (RFC 3339), in whole minutes"`
+	To        time.Time `json:"to" help:"only requests before this time (RFC 3339), in whole minutes"`
+	System    bool      `json:"includeSystem" help:"also Kubernetes' own subjects: system:*, service accounts of kube-* namespaces, members of system:masters"`
+	Unseen    bool      `json:"includeUnseen" help:"also subjects that hold bindings and were never seen: suggest to remove all of it"`
+	Wildcards string    `json:"wildcards" default:"none" enum:"none,verbs" help:"what may be written as *: none, or verbs, where no refusal on record speaks against it"`
+}
+
+// Question implements Request.
+func (SuggestRequest) Question() (name string, answer SuggestAnswer) { return "suggest", answer }
+
+func (r SuggestRequest) check() error {
+	if r.All == (len(r.Subjects) > 0) {
+		return Bad("say who is meant: subject, or all=true")
 	}
-	want, err := wantedOf(q)
-	if err != nil {
-		return nil, err
-	}
+	return before(r.From, r.To)
+}
+
+// Suggest answers with the least roles that subjects need.
+func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAnswer, err error) {
+	cluster, from, to := q.Cluster, q.From, q.To
+	want := Wanted{Subjects: q.Subjects, System: q.System, Unseen: q.Unseen}
 	st, ok := a.stateOf(ctx, cluster)
 	if !ok || noPolicy(st) {
-		return nil, none("nothing is known of the roles and bindings of cluster %q; list them once and import the list:\n%s", cluster, AdviceFor(cluster, "no-state").Command)
+		return out, none("nothing is known of the roles and bindings of cluster %q; list them once and import the list:\n%s", cluster, AdviceFor(cluster, "no-state").Command)
 	}
 	recorded, err := a.Store.Recording(ctx, cluster, from, to)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	if recorded.Requests == 0 {
-		return nil, none("no request of cluster %q is stored in this range", cluster)
+		return out, none("no request of cluster %q is stored in this range", cluster)
 	}
 	collector := leastpriv.NewCollector()
 	if err := a.Store.History(ctx, cluster, from, to, want.Subjects, func(r storage.Alike) error {
 		collector.ObserveMany(r.Event, r.Verdict, leastpriv.Count{Requests: r.Requests, First: r.First, Last: r.Last})
 		return nil
 	}); err != nil {
-		return nil, err
+		return out, err
 	}
 	metas := Metadata{}
 	if err := a.Store.NewestPolicy(ctx, cluster, metas.resources(), func(text []byte) error {
@@ -90,12 +84,12 @@ func (a *Service) suggest(ctx context.Context, q url.Values) (any, error) {
 		}
 		return nil
 	}); err != nil {
-		return nil, err
+		return out, err
 	}
 	recording := recordingOf(&recorded)
 	recording.Describe(st)
-	advisor := collector.Advise(st, Latest, leastpriv.Options{Metadata: metas.Of, Recording: recording, WildcardVerbs: want.wildcards})
-	out, err := SuggestAll(ctx, collector, advisor, want, func(name string) []string {
+	advisor := collector.Advise(st, Latest, leastpriv.Options{Metadata: metas.Of, Recording: recording, WildcardVerbs: q.Wildcards == "verbs"})
+	made, err := SuggestAll(ctx, collector, advisor, want, func(name string) []string {
 		near, err := a.Store.NearSubjects(ctx, cluster, name, 5)
 		if err != nil {
 			return nil // a hint
@@ -103,58 +97,10 @@ func (a *Service) suggest(ctx context.Context, q url.Values) (any, error) {
 		return near
 	})
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	out.Cluster = cluster
-	return out, nil
-}
-
-// policyPatience is how long a question waits for a server that has just started, and still
-// reads the policy.
-const policyPatience = 10 * time.Second
-
-// stateOf returns what is known of a cluster. Where that is nothing, it may be that the
-// Replay has not got that far.
-func (a *Service) stateOf(ctx context.Context, cluster string) (*state.State, bool) {
-	if st, ok := a.Replay.State(cluster); ok && !noPolicy(st) {
-		return st, true
-	}
-	ctx, cancel := context.WithTimeout(ctx, policyPatience)
-	defer cancel()
-	// Whether it got there or not: the question is answered by what is known now.
-	_ = a.settled(ctx)
-	return a.Replay.State(cluster)
-}
-
-// noPolicy tells whether no kind of RBAC object was ever listed: what a log shows of them
-// alone is too little to take anything away.
-func noPolicy(st *state.State) bool { return len(st.RBAC(Latest).UnknownKinds) == 4 }
-
-// wantedOf reads for whom suggestions are wanted.
-func wantedOf(q url.Values) (w Wanted, err error) {
-	all := false
-	for name, into := range map[string]*bool{"all": &all, "includeSystem": &w.System, "includeUnseen": &w.Unseen} {
-		text, err := oneOf(q, name, "true", "false")
-		if err != nil {
-			return w, err
-		}
-		*into = text == "true"
-	}
-	wildcards, err := oneOf(q, "wildcards", "none", "verbs")
-	if err != nil {
-		return w, err
-	}
-	w.wildcards = wildcards == "verbs"
-	if subject := q.Get("subject"); subject != "" {
-		w.Subjects = strings.Split(subject, "\n")
-	}
-	switch {
-	case all == (len(w.Subjects) > 0):
-		return w, Bad("say who is meant: subject, or all=true")
-	case slices.Contains(w.Subjects, ""):
-		return w, Bad("subject: a name is empty")
-	}
-	return w, nil
+	made.Cluster = cluster
+	return *made, nil
 }
 
 // recordingOf is what the store says of a range, as suggestions carry it.

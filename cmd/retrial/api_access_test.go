@@ -326,11 +326,11 @@ func TestAPIAccessRefuses(t *testing.T) {
 		{"no path", "who-can?cluster=c&verb=get&path=healthz", "does not begin with a slash", known, 400},
 		{"a path in a namespace", "who-can?cluster=c&verb=get&path=/x&namespace=n", "in no namespace", known, 400},
 		{"one namespace and all", "who-can?cluster=c&verb=get&resource=pods&namespace=n&allNamespaces=true", "not both", known, 400},
-		{"no truth", "who-can?cluster=c&verb=get&resource=pods&allNamespaces=yes", "none of true, false", known, 400},
+		{"no truth", "who-can?cluster=c&verb=get&resource=pods&allNamespaces=yes", "want true or false", known, 400},
 		{"no resource", "who-can?cluster=c&verb=get&resource=/exec", "no resource", known, 400},
 		{"no subresource", "who-can?cluster=c&verb=get&resource=pods/", "is not RESOURCE", known, 400},
 		{"two subresources", "who-can?cluster=c&verb=get&resource=pods/a/b", "is not RESOURCE", known, 400},
-		{"no time", "who-can?cluster=c&verb=get&resource=pods&at=noon", "no RFC 3339 time", known, 400},
+		{"no time", "who-can?cluster=c&verb=get&resource=pods&at=noon", "want RFC 3339", known, 400},
 		{"no state", "who-can?cluster=it's&verb=get&resource=pods", `retrial import --cluster 'it'\''s' --state FILE`, nil, 404},
 		{"an empty state", "can?cluster=c&subject=ann", "retrial import --cluster c --state FILE", state.New("c"), 404},
 		{"no subject", "can?cluster=c", "subject is missing", known, 400},
@@ -352,7 +352,7 @@ func TestAPIAccessRefuses(t *testing.T) {
 	t.Run("a store that fails", func(t *testing.T) {
 		f := &failingGroups{fakeStore{known: known}}
 		a := query.Service{Store: f, Replay: f.replay()}
-		if _, err := a.Can(t.Context(), url.Values{"cluster": {"c"}, "subject": {"ann"}}); !errors.Is(err, errNoGroups) {
+		if _, err := a.Can(t.Context(), query.CanRequest{Cluster: "c", Subject: "ann"}); !errors.Is(err, errNoGroups) {
 			t.Errorf("error %v", err)
 		}
 	})

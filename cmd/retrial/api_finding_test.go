@@ -46,7 +46,7 @@ func TestAPIFindings(t *testing.T) {
 		t.Errorf("the store was asked for %+v", a)
 	}
 	decodeAnswer[query.FindingsAnswer](t, askFake(t, f, http.MethodGet, "findings?before="+got.Older))
-	if a := f.asked; a.Before != (storage.FindingCursor{First: 1000, ID: "b"}) || a.Limit != query.UsualFindings+1 {
+	if a := f.asked; a.Before != (storage.FindingCursor{First: 1000, ID: "b"}) || a.Limit != 101 {
 		t.Errorf("the next page was asked as %+v", a)
 	}
 	for name, query := range map[string]string{

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/params"
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/query/api"
 	"github.com/retrial-io/retrial/replay/state"
@@ -129,26 +130,26 @@ const aRange = "&from=2026-11-20T11:36:00Z&to=2026-11-20T11:45:00Z"
 func TestAPIRefusesBadQuestions(t *testing.T) {
 	for _, c := range []struct{ name, path, says string }{
 		{"no cluster", "overview?from=2026-11-20T11:36:00Z&to=2026-11-20T11:45:00Z", "cluster is missing"},
-		{"no range", "overview?cluster=c", "from and to are needed"},
-		{"half a range", "overview?cluster=c&from=2026-11-20T11:36:00Z", "from and to are needed"},
+		{"no range", "overview?cluster=c", "from is missing"},
+		{"half a range", "overview?cluster=c&from=2026-11-20T11:36:00Z", "to is missing"},
 		{"range the wrong way round", "overview?cluster=c&to=2026-11-20T11:36:00Z&from=2026-11-20T11:45:00Z", "is not before"},
 		{"empty range", "events?cluster=c&to=2026-11-20T11:36:00Z&from=2026-11-20T11:36:00Z", "is not before"},
-		{"no time", "overview?cluster=c&from=yesterday&to=2026-11-20T11:36:00Z", "no RFC 3339 time"},
+		{"no time", "overview?cluster=c&from=yesterday&to=2026-11-20T11:36:00Z", "want RFC 3339"},
 		{"time the columns do not hold", "overview?cluster=c&from=1969-12-31T00:00:00Z&to=2026-11-20T11:36:00Z", "between 1970 and 2106"},
 		{"time after the columns' end", "overview?cluster=c&from=2026-12-31T00:00:00Z&to=9999-11-20T11:36:00Z", "between 1970 and 2106"},
 		{"misspelt parameter", "events?cluster=c&form=2026-11-20T11:36:00Z", `no parameter "form"`},
 		{"parameter twice", "events?cluster=c&cluster=d", "given 2 times"},
 		{"unreadable query", "events?cluster=%zz", "cannot be read"},
 		{"not UTF-8", "events?cluster=%ff", "not UTF-8"},
-		{"very long parameter", "events?cluster=c&user=" + strings.Repeat("x", api.LongestValue+1), "at most"},
-		{"unknown outcome", "events?cluster=c&outcome=drfit", "none of match, drift"},
+		{"very long parameter", "events?cluster=c&user=" + strings.Repeat("x", params.MaxValue+1), "at most"},
+		{"unknown outcome", "events?cluster=c&outcome=drfit", "want one of match, drift"},
 		{"unknown class", "events?cluster=c&class=nonsense", "no class"},
-		{"unknown decision", "events?cluster=c&decision=deny", "none of allow, forbid, none"},
+		{"unknown decision", "events?cluster=c&decision=deny", "want one of allow, forbid, none"},
 		{"limit nought", "events?cluster=c&limit=0", "from 1 to 500"},
 		{"limit too large", "events?cluster=c&limit=501", "from 1 to 500"},
 		{"limit no number", "events?cluster=c&limit=all", "from 1 to 500"},
-		{"cursor", "events?cluster=c&before=x.y", "no place"},
-		{"cursor without key", "events?cluster=c&before=12", "no place"},
+		{"cursor", "events?cluster=c&before=x.y", "as older"},
+		{"cursor without key", "events?cluster=c&before=12", "as older"},
 		{"why without ID", "why?cluster=c", "auditID is missing"},
 		{"parameter where none is", "status?cluster=c", "no parameter"},
 	} {

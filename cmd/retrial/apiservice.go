@@ -41,11 +41,11 @@ func apiHandler(store doctor.Store, runner query.Replay, asking *api.QueryLog, l
 		set(&o)
 	}
 	a := &query.Service{Store: store, Replay: runner, Rejudges: o.rejudges, Apiserver: o.site.Apiserver, Scraped: o.site.Scraped, Spooled: o.site.Spooled, Now: o.site.Now, Version: version, Offline: o.offline}
-	routes := a.Questions()
+	questions := a.Questions()
 	if !o.offline {
-		routes = append(routes, (&doctor.Service{Service: a, Store: store, Site: o.site}).Routes()...)
+		questions = append(questions, (&doctor.Service{Service: a, Store: store, Site: o.site}).Questions()...)
 	}
-	return api.New(a, routes, asking, log, longest)
+	return api.New(questions, asking, log, longest)
 }
 
 // site is that of a running server.

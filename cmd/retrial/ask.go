@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -131,28 +130,29 @@ func (a *asker) open(ctx context.Context) (client *apiclient.Client, done func()
 	return apiclient.InProcess(handler), sys.close, nil
 }
 
-// ask opens a client, asks one question and closes it.
-func (a *asker) ask(ctx context.Context, path string, query url.Values, answer any) error {
+// answerOf opens a client, asks one question and closes it.
+func answerOf[A any](ctx context.Context, a *asker, request query.Request[A]) (A, error) {
 	client, done, err := a.open(ctx)
 	if err != nil {
-		return err
+		_, none := request.Question()
+		return none, err
 	}
-	return errors.Join(client.Get(ctx, path, query, answer), done())
+	answer, err := apiclient.Ask(ctx, client, request)
+	return answer, errors.Join(err, done())
 }
 
-// askOne asks one question about one cluster: the one the parameter "cluster" names, or the
-// only one there is. It returns the cluster's name.
-func (a *asker) askOne(ctx context.Context, path string, query url.Values, answer any) (cluster string, err error) {
-	client, done, err := a.openFor(ctx, query.Get("cluster"))
+// answerOne asks one question about the cluster that is named, or the only one there is: the name of
+// which is written back into the request before it is asked.
+func answerOne[A any, R query.Request[A]](ctx context.Context, a *asker, cluster *string, request *R) (answer A, err error) {
+	client, done, err := a.openFor(ctx, *cluster)
 	if err != nil {
-		return "", err
+		return answer, err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	if cluster, err = client.OneCluster(ctx, query.Get("cluster")); err != nil {
-		return "", err
+	if *cluster, err = client.OneCluster(ctx, *cluster); err != nil {
+		return answer, err
 	}
-	query.Set("cluster", cluster)
-	return cluster, client.Get(ctx, path, query, answer)
+	return apiclient.Ask(ctx, client, *request)
 }
 
 // storedStates are the states of all clusters as the store has them: what the API asks when

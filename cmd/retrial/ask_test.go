@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/query"
 	apiclient "github.com/retrial-io/retrial/query/client"
 	"github.com/retrial-io/retrial/storage"
 )
@@ -56,17 +56,26 @@ func TestOneCluster(t *testing.T) {
 
 // TestClientErrors: who is told that the question was wrong must not blame the store.
 func TestClientErrors(t *testing.T) {
+	client := fakeClient(&fakeStore{})
+	_, wrong := apiclient.Ask(t.Context(), client, query.OverviewRequest{})
+	_, absent := apiclient.Ask(t.Context(), client, unknownRequest{})
 	for _, c := range []struct {
-		path, says string
-		code       int
+		err  error
+		says string
+		code int
 	}{
-		{"overview", "cluster is missing", cli.ExitUsage},
-		{"no-such-path", "there is no", cli.ExitNoMatch},
+		{wrong, "cluster is missing", cli.ExitUsage},
+		{absent, "there is no", cli.ExitNoMatch},
 	} {
-		err := fakeClient(&fakeStore{}).Get(context.Background(), c.path, nil, new(any))
+		err := c.err
 		var coded cli.Exit
 		if !errors.As(err, &coded) || coded.Code != c.code || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v", c.path, err)
+			t.Errorf("%s: %v", c.says, err)
 		}
 	}
 }
+
+// unknownRequest asks what the server does not know.
+type unknownRequest struct{}
+
+func (unknownRequest) Question() (name string, answer struct{}) { return "no-such-question", answer }

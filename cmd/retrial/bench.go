@@ -21,6 +21,7 @@ import (
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/query"
 	apiclient "github.com/retrial-io/retrial/query/client"
 	"github.com/retrial-io/retrial/storage"
 )
@@ -139,7 +140,7 @@ func (b *pipelineBench) run(ctx context.Context, dir string) (*pipelineResult, e
 		return nil, err
 	}
 	own := ownCPU() - ownBefore
-	if err := child.client.Get(ctx, "drained", nil, &struct{}{}); err != nil {
+	if _, err := apiclient.Ask(ctx, child.client, query.DrainedRequest{}); err != nil {
 		return nil, err
 	}
 	took := time.Since(began)

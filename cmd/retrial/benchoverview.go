@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,8 +62,8 @@ func probeOverview(ctx context.Context, kept string, client *apiclient.Client) *
 }
 
 func (p *overviewProbe) ask(ctx context.Context, client *apiclient.Client) error {
-	var known query.ClustersAnswer
-	if err := client.Get(ctx, "clusters", nil, &known); err != nil {
+	known, err := apiclient.Ask(ctx, client, query.ClustersRequest{})
+	if err != nil {
 		return err
 	}
 	i := slices.IndexFunc(known.Clusters, func(c query.Cluster) bool { return c.Name == benchCluster })
@@ -73,11 +72,10 @@ func (p *overviewProbe) ask(ctx context.Context, client *apiclient.Client) error
 	}
 	c := known.Clusters[i]
 	p.events = c.Events
-	where := url.Values{"cluster": {c.Name}, "from": {c.First.Format(time.RFC3339)}, "to": {c.Last.Add(time.Minute).Format(time.RFC3339)}}
+	where := query.OverviewRequest{Cluster: c.Name, From: c.First, To: c.Last.Add(time.Minute)}
 	for {
 		began := time.Now()
-		var answer query.OverviewAnswer
-		err := client.Get(ctx, "overview", where, &answer)
+		_, err := apiclient.Ask(ctx, client, where)
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -293,7 +293,7 @@ func whyDrawer(t *testing.T, s *server, b *browser) {
 // wholeTrial opens a request made with a token, follows the token to where it was issued, then
 // a refusal, an example of what does not agree, and asks what each lacked.
 func wholeTrial(t *testing.T, s *server, b *browser) {
-	find := func(what, filter string, fits func(query.Request) bool) string {
+	find := func(what, filter string, fits func(query.JudgedRequest) bool) string {
 		t.Helper()
 		var list struct{ Events []query.Event }
 		s.get(t, "events?cluster=sample&limit=500&"+filter, &list)
@@ -307,7 +307,7 @@ func wholeTrial(t *testing.T, s *server, b *browser) {
 		t.Fatalf("there is no %s", what)
 		return ""
 	}
-	token := find("use of a token whose issue is recorded", "outcome=match&decision=allow", func(r query.Request) bool { return r.Issue != nil && r.Issue.AuditID != "" })
+	token := find("use of a token whose issue is recorded", "outcome=match&decision=allow", func(r query.JudgedRequest) bool { return r.Issue != nil && r.Issue.AuditID != "" })
 	b.load(t, s.ui+"#/?cluster=sample&why="+url.QueryEscape(token))
 	b.until(t, "the authorizers and who it was", `document.querySelectorAll('#drawer .chain tbody tr').length === 3 && document.querySelector('#drawer dl').innerText.includes('service-account-bound')`)
 	b.click(t, "#drawer a[data-k=lineage]", "JTI=")
@@ -315,7 +315,7 @@ func wholeTrial(t *testing.T, s *server, b *browser) {
 	b.click(t, ".life a[data-k=issue0]", "the request")
 	b.until(t, "its issue", `document.querySelector('#drawer .why')?.innerText.includes('/token')`)
 
-	refused := find("refusal by RBAC", "outcome=match&decision=forbid", func(r query.Request) bool { return len(r.Chain) == 3 })
+	refused := find("refusal by RBAC", "outcome=match&decision=forbid", func(r query.JudgedRequest) bool { return len(r.Chain) == 3 })
 	b.load(t, s.ui+"#/?cluster=sample&why="+url.QueryEscape(refused))
 	b.click(t, "#drawer .denial summary", "")
 	b.until(t, "what would have allowed it", `document.querySelector('#drawer .denial').innerText.includes('The narrowest rule that allows it') && document.querySelector('#drawer .denial pre').innerText.includes('verbs: [')`)

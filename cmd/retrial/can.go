@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
-	"encoding/csv"
 	"fmt"
 	"io"
-	"net/url"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -22,8 +19,8 @@ import (
 // SUBJECT VERB RESOURCE [NAME] ┘            └─▶ yes and why | no and what would help
 func newCan(s cli.Streams) *cobra.Command {
 	var from asker
-	var output, cluster, namespace, sub, at string
-	var groups []string
+	var q query.CanRequest
+	var output, sub string
 	c := &cobra.Command{
 		Use:   "can SUBJECT [VERB RESOURCE [NAME] | VERB /PATH]",
 		Short: "List what a subject may do, now or at a time, and which grants give it",
@@ -61,28 +58,22 @@ webhooks allow is not in it.`,
 	}
 	from.bind(c)
 	from.bindLog(c, s)
-	c.Flags().StringArrayVar(&groups, "group", nil, "group the subject is in, may be repeated (default: those its requests carried)")
-	c.Flags().StringVarP(&namespace, "namespace", "n", "", "leave out the other namespaces; that of the request")
+	cli.BindRequest(c, &q, "group", "namespace", "cluster", "at")
 	c.Flags().StringVar(&sub, "subresource", "", "subresource, where one behind a slash is not known to be one")
-	bindMoment(c, &cluster, &at)
 	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		list, err := joinGroups(groups)
-		if err != nil {
-			return cli.UsageError(c, "--group: %w", err)
-		}
-		q := url.Values{"subject": {args[0]}, "group": {list}, "namespace": {namespace}, "cluster": {cluster}, "at": {at}}
+		q.Subject = args[0]
 		if len(args) > 1 {
-			q.Set("verb", args[1])
-			if err := askedOf(c, q, args[2:], namespace, sub, false); err != nil {
+			what, err := whatIsAsked(c, args[2:], q.Namespace, sub, false)
+			if err != nil {
 				return err
 			}
-			q.Del("allNamespaces")
+			q.Verb, q.Resource, q.Name, q.Path = args[1], what.resource, what.name, what.path
 		} else if sub != "" {
 			return cli.UsageError(c, "--subresource goes with VERB and RESOURCE")
 		}
-		var answer query.CanAnswer
-		if _, err := from.askOne(c.Context(), "can", q, &answer); err != nil {
+		answer, err := answerOne(c.Context(), &from, &q.Cluster, &q)
+		if err != nil {
 			return err
 		}
 		if output != "table" {
@@ -99,25 +90,6 @@ webhooks allow is not in it.`,
 		return cli.ExitWith(cli.ExitFinding, fmt.Errorf("nothing known lets %s, and not everything is known", phrase.Shorten(args[0])))
 	}
 	return c
-}
-
-// joinGroups writes groups as groupList reads them.
-func joinGroups(groups []string) (string, error) {
-	if len(groups) == 0 {
-		return "", nil
-	}
-	for _, g := range groups {
-		if strings.TrimSpace(g) == "" {
-			return "", fmt.Errorf("there is an empty name")
-		}
-	}
-	var b bytes.Buffer
-	w := csv.NewWriter(&b)
-	if err := w.Write(groups); err != nil {
-		return "", err
-	}
-	w.Flush()
-	return strings.TrimSuffix(b.String(), "\n"), w.Error()
 }
 
 func printCan(out, hints io.Writer, a *query.CanAnswer) error {

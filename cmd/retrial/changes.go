@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/url"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -19,8 +18,8 @@ import (
 // --from --to [--subject] ─▶ api/v1/changes ─▶ a line a rule gained or lost, a line a write | json | yaml
 func newChanges(s cli.Streams) *cobra.Command {
 	var from asker
-	var output, cluster, begin, end, subject string
-	var groups []string
+	var q query.ChangesRequest
+	var output string
 	c := &cobra.Command{
 		Use:   "changes --from TIME [--to TIME] [--subject SUBJECT]",
 		Short: "Say which accesses became possible or impossible, and by which writes",
@@ -42,9 +41,9 @@ always added. SUBJECT is written as for ` + "`retrial can`" + `.`,
 			switch {
 			case len(args) > 0:
 				return cli.UsageError(c, "unexpected argument %q", args[0])
-			case begin == "":
+			case q.From.IsZero():
 				return cli.UsageError(c, "--from is missing")
-			case subject == "" && len(groups) > 0:
+			case q.Subject == "" && len(q.Groups) > 0:
 				return cli.UsageError(c, "--group goes with --subject; what a group by itself gives is --subject group:NAME")
 			}
 			return nil
@@ -52,20 +51,11 @@ always added. SUBJECT is written as for ` + "`retrial can`" + `.`,
 	}
 	from.bind(c)
 	from.bindLog(c, s)
-	c.Flags().StringVar(&cluster, "cluster", "", "cluster the question is about (default: the only one there is)")
-	c.Flags().StringVar(&begin, "from", "", "the moment before, such as 2026-11-20T11:36:00Z")
-	c.Flags().StringVar(&end, "to", "", "the moment after (default: the newest that is known)")
-	c.Flags().StringVar(&subject, "subject", "", "only what changed for this subject, with all its groups")
-	c.Flags().StringArrayVar(&groups, "group", nil, "group the subject is in, may be repeated (default: those its requests carried)")
+	cli.BindRequest(c, &q, "cluster", "from", "to", "subject", "group")
 	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		list, err := joinGroups(groups)
+		answer, err := answerOne(c.Context(), &from, &q.Cluster, &q)
 		if err != nil {
-			return cli.UsageError(c, "--group: %w", err)
-		}
-		q := url.Values{"cluster": {cluster}, "from": {begin}, "to": {end}, "subject": {subject}, "group": {list}}
-		var answer query.ChangesAnswer
-		if _, err := from.askOne(c.Context(), "changes", q, &answer); err != nil {
 			return err
 		}
 		if output != "table" {

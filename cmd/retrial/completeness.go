@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"text/tabwriter"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/query"
 )
 
 // completenessAnswer is what the command prints.
@@ -27,7 +27,8 @@ type completenessAnswer struct {
 // completeness ─▶ api/v1/completeness of the running server, or of the store ─▶ table | json | yaml
 func newCompleteness(s cli.Streams) *cobra.Command {
 	var ask asker
-	var cluster, from, to, settle, logFile, output string
+	var q query.CompletenessRequest
+	var logFile, output string
 	c := &cobra.Command{
 		Use:   "completeness",
 		Short: "Compare what apiservers sent with what arrived, and explain what is missing",
@@ -46,10 +47,7 @@ The exit code is 3 when events are missing that could be brought in, or an apise
 		Args: cli.NoArgs,
 	}
 	ask.bind(c, "completeness-scrape")
-	c.Flags().StringVar(&cluster, "cluster", "", "of this cluster (default: the only one)")
-	c.Flags().StringVar(&from, "from", "", "events at or after this time, such as 2026-11-20T11:36:00Z (default: a day before --to)")
-	c.Flags().StringVar(&to, "to", "", "events before this time (default: now, less --settle)")
-	c.Flags().StringVar(&settle, "settle", "", "how long events may be under way (default 150s: a batch's wait and its retries)")
+	cli.BindRequest(c, &q, "cluster", "from", "to", "settle")
 	c.Flags().StringVar(&logFile, "apiserver-log", "", "log of a kube-apiserver, to name the events it lost")
 	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -64,16 +62,10 @@ The exit code is 3 when events are missing that could be brought in, or an apise
 				return fmt.Errorf("--apiserver-log %s: %w", logFile, err)
 			}
 		}
-		q := url.Values{"cluster": {cluster}}
-		for name, value := range map[string]string{"from": from, "to": to, "settle": settle} {
-			if value != "" {
-				q.Set(name, value)
-			}
-		}
-		if _, err := ask.askOne(c.Context(), "completeness", q, &answer.Report); err != nil {
+		var err error
+		if answer.Report, err = answerOne(c.Context(), &ask, &q.Cluster, &q); err != nil {
 			return err
 		}
-		var err error
 		if output == "table" {
 			err = printCompleteness(s.Out, &answer)
 		} else {

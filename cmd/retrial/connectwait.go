@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"strings"
 	"time"
 
@@ -104,10 +103,13 @@ func (o *connectOptions) run(ctx context.Context, s cli.Streams, cluster string)
 // asRunning is the configuration with the address the running server really listens on: it
 // may have been given flags that this command was not.
 func asRunning(ctx context.Context, cfg config.Config, cluster string) config.Config {
-	var answer doctor.ConnectionAnswer
 	client, err := apiclient.Dial(ctx, "", cfg.DataDir)
-	if err != nil || client.Get(ctx, "connection", url.Values{"cluster": {cluster}}, &answer) != nil || answer.Receiver.Listen == "" {
-		return cfg // none runs, or one that cannot tell; waiting says so
+	if err != nil {
+		return cfg // none runs; waiting says so
+	}
+	answer, err := apiclient.Ask(ctx, client, doctor.ConnectionRequest{Cluster: cluster})
+	if err != nil || answer.Receiver.Listen == "" {
+		return cfg // it cannot tell
 	}
 	cfg.Webhook.Listen = answer.Receiver.Listen
 	return cfg
@@ -127,8 +129,8 @@ func (o *connectOptions) asking(cfg config.Config, cluster string) func(context.
 			return nil, err
 		}
 		defer client.Close()
-		var answer doctor.ConnectionAnswer
-		if err := client.Get(ctx, "connection", url.Values{"cluster": {cluster}}, &answer); err != nil {
+		answer, err := apiclient.Ask(ctx, client, doctor.ConnectionRequest{Cluster: cluster})
+		if err != nil {
 			return nil, err
 		}
 		return append([]doctor.Step{{ID: "server", Title: "The server runs", State: doctor.StateDone}}, answer.Steps...), nil

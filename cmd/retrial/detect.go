@@ -2,15 +2,15 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -32,14 +32,12 @@ import (
 // findingsCommand is what a run of the command was asked.
 type findingsCommand struct {
 	cli.Streams
-	from                asker
-	log                 offlineLog
-	ruleDirs            []string
-	cluster, output     string
-	minSeverity, failOn string
-	rule, subject       string
-	since, until, at    string
-	listRules           bool
+	from     asker
+	log      offlineLog
+	ruleDirs []string
+	query.FindingsRequest
+	output, failOn string
+	listRules      bool
 }
 
 // stored:   api/v1/findings of the running server, or of the store ─┐
@@ -76,13 +74,7 @@ A log that is imported or read again gives the same findings under the same ids.
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
 	f.from.bind(c, "apiserver-config")
-	c.Flags().StringVar(&f.cluster, "cluster", "", "findings of this cluster (default: all); with --events its name, part of every id (default \"evaluate\")")
-	c.Flags().StringVar(&f.since, "from", "", "findings with requests at or after this time, such as 2026-11-20T11:36:00Z")
-	c.Flags().StringVar(&f.until, "to", "", "findings with requests before this time")
-	c.Flags().StringVar(&f.at, "at", "", "findings as they stood at this time: those whose first request had been received")
-	c.Flags().StringVar(&f.rule, "rule", "", "findings of this rule")
-	c.Flags().StringVar(&f.subject, "subject", "", "findings on this user")
-	c.Flags().StringVar(&f.minSeverity, "min-severity", "", "leave out findings below info, low, medium, high or critical")
+	cli.BindRequest(c, &f.FindingsRequest, "cluster", "from", "to", "at", "rule", "subject", "severity")
 	c.Flags().StringVar(&f.failOn, "fail-on", "", "exit with 3 on a printed finding of that severity or above")
 	f.log.bind(c)
 	c.Flags().StringSliceVar(&f.ruleDirs, "rules", nil, "with --events or --list-rules: folder of further rules; may be repeated")
@@ -92,10 +84,7 @@ A log that is imported or read again gives the same findings under the same ids.
 }
 
 func (f *findingsCommand) run(c *cobra.Command) error {
-	least, err := severityRank("--min-severity", f.minSeverity)
-	if err != nil {
-		return err
-	}
+	least := max(query.SeverityOrder(f.Severity), 0)
 	fail, err := severityRank("--fail-on", f.failOn)
 	if err != nil {
 		return err
@@ -119,16 +108,15 @@ func (f *findingsCommand) run(c *cobra.Command) error {
 	if f.listRules {
 		return printRules(f.Out, f.output, set)
 	}
-	within, err := f.window()
-	if err != nil {
-		return cli.ExitWith(cli.ExitUsage, err)
+	if !f.From.IsZero() && !f.To.IsZero() && !f.From.Before(f.To) {
+		return cli.UsageError(c, "--from is not before --to")
 	}
 	found, err := f.offline(c.Context(), set)
 	if err != nil {
 		return err
 	}
 	return f.print(slices.DeleteFunc(found, func(x detect.Finding) bool {
-		return query.SeverityOrder(x.Severity) < least || f.rule != "" && x.Rule != f.rule || f.subject != "" && x.Subject != f.subject || !within(x)
+		return query.SeverityOrder(x.Severity) < least || f.Rule != "" && x.Rule != f.Rule || f.Subject != "" && x.Subject != f.Subject || !f.within(&x)
 	}), fail)
 }
 
@@ -143,18 +131,10 @@ func (f *findingsCommand) print(found []detect.Finding, fail int) error {
 	return nil
 }
 
-// window returns whether a finding of a log is of the time that was asked for, as the
-// store decides it for its own.
-func (f *findingsCommand) window() (func(detect.Finding) bool, error) {
-	q := url.Values{"from": {f.since}, "to": {f.until}, "at": {f.at}}
-	bounds, err := query.FindingFilter(q)
-	if err != nil {
-		return nil, err
-	}
-	return func(x detect.Finding) bool {
-		return (bounds.From.IsZero() || !x.Last.Before(bounds.From)) && (bounds.To.IsZero() || x.First.Before(bounds.To)) &&
-			(bounds.At.IsZero() || !x.First.After(bounds.At))
-	}, nil
+// within tells whether a finding of a log is of the time that was asked for, as the store decides
+// it for its own.
+func (f *findingsCommand) within(x *detect.Finding) bool {
+	return (f.From.IsZero() || !x.Last.Before(f.From)) && (f.To.IsZero() || x.First.Before(f.To)) && (f.At.IsZero() || !x.First.After(f.At))
 }
 
 // stored asks for the findings that are kept, oldest first.
@@ -164,35 +144,32 @@ func (f *findingsCommand) stored(ctx context.Context) (found []detect.Finding, e
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	if f.cluster != "" {
-		if _, err := client.OneCluster(ctx, f.cluster); err != nil {
+	if f.Cluster != "" {
+		if _, err := client.OneCluster(ctx, f.Cluster); err != nil {
 			return nil, err
 		}
 	}
-	q := url.Values{"limit": {strconv.Itoa(query.MostFindings)}}
-	for name, value := range map[string]string{"cluster": f.cluster, "from": f.since, "to": f.until, "at": f.at, "rule": f.rule, "subject": f.subject, "severity": f.minSeverity} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	if f.rule != "" {
-		if err := knownRule(ctx, client, f.rule); err != nil {
+	if f.Rule != "" {
+		if err := knownRule(ctx, client, f.Rule); err != nil {
 			return nil, err
 		}
 	}
-	for {
-		var page struct {
-			Findings []detect.Finding `json:"findings"`
-			Older    string           `json:"older"`
-		}
-		if err := client.Get(ctx, "findings", q, &page); err != nil {
+	for q := f.FindingsRequest; ; {
+		q.Limit = 500 // the most there are of an answer
+		page, err := apiclient.Ask(ctx, client, q)
+		if err != nil {
 			return nil, err
 		}
-		found = append(found, page.Findings...)
-		if page.Older == "" {
+		for _, raw := range page.Findings {
+			var one detect.Finding
+			if err := json.Unmarshal(raw, &one); err != nil {
+				return nil, fmt.Errorf("read the answer: %w", err)
+			}
+			found = append(found, one)
+		}
+		if q.Before = page.Older; q.Before == "" {
 			break
 		}
-		q.Set("before", page.Older)
 	}
 	slices.Reverse(found)
 	return found, nil
@@ -200,15 +177,15 @@ func (f *findingsCommand) stored(ctx context.Context) (found []detect.Finding, e
 
 // knownRule refuses a rule whoever detects does not have, and that nothing was found by.
 func knownRule(ctx context.Context, client *apiclient.Client, id string) error {
-	var answer query.RulesAnswer
-	if err := client.Get(ctx, "rules", nil, &answer); err != nil {
+	answer, err := apiclient.Ask(ctx, client, query.RulesRequest{})
+	if err != nil {
 		return err
 	}
 	if slices.ContainsFunc(answer.Rules, func(r query.DetectionRule) bool { return r.ID == id }) {
 		return nil
 	}
-	var page query.FindingsAnswer
-	if err := client.Get(ctx, "findings", url.Values{"rule": {id}, "limit": {"1"}}, &page); err != nil {
+	page, err := apiclient.Ask(ctx, client, query.FindingsRequest{Rule: id, Limit: 1})
+	if err != nil {
 		return err
 	}
 	if len(page.Findings) == 0 {
@@ -219,10 +196,7 @@ func knownRule(ctx context.Context, client *apiclient.Client, id string) error {
 
 // offline replays logs and returns all that is found in them.
 func (f *findingsCommand) offline(ctx context.Context, set *detect.Set) ([]detect.Finding, error) {
-	cluster := f.cluster
-	if cluster == "" {
-		cluster = offlineCluster
-	}
+	cluster := cmp.Or(f.Cluster, offlineCluster)
 	apiserver, err := apiserverOf(f.Streams, f.from.apiservers(), cluster)
 	if err != nil {
 		return nil, err

@@ -125,11 +125,11 @@ func TestFindingsCommand(t *testing.T) {
 		{"another subject", []string{"--events", log, "--subject", "eve"}, cli.ExitOK, "no findings", ""},
 		{"before there was any", []string{"--events", log, "--at", "2025-12-31T00:00:00Z"}, cli.ExitOK, "no findings", ""},
 		{"at that time", []string{"--events", log, "--at", "2026-01-01T00:00:00Z", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T00:00:01Z"}, cli.ExitOK, "secrets-list", ""},
-		{"no time", []string{"--events", log, "--from", "yesterday"}, cli.ExitUsage, "", "no RFC 3339 time"},
+		{"no time", []string{"--events", log, "--from", "yesterday"}, cli.ExitUsage, "", "want RFC 3339"},
 		{"a state without events", []string{"--state", log}, cli.ExitUsage, "", "--state is about a log"},
 		{"rules without events", []string{"--rules", own}, cli.ExitUsage, "", "--rules is about a log"},
 		{"nothing stored", []string{"--data-dir", filepath.Join(own, "none")}, cli.ExitError, "", "no server is running"},
-		{"severity", []string{"--events", log, "--min-severity", "huge"}, cli.ExitUsage, "", `--min-severity "huge"`},
+		{"severity", []string{"--events", log, "--min-severity", "huge"}, cli.ExitUsage, "", `"huge" for "--min-severity" flag: want one of info`},
 		{"no log", []string{"--events", log + "x"}, cli.ExitUsage, "", "--events"},
 		{"not a log", []string{"--events", filepath.Join(own, "own.yaml")}, cli.ExitError, "", "no line is an audit event"},
 	} {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"strings"
 	"text/tabwriter"
 
@@ -73,12 +72,7 @@ code is 3 when a check fails; warnings leave it at 0.`,
 // examine asks the server, or the store; what cannot be asked is a check that fails, and
 // the rest is looked at all the same.
 func examine(ctx context.Context, ask *asker, cfg config.Config, cluster string) (doctor.Answer, error) {
-	var answer doctor.Answer
-	q := url.Values{}
-	if cluster != "" {
-		q.Set("cluster", cluster)
-	}
-	err := ask.ask(ctx, "doctor", q, &answer)
+	answer, err := answerOf(ctx, ask, doctor.Request{Cluster: cluster})
 	var coded cli.Exit
 	switch {
 	case err == nil:

@@ -134,11 +134,11 @@ func (p *patient) findings(seconds, leads float64) {
 func (p *patient) examine(t *testing.T, id, cluster string) []doctor.Check {
 	t.Helper()
 	a := doctor.Service{Service: &query.Service{Store: p.store, Replay: lagging{p.store.replay(), p.lag, p.lags}, Now: p.site.Now}, Store: p.store, Site: p.site}
-	v, err := a.Doctor(t.Context(), map[string][]string{})
+	v, err := a.Doctor(t.Context(), doctor.Request{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(v.(doctor.Answer).Checks, func(c doctor.Check) bool { return c.ID != id || c.Cluster != cluster })
+	return slices.DeleteFunc(v.Checks, func(c doctor.Check) bool { return c.ID != id || c.Cluster != cluster })
 }
 
 // TestDoctor: each check says what is wrong, in which degree, and what to do. A case changes

@@ -1,11 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -26,11 +26,11 @@ import (
 // driftCommand is what a run of the command was asked.
 type driftCommand struct {
 	cli.Streams
-	from            asker
-	log             offlineLog
-	cluster, output string
-	since, until    string
-	failOn          bool
+	from   asker
+	log    offlineLog
+	output string
+	query.DriftRequest
+	failOn bool
 }
 
 // stored:   api/v1/drift of the running server, or of the store ─┐
@@ -62,9 +62,7 @@ The running server is asked; with none running the command reads the store itsel
 		RunE: func(c *cobra.Command, _ []string) error { return d.run(c) },
 	}
 	d.from.bind(c)
-	c.Flags().StringVar(&d.cluster, "cluster", "", "of this cluster (default: the only one); with --events its name (default \"evaluate\")")
-	c.Flags().StringVar(&d.since, "from", "", "requests at or after this time, such as 2026-11-20T11:36:00Z")
-	c.Flags().StringVar(&d.until, "to", "", "requests before this time")
+	cli.BindRequest(c, &d.DriftRequest, "cluster", "from", "to")
 	c.Flags().BoolVar(&d.failOn, "fail", false, "exit with 3 when anything drifts, or when nothing was judged")
 	d.log.bind(c)
 	cli.AddOutput(c, &d.output, "table", "json", "yaml")
@@ -79,8 +77,7 @@ func (d *driftCommand) run(c *cobra.Command) error {
 	case offline:
 		answer, err = d.offline(c.Context())
 	default:
-		q := url.Values{"cluster": {d.cluster}, "from": {d.since}, "to": {d.until}}
-		_, err = d.from.askOne(c.Context(), "drift", q, &answer)
+		answer, err = answerOne(c.Context(), &d.from, &d.Cluster, &d.DriftRequest)
 	}
 	if err != nil {
 		return err
@@ -104,19 +101,7 @@ func (d *driftCommand) run(c *cobra.Command) error {
 
 // offline replays logs and groups what is no match.
 func (d *driftCommand) offline(ctx context.Context) (answer query.DriftAnswer, err error) {
-	answer.Cluster = d.cluster
-	if answer.Cluster == "" {
-		answer.Cluster = offlineCluster
-	}
-	q := url.Values{"from": {d.since}, "to": {d.until}}
-	from, err := query.Instant(q, "from")
-	if err != nil {
-		return answer, cli.ExitWith(cli.ExitUsage, err)
-	}
-	to, err := query.Instant(q, "to")
-	if err != nil {
-		return answer, cli.ExitWith(cli.ExitUsage, err)
-	}
+	answer.Cluster = cmp.Or(d.Cluster, offlineCluster)
 	apiserver, err := apiserverOf(d.Streams, d.from.apiservers(), answer.Cluster)
 	if err != nil {
 		return answer, err
@@ -127,7 +112,7 @@ func (d *driftCommand) offline(ctx context.Context) (answer query.DriftAnswer, e
 		Engine:  replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}),
 		Sink: func(e *event.Event, v *verdict.Verdict) error {
 			at := e.RequestReceivedTimestamp
-			if at.Before(from) || !to.IsZero() && !at.Before(to) {
+			if at.Before(d.From) || !d.To.IsZero() && !at.Before(d.To) {
 				return nil
 			}
 			answer.Requests++

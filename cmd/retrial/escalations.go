@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/url"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -19,10 +19,8 @@ import (
 // [SUBJECT] ─▶ api/v1/escalations ─▶ a line a subject | a block a path | json | yaml
 func newEscalations(s cli.Streams) *cobra.Command {
 	var from asker
-	var output, cluster, at string
-	var groups []string
-	var system bool
-	var limit int
+	var q query.EscalationsRequest
+	var output string
 	c := &cobra.Command{
 		Use:   "escalations [SUBJECT]",
 		Short: "Say who can make itself cluster administrator, now or at a time, and how",
@@ -55,25 +53,12 @@ that allows it; a step that takes more than rights says what it presumes.`,
 	}
 	from.bind(c)
 	from.bindLog(c, s)
-	c.Flags().StringArrayVar(&groups, "group", nil, "group the subject is in, may be repeated (default: those its requests carried)")
-	c.Flags().BoolVar(&system, "include-system", false, "list subjects of Kubernetes itself as well")
-	c.Flags().IntVar(&limit, "limit", query.FewPaths, "list at most so many paths")
-	bindMoment(c, &cluster, &at)
+	cli.BindRequest(c, &q, "group", "includeSystem", "limit", "cluster", "at")
 	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		list, err := joinGroups(groups)
+		q.Subject = strings.Join(args, "")
+		answer, err := answerOne(c.Context(), &from, &q.Cluster, &q)
 		if err != nil {
-			return cli.UsageError(c, "--group: %w", err)
-		}
-		if limit < 1 || limit > query.MostPaths {
-			return cli.UsageError(c, "--limit %d is not between 1 and %d", limit, query.MostPaths)
-		}
-		q := url.Values{"group": {list}, "cluster": {cluster}, "at": {at}, "limit": {strconv.Itoa(limit)}, "includeSystem": {strconv.FormatBool(system)}}
-		if len(args) > 0 {
-			q.Set("subject", args[0])
-		}
-		var answer query.EscalationsAnswer
-		if _, err := from.askOne(c.Context(), "escalations", q, &answer); err != nil {
 			return err
 		}
 		switch {

@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"net/url"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -24,9 +24,10 @@ import (
 // explainCommand is what a run of the command was asked.
 type explainCommand struct {
 	cli.Streams
-	from                asker
-	log                 offlineLog
-	cluster, output, at string
+	from   asker
+	log    offlineLog
+	output string
+	query.ExplainDenyRequest
 }
 
 // stored:   api/v1/explain-deny of the running server, or of the store ─┐
@@ -54,8 +55,7 @@ The running server is asked; with none running the command reads the store itsel
 		RunE: func(c *cobra.Command, args []string) error { return x.run(c, args[0]) },
 	}
 	x.from.bind(c)
-	c.Flags().StringVar(&x.cluster, "cluster", "", "look in this cluster only: audit IDs are chosen by clients and may be reused; with --events its name (default \"evaluate\")")
-	c.Flags().StringVar(&x.at, "at", "", "by the policy of this time (RFC 3339), instead of the request's own")
+	cli.BindRequest(c, &x.ExplainDenyRequest, "cluster", "at")
 	x.log.bind(c)
 	cli.AddOutput(c, &x.output, "table", "json", "yaml")
 	return c
@@ -69,7 +69,8 @@ func (x *explainCommand) run(c *cobra.Command, id string) error {
 	case offline:
 		answer, err = x.offline(c.Context(), id)
 	default:
-		err = x.from.ask(c.Context(), "explain-deny", url.Values{"auditID": {id}, "cluster": {x.cluster}, "at": {x.at}}, &answer)
+		x.AuditID = id
+		answer, err = answerOf(c.Context(), &x.from, x.ExplainDenyRequest)
 	}
 	if err != nil {
 		return err
@@ -80,8 +81,8 @@ func (x *explainCommand) run(c *cobra.Command, id string) error {
 			what = "no judged request of the log"
 		}
 		where := ""
-		if x.cluster != "" {
-			where = " in cluster " + x.cluster
+		if x.Cluster != "" {
+			where = " in cluster " + x.Cluster
 		}
 		return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("%s carries the audit ID %s%s", what, phrase.Shorten(id), where))
 	}
@@ -93,19 +94,12 @@ func (x *explainCommand) run(c *cobra.Command, id string) error {
 
 // offline explains the requests of a log.
 func (x *explainCommand) offline(ctx context.Context, id string) (answer query.ExplainDenyAnswer, err error) {
-	cluster := x.cluster
-	if cluster == "" {
-		cluster = offlineCluster
-	}
-	at, err := query.Instant(url.Values{"at": {x.at}}, "at")
-	if err != nil {
-		return answer, cli.ExitWith(cli.ExitUsage, err)
-	}
+	cluster := cmp.Or(x.Cluster, offlineCluster)
 	apiserver, err := apiserverOf(x.Streams, x.from.apiservers(), cluster)
 	if err != nil {
 		return answer, err
 	}
-	why := query.Explainer{Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}), State: state.New(cluster), At: at}
+	why := query.Explainer{Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}), State: state.New(cluster), At: x.At}
 	err = x.log.replay(ctx, x.Streams, evaluate.Options{
 		Cluster: cluster, State: why.State, Engine: why.Engine,
 		// The state is whole before the first verdict is reached.

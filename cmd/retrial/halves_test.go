@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/query"
 	apiclient "github.com/retrial-io/retrial/query/client"
 )
 
@@ -34,7 +35,7 @@ func TestIngestAnswersForNothingElse(t *testing.T) {
 		t.Errorf("answered %d %q", w.Code, w.Body)
 	}
 	client := apiclient.InProcess(elsewhere{})
-	if err := client.Get(t.Context(), "drained", nil, &struct{}{}); !errors.Is(err, apiclient.ErrElsewhere) {
+	if _, err := apiclient.Ask(t.Context(), client, query.DrainedRequest{}); !errors.Is(err, apiclient.ErrElsewhere) {
 		t.Errorf("waiting for it: %v", err)
 	}
 	if _, err := stateElsewhere(context.Background(), "prod", time.Time{}, strings.NewReader("{}")); err == nil || !strings.Contains(err.Error(), "replay process") {

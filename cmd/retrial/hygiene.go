@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/url"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -19,8 +18,8 @@ import (
 // ─▶ api/v1/hygiene ─▶ a line a flaw | json | yaml
 func newHygiene(s cli.Streams) *cobra.Command {
 	var from asker
-	var output, cluster, at string
-	var system bool
+	var q query.HygieneRequest
+	var output string
 	c := &cobra.Command{
 		Use:   "hygiene",
 		Short: "List what is idle, dangling or open to everybody in a policy, now or at a time",
@@ -37,13 +36,11 @@ Whether users and groups exist no cluster knows.`,
 	}
 	from.bind(c)
 	from.bindLog(c, s)
-	c.Flags().BoolVar(&system, "include-system", false, "list what Kubernetes itself brings as well")
-	bindMoment(c, &cluster, &at)
+	cli.BindRequest(c, &q, "includeSystem", "cluster", "at")
 	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		q := url.Values{"cluster": {cluster}, "at": {at}, "includeSystem": {strconv.FormatBool(system)}}
-		var answer query.HygieneAnswer
-		if _, err := from.askOne(c.Context(), "hygiene", q, &answer); err != nil {
+		answer, err := answerOne(c.Context(), &from, &q.Cluster, &q)
+		if err != nil {
 			return err
 		}
 		if output != "table" {

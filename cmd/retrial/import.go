@@ -17,6 +17,7 @@ import (
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/query"
 	apiclient "github.com/retrial-io/retrial/query/client"
 )
 
@@ -131,7 +132,10 @@ func withServer(ctx context.Context, cfg config.Config, use func(socket string, 
 	socket := filepath.Join(cfg.DataDir, apiclient.SocketName)
 	client, err := apiclient.Dial(ctx, "", cfg.DataDir)
 	if err == nil {
-		return false, use(socket, func(ctx context.Context) error { return client.Get(ctx, "drained", nil, &struct{}{}) })
+		return false, use(socket, func(ctx context.Context) error {
+			_, err := apiclient.Ask(ctx, client, query.DrainedRequest{})
+			return err
+		})
 	}
 	if !errors.Is(err, apiclient.ErrNoServer) {
 		return false, err

@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"net/url"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -24,11 +24,10 @@ import (
 // lineageCommand is what a run of the command was asked.
 type lineageCommand struct {
 	cli.Streams
-	from            asker
-	log             offlineLog
-	cluster, output string
-	since, until    string
-	limit           int
+	from   asker
+	log    offlineLog
+	output string
+	query.LineageRequest
 }
 
 // stored:   api/v1/lineage of the running server, or of the store ─┐
@@ -58,10 +57,7 @@ The running server is asked; with none running the command reads the store itsel
 		RunE: func(c *cobra.Command, args []string) error { return l.run(c, args[0]) },
 	}
 	l.from.bind(c)
-	c.Flags().StringVar(&l.cluster, "cluster", "", "of this cluster (default: the only one); with --events its name (default \"evaluate\")")
-	c.Flags().StringVar(&l.since, "from", "", "uses at or after this time, such as 2026-11-20T11:36:00Z")
-	c.Flags().StringVar(&l.until, "to", "", "uses before this time")
-	c.Flags().IntVar(&l.limit, "limit", query.UsualCredentials, "most credentials of a subject")
+	cli.BindRequest(c, &l.LineageRequest, "cluster", "from", "to", "limit")
 	l.log.bind(c)
 	cli.AddOutput(c, &l.output, "table", "json", "yaml")
 	return c
@@ -82,21 +78,18 @@ func (l *lineageCommand) run(c *cobra.Command, arg string) error {
 	offline, err := l.log.named(c)
 	switch {
 	case err != nil:
-	case l.limit < 1 || l.limit > query.MostCredentials:
-		return cli.UsageError(c, "--limit %d is not between 1 and %d", l.limit, query.MostCredentials)
 	case offline:
-		if l.since != "" || l.until != "" {
+		if !l.From.IsZero() || !l.To.IsZero() {
 			return cli.UsageError(c, "--from and --to are about what is stored; a log is followed from its beginning")
 		}
 		answer, err = l.offline(c.Context(), arg)
 	default:
-		q := url.Values{"cluster": {l.cluster}, "from": {l.since}, "to": {l.until}, "limit": {fmt.Sprint(l.limit)}}
 		if isCredential(arg) {
-			q.Set("credential", arg)
+			l.Credential = arg
 		} else {
-			q.Set("subject", arg)
+			l.Subject = arg
 		}
-		_, err = l.from.askOne(c.Context(), "lineage", q, &answer)
+		answer, err = answerOne(c.Context(), &l.from, &l.Cluster, &l.LineageRequest)
 	}
 	if err != nil {
 		return err
@@ -109,10 +102,7 @@ func (l *lineageCommand) run(c *cobra.Command, arg string) error {
 
 // offline follows the credentials of a log.
 func (l *lineageCommand) offline(ctx context.Context, arg string) (answer query.LineageAnswer, err error) {
-	answer.Cluster = l.cluster
-	if answer.Cluster == "" {
-		answer.Cluster = offlineCluster
-	}
+	answer.Cluster = cmp.Or(l.Cluster, offlineCluster)
 	apiserver, err := apiserverOf(l.Streams, l.from.apiservers(), answer.Cluster)
 	if err != nil {
 		return answer, err
@@ -138,8 +128,8 @@ func (l *lineageCommand) offline(ctx context.Context, arg string) (answer query.
 		}
 		return answer, cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("no event tells a credential of %s: static tokens, front proxies and webhooks leave none", phrase.Shorten(arg)))
 	}
-	if len(found) > l.limit {
-		found, answer.Truncated = found[:l.limit], true
+	if len(found) > l.Limit {
+		found, answer.Truncated = found[:l.Limit], true
 	}
 	for i := range found {
 		answer.Credentials = append(answer.Credentials, seen(&found[i], st))

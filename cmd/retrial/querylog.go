@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/url"
-	"strconv"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -18,7 +16,7 @@ import (
 func newQueryLogCommand(s cli.Streams) *cobra.Command {
 	var from asker
 	var output string
-	var limit int
+	var q query.QueryLogRequest
 	c := &cobra.Command{
 		Use:   "query-log",
 		Short: "Show who asked Retrial what",
@@ -28,13 +26,11 @@ the user of the process on this machine; beside a token it is what the caller sa
 		Args: cli.NoArgs,
 	}
 	from.bind(c)
-	c.Flags().IntVar(&limit, "limit", 50, "most lines, up to 500")
+	cli.BindRequest(c, &q, "limit")
 	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		var answer struct {
-			Asked []query.Asked `json:"asked"`
-		}
-		if err := from.ask(c.Context(), "query-log", url.Values{"limit": {strconv.Itoa(limit)}}, &answer); err != nil {
+		answer, err := answerOf(c.Context(), &from, q)
+		if err != nil {
 			return err
 		}
 		if output != "table" {

@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
-	"net/url"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -23,9 +21,10 @@ import (
 // askCommand is what a run of the command was asked.
 type askCommand struct {
 	cli.Streams
-	from            asker
-	cluster, output string
-	params          []string
+	from asker
+	query.AskRequest
+	output string
+	params []string
 }
 
 func newAsk(s cli.Streams) *cobra.Command {
@@ -59,7 +58,7 @@ The running server is asked; with none running the command reads the store itsel
 		},
 	}
 	a.from.bind(c)
-	c.Flags().StringVar(&a.cluster, "cluster", "", "of this cluster (default: the only one)")
+	cli.BindRequest(c, &a.AskRequest, "cluster")
 	c.Flags().StringArrayVar(&a.params, "param", nil, "a parameter of the question, NAME=VALUE; may be repeated")
 	cli.AddOutput(c, &a.output, "table", "json", "csv")
 	return c
@@ -105,12 +104,9 @@ func (a *askCommand) run(ctx context.Context, name string) error {
 	if !known {
 		return cli.ExitWith(cli.ExitUsage, fmt.Errorf("there is no question %s; there is: %s", phrase.Shorten(name), query.QuestionNames()))
 	}
-	text, err := json.Marshal(values)
+	a.Name, a.Values = name, values
+	answer, err := answerOne(ctx, &a.from, &a.Cluster, &a.AskRequest)
 	if err != nil {
-		return err
-	}
-	var answer query.AskAnswer
-	if _, err := a.from.askOne(ctx, "ask", url.Values{"cluster": {a.cluster}, "question": {name}, "values": {string(text)}}, &answer); err != nil {
 		return err
 	}
 	switch a.output {

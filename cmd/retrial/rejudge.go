@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -26,11 +24,10 @@ import (
 
 // rejudgeFlags are the flags of the command.
 type rejudgeFlags struct {
-	flags                 *config.Flags
-	cluster, since, until string
-	where                 []string
-	dryRun, list          bool
-	output                string
+	flags  *config.Flags
+	list   bool
+	output string
+	query.RejudgeRequest
 }
 
 // --since [--until] [--where] ─▶ api/v1/rejudge ─▶ a job a cluster ─▶ followed ─▶ before and after
@@ -59,7 +56,7 @@ Values of one key are alternatives, different keys restrict each other.`,
 			switch {
 			case len(args) > 0:
 				return cli.UsageError(c, "unexpected argument %q", args[0])
-			case o.since == "" && !o.list:
+			case o.From.IsZero() && !o.list:
 				return cli.UsageError(c, "--since is missing")
 			}
 			return nil
@@ -67,11 +64,7 @@ Values of one key are alternatives, different keys restrict each other.`,
 	}
 	o.flags = config.Bind(c.Flags())
 	showFlags(c.Flags(), "data-dir", "clickhouse-dsn", "kafka-brokers")
-	c.Flags().StringVar(&o.cluster, "cluster", "", "only this cluster (default: every cluster)")
-	c.Flags().StringVar(&o.since, "since", "", "requests from this time on, such as 2026-11-20T11:00:00Z")
-	c.Flags().StringVar(&o.until, "until", "", "requests before this time (default: now)")
-	c.Flags().StringArrayVar(&o.where, "where", nil, "only requests with KEY=VALUE, may be repeated")
-	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "count what would change, and change nothing")
+	cli.BindRequest(c, &o.RejudgeRequest, "cluster", "from", "to", "where", "dryRun")
 	c.Flags().BoolVar(&o.list, "list", false, "list the jobs there were instead")
 	cli.AddOutput(c, &o.output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, _ []string) error { return o.run(c.Context(), s) }
@@ -89,10 +82,8 @@ func (o *rejudgeFlags) run(ctx context.Context, s cli.Streams) (err error) {
 	defer func() { err = errors.Join(err, done()) }()
 	var jobs []query.RejudgeJob
 	if o.list {
-		var answer struct {
-			Jobs []query.RejudgeJob `json:"jobs"`
-		}
-		if err := client.Get(ctx, "rejudge", url.Values{"cluster": {o.cluster}}, &answer); err != nil {
+		answer, err := apiclient.Ask(ctx, client, query.RejudgeJobsRequest{Cluster: o.Cluster})
+		if err != nil {
 			return err
 		}
 		jobs = answer.Jobs
@@ -111,17 +102,11 @@ func (o *rejudgeFlags) follow(ctx context.Context, s cli.Streams, client *apicli
 	if err != nil {
 		return nil, err
 	}
-	where, err := json.Marshal(o.where)
-	if err != nil {
-		return nil, err
-	}
 	jobs := make([]query.RejudgeJob, len(clusters))
 	for i, cluster := range clusters {
-		q := url.Values{"cluster": {cluster}, "from": {o.since}, "to": {o.until}, "where": {string(where)}, "dryRun": {fmt.Sprint(o.dryRun)}}
-		if len(o.where) == 0 {
-			q.Del("where")
-		}
-		if err := client.Post(ctx, "rejudge", q, &jobs[i]); err != nil {
+		q := o.RejudgeRequest
+		q.Cluster = cluster
+		if jobs[i], err = apiclient.Ask(ctx, client, q); err != nil {
 			return nil, err
 		}
 	}
@@ -133,10 +118,8 @@ func (o *rejudgeFlags) follow(ctx context.Context, s cli.Streams, client *apicli
 		share, open := 0.0, 0
 		for i := range jobs {
 			if !jobs[i].Done {
-				var answer struct {
-					Jobs []query.RejudgeJob `json:"jobs"`
-				}
-				if err := client.Get(ctx, "rejudge", url.Values{"cluster": {jobs[i].Cluster}, "id": {jobs[i].ID}}, &answer); err != nil {
+				answer, err := apiclient.Ask(ctx, client, query.RejudgeJobsRequest{Cluster: jobs[i].Cluster, ID: jobs[i].ID})
+				if err != nil {
 					return nil, err
 				}
 				if len(answer.Jobs) != 1 {
@@ -163,12 +146,12 @@ func (o *rejudgeFlags) follow(ctx context.Context, s cli.Streams, client *apicli
 
 // clusters returns those to judge again.
 func (o *rejudgeFlags) clusters(ctx context.Context, client *apiclient.Client) ([]string, error) {
-	if o.cluster != "" {
-		name, err := client.OneCluster(ctx, o.cluster)
+	if o.Cluster != "" {
+		name, err := client.OneCluster(ctx, o.Cluster)
 		return []string{name}, err
 	}
-	var answer query.ClustersAnswer
-	if err := client.Get(ctx, "clusters", nil, &answer); err != nil {
+	answer, err := apiclient.Ask(ctx, client, query.ClustersRequest{})
+	if err != nil {
 		return nil, err
 	}
 	var names []string

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -22,13 +21,13 @@ import (
 
 // suggestOptions are the flags of suggest.
 type suggestOptions struct {
-	from                              asker
-	states, events, subjects          []string
-	all, system, unseen, final, force bool
-	fromEmpty                         bool
-	output, cluster, minWindow        string
-	since, until, wildcards           string
-	window                            time.Duration
+	from asker
+	query.SuggestRequest
+	states, events    []string
+	final, force      bool
+	fromEmpty         bool
+	output, minWindow string
+	window            time.Duration
 }
 
 // the running server, or the store ─▶ api/v1/suggest ────────────────┐
@@ -67,17 +66,10 @@ is refused without --force: what happens once a month is not in it.`,
 	f.StringArrayVar(&o.states, "state", nil, "state file, or folder of state files that together are one listing; may be repeated")
 	f.StringArrayVar(&o.events, "events", nil, "audit log, - for standard input; may be repeated")
 	f.BoolVar(&o.fromEmpty, "from-empty", false, "with --events: the log begins with the cluster's first start, there was nothing before it")
-	f.StringArrayVar(&o.subjects, "subject", nil, "user name as audit events have it; may be repeated")
-	f.BoolVar(&o.all, "all", false, "every subject (the default)")
-	f.StringVar(&o.since, "from", "", "only requests from this time on (RFC 3339), in whole minutes")
-	f.StringVar(&o.until, "to", "", "only requests before this time (RFC 3339), in whole minutes")
-	f.BoolVar(&o.system, "include-system", false, "also Kubernetes' own subjects: system:*, service accounts of kube-* namespaces, members of system:masters")
-	f.BoolVar(&o.unseen, "include-unseen", false, "also subjects that hold bindings and were never seen: suggest to remove all of it")
-	f.StringVar(&o.wildcards, "wildcards", "none", "what may be written as *: none, or verbs, where no refusal on record speaks against it")
+	cli.BindRequest(c, &o.SuggestRequest, "cluster", "subject", "all", "from", "to", "includeSystem", "includeUnseen", "wildcards")
 	f.BoolVar(&o.final, "final", false, "print all RBAC objects that concern the subjects as they are after the change (-o yaml or json)")
 	f.StringVar(&o.minWindow, "min-window", "7d", "shortest recording YAML is made from")
 	f.BoolVar(&o.force, "force", false, "make YAML from a shorter recording, or although a proof does not hold")
-	f.StringVar(&o.cluster, "cluster", "", "name of the cluster; needed when there are several")
 	cli.AddOutput(c, &o.output, "table", "json", "yaml")
 	return c
 }
@@ -98,18 +90,14 @@ func (o *suggestOptions) check() error {
 		return usage("--events is missing: name an audit log, or - for standard input")
 	case o.offline() && o.from.server != "":
 		return usage("--server and --events exclude each other")
-	case o.offline() && o.since+o.until != "":
+	case o.offline() && !(o.From.IsZero() && o.To.IsZero()):
 		return usage("--from and --to are about what is stored; a log given with --events is read whole")
-	case o.all && len(o.subjects) > 0:
+	case o.All && len(o.Subjects) > 0:
 		return usage("--all and --subject exclude each other")
-	case slices.ContainsFunc(o.subjects, func(name string) bool { return strings.TrimSpace(name) == "" }):
-		return usage("--subject is empty")
-	case slices.ContainsFunc(o.subjects, func(name string) bool { return strings.Contains(name, "\n") }) && !o.offline():
+	case slices.ContainsFunc(o.Subjects, func(name string) bool { return strings.Contains(name, "\n") }) && !o.offline():
 		return usage("--subject: a name with a line break cannot be asked for; use --all")
 	case o.final && o.output == "table":
 		return usage("--final prints objects: add -o yaml or -o json")
-	case o.wildcards != "none" && o.wildcards != "verbs":
-		return usage("--wildcards %q is neither none nor verbs", o.wildcards)
 	}
 	d, err := config.ParseDuration(o.minWindow)
 	if err != nil || d < 0 {
@@ -156,24 +144,9 @@ func (o *suggestOptions) run(ctx context.Context, s cli.Streams) error {
 
 // ask asks the server, or the store.
 func (o *suggestOptions) ask(ctx context.Context) (*query.SuggestAnswer, error) {
-	q := url.Values{"cluster": {o.cluster}, "wildcards": {o.wildcards}}
-	if len(o.subjects) > 0 {
-		q.Set("subject", strings.Join(o.subjects, "\n"))
-	} else {
-		q.Set("all", "true")
-	}
-	for name, on := range map[string]bool{"includeSystem": o.system, "includeUnseen": o.unseen} {
-		if on {
-			q.Set(name, "true")
-		}
-	}
-	for name, at := range map[string]string{"from": o.since, "to": o.until} {
-		if at != "" {
-			q.Set(name, at)
-		}
-	}
-	var answer query.SuggestAnswer
-	_, err := o.from.askOne(ctx, "suggest", q, &answer)
+	q := o.SuggestRequest
+	q.All = len(q.Subjects) == 0
+	answer, err := answerOne(ctx, &o.from, &q.Cluster, &q)
 	return &answer, err
 }
 

@@ -19,9 +19,9 @@ import (
 // read replays the log, builds the final policy from it and the state files, and makes the
 // suggestions.
 func (o *suggestOptions) read(ctx context.Context, s cli.Streams) (*query.SuggestAnswer, error) {
-	collector, st, metas := leastpriv.NewCollector(), state.New(o.cluster), query.Metadata{}
+	collector, st, metas := leastpriv.NewCollector(), state.New(o.Cluster), query.Metadata{}
 	truncated := int64(0)
-	cluster := o.cluster
+	cluster := o.Cluster
 	if cluster == "" {
 		cluster = offlineCluster
 	}
@@ -30,7 +30,7 @@ func (o *suggestOptions) read(ctx context.Context, s cli.Streams) (*query.Sugges
 		return nil, err
 	}
 	sum, err := replayFiles(ctx, s, evaluate.Options{
-		Cluster: o.cluster, FromEmpty: o.fromEmpty, Engine: replay.New(replay.Config{Version: version, Apiserver: apiserver}),
+		Cluster: o.Cluster, FromEmpty: o.fromEmpty, Engine: replay.New(replay.Config{Version: version, Apiserver: apiserver}),
 		State: st, Policy: func(obs []state.Observation, listed bool) { metas.Add(obs, !listed) },
 		Sink: func(e *event.Event, v *verdict.Verdict) error {
 			collector.Observe(e, v)
@@ -66,8 +66,8 @@ func (o *suggestOptions) read(ctx context.Context, s cli.Streams) (*query.Sugges
 	recording := collector.Recording()
 	recording.Truncated, recording.DeadLetters = truncated, sum.Malformed
 	recording.Describe(st)
-	advisor := collector.Advise(st, query.Latest, leastpriv.Options{Metadata: metas.Of, Recording: recording, WildcardVerbs: o.wildcards == "verbs"})
-	out, err := query.SuggestAll(ctx, collector, advisor, query.Wanted{Subjects: o.subjects, System: o.system, Unseen: o.unseen}, nearNames(collector))
+	advisor := collector.Advise(st, query.Latest, leastpriv.Options{Metadata: metas.Of, Recording: recording, WildcardVerbs: o.Wildcards == "verbs"})
+	out, err := query.SuggestAll(ctx, collector, advisor, query.Wanted{Subjects: o.Subjects, System: o.System, Unseen: o.Unseen}, nearNames(collector))
 	if err != nil {
 		return nil, offlineError(err)
 	}

@@ -60,8 +60,16 @@ func TestSurfaceHelpGolden(t *testing.T) {
 func TestSurfaceRoutesGolden(t *testing.T) {
 	t.Parallel()
 	var lines []string
-	for _, r := range append((&query.Service{}).Questions(), (&doctor.Service{}).Routes()...) {
-		lines = append(lines, fmt.Sprintf("GET /api/v1/%s %s", r.Path, strings.Join(r.Parameters, " ")))
+	for _, q := range append((&query.Service{}).Questions(), (&doctor.Service{}).Questions()...) {
+		method := "GET"
+		if q.Action {
+			method = "POST"
+		}
+		var names []string
+		for _, p := range q.Parameters() {
+			names = append(names, p.Name)
+		}
+		lines = append(lines, fmt.Sprintf("%s /api/v1/%s %s", method, q.Name, strings.Join(names, " ")))
 	}
 	slices.Sort(lines)
 	golden(t, surface("routes.txt"), strings.Join(lines, "\n")+"\n")

@@ -3,9 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -20,8 +18,8 @@ import (
 // VERB RESOURCE [NAME] | VERB /path ─▶ api/v1/who-can ─▶ a line a grant | json | yaml
 func newWhoCan(s cli.Streams) *cobra.Command {
 	var from asker
-	var output, cluster, namespace, sub, at string
-	var all bool
+	var q query.WhoCanRequest
+	var output, sub string
 	c := &cobra.Command{
 		Use:   "who-can VERB RESOURCE [NAME] | VERB /PATH",
 		Short: "Say who may make a request, now or at a time, with every grant",
@@ -57,18 +55,17 @@ Members of system:masters always can. What the Node authorizer and webhooks allo
 	}
 	from.bind(c)
 	from.bindLog(c, s)
-	c.Flags().StringVarP(&namespace, "namespace", "n", "", "count what is granted in this namespace as well")
-	c.Flags().BoolVarP(&all, "all-namespaces", "A", false, "count what is granted in any namespace, and say where")
+	cli.BindRequest(c, &q, "namespace", "allNamespaces", "cluster", "at")
 	c.Flags().StringVar(&sub, "subresource", "", "subresource, where one behind a slash is not known to be one")
-	bindMoment(c, &cluster, &at)
 	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		q := url.Values{"verb": {args[0]}, "cluster": {cluster}, "at": {at}}
-		if err := askedOf(c, q, args[1:], namespace, sub, all); err != nil {
+		what, err := whatIsAsked(c, args[1:], q.Namespace, sub, q.AllNamespaces)
+		if err != nil {
 			return err
 		}
-		var answer query.WhoCanAnswer
-		if _, err := from.askOne(c.Context(), "who-can", q, &answer); err != nil {
+		q.Verb, q.Resource, q.Name, q.Path = args[0], what.resource, what.name, what.path
+		answer, err := answerOne(c.Context(), &from, &q.Cluster, &q)
+		if err != nil {
 			return err
 		}
 		if output != "table" {
@@ -79,28 +76,24 @@ Members of system:masters always can. What the Node authorizer and webhooks allo
 	return c
 }
 
-// bindMoment adds the flags of questions about a cluster's policy.
-func bindMoment(c *cobra.Command, cluster, at *string) {
-	c.Flags().StringVar(cluster, "cluster", "", "cluster the question is about (default: the only one there is)")
-	c.Flags().StringVar(at, "at", "", "moment the question is about, such as 2026-11-20T11:36:00Z (default: the newest that is known)")
-}
-
 // subresources are those of Kubernetes' own resources; what else stands behind a slash on the
 // command line is a name.
 var subresources = []string{"approval", "attach", "binding", "bindings", "driver", "ephemeralcontainers", "eviction", "exec", "finalize", "log", "portforward", "proxy", "resize", "scale", "status", "token"}
 
-// askedOf adds what is asked about: a path, or a resource and a name.
-func askedOf(c *cobra.Command, q url.Values, args []string, namespace, sub string, all bool) error {
+// asked is what a request is about: a path, or a resource and a name.
+type asked struct{ resource, name, path string }
+
+// whatIsAsked reads the arguments behind VERB.
+func whatIsAsked(c *cobra.Command, args []string, namespace, sub string, all bool) (out asked, err error) {
 	what := args[0]
 	if strings.HasPrefix(what, "/") {
 		if len(args) > 1 || namespace != "" || sub != "" || all {
-			return cli.UsageError(c, "%q is a path: it has no name, no namespace and no subresource", what)
+			return out, cli.UsageError(c, "%q is a path: it has no name, no namespace and no subresource", what)
 		}
-		q.Set("path", what)
-		return nil
+		return asked{path: what}, nil
 	}
 	if namespace != "" && all {
-		return cli.UsageError(c, "--namespace and --all-namespaces exclude each other")
+		return out, cli.UsageError(c, "--namespace and --all-namespaces exclude each other")
 	}
 	name := ""
 	if len(args) > 1 {
@@ -112,22 +105,18 @@ func askedOf(c *cobra.Command, q url.Values, args []string, namespace, sub strin
 		case strings.Contains(tail, "/"): // the answer will say what is wrong with it
 		case slices.Contains(subresources, first) && sub == "":
 		case name != "":
-			return cli.UsageError(c, "two names: %q and %q; --subresource says that the first is none", tail, name)
+			return out, cli.UsageError(c, "two names: %q and %q; --subresource says that the first is none", tail, name)
 		default:
 			what, name = head, tail
 		}
 	}
 	if sub != "" {
 		if strings.Contains(what, "/") {
-			return cli.UsageError(c, "two subresources: %q and %q", what, sub)
+			return out, cli.UsageError(c, "two subresources: %q and %q", what, sub)
 		}
 		what += "/" + sub
 	}
-	q.Set("resource", what)
-	q.Set("name", name)
-	q.Set("namespace", namespace)
-	q.Set("allNamespaces", strconv.FormatBool(all))
-	return nil
+	return asked{resource: what, name: name}, nil
 }
 
 func printWhoCan(out, hints io.Writer, a *query.WhoCanAnswer) error {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -38,16 +37,15 @@ func TestAskedOf(t *testing.T) {
 		{args: "pods", namespace: "n", all: true, says: "exclude each other"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
-			q := url.Values{}
-			err := askedOf(&cobra.Command{Use: "who-can"}, q, strings.Fields(c.args), c.namespace, c.sub, c.all)
+			got, err := whatIsAsked(&cobra.Command{Use: "who-can"}, strings.Fields(c.args), c.namespace, c.sub, c.all)
 			if c.says != "" {
 				if err == nil || !strings.Contains(err.Error(), c.says) {
 					t.Errorf("error %v, want %q", err, c.says)
 				}
 				return
 			}
-			if err != nil || q.Get("resource") != c.resource || q.Get("name") != c.name || q.Get("path") != c.path || q.Get("namespace") != c.namespace || (q.Get("allNamespaces") == "true") != c.all {
-				t.Errorf("%v: %v", q, err)
+			if want := (asked{c.resource, c.name, c.path}); err != nil || got != want {
+				t.Errorf("%+v, want %+v: %v", got, want, err)
 			}
 		})
 	}
@@ -62,22 +60,6 @@ func TestNearest(t *testing.T) {
 		if got := strings.Join(query.Nearest(word, words, 2), " "); got != want {
 			t.Errorf("%q: %q, want %q", word, got, want)
 		}
-	}
-}
-
-func TestGroupList(t *testing.T) {
-	for _, groups := range [][]string{{"ops"}, {"ops", "CN=a,OU=b"}, {`a"b`, "c"}, {"system:masters", "é", "-"}} {
-		text, err := joinGroups(groups)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := query.GroupList(text)
-		if err != nil || strings.Join(got, "|") != strings.Join(groups, "|") {
-			t.Errorf("%q came back as %q: %v", groups, got, err)
-		}
-	}
-	if got, err := query.GroupList("ops, devs"); err != nil || strings.Join(got, "|") != "ops|devs" {
-		t.Errorf("as typed: %q, %v", got, err)
 	}
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/url"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -24,7 +23,8 @@ import (
 //	└▶ none running: the same question to the store, opened here
 func newWhy(s cli.Streams) *cobra.Command {
 	var from asker
-	var cluster, output, at string
+	var q query.WhyRequest
+	var output string
 	c := &cobra.Command{
 		Use:   "why AUDIT-ID",
 		Short: "Explain one request: who it was, every grant that allows it, recorded against replayed",
@@ -40,18 +40,18 @@ the flags of ` + "`retrial serve`" + ` that are about it.`,
 		Args: cli.OneArg("AUDIT-ID"),
 	}
 	from.bind(c)
-	c.Flags().StringVar(&cluster, "cluster", "", "look in this cluster only: audit IDs are chosen by clients and may be reused")
-	c.Flags().StringVar(&at, "at", "", "decide the request also by the policy of this time (RFC 3339)")
+	cli.BindRequest(c, &q, "cluster", "at")
 	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		var answer query.WhyAnswer
-		if err := from.ask(c.Context(), "why", url.Values{"auditID": {args[0]}, "cluster": {cluster}, "at": {at}}, &answer); err != nil {
+		q.AuditID = args[0]
+		answer, err := answerOf(c.Context(), &from, q)
+		if err != nil {
 			return err
 		}
 		if len(answer.Requests) == 0 {
 			where := ""
-			if cluster != "" {
-				where = " in cluster " + cluster
+			if q.Cluster != "" {
+				where = " in cluster " + q.Cluster
 			}
 			return cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("no stored request carries the audit ID %s%s", phrase.Shorten(args[0]), where))
 		}
@@ -96,7 +96,7 @@ func clusters(answer query.WhyAnswer) []string {
 // printRequest prints one request: what was asked, who it was, whether they might act as
 // somebody else, what the authorizers said, what was checked behind them, what became of it,
 // and the verdict.
-func printRequest(out io.Writer, r query.Request) error {
+func printRequest(out io.Writer, r query.JudgedRequest) error {
 	e, err := event.Decode(r.Event)
 	if err != nil {
 		return fmt.Errorf("stored event of cluster %s: %w", r.Cluster, err)
@@ -167,7 +167,7 @@ func (p fields) grants(name string, grants []verdict.GrantLine) {
 
 // identity prints who it was, what produces that identity, the credential with its issue, and
 // what contradicts it; then whether they might act as somebody else.
-func (p fields) identity(e *event.Event, v *verdict.Line, r *query.Request) {
+func (p fields) identity(e *event.Event, v *verdict.Line, r *query.JudgedRequest) {
 	p.add("USER", "%s", e.User.Username)
 	p.add("GROUPS", "%s", strings.Join(e.User.Groups, ", "))
 	p.add("EXPLAINED BY", "%s", strings.Join(v.Explained, ", "))

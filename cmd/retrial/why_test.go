@@ -51,7 +51,7 @@ func TestPrintWhyIsSafe(t *testing.T) {
 		Review:        &verdict.ReviewLine{Kind: hostile, User: hostile, Asked: hostile, Recorded: hostile, Replayed: hostile, Reason: hostile, Verdict: hostile, Cause: hostile},
 		Admission:     &verdict.AdmissionLine{Recorded: hostile, Plugin: hostile}}
 	var out bytes.Buffer
-	err := printWhy(&out, query.WhyAnswer{Requests: []query.Request{{Cluster: hostile, APIServer: hostile, Twin: hostile, Event: event.AppendJSON(nil, e), Verdict: v,
+	err := printWhy(&out, query.WhyAnswer{Requests: []query.JudgedRequest{{Cluster: hostile, APIServer: hostile, Twin: hostile, Event: event.AppendJSON(nil, e), Verdict: v,
 		Stages: []query.Stage{{Stage: hostile}}, Chain: []verdict.ChainStep{{Authorizer: hostile, Answer: hostile, Reason: hostile}},
 		Issue: &query.Issue{By: hostile, From: hostile, AuditID: hostile, ServiceAccount: hostile, CommonName: hostile}}}})
 	if err != nil {

@@ -8,18 +8,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/internal/params"
 	"github.com/retrial-io/retrial/query"
-	"github.com/retrial-io/retrial/verdict"
 )
 
 // handler serves questions over HTTP. The API is read by the page, by `retrial why` and by
@@ -40,8 +41,8 @@ const (
 	QueriesAtOnce = 8
 	// LongestQuery is how long one may take.
 	LongestQuery = 30 * time.Second
-	// LongestValue is how many bytes a parameter may have.
-	LongestValue = 16 << 10
+	// longestBody is how many bytes the request of an action may have.
+	longestBody = 64 << 10
 )
 
 // historyTimes is how much longer than any other query one may take that reads a whole history.
@@ -52,26 +53,19 @@ var (
 	errBusy    = errors.New("too many questions at once; try again in a moment")
 )
 
-// New serves questions, each at its path.
-func New(a *query.Service, routes []query.Question, asking *QueryLog, log *zap.Logger, longest time.Duration) http.Handler {
+// New serves questions, each at its name: those that change something by POST and on the machine
+// itself alone, all others by GET.
+func New(questions []query.Question, asking *QueryLog, log *zap.Logger, longest time.Duration) http.Handler {
 	h := handler{asking: asking, log: log.Named("api"), slots: make(chan struct{}, QueriesAtOnce), turn: make(chan struct{}, 1), longest: longest}
 	mux := http.NewServeMux()
-	for _, e := range routes {
-		answer := h.bounded(e)
-		mux.HandleFunc("GET /api/v1/"+e.Path, h.asked(e.Path, func(w http.ResponseWriter, r *http.Request) {
-			q, err := parameters(r, e.Parameters)
-			var v any
-			if err == nil {
-				v, err = answer(r.Context(), q)
-			}
-			if err == nil {
-				Respond(w, v)
-				return
-			}
-			h.fail(w, r, e.Path, err)
-		}))
+	for i := range questions {
+		q := &questions[i]
+		method, serve := "GET ", h.ask(q)
+		if q.Action {
+			method, serve = "POST ", h.act(q)
+		}
+		mux.HandleFunc(method+"/api/v1/"+q.Name, h.asked(q.Name, serve))
 	}
-	mux.HandleFunc("POST /api/v1/rejudge", h.asked("rejudge", h.beginRejudge(a)))
 	mux.HandleFunc("/api/v1/", func(w http.ResponseWriter, r *http.Request) {
 		status, text := http.StatusNotFound, "there is no "+strconv.Quote(r.URL.Path)+" in the API; see docs/api.md"
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -83,24 +77,99 @@ func New(a *query.Service, routes []query.Question, asking *QueryLog, log *zap.L
 	return mux
 }
 
-// answering answers a question with its parameters.
-type answering func(context.Context, url.Values) (any, error)
+// ask serves a question that changes nothing.
+func (h handler) ask(q *query.Question) http.HandlerFunc {
+	answer := h.bounded(q)
+	return func(w http.ResponseWriter, r *http.Request) {
+		request := q.NewRequest()
+		err := read(w, r, request)
+		var v any
+		if err == nil {
+			v, err = answer(r.Context(), request)
+		}
+		if err != nil {
+			h.fail(w, r, q.Name, err)
+			return
+		}
+		Respond(w, v)
+	}
+}
+
+// act serves an action. Only the local socket may ask for one: who can open it may do everything.
+func (h handler) act(q *query.Question) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var v any
+		request, err := q.NewRequest(), query.ErrRefused
+		if callerOf(r).Door != "page" {
+			err = nil
+		}
+		if err == nil {
+			err = read(w, r, request)
+		}
+		if err == nil {
+			v, err = q.Ask(r.Context(), request)
+		}
+		if errors.Is(err, query.ErrRefused) {
+			Plain(w, http.StatusForbidden, q.Name+" changes what is stored: run retrial "+q.Name+" on the server's machine, without --server")
+			return
+		}
+		if err != nil {
+			h.fail(w, r, q.Name, err)
+			return
+		}
+		Respond(w, v)
+	}
+}
+
+// read fills a request from the parameters of the URL, or of an action from its body, which is then
+// what is recorded.
+func read(w http.ResponseWriter, r *http.Request, request any) error {
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return query.Bad("the query cannot be read: %w", err)
+	}
+	var old map[string]string
+	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") && r.Method == http.MethodPost {
+		var body []byte
+		if body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, longestBody)); err != nil {
+			return query.Bad("the body cannot be read: %w", err)
+		}
+		if len(q) > 0 {
+			return query.Bad("parameters are either in the URL or in the body")
+		}
+		if old, err = params.ReadJSON(request, body); err == nil {
+			r.URL.RawQuery = params.Write(request).Encode()
+		}
+	} else {
+		old, err = params.Read(request, q)
+	}
+	if err != nil {
+		return query.BadRequest{Err: err}
+	}
+	for _, name := range slices.Sorted(maps.Keys(old)) {
+		w.Header().Add("Warning", fmt.Sprintf("299 - \"the parameter %s is called %s now\"", name, old[name]))
+	}
+	return nil
+}
+
+// answering answers a request.
+type answering func(context.Context, any) (any, error)
 
 // bounded holds an answer to what it may cost.
-func (h handler) bounded(e query.Question) answering {
-	switch e.Cost {
+func (h handler) bounded(q *query.Question) answering {
+	switch q.Cost {
 	case query.CostNothing:
-		return e.Answer
+		return q.Ask
 	case query.CostHistory:
-		return h.inTurn(h.query(e.Answer, historyTimes*h.longest))
+		return h.inTurn(h.query(q.Ask, historyTimes*h.longest))
 	}
-	return h.query(e.Answer, h.longest)
+	return h.query(q.Ask, h.longest)
 }
 
 // inTurn has one answer made at a time. Who waits for it holds none of the slots of other
 // questions.
 func (h handler) inTurn(answer answering) answering {
-	return func(ctx context.Context, q url.Values) (any, error) {
+	return func(ctx context.Context, request any) (any, error) {
 		waiting, cancel := context.WithTimeout(ctx, h.longest)
 		defer cancel()
 		select {
@@ -109,14 +178,14 @@ func (h handler) inTurn(answer answering) answering {
 		case <-waiting.Done():
 			return nil, errBusy
 		}
-		return answer(ctx, q)
+		return answer(ctx, request)
 	}
 }
 
 // query bounds an answer that asks the store: it waits for a slot and is ended after the
 // longest time, or when the caller goes away.
 func (h handler) query(answer answering, longest time.Duration) answering {
-	return func(ctx context.Context, q url.Values) (any, error) {
+	return func(ctx context.Context, request any) (any, error) {
 		ctx, cancel := context.WithTimeoutCause(ctx, longest, errTooLong)
 		defer cancel()
 		select {
@@ -125,7 +194,7 @@ func (h handler) query(answer answering, longest time.Duration) answering {
 		case <-ctx.Done():
 			return nil, errBusy
 		}
-		v, err := answer(ctx, q)
+		v, err := answer(ctx, request)
 		if err != nil && errors.Is(context.Cause(ctx), errTooLong) {
 			err = errTooLong
 		}
@@ -186,47 +255,4 @@ func private(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-}
-
-// parameters reads the query, strictly: a misspelt filter that is passed over would answer
-// another question than the one that was asked.
-func parameters(r *http.Request, may []string) (url.Values, error) {
-	q, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, query.Bad("the query cannot be read: %w", err)
-	}
-	for name, values := range q {
-		switch {
-		case !slices.Contains(may, name):
-			return nil, query.Bad("there is no parameter %q; known are: %s", name, strings.Join(may, ", "))
-		case len(values) > 1:
-			return nil, query.Bad("%s is given %d times", name, len(values))
-		case len(values[0]) > LongestValue:
-			return nil, query.Bad("%s has %d bytes; at most %d are taken", name, len(values[0]), LongestValue)
-		case !utf8.ValidString(values[0]):
-			return nil, query.Bad("%s is not UTF-8", name)
-		}
-	}
-	return q, nil
-}
-
-// beginRejudge takes a job in. It changes what is stored, so only the local socket may: who
-// can open it may do everything.
-func (h handler) beginRejudge(a *query.Service) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if door := callerOf(r).Door; door == "page" || a.Rejudges == nil {
-			Plain(w, http.StatusForbidden, "judging again is asked for on the server's machine: run retrial rejudge there, without --server")
-			return
-		}
-		q, err := parameters(r, []string{"cluster", "from", "to", "where", "dryRun"})
-		var job verdict.RejudgeJob
-		if err == nil {
-			job, err = a.AskRejudge(r.Context(), q)
-		}
-		if err != nil {
-			h.fail(w, r, "rejudge", err)
-			return
-		}
-		Respond(w, query.RejudgeOf(&job))
-	}
 }

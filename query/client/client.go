@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/internal/params"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/query"
 )
@@ -27,7 +28,7 @@ import (
 // everything; it is created with mode 0600.
 const SocketName = "retrial.sock"
 
-// Client talks to a running serve, by its unix socket or by --server URL.
+// Client asks a running serve, by its unix socket or by --server URL.
 type Client struct {
 	http  *http.Client
 	base  *url.URL
@@ -72,14 +73,15 @@ func Dial(ctx context.Context, server, dataDir string) (*Client, error) {
 // Close closes the connections that are open and not in use.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Get asks the API and decodes the JSON answer into v.
-func (c *Client) Get(ctx context.Context, path string, query url.Values, v any) error {
-	return c.do(ctx, http.MethodGet, path, query, v)
-}
-
-// Post asks the API for what changes something, as get does.
-func (c *Client) Post(ctx context.Context, path string, query url.Values, v any) error {
-	return c.do(ctx, http.MethodPost, path, query, v)
+// Ask asks a question, or has something done, and returns the answer.
+func Ask[A any](ctx context.Context, c *Client, request query.Request[A]) (A, error) {
+	name, answer := request.Question()
+	method := http.MethodGet
+	if query.IsAction(request) {
+		method = http.MethodPost
+	}
+	err := c.do(ctx, method, name, params.Write(request), &answer)
+	return answer, err
 }
 
 func (c *Client) do(ctx context.Context, method, path string, query url.Values, v any) error {
@@ -128,8 +130,8 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 // OneCluster returns the cluster a question is about: the one named, which has to be there,
 // or the only one there is.
 func (c *Client) OneCluster(ctx context.Context, named string) (string, error) {
-	var answer query.ClustersAnswer
-	if err := c.Get(ctx, "clusters", nil, &answer); err != nil {
+	answer, err := Ask(ctx, c, query.ClustersRequest{})
+	if err != nil {
 		return "", err
 	}
 	names := answer.Quiet

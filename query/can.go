@@ -1,0 +1,231 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// CanAnswer is everything a subject may do.
+type CanAnswer struct {
+	Cluster string `json:"cluster"`
+	Policy
+	// Subject is a user name, "" when only groups are asked about.
+	Subject string   `json:"subject"`
+	Groups  []string `json:"groups"`
+	// GroupsFrom is "requests": those its requests carried the last time, at GroupsSeen;
+	// "asked": the question's; "name": what its name alone gives it. What the name gives is
+	// always among them.
+	GroupsFrom string     `json:"groupsFrom"`
+	GroupsSeen *time.Time `json:"groupsSeen,omitempty"`
+	// Stranger says that no request of the subject is stored and no binding names it: what it may is
+	// what everybody of such a name may.
+	Stranger  bool    `json:"stranger,omitempty"`
+	Scopes    []Scope `json:"scopes"`
+	Superuser bool    `json:"superuser"` // in system:masters: may do everything, whatever the rules
+	// Request is what was asked about, null when that is everything; Scopes are empty then.
+	Request *Decision `json:"request,omitempty"`
+	Hints   []string  `json:"hints,omitempty"`
+}
+
+// Scope is what holds in one scope.
+type Scope struct {
+	Namespace string     `json:"namespace"` // "" is the whole cluster
+	Rules     []HeldRule `json:"rules"`
+	// MissingRoles are named by the subject's bindings and do not exist.
+	MissingRoles []string `json:"missingRoles,omitempty"`
+}
+
+// HeldRule is a rule a subject holds, and by which grants.
+type HeldRule struct {
+	Rule
+	By []Grant `json:"by"`
+}
+
+// CanRequest asks what a subject may do by RBAC, at a moment: everything, or with a verb and a
+// resource or path, as of WhoCanRequest, that one request. A subject or a group is named.
+type CanRequest struct {
+	Cluster   string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
+	Subject   string    `json:"subject" help:"a user name, system:serviceaccount:NAMESPACE:NAME, group:NAME, or user:NAME"`
+	Groups    []string  `json:"group" list:"csv" help:"groups the subject is in, separated by commas, one with a comma in it quoted as in CSV (default: those its requests carried)" flag:"group the subject is in, may be repeated (default: those its requests carried)"`
+	Verb      string    `json:"verb" help:"verb of the request, where one is asked about"`
+	Resource  string    `json:"resource" help:"resource of the request, as of who-can"`
+	Namespace string    `json:"namespace" short:"n" help:"leave out the other namespaces; that of the request"`
+	Name      string    `json:"name" help:"name of the object of the request"`
+	Path      string    `json:"path" help:"path of the request, where it is about no resource"`
+	At        time.Time `json:"at" help:"moment the question is about, such as 2026-11-20T11:36:00Z (default: the newest that is known)"`
+}
+
+// Question implements Request.
+func (CanRequest) Question() (name string, answer CanAnswer) { return "can", answer }
+
+func (r CanRequest) check() error {
+	if r.Subject == "" && len(r.Groups) == 0 {
+		return Bad("subject is missing: a user name, system:serviceaccount:NAMESPACE:NAME, or group:NAME")
+	}
+	if r.Verb+r.Resource+r.Path+r.Name == "" {
+		return nil
+	}
+	one := r.access()
+	return one.check(r.Resource)
+}
+
+// access returns the request that is asked about; it has no verb when that is everything.
+func (r *CanRequest) access() AccessRequest {
+	return AccessRequest{Verb: r.Verb, Namespace: r.Namespace, Name: r.Name, Path: r.Path}
+}
+
+// Can answers what a subject may do, or whether it may make one request.
+func (a *Service) Can(ctx context.Context, q CanRequest) (out CanAnswer, err error) {
+	user, group, err := readSubject(q.Subject)
+	if err != nil {
+		return out, err
+	}
+	asked := slices.Clone(q.Groups)
+	if group != "" {
+		asked = append(asked, group)
+	}
+	out = CanAnswer{Cluster: q.Cluster, Subject: user, Scopes: []Scope{}}
+	view, policy, err := a.policy(q.Cluster, q.At)
+	if err != nil {
+		return out, err
+	}
+	out.Policy = policy
+	if out.Groups, out.GroupsFrom, out.GroupsSeen, err = a.groupsOf(ctx, q.Cluster, user, asked, q.At); err != nil {
+		return out, err
+	}
+	out.Superuser = slices.Contains(out.Groups, groupMasters)
+	if q.Verb == "" {
+		a.fillCan(&out, &view, q.Namespace)
+	} else if err := out.decide(&view, q.access(), q.Resource); err != nil {
+		return out, err
+	}
+	if out.Subject != "" && out.GroupsFrom == "name" && !view.RBAC.Names(out.Subject, false) {
+		if err := a.stranger(ctx, &out, &view, q.At); err != nil {
+			return out, err
+		}
+	}
+	for _, g := range asked {
+		if g != groupMasters && !view.RBAC.Names(g, true) {
+			out.Hints = append(out.Hints, fmt.Sprintf("no binding names the group %q", g))
+		}
+	}
+	return out, nil
+}
+
+// stranger answers about a subject that no request and no binding names: a service account or a
+// node may be there all the same. What everybody may must not pass for its rights: a name like that
+// Of somebody who is known is taken for misspelt, and any other is marked.
+func (a *Service) stranger(ctx context.Context, out *CanAnswer, view *state.View, at time.Time) error {
+	if !at.IsZero() { // it may have been seen later
+		if _, seen, err := a.Store.LastGroups(ctx, out.Cluster, out.Subject, time.Time{}); err != nil || !seen.IsZero() {
+			return err
+		}
+	}
+	there := state.Absent
+	if st, ok := a.Replay.State(out.Cluster); ok {
+		if at.IsZero() {
+			at = Latest
+		}
+		if namespace, name, ok := authn.ServiceAccountUsername(out.Subject); ok {
+			_, there = st.Version(state.ServiceAccounts, namespace, name, at)
+		} else if node, ok := strings.CutPrefix(out.Subject, authn.PrefixNode); ok {
+			_, there = st.Version(state.Nodes, "", node, at)
+		}
+	}
+	if there == state.Present {
+		return nil
+	}
+	text := fmt.Sprintf("no request of %q is stored and no binding names it", out.Subject)
+	near, err := a.Store.NearSubjects(ctx, out.Cluster, out.Subject, 3)
+	if err != nil {
+		return err
+	}
+	for _, name := range Nearest(out.Subject, boundUsers(view.RBAC), 3) {
+		if !slices.Contains(near, name) {
+			near = append(near, name)
+		}
+	}
+	if len(near) > 0 {
+		text += "; did you mean " + strings.Join(near, " or ") + "?"
+		if there == state.Absent && len(out.Missing) == 0 {
+			return none("%s To ask what somebody of that name would have, name the groups.", text)
+		}
+	}
+	out.Stranger, out.Hints = true, append(out.Hints, text)
+	return nil
+}
+
+// boundUsers returns the users and service accounts that bindings name.
+func boundUsers(policy *rbacindex.Snapshot) (users []string) {
+	policy.All(func(_ rbacindex.Key, object any) bool {
+		var subjects []rbacv1.Subject
+		namespace := ""
+		switch o := object.(type) {
+		case *rbacv1.ClusterRoleBinding:
+			subjects = o.Subjects
+		case *rbacv1.RoleBinding:
+			subjects, namespace = o.Subjects, o.Namespace
+		}
+		for _, s := range subjects {
+			switch s.Kind {
+			case rbacv1.UserKind:
+				users = append(users, s.Name)
+			case rbacv1.ServiceAccountKind:
+				users = append(users, authn.PrefixServiceAccount+cmp.Or(s.Namespace, namespace)+":"+s.Name)
+			}
+		}
+		return true
+	})
+	return users
+}
+
+// fillCan enters the rules of the whole cluster and of one namespace, or of all of them.
+func (a *Service) fillCan(out *CanAnswer, view *state.View, namespace string) {
+	doubted := map[rbacindex.Key]bool{}
+	doubts := view.Doubts(namespace, namespace == "")
+	for _, held := range view.RBAC.Can(out.Subject, out.Groups) {
+		if namespace != "" && held.Namespace != "" && held.Namespace != namespace {
+			continue
+		}
+		scope := Scope{Namespace: held.Namespace, Rules: make([]HeldRule, 0, len(held.Rules))}
+		for _, r := range held.Rules {
+			rule := HeldRule{Rule: ruleOf(&r.PolicyRule)}
+			for _, by := range r.By {
+				source := sourceOf(by.Grant)
+				source.Verbs = by.Verbs
+				rule.By = append(rule.By, source)
+			}
+			scope.Rules = append(scope.Rules, rule)
+		}
+		for _, k := range held.Missing {
+			if view.IsUnknown(k) {
+				doubted[k] = true
+			} else {
+				scope.MissingRoles = append(scope.MissingRoles, k.String())
+			}
+		}
+		if len(scope.Rules)+len(scope.MissingRoles) > 0 {
+			out.Scopes = append(out.Scopes, scope)
+		}
+	}
+	out.doubtOwn(doubts, doubted)
+}
+
+// doubtOwn enters what is not known; of roles only those matter that the subject's own
+// bindings name.
+func (out *CanAnswer) doubtOwn(doubts []rbacindex.Key, named map[rbacindex.Key]bool) {
+	out.doubt(slices.DeleteFunc(doubts, func(k rbacindex.Key) bool {
+		role := k.Kind == rbacindex.KindRole || k.Kind == rbacindex.KindClusterRole
+		return role && !named[k]
+	}))
+}

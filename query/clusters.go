@@ -1,0 +1,48 @@
+package query
+
+import (
+	"context"
+	"time"
+)
+
+// Cluster is a cluster there are events of.
+type Cluster struct {
+	Name   string    `json:"name"`
+	Events int64     `json:"events"`
+	First  time.Time `json:"first"`
+	Last   time.Time `json:"last"`
+}
+
+// ClustersAnswer are the clusters anything is known of.
+type ClustersAnswer struct {
+	Clusters []Cluster `json:"clusters"`
+	// Quiet are clusters whose objects are known and of which there is no event.
+	Quiet []string `json:"quiet,omitempty"`
+}
+
+// ClustersRequest asks which clusters there are.
+type ClustersRequest struct{}
+
+// Question implements Request.
+func (ClustersRequest) Question() (name string, answer ClustersAnswer) { return "clusters", answer }
+
+// Clusters answers which clusters there are.
+func (a *Service) Clusters(ctx context.Context, _ ClustersRequest) (out ClustersAnswer, err error) {
+	list, err := a.Store.Clusters(ctx)
+	if err != nil {
+		return out, err
+	}
+	out.Clusters = []Cluster{}
+	seen := make(map[string]bool, len(list))
+	for _, c := range list {
+		// The store knows whole minutes; the last one has not ended where its events have.
+		out.Clusters = append(out.Clusters, Cluster{c.Name, c.Events, c.First, c.Last.Add(time.Minute)})
+		seen[c.Name] = true
+	}
+	for _, name := range a.Replay.Clusters() {
+		if !seen[name] {
+			out.Quiet = append(out.Quiet, name)
+		}
+	}
+	return out, nil
+}

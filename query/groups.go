@@ -1,0 +1,41 @@
+package query
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/retrial-io/retrial/analysis/leastpriv"
+)
+
+// readSubject reads a subject as questions name it: a user name, user:NAME, or group:NAME.
+func readSubject(subject string) (user, group string, err error) {
+	if name, ok := strings.CutPrefix(subject, "group:"); ok {
+		if name == "" {
+			return "", "", Bad("subject: group: is followed by no name")
+		}
+		return "", name, nil
+	}
+	return strings.TrimPrefix(subject, "user:"), "", nil
+}
+
+// groupsOf returns the groups of a user, sorted: those asked for, or else those its requests carried
+// the last time, seen, or none; and with each what its name alone gives it. from says which.
+func (a *Service) groupsOf(ctx context.Context, cluster, user string, asked []string, at time.Time) (groups []string, from string, seen *time.Time, err error) {
+	groups, from = slices.Clone(asked), "asked"
+	if len(asked) == 0 {
+		var last time.Time
+		if groups, last, err = a.Store.LastGroups(ctx, cluster, user, at); err != nil {
+			return nil, "", nil, err
+		}
+		if from = "name"; !last.IsZero() {
+			from, seen = "requests", &last
+		}
+	}
+	if user != "" {
+		groups = append(groups, leastpriv.GroupsOf(user)...)
+	}
+	slices.Sort(groups)
+	return slices.Compact(groups), from, seen, nil
+}

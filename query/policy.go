@@ -1,0 +1,105 @@
+package query
+
+import (
+	"context"
+	"time"
+
+	"github.com/retrial-io/retrial/internal/phrase"
+	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/replay/state"
+)
+
+// Policy is which policy an answer is about, and what is not known of it.
+type Policy struct {
+	// At is the moment asked about, or when the newest known change was done; null when no
+	// change is known.
+	At *time.Time `json:"at"`
+	// Known is false when there may be any number of bindings nobody told of.
+	Known bool `json:"known"`
+	// Missing names what is not known and could add to the answer.
+	Missing []string `json:"missing"`
+}
+
+// Grant is a grant. Objects are written Kind/name or Kind/namespace/name.
+type Grant struct {
+	Binding string `json:"binding"`
+	Role    string `json:"role"`
+	Subject string `json:"subject"` // as the binding names it
+	Rule    int    `json:"rule"`    // index in the role's rules
+	// Kind is "superuser" for what needs no grant: membership of system:masters. The rest of
+	// it is empty then.
+	Kind string `json:"kind,omitempty"`
+	// Verbs of a merged rule that this grant gives; left out when it gives them all.
+	Verbs []string `json:"verbs,omitempty"`
+}
+
+const (
+	groupMasters = "system:masters"
+	// KindSuperuser is the kind of a grant that no binding gives.
+	KindSuperuser = "superuser"
+)
+
+func sourceOf(g rbacindex.Grant) Grant {
+	subject := g.SubjectKind() + "/" + g.Subject()
+	if ns := g.SubjectNamespace(); ns != "" {
+		subject = g.SubjectKind() + "/" + ns + "/" + g.Subject()
+	}
+	return Grant{Binding: state.ObjectOf(g.BindingKey()).String(), Role: state.ObjectOf(g.RoleKey()).String(), Subject: subject, Rule: g.Rule()}
+}
+
+// policy returns a cluster's RBAC at a moment, the newest that is known when it is zero.
+func (a *Service) policy(cluster string, at time.Time) (state.View, Policy, error) {
+	st, ok := a.Replay.State(cluster)
+	if !ok || noPolicy(st) {
+		if a.Offline {
+			return state.View{}, Policy{}, none("the log alone does not tell the policy: name the state it began with by --state, or say --from-empty when it begins with the cluster's first start")
+		}
+		return state.View{}, Policy{}, none("no role or binding of cluster %q is known; supply its state with: retrial import --cluster %s --state FILE, or follow it with: retrial serve --watch-clusters", cluster, phrase.ShellWord(cluster))
+	}
+	if at.IsZero() {
+		view := st.RBAC(Latest)
+		p := Policy{}
+		if !view.At.IsZero() {
+			p.At = &view.At
+		}
+		return view, p, nil
+	}
+	return st.RBAC(at), Policy{At: &at}, nil
+}
+
+// doubt enters what is not known.
+func (p *Policy) doubt(keys []rbacindex.Key) {
+	p.Known, p.Missing = true, []string{}
+	for _, k := range keys {
+		switch {
+		case k.Name != "":
+			p.Missing = append(p.Missing, k.String())
+		case k.Namespace != "":
+			p.Missing = append(p.Missing, k.Kind.String()+"s in "+k.Namespace)
+		default:
+			p.Missing = append(p.Missing, "all "+k.Kind.String()+"s")
+			p.Known = false
+		}
+	}
+}
+
+// policyPatience is how long a question waits for a server that has just started, and still
+// reads the policy.
+const policyPatience = 10 * time.Second
+
+// stateOf returns what is known of a cluster. Where that is nothing, it may be that the
+// Replay has not got that far.
+func (a *Service) stateOf(ctx context.Context, cluster string) (*state.State, bool) {
+	if st, ok := a.Replay.State(cluster); ok && !noPolicy(st) {
+		return st, true
+	}
+	ctx, cancel := context.WithTimeout(ctx, policyPatience)
+	defer cancel()
+	// Whether it got there or not: the question is answered by what is known now.
+	_ = a.settled(ctx)
+	return a.Replay.State(cluster)
+}
+
+// noPolicy tells whether no kind of RBAC object was ever listed: what a log shows of them
+// alone is too little to take anything away.
+func noPolicy(st *state.State) bool { return len(st.RBAC(Latest).UnknownKinds) == 4 }

@@ -1,0 +1,109 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/retrial-io/retrial/internal/params"
+)
+
+// Request is what asks a question whose answer is an A. Its fields are the question's parameters;
+// their tags are those of package params.
+type Request[A any] interface {
+	// Question returns the question's name. The answer beside it is empty and tells its type.
+	Question() (name string, answer A)
+}
+
+// Action is part of every request that changes something: it is done on the server's machine
+// alone, and recorded with who did it and why.
+type Action struct {
+	Why string `json:"why" help:"why it is done, for the record of who asked what"`
+}
+
+func (Action) action() {}
+
+// IsAction tells whether a request changes something.
+func IsAction(request any) bool {
+	_, is := request.(interface{ action() })
+	return is
+}
+
+// Cost is what a question may take of the store.
+type Cost uint8
+
+const (
+	CostQuery   Cost = iota // one of the slots there are, and the usual time
+	CostNothing             // it asks the store nothing
+	CostHistory             // it reads a whole history: many times as long, one at a time
+)
+
+// Question is one question.
+type Question struct {
+	Name    string // below /api/v1/
+	Summary string
+	Cost    Cost
+	Action  bool         // it changes something
+	Request reflect.Type // a struct
+	Answer  reflect.Type
+	// Ask answers a request, to which it is given a pointer.
+	Ask func(ctx context.Context, request any) (any, error)
+}
+
+// NewRequest returns a pointer to an empty request.
+func (q *Question) NewRequest() any { return reflect.New(q.Request).Interface() }
+
+// Parameters returns the parameters a question takes.
+func (q *Question) Parameters() []params.Field { return params.Fields(q.Request) }
+
+// NewQuestion returns the question that a request asks and a function answers. The function is
+// given requests with their defaults filled in, of which nothing required is missing.
+func NewQuestion[R Request[A], A any](cost Cost, summary string, answer func(context.Context, R) (A, error)) Question {
+	var r R
+	name, _ := r.Question()
+	return Question{
+		Name: name, Summary: summary, Cost: cost, Action: IsAction(r), Request: reflect.TypeFor[R](), Answer: reflect.TypeFor[A](),
+		Ask: func(ctx context.Context, request any) (any, error) {
+			r := request.(*R)
+			if err := params.Complete(r); err != nil {
+				return nil, BadRequest{err}
+			}
+			if c, ok := any(r).(interface{ check() error }); ok {
+				if err := c.check(); err != nil {
+					return nil, err
+				}
+			}
+			return answer(ctx, *r)
+		},
+	}
+}
+
+// BadRequest is an error of the caller.
+type BadRequest struct{ Err error }
+
+// Error implements error.
+func (e BadRequest) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e BadRequest) Unwrap() error { return e.Err }
+
+// Bad returns an error of the caller.
+func Bad(format string, args ...any) error { return BadRequest{fmt.Errorf(format, args...)} }
+
+// NotFound is the answer to a question about what is not there.
+type NotFound struct{ error }
+
+func none(format string, args ...any) error { return NotFound{fmt.Errorf(format, args...)} }
+
+// ErrRefused is the answer to an action that this process does not do.
+var ErrRefused = errors.New("refused")
+
+// before returns an error unless a range of time is one.
+func before(from, to time.Time) error {
+	if !from.IsZero() && !to.IsZero() && !from.Before(to) {
+		return Bad("from %s is not before to %s", from.Format(time.RFC3339Nano), to.Format(time.RFC3339Nano))
+	}
+	return nil
+}

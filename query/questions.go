@@ -1,0 +1,40 @@
+package query
+
+import (
+	"slices"
+)
+
+// Questions returns all questions. Of a log alone those about a policy are answered.
+func (s *Service) Questions() []Question {
+	policy := []Question{
+		NewQuestion(CostQuery, "the clusters there are", s.Clusters),
+		NewQuestion(CostQuery, "who may make a request", s.WhoCan),
+		NewQuestion(CostQuery, "what a subject may do", s.Can),
+		NewQuestion(CostQuery, "which accesses became possible or impossible", s.Changes),
+		NewQuestion(CostQuery, "who can become cluster administrator, and how", s.Escalations),
+		NewQuestion(CostQuery, "what is idle or wrong in a policy", s.Hygiene),
+	}
+	if s.Offline {
+		return policy
+	}
+	return slices.Concat(policy, []Question{
+		NewQuestion(CostQuery, "a range of time, summed up", s.Overview),
+		NewQuestion(CostQuery, "requests with their verdicts", s.Events),
+		NewQuestion(CostQuery, "everything about the requests of an audit ID", s.Why),
+		NewQuestion(CostQuery, "why requests were refused", s.ExplainDeny),
+		NewQuestion(CostNothing, "what outcomes and classes mean", s.Classes),
+		NewQuestion(CostQuery, "what does not match, by likely cause", s.Drift),
+		NewQuestion(CostQuery, "the life of credentials", s.Lineage),
+		NewQuestion(CostQuery, "what a subject did, could do and never did", s.Subject),
+		NewQuestion(CostHistory, "the least roles that subjects need", s.Suggest),
+		NewQuestion(CostQuery, "what detections found", s.Findings),
+		NewQuestion(CostNothing, "the rules that detect", s.Rules),
+		NewQuestion(CostQuery, "what apiservers sent and what of it is missing", s.Completeness),
+		NewQuestion(CostQuery, "a question that has a name", s.Ask),
+		NewQuestion(CostNothing, "how far the replay is behind", s.Status),
+		NewQuestion(CostNothing, "wait until everything accepted is stored", s.Drained),
+		NewQuestion(CostQuery, "who asked what", s.QueryLog),
+		NewQuestion(CostQuery, "the jobs that judge again", s.RejudgeJobs),
+		NewQuestion(CostQuery, "judge stored requests again", s.Rejudge),
+	})
+}

@@ -1,0 +1,48 @@
+package query
+
+import (
+	"context"
+
+	"github.com/retrial-io/retrial/replay"
+)
+
+// StatusRequest asks how far the replay is behind.
+type StatusRequest struct{}
+
+// Question implements Request.
+func (StatusRequest) Question() (name string, answer StatusAnswer) { return "status", answer }
+
+// StatusAnswer is how far the replay is behind. All 0: everything accepted is stored and judged for
+// good.
+type StatusAnswer struct {
+	Version     string `json:"version"`
+	Lag         int64  `json:"lag"` // events accepted and not yet stored
+	PolicyLag   int64  `json:"policyLag"`
+	DeadLetters int64  `json:"deadLetterLag"`
+	Corrections int64  `json:"corrections"`
+	// CacheLags are what was learnt of each apiserver's cache lag, times in nanoseconds.
+	CacheLags []replay.Lag `json:"cacheLags"`
+}
+
+// Status answers how far the replay is behind.
+func (a *Service) Status(context.Context, StatusRequest) (StatusAnswer, error) {
+	lag, lags := a.Replay.Lag(), []replay.Lag{}
+	if learnt, ok := a.Replay.(interface{ Lags() []replay.Lag }); ok {
+		lags = append(lags, learnt.Lags()...)
+	}
+	return StatusAnswer{a.Version, lag.Events, lag.Policy, lag.DeadLetters, lag.Corrections, lags}, nil
+}
+
+// DrainedRequest waits until everything that was accepted before it is stored.
+type DrainedRequest struct{}
+
+// Question implements Request.
+func (DrainedRequest) Question() (name string, answer DrainedAnswer) { return "drained", answer }
+
+// DrainedAnswer says by being there that everything is stored.
+type DrainedAnswer struct{}
+
+// Drained answers when everything that was accepted before the question is stored.
+func (a *Service) Drained(ctx context.Context, _ DrainedRequest) (DrainedAnswer, error) {
+	return DrainedAnswer{}, a.settled(ctx)
+}

@@ -1,0 +1,211 @@
+package query
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/authn"
+	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/verdict"
+)
+
+// JudgedRequest is one request with everything known about it.
+type JudgedRequest struct {
+	Cluster   string          `json:"cluster"`
+	Request   string          `json:"request"` // identity of the request
+	APIServer string          `json:"apiserver,omitempty"`
+	Source    string          `json:"source"`
+	Stages    []Stage         `json:"stages"`
+	Event     json.RawMessage `json:"event"`   // of the last stage, as stored
+	Verdict   *verdict.Line   `json:"verdict"` // null when no stage was judged
+	// Chain is what each authorizer answered in the replay.
+	Chain []verdict.ChainStep `json:"chain,omitempty"`
+	// Issue is how the credential came to be, when a recorded request shows it.
+	Issue *Issue `json:"issue,omitempty"`
+	// Authenticators is what each of the configured authenticators says of the identity, in
+	// the order they are asked; only when the apiserver's configuration is known.
+	Authenticators []authn.Answer `json:"authenticators,omitempty"`
+	// Twin is the same request as another server of the cluster recorded it: that of an
+	// aggregated API server, or of the kube-apiserver in front of it. It names that server.
+	Twin string `json:"twin,omitempty"`
+	// At is what the answer would be at another time; only when that was asked for.
+	At *atJSON `json:"at,omitempty"`
+}
+
+// atJSON is a request decided by the policy of another time than its own.
+type atJSON struct {
+	Time          time.Time                  `json:"time"`
+	Replayed      string                     `json:"replayed"`
+	Authorizer    string                     `json:"authorizer"`
+	Grants        []verdict.GrantLine        `json:"grants"`
+	Errors        []string                   `json:"errors,omitempty"`
+	Missing       []string                   `json:"missing,omitempty"`
+	Impersonation *verdict.ImpersonationLine `json:"impersonation,omitempty"`
+}
+
+// decideAt decides the requests anew, by what is known of their clusters at a time.
+func (a *Service) decideAt(ctx context.Context, w *WhyAnswer, at time.Time) error {
+	engine := a.engine()
+	states := map[string]*state.State{} // nil: nothing is known, and that is the answer
+	for i := range w.Requests {
+		r := &w.Requests[i]
+		e, err := event.Decode(r.Event)
+		if err != nil {
+			return fmt.Errorf("stored event of cluster %q: %w", r.Cluster, err)
+		}
+		e.Server = r.APIServer
+		if _, ok := states[r.Cluster]; !ok {
+			states[r.Cluster], _ = a.stateOf(ctx, r.Cluster)
+		}
+		v := engine.DecideAt(e, states[r.Cluster], at)
+		line := v.Line(e)
+		r.At = &atJSON{at, line.Replayed, line.Authorizer, line.Grants, line.Errors, line.Missing, line.Impersonation}
+	}
+	return nil
+}
+
+// Stage is one recorded stage of a request.
+type Stage struct {
+	Stage string    `json:"stage"`
+	Time  time.Time `json:"time"`
+	Code  int32     `json:"code"`
+}
+
+// WhyAnswer is everything about the requests of an audit ID.
+type WhyAnswer struct {
+	Requests []JudgedRequest `json:"requests"`
+	// Truncated says that the ID has more requests than one answer holds.
+	Truncated bool `json:"truncated,omitempty"`
+}
+
+// WhyBytes is how many bytes of events an answer has at most.
+const WhyBytes = 16 << 20
+
+// ErrEnough ends the reading of an audit ID that has more than an answer holds.
+var ErrEnough = errors.New("enough")
+
+// WhyRequest asks for everything about the requests of an audit ID. Clients choose audit IDs and may
+// use one again, so the answer is a list.
+type WhyRequest struct {
+	AuditID string    `json:"auditID" required:"true" help:"audit ID of the requests"`
+	Cluster string    `json:"cluster" help:"look in this cluster only: audit IDs are chosen by clients and may be reused"`
+	At      time.Time `json:"at" help:"decide the request also by the policy of this time (RFC 3339)"`
+}
+
+// Question implements Request.
+func (WhyRequest) Question() (name string, answer WhyAnswer) { return "why", answer }
+
+// Why answers with everything about the requests of an audit ID.
+func (a *Service) Why(ctx context.Context, q WhyRequest) (WhyAnswer, error) {
+	out := WhyAnswer{Requests: []JudgedRequest{}}
+	var last event.Hash128
+	size := 0
+	err := a.Store.VisitWhy(ctx, q.Cluster, q.AuditID, func(row verdict.Row) error {
+		// Clients choose audit IDs: nobody but they bounds how much has the same one.
+		if size += row.Size; size > WhyBytes && len(out.Requests) > 0 {
+			out.Truncated = true
+			return ErrEnough
+		}
+		out.add(&row, &last)
+		return nil
+	})
+	if err != nil && !errors.Is(err, ErrEnough) {
+		return out, err
+	}
+	if err := a.identities(&out); err != nil {
+		return out, err
+	}
+	a.twins(&out)
+	if !q.At.IsZero() {
+		if err := a.decideAt(ctx, &out, q.At); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// identities adds how the credentials of requests came to be, and what each authenticator says
+// Of who it was.
+func (a *Service) identities(w *WhyAnswer) error {
+	engine := a.engine()
+	for i := range w.Requests {
+		r := &w.Requests[i]
+		st, known := a.Replay.State(r.Cluster)
+		if r.Verdict != nil && r.Verdict.Credential != "" {
+			r.Issue = IssueOf(st, r.Verdict.Credential)
+		}
+		if a.Apiserver == nil {
+			continue
+		}
+		e, err := event.Decode(r.Event)
+		if err != nil {
+			return fmt.Errorf("stored event of cluster %q: %w", r.Cluster, err)
+		}
+		cfg := a.Apiserver(r.Cluster, r.APIServer).At(e.RequestReceivedTimestamp)
+		if cfg == nil || e.User.Username == "" {
+			continue
+		}
+		var s authn.State
+		if known {
+			s = st
+		}
+		r.Authenticators = engine.Authn().Answers(e, cfg, s)
+	}
+	return nil
+}
+
+// Add adds a row; last is the request of the one before.
+func (w *WhyAnswer) add(row *verdict.Row, last *event.Hash128) {
+	n := len(w.Requests)
+	if n == 0 || *last != row.Request || w.Requests[n-1].Cluster != row.Cluster {
+		w.Requests = append(w.Requests, JudgedRequest{Cluster: row.Cluster, Request: row.Request.String(), APIServer: row.APIServer, Source: row.Source})
+		*last = row.Request
+		n++
+	}
+	req := &w.Requests[n-1]
+	req.Stages = append(req.Stages, Stage{string(row.Event.Stage), row.Event.StageTimestamp, row.Event.Code()})
+	req.Event = event.AppendJSON(nil, row.Event)
+	if row.Verdict != nil {
+		line := row.Verdict.Line(row.Event)
+		req.Verdict, req.Chain = &line, row.Verdict.Chain
+	}
+}
+
+// KubeAPIServer is what the kube-apiserver is called when its endpoint has no name for it.
+const KubeAPIServer = "kube-apiserver"
+
+// twins names, for a request that went through an aggregated API server, the server that
+// recorded it too.
+func (a *Service) twins(w *WhyAnswer) {
+	if len(w.Requests) < 2 || a.Apiserver == nil {
+		return
+	}
+	engine := a.engine()
+	for i := range w.Requests {
+		back := &w.Requests[i]
+		if !engine.Aggregated(back.Cluster, back.APIServer) {
+			continue
+		}
+		for j := range w.Requests {
+			front := &w.Requests[j]
+			if front.Cluster != back.Cluster || engine.Aggregated(front.Cluster, front.APIServer) || !sameTarget(front, back) {
+				continue
+			}
+			front.Twin, back.Twin = back.APIServer, front.APIServer
+			if back.Twin == "" {
+				back.Twin = KubeAPIServer
+			}
+			break
+		}
+	}
+}
+
+func sameTarget(a, b *JudgedRequest) bool {
+	x, errX := event.Decode(a.Event)
+	y, errY := event.Decode(b.Event)
+	return errX == nil && errY == nil && authn.SameTarget(x.RequestURI, y.RequestURI)
+}
