@@ -33,7 +33,7 @@ func newBench(s cli.Streams) *cobra.Command {
 		Args:  cli.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newBenchPipeline(s), newBenchStorage(s))
+	c.AddCommand(newBenchPipeline(s), newBenchRBAC(s), newBenchStorage(s))
 	return c
 }
 

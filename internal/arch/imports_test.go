@@ -65,6 +65,7 @@ var rooms = []room{
 	{"deploy", nil, "deploy holds files"},
 	{"internal/workload", []string{"ingest/event", "replay/state"}, "generated events come with the policy they follow from"},
 	{"internal/recording", []string{"ingest/event", "verdict", "replay", "replay/authn", "replay/authz", "replay/config"}, "a test kit judges recordings the way cmd does"},
+	{"internal/linearscan", []string{"rbacindex"}, "the reference decides the requests that the index decides, on the objects it is made of"},
 	{"internal/chserver", []string{"storage/embedded"}, "a test kit serves the engine to other processes"},
 	{"test", nil, "test kits stand beside the rooms they serve"},
 	{"internal", nil, "internal is what belongs to no room"},

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
 
+	"github.com/retrial-io/retrial/internal/linearscan"
 	"github.com/retrial-io/retrial/rbacindex"
 )
 
@@ -55,12 +56,16 @@ func records(requests []rbacindex.Attributes) []authorizer.Attributes {
 	return out
 }
 
-// agree holds both to the same decisions before anything is measured.
-func agree(real *rbac.RBACAuthorizer, s *rbacindex.Snapshot, requests []rbacindex.Attributes) error {
+// agree holds all three to the same decisions before anything is measured.
+func agree(real *rbac.RBACAuthorizer, scan *linearscan.Scan, s *rbacindex.Snapshot, requests []rbacindex.Attributes) error {
 	for i, r := range records(requests) {
 		decision, _, _ := real.Authorize(context.Background(), r) // errors are of missing roles
-		if got, want := s.Authorize(&requests[i], nil).Allowed, decision == authorizer.DecisionAllow; got != want {
+		want := decision == authorizer.DecisionAllow
+		if got := s.Authorize(&requests[i], nil).Allowed; got != want {
 			return fmt.Errorf("%+v: allowed=%t, Kubernetes says %t", requests[i], got, want)
+		}
+		if got, err := scan.Allows(r); err != nil || got != want {
+			return fmt.Errorf("%+v: linear scan: allowed=%t, %v; Kubernetes says %t", requests[i], got, err, want)
 		}
 	}
 	return nil
