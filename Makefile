@@ -158,7 +158,7 @@ oracle-versions: ## Ask each release's own authorizers again and hold the replic
 
 .PHONY: golden
 golden: ## Rewrite generated documents and golden files; read the diff before committing
-	$(GO) test ./cmd/... ./storage/... ./internal/... ./replay/release -run 'Golden|Docs' -update
+	$(GO) test ./cmd/... ./query/... ./storage/... ./internal/... ./replay/release -run 'Golden|Docs' -update
 
 .PHONY: clean
 clean: ## Remove what was built (not ./data)

@@ -86,35 +86,35 @@ const (
 // Step is one step of a connection.
 type Step struct {
 	ID    string `json:"id"`
-	Title string `json:"title"`
-	State string `json:"state"`
-	Text  string `json:"text"`
-	Todo  string `json:"todo,omitempty"`
+	Title string `json:"title"`          // what the step is
+	State string `json:"state"`          // done, waiting, failed
+	Text  string `json:"text"`           // how it is
+	Todo  string `json:"todo,omitempty"` // what to do, several lines, commands among them
 }
 
 // Receiver is the webhook's listener and its certificate.
 type Receiver struct {
-	Serving bool       `json:"serving"`
-	Listen  string     `json:"listen,omitempty"`
-	Names   []string   `json:"names,omitempty"` // the certificate's
-	Expires *time.Time `json:"expires,omitempty"`
-	Since   *time.Time `json:"since,omitempty"` // accepted and refused count from then
+	Serving bool       `json:"serving"`           // it does
+	Listen  string     `json:"listen,omitempty"`  // address
+	Names   []string   `json:"names,omitempty"`   // the certificate's
+	Expires *time.Time `json:"expires,omitempty"` // when the certificate does
+	Since   *time.Time `json:"since,omitempty"`   // accepted and refused count from then
 }
 
 // Accepted counts what a cluster posted and the receiver took.
 type Accepted struct {
 	First  time.Time `json:"first"`
 	Last   time.Time `json:"last"`
-	Posts  int64     `json:"posts"`
+	Posts  int64     `json:"posts"` // how many
 	Events int64     `json:"events"`
-	Remote string    `json:"remote"`
+	Remote string    `json:"remote"` // address of the last
 }
 
 // Refusal is a kind of post the receiver refused.
 type Refusal struct {
 	Cluster string    `json:"cluster,omitempty"` // absent: nobody can say whose it was
-	Remote  string    `json:"remote"`
-	Reason  string    `json:"reason"`
+	Remote  string    `json:"remote"`            // address
+	Reason  string    `json:"reason"`            // of a handshake unknown-authority, certificate-expired, receiver-not-trusted, not-tls, handshake; else as in retrial_webhook_refused_requests_total
 	Detail  string    `json:"detail"`
 	First   time.Time `json:"first"`
 	Last    time.Time `json:"last"`
@@ -124,10 +124,10 @@ type Refusal struct {
 // ConnectionAnswer is the answer to how far a cluster's connection is.
 type ConnectionAnswer struct {
 	Cluster  string    `json:"cluster"`
-	Steps    []Step    `json:"steps"`
-	Receiver Receiver  `json:"receiver"`
-	Accepted *Accepted `json:"accepted,omitempty"`
-	Refused  []Refusal `json:"refused"` // the latest first
+	Steps    []Step    `json:"steps"`              // in their order
+	Receiver Receiver  `json:"receiver"`           // the listener and its certificate
+	Accepted *Accepted `json:"accepted,omitempty"` // since the server started
+	Refused  []Refusal `json:"refused"`            // the latest first
 }
 
 // ConnectionFacts is what the steps are worded from.
@@ -158,7 +158,14 @@ type StateFacts struct {
 	UnknownObjects int
 }
 
-// ConnectionRequest asks how far the connection of a cluster is.
+// ConnectionRequest asks how far the connection of a cluster is. Its steps, in this order, are done when:
+// registered, a certificate or token of it is accepted; connected, an apiserver posted with it in the last
+// 5 minutes, and was not refused since (with several processes also when others store its events);
+// first-event, an event of it is stored, imported ones too; state, it is known which roles and bindings
+// there are; coverage, of the newest hour's judged requests at most 10 % wait for a state or for the
+// content of objects; followed, a follower of its audit log posted in the last 5 minutes (left out by a
+// process that receives nothing); counted, the counters of each of its apiservers that are to be read were.
+// A step that failed may succeed later; nothing here is final.
 type ConnectionRequest struct {
 	Cluster string `json:"cluster" required:"true" help:"cluster the question is about"`
 }

@@ -30,9 +30,9 @@ const (
 type Check struct {
 	ID      string `json:"id"`
 	Cluster string `json:"cluster,omitempty"` // absent: of the whole installation
-	State   string `json:"state"`
+	State   string `json:"state"`             // ok, warn, fail
 	Text    string `json:"text"`
-	Todo    string `json:"todo,omitempty"`
+	Todo    string `json:"todo,omitempty"` // what to do, several lines, commands among them
 }
 
 // Answer is the answer to how the installation does.
@@ -58,7 +58,13 @@ func (s Site) listensLocally() bool {
 	return config.Loopback(s.Config.Webhook.Listen)
 }
 
-// Request asks how the installation does, and every cluster, or the one that is named.
+// Request asks how the installation does, and every cluster, or the one that is named. Several checks may
+// have one id. Of the installation: server, store, key-file, certificates, listener, lag, policy-lag,
+// dead-letters, disk, retention, stream; of a cluster: the steps of connection, certificate, watch,
+// apiserver-config (whether it is known, its digest, what is missing), policy-known (roles and bindings
+// whose content is not known: fail when no refusal is certain), version (of its apiservers, by their own
+// requests), cache-lag (where it was learnt), clock, audit-policy, completeness (in place of the step
+// counted), aggregated.
 type Request struct {
 	Cluster string `json:"cluster" help:"only this cluster, beside the installation"`
 }

@@ -10,17 +10,17 @@ import (
 
 // Advice is the one thing to supply next, so that more requests get a certain verdict.
 type Advice struct {
-	Class    string `json:"class"`
-	Requests int64  `json:"requests"` // that wait for it
-	Title    string `json:"title"`
-	Text     string `json:"text"`
+	Class    string `json:"class"`             // of the verdicts that wait
+	Requests int64  `json:"requests"`          // that wait for it
+	Title    string `json:"title"`             // what to supply, in a few words
+	Text     string `json:"text"`              // what to supply, and why
 	Command  string `json:"command,omitempty"` // for a shell
 	Missing  []Lack `json:"missing"`           // what exactly, most wanted first
 }
 
 // Lack is one missing thing and how many requests wait for it.
 type Lack struct {
-	What     string `json:"what"`
+	What     string `json:"what"` // what is missing
 	Requests int64  `json:"requests"`
 }
 

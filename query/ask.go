@@ -11,9 +11,9 @@ import (
 // AskAnswer is the answer to a question by name.
 type AskAnswer struct {
 	Cluster  string   `json:"cluster"`
-	Question string   `json:"question"`
-	Columns  []string `json:"columns"`
-	Rows     [][]any  `json:"rows"` // texts, numbers, and times in RFC 3339
+	Question string   `json:"question"` // its name
+	Columns  []string `json:"columns"`  // their names
+	Rows     [][]any  `json:"rows"`     // texts, numbers, and times in RFC 3339
 }
 
 // AskRequest asks a question by its name.

@@ -15,7 +15,7 @@ type MayBind struct {
 	// RulesMissing are those of the role it does not hold, put together as the apiserver lists
 	// them.
 	RulesMissing []rbacv1.PolicyRule `json:"rulesMissing"`
-	RoleAbsent   bool                `json:"roleAbsent,omitempty"`
+	RoleAbsent   bool                `json:"roleAbsent,omitempty"` // the role does not exist
 	// More: RulesMissing are the first of many. TooCostly: comparing the rules takes more work than
 	// is allowed.
 	More      bool `json:"more,omitempty"`

@@ -30,7 +30,7 @@ type CanAnswer struct {
 	// Stranger says that no request of the subject is stored and no binding names it: what it may is
 	// what everybody of such a name may.
 	Stranger  bool    `json:"stranger,omitempty"`
-	Scopes    []Scope `json:"scopes"`
+	Scopes    []Scope `json:"scopes"`    // those in which it holds something
 	Superuser bool    `json:"superuser"` // in system:masters: may do everything, whatever the rules
 	// Request is what was asked about, null when that is everything; Scopes are empty then.
 	Request *Decision `json:"request,omitempty"`
@@ -40,7 +40,7 @@ type CanAnswer struct {
 // Scope is what holds in one scope.
 type Scope struct {
 	Namespace string     `json:"namespace"` // "" is the whole cluster
-	Rules     []HeldRule `json:"rules"`
+	Rules     []HeldRule `json:"rules"`     // merged where that changes nothing
 	// MissingRoles are named by the subject's bindings and do not exist.
 	MissingRoles []string `json:"missingRoles,omitempty"`
 }
@@ -52,7 +52,8 @@ type HeldRule struct {
 }
 
 // CanRequest asks what a subject may do by RBAC, at a moment: everything, or with a verb and a
-// resource or path, as of WhoCanRequest, that one request. A subject or a group is named.
+// resource or path, as of WhoCanRequest, that one request. A subject or a group is named. Where the subject is unknown and somebody
+// who is known is called much like it, the question is refused (404) unless groups are given.
 type CanRequest struct {
 	Cluster   string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
 	Subject   string    `json:"subject" help:"a user name, system:serviceaccount:NAMESPACE:NAME, group:NAME, or user:NAME"`

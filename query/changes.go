@@ -42,31 +42,31 @@ type ChangesAnswer struct {
 	GroupsSeen *time.Time `json:"groupsSeen,omitempty"`
 	Superuser  bool       `json:"superuser,omitempty"` // in system:masters: nothing changes for it
 
-	Subjects []changedJSON `json:"subjects"`
+	Subjects []ChangedSubject `json:"subjects"` // 500 at most
 	// More is how many subjects there are beyond those.
 	More int `json:"more"`
 	// Writes are what became, between the two moments, of the objects that made the difference,
 	// oldest first. MoreWrites counts those left out.
-	Writes     []writeJSON `json:"writes"`
-	MoreWrites int         `json:"moreWrites"`
+	Writes     []PolicyWrite `json:"writes"`
+	MoreWrites int           `json:"moreWrites"`
 }
 
-// changedJSON is a subject and what changed for it: what its name alone gives or, of a group,
+// ChangedSubject is a subject and what changed for it: what its name alone gives or, of a group,
 // what being in it gives; of the subject asked about, what it holds with all its groups.
-type changedJSON struct {
-	Kind      string             `json:"kind"` // User, Group, ServiceAccount
-	Name      string             `json:"name"`
-	Namespace string             `json:"namespace"`
-	Scopes    []changedScopeJSON `json:"scopes"`
+type ChangedSubject struct {
+	Kind      string         `json:"kind"` // User, Group, ServiceAccount
+	Name      string         `json:"name"`
+	Namespace string         `json:"namespace"` // of a service account
+	Scopes    []ChangedScope `json:"scopes"`    // those in which something changed
 }
 
-// changedScopeJSON is what changed in one scope.
-type changedScopeJSON struct {
+// ChangedScope is what changed in one scope.
+type ChangedScope struct {
 	// Namespace "" is the whole cluster, all namespaces but those that have a scope of their
 	// own: in these it is as they say.
 	Namespace string        `json:"namespace"`
-	Gained    []ChangedRule `json:"gained"`
-	Lost      []ChangedRule `json:"lost"`
+	Gained    []ChangedRule `json:"gained"` // rules, with the grants as they are now
+	Lost      []ChangedRule `json:"lost"`   // rules, with the grants there were
 	// TooLarge: the rules take too much work to compare; there may be more of either.
 	TooLarge bool `json:"tooLarge,omitempty"`
 }
@@ -95,10 +95,10 @@ func ruleOf(r *rbacv1.PolicyRule) Rule {
 	return Rule{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames, NonResourceURLs: r.NonResourceURLs}
 }
 
-// writeJSON is one thing that became of an object.
-type writeJSON struct {
-	Object string `json:"object"`
-	What   string `json:"what"` // written, deleted, unknown
+// PolicyWrite is one thing that became of an object.
+type PolicyWrite struct {
+	Object string `json:"object"` // Kind/name or Kind/namespace/name
+	What   string `json:"what"`   // written, deleted, unknown
 	// NotBefore and NotAfter bound when it became effective; no NotBefore is no bound.
 	NotBefore       *time.Time `json:"notBefore,omitempty"`
 	NotAfter        time.Time  `json:"notAfter"`
@@ -140,7 +140,7 @@ func (r ChangesRequest) check() error {
 
 // Changes answers which accesses became possible and impossible.
 func (a *Service) Changes(ctx context.Context, q ChangesRequest) (out ChangesAnswer, err error) {
-	out = ChangesAnswer{Cluster: q.Cluster, Subject: q.Subject, From: q.From, Subjects: []changedJSON{}, Writes: []writeJSON{}}
+	out = ChangesAnswer{Cluster: q.Cluster, Subject: q.Subject, From: q.From, Subjects: []ChangedSubject{}, Writes: []PolicyWrite{}}
 	user, group, err := readSubject(q.Subject)
 	if err != nil {
 		return out, err
@@ -167,7 +167,7 @@ func (a *Service) Changes(ctx context.Context, q ChangesRequest) (out ChangesAns
 				return true
 			}
 			s := rbacindex.Access{Name: list[0].Name, Group: list[0].Group}.Subject()
-			out.Subjects = append(out.Subjects, changedOf(&changes, changedJSON{Kind: s.Kind, Name: s.Name, Namespace: s.Namespace}, list, causes))
+			out.Subjects = append(out.Subjects, changedOf(&changes, ChangedSubject{Kind: s.Kind, Name: s.Name, Namespace: s.Namespace}, list, causes))
 			return ctx.Err() == nil
 		})
 		if err := ctx.Err(); err != nil {
@@ -176,7 +176,7 @@ func (a *Service) Changes(ctx context.Context, q ChangesRequest) (out ChangesAns
 	case group != "":
 		out.Superuser = group == groupMasters
 		if list := changes.To.RBAC.DifferencesOfGroup(changes.From.RBAC, group); len(list) > 0 {
-			out.Subjects = append(out.Subjects, changedOf(&changes, changedJSON{Kind: "Group", Name: group}, list, causes))
+			out.Subjects = append(out.Subjects, changedOf(&changes, ChangedSubject{Kind: "Group", Name: group}, list, causes))
 		}
 	default:
 		out.Subject = user
@@ -186,7 +186,7 @@ func (a *Service) Changes(ctx context.Context, q ChangesRequest) (out ChangesAns
 		out.Superuser = slices.Contains(out.Groups, groupMasters)
 		if list := changes.To.RBAC.DifferencesOf(changes.From.RBAC, out.Subject, out.Groups); len(list) > 0 {
 			s := rbacindex.Access{Name: out.Subject}.Subject()
-			out.Subjects = append(out.Subjects, changedOf(&changes, changedJSON{Kind: s.Kind, Name: s.Name, Namespace: s.Namespace}, list, causes))
+			out.Subjects = append(out.Subjects, changedOf(&changes, ChangedSubject{Kind: s.Kind, Name: s.Name, Namespace: s.Namespace}, list, causes))
 		}
 	}
 	return out, a.writes(ctx, &out, &changes, causes)
@@ -215,7 +215,7 @@ func (out *ChangesAnswer) doubt(st *state.State, c *state.Changes, until time.Ti
 }
 
 // changedOf writes a subject's differences down and gathers what caused them.
-func changedOf(c *state.Changes, out changedJSON, list []rbacindex.Difference, causes map[rbacindex.Key]bool) changedJSON {
+func changedOf(c *state.Changes, out ChangedSubject, list []rbacindex.Difference, causes map[rbacindex.Key]bool) ChangedSubject {
 	rules := func(list []rbacindex.ChangedRule) []ChangedRule {
 		to := make([]ChangedRule, 0, len(list))
 		for i := range list {
@@ -238,7 +238,7 @@ func changedOf(c *state.Changes, out changedJSON, list []rbacindex.Difference, c
 		return to
 	}
 	for _, d := range list {
-		out.Scopes = append(out.Scopes, changedScopeJSON{Namespace: d.Namespace, Gained: rules(d.Gained), Lost: rules(d.Lost), TooLarge: d.TooLarge})
+		out.Scopes = append(out.Scopes, ChangedScope{Namespace: d.Namespace, Gained: rules(d.Gained), Lost: rules(d.Lost), TooLarge: d.TooLarge})
 	}
 	return out
 }
@@ -265,7 +265,7 @@ func (a *Service) writes(ctx context.Context, out *ChangesAnswer, c *state.Chang
 		all, out.MoreWrites = all[:mostWrites], n
 	}
 	for i, x := range all {
-		w := writeJSON{Object: x.key.String(), What: "written", NotAfter: x.v.NotAfter, UID: x.v.UID, ResourceVersion: x.v.ResourceVersion, Assumed: x.v.Assumed}
+		w := PolicyWrite{Object: x.key.String(), What: "written", NotAfter: x.v.NotAfter, UID: x.v.UID, ResourceVersion: x.v.ResourceVersion, Assumed: x.v.Assumed}
 		switch {
 		case x.v.Unknown:
 			w.What = "unknown"
@@ -287,7 +287,7 @@ func (a *Service) writes(ctx context.Context, out *ChangesAnswer, c *state.Chang
 
 // trace looks for the request that did a write: one of that object which began and ended when
 // the write did.
-func (a *Service) trace(ctx context.Context, cluster string, w *writeJSON, v state.Version) error {
+func (a *Service) trace(ctx context.Context, cluster string, w *PolicyWrite, v state.Version) error {
 	resource, group, _ := strings.Cut(v.Resource, ".")
 	rows, err := a.Store.Events(ctx, storage.EventFilter{Cluster: cluster, Resource: resource, From: v.NotBefore, To: v.NotAfter.Add(time.Microsecond), Limit: 1000})
 	if err != nil {

@@ -17,8 +17,8 @@ func (ClassesRequest) Question() (name string, answer ClassesAnswer) { return "c
 
 // ClassesAnswer is what outcomes and classes mean: closed sets, the same for every cluster.
 type ClassesAnswer struct {
-	Outcomes []OutcomeMeaning `json:"outcomes"`
-	Classes  []ClassMeaning   `json:"classes"`
+	Outcomes []OutcomeMeaning `json:"outcomes"` // each with its meaning
+	Classes  []ClassMeaning   `json:"classes"`  // each with its meaning
 }
 
 // OutcomeMeaning says what an outcome of a verdict means.

@@ -8,9 +8,9 @@ import (
 // Cluster is a cluster there are events of.
 type Cluster struct {
 	Name   string    `json:"name"`
-	Events int64     `json:"events"`
-	First  time.Time `json:"first"`
-	Last   time.Time `json:"last"`
+	Events int64     `json:"events"` // a count of events, not of requests
+	First  time.Time `json:"first"`  // whole minutes that enclose the requests, fit for from and to
+	Last   time.Time `json:"last"`   // as first
 }
 
 // ClustersAnswer are the clusters anything is known of.

@@ -12,7 +12,7 @@ type Decision struct {
 	AccessRequest
 	// Allowed is "yes", "no", or "unknown": nothing known allows it and something is not known.
 	Allowed string  `json:"allowed"`
-	Grants  []Grant `json:"grants"`
+	Grants  []Grant `json:"grants"` // all that allow it
 	// Nearest says what would have allowed it; null when it is allowed.
 	Nearest *NearestMiss `json:"nearest,omitempty"`
 	// Bind is whether it may bind the role, when that was asked.
@@ -34,9 +34,9 @@ type NearestMiss struct {
 
 // Offer is a role, or a binding to one, that allows a request.
 type Offer struct {
-	Binding string `json:"binding,omitempty"`
-	Role    string `json:"role"`
-	Rule    int    `json:"rule"`
+	Binding string `json:"binding,omitempty"` // of an offer that is one
+	Role    string `json:"role"`              // that allows it
+	Rule    int    `json:"rule"`              // index of the first of its rules that does
 }
 
 // Almost is a rule a subject has that lacks one thing.

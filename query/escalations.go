@@ -44,11 +44,11 @@ type EscalationsAnswer struct {
 
 // Path is one way from a subject to another or to a goal.
 type Path struct {
-	From         Node           `json:"from"`
-	To           Node           `json:"to"`
-	Text         string         `json:"text"` // the path in one line
-	Presumptions int            `json:"presumptions"`
-	Steps        []pathStepJSON `json:"steps"` // none: it is there
+	From         Node       `json:"from"`
+	To           Node       `json:"to"`
+	Text         string     `json:"text"`         // the path in one line
+	Presumptions int        `json:"presumptions"` // how many, over all steps
+	Steps        []PathStep `json:"steps"`        // none: it is there
 	// Holds is what makes the last one a cluster administrator, when no step gave it that.
 	Holds []Needed `json:"holds,omitempty"`
 	// Doubted are objects it rests on that may not grant what it takes: the answer to a write of theirs
@@ -61,26 +61,27 @@ type Path struct {
 // Node is a User, Group, ServiceAccount, Namespace (everything in it), Bound (the one
 // before it with roles it bound to itself) or Goal.
 type Node struct {
-	Kind      string `json:"kind"`
+	Kind      string `json:"kind"`                // User, Group, ServiceAccount, Namespace, Bound, Goal
 	Namespace string `json:"namespace,omitempty"` // of a ServiceAccount
 	Name      string `json:"name"`
 }
 
-type pathStepJSON struct {
-	Edge         string      `json:"edge"`
+// PathStep is one step of a path: what it takes and whom it leads to.
+type PathStep struct {
+	Edge         string      `json:"edge"` // the way the step takes, as in docs/escalations.md
 	From         Node        `json:"from"`
 	To           Node        `json:"to"`
-	Impersonated bool        `json:"impersonated"` // From is; its requests are made with its name in headers
-	Namespace    string      `json:"namespace"`    // where it is taken; "" is the whole cluster
-	Roles        []boundJSON `json:"roles,omitempty"`
+	Impersonated bool        `json:"impersonated"`       // From is; its requests are made with its name in headers
+	Namespace    string      `json:"namespace"`          // where it is taken; "" is the whole cluster
+	Roles        []BoundRole `json:"roles,omitempty"`    // that it binds or rewrites
 	Presumes     []string    `json:"presumes,omitempty"` // beside the rights
 	Requests     []Needed    `json:"requests"`           // all of them are needed
 }
 
-// boundJSON is a role that a step binds or rewrites, and where it is held.
-type boundJSON struct {
+// BoundRole is a role that a step binds or rewrites, and where it is held.
+type BoundRole struct {
 	Role      string `json:"role"`
-	Namespace string `json:"namespace"`
+	Namespace string `json:"namespace"` // where it is held; "" is the whole cluster
 }
 
 // Needed is a request a step takes, and what grants it.
@@ -90,8 +91,8 @@ type Needed struct {
 	Resource    string  `json:"resource"`
 	Subresource string  `json:"subresource"`
 	Namespace   string  `json:"namespace"`
-	Name        string  `json:"name"`
-	Grants      []Grant `json:"grants"`
+	Name        string  `json:"name"`   // empty on create, or when any does
+	Grants      []Grant `json:"grants"` // those that allow it
 	// Role grants it when there are no grants: one that an earlier step bound or rewrote.
 	Role string `json:"role,omitempty"`
 }
@@ -212,12 +213,12 @@ func (a *Service) accounts(cluster string, at time.Time) (out escalation.Account
 func nodeOf(n escalation.Node) Node { return Node{string(n.Kind), n.Namespace, n.Name} }
 
 func pathOf(p *escalation.Path) Path {
-	out := Path{From: nodeOf(p.From), To: nodeOf(p.To), Presumptions: p.Presumptions(), Steps: []pathStepJSON{}, Holds: neededOf(p.Holds), TooLarge: p.TooLarge}
+	out := Path{From: nodeOf(p.From), To: nodeOf(p.To), Presumptions: p.Presumptions(), Steps: []PathStep{}, Holds: neededOf(p.Holds), TooLarge: p.TooLarge}
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		step := pathStepJSON{Edge: string(s.Edge), From: nodeOf(s.From), To: nodeOf(s.To), Impersonated: s.Impersonated, Namespace: s.Namespace, Presumes: s.Presumes, Requests: neededOf(s.Requests)}
+		step := PathStep{Edge: string(s.Edge), From: nodeOf(s.From), To: nodeOf(s.To), Impersonated: s.Impersonated, Namespace: s.Namespace, Presumes: s.Presumes, Requests: neededOf(s.Requests)}
 		for _, r := range s.Roles {
-			step.Roles = append(step.Roles, boundJSON{r.Role.String(), r.Namespace})
+			step.Roles = append(step.Roles, BoundRole{r.Role.String(), r.Namespace})
 		}
 		out.Steps = append(out.Steps, step)
 	}

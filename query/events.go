@@ -15,17 +15,17 @@ type Event struct {
 	AuditID    string    `json:"auditID"`
 	Request    string    `json:"request"` // identity of the request: audit IDs may be used again
 	Time       time.Time `json:"time"`
-	User       string    `json:"user"`
+	User       string    `json:"user"` // who it was authorized as
 	Verb       string    `json:"verb"`
 	RequestURI string    `json:"requestURI"`
-	Stage      string    `json:"stage"`
-	Code       int32     `json:"code"`
-	Recorded   string    `json:"recorded"`
-	Replayed   string    `json:"replayed"`
+	Stage      string    `json:"stage"`    // of the judged event
+	Code       int32     `json:"code"`     // of the response
+	Recorded   string    `json:"recorded"` // decision of the apiserver
+	Replayed   string    `json:"replayed"` // decision of the replica
 	Outcome    string    `json:"outcome"`
 	Class      string    `json:"class"`
-	Cause      string    `json:"cause"`
-	Grants     int       `json:"grants"`
+	Cause      string    `json:"cause"`  // what lies behind the class
+	Grants     int       `json:"grants"` // how many allow it
 	Authorizer string    `json:"authorizer"`
 }
 
@@ -57,7 +57,7 @@ func (r EventsRequest) check() error {
 
 // EventsAnswer are requests, newest first.
 type EventsAnswer struct {
-	Events []Event `json:"events"`
+	Events []Event `json:"events"`          // newest first, one a request
 	Older  string  `json:"older,omitempty"` // when there are older ones: what before continues with
 }
 

@@ -33,7 +33,7 @@ const (
 
 // ExplainDenyAnswer says of the requests of an audit ID why each was refused.
 type ExplainDenyAnswer struct {
-	Requests []Denial `json:"requests"`
+	Requests []Denial `json:"requests"` // 20 at most
 	// Truncated says that the ID has more requests than one answer explains.
 	Truncated bool `json:"truncated,omitempty"`
 }
@@ -46,19 +46,19 @@ type Denial struct {
 	AuditID    string    `json:"auditID"`
 	Verb       string    `json:"verb"`
 	RequestURI string    `json:"requestURI"`
-	User       string    `json:"user"`
-	Groups     []string  `json:"groups"`
-	ActingAs   string    `json:"actingAs,omitempty"`
+	User       string    `json:"user"`               // who made it
+	Groups     []string  `json:"groups"`             // those it was authorized with
+	ActingAs   string    `json:"actingAs,omitempty"` // the user it impersonated
 	Received   time.Time `json:"received"`
-	Code       int32     `json:"code"`
-	Message    string    `json:"message,omitempty"`
+	Code       int32     `json:"code"`              // of the response
+	Message    string    `json:"message,omitempty"` // of the response
 
-	Recorded string `json:"recorded"`
-	Verdict  string `json:"verdict"`
+	Recorded string `json:"recorded"` // decision of the apiserver
+	Verdict  string `json:"verdict"`  // outcome of the verdict
 	Class    string `json:"class"`
 	// By is what refused it, a closed set; Text says it in one line.
 	By   string `json:"by"`
-	Text string `json:"text"`
+	Text string `json:"text"` // By in one line
 	// At is the moment whose policy and configuration the rest is about: the request's own,
 	// unless another was asked for. Replayed is the replica's decision then.
 	At       time.Time `json:"at"`
@@ -79,21 +79,21 @@ type Denial struct {
 // Shortfall is one authorizer of the chain.
 type Shortfall struct {
 	Authorizer string       `json:"authorizer"`
-	Answer     string       `json:"answer"`
-	Text       string       `json:"text"`
-	Almost     []string     `json:"almost,omitempty"`
+	Answer     string       `json:"answer"`            // allow, no opinion, unknown, not asked, skipped, failed, deny
+	Text       string       `json:"text"`              // what it lacked
+	Almost     []string     `json:"almost,omitempty"`  // lines of an ABAC policy file that differ in one thing
 	Nearest    *NearestMiss `json:"nearest,omitempty"` // of RBAC
 }
 
 // DeniedCheck is a check that was refused.
 type DeniedCheck struct {
-	Check    string `json:"check"`
-	Asked    string `json:"asked"`
-	User     string `json:"user"` // who was asked about
+	Check    string `json:"check"` // its name, as in docs/implied.md
+	Asked    string `json:"asked"` // the request it is about, in words
+	User     string `json:"user"`  // who was asked about
 	Replayed string `json:"replayed"`
 	// Missing is what is not held, or not known.
 	Missing []string     `json:"missing"`
-	Nearest *NearestMiss `json:"nearest,omitempty"`
+	Nearest *NearestMiss `json:"nearest,omitempty"` // what would have let it pass
 }
 
 // Explainer explains refusals by what is known of a cluster.

@@ -88,15 +88,15 @@ func (r *FindingsRequest) filter() (storage.FindingFilter, error) {
 type DetectionRule struct {
 	ID          string   `json:"id"`
 	Title       string   `json:"title"`
-	Description string   `json:"description"`
-	Severity    string   `json:"severity"`
-	Attack      []string `json:"attack"`
-	Kind        string   `json:"kind"`
+	Description string   `json:"description"` // what it looks for, and why
+	Severity    string   `json:"severity"`    // info, low, medium, high, critical
+	Attack      []string `json:"attack"`      // MITRE ATT&CK techniques
+	Kind        string   `json:"kind"`        // event, window, first-seen
 }
 
 // RulesAnswer are the rules there are, in the order of their IDs.
 type RulesAnswer struct {
-	Rules []DetectionRule `json:"rules"`
+	Rules []DetectionRule `json:"rules"` // in the order of their ids
 }
 
 // RulesRequest asks for the rules the server detects with.

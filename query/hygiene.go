@@ -20,7 +20,7 @@ import (
 type HygieneAnswer struct {
 	Cluster string `json:"cluster"`
 	Policy
-	Flaws []flawJSON `json:"flaws"`
+	Flaws []Flaw `json:"flaws"` // by kind
 	// System counts flaws of what Kubernetes itself brings that were left out.
 	System int `json:"system"`
 	// AccountsKnown is false when not all service accounts of that time are known: a subject
@@ -28,9 +28,9 @@ type HygieneAnswer struct {
 	AccountsKnown bool `json:"accountsKnown"`
 }
 
-// flawJSON is one flaw. Objects are written Kind/name or Kind/namespace/name.
-type flawJSON struct {
-	// Kind is one of flawKinds.
+// Flaw is one flaw. Objects are written Kind/name or Kind/namespace/name.
+type Flaw struct {
+	// Kind is one of those in docs/escalations.md.
 	Kind   string `json:"kind"`
 	Object string `json:"object"`         // the binding, or the role
 	Role   string `json:"role,omitempty"` // of a binding
@@ -42,7 +42,7 @@ type flawJSON struct {
 	By []string `json:"by,omitempty"`
 	// Idle things do nothing: all of them can be removed together.
 	Idle bool   `json:"idle"`
-	Text string `json:"text"`
+	Text string `json:"text"` // what is wrong, in one line
 }
 
 // flawKinds are the kinds of flaws by name, in the order they are listed in.
@@ -79,9 +79,9 @@ func (a *Service) Hygiene(_ context.Context, q HygieneRequest) (out HygieneAnswe
 	if err != nil {
 		return out, err
 	}
-	out = HygieneAnswer{Cluster: q.Cluster, Policy: policy, Flaws: []flawJSON{}}
+	out = HygieneAnswer{Cluster: q.Cluster, Policy: policy, Flaws: []Flaw{}}
 	out.doubt(view.Doubts("", true))
-	add := func(k rbacindex.Key, f flawJSON) {
+	add := func(k rbacindex.Key, f Flaw) {
 		if !q.System && systemObject(k) && f.Kind != "missing-role" && f.Kind != "everybody" {
 			out.System++
 			return
@@ -101,14 +101,14 @@ func (a *Service) Hygiene(_ context.Context, q HygieneRequest) (out HygieneAnswe
 	for i, k := range flawKinds {
 		order[k.name] = i
 	}
-	slices.SortStableFunc(out.Flaws, func(x, y flawJSON) int {
+	slices.SortStableFunc(out.Flaws, func(x, y Flaw) int {
 		return cmp.Or(cmp.Compare(order[x.Kind], order[y.Kind]), strings.Compare(x.Object, y.Object))
 	})
 	return out, nil
 }
 
-func flawOf(f *rbacindex.Flaw, aggregated map[string]string) flawJSON {
-	out := flawJSON{Idle: f.Kind.Idle()}
+func flawOf(f *rbacindex.Flaw, aggregated map[string]string) Flaw {
+	out := Flaw{Idle: f.Kind.Idle()}
 	for _, k := range flawKinds {
 		if k.kind == f.Kind {
 			out.Kind, out.Text = k.name, k.text
@@ -141,7 +141,7 @@ func flawOf(f *rbacindex.Flaw, aggregated map[string]string) flawJSON {
 }
 
 // missingSubjects finds bindings that name service accounts which were not there.
-func (a *Service) missingSubjects(out *HygieneAnswer, view *state.View, at time.Time, add func(rbacindex.Key, flawJSON)) {
+func (a *Service) missingSubjects(out *HygieneAnswer, view *state.View, at time.Time, add func(rbacindex.Key, Flaw)) {
 	var there map[state.Account]bool
 	if st, ok := a.Replay.State(out.Cluster); ok {
 		if at.IsZero() {
@@ -159,7 +159,7 @@ func (a *Service) missingSubjects(out *HygieneAnswer, view *state.View, at time.
 	}
 	view.RBAC.All(func(k rbacindex.Key, o any) bool {
 		var subjects []rbacv1.Subject
-		f := flawJSON{Kind: "missing-subject"}
+		f := Flaw{Kind: "missing-subject"}
 		switch b := o.(type) {
 		case *rbacv1.RoleBinding:
 			subjects, f.Role = b.Subjects, b.RoleRef.Kind+"/"+b.RoleRef.Name

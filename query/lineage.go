@@ -18,7 +18,7 @@ const usesOfCredential = 200
 type LineageAnswer struct {
 	Cluster     string       `json:"cluster"`
 	Subject     string       `json:"subject,omitempty"`
-	Credentials []Credential `json:"credentials"`
+	Credentials []Credential `json:"credentials"` // the newest use first
 	// Truncated says that the subject has more credentials than the answer.
 	Truncated bool `json:"truncated,omitempty"`
 }
@@ -32,11 +32,11 @@ type Credential struct {
 	Issue     *Issue          `json:"issue"`
 	Explained []string        `json:"explained,omitempty"` // authenticators that take it
 	Users     []string        `json:"users"`               // more than one only when something is wrong
-	Requests  int64           `json:"requests"`
+	Requests  int64           `json:"requests"`            // 0 for a token that was issued and never used
 	Forbidden int64           `json:"forbidden"`
-	First     *time.Time      `json:"first,omitempty"`
-	Last      *time.Time      `json:"last,omitempty"`
-	Uses      []CredentialUse `json:"uses"`
+	First     *time.Time      `json:"first,omitempty"` // use
+	Last      *time.Time      `json:"last,omitempty"`  // use
+	Uses      []CredentialUse `json:"uses"`            // where it was used from; 200 at most
 	// More counts places of use the answer does not hold, or says that there are some (-1).
 	More     int64               `json:"more,omitempty"`
 	Findings []CredentialFinding `json:"findings,omitempty"`
@@ -45,17 +45,17 @@ type Credential struct {
 // CredentialFinding is what contradicts itself in the use of a credential.
 type CredentialFinding struct {
 	Name     string `json:"name"`
-	Evidence string `json:"evidence"`
+	Evidence string `json:"evidence"` // what shows it
 }
 
 // Issue is the request that made a credential. Of a token the part from serviceAccount
 // on, of a certificate that from csr on.
 type Issue struct {
-	At      time.Time  `json:"at"`
-	By      string     `json:"by"`
-	From    string     `json:"from,omitempty"` // address
-	AuditID string     `json:"auditID"`
-	Expires *time.Time `json:"expires,omitempty"`
+	At      time.Time  `json:"at"`                // when it was made
+	By      string     `json:"by"`                // who asked for it
+	From    string     `json:"from,omitempty"`    // address
+	AuditID string     `json:"auditID"`           // of the request that made it
+	Expires *time.Time `json:"expires,omitempty"` // when the credential does
 
 	ServiceAccount string `json:"serviceAccount,omitempty"` // namespace/name
 	Pod            string `json:"pod,omitempty"`
@@ -63,10 +63,10 @@ type Issue struct {
 	Node           string `json:"node,omitempty"`
 	Secret         string `json:"secret,omitempty"`
 
-	CSR           string   `json:"csr,omitempty"`
+	CSR           string   `json:"csr,omitempty"` // name of the signing request
 	Signer        string   `json:"signer,omitempty"`
 	CommonName    string   `json:"commonName,omitempty"`
-	Organizations []string `json:"organizations,omitempty"`
+	Organizations []string `json:"organizations,omitempty"` // groups
 }
 
 // CredentialUse is a place a credential was used from.
@@ -81,7 +81,8 @@ type CredentialUse struct {
 	Last      time.Time `json:"last"`
 }
 
-// LineageRequest asks for the life of one credential, or of those of a subject.
+// LineageRequest asks for the life of one credential, or of those of a subject. 404 when nothing is known
+// of it.
 type LineageRequest struct {
 	Cluster    string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"of this cluster (default: the only one); with --events its name (default \"evaluate\")"`
 	Credential string    `json:"credential" help:"JTI=ID of a token, X509SHA256=FINGERPRINT of a certificate, or Secret=NAMESPACE/NAME"`

@@ -10,24 +10,24 @@ import (
 
 // Totals are counts of a range.
 type Totals struct {
-	Events        int64 `json:"events"`
-	Requests      int64 `json:"requests"`
+	Events        int64 `json:"events"`   // all stages count
+	Requests      int64 `json:"requests"` // each of one outcome
 	Match         int64 `json:"match"`
 	Drift         int64 `json:"drift"`
 	Ambiguous     int64 `json:"ambiguous"`
 	Indeterminate int64 `json:"indeterminate"`
 	NotJudged     int64 `json:"not_judged"`
-	Forbid        int64 `json:"forbid"`
+	Forbid        int64 `json:"forbid"` // requests the apiserver refused
 }
 
 // Bucket counts the requests of a stretch of time, once by recorded decision and once
 // by outcome.
 type Bucket struct {
-	Time          time.Time `json:"t"`
-	Allow         int64     `json:"allow"`
+	Time          time.Time `json:"t"`     // begin
+	Allow         int64     `json:"allow"` // requests by recorded decision
 	Forbid        int64     `json:"forbid"`
 	None          int64     `json:"none"`
-	Match         int64     `json:"match"`
+	Match         int64     `json:"match"` // requests by outcome
 	Drift         int64     `json:"drift"`
 	Ambiguous     int64     `json:"ambiguous"`
 	Indeterminate int64     `json:"indeterminate"`
@@ -35,21 +35,23 @@ type Bucket struct {
 	Later         int64     `json:"later"` // events that are later stages of requests counted before
 }
 
-type classJSON struct {
+// ClassCount counts the requests of a class.
+type ClassCount struct {
 	Class   string `json:"class"`
 	Outcome string `json:"outcome"`
-	Text    string `json:"text"`
-	Count   int64  `json:"count"`
+	Text    string `json:"text"`  // what the class means
+	Count   int64  `json:"count"` // of requests
 }
 
 // Decided counts requests by recorded and replayed decision.
 type Decided struct {
-	Recorded string `json:"recorded"`
-	Replayed string `json:"replayed"`
+	Recorded string `json:"recorded"` // decision of the apiserver
+	Replayed string `json:"replayed"` // decision of the replica
 	Requests int64  `json:"requests"`
 }
 
-type subjectJSON struct {
+// SubjectCount counts the requests of a subject.
+type SubjectCount struct {
 	User      string `json:"user"`
 	Requests  int64  `json:"requests"`
 	Forbidden int64  `json:"forbidden"`
@@ -58,16 +60,16 @@ type subjectJSON struct {
 
 // OverviewAnswer sums up a range of time.
 type OverviewAnswer struct {
-	Cluster       string        `json:"cluster"`
-	From          time.Time     `json:"from"`
-	To            time.Time     `json:"to"`
-	BucketSeconds int64         `json:"bucketSeconds"`
-	Totals        Totals        `json:"totals"`
-	Volume        []Bucket      `json:"volume"`
-	Decisions     []Decided     `json:"decisions"`
-	Classes       []classJSON   `json:"classes"`
-	Subjects      []subjectJSON `json:"subjects"`
-	Next          *Advice       `json:"next,omitempty"`
+	Cluster       string         `json:"cluster"`
+	From          time.Time      `json:"from"`
+	To            time.Time      `json:"to"`
+	BucketSeconds int64          `json:"bucketSeconds"`  // length of a bucket of volume, chosen so that there are at most 120
+	Totals        Totals         `json:"totals"`         // of the whole range
+	Volume        []Bucket       `json:"volume"`         // empty buckets are left out
+	Decisions     []Decided      `json:"decisions"`      // requests by recorded and replayed decision
+	Classes       []ClassCount   `json:"classes"`        // requests by class
+	Subjects      []SubjectCount `json:"subjects"`       // the 15 with most requests
+	Next          *Advice        `json:"next,omitempty"` // what to supply so that more can be decided; left out when nothing is missing
 }
 
 // OverviewRequest asks for a range of time, summed up. Up to two hours the sums are exact to the
@@ -90,7 +92,7 @@ func (a *Service) Overview(ctx context.Context, q OverviewRequest) (out Overview
 		return out, err
 	}
 	out = OverviewAnswer{Cluster: q.Cluster, From: q.From, To: q.To, BucketSeconds: int64(o.Step / time.Second),
-		Volume: []Bucket{}, Decisions: []Decided{}, Classes: []classJSON{}, Subjects: []subjectJSON{}}
+		Volume: []Bucket{}, Decisions: []Decided{}, Classes: []ClassCount{}, Subjects: []SubjectCount{}}
 	for _, b := range o.Volume {
 		out.addBucket(b)
 	}
@@ -98,14 +100,14 @@ func (a *Service) Overview(ctx context.Context, q OverviewRequest) (out Overview
 		*out.Totals.of(c.Outcome) += c.Requests
 		out.Totals.Requests += c.Requests
 		if c.Class != "" {
-			out.Classes = append(out.Classes, classJSON{c.Class, c.Outcome, verdict.Explain(c.Class), c.Requests})
+			out.Classes = append(out.Classes, ClassCount{c.Class, c.Outcome, verdict.Explain(c.Class), c.Requests})
 		}
 	}
 	for _, d := range o.Decisions {
 		out.Decisions = append(out.Decisions, Decided{d.Recorded, d.Replayed, d.Requests})
 	}
 	for _, s := range o.Subjects {
-		out.Subjects = append(out.Subjects, subjectJSON{s.Subject, s.Requests, s.Forbidden, s.Drift})
+		out.Subjects = append(out.Subjects, SubjectCount{s.Subject, s.Requests, s.Forbidden, s.Drift})
 	}
 	out.Next = Advise(q.Cluster, o.Outcomes, o.Lacks)
 	return out, nil

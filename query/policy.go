@@ -22,8 +22,8 @@ type Policy struct {
 
 // Grant is a grant. Objects are written Kind/name or Kind/namespace/name.
 type Grant struct {
-	Binding string `json:"binding"`
-	Role    string `json:"role"`
+	Binding string `json:"binding"` // that gives it
+	Role    string `json:"role"`    // that the binding names
 	Subject string `json:"subject"` // as the binding names it
 	Rule    int    `json:"rule"`    // index in the role's rules
 	// Kind is "superuser" for what needs no grant: membership of system:masters. The rest of

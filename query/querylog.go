@@ -7,19 +7,21 @@ import (
 
 // Asked is who asked what in a minute, and how it went.
 type Asked struct {
-	Minute   time.Time `json:"minute"`
-	Door     string    `json:"door"`
-	Caller   string    `json:"caller"`
-	Address  string    `json:"address,omitempty"`
-	Question string    `json:"question"`
-	Detail   string    `json:"detail"`
-	Status   string    `json:"status"`
-	Count    int64     `json:"count"`
-	Bytes    int64     `json:"bytes"`
-	Seconds  float64   `json:"seconds"`
+	Minute   time.Time `json:"minute"`            // in which it was asked
+	Door     string    `json:"door"`              // page, socket, sql, or direct
+	Caller   string    `json:"caller"`            // who asked: a user of this machine, or what is known of whoever holds the token
+	Address  string    `json:"address,omitempty"` // where from
+	Question string    `json:"question"`          // its name, or sql
+	Detail   string    `json:"detail"`            // parameters, or the statement
+	Status   string    `json:"status"`            // ok, refused, failed
+	Count    int64     `json:"count"`             // how often in that minute
+	Bytes    int64     `json:"bytes"`             // of all answers of that minute
+	Seconds  float64   `json:"seconds"`           // that all of them took
 }
 
-// QueryLogRequest asks who asked what of the store, newest first.
+// QueryLogRequest asks who asked what of the store, newest first. Every question that tells what somebody
+// did is recorded, two seconds after it at the latest; classes, clusters, connection, doctor, drained,
+// rules and status are not.
 type QueryLogRequest struct {
 	Before time.Time `json:"before" help:"questions before this time"`
 	Limit  int       `json:"limit" default:"50" min:"1" max:"500" help:"most lines of an answer" flag:"most lines, up to 500"`
@@ -30,7 +32,7 @@ func (QueryLogRequest) Question() (name string, answer QueryLogAnswer) { return 
 
 // QueryLogAnswer is who asked what.
 type QueryLogAnswer struct {
-	Asked []Asked `json:"asked"`
+	Asked []Asked `json:"asked"` // newest first
 }
 
 // QueryLog answers who asked what, newest first.

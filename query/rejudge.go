@@ -16,14 +16,14 @@ type RejudgeJob struct {
 	Cluster     string                `json:"cluster"`
 	From        time.Time             `json:"from"`
 	To          time.Time             `json:"to"`
-	Where       []string              `json:"where"`
-	DryRun      bool                  `json:"dryRun"`
-	Asked       time.Time             `json:"asked"`
-	Engine      string                `json:"engine"`
-	Done        bool                  `json:"done"`
-	Share       float64               `json:"share"` // of the work, 0 to 1
-	Interrupted int                   `json:"interrupted,omitempty"`
-	Report      verdict.RejudgeReport `json:"report"`
+	Where       []string              `json:"where"`                 // conditions, sorted
+	DryRun      bool                  `json:"dryRun"`                // nothing was changed
+	Asked       time.Time             `json:"asked"`                 // when
+	Engine      string                `json:"engine"`                // version of the replica then
+	Done        bool                  `json:"done"`                  // every partition is
+	Share       float64               `json:"share"`                 // of the work, 0 to 1
+	Interrupted int                   `json:"interrupted,omitempty"` // how often somebody went on where another had stopped: what changed in those steps may be missing from the report
+	Report      verdict.RejudgeReport `json:"report"`                // what was judged again, and what changed
 }
 
 // RejudgeOf returns a job as answers tell it.
@@ -101,7 +101,7 @@ func (RejudgeJobsRequest) Question() (name string, answer RejudgeJobsAnswer) {
 
 // RejudgeJobsAnswer are jobs, the newest first.
 type RejudgeJobsAnswer struct {
-	Jobs []RejudgeJob `json:"jobs"`
+	Jobs []RejudgeJob `json:"jobs"` // newest first
 }
 
 // RejudgeJobs answers which jobs there were.

@@ -15,11 +15,11 @@ func (StatusRequest) Question() (name string, answer StatusAnswer) { return "sta
 // StatusAnswer is how far the replay is behind. All 0: everything accepted is stored and judged for
 // good.
 type StatusAnswer struct {
-	Version     string `json:"version"`
-	Lag         int64  `json:"lag"` // events accepted and not yet stored
-	PolicyLag   int64  `json:"policyLag"`
-	DeadLetters int64  `json:"deadLetterLag"`
-	Corrections int64  `json:"corrections"`
+	Version     string `json:"version"`       // of the server
+	Lag         int64  `json:"lag"`           // events accepted and not yet stored
+	PolicyLag   int64  `json:"policyLag"`     // policy records not yet applied
+	DeadLetters int64  `json:"deadLetterLag"` // records that could not be read, not yet stored
+	Corrections int64  `json:"corrections"`   // requests waiting to be judged again
 	// CacheLags are what was learnt of each apiserver's cache lag, times in nanoseconds.
 	CacheLags []replay.Lag `json:"cacheLags"`
 }

@@ -23,23 +23,25 @@ type Doings struct {
 	User    string     `json:"user"`
 	Groups  [][]string `json:"groups"` // sets it was seen with
 	// GroupsFrom is "requests", or "name" when there are none: what its name alone gives it.
-	GroupsFrom string     `json:"groupsFrom"`
-	First      *time.Time `json:"first"` // null without requests
-	Last       *time.Time `json:"last"`
-	Requests   int64      `json:"requests"`
-	Forbidden  int64      `json:"forbidden"`
-	Drift      int64      `json:"drift"`
-	Folded     int64      `json:"folded"` // requests that usage counts as (other)
-	Usage      []useJSON  `json:"usage"`
-	More       bool       `json:"more"` // there are more uses
+	GroupsFrom string       `json:"groupsFrom"`
+	First      *time.Time   `json:"first"` // null without requests
+	Last       *time.Time   `json:"last"`
+	Requests   int64        `json:"requests"`  // of the range; 0 and null without any
+	Forbidden  int64        `json:"forbidden"` // requests of those
+	Drift      int64        `json:"drift"`     // requests of those
+	Folded     int64        `json:"folded"`    // requests that usage counts as (other)
+	Usage      []SubjectUse `json:"usage"`     // distinct things it asked for, most requests first, 1,000 at most
+	More       bool         `json:"more"`      // there are more uses
 	// Rules are what its bindings and those of its groups give it, with how often each was
 	// used; Known is false when the policy is not known.
-	Known     bool       `json:"known"`
-	Rules     []ruleJSON `json:"rules"`
-	MoreRules bool       `json:"moreRules"`
+	Known     bool          `json:"known"`
+	Rules     []SubjectRule `json:"rules"`     // its own and the unused first, 1,000 at most
+	MoreRules bool          `json:"moreRules"` // there are more rules than the 1,000 of the answer
 }
 
-type useJSON struct {
+// SubjectUse is one thing a subject asked for, counted. Generated names are folded to *; beyond what is
+// counted by name in a day, name or path is (other).
+type SubjectUse struct {
 	Verb        string    `json:"verb"`
 	Group       string    `json:"group"`
 	Resource    string    `json:"resource"`
@@ -50,14 +52,14 @@ type useJSON struct {
 	Implied     string    `json:"implied,omitempty"` // the check behind other requests that it is
 	Covered     bool      `json:"covered,omitempty"` // which passes without the verb
 	Requests    int64     `json:"requests"`
-	Allowed     int64     `json:"allowed"`
-	Forbidden   int64     `json:"forbidden"`
+	Allowed     int64     `json:"allowed"`   // requests, as recorded
+	Forbidden   int64     `json:"forbidden"` // requests, as recorded
 	First       time.Time `json:"first"`
 	Last        time.Time `json:"last"`
 }
 
-// ruleJSON is one rule of one binding.
-type ruleJSON struct {
+// SubjectRule is one rule of one binding.
+type SubjectRule struct {
 	Binding string `json:"binding"` // Kind/name or Kind/namespace/name
 	Role    string `json:"role"`
 	Rule    int    `json:"rule"`    // index in the role
@@ -74,10 +76,11 @@ type ruleJSON struct {
 	// Requests, and checks behind them, that it is the first rule of its role to allow; 0:
 	// never used.
 	Requests int64      `json:"requests"`
-	Last     *time.Time `json:"last"`
+	Last     *time.Time `json:"last"` // when it was last used
 }
 
-// SubjectRequest asks what a user did, could do and never did. The sums are of whole days.
+// SubjectRequest asks what a user did, could do and never did. The sums are of whole days. 404 when
+// nothing is stored of it in the range and no binding names it.
 type SubjectRequest struct {
 	Cluster string    `json:"cluster" required:"true" help:"cluster the question is about"`
 	User    string    `json:"user" required:"true" help:"user, as requests are authorized"`
@@ -98,14 +101,14 @@ func (a *Service) Subject(ctx context.Context, q SubjectRequest) (out Doings, er
 		return out, err
 	}
 	out = Doings{Cluster: cluster, User: user, Groups: u.Groups, GroupsFrom: "requests", Requests: u.Requests, Forbidden: u.Forbidden,
-		Drift: u.Drift, Folded: u.Folded, Usage: []useJSON{}, More: u.More, Rules: []ruleJSON{}}
+		Drift: u.Drift, Folded: u.Folded, Usage: []SubjectUse{}, More: u.More, Rules: []SubjectRule{}}
 	if u.Requests > 0 {
 		out.First, out.Last = &u.First, &u.Last
 	} else {
 		out.Groups, out.GroupsFrom = [][]string{leastpriv.GroupsOf(user)}, "name"
 	}
 	for _, x := range u.Uses {
-		out.Usage = append(out.Usage, useJSON(x))
+		out.Usage = append(out.Usage, SubjectUse(x))
 	}
 	own := false
 	if st, ok := a.stateOf(ctx, cluster); ok {
@@ -154,7 +157,7 @@ func (s *Doings) holds(policy *rbacindex.Snapshot, grants []storage.GrantUse) (o
 		own = own || mine
 		for i := range h.Rules {
 			r := &h.Rules[i]
-			line := ruleJSON{Binding: h.Binding.String(), Role: role, Rule: i, Subject: subject, Own: mine, Scope: h.Binding.Namespace,
+			line := SubjectRule{Binding: h.Binding.String(), Role: role, Rule: i, Subject: subject, Own: mine, Scope: h.Binding.Namespace,
 				Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames, NonResourceURLs: r.NonResourceURLs}
 			if g, ok := used[place{line.Binding, subject, i}]; ok {
 				line.Requests, line.Last = g.Requests+g.Implied, &g.Last
@@ -162,7 +165,7 @@ func (s *Doings) holds(policy *rbacindex.Snapshot, grants []storage.GrantUse) (o
 			s.Rules = append(s.Rules, line)
 		}
 	}
-	slices.SortStableFunc(s.Rules, func(a, b ruleJSON) int {
+	slices.SortStableFunc(s.Rules, func(a, b SubjectRule) int {
 		if a.Own != b.Own {
 			if a.Own {
 				return -1

@@ -32,8 +32,11 @@ type Wanted struct {
 	System, Unseen bool     // also those
 }
 
-// SuggestRequest asks what subjects need, and for the change that leaves them that. Subjects are
-// named, or all are asked for.
+// SuggestRequest asks what subjects need, and for the change that leaves them that: docs/suggest.md.
+// Subjects are named, or all are asked for. Without from and to everything stored counts. One answer is
+// made at a time, in ten minutes at most (503, 504). 400 for a subject of Kubernetes itself unless those
+// are asked for; 404 for an unknown subject (the text names the nearest), a cluster whose policy was never
+// listed, and a range without requests.
 type SuggestRequest struct {
 	Cluster   string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"name of the cluster; needed when there are several"`
 	Subjects  []string  `json:"subject" list:"lines" help:"user names as audit events have them, separated by line breaks" flag:"user name as audit events have it; may be repeated"`

@@ -11,7 +11,7 @@ type WhoCanAnswer struct {
 	Policy
 	AccessRequest
 
-	Subjects []Holder `json:"subjects"`
+	Subjects []Holder `json:"subjects"` // a subject stands in it once for each scope
 	// InNamespaces counts what was not asked about: subjects that RoleBindings allow it, in
 	// each namespace, when no namespace was named.
 	InNamespaces int `json:"inNamespaces"`
@@ -23,13 +23,16 @@ type WhoCanAnswer struct {
 type Holder struct {
 	Kind      string  `json:"kind"` // User, Group, ServiceAccount
 	Name      string  `json:"name"`
-	Namespace string  `json:"namespace"`
-	Scope     string  `json:"scope"` // "cluster", or "namespace:" and its name
-	Grants    []Grant `json:"grants"`
+	Namespace string  `json:"namespace"` // of a service account
+	Scope     string  `json:"scope"`     // "cluster", or "namespace:" and its name
+	Grants    []Grant `json:"grants"`    // all that allow it there
 }
 
 // WhoCanRequest asks who a request is granted to by RBAC, at a moment: every user, group and service
-// account, with every grant. Either a resource or a path is named.
+// account, with every grant. Either a resource or a path is named. A resource without a group that nobody
+// knows of, one that rules name in several groups, and a verb spelt much like one there is are refused
+// (400): the answer would be to another question. The group system:masters is always there, with a grant
+// of kind superuser that has no binding and no role.
 type WhoCanRequest struct {
 	Cluster       string    `json:"cluster" required:"true" help:"cluster the question is about" flag:"cluster the question is about (default: the only one there is)"`
 	Verb          string    `json:"verb" required:"true" help:"verb of the request"`

@@ -18,8 +18,8 @@ type JudgedRequest struct {
 	Cluster   string          `json:"cluster"`
 	Request   string          `json:"request"` // identity of the request
 	APIServer string          `json:"apiserver,omitempty"`
-	Source    string          `json:"source"`
-	Stages    []Stage         `json:"stages"`
+	Source    string          `json:"source"`  // how the event came first: webhook, log, import
+	Stages    []Stage         `json:"stages"`  // recorded ones, in order
 	Event     json.RawMessage `json:"event"`   // of the last stage, as stored
 	Verdict   *verdict.Line   `json:"verdict"` // null when no stage was judged
 	// Chain is what each authorizer answered in the replay.
@@ -33,18 +33,18 @@ type JudgedRequest struct {
 	// aggregated API server, or of the kube-apiserver in front of it. It names that server.
 	Twin string `json:"twin,omitempty"`
 	// At is what the answer would be at another time; only when that was asked for.
-	At *atJSON `json:"at,omitempty"`
+	At *DecisionAt `json:"at,omitempty"`
 }
 
-// atJSON is a request decided by the policy of another time than its own.
-type atJSON struct {
+// DecisionAt is a request decided by the policy of another time than its own.
+type DecisionAt struct {
 	Time          time.Time                  `json:"time"`
-	Replayed      string                     `json:"replayed"`
+	Replayed      string                     `json:"replayed"` // decision of the replica; none: not known
 	Authorizer    string                     `json:"authorizer"`
 	Grants        []verdict.GrantLine        `json:"grants"`
 	Errors        []string                   `json:"errors,omitempty"`
 	Missing       []string                   `json:"missing,omitempty"`
-	Impersonation *verdict.ImpersonationLine `json:"impersonation,omitempty"`
+	Impersonation *verdict.ImpersonationLine `json:"impersonation,omitempty"` // where there is one
 }
 
 // decideAt decides the requests anew, by what is known of their clusters at a time.
@@ -63,7 +63,7 @@ func (a *Service) decideAt(ctx context.Context, w *WhyAnswer, at time.Time) erro
 		}
 		v := engine.DecideAt(e, states[r.Cluster], at)
 		line := v.Line(e)
-		r.At = &atJSON{at, line.Replayed, line.Authorizer, line.Grants, line.Errors, line.Missing, line.Impersonation}
+		r.At = &DecisionAt{at, line.Replayed, line.Authorizer, line.Grants, line.Errors, line.Missing, line.Impersonation}
 	}
 	return nil
 }

@@ -39,8 +39,8 @@ const (
 // Cause is a likely cause with what to give Retrial to settle it.
 type Cause struct {
 	Kind string `json:"kind"`
-	Why  string `json:"why"`
-	Give string `json:"give"`
+	Why  string `json:"why"`  // what speaks for it
+	Give string `json:"give"` // what would settle it
 }
 
 var ranks = []string{KindContradiction, KindVersion, KindConfiguration, KindAuthorizer, KindLost, KindState, KindLevel, KindGap, KindPods, KindRace, KindForged}

@@ -42,16 +42,16 @@ type Suggestion struct {
 	// Seen subjects made requests; of others it is only known what they hold, all of it
 	// unused, and Groups are what their name alone gives them.
 	Seen   bool     `json:"seen"`
-	Window Window   `json:"window"`
-	Excess Excess   `json:"excess"`
-	Proof  Proof    `json:"proof"`
-	Apply  Objects  `json:"apply"`
-	Remove []Remove `json:"remove"`
+	Window Window   `json:"window"` // what the recording covers
+	Excess Excess   `json:"excess"` // of what it holds, before and after
+	Proof  Proof    `json:"proof"`  // the recorded accesses, replayed
+	Apply  Objects  `json:"apply"`  // objects to write
+	Remove []Remove `json:"remove"` // bindings to delete
 	// Rollback are the objects as they were. What Apply created and Rollback does not hold
 	// is to be deleted.
 	Rollback Objects  `json:"rollback"`
-	Unused   []Unused `json:"unused"`
-	Keeps    []Keep   `json:"keeps"`
+	Unused   []Unused `json:"unused"` // what it holds and never used
+	Keeps    []Keep   `json:"keeps"`  // bindings that stay
 	// Gaps say in words what the suggestion does not know or cannot do.
 	Gaps []string `json:"gaps"`
 }

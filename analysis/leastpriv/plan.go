@@ -10,13 +10,13 @@ import (
 // Plan is what several suggestions are together. A binding that more than one of them
 // leaves is replaced once, without all of them.
 type Plan struct {
-	Apply    Objects  `json:"apply"`
-	Remove   []Remove `json:"remove"`
-	Rollback Objects  `json:"rollback"`
+	Apply    Objects  `json:"apply"`    // objects to write
+	Remove   []Remove `json:"remove"`   // objects to delete
+	Rollback Objects  `json:"rollback"` // objects that undo it
 	// Final are the RBAC objects of the final state that concern the subjects: their
 	// bindings, those of their groups, and the roles these name.
 	Final Objects `json:"final"`
-	Holds bool    `json:"holds"`
+	Holds bool    `json:"holds"` // every recorded access is decided as before
 	// Proofs are those of the subjects, in the order of the suggestions, against the policy
 	// with all of the suggestions in force.
 	Proofs []Proof `json:"proofs"`

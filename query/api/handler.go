@@ -66,6 +66,7 @@ func New(questions []query.Question, asking *QueryLog, log *zap.Logger, longest 
 		}
 		mux.HandleFunc(method+"/api/v1/"+q.Name, h.asked(q.Name, serve))
 	}
+	mux.HandleFunc("GET /api/v1/openapi.json", serveOpenAPI)
 	mux.HandleFunc("/api/v1/", func(w http.ResponseWriter, r *http.Request) {
 		status, text := http.StatusNotFound, "there is no "+strconv.Quote(r.URL.Path)+" in the API; see docs/api.md"
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
