@@ -49,7 +49,7 @@ test-kafka: ## The stream, the whole pipeline and scaled-out processes on real K
 bench-kafka: build ## Measure the whole pipeline on a real Kafka 4.1 on this machine (PARTITIONS, ARGS: further flags of serve)
 	@scripts/fetch-libchdb.sh
 	@scripts/fetch-kafka.sh
-	@$(GO) run ./internal/kafkatest/withkafka -heap 1024 $(BIN) bench pipeline --repeat 4 -- {} --kafka-replication 1 --kafka-partitions $(or $(PARTITIONS),4) $(ARGS)
+	@$(GO) run ./test/kafkatest/withkafka -heap 1024 $(BIN) bench pipeline --repeat 4 -- {} --kafka-replication 1 --kafka-partitions $(or $(PARTITIONS),4) $(ARGS)
 
 .PHONY: test-outage
 test-outage: ## Post 3.6 million events, a quarter of an hour's at an apiserver's most, to a receiver without Kafka (minutes; RATE events/s)

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/internal/recording"
+	"github.com/retrial-io/retrial/test/recording"
 	"github.com/retrial-io/retrial/verdict"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/retrial-io/retrial/internal/recording"
+	"github.com/retrial-io/retrial/test/recording"
 )
 
 // outcomes of the recordings in testdata/recordings, which scripts/record.sh makes.

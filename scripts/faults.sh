@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The long set of fault schedules (internal/faults): written and drawn schedules in simulated
+# The long set of fault schedules (test/faults): written and drawn schedules in simulated
 # time, schedules with real processes, mutants. SEED and N choose drawn schedules; with SEED
 # only those are played. The last line counts what was played.
 set -u
@@ -7,11 +7,11 @@ cd "$(dirname "$0")/.."
 scripts/fetch-libchdb.sh || exit 1
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-CGO_ENABLED=0 go test -c -o "$dir/faults.test" ./internal/faults || exit 1
+CGO_ENABLED=0 go test -c -o "$dir/faults.test" ./test/faults || exit 1
 bin=$dir/faults.test
 n=${N:-1000}
 root=$PWD
-run() { (cd "$root/internal/faults" && exec "$bin" -test.timeout 0 -test.v "$@"); }
+run() { (cd "$root/test/faults" && exec "$bin" -test.timeout 0 -test.v "$@"); }
 if [ -n "${SEED:-}" ]; then
   RETRIAL_FAULTS_SEED=$SEED RETRIAL_FAULTS_N=${N:-1} run -test.run '^TestSimulated$' | grep -v '^=== '
   exit "${PIPESTATUS[0]}"

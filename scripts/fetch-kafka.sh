@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fetches Apache Kafka for the tests, once per user and version: its jars from Maven Central
-# (about 45 MB), each compared with the SHA-256 in internal/kafkatest, into
+# (about 45 MB), each compared with the SHA-256 in test/kafkatest, into
 #   ${XDG_CACHE_HOME:-~/.cache}/retrial/kafka/<version>/*.jar
 # where the tests look for them. Does nothing for a version that is there. Needs a Java runtime
 # of 17 or newer, and Maven; both are installed from Debian's packages when that is allowed
@@ -36,8 +36,8 @@ java=$(java -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1
 [ "${java:-0}" -ge 17 ] || fail "Java 17 or newer is needed, $(command -v java) is ${java:-of an unknown version}"
 
 for version; do
-  sums=$PWD/internal/kafkatest/jars-$version.sha256
-  [ -f "$sums" ] || fail "version $version is none of those the tests know: $(cd internal/kafkatest && ls jars-*.sha256 | sed 's/^jars-//; s/\.sha256$//' | tr '\n' ' ')"
+  sums=$PWD/test/kafkatest/jars-$version.sha256
+  [ -f "$sums" ] || fail "version $version is none of those the tests know: $(cd test/kafkatest && ls jars-*.sha256 | sed 's/^jars-//; s/\.sha256$//' | tr '\n' ' ')"
   folder=$cache/retrial/kafka/$version
   if [ -d "$folder" ]; then
     say "$folder is there"

@@ -15,7 +15,7 @@ scripts/fetch-libchdb.sh || exit 1
 
 tools=$(mktemp -d)
 trap 'rm -rf "$tools"' EXIT
-go build -o "$tools/" ./internal/kafkatest/withkafka || exit 1
+go build -o "$tools/" ./test/kafkatest/withkafka || exit 1
 status=0
 tests() {
   echo "== $*"

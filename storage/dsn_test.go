@@ -9,8 +9,8 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
-	"github.com/retrial-io/retrial/internal/chserver/chservertest"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/test/chserver/chservertest"
 )
 
 // TestDSN runs the store against a server over HTTPS: migrations, insert, repeat, recovery,

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/retrial-io/retrial/internal/chserver/chservertest"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/test/chserver/chservertest"
 )
 
 // served opens the store of a server's owner, closed when the test ends.

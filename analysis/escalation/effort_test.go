@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/retrial-io/retrial/analysis/escalation"
-	"github.com/retrial-io/retrial/internal/policyshape"
+	"github.com/retrial-io/retrial/test/policyshape"
 )
 
 // TestClosureWithFewSteps: with fewer steps than a policy takes, nothing that is said to be reached

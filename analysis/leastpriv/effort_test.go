@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/retrial-io/retrial/internal/policyshape"
+	"github.com/retrial-io/retrial/test/policyshape"
 )
 
 // allocated returns the bytes that f allocates.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/retrial-io/retrial/internal/chserver/chservertest"
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/test/chserver/chservertest"
 )
 
 // TestServeAtServer runs serve with a ClickHouse server of its own, over HTTPS, as a user with

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/retrial-io/retrial/internal/chserver"
 	"github.com/retrial-io/retrial/internal/cli"
-	"github.com/retrial-io/retrial/internal/kafkatest"
 	chdb "github.com/retrial-io/retrial/storage/embedded"
+	"github.com/retrial-io/retrial/test/chserver"
+	"github.com/retrial-io/retrial/test/kafkatest"
 )
 
 // fleet is what several processes of the product share: a real Kafka, a store that is served

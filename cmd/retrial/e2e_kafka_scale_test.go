@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/retrial-io/retrial/internal/kafkatest"
+	"github.com/retrial-io/retrial/test/kafkatest"
 )
 
 // TestScaleOutOnKafka runs the two halves as processes of their own, two of each, on a real

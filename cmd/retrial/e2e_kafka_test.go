@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/retrial-io/retrial/internal/kafkatest"
+	"github.com/retrial-io/retrial/test/kafkatest"
 )
 
 // onKafka are the flags of a process that uses a real Kafka of one broker.

@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/retrial-io/retrial/internal/policyshape"
+	"github.com/retrial-io/retrial/test/policyshape"
 )
 
 // liveEvent is an event of now as an apiserver posts it.

@@ -16,7 +16,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/retrial-io/retrial/ingest/stream"
-	"github.com/retrial-io/retrial/internal/kafkatest"
+	"github.com/retrial-io/retrial/test/kafkatest"
 )
 
 // maxReceiverRSS is what a receiver may use at its peak while Kafka is away.

@@ -15,11 +15,11 @@ import (
 
 	"github.com/retrial-io/retrial/dashboards/grafana"
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/internal/testfile"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/embedded"
 	"github.com/retrial-io/retrial/storage/sqlgate"
 	"github.com/retrial-io/retrial/storage/storagetest"
+	"github.com/retrial-io/retrial/test/testfile"
 	"github.com/retrial-io/retrial/verdict"
 )
 

@@ -13,7 +13,7 @@ import (
 	auditinstall "k8s.io/apiserver/pkg/apis/audit/install"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
-	"github.com/retrial-io/retrial/internal/perevent"
+	"github.com/retrial-io/retrial/test/perevent"
 	"github.com/retrial-io/retrial/test/recorded"
 )
 

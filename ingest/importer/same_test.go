@@ -16,7 +16,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/ingest/webhook"
-	"github.com/retrial-io/retrial/internal/testfile"
+	"github.com/retrial-io/retrial/test/testfile"
 )
 
 // keeper counts records by topic, key and content.

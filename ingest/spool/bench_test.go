@@ -9,8 +9,8 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
-	"github.com/retrial-io/retrial/internal/perevent"
 	"github.com/retrial-io/retrial/internal/sample"
+	"github.com/retrial-io/retrial/test/perevent"
 )
 
 // post returns the records of 400 events of the recorded log, as the receiver makes them.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/internal/perevent"
+	"github.com/retrial-io/retrial/test/perevent"
 )
 
 // auditJSON renders events of about 2 KB with the repetition and the randomness of real

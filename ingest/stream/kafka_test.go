@@ -13,7 +13,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"github.com/retrial-io/retrial/internal/kafkatest"
+	"github.com/retrial-io/retrial/test/kafkatest"
 )
 
 // TestRealKafka starts brokers of its own, to stop them, to deny rights, or to have several:

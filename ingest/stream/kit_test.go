@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/retrial-io/retrial/ingest/embedded"
-	"github.com/retrial-io/retrial/internal/kafkatest"
+	"github.com/retrial-io/retrial/test/kafkatest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

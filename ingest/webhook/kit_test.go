@@ -19,7 +19,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
-	"github.com/retrial-io/retrial/internal/testfile"
+	"github.com/retrial-io/retrial/test/testfile"
 )
 
 // fakeProducer keeps copies of what it is given. before, when set, is called first and may

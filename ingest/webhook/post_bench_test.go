@@ -10,7 +10,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
-	"github.com/retrial-io/retrial/internal/perevent"
+	"github.com/retrial-io/retrial/test/perevent"
 )
 
 type nopProducer struct{}

@@ -50,7 +50,7 @@ var rooms = []room{
 	{"replay/implied", []string{"ingest/event", "verdict", "replay/request", "replay/config", "replay/state", "replay/authn"}, "which checks a request implies is derived, they are answered by the engine"},
 	{"replay", []string{"ingest/event", "rbacindex", "verdict", "replay/state", "replay/reason", "replay/request", "replay/config", "replay/release", "replay/authn", "replay/authz", "replay/admission", "replay/implied", "replay/review"}, "the engine is pure: event and state in, verdict out"},
 	{"storage", []string{"ingest/event", "verdict"}, "storage keeps records and knows nothing of who made them"},
-	{"storage/storagetest", []string{"ingest/event", "verdict", "replay/request", "storage", "storage/embedded", "internal/chserver"}, "the test kit opens a store the way cmd does"},
+	{"storage/storagetest", []string{"ingest/event", "verdict", "replay/request", "storage", "storage/embedded", "test/chserver"}, "the test kit opens a store the way cmd does"},
 	{"storage/embedded", nil, "the engine in process is reached through the ClickHouse client only"},
 	{"analysis/completeness", []string{"storage"}, "what is missing follows from what is stored and what apiservers count"},
 	{"analysis/detect", []string{"ingest/event", "verdict", "replay/request", "storage"}, "rules select rows and read their marks"},
@@ -63,10 +63,10 @@ var rooms = []room{
 	{"doctor", []string{"*"}, "what an installation needs is asked of every room"},
 	{"dashboards", nil, "dashboards show what they are handed"},
 	{"deploy", nil, "deploy holds files"},
-	{"internal/workload", []string{"ingest/event", "replay/state"}, "generated events come with the policy they follow from"},
-	{"internal/recording", []string{"ingest/event", "verdict", "replay", "replay/authn", "replay/authz", "replay/config"}, "a test kit judges recordings the way cmd does"},
+	{"test/workload", []string{"ingest/event", "replay/state"}, "generated events come with the policy they follow from"},
+	{"test/recording", []string{"ingest/event", "verdict", "replay", "replay/authn", "replay/authz", "replay/config"}, "a test kit judges recordings the way cmd does"},
 	{"internal/linearscan", []string{"rbacindex"}, "the reference decides the requests that the index decides, on the objects it is made of"},
-	{"internal/chserver", []string{"storage/embedded"}, "a test kit serves the engine to other processes"},
+	{"test/chserver", []string{"storage/embedded"}, "a test kit serves the engine to other processes"},
 	{"test", nil, "test kits stand beside the rooms they serve"},
 	{"internal", nil, "internal is what belongs to no room"},
 }
@@ -108,7 +108,7 @@ func TestImports(t *testing.T) {
 					t.Errorf("%s imports %s: %s", file, imp, why)
 				}
 			}
-			if why, found := onlyFromCmd[imp]; found && here.path != "cmd" && here.path != "doctor" && here.path != "internal/chserver" && !strings.HasSuffix(here.path, "test") {
+			if why, found := onlyFromCmd[imp]; found && here.path != "cmd" && here.path != "doctor" && here.path != "test/chserver" && !strings.HasSuffix(here.path, "test") {
 				t.Errorf("%s imports %s: %s", file, imp, why)
 			}
 			if isPure(here.path) && slices.Contains(impureImports, imp) {

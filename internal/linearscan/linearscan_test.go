@@ -11,8 +11,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/retrial-io/retrial/internal/linearscan"
-	"github.com/retrial-io/retrial/internal/policyshape"
 	"github.com/retrial-io/retrial/rbacindex"
+	"github.com/retrial-io/retrial/test/policyshape"
 )
 
 func TestAllows(t *testing.T) {

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/internal/perevent"
 	"github.com/retrial-io/retrial/internal/sample"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay"
@@ -27,6 +26,7 @@ import (
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/test/perevent"
 )
 
 // BenchmarkReplay judges the events of the bundled recording, decoded beforehand: who it was,

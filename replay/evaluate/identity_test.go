@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/internal/testfile"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/config"
+	"github.com/retrial-io/retrial/test/testfile"
 )
 
 // step is what the driver of a recording meant by one request.

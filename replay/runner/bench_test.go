@@ -8,8 +8,8 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
-	"github.com/retrial-io/retrial/internal/perevent"
 	"github.com/retrial-io/retrial/replay"
+	"github.com/retrial-io/retrial/test/perevent"
 	"github.com/retrial-io/retrial/verdict"
 )
 

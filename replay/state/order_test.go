@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/retrial-io/retrial/internal/testfile"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/test/testfile"
 )
 
 // recorded returns everything observed of a recorded log, its snapshots included, and

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/internal/testfile"
+	"github.com/retrial-io/retrial/test/testfile"
 )
 
 // readings are what is read of a body, whole or pruned, by everything that reads it.

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/internal/chserver/chservertest"
 	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/embedded"
+	"github.com/retrial-io/retrial/test/chserver/chservertest"
 	"github.com/retrial-io/retrial/verdict"
 )
 

@@ -17,7 +17,7 @@ scripts/fetch-kafka.sh
 export CGO_ENABLED=0
 GO=${GO:-go}
 "$GO" build -C test/otel -o "$folder/" ./collector ./peer
-"$GO" build -o "$folder/" ./internal/chserver/cmd/chserver ./internal/kafkatest/withkafka
+"$GO" build -o "$folder/" ./test/chserver/cmd/chserver ./test/kafkatest/withkafka
 "$GO" build -o "$folder/retrial" ./cmd/retrial
 exec "$folder/withkafka" -heap 512 "$folder/peer" --retrial "$folder/retrial" --collector "$folder/collector" --chserver "$folder/chserver" \
   --events "${EVENTS:-internal/sample/audit.jsonl.zst}" --state "${STATE:-internal/sample/state.json.zst}" "$@"

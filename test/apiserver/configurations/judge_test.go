@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/retrial-io/retrial/internal/recording"
 	"github.com/retrial-io/retrial/test/apiserver/product"
+	"github.com/retrial-io/retrial/test/recording"
 )
 
 // judge holds every verdict on a recording against what its requests were made to show, and

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/retrial-io/retrial/internal/recording"
 	"github.com/retrial-io/retrial/test/apiserver/controlplane"
 	"github.com/retrial-io/retrial/test/apiserver/product"
+	"github.com/retrial-io/retrial/test/recording"
 )
 
 // live is a running server that apiservers post to, told their configuration by hand.

@@ -47,7 +47,7 @@ func run(ctx context.Context) (err error) {
 	flags := flag.NewFlagSet("peer", flag.ContinueOnError)
 	flags.StringVar(&o.retrial, "retrial", "bin/retrial", "the product's `binary`")
 	flags.StringVar(&o.collector, "collector", "", "the collector's `binary`")
-	flags.StringVar(&o.chserver, "chserver", "", "`binary` of internal/chserver/cmd/chserver")
+	flags.StringVar(&o.chserver, "chserver", "", "`binary` of test/chserver/cmd/chserver")
 	flags.StringVar(&o.brokers, "brokers", os.Getenv("RETRIAL_TEST_KAFKA_BROKERS"), "Kafka's `addresses`; withkafka sets them")
 	flags.StringVar(&o.events, "events", "", "audit log, uncompressed or .zst; empty: the sample's")
 	flags.StringVar(&o.state, "state", "", "state of the cluster before it; empty: the sample's")

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// engine is a store of its own for one side: internal/chserver, the embedded engine over HTTP.
+// engine is a store of its own for one side: test/chserver, the embedded engine over HTTP.
 type engine struct {
 	*process
 	url string // http://127.0.0.1:port

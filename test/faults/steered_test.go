@@ -130,7 +130,7 @@ func TestSteered(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			r := play(t, s.schedule)
 			if len(r.wrong) > 0 {
-				t.Error(explain(t, s.schedule, r, "go test ./internal/faults -run 'TestSteered/"+s.name+"$'"))
+				t.Error(explain(t, s.schedule, r, "go test ./test/faults -run 'TestSteered/"+s.name+"$'"))
 			}
 			events, played = events+r.events, played+1
 		})

@@ -153,7 +153,7 @@ func (m mutant) build(t *testing.T, root string) string {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, "./internal/faults")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, "./test/faults")
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0") // as the product: what it depends on is built already
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build the mutant: %v\n%s", err, out)

@@ -16,7 +16,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"go.uber.org/goleak"
 
-	"github.com/retrial-io/retrial/internal/chserver/chservertest"
+	"github.com/retrial-io/retrial/test/chserver/chservertest"
 )
 
 // TestMain fails the run when a goroutine outlives its test.

@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/retrial-io/retrial/internal/chserver"
 	"github.com/retrial-io/retrial/storage/embedded"
+	"github.com/retrial-io/retrial/test/chserver"
 )
 
 // Owner and Reader are the users of a server: one with all rights, one who may only read.

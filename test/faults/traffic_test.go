@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/internal/workload"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/test/workload"
 )
 
 // base is when the requests of a schedule happen: shortly before midnight, so that blocks

@@ -102,7 +102,7 @@ func playReal(t *testing.T, binary string, seed uint64) {
 	}
 	r.last()
 	if len(r.w.wrong) > 0 {
-		t.Errorf("real schedule of seed %d (%s) fails:\n  %s\nrepeat: RETRIAL_FAULTS_REAL=1 RETRIAL_FAULTS_REAL_SEED=%d RETRIAL_FAULTS_REAL_N=1 go test ./internal/faults -run TestReal\nthe process's last words:\n%s",
+		t.Errorf("real schedule of seed %d (%s) fails:\n  %s\nrepeat: RETRIAL_FAULTS_REAL=1 RETRIAL_FAULTS_REAL_SEED=%d RETRIAL_FAULTS_REAL_N=1 go test ./test/faults -run TestReal\nthe process's last words:\n%s",
 			seed, strings.Join(plan, "; "), strings.Join(r.w.wrong, "\n  "), seed, tailOf(r.said.String()))
 		return
 	}

@@ -19,7 +19,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/retrial-io/retrial/internal/kafkatest"
+	"github.com/retrial-io/retrial/test/kafkatest"
 )
 
 func main() {

@@ -2,7 +2,7 @@
 // can use one store with --clickhouse-dsn. It is for tests and measurements; a production
 // store is a ClickHouse server.
 //
-//	go run ./internal/chserver/cmd/chserver --path DIR --user retrial:secret
+//	go run ./test/chserver/cmd/chserver --path DIR --user retrial:secret
 //
 // It prints its URL once it listens and ends on SIGINT or SIGTERM.
 package main
@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/retrial-io/retrial/internal/chserver"
+	"github.com/retrial-io/retrial/test/chserver"
 )
 
 // stopWithin is how long running queries may take to end once a stop is asked for.
