@@ -36,12 +36,12 @@ test-apiserver: ## Build a real kube-apiserver and etcd from their Go modules an
 	@scripts/test-apiserver.sh
 
 .PHONY: test-e2e
-test-e2e: ## A Kubernetes with nodes and controllers lives for MINUTES (5); Retrial must judge all of it as it was decided (RELEASE=1.36, SEED=1, EVERY: seconds between namespaces)
+test-e2e: ## Run a Kubernetes with nodes and controllers for MINUTES (5); Retrial must reach the same decision on all of it (RELEASE=1.36, SEED=1, EVERY: seconds between namespaces)
 	@scripts/check-machine.sh test
 	@RELEASE=$(or $(RELEASE),1.36) MINUTES=$(or $(MINUTES),5) SEED=$(or $(SEED),1) EVERY=$(or $(EVERY),0) scripts/test-e2e.sh
 
 .PHONY: test-kafka
-test-kafka: ## The stream, the whole pipeline and scaled-out processes on real Kafka 3.9 and 4.1, plain and with SASL_SSL (15 minutes)
+test-kafka: ## Test the stream, the whole pipeline and scaled-out processes on real Kafka 3.9 and 4.1, plain and with SASL_SSL (15 minutes)
 	@scripts/check-machine.sh test
 	@scripts/test-kafka.sh
 
@@ -62,7 +62,7 @@ test-starved: ## Stop a server for a minute, starve it for another, and see how 
 	@RETRIAL_LONG=1 $(GO) test -count=1 -timeout 30m -v -run 'TestStarvedProcess$$' ./cmd/retrial
 
 .PHONY: neighbour
-neighbour: ## How long answers take beside a cluster that writes policies of long lists (minutes; ROUNDS)
+neighbour: ## Measure how long answers take beside a cluster that writes policies with long lists (minutes; ROUNDS)
 	@scripts/fetch-libchdb.sh
 	@RETRIAL_NEIGHBOUR_ROUNDS=$(or $(ROUNDS),100) $(GO) test -count=1 -timeout 60m -v -run 'TestNeighbour$$' ./cmd/retrial
 
@@ -72,11 +72,11 @@ record: ## Record the control planes of replay/testdata/recordings again (3 minu
 	@scripts/record.sh
 
 .PHONY: lint
-lint: ## gofmt, go vet, staticcheck, deadcode; golangci-lint and govulncheck where they can be had
+lint: ## gofmt, go vet, staticcheck, deadcode; golangci-lint and govulncheck where available
 	@scripts/lint.sh
 
 .PHONY: faults
-faults: ## Play a thousand schedules of faults, real processes and mutants (an hour of processor time; SEED, N)
+faults: ## Run a thousand schedules of faults, real processes and mutants (an hour of processor time; SEED, N)
 	@SEED=$(SEED) N=$(N) scripts/faults.sh
 
 .PHONY: fuzz
@@ -89,17 +89,17 @@ bench: build ## Measure decode, authorize, replay and the whole pipeline; see do
 	@scripts/bench.sh
 
 .PHONY: bench-storage
-bench-storage: build ## Bytes per event of 5 million generated events, beside zstd and OpenTelemetry's table; see docs/storage.md (minutes; ARGS: further flags)
+bench-storage: build ## Measure bytes per event of 5 million generated events, beside zstd and OpenTelemetry's table; see docs/storage.md (minutes; ARGS: further flags)
 	@scripts/fetch-libchdb.sh
 	@$(BIN) bench storage --rows $(or $(ROWS),5000000) --seed 1 $(ARGS)
 
 .PHONY: bench-idle
-bench-idle: build ## What a server with nothing to do takes of a core, at most 1 % (4 minutes)
+bench-idle: build ## Measure what an idle server takes of a core: at most 1 % (4 minutes)
 	@scripts/fetch-libchdb.sh
 	@scripts/bench-idle.sh $(BIN)
 
 .PHONY: bench-otel
-bench-otel: ## An OpenTelemetry Collector beside the pipeline: same events, Kafka and engine; see docs/peer.md (minutes; EVENTS, STATE, ARGS)
+bench-otel: ## Measure an OpenTelemetry Collector beside the pipeline: same events, Kafka and engine; see docs/peer.md (minutes; EVENTS, STATE, ARGS)
 	@test/otel/run.sh $(ARGS)
 
 .PHONY: bench-rbac
@@ -111,23 +111,23 @@ shapes: ## Judge under 10,000 generated policies of every shape, up to 8 MB each
 	@SHAPES=$(or $(SHAPES),10000) SHAPES_BYTES=$(or $(SHAPES_BYTES),8388608) $(GO) test -count=1 -timeout 24h -v -run 'TestPolicyShapes$$' ./replay/evaluate
 
 .PHONY: oracle
-oracle: ## Put ten million generated questions to the index and to Kubernetes' own RBAC code (minutes; ORACLE_N, ORACLE_SEED)
+oracle: ## Ask the index and Kubernetes' own RBAC code ten million generated questions (minutes; ORACLE_N, ORACLE_SEED)
 	@$(GO) -C rbacindex/oracle run ./cmd/oracle
 
 .PHONY: oracle-policies
-oracle-policies: ## Who-can, hygiene and nearest misses against Kubernetes' authorizer on 100,000 generated policies (minutes)
+oracle-policies: ## Compare who-can, hygiene and nearest misses with Kubernetes' authorizer on 100,000 generated policies (minutes)
 	@ORACLE_POLICIES=$(or $(ORACLE_POLICIES),100000) $(GO) -C rbacindex/oracle test -count=1 -timeout 60m -v -run 'TestPolicies$$' ./compare
 
 .PHONY: oracle-requests
-oracle-requests: ## A million generated request targets through Kubernetes' RequestInfo and ours
+oracle-requests: ## Compare RequestInfo with Kubernetes' on a million generated request targets
 	@ORACLE_REQUESTS=$(or $(ORACLE_REQUESTS),1000000) $(GO) -C rbacindex/oracle test -count=1 -v -run 'TestRequestInfo$$' ./requestinfo
 
 .PHONY: oracle-node
-oracle-node: ## A million generated requests of nodes through Kubernetes' node authorizer, and as many through the replica's state (minutes)
+oracle-node: ## Compare the node authorizer with Kubernetes' on a million generated requests, and as many through the replica's state (minutes)
 	@ORACLE_NODE=$(or $(ORACLE_NODE),1000000) $(GO) -C rbacindex/oracle test -count=1 -timeout 60m -v -run 'Test(Node|State)$$' ./node
 
 .PHONY: oracle-state
-oracle-state: ## Play 100,000 random sequences to Kubernetes' own registry and hold the state against it (minutes; ORACLE_STATE, ORACLE_SEED)
+oracle-state: ## Compare the state with Kubernetes' own registry on 100,000 random sequences of writes (minutes; ORACLE_STATE, ORACLE_SEED)
 	@ORACLE_STATE=$(or $(ORACLE_STATE),100000) $(GO) -C test/apiserver test -count=1 -timeout 120m -v -run 'TestState$$' ./registry
 
 .PHONY: bench-node
@@ -135,23 +135,23 @@ bench-node: ## Measure the graph of nodes beside Kubernetes' own at 100,000 volu
 	@$(GO) -C rbacindex/oracle run ./node/bench
 
 .PHONY: oracle-authorizers
-oracle-authorizers: ## A million generated requests through Kubernetes' ABAC, and through its union of authorizers with webhooks (minutes)
+oracle-authorizers: ## Compare ABAC and the union of authorizers with Kubernetes' on a million generated requests, webhooks included (minutes)
 	@ORACLE_ABAC=$(or $(ORACLE_ABAC),1000000) ORACLE_UNION=$(or $(ORACLE_UNION),1000000) $(GO) -C rbacindex/oracle test -count=1 -timeout 60m -v -run 'Test(ABAC|Union)$$' ./abac ./union
 
 .PHONY: oracle-impersonation
-oracle-impersonation: ## A million comparisons with Kubernetes' impersonation filters, and as many writes of roles and bindings with its storages (minutes)
+oracle-impersonation: ## Compare impersonation with Kubernetes' filters a million times, and as many writes of roles and bindings with its storages (minutes)
 	@ORACLE_IMPERSONATIONS=$(or $(ORACLE_IMPERSONATIONS),150000) ORACLE_ESCALATIONS=$(or $(ORACLE_ESCALATIONS),1000000) $(GO) -C rbacindex/oracle test -count=1 -timeout 60m -v -run 'Test(Filters|Storages)$$' ./impersonation ./escalation
 
 .PHONY: oracle-corpus
-oracle-corpus: ## Write the cases the index's own tests read, with Kubernetes' answers
+oracle-corpus: ## Write the cases that the index's own tests read, with Kubernetes' answers
 	@ORACLE_N=150000 $(GO) -C rbacindex/oracle run ./cmd/oracle -corpus ../testdata/corpus
 
 .PHONY: releases
-releases: ## Read the tables of replay/release out of the sources of each Kubernetes release (RELEASE: one, such as 1.38)
+releases: ## Generate the tables of replay/release from the sources of each Kubernetes release (RELEASE: one, such as 1.38)
 	@$(GO) -C rbacindex/oracle run ./releases tables $(RELEASE)
 
 .PHONY: oracle-versions
-oracle-versions: ## Ask each release's own authorizers again and hold the replica to them, one at a time (8 minutes each the first time; RELEASE: one)
+oracle-versions: ## Compare the replica with each release's own authorizers, one at a time (8 minutes each the first time; RELEASE: one)
 	@$(GO) -C rbacindex/oracle run ./releases cases
 	@$(GO) -C rbacindex/oracle run ./releases answers $(RELEASE)
 	@$(GO) test -count=1 -v -run 'TestReleases' ./replay/authz

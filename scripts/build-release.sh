@@ -35,7 +35,7 @@ mkdir -p "$module/hollow-kubelet" "$module/e2e"
 export CGO_ENABLED=0 GOFLAGS=-mod=mod
 
 source=$(go mod download -json "k8s.io/kubernetes@v$version" | awk -F'"' '$2 == "Dir" { print $4 }')
-[ -d "$source" ] || { say "k8s.io/kubernetes@v$version cannot be had"; exit 1; }
+[ -d "$source" ] || { say "k8s.io/kubernetes@v$version is not available"; exit 1; }
 # replace OLD puts OLD.new in its place if it is another one, so that times tell what is stale.
 replace() { if cmp -s "$1.new" "$1"; then rm "$1.new"; else mv "$1.new" "$1"; fi; }
 sed -e "s,^module .*,module example.com/release," \

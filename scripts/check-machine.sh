@@ -33,7 +33,7 @@ fi
 version=$(sed -n 's/^version=//p' scripts/fetch-libchdb.sh | head -n 1 | tr -d "\"'")
 cache=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}
 if [ -z "$cache" ]; then
-  lack "a home (HOME is not set)" "set HOME, or XDG_CACHE_HOME and XDG_CONFIG_HOME, to folders of yours"
+  lack "a home (HOME is not set)" "set HOME, or XDG_CACHE_HOME and XDG_CONFIG_HOME, to folders you own"
 elif [ -z "${RETRIAL_LIBCHDB:-}" ] && [ ! -f "$cache/retrial/libchdb/$version/libchdb.so" ]; then
   if [ -z "${RETRIAL_LIBCHDB_TGZ:-}" ] && ! command -v npm >/dev/null 2>&1; then
     lack "npm, which fetches the embedded store (libchdb $version)" \
@@ -43,7 +43,7 @@ elif [ -z "${RETRIAL_LIBCHDB:-}" ] && [ ! -f "$cache/retrial/libchdb/$version/li
   while [ ! -d "$there" ] && [ "$there" != / ] && [ "$there" != . ]; do there=$(dirname "$there"); done
   free=$(df -Pk "$there" 2>/dev/null | awk 'NR == 2 {print int($4 / 1024)}')
   if [ -n "$free" ] && [ "$free" -lt 1500 ]; then
-    lack "1.5 GB of disk below $cache for the embedded store (free: ${free} MB)" "set XDG_CACHE_HOME to a folder with room"
+    lack "1.5 GB of disk below $cache for the embedded store (free: ${free} MB)" "set XDG_CACHE_HOME to a folder with enough space"
   fi
 fi
 

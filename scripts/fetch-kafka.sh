@@ -37,10 +37,10 @@ java=$(java -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1
 
 for version; do
   sums=$PWD/test/kafkatest/jars-$version.sha256
-  [ -f "$sums" ] || fail "version $version is none of those the tests know: $(cd test/kafkatest && ls jars-*.sha256 | sed 's/^jars-//; s/\.sha256$//' | tr '\n' ' ')"
+  [ -f "$sums" ] || fail "unknown version $version: want one of $(cd test/kafkatest && ls jars-*.sha256 | sed 's/^jars-//; s/\.sha256$//' | tr '\n' ' ')"
   folder=$cache/retrial/kafka/$version
   if [ -d "$folder" ]; then
-    say "$folder is there"
+    say "found $folder"
     continue
   fi
   mkdir -p "${folder%/*}"
@@ -61,8 +61,8 @@ POM
   say "downloading Apache Kafka $version through Maven (about 45 MB)"
   mvn -q -B -f "$work/pom.xml" org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
     -DoutputDirectory="$work/jars" -DincludeScope=runtime >"$work/log" 2>&1 || { tail -n 5 "$work/log" >&2; fail "Maven could not fetch Kafka $version"; }
-  (cd "$work/jars" && sha256sum --check --quiet --strict "$sums") >&2 || fail "the jars of Kafka $version are not those expected: their SHA-256 differ"
-  [ "$(ls "$work/jars" | wc -l)" = "$(wc -l <"$sums")" ] || fail "Maven brought jars of Kafka $version that $sums does not list"
+  (cd "$work/jars" && sha256sum --check --quiet --strict "$sums") >&2 || fail "the jars of Kafka $version do not have the expected SHA-256"
+  [ "$(ls "$work/jars" | wc -l)" = "$(wc -l <"$sums")" ] || fail "Maven fetched jars of Kafka $version that $sums does not list"
   # On the same file system it appears whole or not at all; another fetch may have been faster.
   mv -T "$work/jars" "$folder" 2>/dev/null || [ -d "$folder" ] || fail "cannot create $folder"
   rm -rf "$work"

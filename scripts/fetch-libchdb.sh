@@ -30,11 +30,11 @@ fi
 folder=${XDG_CACHE_HOME:-$HOME/.cache}/retrial/libchdb/$version
 library=$folder/libchdb.so
 if [ -f "$library" ]; then
-  say "$library is there"
+  say "found $library"
   exit 0
 fi
 
-# The machine first: none of this can be helped by a download.
+# The machine first: no download can help with any of this.
 os=$(uname -s) arch=$(uname -m)
 [ "$os/$arch" = Linux/x86_64 ] || fail "the embedded store needs linux/amd64, this is $os/$arch"
 grep -qw avx2 /proc/cpuinfo || fail "the CPU lacks AVX2, which the embedded store needs"
@@ -44,7 +44,7 @@ command -v sha512sum >/dev/null || fail "sha512sum is missing (package coreutils
 command -v tar >/dev/null || fail "tar is missing"
 if [ -z "${RETRIAL_LIBCHDB_TGZ:-}" ]; then
   command -v node >/dev/null || fail "node is missing: install Node.js with npm"
-  command -v npm >/dev/null || fail "npm is missing: install it beside Node.js, or fetch $package@$release elsewhere and set RETRIAL_LIBCHDB_TGZ"
+  command -v npm >/dev/null || fail "npm is missing: install it with Node.js, or fetch $package@$release elsewhere and set RETRIAL_LIBCHDB_TGZ"
 fi
 mkdir -p "$folder" || fail "cannot create $folder"
 free=$(df -Pk "$folder" | awk 'NR == 2 { print $4 }')
@@ -61,7 +61,7 @@ else
   (cd "$work" && npm pack --silent "$package@$release" >/dev/null) || fail "npm could not fetch $package@$release"
   tgz=$(ls "$work"/*.tgz)
 fi
-echo "$sha512  $tgz" | sha512sum --check --status || fail "$tgz is not the package expected: its SHA-512 differs"
+echo "$sha512  $tgz" | sha512sum --check --status || fail "$tgz does not have the expected SHA-512"
 say "unpacking (about 570 MB)"
 tar -xzf "$tgz" -C "$work" package/libchdb.so || fail "cannot unpack $tgz"
 mv "$work/package/libchdb.so" "$library" # same file system: it appears whole or not at all

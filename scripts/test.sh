@@ -12,7 +12,7 @@ case "$ci" in 1|true) export RETRIAL_REQUIRE_ALL=1 ;; esac
 # The browser of the page's tests: an installed one, else Debian's when we may install it.
 if ! command -v chromium >/dev/null 2>&1 && ! command -v chromium-browser >/dev/null 2>&1 && ! command -v google-chrome >/dev/null 2>&1; then
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-    echo "installing chromium for the page's tests"
+    echo "installing chromium to test the page"
     (apt-get update -q && apt-get install -y -q --no-install-recommends chromium) >"$log" 2>&1 || tail -n 5 "$log"
   fi
 fi
@@ -46,7 +46,7 @@ fi
 
 not_run() { awk '/^=== SKIP: / { test = $3 " " $4 ": " } /^===/ { next } /NOT RUN/ { sub(/^.*NOT RUN/, "NOT RUN"); print test $0 } /^$/ { test = "" }' "$log" | sort -u; }
 if not_run | grep .; then
-  [ -n "$RETRIAL_REQUIRE_ALL" ] && { echo "CI: what is listed as NOT RUN must run"; status=1; }
+  [ -n "$RETRIAL_REQUIRE_ALL" ] && { echo "CI: everything listed as NOT RUN must run"; status=1; }
 fi
 [ $status -eq 0 ] && echo "all tests passed" || echo "tests failed"
 exit $status

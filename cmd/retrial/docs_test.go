@@ -54,6 +54,8 @@ func TestDocsConfig(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Configuration
 
+For operators: every setting, with its flag, environment variable, default and meaning.
+
 Generated from internal/config; change the field's documentation there and run ` + "`make golden`" + `.
 
 One YAML file (` + "`--config FILE`" + ` or RETRIAL_CONFIG), strictly decoded, beginning with
@@ -157,10 +159,12 @@ func TestDocsMetrics(t *testing.T) {
 	sort.Strings(lines)
 	golden(t, "docs/metrics.md", `# Metrics
 
+For operators: every metric of Retrial, its labels and what it means.
+
 Generated from the registry; change a metric's help text where it is made and run `+"`make golden`"+`. `+"`/metrics`"+` on the page's
 listener also has Go's own and the process's metrics. Labels come from closed sets.
 
-What should hold when nothing is under way: events a receiver acknowledged + dead letters = what it was sent;
+When nothing is under way, events a receiver acknowledged + dead letters = events sent to it, and
 retrial_runner in = out + dead-lettered + duplicates.
 
 | metric | labels | meaning |

@@ -28,6 +28,8 @@ func TestDocsQuestions(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Questions with a name
 
+For people who want answers without writing SQL: the questions that the store answers by name, their parameters and columns.
+
 Generated from storage/questions.go; change it there and run ` + "`make golden`" + `. Ask with ` + "`retrial ask NAME --param k=v`" + `
 (` + "`-o table`, `json` or `csv`" + `), or over the API ([api.md](api.md)). Times are those of the requests, in RFC 3339; "by days" means that a rollup answers and
 whole days (UTC) count. Answers are exact at any moment, corrections and merges under way included. The SQL and the indexes it uses:
