@@ -22,7 +22,7 @@ run: ## Check the machine, build, and serve on the embedded engines with a sampl
 .PHONY: build
 build: ## Build bin/retrial
 	@mkdir -p bin
-	$(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/retrial
+	$(GO) build -trimpath -ldflags "-s -w -X github.com/retrial-io/retrial/internal/version.Version=$(VERSION)" -o $(BIN) ./cmd/retrial
 
 .PHONY: test
 test: ## Set up what the tests need and run every test

@@ -115,7 +115,7 @@ func TestContainerfile(t *testing.T) {
 	if makeTool, err := exec.LookPath("make"); err == nil {
 		cmd := exec.CommandContext(t.Context(), makeTool, "-n", "build", "VERSION=v1.2.3")
 		cmd.Dir = root
-		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "-o bin/retrial") || !strings.Contains(string(out), "main.version=v1.2.3") {
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "-o bin/retrial") || !strings.Contains(string(out), "version.Version=v1.2.3") {
 			t.Errorf("make build: %v\n%s", err, out)
 		}
 	}

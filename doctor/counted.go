@@ -49,7 +49,7 @@ func (f *ConnectionFacts) countedStep() Step {
 		s.Todo = commands("")
 		return s
 	}
-	at := f.Site.watched("retrial_completeness_read_timestamp_seconds", f.Cluster, "apiserver")
+	at := f.Site.watched(MetricCountersRead, f.Cluster, "apiserver")
 	stale := max(quietAfter, 3*time.Duration(f.Site.Config.Completeness.Every))
 	var never, old []string
 	for _, name := range names {
@@ -61,7 +61,7 @@ func (f *ConnectionFacts) countedStep() Step {
 		}
 	}
 	switch {
-	case len(f.Site.watched("retrial_completeness_read_failures_total", f.Cluster, "apiserver")) == 0:
+	case len(f.Site.watched(MetricCountersFailed, f.Cluster, "apiserver")) == 0:
 		s.Text = "The server has not begun to read them."
 	case len(never) > 0:
 		s.Text = "Never read: the counters of " + inWords(never) + "."

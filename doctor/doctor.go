@@ -449,8 +449,11 @@ func (s Site) spoolCheck(c *Checks) {
 	}
 }
 
-// Gauges of the detections, which their check reads.
+// Metrics of the server that checks read.
 const (
+	MetricCountersRead   = "retrial_completeness_read_timestamp_seconds"
+	MetricCountersFailed = "retrial_completeness_read_failures_total"
+
 	MetricDetectLag    = "retrial_detect_lag_seconds"
 	MetricDetectLeader = "retrial_detect_leader"
 )

@@ -20,6 +20,8 @@ import (
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/verdict"
+
+	"github.com/retrial-io/retrial/internal/version"
 )
 
 // fakeStore answers what a test says, or hangs until the caller gives up.
@@ -376,7 +378,7 @@ func TestAPIWhy(t *testing.T) {
 
 func TestAPIStatus(t *testing.T) {
 	s := decodeAnswer[map[string]any](t, askFake(t, &fakeStore{}, http.MethodGet, "status"))
-	if s["lag"] != 7.0 || s["policyLag"] != 1.0 || s["version"] != version {
+	if s["lag"] != 7.0 || s["policyLag"] != 1.0 || s["version"] != version.Version {
 		t.Errorf("got %v", s)
 	}
 }

@@ -3,27 +3,16 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
-	"os"
-	"slices"
 	"strings"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/query"
-	"github.com/retrial-io/retrial/query/api"
 	apiclient "github.com/retrial-io/retrial/query/client"
-	"github.com/retrial-io/retrial/replay"
-	"github.com/retrial-io/retrial/replay/state"
-	"github.com/retrial-io/retrial/storage"
-	"github.com/retrial-io/retrial/verdict"
+	"github.com/retrial-io/retrial/server"
 )
 
 // asker is what commands that ask questions share: whom to ask, and how.
@@ -69,7 +58,7 @@ func (a *asker) openFor(ctx context.Context, cluster string) (client *apiclient.
 	if a.log == nil || len(a.log.events) == 0 {
 		return a.open(ctx)
 	}
-	client, err = a.log.client(ctx, a.with, cluster)
+	client, err = a.log.of(a.with, cluster).Client(ctx)
 	return client, func() error { return nil }, err
 }
 
@@ -88,46 +77,7 @@ func (a *asker) open(ctx context.Context) (client *apiclient.Client, done func()
 	if err != nil {
 		return nil, nil, cli.ExitWith(cli.ExitUsage, err)
 	}
-	client, err = apiclient.Dial(ctx, a.server, cfg.DataDir)
-	if err == nil {
-		return client, func() error { return nil }, nil
-	}
-	if !errors.Is(err, apiclient.ErrNoServer) {
-		return nil, nil, err
-	}
-	if _, none := os.Stat(storeDir(cfg)); cfg.ClickHouse.DSN == "" && none != nil {
-		// Opening it would make an empty one, in whatever folder this is.
-		return nil, nil, fmt.Errorf("%w, and nothing is stored there; name another folder with --data-dir", err)
-	}
-	sys := &system{cfg: cfg, log: zap.NewNop(), reg: prometheus.NewRegistry()}
-	store, err := sys.openStore(ctx)
-	if err != nil {
-		return nil, nil, errors.Join(err, sys.close())
-	}
-	states, err := loadStates(ctx, store)
-	if err != nil {
-		return nil, nil, errors.Join(err, sys.close())
-	}
-	asking := api.NewQueryLog(store, zap.NewNop())
-	sys.closers = append(sys.closers, asking.Close)
-	rules, err := configuredRules(cfg)
-	if err != nil {
-		return nil, nil, errors.Join(cli.ExitWith(cli.ExitUsage, err), sys.close())
-	}
-	if sys.apiservers, err = openApiservers(cfg.Replay.ApiserverConfig, sys.log, sys.reg); err != nil {
-		return nil, nil, errors.Join(err, sys.close())
-	}
-	site := closedSite(cfg, sys.apiservers)
-	engine := replay.New(replay.Config{Lag: time.Duration(cfg.Replay.Lag), Version: version, Apiserver: sys.apiservers.history})
-	if len(cfg.Replay.ApiserverConfig) > 0 { // else it may only not have been given to this command
-		other, err := newOtherwise(engine, store, site.DataDir(), sys.log, sys.reg)
-		if err != nil {
-			return nil, nil, errors.Join(err, sys.close())
-		}
-		site.Otherwise = other.of
-	}
-	handler := apiHandler(query.RuledStore{Store: store, Set: rules}, states, asking, zap.NewNop(), api.LongestQuery, at(site))
-	return apiclient.InProcess(handler), sys.close, nil
+	return server.Connect(ctx, a.server, cfg)
 }
 
 // answerOf opens a client, asks one question and closes it.
@@ -153,42 +103,4 @@ func answerOne[A any, R query.Request[A]](ctx context.Context, a *asker, cluster
 		return answer, err
 	}
 	return apiclient.Ask(ctx, client, *request)
-}
-
-// storedStates are the states of all clusters as the store has them: what the API asks when
-// no replay is running.
-type storedStates map[string]*state.State
-
-// loadStates rebuilds the states from the policy table.
-func loadStates(ctx context.Context, store *storage.Store) (storedStates, error) {
-	states := storedStates{}
-	_, err := store.LoadPolicy(ctx, func(v verdict.PolicyVersion) error {
-		o, err := state.DecodeObservation(v.Observation)
-		if err != nil {
-			return nil // as in the runner: what it said stays unknown
-		}
-		st, ok := states[v.Cluster]
-		if !ok {
-			st = state.New(v.Cluster)
-			states[v.Cluster] = st
-		}
-		st.Apply(o)
-		return nil
-	})
-	return states, err
-}
-
-// Lag is none: nothing is under way.
-func (storedStates) Lag() verdict.Backlog { return verdict.Backlog{} }
-
-// WaitDrained returns at once.
-func (storedStates) WaitDrained(context.Context) error { return nil }
-
-// Clusters names the clusters anything is known of, sorted.
-func (s storedStates) Clusters() []string { return slices.Sorted(maps.Keys(s)) }
-
-// State returns what is known of a cluster.
-func (s storedStates) State(cluster string) (*state.State, bool) {
-	st, ok := s[cluster]
-	return st, ok
 }

@@ -15,15 +15,16 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/query"
 	apiclient "github.com/retrial-io/retrial/query/client"
+	"github.com/retrial-io/retrial/server"
 	"github.com/retrial-io/retrial/storage"
+
+	"github.com/retrial-io/retrial/internal/cputime"
 )
 
 func newBench(s cli.Streams) *cobra.Command {
@@ -133,13 +134,13 @@ func (b *pipelineBench) run(ctx context.Context, dir string) (*pipelineResult, e
 	if err != nil {
 		return nil, err
 	}
-	ownBefore := ownCPU()
+	ownBefore := cputime.Own()
 	probe := probeOverview(ctx, b.overview, child.client)
 	began := time.Now()
 	if err := load.post(ctx, b.connections); err != nil {
 		return nil, err
 	}
-	own := ownCPU() - ownBefore
+	own := cputime.Own() - ownBefore
 	if _, err := apiclient.Ask(ctx, child.client, query.DrainedRequest{}); err != nil {
 		return nil, err
 	}
@@ -175,12 +176,12 @@ func (b *pipelineBench) run(ctx context.Context, dir string) (*pipelineResult, e
 }
 
 // verify compares what was posted with what the store holds, event by event.
-func (b *pipelineBench) verify(ctx context.Context, cfg config.Config, load *benchLoad, r *pipelineResult) error {
-	sys := &system{cfg: cfg, log: zap.NewNop(), reg: prometheus.NewRegistry()}
-	store, err := sys.openStore(ctx)
+func (b *pipelineBench) verify(ctx context.Context, cfg config.Config, load *benchLoad, r *pipelineResult) (err error) {
+	store, done, err := server.OpenStore(ctx, cfg)
 	if err != nil {
-		return errors.Join(err, sys.close())
+		return err
 	}
+	defer func() { err = errors.Join(err, done()) }()
 	r.Verdicts = map[string]int64{}
 	for cluster, keys := range load.keys {
 		if err := store.EventKeys(ctx, cluster, func(k storage.StoredKey) error {
@@ -190,7 +191,7 @@ func (b *pipelineBench) verify(ctx context.Context, cfg config.Config, load *ben
 			keys[k.Event] = true
 			return nil
 		}); err != nil {
-			return errors.Join(err, sys.close())
+			return err
 		}
 		for _, seen := range keys {
 			if !seen {
@@ -199,13 +200,13 @@ func (b *pipelineBench) verify(ctx context.Context, cfg config.Config, load *ben
 		}
 		shares, err := store.Outcomes(ctx, cluster, time.Unix(0, 0), time.Unix(1<<32-1, 0))
 		if err != nil {
-			return errors.Join(err, sys.close())
+			return err
 		}
 		for _, s := range shares {
 			r.Verdicts[s.Outcome] += s.Requests
 		}
 	}
-	return sys.close()
+	return nil
 }
 
 // fetchMemory has the memory at hand that a run with so many bytes of events takes. A virtual

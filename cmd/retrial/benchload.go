@@ -28,6 +28,7 @@ import (
 	"github.com/retrial-io/retrial/internal/inflate"
 	"github.com/retrial-io/retrial/internal/sample"
 	apiclient "github.com/retrial-io/retrial/query/client"
+	"github.com/retrial-io/retrial/server"
 )
 
 // benchLoad is everything that will be posted, made before the clock starts.
@@ -61,7 +62,7 @@ func (b *pipelineBench) prepare(cfg config.Config) (*benchLoad, error) {
 	if err != nil {
 		return nil, err
 	}
-	authority, err := openIdentity(cfg)
+	authority, err := server.OpenIdentity(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +82,7 @@ func (b *pipelineBench) prepare(cfg config.Config) (*benchLoad, error) {
 		if err := postState(socket, cluster, renumber(state, cluster)); err != nil {
 			return nil, err
 		}
-		if err := load.add(client, receiverURL(cfg)+"/v1/clusters/"+cluster+"/audit", cluster, redactor, renumber(lines, cluster), b.batch); err != nil {
+		if err := load.add(client, server.ReceiverURL(cfg)+"/v1/clusters/"+cluster+"/audit", cluster, redactor, renumber(lines, cluster), b.batch); err != nil {
 			return nil, err
 		}
 	}

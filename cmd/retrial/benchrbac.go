@@ -20,13 +20,16 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/internal/cputime"
 	"github.com/retrial-io/retrial/internal/linearscan"
 	"github.com/retrial-io/retrial/internal/phrase"
+	"github.com/retrial-io/retrial/internal/version"
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/server"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -121,21 +124,21 @@ type rbacResult struct {
 }
 
 func (b *rbacBench) run(ctx context.Context, s cli.Streams) (*rbacResult, error) {
-	apiserver, err := apiserverOf(s, b.apiservers, offlineCluster)
+	apiserver, err := server.ApiserverOf(s, b.apiservers, server.OfflineCluster)
 	if err != nil {
 		return nil, err
 	}
 	b.minutes, b.random = map[int64]int64{}, rand.New(rand.NewPCG(1, 2))
-	st := state.New(offlineCluster)
-	sum, err := replayFiles(ctx, s, evaluate.Options{
-		Cluster: offlineCluster, FromEmpty: b.fromEmpty, State: st, Sink: b.observe,
-		Engine: replay.New(replay.Config{Version: version, Apiserver: apiserver}),
+	st := state.New(server.OfflineCluster)
+	sum, err := server.ReplayFiles(ctx, s, evaluate.Options{
+		Cluster: server.OfflineCluster, FromEmpty: b.fromEmpty, State: st, Sink: b.observe,
+		Engine: replay.New(replay.Config{Version: version.Version, Apiserver: apiserver}),
 	}, b.states, b.events)
 	if err != nil {
 		return nil, err
 	}
 	if sum.Events == 0 && sum.Malformed > 0 {
-		return nil, fmt.Errorf("%s: no line is an audit event: %s", strings.Join(b.events, ", "), wantLog)
+		return nil, fmt.Errorf("%s: no line is an audit event: %s", strings.Join(b.events, ", "), server.WantLog)
 	}
 	if len(b.sample) == 0 {
 		return nil, fmt.Errorf("%s: no request reaches RBAC", strings.Join(b.events, ", "))
@@ -263,7 +266,7 @@ func (b *rbacBench) measure(ctx context.Context, objects []any) error {
 // returns the µs of CPU of one.
 func (b *rbacBench) each(ctx context.Context, decide func(i int) error) (float64, error) {
 	runtime.GC()
-	began, n := ownCPU(), 0
+	began, n := cputime.Own(), 0
 	for {
 		for range min(32, len(b.sample)) {
 			if err := decide(n % len(b.sample)); err != nil {
@@ -271,7 +274,7 @@ func (b *rbacBench) each(ctx context.Context, decide func(i int) error) (float64
 			}
 			n++
 		}
-		used := ownCPU() - began
+		used := cputime.Own() - began
 		if used >= b.spend {
 			return float64(used.Nanoseconds()) / 1000 / float64(n), nil
 		}

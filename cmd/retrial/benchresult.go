@@ -17,6 +17,8 @@ import (
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
+
+	"github.com/retrial-io/retrial/internal/version"
 )
 
 // pipelineResult is what `bench pipeline -o json` prints. With several runs the figures are
@@ -89,7 +91,7 @@ func (b *pipelineBench) evaluate(ctx context.Context) (map[string]int64, error) 
 	}
 	sum, err := evaluate.Run(ctx, evaluate.Options{
 		States: []evaluate.Input{input("state", b.state, sample.OpenState)}, Events: []evaluate.Input{input("events", b.events, sample.OpenAuditLog)},
-		Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version}),
+		Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version.Version}),
 	})
 	if err != nil {
 		return nil, err

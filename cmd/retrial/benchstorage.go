@@ -18,10 +18,15 @@ import (
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/server"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/embedded"
 	"github.com/retrial-io/retrial/test/workload"
 	"github.com/retrial-io/retrial/verdict"
+
+	"github.com/retrial-io/retrial/internal/version"
+
+	"github.com/retrial-io/retrial/internal/cputime"
 )
 
 // benchCluster is the name of the cluster the generated events are of.
@@ -166,12 +171,12 @@ func (b *storageBench) fillAndMeasure(ctx context.Context, r *storageResult) (er
 		}
 	}
 	r.Rows = int64(b.rows)
-	began, used := time.Now(), ownCPU()
+	began, used := time.Now(), cputime.Own()
 	if err := b.fill(ctx, r); err != nil {
 		return err
 	}
 	r.FillSeconds = time.Since(began).Seconds()
-	fmt.Fprintf(b.log, "%d events in after %.0f s and %.0f s of CPU; merging\n", b.rows, r.FillSeconds, (ownCPU() - used).Seconds())
+	fmt.Fprintf(b.log, "%d events in after %.0f s and %.0f s of CPU; merging\n", b.rows, r.FillSeconds, (cputime.Own() - used).Seconds())
 	if err := b.merge(ctx); err != nil {
 		return err
 	}
@@ -264,12 +269,12 @@ func newRowMaker(seed uint64) (*rowMaker, error) {
 	if _, err := st.LoadSnapshot(snap); err != nil {
 		return nil, fmt.Errorf("load the generated policy: %w", err)
 	}
-	rules, err := loadRules("", nil)
+	rules, err := server.LoadRules("", nil)
 	if err != nil {
 		return nil, err
 	}
 	return &rowMaker{
-		gen: workload.New(cfg), redactor: event.NewRedactor([]byte("a key for measurements alone")), engine: replay.New(replay.Config{Version: version}),
+		gen: workload.New(cfg), redactor: event.NewRedactor([]byte("a key for measurements alone")), engine: replay.New(replay.Config{Version: version.Version}),
 		state: st, tagger: detect.NewTagger(rules, nil), judged: map[event.Hash128]bool{},
 	}, nil
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/storage"
+
+	"github.com/retrial-io/retrial/internal/cputime"
 )
 
 // questionCost is what a question took.
@@ -67,7 +69,7 @@ func (b *storageBench) ask(ctx context.Context) (map[string]questionCost, error)
 			if err != nil {
 				return nil, err
 			}
-			began, cpu := time.Now(), ownCPU()
+			began, cpu := time.Now(), cputime.Own()
 			body, err := rawQuery(ctx, b.engine, sql+" FORMAT JSONCompact SETTINGS output_format_json_quote_64bit_integers = 0, use_skip_indexes_if_final = 1, do_not_merge_across_partitions_select_final = 1", bound, nil)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", q.Name, err)
@@ -81,7 +83,7 @@ func (b *storageBench) ask(ctx context.Context) (map[string]questionCost, error)
 				return nil, fmt.Errorf("%s: %w", q.Name, err)
 			}
 			took[i] = time.Since(began).Seconds()
-			used += ownCPU() - cpu
+			used += cputime.Own() - cpu
 			after, err := b.read(ctx)
 			if err != nil {
 				return nil, err
@@ -105,7 +107,7 @@ func (b *storageBench) askOverview(ctx context.Context, out map[string]questionC
 	first, last := clusters[0].First, clusters[0].Last.Add(time.Minute)
 	for name, from := range map[string]time.Time{"(first page, whole range)": first, "(first page, last day)": last.Add(-24 * time.Hour), "(first page, last hour)": last.Add(-time.Hour)} {
 		var took []float64
-		start, cpu := time.Now(), ownCPU()
+		start, cpu := time.Now(), cputime.Own()
 		before, err := b.read(ctx)
 		if err != nil {
 			return err
@@ -120,7 +122,7 @@ func (b *storageBench) askOverview(ctx context.Context, out map[string]questionC
 			}
 			took = append(took, time.Since(began).Seconds())
 		}
-		used, n := ownCPU()-cpu, int64(len(took))
+		used, n := cputime.Own()-cpu, int64(len(took))
 		after, err := b.read(ctx)
 		if err != nil {
 			return err

@@ -67,7 +67,7 @@ func TestBrowserPages(t *testing.T) {
 }
 
 // sampleRange is the range the page asks for.
-func sampleRange(t *testing.T, s *server) url.Values {
+func sampleRange(t *testing.T, s *running) url.Values {
 	t.Helper()
 	var clusters struct {
 		Clusters []query.Cluster `json:"clusters"`
@@ -98,7 +98,7 @@ func tile(title string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll('.tile')].find(e => e.querySelector('span').innerText === %s).querySelector('b').innerText`, quoteJS(title))
 }
 
-func subjectPage(t *testing.T, s *server, b *browser) {
+func subjectPage(t *testing.T, s *running, b *browser) {
 	var did query.Doings
 	var best query.SuggestAnswer
 	span := sampleRange(t, s)
@@ -157,7 +157,7 @@ func subjectPage(t *testing.T, s *server, b *browser) {
 	b.excuse()
 }
 
-func subjectsPage(t *testing.T, s *server, b *browser) {
+func subjectsPage(t *testing.T, s *running, b *browser) {
 	var all query.SuggestAnswer
 	s.get(t, "suggest?"+with(sampleRange(t, s), "all", "true"), &all)
 	b.load(t, s.ui+"#/subjects?cluster=sample")
@@ -173,7 +173,7 @@ func subjectsPage(t *testing.T, s *server, b *browser) {
 	b.blameless(t)
 }
 
-func findingsPage(t *testing.T, s *server, b *browser) {
+func findingsPage(t *testing.T, s *running, b *browser) {
 	var all query.FindingsAnswer
 	s.get(t, "findings?"+with(sampleRange(t, s), "limit", "500"), &all)
 	var worst detect.Finding
@@ -227,7 +227,7 @@ func findingsPage(t *testing.T, s *server, b *browser) {
 	b.blameless(t)
 }
 
-func accessPage(t *testing.T, s *server, b *browser) {
+func accessPage(t *testing.T, s *running, b *browser) {
 	span := sampleRange(t, s)
 	holders := func(at string) (names []string) {
 		var a query.WhoCanAnswer
@@ -283,7 +283,7 @@ func accessPage(t *testing.T, s *server, b *browser) {
 	b.excuse()
 }
 
-func linksBetween(t *testing.T, s *server, b *browser) {
+func linksBetween(t *testing.T, s *running, b *browser) {
 	b.load(t, s.ui+"#/?cluster=sample")
 	b.until(t, "it is drawn", drawn+` && `+listed+`.length === 50`)
 	b.click(t, "[aria-label=Findings] tbody td a", "A credential contradicts the cluster")
@@ -318,7 +318,7 @@ func linksBetween(t *testing.T, s *server, b *browser) {
 }
 
 // accessible holds every page to what people without a mouse or without eyes need.
-func accessible(t *testing.T, s *server, b *browser) {
+func accessible(t *testing.T, s *running, b *browser) {
 	for _, hash := range []string{"#/?cluster=sample", "#/subjects?cluster=sample", "#/subject?cluster=sample&user=carol", "#/findings?cluster=sample", "#/access?cluster=sample", "#/access?cluster=sample&verb=get&resource=secrets", "#/access?cluster=sample&subject=carol"} {
 		b.load(t, s.ui+hash)
 		b.until(t, hash+" is drawn", drawn)
@@ -364,7 +364,7 @@ func hostileState(t *testing.T) []byte {
 	return text
 }
 
-func hostilePages(t *testing.T, s *server, b *browser) {
+func hostilePages(t *testing.T, s *running, b *browser) {
 	for _, h := range hostile {
 		t.Run(h.name, func(t *testing.T) {
 			b.load(t, s.ui+"#/subject?"+url.Values{"cluster": {"hostile"}, "user": {h.raw}}.Encode())

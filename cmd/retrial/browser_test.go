@@ -175,7 +175,7 @@ func TestBrowser(t *testing.T) {
 	b.until(t, "what was shown stays", `document.querySelectorAll('#requests tbody tr').length === 50`)
 }
 
-func firstPage(t *testing.T, s *server, b *browser) {
+func firstPage(t *testing.T, s *running, b *browser) {
 	var clusters struct {
 		Clusters []query.Cluster `json:"clusters"`
 	}
@@ -225,7 +225,7 @@ func grouped(n int64) string {
 
 const listed = `[...document.querySelectorAll('#requests tbody tr')]`
 
-func filtersAndPages(t *testing.T, s *server, b *browser) {
+func filtersAndPages(t *testing.T, s *running, b *browser) {
 	b.load(t, s.ui+"#/?cluster=sample")
 	b.until(t, "the list", listed+`.length === 50`)
 	b.click(t, "a.tile", "Forbidden")
@@ -264,7 +264,7 @@ func filtersAndPages(t *testing.T, s *server, b *browser) {
 	b.blameless(t)
 }
 
-func whyDrawer(t *testing.T, s *server, b *browser) {
+func whyDrawer(t *testing.T, s *running, b *browser) {
 	b.load(t, s.ui+"#/?cluster=sample&outcome=match&decision=allow")
 	b.until(t, "the list", listed+`.some(r => r.innerText.includes(' grant'))`)
 	b.click(t, "#requests tbody tr", " grant")
@@ -292,7 +292,7 @@ func whyDrawer(t *testing.T, s *server, b *browser) {
 
 // wholeTrial opens a request made with a token, follows the token to where it was issued, then
 // a refusal, an example of what does not agree, and asks what each lacked.
-func wholeTrial(t *testing.T, s *server, b *browser) {
+func wholeTrial(t *testing.T, s *running, b *browser) {
 	find := func(what, filter string, fits func(query.JudgedRequest) bool) string {
 		t.Helper()
 		var list struct{ Events []query.Event }
@@ -329,7 +329,7 @@ func wholeTrial(t *testing.T, s *server, b *browser) {
 
 // hostileStrings: whatever a client put into its request is text, in the list and in the
 // answer, and it reads as what it is.
-func hostileStrings(t *testing.T, s *server, b *browser) {
+func hostileStrings(t *testing.T, s *running, b *browser) {
 	const rest = `document.querySelectorAll('script:not([src="app.js"]), iframe, svg[onload], img:not([src="icon.svg"]), style, [onerror], [onmouseover], [onfocus]').length === 0 && window.pwned === undefined`
 	b.load(t, s.ui+"#/?cluster=hostile")
 	b.until(t, "the list", fmt.Sprintf(`%s.length === %d`, listed, len(hostile)+2))

@@ -18,6 +18,7 @@ import (
 	"github.com/retrial-io/retrial/internal/atomicfile"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/server"
 )
 
 func newCluster(s cli.Streams) *cobra.Command {
@@ -39,17 +40,8 @@ func loadIdentity(flags *config.Flags) (config.Config, *identity.Authority, erro
 	if err != nil {
 		return cfg, nil, cli.ExitWith(cli.ExitUsage, err)
 	}
-	a, err := openIdentity(cfg)
+	a, err := server.OpenIdentity(cfg)
 	return cfg, a, err
-}
-
-// openIdentity opens the certificates and the registry of the configured data directory.
-func openIdentity(cfg config.Config) (*identity.Authority, error) {
-	return identity.Open(identityConfig(cfg), nil, nil)
-}
-
-func identityConfig(cfg config.Config) identity.Config {
-	return identity.Config{Dir: filepath.Join(cfg.DataDir, "pki"), Names: cfg.Webhook.Advertise, TokenFile: cfg.Webhook.TokenFile}
 }
 
 // loadRegistry is loadIdentity for what needs a registry that is there already: asked in the
@@ -59,26 +51,13 @@ func loadRegistry(flags *config.Flags) (*identity.Authority, error) {
 	if err != nil {
 		return nil, cli.ExitWith(cli.ExitUsage, err)
 	}
-	if _, err := os.Stat(identityConfig(cfg).Dir); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(server.IdentityConfig(cfg).Dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w in %s: `retrial cluster add NAME` registers one; another folder is named with --data-dir", errNoClusters, cfg.DataDir)
 	}
-	return openIdentity(cfg)
+	return server.OpenIdentity(cfg)
 }
 
 var errNoClusters = errors.New("no cluster is registered")
-
-// receiverURL is where apiservers reach the receiver: the first advertised name, else the
-// listener's own address.
-func receiverURL(cfg config.Config) string {
-	host, port, err := net.SplitHostPort(cfg.Webhook.Listen)
-	if err != nil {
-		return "https://" + cfg.Webhook.Listen
-	}
-	if len(cfg.Webhook.Advertise) > 0 {
-		host = cfg.Webhook.Advertise[0]
-	}
-	return "https://" + net.JoinHostPort(host, port)
-}
 
 func newClusterAdd(s cli.Streams, flags *config.Flags) *cobra.Command {
 	var k webhookKubeconfig
@@ -121,15 +100,15 @@ func (k *webhookKubeconfig) bind(c *cobra.Command) {
 // write issues credentials and writes the file. What can go wrong is tried first: nobody
 // wants a cluster registered whose key is nowhere.
 func (k *webhookKubeconfig) write(s cli.Streams, a *identity.Authority, cfg config.Config, cluster string, issue func(string) (identity.Credentials, error)) (err error) {
-	server := k.server
-	if server == "" {
-		server = receiverURL(cfg)
+	receiver := k.server
+	if receiver == "" {
+		receiver = server.ReceiverURL(cfg)
 	}
-	if _, err := identity.Endpoint(server, cluster, k.apiserver); err != nil {
+	if _, err := identity.Endpoint(receiver, cluster, k.apiserver); err != nil {
 		return cli.ExitWith(cli.ExitUsage, err)
 	}
 	if k.dir != "" {
-		return k.writeDir(s, a, cfg, server, cluster, issue)
+		return k.writeDir(s, a, cfg, receiver, cluster, issue)
 	}
 	write := s.Out.Write
 	commit := func() error { return nil }
@@ -152,7 +131,7 @@ func (k *webhookKubeconfig) write(s cli.Streams, a *identity.Authority, cfg conf
 			return err
 		}
 	}
-	file, err := identity.WebhookConfig(server, k.apiserver, cred, token)
+	file, err := identity.WebhookConfig(receiver, k.apiserver, cred, token)
 	if err != nil {
 		return err
 	}
@@ -166,11 +145,11 @@ func (k *webhookKubeconfig) write(s cli.Streams, a *identity.Authority, cfg conf
 	if k.token {
 		valid = "its token is valid until the cluster is revoked"
 	}
-	fmt.Fprintf(s.Err, "cluster %s may post to %s; %s\n", cluster, server, valid)
+	fmt.Fprintf(s.Err, "cluster %s may post to %s; %s\n", cluster, receiver, valid)
 	if k.out != "-" {
 		fmt.Fprintf(s.Err, "wrote %s; give kube-apiserver --audit-webhook-config-file=%s and an --audit-policy-file\n", k.out, k.out)
 	}
-	return adviseReach(s.Err, a, cfg, server)
+	return adviseReach(s.Err, a, cfg, receiver)
 }
 
 // writeDir is write with credentials in files of their own.

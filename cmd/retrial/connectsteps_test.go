@@ -33,12 +33,11 @@ func TestConnectionSteps(t *testing.T) {
 	}
 	read := func(at time.Time) prometheus.Gatherer { // when the apiserver's counters were read last
 		reg := prometheus.NewRegistry()
-		m, err := newCompletenessMetrics(reg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.failures.WithLabelValues("prod", "")
-		m.read.WithLabelValues("prod", "").Set(float64(at.Unix()))
+		last := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: doctor.MetricCountersRead}, []string{"cluster", "apiserver"})
+		failed := prometheus.NewCounterVec(prometheus.CounterOpts{Name: doctor.MetricCountersFailed}, []string{"cluster", "apiserver"})
+		reg.MustRegister(last, failed)
+		failed.WithLabelValues("prod", "")
+		last.WithLabelValues("prod", "").Set(float64(at.Unix()))
 		return reg
 	}
 	connected := func() doctor.ConnectionFacts {

@@ -13,6 +13,7 @@ import (
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
 	apiclient "github.com/retrial-io/retrial/query/client"
+	"github.com/retrial-io/retrial/server"
 )
 
 // ticker calls again, with a pause between two calls, until it returns true or an error, or
@@ -49,7 +50,7 @@ func (o *connectOptions) run(ctx context.Context, s cli.Streams, cluster string)
 	if err := checkFolder(p.Dir); err != nil {
 		return err
 	}
-	a, err := openIdentity(cfg)
+	a, err := server.OpenIdentity(cfg)
 	if err != nil {
 		return err
 	}

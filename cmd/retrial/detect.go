@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -19,14 +17,16 @@ import (
 	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/cli"
-	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
 	apiclient "github.com/retrial-io/retrial/query/client"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
+	"github.com/retrial-io/retrial/server"
 	"github.com/retrial-io/retrial/verdict"
+
+	"github.com/retrial-io/retrial/internal/version"
 )
 
 // findingsCommand is what a run of the command was asked.
@@ -101,7 +101,7 @@ func (f *findingsCommand) run(c *cobra.Command) error {
 		}
 		return f.print(found, fail)
 	}
-	set, err := loadRules("--rules", f.ruleDirs)
+	set, err := server.LoadRules("--rules", f.ruleDirs)
 	if err != nil {
 		return cli.ExitWith(cli.ExitUsage, err)
 	}
@@ -196,15 +196,15 @@ func knownRule(ctx context.Context, client *apiclient.Client, id string) error {
 
 // offline replays logs and returns all that is found in them.
 func (f *findingsCommand) offline(ctx context.Context, set *detect.Set) ([]detect.Finding, error) {
-	cluster := cmp.Or(f.Cluster, offlineCluster)
-	apiserver, err := apiserverOf(f.Streams, f.from.apiservers(), cluster)
+	cluster := cmp.Or(f.Cluster, server.OfflineCluster)
+	apiserver, err := server.ApiserverOf(f.Streams, f.from.apiservers(), cluster)
 	if err != nil {
 		return nil, err
 	}
 	d := detect.New(set, detect.Config{})
-	sum, err := replayFiles(ctx, f.Streams, evaluate.Options{
+	sum, err := server.ReplayFiles(ctx, f.Streams, evaluate.Options{
 		Cluster: cluster, FromEmpty: f.log.fromEmpty,
-		Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}),
+		Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version.Version, Apiserver: apiserver}),
 		Sink: func(e *event.Event, v *verdict.Verdict) error {
 			d.Observe(cluster, e, v)
 			return nil
@@ -214,7 +214,7 @@ func (f *findingsCommand) offline(ctx context.Context, set *detect.Set) ([]detec
 		return nil, err
 	}
 	if sum.Events == 0 && sum.Malformed > 0 {
-		return nil, fmt.Errorf("%s: no line is an audit event: %s", strings.Join(f.log.events, ", "), wantLog)
+		return nil, fmt.Errorf("%s: no line is an audit event: %s", strings.Join(f.log.events, ", "), server.WantLog)
 	}
 	detectHints(f.Err, d.Stats(), sum, len(f.log.states) > 0 || f.log.fromEmpty)
 	return d.Flush(), nil
@@ -228,33 +228,6 @@ func severityRank(flag, severity string) (int, error) {
 		return r, nil
 	}
 	return 0, cli.ExitWith(cli.ExitUsage, fmt.Errorf("%s %q is none of %s", flag, severity, strings.Join(detect.Severities(), ", ")))
-}
-
-// configuredRules reads the rules a server detects with.
-func configuredRules(cfg config.Config) (*detect.Set, error) {
-	var dirs []string
-	if cfg.Detect.RulesDir != "" {
-		dirs = []string{cfg.Detect.RulesDir}
-	}
-	return loadRules("detect-rules-dir", dirs)
-}
-
-// loadRules reads the rules of the binary and those of folders, which the flag names.
-func loadRules(flag string, dirs []string) (*detect.Set, error) {
-	all := []fs.FS{detect.BuiltinFiles()}
-	for _, dir := range dirs {
-		if info, err := os.Stat(dir); err != nil {
-			return nil, fmt.Errorf("%s: %w", flag, err)
-		} else if !info.IsDir() {
-			return nil, fmt.Errorf("%s %s: is no directory: name the folder the rule is in", flag, dir)
-		}
-		all = append(all, os.DirFS(dir))
-	}
-	set, err := detect.Load(all...)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
-	}
-	return set, nil
 }
 
 // detectHints says what makes the findings less than they could be.
@@ -273,7 +246,7 @@ func detectHints(w io.Writer, st detect.Stats, sum *evaluate.Summary, stated boo
 	if sum.Malformed > 0 {
 		fmt.Fprintf(w, "%d malformed lines; retrial evaluate lists them\n", sum.Malformed)
 	}
-	if hint := summaryHint(sum, stated); hint != "" {
+	if hint := server.SummaryHint(sum, stated); hint != "" {
 		fmt.Fprintln(w, hint)
 	}
 }

@@ -17,6 +17,9 @@ import (
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
 	apiclient "github.com/retrial-io/retrial/query/client"
+	"github.com/retrial-io/retrial/server"
+
+	"github.com/retrial-io/retrial/internal/version"
 )
 
 // doctor ─▶ running server ─▶ api/v1/doctor ─▶ one line a check
@@ -76,22 +79,22 @@ func examine(ctx context.Context, ask *asker, cfg config.Config, cluster string)
 	var coded cli.Exit
 	switch {
 	case err == nil:
-		if answer.Version != version {
+		if answer.Version != version.Version {
 			answer.Checks = append(answer.Checks, doctor.Check{ID: "version", State: doctor.CheckWarn,
-				Text: fmt.Sprintf("The server is version %s, this command %s.", answer.Version, version), Todo: "Use one version of both."})
+				Text: fmt.Sprintf("The server is version %s, this command %s.", answer.Version, version.Version), Todo: "Use one version of both."})
 		}
 		return answer, nil
 	case ctx.Err() != nil, errors.As(err, &coded):
 		return answer, err
 	case ask.server != "":
-		return doctor.Answer{Version: version, Checks: []doctor.Check{{ID: "server", State: doctor.CheckFail, Text: err.Error(),
+		return doctor.Answer{Version: version.Version, Checks: []doctor.Check{{ID: "server", State: doctor.CheckFail, Text: err.Error(),
 			Todo: "Is the URL that of the page? A token for it comes from RETRIAL_TOKEN."}}}, nil
 	}
-	c := closedSite(cfg, nil).Installation()
+	c := server.ClosedSite(cfg).Installation()
 	if !errors.Is(err, apiclient.ErrNoServer) { // that is told already
 		c.Add("data", doctor.CheckFail, "", "%v.", err)
 	}
-	return doctor.Answer{Version: version, Checks: c}, nil
+	return doctor.Answer{Version: version.Version, Checks: c}, nil
 }
 
 // printChecks prints one line a check and, indented, what to do.

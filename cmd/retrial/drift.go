@@ -20,7 +20,10 @@ import (
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
+	"github.com/retrial-io/retrial/server"
 	"github.com/retrial-io/retrial/verdict"
+
+	"github.com/retrial-io/retrial/internal/version"
 )
 
 // driftCommand is what a run of the command was asked.
@@ -101,15 +104,15 @@ func (d *driftCommand) run(c *cobra.Command) error {
 
 // offline replays logs and groups what is no match.
 func (d *driftCommand) offline(ctx context.Context) (answer query.DriftAnswer, err error) {
-	answer.Cluster = cmp.Or(d.Cluster, offlineCluster)
-	apiserver, err := apiserverOf(d.Streams, d.from.apiservers(), answer.Cluster)
+	answer.Cluster = cmp.Or(d.Cluster, server.OfflineCluster)
+	apiserver, err := server.ApiserverOf(d.Streams, d.from.apiservers(), answer.Cluster)
 	if err != nil {
 		return answer, err
 	}
 	var found drift.Collector
 	err = d.log.replay(ctx, d.Streams, evaluate.Options{
 		Cluster: answer.Cluster,
-		Engine:  replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}),
+		Engine:  replay.New(replay.Config{Lag: replay.DefaultLag, Version: version.Version, Apiserver: apiserver}),
 		Sink: func(e *event.Event, v *verdict.Verdict) error {
 			at := e.RequestReceivedTimestamp
 			if at.Before(d.From) || !d.To.IsZero() && !at.Before(d.To) {

@@ -74,7 +74,7 @@ func TestAccessAgreesWithVerdicts(t *testing.T) {
 
 // grantsOf asks who can make a request at an event's time, and returns what the event's user
 // has of it. What its user can do has to allow it as well.
-func (s *server) grantsOf(t *testing.T, a *verdict.Attributes, e *event.Event) (out []string) {
+func (s *running) grantsOf(t *testing.T, a *verdict.Attributes, e *event.Event) (out []string) {
 	t.Helper()
 	q := url.Values{"cluster": {"prod"}, "verb": {a.Verb}, "at": {e.RequestReceivedTimestamp.Format(time.RFC3339Nano)}}
 	if a.ResourceRequest {

@@ -70,7 +70,7 @@ func (c *connecting) end() int {
 }
 
 // stepOf asks for one step of a connection.
-func (s *server) stepOf(t *testing.T, cluster, id string) doctor.Step {
+func (s *running) stepOf(t *testing.T, cluster, id string) doctor.Step {
 	t.Helper()
 	var c doctor.ConnectionAnswer
 	s.get(t, "connection?cluster="+cluster, &c)
@@ -270,7 +270,7 @@ func TestConnectTellsWhyNothingArrives(t *testing.T) {
 
 // until asks about a connection until it is as the test wants: handshakes are written down
 // by another goroutine than the one that answers.
-func (s *server) until(t *testing.T, cluster string, holds func(doctor.ConnectionAnswer) bool) {
+func (s *running) until(t *testing.T, cluster string, holds func(doctor.ConnectionAnswer) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

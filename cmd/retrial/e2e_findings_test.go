@@ -40,7 +40,7 @@ func findingsByID(t *testing.T, text string) map[string]detect.Finding {
 }
 
 // settled waits until the server's findings are those that are wanted, and returns them.
-func (s *server) settled(t *testing.T, cluster string, want map[string]detect.Finding) {
+func (s *running) settled(t *testing.T, cluster string, want map[string]detect.Finding) {
 	t.Helper()
 	var got map[string]detect.Finding
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {

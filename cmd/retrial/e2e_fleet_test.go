@@ -116,7 +116,7 @@ func (s *fleet) closeStore() {
 
 // member starts one of the processes on a machine of its own: it gets what an administrator
 // hands to each.
-func (s *fleet) member(command string, args ...string) *server {
+func (s *fleet) member(command string, args ...string) *running {
 	s.t.Helper()
 	s.members++
 	in := install{filepath.Join(s.dir, fmt.Sprintf("%s-%d", command, s.members))}
@@ -132,7 +132,7 @@ func (s *fleet) member(command string, args ...string) *server {
 }
 
 // again starts a process on the files that an earlier one has left.
-func (s *fleet) again(in install, command string, args ...string) *server {
+func (s *fleet) again(in install, command string, args ...string) *running {
 	s.t.Helper()
 	all := append(append([]string{command}, s.shared...), in.flags()...)
 	m, err := in.launch(s.t, in.retrial(context.Background(), append(all, args...)...))

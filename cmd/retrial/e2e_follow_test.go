@@ -107,7 +107,7 @@ func (c *lasting) end(t *testing.T, s os.Signal) result {
 }
 
 // stored waits until a cluster has n events.
-func (s *server) stored(t *testing.T, cluster string, n int64) {
+func (s *running) stored(t *testing.T, cluster string, n int64) {
 	t.Helper()
 	waitFor(t, func() bool {
 		s.drained(t)

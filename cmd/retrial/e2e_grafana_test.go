@@ -33,7 +33,7 @@ const sqlPassword = "correct-horse-battery"
 var sqlLine = regexp.MustCompile(`SQL, read-only: (\S+)`)
 
 // serveSQL starts a server with the SQL listener and returns the listener's URL.
-func (in install) serveSQL(t *testing.T, args ...string) (*server, string) {
+func (in install) serveSQL(t *testing.T, args ...string) (*running, string) {
 	t.Helper()
 	file := in.file(t, "sql-password", sqlPassword+"\n")
 	s := in.serve(t, append([]string{"--clickhouse-listen", "127.0.0.1:0", "--clickhouse-listen-password-file", file}, args...)...)

@@ -39,13 +39,13 @@ func scaleOut(t *testing.T, setting kafkatest.Setting) {
 	without, late, with := lateLog(t)
 	state, whole := writeState(t, s.dir), writeLog(t, at("audit.jsonl"), with)
 
-	replay := func() *server { return s.member("replay", "--replay-hold", "0s", "--replay-batch-rows", "400") }
+	replay := func() *running { return s.member("replay", "--replay-hold", "0s", "--replay-batch-rows", "400") }
 	first, second := replay(), replay()
 	first.run(t, "import", "--cluster", "prod", "--state", state, "--wait=false").ok(t)
 	group := &balancer{t: t, kubeconfig: at("prod.kubeconfig")}
 	group.put(0, s.member("ingest"))
 	group.put(1, s.member("ingest"))
-	owned := func(m *server) float64 { return m.gauge(t, "retrial_runner_partitions") }
+	owned := func(m *running) float64 { return m.gauge(t, "retrial_runner_partitions") }
 	until(t, "the partitions to be shared out", func() (bool, string) {
 		a, b := owned(first), owned(second)
 		return a == scalePartitions/2 && b == scalePartitions/2, fmt.Sprintf("%v and %v", a, b)
@@ -53,7 +53,7 @@ func scaleOut(t *testing.T, setting kafkatest.Setting) {
 
 	bodies := batches(without, 7)
 	part := func(i, n int) [][]byte { return bodies[i*len(bodies)/n : (i+1)*len(bodies)/n] }
-	var third, fourth *server
+	var third, fourth *running
 	group.deliver(part(0, 6), func() { second.kill() })
 	group.deliver(part(1, 6), func() { third = replay() })
 	group.deliver(part(2, 6), func() {
@@ -143,12 +143,12 @@ func until(t *testing.T, what string, so func() (bool, string)) {
 type balancer struct {
 	t          *testing.T
 	kubeconfig string
-	members    [2]atomic.Pointer[server]
+	members    [2]atomic.Pointer[running]
 	senders    [2]atomic.Pointer[sender]
 	turn       atomic.Int64
 }
 
-func (b *balancer) put(i int, s *server) {
+func (b *balancer) put(i int, s *running) {
 	to := s.sender(b.t, b.kubeconfig)
 	b.members[i].Store(s)
 	b.senders[i].Store(&to)

@@ -30,7 +30,7 @@ func TestKillDuringImport(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 2))
 
 	// Small blocks and no hold: accepting, storing and correcting overlap.
-	serve := func() *server { return in.serve(t, "--replay-batch-rows", "400", "--replay-hold", "0s") }
+	serve := func() *running { return in.serve(t, "--replay-batch-rows", "400", "--replay-hold", "0s") }
 	s := serve()
 	in.run(t, "import", "--cluster", "prod", "--state", state).ok(t)
 	for kill := range kills {

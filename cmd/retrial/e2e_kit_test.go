@@ -174,8 +174,8 @@ func says(t *testing.T, text string, words ...string) {
 	}
 }
 
-// server is a running `retrial serve`.
-type server struct {
+// running is a running `retrial serve`.
+type running struct {
 	install
 	cmd         *exec.Cmd
 	out, log    *output
@@ -191,7 +191,7 @@ var (
 )
 
 // serve starts the server and returns when it has said that it is up.
-func (in install) serve(t *testing.T, args ...string) *server {
+func (in install) serve(t *testing.T, args ...string) *running {
 	t.Helper()
 	s, err := in.start(t, args...)
 	if err != nil {
@@ -201,15 +201,15 @@ func (in install) serve(t *testing.T, args ...string) *server {
 }
 
 // start starts the server; when it ends before it is up, that is the error.
-func (in install) start(t *testing.T, args ...string) (*server, error) {
+func (in install) start(t *testing.T, args ...string) (*running, error) {
 	t.Helper()
 	all := append([]string{"serve", "--webhook-listen", "127.0.0.1:0", "--ui-listen", "127.0.0.1:0", "--log-format", "json"}, in.flags()...)
 	return in.launch(t, in.retrial(context.Background(), append(all, args...)...))
 }
 
-func (in install) launch(t *testing.T, cmd *exec.Cmd) (*server, error) {
+func (in install) launch(t *testing.T, cmd *exec.Cmd) (*running, error) {
 	t.Helper()
-	s := &server{install: in, cmd: cmd, out: &output{}, log: &output{}, exited: make(chan struct{})}
+	s := &running{install: in, cmd: cmd, out: &output{}, log: &output{}, exited: make(chan struct{})}
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -280,13 +280,13 @@ func complaints(log string) string {
 }
 
 // kill ends the process at once and waits for its end.
-func (s *server) kill() {
+func (s *running) kill() {
 	_ = s.cmd.Process.Kill()
 	<-s.exited
 }
 
 // stop asks the process to end and wants it to end well.
-func (s *server) stop(t *testing.T) {
+func (s *running) stop(t *testing.T) {
 	t.Helper()
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -300,7 +300,7 @@ func (s *server) stop(t *testing.T) {
 }
 
 // get asks the local API.
-func (s *server) get(t *testing.T, path string, to any) {
+func (s *running) get(t *testing.T, path string, to any) {
 	t.Helper()
 	code, body := s.ask(t, http.MethodGet, "/api/v1/"+path)
 	if code != http.StatusOK {
@@ -312,7 +312,7 @@ func (s *server) get(t *testing.T, path string, to any) {
 }
 
 // ask asks and returns whatever the answer is.
-func (s *server) ask(t *testing.T, method, path string) (code int, body []byte) {
+func (s *running) ask(t *testing.T, method, path string) (code int, body []byte) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -332,10 +332,10 @@ func (s *server) ask(t *testing.T, method, path string) (code int, body []byte) 
 }
 
 // drained returns when everything the server has accepted is stored and judged for good.
-func (s *server) drained(t *testing.T) { t.Helper(); s.get(t, "drained", &struct{}{}) }
+func (s *running) drained(t *testing.T) { t.Helper(); s.get(t, "drained", &struct{}{}) }
 
 // metric sums the series of a metric; ok is false when the server does not answer (any more).
-func (s *server) metric(ctx context.Context, name string) (sum float64, ok bool) {
+func (s *running) metric(ctx context.Context, name string) (sum float64, ok bool) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.ui+"metrics", nil)
 	if err != nil {
 		return 0, false
@@ -359,7 +359,7 @@ func (s *server) metric(ctx context.Context, name string) (sum float64, ok bool)
 
 // reach returns when the metric has reached a value, or false when ctx ended or the server
 // did first.
-func (s *server) reach(ctx context.Context, name string, value float64) bool {
+func (s *running) reach(ctx context.Context, name string, value float64) bool {
 	for {
 		got, ok := s.metric(ctx, name)
 		if !ok {
@@ -379,7 +379,7 @@ type sender struct {
 }
 
 // addCluster registers a cluster on the installation and returns its sender.
-func (s *server) addCluster(t *testing.T, name string, args ...string) sender {
+func (s *running) addCluster(t *testing.T, name string, args ...string) sender {
 	t.Helper()
 	file := filepath.Join(s.dir, name+".kubeconfig")
 	s.run(t, append([]string{"cluster", "add", name, "--server", s.webhook, "--output", file}, args...)...).ok(t)
@@ -388,7 +388,7 @@ func (s *server) addCluster(t *testing.T, name string, args ...string) sender {
 
 // sender reads a webhook kubeconfig; the server it names is replaced by the running one's
 // address, which changes with each start in these tests.
-func (s *server) sender(t *testing.T, file string) sender {
+func (s *running) sender(t *testing.T, file string) sender {
 	t.Helper()
 	cfg, err := clientcmd.BuildConfigFromFlags("", file)
 	if err != nil {
@@ -456,5 +456,15 @@ func (p sender) deliver(t *testing.T, body []byte) posted {
 		default:
 			t.Fatalf("%d: %s", a.code, a.text)
 		}
+	}
+}
+
+// sleepFor waits, or returns the context's error.
+func sleepFor(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }

@@ -54,7 +54,7 @@ func listFile(t *testing.T, path string, objects []any) int {
 }
 
 // answered waits until a request is judged, and returns the verdict: a word for a match, else with class and cause.
-func (s *server) answered(t *testing.T, cluster, id string) string {
+func (s *running) answered(t *testing.T, cluster, id string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

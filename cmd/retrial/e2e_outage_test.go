@@ -103,7 +103,7 @@ func outageSetting(t *testing.T, name string, otherwise int) int {
 }
 
 // ingest starts the receiving half.
-func (in install) ingest(t *testing.T, listen string, args ...string) *server {
+func (in install) ingest(t *testing.T, listen string, args ...string) *running {
 	t.Helper()
 	all := append([]string{"ingest", "--webhook-listen", listen, "--ui-listen", "127.0.0.1:0", "--log-format", "json"}, in.flags()...)
 	s, err := in.launch(t, in.retrial(context.Background(), append(all, args...)...))
@@ -114,7 +114,7 @@ func (in install) ingest(t *testing.T, listen string, args ...string) *server {
 }
 
 // gauge is the value of a metric of a process that has to be there.
-func (s *server) gauge(t *testing.T, name string) float64 {
+func (s *running) gauge(t *testing.T, name string) float64 {
 	t.Helper()
 	v, ok := s.metric(t.Context(), name)
 	if !ok {
@@ -124,7 +124,7 @@ func (s *server) gauge(t *testing.T, name string) float64 {
 }
 
 // peakRSS is the most memory the process has had resident, in bytes.
-func (s *server) peakRSS(t *testing.T) int64 {
+func (s *running) peakRSS(t *testing.T) int64 {
 	t.Helper()
 	peak, err := peakMemory(s.cmd.Process.Pid)
 	if errors.Is(err, fs.ErrNotExist) {

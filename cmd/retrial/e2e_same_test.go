@@ -48,7 +48,7 @@ func TestWebhookAndImportAreTheSame(t *testing.T) {
 	}
 	content := lines(t, at("content"))
 
-	again := func(how string, do func(*server, sender)) {
+	again := func(how string, do func(*running, sender)) {
 		t.Helper()
 		s := in.serve(t, "--replay-hold", "0s")
 		do(s, s.sender(t, filepath.Join(in.dir, "posted.kubeconfig")))
@@ -60,8 +60,8 @@ func TestWebhookAndImportAreTheSame(t *testing.T) {
 		}
 		sameLines(t, how, lines(t, at("content")), content)
 	}
-	again("posted again in other batches", func(s *server, to sender) { postAll(t, to, batches(log, 2)) })
-	again("imported after it was posted", func(s *server, _ sender) { in.run(t, "import", "--cluster", "posted", file).ok(t) })
+	again("posted again in other batches", func(s *running, to sender) { postAll(t, to, batches(log, 2)) })
+	again("imported after it was posted", func(s *running, _ sender) { in.run(t, "import", "--cluster", "posted", file).ok(t) })
 
 	// A thousand inserts later no deduplication token of the first deliveries is remembered.
 	// Where that takes too long, fewer are, and fewer inserts make them forgotten.
@@ -71,8 +71,8 @@ func TestWebhookAndImportAreTheSame(t *testing.T) {
 	}
 	before = inspect(t, others)
 	content = lines(t, at("content"))
-	again("posted again after many inserts", func(s *server, to sender) { postAll(t, to, batches(log, 3)) })
-	again("imported again as another file after many inserts", func(s *server, _ sender) {
+	again("posted again after many inserts", func(s *running, to sender) { postAll(t, to, batches(log, 3)) })
+	again("imported again as another file after many inserts", func(s *running, _ sender) {
 		in.run(t, "import", "--cluster", "imported", writeLog(t, at("rotated.jsonl"), append([][]byte{log[len(log)-1]}, log[:len(log)-1]...))).ok(t)
 	})
 }

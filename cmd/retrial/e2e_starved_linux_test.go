@@ -18,7 +18,7 @@ const (
 )
 
 // signal sends the server a signal.
-func (s *server) signal(t *testing.T, sig syscall.Signal) {
+func (s *running) signal(t *testing.T, sig syscall.Signal) {
 	t.Helper()
 	if err := s.cmd.Process.Signal(sig); err != nil {
 		t.Fatal(err)
@@ -27,7 +27,7 @@ func (s *server) signal(t *testing.T, sig syscall.Signal) {
 
 // starve lets the server, which is stopped, have a share of a core until ctx ends; then it goes
 // on as before.
-func (s *server) starve(ctx context.Context) {
+func (s *running) starve(ctx context.Context) {
 	for runs := false; ; runs = !runs {
 		sig, d := syscall.SIGCONT, shareOf
 		if runs {

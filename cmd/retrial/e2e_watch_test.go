@@ -76,3 +76,8 @@ users: [{name: u, user: {token: %s}}]
 	ask("with-binding-again", time.Second, "allow", granted, 200, "match")
 	s.stop(t)
 }
+
+const (
+	podReader = `"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]`
+	toJane    = `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"reader"},"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"jane"}]`
+)

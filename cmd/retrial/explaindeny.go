@@ -18,7 +18,10 @@ import (
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/server"
 	"github.com/retrial-io/retrial/verdict"
+
+	"github.com/retrial-io/retrial/internal/version"
 )
 
 // explainCommand is what a run of the command was asked.
@@ -94,12 +97,12 @@ func (x *explainCommand) run(c *cobra.Command, id string) error {
 
 // offline explains the requests of a log.
 func (x *explainCommand) offline(ctx context.Context, id string) (answer query.ExplainDenyAnswer, err error) {
-	cluster := cmp.Or(x.Cluster, offlineCluster)
-	apiserver, err := apiserverOf(x.Streams, x.from.apiservers(), cluster)
+	cluster := cmp.Or(x.Cluster, server.OfflineCluster)
+	apiserver, err := server.ApiserverOf(x.Streams, x.from.apiservers(), cluster)
 	if err != nil {
 		return answer, err
 	}
-	why := query.Explainer{Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}), State: state.New(cluster), At: x.At}
+	why := query.Explainer{Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version.Version, Apiserver: apiserver}), State: state.New(cluster), At: x.At}
 	err = x.log.replay(ctx, x.Streams, evaluate.Options{
 		Cluster: cluster, State: why.State, Engine: why.Engine,
 		// The state is whole before the first verdict is reached.

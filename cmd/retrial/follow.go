@@ -27,6 +27,7 @@ import (
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
 	apiclient "github.com/retrial-io/retrial/query/client"
+	"github.com/retrial-io/retrial/server"
 )
 
 // followFlags are those of `retrial import --follow`.
@@ -196,7 +197,7 @@ func (f *followFlags) lineDelay() (time.Duration, error) {
 // followPosition is where the position of a log lies: two logs of one name are two.
 func followPosition(cfg config.Config, cluster, path string) string {
 	sum := sha256.Sum256([]byte(config.Absolute(path)))
-	return positionFile(cfg, cluster+"-follow-"+hex.EncodeToString(sum[:6]))
+	return server.PositionFile(cfg, cluster+"-follow-"+hex.EncodeToString(sum[:6]))
 }
 
 func followedText(d importer.Followed) string {

@@ -1,70 +1,14 @@
 package main
 
 import (
-	"fmt"
-	"io"
-	"net/http"
-
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/internal/cli"
-	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/server"
 )
-
-// halves says which halves of the pipeline a process runs. They meet in Kafka alone:
-//
-//	retrial ingest ×N                                   retrial replay ×M
-//	apiservers ─mTLS─▶ webhook ─redact─▶ spool ─▶ Kafka ─▶ runner ─▶ ClickHouse
-//	retrial import ─▶ its socket ─┘                        ├─▶ page, API, detections (one of M)
-//	                                                       └─ watched clusters (one of M)
-type halves uint8
-
-const (
-	ingestHalf halves = 1 << iota
-	replayHalf
-	bothHalves = ingestHalf | replayHalf
-)
-
-func (h halves) ingests() bool { return h&ingestHalf != 0 }
-func (h halves) replays() bool { return h&replayHalf != 0 }
-
-// String names the halves as the commands are named.
-func (h halves) String() string {
-	switch h {
-	case ingestHalf:
-		return "ingest"
-	case replayHalf:
-		return "replay"
-	default:
-		return "serve"
-	}
-}
-
-// check returns what in the configuration one half alone cannot work with.
-func (h halves) check(cfg config.Config) error {
-	if h == bothHalves {
-		return nil
-	}
-	if len(cfg.Kafka.Brokers) == 0 {
-		return fmt.Errorf("kafka-brokers: retrial %s shares its work through a real Kafka: name its brokers, or run both halves in one process: retrial serve", h)
-	}
-	return nil
-}
-
-// greeting is what a person who started the process reads when it is up.
-func (h halves) greeting(a addresses) string {
-	switch h {
-	case ingestHalf:
-		return fmt.Sprintf("Retrial receives.  Webhook: %s   Metrics: %smetrics", a.webhook, a.ui)
-	case replayHalf:
-		return "Retrial replays.  Page: " + a.ui
-	default:
-		return fmt.Sprintf("Retrial is up.  Page: %s   Webhook: %s", a.ui, a.webhook)
-	}
-}
 
 func newIngest(s cli.Streams) *cobra.Command {
-	return newServer(s, ingestHalf, new(bool), &cobra.Command{
+	return newServer(s, server.Ingest, new(bool), &cobra.Command{
 		Use:   "ingest",
 		Short: "Receive audit events and hand them to Kafka: one half of serve",
 		Long: `Run the receiving half of ` + "`retrial serve`" + `: the audit webhook's endpoint, redaction, and the
@@ -80,7 +24,7 @@ used. --ui-listen is where its metrics are: /metrics, /healthz, /readyz. retrial
 }
 
 func newReplay(s cli.Streams) *cobra.Command {
-	return newServer(s, replayHalf, new(bool), &cobra.Command{
+	return newServer(s, server.Replay, new(bool), &cobra.Command{
 		Use:   "replay",
 		Short: "Replay what is in Kafka, store the verdicts and show them: the other half of serve",
 		Long: `Run the judging half of ` + "`retrial serve`" + `: it reads audit.events and audit.policy from Kafka,
@@ -92,13 +36,4 @@ watched clusters are looked after by one of them at a time.
 Several of them need a ClickHouse server (--clickhouse-dsn); one alone may use the embedded store.
 It takes the configuration of serve; what concerns the webhook is not used.`,
 	})
-}
-
-// elsewhere answers for the API in a process that has none.
-type elsewhere struct{}
-
-func (elsewhere) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.WriteHeader(http.StatusNotImplemented)
-	_, _ = io.WriteString(w, "this process only receives events: ask a replay process, with its --data-dir or --server URL\n")
 }

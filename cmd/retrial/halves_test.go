@@ -1,17 +1,10 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/retrial-io/retrial/internal/cli"
-	"github.com/retrial-io/retrial/query"
-	apiclient "github.com/retrial-io/retrial/query/client"
 )
 
 // One half alone reaches the other through a real Kafka only.
@@ -24,21 +17,5 @@ func TestHalvesNeedKafka(t *testing.T) {
 				t.Errorf("exit code %d, printed %q", code, errs.String())
 			}
 		})
-	}
-}
-
-// A process that only receives says so to whoever asks it something, or gives it a state.
-func TestIngestAnswersForNothingElse(t *testing.T) {
-	w := httptest.NewRecorder()
-	elsewhere{}.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/overview", nil))
-	if w.Code != http.StatusNotImplemented || !strings.Contains(w.Body.String(), "replay process") {
-		t.Errorf("answered %d %q", w.Code, w.Body)
-	}
-	client := apiclient.InProcess(elsewhere{})
-	if _, err := apiclient.Ask(t.Context(), client, query.DrainedRequest{}); !errors.Is(err, apiclient.ErrElsewhere) {
-		t.Errorf("waiting for it: %v", err)
-	}
-	if _, err := stateElsewhere(context.Background(), "prod", time.Time{}, strings.NewReader("{}")); err == nil || !strings.Contains(err.Error(), "replay process") {
-		t.Errorf("a state: %v", err)
 	}
 }

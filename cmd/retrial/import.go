@@ -7,18 +7,15 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/oklog/run"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/ingest/importer"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
-	"github.com/retrial-io/retrial/query"
 	apiclient "github.com/retrial-io/retrial/query/client"
+	"github.com/retrial-io/retrial/server"
 )
 
 // FILE… ─▶ ingest/importer ─▶ data/retrial.sock of a running serve ─▶ the same receiver as webhooks
@@ -81,7 +78,7 @@ apiserver's own webhook file. See docs/completeness.md.`,
 		}
 		im := importer.Config{
 			BaseURL: "http://retrial", Cluster: cluster, APIServer: apiserver,
-			Position: positionFile(cfg, cluster), SpoolDir: cfg.DataDir,
+			Position: server.PositionFile(cfg, cluster), SpoolDir: cfg.DataDir,
 		}
 		for _, path := range args {
 			f, err := importer.OpenFile(path)
@@ -98,7 +95,7 @@ apiserver's own webhook file. See docs/completeness.md.`,
 			im.State = &f
 		}
 		var sum importer.Summary
-		own, err := withServer(c.Context(), cfg, func(socket string, drained func(context.Context) error) error {
+		own, err := server.WithServer(c.Context(), cfg, func(socket string, drained func(context.Context) error) error {
 			im.Client = importer.SocketClient(socket)
 			bar := cli.StartProgress(s.Err, "importing", -1)
 			im.Progress = shown(bar)
@@ -126,42 +123,6 @@ apiserver's own webhook file. See docs/completeness.md.`,
 	return c
 }
 
-// withServer calls use with the socket of the running server, or of one that it runs for
-// the duration of the call, its own. drained waits until what was accepted is stored.
-func withServer(ctx context.Context, cfg config.Config, use func(socket string, drained func(context.Context) error) error) (own bool, err error) {
-	socket := filepath.Join(cfg.DataDir, apiclient.SocketName)
-	client, err := apiclient.Dial(ctx, "", cfg.DataDir)
-	if err == nil {
-		return false, use(socket, func(ctx context.Context) error {
-			_, err := apiclient.Ask(ctx, client, query.DrainedRequest{})
-			return err
-		})
-	}
-	if !errors.Is(err, apiclient.ErrNoServer) {
-		return false, err
-	}
-	sys, err := openSystem(ctx, cfg, zap.NewNop(), prometheus.NewRegistry())
-	if err != nil {
-		return true, err
-	}
-	var group run.Group
-	running, stop := context.WithCancel(ctx)
-	defer stop()
-	group.Add(func() error { return sys.runner.Run(running) }, func(error) { stop() })
-	if _, err := listenLocally(sys, newAPI(sys), &group); err != nil {
-		return true, errors.Join(err, sys.close())
-	}
-	group.Add(func() error {
-		return use(socket, func(ctx context.Context) error {
-			if err := sys.runner.WaitDrained(ctx); err != nil {
-				return err
-			}
-			return sys.detect.finish(ctx)
-		})
-	}, func(error) { stop() })
-	return true, errors.Join(group.Run(), sys.close())
-}
-
 func printImport(s cli.Streams, output string, sum importer.Summary) error {
 	if output == "json" {
 		return cli.PrintAs(s.Out, output, sum)
@@ -185,11 +146,11 @@ func printImport(s cli.Streams, output string, sum importer.Summary) error {
 			fmt.Fprintf(s.Err, "%s: %d more malformed lines\n", safe.Text(f.Name), more)
 		}
 		if f.Malformed > 0 && f.Events == 0 && f.Resumed == 0 {
-			fmt.Fprintf(s.Err, "%s: no line is an audit event: %s\n", safe.Text(f.Name), wantLog)
+			fmt.Fprintf(s.Err, "%s: no line is an audit event: %s\n", safe.Text(f.Name), server.WantLog)
 		}
 	}
 	if len(sum.State) > 0 {
-		var taken takenState
+		var taken server.TakenState
 		if err := json.Unmarshal(sum.State, &taken); err != nil {
 			return fmt.Errorf("read the answer to the state: %w", err)
 		}

@@ -19,6 +19,9 @@ import (
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/server"
+
+	"github.com/retrial-io/retrial/internal/version"
 )
 
 // lineageCommand is what a run of the command was asked.
@@ -102,15 +105,15 @@ func (l *lineageCommand) run(c *cobra.Command, arg string) error {
 
 // offline follows the credentials of a log.
 func (l *lineageCommand) offline(ctx context.Context, arg string) (answer query.LineageAnswer, err error) {
-	answer.Cluster = cmp.Or(l.Cluster, offlineCluster)
-	apiserver, err := apiserverOf(l.Streams, l.from.apiservers(), answer.Cluster)
+	answer.Cluster = cmp.Or(l.Cluster, server.OfflineCluster)
+	apiserver, err := server.ApiserverOf(l.Streams, l.from.apiservers(), answer.Cluster)
 	if err != nil {
 		return answer, err
 	}
 	trail, st := authn.NewTrail(authn.TrailConfig{}), state.New(answer.Cluster)
 	err = l.log.replay(ctx, l.Streams, evaluate.Options{
 		Cluster: answer.Cluster, Trail: trail, State: st,
-		Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version, Apiserver: apiserver}),
+		Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version.Version, Apiserver: apiserver}),
 	})
 	if err != nil {
 		return answer, err

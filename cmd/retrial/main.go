@@ -15,10 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/internal/cli"
-)
 
-// version is set when the binary is built (see Makefile).
-var version = "dev"
+	"github.com/retrial-io/retrial/internal/version"
+)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -72,7 +71,7 @@ the event, the verdict and every grant that made it possible.
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Version:       version,
+		Version:       version.Version,
 	}
 	root.SetIn(s.In)
 	root.SetOut(s.Out)

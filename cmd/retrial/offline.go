@@ -2,13 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/replay/evaluate"
+	"github.com/retrial-io/retrial/server"
 )
 
 // offlineLog is what a command that asks the store is given to look at a log instead.
@@ -31,15 +30,13 @@ func (l *offlineLog) named(c *cobra.Command) (bool, error) {
 	return len(l.events) > 0, nil
 }
 
+// of is the log of a cluster, for a command.
+func (l *offlineLog) of(s cli.Streams, cluster string) server.Log {
+	return server.Log{Cluster: cluster, States: l.states, Events: l.events, FromEmpty: l.fromEmpty, Streams: s}
+}
+
 // replay judges the log; the caller has set what it wants of it.
 func (l *offlineLog) replay(ctx context.Context, s cli.Streams, o evaluate.Options) error {
-	o.FromEmpty = l.fromEmpty
-	sum, err := replayFiles(ctx, s, o, l.states, l.events)
-	if err != nil {
-		return err
-	}
-	if sum.Events == 0 && sum.Malformed > 0 {
-		return fmt.Errorf("%s: no line is an audit event: %s", strings.Join(l.events, ", "), wantLog)
-	}
-	return nil
+	_, err := l.of(s, o.Cluster).Replay(ctx, o)
+	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/test/golden"
 )
 
 // Ask answers with what it was asked.
@@ -56,7 +57,7 @@ whole days (UTC) count. Answers are exact at any moment, corrections and merges 
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", q.Name, q.About, strings.Join(takes, "; "), strings.Join(q.Columns, ", "))
 	}
-	golden(t, "docs/questions.md", b.String())
+	golden.File(t, "docs/questions.md", b.String())
 }
 
 // TestAnswersArePrintedSafely: texts of an answer are anybody's.

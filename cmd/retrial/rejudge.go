@@ -5,21 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
 	apiclient "github.com/retrial-io/retrial/query/client"
+	"github.com/retrial-io/retrial/server"
 )
 
 // rejudgeFlags are the flags of the command.
@@ -171,32 +169,9 @@ func (o *rejudgeFlags) open(ctx context.Context, s cli.Streams) (*apiclient.Clie
 	if err != nil {
 		return nil, nil, cli.ExitWith(cli.ExitUsage, err)
 	}
-	client, err := apiclient.Dial(ctx, "", cfg.DataDir)
-	if err == nil {
-		return client, func() error { return nil }, nil
-	}
-	if !errors.Is(err, apiclient.ErrNoServer) {
-		return nil, nil, err
-	}
-	if _, none := os.Stat(storeDir(cfg)); cfg.ClickHouse.DSN == "" && none != nil {
-		return nil, nil, fmt.Errorf("%w, and nothing is stored there; name another folder with --data-dir", err)
-	}
-	sys, err := openSystem(ctx, cfg, zap.NewNop(), prometheus.NewRegistry())
-	if err != nil {
-		return nil, nil, err
-	}
-	running, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- sys.runner.Run(running) }()
-	done := func() error {
-		stop()
-		return errors.Join(<-ended, sys.close())
-	}
-	fmt.Fprintln(s.Err, "no server is running: judging here, with what else waits to be judged")
-	if err := sys.runner.WaitDrained(ctx); err != nil {
-		return nil, nil, errors.Join(err, done())
-	}
-	return apiclient.InProcess(newAPI(sys)), done, nil
+	return server.ConnectToJudge(ctx, cfg, func() {
+		fmt.Fprintln(s.Err, "no server is running: judging here, with what else waits to be judged")
+	})
 }
 
 func printRejudges(out io.Writer, jobs []query.RejudgeJob) error {

@@ -13,7 +13,10 @@ import (
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/server"
 	"github.com/retrial-io/retrial/verdict"
+
+	"github.com/retrial-io/retrial/internal/version"
 )
 
 // read replays the log, builds the final policy from it and the state files, and makes the
@@ -23,14 +26,14 @@ func (o *suggestOptions) read(ctx context.Context, s cli.Streams) (*query.Sugges
 	truncated := int64(0)
 	cluster := o.Cluster
 	if cluster == "" {
-		cluster = offlineCluster
+		cluster = server.OfflineCluster
 	}
-	apiserver, err := apiserverOf(s, o.from.apiservers(), cluster)
+	apiserver, err := server.ApiserverOf(s, o.from.apiservers(), cluster)
 	if err != nil {
 		return nil, err
 	}
-	sum, err := replayFiles(ctx, s, evaluate.Options{
-		Cluster: o.Cluster, FromEmpty: o.fromEmpty, Engine: replay.New(replay.Config{Version: version, Apiserver: apiserver}),
+	sum, err := server.ReplayFiles(ctx, s, evaluate.Options{
+		Cluster: o.Cluster, FromEmpty: o.fromEmpty, Engine: replay.New(replay.Config{Version: version.Version, Apiserver: apiserver}),
 		State: st, Policy: func(obs []state.Observation, listed bool) { metas.Add(obs, !listed) },
 		Sink: func(e *event.Event, v *verdict.Verdict) error {
 			collector.Observe(e, v)
@@ -54,13 +57,13 @@ func (o *suggestOptions) read(ctx context.Context, s cli.Streams) (*query.Sugges
 	}
 	switch v := sum.Verdicts; {
 	case sum.Events == 0 && sum.Malformed > 0:
-		return nil, fmt.Errorf("%s: no line is an audit event: %s", strings.Join(o.events, ", "), wantLog)
+		return nil, fmt.Errorf("%s: no line is an audit event: %s", strings.Join(o.events, ", "), server.WantLog)
 	case sum.Events == 0:
 		return nil, fmt.Errorf("%s: there is no event in it", strings.Join(o.events, ", "))
 	case v.Match+v.Ambiguous == 0:
 		return nil, errors.New("no request of the log matches what the replica decides: is the state that of this cluster, and do events carry authorization.k8s.io annotations? retrial evaluate tells")
 	}
-	if hint := summaryHint(sum, true); hint != "" {
+	if hint := server.SummaryHint(sum, true); hint != "" {
 		fmt.Fprintln(s.Err, hint)
 	}
 	recording := collector.Recording()

@@ -17,6 +17,7 @@ import (
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/sample"
 	"github.com/retrial-io/retrial/query"
+	"github.com/retrial-io/retrial/test/golden"
 )
 
 // suggestOn runs suggest on the bundled recording.
@@ -202,5 +203,5 @@ func TestDocsSuggest(t *testing.T) {
 	if !ok || !closed {
 		t.Fatal("docs/suggest.md has no place for the table")
 	}
-	golden(t, "docs/suggest.md", before+begin+b.String()+end+after)
+	golden.File(t, "docs/suggest.md", before+begin+b.String()+end+after)
 }

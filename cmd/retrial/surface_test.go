@@ -22,6 +22,7 @@ import (
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/sample"
 	"github.com/retrial-io/retrial/query"
+	"github.com/retrial-io/retrial/test/golden"
 )
 
 // The surface is what people and their scripts hold on to: commands, flags and their help,
@@ -54,7 +55,7 @@ func TestSurfaceHelpGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, surface("help.txt"), strings.ReplaceAll(b.String(), home, "~"))
+	golden.File(t, surface("help.txt"), strings.ReplaceAll(b.String(), home, "~"))
 }
 
 func TestSurfaceRoutesGolden(t *testing.T) {
@@ -72,7 +73,7 @@ func TestSurfaceRoutesGolden(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("%s /api/v1/%s %s", method, q.Name, strings.Join(names, " ")))
 	}
 	slices.Sort(lines)
-	golden(t, surface("routes.txt"), strings.Join(lines, "\n")+"\n")
+	golden.File(t, surface("routes.txt"), strings.Join(lines, "\n")+"\n")
 }
 
 // TestSurfaceAnswersGolden asks everything there is about the sample, by the API and by the
@@ -106,7 +107,7 @@ func TestSurfaceAnswersGolden(t *testing.T) {
 		code, body := s.ask(t, method, path)
 		fmt.Fprintf(&b, "=== %s\n%d\n%s\n", q, code, excerpt(t, body))
 	}
-	golden(t, surface("answers.txt"), steady(b.String()))
+	golden.File(t, surface("answers.txt"), steady(b.String()))
 	b.Reset()
 	for _, line := range surfaceCommands {
 		args := strings.Fields(line)
@@ -119,7 +120,7 @@ func TestSurfaceAnswersGolden(t *testing.T) {
 			fmt.Fprintf(&b, "--- standard error\n%s\n", excerpt(t, []byte(r.err)))
 		}
 	}
-	golden(t, surface("commands.txt"), strings.ReplaceAll(steady(b.String()), in.dir, "$DIR"))
+	golden.File(t, surface("commands.txt"), strings.ReplaceAll(steady(b.String()), in.dir, "$DIR"))
 }
 
 // surfaceQuestions are asked of the API; words in braces come from examples.
@@ -153,7 +154,7 @@ var surfaceCommands = []string{
 }
 
 // examples asks the server for what the questions name; what it returns puts that in, written with quote.
-func (s *server) examples(t *testing.T) func(quote func(string) string) *strings.Replacer {
+func (s *running) examples(t *testing.T) func(quote func(string) string) *strings.Replacer {
 	t.Helper()
 	var clusters struct {
 		Clusters []struct{ First, Last time.Time }

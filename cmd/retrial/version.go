@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/internal/cli"
+
+	"github.com/retrial-io/retrial/internal/version"
 )
 
 func newVersion(s cli.Streams) *cobra.Command {
@@ -16,7 +18,7 @@ func newVersion(s cli.Streams) *cobra.Command {
 		Short: "Print the version and what it was built with",
 		Args:  cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			fmt.Fprintf(s.Out, "retrial %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprintf(s.Out, "retrial %s %s %s/%s\n", version.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			if info, ok := debug.ReadBuildInfo(); ok {
 				for _, d := range info.Deps {
 					switch d.Path {

@@ -6,9 +6,10 @@ package perevent
 
 import (
 	"runtime"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/retrial-io/retrial/internal/cputime"
 )
 
 // Meter measures a stretch of a benchmark.
@@ -22,11 +23,7 @@ type Meter struct {
 // CPU is the user and system time this process has used. It is 0 where the system does not
 // account for it.
 func CPU() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	return cputime.Own()
 }
 
 // Start begins to measure; what was done before does not count.

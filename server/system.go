@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -25,6 +25,8 @@ import (
 	"github.com/retrial-io/retrial/replay/runner"
 	"github.com/retrial-io/retrial/storage"
 	chdb "github.com/retrial-io/retrial/storage/embedded"
+
+	"github.com/retrial-io/retrial/internal/version"
 )
 
 // system is everything between the listeners and the disk, wired once for serve and for
@@ -48,7 +50,7 @@ type system struct {
 	asking     *api.QueryLog
 	contacts   *webhook.Contacts // who reached the webhook's listener
 	hook       string            // its address, once it listens
-	halves     halves            // that the process runs; none: it was opened for one command
+	halves     Halves            // that the process runs; none: it was opened for one command
 
 	topicsLater bool // Kafka could not be reached at the start
 
@@ -76,14 +78,14 @@ func openSystem(ctx context.Context, cfg config.Config, log *zap.Logger, reg reg
 
 // openIngest opens what takes events in: the data directory, the authority, the stream and, in
 // a process that receives, the spool before it.
-func openIngest(ctx context.Context, cfg config.Config, h halves, log *zap.Logger, reg registry) (_ *system, err error) {
+func openIngest(ctx context.Context, cfg config.Config, h Halves, log *zap.Logger, reg registry) (_ *system, err error) {
 	s := &system{cfg: cfg, log: log, reg: reg, halves: h, contacts: webhook.NewContacts(nil)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
 		}
 	}()
-	if err := os.MkdirAll(filepath.Dir(positionFile(cfg, "")), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(PositionFile(cfg, "")), 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w; choose another with --data-dir", err)
 	}
 	key, err := redactionKey(cfg, log)
@@ -91,7 +93,7 @@ func openIngest(ctx context.Context, cfg config.Config, h halves, log *zap.Logge
 		return nil, err
 	}
 	s.redactor = event.NewRedactor(key)
-	if s.authority, err = identity.Open(identityConfig(cfg), log, reg); err != nil {
+	if s.authority, err = identity.Open(IdentityConfig(cfg), log, reg); err != nil {
 		return nil, err
 	}
 	if err := reg.Register(newSiteMetrics(s)); err != nil {
@@ -121,7 +123,7 @@ func (s *system) openReplay(ctx context.Context) (err error) {
 	s.asking = api.NewQueryLog(s.store, log)
 	s.closers = append(s.closers, s.asking.Close)
 	s.detect = newDetections(s)
-	engine := replay.New(replay.Config{Lag: time.Duration(cfg.Replay.Lag), Version: version, Apiserver: s.apiservers.history})
+	engine := replay.New(replay.Config{Lag: time.Duration(cfg.Replay.Lag), Version: version.Version, Apiserver: s.apiservers.history})
 	s.runner, err = runner.New(runner.Config{
 		Hold: nonZero(cfg.Replay.Hold), Linger: nonZero(cfg.Replay.Linger), BatchRecords: int(cfg.Replay.BatchRows),
 		Lag: max(2*time.Second, time.Duration(cfg.Replay.Lag)), Redact: s.redactor.RedactBytes, Tagger: s.detect.tagger, Log: log, Registerer: reg,

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"errors"
@@ -147,18 +147,17 @@ func TestFirstStartWantsApiserverConfig(t *testing.T) {
 		"a terminal's words": {filepath.Join(dir, "\x1b[31m"), `\x1b[31m: no such file`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, command := range []string{"serve", "replay"} {
-				data := filepath.Join(dir, "data")
-				args := []string{command, "--data-dir", data, "--key-file", filepath.Join(dir, "key"), "--apiserver-config", "prod=" + tc.folder}
-				if command == "replay" {
-					args = append(args, "--kafka-brokers", "127.0.0.1:1", "--clickhouse-dsn", "http://127.0.0.1:1")
+			for _, runs := range []Halves{Both, Replay} {
+				cfg := config.Default()
+				cfg.DataDir, cfg.KeyFile, cfg.Replay.ApiserverConfig = filepath.Join(dir, "data"), filepath.Join(dir, "key"), []string{"prod=" + tc.folder}
+				if runs == Replay {
+					cfg.Kafka.Brokers, cfg.ClickHouse.DSN = []string{"127.0.0.1:1"}, "http://127.0.0.1:1"
 				}
-				code, _, err := commandLine(t, "", args...)
-				if code != cli.ExitUsage || !strings.Contains(err, tc.want) {
-					t.Errorf("%s: code %d, said %q, want %q", command, code, err, tc.want)
+				if err := (Server{Config: cfg, Runs: runs}).Check(); err == nil || !strings.Contains(cli.SafeLines(err.Error()), tc.want) {
+					t.Errorf("%s: said %v, want %q", runs, err, tc.want)
 				}
-				if _, err := os.Stat(data); !errors.Is(err, fs.ErrNotExist) {
-					t.Fatalf("%s made a data directory: the next start would not be the first", command)
+				if _, err := os.Stat(cfg.DataDir); !errors.Is(err, fs.ErrNotExist) {
+					t.Fatalf("%s made a data directory: the next start would not be the first", runs)
 				}
 			}
 		})
@@ -171,7 +170,9 @@ func TestFirstStartWantsApiserverConfig(t *testing.T) {
 	if err := os.Mkdir(cfg.DataDir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	put(t, cfg.KeyIDFile(), "x")
+	if err := os.WriteFile(cfg.KeyIDFile(), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := checkFirstStart(cfg); err != nil {
 		t.Errorf("a later start takes no events: %v", err)
 	}

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"net/http"
@@ -11,6 +11,8 @@ import (
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/query/api"
+
+	"github.com/retrial-io/retrial/internal/version"
 )
 
 // newAPI is the API of a running server.
@@ -40,7 +42,7 @@ func apiHandler(store doctor.Store, runner query.Replay, asking *api.QueryLog, l
 	for _, set := range more {
 		set(&o)
 	}
-	a := &query.Service{Store: store, Replay: runner, Rejudges: o.rejudges, Apiserver: o.site.Apiserver, Scraped: o.site.Scraped, Spooled: o.site.Spooled, Now: o.site.Now, Version: version, Offline: o.offline}
+	a := &query.Service{Store: store, Replay: runner, Rejudges: o.rejudges, Apiserver: o.site.Apiserver, Scraped: o.site.Scraped, Spooled: o.site.Spooled, Now: o.site.Now, Version: version.Version, Offline: o.offline}
 	questions := a.Questions()
 	if !o.offline {
 		questions = append(questions, (&doctor.Service{Service: a, Store: store, Site: o.site}).Questions()...)
@@ -51,7 +53,7 @@ func apiHandler(store doctor.Store, runner query.Replay, asking *api.QueryLog, l
 // site is that of a running server.
 func (s *system) site() doctor.Site {
 	out := doctor.Site{
-		Config: s.cfg, Version: version, Serving: true, Authority: s.authority, Metrics: s.reg, Apiserver: s.apiservers.history, Now: time.Now,
+		Config: s.cfg, Version: version.Version, Serving: true, Authority: s.authority, Metrics: s.reg, Apiserver: s.apiservers.history, Now: time.Now,
 	}
 	if s.otherwise != nil {
 		out.Otherwise = s.otherwise.of
@@ -67,11 +69,14 @@ func (s *system) site() doctor.Site {
 
 // closedSite is that of a data directory no server has open.
 func closedSite(cfg config.Config, known *apiservers) doctor.Site {
-	s := doctor.Site{Config: cfg, Version: version, Apiserver: known.history, Now: time.Now}
-	if _, err := os.Stat(identityConfig(cfg).Dir); err == nil { // opening would make one
-		if a, err := openIdentity(cfg); err == nil {
+	s := doctor.Site{Config: cfg, Version: version.Version, Apiserver: known.history, Now: time.Now}
+	if _, err := os.Stat(IdentityConfig(cfg).Dir); err == nil { // opening would make one
+		if a, err := OpenIdentity(cfg); err == nil {
 			s.Authority = a
 		}
 	}
 	return s
 }
+
+// ClosedSite returns what the files of a data directory tell of an installation, without its store.
+func ClosedSite(cfg config.Config) doctor.Site { return closedSite(cfg, nil) }

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 
 	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/doctor"
+
+	"github.com/retrial-io/retrial/internal/cputime"
 )
 
 // detections are the two ends of detecting while requests come in, see docs/adr/0050:
@@ -171,7 +173,7 @@ func (d *detections) run(ctx context.Context) error {
 func (d *detections) pace() detect.PaceConfig {
 	c := detect.PaceConfig{Every: time.Duration(d.sys.cfg.Detect.Every), Now: time.Now, Sleep: sleepFor}
 	if d.sys.engine != nil {
-		c.CPU = ownCPU
+		c.CPU = cputime.Own
 	}
 	return c
 }

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -227,9 +227,9 @@ func checkFirstStart(cfg config.Config) error {
 	return errors.Join(errs...)
 }
 
-// apiserverOf reads the configuration for a command that replays the log of one cluster: DIR,
+// ApiserverOf reads the configuration for a command that replays the log of one cluster: DIR,
 // or the entry NAME=DIR of that cluster. nil: none was given.
-func apiserverOf(s cli.Streams, entries []string, cluster string) (func(cluster, server string) *apiserver.History, error) {
+func ApiserverOf(s cli.Streams, entries []string, cluster string) (func(cluster, server string) *apiserver.History, error) {
 	usage := func(format string, args ...any) error {
 		return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--apiserver-config "+format, args...))
 	}

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"cmp"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/query/api"
 	apiclient "github.com/retrial-io/retrial/query/client"
@@ -20,6 +19,8 @@ import (
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/verdict"
+
+	"github.com/retrial-io/retrial/internal/version"
 )
 
 // logStore answers what questions about a policy ask a store, from a log that was replayed:
@@ -154,15 +155,15 @@ func (l *logStore) Events(_ context.Context, f storage.EventFilter) ([]verdict.R
 	return out[:min(f.Limit, len(out))], nil
 }
 
-// client replays the log and returns a client of the API that answers from it.
-func (l *offlineLog) client(ctx context.Context, s cli.Streams, cluster string) (*apiclient.Client, error) {
-	if cluster == "" {
-		cluster = offlineCluster
+// Client replays the log and returns a client of the API that answers from it.
+func (l Log) Client(ctx context.Context) (*apiclient.Client, error) {
+	if l.Cluster == "" {
+		l.Cluster = OfflineCluster
 	}
-	st := state.New(cluster)
-	store := &logStore{cluster: storage.Cluster{Name: cluster}, worn: map[string][]wornGroups{}}
-	err := l.replay(ctx, s, evaluate.Options{
-		Cluster: cluster, State: st, Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version}),
+	st := state.New(l.Cluster)
+	store := &logStore{cluster: storage.Cluster{Name: l.Cluster}, worn: map[string][]wornGroups{}}
+	_, err := l.Replay(ctx, evaluate.Options{
+		Cluster: l.Cluster, State: st, Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version.Version}),
 		Sink: func(e *event.Event, _ *verdict.Verdict) error {
 			store.observe(e)
 			return nil
@@ -171,6 +172,6 @@ func (l *offlineLog) client(ctx context.Context, s cli.Streams, cluster string) 
 	if err != nil {
 		return nil, err
 	}
-	handler := apiHandler(store, storedStates{cluster: st}, nil, zap.NewNop(), api.LongestQuery, policyOnly)
+	handler := apiHandler(store, storedStates{l.Cluster: st}, nil, zap.NewNop(), api.LongestQuery, policyOnly)
 	return apiclient.InProcess(handler), nil
 }

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -53,8 +53,9 @@ func newCompletenessMetrics(reg prometheus.Registerer) (*completenessMetrics, er
 		dropped:     gauge("dropped_events", "Events of the last hour that the apiserver's webhook dropped or had no room for, whether or not they came another way."),
 		silent:      gauge("silent_seconds", "For how long an apiserver that did send events has sent nothing, when that is longer than usual; 0 otherwise."),
 		halves:      gauge("half_requests", "Requests of the last hour of which a stage is missing that must have been; apiserver is empty."),
-		read:        gauge("read_timestamp_seconds", "When the apiserver's metrics were last read (Unix time), 0 before the first time."),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_completeness_read_failures_total",
+		read: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: doctor.MetricCountersRead,
+			Help: "When the apiserver's metrics were last read (Unix time), 0 before the first time."}, []string{"cluster", "apiserver"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: doctor.MetricCountersFailed,
 			Help: "Attempts to read an apiserver's metrics that failed."}, []string{"cluster", "apiserver"}),
 	}
 	for _, c := range []prometheus.Collector{m.missing, m.unexplained, m.dropped, m.silent, m.halves, m.read, m.failures} {

@@ -1,0 +1,134 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/oklog/run"
+
+	"github.com/retrial-io/retrial/ingest/webhook"
+	"github.com/retrial-io/retrial/query/api"
+	apiclient "github.com/retrial-io/retrial/query/client"
+)
+
+// listeners opens the listeners of the halves and adds their servers to the group.
+func listeners(sys *system, h Halves, group *run.Group) (addr addresses, err error) {
+	if h.ingests() {
+		if addr.webhook, err = listenWebhook(sys, group); err != nil {
+			return addr, err
+		}
+	}
+	var questions http.Handler = elsewhere{}
+	if h.replays() {
+		questions = newAPI(sys)
+	}
+	if addr.socket, err = listenLocally(sys, questions, group); err != nil {
+		return addr, err
+	}
+	addr.ui, err = listenPage(sys, questions, group)
+	return addr, err
+}
+
+// listenWebhook opens the listener apiservers post to and returns its URL.
+func listenWebhook(sys *system, group *run.Group) (string, error) {
+	receiver, err := sys.receiver(false)
+	if err != nil {
+		return "", err
+	}
+	limits := webhook.ServerConfig{ReadTimeout: time.Duration(sys.cfg.Webhook.ReadTimeout), Contacts: sys.contacts}
+	l, err := net.Listen("tcp", sys.cfg.Webhook.Listen)
+	if err != nil {
+		return "", fmt.Errorf("webhook-listen: %w; choose another address with --webhook-listen", err)
+	}
+	sys.hook = l.Addr().String()
+	server, err := webhook.NewServer(limits, sys.authority.ServerTLS(), receiver, sys.log, sys.reg)
+	if err != nil {
+		return "", err
+	}
+	addServer(group, server, func() error { return server.ServeTLS(l, "", "") })
+	return "https://" + sys.hook, nil
+}
+
+// listenPage opens the listener of the page, the API and the metrics and returns its URL.
+func listenPage(sys *system, questions http.Handler, group *run.Group) (string, error) {
+	c := sys.cfg.UI
+	l, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return "", fmt.Errorf("ui-listen: %w; choose another address with --ui-listen", err)
+	}
+	page, err := newPage(sys, questions, l.Addr())
+	if err != nil {
+		return "", err
+	}
+	server := &http.Server{Handler: page, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
+	if c.TLSCert == "" {
+		addServer(group, server, func() error { return server.Serve(l) })
+		return "http://" + l.Addr().String() + "/", nil
+	}
+	if _, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey); err != nil {
+		return "", fmt.Errorf("ui-tls-cert, ui-tls-key: %w", err)
+	}
+	addServer(group, server, func() error { return server.ServeTLS(l, c.TLSCert, c.TLSKey) })
+	return "https://" + l.Addr().String() + "/", nil
+}
+
+// listenLocally serves the trusted receiver and the API on the socket in the data directory.
+func listenLocally(sys *system, questions http.Handler, group *run.Group) (string, error) {
+	receiver, err := sys.receiver(true)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(sys.cfg.DataDir, apiclient.SocketName)
+	socket, err := listenUnix(path)
+	if err != nil {
+		return "", err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/api/v1/", questions)
+	mux.Handle("/", receiver)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, ConnContext: api.ConnContext}
+	addServer(group, server, func() error { return server.Serve(socket) })
+	return path, nil
+}
+
+// addServer runs a server in the group; stopping lets requests under way finish.
+func addServer(group *run.Group, server *http.Server, serve func() error) {
+	group.Add(func() error {
+		if err := serve(); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	}, func(error) {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = server.Shutdown(ctx)
+	})
+}
+
+// listenUnix opens the local socket. One that nobody answers at is left over from a crash;
+// one that somebody does belongs to another server on the same directory, which with real
+// engines no lock has kept out.
+func listenUnix(path string) (net.Listener, error) {
+	if conn, err := net.Dial("unix", path); err == nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("local socket: another server answers at %s: stop it, or choose another --data-dir", path)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("local socket: %w", err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("local socket: %w (its path may have about 100 characters; choose a shorter --data-dir)", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("local socket: %w", err), l.Close())
+	}
+	return l, nil
+}
