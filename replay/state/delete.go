@@ -249,9 +249,6 @@ func (w *write) deletedPod(raw []byte, options deleteOptions) (Observation, erro
 			NodeName string `json:"nodeName"`
 			Grace    *int64 `json:"terminationGracePeriodSeconds"`
 		} `json:"spec"`
-		Status struct {
-			Phase string `json:"phase"`
-		} `json:"status"`
 	}
 	h, err := readHead(raw)
 	if err != nil {
@@ -294,12 +291,11 @@ func (w *write) deletedPod(raw []byte, options deleteOptions) (Observation, erro
 		}
 		m.DeletionTimestamp = until.Format(time.RFC3339)
 	case m.DeletionTimestamp == "":
-		over := in.Status.Phase == "Succeeded" || in.Status.Phase == "Failed"
-		if in.Spec.NodeName != "" && !over { // something runs that has to come to an end
+		if in.Spec.NodeName != "" && !f.Over { // something runs that has to come to an end
 			grace = asked
 		}
 		m.DeletionTimestamp, f.Estimated = now.Add(time.Duration(grace)*time.Second).Format(time.RFC3339), moved
-		f.Sudden = asked > 0 && !over
+		f.Sudden = asked > 0 && !f.Over
 	}
 	if len(options.finalizers(nil)) == 0 {
 		if f.Read, err = strconv.ParseUint(m.ResourceVersion, 10, 64); err != nil {

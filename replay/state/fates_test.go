@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -151,6 +152,16 @@ func TestFatesOfPods(t *testing.T) {
 			s.during("12:00:10.1", "12:00:10.2", "delete", pod, 200, `{"propagationPolicy":"Orphan"}`, podJSON("p", "u1", `,"resourceVersion":"4","deletionTimestamp":"2026-01-02T12:00:10Z","deletionGracePeriodSeconds":0,"finalizers":["orphan"]`, ""))
 			s.during("12:00:10", "12:00:10.3", "deletecollection", podsURI, 200, options, list(podJSON("p", "u1", `,"resourceVersion":"3"`, "")))
 		}, want: []string{"12:00:09", "present u1 sa -", "12:00:12", "unknown u1 sa - deletion=12:00:10"}, open: true},
+		"running once more while its collection was being deleted": {tell: func(s *told) {
+			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", `,"resourceVersion":"2"`, onNode))
+			s.during("12:00:10.1", "12:00:10.2", "patch", pod+"/status", 200, `{"status":{"phase":"Running"}}`, podJSON("p", "u1", `,"resourceVersion":"4"`, onNode))
+			s.during("12:00:10", "12:00:10.3", "deletecollection", podsURI, 200, options, list(ended(podJSON("p", "u1", `,"resourceVersion":"3"`, onNode))))
+		}, want: []string{"12:00:09", "present u1 sa n1", "12:00:11", "unknown u1 sa n1"}},
+		"written while its collection was being deleted, its containers ended": {tell: func(s *told) {
+			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", `,"resourceVersion":"2"`, onNode))
+			s.during("12:00:10.1", "12:00:10.2", "patch", pod+"/status", 200, `{"status":{"reason":"x"}}`, ended(podJSON("p", "u1", `,"resourceVersion":"4"`, onNode)))
+			s.during("12:00:10", "12:00:10.3", "deletecollection", podsURI, 200, options, list(ended(podJSON("p", "u1", `,"resourceVersion":"3"`, onNode))))
+		}, want: []string{"12:00:09", "present u1 sa n1", "12:00:11", "absent - - -"}},
 		"patched, perhaps made, while it was looked for": {tell: func(s *told) {
 			s.event("12:00:00", "create", podsURI, 201, "", podJSON("p", "u1", "", ""))
 			s.during("12:00:05", "12:00:05", "deletecollection", podsURI, 200, options, "")
@@ -222,6 +233,20 @@ func TestFatesOfPods(t *testing.T) {
 				t.Errorf("at %s deletion open: %v, want %v", last, p.DeletionOpen, c.open)
 			}
 		})
+	}
+}
+
+// A listing shows a deletion that was asked for before, perhaps with another grace. That the pod may have gone
+// before the listing ended does not take away that it was being deleted by then.
+func TestFateOfADeletionShownLater(t *testing.T) {
+	const deleted = `,"deletionTimestamp":"2026-01-02T12:00:09Z","deletionGracePeriodSeconds":5,"finalizers":["x"]`
+	s := tell(t, true)
+	s.during("12:00:04.9", "12:00:04.9", "deletecollection", podsURI, 200, `{"kind":"DeleteOptions"}`, "")
+	s.listed("12:00:04.8", "12:00:06.9", podJSON("p", "u1", deleted, `,"nodeName":"n1"`))
+	at := clock(t, "12:00:04.5")
+	changing := func(v state.Version) bool { return !v.NotBefore.After(at) && v.NotAfter.After(at) }
+	if history := s.History(state.Pods, "a", "p"); !slices.ContainsFunc(history, changing) {
+		t.Errorf("no change of the pod may have been under way at %s: %+v", at, history)
 	}
 }
 

@@ -61,7 +61,9 @@ func (l *podLife) went() (at span, certain bool) {
 
 // contested tells whether the pod's end is known from the deletion of a collection alone, which
 // another write may have undone.
-func (l *podLife) contested() bool { return l.more != nil && l.more.perhaps && l.refilled(l.gone) }
+func (l *podLife) contested() bool {
+	return l.more != nil && l.more.perhaps && (l.more.over && !l.finals.over || l.refilled(l.gone))
+}
 
 // refilled tells whether a pod that was read without finalizers, to be deleted with others, may have been
 // given some before its turn came.

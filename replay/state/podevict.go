@@ -2,17 +2,23 @@ package state
 
 import "slices"
 
-// finalizersSeen is whether a pod had finalizers when it was seen last.
+// finalizersSeen is whether a pod had finalizers when it was seen last, and whether its containers had
+// ended.
 type finalizersSeen struct {
 	rv   uint64 // 0 for never
 	at   int64  // not before it
 	some bool
 	// deleted says that its deletion had been asked for by then.
 	deleted bool
+	over    bool
 }
 
 // add notes that it was seen.
 func (f *finalizersSeen) add(n finalizersSeen) {
+	if n.rv == f.rv { // of one version its metadata alone may have been answered, too
+		f.over = f.over || n.over
+		n.over = f.over
+	}
 	if n.rv > f.rv || n.rv == f.rv && (n.at > f.at || n.at == f.at && (n.some && !f.some || n.some == f.some && n.deleted)) {
 		*f = n
 	}
@@ -73,7 +79,7 @@ func (l *podLife) freed() (at span, ended bool) {
 	f, seen := &l.finals, l.lastSeen()
 	for i := range l.more.deletions {
 		d := &l.more.deletions[i]
-		if d.read == 0 || d.sudden.na != noTime || f.rv <= d.read || f.some || f.deleted || seen >= d.held.na {
+		if d.read == 0 || d.over && !f.over || d.sudden.na != noTime || f.rv <= d.read || f.some || f.deleted || seen >= d.held.na {
 			continue
 		}
 		if !l.loosened(span{f.at, d.held.na}) {

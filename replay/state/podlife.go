@@ -73,6 +73,7 @@ func (l *podLife) steps(steps []podStep) []podStep {
 	changes = l.contents(changes, &now)
 	changes = l.deletions(changes)
 	changes = l.nameless(changes, &now)
+	over := l.over()
 	slices.SortStableFunc(changes, func(a, b podChange) int { return cmp.Compare(a.na, b.na) })
 	if _, first, last := l.makers(l.blinds); first != last && l.born == noTime {
 		before := now // or it was another, which had gone when this one was made
@@ -87,9 +88,12 @@ func (l *podLife) steps(steps []podStep) []podStep {
 		if changes[i].bound {
 			now.bound = now.na
 		}
-		steps = append(steps, now)
+		if by := over.by(); now.na <= by || now.nb < by { // else it would follow the pod's end
+			now.na = min(now.na, by)
+			steps = append(steps, now)
+		}
 	}
-	return l.close(steps, now)
+	return over.close(steps, now)
 }
 
 // openAtFirst tells whether the pod may have been being deleted when it was first seen.
@@ -239,28 +243,34 @@ func (s *podStep) change(c *podChange, shown int64) int64 {
 	return shown
 }
 
-// close appends the pod's end, and since when it may have come to it.
-func (l *podLife) close(steps []podStep, now podStep) []podStep {
-	end, ended := l.end()
-	if doubt := l.doubt(); doubt.na != noSight && (!ended || doubt.na < end.na) {
-		steps = cutPodSteps(steps, l.pod, doubt.na)
-		now.span, now.phase = doubt, phaseUnknown
-		steps = append(steps, now)
+// podOver is a pod's end, and since when it may have come to it; the na of what is not known is noSight.
+type podOver struct{ doubt, end span }
+
+// over returns the pod's end.
+func (l *podLife) over() podOver {
+	o := podOver{l.doubt(), span{noTime, noSight}}
+	if end, ended := l.end(); ended {
+		o.end = end
 	}
-	if ended {
-		steps = cutPodSteps(steps, l.pod, end.na)
-		steps = append(steps, absent(end))
+	if o.doubt.na >= o.end.na {
+		o.doubt.na = noSight
 	}
-	return steps
+	return o
 }
 
-// cutPodSteps takes back the steps of a pod that would follow its end: all but its first.
-func cutPodSteps(steps []podStep, p *pod, at int64) []podStep {
-	n := len(steps)
-	for n > 1 && steps[n-1].na > at && steps[n-2].pod == p {
-		n--
+// by returns the moment since which the pod may have gone.
+func (o *podOver) by() int64 { return min(o.doubt.na, o.end.na) }
+
+// close appends the pod's end to its steps, of which now is the last.
+func (o *podOver) close(steps []podStep, now podStep) []podStep {
+	if o.doubt.na != noSight {
+		now.span, now.phase = o.doubt, phaseUnknown
+		steps = append(steps, now)
 	}
-	return steps[:n]
+	if o.end.na != noSight {
+		steps = append(steps, absent(o.end))
+	}
+	return steps
 }
 
 // binding returns when the pod was bound, and to which node; ok is false when it was not, as far as

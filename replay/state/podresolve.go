@@ -118,8 +118,8 @@ func podEffect(n podName, was, is []podStep) Effect {
 	e := Effect{Resource: Pods, Namespace: n.namespace, Name: n.name}
 	from := noSight
 	for _, line := range [][]podStep{was, is} {
-		if head < len(line) {
-			from = min(from, line[head].nb)
+		for i := head; i < len(line); i++ {
+			from = min(from, line[i].nb)
 		}
 	}
 	e.From = timeOf(from)

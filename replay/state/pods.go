@@ -50,8 +50,9 @@ type podMore struct {
 	// given is when the answer to a write first showed what a pod is given after it is made,
 	// at the latest: ephemeral containers, claims. Zero when none did.
 	given int64
-	// perhaps says that its end is known from the deletion of a collection alone: see end.
-	perhaps bool
+	// perhaps says that its end is known from the deletion of a collection alone (see end), over that it
+	// rests on the pod's containers having ended when it was read.
+	perhaps, over bool
 }
 
 // podSpec is what is kept of a pod's content, but the node. Pods of one owner share it.
@@ -83,8 +84,9 @@ type podDeletion struct {
 	held span
 	// read is the resourceVersion at which it was read then, 0 when it was seen so.
 	read uint64
-	// estimated says that it was never seen, but worked out, and may have been earlier.
-	estimated bool
+	// estimated says that it was never seen, but worked out, and may have been earlier; over that the
+	// pod's containers had ended when it was read.
+	estimated, over bool
 	// sudden is when the pod may have gone at once instead: its na is noTime for never.
 	sudden span
 }
@@ -249,6 +251,7 @@ func (s *State) takePod(o *Observation, at span) {
 			if p.more == nil {
 				p.more = &podMore{}
 			}
+			p.more.over = r.Reduced.Over && (p.more.over || !p.more.perhaps)
 			p.more.perhaps = perhaps
 		}
 		p.gone = span{max(p.gone.nb, at.nb), min(p.gone.na, at.na)}
@@ -276,10 +279,10 @@ func (s *State) takePod(o *Observation, at span) {
 	switch some := len(r.Metadata.Finalizers) > 0; {
 	case o.Deleted:
 		if r.Reduced.Read > 0 { // with none, or none that its deletion did not take away
-			p.finals.add(finalizersSeen{rv: r.Reduced.Read, at: at.nb})
+			p.finals.add(finalizersSeen{rv: r.Reduced.Read, at: at.nb, over: r.Reduced.Over})
 		}
 	case rv > 0:
-		p.finals.add(finalizersSeen{rv, at.nb, some, r.Metadata.DeletionTimestamp != ""})
+		p.finals.add(finalizersSeen{rv: rv, at: at.nb, some: some, deleted: r.Metadata.DeletionTimestamp != "", over: r.Reduced.Over})
 	case some && r.Reduced.Read == 0: // the options of its deletion put them on
 		s.notePod(s.pods.loosened, n, presence{at.nb, at.na})
 	}
@@ -293,7 +296,7 @@ func (s *State) takePod(o *Observation, at span) {
 			n.asked = d - *m.GracePeriod*int64(time.Second)
 		}
 		if len(m.Finalizers) > 0 && (m.GracePeriod == nil || *m.GracePeriod == 0) {
-			n.held, n.read = at, r.Reduced.Read
+			n.held, n.read, n.over = at, r.Reduced.Read, r.Reduced.Over
 			if o.Source == SourceSnapshot {
 				n.held.na = at.nb // when it was seen
 			}
@@ -393,7 +396,7 @@ func (p *pod) addDeletion(d podDeletion) {
 		w.asked = d.asked
 	}
 	if c := cmp.Or(cmp.Compare(d.held.na, w.held.na), cmp.Compare(d.held.nb, w.held.nb)); c > 0 || c == 0 && d.read < w.read {
-		w.held, w.read = d.held, d.read
+		w.held, w.read, w.over = d.held, d.read, d.over
 	}
 	if w.sudden.na == noTime || d.sudden.na != noTime && (d.sudden.na < w.sudden.na || d.sudden.na == w.sudden.na && d.sudden.nb > w.sudden.nb) {
 		w.sudden = d.sudden

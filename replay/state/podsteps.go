@@ -82,13 +82,18 @@ func (s *State) lives(first *pod, blinds []podBlind) []podLife {
 	return lives
 }
 
-// tightenPods makes the order of the steps, which is that of their na, show in their bounds.
+// tightenPods makes the order of the steps, which is that of their na, show in their bounds. Of the
+// changes of a pod between its making, its binding, which none that is being deleted gets, and its end
+// either of two may have come first.
 func tightenPods(steps []podStep) []podStep {
-	nb := noTime
+	least, nb := noTime, noTime // of the step that came before the changes, and of all
 	for i := range steps {
-		nb = max(nb, steps[i].nb)
-		steps[i].nb = min(nb, steps[i].na)
-		nb = steps[i].nb
+		s := &steps[i]
+		if i == 0 || s.pod == nil || s.pod != steps[i-1].pod || s.bound != steps[i-1].bound || s.phase != phasePresent {
+			least = max(nb, s.nb)
+		}
+		s.nb = min(max(least, s.nb), s.na)
+		nb = max(nb, s.nb)
 	}
 	return steps
 }

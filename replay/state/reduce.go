@@ -35,6 +35,8 @@ type facts struct {
 	Target    string `json:"target,omitempty"`
 	Estimated bool   `json:"estimated,omitempty"`
 	Sudden    bool   `json:"sudden,omitempty"`
+	// Over says that its containers have ended.
+	Over bool `json:"over,omitempty"`
 	// Of an eviction. Told says that its options were recorded, Holds that they put on a finalizer.
 	Told  bool `json:"told,omitempty"`
 	Holds bool `json:"holds,omitempty"`
@@ -110,6 +112,7 @@ type rawFacts struct {
 	} `json:"spec"`
 	Status struct {
 		Certificate string `json:"certificate"`
+		Phase       string `json:"phase"`
 	} `json:"status"`
 	Target struct {
 		Name string `json:"name"`
@@ -192,6 +195,7 @@ func factsOf(res resource, raw []byte, request bool) (*facts, error) {
 			return f, nil
 		}
 		f.Account, f.Grace = in.Spec.ServiceAccountName, in.Spec.Grace
+		f.Over = in.Status.Phase == "Succeeded" || in.Status.Phase == "Failed"
 		c, err = graph.PodContent(raw)
 		c.AnyRefs = c.AnyRefs || request
 	case resVolume:

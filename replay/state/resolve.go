@@ -298,7 +298,7 @@ func (o *object) insertBlind(steps []step, b *blind, creates bool) []step {
 	if !clash && b.absent {
 		s.phase, s.as = phaseAbsent, carryNothing
 	}
-	if b.created && (b.content == nil || b.maybe) {
+	if b.created && (b.content == nil || b.maybe || clash) {
 		o.unnamed(steps[:at], b)
 	}
 	if o.key.res.kind() != 0 && !clash && !b.absent && (b.ending || b.maybe) {
@@ -382,7 +382,8 @@ func (o *object) creation(steps []step, b *blind) bool {
 	for i := range steps {
 		s := &steps[i]
 		lives := i+1 < len(steps) && steps[i+1].uid == s.uid && steps[i+1].phase != phaseAbsent
-		if s.uid == "" || !s.assumed || s.bare() && !lives || i > 0 && steps[i-1].uid == s.uid || s.nb > b.na || s.na < b.nb {
+		over := i+1 < len(steps) && steps[i+1].na <= b.nb // it had come, and what followed, too
+		if s.uid == "" || !s.assumed || s.bare() && !lives || i > 0 && steps[i-1].uid == s.uid || s.nb > b.na || s.na < b.nb || over {
 			continue
 		}
 		if b.maybe && s.seenLater() {

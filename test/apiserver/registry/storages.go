@@ -3,12 +3,16 @@ package registry
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	policyclient "k8s.io/client-go/kubernetes/typed/policy/v1"
 	_ "k8s.io/kubernetes/pkg/apis/certificates/install" // registers the types, as those below do
+	core "k8s.io/kubernetes/pkg/apis/core"
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
 	_ "k8s.io/kubernetes/pkg/apis/policy/install"
 	_ "k8s.io/kubernetes/pkg/apis/rbac/install"
@@ -99,13 +103,33 @@ func (s *server) core() (map[string]rest.Storage, error) {
 		return nil, fmt.Errorf("make the storage of volumes: %w", err)
 	}
 	return map[string]rest.Storage{
-		"pods": pods.Pod, "pods/status": pods.Status, "pods/binding": pods.Binding, "bindings": pods.LegacyBinding,
+		"pods": pods.Pod, "pods/status": podStatuses{pods.Status}, "pods/binding": pods.Binding, "bindings": pods.LegacyBinding,
 		"pods/eviction": pods.Eviction, "pods/ephemeralcontainers": pods.EphemeralContainers,
 		"namespaces": namespaces, "namespaces/status": namespaceStatus, "namespaces/finalize": finalize,
 		"nodes": nodes.Node, "nodes/status": nodes.Status,
 		"secrets": secrets, "serviceaccounts": accounts,
 		"persistentvolumes": volumes, "persistentvolumes/status": volumeStatus,
 	}, nil
+}
+
+// podStatuses is the status of pods. Whose containers have ended has no other phase again by nodes and
+// Kubernetes' own components, which the state takes for granted.
+type podStatuses struct{ *podstore.StatusREST }
+
+// Update implements rest.Updater.
+func (p podStatuses) Update(
+	ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc,
+	force bool, options *metav1.UpdateOptions,
+) (runtime.Object, bool, error) {
+	info = rest.WrapUpdatedObjectInfo(info, func(ctx context.Context, is, was runtime.Object) (runtime.Object, error) {
+		u, _ := genericrequest.UserFrom(ctx)
+		pod, before := is.(*core.Pod), was.(*core.Pod)
+		if over := before.Status.Phase; strings.HasPrefix(u.GetName(), "system:") && (over == core.PodSucceeded || over == core.PodFailed) {
+			pod.Status.Phase = over
+		}
+		return is, nil
+	})
+	return p.StatusREST.Update(ctx, name, info, create, update, force, options)
 }
 
 // budgets says that there are no disruption budgets.
