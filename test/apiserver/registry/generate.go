@@ -21,12 +21,16 @@ var users = []string{
 // generator makes sequences.
 type generator struct {
 	*rand.Rand
-	theme []*kind
+	theme   []*kind
+	overlap int // how many requests of a hundred begin while the one before is under way
 }
 
+// usualOverlap is the overlap of most sequences.
+const usualOverlap = 15
+
 // generate returns the sequence of a seed.
-func generate(seed uint64) sequence {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 7))}
+func generate(seed uint64, overlap int) sequence {
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 7)), overlap: overlap}
 	for range 1 + g.IntN(2) {
 		g.theme = append(g.theme, g.kind())
 	}
@@ -85,7 +89,7 @@ func (g *generator) request() step {
 	case 1:
 		s.Pace = pace{time.Duration(g.IntN(200_000)) * time.Microsecond, time.Duration(g.IntN(200_000)) * time.Microsecond}
 	}
-	if g.chance(15) {
+	if g.chance(g.overlap) {
 		s.Overlap, s.Wait = true, time.Duration(1+g.IntN(300_000))*time.Microsecond
 	}
 	if g.chance(10) {
@@ -165,12 +169,6 @@ func (g *generator) fill(s *step, k *kind, query url.Values) {
 			query.Set("resourceVersion", "0")
 		}
 	}
-}
-
-// collects tells whether the request deletes a collection.
-func (s *step) collects() bool {
-	path, _, _ := strings.Cut(s.Path, "?")
-	return s.Method == "DELETE" && !strings.HasSuffix(path, s.Object[strings.LastIndexByte(s.Object, '/'):])
 }
 
 func (g *generator) dryRun(query url.Values) {

@@ -25,7 +25,7 @@ func playAll(t *testing.T, seed uint64, n int) []played {
 	}
 	out := make([]played, n)
 	for i := range out {
-		seq := generate(seed + uint64(i))
+		seq := generate(seed+uint64(i), usualOverlap)
 		h, err := s.play(seq)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, seq)

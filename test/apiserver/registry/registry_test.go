@@ -40,9 +40,10 @@ func number(t *testing.T, name string, otherwise int) int {
 }
 
 // TestState plays sequences to the registry and wants what the state says of each moment to be
-// what the registry held. ORACLE_STATE is how many, ORACLE_SEED the first seed.
+// what the registry held. ORACLE_STATE is how many, ORACLE_SEED the first seed, ORACLE_OVERLAP how many
+// requests of a hundred begin while the one before is under way.
 func TestState(t *testing.T) {
-	n, seed := number(t, "ORACLE_STATE", 1000), number(t, "ORACLE_SEED", 1)
+	n, seed, overlap := number(t, "ORACLE_STATE", 1000), number(t, "ORACLE_SEED", 1), number(t, "ORACLE_OVERLAP", usualOverlap)
 	const workers = 2
 	for w := range workers {
 		t.Run(fmt.Sprint(w), func(t *testing.T) {
@@ -55,7 +56,7 @@ func TestState(t *testing.T) {
 				total := map[string]counts{}
 				failures := 0
 				for i := w; i < n && failures < number(t, "ORACLE_FAILURES", 5); i += workers {
-					seq := generate(uint64(seed + i))
+					seq := generate(uint64(seed+i), overlap)
 					j := run(t, s, seq)
 					for k, c := range j.counts {
 						total[k] = total[k].plus(c)
