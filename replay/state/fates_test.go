@@ -141,6 +141,10 @@ func TestFatesOfPods(t *testing.T) {
 			s.during("12:00:10", "12:00:11", "create", podsURI, 201, made, "")
 			s.during("12:00:10.2", "12:00:10.3", "create", pod+"/binding", 201, `{"kind":"Binding","metadata":{"name":"p"},"target":{"kind":"Node","name":"n1"}}`, "")
 		}, want: []string{"12:00:12", "present - sa n1"}},
+		"bound in the old way, for which a uid is no condition": {tell: func(s *told) {
+			s.during("12:00:10", "12:00:10.1", "create", podsURI, 201, made, podJSON("p", "u1", "", ""))
+			s.during("12:00:11", "12:00:11.1", "create", "/api/v1/namespaces/a/bindings", 201, `{"kind":"Binding","metadata":{"name":"p","uid":"other"},"target":{"kind":"Node","name":"n1"}}`, "")
+		}, want: []string{"12:00:12", "present u1 sa n1"}},
 		"bound by its uid while it was being made again": {tell: func(s *told) {
 			s.during("12:00:00", "12:00:00.1", "create", podsURI, 201, strings.Replace(made, `"sa"`, `"sb"`, 1), "")
 			s.during("12:00:05", "12:00:05.1", "delete", pod, 200, options, "")

@@ -64,7 +64,9 @@ func (w *write) subresource(dryRun event.DryRunAnswer) ([]Observation, error) {
 		}
 		switch d := in.DeleteOptions; {
 		case kind == kindBinding:
-			o.UID = in.Metadata.UID
+			if w.target.name != "" { // in the old way the apiserver wipes the uid: any pod of the name is bound
+				o.UID = in.Metadata.UID
+			}
 			if in.Target.Kind == "" || in.Target.Kind == "Node" {
 				body.Reduced.Target = in.Target.Name
 			}
