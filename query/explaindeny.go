@@ -72,6 +72,8 @@ type Denial struct {
 	Missing []string `json:"missing"`
 	// Plugin is the admission plugin that refused it.
 	Plugin string `json:"plugin,omitempty"`
+	// PluginName is the policy, webhook or quota of the plugin that refused it, where it is told.
+	PluginName string `json:"pluginName,omitempty"`
 	// Identity is what the identity contradicts, or what a failed authentication shows.
 	Identity []string `json:"identity"`
 }
@@ -178,10 +180,10 @@ func (x *Explainer) blame(out *Denial, e *event.Event, v, then *verdict.Verdict)
 	case code == codeForbidden && x.checks(out, e, v, then) > 0:
 		out.By, out.Text = ByCheck, "the authorizers allowed it; a check behind them refused it"
 	case v.Admission.Recorded == verdict.AdmissionRejected:
-		out.By, out.Plugin = ByAdmission, v.Admission.Plugin
-		out.Text = "the authorizers allowed it; an admission plugin refused it"
-		if out.Plugin != "" {
-			out.Text = "the authorizers allowed it; the admission plugin " + out.Plugin + " refused it"
+		out.By, out.Text = ByAdmission, "the authorizers allowed it; an admission plugin refused it"
+		if a := v.Admission.Refusal(); a != nil {
+			out.Plugin, out.PluginName = a.Plugin, a.Name
+			out.Text = "the authorizers allowed it; the admission plugin " + strings.TrimSpace(a.Plugin+" "+a.Name) + " refused it"
 		}
 	case code == codeForbidden:
 		out.By, out.Text = ByOther, "the authorizers allowed it, and it was refused behind them: the message says why"

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -194,9 +195,15 @@ func describeVerdict(out *strings.Builder, e *event.Event, v *verdict.Verdict) {
 		line("not granted", c.Missing...)
 	}
 	line("identity", v.Identity...)
-	if a := v.Admission; a != (verdict.Admission{}) && a.Recorded != verdict.AdmissionNotRun {
-		line("admission", strings.Join(strings.Fields(a.Recorded+" "+a.Plugin+" "), " "))
-		line("namespace lifecycle", a.NamespaceLifecycle)
+	if a := v.Admission; a.Recorded != verdict.AdmissionNotRun {
+		line("admission", a.Recorded)
+		for _, x := range a.Answers {
+			code := ""
+			if x.Code != 0 {
+				code = strconv.Itoa(int(x.Code))
+			}
+			line("plugin", strings.Join(strings.Fields(x.Plugin+" "+x.Name+" "+x.Outcome+" "+code+" "+x.Reason), " "))
+		}
 	}
 	line("cause", v.Cause)
 }

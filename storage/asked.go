@@ -20,6 +20,7 @@ var askable = map[string][]string{ //nolint:gochecknoglobals // constant table
 	"verdict.outcome": nil, "verdict.recorded": nil, "verdict.class": {"class"}, "verdict.replayed": {"replayed"},
 	"verdict.reason": {"recorded_reason"}, "verdict.authorizer": {"authorizer"}, "verdict.grants": {"grants"}, "verdict.identity": {"identity"},
 	"verdict.credential": {"credential"}, "verdict.missing": {"missing"}, "verdict.binds": {"binds"}, "verdict.admission": {"admission"},
+	"verdict.admissionPlugin": admissionAnswers,
 }
 
 // ofEvery are the columns of every row that is read for a rule: what names it, and what a finding

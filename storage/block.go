@@ -64,6 +64,9 @@ type block struct {
 	impliedAccess                                                             numberArray
 	impliedGrants                                                             lowCardLists
 	review                                                                    textColumn
+	admissionPlugins, admissionNames, admissionOutcomes                       lowCardArray
+	admissionReasons                                                          textArray
+	admissionCodes                                                            codeArray
 
 	columns []proto.InputColumn
 }

@@ -50,7 +50,7 @@ const placesOfRow = 2
 // columns is the table of the columns of events, in the order of an INSERT, which append from
 // b and scan into r.
 func columns(b *block, r *stored) []column {
-	return slices.Concat(placeColumns(b, r), eventColumns(b, r), verdictColumns(b, r), countedColumns(b, r), moreColumns(b, r))
+	return slices.Concat(placeColumns(b, r), eventColumns(b, r), verdictColumns(b, r), countedColumns(b, r), moreColumns(b, r), admissionColumns(b, r))
 }
 
 // read is what the column is read by.

@@ -33,7 +33,7 @@ func filled(v reflect.Value, path string) {
 		v.SetBool(true)
 	case reflect.Uint8, reflect.Uint64:
 		v.SetUint(1)
-	case reflect.Int:
+	case reflect.Int, reflect.Int32:
 		v.SetInt(1)
 	default:
 		panic("a verdict has a " + v.Kind().String() + ": " + path)
@@ -67,7 +67,7 @@ func leaves(v reflect.Value, path string, reach func(*verdict.Verdict) reflect.V
 			f.SetString(f.String() + ", changed")
 		case reflect.Bool:
 			f.SetBool(!f.Bool())
-		case reflect.Int:
+		case reflect.Int, reflect.Int32:
 			f.SetInt(f.Int() + 1)
 		default:
 			f.SetUint(f.Uint() + 1)

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -11,12 +12,15 @@ const (
 	ofEvent = "the event alone says it"
 	noNews  = "that nothing changed under a newer one is no news"
 	ofCause = "it changes with `policy_revision`, `engine_version` or `config_version` alone"
+	// tooLate is why a column that was not hashed at first is not now: rows that were stored with
+	// something in it could not be taken back.
+	tooLate = "; rows that are stored have versions without it"
 )
 
 // verdictColumns are what is decided. All are empty on rows without a verdict.
 func verdictColumns(b *block, r *stored) []column {
 	x, v := &b.at, &r.v
-	return []column{
+	return slices.Concat([]column{
 		outcomeColumn(b, r),
 		word(b, "class", &b.class, &v.Class, "Class", 5, func(v *verdict.Verdict) string { return v.Class }),
 		word(b, "cause", &b.cause, &v.Cause, "Cause", 6, func(v *verdict.Verdict) string { return v.Cause }),
@@ -59,7 +63,7 @@ func verdictColumns(b *block, r *stored) []column {
 
 		impersonationColumn(b, r),
 		impersonated(r, word(b, "impersonation_mode", &b.impMode, &r.impCheck.Mode, "Impersonation.Mode", 0, func(v *verdict.Verdict) string { return impersonation(v).Mode })).
-			unhashedFor(ofEvent),
+			unhashedFor(ofEvent + tooLate),
 		impersonated(r, column{
 			name: "impersonation_grants", data: &b.impGrants, into: &r.impGrants, holds: "Impersonation.Grants", with: "grants",
 			append: func() { b.appendGrants(&b.impGrants, impersonation(x.v).Grants) },
@@ -67,13 +71,11 @@ func verdictColumns(b *block, r *stored) []column {
 			same:   func(v, w *verdict.Verdict) bool { return sameGrants(impersonation(v).Grants, impersonation(w).Grants) },
 		}),
 		impersonated(r, words(b, "impersonation_missing", &b.impMissing, &r.impCheck.Missing, "Impersonation.Missing", 0, func(v *verdict.Verdict) []string { return impersonation(v).Missing })).
-			unhashedFor(ofCause),
+			unhashedFor(ofCause + tooLate),
 
 		words(b, "identity", &b.identity, &v.Identity, "Identity", 16, func(v *verdict.Verdict) []string { return v.Identity }),
 		word(b, "admission", &b.admission, &v.Admission.Recorded, "Admission.Recorded", 10, func(v *verdict.Verdict) string { return v.Admission.Recorded }),
-		word(b, "admission_plugin", &b.admissionPlugin, &v.Admission.Plugin, "Admission.Plugin", 11, func(v *verdict.Verdict) string { return v.Admission.Plugin }),
-		word(b, "admission_namespace_lifecycle", &b.admissionNS, &v.Admission.NamespaceLifecycle, "Admission.NamespaceLifecycle", 12,
-			func(v *verdict.Verdict) string { return v.Admission.NamespaceLifecycle }),
+	}, earlierAdmissionColumns(b), []column{
 		{
 			name: "policy_revision", data: &b.policyRevision, into: &v.Revision, holds: "Revision", uncompared: noNews,
 			append: func() { b.policyRevision.Append(x.v.Revision) },
@@ -81,7 +83,7 @@ func verdictColumns(b *block, r *stored) []column {
 		},
 		word(b, "engine_version", &b.engine, &v.Engine, "Engine", 8, func(v *verdict.Verdict) string { return v.Engine }).uncomparedFor(noNews),
 		word(b, "config_version", &b.cf, &v.Config, "Config", 9, func(v *verdict.Verdict) string { return v.Config }).uncomparedFor(noNews),
-	}
+	})
 }
 
 // outcomeColumn tells rows with a verdict from those without: it is empty on those.

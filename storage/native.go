@@ -189,31 +189,41 @@ func (c *textArray) encodePieces(p *payload) {
 // WriteColumn implements proto.ColInput.
 func (c *textArray) WriteColumn(w *proto.Writer) { w.ChainBuffer(c.EncodeColumn) }
 
-// numberArray builds an Array(UInt64) column.
-type numberArray struct {
+// arrayOf builds an Array column of numbers.
+type arrayOf[T proto.ColUInt64 | proto.ColInt32, C interface {
+	*T
+	proto.ColInput
+	proto.Resettable
+}] struct {
 	ends  proto.ColUInt64
-	items proto.ColUInt64
+	items T
 }
 
-func (c *numberArray) end() { c.ends = append(c.ends, uint64(c.items.Rows())) }
+// numberArray builds an Array(UInt64) column, codeArray an Array(Int32) column.
+type (
+	numberArray = arrayOf[proto.ColUInt64, *proto.ColUInt64]
+	codeArray   = arrayOf[proto.ColInt32, *proto.ColInt32]
+)
+
+func (c *arrayOf[T, C]) end() { c.ends = append(c.ends, uint64(C(&c.items).Rows())) }
 
 // Reset empties the column.
-func (c *numberArray) Reset() { c.ends, c.items = c.ends[:0], c.items[:0] }
+func (c *arrayOf[T, C]) Reset() { c.ends = c.ends[:0]; C(&c.items).Reset() }
 
 // Type implements proto.ColInput.
-func (*numberArray) Type() proto.ColumnType { return "Array(UInt64)" }
+func (c *arrayOf[T, C]) Type() proto.ColumnType { return "Array(" + C(&c.items).Type() + ")" }
 
 // Rows implements proto.ColInput.
-func (c *numberArray) Rows() int { return len(c.ends) }
+func (c *arrayOf[T, C]) Rows() int { return len(c.ends) }
 
 // EncodeColumn implements proto.ColInput.
-func (c *numberArray) EncodeColumn(b *proto.Buffer) {
+func (c *arrayOf[T, C]) EncodeColumn(b *proto.Buffer) {
 	c.ends.EncodeColumn(b)
-	c.items.EncodeColumn(b)
+	C(&c.items).EncodeColumn(b)
 }
 
 // WriteColumn implements proto.ColInput.
-func (c *numberArray) WriteColumn(w *proto.Writer) { w.ChainBuffer(c.EncodeColumn) }
+func (c *arrayOf[T, C]) WriteColumn(w *proto.Writer) { w.ChainBuffer(c.EncodeColumn) }
 
 // textMap builds a Map(LowCardinality(String), LowCardinality(String)) column.
 type textMap struct {

@@ -37,7 +37,9 @@ func TestSameVerdict(t *testing.T) {
 		{"chain", func(v *verdict.Verdict) { v.Chain = []verdict.ChainStep{{Authorizer: "rbac"}} }, false},
 		{"implied", func(v *verdict.Verdict) { v.Implied = []verdict.Implied{{Check: "x"}} }, false},
 		{"review", func(v *verdict.Verdict) { v.Review = &verdict.ReviewCheck{} }, false},
-		{"admission", func(v *verdict.Verdict) { v.Admission.NamespaceLifecycle = "drift" }, false},
+		{"admission", func(v *verdict.Verdict) {
+			v.Admission.Answers = []verdict.AdmissionAnswer{{Plugin: "NamespaceLifecycle", Outcome: "drift"}}
+		}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			v := base()

@@ -50,6 +50,7 @@ type stored struct {
 	impGrants, implied          []string
 	impliedGrants               [][]string
 	chain, review               string
+	admission                   storedAdmission
 }
 
 // newStored returns a row to read into.

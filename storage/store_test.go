@@ -139,7 +139,7 @@ func hostile(t testing.TB) []verdict.Row {
 		r.Verdict.CompleteImpersonation(r.Event.ImpersonatedUser != nil)
 		r.Verdict.Missing = []string{"clusterroles 'a'\n"}
 		r.Verdict.Identity = []string{"sa-groups-mismatch"}
-		r.Verdict.Admission = verdict.Admission{Recorded: "rejected", Plugin: "NamespaceLifecycle", NamespaceLifecycle: "match"}
+		r.Verdict.Admission = verdict.Admission{Recorded: "rejected", Answers: []verdict.AdmissionAnswer{{Plugin: "NamespaceLifecycle", Outcome: "match", Reason: "tab\t'x", Code: 403}}}
 		out = append(out, r)
 	}
 	return out

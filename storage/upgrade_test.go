@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,7 +36,7 @@ func olderStore(t *testing.T, s *storage.Store, database, from string, last int)
 		digest := sha256.Sum256([]byte(m.SQL))
 		s.Exec(t, fmt.Sprintf("INSERT INTO %s.schema_version (version, name, digest) SELECT %d, '%s', '%s'", database, m.Version, m.Name, hex.EncodeToString(digest[:])))
 	}
-	columns := strings.Join(s.Strings(t, "SELECT name FROM system.columns WHERE database = '"+database+"' AND table = 'events' AND default_kind = '' ORDER BY position"), ", ")
+	columns := strings.Join(s.Strings(t, "SELECT name FROM system.columns WHERE database = '"+database+"' AND table = 'events' AND default_kind IN ('', 'DEFAULT') ORDER BY position"), ", ")
 	s.Exec(t, "INSERT INTO "+database+".events ("+columns+") SELECT "+columns+" FROM "+from+".events")
 }
 
@@ -154,5 +156,78 @@ func TestUpgradeFromReleases(t *testing.T) {
 				t.Fatalf("changed by opening again\n was %+v\n is  %+v", got, again)
 			}
 		})
+	}
+}
+
+// TestUpgradeOfAdmission goes on with a store from before the list of what admission plugins answered: the
+// old rows say in it what they said, to SQL too, and are taken back by the version they were stored with.
+func TestUpgradeOfAdmission(t *testing.T) {
+	const beforeList = 41
+	open := opener(t)
+	lifecycle := func(outcome string, code int32) verdict.AdmissionAnswer {
+		return verdict.AdmissionAnswer{Plugin: "NamespaceLifecycle", Outcome: outcome, Code: code}
+	}
+	quota := verdict.AdmissionAnswer{Plugin: "ResourceQuota", Outcome: verdict.PluginRejected, Code: 403}
+	said := []verdict.Admission{
+		{},
+		{Recorded: verdict.AdmissionNotRun},
+		{Recorded: verdict.AdmissionAdmitted, Answers: []verdict.AdmissionAnswer{lifecycle(verdict.PluginPass, 0)}},
+		{Recorded: verdict.AdmissionAdmitted, Answers: []verdict.AdmissionAnswer{lifecycle(verdict.PluginDrift, 0)}},
+		{Recorded: verdict.AdmissionRejected, Answers: []verdict.AdmissionAnswer{lifecycle(verdict.PluginMatch, 403)}},
+		{Recorded: verdict.AdmissionRejected, Answers: []verdict.AdmissionAnswer{lifecycle(verdict.PluginDrift, 403)}},
+		{Recorded: verdict.AdmissionRejected, Answers: []verdict.AdmissionAnswer{lifecycle(verdict.PluginRejected, 403)}},
+		{Recorded: verdict.AdmissionRejected, Answers: []verdict.AdmissionAnswer{quota}},
+		{Recorded: verdict.AdmissionRejected, Answers: []verdict.AdmissionAnswer{lifecycle(verdict.PluginPass, 0), quota}},
+		{Recorded: verdict.AdmissionRejected, Answers: []verdict.AdmissionAnswer{lifecycle(verdict.PluginIndeterminate, 0), quota}},
+	}
+	var in []verdict.Row
+	for _, r := range rows(t, "c", 0) {
+		if r.Verdict == nil || len(in) == len(said) {
+			continue
+		}
+		v, e := *r.Verdict, *r.Event
+		v.Admission = said[len(in)]
+		if v.Admission.Recorded == verdict.AdmissionRejected {
+			e.ResponseStatus = &event.Status{Code: 403, Raw: []byte(`{"code":403}`)}
+		}
+		r.Verdict, r.Event = &v, &e
+		in = append(in, r)
+	}
+	fresh := open("fresh")
+	insert(t, fresh, "a", in)
+	olderStore(t, fresh, "older", "fresh", beforeList)
+	s := open("older")
+	var pairs []verdict.Row
+	back := everything(t, s, in)
+	for _, want := range in {
+		r, ok := back[want.EventKey]
+		if !ok || !reflect.DeepEqual(r.Verdict, want.Verdict) {
+			t.Fatalf("changed by the upgrade\n was %+v\n is  %+v", want.Verdict, r.Verdict)
+		}
+		old, v := r, *r.Verdict
+		old.Sign = -1
+		v.Admission.Answers = []verdict.AdmissionAnswer{{Plugin: "PodSecurity", Name: "restricted:latest", Outcome: verdict.PluginPass}}
+		r.Verdict = &v
+		pairs = append(pairs, old, r)
+	}
+	sql := func(s *storage.Store, database string) []string {
+		out := s.Strings(t, "SELECT toString((admission, admission_plugin, admission_namespace_lifecycle, "+
+			"admission_plugins, admission_names, admission_outcomes, admission_reasons, admission_codes)) FROM "+database+".events FINAL WHERE sign = 1")
+		slices.Sort(out)
+		return out
+	}
+	if was, is := sql(fresh, "fresh"), sql(s, "older"); len(was) != len(in) || !slices.Equal(was, is) {
+		t.Errorf("SQL says\n%s\nof rows that say\n%s", strings.Join(is, "\n"), strings.Join(was, "\n"))
+	}
+	insert(t, s, "fix", pairs)
+	s.Exec(t, "OPTIMIZE TABLE older.events FINAL")
+	back = everything(t, s, in)
+	for _, r := range back {
+		if x := r.Verdict.Admission.Of("PodSecurity"); x == nil || len(r.Verdict.Admission.Answers) != 1 {
+			t.Errorf("an old row was not taken back: %+v", r.Verdict.Admission)
+		}
+	}
+	if n := s.Strings(t, "SELECT toString(count()) FROM older.events WHERE 1"); len(back) != len(in) || n[0] != fmt.Sprint(len(in)) {
+		t.Errorf("%d rows stand, %s are stored, of %d", len(back), n[0], len(in))
 	}
 }

@@ -42,7 +42,7 @@ func verdictFrom(r *rand.Rand) *verdict.Verdict {
 	}
 	v := &verdict.Verdict{Outcome: outcome(), Class: text(), Cause: text(), Recorded: decision(), RecordedReason: text(), Replayed: decision(),
 		Authorizer: text(), Grants: grants(), Errors: list(3), Missing: list(3), Attributes: attributes(), Identity: list(3), Evidence: list(3),
-		Explained: list(4), Binds: list(3), Credential: text(), Admission: verdict.Admission{Recorded: text(), Plugin: text(), NamespaceLifecycle: text()},
+		Explained: list(4), Binds: list(3), Credential: text(), Admission: earlierAdmission(text(), text(), text()),
 		Revision: r.Uint64N(9), Engine: text(), Config: text()}
 	if r.IntN(2) == 0 {
 		v.Impersonation = &verdict.ImpersonationCheck{Replayed: decision(), Mode: text(), Grants: grants(), Missing: list(3)}
@@ -75,6 +75,18 @@ func verdictFrom(r *rand.Rand) *verdict.Verdict {
 	return v
 }
 
+// earlierAdmission is what the columns of admission from before the list of answers say.
+func earlierAdmission(recorded, plugin, lifecycle string) verdict.Admission {
+	adm := verdict.Admission{Recorded: recorded}
+	if lifecycle != "" {
+		adm.Answers = append(adm.Answers, verdict.AdmissionAnswer{Plugin: verdict.PluginNamespaceLifecycle, Outcome: lifecycle})
+	}
+	if plugin != "" {
+		adm.Answers = append(adm.Answers, verdict.AdmissionAnswer{Plugin: plugin, Outcome: verdict.PluginRejected, Code: 403})
+	}
+	return adm
+}
+
 // TestAnyVerdictRoundTrips stores verdicts of every shape and reads them back.
 func TestAnyVerdictRoundTrips(t *testing.T) {
 	seed := rand.Uint64()
@@ -84,6 +96,10 @@ func TestAnyVerdictRoundTrips(t *testing.T) {
 	for i := range in {
 		if in[i].Verdict != nil {
 			in[i].Verdict = verdictFrom(r)
+			for range r.IntN(3) {
+				in[i].Verdict.Admission.Answers = append(in[i].Verdict.Admission.Answers, verdict.AdmissionAnswer{Plugin: nasty[r.IntN(len(nasty))],
+					Name: nasty[r.IntN(len(nasty))], Outcome: nasty[r.IntN(len(nasty))], Reason: nasty[r.IntN(len(nasty))], Code: r.Int32()})
+			}
 			in[i].Verdict.CompleteImpersonation(in[i].Event.ImpersonatedUser != nil)
 			want[in[i].EventKey.String()] = in[i].Verdict
 		}
@@ -127,6 +143,12 @@ func TestCorrectionOfAnyPart(t *testing.T) {
 		{"implied", func(v *verdict.Verdict) { v.Implied = []verdict.Implied{{Check: "exec"}} }},
 		{"missing of implied", func(v *verdict.Verdict) { v.Implied = []verdict.Implied{{Check: "exec", Missing: []string{"x"}}} }},
 		{"grants of implied", func(v *verdict.Verdict) { v.Implied = []verdict.Implied{{Check: "exec", Grants: v.Grants[1:2:2]}} }},
+		{"admission", func(v *verdict.Verdict) {
+			v.Admission.Answers = []verdict.AdmissionAnswer{{Plugin: "PodSecurity", Outcome: verdict.PluginPass}}
+		}},
+		{"reason of admission", func(v *verdict.Verdict) {
+			v.Admission.Answers = []verdict.AdmissionAnswer{{Plugin: verdict.PluginNamespaceLifecycle, Outcome: verdict.PluginPass, Reason: "x"}}
+		}},
 		{"review", func(v *verdict.Verdict) { v.Review = &verdict.ReviewCheck{Kind: "TokenReview"} }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -4,11 +4,26 @@ package verdict
 type Admission struct {
 	// Recorded is "", "not-run", "admitted" or "rejected".
 	Recorded string
-	// Plugin that rejected, attributed from the message; "" when none or unknown.
-	Plugin string
-	// NamespaceLifecycle is the re-evaluated plugin's outcome:
-	// "", "pass", "match", "drift", "ambiguous" or "indeterminate".
-	NamespaceLifecycle string
+	// Answers are those of the plugins that can be told: of the one that refused the request, and
+	// of each that was evaluated again. They may be shared with other verdicts and must not be
+	// modified.
+	Answers []AdmissionAnswer
+}
+
+// AdmissionAnswer is what one admission plugin did with a request.
+type AdmissionAnswer struct {
+	// Plugin is the plugin's name, as --enable-admission-plugins has it.
+	Plugin string `json:"plugin"`
+	// Name is the policy, webhook or quota that decided, "" where there is none or it is not told.
+	Name string `json:"name,omitempty"`
+	// Outcome is how the plugin's answer compares with the record: rejected (not evaluated again), pass,
+	// match, drift, ambiguous or indeterminate.
+	Outcome string `json:"outcome"`
+	// Reason is what the plugin said when it refused; where it should have refused and did not,
+	// what it would have said; where its answer is not known, what is missing.
+	Reason string `json:"reason,omitempty"`
+	// Code is the response's where the plugin refused the request; 0 where it did not.
+	Code int32 `json:"code,omitempty"`
 }
 
 // Values of Admission.Recorded.
@@ -18,11 +33,56 @@ const (
 	AdmissionRejected = "rejected" // a plugin refused it
 )
 
-// Values of Admission.NamespaceLifecycle, besides the empty string (not asked).
+// Values of AdmissionAnswer.Outcome.
 const (
-	LifecyclePass          = "pass"
-	LifecycleMatch         = "match"
-	LifecycleDrift         = "drift"
-	LifecycleAmbiguous     = "ambiguous"
-	LifecycleIndeterminate = "indeterminate"
+	PluginRejected      = "rejected"      // it refused; the plugin is not evaluated again
+	PluginPass          = "pass"          // it lets the request pass, and did
+	PluginMatch         = "match"         // it refuses the request, and did
+	PluginDrift         = "drift"         // it did something else
+	PluginAmbiguous     = "ambiguous"     // what it looks at changed meanwhile
+	PluginIndeterminate = "indeterminate" // what it looks at is not known
 )
+
+// PluginNamespaceLifecycle is the plugin that had a field of its own before there was a list.
+const PluginNamespaceLifecycle = "NamespaceLifecycle"
+
+// Refused tells whether the record shows that the plugin refused the request.
+func (a *AdmissionAnswer) Refused() bool {
+	return a.Code != 0 || a.Outcome == PluginRejected || a.Outcome == PluginMatch
+}
+
+// Refusal returns the answer of the plugin that refused the request, nil when none did.
+func (a *Admission) Refusal() *AdmissionAnswer {
+	for i := range a.Answers {
+		if a.Answers[i].Refused() {
+			return &a.Answers[i]
+		}
+	}
+	return nil
+}
+
+// Of returns the answer of a plugin, nil when there is none.
+func (a *Admission) Of(plugin string) *AdmissionAnswer {
+	for i := range a.Answers {
+		if a.Answers[i].Plugin == plugin {
+			return &a.Answers[i]
+		}
+	}
+	return nil
+}
+
+// Plugin returns the name of the plugin that refused the request, "" when none did.
+func (a *Admission) Plugin() string {
+	if r := a.Refusal(); r != nil {
+		return r.Plugin
+	}
+	return ""
+}
+
+// NamespaceLifecycle returns the outcome of that plugin, "" when it was not evaluated.
+func (a *Admission) NamespaceLifecycle() string {
+	if x := a.Of(PluginNamespaceLifecycle); x != nil && x.Outcome != PluginRejected {
+		return x.Outcome
+	}
+	return ""
+}

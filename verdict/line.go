@@ -64,8 +64,13 @@ type ImpersonationLine struct {
 
 // AdmissionLine is what is known of admission in a Line.
 type AdmissionLine struct {
-	Recorded           string `json:"recorded,omitempty"`
-	Plugin             string `json:"plugin,omitempty"`
+	// Recorded is not-run, admitted or rejected.
+	Recorded string `json:"recorded,omitempty"`
+	// Answers are those of the plugin that refused the request, and of each that was evaluated again.
+	Answers []AdmissionAnswer `json:"answers,omitempty"`
+	// Plugin is the one that refused the request. It goes with the next release: see answers.
+	Plugin string `json:"plugin,omitempty"`
+	// NamespaceLifecycle is that plugin's outcome. It goes with the next release: see answers.
 	NamespaceLifecycle string `json:"namespaceLifecycle,omitempty"`
 }
 
@@ -114,8 +119,8 @@ func (v *Verdict) Line(e *event.Event) Line {
 			Replayed: c.Replayed.String(), Recorded: c.Recorded.String(), Mode: c.Mode, Grants: grantLines(c.Grants), Missing: c.Missing, Cause: c.Cause,
 		}
 	}
-	if v.Admission != (Admission{}) {
-		l.Admission = &AdmissionLine{Recorded: v.Admission.Recorded, Plugin: v.Admission.Plugin, NamespaceLifecycle: v.Admission.NamespaceLifecycle}
+	if a := &v.Admission; a.Recorded != "" || len(a.Answers) > 0 {
+		l.Admission = &AdmissionLine{Recorded: a.Recorded, Answers: a.Answers, Plugin: a.Plugin(), NamespaceLifecycle: a.NamespaceLifecycle()}
 	}
 	for i := range v.Implied {
 		c := &v.Implied[i]

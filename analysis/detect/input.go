@@ -78,6 +78,7 @@ func Variables() []Variable {
 		{"verdict.missing", strs, "what an indeterminate verdict would need"},
 		{"verdict.binds", strs, "of a write of a binding: the roles that it gives, or may give, as the replica knows it (ClusterRole/name, Role/namespace/name), \"?\" for any"},
 		{"verdict.admission", str, "not-run, admitted, rejected"},
+		{"verdict.admissionPlugin", str, "admission plugin that refused the request; empty when none did"},
 	}
 }
 

@@ -95,6 +95,8 @@ func verdictTextOf(name string) func(*input) string {
 		return func(in *input) string { return in.verdict.Credential }
 	case "verdict.admission":
 		return func(in *input) string { return in.verdict.Admission.Recorded }
+	case "verdict.admissionPlugin":
+		return func(in *input) string { return in.verdict.Admission.Plugin() }
 	}
 	return nil
 }

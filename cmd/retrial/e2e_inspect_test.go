@@ -284,7 +284,8 @@ const placeColumns = "hit_keys, cluster, source, apiserver, ingested, ingest_day
 const verdictColumns = `outcome, class, cause, recorded, recorded_reason, replayed, authorizer, grants, errors, missing, attr_verb, attr_is_resource,
 attr_api_group, attr_api_version, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, attr_label_selector, attr_field_selector,
 impersonation, impersonation_mode, impersonation_grants, impersonation_missing, identity, admission, admission_plugin, admission_namespace_lifecycle,
-engine_version, config_version, access, access_name, access_path, group_set, hits, evidence, explained, binds, credential, chain, implied, implied_access, implied_grants, review`
+engine_version, config_version, access, access_name, access_path, group_set, hits, evidence, explained, binds, credential, chain, implied, implied_access, implied_grants, review,
+admission_plugins, admission_names, admission_outcomes, admission_reasons, admission_codes`
 
 // eventsOf is a query of a cluster's events, one JSON object each, without verdicts.
 func eventsOf(cluster string) string {

@@ -49,8 +49,9 @@ func TestExplainDenyRoute(t *testing.T) {
 				Attributes: verdict.Attributes{ResourceRequest: true, Verb: "impersonate", Resource: "users", Name: "bob"}}}
 		}, query.ByImpersonation, "ann may not act as the user it named: refused at impersonate users bob", 0, 1},
 		{"an admission plugin", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *verdict.Verdict) {
-			v.Recorded, v.Admission = verdict.DecisionAllow, verdict.Admission{Recorded: verdict.AdmissionRejected, Plugin: "PodSecurity"}
-		}, query.ByAdmission, "the admission plugin PodSecurity refused it", 3, 0},
+			v.Recorded, v.Admission = verdict.DecisionAllow, verdict.Admission{Recorded: verdict.AdmissionRejected,
+				Answers: []verdict.AdmissionAnswer{{Plugin: "NamespaceLifecycle", Outcome: verdict.PluginPass}, {Plugin: "ResourceQuota", Name: "q", Outcome: verdict.PluginRejected, Code: 403}}}
+		}, query.ByAdmission, "the admission plugin ResourceQuota q refused it", 3, 0},
 		{"something behind the authorizers", 403, ann, "list", "/api/v1/secrets", func(_ *event.Event, v *verdict.Verdict) {
 			v.Recorded = verdict.DecisionAllow
 		}, query.ByOther, "the message says why", 3, 0},
@@ -211,7 +212,7 @@ func TestPrintDenialsIsSafe(t *testing.T) {
 	var out bytes.Buffer
 	err := printDenials(&out, &query.ExplainDenyAnswer{Truncated: true, Requests: []query.Denial{{
 		Cluster: hostile, APIServer: hostile, AuditID: hostile, Verb: hostile, RequestURI: hostile, User: hostile, Groups: []string{hostile}, ActingAs: hostile,
-		Message: hostile, By: query.ByAuthorizers, Text: hostile, Plugin: hostile, Identity: []string{hostile}, Missing: []string{hostile},
+		Message: hostile, By: query.ByAuthorizers, Text: hostile, Plugin: hostile, PluginName: hostile, Identity: []string{hostile}, Missing: []string{hostile},
 		Chain:  []query.Shortfall{{Authorizer: hostile, Answer: hostile, Text: hostile, Almost: []string{hostile}, Nearest: near}},
 		Checks: []query.DeniedCheck{{Check: hostile, Asked: hostile, User: hostile, Missing: []string{hostile}, Nearest: near}},
 	}}})

@@ -138,6 +138,9 @@ func printRequest(out io.Writer, r query.JudgedRequest) error {
 	}
 	if a := v.Admission; a != nil {
 		p.add("ADMISSION", "%s %s", a.Recorded, a.Plugin)
+		for _, x := range a.Answers {
+			p.add("", "%s: %s  %s", strings.TrimSpace(x.Plugin+" "+x.Name), x.Outcome, x.Reason)
+		}
 	}
 	p.add("RESPONSE", "%d %s", e.Code(), query.StatusMessage(e))
 	p.add("ENGINE", "%s, configuration %s", v.Engine, v.Config)

@@ -49,7 +49,7 @@ func TestPrintWhyIsSafe(t *testing.T) {
 		Impersonation: &verdict.ImpersonationLine{Replayed: hostile, Mode: hostile, Cause: hostile, Missing: many, Grants: grants},
 		Implied:       []verdict.ImpliedLine{{Check: hostile, Asked: hostile, Replayed: hostile, Recorded: hostile, Perhaps: hostile, Missing: many, Grants: grants}},
 		Review:        &verdict.ReviewLine{Kind: hostile, User: hostile, Asked: hostile, Recorded: hostile, Replayed: hostile, Reason: hostile, Verdict: hostile, Cause: hostile},
-		Admission:     &verdict.AdmissionLine{Recorded: hostile, Plugin: hostile}}
+		Admission:     &verdict.AdmissionLine{Recorded: hostile, Plugin: hostile, Answers: []verdict.AdmissionAnswer{{Plugin: hostile, Name: hostile, Outcome: hostile, Reason: hostile}}}}
 	var out bytes.Buffer
 	err := printWhy(&out, query.WhyAnswer{Requests: []query.JudgedRequest{{Cluster: hostile, APIServer: hostile, Twin: hostile, Event: event.AppendJSON(nil, e), Verdict: v,
 		Stages: []query.Stage{{Stage: hostile}}, Chain: []verdict.ChainStep{{Authorizer: hostile, Answer: hostile, Reason: hostile}},

@@ -1,7 +1,10 @@
 package admission
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state"
@@ -35,7 +38,7 @@ func TestAttributeRefusal(t *testing.T) {
 		{"node token", `serviceaccounts "s" is forbidden: node requested token not bound to a pod`, 403, true, "NodeRestriction"},
 		{"pull policy", `pods "x" is forbidden: spec.containers[0].imagePullPolicy: Unsupported value: "Never"`, 500, false, "AlwaysPullImages"},
 		{"image policy", in("image policy webhook backend denied one or more images: no"), 403, false, "ImagePolicyWebhook"},
-		{"pod security", in(`violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false`), 403, false, "PodSecurity"},
+		{"pod security", in(`violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false`), 403, false, "PodSecurity restricted:latest"},
 		{"pod security label", `Namespace "d" is invalid: metadata.labels[pod-security.kubernetes.io/enforce]: Invalid value: "x"`, 422, false, "PodSecurity"},
 		{"invalid namespace", `Namespace "d" is invalid: metadata.name: Invalid value: "x"`, 422, false, ""},
 		{"pod security policy", in("PodSecurityPolicy: unable to admit pod: []"), 403, false, "PodSecurityPolicy"},
@@ -56,16 +59,16 @@ func TestAttributeRefusal(t *testing.T) {
 		{"masters request", in("use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed"), 403, false, "CertificateSubjectRestriction"},
 		{"external address", in("Use of external IPs is denied by admission control"), 403, false, "DenyServiceExternalIPs"},
 		{"pod resize", in("node didn't have enough allocatable resources: cpu, requested: 4, allocatable: 2"), 403, true, "PodResizeValidator"},
-		{"mutating policy", "policy 'p' with binding 'b' denied request: expression x", 403, false, "MutatingAdmissionPolicy"},
-		{"validating policy, resource first", `deployments.apps "d" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, 422, false, "ValidatingAdmissionPolicy"},
-		{"validating policy, whole", `ValidatingAdmissionPolicy 'p' denied request: no`, 403, false, "ValidatingAdmissionPolicy"},
-		{"webhook", `admission webhook "w" denied the request: no`, 418, false, "AdmissionWebhook"},
-		{"webhook says nothing", `admission webhook "w" denied the request without explanation`, 400, false, "AdmissionWebhook"},
-		{"webhook dry run", `admission webhook "w" does not support dry run`, 400, false, "AdmissionWebhook"},
-		{"webhook down", `Internal error occurred: failed calling webhook "w": timeout`, 500, false, "AdmissionWebhook"},
+		{"mutating policy", "policy 'p' with binding 'b' denied request: expression x", 403, false, "MutatingAdmissionPolicy p"},
+		{"validating policy, resource first", `deployments.apps "d" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`, 422, false, "ValidatingAdmissionPolicy p"},
+		{"validating policy, whole", `ValidatingAdmissionPolicy 'p' denied request: no`, 403, false, "ValidatingAdmissionPolicy p"},
+		{"webhook", `admission webhook "w" denied the request: no`, 418, false, "AdmissionWebhook w"},
+		{"webhook says nothing", `admission webhook "w" denied the request without explanation`, 400, false, "AdmissionWebhook w"},
+		{"webhook dry run", `admission webhook "w" does not support dry run`, 400, false, "AdmissionWebhook w"},
+		{"webhook down", `Internal error occurred: failed calling webhook "w": timeout`, 500, false, "AdmissionWebhook w"},
 		{"match condition", `pods "x" is forbidden: expression 'a' resulted in error: no such key`, 403, false, "AdmissionWebhook"},
-		{"quota", in("exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"), 403, false, "ResourceQuota"},
-		{"quota without request", in("failed quota: q: must specify requests.cpu for: c"), 403, false, "ResourceQuota"},
+		{"quota", in("exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"), 403, false, "ResourceQuota q"},
+		{"quota without request", in("failed quota: q: must specify requests.cpu for: c"), 403, false, "ResourceQuota q"},
 		{"quota scopes", "insufficient quota to match these scopes: [BestEffort]", 500, false, "ResourceQuota"},
 		{"denying all", in("admission control is denying all modifications"), 403, false, "AlwaysDeny"},
 		{"secondary authorization", in(`User "u" cannot create resource "pods" in API group "" in the namespace "d"`), 403, false, ""},
@@ -78,7 +81,16 @@ func TestAttributeRefusal(t *testing.T) {
 	table := New()
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := table.refusing(tc.code, tc.message, tc.node, &pod); got != tc.want {
+			var adm verdict.Admission
+			table.Judge(&Request{Attributes: &pod, Node: tc.node, Decision: verdict.DecisionAllow, Code: tc.code, Message: tc.message, Window: instant{}}, &adm)
+			got := ""
+			if r := adm.Refusal(); r != nil {
+				got = strings.TrimSpace(r.Plugin + " " + r.Name)
+				if r.Code != tc.code || r.Reason == "" || !strings.Contains(tc.message, r.Reason) {
+					t.Errorf("code %d, reason %q", r.Code, r.Reason)
+				}
+			}
+			if got != tc.want {
 				t.Fatalf("attributed to %q, want %q", got, tc.want)
 			}
 		})
@@ -112,39 +124,76 @@ func TestOperationOf(t *testing.T) {
 	}
 }
 
-func TestJudgeLifecycle(t *testing.T) {
-	rejected := verdict.Admission{Recorded: verdict.AdmissionRejected, Plugin: "NamespaceLifecycle"}
-	quota := verdict.Admission{Recorded: verdict.AdmissionRejected, Plugin: "ResourceQuota"}
-	admitted := verdict.Admission{Recorded: verdict.AdmissionAdmitted}
-	const ends = `pods "x" is forbidden: unable to create new content in namespace d because it is being terminated`
+// instant is a window without extent.
+type instant struct{}
+
+func (instant) Window() (from, to time.Time) { return time.Time{}, time.Time{} }
+
+// namespaces answers the same of every namespace.
+type namespaces state.NamespaceAnswer
+
+func (n namespaces) Namespace(string, time.Time, time.Time) state.NamespaceAnswer {
+	return state.NamespaceAnswer(n)
+}
+
+func TestNamespaceLifecycle(t *testing.T) {
+	const (
+		ends  = `pods "x" is forbidden: unable to create new content in namespace d because it is being terminated`
+		quota = `pods "x" is forbidden: exceeded quota: q, requested: pods=1`
+		gone  = `namespaces "d" not found`
+	)
 	cases := []struct {
 		name    string
 		ns      state.NamespaceAnswer
-		op      Operation
-		adm     verdict.Admission
+		verb    string
 		code    int32
 		message string
-		want    string
+		want    string // outcome, and whether it refused
+		reason  string
 	}{
-		{"active and admitted", state.NamespaceActive, Create, admitted, 201, "", verdict.LifecyclePass},
-		{"active and refused", state.NamespaceActive, Create, rejected, 404, `namespaces "d" not found`, verdict.LifecycleDrift},
-		{"missing and refused", state.NamespaceAbsent, Create, rejected, 404, `namespaces "d" not found`, verdict.LifecycleMatch},
-		{"missing and refused as terminating", state.NamespaceAbsent, Create, rejected, 403, ends, verdict.LifecycleDrift},
-		{"missing and admitted", state.NamespaceAbsent, Create, admitted, 201, "", verdict.LifecycleDrift},
-		{"missing and refused by a later plugin", state.NamespaceAbsent, Create, quota, 403, "", verdict.LifecycleDrift},
-		{"missing and not decoded", state.NamespaceAbsent, Create, verdict.Admission{}, 400, "", ""},
-		{"terminating and refused", state.NamespaceTerminating, Create, rejected, 403, ends, verdict.LifecycleMatch},
-		{"terminating and created", state.NamespaceTerminating, Create, admitted, 201, "", verdict.LifecycleDrift},
-		{"terminating and conflicting", state.NamespaceTerminating, Create, verdict.Admission{}, 409, "", verdict.LifecycleDrift},
-		{"terminating and updated", state.NamespaceTerminating, Update, admitted, 200, "", verdict.LifecyclePass},
-		{"changing", state.NamespaceChanging, Create, rejected, 403, ends, verdict.LifecycleAmbiguous},
-		{"unknown", state.NamespaceUnknown, Create, admitted, 201, "", verdict.LifecycleIndeterminate},
+		{"active and admitted", state.NamespaceActive, "create", 201, "", "pass 0", ""},
+		{"active and refused", state.NamespaceActive, "create", 404, gone, "drift 404", gone},
+		{"missing and refused", state.NamespaceAbsent, "create", 404, gone, "match 404", gone},
+		{"missing and refused as terminating", state.NamespaceAbsent, "create", 403, ends, "drift 403", ends[len(`pods "x" is forbidden: `):]},
+		{"missing and admitted", state.NamespaceAbsent, "create", 201, "", "drift 0", gone},
+		{"missing and refused by a later plugin", state.NamespaceAbsent, "create", 403, quota, "drift 0", gone},
+		{"missing and not decoded", state.NamespaceAbsent, "create", 400, "", "", ""},
+		{"terminating and refused", state.NamespaceTerminating, "create", 403, ends, "match 403", ends[len(`pods "x" is forbidden: `):]},
+		{"terminating and created", state.NamespaceTerminating, "create", 201, "", "drift 0", ends[len(`pods "x" is forbidden: `):]},
+		{"terminating and conflicting", state.NamespaceTerminating, "create", 409, "", "drift 0", ends[len(`pods "x" is forbidden: `):]},
+		{"terminating and updated", state.NamespaceTerminating, "update", 200, "", "pass 0", ""},
+		{"changing", state.NamespaceChanging, "create", 403, ends, "ambiguous 403", ends[len(`pods "x" is forbidden: `):]},
+		{"changing and not decoded", state.NamespaceChanging, "create", 400, "", "", ""},
+		{"unknown", state.NamespaceUnknown, "create", 201, "", "indeterminate 0", "namespace d is not known"},
+		{"read", state.NamespaceAbsent, "get", 200, "", "", ""},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := judgeLifecycle(lifecycleOf(tc.ns, tc.op), &tc.adm, tc.code, tc.message); got != tc.want {
-				t.Fatalf("got %q, want %q", got, tc.want)
+			pod := verdict.Attributes{Verb: tc.verb, ResourceRequest: true, Namespace: "d", Resource: "pods"}
+			var adm verdict.Admission
+			New().Judge(&Request{Attributes: &pod, Decision: verdict.DecisionAllow, Code: tc.code, Message: tc.message, State: namespaces(tc.ns), Window: instant{}}, &adm)
+			got, reason := "", ""
+			if a := adm.Of("NamespaceLifecycle"); a != nil {
+				got, reason = fmt.Sprint(a.Outcome, " ", a.Code), a.Reason
+			}
+			if got != tc.want || reason != tc.reason {
+				t.Fatalf("got %q because %q, want %q because %q", got, reason, tc.want, tc.reason)
+			}
+			if later := adm.Of("ResourceQuota"); (later != nil) != (tc.message == quota) || later != nil && (later.Name != "q" || adm.Refusal() != later) {
+				t.Fatalf("the quota: %+v", adm)
 			}
 		})
+	}
+}
+
+// TestNoAdmission: where authorization refused, no plugin was asked.
+func TestNoAdmission(t *testing.T) {
+	pod := verdict.Attributes{Verb: "create", ResourceRequest: true, Namespace: "d", Resource: "pods"}
+	for _, d := range []verdict.Decision{verdict.DecisionForbid, verdict.DecisionNone, verdict.DecisionError} {
+		var adm verdict.Admission
+		New().Judge(&Request{Attributes: &pod, Decision: d, Code: 404, Message: `namespaces "d" not found`, State: namespaces(state.NamespaceAbsent), Window: instant{}}, &adm)
+		if adm.Answers != nil {
+			t.Errorf("decision %s: %+v", d, adm)
+		}
 	}
 }

@@ -10,9 +10,9 @@ type nodeRestriction struct{}
 
 func (nodeRestriction) name() string { return "NodeRestriction" }
 
-func (nodeRestriction) refused(r *refusal) bool {
+func (nodeRestriction) refused(r *refusal) (string, bool) {
 	if !r.node || !r.forbidden {
-		return false
+		return "", false
 	}
 	for _, text := range [...]string{
 		`node "`, "can only access node lease with ", "can only access CSINode with ", "is not allowed to modify labels: ",
@@ -20,8 +20,8 @@ func (nodeRestriction) refused(r *refusal) bool {
 		"can only create pods with spec.nodeName set to itself", "can only create ", "cannot set or change ", "unexpected operation ", "unsupported ",
 	} {
 		if strings.HasPrefix(r.inner, text) {
-			return true
+			return "", true
 		}
 	}
-	return false
+	return "", false
 }

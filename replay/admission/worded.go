@@ -12,13 +12,13 @@ type worded struct {
 
 func (w worded) name() string { return w.plugin }
 
-func (w worded) refused(r *refusal) bool {
+func (w worded) refused(r *refusal) (string, bool) {
 	for i := range w.texts {
-		if w.texts[i].fits(r) {
-			return true
+		if t := &w.texts[i]; t.fits(r) {
+			return t.named(r), true
 		}
 	}
-	return false
+	return "", false
 }
 
 // text is how a plugin words one of its refusals.
@@ -28,6 +28,9 @@ type text struct {
 	// `<resource> "<name>" is forbidden: ` (behind an opening "[" of a list, too).
 	whole, inner string
 	contains     string // additionally required anywhere, "" = nothing
+	// ends is what stands behind the name of the policy, webhook or quota, which whole or inner
+	// leads to; "" = none is named.
+	ends string
 }
 
 func (t *text) fits(r *refusal) bool {
@@ -37,30 +40,46 @@ func (t *text) fits(r *refusal) bool {
 		strings.Contains(r.message, t.contains)
 }
 
+// named is the policy, webhook or quota that a refusal which fits names.
+func (t *text) named(r *refusal) string {
+	if t.ends == "" {
+		return ""
+	}
+	rest := r.message[len(t.whole):]
+	if t.inner != "" {
+		rest = r.inner[len(t.inner):]
+	}
+	name, _, ok := strings.Cut(rest, t.ends)
+	if !ok {
+		return ""
+	}
+	return name
+}
+
 // wordedPlugins are in an order in which the first that fits is the one: texts that may stand
 // anywhere in a message come behind those that begin it.
 func wordedPlugins() []plugin {
 	return []plugin{
 		worded{"AdmissionWebhook", []text{
-			{whole: `admission webhook "`, contains: `" denied the request`},
-			{code: 400, whole: `admission webhook "`, contains: `" does not support dry run`},
-			{code: 500, whole: `Internal error occurred: failed calling webhook "`},
+			{whole: `admission webhook "`, contains: `" denied the request`, ends: `"`},
+			{code: 400, whole: `admission webhook "`, contains: `" does not support dry run`, ends: `"`},
+			{code: 500, whole: `Internal error occurred: failed calling webhook "`, ends: `"`},
 			{code: 403, inner: "expression '", contains: "resulted in error: "}, // match conditions
 			{code: 403, whole: "expression '", contains: "resulted in error: "},
 		}},
 		worded{"MutatingAdmissionPolicy", []text{
-			{whole: "policy '", contains: " denied request: "},
-			{whole: `policy "`, contains: " denied request: failed to configure policy: "},
+			{whole: "policy '", contains: " denied request: ", ends: "'"},
+			{whole: `policy "`, contains: " denied request: failed to configure policy: ", ends: `"`},
 			{code: 503, whole: "Resource kind ", contains: "There can be a delay"},
-			{inner: "policy '", contains: " denied request: "},
+			{inner: "policy '", contains: " denied request: ", ends: "'"},
 		}},
 		worded{"ValidatingAdmissionPolicy", []text{
-			{whole: "ValidatingAdmissionPolicy '", contains: " denied request: "},
-			{inner: "ValidatingAdmissionPolicy '", contains: " denied request: "},
+			{whole: "ValidatingAdmissionPolicy '", contains: " denied request: ", ends: "'"},
+			{inner: "ValidatingAdmissionPolicy '", contains: " denied request: ", ends: "'"},
 		}},
 		worded{"PodSecurity", []text{
 			{code: 422, whole: `Namespace "`, contains: "metadata.labels[pod-security.kubernetes.io/"},
-			{code: 403, inner: `violates PodSecurity "`},
+			{code: 403, inner: `violates PodSecurity "`, ends: `"`},
 		}},
 		worded{"PodTolerationRestriction", []text{
 			{code: 500, whole: "pod tolerations (possibly merged with namespace default tolerations) conflict with its "},
@@ -70,9 +89,9 @@ func wordedPlugins() []plugin {
 		worded{"ResourceQuota", []text{
 			{code: 500, whole: "insufficient quota to match these scopes: "},
 			{code: 500, whole: "resource quota evaluation timed out"},
-			{code: 403, inner: "exceeded quota: "},
-			{code: 403, inner: "failed quota: "},
-			{code: 403, inner: "status unknown for quota: "},
+			{code: 403, inner: "exceeded quota: ", ends: ", requested: "},
+			{code: 403, inner: "failed quota: ", ends: ": "},
+			{code: 403, inner: "status unknown for quota: ", ends: ", resources: "},
 			{code: 403, inner: "insufficient quota to consume: "},
 			{code: 403, inner: "quota usage is negative for resource(s): "},
 		}},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/retrial-io/retrial/ingest/event"
@@ -54,8 +55,8 @@ func TestSlice(t *testing.T) {
 			t.Errorf("%s %s: class %q, cause %q", v.Outcome, j.event.RequestURI, v.Class, v.Cause)
 		case v.Outcome == verdict.OutcomeMatch && v.Replayed != v.Recorded:
 			t.Errorf("match of recorded %s and replayed %s", v.Recorded, v.Replayed)
-		case v.Admission.NamespaceLifecycle == verdict.LifecycleDrift:
-			t.Errorf("namespace lifecycle drifts: %s %s", j.event.Verb, j.event.RequestURI)
+		case slices.ContainsFunc(v.Admission.Answers, func(a verdict.AdmissionAnswer) bool { return a.Outcome == verdict.PluginDrift }):
+			t.Errorf("admission drifts: %s %s: %+v", j.event.Verb, j.event.RequestURI, v.Admission.Answers)
 		}
 	}
 	// Policy is raced on purpose three times; the rest are kubelets that were quicker than the graph.

@@ -71,9 +71,11 @@ type Summary struct {
 	// kube-apiserver that passed them on.
 	Twins int64 `json:"twins,omitempty"`
 	// Admission counts requests by what admission did, Plugins the refusals by plugin,
-	// NamespaceLifecycle the re-evaluated plugin's outcomes.
-	Admission          map[string]int64 `json:"admission"`
-	Plugins            map[string]int64 `json:"plugins"`
+	// AdmissionAnswers the answers by plugin and outcome.
+	Admission        map[string]int64            `json:"admission"`
+	Plugins          map[string]int64            `json:"plugins"`
+	AdmissionAnswers map[string]map[string]int64 `json:"admission_answers"`
+	// NamespaceLifecycle is in AdmissionAnswers too; it goes with the next release.
 	NamespaceLifecycle map[string]int64 `json:"namespace_lifecycle"`
 
 	// CacheLags say by how much apiservers decided behind the policy, where requests show it.
@@ -96,7 +98,7 @@ type Summary struct {
 func newSummary(eng *replay.Engine) *Summary {
 	return &Summary{
 		Classes: map[string]int64{}, Identity: map[string]int64{}, Explained: map[string]int64{}, Admission: map[string]int64{},
-		Plugins: map[string]int64{}, NamespaceLifecycle: map[string]int64{},
+		Plugins: map[string]int64{}, AdmissionAnswers: map[string]map[string]int64{}, NamespaceLifecycle: map[string]int64{},
 		Engine: eng.Version(), Config: eng.ConfigVersion(),
 	}
 }
@@ -160,11 +162,18 @@ func (s *Summary) count(v *verdict.Verdict) {
 	if v.Admission.Recorded != "" {
 		s.Admission[v.Admission.Recorded]++
 	}
-	if v.Admission.Plugin != "" {
-		s.Plugins[v.Admission.Plugin]++
+	if plugin := v.Admission.Plugin(); plugin != "" {
+		s.Plugins[plugin]++
 	}
-	if v.Admission.NamespaceLifecycle != "" {
-		s.NamespaceLifecycle[v.Admission.NamespaceLifecycle]++
+	for i := range v.Admission.Answers {
+		a := &v.Admission.Answers[i]
+		if s.AdmissionAnswers[a.Plugin] == nil {
+			s.AdmissionAnswers[a.Plugin] = map[string]int64{}
+		}
+		s.AdmissionAnswers[a.Plugin][a.Outcome]++
+	}
+	if outcome := v.Admission.NamespaceLifecycle(); outcome != "" {
+		s.NamespaceLifecycle[outcome]++
 	}
 }
 

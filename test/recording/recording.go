@@ -270,7 +270,7 @@ func implied(e *event.Event, v *verdict.Verdict, say func(string, ...any)) {
 	case v.Recorded != verdict.DecisionAllow:
 	case code/100 == 2 && refused != "":
 		say("answered %d, and %s would have refused it", code, refused)
-	case code == http.StatusForbidden && refused == "" && v.Admission.Plugin == "":
+	case code == http.StatusForbidden && refused == "" && v.Admission.Plugin() == "":
 		say("refused after it was authorized, and nothing says why: %q %+v", e.ResponseStatus.Message, v.Implied)
 	}
 }

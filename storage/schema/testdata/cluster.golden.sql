@@ -662,73 +662,94 @@ WHERE outcome != ''
 GROUP BY cluster, slot, subject, user_agent, recorded, outcome, kpart, ingest_day
 ;
 
+-- What each admission plugin answered, a list instead of a column a plugin. Of rows from before
+-- it is made of the columns there were, which are still written.
+ALTER TABLE `retrial_local`.events ON CLUSTER `main`
+    ADD COLUMN IF NOT EXISTS admission_plugins Array(LowCardinality(String))
+        DEFAULT arrayConcat(if(admission_namespace_lifecycle != '' OR admission_plugin = 'NamespaceLifecycle', ['NamespaceLifecycle'], []),
+            if(admission_plugin NOT IN ('', 'NamespaceLifecycle'), [toString(admission_plugin)], []))
+        COMMENT 'admission plugins: the one that refused the request, and those that were evaluated again',
+    ADD COLUMN IF NOT EXISTS admission_names Array(LowCardinality(String))
+        DEFAULT arrayMap(x -> '', admission_plugins)
+        COMMENT 'for each of admission_plugins: the policy, webhook or quota that decided; empty for none',
+    ADD COLUMN IF NOT EXISTS admission_outcomes Array(LowCardinality(String))
+        DEFAULT arrayMap(x -> if(x = 'NamespaceLifecycle' AND admission_namespace_lifecycle != '', toString(admission_namespace_lifecycle), 'rejected'), admission_plugins)
+        COMMENT 'for each of admission_plugins: rejected, pass, match, drift, ambiguous, indeterminate',
+    ADD COLUMN IF NOT EXISTS admission_reasons Array(String)
+        DEFAULT arrayMap(x -> '', admission_plugins)
+        COMMENT 'for each of admission_plugins: what it said or would have said, or what is not known' CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS admission_codes Array(Int32)
+        DEFAULT arrayMap(x -> if(x = admission_plugin, code, 0), admission_plugins)
+        COMMENT 'for each of admission_plugins: the response code where it refused the request, else 0' CODEC(ZSTD(1))
+;
+
 CREATE DATABASE IF NOT EXISTS `retrial` ON CLUSTER `main`;
 
 CREATE OR REPLACE TABLE `retrial`.schema_version ON CLUSTER `main` AS `retrial_local`.schema_version
 ENGINE = Distributed(`main`, `retrial_local`, schema_version, version)
-COMMENT 'over all shards, columns of schema version 41';
+COMMENT 'over all shards, columns of schema version 42';
 
 CREATE OR REPLACE TABLE `retrial`.events ON CLUSTER `main` AS `retrial_local`.events
 ENGINE = Distributed(`main`, `retrial_local`, events, kpart)
-COMMENT 'over all shards, columns of schema version 41';
+COMMENT 'over all shards, columns of schema version 42';
 
 CREATE OR REPLACE TABLE `retrial`.accesses ON CLUSTER `main` AS `retrial_local`.accesses
 ENGINE = Distributed(`main`, `retrial_local`, accesses, access)
-COMMENT 'over all shards, columns of schema version 41';
+COMMENT 'over all shards, columns of schema version 42';
 
 CREATE OR REPLACE TABLE `retrial`.group_sets ON CLUSTER `main` AS `retrial_local`.group_sets
 ENGINE = Distributed(`main`, `retrial_local`, group_sets, group_set)
-COMMENT 'over all shards, columns of schema version 41';
+COMMENT 'over all shards, columns of schema version 42';
 
 CREATE OR REPLACE TABLE `retrial`.access_usage ON CLUSTER `main` AS `retrial_local`.access_usage
 ENGINE = Distributed(`main`, `retrial_local`, access_usage, kpart)
-COMMENT 'over all shards, columns of schema version 41';
+COMMENT 'over all shards, columns of schema version 42';
 
 CREATE OR REPLACE TABLE `retrial`.grant_usage ON CLUSTER `main` AS `retrial_local`.grant_usage
 ENGINE = Distributed(`main`, `retrial_local`, grant_usage, kpart)
-COMMENT 'over all shards, columns of schema version 41';
+COMMENT 'over all shards, columns of schema version 42';
 
 CREATE OR REPLACE TABLE `retrial`.volume ON CLUSTER `main` AS `retrial_local`.volume
 ENGINE = Distributed(`main`, `retrial_local`, volume, kpart)
-COMMENT 'over all shards, columns of schema version 41';
+COMMENT 'over all shards, columns of schema version 42';
 
 CREATE OR REPLACE TABLE `retrial`.policy_objects ON CLUSTER `main` AS `retrial_local`.policy_objects
 ENGINE = Distributed(`main`, `retrial_local`, policy_objects, cityHash64(cluster))
-COMMENT 'over all shards, columns of schema version 41';
+COMMENT 'over all shards, columns of schema version 42';
 
 CREATE OR REPLACE TABLE `retrial`.dead_letters ON CLUSTER `main` AS `retrial_local`.dead_letters
 ENGINE = Distributed(`main`, `retrial_local`, dead_letters, kpart)
-COMMENT 'over all shards, columns of schema version 41';
+COMMENT 'over all shards, columns of schema version 42';
 
 CREATE OR REPLACE TABLE `retrial`.findings ON CLUSTER `main` AS `retrial_local`.findings
 ENGINE = Distributed(`main`, `retrial_local`, findings, cityHash64(cluster))
-COMMENT 'over all shards, columns of schema version 41';
+COMMENT 'over all shards, columns of schema version 42';
 
 CREATE OR REPLACE TABLE `retrial`.meta ON CLUSTER `main` AS `retrial_local`.meta
 ENGINE = Distributed(`main`, `retrial_local`, meta, cityHash64(key))
-COMMENT 'over all shards, columns of schema version 41';
+COMMENT 'over all shards, columns of schema version 42';
 
 CREATE OR REPLACE TABLE `retrial`.query_log ON CLUSTER `main` AS `retrial_local`.query_log
 ENGINE = Distributed(`main`, `retrial_local`, query_log, cityHash64(question))
-COMMENT 'over all shards, columns of schema version 41';
+COMMENT 'over all shards, columns of schema version 42';
 
 CREATE OR REPLACE TABLE `retrial`.detections ON CLUSTER `main` AS `retrial_local`.detections
 ENGINE = Distributed(`main`, `retrial_local`, detections, kpart)
-COMMENT 'over all shards, columns of schema version 41';
+COMMENT 'over all shards, columns of schema version 42';
 
 CREATE OR REPLACE TABLE `retrial`.detections_done ON CLUSTER `main` AS `retrial_local`.detections_done
 ENGINE = Distributed(`main`, `retrial_local`, detections_done, cityHash64(cluster))
-COMMENT 'over all shards, columns of schema version 41';
+COMMENT 'over all shards, columns of schema version 42';
 
 CREATE OR REPLACE TABLE `retrial`.rejudges ON CLUSTER `main` AS `retrial_local`.rejudges
 ENGINE = Distributed(`main`, `retrial_local`, rejudges, cityHash64(cluster))
-COMMENT 'over all shards, columns of schema version 41';
+COMMENT 'over all shards, columns of schema version 42';
 
 CREATE OR REPLACE TABLE `retrial`.audit_samples ON CLUSTER `main` AS `retrial_local`.audit_samples
 ENGINE = Distributed(`main`, `retrial_local`, audit_samples, cityHash64(cluster))
-COMMENT 'over all shards, columns of schema version 41';
+COMMENT 'over all shards, columns of schema version 42';
 
 CREATE OR REPLACE TABLE `retrial`.activity ON CLUSTER `main` AS `retrial_local`.activity
 ENGINE = Distributed(`main`, `retrial_local`, activity, kpart)
-COMMENT 'over all shards, columns of schema version 41';
+COMMENT 'over all shards, columns of schema version 42';
 

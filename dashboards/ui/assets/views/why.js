@@ -62,7 +62,8 @@ function request(r) {
       fact('From', [list(e.sourceIPs), e.userAgent && h('div', {class: 'muted'}, name(e.userAgent, 1000))]),
       fact('Received', [time(e.requestReceivedTimestamp, true).slice(0, 10), ' ', time(e.requestReceivedTimestamp), ' UTC']),
       fact('Answered', [e.responseStatus?.code ? `${e.responseStatus.code} ` : '–', e.responseStatus?.message && name(e.responseStatus.message, 2000)]),
-      v.admission?.plugin && fact('Refused by admission plugin', name(v.admission.plugin)),
+      v.admission?.answers?.length && fact('Admission', v.admission.answers.map(a =>
+        h('div', {}, name(a.plugin), a.name && [' ', name(a.name)], `: ${a.outcome}`, a.reason && h('span', {class: 'muted'}, ' ', name(a.reason, 400))))),
       fact('Cluster', [name(r.cluster), r.apiserver && [', apiserver ', name(r.apiserver)], h('span', {class: 'muted'}, ` (by ${r.source})`)]),
       r.twin && fact('Recorded as well by', name(r.twin, 400)),
       fact('Audit ID', name(e.auditID, 1000))),
