@@ -20,9 +20,9 @@ run: ## Check the machine, build, and serve on the embedded engines with a sampl
 	@exec $(BIN) serve --data-dir $(DATA) --sample $(ARGS)
 
 .PHONY: build
-build: ## Build bin/retrial
+build: ## Build bin/retrial, and bin/retrial-bench beside it
 	@mkdir -p bin
-	$(GO) build -trimpath -ldflags "-s -w -X github.com/retrial-io/retrial/internal/version.Version=$(VERSION)" -o $(BIN) ./cmd/retrial
+	$(GO) build -trimpath -ldflags "-s -w -X github.com/retrial-io/retrial/internal/version.Version=$(VERSION)" -o $(dir $(BIN)) ./cmd/retrial ./cmd/retrial-bench
 
 .PHONY: test
 test: ## Set up what the tests need and run every test

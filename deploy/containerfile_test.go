@@ -62,7 +62,7 @@ func TestContainerfile(t *testing.T) {
 		t.Errorf("built with %s, the module wants go %s.%s", build.base, want[1], want[2])
 	}
 	produced := map[string][]string{
-		"build":   {"/etc/ssl/certs/ca-certificates.crt", "/src/bin/retrial"}, // the base's, and make build's
+		"build":   {"/etc/ssl/certs/ca-certificates.crt", "/src/bin/retrial", "/src/bin/retrial-bench"}, // the base's, and make build's
 		"library": {"/libchdb.so"},
 	}
 	placed := map[string]bool{}
@@ -115,7 +115,7 @@ func TestContainerfile(t *testing.T) {
 	if makeTool, err := exec.LookPath("make"); err == nil {
 		cmd := exec.CommandContext(t.Context(), makeTool, "-n", "build", "VERSION=v1.2.3")
 		cmd.Dir = root
-		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "-o bin/retrial") || !strings.Contains(string(out), "version.Version=v1.2.3") {
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "-o bin/ ./cmd/retrial ./cmd/retrial-bench") || !strings.Contains(string(out), "version.Version=v1.2.3") {
 			t.Errorf("make build: %v\n%s", err, out)
 		}
 	}

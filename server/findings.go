@@ -11,7 +11,7 @@ import (
 	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/doctor"
 
-	"github.com/retrial-io/retrial/internal/cputime"
+	"github.com/retrial-io/retrial/internal/procstat"
 )
 
 // detections are the two ends of detecting while requests come in, see docs/adr/0050:
@@ -173,7 +173,7 @@ func (d *detections) run(ctx context.Context) error {
 func (d *detections) pace() detect.PaceConfig {
 	c := detect.PaceConfig{Every: time.Duration(d.sys.cfg.Detect.Every), Now: time.Now, Sleep: sleepFor}
 	if d.sys.engine != nil {
-		c.CPU = cputime.Own
+		c.CPU = procstat.Own
 	}
 	return c
 }

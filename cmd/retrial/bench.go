@@ -4,333 +4,74 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/internal/cli"
-	"github.com/retrial-io/retrial/internal/config"
-	"github.com/retrial-io/retrial/query"
-	apiclient "github.com/retrial-io/retrial/query/client"
-	"github.com/retrial-io/retrial/server"
-	"github.com/retrial-io/retrial/storage"
-
-	"github.com/retrial-io/retrial/internal/cputime"
 )
 
+// benchProgram is the program that measures; make build puts it beside this one.
+const benchProgram = "retrial-bench"
+
+// newBench hands the command line to the program that measures, which is none of the product's.
 func newBench(s cli.Streams) *cobra.Command {
-	c := &cobra.Command{
+	return &cobra.Command{
 		Use:   "bench",
 		Short: "Measure on this machine",
-		Args:  cli.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.AddCommand(newBenchPipeline(s), newBenchRBAC(s), newBenchStorage(s))
-	return c
-}
+		Long: `Run retrial-bench, which lies beside this program or in PATH, with the same arguments:
 
-// this process: makes the load         a child: `retrial serve`, what is measured
-//
-//	events × N, own cluster each ──mTLS──▶ webhook ─▶ Kafka ─▶ replay ─▶ ClickHouse
-//	rusage, CPU profile, /proc   ◀────────────────────────────────────────┘
-//	then the stored rows against the posted keys (the store is opened here)
-func newBenchPipeline(s cli.Streams) *cobra.Command {
-	var b pipelineBench
-	var output string
-	c := &cobra.Command{
-		Use:   "pipeline [-- SERVE-FLAGS...]",
-		Short: "Post a log over mutual TLS to a server of its own, and measure until everything is stored",
-		Long: `Start ` + "`retrial serve`" + ` as a child process on an empty folder, post the events --repeat times,
-each time as another cluster with its own state and its own identifiers (every UUID in events and
-state is replaced), and measure until all verdicts are stored and the store's merges are idle.
+  retrial bench pipeline   post a log to a server of its own, and measure until everything is stored
+  retrial bench storage    fill a store of its own, and measure what events take on disk
+  retrial bench rbac       measure what the linear scan of Kubernetes' RBAC authorizer costs you
 
-What is measured is the child alone, on a machine whose memory has been touched: CPU by the operating
-system's own accounting, rooms by its CPU profile ("engine" is what the accounting has beyond the
-profile: the embedded store's own threads).
-Afterwards the stored rows are held against the posted events, and the verdicts against those of
-` + "`retrial evaluate`" + ` on the same files: anything lost, doubled or judged otherwise is an error.
-Flags after -- go to serve, for instance: -- --kafka-brokers 127.0.0.1:9092. Where they name a
-ClickHouse server of this machine, --count-pid adds what that uses.`,
+retrial bench pipeline --help, for instance, prints the flags.`,
+		DisableFlagParsing: true,
 		RunE: func(c *cobra.Command, args []string) error {
-			b.serveFlags = args
-			b.log = s.Err
-			r, err := b.runAll(c.Context())
+			if len(args) == 0 || len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {
+				return c.Help()
+			}
+			path, err := findBench()
 			if err != nil {
 				return err
 			}
-			if output == "json" {
-				err = cli.PrintAs(s.Out, output, r)
-			} else {
-				err = r.print(s.Out)
-			}
-			return errors.Join(err, r.check())
+			return runBench(c.Context(), s, path, args)
 		},
 	}
-	c.Flags().StringVar(&b.state, "state", "", "state file (default: the bundled sample's)")
-	c.Flags().StringVar(&b.events, "events", "", "audit log (default: the bundled sample)")
-	c.Flags().IntVar(&b.repeat, "repeat", 4, "how many times the log is posted, each time as a cluster of its own")
-	c.Flags().IntVar(&b.runs, "runs", 1, "measure so many times, each on an empty folder (all are deleted at the end), and give the medians")
-	c.Flags().IntVar(&b.connections, "connections", 4, "posts on their way at once")
-	c.Flags().IntVar(&b.batch, "batch", 400, "events in one post, as an apiserver's default")
-	c.Flags().IntSliceVar(&b.beside, "count-pid", nil, "a further process whose processor time counts, beside the child")
-	c.Flags().StringVar(&b.overview, "overview", "", "begin with the store that bench storage kept in this folder, and meanwhile keep asking for its first page")
-	c.Flags().StringVar(&b.profile, "profile", "", "keep the child's CPU profile in this file")
-	cli.AddOutput(c, &output, "table", "json")
-	return c
 }
 
-// pipelineBench is one run of the benchmark.
-type pipelineBench struct {
-	state, events string
-	repeat        int
-	runs          int
-	connections   int
-	batch         int
-	profile       string
-	overview      string
-	beside        []int // processes
-	serveFlags    []string
-	log           io.Writer
+// findBench returns the path of the program that measures.
+func findBench() (string, error) {
+	if self, err := os.Executable(); err == nil {
+		beside := filepath.Join(filepath.Dir(self), benchProgram)
+		if _, err := os.Stat(beside); err == nil {
+			return beside, nil
+		}
+	}
+	path, err := exec.LookPath(benchProgram)
+	if err != nil {
+		return "", fmt.Errorf("%s is neither beside this program nor in PATH: make build builds both", benchProgram)
+	}
+	return path, nil
 }
 
-// run measures once, in a new folder of its own.
-func (b *pipelineBench) run(ctx context.Context, dir string) (*pipelineResult, error) {
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return nil, err
+// runBench runs the program until it ends. When ctx ends it is interrupted, and has a while to
+// stop what it has started.
+func runBench(ctx context.Context, s cli.Streams, path string, args []string) error {
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.In, s.Out, s.Err
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 30 * time.Second
+	err := cmd.Run()
+	var ended *exec.ExitError
+	if errors.As(err, &ended) && ended.ExitCode() > 0 {
+		return cli.ExitQuietly(ended.ExitCode())
 	}
-	cfg := config.Default()
-	cfg.DataDir, cfg.KeyFile = filepath.Join(dir, "d"), filepath.Join(dir, "key")
-	cfg.ClickHouse.DSN = valueOf(b.serveFlags, "--clickhouse-dsn")
-	var err error
-	if cfg.Webhook.Listen, err = freeAddress(); err != nil {
-		return nil, err
-	}
-	if err := fillFrom(b.overview, cfg.DataDir); err != nil {
-		return nil, err
-	}
-	profile := filepath.Join(dir, "cpu.pprof")
-	child, err := b.start(ctx, cfg, profile)
 	if err != nil {
-		return nil, err
-	}
-	defer child.kill()
-
-	load, err := b.prepare(cfg)
-	if err != nil {
-		return nil, err
-	}
-	fetchMemory(load.bytes)
-	fmt.Fprintf(b.log, "posting %d events of %d clusters\n", load.count(), b.repeat)
-	before, err := child.begin()
-	if err != nil {
-		return nil, err
-	}
-	ownBefore := cputime.Own()
-	probe := probeOverview(ctx, b.overview, child.client)
-	began := time.Now()
-	if err := load.post(ctx, b.connections); err != nil {
-		return nil, err
-	}
-	own := cputime.Own() - ownBefore
-	if _, err := apiclient.Ask(ctx, child.client, query.DrainedRequest{}); err != nil {
-		return nil, err
-	}
-	took := time.Since(began)
-	overview, err := probe.stop()
-	if err != nil {
-		return nil, err
-	}
-	after, err := child.idle(ctx)
-	if err != nil {
-		return nil, err
-	}
-	peak, err := peakMemory(child.cmd.Process.Pid)
-	if err := errors.Join(err, child.stop()); err != nil {
-		return nil, err
-	}
-	n := float64(load.count())
-	r := &pipelineResult{
-		Events: load.count(), Seconds: took.Seconds(), EventsPerSecond: n / took.Seconds(), BytesPerEvent: float64(load.bytes) / n,
-		CPUPerEvent: float64((after - before).Microseconds()) / n, LoadCPU: float64(own.Microseconds()) / n,
-		PeakRSSMB: float64(peak) / (1 << 20), Overview: overview,
-	}
-	if r.Rooms, err = rooms(profile, r.CPUPerEvent, n); err != nil {
-		return nil, err
-	}
-	if b.profile != "" {
-		if err := os.Rename(profile, b.profile); err != nil {
-			return nil, fmt.Errorf("keep the profile: %w", err)
-		}
-	}
-	r.StoredMB = float64(folderSize(cfg.DataDir)) / (1 << 20)
-	return r, b.verify(ctx, cfg, load, r)
-}
-
-// verify compares what was posted with what the store holds, event by event.
-func (b *pipelineBench) verify(ctx context.Context, cfg config.Config, load *benchLoad, r *pipelineResult) (err error) {
-	store, done, err := server.OpenStore(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, done()) }()
-	r.Verdicts = map[string]int64{}
-	for cluster, keys := range load.keys {
-		if err := store.EventKeys(ctx, cluster, func(k storage.StoredKey) error {
-			if seen, posted := keys[k.Event]; !posted || seen {
-				r.Duplicates++
-			}
-			keys[k.Event] = true
-			return nil
-		}); err != nil {
-			return err
-		}
-		for _, seen := range keys {
-			if !seen {
-				r.Lost++
-			}
-		}
-		shares, err := store.Outcomes(ctx, cluster, time.Unix(0, 0), time.Unix(1<<32-1, 0))
-		if err != nil {
-			return err
-		}
-		for _, s := range shares {
-			r.Verdicts[s.Outcome] += s.Requests
-		}
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
-}
-
-// fetchMemory has the memory at hand that a run with so many bytes of events takes. A virtual
-// machine that was idle has given its free memory back to its host, and each page costs up to
-// 12 µs to get again, of the processor time of whoever touches it first.
-func fetchMemory(events int64) {
-	const most, page = 2 << 30, 4 << 10
-	memory := make([]byte, min(6*events, most))
-	for i := 0; i < len(memory); i += page {
-		memory[i] = 1
-	}
-	runtime.KeepAlive(memory)
-	debug.FreeOSMemory()
-}
-
-// child is the server that is measured.
-type child struct {
-	cmd    *exec.Cmd
-	client *apiclient.Client
-	ended  chan error
-	beside []int // further processes that are measured
-}
-
-func (b *pipelineBench) start(ctx context.Context, cfg config.Config, profile string) (*child, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	args := append([]string{
-		"serve", "--data-dir", cfg.DataDir, "--key-file", cfg.KeyFile, "--webhook-listen", cfg.Webhook.Listen,
-		"--ui-listen", "127.0.0.1:0", "--log-level", "warn", "--cpu-profile", profile,
-	}, b.serveFlags...)
-	cmd := exec.CommandContext(ctx, self, args...)
-	cmd.Stderr = b.log
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	c := &child{cmd: cmd, ended: make(chan error, 1), beside: b.beside}
-	go func() { c.ended <- cmd.Wait() }()
-	for {
-		if c.client, err = apiclient.Dial(ctx, "", cfg.DataDir); err == nil {
-			return c, nil
-		}
-		select {
-		case err := <-c.ended:
-			return nil, fmt.Errorf("the server did not start: %w", err)
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
-func (c *child) kill() {
-	_ = c.cmd.Process.Kill() // it has ended already when the run went well
-}
-
-// begin has the child's profile begin where what is measured does, and returns the processor
-// time used until then.
-func (c *child) begin() (time.Duration, error) {
-	if err := c.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
-		return 0, err
-	}
-	return c.cpu()
-}
-
-// cpu is the processor time the child, and what is measured with it, has used so far.
-func (c *child) cpu() (time.Duration, error) {
-	total, err := processCPU(c.cmd.Process.Pid)
-	for _, pid := range c.beside {
-		used, e := processCPU(pid)
-		total, err = total+used, errors.Join(err, e)
-	}
-	return total, err
-}
-
-// valueOf returns what a command line gives a flag, empty when it does not.
-func valueOf(args []string, flag string) string {
-	for i, arg := range args {
-		if v, ok := strings.CutPrefix(arg, flag+"="); ok {
-			return v
-		}
-		if arg == flag && i+1 < len(args) {
-			return args[i+1]
-		}
-	}
-	return ""
-}
-
-// idle waits until the child uses next to no processor time, which is when the store has
-// merged what it wanted to merge, and returns what it has used until then.
-func (c *child) idle(ctx context.Context) (time.Duration, error) {
-	last, err := c.cpu()
-	for quiet := 0; err == nil && quiet < 4; {
-		select {
-		case <-ctx.Done():
-			return last, ctx.Err()
-		case <-time.After(500 * time.Millisecond):
-		}
-		var now time.Duration
-		if now, err = c.cpu(); now-last < 40*time.Millisecond {
-			quiet++
-		} else {
-			quiet = 0
-		}
-		last = now
-	}
-	return last, err
-}
-
-func (c *child) stop() error {
-	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return err
-	}
-	if err := <-c.ended; err != nil {
-		return fmt.Errorf("the server ended badly: %w", err)
-	}
-	return nil
-}
-
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }

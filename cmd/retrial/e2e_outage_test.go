@@ -16,7 +16,9 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/internal/procstat"
 	"github.com/retrial-io/retrial/test/kafkatest"
+	"github.com/retrial-io/retrial/test/workload"
 )
 
 // maxReceiverRSS is what a receiver may use at its peak while Kafka is away.
@@ -126,7 +128,7 @@ func (s *running) gauge(t *testing.T, name string) float64 {
 // peakRSS is the most memory the process has had resident, in bytes.
 func (s *running) peakRSS(t *testing.T) int64 {
 	t.Helper()
-	peak, err := peakMemory(s.cmd.Process.Pid)
+	peak, err := procstat.PeakMemory(s.cmd.Process.Pid)
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skipf("NOT RUN: %v", err)
 	}
@@ -145,7 +147,7 @@ type numbered struct {
 
 const numberedBatch = 400
 
-// placeholder stands where the number goes; it has no form of an identifier, see renumber.
+// placeholder stands where the number goes; it has no form of an identifier, see workload.Renumber.
 var placeholder = []byte("retrial#000000000000")
 
 func newNumbered(t *testing.T) *numbered {
@@ -162,7 +164,7 @@ func newNumbered(t *testing.T) *numbered {
 // what does not compress in a real log does not here.
 func (n *numbered) body(count int) []byte {
 	at := n.next / numberedBatch * numberedBatch % (len(n.lines) - numberedBatch)
-	b := renumber(eventList(n.lines[at:at+count]), strconv.Itoa(n.next))
+	b := workload.Renumber(eventList(n.lines[at:at+count]), strconv.Itoa(n.next))
 	for i := 0; ; n.next++ {
 		j := bytes.Index(b[i:], placeholder)
 		if j < 0 {

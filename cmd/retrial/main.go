@@ -6,8 +6,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -27,18 +25,7 @@ func main() {
 
 // execute runs one command line and returns the exit code.
 func execute(ctx context.Context, args []string, s cli.Streams) int {
-	root := newRoot(s)
-	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return cli.ExitOK
-	}
-	fmt.Fprintln(s.Err, "retrial:", cli.SafeLines(err.Error()))
-	var coded cli.Exit
-	if errors.As(err, &coded) {
-		return coded.Code
-	}
-	return cli.ExitError
+	return cli.Run(ctx, newRoot(s), args, s)
 }
 
 func newRoot(s cli.Streams) *cobra.Command {
@@ -67,16 +54,10 @@ the event, the verdict and every grant that made it possible.
   retrial suggest                    the least roles each subject needs, with a proof
   retrial evaluate --state S --events LOG
                                      replay offline, without Kafka or ClickHouse`,
-		Args:          cli.NoArgs,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		Version:       version.Version,
+		Args:    cli.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+		Version: version.Version,
 	}
-	root.SetIn(s.In)
-	root.SetOut(s.Out)
-	root.SetErr(s.Err)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return cli.UsageError(c, "%w", err) })
 	root.AddCommand(
 		newServe(s), newIngest(s), newReplay(s), newImport(s), newEvaluate(s), newSuggest(s), newFindings(s), newWhy(s), newWhoCan(s), newCan(s), newChanges(s), newEscalations(s), newHygiene(s), newExplainDeny(s), newDrift(s), newLineage(s), newCompleteness(s), newAsk(s), newRejudge(s), newQueryLogCommand(s), newCluster(s), newConfig(s), newConnect(s), newDoctor(s), newBench(s), newVersion(s),
 	)

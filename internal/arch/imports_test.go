@@ -135,7 +135,7 @@ func TestImports(t *testing.T) {
 var mayRename = map[string]string{
 	"internal/atomicfile/atomicfile.go": "it is the one that does it",
 	"ingest/spool/fs.go":                "the spool's disk is behind an interface that tests let fail",
-	"cmd/retrial/bench.go":              "a profile is moved, not replaced",
+	"cmd/retrial-bench/pipeline.go":     "a profile is moved, not replaced",
 }
 
 func TestFilesAreReplacedByAtomicfile(t *testing.T) {

@@ -2,7 +2,10 @@
 // exit codes and errors that carry one, errors of a command line, forms of output, and progress.
 package cli
 
-import "io"
+import (
+	"fmt"
+	"io"
+)
 
 // Exit codes, documented in docs/cli.md.
 const (
@@ -19,7 +22,12 @@ type Exit struct {
 	err  error
 }
 
-func (e Exit) Error() string { return e.err.Error() }
+func (e Exit) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+	return e.err.Error()
+}
 
 // Unwrap returns the error the code goes with.
 func (e Exit) Unwrap() error { return e.err }
@@ -33,3 +41,7 @@ type Streams struct {
 
 // ExitWith returns err with the exit code a process ends with.
 func ExitWith(code int, err error) error { return Exit{Code: code, err: err} }
+
+// ExitQuietly ends the process with an exit code and prints nothing: another program, which was
+// run in its place, has said why.
+func ExitQuietly(code int) error { return Exit{Code: code} }

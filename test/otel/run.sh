@@ -18,6 +18,6 @@ export CGO_ENABLED=0
 GO=${GO:-go}
 "$GO" build -C test/otel -o "$folder/" ./collector ./peer
 "$GO" build -o "$folder/" ./test/chserver/cmd/chserver ./test/kafkatest/withkafka
-"$GO" build -o "$folder/retrial" ./cmd/retrial
+"$GO" build -o "$folder/" ./cmd/retrial ./cmd/retrial-bench
 exec "$folder/withkafka" -heap 512 "$folder/peer" --retrial "$folder/retrial" --collector "$folder/collector" --chserver "$folder/chserver" \
   --events "${EVENTS:-internal/sample/audit.jsonl.zst}" --state "${STATE:-internal/sample/state.json.zst}" "$@"

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/retrial-io/retrial/internal/cputime"
+	"github.com/retrial-io/retrial/internal/procstat"
 )
 
 // Meter measures a stretch of a benchmark.
@@ -23,7 +23,7 @@ type Meter struct {
 // CPU is the user and system time this process has used. It is 0 where the system does not
 // account for it.
 func CPU() time.Duration {
-	return cputime.Own()
+	return procstat.Own()
 }
 
 // Start begins to measure; what was done before does not count.

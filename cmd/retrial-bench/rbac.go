@@ -20,9 +20,9 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/cli"
-	"github.com/retrial-io/retrial/internal/cputime"
 	"github.com/retrial-io/retrial/internal/linearscan"
 	"github.com/retrial-io/retrial/internal/phrase"
+	"github.com/retrial-io/retrial/internal/procstat"
 	"github.com/retrial-io/retrial/internal/version"
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/rbacindex"
@@ -266,7 +266,7 @@ func (b *rbacBench) measure(ctx context.Context, objects []any) error {
 // returns the µs of CPU of one.
 func (b *rbacBench) each(ctx context.Context, decide func(i int) error) (float64, error) {
 	runtime.GC()
-	began, n := cputime.Own(), 0
+	began, n := procstat.Own(), 0
 	for {
 		for range min(32, len(b.sample)) {
 			if err := decide(n % len(b.sample)); err != nil {
@@ -274,7 +274,7 @@ func (b *rbacBench) each(ctx context.Context, decide func(i int) error) (float64
 			}
 			n++
 		}
-		used := cputime.Own() - began
+		used := procstat.Own() - began
 		if used >= b.spend {
 			return float64(used.Nanoseconds()) / 1000 / float64(n), nil
 		}

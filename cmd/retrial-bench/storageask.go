@@ -12,7 +12,7 @@ import (
 
 	"github.com/retrial-io/retrial/storage"
 
-	"github.com/retrial-io/retrial/internal/cputime"
+	"github.com/retrial-io/retrial/internal/procstat"
 )
 
 // questionCost is what a question took.
@@ -69,7 +69,7 @@ func (b *storageBench) ask(ctx context.Context) (map[string]questionCost, error)
 			if err != nil {
 				return nil, err
 			}
-			began, cpu := time.Now(), cputime.Own()
+			began, cpu := time.Now(), procstat.Own()
 			body, err := rawQuery(ctx, b.engine, sql+" FORMAT JSONCompact SETTINGS output_format_json_quote_64bit_integers = 0, use_skip_indexes_if_final = 1, do_not_merge_across_partitions_select_final = 1", bound, nil)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", q.Name, err)
@@ -83,7 +83,7 @@ func (b *storageBench) ask(ctx context.Context) (map[string]questionCost, error)
 				return nil, fmt.Errorf("%s: %w", q.Name, err)
 			}
 			took[i] = time.Since(began).Seconds()
-			used += cputime.Own() - cpu
+			used += procstat.Own() - cpu
 			after, err := b.read(ctx)
 			if err != nil {
 				return nil, err
@@ -107,7 +107,7 @@ func (b *storageBench) askOverview(ctx context.Context, out map[string]questionC
 	first, last := clusters[0].First, clusters[0].Last.Add(time.Minute)
 	for name, from := range map[string]time.Time{"(first page, whole range)": first, "(first page, last day)": last.Add(-24 * time.Hour), "(first page, last hour)": last.Add(-time.Hour)} {
 		var took []float64
-		start, cpu := time.Now(), cputime.Own()
+		start, cpu := time.Now(), procstat.Own()
 		before, err := b.read(ctx)
 		if err != nil {
 			return err
@@ -122,7 +122,7 @@ func (b *storageBench) askOverview(ctx context.Context, out map[string]questionC
 			}
 			took = append(took, time.Since(began).Seconds())
 		}
-		used, n := cputime.Own()-cpu, int64(len(took))
+		used, n := procstat.Own()-cpu, int64(len(took))
 		after, err := b.read(ctx)
 		if err != nil {
 			return err

@@ -26,7 +26,7 @@ import (
 
 	"github.com/retrial-io/retrial/internal/version"
 
-	"github.com/retrial-io/retrial/internal/cputime"
+	"github.com/retrial-io/retrial/internal/procstat"
 )
 
 // benchCluster is the name of the cluster the generated events are of.
@@ -171,12 +171,12 @@ func (b *storageBench) fillAndMeasure(ctx context.Context, r *storageResult) (er
 		}
 	}
 	r.Rows = int64(b.rows)
-	began, used := time.Now(), cputime.Own()
+	began, used := time.Now(), procstat.Own()
 	if err := b.fill(ctx, r); err != nil {
 		return err
 	}
 	r.FillSeconds = time.Since(began).Seconds()
-	fmt.Fprintf(b.log, "%d events in after %.0f s and %.0f s of CPU; merging\n", b.rows, r.FillSeconds, (cputime.Own() - used).Seconds())
+	fmt.Fprintf(b.log, "%d events in after %.0f s and %.0f s of CPU; merging\n", b.rows, r.FillSeconds, (procstat.Own() - used).Seconds())
 	if err := b.merge(ctx); err != nil {
 		return err
 	}

@@ -3,18 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
-	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +25,7 @@ import (
 	"github.com/retrial-io/retrial/internal/sample"
 	apiclient "github.com/retrial-io/retrial/query/client"
 	"github.com/retrial-io/retrial/server"
+	"github.com/retrial-io/retrial/test/workload"
 )
 
 // benchLoad is everything that will be posted, made before the clock starts.
@@ -79,10 +76,10 @@ func (b *pipelineBench) prepare(cfg config.Config) (*benchLoad, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := postState(socket, cluster, renumber(state, cluster)); err != nil {
+		if err := postState(socket, cluster, workload.Renumber(state, cluster)); err != nil {
 			return nil, err
 		}
-		if err := load.add(client, server.ReceiverURL(cfg)+"/v1/clusters/"+cluster+"/audit", cluster, redactor, renumber(lines, cluster), b.batch); err != nil {
+		if err := load.add(client, server.ReceiverURL(cfg)+"/v1/clusters/"+cluster+"/audit", cluster, redactor, workload.Renumber(lines, cluster), b.batch); err != nil {
 			return nil, err
 		}
 	}
@@ -199,25 +196,6 @@ func postState(socket *http.Client, cluster string, state []byte) error {
 	return nil
 }
 
-var uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
-
-// renumber replaces every UUID by another, the same by the same within one seed: audit IDs,
-// uids and token ids are as random as in another cluster, and what belongs together still
-// does.
-func renumber(text []byte, seed string) []byte {
-	return uuids.ReplaceAllFunc(text, func(id []byte) []byte {
-		sum := sha256.Sum256(append([]byte(seed+"/"), id...))
-		out := make([]byte, 36)
-		hex.Encode(out[:8], sum[:4])
-		hex.Encode(out[9:13], sum[4:6])
-		hex.Encode(out[14:18], sum[6:8])
-		hex.Encode(out[19:23], sum[8:10])
-		hex.Encode(out[24:], sum[10:16])
-		out[8], out[13], out[18], out[23] = '-', '-', '-', '-'
-		return out
-	})
-}
-
 func readAll(path string, fallback func() (io.ReadCloser, error)) ([]byte, error) {
 	open := fallback
 	if path != "" {
@@ -229,35 +207,6 @@ func readAll(path string, fallback func() (io.ReadCloser, error)) ([]byte, error
 	}
 	b, err := io.ReadAll(r)
 	return b, errors.Join(err, r.Close())
-}
-
-// processCPU reads user and system time of a process from /proc.
-func processCPU(pid int) (time.Duration, error) {
-	const ticksPerSecond = 100 // USER_HZ, fixed on Linux
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return 0, fmt.Errorf("processor time of the server: %w (bench pipeline needs Linux)", err)
-	}
-	// The second field, the program's name, may hold anything but ends with the last ')'.
-	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	user, err1 := strconv.ParseInt(fields[11], 10, 64)
-	system, err2 := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(user+system) * time.Second / ticksPerSecond, errors.Join(err1, err2)
-}
-
-// peakMemory reads the most resident memory a process has had, in bytes, from /proc. What the
-// system accounts for an ended process begins with the memory of the process that started it.
-func peakMemory(pid int) (int64, error) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	if err != nil {
-		return 0, fmt.Errorf("memory of the server: %w (it is read on Linux)", err)
-	}
-	_, rest, _ := strings.Cut(string(b), "VmHWM:")
-	var kib int64
-	if _, err := fmt.Sscan(rest, &kib); err != nil {
-		return 0, fmt.Errorf("memory of the server: no VmHWM in /proc/%d/status: %w", pid, err)
-	}
-	return kib << 10, nil
 }
 
 func folderSize(dir string) (total int64) {
