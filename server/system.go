@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/analysis/detect"
-	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/ingest/redact"
 	"github.com/retrial-io/retrial/ingest/spool"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/ingest/webhook"
@@ -36,7 +36,7 @@ type system struct {
 	log        *zap.Logger
 	reg        registry
 	authority  *identity.Authority
-	redactor   *event.Redactor
+	redactor   *redact.Redactor
 	stream     *stream.Client
 	spool      *spool.Spool // nil: switched off, or the process takes nothing in
 	store      *storage.Store
@@ -92,7 +92,7 @@ func openIngest(ctx context.Context, cfg config.Config, h Halves, log *zap.Logge
 	if err != nil {
 		return nil, err
 	}
-	s.redactor = event.NewRedactor(key)
+	s.redactor = redact.New(key)
 	if s.authority, err = identity.Open(IdentityConfig(cfg), log, reg); err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/redact"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/ingest/watch"
 	"github.com/retrial-io/retrial/ingest/watch/watchtest"
@@ -124,7 +124,7 @@ func (b *watchBench) start(t *testing.T) {
 			return ctx.Err()
 		},
 	}
-	w, err := watch.New(cfg, b, event.NewRedactor([]byte("0123456789abcdef")), &watchEncoder{check: b.check}, b.positions)
+	w, err := watch.New(cfg, b, redact.New([]byte("0123456789abcdef")), &watchEncoder{check: b.check}, b.positions)
 	if err != nil {
 		t.Fatal(err)
 	}

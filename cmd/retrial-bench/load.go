@@ -20,6 +20,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/ingest/importer"
+	"github.com/retrial-io/retrial/ingest/redact"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/inflate"
 	"github.com/retrial-io/retrial/internal/sample"
@@ -69,7 +70,7 @@ func (b *pipelineBench) prepare(cfg config.Config) (*benchLoad, error) {
 	}
 	socket := importer.SocketClient(filepath.Join(cfg.DataDir, apiclient.SocketName))
 	load := &benchLoad{keys: map[string]map[event.Hash128]bool{}}
-	redactor := event.NewRedactor(key)
+	redactor := redact.New(key)
 	for i := range b.repeat {
 		cluster := "bench-" + strconv.Itoa(i+1)
 		client, err := clusterClient(authority, cluster)
@@ -87,7 +88,7 @@ func (b *pipelineBench) prepare(cfg config.Config) (*benchLoad, error) {
 }
 
 // add cuts the lines into EventLists as an apiserver posts them.
-func (l *benchLoad) add(client *http.Client, url, cluster string, redactor *event.Redactor, lines []byte, batch int) error {
+func (l *benchLoad) add(client *http.Client, url, cluster string, redactor *redact.Redactor, lines []byte, batch int) error {
 	keys := map[event.Hash128]bool{}
 	l.keys[cluster] = keys
 	var items [][]byte

@@ -15,6 +15,7 @@ import (
 
 	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/redact"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
@@ -251,7 +252,7 @@ func (b *storageBench) fill(ctx context.Context, r *storageResult) error {
 // rowMaker makes rows as the pipeline does: redacted, with keys, judged, marked.
 type rowMaker struct {
 	gen      *workload.Generator
-	redactor *event.Redactor
+	redactor *redact.Redactor
 	engine   *replay.Engine
 	state    *state.State
 	tagger   *detect.Tagger
@@ -274,7 +275,7 @@ func newRowMaker(seed uint64) (*rowMaker, error) {
 		return nil, err
 	}
 	return &rowMaker{
-		gen: workload.New(cfg), redactor: event.NewRedactor([]byte("a key for measurements alone")), engine: replay.New(replay.Config{Version: version.Version}),
+		gen: workload.New(cfg), redactor: redact.New([]byte("a key for measurements alone")), engine: replay.New(replay.Config{Version: version.Version}),
 		state: st, tagger: detect.NewTagger(rules, nil), judged: map[event.Hash128]bool{},
 	}, nil
 }

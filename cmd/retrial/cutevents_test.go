@@ -16,6 +16,7 @@ import (
 	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/redact"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/ingest/webhook"
 	"github.com/retrial-io/retrial/replay"
@@ -38,7 +39,7 @@ func received(t *testing.T, cfg webhook.Config, audit map[string]any) (policy, e
 	t.Helper()
 	cfg.Trusted = true
 	sent := keeper{}
-	h, err := webhook.New(cfg, sent, event.NewRedactor([]byte("0123456789abcdef")), nil, nil, nil)
+	h, err := webhook.New(cfg, sent, redact.New([]byte("0123456789abcdef")), nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

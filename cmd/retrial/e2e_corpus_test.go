@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/redact"
 	"github.com/retrial-io/retrial/internal/sample"
 )
 
@@ -184,7 +185,7 @@ func postAll(t *testing.T, to sender, bodies [][]byte) {
 // and the content of every distinct event, redacted with the installation's key.
 func fingerprints(t *testing.T, in install, cluster string, log [][]byte) map[string]string {
 	t.Helper()
-	redactor := event.NewRedactor(in.key(t))
+	redactor := redact.New(in.key(t))
 	out := make(map[string]string, len(log))
 	for _, line := range log {
 		e, err := event.Decode(bytes.Clone(line))

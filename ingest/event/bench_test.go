@@ -1,26 +1,30 @@
-package event
+package event_test
 
 import (
 	"encoding/json"
 	"os"
 	"testing"
 
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/redact"
+	"github.com/retrial-io/retrial/test/recorded"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	internal "k8s.io/apiserver/pkg/apis/audit"
 	auditinstall "k8s.io/apiserver/pkg/apis/audit/install"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
-
-	"github.com/retrial-io/retrial/test/recorded"
 )
+
+// testKey is a redaction key.
+var testKey = []byte("0123456789abcdef0123456789abcdef")
 
 // benchLists returns the list bodies to decode: the recorded slice at both ends of the
 // sizes events have.
 func benchLists(tb testing.TB) map[string][][]byte {
 	var small, large [][]byte
 	for _, line := range recorded.Slice(tb) {
-		if e, err := Decode(line); err == nil && e.Level == LevelMetadata {
+		if e, err := event.Decode(line); err == nil && e.Level == event.LevelMetadata {
 			small = append(small, line)
 		} else {
 			large = append(large, line)
@@ -48,7 +52,7 @@ func BenchmarkDecodeList(b *testing.B) {
 			decode func() (int, error)
 		}{
 			{"by=retrial", func() (n int, err error) {
-				err = DecodeList(body, func(item Item) error { n++; return item.Err })
+				err = event.DecodeList(body, func(item event.Item) error { n++; return item.Err })
 				return n, err
 			}},
 			{"by=encoding-json", func() (int, error) {
@@ -77,11 +81,11 @@ func BenchmarkDecodeList(b *testing.B) {
 }
 
 // decoded returns the events of lines.
-func decoded(tb testing.TB, lines [][]byte) []*Event {
+func decoded(tb testing.TB, lines [][]byte) []*event.Event {
 	tb.Helper()
-	out := make([]*Event, len(lines))
+	out := make([]*event.Event, len(lines))
 	for i, line := range lines {
-		e, err := Decode(line)
+		e, err := event.Decode(line)
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -96,7 +100,7 @@ func BenchmarkDecode(b *testing.B) {
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				if _, err := Decode(lines[i%len(lines)]); err != nil {
+				if _, err := event.Decode(lines[i%len(lines)]); err != nil {
 					b.Fatal(err)
 				}
 				i++
@@ -107,7 +111,7 @@ func BenchmarkDecode(b *testing.B) {
 
 // BenchmarkRedact redacts copies of events, so that every pass finds what the first does.
 func BenchmarkRedact(b *testing.B) {
-	r := NewRedactor(testKey)
+	r := redact.New(testKey)
 	for name, lines := range benchLists(b) {
 		events := decoded(b, lines)
 		b.Run(name, func(b *testing.B) {
@@ -130,7 +134,7 @@ func BenchmarkAppendJSON(b *testing.B) {
 			var buf []byte
 			i := 0
 			for b.Loop() {
-				buf = AppendJSON(buf[:0], events[i%len(events)])
+				buf = event.AppendJSON(buf[:0], events[i%len(events)])
 				i++
 			}
 		})
@@ -143,7 +147,7 @@ func BenchmarkKeys(b *testing.B) {
 	i := 0
 	for b.Loop() {
 		e := events[i%len(events)]
-		EventKey(RequestKey("cluster", e), e)
+		event.EventKey(event.RequestKey("cluster", e), e)
 		i++
 	}
 }
@@ -156,29 +160,29 @@ func TestAllocations(t *testing.T) {
 	}
 	var plain []byte
 	for _, line := range recorded.Slice(t) {
-		if e, err := Decode(line); err == nil && e.Level == LevelMetadata && e.ObjectRef != nil && e.ImpersonatedUser == nil && len(e.User.Groups) > 1 && e.Code() == 200 && len(e.Annotations) == 2 {
+		if e, err := event.Decode(line); err == nil && e.Level == event.LevelMetadata && e.ObjectRef != nil && e.ImpersonatedUser == nil && len(e.User.Groups) > 1 && e.Code() == 200 && len(e.Annotations) == 2 {
 			plain = line
 			break
 		}
 	}
-	e, err := Decode(plain)
+	e, err := event.Decode(plain)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := NewRedactor(testKey)
-	buf := AppendJSON(nil, e)
+	r := redact.New(testKey)
+	buf := event.AppendJSON(nil, e)
 	list := recorded.List(plain, plain, plain, plain, plain, plain, plain, plain, plain, plain)
 	for _, c := range []struct {
 		name string
 		most float64
 		run  func()
 	}{
-		{"decode", 3, func() { _, _ = Decode(plain) }},
-		{"decode a list of ten", 10, func() { _ = DecodeList(list, func(Item) error { return nil }) }},
+		{"decode", 3, func() { _, _ = event.Decode(plain) }},
+		{"decode a list of ten", 10, func() { _ = event.DecodeList(list, func(event.Item) error { return nil }) }},
 		{"redact with nothing to redact", 0, func() { r.Redact(e) }},
-		{"encode", 0, func() { buf = AppendJSON(buf[:0], e) }},
-		{"keys", 0, func() { EventKey(RequestKey("c", e), e) }},
-		{"policy", 0, func() { KeepsPolicy(e) }},
+		{"encode", 0, func() { buf = event.AppendJSON(buf[:0], e) }},
+		{"keys", 0, func() { event.EventKey(event.RequestKey("c", e), e) }},
+		{"policy", 0, func() { event.KeepsPolicy(e) }},
 	} {
 		if n := testing.AllocsPerRun(100, c.run); n > c.most {
 			t.Errorf("%s: %v allocations, at most %v", c.name, n, c.most)

@@ -4,11 +4,21 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	internal "k8s.io/apiserver/pkg/apis/audit"
+	auditinstall "k8s.io/apiserver/pkg/apis/audit/install"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/retrial-io/retrial/test/recorded"
 )
+
+// AuditCodec returns the apiserver's own decoder of audit events.
+func AuditCodec() runtime.Decoder {
+	scheme := runtime.NewScheme()
+	auditinstall.Install(scheme)
+	return serializer.NewCodecFactory(scheme).UniversalDecoder(schema.GroupVersion{Group: "audit.k8s.io", Version: runtime.APIVersionInternal})
+}
 
 // throughCodec decodes a list with the apiserver's own codec, and takes its events back to the
 // version they came in, as far as upstream's types go.
@@ -31,7 +41,7 @@ func throughCodec(codec runtime.Decoder, body []byte) ([]*auditv1.Event, error) 
 func TestCodec(t *testing.T) {
 	lines := recorded.Slice(t)
 	body := recorded.List(lines...)
-	want, err := throughCodec(auditCodec(), body)
+	want, err := throughCodec(AuditCodec(), body)
 	if err != nil || len(want) != len(lines) {
 		t.Fatalf("%d of %d, %v", len(want), len(lines), err)
 	}
@@ -52,7 +62,7 @@ func TestCodec(t *testing.T) {
 func FuzzCodec(f *testing.F) {
 	addEvents(f, func(b []byte) []byte { return append(append([]byte(listHead), b...), "]}"...) })
 	f.Add(recorded.List(recorded.Slice(f)[:3]...))
-	codec := auditCodec()
+	codec := AuditCodec()
 	used := recorded.List(recorded.Slice(f)[:20]...)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		want, err := throughCodec(codec, body)

@@ -138,6 +138,17 @@ func (d *decoder) ref(r *ObjectRef) {
 	r.Unknown = lastMembers(r.Unknown)
 }
 
+// DecodeStatus decodes the metav1.Status at the beginning of raw, as Decode decodes that of an event.
+// It aliases raw.
+func DecodeStatus(raw []byte) (*Status, error) {
+	s := new(Status)
+	d := decoder{Scanner: jsontext.Scanner{Buf: raw}}
+	if d.status(s); d.Err != nil {
+		return nil, d.Err
+	}
+	return s, nil
+}
+
 // status consumes a metav1.Status and keeps its text.
 func (d *decoder) status(s *Status) {
 	*s = Status{}

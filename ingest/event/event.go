@@ -1,7 +1,7 @@
 // Package event is Retrial's model of a Kubernetes audit event (audit.k8s.io/v1,
 // k8s.io/apiserver/pkg/apis/audit/v1 Event): the types, the decoder, the canonical
-// encoder, the keys that tell events and requests apart, and the redaction that every
-// event passes before it comes to rest anywhere.
+// encoder and the keys that tell events and requests apart. ingest/redact takes the secrets
+// out of an event before it comes to rest anywhere.
 //
 // The package is pure: no I/O, no clock, no logging. Its product, [Event], is what all
 // later rooms work on.

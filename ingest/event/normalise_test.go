@@ -1,4 +1,4 @@
-package event
+package event_test
 
 import (
 	"encoding/json"
@@ -6,23 +6,13 @@ import (
 	"testing"
 	"time"
 
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	internal "k8s.io/apiserver/pkg/apis/audit"
-	auditinstall "k8s.io/apiserver/pkg/apis/audit/install"
-	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
-
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/redact"
 	"github.com/retrial-io/retrial/test/perevent"
 	"github.com/retrial-io/retrial/test/recorded"
+	internal "k8s.io/apiserver/pkg/apis/audit"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
-
-// auditCodec returns the apiserver's own decoder of audit events.
-func auditCodec() apiruntime.Decoder {
-	scheme := apiruntime.NewScheme()
-	auditinstall.Install(scheme)
-	return serializer.NewCodecFactory(scheme).UniversalDecoder(schema.GroupVersion{Group: "audit.k8s.io", Version: apiruntime.APIVersionInternal})
-}
 
 // BenchmarkNormalise takes the bundled recording in lists of 400, as an apiserver posts them,
 // several ways in turn: ours, which decodes, redacts and writes the canonical event; that and
@@ -38,10 +28,10 @@ func BenchmarkNormalise(b *testing.B) {
 		size += len(bodies[len(bodies)-1])
 	}
 	var (
-		lists    Lists
+		lists    event.Lists
 		buf      []byte
-		redactor = NewRedactor(testKey)
-		codec    = auditCodec()
+		redactor = redact.New(testKey)
+		codec    = event.AuditCodec()
 	)
 	ways := []struct {
 		name  string
@@ -49,7 +39,7 @@ func BenchmarkNormalise(b *testing.B) {
 		take  func(body []byte) (events int, err error)
 	}{
 		{name: "ours", take: func(body []byte) (n int, err error) {
-			err = lists.Decode(body, func(item Item) error {
+			err = lists.Decode(body, func(item event.Item) error {
 				n++
 				item.RedactWith(redactor)
 				buf = item.AppendJSON(buf[:0])
@@ -59,20 +49,20 @@ func BenchmarkNormalise(b *testing.B) {
 			return n, err
 		}},
 		{name: "receiver", take: func(body []byte) (n int, err error) {
-			err = lists.Decode(body, func(item Item) error {
+			err = lists.Decode(body, func(item event.Item) error {
 				n++
-				KeepsPolicy(item.Event)
+				event.KeepsPolicy(item.Event)
 				item.RedactWith(redactor)
 				buf = item.AppendJSON(buf[:0])
-				EventKey(RequestKey("cluster", item.Event), item.Event)
-				Content(buf)
+				event.EventKey(event.RequestKey("cluster", item.Event), item.Event)
+				event.Content(buf)
 				return item.Err
 			})
 			lists.Forget()
 			return n, err
 		}},
 		{name: "decode", take: func(body []byte) (n int, err error) {
-			err = lists.Decode(body, func(item Item) error { n++; return item.Err })
+			err = lists.Decode(body, func(item event.Item) error { n++; return item.Err })
 			lists.Forget()
 			return n, err
 		}},

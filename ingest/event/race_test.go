@@ -1,6 +1,6 @@
 //go:build race
 
-package event
+package event_test
 
 // raceEnabled says that sync.Pool forgets at random, as it does under the race detector.
 const raceEnabled = true

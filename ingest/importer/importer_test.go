@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/redact"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/ingest/webhook"
 )
@@ -87,7 +88,7 @@ func newReceiver(t *testing.T, cfg webhook.Config) *receiver {
 		rc.produced = append(rc.produced, "state")
 		return map[string]int{"objects": len(body)}, nil
 	}
-	h, err := webhook.New(cfg, rc, event.NewRedactor([]byte("0123456789abcdef")), nil, nil, nil)
+	h, err := webhook.New(cfg, rc, redact.New([]byte("0123456789abcdef")), nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

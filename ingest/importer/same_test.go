@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/redact"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/ingest/webhook"
 	"github.com/retrial-io/retrial/test/testfile"
@@ -36,7 +36,7 @@ func (k *keeper) Produce(_ context.Context, recs ...stream.Record) error {
 
 func handler(t testing.TB, k *keeper, cfg webhook.Config) *webhook.Handler {
 	t.Helper()
-	h, err := webhook.New(cfg, k, event.NewRedactor([]byte("0123456789abcdef")), anyone{}, nil, nil)
+	h, err := webhook.New(cfg, k, redact.New([]byte("0123456789abcdef")), anyone{}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

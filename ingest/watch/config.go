@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/redact"
 	"github.com/retrial-io/retrial/ingest/stream"
 )
 
@@ -155,7 +155,7 @@ type Watcher struct {
 	client    *http.Client
 	base      *url.URL // of the apiserver, with a trailing slash
 	producer  Producer
-	redactor  *event.Redactor
+	redactor  *redact.Redactor
 	encoder   Encoder
 	positions Positions
 	metrics   *metrics
@@ -163,7 +163,7 @@ type Watcher struct {
 
 // New returns a Watcher. It reads the kubeconfig and the files it names but does not
 // connect. positions may be nil: then every start is a first start.
-func New(cfg Config, producer Producer, redactor *event.Redactor, encoder Encoder, positions Positions) (*Watcher, error) {
+func New(cfg Config, producer Producer, redactor *redact.Redactor, encoder Encoder, positions Positions) (*Watcher, error) {
 	if cfg.Cluster == "" {
 		return nil, errors.New("watch: no cluster name")
 	}

@@ -30,6 +30,6 @@
 // # Secrets
 //
 // Of Secrets only the metadata is requested, in a form in which the apiserver sends nothing
-// else, and only where the credentials allow it; every object passes event.Redactor before anything else
+// else, and only where the credentials allow it; every object passes redact.Redactor before anything else
 // is done with it. No object is kept in memory but the page or the queue under way.
 package watch

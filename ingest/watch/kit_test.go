@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/redact"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/ingest/watch/watchtest"
 )
@@ -285,7 +285,7 @@ func (b *bench) start(t testing.TB) {
 	t.Helper()
 	b.reg = prometheus.NewRegistry()
 	b.cfg.Registerer = b.reg
-	w, err := New(b.cfg, b.log, event.NewRedactor([]byte("0123456789abcdef")), b.encoder, b.positions)
+	w, err := New(b.cfg, b.log, redact.New([]byte("0123456789abcdef")), b.encoder, b.positions)
 	if err != nil {
 		t.Fatal(err)
 	}

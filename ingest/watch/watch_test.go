@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/zap/zapcore"
 
-	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/redact"
 	"github.com/retrial-io/retrial/ingest/stream"
 )
 
@@ -567,7 +567,7 @@ func TestNewRefuses(t *testing.T) {
 	b := newBench(t)
 	reg := prometheus.NewRegistry()
 	make := func(cfg Config) error {
-		_, err := New(cfg, b.log, event.NewRedactor([]byte("0123456789abcdef")), b.encoder, nil)
+		_, err := New(cfg, b.log, redact.New([]byte("0123456789abcdef")), b.encoder, nil)
 		return err
 	}
 	good := Config{Cluster: "prod", REST: b.server.REST(), Registerer: reg}

@@ -19,7 +19,7 @@ type Producer interface {
 	Produce(ctx context.Context, recs ...stream.Record) error
 }
 
-// Redactor takes secrets out before anything is produced; event.Redactor is one.
+// Redactor takes secrets out before anything is produced; redact.Redactor is one.
 type Redactor interface {
 	// Redact replaces secrets in a decoded event.
 	Redact(e *event.Event)

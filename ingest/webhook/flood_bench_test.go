@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/redact"
 	"github.com/retrial-io/retrial/ingest/stream"
 )
 
@@ -39,7 +39,7 @@ func BenchmarkFlood(b *testing.B) {
 		flood, turns bool
 	}{{"flood=none", false, true}, {"flood=64", true, true}, {"flood=64,turns=none", true, false}} {
 		b.Run(tc.name, func(b *testing.B) {
-			h, err := New(Config{Trusted: true}, slowProducer{}, event.NewRedactor([]byte("0123456789abcdef")), nil, nil, nil)
+			h, err := New(Config{Trusted: true}, slowProducer{}, redact.New([]byte("0123456789abcdef")), nil, nil, nil)
 			if err != nil {
 				b.Fatal(err)
 			}

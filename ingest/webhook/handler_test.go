@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/redact"
 	"github.com/retrial-io/retrial/ingest/stream"
 )
 
@@ -142,7 +143,7 @@ func TestRecordsOfAList(t *testing.T) {
 		t.Fatalf("want one call for the policy copy, then one for the events: %d calls", len(b.producer.calls))
 	}
 	// The records are those the stream's own constructors make.
-	redactor := event.NewRedactor([]byte("0123456789abcdef"))
+	redactor := redact.New([]byte("0123456789abcdef"))
 	var want []stream.Record
 	if err := event.DecodeList([]byte(body), func(item event.Item) error {
 		redactor.Redact(item.Event)
@@ -495,7 +496,7 @@ func TestProbes(t *testing.T) {
 }
 
 func TestNewRefusesWhatCannotWork(t *testing.T) {
-	redactor := event.NewRedactor([]byte("0123456789abcdef"))
+	redactor := redact.New([]byte("0123456789abcdef"))
 	for _, tc := range []struct {
 		name string
 		cfg  Config

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/redact"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/test/testfile"
 )
@@ -110,7 +111,7 @@ func newBench(t testing.TB, cfg Config, clusters Clusters) *bench {
 	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
 	b := &bench{producer: &fakeProducer{}, reg: prometheus.NewRegistry(), logs: logs, log: zap.New(core)}
-	h, err := New(cfg, b.producer, event.NewRedactor([]byte("0123456789abcdef")), clusters, b.log, b.reg)
+	h, err := New(cfg, b.producer, redact.New([]byte("0123456789abcdef")), clusters, b.log, b.reg)
 	if err != nil {
 		t.Fatal(err)
 	}

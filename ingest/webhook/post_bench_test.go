@@ -8,7 +8,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/redact"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/test/perevent"
 )
@@ -30,7 +30,7 @@ func BenchmarkPost(b *testing.B) {
 		m.Report(400*b.N, int64(len(body))*int64(b.N))
 	}
 	b.Run("transport=none", func(b *testing.B) {
-		h, err := New(Config{Trusted: true}, nopProducer{}, event.NewRedactor([]byte("0123456789abcdef")), nil, nil, nil)
+		h, err := New(Config{Trusted: true}, nopProducer{}, redact.New([]byte("0123456789abcdef")), nil, nil, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -26,10 +26,11 @@ type room struct {
 var rooms = []room{
 	{"cmd", []string{"*"}, "adapters meet only in cmd"},
 	{"ingest/event", nil, "the event is the first product of the pipeline and depends on nobody"},
-	{"ingest/webhook", []string{"ingest/event", "ingest/stream", "ingest/identity"}, "the receiver turns bytes into records; what becomes of them is not its business"},
+	{"ingest/redact", []string{"ingest/event"}, "what is never stored is decided on the event alone"},
+	{"ingest/webhook", []string{"ingest/event", "ingest/redact", "ingest/stream", "ingest/identity"}, "the receiver turns bytes into records; what becomes of them is not its business"},
 	{"ingest/identity", nil, "certificates and cluster names are known before any event is"},
 	{"ingest/importer", []string{"ingest/event"}, "an import is a client of the receiver and must not go round it"},
-	{"ingest/watch", []string{"ingest/event", "ingest/stream"}, "watched objects travel as records, like written ones"},
+	{"ingest/watch", []string{"ingest/event", "ingest/redact", "ingest/stream"}, "watched objects travel as records, like written ones"},
 	{"ingest/stream", []string{"ingest/event"}, "the transport knows what an event is, not what is thought of it"},
 	{"ingest/spool", []string{"ingest/stream"}, "the spool holds records as they are; it looks into none"},
 	{"ingest/apimetrics", nil, "what an apiserver says of itself is read without knowing what for"},
@@ -73,7 +74,7 @@ var rooms = []room{
 }
 
 // pure rooms do no I/O and read no clock, so that a replay is a function of its inputs.
-var pure = []string{"ingest/event", "rbacindex", "verdict", "replay/state", "replay/reason", "replay/admission", "replay", "analysis/completeness", "analysis/detect", "analysis/drift",
+var pure = []string{"ingest/event", "ingest/redact", "rbacindex", "verdict", "replay/state", "replay/reason", "replay/admission", "replay", "analysis/completeness", "analysis/detect", "analysis/drift",
 	"analysis/escalation", "analysis/leastpriv", "query"}
 
 var impureImports = []string{

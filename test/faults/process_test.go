@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/redact"
 	"github.com/retrial-io/retrial/ingest/spool"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/ingest/webhook"
@@ -249,7 +250,7 @@ func (p *process) open() (*parts, error) {
 	if err := p.topics(u); err != nil {
 		return u, err
 	}
-	redactor := event.NewRedactor([]byte("a key of the harness, 32 bytes.."))
+	redactor := redact.New([]byte("a key of the harness, 32 bytes.."))
 	if p.replays {
 		if u.store, err = storage.Open(p.ctx, storage.Config{Transport: line{p}, Database: p.w.db, Log: log, Registerer: p.reg}); err != nil {
 			return u, err
@@ -302,7 +303,7 @@ func (u *parts) background(ctx context.Context, f func(ctx context.Context)) {
 }
 
 // listen makes the handlers of a receiver, behind its spool.
-func (p *process) listen(u *parts, redactor *event.Redactor, log *zap.Logger) (err error) {
+func (p *process) listen(u *parts, redactor *redact.Redactor, log *zap.Logger) (err error) {
 	direct := 2 * time.Second
 	if p.w.plan.One {
 		direct = 10 * time.Second

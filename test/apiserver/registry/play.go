@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/ingest/redact"
 	"github.com/retrial-io/retrial/replay/state"
 )
 
@@ -46,7 +47,7 @@ type player struct {
 	history  history
 	running  sync.WaitGroup
 	listings []openListing
-	redactor *event.Redactor
+	redactor *redact.Redactor
 }
 
 // openListing is a listing that is being taken.
@@ -60,7 +61,7 @@ type openListing struct {
 // play plays a sequence on an empty registry.
 func (s *server) play(seq sequence) (*history, error) {
 	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) // each time at the same of a second
-	p := &player{server: s, sequence: seq, begun: time.Now(), redactor: event.NewRedactor([]byte("0123456789abcdef0123456789abcdef"))}
+	p := &player{server: s, sequence: seq, begun: time.Now(), redactor: redact.New([]byte("0123456789abcdef0123456789abcdef"))}
 	s.etcd.clear()
 	s.audit.begin(seq.Level)
 	if seq.Born {

@@ -1,8 +1,9 @@
-package event
+package redact
 
 import (
 	"strings"
 
+	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
@@ -80,7 +81,7 @@ func showing(in scope, name string) scope {
 		}
 	case scopeAnnotations:
 		switch name {
-		case AnnotationDecision, AnnotationReason:
+		case event.AnnotationDecision, event.AnnotationReason:
 			return scopePlain
 		}
 	}

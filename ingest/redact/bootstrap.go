@@ -1,4 +1,4 @@
-package event
+package redact
 
 import (
 	"encoding/base64"

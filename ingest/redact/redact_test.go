@@ -1,4 +1,4 @@
-package event
+package redact
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/test/recorded"
 )
 
@@ -20,7 +21,7 @@ const (
 	pem     = "-----BEGIN RSA PRIVATE KEY-----\nMIIplanted7Secret\n-----END RSA PRIVATE KEY-----\n"
 )
 
-var testKey = []byte("0123456789abcdef0123456789abcdef")
+var TestKey = []byte("0123456789abcdef0123456789abcdef")
 
 // token returns a secret's replacement.
 func (r *Redactor) token(secret []byte) string {
@@ -144,17 +145,17 @@ var plants = func() []struct{ name, event, keep string } {
 }()
 
 func TestRedact(t *testing.T) {
-	r := NewRedactor(testKey)
+	r := New(TestKey)
 	for _, c := range plants {
 		t.Run(c.name, func(t *testing.T) {
 			raw := []byte(c.event)
 			before := bytes.Clone(raw)
-			e, err := Decode(raw)
+			e, err := event.Decode(raw)
 			if err != nil {
 				t.Fatal(err)
 			}
 			r.Redact(e)
-			got := AppendJSON(nil, e)
+			got := event.AppendJSON(nil, e)
 			if found := leaks(got); found != nil {
 				t.Errorf("%q left in %s", found, got)
 			}
@@ -167,7 +168,7 @@ func TestRedact(t *testing.T) {
 			if !bytes.Equal(raw, before) {
 				t.Error("the buffer was written to")
 			}
-			again, err := Decode(got)
+			again, err := event.Decode(got)
 			if err != nil {
 				t.Fatalf("redacted event cannot be read: %v\n%s", err, got)
 			}
@@ -175,20 +176,45 @@ func TestRedact(t *testing.T) {
 				t.Errorf("redacted event is not what it is written as\n%+v\n%+v", again, e)
 			}
 			r.Redact(again)
-			if twice := AppendJSON(nil, again); !bytes.Equal(twice, got) {
+			if twice := event.AppendJSON(nil, again); !bytes.Equal(twice, got) {
 				t.Errorf("redacting twice changes more\n%s\n%s", got, twice)
 			}
-			other, _ := Decode(before)
-			NewRedactor(testKey).Redact(other)
-			if !bytes.Equal(AppendJSON(nil, other), got) {
+			other, _ := event.Decode(before)
+			New(TestKey).Redact(other)
+			if !bytes.Equal(event.AppendJSON(nil, other), got) {
 				t.Error("a repeated delivery is redacted differently")
 			}
 		})
 	}
 }
 
+// TestRedactItems holds an item's own text, which is taken over where nothing was redacted, against the event that is encoded.
+func TestRedactItems(t *testing.T) {
+	r := New(TestKey)
+	for _, c := range plants {
+		t.Run(c.name, func(t *testing.T) {
+			if err := event.DecodeList(recorded.List([]byte(c.event)), func(item event.Item) error {
+				if item.Err != nil {
+					return nil
+				}
+				if got, want := item.AppendJSON(nil), event.AppendJSON(nil, item.Event); !bytes.Equal(got, want) {
+					t.Errorf("as it came\n got %s\nwant %s", got, want)
+				}
+				item.RedactWith(r)
+				got := item.AppendJSON(nil)
+				if want := event.AppendJSON(nil, item.Event); !bytes.Equal(got, want) || leaks(got) != nil {
+					t.Errorf("%q left in\n got %s\nwant %s", leaks(got), got, want)
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
 func TestRedactBytes(t *testing.T) {
-	r := NewRedactor(testKey)
+	r := New(TestKey)
 	for _, c := range plants {
 		t.Run(c.name, func(t *testing.T) {
 			wrong := strings.Replace(c.event, `{`, `{"level":7,`, 1)
@@ -197,8 +223,8 @@ func TestRedactBytes(t *testing.T) {
 					t.Fatalf("%q left of %s", found, wrong[:cut])
 				}
 			}
-			list := listHead + wrong + `,{"kind":"Pod","spec":"` + planted + `"}]}`
-			if got := r.RedactBytes([]byte(list)); leaks(got) != nil {
+			list := recorded.List([]byte(wrong), []byte(`{"kind":"Pod","spec":"`+planted+`"}`))
+			if got := r.RedactBytes(list); leaks(got) != nil {
 				t.Errorf("%q left in %s", leaks(got), got)
 			}
 		})
@@ -206,7 +232,7 @@ func TestRedactBytes(t *testing.T) {
 }
 
 func TestRedactBytesKeeps(t *testing.T) {
-	r := NewRedactor(testKey)
+	r := New(TestKey)
 	for _, c := range []struct{ name, in, want string }{
 		{"event", `{"auditID":"a-1","verb":"get", "requestURI":"/api/v1/pods?limit=5","user":{"username":"jane","groups":["a","b"]},"responseStatus":{"code":200}}`,
 			`{"auditID":"a-1","verb":"get","requestURI":"/api/v1/pods?limit=5","user":{"username":"jane","groups":["a","b"]},"responseStatus":{"code":200}}`},
@@ -231,10 +257,10 @@ var bootstrapToken = `{"kind":"Secret","metadata":{"name":"bootstrap-token-abcde
 // Of a bootstrap token everything stays but what is secret, or has not the form of what is
 // public; of other Secrets nothing stays, whatever their fields are called.
 func TestRedactBootstrapToken(t *testing.T) {
-	r := NewRedactor(testKey)
+	r := New(TestKey)
 	hidden := r.token([]byte(planted))
 	redact := func(object string) string {
-		e := &Event{Verb: "create", RequestURI: "/api/v1/namespaces/kube-system/secrets", ResponseObject: []byte(object)}
+		e := &event.Event{Verb: "create", RequestURI: "/api/v1/namespaces/kube-system/secrets", ResponseObject: []byte(object)}
 		r.Redact(e)
 		r.Redact(e) // nothing more
 		return string(e.ResponseObject)
@@ -272,7 +298,7 @@ func TestRedactBootstrapToken(t *testing.T) {
 }
 
 func TestRedactObject(t *testing.T) {
-	r := NewRedactor(testKey)
+	r := New(TestKey)
 	for _, c := range []struct{ name, resource, in, want string }{
 		{"secret", "secrets", `{"kind":"Secret","metadata":{"name":"x"},"data":{"a":"` + planted + `"},"type":"T","foo":"` + planted + `"}`,
 			`{"kind":"Secret","metadata":{"name":"x"},"type":"T"}`},
@@ -296,7 +322,7 @@ func TestRedactObject(t *testing.T) {
 }
 
 func TestRedactLeavesAlone(t *testing.T) {
-	r := NewRedactor(testKey)
+	r := New(TestKey)
 	for _, raw := range []string{
 		`{"requestURI":"/api/v1/namespaces/secrets/pods","requestObject":{"kind":"Pod","data":{"a":"b"}}}`,
 		`{"requestURI":"/api/v1/namespaces/n/configmaps/c","requestObject":{"kind":"ConfigMap","data":{"a":"b","password":"by rule not secret"}}}`,
@@ -307,13 +333,13 @@ func TestRedactLeavesAlone(t *testing.T) {
 		`{"requestURI":"/x?continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MTAsInN0YXJ0IjoiYSJ9&labelSelector=a%3Db"}`,
 		`{"userAgent":"kubectl/v1.36.3 (linux/amd64) kubernetes/unknown","user":{"extra":{"authentication.kubernetes.io/pod-name":["p"]}}}`,
 	} {
-		e, err := Decode([]byte(raw))
+		e, err := event.Decode([]byte(raw))
 		if err != nil {
 			t.Fatal(err)
 		}
-		before := AppendJSON(nil, e)
+		before := event.AppendJSON(nil, e)
 		r.Redact(e)
-		if got := AppendJSON(nil, e); !bytes.Equal(got, before) {
+		if got := event.AppendJSON(nil, e); !bytes.Equal(got, before) {
 			t.Errorf("changed\nfrom %s\n  to %s", before, got)
 		}
 	}
@@ -346,36 +372,36 @@ func TestRedactCorpus(t *testing.T) {
 // checkRedactRecorded returns how many events redaction changed.
 func checkRedactRecorded(t *testing.T, lines [][]byte) int {
 	t.Helper()
-	r := NewRedactor(testKey)
+	r := New(TestKey)
 	changed := 0
 	for _, raw := range lines {
-		before, err := Decode(raw)
+		before, err := event.Decode(raw)
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, _ := Decode(raw)
+		e, _ := event.Decode(raw)
 		r.Redact(e)
 		path := func(uri string) string { p, _, _ := strings.Cut(uri, "?"); return p }
 		if path(e.RequestURI) != path(before.RequestURI) || !reflect.DeepEqual(e.User, before.User) ||
 			!reflect.DeepEqual(e.ObjectRef, before.ObjectRef) || e.Code() != before.Code() {
-			t.Fatalf("redaction changed who did what\n%s\n%s", raw, AppendJSON(nil, e))
+			t.Fatalf("redaction changed who did what\n%s\n%s", raw, event.AppendJSON(nil, e))
 		}
-		for _, key := range []string{AnnotationDecision, AnnotationReason} {
+		for _, key := range []string{event.AnnotationDecision, event.AnnotationReason} {
 			got, _ := e.Annotations.Get(key)
 			if want, _ := before.Annotations.Get(key); got != want {
 				t.Fatalf("%s: %q became %q", key, want, got)
 			}
 		}
-		out := AppendJSON(nil, e)
-		again, err := Decode(out)
+		out := event.AppendJSON(nil, e)
+		again, err := event.Decode(out)
 		if err != nil || !reflect.DeepEqual(again, e) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		r.Redact(again)
-		if twice := AppendJSON(nil, again); !bytes.Equal(twice, out) {
+		if twice := event.AppendJSON(nil, again); !bytes.Equal(twice, out) {
 			t.Fatalf("redacting twice changes more\n%s\n%s", out, twice)
 		}
-		if !bytes.Equal(out, AppendJSON(nil, before)) {
+		if !bytes.Equal(out, event.AppendJSON(nil, before)) {
 			changed++
 		}
 	}
@@ -385,17 +411,17 @@ func checkRedactRecorded(t *testing.T, lines [][]byte) int {
 // A client can repeat what looks like the beginning of a secret as often as it likes. In
 // quadratic time these would take hours.
 func TestRedactHostileRepetition(t *testing.T) {
-	r := NewRedactor(testKey)
+	r := New(TestKey)
 	for _, part := range []string{"eyJ", "eyJabcdefghij.", "ZXlK", "LS0tLS1CRUdJTi", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "bearer ", "Bearer:", "authorization:", "authorization",
 		"token:", "token=", "=:", `Secret\"`, `{\"kind\":\"Secret\",`, "nvalid value: ", `nvalid value: \"a\"`, "map[", "%2", "?&;"} {
 		text := strings.Repeat(part, (1<<20)/len(part))
 		raw := []byte(`{"requestURI":"/api/v1/secrets?a=` + text + `","userAgent":"` + text + `","requestObject":{"kind":"` + text + `"},"responseStatus":{"message":"` + text + `","code":400}}`)
-		e, err := Decode(raw)
+		e, err := event.Decode(raw)
 		if err != nil {
 			t.Fatalf("%s: %v", part, err)
 		}
 		r.Redact(e)
-		if _, err := Decode(AppendJSON(nil, e)); err != nil {
+		if _, err := event.Decode(event.AppendJSON(nil, e)); err != nil {
 			t.Errorf("%s: %v", part, err)
 		}
 		if out := r.RedactBytes(raw[1:]); len(out) > 2*len(raw) {
@@ -413,15 +439,15 @@ func TestRedactLongLists(t *testing.T) {
 	for i := range n {
 		members.WriteString(`,"m` + strconv.Itoa(i) + `":"` + jwt + `"`)
 	}
-	e, err := Decode([]byte(`{"user":{"username":"u","groups":[` + texts + `],"extra":{"x":[` + texts + `],"token":[` + texts + `]}}` + members.String() + `}`))
+	e, err := event.Decode([]byte(`{"user":{"username":"u","groups":[` + texts + `],"extra":{"x":[` + texts + `],"token":[` + texts + `]}}` + members.String() + `}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	NewRedactor(testKey).Redact(e)
+	New(TestKey).Redact(e)
 	if len(e.User.Groups) != n || len(e.Unknown) != n {
 		t.Errorf("%d groups and %d members of %d", len(e.User.Groups), len(e.Unknown), n)
 	}
-	if found := leaks(AppendJSON(nil, e)); len(found) > 0 {
+	if found := leaks(event.AppendJSON(nil, e)); len(found) > 0 {
 		t.Errorf("left in the event: %q", found)
 	}
 }
@@ -432,11 +458,11 @@ func TestNewRedactorShortKey(t *testing.T) {
 			t.Error("a short key was taken")
 		}
 	}()
-	NewRedactor(make([]byte, 15))
+	New(make([]byte, 15))
 }
 
 func TestRedactorKeysDiffer(t *testing.T) {
-	a, b := NewRedactor(testKey), NewRedactor(bytes.Repeat([]byte("k"), 32))
+	a, b := New(TestKey), New(bytes.Repeat([]byte("k"), 32))
 	if a.token([]byte("x")) == b.token([]byte("x")) || a.token([]byte("x")) == a.token([]byte("y")) || !isToken(a.token(nil)) {
 		t.Error("replacements do not depend on key and secret")
 	}

@@ -1,4 +1,20 @@
-package event
+// Package redact keeps secrets out of what Retrial stores and sends on. Every event and every watched object passes it before it comes
+// to rest in the spool, in Kafka or in the store.
+//
+// Never kept are:
+//   - the values of a Secret: in a body, a list, a table or a patch, in a copy within an annotation, in a message that quotes them
+//     (public fields of bootstrap tokens stay);
+//   - tokens: in TokenRequests, TokenReviews and ExecCredentials, and JSON Web Tokens wherever they stand;
+//   - private keys in PEM, credentials behind Bearer and Basic, values of Authorization headers;
+//   - parameters of a URI and extras of a user whose names speak of a secret (token, password, key, session …), and what a user agent
+//     or a message assigns to such a name;
+//   - the arguments of exec and attach (the program stays);
+//   - of text that is no audit event: all but the members that every event has in public.
+//
+// In the place of what may be needed to correlate stands a keyed hash, see [Redactor]. Names, kinds and all that RBAC decides by stay.
+//
+// The package is pure: no I/O, no clock, no logging.
+package redact
 
 import (
 	"bytes"
@@ -9,6 +25,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
@@ -22,12 +39,12 @@ type Redactor struct {
 	passes sync.Pool // of *pass; a keyed hash costs more to make than to use
 }
 
-// NewRedactor returns a Redactor for an installation's key, of at least 16 bytes; it panics
+// New returns a Redactor for an installation's key, of at least 16 bytes; it panics
 // on a shorter one, which would make short secrets guessable. The key must not be kept
 // where the redacted data are.
-func NewRedactor(key []byte) *Redactor {
+func New(key []byte) *Redactor {
 	if len(key) < 16 {
-		panic("event: redaction key shorter than 16 bytes")
+		panic("redact: key shorter than 16 bytes")
 	}
 	own := append([]byte(nil), key...)
 	return &Redactor{passes: sync.Pool{New: func() any { return &pass{mac: hmac.New(sha256.New, own)} }}}
@@ -82,7 +99,7 @@ const (
 
 // targetOf reads the target from the path, and from the object reference, which may be
 // incomplete or missing: either is enough to make it the stricter one.
-func targetOf(e *Event) target {
+func targetOf(e *event.Event) target {
 	if r := e.ObjectRef; r != nil {
 		switch {
 		case r.Resource == "secrets":
@@ -183,7 +200,7 @@ func (p *pass) note(secret string) {
 
 // Redact takes the secrets out of an event, in place: it replaces fields and never writes
 // into the memory they alias. It must come before keys, content hash and encoding.
-func (r *Redactor) Redact(e *Event) {
+func (r *Redactor) Redact(e *event.Event) {
 	p := r.begin()
 	defer r.end(p)
 	t := targetOf(e)
@@ -230,7 +247,7 @@ func (p *pass) plain(s *string) {
 }
 
 // user redacts what a user's identity may carry: tokens in extra, or as a name.
-func (p *pass) user(u *User) {
+func (p *pass) user(u *event.User) {
 	p.plain(&u.Username)
 	p.plain(&u.UID)
 	u.Groups, _ = p.list(u.Groups, false)
@@ -241,7 +258,7 @@ func (p *pass) user(u *User) {
 			continue
 		}
 		if !copied {
-			u.Extra = append(Extra(nil), u.Extra...)
+			u.Extra = append(event.Extra(nil), u.Extra...)
 			copied = true
 		}
 		u.Extra[i].Values = values
@@ -280,7 +297,7 @@ func (p *pass) secret(s string) string {
 }
 
 // unknown redacts members no type models.
-func (p *pass) unknown(m []Member) []Member {
+func (p *pass) unknown(m []event.Member) []event.Member {
 	copied := false
 	for i := range m {
 		clean := m[i].Value
@@ -293,7 +310,7 @@ func (p *pass) unknown(m []Member) []Member {
 			continue
 		}
 		if !copied {
-			m, copied = append([]Member(nil), m...), true
+			m, copied = append([]event.Member(nil), m...), true
 		}
 		m[i].Value = clean
 	}
@@ -302,7 +319,7 @@ func (p *pass) unknown(m []Member) []Member {
 
 // annotations redacts annotation values. On requests for secrets, what policies and
 // webhooks write may quote the object: only the apiserver's own annotations stay.
-func (p *pass) annotations(e *Event, t target) {
+func (p *pass) annotations(e *event.Event, t target) {
 	copied := false
 	for i := range e.Annotations {
 		key, v := e.Annotations[i].Key, e.Annotations[i].Value
@@ -316,7 +333,7 @@ func (p *pass) annotations(e *Event, t target) {
 			continue
 		}
 		if !copied {
-			e.Annotations = append(Pairs(nil), e.Annotations...)
+			e.Annotations = append(event.Pairs(nil), e.Annotations...)
 			copied = true
 		}
 		e.Annotations[i].Value = clean
@@ -339,7 +356,7 @@ func (p *pass) secretAnnotation(key, v string) string {
 }
 
 // clean tells whether redaction would leave a status as it is. It errs to the safe side.
-func (p *pass) clean(s *Status, t target) bool {
+func (p *pass) clean(s *event.Status, t target) bool {
 	if len(p.found) > 0 || suspicious(s.Raw) || p.message(s.Message) != s.Message {
 		return false
 	}
@@ -352,7 +369,7 @@ func (p *pass) clean(s *Status, t target) bool {
 }
 
 // status redacts the response status.
-func (p *pass) status(e *Event, t target) {
+func (p *pass) status(e *event.Event, t target) {
 	s := e.ResponseStatus
 	if s == nil {
 		return
@@ -367,11 +384,9 @@ func (p *pass) status(e *Event, t target) {
 		return
 	}
 	clean := p.statusBody(s.Raw, t)
-	own := new(Status)
-	d := decoder{Scanner: jsontext.Scanner{Buf: clean}}
-	d.status(own)
-	if d.Err != nil {
-		own = &Status{Code: s.Code, Raw: clean}
+	own, err := event.DecodeStatus(clean)
+	if err != nil {
+		own = &event.Status{Code: s.Code, Raw: clean}
 	}
 	e.ResponseStatus = own
 }

@@ -1,4 +1,4 @@
-package event
+package redact
 
 import "github.com/retrial-io/retrial/internal/jsontext"
 
