@@ -61,7 +61,8 @@ type Example struct {
 type Group struct {
 	Cluster string `json:"cluster"`
 	Server  string `json:"apiserver,omitempty"`
-	Verdict string `json:"verdict"`
+	Outcome string `json:"outcome"`
+	Verdict string `json:"verdict"` // old name of outcome, for one release
 	Class   string `json:"class"`
 	Text    string `json:"text"` // the class in one line
 	// About is the object, or what is missing, that the requests have in common; "" when they
@@ -121,7 +122,8 @@ func (c *Collector) Add(s *Sample, n int64) {
 	}
 	if g == nil {
 		g = &group{
-			Group: Group{Cluster: s.Cluster, Server: s.Server, Verdict: s.Outcome.String(), Class: s.Class, Text: verdict.Explain(s.Class), About: k.about, First: s.At, Last: s.At},
+			Group: Group{Cluster: s.Cluster, Server: s.Server, Outcome: s.Outcome.String(), Verdict: s.Outcome.String(),
+				Class: s.Class, Text: verdict.Explain(s.Class), About: k.about, First: s.At, Last: s.At},
 			users: map[string]struct{}{}, kinds: map[string]Cause{},
 		}
 		c.groups[k] = g
