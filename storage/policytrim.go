@@ -30,16 +30,20 @@ type policyCut struct {
 
 	before int64 // in microseconds: observed earlier
 	least  int64 // and of so many bytes
+	spare  int64 // but for the one observed then
 }
 
-// withContent is the condition of observations of writes and listings that say for certain what an
-// object held. What may have been written, its answer lost, is no certain version, and stays, and so
-// does what reads showed of it.
-const withContent = "name != '' AND deleted = 0 AND JSONHas(observation, 'object') AND NOT JSONHas(observation, 'unknown') AND NOT JSONHas(observation, 'patch') AND JSONExtractString(observation, 'source') != 'read'"
+// withContent is the condition of observations that say what an object held, or may have held. Of
+// what may have been written, its answer lost, forgetting leaves an outline, which is small and says so.
+const withContent = "name != '' AND deleted = 0 AND JSONHas(observation, 'object') AND NOT (JSONHas(observation, 'object', 'forgotten') AND length(observation) <= 2048)"
+
+// isCertain is the condition of those that say for certain what an object held.
+const isCertain = "NOT JSONHas(observation, 'unknown') AND NOT JSONHas(observation, 'patch')"
 
 // trimPolicy replaces old observations by what forget leaves of them: of an object once it has
 // more than its share, the oldest first, and the oldest large ones of a cluster that has too much.
-// The newest content of an object stays, whatever it is. A crash leaves both forms of some, which
+// The newest content of an object stays, whatever it is, and so does the newest of which it is certain
+// that the object held it: somebody whose answers are lost must not make unknown what there is. A crash leaves both forms of some, which
 // say the same, and the next trim ends it.
 func (s *Store) trimPolicy(ctx context.Context, forget func(observation []byte) ([]byte, error)) error {
 	s.trimming.Lock()
@@ -83,56 +87,64 @@ func (s *Store) policyBytes(ctx context.Context) (n int64, err error) {
 
 // objectCuts are those of objects that have more than their share: down to three quarters of it.
 func (s *Store) objectCuts(ctx context.Context) ([]policyCut, error) {
-	return s.cuts(ctx, `SELECT cluster, resource, namespace, name, toUnixTimestamp64Micro(min(observed)), toInt64(0)
+	const of = " OVER (PARTITION BY cluster, resource, namespace, name"
+	return s.cuts(ctx, `SELECT cluster, resource, namespace, name, before, toInt64(0), newest
 FROM
 (
-    SELECT cluster, resource, namespace, name, observed, total,
-        sum(bytes) OVER (PARTITION BY cluster, resource, namespace, name ORDER BY observed DESC, toUInt64OrZero(resource_version) DESC ROWS UNBOUNDED PRECEDING) AS newer,
-        row_number() OVER (PARTITION BY cluster, resource, namespace, name ORDER BY observed DESC, toUInt64OrZero(resource_version) DESC) AS place
+    SELECT cluster, resource, namespace, name, at, newest, min(if(newer <= {enough:Int64} OR place = 1, at, {endless:Int64}))`+of+`) AS before
     FROM
     (
-        SELECT cluster, resource, namespace, name, resource_version, observed, length(observation) AS bytes, sum(bytes) OVER (PARTITION BY cluster, resource, namespace, name) AS total
-        FROM %[1]s.policy_objects FINAL
-        WHERE (cluster, resource, namespace, name) IN (SELECT cluster, resource, namespace, name FROM %[1]s.policy_objects GROUP BY cluster, resource, namespace, name HAVING sum(length(observation)) > {limit:Int64})
-            AND `+withContent+`
+        SELECT cluster, resource, namespace, name, at, total, newest,
+            sum(bytes)`+of+` ORDER BY at DESC, version DESC ROWS UNBOUNDED PRECEDING) AS newer, row_number()`+of+` ORDER BY at DESC, version DESC) AS place
+        FROM
+        (
+            SELECT cluster, resource, namespace, name, toUInt64OrZero(resource_version) AS version, toUnixTimestamp64Micro(observed) AS at, length(observation) AS bytes,
+                sum(bytes)`+of+`) AS total, maxIf(at, `+isCertain+`)`+of+`) AS newest
+            FROM %[1]s.policy_objects FINAL
+            WHERE (cluster, resource, namespace, name) IN (SELECT cluster, resource, namespace, name FROM %[1]s.policy_objects GROUP BY cluster, resource, namespace, name HAVING sum(length(observation)) > {limit:Int64})
+                AND `+withContent+`
+        )
     )
+    WHERE total > {limit:Int64}
 )
-WHERE total > {limit:Int64} AND (newer <= {enough:Int64} OR place = 1)
-GROUP BY cluster, resource, namespace, name`, s.trim.object)
+WHERE at < before AND at != newest
+GROUP BY cluster, resource, namespace, name, before, newest`, s.trim.object)
 }
 
 // clusterCuts are those of clusters with too many large contents.
 func (s *Store) clusterCuts(ctx context.Context) ([]policyCut, error) {
-	return s.cuts(ctx, `SELECT cluster, resource, namespace, name, least(any(stays), max(at)), {large:Int64}
+	return s.cuts(ctx, `SELECT cluster, resource, namespace, name, before, {large:Int64}, newest
 FROM
 (
-    SELECT cluster, resource, namespace, name, at, total, min(if(newer <= {enough:Int64}, at, {endless:Int64})) OVER (PARTITION BY cluster) AS stays
+    SELECT cluster, resource, namespace, name, at, newest, least(min(if(newer <= {enough:Int64}, at, {endless:Int64})) OVER (PARTITION BY cluster), last) AS before
     FROM
     (
         SELECT cluster, resource, namespace, name, toUnixTimestamp64Micro(observed) AS at, length(observation) AS bytes, sum(bytes) OVER (PARTITION BY cluster) AS total,
-            sum(bytes) OVER (PARTITION BY cluster ORDER BY at DESC, resource, namespace, name ROWS UNBOUNDED PRECEDING) AS newer
+            sum(bytes) OVER (PARTITION BY cluster ORDER BY at DESC, resource, namespace, name ROWS UNBOUNDED PRECEDING) AS newer,
+            max(at) OVER (PARTITION BY cluster, resource, namespace, name) AS last,
+            maxIf(at, `+isCertain+`) OVER (PARTITION BY cluster, resource, namespace, name) AS newest
         FROM %[1]s.policy_objects FINAL
         WHERE length(observation) >= {large:Int64} AND `+withContent+`
     )
+    WHERE total > {limit:Int64}
 )
-WHERE total > {limit:Int64}
-GROUP BY cluster, resource, namespace, name
-HAVING min(at) < least(any(stays), max(at))`, s.trim.cluster)
+WHERE at < before AND at != newest
+GROUP BY cluster, resource, namespace, name, before, newest`, s.trim.cluster)
 }
 
 func (s *Store) cuts(ctx context.Context, query string, limit int64) ([]policyCut, error) {
 	p := clickhouse.Parameters{"limit": fmt.Sprint(limit), "enough": fmt.Sprint(limit / 4 * 3), "large": fmt.Sprint(s.trim.large), "endless": fmt.Sprint(int64(1) << 62)}
 	return collect(ctx, s, query+sparing, p, func(c *policyCut) ([]any, func()) {
-		return []any{&c.cluster, &c.resource, &c.namespace, &c.name, &c.before, &c.least}, nil
+		return []any{&c.cluster, &c.resource, &c.namespace, &c.name, &c.before, &c.least, &c.spare}, nil
 	})
 }
 
 // forgetContents replaces the observations of a cut, part by part, and returns how many.
 func (s *Store) forgetContents(ctx context.Context, c policyCut, forget func([]byte) ([]byte, error)) (n int, err error) {
 	const of = " cluster = {cluster:String} AND resource = {resource:String} AND namespace = {namespace:String} AND name = {name:String} AND toUnixTimestamp64Micro(observed) < {before:Int64}" +
-		" AND length(observation) >= {least:Int64} AND " + withContent
+		" AND toUnixTimestamp64Micro(observed) != {spare:Int64} AND length(observation) >= {least:Int64} AND " + withContent
 	p := clickhouse.Parameters{"cluster": text(c.cluster), "resource": text(c.resource), "namespace": text(c.namespace), "name": text(c.name),
-		"before": fmt.Sprint(c.before), "least": fmt.Sprint(c.least)}
+		"before": fmt.Sprint(c.before), "least": fmt.Sprint(c.least), "spare": fmt.Sprint(c.spare)}
 	var part []verdict.PolicyVersion
 	bytes := 0
 	save := func() error {

@@ -170,3 +170,56 @@ func TestPolicyTrimOfACluster(t *testing.T) {
 		}
 	}
 }
+
+// TestPolicyTrimOfLostAnswers: contents of writes that may not have been done are forgotten like others, but for
+// their outline; the newest content that is certain stays, however much came after it.
+func TestPolicyTrimOfLostAnswers(t *testing.T) {
+	for name, limits := range map[string][2]int64{"of an object": {400_000, 1 << 40}, "of a cluster": {1 << 40, 400_000}} {
+		t.Run(name, func(t *testing.T) {
+			s := storagetest.Open(t)
+			ctx := context.Background()
+			s.TrimBeyond(limits[0], limits[1], 8<<10)
+			w := &writer{rng: rand.New(rand.NewPCG(1, 2))}
+			var all []verdict.PolicyVersion
+			for i := range 60 {
+				v := w.write("c", "hostile", 30_000)
+				if i != 9 {
+					o, err := state.DecodeObservation(v.Observation)
+					if err != nil {
+						t.Fatal(err)
+					}
+					o.UID, o.ResourceVersion, o.Unknown, o.Patch = "", "", true, i%2 == 0
+					v.UID, v.ResourceVersion, v.Observation = "", "", o.Append(nil)
+				}
+				all = append(all, v)
+			}
+			if err := s.SavePolicy(ctx, all); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := s.Retain(ctx, storage.Retention{Forget: state.ForgetContent}); err != nil {
+					t.Fatal(err)
+				}
+				whole, outlines, certain, bytes := 0, 0, 0, 0
+				if _, err := s.LoadPolicy(ctx, func(v verdict.PolicyVersion) error {
+					o, err := state.DecodeObservation(v.Observation)
+					switch bytes += len(v.Observation); {
+					case len(o.Object) < 1000 && o.Unknown && o.Object != nil:
+						outlines++
+					case o.Unknown:
+						whole++
+					case o.Object != nil:
+						certain++
+					}
+					return err
+				}); err != nil {
+					t.Fatal(err)
+				}
+				if whole+outlines != 59 || certain != 1 || whole < 5 || bytes > 400_000 {
+					t.Errorf("%d whole, %d outlines, %d certain, %d bytes", whole, outlines, certain, bytes)
+				}
+				s.TrimBeyond(limits[0], limits[1], 8<<10) // and it is looked at again
+			}
+		})
+	}
+}

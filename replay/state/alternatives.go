@@ -76,11 +76,14 @@ func eitherBinding(c, d *content) *content {
 func withSubjectsOf(c, other *content) *content {
 	d := *c
 	d.digest, d.cut = c.digest^other.digest, c.cut || other.cut
+	if c.isEverything() || other.isEverything() {
+		return d.everything()
+	}
 	had, _, _ := c.binding()
 	more, _, _ := other.binding()
 	subjects, ok := join(had, more, subjectKey, true)
 	if !ok {
-		d.cut, subjects = true, anybody
+		return d.everything()
 	}
 	d.object = granting(c.object, nil, subjects)
 	return &d

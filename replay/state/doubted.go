@@ -123,9 +123,13 @@ func otherRole(c, d *content) bool {
 	return ok && also && (a.Kind != b.Kind || a.Name != b.Name)
 }
 
-// maxDoubted bounds the rules and subjects of a content that is worked out: clients choose how often
-// they write. Beyond it an object has any at the most, and at least none.
-const maxDoubted = 1 << 16
+// maxDoubted bounds the rules and subjects of a content that is worked out, and maxDoubtedBytes what is
+// read of them: clients choose how often they write. Beyond it an object has any at the most, and at least
+// none.
+const (
+	maxDoubted      = 1 << 16
+	maxDoubtedBytes = 1 << 20
+)
 
 // either returns a content that grants what either of two does; nil where one is not known.
 func either(c, d *content) *content {
@@ -134,6 +138,9 @@ func either(c, d *content) *content {
 	}
 	if _, _, ok := c.binding(); ok {
 		return eitherBinding(c, d)
+	}
+	if c.isEverything() || d.isEverything() {
+		return d.everything()
 	}
 	out := *d
 	out.digest, out.cut = c.digest^d.digest, c.cut || d.cut
@@ -182,15 +189,26 @@ func join[T any](a, b []T, key func(*T) string, either bool) ([]T, bool) {
 	if len(a)+len(b) > maxDoubted {
 		return nil, false
 	}
-	out, seen := []T{}, make(map[string]bool, len(a))
+	if !either && (len(a) == 0 || len(b) == 0) {
+		return []T{}, true
+	}
+	out, seen, bytes := []T{}, make(map[string]bool, len(a)), 0
 	for i := range a {
-		seen[key(&a[i])] = true
+		k := key(&a[i])
+		if bytes += len(k); bytes > maxDoubtedBytes {
+			return nil, false
+		}
+		seen[k] = true
 	}
 	if either {
 		out = append(out, a...)
 	}
 	for i := range b {
-		if seen[key(&b[i])] != either {
+		k := key(&b[i])
+		if bytes += len(k); bytes > maxDoubtedBytes {
+			return nil, false
+		}
+		if seen[k] != either {
 			out = append(out, b[i])
 		}
 	}

@@ -1,25 +1,89 @@
 package state
 
-import "errors"
+import (
+	"encoding/json"
 
-// ErrUncertain is returned for an observation whose content is still needed: of a write that may not
-// have been done, or that has its object depend on what it follows, and of what a read showed, which
-// may be all that tells of such a write.
-var ErrUncertain = errors.New("the content of an uncertain write is not forgotten")
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// maxForgotten bounds an observation whose object is an outline. Larger ones have no object at all.
+const maxForgotten = 2 << 10
+
+// outline is what stays of a role or binding, or of a patch of one, whose rules or subjects are
+// forgotten: the role that a binding names for life, and that there was more, as of one that was cut
+// (cut.go). Forgotten tells it from bodies that were recorded so.
+type outline struct {
+	APIVersion string          `json:"apiVersion,omitempty"`
+	Kind       string          `json:"kind,omitempty"`
+	RoleRef    *rbacv1.RoleRef `json:"roleRef,omitempty"`
+	Cut        bool            `json:"cut"`
+	Forgotten  bool            `json:"forgotten"`
+}
 
 // ForgetContent returns an encoded observation of an object without what it says the object held.
 // That the object was written then, and its version, stays: a State that is told so knows that it
-// does not know the content.
+// does not know the content. Of a write that may not have been done, and of a patch, an outline
+// stays, so that it concerns no more than the object could decide; of what a read showed, that the
+// object was there.
 func ForgetContent(observation []byte) ([]byte, error) {
 	o, err := DecodeObservation(observation)
 	switch {
 	case err != nil:
 		return nil, err
-	case o.Object != nil && (o.Unknown || o.Patch || o.Source == SourceRead):
-		return nil, ErrUncertain
-	case o.Object != nil && !o.Unchanged && !o.Deleted:
+	case o.Object == nil:
+		return o.Append(nil), nil
+	case o.Source == SourceRead:
+		o.ResourceVersion, o.UID, o.Unchanged = "", "", true
+	case !o.Deleted && (o.Unknown || o.Patch):
+		full := o
+		if o.Object = outlineOf(o.Object); o.Object != nil {
+			if forgotten := o.Append(nil); len(forgotten) <= maxForgotten {
+				return forgotten, nil
+			}
+		}
+		o = full
+		o.Patch = true
+	case !o.Unchanged && !o.Deleted:
 		o.Unknown = true
 	}
 	o.Object = nil
 	return o.Append(nil), nil
+}
+
+// outlineOf returns the outline of a body, nil where it cannot be read.
+func outlineOf(body []byte) []byte {
+	var out outline
+	if len(body) > 0 && body[0] == '{' {
+		if json.Unmarshal(body, &out) != nil {
+			return nil
+		}
+	}
+	out.Cut, out.Forgotten = true, true
+	raw, err := json.Marshal(&out)
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// outlined returns a content of which an outline is left.
+func (c *content) outlined() *content {
+	d := *c
+	d.size, d.cut = 0, true
+	switch o := d.object.(type) {
+	case *patch:
+		d.cut = false
+		p := &patch{any: true, other: true, blind: o.blind}
+		if o.made != nil {
+			p.made = o.made.outlined()
+		}
+		d.object = p
+	case *rbacv1.ClusterRole:
+		r := *o
+		r.Rules, r.AggregationRule = nil, nil
+		d.object = &r
+	default:
+		d.object = granting(d.object, nil, nil)
+	}
+	return &d
 }

@@ -20,16 +20,37 @@ const tooMuch = "its older versions take more room than there is for one cluster
 
 // history counts the large contents of a State.
 type history struct {
-	bytes  int // of all versions, those in force among them; what was told twice may count twice
+	bytes  int // of all contents, those in force among them; what was told twice may count twice
 	trimAt int // when to look which could go
 	lost   int // contents that were forgotten
 }
 
-// pastContent is a large content of a version that was replaced, or whose object ended.
+// pastContent is a large content of a version that was replaced, or whose object ended, or of a
+// write without a version.
 type pastContent struct {
-	obj *object
-	i   int // of its versions
-	na  int64
+	obj   *object
+	blind bool
+	i     int // of its versions, or of its writes without one
+	na    int64
+}
+
+// forget lets the content go: of a write without a version an outline stays.
+func (p *pastContent) forget() {
+	if p.blind {
+		b := &p.obj.blinds[p.i]
+		b.content = b.content.outlined()
+		return
+	}
+	v := &p.obj.versions[p.i]
+	v.content, v.forgotten = nil, true
+}
+
+// content is what would be forgotten.
+func (p *pastContent) content() *content {
+	if p.blind {
+		return p.obj.blinds[p.i].content
+	}
+	return p.obj.versions[p.i].content
 }
 
 // bytes is what a content counts for.
@@ -59,12 +80,9 @@ func (s *State) trimHistory() {
 			continue
 		}
 		for _, obj := range s.objects[res] {
-			w := &written{}
-			for i := range obj.over() {
-				if v := &obj.versions[i]; v.content.bytes() > 0 {
-					w.past = append(w.past, pastContent{obj, i, v.seen.na})
-					w.bytes += v.content.bytes()
-				}
+			w := &written{past: obj.past()}
+			for i := range w.past {
+				w.bytes += w.past[i].content().bytes()
 			}
 			if w.bytes > 0 {
 				all = append(all, w)
@@ -74,9 +92,8 @@ func (s *State) trimHistory() {
 	}
 	var dirty []objectKey
 	forget := func(p pastContent) (bytes int) {
-		v := &p.obj.versions[p.i]
-		bytes = v.content.bytes()
-		v.content, v.forgotten = nil, true
+		bytes = p.content().bytes()
+		p.forget()
 		total -= bytes
 		s.history.bytes -= bytes
 		s.history.lost++
@@ -128,6 +145,27 @@ func (o *object) over() int {
 	return 0
 }
 
+// past are the large contents of an object that may be forgotten, the oldest first: those of versions that
+// are not in force any more, and those of writes without a version but the last that was done.
+func (o *object) past() (out []pastContent) {
+	for i := range o.over() {
+		if v := &o.versions[i]; v.content.bytes() > 0 {
+			out = append(out, pastContent{obj: o, i: i, na: v.seen.na})
+		}
+	}
+	last := len(o.blinds) - 1
+	for last >= 0 && (o.blinds[last].maybe || o.blinds[last].content == nil) {
+		last--
+	}
+	for i := range o.blinds {
+		if b := &o.blinds[i]; i != last && b.content.bytes() > 0 {
+			out = append(out, pastContent{obj: o, blind: true, i: i, na: b.na})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b pastContent) int { return cmp.Compare(a.na, b.na) })
+	return out
+}
+
 // recount counts the large contents anew.
 func (s *State) recount() {
 	s.history.bytes, s.history.trimAt = 0, 0
@@ -143,6 +181,9 @@ func (o *object) contentBytes() int {
 	n := 0
 	for i := range o.versions {
 		n += o.versions[i].content.bytes()
+	}
+	for i := range o.blinds {
+		n += o.blinds[i].content.bytes()
 	}
 	return n
 }

@@ -27,7 +27,11 @@ func (in *incarnation) first() span {
 // follows tells whether the incarnation came after another had ended: no two have a name at once.
 func (in *incarnation) follows(end span) bool {
 	first := in.first()
-	return first.na >= end.na || len(in.versions) > 0 && in.versions[0].made && first.na > end.nb
+	if first.na >= end.na || len(in.versions) == 0 {
+		return first.na >= end.na
+	}
+	v := &in.versions[0]
+	return v.made && first.na > end.nb || first.na == noTime && v.seen.last.nb >= end.na // it was there later
 }
 
 // creation returns the second in which the object was created, as far as it is known.

@@ -41,7 +41,7 @@ func (in *interner) patch(res resource, key objectKey, body []byte) *content {
 	case body[0] == '[':
 		p = in.operations(res, key, body)
 	}
-	return &content{object: p, created: noTime, deletion: noTime, digest: xxhash.Sum64(body)}
+	return &content{object: p, created: noTime, deletion: noTime, digest: xxhash.Sum64(body), size: int32(len(body))}
 }
 
 // listOf is the member that lists what an object grants.
@@ -55,8 +55,17 @@ func (r resource) listOf() string {
 // merge reads a merge patch, a strategic merge patch or an applied configuration.
 func (in *interner) merge(res resource, key objectKey, body []byte) *patch {
 	var members map[string]json.RawMessage
-	if json.Unmarshal(body, &members) != nil || members["cut"] != nil {
+	if json.Unmarshal(body, &members) != nil || members["cut"] != nil && members["forgotten"] == nil {
 		return &patch{any: true, blind: true}
+	}
+	applied := members["apiVersion"] != nil && members["kind"] != nil // perhaps
+	if members["forgotten"] != nil && members["cut"] != nil {
+		p := &patch{any: true, other: true}
+		if applied {
+			p.made, _ = in.parse(res, key, body)
+			p.blind = p.made == nil
+		}
+		return p
 	}
 	p := &patch{keeps: true, other: members["aggregationRule"] != nil}
 	list, named := members[res.listOf()]
@@ -68,7 +77,7 @@ func (in *interner) merge(res resource, key objectKey, body []byte) *patch {
 			return &patch{any: true}
 		}
 	}
-	if members["apiVersion"] != nil && members["kind"] != nil { // perhaps applied
+	if applied {
 		p.none, p.other = p.none || !named, true
 		if made, err := in.parse(res, key, body); err == nil {
 			p.made = made
@@ -260,6 +269,13 @@ func (c *content) everything() *content {
 		r.AggregationRule = nil
 	}
 	return &d
+}
+
+// isEverything tells whether a content is one that everything returned.
+func (c *content) isEverything() bool {
+	subjects, _, _ := c.binding()
+	rules := rulesOf(c)
+	return len(rules) > 0 && &rules[0] == &anything[0] || len(subjects) > 0 && &subjects[0] == &anybody[0]
 }
 
 // withList returns a content with the list of another, with none where that is nil.

@@ -237,7 +237,11 @@ func (s *State) takeObject(o *Observation, obj *object, at span, effects *[]Effe
 		if c != nil {
 			b.digest = c.digest
 		}
-		return obj.addBlind(b) || listed
+		if !obj.addBlind(b) {
+			return listed
+		}
+		s.history.bytes += c.bytes()
+		return true
 	}
 	v := version{rv: rv, uid: s.in.str(o.UID), content: c, unchanged: o.Unchanged, made: o.Created, updated: o.Source == SourceAudit && !o.Created, perhaps: o.Update}
 	if !obj.addVersion(v, o.Source, at) {
