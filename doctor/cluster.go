@@ -9,11 +9,8 @@ import (
 	"strings"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-
 	"github.com/retrial-io/retrial/analysis/completeness"
 	"github.com/retrial-io/retrial/ingest/identity"
-	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/storage"
 )
@@ -192,61 +189,6 @@ func (s Site) watchCheck(c *Checks, f *ConnectionFacts) {
 	c.Add("watch", state, todo, "%s", text)
 }
 
-// Watched sums a metric of a watched cluster by one of its labels.
-func (s Site) watched(name, cluster, by string) map[string]float64 {
-	out := map[string]float64{}
-	for _, m := range s.series(name) {
-		labels := map[string]string{}
-		for _, l := range m.GetLabel() {
-			labels[l.GetName()] = l.GetValue()
-		}
-		if labels["cluster"] == cluster {
-			out[labels[by]] += m.GetGauge().GetValue() + m.GetCounter().GetValue()
-		}
-	}
-	return out
-}
-
-// gauge returns the value of a metric without labels; false when there is none.
-func (s Site) gauge(name string) (float64, bool) {
-	for _, m := range s.series(name) {
-		return m.GetGauge().GetValue(), true
-	}
-	return 0, false
-}
-
-// series returns the series of a metric of this process.
-func (s Site) series(name string) []*dto.Metric {
-	if s.Metrics == nil {
-		return nil
-	}
-	families, _ := s.Metrics.Gather() // what could be gathered comes beside the error
-	for _, f := range families {
-		if f.GetName() == name {
-			return f.GetMetric()
-		}
-	}
-	return nil
-}
-
-// Failure names the checks that failed, nil when none did.
-func (c Checks) Failure() error {
-	var failed []string
-	for _, check := range c {
-		if check.State == CheckFail {
-			name := check.ID
-			if check.Cluster != "" {
-				name += " of " + check.Cluster
-			}
-			failed = append(failed, name)
-		}
-	}
-	if len(failed) == 0 {
-		return nil
-	}
-	return cli.ExitWith(cli.ExitFinding, fmt.Errorf("not in order: %s", strings.Join(failed, ", ")))
-}
-
 // completenessCheck tells of the last hour what is missing, of clusters that post. It warns as
 // long as that is not known.
 func (a *Service) completenessCheck(ctx context.Context, c *Checks, f *ConnectionFacts, imported bool) error {
@@ -327,12 +269,4 @@ func LastHour(ctx context.Context, store completeness.Store, s Site, cluster str
 	settled := now.Add(-completeness.Settle)
 	q.From, q.To = settled.Add(-checkRange), settled
 	return completeness.Check(ctx, store, completeness.Config{}, q)
-}
-
-// JudgedOtherwise are the requests of one cluster.
-type JudgedOtherwise struct {
-	Cluster  string
-	Since    time.Time // the beginning of the hour of the first
-	Requests int64
-	Command  string // judges them again
 }

@@ -3,123 +3,12 @@ package doctor
 import (
 	"cmp"
 	"context"
-	"errors"
-	"net"
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/retrial-io/retrial/ingest/identity"
-	"github.com/retrial-io/retrial/ingest/webhook"
 	"github.com/retrial-io/retrial/internal/config"
-	"github.com/retrial-io/retrial/internal/phrase"
-	"github.com/retrial-io/retrial/query"
-	apiserver "github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/storage"
-	"github.com/retrial-io/retrial/verdict"
 )
-
-// Queries is what the questions about the installation itself ask the store.
-type Queries interface {
-	Outcomes(ctx context.Context, cluster string, from, to time.Time) ([]storage.Share, error)
-	LogTraits(ctx context.Context, cluster string, from, to time.Time) (storage.LogTraits, error)
-	DeadLetters(ctx context.Context, since time.Time) ([]storage.Letters, error)
-	DiskBytes(ctx context.Context) (int64, error)
-	DirectRequests(ctx context.Context, cluster string, servers, own []string, from, to time.Time) ([]storage.DirectRequests, error)
-}
-
-// Service answers how far the connection of a cluster is, and how the installation does.
-type Service struct {
-	*query.Service
-	Store Store
-	Site  Site
-}
-
-// Store is what questions, and the checks of an installation, ask the store.
-type Store interface {
-	Queries
-	query.Store
-}
-
-// Questions returns the questions about connections and the installation.
-func (a *Service) Questions() []query.Question {
-	return []query.Question{
-		query.NewQuestion(query.CostQuery, "how far the connection of a cluster is", a.Connection),
-		query.NewQuestion(query.CostQuery, "how the installation does, and every cluster", a.Doctor),
-	}
-}
-
-// Site is the installation an API belongs to: what is known of it beside the store.
-type Site struct {
-	Config  config.Config
-	Version string // of this program
-	Serving bool   // a server answers; else the store was opened for one question
-	// Authority is nil when nothing was ever registered here.
-	Authority *identity.Authority
-	Contacts  *webhook.Contacts
-	Hook      func() string // address of the webhook's listener; nil when there is none
-	Metrics   prometheus.Gatherer
-	// Apiserver returns a cluster's apiserver configuration over time; nil for none.
-	Apiserver func(cluster, server string) *apiserver.History
-	// Otherwise returns what was judged by another configuration than is known now; nil: nobody looks.
-	Otherwise func(ctx context.Context, cluster string) ([]JudgedOtherwise, error)
-	Spooled   func(context.Context) error // waits until nothing is spooled; nil: nothing is here
-	Now       func() time.Time
-}
-
-// Steps of a connection, in their order, and their states. They are part of the interface.
-const (
-	StepRegistered = "registered"
-	StepConnected  = "connected"
-	StepFirstEvent = "first-event"
-	StepState      = "state"
-	StepCoverage   = "coverage"
-	StepFollowed   = "followed"
-	StepCounted    = "counted"
-
-	StateDone    = "done"
-	StateWaiting = "waiting"
-	StateFailed  = "failed"
-)
-
-// Step is one step of a connection.
-type Step struct {
-	ID    string `json:"id"`
-	Title string `json:"title"`          // what the step is
-	State string `json:"state"`          // done, waiting, failed
-	Text  string `json:"text"`           // how it is
-	Todo  string `json:"todo,omitempty"` // what to do, several lines, commands among them
-}
-
-// Receiver is the webhook's listener and its certificate.
-type Receiver struct {
-	Serving bool       `json:"serving"`           // it does
-	Listen  string     `json:"listen,omitempty"`  // address
-	Names   []string   `json:"names,omitempty"`   // the certificate's
-	Expires *time.Time `json:"expires,omitempty"` // when the certificate does
-	Since   *time.Time `json:"since,omitempty"`   // accepted and refused count from then
-}
-
-// Accepted counts what a cluster posted and the receiver took.
-type Accepted struct {
-	First  time.Time `json:"first"`
-	Last   time.Time `json:"last"`
-	Posts  int64     `json:"posts"` // how many
-	Events int64     `json:"events"`
-	Remote string    `json:"remote"` // address of the last
-}
-
-// Refusal is a kind of post the receiver refused.
-type Refusal struct {
-	Cluster string    `json:"cluster,omitempty"` // absent: nobody can say whose it was
-	Remote  string    `json:"remote"`            // address
-	Reason  string    `json:"reason"`            // of a handshake unknown-authority, certificate-expired, receiver-not-trusted, not-tls, handshake; else as in retrial_webhook_refused_requests_total
-	Detail  string    `json:"detail"`
-	First   time.Time `json:"first"`
-	Last    time.Time `json:"last"`
-	Count   int64     `json:"count"`
-}
 
 // ConnectionAnswer is the answer to how far a cluster's connection is.
 type ConnectionAnswer struct {
@@ -128,34 +17,6 @@ type ConnectionAnswer struct {
 	Receiver Receiver  `json:"receiver"`           // the listener and its certificate
 	Accepted *Accepted `json:"accepted,omitempty"` // since the server started
 	Refused  []Refusal `json:"refused"`            // the latest first
-}
-
-// ConnectionFacts is what the steps are worded from.
-type ConnectionFacts struct {
-	Cluster string
-	Now     time.Time
-	Site    Site
-
-	Entry      identity.Cluster
-	Registered error // nil: there is an entry, or the token file names the cluster
-	Receiver   Receiver
-	Accepted   *webhook.Accepted
-	Followed   *webhook.Accepted
-	Unfollowed []string // apiservers that post, and whose logs are not followed
-	Refusals   []webhook.Refusal
-
-	Stored  storage.Cluster // zero: no event
-	lag     verdict.Backlog
-	State   StateFacts
-	Watched bool
-	Shares  []storage.Share // of the newest hour there are events of
-}
-
-// StateFacts is what is known of a cluster's objects now.
-type StateFacts struct {
-	Objects        int // roles and bindings
-	UnknownKinds   []string
-	UnknownObjects int
 }
 
 // ConnectionRequest asks how far the connection of a cluster is. Its steps, in this order, are done when:
@@ -240,13 +101,6 @@ func (a *Service) connectionFacts(ctx context.Context, cluster string, stored []
 // RBACKinds is what is not known before anybody told anything.
 var RBACKinds = []string{"ClusterRoles", "ClusterRoleBindings", "Roles", "RoleBindings"}
 
-func (s Site) time() time.Time {
-	if s.Now == nil {
-		return time.Time{}
-	}
-	return s.Now()
-}
-
 // Receiver describes the webhook's listener.
 func (s Site) receiver() Receiver {
 	r := Receiver{Serving: s.Serving}
@@ -268,39 +122,4 @@ func (s Site) receiver() Receiver {
 		}
 	}
 	return r
-}
-
-// Entry returns the registry's entry of a cluster; a cluster that only the token file names
-// has none and is registered all the same.
-func (s Site) entry(cluster string) (identity.Cluster, error) {
-	if s.Authority == nil {
-		return identity.Cluster{}, identity.ErrUnknown
-	}
-	entry, err := s.Authority.Registry().Get(cluster)
-	if errors.Is(err, identity.ErrUnknown) && s.Authority.Registry().Known(cluster) {
-		return entry, nil
-	}
-	return entry, err
-}
-
-// connectCommand is the command that connects the cluster.
-func (f *ConnectionFacts) connectCommand() string {
-	return "retrial connect " + phrase.ShellWord(f.Cluster) + f.Site.DataDir()
-}
-
-// DataDir is the flag that names the data directory, when it is not the default.
-func (s Site) DataDir() string {
-	if s.Config.DataDir == "" || s.Config.DataDir == config.Default().DataDir {
-		return ""
-	}
-	return " --data-dir " + phrase.ShellWord(s.Config.DataDir)
-}
-
-// ServeCommand is how the receiver is started so that apiservers elsewhere reach it.
-func (s Site) ServeCommand() string {
-	_, port, err := net.SplitHostPort(s.Config.Webhook.Listen)
-	if err != nil || port == "0" {
-		port = "9443"
-	}
-	return "retrial serve --webhook-listen 0.0.0.0:" + port + " --webhook-advertise HOST" + s.DataDir()
 }

@@ -19,43 +19,11 @@ import (
 	chdb "github.com/retrial-io/retrial/storage/embedded"
 )
 
-// States of a check.
-const (
-	CheckOK   = "ok"
-	CheckWarn = "warn" // it works, and somebody should look at it
-	CheckFail = "fail" // something that is wanted does not work
-)
-
-// Check is one thing that was looked at.
-type Check struct {
-	ID      string `json:"id"`
-	Cluster string `json:"cluster,omitempty"` // absent: of the whole installation
-	State   string `json:"state"`             // ok, warn, fail
-	Text    string `json:"text"`
-	Todo    string `json:"todo,omitempty"` // what to do, several lines, commands among them
-}
-
 // Answer is the answer to how the installation does.
 type Answer struct {
 	Version string  `json:"version"`
 	Unknown bool    `json:"unknown,omitempty"` // nothing is known of the cluster that was named
 	Checks  []Check `json:"checks"`
-}
-
-// Checks collects them.
-type Checks []Check
-
-// Add adds a check: what was found, how bad it is, and what to do about it.
-func (c *Checks) Add(id, state, todo, format string, args ...any) {
-	*c = append(*c, Check{ID: id, State: state, Text: fmt.Sprintf(format, args...), Todo: todo})
-}
-
-// listensLocally: only this machine reaches the webhook's listener.
-func (s Site) listensLocally() bool {
-	if s.Hook != nil && s.Hook() != "" {
-		return config.Loopback(s.Hook())
-	}
-	return config.Loopback(s.Config.Webhook.Listen)
 }
 
 // Request asks how the installation does, and every cluster, or the one that is named. Several checks may
@@ -182,13 +150,6 @@ func (s Site) keyCheck(c *Checks) {
 	}
 }
 
-// Certificates are warned of this long before they expire. The server's renews itself when a
-// third of its year is left, so that one getting this close means that it cannot.
-const (
-	warnAuthority = 90 * 24 * time.Hour
-	warnLeaf      = 30 * 24 * time.Hour
-)
-
 func (s Site) certificateChecks(c *Checks) {
 	const id = "certificates"
 	if s.Authority == nil {
@@ -211,17 +172,6 @@ func (s Site) certificateChecks(c *Checks) {
 		return
 	}
 	c.Add(id, CheckOK, "", "The authority's is valid until %s, the receiver's until %s (it renews itself).", authority.NotAfter.Format(time.DateOnly), server.NotAfter.Format(time.DateOnly))
-}
-
-// expiry judges when something ends; todo says whether anything is to be done.
-func expiry(now, end time.Time, warn time.Duration) (state string, todo bool) {
-	switch left := end.Sub(now); {
-	case left <= 0:
-		return CheckFail, true
-	case left < warn:
-		return CheckWarn, true
-	}
-	return CheckOK, false
 }
 
 func (s Site) listenerCheck(c *Checks, registered int) {
@@ -448,12 +398,3 @@ func (s Site) spoolCheck(c *Checks) {
 		c.Add(id, CheckOK, "", "%s", text)
 	}
 }
-
-// Metrics of the server that checks read.
-const (
-	MetricCountersRead   = "retrial_completeness_read_timestamp_seconds"
-	MetricCountersFailed = "retrial_completeness_read_failures_total"
-
-	MetricDetectLag    = "retrial_detect_lag_seconds"
-	MetricDetectLeader = "retrial_detect_leader"
-)

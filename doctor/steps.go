@@ -261,3 +261,8 @@ func (f *ConnectionFacts) coverageStep() Step {
 	}
 	return s
 }
+
+// connectCommand is the command that connects the cluster.
+func (f *ConnectionFacts) connectCommand() string {
+	return "retrial connect " + phrase.ShellWord(f.Cluster) + f.Site.DataDir()
+}

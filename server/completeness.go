@@ -14,6 +14,7 @@ import (
 	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/ingest/apimetrics"
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/storage"
 )
 
@@ -24,7 +25,10 @@ import (
 //
 // Several processes may do so beside each other: more readings of one apiserver do no harm.
 type completing struct {
-	sys     *system
+	cfg     config.Config
+	log     *zap.Logger
+	store   *storage.Store
+	site    func() doctor.Site
 	readers map[apimetrics.Target]*apimetrics.Reader // of one goroutine, once it runs
 	metrics *completenessMetrics
 }
@@ -66,30 +70,32 @@ func newCompletenessMetrics(reg prometheus.Registerer) (*completenessMetrics, er
 	return m, nil
 }
 
-func newCompleting(s *system) (*completing, error) {
-	c := &completing{sys: s, readers: map[apimetrics.Target]*apimetrics.Reader{}}
-	if _, err := doctor.ScrapeTargets(s.cfg.Completeness); err != nil {
+func newCompleting(cfg config.Config, store *storage.Store, site func() doctor.Site, log *zap.Logger, reg prometheus.Registerer) (*completing, error) {
+	c := &completing{cfg: cfg, log: log, store: store, site: site, readers: map[apimetrics.Target]*apimetrics.Reader{}}
+	if _, err := doctor.ScrapeTargets(cfg.Completeness); err != nil {
 		return nil, cli.ExitWith(cli.ExitUsage, err)
 	}
 	var err error
-	if c.metrics, err = newCompletenessMetrics(s.reg); err != nil {
+	if c.metrics, err = newCompletenessMetrics(reg); err != nil {
 		return nil, err
 	}
 	c.look()
-	s.closers = append(s.closers, func() error {
-		for _, r := range c.readers {
-			r.Close()
-		}
-		return nil
-	})
 	return c, nil
+}
+
+// close closes the connections to apiservers.
+func (c *completing) close() error {
+	for _, r := range c.readers {
+		r.Close()
+	}
+	return nil
 }
 
 // look finds out whom to ask: the data directory's word changes while the server runs.
 func (c *completing) look() {
-	targets, err := doctor.AllTargets(c.sys.cfg)
+	targets, err := doctor.AllTargets(c.cfg)
 	if err != nil {
-		c.sys.log.Warn("not all apiservers are asked for their metrics", zap.Error(err))
+		c.log.Warn("not all apiservers are asked for their metrics", zap.Error(err))
 	}
 	gone := maps.Clone(c.readers)
 	for _, t := range targets {
@@ -99,7 +105,7 @@ func (c *completing) look() {
 		}
 		r, err := apimetrics.New(t, nil)
 		if err != nil {
-			c.sys.log.Warn("apiserver is not asked for its metrics", zap.String("cluster", t.Cluster), zap.String("apiserver", t.APIServer), zap.Error(err))
+			c.log.Warn("apiserver is not asked for its metrics", zap.String("cluster", t.Cluster), zap.String("apiserver", t.APIServer), zap.Error(err))
 			continue
 		}
 		c.readers[t] = r
@@ -119,7 +125,7 @@ func (c *completing) look() {
 // run reads and compares until ctx ends. What fails is told and tried again: nothing else
 // depends on it.
 func (c *completing) run(ctx context.Context) {
-	tick := time.NewTicker(time.Duration(c.sys.cfg.Completeness.Every))
+	tick := time.NewTicker(time.Duration(c.cfg.Completeness.Every))
 	defer tick.Stop()
 	for n := 1; ; n++ {
 		c.look()
@@ -146,7 +152,7 @@ func (c *completing) read(ctx context.Context) {
 			if err != nil {
 				if ctx.Err() == nil {
 					c.metrics.failures.WithLabelValues(t.Cluster, t.APIServer).Inc()
-					c.sys.log.Warn("apiserver's metrics not read", zap.String("cluster", t.Cluster), zap.String("apiserver", t.APIServer), zap.Error(err))
+					c.log.Warn("apiserver's metrics not read", zap.String("cluster", t.Cluster), zap.String("apiserver", t.APIServer), zap.Error(err))
 				}
 				return
 			}
@@ -160,17 +166,17 @@ func (c *completing) read(ctx context.Context) {
 		})
 	}
 	group.Wait()
-	if err := c.sys.store.SaveAuditSamples(ctx, samples); err != nil && ctx.Err() == nil {
-		c.sys.log.Warn("readings of apiservers not stored", zap.Error(err))
+	if err := c.store.SaveAuditSamples(ctx, samples); err != nil && ctx.Err() == nil {
+		c.log.Warn("readings of apiservers not stored", zap.Error(err))
 	}
 }
 
 // check compares the last hour of every cluster and sets the metrics.
 func (c *completing) check(ctx context.Context) {
-	clusters, err := c.sys.store.Clusters(ctx)
+	clusters, err := c.store.Clusters(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			c.sys.log.Warn("completeness not checked", zap.Error(err))
+			c.log.Warn("completeness not checked", zap.Error(err))
 		}
 		return
 	}
@@ -179,10 +185,10 @@ func (c *completing) check(ctx context.Context) {
 		g.Reset()
 	}
 	for _, cluster := range clusters {
-		r, err := doctor.LastHour(ctx, c.sys.store, c.sys.site(), cluster.Name, now)
+		r, err := doctor.LastHour(ctx, c.store, c.site(), cluster.Name, now)
 		if err != nil {
 			if ctx.Err() == nil {
-				c.sys.log.Warn("completeness not checked", zap.String("cluster", cluster.Name), zap.Error(err))
+				c.log.Warn("completeness not checked", zap.String("cluster", cluster.Name), zap.Error(err))
 			}
 			continue
 		}

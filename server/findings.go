@@ -10,7 +10,10 @@ import (
 
 	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/doctor"
+	"github.com/retrial-io/retrial/ingest/stream"
+	"github.com/retrial-io/retrial/storage"
 
+	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/procstat"
 )
 
@@ -21,7 +24,12 @@ import (
 //	one process of all (lease): a pass every few seconds ◀─────────────┘
 //	   └─▶ marked requests ─▶ findings
 type detections struct {
-	sys     *system
+	cfg     config.Config
+	log     *zap.Logger
+	rules   *detect.Set
+	store   *storage.Store
+	stream  *stream.Client
+	owned   bool // the store is this process's: nobody else stores into it, and its work is ours
 	tagger  *detect.Tagger
 	metrics *detectMetrics
 
@@ -40,9 +48,6 @@ type detectMetrics struct {
 	dropped   prometheus.Counter
 	leader    prometheus.Gauge
 }
-
-// Metrics the doctor judges by.
-const ()
 
 // Where an expression or a pass can fail.
 const (
@@ -87,10 +92,11 @@ func newDetectMetrics(reg prometheus.Registerer, enabled bool, lag func() float6
 	return m
 }
 
-func newDetections(sys *system) *detections {
-	d := &detections{sys: sys, told: map[string]bool{}}
-	d.metrics = newDetectMetrics(sys.reg, sys.cfg.Detect.Enabled, func() float64 { return d.lag(time.Now()).Seconds() })
-	d.tagger = detect.NewTagger(sys.rules, func(rule string, err error) { d.failed(failMark, rule, err.Error(), 1) })
+// open registers the metrics and makes the tagger; the rest of d has been set.
+func (d *detections) open(reg prometheus.Registerer) *detections {
+	d.told = map[string]bool{}
+	d.metrics = newDetectMetrics(reg, d.cfg.Detect.Enabled, func() float64 { return d.lag(time.Now()).Seconds() })
+	d.tagger = detect.NewTagger(d.rules, func(rule string, err error) { d.failed(failMark, rule, err.Error(), 1) })
 	return d
 }
 
@@ -102,7 +108,7 @@ func (d *detections) failed(step, rule, example string, n int64) {
 	d.told[rule] = true
 	d.mu.Unlock()
 	if first {
-		d.sys.log.Warn("detection rule fails on requests it looks at, it does not hold for them", zap.String("rule", rule), zap.String("error", example))
+		d.log.Warn("detection rule fails on requests it looks at, it does not hold for them", zap.String("rule", rule), zap.String("error", example))
 	}
 }
 
@@ -132,15 +138,15 @@ func (d *detections) lag(now time.Time) time.Duration {
 
 // run keeps findings up to date until ctx ends, whenever this process holds the lease.
 func (d *detections) run(ctx context.Context) error {
-	if !d.sys.cfg.Detect.Enabled {
+	if !d.cfg.Detect.Enabled {
 		<-ctx.Done()
 		return nil
 	}
-	alone := len(d.sys.cfg.Kafka.Brokers) == 0 // nobody else works findings out while the lease is lost
+	alone := len(d.cfg.Kafka.Brokers) == 0 // nobody else works findings out while the lease is lost
 	if alone {
 		d.worked(time.Now())
 	}
-	return d.sys.stream.Lease(ctx, "detect", func(ctx context.Context) error {
+	return d.stream.Lease(ctx, "detect", func(ctx context.Context) error {
 		d.metrics.leader.Set(1)
 		defer d.metrics.leader.Set(0)
 		if !alone {
@@ -148,9 +154,9 @@ func (d *detections) run(ctx context.Context) error {
 			defer d.worked(time.Time{})
 		}
 		pace := detect.NewPace(d.pace())
-		cfg := detect.LiveConfig{Lateness: time.Duration(d.sys.cfg.Detect.Lateness), Rest: pace.Rest, Since: d.since(), AsOf: d.worked}
-		if d.sys.engine != nil { // nobody else stores into it
-			cfg.Changes = d.sys.store.Inserted
+		cfg := detect.LiveConfig{Lateness: time.Duration(d.cfg.Detect.Lateness), Rest: pace.Rest, Since: d.since(), AsOf: d.worked}
+		if d.owned {
+			cfg.Changes = d.store.Inserted
 		}
 		live, err := d.live(cfg)
 		if err != nil {
@@ -159,7 +165,7 @@ func (d *detections) run(ctx context.Context) error {
 		for {
 			if _, err := d.pass(ctx, live); err != nil && ctx.Err() == nil {
 				d.metrics.errors.WithLabelValues(failPass).Inc()
-				d.sys.log.Warn("findings are not up to date, trying again", zap.Error(err))
+				d.log.Warn("findings are not up to date, trying again", zap.Error(err))
 			}
 			if err := pace.Between(ctx); err != nil {
 				return nil //nolint:nilerr // the lease is lost, or the process stops
@@ -171,8 +177,8 @@ func (d *detections) run(ctx context.Context) error {
 // pace is how passes are spread: by this process's processor time, or, when the store is a
 // server, by the time they take.
 func (d *detections) pace() detect.PaceConfig {
-	c := detect.PaceConfig{Every: time.Duration(d.sys.cfg.Detect.Every), Now: time.Now, Sleep: sleepFor}
-	if d.sys.engine != nil {
+	c := detect.PaceConfig{Every: time.Duration(d.cfg.Detect.Every), Now: time.Now, Sleep: sleepFor}
+	if d.owned {
 		c.CPU = procstat.Own
 	}
 	return c
@@ -181,7 +187,7 @@ func (d *detections) pace() detect.PaceConfig {
 // finish works out everything there is, without waiting for what may come late: for a process
 // that ends when what it was given is stored.
 func (d *detections) finish(ctx context.Context) error {
-	if !d.sys.cfg.Detect.Enabled {
+	if !d.cfg.Detect.Enabled {
 		return nil
 	}
 	live, err := d.live(detect.LiveConfig{})
@@ -195,7 +201,7 @@ func (d *detections) finish(ctx context.Context) error {
 
 func (d *detections) live(cfg detect.LiveConfig) (*detect.Live, error) {
 	cfg.Now, cfg.Failed = time.Now, func(rule, example string, n int64) { d.failed(failFind, rule, example, n) }
-	return detect.NewLive(d.sys.rules, d.sys.store, cfg)
+	return detect.NewLive(d.rules, d.store, cfg)
 }
 
 func (d *detections) pass(ctx context.Context, live *detect.Live) (detect.Pass, error) {

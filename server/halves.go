@@ -70,3 +70,6 @@ func (elsewhere) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusNotImplemented)
 	_, _ = io.WriteString(w, "this process only receives events: ask a replay process, with its --data-dir or --server URL\n")
 }
+
+// addresses are where a running server can be reached; those it does not listen on are empty.
+type addresses struct{ webhook, ui, socket, sql string }

@@ -14,11 +14,6 @@ import (
 	apiclient "github.com/retrial-io/retrial/query/client"
 )
 
-// PositionFile is where an import notes what was acknowledged.
-func PositionFile(cfg config.Config, cluster string) string {
-	return filepath.Join(cfg.DataDir, "imports", cluster+".json")
-}
-
 // WithServer calls use with the socket of the running server, or of one that it runs for
 // the duration of the call, its own. drained waits until what was accepted is stored.
 func WithServer(ctx context.Context, cfg config.Config, use func(socket string, drained func(context.Context) error) error) (own bool, err error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/retrial-io/retrial/internal/version"
 )
 
-// What serve wires (system.go opens all but the listeners):
+// What serve wires (assemble.go opens all but the listeners):
 //
 //	kube-apiserver ──mTLS──▶ :9443 webhook ─┐
 //	live clusters ◀─list, watch─ watch.go ──┤
@@ -48,9 +48,6 @@ func (sv Server) Check() error {
 	}
 	return nil
 }
-
-// addresses are where a running server can be reached; those it does not listen on are empty.
-type addresses struct{ webhook, ui, socket, sql string }
 
 // Run serves until ctx ends, which is a clean stop, or something fails.
 func (sv Server) Run(ctx context.Context) (err error) {

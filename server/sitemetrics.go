@@ -5,18 +5,23 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/doctor"
+	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/ingest/webhook"
 )
 
 // siteMetrics are facts of an installation that no room knows alone: when each registered
 // cluster last delivered, and the room left on the disk. They are asked when /metrics is.
 type siteMetrics struct {
-	sys        *system
+	dataDir    string
+	clusters   *identity.Registry
+	contacts   *webhook.Contacts // nil: the process receives nothing
+	log        *zap.Logger
 	last, free *prometheus.Desc
 }
 
-func newSiteMetrics(sys *system) siteMetrics {
+func newSiteMetrics(dataDir string, clusters *identity.Registry, contacts *webhook.Contacts, log *zap.Logger) siteMetrics {
 	return siteMetrics{
-		sys: sys,
+		dataDir: dataDir, clusters: clusters, contacts: contacts, log: log,
 		last: prometheus.NewDesc("retrial_webhook_cluster_last_events_timestamp_seconds",
 			"When events of a registered cluster were last acknowledged to one of its apiservers (Unix time), 0 before the first since the start.", []string{"cluster"}, nil),
 		free: prometheus.NewDesc("retrial_storage_disk_free_bytes", "Bytes free on the disk of the data directory.", nil, nil),
@@ -28,15 +33,15 @@ func (m siteMetrics) Describe(ch chan<- *prometheus.Desc) { ch <- m.last; ch <- 
 
 // Collect implements prometheus.Collector.
 func (m siteMetrics) Collect(ch chan<- prometheus.Metric) {
-	if free, ok := doctor.FreeBytes(m.sys.cfg.DataDir); ok {
+	if free, ok := doctor.FreeBytes(m.dataDir); ok {
 		ch <- prometheus.MustNewConstMetric(m.free, prometheus.GaugeValue, float64(free))
 	}
-	if !m.sys.halves.ingests() {
-		return // who delivered is known where it was delivered
+	if m.contacts == nil {
+		return
 	}
-	clusters, err := m.sys.authority.Registry().List()
+	clusters, err := m.clusters.List()
 	if err != nil {
-		m.sys.log.Warn("clusters left out of the metrics", zap.Error(err)) // the others are wanted all the more
+		m.log.Warn("clusters left out of the metrics", zap.Error(err)) // the others are wanted all the more
 		return
 	}
 	for _, c := range clusters {
@@ -44,7 +49,7 @@ func (m siteMetrics) Collect(ch chan<- prometheus.Metric) {
 			continue
 		}
 		at := 0.0
-		if accepted, ok := m.sys.contacts.Accepted(c.Name); ok && !accepted.Last.IsZero() {
+		if accepted, ok := m.contacts.Accepted(c.Name); ok && !accepted.Last.IsZero() {
 			at = float64(accepted.Last.Unix())
 		}
 		ch <- prometheus.MustNewConstMetric(m.last, prometheus.GaugeValue, at, c.Name)

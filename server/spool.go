@@ -67,26 +67,6 @@ func (s *system) openSpool() error {
 	return nil
 }
 
-// topicsWithin is how long a process that has a spool waits for Kafka at its start.
-const topicsWithin = 10 * time.Second
-
-// ensureTopics makes the topics. A process that can spool begins without Kafka: it may have
-// been restarted in the middle of an outage.
-func (s *system) ensureTopics(ctx context.Context) error {
-	if !s.halves.ingests() || !bool(s.cfg.Spool.On) || len(s.cfg.Kafka.Brokers) == 0 {
-		return s.stream.EnsureTopics(ctx)
-	}
-	within, cancel := context.WithTimeout(ctx, topicsWithin)
-	defer cancel()
-	err := s.stream.EnsureTopics(within)
-	if err == nil || ctx.Err() != nil || errors.Is(err, stream.ErrAuth) || !errors.Is(err, stream.ErrTransient) {
-		return err
-	}
-	s.log.Warn("kafka cannot be reached, records will be spooled until it can", zap.Error(err))
-	s.topicsLater = true
-	return nil
-}
-
 // topicsEvery is the pause between attempts to make the topics.
 const topicsEvery = 5 * time.Second
 

@@ -4,10 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/embedded"
 	"github.com/retrial-io/retrial/ingest/stream"
@@ -102,4 +106,24 @@ func readSecret(flag, path string) (string, error) {
 		return "", fmt.Errorf("%s: %w", flag, err)
 	}
 	return strings.TrimSpace(string(b)), nil
+}
+
+// topicsWithin is how long a process that has a spool waits for Kafka at its start.
+const topicsWithin = 10 * time.Second
+
+// ensureTopics makes the topics. A process that can spool begins without Kafka: it may have
+// been restarted in the middle of an outage.
+func (s *system) ensureTopics(ctx context.Context) error {
+	if !s.halves.ingests() || !bool(s.cfg.Spool.On) || len(s.cfg.Kafka.Brokers) == 0 {
+		return s.stream.EnsureTopics(ctx)
+	}
+	within, cancel := context.WithTimeout(ctx, topicsWithin)
+	defer cancel()
+	err := s.stream.EnsureTopics(within)
+	if err == nil || ctx.Err() != nil || errors.Is(err, stream.ErrAuth) || !errors.Is(err, stream.ErrTransient) {
+		return err
+	}
+	s.log.Warn("kafka cannot be reached, records will be spooled until it can", zap.Error(err))
+	s.topicsLater = true
+	return nil
 }

@@ -1,13 +1,7 @@
 package server
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -18,15 +12,11 @@ import (
 	"github.com/retrial-io/retrial/ingest/spool"
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/ingest/webhook"
-	"github.com/retrial-io/retrial/internal/atomicfile"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/query/api"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/runner"
 	"github.com/retrial-io/retrial/storage"
 	chdb "github.com/retrial-io/retrial/storage/embedded"
-
-	"github.com/retrial-io/retrial/internal/version"
 )
 
 // system is everything between the listeners and the disk, wired once for serve and for
@@ -63,81 +53,6 @@ type registry interface {
 	prometheus.Gatherer
 }
 
-// openSystem opens the data directory, the engines and the clients of both halves. What was
-// opened is closed again when anything fails.
-func openSystem(ctx context.Context, cfg config.Config, log *zap.Logger, reg registry) (_ *system, err error) {
-	s, err := openIngest(ctx, cfg, 0, log, reg)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.openReplay(ctx); err != nil {
-		return nil, errors.Join(err, s.close())
-	}
-	return s, nil
-}
-
-// openIngest opens what takes events in: the data directory, the authority, the stream and, in
-// a process that receives, the spool before it.
-func openIngest(ctx context.Context, cfg config.Config, h Halves, log *zap.Logger, reg registry) (_ *system, err error) {
-	s := &system{cfg: cfg, log: log, reg: reg, halves: h, contacts: webhook.NewContacts(nil)}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.close())
-		}
-	}()
-	if err := os.MkdirAll(filepath.Dir(PositionFile(cfg, "")), 0o700); err != nil {
-		return nil, fmt.Errorf("data directory: %w; choose another with --data-dir", err)
-	}
-	key, err := redactionKey(cfg, log)
-	if err != nil {
-		return nil, err
-	}
-	s.redactor = redact.New(key)
-	if s.authority, err = identity.Open(IdentityConfig(cfg), log, reg); err != nil {
-		return nil, err
-	}
-	if err := reg.Register(newSiteMetrics(s)); err != nil {
-		return nil, fmt.Errorf("register metrics: %w", err)
-	}
-	if err := s.openStream(ctx); err != nil {
-		return nil, err
-	}
-	if h.ingests() {
-		return s, s.openSpool()
-	}
-	return s, nil
-}
-
-// openReplay opens what judges and keeps: the rules, the store and the runner.
-func (s *system) openReplay(ctx context.Context) (err error) {
-	cfg, log, reg := s.cfg, s.log, s.reg
-	if s.rules, err = configuredRules(cfg); err != nil {
-		return err
-	}
-	if s.apiservers, err = openApiservers(cfg.Replay.ApiserverConfig, log, reg); err != nil {
-		return err
-	}
-	if s.store, err = s.openStore(ctx); err != nil {
-		return err
-	}
-	s.asking = api.NewQueryLog(s.store, log)
-	s.closers = append(s.closers, s.asking.Close)
-	s.detect = newDetections(s)
-	engine := replay.New(replay.Config{Lag: time.Duration(cfg.Replay.Lag), Version: version.Version, Apiserver: s.apiservers.history})
-	s.runner, err = runner.New(runner.Config{
-		Hold: nonZero(cfg.Replay.Hold), Linger: nonZero(cfg.Replay.Linger), BatchRecords: int(cfg.Replay.BatchRows),
-		Lag: max(2*time.Second, time.Duration(cfg.Replay.Lag)), Redact: s.redactor.RedactBytes, Tagger: s.detect.tagger, Log: log, Registerer: reg,
-	}, runner.Kafka{Client: s.stream}, engine, s.store)
-	if err != nil {
-		return err
-	}
-	if s.complete, err = newCompleting(s); err != nil {
-		return err
-	}
-	s.otherwise, err = newOtherwise(engine, s.store, s.site().DataDir(), log, reg)
-	return err
-}
-
 // close closes what was opened, last first.
 func (s *system) close() error {
 	var errs []error
@@ -146,43 +61,4 @@ func (s *system) close() error {
 	}
 	s.closers = nil
 	return errors.Join(errs...)
-}
-
-// nonZero turns a configured 0 into "none": the runner takes 0 for its default.
-func nonZero(d config.Duration) time.Duration {
-	if d == 0 {
-		return -1
-	}
-	return time.Duration(d)
-}
-
-// redactionKey returns the installation's key. Data that was redacted under another key is
-// not opened: events sent again would no longer equal those stored.
-func redactionKey(cfg config.Config, log *zap.Logger) ([]byte, error) {
-	if err := identity.CheckKeyPath(cfg.KeyFile, cfg.DataDir); err != nil {
-		return nil, fmt.Errorf("%w (--key-file)", err)
-	}
-	file := cfg.KeyIDFile()
-	known, knownErr := os.ReadFile(file)
-	if _, err := os.Stat(cfg.KeyFile); knownErr == nil && errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("redaction key %s is not there, and %s was filled under one: restore it, or name it with --key-file", cfg.KeyFile, cfg.DataDir)
-	}
-	key, created, err := identity.KeyFile(cfg.KeyFile, cfg.DataDir)
-	if err != nil {
-		return nil, fmt.Errorf("%w (--key-file)", err)
-	}
-	if created {
-		log.Info("made the redaction key; back it up", zap.String("file", config.Absolute(cfg.KeyFile)))
-	}
-	switch err := knownErr; {
-	case errors.Is(err, os.ErrNotExist):
-		if err := atomicfile.Write(file, []byte(identity.KeyID(key)+"\n"), 0o600); err != nil {
-			return nil, fmt.Errorf("data directory: %w", err)
-		}
-	case err != nil:
-		return nil, fmt.Errorf("data directory: %w", err)
-	case strings.TrimSpace(string(known)) != identity.KeyID(key):
-		return nil, fmt.Errorf("redaction key %s is not the one %s was filled under: name that one with --key-file, or use another --data-dir", cfg.KeyFile, cfg.DataDir)
-	}
-	return key, nil
 }
