@@ -35,7 +35,7 @@ type EventsRequest struct {
 	Cluster  string    `json:"cluster" required:"true" help:"cluster the question is about"`
 	From     time.Time `json:"from" help:"requests at or after this time"`
 	To       time.Time `json:"to" help:"requests before this time"`
-	Subject  string    `json:"subject" old:"user" help:"user the request was authorized as"`
+	User     string    `json:"user" help:"user the request was authorized as"`
 	Verb     string    `json:"verb" help:"verb of the request"`
 	Resource string    `json:"resource" help:"resource of the request, without group"`
 	Decision string    `json:"decision" enum:"allow,forbid,none" help:"decision the apiserver recorded"`
@@ -63,7 +63,7 @@ type EventsAnswer struct {
 
 // Events answers with requests and their verdicts.
 func (a *Service) Events(ctx context.Context, q EventsRequest) (out EventsAnswer, err error) {
-	f := storage.EventFilter{Cluster: q.Cluster, From: q.From, To: q.To, Subject: q.Subject, Verb: q.Verb, Resource: q.Resource,
+	f := storage.EventFilter{Cluster: q.Cluster, From: q.From, To: q.To, Subject: q.User, Verb: q.Verb, Resource: q.Resource,
 		Recorded: q.Decision, Outcome: q.Outcome, Class: q.Class, Limit: q.Limit, Judged: true}
 	if q.Before != "" {
 		if f.Before, err = parseCursor(q.Before); err != nil {

@@ -54,8 +54,7 @@ type Denial struct {
 	Message    string    `json:"message,omitempty"` // of the response
 
 	Recorded string `json:"recorded"` // decision of the apiserver
-	Outcome  string `json:"outcome"`  // of the verdict
-	Verdict  string `json:"verdict"`  // old name of outcome, for one release
+	Verdict  string `json:"verdict"`  // outcome of the verdict
 	Class    string `json:"class"`
 	// By is what refused it, a closed set; Text says it in one line.
 	By   string `json:"by"`
@@ -119,7 +118,7 @@ func (x *Explainer) Explain(cluster string, e *event.Event, v *verdict.Verdict) 
 	out := Denial{
 		Cluster: cluster, APIServer: e.Server, AuditID: e.AuditID, Verb: e.Verb, RequestURI: e.RequestURI,
 		User: e.User.Username, Groups: slices.Concat([]string{}, user.Groups), Received: e.RequestReceivedTimestamp,
-		Code: e.Code(), Message: StatusMessage(e), Recorded: v.Recorded.String(), Outcome: v.Outcome.String(), Verdict: v.Outcome.String(), Class: v.Class,
+		Code: e.Code(), Message: StatusMessage(e), Recorded: v.Recorded.String(), Verdict: v.Outcome.String(), Class: v.Class,
 		At: at.UTC(), Chain: []Shortfall{}, Checks: []DeniedCheck{}, Missing: []string{}, Identity: []string{},
 	}
 	if e.ImpersonatedUser != nil {

@@ -82,7 +82,7 @@ func (a *Service) Hygiene(_ context.Context, q HygieneRequest) (out HygieneAnswe
 	out = HygieneAnswer{Cluster: q.Cluster, Policy: policy, Flaws: []Flaw{}}
 	out.doubt(view.Doubts("", true))
 	add := func(k rbacindex.Key, f Flaw) {
-		if !q.System && k.OfKubernetes() && f.Kind != "missing-role" && f.Kind != "everybody" {
+		if !q.System && systemObject(k) && f.Kind != "missing-role" && f.Kind != "everybody" {
 			out.System++
 			return
 		}
@@ -181,6 +181,11 @@ func (a *Service) missingSubjects(out *HygieneAnswer, view *state.View, at time.
 		}
 		return true
 	})
+}
+
+// systemObject tells names that Kubernetes itself brings and restores when it starts.
+func systemObject(k rbacindex.Key) bool {
+	return strings.HasPrefix(k.Name, "system:") || k.Kind == rbacindex.KindClusterRole && slices.Contains([]string{"cluster-admin", "admin", "edit", "view"}, k.Name)
 }
 
 // bootstrapGrant tells the grants to everybody that Kubernetes makes when it starts.

@@ -38,14 +38,12 @@ type Credential struct {
 	Last      *time.Time      `json:"last,omitempty"`  // use
 	Uses      []CredentialUse `json:"uses"`            // where it was used from; 200 at most
 	// More counts places of use the answer does not hold, or says that there are some (-1).
-	More int64 `json:"more,omitempty"`
-	// Contradictions are what contradicts itself in the use of the credential.
-	Contradictions []Contradiction `json:"contradictions,omitempty"`
-	Findings       []Contradiction `json:"findings,omitempty"` // old name of contradictions, for one release
+	More     int64               `json:"more,omitempty"`
+	Findings []CredentialFinding `json:"findings,omitempty"`
 }
 
-// Contradiction is what contradicts itself in the use of a credential.
-type Contradiction struct {
+// CredentialFinding is what contradicts itself in the use of a credential.
+type CredentialFinding struct {
 	Name     string `json:"name"`
 	Evidence string `json:"evidence"` // what shows it
 }

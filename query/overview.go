@@ -52,8 +52,7 @@ type Decided struct {
 
 // SubjectCount counts the requests of a subject.
 type SubjectCount struct {
-	Subject   string `json:"subject"`
-	User      string `json:"user"` // old name of subject, for one release
+	User      string `json:"user"`
 	Requests  int64  `json:"requests"`
 	Forbidden int64  `json:"forbidden"`
 	Drift     int64  `json:"drift"`
@@ -108,7 +107,7 @@ func (a *Service) Overview(ctx context.Context, q OverviewRequest) (out Overview
 		out.Decisions = append(out.Decisions, Decided{d.Recorded, d.Replayed, d.Requests})
 	}
 	for _, s := range o.Subjects {
-		out.Subjects = append(out.Subjects, SubjectCount{s.Subject, s.Subject, s.Requests, s.Forbidden, s.Drift})
+		out.Subjects = append(out.Subjects, SubjectCount{s.Subject, s.Requests, s.Forbidden, s.Drift})
 	}
 	out.Next = Advise(q.Cluster, o.Outcomes, o.Lacks)
 	return out, nil

@@ -7,7 +7,6 @@ import (
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
-	"github.com/retrial-io/retrial/verdict"
 )
 
 // Policy is which policy an answer is about, and what is not known of it.
@@ -21,8 +20,18 @@ type Policy struct {
 	Missing []string `json:"missing"`
 }
 
-// Grant is a grant, in the shape of all grants.
-type Grant = verdict.GrantLine
+// Grant is a grant. Objects are written Kind/name or Kind/namespace/name.
+type Grant struct {
+	Binding string `json:"binding"` // that gives it
+	Role    string `json:"role"`    // that the binding names
+	Subject string `json:"subject"` // as the binding names it
+	Rule    int    `json:"rule"`    // index in the role's rules
+	// Kind is "superuser" for what needs no grant: membership of system:masters. The rest of
+	// it is empty then.
+	Kind string `json:"kind,omitempty"`
+	// Verbs of a merged rule that this grant gives; left out when it gives them all.
+	Verbs []string `json:"verbs,omitempty"`
+}
 
 const (
 	groupMasters = "system:masters"

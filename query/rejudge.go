@@ -42,7 +42,7 @@ func RejudgeOf(j *verdict.RejudgeJob) RejudgeJob {
 // selectable are the keys of --where and where the values go.
 func selectable(r *verdict.Rejudge) map[string]*[]string {
 	return map[string]*[]string{"user": &r.Users, "verb": &r.Only.Verbs, "resource": &r.Only.Resources, "namespace": &r.Only.Namespaces,
-		"class": &r.Only.Classes, "outcome": &r.Only.Outcomes}
+		"class": &r.Only.Classes, "verdict": &r.Only.Outcomes}
 }
 
 // WhereWords writes a selection the way --where takes it, sorted.
@@ -60,17 +60,14 @@ func WhereWords(r verdict.Rejudge) []string {
 // selectWhere adds a condition key=value. Values of one key are alternatives.
 func selectWhere(r *verdict.Rejudge, condition string) error {
 	key, value, ok := strings.Cut(condition, "=")
-	if key == "verdict" { // its old name, for one release
-		key = "outcome"
-	}
 	list := selectable(r)[key]
 	if !ok || list == nil {
-		return Bad("where %q: write user=, verb=, resource=, namespace=, class= or outcome= and a value", condition)
+		return Bad("where %q: write user=, verb=, resource=, namespace=, class= or verdict= and a value", condition)
 	}
 	switch key {
-	case "outcome":
+	case "verdict":
 		if !slices.Contains(outcomeNames(), value) {
-			return Bad("where outcome=%s: want one of %s", value, strings.Join(outcomeNames(), ", "))
+			return Bad("where verdict=%s: verdicts are %s", value, strings.Join(outcomeNames(), ", "))
 		}
 	case "class":
 		if verdict.Explain(value) == "" {
@@ -132,7 +129,7 @@ type RejudgeRequest struct {
 	Cluster string    `json:"cluster" required:"true" help:"cluster whose requests are judged again" flag:"only this cluster (default: every cluster)"`
 	From    time.Time `json:"from" name:"since" required:"true" help:"requests from this time on" flag:"requests from this time on, such as 2026-11-20T11:00:00Z"`
 	To      time.Time `json:"to" name:"until" help:"requests before this time (default: now)"`
-	Where   []string  `json:"where" list:"json" help:"only requests with key=value, keys user, verb, resource, namespace, class and outcome: values of one key are alternatives, different keys restrict each other" flag:"only requests with KEY=VALUE, may be repeated"`
+	Where   []string  `json:"where" list:"json" help:"only requests with key=value, keys user, verb, resource, namespace, class and verdict: values of one key are alternatives, different keys restrict each other" flag:"only requests with KEY=VALUE, may be repeated"`
 	DryRun  bool      `json:"dryRun" help:"count what would change, and change nothing"`
 	Action
 }

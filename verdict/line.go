@@ -21,8 +21,7 @@ type Line struct {
 	Recorded                 string      `json:"recorded"`
 	RecordedReason           string      `json:"recordedReason,omitempty"`
 	Replayed                 string      `json:"replayed"`
-	Outcome                  string      `json:"outcome"`
-	Verdict                  string      `json:"verdict"` // old name of outcome, for one release
+	Verdict                  string      `json:"verdict"`
 	Class                    string      `json:"class"`
 	Cause                    string      `json:"cause"`
 	Authorizer               string      `json:"authorizer"`
@@ -44,19 +43,13 @@ type Line struct {
 	Config string `json:"config"`
 }
 
-// GrantLine is a grant wherever one is printed. Objects are written Kind/name or Kind/namespace/name.
+// GrantLine is one grant in a Line. Objects are written Kind/name or Kind/namespace/name.
 type GrantLine struct {
-	Binding string `json:"binding"` // that gives it
-	Role    string `json:"role"`    // that the binding names
-	Subject string `json:"subject"` // as the binding names it
-	Rule    int    `json:"rule"`    // index in the role's rules, of the first that allows it
-	// Reason is what the apiserver says of a request that the grant allows.
-	Reason string `json:"reason,omitempty"`
-	// Kind is "superuser" for what needs no grant: membership of system:masters. The rest of it is empty
-	// then.
-	Kind string `json:"kind,omitempty"`
-	// Verbs of a merged rule that this grant gives; left out when it gives them all.
-	Verbs []string `json:"verbs,omitempty"`
+	Binding string `json:"binding"`
+	Role    string `json:"role"`
+	Subject string `json:"subject"`
+	Rule    int    `json:"rule"`
+	Reason  string `json:"reason"`
 }
 
 // ImpersonationLine is the impersonation check in a Line.
@@ -102,8 +95,7 @@ type ReviewLine struct {
 	Recorded string   `json:"recorded"`
 	Replayed string   `json:"replayed"`
 	Reason   string   `json:"reason,omitempty"`
-	Outcome  string   `json:"outcome"`
-	Verdict  string   `json:"verdict"` // old name of outcome, for one release
+	Verdict  string   `json:"verdict"`
 	Cause    string   `json:"cause,omitempty"`
 }
 
@@ -114,7 +106,7 @@ func (v *Verdict) Line(e *event.Event) Line {
 		RequestReceivedTimestamp: e.RequestReceivedTimestamp.UTC().Format(TimestampFormat),
 		User:                     e.User.Username, Verb: e.Verb, Stage: string(e.Stage),
 		Recorded: v.Recorded.String(), RecordedReason: v.RecordedReason, Replayed: v.Replayed.String(),
-		Outcome: v.Outcome.String(), Verdict: v.Outcome.String(), Class: v.Class, Cause: v.Cause, Authorizer: v.Authorizer,
+		Verdict: v.Outcome.String(), Class: v.Class, Cause: v.Cause, Authorizer: v.Authorizer,
 		Grants: grantLines(v.Grants), Errors: v.Errors, Missing: v.Missing, Identity: v.Identity,
 		Evidence: v.Evidence, Explained: v.Explained, Credential: v.Credential, Chain: v.Chain,
 		Engine: v.Engine, Config: v.Config,
@@ -141,8 +133,7 @@ func (v *Verdict) Line(e *event.Event) Line {
 	}
 	if r := v.Review; r != nil {
 		l.Review = &ReviewLine{Kind: r.Kind, User: r.User, Groups: r.Groups, Asked: askedText(&r.Attributes),
-			Recorded: r.Recorded.String(), Replayed: r.Replayed.String(), Reason: r.Reason,
-			Outcome: r.Outcome.String(), Verdict: r.Outcome.String(), Cause: r.Cause}
+			Recorded: r.Recorded.String(), Replayed: r.Replayed.String(), Reason: r.Reason, Verdict: r.Outcome.String(), Cause: r.Cause}
 	}
 	return l
 }

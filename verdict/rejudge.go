@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -61,28 +60,8 @@ type Transition struct {
 
 // Judgement is the outcome and class of a verdict.
 type Judgement struct {
-	Outcome string `json:"outcome"`
-	Class   string `json:"class"`
-}
-
-// judgementText is a Judgement as it is printed and stored: with the old name of outcome, for one release.
-type judgementText struct {
-	Outcome string `json:"outcome"`
 	Verdict string `json:"verdict"`
 	Class   string `json:"class"`
-}
-
-// MarshalJSON implements json.Marshaler.
-func (j Judgement) MarshalJSON() ([]byte, error) {
-	return json.Marshal(judgementText{j.Outcome, j.Outcome, j.Class})
-}
-
-// UnmarshalJSON implements json.Unmarshaler; jobs that were stored before have the old name alone.
-func (j *Judgement) UnmarshalJSON(text []byte) error {
-	var in judgementText
-	err := json.Unmarshal(text, &in)
-	*j = Judgement{cmp.Or(in.Outcome, in.Verdict), in.Class}
-	return err
 }
 
 // RejudgeExample is one request whose verdict changed.
@@ -136,8 +115,8 @@ func (r *RejudgeReport) merge(t Transition) {
 // Sort puts the transitions in order: most requests first.
 func (r *RejudgeReport) Sort() {
 	slices.SortFunc(r.Transitions, func(a, b Transition) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.From.Outcome, b.From.Outcome), cmp.Compare(a.From.Class, b.From.Class),
-			cmp.Compare(a.To.Outcome, b.To.Outcome), cmp.Compare(a.To.Class, b.To.Class))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.From.Verdict, b.From.Verdict), cmp.Compare(a.From.Class, b.From.Class),
+			cmp.Compare(a.To.Verdict, b.To.Verdict), cmp.Compare(a.To.Class, b.To.Class))
 	})
 }
 

@@ -61,8 +61,7 @@ type Example struct {
 type Group struct {
 	Cluster string `json:"cluster"`
 	Server  string `json:"apiserver,omitempty"`
-	Outcome string `json:"outcome"`
-	Verdict string `json:"verdict"` // old name of outcome, for one release
+	Verdict string `json:"verdict"`
 	Class   string `json:"class"`
 	Text    string `json:"text"` // the class in one line
 	// About is the object, or what is missing, that the requests have in common; "" when they
@@ -122,8 +121,7 @@ func (c *Collector) Add(s *Sample, n int64) {
 	}
 	if g == nil {
 		g = &group{
-			Group: Group{Cluster: s.Cluster, Server: s.Server, Outcome: s.Outcome.String(), Verdict: s.Outcome.String(),
-				Class: s.Class, Text: verdict.Explain(s.Class), About: k.about, First: s.At, Last: s.At},
+			Group: Group{Cluster: s.Cluster, Server: s.Server, Verdict: s.Outcome.String(), Class: s.Class, Text: verdict.Explain(s.Class), About: k.about, First: s.At, Last: s.At},
 			users: map[string]struct{}{}, kinds: map[string]Cause{},
 		}
 		c.groups[k] = g

@@ -88,9 +88,10 @@ func (n Node) UserName() string {
 	return ""
 }
 
-// System tells whether the node belongs to Kubernetes itself.
+// System tells whether the node is of Kubernetes itself: a name that begins with "system:",
+// a service account of kube-system, a member of which is no business of who owns workloads.
 func (n Node) System() bool {
-	return rbacindex.OfKubernetes(n.Namespace, n.Name)
+	return strings.HasPrefix(n.Name, "system:") || n.Kind == ServiceAccount && n.Namespace == "kube-system"
 }
 
 // Request is one request a step takes, with everything that grants it.

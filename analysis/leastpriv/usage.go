@@ -227,14 +227,15 @@ func (c *Collector) Seen(subject string) bool {
 	return ok
 }
 
-// System tells whether a subject belongs to Kubernetes itself (rbacindex.OfKubernetes), or is a member of
-// system:masters, whom RBAC does not decide about.
+// System tells whether a subject belongs to Kubernetes itself: user names that begin with
+// "system:", except service accounts outside the namespaces kube-*, and members of
+// system:masters, whom RBAC does not decide about. Taking rights from them by what one
+// window shows breaks clusters.
 func (c *Collector) System(subject string) bool {
-	namespace, name := "", subject
 	if rest, ok := strings.CutPrefix(subject, "system:serviceaccount:"); ok {
-		namespace, name, _ = strings.Cut(rest, ":")
+		return strings.HasPrefix(rest, "kube-")
 	}
-	if rbacindex.OfKubernetes(namespace, name) {
+	if strings.HasPrefix(subject, "system:") {
 		return true
 	}
 	u, ok := c.subjects[subject]

@@ -120,7 +120,7 @@ func TestAPISubject(t *testing.T) {
 		}
 	})
 	t.Run("nobody", func(t *testing.T) {
-		w := askFake(t, f, http.MethodGet, "subject?cluster=c&subject=eve")
+		w := askFake(t, f, http.MethodGet, "subject?cluster=c&user=eve")
 		if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), `no request of "eve"`) {
 			t.Errorf("%d: %s", w.Code, w.Body)
 		}
@@ -131,7 +131,7 @@ func TestAPISubject(t *testing.T) {
 			t.Errorf("got %+v", s)
 		}
 	})
-	for path, says := range map[string]string{"subject?user=ann": "cluster is missing", "subject?cluster=c": "subject is missing", "subject?cluster=c&name=x": "no parameter"} {
+	for path, says := range map[string]string{"subject?user=ann": "cluster is missing", "subject?cluster=c": "user is missing", "subject?cluster=c&name=x": "no parameter"} {
 		if w := askFake(t, f, http.MethodGet, path); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), says) {
 			t.Errorf("%s: %d: %s", path, w.Code, w.Body)
 		}

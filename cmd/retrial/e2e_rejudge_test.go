@@ -92,8 +92,8 @@ func TestRejudgeWithAConfigurationSuppliedLate(t *testing.T) {
 	moved := func(counts map[string]int, r *verdict.RejudgeReport) map[string]int {
 		out := maps.Clone(counts)
 		for _, tr := range r.Transitions {
-			out[judgement(tr.From.Outcome, tr.From.Class)] -= int(tr.Count)
-			out[judgement(tr.To.Outcome, tr.To.Class)] += int(tr.Count)
+			out[judgement(tr.From.Verdict, tr.From.Class)] -= int(tr.Count)
+			out[judgement(tr.To.Verdict, tr.To.Class)] += int(tr.Count)
 		}
 		maps.DeleteFunc(out, func(_ string, n int) bool { return n == 0 })
 		return out

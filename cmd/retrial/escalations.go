@@ -31,7 +31,7 @@ admission policies. docs/escalations.md says what each takes.
 
 Without SUBJECT: everybody who can, by the shortest path each, those with the fewest steps
 first. What everybody in a group can stands under the group. Subjects of Kubernetes itself
-(system:…, service accounts of kube-* namespaces) are left out unless --include-system is given.
+(system:…, service accounts of kube-system) are left out unless --include-system is given.
 
 With SUBJECT, written as for ` + "`retrial can`" + `: its shortest paths to both, and to everybody else it
 can become. A step is taken by the requests named under it, all of them, each with the binding

@@ -147,9 +147,8 @@ func seen(x *authn.Lineage, st *state.State) query.Credential {
 		Uses: []query.CredentialUse{}, More: x.More,
 	}
 	for _, f := range x.Findings {
-		c.Contradictions = append(c.Contradictions, query.Contradiction{Name: f.Name, Evidence: f.Evidence})
+		c.Findings = append(c.Findings, query.CredentialFinding{Name: f.Name, Evidence: f.Evidence})
 	}
-	c.Findings = c.Contradictions
 	if c.Issue == nil && x.Issue != nil {
 		c.Issue = &query.Issue{At: x.Issue.At, By: x.Issue.By, From: x.Issue.SourceIP, AuditID: x.Issue.AuditID, ServiceAccount: x.Issue.Namespace + "/" + x.Issue.ServiceAccount}
 	}
@@ -198,8 +197,8 @@ func printLineage(out io.Writer, answer *query.LineageAnswer) error {
 			}
 			line("used", text)
 		}
-		for _, f := range c.Contradictions {
-			line("contradiction", f.Name+": "+f.Evidence)
+		for _, f := range c.Findings {
+			line("finding", f.Name+": "+f.Evidence)
 		}
 		if err := w.Flush(); err != nil {
 			return err

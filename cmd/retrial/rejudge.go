@@ -45,10 +45,10 @@ The work is done by the running server, between new events; it goes on when this
 interrupted, and when the server is stopped and started. Without a server it is done here.
 The same command again follows a job that is under way. One job a cluster at a time.
 
---where selects: user, verb, resource, namespace, class and outcome, several times if need be.
+--where selects: user, verb, resource, namespace, class and verdict, several times if need be.
 Values of one key are alternatives, different keys restrict each other.`,
 		Example: `  retrial rejudge --since 2026-11-01T00:00:00Z --dry-run
-  retrial rejudge --since 2026-11-20T11:00:00Z --where outcome=drift --where outcome=indeterminate
+  retrial rejudge --since 2026-11-20T11:00:00Z --where verdict=drift --where verdict=indeterminate
   retrial rejudge --since 2026-11-20T11:00:00Z --until 2026-11-20T12:00:00Z --where user=system:serviceaccount:ci:builder -o json`,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
@@ -209,7 +209,7 @@ func printRejudges(out io.Writer, jobs []query.RejudgeJob) error {
 				e := t.Examples[0]
 				example = fmt.Sprintf("%s %s by %s (%s)", e.Verb, e.URI, e.User, e.AuditID)
 			}
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", t.Count, judgement(t.From.Outcome, t.From.Class), judgement(t.To.Outcome, t.To.Class), safe.Text(example))
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", t.Count, judgement(t.From.Verdict, t.From.Class), judgement(t.To.Verdict, t.To.Class), safe.Text(example))
 		}
 	}
 	return w.Flush()

@@ -56,13 +56,13 @@ func TestRejudgeAPI(t *testing.T) {
 	}{
 		{name: "everything of a cluster", door: "socket", query: "cluster=c&from=2026-05-06T00:00:00Z", code: 200, text: `"done":false`, want: &verdict.Rejudge{Cluster: "c", From: since}},
 		{name: "a selection", door: "direct", query: "cluster=c&from=2026-05-06T00:00:00Z&to=2026-05-07T00:00:00Z&dryRun=true&where=" +
-			where("outcome=match", "verdict=drift", "user=a=b,c", "outcome=drift"), code: 200, text: `"where":["outcome=drift","outcome=match","user=a=b,c"]`,
+			where("verdict=match", "verdict=drift", "user=a=b,c", "verdict=drift"), code: 200, text: `"where":["user=a=b,c","verdict=drift","verdict=match"]`,
 			want: &verdict.Rejudge{Cluster: "c", From: since, To: since.AddDate(0, 0, 1), DryRun: true, Users: []string{"a=b,c"}, Only: verdict.Selection{Outcomes: []string{"drift", "match"}}}},
 		{name: "from the page", door: "page", query: "cluster=c&from=2026-05-06T00:00:00Z", code: 403, text: "on the server's machine"},
 		{name: "no begin", door: "socket", query: "cluster=c", code: 400, text: "from is missing"},
 		{name: "no cluster", door: "socket", query: "from=2026-05-06T00:00:00Z", code: 400, text: "cluster is missing"},
 		{name: "an unknown key", door: "socket", query: "cluster=c&from=2026-05-06T00:00:00Z&where=" + where("subject=x"), code: 400, text: "write user=, verb="},
-		{name: "an unknown verdict", door: "socket", query: "cluster=c&from=2026-05-06T00:00:00Z&where=" + where("verdict=x"), code: 400, text: "where outcome=x: want one of not_judged"},
+		{name: "an unknown verdict", door: "socket", query: "cluster=c&from=2026-05-06T00:00:00Z&where=" + where("verdict=x"), code: 400, text: "verdicts are not_judged"},
 		{name: "an unknown class", door: "socket", query: "cluster=c&from=2026-05-06T00:00:00Z&where=" + where("class=x"), code: 400, text: "no such class"},
 		{name: "an unknown parameter", door: "socket", query: "cluster=c&from=2026-05-06T00:00:00Z&x=1", code: 400, text: "x"},
 		{name: "an empty range", door: "socket", query: "cluster=c&from=2026-05-06T00:00:00Z&to=2026-05-06T00:00:00Z", code: 400, text: "is not before"},
@@ -93,7 +93,7 @@ func TestRejudgeReport(t *testing.T) {
 	f := &fakeRejudging{jobs: []verdict.RejudgeJob{{
 		Rejudge: verdict.Rejudge{ID: "1", Cluster: "c", From: at, To: at.Add(time.Hour), Asked: at, Partitions: []int32{0, 1}},
 		Progress: []verdict.RejudgeProgress{{Partition: 0, Version: 1, Done: true, Interrupted: 1, Report: verdict.RejudgeReport{Visited: 7, Changed: 2, Transitions: []verdict.Transition{{
-			From: verdict.Judgement{Outcome: "indeterminate", Class: verdict.ClassNoState}, To: verdict.Judgement{Outcome: "match"}, Count: 2,
+			From: verdict.Judgement{Verdict: "indeterminate", Class: verdict.ClassNoState}, To: verdict.Judgement{Verdict: "match"}, Count: 2,
 			Examples: []verdict.RejudgeExample{{AuditID: "id\x1b[31m", At: at, User: "u", Verb: "get", URI: "/api"}}}}}}},
 	}}}
 	h := apiHandler(nil, nil, nil, zap.NewNop(), time.Minute, withRejudging(f))

@@ -134,7 +134,7 @@ var surfaceQuestions = []string{
 	"can?cluster=sample&subject={user}", "can?cluster=sample&group=system:authenticated", "can?cluster=sample&subject={user}&verb=bind&resource=clusterroles&name=cluster-admin",
 	"changes?cluster=sample&from={from}", "escalations?cluster=sample&limit=5", "escalations?cluster=sample&subject={user}&includeSystem=true", "hygiene?cluster=sample", "hygiene?cluster=sample&includeSystem=true",
 	"drift?cluster=sample", "lineage?cluster=sample&subject={user}&limit=3", "findings?cluster=sample&limit=5&at={to}",
-	"subject?cluster=sample&subject={user}&from={from}&to={to}", "suggest?cluster=sample&subject={user}", "suggest?cluster=sample&all=true&includeSystem=true&includeUnseen=true",
+	"subject?cluster=sample&user={user}&from={from}&to={to}", "suggest?cluster=sample&subject={user}", "suggest?cluster=sample&all=true&includeSystem=true&includeUnseen=true",
 	"completeness?cluster=sample&from={from}&to={to}&settle=1s", "ask?cluster=sample&question=top-users", "ask?cluster=sample&question=denials&values={}", "rejudge?cluster=sample",
 }
 

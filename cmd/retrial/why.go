@@ -103,7 +103,7 @@ func printRequest(out io.Writer, r query.JudgedRequest) error {
 	}
 	v := r.Verdict
 	if v == nil {
-		v = &verdict.Line{Outcome: "none", Recorded: "none", Replayed: "none"}
+		v = &verdict.Line{Verdict: "none", Recorded: "none", Replayed: "none"}
 	}
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	p := fields{w}
@@ -116,7 +116,7 @@ func printRequest(out io.Writer, r query.JudgedRequest) error {
 		p.add(nth("STAGE", i), "%s %s %d", s.Time.Format("15:04:05.000000"), s.Stage, s.Code)
 	}
 	p.identity(e, v, &r)
-	p.add("VERDICT", "%s %s", v.Outcome, v.Class)
+	p.add("VERDICT", "%s %s", v.Verdict, v.Class)
 	p.add("", "%s", v.Cause)
 	p.add("RECORDED", "%s  %s", v.Recorded, v.RecordedReason)
 	p.add("REPLAYED", "%s  %s", v.Replayed, v.Authorizer)
@@ -230,7 +230,7 @@ func (p fields) behind(v *verdict.Line) {
 	}
 	if r := v.Review; r != nil {
 		p.add("REVIEW", "%s of %s: %s", r.Kind, r.User, r.Asked)
-		p.add("", "answered %s %s; replayed %s: %s %s", r.Recorded, r.Reason, r.Replayed, r.Outcome, r.Cause)
+		p.add("", "answered %s %s; replayed %s: %s %s", r.Recorded, r.Reason, r.Replayed, r.Verdict, r.Cause)
 	}
 }
 

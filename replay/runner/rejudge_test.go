@@ -105,7 +105,7 @@ func TestRejudge(t *testing.T) {
 			t.Errorf("report %+v, the dry run said %+v", got, report)
 		}
 		for _, tr := range job.Report().Transitions {
-			if tr.From != (verdict.Judgement{Outcome: "drift", Class: verdict.ClassAllowForbid}) || len(tr.Examples) == 0 || !wrong[tr.Examples[0].AuditID] {
+			if tr.From != (verdict.Judgement{Verdict: "drift", Class: verdict.ClassAllowForbid}) || len(tr.Examples) == 0 || !wrong[tr.Examples[0].AuditID] {
 				t.Errorf("transition %+v", tr)
 			}
 		}
