@@ -138,6 +138,10 @@ bench-node: ## Measure the graph of nodes beside Kubernetes' own at 100,000 volu
 oracle-authorizers: ## Compare ABAC and the union of authorizers with Kubernetes' on a million generated requests, webhooks included (minutes)
 	@ORACLE_ABAC=$(or $(ORACLE_ABAC),1000000) ORACLE_UNION=$(or $(ORACLE_UNION),1000000) $(GO) -C rbacindex/oracle test -count=1 -timeout 60m -v -run 'Test(ABAC|Union)$$' ./abac ./union
 
+.PHONY: oracle-admission
+oracle-admission: ## Compare admission plugins that are evaluated again with Kubernetes' on 100,000 generated objects each (minutes)
+	@ORACLE_ADMISSION=$(or $(ORACLE_ADMISSION),100000) $(GO) -C rbacindex/oracle test -count=1 -timeout 60m -v ./admission
+
 .PHONY: oracle-impersonation
 oracle-impersonation: ## Compare impersonation with Kubernetes' filters a million times, and as many writes of roles and bindings with its storages (minutes)
 	@ORACLE_IMPERSONATIONS=$(or $(ORACLE_IMPERSONATIONS),150000) ORACLE_ESCALATIONS=$(or $(ORACLE_ESCALATIONS),1000000) $(GO) -C rbacindex/oracle test -count=1 -timeout 60m -v -run 'Test(Filters|Storages)$$' ./impersonation ./escalation

@@ -16,8 +16,11 @@ func (t *trial) admission(rec *record) {
 	u := t.e.EffectiveUser()
 	q := &t.admitted
 	*q = admission.Request{
-		Attributes: &t.v.Attributes, Node: node.Is(u.Username, u.Groups), Decision: rec.decision, Code: t.e.Code(),
+		Attributes: &t.v.Attributes, Body: t.e.RequestObject, Node: node.Is(u.Username, u.Groups), Decision: rec.decision, Code: t.e.Code(),
 		Received: t.e.RequestReceivedTimestamp, Window: t,
+	}
+	if code := t.e.Code(); code >= 200 && code < 300 {
+		q.Written = t.e.ResponseObject
 	}
 	if t.e.ResponseStatus != nil {
 		q.Message = t.e.ResponseStatus.Message
@@ -25,7 +28,7 @@ func (t *trial) admission(rec *record) {
 	if t.s != nil {
 		q.State = t.s
 	}
-	t.eng.admission.Judge(q, &t.v.Admission)
+	t.in.admission.Judge(q, &t.v.Admission)
 }
 
 // Window is window, for those who are handed the trial.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/retrial-io/retrial/replay/admission"
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/config"
@@ -18,10 +19,11 @@ type configured struct {
 	minor     int               // the version that was learned, or is tried; 0: what cfg says
 	// rules are cfg with that version. Without cfg they say nothing but the version, and are
 	// nil where nobody says that either.
-	rules *config.APIServer
-	chain *authz.Chain
-	authn *authn.Evaluator
-	text  string // the configuration, as verdicts carry it
+	rules     *config.APIServer
+	chain     *authz.Chain
+	authn     *authn.Evaluator
+	admission *admission.Plugins
+	text      string // the configuration, as verdicts carry it
 }
 
 // given returns the configuration by which identities and admission are judged, nil when none
@@ -82,6 +84,7 @@ func (eng *Engine) configured(cfg, kube *config.APIServer, minor int) *configure
 			made.text += ReleaseInConfig + strconv.Itoa(minor)
 		}
 	}
+	made.admission = admission.New(made.rules)
 	for { // somebody else may add one at the same time
 		var next []*configured
 		if known = eng.chains.known.Load(); known != nil {

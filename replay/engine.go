@@ -48,14 +48,13 @@ type Config struct {
 
 // Engine replays events. It is immutable and safe for concurrent use.
 type Engine struct {
-	cfg       Config
-	config    string // Config, as verdicts carry it
-	options   string // the part of it that no apiserver's configuration changes
-	admission *admission.Plugins
-	trials    sync.Pool // *trial
-	authn     *authn.Evaluator
-	chains    chains // of the configurations seen
-	grants    *grantMemory
+	cfg     Config
+	config  string    // Config, as verdicts carry it
+	options string    // the part of it that no apiserver's configuration changes
+	trials  sync.Pool // *trial
+	authn   *authn.Evaluator
+	chains  chains // of the configurations seen
+	grants  *grantMemory
 }
 
 // buffers are what one replay works with and nothing of it outlives.
@@ -83,7 +82,7 @@ func New(cfg Config) *Engine {
 	}
 	return &Engine{
 		cfg: cfg, config: "authorizers=" + verdict.AuthorizerNode + "," + verdict.AuthorizerRBAC + options, options: options,
-		admission: admission.New(), authn: newAuthn(cfg, cfg.KubernetesMinor), grants: newGrantMemory(),
+		authn: newAuthn(cfg, cfg.KubernetesMinor), grants: newGrantMemory(),
 		trials: sync.Pool{New: func() any {
 			return &trial{bufs: buffers{
 				grants: make([]rbacindex.Grant, 0, 16), other: make([]rbacindex.Grant, 0, 16), reason: make([]byte, 0, 256),

@@ -47,7 +47,7 @@ var rooms = []room{
 	{"replay/authn", []string{"ingest/event", "verdict", "replay/request", "replay/config", "replay/release", "replay/state"}, "who it was is judged before what was allowed"},
 	{"replay/authz", []string{"ingest/event", "rbacindex", "verdict", "replay/reason", "replay/request", "replay/config", "replay/release", "replay/state", "replay/authn"}, "the authorizers see attributes, configuration and state; what is recorded is compared later"},
 	{"replay/review", []string{"ingest/event", "verdict", "replay/request"}, "what a review asks is read from its event, the engine answers it"},
-	{"replay/admission", []string{"verdict", "replay/request", "replay/state"}, "what admission did is told from the record and the state"},
+	{"replay/admission", []string{"verdict", "replay/request", "replay/config", "replay/release", "replay/state"}, "what admission did is told from the record, the configuration and the state"},
 	{"replay/implied", []string{"ingest/event", "verdict", "replay/request", "replay/config", "replay/state", "replay/authn"}, "which checks a request implies is derived, they are answered by the engine"},
 	{"replay", []string{"ingest/event", "rbacindex", "verdict", "replay/state", "replay/reason", "replay/request", "replay/config", "replay/release", "replay/authn", "replay/authz", "replay/admission", "replay/implied", "replay/review"}, "the engine is pure: event and state in, verdict out"},
 	{"storage", []string{"ingest/event", "verdict"}, "storage keeps records and knows nothing of who made them"},

@@ -19,8 +19,6 @@ type namespaceLifecycle struct{}
 
 func (namespaceLifecycle) name() string { return verdict.PluginNamespaceLifecycle }
 
-func (namespaceLifecycle) wait() time.Duration { return namespaceWait }
-
 func (namespaceLifecycle) refused(r *refusal) (string, bool) {
 	a := r.a
 	if r.code == 404 {
@@ -35,7 +33,7 @@ const immortal = "this namespace may not be deleted"
 
 // ask: immortal namespaces cannot be deleted; nothing can be created in a namespace that is missing
 // or being terminated.
-func (namespaceLifecycle) ask(q *Request, op Operation, from, to time.Time) said {
+func (namespaceLifecycle) ask(q *Request, op Operation, _ []byte, from, to time.Time) said {
 	a := q.Attributes
 	if a.APIGroup == "" && a.Resource == "namespaces" {
 		if op == Delete && a.Subresource == "" && (a.Name == "default" || a.Name == "kube-system" || a.Name == "kube-public") {
@@ -55,7 +53,9 @@ func (namespaceLifecycle) ask(q *Request, op Operation, from, to time.Time) said
 	if q.State == nil {
 		return said{answer: unknown, missing: "namespaces are not known"}
 	}
-	return lifecycleOf(q.State.Namespace(a.Namespace, from, to), op, a.Namespace)
+	ans := lifecycleOf(q.State.Namespace(a.Namespace, from, to), op, a.Namespace)
+	ans.wait = namespaceWait
+	return ans
 }
 
 // lifecycleOf turns what is known of a namespace into the plugin's answer. Updates reach

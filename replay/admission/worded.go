@@ -136,10 +136,6 @@ func wordedPlugins() []plugin {
 		worded{"CertificateApproval", []text{{code: 403, inner: "user not permitted to approve requests with signerName "}}},
 		worded{"CertificateSigning", []text{{code: 403, inner: "user not permitted to sign requests with signerName "}}},
 		worded{"ClusterTrustBundleAttest", []text{{code: 403, inner: "user not permitted to attest for signerName "}}},
-		worded{"CertificateSubjectRestriction", []text{
-			{code: 403, inner: "use of kubernetes.io/kube-apiserver-client signer with "},
-			{code: 403, inner: "failed to parse CSR: "},
-		}},
 		worded{"DenyServiceExternalIPs", []text{{code: 403, inner: "Use of external IPs is denied by admission control"}}},
 		worded{"PodGroupWorkloadExists", []text{{code: 403, inner: "PodGroup rejected: Workload "}}},
 		worded{"NodeDeclaredFeatureValidator", []text{{code: 403, inner: "pod update requires features "}}},
@@ -154,12 +150,6 @@ func wordedPlugins() []plugin {
 			{code: 403, inner: "minimum ", contains: " usage per "},
 			{code: 403, inner: "maximum ", contains: " usage per "},
 			{code: 403, contains: " max limit to request ratio per "},
-		}},
-		worded{"ServiceAccount", []text{
-			{code: 403, inner: "error looking up service account "},
-			{code: 403, inner: "no service account specified for pod"},
-			{code: 403, inner: "a mirror pod may not "},
-			{contains: " is not allowed because service account "},
 		}},
 		worded{"AlwaysPullImages", []text{{code: 500, contains: "imagePullPolicy: Unsupported value: "}}},
 	}

@@ -101,7 +101,7 @@ func TestEffectsCoverEveryChange(t *testing.T) {
 			questions = append(questions, question{"namespace", ns, "somebody", at})
 		}
 		for _, ns := range []string{"a", "b"} {
-			questions = append(questions, question{"account", ns, "system:serviceaccount:" + ns + ":x", at})
+			questions = append(questions, question{"account", ns, "system:serviceaccount:" + ns + ":x", at}, question{"account of pods", ns, "somebody", at})
 		}
 	}
 	ask := func(s *state.State) []string {
@@ -113,6 +113,9 @@ func TestEffectsCoverEveryChange(t *testing.T) {
 			case "account":
 				uid, known := s.ServiceAccount(q.namespace, "x", q.at)
 				out[i] = fmt.Sprint(uid, known)
+			case "account of pods":
+				known, changed := s.ServiceAccountIn(q.namespace, "x", q.at, q.at)
+				out[i] = fmt.Sprint(known, changed)
 			case "pod":
 				_, known := s.PodByUID("unheard-of")
 				out[i] = fmt.Sprint(known)

@@ -81,34 +81,21 @@ func (s *State) unseen(k objectKey, from, to int64) bool {
 func (s *State) Namespace(name string, from, to time.Time) NamespaceAnswer {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	k := objectKey{res: resNamespace, name: name}
-	lo, hi := nanos(from), nanos(to)
-	if lo < s.horizon {
+	steps, absent, ok := s.during(objectKey{res: resNamespace, name: name}, nanos(from), nanos(to))
+	if !ok {
 		return NamespaceUnknown
 	}
-	var steps []step
-	before := true
-	if obj := s.objects[k.res][k]; obj != nil {
-		steps, before = inForce(obj.line, lo, hi)
-	}
 	var seen [NamespaceChanging]bool
-	absent := before
+	seen[NamespaceAbsent] = absent
 	for i := range steps {
 		switch st := &steps[i]; {
-		case st.phase == phaseUnknown:
-			return NamespaceUnknown
 		case st.phase == phaseAbsent:
-			absent = true
 		case st.content.deleting:
 			seen[NamespaceTerminating] = true
 		default:
 			seen[NamespaceActive] = true
 		}
 	}
-	if absent && s.unseen(k, lo, hi) {
-		return NamespaceUnknown
-	}
-	seen[NamespaceAbsent] = absent
 	answer := NamespaceUnknown
 	for a, ok := range seen {
 		if !ok {
@@ -120,6 +107,49 @@ func (s *State) Namespace(name string, from, to time.Time) NamespaceAnswer {
 		answer = NamespaceAnswer(a)
 	}
 	return answer
+}
+
+// ServiceAccountIn tells whether a service account was there between from and to; changed says that it
+// was for a part. One that is being deleted is there.
+func (s *State) ServiceAccountIn(namespace, name string, from, to time.Time) (known Known, changed bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	steps, absent, ok := s.during(objectKey{resServiceAccount, namespace, name}, nanos(from), nanos(to))
+	if !ok {
+		return Unknown, false
+	}
+	there := false
+	for i := range steps {
+		there = there || steps[i].phase == phasePresent
+	}
+	switch {
+	case !there:
+		return Absent, false
+	case absent:
+		return Present, true
+	}
+	return Present, false
+}
+
+// during returns the steps of an object that may have been in force between two moments, and whether
+// it was absent for a part; ok is false when it is not known for a part what it was.
+func (s *State) during(k objectKey, from, to int64) (steps []step, absent, ok bool) {
+	if from < s.horizon {
+		return nil, false, false
+	}
+	absent = true
+	if obj := s.objects[k.res][k]; obj != nil {
+		steps, absent = inForce(obj.line, from, to)
+	}
+	for i := range steps {
+		switch steps[i].phase {
+		case phaseUnknown:
+			return nil, false, false
+		case phaseAbsent:
+			absent = true
+		}
+	}
+	return steps, absent, !absent || !s.unseen(k, from, to)
 }
 
 // ServiceAccount returns the uid of a service account at a moment. The uid may be empty

@@ -34,6 +34,7 @@ var update = flag.Bool("update", false, "rewrite the expectations of testdata/sc
 //	window FROM TO       the views of a window
 //	namespace NAME FROM TO
 //	account NS/NAME TIME
+//	account-in NS/NAME FROM TO
 //	history RESOURCE NAME
 //
 // Lines that begin with ">" are the expected answer; -update rewrites them. Every script
@@ -154,7 +155,7 @@ func parseScript(t *testing.T, text string) *script {
 				Source: state.SourceWatch, Resource: f[2], AllOf: true, Unknown: true,
 				NotBefore: clock(t, f[1]), NotAfter: clock(t, f[1]),
 			})
-		case "at", "window", "namespace", "account", "history":
+		case "at", "window", "namespace", "account", "account-in", "history":
 		default:
 			t.Fatalf("unknown command %q", line)
 		}
@@ -214,6 +215,10 @@ func (sc *script) answer(t *testing.T, s *state.State) string {
 			ns, name, _ := strings.Cut(f[1], "/")
 			uid, known := s.ServiceAccount(ns, name, clock(t, f[2]))
 			say("%s", strings.TrimSpace(known.String()+" "+uid))
+		case "account-in":
+			ns, name, _ := strings.Cut(f[1], "/")
+			known, changed := s.ServiceAccountIn(ns, name, clock(t, f[2]), clock(t, f[3]))
+			say("%s, changed: %v", known, changed)
 		case "history":
 			o := newFields(t, f[1], f[2], nil)
 			for _, v := range s.History(f[1], o.namespace, o.name) {

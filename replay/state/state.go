@@ -361,7 +361,11 @@ func (s *State) resolve(dirty []objectKey) []Effect {
 		if k.res.reduces() && k.name == "" && sameDoubt(old, obj.line) {
 			continue
 		}
-		effects = append(effects, s.effect(obj, old, i, j))
+		e := s.effect(obj, old, i, j)
+		if effects = append(effects, e); k.res == resServiceAccount && k.name != "" {
+			e.subjects = Subjects{All: true, Namespaces: []string{k.namespace}} // who may make pods that run as it
+			effects = append(effects, e)
+		}
 	}
 	removed, added = cancel(removed, added)
 	if len(removed) > 0 || len(added) > 0 {

@@ -3,6 +3,7 @@ package graph
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -74,6 +75,15 @@ func PodContent(object []byte) (Content, error) {
 	}
 	c.Refs = refsOf(p.refs())
 	return c, nil
+}
+
+// PodSecrets tells whether a pod, in JSON as the apiserver writes it, names secrets.
+func PodSecrets(object []byte) (bool, error) {
+	var p podObject
+	if err := json.UnmarshalCaseSensitivePreserveInts(object, &p); err != nil {
+		return false, fmt.Errorf("read pod: %w", err)
+	}
+	return slices.ContainsFunc(p.refs(), func(r ref) bool { return r.kind == refSecret }), nil
 }
 
 // refs are the pod's references in any order.
