@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/retrial-io/retrial/analysis/lineage"
 	"github.com/retrial-io/retrial/internal/phrase"
-	"github.com/retrial-io/retrial/replay/authn"
 )
 
 // aggregatedCheck tells of requests that reached the cluster's aggregated API servers past its
@@ -20,7 +20,7 @@ func (a *Service) aggregatedCheck(ctx context.Context, c *Checks, cluster string
 		return nil
 	}
 	const id = "aggregated"
-	found, err := a.Store.DirectRequests(ctx, cluster, servers, authn.Aggregators(), last.Add(-traitsRange), last)
+	found, err := a.Store.DirectRequests(ctx, cluster, servers, lineage.Aggregators(), last.Add(-traitsRange), last)
 	if err != nil {
 		return err
 	}

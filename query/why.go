@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/retrial-io/retrial/analysis/lineage"
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/state"
@@ -207,5 +208,5 @@ func (a *Service) twins(w *WhyAnswer) {
 func sameTarget(a, b *JudgedRequest) bool {
 	x, errX := event.Decode(a.Event)
 	y, errY := event.Decode(b.Event)
-	return errX == nil && errY == nil && authn.SameTarget(x.RequestURI, y.RequestURI)
+	return errX == nil && errY == nil && lineage.SameTarget(x.RequestURI, y.RequestURI)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/server"
 
+	"github.com/retrial-io/retrial/analysis/lineage"
 	"github.com/retrial-io/retrial/internal/version"
 )
 
@@ -110,7 +111,7 @@ func (l *lineageCommand) offline(ctx context.Context, arg string) (answer query.
 	if err != nil {
 		return answer, err
 	}
-	trail, st := authn.NewTrail(authn.TrailConfig{}), state.New(answer.Cluster)
+	trail, st := lineage.NewTrail(lineage.TrailConfig{}), state.New(answer.Cluster)
 	err = l.log.replay(ctx, l.Streams, evaluate.Options{
 		Cluster: answer.Cluster, Trail: trail, State: st,
 		Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version.Version, Apiserver: apiserver}),
@@ -118,12 +119,12 @@ func (l *lineageCommand) offline(ctx context.Context, arg string) (answer query.
 	if err != nil {
 		return answer, err
 	}
-	var found []authn.Lineage
+	var found []lineage.Lineage
 	if !isCredential(arg) {
 		answer.Subject = arg
 		found = trail.Lineages(arg)
 	} else if one, ok := trail.Lineage(arg); ok {
-		found = []authn.Lineage{one}
+		found = []lineage.Lineage{one}
 	}
 	if len(found) == 0 {
 		if isCredential(arg) {
@@ -141,7 +142,7 @@ func (l *lineageCommand) offline(ctx context.Context, arg string) (answer query.
 }
 
 // seen is a lineage of a log as the store tells one.
-func seen(x *authn.Lineage, st *state.State) query.Credential {
+func seen(x *lineage.Lineage, st *state.State) query.Credential {
 	c := query.Credential{
 		Credential: x.Credential, Issue: query.IssueOf(st, x.Credential), Users: x.Users, Requests: x.Count, First: &x.First, Last: &x.Last,
 		Uses: []query.CredentialUse{}, More: x.More,

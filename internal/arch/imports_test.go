@@ -50,6 +50,7 @@ var rooms = []room{
 	{"replay/admission", []string{"verdict", "replay/request", "replay/config", "replay/release", "replay/state"}, "what admission did is told from the record, the configuration and the state"},
 	{"replay/implied", []string{"ingest/event", "verdict", "replay/request", "replay/config", "replay/state", "replay/authn"}, "which checks a request implies is derived, they are answered by the engine"},
 	{"replay", []string{"ingest/event", "rbacindex", "verdict", "replay/state", "replay/reason", "replay/request", "replay/config", "replay/release", "replay/authn", "replay/authz", "replay/admission", "replay/implied", "replay/review"}, "the engine is pure: event and state in, verdict out"},
+	{"replay/evaluate", []string{"ingest/event", "verdict", "replay", "replay/state", "replay/request", "replay/config", "replay/authn", "replay/authz", "analysis/lineage"}, "a log is judged by the engine of the stream, and its credentials are followed"},
 	{"storage", []string{"ingest/event", "verdict"}, "storage keeps records and knows nothing of who made them"},
 	{"storage/storagetest", []string{"ingest/event", "verdict", "replay/request", "storage", "storage/embedded", "test/chserver"}, "the test kit opens a store the way cmd does"},
 	{"storage/embedded", nil, "the engine in process is reached through the ClickHouse client only"},
@@ -57,8 +58,9 @@ var rooms = []room{
 	{"analysis/detect", []string{"ingest/event", "verdict", "replay/request", "storage"}, "rules select rows and read their marks"},
 	{"analysis/drift", []string{"ingest/event", "verdict", "replay/state", "replay/reason", "replay/request"}, "causes are told from verdicts, which name what was in doubt in the words of the state"},
 	{"analysis/escalation", []string{"ingest/event", "rbacindex", "replay/state"}, "what a subject can reach follows from the policy"},
+	{"analysis/lineage", []string{"ingest/event", "replay/state", "replay/request", "replay/authn"}, "what several events show is told with what authentication finds in one"},
 	{"analysis/leastpriv", []string{"ingest/event", "rbacindex", "verdict", "replay/state", "replay/request", "replay/authn", "replay/implied"}, "a suggestion is proved with the index, and with the checks that a request implies"},
-	{"query", []string{"ingest/event", "rbacindex", "verdict", "replay", "replay/authn", "replay/authz", "replay/config", "replay/release", "replay/state", "replay/request", "storage", "analysis/completeness", "analysis/detect", "analysis/drift", "analysis/escalation", "analysis/leastpriv"}, "questions are answered from the store and the replica, whoever asks and however"},
+	{"query", []string{"ingest/event", "rbacindex", "verdict", "replay", "replay/authn", "replay/authz", "replay/config", "replay/release", "replay/state", "replay/request", "storage", "analysis/completeness", "analysis/detect", "analysis/drift", "analysis/escalation", "analysis/leastpriv", "analysis/lineage"}, "questions are answered from the store and the replica, whoever asks and however"},
 	{"query/api", []string{"query", "verdict", "storage"}, "HTTP knows questions by their names and parameters, not by what they ask"},
 	{"query/client", []string{"query", "query/api"}, "who asks knows the answers' types, and the handler when it is in the same process"},
 	{"server", []string{"*"}, "what a process consists of is wired in one place"},
@@ -66,7 +68,7 @@ var rooms = []room{
 	{"dashboards", nil, "dashboards show what they are handed"},
 	{"deploy", nil, "deploy holds files"},
 	{"test/workload", []string{"ingest/event", "replay/state"}, "generated events come with the policy they follow from"},
-	{"test/recording", []string{"ingest/event", "verdict", "replay", "replay/authn", "replay/authz", "replay/config"}, "a test kit judges recordings the way cmd does"},
+	{"test/recording", []string{"ingest/event", "verdict", "replay", "replay/evaluate", "replay/authn", "replay/authz", "replay/config"}, "a test kit judges recordings the way cmd does"},
 	{"internal/linearscan", []string{"rbacindex"}, "the reference decides the requests that the index decides, on the objects it is made of"},
 	{"test/chserver", []string{"storage/embedded"}, "a test kit serves the engine to other processes"},
 	{"test", nil, "test kits stand beside the rooms they serve"},
@@ -74,8 +76,8 @@ var rooms = []room{
 }
 
 // pure rooms do no I/O and read no clock, so that a replay is a function of its inputs.
-var pure = []string{"ingest/event", "ingest/redact", "rbacindex", "verdict", "replay/state", "replay/reason", "replay/admission", "replay", "analysis/completeness", "analysis/detect", "analysis/drift",
-	"analysis/escalation", "analysis/leastpriv", "query"}
+var pure = []string{"ingest/event", "ingest/redact", "rbacindex", "verdict", "replay/state", "replay/reason", "replay/request", "replay/release", "replay/review", "replay/authn", "replay/authz", "replay/implied", "replay/admission", "replay", "analysis/completeness", "analysis/detect", "analysis/drift",
+	"analysis/escalation", "analysis/leastpriv", "analysis/lineage", "query"}
 
 var impureImports = []string{
 	"net", "net/http", "os", "os/exec", "github.com/segmentio/kafka-go", "github.com/ClickHouse/clickhouse-go/v2",

@@ -104,7 +104,7 @@ func (ev *Evaluator) Evaluate(e *event.Event, cfg *config.APIServer, s State) Re
 	certain, possible := x.union(c, f)
 	f.findings = x.configured(f.findings, c, certain, possible)
 	for i := range f.findings {
-		f.findings[i].Evidence = clip(f.findings[i].Evidence)
+		f.findings[i].Evidence = ClipEvidence(f.findings[i].Evidence)
 	}
 	r := Result{Findings: f.findings, Credential: x.credential()}
 	switch {
@@ -262,7 +262,8 @@ func (x *subject) foreignToken(out []Finding, c *compiled) []Finding {
 // maxEvidence bounds a line of evidence in bytes: it quotes what clients chose.
 const maxEvidence = 1000
 
-func clip(s string) string {
+// ClipEvidence bounds a line of evidence.
+func ClipEvidence(s string) string {
 	if len(s) <= maxEvidence {
 		return s
 	}

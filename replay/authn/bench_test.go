@@ -69,18 +69,6 @@ func BenchmarkEvaluate(b *testing.B) {
 	}
 }
 
-// BenchmarkTrail observes events of credentials that are known already.
-func BenchmarkTrail(b *testing.B) {
-	_, events := crowd()
-	tr := NewTrail(TrailConfig{})
-	b.ReportAllocs()
-	i := 0
-	for b.Loop() {
-		tr.Observe(events[i%len(events)])
-		i++
-	}
-}
-
 // TestNothingToReportAllocatesNothing is the property the benchmark shows.
 func TestNothingToReportAllocatesNothing(t *testing.T) {
 	s, ev, cfg := shop(), New(Config{}), benchConfig()

@@ -110,13 +110,13 @@ func (f *facts) account(x *subject, s State) {
 	}
 	switch {
 	case name == FindingSAAfterDeletion && known == state.Present:
-		f.add(factAccountOther, FindingSAUID, "uid %s ended by %s, %s before the request; %s/%s now has uid %s", x.u.UID, stamp(ended), x.at.Sub(ended), x.namespace, x.name, uid)
+		f.add(factAccountOther, FindingSAUID, "uid %s ended by %s, %s before the request; %s/%s now has uid %s", x.u.UID, FormatTime(ended), x.at.Sub(ended), x.namespace, x.name, uid)
 	case name == FindingSAAfterDeletion:
-		f.add(factAccountOther, name, "%s/%s with uid %s was deleted by %s, %s before the request", x.namespace, x.name, x.u.UID, stamp(ended), x.at.Sub(ended))
+		f.add(factAccountOther, name, "%s/%s with uid %s was deleted by %s, %s before the request", x.namespace, x.name, x.u.UID, FormatTime(ended), x.at.Sub(ended))
 	case name == FindingSAUnknown:
-		f.add(factAccountOther, name, "no service account %s/%s at %s; uid %q is recorded", x.namespace, x.name, stamp(x.at), x.u.UID)
+		f.add(factAccountOther, name, "no service account %s/%s at %s; uid %q is recorded", x.namespace, x.name, FormatTime(x.at), x.u.UID)
 	default:
-		f.add(factAccountOther, name, "uid %q is recorded; %s/%s has uid %s at %s", x.u.UID, x.namespace, x.name, uid, stamp(x.at))
+		f.add(factAccountOther, name, "uid %q is recorded; %s/%s has uid %s at %s", x.u.UID, x.namespace, x.name, uid, FormatTime(x.at))
 	}
 }
 
@@ -130,7 +130,7 @@ func (f *facts) pod(x *subject, s State) {
 		f.add(factBindingOther, FindingSAPodUnknown, "no pod with uid %s, which the token calls %s/%s", x.podUID, x.namespace, x.podName)
 		return
 	case !p.Created.IsZero() && x.at.Add(x.lag).Before(p.Created):
-		f.add(factBindingOther, FindingSAPodUnknown, "pod %s/%s with uid %s was created at %s, after the request", p.Namespace, p.Name, x.podUID, stamp(p.Created))
+		f.add(factBindingOther, FindingSAPodUnknown, "pod %s/%s with uid %s was created at %s, after the request", p.Namespace, p.Name, x.podUID, FormatTime(p.Created))
 		return
 	case p.Namespace != "" && p.Namespace != x.namespace || p.Name != "" && x.podName != "" && p.Name != x.podName:
 		f.add(factBindingOther, FindingSAPodUnknown, "the pod with uid %s is %s/%s; the token calls it %s/%s", x.podUID, p.Namespace, p.Name, x.namespace, x.podName)
@@ -141,9 +141,9 @@ func (f *facts) pod(x *subject, s State) {
 	}
 	switch {
 	case gone(p.Gone, x, tokenCache):
-		f.add(factBindingOther, FindingSAPodDeleted, "pod %s/%s with uid %s was gone by %s, %s before the request", p.Namespace, p.Name, x.podUID, stamp(p.Gone), x.at.Sub(p.Gone))
+		f.add(factBindingOther, FindingSAPodDeleted, "pod %s/%s with uid %s was gone by %s, %s before the request", p.Namespace, p.Name, x.podUID, FormatTime(p.Gone), x.at.Sub(p.Gone))
 	case gone(p.DeletionAt, x, deletionLeeway+tokenCache):
-		f.add(factBindingOther, FindingSAPodDeleted, "pod %s/%s with uid %s was to end at %s, %s before the request", p.Namespace, p.Name, x.podUID, stamp(p.DeletionAt), x.at.Sub(p.DeletionAt))
+		f.add(factBindingOther, FindingSAPodDeleted, "pod %s/%s with uid %s was to end at %s, %s before the request", p.Namespace, p.Name, x.podUID, FormatTime(p.DeletionAt), x.at.Sub(p.DeletionAt))
 	}
 	if x.nodeName == "" || p.Node == "" {
 		return
@@ -183,10 +183,10 @@ func (f *facts) node(x *subject, s State) {
 		return
 	}
 	if known == state.Absent {
-		f.add(factBindingOther, FindingSANode, "no node %s at %s; the token is bound to it with uid %s", x.nodeName, stamp(x.at), x.nodeUID)
+		f.add(factBindingOther, FindingSANode, "no node %s at %s; the token is bound to it with uid %s", x.nodeName, FormatTime(x.at), x.nodeUID)
 		return
 	}
-	f.add(factBindingOther, FindingSANode, "the token is bound to node %s with uid %s; it has %s at %s", x.nodeName, x.nodeUID, now, stamp(x.at))
+	f.add(factBindingOther, FindingSANode, "the token is bound to node %s with uid %s; it has %s at %s", x.nodeName, x.nodeUID, now, FormatTime(x.at))
 }
 
 // secret compares a legacy token with the Secret the apiserver found it in.
@@ -197,7 +197,7 @@ func (f *facts) secret(x *subject, s State) {
 		if lately(s, state.Secrets, x.namespace, x.legacySecret, x, tokenCache, "") {
 			return
 		}
-		f.add(factSecretOther, FindingSASecretMissing, "no Secret %s/%s at %s", x.namespace, x.legacySecret, stamp(x.at))
+		f.add(factSecretOther, FindingSASecretMissing, "no Secret %s/%s at %s", x.namespace, x.legacySecret, FormatTime(x.at))
 	case state.Present:
 		if sec.ServiceAccount != "" && sec.ServiceAccount != x.name || sec.ServiceAccountUID != "" && x.u.UID != "" && sec.ServiceAccountUID != x.u.UID {
 			f.add(factSecretOther, FindingSASecretMissing, "Secret %s/%s is of service account %s with uid %s; the token says %s with uid %s", x.namespace, x.legacySecret, sec.ServiceAccount, sec.ServiceAccountUID, x.name, x.u.UID)
@@ -214,11 +214,11 @@ func (f *facts) token(x *subject, s State) {
 		f.add(factTokenOther, FindingJTIUnissued, "%s was not issued in a log that is complete", id)
 	case known != state.Present:
 	case c.Namespace != "" && (c.Namespace != x.namespace || c.ServiceAccount != x.name), c.UID != "" && x.u.UID != "" && c.UID != x.u.UID:
-		f.add(factTokenOther, FindingJTIDrift, "%s was issued to %s/%s with uid %q by %s at %s (audit ID %s); it came with uid %q", id, c.Namespace, c.ServiceAccount, c.UID, c.By, stamp(c.Issued), c.AuditID, x.u.UID)
+		f.add(factTokenOther, FindingJTIDrift, "%s was issued to %s/%s with uid %q by %s at %s (audit ID %s); it came with uid %q", id, c.Namespace, c.ServiceAccount, c.UID, c.By, FormatTime(c.Issued), c.AuditID, x.u.UID)
 	case c.PodUID != "" && c.PodUID != x.podUID:
 		f.add(factTokenOther, FindingJTIDrift, "%s was issued for pod %s with uid %s (audit ID %s); it came with pod uid %q", id, c.Pod, c.PodUID, c.AuditID, x.podUID)
 	case !c.Issued.IsZero() && x.at.Add(x.lag).Before(c.Issued):
-		f.add(factTokenOther, FindingJTIUnissued, "%s was issued at %s (audit ID %s), after the request", id, stamp(c.Issued), c.AuditID)
+		f.add(factTokenOther, FindingJTIUnissued, "%s was issued at %s (audit ID %s), after the request", id, FormatTime(c.Issued), c.AuditID)
 	}
 }
 
@@ -233,7 +233,7 @@ func (f *facts) certificate(x *subject, s State) {
 		f.add(factCertificateOther, FindingCertDrift, "%s was issued by request %s to %s with %q; it came as %s with %q", id, c.CSR, c.CommonName, c.Organizations, x.u.Username, x.u.Groups)
 	}
 	if !c.Expires.IsZero() && x.at.After(c.Expires.Add(x.lag)) {
-		f.add(0, FindingCertExpired, "%s of request %s expired at %s, %s before the request", id, c.CSR, stamp(c.Expires), x.at.Sub(c.Expires))
+		f.add(0, FindingCertExpired, "%s of request %s expired at %s, %s before the request", id, c.CSR, FormatTime(c.Expires), x.at.Sub(c.Expires))
 	}
 }
 
@@ -266,7 +266,7 @@ func (f *facts) nodeUser(x *subject, s State) {
 	default:
 		return
 	}
-	f.add(0, FindingNodeUnknown, "no Node %s between %s and %s; the request is %s %s", x.name, stamp(x.at.Add(-nodeMemory)), stamp(x.at), a.Verb, a.Resource)
+	f.add(0, FindingNodeUnknown, "no Node %s between %s and %s; the request is %s %s", x.name, FormatTime(x.at.Add(-nodeMemory)), FormatTime(x.at), a.Verb, a.Resource)
 }
 
 const (
@@ -289,7 +289,7 @@ func (f *facts) bootstrap(x *subject, s State) {
 		if lately(s, state.Secrets, bootstrapNamespace, name, x, tokenCache, "") {
 			return
 		}
-		f.add(factBootstrapOther, FindingBootstrapMissing, "no Secret %s/%s at %s", bootstrapNamespace, name, stamp(x.at))
+		f.add(factBootstrapOther, FindingBootstrapMissing, "no Secret %s/%s at %s", bootstrapNamespace, name, FormatTime(x.at))
 		return
 	}
 	if earlier, k := s.Secret(bootstrapNamespace, name, x.at.Add(-tokenCache-x.lag)); k != state.Present || earlier.UID != sec.UID {
@@ -307,7 +307,7 @@ func (f *facts) bootstrap(x *subject, s State) {
 		f.add(factBootstrapOther, FindingBootstrapMissing, "Secret %s/%s is not for authentication", bootstrapNamespace, name)
 	}
 	if gone(b.Expires, x, tokenCache) {
-		f.add(factBootstrapOther, FindingBootstrapExpired, "the token expired at %s, %s before the request", stamp(b.Expires), x.at.Sub(b.Expires))
+		f.add(factBootstrapOther, FindingBootstrapExpired, "the token expired at %s, %s before the request", FormatTime(b.Expires), x.at.Sub(b.Expires))
 	}
 	if bootstrapGroups(x.u.Groups) && !sameBootstrapGroups(x.u.Groups, b.Groups) {
 		f.add(factBootstrapGroups, FindingBootstrapGroups, "groups %q; the token's Secret gives %s and %q", x.u.Groups, GroupBootstrappers, b.Groups)
@@ -351,4 +351,5 @@ func gone(end time.Time, x *subject, outlive time.Duration) bool {
 	return !end.IsZero() && end.Add(outlive+x.lag).Before(x.at)
 }
 
-func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000000Z") }
+// FormatTime writes a time as evidence does.
+func FormatTime(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000000Z") }

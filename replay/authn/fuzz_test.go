@@ -32,10 +32,6 @@ func FuzzEvaluate(f *testing.F) {
 		if err != nil {
 			t.Skip()
 		}
-		tr := NewTrail(TrailConfig{Credentials: 4, Requests: 4, Burst: 1})
-		tr.Observe(e)
-		tr.Settle(shop())
-		tr.About(e)
 		for _, s := range []State{nil, shop(), &fakeState{blind: true}} {
 			for _, cfg := range []*config.APIServer{nil, full, {Minor: 5}, {Minor: 24}} {
 				r := ev.Evaluate(e, cfg, s)

@@ -17,11 +17,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/retrial-io/retrial/analysis/lineage"
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/sample"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay"
-	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/authz"
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/request"
@@ -89,7 +89,7 @@ func benchmarkSetup(b *testing.B, large, steady bool) (*replay.Engine, *state.St
 	}
 	eng := replay.New(replay.Config{Apiserver: func(string, string) *config.History { return history }})
 	o.Engine, o.Cluster, o.Workers, o.Progress = eng, "bench", 1, func(int) {}
-	o.Trail = authn.NewTrail(authn.TrailConfig{})
+	o.Trail = lineage.NewTrail(lineage.TrailConfig{})
 	st, err := o.load(context.Background(), newSummary(eng))
 	if err != nil {
 		b.Fatal(err)

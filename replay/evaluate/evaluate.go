@@ -23,9 +23,9 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/retrial-io/retrial/analysis/lineage"
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
-	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -62,7 +62,7 @@ type Options struct {
 	Policy func(observations []state.Observation, listed bool)
 	// Trail is told every event, for a caller that wants to ask it afterwards; it must be new.
 	// nil = one of Run's own.
-	Trail *authn.Trail
+	Trail *lineage.Trail
 	// Engine decides; required.
 	Engine *replay.Engine
 	// Sink takes every verdict, in the order in which the requests' judged stages stand in
@@ -81,7 +81,7 @@ type Options struct {
 	// half of it is judged again.
 	Remember int
 
-	twins *authn.Twins // made by Run when a log is an aggregated server's, else nil
+	twins *lineage.Twins // made by Run when a log is an aggregated server's, else nil
 }
 
 // Run evaluates the inputs. Malformed lines are counted and listed, not errors; an input
@@ -108,7 +108,7 @@ func Run(ctx context.Context, o Options) (*Summary, error) {
 	}
 
 	if o.Trail == nil {
-		o.Trail = authn.NewTrail(authn.TrailConfig{})
+		o.Trail = lineage.NewTrail(lineage.TrailConfig{})
 	}
 	aggregated := map[string]bool{}
 	for _, in := range o.Events {
@@ -117,7 +117,7 @@ func Run(ctx context.Context, o Options) (*Summary, error) {
 		}
 	}
 	if len(aggregated) > 0 {
-		o.twins = authn.NewTwins(func(server string) bool { return aggregated[server] }, 0)
+		o.twins = lineage.NewTwins(func(server string) bool { return aggregated[server] }, 0)
 	}
 	sum := newSummary(o.Engine)
 	st, err := o.load(ctx, sum)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/retrial-io/retrial/analysis/lineage"
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/authn"
@@ -196,7 +197,7 @@ func TestTrailFindings(t *testing.T) {
 	line := func(user, uri string) string {
 		return fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"chosen","stage":"ResponseComplete","requestURI":%q,"verb":"get","user":{"username":%q,"groups":["system:authenticated"]},"sourceIPs":["192.0.2.1"],"responseStatus":{"metadata":{},"code":200},"requestReceivedTimestamp":"2026-03-01T12:00:00.000000Z","stageTimestamp":"2026-03-01T12:00:00.100000Z"}`, uri, user)
 	}
-	trail := authn.NewTrail(authn.TrailConfig{})
+	trail := lineage.NewTrail(lineage.TrailConfig{})
 	sum, all := run(t, Options{Events: []Input{text(line("alice", "/version"), line("bob", "/version"))}, Trail: trail})
 	if len(all) != 2 || sum.Identity[authn.FindingAuditID] != 2 || len(sum.Trail) != 1 || sum.Trail[0].Name != authn.FindingAuditID {
 		t.Fatalf("%d verdicts, %v, %+v", len(all), sum.Identity, sum.Trail)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/retrial-io/retrial/analysis/lineage"
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/authn"
@@ -116,10 +117,10 @@ func (s *Summary) secondPass() func([]Malformed) {
 }
 
 // trail takes over what was found over several events.
-func (s *Summary) trail(t *authn.Trail, twins *authn.Twins) {
+func (s *Summary) trail(t *lineage.Trail, twins *lineage.Twins) {
 	s.TrailForgotten, s.Twins = t.Forgotten()+twins.Forgotten(), twins.Joined()
 	found := slices.Concat(t.Found(), twins.Found())
-	slices.SortStableFunc(found, func(a, b authn.Found) int { return a.First.Compare(b.First) })
+	slices.SortStableFunc(found, func(a, b lineage.Found) int { return a.First.Compare(b.First) })
 	for _, f := range found {
 		if len(s.Trail) == maxTrail {
 			return

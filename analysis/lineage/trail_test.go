@@ -1,4 +1,4 @@
-package authn
+package lineage
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/state"
 )
 
@@ -43,7 +44,7 @@ func podOn(node, podUID, id string) event.User {
 // not count.
 func TestTrail(t *testing.T) {
 	minute := time.Minute
-	alice, bob := user("alice", "", "devs", GroupAuthenticated), user("bob", "", "devs", GroupAuthenticated)
+	alice, bob := user("alice", "", "devs", authn.GroupAuthenticated), user("bob", "", "devs", authn.GroupAuthenticated)
 	cert := func(u event.User) event.User { return withExtra(u, event.ExtraCredentialID, certID) }
 	var burst, trickle []*event.Event
 	for i := range 60 {
@@ -55,34 +56,34 @@ func TestTrail(t *testing.T) {
 		events []*event.Event
 		want   []string
 	}{
-		{"case 67: two users under one audit ID", []*event.Event{at(by(alice), "id", "192.0.2.1", 0), at(by(bob), "id", "192.0.2.1", minute)}, []string{FindingAuditID}},
-		{"two URIs under one audit ID", []*event.Event{at(by(alice), "id", "192.0.2.1", 0), at(reading(by(alice), "/version"), "id", "192.0.2.1", 0)}, []string{FindingAuditID}},
+		{"case 67: two users under one audit ID", []*event.Event{at(by(alice), "id", "192.0.2.1", 0), at(by(bob), "id", "192.0.2.1", minute)}, []string{authn.FindingAuditID}},
+		{"two URIs under one audit ID", []*event.Event{at(by(alice), "id", "192.0.2.1", 0), at(reading(by(alice), "/version"), "id", "192.0.2.1", 0)}, []string{authn.FindingAuditID}},
 		{"stages of one request", []*event.Event{at(by(alice), "id", "192.0.2.1", 0), at(by(alice), "id", "192.0.2.1", 0)}, nil},
 		{"case 65: a request and its twin behind an aggregator", []*event.Event{
 			at(reading(impersonating(by(bob), "alice"), "/apis/metrics.k8s.io/v1beta1/pods?limit=5&watch=0"), "id", "192.0.2.1", 0),
 			at(reading(by(alice), "/apis/metrics.k8s.io/v1beta1/pods?watch=0&limit=5"), "id", "10.0.0.1", time.Millisecond)}, nil},
 
-		{"one certificate, two users", []*event.Event{at(by(cert(alice)), "1", "192.0.2.1", 0), at(by(cert(bob)), "2", "192.0.2.1", 0)}, []string{FindingCertDrift}},
-		{"one certificate, two sets of groups", []*event.Event{at(by(cert(alice)), "1", "192.0.2.1", 0), at(by(cert(user("alice", "", "ops", GroupAuthenticated))), "2", "192.0.2.1", 0)}, []string{FindingCertDrift}},
-		{"one certificate, groups in another order", []*event.Event{at(by(cert(user("alice", "", "a", "b", GroupAuthenticated))), "1", "192.0.2.1", 0), at(by(cert(user("alice", "", "b", "a", GroupAuthenticated))), "2", "192.0.2.1", 0)}, nil},
+		{"one certificate, two users", []*event.Event{at(by(cert(alice)), "1", "192.0.2.1", 0), at(by(cert(bob)), "2", "192.0.2.1", 0)}, []string{authn.FindingCertDrift}},
+		{"one certificate, two sets of groups", []*event.Event{at(by(cert(alice)), "1", "192.0.2.1", 0), at(by(cert(user("alice", "", "ops", authn.GroupAuthenticated))), "2", "192.0.2.1", 0)}, []string{authn.FindingCertDrift}},
+		{"one certificate, groups in another order", []*event.Event{at(by(cert(user("alice", "", "a", "b", authn.GroupAuthenticated))), "1", "192.0.2.1", 0), at(by(cert(user("alice", "", "b", "a", authn.GroupAuthenticated))), "2", "192.0.2.1", 0)}, nil},
 		{"a provider's token, mapped otherwise from some time on", []*event.Event{at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "1", "192.0.2.1", 0), at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "2", "192.0.2.1", minute), at(by(withExtra(bob, event.ExtraCredentialID, tokenID)), "3", "192.0.2.1", 2*minute)}, nil},
-		{"a provider's token, two users by turns", []*event.Event{at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "1", "192.0.2.1", 0), at(by(withExtra(bob, event.ExtraCredentialID, tokenID)), "2", "192.0.2.1", minute), at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "3", "192.0.2.1", 2*minute)}, []string{FindingJTIDrift}},
-		{"one token, two users", []*event.Event{at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "1", "192.0.2.1", 0), at(by(withExtra(bob, event.ExtraCredentialID, tokenID)), "2", "192.0.2.1", 0)}, []string{FindingJTIDrift}},
+		{"a provider's token, two users by turns", []*event.Event{at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "1", "192.0.2.1", 0), at(by(withExtra(bob, event.ExtraCredentialID, tokenID)), "2", "192.0.2.1", minute), at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "3", "192.0.2.1", 2*minute)}, []string{authn.FindingJTIDrift}},
+		{"one token, two users", []*event.Event{at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "1", "192.0.2.1", 0), at(by(withExtra(bob, event.ExtraCredentialID, tokenID)), "2", "192.0.2.1", 0)}, []string{authn.FindingJTIDrift}},
 
 		{"a pod's token from two places by turns", []*event.Event{
-			at(by(podOn("n1", "u1", tokenID)), "1", "10.0.0.5", 0), at(by(podOn("n1", "u1", tokenID)), "2", "203.0.113.5", minute), at(by(podOn("n1", "u1", tokenID)), "3", "10.0.0.5", 2*minute), at(by(podOn("n1", "u1", tokenID)), "4", "203.0.113.5", 3*minute)}, []string{FindingReusedElsewhere}},
+			at(by(podOn("n1", "u1", tokenID)), "1", "10.0.0.5", 0), at(by(podOn("n1", "u1", tokenID)), "2", "203.0.113.5", minute), at(by(podOn("n1", "u1", tokenID)), "3", "10.0.0.5", 2*minute), at(by(podOn("n1", "u1", tokenID)), "4", "203.0.113.5", 3*minute)}, []string{authn.FindingReusedElsewhere}},
 		{"a pod's token after its sandbox was made anew", []*event.Event{
 			at(by(podOn("n1", "u1", tokenID)), "1", "10.0.0.5", 0), at(by(podOn("n1", "u1", tokenID)), "2", "10.0.0.5", minute), at(by(podOn("n1", "u1", tokenID)), "3", "10.0.0.6", 2*minute)}, nil},
 		{"a pod's token behind its node's address at times", []*event.Event{
 			at(by(podOn("n1", "u1", tokenID)), "1", "10.0.0.5", 0), at(by(podOn("n1", "u1", tokenID)), "2", "192.0.2.11", minute), at(by(podOn("n1", "u1", tokenID)), "3", "10.0.0.5", 2*minute), at(by(podOn("n1", "u1", tokenID)), "4", "192.0.2.11", 3*minute),
-			at(by(withExtra(user("system:node:n1", "", GroupNodes, GroupAuthenticated), event.ExtraCredentialID, certID)), "5", "192.0.2.11", 0)}, nil},
+			at(by(withExtra(user("system:node:n1", "", authn.GroupNodes, authn.GroupAuthenticated), event.ExtraCredentialID, certID)), "5", "192.0.2.11", 0)}, nil},
 		{"a pod's token behind gateways", []*event.Event{
 			at(by(podOn("n1", "u1", tokenID)), "1", "198.51.100.1", 0), at(by(podOn("n1", "u1", tokenID)), "2", "198.51.100.2", minute), at(by(podOn("n1", "u1", tokenID)), "3", "198.51.100.1", 2*minute), at(by(podOn("n1", "u1", tokenID)), "4", "198.51.100.2", 3*minute),
 			at(by(podOn("n2", "u2", "JTI=2")), "5", "198.51.100.1", 0), at(by(podOn("n2", "u2", "JTI=2")), "6", "198.51.100.2", 0)}, nil},
 		{"a token of both address families", []*event.Event{
 			at(by(podOn("n1", "u1", tokenID)), "1", "10.0.0.5", 0), at(by(podOn("n1", "u1", tokenID)), "2", "fd00::5", minute), at(by(podOn("n1", "u1", tokenID)), "3", "10.0.0.5", 2*minute), at(by(podOn("n1", "u1", tokenID)), "4", "fd00::5", 3*minute)}, nil},
 
-		{"a burst of refusals", burst, []string{FindingFailureBurst}},
+		{"a burst of refusals", burst, []string{authn.FindingFailureBurst}},
 		{"refusals now and then", trickle, nil},
 	}
 	for _, tc := range cases {
@@ -114,8 +115,8 @@ func TestTrail(t *testing.T) {
 // TestUnrequestedCertificate: a node that gets its certificates by request comes with another.
 func TestUnrequestedCertificate(t *testing.T) {
 	const other = "X509SHA256=ffff456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-	kubelet := user("system:node:n1", "", GroupNodes, GroupAuthenticated)
-	requested := map[string]state.Credential{certID: {CommonName: "system:node:n1", Organizations: []string{GroupNodes}, CSR: "csr-1", Issued: noon}}
+	kubelet := user("system:node:n1", "", authn.GroupNodes, authn.GroupAuthenticated)
+	requested := map[string]state.Credential{certID: {CommonName: "system:node:n1", Organizations: []string{authn.GroupNodes}, CSR: "csr-1", Issued: noon}}
 	cases := []struct {
 		name  string
 		first time.Duration // of the other certificate, from the issue of the requested one
@@ -144,9 +145,9 @@ func TestUnrequestedCertificate(t *testing.T) {
 // TestLineage: case 29 from issue to use, and case 68 of a shortened user agent.
 func TestLineage(t *testing.T) {
 	long := strings.Repeat("a", 1024) + "...TRUNCATED"
-	issue := at(by(user("system:node:n1", "", GroupNodes, GroupAuthenticated)), "issue", "192.0.2.11", 0)
+	issue := at(by(user("system:node:n1", "", authn.GroupNodes, authn.GroupAuthenticated)), "issue", "192.0.2.11", 0)
 	issue.Verb, issue.RequestURI = "create", "/api/v1/namespaces/shop/serviceaccounts/api/token"
-	issue.Annotations = event.Pairs{{Key: AnnotationIssued, Value: tokenID}}
+	issue.Annotations = event.Pairs{{Key: authn.AnnotationIssued, Value: tokenID}}
 	issue.UserAgent = "kubelet"
 
 	tr := NewTrail(TrailConfig{})

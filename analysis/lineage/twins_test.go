@@ -1,4 +1,4 @@
-package authn
+package lineage
 
 import (
 	"fmt"
@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/authn"
 )
 
 func TestTwins(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	alice := event.User{Username: "alice", Groups: []string{"devs", GroupAuthenticated}}
+	alice := event.User{Username: "alice", Groups: []string{"devs", authn.GroupAuthenticated}}
 	const uri = "/apis/wardle.example.com/v1alpha1/namespaces/a/flunders?limit=5&labelSelector=x"
 	ev := func(server, id, uri string, u event.User, mods ...func(*event.Event)) *event.Event {
 		e := &event.Event{
@@ -44,15 +45,15 @@ func TestTwins(t *testing.T) {
 			ev("w", "1", uri, alice, func(e *event.Event) { e.Stage = event.StageResponseStarted }), ev("w", "1", uri, alice),
 		}, 1, ""},
 		{"two policies: the backend refuses", []*event.Event{ev("", "1", uri, alice), ev("w", "1", uri, alice, refused)}, 1, ""},
-		{"another user", []*event.Event{ev("", "1", uri, admin), ev("w", "1", uri, alice)}, 1, FindingAggregatedIdentity},
-		{"other groups", []*event.Event{ev("", "1", uri, event.User{Username: "alice", Groups: []string{GroupAuthenticated}}), ev("w", "1", uri, alice)}, 1, FindingAggregatedIdentity},
-		{"nothing in front of it", []*event.Event{ev("w", "1", uri, alice)}, 0, FindingBypass},
-		{"refused in front of it", []*event.Event{ev("", "1", uri, alice, refused), ev("w", "1", uri, alice)}, 0, FindingBypass},
-		{"the ID of another request", []*event.Event{ev("", "1", "/api/v1/pods", alice), ev("w", "1", uri, alice)}, 0, FindingBypass},
-		{"the ID of an hour ago", []*event.Event{ev("", "1", uri, alice), ev("w", "1", uri, alice, later)}, 0, FindingBypass},
+		{"another user", []*event.Event{ev("", "1", uri, admin), ev("w", "1", uri, alice)}, 1, authn.FindingAggregatedIdentity},
+		{"other groups", []*event.Event{ev("", "1", uri, event.User{Username: "alice", Groups: []string{authn.GroupAuthenticated}}), ev("w", "1", uri, alice)}, 1, authn.FindingAggregatedIdentity},
+		{"nothing in front of it", []*event.Event{ev("w", "1", uri, alice)}, 0, authn.FindingBypass},
+		{"refused in front of it", []*event.Event{ev("", "1", uri, alice, refused), ev("w", "1", uri, alice)}, 0, authn.FindingBypass},
+		{"the ID of another request", []*event.Event{ev("", "1", "/api/v1/pods", alice), ev("w", "1", uri, alice)}, 0, authn.FindingBypass},
+		{"the ID of an hour ago", []*event.Event{ev("", "1", uri, alice), ev("w", "1", uri, alice, later)}, 0, authn.FindingBypass},
 		{"discovery by the kube-apiserver", []*event.Event{ev("w", "1", "/apis/wardle.example.com/v1alpha1", event.User{Username: "system:kube-aggregator"})}, 0, ""},
-		{"a probe", []*event.Event{ev("w", "1", "/readyz", event.User{Username: UserAnonymous})}, 0, ""},
-		{"anonymous to a resource", []*event.Event{ev("w", "1", uri, event.User{Username: UserAnonymous})}, 0, FindingBypass},
+		{"a probe", []*event.Event{ev("w", "1", "/readyz", event.User{Username: authn.UserAnonymous})}, 0, ""},
+		{"anonymous to a resource", []*event.Event{ev("w", "1", uri, event.User{Username: authn.UserAnonymous})}, 0, authn.FindingBypass},
 		{"not an aggregated server", []*event.Event{ev("kube-2", "1", uri, alice)}, 0, ""},
 		{"nobody authenticated", []*event.Event{ev("w", "1", uri, event.User{})}, 0, ""},
 	}

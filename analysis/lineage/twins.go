@@ -1,4 +1,4 @@
-package authn
+package lineage
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/request"
 )
 
@@ -22,7 +23,7 @@ const (
 // Aggregators returns the users as whom a kube-apiserver asks aggregated servers on its own
 // account: discovery, their OpenAPI documents, whether they are up.
 func Aggregators() []string {
-	return []string{userAggregator, userKubeAggregator, UserLoopback}
+	return []string{userAggregator, userKubeAggregator, authn.UserLoopback}
 }
 
 // Twins joins the two events of a request through an aggregated API server: the one its
@@ -41,7 +42,7 @@ type Twins struct {
 	forgotten  int64
 	joined     int64
 	found      []Found
-	byID       map[string][]Finding
+	byID       map[string][]authn.Finding
 }
 
 // front is a request as its kube-apiserver recorded it.
@@ -71,7 +72,7 @@ func NewTwins(aggregated func(server string) bool, limit int) *Twins {
 	if limit <= 0 {
 		limit = defaultRequests
 	}
-	return &Twins{aggregated: aggregated, limit: limit, fronts: remember[*front](limit), backs: map[backKey]*back{}, byID: map[string][]Finding{}}
+	return &Twins{aggregated: aggregated, limit: limit, fronts: remember[*front](limit), backs: map[backKey]*back{}, byID: map[string][]authn.Finding{}}
 }
 
 // Observe takes one event in. It keeps nothing of it but copies.
@@ -103,7 +104,7 @@ func (t *Twins) Observe(e *event.Event) {
 		return
 	}
 	t.backs[key] = &back{
-		user: digestText(u.Username), groups: digestText(joined(u.Groups)), name: strings.Clone(u.Username), addr: strings.Clone(last(e.SourceIPs)),
+		user: digestText(u.Username), groups: digestText(joined(u.Groups)), name: strings.Clone(u.Username), addr: strings.Clone(peerOf(e)),
 		what: e.Verb + " " + withoutQuery(e.RequestURI), received: e.RequestReceivedTimestamp,
 	}
 }
@@ -112,9 +113,9 @@ func (t *Twins) Observe(e *event.Event) {
 // kube-apiserver asks on its own account, and probes come without credentials.
 func ownRequest(e *event.Event) bool {
 	switch e.User.Username {
-	case userAggregator, userKubeAggregator, UserLoopback:
+	case userAggregator, userKubeAggregator, authn.UserLoopback:
 		return true
-	case UserAnonymous:
+	case authn.UserAnonymous:
 	default:
 		return false
 	}
@@ -136,7 +137,7 @@ func (t *Twins) Settle() {
 			if f.user == b.user && f.groups == b.groups {
 				continue
 			}
-			name = FindingAggregatedIdentity
+			name = authn.FindingAggregatedIdentity
 			evidence = fmt.Sprintf("%s took %s for %q with other groups than the kube-apiserver, which authorized %q", key.server, b.what, b.name, f.name)
 			if f.user != b.user {
 				evidence = fmt.Sprintf("%s took %s for %q, the kube-apiserver had authorized %q", key.server, b.what, b.name, f.name)
@@ -144,10 +145,10 @@ func (t *Twins) Settle() {
 		case !ok && t.fronts.forgotten > 0:
 			continue
 		default:
-			name = FindingBypass
-			evidence = fmt.Sprintf("%s by %q from %s reached %s at %s, and no kube-apiserver's event has this audit ID and target", b.what, b.name, b.addr, key.server, stamp(b.received))
+			name = authn.FindingBypass
+			evidence = fmt.Sprintf("%s by %q from %s reached %s at %s, and no kube-apiserver's event has this audit ID and target", b.what, b.name, b.addr, key.server, authn.FormatTime(b.received))
 		}
-		t.found = append(t.found, Found{Finding: Finding{name, evidence}, Subject: key.id, First: b.received, Last: b.received, Count: 1})
+		t.found = append(t.found, Found{Finding: authn.Finding{Name: name, Evidence: evidence}, Subject: key.id, First: b.received, Last: b.received, Count: 1})
 	}
 	sortFound(t.found)
 	for i := range t.found {
@@ -181,7 +182,7 @@ func (t *Twins) Found() []Found {
 }
 
 // About returns the findings that concern an event of an aggregated server, nil for none.
-func (t *Twins) About(e *event.Event) []Finding {
+func (t *Twins) About(e *event.Event) []authn.Finding {
 	if t == nil || len(t.byID) == 0 || !t.aggregated(e.Server) {
 		return nil
 	}

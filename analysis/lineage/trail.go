@@ -1,4 +1,4 @@
-package authn
+package lineage
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/replay/authn"
 	"github.com/retrial-io/retrial/replay/request"
 	"github.com/retrial-io/retrial/replay/state"
 )
@@ -48,12 +49,12 @@ type Trail struct {
 	peers       map[string]*peerUse
 	bursts      map[burst]int
 	found       []Found
-	byID        map[string][]Finding // by credential, or audit ID behind auditPrefix
+	byID        map[string][]authn.Finding // by credential, or audit ID behind auditPrefix
 }
 
 // Found is a finding with what it concerns.
 type Found struct {
-	Finding
+	authn.Finding
 	Subject     string // credential, audit ID or address
 	First, Last time.Time
 	Count       int64 // events, as far as they were counted
@@ -72,7 +73,7 @@ func NewTrail(cfg TrailConfig) *Trail {
 	}
 	return &Trail{
 		cfg: cfg, credentials: remember[*trace](cfg.Credentials), requests: remember[*sighting](cfg.Requests),
-		peers: map[string]*peerUse{}, bursts: map[burst]int{}, byID: map[string][]Finding{},
+		peers: map[string]*peerUse{}, bursts: map[burst]int{}, byID: map[string][]authn.Finding{},
 	}
 }
 
@@ -128,7 +129,7 @@ func (t *Trail) Observe(e *event.Event) {
 		return
 	}
 	fresh := t.seen(e)
-	if id, ok := e.Annotations.Get(AnnotationIssued); ok {
+	if id, ok := e.Annotations.Get(authn.AnnotationIssued); ok {
 		t.issued(id, e)
 	}
 	if e.User.Username == "" {
@@ -137,10 +138,10 @@ func (t *Trail) Observe(e *event.Event) {
 		}
 		return
 	}
-	x := subjectOf(e, nil, 0, 0)
-	t.peer(&x)
-	if id := x.credential(); id != "" {
-		t.used(id, &x, fresh)
+	x := authn.PresentedBy(e)
+	t.peer(e, &x)
+	if x.ID != "" {
+		t.used(e, &x, fresh)
 	}
 }
 
@@ -164,11 +165,16 @@ func (t *Trail) seen(e *event.Event) bool {
 		s.reused = true
 		id := strings.Clone(key)
 		t.add(auditPrefix+id, Found{
-			Finding: Finding{FindingAuditID, fmt.Sprintf("audit ID %q is on a request received at %s and on %s %s by %q received at %s", id, stamp(s.received), e.Verb, withoutQuery(e.RequestURI), e.EffectiveUser().Username, stamp(e.RequestReceivedTimestamp))},
+			Finding: authn.Finding{Name: authn.FindingAuditID, Evidence: fmt.Sprintf("audit ID %q is on a request received at %s and on %s %s by %q received at %s", id, authn.FormatTime(s.received), e.Verb, withoutQuery(e.RequestURI), e.EffectiveUser().Username, authn.FormatTime(e.RequestReceivedTimestamp))},
 			Subject: id, First: earlier(s.received, e.RequestReceivedTimestamp), Last: later(s.received, e.RequestReceivedTimestamp), Count: 2,
 		})
 	}
 	return true
+}
+
+// State tells of credentials that the apiserver issued; *state.State is one.
+type State interface {
+	Credential(id string) (state.Credential, state.Known)
 }
 
 const auditPrefix = "audit-id:"
@@ -184,7 +190,7 @@ func (t *Trail) issued(id string, e *event.Event) {
 	}
 	c.issue = &Issue{
 		At: e.RequestReceivedTimestamp, Namespace: strings.Clone(a.Namespace), ServiceAccount: strings.Clone(a.Name),
-		By: strings.Clone(e.User.Username), UserAgent: strings.Clone(e.UserAgent), SourceIP: strings.Clone(last(e.SourceIPs)), AuditID: strings.Clone(e.AuditID),
+		By: strings.Clone(e.User.Username), UserAgent: strings.Clone(e.UserAgent), SourceIP: strings.Clone(peerOf(e)), AuditID: strings.Clone(e.AuditID),
 	}
 }
 
@@ -197,52 +203,52 @@ func (t *Trail) trace(id string) *trace {
 	return c
 }
 
-func (t *Trail) used(id string, x *subject, fresh bool) {
-	c := t.trace(id)
+func (t *Trail) used(e *event.Event, x *authn.Presented, fresh bool) {
+	c, u, at := t.trace(x.ID), &e.User, e.RequestReceivedTimestamp
 	groups := ""
-	if x.fingerprint {
-		groups = joined(x.u.Groups)
-		if c.nodeUser == "" && x.kind == kindNode && x.nodes {
-			c.nodeUser = strings.Clone(x.u.Username)
+	if x.Certificate {
+		groups = joined(u.Groups)
+		if c.nodeUser == "" && x.Kubelet {
+			c.nodeUser = strings.Clone(u.Username)
 		}
 	}
 	i := slices.IndexFunc(c.identities, func(k identity) bool {
-		return k.name == x.u.Username && k.uid == x.u.UID && k.groups == groups
+		return k.name == u.Username && k.uid == u.UID && k.groups == groups
 	})
 	switch {
 	case i >= 0:
-		widen(&c.identities[i].first, &c.identities[i].last, x.at)
+		widen(&c.identities[i].first, &c.identities[i].last, at)
 	case len(c.identities) < maxIdentities:
-		c.identities = append(c.identities, identity{strings.Clone(x.u.Username), strings.Clone(x.u.UID), groups, x.at, x.at})
+		c.identities = append(c.identities, identity{strings.Clone(u.Username), strings.Clone(u.UID), groups, at, at})
 	}
-	addr := last(x.e.SourceIPs)
-	if x.podUID != "" && x.jti {
+	addr := peerOf(e)
+	if x.PodUID != "" && x.Token {
 		c.bound = true
 		if c.node == "" {
-			c.node = strings.Clone(x.nodeName)
+			c.node = strings.Clone(x.Node)
 		}
 		p := slices.IndexFunc(c.places, func(p place) bool { return p.addr == addr })
 		switch {
 		case p >= 0:
-			widen(&c.places[p].first, &c.places[p].last, x.at)
+			widen(&c.places[p].first, &c.places[p].last, at)
 		case len(c.places) < maxPlaces:
-			c.places = append(c.places, place{strings.Clone(addr), x.at, x.at})
+			c.places = append(c.places, place{strings.Clone(addr), at, at})
 		}
 	}
 	if !fresh {
 		return
 	}
-	u := slices.IndexFunc(c.uses, func(u Use) bool {
-		return u.UserAgent == x.e.UserAgent && u.SourceIP == addr && u.Pod == x.podName && u.Node == x.nodeName
+	use := slices.IndexFunc(c.uses, func(k Use) bool {
+		return k.UserAgent == e.UserAgent && k.SourceIP == addr && k.Pod == x.Pod && k.Node == x.Node
 	})
 	switch {
-	case u >= 0:
-		widen(&c.uses[u].First, &c.uses[u].Last, x.at)
-		c.uses[u].Count++
+	case use >= 0:
+		widen(&c.uses[use].First, &c.uses[use].Last, at)
+		c.uses[use].Count++
 	case len(c.uses) < maxUses:
 		c.uses = append(c.uses, Use{
-			UserAgent: strings.Clone(x.e.UserAgent), SourceIP: strings.Clone(addr), Pod: strings.Clone(x.podName), PodUID: strings.Clone(x.podUID),
-			Node: strings.Clone(x.nodeName), First: x.at, Last: x.at, Count: 1,
+			UserAgent: strings.Clone(e.UserAgent), SourceIP: strings.Clone(addr), Pod: strings.Clone(x.Pod), PodUID: strings.Clone(x.PodUID),
+			Node: strings.Clone(x.Node), First: at, Last: at, Count: 1,
 		})
 	default:
 		c.more++
@@ -250,11 +256,11 @@ func (t *Trail) used(id string, x *subject, fresh bool) {
 }
 
 // peer notes who comes from an address.
-func (t *Trail) peer(x *subject) {
-	if x.podUID == "" && !(x.kind == kindNode && x.nodes) {
+func (t *Trail) peer(e *event.Event, x *authn.Presented) {
+	if x.PodUID == "" && !x.Kubelet {
 		return
 	}
-	addr := last(x.e.SourceIPs)
+	addr := peerOf(e)
 	p := t.peers[addr]
 	if p == nil {
 		if len(t.peers) >= maxPeers {
@@ -272,16 +278,16 @@ func (t *Trail) peer(x *subject) {
 			*more = true
 		}
 	}
-	if x.kind == kindNode {
-		note(&p.host, &p.nodes, x.name)
+	if x.Kubelet {
+		note(&p.host, &p.nodes, strings.TrimPrefix(e.User.Username, authn.PrefixNode))
 		return
 	}
-	note(&p.node, &p.nodes, x.nodeName)
-	note(&p.pod, &p.pods, x.podUID)
+	note(&p.node, &p.nodes, x.Node)
+	note(&p.pod, &p.pods, x.PodUID)
 }
 
 func (t *Trail) failed(e *event.Event) {
-	b := burst{last(e.SourceIPs), e.RequestReceivedTimestamp.UnixNano() / int64(BurstWindow)}
+	b := burst{peerOf(e), e.RequestReceivedTimestamp.UnixNano() / int64(BurstWindow)}
 	if _, ok := t.bursts[b]; !ok {
 		if len(t.bursts) >= maxPeers {
 			return
@@ -309,7 +315,7 @@ func (t *Trail) Settle(s State) {
 		if n >= t.cfg.Burst {
 			from := time.Unix(0, b.at*int64(BurstWindow)).UTC()
 			t.add(burstKey(b.addr, b.at), Found{
-				Finding: Finding{FindingFailureBurst, fmt.Sprintf("%d refused from %s in the %s from %s", n, b.addr, BurstWindow, stamp(from))},
+				Finding: authn.Finding{Name: authn.FindingFailureBurst, Evidence: fmt.Sprintf("%d refused from %s in the %s from %s", n, b.addr, BurstWindow, authn.FormatTime(from))},
 				Subject: b.addr, First: from, Last: from.Add(BurstWindow), Count: int64(n),
 			})
 		}
@@ -334,23 +340,23 @@ func (c *trace) drift(id string) (Found, bool) {
 	if len(c.identities) < 2 {
 		return Found{}, false
 	}
-	name := FindingJTIDrift
+	name := authn.FindingJTIDrift
 	switch {
-	case strings.HasPrefix(id, PrefixX509):
-		name = FindingCertDrift
-	case !strings.HasPrefix(id, PrefixJTI):
+	case strings.HasPrefix(id, authn.PrefixX509):
+		name = authn.FindingCertDrift
+	case !strings.HasPrefix(id, authn.PrefixJTI):
 		return Found{}, false // another service account's token may lie in a Secret of that name later
 	}
-	if name == FindingJTIDrift && c.remapped() {
+	if name == authn.FindingJTIDrift && c.remapped() {
 		return Found{}, false
 	}
 	a, b := &c.identities[0], &c.identities[1]
 	f := Found{
-		Finding: Finding{name, fmt.Sprintf("%s stood for %q with uid %q at %s and for %q with uid %q at %s", id, a.name, a.uid, stamp(a.first), b.name, b.uid, stamp(b.first))},
+		Finding: authn.Finding{Name: name, Evidence: fmt.Sprintf("%s stood for %q with uid %q at %s and for %q with uid %q at %s", id, a.name, a.uid, authn.FormatTime(a.first), b.name, b.uid, authn.FormatTime(b.first))},
 		Subject: id, First: earlier(a.first, b.first), Last: later(a.last, b.last), Count: c.count(),
 	}
 	if a.name == b.name && a.uid == b.uid {
-		f.Evidence = fmt.Sprintf("%s stood for %q with the groups %q at %s and with %q at %s", id, a.name, a.groups, stamp(a.first), b.groups, stamp(b.first))
+		f.Evidence = fmt.Sprintf("%s stood for %q with the groups %q at %s and with %q at %s", id, a.name, a.groups, authn.FormatTime(a.first), b.groups, authn.FormatTime(b.first))
 	}
 	return f, true
 }
@@ -361,7 +367,7 @@ func (c *trace) drift(id string) (Found, bool) {
 func (c *trace) remapped() bool {
 	for i := range c.identities {
 		a := &c.identities[i]
-		if strings.HasPrefix(a.name, PrefixServiceAccount) {
+		if strings.HasPrefix(a.name, authn.PrefixServiceAccount) {
 			return false
 		}
 		for j := range i {
@@ -391,7 +397,7 @@ func (t *Trail) elsewhere(id string, c *trace) (Found, bool) {
 				continue
 			}
 			return Found{
-				Finding: Finding{FindingReusedElsewhere, fmt.Sprintf("%s came from %s (%s to %s) and from %s (%s to %s)", id, b.addr, stamp(b.first), stamp(b.last), a.addr, stamp(a.first), stamp(a.last))},
+				Finding: authn.Finding{Name: authn.FindingReusedElsewhere, Evidence: fmt.Sprintf("%s came from %s (%s to %s) and from %s (%s to %s)", id, b.addr, authn.FormatTime(b.first), authn.FormatTime(b.last), a.addr, authn.FormatTime(a.first), authn.FormatTime(a.last))},
 				Subject: id, First: earlier(a.first, b.first), Last: later(a.last, b.last), Count: c.count(),
 			}, true
 		}
@@ -436,7 +442,7 @@ func (t *Trail) unrequested(s State) {
 				continue
 			}
 			t.add(o.id, Found{
-				Finding: Finding{FindingCertUnknown, fmt.Sprintf("%s of %s is of no request; the node had one by request %s since %s, and this one was first seen at %s", o.id, node, by, stamp(requested), stamp(first))},
+				Finding: authn.Finding{Name: authn.FindingCertUnknown, Evidence: fmt.Sprintf("%s of %s is of no request; the node had one by request %s since %s, and this one was first seen at %s", o.id, node, by, authn.FormatTime(requested), authn.FormatTime(first))},
 				Subject: o.id, First: first, Last: lastSeen, Count: o.c.count(),
 			})
 		}
@@ -444,7 +450,7 @@ func (t *Trail) unrequested(s State) {
 }
 
 func (t *Trail) add(key string, f Found) {
-	f.Evidence = clip(f.Evidence)
+	f.Evidence = authn.ClipEvidence(f.Evidence)
 	t.found = append(t.found, f)
 	t.byID[key] = append(t.byID[key], f.Finding)
 }
@@ -456,25 +462,32 @@ func (t *Trail) Found() []Found { return t.found }
 func (t *Trail) Forgotten() int64 { return t.credentials.forgotten + t.requests.forgotten }
 
 // About returns the findings that concern an event, nil for none. A nil Trail has none.
-func (t *Trail) About(e *event.Event) []Finding {
+func (t *Trail) About(e *event.Event) []authn.Finding {
 	if t == nil || len(t.byID) == 0 {
 		return nil
 	}
 	out := t.byID[auditPrefix+e.AuditID]
 	if e.User.Username == "" {
 		if e.Code() == 401 {
-			out = join(out, t.byID[burstKey(last(e.SourceIPs), e.RequestReceivedTimestamp.UnixNano()/int64(BurstWindow))])
+			out = join(out, t.byID[burstKey(peerOf(e), e.RequestReceivedTimestamp.UnixNano()/int64(BurstWindow))])
 		}
 		return out
 	}
-	x := subjectOf(e, nil, 0, 0)
-	if id := x.credential(); id != "" {
-		out = join(out, t.byID[id])
+	if x := authn.PresentedBy(e); x.ID != "" {
+		out = join(out, t.byID[x.ID])
 	}
 	return out
 }
 
-func join(a, b []Finding) []Finding {
+// peerOf is the address an event's request came from: the last one, which the apiserver saw itself.
+func peerOf(e *event.Event) string {
+	if len(e.SourceIPs) == 0 {
+		return ""
+	}
+	return e.SourceIPs[len(e.SourceIPs)-1]
+}
+
+func join(a, b []authn.Finding) []authn.Finding {
 	if len(a) == 0 {
 		return b
 	}

@@ -1,9 +1,11 @@
-package authn
+package lineage
 
 import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/retrial-io/retrial/replay/authn"
 )
 
 // Lineage is the life of one credential as far as it was seen.
@@ -17,11 +19,11 @@ type Lineage struct {
 	// Uses are told apart by client, address, pod and node, by their first time.
 	Uses []Use `json:"uses"`
 	// More counts uses that are in no entry of Uses, because there are too many.
-	More     int64     `json:"more,omitempty"`
-	First    time.Time `json:"first"`
-	Last     time.Time `json:"last"`
-	Count    int64     `json:"count"`
-	Findings []Finding `json:"findings,omitempty"`
+	More     int64           `json:"more,omitempty"`
+	First    time.Time       `json:"first"`
+	Last     time.Time       `json:"last"`
+	Count    int64           `json:"count"`
+	Findings []authn.Finding `json:"findings,omitempty"`
 }
 
 // Issue is the request a token was issued by.
@@ -60,7 +62,7 @@ func (t *Trail) Lineage(credential string) (l Lineage, ok bool) {
 // Lineages returns the credentials a user came with, and those issued to it, by their first
 // time.
 func (t *Trail) Lineages(user string) []Lineage {
-	namespace, name, account, _ := SplitServiceAccount(user)
+	namespace, name, account, _ := authn.SplitServiceAccount(user)
 	var out []Lineage
 	t.credentials.visit(func(id string, c *trace) {
 		own := slices.ContainsFunc(c.identities, func(i identity) bool { return i.name == user })
