@@ -134,7 +134,7 @@ func TestBrowser(t *testing.T) {
 	t.Run("addresses that lead nowhere", func(t *testing.T) {
 		for hash, says := range map[string]string{
 			"#/?cluster=%3Cb%3Enobody": "No such cluster", "#/?cluster=sample&why=nothing": "No stored request carries",
-			"#/?cluster=sample&outcome=nonsense": "none of match, drift", "#/?cluster=sample&from=x&to=y": "Requests over time", "#/no/such/view": "Requests over time",
+			"#/?cluster=sample&outcome=nonsense": "want one of match, drift", "#/?cluster=sample&from=x&to=y": "Requests over time", "#/no/such/view": "Requests over time",
 		} {
 			b.load(t, s.ui+hash)
 			b.until(t, hash+" says "+says, `document.body.innerText.includes(`+quoteJS(says)+`)`)
