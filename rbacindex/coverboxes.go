@@ -10,6 +10,7 @@ import (
 type want struct {
 	lattice  *lattice
 	have     [dims][]string
+	ids      [dims][]int32 // the numbers of these strings
 	classes  [dims][]int32 // per string of a list its number among the different ones
 	distinct [dims]int
 	unnamed  bool // for every name

@@ -27,6 +27,8 @@ type lattice struct {
 	n     int // dimensions
 
 	values [dims]map[string]int32
+	ids    [dims][]int32      // the values of all wanted rules that are about something, one after the other
+	next   [dims]int          // of ids, where those of the rule at hand begin
 	subs   map[string][]int32 // resources among the values, by their subresource
 	sorted []string           // paths, ascending: the number is the place
 
@@ -80,6 +82,14 @@ func (l *lattice) of(r *rbacv1.PolicyRule) [dims][]string {
 	return [dims][]string{r.APIGroups, r.Resources, r.Verbs, r.ResourceNames}
 }
 
+// isNothing tells whether a rule is about nothing in this half.
+func (l *lattice) isNothing(r *rbacv1.PolicyRule) bool {
+	if l.paths {
+		return len(r.NonResourceURLs) == 0 || len(r.Verbs) == 0
+	}
+	return len(r.APIGroups) == 0 || len(r.Resources) == 0 || len(r.Verbs) == 0
+}
+
 // stepsAValue is what it takes to number a value, in a map that grows.
 const stepsAValue = 6
 
@@ -87,27 +97,37 @@ const stepsAValue = 6
 func (l *lattice) number(wanted []rbacv1.PolicyRule) bool {
 	var all [dims]int
 	for i := range wanted {
+		if l.isNothing(&wanted[i]) {
+			continue
+		}
 		for d, list := range l.of(&wanted[i]) {
 			all[d] += len(list)
 		}
 	}
 	for i := range wanted {
+		if l.isNothing(&wanted[i]) {
+			continue
+		}
 		for d, list := range l.of(&wanted[i]) {
 			if !l.steps.take(len(list)) {
 				return false
 			}
 			if l.values[d] == nil && len(list) > 0 {
 				l.values[d] = make(map[string]int32, max(len(list), min(all[d]/2, 1<<12)))
+				l.ids[d] = make([]int32, 0, all[d])
 			}
 			for _, v := range list {
-				if _, ok := l.values[d][v]; ok {
+				at, ok := l.values[d][v]
+				if ok {
+					l.ids[d] = append(l.ids[d], at)
 					continue
 				}
 				if !l.steps.take(stepsAValue) {
 					return false
 				}
-				at := int32(len(l.values[d]))
+				at = int32(len(l.values[d]))
 				l.values[d][v] = at
+				l.ids[d] = append(l.ids[d], at)
 				if l.paths && d == dimPath {
 					l.sorted = append(l.sorted, v)
 				}
@@ -120,15 +140,27 @@ func (l *lattice) number(wanted []rbacv1.PolicyRule) bool {
 			}
 		}
 	}
-	slices.Sort(l.sorted)
-	for i, v := range l.sorted {
-		l.values[dimPath][v] = int32(i)
+	if l.paths {
+		l.sort()
 	}
 	for d := range l.n {
 		l.place[d] = make([]int32, len(l.values[d]))
 		l.among[d] = make([][]int32, len(l.values[d]))
 	}
 	return true
+}
+
+// sort numbers paths by their order.
+func (l *lattice) sort() {
+	slices.Sort(l.sorted)
+	place := make([]int32, len(l.sorted))
+	for i, v := range l.sorted {
+		place[l.values[dimPath][v]] = int32(i)
+		l.values[dimPath][v] = int32(i)
+	}
+	for i, id := range l.ids[dimPath] {
+		l.ids[dimPath][i] = place[id]
+	}
 }
 
 // own takes in the owner's rules.
@@ -233,30 +265,37 @@ func (l *lattice) part(d int, list []string) (part, bool) {
 // uncovered finds the pieces of one half of a wanted rule that no cube covers; false when that
 // takes too many steps.
 func (l *lattice) uncovered(r *rbacv1.PolicyRule, turn int32, found *uncovered) bool {
+	switch {
+	case !l.steps.take(1):
+		return false
+	case l.isNothing(r):
+		return true
+	}
 	w := want{lattice: l, have: l.of(r), found: found}
+	for d := range l.n {
+		n := len(w.have[d])
+		w.ids[d] = l.ids[d][l.next[d] : l.next[d]+n]
+		l.next[d] += n
+	}
 	defer func() {
 		for d := range l.n {
-			for _, v := range w.have[d] {
-				l.place[d][l.values[d][v]] = 0
+			for _, id := range w.ids[d] {
+				l.place[d][id] = 0
 			}
 		}
 	}()
 	for d := range l.n {
-		list := w.have[d]
-		if !l.steps.take(1 + len(list)) {
+		if !l.steps.take(1 + len(w.ids[d])) {
 			return false
 		}
-		if len(list) == 0 {
-			if l.paths || d != dimName {
-				return true // it is about nothing
-			}
+		if len(w.ids[d]) == 0 { // names
 			w.unnamed = true
 			w.distinct[d] = 1
 			continue
 		}
-		w.classes[d] = make([]int32, len(list))
-		for i, v := range list {
-			at := &l.place[d][l.values[d][v]]
+		w.classes[d] = make([]int32, len(w.ids[d]))
+		for i, id := range w.ids[d] {
+			at := &l.place[d][id]
 			if *at == 0 {
 				w.distinct[d]++
 				*at = int32(w.distinct[d])
@@ -277,8 +316,8 @@ func (w *want) gather(turn int32) (whole, ok bool) {
 	for d := range l.n {
 		n := len(l.whole[d])
 		if !w.unnamed || d != dimName { // what is for every name is covered by such only
-			for _, v := range w.have[d] {
-				n += len(l.among[d][l.values[d][v]])
+			for _, id := range w.ids[d] {
+				n += len(l.among[d][id])
 			}
 		}
 		if least < 0 || n < least {
@@ -287,8 +326,8 @@ func (w *want) gather(turn int32) (whole, ok bool) {
 	}
 	found := [][]int32{l.whole[best]}
 	if !w.unnamed || best != dimName {
-		for _, v := range w.have[best] {
-			found = append(found, l.among[best][l.values[best][v]])
+		for _, id := range w.ids[best] {
+			found = append(found, l.among[best][id])
 		}
 	}
 	for _, cubes := range found {

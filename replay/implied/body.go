@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
@@ -12,6 +14,15 @@ import (
 type member struct {
 	name string
 	into any
+}
+
+// read decodes the value of the member.
+func (m *member) read(value []byte) (ok bool) {
+	if rules, is := m.into.(*[]rbacv1.PolicyRule); is {
+		*rules, ok = readRules(value)
+		return ok
+	}
+	return json.Unmarshal(value, m.into) == nil
 }
 
 // written decodes members of what a request wrote: of the request body of a create or update,
@@ -39,7 +50,7 @@ func decode(object []byte, kind string, members ...member) bool {
 		}
 		for i := range members {
 			if members[i].name == name && value != nil {
-				shaped = json.Unmarshal(value, members[i].into) == nil
+				shaped = members[i].read(value)
 			}
 		}
 		return shaped

@@ -6,7 +6,6 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/retrial-io/retrial/replay/request"
@@ -66,7 +65,7 @@ func (d *derivation) role(kind string) {
 		c.Open = []string{d.lacksBody()}
 	}
 	if d.a.Verb != request.VerbCreate && known != Absent &&
-		(known == Unknown || equality.Semantic.DeepEqual(old.Rules, c.Rules) && old.Aggregates == c.Full) {
+		(known == Unknown || sameRules(old.Rules, c.Rules) && old.Aggregates == c.Full) {
 		c.Perhaps = onlyCollected
 	}
 	if known != Unknown {
