@@ -83,7 +83,7 @@ func TestBrowserFailures(t *testing.T) {
 		b.do(t, `window.before = document.querySelector('.uses')`)
 		s.set("clusters", object{"clusters": []any{object{"name": "sample", "events": 11, "first": "2026-11-20T11:36:00Z", "last": "2026-11-20T11:46:00Z"}}})
 		b.until(t, "it says that there is news, and nothing moved", `document.querySelector('[aria-label="What it did"] .news') && document.contains(window.before) && document.querySelector('#window').innerText.includes('11:46')`)
-		b.click(t, "[aria-label='What it did'] .news", "show it")
+		b.click(t, "[aria-label='What it did'] .news", "Show")
 		b.until(t, "they are shown", `!document.contains(window.before) && document.querySelector('.uses') && !document.querySelector('[aria-label="What it did"] .news')`)
 		if to := s.last("subject").Get("to"); to != "2026-11-20T11:46:00.000Z" {
 			t.Errorf("asked until %s", to)

@@ -200,7 +200,7 @@ func findingsPage(t *testing.T, s *running, b *browser) {
 	b.click(t, ".rules a[data-k=rpod-exec]", "")
 	b.until(t, "one rule", `location.hash.includes('rule=pod-exec') && `+rows+`.length > 0 && new Set(`+rows+`.map(r => r.querySelector('a').innerText)).size === 1 && document.querySelector('select[aria-label=Rule]').value === 'pod-exec'`)
 	b.do(t, `(i => { i.value = 'nobody at all'; i.dispatchEvent(new Event('change')); })(document.querySelector('.filters input'))`)
-	b.until(t, "nobody", readsIn("main", "No finding fits these filters"))
+	b.until(t, "nobody", readsIn("main", "No finding matches these filters"))
 	b.load(t, s.ui+"#/findings?cluster=sample&from=2026-11-20T11:36:00.000Z&to=2026-11-20T11:36:00.001Z")
 	b.until(t, "nothing found says what is looked for", readsIn("main", "Nothing was found in this range")+` && document.querySelectorAll('.rules tbody tr').length > 15 && document.querySelector('.rules').innerText.includes('audit ID')`)
 

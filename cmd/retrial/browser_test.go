@@ -163,7 +163,7 @@ func TestBrowser(t *testing.T) {
 		in.run(t, "import", "--cluster", "sample", file("more.jsonl", sampleLines(t, 3500)[len(sampleLines(t, 3000)):])).ok(t)
 		b.until(t, "the numbers follow", `document.querySelector('.tiles').innerText.includes('3,500 audit events')`)
 		b.until(t, "the row and the focus stay", `document.querySelector('.news') && document.activeElement === document.querySelector('#requests a.request') && `+first+` === `+quoteJS(reading))
-		b.click(t, ".news", "show it")
+		b.click(t, ".news", "Show")
 		b.until(t, "then the news are shown", first+` !== `+quoteJS(reading)+` && !document.querySelector('.news')`)
 	})
 	b.blameless(t)
@@ -192,7 +192,7 @@ func firstPage(t *testing.T, s *running, b *browser) {
 	b.load(t, s.ui+"#/?cluster=sample")
 	b.until(t, "the tiles agree with the API", fmt.Sprintf(`document.querySelector('.tiles').innerText.includes(%s)`, quoteJS(grouped(o.Totals.Requests))))
 	b.until(t, "bars", `document.querySelectorAll('.chart rect[class^=fill-]').length >= 1`)
-	for _, panel := range []string{"Requests over time", "Verdict coverage", "Decisions", "Drift and open questions, by class", "What does not agree, by likely cause", "Top subjects", "Requests"} {
+	for _, panel := range []string{"Requests over time", "Verdict coverage", "Decisions", "Drift and open questions, by class", "What does not match, by likely cause", "Top subjects", "Requests"} {
 		b.until(t, "panel "+panel, fmt.Sprintf(`document.querySelector('[aria-label=%s] .body').innerText.trim().length > 20`, quoteJS(panel)))
 	}
 	b.until(t, "a verdict is explained when it is pointed at", `(() => { document.querySelector('#requests .chip').dispatchEvent(new MouseEvent('mouseover', {bubbles: true})); return document.querySelector('#tip').innerText.length > 30; })()`)
@@ -240,7 +240,7 @@ func filtersAndPages(t *testing.T, s *running, b *browser) {
 	b.click(t, "[aria-label='Top subjects'] a.figure", "")
 	b.until(t, "one subject", `location.hash.includes('user=') && `+listed+`.length > 0 && new Set(`+listed+`.map(r => r.cells[1].innerText)).size === 1`)
 	b.do(t, `(i => { i.value = 'nobody at all'; i.dispatchEvent(new Event('change')); })(document.querySelector('#requests input'))`)
-	b.until(t, "nobody", `document.querySelector('#requests').innerText.includes('No request fits')`)
+	b.until(t, "nobody", `document.querySelector('#requests').innerText.includes('No request matches')`)
 	b.click(t, "#requests button", "Clear filters")
 	b.until(t, "the list", listed+`.length === 50`)
 

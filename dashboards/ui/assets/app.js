@@ -117,14 +117,14 @@ async function beat() {
   try {
     const s = await ask('status');
     const behind = s.lag + s.policyLag + s.corrections > 0;
-    if (s.lag) say('behind', `${count(s.lag)} events to replay`, 'They have arrived and wait for their verdict. The page follows.');
+    if (s.lag) say('behind', `${count(s.lag)} events to replay`, 'They have arrived and await their verdict. The page follows.');
     else if (behind) say('behind', 'correcting verdicts', 'Policy changes arrived late; the requests they concern are judged again.');
     else say('', 'up to date', 'Everything that has arrived is shown. Version ' + s.version);
     const settling = behind || el.dataset.behind === 'true';
     if (settling || ++beats % QUIET === 0 || !clusters) await look(true, settling || beats % DEEP === 0);
     el.dataset.behind = String(behind);
   } catch {
-    say('down', 'server not reached', 'The page shows what it knew last and tries again.');
+    say('down', 'server not reached', 'The page shows its last answers and tries again.');
   }
   busy = false;
 }

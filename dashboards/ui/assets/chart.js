@@ -42,7 +42,7 @@ export function volume({buckets, seconds, from, to, series, onPick}) {
     if (e.key === 'Enter' && chosen >= 0) pick(chosen, chosen);
   });
   return h('div', {}, holder,
-    h('div', {class: 'legend'}, series.map(([k, name]) => h('span', {}, h('i', {class: 'bg-' + k}), name)), h('span', {class: 'hint'}, 'Drag to look closer')));
+    h('div', {class: 'legend'}, series.map(([k, name]) => h('span', {}, h('i', {class: 'bg-' + k}), name)), h('span', {class: 'hint'}, 'Drag to zoom in')));
 }
 
 function plot(W, {buckets, seconds, from, to, series}) {

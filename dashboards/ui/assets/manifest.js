@@ -67,13 +67,13 @@ function header(s, cluster) {
     `excess: ${s.excess.before}, after the change ${s.excess.after}, by groups ${s.excess.kept}`,
     `proof: ${proofText(s.proof)}`,
     ...[...s.gaps, ...s.window.gaps ?? []].map(g => 'gap: ' + g),
-    ...s.keeps.filter(k => k.undoes?.length).map(k => `kept: ${k.binding} of ${k.role} to group ${k.group} still gives ${k.undoes.join(', ')}`));
+    ...s.keeps.filter(k => k.undoes?.length).map(k => `kept: ${k.binding} of ${k.role} to group ${k.group} still grants ${k.undoes.join(', ')}`));
 }
 
 // change is the file to apply: objects, then what to take out of bindings, as comments.
 export function change(s, cluster) {
   const apply = s.apply.length ? documents(s.apply) : note('nothing to apply');
-  const remove = s.remove.length ? note('When the above is applied, take the subject out of what it replaces:', ...s.remove.map(r => '  ' + removal(r))) : '';
+  const remove = s.remove.length ? note('When the above is applied, remove the subject from what it replaces:', ...s.remove.map(r => '  ' + removal(r))) : '';
   return header(s, cluster) + apply + remove;
 }
 
@@ -82,7 +82,7 @@ export function removals(s) { return s.remove.map(r => removal(r) + '\n').join('
 
 // rollback is the file that brings back what was there before.
 export function rollback(s, cluster) {
-  return note(`subject: ${s.subject}`, `cluster: ${cluster}`, 'the way back: what the suggestion takes away, as it was', 'its new objects may go after this:') +
+  return note(`subject: ${s.subject}`, `cluster: ${cluster}`, 'the way back: what the suggestion takes away, as it was', 'then delete its new objects:') +
     note(...s.apply.filter(o => /Binding$/.test(o.kind)).map(o => '  kubectl delete ' + word(`${o.kind.toLowerCase()}/${o.metadata.name}`) + (o.metadata.namespace ? ' -n ' + word(o.metadata.namespace) : ''))) +
     (s.rollback.length ? documents(s.rollback) : note('nothing was taken away'));
 }

@@ -13,7 +13,7 @@ import {empty, failed} from './views/panels.js';
 export function part(body, route, paint, {onAnswer = () => {}, follow} = {}) {
   const newest = latest();
   let shown = '', under = '', answer = null, more = [], watching = false;
-  const offer = show => body.querySelector('.news') || body.prepend(h('button', {class: 'news', 'data-k': 'news', onclick: show}, 'There is news: show it'));
+  const offer = show => body.querySelector('.news') || body.prepend(h('button', {class: 'news', 'data-k': 'news', onclick: show}, 'Show the newer answer'));
 
   const draw = where => swap(body, paint(answer, where, ...more));
   const load = async where => {

@@ -13,7 +13,7 @@ const ASKED = {verb: null, resource: null, namespace: null, name: null, path: nu
 const ASK = [
   ['read Secrets', {verb: 'list', resource: 'secrets', all: 'yes'}], ['run commands in pods', {verb: 'create', resource: 'pods/exec', all: 'yes'}],
   ['do everything', {verb: '*', resource: '*.*', all: 'yes'}], ['bind themselves to any role', {verb: 'create', resource: 'clusterrolebindings.rbac.authorization.k8s.io'}],
-  ['act as anybody', {verb: 'impersonate', resource: 'users'}], ['make tokens of service accounts', {verb: 'create', resource: 'serviceaccounts/token', all: 'yes'}],
+  ['act as anybody', {verb: 'impersonate', resource: 'users'}], ['create tokens of service accounts', {verb: 'create', resource: 'serviceaccounts/token', all: 'yes'}],
   ['change admission webhooks', {verb: 'update', resource: 'validatingwebhookconfigurations.admissionregistration.k8s.io'}], ['read the metrics', {verb: 'get', path: '/metrics'}],
 ];
 
@@ -22,8 +22,8 @@ export default {
   scoped: true,
   ranged: false, // it is about moments
   mount(root) {
-    const question = card('w6', 'Who can …?', 'everybody whom a grant allows it, with the grants');
-    const person = card('w6', 'What can … do?', 'every rule that applies to somebody');
+    const question = card('w6', 'Who can …?', 'everybody to whom a grant allows it, with the grants');
+    const person = card('w6', 'What can … do?', 'every rule that applies to a subject');
     const answer = card('', 'Answer');
     const told = h('p', {class: 'unseen', role: 'status'}); // for who does not see the answer come
     const say = words => ({onAnswer: a => { told.textContent = words(a); }});
@@ -42,7 +42,7 @@ export default {
           swap(person.body, canForm(params, cluster, go));
           if (!mode) swap(answer.body, examples());
           else if (answer.body.firstChild !== bodies[mode]) answer.body.replaceChildren(bodies[mode]);
-          answer.el.querySelector('h2').textContent = mode === 'who' ? 'Who can do it' : mode === 'can' ? 'What it can do' : 'Worth asking';
+          answer.el.querySelector('h2').textContent = mode === 'who' ? 'Who can do it' : mode === 'can' ? 'What it can do' : 'Questions to begin with';
         }
         const where = {cluster: cluster.name};
         for (const k of mode === 'who' ? ['verb', 'resource', 'namespace', 'name', 'path', 'at'] : ['subject', 'group', 'at']) where[k] = get(k);

@@ -16,7 +16,7 @@ export function denial(r) {
     try {
       const answer = await ask('explain-deny', {auditID: r.event.auditID, cluster: r.cluster});
       const one = answer.requests.find(x => x.request === r.request);
-      swap(body, one ? explained(one) : h('p', {class: 'muted'}, 'There are too many requests of this audit ID: this one is not explained.'));
+      swap(body, one ? explained(one) : h('p', {class: 'muted'}, 'Too many requests have this audit ID: this one is not explained.'));
     } catch (err) {
       swap(body, failed(err, load));
     }
@@ -37,9 +37,9 @@ function explained(d) {
 function nearest(n) {
   if (!n) return null;
   return [
-    n.almost.length > 0 && [h('h3', {}, 'Nearly: rules that lack one thing'), h('ol', {class: 'grants'}, n.almost.map(g => h('li', {}, node('subject', g.subject), arrow(), node('bound by', g.binding), arrow(), node(`rule ${g.rule} of`, g.role), h('b', {}, 'but for the ', name(g.lacks, 40)))))],
+    n.almost.length > 0 && [h('h3', {}, 'Nearest misses: rules that lack one thing'), h('ol', {class: 'grants'}, n.almost.map(g => h('li', {}, node('subject', g.subject), arrow(), node('bound by', g.binding), arrow(), node(`rule ${g.rule} of`, g.role), h('b', {}, 'but for the ', name(g.lacks, 40)))))],
     n.roles.length > 0 && [h('h3', {}, 'Roles that allow it, the narrowest first'), h('p', {}, names(n.roles.map(o => o.role), 10, s => name(s, 200)))],
-    n.bindings.length > 0 && [h('h3', {}, 'Bindings that give it to others'), h('p', {}, names(n.bindings.map(o => `${o.binding} → ${o.role}`), 10, s => name(s, 300)))],
+    n.bindings.length > 0 && [h('h3', {}, 'Bindings that grant it to others'), h('p', {}, names(n.bindings.map(o => `${o.binding} → ${o.role}`), 10, s => name(s, 300)))],
     h('h3', {}, 'The narrowest rule that allows it'), h('pre', {}, rule(n.rule))];
 }
 

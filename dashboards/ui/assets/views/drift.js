@@ -10,7 +10,7 @@ import {empty} from './panels.js';
 const FEW = 6; // groups that are shown at once
 
 export function driftCard() {
-  const {el, body} = card('', 'What does not agree, by likely cause', 'drift, ambiguous and indeterminate requests, and what would settle them');
+  const {el, body} = card('', 'What does not match, by likely cause', 'drift, ambiguous and indeterminate requests, and what would settle them');
   const of = part(body, 'drift', answer => {
     const groups = answer.groups ?? [];
     if (!groups.length) {
@@ -20,7 +20,7 @@ export function driftCard() {
     }
     const rest = groups.slice(FEW);
     return [list(groups.slice(0, FEW)), rest.length > 0 && h('details', {'data-k': 'more-drift'}, h('summary', {}, `${plural(rest.length, 'more group')}`), list(rest)),
-      answer.truncated && h('p', {class: 'muted'}, 'There is more than one answer holds: a shorter range shows it.')];
+      answer.truncated && h('p', {class: 'muted'}, 'There are more than fit into one answer: choose a shorter range.')];
   }, {follow: () => true});
   return {
     el,
@@ -33,7 +33,7 @@ export function driftCard() {
 }
 
 function list(groups) {
-  return table(['Verdict', 'What', '#Requests', 'What probably lies behind it, and what to give', 'The earliest'], groups.map(g => ({cells: [
+  return table(['Verdict', 'What', '#Requests', 'Probable cause, and what would settle it', 'Earliest'], groups.map(g => ({cells: [
     chip(g.verdict),
     [h('span', {class: 'mono', 'data-tip': sentence(g.text)}, name(g.class, 100)), g.about && h('div', {}, name(g.about, 300)), g.apiserver && h('div', {class: 'muted small'}, 'apiserver ', name(g.apiserver, 100)), h('div', {class: 'muted small'}, span(g.first, g.last))],
     [count(g.count), h('div', {class: 'muted small'}, plural(g.users, 'user'))],

@@ -12,7 +12,7 @@ const FILTERS = ['outcome', 'class', 'decision', 'user', 'verb', 'resource'];
 
 export function eventList() {
   const bar = h('div', {class: 'filters'}), list = h('div', {class: 'list'});
-  const {el, body} = card('', 'Requests', 'newest first; choose one to see why it was decided so');
+  const {el, body} = card('', 'Requests', 'newest first; choose one to see why it was decided that way');
   el.id = 'requests';
   body.replaceChildren(bar, list);
   list.append(h('div', {class: 'loading'}));
@@ -51,7 +51,7 @@ export function eventList() {
       if (params.get('before')) return;
       const reading = params.get('why') || list.contains(document.activeElement) || list.matches(':hover') || list.getBoundingClientRect().top < 0 || String(getSelection());
       if (!reading) load(where, params, cluster);
-      else if (!list.querySelector('.news')) list.prepend(h('button', {class: 'news', 'data-k': 'news', onclick: () => load(where, params, cluster)}, 'There is news: show it'));
+      else if (!list.querySelector('.news')) list.prepend(h('button', {class: 'news', 'data-k': 'news', onclick: () => load(where, params, cluster)}, 'Show new requests'));
     },
   };
 }
@@ -95,7 +95,7 @@ function rows(answer, params, range) {
   });
   return [
     list.length ? table(['Time (UTC)', 'Subject', 'Request', '#Status', 'Apiserver', 'Replay', 'Verdict', 'Because'], list, 'events') :
-      empty(FILTERS.some(f => params.get(f)) ? 'No request fits these filters.' : 'No requests in this range.'),
+      empty(FILTERS.some(f => params.get(f)) ? 'No request matches these filters.' : 'No requests in this range.'),
     h('div', {class: 'pages'},
       params.get('before') && h('a', {class: 'button', 'data-k': 'newest', href: link({before: null})}, '↑ Newest'),
       answer.older && h('a', {class: 'button', 'data-k': 'older', href: link({before: answer.older})}, 'Older ↓')),

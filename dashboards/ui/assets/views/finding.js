@@ -35,13 +35,13 @@ export function finding(f, id, cluster) {
       fact('Cluster', name(f.cluster || cluster.name)),
       fact('Finding', name(f.id))),
     h('p', {class: 'onward'}, f.subject && [
-      h('a', {href: lead('', {...at, user: f.subject})}, 'Its requests of that time'),
+      h('a', {href: lead('', {...at, user: f.subject})}, 'Its requests at that time'),
       h('a', {href: subjectOf(f.subject)}, 'All about this subject'),
       h('a', {href: lead('findings', {subject: f.subject})}, 'All findings about it')]),
-    h('h3', {}, f.evidence?.length < f.count ? `The requests it rests on: the first ${f.evidence.length} of ${f.count}` : 'The requests it rests on'),
+    h('h3', {}, f.evidence?.length < f.count ? `The requests behind it: the first ${f.evidence.length} of ${f.count}` : 'The requests behind it'),
     f.evidence?.length ? h('ol', {class: 'evidence'}, f.evidence.map((e, i) => h('li', {},
       h('time', {}, time(e.time)), ' ', e.auditID ? h('a', {href: link({why: e.auditID, request: e.request}), 'data-k': 'e' + i}, name(e.text, 600)) : name(e.text, 600)))) :
-      h('p', {class: 'muted'}, 'None is named.'));
+      h('p', {class: 'muted'}, 'None is listed.'));
 }
 
 function fact(title, value) { return [h('dt', {}, title), h('dd', {}, value)]; }

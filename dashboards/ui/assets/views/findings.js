@@ -18,7 +18,7 @@ export default {
   scoped: true,
   mount(root) {
     const bar = h('div', {class: 'filters'}), list = h('div', {class: 'list'}, h('div', {class: 'loading'}));
-    const listed = card('', 'Findings', 'the newest first; choose one to see the requests it rests on');
+    const listed = card('', 'Findings', 'newest first; choose one to see the requests behind it');
     listed.body.replaceChildren(bar, list);
     const rules = card('', 'What the detections look for', 'rules over events and verdicts, with the findings of the list above');
     root.append(h('h1', {class: 'page'}, 'Findings'), listed.el, rules.el);
@@ -104,7 +104,7 @@ function moments(range) {
 }
 
 function nothing(params, known) {
-  if (FILTERS.some(f => params.get(f))) return empty('No finding fits these filters.');
+  if (FILTERS.some(f => params.get(f))) return empty('No finding matches these filters.');
   return h('p', {class: 'empty'}, h('b', {}, 'Nothing was found in this range. '), known ? `${plural(known.length, 'rule')} looked at its requests: who got at more than before, guessed, tried out permissions, used credentials that should be gone, changed what guards the cluster. Each is named below.` : '');
 }
 
@@ -122,7 +122,7 @@ function ruleTable(known, counts, params) {
 
 // newest is the card of the first page: the worst of the newest findings.
 export function newest() {
-  const {el, body} = card('', 'Findings', 'the worst of what the detections found in this time');
+  const {el, body} = card('', 'Findings', 'the most severe findings in this range');
   const of = part(body, 'findings', (answer, where) => {
     const all = Object.values(answer.rules ?? {}).reduce((a, b) => a + b, 0);
     if (!answer.findings.length) return [empty('The detections found nothing in this range.'), h('p', {}, h('a', {href: lead('findings'), 'data-k': 'all-findings'}, 'What they look for'))];

@@ -10,10 +10,10 @@ export function whoForm(params, cluster, go) {
   return form(params, cluster, go, 'Who can?', [
     ['verb', 'Verb', 'get', {list: VERBS, required: true, help: 'get, list, create …; * is the right to all verbs'}],
     ['resource', 'Resource', 'deployments.apps', {list: RESOURCES, help: 'With its group and subresource: pods/exec, deployments.apps/scale'}],
-    ['namespace', 'Namespace', 'the whole cluster', {help: 'Empty: by grants for the whole cluster; tick the box to add those of each namespace'}],
-    ['name', 'Name', 'any', {help: 'Of one object. Empty: whoever can for any name'}],
-    ['path', 'or URL path', '/healthz', {help: 'Of something that is no resource; then without resource, namespace and name'}],
-    ['all', 'in any namespace', '', {box: true, help: 'Also whom grants of single namespaces allow it, in each of them'}],
+    ['namespace', 'Namespace', 'the whole cluster', {help: 'Empty: by grants for the whole cluster; tick the box to add those in each namespace'}],
+    ['name', 'Name', 'any', {help: 'Of one object. Empty: who can for any name'}],
+    ['path', 'or URL path', '/healthz', {help: 'Of something that is not a resource; then leave out resource, namespace and name'}],
+    ['all', 'in any namespace', '', {box: true, help: 'Also those to whom grants in single namespaces allow it'}],
   ]);
 }
 
@@ -21,7 +21,7 @@ export function whoForm(params, cluster, go) {
 export function canForm(params, cluster, go) {
   return form(params, cluster, go, 'What can it do?', [
     ['subject', 'User', 'system:serviceaccount:default:builder', {wide: true, help: 'As audit logs have it; a service account is system:serviceaccount:NAMESPACE:NAME, a group alone group:NAME'}],
-    ['group', 'Groups', 'those it was seen with', {wide: true, help: 'Separated by commas. Empty: those its latest requests carried'}],
+    ['group', 'Groups', 'those it was seen with', {wide: true, help: 'Separated by commas. Empty: those of its latest requests'}],
   ]);
 }
 
@@ -38,7 +38,7 @@ function form(params, cluster, go, ask, fields) {
     input.value = params.get(key) ?? ''; // as a property it is taken as it is
     return h('label', {class: wide && 'wide'}, h('span', {}, label), input, list && h('datalist', {id: id + '-list'}, list.map(v => h('option', {value: v}))));
   };
-  const when = inputs.at = h('input', {'data-k': 'at-' + ask, placeholder: 'the newest that is known', autocomplete: 'off', spellcheck: 'false', 'data-tip': 'A moment in UTC, as 2026-11-20 11:40:00. Empty: the newest policy that is known'});
+  const when = inputs.at = h('input', {'data-k': 'at-' + ask, placeholder: 'the newest known', autocomplete: 'off', spellcheck: 'false', 'data-tip': 'A time in UTC, such as 2026-11-20 11:40:00. Empty: the newest policy known'});
   when.value = params.get('at') ?? '';
   const set = (text, value, tip) => h('button', {type: 'button', class: 'plainly', 'data-k': ask + text, 'data-tip': tip, onclick: () => { when.value = value; when.focus(); }}, text);
   return h('form', {class: 'ask', onsubmit: e => {
@@ -49,7 +49,7 @@ function form(params, cluster, go, ask, fields) {
   }},
     fields.map(field),
     h('div', {class: 'wide when'}, h('label', {}, h('span', {}, 'At (UTC)'), when),
-      set('newest', '', 'The newest policy that is known'), set('end of the log', new Date(cluster.last).toISOString(), time(cluster.last, true) + ' UTC'), set('its beginning', new Date(cluster.first).toISOString(), time(cluster.first, true) + ' UTC')),
+      set('newest', '', 'The newest policy known'), set('end of the log', new Date(cluster.last).toISOString(), time(cluster.last, true) + ' UTC'), set('its beginning', new Date(cluster.first).toISOString(), time(cluster.first, true) + ' UTC')),
     h('button', {class: 'primary', 'data-k': ask}, ask));
 }
 
@@ -62,5 +62,5 @@ function moment(text) {
 // asOf words the moment an answer is about.
 export function asOf(at) {
   const chosen = here().params.get('at');
-  return h('span', {class: 'asof'}, chosen ? 'As it stood at ' : 'By the newest policy that is known', chosen ? [h('time', {}, time(at || chosen, true)), ' UTC'] : at && [', at ', h('time', {}, time(at, true)), ' UTC']);
+  return h('span', {class: 'asof'}, chosen ? 'As it stood at ' : 'By the newest policy known', chosen ? [h('time', {}, time(at || chosen, true)), ' UTC'] : at && [', at ', h('time', {}, time(at, true)), ' UTC']);
 }

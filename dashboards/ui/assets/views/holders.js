@@ -23,11 +23,11 @@ export function holders(a, where, params) {
         const key = keyOf(s), href = subjectLink(key, where.at);
         return {cells: [href ? h('a', {href, class: 'who', 'data-k': 'h' + i}, name(s.kind === 'ServiceAccount' ? userOf(key) || s.name : s.name, 200)) : name(s.name, 200),
           h('span', {class: 'muted'}, KINDS[s.kind] ?? s.kind), scope(s.scope), count(s.grants.length),
-          s.grants.slice(0, 4).map((g, j) => g.binding ? through({...g, subject: ''}, what, i + '.' + j) : h('div', {class: 'muted'}, 'needs no grant: every member may do everything'))
+          s.grants.slice(0, 4).map((g, j) => g.binding ? through({...g, subject: ''}, what, i + '.' + j) : h('div', {class: 'muted'}, 'needs no grant: members may do everything'))
             .concat(s.grants.length > 4 ? h('details', {'data-k': 'more' + i}, h('summary', {}, `${count(s.grants.length - 4)} more`), s.grants.slice(4).map((g, j) => through({...g, subject: ''}, what, i + '.' + (j + 4)))) : [])]};
       }), 'rows holders'),
       all.length > list.length && h('p', {}, h('a', {class: 'button', href: link({rows: 'all'}), 'data-k': 'all-rows'}, `Show all ${count(all.length)}`))] :
-      [empty(via ? 'Nobody, through that.' : 'Nobody that is known of.'), a.inNamespaces > 0 && h('p', {}, h('a', {href: link({all: 'yes'}), 'data-k': 'in-all'}, `${count(a.inNamespaces)} in single namespaces`))]];
+      [empty(via ? 'Nobody, through that.' : 'Nobody, as far as is known.'), a.inNamespaces > 0 && h('p', {}, h('a', {href: link({all: 'yes'}), 'data-k': 'in-all'}, `${count(a.inNamespaces)} in single namespaces`))]];
 }
 
 const KINDS = {User: 'user', Group: 'group', ServiceAccount: 'service account'};

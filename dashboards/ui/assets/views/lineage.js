@@ -16,7 +16,7 @@ export default {
   mount(root) {
     const found = card('', 'Credentials', 'from the request that issued each to every use');
     root.append(h('h1', {class: 'page'}, 'Credentials'), found.el);
-    const of = part(found.body, 'lineage', answer => answer ? lives(answer) : empty('No credential and no subject is named in the address.'));
+    const of = part(found.body, 'lineage', answer => answer ? lives(answer) : empty('The address names neither a credential nor a subject.'));
     return {
       update(params, cluster, background) {
         const credential = params.get('credential'), subject = params.get('subject'), range = rangeOf(cluster, params);
@@ -30,12 +30,12 @@ export default {
 
 function lives(answer) {
   return [answer.subject && h('p', {}, 'Of ', who(answer.subject, 400), ':'), answer.credentials.map((c, i) => life(c, i)),
-    answer.truncated && h('p', {class: 'muted'}, 'There are more credentials than are shown here.')];
+    answer.truncated && h('p', {class: 'muted'}, 'There are more credentials than shown here.')];
 }
 
 function life(c, i) {
   return h('section', {class: 'life'},
-    h('h3', {}, c.credential ? h('a', {class: 'who', href: lineageOf(c.credential), 'data-k': 'life' + i}, name(c.credential, 400)) : 'Not told by the events'),
+    h('h3', {}, c.credential ? h('a', {class: 'who', href: lineageOf(c.credential), 'data-k': 'life' + i}, name(c.credential, 400)) : 'Not in the events'),
     h('dl', {},
       fact('Issued', c.issue ? [issue(c.issue), c.issue.auditID && [' ', h('a', {href: link({why: c.issue.auditID, request: null}), 'data-k': 'issue' + i}, 'the request')]] : h('span', {class: 'muted'}, c.credential ? 'no recorded request shows it' : '–')),
       fact('Used as', c.users?.length ? c.users.map((u, j) => [j > 0 && ', ', who(u, 400, `u${i}.${j}`)]) : '–'),
@@ -44,7 +44,7 @@ function life(c, i) {
       c.findings?.length > 0 && fact('Findings', c.findings.map(f => h('div', {}, h('b', {class: 'mono'}, name(f.name, 100)), ': ', name(f.evidence, 600))))),
     c.uses?.length > 0 && table(['From', 'Pod', 'Node', 'User agent', '#Requests', 'First (UTC)', 'Last (UTC)'], c.uses.map(u => ({cells: [
       u.from ? name(u.from, 80) : nil(), u.pod ? name(u.pod, 160) : nil(), u.node ? name(u.node, 160) : nil(), u.userAgent ? name(u.userAgent, 160) : nil(), count(u.requests), h('time', {}, time(u.first, true)), h('time', {}, time(u.last, true))]})), 'rows lives'),
-    c.more && h('p', {class: 'muted'}, 'It was used from more places than are shown here.'));
+    c.more && h('p', {class: 'muted'}, 'It was used from more places than shown here.'));
 }
 
 function nil() { return h('span', {class: 'muted nil'}, '–'); }

@@ -20,12 +20,12 @@ export default {
   title: '',
   scoped: true, // shows one cluster
   mount(root) {
-    const intro = h('p', {class: 'intro'}, 'Every request of the audit log, decided a second time from the cluster’s own policy as it stood at that moment, and compared with what the apiserver recorded. ',
+    const intro = h('p', {class: 'intro'}, 'Every request of the audit log, decided a second time from the cluster’s own policy as it stood at that time, and compared with what the apiserver recorded. ',
       h('a', {onclick: e => { e.currentTarget.href = link({}, 'verdicts'); }, href: '#/verdicts'}, 'What the verdicts mean'));
     const tiles = h('div', {class: 'tiles'});
     const chart = card('w8', 'Requests over time'), coverage = card('w4', 'Verdict coverage', 'how much could be decided again');
     const decisions = card('', 'Decisions', 'the apiserver’s against the replay’s'), classes = card('', 'Drift and open questions, by class');
-    const subjects = card('', 'Top subjects', 'who asked most');
+    const subjects = card('', 'Top subjects', 'who made most requests');
     const events = eventList(), found = newestFindings(), state = connection(''), drift = driftCard();
     root.append(h('h1', {class: 'unseen'}, 'Overview'), state.el, intro, tiles, chart.el, coverage.el, h('div', {class: 'column w6'}, classes.el, decisions.el), h('div', {class: 'column w6'}, found.el, subjects.el), drift.el, events.el);
     tiles.append(...panels.emptyTiles());

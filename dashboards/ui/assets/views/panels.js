@@ -10,15 +10,15 @@ export function empty(text) { return h('p', {class: 'empty'}, lines(...text.spli
 
 // failed says what went wrong in one panel.
 export function failed(err, again) {
-  return h('div', {class: 'failed', role: 'alert'}, h('p', {}, again ? err.message : 'Not shown: see the message beside.'), again && h('button', {onclick: again}, 'Try again'));
+  return h('div', {class: 'failed', role: 'alert'}, h('p', {}, again ? err.message : 'Not shown: see the other message.'), again && h('button', {onclick: again}, 'Try again'));
 }
 
 const TILES = [
-  ['Requests', t => count(t.requests), t => plural(t.events, 'audit event'), 'One request may leave several events, one for each stage it passed.', {}],
+  ['Requests', t => count(t.requests), t => plural(t.events, 'audit event'), 'One request may leave several events, one for each stage.', {}],
   ['Agreement', t => percent(t.match, t.match + t.drift), t => `${count(t.match)} match`, 'Of the requests with a certain answer, the share on which replay and apiserver agree: match ÷ (match + drift).', {outcome: 'match'}],
   ['Drift', t => count(t.drift), () => 'replay disagrees', 'drift', {outcome: 'drift'}],
-  ['Forbidden', t => count(t.forbid), t => percent(t.forbid, t.requests) + ' of requests', 'Requests the apiserver refused for want of a permission.', {decision: 'forbid'}],
-  ['Ambiguous', t => count(t.ambiguous), () => 'policy was changing', 'ambiguous', {outcome: 'ambiguous'}],
+  ['Forbidden', t => count(t.forbid), t => percent(t.forbid, t.requests) + ' of requests', 'Requests that the apiserver refused for lack of permission.', {decision: 'forbid'}],
+  ['Ambiguous', t => count(t.ambiguous), () => 'the policy was changing', 'ambiguous', {outcome: 'ambiguous'}],
   ['Indeterminate', t => count(t.indeterminate), t => percent(t.indeterminate, t.requests) + ' of requests', 'indeterminate', {outcome: 'indeterminate'}],
   ['Not judged', t => count(t.not_judged), () => 'no decision in the log', 'not_judged', {outcome: 'not_judged'}],
 ];
@@ -66,9 +66,9 @@ function advice(n) {
 
 const TOLD = {
   same: 'Both say the same.',
-  differs: 'They differ: drift, or ambiguous where the policy was changing at that moment.',
-  raced: 'They differ, and each time the policy was changing at that moment: ambiguous, not drift.',
-  open: 'Only one of them says something: indeterminate, or not judged.',
+  differs: 'They differ: drift, or ambiguous where the policy was changing at that time.',
+  raced: 'They differ, and each time the policy was just changing: ambiguous, not drift.',
+  open: 'Only one of them decided: indeterminate, or not judged.',
 };
 
 // decisions sets what was recorded against what was replayed.

@@ -15,7 +15,7 @@ export function rights(a) {
     scopes(a, null, true)];
 }
 
-const FROM = {requests: 'as its latest requests carried them', name: 'that its name alone gives it', asked: 'as asked'};
+const FROM = {requests: 'those of its latest requests', name: 'which its name implies', asked: 'as asked'};
 
 function groupsOf(a) {
   return h('span', {}, 'In ', h('span', {class: 'muted'}, a.groups?.length ? `${plural(a.groups.length, 'group')}${FROM[a.groupsFrom] ? ', ' + FROM[a.groupsFrom] : ''}: ` : 'no group. '), a.groups?.length > 0 && names(a.groups, 12));
@@ -30,7 +30,7 @@ export function hints(a) {
 export function missing(a) {
   const none = a.known === false;
   if (!a.missing?.length && !none) return null;
-  return h('div', {class: 'next warn wide'}, h('b', {}, none ? 'The policy is not known. ' : 'There may be more. '), none ? 'No roles and bindings of this cluster are known for that moment: supply its state with retrial import --state.' : 'Not known at that moment:',
+  return h('div', {class: 'next warn wide'}, h('b', {}, none ? 'The policy is not known. ' : 'There may be more. '), none ? 'No roles and bindings of this cluster are known for that time: supply its state with retrial import --state.' : 'Not known at that time:',
     a.missing?.length > 0 && h('ul', {class: 'plain'}, [a.missing.slice(0, MISSING).map(m => h('li', {}, name(m, 300))), a.missing.length > MISSING && h('li', {class: 'muted'}, `and ${count(a.missing.length - MISSING)} more`)]));
 }
 
@@ -48,7 +48,7 @@ export function scopes(a, uses, open) {
 
 // lost names roles that bindings name and that do not exist.
 function lost(scope) {
-  return scope.missingRoles?.length > 0 && h('p', {class: 'muted'}, 'Its bindings name roles that do not exist: ', names(scope.missingRoles), '. Who can create them gives it what they will hold.');
+  return scope.missingRoles?.length > 0 && h('p', {class: 'muted'}, 'Its bindings refer to roles that do not exist: ', names(scope.missingRoles), '. Anyone who can create these roles decides what it gets.');
 }
 
 const CUT = 12, MISSING = 50; // values of a rule, and unknown objects, that are shown at once

@@ -18,9 +18,9 @@ export default {
   mount(root) {
     const head = h('section', {class: 'card who-is'});
     const tiles = h('div', {class: 'tiles'});
-    const did = card('', 'What it did', 'requests by what they asked for, most first');
+    const did = card('', 'What it did', 'requests by what they asked for, most frequent first');
     const could = card('', 'What it could', 'every rule that applies to it, and where it comes from');
-    const never = card('', 'What it never did', 'granted to it by its own bindings and not used, the weightiest first');
+    const never = card('', 'What it never did', 'granted by its own bindings and never used, most dangerous first');
     const least = card('', 'The least it needs', 'suggested roles, and the proof');
     const jump = h('p', {class: 'onward jump'}, [['What it did', did], ['What it could', could], ['What it never did', never], ['The least it needs', least]].map(([text, c]) =>
       h('button', {class: 'plainly', 'data-k': 'jump' + text, onclick: () => { c.el.scrollIntoView({block: 'start'}); c.el.querySelector('h2').focus({preventScroll: true}); }}, text)));
@@ -37,7 +37,7 @@ export default {
     const redraw = () => could.body.firstChild && known.can && swap(could.body, could_(known.can));
     const could_ = answer => scopes(answer, usesOf(known.subject));
     const parts = {
-      subject: part(did.body, 'subject', answer => answer ? doings(answer, params) : empty('No subject is named in the address.'), learnt('subject', redraw)),
+      subject: part(did.body, 'subject', answer => answer ? doings(answer, params) : empty('The address names no subject.'), learnt('subject', redraw)),
       can: part(could.body, 'can', answer => answer ? could_(answer) : empty(''), learnt('can')),
       suggest: part(least.body, 'suggest', (answer, where) => {
         const s = answer?.suggestions?.[0];
@@ -82,7 +82,7 @@ function whoIs(params, {subject, can}) {
   return [
     h('h1', {}, name(user, 400)),
     h('p', {}, h('span', {class: 'chip plain'}, kind), more, (can?.superuser) && [' ', h('span', {class: 'chip s-critical'}, 'system:masters: may do everything')]),
-    sets.length > 0 && h('p', {}, h('span', {class: 'muted'}, sets.length > 1 ? `Seen with ${plural(sets.length, 'set')} of groups: ` : subject?.groupsFrom === 'name' ? 'Groups its name gives it: ' : 'Groups: '), sets.slice(0, 4).map((g, i) => [i > 0 && h('span', {class: 'muted'}, ' · '), names(g, 12, s => h('a', {class: 'who', href: groupLink(s), 'data-k': `grp${i}.${s}`}, name(s, 120)))]), sets.length > 4 && h('span', {class: 'muted'}, ` and ${sets.length - 4} more`)),
+    sets.length > 0 && h('p', {}, h('span', {class: 'muted'}, sets.length > 1 ? `Seen with ${plural(sets.length, 'set')} of groups: ` : subject?.groupsFrom === 'name' ? 'Groups that its name implies: ' : 'Groups: '), sets.slice(0, 4).map((g, i) => [i > 0 && h('span', {class: 'muted'}, ' · '), names(g, 12, s => h('a', {class: 'who', href: groupLink(s), 'data-k': `grp${i}.${s}`}, name(s, 120)))]), sets.length > 4 && h('span', {class: 'muted'}, ` and ${sets.length - 4} more`)),
     h('p', {class: 'onward'}, h('a', {href: lead('', {user}), 'data-k': 'its-requests'}, 'Its requests, one by one'), h('a', {href: lead('findings', {subject: user}), 'data-k': 'its-findings'}, 'Findings about it'), h('a', {href: lead('lineage', {subject: user}), 'data-k': 'its-credentials'}, 'Its credentials'), h('a', {href: lead('access', {subject: 'user:' + user}), 'data-k': 'its-access'}, 'What it can do at another time')),
   ];
 }
@@ -95,12 +95,12 @@ function tilesOf(params, {subject: s, can, suggest}) {
   const tile = (title, value, note, tip, href, cls = '') => h(href ? 'a' : 'div', {class: 'tile ' + cls, href: href || null, 'data-k': href && 'tile' + title, 'data-tip': tip}, h('span', {}, title), h('b', {class: value === undefined ? 'muted' : ''}, value ?? '–'), h('small', {}, value === undefined ? ' ' : note));
   return [
     tile('Requests', s && count(s.requests), s?.first ? days(s.first, s.last) : 'none in this range', 'Requests authorized as this subject', s?.requests && lead('', {user})),
-    tile('Forbidden', s && count(s.forbidden), s && percent(s.forbidden, s.requests) + ' of its requests', 'Requests the apiserver refused for want of a permission', s?.forbidden && lead('', {user, decision: 'forbid'})),
+    tile('Forbidden', s && count(s.forbidden), s && percent(s.forbidden, s.requests) + ' of its requests', 'Requests that the apiserver refused for lack of permission', s?.forbidden && lead('', {user, decision: 'forbid'})),
     tile('Drift', s && count(s.drift), 'replay disagrees', 'Requests on which the replay and the apiserver disagree', s?.drift && lead('', {user, outcome: 'drift'}), s?.drift ? 'bad' : ''),
     tile('Rules', can && (can.superuser ? 'all' : count(rules)), can && (can.superuser ? 'system:masters' : `from ${plural(bindings, 'binding')}`), 'Distinct rules that apply to it, through its groups too'),
     tile('Excess', own && count(own.excess.before), 'granted, never used', 'What its own bindings grant and it never used, weighed by danger'),
     tile('After the change', own && count(own.excess.after), own && (own.apply.length + own.remove.length ? `${plural(own.apply.length, 'object')}, ${plural(own.remove.length, 'removal')}` : 'nothing to change'), 'The excess that is left when the suggestion is applied', null, own && own.excess.before > 0 && own.excess.after === 0 ? 'good' : ''),
-    tile('By groups', own && count(own.excess.kept), 'stays with its groups', 'What its groups grant and it never used: the suggestion leaves that'),
+    tile('By groups', own && count(own.excess.kept), 'stays with its groups', 'What its groups grant and it never used: the suggestion leaves it'),
   ];
 }
 
@@ -111,22 +111,22 @@ function days(first, last) {
 
 // doings is the table of what it did.
 function doings(s, params) {
-  if (!s.usage.length) return empty('It asked for nothing in this range.');
+  if (!s.usage.length) return empty('It made no requests in this range.');
   const whole = params.get('rows') === 'all', list = whole ? s.usage : s.usage.slice(0, FEW);
   return [
     table(['Verb', 'Resource or path', 'Namespace', 'Name', '#Allowed', '#Forbidden', 'First (UTC)', 'Last (UTC)'], list.map((u, i) => {
       // The store folds generated names: *.
       const one = u.name.includes('*') ? '' : u.name;
       const what = u.path ? {verb: u.verb, path: u.path} : {verb: u.verb, resource: resourceWord(u.group, u.resource, u.subresource), namespace: u.namespace, name: one};
-      return {cells: [u.verb ? h('span', {class: 'verb mono'}, name(u.verb, 60)) : h('span', {class: 'muted'}, '(no verb of Kubernetes)'),
+      return {cells: [u.verb ? h('span', {class: 'verb mono'}, name(u.verb, 60)) : h('span', {class: 'muted'}, '(not a verb of Kubernetes)'),
         u.verb ? h('a', {class: 'who', href: whoCan(what), 'data-k': 'use' + i, 'data-tip': 'Who else can do this'}, name(u.path || what.resource, 160)) : name(u.path || what.resource, 160),
         u.namespace ? name(u.namespace, 120) : h('span', {class: 'muted nil'}, '–'), u.name ? name(u.name, 120) : h('span', {class: 'muted nil'}, '–'),
         h('span', {class: u.allowed ? '' : 'muted'}, count(u.allowed)), h('span', {class: u.forbidden ? 'bad-code' : 'muted'}, count(u.forbidden)),
         h('time', {}, time(u.first, true)), h('time', {}, time(u.last, true))]};
     }), 'rows uses'),
     s.usage.length > list.length && h('p', {}, h('a', {class: 'button', href: link({rows: 'all'}), 'data-k': 'all-rows'}, `Show all ${count(s.usage.length)}`)),
-    s.more && h('p', {class: 'muted'}, `Only the ${count(s.usage.length)} it did most are counted here.`),
-    s.folded > 0 && h('p', {class: 'muted'}, `${count(s.folded)} requests are beyond what is counted by name in a day: (other).`)];
+    s.more && h('p', {class: 'muted'}, `Only the ${count(s.usage.length)} most frequent are counted here.`),
+    s.folded > 0 && h('p', {class: 'muted'}, `${count(s.folded)} requests exceed what is counted by name in a day: (other).`)];
 }
 
 // usesOf tells how often a grant was used, undefined when that is not known.

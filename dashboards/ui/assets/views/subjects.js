@@ -16,7 +16,7 @@ export default {
     const find = h('input', {id: 'find', 'data-k': 'find', type: 'search', placeholder: 'a user, exactly', autocomplete: 'off', spellcheck: 'false', 'aria-label': 'User'});
     form.append(h('label', {class: 'wide'}, h('span', {}, 'Open a subject'), find), h('button', {class: 'primary'}, 'Open'));
     form.addEventListener('submit', e => { e.preventDefault(); if (find.value) location.hash = subjectOf(find.value); });
-    const {el, body} = card('', 'By excess', 'what its own bindings grant and it never used, weighed by danger; the heaviest first');
+    const {el, body} = card('', 'By excess', 'what its own bindings grant and it never used, weighed by danger; most first');
     root.append(h('h1', {class: 'page'}, 'Subjects'), form, el);
     let params = new URLSearchParams();
     const list = part(body, 'suggest', answer => ranking(answer, params));
@@ -34,12 +34,12 @@ export default {
 function ranking(answer, params) {
   const system = params.get('system') === 'yes', all = answer.suggestions ?? [];
   const toggle = h('div', {class: 'filters'}, h('button', {'aria-pressed': String(system), 'data-k': 'system', 'data-tip': 'Kubernetes’ own: system:*, service accounts of kube-* namespaces, members of system:masters', onclick: () => visit({system: system ? null : 'yes'})}, 'with Kubernetes’ own subjects'));
-  if (!all.length) return [toggle, empty('RBAC decided nothing about anybody in this range.')];
+  if (!all.length) return [toggle, empty('RBAC decided no request in this range.')];
   const most = Math.max(1, ...all.map(s => s.excess.before));
   const list = params.get('rows') === 'all' ? all : all.slice(0, FEW);
   const held = all.filter(s => s.proof.holds).length, before = all.reduce((n, s) => n + s.excess.before, 0), after = all.reduce((n, s) => n + s.excess.after, 0);
   return [toggle,
-    h('p', {}, h('b', {}, plural(all.length, 'subject')), `: excess ${count(before)}, ${count(after)} if every suggestion were applied. ${held === all.length ? 'Every proof holds' : `${count(held)} of ${count(all.length)} proofs hold`}${answer.plan?.holds ? ', all suggestions together too' : ''}.`),
+    h('p', {}, h('b', {}, plural(all.length, 'subject')), `: excess ${count(before)}, ${count(after)} if every suggestion were applied. ${held === all.length ? 'Every proof holds' : `${count(held)} of ${count(all.length)} proofs hold`}${answer.plan?.holds ? ', and all suggestions together' : ''}.`),
     table(['Subject', '#Excess', '#After', '#By groups', '#Requests', '#Judged', 'Change', 'Proof'], list.map(s => {
       const href = subjectOf(s.subject);
       return {href, cells: [h('div', {class: 'share'}, h('a', {href, 'data-k': 'u' + s.subject}, name(s.subject, 120)), h('i', {class: 'over', style: `width:${100 * s.excess.before / most}%`})),

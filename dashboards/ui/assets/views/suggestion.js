@@ -11,12 +11,12 @@ const WEEK = 7 * 86400e3;
 
 // unused lists the rules with what was never used of them.
 export function unused(s) {
-  if (!s.unused.length) return empty(s.excess.before ? 'No rule of its own bindings is without use.' : 'Nothing: its own bindings give it nothing that it does not use, or it has none.');
+  if (!s.unused.length) return empty(s.excess.before ? 'Every rule of its own bindings was used.' : 'Nothing: it uses everything its own bindings grant, or it has none.');
   const list = s.unused.map((u, i) => ({cells: [
     h('span', {class: 'weight'}, count(u.excess), h('i', {style: `width:${Math.max(2, 100 * u.excess / Math.max(1, s.unused[0].excess))}%`})),
     [u.tooLarge && !u.grants.length ? 'Too large to weigh' : names(u.grants, 8, g => h('a', {class: 'who', href: whoCan(asks(g, u.binding)), 'data-k': `un${i}.${g}`, 'data-tip': 'Who else can'}, name(g, 120)), u.more ?? 0)],
     [through({...u, subject: ''}, asks(u.grants[0] ?? '', u.binding), 'un' + i),
-      h('div', {class: 'muted small'}, u.tooLarge ? 'what of the rule was used is not known' : u.whole ? 'nothing of the rule was used' : 'other parts of the rule were used')]]}));
+      h('div', {class: 'muted small'}, u.tooLarge ? 'how much of the rule was used is not known' : u.whole ? 'nothing of the rule was used' : 'other parts of the rule were used')]]}));
   const heads = ['#Weight', 'Never used', 'Through'];
   return [table(heads, list.slice(0, 12), 'rows unused'),
     list.length > 12 && fold('unused', `${count(list.length - 12)} more rules`, false, table(heads, list.slice(12), 'rows unused'))];
@@ -36,7 +36,7 @@ export function suggestion(s, params, cluster, range) {
     h('div', {class: 'sides'}, h('div', {}, h('h3', {}, 'What it changes'), excess(s)), h('div', {}, h('h3', {}, 'The proof'), proof(s))),
     gaps('What it does not know', s.gaps), gaps('What the cluster’s recording lacks', s.window.gaps),
     keeps(s),
-    changes ? blocks(s, params, cluster) : empty('There is nothing to change: no binding of its own can go.'),
+    changes ? blocks(s, params, cluster) : empty('There is nothing to change: none of its own bindings can be removed.'),
     h('h3', {}, 'The same on the command line'),
     textBlock('cli', 'Command', command(s, cluster, range), null),
   ];
@@ -51,7 +51,7 @@ function cautions(s) {
   const length = new Date(s.window.to) - new Date(s.window.from);
   return [
     length < WEEK && h('p', {class: 'next warn wide'}, h('b', {}, `It rests on ${spell(length)}. `), 'What the subject does once a week or once a month is not in it and would be refused.'),
-    s.seen === false && h('p', {class: 'next warn wide'}, h('b', {}, 'It made no request in this range. '), 'Whether it is needed at all, the recording does not tell.'),
+    s.seen === false && h('p', {class: 'next warn wide'}, h('b', {}, 'It made no request in this range. '), 'The recording does not show whether it is needed at all.'),
     s.system && h('p', {class: 'next warn wide'}, h('b', {}, 'This is a subject of Kubernetes itself. '), 'Its roles come back when the apiserver starts; changing them can break the cluster.'),
     !s.proof.holds && h('p', {class: 'next warn wide', role: 'alert'}, h('b', {}, 'The proof does not hold. '), 'Do not apply this as it is.'),
   ];
@@ -66,9 +66,9 @@ function excess(s) {
   const {before, after, kept} = s.excess, most = Math.max(before, after, 1);
   const bar = (label, n, cls) => [h('dt', {}, label), h('dd', {}, h('span', {class: 'meter'}, h('i', {class: cls, style: `width:${100 * n / most}%`})), h('b', {}, count(n)))];
   return [h('dl', {class: 'bars'}, bar('Excess now', before, 'bg-drift'), bar('afterwards', after, 'bg-match')),
-    h('p', {}, before ? `${percent(before - after, before)} of what its own bindings grant and it never used, weighed by danger, goes.` : 'Its own bindings grant nothing that it never used.'),
+    h('p', {}, before ? `${percent(before - after, before)} of what its own bindings grant and it never used, weighed by danger, is removed.` : 'Its own bindings grant nothing that it never used.'),
     kept > 0 && h('p', {}, `${count(kept)} more is granted by its groups and stays.`),
-    h('p', {}, `${plural(s.apply.length, 'object')} to apply, ${plural(s.remove.length, 'binding')} to take it out of.`)];
+    h('p', {}, `${plural(s.apply.length, 'object')} to apply, ${plural(s.remove.length, 'binding')} to remove it from.`)];
 }
 
 function proof(s) {
@@ -76,7 +76,7 @@ function proof(s) {
   const fact = (n, text, bad) => h('li', {class: bad ? 'bad' : ''}, h('b', {}, count(n)), ' ', text);
   return [
     h('p', {class: p.holds ? 'holds' : 'fails'}, h('span', {class: 'chip ' + (p.holds ? 'is-match' : 'is-drift')}, p.holds ? 'holds' : 'fails'), ' ',
-      p.holds ? 'Replayed against the final state, nothing it used is refused and nothing is newly allowed.' : 'Replayed against the final state, not everything came out as it was.'),
+      p.holds ? 'Replayed against the final state, nothing it used is refused and nothing is newly allowed.' : 'Replayed against the final state, some requests are decided differently.'),
     h('ul', {class: 'facts'},
       fact(p.requests, `allowed requests asked again (${count(p.accesses)} distinct)`), fact(p.refused, 'of them refused', p.refused > 0),
       fact(p.refusals, 'distinct refusals asked again'), fact(p.newlyAllowed, 'of them newly allowed', p.newlyAllowed > 0),
@@ -108,7 +108,7 @@ function blocks(s, params, cluster) {
   const shown = TABS.some(t => t[0] === params.get('show')) ? params.get('show') : 'apply';
   const file = fileName('retrial', s.subject || 'subject', shown) + (shown === 'remove' ? '.sh' : '.yaml');
   const text = {apply: () => change(s, cluster.name), remove: () => removals(s) || '# nothing to remove\n', rollback: () => rollback(s, cluster.name)}[shown]();
-  const told = {apply: 'Objects to apply first; nothing is taken away by them. The removals are at the end, as comments.', remove: 'Commands to run when the objects are applied: only this takes something away.', rollback: 'What was there before: apply this to go back.'}[shown];
+  const told = {apply: 'Objects to apply first; they take nothing away. The removals are at the end, as comments.', remove: 'Commands to run once the objects are applied: only they take something away.', rollback: 'What was there before: apply this to go back.'}[shown];
   return h('div', {class: 'blocks'}, h('h3', {}, 'The change'),
     h('div', {class: 'toggle3', role: 'group', 'aria-label': 'Show'}, TABS.map(([k, t]) => h('button', {'aria-pressed': String(k === shown), 'data-k': 'show' + k, onclick: () => visit({show: k === 'apply' ? null : k})}, t))),
     h('p', {class: 'muted'}, told), textBlock('change', told, text, file));

@@ -23,21 +23,21 @@ export function lineageOf(credential) { return lead('lineage', {credential, rang
 export function issue(is) {
   const of = [['for service account', is.serviceAccount], ['pod', is.pod], ['node', is.node], ['Secret', is.secret], ['signing request', is.csr], ['signer', is.signer], ['name', is.commonName]]
     .filter(([, value]) => value).map(([what, value], i) => [i ? ', ' : ' ', what, ' ', name(value, 200)]);
-  return ['issued ', h('time', {}, time(is.at, true)), ' by ', is.by ? h('a', {class: 'who', href: subjectOf(is.by)}, name(is.by, 200)) : 'nobody that is known', is.from && [' from ', name(is.from, 80)], of,
-    is.organizations?.length > 0 && [', groups ', names(is.organizations, 12, s => name(s, 200))], is.expires && [', good until ', h('time', {}, time(is.expires, true))]];
+  return ['issued ', h('time', {}, time(is.at, true)), ' by ', is.by ? h('a', {class: 'who', href: subjectOf(is.by)}, name(is.by, 200)) : 'an unknown user', is.from && [' from ', name(is.from, 80)], of,
+    is.organizations?.length > 0 && [', groups ', names(is.organizations, 12, s => name(s, 200))], is.expires && [', valid until ', h('time', {}, time(is.expires, true))]];
 }
 
 // contradictions lists what does not fit in the recorded identity, with the evidence.
 export function contradictions(v) {
   if (!v.identity?.length) return null;
-  return [h('h3', {}, 'What does not fit in the event, or is worth knowing of its identity'), h('ul', {class: 'plain contradictions'}, v.identity.map((f, i) => h('li', {},
+  return [h('h3', {}, 'Contradictions in the event, and what is worth knowing about its identity'), h('ul', {class: 'plain contradictions'}, v.identity.map((f, i) => h('li', {},
     h('b', {class: 'mono'}, name(f, 100)), v.evidence?.[i] && [': ', prose(v.evidence[i])])))];
 }
 
 // chain draws the authorizers in the order they are asked, each with its answer and reason.
 export function chain(steps) {
   if (!steps?.length) return null;
-  return [h('h3', {}, 'The authorizers in their order'), table(['Authorizer', 'Answer', 'Reason, or what is missing'], steps.map(s => (
+  return [h('h3', {}, 'The authorizers, in order'), table(['Authorizer', 'Answer', 'Reason, or what is missing'], steps.map(s => (
     {cells: [name(s.authorizer, 200), h('span', {class: s.answer === 'not asked' ? 'muted' : s.answer === 'allow' ? 'decision d-allow' : s.answer === 'deny' ? 'decision d-forbid' : ''}, name(s.answer, 60)), s.reason ? prose(s.reason) : h('span', {class: 'muted nil'}, '–')]})), 'rows chain')];
 }
 
@@ -54,7 +54,7 @@ export function implied(checks) {
   if (!checks?.length) return null;
   return [h('h3', {}, 'Checked behind the authorizers'), h('ol', {class: 'checks'}, checks.map((c, i) => h('li', {},
     h('span', {class: 'mono'}, name(c.check, 80)), c.asked && [': ', name(c.asked, 600)], ' ',
-    c.covered ? h('span', {class: 'decision d-allow'}, 'not needed: what it hands out is held') : decision(c.replayed),
+    c.covered ? h('span', {class: 'decision d-allow'}, 'not needed: the subject holds what it grants') : decision(c.replayed),
     c.recorded && c.recorded !== 'none' && c.recorded !== c.replayed && h('b', {class: 'bad'}, ` the apiserver's response shows: ${c.recorded}`),
     c.perhaps && h('div', {class: 'muted'}, 'Perhaps: ', prose(c.perhaps)),
     list(c.missing), c.grants?.length > 0 && paths(c.grants, null, 'c' + i + '.'))))];
@@ -63,7 +63,7 @@ export function implied(checks) {
 // review compares the answer of a review with the replica's.
 export function review(r) {
   if (!r) return null;
-  return [h('h3', {}, 'What this review was told'),
+  return [h('h3', {}, 'What this review was answered'),
     h('p', {}, name(r.kind, 80), ' of ', r.user ? h('a', {href: subjectOf(r.user)}, name(r.user, 400)) : '(nobody)', r.asked && [': ', name(r.asked, 600)]),
     h('p', {}, chip(r.verdict), ' recorded ', decision(r.recorded), ', replayed ', decision(r.replayed)),
     r.reason && h('p', {class: 'muted'}, name(r.reason, 1000)), r.cause && h('p', {}, prose(r.cause))];

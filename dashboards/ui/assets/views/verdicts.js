@@ -11,7 +11,7 @@ export default {
   mount(root) {
     const body = h('div', {class: 'loading'});
     root.append(h('section', {class: 'card prose'}, h('a', {href: link({}, '')}, '← Back to the requests'), h('h1', {}, 'What the verdicts mean'),
-      h('p', {}, 'Kubernetes writes down who asked the apiserver for what, and whether it was allowed. Retrial takes each of these requests and decides it a second time, from roles and bindings as they were at that moment, without looking at the recorded decision. Then it compares. The result is the request’s verdict.'),
+      h('p', {}, 'Kubernetes records who asked the apiserver for what, and whether it was allowed. Retrial takes each of these requests and decides it a second time, from roles and bindings as they were at that time, without looking at the recorded decision. Then it compares. The result is the request’s verdict.'),
       h('p', {}, 'A grant is one path that makes a request possible: a subject, a binding that names it, and the rule of a role that allows it. The apiserver names one of them; Retrial lists all, because taking one away changes nothing as long as another is left.'),
       body));
     return {

@@ -17,10 +17,10 @@ export function why(answer, auditID, chosen) {
   const first = Math.max(0, list.findIndex(r => r.request === chosen));
   const others = list.filter((_, i) => i !== first);
   return h('div', {},
-    others.length > 0 && h('p', {class: 'next warn'}, h('b', {}, `${plural(list.length, 'request')} carry this audit ID. `), 'Clients may choose the ID and may use it again; the others are below.'),
+    others.length > 0 && h('p', {class: 'next warn'}, h('b', {}, `${plural(list.length, 'request')} carry this audit ID. `), 'Clients choose the ID and may reuse it; the others are below.'),
     request(list[first]),
     others.map(r => h('details', {class: 'other'}, h('summary', {}, time(r.event?.requestReceivedTimestamp, true), ' ', name(`${r.event?.verb ?? ''} ${r.event?.requestURI ?? ''}`, 120)), request(r))),
-    answer.truncated && h('p', {class: 'muted'}, 'There are more than are shown here.'));
+    answer.truncated && h('p', {class: 'muted'}, 'There are more than shown here.'));
 }
 
 // about leads on to a user of the request; which says who that is where there are two.
@@ -43,10 +43,10 @@ function request(r) {
       h('div', {}, h('h3', {}, 'The apiserver recorded'), decision(v.recorded), v.recordedReason && h('p', {}, name(v.recordedReason, 1000))),
       h('div', {}, h('h3', {}, 'The replay decides'), decision(v.replayed), h('p', {}, decided(v)))),
     grants(v.grants?.length === 1 ? 'The one grant that makes it possible' : `${v.grants?.length} grants, each of which makes it possible`, v.grants, what),
-    h('p', {class: 'onward'}, what && h('a', {href: whoCan(what)}, 'Who else could do this then?'), about(e.user, e.impersonatedUser && 'who made it'), about(e.impersonatedUser, 'as whom it was made')),
+    h('p', {class: 'onward'}, what && h('a', {href: whoCan(what)}, 'Who else could do this then?'), about(e.user, e.impersonatedUser && 'who made it'), about(e.impersonatedUser, 'whom they acted as')),
     denial(r),
     chain(r.chain),
-    items('Roles that bindings name and that do not exist', v.errors),
+    items('Roles that bindings refer to and that do not exist', v.errors),
     items('What is needed to decide', v.missing),
     impersonation(v.impersonation),
     implied(v.implied),
@@ -65,7 +65,7 @@ function request(r) {
       v.admission?.answers?.length && fact('Admission', v.admission.answers.map(a =>
         h('div', {}, name(a.plugin), a.name && [' ', name(a.name)], `: ${a.outcome}`, a.reason && h('span', {class: 'muted'}, ' ', name(a.reason, 400))))),
       fact('Cluster', [name(r.cluster), r.apiserver && [', apiserver ', name(r.apiserver)], h('span', {class: 'muted'}, ` (by ${r.source})`)]),
-      r.twin && fact('Recorded as well by', name(r.twin, 400)),
+      r.twin && fact('Also recorded by', name(r.twin, 400)),
       fact('Audit ID', name(e.auditID, 1000))),
     h('h3', {}, 'Stages'),
     table(['Stage', 'Time (UTC)', '#Status'], (r.stages ?? []).map(s => ({cells: [name(s.stage), h('time', {}, time(s.time)), s.code || '–']}))),
@@ -85,7 +85,7 @@ function headline(v, user) {
 function decided(v) {
   switch (v.authorizer) {
     case 'masters': return 'The group system:masters may do everything; no other authorizer is asked.';
-    case 'node': return 'The node authorizer allows kubelets this.';
+    case 'node': return 'The node authorizer allows this to kubelets.';
     case 'rbac': return 'By RBAC, through the grants below.';
   }
   if (v.replayed === 'allow' && v.authorizer) return ['By the authorizer ', name(v.authorizer, 200), '.'];
