@@ -33,9 +33,10 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// --state, --events ─▶ replay/evaluate ─┬─▶ requests that reach RBAC ─┬─▶ internal/linearscan ─▶ CPU a decision
+// newBenchRBAC measures the linear scan beside the index:
 //
-//	└─▶ policy at the end ────────┴─▶ rbacindex ───────────▶ CPU a decision
+//	--state, --events ─▶ replay/evaluate ─┬─▶ requests that reach RBAC ─┬─▶ internal/linearscan ─▶ CPU a decision
+//	                                      └─▶ policy at the end ────────┴─▶ rbacindex ───────────▶ CPU a decision
 func newBenchRBAC(s cli.Streams) *cobra.Command {
 	var b rbacBench
 	var output string
@@ -217,7 +218,7 @@ func addedBindings(n int) []any {
 	return out
 }
 
-// measure decides the sampled requests both ways, in an order of chance. A disagreement is an
+// measure decides the sampled requests both ways, in random order. A disagreement is an
 // error: then one of the two figures would be of something else.
 func (b *rbacBench) measure(ctx context.Context, objects []any) error {
 	scan, err := linearscan.New(objects)
