@@ -60,7 +60,7 @@ type block struct {
 	hitKeys                                                                   numberArray
 	evidence, implied                                                         textArray
 	explained, binds                                                          lowCardArray
-	credential, chain                                                         lowCard
+	chain                                                                     lowCard
 	impliedAccess                                                             numberArray
 	impliedGrants                                                             lowCardLists
 	review                                                                    textColumn

@@ -135,6 +135,18 @@ func free(b *block, name string, data *textColumn, into *string, holds string, p
 	return oneText(b, name, data, into, holds, place, get, func() { data.Append(get(b.at.v)) })
 }
 
+// later is a column of a text that rows from before it have not: it adds nothing to their version.
+// kind marks what it adds, and is no other column's.
+func later(b *block, name string, into *string, holds string, place int, kind byte, get func(*verdict.Verdict) string) column {
+	c := word(b, name, new(lowCard), into, holds, place, get)
+	c.hash = func(h *hasher) {
+		if s := get(b.at.v); s != "" {
+			h.note(kind, s)
+		}
+	}
+	return c
+}
+
 func oneText(b *block, name string, data proto.ColInput, into *string, holds string, place int, get func(*verdict.Verdict) string, add func()) column {
 	return column{
 		name: name, data: data, into: into, holds: holds, place: place, append: add,

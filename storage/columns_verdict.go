@@ -200,7 +200,7 @@ func moreColumns(b *block, r *stored) []column {
 			noted('e', func() []string { return x.v.Evidence }),
 		words(b, "explained", &b.explained, &v.Explained, "Explained", 20, func(v *verdict.Verdict) []string { return v.Explained }).
 			noted('x', func() []string { return x.v.Explained }),
-		credentialColumn(b, r),
+		later(b, "credential", &v.Credential, "Credential", 21, 'c', func(v *verdict.Verdict) string { return v.Credential }),
 		chainColumn(b, r),
 		impliedColumn(b, r),
 		plain("implied_access", &b.impliedAccess, &r.impliedAccess, nil),
@@ -209,17 +209,6 @@ func moreColumns(b *block, r *stored) []column {
 		words(b, "binds", &b.binds, &v.Binds, "Binds", 25, func(v *verdict.Verdict) []string { return v.Binds }).
 			noted('b', func() []string { return x.v.Binds }),
 	}
-}
-
-func credentialColumn(b *block, r *stored) column {
-	x := &b.at
-	c := word(b, "credential", &b.credential, &r.v.Credential, "Credential", 21, func(v *verdict.Verdict) string { return v.Credential })
-	c.hash = func(h *hasher) {
-		if x.v.Credential != "" {
-			h.note('c', x.v.Credential)
-		}
-	}
-	return c
 }
 
 // impersonated makes a column's build wait for the check it is a part of.

@@ -3,9 +3,11 @@ package storage
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/ClickHouse/ch-go/proto"
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/retrial-io/retrial/verdict"
@@ -94,9 +96,20 @@ func (s *Store) FoldAgentsBeyond(agents, clients int) {
 // FoldsHeld returns how many accesses the store remembers, and of how many days.
 func (s *Store) FoldsHeld() (keys, days int) { return s.folds.held, len(s.folds.days) }
 
-// Encoded returns rows as an INSERT sends them.
-func Encoded(rows []verdict.Row) ([]byte, error) {
+// EveryColumn is what is read of a whole row, as a SELECT has it.
+func EveryColumn() string {
+	list, _ := newStored().reads(everyColumn)
+	return strings.Join(list, ", ")
+}
+
+// Encoded returns rows as an INSERT sends them, without the columns behind a place.
+func Encoded(rows []verdict.Row, last int) ([]byte, error) {
 	p := &pendingBlock{block: newBlock(foldsOf(rows))}
+	place := map[string]int{}
+	for _, c := range newStored().table {
+		place[c.name] = max(c.place, place[c.with])
+	}
+	p.block.columns = slices.DeleteFunc(p.block.columns, func(c proto.InputColumn) bool { return place[c.Name] > last })
 	for i := range rows {
 		if err := p.block.append(&rows[i]); err != nil {
 			return nil, err

@@ -56,31 +56,22 @@ func VersionOf(r *verdict.Row) (uint64, error) {
 	return b.version[0], nil
 }
 
-// ColumnsText returns the table of columns as docs/schema.md has it.
+// ColumnsText returns what docs/schema.md says of the table: the columns of a verdict of which a change is no
+// correction, or no other version, and why.
 func ColumnsText() string {
 	var out strings.Builder
 	out.WriteString("| column | of the verdict | a change is a correction | a change is another version |\n| --- | --- | --- | --- |\n")
 	for _, c := range newStored().table {
-		if c.holds == "" && c.hash == nil && c.with == "" {
+		if c.uncompared == "" && c.unhashed == "" {
 			continue
 		}
-		holds, compared, hashed := "–", "–", "–"
-		if c.holds != "" {
-			holds, compared, hashed = "`"+c.holds+"`", "no: "+c.uncompared, "no: "+c.unhashed
+		said := func(why string) string {
+			if why == "" {
+				return "yes"
+			}
+			return "no: " + why
 		}
-		switch {
-		case c.same != nil:
-			compared = "yes"
-		case c.holds != "" && c.uncompared == "":
-			compared = "with `" + c.with + "`"
-		}
-		switch {
-		case c.hash != nil:
-			hashed = fmt.Sprintf("yes, place %d", c.place)
-		case c.with != "":
-			hashed = "with `" + c.with + "`"
-		}
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", c.name, holds, compared, hashed)
+		fmt.Fprintf(&out, "| `%s` | `%s` | %s | %s |\n", c.name, c.holds, said(c.uncompared), said(c.unhashed))
 	}
 	return out.String()
 }

@@ -157,9 +157,10 @@ func TestGoldenQueries(t *testing.T) {
 		}
 		b.WriteString("-- " + q.name + "\n" + strings.Join(rec.sql, ";\n") + ";\n\n")
 	}
+	text := strings.ReplaceAll(b.String(), "SELECT "+storage.EveryColumn()+" FROM", "SELECT {every column} FROM")
 	const path = "testdata/queries.golden.sql"
 	if *update {
-		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -167,7 +168,7 @@ func TestGoldenQueries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.String() != string(want) {
-		t.Fatalf("the queries are not those of %s; review and run with -update\n%s", path, b.String())
+	if text != string(want) {
+		t.Fatalf("the queries are not those of %s; review and run with -update\n%s", path, text)
 	}
 }

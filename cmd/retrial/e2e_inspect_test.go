@@ -279,23 +279,24 @@ UNION ALL SELECT 'activity', toString(tuple(slot, subject, user_agent, recorded,
 // cluster. request_key, and some hit_keys, hold the cluster's name.
 const placeColumns = "hit_keys, cluster, source, apiserver, ingested, ingest_day, epoch, kpart, koffset, request_key, sign, version, row_revision, policy_revision"
 
-// verdictColumns are what the replay adds. They stand in the row of the stage of a request
-// that was stored first, so with deliveries in another order in another stage's row.
-const verdictColumns = `outcome, class, cause, recorded, recorded_reason, replayed, authorizer, grants, errors, missing, attr_verb, attr_is_resource,
-attr_api_group, attr_api_version, attr_resource, attr_subresource, attr_namespace, attr_name, attr_path, attr_label_selector, attr_field_selector,
-impersonation, impersonation_mode, impersonation_grants, impersonation_missing, identity, admission, admission_plugin, admission_namespace_lifecycle,
-engine_version, config_version, access, access_name, access_path, group_set, hits, evidence, explained, binds, credential, chain, implied, implied_access, implied_grants, review,
-admission_plugins, admission_names, admission_outcomes, admission_reasons, admission_codes`
+// eventColumns are the event's. All others are what the replay adds: they stand in the row of the
+// stage of a request that was stored first, so with deliveries in another order in another stage's row.
+const eventColumns = `content, size, level, audit_uuid, audit_text, stage, request_uri, verb, user_name, user_uid, user_groups, user_extra,
+impersonated_name, impersonated_uid, impersonated_groups, impersonated_extra, impersonation_constraint, source_ips, user_agent,
+object_resource, object_namespace, object_name, object_uid, object_api_group, object_api_version, object_resource_version, object_subresource,
+code, status_reason, response_status, request_object, response_object, request_received, stage_delay, annotations,
+unknown_at, unknown_name, unknown_value, shape, minute, day, subject`
 
 // eventsOf is a query of a cluster's events, one JSON object each, without verdicts.
 func eventsOf(cluster string) string {
-	return "SELECT * EXCEPT (" + placeColumns + ", " + verdictColumns + ") FROM retrial.events FINAL WHERE sign = 1 AND cluster = '" + cluster +
+	return "SELECT " + eventColumns + " FROM retrial.events FINAL WHERE sign = 1 AND cluster = '" + cluster +
 		"' ORDER BY request_received, audit_id, user_name, request_uri, verb, stage, stage_delay FORMAT JSONEachRow"
 }
 
 // verdictsOf is a query of a cluster's verdicts, one JSON object a request.
 func verdictsOf(cluster string) string {
-	return "SELECT audit_id, user_name, verb, request_uri, request_received, " + verdictColumns + " FROM retrial.events FINAL WHERE sign = 1 AND outcome != '' AND cluster = '" + cluster +
+	return "SELECT audit_id, user_name, verb, request_uri, request_received, * EXCEPT (" + placeColumns + ", " + eventColumns +
+		") FROM retrial.events FINAL WHERE sign = 1 AND outcome != '' AND cluster = '" + cluster +
 		"' ORDER BY request_received, audit_id, user_name, request_uri, verb FORMAT JSONEachRow"
 }
 

@@ -7,41 +7,13 @@ package admission
 
 import (
 	"slices"
-	"time"
+	"strings"
 
 	"github.com/retrial-io/retrial/replay/config"
 	"github.com/retrial-io/retrial/replay/release"
 	"github.com/retrial-io/retrial/replay/request"
-	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/verdict"
 )
-
-// Request is a request behind authorization, and what is known about it.
-type Request struct {
-	Attributes *verdict.Attributes
-	Body       []byte           // of the request, as the apiserver recorded it; nil when it did not
-	Written    []byte           // the object as it was stored, of a request that was admitted; nil when it is not recorded
-	Node       bool             // the user is a node
-	Decision   verdict.Decision // recorded, of authorization
-	Code       int32            // of the response
-	Message    string
-	Received   time.Time
-	State      State // nil: nothing is known
-	Window     Window
-}
-
-// State is what plugins ask about the cluster; *state.State is one.
-type State interface {
-	Namespace(name string, from, to time.Time) state.NamespaceAnswer
-	// ServiceAccountIn tells whether an account was there; changed says that it was for a part.
-	ServiceAccountIn(namespace, name string, from, to time.Time) (known state.Known, changed bool)
-}
-
-// Window bounds the time in which the apiserver may have looked. It is asked for where a moment
-// does not explain the record.
-type Window interface {
-	Window() (from, to time.Time)
-}
 
 // Plugins are those that are known, of one apiserver. They are safe for concurrent use.
 type Plugins struct {
@@ -106,6 +78,25 @@ func (p *Plugins) Judge(q *Request, adm *verdict.Admission) {
 	}
 }
 
+// refusing attributes a refusal to a plugin, nil when none words it like that: API validation,
+// conflicts, secondary authorization checks and handlers refuse too.
+func (p *Plugins) refusing(r *refusal) (by plugin, of string) {
+	if r.code < 400 || r.message == "" {
+		return nil, ""
+	}
+	_, r.inner, r.forbidden = strings.Cut(r.message, " is forbidden: ")
+	r.inner = strings.TrimPrefix(r.inner, "[")
+	if r.forbidden && strings.HasPrefix(r.inner, `User "`) {
+		return nil, "" // an authorization text: a secondary check
+	}
+	for _, x := range p.all {
+		if of, ok := x.refused(r); ok {
+			return x, verdict.Clip(of)
+		}
+	}
+	return nil, ""
+}
+
 // recorded says what admission did as far as the event tells: "" when it does not.
 func recorded(op Operation, decision verdict.Decision, code int32, refused bool) string {
 	switch {
@@ -120,6 +111,3 @@ func recorded(op Operation, decision verdict.Decision, code int32, refused bool)
 	}
 	return ""
 }
-
-// admitted tells whether an answer's code shows that every plugin let the request pass.
-func admitted(code int32) bool { return code >= 200 && code < 300 || code == 101 }

@@ -1,14 +1,6 @@
 package admission
 
-import (
-	"cmp"
-	"slices"
-	"strings"
-	"time"
-
-	"github.com/retrial-io/retrial/replay/request"
-	"github.com/retrial-io/retrial/verdict"
-)
+import "time"
 
 // plugin is an admission plugin that is known by the words of its refusals.
 type plugin interface {
@@ -43,13 +35,6 @@ type registered struct {
 	off bool // it is switched off
 }
 
-// registry has the plugins that are evaluated again, in the order in which they are asked.
-var registry = []registered{ //nolint:gochecknoglobals // constant table
-	{evaluated: namespaceLifecycle{}},
-	{evaluated: serviceAccount{}, traits: traits{behind: []string{verdict.PluginNamespaceLifecycle, "NamespaceAutoProvision", "LimitRanger"}}},
-	{evaluated: certificateSubject{}, traits: traits{validates: true}},
-}
-
 // said is what a plugin that is evaluated answers. The zero value is that it does not look at
 // such a request.
 type said struct {
@@ -79,110 +64,8 @@ const (
 	unknown                // what it looks at is not known
 )
 
+// What is missing where bodies are not recorded.
 const (
 	missingBody  = "the body of the request is not recorded"
 	missingFinal = "what mutating webhooks and policies made of the object is not recorded"
 )
-
-// compare evaluates a plugin and says how its answer compares with the record. What it saw at the
-// request's arrival is the answer if that agrees. Else it may have looked at any time in the window,
-// a patch may have been one that creates, and what it looked at may have been changed before.
-func (p *registered) compare(q *Request, op Operation, r *refusal) verdict.AdmissionAnswer {
-	a := verdict.AdmissionAnswer{Plugin: p.name()}
-	refused := r.by == a.Plugin
-	if refused {
-		a.Name, a.Code = r.of, q.Code
-	}
-	ans := p.answer(q, op, q.Body, false)
-	a.Outcome = p.outcome(ans, q, op, r)
-	try := func(other said) {
-		if outcome := p.outcome(other, q, op, r); outcome != "" && outcome != verdict.PluginDrift {
-			ans, a.Outcome = other, outcome
-		}
-	}
-	if a.Outcome == verdict.PluginDrift && !p.off {
-		if wide := p.answer(q, op, q.Body, true); wide.answer == changing || wide.answer == unknown {
-			try(wide)
-		}
-	}
-	if a.Outcome == verdict.PluginDrift && !p.off && q.Attributes.Verb == request.VerbPatch && op == Update && refused {
-		try(p.answer(q, Create, q.Body, false))
-	}
-	if a.Outcome == verdict.PluginDrift && ans.open && (ans.excludes == "" || !strings.HasSuffix(q.Message, ans.excludes)) {
-		switch final := p.answer(q, op, q.Written, true); {
-		case len(q.Written) > 0:
-			try(final)
-		default:
-			try(said{answer: unknown, missing: missingFinal})
-		}
-	}
-	switch {
-	case refused:
-		a.Reason = r.words()
-	case a.Outcome != verdict.PluginPass:
-		a.Reason = cmp.Or(ans.missing, ans.words)
-	}
-	return a
-}
-
-// answer asks the plugin with what it may have seen at the request's arrival, or in the window.
-func (p *registered) answer(q *Request, op Operation, body []byte, wide bool) said {
-	if p.off {
-		return said{}
-	}
-	ans := p.ask(q, op, body, q.Received, q.Received)
-	if !wide {
-		return ans
-	}
-	from, to := q.Window.Window()
-	if floor := q.Received.Add(ans.wait); to.Before(floor) {
-		to = floor
-	}
-	return p.ask(q, op, body, from, to)
-}
-
-// outcome compares an answer with the record.
-func (p *registered) outcome(ans said, q *Request, op Operation, r *refusal) string {
-	refused, passed := r.by == p.name(), p.passed(q, op, r)
-	switch ans.answer {
-	case unasked:
-		if refused {
-			return verdict.PluginDrift
-		}
-		return ""
-	case passes:
-		if refused {
-			return verdict.PluginDrift
-		}
-		return verdict.PluginPass
-	case changing:
-		if refused || passed {
-			return verdict.PluginAmbiguous
-		}
-		return ""
-	case unknown:
-		return verdict.PluginIndeterminate
-	}
-	switch {
-	case refused && q.Code == ans.code && strings.HasSuffix(q.Message, ans.words):
-		return verdict.PluginMatch
-	case refused, passed:
-		return verdict.PluginDrift
-	}
-	return ""
-}
-
-// passed tells whether the record proves that the plugin let the request pass. Errors from before
-// the plugins (a body that does not decode, a resource that is not served, an object that is not
-// there) leave the question open; what comes behind it proves it.
-func (p *registered) passed(q *Request, op Operation, r *refusal) bool {
-	switch {
-	case admitted(q.Code):
-		return true
-	case p.validates:
-		return op == Create && q.Code == 409 && r.by == "" // found out where the object is written
-	case r.by != "":
-		return r.by != p.name() && !slices.Contains(p.behind, r.by)
-	}
-	return q.Code == 409 || q.Code == 422
-}

@@ -55,42 +55,29 @@ func (b *builder) authorization() error {
 	return nil
 }
 
+// modeFlags is what reads the flags of an authorizer that --authorization-mode names, of the types
+// that have any.
+var modeFlags = map[AuthorizerType]func(*builder, *Authorizer) error{ //nolint:gochecknoglobals // constant table
+	ABAC: (*builder).abacFlags, Webhook: (*builder).webhookMode, RBAC: (*builder).superUser,
+}
+
 // authorizer returns the authorizer of a mode.
 func (b *builder) authorizer(t AuthorizerType) (Authorizer, error) {
 	z := Authorizer{Type: t, Name: nameOf(t)}
-	switch t {
-	case AlwaysAllow, AlwaysDeny, Node:
-	case RBAC:
-		b.superUser(&z)
-	case ABAC:
-		if err := b.abac(); err != nil {
-			return z, err
-		}
-		z.Policy, z.Unknown = b.policy, b.policyUnknown
-	case Webhook:
-		w, err := b.webhookFlags()
-		if err != nil {
-			return z, err
-		}
-		z.Name, z.Webhook = webhookName, w
-	default:
+	if !slices.Contains(types, t) {
 		z.Unknown = fmt.Sprintf("an authorizer of the unknown type %q", string(t))
 		b.r.missing(b.f.at("authorization-mode"), "%q is no mode of Kubernetes (%s): what it answers is not known, nor what those behind it are asked", string(t), typeList())
+		return z, nil
+	}
+	if flags := modeFlags[t]; flags != nil {
+		return z, flags(b, &z)
 	}
 	return z, nil
 }
 
-func typeList() string {
-	names := make([]string, len(types))
-	for i, t := range types {
-		names[i] = string(t)
-	}
-	return strings.Join(names, ", ")
-}
-
 // superUser reads the user RBAC allowed everything in the versions that had one; later ones
 // take the flag and do nothing with it.
-func (b *builder) superUser(z *Authorizer) {
+func (b *builder) superUser(z *Authorizer) error {
 	name := b.f.text("authorization-rbac-super-user")
 	switch {
 	case name == "":
@@ -100,6 +87,23 @@ func (b *builder) superUser(z *Authorizer) {
 	default:
 		b.r.Ignored = append(b.r.Ignored, Note{"--authorization-rbac-super-user", "has had no effect since 1.6"})
 	}
+	return nil
+}
+
+// abacFlags reads what ABAC allows.
+func (b *builder) abacFlags(z *Authorizer) error {
+	if err := b.abac(); err != nil {
+		return err
+	}
+	z.Policy, z.Unknown = b.policy, b.policyUnknown
+	return nil
+}
+
+// webhookMode reads how the webhook of mode Webhook is asked.
+func (b *builder) webhookMode(z *Authorizer) (err error) {
+	z.Name = webhookName
+	z.Webhook, err = b.webhookFlags()
+	return err
 }
 
 // abac reads the policy file.

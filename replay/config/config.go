@@ -185,20 +185,6 @@ type TokenWebhook struct {
 	Version  string // of the TokenReview: v1 or v1beta1
 }
 
-// AuthorizerType is a type of authorizer, as --authorization-mode and
-// AuthorizationConfiguration spell it.
-type AuthorizerType string
-
-// Authorizer types.
-const (
-	AlwaysAllow AuthorizerType = "AlwaysAllow"
-	AlwaysDeny  AuthorizerType = "AlwaysDeny"
-	ABAC        AuthorizerType = "ABAC"
-	Node        AuthorizerType = "Node"
-	RBAC        AuthorizerType = "RBAC"
-	Webhook     AuthorizerType = "Webhook"
-)
-
 // Authorization is the chain of authorizers, in the order in which they are asked. The
 // privileged group system:masters, which comes first, is not part of it.
 type Authorization struct {

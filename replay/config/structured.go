@@ -18,13 +18,6 @@ import (
 	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
 )
 
-// types are the authorizer types of a kube-apiserver.
-var types = []AuthorizerType{AlwaysAllow, AlwaysDeny, ABAC, Webhook, RBAC, Node}
-
-// nameOf is the name every authorizer but a webhook must have in an
-// AuthorizationConfiguration.
-func nameOf(t AuthorizerType) string { return strings.ToLower(string(t)) }
-
 // authenticationConfiguration decodes and validates the file of --authentication-config with
 // the apiserver's own code, all of its versions. disallowed are the issuers of service
 // account tokens.
