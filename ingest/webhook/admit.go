@@ -7,14 +7,18 @@ import (
 	"go.uber.org/zap"
 )
 
-// admit decides whether the request may post to cluster, and answers when not. What the
-// request's path and credentials say is all that is looked at; the body is never asked
-// which cluster it is from.
+// admit returns nil if the request may post to cluster, otherwise the refusal. It looks at
+// the request's path and credentials alone; which cluster the body claims to come from never
+// counts.
 //
 // A client without an accepted credential learns nothing about which clusters exist.
 func (h *Handler) admit(r *http.Request, cluster string) *answer {
 	if !validCluster(cluster) {
-		a := refuse(http.StatusNotFound, refusedName, "the cluster's name in the path must be a DNS label: 1 to 63 lower case letters, digits or '-'")
+		a := refuse(
+			http.StatusNotFound,
+			refusedName,
+			"the cluster's name in the path must be a DNS label: 1 to 63 lower-case letters, digits or '-'",
+		)
 		return &a
 	}
 	if h.cfg.Trusted {
@@ -26,7 +30,8 @@ func (h *Handler) admit(r *http.Request, cluster string) *answer {
 	if token, ok := bearer(r); ok {
 		if err := h.clusters.Token(cluster, token); err != nil {
 			h.log.Warn("token refused", zap.String("cluster", cluster), zap.String("remote", r.RemoteAddr), zap.Error(err))
-			a := refuse(http.StatusUnauthorized, refusedCredential, "the bearer token is not accepted for cluster %s: `retrial cluster list` shows which clusters are registered, `retrial cluster add %s` registers one", cluster, cluster)
+			a := refuse(http.StatusUnauthorized, refusedCredential, "the bearer token is not accepted for cluster %s: "+
+				"`retrial cluster list` shows which clusters are registered, `retrial cluster add %s` registers one", cluster, cluster)
 			return &a
 		}
 		return nil
@@ -36,11 +41,23 @@ func (h *Handler) admit(r *http.Request, cluster string) *answer {
 			return nil
 		}
 		h.log.Warn("unknown cluster", zap.String("cluster", cluster), zap.String("remote", r.RemoteAddr))
-		a := refuse(http.StatusNotFound, refusedCluster, "cluster %s is not registered: `retrial cluster add %s` registers it", cluster, cluster)
+		a := refuse(
+			http.StatusNotFound,
+			refusedCluster,
+			"cluster %s is not registered: `retrial cluster add %s` registers it",
+			cluster,
+			cluster,
+		)
 		return &a
 	}
 	h.log.Warn("no credential", zap.String("cluster", cluster), zap.String("remote", r.RemoteAddr))
-	a := refuse(http.StatusUnauthorized, refusedCredential, "no client certificate and no bearer token, or none from this receiver's authority: `retrial cluster add %s` writes the webhook configuration with a credential in it", cluster)
+	a := refuse(
+		http.StatusUnauthorized,
+		refusedCredential,
+		"no client certificate and no bearer token, or none from this receiver's authority: "+
+			"`retrial cluster add %s` writes the webhook configuration with a credential in it",
+		cluster,
+	)
 	return &a
 }
 
@@ -49,12 +66,24 @@ func (h *Handler) admitCertificate(r *http.Request, cluster string) *answer {
 	owner, err := h.clusters.Certificate(cert)
 	if err != nil {
 		h.log.Warn("certificate refused", zap.String("cluster", cluster), zap.String("remote", r.RemoteAddr), zap.Error(err))
-		a := refuse(http.StatusUnauthorized, refusedCredential, "the client certificate is not accepted: %v; `retrial cluster rotate %s` issues a new one", err, owner)
+		a := refuse(
+			http.StatusUnauthorized,
+			refusedCredential,
+			"the client certificate is not accepted: %v; `retrial cluster rotate %s` issues a new one",
+			err,
+			owner,
+		)
 		return &a
 	}
 	if owner != cluster {
-		h.log.Warn("certificate of another cluster", zap.String("cluster", cluster), zap.String("owner", owner), zap.String("remote", r.RemoteAddr))
-		a := refuse(http.StatusForbidden, refusedCluster, "the client certificate is cluster %s's, the path says %s: post to /v1/clusters/%s/audit, or use the configuration that `retrial cluster add %s` writes", owner, cluster, owner, cluster)
+		h.log.Warn(
+			"certificate of another cluster",
+			zap.String("cluster", cluster),
+			zap.String("owner", owner),
+			zap.String("remote", r.RemoteAddr),
+		)
+		a := refuse(http.StatusForbidden, refusedCluster, "the client certificate is cluster %s's, the path says %s: "+
+			"post to /v1/clusters/%s/audit, or use the configuration that `retrial cluster add %s` writes", owner, cluster, owner, cluster)
 		return &a
 	}
 	return nil
@@ -68,7 +97,7 @@ func bearer(r *http.Request) (string, bool) {
 }
 
 // validCluster reports whether name is a DNS-1123 label, as identity requires of a
-// registered cluster. A trusted listener has no registry to ask.
+// registered cluster. A trusted listener has no registry to check against.
 func validCluster(name string) bool {
 	return len(name) <= 63 && !strings.Contains(name, ".") && validAPIServer(name)
 }

@@ -108,7 +108,12 @@ func (s *site) client(t testing.TB, cred identity.Credentials, http2 bool) *http
 
 func (s *site) send(t *testing.T, c *http.Client, cluster, token string) (code int, text string, err error) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/clusters/"+cluster+"/audit?timeout=30s", strings.NewReader(list(read("a"))))
+	req, err := http.NewRequestWithContext(
+		t.Context(),
+		http.MethodPost,
+		s.url+"/v1/clusters/"+cluster+"/audit?timeout=30s",
+		strings.NewReader(list(read("a"))),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +228,8 @@ func TestRevocationCountsOnOpenConnections(t *testing.T) {
 		if err := s.ca.Registry().Revoke("prod"); err != nil {
 			t.Fatal(err)
 		}
-		if code, text, err := s.send(t, c, "prod", ""); code != 401 || !strings.Contains(text, "revoked") || !strings.Contains(text, "retrial cluster rotate prod") {
+		if code, text, err := s.send(t, c, "prod", ""); code != 401 || !strings.Contains(text, "revoked") ||
+			!strings.Contains(text, "retrial cluster rotate prod") {
 			t.Errorf("certificate after: %d %s %v", code, text, err)
 		}
 		if code, _, err := s.send(t, bare, "prod", token); code != 401 {

@@ -35,8 +35,8 @@ func (in *intake) newBatch() *batch {
 
 func (b *batch) free() { b.in.h.buffers.put(b.buf) }
 
-// add encodes an event as the record of its topic. An event over the limit loses its bodies, but for
-// what the replica needs of a write of policy; one that is still over it becomes a dead letter.
+// add encodes an event as the record of its topic. An event over the limit loses its bodies, except for
+// what the replica needs of a policy write; one that is still over it becomes a dead letter.
 func (b *batch) add(item *event.Item, policy bool) error {
 	if len(b.buf) >= chunkBytes {
 		if err := b.flush(); err != nil {
@@ -49,8 +49,8 @@ func (b *batch) add(item *event.Item, policy bool) error {
 	e, start := item.Event, len(b.buf)
 	b.buf = item.AppendJSON(b.buf)
 	if size := len(b.buf) - start; size > b.in.maxEvent {
-		// Size and digest are of the redacted, canonical form: the same for every way the
-		// event comes in, and no test for a guessed secret.
+		// Size and digest are of the redacted, canonical form: they are the same however the
+		// event comes in, and nobody can test a guessed secret against them.
 		canonical := b.buf[start:]
 		sum := sha256.Sum256(canonical)
 		prefix := b.in.prefix(canonical)
@@ -104,7 +104,7 @@ func (b *batch) flush() error {
 	return nil
 }
 
-// tooLargeEvent notes the dead letter of an event that is over the limit even without its
+// tooLargeEvent adds the dead letter of an event that is over the limit even without its
 // bodies.
 func (in *intake) tooLargeEvent(size int, sum [sha256.Size]byte, prefix []byte) {
 	in.tally.malformed++
@@ -112,10 +112,11 @@ func (in *intake) tooLargeEvent(size int, sum [sha256.Size]byte, prefix []byte) 
 		Cluster: in.cluster,
 		Source:  in.source,
 		Reason:  letterTooLarge,
-		Detail:  fmt.Sprintf("event of %d bytes is over the limit of %d also without its bodies; digest and size are of its redacted form", size, in.maxEvent),
-		Digest:  "sha256:" + hex.EncodeToString(sum[:]),
-		Size:    int64(size),
-		Prefix:  prefix,
+		Detail: fmt.Sprintf("event of %d bytes is over the limit of %d even without its bodies; digest and size are of its redacted form",
+			size, in.maxEvent),
+		Digest: "sha256:" + hex.EncodeToString(sum[:]),
+		Size:   int64(size),
+		Prefix: prefix,
 	})
 }
 
@@ -142,8 +143,9 @@ func (f *fold) letter(cluster, source string) event.DeadLetter {
 		Cluster: cluster,
 		Source:  source,
 		Reason:  letterMalformed,
-		Detail:  fmt.Sprintf("%d more items from item %d on, the first: %v; the digest is of them all, one after another", f.items, f.first, f.err),
-		Digest:  "sha256:" + hex.EncodeToString(f.sum.Sum(nil)),
-		Size:    f.size,
+		Detail: fmt.Sprintf("%d more items from item %d on, the first: %v; the digest covers all of them, concatenated",
+			f.items, f.first, f.err),
+		Digest: "sha256:" + hex.EncodeToString(f.sum.Sum(nil)),
+		Size:   f.size,
 	}
 }

@@ -19,8 +19,8 @@ import (
 // buffer holds, is first read and accounted; it doubles from there.
 const growStep = 256 << 10
 
-// readBody reads the whole body into memory that was reserved for it. With an answer the
-// body is of no use; what was reserved stays reserved until release.
+// readBody reads the whole body into memory reserved for it. If it returns an answer, the
+// body cannot be used; what was reserved stays reserved until release.
 func (in *intake) readBody(r *http.Request) (body []byte, a *answer) {
 	limit := in.h.cfg.MaxBody
 	declared := r.ContentLength
@@ -28,7 +28,7 @@ func (in *intake) readBody(r *http.Request) (body []byte, a *answer) {
 		return nil, in.tooLarge(r, nil, declared)
 	}
 	if declared < 0 {
-		// Nothing is known but that it ends somewhere: account for it as it comes.
+		// The size is unknown: account for the body as it arrives.
 		if !in.reserve(growStep) {
 			return nil, in.noRoom()
 		}
@@ -69,28 +69,33 @@ func (in *intake) readBody(r *http.Request) (body []byte, a *answer) {
 	}
 }
 
-// readFailed answers a body that ended early. It is no dead letter: the sender knows that
-// it did not get through and sends all of it again.
+// readFailed answers a body that ended early. It does not become a dead letter: the sender
+// knows that it did not get through and sends all of it again.
 func (in *intake) readFailed(err error, read int, declared int64) *answer {
 	a := refuse(http.StatusBadRequest, refusedAborted, "the body ended after %d bytes", read)
 	if declared >= 0 {
 		a = refuse(http.StatusBadRequest, refusedAborted, "the body ended after %d of %d bytes", read, declared)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(in.ctx.Err(), context.DeadlineExceeded) {
-		a = refuse(http.StatusRequestTimeout, refusedTooSlow, "the body did not arrive in time: %d bytes did", read)
+		a = refuse(http.StatusRequestTimeout, refusedTooSlow, "the body did not arrive in time: only %d bytes did", read)
 	}
 	a.close = true
 	return &a
 }
 
 func (in *intake) noRoom() *answer {
-	a := refuse(http.StatusTooManyRequests, refusedInFlight, "too many bytes in flight, for cluster %s or in all: come back", in.cluster).pushBack(roomBackAfter)
+	a := refuse(
+		http.StatusTooManyRequests,
+		refusedInFlight,
+		"too many bytes in flight, for cluster %s or in total: try again later",
+		in.cluster,
+	).pushBack(roomBackAfter)
 	a.close = true
 	return &a
 }
 
-// tooLarge makes the dead letter of a body over the limit. declared is its size as the
-// header gave it, when read is nil and nothing was read yet; else -1.
+// tooLarge makes the dead letter of a body over the limit. declared is its Content-Length
+// if nothing was read yet and read is nil, otherwise -1.
 func (in *intake) tooLarge(r *http.Request, read []byte, declared int64) *answer {
 	detail := fmt.Sprintf("body over the limit of %d bytes", in.h.cfg.MaxBody)
 	if declared >= 0 {
@@ -108,15 +113,21 @@ func (in *intake) tooLarge(r *http.Request, read []byte, declared int64) *answer
 	}
 	a := in.bodyLetter(letterTooLarge, detail, read, declared)
 	if a == nil {
-		refused := refuse(http.StatusRequestEntityTooLarge, letterTooLarge, "the body is over %d bytes: lower --audit-webhook-batch-max-size or set --audit-webhook-truncate-enabled on the apiserver, or raise the receiver's limit (--webhook-max-body-bytes)", in.h.cfg.MaxBody)
+		refused := refuse(
+			http.StatusRequestEntityTooLarge,
+			letterTooLarge,
+			"the body is over %d bytes: lower --audit-webhook-batch-max-size "+
+				"or set --audit-webhook-truncate-enabled on the apiserver, or raise the receiver's limit (--webhook-max-body-bytes)",
+			in.h.cfg.MaxBody,
+		)
 		a = &refused
 	}
 	a.close = true
 	return a
 }
 
-// bodyLetter produces the dead letter of a whole body; nil when it is safe, else the
-// answer that has the sender come back with it.
+// bodyLetter produces the dead letter of a whole body. It returns nil once the letter is
+// acknowledged, otherwise an answer that makes the sender retry.
 func (in *intake) bodyLetter(reason, detail string, body []byte, size int64) *answer {
 	letter := event.DeadLetter{
 		Cluster: in.cluster,
@@ -138,7 +149,7 @@ func (in *intake) bodyLetter(reason, detail string, body []byte, size int64) *an
 	return nil
 }
 
-// prefix returns the redacted beginning of bytes that could not be decoded.
+// prefix returns the redacted beginning of raw, which could not be decoded.
 func (in *intake) prefix(raw []byte) []byte {
 	redacted := in.h.redactor.RedactBytes(raw[:min(len(raw), prefixRead)])
 	if len(redacted) > prefixKept {
@@ -152,7 +163,7 @@ func digest(b []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// reserve takes n more bytes for this request.
+// reserve reserves n more bytes for this request; it reports false if there is no room.
 func (in *intake) reserve(n int64) bool {
 	if !in.h.flight.reserve(in.cluster, n) {
 		return false

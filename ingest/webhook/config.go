@@ -23,11 +23,11 @@ type Producer interface {
 type Redactor interface {
 	// Redact replaces secrets in a decoded event.
 	Redact(e *event.Event)
-	// RedactBytes returns raw without secrets, for bytes that are no event.
+	// RedactBytes returns raw without secrets, for bytes that are not an event.
 	RedactBytes(raw []byte) []byte
 }
 
-// Clusters answers who may post. It is implemented by identity.Registry; errors say why a
+// Clusters decides who may post. identity.Registry implements it; its errors say why a
 // credential is refused.
 type Clusters interface {
 	// Certificate returns the cluster of a client certificate that the TLS handshake has
@@ -45,14 +45,14 @@ type Config struct {
 	// truncate by default: 400 events of RequestResponse level can be large.
 	MaxBody int64
 	// MaxEvent is the largest event kept whole, in bytes of its canonical JSON; 0 is
-	// 8 MiB less 2 KiB, what the stream takes by default. A larger one loses its bodies, is annotated with size and digest, and goes
-	// on.
+	// 8 MiB less 2 KiB, what the stream takes by default. A larger one loses its bodies, is
+	// annotated with size and digest, and goes on.
 	MaxEvent int
 	// MaxInFlight bounds the bytes of all bodies being worked on; 0 is 512 MiB. Decoded
-	// and encoded forms come on top: expect about three times this at the worst.
+	// and encoded forms come on top: expect about three times as much at worst.
 	MaxInFlight int64
 	// MaxClusterInFlight bounds the same for one cluster; 0 is half of MaxInFlight, so
-	// that one cluster alone cannot starve the others.
+	// that no single cluster can starve the others.
 	MaxClusterInFlight int64
 	// MaxState bounds the body of a state post, in bytes; 0 is 4 GiB. It is streamed.
 	MaxState int64
@@ -62,24 +62,24 @@ type Config struct {
 	// Anonymous takes posts without a credential for any registered cluster. A credential
 	// that is presented is checked all the same.
 	Anonymous bool
-	// Trusted is for a local socket only its owner can open: no authentication, any valid
+	// Trusted is for a local socket that only its owner can open: no authentication, any valid
 	// cluster name, source "import", the policy query, and state posts.
 	Trusted bool
-	// Ready says whether records can be taken; nil is always.
+	// Ready returns nil if records can be taken; a nil Ready means always.
 	Ready func(ctx context.Context) error
 	// State takes the body of a state post, as kubectl prints objects, and returns what
-	// to answer as JSON. An error that wraps [ErrBadState] is the body's fault. nil
-	// switches the path off. since, when not zero, is the beginning of an audit log that
-	// tells every change of the state from then on.
+	// to answer as JSON. An error that wraps [ErrBadState] is the body's fault. A nil State
+	// switches the path off. since, if not zero, is when an audit log begins that records
+	// every later change of the state.
 	State func(ctx context.Context, cluster string, since time.Time, r io.Reader) (any, error)
-	// Contacts, when set, is told who was taken and who was refused.
+	// Contacts, if set, records who was accepted and who was refused.
 	Contacts *Contacts
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
 
-// ErrBadState says that a state body cannot be used; it is answered 400 and not
-// worth a retry.
+// ErrBadState means that a state body cannot be used; it is answered with 400, and a retry
+// would not help.
 var ErrBadState = errors.New("not usable as a state")
 
 const (
@@ -93,12 +93,11 @@ const (
 	// body near the limit, while an apiserver's usual 0.25 to 2 MB go as one chunk.
 	chunkBytes = 8 << 20
 	// itemLetters is how many malformed items of one list become a dead letter each; the
-	// rest of the list's become one together, or a few bytes an item could grow into
-	// hundreds.
+	// rest share one, or items of a few bytes could each grow into hundreds.
 	itemLetters = 256
 	// prefixRead and prefixKept are how much of a refused body is read for, and kept in,
 	// its dead letter. More is read than kept: redaction works better with context, and
-	// what it cuts at the end must not have been half a secret.
+	// the cut at the end must not leave half a secret.
 	prefixRead = 64 << 10
 	prefixKept = 4 << 10
 )
@@ -136,7 +135,8 @@ func (c Config) withDefaults() (Config, error) {
 	positive("MaxState", c.MaxState)
 	positive("Deadline", int64(c.Deadline))
 	if c.MaxInFlight < c.MaxBody || c.MaxClusterInFlight < c.MaxBody {
-		errs = append(errs, fmt.Errorf("MaxInFlight %d and MaxClusterInFlight %d must be at least MaxBody %d, or a body that is allowed could never be taken", c.MaxInFlight, c.MaxClusterInFlight, c.MaxBody))
+		errs = append(errs, fmt.Errorf("MaxInFlight %d and MaxClusterInFlight %d must be at least MaxBody %d, "+
+			"or an allowed body could never be taken", c.MaxInFlight, c.MaxClusterInFlight, c.MaxBody))
 	}
 	if c.Trusted && c.Anonymous {
 		errs = append(errs, errors.New("a listener is Trusted or Anonymous, not both"))

@@ -9,18 +9,18 @@ import (
 	"unicode/utf8"
 )
 
-// Reason says why somebody was turned away: one of a closed set. Those of refused requests
-// are the values of retrial_webhook_refused_requests_total; those of broken handshakes are
-// listed here.
+// Reason is why a client was turned away, one of a closed set. Those of refused requests
+// are the label values of retrial_webhook_refused_requests_total; those of failed handshakes
+// are listed here.
 type Reason string
 
-// Reasons that say something of how a cluster is connected.
+// Reasons that say something about how a cluster is connected.
 const (
 	// ReasonUnknownAuthority: the client's certificate is from another authority.
 	ReasonUnknownAuthority Reason = "unknown-authority"
 	// ReasonExpired: the client's certificate is expired, or not valid yet.
 	ReasonExpired Reason = "certificate-expired"
-	// ReasonNotTrusted: the client does not take the receiver's certificate.
+	// ReasonNotTrusted: the client does not trust the receiver's certificate.
 	ReasonNotTrusted Reason = "receiver-not-trusted"
 	// ReasonNotTLS: the client speaks plain HTTP.
 	ReasonNotTLS Reason = "not-tls"
@@ -28,13 +28,13 @@ const (
 	ReasonHandshake Reason = "handshake"
 	// ReasonCredential: no credential, or none that is accepted (any more).
 	ReasonCredential Reason = refusedCredential
-	// ReasonCluster: the credential is another cluster's, or nobody registered the cluster.
+	// ReasonCluster: the credential is another cluster's, or the cluster is not registered.
 	ReasonCluster Reason = refusedCluster
 	// ReasonPath: no such path.
 	ReasonPath Reason = refusedPath
 )
 
-// Accepted is what has been brought in for a cluster since the receiver started.
+// Accepted is what was posted for a cluster since the receiver started.
 type Accepted struct {
 	First, Last time.Time
 	Posts       int64
@@ -44,8 +44,8 @@ type Accepted struct {
 
 // Refusal is a request or a handshake that was turned away, the latest of its kind.
 type Refusal struct {
-	// Cluster is the credential's, or without one the path's; empty when neither is known, as
-	// it is of a handshake.
+	// Cluster is the credential's, or without one the path's; empty if neither is known, as
+	// for a handshake.
 	Cluster     string
 	Remote      string // host
 	Reason      Reason
@@ -55,17 +55,17 @@ type Refusal struct {
 }
 
 const (
-	// keptRefusals and keptClusters bound the memory: whoever reaches the port may be refused.
+	// keptRefusals and keptClusters bound the memory: anyone who reaches the port may be refused.
 	keptRefusals = 64
 	keptClusters = 4096
-	// keptServers bounds the apiservers of a cluster that are told apart: who may post chooses their names.
+	// keptServers bounds how many apiservers of a cluster are told apart: clients choose their names.
 	keptServers = 64
 	// detailBytes bounds a refusal's text.
 	detailBytes = 300
 )
 
-// Contacts remembers who reached the receiver, for telling people how far a cluster's
-// connection is. It is bounded, kept in memory alone, and safe for use by several
+// Contacts remembers who reached the receiver, so that people can be told how far a cluster's
+// connection has come. It is bounded, kept in memory only, and safe for use by several
 // goroutines. A nil Contacts remembers nothing.
 type Contacts struct {
 	now   func() time.Time
@@ -74,22 +74,25 @@ type Contacts struct {
 	mu       sync.Mutex
 	accepted map[string]*Accepted
 	followed map[string]*Accepted
-	servers  map[string]map[string]*heard // by cluster and name
-	refusals []Refusal                    // oldest first, by Last
+	servers  map[string]map[string]*postTimes // by cluster and name
+	refusals []Refusal                        // oldest first, by Last
 }
 
-// heard is when an apiserver posted first and last, and when a follower of its log did last.
-type heard struct{ began, posted, followed time.Time }
+// postTimes is when an apiserver posted first and last, and when a follower of its log last did.
+type postTimes struct{ began, posted, followed time.Time }
 
 // NewContacts returns an empty record; now is its clock, nil is time.Now.
 func NewContacts(now func() time.Time) *Contacts {
 	if now == nil {
 		now = time.Now
 	}
-	return &Contacts{now: now, since: now(), accepted: map[string]*Accepted{}, followed: map[string]*Accepted{}, servers: map[string]map[string]*heard{}}
+	return &Contacts{
+		now: now, since: now(), accepted: map[string]*Accepted{}, followed: map[string]*Accepted{},
+		servers: map[string]map[string]*postTimes{},
+	}
 }
 
-// Since is when the record begins.
+// Since returns when the record begins.
 func (c *Contacts) Since() time.Time {
 	if c == nil {
 		return time.Time{}
@@ -97,25 +100,25 @@ func (c *Contacts) Since() time.Time {
 	return c.since
 }
 
-// Accepted returns what the cluster has brought in, false when that is nothing.
-func (c *Contacts) Accepted(cluster string) (Accepted, bool) {
+// Accepted returns what the cluster's apiservers posted; ok is false if they posted nothing.
+func (c *Contacts) Accepted(cluster string) (a Accepted, ok bool) {
 	if c == nil {
 		return Accepted{}, false
 	}
-	return c.brought(c.accepted, cluster)
+	return c.posted(c.accepted, cluster)
 }
 
-// Followed returns what followers of the cluster's audit logs have brought in, false when that
-// is nothing.
-func (c *Contacts) Followed(cluster string) (Accepted, bool) {
+// Followed returns what followers of the cluster's audit logs posted; ok is false if they
+// posted nothing.
+func (c *Contacts) Followed(cluster string) (a Accepted, ok bool) {
 	if c == nil {
 		return Accepted{}, false
 	}
-	return c.brought(c.followed, cluster)
+	return c.posted(c.followed, cluster)
 }
 
-// Unfollowed returns the apiservers of a cluster, by the names they post under, that posted before a moment
-// and have since, and whose logs nobody has posted from since. Sorted.
+// Unfollowed returns the names of the cluster's apiservers that posted both before and after since, and
+// whose logs no follower has posted from since then, in order.
 func (c *Contacts) Unfollowed(cluster string, since time.Time) []string {
 	if c == nil {
 		return nil
@@ -132,7 +135,7 @@ func (c *Contacts) Unfollowed(cluster string, since time.Time) []string {
 	return out
 }
 
-func (c *Contacts) brought(by map[string]*Accepted, cluster string) (Accepted, bool) {
+func (c *Contacts) posted(by map[string]*Accepted, cluster string) (Accepted, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a, ok := by[cluster]
@@ -142,7 +145,7 @@ func (c *Contacts) brought(by map[string]*Accepted, cluster string) (Accepted, b
 	return *a, true
 }
 
-// Refusals returns those of the cluster and those that may be anybody's, the latest first.
+// Refusals returns the cluster's refusals and those that may be any cluster's, the latest first.
 func (c *Contacts) Refusals(cluster string) []Refusal {
 	if c == nil {
 		return nil
@@ -162,7 +165,7 @@ func (c *Contacts) Refusals(cluster string) []Refusal {
 func (c *Contacts) accept(cluster, apiserver, remote string, events int) {
 	if c != nil {
 		now := c.now()
-		c.bring(c.accepted, cluster, apiserver, remote, events, now, func(h *heard) {
+		c.add(c.accepted, cluster, apiserver, remote, events, now, func(h *postTimes) {
 			if h.posted = now; h.began.IsZero() {
 				h.began = now
 			}
@@ -174,11 +177,13 @@ func (c *Contacts) accept(cluster, apiserver, remote string, events int) {
 func (c *Contacts) follow(cluster, apiserver, remote string, events int) {
 	if c != nil {
 		now := c.now()
-		c.bring(c.followed, cluster, apiserver, remote, events, now, func(h *heard) { h.followed = now })
+		c.add(c.followed, cluster, apiserver, remote, events, now, func(h *postTimes) { h.followed = now })
 	}
 }
 
-func (c *Contacts) bring(by map[string]*Accepted, cluster, apiserver, remote string, events int, now time.Time, last func(*heard)) {
+func (c *Contacts) add(
+	by map[string]*Accepted, cluster, apiserver, remote string, events int, now time.Time, last func(*postTimes),
+) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a, ok := by[cluster]
@@ -194,7 +199,7 @@ func (c *Contacts) bring(by map[string]*Accepted, cluster, apiserver, remote str
 	a.Events += int64(events)
 	servers := c.servers[cluster]
 	if servers == nil {
-		servers = map[string]*heard{}
+		servers = map[string]*postTimes{}
 		c.servers[cluster] = servers
 	}
 	h := servers[apiserver]
@@ -202,14 +207,14 @@ func (c *Contacts) bring(by map[string]*Accepted, cluster, apiserver, remote str
 		if len(servers) >= keptServers {
 			return
 		}
-		h = &heard{}
+		h = &postTimes{}
 		servers[apiserver] = h
 	}
 	last(h)
 }
 
-// refuse notes a refusal. One like an earlier one takes its place, so that a sender that
-// tries again every second does not push out the others.
+// refuse notes a refusal. It replaces an earlier one of the same cluster, host and reason, so
+// that a sender that retries every second does not push out the others.
 func (c *Contacts) refuse(cluster, remote string, reason Reason, detail string) {
 	if c == nil {
 		return
@@ -231,7 +236,7 @@ func (c *Contacts) refuse(cluster, remote string, reason Reason, detail string) 
 	c.refusals = append(c.refusals, r)
 }
 
-// handshake notes a line of net/http's error log, when it tells of a handshake.
+// handshake notes a line of net/http's error log if it is about a handshake.
 func (c *Contacts) handshake(line string) {
 	rest, ok := strings.CutPrefix(line, "http: TLS handshake error from ")
 	if c == nil || !ok {
@@ -246,9 +251,9 @@ func (c *Contacts) handshake(line string) {
 	}
 }
 
-// handshakeReason classifies what crypto/tls and net/http say of a handshake; false for
-// connections that just ended: those are probes.
-func handshakeReason(detail string) (Reason, bool) {
+// handshakeReason classifies what crypto/tls and net/http say about a handshake; ok is false
+// for connections that just ended: those are probes.
+func handshakeReason(detail string) (reason Reason, ok bool) {
 	has := func(s string) bool { return strings.Contains(detail, s) }
 	switch {
 	case has("certificate has expired or is not yet valid"):
@@ -265,7 +270,7 @@ func handshakeReason(detail string) (Reason, bool) {
 	return ReasonHandshake, true
 }
 
-// host is an address without its port.
+// host returns an address without its port.
 func host(remote string) string {
 	if h, _, err := net.SplitHostPort(remote); err == nil {
 		return h
@@ -273,7 +278,7 @@ func host(remote string) string {
 	return clip(remote)
 }
 
-// clip cuts a text to what is kept of it.
+// clip cuts s to detailBytes, at the end of a character.
 func clip(s string) string {
 	if len(s) <= detailBytes {
 		return s

@@ -13,8 +13,8 @@ import (
 	"github.com/retrial-io/retrial/ingest/identity"
 )
 
-// TestContacts: who was taken and who was turned away, and why, is told by cluster; what
-// nobody can attribute is told to all.
+// TestContacts: who was accepted, who was turned away and why is remembered by cluster; what
+// cannot be attributed shows with every cluster.
 func TestContacts(t *testing.T) {
 	c := NewContacts(nil)
 	s := newSite(t, Config{Contacts: c}, ServerConfig{Contacts: c})
@@ -42,7 +42,7 @@ func TestContacts(t *testing.T) {
 	}
 
 	// A follower of the log has the same credentials, and is another.
-	follower, err := one.Post(s.url+"/v1/clusters/prod/audit?source=log", "application/json", strings.NewReader(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[]}`))
+	follower, err := one.Post(s.url+"/v1/clusters/prod/audit?source=log", "application/json", strings.NewReader(list()))
 	if err != nil || follower.StatusCode != http.StatusOK {
 		t.Fatalf("a follower is answered %+v %v", follower, err)
 	}
@@ -99,7 +99,7 @@ func TestContacts(t *testing.T) {
 	latest(t, "prod", ReasonExpired, "expired")
 }
 
-// TestContactsAreBounded: what comes again takes its own place, and the oldest goes first.
+// TestContactsAreBounded: a repeated refusal replaces its earlier one, and the oldest goes first.
 func TestContactsAreBounded(t *testing.T) {
 	now := time.Unix(1, 0)
 	c := NewContacts(func() time.Time { now = now.Add(time.Second); return now })
@@ -114,7 +114,8 @@ func TestContactsAreBounded(t *testing.T) {
 	if len(r) != 1 || r[0].Count != 3*keptRefusals || !r[0].First.Before(r[0].Last) {
 		t.Errorf("the repeated one: %+v", r)
 	}
-	if last := c.Refusals(fmt.Sprintf("c%d", 3*keptRefusals-1)); len(last) != 1 || len(last[0].Detail) > detailBytes+len("…") || !bytes.HasSuffix([]byte(last[0].Detail), []byte("ü…")) {
+	if last := c.Refusals(fmt.Sprintf("c%d", 3*keptRefusals-1)); len(last) != 1 || len(last[0].Detail) > detailBytes+len("…") ||
+		!bytes.HasSuffix([]byte(last[0].Detail), []byte("ü…")) {
 		t.Errorf("the last one: %+v", last)
 	}
 	for i := range keptClusters + 1 {
@@ -128,20 +129,21 @@ func TestContactsAreBounded(t *testing.T) {
 	none.refuse("prod", "", ReasonPath, "")
 	none.handshake("http: TLS handshake error from 10.0.0.1:1: EOF")
 	if _, ok := none.Accepted("prod"); ok || none.Refusals("prod") != nil || !none.Since().IsZero() {
-		t.Error("a record that is none remembers")
+		t.Error("a nil record remembers")
 	}
 }
 
 func TestHandshakeReasons(t *testing.T) {
+	const from = "http: TLS handshake error from 10.0.0.1:1: "
 	for line, want := range map[string]Reason{
-		"http: TLS handshake error from 10.0.0.1:1: EOF":                                                                                  "",
-		"http: TLS handshake error from 10.0.0.1:1: read tcp 1->2: read: connection reset by peer":                                        "",
-		"http: TLS handshake error from 10.0.0.1:1: tls: first record does not look like a TLS handshake":                                 ReasonHandshake,
-		"http: TLS handshake error from [::1]:1: remote error: tls: unknown certificate authority":                                        ReasonNotTrusted,
-		"http: TLS handshake error from 10.0.0.1:1: tls: client offered only unsupported versions: [302 301]":                             ReasonHandshake,
-		"http: superfluous response.WriteHeader call":                                                                                     "",
-		"http: TLS handshake error from 10.0.0.1:1: tls: failed to verify certificate: x509: certificate signed by unknown authority":     ReasonUnknownAuthority,
-		"http: TLS handshake error from 10.0.0.1:1: tls: failed to verify certificate: x509: certificate has expired or is not yet valid": ReasonExpired,
+		from + "EOF": "",
+		from + "read tcp 1->2: read: connection reset by peer":                                        "",
+		from + "tls: first record does not look like a TLS handshake":                                 ReasonHandshake,
+		"http: TLS handshake error from [::1]:1: remote error: tls: unknown certificate authority":    ReasonNotTrusted,
+		from + "tls: client offered only unsupported versions: [302 301]":                             ReasonHandshake,
+		"http: superfluous response.WriteHeader call":                                                 "",
+		from + "tls: failed to verify certificate: x509: certificate signed by unknown authority":     ReasonUnknownAuthority,
+		from + "tls: failed to verify certificate: x509: certificate has expired or is not yet valid": ReasonExpired,
 	} {
 		c := NewContacts(nil)
 		c.handshake(line)
@@ -155,7 +157,7 @@ func TestHandshakeReasons(t *testing.T) {
 	}
 }
 
-// TestUnfollowed: which apiserver's log nobody follows is told of each, once it has posted for a while.
+// TestUnfollowed: an apiserver whose log nobody follows is named, once it has posted for a while.
 func TestUnfollowed(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	c := NewContacts(func() time.Time { return now })

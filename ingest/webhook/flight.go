@@ -9,9 +9,9 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 )
 
-// flight counts the requests and the bytes of bodies being worked on, in all and by cluster. A
-// body that finds no room is refused at once, never queued: the apiserver keeps it and comes
-// back.
+// flight counts the requests and the bytes of bodies being worked on, in total and by cluster. A
+// body that finds no room is refused at once, never queued: the apiserver keeps it and posts it
+// again.
 type flight struct {
 	max, maxCluster int64
 	gauge           prometheus.Gauge
@@ -20,19 +20,22 @@ type flight struct {
 	total    int64
 	cluster  map[string]int64     // only clusters with bytes in flight
 	requests map[string]int       // only clusters with requests under way
-	full     map[string]time.Time // until when a cluster's posts are refused unread
+	full     map[string]time.Time // until when a cluster's posts are refused without decoding
 }
 
 func newFlight(maxTotal, maxCluster int64, gauge prometheus.Gauge) *flight {
-	return &flight{max: maxTotal, maxCluster: maxCluster, gauge: gauge, cluster: map[string]int64{}, requests: map[string]int{}, full: map[string]time.Time{}}
+	return &flight{
+		max: maxTotal, maxCluster: maxCluster, gauge: gauge,
+		cluster: map[string]int64{}, requests: map[string]int{}, full: map[string]time.Time{},
+	}
 }
 
 // clusterRequests is how many requests of one cluster are worked on at once. A slow body costs
-// little memory, but a connection and a goroutine: a cluster has its share of those, too. Ten
-// posts a second of five apiservers, each answered after five seconds, are as many.
+// little memory, but it holds a connection and a goroutine, so these are shared out, too. Five
+// apiservers that each post ten times a second and wait five seconds for an answer need as many.
 const clusterRequests = 256
 
-// enter begins a request of a cluster, or reports that there are too many.
+// enter begins a request of a cluster; it reports false if there are too many.
 func (f *flight) enter(cluster string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,7 +55,7 @@ func (f *flight) leave(cluster string) {
 	}
 }
 
-// fullFor is how long a cluster's posts are refused unread after one found the log full.
+// fullFor is how long a cluster's posts are refused without decoding after one found the log full.
 const fullFor = time.Second
 
 // foundFull notes that the log has no room for a cluster.
@@ -73,11 +76,11 @@ func (f *flight) isFull(cluster string, now time.Time) bool {
 	return noted && now.Before(until)
 }
 
-// othersShare is how many times the room that it leaves free one cluster may use, so that
-// each that floods leaves a quarter of what it found to the others.
+// othersShare bounds what one cluster may use: this many times the room it leaves free, so that
+// each cluster that floods leaves a quarter of what it found to the others.
 const othersShare = 3
 
-// reserve takes n bytes for cluster, or reports that there is no room.
+// reserve takes n bytes for cluster; it reports false if there is no room.
 func (f *flight) reserve(cluster string, n int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,12 +107,12 @@ func (f *flight) release(cluster string, n int64) {
 	f.gauge.Set(float64(f.total))
 }
 
-// pooledBuffer is the largest buffer kept for the next body; an apiserver's usual posts
-// fit, and what a rare large one needed does not stay.
+// pooledBuffer is the largest buffer kept for the next body: an apiserver's usual posts
+// fit, and a rare larger one leaves no memory behind.
 const pooledBuffer = 4 << 20
 
-// buffers lends body buffers. A buffer may be given back once nothing decoded from it is
-// used any more.
+// buffers pools body buffers. A buffer may be put back once nothing decoded from it is used
+// any more.
 type buffers struct {
 	pool    sync.Pool // of *[]byte
 	decoded sync.Pool // of *event.Lists
@@ -123,7 +126,7 @@ func (b *buffers) lists() *event.Lists {
 	return new(event.Lists)
 }
 
-// putLists takes it back; the events of the list are gone then.
+// putLists takes l back, which ends the life of its events.
 func (b *buffers) putLists(l *event.Lists) {
 	l.Forget()
 	b.decoded.Put(l)

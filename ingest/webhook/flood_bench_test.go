@@ -30,28 +30,29 @@ func (slowProducer) Produce(ctx context.Context, recs ...stream.Record) error {
 
 // BenchmarkFlood measures how long a quiet cluster, which posts ten events every 20 ms, waits for its acknowledgements: alone;
 // while another cluster has 64 bodies of 400 events under way all the time, and 64 that come slowly; and the same
-// without turns. Posts are given to the handler itself, so that all processor time is the receiver's.
+// without fair queues. Posts are given to the handler itself, so that all processor time is the receiver's.
 func BenchmarkFlood(b *testing.B) {
 	large := recordedPost(b)
 	small := []byte(list(slices.Repeat([]string{read("a")}, 10)...))
 	for _, tc := range []struct {
-		name         string
-		flood, turns bool
-	}{{"flood=none", false, true}, {"flood=64", true, true}, {"flood=64,turns=none", true, false}} {
+		name        string
+		flood, fair bool
+	}{{"flood=none", false, true}, {"flood=64", true, true}, {"flood=64,queue=none", true, false}} {
 		b.Run(tc.name, func(b *testing.B) {
 			h, err := New(Config{Trusted: true}, slowProducer{}, redact.New([]byte("0123456789abcdef")), nil, nil, nil)
 			if err != nil {
 				b.Fatal(err)
 			}
-			if !tc.turns {
-				h.work, h.way = newTurns(1<<40), newTurns(1<<40)
+			if !tc.fair {
+				h.decoding, h.outgoing = newFairQueue(1<<40), newFairQueue(1<<40)
 			}
 			ctx, stop := context.WithCancel(b.Context())
 			var wg sync.WaitGroup
 			defer wg.Wait()
 			defer stop()
 			post := func(cluster string, body io.Reader) {
-				h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/clusters/"+cluster+"/audit", body))
+				r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/clusters/"+cluster+"/audit", body)
+				h.ServeHTTP(httptest.NewRecorder(), r)
 			}
 			var flooded atomic.Int64
 			if tc.flood {

@@ -30,30 +30,30 @@ const (
 const (
 	// HeaderEvents is the number of events acknowledged.
 	HeaderEvents = "Retrial-Events"
-	// HeaderDeadLetters is the number of items of the list that were no events.
+	// HeaderDeadLetters is the number of items of the list that were not events.
 	HeaderDeadLetters = "Retrial-Dead-Letters"
 	// HeaderPolicy is the number of policy copies acknowledged.
 	HeaderPolicy = "Retrial-Policy-Events"
 )
 
-// QueryPolicy is the query parameter with which an import divides a list's work on a
-// trusted handler: first [QueryPolicyOnly], which produces only the copies of policy
-// writes, for all of a file, so that none of its events has to be judged again; then
-// [QueryPolicyDone], which produces everything but them.
+// QueryPolicy is the query parameter with which an import splits the work on a list between
+// two posts to a trusted handler: first [QueryPolicyOnly], which produces only the copies of
+// policy writes, for the whole file, so that none of its events has to be judged again; then
+// [QueryPolicyDone], which produces everything else.
 const (
 	QueryPolicy     = "policy"
 	QueryPolicyOnly = "only"
 	QueryPolicyDone = "done"
 
 	// QuerySource is the query parameter with which a client says that it follows a log as it
-	// is written ([QuerySourceLog]), so that what came from there can be told from what the
-	// webhook brought. Its events age like those of a webhook, where those of an import may be
-	// old already and stay. Apiservers drop the query of their webhook's URL.
+	// is written ([QuerySourceLog]), so that its events can be told from those of the webhook.
+	// They age like the webhook's, whereas those of an import may be old already and stay.
+	// Apiservers drop the query of their webhook's URL.
 	QuerySource    = "source"
 	QuerySourceLog = sourceLog
 
 	// QuerySince is the query parameter of a state post that says, in RFC 3339, when the
-	// audit log begins that tells every later change of the state.
+	// audit log begins that records every later change of the state.
 	QuerySince = "since"
 )
 
@@ -66,8 +66,8 @@ type Handler struct {
 	redactor Redactor
 	clusters Clusters
 	flight   *flight
-	work     *turns // requests that decode or encode: as many as there are processors
-	way      *turns // bytes of records on their way into the stream
+	decoding *fairQueue // requests that decode or encode: as many as there are processors
+	outgoing *fairQueue // bytes of records handed to the producer
 	buffers  *buffers
 	log      *zap.Logger
 	metrics  *metrics
@@ -77,7 +77,9 @@ type Handler struct {
 
 // New returns a handler. clusters may be nil when cfg.Trusted is set; log and reg may be
 // nil.
-func New(cfg Config, producer Producer, redactor Redactor, clusters Clusters, log *zap.Logger, reg prometheus.Registerer) (*Handler, error) {
+func New(
+	cfg Config, producer Producer, redactor Redactor, clusters Clusters, log *zap.Logger, reg prometheus.Registerer,
+) (*Handler, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("make webhook handler: %w", err)
@@ -101,22 +103,22 @@ func New(cfg Config, producer Producer, redactor Redactor, clusters Clusters, lo
 	if log == nil {
 		log = zap.NewNop()
 	}
-	// A sender that is refused comes back every second: the first few lines of a minute
-	// tell an operator all there is to know, the metrics count the rest.
+	// A sender that is refused retries every second: the first few lines of a minute tell an
+	// operator all there is to know, the metrics count the rest.
 	log = log.Named("ingest.webhook").With(zap.String("source", source)).WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 		return zapcore.NewSamplerWithOptions(core, time.Minute, 20, 0)
 	}))
 	return &Handler{
 		cfg: cfg, source: source, producer: producer, redactor: redactor, clusters: clusters,
 		flight: newFlight(cfg.MaxInFlight, cfg.MaxClusterInFlight, m.inFlight), buffers: &buffers{}, log: log, metrics: m,
-		work: newTurns(int64(runtime.GOMAXPROCS(0))), way: newTurns(wayBytes),
+		decoding: newFairQueue(int64(runtime.GOMAXPROCS(0))), outgoing: newFairQueue(outgoingBytes),
 	}, nil
 }
 
-// wayBytes is how many bytes of records are on their way into the stream at once: some forty
-// posts of an apiserver, which is more than it takes for batches to fill, and half of what the
-// producer holds, so that no cluster waits there behind all that another has sent.
-const wayBytes = 32 << 20
+// outgoingBytes bounds the records handed to the producer at once: some forty posts of an
+// apiserver, more than it takes to fill batches, and half of what the producer holds, so that
+// no cluster waits there behind all that another has sent.
+const outgoingBytes = 32 << 20
 
 // answer is what a request is answered with.
 type answer struct {
@@ -133,16 +135,16 @@ func refuse(code int, reason, format string, args ...any) answer {
 	return answer{code: code, reason: reason, text: fmt.Sprintf(format, args...)}
 }
 
-// When a client is asked to come back, in whole seconds. Room for a body is found in a moment.
-// A log that is full or out of reach takes longer, and an apiserver that is told five seconds
-// holds on to a batch for 230 seconds with 30 posts; told one, for 140 with 55; told nothing,
-// for 86 (docs/adr/0071-pushing-back.md).
+// When a client is asked to retry, in whole seconds. Room for a body is found in a moment. A
+// log that is full or unreachable takes longer: told five seconds, an apiserver holds on to a
+// batch for 230 seconds with 30 posts; told one, for 140 with 55; told nothing, for 86
+// (docs/adr/0071-pushing-back.md).
 const (
 	roomBackAfter    = time.Second
 	storageBackAfter = 5 * time.Second
 )
 
-// pushBack makes an answer a client should come back after.
+// pushBack returns the answer with a Retry-After of after.
 func (a answer) pushBack(after time.Duration) answer { a.retry = after; return a }
 
 // ServeHTTP answers one request; see the package comment for the paths and the answers.
@@ -170,7 +172,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeAnswer(w, a)
 }
 
-// remember notes who was answered what.
+// remember records the request and its answer in the contacts.
 func (h *Handler) remember(r *http.Request, a answer) {
 	if h.cfg.Contacts == nil {
 		return
@@ -181,13 +183,13 @@ func (h *Handler) remember(r *http.Request, a answer) {
 	case accepted && followed(r):
 		h.cfg.Contacts.follow(to.cluster, to.apiserver, r.RemoteAddr, a.tally.events)
 		return
-	case h.cfg.Trusted: // imports connect nobody
+	case h.cfg.Trusted: // an import says nothing about a cluster's connection
 		return
 	case accepted:
 		h.cfg.Contacts.accept(to.cluster, to.apiserver, r.RemoteAddr, a.tally.events)
 		return
 	}
-	// A credential says more about who it was than the path does.
+	// A credential identifies the sender better than the path does.
 	cluster := to.cluster
 	if !validCluster(cluster) {
 		cluster = ""
@@ -202,7 +204,7 @@ func (h *Handler) remember(r *http.Request, a answer) {
 	}
 }
 
-// followed tells whether a request says that it comes from a log that is followed.
+// followed reports whether a request declares that it comes from a follower of a log.
 func followed(r *http.Request) bool { return r.URL.Query().Get(QuerySource) == QuerySourceLog }
 
 func writeAnswer(w http.ResponseWriter, a answer) {
@@ -221,7 +223,7 @@ func writeAnswer(w http.ResponseWriter, a answer) {
 	if a.json != nil {
 		header.Set("Content-Type", "application/json")
 		w.WriteHeader(a.code)
-		_ = json.NewEncoder(w).Encode(a.json) // a client that is gone hears nothing
+		_ = json.NewEncoder(w).Encode(a.json) // the client may be gone
 		return
 	}
 	header.Set("Content-Type", "text/plain; charset=utf-8")
@@ -256,7 +258,8 @@ func parsePath(path string) (route, bool) {
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, began time.Time) answer {
 	to, ok := parsePath(r.URL.Path)
 	if !ok || to.state && (!h.cfg.Trusted || h.cfg.State == nil) {
-		return refuse(http.StatusNotFound, refusedPath, "no such path: post to /v1/clusters/CLUSTER/audit or /v1/clusters/CLUSTER/apiservers/NAME/audit")
+		return refuse(http.StatusNotFound, refusedPath, "no such path: "+
+			"post to /v1/clusters/CLUSTER/audit or /v1/clusters/CLUSTER/apiservers/NAME/audit")
 	}
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -267,12 +270,21 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, began time.Time)
 		return *a
 	}
 	if to.apiserver != "" && !validAPIServer(to.apiserver) {
-		a := refuse(http.StatusBadRequest, refusedName, "the apiserver's name in the path must be lower case letters, digits, '-' and '.', up to 253")
+		a := refuse(
+			http.StatusBadRequest,
+			refusedName,
+			"the apiserver's name in the path must be up to 253 lower-case letters, digits, '-' or '.'",
+		)
 		a.close = true
 		return a
 	}
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
-		a := refuse(http.StatusUnsupportedMediaType, refusedEncoding, "compressed bodies are not taken (an audit webhook never sends one): post plain JSON without Content-Encoding; for files use retrial import, which reads .gz and .zst")
+		a := refuse(
+			http.StatusUnsupportedMediaType,
+			refusedEncoding,
+			"compressed bodies are not accepted (an audit webhook never sends one): "+
+				"post plain JSON without Content-Encoding; for files use `retrial import`, which reads .gz and .zst",
+		)
 		a.close = true
 		return a
 	}
@@ -280,18 +292,20 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, began time.Time)
 		return h.serveState(w, r, to.cluster)
 	}
 
-	arrived := time.Now() // sockets know no other clock
+	arrived := time.Now() // the clock of sockets
 	ctx, cancel := context.WithTimeout(r.Context(), h.cfg.Deadline)
 	defer cancel()
-	in := &intake{h: h, ctx: ctx, cluster: to.cluster, apiserver: to.apiserver, source: h.source, received: began.UTC()}
+	in := &intake{
+		h: h, ctx: ctx, cluster: to.cluster, apiserver: to.apiserver, source: h.source, received: began.UTC(),
+	}
 	if followed(r) {
 		in.source = sourceLog
 	}
 	if h.cfg.Trusted {
 		in.policy = r.URL.Query().Get(QueryPolicy)
 	}
-	// A connection that knows no deadlines has the server's time-outs. This one stays until
-	// the next request: it also bounds how long the server waits for a body's rest.
+	// A connection without deadlines has the server's timeouts. This deadline stays until the
+	// next request: it also bounds how long the server waits for the rest of a body.
 	_ = http.NewResponseController(w).SetReadDeadline(arrived.Add(h.cfg.Deadline))
 	return in.serve(r)
 }
@@ -301,11 +315,17 @@ func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, cluster str
 	if s := r.URL.Query().Get(QuerySince); s != "" {
 		var err error
 		if since, err = time.Parse(time.RFC3339Nano, s); err != nil {
-			return refuse(http.StatusBadRequest, refusedBadState, "%s: %q is no RFC 3339 time", QuerySince, s)
+			return refuse(
+				http.StatusBadRequest,
+				refusedBadState,
+				"%s: invalid time %q: want RFC 3339, such as 2026-11-20T11:36:00Z",
+				QuerySince,
+				s,
+			)
 		}
 	}
-	// A cluster's state streams in for as long as it takes; the server's time-outs are
-	// made for event lists. A writer that has no deadlines needs none lifted.
+	// A cluster's state streams in for as long as it takes; the server's timeouts are made
+	// for event lists. A connection without deadlines has none to lift.
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Time{})
 	_ = rc.SetWriteDeadline(time.Time{})
@@ -320,7 +340,7 @@ func (h *Handler) serveState(w http.ResponseWriter, r *http.Request, cluster str
 	case errors.Is(err, ErrBadState):
 		return refuse(http.StatusBadRequest, refusedBadState, "state of cluster %s: %v", cluster, err)
 	}
-	h.log.Warn("state not taken", zap.String("cluster", cluster), zap.Error(err))
+	h.log.Warn("state not accepted", zap.String("cluster", cluster), zap.Error(err))
 	return refuse(http.StatusServiceUnavailable, refusedUnacked, "state of cluster %s: %v", cluster, err).pushBack(storageBackAfter)
 }
 

@@ -40,21 +40,34 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		{name: "cluster in capitals", path: "/v1/clusters/Prod/audit", code: 404, text: "DNS label", reason: "name"},
 		{name: "cluster with a dot", path: "/v1/clusters/pr.od/audit", code: 404, text: "DNS label", reason: "name"},
 		{name: "cluster climbing", path: "/v1/clusters/%2e%2e/audit", code: 404, text: "DNS label", reason: "name"},
-		{name: "cluster too long", path: "/v1/clusters/" + strings.Repeat("a", 64) + "/audit", code: 404, text: "DNS label", reason: "name"},
+		{name: "cluster too long", path: "/v1/clusters/" + strings.Repeat("a", 64) + "/audit", code: 404, text: "DNS label",
+			reason: "name"},
 		{name: "bad apiserver", path: "/v1/clusters/prod/apiservers/a%0ab/audit", code: 400, text: "apiserver's name", reason: "name"},
-		{name: "gzip", path: auditPath, header: http.Header{"Content-Encoding": {"gzip"}}, body: "\x1f\x8b", code: 415, text: "without Content-Encoding", reason: "encoding"},
-		{name: "zstd", path: auditPath, header: http.Header{"Content-Encoding": {"zstd"}}, body: "(\xb5/\xfd", code: 415, text: "without Content-Encoding", reason: "encoding"},
-		{name: "empty body", path: auditPath, code: 400, text: "not an audit.k8s.io/v1 EventList", reason: "not-event-list", letter: "not-event-list"},
-		{name: "gzip without saying so", path: auditPath, body: "\x1f\x8b\x08\x00\x00", code: 400, text: "EventList", reason: "not-event-list", letter: "not-event-list"},
-		{name: "truncated", path: auditPath, body: list(read("a"), read("b"))[:500], code: 400, text: "EventList", reason: "not-event-list", letter: "not-event-list"},
-		{name: "truncated by one byte", path: auditPath, body: strings.TrimSuffix(list(read("a")), "}"), code: 400, text: "EventList", reason: "not-event-list", letter: "not-event-list"},
-		{name: "another list", path: auditPath, body: `{"kind":"PodList","apiVersion":"v1","items":[]}`, code: 400, text: "EventList", reason: "not-event-list", letter: "not-event-list"},
-		{name: "one event", path: auditPath, body: read("a"), code: 400, text: "EventList", reason: "not-event-list", letter: "not-event-list"},
+		{name: "gzip", path: auditPath, header: http.Header{"Content-Encoding": {"gzip"}}, body: "\x1f\x8b", code: 415,
+			text: "without Content-Encoding", reason: "encoding"},
+		{name: "zstd", path: auditPath, header: http.Header{"Content-Encoding": {"zstd"}}, body: "(\xb5/\xfd", code: 415,
+			text: "without Content-Encoding", reason: "encoding"},
+		{name: "empty body", path: auditPath, code: 400, text: "not an audit.k8s.io/v1 EventList", reason: "not-event-list",
+			letter: "not-event-list"},
+		{name: "gzip without saying so", path: auditPath, body: "\x1f\x8b\x08\x00\x00", code: 400, text: "EventList",
+			reason: "not-event-list", letter: "not-event-list"},
+		{name: "truncated", path: auditPath, body: list(read("a"), read("b"))[:500], code: 400, text: "EventList", reason: "not-event-list",
+			letter: "not-event-list"},
+		{name: "truncated by one byte", path: auditPath, body: strings.TrimSuffix(list(read("a")), "}"), code: 400, text: "EventList",
+			reason: "not-event-list", letter: "not-event-list"},
+		{name: "another list", path: auditPath, body: `{"kind":"PodList","apiVersion":"v1","items":[]}`, code: 400, text: "EventList",
+			reason: "not-event-list", letter: "not-event-list"},
+		{name: "one event", path: auditPath, body: read("a"), code: 400, text: "EventList", reason: "not-event-list",
+			letter: "not-event-list"},
 		{name: "an array", path: auditPath, body: `[]`, code: 400, text: "EventList", reason: "not-event-list", letter: "not-event-list"},
-		{name: "items no array", path: auditPath, body: `{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":{}}`, code: 400, text: "EventList", reason: "not-event-list", letter: "not-event-list"},
-		{name: "something behind it", path: auditPath, body: list() + "x", code: 400, text: "EventList", reason: "not-event-list", letter: "not-event-list"},
-		{name: "over the limit", path: auditPath, body: strings.Repeat(" ", 2<<20), code: 413, text: "over 1048576 bytes", reason: "too-large", letter: "too-large"},
-		{name: "too many items", path: auditPath, body: list(strings.Split(strings.Repeat("1 ", 90_000), " ")[:90_000]...), code: 413, text: "more than 20000 items", reason: "too-large", letter: "too-large"},
+		{name: "items no array", path: auditPath, body: `{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":{}}`, code: 400,
+			text: "EventList", reason: "not-event-list", letter: "not-event-list"},
+		{name: "something behind it", path: auditPath, body: list() + "x", code: 400, text: "EventList", reason: "not-event-list",
+			letter: "not-event-list"},
+		{name: "over the limit", path: auditPath, body: strings.Repeat(" ", 2<<20), code: 413, text: "over 1048576 bytes",
+			reason: "too-large", letter: "too-large"},
+		{name: "too many items", path: auditPath, body: list(strings.Split(strings.Repeat("1 ", 90_000), " ")[:90_000]...), code: 413,
+			text: "more than 20000 items", reason: "too-large", letter: "too-large"},
 		{name: "state without a taker", path: "/v1/clusters/prod/state", code: 404, text: "no such path", reason: "path"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -85,7 +98,9 @@ func TestRequestsThatAreRefused(t *testing.T) {
 				t.Fatalf("%d dead letters, want 1", len(letters))
 			}
 			d := letters[0]
-			if d.Reason != tc.letter || d.Cluster != "prod" || d.Source != "import" || d.Detail == "" || !strings.HasPrefix(d.Digest, "sha256:") || d.Size != int64(len(tc.body)) {
+			if d.Reason != tc.letter || d.Cluster != "prod" || d.Source != "import" || d.Detail == "" ||
+				!strings.HasPrefix(d.Digest, "sha256:") ||
+				d.Size != int64(len(tc.body)) {
 				t.Errorf("dead letter %+v", d)
 			}
 			if len(d.Prefix) > prefixKept {
@@ -136,7 +151,8 @@ func TestRecordsOfAList(t *testing.T) {
 	b := trusted(t, Config{Now: func() time.Time { return time.Unix(1000, 0) }})
 	body := list(read("a"), write("b", `{"kind":"Role"}`), read("c"))
 	w := b.post("/v1/clusters/prod/apiservers/cp-1.example/audit?timeout=30s", body)
-	if w.Code != 200 || w.Header().Get(HeaderEvents) != "3" || w.Header().Get(HeaderPolicy) != "1" || w.Header().Get(HeaderDeadLetters) != "0" {
+	if w.Code != 200 || w.Header().Get(HeaderEvents) != "3" || w.Header().Get(HeaderPolicy) != "1" ||
+		w.Header().Get(HeaderDeadLetters) != "0" {
 		t.Fatalf("answer %d %v %s", w.Code, w.Header(), w.Body)
 	}
 	if len(b.producer.calls) != 2 || len(b.producer.calls[0]) != 1 || b.producer.calls[0][0].Topic != stream.TopicPolicy {
@@ -148,7 +164,8 @@ func TestRecordsOfAList(t *testing.T) {
 	if err := event.DecodeList([]byte(body), func(item event.Item) error {
 		redactor.Redact(item.Event)
 		if item.Index == 1 {
-			want = append([]stream.Record{stream.PolicyEventRecord("prod", "import", "cp-1.example", time.Unix(1000, 0).UTC(), item.Event)}, want...)
+			want = append([]stream.Record{stream.PolicyEventRecord("prod", "import", "cp-1.example", time.Unix(1000, 0).UTC(), item.Event)},
+				want...)
 		}
 		want = append(want, stream.EventRecord("prod", "import", "cp-1.example", time.Unix(1000, 0).UTC(), item.Event))
 		return nil
@@ -179,7 +196,19 @@ func TestRecordedPostIsTakenWhole(t *testing.T) {
 
 func TestMalformedItemsBecomeDeadLettersAndTheRestGoesOn(t *testing.T) {
 	b := trusted(t, Config{})
-	w := b.post(auditPath, list(read("a"), `17`, `{"level":5}`, `null`, `"half a li\"ne {"`, read("b"), `{"kind":"Pod","apiVersion":"v1"}`, `{"auditID":"c8e355d8","code":200}`))
+	w := b.post(
+		auditPath,
+		list(
+			read("a"),
+			`17`,
+			`{"level":5}`,
+			`null`,
+			`"half a li\"ne {"`,
+			read("b"),
+			`{"kind":"Pod","apiVersion":"v1"}`,
+			`{"auditID":"c8e355d8","code":200}`,
+		),
+	)
 	if w.Code != 200 || w.Header().Get(HeaderEvents) != "2" || w.Header().Get(HeaderDeadLetters) != "6" {
 		t.Fatalf("answer %d %v %s", w.Code, w.Header(), w.Body)
 	}
@@ -196,7 +225,7 @@ func TestMalformedItemsBecomeDeadLettersAndTheRestGoesOn(t *testing.T) {
 		t.Errorf("a wrapped line is kept as %+v, not as what was wrapped", d)
 	}
 	if d := letters[5]; !strings.Contains(d.Detail, "no audit event: it has no stage") {
-		t.Errorf("what is no audit event is told as %q", d.Detail)
+		t.Errorf("an item that is not an audit event has the detail %q", d.Detail)
 	}
 	b.balanced(t)
 }
@@ -212,7 +241,8 @@ func TestManyMalformedItemsShareALetter(t *testing.T) {
 	if w.Code != 200 || len(letters) != itemLetters+1 {
 		t.Fatalf("answer %d, %d dead letters", w.Code, len(letters))
 	}
-	if last := letters[itemLetters]; !strings.Contains(last.Detail, fmt.Sprintf("%d more items", len(items)-itemLetters)) || last.Size != 100*int64(len(items)-itemLetters) {
+	if last := letters[itemLetters]; !strings.Contains(last.Detail, fmt.Sprintf("%d more items", len(items)-itemLetters)) ||
+		last.Size != 100*int64(len(items)-itemLetters) {
 		t.Errorf("last letter %+v", last)
 	}
 	if n := b.metric(t, "items_malformed_total"); n != 10_000 {
@@ -231,7 +261,10 @@ func TestEventsOverTheLimit(t *testing.T) {
 			b.producer.before = func(_ context.Context, recs []stream.Record) error {
 				for i, r := range recs {
 					if len(r.Value) > 2000 && r.Topic != stream.TopicDeadLetter {
-						return fmt.Errorf("produce: %w", &stream.TooLargeError{Index: i, Topic: r.Topic, Size: len(r.Value), Limit: 2000 + recordOverhead})
+						return fmt.Errorf(
+							"produce: %w",
+							&stream.TooLargeError{Index: i, Topic: r.Topic, Size: len(r.Value), Limit: 2000 + recordOverhead},
+						)
 					}
 				}
 				return nil
@@ -243,7 +276,8 @@ func TestEventsOverTheLimit(t *testing.T) {
 			b := trusted(t, Config{MaxEvent: 2000})
 			limit(b)
 			w := b.post(auditPath, list(read("a"), write("b", big), user))
-			if w.Code != 200 || w.Header().Get(HeaderEvents) != "2" || w.Header().Get(HeaderDeadLetters) != "1" || w.Header().Get(HeaderPolicy) != "1" {
+			if w.Code != 200 || w.Header().Get(HeaderEvents) != "2" || w.Header().Get(HeaderDeadLetters) != "1" ||
+				w.Header().Get(HeaderPolicy) != "1" {
 				t.Fatalf("answer %d %v %s", w.Code, w.Header(), w.Body)
 			}
 			events := b.producer.topic(stream.TopicEvents)
@@ -335,7 +369,8 @@ func TestProducerErrors(t *testing.T) {
 				fail = false
 				if tc.reason == "full" { // for a moment nobody is asked again
 					calls := len(b.producer.calls)
-					if w := b.post(auditPath, body); w.Code != 429 || w.Header().Get("Retry-After") != "5" || len(b.producer.calls) != calls {
+					if w := b.post(auditPath, body); w.Code != 429 || w.Header().Get("Retry-After") != "5" ||
+						len(b.producer.calls) != calls {
 						t.Errorf("%s: answer %d right after", what, w.Code)
 					}
 				}
@@ -406,12 +441,14 @@ func TestPolicyQuery(t *testing.T) {
 	body := list(read("a"), write("b", "{}"), "1")
 	b := trusted(t, Config{})
 	w := b.post(auditPath+"?policy=only", body)
-	if w.Code != 200 || len(b.producer.topic(stream.TopicPolicy)) != 1 || len(b.producer.topic(stream.TopicEvents)) != 0 || len(b.producer.letters(t)) != 0 {
+	if w.Code != 200 || len(b.producer.topic(stream.TopicPolicy)) != 1 || len(b.producer.topic(stream.TopicEvents)) != 0 ||
+		len(b.producer.letters(t)) != 0 {
 		t.Errorf("answer %d %s, %d calls", w.Code, w.Body, len(b.producer.calls))
 	}
 	b.balanced(t)
 	w = b.post(auditPath+"?policy=done", body)
-	if w.Code != 200 || len(b.producer.topic(stream.TopicPolicy)) != 1 || len(b.producer.topic(stream.TopicEvents)) != 2 || len(b.producer.letters(t)) != 1 {
+	if w.Code != 200 || len(b.producer.topic(stream.TopicPolicy)) != 1 || len(b.producer.topic(stream.TopicEvents)) != 2 ||
+		len(b.producer.letters(t)) != 1 {
 		t.Errorf("answer %d %s, %d calls", w.Code, w.Body, len(b.producer.calls))
 	}
 	b.balanced(t)
@@ -419,7 +456,8 @@ func TestPolicyQuery(t *testing.T) {
 	// An apiserver's path is not an import's: the query means nothing there.
 	b = newBench(t, Config{Anonymous: true}, known{"prod"})
 	for i, query := range []string{"?policy=only", "?policy=done", "?timeout=30s"} {
-		if w := b.post(auditPath+query, body); w.Code != 200 || len(b.producer.topic(stream.TopicEvents)) != 2*(i+1) || len(b.producer.topic(stream.TopicPolicy)) != i+1 {
+		if w := b.post(auditPath+query, body); w.Code != 200 || len(b.producer.topic(stream.TopicEvents)) != 2*(i+1) ||
+			len(b.producer.topic(stream.TopicPolicy)) != i+1 {
 			t.Errorf("%s: answer %d, %d calls", query, w.Code, len(b.producer.calls))
 		}
 	}

@@ -16,11 +16,11 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 )
 
-// tally is the account of one list: items = events + malformed once it is acknowledged.
+// tally counts one list's items: items = events + malformed once it is acknowledged.
 type tally struct {
 	items     int
 	events    int // produced and acknowledged
-	malformed int // became dead letters, alone or together, and events too large even without bodies
+	malformed int // became dead letters, alone or together; events too large even without bodies, too
 	policy    int // policy copies acknowledged
 	stripped  int
 }
@@ -32,14 +32,14 @@ type intake struct {
 	cluster, apiserver string
 	source             string
 	received           time.Time
-	policy             string // QueryPolicyOnly, QueryPolicyDone, or both halves of the work
+	policy             string // QueryPolicyOnly, QueryPolicyDone, or empty: both parts of the work
 
 	reserved int64 // bytes of h.flight
-	turn     int64 // of h.work; 0: none is held
+	slot     int64 // of h.decoding; 0: none is held
 	maxEvent int   // bytes; the configured limit, or less when the stream takes less
 	tally    tally
 	lists    *event.Lists       // the memory of the decoded list
-	sighted  event.Sightings    // of apiservers' versions, in this list
+	sighted  event.Sightings    // of apiservers' versions in this list
 	letters  []event.DeadLetter // of items, to produce after the events
 }
 
@@ -53,14 +53,14 @@ func (in *intake) serve(r *http.Request) answer {
 	}
 	defer in.h.flight.leave(in.cluster)
 	if in.h.flight.isFull(in.cluster, in.received) {
-		// Unread would cost the connection, and a handshake with the next attempt.
+		// A body left unread would cost the connection, and the next attempt a handshake.
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, in.h.cfg.MaxBody))
 		return full()
 	}
 	body, refused := in.readBody(r)
 	defer func() { in.h.buffers.put(body) }()
 	if refused != nil {
-		return *refused // under the deadline still: the server may want to read the body's rest
+		return *refused // still under the deadline: the server may read the rest of the body
 	}
 	defer in.rest()
 	if err := in.work(); err != nil {
@@ -72,7 +72,8 @@ func (in *intake) serve(r *http.Request) answer {
 		if a := in.bodyLetter(letterTooLarge, fmt.Sprintf("list of more than %d items", maxItems), body, int64(len(body))); a != nil {
 			return *a
 		}
-		return refuse(http.StatusRequestEntityTooLarge, letterTooLarge, "the list has more than %d items: lower --audit-webhook-batch-max-size", maxItems)
+		return refuse(http.StatusRequestEntityTooLarge, letterTooLarge,
+			"the list has more than %d items: lower --audit-webhook-batch-max-size", maxItems)
 	}
 
 	events, policy, err := in.decode(body)
@@ -80,7 +81,8 @@ func (in *intake) serve(r *http.Request) answer {
 		if a := in.bodyLetter(letterNotList, err.Error(), body, int64(len(body))); a != nil {
 			return *a
 		}
-		return refuse(http.StatusBadRequest, letterNotList, "%v: kept as a dead letter; post what kube-apiserver's audit webhook posts, or import log files with retrial import", err)
+		return refuse(http.StatusBadRequest, letterNotList, "%v: kept as a dead letter; "+
+			"post what kube-apiserver's audit webhook posts, or import log files with `retrial import`", err)
 	}
 	if err := in.deliver(events, policy); err != nil {
 		in.h.metrics.received.Add(float64(in.tally.items))
@@ -90,8 +92,8 @@ func (in *intake) serve(r *http.Request) answer {
 	return in.accepted()
 }
 
-// decode decodes and redacts the list, and returns all its events and which of them are policy
-// writes. Malformed items become dead letters to produce.
+// decode decodes and redacts the list. It returns all its events, and the indexes of those that
+// are policy writes. Malformed items become dead letters to produce.
 func (in *intake) decode(body []byte) (events []event.Item, policy []int, err error) {
 	var folded fold
 	events = make([]event.Item, 0, eventsHint)
@@ -104,7 +106,8 @@ func (in *intake) decode(body []byte) (events []event.Item, policy []int, err er
 			in.malformedItem(item, &folded)
 			return nil
 		}
-		if in.policy != QueryPolicyDone && (event.KeepsPolicy(item.Event) || in.sights(item.Event)) { // asked while it has its bodies
+		// While the event has its bodies.
+		if in.policy != QueryPolicyDone && (event.KeepsPolicy(item.Event) || in.sights(item.Event)) {
 			policy = append(policy, len(events))
 		}
 		item.RedactWith(in.h.redactor)
@@ -120,7 +123,7 @@ func (in *intake) decode(body []byte) (events []event.Item, policy []int, err er
 	return events, policy, nil
 }
 
-// sights tells whether an event is the first in a while to show its apiserver's version.
+// sights reports whether an event is the first in a while to show its apiserver's version.
 func (in *intake) sights(e *event.Event) bool {
 	if !in.h.sightings.Fresh(in.cluster, in.apiserver, e) || !in.sighted.Fresh(in.cluster, in.apiserver, e) {
 		return false
@@ -129,8 +132,8 @@ func (in *intake) sights(e *event.Event) bool {
 	return true
 }
 
-// malformedItem notes a dead letter for one item, or adds the item to folded when the list
-// has had its share of letters.
+// malformedItem adds a dead letter for one item, or adds the item to folded once the list has
+// had its share of letters.
 func (in *intake) malformedItem(item event.Item, folded *fold) {
 	in.tally.malformed++
 	if len(in.letters) >= itemLetters {
@@ -154,8 +157,8 @@ func (in *intake) malformedItem(item event.Item, folded *fold) {
 	})
 }
 
-// unwrap returns the text of an item that is a JSON string: an import passes a line that
-// is no JSON on like that. Redaction has to see the line itself, not its escaped form.
+// unwrap returns the text of an item that is a JSON string: an import passes on a line that
+// is not JSON in this form. Redaction has to see the line itself, not its escaped form.
 func unwrap(raw []byte) ([]byte, bool) {
 	var line string
 	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &line) != nil {
@@ -165,8 +168,8 @@ func unwrap(raw []byte) ([]byte, bool) {
 }
 
 // deliver produces policy copies, then events, then dead letters; each step is
-// acknowledged before the next begins. A stream that takes less than the configured
-// MaxEvent has the rest of the list stripped to what it takes.
+// acknowledged before the next begins. If the stream takes less than the configured
+// MaxEvent, the rest of the list is stripped to what it takes.
 func (in *intake) deliver(events []event.Item, policy []int) error {
 	for {
 		err := in.attempt(events, policy)
@@ -176,7 +179,7 @@ func (in *intake) deliver(events []event.Item, policy []int) error {
 		}
 		limit := tooLarge.Limit - recordOverhead
 		if limit <= 0 || limit >= in.maxEvent {
-			return err // a dead letter, or what no stripping makes fit
+			return err // a dead letter, or a record that no stripping makes fit
 		}
 		in.h.log.Warn("stream takes smaller records than configured", zap.Int("max_event", in.maxEvent), zap.Int("limit", limit))
 		in.maxEvent = limit
@@ -203,12 +206,12 @@ func (in *intake) attempt(events []event.Item, policy []int) error {
 		in.h.sightings.Passed(in.cluster, in.apiserver, events[i].Event)
 	}
 	if in.policy == QueryPolicyOnly {
-		return nil // the same list comes again in full; its dead letters are for then
+		return nil // the same list comes again in full; its dead letters are produced then
 	}
 	letters := len(in.letters)
 	malformed := in.tally.malformed
 	err := in.produceEvents(batch, events)
-	if err != nil { // what add noted of events too large is noted again by the next attempt
+	if err != nil { // the next attempt adds the letters of events too large again
 		in.letters, in.tally.malformed = in.letters[:letters], malformed
 	}
 	return err
@@ -243,7 +246,8 @@ func (in *intake) produceLetters() error {
 	}
 	first := in.letters[0]
 	in.h.log.Error("items became dead letters", zap.String("cluster", in.cluster), zap.String("apiserver", in.apiserver),
-		zap.Int("items", in.tally.malformed), zap.String("reason", first.Reason), zap.String("first", first.Detail), zap.String("digest", first.Digest))
+		zap.Int("items", in.tally.malformed), zap.String("reason", first.Reason),
+		zap.String("first", first.Detail), zap.String("digest", first.Digest))
 	return nil
 }
 
@@ -251,11 +255,11 @@ func (in *intake) letterRecord(letter event.DeadLetter) stream.Record {
 	return stream.DeadLetterRecord(letter, in.received)
 }
 
-// work waits for the cluster's turn to decode and encode, which are what takes processor time.
-// It lasts until rest, or until something is produced: nobody waits for Kafka with it in hand.
+// work waits for a slot to decode and encode in, which is what takes processor time. The slot
+// is held until rest or produce: no request holds one while it waits for Kafka.
 func (in *intake) work() (err error) {
-	if in.turn == 0 {
-		in.turn, err = in.h.work.take(in.ctx, in.cluster, 1)
+	if in.slot == 0 {
+		in.slot, err = in.h.decoding.take(in.ctx, in.cluster, 1)
 	}
 	if err != nil {
 		return fmt.Errorf("wait for a processor: %w", err)
@@ -264,33 +268,37 @@ func (in *intake) work() (err error) {
 }
 
 func (in *intake) rest() {
-	if in.turn > 0 {
-		in.h.work.give(in.turn)
-		in.turn = 0
+	if in.slot > 0 {
+		in.h.decoding.give(in.slot)
+		in.slot = 0
 	}
 }
 
-// produce produces records within what is left of the request's time, in the cluster's turn.
+// produce produces records when it is the cluster's turn, within what is left of the request's
+// time.
 func (in *intake) produce(records ...stream.Record) error {
 	in.rest()
 	var size int64
 	for i := range records {
 		size += int64(len(records[i].Value))
 	}
-	taken, err := in.h.way.take(in.ctx, in.cluster, size)
+	taken, err := in.h.outgoing.take(in.ctx, in.cluster, size)
 	if err != nil {
 		return fmt.Errorf("wait for room for %d bytes: %w", size, err)
 	}
-	defer in.h.way.give(taken)
+	defer in.h.outgoing.give(taken)
 	return in.h.producer.Produce(in.ctx, records...)
 }
 
-// accepted books the list and answers 200.
+// accepted counts the list and answers 200.
 func (in *intake) accepted() answer {
 	m, t := in.h.metrics, in.tally
 	m.policy.Add(float64(t.policy))
 	if in.policy == QueryPolicyOnly {
-		return answer{code: http.StatusOK, text: fmt.Sprintf("accepted %d policy copies", t.policy), tally: &tally{policy: t.policy}}
+		return answer{
+			code: http.StatusOK, tally: &tally{policy: t.policy},
+			text: fmt.Sprintf("accepted %d policy copies", t.policy),
+		}
 	}
 	m.received.Add(float64(t.items))
 	m.acknowledged.Add(float64(t.events))
@@ -302,7 +310,7 @@ func (in *intake) accepted() answer {
 	}
 }
 
-// notAcknowledged answers a list, or a dead letter, that Kafka does not have for sure.
+// notAcknowledged answers a list, or a dead letter, that Kafka may not have.
 func (in *intake) notAcknowledged(err error) answer {
 	if errors.Is(err, stream.ErrFull) {
 		in.h.log.Warn("log is full, pushing back", zap.String("cluster", in.cluster), zap.Error(err))
@@ -319,13 +327,14 @@ func (in *intake) notAcknowledged(err error) answer {
 	default: // credentials, limits, faults: waiting will not help
 		in.h.log.Error("events not acknowledged", fields...)
 	}
-	// The sender learns nothing of the brokers: what went wrong is the log's to tell.
-	return refuse(http.StatusServiceUnavailable, refusedUnacked, "not every event was acknowledged in time: come back").pushBack(storageBackAfter)
+	// The sender learns nothing about the brokers: what went wrong is in the log.
+	return refuse(http.StatusServiceUnavailable, refusedUnacked, "not every event was acknowledged in time: try again later").
+		pushBack(storageBackAfter)
 }
 
-// full answers a list there is no room for.
+// full returns the answer to a list that the log has no room for.
 func full() answer {
-	return refuse(http.StatusTooManyRequests, refusedFull, "the log is full: come back").pushBack(storageBackAfter)
+	return refuse(http.StatusTooManyRequests, refusedFull, "the log is full: try again later").pushBack(storageBackAfter)
 }
 
 // maxItems is how many items a list may have. Decoding a list takes about a kilobyte an
@@ -333,10 +342,10 @@ func full() answer {
 // apiserver sends 400 by default.
 const maxItems = 20_000
 
-// countItems returns how many items the list in body has at the most, without decoding it:
-// exactly when they may be too many, else the number of its commas.
+// countItems returns an upper bound of how many items the list in body has, without decoding
+// it: exact if they may be too many, otherwise the number of commas.
 func countItems(body []byte) int {
-	// Counting bytes is vectorised and costs next to nothing; most lists end here.
+	// Counting bytes is vectorised and costs next to nothing; most lists stop here.
 	if commas := bytes.Count(body, []byte{','}); commas < 4*maxItems {
 		return min(commas, maxItems)
 	}

@@ -206,15 +206,20 @@ func list(items ...string) string {
 	return `{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[` + strings.Join(items, ",") + `]}`
 }
 
+// at is the members of an event that say when.
+const at = `"requestReceivedTimestamp":"2026-01-02T03:04:05.000001Z","stageTimestamp":"2026-01-02T03:04:05.000002Z"`
+
 // read is an event of a read, write one of a policy write; id makes them distinct.
 func read(id string) string {
-	return `{"level":"Metadata","auditID":"` + id + `","stage":"ResponseComplete","requestURI":"/api/v1/namespaces/x/pods/a","verb":"get","user":{"username":"jane"},` +
-		`"responseStatus":{"metadata":{},"code":200},"requestReceivedTimestamp":"2026-01-02T03:04:05.000001Z","stageTimestamp":"2026-01-02T03:04:05.000002Z"}`
+	return `{"level":"Metadata","auditID":"` + id + `","stage":"ResponseComplete",` +
+		`"requestURI":"/api/v1/namespaces/x/pods/a","verb":"get","user":{"username":"jane"},` +
+		`"responseStatus":{"metadata":{},"code":200},` + at + `}`
 }
 
 func write(id, object string) string {
-	return `{"level":"RequestResponse","auditID":"` + id + `","stage":"ResponseComplete","requestURI":"/apis/rbac.authorization.k8s.io/v1/namespaces/x/roles","verb":"create","user":{"username":"jane"},` +
-		`"responseStatus":{"metadata":{},"code":201},"responseObject":` + object + `,"requestReceivedTimestamp":"2026-01-02T03:04:05.000001Z","stageTimestamp":"2026-01-02T03:04:05.000002Z"}`
+	return `{"level":"RequestResponse","auditID":"` + id + `","stage":"ResponseComplete",` +
+		`"requestURI":"/apis/rbac.authorization.k8s.io/v1/namespaces/x/roles","verb":"create","user":{"username":"jane"},` +
+		`"responseStatus":{"metadata":{},"code":201},"responseObject":` + object + `,` + at + `}`
 }
 
 // recordedPost is the body of a real apiserver's post of 400 events.
@@ -223,7 +228,7 @@ func recordedPost(t testing.TB) []byte {
 	return testfile.Read(t, "testdata/post-400.json")
 }
 
-// spaces is an endless body that is no JSON.
+// spaces is an endless body that is not JSON.
 type spaces struct{ left int64 }
 
 func (s *spaces) Read(p []byte) (int, error) {

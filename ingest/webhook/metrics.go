@@ -23,7 +23,7 @@ type metrics struct {
 	lastBody     prometheus.Gauge
 }
 
-// Reasons a request is refused for, beside the dead letter reasons.
+// Reasons for refusing a request, beside those of dead letters.
 const (
 	refusedPath       = "path"
 	refusedMethod     = "method"
@@ -67,32 +67,38 @@ func newMetrics(reg prometheus.Registerer, source string) (*metrics, error) {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "retrial_webhook_" + name, Help: help, ConstLabels: labels})
 	}
 	vec := func(name, help, label string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_webhook_" + name, Help: help, ConstLabels: labels}, []string{label})
+		opts := prometheus.CounterOpts{Name: "retrial_webhook_" + name, Help: help, ConstLabels: labels}
+		return prometheus.NewCounterVec(opts, []string{label})
 	}
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "retrial_webhook_" + name, Help: help, ConstLabels: labels})
 	}
 	m := &metrics{
-		requests:     vec("requests_total", "Requests answered, by class of the answer; 429 is push-back.", "code"),
-		refusals:     vec("refused_requests_total", "Requests not answered with 200, by reason.", "reason"),
-		received:     counter("events_received_total", "Items of event lists that were decoded, well-formed or not. Equals acknowledged + malformed + unacknowledged."),
-		acknowledged: counter("events_acknowledged_total", "Events that Kafka acknowledged and the sender was told so."),
+		requests: vec("requests_total", "Requests answered, by class of the answer; 429 is push-back.", "code"),
+		refusals: vec("refused_requests_total", "Requests not answered with 200, by reason.", "reason"),
+		received: counter(
+			"events_received_total",
+			"Items of event lists that were decoded, well-formed or not: acknowledged + malformed + unacknowledged.",
+		),
+		acknowledged: counter("events_acknowledged_total", "Events that Kafka acknowledged, as the sender was told."),
 		unacked:      counter("events_unacknowledged_total", "Items of requests that were not acknowledged; the sender will repeat them."),
 		policy:       counter("policy_records_total", "Copies of policy writes acknowledged by Kafka, ahead of the events."),
-		malformed:    counter("items_malformed_total", "Items of acknowledged lists that are no events; dead letters hold them."),
-		letters:      vec("dead_letters_total", "Dead letters written, by reason. not-event-list and too-large are whole bodies: the apiserver retries and then drops them.", "reason"),
-		stripped:     counter("events_stripped_total", "Events over the size limit that lost their request and response bodies, but for what the replica reads of policy."),
-		bodyBytes:    counter("body_bytes_total", "Bytes of bodies read."),
-		inFlight:     gauge("in_flight_bytes", "Bytes reserved for bodies being worked on."),
+		malformed:    counter("items_malformed_total", "Items of acknowledged lists that are not events; dead letters hold them."),
+		letters: vec("dead_letters_total", "Dead letters written, by reason. "+
+			"not-event-list and too-large are whole bodies: the apiserver retries and then drops them.", "reason"),
+		stripped: counter("events_stripped_total", "Events over the size limit that lost their request and response bodies, "+
+			"except for what the replica reads of policy."),
+		bodyBytes: counter("body_bytes_total", "Bytes of bodies read."),
+		inFlight:  gauge("in_flight_bytes", "Bytes reserved for bodies being worked on."),
 		ack: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "retrial_webhook_ack_duration_seconds", ConstLabels: labels,
 			Help:    "Time from the request's arrival to its 200. Apiservers give up at 30 s.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 25},
 		}),
-		lastBody: gauge("last_body_timestamp_seconds", "When a body was last acknowledged (Unix time), 0 before the first."),
+		lastBody: gauge("last_body_timestamp_seconds", "When a body was last acknowledged (Unix time); 0 before the first."),
 	}
-	// Every series exists from the start, so that a first occurrence is a rise from zero
-	// that an alert can see.
+	// Every series exists from the start, so that an alert sees a first occurrence as a rise
+	// from zero.
 	for _, code := range []string{"2xx", "4xx", "429", "5xx"} {
 		m.requests.WithLabelValues(code)
 	}

@@ -24,17 +24,25 @@ func plantedNeedles() []string {
 }
 
 func secretEvents() []string {
-	at := `"requestReceivedTimestamp":"2026-01-02T03:04:05.000001Z","stageTimestamp":"2026-01-02T03:04:05.000002Z"`
 	event := func(verb, uri, rest string) string {
-		return `{"level":"RequestResponse","auditID":"s","stage":"ResponseComplete","verb":"` + verb + `","requestURI":"` + uri + `","user":{"username":"jane"},"responseStatus":{"metadata":{},"code":200},` + rest + at + `}`
+		return `{"level":"RequestResponse","auditID":"s","stage":"ResponseComplete","verb":"` + verb + `","requestURI":"` + uri + `",` +
+			`"user":{"username":"jane"},"responseStatus":{"metadata":{},"code":200},` + rest + at + `}`
 	}
 	value := base64.StdEncoding.EncodeToString([]byte(plantedValue))
-	secret := `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"s","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{\"kind\":\"Secret\",\"stringData\":{\"p\":\"` + plantedValue + `\"}}"}},"data":{"p":"` + value + `"},"stringData":{"p":"` + plantedValue + `"}}`
+	secret := `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"s","annotations":{` +
+		`"kubectl.kubernetes.io/last-applied-configuration":"{\"kind\":\"Secret\",\"stringData\":{\"p\":\"` + plantedValue + `\"}}"}},` +
+		`"data":{"p":"` + value + `"},"stringData":{"p":"` + plantedValue + `"}}`
 	return []string{
-		event("create", "/api/v1/namespaces/x/secrets", `"objectRef":{"resource":"secrets","namespace":"x","apiVersion":"v1"},"requestObject":`+secret+`,"responseObject":`+secret+`,`),
-		event("create", "/api/v1/namespaces/x/serviceaccounts/a/token", `"objectRef":{"resource":"serviceaccounts","subresource":"token","namespace":"x","name":"a","apiVersion":"v1"},"responseObject":{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","status":{"token":"`+plantedJWT+`"}},`),
-		event("create", "/apis/authentication.k8s.io/v1/tokenreviews", `"objectRef":{"resource":"tokenreviews","apiGroup":"authentication.k8s.io","apiVersion":"v1"},"requestObject":{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","spec":{"token":"`+plantedJWT+`"}},`),
-		event("get", "/api/v1/namespaces/x/pods/p/exec?command=mysql&command="+plantedArg+"&access_token="+plantedQuery, `"objectRef":{"resource":"pods","subresource":"exec","namespace":"x","name":"p","apiVersion":"v1"},`),
+		event("create", "/api/v1/namespaces/x/secrets", `"objectRef":{"resource":"secrets","namespace":"x","apiVersion":"v1"},`+
+			`"requestObject":`+secret+`,"responseObject":`+secret+`,`),
+		event("create", "/api/v1/namespaces/x/serviceaccounts/a/token",
+			`"objectRef":{"resource":"serviceaccounts","subresource":"token","namespace":"x","name":"a","apiVersion":"v1"},`+
+				`"responseObject":{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","status":{"token":"`+plantedJWT+`"}},`),
+		event("create", "/apis/authentication.k8s.io/v1/tokenreviews",
+			`"objectRef":{"resource":"tokenreviews","apiGroup":"authentication.k8s.io","apiVersion":"v1"},`+
+				`"requestObject":{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","spec":{"token":"`+plantedJWT+`"}},`),
+		event("get", "/api/v1/namespaces/x/pods/p/exec?command=mysql&command="+plantedArg+"&access_token="+plantedQuery,
+			`"objectRef":{"resource":"pods","subresource":"exec","namespace":"x","name":"p","apiVersion":"v1"},`),
 		event("get", "/api/v1/namespaces/x/pods?token="+plantedQuery, ``),
 	}
 }
@@ -59,7 +67,8 @@ func TestSecretsGoNowhere(t *testing.T) {
 		{"events", all, 200},
 		{"malformed items", list(broken...), 200},
 		{"lines an import wrapped", list(wrapped...), 200},
-		{"stripped events", list(strings.Replace(events[0], `"kind":"Secret"`, `"kind":"Secret","pad":"`+strings.Repeat("x", 20_000)+`"`, 1)), 200},
+		{"stripped events", list(strings.Replace(events[0], `"kind":"Secret"`, `"kind":"Secret","pad":"`+strings.Repeat("x", 20_000)+`"`,
+			1)), 200},
 		{"events too large without bodies", list(strings.Replace(events[3], `"jane"`, `"`+strings.Repeat("x", 20_000)+`"`, 1)), 200},
 		{"truncated", all[:len(all)-3], 400},
 		{"not a list", `{"kind":"SecretList","apiVersion":"v1","items":[` + events[0] + `]}`, 400},

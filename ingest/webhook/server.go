@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// ServerConfig are the time-outs of a listener. The zero value is usable.
+// ServerConfig holds the timeouts of a listener. The zero value is usable.
 type ServerConfig struct {
 	// ReadHeaderTimeout bounds a request's header, and with TLS the handshake; 0 is 10 s.
 	ReadHeaderTimeout time.Duration
@@ -22,12 +22,12 @@ type ServerConfig struct {
 	// WriteTimeout bounds a request from the end of its header to the end of its answer;
 	// 0 is 60 s. It must leave room for [Config].Deadline.
 	WriteTimeout time.Duration
-	// IdleTimeout closes connections nothing is asked on; 0 is 3 min. Apiservers post at
-	// least every 30 s while there is anything to post.
+	// IdleTimeout closes idle connections; 0 is 3 min. Apiservers post at least every 30 s
+	// while there is anything to post.
 	IdleTimeout time.Duration
 	// MaxHeaderBytes bounds a request's header; 0 is 64 KiB.
 	MaxHeaderBytes int
-	// Contacts, when set, is told of refused handshakes.
+	// Contacts, if set, records refused handshakes.
 	Contacts *Contacts
 }
 
@@ -47,13 +47,15 @@ func (c ServerConfig) withDefaults() ServerConfig {
 	return c
 }
 
-// NewServer returns the server of a listener: HTTPS with HTTP/2 and HTTP/1.1 when
-// tlsConfig is given (see identity.Authority.ServerTLS; start it with ServeTLS and empty
-// file names), plain HTTP/1.1 for a local socket when it is nil. log and reg may be nil.
-// The registered metric, retrial_webhook_connection_errors_total, counts what net/http
-// reports, which for an open port is above all refused handshakes: an expired or foreign
-// client certificate shows here, and in the apiserver's log as a TLS alert.
-func NewServer(cfg ServerConfig, tlsConfig *tls.Config, handler http.Handler, logger *zap.Logger, reg prometheus.Registerer) (*http.Server, error) {
+// NewServer returns the server of a listener: HTTPS with HTTP/2 and HTTP/1.1 if tlsConfig is
+// given (see identity.Authority.ServerTLS; start it with ServeTLS and empty file names), plain
+// HTTP/1.1 for a local socket if it is nil. logger and reg may be nil. The registered metric,
+// retrial_webhook_connection_errors_total, counts what net/http reports, which for an open
+// port is mostly refused handshakes: an expired or foreign client certificate shows here, and
+// in the apiserver's log as a TLS alert.
+func NewServer(
+	cfg ServerConfig, tlsConfig *tls.Config, handler http.Handler, logger *zap.Logger, reg prometheus.Registerer,
+) (*http.Server, error) {
 	cfg = cfg.withDefaults()
 	if logger == nil {
 		logger = zap.NewNop()
@@ -61,11 +63,11 @@ func NewServer(cfg ServerConfig, tlsConfig *tls.Config, handler http.Handler, lo
 	errorLog := &connectionLog{
 		contacts: cfg.Contacts,
 		log: logger.Named("ingest.webhook").WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
-			return zapcore.NewSamplerWithOptions(core, time.Minute, 20, 0) // port scanners write this log
+			return zapcore.NewSamplerWithOptions(core, time.Minute, 20, 0) // port scanners fill this log
 		})),
 		errors: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "retrial_webhook_connection_errors_total",
-			Help: "Connections that ended in an error before or between requests, above all refused TLS handshakes.",
+			Help: "Connections that ended in an error before or between requests, mostly refused TLS handshakes.",
 		}),
 	}
 	if reg != nil {

@@ -16,15 +16,15 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 )
 
-// waits returns when so many wait.
-func (t *turns) waits(n int) {
+// waits returns once n requests wait.
+func (q *fairQueue) waits(n int) {
 	for {
-		t.mu.Lock()
+		q.mu.Lock()
 		waiting := 0
-		for _, line := range t.lines {
-			waiting += len(line)
+		for _, queue := range q.waiting {
+			waiting += len(queue)
 		}
-		t.mu.Unlock()
+		q.mu.Unlock()
 		if waiting == n {
 			return
 		}
@@ -32,22 +32,23 @@ func (t *turns) waits(n int) {
 	}
 }
 
-func TestTurns(t *testing.T) {
+func TestFairQueue(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		size  int64
-		asked []string // cluster and, behind a colon, how much; in this order
+		takes []string // cluster and, after a colon, how much; in this order
 		want  []string // the order of being served, one being done after the other
 	}{
 		{"one cluster, in order", 1, []string{"a:1", "a:1", "a:1"}, []string{"a0", "a1", "a2"}},
-		{"a quiet one comes last", 1, []string{"flood:1", "flood:1", "flood:1", "flood:1", "quiet:1"}, []string{"flood0", "quiet4", "flood1", "flood2", "flood3"}},
+		{"a quiet one comes last", 1, []string{"flood:1", "flood:1", "flood:1", "flood:1", "quiet:1"},
+			[]string{"flood0", "quiet4", "flood1", "flood2", "flood3"}},
 		{"three, in turn", 1, []string{"a:1", "a:1", "b:1", "b:1", "c:1", "c:1"}, []string{"a0", "b2", "c4", "a1", "b3", "c5"}},
 		{"more than there is", 10, []string{"a:99", "b:3"}, []string{"a0", "b1"}},
 		{"a large one is not passed over", 10, []string{"a:8", "a:8", "b:1", "b:1"}, []string{"a0", "b2", "a1", "b3"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			turns := newTurns(tc.size)
-			all, err := turns.take(t.Context(), "before", tc.size) // everything is in use
+			queue := newFairQueue(tc.size)
+			all, err := queue.take(t.Context(), "before", tc.size) // everything is in use
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,26 +56,26 @@ func TestTurns(t *testing.T) {
 			var order []string
 			var wg sync.WaitGroup
 			served := make(chan func())
-			for i, ask := range tc.asked {
+			for i, take := range tc.takes {
 				var n int64
-				cluster, much, _ := strings.Cut(ask, ":")
+				cluster, much, _ := strings.Cut(take, ":")
 				if _, err := fmt.Sscan(much, &n); err != nil {
 					t.Fatal(err)
 				}
 				wg.Go(func() {
-					got, err := turns.take(t.Context(), cluster, n)
+					got, err := queue.take(t.Context(), cluster, n)
 					if err != nil {
 						t.Error(err)
 					}
 					mu.Lock()
 					order = append(order, fmt.Sprint(cluster, i))
 					mu.Unlock()
-					served <- func() { turns.give(got) }
+					served <- func() { queue.give(got) }
 				})
-				turns.waits(i + 1)
+				queue.waits(i + 1)
 			}
-			turns.give(all)
-			for range tc.asked {
+			queue.give(all)
+			for range tc.takes {
 				(<-served)()
 			}
 			wg.Wait()
@@ -87,47 +88,47 @@ func TestTurns(t *testing.T) {
 			if !slices.Equal(order, want) {
 				t.Errorf("served %v, want %v in some order", order, want)
 			}
-			if turns.free != tc.size || len(turns.lines) != 0 || len(turns.order) != 0 {
-				t.Errorf("%d of %d free in the end, lines %v", turns.free, tc.size, turns.order)
+			if queue.free != tc.size || len(queue.waiting) != 0 || len(queue.order) != 0 {
+				t.Errorf("%d of %d free in the end, queues %v", queue.free, tc.size, queue.order)
 			}
 		})
 	}
 }
 
-func TestTurnNobodyWaitsForAnyMore(t *testing.T) {
-	turns := newTurns(1)
-	if _, err := turns.take(t.Context(), "a", 1); err != nil {
+func TestFairQueuePassesOnACancelledTurn(t *testing.T) {
+	queue := newFairQueue(1)
+	if _, err := queue.take(t.Context(), "a", 1); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error)
 	go func() {
-		_, err := turns.take(ctx, "a", 1)
+		_, err := queue.take(ctx, "a", 1)
 		gone <- err
 	}()
-	turns.waits(1)
+	queue.waits(1)
 	cancel()
 	if err := <-gone; !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	turns.give(1)
-	if n, err := turns.take(t.Context(), "b", 1); n != 1 || err != nil {
+	queue.give(1)
+	if n, err := queue.take(t.Context(), "b", 1); n != 1 || err != nil {
 		t.Errorf("%d, %v: the turn of one that went away was not passed on", n, err)
 	}
 }
 
 // While one cluster has many posts waiting, another's is the next to be worked on: for a
-// processor, and for room on the way into the stream.
+// processor, and for room in the producer.
 func TestFloodOfOneCluster(t *testing.T) {
 	const flood = 40
 	path := func(cluster string) string { return "/v1/clusters/" + cluster + "/audit" }
-	for name, of := range map[string]func(*Handler) *turns{
-		"to decode":  func(h *Handler) *turns { return h.work },
-		"to produce": func(h *Handler) *turns { return h.way },
+	for name, of := range map[string]func(*Handler) *fairQueue{
+		"to decode":  func(h *Handler) *fairQueue { return h.decoding },
+		"to produce": func(h *Handler) *fairQueue { return h.outgoing },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := trusted(t, Config{})
-			b.h.work, b.h.way = newTurns(1), newTurns(1)
+			b.h.decoding, b.h.outgoing = newFairQueue(1), newFairQueue(1)
 			scarce := of(b.h)
 			if _, err := scarce.take(t.Context(), "flood", 1); err != nil { // one of the flood's is being worked on
 				t.Fatal(err)
@@ -155,7 +156,7 @@ func TestFloodOfOneCluster(t *testing.T) {
 			wg.Wait()
 			records := b.producer.topic(stream.TopicEvents)
 			at := slices.IndexFunc(records, func(r stream.Record) bool { return r.Cluster == "quiet" })
-			if at < 0 || at > 2 { // one turn was the flood's, and those that were decoded may overtake
+			if at < 0 || at > 2 { // one turn was the flood's, and what was decoded may overtake
 				t.Errorf("the quiet cluster's event came behind %d of the flood's %d", at, flood)
 			}
 			b.balanced(t)
