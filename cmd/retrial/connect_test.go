@@ -132,7 +132,7 @@ func TestConnectMistakes(t *testing.T) {
 		says string
 	}{
 		"no name":                       {nil, cli.ExitUsage, "NAME is missing; see retrial connect --help"},
-		"a name no path can have":       {[]string{"Prod/1"}, cli.ExitUsage, "lower case letters, digits or '-'"},
+		"a name no path can have":       {[]string{"Prod/1"}, cli.ExitUsage, "lower-case letters, digits or '-'"},
 		"a kind of cluster there isn't": {append([]string{"prod", "--for", "eks"}, good...), cli.ExitUsage, `--for "eks" is none of generic, kubeadm, k3s, rke2; generic writes flags for any kube-apiserver`},
 		"a URL for an address":          {[]string{"prod", "--advertise-address", "https://retrial.example"}, cli.ExitUsage, "write HOST or HOST:PORT, without a scheme"},
 		"a port there is not":           {[]string{"prod", "--advertise-address", "retrial.example:99999"}, cli.ExitUsage, `"99999" is no port`},
@@ -187,7 +187,7 @@ func TestConnectTellsOfCredentialsThatNoLongerWork(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(pki, "clusters", "prod.crt"), []byte("no PEM"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-		}, "no certificate in it"},
+		}, "holds no certificate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

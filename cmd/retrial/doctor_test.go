@@ -374,7 +374,7 @@ func TestDoctorWithoutAnything(t *testing.T) {
 		args []string
 		says string
 	}{
-		"a name there cannot be": {[]string{"doctor", "No/1"}, "lower case letters"},
+		"a name there cannot be": {[]string{"doctor", "No/1"}, "lower-case letters"},
 		"two names":              {[]string{"doctor", "a", "b"}, `unexpected argument "b": one NAME at a time`},
 		"a form there is not":    {[]string{"doctor", "-o", "xml"}, "none of table, json, yaml"},
 		"no URL":                 {[]string{"doctor", "--server", "nonsense"}, "write a URL such as http://127.0.0.1:8080"},

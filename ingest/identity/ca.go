@@ -30,12 +30,12 @@ const (
 	clustersDir    = "clusters"
 
 	// clockSkew is how far certificates reach back, so that an apiserver whose clock is
-	// somewhat behind takes them.
+	// somewhat behind accepts them.
 	clockSkew = time.Hour
 )
 
-// ensureCA makes the authority unless it is there. Half an authority is an error: making a
-// new one would silently cut off every cluster that trusts the old.
+// ensureCA makes the authority unless it exists. A key without its certificate is an error:
+// a new authority would silently cut off every cluster that trusts the old one.
 func (a *Authority) ensureCA() error {
 	_, certErr := os.Stat(a.path(caCertFile))
 	_, keyErr := os.Stat(a.path(caKeyFile))
@@ -48,11 +48,19 @@ func (a *Authority) ensureCA() error {
 			return err
 		}
 		if now := a.cfg.Now(); now.After(cert.NotAfter) {
-			return fmt.Errorf("certificate authority %s expired %s: move the directory away and add the clusters again", a.path(caCertFile), cert.NotAfter.Format(time.RFC3339))
+			return fmt.Errorf(
+				"certificate authority %s expired %s: move the directory away and add the clusters again",
+				a.path(caCertFile),
+				cert.NotAfter.Format(time.RFC3339),
+			)
 		}
 		return nil
 	case errors.Is(certErr, fs.ErrNotExist) && keyErr == nil:
-		return fmt.Errorf("%s is there but %s is missing: restore it, or move the key away to start a new authority", a.path(caKeyFile), a.path(caCertFile))
+		return fmt.Errorf(
+			"%s exists but %s is missing: restore it, or move the key away to start a new authority",
+			a.path(caKeyFile),
+			a.path(caCertFile),
+		)
 	case certErr != nil && !errors.Is(certErr, fs.ErrNotExist):
 		return certErr
 	}
@@ -62,7 +70,7 @@ func (a *Authority) ensureCA() error {
 		return err
 	}
 	// The key first: a certificate without its key could issue nothing, and the next start
-	// would have no way to tell that it never could.
+	// could not tell that it never could.
 	if err := writeFile(a.path(caKeyFile), keyPEM, 0o600); err != nil {
 		return err
 	}
@@ -100,13 +108,13 @@ func (a *Authority) makeCA() (keyPEM, certPEM []byte, expires time.Time, err err
 	return keyPEM, encodeCert(der), template.NotAfter, nil
 }
 
-// ensureServer issues the server certificate when there is none, when it lacks a
-// configured name, or when a third or less of its life is left. The new one keeps the names
-// of the old: another process, which was told of fewer names, must not take those away that
-// apiservers use. Moving the certificate away gives one with the configured names alone.
+// ensureServer issues the server certificate if there is none, if it lacks a configured
+// name, or if a third or less of its life is left. The new one keeps the names of the old:
+// another process, configured with fewer names, must not take away those that apiservers
+// use. To get a certificate with the configured names alone, move the old one away.
 func (a *Authority) ensureServer() error { return a.issueServer(false) }
 
-// issueServer is ensureServer, which issues always when it is told to.
+// issueServer is ensureServer; with always set, it issues in any case.
 func (a *Authority) issueServer(always bool) error {
 	names := serverNames(a.cfg.Names)
 	cert, err := readCert(a.path(serverCertFile))
@@ -143,9 +151,14 @@ func (a *Authority) renewable(cert *x509.Certificate) bool {
 	return cert.NotAfter.Sub(a.cfg.Now()) <= life/3
 }
 
-// issue signs a leaf made after template, with a fresh key, by the authority of a key file. names become DNS or IP
-// alternative names. The leaf never outlives the authority.
-func (a *Authority) issue(keyFile string, template *x509.Certificate, names []string, uri *url.URL) (certPEM, keyPEM []byte, cert *x509.Certificate, err error) {
+// issue makes a leaf from template with a fresh key and signs it with the authority key in keyFile. names become
+// DNS or IP alternative names. The leaf never outlives the authority.
+func (a *Authority) issue(
+	keyFile string,
+	template *x509.Certificate,
+	names []string,
+	uri *url.URL,
+) (certPEM, keyPEM []byte, cert *x509.Certificate, err error) {
 	caCert, caKey, err := a.loadCA(keyFile)
 	if err != nil {
 		return nil, nil, nil, err
@@ -188,7 +201,7 @@ func (a *Authority) issue(keyFile string, template *x509.Certificate, names []st
 }
 
 // loadCA reads the signing pair. Of several certificates in ca.crt the one that belongs to
-// the key signs; the others are only trusted, which is what a change of authority needs.
+// the key signs; the others are only trusted, as a change of authority needs.
 func (a *Authority) loadCA(keyFile string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	keyPEM, err := os.ReadFile(a.path(keyFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -218,11 +231,11 @@ func (a *Authority) loadCA(keyFile string) (*x509.Certificate, *ecdsa.PrivateKey
 			return cert, key, nil
 		}
 	}
-	return nil, nil, fmt.Errorf("%s holds no certificate of the key in %s", a.path(caCertFile), a.path(keyFile))
+	return nil, nil, fmt.Errorf("%s holds no certificate for the key in %s", a.path(caCertFile), a.path(keyFile))
 }
 
-// serverNames is what the server certificate names: loopback always, then what is
-// configured, without repeats.
+// serverNames returns the names of the server certificate: loopback always, then what is
+// configured, without duplicates.
 func serverNames(configured []string) []string {
 	names := []string{"localhost", "127.0.0.1", "::1"}
 	for _, name := range configured {
@@ -271,7 +284,7 @@ func newSerial() *big.Int {
 	return new(big.Int).SetBytes(b[:])
 }
 
-// serialText is how a serial is written in the registry and in messages.
+// serialText returns a serial as the registry and messages write it.
 func serialText(serial *big.Int) string { return hex.EncodeToString(serial.Bytes()) }
 
 func encodeCert(der []byte) []byte {
@@ -286,8 +299,8 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// writePair writes a key and its certificate. The key goes first: who sees the new
-// certificate with the old key gets an error and looks again, see [Authority.serverPair].
+// writePair writes a key and its certificate. The key goes first: a reader that sees the
+// new key with the old certificate gets an error and reads again, see [Authority.serverPair].
 func writePair(certPath, keyPath string, certPEM, keyPEM []byte) error {
 	if err := writeFile(keyPath, keyPEM, 0o600); err != nil {
 		return err
@@ -295,7 +308,7 @@ func writePair(certPath, keyPath string, certPEM, keyPEM []byte) error {
 	return writeFile(certPath, certPEM, 0o644)
 }
 
-// readCerts returns every certificate of a PEM file; at least one.
+// readCerts returns every certificate of a PEM file, at least one.
 func readCerts(path string) ([]*x509.Certificate, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -317,7 +330,7 @@ func readCerts(path string) ([]*x509.Certificate, error) {
 		certs = append(certs, cert)
 	}
 	if len(certs) == 0 {
-		return nil, fmt.Errorf("read %s: no certificate in it", path)
+		return nil, fmt.Errorf("read %s: it holds no certificate", path)
 	}
 	return certs, nil
 }

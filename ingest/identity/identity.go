@@ -1,6 +1,6 @@
 // Package identity holds who may talk to the receiver: Retrial's own certificate
 // authority, the receiver's server certificate, one client certificate and optionally one
-// bearer token for each cluster, and the key that redaction correlates with.
+// bearer token for each cluster, and the key that makes redacted values correlatable.
 //
 // Everything lives as plain files in one directory, so that it can be backed up, mounted
 // from a secret or inspected with openssl:
@@ -9,13 +9,13 @@
 //	server.crt server.key       the receiver's certificate
 //	clusters/NAME.yaml          the registry entry: accepted certificate serials, hashed tokens, revocation
 //	clusters/NAME.used          when its certificates were last presented
-//	ca-next.key rotation.json   while the authority is changed: the key of the one to come, and since when
+//	ca-next.key rotation.json   while the authority changes: the next key, and since when
 //	clusters/NAME.crt NAME.key  the client certificate an apiserver of the cluster presents
 //
-// A running receiver looks at the files again whenever it needs them (one stat a request
-// or handshake), so what another process adds, rotates or revokes counts at once and
-// without a restart. Only serials named in the registry are accepted: a certificate that
-// was signed by the authority but is not listed there proves nothing.
+// A running receiver checks the files whenever it needs them (one stat a request or
+// handshake), so what another process adds, rotates or revokes takes effect at once, without
+// a restart. Only serials listed in the registry are accepted: a certificate that the
+// authority signed but the registry does not list proves nothing.
 //
 // Keys are ECDSA P-256 and written with mode 0600. Tokens are stored as salted hashes.
 package identity
@@ -33,22 +33,22 @@ import (
 	"go.uber.org/zap"
 )
 
-// Config says where identities are kept and what certificates are made like.
+// Config holds where identities are kept and how certificates are made.
 type Config struct {
-	// Dir is the directory of the authority and the registry. It is made, with mode 0700,
-	// when it does not exist. Required.
+	// Dir is the directory of the authority and the registry. It is created with mode
+	// 0700 if it does not exist. Required.
 	Dir string
 	// Names are the host names and addresses apiservers reach the receiver by. The server
-	// certificate names them beside localhost, 127.0.0.1 and ::1, and is issued anew when
-	// this list gains a name the current certificate lacks.
+	// certificate names them beside localhost, 127.0.0.1 and ::1, and is reissued when this
+	// list gains a name that the current certificate lacks.
 	Names []string
 	// CALife is how long a new authority is valid; 0 is ten years.
 	CALife time.Duration
 	// LeafLife is how long server and client certificates are valid; 0 is one year. The
-	// server certificate is renewed by itself when a third of it is left.
+	// server certificate is renewed automatically when a third of its life is left.
 	LeafLife time.Duration
 	// TokenFile is a file of bearer tokens kept by an operator, one `cluster token` pair a
-	// line, accepted beside those of the registry; empty is none. It is read again when it
+	// line, accepted beside those of the registry; empty means none. It is reread when it
 	// changes.
 	TokenFile string
 	// Now is the clock; nil is time.Now.
@@ -99,7 +99,13 @@ func Open(cfg Config, log *zap.Logger, reg prometheus.Registerer) (*Authority, e
 			return nil, fmt.Errorf("open identity: %w", err)
 		}
 	}
-	a.registry = &Registry{dir: filepath.Join(cfg.Dir, clustersDir), now: cfg.Now, issuer: a, entries: map[string]cachedEntry{}, noted: map[string]time.Time{}}
+	a.registry = &Registry{
+		dir:     filepath.Join(cfg.Dir, clustersDir),
+		now:     cfg.Now,
+		issuer:  a,
+		entries: map[string]cachedEntry{},
+		noted:   map[string]time.Time{},
+	}
 
 	if cfg.TokenFile != "" {
 		tokens, err := openTokenFile(cfg.TokenFile)
@@ -149,8 +155,9 @@ func (a *Authority) path(name string) string { return filepath.Join(a.cfg.Dir, n
 func (a *Authority) register(reg prometheus.Registerer) error {
 	gauge := func(certificate string, expiry func() time.Time) error {
 		return reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name:        "retrial_webhook_certificate_expiry_timestamp_seconds",
-			Help:        "When the certificate expires (Unix time); client is the first to expire of the cluster certificates in force, 0 when there is none.",
+			Name: "retrial_webhook_certificate_expiry_timestamp_seconds",
+			Help: "When the certificate expires (Unix time); " +
+				"client is the first to expire of the cluster certificates in force, 0 when there is none.",
 			ConstLabels: prometheus.Labels{"certificate": certificate},
 		}, func() float64 {
 			t := expiry()
@@ -167,7 +174,7 @@ func (a *Authority) register(reg prometheus.Registerer) error {
 	)
 }
 
-// certExpiry returns when the first certificate of a PEM file expires, zero when the file
+// certExpiry returns when the first certificate of a PEM file expires, zero if the file
 // cannot be read: a metric has no better answer.
 func certExpiry(path string) time.Time {
 	cert, err := readCert(path)
@@ -177,11 +184,11 @@ func certExpiry(path string) time.Time {
 	return cert.NotAfter
 }
 
-// fileStamp tells one state of a file from another: files are replaced by rename, so
-// either the modification time or the size changes, or the inode does.
+// fileStamp identifies one state of a file: files are replaced by rename, so the
+// modification time, the size or the inode changes.
 type fileStamp struct{ info os.FileInfo }
 
-// stampOf returns the stamp of path; a missing file has a stamp of its own.
+// stampOf returns the stamp of path; all missing files have the same one.
 func stampOf(path string) (fileStamp, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

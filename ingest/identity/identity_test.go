@@ -140,7 +140,8 @@ func TestBrokenDirectories(t *testing.T) {
 		{"no authority key, server certificate to issue", func(dir string) error {
 			return errors.Join(os.Remove(filepath.Join(dir, "ca.key")), os.Remove(filepath.Join(dir, "server.crt")))
 		}, "ca.key is missing"},
-		{"garbage", func(dir string) error { return os.WriteFile(filepath.Join(dir, "ca.crt"), []byte("x"), 0o600) }, "no certificate in it"},
+		{"garbage", func(dir string) error { return os.WriteFile(filepath.Join(dir, "ca.crt"), []byte("x"), 0o600) },
+			"holds no certificate"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -148,7 +149,8 @@ func TestBrokenDirectories(t *testing.T) {
 			if err := tc.harm(dir); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Open(Config{Dir: dir, Now: (&clock{now: start}).Now}, nil, nil); err == nil || !strings.Contains(err.Error(), tc.text) {
+			if _, err := Open(Config{Dir: dir, Now: (&clock{now: start}).Now}, nil, nil); err == nil ||
+				!strings.Contains(err.Error(), tc.text) {
 				t.Errorf("error %v, want one with %q", err, tc.text)
 			}
 		})
@@ -282,7 +284,8 @@ func TestBrokenEntryRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"", "kind: Cluster\n", "x: [", "apiVersion: retrial.io/v1alpha1\nkind: Cluster\nname: other\n", "apiVersion: retrial.io/v1alpha1\nkind: Cluster\nname: prod\nsurprise: 1\n"} {
+	for _, text := range []string{"", "kind: Cluster\n", "x: [", "apiVersion: retrial.io/v1alpha1\nkind: Cluster\nname: other\n",
+		"apiVersion: retrial.io/v1alpha1\nkind: Cluster\nname: prod\nsurprise: 1\n"} {
 		if err := os.WriteFile(a.path("clusters/prod.yaml"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -427,14 +430,17 @@ func TestWebhookConfigIsOneClientGoTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if conf.Host != "https://retrial.example:9443/v1/clusters/prod/audit" || string(conf.CertData) != string(cred.Cert) || string(conf.KeyData) != string(cred.Key) || string(conf.CAData) != string(cred.CA) {
+	if conf.Host != "https://retrial.example:9443/v1/clusters/prod/audit" || string(conf.CertData) != string(cred.Cert) ||
+		string(conf.KeyData) != string(cred.Key) ||
+		string(conf.CAData) != string(cred.CA) {
 		t.Errorf("configuration %s", conf.Host)
 	}
 	text, err = WebhookConfig("https://[::1]:9443", "cp-1", cred, "a-token")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if conf, err = clientcmd.RESTConfigFromKubeConfig(text); err != nil || conf.BearerToken != "a-token" || conf.KeyData != nil || conf.Host != "https://[::1]:9443/v1/clusters/prod/apiservers/cp-1/audit" {
+	if conf, err = clientcmd.RESTConfigFromKubeConfig(text); err != nil || conf.BearerToken != "a-token" || conf.KeyData != nil ||
+		conf.Host != "https://[::1]:9443/v1/clusters/prod/apiservers/cp-1/audit" {
 		t.Errorf("token configuration: %+v %v", conf, err)
 	}
 	for _, bad := range []string{"", "retrial.example", "ftp://x", "https://x/?a=b", "https://u:p@x", "://"} {

@@ -15,17 +15,17 @@ import (
 
 const (
 	keyLen    = 32 // bytes of a new key
-	minKeyLen = 16 // bytes, the least the redactor takes
+	minKeyLen = 16 // bytes, the fewest the redactor accepts
 )
 
-// KeyFile returns the installation's redaction key from the file at path, as hex, and
-// makes one, with mode 0600, when there is none; created says so. The key turns redacted
-// values into correlatable ones: who has the key and the data can test guesses against
-// them, so the file must not lie inside dataDir, which is what gets backed up and shared,
-// and must not be readable by everyone. dataDir may be empty.
+// KeyFile returns the installation's redaction key from the file at path, which holds it in
+// hex. If there is no file, it makes a key, with mode 0600, and reports created. The key makes
+// redacted values correlatable: anyone who has the key and the data can test guesses against
+// them, so the file must not lie inside dataDir, which gets backed up and shared, and must not
+// be readable by everyone. dataDir may be empty.
 //
-// With another key the same secret gets another mark, and events sent again no longer
-// equal those stored: a caller that finds created set on old data should refuse or warn
+// With another key the same secret gets another mark, and events sent again no longer equal
+// those stored: a caller that finds created set on old data should refuse or warn
 // (compare [KeyID]).
 func KeyFile(path, dataDir string) (key []byte, created bool, err error) {
 	if err := CheckKeyPath(path, dataDir); err != nil {
@@ -54,7 +54,7 @@ func KeyFile(path, dataDir string) (key []byte, created bool, err error) {
 	return key, true, nil
 }
 
-// CheckKeyPath returns an error for a path that [KeyFile] does not take as the key's.
+// CheckKeyPath returns an error for a path that [KeyFile] would refuse.
 func CheckKeyPath(path, dataDir string) error {
 	if path == "" {
 		return errors.New("open redaction key: no file configured")
@@ -67,12 +67,13 @@ func CheckKeyPath(path, dataDir string) error {
 		return fmt.Errorf("open redaction key: %w", err)
 	}
 	if inside {
-		return fmt.Errorf("open redaction key: %s lies inside the data directory %s: a copy of the data would carry the key; choose a file elsewhere", path, dataDir)
+		return fmt.Errorf("open redaction key: %s lies inside the data directory %s: "+
+			"a copy of the data would carry the key; choose a file elsewhere", path, dataDir)
 	}
 	return nil
 }
 
-// KeyID names a key without giving it away: the same key has the same name.
+// KeyID returns a name for a key that does not reveal it: the same key has the same name.
 func KeyID(key []byte) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("retrial redaction key id"))
@@ -89,7 +90,11 @@ func readKey(path string) ([]byte, error) {
 	}
 	// A group may read it: that is how a mounted secret arrives.
 	if mode := info.Mode().Perm(); mode&0o007 != 0 {
-		return nil, fmt.Errorf("open redaction key: %s has mode %04o, everyone on this machine may use it: chmod 600 it", path, mode)
+		return nil, fmt.Errorf(
+			"open redaction key: %s has mode %04o, so that everyone on this machine can read it: chmod 600 it",
+			path,
+			mode,
+		)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -97,7 +102,8 @@ func readKey(path string) ([]byte, error) {
 	}
 	key, err := hex.DecodeString(strings.TrimSpace(string(data)))
 	if err != nil {
-		return nil, fmt.Errorf("open redaction key: %s does not hold a key in hex: restore it from its copy; to give up correlation with stored events, move it away", path)
+		return nil, fmt.Errorf("open redaction key: %s does not hold a key in hex: "+
+			"restore it from a backup; to give up correlation with stored events, move it away", path)
 	}
 	if len(key) < minKeyLen {
 		return nil, fmt.Errorf("open redaction key: %s holds %d bytes, at least %d are needed", path, len(key), minKeyLen)
@@ -105,7 +111,7 @@ func readKey(path string) ([]byte, error) {
 	return key, nil
 }
 
-// within reports whether path lies in dir, with the symbolic links of what exists followed.
+// within reports whether path lies in dir once symbolic links are followed.
 func within(dir, path string) (bool, error) {
 	d, err := resolve(dir)
 	if err != nil {
@@ -122,7 +128,8 @@ func within(dir, path string) (bool, error) {
 	return rel == "." || rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)), nil
 }
 
-// resolve makes path absolute and follows symbolic links in its longest existing part.
+// resolve returns path as an absolute path, with the symbolic links of its longest existing
+// prefix followed.
 func resolve(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {

@@ -51,19 +51,19 @@ type (
 )
 
 // Endpoint returns the URL the apiservers of a cluster post to. serverURL is the
-// receiver's base, such as https://retrial.example:9443; apiserver may be empty and
-// otherwise tells several apiservers of one cluster apart, since an event does not say
-// which one sent it. There is no query string in it: apiservers drop one.
+// receiver's base, such as https://retrial.example:9443. apiserver tells several apiservers
+// of one cluster apart, since an event does not say which one sent it; it may be empty. The
+// URL has no query string: apiservers drop one.
 func Endpoint(serverURL, cluster, apiserver string) (string, error) {
 	u, err := url.Parse(serverURL)
 	if err != nil {
 		return "", fmt.Errorf("endpoint of cluster %s: %w", cluster, err)
 	}
 	if u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		return "", fmt.Errorf("endpoint of cluster %s: %q is no http or https URL", cluster, serverURL)
+		return "", fmt.Errorf("endpoint of cluster %s: invalid URL %q: want http or https, and a host", cluster, serverURL)
 	}
 	if u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return "", fmt.Errorf("endpoint of cluster %s: %q: only scheme, host and path may be given", cluster, u.Redacted())
+		return "", fmt.Errorf("endpoint of cluster %s: invalid URL %q: want a scheme, a host and a path only", cluster, u.Redacted())
 	}
 	if !ValidName(cluster) {
 		return "", fmt.Errorf("endpoint of cluster %q: %w", cluster, ErrName)
@@ -75,8 +75,8 @@ func Endpoint(serverURL, cluster, apiserver string) (string, error) {
 	return u.Scheme + "://" + u.Host + path + "/audit", nil
 }
 
-// Kubeconfig returns the file for kube-apiserver's --audit-webhook-config-file with the
-// certificate last issued for the cluster embedded. It is as secret as the key in it.
+// Kubeconfig returns the file for kube-apiserver's --audit-webhook-config-file, with the
+// certificate last issued for the cluster embedded. It is as secret as the key it holds.
 func (r *Registry) Kubeconfig(cluster, serverURL string) ([]byte, error) {
 	cred, err := r.Credentials(cluster)
 	if err != nil {
@@ -85,8 +85,8 @@ func (r *Registry) Kubeconfig(cluster, serverURL string) ([]byte, error) {
 	return WebhookConfig(serverURL, "", cred, "")
 }
 
-// WebhookConfig is Kubeconfig for given credentials, one apiserver name, or a token in
-// place of the certificate (when token is not empty).
+// WebhookConfig is Kubeconfig for given credentials and an apiserver's name, with a token in
+// place of the certificate if token is not empty.
 func WebhookConfig(serverURL, apiserver string, cred Credentials, token string) ([]byte, error) {
 	endpoint, err := Endpoint(serverURL, cred.Cluster, apiserver)
 	if err != nil {
@@ -124,16 +124,20 @@ type WebhookFile struct {
 	Mode    os.FileMode
 }
 
-// WebhookFiles is WebhookConfig with authority, certificate and key in files beside it, in
-// the order to write them. kube-apiserver reads those again while it runs, where it never
-// reads the configuration itself again.
+// WebhookFiles returns WebhookConfig with authority, certificate and key in files beside it, in
+// the order to write them. kube-apiserver rereads those while it runs, but never the
+// configuration itself.
 func WebhookFiles(serverURL, apiserver string, cred Credentials) ([]WebhookFile, error) {
 	endpoint, err := Endpoint(serverURL, cred.Cluster, apiserver)
 	if err != nil {
 		return nil, err
 	}
 	const ca, cert, key = "ca.crt", "client.crt", "client.key"
-	config, err := writeWebhookConfig(cred.Cluster, kubeconfigHost{Server: endpoint, CAFile: ca}, kubeconfigUser{CertFile: cert, KeyFile: key})
+	config, err := writeWebhookConfig(
+		cred.Cluster,
+		kubeconfigHost{Server: endpoint, CAFile: ca},
+		kubeconfigUser{CertFile: cert, KeyFile: key},
+	)
 	if err != nil {
 		return nil, err
 	}

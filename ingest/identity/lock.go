@@ -10,7 +10,7 @@ import (
 	"github.com/retrial-io/retrial/internal/atomicfile"
 )
 
-// lockDir takes an advisory lock on dir for as long as a change takes. The kernel drops it
+// lockDir takes an advisory lock on dir for the duration of a change. The kernel drops it
 // when the process dies, so a crash never leaves a stale lock behind.
 func lockDir(dir string) (unlock func(), err error) {
 	f, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
@@ -24,8 +24,8 @@ func lockDir(dir string) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// writeFile replaces path with data so that a reader sees the old or the new file, whole,
-// also after a crash.
+// writeFile replaces path with data so that a reader sees the whole old or the whole new
+// file, even after a crash.
 func writeFile(path string, data []byte, mode os.FileMode) error {
 	if err := atomicfile.Write(path, data, mode); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)

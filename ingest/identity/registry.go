@@ -17,19 +17,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Sentinels of the registry. What a client is told follows from them.
+// Sentinels of the registry. They decide what a client is told.
 var (
-	// ErrName says that a cluster name is not a DNS-1123 label of up to 63 characters.
-	ErrName = errors.New("cluster name must be 1 to 63 lower case letters, digits or '-', beginning and ending with a letter or digit")
-	// ErrUnknown says that the registry has no such cluster.
+	// ErrName means that a cluster name is not a DNS-1123 label of up to 63 characters.
+	ErrName = errors.New("cluster name must be 1 to 63 lower-case letters, digits or '-', beginning and ending with a letter or digit")
+	// ErrUnknown means that the registry has no such cluster.
 	ErrUnknown = errors.New("unknown cluster")
-	// ErrExists says that the cluster is registered already.
-	ErrExists = errors.New("cluster is registered already")
-	// ErrRevoked says that the credential, or all of the cluster's, were revoked.
+	// ErrExists means that the cluster is already registered.
+	ErrExists = errors.New("cluster is already registered")
+	// ErrRevoked means that the credential, or every one of the cluster, was revoked.
 	ErrRevoked = errors.New("revoked")
-	// ErrExpired says that the certificate's time is over.
+	// ErrExpired means that the certificate has expired.
 	ErrExpired = errors.New("certificate expired")
-	// ErrCredential says that the credential is none this registry gave out.
+	// ErrCredential means that this registry did not issue the credential.
 	ErrCredential = errors.New("credential not accepted")
 )
 
@@ -44,7 +44,7 @@ type Cluster struct {
 	Tokens       []Token       `json:"tokens,omitempty"`
 }
 
-// Certificate is one client certificate given out to a cluster.
+// Certificate is one client certificate issued to a cluster.
 type Certificate struct {
 	Serial  string     `json:"serial"` // hex
 	Issued  time.Time  `json:"issued"`
@@ -58,7 +58,7 @@ type Token struct {
 	Added time.Time `json:"added"`
 }
 
-// Credentials is what an apiserver of a cluster needs to post: PEM blocks. Key is secret.
+// Credentials are what an apiserver of a cluster needs to post, as PEM. Key is secret.
 type Credentials struct {
 	Cluster string
 	Cert    []byte
@@ -76,7 +76,7 @@ const (
 )
 
 // Registry is the set of clusters that may post. It is safe for use by several goroutines
-// and several processes; a change by any of them counts from the next question on.
+// and several processes; a change by any of them takes effect with the next lookup.
 type Registry struct {
 	dir    string
 	now    func() time.Time
@@ -85,7 +85,7 @@ type Registry struct {
 
 	mu      sync.Mutex
 	entries map[string]cachedEntry // by name, only clusters that exist
-	noted   map[string]time.Time   // by name and serial, when its use was last written down
+	noted   map[string]time.Time   // by name and serial, when its use was last recorded
 }
 
 type cachedEntry struct {
@@ -113,15 +113,16 @@ func ValidName(name string) bool {
 func (r *Registry) Add(name string) (Credentials, error) {
 	return r.change(name, "add", func(old *Cluster) (*Cluster, bool, error) {
 		if old != nil {
-			return nil, false, fmt.Errorf("%w: `retrial cluster rotate %s` issues a new certificate, `retrial connect %[2]s --apiserver NAME` is for a further apiserver of it", ErrExists, name)
+			return nil, false, fmt.Errorf("%w: `retrial cluster rotate %s` issues a new certificate, "+
+				"`retrial connect %[2]s --apiserver NAME` connects another apiserver of it", ErrExists, name)
 		}
 		return &Cluster{APIVersion: entryAPIVersion, Kind: entryKind, Name: name, Created: r.now().UTC()}, true, nil
 	})
 }
 
 // Rotate issues another client certificate for a registered cluster and lifts a
-// revocation. The certificates given out before stay accepted until they expire, so that
-// apiservers can be changed over one by one, unless revokeOld is set.
+// revocation. Unless revokeOld is set, earlier certificates stay accepted until they expire,
+// so that apiservers can be switched over one by one.
 func (r *Registry) Rotate(name string, revokeOld bool) (Credentials, error) {
 	return r.change(name, "rotate", func(old *Cluster) (*Cluster, bool, error) {
 		if old == nil {
@@ -143,8 +144,8 @@ func (r *Registry) Rotate(name string, revokeOld bool) (Credentials, error) {
 	})
 }
 
-// Revoke refuses every certificate and token of the cluster from now on, also on
-// connections that are open. What was received stays.
+// Revoke refuses every certificate and token of the cluster from now on, open connections
+// included. What was received stays.
 func (r *Registry) Revoke(name string) error {
 	_, err := r.change(name, "revoke", func(old *Cluster) (*Cluster, bool, error) {
 		if old == nil {
@@ -173,7 +174,7 @@ func (r *Registry) List() ([]Cluster, error) {
 			continue
 		}
 		c, err := r.Get(name)
-		if errors.Is(err, ErrUnknown) { // removed meanwhile
+		if errors.Is(err, ErrUnknown) { // removed in the meantime
 			continue
 		}
 		if err != nil {
@@ -204,10 +205,9 @@ func (r *Registry) Known(name string) bool {
 	return err == nil && c.Revoked == nil
 }
 
-// Certificate returns the cluster a client certificate speaks for. The certificate must
-// have been verified against the authority by the TLS handshake; what is decided here is
-// whether it is still accepted: listed, not revoked, not expired since the connection was
-// made.
+// Certificate returns the cluster a client certificate belongs to. The TLS handshake must
+// have verified it against the authority; Certificate decides whether it is still accepted:
+// listed, not revoked, not expired since the connection was made.
 func (r *Registry) Certificate(cert *x509.Certificate) (string, error) {
 	name, ok := certificateCluster(cert)
 	if !ok {
@@ -226,7 +226,13 @@ func (r *Registry) Certificate(cert *x509.Certificate) (string, error) {
 		case c.Revoked != nil || known.Revoked != nil:
 			return name, fmt.Errorf("cluster %s: certificate %s: %w", name, serial, ErrRevoked)
 		case r.now().After(cert.NotAfter):
-			return name, fmt.Errorf("cluster %s: certificate %s: %w on %s", name, serial, ErrExpired, cert.NotAfter.UTC().Format(time.RFC3339))
+			return name, fmt.Errorf(
+				"cluster %s: certificate %s: %w on %s",
+				name,
+				serial,
+				ErrExpired,
+				cert.NotAfter.UTC().Format(time.RFC3339),
+			)
 		}
 		r.note(name, serial)
 		return name, nil
@@ -234,8 +240,8 @@ func (r *Registry) Certificate(cert *x509.Certificate) (string, error) {
 	return name, fmt.Errorf("cluster %s: certificate %s: %w", name, serial, ErrCredential)
 }
 
-// firstExpiry returns when the newest usable certificate of the cluster that runs out
-// first expires; older certificates of a rotated cluster do not matter.
+// firstExpiry returns the earliest time at which a cluster's newest usable certificate
+// expires; older certificates of a rotated cluster do not matter.
 func (r *Registry) firstExpiry() time.Time {
 	clusters, err := r.List()
 	if err != nil {
@@ -256,10 +262,10 @@ func (r *Registry) firstExpiry() time.Time {
 	return first
 }
 
-// lookup returns the shared, read-only entry of name, read again when its file changed.
+// lookup returns the shared, read-only entry of name, rereading its file if that changed.
 func (r *Registry) lookup(name string) (*Cluster, error) {
 	if !ValidName(name) {
-		return nil, ErrUnknown // and no path is made of it
+		return nil, ErrUnknown // and never becomes part of a path
 	}
 	path := filepath.Join(r.dir, name+".yaml")
 	stamp, err := stampOf(path)
@@ -296,14 +302,23 @@ func readEntry(path, name string) (*Cluster, error) {
 		return nil, fmt.Errorf("read cluster %s: %s: %w", name, path, err)
 	}
 	if c.APIVersion != entryAPIVersion || c.Kind != entryKind || c.Name != name {
-		return nil, fmt.Errorf("read cluster %s: %s: want %s %s of that name, have %s %s %q", name, path, entryAPIVersion, entryKind, c.APIVersion, c.Kind, c.Name)
+		return nil, fmt.Errorf(
+			"read cluster %s: %s: want %s %s of that name, have %s %s %q",
+			name,
+			path,
+			entryAPIVersion,
+			entryKind,
+			c.APIVersion,
+			c.Kind,
+			c.Name,
+		)
 	}
 	return c, nil
 }
 
-// change applies edit to the entry of name under the directory's lock. When edit asks for
-// a certificate, one is issued and entered; files are written before the entry that makes
-// them count.
+// change applies edit to the entry of name under the directory's lock. If edit asks for a
+// certificate, one is issued and entered; files are written before the entry that refers to
+// them.
 func (r *Registry) change(name, verb string, edit func(old *Cluster) (c *Cluster, issue bool, err error)) (Credentials, error) {
 	fail := func(err error) (Credentials, error) {
 		return Credentials{}, fmt.Errorf("%s cluster %s: %w", verb, name, err)
@@ -366,8 +381,8 @@ func (r *Registry) issueClient(c *Cluster) (Credentials, error) {
 	return Credentials{Cluster: c.Name, Cert: certPEM, Key: keyPEM, CA: ca, Serial: serial, Expires: cert.NotAfter}, nil
 }
 
-// Credentials returns the files of the certificate last issued for a cluster, for writing
-// its webhook configuration again.
+// Credentials returns the files of the certificate last issued for a cluster, from which its
+// webhook configuration can be written again.
 func (r *Registry) Credentials(name string) (Credentials, error) {
 	c, err := r.lookup(name)
 	if err != nil {
@@ -390,11 +405,18 @@ func (r *Registry) Credentials(name string) (Credentials, error) {
 	if err != nil {
 		return Credentials{}, err
 	}
-	return Credentials{Cluster: name, Cert: certPEM, Key: keyPEM, CA: ca, Serial: serialText(cert.SerialNumber), Expires: cert.NotAfter}, nil
+	return Credentials{
+		Cluster: name,
+		Cert:    certPEM,
+		Key:     keyPEM,
+		CA:      ca,
+		Serial:  serialText(cert.SerialNumber),
+		Expires: cert.NotAfter,
+	}, nil
 }
 
-// certificateCluster returns the cluster of the one URI name a client certificate has. The
-// common name is for people and decides nothing.
+// certificateCluster returns the cluster that a client certificate's URI names. The common
+// name is for people and decides nothing.
 func certificateCluster(cert *x509.Certificate) (string, bool) {
 	for _, uri := range cert.URIs {
 		if uri.Scheme == clusterURI && uri.Host == clusterURIHost {

@@ -22,9 +22,9 @@ const (
 	rotationFile = "rotation.json"
 )
 
-// Rotation is a change of authority that is under way. Both authorities are trusted by the
-// receiver, and named in every webhook configuration that is written; the server's
-// certificate stays with the old one, which all apiservers trust, until it is finished.
+// Rotation is a change of authority that is under way. The receiver trusts both authorities,
+// and every webhook configuration written names both; until the change is finished, the
+// server's certificate is signed by the old one, which all apiservers trust.
 type Rotation struct {
 	Begun time.Time `json:"begun"`
 	// Old and New are the authorities' certificates.
@@ -34,15 +34,15 @@ type Rotation struct {
 
 // Errors of a rotation.
 var (
-	// ErrRotating says that a change of authority is under way already.
+	// ErrRotating means that a change of authority is already under way.
 	ErrRotating = errors.New("a change of authority is under way")
-	// ErrNotRotating says that there is none.
+	// ErrNotRotating means that none is.
 	ErrNotRotating = errors.New("no change of authority is under way")
-	// ErrInUse says that something to be refused is in use still, or that nobody knows.
-	ErrInUse = errors.New("not changed over yet")
+	// ErrInUse means that something to be refused is, or may be, still in use.
+	ErrInUse = errors.New("still in use")
 )
 
-// Rotation returns the change of authority that is under way, nil when there is none.
+// Rotation returns the change of authority that is under way, nil if there is none.
 func (a *Authority) Rotation() (*Rotation, error) {
 	data, err := os.ReadFile(a.path(rotationFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,7 +64,7 @@ func (a *Authority) Rotation() (*Rotation, error) {
 	return &r, nil
 }
 
-// newestKey is the file of the key that signs client certificates.
+// newestKey returns the name of the key file that signs client certificates.
 func (a *Authority) newestKey() string {
 	if _, err := os.Stat(a.path(nextKeyFile)); err == nil {
 		return nextKeyFile
@@ -97,8 +97,8 @@ func (a *Authority) BeginRotation() (Rotation, error) {
 	if err != nil {
 		return fail(err)
 	}
-	// The note first: what a crash leaves is a change that was begun, and can be given up. The
-	// key last: before it nothing is signed by what is not trusted yet.
+	// The note first: a crash leaves a change that was begun and can be aborted. The key last:
+	// nothing is signed by an authority that is not trusted yet.
 	note, err := json.Marshal(Rotation{Begun: a.cfg.Now().UTC()})
 	if err != nil {
 		return fail(err)
@@ -124,10 +124,10 @@ func (a *Authority) BeginRotation() (Rotation, error) {
 	return *r, nil
 }
 
-// FinishRotation gives the server a certificate of the new authority and trusts the old one no
-// more. It returns [ErrInUse] while a cluster's apiservers may still use what the old one
-// signed, by when its certificates were used; force does it all the same. Run again after a crash it goes
-// on where it stopped.
+// FinishRotation gives the server a certificate of the new authority and stops trusting the old
+// one. It returns [ErrInUse] while a cluster's apiservers may still use what the old one signed,
+// judged by when its certificates were used, unless force is set. Run again after a crash, it
+// goes on where it stopped.
 func (a *Authority) FinishRotation(quiet time.Duration, force bool) error {
 	fail := func(err error) error { return fmt.Errorf("finish the change of authority: %w", err) }
 	r, err := a.Rotation()
@@ -160,8 +160,8 @@ func (a *Authority) FinishRotation(quiet time.Duration, force bool) error {
 		return fail(err)
 	}
 	defer unlock()
-	// The key, then the server's certificate, then the old authority goes: at each step what
-	// apiservers are shown is signed by one that both bundles hold.
+	// First the key, then the server's certificate, then the old authority goes: at each step
+	// apiservers see a certificate signed by an authority that both bundles hold.
 	if _, err := os.Stat(a.path(nextKeyFile)); err == nil {
 		if err := atomicfile.Rename(a.path(nextKeyFile), a.path(caKeyFile)); err != nil {
 			return fail(err)
@@ -180,10 +180,10 @@ func (a *Authority) FinishRotation(quiet time.Duration, force bool) error {
 	return nil
 }
 
-// AbortRotation gives a change of authority up. It returns [ErrInUse] when a cluster has a
-// certificate of the new one, unless force is set: it is refused from then on.
+// AbortRotation aborts a change of authority. It returns [ErrInUse] if a cluster has a
+// certificate of the new one, unless force is set: then the certificate is refused from now on.
 func (a *Authority) AbortRotation(force bool) error {
-	fail := func(err error) error { return fmt.Errorf("give up the change of authority: %w", err) }
+	fail := func(err error) error { return fmt.Errorf("abort the change of authority: %w", err) }
 	r, err := a.Rotation()
 	if err == nil && r == nil {
 		err = ErrNotRotating
@@ -202,7 +202,13 @@ func (a *Authority) AbortRotation(force bool) error {
 		}
 	}
 	if len(names) > 0 && !force {
-		return fail(fmt.Errorf("%w: %s got certificates of the new one; finish it instead", ErrInUse, strings.Join(names, ", ")))
+		return fail(
+			fmt.Errorf(
+				"%w: %s already have certificates of the new authority; finish the change instead",
+				ErrInUse,
+				strings.Join(names, ", "),
+			),
+		)
 	}
 	unlock, err := lockDir(a.cfg.Dir)
 	if err != nil {
@@ -230,7 +236,7 @@ func (a *Authority) RenewServer() error {
 }
 
 // ready returns [ErrInUse] with the reason while apiservers of a cluster may use what was
-// given out before a time.
+// issued before the time.
 func (r *Registry) ready(c Cluster, before time.Time, quiet time.Duration) error {
 	late := func(format string, args ...any) error {
 		return fmt.Errorf("cluster %s: %w: %s", c.Name, ErrInUse, fmt.Sprintf(format, args...))
@@ -251,13 +257,14 @@ func (r *Registry) ready(c Cluster, before time.Time, quiet time.Duration) error
 		}
 	}
 	if !fresh {
-		return late("no certificate issued since %s was used yet: `retrial cluster rotate %s` writes a webhook configuration with one", before.Format(time.RFC3339), c.Name)
+		return late("no certificate issued since %s has been used: "+
+			"`retrial cluster rotate %s` writes a webhook configuration with one", before.Format(time.RFC3339), c.Name)
 	}
 	return nil
 }
 
-// Finish refuses all certificates of a cluster but the newest one. It returns [ErrInUse]
-// while the newest was never used, or another within quiet, unless force is set.
+// Finish refuses all certificates of a cluster except the newest. Unless force is set, it
+// returns [ErrInUse] while the newest was never used, or another was used within quiet.
 func (r *Registry) Finish(name string, quiet time.Duration, force bool) error {
 	c, err := r.Get(name)
 	if err != nil {
@@ -277,7 +284,7 @@ func (r *Registry) Finish(name string, quiet time.Duration, force bool) error {
 	return r.revokeBefore(name, newest)
 }
 
-// revokeBefore refuses what was issued before a time.
+// revokeBefore revokes the certificates of a cluster issued before the time.
 func (r *Registry) revokeBefore(name string, before time.Time) error {
 	_, err := r.change(name, "rotate", func(old *Cluster) (*Cluster, bool, error) {
 		if old == nil {

@@ -27,7 +27,10 @@ func knock(t *testing.T, a *Authority, cred Credentials) error {
 	defer here.Close()
 	defer there.Close()
 	server := tls.Server(here, a.ServerTLS())
-	client := tls.Client(there, &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, ServerName: "localhost", Time: a.cfg.Now})
+	client := tls.Client(
+		there,
+		&tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, ServerName: "localhost", Time: a.cfg.Now},
+	)
 	done := make(chan error, 1)
 	go func() { done <- client.Handshake() }()
 	if err := server.Handshake(); err != nil {
@@ -229,7 +232,10 @@ func TestWebhookFiles(t *testing.T) {
 	}
 	rc, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, FileWebhookConfig))
 	must(t, err)
-	if rc.Host != "https://retrial.example:9443/v1/clusters/prod/apiservers/api-1/audit" || rc.CertFile != filepath.Join(dir, "client.crt") || rc.CAFile != filepath.Join(dir, "ca.crt") || len(rc.CertData) > 0 {
+	if rc.Host != "https://retrial.example:9443/v1/clusters/prod/apiservers/api-1/audit" ||
+		rc.CertFile != filepath.Join(dir, "client.crt") ||
+		rc.CAFile != filepath.Join(dir, "ca.crt") ||
+		len(rc.CertData) > 0 {
 		t.Errorf("%+v", rc)
 	}
 	if files[len(files)-1].Name != FileWebhookConfig {

@@ -14,7 +14,7 @@ type cachedPair struct {
 	cert, key fileStamp
 	pair      *tls.Certificate
 	leaf      *x509.Certificate
-	retryAt   time.Time // no renewal before this, after one went wrong
+	retryAt   time.Time // no renewal before this, after one failed
 }
 
 // cachedPool is the trusted authorities as last read.
@@ -23,15 +23,15 @@ type cachedPool struct {
 	pool  *x509.CertPool
 }
 
-// renewRetry is how long a renewal that went wrong is left alone; the certificate has a
-// third of its life left when the first is tried.
+// renewRetry is how long to wait after a failed renewal; at the first attempt the certificate
+// has a third of its life left.
 const renewRetry = time.Hour
 
 // ServerTLS returns the receiver's TLS configuration: TLS 1.2 or newer, HTTP/2 and
-// HTTP/1.1, the server certificate and the trusted authorities read again whenever their
-// files changed. A client certificate that is presented must verify (signature,
-// authority, time, use), else the handshake ends; whether one is needed at all is the
-// handler's question, since a bearer token will do as well.
+// HTTP/1.1, the server certificate and the trusted authorities reread whenever their files
+// changed. A client certificate that is presented must verify (signature, authority, time,
+// use), otherwise the handshake fails; whether one is needed at all is for the handler to
+// decide, since a bearer token will do as well.
 func (a *Authority) ServerTLS() *tls.Config {
 	base := &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -45,7 +45,7 @@ func (a *Authority) ServerTLS() *tls.Config {
 	// One base configuration is cloned for each handshake, but session tickets must be
 	// shared between the clones or no session could be resumed; resumption is switched off
 	// instead: apiservers keep their connections, and a resumed session would carry a
-	// certificate that was verified under an authority no longer trusted.
+	// certificate that was verified by an authority no longer trusted.
 	base.SessionTicketsDisabled = true
 	base.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		pool, err := a.trusted()
@@ -122,7 +122,7 @@ func (a *Authority) renewServer() error {
 	return a.ensureServer() // looks again: another process may have renewed it
 }
 
-// trusted returns the pool of ca.crt; while the file cannot be read, the last good one.
+// trusted returns the pool of ca.crt, or the last good one while the file cannot be read.
 func (a *Authority) trusted() (*x509.CertPool, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// minToken is the least length of a token. A fast hash is enough for tokens that
+	// minToken is the shortest token accepted. A fast hash is enough for tokens that
 	// cannot be guessed; shorter ones are refused instead of hashed slowly.
 	minToken = 32
 	maxToken = 4096
@@ -21,8 +21,8 @@ const (
 	saltLen    = 16
 )
 
-// NewToken makes a bearer token for a registered cluster and returns it, the only time it
-// can be had: the registry keeps a hash. Tokens given out before stay accepted.
+// NewToken makes a bearer token for a registered cluster and returns it. It cannot be had
+// again: the registry keeps a hash. Earlier tokens stay accepted.
 func (r *Registry) NewToken(name string) (string, error) {
 	var b [32]byte
 	rand.Read(b[:]) // never returns an error
@@ -54,12 +54,12 @@ func (r *Registry) AddToken(name, token string) error {
 	return err
 }
 
-// Token says whether token is one of the cluster's, by the registry or by
-// Config.TokenFile. It takes the same time for any token of a length.
+// Token returns nil if token is one of the cluster's, by the registry or by
+// Config.TokenFile. It takes the same time for any token of a given length.
 func (r *Registry) Token(name, token string) error {
 	c, err := r.lookup(name)
 	if errors.Is(err, ErrUnknown) && r.tokens.of(name) != nil {
-		c, err = &Cluster{Name: name}, nil // the file names it, that registers it
+		c, err = &Cluster{Name: name}, nil // the file registers the cluster
 	}
 	if err != nil {
 		return fmt.Errorf("cluster %s: %w", name, err)
@@ -108,11 +108,11 @@ func sumToken(salt []byte, token string) string {
 
 func checkToken(token string) error {
 	if len(token) < minToken || len(token) > maxToken {
-		return fmt.Errorf("a token has %d to %d characters, this one %d: `openssl rand -hex 32` makes one", minToken, maxToken, len(token))
+		return fmt.Errorf("invalid token of %d characters: want %d to %d; `openssl rand -hex 32` makes one", len(token), minToken, maxToken)
 	}
 	for i := range len(token) {
 		if c := token[i]; c <= ' ' || c > '~' {
-			return errors.New("a token has no white space and only ASCII characters")
+			return errors.New("invalid token: want printable ASCII characters without spaces")
 		}
 	}
 	return nil

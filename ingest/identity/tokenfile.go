@@ -12,9 +12,9 @@ import (
 	"sync"
 )
 
-// tokenFile is an operator's file of bearer tokens, one `cluster token` pair a line, blank
-// lines and lines that begin with # aside. It is read again when it changes; while it
-// cannot be read, what was read last counts.
+// tokenFile is an operator's file of bearer tokens, one `cluster token` pair a line;
+// blank lines and lines that begin with # are skipped. It is reread when it changes; while it
+// cannot be read, what was last read stays in force.
 type tokenFile struct {
 	path string
 
@@ -23,7 +23,7 @@ type tokenFile struct {
 	sums  map[string][][sha256.Size]byte // by cluster
 }
 
-// openTokenFile reads the file for the first time, when every mistake in it is an error.
+// openTokenFile reads the file for the first time: then every mistake in it is an error.
 func openTokenFile(path string) (*tokenFile, error) {
 	t := &tokenFile{path: path}
 	stamp, err := stampOf(path)
@@ -44,7 +44,7 @@ func readTokenFile(path string) (map[string][][sha256.Size]byte, error) {
 		return nil, fmt.Errorf("read token file: %w", err)
 	}
 	if mode := info.Mode().Perm(); mode&0o007 != 0 {
-		return nil, fmt.Errorf("read token file: %s has mode %04o, everyone on this machine may use it: chmod 600 it", path, mode)
+		return nil, fmt.Errorf("read token file: %s has mode %04o, so that everyone on this machine can read it: chmod 600 it", path, mode)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {

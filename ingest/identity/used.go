@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// usedEvery is how often the use of a certificate is written down, at most.
+// usedEvery is the shortest interval at which the use of a certificate is recorded.
 const usedEvery = 10 * time.Second
 
-// used says when certificates of a cluster were last presented, by serial. Every process
-// that receives writes it down, so that a rotation is not finished under an apiserver's feet.
-// A file that cannot be read or written means that nobody knows: rotations then want force.
+// usedFile returns the path of the file that records when certificates of a cluster were last
+// presented, by serial. Every receiving process writes it, so that no rotation is finished while
+// an apiserver still uses an old certificate. If it cannot be read or written, a rotation needs
+// force.
 func (r *Registry) usedFile(name string) string { return filepath.Join(r.dir, name+".used") }
 
 // Used returns when the certificates of a cluster were last accepted, by serial, to within
@@ -29,7 +30,7 @@ func (r *Registry) Used(name string) map[string]time.Time {
 	return out
 }
 
-// note writes down that a certificate was accepted. Nothing depends on that it works.
+// note records that a certificate was accepted. It may fail: nothing depends on it.
 func (r *Registry) note(name, serial string) {
 	now := r.now().UTC()
 	r.mu.Lock()
@@ -46,7 +47,7 @@ func (r *Registry) note(name, serial string) {
 		return
 	}
 	kept := map[string]time.Time{}
-	for _, cert := range c.Certificates { // others are gone from the registry
+	for _, cert := range c.Certificates { // the registry no longer has the others
 		if at, ok := known[cert.Serial]; ok {
 			kept[cert.Serial] = at
 		}

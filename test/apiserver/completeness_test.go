@@ -378,7 +378,7 @@ func rotate(t *testing.T, takeUp func(*testing.T, *measured)) {
 	old := serialOf(t, filepath.Join(folder, "client.crt"))
 	ok("rotate", "--server-certificate")
 	ok("rotate", "--authority")
-	if r := cluster("rotate", "--authority", "--finish"); r.Code == 0 || !strings.Contains(r.Err, "not changed over yet") {
+	if r := cluster("rotate", "--authority", "--finish"); r.Code == 0 || !strings.Contains(r.Err, "still in use") {
 		t.Errorf("finished before anybody had the new one: %d %s", r.Code, r.Err)
 	}
 	ok("rotate", clusterName, "--apiserver", "one", "--server", m.server.Webhook, "--output-dir", folder)
