@@ -59,8 +59,8 @@ func TestClusterScrape(t *testing.T) {
 		says string
 	}{
 		"no token":          {[]string{"prod", "--url", url, "--certificate-authority", caFile}, cli.ExitUsage, "--token-file and --certificate-authority are all needed"},
-		"no TLS":            {[]string{"prod", "--url", "http://10.0.0.1:6443", "--token-file", token, "--certificate-authority", caFile}, cli.ExitUsage, "without TLS"},
-		"a name":            {[]string{"../x", "--remove"}, cli.ExitUsage, "lower case letters"},
+		"no TLS":            {[]string{"prod", "--url", "http://10.0.0.1:6443", "--token-file", token, "--certificate-authority", caFile}, cli.ExitUsage, "use https"},
+		"a name":            {[]string{"../x", "--remove"}, cli.ExitUsage, "lower-case letters"},
 		"an apiserver":      {[]string{"prod", "--apiserver", "../x", "--remove"}, cli.ExitUsage, "--apiserver"},
 		"remove, and whom":  {[]string{"prod", "--url", url, "--remove"}, cli.ExitUsage, "--remove takes no --url"},
 		"not asked":         {[]string{"prod", "--remove"}, cli.ExitNoMatch, "are not read"},

@@ -1,8 +1,8 @@
-// Package apimetrics reads from a kube-apiserver's own metrics what it did with its audit
+// Package apimetrics reads from a kube-apiserver's own metrics what became of its audit
 // events: how many it made, and how many its backends lost.
 //
-// The answer of an apiserver is megabytes of text; only the few lines that are wanted are
-// looked at, as they stream by. Credentials are files that are read again when they change.
+// An apiserver's answer is megabytes of text; it is parsed as it streams, and only the few
+// wanted lines are kept. Credentials are files that are reread when they change.
 package apimetrics
 
 import (
@@ -23,19 +23,19 @@ import (
 	"time"
 )
 
-// Target is one apiserver to ask.
+// Target is one apiserver to read from.
 type Target struct {
 	Cluster, APIServer string
-	// URL of its metrics; without a path /metrics is asked for. https, or http on loopback.
+	// URL of its metrics, https, or http on loopback; without a path it means /metrics.
 	URL string
 	// TokenFile, CAFile, CertFile and KeyFile are the credentials and what the server's
-	// certificate is verified by; each may be empty. Without CAFile the system's roots count.
+	// certificate is verified by; each may be empty. Without CAFile the system's roots are trusted.
 	TokenFile, CAFile, CertFile, KeyFile string
 	// ServerName the certificate is verified for; empty is the URL's host.
 	ServerName string
 }
 
-// Reading is what an apiserver said: counters since Started.
+// Reading is what an apiserver reported: counters since Started.
 type Reading struct {
 	Taken time.Time // by this machine's clock
 	// Earliest and Latest bound the moment of the reading by the apiserver's clock.
@@ -56,19 +56,19 @@ const (
 	timeout = 25 * time.Second
 )
 
-// Check returns an error for a target that cannot be asked.
+// Check returns an error for a target that cannot be read.
 func (t Target) Check() error {
 	u, err := url.Parse(t.URL)
 	if err != nil {
-		return fmt.Errorf("%q is no URL", t.URL)
+		return fmt.Errorf("invalid URL %q: want http or https, and a host", t.URL)
 	}
 	switch {
 	case u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		return fmt.Errorf("%q is no http or https URL", t.URL)
+		return fmt.Errorf("invalid URL %q: want http or https, and a host", t.URL)
 	case u.User != nil:
-		return errors.New("a URL with a password in it: name a token file instead")
+		return errors.New("the URL holds a user or password: name a token file instead")
 	case u.Scheme == "http" && !loopback(u.Hostname()):
-		return fmt.Errorf("%s: only an apiserver on this machine may be asked without TLS", u.Redacted())
+		return fmt.Errorf("%s: plain http is allowed to an apiserver on this machine only: use https", u.Redacted())
 	case (t.CertFile == "") != (t.KeyFile == ""):
 		return errors.New("a client certificate needs its key, and a key its certificate")
 	}
@@ -80,7 +80,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Reader asks one apiserver. It is safe for use by several goroutines.
+// Reader reads one apiserver's metrics. It is safe for use by several goroutines.
 type Reader struct {
 	target Target
 	url    string
@@ -88,13 +88,13 @@ type Reader struct {
 
 	mu     sync.Mutex
 	client *http.Client
-	stamp  string // of the files the client was made of
+	stamp  string // of the files the client was made from
 	offset [2]time.Duration
-	known  bool // the offset is
+	known  bool // whether offset is
 }
 
 // New returns a reader; now is its clock, nil is time.Now. Files are first read by Read: they
-// may come later.
+// may appear later.
 func New(t Target, now func() time.Time) (*Reader, error) {
 	if err := t.Check(); err != nil {
 		return nil, fmt.Errorf("metrics of %s: %w", t.name(), err)
@@ -119,7 +119,7 @@ func (t Target) name() string {
 	return t.Cluster + "/" + t.APIServer
 }
 
-// Read asks once. Errors hold neither token nor answer.
+// Read reads the metrics once. Errors contain neither the token nor the answer.
 func (r *Reader) Read(ctx context.Context) (Reading, error) {
 	out, err := r.read(ctx)
 	if err != nil {
@@ -148,7 +148,7 @@ func (r *Reader) read(ctx context.Context) (Reading, error) {
 		}
 		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}
-	asked := r.now()
+	requested := r.now()
 	res, err := client.Do(req)
 	if err != nil {
 		return Reading{}, err
@@ -158,9 +158,11 @@ func (r *Reader) read(ctx context.Context) (Reading, error) {
 	switch res.StatusCode {
 	case http.StatusOK:
 	case http.StatusUnauthorized:
-		return Reading{}, errors.New("401: the credential is not taken")
+		return Reading{}, errors.New("401: the apiserver does not accept the credential")
 	case http.StatusForbidden:
-		return Reading{}, errors.New("403: it needs the right to get the non-resource URL /metrics (ClusterRole system:monitoring)")
+		return Reading{}, errors.New(
+			"403: the credential needs permission to get the non-resource URL /metrics (ClusterRole system:monitoring)",
+		)
 	default:
 		return Reading{}, fmt.Errorf("answered %s", res.Status)
 	}
@@ -169,35 +171,35 @@ func (r *Reader) read(ctx context.Context) (Reading, error) {
 		return Reading{}, err
 	}
 	out.Taken = answered.UTC()
-	out.Earliest, out.Latest = r.bound(asked, answered, res.Header.Get("Date"))
+	out.Earliest, out.Latest = r.bound(requested, answered, res.Header.Get("Date"))
 	if out.Started.IsZero() {
-		return Reading{}, errors.New("the answer has no process_start_time_seconds: is it a kube-apiserver's?")
+		return Reading{}, errors.New("the answer has no process_start_time_seconds: is it a kube-apiserver?")
 	}
 	return out, nil
 }
 
-// bound says between which moments of the server's clock the counters were read. The answer
-// carries its clock in whole seconds; what several answers say of how far the two clocks are
-// apart bounds it to milliseconds. A clock that was set begins anew.
-func (r *Reader) bound(asked, answered time.Time, header string) (earliest, latest time.Time) {
+// bound returns the times of the server's clock between which the counters were read. The
+// answer has that clock in whole seconds; over several answers the offset of the two clocks is
+// bounded to milliseconds. If a clock was set, the bounds start over.
+func (r *Reader) bound(requested, answered time.Time, header string) (earliest, latest time.Time) {
 	date, err := http.ParseTime(header)
 	if err != nil {
-		return asked.UTC(), answered.UTC()
+		return requested.UTC(), answered.UTC()
 	}
-	// The date was written between the question and the answer.
-	low, high := date.Sub(answered), date.Add(time.Second).Sub(asked)
+	// The date was written between request and answer.
+	low, high := date.Sub(answered), date.Add(time.Second).Sub(requested)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.known && low <= r.offset[1] && high >= r.offset[0] {
 		low, high = max(low, r.offset[0]), min(high, r.offset[1])
 	}
-	// Clocks drift: what was learnt is worth a little less each time.
+	// Clocks drift: the bounds widen a little each time.
 	const drift = 2 * time.Millisecond
 	r.offset, r.known = [2]time.Duration{low - drift, high + drift}, true
-	return asked.Add(low).UTC(), answered.Add(high).UTC()
+	return requested.Add(low).UTC(), answered.Add(high).UTC()
 }
 
-// connect returns a client of the credentials as they are now.
+// connect returns a client with the current credentials.
 func (r *Reader) connect() (*http.Client, error) {
 	t := r.target
 	var stamp strings.Builder
@@ -224,7 +226,7 @@ func (r *Reader) connect() (*http.Client, error) {
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no PEM certificate", t.CAFile)
+			return nil, fmt.Errorf("%s holds no certificate in PEM", t.CAFile)
 		}
 	}
 	if t.CertFile != "" {
@@ -293,12 +295,12 @@ func parse(body io.Reader) (Reading, error) {
 		return out, fmt.Errorf("read the answer: %w", err)
 	}
 	if !found {
-		return out, errors.New("the answer has no apiserver_audit_event_total: is auditing on, and is it a kube-apiserver's?")
+		return out, errors.New("the answer has no apiserver_audit_event_total: is auditing on, and is it a kube-apiserver?")
 	}
 	return out, nil
 }
 
-// split takes a sample apart: name, text of its labels, value. A time behind it is left out.
+// split parses a sample into name, text of its labels and value; a timestamp is ignored.
 func split(line string) (name, labels string, value float64, ok bool) {
 	rest := line
 	if i := strings.IndexByte(line, '{'); i >= 0 {

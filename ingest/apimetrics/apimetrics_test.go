@@ -33,12 +33,20 @@ process_start_time_seconds 1.76379e+09
 
 func TestParse(t *testing.T) {
 	got, err := parse(strings.NewReader(answer + strings.Repeat("apiserver_other{x=\"y\"} 1\n", 1000)))
-	want := Reading{Events: 1234567, WebhookErrors: 400, BufferErrors: 7, LogErrors: 1, Rejected: 3, Started: time.Unix(1763790000, 0).UTC()}
+	want := Reading{
+		Events:        1234567,
+		WebhookErrors: 400,
+		BufferErrors:  7,
+		LogErrors:     1,
+		Rejected:      3,
+		Started:       time.Unix(1763790000, 0).UTC(),
+	}
 	if err != nil || got != want {
 		t.Errorf("%+v %v\nwant %+v", got, err, want)
 	}
 	for name, text := range map[string]string{
-		"empty": "", "another server's": "process_start_time_seconds 1\n", "endless line": strings.Repeat("x", maxLine+1), "nonsense": "apiserver_audit_event_total{ x\n",
+		"empty": "", "another server's": "process_start_time_seconds 1\n", "endless line": strings.Repeat("x", maxLine+1),
+		"nonsense": "apiserver_audit_event_total{ x\n",
 	} {
 		if _, err := parse(strings.NewReader(text)); err == nil {
 			t.Errorf("%s: no error", name)
@@ -68,8 +76,9 @@ func TestRead(t *testing.T) {
 	defer server.Close()
 	cert, key := certificate(t, "one")
 	target := Target{
-		Cluster: "c", APIServer: "a", URL: server.URL, TokenFile: file("token", "secret-1\n"), CertFile: file("c.crt", cert), KeyFile: file("c.key", key),
-		CAFile: file("ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))),
+		Cluster: "c", APIServer: "a", URL: server.URL, TokenFile: file("token", "secret-1\n"), CertFile: file("c.crt", cert),
+		KeyFile: file("c.key", key),
+		CAFile:  file("ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))),
 	}
 	r, err := New(target, nil)
 	if err != nil {
@@ -90,7 +99,13 @@ func TestRead(t *testing.T) {
 	if _, err = r.Read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"/metrics Bearer secret-1 one", "/metrics Bearer secret-2 two, of another length"}; strings.Join(seen, "\n") != strings.Join(want, "\n") {
+	if want := []string{"/metrics Bearer secret-1 one", "/metrics Bearer secret-2 two, of another length"}; strings.Join(
+		seen,
+		"\n",
+	) != strings.Join(
+		want,
+		"\n",
+	) {
 		t.Errorf("seen %q", seen)
 	}
 	for status, says := range map[int]string{401: "credential", 403: "system:monitoring", 302: "302", 500: "500"} {
@@ -128,7 +143,11 @@ func certificate(t *testing.T, name string) (certPEM, keyPEM string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
+	return string(
+			pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		), string(
+			pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+		)
 }
 
 // TestBound: the date of several answers narrows down how far the clocks are apart, whatever

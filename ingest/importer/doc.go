@@ -3,16 +3,16 @@
 // post.
 //
 // A file is read twice: first for the writes to objects the replica keeps (posted with
-// policy=only, so that they are known before any event they bear on), then for all events
-// (with policy=done), in batches of which a few are in flight. What was acknowledged is noted in a position
-// file; an import that was interrupted continues behind it. Posting something twice does
-// no harm: the events' keys tell.
+// policy=only, so that they are known before any event they affect), then for all events
+// (with policy=done), in batches of which a few are in flight. A position file records what
+// was acknowledged; an interrupted import continues after it. Posting something twice does no
+// harm: the events' keys identify them.
 //
 // Files are JSON lines as the apiserver's log backend writes them, or EventLists (one, or
-// several after each other, as the webhook backend posts them); plain, gzip or zstd, told
-// by their first bytes. Standard input is spooled, encrypted under a key that exists only
-// in memory: secrets are redacted by the receiver and must not come to rest before.
+// several concatenated, as the webhook backend posts them); plain, gzip or zstd, detected by
+// their first bytes. Standard input is spooled, encrypted with a key that exists only in
+// memory: the receiver redacts secrets, and they must not reach a disk before.
 //
-// Follow tails one log that is being written and rotated instead, in one pass, with a
-// position of its own: follow.go looks, followfile.go finds and cuts the files.
+// Follow instead tails one log while it is written and rotated, in one pass, with a position
+// of its own: follow.go polls, followfile.go finds the files and splits them into lines.
 package importer

@@ -20,19 +20,19 @@ type entry struct {
 	unended bool
 }
 
-// entries cuts a file's content. next returns io.EOF at the end; any other error is final,
-// but what came before it is good.
+// entries splits a file's content. next returns io.EOF at the end; any other error is final,
+// but what came before it is valid.
 type entries interface {
 	next() (entry, error)
 }
 
-// manyBad lines without a single event among all that was read are no audit log.
+// manyBad is after how many malformed lines a file without a single event is not an audit log.
 const manyBad = 100
 
 // kindPeek is how much of a file is looked at to tell a list from lines.
 const kindPeek = 64 << 10
 
-// newEntries looks at the beginning of r and returns what cuts it.
+// newEntries returns the entries of r, chosen by how it begins.
 func newEntries(r io.Reader, maxLine int) (entries, error) {
 	buffered := bufio.NewReaderSize(r, kindPeek)
 	head, err := buffered.Peek(kindPeek)
@@ -51,13 +51,13 @@ func newEntries(r io.Reader, maxLine int) (entries, error) {
 	return &lineEntries{tail: tail, lines: event.NewLines(tail, maxLine)}, nil
 }
 
-// announcesList says whether the content begins like a list: its kind, or its items, come
-// before anything that only an event has. Content of another kind altogether, such as a
-// state file, is an error that says so.
+// announcesList reports whether the content begins like a list: its kind, or its items, come
+// before anything that only an event has. Content of another kind, such as a state file, is
+// an error.
 func announcesList(head []byte) (bool, error) {
 	dec := json.NewDecoder(bytes.NewReader(head))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return false, nil // whatever it is, line by line it will be told
+		return false, nil // reading it line by line tells what it is
 	}
 	for dec.More() {
 		key, err := dec.Token()
@@ -74,7 +74,7 @@ func announcesList(head []byte) (bool, error) {
 				return true, nil
 			}
 			if text, ok := kind.(string); ok {
-				return false, fmt.Errorf("%w: it holds a %.64q (a cluster's state goes in with --state)", ErrFormat, text)
+				return false, fmt.Errorf("%w: it holds a %.64q (import a cluster's state with --state)", ErrFormat, text)
 			}
 			return false, nil
 		case "items":
@@ -88,7 +88,7 @@ func announcesList(head []byte) (bool, error) {
 	return false, nil
 }
 
-// lineEntries reads JSON lines, one ahead, to know the last.
+// lineEntries reads JSON lines, one ahead, so that it knows the last.
 type lineEntries struct {
 	tail  *tailReader
 	lines *event.Lines
@@ -174,7 +174,7 @@ func (l *listEntries) next() (entry, error) {
 	}
 }
 
-// enter goes to the next list's items; io.EOF when there is no further list.
+// enter advances to the next list's items; it returns io.EOF if there is no further list.
 func (l *listEntries) enter() error {
 	t, err := l.dec.Token()
 	if err == io.EOF {
@@ -184,12 +184,12 @@ func (l *listEntries) enter() error {
 		return l.broken(err)
 	}
 	if t != json.Delim('{') {
-		return fmt.Errorf("%w: after item %d comes something else than a list", ErrFormat, l.n)
+		return fmt.Errorf("%w: item %d is followed by something other than a list", ErrFormat, l.n)
 	}
 	return l.members()
 }
 
-// leave passes the end of the items and what follows in the list.
+// leave skips the end of the items and what follows in the list.
 func (l *listEntries) leave() error {
 	if _, err := l.dec.Token(); err != nil {
 		return err
@@ -198,7 +198,7 @@ func (l *listEntries) leave() error {
 	return l.members()
 }
 
-// members passes the members of a list up to its items, or its end.
+// members skips the members of a list up to its items, or its end.
 func (l *listEntries) members() error {
 	for l.dec.More() {
 		key, err := l.dec.Token()
@@ -215,7 +215,7 @@ func (l *listEntries) members() error {
 				return nil
 			}
 			if t != nil {
-				return fmt.Errorf("%w: items is no array", ErrFormat)
+				return fmt.Errorf("%w: items is not an array", ErrFormat)
 			}
 			continue
 		}
@@ -234,15 +234,15 @@ func (l *listEntries) members() error {
 	return nil
 }
 
-// broken says where a list ends being one. A list cut off cannot be picked up behind the
-// break, as lines can.
+// broken returns an error that says where a list breaks. Unlike lines, a list cannot be
+// resumed after the break.
 func (l *listEntries) broken(err error) error {
 	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: the list is cut off after item %d", ErrFormat, l.n)
 	}
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
-		return fmt.Errorf("%w: the list breaks after item %d, at byte %d: %w", ErrFormat, l.n, syntax.Offset, err)
+		return fmt.Errorf("%w: the list is malformed after item %d, at byte %d: %w", ErrFormat, l.n, syntax.Offset, err)
 	}
 	return err
 }

@@ -23,10 +23,10 @@ type FollowConfig struct {
 	// APIServer names the apiserver that writes the log, may be empty.
 	APIServer string
 
-	// Path is the log as it is written. The files it was rotated into lie beside it.
+	// Path is the log being written. The files it was rotated into lie beside it.
 	Path string
-	// Position is the path of the position file. Required: what it says is acknowledged is
-	// not posted again, save after a power failure.
+	// Position is the path of the position file. Required: what it records as acknowledged is
+	// not posted again, except after a power failure.
 	Position string
 
 	// BatchEvents and BatchBytes bound one post; 0 is 1,000 events and 4 MiB.
@@ -35,49 +35,49 @@ type FollowConfig struct {
 	// MaxLine is the longest line taken, in bytes; 0 is 64 MiB.
 	MaxLine int
 	// Delay is how long a line waits before it is posted, so that the webhook, which waits for
-	// a batch to fill, comes first: what comes from the log first is then what the webhook lost.
-	// What a file held when it was rotated waits no longer.
+	// a batch to fill, comes first: an event that the log brings first is then one that the
+	// webhook lost. What a file held when it was rotated is posted at once.
 	Delay time.Duration
-	// Every is the pause between two looks at the log; 0 is 250 ms.
+	// Every is the interval at which the log is polled; 0 is 250 ms.
 	Every time.Duration
-	// Progress is called after every look at the log, by the goroutine of Follow; may be nil.
+	// Progress is called after every poll, by the goroutine of Follow; may be nil.
 	Progress func(Followed)
-	// Sleep waits between looks and attempts; nil is a timer.
+	// Sleep waits between polls and attempts; nil is a timer.
 	Sleep func(ctx context.Context, d time.Duration) error
 	Now   func() time.Time // nil is time.Now
-	Log   *zap.Logger      // nil is none
+	Log   *zap.Logger      // nil logs nothing
 }
 
 // Followed is what a Follow has done so far, in this run.
 type Followed struct {
 	Events      int64 `json:"events"`      // acknowledged
 	DeadLetters int64 `json:"deadLetters"` // items the receiver made dead letters of
-	Malformed   int64 `json:"malformed"`   // lines that are no events
+	Malformed   int64 `json:"malformed"`   // lines that are not events
 	Posts       int64 `json:"posts"`       // acknowledged
-	Retries     int64 `json:"retries"`     // attempts that were not
-	Rotations   int64 `json:"rotations"`   // times that another file stood at the path
-	Truncations int64 `json:"truncations"` // times that the file at the path was cut short
-	// Behind is how many bytes of the log are not acknowledged, half a line at its end
-	// included; compressed files do not count.
+	Retries     int64 `json:"retries"`     // attempts that were not acknowledged
+	Rotations   int64 `json:"rotations"`   // times that another file took the path
+	Truncations int64 `json:"truncations"` // times that the file at the path was truncated
+	// Behind is how many bytes of the log are not acknowledged, including an incomplete line
+	// at its end, but not compressed files.
 	Behind int64 `json:"behind"`
 	// File is where the last acknowledged line lies.
 	File string `json:"file"`
 }
 
-// grace is how long a rotated file rests before half a line at its end counts as all there
-// will be of it, and for how long after a change its folder is looked at again: the times of
+// grace is how long a rotated file must be unchanged before an incomplete line at its end is
+// taken as final, and for how long after a change its folder is listed again: the times of
 // folders are coarse.
 const grace = 5 * time.Second
 
 // Follow posts the log at cfg.Path as it grows, and the files it was rotated into, until
-// ctx ends; then it returns ctx's error. A receiver that is away is waited for without end;
-// one that refuses ends it with [ErrRefused], a log that holds no audit events with
-// [ErrFormat].
+// ctx ends; then it returns ctx's error. It waits without limit for a receiver that is down;
+// it returns [ErrRefused] if the receiver refuses, [ErrFormat] if the log holds no audit
+// events.
 //
 // The log may be renamed, compressed (gzip, zstd), or copied and truncated while it is
-// followed, or while nobody follows. Files are told by their first line, which holds an
+// followed, or while no follower runs. Files are identified by their first line, which holds an
 // audit ID and a time, never by name or inode. Only whole lines are posted, and the position
-// moves behind them once they are acknowledged.
+// advances past them once they are acknowledged.
 func Follow(ctx context.Context, cfg FollowConfig) (Followed, error) {
 	f, err := newFollower(cfg)
 	if err != nil {
@@ -85,7 +85,7 @@ func Follow(ctx context.Context, cfg FollowConfig) (Followed, error) {
 	}
 	defer f.close()
 	for {
-		if err := f.look(ctx); err != nil {
+		if err := f.poll(ctx); err != nil {
 			if ctx.Err() != nil {
 				err = ctx.Err()
 			}
@@ -109,8 +109,8 @@ type follower struct {
 	pos    *followPosition
 	done   Followed
 
-	held    *os.File // the file at the path when it was last looked at
-	heldFor string   // its identity, empty while its first line is not whole
+	held    *os.File // the file at the path at the last poll
+	heldFor string   // its identity, empty until its first line is whole
 	grown   growth
 	dirTime time.Time
 	known   map[string]seen // of rotated files, by name
@@ -119,7 +119,7 @@ type follower struct {
 
 func newFollower(cfg FollowConfig) (*follower, error) {
 	if cfg.Position == "" {
-		return nil, errors.New("follow: no position file named")
+		return nil, errors.New("follow: no position file configured")
 	}
 	if cfg.Every <= 0 {
 		cfg.Every = 250 * time.Millisecond
@@ -142,14 +142,14 @@ func newFollower(cfg FollowConfig) (*follower, error) {
 	cfg.Path = path
 	info, err := os.Stat(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // it will come, if its folder is there
+	case errors.Is(err, fs.ErrNotExist): // it may come later, if its folder exists
 		if _, err := os.Stat(filepath.Dir(path)); err != nil {
 			return nil, fmt.Errorf("follow %s: %w", path, err)
 		}
 	case err != nil:
 		return nil, fmt.Errorf("follow: %w", err)
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("follow %s: only a file can be followed; name the one that --audit-log-path names", path)
+		return nil, fmt.Errorf("follow %s: not a regular file; name the one that --audit-log-path names", path)
 	}
 	pos, err := loadFollowPosition(cfg.Position, cfg.Cluster, cfg.Log)
 	if err != nil {
@@ -164,9 +164,9 @@ func (f *follower) close() {
 	}
 }
 
-// look posts what is new: first the rest of the file that was at the path, then files that
-// it was rotated into and that are not in yet, oldest first, then the file at the path.
-func (f *follower) look(ctx context.Context) error {
+// poll posts what is new: first the rest of the file that was at the path, then the files that
+// it was rotated into and that are not yet posted, oldest first, then the file at the path.
+func (f *follower) poll(ctx context.Context) error {
 	f.done.Behind = 0
 	current, err := os.Stat(f.cfg.Path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -197,8 +197,8 @@ func (f *follower) look(ctx context.Context) error {
 	return f.current(ctx, false)
 }
 
-// leave lets go of the held file when another stands at the path, or when it was cut short.
-// What was written to a file that was renamed is read first: nothing else may have its name.
+// leave closes the held file if another took the path, and starts over if it was truncated.
+// The rest of a renamed file is read first: it may no longer have a name that siblings finds.
 func (f *follower) leave(ctx context.Context, current os.FileInfo) (moved bool, err error) {
 	if f.held == nil {
 		return false, nil
@@ -217,10 +217,10 @@ func (f *follower) leave(ctx context.Context, current os.FileInfo) (moved bool, 
 	switch {
 	case cut:
 		f.done.Truncations++
-		f.cfg.Log.Info("log was cut short", zap.String("path", f.cfg.Path))
-		f.heldFor, f.grown = "", growth{} // its rest is in a copy; here something new begins
+		f.cfg.Log.Info("log was truncated", zap.String("path", f.cfg.Path))
+		f.heldFor, f.grown = "", growth{} // its rest is in a copy; new content begins here
 		if m != nil && head == m.Head {
-			// Cut short and begun again with the same line: nothing tells what was read of it.
+			// Truncated and begun again with the same line: nothing shows what was read of it.
 			m.Offset = 0
 		}
 		if !renamed {
@@ -257,7 +257,7 @@ func (f *follower) take() error {
 	return nil
 }
 
-// current posts what is new in the held file, and has been there for long enough or all of it.
+// current posts what is new in the held file: with all set everything, otherwise what is older than the delay.
 func (f *follower) current(ctx context.Context, all bool) error {
 	info, err := f.held.Stat()
 	if err != nil {
@@ -280,7 +280,7 @@ func (f *follower) current(ctx context.Context, all bool) error {
 	return f.drain(ctx, m, plainFile{f.held, size}, false)
 }
 
-// growth remembers how large a file was when.
+// growth records the sizes of a file over time.
 type growth struct{ sizes []sizeAt }
 
 type sizeAt struct {
@@ -288,8 +288,8 @@ type sizeAt struct {
 	size int64
 }
 
-// before notes the size of now and returns that of a delay ago, 0 when it was not looked at
-// then. A file that was cut short begins anew.
+// before records the size of now and returns that of a delay ago, 0 if none was recorded
+// then. A file that was truncated starts over.
 func (g *growth) before(now time.Time, size int64, delay time.Duration) int64 {
 	n := len(g.sizes)
 	if n > 0 && size < g.sizes[n-1].size {

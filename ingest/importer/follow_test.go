@@ -268,7 +268,7 @@ func TestFollow(t *testing.T) {
 			f := w.follow(rc)
 			look := func() {
 				t.Helper()
-				if err := f.look(t.Context()); err != nil {
+				if err := f.poll(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -316,7 +316,7 @@ func TestFollowSchedules(t *testing.T) {
 					f = w.follow(rc)
 				case k < 13: // kill -9 between the answer and the position
 					before, err := os.ReadFile(position)
-					if err := f.look(t.Context()); err != nil {
+					if err := f.poll(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 					f.close()
@@ -327,7 +327,7 @@ func TestFollowSchedules(t *testing.T) {
 					}
 					f, crashed = w.follow(rc), true
 				default:
-					if err := f.look(t.Context()); err != nil {
+					if err := f.poll(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -338,7 +338,7 @@ func TestFollowSchedules(t *testing.T) {
 			}
 			w.clock = w.clock.Add(time.Hour)
 			for range 3 {
-				if err := f.look(t.Context()); err != nil {
+				if err := f.poll(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -398,7 +398,7 @@ func TestFollowBrokenContent(t *testing.T) {
 			f := w.follow(rc)
 			defer f.close()
 			for range 2 {
-				if err := f.look(t.Context()); err != nil {
+				if err := f.poll(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -430,7 +430,7 @@ func TestFollowRefuses(t *testing.T) {
 		want string
 	}{
 		"no position":   {func(c *FollowConfig) { c.Position = "" }, "no position"},
-		"a folder":      {func(c *FollowConfig) { c.Path = filepath.Dir(c.Path) }, "only a file"},
+		"a folder":      {func(c *FollowConfig) { c.Path = filepath.Dir(c.Path) }, "not a regular file"},
 		"no folder":     {func(c *FollowConfig) { c.Path = "/nowhere/at/all/audit.log" }, "/nowhere/at/all"},
 		"no cluster":    {func(c *FollowConfig) { c.Cluster = "" }, "no cluster"},
 		"other cluster": {func(c *FollowConfig) { c.Cluster = "other" }, `of cluster "prod"`},
@@ -439,7 +439,7 @@ func TestFollowRefuses(t *testing.T) {
 			rc := newReceiver(t, webhook.Config{})
 			f := w.follow(rc)
 			defer f.close()
-			if err := f.look(t.Context()); err != nil {
+			if err := f.poll(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			cfg := f.cfg
@@ -456,7 +456,7 @@ func TestFollowRefuses(t *testing.T) {
 		f := w.follow(rc)
 		f.post.BatchEvents = 1000
 		defer f.close()
-		if err := f.look(t.Context()); !errors.Is(err, ErrFormat) {
+		if err := f.poll(t.Context()); !errors.Is(err, ErrFormat) {
 			t.Errorf("%v", err)
 		}
 		equal(t, rc.took(), nil)
@@ -483,7 +483,7 @@ func TestFollowWaits(t *testing.T) {
 		return true
 	}
 	f := w.follow(rc)
-	err := f.look(ctx)
+	err := f.poll(ctx)
 	f.close()
 	if !errors.Is(err, context.Canceled) || refusals < 400 {
 		t.Fatalf("%v after %d refusals", err, refusals)
@@ -514,7 +514,7 @@ func TestFollowDelay(t *testing.T) {
 	look := func(want int, behind bool) {
 		t.Helper()
 		f.done.Behind = 0
-		if err := f.look(t.Context()); err != nil {
+		if err := f.poll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		took = append(took, rc.took()...)

@@ -22,12 +22,12 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 )
 
-// headBytes is how much of a first line tells a file from others: audit ID and times stand at
-// its beginning.
+// headBytes is how much of a first line identifies a file: audit ID and times are near its
+// beginning.
 const headBytes = 64 << 10
 
-// headOf returns what tells a file from others: the digest of its first line, which is whole
-// or longer than that; empty while there is none.
+// headOf returns the identity of a file: the digest of its first line, or of the first headBytes
+// of a longer one; it is empty until the file has that much.
 func headOf(r io.ReaderAt) (string, error) {
 	head, err := io.ReadAll(io.NewSectionReader(r, 0, headBytes))
 	if err != nil {
@@ -46,14 +46,14 @@ func headDigest(head []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// followSource is a file of a log from a place on.
+// followSource is a file of a log that can be read from an offset on.
 type followSource interface {
-	// from returns the inflated content behind the first skip bytes, and how many bytes of it
-	// there are, -1 when only reading tells.
+	// from returns the inflated content after the first skip bytes, and how many bytes of it
+	// there are, -1 if that is unknown.
 	from(ctx context.Context, skip int64) (r io.ReadCloser, left int64, err error)
 }
 
-// plainFile is a file of which size bytes are looked at; a writer may be adding to it.
+// plainFile is a file of which the first size bytes are read; a writer may be appending to it.
 type plainFile struct {
 	f    *os.File
 	size int64
@@ -82,11 +82,11 @@ func (p packedFile) from(ctx context.Context, skip int64) (io.ReadCloser, int64,
 	return c, -1, nil
 }
 
-// seen is a rotated file as it was last looked at.
+// seen is a rotated file as of the last poll.
 type seen struct {
 	info   os.FileInfo
 	head   string
-	broken bool // told, and left alone until it changes
+	broken bool // logged, and ignored until it changes
 }
 
 // sibling is a file that the log was rotated into.
@@ -108,8 +108,8 @@ func siblingNames(path string) *regexp.Regexp {
 		`|` + regexp.QuoteMeta(base) + `[.-]\d[0-9A-Za-z.-]*?)(\.gz|\.zst)?$`)
 }
 
-// siblings lists the rotated files, oldest first. Of a file that lies there plain and
-// compressed only the plain one is named: the other may not be whole yet.
+// siblings lists the rotated files, oldest first. If a file exists both plain and compressed,
+// only the plain one is listed: the other may not be whole yet.
 func (f *follower) siblings() ([]sibling, error) {
 	names := siblingNames(f.cfg.Path)
 	dir := filepath.Dir(f.cfg.Path)
@@ -127,7 +127,7 @@ func (f *follower) siblings() ([]sibling, error) {
 		}
 		info, err := e.Info()
 		if err != nil || !info.Mode().IsRegular() {
-			continue // removed meanwhile, or no file
+			continue // removed in the meantime, or not a file
 		}
 		s := sibling{path: filepath.Join(dir, e.Name()), info: info, packed: m[1] != ""}
 		k, ok := f.known[e.Name()]
@@ -139,10 +139,10 @@ func (f *follower) siblings() ([]sibling, error) {
 		}
 		if s.head == "" {
 			if s.head, err = f.siblingHead(s); err != nil && !f.rested(info) {
-				f.again = true // being written, or removed meanwhile
+				f.again = true // being written, or removed in the meantime
 				continue
 			} else if err != nil {
-				f.cfg.Log.Warn("rotated file is left out: it cannot be read", zap.String("file", s.path), zap.Error(err))
+				f.cfg.Log.Warn("rotated file skipped: it cannot be read", zap.String("file", s.path), zap.Error(err))
 				known[e.Name()] = seen{info: info, broken: true}
 				continue
 			}
@@ -171,7 +171,7 @@ func (f *follower) siblings() ([]sibling, error) {
 	return kept, nil
 }
 
-// siblingHead returns what tells a rotated file.
+// siblingHead returns the identity of a rotated file, see headOf.
 func (f *follower) siblingHead(s sibling) (string, error) {
 	if !s.packed {
 		file, err := os.Open(s.path)
@@ -193,12 +193,12 @@ func (f *follower) siblingHead(s sibling) (string, error) {
 	return "", err
 }
 
-// rested reports whether nobody has written to a file for a while.
+// rested reports whether a file has been unchanged for the grace period.
 func (f *follower) rested(info os.FileInfo) bool {
 	return f.cfg.Now().Sub(info.ModTime()) >= grace
 }
 
-// rotated posts what of the rotated files is not in yet.
+// rotated posts what is not yet posted of the rotated files.
 func (f *follower) rotated(ctx context.Context) error {
 	list, err := f.siblings()
 	if err != nil {
@@ -222,7 +222,7 @@ func (f *follower) rotated(ctx context.Context) error {
 	return nil
 }
 
-// sibling posts the rest of one rotated file. open says that it is a copy of the file at the
+// sibling posts the rest of one rotated file. open means that it is a copy of the file at the
 // path, which is still being written.
 func (f *follower) sibling(ctx context.Context, s sibling, m *followMark, open bool) error {
 	if s.packed {
@@ -235,7 +235,7 @@ func (f *follower) sibling(ctx context.Context, s sibling, m *followMark, open b
 			f.again = true // it may still be written
 			return nil
 		case err != nil:
-			f.cfg.Log.Warn("rotated file is broken: what came before the break is in", zap.String("file", s.path), zap.Error(err))
+			f.cfg.Log.Warn("rotated file is corrupt: what precedes the damage was imported", zap.String("file", s.path), zap.Error(err))
 		}
 		m.Packed = true
 		return f.pos.save()
@@ -260,11 +260,11 @@ func (f *follower) sibling(ctx context.Context, s sibling, m *followMark, open b
 	return nil
 }
 
-// errContent marks an error of a file's content, which is no reason not to follow the others.
+// errContent marks an error in a file's content, which does not stop following the others.
 var errContent = errors.New("content")
 
-// drain posts the lines of a file behind its mark. whole says that half a line at its end is
-// all there will be of it.
+// drain posts the lines of a file after its mark. whole means that an incomplete line at its end
+// is final.
 func (f *follower) drain(ctx context.Context, m *followMark, src followSource, whole bool) error {
 	fail := func(err error) error { return fmt.Errorf("follow %s: %w", m.Name, err) }
 	r, left, err := src.from(ctx, m.Offset)
@@ -283,7 +283,8 @@ func (f *follower) drain(ctx context.Context, m *followMark, src followSource, w
 			return nil
 		}
 		if f.done.Events == 0 && events == 0 && f.done.Malformed >= manyBad {
-			return fmt.Errorf("%w: none of its first %d lines is an event; kube-apiserver writes what is wanted with --audit-log-format=json", ErrFormat, f.done.Malformed)
+			return fmt.Errorf("%w: none of its first %d lines is an event; "+
+				"set --audit-log-format=json on kube-apiserver", ErrFormat, f.done.Malformed)
 		}
 		if err := f.deliver(ctx, b); err != nil {
 			return err
@@ -299,7 +300,7 @@ func (f *follower) drain(ctx context.Context, m *followMark, src followSource, w
 			break
 		}
 		if err != nil {
-			if ferr := flush(); ferr != nil { // what came before it is good
+			if ferr := flush(); ferr != nil { // what came before it is valid
 				return fail(ferr)
 			}
 			return fail(fmt.Errorf("%w: %w", errContent, err))
@@ -326,7 +327,7 @@ func (f *follower) drain(ctx context.Context, m *followMark, src followSource, w
 	return nil
 }
 
-// item is what of a line is posted, nil for a blank one; ok says that it is an event.
+// item returns what is posted of a line, nil for a blank one; ok is true if it is an event.
 func (f *follower) item(line []byte, n int) (item []byte, ok bool) {
 	if line = bytes.TrimSpace(line); len(line) == 0 {
 		return nil, false
@@ -345,7 +346,7 @@ func (f *follower) item(line []byte, n int) (item []byte, ok bool) {
 	return quote(line), false
 }
 
-// deliver posts until it is acknowledged.
+// deliver posts b until it is acknowledged.
 func (f *follower) deliver(ctx context.Context, b *post) error {
 	if len(b.ends) == 0 {
 		return nil
@@ -360,7 +361,7 @@ func (f *follower) deliver(ctx context.Context, b *post) error {
 	return nil
 }
 
-// offsetLines cuts lines and counts their bytes, line breaks included.
+// offsetLines splits lines and counts their bytes, line breaks included.
 type offsetLines struct {
 	r    *bufio.Reader
 	max  int
@@ -370,9 +371,9 @@ type offsetLines struct {
 // tooLongPrefix is how much of a line over the limit is kept.
 const tooLongPrefix = 4 << 10
 
-// next returns the next line and how many bytes it takes; of one that is longer than max its
-// beginning alone. A line without a break is returned when whole is set, else it ends the
-// content.
+// next returns the next line and how many bytes it takes; of a line longer than max it returns
+// only the beginning. A last line without a line break is returned if whole is set, otherwise it
+// is io.EOF.
 func (l *offsetLines) next(whole bool) (line []byte, n int, err error) {
 	l.line = l.line[:0]
 	for {

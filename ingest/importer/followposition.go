@@ -14,10 +14,10 @@ import (
 // followMark is how far one file of a followed log is acknowledged.
 type followMark struct {
 	Head   string `json:"head"`   // digest of its first line, see headOf
-	Name   string `json:"name"`   // where it last was, for people
+	Name   string `json:"name"`   // where it was last found, for people
 	Offset int64  `json:"offset"` // inflated bytes that are acknowledged
-	// Packed is set once a compressed copy was read to its end: it does not grow, and need
-	// not be inflated again.
+	// Packed is set once a compressed copy was read to its end: it does not grow, and is
+	// not inflated again.
 	Packed bool `json:"packed,omitempty"`
 }
 
@@ -34,9 +34,9 @@ type followFile struct {
 	Files   []*followMark `json:"files"`
 }
 
-// loadFollowPosition reads the file at path. None, one of another cluster, or one that a
-// crash left unreadable, means to begin with the oldest file: what is stored already is not
-// stored again.
+// loadFollowPosition reads the file at path. If there is none, or a crash left it unreadable,
+// following begins with the oldest file: what is already stored is not stored again. A position
+// of another cluster is an error.
 func loadFollowPosition(path, cluster string, log *zap.Logger) (*followPosition, error) {
 	p := &followPosition{path: path, cluster: cluster}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -55,7 +55,7 @@ func loadFollowPosition(path, cluster string, log *zap.Logger) (*followPosition,
 		return p, nil
 	}
 	if f.Cluster != cluster {
-		return nil, fmt.Errorf("follow: position %s is of cluster %q, not of %q: name another file", path, f.Cluster, cluster)
+		return nil, fmt.Errorf("follow: position %s belongs to cluster %q, not to %q: name another file", path, f.Cluster, cluster)
 	}
 	for _, m := range f.Files {
 		if m != nil && m.Head != "" && m.Offset >= 0 {
@@ -65,7 +65,7 @@ func loadFollowPosition(path, cluster string, log *zap.Logger) (*followPosition,
 	return p, nil
 }
 
-// mark returns the mark of the file that begins as head says, nil when there is none.
+// mark returns the mark of the file that head identifies, nil if there is none.
 func (p *followPosition) mark(head string) *followMark {
 	for _, m := range p.marks {
 		if m.Head == head {
@@ -75,7 +75,7 @@ func (p *followPosition) mark(head string) *followMark {
 	return nil
 }
 
-// enter returns the mark of a file that was found, and makes one.
+// enter returns the mark of a file that was found, making one if there is none.
 func (p *followPosition) enter(head, name string) *followMark {
 	m := p.mark(head)
 	if m == nil {
@@ -89,7 +89,7 @@ func (p *followPosition) enter(head, name string) *followMark {
 	return m
 }
 
-// save writes the file and waits until it is on the disk.
+// save writes the file and waits until it is on disk.
 func (p *followPosition) save() error {
 	data, err := json.MarshalIndent(followFile{positionVersion, p.cluster, p.marks}, "", "  ")
 	if err != nil {

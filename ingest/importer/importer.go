@@ -21,26 +21,27 @@ type File struct {
 	Name string // as reported
 	Size int64  // bytes as stored, for progress; 0 when unknown
 	// Open returns the content as stored from its beginning. It is called several times,
-	// save on a Stream.
+	// except for a Stream, for which it is called once.
 	Open func() (io.ReadCloser, error)
-	// Stream says that the content can be read only once, as standard input can.
+	// Stream means that the content can be read only once, like standard input.
 	Stream bool
 }
 
 // OpenFile returns the File of a path; "-" is standard input.
 func OpenFile(path string) (File, error) {
 	if path == "-" {
-		return File{Name: "standard input", Stream: true, Open: func() (io.ReadCloser, error) { return io.NopCloser(os.Stdin), nil }}, nil
+		stdin := func() (io.ReadCloser, error) { return io.NopCloser(os.Stdin), nil }
+		return File{Name: "standard input", Stream: true, Open: stdin}, nil
 	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return File{}, fmt.Errorf("import: %w", err)
 	}
 	if info.IsDir() {
-		return File{}, fmt.Errorf("import %s: is a directory: name the files in it", path)
+		return File{}, fmt.Errorf("import %s: it is a directory: name the files in it", path)
 	}
 	f := File{Name: path, Size: info.Size(), Open: func() (io.ReadCloser, error) { return os.Open(path) }}
-	// A pipe or a process substitution has a name and still can be read only once.
+	// A pipe or a process substitution has a name, but can be read only once.
 	f.Stream = !info.Mode().IsRegular()
 	return f, nil
 }
@@ -59,7 +60,7 @@ type Config struct {
 	State *File
 
 	// Position is the path of the position file; empty imports without one. Keep it with
-	// the data that the import goes into: it says what that data has.
+	// the data that the import goes into: it records what that data has.
 	Position string
 	// SpoolDir is where a Stream is spooled; empty is the system's directory for
 	// temporary files.
@@ -68,8 +69,8 @@ type Config struct {
 	// BatchEvents and BatchBytes bound one post; 0 is 1,000 events and 4 MiB.
 	BatchEvents int
 	BatchBytes  int
-	// InFlight is how many posts are on their way at once; 0 is 4. Batches are started in
-	// the file's order and can overtake each other by no more than this many.
+	// InFlight is how many posts are in flight at once; 0 is 4. Batches start in the file's
+	// order and can overtake each other by no more than this many.
 	InFlight int
 	// MaxLine is the longest line taken, in bytes; 0 is 64 MiB. It must be below the
 	// receiver's body limit.
@@ -80,17 +81,17 @@ type Config struct {
 	// Audit logs reach about 100, files made to fill disks 1,000 and more.
 	MaxRatio int64
 	// Attempts is how often a post is tried before the import stops; 0 is 300. Push-back
-	// comes once a second, so that is five minutes of a receiver that takes nothing.
+	// comes once a second, so that is five minutes of a receiver that accepts nothing.
 	Attempts int
 
-	// Progress is called now and then, never concurrently; may be nil.
+	// Progress is called from time to time, never concurrently; may be nil.
 	Progress func(Progress)
 	// Sleep waits between attempts; nil is a timer.
 	Sleep func(ctx context.Context, d time.Duration) error
-	Log   *zap.Logger // nil is none
+	Log   *zap.Logger // nil logs nothing
 }
 
-// Progress is how far an import is.
+// Progress is how far an import has come.
 type Progress struct {
 	File   string
 	Pass   Pass
@@ -118,7 +119,7 @@ type Summary struct {
 	Events      int64           `json:"events"`      // acknowledged in this run
 	Policy      int64           `json:"policy"`      // policy copies acknowledged in this run
 	DeadLetters int64           `json:"deadLetters"` // items the receiver made dead letters of
-	Malformed   int64           `json:"malformed"`   // lines that are no events, too long ones included
+	Malformed   int64           `json:"malformed"`   // lines that are not events, too long ones included
 	Retries     int64           `json:"retries"`     // posts that had to be repeated
 	State       json.RawMessage `json:"state,omitempty"`
 	StateKnown  bool            `json:"stateKnown,omitempty"` // the state was posted by an earlier run
@@ -132,13 +133,13 @@ type FileSummary struct {
 	Policy      int64     `json:"policy"`              // policy copies acknowledged in this run
 	DeadLetters int64     `json:"deadLetters"`         // as in Summary
 	Malformed   int64     `json:"malformed"`           // as in Summary
-	Resumed     int64     `json:"resumed,omitempty"`   // lines an earlier run had brought in
-	Complete    bool      `json:"complete,omitempty"`  // an earlier run had brought in all of it
+	Resumed     int64     `json:"resumed,omitempty"`   // lines an earlier run imported
+	Complete    bool      `json:"complete,omitempty"`  // an earlier run imported all of it
 	Truncated   bool      `json:"truncated,omitempty"` // the last line is cut off
 	BadLines    []BadLine `json:"badLines,omitempty"`  // the first of the malformed
 }
 
-// BadLine is a line that is no event, and why.
+// BadLine is a line that is not an event, and why.
 type BadLine struct {
 	Line   int64  `json:"line"` // from 1; item number in a list
 	Reason string `json:"reason"`
@@ -147,15 +148,15 @@ type BadLine struct {
 // maxBadLines is how many bad lines a summary names; the rest are only counted.
 const maxBadLines = 100
 
-// Errors callers tell apart.
+// Errors that callers distinguish.
 var (
-	// ErrInflated says that a compressed file inflates beyond the limits.
+	// ErrInflated means that a compressed file inflates beyond the limits.
 	ErrInflated = errors.New("inflates beyond the limit")
-	// ErrRefused says that the receiver refuses the import as such.
+	// ErrRefused means that the receiver refuses the import as a whole.
 	ErrRefused = errors.New("refused by the receiver")
-	// ErrUnavailable says that the receiver did not take a post for all attempts.
+	// ErrUnavailable means that the receiver accepted none of the attempts of a post.
 	ErrUnavailable = errors.New("receiver unavailable")
-	// ErrFormat says that a file is no audit log.
+	// ErrFormat means that a file is not an audit log.
 	ErrFormat = errors.New("not an audit log")
 )
 
@@ -164,7 +165,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("import: no HTTP client")
 	}
 	if c.Cluster == "" {
-		return c, errors.New("import: no cluster named")
+		return c, errors.New("import: no cluster configured")
 	}
 	set := func(v *int, d int) {
 		if *v <= 0 {
@@ -203,7 +204,7 @@ func (c Config) withDefaults() (Config, error) {
 }
 
 // SocketClient returns a client whose every connection goes to the Unix socket at path,
-// whatever host a URL names.
+// whichever host a URL names.
 func SocketClient(path string) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -214,8 +215,8 @@ func SocketClient(path string) *http.Client {
 	}}
 }
 
-// Import brings the files in and returns when everything is acknowledged. After an error
-// the summary says what was done, and another Import of the same files continues.
+// Import imports the files and returns once everything is acknowledged. After an error the
+// summary says what was done, and another Import of the same files continues.
 func Import(ctx context.Context, cfg Config) (Summary, error) {
 	var sum Summary
 	cfg, err := cfg.withDefaults()
@@ -238,7 +239,7 @@ func Import(ctx context.Context, cfg Config) (Summary, error) {
 		}
 	}
 	// Every file's policy writes go before any file's events: rotated logs are one log. The
-	// state goes between them: by then it is known since when the log tells every change.
+	// state goes between them: by then it is known since when the log records every change.
 	if err := im.passes(ctx, PassPolicy, inputs); err != nil {
 		return sum, err
 	}
@@ -248,7 +249,7 @@ func Import(ctx context.Context, cfg Config) (Summary, error) {
 	return sum, im.passes(ctx, PassEvents, inputs)
 }
 
-// passes reads every file that is not in yet.
+// passes reads every file that is not yet complete.
 func (im *run) passes(ctx context.Context, kind Pass, inputs []*input) error {
 	for _, in := range inputs {
 		if in.summary.Complete {
@@ -265,7 +266,7 @@ func (im *run) passes(ctx context.Context, kind Pass, inputs []*input) error {
 	return nil
 }
 
-// since returns the earliest request of the files, zero when there is none.
+// since returns the time of the earliest request in the files, zero if there is none.
 func since(inputs []*input) time.Time {
 	var all mark
 	for _, in := range inputs {
@@ -279,7 +280,7 @@ func since(inputs []*input) time.Time {
 	return time.UnixMicro(all.Since).UTC()
 }
 
-// run is one Import. Its fields are used by one goroutine, save where a method says other.
+// run is one Import. Its fields belong to one goroutine, unless a method says otherwise.
 type run struct {
 	cfg    Config
 	pos    *positions
@@ -287,7 +288,7 @@ type run struct {
 	spools []*spool
 }
 
-// input is one file with what is known of it.
+// input is one file with what is known about it.
 type input struct {
 	file    File
 	mark    *mark
@@ -317,13 +318,14 @@ func (im *run) open(ctx context.Context, f File, isState bool, summary *FileSumm
 	summary.Resumed = m.Line
 	summary.Complete = m.Done
 	if m.Line > 0 && !m.Done {
-		im.cfg.Log.Info("continuing an earlier import", zap.String("cluster", im.cfg.Cluster), zap.String("file", f.Name), zap.Int64("line", m.Line))
+		im.cfg.Log.Info("continuing an earlier import", zap.String("cluster", im.cfg.Cluster),
+			zap.String("file", f.Name), zap.Int64("line", m.Line))
 	}
 	return &input{file: f, mark: m, summary: summary}, nil
 }
 
-// state posts the state file, unless an earlier run did. since is the beginning of the log
-// that comes with it.
+// state posts the state file, unless an earlier run did. since is when the log
+// that comes with it begins.
 func (im *run) state(ctx context.Context, since time.Time) error {
 	f := im.cfg.State
 	if f == nil {
@@ -375,7 +377,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// jitter spreads d by a fifth, so that several importers do not come back together.
+// jitter spreads d by a fifth, so that several importers do not retry in step.
 func jitter(d time.Duration) time.Duration {
 	return d - d/10 + time.Duration(rand.Int64N(int64(d/5)+1))
 }

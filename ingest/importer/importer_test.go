@@ -139,8 +139,10 @@ func line(id string, policy bool) string {
 	if policy {
 		uri, verb = "/apis/rbac.authorization.k8s.io/v1/clusterroles/x", "update"
 	}
-	return `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"` + id + `","stage":"ResponseComplete","requestURI":"` + uri + `","verb":"` + verb +
-		`","user":{"username":"jane"},"responseStatus":{"metadata":{},"code":200},"requestReceivedTimestamp":"2026-01-02T03:04:05.000001Z","stageTimestamp":"2026-01-02T03:04:05.000002Z"}`
+	return `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"` + id +
+		`","stage":"ResponseComplete","requestURI":"` + uri + `","verb":"` + verb +
+		`","user":{"username":"jane"},"responseStatus":{"metadata":{},"code":200},` +
+		`"requestReceivedTimestamp":"2026-01-02T03:04:05.000001Z","stageTimestamp":"2026-01-02T03:04:05.000002Z"}`
 }
 
 // log returns n events, every tenth a policy write, as lines, and what they produce.
@@ -193,7 +195,13 @@ func TestFormats(t *testing.T) {
 	items := strings.Join(strings.Split(strings.TrimSpace(text), "\n"), ",")
 	list := `{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[` + items + `]}`
 	half := strings.Split(strings.TrimSpace(text), "\n")
-	lists := `{"kind":"EventList","items":[` + strings.Join(half[:12], ",") + "]}\n" + `{"kind":"EventList","items":null}` + "\n" + `{"items":[` + strings.Join(half[12:], ",") + `],"kind":"EventList","x":[1]}`
+	lists := `{"kind":"EventList","items":[` + strings.Join(
+		half[:12],
+		",",
+	) + "]}\n" + `{"kind":"EventList","items":null}` + "\n" + `{"items":[` + strings.Join(
+		half[12:],
+		",",
+	) + `],"kind":"EventList","x":[1]}`
 	for name, content := range map[string][]byte{
 		"lines":                  []byte(text),
 		"lines without the last": []byte(strings.TrimSpace(text)),
@@ -202,9 +210,10 @@ func TestFormats(t *testing.T) {
 		"gzip of two members":    append(gz(t, text[:3000]), gz(t, text[3000:])...),
 		"zstd":                   zst(t, text),
 		"list":                   []byte(list),
-		"pretty list":            []byte(strings.NewReplacer(`{"kind":"EventList",`, "{\n  \"kind\": \"EventList\",\n  ", `},{"kind"`, "},\n  {\"kind\"").Replace(list)),
-		"list in gzip":           gz(t, list),
-		"several lists":          []byte(lists),
+		"pretty list": []byte(strings.NewReplacer(`{"kind":"EventList",`, "{\n  \"kind\": \"EventList\",\n  ", `},{"kind"`,
+			"},\n  {\"kind\"").Replace(list)),
+		"list in gzip":  gz(t, list),
+		"several lists": []byte(lists),
 	} {
 		t.Run(name, func(t *testing.T) {
 			rc := newReceiver(t, webhook.Config{})
@@ -354,7 +363,8 @@ func TestInflateLimits(t *testing.T) {
 			cfg := rc.config(t, memory("file", tc.content))
 			cfg.MaxInflated = tc.max
 			_, err := Import(t.Context(), cfg)
-			if err == nil || tc.is != nil && !errors.Is(err, tc.is) || !strings.Contains(err.Error(), tc.text) || !strings.HasPrefix(err.Error(), "import file: ") {
+			if err == nil || tc.is != nil && !errors.Is(err, tc.is) || !strings.Contains(err.Error(), tc.text) ||
+				!strings.HasPrefix(err.Error(), "import file: ") {
 				t.Errorf("error %v, want %v with %q", err, tc.is, tc.text)
 			}
 		})
@@ -368,12 +378,15 @@ func (zeroReader) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 func TestNotALog(t *testing.T) {
 	for _, tc := range []struct{ name, content, text string }{
 		{"a state file", `{"apiVersion":"v1","kind":"List","items":[]}`, "--state"},
-		{"a state file, items first", `{"apiVersion":"v1","items":[{"kind":"Role","apiVersion":"rbac.authorization.k8s.io/v1"}],"kind":"List"}`, "first item"},
-		{"items no array", `{"kind":"EventList","items":{}}`, "items is no array"},
+		{"a state file, items first",
+			`{"apiVersion":"v1","items":[{"kind":"Role","apiVersion":"rbac.authorization.k8s.io/v1"}],"kind":"List"}`, "first item"},
+		{"items no array", `{"kind":"EventList","items":{}}`, "items is not an array"},
 		{"a list cut off", `{"kind":"EventList","items":[` + line("a", false) + `,{"kin`, "cut off after item 1"},
-		{"a list broken", `{"kind":"EventList","items":[` + line("a", false) + `}`, "breaks after item 1"},
-		{"a list and then", `{"kind":"EventList","items":[` + line("a", false) + `]} 17`, "something else than a list"},
-		{"lines of something else", strings.Repeat(`{"auditID":"c8e355d8","code":200,"method":"GET","path":"/apis"}`+"\n", 100), "line 1: no audit event: it has no stage (wanted: a JSON object of kind Event, apiVersion audit.k8s.io/v1, with auditID and stage)"},
+		{"a list broken", `{"kind":"EventList","items":[` + line("a", false) + `}`, "malformed after item 1"},
+		{"a list and then", `{"kind":"EventList","items":[` + line("a", false) + `]} 17`, "followed by something other than a list"},
+		{"lines of something else", strings.Repeat(`{"auditID":"c8e355d8","code":200,"method":"GET","path":"/apis"}`+"\n", 100),
+			"line 1: no audit event: it has no stage (wanted: " +
+				"a JSON object of kind Event, apiVersion audit.k8s.io/v1, with auditID and stage)"},
 		{"a list of something else", `{"kind":"EventList","items":[{"auditID":"c8e355d8","code":200}]}`, "it has no stage"},
 		{"an item too long", `{"kind":"EventList","items":["` + strings.Repeat("x", 200_000) + `"]}`, "more than"},
 	} {

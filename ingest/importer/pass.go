@@ -19,7 +19,7 @@ const (
 	listTail = `]}`
 )
 
-// post is one EventList on its way.
+// post is one EventList in flight.
 type post struct {
 	seq   int64
 	body  []byte
@@ -43,7 +43,7 @@ func (p *post) add(raw []byte, line int64) {
 	p.lines = append(p.lines, line)
 }
 
-// split returns the items in two posts.
+// split returns the items as two posts.
 func (p *post) split() [2]*post {
 	var halves [2]*post
 	start := len(listHead)
@@ -69,21 +69,21 @@ type pass struct {
 
 	sighted event.Sightings // of apiservers' versions, posted by the policy pass
 
-	events, bad int64 // lines read that are events, and that are none
-	first       error // what is the matter with the first of those that are none
+	events, bad int64 // lines read that are events, and that are not
+	first       error // what is wrong with the first of the bad
 }
 
-// pass reads the file once and posts what the pass is about.
+// pass reads the file once and posts what belongs to the pass.
 func (im *run) pass(ctx context.Context, in *input, kind Pass) error {
 	p := &pass{im: im, in: in, kind: kind, post: &poster{cfg: im.cfg}, ack: &ackTracker{waiting: map[int64]*post{}}}
 	inFlight := im.cfg.InFlight
 	from := in.mark.Line
 	if kind == PassPolicy {
-		inFlight, from = 1, in.mark.Policy // few, and in order they are applied without unknowns between
+		inFlight, from = 1, in.mark.Policy // they are few, and in order no version is missing between two
 	}
 
-	// Cancelling the group when a post fails ends the others; reading ends for its own
-	// reasons without cancelling them, since what was read is good.
+	// A failed post cancels the group and ends the others; an error of reading does not cancel
+	// them, since what was read is valid.
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(inFlight)
 	acked := make(chan *post, inFlight)
@@ -127,7 +127,7 @@ func (im *run) pass(ctx context.Context, in *input, kind Pass) error {
 		return saveErr
 	}
 	if kind == PassPolicy {
-		in.mark.Policy = max(in.mark.Policy, p.last) // also lines with nothing to post
+		in.mark.Policy = max(in.mark.Policy, p.last) // including lines with nothing to post
 	} else {
 		in.mark.Done = true
 	}
@@ -148,7 +148,7 @@ func (p *pass) collect(acked <-chan *post) error {
 	}
 }
 
-// cut reads entries behind line from and sends them in posts.
+// cut reads the entries after line from and sends them in posts.
 func (p *pass) cut(ctx context.Context, from int64, send func(*post) error) error {
 	cfg := p.im.cfg
 	content, err := p.im.reader(ctx, p.in.file, func(read int64) {
@@ -190,7 +190,8 @@ func (p *pass) cut(ctx context.Context, from int64, send func(*post) error) erro
 		p.last = e.n
 		item, done := p.item(e)
 		if p.events == 0 && p.bad >= manyBad && from == 0 {
-			return fmt.Errorf("%w: none of its first %d lines is an event: %w; kube-apiserver writes what is wanted with --audit-log-format=json", ErrFormat, p.bad, p.first)
+			return fmt.Errorf("%w: none of its first %d lines is an event: %w; "+
+				"set --audit-log-format=json on kube-apiserver", ErrFormat, p.bad, p.first)
 		}
 		if b == nil && (item != nil || p.kind == PassEvents) {
 			b = newPost(seq, 0)
@@ -215,8 +216,8 @@ func (p *pass) cut(ctx context.Context, from int64, send func(*post) error) erro
 	}
 }
 
-// item returns what of an entry is to be posted, nil when nothing; done is unset when the
-// entry must be read again by a later run.
+// item returns what is posted of an entry, nil for nothing; done is false if a later run must
+// read the entry again.
 func (p *pass) item(e entry) (item []byte, done bool) {
 	var ev *event.Event
 	var bad error
@@ -248,8 +249,8 @@ func (p *pass) item(e entry) (item []byte, done bool) {
 	}
 	s.Malformed++
 	p.im.sum.Malformed++
-	// A log that is still being written ends in half a line: the rest will come, and then
-	// the line is to be read whole.
+	// A log that is still being written may end in an incomplete line: the rest will come, and
+	// then the line is read whole.
 	truncated := e.unended && e.tooLong == nil && !json.Valid(e.raw)
 	reason := bad.Error()
 	if truncated {
@@ -263,13 +264,13 @@ func (p *pass) item(e entry) (item []byte, done bool) {
 	case e.tooLong != nil:
 		return quote([]byte(fmt.Sprintf("line %d: %v: %s", e.n, bad, e.tooLong.Prefix))), true
 	case json.Valid(e.raw):
-		return e.raw, true // JSON, but no event: the receiver says why
+		return e.raw, true // JSON, but not an event: the receiver says why
 	}
 	return quote(e.raw), !truncated
 }
 
-// quote wraps a line that is no JSON in a JSON string, so that it can be an item of a
-// list, where the receiver makes a dead letter of it.
+// quote wraps a line that is not JSON in a JSON string, so that it can be an item of a list,
+// where the receiver makes a dead letter of it.
 func quote(line []byte) []byte {
 	quoted, _ := json.Marshal(string(line)) // a string always marshals
 	return quoted
@@ -314,8 +315,8 @@ func headerCount(h http.Header, name string) int64 {
 	return n
 }
 
-// acknowledge books a post that came back, and moves the position over every post up to
-// the first that has not.
+// acknowledge counts a post that came back, and advances the position to the first post that
+// has not.
 func (p *pass) acknowledge(b *post) error {
 	s, sum := p.in.summary, p.im.sum
 	if p.kind == PassPolicy {

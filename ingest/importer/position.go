@@ -18,28 +18,28 @@ import (
 
 const (
 	positionVersion = 1
-	// digestBytes is how much of a file tells it from others.
+	// digestBytes is how much of a file identifies it.
 	digestBytes = 1 << 20
 	// maxMarks bounds the position file; the oldest marks go first.
 	maxMarks = 10_000
-	// saveEvery is how often the position of an import that goes on is saved.
+	// saveEvery is the shortest interval at which a running import saves its position.
 	saveEvery = time.Second
 )
 
-// mark is how far one file went into one cluster. Content tells the file, not its name:
-// logs are renamed when they rotate.
+// mark is how much of one file was imported into one cluster. A file is identified by content,
+// not by name: logs are renamed when they rotate.
 type mark struct {
 	Cluster string `json:"cluster"`
-	State   bool   `json:"state,omitempty"` // it went in as a state, which is another matter than as a log
+	State   bool   `json:"state,omitempty"` // imported as a state, not as a log
 	Name    string `json:"name"`            // for people
 	Digest  string `json:"digest"`          // sha256 of the first Length bytes as stored
 	Length  int64  `json:"length"`
 	Size    int64  `json:"size"`   // as stored, when last seen; a log may have grown since
 	Policy  int64  `json:"policy"` // lines whose policy copies are acknowledged
 	Line    int64  `json:"line"`   // lines whose events are acknowledged
-	Done    bool   `json:"done"`   // all of Size was
+	Done    bool   `json:"done"`   // all of Size is
 	// Since is the earliest request in the lines whose policy copies are acknowledged, in
-	// microseconds since 1970; 0 is none.
+	// microseconds since 1970; 0 means none.
 	Since int64 `json:"since,omitempty"`
 }
 
@@ -62,8 +62,8 @@ type positionFile struct {
 	Files   []*mark `json:"files"`
 }
 
-// loadPositions reads the file at path; none, or one that a crash left unreadable, means
-// to start over, which costs time and nothing else.
+// loadPositions reads the file at path. If there is none, or a crash left it unreadable, the
+// import starts over, which costs nothing but time.
 func loadPositions(path string, log *zap.Logger) (*positions, error) {
 	p := &positions{path: path}
 	if path == "" {
@@ -89,8 +89,8 @@ func loadPositions(path string, log *zap.Logger) (*positions, error) {
 	return p, nil
 }
 
-// find returns the mark of the file's content in cluster, as a state or as a log, a fresh
-// one when there is none. A file that grew since keeps its mark: its beginning is the same.
+// find returns the mark of the file's content in cluster, as a state or as a log, a new
+// one if there is none. A file that grew since keeps its mark: its beginning is the same.
 func (p *positions) find(cluster string, f File, isState bool) (*mark, error) {
 	r, err := f.Open()
 	if err != nil {
@@ -107,7 +107,8 @@ func (p *positions) find(cluster string, f File, isState bool) (*mark, error) {
 	}
 	length := int64(len(head))
 	for _, m := range p.marks {
-		if m.Cluster != cluster || m.State != isState || m.Length > length || m.Length == 0 || m.Size > f.Size || m.Digest != sum(m.Length) {
+		if m.Cluster != cluster || m.State != isState || m.Length > length || m.Length == 0 || m.Size > f.Size ||
+			m.Digest != sum(m.Length) {
 			continue
 		}
 		if m.Size != f.Size {
@@ -118,7 +119,7 @@ func (p *positions) find(cluster string, f File, isState bool) (*mark, error) {
 	}
 	m := &mark{Cluster: cluster, State: isState, Name: f.Name, Digest: sum(length), Length: length, Size: f.Size}
 	if length == 0 {
-		return m, nil // nothing tells an empty file from another, nor is there anything to note
+		return m, nil // empty files are all alike, and there is nothing to record
 	}
 	p.marks = append(p.marks, m)
 	if n := len(p.marks) - maxMarks; n > 0 {
@@ -127,8 +128,8 @@ func (p *positions) find(cluster string, f File, isState bool) (*mark, error) {
 	return m, nil
 }
 
-// note saves the file when the last time is saveEvery ago: a position that a crash takes back
-// means to post again what the receiver has.
+// note saves the file if it was not saved within saveEvery: if a crash loses a newer position,
+// the import posts again what the receiver has.
 func (p *positions) note() error {
 	if time.Since(p.saved) < saveEvery {
 		return nil
@@ -136,7 +137,7 @@ func (p *positions) note() error {
 	return p.save()
 }
 
-// save writes the file and waits until it is on the disk.
+// save writes the file and waits until it is on disk.
 func (p *positions) save() error {
 	p.saved = time.Now()
 	if p.path == "" {

@@ -19,12 +19,12 @@ import (
 const (
 	firstBackoff = 100 * time.Millisecond
 	maxBackoff   = 5 * time.Second
-	// maxRetryAfter bounds what a receiver can ask for.
+	// maxRetryAfter bounds how long a receiver can make an import wait.
 	maxRetryAfter = 30 * time.Second
 	maxAnswer     = 1 << 20 // bytes of an answer that are read
 )
 
-// poster posts bodies until they are taken. It may be used by several goroutines.
+// poster posts bodies until they are accepted. It may be used by several goroutines.
 type poster struct {
 	cfg     Config
 	since   time.Time // of a state: when the log that comes with it begins; may be zero
@@ -38,7 +38,7 @@ type response struct {
 	body   []byte
 }
 
-// endpoint returns the URL of the cluster's path called what: state, or audit for a pass.
+// endpoint returns the URL that a pass posts to.
 func (p *poster) endpoint(kind Pass) string {
 	what := "audit"
 	if kind == PassState {
@@ -64,9 +64,9 @@ func (p *poster) endpoint(kind Pass) string {
 	return u
 }
 
-// post posts what body opens, anew for each attempt, until the receiver answers with something else than "later". Too large and
-// malformed (413, 400) are answers; other refusals are errors, since they would meet every
-// post alike. length is the body's, -1 when unknown.
+// post posts the body, which it opens anew for each attempt, until the receiver answers anything
+// but a push-back. Too large and malformed (413, 400) are answers; other refusals are errors,
+// since they would hit every post alike. length is the body's, -1 if unknown.
 func (p *poster) post(ctx context.Context, kind Pass, body func() (io.ReadCloser, error), length int64) (response, error) {
 	backoff := firstBackoff
 	var last error
@@ -78,7 +78,7 @@ func (p *poster) post(ctx context.Context, kind Pass, body func() (io.ReadCloser
 		case ctx.Err() != nil:
 			return response{}, ctx.Err()
 		case errors.Is(err, errBody):
-			return response{}, err // the file's fault, and it will not change
+			return response{}, err // the file's fault: a retry would fail alike
 		case err != nil:
 			last = err
 			backoff = min(2*backoff, maxBackoff)
@@ -87,7 +87,8 @@ func (p *poster) post(ctx context.Context, kind Pass, body func() (io.ReadCloser
 			last = fmt.Errorf("%d: %s", resp.code, firstLine(resp.body))
 			backoff = firstBackoff
 			wait = retryAfter(resp.header)
-		case resp.code >= 200 && resp.code < 300, resp.code == http.StatusRequestEntityTooLarge, resp.code == http.StatusBadRequest:
+		case resp.code >= 200 && resp.code < 300,
+			resp.code == http.StatusRequestEntityTooLarge, resp.code == http.StatusBadRequest:
 			return resp, nil
 		case resp.code >= 500 || resp.code == http.StatusRequestTimeout:
 			last = fmt.Errorf("%d: %s", resp.code, firstLine(resp.body))
@@ -101,16 +102,16 @@ func (p *poster) post(ctx context.Context, kind Pass, body func() (io.ReadCloser
 		}
 		p.retries.Add(1)
 		if attempt == 0 {
-			p.cfg.Log.Info("receiver does not take a post, trying again", zap.Error(last))
+			p.cfg.Log.Info("receiver does not accept a post, trying again", zap.Error(last))
 		}
 		if err := p.cfg.Sleep(ctx, wait); err != nil {
 			return response{}, err
 		}
 	}
-	return response{}, fmt.Errorf("%w for %d attempts, the same import continues where this one ends: %w", ErrUnavailable, p.cfg.Attempts, last)
+	return response{}, fmt.Errorf("%w for %d attempts; run the same import again to continue: %w", ErrUnavailable, p.cfg.Attempts, last)
 }
 
-// errBody marks an error of the body's own reader, which a retry would meet again.
+// errBody marks an error of the body's own reader, which a retry would hit again.
 var errBody = errors.New("read body")
 
 func (p *poster) once(ctx context.Context, url string, open func() (io.ReadCloser, error), length int64) (response, error) {
@@ -144,8 +145,7 @@ func (p *poster) once(ctx context.Context, url string, open func() (io.ReadClose
 	return response{resp.StatusCode, resp.Header, answer}, nil
 }
 
-// watchedBody keeps the error its reader gave: the transport reads it on another goroutine
-// and hides it.
+// watchedBody keeps its reader's error: the transport reads on another goroutine and hides it.
 type watchedBody struct {
 	io.ReadCloser
 	err atomic.Pointer[error]
@@ -166,7 +166,7 @@ func (w *watchedBody) failed() error {
 	return nil
 }
 
-// sharedBody lets a transport close a body while another goroutine of it still reads.
+// sharedBody lets a transport close a body while another of its goroutines still reads.
 type sharedBody struct {
 	mu     sync.Mutex
 	r      io.ReadCloser
@@ -192,7 +192,7 @@ func (s *sharedBody) Close() error {
 	return s.r.Close()
 }
 
-// retryAfter returns what the answer asks for in seconds, a second when it does not say.
+// retryAfter returns the answer's Retry-After, up to maxRetryAfter; one second if there is none.
 func retryAfter(h http.Header) time.Duration {
 	s, err := strconv.Atoi(h.Get("Retry-After"))
 	if err != nil || s < 0 {

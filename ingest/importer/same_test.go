@@ -130,7 +130,8 @@ func BenchmarkImport(b *testing.B) {
 	b.SetBytes(int64(len(content)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Import(b.Context(), Config{Client: client, BaseURL: "http://retrial", Cluster: "prod", Files: []File{memory("log", content)}}); err != nil {
+		if _, err := Import(b.Context(), Config{Client: client, BaseURL: "http://retrial", Cluster: "prod",
+			Files: []File{memory("log", content)}}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// ratioGrace is how much may be inflated before the ratio is looked at: small files of
-	// much repetition compress beyond any ratio, and do no harm.
+	// ratioGrace is how much may be inflated before the ratio is checked: small, repetitive
+	// files compress beyond any ratio and do no harm.
 	ratioGrace = 64 << 20
-	// zstdWindow is the largest window taken, in bytes, and about what decoding one file
-	// allocates: that of zstd --long=27, the most that zstd itself takes without being told.
+	// zstdWindow is the largest window accepted, in bytes, and about what decoding one file
+	// allocates: that of zstd --long=27, the largest zstd itself accepts by default.
 	zstdWindow = 128 << 20
 	// progressStep is how many stored bytes are read between two reports.
 	progressStep = 1 << 20
@@ -40,7 +40,7 @@ type content struct {
 
 func (c *content) Close() error { c.close(); return nil }
 
-// reader opens f and inflates what is compressed, within the limits. progress, which may
+// reader opens f and inflates it if it is compressed, within the limits. progress, which may
 // be nil, gets the stored bytes read so far.
 func (im *run) reader(ctx context.Context, f File, progress func(read int64)) (*content, error) {
 	raw, err := f.Open()
@@ -63,7 +63,8 @@ func (im *run) reader(ctx context.Context, f File, progress func(read int64)) (*
 		}
 		return &content{im.limited(z, stored, "gzip"), func() { _ = z.Close(); _ = raw.Close() }}, nil
 	case bytes.HasPrefix(head, magicZstd):
-		z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(zstdWindow), zstd.WithDecoderMaxMemory(uint64(im.cfg.MaxInflated)))
+		z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(zstdWindow),
+			zstd.WithDecoderMaxMemory(uint64(im.cfg.MaxInflated)))
 		if err != nil {
 			_ = raw.Close()
 			return nil, fmt.Errorf("read zstd: %w", err)
@@ -95,7 +96,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// limited bounds what r, which inflates stored, may give.
+// limited bounds what r, which inflates stored, may return.
 func (im *run) limited(r io.Reader, stored *counted, format string) io.Reader {
 	return &limitedReader{r: r, stored: stored, format: format, max: im.cfg.MaxInflated, ratio: im.cfg.MaxRatio}
 }
@@ -114,9 +115,10 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 	l.read += int64(n)
 	switch {
 	case l.read > l.max:
-		return 0, fmt.Errorf("%w: %d bytes of %s hold more than %d bytes", ErrInflated, l.stored.read, l.format, l.max)
+		return 0, fmt.Errorf("%w: %d bytes of %s inflate to more than %d bytes", ErrInflated, l.stored.read, l.format, l.max)
 	case l.read > ratioGrace && l.read/max(l.stored.read, 1) > l.ratio:
-		return 0, fmt.Errorf("%w: %d bytes of %s hold more than %d bytes, over %d for one; no audit log compresses like that", ErrInflated, l.stored.read, l.format, l.read, l.ratio)
+		return 0, fmt.Errorf("%w: %d bytes of %s inflate to %d, over the limit of %d to 1; no audit log compresses like that",
+			ErrInflated, l.stored.read, l.format, l.read, l.ratio)
 	}
 	switch {
 	case err == nil || err == io.EOF:
@@ -127,8 +129,8 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 	return n, fmt.Errorf("read %s: %w", l.format, err)
 }
 
-// spool is a stream's content on disk, for a second reading. The file has no name, and its
-// bytes are worth nothing without the key in memory.
+// spool is a stream's content on disk, so that it can be read twice. The file has no name, and
+// its bytes are useless without the key in memory.
 type spool struct {
 	f    *os.File
 	key  [32]byte

@@ -15,14 +15,14 @@ import (
 const (
 	// maxQueue is how many watch events are read ahead of Kafka, and sent at once.
 	maxQueue = 256
-	// minWatch is how long a watch is asked to last, at least; up to twice that.
+	// minWatch is the shortest duration requested of a watch; the longest is twice that.
 	minWatch = 5 * time.Minute
-	// overtime is how much longer it may last before the connection counts as dead.
+	// overtime is how much longer it may last before the connection is considered dead.
 	overtime = 30 * time.Second
 )
 
-// watch follows the kind from rv until the watch ends: with nil when the server ended it in
-// its time.
+// watch follows the kind from rv until the watch ends. It returns nil if the server ended it
+// in due time.
 func (r *reflector) watch(ctx context.Context) error {
 	lasts := minWatch + time.Duration(r.jitter()*float64(minWatch))
 	reading, cancel := context.WithTimeout(ctx, lasts+overtime)
@@ -57,7 +57,7 @@ func (r *reflector) watch(ctx context.Context) error {
 			}
 			batch = append(batch, f)
 		}
-		// What is in hand is sent even when the watch's own time is over.
+		// What was read is sent even if the watch has timed out.
 		if err := r.take(ctx, batch); err != nil {
 			if errors.Is(err, io.EOF) {
 				return nil
@@ -65,7 +65,7 @@ func (r *reflector) watch(ctx context.Context) error {
 			return fmt.Errorf("watch %s: %w", r.kind.Resource, err)
 		}
 	}
-	return reading.Err() // the reader ends without a word only when ctx does
+	return reading.Err() // the reader ends without an error only when ctx ends
 }
 
 // progress is what a batch of frames adds up to.
@@ -77,8 +77,8 @@ type progress struct {
 	types   []string
 }
 
-// take sends what a batch of frames says. When an error ends the batch, what came before it
-// has been sent.
+// take sends what a batch of frames adds up to. If an error ends the batch, the frames before
+// it have been sent.
 func (r *reflector) take(ctx context.Context, batch []frame) error {
 	p := progress{rv: r.rv, floor: r.floor, objects: r.objects}
 	var end error
@@ -151,7 +151,7 @@ func (r *reflector) read(f *frame, p *progress) error {
 	var owned bool
 	o.NotBefore, owned = h.since(t == typeAdded, p.floor, f.arrived)
 	if o.NotBefore.After(o.NotAfter) {
-		// The apiserver's clock is ahead: the second it wrote down is what is known.
+		// The apiserver's clock is ahead: only the second it recorded is known.
 		o.NotAfter = o.NotBefore.Add(time.Second)
 	}
 	if owned && o.NotBefore.After(p.floor) && !o.NotBefore.After(f.arrived) {
@@ -161,7 +161,7 @@ func (r *reflector) read(f *frame, p *progress) error {
 	if err != nil {
 		return err
 	}
-	if older(r.last.resourceVersion, h.Metadata.ResourceVersion) { // else the listing has counted it
+	if older(r.last.resourceVersion, h.Metadata.ResourceVersion) { // otherwise the listing has counted it
 		switch t {
 		case typeAdded:
 			p.objects++

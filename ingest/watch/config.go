@@ -24,16 +24,16 @@ type Kind struct {
 	Path       string // of the collection over all namespaces, without a leading slash
 	APIVersion string
 	Kind       string
-	// Optional kinds make more answers certain. One that the cluster does not serve or let
-	// be read is passed over, and asked for again now and then.
+	// Optional kinds make more answers certain. One that the cluster does not serve, or does
+	// not permit to read, is skipped and retried from time to time.
 	Optional bool
-	// MetadataOnly: the apiserver is asked for objects' metadata and nothing else, and no
-	// other answer is accepted.
+	// MetadataOnly requests nothing but the objects' metadata; no other answer is accepted.
 	MetadataOnly bool
 }
 
-// Kinds returns what is watched: what the replica decides with, and what identities and the
-// node authorizer are judged by where it may be read. Of Secrets only metadata is asked for.
+// Kinds returns the kinds that are watched: those the replica decides with and, where they may
+// be read, those by which identities and the node authorizer are judged. Of Secrets only
+// metadata is requested.
 func Kinds() []Kind {
 	const (
 		rbac         = "rbac.authorization.k8s.io"
@@ -45,14 +45,17 @@ func Kinds() []Kind {
 		{Resource: "roles." + rbac, Path: "apis/" + rbac + "/v1/roles", APIVersion: rbac + "/v1", Kind: "Role"},
 		{Resource: "clusterroles." + rbac, Path: "apis/" + rbac + "/v1/clusterroles", APIVersion: rbac + "/v1", Kind: "ClusterRole"},
 		{Resource: "rolebindings." + rbac, Path: "apis/" + rbac + "/v1/rolebindings", APIVersion: rbac + "/v1", Kind: "RoleBinding"},
-		{Resource: "clusterrolebindings." + rbac, Path: "apis/" + rbac + "/v1/clusterrolebindings", APIVersion: rbac + "/v1", Kind: "ClusterRoleBinding"},
+		{Resource: "clusterrolebindings." + rbac, Path: "apis/" + rbac + "/v1/clusterrolebindings",
+			APIVersion: rbac + "/v1", Kind: "ClusterRoleBinding"},
 		namespaceKind(),
 		{Resource: "serviceaccounts", Path: "api/v1/serviceaccounts", APIVersion: "v1", Kind: "ServiceAccount"},
 		{Resource: "nodes", Path: "api/v1/nodes", APIVersion: "v1", Kind: "Node", Optional: true},
 		{Resource: "secrets", Path: "api/v1/secrets", APIVersion: "v1", Kind: "Secret", Optional: true, MetadataOnly: true},
 		{Resource: "persistentvolumes", Path: "api/v1/persistentvolumes", APIVersion: "v1", Kind: "PersistentVolume", Optional: true},
-		{Resource: "volumeattachments." + storage, Path: "apis/" + storage + "/v1/volumeattachments", APIVersion: storage + "/v1", Kind: "VolumeAttachment", Optional: true},
-		{Resource: "resourceslices." + devices, Path: "apis/" + devices + "/v1/resourceslices", APIVersion: devices + "/v1", Kind: "ResourceSlice", Optional: true},
+		{Resource: "volumeattachments." + storage, Path: "apis/" + storage + "/v1/volumeattachments",
+			APIVersion: storage + "/v1", Kind: "VolumeAttachment", Optional: true},
+		{Resource: "resourceslices." + devices, Path: "apis/" + devices + "/v1/resourceslices",
+			APIVersion: devices + "/v1", Kind: "ResourceSlice", Optional: true},
 		{Resource: "certificatesigningrequests." + certificates, Path: "apis/" + certificates + "/v1/certificatesigningrequests",
 			APIVersion: certificates + "/v1", Kind: "CertificateSigningRequest", Optional: true},
 		{Resource: "podcertificaterequests." + certificates, Path: "apis/" + certificates + "/v1/podcertificaterequests",
@@ -67,8 +70,8 @@ func namespaceKind() Kind {
 	return Kind{Resource: namespaces, Path: "api/v1/namespaces", APIVersion: "v1", Kind: "Namespace"}
 }
 
-// Producer appends records to the stream and returns when they are acknowledged;
-// *stream.Producer is one.
+// Producer appends records to the stream and returns once they are acknowledged;
+// *stream.Producer implements it.
 type Producer interface {
 	Produce(ctx context.Context, recs ...stream.Record) error
 }
@@ -77,29 +80,27 @@ type Producer interface {
 type Object struct {
 	Resource string // Kind.Resource
 	JSON     []byte // redacted, with kind and apiVersion; of a deleted object its last content
-	Listed   bool   // part of the listing taken in [NotBefore, NotAfter]; else a change
+	Listed   bool   // part of the listing taken in [NotBefore, NotAfter]; otherwise a change
 	Deleted  bool
-	// Unknown says that the content in JSON is not complete, save kind, apiVersion and
-	// metadata's name, namespace, uid, resourceVersion and creationTimestamp: it was too
-	// large to be sent.
+	// Unknown means that JSON holds only kind, apiVersion and metadata's name, namespace, uid,
+	// resourceVersion and creationTimestamp: the content was too large to be sent.
 	Unknown bool
 	// NotBefore and NotAfter bound the moment a change became effective.
 	NotBefore, NotAfter time.Time
 }
 
 // Encoder makes the values of the policy topic's records. It is called by several
-// goroutines. What it returns is the caller's.
+// goroutines. The caller owns what it returns.
 type Encoder interface {
-	// Object encodes one object. An error means that the JSON is not such an object; a nil
-	// slice, that the change says nothing worth sending.
+	// Object encodes one object. An error means that the JSON is not such an object, a nil
+	// slice that the change need not be sent.
 	Object(o Object) ([]byte, error)
-	// Complete says that the objects sent as listed in [began, ended] were all there were.
+	// Complete encodes that the objects sent as listed in [began, ended] were all that existed.
 	Complete(resource string, began, ended time.Time) []byte
-	// Gap says that between from and to any change may have gone unseen.
+	// Gap encodes that changes between from and to may have been missed.
 	Gap(resource string, from, to time.Time) []byte
-	// Check tells, with an error wrapping ErrOtherCluster, when objects (redacted JSON)
-	// cannot be of the cluster they are said to be of. It is asked about the namespace
-	// kube-system before each listing.
+	// Check returns an error that wraps ErrOtherCluster if objects (redacted JSON) cannot
+	// belong to the cluster. It is called with the namespace kube-system before each listing.
 	Check(resource string, objects [][]byte) error
 }
 
@@ -113,16 +114,16 @@ type Position struct {
 }
 
 // Positions keeps positions across restarts. Each resource is loaded and saved by one
-// goroutine. An older position than the newest is safe, it costs repetition; a lost one
-// hides that there was a gap.
+// goroutine. A position older than the newest is safe and costs repetition; a lost one hides
+// that there was a gap.
 type Positions interface {
-	// Load returns false when nothing was ever saved.
-	Load(resource string) (Position, bool, error)
+	// Load returns the saved position; ok is false if none was ever saved.
+	Load(resource string) (p Position, ok bool, err error)
 	Save(resource string, p Position) error
 }
 
-// Config is what New needs. Cluster and one of REST and Kubeconfig are required; zero
-// values stand for the defaults named with each field.
+// Config is what New needs. Cluster and one of REST and Kubeconfig are required; each other
+// field states its default, which a zero value selects.
 type Config struct {
 	Cluster    string       // name under which the records are filed
 	REST       *rest.Config // how to reach the apiserver
@@ -132,16 +133,16 @@ type Config struct {
 	// Delay is how long after a write its watch event may arrive. etcd and apiserver take
 	// milliseconds; 1 s.
 	Delay time.Duration
-	// GapAfter is how long a watch may be away before its kind is declared unknown; before,
-	// it is hoped that it can be resumed. 5 min, after which etcd forgets.
+	// GapAfter is how long a watch may be interrupted before its kind is declared unknown;
+	// until then it may still be resumed. 5 min, after which etcd compacts.
 	GapAfter time.Duration
-	// MinPause and MaxPause bound the growing pauses between attempts, RefusedPause is the
-	// one after a refusal that a person must lift; 500 ms, 30 s, 1 min. All are jittered.
+	// MinPause and MaxPause bound the growing pauses between attempts; RefusedPause follows a
+	// refusal that only a person can lift. 500 ms, 30 s, 1 min; all are jittered.
 	MinPause, MaxPause, RefusedPause time.Duration
 	SaveEvery                        time.Duration // between saved positions; 10 s; negative: after every batch
 
 	Now func() time.Time // nil: time.Now
-	// Pause waits for a duration or until ctx ends, when it returns ctx's error. Nil: a timer.
+	// Pause waits for d, or until ctx ends and then returns ctx's error. Nil: a timer.
 	Pause func(ctx context.Context, d time.Duration) error
 
 	Log        *zap.Logger           // nil: silent
@@ -170,7 +171,7 @@ func New(cfg Config, producer Producer, redactor *redact.Redactor, encoder Encod
 	fail := func(err error) (*Watcher, error) { return nil, fmt.Errorf("watch cluster %s: %w", cfg.Cluster, err) }
 	rc := cfg.REST
 	if rc == nil && cfg.Kubeconfig == "" {
-		return fail(errors.New("neither REST configuration nor kubeconfig"))
+		return fail(errors.New("no REST configuration and no kubeconfig"))
 	}
 	if rc == nil {
 		var err error
@@ -240,8 +241,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Run follows the cluster until ctx ends and returns nil. Failures of the cluster or the
-// stream are waited out and show in logs and metrics.
+// Run follows the cluster until ctx ends and returns nil. It retries failures of the cluster
+// and of the stream, which show in logs and metrics.
 func (w *Watcher) Run(ctx context.Context) error {
 	defer w.client.CloseIdleConnections()
 	w.log.Info("watching cluster", zap.String("server", w.base.Host))

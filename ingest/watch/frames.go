@@ -17,12 +17,12 @@ type frame struct {
 	kind    string // "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"
 	object  []byte
 	arrived time.Time
-	drained time.Time // nothing was on its way at this moment; zero when not known
+	drained time.Time // nothing was in transit at this moment; zero if not known
 	err     error     // of the last frame only: why there are no more; io.EOF at an orderly end
 }
 
 // frames reads a watch's body into a queue until it ends, then closes the queue. It reads
-// ahead of the sender, so that arrival times are those of the network and not of Kafka.
+// ahead of the sender, so that arrival times reflect the network, not Kafka.
 func (r *reflector) frames(ctx context.Context, body io.Reader, queue chan<- frame) {
 	defer close(queue)
 	now := r.w.cfg.Now
@@ -55,14 +55,14 @@ func (r *reflector) frames(ctx context.Context, body io.Reader, queue chan<- fra
 	}
 }
 
-// timedReader notes when its source had nothing to give. When a read had to wait for longer
-// than an event may be on its way, nothing was on its way when the read began.
+// timedReader records when its source had nothing to read. If a read waited for longer than
+// an event may be in transit, nothing was in transit when the read began.
 type timedReader struct {
 	r       io.Reader
 	now     func() time.Time
 	quiet   time.Duration
 	budget  int  // bytes that may still be read for the current frame
-	live    bool // the backlog the watch began with has been read: a wait means something
+	live    bool // the initial backlog of the watch has been read: a wait is meaningful
 	drained time.Time
 }
 

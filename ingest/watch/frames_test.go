@@ -22,7 +22,12 @@ func (s *slow) Read(p []byte) (int, error) {
 func TestTimedReader(t *testing.T) {
 	c := newClock()
 	began := c.now()
-	in := &timedReader{r: &slow{c, []time.Duration{time.Minute, 100 * time.Millisecond, time.Minute}}, now: c.now, quiet: time.Second, budget: 3}
+	in := &timedReader{
+		r:      &slow{c, []time.Duration{time.Minute, 100 * time.Millisecond, time.Minute}},
+		now:    c.now,
+		quiet:  time.Second,
+		budget: 3,
+	}
 	buf := make([]byte, 10)
 	for i, step := range []struct {
 		live bool

@@ -61,7 +61,15 @@ func (testEncoder) Object(o Object) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := said{Op: "changed", Resource: o.Resource, Name: h.Metadata.Name, RV: h.Metadata.ResourceVersion, From: o.NotBefore, To: o.NotAfter, JSON: string(o.JSON)}
+	s := said{
+		Op:       "changed",
+		Resource: o.Resource,
+		Name:     h.Metadata.Name,
+		RV:       h.Metadata.ResourceVersion,
+		From:     o.NotBefore,
+		To:       o.NotAfter,
+		JSON:     string(o.JSON),
+	}
 	switch {
 	case o.Deleted:
 		s.Op = "deleted"

@@ -16,8 +16,8 @@ import (
 const (
 	// pageTimeout is how long a page may take to arrive.
 	pageTimeout = time.Minute
-	// maxPage is the largest page that is read. 500 objects of a megabyte each do not occur;
-	// a listing in one page may be large.
+	// maxPage is the largest page that is read. 500 objects of a megabyte each do not occur,
+	// but a listing in one page may be large.
 	maxPage = 512 << 20
 )
 
@@ -33,22 +33,22 @@ type page struct {
 // listing is a complete list that was sent.
 type listing struct {
 	resourceVersion string
-	// The list is as of one moment between the two: a first page is read consistently, and
-	// later pages are of the same version.
+	// The list shows one moment between the two: the first page is read consistently, and
+	// later pages have the same version.
 	began, ended time.Time
 	objects      int
 }
 
-// list checks that the cluster is the right one, then lists the kind and sends what it
-// finds page by page, with a mark of completeness at the end.
+// list checks that the cluster is the right one, then lists the kind and sends it page by
+// page, with a record of completeness at the end.
 func (r *reflector) list(ctx context.Context) (listing, error) {
 	if err := r.identify(ctx); err != nil {
 		return listing{}, err
 	}
 	l, err := r.pages(ctx, r.w.cfg.PageSize)
 	if reasonOf(err) == reasonGone {
-		// The version was compacted away between two pages: once more, in one page. What was
-		// sent of the broken listing is true of its objects and complete of nothing.
+		// The version was compacted between two pages: list again, in one page. What was sent of
+		// the aborted listing is true of its objects, but complete for nothing.
 		r.count(reasonGone)
 		r.log.Warn("a listing took longer than the cluster keeps versions; listing in one page")
 		l, err = r.pages(ctx, 0)
@@ -56,12 +56,12 @@ func (r *reflector) list(ctx context.Context) (listing, error) {
 	return l, err
 }
 
-// identify asks the encoder about the namespace kube-system, whose uid names the cluster.
+// identify passes the namespace kube-system, whose uid identifies the cluster, to Encoder.Check.
 func (r *reflector) identify(ctx context.Context) error {
 	k := namespaceKind()
 	p, err := r.page(ctx, k, url.Values{"fieldSelector": {"metadata.name=kube-system"}})
 	if reason := reasonOf(err); err != nil && (reason == reasonForbidden && r.kind.Resource != namespaces) {
-		r.log.Warn("namespaces may not be listed: it cannot be checked that this is the right cluster", zap.Error(err))
+		r.log.Warn("namespaces may not be listed: cannot check that this is the right cluster", zap.Error(err))
 		return nil
 	}
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *reflector) identify(ctx context.Context) error {
 	return r.w.encoder.Check(k.Resource, objects)
 }
 
-// pages lists with at most limit objects a page, all in one when 0.
+// pages lists with at most limit objects a page, or in one page if limit is 0.
 func (r *reflector) pages(ctx context.Context, limit int) (listing, error) {
 	l := listing{began: r.w.cfg.Now()}
 	query := url.Values{}
@@ -93,8 +93,8 @@ func (r *reflector) pages(ctx context.Context, limit int) (listing, error) {
 		if l.ended.IsZero() {
 			l.ended, l.resourceVersion = r.w.cfg.Now(), p.Metadata.ResourceVersion
 			if !l.ended.After(l.began) {
-				// A gap from the begin on must not look as if the listing had ended it, however
-				// coarse the clock.
+				// A gap that starts with the listing must not look as if the listing had ended it,
+				// however coarse the clock.
 				l.ended = l.began.Add(time.Nanosecond)
 			}
 		}

@@ -23,9 +23,9 @@ const (
 	reasonUnauthorized = "unauthorized"  // 401: the credentials are wrong or expired
 	reasonOtherCluster = "other-cluster" // the credentials lead to another cluster
 	reasonGone         = "gone"          // 410: too old to resume
-	reasonMalformed    = "malformed"     // the answer makes no sense
-	reasonUnavailable  = "unavailable"   // not reached, or any other refusal
-	reasonProduce      = "produce"       // Kafka did not take the records
+	reasonMalformed    = "malformed"     // the answer cannot be parsed
+	reasonUnavailable  = "unavailable"   // unreachable, or any other refusal
+	reasonProduce      = "produce"       // Kafka did not accept the records
 	reasonTooLarge     = "too-large"     // an object was sent without its content
 	reasonPosition     = "position"      // the position could not be loaded or saved
 )
@@ -48,16 +48,25 @@ func newMetrics(reg prometheus.Registerer, cluster string) (*metrics, error) {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "retrial_watch_" + name, Help: help, ConstLabels: labels}, by)
 	}
 	gauge := func(name, help string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "retrial_watch_" + name, Help: help, ConstLabels: labels}, []string{"resource"})
+		return prometheus.NewGaugeVec(
+			prometheus.GaugeOpts{Name: "retrial_watch_" + name, Help: help, ConstLabels: labels},
+			[]string{"resource"},
+		)
 	}
 	m := &metrics{
-		objects:   gauge("objects", "Objects of the resource in the cluster, as of the last listing and the changes since."),
-		events:    counter("events_total", "Watch events read and, save bookmarks and errors, acknowledged by Kafka.", "resource", "type"),
-		relists:   counter("relists_total", "Complete listings sent, the first one included.", "resource"),
-		gaps:      counter("gaps_total", "Stretches of time declared unknown because a watch could not be resumed.", "resource"),
-		errors:    counter("errors_total", "Failures by reason. forbidden, unauthorized and other-cluster need a person; the kind stays unknown meanwhile.", "resource", "reason"),
-		lastEvent: gauge("last_event_timestamp_seconds", "When the last watch event or bookmark was read (Unix time), 0 before the first."),
-		synced:    gauge("synced", "1 while the resource was listed completely and is being watched, else 0."),
+		objects: gauge("objects", "Objects of the resource in the cluster, as of the last listing and the changes since."),
+		events: counter(
+			"events_total",
+			"Watch events read and, except for bookmarks and errors, acknowledged by Kafka.",
+			"resource",
+			"type",
+		),
+		relists: counter("relists_total", "Complete listings sent, the first one included.", "resource"),
+		gaps:    counter("gaps_total", "Periods declared unknown because a watch could not be resumed.", "resource"),
+		errors: counter("errors_total", "Failures by reason. "+
+			"forbidden, unauthorized and other-cluster need a person; the kind stays unknown until then.", "resource", "reason"),
+		lastEvent: gauge("last_event_timestamp_seconds", "When the last watch event or bookmark was read (Unix time); 0 before the first."),
+		synced:    gauge("synced", "1 while the resource is completely listed and being watched, otherwise 0."),
 	}
 	// Every series exists from the start, so that a first occurrence is a rise from zero.
 	for _, k := range Kinds() {
@@ -70,7 +79,8 @@ func newMetrics(reg prometheus.Registerer, cluster string) (*metrics, error) {
 			m.events.WithLabelValues(k.Resource, t)
 		}
 		for _, reason := range []string{
-			reasonForbidden, reasonNotGranted, reasonNotServed, reasonUnauthorized, reasonOtherCluster, reasonGone, reasonMalformed, reasonUnavailable,
+			reasonForbidden, reasonNotGranted, reasonNotServed, reasonUnauthorized, reasonOtherCluster, reasonGone, reasonMalformed,
+			reasonUnavailable,
 			reasonProduce, reasonTooLarge, reasonPosition,
 		} {
 			m.errors.WithLabelValues(k.Resource, reason)
@@ -87,5 +97,5 @@ func newMetrics(reg prometheus.Registerer, cluster string) (*metrics, error) {
 	return m, nil
 }
 
-// seconds is a time as metrics show it.
+// seconds returns a time as metrics show it, in seconds since 1970.
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// head is what is read of an object's metadata.
+// head is the part of an object's metadata that is read.
 type head struct {
 	Metadata struct {
 		Name              string    `json:"name"`
@@ -35,11 +35,11 @@ func headOf(raw []byte) (head, error) {
 	return h, nil
 }
 
-// since returns the lower bound of the write that left the object as it is, from the times
-// the apiserver put into it and the floor. owned tells that no client can have written it.
+// since returns the lower bound of the write that left the object as it is, from the floor and
+// the times the apiserver put into it. owned reports that no client can have set that time.
 //
-// Managed fields' times are the apiserver's unless a client sent others, so those that lie
-// in the future are passed over and the floor of later changes never rests on them.
+// The times in managed fields are the apiserver's unless a client sent others, so those in the
+// future are ignored, and the floor of later changes never rests on them.
 func (h *head) since(added bool, floor, now time.Time) (at time.Time, owned bool) {
 	if created := h.Metadata.CreationTimestamp; added && !created.IsZero() {
 		return created, true
@@ -67,10 +67,10 @@ func (h *head) bare(k Kind) ([]byte, error) {
 	}{k.Kind, k.APIVersion, b})
 }
 
-// kindPartial is the kind of objects of which only the metadata was asked for.
+// kindPartial is the kind of objects of which only the metadata was requested.
 const kindPartial = "PartialObjectMetadata"
 
-// whole returns such an object under its own kind.
+// whole returns a PartialObjectMetadata under its own kind.
 func (k Kind) whole(item []byte) ([]byte, error) {
 	var partial struct {
 		Metadata json.RawMessage `json:"metadata"`
@@ -89,7 +89,7 @@ func (k Kind) whole(item []byte) ([]byte, error) {
 func (k Kind) named(item []byte) ([]byte, error) {
 	item = bytes.TrimSpace(item)
 	if len(item) < 2 || item[0] != '{' {
-		return nil, fmt.Errorf("%w: list item is no object", errMalformed)
+		return nil, fmt.Errorf("%w: list item is not an object", errMalformed)
 	}
 	var own struct {
 		Kind string `json:"kind"`

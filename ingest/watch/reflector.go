@@ -14,11 +14,11 @@ import (
 // reflector follows one kind. All fields belong to its goroutine.
 //
 //	┌────────▶ list ──sent──▶ watch ──ends──▶ pause ──▶ watch from rv
-//	│                           │ 410, or away for longer than GapAfter
+//	│                           │ 410, or interrupted for longer than GapAfter
 //	└───────── gap sent ◀───────┘
 //
-// At a start with a saved position the watch begins there and not at the listing, so that
-// what happened in between is known too; the listing counts on its own.
+// After a start with a saved position, the watch begins there and not at the listing, so that
+// what happened in between is known, too; the listing is used independently.
 type reflector struct {
 	w      *Watcher
 	kind   Kind
@@ -26,14 +26,14 @@ type reflector struct {
 	jitter func() float64
 
 	current bool      // everything up to floor has been sent, and more follows from rv
-	rv      string    // the watch goes on after this version; valid when current
-	floor   time.Time // what comes after rv was written after this; valid when current
+	rv      string    // the watch continues after this version; valid if current
+	floor   time.Time // what comes after rv was written after this; valid if current
 	listed  bool      // listed since the start or the last gap
 	last    listing   // valid when listed
 	// resumed is set while the watch is between a saved position and the listing.
 	resumed bool
 
-	away    time.Time // since when nothing came although it should; zero while all is well
+	away    time.Time // since when nothing has arrived although it should; zero while all is well
 	reason  string    // of the last failure, "" while all is well
 	wait    backoff
 	objects int
@@ -70,8 +70,8 @@ func (r *reflector) run(ctx context.Context) {
 	r.save(true)
 }
 
-// step lists if it must and watches until the watch ends, in an orderly way when the error
-// is nil.
+// step lists if it must and watches until the watch ends; it returns nil if that ended in an
+// orderly way.
 func (r *reflector) step(ctx context.Context) error {
 	if !r.listed {
 		l, err := r.list(ctx)
@@ -85,7 +85,7 @@ func (r *reflector) step(ctx context.Context) error {
 	return r.watch(ctx)
 }
 
-// adopt takes a sent listing as the ground of what follows.
+// adopt makes a sent listing the base of what follows.
 func (r *reflector) adopt(ctx context.Context, l listing) error {
 	r.listed, r.last, r.objects = true, l, l.objects
 	r.w.metrics.relists.WithLabelValues(r.kind.Resource).Inc()
@@ -97,22 +97,23 @@ func (r *reflector) adopt(ctx context.Context, l listing) error {
 			r.resumed = r.rv != l.resourceVersion
 			return nil
 		}
-		// The cluster went back in time: restored from a backup, or made anew.
-		r.log.Error("the cluster's versions are older than those seen before", zap.String("seen", r.rv), zap.String("now", l.resourceVersion))
+		// The cluster went back in time: it was restored from a backup or recreated.
+		r.log.Error("the cluster's versions are older than those seen before",
+			zap.String("seen", r.rv), zap.String("now", l.resourceVersion))
 		return r.lose(ctx, true)
 	}
 	r.ground()
 	return nil
 }
 
-// ground lets the watch follow from the listing.
+// ground makes the watch continue from the listing.
 func (r *reflector) ground() {
 	r.current, r.resumed = true, false
 	r.rv, r.floor = r.last.resourceVersion, r.last.began
 	r.save(true)
 }
 
-// failed notes a failure and returns the pause to make after it.
+// failed records a failure and returns the pause to make after it.
 func (r *reflector) failed(ctx context.Context, err error, pause time.Duration) (time.Duration, error) {
 	reason := reasonOf(err)
 	if reason == reasonForbidden && r.kind.Optional {
@@ -136,7 +137,7 @@ func (r *reflector) failed(ctx context.Context, err error, pause time.Duration) 
 		log(advice[reason], zap.String("reason", reason), zap.Error(err))
 		r.reason = reason
 	}
-	// A malformed change would be as malformed when read again: it is lost like a compacted
+	// A malformed change would be malformed when read again, too: it is lost like a compacted
 	// one.
 	if r.current && (reason == reasonGone || reason == reasonMalformed || now.Sub(r.away) >= r.w.cfg.GapAfter) {
 		if err := r.lose(ctx, r.resumed); err != nil {
@@ -144,7 +145,7 @@ func (r *reflector) failed(ctx context.Context, err error, pause time.Duration) 
 		}
 	}
 	if missing {
-		r.w.metrics.synced.DeleteLabelValues(r.kind.Resource) // nobody waits for it
+		r.w.metrics.synced.DeleteLabelValues(r.kind.Resource) // the kind is optional
 	}
 	if refused || missing {
 		pause = jittered(r.w.cfg.RefusedPause, r.jitter)
@@ -156,19 +157,19 @@ func (r *reflector) failed(ctx context.Context, err error, pause time.Duration) 
 	return pause, nil
 }
 
-// advice says what a failure means to the one who reads the log.
+// advice is what a failure means to an operator who reads the log.
 var advice = map[string]string{
-	reasonForbidden:    "the watch is not permitted: apply deploy/watch-rbac.yaml; what is known of this kind ages until then",
-	reasonNotGranted:   "the kubeconfig may not read this kind: what depends on it is judged by the audit stream alone",
+	reasonForbidden:    "the watch is not permitted: apply deploy/watch-rbac.yaml; until then this kind is not updated",
+	reasonNotGranted:   "the kubeconfig may not read this kind: what depends on it is judged from the audit stream alone",
 	reasonNotServed:    "the cluster does not serve this kind",
 	reasonUnauthorized: "the cluster does not accept the credentials of the kubeconfig",
-	reasonOtherCluster: "the kubeconfig leads to another cluster than before; nothing is taken from it",
+	reasonOtherCluster: "the kubeconfig leads to another cluster than before; nothing is read from it",
 	reasonGone:         "the watch cannot be resumed: the versions in between are gone",
 	reasonMalformed:    "the cluster's answer cannot be read",
 	reasonUnavailable:  "the watch was interrupted",
 }
 
-// recovered notes that the cluster answers as it should.
+// recovered records that the cluster answers as it should.
 func (r *reflector) recovered() {
 	r.wait.reset()
 	r.away = time.Time{}
@@ -178,8 +179,8 @@ func (r *reflector) recovered() {
 	}
 }
 
-// lose declares a gap from the floor on and sends it. covered tells that the last listing
-// was taken after all that was lost; else there must be a new one.
+// lose declares a gap from the floor on and sends it. covered means that the last listing was
+// taken after everything that was lost; otherwise a new one is needed.
 func (r *reflector) lose(ctx context.Context, covered bool) error {
 	to := r.w.cfg.Now()
 	if covered {
@@ -189,7 +190,7 @@ func (r *reflector) lose(ctx context.Context, covered bool) error {
 		return err
 	}
 	r.w.metrics.gaps.WithLabelValues(r.kind.Resource).Inc()
-	r.log.Warn("changes may have gone unseen", zap.Time("from", r.floor), zap.Time("to", to))
+	r.log.Warn("changes may have been missed", zap.Time("from", r.floor), zap.Time("to", to))
 	if covered {
 		r.ground()
 		return nil
@@ -198,7 +199,7 @@ func (r *reflector) lose(ctx context.Context, covered bool) error {
 	return nil
 }
 
-// load takes up the position of an earlier run.
+// load restores the position of an earlier run.
 func (r *reflector) load() {
 	if r.w.positions == nil {
 		return
@@ -206,7 +207,7 @@ func (r *reflector) load() {
 	p, found, err := r.w.positions.Load(r.kind.Resource)
 	if err != nil {
 		r.count(reasonPosition)
-		r.log.Error("load watch position: changes made while nothing was running may go unseen", zap.Error(err))
+		r.log.Error("load watch position: changes made while nothing was running may be missed", zap.Error(err))
 		return
 	}
 	if found {
@@ -214,7 +215,7 @@ func (r *reflector) load() {
 	}
 }
 
-// save keeps the position, when it is due or must be.
+// save saves the position if it is due, or in any case if must is set.
 func (r *reflector) save(must bool) {
 	now := r.w.cfg.Now()
 	if r.w.positions == nil || !r.current || !must && now.Sub(r.saved) < r.w.cfg.SaveEvery {
@@ -228,17 +229,17 @@ func (r *reflector) save(must bool) {
 	r.saved = now
 }
 
-// older compares two resourceVersions; what is no number is not older.
+// older reports whether resourceVersion a is older than b; one that is not a number never is.
 func older(a, b string) bool {
 	x, errA := strconv.ParseUint(a, 10, 64)
 	y, errB := strconv.ParseUint(b, 10, 64)
 	return errA == nil && errB == nil && x < y
 }
 
-// checkVersion returns an error for a version that is no number.
+// checkVersion returns an error for a version that is not a number.
 func checkVersion(rv string) error {
 	if _, err := strconv.ParseUint(rv, 10, 64); err != nil {
-		return fmt.Errorf("%w: resourceVersion %q", errMalformed, cut(rv, 32))
+		return fmt.Errorf("%w: invalid resourceVersion %q: want a number", errMalformed, cut(rv, 32))
 	}
 	return nil
 }

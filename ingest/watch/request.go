@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// errMalformed is wrapped by errors about answers that make no sense.
+// errMalformed is wrapped by errors about answers that cannot be parsed.
 var errMalformed = errors.New("malformed answer")
 
 // statusError is a refusal by the apiserver: an answer that is not 200, or an error event
@@ -21,7 +21,7 @@ type statusError struct {
 	code       int
 	reason     string        // Status.reason: "Expired", "Forbidden" …
 	message    string        // Status.message, cut
-	retryAfter time.Duration // 0 when not told
+	retryAfter time.Duration // 0 if there is none
 }
 
 func (e *statusError) Error() string {
@@ -74,7 +74,7 @@ func (w *Watcher) get(ctx context.Context, k Kind, query url.Values) (io.ReadClo
 		return resp.Body, nil
 	}
 	defer resp.Body.Close()
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // as much as came tells as much as can be told
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // use whatever arrived
 	refusal := statusOf(body)
 	refusal.code = resp.StatusCode
 	if n, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && n > 0 {
@@ -83,18 +83,18 @@ func (w *Watcher) get(ctx context.Context, k Kind, query url.Values) (io.ReadClo
 	return nil, refusal
 }
 
-// statusOf reads a metav1.Status as far as it is one.
+// statusOf reads raw as a metav1.Status, as far as it is one.
 func statusOf(raw []byte) *statusError {
 	var s struct {
 		Code    int    `json:"code"`
 		Reason  string `json:"reason"`
 		Message string `json:"message"`
 	}
-	_ = json.Unmarshal(raw, &s) // a proxy's page instead of a Status leaves the code to tell
+	_ = json.Unmarshal(raw, &s) // of a proxy's page only the code remains
 	return &statusError{code: s.Code, reason: cut(s.Reason, 64), message: cut(s.Message, 256)}
 }
 
-// cut shortens what a server wrote for a log line.
+// cut shortens a server's text for a log line.
 func cut(s string, n int) string {
 	if len(s) > n {
 		return s[:n] + "…"

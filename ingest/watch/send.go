@@ -11,7 +11,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 )
 
-// outgoing is a record with the object it was made of, if it was.
+// outgoing is a record and the object it was made from, if any.
 type outgoing struct {
 	record stream.Record
 	object Object
@@ -31,8 +31,8 @@ func (r *reflector) record(value []byte) stream.Record {
 	return stream.PolicyRecord(stream.KindObservation, r.w.cfg.Cluster, "watch", r.w.cfg.Now(), value)
 }
 
-// send produces records, in their order, and returns when all are acknowledged. It repeats
-// until that is so, and fails only when ctx ends or a record cannot be made smaller.
+// send produces records in their order and returns once all are acknowledged. It retries until
+// then, and fails only if ctx ends or a record cannot be made smaller.
 func (r *reflector) send(ctx context.Context, out ...outgoing) error {
 	if len(out) == 0 {
 		return nil
@@ -47,7 +47,7 @@ func (r *reflector) send(ctx context.Context, out ...outgoing) error {
 		err := r.w.producer.Produce(ctx, records...)
 		if err == nil {
 			if failing {
-				r.log.Info("kafka takes records again")
+				r.log.Info("kafka accepts records again")
 			}
 			return nil
 		}
@@ -66,7 +66,7 @@ func (r *reflector) send(ctx context.Context, out ...outgoing) error {
 		r.count(reasonProduce)
 		if !failing {
 			failing = true
-			r.log.Warn("kafka does not take records; the watch waits for it", zap.Int("records", len(records)), zap.Error(err))
+			r.log.Warn("kafka does not accept records; the watch waits for it", zap.Int("records", len(records)), zap.Error(err))
 		}
 		if err := r.w.cfg.Pause(ctx, wait.next()); err != nil {
 			return err
@@ -77,18 +77,33 @@ func (r *reflector) send(ctx context.Context, out ...outgoing) error {
 // recordOverhead bounds what a record holds beside an object.
 const recordOverhead = 4 << 10
 
-// shrink replaces an object that is too large for a record by what the replica reads of it, of roles and
-// bindings by a part if need be, and where that is no less by one without content.
+// shrink replaces an object that is too large for a record with what the replica reads of it, for roles
+// and bindings with a part of that if need be, or, if that is no smaller, with the object without content.
 func (r *reflector) shrink(o outgoing, room int) (outgoing, error) {
 	if kept := event.KeepObject(r.kind.Resource, o.object.JSON, room); kept != nil && len(kept) < len(o.object.JSON) {
-		r.log.Warn("object is too large for a record; what it is judged by is kept, or a part of it",
-			zap.String("namespace", o.head.Metadata.Namespace), zap.String("name", event.ShortName(o.head.Metadata.Name)), zap.Int("bytes", len(o.object.JSON)), zap.Int("kept", len(kept)))
+		r.log.Warn(
+			"object is too large for a record; only what is judged by it is kept, or a part of that",
+			zap.String(
+				"namespace",
+				o.head.Metadata.Namespace,
+			),
+			zap.String("name", event.ShortName(o.head.Metadata.Name)),
+			zap.Int("bytes", len(o.object.JSON)),
+			zap.Int("kept", len(kept)),
+		)
 		o.object.JSON = kept
 		return r.encode(o.object, o.head)
 	}
 	r.count(reasonTooLarge)
-	r.log.Error("object is too large for a record; its content stays unknown",
-		zap.String("namespace", o.head.Metadata.Namespace), zap.String("name", event.ShortName(o.head.Metadata.Name)), zap.Int("bytes", len(o.object.JSON)))
+	r.log.Error(
+		"object is too large for a record; its content stays unknown",
+		zap.String(
+			"namespace",
+			o.head.Metadata.Namespace,
+		),
+		zap.String("name", event.ShortName(o.head.Metadata.Name)),
+		zap.Int("bytes", len(o.object.JSON)),
+	)
 	bare, err := o.head.bare(r.kind)
 	if err != nil {
 		return outgoing{}, err
@@ -107,7 +122,7 @@ func (r *reflector) newBackoff() backoff {
 	return backoff{min: r.w.cfg.MinPause, max: r.w.cfg.MaxPause, at: r.w.cfg.MinPause, jitter: r.jitter}
 }
 
-// next returns the pause to make now: between a half and the whole of the step.
+// next returns the pause to make now: between half of the step and all of it.
 func (b *backoff) next() time.Duration {
 	d := jittered(b.at, b.jitter)
 	b.at = min(2*b.at, b.max)

@@ -54,7 +54,8 @@ func TestListIsPagedCompleteAndOfOneMoment(t *testing.T) {
 		t.Errorf("objects: %v", n)
 	}
 	for _, r := range b.log.records {
-		if r.Topic != stream.TopicPolicy || r.Kind != stream.KindObservation || r.Cluster != "prod" || string(r.Key) != "prod" || r.Source != "watch" {
+		if r.Topic != stream.TopicPolicy || r.Kind != stream.KindObservation || r.Cluster != "prod" || string(r.Key) != "prod" ||
+			r.Source != "watch" {
 			t.Fatalf("record %s %s of %s, key %s, source %s", r.Topic, r.Kind, r.Cluster, r.Key, r.Source)
 		}
 	}
@@ -106,15 +107,30 @@ func TestBounds(t *testing.T) {
 	within("deleted: since the bookmark, less the delay, or the read after it", all[len(all)-1], second("10:00:59"), second("10:01:00"))
 
 	b.clock.advance(10 * time.Second)
-	b.server.Send("roles", "MODIFIED", `{"kind":"Role","metadata":{"name":"b","namespace":"default","uid":"v","resourceVersion":"$RV","managedFields":[{"time":"2026-01-02T10:01:38Z"},{"time":"2030-01-01T00:00:00Z"}]}}`)
+	b.server.Send(
+		"roles",
+		"MODIFIED",
+		`{"kind":"Role","metadata":{"name":"b","namespace":"default","uid":"v","resourceVersion":"$RV",`+
+			`"managedFields":[{"time":"2026-01-02T10:01:38Z"},{"time":"2030-01-01T00:00:00Z"}]}}`,
+	)
 	all = b.log.await(t, roles, "changed", 3)
-	check("changed: since the managed fields' newest time that is not in the future", all[len(all)-1], second("10:01:38"), second("10:01:40"))
+	check(
+		"changed: since the managed fields' newest time that is not in the future",
+		all[len(all)-1],
+		second("10:01:38"),
+		second("10:01:40"),
+	)
 
 	b.server.Send("roles", "DELETED", `{"kind":"Role","metadata":{"name":"b","namespace":"default","uid":"v","resourceVersion":"$RV"}}`)
 	all = b.log.await(t, roles, "deleted", 2)
 	within("a client's times do not bound other changes", all[len(all)-1], second("10:00:59"), second("10:01:30"))
 
-	b.server.Send("roles", "ADDED", `{"kind":"Role","metadata":{"name":"c","namespace":"default","uid":"w","resourceVersion":"$RV","creationTimestamp":"2026-01-02T10:02:00Z"}}`)
+	b.server.Send(
+		"roles",
+		"ADDED",
+		`{"kind":"Role","metadata":{"name":"c","namespace":"default","uid":"w","resourceVersion":"$RV",`+
+			`"creationTimestamp":"2026-01-02T10:02:00Z"}}`,
+	)
 	all = b.log.await(t, roles, "changed", 4)
 	check("the cluster's clock is ahead: the second it says", all[len(all)-1], second("10:02:00"), second("10:02:01"))
 
@@ -277,7 +293,13 @@ func TestOptionalKinds(t *testing.T) {
 // Of Secrets nothing but metadata is asked for, and what comes is said to be a Secret.
 func TestSecretsAreMetadata(t *testing.T) {
 	b := newBench(t)
-	b.server.Put("secrets", "default", "listed", `"data":{"password":"aHVudGVyMg=="}`, map[string]string{"kubernetes.io/service-account.name": "robot"})
+	b.server.Put(
+		"secrets",
+		"default",
+		"listed",
+		`"data":{"password":"aHVudGVyMg=="}`,
+		map[string]string{"kubernetes.io/service-account.name": "robot"},
+	)
 	b.start(t)
 	b.log.await(t, "secrets", "complete", 1)
 	b.server.AwaitWatch(t, "secrets", 1)
@@ -439,7 +461,8 @@ func TestPartOfTooLarge(t *testing.T) {
 	b.server.Put("roles", "default", "large", `"rules":[{"verbs":["`+strings.Repeat("x", 30_000)+`"]},{"verbs":["get"]}]`, nil)
 	b.start(t)
 	all := b.log.await(t, roles, "complete", 1)
-	if strings.Contains(all[0].JSON, "xxx") || !strings.Contains(all[0].JSON, `"cut":true`) || !strings.Contains(all[0].JSON, `"rules":[{"verbs":["get"]}]`) {
+	if strings.Contains(all[0].JSON, "xxx") || !strings.Contains(all[0].JSON, `"cut":true`) ||
+		!strings.Contains(all[0].JSON, `"rules":[{"verbs":["get"]}]`) {
 		t.Errorf("what is left: %s of %s", all[0].JSON, brief(all))
 	}
 }
@@ -456,7 +479,11 @@ func TestMalformedChangeIsAGap(t *testing.T) {
 			b := newBench(t)
 			b.start(t)
 			b.server.AwaitWatch(t, "roles", 1)
-			b.server.Send("roles", "MODIFIED", `{"kind":"Role","metadata":{"name":"fine","namespace":"x","uid":"u","resourceVersion":"$RV"}}`)
+			b.server.Send(
+				"roles",
+				"MODIFIED",
+				`{"kind":"Role","metadata":{"name":"fine","namespace":"x","uid":"u","resourceVersion":"$RV"}}`,
+			)
 			b.log.await(t, roles, "changed", 1)
 			b.server.Send("roles", send[0], send[1])
 			all := b.log.await(t, roles, "complete", 2)
@@ -537,7 +564,8 @@ func TestRestart(t *testing.T) {
 
 func TestSecretsStayHere(t *testing.T) {
 	const planted = "c3VwZXItc2VjcmV0LXBsYW50ZWQ"
-	applied := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"db"},"data":{"password":"` + planted + `"},"stringData":{"p":"` + planted + `"}}`
+	applied := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"db"},"data":{"password":"` + planted + `"},"stringData":{"p":"` +
+		planted + `"}}`
 	b := newBench(t)
 	note := map[string]string{"kubectl.kubernetes.io/last-applied-configuration": applied}
 	b.server.Put("serviceaccounts", "default", "listed", "", note)

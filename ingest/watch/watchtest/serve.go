@@ -15,11 +15,12 @@ var kinds = map[string]string{
 	"roles": "Role", "clusterroles": "ClusterRole", "rolebindings": "RoleBinding", "clusterrolebindings": "ClusterRoleBinding",
 	"namespaces": "Namespace", "serviceaccounts": "ServiceAccount",
 	"nodes": "Node", "pods": "Pod", "persistentvolumes": "PersistentVolume", "volumeattachments": "VolumeAttachment",
-	"resourceslices": "ResourceSlice", "certificatesigningrequests": "CertificateSigningRequest", "podcertificaterequests": "PodCertificateRequest",
-	secrets: kindPartial,
+	"resourceslices": "ResourceSlice", "certificatesigningrequests": "CertificateSigningRequest",
+	"podcertificaterequests": "PodCertificateRequest",
+	secrets:                  kindPartial,
 }
 
-// Secrets are handed out as metadata only, to who asks for that.
+// Secrets are served as metadata only, to requests for that.
 const (
 	secrets     = "secrets"
 	kindPartial = "PartialObjectMetadata"
@@ -43,11 +44,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if kinds[resource] == "" || r.Method != http.MethodGet {
-		status(w, http.StatusNotFound, "NotFound", "the double does not serve "+r.Method+" "+r.URL.Path)
+		status(w, http.StatusNotFound, "NotFound", "the test server does not serve "+r.Method+" "+r.URL.Path)
 		return
 	}
 	if resource == secrets && !strings.Contains(r.Header.Get("Accept"), "as="+kindPartial) {
-		status(w, http.StatusTeapot, "Leak", "secrets were asked for whole")
+		status(w, http.StatusTeapot, "Leak", "secrets were requested in full")
 		return
 	}
 	identity := r.URL.Query().Get("fieldSelector") != ""
@@ -94,8 +95,8 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, resource string) {
 	}
 	var items []object
 	for _, o := range s.objects {
-		// Objects changed since the first page are left as they are now: the tests that
-		// change them while a list is under way do not rely on more.
+		// Objects changed since the first page are left as they are now: tests that
+		// change them during a listing rely on no more.
 		if o.resource != resource || o.key <= after || o.rv > version {
 			continue
 		}
@@ -153,7 +154,10 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, resource string) 
 	w.WriteHeader(http.StatusOK)
 	out := http.NewResponseController(w)
 	if gone {
-		fmt.Fprintf(w, `{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old resource version"}}`+"\n")
+		fmt.Fprintf(
+			w,
+			`{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old resource version"}}`+"\n",
+		)
 		return
 	}
 	s.update(func() { s.watches[resource]++ })
@@ -194,7 +198,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, resource string) 
 	}
 }
 
-// frame is a change as a watch sends it: the object with its kind.
+// frame returns a change as a watch sends it: the object with its kind.
 func frame(c change) []byte {
 	raw := string(c.json)
 	if c.resource == secrets && c.kind != "BOOKMARK" {

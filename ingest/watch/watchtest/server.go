@@ -1,6 +1,6 @@
-// Package watchtest is a double of a kube-apiserver for tests of what lists and watches:
-// TLS, paged lists of one version, watches with history, bookmarks, compaction and the
-// ways in which they break. Nothing in it happens by time; tests say what happens.
+// Package watchtest is a fake kube-apiserver for tests of code that lists and watches: TLS,
+// paged lists of one version, watches with history, bookmarks, compaction and the ways in
+// which they break. Nothing in it depends on time; tests say what happens.
 package watchtest
 
 import (
@@ -21,13 +21,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// patience is how long a test that hangs may take to say where.
+// patience is after how long a hanging test reports where it hangs.
 const patience = 20 * time.Second
 
-// Token is the bearer token the Server asks for.
+// Token is the bearer token the Server requires.
 const Token = "watchtest-token"
 
-// Server is the double. Make one with New. Resources are the plurals in URLs: "roles".
+// Server is the fake apiserver. Make one with New. Resources are the plurals in URLs: "roles".
 type Server struct {
 	now  func() time.Time
 	http *httptest.Server
@@ -59,7 +59,7 @@ type change struct {
 	json           []byte
 }
 
-// cut counts how often the watches of a resource were ended and how the last time.
+// cut is how often the watches of a resource were ended, and how the last time.
 type cut struct {
 	times   int
 	orderly bool
@@ -72,7 +72,7 @@ func New(t testing.TB, now func() time.Time) *Server {
 		cuts: map[string]cut{}, held: map[string]bool{}, expire: map[string]bool{}, watches: map[string]int{},
 	}
 	s.http = httptest.NewUnstartedServer(s)
-	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // broken connections are what tests make
+	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // tests break connections on purpose
 	s.http.StartTLS()
 	t.Cleanup(s.http.Close)
 	return s
@@ -140,7 +140,12 @@ func (s *Server) Delete(resource, namespace, name string) {
 		last := s.objects[key]
 		delete(s.objects, key)
 		// The last content carries the version of the deletion.
-		raw := strings.Replace(string(last.json), `"resourceVersion":"`+strconv.Itoa(last.rv)+`"`, `"resourceVersion":"`+strconv.Itoa(s.rv)+`"`, 1)
+		raw := strings.Replace(
+			string(last.json),
+			`"resourceVersion":"`+strconv.Itoa(last.rv)+`"`,
+			`"resourceVersion":"`+strconv.Itoa(s.rv)+`"`,
+			1,
+		)
 		s.history = append(s.history, change{resource, "DELETED", s.rv, []byte(raw)})
 	})
 }
@@ -162,8 +167,8 @@ func (s *Server) Send(resource, kind, object string) {
 	})
 }
 
-// Compact forgets every version: watches from before and continuations are answered with
-// 410, by status when asCode, else in the stream.
+// Compact forgets every version: earlier watches and continuations are answered with 410, as
+// a status code if asCode is set, otherwise in the stream.
 func (s *Server) Compact(asCode bool) {
 	s.update(func() {
 		s.rv++
@@ -177,7 +182,7 @@ func (s *Server) Restore(rv int) { s.update(func() { s.rv, s.history = rv, nil }
 // Refuse answers requests for a resource with a status code; 0 serves it again.
 func (s *Server) Refuse(resource string, code int) { s.update(func() { s.refusals[resource] = code }) }
 
-// Hold makes requests for a resource wait before their first byte until it is released.
+// Hold makes requests for a resource wait before their first byte until hold is false again.
 func (s *Server) Hold(resource string, hold bool) { s.update(func() { s.held[resource] = hold }) }
 
 // ExpireContinue refuses continuations of a resource's listing.
@@ -195,7 +200,7 @@ func (s *Server) Requests() []string {
 	return slices.Clone(s.requests)
 }
 
-// AwaitWatch returns when n watches of the resource are open.
+// AwaitWatch returns once n watches of the resource are open.
 func (s *Server) AwaitWatch(t testing.TB, resource string, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -215,7 +220,7 @@ func (s *Server) AwaitWatch(t testing.TB, resource string, n int) {
 	}
 }
 
-// AwaitRequests returns when n requests whose URI contains part have arrived.
+// AwaitRequests returns once n requests whose URI contains part have arrived.
 func (s *Server) AwaitRequests(t testing.TB, part string, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
