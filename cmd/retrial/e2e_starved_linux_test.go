@@ -95,7 +95,7 @@ func TestStarvedProcess(t *testing.T) {
 	if long() && (late > 2*time.Minute || told < stopped.Seconds()) {
 		t.Errorf("up to date after %s, want 2m0s; %.0f s were told, want %.0f", late, told, stopped.Seconds())
 	}
-	if text := s.log.String(); strings.Contains(text, "lease given up") || strings.Count(text, "lease taken") != 1 || strings.Contains(text, `"generation":2`) {
+	if text := s.log.String(); strings.Contains(text, "lease released") || strings.Count(text, "lease taken") != 1 || strings.Contains(text, `"generation":2`) {
 		t.Errorf("groups did not outlive it:\n%s", text)
 	}
 	s.stop(t)

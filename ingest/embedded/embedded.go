@@ -1,15 +1,15 @@
 // Package embedded runs the Kafka broker of a one-node installation inside the process:
-// kfake, a broker written as a test double, kept on a short leash.
+// kfake, a broker written as a test fake, behind safeguards.
 //
 //	stream.Client ──Dial──▶ in-process pipe ─▶ guard ─▶ kfake ─▶ Dir/log   (acknowledged after fsync)
 //	                                                      ▲
 //	             ticker: delete below what every group has committed, keep the last batch
 //
-// What the leash is for:
+// The safeguards:
 //
 //   - No listening socket. Clients come through [Broker.Dial], so no other process can send
-//     a byte; every frame is checked all the same (size, known request), because one bad
-//     frame would end the whole process.
+//     a byte; every frame is still checked (size, known request), because one bad frame would
+//     end the whole process.
 //   - One owner. The directory is locked with flock; the second process gets a
 //     [LockedError] that names the first.
 //   - No retention. The broker's own retention is switched off; only what every named
@@ -18,9 +18,9 @@
 //   - A cap. Above MaxBytes of unconsumed log produce requests are answered with
 //     THROTTLING_QUOTA_EXCEEDED, which package stream turns into stream.ErrFull and the
 //     receiver into 429. Nothing is ever deleted to make room.
-//   - Acknowledged means on disk: responses wait for fsync, many for one (see durable).
-//   - Offsets that never go back unnoticed. At start every commit is compared with the log
-//     that was found; one that points past it is reset before a client can connect (see
+//   - Acknowledged means on disk: responses wait for fsync, which many share (see durable).
+//   - No offset goes back unnoticed. At start every commit is compared with the log that was
+//     found; one that points past it is reset before a client can connect (see
 //     Config.Verify).
 //
 // It is for one node: evaluation, development, small clusters. There is no replication,
@@ -49,7 +49,7 @@ const (
 	// MinMaxBytes is the smallest cap that leaves room for the last batch every
 	// partition keeps.
 	MinMaxBytes = 32 << 20
-	// longestSession is how long a member of a group may ask not to be missed for.
+	// longestSession is the longest session timeout a group member may request.
 	longestSession = 7 * 24 * time.Hour
 
 	// defaultTrimInterval is how often consumed log is deleted.
@@ -58,36 +58,36 @@ const (
 	// are deleted, so up to one such file per partition outlives its records.
 	segmentBytes = 16 << 20
 
-	// address is what the broker advertises. It names no network: Dial is the only way
-	// in and does not look at it.
+	// address is what the broker advertises. It is not a network address: Dial is the only way
+	// in and ignores it.
 	address = "embedded:9092"
 )
 
 // Config is what Start needs. Dir is required.
 type Config struct {
-	// Dir holds the lock, and the log in Dir/log. It is created when missing (mode 0700)
+	// Dir holds the lock, and the log in Dir/log. It is created if missing (mode 0700)
 	// and must belong to this broker alone.
 	Dir string
 	// MaxBytes caps the unconsumed log over all topics, in bytes as stored (0:
 	// DefaultMaxBytes). At the cap producers are refused.
 	MaxBytes int64
 	// Consumers names, per topic, the groups whose commits permit deletion. A record is
-	// deleted once all of them have committed past it; a topic that is not named here is
-	// never deleted from, nor counted against MaxBytes.
+	// deleted once all of them have committed past it; nothing is deleted from a
+	// topic that is not named here, nor is it counted against MaxBytes.
 	Consumers map[string][]string
-	// Reserve names the topics that may use a further eighth of MaxBytes when the cap is
-	// reached. The dead-letter topic belongs here: a consumer that must set a bad record
-	// aside would otherwise wait for room that only its own progress can make.
+	// Reserve names the topics that may use a further eighth of MaxBytes once the cap is
+	// reached. The dead-letter topic belongs here: a consumer that must set aside a bad record
+	// would otherwise wait for room that only its own progress can make.
 	Reserve []string
-	// Verify is asked at start about every commit of a group in Consumers. It returns
-	// ok = false when the commit needs records the log no longer has (its end is
+	// Verify is called at start with every commit of a group in Consumers. It returns
+	// ok = false if the commit needs records the log no longer has (its end is
 	// highWatermark), and the metadata to write with the commit that replaces it, at the
 	// log's start. Nil: a commit above the high watermark is replaced, with no metadata.
 	Verify func(committed int64, metadata string, highWatermark int64) (replacement string, ok bool)
 	// TrimInterval is how often consumed records are deleted (0: one second).
 	TrimInterval time.Duration
-	// Sync makes a file or a directory durable before what is in it is acknowledged. Nil:
-	// (*os.File).Sync; a harness of faults notes here what a power failure would leave.
+	// Sync makes a file or a directory durable before its content is acknowledged. Nil:
+	// (*os.File).Sync; fault tests record here what a power failure would leave.
 	Sync func(f *os.File) error
 
 	Log        *zap.Logger           // nil: silent
@@ -112,17 +112,17 @@ type Broker struct {
 }
 
 // Start locks the directory, loads the log, repairs commits that point past it and begins
-// to serve. The errors say what to do: *LockedError when another process holds the
-// directory, else what could not be created, read or written.
+// to serve. It returns a *LockedError if another process holds the directory; other errors say
+// what could not be created, read or written.
 func Start(cfg Config) (*Broker, error) {
 	if cfg.Dir == "" {
-		return nil, errors.New("start embedded broker: no directory given")
+		return nil, errors.New("start embedded broker: no directory configured")
 	}
 	if cfg.MaxBytes == 0 {
 		cfg.MaxBytes = DefaultMaxBytes
 	}
 	if cfg.MaxBytes < MinMaxBytes {
-		return nil, fmt.Errorf("start embedded broker: a cap of %d bytes is too small: %d at least", cfg.MaxBytes, MinMaxBytes)
+		return nil, fmt.Errorf("start embedded broker: the cap of %d bytes is too small: want at least %d", cfg.MaxBytes, MinMaxBytes)
 	}
 	if cfg.TrimInterval <= 0 {
 		cfg.TrimInterval = defaultTrimInterval
@@ -146,7 +146,7 @@ func Start(cfg Config) (*Broker, error) {
 	logDir := filepath.Join(cfg.Dir, "log")
 	b.disk = newDurable(logDir, func(err error) {
 		m.failed.Set(1)
-		b.log.Error("the log cannot be made durable: nothing is acknowledged until the next start", zap.Error(err))
+		b.log.Error("the log cannot be synced: nothing is acknowledged until the next start", zap.Error(err))
 	})
 	if cfg.Sync != nil {
 		b.disk.sync = cfg.Sync
@@ -159,7 +159,7 @@ func Start(cfg Config) (*Broker, error) {
 		kfake.DataDir(logDir),
 		kfake.ListenFn(func(_, _ string) (net.Listener, error) { return b.pipe, nil }),
 		kfake.WithLogger(brokerLog{cfg.Log}),
-		// Members are in this process, and stand still when it does.
+		// Members live in this process and stop when it does.
 		kfake.GroupMaxSessionTimeout(longestSession),
 		kfake.BrokerConfigs(map[string]string{
 			"log.segment.bytes": fmt.Sprint(segmentBytes),
@@ -174,7 +174,8 @@ func Start(cfg Config) (*Broker, error) {
 	if err != nil {
 		b.pipe.Close()
 		lock.release()
-		return nil, fmt.Errorf("start embedded broker: open the log in %s: %w (restore the directory, or move it away to start empty: records that were not consumed yet are lost then)", cfg.Dir, err)
+		return nil, fmt.Errorf("start embedded broker: open the log in %s: %w "+
+			"(restore the directory, or move it away to start empty and lose the records not yet consumed)", cfg.Dir, err)
 	}
 	b.kafka.ControlKey(produceKey, b.admit)
 	if err := b.verify(); err != nil {
@@ -189,8 +190,8 @@ func Start(cfg Config) (*Broker, error) {
 	return b, nil
 }
 
-// Addr returns the address the broker advertises, for a client's list of brokers. It can
-// be reached through Dial only.
+// Addr returns the address the broker advertises, for a client's list of brokers. Only Dial
+// reaches it.
 func (b *Broker) Addr() string { return address }
 
 // Dial opens a connection to the broker; network and addr are ignored. It fits
@@ -202,8 +203,8 @@ func (b *Broker) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 // Held returns the bytes of log that count against MaxBytes.
 func (b *Broker) Held() int64 { return b.held.Load() }
 
-// Close stops the broker, writes its state and releases the directory. Clients' requests
-// under way fail. Further calls return at once.
+// Close stops the broker, writes its state and releases the directory. Requests under way
+// fail. Further calls do nothing.
 func (b *Broker) Close() error {
 	b.once.Do(func() {
 		close(b.stop)
@@ -222,7 +223,7 @@ func (b *Broker) shut() {
 	b.lock.release()
 }
 
-// brokerLog passes the broker's warnings on; its chatter about requests is dropped.
+// brokerLog passes the broker's warnings on; what it logs about requests is dropped.
 type brokerLog struct{ log *zap.Logger }
 
 func (l brokerLog) Logf(level kfake.LogLevel, msg string, args ...any) {

@@ -47,7 +47,8 @@ func start(t testing.TB, dir string) *embedded.Broker {
 // connect returns a client of the broker with one partition per topic.
 func connect(t testing.TB, b *embedded.Broker) *stream.Client {
 	t.Helper()
-	c, err := stream.NewClient(stream.Config{Brokers: []string{b.Addr()}, Dial: b.Dial, Partitions: 1, Retention: -1, FetchWait: 10 * time.Millisecond})
+	c, err := stream.NewClient(stream.Config{Brokers: []string{b.Addr()}, Dial: b.Dial, Partitions: 1, Retention: -1,
+		FetchWait: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,8 @@ func connect(t testing.TB, b *embedded.Broker) *stream.Client {
 }
 
 func record(value string) stream.Record {
-	return stream.Record{Topic: stream.TopicPolicy, Kind: stream.KindObservation, Key: []byte("c"), Value: []byte(value), Cluster: "c", Received: time.Unix(0, 0)}
+	return stream.Record{Topic: stream.TopicPolicy, Kind: stream.KindObservation, Key: []byte("c"), Value: []byte(value), Cluster: "c",
+		Received: time.Unix(0, 0)}
 }
 
 func produce(t testing.TB, c *stream.Client, from, to int) {
@@ -240,7 +242,8 @@ func TestSecondOwnerIsRefused(t *testing.T) {
 	if !errors.As(err, &locked) || !errors.Is(err, embedded.ErrLocked) {
 		t.Fatalf("error %v", err)
 	}
-	if want := fmt.Sprintf("pid %d", os.Getpid()); !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) || locked.Dir != dir {
+	if want := fmt.Sprintf("pid %d", os.Getpid()); !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) ||
+		locked.Dir != dir {
 		t.Errorf("error %v names neither %s nor the directory", err, want)
 	}
 	b.Close()
@@ -412,7 +415,8 @@ func TestTopicSettingsDeleteNothing(t *testing.T) {
 	client := &kafka.Client{Addr: kafka.TCP(b.Addr()), Transport: transport, Timeout: 10 * time.Second}
 	resp, err := client.CreateTopics(context.Background(), &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{
 		Topic: stream.TopicPolicy, NumPartitions: 1, ReplicationFactor: 1,
-		ConfigEntries: []kafka.ConfigEntry{{ConfigName: "retention.ms", ConfigValue: "1"}, {ConfigName: "retention.bytes", ConfigValue: "1"}}}}})
+		ConfigEntries: []kafka.ConfigEntry{{ConfigName: "retention.ms", ConfigValue: "1"},
+			{ConfigName: "retention.bytes", ConfigValue: "1"}}}}})
 	if err == nil {
 		err = resp.Errors[stream.TopicPolicy]
 	}

@@ -11,18 +11,17 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// maxFrame is the largest request the guard lets through, in bytes. The largest record a
-// topic takes is far below it.
+// maxFrame is the largest request the guard passes on, in bytes. The largest record a topic
+// accepts is far below it.
 const maxFrame = 64 << 20
 
 // frameHead is what the guard reads of a request: size (4), key (2), version (2) and
 // correlation ID (4), all of which every request has.
 const frameHead = 12
 
-// allowed lists the requests the broker may see: what producing, consuming in a group and
-// looking after topics takes. The broker's reader ends the process on a key it does not
-// know, so unknown keys must not get there; transactions, ACLs and the like have no
-// business here.
+// allowed reports whether the broker may see a request: those for producing, consuming in a
+// group and managing topics. The broker's reader ends the process on an unknown key, so these
+// must not reach it; transactions, ACLs and the like are not needed.
 func allowed(key int16) bool {
 	switch kmsg.Key(key) {
 	case kmsg.Produce, kmsg.Fetch, kmsg.ListOffsets, kmsg.Metadata,
@@ -36,22 +35,22 @@ func allowed(key int16) bool {
 	return false
 }
 
-// guardConn is the broker's end of a connection: it looks at the head of every frame
-// before the broker reads any of it and ends the connection on one the broker must not
-// see. On the way back it holds acknowledgements until they are true (see durable). The
-// broker calls Read from one goroutine at a time and Write from one, with a whole response
-// each time, in the order of the requests.
+// guardConn is the broker's end of a connection: it checks the head of every frame before the
+// broker reads any of it, and ends the connection on one the broker must not see. In the other
+// direction it holds acknowledgements back until they are true (see durable). The broker calls
+// Read from one goroutine at a time and Write from one, with a whole response each time, in the
+// order of the requests.
 type guardConn struct {
 	net.Conn
 	reject    func(reason string)
 	responded func(key, version int16, frame []byte) error
 
-	mu    sync.Mutex
-	asked [][2]int16 // key and version of the requests not answered yet
+	mu         sync.Mutex
+	unanswered [][2]int16 // key and version of the requests not yet answered, in order
 
 	head    [frameHead]byte
-	pending []byte // part of head not handed out yet
-	body    int    // bytes of the frame behind head
+	pending []byte // part of head not yet read
+	body    int    // bytes of the frame after head
 }
 
 func (g *guardConn) Read(p []byte) (int, error) {
@@ -73,7 +72,7 @@ func (g *guardConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// next reads and judges the head of the next frame.
+// next reads and checks the head of the next frame.
 func (g *guardConn) next() error {
 	for n := 0; n < frameHead; {
 		m, err := g.Conn.Read(g.head[n:])
@@ -87,7 +86,7 @@ func (g *guardConn) next() error {
 	switch {
 	case size < frameHead-4 || size > maxFrame:
 		g.reject("size")
-		return fmt.Errorf("refuse a frame of %d bytes: between %d and %d are allowed", size, frameHead-4, maxFrame)
+		return fmt.Errorf("refuse a frame of %d bytes: want %d to %d", size, frameHead-4, maxFrame)
 	case !allowed(key):
 		g.reject("key")
 		return fmt.Errorf("refuse a request with key %d", key)
@@ -97,7 +96,7 @@ func (g *guardConn) next() error {
 	}
 	g.pending, g.body = g.head[:], int(size)-(frameHead-4)
 	g.mu.Lock()
-	g.asked = append(g.asked, [2]int16{key, version})
+	g.unanswered = append(g.unanswered, [2]int16{key, version})
 	g.mu.Unlock()
 	return nil
 }
@@ -105,12 +104,12 @@ func (g *guardConn) next() error {
 // Write passes a response on.
 func (g *guardConn) Write(frame []byte) (int, error) {
 	g.mu.Lock()
-	if len(g.asked) == 0 {
+	if len(g.unanswered) == 0 {
 		g.mu.Unlock()
 		return 0, errors.New("response without a request")
 	}
-	q := g.asked[0]
-	g.asked = g.asked[1:]
+	q := g.unanswered[0]
+	g.unanswered = g.unanswered[1:]
 	g.mu.Unlock()
 	if err := g.responded(q[0], q[1], frame); err != nil {
 		return 0, err

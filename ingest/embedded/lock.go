@@ -10,13 +10,13 @@ import (
 	"github.com/retrial-io/retrial/internal/flock"
 )
 
-// ErrLocked is matched by the error for a directory another process holds.
+// ErrLocked is matched by the error for a directory that another process holds.
 var ErrLocked = errors.New("data directory is in use")
 
-// LockedError tells who holds the data directory. It matches ErrLocked.
+// LockedError names the process that holds the data directory. It matches ErrLocked.
 type LockedError struct {
 	Dir   string
-	Owner string // what the holder wrote about itself: "pid 123 (retrial serve)"; "" when unreadable
+	Owner string // as the holder wrote: "pid 123 (retrial serve)"; "" if unreadable
 }
 
 func (e *LockedError) Error() string {
@@ -34,12 +34,12 @@ func (e *LockedError) Is(target error) bool { return target == ErrLocked }
 // process ends, however it ends; the file itself stays.
 type dirLock struct{ file *os.File }
 
-// lockDir takes the lock of dir and writes into the lock file who holds it.
+// lockDir locks dir and writes into the lock file which process holds it.
 func lockDir(dir string) (*dirLock, error) {
 	path := filepath.Join(dir, "lock")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open lock file: %w (the directory must be writable by this user)", err)
+		return nil, fmt.Errorf("open lock file: %w: the directory must be writable by this user", err)
 	}
 	if err := flock.Try(f); err != nil {
 		defer f.Close()

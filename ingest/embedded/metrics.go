@@ -18,10 +18,10 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		held: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "retrial_embedded_log_bytes",
-			Help: "Bytes of the embedded broker's log that are not consumed yet."}),
+			Help: "Bytes of the embedded broker's log that are not yet consumed."}),
 		limit: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "retrial_embedded_log_limit_bytes",
-			Help: "Cap on retrial_embedded_log_bytes; producers are refused at it."}),
+			Help: "Cap on retrial_embedded_log_bytes, at which producers are refused."}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "retrial_embedded_refused_requests_total",
 			Help: "Produce requests refused because the log was at its cap."}),
@@ -36,7 +36,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Help: "1 after the log could not be synced to disk: nothing is acknowledged until the next start."}),
 		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "retrial_embedded_rejected_frames_total",
-			Help: "Connections ended because of a frame the broker must not see."}, []string{"reason"}),
+			Help: "Connections ended because of a frame that the broker must not see."}, []string{"reason"}),
 	}
 	for _, r := range []string{"size", "key", "version"} {
 		m.rejected.WithLabelValues(r)

@@ -14,8 +14,8 @@ import (
 
 const produceKey = int16(kmsg.Produce)
 
-// admit answers produce requests while the log is at its cap; it lets all others pass on
-// to the broker. It runs inside the broker's loop, so it must not call the broker.
+// admit refuses produce requests while the log is at its cap and passes all others to the
+// broker. It runs inside the broker's loop, so it must not call the broker.
 func (b *Broker) admit(req kmsg.Request) (kmsg.Response, error, bool) { //nolint:revive // the broker's signature
 	b.kafka.KeepControl()
 	r, ok := req.(*kmsg.ProduceRequest)
@@ -72,15 +72,14 @@ func (b *Broker) trimLoop() {
 }
 
 // Trim deletes what every group of Config.Consumers has committed, except the last batch
-// of each partition, and counts what is left. The ticker calls it; a test that does not
-// want to wait calls it itself.
+// of each partition, and counts what is left. The ticker calls it; tests call it directly.
 func (b *Broker) Trim() {
 	var held int64
 	for topic, groups := range b.cfg.Consumers {
 		for _, p := range b.kafka.PartitionInfos(topic) {
 			to, ok := b.committed(topic, p.Partition, groups)
-			// The broker finds a partition's next offset in its last batch: a partition
-			// emptied and then killed would count from 0 again.
+			// The broker derives a partition's next offset from its last batch: after a crash,
+			// an emptied partition would count from 0 again.
 			to = min(to, p.HighWatermark-1)
 			if !ok || to <= p.LogStartOffset {
 				continue
@@ -93,8 +92,8 @@ func (b *Broker) Trim() {
 			b.metrics.trimmed.Add(float64(to - p.LogStartOffset))
 		}
 	}
-	// The sum replaces what admit added since; a request being appended right now may be
-	// missed once, which moves the cap by that request only until the next count.
+	// The sum replaces what admit added since; a request being appended at this moment may be
+	// missed once, which shifts the cap by that request until the next count.
 	for topic := range b.cfg.Consumers {
 		for _, p := range b.kafka.PartitionInfos(topic) {
 			held += p.NumBytes
@@ -105,7 +104,7 @@ func (b *Broker) Trim() {
 	b.metrics.limit.Set(float64(b.cfg.MaxBytes))
 }
 
-// committed returns the lowest offset the groups have committed; ok is false when one of
+// committed returns the lowest offset the groups have committed; ok is false if one of
 // them has committed none, or no group is named.
 func (b *Broker) committed(topic string, partition int32, groups []string) (low int64, ok bool) {
 	for i, g := range groups {
@@ -125,9 +124,9 @@ func (b *Broker) committed(topic string, partition int32, groups []string) (low 
 }
 
 // verify compares every commit with the log that was loaded, before any client can
-// connect, and replaces those that need records the log does not have: after such a loss
-// the log hands out the same offsets again, and a consumer that trusted its old commit
-// would wait for them silently, or take new records for old ones.
+// connect, and replaces those that need records the log does not have: after such a loss the
+// log assigns the same offsets again, and a consumer that trusted its old commit would wait
+// for them silently, or mistake new records for old ones.
 func (b *Broker) verify() error {
 	check := b.cfg.Verify
 	if check == nil {
@@ -149,7 +148,7 @@ func (b *Broker) verify() error {
 					continue
 				}
 				b.metrics.resets.Inc()
-				b.log.Error("log is shorter than what was consumed: records were lost, offsets start over",
+				b.log.Error("the log is shorter than what was consumed: records were lost, offsets start over",
 					zap.String("topic", topic), zap.Int32("partition", partition), zap.String("group", group),
 					zap.Int64("committed", c.Offset), zap.Int64("log_start", start), zap.Int64("log_end", end))
 				if err := b.reset(group, topic, partition, start, metadata); err != nil {

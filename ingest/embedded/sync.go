@@ -16,20 +16,19 @@ import (
 )
 
 // Durability. The broker can sync every batch itself, but it does so inside its only loop,
-// two files one after the other, and ignores the result. So it is left to write without
-// syncing, and an acknowledgement is held back on its way out until the files behind it
-// are on disk:
+// two files one after the other, and ignores the result. So it writes without syncing, and
+// each acknowledgement is held back until the files it depends on are on disk:
 //
 //	broker loop: write batch ─▶ response ─▶ guardConn.Write ─▶ durable.wait ─▶ client
 //	                                                            │ one round at a time; all that
 //	                                                            ▼ waits joins the next one
 //	                                                    fsync of every file touched, in parallel
 //
-// Records of many calls then share a sync, fetches do not wait for one, and an error is
-// seen: after it nothing is acknowledged any more, since what a failed sync has lost a
-// second one does not bring back.
+// So records of many calls share a sync, fetches do not wait for one, and an error is noticed:
+// after it nothing is acknowledged any more, since a second sync does not bring back what a
+// failed one lost.
 
-// part names a partition by its topic and number.
+// part is a partition's topic and number.
 type part struct {
 	topic     string
 	partition int32
@@ -42,7 +41,7 @@ type durable struct {
 	fail func(err error)        // called once, with the first error
 
 	mu      sync.Mutex
-	next    *round // the round that has not begun; nil when nobody waits
+	next    *round // the round that has not begun; nil if nothing waits
 	running bool
 	err     error // the first failure, or errClosed; final
 	rounds  sync.WaitGroup
@@ -50,7 +49,7 @@ type durable struct {
 	synced map[part]int64 // by the running round only: base offset of the newest file synced
 }
 
-// round is one pass of syncs with all who wait for it.
+// round is one pass of syncs, with all that wait for it.
 type round struct {
 	parts   map[part]struct{}
 	commits bool
@@ -62,8 +61,8 @@ func newDurable(dir string, fail func(error)) *durable {
 	return &durable{dir: dir, sync: (*os.File).Sync, fail: fail, synced: make(map[part]int64)}
 }
 
-// wait returns when the log of the partitions (and the commits) as written before the call
-// is on disk.
+// wait returns once the log of the partitions (and the commits), as written before the call, is
+// on disk.
 func (d *durable) wait(parts []part, commits bool) error {
 	d.mu.Lock()
 	if d.err != nil {
@@ -87,7 +86,7 @@ func (d *durable) wait(parts []part, commits bool) error {
 	return r.err
 }
 
-// close refuses further waits and returns when no sync is under way.
+// close refuses further waits and returns once no sync is under way.
 func (d *durable) close() {
 	d.mu.Lock()
 	if d.err == nil {
@@ -97,7 +96,7 @@ func (d *durable) close() {
 	d.rounds.Wait()
 }
 
-// run does rounds until nobody waits.
+// run serves rounds until nothing waits.
 func (d *durable) run() {
 	for {
 		d.mu.Lock()
@@ -123,7 +122,7 @@ func (d *durable) run() {
 	}
 }
 
-// flush syncs the files of a round, in parallel: the disk's own queue merges them.
+// flush syncs the files of a round in parallel: the disk's own queue merges them.
 func (d *durable) flush(r *round) error {
 	var files []string
 	for p := range r.parts {
@@ -180,7 +179,7 @@ func segments(dir string) ([]int64, error) {
 func (d *durable) syncFile(name string) error {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // consumed and deleted meanwhile
+		return nil // consumed and deleted in the meantime
 	}
 	if err != nil {
 		return fmt.Errorf("sync log: %w", err)

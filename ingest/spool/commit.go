@@ -12,10 +12,10 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 )
 
-// Frames become durable in rounds: one round is written and synced, all that comes meanwhile
-// is the next. Posts that come together share a sync, and nothing waits for a timer.
+// Frames become durable in rounds (group commit): while one round is written and synced,
+// whatever arrives joins the next. Concurrent posts share a sync, and nothing waits for a timer.
 
-// round is one write and sync, with all who wait for it.
+// round is one write and sync, with all that wait for it.
 type round struct {
 	frames  []frame
 	size    int64
@@ -24,10 +24,10 @@ type round struct {
 	err     error
 }
 
-// retryDisk is how long a disk that failed is left alone.
+// retryDisk is how long to wait before trying a disk again that failed.
 const retryDisk = time.Second
 
-// join adds frames of n records to the next round, and sees to it that it is served. s.mu is
+// join adds frames of n records to the next round and makes sure that it is served. s.mu is
 // held.
 func (s *Spool) join(frames []frame, n int) *round {
 	if s.round == nil {
@@ -46,7 +46,7 @@ func (s *Spool) join(frames []frame, n int) *round {
 	return r
 }
 
-// serve does rounds until there are none.
+// serve serves rounds until there are none.
 func (s *Spool) serve() {
 	for {
 		s.mu.Lock()
@@ -54,7 +54,7 @@ func (s *Spool) serve() {
 		if s.round = nil; r == nil {
 			s.busy = false
 			s.mu.Unlock()
-			s.rouse() // the drainer may have waited for this to see that nothing is left
+			s.rouse() // the drainer may be waiting for this to see that nothing is left
 			return
 		}
 		s.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *Spool) serve() {
 	}
 }
 
-// settle books a round.
+// settle accounts for a round.
 func (s *Spool) settle(r *round) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *Spool) settle(r *round) {
 			r.err = fmt.Errorf("%w: write the spool: %w", stream.ErrTransient, r.err)
 		}
 		s.down, s.retry = r.err, time.Now().Add(retryDisk)
-		s.log.Error("the spool cannot be written", zap.Int64("records", r.records), zap.Error(r.err))
+		s.log.Error("cannot write to the spool", zap.Int64("records", r.records), zap.Error(r.err))
 		return
 	}
 	g := s.writer.segment
@@ -102,7 +102,7 @@ func (s *Spool) settle(r *round) {
 	s.rouse()
 }
 
-// forget gives a cluster's bytes back. s.mu is held.
+// forget releases n bytes of a cluster. s.mu is held.
 func (s *Spool) forget(cluster string, n int64) {
 	if s.by[cluster] -= n; s.by[cluster] <= 0 {
 		delete(s.by, cluster) // names come from clients
@@ -124,8 +124,8 @@ type writer struct {
 	end     int64 // of what was synced
 	seq     uint64
 
-	// The segment that was written last, and how much of it was acknowledged. It goes into
-	// the header of the next.
+	// The segment written last, and how much of it was acknowledged; the header of the next
+	// one records both.
 	before    uint64
 	beforeEnd int64
 }
@@ -184,9 +184,9 @@ func (w *writer) create(dir FS) error {
 	return nil
 }
 
-// abandon leaves a segment that could not be written or synced: what a failed sync has lost a
-// second one does not bring back. What it held before stays; the rest is cut off as far as
-// the disk lets us, and never read by this process.
+// abandon gives up a segment that could not be written or synced: a second sync does not bring
+// back what a failed one lost. What the segment held before stays; the rest is truncated if the
+// disk permits, and never read by this process.
 func (w *writer) abandon(dir FS, fresh bool) {
 	if !fresh {
 		_ = w.file.Truncate(w.end)
@@ -198,7 +198,7 @@ func (w *writer) abandon(dir FS, fresh bool) {
 	w.file = nil
 }
 
-// seal ends the segment: the next round begins another.
+// seal closes the segment: the next round begins another.
 func (w *writer) seal() error {
 	if w.file == nil {
 		return nil
@@ -208,7 +208,7 @@ func (w *writer) seal() error {
 	return err
 }
 
-// writeAll writes all of b, or tells why not.
+// writeAll writes all of b or returns an error.
 func writeAll(f File, b []byte, at int64) error {
 	n, err := f.WriteAt(b, at)
 	if err == nil && n < len(b) {

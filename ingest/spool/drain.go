@@ -16,8 +16,8 @@ import (
 const (
 	// windowBytes is how many bytes of records, uncompressed, are sent at once.
 	windowBytes = 4 << 20
-	// gateBytes is how little has to be left, as stored, for new calls to wait until it is
-	// sent, so that Kafka can be given records directly again.
+	// gateBytes is how little must be left, as stored, for new calls to wait until it is sent,
+	// so that records can go to Kafka directly again.
 	gateBytes = 1 << 20
 	// positionEvery is how often the position is written while a segment is sent.
 	positionEvery = time.Second
@@ -28,19 +28,19 @@ const (
 
 // window is what is sent at once: the records of a few frames.
 type window struct {
-	policy []stream.Record // sent first: a copy must not come behind its event
+	policy []stream.Record // sent first: a copy must not follow its event
 	others []stream.Record
-	next   position // behind it
+	next   position // after it
 	count  int64    // records in the frames, sent or not
 }
 
-// Run sends what is spooled to Kafka, in order, until ctx ends, which is no error.
+// Run sends what is spooled to Kafka, in order, until ctx ends; then it returns nil.
 func (s *Spool) Run(ctx context.Context) error {
 	d := &drainer{s: s, decoder: stream.NewDecoder()}
 	defer func() {
 		d.close()
 		s.mu.Lock()
-		s.openGate() // nobody would get to the end any more
+		s.openGate() // the drainer will not reach the end any more
 		s.mu.Unlock()
 	}()
 	for pause := minPause; ; {
@@ -84,7 +84,7 @@ type drainer struct {
 	file    File // of the segment at the position; nil: not open
 	seq     uint64
 	buf     []byte
-	window  *window // read and not sent yet
+	window  *window // read but not yet sent
 	written time.Time
 	trouble bool // the last attempt failed
 }
@@ -96,7 +96,7 @@ func (d *drainer) close() {
 	}
 }
 
-// step sends one window. more is false when there is nothing to send.
+// step sends one window. more is false if there is nothing to send.
 func (d *drainer) step(ctx context.Context) (more bool, err error) {
 	s := d.s
 	if d.window == nil {
@@ -127,7 +127,7 @@ func (s *Spool) current() (g *segment, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.segments) == 0 {
-		if !s.busy && s.spooling.Load() { // a round that failed had begun it
+		if !s.busy && s.spooling.Load() { // spooling began with a round that failed
 			s.end()
 		}
 		return nil, false
@@ -139,8 +139,8 @@ func (s *Spool) current() (g *segment, last bool) {
 	return &first, len(s.segments) == 1
 }
 
-// settled reports whether the newest segment is finished: nothing is on its way to the disk,
-// and nothing new is let in before finish.
+// settled reports whether the newest segment is finished: no write is under way, and new calls
+// wait until finish.
 func (s *Spool) settled() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +150,7 @@ func (s *Spool) settled() bool {
 	return !s.busy && s.pos.Offset >= s.segments[len(s.segments)-1].size
 }
 
-// read reads and decodes the frames of a window. What is damaged is stepped over.
+// read reads and decodes the frames of a window, skipping what is damaged.
 func (d *drainer) read(g segment) (*window, error) {
 	s := d.s
 	if d.file == nil || d.seq != g.seq {
@@ -209,16 +209,17 @@ func (d *drainer) read(g segment) (*window, error) {
 	return w, nil
 }
 
-// damaged notes that a part of a segment cannot be sent: the segment is kept.
+// damaged records that a part of a segment cannot be sent: the segment is kept.
 func (s *Spool) damaged(w *window, g segment, at, size int64, reason string, records int, err error) {
 	w.next.Keep = true
 	s.metrics.unsent.WithLabelValues(reason).Add(float64(max(records, 1)))
-	s.log.Error("a part of the spool cannot be sent; its segment is kept", zap.String("segment", g.name()), zap.String("kept_as", g.kept()),
+	s.log.Error("a part of the spool cannot be sent; its segment is kept",
+		zap.String("segment", g.name()), zap.String("kept_as", g.kept()),
 		zap.Int64("offset", at), zap.Int64("bytes", size), zap.Int("records", records), zap.Error(err))
 }
 
-// send sends the window, copies of policy writes first. What Kafka refuses for its size is
-// set aside; everything else is tried again.
+// send sends the window, copies of policy writes first. What Kafka refuses as too large is set
+// aside; everything else is retried.
 func (d *drainer) send(ctx context.Context) error {
 	if d.s.gated() {
 		var cancel func()
@@ -244,7 +245,8 @@ func (d *drainer) send(ctx context.Context) error {
 	return nil
 }
 
-// oneByOne sends what Kafka takes of records one of which is too large, and returns how many.
+// oneByOne sends records, at least one of which is too large, one at a time, and returns how
+// many Kafka accepted.
 func (d *drainer) oneByOne(ctx context.Context, w *window, recs []stream.Record) (sent int, err error) {
 	for i := range recs {
 		err := d.s.producer.Produce(ctx, recs[i])
@@ -267,13 +269,13 @@ func (s *Spool) gated() bool {
 	return s.gate != nil
 }
 
-// advance moves the position behind the window that was sent.
+// advance moves the position past the window that was sent.
 func (d *drainer) advance() {
 	s, w := d.s, d.window
 	d.window = nil
 	if d.trouble {
 		d.trouble = false
-		s.log.Info("kafka takes records again, sending what was spooled")
+		s.log.Info("kafka accepts records again, sending what was spooled")
 	}
 	s.mu.Lock()
 	w.next.Keep = w.next.Keep || s.pos.Keep
@@ -289,40 +291,40 @@ func (d *drainer) advance() {
 	if now := time.Now(); now.Sub(d.written) >= positionEvery {
 		d.written = now
 		if err := writePosition(s.cfg.FS, w.next); err != nil {
-			// More is sent again after a crash than need be; nothing else suffers.
+			// After a crash more is sent again than necessary; there is no other harm.
 			s.log.Warn("the spool's position was not written", zap.Error(err))
 		}
 	}
 }
 
-// finish removes a segment that was sent, or keeps it aside, and ends spooling with the last.
-// The position may stay behind: what is gone is not looked for.
+// finish removes a segment that was sent, or sets it aside, and after the last ends spooling.
+// The position may stay behind: removed segments are not looked for.
 func (d *drainer) finish(g *segment) error {
 	s := d.s
 	d.close()
 	s.mu.Lock()
 	last := len(s.segments) == 1
 	s.mu.Unlock()
-	if last { // nothing is under way, and nobody is let in
+	if last { // nothing is under way, and new calls wait
 		if err := s.writer.seal(); err != nil {
-			s.log.Warn("closing a segment", zap.Error(err))
+			s.log.Warn("close a segment", zap.Error(err))
 		}
 	}
 	if s.pos.Keep || g.keep {
 		if err := s.cfg.FS.Rename(g.name(), g.kept()); err != nil {
-			return fmt.Errorf("keep a segment aside: %w", err)
+			return fmt.Errorf("set a segment aside: %w", err)
 		}
 		s.metrics.kept.Inc()
 	} else if err := s.cfg.FS.Remove(g.name()); err != nil {
 		return fmt.Errorf("remove a segment that was sent: %w", err)
 	}
 	if err := s.cfg.FS.Sync(); err != nil {
-		s.log.Warn("removing a segment was not synced; after a crash it may be sent again", zap.Error(err))
+		s.log.Warn("the removal of a segment was not synced; after a crash it may be sent again", zap.Error(err))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.used -= g.size
-	s.records -= g.records // of frames whose head was damaged
+	s.records -= g.records // those of frames with a damaged head
 	for cluster, n := range g.by {
 		s.forget(cluster, n)
 	}
@@ -335,9 +337,10 @@ func (d *drainer) finish(g *segment) error {
 	return nil
 }
 
-// end lets calls go to Kafka directly again. s.mu is held, and the spool is empty.
+// end makes calls go to Kafka directly again. s.mu is held, and the spool is empty.
 func (s *Spool) end() {
-	s.log.Info("the spool is empty, kafka takes records directly", zap.Duration("spooled_for", time.Since(s.since).Round(time.Millisecond)))
+	s.log.Info("the spool is empty, records go to kafka directly",
+		zap.Duration("spooled_for", time.Since(s.since).Round(time.Millisecond)))
 	s.spooling.Store(false)
 	s.since, s.cause = time.Time{}, ""
 	close(s.empty)
@@ -347,13 +350,13 @@ func (s *Spool) end() {
 	s.openGate()
 }
 
-// failed notes that nothing could be sent, and lets calls spool on.
+// failed records that nothing could be sent, and lets waiting calls spool.
 func (d *drainer) failed(err error) {
 	d.s.mu.Lock()
 	d.s.openGate()
 	d.s.mu.Unlock()
 	if !d.trouble {
 		d.trouble = true
-		d.s.log.Warn("the spool cannot be drained yet, trying on", zap.Error(err))
+		d.s.log.Warn("the spool cannot be drained yet, retrying", zap.Error(err))
 	}
 }

@@ -12,28 +12,28 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 )
 
-// A segment is a header and frames. The header tells what is known of the segment before it, so
-// that a file that was cut, or that a failed write left longer than it should be, is seen as such:
+// A segment is a header and frames. The header records what is known of the segment before it, so
+// that a file that was truncated, or left too long by a failed write, is recognised:
 //
 //	0 magic 8 │ 8 number of the segment before 8 │ 16 bytes of it that were acknowledged 8 │ 24 crc 4
 //
 // A frame holds records of one cluster:
 //
-//	 0 magic 4 │ 4 bytes behind the head 4 │ 8 bytes of the records, uncompressed 4 │ 12 records 4
-//	16 bytes of the cluster's name 1 │ 17 reserved 3 │ 20 crc of what is behind the head 4
+//	 0 magic 4 │ 4 bytes after the head 4 │ 8 bytes of the records, uncompressed 4 │ 12 records 4
+//	16 bytes of the cluster's name 1 │ 17 reserved 3 │ 20 crc of what follows the head 4
 //	24 crc of the 24 bytes before 4 │ 28 the cluster's name, then the records (stream.AppendRecord), zstd
 //
-// All numbers are little endian, both checksums CRC-32C. The head has its own, so that a
-// frame whose records are damaged can be stepped over, and the magic, so that the next frame
-// can be found behind a head that is damaged.
+// All numbers are little endian, both checksums CRC-32C. The head has a checksum of its own, so
+// that a frame with damaged records can be skipped, and a magic number, so that the next frame
+// can be found after a damaged head.
 const (
 	segmentMagic = "RTLSPL1\n" // the digit is the version
 	headerBytes  = 28
 	headBytes    = 28
 	frameMagic   = 0x31465352 // "RSF1"
 
-	// frameTarget is how many bytes of records a frame takes, unless one record alone is
-	// larger: enough to compress well, little enough to be held in memory a few times.
+	// frameTarget is how many bytes of records go into a frame, unless a single record is
+	// larger: enough to compress well, little enough to hold several in memory.
 	frameTarget = 1 << 20
 	// frameMax bounds what a damaged length can make the reader allocate.
 	frameMax = 64 << 20
@@ -44,8 +44,8 @@ var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
-// segmentHeader returns the header of a segment behind another, of which end bytes were
-// acknowledged; both are 0 for the first.
+// segmentHeader returns the header of a segment that follows the segment before, of which end
+// bytes were acknowledged; both are 0 for the first.
 func segmentHeader(before uint64, end int64) []byte {
 	le := binary.LittleEndian
 	b := le.AppendUint64([]byte(segmentMagic), before)
@@ -53,7 +53,7 @@ func segmentHeader(before uint64, end int64) []byte {
 	return le.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// parseSegmentHeader reads it.
+// parseSegmentHeader parses what segmentHeader returns; ok is false if b is not one.
 func parseSegmentHeader(b []byte) (before uint64, end int64, ok bool) {
 	le := binary.LittleEndian
 	if len(b) < headerBytes || string(b[:8]) != segmentMagic || le.Uint32(b[24:]) != crc32.Checksum(b[:24], castagnoli) {
@@ -62,7 +62,7 @@ func parseSegmentHeader(b []byte) (before uint64, end int64, ok bool) {
 	return le.Uint64(b[8:]), int64(le.Uint64(b[16:])), true
 }
 
-// head is the head of a frame, with the name behind it.
+// head is the head of a frame, with the name that follows it.
 type head struct {
 	size    int64 // of the whole frame, head included
 	raw     int   // bytes of the records, uncompressed
@@ -72,29 +72,29 @@ type head struct {
 	crc     uint32
 }
 
-// parseHead reads the 28 bytes of a head.
-func parseHead(b []byte) (head, bool) {
+// parseHead parses the 28 bytes of a head; ok is false if b is not one.
+func parseHead(b []byte) (h head, ok bool) {
 	le := binary.LittleEndian
 	if len(b) < headBytes || le.Uint32(b) != frameMagic || le.Uint32(b[24:]) != crc32.Checksum(b[:24], castagnoli) {
 		return head{}, false
 	}
-	h := head{
+	h = head{
 		size: headBytes + int64(le.Uint32(b[4:])), raw: int(le.Uint32(b[8:])), records: int(le.Uint32(b[12:])),
 		name: int(b[16]), crc: le.Uint32(b[20:]),
 	}
 	return h, h.size <= frameMax && h.raw <= frameMax && h.size >= headBytes+int64(h.name)
 }
 
-// frame is an encoded frame on its way to the disk.
+// frame is an encoded frame that is to be written.
 type frame struct {
 	bytes   []byte
 	cluster string
 	records int
 }
 
-// codec encodes and decodes frames. Encoding is safe for concurrent use; as many frames as
-// there are processors are encoded at once, so that memory stays bounded when many posts come
-// together.
+// codec encodes and decodes frames. Encoding is safe for concurrent use; at most as many frames
+// as there are processors are encoded at once, so that memory stays bounded however many posts
+// arrive together.
 type codec struct {
 	enc   *zstd.Encoder
 	dec   *zstd.Decoder
@@ -102,7 +102,7 @@ type codec struct {
 }
 
 func newCodec(parallel int) (*codec, error) {
-	// The fastest level: audit JSON compresses to a tenth with it already.
+	// The fastest level already compresses audit JSON to a tenth.
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false),
 		zstd.WithEncoderConcurrency(parallel), zstd.WithWindowSize(frameTarget), zstd.WithLowerEncoderMem(true))
 	if err != nil {
@@ -128,7 +128,7 @@ func (c *codec) close() {
 func (c *codec) encode(recs []stream.Record) []frame {
 	buf := <-c.slots
 	defer func() {
-		if cap(buf) > 4*frameTarget { // one huge record's
+		if cap(buf) > 4*frameTarget { // grown by one huge record
 			buf = nil
 		}
 		c.slots <- buf
@@ -137,7 +137,10 @@ func (c *codec) encode(recs []stream.Record) []frame {
 	for first := 0; first < len(recs); {
 		buf = buf[:0]
 		n := first
-		for ; n < len(recs) && (n == first || recs[n].Cluster == recs[first].Cluster && len(buf)+len(recs[n].Value) <= frameTarget); n++ {
+		fits := func() bool {
+			return recs[n].Cluster == recs[first].Cluster && len(buf)+len(recs[n].Value) <= frameTarget
+		}
+		for ; n < len(recs) && (n == first || fits()); n++ {
 			buf = stream.AppendRecord(buf, &recs[n])
 		}
 		frames = append(frames, c.frame(recs[first].Cluster, n-first, buf))
@@ -162,7 +165,7 @@ func (c *codec) frame(cluster string, records int, raw []byte) frame {
 	return frame{bytes: b, cluster: cluster, records: records}
 }
 
-// decode appends the records of a whole frame to recs. They own their bytes.
+// decode appends the records of a whole frame to recs. They share no memory with b.
 func (c *codec) decode(recs []stream.Record, d *stream.Decoder, h head, b []byte) ([]stream.Record, error) {
 	body := b[headBytes:]
 	if crc32.Checksum(body, castagnoli) != h.crc {
@@ -181,13 +184,13 @@ func (c *codec) decode(recs []stream.Record, d *stream.Decoder, h head, b []byte
 		recs = append(recs, r)
 	}
 	if len(recs)-before != h.records {
-		return recs[:before], fmt.Errorf("%w: %d records, not %d", errDamaged, len(recs)-before, h.records)
+		return recs[:before], fmt.Errorf("%w: it has %d records, its head says %d", errDamaged, len(recs)-before, h.records)
 	}
 	return recs, nil
 }
 
-// readHead reads the head at an offset, and the cluster's name. ok is false when there is
-// none; an error is one of reading.
+// readHead reads the head at an offset, and the cluster's name. ok is false if there is no
+// head; err is an error of reading.
 func readHead(f File, at, end int64) (h head, ok bool, err error) {
 	var b [headBytes + 255]byte
 	n := int(min(int64(len(b)), end-at))
@@ -204,7 +207,7 @@ func readHead(f File, at, end int64) (h head, ok bool, err error) {
 	return h, true, nil
 }
 
-// readFull reads all of b, or tells why not.
+// readFull reads all of b or returns an error.
 func readFull(f File, b []byte, at int64) error {
 	n, err := f.ReadAt(b, at)
 	if n == len(b) {
@@ -216,7 +219,7 @@ func readFull(f File, b []byte, at int64) error {
 	return fmt.Errorf("read %d bytes at %d: %w", len(b), at, err)
 }
 
-// nextHead returns the offset of the first head at or behind an offset, or end.
+// nextHead returns the offset of the first head at or after an offset, or end.
 func nextHead(f File, at, end int64) (int64, error) {
 	const step = 64 << 10
 	buf := make([]byte, step+headBytes)

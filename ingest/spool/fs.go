@@ -12,13 +12,13 @@ import (
 	"github.com/retrial-io/retrial/internal/flock"
 )
 
-// FS is the one folder a spool lives in, as far as the spool needs it. Names are those of
-// files in the folder, without a path. Errors keep what the operating system said, so that
-// errors.Is finds fs.ErrNotExist and syscall.ENOSPC. It is safe for concurrent use.
+// FS is the folder a spool lives in, reduced to what the spool needs. Names are those of files
+// in the folder, without a path. Errors wrap the operating system's, so that errors.Is finds
+// fs.ErrNotExist and syscall.ENOSPC. It is safe for concurrent use.
 //
-// What the spool relies on, and nothing more: bytes are durable once Sync of their file has
-// returned nil; a name, its disappearance or its renaming once Sync of the folder has. Until
-// then any part of it may be lost, in any order.
+// The spool relies on this alone: bytes are durable once Sync of their file has returned nil;
+// creating, removing and renaming a file once Sync of the folder has. Until then any part may
+// be lost, in any order.
 type FS interface {
 	// Open opens a file with the flags of os.OpenFile (os.O_RDONLY, os.O_RDWR|os.O_CREATE
 	// and the like).
@@ -33,7 +33,7 @@ type FS interface {
 	Free() (int64, error)
 }
 
-// File is one open file. Reads and writes name their place: the spool keeps its own.
+// File is one open file. Reads and writes take an offset: the spool keeps its own.
 type File interface {
 	io.ReaderAt
 	io.WriterAt
@@ -43,10 +43,10 @@ type File interface {
 	io.Closer
 }
 
-// ErrLocked is matched by the error for a folder that another process spools in.
+// ErrLocked is matched by the error for a folder that another process uses.
 var ErrLocked = errors.New("spool folder is in use")
 
-// lockName is the file in the folder that is locked; it says who holds it.
+// lockName is the file in the folder that is locked; it names the process that holds it.
 const lockName = "lock"
 
 // Dir is a folder of the operating system, held by this process alone.
@@ -56,9 +56,9 @@ type Dir struct {
 	once sync.Once
 }
 
-// OpenDir makes the folder where it is missing (mode 0700), checks that it can be written
-// and locks it. The lock ends with Close, or with the process, however that ends. Errors say
-// what is wrong with the folder; one another process holds matches ErrLocked.
+// OpenDir creates the folder if it is missing (mode 0700), checks that it can be written and
+// locks it. The lock ends with Close or with the process, however that ends. The error for a
+// folder that another process holds matches ErrLocked.
 func OpenDir(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("spool folder: %w", err)
@@ -66,7 +66,7 @@ func OpenDir(path string) (*Dir, error) {
 	name := filepath.Join(path, lockName)
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("spool folder: %w (this user must be able to write there)", err)
+		return nil, fmt.Errorf("spool folder: %w: this user must be able to write there", err)
 	}
 	d := &Dir{path: path, lock: f}
 	if err := d.take(); err != nil {
@@ -75,7 +75,7 @@ func OpenDir(path string) (*Dir, error) {
 	return d, nil
 }
 
-// take locks the folder and notes who did.
+// take locks the folder and records the process that did.
 func (d *Dir) take() error {
 	switch err := flock.Try(d.lock); {
 	case errors.Is(err, flock.ErrHeld):
@@ -85,7 +85,7 @@ func (d *Dir) take() error {
 			who = "another process"
 		}
 		return fmt.Errorf("%w: %s is held by %s: stop it first", ErrLocked, d.path, who)
-	case errors.Is(err, flock.ErrUnsupported): // two processes could spool into one folder
+	case errors.Is(err, flock.ErrUnsupported): // without a lock, two processes could spool into one folder
 		return fmt.Errorf("lock spool folder %s: %w: use --spool off", d.path, err)
 	case err != nil:
 		return fmt.Errorf("lock spool folder %s: %w", d.path, err)
@@ -98,10 +98,10 @@ func (d *Dir) take() error {
 	return nil
 }
 
-// Path returns the folder.
+// Path returns the path of the folder.
 func (d *Dir) Path() string { return d.path }
 
-// Close gives the lock up. Further calls do nothing.
+// Close releases the lock. Further calls do nothing.
 func (d *Dir) Close() error {
 	var err error
 	d.once.Do(func() { err = d.lock.Close() })

@@ -403,8 +403,17 @@ func rec(cluster, id string, size int) stream.Record {
 	for len(value) < size {
 		value = append(value, byte(rnd.Uint32()))
 	}
-	return stream.Record{Topic: stream.TopicEvents, Key: []byte(id), Value: value, Kind: stream.KindEvent, Cluster: cluster, Source: "webhook", APIServer: "a1",
-		Received: time.UnixMicro(1700000000123456 + int64(len(id))).UTC(), Content: event.Content(value)}
+	return stream.Record{
+		Topic:     stream.TopicEvents,
+		Key:       []byte(id),
+		Value:     value,
+		Kind:      stream.KindEvent,
+		Cluster:   cluster,
+		Source:    "webhook",
+		APIServer: "a1",
+		Received:  time.UnixMicro(1700000000123456 + int64(len(id))).UTC(),
+		Content:   event.Content(value),
+	}
 }
 
 // policy returns a record of a cluster's policy.

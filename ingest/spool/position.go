@@ -14,16 +14,16 @@ const (
 	positionTemp = "position.new"
 )
 
-// position is how far the drainer has come: everything before it is in Kafka.
+// position is how far the drainer has got: everything before it is in Kafka.
 type position struct {
 	Segment uint64 `json:"segment"`
 	Offset  int64  `json:"offset"`
-	// Keep says that the segment is not to be deleted when it is finished: something in it
-	// could not be sent.
+	// Keep means that the segment is not deleted when it is finished: something in it could
+	// not be sent.
 	Keep bool `json:"keep,omitempty"`
 }
 
-// signed is the position as it is written.
+// signed is the position as it is written, with its checksum.
 type signed struct {
 	position
 	Sum uint32 `json:"sum"`
@@ -33,8 +33,8 @@ func (p position) sum() uint32 {
 	return crc32.Checksum(fmt.Appendf(nil, "%d %d %t", p.Segment, p.Offset, p.Keep), castagnoli)
 }
 
-// readPosition returns the position that was written last. One that cannot be read is told in
-// problem, and the beginning is returned: sending again does no harm.
+// readPosition returns the position written last. If it cannot be read, problem says why and the
+// position is the beginning: sending again does no harm.
 func readPosition(dir FS) (p position, problem error) {
 	f, err := dir.Open(positionName, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -62,7 +62,7 @@ func readPosition(dir FS) (p position, problem error) {
 	return s.position, nil
 }
 
-// writePosition replaces the position durably. After an error either may be found.
+// writePosition replaces the position durably. After an error, the old or the new one may be found.
 func writePosition(dir FS, p position) (err error) {
 	// The three members always marshal.
 	b, _ := json.Marshal(signed{p, p.sum()})

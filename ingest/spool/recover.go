@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// recover reads the folder: which segments there are, what of them is whole, and from where
-// to send.
+// recover reads the folder: which segments exist, how much of each is whole, and where sending
+// starts.
 func (s *Spool) recover() error {
 	pos, err := readPosition(s.cfg.FS)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Spool) recover() error {
 	return nil
 }
 
-// parseName reads the name of a segment: 16 digits and its kind, "seg" or "kept".
+// parseName parses the name of a segment: 16 digits and its kind, "seg" or "kept".
 func parseName(name string) (seq uint64, kind string, ok bool) {
 	digits, kind, ok := strings.Cut(name, ".")
 	if !ok || len(digits) != 16 || kind != "seg" && kind != "kept" {
@@ -68,10 +68,10 @@ func parseName(name string) (seq uint64, kind string, ok bool) {
 	return seq, kind, err == nil
 }
 
-// loadAll reads the segments, newest first: each knows how far the one before it goes.
+// loadAll reads the segments, newest first: each records how far the one before it goes.
 func (s *Spool) loadAll(seqs []uint64) error {
 	newest := true
-	before, end := uint64(0), int64(-1) // what the header of the next one said; -1: nothing
+	before, end := uint64(0), int64(-1) // from the header of the next one; -1: unknown
 	for _, seq := range slices.Backward(seqs) {
 		g := &segment{seq: seq, by: map[string]int64{}}
 		if end >= 0 && seq > before { // begun by a write that failed: nothing in it was acknowledged
@@ -114,8 +114,9 @@ func (s *Spool) loadAll(seqs []uint64) error {
 }
 
 // load walks the frames of a segment from its beginning to its last whole frame; found is
-// false when there is none. What the newest one holds behind that was never acknowledged, and
-// is cut off; of others it is known, unless the next one's header is damaged.
+// false if there is none. Whatever follows it in the newest segment was never acknowledged and
+// is truncated; for other segments the next one's header says how much was acknowledged, unless
+// that header is damaged.
 func (s *Spool) load(g *segment, f File, newest bool, known int64) (header []byte, found bool, err error) {
 	end, err := f.Size()
 	if err != nil {
@@ -130,7 +131,7 @@ func (s *Spool) load(g *segment, f File, newest bool, known int64) (header []byt
 		return nil, false, err
 	}
 	if m := segmentMagic; len(header) >= len(m) && string(header[:6]) == m[:6] && header[6] != m[6] {
-		return nil, false, errors.New("it was written by a newer release: let that one drain it, or move it away")
+		return nil, false, errors.New("it was written by a newer release: let that release drain it, or move it away")
 	}
 	at, err := s.walk(g, f, end, newest)
 	if err != nil {
@@ -142,14 +143,14 @@ func (s *Spool) load(g *segment, f File, newest bool, known int64) (header []byt
 	switch {
 	case at == headerBytes && known > headerBytes, at == headerBytes && !sound && !begun:
 		return header, false, s.setAside(g, size)
-	case at == headerBytes: // it was begun, and nothing in it was acknowledged
+	case at == headerBytes: // it was created, and nothing in it was acknowledged
 		return header, false, s.drop(g, size)
 	case newest && at < size:
 		s.cut(g, size-at)
 		if err := errors.Join(f.Truncate(at), f.Sync()); err != nil {
-			return nil, false, fmt.Errorf("cut it: %w", err)
+			return nil, false, fmt.Errorf("truncate it: %w", err)
 		}
-	case known < 0 && !newest && at < size: // behind it another was begun, so that this was acknowledged, probably
+	case known < 0 && !newest && at < size: // another was begun after it, so this was probably acknowledged
 		s.lost(g, at, size-at)
 	case at < known:
 		s.lost(g, at, known-at)
@@ -160,11 +161,12 @@ func (s *Spool) load(g *segment, f File, newest bool, known int64) (header []byt
 	return header, true, nil
 }
 
-// lost tells of bytes that should be a frame and are none.
+// lost records bytes that should be a frame and are not.
 func (s *Spool) lost(g *segment, at, n int64) {
 	g.keep = true
 	s.metrics.unsent.WithLabelValues(damagedFrame).Inc()
-	s.log.Error("a part of the spool is damaged and cannot be sent; its segment is kept", zap.String("segment", g.name()), zap.String("kept_as", g.kept()),
+	s.log.Error("a part of the spool is damaged and cannot be sent; its segment is kept",
+		zap.String("segment", g.name()), zap.String("kept_as", g.kept()),
 		zap.Int64("offset", at), zap.Int64("bytes", n))
 }
 
@@ -195,8 +197,8 @@ func (s *Spool) walk(g *segment, f File, end int64, newest bool) (int64, error) 
 			whole = at
 			continue
 		}
-		// A torn end, or damage with whole frames behind it: those were acknowledged, so that
-		// the drainer has to come by and tell what it steps over.
+		// A torn end, or damage followed by whole frames: those were acknowledged, so the
+		// drainer must read them and report what it skips.
 		if at, err = nextHead(f, at+1, end); err != nil {
 			return 0, err
 		}
@@ -204,7 +206,7 @@ func (s *Spool) walk(g *segment, f File, end int64, newest bool) (int64, error) 
 	return whole, nil
 }
 
-// verify reports whether the bytes behind a head are those it was made for.
+// verify reports whether the bytes after a head match its checksum.
 func verify(f File, at int64, h head) (bool, error) {
 	b := make([]byte, h.size-headBytes)
 	if err := readFull(f, b, at+headBytes); err != nil {
@@ -213,10 +215,11 @@ func verify(f File, at int64, h head) (bool, error) {
 	return crc32.Checksum(b, castagnoli) == h.crc, nil
 }
 
-// cut tells of bytes at the end that are no whole frame.
+// cut records bytes at the end that are not a whole frame.
 func (s *Spool) cut(g *segment, n int64) {
 	s.metrics.torn.Add(float64(n))
-	s.log.Warn("a segment ends in the middle of a frame, which was never acknowledged; it is cut off", zap.String("segment", g.name()), zap.Int64("bytes", n))
+	s.log.Warn("a segment ends in the middle of a frame, which was never acknowledged; it is truncated",
+		zap.String("segment", g.name()), zap.Int64("bytes", n))
 }
 
 // drop removes a segment without a whole frame.
@@ -230,13 +233,14 @@ func (s *Spool) drop(g *segment, size int64) error {
 	return nil
 }
 
-// setAside keeps a file that does not begin like a segment.
+// setAside keeps a file that does not start like a segment.
 func (s *Spool) setAside(g *segment, size int64) error {
 	s.metrics.kept.Inc()
 	s.metrics.unsent.WithLabelValues(damagedFrame).Inc()
-	s.log.Error("a segment is damaged from its beginning and cannot be sent; it is kept", zap.String("segment", g.name()), zap.String("kept_as", g.kept()), zap.Int64("bytes", size))
+	s.log.Error("a segment is damaged from its beginning and cannot be sent; it is kept",
+		zap.String("segment", g.name()), zap.String("kept_as", g.kept()), zap.Int64("bytes", size))
 	if err := s.cfg.FS.Rename(g.name(), g.kept()); err != nil {
-		return fmt.Errorf("keep a segment aside: %w", err)
+		return fmt.Errorf("set a segment aside: %w", err)
 	}
 	return nil
 }

@@ -16,28 +16,28 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 )
 
-// Producer takes records into Kafka; stream.Producer is one. Produce returns nil when every
-// record was acknowledged; after an error any of them may have been. It keeps nothing of a
+// Producer writes records to Kafka; stream.Producer implements it. Produce returns nil once every
+// record is acknowledged; after an error any of them may have been. It keeps nothing of a
 // record after it has returned.
 type Producer interface {
 	Produce(ctx context.Context, recs ...stream.Record) error
 }
 
-// Config is what Open needs. FS is required; zero values stand for the defaults named.
+// Config is what Open needs. FS is required; zero values select the defaults stated.
 type Config struct {
 	// FS is the folder, which belongs to this spool alone; see OpenDir.
 	FS FS
 	// MaxBytes bounds the segments on disk, in bytes; DefaultMaxBytes.
 	MaxBytes int64
-	// MinFree is the room on the file system that is left alone, in bytes; DefaultMinFree.
+	// MinFree is the free space on the file system that is left alone, in bytes; DefaultMinFree.
 	// Negative: none.
 	MinFree int64
-	// SegmentBytes is the size at which a new file is begun; 32 MiB.
+	// SegmentBytes is the size at which a new file is started; 32 MiB.
 	SegmentBytes int64
 	// Direct is how long Kafka may take for the records of a call before they are spooled;
-	// 2 s. Large calls have a second more for every 16 MiB.
+	// 2 s. Large calls get a second more for every 16 MiB.
 	Direct time.Duration
-	// MaxRecordBytes is the largest record that is taken (see stream.RecordSize);
+	// MaxRecordBytes is the largest record accepted (see stream.RecordSize);
 	// stream.DefaultMaxRecordBytes.
 	MaxRecordBytes int
 
@@ -47,9 +47,9 @@ type Config struct {
 
 const (
 	// DefaultMaxBytes holds a quarter of an hour of 4,000 events a second, of 2 KB each and
-	// compressed to half, for one cluster (which takes three quarters of it at the most).
+	// compressed to half, for one cluster (which uses at most three quarters of it).
 	DefaultMaxBytes = 5 << 30
-	// DefaultMinFree is left to whatever else is on the file system.
+	// DefaultMinFree is left for whatever else is on the file system.
 	DefaultMinFree = 1 << 30
 	// MinMaxBytes is the smallest bound that makes sense.
 	MinMaxBytes = 1 << 20
@@ -60,13 +60,13 @@ const (
 
 func (c *Config) setDefaults() error {
 	if c.FS == nil {
-		return errors.New("open spool: no folder given")
+		return errors.New("open spool: no folder configured")
 	}
 	if c.MaxBytes == 0 {
 		c.MaxBytes = DefaultMaxBytes
 	}
 	if c.MaxBytes < MinMaxBytes {
-		return fmt.Errorf("open spool: a bound of %d bytes is too small: %d at least", c.MaxBytes, MinMaxBytes)
+		return fmt.Errorf("open spool: the bound of %d bytes is too small: want at least %d", c.MaxBytes, MinMaxBytes)
 	}
 	if c.MinFree == 0 {
 		c.MinFree = DefaultMinFree
@@ -86,7 +86,7 @@ func (c *Config) setDefaults() error {
 	return nil
 }
 
-// Spool takes records into Kafka, by way of the disk while Kafka does not take them. Its
+// Spool writes records to Kafka, by way of the disk while Kafka does not accept them. Its
 // methods are safe for concurrent use.
 type Spool struct {
 	cfg      Config
@@ -100,19 +100,19 @@ type Spool struct {
 
 	mu       sync.Mutex
 	closed   bool
-	gate     chan struct{} // not nil: calls wait until it is closed, so that the drainer gets to the end
+	gate     chan struct{} // not nil: calls wait until it is closed, so that the drainer reaches the end
 	segments []*segment    // oldest first, all durable; the last may still grow
 	pos      position      // what the drainer does next
 	used     int64         // bytes of segments
-	queued   int64         // bytes on their way to the disk
+	queued   int64         // bytes to be written
 	by       map[string]int64
 	records  int64
 	since    time.Time     // when spooling began
 	cause    string        // why
 	empty    chan struct{} // closed when the spool is empty again; nil while it is
-	round    *round        // what waits for the next sync; nil when nothing does
+	round    *round        // what waits for the next sync; nil if nothing does
 	busy     bool          // a sync is under way
-	down     error         // why the disk is not asked until retry
+	down     error         // why the disk is not tried until retry
 	retry    time.Time
 	rounds   sync.WaitGroup
 
@@ -131,7 +131,7 @@ type segment struct {
 func (g *segment) name() string { return fmt.Sprintf("%016d.seg", g.seq) }
 func (g *segment) kept() string { return fmt.Sprintf("%016d.kept", g.seq) }
 
-// Open reads what an earlier process left, cuts off what it had not finished, and returns the
+// Open reads what an earlier process left, truncates what it had not finished, and returns the
 // spool. Nothing is sent before Run. The caller closes the folder after the spool.
 func Open(cfg Config, producer Producer) (*Spool, error) {
 	if err := cfg.setDefaults(); err != nil {
@@ -148,7 +148,7 @@ func Open(cfg Config, producer Producer) (*Spool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open spool: %w", err)
 	}
-	// A disk that fails does so with every post: the first lines of a minute tell it all.
+	// A failing disk fails with every post: the first lines of a minute are enough.
 	log := cfg.Log.Named("ingest.spool").WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 		return zapcore.NewSamplerWithOptions(core, time.Minute, 20, 0)
 	}))
@@ -162,11 +162,12 @@ func Open(cfg Config, producer Producer) (*Spool, error) {
 	return s, nil
 }
 
-// Produce returns nil when every record is in Kafka or durable in the spool.
+// Produce returns nil once every record is in Kafka or durable in the spool.
 //
-// Errors are those of stream.Producer. ErrFull: the spool has no room, or the cluster has had
-// its share of it; also Kafka's own, which is not spooled: Kafka is there and asks to wait.
-// ErrTransient: the disk failed, or ctx ended. After an error some records may be stored.
+// Errors are those of stream.Producer. ErrFull means that the spool has no room, or that the
+// cluster has used its share; or it is Kafka's own, after which nothing is spooled: Kafka is
+// reachable and asks to wait. ErrTransient means that the disk failed, or ctx ended. After an
+// error some records may be stored.
 func (s *Spool) Produce(ctx context.Context, recs ...stream.Record) error {
 	if len(recs) == 0 {
 		return nil
@@ -190,10 +191,11 @@ func (s *Spool) Produce(ctx context.Context, recs ...stream.Record) error {
 		r, wait, err := s.enqueue(frames, len(recs), cause)
 		switch {
 		case err != nil && cause != nil:
-			return fmt.Errorf("spool %d records: %w; to be spooled because: %v", len(recs), err, cause) //nolint:errorlint // what is to be done follows from the spool's
+			//nolint:errorlint // the spool's error decides what the caller does
+			return fmt.Errorf("spool %d records: %w; they were not sent to Kafka because: %v", len(recs), err, cause)
 		case err != nil:
 			return fmt.Errorf("spool %d records: %w", len(recs), err)
-		case wait == nil && r == nil: // all was drained meanwhile
+		case wait == nil && r == nil: // everything has been drained in the meantime
 			continue
 		case wait == nil:
 			wait = r.done
@@ -215,7 +217,7 @@ func (s *Spool) Produce(ctx context.Context, recs ...stream.Record) error {
 	}
 }
 
-// direct gives the records to Kafka, which has a short time for them.
+// direct sends the records to Kafka with a short deadline.
 func (s *Spool) direct(ctx context.Context, recs []stream.Record) error {
 	size := 0
 	for i := range recs {
@@ -227,12 +229,12 @@ func (s *Spool) direct(ctx context.Context, recs []stream.Record) error {
 	return s.producer.Produce(ctx, recs...)
 }
 
-// slowKafka is how many bytes a second Kafka takes at the least: a large state may take longer
-// than a post.
+// slowKafka is the slowest rate, in bytes a second, that Kafka is given time for: a large state
+// may take longer than a post.
 const slowKafka = 16 << 20
 
-// spoolable reports whether an error says that Kafka cannot be had just now. ErrFull does
-// not: the log is there, and its consumers are behind.
+// spoolable reports whether an error means that Kafka is unavailable. ErrFull does not: the log
+// is reachable, and its consumers are behind.
 func spoolable(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && (errors.Is(err, stream.ErrTransient) || errors.Is(err, stream.ErrAuth))
 }
@@ -247,9 +249,9 @@ func (s *Spool) check(recs []stream.Record) error {
 	return nil
 }
 
-// enqueue puts frames of n records behind what is spooled. It returns the round that makes
-// them durable; or a channel to wait on before another try; or neither, when nothing is
-// spooled any more and Kafka was not asked yet.
+// enqueue appends frames of n records to what is spooled. It returns the round that makes them
+// durable; or a channel to wait on before another attempt; or neither, if nothing is spooled any
+// more and Kafka was not tried yet.
 func (s *Spool) enqueue(frames []frame, n int, cause error) (*round, <-chan struct{}, error) {
 	var size int64
 	for i := range frames {
@@ -275,7 +277,9 @@ func (s *Spool) enqueue(frames []frame, n int, cause error) (*round, <-chan stru
 		return nil, nil, fmt.Errorf("%w: %w", stream.ErrTransient, freeErr)
 	case free-s.queued-size < s.cfg.MinFree:
 		s.refuse(refusedRoom, n)
-		return nil, nil, fullError(fmt.Sprintf("its file system has %d bytes free, %d are left alone", free, max(0, s.cfg.MinFree)))
+		return nil, nil, fullError(
+			fmt.Sprintf("its file system has %d bytes free, of which %d must stay free", free, max(0, s.cfg.MinFree)),
+		)
 	}
 	switch left := s.cfg.MaxBytes - s.used - s.queued - size; {
 	case left < 0:
@@ -283,7 +287,9 @@ func (s *Spool) enqueue(frames []frame, n int, cause error) (*round, <-chan stru
 		return nil, nil, fullError(fmt.Sprintf("it holds %d of %d bytes", s.used+s.queued, s.cfg.MaxBytes))
 	case s.by[cluster]+size > clusterShare*left:
 		s.refuse(refusedShare, n)
-		return nil, nil, fullError(fmt.Sprintf("cluster %s has its share of it, %d bytes; %d are left to others", cluster, s.by[cluster], left))
+		return nil, nil, fullError(
+			fmt.Sprintf("cluster %s has used its share of it, %d bytes; %d are left to others", cluster, s.by[cluster], left),
+		)
 	}
 	s.queued += size
 	s.by[cluster] += size
@@ -293,7 +299,7 @@ func (s *Spool) enqueue(frames []frame, n int, cause error) (*round, <-chan stru
 	return s.join(frames, n), nil, nil
 }
 
-// fullError says why there is no room. It matches stream.ErrFull.
+// fullError is why there is no room. It matches stream.ErrFull.
 type fullError string
 
 func (e fullError) Error() string { return "the spool is full: " + string(e) }
@@ -301,17 +307,17 @@ func (e fullError) Error() string { return "the spool is full: " + string(e) }
 // Is makes errors.Is(err, stream.ErrFull) true.
 func (e fullError) Is(target error) bool { return target == stream.ErrFull }
 
-// clusterShare is how many times the room that it leaves free one cluster may take.
+// clusterShare bounds what one cluster may use: this many times the room it leaves free.
 const clusterShare = 3
 
-// begin notes that Kafka was given up. s.mu is held.
+// begin records that Kafka is unavailable. s.mu is held.
 func (s *Spool) begin(cause error) {
 	s.mark()
 	s.cause = cause.Error()
-	s.log.Warn("kafka does not take records, spooling them", zap.Error(cause))
+	s.log.Warn("kafka does not accept records, spooling them", zap.Error(cause))
 }
 
-// mark notes that there is something in the spool. s.mu is held.
+// mark records that there is something in the spool. s.mu is held.
 func (s *Spool) mark() {
 	s.spooling.Store(true)
 	s.empty = make(chan struct{})
@@ -320,7 +326,7 @@ func (s *Spool) mark() {
 	s.metrics.oldest.Set(float64(s.since.Unix()))
 }
 
-// Wait returns when everything that was acknowledged is in Kafka, or with ctx's error.
+// Wait returns nil once everything that was acknowledged is in Kafka, or ctx's error.
 func (s *Spool) Wait(ctx context.Context) error {
 	s.mu.Lock()
 	empty := s.empty
@@ -343,26 +349,29 @@ func (s *Spool) refuse(reason string, n int) {
 // Status is what the spool holds.
 type Status struct {
 	Spooling bool      // records go to disk
-	Since    time.Time // when they began to; zero when they do not
+	Since    time.Time // since when; zero if they do not
 	Cause    string    // Kafka's error that began it; "" after a restart
 	Bytes    int64     // on disk
 	MaxBytes int64
 	Records  int64
-	Refusing error // why the disk does not take records just now
+	Refusing error // why the disk does not accept records at present
 }
 
 // Status returns what the spool holds.
 func (s *Spool) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := Status{Spooling: s.spooling.Load(), Since: s.since, Cause: s.cause, Bytes: s.used, MaxBytes: s.cfg.MaxBytes, Records: s.records}
+	st := Status{
+		Spooling: s.spooling.Load(), Since: s.since, Cause: s.cause,
+		Bytes: s.used, MaxBytes: s.cfg.MaxBytes, Records: s.records,
+	}
 	if time.Now().Before(s.retry) {
 		st.Refusing = s.down
 	}
 	return st
 }
 
-// Close refuses further records, waits for those under way and notes the drainer's position.
+// Close refuses further records, waits for those under way and saves the drainer's position.
 // Run must have returned. What is spooled stays for the next start.
 func (s *Spool) Close() error {
 	s.mu.Lock()
@@ -379,13 +388,14 @@ func (s *Spool) Close() error {
 		err = errors.Join(err, writePosition(s.cfg.FS, s.pos))
 	}
 	if len(s.segments) > 0 {
-		s.log.Info("records stay in the spool until the next start", zap.Int64("records", s.records), zap.Int64("bytes", s.used))
+		s.log.Info("records stay in the spool until the next start",
+			zap.Int64("records", s.records), zap.Int64("bytes", s.used))
 	}
 	s.codec.close()
 	return err
 }
 
-// openGate lets calls go on. s.mu is held.
+// openGate lets waiting calls continue. s.mu is held.
 func (s *Spool) openGate() {
 	if s.gate != nil {
 		close(s.gate)
@@ -393,7 +403,7 @@ func (s *Spool) openGate() {
 	}
 }
 
-// gauges tells what is held. s.mu is held.
+// gauges updates the metrics of what is held. s.mu is held.
 func (s *Spool) gauges() {
 	s.metrics.bytes.Set(float64(s.used))
 	s.metrics.held.Set(float64(s.records))

@@ -210,7 +210,8 @@ func TestBounds(t *testing.T) {
 		d.free = 10 << 20
 		r := open(t, d, newKafka(), func(c *Config) { c.MinFree = 10 << 20 })
 		r.kafka.set(gone)
-		if err := r.Produce(t.Context(), rec("prod", "a", 10)); !errors.Is(err, stream.ErrFull) || r.metric(t, "refused_records_total", refusedRoom) != 1 {
+		if err := r.Produce(t.Context(), rec("prod", "a", 10)); !errors.Is(err, stream.ErrFull) ||
+			r.metric(t, "refused_records_total", refusedRoom) != 1 {
 			t.Errorf("%v", err)
 		}
 		d.mu.Lock()
@@ -367,18 +368,20 @@ func TestDamage(t *testing.T) {
 		torn  bool
 		name  string
 	}{
-		"nothing":                     {func(b []byte) []byte { return b }, "abcd", 0, false, name},
-		"a frame's records":           {func(b []byte) []byte { b[headerBytes+1100+300] ^= 1; return b }, "acd", 1, false, name},
-		"a frame's head":              {func(b []byte) []byte { b[heads(b)[1]+9] ^= 1; return b }, "acd", 1, false, name},
-		"the segment's beginning":     {func(b []byte) []byte { b[0] ^= 1; return b }, "abcd", 1, false, name},
-		"first head":                  {func(b []byte) []byte { b[heads(b)[0]] ^= 1; return b }, "bcd", 1, false, name},
-		"cut, another is behind it":   {func(b []byte) []byte { return b[:len(b)-5] }, "abd", 1, false, name},
-		"cut between two frames":      {func(b []byte) []byte { return b[:heads(b)[2]] }, "abd", 1, false, name},
-		"longer than acknowledged":    {func(b []byte) []byte { return append(b, b[heads(b)[2]:]...) }, "abcd", 0, false, name},
-		"all of it":                   {func(b []byte) []byte { return bytes.Repeat([]byte{7}, len(b)) }, "d", 1, false, name},
-		"the newest's end":            {func(b []byte) []byte { return b[:len(b)-5] }, "abc", 0, true, "0000000000000002.seg"},
-		"garbage behind the newest":   {func(b []byte) []byte { return append(b, "RSF1 garbage that is no head at all"...) }, "abcd", 0, true, "0000000000000002.seg"},
-		"zeros behind the newest":     {func(b []byte) []byte { return append(b, make([]byte, 5000)...) }, "abcd", 0, true, "0000000000000002.seg"},
+		"nothing":                   {func(b []byte) []byte { return b }, "abcd", 0, false, name},
+		"a frame's records":         {func(b []byte) []byte { b[headerBytes+1100+300] ^= 1; return b }, "acd", 1, false, name},
+		"a frame's head":            {func(b []byte) []byte { b[heads(b)[1]+9] ^= 1; return b }, "acd", 1, false, name},
+		"the segment's beginning":   {func(b []byte) []byte { b[0] ^= 1; return b }, "abcd", 1, false, name},
+		"first head":                {func(b []byte) []byte { b[heads(b)[0]] ^= 1; return b }, "bcd", 1, false, name},
+		"cut, another is behind it": {func(b []byte) []byte { return b[:len(b)-5] }, "abd", 1, false, name},
+		"cut between two frames":    {func(b []byte) []byte { return b[:heads(b)[2]] }, "abd", 1, false, name},
+		"longer than acknowledged":  {func(b []byte) []byte { return append(b, b[heads(b)[2]:]...) }, "abcd", 0, false, name},
+		"all of it":                 {func(b []byte) []byte { return bytes.Repeat([]byte{7}, len(b)) }, "d", 1, false, name},
+		"the newest's end":          {func(b []byte) []byte { return b[:len(b)-5] }, "abc", 0, true, "0000000000000002.seg"},
+		"garbage behind the newest": {func(b []byte) []byte { return append(b, "RSF1 garbage that is no head at all"...) }, "abcd", 0,
+			true, "0000000000000002.seg"},
+		"zeros behind the newest": {func(b []byte) []byte { return append(b, make([]byte, 5000)...) }, "abcd", 0, true,
+			"0000000000000002.seg"},
 		"the newest is a header only": {func(b []byte) []byte { return b[:headerBytes] }, "abc", 0, false, "0000000000000002.seg"},
 		"the newest is empty":         {func([]byte) []byte { return nil }, "abc", 0, false, "0000000000000002.seg"},
 	} {
@@ -400,7 +403,8 @@ func TestDamage(t *testing.T) {
 			if torn := r.metric(t, "torn_bytes_total"); (torn > 0) != tc.torn {
 				t.Errorf("%v bytes counted as torn", torn)
 			}
-			if told := r.logs.FilterMessageSnippet("kept").Len() + r.logs.FilterMessageSnippet("cut off").Len(); (told > 0) != (tc.kept > 0 || tc.torn) {
+			if told := r.logs.FilterMessageSnippet("kept").Len() +
+				r.logs.FilterMessageSnippet("truncated").Len(); (told > 0) != (tc.kept > 0 || tc.torn) {
 				t.Errorf("the log:\n%s", r.logged())
 			}
 			if n := r.Status().Records; n != 0 {
@@ -483,7 +487,8 @@ func TestKafkaTakesLess(t *testing.T) {
 	if got := ids(r.kafka.records()); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("%v", got)
 	}
-	if n := r.metric(t, "unsent_records_total", damagedSize); n != 1 || len(r.disk.files("kept")) != 1 || r.metric(t, "drained_records_total") != 2 {
+	if n := r.metric(t, "unsent_records_total", damagedSize); n != 1 || len(r.disk.files("kept")) != 1 ||
+		r.metric(t, "drained_records_total") != 2 {
 		t.Errorf("%v counted, kept %v", n, r.disk.files("kept"))
 	}
 }

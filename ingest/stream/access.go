@@ -10,8 +10,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// right is something a broker lets a client do, or refuses; the zero value is to connect at
-// all: TLS and SASL.
+// right is something a broker permits a client to do, or refuses; the zero value is the right to
+// connect at all: TLS and SASL.
 type right struct {
 	act  string // "fetch from topic"
 	name string // with prefix
@@ -26,21 +26,21 @@ func (r right) String() string {
 	return strings.TrimSpace(r.act + " " + r.name)
 }
 
-// access remembers what a client was allowed to do. What was never allowed needs somebody to
-// give a right or a password, and is ErrAuth: it ends what was begun. What was allowed before
-// and is refused now is tried again for as long as anything transient: a broker that has just
-// started takes connections for a while before it knows all users and their rights, and who
-// changes a password under a process that runs would not have it end for that.
+// access remembers what a client was allowed to do. What was never allowed needs a person to
+// grant a right or a password, and is ErrAuth: it ends what was begun. What was allowed before
+// and is refused now is retried like anything transient: a broker that has just started accepts
+// connections for a while before it knows all users and their rights, and changing a password
+// under a running process should not end it.
 type access struct {
 	mu      sync.Mutex
 	granted map[right]bool
-	told    map[right]told
+	told    map[right]loggedRefusal
 }
 
-// told is the refusal of a right as it was last logged.
-type told struct {
+// loggedRefusal is the refusal of a right as it was last logged.
+type loggedRefusal struct {
 	why  string
-	seen time.Time // when it was last met
+	seen time.Time // when it last occurred
 }
 
 // What is refused, as metrics label it.
@@ -49,11 +49,11 @@ const (
 	ofRights     = "rights"
 )
 
-// tellAgain is how long a refusal must have been gone to be told again in the same words.
-const tellAgain = time.Minute
+// logAgain is how long a refusal must have been gone before the same one is logged again.
+const logAgain = time.Minute
 
-// refusal is the error for what was allowed before. It matches ErrTransient and not ErrAuth;
-// metrics count it as what it is.
+// refusal is the error for a right that was granted before. It matches ErrTransient and not
+// ErrAuth; metrics count it as a refusal.
 type refusal struct {
 	right right
 	why   string
@@ -61,7 +61,8 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string {
-	return fmt.Sprintf("kafka refuses access that it granted before: to %s: %s (a broker that starts may not know its users and their rights yet; or they were changed): %v", r.right, r.why, r.err)
+	return fmt.Sprintf("kafka refuses access that it granted before: to %s: %s "+
+		"(the broker may have just started and not know its users and their rights yet, or they were changed): %v", r.right, r.why, r.err)
 }
 
 func (r *refusal) Unwrap() error { return r.err }
@@ -75,8 +76,8 @@ func refused(err error) bool {
 	return ok
 }
 
-// answered takes note of a broker's answer to the use of a right: of one that is good as of
-// one that is not, which is returned explained.
+// answered records a broker's answer to the use of a right, success or refusal, and returns a
+// refusal explained.
 func (c *Client) answered(r right, err error) error {
 	if err != nil {
 		return c.explain(r, err)
@@ -85,20 +86,20 @@ func (c *Client) answered(r right, err error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.granted == nil {
-		a.granted, a.told = make(map[right]bool), make(map[right]told)
+		a.granted, a.told = make(map[right]bool), make(map[right]loggedRefusal)
 	}
 	a.granted[connecting], a.granted[r] = true, true
 	return nil
 }
 
 // denied returns the error for a broker's refusal, which why explains: ErrAuth, unless the
-// right was granted before. Every refusal passes here.
+// right was granted before. Every refusal goes through denied.
 func (c *Client) denied(r right, why string, err error) error {
 	a, now := &c.access, time.Now()
 	a.mu.Lock()
 	granted, before := a.granted[r], a.told[r]
 	if granted {
-		a.told[r] = told{why, now}
+		a.told[r] = loggedRefusal{why, now}
 	}
 	a.mu.Unlock()
 	if !granted {
@@ -110,8 +111,8 @@ func (c *Client) denied(r right, why string, err error) error {
 	}
 	c.metrics.refusals.WithLabelValues(of).Inc()
 	err = &refusal{right: r, why: why, err: err}
-	if before.why != why || now.Sub(before.seen) > tellAgain {
-		c.log.Warn("kafka refuses what it granted before, trying on", zap.Error(err))
+	if before.why != why || now.Sub(before.seen) > logAgain {
+		c.log.Warn("kafka refuses what it granted before, retrying", zap.Error(err))
 	}
 	return err
 }

@@ -57,8 +57,10 @@ type guarded struct {
 func newGuarded(t *testing.T) guarded {
 	t.Helper()
 	var acls []kfake.ACL
-	for _, op := range []kmsg.ACLOperation{kmsg.ACLOperationRead, kmsg.ACLOperationWrite, kmsg.ACLOperationCreate, kmsg.ACLOperationDescribeConfigs} {
-		acls = append(acls, kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: "audit.", Pattern: kmsg.ACLResourcePatternTypePrefixed, Operation: op, Allow: true})
+	for _, op := range []kmsg.ACLOperation{kmsg.ACLOperationRead, kmsg.ACLOperationWrite, kmsg.ACLOperationCreate,
+		kmsg.ACLOperationDescribeConfigs} {
+		acls = append(acls, kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: "audit.", Pattern: kmsg.ACLResourcePatternTypePrefixed,
+			Operation: op, Allow: true})
 	}
 	acls = append(acls, kfake.ACL{Resource: kmsg.ACLResourceTypeGroup, Name: "retrial-", Pattern: kmsg.ACLResourcePatternTypePrefixed,
 		Operation: kmsg.ACLOperationRead, Allow: true})
@@ -75,7 +77,8 @@ func newGuarded(t *testing.T) guarded {
 
 func (g guarded) forgetUser(t *testing.T) {
 	t.Helper()
-	g.alterUser(t, &kafka.AlterUserScramCredentialsRequest{Deletions: []kafka.UserScramCredentialsDeletion{{Name: "retrial", Mechanism: kafka.ScramMechanismSha512}}})
+	g.alterUser(t, &kafka.AlterUserScramCredentialsRequest{Deletions: []kafka.UserScramCredentialsDeletion{{Name: "retrial",
+		Mechanism: kafka.ScramMechanismSha512}}})
 }
 
 func (g guarded) learnUser(t *testing.T) {
@@ -123,8 +126,10 @@ func (g guarded) giveRights(t *testing.T) {
 	t.Helper()
 	req := &kafka.DeleteACLsRequest{}
 	for prefix, kind := range resources {
-		req.Filters = append(req.Filters, kafka.DeleteACLsFilter{ResourceTypeFilter: kind, ResourceNameFilter: prefix, ResourcePatternTypeFilter: kafka.PatternTypePrefixed,
-			PrincipalFilter: "User:retrial", HostFilter: "*", Operation: kafka.ACLOperationTypeAll, PermissionType: kafka.ACLPermissionTypeDeny})
+		req.Filters = append(req.Filters, kafka.DeleteACLsFilter{ResourceTypeFilter: kind, ResourceNameFilter: prefix,
+			ResourcePatternTypeFilter: kafka.PatternTypePrefixed,
+			PrincipalFilter:           "User:retrial", HostFilter: "*", Operation: kafka.ACLOperationTypeAll,
+			PermissionType: kafka.ACLPermissionTypeDeny})
 	}
 	if _, err := g.admin.DeleteACLs(deadline(t), req); err != nil {
 		t.Fatal(err)
@@ -143,13 +148,15 @@ func TestAccessThatWasGranted(t *testing.T) {
 	}{
 		{"user", guarded.forgetUser, guarded.learnUser, ofConnection, []right{connecting}},
 		// Produce and fetch may find the topics gone instead: a client is not told of those it may not see.
-		{"rights", guarded.takeRights, guarded.giveRights, ofRights, []right{{"join group", GroupReplay}, {"join group", GroupLease + "work"}}},
+		{"rights", guarded.takeRights, guarded.giveRights, ofRights,
+			[]right{{"join group", GroupReplay}, {"join group", GroupLease + "work"}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			broker, net := newGuarded(t), new(line)
 			core, logs := observer.New(zap.WarnLevel)
 			w := &world{cfg: Config{Brokers: broker.ListenAddrs(), Dial: net.dial, Partitions: 1, FetchWait: time.Millisecond,
-				HeartbeatInterval: 20 * time.Millisecond, SessionTimeout: time.Second, RebalanceTimeout: time.Second, ProduceTimeout: time.Minute, SASL: &SASL{"SCRAM-SHA-512", "retrial", "secret-word"}, Log: zap.New(core)}}
+				HeartbeatInterval: 20 * time.Millisecond, SessionTimeout: time.Second, RebalanceTimeout: time.Second,
+				ProduceTimeout: time.Minute, SASL: &SASL{"SCRAM-SHA-512", "retrial", "secret-word"}, Log: zap.New(core)}}
 			w.connect(t)
 			c := newCollector(10)
 			stop := w.consume(t, c)
@@ -231,7 +238,8 @@ func TestAccessThatWasGranted(t *testing.T) {
 // TestAccessThatWasNeverGranted: nobody waits for what the user has never had.
 func TestAccessThatWasNeverGranted(t *testing.T) {
 	broker := newGuarded(t)
-	cfg := Config{Brokers: broker.ListenAddrs(), Partitions: 1, FetchWait: time.Millisecond, SASL: &SASL{"SCRAM-SHA-512", "retrial", "secret-word"}}
+	cfg := Config{Brokers: broker.ListenAddrs(), Partitions: 1, FetchWait: time.Millisecond,
+		SASL: &SASL{"SCRAM-SHA-512", "retrial", "secret-word"}}
 	(&world{cfg: cfg}).connect(t)
 	broker.takeRights(t)
 	fresh, err := NewClient(cfg)
@@ -272,7 +280,8 @@ func TestRefusalIsToldAgain(t *testing.T) {
 	refuse := func(why string, told int) {
 		t.Helper()
 		err := c.denied(fetch, why, kafka.TopicAuthorizationFailed)
-		if !errors.Is(err, ErrTransient) || errors.Is(err, ErrAuth) || !errors.Is(err, kafka.TopicAuthorizationFailed) || kindOf(err) != kindAuth {
+		if !errors.Is(err, ErrTransient) || errors.Is(err, ErrAuth) || !errors.Is(err, kafka.TopicAuthorizationFailed) ||
+			kindOf(err) != kindAuth {
 			t.Errorf("error %v of kind %s", err, kindOf(err))
 		}
 		if n := logs.Len(); n != told {
@@ -282,7 +291,7 @@ func TestRefusalIsToldAgain(t *testing.T) {
 	refuse("one", 1)
 	refuse("one", 1)
 	refuse("another", 2)
-	c.access.told[fetch] = told{"another", time.Now().Add(-2 * tellAgain)}
+	c.access.told[fetch] = loggedRefusal{"another", time.Now().Add(-2 * logAgain)}
 	refuse("another", 3)
 	refuse("another", 3)
 	if n := metricValue(c.metrics.refusals.WithLabelValues(ofRights)); n != 5 {

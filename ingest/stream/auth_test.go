@@ -49,8 +49,9 @@ func TestTLSAndSASL(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(broker.Close)
-			cfg := Config{Brokers: broker.ListenAddrs(), Partitions: 1, FetchWait: time.Millisecond, HeartbeatInterval: 50 * time.Millisecond,
-				TLS: &tls.Config{RootCAs: pool}, SASL: &SASL{mechanism, "retrial", "secret-word"}}
+			cfg := Config{Brokers: broker.ListenAddrs(), Partitions: 1, FetchWait: time.Millisecond,
+				HeartbeatInterval: 50 * time.Millisecond,
+				TLS:               &tls.Config{RootCAs: pool}, SASL: &SASL{mechanism, "retrial", "secret-word"}}
 			w := &world{cfg: cfg}
 			w.connect(t)
 			if err := w.Producer().Produce(deadline(t), recs(0, 5)...); err != nil {

@@ -17,7 +17,7 @@ import (
 // callers are appended straight into the bytes that are sent, which costs a third of the
 // CPU and lets the caller keep its buffers.
 //
-// Layout (Kafka's record batch, magic 2), behind the four bytes of the record set's size:
+// Layout (Kafka's record batch, magic 2), after the four bytes of the record set's size:
 //
 //	 0 base offset 8 │ 8 length 4 │ 12 leader epoch 4 │ 16 magic 1 │ 17 crc 4 │ 21 attributes 2
 //	23 last offset delta 4 │ 27 first timestamp 8 │ 35 max timestamp 8 │ 43 producer id 8
@@ -152,7 +152,7 @@ func newCodec(c Compression) (*codec, error) {
 		}
 		return &codec{id: compress.Zstd, zstd: e}, nil
 	}
-	return nil, fmt.Errorf("unknown compression %q: none, snappy, lz4 or zstd", string(c))
+	return nil, fmt.Errorf("unknown compression %q: want none, snappy, lz4 or zstd", string(c))
 }
 
 // append appends src, compressed, to dst.
@@ -161,8 +161,8 @@ func (c *codec) append(dst, src []byte) ([]byte, error) {
 	case c.zstd != nil:
 		return c.zstd.EncodeAll(src, dst), nil
 	case c.id == compress.Snappy:
-		// One block without the framing that some clients put around many small ones:
-		// what is close to each other in a batch is what repeats.
+		// One block, without the framing that some clients put around many small ones:
+		// neighbouring records of a batch repeat each other.
 		from := len(dst)
 		dst = slices.Grow(dst, s2.MaxEncodedLen(len(src)))
 		return dst[:from+len(s2.EncodeSnappy(dst[from:cap(dst)], src))], nil

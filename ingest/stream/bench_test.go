@@ -19,11 +19,29 @@ func auditJSON(n int) [][]byte {
 	out := make([][]byte, n)
 	for i := range out {
 		ns, name := fmt.Sprintf("team-%d", rng.IntN(40)), fmt.Sprintf("web-%x-%x", rng.Uint32(), rng.Uint32()&0xfffff)
-		id := fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", rng.Uint32(), rng.Uint32()&0xffff, rng.Uint32()&0xfff, rng.Uint32()&0xffff, rng.Uint64()&0xffffffffffff)
+		id := fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", rng.Uint32(), rng.Uint32()&0xffff, rng.Uint32()&0xfff, rng.Uint32()&0xffff,
+			rng.Uint64()&0xffffffffffff)
 		at := fmt.Sprintf("2026-03-0%dT%02d:%02d:%02d.%06dZ", 1+rng.IntN(9), rng.IntN(24), rng.IntN(60), rng.IntN(60), rng.IntN(1e6))
-		body := fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"generateName":"web-","namespace":%q,"uid":%q,"resourceVersion":"%d","creationTimestamp":%q,"labels":{"app":"web","pod-template-hash":"%x"},"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web","uid":%q,"controller":true,"blockOwnerDeletion":true}]},"status":{"phase":"Running","conditions":[{"type":"PodReadyToStartContainers","status":"True","lastTransitionTime":%q},{"type":"Initialized","status":"True","lastTransitionTime":%q},{"type":"Ready","status":"True","lastTransitionTime":%q}],"hostIP":"10.0.%d.%d","podIP":"10.244.%d.%d","startTime":%q,"containerStatuses":[{"name":"web","ready":true,"restartCount":0,"image":"registry.example/web:1.%d","containerID":"containerd://%x%x%x%x","started":true}],"qosClass":"Burstable"}}`,
-			name, ns, id, rng.IntN(1e8), at, rng.Uint32(), id, at, at, at, rng.IntN(256), rng.IntN(256), rng.IntN(256), rng.IntN(256), at, rng.IntN(50), rng.Uint64(), rng.Uint64(), rng.Uint64(), rng.Uint64())
-		out[i] = fmt.Appendf(nil, `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"RequestResponse","auditID":%q,"stage":"ResponseComplete","requestURI":"/api/v1/namespaces/%s/pods/%s/status","verb":"patch","user":{"username":"system:node:node-%d","groups":["system:nodes","system:authenticated"],"extra":{"authentication.kubernetes.io/credential-id":["X509SHA256=%x%x"]}},"sourceIPs":["10.0.0.%d"],"userAgent":"kubelet/v1.33.2 (linux/amd64) kubernetes/abcdef0","objectRef":{"resource":"pods","namespace":%q,"name":%q,"apiVersion":"v1","subresource":"status"},"responseStatus":{"metadata":{},"code":200},"requestReceivedTimestamp":%q,"stageTimestamp":%q,"annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":""},"responseObject":%s}`,
+		body := fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"generateName":"web-","namespace":%q,"uid":%q,`+
+			`"resourceVersion":"%d","creationTimestamp":%q,"labels":{"app":"web","pod-template-hash":"%x"},`+
+			`"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web","uid":%q,"controller":true,`+
+			`"blockOwnerDeletion":true}]},"status":{"phase":"Running","conditions":[{"type":"PodReadyToStartContainers",`+
+			`"status":"True","lastTransitionTime":%q},{"type":"Initialized","status":"True","lastTransitionTime":%q},`+
+			`{"type":"Ready","status":"True","lastTransitionTime":%q}],"hostIP":"10.0.%d.%d","podIP":"10.244.%d.%d",`+
+			`"startTime":%q,"containerStatuses":[{"name":"web","ready":true,"restartCount":0,`+
+			`"image":"registry.example/web:1.%d","containerID":"containerd://%x%x%x%x","started":true}],`+
+			`"qosClass":"Burstable"}}`,
+			name, ns, id, rng.IntN(1e8), at, rng.Uint32(), id, at, at, at, rng.IntN(256), rng.IntN(256), rng.IntN(256), rng.IntN(256), at,
+			rng.IntN(50), rng.Uint64(), rng.Uint64(), rng.Uint64(), rng.Uint64())
+		out[i] = fmt.Appendf(nil, `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"RequestResponse","auditID":%q,`+
+			`"stage":"ResponseComplete","requestURI":"/api/v1/namespaces/%s/pods/%s/status","verb":"patch",`+
+			`"user":{"username":"system:node:node-%d","groups":["system:nodes","system:authenticated"],`+
+			`"extra":{"authentication.kubernetes.io/credential-id":["X509SHA256=%x%x"]}},"sourceIPs":["10.0.0.%d"],`+
+			`"userAgent":"kubelet/v1.33.2 (linux/amd64) kubernetes/abcdef0","objectRef":{"resource":"pods","namespace":%q,`+
+			`"name":%q,"apiVersion":"v1","subresource":"status"},"responseStatus":{"metadata":{},"code":200},`+
+			`"requestReceivedTimestamp":%q,"stageTimestamp":%q,`+
+			`"annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":""},`+
+			`"responseObject":%s}`,
 			id, ns, name, rng.IntN(200), rng.Uint64(), rng.Uint64(), rng.IntN(256), ns, name, at, at, body)
 	}
 	return out

@@ -18,8 +18,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// Config is what NewClient needs. Brokers is required; zero values stand for the defaults
-// named with each field.
+// Config is what NewClient needs. Brokers is required; each other field states its default,
+// which a zero value selects.
 type Config struct {
 	Brokers []string // host:port
 	// Dial opens connections instead of the network, as embedded.Broker.Dial does. Nil:
@@ -45,15 +45,15 @@ type Config struct {
 	FetchBytes int64         // asked of the broker per fetch, as stored; 1 MiB
 	FetchWait  time.Duration // how long the broker waits for a first record; 250 ms
 
-	// InProcess says that the broker lives and dies with this process, as embedded.Broker does.
-	// No member of a group is then dead while the others live: one that is not heard of was
-	// stopped or starved, and the coordinator with it, so that it keeps its place.
+	// InProcess means that the broker lives and dies with this process, like embedded.Broker.
+	// Then no member of a group is dead while the others live: a silent one was stopped or
+	// starved, and the coordinator with it, so it keeps its place.
 	InProcess         bool
 	HeartbeatInterval time.Duration // 1 s, InProcess 15 s; how fast a member notices a rebalance
 	SessionTimeout    time.Duration // 10 s, InProcess a day; how fast a dead member is noticed
 	RebalanceTimeout  time.Duration // 30 s; how long a handler may take to end
 	// StallTimeout is how long a fetch may return nothing although there are records
-	// before the group client is started anew; 60 s.
+	// before the group client is restarted; 60 s.
 	StallTimeout time.Duration
 
 	Log        *zap.Logger           // nil: silent
@@ -79,7 +79,7 @@ func (s *SASL) mechanism() (sasl.Mechanism, error) {
 	case "SCRAM-SHA-512":
 		return scram.Mechanism(scram.SHA512, s.User, s.Password)
 	}
-	return nil, fmt.Errorf("unknown SASL mechanism %q: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", s.Mechanism)
+	return nil, fmt.Errorf("unknown SASL mechanism %q: want PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", s.Mechanism)
 }
 
 func (c *Config) setDefaults() {
@@ -152,11 +152,11 @@ type Client struct {
 // NewClient checks the configuration; it does not connect.
 func NewClient(cfg Config) (*Client, error) {
 	if len(cfg.Brokers) == 0 {
-		return nil, errors.New("new stream client: no brokers given")
+		return nil, errors.New("new stream client: no brokers configured")
 	}
 	cfg.setDefaults()
 	if limit := maxMessageBytes - batchHeader - recordOverhead; cfg.MaxRecordBytes > limit {
-		return nil, fmt.Errorf("new stream client: MaxRecordBytes %d is above %d, what the topics take", cfg.MaxRecordBytes, limit)
+		return nil, fmt.Errorf("new stream client: MaxRecordBytes %d is above %d, the limit of the topics", cfg.MaxRecordBytes, limit)
 	}
 	mechanism, err := cfg.SASL.mechanism()
 	if err != nil {
@@ -192,7 +192,7 @@ func (c *Client) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	if c.cfg.Dial != nil {
 		return c.cfg.Dial(ctx, network, addr)
 	}
-	// Of several addresses the next is to have its turn within the transport's DialTimeout.
+	// Of several addresses, the next must be tried within the transport's DialTimeout.
 	tcp := net.Dialer{Timeout: 3 * time.Second}
 	return tcp.DialContext(ctx, network, addr)
 }
@@ -253,7 +253,12 @@ func (c *Client) refresh(ctx context.Context) error {
 
 // offsets asks the broker for one offset of each partition: kafka.FirstOffsetOf or
 // kafka.LastOffsetOf.
-func (c *Client) offsets(ctx context.Context, topic string, which func(int) kafka.OffsetRequest, partitions ...int32) (map[int32]int64, error) {
+func (c *Client) offsets(
+	ctx context.Context,
+	topic string,
+	which func(int) kafka.OffsetRequest,
+	partitions ...int32,
+) (map[int32]int64, error) {
 	name := c.topic(topic)
 	req := &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{}}
 	for _, p := range partitions {
@@ -269,7 +274,7 @@ func (c *Client) offsets(ctx context.Context, topic string, which func(int) kafk
 		if err := c.answered(list, p.Error); err != nil {
 			return nil, fmt.Errorf("list offsets of %s/%d: %w", topic, p.Partition, err)
 		}
-		// The one that was not asked for is -1.
+		// The offset that was not requested is -1.
 		m[int32(p.Partition)] = max(p.FirstOffset, p.LastOffset)
 	}
 	for _, p := range partitions {
@@ -282,7 +287,7 @@ func (c *Client) offsets(ctx context.Context, topic string, which func(int) kafk
 
 // bounds returns the first offset kept and the end of the log, per partition.
 func (c *Client) bounds(ctx context.Context, topic string, partitions ...int32) (start, end map[int32]int64, err error) {
-	// Two requests: the client library cannot tell two answers for one partition apart.
+	// Two requests: the client library confuses two answers for one partition.
 	if start, err = c.offsets(ctx, topic, kafka.FirstOffsetOf, partitions...); err == nil {
 		end, err = c.offsets(ctx, topic, kafka.LastOffsetOf, partitions...)
 	}
@@ -316,8 +321,8 @@ func (c *Client) HighWatermarks(ctx context.Context, topic string) (end map[int3
 	return end, err
 }
 
-// why replaces the client library's word for everything that keeps a connection from coming
-// about by what is the matter, if a look at the brokers shows it.
+// why replaces the client library's catch-all error for a failed connection with the actual
+// cause, if asking the brokers reveals it.
 func (c *Client) why(err error) error {
 	if !errors.Is(err, kafka.BrokerNotAvailable) {
 		return err
@@ -330,7 +335,7 @@ func (c *Client) why(err error) error {
 	return err
 }
 
-// retry runs f until it succeeds, fails in a way that will not pass, or ctx ends.
+// retry runs f until it succeeds, fails permanently, or ctx ends.
 func (c *Client) retry(ctx context.Context, f func(context.Context) error) error {
 	wait := newBackoff()
 	for failures := 1; ; failures++ {
@@ -338,12 +343,12 @@ func (c *Client) retry(ctx context.Context, f func(context.Context) error) error
 		if err == nil || !errors.Is(err, ErrTransient) {
 			return err
 		}
-		if failures == tellAfter {
+		if failures == logAfter {
 			if err = c.why(err); errors.Is(err, ErrAuth) {
 				return err
 			}
 			if !refused(err) {
-				c.log.Warn("kafka does not answer, trying on", zap.Error(err))
+				c.log.Warn("kafka does not answer, retrying", zap.Error(err))
 			}
 		}
 		if !wait.sleep(ctx) {

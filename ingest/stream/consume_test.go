@@ -285,7 +285,8 @@ func TestFetchKeepsToItsLimits(t *testing.T) {
 	if err := w.Producer().Produce(deadline(t), rs...); err != nil {
 		t.Fatal(err)
 	}
-	for _, tc := range []struct{ records, bytes, want int }{{3, 0, 3}, {0, 350, 3}, {0, 50, 1}, {2, 1000, 2}, {0, 0, 10}, {100, 1 << 20, 10}} {
+	for _, tc := range []struct{ records, bytes, want int }{{3, 0, 3}, {0, 350, 3}, {0, 50, 1}, {2, 1000, 2}, {0, 0, 10},
+		{100, 1 << 20, 10}} {
 		q := newCursor(w.Client, TopicEvents, 0, 1, 0)
 		var offsets []int64
 		for len(offsets) < 10 {
@@ -364,7 +365,8 @@ func TestWatchdog(t *testing.T) {
 
 func TestDeadLettersAreConsumed(t *testing.T) {
 	w := newWorld(t)
-	r := Record{Topic: TopicDeadLetter, Kind: KindDeadLetter, Key: []byte("sha256:1"), Value: []byte(`{"reason":"poison"}`), Received: time.Unix(0, 0).UTC()}
+	r := Record{Topic: TopicDeadLetter, Kind: KindDeadLetter, Key: []byte("sha256:1"), Value: []byte(`{"reason":"poison"}`),
+		Received: time.Unix(0, 0).UTC()}
 	if err := w.Producer().Produce(deadline(t), r); err != nil {
 		t.Fatal(err)
 	}
@@ -389,7 +391,8 @@ func TestDeadLettersAreConsumed(t *testing.T) {
 func TestForeignRecordIsHandedOut(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.Partitions = 1 })
 	ours := rec("k", "ours")
-	if err := w.Producer().Produce(deadline(t), Record{Topic: TopicEvents, Value: []byte("foreign"), Received: time.Unix(0, 0)}, ours); err != nil {
+	if err := w.Producer().Produce(deadline(t), Record{Topic: TopicEvents, Value: []byte("foreign"), Received: time.Unix(0, 0)},
+		ours); err != nil {
 		t.Fatal(err)
 	}
 	got := w.readAll(t, TopicEvents, 0)

@@ -15,15 +15,15 @@ import (
 type Handler interface {
 	// Partition is called in a goroutine of its own for every assigned partition. It
 	// fetches, works and commits until ctx ends, then finishes what it must and returns
-	// within Config.RebalanceTimeout; nobody else has the partition until it has
-	// returned. An error (or nil while ctx is alive) has all partitions of this process
-	// assigned anew after a pause, from their commits; one that wraps ErrStop or ErrAuth
-	// ends the consumer.
+	// within Config.RebalanceTimeout; no other process has the partition until
+	// it has returned. After an error (or nil while ctx is alive) all partitions of this
+	// process are reassigned after a pause, from their commits; an error that wraps ErrStop
+	// or ErrAuth ends the consumer.
 	Partition(ctx context.Context, a Assignment, p *Partition) error
 }
 
-// ConsumeEvents takes part in consuming TopicEvents in the group (GroupReplay) until ctx
-// ends; it then leaves the group and returns nil. Other errors: those wrapping ErrStop,
+// ConsumeEvents consumes TopicEvents as a member of the group (GroupReplay) until ctx ends;
+// it then leaves the group and returns nil. Other errors: those wrapping ErrStop,
 // and ErrAuth.
 func (c *Client) ConsumeEvents(ctx context.Context, group string, h Handler) error {
 	return c.consume(ctx, TopicEvents, group, h)
@@ -85,11 +85,11 @@ func (c *Client) consume(ctx context.Context, topic, group string, h Handler) er
 	}
 }
 
-// patience bounds a group's request to a broker in this process: only a stop of the process, or
-// a starved one, makes it wait at all.
+// patience bounds a group's request to a broker in this process: it waits only if the process
+// is stopped or starved.
 const patience = 10 * time.Minute
 
-// groupConfig says how members take part in a group over a topic.
+// groupConfig returns the configuration of a group's members.
 func (c *Client) groupConfig(group, topic string) kafka.ConsumerGroupConfig {
 	timeout := rpcTimeout
 	if c.cfg.InProcess {
@@ -108,9 +108,8 @@ func (c *Client) groupConfig(group, topic string) kafka.ConsumerGroupConfig {
 }
 
 // joins returns a function that waits for the next generation of a group, until its context
-// ends or the broker refuses what it has never granted. Whatever else keeps the group from
-// being joined is tried again: by the group client, after its own pause, and after a growing
-// one when access is refused.
+// ends or the broker refuses what it has never granted. Any other failure is retried: by the
+// group client after its own pause, and after a growing one if access is refused.
 func (c *Client) joins(cg *kafka.ConsumerGroup, group string, log *zap.Logger) func(context.Context) (*kafka.Generation, error) {
 	r := right{"join group", c.group(group)}
 	return func(ctx context.Context) (*kafka.Generation, error) {
@@ -127,8 +126,8 @@ func (c *Client) joins(cg *kafka.ConsumerGroup, group string, log *zap.Logger) f
 				return nil, fmt.Errorf("join group %s: %w", group, err)
 			case refused(err):
 				wait.sleep(ctx)
-			case failures == tellAfter:
-				log.Warn("group cannot be joined, trying on", zap.Error(err))
+			case failures == logAfter:
+				log.Warn("cannot join the group, retrying", zap.Error(err))
 			}
 		}
 	}
@@ -158,10 +157,10 @@ func (k *consumer) start(ctx context.Context, gen *kafka.Generation) {
 }
 
 // ends reports whether an error of a handler ends the consumer. Rights and credentials are
-// given by people: trying on would hide that somebody has to act.
+// granted by people: retrying would hide that someone has to act.
 func ends(err error) bool { return errors.Is(err, ErrStop) || errors.Is(err, ErrAuth) }
 
-// run takes a partition up and hands it to the handler.
+// run takes over a partition and hands it to the handler.
 func (k *consumer) run(ctx context.Context, gen *kafka.Generation, id int32) {
 	defer k.c.metrics.setLag(k.topic, id, -1)
 	err := k.take(ctx, gen, id)
@@ -176,7 +175,7 @@ func (k *consumer) run(ctx context.Context, gen *kafka.Generation, id int32) {
 		return
 	}
 	k.c.metrics.failures.WithLabelValues(k.topic).Inc()
-	k.log.Warn("partition handler ended, partitions are assigned anew", zapPartition(id), zap.Error(err))
+	k.log.Warn("partition handler ended, partitions are reassigned", zapPartition(id), zap.Error(err))
 	k.mu.Lock()
 	wait := k.wait
 	k.wait.next = min(2*k.wait.next, maxBackoff)
@@ -246,19 +245,19 @@ func (k *consumer) assignment(ctx context.Context, p *Partition) (Assignment, er
 		a.Epoch, a.Committed, a.Metadata = fresh, start, NoPending(nil)
 	case replaced:
 		k.c.metrics.resets.WithLabelValues(k.topic).Inc()
-		k.log.Error("log is not the one that was consumed: the topic was created again or lost records; consuming from its start",
+		k.log.Error("the log is not the one that was consumed: the topic was recreated or lost records; consuming from its start",
 			zapPartition(id), zapInt("committed", commit.offset), zapInt("pending_last", m.pending.Last),
 			zapInt("log_start", start), zapInt("log_end", end))
 		a.Epoch, a.Committed, a.Metadata = max(m.epoch+1, fresh), start, NoPending(nil)
 	case err != nil:
-		// An offset somebody set by hand, or a broker that dropped the metadata: keep the
-		// offset; positions get an epoch of their own.
+		// The offset was set by hand, or the broker dropped the metadata: keep the offset;
+		// positions get an epoch of their own.
 		k.log.Warn("commit without readable metadata", zapPartition(id), zapInt("committed", commit.offset), zap.Error(err))
 		a.Epoch, a.Committed, a.Metadata = fresh, commit.offset, NoPending(nil)
 	default:
 		a.Epoch, a.Committed, a.Metadata = m.epoch, commit.offset, m.pending
 		p.last = m.done
-		p.prints = prints{from: commit.offset - 1, list: []print{m.done}}
+		p.fingerprints = fingerprints{from: commit.offset - 1, list: []fingerprint{m.done}}
 		return a, nil
 	}
 	// The epoch must be on record before a position with it is stored anywhere.
@@ -266,7 +265,7 @@ func (k *consumer) assignment(ctx context.Context, p *Partition) (Assignment, er
 	return a, p.Commit(ctx, a.Committed, a.Metadata)
 }
 
-// rewritten looks whether other records stand where those stood that a commit speaks of.
+// rewritten reports whether other records have taken the place of those a commit refers to.
 func (k *consumer) rewritten(ctx context.Context, id int32, committed int64, m metadata) (bool, error) {
 	held, err := k.c.holds(ctx, k.topic, id, committed-1, m.done)
 	if held && err == nil && m.pending.Has() {
@@ -277,9 +276,9 @@ func (k *consumer) rewritten(ctx context.Context, id int32, committed int64, m m
 
 var errStalled = errors.New("fetch makes no progress although there are records")
 
-// watch ends the partition when a fetch has returned nothing for Config.StallTimeout while
-// the broker, asked otherwise, has records for it. A handler that is busy with something
-// else is left alone.
+// watch ends the partition if fetches have returned nothing for Config.StallTimeout although
+// the broker's high watermark shows records. A handler that is busy with something else is
+// left alone.
 func (k *consumer) watch(ctx context.Context, p *Partition, end context.CancelCauseFunc) {
 	limit := k.c.cfg.StallTimeout
 	t := time.NewTicker(max(limit/4, time.Millisecond))

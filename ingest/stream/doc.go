@@ -2,7 +2,7 @@
 // that fetch partition by partition. One code path serves the embedded broker and real
 // Kafka (3.9, 4.x); the client is kafka-go.
 //
-//	Record ─▶ Producer.Produce ─▶ lane per partition: one batch in flight, the next fills ─▶ broker (acks = all)
+//	Record ─▶ Producer.Produce ─▶ queue per partition: one batch in flight, the next fills ─▶ broker (acks = all)
 //	                                     │ returns when every record is acknowledged
 //	                                     ▼
 //	           audit.events      key = request key           ConsumeEvents      group, Handler per partition
@@ -11,8 +11,8 @@
 //
 // # Delivery
 //
-// Produce returns nil only when the broker has every record; a caller that retries after
-// an error may store a record twice, which later rooms find by the event key. Consumers
+// Produce returns nil only once the broker has every record; a caller that retries after an
+// error may store a record twice, which later rooms recognise by the event key. Consumers
 // read at least once. What makes their effects exactly once is the commit protocol, driven
 // by the caller with [Partition.Commit] and [Pending]:
 //
@@ -26,9 +26,9 @@
 //
 // # Epochs
 //
-// A topic that was deleted and created again, or whose log was lost, hands out the same
-// offsets a second time. A [Assignment.Epoch] goes with every position so that (epoch,
-// partition, offset) is never used twice. It is kept in the commit's metadata, starts as
-// the Unix time in seconds at which a partition was first consumed, and rises when a
-// commit turns out to point past the end of the log, or to speak of other records than it has.
+// A topic that was recreated, or whose log was lost, assigns the same offsets a second time.
+// An [Assignment.Epoch] belongs to every position, so that (epoch, partition, offset) is never
+// used twice. It is kept in the commit's metadata, starts as the Unix time in seconds at which
+// a partition was first consumed, and rises if a commit turns out to point past the end of the
+// log, or to refer to records the log does not have.
 package stream

@@ -14,10 +14,10 @@ import (
 // EnsureTopics creates the topics that are missing and learns how many partitions each
 // has. Topics that exist keep their settings, except that max.message.bytes is raised when
 // it is too low for Config.MaxRecordBytes. A user without the rights to create topics, or to
-// read and alter their settings, may use topics that somebody has made as they must be.
+// read and alter their settings, may use topics that an administrator has set up.
 //
-// Errors: ErrAuth, and what is wrong with the configuration or the topics; ErrTransient when
-// ctx ended first.
+// Errors: ErrAuth; errors that say what is wrong with the configuration or the topics;
+// ErrTransient if ctx ended first.
 func (c *Client) EnsureTopics(ctx context.Context) error {
 	if err := c.Ping(ctx); err != nil {
 		return err
@@ -96,9 +96,11 @@ func (c *Client) create(ctx context.Context, topics []string) error {
 		switch err := resp.Errors[c.topic(t)]; {
 		case err == nil, errors.Is(err, kafka.TopicAlreadyExists):
 		case errors.Is(err, kafka.InvalidReplicationFactor):
-			return fmt.Errorf("create topic %s with %d replicas, which is more than this Kafka has brokers for: %w", c.topic(t), c.cfg.Replication, err)
+			return fmt.Errorf("create topic %s with %d replicas, more than this Kafka has brokers: %w",
+				c.topic(t), c.cfg.Replication, err)
 		case errors.Is(err, kafka.TopicAuthorizationFailed):
-			return c.denied(right{"create topic", c.topic(t)}, fmt.Sprintf("topic %s does not exist: create it, or grant Create on it", c.topic(t)), err)
+			return c.denied(right{"create topic", c.topic(t)},
+				fmt.Sprintf("topic %s does not exist: create it, or grant Create on it", c.topic(t)), err)
 		default:
 			return fmt.Errorf("create topic %s: %w", c.topic(t), err)
 		}
@@ -106,7 +108,7 @@ func (c *Client) create(ctx context.Context, topics []string) error {
 	return nil
 }
 
-// raiseLimits raises max.message.bytes of topics somebody else created too small.
+// raiseLimits raises max.message.bytes of existing topics if it is too low.
 func (c *Client) raiseLimits(ctx context.Context) error {
 	needed := max(c.cfg.MaxRecordBytes, c.cfg.BatchBytes) + batchHeader + recordOverhead
 	req := &kafka.DescribeConfigsRequest{}
@@ -121,7 +123,8 @@ func (c *Client) raiseLimits(ctx context.Context) error {
 	var low []kafka.IncrementalAlterConfigsRequestResource
 	for _, r := range resp.Resources {
 		if errors.Is(r.Error, kafka.TopicAuthorizationFailed) {
-			c.log.Warn("cannot see whether a topic takes the largest events: grant DescribeConfigs on it, or see to it that max.message.bytes is at least the value",
+			c.log.Warn("cannot check whether a topic accepts the largest events: "+
+				"grant DescribeConfigs on it, or make sure that max.message.bytes is at least the value",
 				zap.String("topic", r.ResourceName), zap.Int("value", needed))
 			continue
 		}
@@ -147,7 +150,8 @@ func (c *Client) raiseLimits(ctx context.Context) error {
 	for _, r := range altered.Resources {
 		switch {
 		case errors.Is(r.Error, kafka.TopicAuthorizationFailed):
-			return c.denied(right{"alter topic", r.ResourceName}, fmt.Sprintf("max.message.bytes of topic %s is below %d, which the largest events need: raise it, or grant AlterConfigs on the topic",
+			return c.denied(right{"alter topic", r.ResourceName}, fmt.Sprintf("max.message.bytes of topic %s is below %d, "+
+				"which the largest events need: raise it, or grant AlterConfigs on the topic",
 				r.ResourceName, needed), r.Error)
 		case r.Error != nil:
 			return fmt.Errorf("raise max.message.bytes of topic %s to %d: %w", r.ResourceName, maxMessageBytes, r.Error)

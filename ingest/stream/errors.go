@@ -8,33 +8,33 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// Errors callers tell apart with errors.Is. A produce or commit error that matches none
+// Errors that callers distinguish with errors.Is. A produce or commit error that matches none
 // of them is a fault of the request or of this package.
 var (
 	// ErrFull: the broker's log is at its cap; nothing was stored. Push back.
 	ErrFull = errors.New("kafka log is full")
-	// ErrTooLarge: a record is larger than a topic takes; see TooLargeError.
+	// ErrTooLarge: a record is larger than a topic accepts; see TooLargeError.
 	ErrTooLarge = errors.New("record too large")
 	// ErrTransient: the broker could not be reached or could not store the records within
 	// the deadline. Some of them may have been stored. Retry.
 	ErrTransient = errors.New("kafka is temporarily unavailable")
-	// ErrAuth: the broker refuses this client: credentials or permissions. Only what it has
-	// never granted: a refusal of what it granted before is ErrTransient, as it may pass.
+	// ErrAuth: the broker refuses this client's credentials or permissions, which it has never
+	// accepted: a refusal of what it granted before is ErrTransient, as it may pass.
 	ErrAuth = errors.New("kafka refuses access")
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("stream client is closed")
-	// ErrRevoked: a commit came too late, the partition belongs to another consumer.
+	// ErrRevoked: a commit came too late: the partition belongs to another consumer.
 	// Drop what was not committed; its new owner reads it again.
 	ErrRevoked = errors.New("partition was revoked")
-	// ErrLogReplaced: the log ends before the position asked for, or has other records where
-	// it was read before: the topic was created again or lost records. The consumer starts
-	// over with a new epoch.
-	ErrLogReplaced = errors.New("log is not the one that was read")
+	// ErrLogReplaced: the log ends before the requested position, or has other records where
+	// it was read before: the topic was recreated or lost records. The consumer starts over
+	// with a new epoch.
+	ErrLogReplaced = errors.New("the log is not the one that was read")
 	// ErrCodecVersion: a record was written with a codec version this release cannot read.
 	ErrCodecVersion = errors.New("unknown record codec version")
 	// ErrMalformed: a record's headers are not those of the codec.
 	ErrMalformed = errors.New("malformed record headers")
-	// ErrStop, wrapped by a Handler's error, ends Consume instead of a new attempt.
+	// ErrStop, wrapped by a Handler's error, ends Consume instead of causing a new attempt.
 	ErrStop = errors.New("stop consuming")
 )
 
@@ -85,9 +85,9 @@ func kindOf(err error) string {
 	return kindOther
 }
 
-// classify marks an error of the Kafka client, met by using a right, with the kind it belongs
-// to. What it does not know is transient: networks fail in more ways than a list holds, and
-// every loop that retries is bounded by a deadline.
+// classify wraps an error of the Kafka client, met by using a right, with its kind. An unknown
+// error is transient: networks fail in more ways than a list holds, and every loop that retries
+// is bounded by a deadline.
 func (c *Client) classify(r right, err error) error {
 	var code kafka.Error
 	switch {
@@ -105,13 +105,14 @@ func (c *Client) classify(r right, err error) error {
 			}
 			return c.denied(r, "this user lacks the right to "+r.String(), err)
 		case kafka.SASLAuthenticationFailed, kafka.UnsupportedSASLMechanism, kafka.IllegalSASLState:
-			return c.denied(connecting, "this listener wants a client to authenticate in another way", err)
+			return c.denied(connecting, "this listener requires another way of authentication", err)
 		case kafka.IllegalGeneration, kafka.UnknownMemberId, kafka.RebalanceInProgress, kafka.FencedInstanceID:
 			return fmt.Errorf("%w: %w", ErrRevoked, err)
 		case kafka.BrokerNotAvailable:
-			// The client's word for "no connection came about", whatever the cause: a
-			// wrong password shows up as this.
-			return fmt.Errorf("%w: no broker could be used (check addresses, TLS, and SASL mechanism, user and password): %w", ErrTransient, err)
+			// The client's error for a failed connection, whatever the cause: a wrong
+			// password shows up as this.
+			return fmt.Errorf("%w: no broker could be used (check addresses, TLS, and SASL mechanism, user and password): %w",
+				ErrTransient, err)
 		case kafka.InvalidMessage, kafka.InvalidTopic, kafka.InvalidRequiredAcks, kafka.UnsupportedForMessageFormat,
 			kafka.InvalidConfiguration, kafka.InvalidReplicationFactor, kafka.InvalidPartitionNumber,
 			kafka.OffsetMetadataTooLarge, kafka.PolicyViolation:

@@ -16,8 +16,8 @@ import (
 
 // Batch is what a fetch returned: records of one partition in offset order.
 type Batch struct {
-	// Records is empty when none came within Config.FetchWait. The list is valid until the next
-	// fetch from the partition, what its records refer to for as long as it is referred to.
+	// Records is empty if none came within Config.FetchWait. The list is valid until the next
+	// fetch from the partition; the memory its records refer to stays valid.
 	Records []Record
 	// HighWatermark is the end of the partition's log when the records were fetched.
 	HighWatermark int64
@@ -35,14 +35,14 @@ type cursor struct {
 	epoch     uint32
 	dec       *decoder
 
-	next  atomic.Int64 // offset of the next record to hand out
+	next  atomic.Int64 // offset of the next record to return
 	end   atomic.Int64 // high watermark as last seen
-	since atomic.Int64 // when the fetch under way began without a result yet, Unix nanoseconds; 0: none under way
+	since atomic.Int64 // when the fetch under way began, Unix nanoseconds; 0: none under way
 
-	ready   []Record // decoded, not handed out
-	room    []Record // what ready is of, for the next answer
-	missing int64    // not reported yet
-	last    print    // of the record before next, once ready is handed out
+	ready   []Record    // decoded, not yet returned
+	room    []Record    // memory of ready, reused for the next answer
+	missing int64       // not reported yet
+	last    fingerprint // of the record before next, once ready is returned
 	look    look
 	window  window
 	headers []header
@@ -82,11 +82,11 @@ func (q *cursor) fetch(ctx context.Context, maxRecords, maxBytes int) (Batch, er
 	return b, nil
 }
 
-// tellAfter is the number of failures in a row, some seconds of them, after which an outage
-// is told once.
-const tellAfter = 8
+// logAfter is the number of consecutive failures, a few seconds' worth, after which an outage is
+// logged once.
+const logAfter = 8
 
-// fill asks the broker for records, retrying what may pass.
+// fill requests records from the broker, retrying transient failures.
 func (q *cursor) fill(ctx context.Context) error {
 	wait := newBackoff()
 	for failures := 1; ; failures++ {
@@ -107,12 +107,12 @@ func (q *cursor) fill(ctx context.Context) error {
 			return fmt.Errorf("fetch %s/%d at %d: %w", q.topic, q.partition, q.next.Load(), err)
 		}
 		q.c.metrics.fetchErrors.WithLabelValues(q.topic).Inc()
-		if failures == tellAfter {
+		if failures == logAfter {
 			if err = q.c.why(err); errors.Is(err, ErrAuth) {
 				return fmt.Errorf("fetch %s/%d: %w", q.topic, q.partition, err)
 			}
 			if !refused(err) {
-				q.c.log.Warn("fetch does not succeed, trying on", zapTopic(q.topic), zapPartition(q.partition), zap.Error(err))
+				q.c.log.Warn("fetch fails, retrying", zapTopic(q.topic), zapPartition(q.partition), zap.Error(err))
 			}
 		}
 		if !wait.sleep(ctx) {
@@ -121,8 +121,8 @@ func (q *cursor) fill(ctx context.Context) error {
 	}
 }
 
-// relocate deals with an offset the log does not have: below its start the records are
-// gone and reading goes on at the start; past its end the caller must start over.
+// relocate handles an offset the log does not have: below its start the records are gone and
+// reading continues at the start; past its end the caller must start over.
 func (q *cursor) relocate(ctx context.Context) error {
 	starts, ends, err := q.c.bounds(ctx, q.topic, q.partition)
 	if err != nil {
@@ -136,7 +136,7 @@ func (q *cursor) relocate(ctx context.Context) error {
 	case next > end:
 		return fmt.Errorf("%w: at %d, the log ends at %d", ErrLogReplaced, next, end)
 	default:
-		return fmt.Errorf("%w: offset %d is refused and yet between %d and %d", ErrTransient, next, start, end)
+		return fmt.Errorf("%w: offset %d is refused although it is between %d and %d", ErrTransient, next, start, end)
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ func (q *cursor) gap(to int64) {
 	q.c.log.Error("records were deleted before they were read", zapTopic(q.topic), zapPartition(q.partition), zapInt("missing", n))
 }
 
-// fetch makes one request for records. Of an offset the log does not have it returns
+// fetch makes one request for records. For an offset the log does not have, it returns
 // kafka.OffsetOutOfRange.
 func (c *Client) fetch(ctx context.Context, topic string, partition int32, offset, maxBytes int64) (*kafka.FetchResponse, error) {
 	resp, err := c.kafka.Fetch(ctx, &kafka.FetchRequest{Topic: c.topic(topic), Partition: int(partition), Offset: offset,
@@ -165,9 +165,9 @@ func (c *Client) fetch(ctx context.Context, topic string, partition int32, offse
 	return resp, c.answered(right{"fetch from topic", c.topic(topic)}, err)
 }
 
-// request makes one fetch and decodes what comes.
+// request makes one fetch and decodes the records.
 func (q *cursor) request(ctx context.Context) error {
-	clear(q.room) // lets go of what was handed out, however long this takes
+	clear(q.room) // releases what was returned, however long the fetch takes
 	resp, err := q.c.fetch(ctx, q.topic, q.partition, q.next.Load(), q.c.cfg.FetchBytes)
 	if err != nil {
 		return err
@@ -201,7 +201,7 @@ func (q *cursor) request(ctx context.Context) error {
 		}
 		size += len(r.Key) + len(r.Value)
 		q.ready = append(q.ready, r)
-		q.last = r.print
+		q.last = r.fingerprint
 	}
 	q.room = q.ready
 	m := q.c.metrics
@@ -236,7 +236,7 @@ func (q *cursor) decode(kr *kafka.Record) (Record, error) {
 	for _, h := range kr.Headers {
 		q.headers = append(q.headers, header{h.Key, h.Value})
 	}
-	r.print = printOf(&r, q.headers)
+	r.fingerprint = fingerprintOf(&r, q.headers)
 	q.dec.record(&r, q.headers)
 	if r.Err != nil {
 		q.c.metrics.undecodable.WithLabelValues(q.topic).Inc()
@@ -244,9 +244,9 @@ func (q *cursor) decode(kr *kafka.Record) (Record, error) {
 	return r, nil
 }
 
-// take returns b's bytes where they are, in the client's pages: by not closing b, which would
-// give the pages back to be written again, they become the record's. Bytes that lie on
-// several pages are copied together.
+// take returns b's bytes in place, in the client's pages: since b is not closed, which would
+// release the pages for reuse, they become the record's. Bytes that span several pages are
+// copied together.
 func (q *cursor) take(b kafka.Bytes) ([]byte, error) {
 	if b == nil {
 		return nil, nil
@@ -268,7 +268,7 @@ func (q *cursor) take(b kafka.Bytes) ([]byte, error) {
 	return nil, fmt.Errorf("%w: %d of %d bytes", io.ErrUnexpectedEOF, len(q.window.bytes), n)
 }
 
-// window catches what a WriteTo writes without copying it, as long as it comes in one piece.
+// window captures what a WriteTo writes, without copying if it comes in one piece.
 type window struct {
 	bytes []byte
 	size  int

@@ -89,13 +89,17 @@ func refusedConnections(t *testing.T, k *kafkatest.Cluster) {
 		kind error
 		says string
 	}{
-		{"wrong password, SCRAM", with(scram, func(a *kafkatest.Access) { a.PasswordFile = wrong }), ErrAuth, `wrong user name or password: user "retrial", mechanism SCRAM-SHA-256`},
-		{"wrong password, PLAIN", with(k.SASL("PLAIN"), func(a *kafkatest.Access) { a.PasswordFile = wrong }), ErrAuth, `wrong user name or password: user "retrial", mechanism PLAIN`},
-		{"unknown user", with(scram, func(a *kafkatest.Access) { a.User = "unheard-of" }), ErrAuth, `wrong user name or password: user "unheard-of"`},
-		{"no SASL", with(scram, func(a *kafkatest.Access) { a.Mechanism = "" }), ErrTransient, "does this listener want SASL,"},
-		{"no TLS", with(scram, func(a *kafkatest.Access) { a.CAFile = "" }), ErrTransient, "does this listener want TLS,"},
-		{"neither", kafkatest.Access{Brokers: scram.Brokers}, ErrTransient, "does this listener want TLS or SASL,"},
-		{"TLS to a plain listener", with(plain, func(a *kafkatest.Access) { a.CAFile = scram.CAFile }), ErrTransient, "when TLS was to begin: does this listener speak it?"},
+		{"wrong password, SCRAM", with(scram, func(a *kafkatest.Access) { a.PasswordFile = wrong }), ErrAuth,
+			`wrong user name or password: user "retrial", mechanism SCRAM-SHA-256`},
+		{"wrong password, PLAIN", with(k.SASL("PLAIN"), func(a *kafkatest.Access) { a.PasswordFile = wrong }), ErrAuth,
+			`wrong user name or password: user "retrial", mechanism PLAIN`},
+		{"unknown user", with(scram, func(a *kafkatest.Access) { a.User = "unheard-of" }), ErrAuth,
+			`wrong user name or password: user "unheard-of"`},
+		{"no SASL", with(scram, func(a *kafkatest.Access) { a.Mechanism = "" }), ErrTransient, "does this listener require SASL,"},
+		{"no TLS", with(scram, func(a *kafkatest.Access) { a.CAFile = "" }), ErrTransient, "does this listener require TLS,"},
+		{"neither", kafkatest.Access{Brokers: scram.Brokers}, ErrTransient, "does this listener require TLS or SASL,"},
+		{"TLS to a plain listener", with(plain, func(a *kafkatest.Access) { a.CAFile = scram.CAFile }), ErrTransient, "at the TLS " +
+			"handshake: does this listener use TLS?"},
 		{"nobody there", kafkatest.Access{Brokers: []string{"127.0.0.1:1"}}, ErrTransient, "connection refused"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -196,7 +200,8 @@ func topicsOfOthers(t *testing.T, k *kafkatest.Cluster) {
 		{"as they must be", "16777216", nil, ""},
 		{"as they must be, seen", "16777216", []kafka.ACLOperationType{kafka.ACLOperationTypeDescribeConfigs}, ""},
 		{"too small", "1048588", []kafka.ACLOperationType{kafka.ACLOperationTypeDescribeConfigs}, "max.message.bytes"},
-		{"too small, to be raised", "1048588", []kafka.ACLOperationType{kafka.ACLOperationTypeDescribeConfigs, kafka.ACLOperationTypeAlterConfigs}, ""},
+		{"too small, to be raised", "1048588", []kafka.ACLOperationType{kafka.ACLOperationTypeDescribeConfigs,
+			kafka.ACLOperationTypeAlterConfigs}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			prefix := strings.NewReplacer(" ", "-", ",", "").Replace(tc.name) + "."
@@ -215,7 +220,8 @@ func topicsOfOthers(t *testing.T, k *kafkatest.Cluster) {
 				}
 			}
 			for _, op := range append(tc.may, kafka.ACLOperationTypeRead, kafka.ACLOperationTypeWrite) {
-				if err := k.Grant(deadline(t), kafkatest.Right{Resource: kafka.ResourceTypeTopic, Prefix: prefix + "audit.", Operation: op}); err != nil {
+				if err := k.Grant(deadline(t), kafkatest.Right{Resource: kafka.ResourceTypeTopic, Prefix: prefix + "audit.",
+					Operation: op}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -358,7 +364,8 @@ func outage(t *testing.T, a kafkatest.Access, disturbances ...func()) {
 			next = max(next, o+1)
 		}
 	}
-	t.Logf("%d records acknowledged, %d offsets read, %d of them again, %d assignments", len(calls)*perCall, len(c.seen), again, len(c.assign))
+	t.Logf("%d records acknowledged, %d offsets read, %d of them again, %d assignments", len(calls)*perCall, len(c.seen), again,
+		len(c.assign))
 }
 
 // reach waits until the collector has read up to the ends of the partitions.

@@ -60,18 +60,22 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 
 	m.fetched = byTopic("fetched_records_total", "Records read.")
 	m.fetchedBytes = byTopic("fetched_bytes_total", "Bytes of keys and values read.")
-	m.fetchErrors = byTopic("fetch_errors_total", "Fetches that failed and were tried again.")
+	m.fetchErrors = byTopic("fetch_errors_total", "Fetches that failed and were retried.")
 	m.gaps = byTopic("gap_records_total", "Offsets that were deleted before they were read.")
-	m.resets = byTopic("resets_total", "Partitions found with a log that is not the one that was consumed: too short, or with other records.")
+	m.resets = byTopic(
+		"resets_total",
+		"Partitions found with another log than the one that was consumed: too short, or with other records.",
+	)
 	m.undecodable = byTopic("undecodable_records_total", "Records whose headers could not be read.")
 	m.commits = byTopic("commits_total", "Offsets committed.")
 	m.commitErrors = counter("commit_errors_total", "Commits that failed, by kind.", "kind",
 		kindRevoked, kindTransient, kindAuth, kindClosed, kindOther)
-	m.refusals = counter("refusals_total", "Requests and connections that the broker refused although it had granted the like before, by what it refused: the connection or rights.", "of",
+	m.refusals = counter("refusals_total", "Requests and connections that the broker refused although it had granted the same before, "+
+		"by what it refused: the connection or rights.", "of",
 		ofConnection, ofRights)
 	m.rebalances = byTopic("rebalances_total", "Generations of the consumer group this process took part in.")
 	m.restarts = byTopic("watchdog_restarts_total", "Generations ended because a fetch made no progress.")
-	m.failures = byTopic("handler_errors_total", "Partition handlers that ended with an error and were started again.")
+	m.failures = byTopic("handler_errors_total", "Partition handlers that ended with an error and were restarted.")
 	m.assigned = gauge("assigned_partitions", "Partitions this process consumes.")
 	m.lag = gauge("lag_records", "Records behind the end of the log, over the partitions this process consumes.")
 

@@ -13,17 +13,17 @@ func zapTopic(t string) zap.Field           { return zap.String("topic", t) }
 func zapPartition(p int32) zap.Field        { return zap.Int32("partition", p) }
 func zapInt(name string, v int64) zap.Field { return zap.Int64(name, v) }
 
-// Assignment is where a handler takes a partition up.
+// Assignment is where a handler takes over a partition.
 type Assignment struct {
 	Topic     string // without prefix
 	Partition int32
 	// Epoch goes with every position of this partition; see the package comment.
 	Epoch uint32
-	// Committed is the offset reading starts at: everything below is done with, save the
-	// range Metadata may announce, which starts here.
+	// Committed is the offset reading starts at: everything below is done; the range that
+	// Metadata may announce starts here.
 	Committed int64
-	// Metadata is what the last commit said. When Has, the range must be read and stored
-	// again before anything else.
+	// Metadata is what the last commit recorded. If it has a range, that must be read and
+	// stored again before anything else.
 	Metadata Pending
 }
 
@@ -31,23 +31,24 @@ type Assignment struct {
 // goroutine; the rest may be called from any.
 type Partition struct {
 	*cursor
-	prints     prints // of what was fetched and not committed, and of the record before
-	group      string
-	generation int
-	member     string
+	fingerprints fingerprints // of what was fetched and not committed, and of the record before
+	group        string
+	generation   int
+	member       string
 }
 
 // Fetch returns the next records in offset order: at most maxRecords with at most maxBytes
 // of keys and values (0: no bound of its own), but at least one if there is any. The list is
-// valid until the next Fetch. Without records it returns an empty batch after Config.FetchWait, so that a handler can do what
-// is due by time.
+// valid until the next Fetch. Without records it returns an empty batch after Config.FetchWait,
+// so that a handler can do what is due by time.
 //
-// Errors: ctx's when it ended; ErrLogReplaced (return it: the partition is assigned again,
-// with a new epoch if anything was stored of what is gone); ErrAuth. Everything transient is retried inside.
+// Errors: ctx's if it ended; ErrLogReplaced (return it: the partition is assigned again, with a
+// new epoch if anything of what is gone was stored); ErrAuth. Transient failures are retried
+// inside.
 func (p *Partition) Fetch(ctx context.Context, maxRecords, maxBytes int) (Batch, error) {
 	b, err := p.fetch(ctx, maxRecords, maxBytes)
 	for i := range b.Records {
-		p.prints.add(b.Records[i].Position.Offset, b.Records[i].print)
+		p.fingerprints.add(b.Records[i].Position.Offset, b.Records[i].fingerprint)
 	}
 	return b, err
 }
@@ -55,16 +56,16 @@ func (p *Partition) Fetch(ctx context.Context, maxRecords, maxBytes int) (Batch,
 // Position returns the offset of the next record Fetch returns.
 func (p *Partition) Position() int64 { return p.next.Load() }
 
-// Commit says that every record below next is done with, and what pending says. Transient
-// errors are retried until ctx ends. A handler commits last after its own context ended
+// Commit records that every record below next is done, and pending. Transient errors are
+// retried until ctx ends. A handler makes its last commit after its own context has ended
 // (context.WithoutCancel and a timeout): until it returns, the partition is still its own.
 //
-// Errors: ErrRevoked when the partition belongs to another consumer by now; ErrTransient
-// when ctx ended first; ErrAuth.
+// Errors: ErrRevoked if the partition belongs to another consumer by now; ErrTransient if ctx
+// ended first; ErrAuth.
 func (p *Partition) Commit(ctx context.Context, next int64, pending Pending) error {
-	m := metadata{epoch: p.epoch, pending: pending, done: p.prints.at(next - 1)}
+	m := metadata{epoch: p.epoch, pending: pending, done: p.fingerprints.at(next - 1)}
 	if pending.Has() {
-		m.announced = p.prints.at(pending.Last)
+		m.announced = p.fingerprints.at(pending.Last)
 	}
 	text, err := m.encode()
 	if err != nil {
@@ -74,7 +75,7 @@ func (p *Partition) Commit(ctx context.Context, next int64, pending Pending) err
 		topic: p.topic, offsets: map[int32]int64{p.partition: next}, metadata: func(int32) string { return text }}); err != nil {
 		return err
 	}
-	p.prints.drop(next - 1)
+	p.fingerprints.drop(next - 1)
 	return nil
 }
 
@@ -113,14 +114,14 @@ func (c *Client) commit(ctx context.Context, r commitRequest) error {
 	return nil
 }
 
-// committed is a partition's commit; Offset -1 when there is none.
+// committed is a partition's commit; its offset is -1 if there is none.
 type committed struct {
 	offset   int64
 	metadata string
 }
 
-// none tells whether nothing was consumed under the commit: there is none, or somebody made one
-// of nothing.
+// none reports whether nothing was consumed under the commit: there is none, or an empty one
+// was made by hand.
 func (c committed) none() bool { return c.offset < 0 || c.offset == 0 && c.metadata == "" }
 
 func (c *Client) committed(ctx context.Context, group, topic string, partitions ...int32) (map[int32]committed, error) {
@@ -166,8 +167,8 @@ type Commit struct {
 	Pending Pending
 }
 
-// Commits returns what the members of a group have committed for a topic, whichever processes
-// they are. Transient failures are retried until ctx ends.
+// Commits returns what the members of a group, in whatever processes, have committed for a topic. Transient
+// failures are retried until ctx ends.
 func (c *Client) Commits(ctx context.Context, group, topic string) (map[int32]Commit, error) {
 	var found map[int32]committed
 	err := c.retry(ctx, func(ctx context.Context) error {
@@ -183,7 +184,7 @@ func (c *Client) Commits(ctx context.Context, group, topic string) (map[int32]Co
 	}
 	commits := make(map[int32]Commit, len(found))
 	for p, k := range found {
-		m, _ := decodeMetadata(k.metadata) // somebody else's announces nothing
+		m, _ := decodeMetadata(k.metadata) // foreign metadata announces nothing
 		commits[p] = Commit{Next: k.offset, Pending: m.pending}
 	}
 	return commits, nil

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// Pending is what a commit says besides its offset: the range of offsets announced for
+// Pending is what a commit records besides its offset: the range of offsets announced for
 // storing, and how far policy has been applied to what this partition stored before.
 // It travels in the commit's metadata, of which Kafka keeps 4096 bytes by default.
 type Pending struct {
-	// First and Last are the announced range, both included; both -1 when none is.
+	// First and Last are the announced range, both inclusive; both are -1 if none is announced.
 	First, Last int64
 	// PolicyOffsets gives, per partition of TopicPolicy, the offset below which every
 	// policy record is reflected in the rows this partition has stored. May be nil.
@@ -31,23 +31,23 @@ func (p Pending) Has() bool { return p.First >= 0 && p.Last >= p.First }
 // maxMetadata is the default offset.metadata.max.bytes of a broker.
 const maxMetadata = 4096
 
-// metadataVersion starts every metadata string. A string that starts otherwise was not
+// metadataVersion starts every metadata string. A string that starts differently was not
 // written by this package.
 const metadataVersion = "r1"
 
 var errMetadata = errors.New("commit metadata is not Retrial's")
 
-// metadata is what a commit says besides its offset.
+// metadata is what a commit records besides its offset.
 type metadata struct {
 	epoch   uint32
 	pending Pending
-	// done is the print of the last record below the offset, announced that of pending.Last;
+	// done is the fingerprint of the last record below the offset, announced that of pending.Last;
 	// 0 when not known.
-	done, announced print
+	done, announced fingerprint
 }
 
 // encode renders the metadata: "r1;e=<epoch>", then ";p=<first>-<last>",
-// ";r=<done>-<announced>" in hexadecimal and ";o=<partition>:<offset>,..." when there are any.
+// ";r=<done>-<announced>" in hexadecimal and ";o=<partition>:<offset>,..." if there are any.
 func (m metadata) encode() (string, error) {
 	p := m.pending
 	b := make([]byte, 0, 64)
@@ -77,12 +77,12 @@ func (m metadata) encode() (string, error) {
 		b = strconv.AppendInt(b, p.PolicyOffsets[part], 10)
 	}
 	if len(b) > maxMetadata {
-		return "", fmt.Errorf("encode commit metadata: %d bytes, a broker keeps %d", len(b), maxMetadata)
+		return "", fmt.Errorf("encode commit metadata: it has %d bytes, a broker keeps %d", len(b), maxMetadata)
 	}
 	return string(b), nil
 }
 
-// decodeMetadata reads what encode wrote. Fields it does not know are skipped.
+// decodeMetadata reads what encode wrote. Unknown fields are skipped.
 func decodeMetadata(s string) (metadata, error) {
 	none := metadata{pending: NoPending(nil)}
 	version, rest, _ := strings.Cut(s, ";")
@@ -117,7 +117,7 @@ func (m *metadata) decode(name, value string) (err error) {
 		if d, err = strconv.ParseUint(done, 16, 64); err == nil {
 			a, err = strconv.ParseUint(announced, 16, 64)
 		}
-		m.done, m.announced = print(d), print(a)
+		m.done, m.announced = fingerprint(d), fingerprint(a)
 	case "o":
 		m.pending.PolicyOffsets, err = decodeOffsets(value)
 	}

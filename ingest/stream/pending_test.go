@@ -19,10 +19,11 @@ func TestMetadataRoundTrip(t *testing.T) {
 	}{
 		{"nothing", metadata{pending: NoPending(nil)}, "r1;e=0"},
 		{"range", metadata{epoch: 4294967295, pending: Pending{First: 0, Last: 0}}, "r1;e=4294967295;p=0-0"},
-		{"range and policy", metadata{epoch: 7, pending: Pending{First: 1200, Last: 1399, PolicyOffsets: map[int32]int64{3: 5, 0: 17, 1: 0}}}, "r1;e=7;p=1200-1399;o=0:17,1:0,3:5"},
+		{"range and policy", metadata{epoch: 7, pending: Pending{First: 1200, Last: 1399,
+			PolicyOffsets: map[int32]int64{3: 5, 0: 17, 1: 0}}}, "r1;e=7;p=1200-1399;o=0:17,1:0,3:5"},
 		{"policy alone", metadata{epoch: 7, pending: NoPending(map[int32]int64{2: 9223372036854775807})}, "r1;e=7;o=2:9223372036854775807"},
-		{"print", metadata{epoch: 7, pending: NoPending(nil), done: 1<<64 - 1}, "r1;e=7;r=ffffffffffffffff-0"},
-		{"prints", metadata{epoch: 7, pending: Pending{First: 1, Last: 2}, done: 10, announced: 11}, "r1;e=7;p=1-2;r=a-b"},
+		{"fingerprint", metadata{epoch: 7, pending: NoPending(nil), done: 1<<64 - 1}, "r1;e=7;r=ffffffffffffffff-0"},
+		{"fingerprints", metadata{epoch: 7, pending: Pending{First: 1, Last: 2}, done: 10, announced: 11}, "r1;e=7;p=1-2;r=a-b"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s, err := tc.m.encode()
@@ -41,7 +42,8 @@ func TestMetadataRoundTrip(t *testing.T) {
 }
 
 func TestMetadataOfOthers(t *testing.T) {
-	for _, s := range []string{"", "r0;e=1", "{}", "r1;e=x", "r1;e=1;p=3", "r1;e=1;p=a-b", "r1;e=1;p=1-", "r1;e=1;o=1", "r1;e=1;o=x:1", "r1;e=1;r=1", "r1;e=1;r=g-1", "r1;e=1;r=1-g", "r1;e=99999999999"} {
+	for _, s := range []string{"", "r0;e=1", "{}", "r1;e=x", "r1;e=1;p=3", "r1;e=1;p=a-b", "r1;e=1;p=1-", "r1;e=1;o=1", "r1;e=1;o=x:1",
+		"r1;e=1;r=1", "r1;e=1;r=g-1", "r1;e=1;r=1-g", "r1;e=99999999999"} {
 		if m, err := decodeMetadata(s); !errors.Is(err, errMetadata) || m.pending.Has() {
 			t.Errorf("decodeMetadata(%q) = %+v, %v", s, m, err)
 		}

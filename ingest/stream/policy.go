@@ -17,7 +17,7 @@ import (
 type PolicyReader struct {
 	c      *Client
 	fn     func([]Record) error
-	from   map[int32]int64 // where the caller wants to begin
+	from   map[int32]int64 // where the caller wants to start
 	cancel context.CancelFunc
 	done   chan struct{}
 
@@ -31,10 +31,9 @@ type PolicyReader struct {
 
 // ReadPolicy starts to read TopicPolicy from the given offsets (the ones stored with the
 // policy table; a missing partition starts at its log's start) and passes the records to
-// fn, in batches of one partition, one call at a time. Reading may begin below an offset
-// given, when less than that, or nothing, is committed for GroupPolicy: what fn does must be
-// idempotent, as must be expected of a log anyway. It ends when ctx ends, fn fails, or Close
-// is called.
+// fn, in batches of one partition, one call at a time. Reading may start below a given offset
+// if less than that, or nothing, is committed for GroupPolicy: fn must be idempotent, as with
+// any log. It ends when ctx ends, fn fails, or Close is called.
 func (c *Client) ReadPolicy(ctx context.Context, from map[int32]int64, fn func([]Record) error) *PolicyReader {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &PolicyReader{c: c, fn: fn, from: maps.Clone(from), cancel: cancel, done: make(chan struct{}),
@@ -62,23 +61,23 @@ func (r *PolicyReader) Close() error {
 // Done is closed when the reader has ended.
 func (r *PolicyReader) Done() <-chan struct{} { return r.done }
 
-// Err returns why the reader ended: fn's error, or ErrAuth; nil while it runs and when it
-// was ended from outside.
+// Err returns why the reader ended: fn's error, or ErrAuth; nil while it runs, and if Close or
+// ctx ended it.
 func (r *PolicyReader) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
 }
 
-// Positions returns, per partition, the offset below which every record has been passed to
-// fn and fn has returned; as a copy.
+// Positions returns, per partition, the offset below which every record has been passed to fn
+// and fn has returned. The caller owns the map.
 func (r *PolicyReader) Positions() map[int32]int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.pos)
 }
 
-// reached tells whether every position is at or past its mark.
+// reached reports whether every position is at or past its mark.
 func (r *PolicyReader) reached(marks map[int32]int64) bool {
 	for p, m := range marks {
 		if r.pos[p] < m {
@@ -88,8 +87,8 @@ func (r *PolicyReader) reached(marks map[int32]int64) bool {
 	return true
 }
 
-// WaitFor returns when every position is at or past its mark, as of Client.HighWatermarks,
-// when ctx ends, or when the reader has ended.
+// WaitFor returns nil once every position is at or past its mark, as of Client.HighWatermarks,
+// and an error if ctx or the reader ends first.
 func (r *PolicyReader) WaitFor(ctx context.Context, marks map[int32]int64) error {
 	for {
 		r.mu.Lock()
@@ -152,7 +151,7 @@ func (r *PolicyReader) run(ctx context.Context) error {
 	return nil
 }
 
-// read passes one partition's records on until ctx ends.
+// read passes on one partition's records until ctx ends.
 func (r *PolicyReader) read(ctx context.Context, q *cursor) error {
 	defer r.c.metrics.setLag(TopicPolicy, q.partition, -1)
 	for {
@@ -184,10 +183,10 @@ func (r *PolicyReader) read(ctx context.Context, q *cursor) error {
 	}
 }
 
-// startOver has whoever reads a partition next begin where its log does.
+// startOver makes the next reader of a partition start where its log does.
 func (r *PolicyReader) startOver(ctx context.Context, q *cursor) error {
 	r.c.metrics.resets.WithLabelValues(TopicPolicy).Inc()
-	r.c.log.Error("log is not the one that was read: the topic was created again or lost records; the next reader begins at its start",
+	r.c.log.Error("the log is not the one that was read: the topic was recreated or lost records; the next reader starts at its start",
 		zapTopic(TopicPolicy), zapPartition(q.partition), zapInt("offset", q.next.Load()))
 	return r.c.retry(ctx, func(ctx context.Context) error {
 		starts, _, err := r.c.bounds(ctx, TopicPolicy, q.partition)
@@ -225,13 +224,21 @@ func (r *PolicyReader) cursors(ctx context.Context) ([]*cursor, error) {
 		replaced := commit.offset > end || !held
 		if replaced {
 			r.c.metrics.resets.WithLabelValues(TopicPolicy).Inc()
-			r.c.log.Error("log is not the one that was read: the topic was created again or lost records; reading from its start",
-				zapTopic(TopicPolicy), zapPartition(p), zapInt("committed", commit.offset), zapInt("log_start", start), zapInt("log_end", end))
+			r.c.log.Error(
+				"the log is not the one that was read: the topic was recreated or lost records; reading from its start",
+				zapTopic(
+					TopicPolicy,
+				),
+				zapPartition(p),
+				zapInt("committed", commit.offset),
+				zapInt("log_start", start),
+				zapInt("log_end", end),
+			)
 		}
 		if !given || commit.offset < 0 || replaced {
 			// A reader commits before anything is in the table. A commit that is gone went
-			// with its topic, whose successor the table knows nothing of, or for its age,
-			// when reading again costs little.
+			// with its topic, whose successor is unknown to the table, or expired, in which
+			// case reading again costs little.
 			next = start
 		} else {
 			// The commit follows the table, so it is the table's offset or a little less;
@@ -261,25 +268,25 @@ func (r *PolicyReader) cursors(ctx context.Context) ([]*cursor, error) {
 }
 
 // policyRead remembers the last record of a partition of TopicPolicy that a reader was given:
-// what CommitPolicy is called with lies behind it.
+// CommitPolicy is called with the offset after it.
 func (c *Client) policyRead(partition int32, r *Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.policy[partition] = readTo{r.Position.Offset, r.print}
+	c.policy[partition] = readTo{r.Position.Offset, r.fingerprint}
 }
 
-// policyPrint returns the print of a record of TopicPolicy, 0 when it is not the last that was
-// read.
-func (c *Client) policyPrint(partition int32, offset int64) print {
+// policyFingerprint returns the fingerprint of a record of TopicPolicy, 0 if it is not the last
+// one read.
+func (c *Client) policyFingerprint(partition int32, offset int64) fingerprint {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if last, ok := c.policy[partition]; ok && last.offset == offset {
-		return last.print
+		return last.fingerprint
 	}
 	return 0
 }
 
-// CommitPolicy notes, for GroupPolicy, how far the policy table reflects TopicPolicy: per
+// CommitPolicy records, for GroupPolicy, how far the policy table reflects TopicPolicy: per
 // partition the offset of the next record. Call it after the table has been stored: on the
 // embedded broker records below may be deleted. Transient failures are retried until ctx
 // ends.
@@ -300,7 +307,13 @@ func (c *Client) CommitPolicy(ctx context.Context, next map[int32]int64) error {
 			m.epoch = uint32(time.Now().Unix())
 		}
 		if err != nil && !commit.none() {
-			c.log.Warn("commit without readable metadata", zapTopic(TopicPolicy), zapPartition(p), zapInt("committed", commit.offset), zap.Error(err))
+			c.log.Warn(
+				"commit without readable metadata",
+				zapTopic(TopicPolicy),
+				zapPartition(p),
+				zapInt("committed", commit.offset),
+				zap.Error(err),
+			)
 		}
 		epochs[p] = m.epoch
 	}
@@ -311,7 +324,8 @@ func (c *Client) commitPolicy(ctx context.Context, next map[int32]int64, epochs 
 	texts := make(map[int32]string, len(next))
 	for p, offset := range next {
 		var err error
-		if texts[p], err = (metadata{epoch: epochs[p], pending: NoPending(nil), done: c.policyPrint(p, offset-1)}).encode(); err != nil {
+		if texts[p], err = (metadata{epoch: epochs[p], pending: NoPending(nil),
+			done: c.policyFingerprint(p, offset-1)}).encode(); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 func policy(cluster, value string) Record {
-	return Record{Topic: TopicPolicy, Kind: KindObservation, Key: []byte(cluster), Value: []byte(value), Cluster: cluster, Received: time.Unix(0, 0).UTC()}
+	return Record{Topic: TopicPolicy, Kind: KindObservation, Key: []byte(cluster), Value: []byte(value), Cluster: cluster,
+		Received: time.Unix(0, 0).UTC()}
 }
 
 // log keeps what a policy reader was given, per cluster.
@@ -43,7 +44,8 @@ func TestPolicyReaderKeepsUp(t *testing.T) {
 	for round := range 20 {
 		var rs []Record
 		for c := range 6 {
-			rs = append(rs, policy(fmt.Sprint("cluster-", c), fmt.Sprint(2*round)), policy(fmt.Sprint("cluster-", c), fmt.Sprint(2*round+1)))
+			rs = append(rs, policy(fmt.Sprint("cluster-", c), fmt.Sprint(2*round)),
+				policy(fmt.Sprint("cluster-", c), fmt.Sprint(2*round+1)))
 		}
 		if err := w.Producer().Produce(deadline(t), rs...); err != nil {
 			t.Fatal(err)

@@ -19,35 +19,34 @@ import (
 const DefaultCompression = CompressionSnappy
 
 // Producer appends records to the log. Concurrent calls share batches: each partition has
-// a lane with one batch on its way, and what arrives meanwhile becomes the next one, so
+// a queue with one batch in flight, and what arrives meanwhile becomes the next one, so
 // that batches grow with load and nothing waits for a timer.
 //
-// Records of one call to one partition keep their order, as do those of calls that follow
-// one another.
+// Records of one call to one partition keep their order, as do those of successive calls.
 type Producer struct {
 	c     *Client
 	codec *codec
 	room  *semaphore.Weighted // Config.InFlightBytes
 
 	mu     sync.Mutex
-	lanes  map[lane]*laneState
+	queues map[partition]*partitionQueue
 	closed bool
-	done   sync.WaitGroup // lanes being served
+	done   sync.WaitGroup // queues being served
 
-	alive context.Context // ends with the producer; lanes outlive the calls that fill them
+	alive context.Context // ends with the producer; queues outlive the calls that fill them
 	stop  context.CancelFunc
 
 	pool sync.Pool // *batch
 }
 
-// lane names one partition.
-type lane struct {
+// partition names one partition of a topic.
+type partition struct {
 	topic     string // without prefix
 	partition int32
 }
 
-// laneState holds the batches of a partition that are not sent yet.
-type laneState struct {
+// partitionQueue holds the batches of a partition that are not yet sent.
+type partitionQueue struct {
 	mu      sync.Mutex
 	queue   []*outgoing
 	running bool
@@ -61,7 +60,7 @@ type outgoing struct {
 	deadline time.Time // the latest of the calls'
 }
 
-// call is one Produce call. It is finished when all of its lanes have answered.
+// call is one Produce call. It is finished when all of its queues have answered.
 type call struct {
 	mu   sync.Mutex
 	left int
@@ -71,7 +70,7 @@ type call struct {
 	room *semaphore.Weighted
 }
 
-// answer notes the outcome of one lane.
+// answer records the outcome of one queue.
 func (k *call) answer(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -79,8 +78,8 @@ func (k *call) answer(err error) {
 		k.err = err
 	}
 	if k.left--; k.left == 0 {
-		// The room is given back here, not when the caller stops waiting: until now the
-		// records were held in a batch.
+		// The room is released here, not when the caller stops waiting: until now the records
+		// were held in a batch.
 		k.room.Release(k.size)
 		close(k.done)
 	}
@@ -92,17 +91,18 @@ func newProducer(c *Client) (*Producer, error) {
 		return nil, err
 	}
 	p := &Producer{c: c, codec: codec, room: semaphore.NewWeighted(c.cfg.InFlightBytes),
-		lanes: make(map[lane]*laneState),
-		pool:  sync.Pool{New: func() any { return new(batch) }}}
+		queues: make(map[partition]*partitionQueue),
+		pool:   sync.Pool{New: func() any { return new(batch) }}}
 	p.alive, p.stop = context.WithCancel(context.Background())
 	return p, nil
 }
 
-// Produce appends records and returns when the broker has acknowledged all of them (all
-// in-sync replicas). It retries transient failures until ctx or Config.ProduceTimeout ends.
+// Produce appends records and returns once all in-sync replicas have acknowledged all of them. It retries
+// transient failures until ctx or Config.ProduceTimeout ends.
 //
-// Errors: *TooLargeError before anything is sent; ErrFull; ErrTransient (also when ctx
-// ended, which is wrapped then); ErrAuth; ErrClosed. After an error some records may have been appended.
+// Errors: *TooLargeError before anything is sent; ErrFull; ErrTransient (also if ctx ended,
+// whose error it then wraps); ErrAuth; ErrClosed. After an error some records may have been
+// appended.
 func (p *Producer) Produce(ctx context.Context, recs ...Record) error {
 	if len(recs) == 0 {
 		return nil
@@ -130,13 +130,13 @@ func (p *Producer) produce(ctx context.Context, recs []Record) error {
 	ctx, cancel := context.WithTimeout(ctx, p.c.cfg.ProduceTimeout)
 	defer cancel()
 
-	// One call may be larger than the whole room: it then waits until it is alone.
+	// One call may be larger than all the room there is: it then waits until it is alone.
 	total = min(total, p.c.cfg.InFlightBytes)
 	if err := p.room.Acquire(ctx, total); err != nil {
 		return fmt.Errorf("%w: wait for room for %d bytes: %w", ErrTransient, total, err)
 	}
 	k := &call{done: make(chan struct{}), size: total, room: p.room}
-	byLane, err := p.split(ctx, recs)
+	byPartition, err := p.split(ctx, recs)
 	if err != nil {
 		p.room.Release(total)
 		return err
@@ -144,8 +144,8 @@ func (p *Producer) produce(ctx context.Context, recs []Record) error {
 	p.c.metrics.inFlight.Add(float64(total))
 	defer p.c.metrics.inFlight.Sub(float64(total))
 	deadline, _ := ctx.Deadline()
-	k.left = len(byLane)
-	for l, idx := range byLane {
+	k.left = len(byPartition)
+	for l, idx := range byPartition {
 		if !p.enqueue(l, recs, idx, k, deadline) {
 			k.answer(ErrClosed)
 		}
@@ -165,8 +165,8 @@ func RecordSize(r *Record) int {
 }
 
 // split sorts the indices of records by the partition they go to.
-func (p *Producer) split(ctx context.Context, recs []Record) (map[lane][]int, error) {
-	byLane := make(map[lane][]int)
+func (p *Producer) split(ctx context.Context, recs []Record) (map[partition][]int, error) {
+	byPartition := make(map[partition][]int)
 	counts := make(map[string]int, 1)
 	for i := range recs {
 		r := &recs[i]
@@ -184,10 +184,10 @@ func (p *Producer) split(ctx context.Context, recs []Record) (map[lane][]int, er
 			}
 			counts[r.Topic] = n
 		}
-		l := lane{r.Topic, PartitionOf(r.Key, n)}
-		byLane[l] = append(byLane[l], i)
+		l := partition{r.Topic, PartitionOf(r.Key, n)}
+		byPartition[l] = append(byPartition[l], i)
 	}
-	return byLane, nil
+	return byPartition, nil
 }
 
 func knownTopic(t string) bool {
@@ -199,20 +199,20 @@ func knownTopic(t string) bool {
 	return false
 }
 
-// enqueue appends a call's records for one partition to its lane and sees to it that the
-// lane is served. It reports false when the producer is closed.
-func (p *Producer) enqueue(l lane, recs []Record, idx []int, k *call, deadline time.Time) bool {
+// enqueue appends a call's records for one partition to its queue and makes sure that
+// the queue is served. It reports false if the producer is closed.
+func (p *Producer) enqueue(l partition, recs []Record, idx []int, k *call, deadline time.Time) bool {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
 		return false
 	}
-	ls := p.lanes[l]
+	ls := p.queues[l]
 	if ls == nil {
-		ls = &laneState{}
-		p.lanes[l] = ls
+		ls = &partitionQueue{}
+		p.queues[l] = ls
 	}
-	p.done.Add(1) // for serve; undone below when the lane is being served already
+	p.done.Add(1) // for serve; undone below if the queue is already being served
 	p.mu.Unlock()
 
 	ls.mu.Lock()
@@ -258,8 +258,8 @@ func (p *Producer) enqueue(l lane, recs []Record, idx []int, k *call, deadline t
 	return true
 }
 
-// serve sends a lane's batches until there are none.
-func (p *Producer) serve(l lane, ls *laneState) {
+// serve sends a partition's batches until there are none.
+func (p *Producer) serve(l partition, ls *partitionQueue) {
 	defer p.done.Done()
 	for {
 		ls.mu.Lock()
@@ -292,9 +292,9 @@ func (p *Producer) serve(l lane, ls *laneState) {
 	}
 }
 
-// send sends one batch, again and again if need be, until the deadline of its last call.
+// send sends one batch, repeatedly if need be, until the deadline of its last call.
 // It returns the bytes sent.
-func (p *Producer) send(l lane, out *outgoing) (int, error) {
+func (p *Producer) send(l partition, out *outgoing) (int, error) {
 	raw, err := out.seal(p.codec)
 	if err != nil {
 		return 0, err
@@ -310,7 +310,7 @@ func (p *Producer) send(l lane, out *outgoing) (int, error) {
 		if p.alive.Err() != nil {
 			return 0, ErrClosed
 		}
-		if failures == tellAfter {
+		if failures == logAfter {
 			err = p.c.why(err)
 		}
 		if !errors.Is(err, ErrTransient) && !errors.Is(err, context.Canceled) {
@@ -322,7 +322,7 @@ func (p *Producer) send(l lane, out *outgoing) (int, error) {
 	}
 }
 
-func (p *Producer) attempt(ctx context.Context, l lane, raw []byte) error {
+func (p *Producer) attempt(ctx context.Context, l partition, raw []byte) error {
 	resp, err := p.c.kafka.RawProduce(ctx, &kafka.RawProduceRequest{
 		Topic: p.c.topic(l.topic), Partition: int(l.partition), RequiredAcks: kafka.RequireAll,
 		RawRecords: protocol.RawRecordSet{Reader: bytes.NewReader(raw)},
@@ -333,7 +333,7 @@ func (p *Producer) attempt(ctx context.Context, l lane, raw []byte) error {
 	return p.c.answered(right{"produce to topic", p.c.topic(l.topic)}, err)
 }
 
-// close fails what waits and returns when no request is under way.
+// close fails what waits and returns once no request is under way.
 func (p *Producer) close() {
 	p.mu.Lock()
 	if p.closed {

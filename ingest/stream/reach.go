@@ -14,10 +14,10 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// Ping connects to a broker, authenticates, and asks it for what only clients it knows are
-// told. When that fails it says what is wrong, for each broker: the client library calls a
-// wrong password, a listener that speaks TLS and a broker that is down all "Broker Not
-// Available". ErrAuth: something has to be configured otherwise; ErrTransient: it may pass.
+// Ping connects to a broker, authenticates, and makes a request that only known clients may
+// make. If that fails, its error says what is wrong with each broker: the client library reports
+// a wrong password, a listener that speaks TLS and a broker that is down alike, as "Broker Not
+// Available". ErrAuth: the configuration must change; ErrTransient: it may pass.
 func (c *Client) Ping(ctx context.Context) error {
 	var errs []error
 	for _, addr := range c.cfg.Brokers {
@@ -41,8 +41,8 @@ func (c *Client) reach(ctx context.Context, addr string) error {
 		deadline = d
 	}
 	conn.SetDeadline(deadline) //nolint:errcheck // the request fails too
-	// On a connection without SASL the dialer sends nothing; and a listener that wants SASL
-	// tells its API's versions to everybody, the cluster's brokers to those it knows.
+	// On a connection without SASL the dialer sends nothing; and a listener that requires SASL
+	// tells anyone its API versions, but only authenticated clients the cluster's brokers.
 	_, err = conn.Brokers()
 	return err
 }
@@ -60,19 +60,21 @@ func (c *Client) explain(r right, err error) error {
 	)
 	switch {
 	case errors.As(err, &code) && c.cfg.SASL != nil && code == kafka.SASLAuthenticationFailed:
-		return c.denied(connecting, fmt.Sprintf("wrong user name or password: user %q, mechanism %s", c.cfg.SASL.User, c.cfg.SASL.Mechanism), err)
+		return c.denied(connecting,
+			fmt.Sprintf("wrong user name or password: user %q, mechanism %s", c.cfg.SASL.User, c.cfg.SASL.Mechanism), err)
 	case errors.As(err, &code) && c.cfg.SASL != nil && code == kafka.UnsupportedSASLMechanism:
-		return c.denied(connecting, "this listener does not take mechanism "+c.cfg.SASL.Mechanism, err)
+		return c.denied(connecting, "this listener does not accept mechanism "+c.cfg.SASL.Mechanism, err)
 	case errors.As(err, &untrusted):
-		return c.denied(connecting, "this client does not trust the broker's certificate: name the authority that issued it, or reach the broker by a name that is in it", err)
+		return c.denied(connecting, "this client does not trust the broker's certificate: "+
+			"name the authority that issued it, or reach the broker by a name in it", err)
 	case errors.As(err, &notTLS):
-		return c.denied(connecting, "this listener does not speak TLS, the client does", err)
+		return c.denied(connecting, "the client uses TLS, this listener does not", err)
 	case alert(err):
-		return c.denied(connecting, "the broker refused the TLS handshake; it may want a client certificate", err)
+		return c.denied(connecting, "the broker refused the TLS handshake; it may require a client certificate", err)
 	case hungUp(err) && c.cfg.TLS != nil && strings.HasPrefix(err.Error(), "failed to dial"):
-		return fmt.Errorf("%w: the broker hung up when TLS was to begin: does this listener speak it? %w", ErrTransient, err)
+		return fmt.Errorf("%w: the broker closed the connection at the TLS handshake: does this listener use TLS? %w", ErrTransient, err)
 	case hungUp(err):
-		// A broker that starts or stops does this as well: it may pass.
+		// A broker that starts or stops does so, too: it may pass.
 		var missing []string
 		if c.cfg.TLS == nil {
 			missing = append(missing, "TLS")
@@ -81,18 +83,19 @@ func (c *Client) explain(r right, err error) error {
 			missing = append(missing, "SASL")
 		}
 		if len(missing) > 0 {
-			return fmt.Errorf("%w: the broker hung up: does this listener want %s, which the client does not use? %w", ErrTransient, strings.Join(missing, " or "), err)
+			return fmt.Errorf("%w: the broker closed the connection: does this listener require %s, which the client does not use? %w",
+				ErrTransient, strings.Join(missing, " or "), err)
 		}
 	}
 	return c.classify(r, err)
 }
 
-// hungUp: the other end closed the connection without a word.
+// hungUp reports whether the other end closed the connection without an error.
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
-// alert: the other end said in TLS what it does not like.
+// alert reports whether the other end refused with a TLS alert.
 func alert(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "remote error"

@@ -9,7 +9,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 )
 
-// Kind says what a record's value is.
+// Kind is what a record's value holds.
 type Kind uint8
 
 // Kinds of records.
@@ -36,7 +36,7 @@ func (k Kind) String() string {
 //
 // Producing: Produce copies what it needs before it returns, so the caller keeps Key and
 // Value. Consuming: Key and Value alias a buffer that belongs to the batch; it is never
-// written to again, so they may be kept, at the price of keeping the buffer.
+// written again, so they may be kept, at the cost of keeping the buffer.
 type Record struct {
 	Topic string // without prefix
 	Key   []byte
@@ -48,19 +48,19 @@ type Record struct {
 	APIServer string // as named by the endpoint, often ""
 	Received  time.Time
 	Content   event.Hash128 // of Value
-	Bodies    event.Bodies  // events: where Value's large parts end; zero when nobody has looked
+	Bodies    event.Bodies  // events: where Value's large parts end; zero if not known
 
 	Position event.Position // consumed records: where the record stands
 	Appended time.Time      // consumed records: the producer's clock when it was appended; UTC, milliseconds
-	// Err, on consumed records, says why the headers could not be read: ErrCodecVersion or
+	// Err, on consumed records, is why the headers could not be read: ErrCodecVersion or
 	// ErrMalformed. Such a record is poison: key, value and position are set, the rest is
 	// whatever could be read. Dead-letter it.
 	Err error
 
-	print print // consumed records
+	fingerprint fingerprint // consumed records
 }
 
-// EventRecord is the record of an event for TopicEvents. received is when the event
+// EventRecord returns the record of an event for TopicEvents. received is when the event
 // reached Retrial.
 func EventRecord(cluster, source, apiserver string, received time.Time, e *event.Event) Record {
 	key := event.RequestKey(cluster, e).Bytes()
@@ -69,7 +69,7 @@ func EventRecord(cluster, source, apiserver string, received time.Time, e *event
 	return r
 }
 
-// PolicyEventRecord is the copy of a policy write for TopicPolicy. It must be acknowledged
+// PolicyEventRecord returns the copy of a policy write for TopicPolicy. It must be acknowledged
 // before the event's own record is produced.
 func PolicyEventRecord(cluster, source, apiserver string, received time.Time, e *event.Event) Record {
 	r := eventRecord(cluster, source, apiserver, received, e)
@@ -83,7 +83,7 @@ func eventRecord(cluster, source, apiserver string, received time.Time, e *event
 		Content: event.Content(value), Bodies: event.BodiesOf(e)}
 }
 
-// PolicyRecord is a record for TopicPolicy that is not an event: an observation, already
+// PolicyRecord returns a record for TopicPolicy that is not an event: an observation, already
 // encoded.
 func PolicyRecord(kind Kind, cluster, source string, received time.Time, value []byte) Record {
 	return Record{Topic: TopicPolicy, Kind: kind, Key: []byte(cluster), Value: value,
@@ -99,7 +99,7 @@ type deadLetter struct {
 	Prefix []byte `json:"prefix,omitempty"`
 }
 
-// DeadLetterRecord is the record of a dead letter. Its Prefix must be redacted already.
+// DeadLetterRecord returns the record of a dead letter, whose Prefix must already be redacted.
 func DeadLetterRecord(d event.DeadLetter, received time.Time) Record {
 	// A struct of strings, numbers and bytes always marshals.
 	value, _ := json.Marshal(deadLetter{d.Reason, d.Detail, d.Digest, d.Size, d.Prefix})
@@ -121,11 +121,11 @@ func DecodeDeadLetter(r *Record) (event.DeadLetter, error) {
 // version and the one before.
 const CodecVersion = 2
 
-// Header names. The version is a digit. In version 2 one more header has all the rest, since
-// clients pay for each header: kind (one byte), received (eight bytes, big endian, Unix
+// Header names. The version is a digit. In version 2 one other header holds all the rest, since
+// each header has a cost in the clients: kind (one byte), received (eight bytes, big endian, Unix
 // microseconds), content (sixteen bytes), then, each with its length as a varint before it,
 // cluster, source and apiserver, then as varints the lengths of the event's bodies. What
-// follows is a later release's. In version 1 each was a header, and there were no lengths.
+// follows belongs to later releases. In version 1 each was a header, and there were no lengths.
 const (
 	headerVersion   = "v"
 	headerRecord    = "r"
@@ -191,8 +191,8 @@ func headersSize(r *Record) int {
 	return fixed + len(r.Cluster) + len(r.Source) + len(r.APIServer)
 }
 
-// decoder reads headers. It keeps one copy of each short string it meets, since a log
-// holds the same few thousands of times.
+// decoder reads headers. It keeps one copy of each short string, since a log repeats a few of
+// them thousands of times.
 type decoder struct {
 	current int // the codec version to read; the one before is read too
 	strings map[string]string
@@ -217,7 +217,7 @@ func (d *decoder) intern(b []byte) string {
 	return s
 }
 
-// record fills r from headers and leaves in r.Err why it could not.
+// record fills r from headers; if it cannot, it sets r.Err.
 func (d *decoder) record(r *Record, headers []header) {
 	version := -1
 	var packed []byte
@@ -235,7 +235,7 @@ func (d *decoder) record(r *Record, headers []header) {
 	case version < 0:
 		r.Err = fmt.Errorf("%w: no codec version", ErrMalformed)
 	case version != d.current && (version != d.current-1 || version == 0):
-		r.Err = fmt.Errorf("%w: %d, this release reads %d and the one before", ErrCodecVersion, version, d.current)
+		r.Err = fmt.Errorf("%w %d: this release reads %d and the one before", ErrCodecVersion, version, d.current)
 	case version == 1:
 		r.Err = d.version1(r, headers)
 	default:
@@ -263,7 +263,7 @@ func (d *decoder) unpack(r *Record, b []byte) error {
 	for _, to := range [...]*string{&r.Cluster, &r.Source, &r.APIServer} {
 		n, w := binary.Uvarint(b)
 		if w <= 0 || n > uint64(len(b)-w) {
-			return fmt.Errorf("%w: header is cut", ErrMalformed)
+			return fmt.Errorf("%w: the header is truncated", ErrMalformed)
 		}
 		*to, b = d.intern(b[w:w+int(n)]), b[w+int(n):]
 	}
@@ -302,7 +302,7 @@ func (d *decoder) version1(r *Record, headers []header) error {
 			if len(h.value) != 16 {
 				return fmt.Errorf("%w: content has %d bytes", ErrMalformed, len(h.value))
 			}
-			// The second half was of another hash, which is no part of it any more.
+			// The second half belonged to another hash, which is not part of it any more.
 			r.Content = event.Hash128{Hi: binary.BigEndian.Uint64(h.value)}
 		}
 	}

@@ -180,7 +180,8 @@ func TestRecordSizeBoundsWhatIsSent(t *testing.T) {
 
 func TestConstructors(t *testing.T) {
 	at := time.UnixMicro(1700000000123456).UTC()
-	e := &event.Event{AuditID: "id", Verb: "create", RequestURI: "/api/v1/namespaces/a/pods", Stage: event.StageResponseComplete, RequestReceivedTimestamp: at}
+	e := &event.Event{AuditID: "id", Verb: "create", RequestURI: "/api/v1/namespaces/a/pods", Stage: event.StageResponseComplete,
+		RequestReceivedTimestamp: at}
 	ev, pol := EventRecord("prod", "webhook", "a1", at, e), PolicyEventRecord("prod", "webhook", "a1", at, e)
 	key := event.RequestKey("prod", e).Bytes()
 	if ev.Topic != TopicEvents || ev.Kind != KindEvent || string(ev.Key) != string(key[:]) {
@@ -193,7 +194,8 @@ func TestConstructors(t *testing.T) {
 		t.Errorf("value or content of %+v", ev)
 	}
 
-	d := event.DeadLetter{Cluster: "prod", Source: "webhook", Reason: "malformed-item", Detail: "offset 3", Digest: "sha256:ab", Size: 1 << 40, Prefix: []byte{0, 1, 255}}
+	d := event.DeadLetter{Cluster: "prod", Source: "webhook", Reason: "malformed-item", Detail: "offset 3", Digest: "sha256:ab",
+		Size: 1 << 40, Prefix: []byte{0, 1, 255}}
 	r := DeadLetterRecord(d, at)
 	if r.Topic != TopicDeadLetter || r.Kind != KindDeadLetter || string(r.Key) != d.Digest {
 		t.Errorf("dead letter record %+v", r)

@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// The form of a record outside of Kafka: the lengths and bytes of topic, key and value, as
+// The format of a record outside of Kafka: the lengths and bytes of topic, key and value, as
 // varints, then the headers exactly as they travel, codec version included.
 
-// AppendRecord appends r in the form that a [Decoder] reads. Position, Appended and Err are
-// left out: they belong to a place in a log.
+// AppendRecord appends r in the format that a [Decoder] reads, without Position, Appended and
+// Err, which belong to a place in a log.
 func AppendRecord(b []byte, r *Record) []byte {
 	b = binary.AppendUvarint(b, uint64(len(r.Topic)))
 	b = append(b, r.Topic...)
@@ -30,9 +30,9 @@ type Decoder struct {
 // NewDecoder returns a decoder.
 func NewDecoder() *Decoder { return &Decoder{d: newDecoder()} }
 
-// Next reads the record at the beginning of b and returns the bytes behind it. Key and Value
-// alias b. Errors match ErrMalformed or ErrCodecVersion; after ErrMalformed there is no
-// telling where the next record begins.
+// Next reads the record at the beginning of b and returns the bytes after it. Key and Value
+// alias b. Errors match ErrMalformed or ErrCodecVersion; after ErrMalformed it is unknown where
+// the next record begins.
 func (d *Decoder) Next(b []byte) (r Record, rest []byte, err error) {
 	field := func(what string) (v []byte) {
 		if err != nil {
@@ -40,7 +40,7 @@ func (d *Decoder) Next(b []byte) (r Record, rest []byte, err error) {
 		}
 		n, w := binary.Uvarint(b)
 		if w <= 0 || n > uint64(len(b)-w) {
-			err = fmt.Errorf("%w: %s is cut", ErrMalformed, what)
+			err = fmt.Errorf("%w: the %s is truncated", ErrMalformed, what)
 			return nil
 		}
 		v, b = b[w:w+int(n):w+int(n)], b[w+int(n):]
@@ -52,7 +52,7 @@ func (d *Decoder) Next(b []byte) (r Record, rest []byte, err error) {
 		}
 		n, w := binary.Varint(b)
 		if w <= 0 || n < 0 || n > int64(len(b)-w) {
-			err = fmt.Errorf("%w: %s is cut", ErrMalformed, what)
+			err = fmt.Errorf("%w: the %s is truncated", ErrMalformed, what)
 			return nil
 		}
 		v, b = b[w:w+int(n):w+int(n)], b[w+int(n):]

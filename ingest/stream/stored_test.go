@@ -12,10 +12,13 @@ import (
 
 func storedRecords() []Record {
 	return []Record{
-		{Topic: TopicEvents, Key: []byte("0123456789abcdef"), Value: []byte(`{"auditID":"a"}`), Kind: KindEvent, Cluster: "prod", Source: "webhook",
+		{Topic: TopicEvents, Key: []byte("0123456789abcdef"), Value: []byte(`{"auditID":"a"}`), Kind: KindEvent, Cluster: "prod",
+			Source:    "webhook",
 			APIServer: "a1", Received: time.UnixMicro(1700000000123456).UTC(), Content: event.Hash128{Hi: 1, Lo: 2}},
-		{Topic: TopicPolicy, Key: []byte("prod"), Value: []byte{}, Kind: KindObservation, Cluster: "prod", Source: "watch", Received: time.UnixMicro(0).UTC()},
-		{Topic: TopicDeadLetter, Key: []byte{}, Value: bytes.Repeat([]byte{0, 255, '"'}, 1000), Kind: KindDeadLetter, Received: time.UnixMicro(-1).UTC()},
+		{Topic: TopicPolicy, Key: []byte("prod"), Value: []byte{}, Kind: KindObservation, Cluster: "prod", Source: "watch",
+			Received: time.UnixMicro(0).UTC()},
+		{Topic: TopicDeadLetter, Key: []byte{}, Value: bytes.Repeat([]byte{0, 255, '"'}, 1000), Kind: KindDeadLetter,
+			Received: time.UnixMicro(-1).UTC()},
 	}
 }
 

@@ -43,7 +43,7 @@ func TestRecordSurvivesTheBroker(t *testing.T) {
 				if g.Position.Epoch == 0 || g.Position.Offset != int64(i) || g.Position.Partition != PartitionOf(g.Key, DefaultPartitions) {
 					t.Errorf("record %d at %+v", i, g.Position)
 				}
-				g.Appended, g.Position, g.print = time.Time{}, event.Position{}, 0
+				g.Appended, g.Position, g.fingerprint = time.Time{}, event.Position{}, 0
 				if !reflect.DeepEqual(g, want[i]) {
 					t.Errorf("record %d\n got %+v\nwant %+v", i, g, want[i])
 				}

@@ -17,13 +17,12 @@ const (
 	TopicDeadLetter = "audit.deadletter"
 )
 
-// Consumer groups. They are part of the stored state: a new name would read everything
-// again.
+// Consumer groups. They are part of the stored state: a new name would read everything again.
 const (
 	// GroupReplay consumes TopicEvents.
 	GroupReplay = "retrial-replay"
-	// GroupPolicy consumes TopicPolicy. It has no members: Client.CommitPolicy commits for
-	// it what the policy table holds, so that lag and deletion see it.
+	// GroupPolicy consumes TopicPolicy. It has no members: Client.CommitPolicy commits what
+	// the policy table holds, so that lag and deletion see it.
 	GroupPolicy = "retrial-policy"
 	// GroupDeadLetter consumes TopicDeadLetter.
 	GroupDeadLetter = "retrial-deadletter"
@@ -33,7 +32,7 @@ const (
 var topicNames = [...]string{TopicEvents, TopicPolicy, TopicDeadLetter}
 
 // Consumers returns, per topic, the groups (both with prefix) that must have committed a record
-// before it may be deleted: what embedded.Config.Consumers wants.
+// before it may be deleted, as embedded.Config.Consumers requires.
 func Consumers(prefix string) map[string][]string {
 	return map[string][]string{
 		prefix + TopicEvents:     {prefix + GroupReplay},
@@ -59,7 +58,7 @@ const (
 	DefaultRetention = 7 * 24 * time.Hour
 	// maxMessageBytes is the topics' max.message.bytes: the largest batch, as sent.
 	maxMessageBytes = 16 << 20
-	// DefaultMaxRecordBytes is the largest record Produce takes: key, value and headers.
+	// DefaultMaxRecordBytes is the largest record Produce accepts: key, value and headers.
 	// A batch of one such record, uncompressed, fits into maxMessageBytes.
 	DefaultMaxRecordBytes = 8 << 20
 )

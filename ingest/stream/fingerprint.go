@@ -12,19 +12,19 @@ import (
 	"github.com/segmentio/kafka-go/protocol"
 )
 
-// An offset alone does not say that a log is still the one that was read: a broker may lose
-// the end of a log that it had acknowledged, or have the topic made anew, and then give the
-// same offsets to other records. While the log is shorter than what was read that shows by
-// itself; once it has grown past it, only the records tell. So a reader keeps the print of
-// the last record it was given and looks whether it still stands there whenever the log may
-// have changed behind its back, and a commit names the prints of the records it speaks of.
+// An offset alone does not show that a log is still the one that was read: a broker may lose
+// the acknowledged end of a log, or the topic may be recreated, and then the same offsets go to
+// other records. While the log is shorter than what was read, that is obvious; once it has grown
+// past it, only the records differ. So a reader keeps the fingerprint of the last record it was
+// given and checks that it is still there whenever the log may have changed unnoticed, and a
+// commit holds the fingerprints of the records it refers to.
 
-// print tells the record at an offset from any other that may come to stand there. 0 is that
-// of a record nothing is known about, as is one in a commit of an earlier release.
-type print uint64
+// fingerprint identifies the record at an offset among all that may come to stand there. 0 means
+// that nothing is known about the record, as with commits of an earlier release.
+type fingerprint uint64
 
-// printOf hashes what was appended besides the value, which the headers hold the hash of.
-func printOf(r *Record, headers []header) print {
+// fingerprintOf hashes what was appended except the value, whose hash is in the headers.
+func fingerprintOf(r *Record, headers []header) fingerprint {
 	var d xxhash.Digest
 	d.Reset()
 	var b [16]byte
@@ -35,24 +35,24 @@ func printOf(r *Record, headers []header) print {
 	for _, h := range headers {
 		_, _ = d.Write(h.value)
 	}
-	return max(print(d.Sum64()), 1)
+	return max(fingerprint(d.Sum64()), 1)
 }
 
-// prints are those of consecutive offsets.
-type prints struct {
+// fingerprints are those of consecutive offsets.
+type fingerprints struct {
 	from int64
-	list []print
+	list []fingerprint
 }
 
-// add appends the next. What came before a gap is forgotten: it may be of any length.
-func (p *prints) add(offset int64, of print) {
+// add appends the next. What came before a gap is forgotten: the gap may be of any length.
+func (p *fingerprints) add(offset int64, of fingerprint) {
 	if p.from+int64(len(p.list)) != offset {
 		p.from, p.list = offset, p.list[:0]
 	}
 	p.list = append(p.list, of)
 }
 
-func (p *prints) at(offset int64) print {
+func (p *fingerprints) at(offset int64) fingerprint {
 	if i := offset - p.from; i >= 0 && i < int64(len(p.list)) {
 		return p.list[i]
 	}
@@ -60,7 +60,7 @@ func (p *prints) at(offset int64) print {
 }
 
 // drop forgets what lies below an offset.
-func (p *prints) drop(below int64) {
+func (p *fingerprints) drop(below int64) {
 	if n := min(below-p.from, int64(len(p.list))); n > 0 {
 		p.list = append(p.list[:0], p.list[n:]...)
 		p.from += n
@@ -69,23 +69,23 @@ func (p *prints) drop(below int64) {
 
 // readTo is the last record a reader was given.
 type readTo struct {
-	offset int64
-	print  print
+	offset      int64
+	fingerprint fingerprint
 }
 
-// holds looks whether the record at an offset has the print. What is not known, or not kept
-// any more, is not doubted.
-func (c *Client) holds(ctx context.Context, topic string, partition int32, offset int64, want print) (bool, error) {
+// holds reports whether the record at an offset has the fingerprint; it is true if the record is
+// not known, or not kept any more.
+func (c *Client) holds(ctx context.Context, topic string, partition int32, offset int64, want fingerprint) (bool, error) {
 	if want == 0 {
 		return true, nil
 	}
-	got, err := c.printAt(ctx, topic, partition, offset)
+	got, err := c.fingerprintAt(ctx, topic, partition, offset)
 	return got == 0 || got == want, err
 }
 
-// printAt returns the print of the record at an offset, 0 when there is none (any more).
-func (c *Client) printAt(ctx context.Context, topic string, partition int32, offset int64) (print, error) {
-	// A broker answers with one batch at least, however little is asked for.
+// fingerprintAt returns the fingerprint of the record at an offset, 0 if there is none (any more).
+func (c *Client) fingerprintAt(ctx context.Context, topic string, partition int32, offset int64) (fingerprint, error) {
+	// A broker answers with at least one batch, however little is requested.
 	resp, err := c.fetch(ctx, topic, partition, offset, 1)
 	if errors.Is(err, kafka.OffsetOutOfRange) {
 		return 0, nil
@@ -109,21 +109,21 @@ func (c *Client) printAt(ctx context.Context, topic string, partition int32, off
 			return 0, nil
 		}
 		r, err := q.decode(kr)
-		return r.print, err
+		return r.fingerprint, err
 	}
 }
 
 // look is when a reader last made sure that the log is the one it reads.
 type look struct {
-	// dials is Client.dials as of then: a broker that was not started since answers on
-	// connections that are older.
+	// dials is Client.dials as of then: a broker that has not restarted since answers on
+	// older connections.
 	dials int64
 	// leader is the leader epoch of the last batch read. One leader only appends.
 	leader int32
 }
 
-// same looks whether the log that answered with these records is still the one that was read
-// before, if there is a reason to doubt it.
+// same returns ErrLogReplaced if the log that answered with these records is not the one that was
+// read before. It checks only if there is a reason to doubt it.
 func (q *cursor) same(ctx context.Context, records kafka.RecordReader) error {
 	now := look{q.c.dials.Load(), q.look.leader}
 	first := now.leader
@@ -143,7 +143,7 @@ func (q *cursor) same(ctx context.Context, records kafka.RecordReader) error {
 			return err
 		}
 		if !held {
-			return fmt.Errorf("%w: another record stands at %d", ErrLogReplaced, at)
+			return fmt.Errorf("%w: another record is at %d", ErrLogReplaced, at)
 		}
 	}
 	q.look = now

@@ -26,7 +26,8 @@ type relapsing struct {
 func newRelapsing(t *testing.T) *relapsing {
 	t.Helper()
 	onlyEmbedded(t)
-	r := &relapsing{world: &world{cfg: Config{Partitions: 1, Log: zap.NewNop(), FetchWait: 20 * time.Millisecond, HeartbeatInterval: 100 * time.Millisecond}},
+	r := &relapsing{world: &world{cfg: Config{Partitions: 1, Log: zap.NewNop(), FetchWait: 20 * time.Millisecond,
+		HeartbeatInterval: 100 * time.Millisecond}},
 		t: t, dir: filepath.Join(t.TempDir(), "now"), was: filepath.Join(t.TempDir(), "was")}
 	r.start()
 	r.cfg.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -261,10 +262,10 @@ func TestPolicyOnAnotherLog(t *testing.T) {
 	}
 }
 
-func TestPrints(t *testing.T) {
-	var p prints
+func TestFingerprints(t *testing.T) {
+	var p fingerprints
 	for i := int64(10); i < 20; i++ {
-		p.add(i, print(i))
+		p.add(i, fingerprint(i))
 	}
 	p.drop(5)
 	if p.at(9) != 0 || p.at(10) != 10 || p.at(19) != 19 || p.at(20) != 0 {
