@@ -169,7 +169,7 @@ func TestSQLListenerRefused(t *testing.T) {
 		{"no password", []string{"--clickhouse-listen", "127.0.0.1:0"}, []string{"clickhouse-listen-password-file"}},
 		{"a short password", []string{"--clickhouse-listen", "127.0.0.1:0", "--clickhouse-listen-password-file", in.file(t, "short", "secret")}, []string{"at least 16"}},
 		{"in the open", []string{"--clickhouse-listen", "0.0.0.0:0", "--clickhouse-listen-password-file", good}, []string{"not loopback", "tls-cert"}},
-		{"a store of its own", []string{"--clickhouse-listen", "127.0.0.1:0", "--clickhouse-listen-password-file", good, "--clickhouse-dsn", "http://127.0.0.1:1"}, []string{"point Grafana at that one", "docs/grafana.md"}},
+		{"a store of its own", []string{"--clickhouse-listen", "127.0.0.1:0", "--clickhouse-listen-password-file", good, "--clickhouse-dsn", "http://127.0.0.1:1"}, []string{"point Grafana at that server", "docs/grafana.md"}},
 		{"a file that is not there", []string{"--clickhouse-listen", "127.0.0.1:0", "--clickhouse-listen-password-file", good + "-not"}, []string{"clickhouse-listen-password-file"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

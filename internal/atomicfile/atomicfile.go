@@ -1,6 +1,6 @@
-// Package atomicfile replaces files so that a reader, and whoever looks after a crash or a power
-// failure, finds the old file or the new one, whole. It is renameio, plus what that leaves to its
-// caller: the folder is synced too, without which a rename may be undone by a power failure.
+// Package atomicfile replaces files so that a reader, even after a crash or a power failure, finds
+// the whole old file or the whole new one. It is renameio, plus what that leaves to its caller: the
+// folder is synced, too, without which a power failure may undo a rename.
 package atomicfile
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// Write replaces the file at path by one that holds data and has the given mode, whatever the
-// process's umask. When it returns nil, file and folder are on disk.
+// Write replaces the file at path with one that holds data and has the given mode, regardless of
+// the process's umask. Once it returns nil, file and folder are on disk.
 func Write(path string, data []byte, mode fs.FileMode) error {
 	f, err := Create(path, mode)
 	if err != nil {
@@ -32,8 +32,8 @@ type File struct {
 	folder string
 }
 
-// Create opens a new file beside path, with the given mode whatever the process's umask. The file
-// at path stays as it is until Commit; the caller calls Cleanup in every case.
+// Create opens a new file beside path, with the given mode regardless of the process's umask. The
+// file at path stays as it is until Commit; the caller must call Cleanup in any case.
 func Create(path string, mode fs.FileMode) (*File, error) {
 	folder := filepath.Dir(path)
 	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(folder), renameio.WithStaticPermissions(mode))
@@ -51,8 +51,8 @@ func (f *File) Commit() error {
 	return syncFolder(f.folder)
 }
 
-// Rename moves a file within its folder, in the place of what is there, and waits until the folder
-// is on disk.
+// Rename moves a file within its folder, replacing what is there, and waits until the folder is on
+// disk.
 func Rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package cli is what the commands of Retrial's programs share: the streams they read and write,
-// exit codes and errors that carry one, errors of a command line, forms of output, and progress.
+// Package cli is what the commands of Retrial's programs share: standard streams, exit codes and
+// errors that carry one, errors of a command line, output formats, and progress bars.
 package cli
 
 import (
@@ -10,9 +10,9 @@ import (
 // Exit codes, documented in docs/cli.md.
 const (
 	ExitOK      = 0
-	ExitError   = 1 // the command could not do what was asked
+	ExitError   = 1 // the command failed
 	ExitUsage   = 2 // the command line or the configuration is wrong
-	ExitFinding = 3 // it did, and found what --fail-on names
+	ExitFinding = 3 // the command succeeded and found what --fail-on names
 	ExitNoMatch = 4 // nothing is stored under that name
 )
 
@@ -32,8 +32,8 @@ func (e Exit) Error() string {
 // Unwrap returns the error the code goes with.
 func (e Exit) Unwrap() error { return e.err }
 
-// Streams are the process's standard streams; commands use nothing else, so that tests see
-// all they print.
+// Streams are the process's standard streams; commands use no others, so that tests see all
+// they print.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer

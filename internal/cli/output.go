@@ -15,8 +15,8 @@ import (
 	"github.com/retrial-io/retrial/internal/safe"
 )
 
-// AddOutput adds -o with the forms a command can print, the first by default. Another form
-// is refused before the command begins.
+// AddOutput adds -o with the formats a command can print, the first as the default. Any other
+// format is refused before the command starts.
 func AddOutput(c *cobra.Command, into *string, forms ...string) {
 	c.Flags().StringVarP(into, "output", "o", forms[0], strings.Join(forms[:len(forms)-1], ", ")+" or "+forms[len(forms)-1])
 	// The only error is that there is no such flag.
@@ -26,14 +26,14 @@ func AddOutput(c *cobra.Command, into *string, forms ...string) {
 			return nil
 		}
 		if len(forms) == 2 {
-			return ExitWith(ExitUsage, fmt.Errorf("--output %q is neither %s nor %s", *into, forms[0], forms[1]))
+			return ExitWith(ExitUsage, fmt.Errorf("invalid --output %q: want %s or %s", *into, forms[0], forms[1]))
 		}
-		return ExitWith(ExitUsage, fmt.Errorf("--output %q is none of %s", *into, strings.Join(forms, ", ")))
+		return ExitWith(ExitUsage, fmt.Errorf("invalid --output %q: want one of %s", *into, strings.Join(forms, ", ")))
 	}
 }
 
-// PrintAs prints v as json or yaml. Strings in it may be anybody's: what drives a terminal
-// is escaped.
+// PrintAs prints v as json or yaml. Strings in it may be hostile: characters that control a
+// terminal are escaped.
 func PrintAs(w io.Writer, form string, v any) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
@@ -56,10 +56,10 @@ func PrintAs(w io.Writer, form string, v any) error {
 }
 
 // asYAML turns JSON into YAML. A string with a character to escape is quoted, so that the
-// escape can be written: YAML prints most of what JSON has to be told to hide.
+// escape can be written: YAML prints literally most of what JSON is made to escape.
 func asYAML(text []byte) ([]byte, error) {
 	var doc yaml.Node
-	// Its parser takes neither control characters nor JSON's pairs of escapes.
+	// The parser accepts neither control characters nor JSON's surrogate pairs.
 	if err := yaml.Unmarshal(safe.YAML(text), &doc); err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func asYAML(text []byte) ([]byte, error) {
 	return safe.YAML(out.Bytes()), nil
 }
 
-// restyle has the encoder choose how to write what was JSON.
+// restyle lets the encoder choose the style of nodes that were JSON.
 func restyle(n *yaml.Node) {
 	n.Style = 0
 	if n.Kind == yaml.ScalarNode && !safe.Printable(n.Value) {
@@ -84,8 +84,8 @@ func restyle(n *yaml.Node) {
 	}
 }
 
-// SafeJSON returns a writer that passes JSON text on to w in the form that may reach a terminal.
-// Each Write has to hold whole characters, as encoders write them.
+// SafeJSON returns a writer that passes JSON text on to w in a form that is safe on a terminal.
+// Each Write must hold whole characters, as encoders write them.
 func SafeJSON(w io.Writer) io.Writer { return safeJSON{w} }
 
 type safeJSON struct{ w io.Writer }
@@ -97,7 +97,7 @@ func (s safeJSON) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// SafeLines makes a message fit for a terminal and leaves its lines.
+// SafeLines makes a message safe for a terminal and keeps its line breaks.
 func SafeLines(message string) string {
 	lines := strings.Split(message, "\n")
 	for i, l := range lines {

@@ -11,8 +11,7 @@ import (
 // Progress is a bar on a terminal and nothing elsewhere.
 type Progress struct{ bar *progressbar.ProgressBar }
 
-// StartProgress starts a bar of so many bytes on w when w is a terminal. A total that is not
-// known is -1.
+// StartProgress starts a bar of total bytes on w if w is a terminal; -1 is an unknown total.
 func StartProgress(w io.Writer, what string, total int64) *Progress {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -30,36 +29,36 @@ func (p *Progress) Add(n int64) {
 	}
 }
 
-// Set says how many bytes are done.
+// Set sets how many bytes are done.
 func (p *Progress) Set(n int64) {
 	if p.bar != nil {
 		_ = p.bar.Set64(n)
 	}
 }
 
-// Total says how many bytes there are now known to be.
+// Total sets how many bytes there are.
 func (p *Progress) Total(n int64) {
 	if p.bar != nil {
 		p.bar.ChangeMax64(n)
 	}
 }
 
-// Describe says what is being done now.
+// Describe sets what is being done.
 func (p *Progress) Describe(what string) {
 	if p.bar != nil {
 		p.bar.Describe(what)
 	}
 }
 
-// Finish takes the bar away.
+// Finish removes the bar.
 func (p *Progress) Finish() {
 	if p.bar != nil {
 		_ = p.bar.Finish()
 	}
 }
 
-// TotalSize returns the plain size of files when all of them are plain files whose size
-// says so, else -1: what is compressed inflates to nobody knows how much.
+// TotalSize returns the total size of files, or -1 if one of them is not a regular file or is
+// compressed: its inflated size is unknown.
 func TotalSize(paths []string) int64 {
 	var total int64
 	for _, p := range paths {

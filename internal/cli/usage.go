@@ -7,12 +7,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// UsageError is a mistake on the command line of c.
+// UsageError returns the error for a mistake on the command line of c.
 func UsageError(c *cobra.Command, format string, args ...any) error {
 	return ExitWith(ExitUsage, fmt.Errorf(format+"; see %s --help", append(args, c.CommandPath())...))
 }
 
-// NoArgs refuses arguments. What follows a command that only has others is a mistyped one.
+// NoArgs refuses arguments. An argument of a command that only has subcommands is a mistyped
+// subcommand.
 func NoArgs(c *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
@@ -28,7 +29,7 @@ func NoArgs(c *cobra.Command, args []string) error {
 	return UsageError(c, "unknown command %q for %q%s", args[0], c.CommandPath(), hint)
 }
 
-// OneArg takes one argument, which is not empty; name is what the usage line calls it.
+// OneArg requires exactly one argument, which is not empty; name is its name in the usage line.
 func OneArg(name string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {

@@ -1,7 +1,6 @@
-// Package config is the configuration of the retrial binary: one versioned YAML file,
-// decoded strictly, with a flag and an environment variable for every field. The struct
-// below is the single source: the file's members, the flags, the variables and
-// docs/config.md are all derived from it.
+// Package config is the configuration of the retrial binary: one versioned YAML file, decoded
+// strictly, with a flag and an environment variable for every field. [Config] is the single
+// source: the file's members, the flags, the variables and docs/config.md all follow from it.
 //
 // Order of precedence: flag, environment (RETRIAL_<FLAG>, upper case, dashes as
 // underscores), file, default. Secrets are named by file, never written into the
@@ -29,8 +28,8 @@ const (
 )
 
 // Config is the whole configuration. Leaf fields carry their documentation in the `doc`
-// tag; the flag's name is the path of the members' names in kebab case, unless `flag`
-// gives another.
+// tag; the flag's name is the path of the members' names in kebab case, unless the `flag` tag
+// sets another.
 type Config struct {
 	APIVersion string `json:"apiVersion" flag:"-"`
 	Kind       string `json:"kind" flag:"-"`
@@ -53,19 +52,19 @@ type Config struct {
 
 // Log configures the process log (written to stderr).
 type Log struct {
-	Level  string `json:"level" doc:"Lowest level that is written: debug, info, warn or error."`
+	Level  string `json:"level" doc:"Lowest level written: debug, info, warn or error."`
 	Format string `json:"format" doc:"console (for people) or json (for machines)."`
 }
 
 // Webhook configures the endpoint kube-apiservers post audit events to.
 type Webhook struct {
 	Listen             string   `json:"listen" doc:"Address of the HTTPS listener for audit webhooks."`
-	Advertise          []string `json:"advertise" doc:"Host names and addresses under which apiservers reach the listener; they go into the server certificate and the generated kubeconfig."`
+	Advertise          []string `json:"advertise" doc:"Host names and addresses at which apiservers reach the listener; they go into the server certificate and the generated kubeconfig."`
 	MaxBodyBytes       Bytes    `json:"maxBodyBytes" doc:"Largest request body. Apiservers do not truncate by default: a batch of 400 events with bodies can be large."`
-	MaxInFlightBytes   Bytes    `json:"maxInFlightBytes" doc:"Bodies held in memory at once, all clusters together; beyond it the receiver answers 429 with Retry-After: 1."`
+	MaxInFlightBytes   Bytes    `json:"maxInFlightBytes" doc:"Bodies held in memory at once, over all clusters; beyond it the receiver answers 429 with Retry-After: 1."`
 	MaxClusterInFlight Bytes    `json:"maxClusterInFlightBytes" doc:"The same for one cluster, so that a flood from one leaves room for the others."`
-	MaxEventBytes      Bytes    `json:"maxEventBytes" doc:"Largest event; a larger one loses its bodies, but for what the replica reads of policy, is annotated with size and digest, and is still judged."`
-	AllowAnonymous     bool     `json:"allowAnonymous" doc:"Accept posts without a client certificate or token. Only on a loopback listener."`
+	MaxEventBytes      Bytes    `json:"maxEventBytes" doc:"Largest event; a larger one loses its bodies, except for what the replica reads of policy, is annotated with size and digest, and is still judged."`
+	AllowAnonymous     bool     `json:"allowAnonymous" doc:"Accept posts without a client certificate or token. Allowed on a loopback listener only."`
 	ReadTimeout        Duration `json:"readTimeout" doc:"Longest time a request may take to arrive."`
 	TokenFile          string   `json:"tokenFile" doc:"File of bearer tokens, one 'cluster token' pair a line, for apiservers that cannot present a client certificate."`
 }
@@ -79,7 +78,7 @@ type Watch struct {
 func WatchedCluster(entry string) (cluster, kubeconfig string, err error) {
 	cluster, kubeconfig, ok := strings.Cut(entry, "=")
 	if !ok || cluster == "" || kubeconfig == "" {
-		return "", "", fmt.Errorf("%q is not of the form cluster=/path/to/kubeconfig", entry)
+		return "", "", fmt.Errorf("invalid entry %q: want cluster=/path/to/kubeconfig", entry)
 	}
 	return cluster, kubeconfig, nil
 }
@@ -88,16 +87,16 @@ func WatchedCluster(entry string) (cluster, kubeconfig string, err error) {
 type UI struct {
 	Listen    string   `json:"listen" doc:"Address of the page, the API and /metrics. Must be loopback unless a token file is set."`
 	TokenFile string   `json:"tokenFile" doc:"File with the bearer token that callers on a non-loopback listener must present."`
-	TLSCert   string   `json:"tlsCert" doc:"Certificate file for the listener; plain HTTP when empty (loopback only)."`
+	TLSCert   string   `json:"tlsCert" doc:"Certificate file for the listener; plain HTTP if empty (loopback only)."`
 	TLSKey    string   `json:"tlsKey" doc:"Key file for the listener."`
-	Hosts     []string `json:"hosts" doc:"Further Host names the page may be reached under (loopback names are always accepted)."`
+	Hosts     []string `json:"hosts" doc:"Further Host names at which the page may be reached (loopback names are always accepted)."`
 }
 
 // Kafka configures the event stream.
 type Kafka struct {
 	Brokers          []string `json:"brokers" doc:"Bootstrap brokers of a real Kafka. Empty: the embedded broker, for one node and evaluation."`
-	TopicPrefix      string   `json:"topicPrefix" doc:"Put before the topic names audit.events, audit.policy and audit.deadletter."`
-	Partitions       int64    `json:"partitions" doc:"Partitions of audit.events and audit.policy when the topics are created; must not change later. 0: 1 on the embedded broker, where one large block a time costs the store least, and 12 on a real Kafka."`
+	TopicPrefix      string   `json:"topicPrefix" doc:"Prefix of the topic names audit.events, audit.policy and audit.deadletter."`
+	Partitions       int64    `json:"partitions" doc:"Partitions of audit.events and audit.policy when the topics are created; must not change later. 0: 1 on the embedded broker, where the store does best with one large block at a time, and 12 on a real Kafka."`
 	Replication      int64    `json:"replication" doc:"Replication factor of created topics on a real Kafka."`
 	TLS              bool     `json:"tls" doc:"Use TLS to the brokers."`
 	CAFile           string   `json:"caFile" doc:"CA certificates for the brokers; empty: the system's."`
@@ -107,12 +106,12 @@ type Kafka struct {
 	EmbeddedMaxBytes Bytes    `json:"embeddedMaxBytes" doc:"Cap on the embedded broker's log. It deletes only what is committed; at the cap the receiver pushes back."`
 }
 
-// Spool configures where records are kept while Kafka does not take them.
+// Spool configures where records are kept while Kafka does not accept them.
 type Spool struct {
-	On           Switch `json:"enabled" flag:"spool" doc:"on: while Kafka does not take records they are kept on disk, acknowledged once they are synced, and sent in order later. off: they are not acknowledged. See docs/spool.md."`
-	Dir          string `json:"dir" doc:"Folder of the spool, of this process alone. Empty: spool in the data directory."`
-	MaxBytes     Bytes  `json:"maxBytes" doc:"Most bytes the spool may hold, compressed; one cluster takes three quarters of it at the most. Full, the receiver pushes back."`
-	MinFreeBytes Bytes  `json:"minFreeBytes" doc:"Room on the spool's file system that it leaves alone."`
+	On           Switch `json:"enabled" flag:"spool" doc:"on: while Kafka does not accept records, they are kept on disk, acknowledged once they are synced, and sent in order later. off: they are not acknowledged. See docs/spool.md."`
+	Dir          string `json:"dir" doc:"Folder of the spool, for this process alone. Empty: spool in the data directory."`
+	MaxBytes     Bytes  `json:"maxBytes" doc:"Most bytes the spool may hold, compressed; one cluster uses at most three quarters of it. When it is full, the receiver pushes back."`
+	MinFreeBytes Bytes  `json:"minFreeBytes" doc:"Free space that the spool leaves on its file system."`
 }
 
 // ClickHouse configures the store.
@@ -121,21 +120,21 @@ type ClickHouse struct {
 	PasswordFile      string `json:"passwordFile" doc:"File with the password for the DSN's user."`
 	CAFile            string `json:"caFile" doc:"CA certificates for an https DSN; empty: the system's."`
 	Database          string `json:"database" doc:"Database that holds Retrial's tables."`
-	Cluster           string `json:"cluster" doc:"Cluster the DSN's server is of, as its remote_servers name it: tables are replicated, and spread over its shards by Kafka partition. Empty: one server. See docs/storage.md."`
+	Cluster           string `json:"cluster" doc:"Cluster of the DSN's server, as named in its remote_servers: tables are replicated, and spread over its shards by Kafka partition. Empty: one server. See docs/storage.md."`
 	Library           string `json:"library" doc:"Path of libchdb.so for the embedded engine. Empty: RETRIAL_LIBCHDB, then the user's cache folder."`
 	EmbeddedMaxMemory Bytes  `json:"embeddedMaxMemory" doc:"Memory the embedded engine may use."`
 
 	Listen             string `json:"listen" doc:"Address on which the embedded store answers SQL queries, read-only, over ClickHouse's HTTP interface; for Grafana. Empty: none. Must be loopback unless a certificate is set. See docs/grafana.md."`
 	ListenUser         string `json:"listenUser" doc:"User that SQL clients must present."`
 	ListenPasswordFile string `json:"listenPasswordFile" doc:"File with the password that SQL clients must present, of at least 16 characters."`
-	ListenTLSCert      string `json:"listenTlsCert" doc:"Certificate file for the SQL listener; plain HTTP when empty (loopback only)."`
+	ListenTLSCert      string `json:"listenTlsCert" doc:"Certificate file for the SQL listener; plain HTTP if empty (loopback only)."`
 	ListenTLSKey       string `json:"listenTlsKey" doc:"Key file for the SQL listener."`
 }
 
 // Replay configures the re-evaluation.
 type Replay struct {
-	Hold      Duration `json:"hold" doc:"How long an event waits, after it was appended, for policy changes other apiservers may still deliver."`
-	Lag       Duration `json:"lag" doc:"How far an apiserver's caches may run behind: widens an event's window."`
+	Hold      Duration `json:"hold" doc:"How long an event waits, after it was appended, for policy changes that other apiservers may still deliver."`
+	Lag       Duration `json:"lag" doc:"How far an apiserver's caches may lag behind; it widens an event's window."`
 	BatchRows int64    `json:"batchRows" doc:"Most rows in one insert."`
 	Linger    Duration `json:"linger" doc:"Longest time a partly filled insert waits for more rows."`
 	// ApiserverConfig entries are split by ApiserverFolder.
@@ -146,28 +145,28 @@ type Replay struct {
 func ApiserverFolder(entry string) (cluster, folder string, err error) {
 	cluster, folder, ok := strings.Cut(entry, "=")
 	if !ok || cluster == "" || folder == "" {
-		return "", "", fmt.Errorf("%q is not of the form cluster=/path/to/folder", entry)
+		return "", "", fmt.Errorf("invalid entry %q: want cluster=/path/to/folder", entry)
 	}
 	return cluster, folder, nil
 }
 
 // Detect configures the detections.
 type Detect struct {
-	Enabled  bool     `json:"enabled" doc:"Work out findings. Without it rules still mark requests, so that a later start finds what is in them."`
-	RulesDir string   `json:"rulesDir" doc:"Folder of further rules, one .yaml file each; a rule there replaces one of the same id. A broken file is an error at the start. Empty: the rules of the binary alone."`
-	Lateness Duration `json:"lateness" doc:"How far behind a cluster's newest request rules that count, or look for something new, keep: so long events may come late without findings being taken back. What is later still is looked at again."`
-	Every    Duration `json:"every" doc:"Pause between two looks at what changed."`
+	Enabled  bool     `json:"enabled" doc:"Compute findings. Without it rules still mark requests, so that a later start finds what is in them."`
+	RulesDir string   `json:"rulesDir" doc:"Folder of further rules, one .yaml file each; a rule there replaces one with the same id. A broken file is an error at start. Empty: the built-in rules only."`
+	Lateness Duration `json:"lateness" doc:"How far behind a cluster's newest request those rules stay that count, or look for something new: events may be this late without findings being taken back. Later ones are evaluated again."`
+	Every    Duration `json:"every" doc:"Pause between two evaluations of what changed."`
 }
 
-// Completeness configures what is compared with what apiservers say they sent. Entries are
+// Completeness configures the comparison with what apiservers report to have sent. Entries are
 // split by ApiserverEntry.
 type Completeness struct {
-	Scrape     []string `json:"scrape" doc:"Apiservers to ask for their metrics, each as cluster=https://host:6443, or cluster/apiserver=https://host:6443 where a cluster has several that post under names of their own. See docs/completeness.md."`
-	TokenFiles []string `json:"tokenFiles" doc:"Files with the bearer tokens for that, each as cluster=/path or cluster/apiserver=/path. The token's account needs the right to get the non-resource URL /metrics and no other."`
-	CAFiles    []string `json:"caFiles" doc:"Files with the authorities of the apiservers' certificates, in the same form; none: the system's."`
+	Scrape     []string `json:"scrape" doc:"Apiservers whose metrics are read, each as cluster=https://host:6443, or cluster/apiserver=https://host:6443 if a cluster has several that post under names of their own. See docs/completeness.md."`
+	TokenFiles []string `json:"tokenFiles" doc:"Files with the bearer tokens for that, each as cluster=/path or cluster/apiserver=/path. The token's account needs permission to get the non-resource URL /metrics and nothing else."`
+	CAFiles    []string `json:"caFiles" doc:"Files with the authorities of the apiservers' certificates, in the same form; empty: the system's."`
 	CertFiles  []string `json:"clientCertificates" doc:"Files with client certificates in place of tokens, in the same form."`
 	KeyFiles   []string `json:"clientKeys" doc:"Files with the keys of the client certificates, in the same form."`
-	Every      Duration `json:"every" doc:"Pause between two readings of an apiserver; every tenth time the last hour is compared and its metrics are set."`
+	Every      Duration `json:"every" doc:"Pause between two readings of an apiserver; at every tenth the last hour is compared and its metrics are set."`
 }
 
 // ApiserverEntry splits an entry of Completeness: cluster, apiserver (may be empty), value.
@@ -175,20 +174,20 @@ func ApiserverEntry(entry string) (cluster, apiserver, value string, err error) 
 	name, value, ok := strings.Cut(entry, "=")
 	cluster, apiserver, named := strings.Cut(name, "/")
 	if !ok || cluster == "" || value == "" || named && apiserver == "" {
-		return "", "", "", fmt.Errorf("%q is not of the form cluster=VALUE or cluster/apiserver=VALUE", entry)
+		return "", "", "", fmt.Errorf("invalid entry %q: want cluster=VALUE or cluster/apiserver=VALUE", entry)
 	}
 	return cluster, apiserver, value, nil
 }
 
-// Retention configures how long what is stored stays, counted from its ingestion.
+// Retention configures how long stored data stays, counted from its ingestion.
 type Retention struct {
 	Events      Duration `json:"events" doc:"Events and their verdicts, in whole days. 0: for ever."`
 	Rollups     Duration `json:"rollups" doc:"Usage rollups, in whole days. 0: for ever."`
-	KeepImports bool     `json:"keepImports" doc:"Leave imported events alone, whatever their age, until the disk cap needs their room."`
-	DiskCap     Bytes    `json:"diskCap" doc:"Most bytes the store may hold. Over it the oldest day of events is dropped, then the next, never the newest; rollups and policy stay. 0: for an embedded store what leaves 4 GiB of the disk free, or a twentieth of a small one; for a ClickHouse server no cap."`
+	KeepImports bool     `json:"keepImports" doc:"Keep imported events, whatever their age, until the disk cap needs their room."`
+	DiskCap     Bytes    `json:"diskCap" doc:"Most bytes the store may hold. Above it the oldest day of events is dropped, then the next, never the newest; rollups and policy stay. 0: for an embedded store whatever leaves 4 GiB of the disk free, or a twentieth of a small disk; for a ClickHouse server no cap."`
 }
 
-// Default returns the configuration used when nothing is set: everything embedded, in
+// Default returns the configuration used if nothing is set: everything embedded, in
 // ./data, on loopback.
 func Default() Config {
 	keyFile := "retrial-hmac.key"
@@ -210,7 +209,8 @@ func Default() Config {
 		Spool:      Spool{On: true, MaxBytes: 5 << 30, MinFreeBytes: 1 << 30},
 		ClickHouse: ClickHouse{Database: "retrial", EmbeddedMaxMemory: 3 << 29, ListenUser: "grafana"},
 		Replay: Replay{
-			Hold: Duration(2 * time.Second), Lag: Duration(100 * time.Millisecond), BatchRows: 50000, Linger: Duration(500 * time.Millisecond),
+			Hold: Duration(2 * time.Second), Lag: Duration(100 * time.Millisecond), BatchRows: 50000,
+			Linger: Duration(500 * time.Millisecond),
 		},
 		Completeness: Completeness{Every: Duration(30 * time.Second)},
 		Detect:       Detect{Enabled: true, Lateness: Duration(time.Minute), Every: Duration(5 * time.Second)},
@@ -218,7 +218,7 @@ func Default() Config {
 	}
 }
 
-// ReadFile lays the file over the configuration. Unknown members are errors.
+// ReadFile overrides the configuration with what the file sets. Unknown members are errors.
 func (c *Config) ReadFile(path string) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -229,25 +229,26 @@ func (c *Config) ReadFile(path string) error {
 	if err != nil {
 		return fmt.Errorf("configuration %s: %w", path, err)
 	}
-	// encoding/json takes members whatever their case; this decoder does not.
+	// encoding/json ignores the case of members; this decoder does not.
 	strict, err := json.UnmarshalStrict(asJSON, c)
 	if named := c.badValue(asJSON); named != nil {
-		err = named // a value's own error does not tell which one it is
+		err = named // a value's own error does not name its member
 	}
 	if err = errors.Join(append(strict, err)...); err != nil {
 		return fmt.Errorf("configuration %s: %w", path, err)
 	}
 	if c.APIVersion != APIVersion || c.Kind != Kind {
-		return fmt.Errorf("configuration %s: it must begin with apiVersion: %s and kind: %s (found %q and %q)", path, APIVersion, Kind, c.APIVersion, c.Kind)
+		return fmt.Errorf("configuration %s: want apiVersion: %s and kind: %s, have %q and %q",
+			path, APIVersion, Kind, c.APIVersion, c.Kind)
 	}
 	return nil
 }
 
-// badValue names the first member of a document whose text is no value of its type.
+// badValue returns an error that names the first member of a document with an invalid value.
 func (c *Config) badValue(asJSON []byte) error {
 	var doc map[string]any
 	if err := json.UnmarshalCaseSensitivePreserveInts(asJSON, &doc); err != nil {
-		return nil //nolint:nilerr // it is told without a name
+		return nil //nolint:nilerr // the caller reports it
 	}
 	scratch := *c
 	for _, f := range scratch.Fields() {
@@ -265,7 +266,7 @@ func (c *Config) badValue(asJSON []byte) error {
 	return nil
 }
 
-// CheckFiles returns an error when a file that the configuration names cannot be read.
+// CheckFiles returns an error if a file that the configuration names cannot be read.
 func (c *Config) CheckFiles() error {
 	var errs []error
 	check := func(flag, path string) {
@@ -320,15 +321,15 @@ func (c *Config) Validate() error {
 	switch c.Log.Level {
 	case "debug", "info", "warn", "error":
 	default:
-		fail("log-level: %q is none of debug, info, warn, error", c.Log.Level)
+		fail("log-level: invalid level %q: want debug, info, warn or error", c.Log.Level)
 	}
 	if c.Log.Format != "console" && c.Log.Format != "json" {
-		fail("log-format: %q is neither console nor json", c.Log.Format)
+		fail("log-format: invalid format %q: want console or json", c.Log.Format)
 	}
 	listen := func(flag, addr string) (ok bool) {
 		_, port, err := net.SplitHostPort(addr)
 		if _, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil {
-			fail("%s: %q is no address to listen on; write HOST:PORT, such as 127.0.0.1:8080", flag, addr)
+			fail("%s: invalid address %q: want HOST:PORT, such as 127.0.0.1:8080", flag, addr)
 			return false
 		}
 		return true
@@ -341,11 +342,11 @@ func (c *Config) Validate() error {
 		{"webhook-max-in-flight-bytes", c.Webhook.MaxInFlightBytes}, {"webhook-max-cluster-in-flight-bytes", c.Webhook.MaxClusterInFlight},
 	} {
 		if size.value == 0 {
-			fail("%s: 0 would take nothing", size.flag)
+			fail("%s: 0 would accept nothing", size.flag)
 		}
 	}
 	if c.Spool.On && c.Spool.MaxBytes < 1<<20 {
-		fail("spool-max-bytes: %s is too little: 1MiB at least, or do without: --spool off", c.Spool.MaxBytes)
+		fail("spool-max-bytes: %s is too little: want at least 1MiB, or --spool off", c.Spool.MaxBytes)
 	}
 	watched := map[string]bool{}
 	for _, entry := range c.Watch.Clusters {
@@ -363,7 +364,7 @@ func (c *Config) Validate() error {
 		if err != nil {
 			fail("apiserver-config: %w", err)
 		} else if given[cluster] {
-			fail("apiserver-config: cluster %s is named twice; versions of one cluster lie in one folder", cluster)
+			fail("apiserver-config: cluster %s is named twice; all versions of a cluster belong in one folder", cluster)
 		}
 		given[cluster] = true
 	}
@@ -373,16 +374,16 @@ func (c *Config) Validate() error {
 	switch c.Kafka.SASLMechanism {
 	case "", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512":
 	default:
-		fail("kafka-sasl-mechanism: %q is none of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512", c.Kafka.SASLMechanism)
+		fail("kafka-sasl-mechanism: invalid mechanism %q: want PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", c.Kafka.SASLMechanism)
 	}
 	if dsn := c.ClickHouse.DSN; dsn != "" && !strings.HasPrefix(dsn, "http://") && !strings.HasPrefix(dsn, "https://") {
-		fail("clickhouse-dsn: it must begin with http:// or https://: ClickHouse's HTTP interface is used")
+		fail("clickhouse-dsn: want a URL that begins with http:// or https://: ClickHouse's HTTP interface is used")
 	}
 	if c.ClickHouse.Cluster != "" && c.ClickHouse.DSN == "" {
-		fail("clickhouse-cluster: it is one of servers: name one of them with clickhouse-dsn")
+		fail("clickhouse-cluster: name one of the cluster's servers with clickhouse-dsn")
 	}
 	if c.ClickHouse.CAFile != "" && !strings.HasPrefix(c.ClickHouse.DSN, "https://") {
-		fail("clickhouse-ca-file: it counts for TLS alone: begin clickhouse-dsn with https://")
+		fail("clickhouse-ca-file: it applies to TLS only: begin clickhouse-dsn with https://")
 	}
 	if c.Replay.Hold < 0 || c.Replay.Lag < 0 || c.Replay.Linger < 0 {
 		fail("replay-hold, replay-lag and replay-linger: must not be negative")
@@ -394,7 +395,8 @@ func (c *Config) Validate() error {
 		fail("completeness-every: must be at least 1s")
 	}
 	for flag, entries := range map[string][]string{
-		"completeness-scrape": c.Completeness.Scrape, "completeness-token-files": c.Completeness.TokenFiles, "completeness-ca-files": c.Completeness.CAFiles,
+		"completeness-scrape": c.Completeness.Scrape, "completeness-token-files": c.Completeness.TokenFiles,
+		"completeness-ca-files":            c.Completeness.CAFiles,
 		"completeness-client-certificates": c.Completeness.CertFiles, "completeness-client-keys": c.Completeness.KeyFiles,
 	} {
 		for _, entry := range entries {
@@ -407,7 +409,7 @@ func (c *Config) Validate() error {
 		fail("replay-batch-rows: must be at least 1")
 	}
 	if day := Duration(24 * time.Hour); c.Retention.Events%day != 0 || c.Retention.Rollups%day != 0 {
-		fail("retention-events and retention-rollups: they count in whole days; write 30d")
+		fail("retention-events and retention-rollups: want whole days, such as 30d")
 	}
 	if (c.UI.TLSCert == "") != (c.UI.TLSKey == "") {
 		fail("ui-tls-cert and ui-tls-key: set both or neither")
@@ -416,7 +418,8 @@ func (c *Config) Validate() error {
 		c.ClickHouse.checkListener(fail)
 	}
 	if listen("webhook-listen", c.Webhook.Listen) && c.Webhook.AllowAnonymous && !Loopback(c.Webhook.Listen) {
-		fail("webhook-allow-anonymous: %s is not loopback; let apiservers present the certificate of retrial cluster add, or a token (webhook-token-file)", c.Webhook.Listen)
+		fail("webhook-allow-anonymous: %s is not loopback; "+
+			"let apiservers present the certificate of `retrial cluster add`, or a token (webhook-token-file)", c.Webhook.Listen)
 	}
 	if listen("ui-listen", c.UI.Listen) && !Loopback(c.UI.Listen) && c.UI.TokenFile == "" {
 		fail("ui-listen: %s is not loopback; set ui-token-file so that callers must authenticate, or listen on 127.0.0.1", c.UI.Listen)
@@ -424,18 +427,20 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// checkListener checks the SQL listener's fields when there is to be one.
+// checkListener checks the fields of a configured SQL listener.
 func (c ClickHouse) checkListener(fail func(format string, args ...any)) {
 	if c.DSN != "" {
-		fail("clickhouse-listen: it serves the embedded store, and clickhouse-dsn names a server: point Grafana at that one, with a user who may only read (docs/grafana.md has the grants)")
+		fail("clickhouse-listen: it serves the embedded store, but clickhouse-dsn names a server: " +
+			"point Grafana at that server, with a user that may only read (docs/grafana.md has the grants)")
 	}
 	if c.ListenUser == "" || c.ListenPasswordFile == "" {
-		fail("clickhouse-listen: set clickhouse-listen-user and clickhouse-listen-password-file: nobody is answered without a password")
+		fail("clickhouse-listen: set clickhouse-listen-user and clickhouse-listen-password-file: no client is answered without a password")
 	}
 	if (c.ListenTLSCert == "") != (c.ListenTLSKey == "") {
 		fail("clickhouse-listen-tls-cert and clickhouse-listen-tls-key: set both or neither")
 	}
 	if !Loopback(c.Listen) && c.ListenTLSCert == "" {
-		fail("clickhouse-listen: %s is not loopback; set clickhouse-listen-tls-cert and -key, or the password can be read on its way; or listen on 127.0.0.1", c.Listen)
+		fail("clickhouse-listen: %s is not loopback; set clickhouse-listen-tls-cert and -key, "+
+			"or the password can be read in transit; or listen on 127.0.0.1", c.Listen)
 	}
 }

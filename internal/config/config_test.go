@@ -60,28 +60,31 @@ func TestBadInput(t *testing.T) {
 		args []string
 		says string
 	}{
-		"unknown member":        {file: head + "datadir: x\n", says: "datadir"},
-		"wrong version":         {file: "apiVersion: retrial.io/v9\nkind: Config\n", says: "retrial.io/v1alpha1"},
-		"no version":            {file: "dataDir: x\n", says: "apiVersion"},
-		"bad duration":          {file: head + "replay: {hold: soon}\n", says: "duration"},
-		"bad size":              {file: head + "webhook: {maxBodyBytes: lots}\n", says: "size"},
-		"open page, no token":   {args: []string{"--ui-listen", "0.0.0.0:8080"}, says: "ui-token-file"},
-		"anyone may post":       {args: []string{"--webhook-allow-anonymous", "--webhook-listen", ":9443"}, says: "retrial cluster add"},
-		"half a certificate":    {args: []string{"--ui-tls-cert", "x"}, says: "both"},
-		"bad member is named":   {file: head + "webhook: {maxBodyBytes: lots}\n", says: `webhook.maxBodyBytes: "lots" is no size`},
-		"no address":            {args: []string{"--ui-listen", "foo"}, says: `ui-listen: "foo" is no address to listen on`},
-		"no port":               {args: []string{"--webhook-listen", "127.0.0.1:99999"}, says: "webhook-listen"},
-		"nothing taken":         {args: []string{"--webhook-max-body-bytes", "0"}, says: "webhook-max-body-bytes: 0 would take nothing"},
-		"spool, some value":     {file: head + "spool: {enabled: maybe}\n", says: "neither on nor off"},
-		"spool of nothing":      {args: []string{"--spool-max-bytes", "0"}, says: "or do without: --spool off"},
-		"authority without TLS": {args: []string{"--clickhouse-dsn", "http://h:8123", "--clickhouse-ca-file", "ca.pem"}, says: "begin clickhouse-dsn with https://"},
-		"cluster of none":       {args: []string{"--clickhouse-cluster", "main"}, says: "clickhouse-cluster: it is one of servers"},
-		"native protocol":       {args: []string{"--clickhouse-dsn", "clickhouse://127.0.0.1:9000"}, says: "clickhouse-dsn: it must begin with http://"},
-		"unknown SASL":          {args: []string{"--kafka-sasl-mechanism", "GSSAPI"}, says: "SCRAM"},
-		"watch, no kubeconfig":  {args: []string{"--watch-clusters", "prod"}, says: "cluster=/path/to/kubeconfig"},
-		"watch, cluster twice":  {args: []string{"--watch-clusters", "prod=/a,prod=/b"}, says: "named twice"},
-		"apiserver, no folder":  {args: []string{"--apiserver-config", "prod"}, says: "cluster=/path/to/folder"},
-		"apiserver, twice":      {args: []string{"--apiserver-config", "prod=/a", "--apiserver-config=prod=/b"}, says: "cluster prod is named twice"},
+		"unknown member":      {file: head + "datadir: x\n", says: "datadir"},
+		"wrong version":       {file: "apiVersion: retrial.io/v9\nkind: Config\n", says: "retrial.io/v1alpha1"},
+		"no version":          {file: "dataDir: x\n", says: "apiVersion"},
+		"bad duration":        {file: head + "replay: {hold: soon}\n", says: "duration"},
+		"bad size":            {file: head + "webhook: {maxBodyBytes: lots}\n", says: "size"},
+		"open page, no token": {args: []string{"--ui-listen", "0.0.0.0:8080"}, says: "ui-token-file"},
+		"anyone may post":     {args: []string{"--webhook-allow-anonymous", "--webhook-listen", ":9443"}, says: "retrial cluster add"},
+		"half a certificate":  {args: []string{"--ui-tls-cert", "x"}, says: "both"},
+		"bad member is named": {file: head + "webhook: {maxBodyBytes: lots}\n", says: `webhook.maxBodyBytes: invalid size "lots"`},
+		"no address":          {args: []string{"--ui-listen", "foo"}, says: `ui-listen: invalid address "foo"`},
+		"no port":             {args: []string{"--webhook-listen", "127.0.0.1:99999"}, says: "webhook-listen"},
+		"nothing taken":       {args: []string{"--webhook-max-body-bytes", "0"}, says: "webhook-max-body-bytes: 0 would accept nothing"},
+		"spool, some value":   {file: head + "spool: {enabled: maybe}\n", says: "want on or off"},
+		"spool of nothing":    {args: []string{"--spool-max-bytes", "0"}, says: "or --spool off"},
+		"authority without TLS": {args: []string{"--clickhouse-dsn", "http://h:8123", "--clickhouse-ca-file", "ca.pem"},
+			says: "begin clickhouse-dsn with https://"},
+		"cluster of none": {args: []string{"--clickhouse-cluster", "main"}, says: "clickhouse-cluster: name one of the cluster's servers"},
+		"native protocol": {args: []string{"--clickhouse-dsn", "clickhouse://127.0.0.1:9000"},
+			says: "clickhouse-dsn: want a URL that begins with http://"},
+		"unknown SASL":         {args: []string{"--kafka-sasl-mechanism", "GSSAPI"}, says: "SCRAM"},
+		"watch, no kubeconfig": {args: []string{"--watch-clusters", "prod"}, says: "cluster=/path/to/kubeconfig"},
+		"watch, cluster twice": {args: []string{"--watch-clusters", "prod=/a,prod=/b"}, says: "named twice"},
+		"apiserver, no folder": {args: []string{"--apiserver-config", "prod"}, says: "cluster=/path/to/folder"},
+		"apiserver, twice": {args: []string{"--apiserver-config", "prod=/a", "--apiserver-config=prod=/b"}, says: "cluster prod is " +
+			"named twice"},
 		"missing file":          {args: []string{"--config", "/does/not/exist"}, says: "read configuration"},
 		"two faults, both told": {args: []string{"--log-level", "loud", "--log-format", "xml"}, says: "log-format"},
 	} {
@@ -103,7 +106,8 @@ func TestSwitch(t *testing.T) {
 		file, flag string
 		want       Switch
 	}{
-		{"", "", true}, {"on", "", true}, {"off", "", false}, {"'off'", "", false}, {"false", "", false}, {"off", "on", true}, {"", "off", false}, {"", "false", false},
+		{"", "", true}, {"on", "", true}, {"off", "", false}, {"'off'", "", false}, {"false", "", false}, {"off", "on", true},
+		{"", "off", false}, {"", "false", false},
 	} {
 		var args []string
 		if tc.file != "" {
@@ -183,12 +187,12 @@ func TestSQLListener(t *testing.T) {
 		"loopback":                    {func(*ClickHouse) {}, ""},
 		"with a certificate":          {func(c *ClickHouse) { c.Listen, c.ListenTLSCert, c.ListenTLSKey = "0.0.0.0:8123", "c", "k" }, ""},
 		"off, whatever else is set":   {func(c *ClickHouse) { c.Listen, c.DSN = "", "http://ch:8123" }, ""},
-		"a store of its own":          {func(c *ClickHouse) { c.DSN = "http://ch:8123" }, "point Grafana at that one"},
+		"a store of its own":          {func(c *ClickHouse) { c.DSN = "http://ch:8123" }, "point Grafana at that server"},
 		"without a password":          {func(c *ClickHouse) { c.ListenPasswordFile = "" }, "clickhouse-listen-password-file"},
 		"without a user":              {func(c *ClickHouse) { c.ListenUser = "" }, "clickhouse-listen-user"},
 		"in the open":                 {func(c *ClickHouse) { c.Listen = "0.0.0.0:8123" }, "is not loopback"},
 		"a certificate without a key": {func(c *ClickHouse) { c.ListenTLSCert = "c" }, "both or neither"},
-		"no address":                  {func(c *ClickHouse) { c.Listen = "8123" }, "no address to listen on"},
+		"no address":                  {func(c *ClickHouse) { c.Listen = "8123" }, "invalid address"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := Default()

@@ -69,10 +69,10 @@ func kebab(s string) string {
 	return b.String()
 }
 
-// String renders the field's value as a flag would take it.
+// String returns the field's value as its flag accepts it.
 func (f Field) String() string {
 	if !f.v.IsValid() {
-		return "" // pflag asks the zero Field for its default
+		return "" // pflag calls it on the zero Field
 	}
 	switch x := f.v.Interface().(type) {
 	case []string:
@@ -99,13 +99,13 @@ func (f Field) Set(s string) error {
 	case *bool:
 		b, err := strconv.ParseBool(s)
 		if err != nil {
-			return fmt.Errorf("%q is neither true nor false", s)
+			return fmt.Errorf("invalid value %q: want true or false", s)
 		}
 		*x = b
 	case *int64:
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil {
-			return fmt.Errorf("%q is no whole number", s)
+			return fmt.Errorf("invalid number %q: want a whole number", s)
 		}
 		*x = n
 	case *Switch:
@@ -127,12 +127,12 @@ func (f Field) Set(s string) error {
 		}
 		*x = b
 	default:
-		return fmt.Errorf("field %s has no textual form", f.Path)
+		return fmt.Errorf("field %s cannot be set from text", f.Path)
 	}
 	return nil
 }
 
-// Type names the value's form, for help texts and docs/config.md.
+// Type returns the name of the value's type for help texts and docs/config.md.
 func (f Field) Type() string {
 	switch f.v.Interface().(type) {
 	case []string:
@@ -151,10 +151,10 @@ func (f Field) Type() string {
 	return "string"
 }
 
-// IsBoolFlag lets a boolean flag stand without a value.
+// IsBoolFlag reports whether the flag may be given without a value.
 func (f Field) IsBoolFlag() bool { return f.Type() == "bool" }
 
-// Flags is the command-line face of a configuration.
+// Flags is a configuration as command-line flags.
 type Flags struct {
 	cfg  Config
 	file string
@@ -174,13 +174,13 @@ func Bind(set *pflag.FlagSet) *Flags {
 	return f
 }
 
-// flagValue is a field as a flag: a list may be given piece by piece, in repeated flags.
+// flagValue is a field as a flag: a list may be given in several flags.
 type flagValue struct {
 	Field
 	given bool
 }
 
-// Set parses s into the field, or adds it to a list that was begun on the command line.
+// Set parses s into the field, or appends it to a list that an earlier flag began.
 func (f *flagValue) Set(s string) error {
 	if f.given && f.Type() == "list" {
 		if before := f.String(); before != "" {
@@ -191,8 +191,8 @@ func (f *flagValue) Set(s string) error {
 	return f.Field.Set(s)
 }
 
-// Load returns the configuration after file, environment and flags, validated. Call it
-// once the flag set has been parsed.
+// Load returns the configuration from file, environment and flags, validated. Call it after
+// the flag set has been parsed.
 func (f *Flags) Load() (Config, error) {
 	fromFlags := map[string]string{}
 	for _, field := range f.cfg.Fields() {

@@ -2,7 +2,7 @@ package config
 
 import "path/filepath"
 
-// Absolute is path as it is found from anywhere.
+// Absolute returns path as an absolute path.
 func Absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs
@@ -10,10 +10,11 @@ func Absolute(path string) string {
 	return path
 }
 
-// KeyIDFile names the redaction key of what is stored: it is there once something may be.
+// KeyIDFile returns the path of the file that names the redaction key of the stored data. It
+// exists once anything may be stored.
 func (c Config) KeyIDFile() string { return filepath.Join(c.DataDir, "redaction-key.id") }
 
-// SpoolDir is where records are kept that Kafka does not take.
+// SpoolDir returns the folder for records that Kafka does not accept.
 func (c Config) SpoolDir() string {
 	if c.Spool.Dir != "" {
 		return c.Spool.Dir

@@ -18,18 +18,18 @@ func ParseDuration(s string) (Duration, error) {
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		n, err := strconv.ParseFloat(days, 64)
 		if err != nil {
-			return 0, fmt.Errorf("%q is no duration; write 30d, 12h, 250ms", s)
+			return 0, fmt.Errorf("invalid duration %q: want one such as 30d, 12h or 250ms", s)
 		}
 		return Duration(n * float64(24*time.Hour)), nil
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no duration; write 30d, 12h, 250ms", s)
+		return 0, fmt.Errorf("invalid duration %q: want one such as 30d, 12h or 250ms", s)
 	}
 	return Duration(d), nil
 }
 
-// String renders whole days as days and everything else as Go does.
+// String writes whole days as days and everything else as Go does.
 func (d Duration) String() string {
 	if day := Duration(24 * time.Hour); d != 0 && d%day == 0 {
 		return strconv.FormatInt(int64(d/day), 10) + "d"
@@ -41,7 +41,7 @@ func (d Duration) String() string {
 func (d *Duration) UnmarshalJSON(b []byte) error {
 	var s string
 	if err := json.Unmarshal(b, &s); err != nil {
-		return fmt.Errorf("a duration is a string such as \"250ms\" or \"30d\", not %s", b)
+		return fmt.Errorf("invalid duration %s: want a string such as \"250ms\" or \"30d\"", b)
 	}
 	v, err := ParseDuration(s)
 	*d = v
@@ -52,7 +52,7 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
 // Switch is a choice written on or off. YAML reads these words as true and false, which are
-// taken as well.
+// accepted, too.
 type Switch bool
 
 // ParseSwitch parses what [Switch.String] prints, true and false.
@@ -63,7 +63,7 @@ func ParseSwitch(s string) (Switch, error) {
 	case "off", "false":
 		return false, nil
 	}
-	return false, fmt.Errorf("%q is neither on nor off", s)
+	return false, fmt.Errorf("invalid value %q: want on or off", s)
 }
 
 // String returns "on" or "off".
@@ -103,10 +103,10 @@ func ParseBytes(s string) (Bytes, error) {
 			return Bytes(v * u.size), nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no size; write 1048576, 512KiB, 128MiB or 2GiB", s)
+	return 0, fmt.Errorf("invalid size %q: want one such as 1048576, 512KiB, 128MiB or 2GiB", s)
 }
 
-// String renders the size in the largest unit that divides it.
+// String writes the size in the largest unit that divides it.
 func (b Bytes) String() string {
 	for _, u := range units {
 		if int64(b) >= u.size && int64(b)%u.size == 0 && u.size > 1 {

@@ -1,4 +1,4 @@
-// Package flock locks files between processes. The kernel drops a lock when its process
+// Package flock locks files between processes. The kernel releases a lock when its process
 // ends, so a crash leaves none behind.
 package flock
 
@@ -7,5 +7,5 @@ import "errors"
 // Errors of [Try].
 var (
 	ErrHeld        = errors.New("lock is held")
-	ErrUnsupported = errors.New("this operating system lacks flock")
+	ErrUnsupported = errors.New("this operating system has no flock")
 )

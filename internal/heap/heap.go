@@ -1,9 +1,9 @@
-// Package heap paces the garbage collector of a server by what its heap holds.
+// Package heap paces the garbage collector of a server by the size of its live heap.
 //
 // Go collects when the heap has doubled. While a server's live heap is small and events
-// stream through it that is several times a second, and a tenth of all processor time; once
-// it is large, doubling is all one wants to pay. [Pace] lets the heap grow by the same
-// amount of memory however small what is live, and by no more than Go's own rule beyond it.
+// stream through it, that is several times a second and costs a tenth of all processor time;
+// once the heap is large, doubling it is all one wants to spend. [Pace] lets the heap grow by a
+// fixed amount of memory however small it is, and by no more than Go's own rule beyond that.
 package heap
 
 import (
@@ -17,13 +17,12 @@ import (
 // goPercent is Go's own setting: collect when the heap has doubled.
 const goPercent = 100
 
-// interval is how often the pace follows the heap.
+// interval is how often the pace is adjusted to the heap.
 const interval = time.Second
 
-// Pace sees to it, until ctx ends, that the heap may grow by so many bytes before it is
-// collected, or double if that is more. It does nothing when GOGC or GOMEMLIMIT is set in
-// the environment: who sets them knows better. There is one heap in a process, and so at most
-// one call.
+// Pace lets the heap, until ctx ends, grow by headroom bytes before it is collected, or double if
+// that is more. It does nothing if GOGC or GOMEMLIMIT is set in the environment: these take
+// precedence. A process has one heap, so it makes at most one call.
 func Pace(ctx context.Context, headroom uint64) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -35,7 +34,7 @@ func Pace(ctx context.Context, headroom uint64) {
 	defer tick.Stop()
 	for {
 		metrics.Read(live)
-		// Setting it stops the world for a moment: small changes are not worth that.
+		// Setting it stops the world for a moment, which small changes are not worth.
 		if want := percent(live[0].Value.Uint64(), headroom); want > set+set/8 || want < set-set/8 {
 			debug.SetGCPercent(want)
 			set = want
@@ -48,10 +47,9 @@ func Pace(ctx context.Context, headroom uint64) {
 	}
 }
 
-// percent returns the GOGC with which a heap that was live after the last collection grows by
-// the headroom.
+// percent returns the GOGC with which a heap of live bytes grows by the headroom.
 func percent(live, headroom uint64) int {
-	// A heap that was never collected, or holds next to nothing, says nothing of the next.
+	// A heap that was never collected, or holds next to nothing, does not predict the next.
 	const least = 16 << 20
 	return int(max(goPercent, min(headroom*100/max(live, least), 100*100)))
 }

@@ -1,4 +1,4 @@
-// Package inflate opens files that may be compressed: plain, gzip or zstd, told by their
+// Package inflate opens files that may be compressed: plain, gzip or zstd, detected by their
 // first bytes and never by their name.
 package inflate
 
@@ -31,7 +31,7 @@ func Open(path string) (io.ReadCloser, error) {
 	return both{r, f}, nil
 }
 
-// Reader inflates what r holds. Closing it frees the decoder and leaves r alone.
+// Reader returns a reader that inflates r. Closing it frees the decoder and does not close r.
 func Reader(r io.Reader) (io.ReadCloser, error) {
 	b := bufio.NewReaderSize(r, 256<<10)
 	magic, _ := b.Peek(4) // shorter content is plain
@@ -39,20 +39,20 @@ func Reader(r io.Reader) (io.ReadCloser, error) {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
 		z, err := gzip.NewReader(b)
 		if err != nil {
-			return nil, told("gzip", err)
+			return nil, named("gzip", err)
 		}
-		return decoder{z, "gzip", func() { _ = z.Close() }}, nil // it closes with the error Read had
+		return decoder{z, "gzip", func() { _ = z.Close() }}, nil // Close would repeat the error of Read
 	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		z, err := zstd.NewReader(b, zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
-			return nil, told("zstd", err)
+			return nil, named("zstd", err)
 		}
 		return decoder{z, "zstd", z.Close}, nil
 	}
 	return io.NopCloser(b), nil
 }
 
-// decoder says in its errors what it decodes.
+// decoder names the format in its errors.
 type decoder struct {
 	io.Reader
 	format string
@@ -61,12 +61,12 @@ type decoder struct {
 
 func (d decoder) Read(p []byte) (int, error) {
 	n, err := d.Reader.Read(p)
-	return n, told(d.format, err)
+	return n, named(d.format, err)
 }
 
 func (d decoder) Close() error { d.close(); return nil }
 
-func told(format string, err error) error {
+func named(format string, err error) error {
 	switch {
 	case err == nil || err == io.EOF:
 		return err

@@ -1,9 +1,9 @@
 package jsontext
 
-// Members visits the members of a JSON object in their order, each with its value as it stands
-// (white space inside taken out, null as nil), until visit returns false. It reports whether
-// the text is an object and was read well, as far as it was visited. It is there for those who
-// need little of a large body.
+// Members calls visit for the members of a JSON object in their order, each with its value as
+// written (without white space inside, null as nil), until visit returns false. It reports
+// whether the text is an object and valid as far as it was visited. It is for callers that need
+// little of a large body.
 func Members(object []byte, visit func(name string, value []byte) bool) bool {
 	s := Scanner{Buf: object}
 	s.space()

@@ -2,9 +2,8 @@ package jsontext
 
 import "strings"
 
-// Shape names the members of a JSON object that somebody reads: those of Members, each as far
-// as its own shape goes and whole when that is nil. Of an array the shape is that of its
-// elements.
+// Shape names the members of a JSON object to keep: those of Members, each as far as its own
+// shape goes, or whole if that is nil. The shape of an array is that of its elements.
 type Shape struct {
 	members map[string]*Shape
 	longest int
@@ -19,9 +18,8 @@ func ShapeOf(members map[string]*Shape) *Shape {
 	return s
 }
 
-// find tells whether a member is read, and how far. Names are compared as encoding/json
-// compares them, which takes other letters' case for the same; what is not plain ASCII is
-// taken for read.
+// find reports whether a member is kept, and how far. Names are compared as encoding/json
+// compares them, ignoring case; a name that is not plain ASCII is always kept.
 func (s *Shape) find(name []byte) (sub *Shape, read bool) {
 	if sub, read = s.members[string(name)]; read {
 		return sub, true
@@ -43,7 +41,7 @@ func (s *Shape) find(name []byte) (sub *Shape, read bool) {
 }
 
 // Prune appends a JSON object without the members that are not in the shape, and without white
-// space outside of what it keeps whole: what encoding/json reads of the rest is the same.
+// space outside of what it keeps whole: what encoding/json reads of the rest is unchanged.
 // An object that is not valid is appended as it is.
 func Prune(dst, object []byte, shape *Shape) []byte {
 	s := Scanner{Buf: object}
@@ -54,7 +52,7 @@ func Prune(dst, object []byte, shape *Shape) []byte {
 	return append(dst[:from], object...)
 }
 
-// maxPruneDepth bounds the recursion; shapes are not as deep.
+// maxPruneDepth bounds the recursion; shapes are less deep.
 const maxPruneDepth = 32
 
 // prune appends the value at the position as far as the shape goes.

@@ -20,8 +20,10 @@ func pruneShape() *Shape {
 
 func TestPrune(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"members", `{"kind":"K","other":{"a":[1,2]},"metadata":{"uid":"u","name":"n","x":1},"z":null}`, `{"kind":"K","metadata":{"name":"n"}}`},
-		{"white space", " { \"kind\" : \"K\" , \"a\" : 1 , \"metadata\" : { \"name\" : \"n\" } } \n", `{"kind":"K","metadata":{"name":"n"}}`},
+		{"members", `{"kind":"K","other":{"a":[1,2]},"metadata":{"uid":"u","name":"n","x":1},"z":null}`, `{"kind":"K",` +
+			`"metadata":{"name":"n"}}`},
+		{"white space", " { \"kind\" : \"K\" , \"a\" : 1 , \"metadata\" : { \"name\" : \"n\" } } \n", `{"kind":"K",` +
+			`"metadata":{"name":"n"}}`},
 		{"whole values stay as they are", `{"metadata":{"labels":{"a": [1, {"b":2}]}}}`, `{"metadata":{"labels":{"a": [1, {"b":2}]}}}`},
 		{"elements", `{"items":[{"name":"a","x":1},3,null,[{"x":2}]]}`, `{"items":[{"name":"a"},3,null,[{}]]}`},
 		{"other types", `{"metadata":"text","items":7,"kind":{"a":1}}`, `{"metadata":"text","items":7,"kind":{"a":1}}`},

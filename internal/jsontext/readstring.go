@@ -8,9 +8,9 @@ import (
 )
 
 // special marks, in the top bit of each byte, the quotes, backslashes and control bytes of
-// a word. Only the lowest mark is exact, which is the only one used. A quote is the byte that
-// comes to stand right above the control bytes when bit 1 is turned over; bytes beyond ASCII
-// are taken out at the end, for all three.
+// a word. Only the lowest mark is exact, and only that one is used. A quote is the byte right
+// above the control bytes once bit 1 is flipped; bytes beyond ASCII are masked out at the end,
+// for all three.
 func special(x uint64) uint64 {
 	return (((x ^ 0x02*ones) - 0x21*ones) | ((x ^ '\\'*ones) - ones)) & (highs &^ x)
 }
@@ -60,7 +60,7 @@ func (s *Scanner) Str() (string, bool) {
 	return "", s.Fail(len(b), "unexpected end, want end of string")
 }
 
-// skipString checks a string from the byte after its quote and returns the position behind
+// skipString checks a string from the byte after its quote and returns the position after
 // its closing quote.
 func (s *Scanner) skipString(i int) (int, bool) {
 	b := s.Buf
@@ -107,7 +107,7 @@ func (s *Scanner) skipString(i int) (int, bool) {
 	}
 }
 
-// Hex4 decodes four hexadecimal digits, -1 if they are not.
+// Hex4 decodes four hexadecimal digits; it returns -1 if they are not.
 func Hex4(b []byte) rune {
 	var r rune
 	for _, c := range b[:4] {

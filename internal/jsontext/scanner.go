@@ -1,17 +1,17 @@
-// Package jsontext reads and edits JSON text where encoding/json is too slow, or says too little of
-// how a text is written: a scanner that hands out parts of its input, a tree whose values can be
-// replaced in place, pruning to the members somebody reads, and the writing of strings. It accepts
-// what encoding/json accepts, and reads strings as it does.
+// Package jsontext reads and edits JSON text where encoding/json is too slow, or hides how the text
+// is written: a scanner that returns parts of its input, a tree whose values can be replaced in
+// place, pruning to given members, and the writing of strings. It accepts what encoding/json
+// accepts, and reads strings as it does.
 package jsontext
 
 import "fmt"
 
 // MaxDepth is how deeply values may nest. encoding/json, which the apiserver writes with,
-// allows 10,000 levels in a body; an event and a list add a few of their own. Any less
-// and a client could hide a request by nesting its body.
+// allows 10,000 levels in a body; an event and a list add a few of their own. With a lower
+// limit a client could hide a request by nesting its body.
 const MaxDepth = 10_100
 
-// Error says what is wrong with a text and where. It never quotes the input, which may hold
+// Error is what is wrong with a text and where. It never quotes the input, which may hold
 // secrets.
 type Error struct {
 	Field  string // path of member names, "" at the top
@@ -34,11 +34,11 @@ type Scanner struct {
 	Pos int    // of the next byte to read
 	Err *Error // the first failure
 
-	Spaced bool // white space was passed, since somebody set it to false
-	Odd    bool // something was read that is not canonical: white space, null, an escape AppendString does not write
+	Spaced bool // white space was skipped since it was last set to false
+	Odd    bool // what was read is not canonical: white space, null, an escape that AppendString does not write
 
 	stack []uint64 // kinds of open containers, 64 a word, beyond the word in a register
-	text  []byte   // current chunk for unescaped strings; handed out, never rewritten
+	text  []byte   // current chunk for unescaped strings; returned to callers, never rewritten
 	chunk int      // size of a fresh chunk
 }
 
@@ -55,7 +55,7 @@ func (s *Scanner) Fail(pos int, msg string) bool {
 	return false
 }
 
-// Unexpected records that the byte at pos is not what the grammar wants there.
+// Unexpected records that the byte at pos is not what the grammar requires there.
 func (s *Scanner) Unexpected(pos int, want string) bool {
 	if pos >= len(s.Buf) {
 		return s.Fail(len(s.Buf), "unexpected end, want "+want)
@@ -80,7 +80,7 @@ func (s *Scanner) Unexpected(pos int, want string) bool {
 	return s.Fail(pos, "unexpected "+got+", want "+want)
 }
 
-// space advances over white space.
+// space skips white space.
 func (s *Scanner) space() {
 	b := s.Buf
 	i := s.Pos
@@ -144,8 +144,8 @@ func (s *Scanner) Member(first bool) (name string, more bool) {
 	return name, true
 }
 
-// Element advances to the next element of an array; false after the last one and after a
-// failure.
+// Element advances to the next element of an array; it returns false after the last one and
+// after a failure.
 func (s *Scanner) Element(first bool) bool {
 	c := s.Peek()
 	if c == ']' {
@@ -177,8 +177,7 @@ func (s *Scanner) Null() bool {
 }
 
 // Raw consumes one value and returns its text, nil for null. The result aliases the buffer
-// unless the value has insignificant white space, which is taken out: the result is one
-// line.
+// unless the value has insignificant white space, which is removed: the result is one line.
 func (s *Scanner) Raw() ([]byte, bool) {
 	s.space()
 	start := s.Pos
@@ -221,5 +220,5 @@ func (s *Scanner) Reset(buf []byte, chunk int) {
 	s.Buf, s.Pos, s.Err, s.chunk = buf, 0, nil, chunk
 }
 
-// TakeOver gives the scanner the memory of one whose strings nobody uses any more.
+// TakeOver gives the scanner the memory of another whose strings are no longer used.
 func (s *Scanner) TakeOver(last *Scanner) { s.stack, s.text = last.stack[:0], last.text[:0] }

@@ -1,7 +1,7 @@
 package jsontext
 
-// Skip consumes one value of any kind and checks its grammar. Containers that are open are bits, so
-// that depth costs no calls.
+// Skip consumes one value of any kind and checks its grammar. Open containers are bits, so that
+// depth costs no calls.
 func (s *Scanner) Skip() bool {
 	b, i := s.Buf, s.Pos
 	var (
@@ -53,7 +53,7 @@ value:
 			}
 			i = s.Pos
 		}
-		for depth > 0 { // behind a value: on to the next one, or out of what ends here
+		for depth > 0 { // after a value: go to the next one, or leave the containers that end here
 			if i >= len(b) || b[i] <= ' ' {
 				i = s.pass(i)
 			}
@@ -84,7 +84,7 @@ value:
 	}
 }
 
-// skipName checks a member's name and the colon behind it, and returns the position behind both.
+// skipName checks a member's name and the colon after it, and returns the position after both.
 func (s *Scanner) skipName(i int) (int, bool) {
 	b := s.Buf
 	if i < len(b) && b[i] <= ' ' {
@@ -114,7 +114,7 @@ func (s *Scanner) scalar(c byte) bool {
 	return s.literal()
 }
 
-// pass moves to i and over the white space there, and returns the position behind it.
+// pass moves to i and past the white space there, and returns the position after it.
 func (s *Scanner) pass(i int) int {
 	s.Pos = i
 	s.space()

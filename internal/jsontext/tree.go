@@ -10,23 +10,23 @@ import (
 type node struct {
 	kind       byte // '{', '[', '"' or '0' for any other value; 'k' for a member name
 	start, end int  // text, with quotes
-	next       int  // index of the first node behind this one's inside
+	next       int  // index of the first node after what is inside this one
 }
 
-// Tree is a JSON text taken apart, and the edits to make of it.
+// Tree is a parsed JSON text, and the edits to make to it.
 type Tree struct {
 	buf   []byte
 	nodes []node
 	edits []edit
 }
 
-// edit replaces a part of the text by a JSON value.
+// edit replaces a part of the text with a JSON value.
 type edit struct {
 	start, end int
 	text       string
 }
 
-// ParseTree takes a JSON text apart; false if it is none.
+// ParseTree parses a JSON text; it returns false if the text is not valid.
 func ParseTree(buf []byte) (*Tree, bool) {
 	t := &Tree{buf: buf, nodes: make([]node, 0, len(buf)/16+8)}
 	check := Scanner{Buf: buf}
@@ -76,10 +76,10 @@ func ParseTree(buf []byte) (*Tree, bool) {
 // Kind returns what a node is: '{', '[', '"', '0' for any other value, 'k' for a member name.
 func (t *Tree) Kind(i int) byte { return t.nodes[i].kind }
 
-// Next returns the first node behind this one and all that is inside of it.
+// Next returns the first node after this one and all that is inside it.
 func (t *Tree) Next(i int) int { return t.nodes[i].next }
 
-// Text returns a node as it is written.
+// Text returns a node as written.
 func (t *Tree) Text(i int) []byte { return t.buf[t.nodes[i].start:t.nodes[i].end] }
 
 // Str returns the text of a string or member name, decoded; "" for other nodes.
@@ -124,7 +124,7 @@ func (t *Tree) Get(i int, name string) int {
 	return found
 }
 
-// GetString returns a member's text, "" if it is missing or no string.
+// GetString returns a member's text, "" if it is missing or not a string.
 func (t *Tree) GetString(i int, name string) string {
 	if v := t.Get(i, name); v >= 0 {
 		return t.Str(v)
@@ -132,16 +132,16 @@ func (t *Tree) GetString(i int, name string) string {
 	return ""
 }
 
-// Replace plans to write a string in place of a value.
+// Replace adds an edit that replaces a value with a string.
 func (t *Tree) Replace(i int, text string) {
 	quoted := AppendString(make([]byte, 0, len(text)+2), text)
 	t.edits = append(t.edits, edit{t.nodes[i].start, t.nodes[i].end, unsafe.String(&quoted[0], len(quoted))})
 }
 
-// Changed tells whether an edit is planned.
+// Changed reports whether there are edits.
 func (t *Tree) Changed() bool { return len(t.edits) > 0 }
 
-// Edited returns the text with the edits made, the text itself when there are none.
+// Edited returns the text with the edits made; without edits it is the text itself.
 func (t *Tree) Edited() []byte {
 	if len(t.edits) == 0 {
 		return t.buf

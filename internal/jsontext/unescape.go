@@ -12,8 +12,8 @@ import (
 func StringBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // appendUnescaped appends the text of a grammatical JSON string body to dst, which has room for
-// it and for a word more; valid says that it is valid UTF-8, of which whole words can be copied.
-// plain tells whether the canonical form has the same escapes, and for the same bytes. Other
+// it and one word more; valid means that it is valid UTF-8, which can be copied by words.
+// plain reports whether the canonical form has the same escapes for the same bytes. Other
 // control bytes are rare.
 func appendUnescaped(dst, src []byte, valid bool) (out []byte, plain bool) {
 	plain = valid
@@ -62,8 +62,8 @@ func appendUnescaped(dst, src []byte, valid bool) (out []byte, plain bool) {
 	return dst, plain
 }
 
-// appendOddEscape appends what an escape stands for that the canonical form has not, and returns
-// where it ends; i is behind its second byte.
+// appendOddEscape appends what an escape that the canonical form does not have stands for, and
+// returns where it ends; i is after its second byte.
 func appendOddEscape(dst, src []byte, i int) ([]byte, int) {
 	switch c := src[i-1]; c {
 	case 'b':

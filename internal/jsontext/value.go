@@ -10,7 +10,7 @@ const maxValueDepth = 200
 
 // Value returns a JSON value as encoding/json unmarshals it into an any, in a third of the
 // time. Strings may alias raw, which must not be written to while they are in use. ok is false
-// when it is not valid, or so unusual that it is better left to encoding/json.
+// if raw is not valid, or so unusual that it is better left to encoding/json.
 func Value(raw []byte) (v any, ok bool) {
 	s := Scanner{Buf: raw, chunk: 256}
 	v, ok = s.value(0)

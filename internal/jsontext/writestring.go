@@ -56,7 +56,7 @@ func appendEscaped(dst []byte, v string) []byte {
 	return append(dst, b[from:]...)
 }
 
-// DropComma takes out the comma every member is written with, before the first of them.
+// DropComma removes the comma that every member is written with before the first member.
 func DropComma(dst []byte, from int) []byte {
 	if len(dst) > from && dst[from] == ',' {
 		return append(dst[:from], dst[from+1:]...)

@@ -1,4 +1,4 @@
-// Package obs sets up what every process of Retrial has: its log.
+// Package obs sets up the log that every process of Retrial has.
 package obs
 
 import (
@@ -32,7 +32,7 @@ func Logger(w io.Writer, level, format string) (*zap.Logger, error) {
 		enc.ConsoleSeparator = "  "
 		encoder = zapcore.NewConsoleEncoder(enc)
 	default:
-		return nil, fmt.Errorf("log format %q: it must be console or json", format)
+		return nil, fmt.Errorf("invalid log format %q: want console or json", format)
 	}
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), lvl)), nil
 }

@@ -1,4 +1,4 @@
-// Package phrase words numbers, times and names for people.
+// Package phrase formats numbers, times and names for people.
 package phrase
 
 import (
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Shorten cuts what is too long for a message.
+// Shorten returns s cut to 100 characters.
 func Shorten(s string) string {
 	if r := []rune(s); len(r) > 100 {
 		return string(r[:100]) + "…"
@@ -16,7 +16,7 @@ func Shorten(s string) string {
 	return s
 }
 
-// Number writes a count with its word.
+// Number returns a count with its noun, in the plural unless the count is one.
 func Number(n int, word string) string {
 	if n == 1 {
 		return "1 " + word
@@ -24,7 +24,7 @@ func Number(n int, word string) string {
 	return strconv.Itoa(n) + " " + word + "s"
 }
 
-// Count writes a number with its thing, in the plural when it is not one.
+// Count is [Number] with the digits in groups of three.
 func Count(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -32,7 +32,7 @@ func Count(n int64, thing string) string {
 	return Thousands(n) + " " + thing + "s"
 }
 
-// Thousands writes a number in groups of three digits.
+// Thousands returns a number with its digits in groups of three.
 func Thousands(n int64) string {
 	digits := fmt.Sprint(n)
 	var out strings.Builder
@@ -45,7 +45,7 @@ func Thousands(n int64) string {
 	return out.String()
 }
 
-// Ago words how long something is past.
+// Ago returns how long ago then was.
 func Ago(now, then time.Time) string {
 	d := now.Sub(then)
 	switch {
@@ -61,7 +61,7 @@ func Ago(now, then time.Time) string {
 	return "on " + then.UTC().Format(time.DateOnly)
 }
 
-// ShellWord quotes s for a POSIX shell when it needs to be.
+// ShellWord returns s, quoted for a POSIX shell if need be.
 func ShellWord(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+", r)

@@ -1,4 +1,4 @@
-// Package safe makes strings from audit events fit to be shown. Names, URIs and user agents
+// Package safe makes strings from audit events safe to show. Names, URIs and user agents
 // are chosen by clients and are hostile: control bytes drive terminals, bidirectional
 // overrides make text read as something else, newlines forge lines of a report.
 package safe
@@ -12,7 +12,7 @@ import (
 )
 
 // Text returns s with everything that is not plainly printable as a Go escape (\n, \x1b,
-// \u202e). Printable text of any script is left alone.
+// \u202e). Printable text of any script is unchanged.
 func Text(s string) string {
 	if plain(s) {
 		return s
@@ -24,7 +24,7 @@ func Text(s string) string {
 		case r == utf8.RuneError && n == 1:
 			fmt.Fprintf(&b, `\x%02x`, s[i])
 		case r == '\\':
-			b.WriteString(`\\`) // so that an escape shown was not in the text
+			b.WriteString(`\\`) // so that text cannot look like an escape
 		case printable(r):
 			b.WriteRune(r)
 		case r == '\n':
@@ -44,9 +44,9 @@ func Text(s string) string {
 }
 
 // JSON returns JSON text with every character that is not plainly printable escaped as
-// JSON writes it (\u009b, \u202e). What it means is unchanged. Encoders escape only the
-// control characters below a space, and a terminal obeys those above DEL as well. Bytes
-// that are not UTF-8 become the replacement character.
+// JSON writes it (\u009b, \u202e). Its meaning is unchanged. Encoders escape only the control
+// characters below a space, but a terminal obeys those above DEL, too. Bytes that are not
+// UTF-8 become the replacement character.
 func JSON(text []byte) []byte {
 	return escape(text, func(out []byte, r rune) []byte {
 		if r <= 0xffff {
@@ -57,8 +57,8 @@ func JSON(text []byte) []byte {
 	})
 }
 
-// YAML does for YAML text what [JSON] does. Strings that are not [Printable] have to be in
-// double quotes: nothing else in YAML knows escapes.
+// YAML does for YAML text what [JSON] does. Strings that are not [Printable] must be in double
+// quotes: no other style of YAML has escapes.
 func YAML(text []byte) []byte {
 	return escape(text, func(out []byte, r rune) []byte {
 		if r <= 0xffff {
@@ -78,7 +78,7 @@ func Printable(s string) bool {
 	return true
 }
 
-// escape copies text and has unprintable characters from DEL on appended by as.
+// escape returns text with the unprintable characters from DEL on replaced by what as appends.
 func escape(text []byte, as func(out []byte, r rune) []byte) []byte {
 	i := 0
 	for i < len(text) && text[i] < 0x7f {

@@ -2,7 +2,7 @@
 // the state of its cluster at the start of the recording. `make run` imports it so that the
 // first page shows real verdicts; tests replay it as their corpus.
 //
-// The cluster was made for the recording and is gone; names, tokens and keys in it are
+// The cluster was made for the recording and no longer exists; its names, tokens and keys are
 // worthless.
 package sample
 
