@@ -234,3 +234,13 @@ func (is *Issue) About() string {
 	add("groups", strings.Join(is.Organizations, ", "))
 	return strings.Join(parts, ", ")
 }
+
+// IsCredential tells a credential from a user name: no name begins so.
+func IsCredential(arg string) bool {
+	for _, prefix := range []string{authn.PrefixJTI, authn.PrefixX509, authn.PrefixSecret} {
+		if strings.HasPrefix(arg, prefix) {
+			return true
+		}
+	}
+	return false
+}

@@ -19,8 +19,6 @@ import (
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/verdict"
-
-	"github.com/retrial-io/retrial/internal/version"
 )
 
 // logStore answers what questions about a policy ask a store, from a log that was replayed:
@@ -157,21 +155,16 @@ func (l *logStore) Events(_ context.Context, f storage.EventFilter) ([]verdict.R
 
 // Client replays the log and returns a client of the API that answers from it.
 func (l Log) Client(ctx context.Context) (*apiclient.Client, error) {
-	if l.Cluster == "" {
-		l.Cluster = OfflineCluster
-	}
-	st := state.New(l.Cluster)
-	store := &logStore{cluster: storage.Cluster{Name: l.Cluster}, worn: map[string][]wornGroups{}}
-	_, err := l.Replay(ctx, evaluate.Options{
-		Cluster: l.Cluster, State: st, Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version.Version}),
-		Sink: func(e *event.Event, _ *verdict.Verdict) error {
-			store.observe(e)
-			return nil
-		},
-	})
+	st := state.New(l.name())
+	store := &logStore{cluster: storage.Cluster{Name: l.name()}, worn: map[string][]wornGroups{}}
+	l.Apiservers = nil // what is asked is about the policy
+	_, err := l.Replay(ctx, replay.DefaultLag, evaluate.Options{State: st, Sink: func(e *event.Event, _ *verdict.Verdict) error {
+		store.observe(e)
+		return nil
+	}})
 	if err != nil {
 		return nil, err
 	}
-	handler := apiHandler(store, storedStates{l.Cluster: st}, nil, zap.NewNop(), api.LongestQuery, policyOnly)
+	handler := apiHandler(store, storedStates{l.name(): st}, nil, zap.NewNop(), api.LongestQuery, policyOnly)
 	return apiclient.InProcess(handler), nil
 }

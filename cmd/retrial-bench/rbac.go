@@ -23,10 +23,8 @@ import (
 	"github.com/retrial-io/retrial/internal/linearscan"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/procstat"
-	"github.com/retrial-io/retrial/internal/version"
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/rbacindex"
-	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/server"
@@ -125,21 +123,12 @@ type rbacResult struct {
 }
 
 func (b *rbacBench) run(ctx context.Context, s cli.Streams) (*rbacResult, error) {
-	apiserver, err := server.ApiserverOf(s, b.apiservers, server.OfflineCluster)
-	if err != nil {
-		return nil, err
-	}
 	b.minutes, b.random = map[int64]int64{}, rand.New(rand.NewPCG(1, 2))
 	st := state.New(server.OfflineCluster)
-	sum, err := server.ReplayFiles(ctx, s, evaluate.Options{
-		Cluster: server.OfflineCluster, FromEmpty: b.fromEmpty, State: st, Sink: b.observe,
-		Engine: replay.New(replay.Config{Version: version.Version, Apiserver: apiserver}),
-	}, b.states, b.events)
+	log := server.Log{States: b.states, Events: b.events, FromEmpty: b.fromEmpty, Apiservers: b.apiservers, Streams: s}
+	_, err := log.Replay(ctx, 0, evaluate.Options{State: st, Sink: b.observe})
 	if err != nil {
 		return nil, err
-	}
-	if sum.Events == 0 && sum.Malformed > 0 {
-		return nil, fmt.Errorf("%s: no line is an audit event: %s", strings.Join(b.events, ", "), server.WantLog)
 	}
 	if len(b.sample) == 0 {
 		return nil, fmt.Errorf("%s: no request reaches RBAC", strings.Join(b.events, ", "))

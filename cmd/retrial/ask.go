@@ -58,7 +58,7 @@ func (a *asker) openFor(ctx context.Context, cluster string) (client *apiclient.
 	if a.log == nil || len(a.log.events) == 0 {
 		return a.open(ctx)
 	}
-	client, err = a.log.of(a.with, cluster).Client(ctx)
+	client, err = a.log.of(a.with, cluster, nil).Client(ctx)
 	return client, func() error { return nil }, err
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,18 +14,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/analysis/detect"
-	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
 	apiclient "github.com/retrial-io/retrial/query/client"
-	"github.com/retrial-io/retrial/replay"
-	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/server"
-	"github.com/retrial-io/retrial/verdict"
-
-	"github.com/retrial-io/retrial/internal/version"
 )
 
 // findingsCommand is what a run of the command was asked.
@@ -111,7 +104,7 @@ func (f *findingsCommand) run(c *cobra.Command) error {
 	if !f.From.IsZero() && !f.To.IsZero() && !f.From.Before(f.To) {
 		return cli.UsageError(c, "--from is not before --to")
 	}
-	found, err := f.offline(c.Context(), set)
+	found, err := f.log.of(f.Streams, f.Cluster, f.from.apiservers()).Findings(c.Context(), set)
 	if err != nil {
 		return err
 	}
@@ -194,32 +187,6 @@ func knownRule(ctx context.Context, client *apiclient.Client, id string) error {
 	return nil
 }
 
-// offline replays logs and returns all that is found in them.
-func (f *findingsCommand) offline(ctx context.Context, set *detect.Set) ([]detect.Finding, error) {
-	cluster := cmp.Or(f.Cluster, server.OfflineCluster)
-	apiserver, err := server.ApiserverOf(f.Streams, f.from.apiservers(), cluster)
-	if err != nil {
-		return nil, err
-	}
-	d := detect.New(set, detect.Config{})
-	sum, err := server.ReplayFiles(ctx, f.Streams, evaluate.Options{
-		Cluster: cluster, FromEmpty: f.log.fromEmpty,
-		Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version.Version, Apiserver: apiserver}),
-		Sink: func(e *event.Event, v *verdict.Verdict) error {
-			d.Observe(cluster, e, v)
-			return nil
-		},
-	}, f.log.states, f.log.events)
-	if err != nil {
-		return nil, err
-	}
-	if sum.Events == 0 && sum.Malformed > 0 {
-		return nil, fmt.Errorf("%s: no line is an audit event: %s", strings.Join(f.log.events, ", "), server.WantLog)
-	}
-	detectHints(f.Err, d.Stats(), sum, len(f.log.states) > 0 || f.log.fromEmpty)
-	return d.Flush(), nil
-}
-
 func severityRank(flag, severity string) (int, error) {
 	if severity == "" {
 		return 0, nil
@@ -228,27 +195,6 @@ func severityRank(flag, severity string) (int, error) {
 		return r, nil
 	}
 	return 0, cli.ExitWith(cli.ExitUsage, fmt.Errorf("%s %q is none of %s", flag, severity, strings.Join(detect.Severities(), ", ")))
-}
-
-// detectHints says what makes the findings less than they could be.
-func detectHints(w io.Writer, st detect.Stats, sum *evaluate.Summary, stated bool) {
-	ids := make([]string, 0, len(st.Errors))
-	for id := range st.Errors {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
-		fmt.Fprintf(w, "rule %s failed on %d requests, for example: %s\n", id, st.Errors[id], safe.Text(st.FirstError[id]))
-	}
-	if st.Dropped > 0 {
-		fmt.Fprintf(w, "%d requests were left out of rules that count: too many groups at once\n", st.Dropped)
-	}
-	if sum.Malformed > 0 {
-		fmt.Fprintf(w, "%d malformed lines; retrial evaluate lists them\n", sum.Malformed)
-	}
-	if hint := server.SummaryHint(sum, stated); hint != "" {
-		fmt.Fprintln(w, hint)
-	}
 }
 
 func printFindings(out io.Writer, form string, found []detect.Finding) error {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,18 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/retrial-io/retrial/analysis/drift"
-	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
-	"github.com/retrial-io/retrial/replay"
-	"github.com/retrial-io/retrial/replay/evaluate"
-	"github.com/retrial-io/retrial/server"
-	"github.com/retrial-io/retrial/verdict"
-
-	"github.com/retrial-io/retrial/internal/version"
 )
 
 // driftCommand is what a run of the command was asked.
@@ -78,7 +68,7 @@ func (d *driftCommand) run(c *cobra.Command) error {
 	switch {
 	case err != nil:
 	case offline:
-		answer, err = d.offline(c.Context())
+		answer, err = d.log.of(d.Streams, d.Cluster, d.from.apiservers()).Drift(c.Context(), d.DriftRequest)
 	default:
 		answer, err = answerOne(c.Context(), &d.from, &d.Cluster, &d.DriftRequest)
 	}
@@ -96,40 +86,10 @@ func (d *driftCommand) run(c *cobra.Command) error {
 	if d.failOn && answer.Judged == 0 {
 		return cli.ExitWith(cli.ExitFinding, errors.New("nothing was judged"))
 	}
-	if d.failOn && len(answer.Groups) > 0 && answer.Groups[0].Verdict == verdict.OutcomeDrift.String() {
+	if d.failOn && len(answer.Groups) > 0 && answer.Groups[0].Verdict == "drift" {
 		return cli.ExitWith(cli.ExitFinding, errors.New("there is drift"))
 	}
 	return nil
-}
-
-// offline replays logs and groups what is no match.
-func (d *driftCommand) offline(ctx context.Context) (answer query.DriftAnswer, err error) {
-	answer.Cluster = cmp.Or(d.Cluster, server.OfflineCluster)
-	apiserver, err := server.ApiserverOf(d.Streams, d.from.apiservers(), answer.Cluster)
-	if err != nil {
-		return answer, err
-	}
-	var found drift.Collector
-	err = d.log.replay(ctx, d.Streams, evaluate.Options{
-		Cluster: answer.Cluster,
-		Engine:  replay.New(replay.Config{Lag: replay.DefaultLag, Version: version.Version, Apiserver: apiserver}),
-		Sink: func(e *event.Event, v *verdict.Verdict) error {
-			at := e.RequestReceivedTimestamp
-			if at.Before(d.From) || !d.To.IsZero() && !at.Before(d.To) {
-				return nil
-			}
-			answer.Requests++
-			if v.Outcome != verdict.OutcomeNotJudged {
-				answer.Judged++
-			}
-			if s, ok := drift.Of(answer.Cluster, e, v); ok {
-				found.Add(&s, 1)
-			}
-			return nil
-		},
-	})
-	answer.Groups = found.Groups()
-	return answer, err
 }
 
 // printDrift prints groups for people, each as a few lines.

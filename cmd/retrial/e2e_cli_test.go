@@ -29,6 +29,12 @@ func TestScripts(t *testing.T) {
 	t.Parallel()
 	log := unborn(recorded(t))[:300]
 	plain := append(bytes.Join(log, []byte("\n")), '\n')
+	var more []byte // what RBAC alone allows or refuses
+	for _, line := range recorded(t) {
+		if bytes.Contains(line, []byte(`"username":"system:serviceaccount:payments-`)) && bytes.Count(more, []byte("\n")) < 20 {
+			more = append(append(more, line...), '\n')
+		}
+	}
 	// One event of the log, its recorded decision flipped.
 	tampered := bytes.Clone(plain)
 	first := bytes.Index(tampered, []byte(`"authorization.k8s.io/decision":"allow"`))
@@ -44,7 +50,7 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := map[string][]byte{
-		"audit.jsonl": plain, "tampered.jsonl": tampered, "audit.jsonl.gz": gz.Bytes(),
+		"audit.jsonl": plain, "more.jsonl": more, "tampered.jsonl": tampered, "audit.jsonl.gz": gz.Bytes(),
 		"audit.jsonl.zst": enc.EncodeAll(plain, nil), "state.json.zst": sample.StateZstd(),
 	}
 	testscript.Run(t, testscript.Params{

@@ -7,20 +7,14 @@ import (
 	"io"
 	"slices"
 	"sort"
-	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/internal/cli"
-	"github.com/retrial-io/retrial/internal/safe"
-	"github.com/retrial-io/retrial/replay"
-	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/server"
 	"github.com/retrial-io/retrial/verdict"
-
-	"github.com/retrial-io/retrial/internal/version"
 )
 
 // --state FILE|DIR ─┐
@@ -29,10 +23,9 @@ import (
 //
 // --events FILE … ──┘                                          └─▶ -o jsonl (a verdict a line)
 func newEvaluate(s cli.Streams) *cobra.Command {
-	var states, events, apiservers []string
-	var cluster, output, failOn string
+	var log server.Log
+	var output, failOn string
 	var lag time.Duration
-	var fromEmpty bool
 	c := &cobra.Command{
 		Use:   "evaluate --state FILE|DIR --events FILE...",
 		Short: "Replay an audit log offline: no Kafka, no ClickHouse",
@@ -52,7 +45,7 @@ The state is that of the time the log begins:
 			return nil
 		},
 		RunE: func(c *cobra.Command, _ []string) error {
-			if len(events) == 0 {
+			if len(log.Events) == 0 {
 				return cli.ExitWith(cli.ExitUsage, errors.New("--events is missing: name an audit log, or - for standard input"))
 			}
 			if !slices.Contains([]string{"", "drift", "any"}, failOn) {
@@ -61,22 +54,13 @@ The state is that of the time the log begins:
 			if lag < 0 {
 				return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--lag %s: must not be negative", lag))
 			}
-			if cluster == "" {
-				cluster = server.OfflineCluster
-			}
-			apiserver, err := server.ApiserverOf(s, apiservers, cluster)
-			if err != nil {
-				return err
-			}
-			o := evaluate.Options{
-				Cluster: cluster, FromEmpty: fromEmpty,
-				Engine: replay.New(replay.Config{Lag: lag, Version: version.Version, Apiserver: apiserver}),
-			}
+			log.Streams = s
 			out := bufio.NewWriterSize(s.Out, 1<<20)
+			var lines io.Writer
 			if output == "jsonl" {
-				o.Sink = evaluate.JSONLines(cli.SafeJSON(out))
+				lines = out
 			}
-			sum, err := server.ReplayFiles(c.Context(), s, o, states, events)
+			sum, err := log.Evaluate(c.Context(), lag, lines)
 			if err != nil {
 				return err
 			}
@@ -86,33 +70,24 @@ The state is that of the time the log begins:
 			if err := out.Flush(); err != nil {
 				return fmt.Errorf("write the result: %w", err)
 			}
-			for _, m := range sum.MalformedLines {
-				fmt.Fprintf(s.Err, "%s:%d: not an event: %s\n", safe.Text(m.Input), m.Line, safe.Text(m.Error))
-			}
-			if more := sum.Malformed - int64(len(sum.MalformedLines)); more > 0 {
-				fmt.Fprintf(s.Err, "%d more malformed lines\n", more)
-			}
-			if sum.Events == 0 && sum.Malformed > 0 {
-				return fmt.Errorf("%s: no line is an audit event: %s", strings.Join(events, ", "), server.WantLog)
-			}
-			if hint := server.SummaryHint(sum, len(states) > 0 || fromEmpty); hint != "" {
-				fmt.Fprintln(s.Err, hint)
+			if err := log.Remarks(sum); err != nil {
+				return err
 			}
 			return failing(failOn, sum)
 		},
 	}
-	c.Flags().StringSliceVar(&states, "state", nil, "state file, or folder of state files that together are one listing; may be repeated for listings of different times")
-	c.Flags().StringSliceVar(&events, "events", nil, "audit log, - for standard input, NAME=FILE for that of an aggregated API server; may be repeated")
-	c.Flags().StringVar(&cluster, "cluster", "", "name of the cluster (default \"evaluate\")")
-	c.Flags().StringSliceVar(&apiservers, "apiserver-config", nil, "folder with the configuration of the cluster's apiserver, or NAME=DIR of the cluster NAME (docs/apiserver-config.md)")
-	c.Flags().DurationVar(&lag, "lag", replay.DefaultLag, "how far the apiserver's caches may run behind")
-	c.Flags().BoolVar(&fromEmpty, "from-empty", false, "the log begins with the cluster's first start: there was nothing before it")
+	c.Flags().StringSliceVar(&log.States, "state", nil, "state file, or folder of state files that together are one listing; may be repeated for listings of different times")
+	c.Flags().StringSliceVar(&log.Events, "events", nil, "audit log, - for standard input, NAME=FILE for that of an aggregated API server; may be repeated")
+	c.Flags().StringVar(&log.Cluster, "cluster", "", "name of the cluster (default \"evaluate\")")
+	c.Flags().StringSliceVar(&log.Apiservers, "apiserver-config", nil, "folder with the configuration of the cluster's apiserver, or NAME=DIR of the cluster NAME (docs/apiserver-config.md)")
+	c.Flags().DurationVar(&lag, "lag", server.DefaultLag, "how far the apiserver's caches may run behind")
+	c.Flags().BoolVar(&log.FromEmpty, "from-empty", false, "the log begins with the cluster's first start: there was nothing before it")
 	cli.AddOutput(c, &output, "table", "json", "yaml", "jsonl")
 	c.Flags().StringVar(&failOn, "fail-on", "", "exit with 3 on drift, or on any request that is no match and could be judged")
 	return c
 }
 
-func failing(on string, sum *evaluate.Summary) error {
+func failing(on string, sum *server.Summary) error {
 	v := sum.Verdicts
 	if on != "" && v.Drift > 0 {
 		return cli.ExitWith(cli.ExitFinding, fmt.Errorf("%d requests drift", v.Drift))
@@ -123,7 +98,7 @@ func failing(on string, sum *evaluate.Summary) error {
 	return nil
 }
 
-func printSummary(w io.Writer, output string, sum *evaluate.Summary) error {
+func printSummary(w io.Writer, output string, sum *server.Summary) error {
 	switch output {
 	case "json", "yaml":
 		return cli.PrintAs(w, output, sum)
@@ -133,7 +108,7 @@ func printSummary(w io.Writer, output string, sum *evaluate.Summary) error {
 	return nil // the lines are out
 }
 
-func summaryTable(out io.Writer, sum *evaluate.Summary) error {
+func summaryTable(out io.Writer, sum *server.Summary) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintf(w, "events\t%d\n", sum.Events)
 	fmt.Fprintf(w, "requests\t%d\n", sum.Requests)

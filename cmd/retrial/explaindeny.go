@@ -1,8 +1,6 @@
 package main
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -11,17 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/query"
-	"github.com/retrial-io/retrial/replay"
-	"github.com/retrial-io/retrial/replay/evaluate"
-	"github.com/retrial-io/retrial/replay/state"
-	"github.com/retrial-io/retrial/server"
 	"github.com/retrial-io/retrial/verdict"
-
-	"github.com/retrial-io/retrial/internal/version"
 )
 
 // explainCommand is what a run of the command was asked.
@@ -66,13 +57,13 @@ The running server is asked; with none running the command reads the store itsel
 
 func (x *explainCommand) run(c *cobra.Command, id string) error {
 	var answer query.ExplainDenyAnswer
+	x.AuditID = id
 	offline, err := x.log.named(c)
 	switch {
 	case err != nil:
 	case offline:
-		answer, err = x.offline(c.Context(), id)
+		answer, err = x.log.of(x.Streams, x.Cluster, x.from.apiservers()).ExplainDeny(c.Context(), x.ExplainDenyRequest)
 	default:
-		x.AuditID = id
 		answer, err = answerOf(c.Context(), &x.from, x.ExplainDenyRequest)
 	}
 	if err != nil {
@@ -93,31 +84,6 @@ func (x *explainCommand) run(c *cobra.Command, id string) error {
 		return cli.PrintAs(x.Out, x.output, answer)
 	}
 	return printDenials(x.Out, &answer)
-}
-
-// offline explains the requests of a log.
-func (x *explainCommand) offline(ctx context.Context, id string) (answer query.ExplainDenyAnswer, err error) {
-	cluster := cmp.Or(x.Cluster, server.OfflineCluster)
-	apiserver, err := server.ApiserverOf(x.Streams, x.from.apiservers(), cluster)
-	if err != nil {
-		return answer, err
-	}
-	why := query.Explainer{Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version.Version, Apiserver: apiserver}), State: state.New(cluster), At: x.At}
-	err = x.log.replay(ctx, x.Streams, evaluate.Options{
-		Cluster: cluster, State: why.State, Engine: why.Engine,
-		// The state is whole before the first verdict is reached.
-		Sink: func(e *event.Event, v *verdict.Verdict) error {
-			switch {
-			case e.AuditID != id:
-			case len(answer.Requests) == query.MostDenials:
-				answer.Truncated = true
-			default:
-				answer.Requests = append(answer.Requests, why.Explain(cluster, e, v))
-			}
-			return nil
-		},
-	})
-	return answer, err
 }
 
 // printDenials prints refusals for people, one after the other.

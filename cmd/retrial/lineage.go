@@ -1,8 +1,6 @@
 package main
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -15,14 +13,6 @@ import (
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
-	"github.com/retrial-io/retrial/replay"
-	"github.com/retrial-io/retrial/replay/authn"
-	"github.com/retrial-io/retrial/replay/evaluate"
-	"github.com/retrial-io/retrial/replay/state"
-	"github.com/retrial-io/retrial/server"
-
-	"github.com/retrial-io/retrial/analysis/lineage"
-	"github.com/retrial-io/retrial/internal/version"
 )
 
 // lineageCommand is what a run of the command was asked.
@@ -67,18 +57,13 @@ The running server is asked; with none running the command reads the store itsel
 	return c
 }
 
-// isCredential tells a credential from a user name: no name begins so.
-func isCredential(arg string) bool {
-	for _, prefix := range []string{authn.PrefixJTI, authn.PrefixX509, authn.PrefixSecret} {
-		if strings.HasPrefix(arg, prefix) {
-			return true
-		}
-	}
-	return false
-}
-
 func (l *lineageCommand) run(c *cobra.Command, arg string) error {
 	var answer query.LineageAnswer
+	if query.IsCredential(arg) {
+		l.Credential = arg
+	} else {
+		l.Subject = arg
+	}
 	offline, err := l.log.named(c)
 	switch {
 	case err != nil:
@@ -86,13 +71,8 @@ func (l *lineageCommand) run(c *cobra.Command, arg string) error {
 		if !l.From.IsZero() || !l.To.IsZero() {
 			return cli.UsageError(c, "--from and --to are about what is stored; a log is followed from its beginning")
 		}
-		answer, err = l.offline(c.Context(), arg)
+		answer, err = l.log.of(l.Streams, l.Cluster, l.from.apiservers()).Lineage(c.Context(), l.LineageRequest)
 	default:
-		if isCredential(arg) {
-			l.Credential = arg
-		} else {
-			l.Subject = arg
-		}
 		answer, err = answerOne(c.Context(), &l.from, &l.Cluster, &l.LineageRequest)
 	}
 	if err != nil {
@@ -102,61 +82,6 @@ func (l *lineageCommand) run(c *cobra.Command, arg string) error {
 		return cli.PrintAs(l.Out, l.output, answer)
 	}
 	return printLineage(l.Out, &answer)
-}
-
-// offline follows the credentials of a log.
-func (l *lineageCommand) offline(ctx context.Context, arg string) (answer query.LineageAnswer, err error) {
-	answer.Cluster = cmp.Or(l.Cluster, server.OfflineCluster)
-	apiserver, err := server.ApiserverOf(l.Streams, l.from.apiservers(), answer.Cluster)
-	if err != nil {
-		return answer, err
-	}
-	trail, st := lineage.NewTrail(lineage.TrailConfig{}), state.New(answer.Cluster)
-	err = l.log.replay(ctx, l.Streams, evaluate.Options{
-		Cluster: answer.Cluster, Trail: trail, State: st,
-		Engine: replay.New(replay.Config{Lag: replay.DefaultLag, Version: version.Version, Apiserver: apiserver}),
-	})
-	if err != nil {
-		return answer, err
-	}
-	var found []lineage.Lineage
-	if !isCredential(arg) {
-		answer.Subject = arg
-		found = trail.Lineages(arg)
-	} else if one, ok := trail.Lineage(arg); ok {
-		found = []lineage.Lineage{one}
-	}
-	if len(found) == 0 {
-		if isCredential(arg) {
-			return answer, cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("no event shows the credential %s", phrase.Shorten(arg)))
-		}
-		return answer, cli.ExitWith(cli.ExitNoMatch, fmt.Errorf("no event tells a credential of %s: static tokens, front proxies and webhooks leave none", phrase.Shorten(arg)))
-	}
-	if len(found) > l.Limit {
-		found, answer.Truncated = found[:l.Limit], true
-	}
-	for i := range found {
-		answer.Credentials = append(answer.Credentials, seen(&found[i], st))
-	}
-	return answer, nil
-}
-
-// seen is a lineage of a log as the store tells one.
-func seen(x *lineage.Lineage, st *state.State) query.Credential {
-	c := query.Credential{
-		Credential: x.Credential, Issue: query.IssueOf(st, x.Credential), Users: x.Users, Requests: x.Count, First: &x.First, Last: &x.Last,
-		Uses: []query.CredentialUse{}, More: x.More,
-	}
-	for _, f := range x.Findings {
-		c.Findings = append(c.Findings, query.CredentialFinding{Name: f.Name, Evidence: f.Evidence})
-	}
-	if c.Issue == nil && x.Issue != nil {
-		c.Issue = &query.Issue{At: x.Issue.At, By: x.Issue.By, From: x.Issue.SourceIP, AuditID: x.Issue.AuditID, ServiceAccount: x.Issue.Namespace + "/" + x.Issue.ServiceAccount}
-	}
-	for _, u := range x.Uses {
-		c.Uses = append(c.Uses, query.CredentialUse{UserAgent: u.UserAgent, From: u.SourceIP, Pod: u.Pod, Node: u.Node, Requests: u.Count, First: u.First, Last: u.Last})
-	}
-	return c
 }
 
 // printLineage prints credentials for people, one after the other.

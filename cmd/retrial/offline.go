@@ -1,12 +1,9 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/internal/cli"
-	"github.com/retrial-io/retrial/replay/evaluate"
 	"github.com/retrial-io/retrial/server"
 )
 
@@ -30,13 +27,7 @@ func (l *offlineLog) named(c *cobra.Command) (bool, error) {
 	return len(l.events) > 0, nil
 }
 
-// of is the log of a cluster, for a command.
-func (l *offlineLog) of(s cli.Streams, cluster string) server.Log {
-	return server.Log{Cluster: cluster, States: l.states, Events: l.events, FromEmpty: l.fromEmpty, Streams: s}
-}
-
-// replay judges the log; the caller has set what it wants of it.
-func (l *offlineLog) replay(ctx context.Context, s cli.Streams, o evaluate.Options) error {
-	_, err := l.of(s, o.Cluster).Replay(ctx, o)
-	return err
+// of is the log of a cluster, whose apiserver was configured so.
+func (l *offlineLog) of(s cli.Streams, cluster string, apiservers []string) server.Log {
+	return server.Log{Cluster: cluster, States: l.states, Events: l.events, FromEmpty: l.fromEmpty, Apiservers: apiservers, Streams: s}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/retrial-io/retrial/analysis/leastpriv"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
+	"github.com/retrial-io/retrial/server"
 )
 
 // suggestOptions are the flags of suggest.
@@ -77,9 +76,6 @@ is refused without --force: what happens once a month is not in it.`,
 // offline tells whether files are read instead of asking.
 func (o *suggestOptions) offline() bool { return len(o.events)+len(o.states) > 0 || o.fromEmpty }
 
-// errNoState says that a log was given without what was there before it.
-var errNoState = cli.ExitWith(cli.ExitUsage, errors.New("--state is missing: what a subject holds is not in the log; get it with\n  kubectl get clusterroles,clusterrolebindings,roles,rolebindings,namespaces,serviceaccounts,pods,nodes,persistentvolumes,volumeattachments,certificatesigningrequests -A -o json\nor say --from-empty when the log begins with the cluster's first start"))
-
 // check refuses what cannot be meant, before anything is read.
 func (o *suggestOptions) check() error {
 	usage := func(format string, args ...any) error {
@@ -112,11 +108,7 @@ func (o *suggestOptions) run(ctx context.Context, s cli.Streams) error {
 		return err
 	}
 	began := time.Now()
-	from := o.ask
-	if o.offline() {
-		from = func(ctx context.Context) (*query.SuggestAnswer, error) { return o.read(ctx, s) }
-	}
-	answer, err := from(ctx)
+	answer, err := o.answer(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -142,8 +134,14 @@ func (o *suggestOptions) run(ctx context.Context, s cli.Streams) error {
 	return nil
 }
 
-// ask asks the server, or the store.
-func (o *suggestOptions) ask(ctx context.Context) (*query.SuggestAnswer, error) {
+// answer asks the server, the store, or a log.
+func (o *suggestOptions) answer(ctx context.Context, s cli.Streams) (*query.SuggestAnswer, error) {
+	if o.offline() {
+		log := server.Log{
+			Cluster: o.Cluster, States: o.states, Events: o.events, FromEmpty: o.fromEmpty, Apiservers: o.from.apiservers(), Streams: s,
+		}
+		return log.Suggest(ctx, o.SuggestRequest)
+	}
 	q := o.SuggestRequest
 	q.All = len(q.Subjects) == 0
 	answer, err := answerOne(ctx, &o.from, &q.Cluster, &q)
@@ -199,30 +197,4 @@ func (o *suggestOptions) print(w io.Writer, answer *query.SuggestAnswer) error {
 // comment writes one line of a YAML comment; nothing in it can end the line.
 func comment(w io.Writer, format string, args ...any) {
 	fmt.Fprintln(w, strings.TrimRight("# "+safe.Text(fmt.Sprintf(format, args...)), " "))
-}
-
-// offlineError gives an error of suggestAll the exit code that the API's answer gets.
-func offlineError(err error) error {
-	var callers query.BadRequest
-	var missing query.NotFound
-	switch {
-	case errors.As(err, &callers):
-		return cli.ExitWith(cli.ExitUsage, err)
-	case errors.As(err, &missing):
-		return cli.ExitWith(cli.ExitNoMatch, err)
-	}
-	return err
-}
-
-// nearNames returns known names that contain a name or are contained in it.
-func nearNames(c *leastpriv.Collector) func(string) []string {
-	return func(name string) []string {
-		var near []string
-		for _, k := range c.Subjects() {
-			if len(near) < 5 && (strings.Contains(k, name) || strings.Contains(name, k)) {
-				near = append(near, k)
-			}
-		}
-		return near
-	}
 }
