@@ -79,7 +79,8 @@ func TestDriver(t *testing.T) {
 	}
 	for _, sql := range []string{
 		"CREATE DATABASE d",
-		"CREATE TABLE d.t (id UInt64, s LowCardinality(String), a Array(LowCardinality(String)), m Map(LowCardinality(String), Array(String)), at DateTime64(6, 'UTC')) ENGINE = MergeTree ORDER BY id",
+		"CREATE TABLE d.t (id UInt64, s LowCardinality(String), a Array(LowCardinality(String)), m Map(LowCardinality(String), " +
+			"Array(String)), at DateTime64(6, 'UTC')) ENGINE = MergeTree ORDER BY id",
 	} {
 		if err := c.Exec(ctx, sql); err != nil {
 			t.Fatal(err)
@@ -131,7 +132,8 @@ func TestDriver(t *testing.T) {
 		var n uint64
 		var threads uint8
 		var s string
-		if err := c.QueryRow(sctx, "SELECT count(), {s:String}, toUInt8(getSetting('max_threads')) FROM d.t WHERE id IN {ids:Array(UInt64)}").Scan(&n, &s, &threads); err != nil {
+		if err := c.QueryRow(sctx, "SELECT count(), {s:String}, toUInt8(getSetting('max_threads')) FROM d.t WHERE id IN "+
+			"{ids:Array(UInt64)}").Scan(&n, &s, &threads); err != nil {
 			t.Fatal(err)
 		}
 		if n != 3 || s != `o'clock\x` || threads != 1 {
@@ -169,7 +171,8 @@ func TestDriver(t *testing.T) {
 		}
 	})
 	t.Run("exception in the middle of a stream", func(t *testing.T) {
-		r, err := c.Query(ctx, "SELECT throwIf(number = 3000000, 'planted') FROM numbers(5000000) SETTINGS max_block_size = 1000, max_threads = 1")
+		r, err := c.Query(ctx, "SELECT throwIf(number = 3000000, 'planted') FROM numbers(5000000) SETTINGS max_block_size = 1000, "+
+			"max_threads = 1")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,8 +8,8 @@
 //	                                     └ control connection: anchor of the engine, KILL QUERY
 //
 // One data directory per process at a time, one process per data directory. A crash inside
-// the engine takes the process with it; what was acknowledged before is in the store's
-// files, synced when the tables say so (package storage has them say it).
+// the engine takes the process with it; what was acknowledged before is in the store's files,
+// synced if the tables are configured so (package storage does that).
 package embedded
 
 import (
@@ -25,9 +25,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Config says where the engine's files are and what it may use.
+// Config holds where the engine's files are and what it may use.
 type Config struct {
-	// Path is the data directory; created when missing. Required.
+	// Path is the data directory; it is created if missing. Required.
 	Path string
 	// Library is the path of libchdb.so; empty: see [Locate].
 	Library string
@@ -68,7 +68,7 @@ func (c Config) withDefaults() Config {
 }
 
 // Engine is a running embedded ClickHouse. It is an http.RoundTripper; its methods may be
-// called from any goroutine. Close it when every response body is closed.
+// called from any goroutine. Close it once every response body is closed.
 type Engine struct {
 	cfg  Config
 	lib  *library
@@ -120,8 +120,8 @@ func Open(cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// prepare makes the data directory, takes its lock and writes the engine's configuration
-// file. The engine itself says nothing when any of these fail.
+// prepare creates the data directory, locks it and writes the engine's configuration file. The
+// engine itself gives no reason if any of these fails.
 func prepare(cfg Config) (*os.File, error) {
 	if err := os.MkdirAll(cfg.Path, 0o700); err != nil {
 		return nil, fmt.Errorf("%w: create %s: %w; choose another with --data-dir", ErrUnwritable, cfg.Path, err)
@@ -133,7 +133,8 @@ func prepare(cfg Config) (*os.File, error) {
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		lock.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%w: %s: another retrial runs on it; stop that one, or choose another directory", ErrLocked, cfg.Path)
+			return nil, fmt.Errorf("%w: %s: another retrial process uses it; stop that process, or choose another directory", ErrLocked,
+				cfg.Path)
 		}
 		return nil, fmt.Errorf("%w: lock %s: %w", ErrUnwritable, cfg.Path, err)
 	}
@@ -166,7 +167,8 @@ type conn struct {
 	applied map[string]string // settings changed on it
 }
 
-// connect opens a connection. The path and server settings count on the first one only.
+// connect opens a connection. The path and the server settings take effect with the first one
+// only.
 func (e *Engine) connect() (*conn, error) {
 	e.mu.Lock()
 	e.opened++
@@ -183,12 +185,13 @@ func (e *Engine) connect() (*conn, error) {
 		"--max_bytes_before_external_sort=" + strconv.FormatInt(e.cfg.MaxQueryMemory/2, 10),
 		"--max_threads=" + strconv.Itoa(e.cfg.MaxThreads),
 		"--log_comment=" + name,
-		// Statements here are many and short: compiling their expressions costs more than it saves.
+		// Statements here are many and short: compiling expressions costs more than it saves.
 		"--compile_expressions=0", "--compile_aggregate_expressions=0", "--compile_sort_description=0",
 	}
 	outer := e.lib.open(args)
 	if outer == nil {
-		return nil, fmt.Errorf("%w: %s: another data directory is open in this process, the files are damaged or of a newer version, or memory is short; see what it printed above", ErrRefused, e.cfg.Path)
+		return nil, fmt.Errorf("%w: %s: another data directory is open in this process, "+
+			"the files are damaged or of a newer version, or memory is short; see what the engine printed above", ErrRefused, e.cfg.Path)
 	}
 	return &conn{outer: outer, handle: *(*uintptr)(outer), name: name, applied: map[string]string{}}, nil
 }
@@ -246,7 +249,7 @@ func (e *Engine) release(c *conn) {
 	e.live.Done()
 }
 
-// discard closes c: its state is not known any more.
+// discard closes c: its state is no longer known.
 func (e *Engine) discard(c *conn) {
 	e.lib.closeConn(c.outer)
 	e.live.Done()

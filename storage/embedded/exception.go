@@ -25,7 +25,7 @@ func newException(text string) *exception {
 	e := &exception{text: strings.TrimSpace(text)}
 	if _, rest, ok := strings.Cut(text, "Code: "); ok {
 		if digits, _, ok := strings.Cut(rest, "."); ok {
-			e.code, _ = strconv.Atoi(digits) // 0 when the text is no exception's
+			e.code, _ = strconv.Atoi(digits) // 0 if the text is not an exception
 		}
 	}
 	return e
@@ -33,7 +33,7 @@ func newException(text string) *exception {
 
 func (e *exception) Error() string { return e.text }
 
-// Code is the number the engine gives the error.
+// Code returns the engine's number of the error.
 func (e *exception) Code() int { return e.code }
 
 // response answers as a server does: a status, the code in a header, the text as body.
@@ -52,8 +52,8 @@ func (e *exception) response(req *http.Request) *http.Response {
 	return r
 }
 
-// midStream renders an exception that comes after a 200 and some data have gone out, in
-// the frame ClickHouse's HTTP interface uses for it.
+// midStream returns an exception that occurs after a 200 and some data were sent, in the frame
+// that ClickHouse's HTTP interface uses for it.
 func (e *exception) midStream() []byte {
 	const tag = "retrialembedded0" // 16 bytes; any will do, the driver looks for the frame
 	var b bytes.Buffer

@@ -20,8 +20,10 @@ type library struct {
 	connect   func(argc int32, argv unsafe.Pointer) unsafe.Pointer
 	closeConn func(conn unsafe.Pointer)
 
-	query       func(conn uintptr, sql unsafe.Pointer, n uintptr, format unsafe.Pointer, fn uintptr, names, nameLens, values, valueLens unsafe.Pointer, params uintptr) uintptr
-	stream      func(conn uintptr, sql unsafe.Pointer, n uintptr, format unsafe.Pointer, fn uintptr, names, nameLens, values, valueLens unsafe.Pointer, params uintptr) uintptr
+	query func(conn uintptr, sql unsafe.Pointer, n uintptr, format unsafe.Pointer, fn uintptr, names, nameLens, values,
+		valueLens unsafe.Pointer, params uintptr) uintptr
+	stream func(conn uintptr, sql unsafe.Pointer, n uintptr, format unsafe.Pointer, fn uintptr, names, nameLens, values,
+		valueLens unsafe.Pointer, params uintptr) uintptr
 	fetch       func(conn, stream uintptr) uintptr
 	cancelQuery func(conn, stream uintptr)
 
@@ -40,15 +42,15 @@ type library struct {
 }
 
 // loadLibrary opens the shared object at path, binds the functions and turns the
-// library's signal handlers off. That must happen before the first connection: with them
-// on, a nil dereference Go would have turned into a panic kills the process.
+// library's signal handlers off. That must happen before the first connection: with them on, a
+// nil dereference that Go would turn into a panic kills the process.
 func loadLibrary(path string) (lib *library, err error) {
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", path, err)
 	}
 	lib = &library{}
-	// RegisterLibFunc panics on a symbol that is not there: another library, or one too old.
+	// RegisterLibFunc panics on a missing symbol: another library, or one too old.
 	defer func() {
 		if p := recover(); p != nil {
 			lib, err = nil, fmt.Errorf("load %s: not the libchdb this build needs: %v", path, p)
@@ -133,13 +135,15 @@ func (p *params) close() { p.pin.Unpin() }
 var nativeFormat = []byte("Native\x00") //nolint:gochecknoglobals // a constant the C side reads
 
 // run executes sql with fn, which is query or stream, and returns its result handle.
-func (l *library) run(fn func(uintptr, unsafe.Pointer, uintptr, unsafe.Pointer, uintptr, unsafe.Pointer, unsafe.Pointer, unsafe.Pointer, unsafe.Pointer, uintptr) uintptr,
+func (l *library) run(fn func(uintptr, unsafe.Pointer, uintptr, unsafe.Pointer, uintptr, unsafe.Pointer, unsafe.Pointer, unsafe.Pointer,
+	unsafe.Pointer, uintptr) uintptr,
 	conn uintptr, sql []byte, pairs [][2]string) uintptr {
 	return l.runAs(fn, conn, sql, pairs, nativeFormat)
 }
 
 // runAs is run with a result in another format, whose name ends with a NUL.
-func (l *library) runAs(fn func(uintptr, unsafe.Pointer, uintptr, unsafe.Pointer, uintptr, unsafe.Pointer, unsafe.Pointer, unsafe.Pointer, unsafe.Pointer, uintptr) uintptr,
+func (l *library) runAs(fn func(uintptr, unsafe.Pointer, uintptr, unsafe.Pointer, uintptr, unsafe.Pointer, unsafe.Pointer, unsafe.Pointer,
+	unsafe.Pointer, uintptr) uintptr,
 	conn uintptr, sql []byte, pairs [][2]string, format []byte) uintptr {
 	var p params
 	defer p.close()
@@ -156,7 +160,7 @@ func bytesPointer(b []byte) unsafe.Pointer {
 	return unsafe.Pointer(unsafe.SliceData(b))
 }
 
-// resultBytes copies the result's buffer: it dies with the handle.
+// resultBytes returns a copy of the result's buffer, which is freed with the handle.
 func (l *library) resultBytes(result uintptr) []byte {
 	n := int(l.resultLength(result))
 	if n == 0 {

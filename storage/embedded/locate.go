@@ -12,16 +12,16 @@ import (
 )
 
 // Version is the release of libchdb this build is tested with; it names the folder in the
-// user's cache the library is looked for in.
+// user's cache where the library is looked for.
 const Version = "26.7.3"
 
 // EnvLibrary names the environment variable that points at libchdb.so.
 const EnvLibrary = "RETRIAL_LIBCHDB"
 
-// Errors a caller may want to tell apart. Each is wrapped with the path concerned and what
-// to do about it.
+// Errors that callers may distinguish. Each is wrapped with the path concerned and what to do
+// about it.
 var (
-	// ErrNoLibrary: libchdb.so was not found in any of the places looked at.
+	// ErrNoLibrary: libchdb.so was not found.
 	ErrNoLibrary = errors.New("libchdb not found")
 	// ErrUnsuitable: this machine cannot run libchdb (system, CPU or C library).
 	ErrUnsuitable = errors.New("machine cannot run the embedded store")
@@ -36,10 +36,10 @@ var (
 // remedy is what every message about an unusable embedded store ends with.
 const remedy = "use a ClickHouse server instead (--clickhouse-dsn), or evaluate files offline (retrial evaluate)"
 
-// Locate returns the path of libchdb.so: explicit when it is not empty, else the
-// environment variable [EnvLibrary], else the user's cache folder
+// Locate returns the path of libchdb.so: explicit if it is not empty, otherwise the environment
+// variable [EnvLibrary], otherwise the user's cache folder
 // ($XDG_CACHE_HOME or ~/.cache)/retrial/libchdb/<Version>/libchdb.so, which
-// scripts/fetch-libchdb.sh fills. The error, an [ErrNoLibrary], lists where it looked.
+// scripts/fetch-libchdb.sh fills. The error is an [ErrNoLibrary] that says where it looked.
 func Locate(explicit string) (string, error) {
 	if explicit != "" {
 		return checkFile(explicit, "as configured")
@@ -65,8 +65,8 @@ func checkFile(path, how string) (string, error) {
 	return path, nil
 }
 
-// machine is what decides whether libchdb can be loaded; a value so that tests can
-// describe machines they do not run on.
+// machine is what decides whether libchdb can be loaded: a value, so that tests can describe
+// machines they do not run on.
 type machine struct {
 	os, arch string
 	avx2     bool
@@ -84,7 +84,7 @@ func thisMachine() machine {
 }
 
 // Suitable reports whether this machine can run the embedded store: linux/amd64 with AVX2
-// and glibc. The error, an [ErrUnsuitable], says what is missing and what to use instead.
+// and glibc. The error is an [ErrUnsuitable] that says what is missing and what to use instead.
 func Suitable() error { return thisMachine().check() }
 
 func (m machine) check() error {

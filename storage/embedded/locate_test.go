@@ -30,7 +30,8 @@ func TestMachine(t *testing.T) {
 				}
 				return
 			}
-			if !errors.Is(err, ErrUnsuitable) || !strings.Contains(err.Error(), tc.part) || !strings.Contains(err.Error(), "--clickhouse-dsn") {
+			if !errors.Is(err, ErrUnsuitable) || !strings.Contains(err.Error(), tc.part) ||
+				!strings.Contains(err.Error(), "--clickhouse-dsn") {
 				t.Fatalf("got %v; want it to name %q and the alternative", err, tc.part)
 			}
 		})

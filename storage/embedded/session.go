@@ -7,16 +7,16 @@ import (
 	"io"
 )
 
-// Session is a connection of its own: what is set on it ends with it and reaches no other
-// statement. It is what a caller needs that lowers its rights, which cannot be raised again
-// (readonly). A session runs one statement at a time and must be closed.
+// Session is a connection of its own: what is set on it ends with it and affects no other
+// statement. It is for callers that lower their rights, which cannot be raised again (readonly).
+// A session runs one statement at a time and must be closed.
 type Session struct {
 	e *Engine
 	c *conn
 }
 
-// Session opens one in the database, with settings put in place in one statement, in the
-// order given. An error of the engine has the method Code() int.
+// Session opens a session in the database, with settings applied in one statement, in the given
+// order. An error of the engine has the method Code() int.
 func (e *Engine) Session(db string, settings [][2]string) (*Session, error) {
 	e.mu.Lock()
 	if e.closed {
@@ -54,7 +54,7 @@ func (e *Engine) Session(db string, settings [][2]string) (*Session, error) {
 // overrides; params are the values of {name:Type}. Native results of SELECT are read from
 // the engine as they are read from the body; others are held in memory. The body must be
 // closed before the next statement. An error before the first byte is returned here, a later
-// one by the body's Read; the engine's have the method Code() int. When ctx ends the
+// one by the body's Read; the engine's have the method Code() int. When ctx ends, the
 // statement is killed.
 func (s *Session) Query(ctx context.Context, sql string, params [][2]string, format string) (io.ReadCloser, error) {
 	e, c, text := s.e, s.c, []byte(sql)
@@ -83,7 +83,7 @@ func (s *Session) Query(ctx context.Context, sql string, params [][2]string, for
 	return io.NopCloser(bytes.NewReader(data)), nil
 }
 
-// failed returns the engine's exception, or the context's error when that caused it.
+// failed returns the engine's exception, or the context's error if that caused it.
 func (s *Session) failed(ctx context.Context, text string) error {
 	x := newException(text)
 	if err := ctx.Err(); err != nil && x.code == codeCancelled {

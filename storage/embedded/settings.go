@@ -46,8 +46,8 @@ func (c *conn) fits(db string, settings map[string]string) bool {
 	return true
 }
 
-// adjust brings c to the database and settings a statement wants: one USE and one SET at
-// most, each about half a millisecond.
+// adjust sets c to the database and settings of a statement, with at most one USE and one SET,
+// each of about half a millisecond.
 func (e *Engine) adjust(c *conn, db string, settings map[string]string) error {
 	if db != "" && db != c.db {
 		if err := e.exec(c, "USE "+quoteName(db)); err != nil {
@@ -100,7 +100,7 @@ func quoteString(s string) string {
 	return "'" + strings.NewReplacer("\\", "\\\\", "'", "\\'").Replace(s) + "'"
 }
 
-// firstWord returns the upper-cased first keyword of sql, past comments and brackets.
+// firstWord returns the first keyword of sql in upper case, after comments and brackets.
 func firstWord(sql string) string {
 	for {
 		sql = strings.TrimLeft(sql, " \t\r\n(")

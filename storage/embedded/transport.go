@@ -14,33 +14,35 @@ import (
 	"github.com/ClickHouse/ch-go/proto"
 )
 
-// insertChunk is how much of an INSERT's body is handed over at a time: the engine copies
-// it, and one big copy costs more than many of this size.
+// insertChunk is how much of an INSERT's body is passed to the engine at a time: the engine
+// copies it, and one big copy costs more than many of this size.
 const insertChunk = 1 << 20
 
-// killEvery is how often a statement whose context has ended is killed again until its
-// call returns: the first KILL can come before the engine has registered the statement.
+// killEvery is how often the kill of a statement whose context has ended is repeated until its
+// call returns: the first KILL may come before the engine has registered the statement.
 const killEvery = 10 * time.Millisecond
 
 // insertQuery matches an INSERT whose data follows in the body, as clickhouse-go writes it.
-var insertQuery = regexp.MustCompile(`(?is)^\s*(INSERT\s+INTO\s.*?)\s+FORMAT\s+(\w+)\s*;?\s*$`) //nolint:gochecknoglobals // compiled constant
+//
+//nolint:gochecknoglobals // compiled constant
+var insertQuery = regexp.MustCompile(`(?is)^\s*(INSERT\s+INTO\s.*?)\s+FORMAT\s+(\w+)\s*;?\s*$`)
 
 // TakesData reports whether a statement is an INSERT whose data follows in the request's body.
 func TakesData(query string) bool { return insertQuery.MatchString(query) }
 
-// helloQuery is the first thing clickhouse-go asks on a connection; see hello.
+// helloQuery is the first query of clickhouse-go on a connection; see hello.
 const helloQuery = "SELECT displayName(), version(), revision(), timezone()"
 
 // RoundTrip runs the statement of a ClickHouse HTTP request and answers as a server would.
 // It implements http.RoundTripper. The response's body must be closed: it holds an engine
-// connection until then. When the request's context ends the statement is killed.
+// connection until then. When the request's context ends, the statement is killed.
 func (e *Engine) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Body != nil {
 		defer req.Body.Close()
 	}
 	args := req.URL.Query()
 	if args.Get("compress") == "1" || args.Get("decompress") == "1" || req.Header.Get("Content-Encoding") != "" {
-		return nil, errors.New("embedded store: compression has no use in process: configure none")
+		return nil, errors.New("embedded store: compression is useless within one process: configure none")
 	}
 	settings, pairs := Split(args)
 	query, inURL := args.Get("query"), args.Has("query")
@@ -80,7 +82,7 @@ func (e *Engine) failed(req *http.Request, err error) (*http.Response, error) {
 	return nil, err
 }
 
-// statement runs sql on c: as a stream when it reads, else at once.
+// statement runs sql on c: as a stream if it reads, otherwise in one call.
 func (e *Engine) statement(req *http.Request, c *conn, sql []byte, pairs [][2]string) (*http.Response, error) {
 	ctx := req.Context()
 	word := firstWord(string(sql))
@@ -114,7 +116,7 @@ func (e *Engine) statement(req *http.Request, c *conn, sql []byte, pairs [][2]st
 	text, data := e.lib.resultError(r), e.lib.resultBytes(r)
 	e.lib.destroyResult(r)
 	if word == "SET" || word == "USE" {
-		e.discard(c) // what it changed is not ours to know
+		e.discard(c) // what it changed is not known
 	} else {
 		e.release(c)
 	}
@@ -124,7 +126,7 @@ func (e *Engine) statement(req *http.Request, c *conn, sql []byte, pairs [][2]st
 	return respond(req, http.StatusOK, io.NopCloser(bytes.NewReader(data)), int64(len(data))), nil
 }
 
-// refused answers with an exception, or with the context's error when that caused it.
+// refused answers with an exception, or with the context's error if that caused it.
 func (e *Engine) refused(req *http.Request, x *exception) (*http.Response, error) {
 	if err := req.Context().Err(); err != nil && x.code == codeCancelled {
 		return nil, err
@@ -132,8 +134,8 @@ func (e *Engine) refused(req *http.Request, x *exception) (*http.Response, error
 	return x.response(req), nil
 }
 
-// killable runs call, which blocks in the engine on c, and kills c's statement when ctx
-// ends first. c stays held until the kill has taken effect.
+// killable runs call, which blocks in the engine on c, and kills c's statement if ctx ends
+// first. c stays held until the kill has taken effect.
 func (e *Engine) killable(ctx context.Context, c *conn, call func()) {
 	if ctx.Done() == nil {
 		call()
@@ -160,11 +162,11 @@ func (e *Engine) killable(ctx context.Context, c *conn, call func()) {
 	}
 }
 
-// killTag is the setting statements are found by: query ids are the engine's own.
+// killTag is the setting by which statements are found: query ids are the engine's own.
 const killTag = "log_comment"
 
-// kill ends what runs on c, found by the log_comment of its statement or else the one its
-// connection was opened with.
+// kill ends what runs on c, found by the log_comment of its statement or, without one, by that
+// of its connection.
 func (e *Engine) kill(c *conn) {
 	e.controlMu.Lock()
 	defer e.controlMu.Unlock()
@@ -186,11 +188,11 @@ type streamBody struct {
 	ended    bool // nothing more to fetch
 	finished bool
 	err      error
-	free     func(*conn) // gives the connection back when the stream has ended
+	free     func(*conn) // releases the connection once the stream has ended
 	bare     bool        // an exception in the middle is an error of Read, not framed into the data
 }
 
-// fetch gets the next chunk; it returns the engine's error text, if any.
+// fetch reads the next chunk; it returns the engine's error text, if any.
 func (b *streamBody) fetch() string {
 	r := b.e.lib.fetch(b.c.handle, b.stream)
 	defer b.e.lib.destroyResult(r)
@@ -203,8 +205,8 @@ func (b *streamBody) fetch() string {
 	return ""
 }
 
-// Read implements io.Reader. An exception in the middle of the stream is appended as
-// ClickHouse's HTTP interface frames it; a context that ended is returned as its error.
+// Read implements io.Reader. An exception in the middle of the stream is appended in the frame
+// of ClickHouse's HTTP interface; if the context ended, Read returns its error.
 func (b *streamBody) Read(p []byte) (int, error) {
 	for len(b.chunk) == 0 {
 		if b.err != nil {
@@ -234,15 +236,15 @@ func (b *streamBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// killed has the connection closed after a statement that was killed: the engine lists it as
-// running until then. A session's ends with the session.
+// killed makes the connection close after a statement that was killed: the engine lists the
+// statement as running until then. A session's connection ends with the session.
 func (b *streamBody) killed(x *exception) {
 	if x.code == codeCancelled && !b.bare {
 		b.free = b.e.discard
 	}
 }
 
-// Close ends the stream and gives its connection back.
+// Close ends the stream and releases its connection.
 func (b *streamBody) Close() error {
 	b.finish(!b.ended)
 	return nil
@@ -260,8 +262,8 @@ func (b *streamBody) finish(cancel bool) {
 	b.free(b.c)
 }
 
-// insertBody streams the request's body into an INSERT. Data in the statement itself does
-// not work for binary formats, so every INSERT with data goes this way.
+// insertBody streams the request's body into an INSERT. Data in the statement itself does not
+// work for binary formats, so every INSERT with data is streamed.
 func (e *Engine) insertBody(req *http.Request, db string, settings map[string]string, sql, format string) (*http.Response, error) {
 	ctx := req.Context()
 	c, err := e.acquire(db, settings)
@@ -270,7 +272,7 @@ func (e *Engine) insertBody(req *http.Request, db string, settings map[string]st
 	}
 	written, err := e.insertStream(ctx, c, []byte(sql), []byte(format), req.Body)
 	if err != nil {
-		e.discard(c) // the engine lists an insert that was broken off as running until then
+		e.discard(c) // the engine lists an aborted insert as running until then
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -290,7 +292,7 @@ func (e *Engine) insertStream(ctx context.Context, c *conn, sql, format []byte, 
 	if text := e.lib.insertError(s); text != "" {
 		return 0, newException(text)
 	}
-	// Who has the rows in pieces of memory hands them over as they are.
+	// A body that holds the rows in pieces of memory passes them on as they are.
 	to := &inserting{ctx: ctx, lib: e.lib, stream: s}
 	var err error
 	if pieces, ok := body.(io.WriterTo); ok {
@@ -298,7 +300,7 @@ func (e *Engine) insertStream(ctx context.Context, c *conn, sql, format []byte, 
 	} else {
 		err = to.readFrom(body)
 	}
-	// Data that breaks off is the engine's to refuse: it knows how much there should be.
+	// The engine refuses data that ends early: it knows how much there should be.
 	if err != nil && !to.refused && !errors.Is(err, io.ErrUnexpectedEOF) {
 		e.lib.cancelInsert(s)
 		return 0, fmt.Errorf("embedded store: read rows: %w", err)
@@ -312,16 +314,16 @@ func (e *Engine) insertStream(ctx context.Context, c *conn, sql, format []byte, 
 	return e.lib.resultRowsWritten(r), nil
 }
 
-// inserting hands what is written to it to an insert stream. It takes pieces of any size; the
+// inserting passes what is written to it to an insert stream. It accepts pieces of any size; the
 // engine copies them.
 type inserting struct {
 	ctx     context.Context
 	lib     *library
 	stream  uintptr
-	refused bool // the engine takes no more, its done says why
+	refused bool // the engine accepts no more; its done says why
 }
 
-var errRefusedChunk = errors.New("the engine takes no more")
+var errRefusedChunk = errors.New("the engine accepts no more")
 
 // Write implements io.Writer.
 func (w *inserting) Write(b []byte) (int, error) {
@@ -339,8 +341,8 @@ func (w *inserting) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// readFrom reads until the end, in chunks: a network's small pieces would each be a call into
-// the engine.
+// readFrom reads to the end in chunks: each of a network's small pieces would be a call into the
+// engine.
 func (w *inserting) readFrom(r io.Reader) error {
 	buf := make([]byte, insertChunk)
 	for {
@@ -371,9 +373,9 @@ func (e *Engine) hello(req *http.Request) (*http.Response, error) {
 	return respond(req, http.StatusOK, io.NopCloser(bytes.NewReader(answer)), int64(len(answer))), nil
 }
 
-// Hello is the answer to clickhouse-go's first query, in Native format. The driver decodes
-// it at its own protocol revision (what it sends as client_protocol_version) and everything
-// after at the revision found in the answer. The engine writes Native of revision 0 (no
+// Hello returns the answer to clickhouse-go's first query, in Native format. The driver decodes
+// it at its own protocol revision (which it sends as client_protocol_version) and everything
+// after it at the revision found in the answer. The engine writes Native of revision 0 (no
 // block header), so the answer must say 0, and must itself be encoded at the driver's
 // revision.
 func (e *Engine) Hello(revision int) ([]byte, error) {

@@ -20,7 +20,7 @@ const (
 	codeUnexpected     = 1001
 )
 
-// check decides about statements. It is immutable.
+// check decides which statements are allowed. It is immutable.
 type check struct {
 	database  string
 	databases map[string]bool // lower-case names of the engine's other databases
@@ -32,8 +32,8 @@ func denied(format string, args ...any) error {
 	return newError(codeAccessDenied, "ACCESS_DENIED", format+" (this endpoint only reads the store)", args...)
 }
 
-// kinds of nodes a query may have. Everything the rules below do not mention is harmless by
-// itself: it orders, groups and names.
+// kinds of nodes a query may have. Those that the rules below do not mention are harmless by
+// themselves: they order, group and name.
 var kinds = map[string]bool{ //nolint:gochecknoglobals // constant table
 	"SelectWithUnionQuery": true, "SelectQuery": true, "SelectIntersectExceptQuery": true, "DescribeQuery": true,
 	"ExpressionList": true, "TablesInSelectQuery": true, "TablesInSelectQueryElement": true, "TableExpression": true,
@@ -44,13 +44,13 @@ var kinds = map[string]bool{ //nolint:gochecknoglobals // constant table
 	"OrderByElement": true, "WithElement": true, "WindowDefinition": true, "WindowListElement": true, "InterpolateElement": true,
 }
 
-// keywords after which a bracket does not make a call.
+// keywords after which a bracket does not begin a call.
 var keywords = words(`ALL AND ANTI ANY ARRAY AS ASC BETWEEN BY COLUMNS CROSS CUBE DESC DESCRIBE DISTINCT EXCEPT FILL
 	FIRST FROM GLOBAL GROUP GROUPING HAVING ILIKE IN INNER INTERPOLATE INTERSECT IS JOIN LEFT LIKE LIMIT MATERIALIZED NOT
 	OFFSET ON OR ORDER OVER PREWHERE QUALIFY RECURSIVE REPLACE RIGHT ROLLUP SELECT SEMI SETS STEP TABLE TO TOTALS UNION USING
 	WHERE WINDOW WITH`) //nolint:gochecknoglobals // constant table
 
-// forbidden words mean something whose reach the tree does not show.
+// forbidden words have effects that the tree does not show.
 var forbidden = words("INTO OUTFILE APPLY SETTINGS STREAM EXPLAIN") //nolint:gochecknoglobals // constant table
 
 func words(s string) map[string]bool {
@@ -61,22 +61,23 @@ func words(s string) map[string]bool {
 	return out
 }
 
-// show reports whether a canonical text is one of the listings the data source asks for. The
-// tree of a listing does not show its conditions, so these texts are compared whole.
+// show reports whether a canonical text is one of the listings that Grafana's data source
+// requests. The tree of a listing does not show its conditions, so the whole texts are compared.
 func (c check) show(canonical string) bool {
 	return slices.Contains([]string{
 		"SHOW DATABASES", "SHOW TABLES", "SHOW TABLES FROM " + c.database, "SHOW TABLES FROM system",
 	}, canonical)
 }
 
-// words checks a canonical text: the second look, at what the tree might not print. It
-// returns how many SELECTs the text has.
+// words checks a canonical text, as a second check for what the tree might not print. It returns
+// how many SELECTs the text has.
 func (c check) words(tokens []token) (selects int, err error) {
 	if len(tokens) == 0 {
 		return 0, denied("an empty query")
 	}
 	first := tokens[0]
-	starts := first.kind == tokenName && (first.text == "SELECT" || first.text == "WITH" || first.text == "DESCRIBE") || first.kind == tokenMark && first.text == "("
+	starts := first.kind == tokenName && (first.text == "SELECT" || first.text == "WITH" || first.text == "DESCRIBE") ||
+		first.kind == tokenMark && first.text == "("
 	if !starts {
 		return 0, newError(codeReadonly, "READONLY", "only SELECT, DESCRIBE and listing databases and tables are answered here")
 	}
@@ -96,7 +97,7 @@ func (c check) words(tokens []token) (selects int, err error) {
 			return 0, denied("%s is not offered", t.text)
 		}
 		if is(i-1, ".") || is(i+1, ".") {
-			continue // part of a longer name, which is no function's
+			continue // part of a longer name, which is not a function's
 		}
 		if is(i+1, "(") {
 			keyword := t.kind == tokenName && keywords[t.text]
@@ -105,16 +106,16 @@ func (c check) words(tokens []token) (selects int, err error) {
 			}
 			continue
 		}
-		// A function can be handed over by its bare name: arrayMap(file, …).
+		// A function can be passed by its bare name: arrayMap(file, …).
 		if c.refused[strings.ToLower(t.text)] && !(t.kind == tokenName && keywords[t.text]) {
-			return 0, denied("%q is the name of a function that is not offered; as a name of your own choose another", t.text)
+			return 0, denied("%q is the name of a function that is not offered; choose another alias", t.text)
 		}
 	}
 	return selects, nil
 }
 
-// names reports whether the bracket after token i lists columns of a table that the word
-// before names: WITH t (a, b) AS.
+// names reports whether the bracket after token i lists the columns of a table that the token
+// names: WITH t (a, b) AS.
 func (c check) names(tokens []token, i int) bool {
 	if c.refused[strings.ToLower(tokens[i].text)] {
 		return false
@@ -172,11 +173,15 @@ func noSettings() error {
 }
 
 // inFunctions take a table as their second argument, by name.
-var inFunctions = words("in notIn globalIn globalNotIn nullIn notNullIn globalNullIn globalNotNullIn inIgnoreSet notInIgnoreSet globalInIgnoreSet globalNotInIgnoreSet nullInIgnoreSet notNullInIgnoreSet globalNullInIgnoreSet globalNotNullInIgnoreSet") //nolint:gochecknoglobals // constant table
+var inFunctions = words("in notIn globalIn globalNotIn nullIn notNullIn globalNullIn globalNotNullIn inIgnoreSet notInIgnoreSet " +
+	//nolint:gochecknoglobals // constant table
+	"globalInIgnoreSet globalNotInIgnoreSet nullInIgnoreSet notNullInIgnoreSet globalNullInIgnoreSet globalNotNullInIgnoreSet")
 
 // castFunctions take a type as their second argument, by name. It must stand there: types
 // are checked in the text.
-var castFunctions = words("cast _cast accuratecast accuratecastordefault accuratecastornull reinterpret") //nolint:gochecknoglobals // constant table
+//
+//nolint:gochecknoglobals // constant table
+var castFunctions = words("cast _cast accuratecast accuratecastordefault accuratecastornull reinterpret")
 
 func (c check) node(n *node, root bool, selects *int) error {
 	if !kinds[n.kind] {
@@ -188,7 +193,7 @@ func (c check) node(n *node, root bool, selects *int) error {
 	switch n.kind {
 	case "SelectWithUnionQuery":
 		if !root && (len(n.kids) != 1 || n.kids[0].kind != "ExpressionList") {
-			return denied("a clause of the whole query inside of it")
+			return denied("a clause of the whole query inside it is not offered")
 		}
 	case "SelectQuery":
 		*selects++
@@ -229,18 +234,18 @@ func (c check) node(n *node, root bool, selects *int) error {
 	return nil
 }
 
-// arguments checks the second argument of functions that take more than values there.
+// arguments checks the second argument of functions that accept more than values there.
 func (c check) arguments(n *node) error {
 	in, cast := inFunctions[n.text], castFunctions[strings.ToLower(n.text)]
 	if !in && !cast {
 		return nil
 	}
 	if len(n.kids) != 1 || n.kids[0].kind != "ExpressionList" || len(n.kids[0].kids) < 2 {
-		return denied("the arguments of %s", n.text)
+		return denied("the arguments of %s are not offered", n.text)
 	}
 	second := n.kids[0].kids[1]
 	if cast && second.kind != "Literal" {
-		return denied("a type that is computed")
+		return denied("a computed type is not offered")
 	}
 	if in && second.kind == "Identifier" {
 		return c.table(second.text)
@@ -248,8 +253,8 @@ func (c check) arguments(n *node) error {
 	return nil
 }
 
-// identifier checks a name that stands for a value. It can be a function's, put in by a
-// parameter, which the text does not show; and a table's, as WITH gives tables other names:
+// identifier checks a name that stands for a value. It can be a function's, inserted by a
+// parameter, which the text does not show; or a table's, since WITH gives tables other names:
 // WITH system.users AS t.
 func (c check) identifier(name string) error {
 	if c.refused[strings.ToLower(name)] {
@@ -263,13 +268,13 @@ func (c check) identifier(name string) error {
 	return c.table(first + "." + second)
 }
 
-// table checks a table's name: one of the store's, or one of few of the engine's. A name
+// table checks a table's name: one of the store's, or one of a few of the engine's. A name
 // without a database is the store's or the query's own, as that is the session's database.
 func (c check) table(name string) error {
 	parts := strings.Split(name, ".")
 	for _, p := range parts {
 		if p == "" || strings.ContainsFunc(p, func(r rune) bool { return r < 0x80 && !nameByte(byte(r)) && r != ' ' }) {
-			return denied("the table name %q", name)
+			return denied("the table name %q is not offered", name)
 		}
 	}
 	switch {

@@ -1,5 +1,5 @@
-// Package sqlgate serves the store to strangers with SQL, over ClickHouse's HTTP interface
-// and for reading alone: what a dashboard needs, and nothing that reaches past the tables.
+// Package sqlgate serves the store to untrusted SQL clients, over ClickHouse's HTTP interface
+// and for reading only: what a dashboard needs, and nothing that reaches beyond the tables.
 //
 // The embedded engine has no users and no grants, so nothing in it keeps a SELECT from
 // reading files, calling other hosts or writing its result to disk. The gate does:
@@ -9,8 +9,8 @@
 //
 // The engine itself parses. Its canonical text of the query (formatQuerySingleLine, given
 // the text as a value) is one statement without comments, escapes or alternative spellings;
-// EXPLAIN AST shows what that text means with the parameters put in. Both are walked with
+// EXPLAIN AST shows what that text means with the parameters inserted. Both are checked against
 // allow lists: kinds of nodes, functions, table functions, tables. What is not known is
-// refused, so an engine that learns something new offers nothing new here. The text that was
-// checked is the text that runs, on a connection that is read-only besides.
+// refused, so new features of an engine are not offered here. The text that was checked is the
+// text that runs, on a connection that is also read-only.
 package sqlgate

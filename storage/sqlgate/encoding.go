@@ -12,8 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// body reads a request's body as the headers and arguments say it is packed, up to limit
-// bytes unpacked.
+// body reads a request's body, decompressed as the headers and arguments say, up to limit bytes.
 func body(r *http.Request, blocks bool, limit int64) ([]byte, error) {
 	if r.Body == nil {
 		return nil, nil
@@ -41,7 +40,7 @@ func body(r *http.Request, blocks bool, limit int64) ([]byte, error) {
 		defer z.Close()
 		in = z
 	default:
-		return nil, newError(codeBadArguments, "BAD_ARGUMENTS", "a body in encoding %q cannot be read; send gzip, zstd or none", enc)
+		return nil, newError(codeBadArguments, "BAD_ARGUMENTS", "unknown encoding %q of the body: want gzip, zstd or none", enc)
 	}
 	if blocks {
 		in = compress.NewReader(in)
@@ -59,7 +58,7 @@ func body(r *http.Request, blocks bool, limit int64) ([]byte, error) {
 // blockBytes is how much is compressed at a time.
 const blockBytes = 1 << 20
 
-// blockWriter packs what is written into ClickHouse's compressed blocks.
+// blockWriter compresses what is written into ClickHouse's blocks.
 type blockWriter struct {
 	out  io.Writer
 	pack *compress.Writer
@@ -75,7 +74,7 @@ func newBlockWriter(w io.Writer, method string) (*blockWriter, error) {
 	case "NONE":
 		m = compress.None
 	default:
-		return nil, newError(codeBadArguments, "BAD_ARGUMENTS", "network_compression_method %q is none of LZ4, ZSTD, NONE", method)
+		return nil, newError(codeBadArguments, "BAD_ARGUMENTS", "unknown network_compression_method %q: want LZ4, ZSTD or NONE", method)
 	}
 	return &blockWriter{out: w, pack: compress.NewWriter(compress.LevelZero, m)}, nil
 }
@@ -100,7 +99,7 @@ func (b *blockWriter) flush(n int) error {
 	return err
 }
 
-// Close writes what is left; it does not close what is below.
+// Close writes what is left; it does not close the underlying writer.
 func (b *blockWriter) Close() error {
 	if len(b.buf) == 0 {
 		return nil
@@ -108,8 +107,7 @@ func (b *blockWriter) Close() error {
 	return b.flush(len(b.buf))
 }
 
-// acceptsGzip reports whether the caller wants gzip and has said so twice, as ClickHouse
-// asks for.
+// acceptsGzip reports whether the caller requests gzip in both ways that ClickHouse requires.
 func acceptsGzip(r *http.Request, enabled string) bool {
 	if enabled != "1" && enabled != "true" {
 		return false

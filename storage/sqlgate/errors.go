@@ -20,35 +20,35 @@ func newError(code int, name, format string, args ...any) *Error {
 	return &Error{code, name, fmt.Sprintf(format, args...)}
 }
 
-// Error renders it as ClickHouse does.
+// Error returns the error in ClickHouse's format.
 func (e *Error) Error() string {
 	return fmt.Sprintf("Code: %d. DB::Exception: %s. (%s)", e.code, strings.TrimSuffix(e.text, "."), e.name)
 }
 
-// Code is ClickHouse's number of the error.
+// Code returns ClickHouse's number of the error.
 func (e *Error) Code() int { return e.code }
 
-// coded is an error that knows ClickHouse's number for it: of the gate or of the engine.
+// coded is an error with ClickHouse's number for it: of the gate or of the engine.
 type coded interface {
 	error
 	Code() int
 }
 
-// asCoded returns err as ClickHouse would say it.
+// asCoded returns err in ClickHouse's terms.
 func asCoded(err error) coded {
 	var c coded
 	switch {
 	case errors.As(err, &c):
 		return c
 	case errors.Is(err, context.DeadlineExceeded):
-		return newError(codeTimeout, "TIMEOUT_EXCEEDED", "the query ran longer than it may here")
+		return newError(codeTimeout, "TIMEOUT_EXCEEDED", "the query exceeded its time limit")
 	case errors.Is(err, context.Canceled):
 		return newError(codeCancelled, "QUERY_WAS_CANCELLED", "the query was cancelled")
 	}
 	return newError(codeUnexpected, "STD_EXCEPTION", "%s", err)
 }
 
-// status of an answer that is an error.
+// status returns the HTTP status for an error's code.
 func status(code int) int {
 	switch code {
 	case codeAuthentication:
@@ -65,7 +65,7 @@ func status(code int) int {
 	return http.StatusInternalServerError
 }
 
-// fail answers with an error, packed as the answer would have been: older drivers can read
+// fail answers with an error, compressed as the answer would have been: older drivers can read
 // nothing else.
 func fail(w http.ResponseWriter, r *http.Request, c coded) {
 	h := w.Header()
@@ -79,7 +79,7 @@ func fail(w http.ResponseWriter, r *http.Request, c coded) {
 	if args.Get("compress") == "1" {
 		if packed, err := newBlockWriter(w, args.Get("network_compression_method")); err == nil {
 			_, _ = fmt.Fprintln(packed, c.Error())
-			_ = packed.Close() // who has gone away is told nothing
+			_ = packed.Close() // the caller may be gone
 			return
 		}
 	}

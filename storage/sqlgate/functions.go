@@ -8,8 +8,8 @@ import (
 //go:embed functions.txt
 var functionsText string
 
-// functionList is what may be called, in lower case: the engine's names that differ in case
-// alone mean the same (a test holds it to that).
+// functionList is what may be called, in lower case: the engine's names that differ only in case
+// mean the same (a test checks that).
 type functionList struct{ scalar, aggregate map[string]bool }
 
 func parseFunctions(text string) functionList {
@@ -32,7 +32,10 @@ func parseFunctions(text string) functionList {
 }
 
 // combinators an aggregate function may carry, as suffixes.
-var combinators = []string{"if", "array", "map", "state", "merge", "foreach", "distinct", "ordefault", "ornull", "resample", "argmin", "argmax", "simplestate", "tuple", "null"} //nolint:gochecknoglobals // constant table
+//
+//nolint:gochecknoglobals // constant table
+var combinators = []string{"if", "array", "map", "state", "merge", "foreach", "distinct", "ordefault", "ornull", "resample", "argmin",
+	"argmax", "simplestate", "tuple", "null"}
 
 // allows reports whether a function may be called.
 func (l functionList) allows(name string) bool {
@@ -52,9 +55,14 @@ func (l functionList) allowsAggregate(name string) bool {
 	return false
 }
 
-// tableFunctions are those that make rows of nothing but their arguments.
-var tableFunctions = map[string]bool{"numbers": true, "numbers_mt": true, "generateseries": true, "generate_series": true, "values": true} //nolint:gochecknoglobals // constant table
+// tableFunctions are those that make rows from their arguments alone.
+//
+//nolint:gochecknoglobals // constant table
+var tableFunctions = map[string]bool{"numbers": true, "numbers_mt": true, "generateseries": true, "generate_series": true, "values": true}
 
-// systemTables tell what tables there are and what may be called; the data source's query
-// builder asks them.
-var systemTables = map[string]bool{"tables": true, "columns": true, "databases": true, "functions": true, "one": true, "numbers": true, "time_zones": true} //nolint:gochecknoglobals // constant table
+// systemTables list the tables and what may be called; the query builder of Grafana's data
+// source reads them.
+//
+//nolint:gochecknoglobals // constant table
+var systemTables = map[string]bool{"tables": true, "columns": true, "databases": true, "functions": true, "one": true, "numbers": true,
+	"time_zones": true}

@@ -14,7 +14,8 @@ func testFunctions(t *testing.T, k *kit) {
 		Name, Categories, Alias string
 		Aggregate               int `json:"is_aggregate"`
 	}
-	a := k.ask(t, "SELECT name AS Name, categories AS Categories, alias_to AS Alias, is_aggregate FROM system.functions", "default_format", "JSONEachRow")
+	a := k.ask(t, "SELECT name AS Name, categories AS Categories, alias_to AS Alias, is_aggregate FROM system.functions", "default_format",
+		"JSONEachRow")
 	byName := map[string]function{}
 	for _, line := range strings.Split(strings.TrimSpace(a.text), "\n") {
 		var f function

@@ -8,7 +8,8 @@ import (
 // FuzzText: whatever text comes, reading it ends without a panic, and what is admitted has
 // no name of a refused function and no forbidden word outside of quotes.
 func FuzzText(f *testing.F) {
-	for _, s := range []string{"SELECT 1", "SELECT `a b`, 'it\\'s', 1.5 FROM retrial.t WHERE f(x) > 0", "WITH a AS (SELECT 1) SELECT file('x')", "'", "`", "\\", "SELECT 1 INTO OUTFILE 'x'", "-- x"} {
+	for _, s := range []string{"SELECT 1", "SELECT `a b`, 'it\\'s', 1.5 FROM retrial.t WHERE f(x) > 0", "WITH a AS (SELECT 1) SELECT " +
+		"file('x')", "'", "`", "\\", "SELECT 1 INTO OUTFILE 'x'", "-- x"} {
 		f.Add(s)
 	}
 	c := check{database: "retrial", functions: parseFunctions(functionsText), refused: map[string]bool{"file": true}}
@@ -35,7 +36,8 @@ func FuzzText(f *testing.F) {
 // FuzzTree: whatever the lines, reading them ends without a panic, and an admitted tree has
 // nothing but known kinds.
 func FuzzTree(f *testing.F) {
-	f.Add("SelectWithUnionQuery (children 1)\n ExpressionList (children 1)\n  SelectQuery (children 1)\n   ExpressionList (children 1)\n    Function file (children 1)")
+	f.Add("SelectWithUnionQuery (children 1)\n ExpressionList (children 1)\n  SelectQuery (children 1)\n" +
+		"   ExpressionList (children 1)\n    Function file (children 1)")
 	f.Add("SelectWithUnionQuery (children 2)\n ExpressionList\n Identifier JSON")
 	f.Add("DescribeQuery (children 1)\n TableExpression (children 1)\n  TableIdentifier system.users (alias x)")
 	f.Add("A\n  B")

@@ -18,13 +18,13 @@ import (
 // Session is one connection to the engine, used by one query and closed.
 type Session interface {
 	// Query runs one statement and returns its result in the named format; params are the
-	// values of {name:Type}. An error the engine reports has the method Code() int. When ctx
-	// ends the statement must be ended too.
+	// values of {name:Type}. An error of the engine has the method Code() int. When ctx
+	// ends, the statement must end, too.
 	Query(ctx context.Context, sql string, params [][2]string, format string) (io.ReadCloser, error)
 	Close() error
 }
 
-// Config is what a gate needs. Zero numbers take the defaults.
+// Config is what a gate needs. Zero values select the defaults.
 type Config struct {
 	// Open opens a session in the database with settings in place, applied in this order.
 	// Required.
@@ -47,7 +47,7 @@ type Config struct {
 	Concurrent, Waiting int
 	// QueryBytes bounds a query's text. Default 256 KiB.
 	QueryBytes int64
-	// Record is told of every query once it has ended, refused ones included; nil: nobody is.
+	// Record is called with every query once it has ended, refused ones included; may be nil.
 	Record func(AccessRecord)
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -57,16 +57,16 @@ type Config struct {
 	Registerer prometheus.Registerer
 }
 
-// AccessRecord is who asked what, and what came of it.
+// AccessRecord is an entry of the query log: who sent which query, and its outcome.
 type AccessRecord struct {
-	At     time.Time // when the query came
-	User   string    // who asked, authenticated
-	Remote string    // address asked from, as the listener saw it
-	Agent  string    // User-Agent: the caller's word
-	Query  string    // as sent, cut after 64 KiB: the caller's word
-	Code   int       // 0: answered; else ClickHouse's code of the error
+	At     time.Time // when the query arrived
+	User   string    // authenticated
+	Remote string    // the caller's address, as the listener saw it
+	Agent  string    // User-Agent, chosen by the caller
+	Query  string    // as sent, truncated to 64 KiB
+	Code   int       // 0: answered; otherwise ClickHouse's code of the error
 	Error  string    // its text
-	// Refused is set when the caller is at fault: not authenticated, not offered, no SQL.
+	// Refused is set if the caller is at fault: not authenticated, not offered, not SQL.
 	Refused bool
 	Bytes   int64 // of the answer before compression
 	Took    time.Duration
@@ -116,19 +116,21 @@ type Gate struct {
 	metrics *metrics
 }
 
-// New asks the engine what functions and databases it has, so that those not offered are
-// known by name.
+// New returns a gate. It queries the engine's functions and databases, so that those not offered
+// are known by name.
 func New(ctx context.Context, cfg Config) (*Gate, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	g := &Gate{cfg: cfg, slots: make(chan struct{}, cfg.Concurrent), waiting: make(chan struct{}, cfg.Waiting), secret: secret(cfg.User, cfg.Password)}
+	g := &Gate{cfg: cfg, slots: make(chan struct{}, cfg.Concurrent), waiting: make(chan struct{}, cfg.Waiting),
+		secret: secret(cfg.User, cfg.Password)}
 	g.limits = map[string]int64{
 		"max_execution_time": int64((cfg.Time + time.Second - 1) / time.Second), "max_memory_usage": cfg.Memory,
 		"max_result_rows": cfg.Rows, "max_result_bytes": cfg.Bytes, "max_threads": 2, "max_block_size": blockRows,
 	}
-	g.check = check{database: cfg.Database, functions: parseFunctions(functionsText), databases: map[string]bool{}, refused: map[string]bool{}}
+	g.check = check{database: cfg.Database, functions: parseFunctions(functionsText), databases: map[string]bool{},
+		refused: map[string]bool{}}
 	s, err := g.open(nil)
 	if err != nil {
 		return nil, fmt.Errorf("sql gate: %w", err)
@@ -158,11 +160,11 @@ func New(ctx context.Context, cfg Config) (*Gate, error) {
 	return g, nil
 }
 
-// blockRows is how many rows the engine works on at a time: between blocks it looks whether
-// it should end.
+// blockRows is how many rows the engine works on at a time: between blocks it checks whether the
+// query should end.
 const blockRows = 8192
 
-// fixed settings come before those of the request and cannot be changed by it.
+// fixed returns the settings that precede those of a request and that it cannot change.
 func (g *Gate) fixed() [][2]string {
 	n := func(v int64) string { return strconv.FormatInt(v, 10) }
 	return [][2]string{
@@ -176,8 +178,8 @@ func (g *Gate) fixed() [][2]string {
 	}
 }
 
-// open opens a session with the request's settings, read-only last: from there on nothing
-// can be set any more.
+// open opens a session with the request's settings, and readonly last: after it nothing can be
+// set any more.
 func (g *Gate) open(settings map[string]string) (Session, error) {
 	all := g.fixed()
 	names := make([]string, 0, len(settings))
@@ -211,7 +213,7 @@ func lines(ctx context.Context, s Session, sql string, params [][2]string) ([]st
 	}
 }
 
-// admit decides about a query: it returns the text to run and the format to answer in.
+// admit checks a query and returns the text to run and the format to answer in.
 func (g *Gate) admit(ctx context.Context, s Session, q request) (sql, format string, err error) {
 	text, err := lines(ctx, s, "SELECT formatQuerySingleLine({query:String})", [][2]string{{"query", escape(q.sql)}})
 	if err != nil {
@@ -232,7 +234,7 @@ func (g *Gate) admit(ctx context.Context, s Session, q request) (sql, format str
 	if err != nil {
 		return "", "", err
 	}
-	// States of aggregate functions that were not made by the engine can break it.
+	// States of aggregate functions that the engine did not make can crash it.
 	if strings.Contains(strings.ToLower(canonical), "aggregatefunction") {
 		return "", "", denied("the type AggregateFunction is not offered")
 	}
@@ -249,7 +251,7 @@ func (g *Gate) admit(ctx context.Context, s Session, q request) (sql, format str
 		return "", "", err
 	}
 	if written != meant {
-		return "", "", denied("a SELECT where none can be seen")
+		return "", "", denied("a SELECT that the syntax tree does not show")
 	}
 	if format == "" {
 		format = q.format
@@ -257,7 +259,7 @@ func (g *Gate) admit(ctx context.Context, s Session, q request) (sql, format str
 	return canonical, format, nil
 }
 
-// ofQuery takes the gate's own statement out of an error about a query's syntax.
+// ofQuery removes the gate's own statement from an error about a query's syntax.
 func ofQuery(err error) error {
 	var c coded
 	if !errors.As(err, &c) {
@@ -271,7 +273,7 @@ func ofQuery(err error) error {
 	return newError(codeSyntax, "SYNTAX_ERROR", "%s", text)
 }
 
-// escape renders a value for {name:String}.
+// escape escapes a value for {name:String}.
 func escape(s string) string {
 	return strings.NewReplacer("\\", `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`, "\x00", `\0`).Replace(s)
 }

@@ -15,18 +15,18 @@ import (
 	"time"
 )
 
-// helloQuery is the first thing clickhouse-go asks on a connection.
+// helloQuery is the first query of clickhouse-go on a connection.
 const helloQuery = "SELECT displayName(), version(), revision(), timezone()"
 
 // recordedQuery is how much of a query's text a record keeps.
 const recordedQuery = 64 << 10
 
-// secret hashes a user and a password, so that comparing them takes the same time always.
+// secret hashes a user and a password, so that comparing them takes constant time.
 func secret(user, password string) [32]byte {
 	return sha256.Sum256([]byte(user + "\x00" + password))
 }
 
-// ServeHTTP implements http.Handler: /ping for anybody, everything else is a query.
+// ServeHTTP implements http.Handler: /ping is open to all, everything else is a query.
 func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-ClickHouse-Server-Display-Name", "retrial")
 	w.Header().Set("Cache-Control", "no-store")
@@ -39,7 +39,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := &counter{ResponseWriter: w}
 	sql, err := g.serve(out, r)
 	if err == nil && sql == "" {
-		return // nothing was asked
+		return // no query
 	}
 	record := AccessRecord{
 		At: begin, User: g.cfg.User, Remote: r.RemoteAddr, Agent: r.UserAgent(),
@@ -62,10 +62,10 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.cfg.Record(record)
 }
 
-// errClient is wrapped by errors of writing to the caller: there is nobody to tell.
+// errClient is wrapped by errors of writing to the caller, who cannot be answered any more.
 var errClient = errors.New("the caller went away")
 
-// serve answers one query and returns its text, as far as it came.
+// serve answers one query and returns its text, as far as it was read.
 func (g *Gate) serve(w *counter, r *http.Request) (sql string, err error) {
 	if err := g.caller(r); err != nil {
 		if asCoded(err).Code() == codeAuthentication {
@@ -91,11 +91,11 @@ func (g *Gate) serve(w *counter, r *http.Request) (sql string, err error) {
 		}
 		return q.sql, g.answer(w, r, q, "Native", strings.NewReader(string(answer)))
 	}
-	// The engine's own limit is the first to end a query; this ends one that it does not look
-	// at, and one whose caller does not read.
+	// The engine's own limit ends a query first; this one ends queries that the engine does not
+	// check, and those whose caller does not read.
 	ctx, cancel := context.WithTimeout(r.Context(), g.cfg.Time+5*time.Second)
 	defer cancel()
-	if err := g.turn(ctx); err != nil {
+	if err := g.acquire(ctx); err != nil {
 		return q.sql, err
 	}
 	defer func() { <-g.slots }()
@@ -119,9 +119,9 @@ func (g *Gate) serve(w *counter, r *http.Request) (sql string, err error) {
 	return q.sql, g.answer(w, r, q, format, body)
 }
 
-// turn waits for a free slot: a dashboard asks for all its panels at once. Only so many
-// may wait.
-func (g *Gate) turn(ctx context.Context) error {
+// acquire waits for a free slot: a dashboard queries all its panels at once. The number of
+// waiting queries is bounded.
+func (g *Gate) acquire(ctx context.Context) error {
 	select {
 	case g.slots <- struct{}{}:
 		return nil
@@ -131,7 +131,8 @@ func (g *Gate) turn(ctx context.Context) error {
 	case g.waiting <- struct{}{}:
 		defer func() { <-g.waiting }()
 	default:
-		return newError(codeTooMany, "TOO_MANY_SIMULTANEOUS_QUERIES", "%d queries are running and %d are waiting; ask again later", cap(g.slots), cap(g.waiting))
+		return newError(codeTooMany, "TOO_MANY_SIMULTANEOUS_QUERIES", "%d queries are running and %d are waiting; try again later",
+			cap(g.slots), cap(g.waiting))
 	}
 	select {
 	case g.slots <- struct{}{}:
@@ -167,9 +168,9 @@ func (g *Gate) answer(w *counter, r *http.Request, q request, format string, bod
 	case errors.Is(err, errClient):
 		return err
 	case err != nil && !w.wrote:
-		return err // there is still time for a status
+		return err // no status has been sent yet
 	case err != nil && blocks:
-		// The driver looks for the frame in what it receives, not in what it has unpacked.
+		// The driver looks for the frame in what it receives, before decompression.
 		return errors.Join(err, flush(), frame(w.wire(), asCoded(err)))
 	case err != nil:
 		return errors.Join(err, frame(out, asCoded(err)), flush())
@@ -180,7 +181,7 @@ func (g *Gate) answer(w *counter, r *http.Request, q request, format string, bod
 	return nil
 }
 
-// frame writes an error that comes after a 200 and some data, as ClickHouse does.
+// frame writes an error that occurs after a 200 and some data, as ClickHouse does.
 func frame(w io.Writer, c coded) error {
 	const tag = "retrialsqlgate00" // 16 bytes; any will do, drivers look for the frame
 	text := c.Error()
@@ -188,7 +189,7 @@ func frame(w io.Writer, c coded) error {
 	return err
 }
 
-// client marks errors of writing, so that they are told from errors of reading.
+// client marks errors of writing, to distinguish them from errors of reading.
 type client struct{ io.Writer }
 
 func (c client) Write(p []byte) (int, error) {
@@ -199,8 +200,7 @@ func (c client) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// counter counts an answer's bytes, as they are before packing, and knows whether any have
-// gone out.
+// counter counts an answer's bytes before compression, and records whether any were sent.
 type counter struct {
 	http.ResponseWriter
 	bytes int64
@@ -210,7 +210,7 @@ type counter struct {
 // Write counts.
 func (c *counter) Write(p []byte) (int, error) { c.bytes += int64(len(p)); return len(p), nil }
 
-// wire sends.
+// wire returns a writer to the caller.
 func (c *counter) wire() io.Writer { return wire{c} }
 
 type wire struct{ c *counter }
@@ -220,8 +220,8 @@ func (w wire) Write(p []byte) (int, error) {
 	return w.c.ResponseWriter.Write(p)
 }
 
-// caller refuses who does not authenticate, and pages of other sites: a browser would send
-// the password it remembers along with what they ask.
+// caller refuses requests without authentication, and those from pages of other sites: with
+// these a browser would send the password it remembers.
 func (g *Gate) caller(r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodPost && r.Method != http.MethodHead {
 		return newError(codeBadArguments, "BAD_ARGUMENTS", "send GET or POST")
@@ -229,13 +229,14 @@ func (g *Gate) caller(r *http.Request) error {
 	user, password, ok := r.BasicAuth()
 	if u := r.Header.Get("X-ClickHouse-User"); u != "" {
 		if ok {
-			return newError(codeAuthentication, "AUTHENTICATION_FAILED", "authenticate in one way, not in two")
+			return newError(codeAuthentication, "AUTHENTICATION_FAILED", "authenticate in one way only")
 		}
 		user, password = u, r.Header.Get("X-ClickHouse-Key")
 	}
 	got := secret(user, password)
 	if subtle.ConstantTimeCompare(got[:], g.secret[:]) != 1 {
-		return newError(codeAuthentication, "AUTHENTICATION_FAILED", "authentication failed: send the user and the password, as Basic or as X-ClickHouse-User and X-ClickHouse-Key")
+		return newError(codeAuthentication, "AUTHENTICATION_FAILED", "authentication failed: "+
+			"send the user and the password, as Basic or as X-ClickHouse-User and X-ClickHouse-Key")
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); r.Header.Get("Origin") != "" || site != "" && site != "none" {
 		return denied("requests from web pages are refused")
@@ -243,7 +244,7 @@ func (g *Gate) caller(r *http.Request) error {
 	return nil
 }
 
-// read takes a query out of a request.
+// read returns the query of a request.
 func (g *Gate) read(r *http.Request) (request, error) {
 	args, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -279,7 +280,7 @@ func (g *Gate) read(r *http.Request) (request, error) {
 	}
 	if rev := args.Get("client_protocol_version"); rev != "" {
 		if q.revision, err = strconv.Atoi(rev); err != nil || q.revision < 0 {
-			return q, newError(codeBadArguments, "BAD_ARGUMENTS", "client_protocol_version %q is no number", rev)
+			return q, newError(codeBadArguments, "BAD_ARGUMENTS", "invalid client_protocol_version %q: want a number", rev)
 		}
 	}
 	for name, values := range args {

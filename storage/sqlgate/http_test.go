@@ -184,7 +184,8 @@ func (k *kit) open(t *testing.T, method clickhouse.CompressionMethod) *sql.DB {
 
 // testDriver: the data source's driver works as it is, however it packs.
 func testDriver(t *testing.T, k *kit) {
-	for _, method := range []clickhouse.CompressionMethod{clickhouse.CompressionGZIP, clickhouse.CompressionLZ4, clickhouse.CompressionZSTD, clickhouse.CompressionNone} {
+	for _, method := range []clickhouse.CompressionMethod{clickhouse.CompressionGZIP, clickhouse.CompressionLZ4, clickhouse.CompressionZSTD,
+		clickhouse.CompressionNone} {
 		t.Run(method.String(), func(t *testing.T) {
 			db := k.open(t, method)
 			if err := db.Ping(); err != nil {
@@ -266,7 +267,8 @@ func testRecords(t *testing.T, k *kit) {
 		t.Run(c.name, func(t *testing.T) {
 			k.ask(t, c.sql)
 			r := k.last(t)
-			if r.Query != c.sql || r.Code != c.code || r.User != user || r.Remote == "" || r.At.IsZero() || (r.Error == "") != (c.code == 0) {
+			if r.Query != c.sql || r.Code != c.code || r.User != user || r.Remote == "" || r.At.IsZero() ||
+				(r.Error == "") != (c.code == 0) {
 				t.Fatalf("%+v", r)
 			}
 			if c.code == 0 && r.Bytes != int64(len("12345\n")) {
@@ -297,20 +299,29 @@ func TestLimits(t *testing.T) {
 	}{
 		{name: "numbers", sql: "SELECT count() FROM numbers(1000000000000000000) WHERE NOT ignore(sipHash64(number))", codes: "159"},
 		{name: "numbers of the system", sql: "SELECT sum(sipHash64(number)) FROM system.numbers", codes: "159"},
-		{name: "cross join", sql: "SELECT sum(a.number * b.number) FROM numbers(100000000) AS a, numbers(100000000) AS b", codes: "159 241"},
-		{name: "recursion", sql: "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT count() FROM r", codes: "306 159"},
-		{name: "recursion that doubles", sql: "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + arrayJoin([1, 2]) FROM r) SELECT count() FROM r", codes: "306 159 241"},
+		{name: "cross join", sql: "SELECT sum(a.number * b.number) FROM numbers(100000000) AS a, numbers(100000000) AS b",
+			codes: "159 241"},
+		{name: "recursion", sql: "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT count() FROM r",
+			codes: "306 159"},
+		{name: "recursion that doubles", sql: "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + arrayJoin([1, 2]) FROM r) SELECT " +
+			"count() FROM r", codes: "306 159 241"},
 		{name: "memory of a group", sql: "SELECT groupArray(number) FROM numbers(1000000000)", codes: "241"},
 		{name: "memory of a text", sql: "SELECT length(repeat('x', 1000000000)) FROM numbers(1000)", codes: "241 131"},
-		{name: "memory of a sort", sql: "SELECT toString(number) AS s FROM numbers(1000000000) ORDER BY s LIMIT 1 OFFSET 100000000", codes: "241 159"},
+		{name: "memory of a sort", sql: "SELECT toString(number) AS s FROM numbers(1000000000) ORDER BY s LIMIT 1 OFFSET 100000000",
+			codes: "241 159"},
 		{name: "memory of distinct keys", sql: "SELECT uniqExact(sipHash64(number)) FROM numbers(1000000000)", codes: "241 159"},
 		{name: "rows of a result", sql: "SELECT number FROM numbers(1000000000)", codes: "396"},
-		{name: "rows of a streamed result", sql: "SELECT number FROM numbers(1000000000)", args: []string{"default_format", "Native"}, codes: "396"},
+		{name: "rows of a streamed result", sql: "SELECT number FROM numbers(1000000000)", args: []string{"default_format", "Native"},
+			codes: "396"},
 		{name: "bytes of a result", sql: "SELECT repeat('x', 1000) FROM numbers(100000)", codes: "396 241"},
-		{name: "time that is raised", sql: "SELECT sum(sipHash64(number)) FROM system.numbers", args: []string{"max_execution_time", "600"}, codes: "159"},
-		{name: "time that is taken away", sql: "SELECT sum(sipHash64(number)) FROM system.numbers", args: []string{"max_execution_time", "0"}, codes: "159"},
-		{name: "memory that is raised", sql: "SELECT groupArray(number) FROM numbers(1000000000)", args: []string{"max_memory_usage", "0"}, codes: "241"},
-		{name: "depth", sql: "SELECT " + strings.Repeat("(SELECT ", 500) + "1" + strings.Repeat(")", 500), codes: "36 62 158 162 167 168 306 497"},
+		{name: "time that is raised", sql: "SELECT sum(sipHash64(number)) FROM system.numbers", args: []string{"max_execution_time", "600"},
+			codes: "159"},
+		{name: "time that is taken away", sql: "SELECT sum(sipHash64(number)) FROM system.numbers",
+			args: []string{"max_execution_time", "0"}, codes: "159"},
+		{name: "memory that is raised", sql: "SELECT groupArray(number) FROM numbers(1000000000)", args: []string{"max_memory_usage", "0"},
+			codes: "241"},
+		{name: "depth", sql: "SELECT " + strings.Repeat("(SELECT ", 500) + "1" + strings.Repeat(")", 500), codes: "36 62 158 162 167 " +
+			"168 306 497"},
 		{name: "brackets", sql: "SELECT " + strings.Repeat("(", 5000) + "1" + strings.Repeat(")", 5000), codes: "36 62 167 168 306"},
 		{name: "length", sql: "SELECT '" + strings.Repeat("x", 300<<10) + "'", codes: "36"},
 		{name: "nodes", sql: "SELECT " + strings.Repeat("1,", 60000) + "1", codes: "497 168 62"},

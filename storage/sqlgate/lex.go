@@ -21,8 +21,8 @@ const (
 	tokenMark // one character of anything else
 )
 
-// lex splits a canonical text. It knows as little as that text can hold: no comments, one
-// way of quoting each; anything else is an error, so that text it would misread is refused.
+// lex splits a canonical text into tokens. It accepts only what such a text can hold: no
+// comments, one way of quoting each; anything else is an error, so that no text is misread.
 func lex(s string) ([]token, error) {
 	var out []token
 	for i := 0; i < len(s); {
@@ -37,8 +37,8 @@ func lex(s string) ([]token, error) {
 			}
 			text := s[i+1 : end-1]
 			if c == '`' {
-				// The tree is printed with names as they are: one with a line break could
-				// print lines of its own.
+				// The tree is printed with names as they are: a name with a line break could
+				// forge lines.
 				if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == '\\' || r == 0x7f }) {
 					return nil, fmt.Errorf("the name %q has control characters or back slashes", text)
 				}
@@ -62,7 +62,7 @@ func lex(s string) ([]token, error) {
 			out = append(out, token{tokenNumber, s[i:end]})
 			i = end
 		case strings.HasPrefix(s[i:], "--") || strings.HasPrefix(s[i:], "/*"):
-			return nil, fmt.Errorf("a comment where none can be")
+			return nil, fmt.Errorf("a comment in a canonical text")
 		case strings.IndexByte("()[]{},.:;+-*/%=<>!|?^&~", c) >= 0:
 			out = append(out, token{tokenMark, s[i : i+1]})
 			i++
@@ -73,7 +73,7 @@ func lex(s string) ([]token, error) {
 	return out, nil
 }
 
-// quoted returns where the quoted text that begins at i ends.
+// quoted returns the end of the quoted text that begins at i.
 func quoted(s string, i int) (int, error) {
 	for j := i + 1; j < len(s); j++ {
 		switch s[j] {

@@ -17,7 +17,8 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		queries: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "retrial_sqlgate_queries_total", Help: "Queries of the store's SQL listener, by result: ok, unauthenticated, refused, limit, cancelled, error.",
+			Name: "retrial_sqlgate_queries_total", Help: "Queries of the store's SQL listener, by result: ok, unauthenticated, refused, " +
+				"limit, cancelled, error.",
 		}, []string{"result"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "retrial_sqlgate_query_seconds", Help: "Time from a query's arrival to the end of its answer.",
@@ -44,7 +45,7 @@ func (m *metrics) ended(result string, took time.Duration, bytes int64) {
 	m.bytes.Add(float64(bytes))
 }
 
-// resultOf sorts an error's code.
+// resultOf returns the result label of an error's code.
 func resultOf(code int) string {
 	switch code {
 	case 0:

@@ -15,11 +15,11 @@ type node struct {
 // maxNodes bounds the tree: far more than a dashboard's query has.
 const maxNodes = 20000
 
-// parseTree reads the lines of EXPLAIN AST: a space of indentation per level, the kind, what
-// it is about, and in brackets at the end the alias and the number of children.
+// parseTree parses the lines of EXPLAIN AST: a space of indentation per level, the kind, the
+// text, and in brackets at the end the alias and the number of children.
 func parseTree(lines []string) (*node, error) {
 	if len(lines) == 0 || len(lines) > maxNodes {
-		return nil, fmt.Errorf("a tree of %d nodes", len(lines))
+		return nil, fmt.Errorf("the syntax tree has %d nodes, too many", len(lines))
 	}
 	var path []*node // from the root to the node before
 	for _, line := range lines {
@@ -36,7 +36,7 @@ func parseTree(lines []string) (*node, error) {
 			n.text, _, _ = strings.Cut(n.text, " (children ")
 		}
 		if depth > len(path) || depth == 0 && len(path) > 0 {
-			return nil, fmt.Errorf("a tree that is not one")
+			return nil, fmt.Errorf("the syntax tree is malformed")
 		}
 		path = path[:depth]
 		if depth > 0 {
