@@ -9,14 +9,13 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// Versions of a line of an ABAC policy file. Version v0 is also what lines without a version
-// are.
+// Versions of a line of an ABAC policy file. Lines without a version are of version v0.
 const (
 	abacV0      = "abac.authorization.kubernetes.io/v0"
 	abacV1beta1 = "abac.authorization.kubernetes.io/v1beta1"
 )
 
-// authenticated is the group of everybody who is.
+// authenticated is the group of all authenticated users.
 const authenticated = "system:authenticated"
 
 // abacSpec is what a line says; in version v0 it is the line itself.
@@ -33,8 +32,8 @@ type abacSpec struct {
 // abacPolicy reads a policy file: one JSON object a line, empty lines and # lines skipped.
 // A line that cannot be read keeps the apiserver from starting, so it is an error.
 //
-// What * and an empty subject match depends on the version: before 1.6 everybody, the
-// unauthenticated among them; since then everybody who is authenticated.
+// What * and an empty subject match depends on the version: before 1.6 every user, including
+// unauthenticated ones; since then every authenticated user.
 func abacPolicy(data []byte, minor int) ([]PolicyLine, error) {
 	anonymousToo := minor > 0 && minor < 6
 	var lines []PolicyLine
@@ -53,7 +52,7 @@ func abacPolicy(data []byte, minor int) ([]PolicyLine, error) {
 	}
 	if err := scanner.Err(); err != nil {
 		if errors.Is(err, bufio.ErrTooLong) {
-			return nil, errors.New("a line is longer than the 64 KiB the apiserver takes")
+			return nil, errors.New("a line is longer than the 64 KiB that the apiserver accepts")
 		}
 		return nil, err
 	}
@@ -78,7 +77,7 @@ func abacLine(b []byte, anonymousToo bool) (PolicyLine, error) {
 		return lineOf(l), nil
 	case head.APIVersion == "" && (head.Kind == "" || head.Kind == "Policy"): // unversioned
 	case head.APIVersion != abacV0 || head.Kind != "Policy":
-		return PolicyLine{}, fmt.Errorf("%s of %s is no policy: want Policy of %s", head.Kind, head.APIVersion, abacV1beta1)
+		return PolicyLine{}, fmt.Errorf("%s of %s is not a policy: want Policy of %s", head.Kind, head.APIVersion, abacV1beta1)
 	}
 	var old abacSpec
 	if err := json.UnmarshalCaseSensitivePreserveInts(b, &old); err != nil {
@@ -87,7 +86,7 @@ func abacLine(b []byte, anonymousToo bool) (PolicyLine, error) {
 	return lineOf(fromV0(old, anonymousToo)), nil
 }
 
-// fromV0 says in version v1beta1 what a line without a version means.
+// fromV0 converts a line without a version to version v1beta1.
 func fromV0(v abacSpec, anonymousToo bool) abacSpec {
 	l := abacSpec{User: v.User, Group: v.Group, Readonly: v.Readonly, APIGroup: "*", Resource: v.Resource, Namespace: v.Namespace}
 	unspecified := v.User == "" && v.Group == ""

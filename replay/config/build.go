@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// builder makes an APIServer of flags.
+// builder makes an APIServer from flags.
 type builder struct {
 	t      *tree
 	f      *flags
@@ -15,14 +15,14 @@ type builder struct {
 	r      *Reading
 	parent *APIServer
 
-	complete bool // somebody said that there are no more flags
+	complete bool // the settings declare that there are no more flags
 	partial  string
 	override map[string]string
 
 	// Of the files a running apiserver re-reads.
 	authnFile, authzFile bool
 	authnErr, authzErr   error
-	anonymousFile        bool // the file of --authentication-config says who is anonymous
+	anonymousFile        bool // the file of --authentication-config configures anonymous requests
 	policy               *Policy
 	policyUnknown        string
 }
@@ -47,7 +47,8 @@ func (b *builder) build() error {
 		return err
 	}
 	if b.a.Source == "" && (b.f.set("authentication-kubeconfig") || b.f.set("authorization-kubeconfig")) {
-		return fmt.Errorf("%s: --authentication-kubeconfig and --authorization-kubeconfig are flags of an aggregated API server: put its folder into %s/NAME of the cluster's, or write source: NAME into %s",
+		return fmt.Errorf("%s: --authentication-kubeconfig and --authorization-kubeconfig are flags of an aggregated API server: put "+
+			"its folder into %s/NAME of the cluster's, or write source: NAME into %s",
 			b.f.file, aggregatedFolder, serverFile)
 	}
 	b.whole()
@@ -64,7 +65,7 @@ func (b *builder) build() error {
 	return nil
 }
 
-// finish puts the digest and the summary, once nothing changes any more.
+// finish sets the digest and the summary, once nothing changes any more.
 func (b *builder) finish() {
 	b.a.Unknown = b.a.unknowns()
 	b.a.Digest = digest(b.a)
@@ -91,7 +92,7 @@ func (a *APIServer) unknowns() []string {
 	return out
 }
 
-// version settles which version's rules hold, and that no flag is of another time.
+// version determines which version's rules apply, and checks that every flag belongs to it.
 func (b *builder) version() error {
 	for _, v := range b.f.all("emulated-version") {
 		component, version, ok := strings.Cut(v, "=")
@@ -110,7 +111,8 @@ func (b *builder) version() error {
 			continue
 		}
 		if b.a.Minor > until {
-			return fmt.Errorf("%s: --%s is not of Kubernetes 1.%d: it was last in 1.%d; is the version right (%s, kubernetesVersion)?", fl.where, fl.name, b.a.Minor, until, serverFile)
+			return fmt.Errorf("%s: Kubernetes 1.%[3]d has no flag --%[2]s: it was last in 1.%[4]d; is the version right (%[5]s, "+
+				"kubernetesVersion)?", fl.where, fl.name, b.a.Minor, until, serverFile)
 		}
 		if last == 0 || until < last {
 			last, because = until, fl.name
@@ -118,7 +120,8 @@ func (b *builder) version() error {
 	}
 	if b.a.Minor == 0 && last > 0 {
 		b.a.Minor, b.a.Guessed = last, true
-		b.r.missing("kubernetesVersion", "--%s was last in Kubernetes 1.%d, so 1.%d is assumed; say the version in %s", because, last, last, serverFile)
+		b.r.missing("kubernetesVersion", "--%s was last in Kubernetes 1.%d, so 1.%d is assumed; set the version in %s", because, last, last,
+			serverFile)
 	}
 	if b.a.Minor > 0 {
 		b.r.Version = fmt.Sprintf("1.%d", b.a.Minor)
@@ -126,15 +129,15 @@ func (b *builder) version() error {
 	return nil
 }
 
-// whole looks whether these are all flags: of a part of them it cannot be said what was not
-// set.
+// whole checks whether these are all flags: of a part of them it is not known what was not set.
 func (b *builder) whole() {
 	if b.complete || b.a.Source != "" || b.f.set("etcd-servers") || b.f.set("etcd-config") {
 		return
 	}
-	b.partial = "the flags given are not all (no --etcd-servers among them)"
+	b.partial = "the flags are incomplete (--etcd-servers is not among them)"
 	b.a.Authentication.Unknown = b.partial
-	b.r.missing(b.f.file, "no kube-apiserver runs without --etcd-servers, so these are not all of its flags, and what else it was given is not known: copy the whole command line "+
+	b.r.missing(b.f.file, "no kube-apiserver runs without --etcd-servers, so these are not all of its flags, and the others are not "+
+		"known: copy the whole command line "+
 		"(tr '\\0' '\\n' </proc/PID/cmdline); if these are all, write complete: true into %s", serverFile)
 }
 
@@ -154,8 +157,8 @@ func (b *builder) admission() {
 	}
 }
 
-// otherFlags tells of flags that decide nothing, and of those nobody knows. One whose name
-// speaks of authentication or authorization could change either.
+// otherFlags reports flags that decide nothing, and unknown ones. An unknown flag whose name
+// mentions authentication or authorization could change either.
 func (b *builder) otherFlags() {
 	var plain, taken []string
 	for _, fl := range b.f.list {
@@ -172,7 +175,7 @@ func (b *builder) otherFlags() {
 			}
 			continue
 		}
-		whose := "no flag of Kubernetes"
+		whose := "not a flag of Kubernetes"
 		if b.a.Source != "" {
 			whose = "a flag of the server's own"
 		}
@@ -180,10 +183,12 @@ func (b *builder) otherFlags() {
 		switch whatItSpeaksOf(fl.name) {
 		case authorization:
 			b.a.Authorization.Unknown, b.a.Authorization.Authorizers = reason, nil
-			b.r.missing(fl.where+": --"+fl.name, "%s", whose+"; by its name it may change who is allowed what, so the authorizers are taken to be unknown")
+			b.r.missing(fl.where+": --"+fl.name, "%s", whose+"; by its name it may change who is allowed what, so the authorizers are "+
+				"assumed to be unknown")
 		case authentication:
 			b.a.Authentication.Unknown = reason
-			b.r.missing(fl.where+": --"+fl.name, "%s", whose+"; by its name it may let other identities in, so none is taken to be impossible")
+			b.r.missing(fl.where+": --"+fl.name, "%s", whose+"; by its name it may admit other identities, so none is assumed to be "+
+				"impossible")
 		default:
 			b.r.Ignored = append(b.r.Ignored, Note{fl.where + ": --" + fl.name, whose + "; by its name it changes no decision"})
 		}
@@ -194,27 +199,28 @@ func (b *builder) otherFlags() {
 	}
 	slices.Sort(plain)
 	for _, name := range plain {
-		b.r.Ignored = append(b.r.Ignored, Note{"--" + name, "changes neither who somebody is nor what is allowed"})
+		b.r.Ignored = append(b.r.Ignored, Note{"--" + name, "changes neither identities nor what is allowed"})
 	}
 	for _, p := range b.t.files {
 		if !b.t.used[p] {
-			b.r.Ignored = append(b.r.Ignored, Note{p, "no flag that is read names it"})
+			b.r.Ignored = append(b.r.Ignored, Note{p, "no flag names it"})
 		}
 	}
 }
 
-// file reads the file a flag names. ok is false, and the report says so, when it is not in
-// the folder; effect says what is open without it.
+// file reads the file a flag names. ok is false, and the report says so, if it is not in the
+// folder; effect says what remains open without it.
 func (b *builder) file(name, effect string) (data []byte, where string, ok bool, err error) {
 	value := b.f.text(name)
 	p := b.override[name]
 	if p == "" {
 		if p, err = b.t.find(value); err != nil {
-			return nil, "", false, fmt.Errorf("%s=%s: %w below the folder: copy files to the paths they have on the apiserver's machine", b.f.at(name), value, err)
+			return nil, "", false, fmt.Errorf("%s=%s: %w in the folder: copy files to the paths they have on the apiserver's machine",
+				b.f.at(name), value, err)
 		}
 	}
 	if p == "" {
-		b.r.missing(value, "--%s names it and it is not in the folder: %s", name, effect)
+		b.r.missing(value, "--%s names it, but it is not in the folder: %s", name, effect)
 		return nil, "", false, nil
 	}
 	if data, err = b.t.read(p); err != nil {
@@ -223,7 +229,7 @@ func (b *builder) file(name, effect string) (data []byte, where string, ok bool,
 	return data, p, true, nil
 }
 
-// notGiven is the reason why what a file says is not known.
+// notGiven returns the reason why the content of a file is not known.
 func (b *builder) notGiven(name string) string {
 	return fmt.Sprintf("the file %s of --%s", b.f.text(name), name)
 }

@@ -27,7 +27,7 @@ func (b *builder) clientCA() error {
 	return nil
 }
 
-// requestHeader reads the front proxy's headers. Without its CA no header is looked at.
+// requestHeader reads the front proxy's headers. Without its CA no header is used.
 func (b *builder) requestHeader() error {
 	if b.f.text("requestheader-client-ca-file") == "" {
 		return nil
@@ -41,7 +41,8 @@ func (b *builder) requestHeader() error {
 		flag   string
 		values []string
 	}{
-		{"requestheader-username-headers", h.UsernameHeaders}, {"requestheader-uid-headers", h.UIDHeaders}, {"requestheader-group-headers", h.GroupHeaders},
+		{"requestheader-username-headers", h.UsernameHeaders}, {"requestheader-uid-headers", h.UIDHeaders},
+		{"requestheader-group-headers", h.GroupHeaders},
 		{"requestheader-extra-headers-prefix", h.ExtraPrefixes}, {"requestheader-allowed-names", h.AllowedNames},
 	} {
 		for _, v := range c.values {
@@ -55,9 +56,10 @@ func (b *builder) requestHeader() error {
 		return nil
 	}
 	if b.overlap() {
-		err := fmt.Errorf("%s: it shares a certificate with --client-ca-file and --requestheader-allowed-names is not set: every client could name any user", b.f.at("requestheader-client-ca-file"))
+		err := fmt.Errorf("%s: it shares a certificate with --client-ca-file and --requestheader-allowed-names is not set: "+
+			"every client could name any user", b.f.at("requestheader-client-ca-file"))
 		if b.a.Minor >= 36 || b.a.Minor == 0 {
-			return err // as the apiserver has it
+			return err // as in the apiserver
 		}
 		b.r.warn("%v", err)
 		return nil
@@ -66,8 +68,8 @@ func (b *builder) requestHeader() error {
 	return nil
 }
 
-// overlap looks, where both are in the folder, whether the CAs of clients and of the front
-// proxy have a certificate in common.
+// overlap reports whether the CAs of clients and of the front proxy have a certificate in common,
+// if both are in the folder.
 func (b *builder) overlap() bool {
 	blocks := func(name string) [][]byte {
 		p, err := b.t.find(b.f.text(name))
@@ -76,7 +78,7 @@ func (b *builder) overlap() bool {
 		}
 		data, err := b.t.read(p)
 		if err != nil {
-			return nil // no decision needs it
+			return nil // no decision depends on it
 		}
 		var out [][]byte
 		for {
@@ -102,7 +104,8 @@ func (b *builder) serviceAccounts() error {
 	sa.Lookup, err1 = b.f.bool("service-account-lookup", b.a.Minor == 0 || b.a.Minor >= 7)
 	sa.MaxExpiration, err2 = b.f.duration("service-account-max-token-expiration", 0)
 	if b.f.set("service-account-signing-endpoint") && (b.f.set("service-account-key-file") || b.f.set("service-account-signing-key-file")) {
-		return fmt.Errorf("%s: it excludes --service-account-key-file and --service-account-signing-key-file", b.f.at("service-account-signing-endpoint"))
+		return fmt.Errorf("%s: it excludes --service-account-key-file and --service-account-signing-key-file",
+			b.f.at("service-account-signing-endpoint"))
 	}
 	seen := map[string]bool{}
 	for _, issuer := range sa.Issuers {
@@ -139,7 +142,8 @@ func (b *builder) staticFiles() error {
 			continue
 		}
 		*f.users = &StaticUsers{File: name}
-		data, where, ok, err := b.file(f.flag, "its users cannot be told from users that do not exist, and no other identity can be called unexplained")
+		data, where, ok, err := b.file(f.flag, "its users cannot be distinguished from users that do not exist, so no identity can be "+
+			"called unexplained")
 		switch {
 		case err != nil:
 			errs = append(errs, err)
@@ -163,7 +167,7 @@ func (b *builder) staticFiles() error {
 	return errors.Join(errs...)
 }
 
-// outside reads the authenticators that ask somebody else, or nobody.
+// outside reads the authenticators that ask another server, or none.
 func (b *builder) outside() error {
 	an := &b.a.Authentication
 	if an.Keystone = b.f.text("experimental-keystone-url"); an.Keystone != "" && !strings.HasPrefix(an.Keystone, "https") {
@@ -187,7 +191,7 @@ func (b *builder) outside() error {
 }
 
 // jwt reads the issuers: from the file of --authentication-config, or from the OIDC flags,
-// never from both. What is wrong with the file is left in authnErr.
+// never from both. An error in the file is left in authnErr.
 func (b *builder) jwt() error {
 	const name = "authentication-config"
 	oidc := ""
@@ -211,14 +215,14 @@ func (b *builder) jwt() error {
 	if !b.a.Enabled("StructuredAuthenticationConfiguration") {
 		return fmt.Errorf("%s: in 1.%d it needs --feature-gates=StructuredAuthenticationConfiguration=true", b.f.at(name), b.a.Minor)
 	}
-	data, where, ok, err := b.file(name, "which issuers' tokens are taken, and who is anonymous, is not known")
+	data, where, ok, err := b.file(name, "which issuers' tokens are accepted, and who is anonymous, is not known")
 	if err != nil {
 		return err
 	}
 	b.authnFile = true
 	if !ok {
 		b.a.Authentication.JWTUnknown = b.notGiven(name)
-		if !b.f.set("anonymous-auth") { // with the flag the file cannot speak of it
+		if !b.f.set("anonymous-auth") { // with the flag the file cannot configure it
 			b.a.Authentication.Anonymous.Unknown = b.notGiven(name)
 		}
 		return nil
@@ -227,7 +231,8 @@ func (b *builder) jwt() error {
 	if c != nil && c.Anonymous != nil {
 		b.anonymousFile = true
 		if b.f.set("anonymous-auth") {
-			return fmt.Errorf("%s: %s says who is anonymous as well: the apiserver does not start with both", b.f.at("anonymous-auth"), where)
+			return fmt.Errorf("%s: %s also configures anonymous requests: the apiserver does not start with both", b.f.at("anonymous-auth"),
+				where)
 		}
 		b.a.Authentication.Anonymous = anonymousOf(c.Anonymous)
 	}
@@ -235,7 +240,8 @@ func (b *builder) jwt() error {
 		err = b.readable(data)
 	}
 	if err == nil && c.Anonymous != nil && !b.a.Enabled("AnonymousAuthConfigurableEndpoints") {
-		err = fmt.Errorf("anonymous: Kubernetes %v takes it with --feature-gates=AnonymousAuthConfigurableEndpoints=true at best", release.Of(b.a.Minor))
+		err = fmt.Errorf("anonymous: Kubernetes %v accepts it, if at all, with --feature-gates=AnonymousAuthConfigurableEndpoints=true",
+			release.Of(b.a.Minor))
 	}
 	if err != nil {
 		b.authnErr = fmt.Errorf("%s: %w", where, err)
@@ -262,7 +268,7 @@ func (b *builder) oidc(where string) error {
 			b.a.Authentication.JWTUnknown = b.partial
 			return nil
 		}
-		return fmt.Errorf("%s: --oidc-issuer-url and --oidc-client-id must be set together when any --oidc-* flag is", where)
+		return fmt.Errorf("%s: --oidc-issuer-url and --oidc-client-id must both be set if any --oidc-* flag is", where)
 	}
 	claim, prefix := b.f.text("oidc-username-claim"), b.f.text("oidc-username-prefix")
 	if claim == "" {
@@ -285,7 +291,7 @@ func (b *builder) oidc(where string) error {
 	for _, rc := range b.f.all("oidc-required-claim") {
 		name, value, ok := strings.Cut(rc, "=")
 		if !ok {
-			return fmt.Errorf("%s: %q is not CLAIM=VALUE", b.f.at("oidc-required-claim"), rc)
+			return fmt.Errorf("%s: invalid claim %q: want CLAIM=VALUE", b.f.at("oidc-required-claim"), rc)
 		}
 		a.ClaimValidationRules = append(a.ClaimValidationRules, apiserver.ClaimValidationRule{Claim: name, RequiredValue: value})
 	}
@@ -298,7 +304,7 @@ func (b *builder) oidc(where string) error {
 	return nil
 }
 
-// anonymous settles who is let in without credentials, where no file says it.
+// anonymous determines who is admitted without credentials if no file configures it.
 func (b *builder) anonymous() error {
 	if b.anonymousFile || b.a.Authentication.Anonymous.Unknown != "" {
 		return nil
@@ -323,19 +329,19 @@ func (b *builder) anonymous() error {
 	return nil
 }
 
-// insecure looks whether there is a port without authentication: up to 1.19 there is one
+// insecure determines whether there is a port without authentication: up to 1.19 there is one
 // unless it was set to 0.
 func (b *builder) insecure() error {
 	if b.a.Minor == 0 || b.a.Minor > 19 {
 		return nil
 	}
 	if b.a.Authentication.Insecure = b.f.text("insecure-port") != "0"; b.a.Authentication.Insecure {
-		b.r.warn("the insecure port is open: whoever reaches it is not authenticated and may do everything")
+		b.r.warn("the insecure port is open: clients that reach it are not authenticated and may do everything")
 	}
 	return nil
 }
 
-// bindAddress reads where the apiserver's own requests come from.
+// bindAddress reads the address that the apiserver's own requests come from.
 func (b *builder) bindAddress() error {
 	text := b.f.text("bind-address")
 	if text == "" {
@@ -343,7 +349,7 @@ func (b *builder) bindAddress() error {
 	}
 	address, err := netip.ParseAddr(text)
 	if err != nil {
-		return fmt.Errorf("%s: %q is no address", b.f.at("bind-address"), text)
+		return fmt.Errorf("%s: invalid address %q", b.f.at("bind-address"), text)
 	}
 	if !address.IsUnspecified() {
 		b.a.Authentication.BindAddress = address.String()

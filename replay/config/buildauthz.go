@@ -20,7 +20,8 @@ func (b *builder) authorization() error {
 		for _, name := range []string{"authorization-mode", "authorization-webhook-config-file", "authorization-webhook-version",
 			"authorization-webhook-cache-authorized-ttl", "authorization-webhook-cache-unauthorized-ttl"} {
 			if b.f.set(name) {
-				return fmt.Errorf("%s: it excludes --authorization-config (%s): the apiserver does not start with both", b.f.at(name), b.f.at("authorization-config"))
+				return fmt.Errorf("%s: it excludes --authorization-config (%s): the apiserver does not start with both",
+					b.f.at(name), b.f.at("authorization-config"))
 			}
 		}
 		return b.authorizationFile()
@@ -31,7 +32,7 @@ func (b *builder) authorization() error {
 			return nil
 		}
 		modes = []string{string(AlwaysAllow)}
-		b.r.warn("no --authorization-mode is set: everything is allowed to everybody who is authenticated")
+		b.r.warn("no --authorization-mode is set: every authenticated user may do everything")
 	}
 	for i, mode := range modes {
 		if slices.Contains(modes[:i], mode) {
@@ -42,7 +43,8 @@ func (b *builder) authorization() error {
 		return fmt.Errorf("%s: a policy file without mode ABAC: the apiserver does not start with it", b.f.at("authorization-policy-file"))
 	}
 	if b.f.set("authorization-webhook-config-file") && !slices.Contains(modes, string(Webhook)) {
-		return fmt.Errorf("%s: a webhook's file without mode Webhook: the apiserver does not start with it", b.f.at("authorization-webhook-config-file"))
+		return fmt.Errorf("%s: a webhook's file without mode Webhook: the apiserver does not start with it",
+			b.f.at("authorization-webhook-config-file"))
 	}
 	for _, mode := range modes {
 		z, err := b.authorizer(AuthorizerType(mode))
@@ -66,7 +68,8 @@ func (b *builder) authorizer(t AuthorizerType) (Authorizer, error) {
 	z := Authorizer{Type: t, Name: nameOf(t)}
 	if !slices.Contains(types, t) {
 		z.Unknown = fmt.Sprintf("an authorizer of the unknown type %q", string(t))
-		b.r.missing(b.f.at("authorization-mode"), "%q is no mode of Kubernetes (%s): what it answers is not known, nor what those behind it are asked", string(t), typeList())
+		b.r.missing(b.f.at("authorization-mode"), "unknown mode %q (Kubernetes has %s): "+
+			"its answers are not known, nor what the authorizers after it are asked", string(t), typeList())
 		return z, nil
 	}
 	if flags := modeFlags[t]; flags != nil {
@@ -75,8 +78,8 @@ func (b *builder) authorizer(t AuthorizerType) (Authorizer, error) {
 	return z, nil
 }
 
-// superUser reads the user RBAC allowed everything in the versions that had one; later ones
-// take the flag and do nothing with it.
+// superUser reads the user whom RBAC allowed everything in the versions that had one; later ones
+// accept the flag and ignore it.
 func (b *builder) superUser(z *Authorizer) error {
 	name := b.f.text("authorization-rbac-super-user")
 	switch {
@@ -116,7 +119,7 @@ func (b *builder) abac() error {
 		}
 		return fmt.Errorf("%s: authorizer ABAC needs --%s: the apiserver does not start without it", b.f.file, name)
 	}
-	data, where, ok, err := b.file(name, "what ABAC allows is not known; what it does not need is still told")
+	data, where, ok, err := b.file(name, "what ABAC allows is not known; the other authorizers are still evaluated")
 	if err != nil {
 		return err
 	}
@@ -144,12 +147,13 @@ func (b *builder) webhookFlags() (*WebhookOptions, error) {
 		return nil, err
 	}
 	return &WebhookOptions{
-		AuthorizedTTL: allowed, UnauthorizedTTL: denied, CacheAuthorized: allowed != 0, CacheDenied: denied != 0, FailurePolicy: "NoOpinion",
+		AuthorizedTTL: allowed, UnauthorizedTTL: denied, CacheAuthorized: allowed != 0, CacheDenied: denied != 0,
+		FailurePolicy: "NoOpinion",
 	}, nil
 }
 
-// authorizationFile reads the file of --authorization-config. What is wrong with it is left
-// in authzErr.
+// authorizationFile reads the file of --authorization-config. An error in it is left in
+// authzErr.
 func (b *builder) authorizationFile() error {
 	const name = "authorization-config"
 	if !b.a.Enabled("StructuredAuthorizationConfiguration") {
@@ -183,7 +187,8 @@ func (b *builder) authorizationFile() error {
 		case z.Type == RBAC:
 			b.superUser(z)
 		case z.Unknown != "":
-			b.r.missing(where, "%q is no type of authorizer of Kubernetes (%s): what it answers is not known, nor what those behind it are asked", string(z.Type), typeList())
+			b.r.missing(where, "unknown authorizer type %q (Kubernetes has %s): "+
+				"its answers are not known, nor what the authorizers after it are asked", string(z.Type), typeList())
 		}
 	}
 	if b.f.set("authorization-policy-file") && b.policy == nil && b.policyUnknown == "" {
@@ -194,8 +199,7 @@ func (b *builder) authorizationFile() error {
 	return nil
 }
 
-// required are the authorizer types that must stay as long as the apiserver is not
-// restarted.
+// required returns the authorizer types that must stay until the apiserver is restarted.
 func required(list []Authorizer) []AuthorizerType {
 	var out []AuthorizerType
 	for _, z := range list {

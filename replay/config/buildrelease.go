@@ -10,8 +10,8 @@ import (
 )
 
 // ofRelease refuses flags and feature gates that a kube-apiserver of this version does not
-// have: it would not start with them. minor is its own version, 0 when that is not known; a
-// version that it emulates has no other flags, but other gates.
+// have: it would not start with them. minor is its own version, 0 if that is not known; a
+// version that it emulates has the same flags, but other gates.
 func (b *builder) ofRelease(minor int) error {
 	if minor == 0 || b.a.Source != "" {
 		return nil
@@ -22,7 +22,8 @@ func (b *builder) ofRelease(minor int) error {
 			continue
 		}
 		if why := outside(minor, first, last); why != "" {
-			return fmt.Errorf("%s: --%s is not of Kubernetes 1.%d: %s; is the version right (%s, kubernetesVersion)?", fl.where, fl.name, minor, why, serverFile)
+			return fmt.Errorf("%s: --%s: Kubernetes 1.%d has no such flag: %s; is the version right (%s, kubernetesVersion)?",
+				fl.where, fl.name, minor, why, serverFile)
 		}
 	}
 	r := release.Of(minor)
@@ -39,7 +40,8 @@ func (b *builder) ofRelease(minor int) error {
 		first, last, known := release.GateSpan(name)
 		switch {
 		case has && gate.Locked && b.a.Gates[name] != gate.Default:
-			return fmt.Errorf("%s: %s is locked to %v in Kubernetes %v: the apiserver does not start with %v", b.f.at("feature-gates"), name, gate.Default, r, !gate.Default)
+			return fmt.Errorf("%s: %s is locked to %v in Kubernetes %v: the apiserver does not start with %v", b.f.at("feature-gates"),
+				name, gate.Default, r, !gate.Default)
 		case !has && known:
 			return fmt.Errorf("%s: Kubernetes %v has no feature gate %s: %s; is the version right (%s, kubernetesVersion)?",
 				b.f.at("feature-gates"), r, name, outside(minor, first, last), serverFile)
@@ -48,9 +50,8 @@ func (b *builder) ofRelease(minor int) error {
 	return nil
 }
 
-// outside says how a version lies outside of what the first and the last release with something
-// leave, "" when it does not. What the oldest table has may be older, what the newest has may
-// stay.
+// outside says how a version lies outside of the first and the last release that have something,
+// "" if it does not. What the oldest table has may be older; what the newest has may stay.
 func outside(minor int, first, last *release.Release) string {
 	all := release.All()
 	switch {

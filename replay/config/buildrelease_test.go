@@ -32,7 +32,8 @@ func TestEmulation(t *testing.T) {
 				t.Fatal(err)
 			}
 			if a.Minor != tc.minor || a.Release().Minor != tc.rules || a.Enabled("ConstrainedImpersonation") != tc.constrains {
-				t.Errorf("gates of 1.%d, rules of %v, constrained impersonation %v", a.Minor, a.Release(), a.Enabled("ConstrainedImpersonation"))
+				t.Errorf("gates of 1.%d, rules of %v, constrained impersonation %v", a.Minor, a.Release(),
+					a.Enabled("ConstrainedImpersonation"))
 			}
 		})
 	}
@@ -45,12 +46,14 @@ func TestListsAreOfOldFlags(t *testing.T) {
 			t.Errorf("--%s is in the tables", name)
 		}
 	}
-	for name, want := range map[string]bool{"peer-ca-file": false, "anonymous-auth": true, "one-output": true, "emulation-forward-compatible": true, "v": false, "feature-gates": false} {
+	for name, want := range map[string]bool{"peer-ca-file": false, "anonymous-auth": true, "one-output": true,
+		"emulation-forward-compatible": true, "v": false, "feature-gates": false} {
 		if isSwitch(name) != want {
 			t.Errorf("--%s is a switch: %v", name, !want)
 		}
 	}
-	for name, want := range map[string]bool{"peer-ca-file": true, "event-ttl": true, "ssh-user": true, "vendor-thing": false, "authentication-something": false, "kubelet-https": true} {
+	for name, want := range map[string]bool{"peer-ca-file": true, "event-ttl": true, "ssh-user": true, "vendor-thing": false,
+		"authentication-something": false, "kubelet-https": true} {
 		if isHarmless(name) != want {
 			t.Errorf("--%s is harmless: %v", name, !want)
 		}
@@ -70,26 +73,37 @@ func TestFlagsOfTheRelease(t *testing.T) {
 		version, more, file string
 		want                []string // none: it is taken
 	}{
-		"a flag of 1.32 in 1.28":               {"1.28", "--requestheader-uid-headers=X-Remote-Uid", "", []string{"kube-apiserver.flags:2: --requestheader-uid-headers", "not of Kubernetes 1.28", "came with 1.32", "server.yaml"}},
-		"it in 1.32":                           {"1.32", "--requestheader-uid-headers=X-Remote-Uid", "", nil},
-		"it where no version is known":         {"", "--requestheader-uid-headers=X-Remote-Uid", "", nil},
-		"a flag that decides nothing, later":   {"1.28", "--emulation-forward-compatible", "", []string{"not of Kubernetes 1.28", "came with 1.33"}},
-		"a flag that is gone":                  {"1.33", "--cloud-provider=external", "", []string{"kube-apiserver.flags:2: --cloud-provider", "last in 1.32"}},
-		"a flag of ours in an old release":     {"1.17", "--authorization-config=/a", "", []string{"not of Kubernetes 1.17", "came with 1.29"}},
-		"an old flag in an old release":        {"1.17", "--anonymous-auth=false", "", nil},
-		"a release there is no table of":       {"1.99", "--anonymous-auth=false", "", nil},
-		"a vendor's flag":                      {"1.30", "--vendor-thing=x", "", nil},
-		"flags stay those of the binary":       {"1.33", "--emulated-version=1.31\n--emulation-forward-compatible", "", nil},
-		"a locked gate":                        {"1.34", "--feature-gates=AuthorizeNodeWithSelectors=false", "", []string{"--feature-gates", "AuthorizeNodeWithSelectors is locked to true in Kubernetes 1.34"}},
-		"a locked gate left as it is":          {"1.34", "--feature-gates=AuthorizeNodeWithSelectors=true", "", nil},
-		"a gate not there yet":                 {"1.30", "--feature-gates=AuthorizeNodeWithSelectors=true", "", []string{"1.30 has no feature gate AuthorizeNodeWithSelectors", "came with 1.31"}},
-		"a gate that is gone":                  {"1.37", "--feature-gates=AuthorizeNodeWithSelectors=true", "", []string{"1.37 has no feature gate", "last in 1.36"}},
-		"a gate nobody knows":                  {"1.36", "--feature-gates=AllAlpha=true,VendorGate=true", "", nil},
-		"a gate of an emulated version":        {"1.37", "--emulated-version=1.35\n--feature-gates=AuthorizeNodeWithSelectors=true", "", nil},
-		"a file of a later version":            {"1.33", authn, v1, []string{"authn.yaml", "apiserver.config.k8s.io/v1", "Kubernetes 1.33 reads AuthenticationConfiguration in [v1alpha1 v1beta1]"}},
-		"a file of its version":                {"1.33", authn, beta, nil},
-		"anonymous before it could be limited": {"1.30", authn, beta + "anonymous: {enabled: true}\n", []string{"authn.yaml", "anonymous", "AnonymousAuthConfigurableEndpoints=true"}},
-		"anonymous in 1.32":                    {"1.32", authn, beta + "anonymous: {enabled: true}\n", nil},
+		"a flag of 1.32 in 1.28": {"1.28", "--requestheader-uid-headers=X-Remote-Uid", "",
+			[]string{"kube-apiserver.flags:2: --requestheader-uid-headers", "Kubernetes 1.28", "came with 1.32", "server.yaml"}},
+		"it in 1.32":                   {"1.32", "--requestheader-uid-headers=X-Remote-Uid", "", nil},
+		"it where no version is known": {"", "--requestheader-uid-headers=X-Remote-Uid", "", nil},
+		"a flag that decides nothing, later": {"1.28", "--emulation-forward-compatible", "",
+			[]string{"Kubernetes 1.28", "came with 1.33"}},
+		"a flag that is gone": {"1.33", "--cloud-provider=external", "", []string{"kube-apiserver.flags:2: " +
+			"--cloud-provider", "last in 1.32"}},
+		"a flag of ours in an old release": {"1.17", "--authorization-config=/a", "",
+			[]string{"Kubernetes 1.17", "came with 1.29"}},
+		"an old flag in an old release":  {"1.17", "--anonymous-auth=false", "", nil},
+		"a release there is no table of": {"1.99", "--anonymous-auth=false", "", nil},
+		"a vendor's flag":                {"1.30", "--vendor-thing=x", "", nil},
+		"flags stay those of the binary": {"1.33", "--emulated-version=1.31\n--emulation-forward-compatible", "", nil},
+		"a locked gate": {"1.34", "--feature-gates=AuthorizeNodeWithSelectors=false", "",
+			[]string{"--feature-gates", "AuthorizeNodeWithSelectors is locked to true in Kubernetes 1.34"}},
+		"a locked gate left as it is": {"1.34", "--feature-gates=AuthorizeNodeWithSelectors=true", "", nil},
+		"a gate not there yet": {"1.30", "--feature-gates=AuthorizeNodeWithSelectors=true", "",
+			[]string{"1.30 has no feature gate AuthorizeNodeWithSelectors", "came with 1.31"}},
+		"a gate that is gone": {"1.37", "--feature-gates=AuthorizeNodeWithSelectors=true", "",
+			[]string{"1.37 has no feature gate", "last in 1.36"}},
+		"a gate nobody knows": {"1.36", "--feature-gates=AllAlpha=true,VendorGate=true", "", nil},
+		"a gate of an emulated version": {"1.37", "--emulated-version=1.35\n--feature-gates=AuthorizeNodeWithSelectors=true", "",
+			nil},
+		"a file of a later version": {"1.33", authn, v1,
+			[]string{"authn.yaml", "apiserver.config.k8s.io/v1",
+				"Kubernetes 1.33 reads AuthenticationConfiguration in [v1alpha1 v1beta1]"}},
+		"a file of its version": {"1.33", authn, beta, nil},
+		"anonymous before it could be limited": {"1.30", authn, beta + "anonymous: {enabled: true}\n",
+			[]string{"authn.yaml", "anonymous", "AnonymousAuthConfigurableEndpoints=true"}},
+		"anonymous in 1.32": {"1.32", authn, beta + "anonymous: {enabled: true}\n", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := map[string]string{"kube-apiserver.flags": whole + tc.more}

@@ -1,15 +1,14 @@
-// Package config is what the replica needs to know of a kube-apiserver's configuration: the
-// authenticators and the authorizers it runs, in their order, with what their files say.
+// Package config is what the replica needs to know about a kube-apiserver's configuration: the
+// authenticators and the authorizers it runs, in their order, with the content of their files.
 //
-// An APIServer is a plain value made by Read from what people have (a static-pod manifest, a
-// flags file, the files they name). Tokens, passwords and keys are discarded while parsing
-// and are in no field. A History says which one was in force when.
+// An APIServer is a plain value that Read makes from what people have (a static-pod manifest, a
+// flags file, the files they name). Tokens, passwords and keys are discarded while parsing and
+// are in no field. A History records which one was in force when.
 //
-// What could not be read or was not understood is unknown, and said to be: every part that
-// can be unknown has a field Unknown, empty when the part is known, else the reason in words
-// that stand after "missing: ". An unknown part answers nothing: an unknown authorizer could
-// allow, refuse or pass on; behind an unknown token file could be any user. Nothing is
-// assumed in its place.
+// What could not be read or understood is marked as unknown: every part that can be unknown has
+// a field Unknown, empty if the part is known, otherwise the reason, worded to follow
+// "missing: ". An unknown part answers nothing: an unknown authorizer could allow, refuse or
+// have no opinion; an unknown token file could hold any user. Nothing is assumed in its place.
 //
 // The package is pure: files come in as an fs.FS.
 package config
@@ -26,9 +25,9 @@ type APIServer struct {
 	Digest string
 	// Minor is the Kubernetes minor version it behaves as (36 for 1.36), 0 for a current one.
 	Minor int
-	// Guessed says that Minor is only what its flags imply.
+	// Guessed means that Minor is only implied by its flags.
 	Guessed bool `json:",omitempty"`
-	// Emulates says that Minor is a version it emulates, whatever its own.
+	// Emulates means that Minor is a version it emulates, whatever its own.
 	Emulates bool `json:",omitempty"`
 	// Binary is its own minor version where it emulates another; 0 when that is Minor, or not
 	// known.
@@ -41,15 +40,15 @@ type APIServer struct {
 	// Source names an aggregated API server whose events these are (delegated authentication
 	// and authorization), "" for the kube-apiserver itself.
 	Source string
-	// Unknown are the reasons of all unknown parts below, for people and for a quick test:
-	// empty means that everything is known. The parts themselves say which they are:
+	// Unknown holds the reasons of all unknown parts below, for people and for a quick test:
+	// empty means that everything is known. These fields say which parts are:
 	// Authentication.Unknown, Authentication.JWTUnknown, Anonymous.Unknown,
 	// StaticUsers.Unknown, Authorization.Unknown, Authorizer.Unknown.
 	Unknown []string
 }
 
-// Unknown returns a configuration of which nothing is known, for the given reason: neither
-// authentication nor authorization can be judged by it.
+// Unknown returns a configuration of which nothing is known, for the given reason: it allows no
+// judgement of authentication or authorization.
 func Unknown(reason string) *APIServer {
 	a := &APIServer{Unknown: []string{reason}}
 	a.Authentication.Unknown, a.Authorization.Unknown = reason, reason
@@ -58,9 +57,9 @@ func Unknown(reason string) *APIServer {
 	return a
 }
 
-// Enabled reports whether a feature is on: as its gate was set, else as the release has it; a
-// gate counts as set, locked or not, where the release is not known. nil is an apiserver of
-// which nothing is known.
+// Enabled reports whether a feature is on: as its gate was set, otherwise as the release has it;
+// if the release is not known, a set gate counts even if it may be locked. A nil receiver is an
+// apiserver of which nothing is known.
 func (a *APIServer) Enabled(feature string) bool {
 	if a == nil {
 		return release.Of(0).Enabled(feature, nil)
@@ -71,8 +70,8 @@ func (a *APIServer) Enabled(feature string) bool {
 	return release.Of(a.Minor).Enabled(feature, a.Gates)
 }
 
-// Release returns the release whose rules and words it has: its own, whatever version it
-// emulates. nil is an apiserver of which nothing is known.
+// Release returns the release whose rules and messages it has: its own, whatever version it
+// emulates. A nil receiver is an apiserver of which nothing is known.
 func (a *APIServer) Release() *release.Release {
 	switch {
 	case a == nil:
@@ -83,11 +82,11 @@ func (a *APIServer) Release() *release.Release {
 	return release.Of(a.Minor)
 }
 
-// Authentication is what the authenticators of a kube-apiserver were given. A nil pointer, or
-// a false, is an authenticator that is not configured.
+// Authentication is the configuration of a kube-apiserver's authenticators. A nil pointer, or
+// false, is an authenticator that is not configured.
 type Authentication struct {
-	// Unknown is why there may be authenticators that are not listed here, and why one that
-	// is missing here may be configured all the same; "" when the list is complete.
+	// Unknown is why there may be authenticators that are not listed here; "" if the list is
+	// complete.
 	Unknown string
 	// JWTUnknown is why the issuers in JWT are not known (the AuthenticationConfiguration
 	// was not given), "" when they are.
@@ -104,16 +103,16 @@ type Authentication struct {
 	Webhook        *TokenWebhook
 	AnyToken       bool // --insecure-allow-any-token, up to 1.7: every token names its own user
 	// Insecure: a port without authentication and authorization is served (--insecure-port,
-	// up to 1.19), where everybody is system:unsecured with group system:masters.
+	// up to 1.19), where every client is system:unsecured with group system:masters.
 	Insecure bool
 	// BindAddress is the one address the server listens on, which its own requests come from;
 	// "" when it is any, and they come from the loopback interface.
 	BindAddress string `json:",omitempty"`
 }
 
-// Anonymous says which requests without credentials are let in as system:anonymous.
+// Anonymous is which requests without credentials are admitted as system:anonymous.
 type Anonymous struct {
-	// Unknown is why it is not known whether, and for which paths; "" when it is.
+	// Unknown is why it is not known whether, and for which paths; "" if it is known.
 	Unknown string
 	Enabled bool
 	// Paths are the decoded paths it is limited to, compared exactly; empty is every path.
@@ -163,13 +162,13 @@ type JWT struct {
 	ClaimRules, UserRules []Rule
 }
 
-// Claim says how a value comes out of a token: a claim with a prefix, or a CEL expression.
+// Claim is how a value is derived from a token: a claim with a prefix, or a CEL expression.
 // All empty: it is not taken from the token.
 type Claim struct {
 	Claim, Prefix, Expression string
 }
 
-// Extra is one extra key with the expression its value comes from.
+// Extra is one extra key with the expression of its value.
 type Extra struct {
 	Key, Expression string
 }
@@ -188,10 +187,10 @@ type TokenWebhook struct {
 // Authorization is the chain of authorizers, in the order in which they are asked. The
 // privileged group system:masters, which comes first, is not part of it.
 type Authorization struct {
-	// Unknown is why the chain is not known, "" when it is. Authorizers is then empty.
+	// Unknown is why the chain is not known; Authorizers is then empty. "" if it is known.
 	Unknown     string
 	Authorizers []Authorizer
-	// AlwaysAllowPaths are let through before anybody is asked; delegated authorization only,
+	// AlwaysAllowPaths are allowed before any authorizer is asked; delegated authorization only,
 	// exact or with a trailing *.
 	AlwaysAllowPaths []string
 	// Delegated chains ask the kube-apiserver by SubjectAccessReview instead.
@@ -200,9 +199,9 @@ type Authorization struct {
 
 // Authorizer is one of a chain.
 type Authorizer struct {
-	// Unknown is why this one's answers cannot be known: its type is none of those above (it
-	// may then allow, refuse or have no opinion), or its policy file was not given (ABAC: it
-	// may allow or have no opinion). "" for all others, webhooks among them.
+	// Unknown is why this one's answers cannot be known: its type is not one of those above
+	// (it may then allow, refuse or have no opinion), or its policy file was not given (ABAC:
+	// it may allow or have no opinion). "" for all others, webhooks included.
 	Unknown string
 	Type    AuthorizerType
 	// Name is unique in the chain: the lower-cased type, or a webhook's own name ("webhook"
@@ -222,8 +221,8 @@ type Policy struct {
 }
 
 // PolicyLine is one line in the form of version v1beta1, converted as Kubernetes does on
-// reading: unversioned lines say in full what they leave out, and since 1.6 a * for the user
-// or the group is the group system:authenticated. An empty field matches only an empty
+// reading: unversioned lines spell out what they omit, and since 1.6 a * for the user or the
+// group is the group system:authenticated. An empty field matches only an empty
 // attribute.
 type PolicyLine struct {
 	Line            int // in the file, from 1
@@ -245,7 +244,7 @@ type WebhookOptions struct {
 	MatchConditions []string
 }
 
-// Admission is which admission plugins were switched on and off beside the defaults.
+// Admission is which admission plugins were switched on and off in addition to the defaults.
 type Admission struct {
 	Enabled, Disabled []string
 	// Exact: Enabled came by --admission-control, which replaces the defaults.

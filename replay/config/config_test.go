@@ -14,17 +14,28 @@ import (
 
 // forms are the ways in which people have one and the same command line.
 func TestFormsOfACommandLine(t *testing.T) {
-	want := []string{"etcd-servers=https://a:2379,https://b:2379", "anonymous-auth=false", "authorization-mode=Node,RBAC", "enable-bootstrap-token-auth=true", "runtime-config=", "v=2"}
+	want := []string{"etcd-servers=https://a:2379,https://b:2379", "anonymous-auth=false", "authorization-mode=Node,RBAC",
+		"enable-bootstrap-token-auth=true", "runtime-config=", "v=2"}
 	for name, text := range map[string]string{
-		"one a line":    "--etcd-servers=https://a:2379,https://b:2379\n--anonymous-auth=false\n--authorization-mode=Node,RBAC\n--enable-bootstrap-token-auth\n--runtime-config=\n--v=2\n",
-		"with comments": "# flags\r\n--etcd-servers=https://a:2379,https://b:2379 # etcd\r\n\r\n--anonymous_auth=false\r\n--authorization-mode Node,RBAC\r\n--enable-bootstrap-token-auth\r\n--runtime-config=''\r\n-v 2\r\n",
-		"cmdline":       "/usr/bin/kube-apiserver\x00--etcd-servers=https://a:2379,https://b:2379\x00--anonymous-auth=false\x00--authorization-mode\x00Node,RBAC\x00--enable-bootstrap-token-auth\x00--runtime-config=\x00--v=2\x00",
-		"one line":      "/usr/bin/kube-apiserver --etcd-servers=https://a:2379,https://b:2379 --anonymous-auth=false --authorization-mode=Node,RBAC --enable-bootstrap-token-auth --runtime-config= --v=2",
-		"continued":     "exec kube-apiserver \\\n --etcd-servers=https://a:2379,https://b:2379 \\\n --anonymous-auth=false --authorization-mode=Node,RBAC \\\n --enable-bootstrap-token-auth \\\n --runtime-config= \\\n --v=2",
-		"a variable":    "KUBE_LOGTOSTDERR=true\nexport KUBE_API_ARGS=\"--etcd-servers=https://a:2379,https://b:2379 --anonymous-auth=false --authorization-mode=Node,RBAC --enable-bootstrap-token-auth --runtime-config= --v=2\"\n",
-		"a JSON list":   `["kube-apiserver", "--etcd-servers=https://a:2379,https://b:2379", "--anonymous-auth=false", "--authorization-mode=Node,RBAC", "--enable-bootstrap-token-auth", "--runtime-config=", "--v=2"]`,
-		"quoted":        "'--etcd-servers=https://a:2379,https://b:2379' \"--anonymous-auth=false\" --authorization-mode=\"Node,RBAC\" --enable-bootstrap-token-auth --runtime-config= --v=2",
-		"a log line":    `level=info msg="Running kube-apiserver --etcd-servers=https://a:2379,https://b:2379 --anonymous-auth=false --authorization-mode=Node,RBAC --enable-bootstrap-token-auth --runtime-config= --v=2"`,
+		"one a line": "--etcd-servers=https://a:2379,https://b:2379\n--anonymous-auth=false\n--authorization-mode=Node,RBAC\n" +
+			"--enable-bootstrap-token-auth\n--runtime-config=\n--v=2\n",
+		"with comments": "# flags\r\n--etcd-servers=https://a:2379,https://b:2379 # " +
+			"etcd\r\n\r\n--anonymous_auth=false\r\n--authorization-mode " +
+			"Node,RBAC\r\n--enable-bootstrap-token-auth\r\n--runtime-config=''\r\n-v 2\r\n",
+		"cmdline": "/usr/bin/kube-apiserver\x00--etcd-servers=https://a:2379,https://b:2379\x00--anonymous-auth=false\x00" +
+			"--authorization-mode\x00Node,RBAC\x00--enable-bootstrap-token-auth\x00--runtime-config=\x00--v=2\x00",
+		"one line": "/usr/bin/kube-apiserver --etcd-servers=https://a:2379,https://b:2379 --anonymous-auth=false " +
+			"--authorization-mode=Node,RBAC --enable-bootstrap-token-auth --runtime-config= --v=2",
+		"continued": "exec kube-apiserver \\\n --etcd-servers=https://a:2379,https://b:2379 \\\n --anonymous-auth=false " +
+			"--authorization-mode=Node,RBAC \\\n --enable-bootstrap-token-auth \\\n --runtime-config= \\\n --v=2",
+		"a variable": "KUBE_LOGTOSTDERR=true\nexport KUBE_API_ARGS=\"--etcd-servers=https://a:2379,https://b:2379 " +
+			"--anonymous-auth=false --authorization-mode=Node,RBAC --enable-bootstrap-token-auth --runtime-config= --v=2\"\n",
+		"a JSON list": `["kube-apiserver", "--etcd-servers=https://a:2379,https://b:2379", "--anonymous-auth=false",` +
+			` "--authorization-mode=Node,RBAC", "--enable-bootstrap-token-auth", "--runtime-config=", "--v=2"]`,
+		"quoted": "'--etcd-servers=https://a:2379,https://b:2379' \"--anonymous-auth=false\" --authorization-mode=\"Node,RBAC\" " +
+			"--enable-bootstrap-token-auth --runtime-config= --v=2",
+		"a log line": `level=info msg="Running kube-apiserver --etcd-servers=https://a:2379,` +
+			`https://b:2379 --anonymous-auth=false --authorization-mode=Node,RBAC --enable-bootstrap-token-auth --runtime-config= --v=2"`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			words, err := wordsOf([]byte(text))
@@ -43,7 +54,8 @@ func TestFormsOfACommandLine(t *testing.T) {
 }
 
 func TestValuesOfFlags(t *testing.T) {
-	words, err := wordsOf([]byte("--service-account-issuer=a,b --service-account-issuer=c --requestheader-allowed-names=x,y --requestheader-allowed-names=z --authorization-policy-file=1 --authorization-policy-file=2"))
+	words, err := wordsOf([]byte("--service-account-issuer=a,b --service-account-issuer=c --requestheader-allowed-names=x,y " +
+		"--requestheader-allowed-names=z --authorization-policy-file=1 --authorization-policy-file=2"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,9 +81,11 @@ func TestStaticUsers(t *testing.T) {
 		want  []string // name/uid/groups
 		warn  int
 	}{
-		"groups":                       {"t1,alice,1,\"dev, ops\"\nt2,bob,2\n", false, []string{"alice/1/dev| ops", "bob/2/"}, 0},
-		"the last of a token counts":   {"t1,alice,1\nt2,bob,2\nt1,carol,3\n", false, []string{"bob/2/", "carol/3/"}, 1},
-		"redacted are no duplicates":   {"redacted,alice,1\nREDACTED,bob,2\n<redacted>,carol,3\nredacted,dan,4\n***,erin,5\n***,frank,6\nxxxx,gus,7\nxxxx,hal,8\nREDACTED-1,ida,9\n", false, []string{"alice/1/", "bob/2/", "carol/3/", "dan/4/", "erin/5/", "frank/6/", "gus/7/", "hal/8/", "ida/9/"}, 0},
+		"groups":                     {"t1,alice,1,\"dev, ops\"\nt2,bob,2\n", false, []string{"alice/1/dev| ops", "bob/2/"}, 0},
+		"the last of a token counts": {"t1,alice,1\nt2,bob,2\nt1,carol,3\n", false, []string{"bob/2/", "carol/3/"}, 1},
+		"redacted are no duplicates": {"redacted,alice,1\nREDACTED,bob,2\n<redacted>,carol,3\nredacted,dan,4\n***,erin,5\n" +
+			"***,frank,6\nxxxx,gus,7\nxxxx,hal,8\nREDACTED-1,ida,9\n", false,
+			[]string{"alice/1/", "bob/2/", "carol/3/", "dan/4/", "erin/5/", "frank/6/", "gus/7/", "hal/8/", "ida/9/"}, 0},
 		"nobody's":                     {",alice,1\nt,,2\nt2,bob,3\n", false, []string{"bob/3/"}, 2},
 		"one user, two tokens":         {"t1,alice,1\nt2,alice,1,x\n", false, []string{"alice/1/", "alice/1/x"}, 0},
 		"the last of a user counts":    {"p1,alice,1\np2,bob,2\np3,alice,3\n", true, []string{"bob/2/", "alice/3/"}, 1},
@@ -100,10 +114,12 @@ func TestStaticUsers(t *testing.T) {
 // comes of it.
 func TestCredentialsAreDropped(t *testing.T) {
 	files := folder(map[string]string{
-		"server.yaml":          "kubernetesVersion: '1.17'",
-		"kube-apiserver.flags": whole + "--authorization-mode=RBAC\n--token-auth-file=/t.csv\n--basic-auth-file=/b.csv\n--some-secret=s3cret-flag\n--tenant-token=s3cret-tenant\n",
-		"t.csv":                "s3cret-1,alice,1\ns3cret-1,bob,2\n",
-		"b.csv":                "s3cret-2,carol,3\ns3cret-3,carol,4\n",
+		"server.yaml": "kubernetesVersion: '1.17'",
+		"kube-apiserver.flags": whole +
+			"--authorization-mode=RBAC\n--token-auth-file=/t.csv\n--basic-auth-file=/b.csv\n--some-secret=s3cret-flag\n" +
+			"--tenant-token=s3cret-tenant\n",
+		"t.csv": "s3cret-1,alice,1\ns3cret-1,bob,2\n",
+		"b.csv": "s3cret-2,carol,3\ns3cret-3,carol,4\n",
 	})
 	h, report, err := ReadHistory(files)
 	if err != nil {
@@ -125,18 +141,27 @@ func TestABACPolicyLines(t *testing.T) {
 		minor int
 		want  PolicyLine
 	}{
-		"versioned":                   {v1 + `{"user":"a","group":"g","readonly":true,"apiGroup":"apps","resource":"r","namespace":"n","nonResourcePath":"/p*"}}`, 0, PolicyLine{1, "a", "g", true, "apps", "r", "n", "/p*"}},
+		"versioned": {v1 + `{"user":"a","group":"g","readonly":true,"apiGroup":"apps","resource":"r","namespace":"n",` +
+			`"nonResourcePath":"/p*"}}`, 0, PolicyLine{1, "a", "g", true, "apps", "r", "n", "/p*"}},
 		"versioned, empty":            {v1 + `{}}`, 0, PolicyLine{Line: 1}},
 		"a star is the authenticated": {v1 + `{"user":"*","group":"dev"}}`, 0, PolicyLine{Line: 1, Group: "system:authenticated"}},
 		"a star before 1.6":           {v1 + `{"user":"*","group":"dev"}}`, 5, PolicyLine{Line: 1, User: "*", Group: "dev"}},
-		"unversioned, nothing":        {`{}`, 0, PolicyLine{Line: 1, Group: "system:authenticated", APIGroup: "*", Resource: "*", Namespace: "*", NonResourcePath: "*"}},
-		"unversioned before 1.6":      {`{}`, 5, PolicyLine{Line: 1, User: "*", APIGroup: "*", Resource: "*", Namespace: "*", NonResourcePath: "*"}},
-		"unversioned, a resource":     {`{"user":"bob","resource":"pods","readonly":true}`, 0, PolicyLine{Line: 1, User: "bob", Readonly: true, APIGroup: "*", Resource: "pods", Namespace: "*"}},
-		"unversioned, a namespace":    {`{"group":"dev","namespace":"n"}`, 0, PolicyLine{Line: 1, Group: "dev", APIGroup: "*", Resource: "*", Namespace: "n"}},
-		"a kind without a version":    {`{"kind":"Policy","user":"bob","namespace":"n"}`, 0, PolicyLine{Line: 1, User: "bob", APIGroup: "*", Resource: "*", Namespace: "n"}},
-		"members in upper case":       {`{"User":"bob","namespace":"n"}`, 0, PolicyLine{Line: 1, Group: "system:authenticated", APIGroup: "*", Resource: "*", Namespace: "n"}},
-		"version v0 by name":          {`{"apiVersion":"abac.authorization.kubernetes.io/v0","kind":"Policy","user":"bob"}`, 0, PolicyLine{Line: 1, User: "bob", APIGroup: "*", Resource: "*", Namespace: "*", NonResourcePath: "*"}},
-		"the third line":              {"\n # c\n" + `{"user":"bob","namespace":"n","resource":"r"}`, 0, PolicyLine{Line: 3, User: "bob", APIGroup: "*", Resource: "r", Namespace: "n"}},
+		"unversioned, nothing": {`{}`, 0, PolicyLine{Line: 1, Group: "system:authenticated", APIGroup: "*", Resource: "*",
+			Namespace: "*", NonResourcePath: "*"}},
+		"unversioned before 1.6": {`{}`, 5, PolicyLine{Line: 1, User: "*", APIGroup: "*", Resource: "*", Namespace: "*",
+			NonResourcePath: "*"}},
+		"unversioned, a resource": {`{"user":"bob","resource":"pods","readonly":true}`, 0,
+			PolicyLine{Line: 1, User: "bob", Readonly: true, APIGroup: "*", Resource: "pods", Namespace: "*"}},
+		"unversioned, a namespace": {`{"group":"dev","namespace":"n"}`, 0,
+			PolicyLine{Line: 1, Group: "dev", APIGroup: "*", Resource: "*", Namespace: "n"}},
+		"a kind without a version": {`{"kind":"Policy","user":"bob","namespace":"n"}`, 0,
+			PolicyLine{Line: 1, User: "bob", APIGroup: "*", Resource: "*", Namespace: "n"}},
+		"members in upper case": {`{"User":"bob","namespace":"n"}`, 0,
+			PolicyLine{Line: 1, Group: "system:authenticated", APIGroup: "*", Resource: "*", Namespace: "n"}},
+		"version v0 by name": {`{"apiVersion":"abac.authorization.kubernetes.io/v0","kind":"Policy","user":"bob"}`, 0,
+			PolicyLine{Line: 1, User: "bob", APIGroup: "*", Resource: "*", Namespace: "*", NonResourcePath: "*"}},
+		"the third line": {"\n # c\n" + `{"user":"bob","namespace":"n","resource":"r"}`, 0,
+			PolicyLine{Line: 3, User: "bob", APIGroup: "*", Resource: "r", Namespace: "n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := abacPolicy([]byte(tc.text), tc.minor)
@@ -196,7 +221,8 @@ func TestReloadedChain(t *testing.T) {
 
 func TestHistory(t *testing.T) {
 	var none *History
-	if none.At(time.Now()) != nil || none.Settling(time.Now()) != nil || none.Server("") != nil || none.Server("x") != nil || len(none.Servers()) > 0 {
+	if none.At(time.Now()) != nil || none.Settling(time.Now()) != nil || none.Server("") != nil || none.Server("x") != nil ||
+		len(none.Servers()) > 0 {
 		t.Error("a nil history knows something")
 	}
 	none.Visit(func(time.Time, *APIServer) { t.Error("a nil history has a version") })
@@ -221,14 +247,16 @@ func TestHistory(t *testing.T) {
 	if h.Settling(day(5)) != nil || h.Settling(day(9)) != b || h.Settling(day(9).Add(ReloadWindow)) != nil {
 		t.Error("what settles is wrong")
 	}
-	if h.Server("shop") == nil || h.Server("other") != nil || h.Server("") != h || h.Of("shop") != h.Server("shop") || h.Of("cp-1") != h || h.Of("") != h || none.Of("x") != nil || !slices.Equal(h.Servers(), []string{"shop"}) {
+	if h.Server("shop") == nil || h.Server("other") != nil || h.Server("") != h || h.Of("shop") != h.Server("shop") || h.Of("cp-1") != h ||
+		h.Of("") != h || none.Of("x") != nil || !slices.Equal(h.Servers(), []string{"shop"}) {
 		t.Error("servers are wrong")
 	}
 }
 
 func TestUnknown(t *testing.T) {
 	a := Unknown("the file x")
-	if a.Authentication.Unknown == "" || a.Authorization.Unknown == "" || a.Authentication.Anonymous.Unknown == "" || a.Authentication.JWTUnknown == "" ||
+	if a.Authentication.Unknown == "" || a.Authorization.Unknown == "" || a.Authentication.Anonymous.Unknown == "" ||
+		a.Authentication.JWTUnknown == "" ||
 		!slices.Equal(a.Unknown, []string{"the file x"}) || a.Digest == "" || a.Digest == Unknown("the file y").Digest {
 		t.Errorf("%+v", a)
 	}
@@ -288,7 +316,8 @@ func TestVersionsOfNames(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"2026-11-20T18:30:00Z": "2026-11-20T18:30:00Z", "2026-11-20T18-30-00Z": "2026-11-20T18:30:00Z", "20261120T183000Z": "2026-11-20T18:30:00Z",
+		"2026-11-20T18:30:00Z": "2026-11-20T18:30:00Z", "2026-11-20T18-30-00Z": "2026-11-20T18:30:00Z",
+		"20261120T183000Z":            "2026-11-20T18:30:00Z",
 		"2026-11-20T18:30:00.5+02:00": "2026-11-20T16:30:00.5Z", "2026-11-20": "2026-11-20T00:00:00Z",
 	} {
 		if got, ok := folderTime(name); !ok || got.Format(time.RFC3339Nano) != want {
@@ -305,8 +334,9 @@ func TestVersionsOfNames(t *testing.T) {
 func TestFilesAreFound(t *testing.T) {
 	t.Parallel()
 	tr, err := newTree(folder(map[string]string{
-		"etc/kubernetes/pki/ca.crt": "", "etc/kubernetes/pki/etcd/ca.crt": "", "tokens.csv": "", "srv/conf/a.yaml": "", "srv/conf/b/a.yaml": "",
-		"2026-01-01/x": "", "aggregated/n/x": "", "..data/x": "",
+		"etc/kubernetes/pki/ca.crt": "", "etc/kubernetes/pki/etcd/ca.crt": "", "tokens.csv": "", "srv/conf/a.yaml": "",
+		"srv/conf/b/a.yaml": "",
+		"2026-01-01/x":      "", "aggregated/n/x": "", "..data/x": "",
 	}), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -344,11 +374,15 @@ func FuzzRead(f *testing.F) {
 		texts[file.Name] = file.Data
 	}
 	f.Add(texts["apiserver.flags"], texts["known_tokens.csv"], texts["abac-authz-policy.jsonl"], []byte(authzHead+webhookEntry))
-	f.Add([]byte(whole+"--authorization-config=/z.yaml\n--authentication-config=/z.yaml"), []byte("a,b,c,\"d,e\""), []byte(`{"user":"*"}`), []byte("apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\njwt: []\nanonymous: {enabled: true, conditions: [{path: /a}]}"))
-	f.Add([]byte("kube-apiserver\x00--token-auth-file\x00/t.csv"), []byte("\"\",,"), []byte("{"), []byte("kind: Pod\nspec: {containers: [{name: kube-apiserver, command: [kube-apiserver, --a, b]}]}"))
+	f.Add([]byte(whole+"--authorization-config=/z.yaml\n--authentication-config=/z.yaml"), []byte("a,b,c,\"d,e\""), []byte(`{"user":"*"}`),
+		[]byte("apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\njwt: []\nanonymous: {enabled: true, "+
+			"conditions: [{path: /a}]}"))
+	f.Add([]byte("kube-apiserver\x00--token-auth-file\x00/t.csv"), []byte("\"\",,"), []byte("{"), []byte("kind: Pod\nspec: {containers: "+
+		"[{name: kube-apiserver, command: [kube-apiserver, --a, b]}]}"))
 	f.Add([]byte(`["--a",1]`), []byte{0}, []byte("#\n\n"), []byte("kube-apiserver-arg: [a=b, 1]"))
 	f.Fuzz(func(t *testing.T, flags, tokens, policy, yaml []byte) {
-		files := folder(map[string]string{"kube-apiserver.flags": string(flags), "known_tokens.csv": string(tokens), "t.csv": string(tokens), "abac-authz-policy.jsonl": string(policy), "z.yaml": string(yaml)})
+		files := folder(map[string]string{"kube-apiserver.flags": string(flags), "known_tokens.csv": string(tokens),
+			"t.csv": string(tokens), "abac-authz-policy.jsonl": string(policy), "z.yaml": string(yaml)})
 		h, report, err := ReadHistory(files)
 		if report == nil || (h == nil) != (err != nil) {
 			t.Fatalf("%v, %v, %v", h, report, err)
@@ -376,9 +410,12 @@ func TestApart(t *testing.T) {
 		of    map[string]bool // by server: whether anonymous requests are served
 		alike int
 	}{
-		"each its own": {map[string]string{"apiservers/a/s.flags": one, "apiservers/b/s.flags": two}, map[string]bool{"a": false, "b": true, "": false}, 2},
-		"one its own":  {map[string]string{"s.flags": two, "apiservers/a/s.flags": one}, map[string]bool{"a": false, "b": true, "": true}, 1},
-		"one later":    {map[string]string{"s.flags": two, "apiservers/a/2020-01-01/s.flags": one}, map[string]bool{"a": false, "b": true}, 1},
+		"each its own": {map[string]string{"apiservers/a/s.flags": one, "apiservers/b/s.flags": two},
+			map[string]bool{"a": false, "b": true, "": false}, 2},
+		"one its own": {map[string]string{"s.flags": two, "apiservers/a/s.flags": one}, map[string]bool{"a": false, "b": true, "": true},
+			1},
+		"one later": {map[string]string{"s.flags": two, "apiservers/a/2020-01-01/s.flags": one}, map[string]bool{"a": false, "b": true},
+			1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fsys := fstest.MapFS{}
@@ -402,10 +439,11 @@ func TestApart(t *testing.T) {
 	_, _, err := ReadHistory(fstest.MapFS{
 		"apiservers/a/s.flags": &fstest.MapFile{Data: []byte(one)}, "aggregated/a/s.flags": &fstest.MapFile{Data: []byte(one)},
 	})
-	if err == nil || !strings.Contains(err.Error(), "aggregated/a: there is a folder apiservers/a too") {
+	if err == nil || !strings.Contains(err.Error(), "aggregated/a: there is also a folder apiservers/a") {
 		t.Errorf("a name of two servers: %v", err)
 	}
-	if _, _, err := ReadHistory(fstest.MapFS{"apiservers/a/readme": &fstest.MapFile{Data: []byte("x")}}); err == nil || !strings.HasPrefix(err.Error(), "apiservers/a: ") {
+	if _, _, err := ReadHistory(fstest.MapFS{"apiservers/a/readme": &fstest.MapFile{Data: []byte("x")}}); err == nil ||
+		!strings.HasPrefix(err.Error(), "apiservers/a: ") {
 		t.Errorf("an empty folder: %v", err)
 	}
 }

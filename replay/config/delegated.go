@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// delegatedPaths are let through by an aggregated API server before anybody is asked, unless
-// it is told otherwise.
+// delegatedPaths are allowed by an aggregated API server before any authorizer is asked, unless
+// configured otherwise.
 var delegatedPaths = []string{"/healthz", "/readyz", "/livez"}
 
 // delegated reads the flags of an aggregated API server: it authenticates by certificates
@@ -33,18 +33,20 @@ func (b *builder) delegated() error {
 		h.GroupHeaders = orDefault(h.GroupHeaders, "x-remote-group")
 		h.ExtraPrefixes = orDefault(h.ExtraPrefixes, "x-remote-extra-")
 	}
-	b.r.understood("delegation", "tokens and accesses are asked of the kube-apiserver by TokenReview and SubjectAccessReview")
+	b.r.understood("delegation", "tokens and accesses are checked at the kube-apiserver by TokenReview and SubjectAccessReview")
 	if skip || an.RequestHeader != nil && an.ClientCA {
 		return nil
 	}
 	if b.parent == nil {
 		an.Unknown = "the kube-apiserver's flags, which an aggregated API server looks up"
-		b.r.missing("--client-ca-file, --requestheader-*", "they are looked up in the cluster, and the kube-apiserver's configuration is not in the folder")
+		b.r.missing("--client-ca-file, --requestheader-*", "they are looked up in the cluster, and the kube-apiserver's configuration "+
+			"is not in the folder")
 		return nil
 	}
 	if p := &b.parent.Authentication; p.Unknown != "" {
 		an.Unknown = p.Unknown
-		b.r.missing("--client-ca-file, --requestheader-*", "they are looked up in the cluster, and of the kube-apiserver is not known: %s", p.Unknown)
+		b.r.missing("--client-ca-file, --requestheader-*", "they are looked up in the cluster, and the kube-apiserver's are not known: %s",
+			p.Unknown)
 	} else {
 		an.ClientCA = an.ClientCA || p.ClientCA
 		if an.RequestHeader == nil {

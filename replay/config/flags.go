@@ -23,7 +23,7 @@ type flags struct {
 	file string
 }
 
-// kind says how a flag's values add up.
+// kind is how the values of a repeated flag combine.
 type kind int
 
 const (
@@ -35,10 +35,10 @@ const (
 	gates                // comma-separated name=bool, repeated ones add
 )
 
-// spec is what is known of a flag.
+// spec is what is known about a flag.
 type spec struct {
 	kind kind
-	// until is the last minor version that has it, 0 when that is of no interest.
+	// until is the last minor version that has it, 0 if that does not matter.
 	until int
 }
 
@@ -95,16 +95,16 @@ var decisive = map[string]spec{
 	"token-auth-file":                              {},
 }
 
-// switches are the booleans among the flags that decide nothing and that no table of a release
-// has: the word behind one is not its value.
+// switches are the booleans among the flags that decide nothing and are in no table of a release:
+// the word after one is not its value.
 var switches = strings.Fields(`add-dir-header alsologtostderr audit-dynamic-configuration
 	authentication-tolerate-lookup-failure enable-inflight-quota-handler enable-swagger-ui
 	etcd-quorum-read help kubelet-https logtostderr one-output repair-malformed-updates
 	skip-headers skip-log-headers version`)
 
 // harmless are flags that are known to decide nothing, by name, or by prefix where they end
-// in a dash: old ones, which no table of a release has, and those whose names speak of
-// authentication all the same.
+// in a dash: old ones, which are in no table of a release, and those whose names mention
+// authentication nevertheless.
 var harmless = strings.Fields(`service-account-api-audiences service-account-extend-token-expiration audit-
 	authentication-tolerate-lookup-failure cloud- default- deserialization-cache-size etcd-
 	experimental-encryption-provider-config experimental-keystone-ca-file google-json-key
@@ -177,7 +177,7 @@ func flagsOf(words []word, file string) *flags {
 		if w.line > 0 {
 			where += ":" + strconv.Itoa(w.line)
 		}
-		// A copy: the line may hold what nobody should keep.
+		// A copy: the line may hold secrets.
 		f.list = append(f.list, setting{strings.Clone(name), strings.Clone(value), where})
 	}
 	return f
@@ -223,7 +223,7 @@ func (f *flags) all(name string) []string {
 }
 
 // commaList splits a list as the apiserver's flags do: one line of CSV, an empty value is an
-// empty list. What is no CSV the apiserver would not take; it is split all the same.
+// empty list. Invalid CSV, which the apiserver would refuse, is split nevertheless.
 func commaList(s string) []string {
 	if s == "" {
 		return nil
@@ -242,7 +242,7 @@ func (f *flags) bool(name string, def bool) (bool, error) {
 	}
 	v, err := strconv.ParseBool(fl.value)
 	if err != nil {
-		return def, fmt.Errorf("%s: --%s=%s is neither true nor false", fl.where, name, fl.value)
+		return def, fmt.Errorf("%s: --%s: invalid value %q: want true or false", fl.where, name, fl.value)
 	}
 	return v, nil
 }
@@ -254,7 +254,7 @@ func (f *flags) duration(name string, def time.Duration) (time.Duration, error) 
 	}
 	v, err := time.ParseDuration(fl.value)
 	if err != nil {
-		return def, fmt.Errorf("%s: --%s=%s is no duration, such as 2m or 30s", fl.where, name, fl.value)
+		return def, fmt.Errorf("%s: --%s: invalid duration %q: want one such as 2m or 30s", fl.where, name, fl.value)
 	}
 	return v, nil
 }
@@ -271,7 +271,7 @@ func (f *flags) gates() (map[string]bool, error) {
 			name = strings.TrimPrefix(strings.TrimSpace(name), "kube:")
 			v, err := strconv.ParseBool(strings.TrimSpace(value))
 			if !ok || err != nil {
-				return nil, fmt.Errorf("%s: --feature-gates: %q is not NAME=true or NAME=false", fl.where, pair)
+				return nil, fmt.Errorf("%s: --feature-gates: invalid gate %q: want NAME=true or NAME=false", fl.where, pair)
 			}
 			if out == nil {
 				out = map[string]bool{}
@@ -282,7 +282,7 @@ func (f *flags) gates() (map[string]bool, error) {
 	return out, nil
 }
 
-// at tells where a flag was set, for messages.
+// at returns where a flag was set, for messages.
 func (f *flags) at(name string) string {
 	if fl, ok := f.last(name); ok {
 		return fl.where + ": --" + name

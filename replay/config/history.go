@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// ReloadWindow is how long after the time given for a reload of --authorization-config or
-// --authentication-config an apiserver may still run with what it had: it looks at its files
-// when it is told of a change, and once a minute when it is not.
+// ReloadWindow is how long after the stated time of a reload of --authorization-config or
+// --authentication-config an apiserver may still run with the old file: it rereads its files
+// when it is notified of a change, and otherwise once a minute.
 const ReloadWindow = time.Minute
 
 // History is a cluster's configuration over time, oldest first: of its kube-apiservers, and of
-// those apiservers, aggregated ones among them, whose own configuration was given as well. The
-// zero History knows nothing. Once built it is not changed any more and safe for concurrent
-// readers.
+// those apiservers, aggregated ones included, whose own configuration was given. The zero History
+// knows nothing. Once built, it does not change and is safe for concurrent readers.
 type History struct {
 	versions []version
 	servers  map[string]*History
@@ -27,11 +26,11 @@ type version struct {
 	reload bool // of a running server: the one before it may last into this one's time
 }
 
-// Add says that a configuration was in force from a moment on, until the next one added. The
-// zero time is "always before". A configuration of the same moment replaces the other.
+// Add records that a configuration was in force from a time on, until the next one added. The
+// zero time means "always before". A configuration of the same time replaces the other.
 func (h *History) Add(from time.Time, cfg *APIServer) { h.add(version{from: from, cfg: cfg}) }
 
-// AddReload is Add of what a running apiserver re-reads: Settling tells of the time in which
+// AddReload is Add for files that a running apiserver rereads: Settling covers the time in which
 // it may not have done so yet.
 func (h *History) AddReload(from time.Time, cfg *APIServer) {
 	h.add(version{from: from, cfg: cfg, reload: true})
@@ -49,7 +48,7 @@ func (h *History) add(v version) {
 	h.versions = slices.Insert(h.versions, i, v)
 }
 
-// At returns the configuration in force at a moment, nil when none was given.
+// At returns the configuration in force at a time, nil if none was given.
 func (h *History) At(at time.Time) *APIServer {
 	if i := h.index(at); i >= 0 {
 		return h.versions[i].cfg
@@ -62,9 +61,9 @@ func (h *History) At(at time.Time) *APIServer {
 	return nil
 }
 
-// Settling returns the configuration that may still have been in force at a moment instead of
-// At's, because its successor was re-read by a running apiserver less than ReloadWindow ago;
-// nil when At's alone can have been.
+// Settling returns the configuration that may still have been in force at a time instead of At's,
+// because a running apiserver reread its successor less than ReloadWindow ago; nil if only At's
+// can have been.
 func (h *History) Settling(at time.Time) *APIServer {
 	i := h.index(at)
 	if i < 1 || !h.versions[i].reload || !at.Before(h.versions[i].from.Add(ReloadWindow)) {
@@ -88,8 +87,8 @@ func (h *History) index(at time.Time) int {
 	return i
 }
 
-// Visit calls f for every version, oldest first, with the moment it came into force (zero:
-// always before).
+// Visit calls f for every version, oldest first, with the time it came into force (zero: always
+// before).
 func (h *History) Visit(f func(from time.Time, cfg *APIServer)) {
 	if h == nil {
 		return
@@ -108,8 +107,8 @@ func (h *History) AddServer(name string, server *History) {
 	h.servers[name] = server
 }
 
-// Server returns the history of a single apiserver by its name, nil when none was given. "" is
-// that of all kube-apiservers without one, h itself.
+// Server returns the history of a single apiserver by its name, nil if none was given. "" is that
+// of all kube-apiservers without one, h itself.
 func (h *History) Server(name string) *History {
 	if h == nil || name == "" {
 		return h
@@ -117,8 +116,8 @@ func (h *History) Server(name string) *History {
 	return h.servers[name]
 }
 
-// Of returns the history that holds for what an apiserver of that name sent: its own, else that
-// of all kube-apiservers.
+// Of returns the history that applies to what an apiserver of that name sent: its own, otherwise
+// that of all kube-apiservers.
 func (h *History) Of(server string) *History {
 	if own := h.Server(server); own != nil {
 		return own
@@ -126,9 +125,9 @@ func (h *History) Of(server string) *History {
 	return h
 }
 
-// Alike returns the configurations of single kube-apiservers in force at a moment, in the order
-// of their names: one of them may hold for what was sent without a name, from logs that were
-// merged, or by an apiserver whose own was not given.
+// Alike returns the configurations of single kube-apiservers in force at a time, in the order of
+// their names: one of them may apply to what was sent without a name, from merged logs, or by an
+// apiserver whose own was not given.
 func (h *History) Alike(at time.Time) []*APIServer {
 	var out []*APIServer
 	for _, name := range h.Servers() {

@@ -11,11 +11,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manifest is what a pod's description says of the server in it.
+// manifest is what a pod's description says about the server in it.
 type manifest struct {
 	words  []word
 	mounts []mount
-	minor  int // of the image's tag, 0 when it is none of Kubernetes
+	minor  int // of the image's tag, 0 if it is not one of Kubernetes
 }
 
 // podSpec is the part of a pod's description that matters.
@@ -52,7 +52,7 @@ type object struct {
 	Items []object `json:"items"`
 }
 
-// manifestOf reads a manifest. nil without an error: it describes something else.
+// manifestOf reads a manifest; it returns nil without an error if it describes something else.
 func manifestOf(data []byte, aggregated bool) (*manifest, error) {
 	var found []*manifest
 	for _, doc := range yamlDocuments(data) {
@@ -68,7 +68,7 @@ func manifestOf(data []byte, aggregated bool) (*manifest, error) {
 	case 1:
 		return found[0], nil
 	}
-	return nil, fmt.Errorf("%d containers in it run an apiserver: keep the one that is meant", len(found))
+	return nil, fmt.Errorf("%d containers in it run an apiserver: keep one", len(found))
 }
 
 func yamlDocuments(data []byte) [][]byte {
@@ -95,8 +95,8 @@ func (o *object) servers(aggregated bool) []*manifest {
 	return found
 }
 
-// server returns the containers that run an apiserver: the command's name says so, or the
-// image's, or, of aggregated ones, that flags of delegated authentication are set.
+// server returns the containers that run an apiserver, by the name of the command or the image
+// or, for aggregated ones, by flags of delegated authentication.
 func (p *podSpec) server(aggregated bool) []*manifest {
 	hosts := map[string]string{}
 	for _, v := range p.Volumes {
@@ -147,8 +147,8 @@ func (p *podSpec) server(aggregated bool) []*manifest {
 
 var tagVersion = regexp.MustCompile(`^v?1\.(\d{1,3})(?:\D|$)`)
 
-// minorOfImage returns the Kubernetes minor version of an image's tag, 0 when the image is
-// none that is tagged so.
+// minorOfImage returns the Kubernetes minor version of an image's tag, 0 if the image is not
+// tagged with one.
 func minorOfImage(image string) int {
 	repository, _, _ := strings.Cut(image, "@")
 	colon := strings.LastIndex(repository, ":")

@@ -12,9 +12,9 @@ import (
 // read after it, by name.
 const dropInFolder = "config.yaml.d"
 
-// rancher reads the arguments for kube-apiserver out of the configuration of k3s and rke2, of
-// which p is a file, nil when there are none. The files of one configuration are read with the
-// first of them that says any.
+// rancher reads the arguments for kube-apiserver from the configuration of k3s and rke2, of which
+// p is a file; it returns nil if there are none. All files of one configuration are read with the
+// first that has any.
 func (t *tree) rancher(p string, data []byte) ([]word, error) {
 	if !arguable(data) {
 		return nil, nil
@@ -66,12 +66,12 @@ func (t *tree) rancherParts(p string) []string {
 	case p == main:
 		parts = slices.Insert(parts, 0, p)
 	default:
-		return []string{p} // a file of another name stands for itself
+		return []string{p} // a file of another name is alone
 	}
 	return parts
 }
 
-// rancherFile is what of a configuration file of k3s and rke2 counts. A list may be written as
+// rancherFile is the relevant part of a configuration file of k3s and rke2. A list may be written as
 // its only item.
 type rancherFile struct {
 	Replace any `json:"kube-apiserver-arg"`
@@ -85,13 +85,13 @@ func rancherFileOf(data []byte) (c rancherFile) {
 	return c
 }
 
-// arguable tells whether a file says anything of kube-apiserver's arguments.
+// arguable reports whether a file sets arguments of kube-apiserver.
 func arguable(data []byte) bool {
 	c := rancherFileOf(data)
 	return c.Replace != nil || c.Add != nil
 }
 
-// appendArguments adds what a file says to what those before it said, or puts it in their place.
+// appendArguments adds a file's arguments to those of earlier files, or replaces them.
 func appendArguments(list []string, data []byte) []string {
 	c := rancherFileOf(data)
 	if c.Replace != nil {

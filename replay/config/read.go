@@ -21,10 +21,11 @@ const (
 
 // Options are what Read cannot find in a folder.
 type Options struct {
-	// Minor is the Kubernetes minor version where nothing in the folder says it, 0 for a
+	// Minor is the Kubernetes minor version if nothing in the folder states it, 0 for a
 	// current one.
 	Minor int
-	// Source says that the flags are those of an aggregated API server of that name.
+	// Source, if not empty, means that the flags are those of the aggregated API server of
+	// that name.
 	Source string
 	// Parent is the configuration of the kube-apiserver an aggregated API server delegates
 	// to: what it looks up there instead of being given flags. May be nil.
@@ -35,7 +36,7 @@ type Options struct {
 	other []string // folders that hold other versions
 }
 
-// serverSettings is server.yaml: what neither a manifest nor flags say.
+// serverSettings is server.yaml: what neither a manifest nor flags can state.
 type serverSettings struct {
 	// KubernetesVersion is "1.17"; an image's tag in a manifest is not needed then.
 	KubernetesVersion string `json:"kubernetesVersion"`
@@ -49,11 +50,11 @@ type serverSettings struct {
 // Read reads the configuration of one apiserver from a folder that holds a static-pod
 // manifest or a file with its flags, and the files these name, as a flat or a mirrored copy.
 //
-// The error is for what nobody could run with, or could mean: no or two configurations,
-// flags that exclude one another, a policy file with a bad line. It names file and line and
-// never quotes a credential. A file that is missing is no error: what depends on it is
-// Unknown in the result, and the report says so. The report is returned with an error as far
-// as it came.
+// It returns an error for what no apiserver could run with, or is ambiguous: no or two
+// configurations, flags that exclude each other, a policy file with a bad line. The error names
+// file and line and never quotes a credential. A missing file is not an error: what depends on
+// it is Unknown in the result, and the report says so. With an error, the report is returned as
+// far as it came.
 func Read(fsys fs.FS, o Options) (*APIServer, *Report, error) {
 	b, err := read(fsys, ".", o, nil)
 	if b == nil {
@@ -70,9 +71,9 @@ func Read(fsys fs.FS, o Options) (*APIServer, *Report, error) {
 	return b.a, report, nil
 }
 
-// read reads the folder of one configuration. What is wrong with the two files a running
-// apiserver re-reads is left in authnErr and authzErr: a running one would go on without
-// them. override names files, by flag, that take the place of what the flag names.
+// read reads the folder of one configuration. Errors in the two files that a running apiserver
+// rereads are left in authnErr and authzErr: a running one would go on without them. override
+// names files, by flag, that replace those the flags name.
 func read(fsys fs.FS, folder string, o Options, override map[string]string) (*builder, error) {
 	t, err := newTree(fsys, o.other)
 	if err != nil {
@@ -105,10 +106,10 @@ func (t *tree) settings() (serverSettings, error) {
 		return s, err
 	}
 	if err := yaml.UnmarshalStrict(data, &s); err != nil {
-		return s, fmt.Errorf("%s: %w: it may say kubernetesVersion, source and complete", serverFile, err)
+		return s, fmt.Errorf("%s: %w: it may set kubernetesVersion, source and complete", serverFile, err)
 	}
 	if s.KubernetesVersion != "" && minorOf(s.KubernetesVersion) == 0 {
-		return s, fmt.Errorf("%s: kubernetesVersion %q is no version such as 1.36", serverFile, s.KubernetesVersion)
+		return s, fmt.Errorf("%s: invalid kubernetesVersion %q: want one such as 1.36", serverFile, s.KubernetesVersion)
 	}
 	return s, nil
 }
@@ -143,15 +144,17 @@ func (b *builder) findServer(settings serverSettings) error {
 		b.f = &flags{file: serverFile} // what it delegates goes without flags
 		return nil
 	case len(found) == 0:
-		return fmt.Errorf("there is no configuration of an apiserver in it: want its static-pod manifest (kube-apiserver.yaml), or its flags in a file named *.flags " +
+		return fmt.Errorf("it holds no configuration of an apiserver: want its static-pod manifest (kube-apiserver.yaml), or its flags " +
+			"in a file named *.flags " +
 			"(one flag a line, or a copy of /proc/PID/cmdline), beside the files they name")
 	default:
-		return fmt.Errorf("%s: each is the configuration of an apiserver: keep one, and put those of other times into sub-folders named by the time from which they hold, such as 2026-11-20T18:30:00Z",
+		return fmt.Errorf("%s: each is the configuration of an apiserver: keep one, and put those of other times "+
+			"into sub-folders named by the time from which they apply, such as 2026-11-20T18:30:00Z",
 			strings.Join(found, " and "))
 	}
 	b.t.used[found[0]], b.t.used[versionsFile] = true, true
 	if len(b.f.list) == 0 {
-		return fmt.Errorf("%s: no flag is set in it: copy the whole command line", found[0])
+		return fmt.Errorf("%s: it sets no flag: copy the whole command line", found[0])
 	}
 	if m := minorOf(settings.KubernetesVersion); m > 0 {
 		b.a.Minor = m
@@ -160,7 +163,7 @@ func (b *builder) findServer(settings serverSettings) error {
 	return nil
 }
 
-// server looks whether a file holds a server's manifest or flags.
+// server reads a file if it holds a server's manifest or flags.
 func (t *tree) server(p string, aggregated bool) (*manifest, *flags, error) {
 	base := path.Base(p)
 	ext := path.Ext(base)
@@ -205,8 +208,7 @@ func (t *tree) server(p string, aggregated bool) (*manifest, *flags, error) {
 	return nil, fl, nil
 }
 
-// peek reads a file that may be no part of the configuration; one that is too large for it
-// is none.
+// peek reads a file that may not be part of the configuration; one that is too large is not.
 func (t *tree) peek(p string) ([]byte, error) {
 	info, err := fs.Stat(t.fsys, p)
 	if err != nil {

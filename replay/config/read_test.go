@@ -127,7 +127,7 @@ func shown(h *History, report *Report) []shownVersion {
 				s.Reading = readings[r]
 				plain := s.Reading.Ignored[:0:0]
 				for _, n := range s.Reading.Ignored {
-					if n.Text != "changes neither who somebody is nor what is allowed" {
+					if n.Text != "changes neither identities nor what is allowed" {
 						plain = append(plain, n)
 					}
 				}

@@ -13,8 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// versionList is versions.yaml: what was in force when, where folders named by a time do not
-// say it.
+// versionList is versions.yaml: what was in force when, if folders are not named by times.
 type versionList struct {
 	Versions []versionEntry `json:"versions"`
 }
@@ -24,11 +23,11 @@ type versionEntry struct {
 	From string `json:"from"`
 	// Dir is a folder with a whole configuration, "." for the one versions.yaml is in.
 	Dir string `json:"dir"`
-	// AuthorizationConfig and AuthenticationConfig are files that took the place of those in
-	// force while the apiserver ran. Without Dir.
+	// AuthorizationConfig and AuthenticationConfig are files that replaced those in force while
+	// the apiserver ran. Without Dir.
 	AuthorizationConfig  string `json:"authorizationConfig"`
 	AuthenticationConfig string `json:"authenticationConfig"`
-	// Restart: the apiserver was started anew, although nothing else changed.
+	// Restart: the apiserver was restarted, although nothing else changed.
 	Restart bool `json:"restart"`
 }
 
@@ -41,7 +40,7 @@ type planned struct {
 	reload   bool // only files a running apiserver re-reads are given
 }
 
-// loaded is what a version was read to, for the next one to be compared with.
+// loaded is a version as read, for comparison with the next one.
 type loaded struct {
 	b *builder
 	// start is what a running apiserver does not change; types are the authorizer types it
@@ -52,16 +51,16 @@ type loaded struct {
 }
 
 // ReadHistory reads a cluster's configuration over time from a folder: the folder itself
-// (always), sub-folders named by the time from which they hold, or what versions.yaml says;
-// those of single kube-apiservers, where they differ, in apiservers/NAME; and those of
-// aggregated API servers in aggregated/NAME; each again with versions. The folder itself may
-// hold nothing when all kube-apiservers have one of their own.
+// (always), sub-folders named by the time from which they apply, or what versions.yaml lists;
+// those of single kube-apiservers, if they differ, in apiservers/NAME; and those of aggregated
+// API servers in aggregated/NAME; each with versions in turn. The folder itself may be empty if
+// all kube-apiservers have one of their own.
 //
-// Between two versions that differ in nothing but the files of --authorization-config and
-// --authentication-config the apiserver is taken to have gone on running: it then keeps what
-// it had when a file is invalid, when a type of authorizer it started with is gone or a new
-// one would have had to be started, and when the file changes who is anonymous. The report
-// warns of each. Whatever else changed, it was restarted, and has to be valid.
+// Between two versions that differ only in the files of --authorization-config and
+// --authentication-config the apiserver is assumed to have kept running: it then keeps what it
+// had if a file is invalid, if a type of authorizer it started with is gone or a new one would
+// have to be started, and if the file changes who is anonymous. The report warns of each. After
+// any other change it was restarted, and the configuration must be valid.
 func ReadHistory(fsys fs.FS) (*History, *Report, error) {
 	h, report := &History{}, &Report{}
 	own, err := folders(fsys, serversFolder)
@@ -93,8 +92,8 @@ func ReadHistory(fsys fs.FS) (*History, *Report, error) {
 	return h, report, err
 }
 
-// folders returns the folders in one of the folders that hold a server each, none when there
-// is no such folder.
+// folders returns the sub-folders of a folder, each of which holds a server; none if there is no
+// such folder.
 func folders(fsys fs.FS, in string) ([]string, error) {
 	entries, err := fs.ReadDir(fsys, in)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -118,7 +117,8 @@ func readServers(fsys fs.FS, dirs []string, h *History, report *Report, options 
 			return readError(dir, err)
 		}
 		if h.servers[name] != nil {
-			return fmt.Errorf("%s: there is a folder %s too: an apiserver's name is either's", dir, path.Join(serversFolder, name))
+			return fmt.Errorf("%s: there is also a folder %s: only one of them may use the apiserver's name", dir,
+				path.Join(serversFolder, name))
 		}
 		server := &History{}
 		if err := readVersions(sub, dir, options(name), server, report); err != nil {
@@ -129,7 +129,7 @@ func readServers(fsys fs.FS, dirs []string, h *History, report *Report, options 
 	return nil
 }
 
-// nothingIn tells whether a folder holds no configuration, of any time, beside those of single
+// nothingIn reports whether a folder holds no configuration, of any time, except those of single
 // servers.
 func nothingIn(fsys fs.FS) (bool, error) {
 	plan, err := planOf(fsys, false)
@@ -153,8 +153,8 @@ func (h *History) newest() *APIServer {
 	return h.versions[len(h.versions)-1].cfg
 }
 
-// readVersions reads all versions of one server. at is where fsys lies below the folder that
-// was named, for messages.
+// readVersions reads all versions of one server. at is the path of fsys in the folder that was
+// named, for messages.
 func readVersions(fsys fs.FS, at string, o Options, h *History, report *Report) error {
 	plan, err := planOf(fsys, o.Source != "")
 	if err != nil {
@@ -181,11 +181,13 @@ func readVersions(fsys fs.FS, at string, o Options, h *History, report *Report) 
 		if err != nil {
 			return within(folder, err)
 		}
-		next := &loaded{b: b, start: b.startDigest(), types: required(b.a.Authorization.Authorizers), anonymous: b.a.Authentication.Anonymous}
+		next := &loaded{b: b, start: b.startDigest(), types: required(b.a.Authorization.Authorizers),
+			anonymous: b.a.Authentication.Anonymous}
 		reload := running != nil && !p.restart && b.authzFile == running.b.authzFile && b.authnFile == running.b.authnFile &&
 			(b.authzFile || b.authnFile) && next.start == running.start
 		if p.reload && !reload {
-			return within(folder, fmt.Errorf("%s: authorizationConfig and authenticationConfig take the place of files the apiserver in force was started with (--authorization-config, --authentication-config), and it was not",
+			return within(folder, fmt.Errorf("%s: authorizationConfig and authenticationConfig replace files that the apiserver was "+
+				"started with (--authorization-config, --authentication-config), but it was not",
 				versionsFile))
 		}
 		switch {
@@ -212,7 +214,7 @@ func within(folder string, err error) error {
 	return fmt.Errorf("%s: %w", folder, err)
 }
 
-// startDigest is a digest of all an apiserver reads once, at its start.
+// startDigest returns a digest of everything an apiserver reads only at its start.
 func (b *builder) startDigest() string {
 	c := *b.a
 	if b.authzFile {
@@ -225,12 +227,13 @@ func (b *builder) startDigest() string {
 	return digest(&c)
 }
 
-// reloaded makes of what was read what a running apiserver makes of it. next goes on with
-// what it was started with.
+// reloaded applies what was read as a running apiserver would. next continues with what it was
+// started with.
 func (l *loaded) reloaded(next *loaded) {
 	b, old := next.b, l.b.a
 	keep := func(what string, err error) {
-		b.r.warn("%s: not taken by a running apiserver, which keeps what it had: %v; was it restarted? then say restart: true in %s", what, err, versionsFile)
+		b.r.warn("%s: a running apiserver does not accept it and keeps what it had: %v; if it was restarted, set restart: true in %s",
+			what, err, versionsFile)
 	}
 	next.types, next.anonymous = l.types, l.anonymous
 	if b.authzFile && old.Authorization.Unknown == "" && b.a.Authorization.Unknown == "" {
@@ -249,7 +252,8 @@ func (l *loaded) reloaded(next *loaded) {
 		return
 	}
 	err := b.authnErr
-	if err == nil && b.a.Authentication.JWTUnknown == "" && l.b.a.Authentication.JWTUnknown == "" && !reflect.DeepEqual(b.a.Authentication.Anonymous, l.anonymous) {
+	if err == nil && b.a.Authentication.JWTUnknown == "" && l.b.a.Authentication.JWTUnknown == "" &&
+		!reflect.DeepEqual(b.a.Authentication.Anonymous, l.anonymous) {
 		err = errors.New("who is anonymous must not change")
 	}
 	if err != nil {
@@ -259,8 +263,8 @@ func (l *loaded) reloaded(next *loaded) {
 	b.a.Authentication.Anonymous = l.anonymous
 }
 
-// reloadable says why a chain cannot take the place of one that runs: what it was started
-// with must stay, and what needs a start cannot come.
+// reloadable returns an error if a chain cannot replace the running one: what the apiserver was
+// started with must stay, and what needs a start cannot be added.
 func reloadable(started []AuthorizerType, list []Authorizer) error {
 	var now []AuthorizerType
 	for _, z := range list {
@@ -271,7 +275,7 @@ func reloadable(started []AuthorizerType, list []Authorizer) error {
 	}
 	for _, t := range started {
 		if !slices.Contains(now, t) {
-			return fmt.Errorf("%s was there when the apiserver started and must stay", t)
+			return fmt.Errorf("%s was configured when the apiserver started and must stay", t)
 		}
 	}
 	return nil
@@ -301,7 +305,7 @@ func planOf(fsys fs.FS, aggregated bool) ([]planned, error) {
 		}
 	}
 	if len(plan) > 0 {
-		// Files beside the folders are the version before them, when they are one at all.
+		// Files beside the folders are the version before them, if they are one at all.
 		t, err := newTree(fsys, nil)
 		if err != nil {
 			return nil, err
@@ -313,7 +317,7 @@ func planOf(fsys fs.FS, aggregated bool) ([]planned, error) {
 	return slices.Insert(plan, 0, planned{folder: "."}), nil
 }
 
-// holdsServer tells whether one of the files is, or is meant to be, a server's manifest or flags.
+// holdsServer reports whether one of the files is, or is meant to be, a server's manifest or flags.
 func (t *tree) holdsServer(aggregated bool) bool {
 	return slices.ContainsFunc(t.files, func(p string) bool {
 		m, fl, err := t.server(p, aggregated)
@@ -338,7 +342,7 @@ func planFile(data []byte) ([]planned, error) {
 		if e.From != "" {
 			from, err := time.Parse(time.RFC3339Nano, e.From)
 			if err != nil {
-				return nil, fail("from: %q is no time such as 2026-11-20T18:30:00Z", e.From)
+				return nil, fail("from: invalid time %q: want RFC 3339, such as 2026-11-20T18:30:00Z", e.From)
 			}
 			p.from = from.UTC()
 		}
@@ -347,17 +351,18 @@ func planFile(data []byte) ([]planned, error) {
 		}
 		switch files := e.AuthorizationConfig != "" || e.AuthenticationConfig != ""; {
 		case files && (e.Dir != "" || e.Restart):
-			return nil, fail("authorizationConfig and authenticationConfig are what a running apiserver re-reads: give them without dir and restart")
+			return nil, fail("authorizationConfig and authenticationConfig are what a running apiserver rereads: set them without dir " +
+				"and restart")
 		case files && i == 0:
-			return nil, fail("the first version must be a whole one: dir")
+			return nil, fail("the first version must be a whole one: set dir")
 		case files:
 			if err := p.files(plan[i-1], e); err != nil {
 				return nil, fail("%v", err)
 			}
 		case e.Dir == "":
-			return nil, fail("dir is missing: the folder with the configuration, . for this one")
+			return nil, fail("dir is missing: name the folder with the configuration, . for this one")
 		case !fs.ValidPath(path.Clean(e.Dir)):
-			return nil, fail("dir: %q does not lie below this folder", e.Dir)
+			return nil, fail("dir: %q is not in this folder", e.Dir)
 		default:
 			p.folder = path.Clean(e.Dir)
 		}
@@ -366,13 +371,14 @@ func planFile(data []byte) ([]planned, error) {
 	return plan, nil
 }
 
-// files makes a version of the one before it, with other files in place of two of its own.
+// files makes a version from the one before it, with other files in place of two of its own.
 func (p *planned) files(before planned, e versionEntry) error {
 	p.folder, p.reload, p.override = before.folder, true, map[string]string{}
 	for name, file := range before.override {
 		p.override[name] = file
 	}
-	for name, file := range map[string]string{"authorization-config": e.AuthorizationConfig, "authentication-config": e.AuthenticationConfig} {
+	for name, file := range map[string]string{"authorization-config": e.AuthorizationConfig,
+		"authentication-config": e.AuthenticationConfig} {
 		if file == "" {
 			continue
 		}
@@ -380,12 +386,12 @@ func (p *planned) files(before planned, e versionEntry) error {
 		if before.folder != "." {
 			rel, ok := strings.CutPrefix(clean, before.folder+"/")
 			if !ok {
-				return fmt.Errorf("%q does not lie in %s, the folder of the version it changes", file, before.folder)
+				return fmt.Errorf("%q is not in %s, the folder of the version it changes", file, before.folder)
 			}
 			clean = rel
 		}
 		if !fs.ValidPath(clean) {
-			return fmt.Errorf("%q does not lie below this folder", file)
+			return fmt.Errorf("%q is not in this folder", file)
 		}
 		p.override[name] = clean
 	}

@@ -6,38 +6,38 @@ import (
 	"time"
 )
 
-// Report says what was made of a folder: for people, in the order in which it was read.
+// Report is how a folder was understood: for people, in the order in which it was read.
 type Report struct {
 	Versions []*Reading `json:"versions"`
 }
 
-// Reading is what was made of one configuration.
+// Reading is how one configuration was understood.
 type Reading struct {
 	// From is since when it is in force, zero for always.
 	From time.Time `json:"from,omitzero"`
-	// Folder is where it lies below the folder read, "." for that one.
+	// Folder is its path in the folder read, "." for that one.
 	Folder string `json:"folder"`
 	// Server is the name of a single apiserver, "" for all kube-apiservers without a
 	// configuration of their own.
 	Server string `json:"server,omitempty"`
 	// Aggregated: the server is an aggregated API server.
 	Aggregated bool `json:"aggregated,omitempty"`
-	// Version is "1.36", "" when nothing says it.
+	// Version is "1.36", "" if nothing states it.
 	Version string `json:"kubernetesVersion,omitempty"`
 	Digest  string `json:"digest"`
 	// Authenticators and Authorizers are those it runs, in the order they are asked.
 	Authenticators []Note `json:"authenticators"`
 	Authorizers    []Note `json:"authorizers"`
-	// Understood are the files and flags that were taken in, Ignored those that decide
-	// neither who somebody is nor what is allowed, with why.
+	// Understood are the files and flags that are used, Ignored those that decide neither
+	// identities nor what is allowed, with the reason.
 	Understood []Note `json:"understood"`
 	Ignored    []Note `json:"ignored,omitempty"`
-	// Missing are files and flags that were not given, with what cannot be told without
-	// them. It is what to look for.
+	// Missing are files and flags that were not given, with what remains unknown without
+	// them: the ones to add.
 	Missing []Note `json:"missing,omitempty"`
-	// NotEvaluable is what stays open although it was understood, because no log shows it.
+	// NotEvaluable is what stays open although it was understood, since no log shows it.
 	NotEvaluable []Note `json:"notEvaluable,omitempty"`
-	// Warnings are what is likely a mistake, or weakens the cluster.
+	// Warnings are likely mistakes, and settings that weaken the cluster.
 	Warnings []string `json:"warnings,omitempty"`
 }
 

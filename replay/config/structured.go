@@ -35,7 +35,7 @@ func authenticationConfiguration(data []byte, disallowed []string) (*apiserver.A
 	if !ok {
 		return nil, fmt.Errorf("it is a %s, not an AuthenticationConfiguration", obj.GetObjectKind().GroupVersionKind().Kind)
 	}
-	// Certificates decide nothing here, and may have been taken out of the copy.
+	// Certificates decide nothing here, and may have been removed from the copy.
 	for i := range c.JWT {
 		c.JWT[i].Issuer.CertificateAuthority = ""
 	}
@@ -46,7 +46,7 @@ func validJWT(c *apiserver.AuthenticationConfiguration, disallowed []string) err
 	return validation.ValidateAuthenticationConfiguration(authenticationcel.NewDefaultCompiler(), c, disallowed).ToAggregate()
 }
 
-// jwtOf turns issuers into the form of this package.
+// jwtOf converts issuers to the types of this package.
 func jwtOf(list []apiserver.JWTAuthenticator) []JWT {
 	var out []JWT
 	prefixed := func(c apiserver.PrefixedClaimOrExpression) Claim {
@@ -102,7 +102,8 @@ func authorizationConfiguration(data []byte) ([]Authorizer, error) {
 		}
 	}
 	var errs []error
-	for _, e := range validation.ValidateAuthorizationConfiguration(authorizationcel.NewDefaultCompiler(), nil, c, known, sets.New(string(Webhook))) {
+	for _, e := range validation.ValidateAuthorizationConfiguration(authorizationcel.NewDefaultCompiler(), nil, c, known,
+		sets.New(string(Webhook))) {
 		if !kubeconfigElsewhere(e) {
 			errs = append(errs, e)
 		}
@@ -116,8 +117,8 @@ func authorizationConfiguration(data []byte) ([]Authorizer, error) {
 	return out, errors.Join(errs...)
 }
 
-// kubeconfigElsewhere tells of the one thing that cannot be checked here: the webhook's
-// kubeconfig lies on the apiserver's machine.
+// kubeconfigElsewhere reports whether an error is about the one thing that cannot be checked here:
+// the webhook's kubeconfig is on the apiserver's machine.
 func kubeconfigElsewhere(e *field.Error) bool {
 	return e.Type == field.ErrorTypeInvalid && strings.HasSuffix(e.Field, "connectionInfo.kubeConfigFile") &&
 		(strings.HasPrefix(e.Detail, "error loading file") || strings.HasPrefix(e.Detail, "must be a regular file"))

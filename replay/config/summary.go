@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// summary puts into the report what runs, in the order in which it is asked, and what no log
-// can show of it.
+// summary adds to the report what runs, in the order in which it is asked, and what no log can
+// show of it.
 func (b *builder) summary() {
 	r := b.r
 	r.Digest = b.a.Digest
 	b.summarizeAuthentication()
 	b.summarizeAuthorization()
 	if b.a.Authentication.Insecure {
-		r.open("the insecure port", "who asked through it is not known: nobody is authenticated there")
+		r.open("the insecure port", "its clients are not known: nobody is authenticated there")
 	}
 }
 
@@ -29,14 +29,15 @@ func (b *builder) summarizeAuthentication() {
 			names = "certificates named " + strings.Join(h.AllowedNames, ", ")
 		}
 		add("request header", "the front proxy names the user; %s", names)
-		r.open("request header", "the headers and the proxy's certificate are in no event: an identity that may come through the proxy is not disproved")
+		r.open("request header", "the headers and the proxy's certificate are in no event: an identity that may come through the proxy "+
+			"is never ruled out")
 	}
 	if users := an.BasicAuth; users != nil {
 		add("basic-auth file", "%s", rows(users))
 	}
 	if an.Keystone != "" {
 		add("Keystone", "%s", an.Keystone)
-		r.open("Keystone", "whether a user exists is known there alone: only the shape of an identity is checked")
+		r.open("Keystone", "only Keystone knows whether a user exists: only the shape of an identity is checked")
 	}
 	if an.ClientCA {
 		add("x509", "client certificates: the common name is the user, organizations are groups")
@@ -52,18 +53,20 @@ func (b *builder) summarizeAuthentication() {
 		}
 		add("service account tokens", "%s", lookup)
 		if !an.ServiceAccount.Lookup {
-			r.open("service account tokens", "legacy tokens of deleted accounts and secrets go on working")
+			r.open("service account tokens", "legacy tokens of deleted accounts and secrets keep working")
 		}
 	}
 	if an.Bootstrap {
 		add("bootstrap tokens", "secrets kube-system/bootstrap-token-*")
-		r.open("bootstrap tokens", "needs the metadata of these secrets (list/watch or audit of secrets); without it only shapes are checked")
+		r.open("bootstrap tokens", "needs the metadata of these secrets (list/watch or audit of secrets); without it only shapes are "+
+			"checked")
 	}
 	for _, j := range an.JWT {
 		add("JWT", "issuer %s: %s", j.Issuer, claims(&j))
 		why := "claims are in no event: prefixes, and rules about the user alone, are checked"
 		if len(j.ClaimRules) > 0 || j.Username.Expression != "" || j.Groups.Expression != "" {
-			why = "claims are in no event, so rules and expressions over them cannot be run; prefixes, and rules about the user alone, are checked"
+			why = "claims are in no event, so rules and expressions over them cannot be run; prefixes, and rules about the user alone, " +
+				"are checked"
 		}
 		r.open("JWT "+j.Issuer, "%s", why)
 	}
@@ -71,10 +74,10 @@ func (b *builder) summarizeAuthentication() {
 		add("JWT", "not known: %s", an.JWTUnknown)
 	}
 	if an.Webhook != nil && b.a.Authorization.Delegated {
-		add("TokenReview", "asked of the kube-apiserver; answers are kept %s", an.Webhook.CacheTTL)
+		add("TokenReview", "sent to the kube-apiserver; answers are cached for %s", an.Webhook.CacheTTL)
 	} else if an.Webhook != nil {
-		add("token webhook", "answers are kept %s", an.Webhook.CacheTTL)
-		r.open("token webhook", "its answers are not recorded: an identity nobody else explains is attributed to it")
+		add("token webhook", "answers are cached for %s", an.Webhook.CacheTTL)
+		r.open("token webhook", "its answers are not recorded: an identity that nothing else explains is attributed to it")
 	}
 	if an.AnyToken {
 		add("any token", "every identity is whatever its token says")
@@ -120,10 +123,12 @@ func (b *builder) summarizeAuthorization() {
 	add("system:masters", "members of the group may do everything")
 	if az.Delegated {
 		if len(az.AlwaysAllowPaths) > 0 {
-			add("paths", "%s are open to everybody", strings.Join(az.AlwaysAllowPaths, ", "))
+			add("paths", "%s are open to all", strings.Join(az.AlwaysAllowPaths, ", "))
 		}
-		add("SubjectAccessReview", "asked of the kube-apiserver")
-		r.open("SubjectAccessReview", "compared with the review's own event, where the kube-apiserver's log has it; answers are kept for some seconds and then asked for no more")
+		add("SubjectAccessReview", "sent to the kube-apiserver")
+		r.open("SubjectAccessReview", "compared with the review's own event, if the kube-apiserver's log has it; answers are cached for "+
+			"some seconds, "+
+			"in which no review is sent")
 	}
 	if az.Unknown != "" {
 		add("others", "not known: %s", az.Unknown)
@@ -136,15 +141,16 @@ func (b *builder) summarizeAuthorization() {
 		case z.Policy != nil:
 			add(z.Name, "%d policies of %s, as read at start", len(z.Policy.Lines), z.Policy.File)
 		case z.Webhook != nil:
-			asked := "asked about everything that comes to it"
+			asked := "asked about every request that reaches it"
 			if n := len(z.Webhook.MatchConditions); n > 0 {
-				asked = fmt.Sprintf("asked where its %d match conditions hold", n)
+				asked = fmt.Sprintf("asked if its %d match conditions hold", n)
 			}
 			add(z.Name, "webhook, %s; on failure %s", asked, z.Webhook.FailurePolicy)
-			r.open(z.Name, "the webhook's answer is known from the record alone: whether it is asked is evaluated, what it says is not")
+			r.open(z.Name, "the webhook's answer is known from the record alone: whether it is asked is evaluated, its answer is not")
 		case z.Type == Node:
 			add(z.Name, "Node")
-			r.open(z.Name, "needs pods, volumes and their nodes (list/watch, state files or the log from the cluster's start); without them relations stay open")
+			r.open(z.Name, "needs pods, volumes and their nodes (list/watch, state files or the log from the cluster's start); without "+
+				"them relations stay open")
 		default:
 			add(z.Name, "%s", z.Type)
 		}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Bounds of what is read of a folder: it holds configuration, nothing large.
+// Bounds of what is read from a folder: it holds configuration, nothing large.
 const (
 	maxFiles = 5000
 	maxBytes = 16 << 20
@@ -39,13 +39,15 @@ func newTree(fsys fs.FS, other []string) (*tree, error) {
 			return readError(p, err)
 		}
 		if d.IsDir() {
-			if _, isVersion := folderTime(d.Name()); p != "." && (isVersion || p == aggregatedFolder || p == serversFolder || slices.Contains(other, p) || strings.HasPrefix(d.Name(), "..")) {
-				return fs.SkipDir // ..data and its like are how mounted volumes are written
+			if _, isVersion := folderTime(d.Name()); p != "." &&
+				(isVersion || p == aggregatedFolder || p == serversFolder || slices.Contains(other, p) ||
+					strings.HasPrefix(d.Name(), "..")) {
+				return fs.SkipDir // ..data and the like belong to mounted volumes
 			}
 			return nil
 		}
 		if len(t.files) == maxFiles {
-			return fmt.Errorf("more than %d files: name the folder with the apiserver's configuration alone", maxFiles)
+			return fmt.Errorf("it holds more than %d files: name a folder with nothing but the apiserver's configuration", maxFiles)
 		}
 		t.files = append(t.files, p)
 		return nil
@@ -56,14 +58,14 @@ func newTree(fsys fs.FS, other []string) (*tree, error) {
 	return t, nil
 }
 
-// readError says which file could not be read and why, in words.
+// readError returns an error that says which file could not be read and why.
 func readError(p string, err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
-		err = pe.Err // its path is relative to a folder the reader does not know
+		err = pe.Err // its path is relative
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("%s cannot be read: %w: give the user Retrial runs as the right to", p, err)
+		return fmt.Errorf("%s cannot be read: %w: grant read access to the user that Retrial runs as", p, err)
 	}
 	return fmt.Errorf("%s cannot be read: %w", p, err)
 }
@@ -87,9 +89,9 @@ func (t *tree) read(p string) ([]byte, error) {
 	return data, nil
 }
 
-// find returns where in the folder the file lies that the apiserver knows by an absolute
-// path: at that path (as the container or the host has it) below the folder, else the one
-// with the same name, else "".
+// find returns the path in the folder of the file that the apiserver knows by an absolute path:
+// at that path (as the container or the host has it) below the folder, otherwise the one with the
+// same name, otherwise "".
 func (t *tree) find(name string) (string, error) {
 	name = path.Clean("/" + strings.TrimPrefix(name, "file://"))
 	candidates := []string{name}
@@ -124,7 +126,7 @@ func (t *tree) find(name string) (string, error) {
 	return best, nil
 }
 
-// commonTail counts the path segments two paths end in alike.
+// commonTail returns how many trailing path segments two paths have in common.
 func commonTail(a, b string) int {
 	x, y := strings.Split(a, "/"), strings.Split(b, "/")
 	n := 0
@@ -134,8 +136,8 @@ func commonTail(a, b string) int {
 	return n
 }
 
-// folderTime reads a folder's name as a time: RFC 3339, or the same with what file systems
-// do not like in names left out or replaced (2026-11-20T18-30-00Z, 20261120T183000Z,
+// folderTime parses a folder's name as a time: RFC 3339, or the same with characters that file
+// systems do not allow omitted or replaced (2026-11-20T18-30-00Z, 20261120T183000Z,
 // 2026-11-20).
 func folderTime(name string) (time.Time, bool) {
 	for _, layout := range []string{

@@ -15,17 +15,17 @@ import (
 // file (password,user,uid[,"group,…"]). The first column is compared with the earlier ones
 // and discarded: it is in no field of the result and in no message.
 //
-// As the apiserver has it: of two rows with one token the last counts, a row without a token
-// counts for nobody; of two rows of one user in a basic-auth file the last counts. In a
-// redacted file all tokens look alike: what repeats and is no token a person would choose
-// (redacted, ***, REDACTED-1, empty) is taken to be a token of its own in every row.
+// As in the apiserver, the last of two rows with the same token wins, and a row without a token is
+// ignored; the last of two rows of one user in a basic-auth file wins. In a redacted file all
+// tokens look alike: what repeats and is not a token anyone would choose (redacted, ***,
+// REDACTED-1, empty) is assumed to be a different token in every row.
 func staticUsers(data []byte, basic bool) (users []StaticUser, warnings []string, err error) {
 	r := csv.NewReader(bytes.NewReader(data))
 	r.FieldsPerRecord = -1
-	row := map[uint64]int{} // what the last row wins by, and its place in users
+	row := map[uint64]int{} // by token or user, the place of the last row in users
 	add := func(key uint64, keyed bool, u StaticUser) (replaced bool) {
 		if i, ok := row[key]; keyed && ok {
-			users[i].Name = "" // it can be nobody's any more; dropped below
+			users[i].Name = "" // overridden; dropped below
 			replaced = true
 		}
 		if keyed {
@@ -44,7 +44,8 @@ func staticUsers(data []byte, basic bool) (users []StaticUser, warnings []string
 		}
 		line, _ := r.FieldPos(0)
 		if len(record) < 3 {
-			return nil, nil, fmt.Errorf("line %d has %d columns: want %s, a user name, a uid and perhaps groups; put %q where a credential was taken out",
+			return nil, nil, fmt.Errorf("line %d has %d columns: want %s, a user name, a uid and optionally groups; write %q in place "+
+				"of a removed credential",
 				line, len(record), first(basic), "redacted")
 		}
 		// All fields of a record are cut from one string: without copies it would keep the
@@ -59,14 +60,14 @@ func staticUsers(data []byte, basic bool) (users []StaticUser, warnings []string
 			warnings = append(warnings, fmt.Sprintf("line %d names no user", line))
 		case basic:
 			if add(xxhash.Sum64String(u.Name), true, u) {
-				warnings = append(warnings, fmt.Sprintf("line %d: user %q stands above already: the last row counts", line, u.Name))
+				warnings = append(warnings, fmt.Sprintf("line %d: user %q is also in an earlier row: the last row wins", line, u.Name))
 			}
 		case redacted(credential):
 			add(0, false, u)
 		case credential == "":
-			warnings = append(warnings, fmt.Sprintf("line %d has no token: the apiserver passes over it", line))
+			warnings = append(warnings, fmt.Sprintf("line %d has no token: the apiserver ignores it", line))
 		case add(xxhash.Sum64String(credential), true, u):
-			warnings = append(warnings, fmt.Sprintf("line %d has the token of a line above: the last row counts", line))
+			warnings = append(warnings, fmt.Sprintf("line %d has the token of an earlier line: the last row wins", line))
 		}
 	}
 	kept := users[:0]
@@ -78,7 +79,7 @@ func staticUsers(data []byte, basic bool) (users []StaticUser, warnings []string
 	return kept, warnings, nil
 }
 
-// csvError leaves out what the reader may quote of the file.
+// csvError omits what the reader may quote of the file.
 func csvError(err error) error {
 	var pe *csv.ParseError
 	if errors.As(err, &pe) {
@@ -94,8 +95,8 @@ func first(basic bool) string {
 	return "a token"
 }
 
-// redacted reports whether a credential is one that was taken out: a known word for it, or
-// nothing but signs that fill a space.
+// redacted reports whether a credential was removed: it is a known word for that, or nothing but
+// filler characters.
 func redacted(credential string) bool {
 	c := strings.ToLower(strings.Trim(credential, "<>[](){} \t"))
 	if c == "" {

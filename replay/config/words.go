@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// word is one word of a command line with where it stands.
+// word is one word of a command line with its line.
 type word struct {
 	text string
-	line int // 0: of no line
+	line int // 0: none
 }
 
-// wordsOf takes a kube-apiserver's command line out of the forms people have it in:
+// wordsOf extracts a kube-apiserver's command line from the forms people have it in:
 // arguments separated by NUL (/proc/PID/cmdline), a JSON list (docker inspect), one flag a
 // line, with or without a shell's quotes and continued lines, a command line within a unit
 // file, a variable assignment or a log line.
@@ -28,7 +28,7 @@ func wordsOf(data []byte) ([]word, error) {
 	if rest, ok := strings.CutPrefix(strings.TrimSpace(text), "["); ok && strings.HasPrefix(strings.TrimSpace(rest), `"`) {
 		var list []string
 		if err := json.Unmarshal(data, &list); err != nil {
-			return nil, fmt.Errorf("it begins as a JSON list of arguments and is none: %w", err)
+			return nil, fmt.Errorf("it begins like a JSON list of arguments but is not one: %w", err)
 		}
 		words := make([]word, len(list))
 		for i, arg := range list {
@@ -40,7 +40,7 @@ func wordsOf(data []byte) ([]word, error) {
 }
 
 // shellWords splits text as a shell would; what is not a flag or its value (a command, a
-// key of a unit file) stays a word of its own and is dropped by flagWords.
+// key of a unit file) stays a separate word, which flagWords drops.
 func shellWords(text string) ([]word, error) {
 	var words []word
 	lines := strings.Split(text, "\n")
@@ -66,8 +66,8 @@ func shellWords(text string) ([]word, error) {
 	return words, nil
 }
 
-// commandOf takes a command line out of an assignment (KUBE_API_ARGS="--a --b"), a unit
-// file's ExecStart=, or a log line that says what is run.
+// commandOf extracts a command line from an assignment (KUBE_API_ARGS="--a --b"), a unit
+// file's ExecStart=, or a log line that reports what is run.
 func commandOf(line string) string {
 	if line == "" || strings.ContainsRune("-#'\"", rune(line[0])) {
 		return line
@@ -89,7 +89,7 @@ func commandOf(line string) string {
 		value = value[1 : len(value)-1]
 	}
 	if !strings.HasPrefix(value, "-") && !strings.Contains(value, " -") {
-		return "" // a setting that is no command line
+		return "" // a setting that is not a command line
 	}
 	return value
 }
@@ -126,7 +126,7 @@ func splitQuoted(line string) ([]string, error) {
 		}
 	}
 	if quote != 0 {
-		return nil, fmt.Errorf("a %c is opened and never closed", quote)
+		return nil, fmt.Errorf("the quote %c is not closed", quote)
 	}
 	if in {
 		words = append(words, b.String())
