@@ -8,6 +8,7 @@ import (
 	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -30,7 +31,7 @@ type Store interface {
 	// Recording sums up a range, in whole minutes; zero bounds leave it open.
 	Recording(ctx context.Context, cluster string, from, to time.Time) (storage.Recording, error)
 	// History visits the requests of a range, alike ones once; of all subjects when none is named.
-	History(ctx context.Context, cluster string, from, to time.Time, subjects []string, visit func(storage.Alike) error) error
+	History(ctx context.Context, cluster string, from, to time.Time, subjects []string, visit func(codec.Alike) error) error
 	// NewestPolicy visits the newest content of every object of the given resources.
 	NewestPolicy(ctx context.Context, cluster string, resources []string, visit func(observation []byte) error) error
 	Findings(ctx context.Context, f storage.FindingFilter) ([]verdict.StoredFinding, error)

@@ -12,6 +12,7 @@ import (
 	"github.com/retrial-io/retrial/analysis/leastpriv"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/codec"
 )
 
 // SuggestAnswer is what subjects need, and the change that leaves them that.
@@ -74,7 +75,7 @@ func (a *Service) Suggest(ctx context.Context, q SuggestRequest) (out SuggestAns
 		return out, none("no request of cluster %q is stored in this range", cluster)
 	}
 	collector := leastpriv.NewCollector()
-	if err := a.Store.History(ctx, cluster, from, to, want.Subjects, func(r storage.Alike) error {
+	if err := a.Store.History(ctx, cluster, from, to, want.Subjects, func(r codec.Alike) error {
 		collector.ObserveMany(r.Event, r.Verdict, leastpriv.Count{Requests: r.Requests, First: r.First, Last: r.Last})
 		return nil
 	}); err != nil {

@@ -8,12 +8,16 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/verdict"
 )
 
 // doubted is how many inserts into a partition are looked up once it is in doubt what the
 // store has: more than can have been under way when the doubt arose.
 const doubted = 8
+
+// SameVerdict is the function of that name.
+func (*Store) SameVerdict(a, b *verdict.Verdict) bool { return codec.SameVerdict(a, b) }
 
 // assure makes sure that the rows of a block that was inserted without an error are there.
 func (s *Store) assure(ctx context.Context, token string, rows []verdict.Row, p *pendingBlock) error {
@@ -39,21 +43,21 @@ func (s *Store) assure(ctx context.Context, token string, rows []verdict.Row, p 
 		if have[doubtful[i].EventKey] {
 			continue
 		}
-		if err := p.block.append(&doubtful[i]); err != nil {
+		if err := p.block.Append(&doubtful[i]); err != nil {
 			return err
 		}
 	}
-	if p.block.rows == 0 {
+	if p.block.Rows == 0 {
 		return nil
 	}
 	// All of the block, or what one of its ingest days brought: each is a part of its own.
 	s.metrics.reinserts.Inc()
 	s.cfg.Log.Warn("store remembers a block it does not have, sending it again",
-		zap.String("token", token), zap.Int("rows", len(rows)), zap.Int("missing", p.block.rows))
+		zap.String("token", token), zap.Int("rows", len(rows)), zap.Int("missing", p.block.Rows))
 	if err := p.encode(); err != nil {
 		return err
 	}
-	return s.send(ctx, fmt.Sprintf("%s+%d", token, p.block.rows), rows, p)
+	return s.send(ctx, fmt.Sprintf("%s+%d", token, p.block.Rows), rows, p)
 }
 
 // fresh are rows of events that are stored for the first time, of one epoch and without a hole
@@ -69,7 +73,7 @@ type fresh struct {
 func freshOf(rows []verdict.Row) (f fresh, others []verdict.Row, ok bool) {
 	for i := range rows {
 		r := &rows[i]
-		m := minute(r.Event.RequestReceivedTimestamp)
+		m := codec.Minute(r.Event.RequestReceivedTimestamp)
 		switch {
 		case r.Sign < 0 || r.Revision != 1 || ok && r.Position.Epoch != f.epoch:
 			others = append(others, *r)
@@ -124,7 +128,7 @@ func (s *Store) stored(ctx context.Context, rows []verdict.Row) (map[event.Hash1
 		have[r.EventKey] = false
 		want[place{r.Position.Epoch, r.Position.Offset, r.Revision}] = r.EventKey
 		offsets = append(offsets, r.Position.Offset)
-		m := minute(r.Event.RequestReceivedTimestamp)
+		m := codec.Minute(r.Event.RequestReceivedTimestamp)
 		from, to = min(from, m), max(to, m)
 	}
 	if len(offsets) == 0 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -115,7 +116,7 @@ func TestEveryFieldOfAVerdict(t *testing.T) {
 		if !said.Stored {
 			continue
 		}
-		if compared := !storage.SameVerdict(base.Verdict, r.Verdict); compared != said.Compared {
+		if compared := !codec.SameVerdict(base.Verdict, r.Verdict); compared != said.Compared {
 			t.Errorf("%s: compared is %v, the table says %v (%s)", f.path, compared, said.Compared, said.NotCompared)
 		}
 		if hashed := version(base) != version(r); hashed != said.Hashed {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -57,7 +58,7 @@ func markWhere(f verdict.MarkFilter) (string, clickhouse.Parameters) {
 		clickhouse.Parameters{
 			"cluster": text(f.Cluster), "rule": text(f.Rule), "rule_slash": text(f.Rule + "/"),
 			"from": fmt.Sprint(f.From.UnixMicro()), "to": fmt.Sprint(f.To.UnixMicro()),
-			"from_minute": fmt.Sprint(minute(f.From)), "to_minute": fmt.Sprint(minute(f.To)),
+			"from_minute": fmt.Sprint(codec.Minute(f.From)), "to_minute": fmt.Sprint(codec.Minute(f.To)),
 		}
 }
 
@@ -108,7 +109,7 @@ FROM
 )
 GROUP BY key`+thrift, p, func(k *verdict.KeyTime) ([]any, func()) {
 		var us int64
-		return []any{&k.Key, &us}, func() { k.First = fromMicro(us) }
+		return []any{&k.Key, &us}, func() { k.First = codec.FromMicro(us) }
 	})
 	if err != nil {
 		return nil, fmt.Errorf("find first requests of %s: %w", f.Rule, err)
@@ -134,5 +135,5 @@ func (s *Store) Earliest(ctx context.Context, cluster string) (time.Time, error)
 	if n == 0 {
 		return time.Unix(first, 0).UTC(), nil
 	}
-	return fromMicro(exact), nil
+	return codec.FromMicro(exact), nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -307,10 +308,10 @@ func TestPaneValues(t *testing.T) {
 		}
 	}
 	for _, v := range detect.Variables() {
-		if !storage.Askable(v.Name) {
+		if !codec.Askable(v.Name) {
 			t.Errorf("rows cannot be read for rules that ask about %s", v.Name)
 		}
-		if !storage.Countable(v.Name) {
+		if !codec.Countable(v.Name) {
 			continue
 		}
 		if _, err := s.PaneCounts(t.Context(), []verdict.MarkFilter{f}, [][]verdict.Threshold{{{AtLeast: 1, Distinct: []string{v.Name}}}}); err != nil {

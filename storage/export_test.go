@@ -10,6 +10,7 @@ import (
 	"github.com/ClickHouse/ch-go/proto"
 	"github.com/ClickHouse/clickhouse-go/v2"
 
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -78,69 +79,71 @@ func (s *Store) Parse(t testing.TB, sql string) (lines int) {
 }
 
 // FoldName is foldName.
-func FoldName(name string) string { return foldName(name) }
+func FoldName(name string) string { return codec.FoldName(name) }
 
 // FoldPath is foldPath.
-func FoldPath(path string) string { return foldPath(path) }
+func FoldPath(path string) string { return codec.FoldPath(path) }
 
 // FoldBeyond makes the store count fewer accesses by themselves.
 func (s *Store) FoldBeyond(accesses, kinds, cluster, held int) {
-	s.folds.limits = foldLimits{accesses: accesses, kinds: kinds, cluster: cluster, held: held}
+	s.folds.Limit(func(l *codec.FoldLimits) {
+		*l = codec.FoldLimits{Accesses: accesses, Kinds: kinds, Cluster: cluster, Held: held}
+	})
 }
 
 // FoldAgentsBeyond makes the store count fewer user agents by themselves.
 func (s *Store) FoldAgentsBeyond(agents, clients int) {
-	s.folds.limits.agents, s.folds.limits.clients = agents, clients
+	s.folds.Limit(func(l *codec.FoldLimits) { l.Agents, l.Clients = agents, clients })
 }
 
 // FoldsHeld returns how many accesses the store remembers, and of how many days.
-func (s *Store) FoldsHeld() (keys, days int) { return s.folds.held, len(s.folds.days) }
+func (s *Store) FoldsHeld() (keys, days int) { return s.folds.Remembered() }
 
 // EveryColumn is what is read of a whole row, as a SELECT has it.
 func EveryColumn() string {
-	list, _ := newStored().reads(everyColumn)
+	list, _ := codec.NewStored().Reads(codec.EveryColumn)
 	return strings.Join(list, ", ")
 }
 
 // Encoded returns rows as an INSERT sends them, without the columns behind a place.
 func Encoded(rows []verdict.Row, last int) ([]byte, error) {
-	p := &pendingBlock{block: newBlock(foldsOf(rows))}
+	p := &pendingBlock{block: codec.NewBlock(foldsOf(rows))}
 	place := map[string]int{}
-	for _, c := range newStored().table {
-		place[c.name] = max(c.place, place[c.with])
+	for _, c := range codec.Describe() {
+		place[c.Name] = max(c.Place, place[c.With])
 	}
-	p.block.columns = slices.DeleteFunc(p.block.columns, func(c proto.InputColumn) bool { return place[c.Name] > last })
+	p.block.Columns = slices.DeleteFunc(p.block.Columns, func(c proto.InputColumn) bool { return place[c.Name] > last })
 	for i := range rows {
-		if err := p.block.append(&rows[i]); err != nil {
+		if err := p.block.Append(&rows[i]); err != nil {
 			return nil, err
 		}
 	}
 	if err := p.encode(); err != nil {
 		return nil, err
 	}
-	return io.ReadAll(p.data.reader())
+	return io.ReadAll(p.data.Reader())
 }
 
 // foldsOf has begun the days of rows with nothing counted.
-func foldsOf(rows []verdict.Row) *folds {
-	f := newFolds()
-	for i := range rows {
-		f.days[accessDay{rows[i].Cluster, day(rows[i].Event.RequestReceivedTimestamp)}] = newCountedDay(0)
-	}
+func foldsOf(rows []verdict.Row) *codec.Folds {
+	f := codec.NewFolds()
+	_ = f.Begin(rows, func(string, uint16, int, int) ([]codec.CountedAccess, []codec.CountedAgent, error) {
+		return nil, nil, nil
+	})
 	return f
 }
 
 // Appender returns a function that appends rows, always the same, to a block and empties it
 // again.
 func Appender(rows []verdict.Row) func() error {
-	b := newBlock(foldsOf(rows))
+	b := codec.NewBlock(foldsOf(rows))
 	return func() error {
 		for i := range rows {
-			if err := b.append(&rows[i]); err != nil {
+			if err := b.Append(&rows[i]); err != nil {
 				return err
 			}
 		}
-		b.reset()
+		b.Reset()
 		return nil
 	}
 }

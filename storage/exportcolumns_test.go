@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -25,23 +26,23 @@ func SaidOf(path string) Said {
 	if why := follows[path]; why != "" {
 		return Said{NotStored: why, NotCompared: why, NotHashed: why}
 	}
-	table := newStored().table
-	var of *column
+	table := codec.Describe()
+	var of *codec.Described
 	for i := range table {
 		c := &table[i]
-		if c.holds != "" && (path == c.holds || strings.HasPrefix(path, c.holds+".")) && (of == nil || len(c.holds) > len(of.holds)) {
+		if c.Holds != "" && (path == c.Holds || strings.HasPrefix(path, c.Holds+".")) && (of == nil || len(c.Holds) > len(of.Holds)) {
 			of = c
 		}
 	}
 	if of == nil {
 		return Said{}
 	}
-	said := Said{Stored: of.into != nil, NotCompared: of.uncompared, NotHashed: of.unhashed}
-	said.Compared, said.Hashed = of.same != nil, of.hash != nil
+	said := Said{Stored: of.Stored, NotCompared: of.NotCompared, NotHashed: of.NotHashed}
+	said.Compared, said.Hashed = of.Compared, of.Hashed
 	for i := range table {
-		if of.with != "" && table[i].name == of.with {
-			said.Hashed = table[i].hash != nil
-			said.Compared = said.Compared || of.uncompared == "" && table[i].same != nil
+		if of.With != "" && table[i].Name == of.With {
+			said.Hashed = table[i].Hashed
+			said.Compared = said.Compared || of.NotCompared == "" && table[i].Compared
 		}
 	}
 	return said
@@ -49,11 +50,11 @@ func SaidOf(path string) Said {
 
 // VersionOf returns the version of a row.
 func VersionOf(r *verdict.Row) (uint64, error) {
-	b := newBlock(foldsOf([]verdict.Row{*r}))
-	if err := b.append(r); err != nil {
+	b := codec.NewBlock(foldsOf([]verdict.Row{*r}))
+	if err := b.Append(r); err != nil {
 		return 0, err
 	}
-	return b.version[0], nil
+	return b.Version[0], nil
 }
 
 // ColumnsText returns what docs/schema.md says of the table: the columns of a verdict of which a change is no
@@ -61,8 +62,8 @@ func VersionOf(r *verdict.Row) (uint64, error) {
 func ColumnsText() string {
 	var out strings.Builder
 	out.WriteString("| column | of the verdict | a change is a correction | a change is another version |\n| --- | --- | --- | --- |\n")
-	for _, c := range newStored().table {
-		if c.uncompared == "" && c.unhashed == "" {
+	for _, c := range codec.Describe() {
+		if c.NotCompared == "" && c.NotHashed == "" {
 			continue
 		}
 		said := func(why string) string {
@@ -71,7 +72,7 @@ func ColumnsText() string {
 			}
 			return "no: " + why
 		}
-		fmt.Fprintf(&out, "| `%s` | `%s` | %s | %s |\n", c.name, c.holds, said(c.uncompared), said(c.unhashed))
+		fmt.Fprintf(&out, "| `%s` | `%s` | %s | %s |\n", c.Name, c.Holds, said(c.NotCompared), said(c.NotHashed))
 	}
 	return out.String()
 }

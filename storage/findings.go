@@ -9,6 +9,8 @@ import (
 	"github.com/ClickHouse/ch-go/proto"
 	"github.com/ClickHouse/clickhouse-go/v2"
 
+	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/native"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -74,7 +76,7 @@ func findingTargets(f *verdict.StoredFinding) ([]any, func()) {
 	var body string
 	var withdrawn uint8
 	return []any{&f.Cluster, &f.Rule, &f.ID, &f.Severity, &f.Subject, &f.AuditID, &first, &last, &f.Count, &span, &body, &withdrawn, &updated}, func() {
-		f.First, f.Last, f.Span, f.Updated = fromMicro(first), fromMicro(last), time.Unix(span, 0).UTC(), fromMicro(updated)
+		f.First, f.Last, f.Span, f.Updated = codec.FromMicro(first), codec.FromMicro(last), time.Unix(span, 0).UTC(), codec.FromMicro(updated)
 		f.Body, f.Withdrawn = []byte(body), withdrawn != 0
 	}
 }
@@ -137,8 +139,8 @@ func (s *Store) SaveFindings(ctx context.Context, list []verdict.StoredFinding) 
 	if len(list) == 0 {
 		return nil
 	}
-	var cluster, rule, severity lowCard
-	var id, subject, auditID, body textColumn
+	var cluster, rule, severity native.LowCard
+	var id, subject, auditID, body native.TextColumn
 	var first, last, updated, requests proto.ColInt64
 	var span proto.ColUInt32
 	var withdrawn proto.ColUInt8
@@ -156,13 +158,13 @@ func (s *Store) SaveFindings(ctx context.Context, list []verdict.StoredFinding) 
 		updated.Append(f.Updated.UnixMicro())
 		requests.Append(f.Count)
 		span.Append(clampSeconds(f.Span))
-		withdrawn.Append(bit(f.Withdrawn))
+		withdrawn.Append(codec.Bit(f.Withdrawn))
 	}
 	err := s.insertColumns(ctx, "findings", []proto.InputColumn{
 		{Name: "cluster", Data: &cluster}, {Name: "finding", Data: &rule}, {Name: "key", Data: &id}, {Name: "severity", Data: &severity},
-		{Name: "subject", Data: &subject}, {Name: "audit_id", Data: &auditID}, {Name: "first_seen", Data: micros{&first}}, {Name: "last_seen", Data: micros{&last}},
-		{Name: "detail", Data: &body}, {Name: "updated", Data: micros{&updated}}, {Name: "requests", Data: &requests},
-		{Name: "span", Data: seconds{&span}}, {Name: "withdrawn", Data: &withdrawn},
+		{Name: "subject", Data: &subject}, {Name: "audit_id", Data: &auditID}, {Name: "first_seen", Data: native.Micros{ColInt64: &first}}, {Name: "last_seen", Data: native.Micros{ColInt64: &last}},
+		{Name: "detail", Data: &body}, {Name: "updated", Data: native.Micros{ColInt64: &updated}}, {Name: "requests", Data: &requests},
+		{Name: "span", Data: native.Seconds{ColUInt32: &span}}, {Name: "withdrawn", Data: &withdrawn},
 	}, len(list))
 	if err != nil {
 		return fmt.Errorf("save %d findings: %w", len(list), err)
@@ -175,7 +177,7 @@ func (s *Store) SpansDone(ctx context.Context) ([]verdict.SpanDone, error) {
 	out, err := collect(ctx, s, "SELECT cluster, rule, toInt64(toUnixTimestamp(span)), digest, toUnixTimestamp64Micro(updated) FROM %s.detections_done FINAL", nil,
 		func(d *verdict.SpanDone) ([]any, func()) {
 			var span, updated int64
-			return []any{&d.Cluster, &d.Rule, &span, &d.Digest, &updated}, func() { d.Span, d.Updated = time.Unix(span, 0).UTC(), fromMicro(updated) }
+			return []any{&d.Cluster, &d.Rule, &span, &d.Digest, &updated}, func() { d.Span, d.Updated = time.Unix(span, 0).UTC(), codec.FromMicro(updated) }
 		})
 	if err != nil {
 		return nil, fmt.Errorf("read progress of detections: %w", err)
@@ -188,7 +190,7 @@ func (s *Store) SaveSpansDone(ctx context.Context, list []verdict.SpanDone) erro
 	if len(list) == 0 {
 		return nil
 	}
-	var cluster, rule lowCard
+	var cluster, rule native.LowCard
 	var span proto.ColUInt32
 	var digest, updated proto.ColInt64
 	for i := range list {
@@ -199,8 +201,8 @@ func (s *Store) SaveSpansDone(ctx context.Context, list []verdict.SpanDone) erro
 		updated.Append(list[i].Updated.UnixMicro())
 	}
 	err := s.insertColumns(ctx, "detections_done", []proto.InputColumn{
-		{Name: "cluster", Data: &cluster}, {Name: "rule", Data: &rule}, {Name: "span", Data: seconds{&span}},
-		{Name: "digest", Data: &digest}, {Name: "updated", Data: micros{&updated}},
+		{Name: "cluster", Data: &cluster}, {Name: "rule", Data: &rule}, {Name: "span", Data: native.Seconds{ColUInt32: &span}},
+		{Name: "digest", Data: &digest}, {Name: "updated", Data: native.Micros{ColInt64: &updated}},
 	}, len(list))
 	if err != nil {
 		return fmt.Errorf("save progress of detections: %w", err)

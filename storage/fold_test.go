@@ -11,6 +11,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -85,12 +86,12 @@ func TestAccessesOfADay(t *testing.T) {
 		if x.Implied != "" {
 			continue
 		}
-		if x.Name == storage.Other || x.Path == storage.Other {
+		if x.Name == codec.Other || x.Path == codec.Other {
 			folded += x.Requests
 		} else {
 			byName += x.Requests
 		}
-		if x.Path == storage.Other && (x.Verb != storage.Other || x.Resource+x.Group+x.Namespace+x.Name != "") {
+		if x.Path == codec.Other && (x.Verb != codec.Other || x.Resource+x.Group+x.Namespace+x.Name != "") {
 			t.Errorf("what is beyond has a face: %+v", x)
 		}
 	}
@@ -98,7 +99,7 @@ func TestAccessesOfADay(t *testing.T) {
 		t.Errorf("%d requests, %d of accesses of their own, %d folded, %d said to be", u.Requests, byName, folded, u.Folded)
 	}
 	secrets := answers(t, s, "secrets-read", nil)
-	if len(secrets) < 2 || !slices.ContainsFunc(secrets, func(l string) bool { return strings.Contains(l, "|"+storage.Other+"||") }) {
+	if len(secrets) < 2 || !slices.ContainsFunc(secrets, func(l string) bool { return strings.Contains(l, "|"+codec.Other+"||") }) {
 		t.Errorf("secrets read: %q", secrets)
 	}
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/embedded"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
@@ -89,7 +90,7 @@ func TestGoldenQueries(t *testing.T) {
 		{"NearSubjects", func() error { _, err := s.NearSubjects(ctx, "c", "u", 5); return err }},
 		{"Recording", func() error { _, err := s.Recording(ctx, "c", from, to); return err }},
 		{"History of one subject", func() error {
-			return s.History(ctx, "c", from, to, []string{in[0].Event.EffectiveUser().Username}, func(storage.Alike) error { return nil })
+			return s.History(ctx, "c", from, to, []string{in[0].Event.EffectiveUser().Username}, func(codec.Alike) error { return nil })
 		}},
 		{"NewestPolicy", func() error {
 			return s.NewestPolicy(ctx, "c", []string{"roles.rbac.authorization.k8s.io"}, func([]byte) error { return nil })

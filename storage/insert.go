@@ -9,23 +9,25 @@ import (
 	"github.com/ClickHouse/ch-go/proto"
 	"github.com/ClickHouse/clickhouse-go/v2"
 
+	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/native"
 	"github.com/retrial-io/retrial/verdict"
 )
 
 // pendingBlock is a block and what it is encoded into, reused from insert to insert.
 type pendingBlock struct {
-	block *block
-	data  payload
+	block *codec.Block
+	data  native.Payload
 }
 
 // reset empties both.
 func (p *pendingBlock) reset() {
-	p.data.reset()
-	p.block.reset()
+	p.data.Reset()
+	p.block.Reset()
 }
 
 // encode makes the data of what the block holds.
-func (p *pendingBlock) encode() error { return p.data.encode(p.block.columns, p.block.rows) }
+func (p *pendingBlock) encode() error { return p.data.Encode(p.block.Columns, p.block.Rows) }
 
 // keptBlocks is how many blocks a store keeps for the next inserts: one is filled and one sent
 // where partitions take turns.
@@ -40,7 +42,7 @@ func (s *Store) takeBlock() *pendingBlock {
 		s.blocks = s.blocks[:n-1]
 		return p
 	}
-	return &pendingBlock{block: newBlock(s.folds)}
+	return &pendingBlock{block: codec.NewBlock(s.folds)}
 }
 
 // putBlock empties a block and keeps it. A block at rest must not keep the memory its rows'
@@ -96,7 +98,7 @@ func (s *Store) Insert(ctx context.Context, token string, rows []verdict.Row) er
 	}
 	p := s.takeBlock()
 	for i := range rows {
-		if err := p.block.append(&rows[i]); err != nil {
+		if err := p.block.Append(&rows[i]); err != nil {
 			return fmt.Errorf("insert: %w", err)
 		}
 	}
@@ -116,8 +118,8 @@ func (s *Store) Insert(ctx context.Context, token string, rows []verdict.Row) er
 	}
 	s.metrics.inserts.WithLabelValues("ok").Inc()
 	s.metrics.rows.Add(float64(len(rows)))
-	s.metrics.bytes.Add(float64(p.data.size()))
-	for cause, n := range p.block.foldedAs {
+	s.metrics.bytes.Add(float64(p.data.Size()))
+	for cause, n := range p.block.FoldedAs {
 		s.metrics.folded.WithLabelValues(cause).Add(float64(n))
 	}
 	s.putBlock(p) // after an error, what was sent may still be being read
@@ -131,7 +133,7 @@ func (s *Store) send(ctx context.Context, token string, rows []verdict.Row, b *p
 		settings["log_comment"] = s.insertComment(rows[0].Position.Partition) // see endInserts
 	}
 	ctx = clickhouse.Context(withPayload(ctx, &b.data), clickhouse.WithSettings(settings))
-	return s.conn.Exec(ctx, "INSERT INTO "+s.table("events")+" ("+columnNames(b.block.columns)+") FORMAT Native")
+	return s.conn.Exec(ctx, "INSERT INTO "+s.table("events")+" ("+columnNames(b.block.Columns)+") FORMAT Native")
 }
 
 func columnNames(columns []proto.InputColumn) string {

@@ -12,6 +12,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -69,7 +70,7 @@ func (s *Store) knownChunk(ctx context.Context, out []verdict.KnownRow, cluster 
 			continue
 		}
 		seen[r.Request] = true
-		minutes[minute(r.Event.RequestReceivedTimestamp)] = true
+		minutes[codec.Minute(r.Event.RequestReceivedTimestamp)] = true
 		b := r.Request.Bytes()
 		keys = hex.AppendEncode(keys, b[:])
 	}
@@ -92,20 +93,12 @@ func (s *Store) knownChunk(ctx context.Context, out []verdict.KnownRow, cluster 
 		if len(request) != 16 || len(content) != 16 {
 			return nil, fmt.Errorf("a stored key has %d bytes, its content hash %d", len(request), len(content))
 		}
-		k.Request, k.Content = event.HashFromBytes([16]byte([]byte(request))), knownContent(content)
-		k.Received, k.Size, k.HasVerdict = fromMicro(received), int(size), judged != 0
-		k.EventKey = event.EventKey(k.Request, &event.Event{Stage: event.Stage(strings.Clone(stage)), StageTimestamp: fromMicro(received + delay)})
+		k.Request, k.Content = event.HashFromBytes([16]byte([]byte(request))), codec.KnownContent(content)
+		k.Received, k.Size, k.HasVerdict = codec.FromMicro(received), int(size), judged != 0
+		k.EventKey = event.EventKey(k.Request, &event.Event{Stage: event.Stage(strings.Clone(stage)), StageTimestamp: codec.FromMicro(received + delay)})
 		out = append(out, k)
 	}
 	return out, res.Err()
-}
-
-// knownContent is a stored content hash. Half of it is enough to tell copies of one request
-// apart; rows from before have both.
-func knownContent(stored string) event.Hash128 {
-	h := event.HashFromBytes([16]byte([]byte(stored)))
-	h.Lo = 0
-	return h
 }
 
 // Standing visits the complete standing rows of the given known rows, for taking them back.
@@ -117,7 +110,7 @@ func (s *Store) Standing(ctx context.Context, known []verdict.KnownRow, visit fu
 		keys := make([]byte, 0, 32*n)
 		for _, k := range known[:n] {
 			want[k.EventKey] = true
-			clusters[k.Cluster], minutes[minute(k.Received)] = true, true
+			clusters[k.Cluster], minutes[codec.Minute(k.Received)] = true, true
 			b := k.Request.Bytes()
 			keys = hex.AppendEncode(keys, b[:])
 		}
@@ -152,10 +145,10 @@ func (s *Store) Spans(ctx context.Context, partition int32) ([]verdict.Span, err
 	for i, m := range list {
 		out[i] = verdict.Span{Cluster: m.cluster, From: time.Unix(int64(m.first), 0).UTC(), To: time.Unix(int64(m.last)+60, 0).UTC()}
 		// What the type of minutes cannot hold was clamped to its ends.
-		if m.first == minute(time.Unix(0, 0)) {
+		if m.first == codec.Minute(time.Unix(0, 0)) {
 			out[i].From = time.Time{}
 		}
-		if m.last == minute(time.Unix(1<<40, 0)) {
+		if m.last == codec.Minute(time.Unix(1<<40, 0)) {
 			out[i].To = time.Unix(1<<40, 0).UTC()
 		}
 	}
@@ -170,11 +163,11 @@ func (s *Store) Affected(ctx context.Context, f verdict.AffectedFilter, visit fu
 		"minute >= {from_minute:UInt32}", "toUnixTimestamp64Micro(request_received) >= {from:Int64}"}
 	p := clickhouse.Parameters{
 		"cluster": text(f.Cluster), "kparts": numbers(f.Partitions),
-		"from": fmt.Sprint(f.From.UnixMicro()), "from_minute": fmt.Sprint(minute(f.From)),
+		"from": fmt.Sprint(f.From.UnixMicro()), "from_minute": fmt.Sprint(codec.Minute(f.From)),
 	}
 	if !f.To.IsZero() {
 		where = append(where, "minute <= {to_minute:UInt32}", "toUnixTimestamp64Micro(request_received) <= {to:Int64}")
-		p["to"], p["to_minute"] = fmt.Sprint(f.To.UnixMicro()), fmt.Sprint(minute(f.To))
+		p["to"], p["to_minute"] = fmt.Sprint(f.To.UnixMicro()), fmt.Sprint(codec.Minute(f.To))
 	}
 	if !f.Ended.IsZero() {
 		where = append(where, "toUnixTimestamp64Micro(request_received) + greatest(stage_delay, 0) >= {ended:Int64}")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -47,7 +48,7 @@ func newMarkScan(filters []verdict.MarkFilter) *markScan {
 		widths[i] = every[r]
 	}
 	m.params = clickhouse.Parameters{
-		"cluster": text(filters[0].Cluster), "from_minute": fmt.Sprint(minute(from)), "to_minute": fmt.Sprint(minute(to)),
+		"cluster": text(filters[0].Cluster), "from_minute": fmt.Sprint(codec.Minute(from)), "to_minute": fmt.Sprint(codec.Minute(to)),
 		"rules": texts(m.rules), "every": numbers(widths),
 	}
 	return m
@@ -132,8 +133,8 @@ func (s *Store) Marked(ctx context.Context, filters []verdict.MarkFilter, visit 
 			reads[name] = true
 		}
 	}
-	r := newStored()
-	columns, to, err := r.asked(reads)
+	r := codec.NewStored()
+	columns, to, err := r.Asked(reads)
 	if err != nil {
 		return fmt.Errorf("read marked requests: %w", err)
 	}
@@ -149,11 +150,11 @@ func (s *Store) Marked(ctx context.Context, filters []verdict.MarkFilter, visit 
 	defer res.Close()
 	match := newMarkMatch(filters)
 	for res.Next() {
-		r.reset()
+		r.Reset()
 		if err := res.Scan(to...); err != nil {
 			return fmt.Errorf("read marked requests: %w", err)
 		}
-		row, err := r.row()
+		row, err := r.Row()
 		if err != nil {
 			return fmt.Errorf("read marked requests: %w", err)
 		}

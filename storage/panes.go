@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -31,9 +32,10 @@ func newPaneSums(m *markScan, byRule map[string][]verdict.Threshold) paneSums {
 			if list := byRule[rule]; i < len(list) && list[i].ByValue() {
 				var of []string
 				for _, name := range list[i].Distinct {
-					of = append(of, countable[name].sql)
-					if c := countable[name].column; !slices.Contains(m.columns, c) {
-						m.columns = append(m.columns, c)
+					sql, column := codec.CountedBy(name)
+					of = append(of, sql)
+					if !slices.Contains(m.columns, column) {
+						m.columns = append(m.columns, column)
 					}
 				}
 				fmt.Fprintf(&value, "rule = {rules:Array(String)}[%d], cityHash64(%s), ", place+1, strings.Join(of, ", "))
@@ -64,7 +66,7 @@ func (s *Store) PaneCounts(ctx context.Context, filters []verdict.MarkFilter, th
 	places, byRule := map[string][]int{}, map[string][]verdict.Threshold{}
 	for i, f := range filters {
 		for _, t := range thresholds[i] {
-			if at := slices.IndexFunc(t.Distinct, func(name string) bool { return !Countable(name) }); at >= 0 {
+			if at := slices.IndexFunc(t.Distinct, func(name string) bool { return !codec.Countable(name) }); at >= 0 {
 				return nil, fmt.Errorf("count marks of rule %s: different values of %q cannot be counted", f.Rule, t.Distinct[at])
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -69,7 +70,7 @@ func (s *Store) trimPolicy(ctx context.Context, forget func(observation []byte) 
 		if n > 0 {
 			s.metrics.forgotten.WithLabelValues(c.cluster).Add(float64(n))
 			s.cfg.Log.Warn("old contents of a policy object forgotten: it was written too often", zap.String("cluster", c.cluster), zap.String("resource", c.resource),
-				zap.String("namespace", c.namespace), zap.String("name", c.name), zap.Int("versions", n), zap.Time("before", fromMicro(c.before)))
+				zap.String("namespace", c.namespace), zap.String("name", c.name), zap.Int("versions", n), zap.Time("before", codec.FromMicro(c.before)))
 		}
 	}
 	if size, err = s.policyBytes(ctx); err == nil {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/state"
-	"github.com/retrial-io/retrial/replay/state/forget"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
@@ -79,7 +78,7 @@ func TestPolicyTrim(t *testing.T) {
 	if err := s.SavePolicy(ctx, all); err != nil {
 		t.Fatal(err)
 	}
-	retain := func() error { return s.Retain(ctx, storage.Retention{Forget: forget.Content}) }
+	retain := func() error { return s.Retain(ctx, storage.Retention{Forget: state.ForgetContent}) }
 
 	// One that ends halfway has lost nothing.
 	calls := 0
@@ -88,7 +87,7 @@ func TestPolicyTrim(t *testing.T) {
 		if calls++; calls > 20 {
 			return nil, stop
 		}
-		return forget.Content(b)
+		return state.ForgetContent(b)
 	}}); !errors.Is(err, stop) {
 		t.Fatal(err)
 	}
@@ -149,7 +148,7 @@ func TestPolicyTrimOfACluster(t *testing.T) {
 	if err := s.SavePolicy(ctx, append(all, last)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Retain(ctx, storage.Retention{Forget: forget.Content}); err != nil {
+	if err := s.Retain(ctx, storage.Retention{Forget: state.ForgetContent}); err != nil {
 		t.Fatal(err)
 	}
 	total := 0
@@ -198,7 +197,7 @@ func TestPolicyTrimOfLostAnswers(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 {
-				if err := s.Retain(ctx, storage.Retention{Forget: forget.Content}); err != nil {
+				if err := s.Retain(ctx, storage.Retention{Forget: state.ForgetContent}); err != nil {
 					t.Fatal(err)
 				}
 				whole, outlines, certain, bytes := 0, 0, 0, 0

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -137,10 +138,10 @@ func window(cluster string, from, to time.Time) clickhouse.Parameters {
 
 // wholeMinutes are the begin of the first minute a range touches and the end of the last.
 func wholeMinutes(from, to time.Time) (first, end uint32) {
-	if end = minute(to); to.After(time.Unix(int64(end), 0)) {
+	if end = codec.Minute(to); to.After(time.Unix(int64(end), 0)) {
 		end += 60
 	}
-	return minute(from), end
+	return codec.Minute(from), end
 }
 
 // collect runs a query (%s is the database) and scans every row as the function says; what

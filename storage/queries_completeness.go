@@ -7,6 +7,9 @@ import (
 
 	"github.com/ClickHouse/ch-go/proto"
 	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/native"
 )
 
 // AuditSample is what a kube-apiserver said of its audit events at one moment: counters since
@@ -30,14 +33,14 @@ func (s *Store) SaveAuditSamples(ctx context.Context, samples []AuditSample) err
 	if len(samples) == 0 {
 		return nil
 	}
-	var cluster, server lowCard
+	var cluster, server native.LowCard
 	var on proto.ColUInt16
 	var taken, earliest, latest, started, events, hook, buffer, log, rejected proto.ColInt64
 	for i := range samples {
 		a := &samples[i]
 		cluster.Append(a.Cluster)
 		server.Append(a.APIServer)
-		on.Append(day(a.Taken))
+		on.Append(codec.Day(a.Taken))
 		taken.Append(a.Taken.UnixMicro())
 		earliest.Append(a.Earliest.UnixMicro())
 		latest.Append(a.Latest.UnixMicro())
@@ -49,9 +52,9 @@ func (s *Store) SaveAuditSamples(ctx context.Context, samples []AuditSample) err
 		rejected.Append(a.Rejected)
 	}
 	err := s.insertColumns(ctx, "audit_samples", []proto.InputColumn{
-		{Name: "cluster", Data: &cluster}, {Name: "apiserver", Data: &server}, {Name: "day", Data: dates{&on}},
-		{Name: "taken", Data: micros{&taken}}, {Name: "earliest", Data: micros{&earliest}}, {Name: "latest", Data: micros{&latest}},
-		{Name: "started", Data: micros{&started}}, {Name: "events", Data: &events}, {Name: "webhook_errors", Data: &hook},
+		{Name: "cluster", Data: &cluster}, {Name: "apiserver", Data: &server}, {Name: "day", Data: native.Dates{ColUInt16: &on}},
+		{Name: "taken", Data: native.Micros{ColInt64: &taken}}, {Name: "earliest", Data: native.Micros{ColInt64: &earliest}}, {Name: "latest", Data: native.Micros{ColInt64: &latest}},
+		{Name: "started", Data: native.Micros{ColInt64: &started}}, {Name: "events", Data: &events}, {Name: "webhook_errors", Data: &hook},
 		{Name: "buffer_errors", Data: &buffer}, {Name: "log_errors", Data: &log}, {Name: "rejected", Data: &rejected},
 	}, len(samples))
 	if err != nil {
@@ -73,14 +76,14 @@ func (s *Store) AuditSamples(ctx context.Context, cluster string, from, to time.
 		var at [4]int64
 		return []any{&a.APIServer, &at[0], &at[1], &at[2], &at[3], &a.Events, &a.WebhookErrors, &a.BufferErrors, &a.LogErrors, &a.Rejected}, func() {
 			a.Cluster = cluster
-			a.Taken, a.Earliest, a.Latest, a.Started = fromMicro(at[0]), fromMicro(at[1]), fromMicro(at[2]), fromMicro(at[3])
+			a.Taken, a.Earliest, a.Latest, a.Started = codec.FromMicro(at[0]), codec.FromMicro(at[1]), codec.FromMicro(at[2]), codec.FromMicro(at[3])
 		}
 	})
 }
 
 // span makes the parameters of a cluster and a stretch of time in microseconds.
 func span(cluster string, from, to time.Time) clickhouse.Parameters {
-	return clickhouse.Parameters{"cluster": text(cluster), "from": fmt.Sprint(from.UnixMicro()), "to": fmt.Sprint(to.UnixMicro()), "day": fmt.Sprint(day(from.Add(-24 * time.Hour)))}
+	return clickhouse.Parameters{"cluster": text(cluster), "from": fmt.Sprint(from.UnixMicro()), "to": fmt.Sprint(to.UnixMicro()), "day": fmt.Sprint(codec.Day(from.Add(-24 * time.Hour)))}
 }
 
 // Received counts the events of an apiserver whose stage lies between two cuts of time.
@@ -111,7 +114,7 @@ func (s *Store) Received(ctx context.Context, cluster string, cuts []time.Time) 
 	}
 	return collect(ctx, s, receivedQuery, cutSpan(cluster, cuts), func(r *Received) ([]any, func()) {
 		var cut int64
-		return []any{&r.APIServer, &cut, &r.Events}, func() { r.Cut = fromMicro(cut) }
+		return []any{&r.APIServer, &cut, &r.Events}, func() { r.Cut = codec.FromMicro(cut) }
 	})
 }
 
@@ -143,7 +146,7 @@ func (s *Store) FromLog(ctx context.Context, cluster string, cuts []time.Time) (
 	}
 	return collect(ctx, s, fromLogQuery, cutSpan(cluster, cuts), func(r *FromLog) ([]any, func()) {
 		var cut, last int64
-		return []any{&r.APIServer, &cut, &r.Events, &last}, func() { r.Cut, r.Last = fromMicro(cut), fromMicro(last) }
+		return []any{&r.APIServer, &cut, &r.Events, &last}, func() { r.Cut, r.Last = codec.FromMicro(cut), codec.FromMicro(last) }
 	})
 }
 
@@ -224,7 +227,7 @@ func (s *Store) Senders(ctx context.Context, cluster string, from, to time.Time)
 		var first, last int64
 		return []any{&x.APIServer, &x.Events, &x.Webhook, &x.Log, &x.Posts, &first, &last}, func() {
 			if x.Posts > 0 {
-				x.First, x.Last = fromMicro(first), fromMicro(last)
+				x.First, x.Last = codec.FromMicro(first), codec.FromMicro(last)
 			}
 		}
 	})
@@ -268,7 +271,7 @@ func (s *Store) Holes(ctx context.Context, cluster string, from, to time.Time, a
 	}
 	return collect(ctx, s, holesQuery, p, func(h *Hole) ([]any, func()) {
 		var before, after int64
-		return []any{&h.APIServer, &before, &after}, func() { h.Before, h.After = fromMicro(before), fromMicro(after) }
+		return []any{&h.APIServer, &before, &after}, func() { h.Before, h.After = codec.FromMicro(before), codec.FromMicro(after) }
 	})
 }
 
@@ -309,6 +312,6 @@ func (s *Store) Unpaired(ctx context.Context, cluster string, from, to time.Time
 	p["limit"] = fmt.Sprint(limit)
 	return collect(ctx, s, unpairedQuery, p, func(u *Unpaired) ([]any, func()) {
 		var received int64
-		return []any{&u.APIServer, &u.AuditID, &u.User, &u.Verb, &u.URI, &received, &u.Missing, &u.Code}, func() { u.Received = fromMicro(received) }
+		return []any{&u.APIServer, &u.AuditID, &u.User, &u.Verb, &u.URI, &received, &u.Missing, &u.Code}, func() { u.Received = codec.FromMicro(received) }
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/retrial-io/retrial/storage/codec"
 )
 
 // LogTraits say what kind of audit log the events of a range are: what its audit policy
@@ -79,6 +81,6 @@ ORDER BY n DESC, cluster, reason`
 func (s *Store) DeadLetters(ctx context.Context, since time.Time) ([]Letters, error) {
 	return collect(ctx, s, lettersQuery, clickhouse.Parameters{"since": fmt.Sprint(since.UnixMicro())}, func(l *Letters) ([]any, func()) {
 		var last int64
-		return []any{&l.Cluster, &l.Reason, &l.Count, &last}, func() { l.Last = fromMicro(last) }
+		return []any{&l.Cluster, &l.Reason, &l.Count, &last}, func() { l.Last = codec.FromMicro(last) }
 	})
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
+	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/native"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -44,13 +46,13 @@ func (s *Store) Events(ctx context.Context, f EventFilter) ([]verdict.Row, error
 func (s *Store) span(ctx context.Context, f EventFilter) (newest, oldest int64, err error) {
 	from, to := "0", fmt.Sprint(uint32(1<<32-1))
 	if !f.From.IsZero() {
-		from = fmt.Sprint(minute(f.From))
+		from = fmt.Sprint(codec.Minute(f.From))
 	}
 	if !f.To.IsZero() {
-		to = fmt.Sprint(minute(f.To.Add(-time.Microsecond)))
+		to = fmt.Sprint(codec.Minute(f.To.Add(-time.Microsecond)))
 	}
 	if f.Before.Key != "" {
-		to = fmt.Sprint(min(minute(fromMicro(f.Before.Received)), minute(time.Unix(1<<32-1, 0))))
+		to = fmt.Sprint(min(codec.Minute(codec.FromMicro(f.Before.Received)), codec.Minute(time.Unix(1<<32-1, 0))))
 	}
 	var n uint64
 	err = s.conn.QueryRow(params(ctx, clickhouse.Parameters{"cluster": text(f.Cluster), "from": from, "to": to}),
@@ -103,7 +105,7 @@ func (s *Store) ofAuditID(clusters, id string) (where string, p clickhouse.Param
 	p = clickhouse.Parameters{"id": text(id)}
 	minutes := "SELECT cluster, minute FROM " + s.table("events") + " WHERE " + clusters + " AND "
 	var b [16]byte
-	if !parseUUID(&b, id) {
+	if !native.ParseUUID(&b, id) {
 		return clusters + " AND (cluster, minute) IN (" + minutes + "audit_text = {id:String}) AND audit_text = {id:String}", p
 	}
 	// Rows from before have the text.

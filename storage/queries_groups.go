@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/retrial-io/retrial/storage/codec"
 )
 
 const lastGroupsQuery = `SELECT a.group_set, any(g.groups), toUnixTimestamp64Micro(max(u.last_seen)) AS last
@@ -41,5 +43,5 @@ func (s *Store) LastGroups(ctx context.Context, cluster, subject string, until t
 	if len(sets) == 0 {
 		return nil, time.Time{}, nil
 	}
-	return sets[0].groups, fromMicro(sets[0].last), nil
+	return sets[0].groups, codec.FromMicro(sets[0].last), nil
 }

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,8 +9,7 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
-	"github.com/retrial-io/retrial/ingest/event"
-	"github.com/retrial-io/retrial/verdict"
+	"github.com/retrial-io/retrial/storage/codec"
 )
 
 // Recording says what is stored of a cluster's requests in a range.
@@ -53,10 +51,10 @@ func (s *Store) Recording(ctx context.Context, cluster string, from, to time.Tim
 	for _, l := range list {
 		out.Requests, out.Truncated = out.Requests+l.Requests, out.Truncated+l.truncated
 		out.Classes = append(out.Classes, l.Share)
-		if first := fromMicro(l.first); out.First.IsZero() || first.Before(out.First) {
+		if first := codec.FromMicro(l.first); out.First.IsZero() || first.Before(out.First) {
 			out.First = first
 		}
-		if last := fromMicro(l.last); last.After(out.Last) {
+		if last := codec.FromMicro(l.last); last.After(out.Last) {
 			out.Last = last
 		}
 	}
@@ -76,38 +74,16 @@ func (s *Store) Recording(ctx context.Context, cluster string, from, to time.Tim
 func minutes(cluster string, from, to time.Time) clickhouse.Parameters {
 	p := clickhouse.Parameters{"cluster": text(cluster), "first_minute": "0", "last_minute": fmt.Sprint(uint32(1<<32 - 1))}
 	if !from.IsZero() {
-		p["first_minute"] = fmt.Sprint(minute(from))
+		p["first_minute"] = fmt.Sprint(codec.Minute(from))
 	}
 	if !to.IsZero() {
-		p["last_minute"] = fmt.Sprint(minute(to.Add(-time.Microsecond)))
+		p["last_minute"] = fmt.Sprint(codec.Minute(to.Add(-time.Microsecond)))
 	}
 	return p
 }
 
-// Alike are requests that ask, and are answered, alike in everything that matters to
-// whoever asks what a subject needs: one of them, and how many there are. Of the event only
-// what tells them apart is set: users, groups, impersonation, the code where a check behind
-// the authorizer depends on it, the checks of the verdict, and the bodies of writes to RBAC objects and certificates,
-// which are never put together.
-type Alike struct {
-	Event       *event.Event
-	Verdict     *verdict.Verdict
-	Requests    int64
-	First, Last time.Time // bounds: rows that were taken back may widen them
-}
-
 // policyWrite selects the writes whose content decides what else was needed.
 const policyWrite = `(attr_is_resource = 1 AND attr_verb IN ('create', 'update', 'patch') AND attr_api_group IN ('rbac.authorization.k8s.io', 'certificates.k8s.io') AND recorded = 'allow' AND outcome IN ('match', 'ambiguous'))`
-
-// alikeKeys are what requests have to agree in. What no certain verdict was reached on is
-// only counted, so its attributes do not tell it apart.
-const alikeKeys = `outcome, class, recorded, replayed, authorizer, startsWith(recorded_reason, 'RBAC: allowed by ') AS by_rbac,
-    user_name, user_groups, bitAnd(shape, 1) AS acting, impersonated_name, impersonated_groups, impersonated_uid,
-    mapKeys(impersonated_extra) AS extra_keys, mapValues(impersonated_extra) AS extra_values, impersonation_constraint,
-    impersonation, notEmpty(impersonation_grants) AS granted, outcome IN ('match', 'ambiguous') AS certain,
-    attr_is_resource, attr_verb, if(certain, attr_api_group, '') AS api_group, if(certain, attr_resource, '') AS res,
-    if(certain, attr_subresource, '') AS sub, if(certain, attr_namespace, '') AS ns, if(certain, attr_name, '') AS name, if(certain, attr_path, '') AS path,
-    if(certain, implied, []) AS checks, if(certain, implied_grants, []) AS check_grants`
 
 // historyQuery puts requests together. It may take as much room on disk as it needs, and
 // little memory.
@@ -124,7 +100,7 @@ SETTINGS max_bytes_before_external_group_by = 268435456`
 // History visits what the requests of a cluster were, in no order, those of the minutes
 // from from to to; zero bounds leave the range open. With subjects, only what concerns
 // them: made as them, or made by them as somebody else. It streams, day by day.
-func (s *Store) History(ctx context.Context, cluster string, from, to time.Time, subjects []string, visit func(Alike) error) error {
+func (s *Store) History(ctx context.Context, cluster string, from, to time.Time, subjects []string, visit func(codec.Alike) error) error {
 	p := minutes(cluster, from, to)
 	days, err := collect(ctx, s, `SELECT DISTINCT intDiv(toUInt32(minute), 86400) AS day FROM %s.events
 WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {last_minute:UInt32} ORDER BY day`, p,
@@ -138,10 +114,10 @@ WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {l
 	}
 	for _, d := range days {
 		day := minutes(cluster, time.Unix(int64(d)*86400, 0), time.Unix(int64(d)*86400+86400, 0))
-		if !from.IsZero() && minute(from) > d*86400 {
+		if !from.IsZero() && codec.Minute(from) > d*86400 {
 			day["first_minute"] = p["first_minute"]
 		}
-		if !to.IsZero() && uint64(minute(to.Add(-time.Microsecond))) < uint64(d)*86400+86400 {
+		if !to.IsZero() && uint64(codec.Minute(to.Add(-time.Microsecond))) < uint64(d)*86400+86400 {
 			day["last_minute"] = p["last_minute"]
 		}
 		if len(subjects) > 0 {
@@ -155,7 +131,7 @@ WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {l
 			{"if(attr_is_resource = 1 AND code IN (201, 403) AND (attr_verb IN ('patch', 'update') OR attr_resource = 'pods'), code, 0) AS answer", " AND NOT " + policyWrite, false},
 			{"code AS answer, request_key, stage, stage_delay, content, any(response_status), any(request_object), any(response_object)", " AND " + policyWrite, true},
 		} {
-			err := s.alike(ctx, fmt.Sprintf(historyQuery, s.db, alikeKeys, q.also, q.where+about), day, q.bodies, visit)
+			err := s.alike(ctx, fmt.Sprintf(historyQuery, s.db, codec.AlikeKeys, q.also, q.where+about), day, q.bodies, visit)
 			if err != nil {
 				return fmt.Errorf("history of cluster %q: %w", cluster, err)
 			}
@@ -165,7 +141,7 @@ WHERE cluster = {cluster:String} AND minute BETWEEN {first_minute:UInt32} AND {l
 }
 
 // alike runs one history query.
-func (s *Store) alike(ctx context.Context, query string, p clickhouse.Parameters, bodies bool, visit func(Alike) error) error {
+func (s *Store) alike(ctx context.Context, query string, p clickhouse.Parameters, bodies bool, visit func(codec.Alike) error) error {
 	ctx, cancel := context.WithCancel(params(ctx, p))
 	defer cancel()
 	res, err := s.conn.Query(ctx, query)
@@ -173,49 +149,16 @@ func (s *Store) alike(ctx context.Context, query string, p clickhouse.Parameters
 		return err
 	}
 	defer res.Close()
-	r := newStored()
+	scan := codec.NewAlikeScan(bodies)
 	for res.Next() {
-		r.reset()
-		var byRBAC, acting, granted, certain uint8
-		var keys []string
-		var values [][]string
-		var requests, first, last int64
-		to := []any{&r.outcome, &r.v.Class, &r.recorded, &r.replayed, &r.v.Authorizer, &byRBAC, &r.user.name, &r.user.groups, &acting,
-			&r.impersonated.name, &r.impersonated.groups, &r.impersonated.uid, &keys, &values, &r.constraint, &r.imp, &granted, &certain,
-			&r.isResource, &r.v.Attributes.Verb, &r.v.Attributes.APIGroup, &r.v.Attributes.Resource, &r.v.Attributes.Subresource, &r.v.Attributes.Namespace, &r.v.Attributes.Name, &r.v.Attributes.Path,
-			&r.implied, &r.impliedGrants, &r.code}
-		if bodies {
-			to = append(to, &r.request, &r.stage, &r.delay, &r.content, &r.status, &r.requestObject, &r.responseObject)
-		}
-		if err := res.Scan(append(to, &r.v.RecordedReason, &r.impGrants, &requests, &first, &last)...); err != nil {
+		if err := res.Scan(scan.Targets()...); err != nil {
 			return err
 		}
-		if len(keys) != len(values) {
-			return errors.New("a map has not as many keys as values")
-		}
-		if acting != 0 {
-			r.shape |= shapeImpersonated
-			r.impersonated.extra = make(map[string][]string, len(keys))
-			for i := range keys {
-				r.impersonated.extra[keys[i]] = values[i]
-			}
-		}
-		if r.constraint != "" {
-			r.shape |= shapeAuthentication
-		}
-		if r.code != 0 {
-			r.shape |= shapeStatus
-		}
-		r.received = first
-		e, err := r.event()
+		a, err := scan.Alike()
 		if err != nil {
 			return err
 		}
-		v, err := r.verdict()
-		if err != nil {
-			return err
-		}
-		if err := visit(Alike{Event: e, Verdict: v, Requests: requests, First: fromMicro(first), Last: fromMicro(last)}); err != nil {
+		if err := visit(a); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/state"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -87,7 +87,7 @@ func TestHistory(t *testing.T) {
 		t.Helper()
 		out := map[string]sum{}
 		visited = 0
-		if err := s.History(ctx, "c", from, to, subjects, func(a storage.Alike) error {
+		if err := s.History(ctx, "c", from, to, subjects, func(a codec.Alike) error {
 			visited++
 			add(out, a.Event, a.Verdict, a.Requests, a.First, a.Last)
 			if isWrite(a.Verdict) {
@@ -167,7 +167,7 @@ func TestHistory(t *testing.T) {
 	})
 	t.Run("an error ends it", func(t *testing.T) {
 		stop := errors.New("stop")
-		if err := s.History(ctx, "c", time.Time{}, time.Time{}, nil, func(storage.Alike) error { return stop }); !errors.Is(err, stop) {
+		if err := s.History(ctx, "c", time.Time{}, time.Time{}, nil, func(codec.Alike) error { return stop }); !errors.Is(err, stop) {
 			t.Errorf("%v", err)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -48,7 +49,7 @@ func (s *Store) CredentialUses(ctx context.Context, cluster, credential string, 
 	out, err := collect(ctx, s, credentialUsesQuery, p, func(u *CredentialUse) ([]any, func()) {
 		var first, last int64
 		return []any{&u.User, &u.UserAgent, &u.Source, &u.Pod, &u.Node, &u.Requests, &u.Forbidden, &first, &last},
-			func() { u.First, u.Last = fromMicro(first), fromMicro(last) }
+			func() { u.First, u.Last = codec.FromMicro(first), codec.FromMicro(last) }
 	})
 	if err != nil {
 		return nil, fmt.Errorf("uses of credential %q: %w", credential, err)
@@ -83,7 +84,9 @@ func (s *Store) Credentials(ctx context.Context, cluster, user string, from, to 
 	out, err := collect(ctx, s, credentialsQuery, p, func(c *SubjectCredential) ([]any, func()) {
 		var first, last int64
 		return []any{&c.Credential, &c.Explained, &c.Agents, &c.Sources, &c.Requests, &c.Forbidden, &first, &last},
-			func() { c.First, c.Last, c.Explained = fromMicro(first), fromMicro(last), orNil(c.Explained) }
+			func() {
+				c.First, c.Last, c.Explained = codec.FromMicro(first), codec.FromMicro(last), codec.OrNil(c.Explained)
+			}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("credentials of %q: %w", user, err)
@@ -119,7 +122,7 @@ func (s *Store) IdentityCounts(ctx context.Context, cluster string, from, to tim
 	out, err := collect(ctx, s, identityQuery, minutes(cluster, from, to), func(c *IdentityCount) ([]any, func()) {
 		var first, last int64
 		return []any{&c.Finding, &c.Requests, &c.Users, &first, &last, &c.AuditID, &c.Evidence},
-			func() { c.First, c.Last = fromMicro(first), fromMicro(last) }
+			func() { c.First, c.Last = codec.FromMicro(first), codec.FromMicro(last) }
 	})
 	if err != nil {
 		return nil, fmt.Errorf("identity findings of cluster %q: %w", cluster, err)
@@ -209,10 +212,10 @@ func (s *Store) driftGroups(ctx context.Context, p clickhouse.Parameters) ([]Dri
 		var outcome, recorded, replayed string
 		return []any{&d.APIServer, &outcome, &d.Class, &d.Cause, &d.Missing, &recorded, &d.RecordedReason, &replayed, &d.Code, &d.Config,
 				&d.Requests, &d.Users, &first, &last, &at, &users, &ids, &verbs, &uris}, func() {
-				d.First, d.Last, d.Missing = fromMicro(first), fromMicro(last), orNil(d.Missing)
-				d.Outcome, d.Recorded, d.Replayed = outcomeOf(outcome), decisionOf(recorded), decisionOf(replayed)
+				d.First, d.Last, d.Missing = codec.FromMicro(first), codec.FromMicro(last), codec.OrNil(d.Missing)
+				d.Outcome, d.Recorded, d.Replayed = codec.OutcomeOf(outcome), codec.DecisionOf(recorded), codec.DecisionOf(replayed)
 				for i := range at {
-					d.Examples = append(d.Examples, DriftExample{AuditID: ids[i], User: users[i], Verb: verbs[i], URI: uris[i], At: fromMicro(at[i])})
+					d.Examples = append(d.Examples, DriftExample{AuditID: ids[i], User: users[i], Verb: verbs[i], URI: uris[i], At: codec.FromMicro(at[i])})
 				}
 			}
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -52,7 +53,7 @@ const ofSubject = `SELECT access FROM %[1]s.accesses WHERE subject = {subject:St
 const subjectSetsQuery = `SELECT a.group_set, any(g.groups), sum(u.count) AS requests, toInt64(sumIf(u.count, recorded = 'forbid')), toInt64(sumIf(u.count, outcome = 'drift')), toInt64(sumIf(u.count, a.folded)),
     toUnixTimestamp64Micro(min(first_seen)), toUnixTimestamp64Micro(max(last_seen))
 FROM %[1]s.access_usage AS u
-INNER JOIN (SELECT access, any(group_set) AS group_set, any(name) = '` + Other + `' OR any(path) = '` + Other + `' AS folded FROM %[1]s.accesses WHERE subject = {subject:String} GROUP BY access) AS a ON a.access = u.access
+INNER JOIN (SELECT access, any(group_set) AS group_set, any(name) = '` + codec.Other + `' OR any(path) = '` + codec.Other + `' AS folded FROM %[1]s.accesses WHERE subject = {subject:String} GROUP BY access) AS a ON a.access = u.access
 LEFT JOIN (SELECT group_set, any(groups) AS groups FROM %[1]s.group_sets GROUP BY group_set) AS g ON g.group_set = a.group_set
 WHERE u.cluster = {cluster:String} AND toUInt16(u.day) BETWEEN {from_day:UInt16} AND {to_day:UInt16} AND u.implied = '' AND u.access IN (` + ofSubject + `)
 GROUP BY a.group_set
@@ -84,10 +85,10 @@ func (s *Store) SubjectUsage(ctx context.Context, cluster, subject string, from,
 	var out SubjectUsage
 	p := clickhouse.Parameters{"cluster": text(cluster), "subject": text(subject), "from_day": "0", "to_day": "65535", "limit": fmt.Sprint(limit + 1)}
 	if !from.IsZero() {
-		p["from_day"] = fmt.Sprint(day(from))
+		p["from_day"] = fmt.Sprint(codec.Day(from))
 	}
 	if !to.IsZero() {
-		p["to_day"] = fmt.Sprint(day(to.Add(-time.Microsecond)))
+		p["to_day"] = fmt.Sprint(codec.Day(to.Add(-time.Microsecond)))
 	}
 	type set struct {
 		key                                uint64
@@ -104,10 +105,10 @@ func (s *Store) SubjectUsage(ctx context.Context, cluster, subject string, from,
 	for _, g := range sets {
 		out.Groups = append(out.Groups, g.groups)
 		out.Requests, out.Forbidden, out.Drift, out.Folded = out.Requests+g.requests, out.Forbidden+g.forbidden, out.Drift+g.drift, out.Folded+g.folded
-		if first := fromMicro(g.first); out.First.IsZero() || first.Before(out.First) {
+		if first := codec.FromMicro(g.first); out.First.IsZero() || first.Before(out.First) {
 			out.First = first
 		}
-		if last := fromMicro(g.last); last.After(out.Last) {
+		if last := codec.FromMicro(g.last); last.After(out.Last) {
 			out.Last = last
 		}
 	}
@@ -115,7 +116,7 @@ func (s *Store) SubjectUsage(ctx context.Context, cluster, subject string, from,
 		var first, last int64
 		var covered uint8
 		return []any{&u.Verb, &u.Group, &u.Resource, &u.Subresource, &u.Namespace, &u.Name, &u.Path, &u.Implied, &covered, &u.Requests, &u.Allowed, &u.Forbidden, &first, &last},
-			func() { u.First, u.Last, u.Covered = fromMicro(first), fromMicro(last), covered != 0 }
+			func() { u.First, u.Last, u.Covered = codec.FromMicro(first), codec.FromMicro(last), covered != 0 }
 	})
 	if err != nil {
 		return out, fmt.Errorf("usage of %q: %w", subject, err)
@@ -128,9 +129,9 @@ func (s *Store) SubjectUsage(ctx context.Context, cluster, subject string, from,
 		var granted string
 		var last int64
 		return []any{&granted, &g.Requests, &g.Implied, &last}, func() {
-			g.Last = fromMicro(last)
+			g.Last = codec.FromMicro(last)
 			if bad == nil {
-				g.Grant, bad = decodeGrant(granted)
+				g.Grant, bad = codec.DecodeGrant(granted)
 			}
 		}
 	})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/retrial-io/retrial/storage/codec"
 )
 
 // DirectRequests counts the requests that reached an aggregated API server and that no
@@ -41,11 +43,11 @@ const twinMinutes = 5
 func (s *Store) DirectRequests(ctx context.Context, cluster string, servers, own []string, from, to time.Time) ([]DirectRequests, error) {
 	p := minutes(cluster, from, to)
 	p["servers"], p["own"] = texts(servers), texts(own)
-	p["before"], p["after"] = fmt.Sprint(minute(from.Add(-twinMinutes*time.Minute))), fmt.Sprint(minute(to.Add(twinMinutes*time.Minute)))
+	p["before"], p["after"] = fmt.Sprint(codec.Minute(from.Add(-twinMinutes*time.Minute))), fmt.Sprint(codec.Minute(to.Add(twinMinutes*time.Minute)))
 	out, err := collect(ctx, s, directQuery, p, func(d *DirectRequests) ([]any, func()) {
 		var first, last int64
 		return []any{&d.APIServer, &d.Requests, &d.Users, &first, &last, &d.AuditID, &d.User, &d.URI},
-			func() { d.First, d.Last = fromMicro(first), fromMicro(last) }
+			func() { d.First, d.Last = codec.FromMicro(first), codec.FromMicro(last) }
 	})
 	if err != nil {
 		return nil, fmt.Errorf("direct requests of cluster %q: %w", cluster, err)

@@ -8,6 +8,9 @@ import (
 
 	"github.com/ClickHouse/ch-go/proto"
 	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/native"
 )
 
 // Asked is a question somebody asked of the store, and how it ended.
@@ -35,13 +38,13 @@ func (s *Store) SaveAsked(ctx context.Context, asked []Asked) error {
 	}
 	var minute proto.ColUInt32
 	var on proto.ColUInt16
-	var door, caller, address, question, status lowCard
-	var detail textColumn
+	var door, caller, address, question, status native.LowCard
+	var detail native.TextColumn
 	var count, bytes, took proto.ColInt64
 	for i := range asked {
 		a := &asked[i]
 		minute.Append(uint32(a.Time.Unix() / 60 * 60))
-		on.Append(day(a.Time))
+		on.Append(codec.Day(a.Time))
 		door.Append(a.Door)
 		caller.Append(a.Caller)
 		address.Append(a.Address)
@@ -53,7 +56,7 @@ func (s *Store) SaveAsked(ctx context.Context, asked []Asked) error {
 		took.Append(a.Took.Microseconds())
 	}
 	err := s.insertColumns(ctx, "query_log", []proto.InputColumn{
-		{Name: "minute", Data: seconds{&minute}}, {Name: "day", Data: dates{&on}}, {Name: "door", Data: &door},
+		{Name: "minute", Data: native.Seconds{ColUInt32: &minute}}, {Name: "day", Data: native.Dates{ColUInt16: &on}}, {Name: "door", Data: &door},
 		{Name: "caller", Data: &caller}, {Name: "address", Data: &address}, {Name: "question", Data: &question},
 		{Name: "detail", Data: &detail}, {Name: "status", Data: &status}, {Name: "count", Data: &count},
 		{Name: "bytes", Data: &bytes}, {Name: "micros", Data: &took},

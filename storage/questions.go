@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/retrial-io/retrial/storage/codec"
 )
 
 // Question is a question somebody who investigates asks again and again, under a name. Its
@@ -83,9 +85,9 @@ ORDER BY requests DESC, user_name, verb, object_subresource, recorded LIMIT {lim
 			Columns: []string{"subject", "verb", "namespace", "name", "requests", "first", "last"},
 			SQL: `SELECT subject, verb, namespace, name, sum(n) AS requests, min(first), max(last)
 FROM (SELECT access, sum(count) AS n, min(first_seen) AS first, max(last_seen) AS last FROM %[1]s.access_usage
-    WHERE ` + inDays + ` AND recorded = 'allow' AND access IN (SELECT access FROM %[1]s.accesses WHERE resource = 'secrets' AND api_group = '' AND verb IN ('get', 'list', 'watch') OR path = '` + Other + `')
+    WHERE ` + inDays + ` AND recorded = 'allow' AND access IN (SELECT access FROM %[1]s.accesses WHERE resource = 'secrets' AND api_group = '' AND verb IN ('get', 'list', 'watch') OR path = '` + codec.Other + `')
     GROUP BY access HAVING n > 0) AS used
-INNER JOIN (SELECT DISTINCT access, subject, verb, namespace, name FROM %[1]s.accesses WHERE resource = 'secrets' OR path = '` + Other + `') AS named USING (access)
+INNER JOIN (SELECT DISTINCT access, subject, verb, namespace, name FROM %[1]s.accesses WHERE resource = 'secrets' OR path = '` + codec.Other + `') AS named USING (access)
 GROUP BY subject, verb, namespace, name ORDER BY requests DESC, subject, verb, namespace, name LIMIT {limit:UInt32}`},
 		{Name: "top-users", About: "the subjects with most requests, by days", Params: windowParams(), Columns: []string{"subject", "requests"}, SQL: topAccess("subject")},
 		{Name: "top-verbs", About: "requests by verb and resource, by days", Params: windowParams(), Columns: []string{"verb", "resource", "requests"}, SQL: topAccess("verb, resource")},

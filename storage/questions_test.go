@@ -11,6 +11,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -100,8 +101,8 @@ func TestQuestionsAgainstScan(t *testing.T) {
 		}
 		users[e.EffectiveUser().Username]++
 		if who := e.EffectiveUser().Username; (who == "" || who == "system:anonymous") && v.Recorded != verdict.DecisionAllow {
-			verbs[storage.Other+"|"]++
-			agents[storage.Other]++
+			verbs[codec.Other+"|"]++
+			agents[codec.Other]++
 		} else {
 			verbs[v.Attributes.Verb+"|"+v.Attributes.Resource]++
 			agents[e.UserAgent]++

@@ -7,6 +7,8 @@ import (
 	"github.com/ClickHouse/ch-go/proto"
 	"github.com/ClickHouse/clickhouse-go/v2"
 
+	"github.com/retrial-io/retrial/storage/codec"
+	"github.com/retrial-io/retrial/storage/native"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -17,8 +19,8 @@ func (s *Store) SavePolicy(ctx context.Context, versions []verdict.PolicyVersion
 	if len(versions) == 0 {
 		return nil
 	}
-	var cluster, resource, namespace lowCard
-	var name, uid, rv, observation textColumn
+	var cluster, resource, namespace native.LowCard
+	var name, uid, rv, observation native.TextColumn
 	var deleted proto.ColUInt8
 	var observed, koffset proto.ColInt64
 	var epoch proto.ColUInt32
@@ -31,7 +33,7 @@ func (s *Store) SavePolicy(ctx context.Context, versions []verdict.PolicyVersion
 		name.Append(v.Name)
 		uid.Append(v.UID)
 		rv.Append(v.ResourceVersion)
-		deleted.Append(bit(v.Deleted))
+		deleted.Append(codec.Bit(v.Deleted))
 		observation.AppendBytes(v.Observation)
 		observed.Append(v.Observed.UnixMicro())
 		epoch.Append(v.Position.Epoch)
@@ -42,7 +44,7 @@ func (s *Store) SavePolicy(ctx context.Context, versions []verdict.PolicyVersion
 	err := s.insertColumns(ctx, "policy_objects", []proto.InputColumn{
 		{Name: "cluster", Data: &cluster}, {Name: "resource", Data: &resource}, {Name: "namespace", Data: &namespace},
 		{Name: "name", Data: &name}, {Name: "uid", Data: &uid}, {Name: "resource_version", Data: &rv},
-		{Name: "deleted", Data: &deleted}, {Name: "observation", Data: &observation}, {Name: "observed", Data: micros{&observed}},
+		{Name: "deleted", Data: &deleted}, {Name: "observation", Data: &observation}, {Name: "observed", Data: native.Micros{ColInt64: &observed}},
 		{Name: "epoch", Data: &epoch}, {Name: "kpart", Data: &kpart}, {Name: "koffset", Data: &koffset}, {Name: "idx", Data: &idx},
 	}, len(versions))
 	if err != nil {
@@ -133,7 +135,7 @@ FROM `+s.table("policy_objects")+` FINAL`+where+` ORDER BY epoch, kpart, koffset
 			&observed, &v.Position.Epoch, &v.Position.Partition, &v.Position.Offset, &v.Index); err != nil {
 			return err
 		}
-		v.Deleted, v.Observed = deleted != 0, fromMicro(observed)
+		v.Deleted, v.Observed = deleted != 0, codec.FromMicro(observed)
 		if err := visit(v); err != nil {
 			return err
 		}
@@ -147,8 +149,8 @@ func (s *Store) SaveDeadLetters(ctx context.Context, _ string, letters []verdict
 	if len(letters) == 0 {
 		return nil
 	}
-	var cluster, source, reason lowCard
-	var detail, digest, prefix textColumn
+	var cluster, source, reason native.LowCard
+	var detail, digest, prefix native.TextColumn
 	var size, received, koffset proto.ColInt64
 	var ingestDay proto.ColUInt16
 	var epoch proto.ColUInt32
@@ -163,7 +165,7 @@ func (s *Store) SaveDeadLetters(ctx context.Context, _ string, letters []verdict
 		size.Append(l.Size)
 		prefix.AppendBytes(l.Prefix)
 		received.Append(l.Received.UnixMicro())
-		ingestDay.Append(day(l.Received))
+		ingestDay.Append(codec.Day(l.Received))
 		epoch.Append(l.Position.Epoch)
 		kpart.Append(l.Position.Partition)
 		koffset.Append(l.Position.Offset)
@@ -171,7 +173,7 @@ func (s *Store) SaveDeadLetters(ctx context.Context, _ string, letters []verdict
 	err := s.insertColumns(ctx, "dead_letters", []proto.InputColumn{
 		{Name: "cluster", Data: &cluster}, {Name: "source", Data: &source}, {Name: "reason", Data: &reason},
 		{Name: "detail", Data: &detail}, {Name: "digest", Data: &digest}, {Name: "size", Data: &size}, {Name: "prefix", Data: &prefix},
-		{Name: "received", Data: micros{&received}}, {Name: "ingest_day", Data: dates{&ingestDay}},
+		{Name: "received", Data: native.Micros{ColInt64: &received}}, {Name: "ingest_day", Data: native.Dates{ColUInt16: &ingestDay}},
 		{Name: "epoch", Data: &epoch}, {Name: "kpart", Data: &kpart}, {Name: "koffset", Data: &koffset},
 	}, len(letters))
 	if err != nil {
@@ -184,8 +186,8 @@ func (s *Store) SaveDeadLetters(ctx context.Context, _ string, letters []verdict
 // that no deduplication is needed: a token that is remembered for a part that was lost
 // would do harm.
 func (s *Store) insertColumns(ctx context.Context, table string, columns []proto.InputColumn, rows int) error {
-	var data payload
-	if err := data.encode(columns, rows); err != nil {
+	var data native.Payload
+	if err := data.Encode(columns, rows); err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
 	settings := merge(clickhouse.Settings{}, insertSettings)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/storage/codec"
 )
 
 // rollup is a table whose counts must equal sum(sign) over events, or the part of one that a
@@ -126,7 +128,7 @@ func (s *Store) recoverParams(ctx context.Context, partition int32, days []time.
 	if len(days) > 0 {
 		list := make([]uint16, len(days))
 		for i, d := range days {
-			list[i] = day(d)
+			list[i] = codec.Day(d)
 		}
 		p["days"] = numbers(list)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ClickHouse/ch-go/proto"
 
+	"github.com/retrial-io/retrial/storage/native"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -34,8 +35,8 @@ func (s *Store) saveRejudge(ctx context.Context, cluster, id string, partition i
 	if err != nil {
 		return err
 	}
-	var name lowCard
-	var ids, contents textColumn
+	var name native.LowCard
+	var ids, contents native.TextColumn
 	name.Append(cluster)
 	ids.Append(id)
 	contents.AppendBytes(text)

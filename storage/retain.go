@@ -7,6 +7,8 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"go.uber.org/zap"
+
+	"github.com/retrial-io/retrial/storage/codec"
 )
 
 // Retention says how long tables keep what was ingested, in days; 0 keeps for ever.
@@ -52,7 +54,7 @@ type part struct {
 // Retain drops what is past its retention, and, over the disk cap, the oldest ingest days
 // of events. It is idempotent and cheap when there is nothing to do; run it now and then.
 func (s *Store) Retain(ctx context.Context, r Retention) error {
-	today := int(day(s.cfg.Now()))
+	today := int(codec.Day(s.cfg.Now()))
 	if r.EventDays > 0 {
 		parts, err := s.eventParts(ctx)
 		if err != nil {

@@ -3,7 +3,7 @@ package storage_test
 import (
 	"testing"
 
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -44,7 +44,7 @@ func TestSameVerdict(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			v := base()
 			tc.change(v)
-			if storage.SameVerdict(base(), v) != tc.same || storage.SameVerdict(v, base()) != tc.same {
+			if codec.SameVerdict(base(), v) != tc.same || codec.SameVerdict(v, base()) != tc.same {
 				t.Errorf("same is %v, want %v", !tc.same, tc.same)
 			}
 		})

@@ -33,6 +33,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/schema"
 )
 
@@ -70,7 +71,7 @@ type Store struct {
 	user    string // at a server
 	conn    driver.Conn
 	metrics *metrics
-	folds   *folds
+	folds   *codec.Folds
 
 	trim     trimLimits
 	trimming sync.Mutex
@@ -118,7 +119,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s := &Store{cfg: cfg, db: "`" + cfg.Database + "`", user: cmp.Or(opt.Auth.Username, "default"), conn: conn, folds: newFolds(), trim: usualTrim, partitions: map[int32]*partition{}}
+	s := &Store{cfg: cfg, db: "`" + cfg.Database + "`", user: cmp.Or(opt.Auth.Username, "default"), conn: conn, folds: codec.NewFolds(), trim: usualTrim, partitions: map[int32]*partition{}}
 	if s.metrics, err = newMetrics(cfg.Registerer); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("open store: %w", err)

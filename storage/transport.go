@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+
+	"github.com/retrial-io/retrial/storage/native"
 )
 
 // payloadKey is the context key of an INSERT's data.
@@ -15,7 +17,7 @@ type payloadKey struct{}
 // format. The driver sends the statement as it sends any other (address, authentication,
 // settings, errors are its own); the transport below puts the data in. The data must not
 // change until the statement has ended; after one that failed it may still be being read.
-func withPayload(ctx context.Context, data *payload) context.Context {
+func withPayload(ctx context.Context, data *native.Payload) context.Context {
 	return context.WithValue(ctx, payloadKey{}, data)
 }
 
@@ -24,7 +26,7 @@ type payloads struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (t payloads) RoundTrip(req *http.Request) (*http.Response, error) {
-	data, ok := req.Context().Value(payloadKey{}).(*payload)
+	data, ok := req.Context().Value(payloadKey{}).(*native.Payload)
 	if !ok || req.Body == nil {
 		return t.next.RoundTrip(req)
 	}
@@ -42,8 +44,8 @@ func (t payloads) RoundTrip(req *http.Request) (*http.Response, error) {
 	args.Set("query", string(query))
 	args.Set("wait_end_of_query", "1") // the status is then that of the whole insert
 	req.URL.RawQuery = args.Encode()
-	req.Body = io.NopCloser(data.reader())
-	req.ContentLength = int64(data.size())
+	req.Body = io.NopCloser(data.Reader())
+	req.ContentLength = int64(data.Size())
 	req.GetBody = nil // never sent twice behind our back
 	return t.next.RoundTrip(req)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/google/cel-go/ext"
 	"github.com/google/cel-go/interpreter"
 
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -143,7 +143,7 @@ type countProgram struct {
 // it can count.
 func (c *countProgram) threshold() verdict.Threshold {
 	t := verdict.Threshold{AtLeast: c.atLeast}
-	if c.distinct != nil && !slices.ContainsFunc(c.distinct.names, func(name string) bool { return !storage.Countable(name) }) {
+	if c.distinct != nil && !slices.ContainsFunc(c.distinct.names, func(name string) bool { return !codec.Countable(name) }) {
 		t.Distinct = c.distinct.names
 	}
 	return t
@@ -185,7 +185,7 @@ func (p *program) variables() []string {
 	add := func(e *expr) {
 		if e != nil {
 			for _, name := range e.names {
-				all[name] = storage.Askable(name) // others are of the expression itself
+				all[name] = codec.Askable(name) // others are of the expression itself
 			}
 		}
 	}

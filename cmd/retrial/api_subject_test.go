@@ -11,6 +11,7 @@ import (
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -20,7 +21,7 @@ type fakeSubjects struct {
 	limit int // of the last question
 
 	recording storage.Recording
-	history   []storage.Alike
+	history   []codec.Alike
 	policy    []state.Observation
 	about     []string // subjects of the last history
 }
@@ -38,7 +39,7 @@ func (f *fakeSubjects) Recording(context.Context, string, time.Time, time.Time) 
 	return f.recording, nil
 }
 
-func (f *fakeSubjects) History(_ context.Context, _ string, _, _ time.Time, subjects []string, visit func(storage.Alike) error) error {
+func (f *fakeSubjects) History(_ context.Context, _ string, _, _ time.Time, subjects []string, visit func(codec.Alike) error) error {
 	f.about = subjects
 	for _, a := range f.history {
 		if err := visit(a); err != nil {

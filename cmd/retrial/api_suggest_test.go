@@ -17,14 +17,15 @@ import (
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/verdict"
 )
 
 // aliked is what the store says of a subject's requests.
-func aliked(user string, n int64, a verdict.Attributes) storage.Alike {
+func aliked(user string, n int64, a verdict.Attributes) codec.Alike {
 	at := time.Date(2026, 11, 20, 11, 36, 0, 0, time.UTC)
 	a.ResourceRequest = true
-	return storage.Alike{Event: &event.Event{User: event.User{Username: user, Groups: []string{"devs", "system:authenticated"}}},
+	return codec.Alike{Event: &event.Event{User: event.User{Username: user, Groups: []string{"devs", "system:authenticated"}}},
 		Verdict:  &verdict.Verdict{Outcome: verdict.OutcomeMatch, Recorded: verdict.DecisionAllow, Replayed: verdict.DecisionAllow, Authorizer: verdict.AuthorizerRBAC, Attributes: a},
 		Requests: n, First: at, Last: at.Add(time.Minute)}
 }
@@ -35,7 +36,7 @@ func suggestFake(t *testing.T) *fakeStore {
 	f := &fakeStore{known: policyOf(t, readerRole, annReads, devsRead, botReads)}
 	f.recording = storage.Recording{First: at, Last: at.Add(8 * 24 * time.Hour), Requests: 9, Truncated: 1, Dropped: 2, DeadLetters: 3,
 		Classes: []storage.Share{{Outcome: "match", Requests: 7}, {Outcome: "indeterminate", Class: verdict.ClassNoState, Requests: 2}}}
-	f.history = []storage.Alike{aliked("ann", 7, verdict.Attributes{Verb: "get", Resource: "pods", Namespace: "a", Name: "web"})}
+	f.history = []codec.Alike{aliked("ann", 7, verdict.Attributes{Verb: "get", Resource: "pods", Namespace: "a", Name: "web"})}
 	f.policy = []state.Observation{{Source: state.SourceAudit, Resource: state.ClusterRoleBindings, Name: "ann-reads", UID: "u1", ResourceVersion: "2",
 		Object: []byte(`{"metadata":{"labels":{"team":"a"},"annotations":{"why":"so"}}}`)}}
 	return f
@@ -114,7 +115,7 @@ type slowHistory struct {
 	entered chan struct{}
 }
 
-func (s slowHistory) History(ctx context.Context, _ string, _, _ time.Time, _ []string, _ func(storage.Alike) error) error {
+func (s slowHistory) History(ctx context.Context, _ string, _, _ time.Time, _ []string, _ func(codec.Alike) error) error {
 	s.entered <- struct{}{}
 	<-ctx.Done()
 	return ctx.Err()

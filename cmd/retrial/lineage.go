@@ -28,7 +28,7 @@ type lineageCommand struct {
 //
 //	├─▶ issue ─▶ uses, as table | json | yaml
 //
-// offline:  --events ─▶ replay/evaluate ─▶ authn.Trail, state ─────┘
+// offline:  --events ─▶ replay/evaluate ─▶ lineage.Trail, state ─────┘
 func newLineage(s cli.Streams) *cobra.Command {
 	l := &lineageCommand{Streams: s}
 	c := &cobra.Command{

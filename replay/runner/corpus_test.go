@@ -9,7 +9,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
 )
@@ -41,7 +41,7 @@ func stateAdds(t *testing.T, m *material) (changed int) {
 		// Of the stages of a request one carries the verdict; which, the runner decides.
 		if k := event.RequestKey(sample, e); replay.Judged(e) && !seen[k] {
 			seen[k] = true
-			if !storage.SameVerdict(engine.Replay(e, before), engine.Replay(e, m.whole)) {
+			if !codec.SameVerdict(engine.Replay(e, before), engine.Replay(e, m.whole)) {
 				changed++
 			}
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/test/testfile"
 	"github.com/retrial-io/retrial/verdict"
@@ -205,7 +205,7 @@ func (m *material) compare(t *testing.T, rows []verdict.Row) (corrected int) {
 		if row.Revision > 1 {
 			corrected++
 		}
-		if want := engine.Replay(row.Event, m.whole); !storage.SameVerdict(row.Verdict, want) {
+		if want := engine.Replay(row.Event, m.whole); !codec.SameVerdict(row.Verdict, want) {
 			if wrong++; wrong <= 5 {
 				t.Errorf("%s %s of %s: %s %q, from scratch %s %q", row.Event.Verb, row.Event.RequestURI, row.Event.User.Username,
 					row.Verdict.Outcome, row.Verdict.Cause, want.Outcome, want.Cause)
@@ -295,7 +295,7 @@ func TestProcessesShareTheWork(t *testing.T) {
 	}
 	engine := replay.New(replay.Config{})
 	for _, row := range standing {
-		if row.Verdict != nil && !storage.SameVerdict(row.Verdict, engine.Replay(row.Event, m.whole)) {
+		if row.Verdict != nil && !codec.SameVerdict(row.Verdict, engine.Replay(row.Event, m.whole)) {
 			t.Errorf("%s is %s %q", row.Event.RequestURI, row.Verdict.Outcome, row.Verdict.Cause)
 		}
 	}

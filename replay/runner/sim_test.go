@@ -20,7 +20,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/stream"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -326,7 +326,7 @@ func (w *simWorld) check() (violations []string) {
 			report("row at %v carries a verdict: %v, want %v", row.Position, row.Verdict != nil, e.verdict != nil)
 		case row.Verdict == nil && row.Marks != nil || row.Verdict != nil && !slices.Equal(row.Marks, simTagger{}.Tag(row.Cluster, row.Event, e.verdict)):
 			report("row at %v has the marks %v, its verdict is %s", row.Position, row.Marks, e.verdict.Outcome)
-		case row.Verdict != nil && !storage.SameVerdict(row.Verdict, e.verdict):
+		case row.Verdict != nil && !codec.SameVerdict(row.Verdict, e.verdict):
 			report("row at %v (%s, %s): %s %s %q, from scratch %s %s %q", row.Position, row.Event.User.Username, row.Event.RequestURI,
 				row.Verdict.Outcome, row.Verdict.Replayed, row.Verdict.Cause, e.verdict.Outcome, e.verdict.Replayed, e.verdict.Cause)
 		}

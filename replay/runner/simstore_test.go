@@ -11,7 +11,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/stream"
-	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/storage/codec"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -475,4 +475,4 @@ func (s *simStore) Rejudges(context.Context) ([]verdict.RejudgeJob, error) {
 	return slices.Clone(s.jobs), nil
 }
 
-func (s *simStore) SameVerdict(a, b *verdict.Verdict) bool { return storage.SameVerdict(a, b) }
+func (s *simStore) SameVerdict(a, b *verdict.Verdict) bool { return codec.SameVerdict(a, b) }

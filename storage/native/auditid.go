@@ -1,4 +1,4 @@
-package storage
+package native
 
 import (
 	"encoding/binary"
@@ -11,18 +11,18 @@ import (
 // is all there is to it; every other text as it is, the UUID then being zero. The column
 // audit_id gives back what came in.
 
-// uuids builds a UUID column.
-type uuids struct {
+// UUIDs builds a UUID column.
+type UUIDs struct {
 	rows int
 	data []byte
 }
 
 // Append adds a row. It returns the text that has to be kept beside: none when s is the
 // canonical form of a UUID, in lower case and not zero.
-func (c *uuids) Append(s string) (rest string) {
+func (c *UUIDs) Append(s string) (rest string) {
 	c.rows++
 	var b [16]byte
-	if !parseUUID(&b, s) {
+	if !ParseUUID(&b, s) {
 		b, rest = [16]byte{}, s
 	}
 	// The engine keeps the two halves as little-endian numbers.
@@ -31,8 +31,8 @@ func (c *uuids) Append(s string) (rest string) {
 	return rest
 }
 
-// parseUUID reads a UUID as the engine prints one. The zero UUID is none: it stands for text.
-func parseUUID(to *[16]byte, s string) bool {
+// ParseUUID reads a UUID as the engine prints one. The zero UUID is none: it stands for text.
+func ParseUUID(to *[16]byte, s string) bool {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return false
 	}
@@ -55,16 +55,16 @@ func parseUUID(to *[16]byte, s string) bool {
 }
 
 // Reset empties the column.
-func (c *uuids) Reset() { c.rows, c.data = 0, c.data[:0] }
+func (c *UUIDs) Reset() { c.rows, c.data = 0, c.data[:0] }
 
 // Type implements proto.ColInput.
-func (*uuids) Type() proto.ColumnType { return proto.ColumnTypeUUID }
+func (*UUIDs) Type() proto.ColumnType { return proto.ColumnTypeUUID }
 
 // Rows implements proto.ColInput.
-func (c *uuids) Rows() int { return c.rows }
+func (c *UUIDs) Rows() int { return c.rows }
 
 // EncodeColumn implements proto.ColInput.
-func (c *uuids) EncodeColumn(b *proto.Buffer) { b.Buf = append(b.Buf, c.data...) }
+func (c *UUIDs) EncodeColumn(b *proto.Buffer) { b.Buf = append(b.Buf, c.data...) }
 
 // WriteColumn implements proto.ColInput.
-func (c *uuids) WriteColumn(w *proto.Writer) { w.ChainBuffer(c.EncodeColumn) }
+func (c *UUIDs) WriteColumn(w *proto.Writer) { w.ChainBuffer(c.EncodeColumn) }

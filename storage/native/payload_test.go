@@ -1,4 +1,4 @@
-package storage
+package native
 
 import (
 	"bytes"
@@ -13,14 +13,14 @@ import (
 // TestPayload compares a payload, read and written out, with what the driver's own columns give,
 // over texts shorter and longer than a chunk, in a block that is used again.
 func TestPayload(t *testing.T) {
-	var mem chunks
-	long, lists := &textColumn{mem: &mem}, &textArray{}
+	var mem Chunks
+	long, lists := &TextColumn{Mem: &mem}, &TextArray{}
 	for _, sizes := range [][]int{nil, {0}, {1, chunkBytes, 0, 2 * chunkBytes, 7}, {chunkBytes - 20, 30, 30, chunkBytes - 10}, slicesOf(5000, 300)} {
 		t.Run(fmt.Sprint(len(sizes)), func(t *testing.T) {
 			var want, wantItems proto.ColStr
 			long.Reset()
 			lists.Reset()
-			mem.trim()
+			mem.Trim()
 			var number proto.ColUInt8
 			for i, n := range sizes {
 				s := strings.Repeat(string(rune('a'+i%26)), n)
@@ -30,8 +30,8 @@ func TestPayload(t *testing.T) {
 				lists.Append([]string{s})
 				number.Append(uint8(i))
 			}
-			var p payload
-			if err := p.encode([]proto.InputColumn{{Name: "s", Data: long}, {Name: "l", Data: lists}, {Name: "n", Data: &number}}, len(sizes)); err != nil {
+			var p Payload
+			if err := p.Encode([]proto.InputColumn{{Name: "s", Data: long}, {Name: "l", Data: lists}, {Name: "n", Data: &number}}, len(sizes)); err != nil {
 				t.Fatal(err)
 			}
 			var buf proto.Buffer
@@ -43,18 +43,18 @@ func TestPayload(t *testing.T) {
 			if err := block.EncodeRawBlock(&buf, 0, []proto.InputColumn{{Name: "s", Data: &want}, {Name: "l", Data: list}, {Name: "n", Data: &number}}); err != nil {
 				t.Fatal(err)
 			}
-			read, err := io.ReadAll(p.reader())
+			read, err := io.ReadAll(p.Reader())
 			if err != nil || !bytes.Equal(read, buf.Buf) {
 				t.Fatalf("read %d bytes of %d (%v), or others", len(read), len(buf.Buf), err)
 			}
 			var out bytes.Buffer
-			n, err := p.reader().WriteTo(&out)
-			if err != nil || !bytes.Equal(out.Bytes(), buf.Buf) || int(n) != p.size() {
-				t.Fatalf("wrote %d bytes of %d (%v), or others", n, p.size(), err)
+			n, err := p.Reader().WriteTo(&out)
+			if err != nil || !bytes.Equal(out.Bytes(), buf.Buf) || int(n) != p.Size() {
+				t.Fatalf("wrote %d bytes of %d (%v), or others", n, p.Size(), err)
 			}
 		})
 	}
-	if err := new(payload).encode([]proto.InputColumn{{Name: "s", Data: long}}, 3); err == nil {
+	if err := new(Payload).Encode([]proto.InputColumn{{Name: "s", Data: long}}, 3); err == nil {
 		t.Error("a column with other rows than the block was taken")
 	}
 }
@@ -69,20 +69,20 @@ func slicesOf(n, size int) []int {
 
 // TestChunksTrim keeps what is in use and lets go of the rest by and by.
 func TestChunksTrim(t *testing.T) {
-	var mem chunks
-	c := textColumn{mem: &mem}
+	var mem Chunks
+	c := TextColumn{Mem: &mem}
 	for range 40 {
 		c.AppendBytes(make([]byte, chunkBytes/2))
 	}
 	c.Reset()
-	mem.trim()
+	mem.Trim()
 	if len(mem.free) != 40 {
 		t.Fatalf("kept %d chunks of 40 that were in use", len(mem.free))
 	}
 	for range 100 {
 		c.Append("little")
 		c.Reset()
-		mem.trim()
+		mem.Trim()
 	}
 	if len(mem.free) != 1 {
 		t.Errorf("kept %d chunks, one is in use", len(mem.free))

@@ -1,9 +1,10 @@
-package storage
+package codec
 
 import (
 	"fmt"
 	"slices"
 
+	"github.com/retrial-io/retrial/storage/native"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -14,7 +15,7 @@ var admissionAnswers = []string{ //nolint:gochecknoglobals // constant table
 }
 
 // admissionColumns are what plugins answered.
-func admissionColumns(b *block, r *stored) []column {
+func admissionColumns(b *Block, r *stored) []column {
 	x, v := &b.at, &r.v
 	first, list := admissionAnswers[0], admissionAnswers
 	part := func(i int, c column) column {
@@ -49,9 +50,9 @@ func admissionColumns(b *block, r *stored) []column {
 
 // earlierAdmissionColumns are what releases before the list had of it. They are written for SQL
 // that asks for them, and are not read.
-func earlierAdmissionColumns(b *block) []column {
+func earlierAdmissionColumns(b *Block) []column {
 	x := &b.at
-	earlier := func(name string, data *lowCard, place int, get func(*verdict.Admission) string) column {
+	earlier := func(name string, data *native.LowCard, place int, get func(*verdict.Admission) string) column {
 		c := plain(name, data, nil, func() { data.Append(get(&x.v.Admission)) })
 		c.place, c.hash = place, func(h *hasher) { h.text(get(&x.v.Admission)) }
 		return c
@@ -87,20 +88,20 @@ func saidBefore(adm *verdict.Admission, code int32) bool {
 }
 
 // appendAdmission adds the answers of the row at hand.
-func (b *block) appendAdmission() {
+func (b *Block) appendAdmission() {
 	for i := range b.at.v.Admission.Answers {
 		a := &b.at.v.Admission.Answers[i]
-		b.admissionPlugins.items.Append(a.Plugin)
-		b.admissionNames.items.Append(a.Name)
-		b.admissionOutcomes.items.Append(a.Outcome)
-		b.admissionReasons.items.Append(a.Reason)
-		b.admissionCodes.items.Append(a.Code)
+		b.admissionPlugins.Items.Append(a.Plugin)
+		b.admissionNames.Items.Append(a.Name)
+		b.admissionOutcomes.Items.Append(a.Outcome)
+		b.admissionReasons.Items.Append(a.Reason)
+		b.admissionCodes.Items.Append(a.Code)
 	}
-	b.admissionPlugins.end()
-	b.admissionNames.end()
-	b.admissionOutcomes.end()
-	b.admissionReasons.end()
-	b.admissionCodes.end()
+	b.admissionPlugins.End()
+	b.admissionNames.End()
+	b.admissionOutcomes.End()
+	b.admissionReasons.End()
+	b.admissionCodes.End()
 }
 
 // storedAdmission are the answers as they are read.

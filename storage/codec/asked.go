@@ -1,4 +1,4 @@
-package storage
+package codec
 
 import "fmt"
 
@@ -34,9 +34,9 @@ var ofEvery = []string{ //nolint:gochecknoglobals // constant table
 // Askable tells whether [Store.Marked] can read a property.
 func Askable(name string) bool { _, ok := askable[name]; return ok }
 
-// asked returns the columns of every row that is read for a rule and of the properties, and where
+// Asked returns the columns of every row that is read for a rule and of the properties, and where
 // in the row each goes.
-func (r *stored) asked(names map[string]bool) (columns []string, to []any, err error) {
+func (r *stored) Asked(names map[string]bool) (columns []string, to []any, err error) {
 	want := map[string]bool{}
 	for _, c := range ofEvery {
 		want[c] = true
@@ -49,7 +49,7 @@ func (r *stored) asked(names map[string]bool) (columns []string, to []any, err e
 			want[c] = true
 		}
 	}
-	columns, to = r.reads(func(sql string) bool { return want[sql] })
+	columns, to = r.Reads(func(sql string) bool { return want[sql] })
 	return columns, to, nil
 }
 
@@ -67,6 +67,9 @@ var countable = map[string]property{ //nolint:gochecknoglobals // constant table
 	"sourceIP": {"source_ips[-1]", "source_ips"}, "userAgent": {"user_agent", "user_agent"},
 	"verdict.credential": {"credential", "credential"}, "verdict.class": {"class", "class"},
 }
+
+// CountedBy returns how the store reads a countable property: an expression, and the column it is over.
+func CountedBy(name string) (sql, column string) { return countable[name].sql, countable[name].column }
 
 // Countable tells whether [Store.PaneCounts] can count different values of a property.
 func Countable(name string) bool { _, ok := countable[name]; return ok }

@@ -1,4 +1,4 @@
-package storage
+package native
 
 import (
 	"encoding/binary"
@@ -9,10 +9,10 @@ import (
 	"github.com/ClickHouse/ch-go/proto"
 )
 
-// payload is the data of an INSERT in Native format, revision 0: pieces that are sent one
+// Payload is the data of an INSERT in Native format, revision 0: pieces that are sent one
 // after the other as they lie in memory. What is small is encoded into one buffer; texts stay
 // in the chunks they were collected in, which are most of a block and too much to copy.
-type payload struct {
+type Payload struct {
 	buf  proto.Buffer
 	cuts []cut
 }
@@ -29,12 +29,12 @@ type cut struct {
 }
 
 // pieced is a column of which some is sent from where it lies.
-type pieced interface{ encodePieces(p *payload) }
+type pieced interface{ encodePieces(p *Payload) }
 
-// encode fills the payload with a block of columns. The payload refers to them until it is
+// Encode fills the payload with a block of columns. The payload refers to them until it is
 // reset.
-func (p *payload) encode(columns []proto.InputColumn, rows int) error {
-	p.reset()
+func (p *Payload) Encode(columns []proto.InputColumn, rows int) error {
+	p.Reset()
 	p.buf.Buf = slices.Grow(p.buf.Buf, rows*len(columns)*cellBytes)
 	p.buf.PutInt(len(columns))
 	p.buf.PutInt(rows)
@@ -57,21 +57,21 @@ func (p *payload) encode(columns []proto.InputColumn, rows int) error {
 }
 
 // insert puts chunks behind what the buffer has now.
-func (p *payload) insert(chunks [][]byte) {
+func (p *Payload) insert(chunks [][]byte) {
 	if len(chunks) > 0 {
 		p.cuts = append(p.cuts, cut{len(p.buf.Buf), chunks})
 	}
 }
 
-// reset empties the payload, keeping its memory.
-func (p *payload) reset() {
+// Reset empties the payload, keeping its memory.
+func (p *Payload) Reset() {
 	p.buf.Buf = p.buf.Buf[:0]
 	clear(p.cuts)
 	p.cuts = p.cuts[:0]
 }
 
-// size is the number of bytes.
-func (p *payload) size() int {
+// Size is the number of bytes.
+func (p *Payload) Size() int {
 	n := len(p.buf.Buf)
 	for _, c := range p.cuts {
 		for _, b := range c.chunks {
@@ -81,8 +81,8 @@ func (p *payload) size() int {
 	return n
 }
 
-// reader reads the payload from the beginning.
-func (p *payload) reader() *payloadReader {
+// Reader reads the payload from the beginning.
+func (p *Payload) Reader() *payloadReader {
 	r := &payloadReader{pieces: make([][]byte, 0, 2*len(p.cuts)+1)}
 	from := 0
 	for _, c := range p.cuts {
@@ -132,14 +132,14 @@ const (
 	firstChunk = 1 << 10   // the first of a column that keeps none
 )
 
-// chunks are kept for the texts of a block from insert to insert: a buffer that grows, and is
+// Chunks are kept for the texts of a block from insert to insert: a buffer that grows, and is
 // collected, and grows again costs more than what is written into it.
-type chunks struct {
+type Chunks struct {
 	free [][]byte
 	used int // handed out since the last trim
 }
 
-func (m *chunks) take() []byte {
+func (m *Chunks) take() []byte {
 	m.used++
 	if n := len(m.free); n > 0 {
 		b := m.free[n-1]
@@ -149,15 +149,15 @@ func (m *chunks) take() []byte {
 	return make([]byte, 0, chunkBytes)
 }
 
-func (m *chunks) put(b []byte) {
+func (m *Chunks) put(b []byte) {
 	if cap(b) == chunkBytes {
 		m.free = append(m.free, b[:0])
 	}
 }
 
-// trim lets go, when all are back, of a quarter of what was not needed since the last trim: what
+// Trim lets go, when all are back, of a quarter of what was not needed since the last trim: what
 // a busy hour took is not kept through a quiet one.
-func (m *chunks) trim() {
+func (m *Chunks) Trim() {
 	if spare := len(m.free) - m.used; spare > 0 {
 		keep := len(m.free) - (spare+3)/4
 		clear(m.free[keep:])
@@ -166,30 +166,30 @@ func (m *chunks) trim() {
 	m.used = 0
 }
 
-// textColumn builds a String column, in the form it is sent in.
-type textColumn struct {
-	mem  *chunks // nil: chunks are made and left to the collector
+// TextColumn builds a String column, in the form it is sent in.
+type TextColumn struct {
+	Mem  *Chunks // nil: chunks are made and left to the collector
 	full [][]byte
 	last []byte
 	rows int
 }
 
 // Append adds a row.
-func (c *textColumn) Append(s string) {
+func (c *TextColumn) Append(s string) {
 	c.room(len(s))
 	c.last = append(binary.AppendUvarint(c.last, uint64(len(s))), s...)
 	c.rows++
 }
 
 // AppendBytes adds a row.
-func (c *textColumn) AppendBytes(s []byte) {
+func (c *TextColumn) AppendBytes(s []byte) {
 	c.room(len(s))
 	c.last = append(binary.AppendUvarint(c.last, uint64(len(s))), s...)
 	c.rows++
 }
 
 // room makes sure that a text and its length fit into the last chunk.
-func (c *textColumn) room(n int) {
+func (c *TextColumn) room(n int) {
 	n += binary.MaxVarintLen64
 	if cap(c.last)-len(c.last) >= n {
 		return
@@ -198,33 +198,33 @@ func (c *textColumn) room(n int) {
 	if len(c.last) > 0 {
 		c.full = append(c.full, c.last)
 	}
-	if c.mem != nil && n <= chunkBytes {
-		c.last = c.mem.take()
+	if c.Mem != nil && n <= chunkBytes {
+		c.last = c.Mem.take()
 		return
 	}
 	c.last = make([]byte, 0, max(n, size))
 }
 
 // Reset empties the column.
-func (c *textColumn) Reset() {
-	if c.mem != nil {
+func (c *TextColumn) Reset() {
+	if c.Mem != nil {
 		for _, b := range c.full {
-			c.mem.put(b)
+			c.Mem.put(b)
 		}
-		c.mem.put(c.last)
+		c.Mem.put(c.last)
 	}
 	clear(c.full)
 	c.full, c.last, c.rows = c.full[:0], nil, 0
 }
 
 // Type implements proto.ColInput.
-func (*textColumn) Type() proto.ColumnType { return proto.ColumnTypeString }
+func (*TextColumn) Type() proto.ColumnType { return proto.ColumnTypeString }
 
 // Rows implements proto.ColInput.
-func (c *textColumn) Rows() int { return c.rows }
+func (c *TextColumn) Rows() int { return c.rows }
 
 // EncodeColumn implements proto.ColInput.
-func (c *textColumn) EncodeColumn(b *proto.Buffer) {
+func (c *TextColumn) EncodeColumn(b *proto.Buffer) {
 	for _, chunk := range c.full {
 		b.Buf = append(b.Buf, chunk...)
 	}
@@ -232,10 +232,10 @@ func (c *textColumn) EncodeColumn(b *proto.Buffer) {
 }
 
 // WriteColumn implements proto.ColInput.
-func (c *textColumn) WriteColumn(w *proto.Writer) { w.ChainBuffer(c.EncodeColumn) }
+func (c *TextColumn) WriteColumn(w *proto.Writer) { w.ChainBuffer(c.EncodeColumn) }
 
 // encodePieces sends the chunks as they are; what fits into one is little enough to copy.
-func (c *textColumn) encodePieces(p *payload) {
+func (c *TextColumn) encodePieces(p *Payload) {
 	p.insert(c.full)
 	p.buf.Buf = append(p.buf.Buf, c.last...)
 }

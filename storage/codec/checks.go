@@ -1,4 +1,4 @@
-package storage
+package codec
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ import (
 // SQL can look into it, and the two directions stand side by side.
 
 // chainColumn holds the chain; nothing for none.
-func chainColumn(b *block, r *stored) column {
+func chainColumn(b *Block, r *stored) column {
 	x := &b.at
 	return column{
 		name: "chain", data: &b.chain, into: &r.chain, holds: "Chain",
@@ -36,7 +36,7 @@ func chainColumn(b *block, r *stored) column {
 }
 
 // impliedColumn holds the checks behind the filter, with the two columns behind it.
-func impliedColumn(b *block, r *stored) column {
+func impliedColumn(b *Block, r *stored) column {
 	x := &b.at
 	return column{
 		name: "implied", data: &b.implied, into: &r.implied, holds: "Implied",
@@ -64,7 +64,7 @@ func impliedColumn(b *block, r *stored) column {
 }
 
 // reviewColumn holds the answer of a review; nothing for none.
-func reviewColumn(b *block, r *stored) column {
+func reviewColumn(b *Block, r *stored) column {
 	x := &b.at
 	return column{
 		name: "review", data: &b.review, into: &r.review, holds: "Review",
@@ -87,7 +87,7 @@ func reviewColumn(b *block, r *stored) column {
 
 // appendImplied adds the checks behind the filter. Each is an access of whom it asks about,
 // under the key it would have as a request of its own; one that cannot be asked has none.
-func (b *block) appendImplied(r *verdict.Row, checks []verdict.Implied) {
+func (b *Block) appendImplied(r *verdict.Row, checks []verdict.Implied) {
 	x := &b.at
 	for i := range checks {
 		c := &checks[i]
@@ -98,7 +98,7 @@ func (b *block) appendImplied(r *verdict.Row, checks []verdict.Implied) {
 			groups = groupSet(u.Groups)
 			by = strconv.FormatUint(groups, 10)
 		}
-		as := counted{name: foldName(c.Attributes.Name), path: foldPath(c.Attributes.Path)}
+		as := counted{name: FoldName(c.Attributes.Name), path: FoldPath(c.Attributes.Path)}
 		if c.Attributes.Verb != "" {
 			was := r.Counted[min(len(r.Counted), 1):]
 			if r.Sign < 0 && i < len(was) {
@@ -110,19 +110,19 @@ func (b *block) appendImplied(r *verdict.Row, checks []verdict.Implied) {
 		if err != nil {
 			b.fail(err)
 		}
-		b.implied.items.Append(text)
-		b.impliedAccess.items.Append(as.key)
+		b.implied.Items.Append(text)
+		b.impliedAccess.Items.Append(as.key)
 		x.implied = appendNote(x.implied, 'i', text)
 		for j := range c.Grants {
 			text := b.grant(&c.Grants[j])
-			b.impliedGrants.lists.items.Append(text)
+			b.impliedGrants.Lists.Items.Append(text)
 			x.implied = appendNote(x.implied, 'g', text)
 		}
-		b.impliedGrants.lists.end()
+		b.impliedGrants.Lists.End()
 	}
-	b.implied.end()
-	b.impliedAccess.end()
-	b.impliedGrants.end()
+	b.implied.End()
+	b.impliedAccess.End()
+	b.impliedGrants.End()
 }
 
 // appendChain writes a chain as the chain column holds it; nothing for none. A reason that is
@@ -197,8 +197,8 @@ func encodeImplied(c *verdict.Implied, name, path, by string) (string, error) {
 		}
 		b = appendText(b, s)
 	}
-	b = append(b, ',', '0'+bit(c.Covered), ',')
-	b = append(appendText(b, a.Verb), ',', '0'+bit(a.ResourceRequest))
+	b = append(b, ',', '0'+Bit(c.Covered), ',')
+	b = append(appendText(b, a.Verb), ',', '0'+Bit(a.ResourceRequest))
 	for _, s := range [...]string{a.APIGroup, a.APIVersion, a.Resource, a.Subresource, a.Namespace, a.Name, a.Path, a.LabelSelector, a.FieldSelector, name, path} {
 		b = appendText(append(b, ','), s)
 	}
@@ -241,8 +241,8 @@ func decodeImplied(text string, grants []string) (verdict.Implied, error) {
 			return c, fmt.Errorf("decode implied check %q: member %d: %w", text, i+1, err)
 		}
 	}
-	c.Replayed, c.Recorded, c.Covered, a.ResourceRequest = decisionOf(replayed), decisionOf(recorded), covered != 0, resource != 0
-	c.Missing = orNil(c.Missing)
+	c.Replayed, c.Recorded, c.Covered, a.ResourceRequest = DecisionOf(replayed), DecisionOf(recorded), covered != 0, resource != 0
+	c.Missing = OrNil(c.Missing)
 	var err error
 	c.Grants, err = decodeGrants(grants)
 	return c, err
@@ -287,8 +287,8 @@ func decodeReview(text string) (*verdict.ReviewCheck, error) {
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return nil, fmt.Errorf("decode review %q: %w", text, err)
 	}
-	v := &verdict.ReviewCheck{Kind: s.Kind, User: s.User, Groups: orNil(s.Groups), Recorded: decisionOf(s.Recorded), Replayed: decisionOf(s.Replayed),
-		Reason: s.Reason, Outcome: outcomeOf(s.Outcome), Cause: s.Cause}
+	v := &verdict.ReviewCheck{Kind: s.Kind, User: s.User, Groups: OrNil(s.Groups), Recorded: DecisionOf(s.Recorded), Replayed: DecisionOf(s.Replayed),
+		Reason: s.Reason, Outcome: OutcomeOf(s.Outcome), Cause: s.Cause}
 	if s.Attributes != nil {
 		v.Attributes = *s.Attributes
 	}

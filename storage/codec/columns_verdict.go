@@ -1,9 +1,10 @@
-package storage
+package codec
 
 import (
 	"fmt"
 	"slices"
 
+	"github.com/retrial-io/retrial/storage/native"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -18,7 +19,7 @@ const (
 )
 
 // verdictColumns are what is decided. All are empty on rows without a verdict.
-func verdictColumns(b *block, r *stored) []column {
+func verdictColumns(b *Block, r *stored) []column {
 	x, v := &b.at, &r.v
 	return slices.Concat([]column{
 		outcomeColumn(b, r),
@@ -48,7 +49,7 @@ func verdictColumns(b *block, r *stored) []column {
 		word(b, "attr_verb", &b.attrVerb, &v.Attributes.Verb, "Attributes.Verb", 0, func(v *verdict.Verdict) string { return v.Attributes.Verb }).apart(ofEvent),
 		{
 			name: "attr_is_resource", data: &b.attrIsResource, into: &r.isResource, holds: "Attributes.ResourceRequest", uncompared: ofEvent, unhashed: ofEvent,
-			append: func() { b.attrIsResource.Append(bit(x.v.Attributes.ResourceRequest)) },
+			append: func() { b.attrIsResource.Append(Bit(x.v.Attributes.ResourceRequest)) },
 			build:  func() error { v.Attributes.ResourceRequest = r.isResource != 0; return nil },
 		},
 		word(b, "attr_api_group", &b.attrGroup, &v.Attributes.APIGroup, "Attributes.APIGroup", 0, func(v *verdict.Verdict) string { return v.Attributes.APIGroup }).apart(ofEvent),
@@ -87,7 +88,7 @@ func verdictColumns(b *block, r *stored) []column {
 }
 
 // outcomeColumn tells rows with a verdict from those without: it is empty on those.
-func outcomeColumn(b *block, r *stored) column {
+func outcomeColumn(b *Block, r *stored) column {
 	x := &b.at
 	return column{
 		name: "outcome", data: &b.outcome, into: &r.outcome, holds: "Outcome",
@@ -98,7 +99,7 @@ func outcomeColumn(b *block, r *stored) column {
 				b.outcome.Append("")
 			}
 		},
-		build: func() error { r.v.Outcome = outcomeOf(r.outcome); return nil },
+		build: func() error { r.v.Outcome = OutcomeOf(r.outcome); return nil },
 		same:  func(v, w *verdict.Verdict) bool { return v.Outcome == w.Outcome },
 		place: 4, hash: func(h *hasher) {
 			h.number(uint64(x.v.Outcome)<<16 | uint64(x.v.Recorded)<<8 | uint64(x.v.Replayed))
@@ -107,7 +108,7 @@ func outcomeColumn(b *block, r *stored) column {
 }
 
 // decision is a column of a decision of the verdict, which the hash of outcome covers.
-func decision(b *block, name string, data *lowCard, into *string, part *verdict.Decision, holds string, get func(*verdict.Verdict) verdict.Decision) column {
+func decision(b *Block, name string, data *native.LowCard, into *string, part *verdict.Decision, holds string, get func(*verdict.Verdict) verdict.Decision) column {
 	x := &b.at
 	return column{
 		name: name, data: data, into: into, holds: holds, with: "outcome",
@@ -118,13 +119,13 @@ func decision(b *block, name string, data *lowCard, into *string, part *verdict.
 				data.Append("")
 			}
 		},
-		build: func() error { *part = decisionOf(*into); return nil },
+		build: func() error { *part = DecisionOf(*into); return nil },
 		same:  func(v, w *verdict.Verdict) bool { return get(v) == get(w) },
 	}
 }
 
 // impersonationColumn is empty where no second check was needed.
-func impersonationColumn(b *block, r *stored) column {
+func impersonationColumn(b *Block, r *stored) column {
 	x := &b.at
 	return column{
 		name: "impersonation", data: &b.impReplayed, into: &r.imp, holds: "Impersonation.Replayed",
@@ -137,7 +138,7 @@ func impersonationColumn(b *block, r *stored) column {
 		},
 		build: func() error {
 			if r.imp != "" {
-				r.impCheck.Replayed, r.v.Impersonation = decisionOf(r.imp), &r.impCheck
+				r.impCheck.Replayed, r.v.Impersonation = DecisionOf(r.imp), &r.impCheck
 			}
 			return nil
 		},
@@ -163,13 +164,13 @@ func impersonation(v *verdict.Verdict) *verdict.ImpersonationCheck {
 }
 
 // countedColumns are what the rollups count of a row, and the detection rules that select it.
-func countedColumns(b *block, r *stored) []column {
+func countedColumns(b *Block, r *stored) []column {
 	x := &b.at
 	hits := plain("hits", &b.hits, &r.hits, func() {
 		for _, m := range x.row.Marks {
-			b.hits.items.Append(m.Name)
+			b.hits.Items.Append(m.Name)
 		}
-		b.hits.end()
+		b.hits.End()
 	})
 	hits.place, hits.hash = 18, func(h *hasher) {
 		for _, m := range x.row.Marks {
@@ -185,15 +186,15 @@ func countedColumns(b *block, r *stored) []column {
 		hits,
 		plain("hit_keys", &b.hitKeys, &r.hitKeys, func() {
 			for _, m := range x.row.Marks {
-				b.hitKeys.items.Append(storedKey(m.Key, x.e.AuditID))
+				b.hitKeys.Items.Append(storedKey(m.Key, x.e.AuditID))
 			}
-			b.hitKeys.end()
+			b.hitKeys.End()
 		}).hashedWith("hits"),
 	}
 }
 
 // moreColumns are the parts of a verdict that came later: on rows from before they are empty.
-func moreColumns(b *block, r *stored) []column {
+func moreColumns(b *Block, r *stored) []column {
 	x, v := &b.at, &r.v
 	return []column{
 		manyTexts(b, "evidence", &b.evidence, &v.Evidence, "Evidence", 19, func(v *verdict.Verdict) []string { return v.Evidence }, func() { b.evidence.Append(x.v.Evidence) }).

@@ -1,12 +1,9 @@
-package storage
+package codec
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"sync"
 
-	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/retrial-io/retrial/verdict"
@@ -16,18 +13,18 @@ import (
 // its kind and namespace; as verb and path, for anything. No method and no path is written so.
 const Other = "(other)"
 
-// foldLimits say how many distinct accesses of a day are counted by themselves. Whoever sends
+// FoldLimits say how many distinct accesses of a day are counted by themselves. Whoever sends
 // requests chooses their names and paths: docs/adr/0076.
-type foldLimits struct {
-	accesses int // of a subject
-	kinds    int // of a subject, of those beyond: resource and namespace without the name
-	cluster  int // accesses of all subjects; kinds have a quarter more
-	held     int // remembered of all clusters and days, the day at hand aside
-	agents   int // user agents of a subject
-	clients  int // user agents of all subjects, one that several have counted for each
+type FoldLimits struct {
+	Accesses int // of a subject
+	Kinds    int // of a subject, of those beyond: resource and namespace without the name
+	Cluster  int // accesses of all subjects; kinds have a quarter more
+	Held     int // remembered of all clusters and days, the day at hand aside
+	Agents   int // user agents of a subject
+	Clients  int // user agents of all subjects, one that several have counted for each
 }
 
-var usualFolds = foldLimits{accesses: 4096, kinds: 512, cluster: 1 << 20, held: 1 << 21, agents: 64, clients: 1 << 17} //nolint:gochecknoglobals // constant
+var usualFolds = FoldLimits{Accesses: 4096, Kinds: 512, Cluster: 1 << 20, Held: 1 << 21, Agents: 64, Clients: 1 << 17} //nolint:gochecknoglobals // constant
 
 // accessDay is a day of requests of a cluster.
 type accessDay struct {
@@ -35,10 +32,10 @@ type accessDay struct {
 	day     uint16
 }
 
-// folds decides what is counted by itself: the first accesses of a subject's day. A day is
+// Folds decides what is counted by itself: the first accesses of a subject's day. A day is
 // begun with what the store has, so that neither a restart nor a correction begins it anew.
-type folds struct {
-	limits foldLimits
+type Folds struct {
+	limits FoldLimits
 
 	mu   sync.Mutex
 	days map[accessDay]*countedDay
@@ -63,23 +60,22 @@ func newCountedDay(used uint64) *countedDay {
 // held is how much is remembered of the day.
 func (d *countedDay) held() int { return len(d.keys) + len(d.agents) }
 
-func newFolds() *folds { return &folds{limits: usualFolds, days: map[accessDay]*countedDay{}} }
+// NewFolds returns Folds that remember nothing.
+func NewFolds() *Folds { return &Folds{limits: usualFolds, days: map[accessDay]*countedDay{}} }
 
-// countedQuery has what is counted of a day: whose, what, and whether it is a kind.
-const countedQuery = `SELECT access, any(subject) AS subject, toUInt8(any(name) = '` + Other + `') AS kind
-FROM %[1]s.accesses
-WHERE access IN (SELECT access FROM %[1]s.access_usage WHERE cluster = {cluster:String} AND toUInt16(day) = {day:UInt16}) AND path != '` + Other + `'
-GROUP BY access LIMIT {limit:UInt32}`
+// CountedAccess is an access that the store counts by itself, and countedAgent a user agent.
+type (
+	CountedAccess struct {
+		Access  uint64
+		Subject string
+		Kind    bool // resource and namespace, without the name
+	}
+	CountedAgent struct{ Subject, Agent string }
+)
 
-// agentsQuery has the user agents of a day that are counted by themselves, and whose they are.
-const agentsQuery = `SELECT subject, user_agent
-FROM %[1]s.activity
-WHERE cluster = {cluster:String} AND toUInt16(toDate(slot)) = {day:UInt16} AND user_agent != '` + Other + `'
-GROUP BY subject, user_agent LIMIT {limit:UInt32}`
-
-// begin reads what the store has of the days of rows that are not remembered.
-func (s *Store) begin(ctx context.Context, rows []verdict.Row) error {
-	f := s.folds
+// Begin remembers the days of rows, and has the store say what it counts of those that are not remembered: at most so many accesses
+// and user agents.
+func (f *Folds) Begin(rows []verdict.Row, read func(cluster string, day uint16, accesses, agents int) ([]CountedAccess, []CountedAgent, error)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.tick++
@@ -87,33 +83,21 @@ func (s *Store) begin(ctx context.Context, rows []verdict.Row) error {
 		if rows[i].Verdict == nil {
 			continue
 		}
-		at := accessDay{rows[i].Cluster, day(rows[i].Event.RequestReceivedTimestamp)}
+		at := accessDay{rows[i].Cluster, Day(rows[i].Event.RequestReceivedTimestamp)}
 		if d := f.days[at]; d != nil {
 			d.used = f.tick
 			continue
 		}
-		type known struct {
-			access  uint64
-			subject string
-			kind    uint8
-		}
-		p := clickhouse.Parameters{"cluster": text(at.cluster), "day": fmt.Sprint(at.day), "limit": fmt.Sprint(f.limits.cluster + f.limits.cluster/4)}
-		list, err := collect(ctx, s, countedQuery, p, func(k *known) ([]any, func()) { return []any{&k.access, &k.subject, &k.kind}, nil })
+		accesses, agents, err := read(at.cluster, at.day, f.limits.Cluster+f.limits.Cluster/4, f.limits.Clients)
 		if err != nil {
-			return fmt.Errorf("read the accesses of a day: %w", err)
+			return err
 		}
 		d := newCountedDay(f.tick)
-		for _, k := range list {
-			d.add(xxhash.Sum64String(k.subject), k.access, k.kind != 0)
+		for _, k := range accesses {
+			d.add(xxhash.Sum64String(k.Subject), k.Access, k.Kind)
 		}
-		type client struct{ subject, agent string }
-		p["limit"] = fmt.Sprint(f.limits.clients)
-		clients, err := collect(ctx, s, agentsQuery, p, func(c *client) ([]any, func()) { return []any{&c.subject, &c.agent}, nil })
-		if err != nil {
-			return fmt.Errorf("read the user agents of a day: %w", err)
-		}
-		for _, c := range clients {
-			d.addAgent(xxhash.Sum64String(c.subject), agentKey(c.subject, c.agent))
+		for _, c := range agents {
+			d.addAgent(xxhash.Sum64String(c.Subject), agentKey(c.Subject, c.Agent))
 		}
 		f.days[at] = d
 		f.held += d.held()
@@ -122,10 +106,16 @@ func (s *Store) begin(ctx context.Context, rows []verdict.Row) error {
 	return nil
 }
 
+// Limit sets how much is counted by itself.
+func (f *Folds) Limit(change func(*FoldLimits)) { change(&f.limits) }
+
+// Remembered is how many accesses and user agents are remembered, and of how many days.
+func (f *Folds) Remembered() (keys, days int) { return f.held, len(f.days) }
+
 // forget drops the days that were not used for longest while too much is held; what the rows
 // at hand are of stays.
-func (f *folds) forget() {
-	for f.held > f.limits.held {
+func (f *Folds) forget() {
+	for f.held > f.limits.Held {
 		var oldest accessDay
 		used := f.tick
 		for at, d := range f.days {
@@ -152,7 +142,7 @@ func (d *countedDay) add(subject, key uint64, kind bool) {
 }
 
 // admit tells whether an access, or a kind, is counted under its own key.
-func (f *folds) admit(at accessDay, subject, key uint64, kind bool) bool {
+func (f *Folds) admit(at accessDay, subject, key uint64, kind bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	d := f.days[at]
@@ -164,8 +154,8 @@ func (f *folds) admit(at accessDay, subject, key uint64, kind bool) bool {
 		return true
 	}
 	of := d.subjects[subject]
-	if kind && (of.kinds >= f.limits.kinds || len(d.keys) >= f.limits.cluster+f.limits.cluster/4) ||
-		!kind && (of.accesses >= f.limits.accesses || len(d.keys) >= f.limits.cluster) {
+	if kind && (of.kinds >= f.limits.Kinds || len(d.keys) >= f.limits.Cluster+f.limits.Cluster/4) ||
+		!kind && (of.accesses >= f.limits.Accesses || len(d.keys) >= f.limits.Cluster) {
 		return false
 	}
 	d.add(subject, key, kind)
@@ -190,7 +180,7 @@ func agentKey(subject, agent string) uint64 {
 }
 
 // admitAgent tells whether a subject's user agent is counted by itself.
-func (f *folds) admitAgent(at accessDay, subject, agent string) bool {
+func (f *Folds) admitAgent(at accessDay, subject, agent string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	d := f.days[at]
@@ -202,7 +192,7 @@ func (f *folds) admitAgent(at accessDay, subject, agent string) bool {
 	if _, ok := d.agents[key]; ok {
 		return true
 	}
-	if d.subjects[whose].agents >= f.limits.agents || len(d.agents) >= f.limits.clients {
+	if d.subjects[whose].agents >= f.limits.Agents || len(d.agents) >= f.limits.Clients {
 		return false
 	}
 	d.addAgent(whose, key)
@@ -212,16 +202,16 @@ func (f *folds) admitAgent(at accessDay, subject, agent string) bool {
 
 // countAgent returns the bit of a row whose user agent is counted with others. A row that is stored,
 // or the one it replaces, is counted as it was.
-func (b *block) countAgent(r *verdict.Row, subject string) uint8 {
+func (b *Block) countAgent(r *verdict.Row, subject string) uint8 {
 	switch {
 	case r.AgentOther:
 		return shapeAgentOther
 	case len(r.Counted) > 0 || refusedNobody(subject, r.Verdict): // the view knows nobody
 		return 0
-	case b.folds.admitAgent(accessDay{r.Cluster, day(r.Event.RequestReceivedTimestamp)}, subject, r.Event.UserAgent):
+	case b.folds.admitAgent(accessDay{r.Cluster, Day(r.Event.RequestReceivedTimestamp)}, subject, r.Event.UserAgent):
 		return 0
 	}
-	b.foldedAs["agent"]++
+	b.FoldedAs["agent"]++
 	return shapeAgentOther
 }
 
@@ -233,8 +223,8 @@ type counted struct {
 
 // count returns what an access is counted under. was are the keys the row, or the one it
 // replaces, has in the store: what it was counted under it is counted under.
-func (b *block) count(r *verdict.Row, subject string, groups uint64, a *verdict.Attributes, was []uint64) counted {
-	own := counted{name: foldName(a.Name), path: foldPath(a.Path)}
+func (b *Block) count(r *verdict.Row, subject string, groups uint64, a *verdict.Attributes, was []uint64) counted {
+	own := counted{name: FoldName(a.Name), path: FoldPath(a.Path)}
 	own.key = accessKey(&b.hash, subject, groups, a, own.name, own.path)
 	kind := func() counted {
 		return counted{accessKey(&b.hash, subject, groups, a, Other, own.path), Other, own.path}
@@ -250,20 +240,20 @@ func (b *block) count(r *verdict.Row, subject string, groups uint64, a *verdict.
 		}
 	}
 	if refusedNobody(subject, r.Verdict) {
-		b.foldedAs["nobody"]++
+		b.FoldedAs["nobody"]++
 		return other()
 	}
-	at, whose := accessDay{r.Cluster, day(r.Event.RequestReceivedTimestamp)}, xxhash.Sum64String(subject)
+	at, whose := accessDay{r.Cluster, Day(r.Event.RequestReceivedTimestamp)}, xxhash.Sum64String(subject)
 	if b.folds.admit(at, whose, own.key, false) {
 		return own
 	}
 	if a.ResourceRequest {
 		if c := kind(); b.folds.admit(at, whose, c.key, true) {
-			b.foldedAs["kind"]++
+			b.FoldedAs["kind"]++
 			return c
 		}
 	}
-	b.foldedAs["other"]++
+	b.FoldedAs["other"]++
 	return other()
 }
 

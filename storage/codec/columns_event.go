@@ -1,13 +1,14 @@
-package storage
+package codec
 
 import (
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/storage/native"
 )
 
 // placeColumns say where a row comes from.
-func placeColumns(b *block, r *stored) []column {
+func placeColumns(b *Block, r *stored) []column {
 	x := &b.at
-	ingested := plain("ingested", micros{&b.ingested}, &r.ingested, func() { b.ingested.Append(x.row.Received.UnixMicro()) })
+	ingested := plain("ingested", native.Micros{ColInt64: &b.ingested}, &r.ingested, func() { b.ingested.Append(x.row.Received.UnixMicro()) })
 	ingested.sql = "toUnixTimestamp64Micro(ingested)"
 	size := plain("size", &b.size, &r.size, func() { b.size.Append(uint32(x.row.Size)) })
 	size.place, size.hash = 1, func(h *hasher) { h.number(uint64(x.row.Size)) }
@@ -18,7 +19,7 @@ func placeColumns(b *block, r *stored) []column {
 		plain("source", &b.source, &r.source, func() { b.source.Append(x.row.Source) }),
 		plain("apiserver", &b.apiserver, &r.apiserver, func() { b.apiserver.Append(x.row.APIServer) }),
 		ingested,
-		plain("ingest_day", dates{&b.ingestDay}, nil, func() { b.ingestDay.Append(day(x.row.Received)) }),
+		plain("ingest_day", native.Dates{ColUInt16: &b.ingestDay}, nil, func() { b.ingestDay.Append(Day(x.row.Received)) }),
 		plain("epoch", &b.epoch, &r.epoch, func() { b.epoch.Append(x.row.Position.Epoch) }),
 		plain("kpart", &b.kpart, &r.kpart, func() { b.kpart.Append(x.row.Position.Partition) }),
 		plain("koffset", &b.koffset, &r.koffset, func() { b.koffset.Append(x.row.Position.Offset) }),
@@ -33,15 +34,15 @@ func placeColumns(b *block, r *stored) []column {
 		}),
 		size,
 		plain("sign", &b.sign, &r.sign, func() { b.sign.Append(x.row.Sign) }),
-		plain("version", &b.version, nil, nil), // when all others have theirs: see block.append
+		plain("version", &b.Version, nil, nil), // when all others have theirs: see block.append
 		revision,
 	}
 }
 
 // eventColumns are the redacted event, without loss.
-func eventColumns(b *block, r *stored) []column {
+func eventColumns(b *Block, r *stored) []column {
 	x := &b.at
-	received := plain("request_received", micros{&b.requestReceived}, &r.received, func() { b.requestReceived.Append(x.e.RequestReceivedTimestamp.UnixMicro()) })
+	received := plain("request_received", native.Micros{ColInt64: &b.requestReceived}, &r.received, func() { b.requestReceived.Append(x.e.RequestReceivedTimestamp.UnixMicro()) })
 	received.sql = "toUnixTimestamp64Micro(request_received)"
 	auditText := plain("audit_text", &b.auditText, &r.auditID, func() { b.auditText.Append(x.auditText) })
 	auditText.sql = "audit_id" // made of both
@@ -55,11 +56,11 @@ func eventColumns(b *block, r *stored) []column {
 		plain("user_name", &b.user.name, &r.user.name, func() { b.user.name.Append(x.e.User.Username) }),
 		plain("user_uid", &b.user.uid, &r.user.uid, func() { b.user.uid.Append(x.e.User.UID) }),
 		plain("user_groups", &b.user.groups, &r.user.groups, func() { b.user.groups.Append(x.e.User.Groups) }),
-		plain("user_extra", &b.user.extra, &r.user.extra, func() { b.user.extra.appendExtra(x.e.User.Extra) }),
+		plain("user_extra", &b.user.extra, &r.user.extra, func() { b.user.extra.AppendExtra(x.e.User.Extra) }),
 		plain("impersonated_name", &b.impersonated.name, &r.impersonated.name, func() { b.impersonated.name.Append(x.as.Username) }),
 		plain("impersonated_uid", &b.impersonated.uid, &r.impersonated.uid, func() { b.impersonated.uid.Append(x.as.UID) }),
 		plain("impersonated_groups", &b.impersonated.groups, &r.impersonated.groups, func() { b.impersonated.groups.Append(x.as.Groups) }),
-		plain("impersonated_extra", &b.impersonated.extra, &r.impersonated.extra, func() { b.impersonated.extra.appendExtra(x.as.Extra) }),
+		plain("impersonated_extra", &b.impersonated.extra, &r.impersonated.extra, func() { b.impersonated.extra.AppendExtra(x.as.Extra) }),
 		plain("impersonation_constraint", &b.constraint, &r.constraint, func() {
 			if a := x.e.AuthenticationMetadata; a != nil {
 				b.constraint.Append(a.ImpersonationConstraint)
@@ -88,17 +89,17 @@ func eventColumns(b *block, r *stored) []column {
 		}),
 		plain("annotations", &b.annotations, &r.annotations, func() {
 			for i := range x.e.Annotations {
-				b.annotations.keys.Append(x.e.Annotations[i].Key)
-				b.annotations.values.Append(x.e.Annotations[i].Value)
+				b.annotations.Keys.Append(x.e.Annotations[i].Key)
+				b.annotations.Values.Append(x.e.Annotations[i].Value)
 			}
-			b.annotations.end()
+			b.annotations.End()
 		}),
 		plain("unknown_at", &b.unknownAt, &r.unknownAt, func() { b.appendUnknown(x.e) }),
 		plain("unknown_name", &b.unknownName, &r.unknownName, nil),
 		plain("unknown_value", &b.unknownValue, &r.unknownValue, nil),
 		plain("shape", &b.shape, &r.shape, func() { b.shape.Append(shapeOf(x.e) | x.agent) }),
-		plain("minute", seconds{&b.minute}, nil, func() { b.minute.Append(minute(x.e.RequestReceivedTimestamp)) }),
-		plain("day", dates{&b.day}, nil, func() { b.day.Append(day(x.e.RequestReceivedTimestamp)) }),
+		plain("minute", native.Seconds{ColUInt32: &b.minute}, nil, func() { b.minute.Append(Minute(x.e.RequestReceivedTimestamp)) }),
+		plain("day", native.Dates{ColUInt16: &b.day}, nil, func() { b.day.Append(Day(x.e.RequestReceivedTimestamp)) }),
 		plain("subject", &b.subject, nil, func() { b.subject.Append(x.e.EffectiveUser().Username) }),
 	}
 }
@@ -139,7 +140,7 @@ const (
 )
 
 // appendUnknown adds the members no release knows, of the event and of what is in it.
-func (b *block) appendUnknown(e *event.Event) {
+func (b *Block) appendUnknown(e *event.Event) {
 	b.unknown(atUser, e.User.Unknown)
 	if u := e.ImpersonatedUser; u != nil {
 		b.unknown(atImpersonated, u.Unknown)
@@ -151,15 +152,15 @@ func (b *block) appendUnknown(e *event.Event) {
 		b.unknown(atObjectRef, ref.Unknown)
 	}
 	b.unknown(atEvent, e.Unknown)
-	b.unknownAt.end()
-	b.unknownName.end()
-	b.unknownValue.end()
+	b.unknownAt.End()
+	b.unknownName.End()
+	b.unknownValue.End()
 }
 
-func (b *block) unknown(at string, members []event.Member) {
+func (b *Block) unknown(at string, members []event.Member) {
 	for _, m := range members {
-		b.unknownAt.items.Append(at)
-		b.unknownName.items.Append(m.Name)
-		b.unknownValue.items.AppendBytes(m.Value)
+		b.unknownAt.Items.Append(at)
+		b.unknownName.Items.Append(m.Name)
+		b.unknownValue.Items.AppendBytes(m.Value)
 	}
 }

@@ -1,4 +1,4 @@
-package storage
+package codec
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ import (
 // to "*".
 const longestPath = 128
 
-// foldName returns the name an access is counted under: the object's name with its
+// FoldName returns the name an access is counted under: the object's name with its
 // generated part replaced by "*". Folding looks at the name alone, never at how many
 // names there are, so that a row and the row that takes it back always fold alike and a
 // rebuild from scratch gives the same rollups.
@@ -25,7 +25,7 @@ const longestPath = 128
 // Generated are: a random suffix of five characters from Kubernetes' own alphabet
 // (pods, generateName), with the pod template hash before it; and an identifier of 32 or
 // more hexadecimal digits, dashes allowed.
-func foldName(name string) string {
+func FoldName(name string) string {
 	base, suffix, ok := cutLast(name, '-')
 	if ok && len(suffix) == 5 && randomSuffix(suffix) {
 		if b, hash, ok := cutLast(base, '-'); ok && len(hash) >= 8 && len(hash) <= 10 && randomSuffix(hash) {
@@ -39,8 +39,8 @@ func foldName(name string) string {
 	return name
 }
 
-// foldPath returns the path an access is counted under.
-func foldPath(path string) string {
+// FoldPath returns the path an access is counted under.
+func FoldPath(path string) string {
 	if len(path) <= longestPath {
 		return path
 	}
@@ -196,8 +196,8 @@ func plainGrant(s string) (g verdict.Grant, ok bool) {
 	return g, err == nil
 }
 
-// decodeGrant reads what encodeGrant wrote.
-func decodeGrant(s string) (verdict.Grant, error) {
+// DecodeGrant reads what encodeGrant wrote.
+func DecodeGrant(s string) (verdict.Grant, error) {
 	if g, ok := plainGrant(s); ok {
 		return g, nil
 	}
@@ -236,13 +236,13 @@ func grantReason(g *verdict.Grant) string {
 	return fmt.Sprintf("RBAC: allowed by %s %q of %s %q to %s %q", g.BindingKind, binding, g.RoleKind, g.Role, g.SubjectKind, subject)
 }
 
-// day returns the days since 1970 of t, clamped to what a Date column holds.
-func day(t time.Time) uint16 {
+// Day returns the days since 1970 of t, clamped to what a Date column holds.
+func Day(t time.Time) uint16 {
 	return uint16(min(max(t.Unix()/86400, 0), 1<<16-1))
 }
 
-// minute returns the start of t's minute in seconds since 1970, clamped to what a DateTime
+// Minute returns the start of t's minute in seconds since 1970, clamped to what a DateTime
 // column holds.
-func minute(t time.Time) uint32 {
+func Minute(t time.Time) uint32 {
 	return uint32(min(max(t.Unix(), 0), 1<<32-60) / 60 * 60)
 }

@@ -1,14 +1,12 @@
-package storage
+package codec
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/retrial-io/retrial/ingest/event"
@@ -53,15 +51,15 @@ type stored struct {
 	admission                   storedAdmission
 }
 
-// newStored returns a row to read into.
-func newStored() *stored {
+// NewStored returns a row to read into.
+func NewStored() *stored {
 	r := &stored{}
-	r.table = columns(&block{}, r)
+	r.table = columns(&Block{}, r)
 	return r
 }
 
-// reset empties the row; what it referred to is not written again.
-func (r *stored) reset() { *r = stored{table: r.table} }
+// Reset empties the row; what it referred to is not written again.
+func (r *stored) Reset() { *r = stored{table: r.table} }
 
 type storedUser struct {
 	name, uid string
@@ -69,8 +67,8 @@ type storedUser struct {
 	extra     map[string][]string
 }
 
-// reads returns what is read of a row, or of it what want selects, and where it goes.
-func (r *stored) reads(want func(sql string) bool) (list []string, to []any) {
+// Reads returns what is read of a row, or of it what want selects, and where it goes.
+func (r *stored) Reads(want func(sql string) bool) (list []string, to []any) {
 	for i := range r.table {
 		if c := &r.table[i]; c.into != nil && want(c.read()) {
 			list, to = append(list, c.read()), append(to, c.into)
@@ -79,48 +77,11 @@ func (r *stored) reads(want func(sql string) bool) (list []string, to []any) {
 	return list, to
 }
 
-func everyColumn(string) bool { return true }
+// EveryColumn wants all columns, for Stored.Reads.
+func EveryColumn(string) bool { return true }
 
-// rows visits the standing rows that a condition selects.
-func (s *Store) rows(ctx context.Context, where string, p clickhouse.Parameters, visit func(verdict.Row) error) error {
-	return s.standing(ctx, "WHERE sign = 1 AND "+where, p, visit)
-}
-
-// rowsBefore is rows with a condition that is applied before pairs are taken out, which spares
-// most of the work when it selects few. A row and the one that takes it back must meet it
-// both or neither: they agree in all columns but the sign.
-func (s *Store) rowsBefore(ctx context.Context, condition string, p clickhouse.Parameters, visit func(verdict.Row) error) error {
-	return s.standing(ctx, "PREWHERE "+condition+" WHERE sign = 1", p, visit)
-}
-
-func (s *Store) standing(ctx context.Context, where string, p clickhouse.Parameters, visit func(verdict.Row) error) error {
-	ctx, cancel := context.WithCancel(params(ctx, p))
-	defer cancel()
-	r := newStored()
-	list, to := r.reads(everyColumn)
-	res, err := s.conn.Query(ctx, "SELECT "+strings.Join(list, ", ")+" FROM "+s.table("events")+" FINAL "+where)
-	if err != nil {
-		return err
-	}
-	defer res.Close()
-	for res.Next() {
-		r.reset()
-		if err := res.Scan(to...); err != nil {
-			return err
-		}
-		row, err := r.row()
-		if err != nil {
-			return err
-		}
-		if err := visit(row); err != nil {
-			return err
-		}
-	}
-	return res.Err()
-}
-
-// row rebuilds what was inserted. What was not read stays empty.
-func (r *stored) row() (verdict.Row, error) {
+// Row rebuilds what was inserted. What was not read stays empty.
+func (r *stored) Row() (verdict.Row, error) {
 	e, err := r.event()
 	if err != nil {
 		return verdict.Row{}, err
@@ -139,9 +100,9 @@ func (r *stored) row() (verdict.Row, error) {
 	}
 	key := event.HashFromBytes([16]byte(request))
 	return verdict.Row{
-		Cluster: r.cluster, Source: r.source, APIServer: r.apiserver, Received: fromMicro(r.ingested),
+		Cluster: r.cluster, Source: r.source, APIServer: r.apiserver, Received: FromMicro(r.ingested),
 		Position: event.Position{Epoch: r.epoch, Partition: r.kpart, Offset: r.koffset},
-		EventKey: event.EventKey(key, e), Request: key, Content: knownContent(string(content)),
+		EventKey: event.EventKey(key, e), Request: key, Content: KnownContent(string(content)),
 		Size: int(r.size), Event: e, Verdict: v, Marks: r.marks(), Counted: r.counted(v), AgentOther: r.shape&shapeAgentOther != 0, Sign: r.sign, Revision: r.rowRevision,
 	}, nil
 }
@@ -171,9 +132,9 @@ func (r *stored) marks() []verdict.Mark {
 func (r *stored) event() (*event.Event, error) {
 	e := &event.Event{
 		Level: event.Level(r.level), AuditID: r.auditID, Stage: event.Stage(r.stage), RequestURI: r.uri, Verb: r.verb,
-		User: r.user.event(), SourceIPs: orNil(r.sourceIPs), UserAgent: r.userAgent,
+		User: r.user.event(), SourceIPs: OrNil(r.sourceIPs), UserAgent: r.userAgent,
 		RequestObject: bytesOrNil(r.requestObject), ResponseObject: bytesOrNil(r.responseObject),
-		RequestReceivedTimestamp: fromMicro(r.received), StageTimestamp: fromMicro(r.received + r.delay),
+		RequestReceivedTimestamp: FromMicro(r.received), StageTimestamp: FromMicro(r.received + r.delay),
 	}
 	if r.shape&shapeImpersonated != 0 {
 		u := r.impersonated.event()
@@ -219,9 +180,9 @@ func (r *stored) event() (*event.Event, error) {
 }
 
 func (u *storedUser) event() event.User {
-	out := event.User{Username: u.name, UID: u.uid, Groups: orNil(u.groups)}
+	out := event.User{Username: u.name, UID: u.uid, Groups: OrNil(u.groups)}
 	for k, v := range u.extra {
-		out.Extra = append(out.Extra, event.ExtraEntry{Key: k, Values: orNil(v)})
+		out.Extra = append(out.Extra, event.ExtraEntry{Key: k, Values: OrNil(v)})
 	}
 	slices.SortFunc(out.Extra, func(a, b event.ExtraEntry) int { return strings.Compare(a.Key, b.Key) })
 	return out
@@ -251,7 +212,7 @@ func (r *stored) verdict() (*verdict.Verdict, error) {
 func decodeGrants(list []string) ([]verdict.Grant, error) {
 	var out []verdict.Grant
 	for _, text := range list {
-		g, err := decodeGrant(text)
+		g, err := DecodeGrant(text)
 		if err != nil {
 			return nil, err
 		}
@@ -260,7 +221,8 @@ func decodeGrants(list []string) ([]verdict.Grant, error) {
 	return out, nil
 }
 
-func outcomeOf(s string) verdict.Outcome {
+// OutcomeOf reads an outcome.
+func OutcomeOf(s string) verdict.Outcome {
 	for _, o := range []verdict.Outcome{verdict.OutcomeMatch, verdict.OutcomeDrift, verdict.OutcomeAmbiguous, verdict.OutcomeIndeterminate} {
 		if o.String() == s {
 			return o
@@ -269,7 +231,8 @@ func outcomeOf(s string) verdict.Outcome {
 	return verdict.OutcomeNotJudged
 }
 
-func decisionOf(s string) verdict.Decision {
+// DecisionOf reads a decision.
+func DecisionOf(s string) verdict.Decision {
 	switch s {
 	case verdict.DecisionAllow.String():
 		return verdict.DecisionAllow
@@ -281,9 +244,11 @@ func decisionOf(s string) verdict.Decision {
 	return verdict.DecisionNone
 }
 
-func fromMicro(us int64) time.Time { return time.UnixMicro(us).UTC() }
+// FromMicro is a time of microseconds since 1970, in UTC.
+func FromMicro(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
-func orNil(list []string) []string {
+// OrNil is list, nil when it is empty.
+func OrNil(list []string) []string {
 	if len(list) == 0 {
 		return nil
 	}
@@ -295,4 +260,12 @@ func bytesOrNil(s string) []byte {
 		return nil
 	}
 	return []byte(s)
+}
+
+// KnownContent is a stored content hash. Half of it is enough to tell copies of one request
+// apart; rows from before have both.
+func KnownContent(stored string) event.Hash128 {
+	h := event.HashFromBytes([16]byte([]byte(stored)))
+	h.Lo = 0
+	return h
 }

@@ -1,4 +1,4 @@
-package storage
+package codec
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"github.com/ClickHouse/ch-go/proto"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/storage/native"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -49,7 +50,7 @@ const placesOfRow = 2
 
 // columns is the table of the columns of events, in the order of an INSERT, which append from
 // b and scan into r.
-func columns(b *block, r *stored) []column {
+func columns(b *Block, r *stored) []column {
 	return slices.Concat(placeColumns(b, r), eventColumns(b, r), verdictColumns(b, r), countedColumns(b, r), moreColumns(b, r), admissionColumns(b, r))
 }
 
@@ -126,19 +127,19 @@ func plain(name string, data proto.ColInput, into any, add func()) column {
 }
 
 // word is a column of a text of the verdict that repeats from row to row.
-func word(b *block, name string, data *lowCard, into *string, holds string, place int, get func(*verdict.Verdict) string) column {
+func word(b *Block, name string, data *native.LowCard, into *string, holds string, place int, get func(*verdict.Verdict) string) column {
 	return oneText(b, name, data, into, holds, place, get, func() { data.Append(get(b.at.v)) })
 }
 
 // free is a column of a text of the verdict that does not repeat.
-func free(b *block, name string, data *textColumn, into *string, holds string, place int, get func(*verdict.Verdict) string) column {
+func free(b *Block, name string, data *native.TextColumn, into *string, holds string, place int, get func(*verdict.Verdict) string) column {
 	return oneText(b, name, data, into, holds, place, get, func() { data.Append(get(b.at.v)) })
 }
 
 // later is a column of a text that rows from before it have not: it adds nothing to their version.
 // kind marks what it adds, and is no other column's.
-func later(b *block, name string, into *string, holds string, place int, kind byte, get func(*verdict.Verdict) string) column {
-	c := word(b, name, new(lowCard), into, holds, place, get)
+func later(b *Block, name string, into *string, holds string, place int, kind byte, get func(*verdict.Verdict) string) column {
+	c := word(b, name, new(native.LowCard), into, holds, place, get)
 	c.hash = func(h *hasher) {
 		if s := get(b.at.v); s != "" {
 			h.note(kind, s)
@@ -147,7 +148,7 @@ func later(b *block, name string, into *string, holds string, place int, kind by
 	return c
 }
 
-func oneText(b *block, name string, data proto.ColInput, into *string, holds string, place int, get func(*verdict.Verdict) string, add func()) column {
+func oneText(b *Block, name string, data proto.ColInput, into *string, holds string, place int, get func(*verdict.Verdict) string, add func()) column {
 	return column{
 		name: name, data: data, into: into, holds: holds, place: place, append: add,
 		same: func(v, w *verdict.Verdict) bool { return get(v) == get(w) },
@@ -156,15 +157,15 @@ func oneText(b *block, name string, data proto.ColInput, into *string, holds str
 }
 
 // words is a column of texts of the verdict that repeat from row to row.
-func words(b *block, name string, data *lowCardArray, into *[]string, holds string, place int, get func(*verdict.Verdict) []string) column {
+func words(b *Block, name string, data *native.LowCardArray, into *[]string, holds string, place int, get func(*verdict.Verdict) []string) column {
 	return manyTexts(b, name, data, into, holds, place, get, func() { data.Append(get(b.at.v)) })
 }
 
-func manyTexts(b *block, name string, data proto.ColInput, into *[]string, holds string, place int, get func(*verdict.Verdict) []string, add func()) column {
+func manyTexts(b *Block, name string, data proto.ColInput, into *[]string, holds string, place int, get func(*verdict.Verdict) []string, add func()) column {
 	return column{
 		name: name, data: data, into: into, holds: holds, place: place, append: add,
 		build: func() error {
-			*into = orNil(*into)
+			*into = OrNil(*into)
 			return nil
 		},
 		same: func(v, w *verdict.Verdict) bool { return slices.Equal(get(v), get(w)) },

@@ -1,4 +1,4 @@
-package storage
+package codec
 
 import (
 	"fmt"
@@ -48,7 +48,7 @@ func TestGrantComesBack(t *testing.T) {
 			if _, ok := plainGrant(text); ok != c.plain {
 				t.Errorf("%s: plain %v", text, ok)
 			}
-			if got, err := decodeGrant(text); err != nil || got != c.grant {
+			if got, err := DecodeGrant(text); err != nil || got != c.grant {
 				t.Errorf("%s gives %+v, %v, want %+v", text, got, err, c.grant)
 			}
 		})
