@@ -82,7 +82,7 @@ func TestCompletenessQueries(t *testing.T) {
 		t.Errorf("volumes %+v, %v\nwant %+v", volumes, err, want)
 	}
 	var letters []verdict.StoredDeadLetter
-	for i, l := range []event.DeadLetter{{Cluster: "c", Detail: "item 3: no audit event"}, {Cluster: "c", Detail: "40 more items from item 20 on, the first: not JSON"}, {Cluster: "other"}} {
+	for i, l := range []event.DeadLetter{{Cluster: "c", Detail: "item 3: not an audit event"}, {Cluster: "c", Detail: "40 more items from item 20 on, the first: not JSON"}, {Cluster: "other"}} {
 		l.Source, l.Reason = "webhook", "malformed-item"
 		letters = append(letters, verdict.StoredDeadLetter{DeadLetter: l, Position: event.Position{Epoch: 1, Offset: int64(i)}, Received: at(float64(61 * i))})
 	}

@@ -44,7 +44,8 @@ func benchLists(tb testing.TB) map[string][][]byte {
 func BenchmarkDecodeList(b *testing.B) {
 	scheme := runtime.NewScheme()
 	auditinstall.Install(scheme)
-	codec := serializer.NewCodecFactory(scheme).UniversalDecoder(schema.GroupVersion{Group: "audit.k8s.io", Version: runtime.APIVersionInternal})
+	codec := serializer.NewCodecFactory(scheme).UniversalDecoder(schema.GroupVersion{Group: "audit.k8s.io",
+		Version: runtime.APIVersionInternal})
 	for name, lines := range benchLists(b) {
 		body := recorded.List(lines...)
 		for _, by := range []struct {
@@ -160,7 +161,8 @@ func TestAllocations(t *testing.T) {
 	}
 	var plain []byte
 	for _, line := range recorded.Slice(t) {
-		if e, err := event.Decode(line); err == nil && e.Level == event.LevelMetadata && e.ObjectRef != nil && e.ImpersonatedUser == nil && len(e.User.Groups) > 1 && e.Code() == 200 && len(e.Annotations) == 2 {
+		if e, err := event.Decode(line); err == nil && e.Level == event.LevelMetadata && e.ObjectRef != nil && e.ImpersonatedUser == nil &&
+			len(e.User.Groups) > 1 && e.Code() == 200 && len(e.Annotations) == 2 {
 			plain = line
 			break
 		}

@@ -17,7 +17,8 @@ import (
 func AuditCodec() runtime.Decoder {
 	scheme := runtime.NewScheme()
 	auditinstall.Install(scheme)
-	return serializer.NewCodecFactory(scheme).UniversalDecoder(schema.GroupVersion{Group: "audit.k8s.io", Version: runtime.APIVersionInternal})
+	return serializer.NewCodecFactory(scheme).UniversalDecoder(schema.GroupVersion{Group: "audit.k8s.io",
+		Version: runtime.APIVersionInternal})
 }
 
 // throughCodec decodes a list with the apiserver's own codec, and takes its events back to the

@@ -8,21 +8,21 @@ import (
 	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
-// Annotations a receiver adds to an event that was too large to keep whole.
+// Annotations that a receiver adds to an event too large to keep whole.
 const (
 	AnnotationStrippedBytes  = "retrial.io/stripped-bytes"  // size of the event as received
 	AnnotationStrippedDigest = "retrial.io/stripped-sha256" // digest of the event as received
 )
 
-// annotationTruncated is what the apiserver puts on an event whose bodies it has cut off.
+// annotationTruncated is the apiserver's annotation on an event whose bodies it dropped.
 const annotationTruncated = "audit.k8s.io/truncated"
 
-// memberCut says of a role or binding that some of its rules or subjects were cut out: it has at
-// least those that are left. No object of Kubernetes has a member of this name.
+// memberCut marks a role or binding of which some rules or subjects were cut: it has at least
+// those that are left. No object of Kubernetes has a member of this name.
 const memberCut = "cut"
 
-// StripBodies drops request and response object of an event, cuts texts of many kilobytes, and notes
-// the size and the digest of what was received, once. Everything else a verdict needs stays.
+// StripBodies drops the request and response object of an event, cuts texts of many kilobytes, and
+// records the size and the digest of what was received, once. Everything else a verdict needs stays.
 func StripBodies(e *Event, size int, digest string) {
 	e.RequestObject, e.ResponseObject = nil, nil
 	shorten(e)
@@ -33,26 +33,26 @@ func StripBodies(e *Event, size int, digest string) {
 	}
 }
 
-// Stripped says whether a receiver has taken bodies out of the event.
+// Stripped reports whether a receiver has taken bodies out of the event.
 func Stripped(e *Event) bool {
 	_, stripped := e.Annotations.Get(AnnotationStrippedBytes)
 	return stripped
 }
 
-// cut says whether bodies were taken out of the event because it was too large.
+// cut reports whether bodies were dropped from the event because it was too large.
 func cut(e *Event) bool {
 	_, truncated := e.Annotations.Get(annotationTruncated)
 	return truncated || Stripped(e)
 }
 
-// bodyOverhead bounds what two bodies take in an event beside themselves.
+// bodyOverhead bounds what two bodies take in an event in addition to themselves.
 const bodyOverhead = 64
 
-// KeepBodies gives a stripped event back what the replica needs of its bodies, in room bytes: of a
-// write of what it keeps, the members it reads. Of a role or binding that is larger still, the
-// rules or subjects there is room for are kept, with the mark that there were more. The answer goes
-// before the request, which is kept where nothing has to be cut of it, or where nothing is left of
-// the answer.
+// KeepBodies restores to a stripped event what the replica needs of its bodies, in room bytes: for a
+// write that the replica keeps, the members it reads. Of a role or binding that is still larger, the
+// rules or subjects that fit are kept, with the mark that there were more. The response has
+// precedence over the request, which is kept if it need not be cut, or if nothing is left of the
+// response.
 func KeepBodies(e *Event, request, response []byte, room int) {
 	t, ok := writeTargetOf(e.RequestURI)
 	if !ok || !t.keeps(&Event{
@@ -64,7 +64,7 @@ func KeepBodies(e *Event, request, response []byte, room int) {
 	room -= bodyOverhead
 	e.ResponseObject = t.reduced(response, room)
 	room -= len(e.ResponseObject)
-	if e.Verb == "patch" { // no object: what is not known of it has a meaning, too
+	if e.Verb == "patch" { // not an object: what it leaves open matters, too
 		if len(request) <= room {
 			e.RequestObject = request
 		}
@@ -77,14 +77,14 @@ func KeepBodies(e *Event, request, response []byte, room int) {
 }
 
 // KeepObject returns what the replica needs of an object of a group resource, in room bytes, as
-// [KeepBodies] keeps it of a body; nil when there is no room for it.
+// [KeepBodies] keeps it of a body; nil if there is no room for it.
 func KeepObject(resource string, object []byte, room int) []byte {
 	var t writeTarget
 	t.resource, t.group, _ = strings.Cut(resource, ".")
 	return t.reduced(object, room)
 }
 
-// reduced returns what is kept of a body in room bytes, nil when there is no room for what counts.
+// reduced returns what is kept of a body in room bytes, nil if there is no room for what matters.
 func (t *writeTarget) reduced(body []byte, room int) []byte {
 	if len(body) == 0 || room <= 0 {
 		return nil
@@ -102,19 +102,19 @@ func (t *writeTarget) reduced(body []byte, room int) []byte {
 	return nil
 }
 
-// cutPrefix begins an object that cutLists has cut.
+// cutPrefix is the beginning of an object that cutLists has cut.
 const cutPrefix = `{"` + memberCut + `":true`
 
 func isCut(body []byte) bool {
 	return len(body) >= len(cutPrefix) && string(body[:len(cutPrefix)]) == cutPrefix
 }
 
-// mostOfRoom is which part of the room one rule or subject may take: a name of a megabyte must not
-// be all that is kept.
+// mostOfRoom is the part of the room that one rule or subject may take: a name of a megabyte must
+// not be all that is kept.
 const mostOfRoom = 64
 
-// cutLists returns a pruned role or binding with the rules or subjects that there is room for, and
-// the mark that there were more; nil when there is no room even for none.
+// cutLists returns a pruned role or binding with the rules or subjects that fit, and the mark that
+// there were more; nil if there is not even room for none.
 func cutLists(object []byte, room int) []byte {
 	s := jsontext.Scanner{Buf: object}
 	if s.Peek() != '{' {
@@ -146,7 +146,7 @@ func cutLists(object []byte, room int) []byte {
 		}
 	}
 	if s.Err != nil || !s.End() || len(lists) != 1 {
-		return nil // a list, a table: what is left of it would not be complete
+		return nil // a list or a table: what is left would not be complete
 	}
 	head := object[lists[0][0]:lists[0][1]]
 	if head[0] != ',' {

@@ -14,7 +14,8 @@ const bindingsURI = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 // bindingOf is a ClusterRoleBinding as an apiserver writes it.
 func bindingOf(t testing.TB, subjects []rbacv1.Subject) []byte {
 	t.Helper()
-	b := rbacv1.ClusterRoleBinding{Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}}
+	b := rbacv1.ClusterRoleBinding{Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+		Name: "cluster-admin"}}
 	b.Kind, b.APIVersion, b.Name, b.UID, b.ResourceVersion = "ClusterRoleBinding", "rbac.authorization.k8s.io/v1", "door", "u1", "7"
 	b.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": strings.Repeat("x", 1000)}
 	raw, err := json.Marshal(b)
@@ -72,7 +73,8 @@ func TestKeepBodies(t *testing.T) {
 			if err := json.Unmarshal(e.ResponseObject, &b); err != nil {
 				t.Fatalf("%v in %.200s", err, e.ResponseObject)
 			}
-			if b.RoleRef.Name != "cluster-admin" || b.Name != "door" || b.UID != "u1" || b.ResourceVersion != "7" || len(b.Annotations) > 0 {
+			if b.RoleRef.Name != "cluster-admin" || b.Name != "door" || b.UID != "u1" || b.ResourceVersion != "7" ||
+				len(b.Annotations) > 0 {
 				t.Errorf("kept of the head: %+v of %+v", b.RoleRef, b.ObjectMeta)
 			}
 			if b.Cut != tt.cut || len(b.Subjects) < tt.kept*9/10 || len(b.Subjects) > max(tt.kept, tt.kept*11/10) {
@@ -90,19 +92,24 @@ func TestKeepBodies(t *testing.T) {
 // TestKeepBodiesOf: what else is kept, and what is not.
 func TestKeepBodiesOf(t *testing.T) {
 	big := bindingOf(t, usersNamed("a", strings.Repeat("x", 5000)))
-	role := []byte(`{"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]},{"verbs":["` + strings.Repeat("x", 9000) + `"]}],"kind":"ClusterRole","metadata":{"name":"r","managedFields":[1]}}`)
+	role := []byte(`{"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]},{"verbs":["` + strings.Repeat("x", 9000) +
+		`"]}],"kind":"ClusterRole","metadata":{"name":"r","managedFields":[1]}}`)
 	list := append(append([]byte(`{"kind":"ClusterRoleBindingList","items":[`), big...), "]}"...)
 	options := []byte(`{"kind":"DeleteOptions","dryRun":["All"]}`)
 	for name, tt := range map[string]struct {
 		e                 *Event
 		request, response string
 	}{
-		"a role":             {stripped("update", "/apis/rbac.authorization.k8s.io/v1/clusterroles/r", nil, role, 6000), "", `{"cut":true,"kind":"ClusterRole","metadata":{"name":"r"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`},
-		"a list":             {stripped("deletecollection", bindingsURI, options, list, 2000), `{"kind":"DeleteOptions","dryRun":["All"]}`, ""},
-		"a patch":            {stripped("patch", bindingsURI+"/door", []byte(`[{"op":"remove","path":"/subjects"}]`), list, 2000), `[{"op":"remove","path":"/subjects"}]`, ""},
+		"a role": {stripped("update", "/apis/rbac.authorization.k8s.io/v1/clusterroles/r", nil, role, 6000), "",
+			`{"cut":true,"kind":"ClusterRole","metadata":{"name":"r"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`},
+		"a list": {stripped("deletecollection", bindingsURI, options, list, 2000), `{"kind":"DeleteOptions","dryRun":["All"]}`,
+			""},
+		"a patch": {stripped("patch", bindingsURI+"/door", []byte(`[{"op":"remove","path":"/subjects"}]`), list, 2000),
+			`[{"op":"remove","path":"/subjects"}]`, ""},
 		"no room":            {stripped("create", bindingsURI, big, big, 100), "", ""},
 		"what is not policy": {stripped("create", "/api/v1/namespaces/a/configmaps", options, options, 1000), "", ""},
-		"a pod": {stripped("create", "/api/v1/namespaces/a/pods", nil, []byte(`{"kind":"Pod","metadata":{"name":"p","labels":{"a":"b"}},"spec":{"nodeName":"n","containers":[{"image":"i"}]}}`), 1000),
+		"a pod": {stripped("create", "/api/v1/namespaces/a/pods", nil, []byte(`{"kind":"Pod","metadata":{"name":"p","labels":{"a":"b"}},`+
+			`"spec":{"nodeName":"n","containers":[{"image":"i"}]}}`), 1000),
 			"", `{"kind":"Pod","metadata":{"name":"p","labels":{}},"spec":{"nodeName":"n","containers":[{}]}}`},
 	} {
 		if string(tt.e.RequestObject) != tt.request || string(tt.e.ResponseObject) != tt.response {
@@ -145,7 +152,8 @@ func TestNamesOfMegabytes(t *testing.T) {
 	name := strings.Repeat("\x01é", 500_000)
 	body := []byte(strings.Replace(string(bindingOf(t, usersNamed("a"))), `"door"`, string(quoted(t, name)), 1))
 	e := &Event{
-		Verb: "create", RequestURI: bindingsURI, Stage: StageResponseComplete, ObjectRef: &ObjectRef{Resource: "clusterrolebindings", Name: name},
+		Verb: "create", RequestURI: bindingsURI, Stage: StageResponseComplete,
+		ObjectRef:      &ObjectRef{Resource: "clusterrolebindings", Name: name},
 		ResponseStatus: &Status{Code: 201, Message: name, Reason: "x", Raw: quoted(t, map[string]string{"message": name})},
 		Annotations:    Pairs{{"a", name}, {"b", "short"}},
 	}
@@ -159,7 +167,8 @@ func TestNamesOfMegabytes(t *testing.T) {
 	if err := json.Unmarshal(e.ResponseObject, &b); err != nil {
 		t.Fatal(err)
 	}
-	if b.Name != e.ObjectRef.Name || len(b.Name) > 200 || !strings.HasPrefix(b.Name, "\x01é\x01é") || b.Cut || len(b.Subjects) != 1 || b.UID != "u1" {
+	if b.Name != e.ObjectRef.Name || len(b.Name) > 200 || !strings.HasPrefix(b.Name, "\x01é\x01é") || b.Cut || len(b.Subjects) != 1 ||
+		b.UID != "u1" {
 		t.Errorf("kept %.500s of %.200q", e.ResponseObject, e.ObjectRef.Name)
 	}
 	if v, _ := e.Annotations.Get("b"); v != "short" || ref.Name != name || e.ResponseStatus.Code != 201 || e.ResponseStatus.Reason != "x" {
@@ -177,8 +186,10 @@ func TestKeepObject(t *testing.T) {
 		room             int
 		want             string
 	}{
-		"whole":   {"clusterroles.rbac.authorization.k8s.io", `{"metadata":{"name":"r","managedFields":[1]},"rules":[]}`, 200, `{"metadata":{"name":"r"},"rules":[]}`},
-		"in part": {"rolebindings.rbac.authorization.k8s.io", `{"metadata":{"name":"b"},"subjects":[{"name":"` + strings.Repeat("x", 2000) + `"},{"name":"a"}]}`, 1000, `{"cut":true,"metadata":{"name":"b"},"subjects":[{"name":"a"}]}`},
+		"whole": {"clusterroles.rbac.authorization.k8s.io", `{"metadata":{"name":"r","managedFields":[1]},"rules":[]}`, 200,
+			`{"metadata":{"name":"r"},"rules":[]}`},
+		"in part": {"rolebindings.rbac.authorization.k8s.io", `{"metadata":{"name":"b"},"subjects":[{"name":"` + strings.Repeat("x", 2000) +
+			`"},{"name":"a"}]}`, 1000, `{"cut":true,"metadata":{"name":"b"},"subjects":[{"name":"a"}]}`},
 		"no room": {"secrets", `{"metadata":{"name":"b"}}`, 9, ``},
 	} {
 		if got := KeepObject(tt.resource, []byte(tt.object), tt.room); string(got) != tt.want {

@@ -9,7 +9,7 @@ const (
 	ListKind   = "EventList"
 )
 
-// block is an event with what nearly every event refers to, so that one allocation does.
+// block is an event with what nearly every event refers to, in one allocation.
 type block struct {
 	event  Event
 	ref    ObjectRef
@@ -30,7 +30,7 @@ type single struct {
 type decoder struct {
 	jsontext.Scanner
 	plainAt int     // where the member level of the event begins
-	bodies  Bodies  // of the event being decoded, as somebody said
+	bodies  Bodies  // of the event being decoded, as the caller stated
 	blocks  []block // for events, all zero
 	room    []Item  // for items
 	strs    []string
@@ -38,7 +38,7 @@ type decoder struct {
 	extra   []ExtraEntry
 	more    int // entries of a fresh chunk of the last three
 
-	usedBlocks, usedStrs, usedPairs, usedExtra int // entries handed out
+	usedBlocks, usedStrs, usedPairs, usedExtra int // entries in use
 }
 
 // grown returns a list with room for another entry, at the front of a fresh chunk.
@@ -51,8 +51,8 @@ func grown[T any](list []T, more int) []T {
 // Decode decodes one audit.k8s.io/v1 Event, as an audit log line holds it, or an item of a
 // webhook's list, which leaves kind and apiVersion out.
 //
-// Member names are compared exactly; of a repeated member the last counts; null is absent.
-// A value of the wrong type, text that is not JSON, anything behind the object, or another
+// Member names are compared exactly; of a repeated member the last wins; null means absent.
+// A value of the wrong type, text that is not JSON, anything after the object, or another
 // kind is an error, a *jsontext.Error. Strings and raw values of the event alias raw.
 func Decode(raw []byte) (*Event, error) {
 	room := new(single)
@@ -169,7 +169,7 @@ func (d *decoder) fixed(want string) {
 	}
 }
 
-// optional consumes a string or null that the canonical form leaves out when it is empty.
+// optional consumes a string or null that the canonical form omits if it is empty.
 func (d *decoder) optional() string {
 	v := d.text()
 	d.Odd = d.Odd || v == ""

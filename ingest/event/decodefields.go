@@ -15,7 +15,8 @@ func (d *decoder) annotations() Pairs {
 
 // extras consumes a user's extra: an object of arrays of strings, or null.
 func (d *decoder) extras() Extra {
-	out := entries(d, &d.extra, &d.usedExtra, "object of string arrays", func(d *decoder, name string) ExtraEntry { return ExtraEntry{name, d.list()} })
+	out := entries(d, &d.extra, &d.usedExtra, "object of string arrays",
+		func(d *decoder, name string) ExtraEntry { return ExtraEntry{name, d.list()} })
 	return lastExtra(out)
 }
 
@@ -184,7 +185,7 @@ func (d *decoder) status(s *Status) {
 		}
 	}
 	s.Raw = d.Buf[start:d.Pos:d.Pos]
-	d.Odd = odd || d.Spaced // its text is kept, however it is written
+	d.Odd = odd || d.Spaced // its text is kept as written
 	if d.Spaced && d.Err == nil {
 		s.Raw = jsontext.Compact(s.Raw)
 	}
@@ -237,7 +238,7 @@ func (d *decoder) unknown(to []Member, name string) []Member {
 		return to
 	}
 	if v == nil {
-		v = d.Buf[start:d.Pos:d.Pos] // null says something here
+		v = d.Buf[start:d.Pos:d.Pos] // null is significant here
 	}
 	return append(to, Member{name, v})
 }

@@ -1,15 +1,15 @@
 package event
 
 // Bodies are the lengths in bytes of an event's request and response object as AppendJSON
-// writes them, 0 for what is not there or not known. Who decodes with them need not look for
-// the ends of what is most of an event.
+// writes them, 0 if absent or not known. Decoding with them need not search for the ends of
+// what is most of an event.
 type Bodies struct{ Request, Response int }
 
 // BodiesOf returns the lengths of the bodies AppendJSON writes for an event.
 func BodiesOf(e *Event) Bodies { return Bodies{len(e.RequestObject), len(e.ResponseObject)} }
 
-// body consumes a body of so many bytes, or one whose end has to be found when that is 0 or
-// cannot be.
+// body consumes a body of so many bytes, or one whose end must be found if that is 0 or
+// impossible.
 func (d *decoder) body(size int) []byte {
 	if end := d.Pos + size; size > 1 && end < len(d.Buf) && closes(d.Buf[d.Pos], d.Buf[end-1]) && (d.Buf[end] == ',' || d.Buf[end] == '}') {
 		v := d.Buf[d.Pos:end:end]
@@ -20,7 +20,7 @@ func (d *decoder) body(size int) []byte {
 	return v
 }
 
-// closes tells whether a value that begins and ends with these bytes may be a whole one.
+// closes reports whether a value that begins and ends with these bytes may be a whole one.
 func closes(first, last byte) bool {
 	switch first {
 	case '{':
@@ -31,22 +31,22 @@ func closes(first, last byte) bool {
 	return first == '"' && last == '"'
 }
 
-// Decoder decodes events one after another. What they refer to is cut from memory they share,
-// so that there are few allocations for many of them, and one that is kept keeps its
-// neighbours. It is for one goroutine; the zero value is ready.
+// Decoder decodes events one after another. What they refer to is cut from shared memory, so
+// that many of them need few allocations, and an event that is kept keeps its neighbours in
+// memory. It is for one goroutine; the zero value is ready.
 type Decoder struct {
 	d      decoder
-	blocks []block // not handed out
+	blocks []block // not yet in use
 
-	// What Reuse hands out again.
+	// What Reuse makes available again.
 	ownBlocks []block
 	ownStrs   []string
 	ownPairs  []Pair
 	ownExtra  []ExtraEntry
 }
 
-// Reuse gives the memory of the events decoded so far to the next ones: neither they nor lists
-// of theirs may be used any more. Their strings may: those alias what was decoded.
+// Reuse makes the memory of the events decoded so far available to the next ones: neither they
+// nor their lists may be used any more. Their strings may: those alias what was decoded.
 func (m *Decoder) Reuse() {
 	d := &m.d
 	clear(m.ownBlocks)
@@ -63,12 +63,12 @@ func again[T any](list []T, used int) []T {
 	return roomFor(list, used)
 }
 
-// decoderChunk is how many events a Decoder takes memory for at once.
+// decoderChunk is how many events a Decoder allocates memory for at once.
 const decoderChunk = 64
 
-// Decode decodes one event as the function [Decode] does. bodies are of what AppendJSON wrote
-// and say where its bodies end, which is then not looked at; with the zero value raw may be any
-// event.
+// Decode decodes one event as the function [Decode] does. bodies are those of what AppendJSON
+// wrote and say where its bodies end, which is then not checked; with the zero value raw may be
+// any event.
 func (m *Decoder) Decode(raw []byte, bodies Bodies) (*Event, error) {
 	if len(m.blocks) == 0 {
 		m.blocks = make([]block, decoderChunk)
@@ -82,7 +82,7 @@ func (m *Decoder) Decode(raw []byte, bodies Bodies) (*Event, error) {
 	if !d.event(b) || !d.End() {
 		*b = block{}
 		if bodies != (Bodies{}) {
-			return m.Decode(raw, Bodies{}) // they may be what is wrong
+			return m.Decode(raw, Bodies{}) // they may be wrong
 		}
 		return nil, d.Err
 	}
@@ -102,7 +102,7 @@ type Lists struct {
 	extra  []ExtraEntry
 }
 
-// maxListEntries bounds what of each a Lists keeps for the next list. An apiserver sends 400
+// maxListEntries bounds how much memory of each kind a Lists keeps for the next list. An apiserver sends 400
 // events at once by default.
 const maxListEntries = 1 << 14
 
@@ -119,7 +119,7 @@ func (l *Lists) Decode(body []byte, visit func(Item) error) error {
 	return l.d.visit(visit)
 }
 
-// Forget lets go of the last list: of its events, and of the body they alias.
+// Forget releases the last list: its events, and the body they alias.
 func (l *Lists) Forget() {
 	d := &l.d
 	forget(l.blocks, d.usedBlocks)

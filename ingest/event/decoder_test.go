@@ -64,7 +64,8 @@ func TestDecoderWithWrongBodies(t *testing.T) {
 		}
 		canonical := AppendJSON(nil, want)
 		right := BodiesOf(want)
-		for _, b := range []Bodies{{1, 1}, {right.Request + 1, right.Response}, {right.Request, right.Response + 1}, {right.Request - 1, right.Response - 1},
+		for _, b := range []Bodies{{1, 1}, {right.Request + 1, right.Response}, {right.Request, right.Response + 1},
+			{right.Request - 1, right.Response - 1},
 			{len(canonical), len(canonical)}, {-1, -1}, {0, right.Response}, {right.Request, 0}, {2, 2}} {
 			tried++
 			got, err := d.Decode(canonical, b)
@@ -81,8 +82,10 @@ func TestDecoderWithWrongBodies(t *testing.T) {
 // TestLists decodes lists of changing sizes, good and bad, into the same memory.
 func TestLists(t *testing.T) {
 	lines := recorded.Slice(t)
-	bodies := [][]byte{recorded.List(lines[:3]...), recorded.List(lines...), []byte(`{"items":[{},{"verb":1}],"kind":"EventList","apiVersion":"audit.k8s.io/v1"}`),
-		[]byte(`{"items":[{"verb":"get","user":{"groups":["a","b"]}},`), []byte(listHead + "]}"), recorded.List(lines[5:20]...), recorded.List(append(append([][]byte{}, lines...), lines...)...), recorded.List(lines[:1]...)}
+	bodies := [][]byte{recorded.List(lines[:3]...), recorded.List(lines...), []byte(`{"items":[{},{"verb":1}],"kind":"EventList",` +
+		`"apiVersion":"audit.k8s.io/v1"}`),
+		[]byte(`{"items":[{"verb":"get","user":{"groups":["a","b"]}},`), []byte(listHead + "]}"), recorded.List(lines[5:20]...),
+		recorded.List(append(append([][]byte{}, lines...), lines...)...), recorded.List(lines[:1]...)}
 	var l Lists
 	for round := range 3 {
 		for i, body := range bodies {

@@ -10,9 +10,8 @@ import (
 
 // AppendJSON appends the canonical JSON of an event: kind and apiVersion first, members in
 // the order of the upstream type, annotations and extra sorted by key, timestamps in
-// microseconds UTC, members the type does not know last, absent members left out as the
-// apiserver leaves them out. Equal events give equal bytes, and decoding them gives the
-// event again.
+// microseconds UTC, unknown members last, absent members omitted as the apiserver omits
+// them. Equal events give equal bytes, and decoding these gives the event again.
 //
 // Raw values (bodies, the status's Raw, unknown members) are written as they are; they must
 // be JSON, as they are in an event from the decoder. Invalid UTF-8 in strings becomes U+FFFD.
@@ -119,7 +118,7 @@ func appendUser(dst []byte, u *User) []byte {
 	return append(jsontext.DropComma(dst, from), '}')
 }
 
-// appendStatus appends a Status: its text as recorded, or when it was made here its parts.
+// appendStatus appends a Status: its text as recorded, or its parts if it was made here.
 func appendStatus(dst []byte, s *Status) []byte {
 	if s.Raw != nil {
 		return append(dst, s.Raw...)

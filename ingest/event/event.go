@@ -58,7 +58,7 @@ type Event struct {
 	// AuthenticationMetadata is written by constrained impersonation (Kubernetes 1.35+).
 	AuthenticationMetadata *AuthenticationMetadata
 
-	SourceIPs []string // all but the last are the client's word
+	SourceIPs []string // all but the last are claimed by the client
 	UserAgent string
 
 	ObjectRef      *ObjectRef
@@ -74,7 +74,7 @@ type Event struct {
 	Unknown []Member // members of the event object the type does not model, in order
 
 	// Server names the apiserver the event came from, as the endpoint it was sent to does;
-	// "" when that says nothing. It is no part of the event and of none of its keys.
+	// "" if that names none. It is not part of the event or of any of its keys.
 	Server string
 }
 
@@ -175,8 +175,8 @@ type Status struct {
 	Raw     []byte // the JSON object as recorded
 }
 
-// EffectiveUser returns the user the request was authorized as: the impersonated user
-// when there is one, else the authenticated user.
+// EffectiveUser returns the user the request was authorized as: the impersonated user if there
+// is one, otherwise the authenticated user.
 func (e *Event) EffectiveUser() *User {
 	if e.ImpersonatedUser != nil {
 		return e.ImpersonatedUser

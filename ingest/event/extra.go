@@ -8,7 +8,7 @@ const (
 	ExtraNodeName     = "authentication.kubernetes.io/node-name"
 	ExtraNodeUID      = "authentication.kubernetes.io/node-uid"
 
-	// Of the tokens an apiserver makes for its admission webhooks, since 1.37.
+	// Of the tokens that an apiserver issues for its admission webhooks, since 1.37.
 	ExtraValidatingName = "authentication.kubernetes.io/validatingwebhookconfiguration-name"
 	ExtraValidatingUID  = "authentication.kubernetes.io/validatingwebhookconfiguration-uid"
 	ExtraMutatingName   = "authentication.kubernetes.io/mutatingwebhookconfiguration-name"

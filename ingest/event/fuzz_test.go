@@ -15,7 +15,8 @@ func addEvents(f *testing.F, wrap func([]byte) []byte) {
 	for _, line := range recorded.Slice(f) {
 		f.Add(wrap(line))
 	}
-	for _, text := range []string{"", "{}", "null", "[]", `{"user":{}}`, `{"verb":"\ud800"}`, "{\"verb\":\"\xff\"}", `{"requestObject": [ 1e9 , {"a" : null} ] }`,
+	for _, text := range []string{"", "{}", "null", "[]", `{"user":{}}`, `{"verb":"\ud800"}`, "{\"verb\":\"\xff\"}", `{"requestObject": ` +
+		`[ 1e9 , {"a" : null} ] }`,
 		`{"responseStatus":{"code":-1}}`, `{"annotations":{"b":"","a":null}}`, `{"user":{"extra":{"a":["",null]}}}`} {
 		f.Add(wrap([]byte(text)))
 	}

@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// KeepsPolicy says whether the event tells of something the replica keeps: a write of it that
-// succeeded and was no dry run, see [KeepsWrite], or a request that found it missing or there, see [Missing] and
-// [Shows]. It
-// looks at verb, stage, response status, request URI, what [DryRunOf] looks at, and for few kinds
-// at the bodies. A write that may have been one is one.
+// KeepsPolicy reports whether the event is about something the replica keeps: a write of it that
+// succeeded and was not a dry run, see [KeepsWrite], or a request that found it missing or present,
+// see [Missing] and [Shows]. It depends on verb, stage, response status, request URI, what
+// [DryRunOf] depends on, and for a few kinds on the bodies. A possible write counts as one.
 func KeepsPolicy(e *Event) bool {
 	if !Ends(e) {
 		return false
@@ -26,26 +25,26 @@ func KeepsPolicy(e *Event) bool {
 	return false
 }
 
-// Ends says whether the event is the last of its request: when it was answered, or when the
+// Ends reports whether the event is the last of its request: when it was answered, or when the
 // apiserver failed on it.
 func Ends(e *Event) bool { return e.Stage == StageResponseComplete || e.Stage == StagePanic }
 
-// Outcome says whether a write was done.
+// Outcome reports whether a write was done.
 type Outcome uint8
 
-// Outcomes. PerhapsDone: the answer does not tell.
+// Outcomes. PerhapsDone: the answer does not show it.
 const (
 	NotDone Outcome = iota
 	PerhapsDone
 	Done
 )
 
-// OutcomeOf says by the answer whether a write was done. An answer of success says so, but for an
-// eviction that a second disruption budget forbids, which is answered with 201 and a failure.
-// Some failures do not say that nothing was done: 406 is found out when the answer to what was done
-// is to be written in a form that it does not have; at 504, at other failures of the apiserver, and
-// without an answer, what was asked for may go on; and a collection is deleted one by one, until one
-// cannot be.
+// OutcomeOf returns, judged by the answer, whether a write was done. A success means that it was,
+// except for an eviction that a second disruption budget forbids, which is answered with 201 and a
+// failure. Some failures do not mean that nothing was done: 406 occurs when the answer to a
+// completed write is to be encoded in a format it does not have; after 504, other failures of the
+// apiserver, or without an answer, the request may go on; and a collection is deleted one object
+// after the other, until one cannot be.
 func OutcomeOf(e *Event) Outcome {
 	s := e.ResponseStatus
 	switch {
@@ -76,12 +75,13 @@ func OutcomeOf(e *Event) Outcome {
 	return PerhapsDone
 }
 
-// beforehand tells failures of the apiserver that come before it writes anything: of reading the
-// body, of making the object of it, and of admission. Behind its beginning a message may hold what
-// clients chose.
+// beforehand reports whether a failure of the apiserver occurred before it wrote anything: in
+// reading the body, in decoding the object, or in admission. After its beginning a message may hold
+// what clients chose.
 func beforehand(message string) bool {
 	for _, text := range [...]string{
-		"body closed by handler", "Internal error occurred: failed calling webhook ", "Internal error occurred: resource quota evaluation timed out",
+		"body closed by handler", "Internal error occurred: failed calling webhook ", "Internal error occurred: resource quota " +
+			"evaluation timed out",
 		"failed to create typed patch object ", "conversion webhook for ",
 	} {
 		if strings.HasPrefix(message, text) {
@@ -91,7 +91,7 @@ func beforehand(message string) bool {
 	return false
 }
 
-// KeepsWrite says whether a write concerns something the replica keeps:
+// KeepsWrite reports whether a write concerns something the replica keeps:
 //
 //	roles, cluster roles, bindings, namespaces (with finalize and status), service accounts,
 //	secrets, nodes, resource slices, persistent volumes and volume attachments (with status),
@@ -105,17 +105,17 @@ func beforehand(message string) bool {
 //	                                                             change its finalizers or its
 //	                                                             resource claims
 //
-// Whether the write succeeded is not looked at. The most frequent writes of a cluster, those of
-// the states of pods and nodes, of leases and events, are none of these.
+// It does not depend on whether the write succeeded. The most frequent writes of a cluster, those
+// of the status of pods and nodes, of leases and events, are not among them.
 func KeepsWrite(e *Event) bool {
 	t, ok := writeTargetOf(e.RequestURI)
 	return ok && t.keeps(e)
 }
 
-// Missing says whether a request found no object of the name it is about, of something the
-// replica keeps: a write, which the apiserver looks a name up for where it writes it, or a get of
-// a pod, role or binding that asked for the newest state; the answer is then no older than the request. That the
-// namespace is missing, or that an admission webhook says so, is not it.
+// Missing reports whether a request found that an object, of something the replica keeps, does not
+// exist: a write, for which the apiserver looks the name up where it writes it, or a get of a pod,
+// role or binding that asked for the newest state; the answer is then no older than the request. A
+// missing namespace, or an admission webhook that says so, does not count.
 func Missing(e *Event) bool {
 	if e.Code() != 404 || e.ResponseStatus.Reason != "NotFound" {
 		return false
@@ -144,8 +144,8 @@ func Missing(e *Event) bool {
 	return e.ResponseStatus.Message == resource+" "+strconv.Quote(t.name)+" not found"
 }
 
-// Shows says whether a request that wrote nothing found a role or binding: a get that asked for the newest
-// state, or a create of one that there was already. The answer is no older than the request.
+// Shows reports whether a request that wrote nothing found a role or binding: a get that asked for
+// the newest state, or a create of one that already existed. The answer is no older than the request.
 func Shows(e *Event) bool {
 	switch {
 	case !Ends(e):
@@ -153,14 +153,16 @@ func Shows(e *Event) bool {
 	case e.Verb == "get" && e.Code() == 200:
 		t, ok := writeTargetOf(e.RequestURI)
 		return ok && t.name != "" && t.grants() && !asksOldState(e.RequestURI)
-	case e.Verb == "create" && e.Code() == 409 && e.ResponseStatus.Reason == "AlreadyExists" && e.ObjectRef != nil && e.ObjectRef.Name != "":
+	case e.Verb == "create" && e.Code() == 409 && e.ResponseStatus.Reason == "AlreadyExists" && e.ObjectRef != nil &&
+		e.ObjectRef.Name != "":
 		t, ok := writeTargetOf(e.RequestURI)
-		return ok && t.name == "" && t.grants() && e.ResponseStatus.Message == t.resource+"."+t.group+" "+strconv.Quote(e.ObjectRef.Name)+" already exists"
+		return ok && t.name == "" && t.grants() &&
+			e.ResponseStatus.Message == t.resource+"."+t.group+" "+strconv.Quote(e.ObjectRef.Name)+" already exists"
 	}
 	return false
 }
 
-// grants says whether the target is a role or binding, or all of a kind.
+// grants reports whether the target is a role or binding, or all of a kind.
 func (t *writeTarget) grants() bool {
 	if t.group != "rbac.authorization.k8s.io" || t.sub != "" {
 		return false
@@ -174,7 +176,7 @@ func (t *writeTarget) grants() bool {
 	return false
 }
 
-// asksOldState says whether a read may be answered from a cache.
+// asksOldState reports whether a read may be answered from a cache.
 func asksOldState(uri string) bool {
 	_, query, _ := strings.Cut(uri, "?")
 	if !strings.Contains(query, "resourceVersion") && strings.IndexByte(query, '%') < 0 {
@@ -184,13 +186,13 @@ func asksOldState(uri string) bool {
 	return values.Get("resourceVersion") != ""
 }
 
-// writeTarget is what the URI of a write names: an object, or with an empty name a collection.
+// writeTarget is what the URI of a write names: an object or, with an empty name, a collection.
 type writeTarget struct {
 	group, resource, name, sub string
 	namespaced                 bool
 }
 
-// writeTargetOf takes a request URI apart as far as it may name something that is kept.
+// writeTargetOf parses a request URI as far as it may name something that is kept.
 func writeTargetOf(uri string) (t writeTarget, ok bool) {
 	path, _, _ := strings.Cut(uri, "?")
 	if strings.IndexByte(path, '%') >= 0 {
@@ -243,7 +245,7 @@ func writeTargetOf(uri string) (t writeTarget, ok bool) {
 	return t, false
 }
 
-// keepsGroup tells the API groups with resources that are kept.
+// keepsGroup reports whether an API group has resources that are kept.
 func keepsGroup(group string) bool {
 	switch group {
 	case "rbac.authorization.k8s.io", "storage.k8s.io", "resource.k8s.io", "certificates.k8s.io":
@@ -252,7 +254,7 @@ func keepsGroup(group string) bool {
 	return false
 }
 
-// keeps says whether a write of the target is kept.
+// keeps reports whether a write of the target is kept.
 func (t *writeTarget) keeps(e *Event) bool {
 	switch t.group {
 	case "":
@@ -302,13 +304,13 @@ var (
 	wordsFinalizers = []byte(`finalizers`) // part of a member's name, or of a pointer
 )
 
-// keepsPod says whether a write of a pod changes what is kept of it.
+// keepsPod reports whether a write of a pod changes what is kept of it.
 func keepsPod(e *Event, sub string) bool {
 	update := e.Verb == "update" || e.Verb == "patch"
 	switch sub {
 	case "":
-		// An update can create a pod, put on finalizers, or, by taking away the last of them, end a
-		// pod whose deletion had been asked for.
+		// An update can create a pod, add finalizers or, by removing the last of them, end a pod
+		// whose deletion was requested.
 		return !update || e.Code() != 200 || bytes.Contains(e.ResponseObject, memberDeletion) || writesFinalizers(e)
 	case "binding", "eviction":
 		return e.Verb == "create"
@@ -320,21 +322,22 @@ func keepsPod(e *Event, sub string) bool {
 	return false
 }
 
-// WritesClaims says whether the body of a write of a pod's status has resource claims in it.
+// WritesClaims reports whether the body of a write of a pod's status holds resource claims.
 func WritesClaims(body []byte) bool {
 	return bytes.Contains(body, memberClaims) || bytes.Contains(body, memberExtended)
 }
 
-// writesFinalizers says whether an update or patch may change finalizers. What may be an apply patch
-// takes away what it does not name, as an update does.
+// writesFinalizers reports whether an update or patch may change finalizers. What may be an apply patch
+// removes what it does not name, as an update does.
 func writesFinalizers(e *Event) bool {
 	body := e.RequestObject
 	return e.Verb == "update" || len(body) == 0 || bytes.Contains(body, wordsFinalizers) || bytes.Contains(body, memberVersion)
 }
 
-// strangeToStatus says whether a write of a pod's status is of somebody who may put a finalizer on
+// strangeToStatus reports whether a write of a pod's status is by a user that may add a finalizer to
 // the pod with it. Nodes and Kubernetes' own components write it all day and do not.
 func strangeToStatus(e *Event) bool {
 	name, ok := strings.CutPrefix(e.EffectiveUser().Username, "system:")
-	return !ok || !strings.HasPrefix(name, "node:") && !strings.HasPrefix(name, "kube-") && !strings.HasPrefix(name, "serviceaccount:kube-system:")
+	return !ok || !strings.HasPrefix(name, "node:") && !strings.HasPrefix(name, "kube-") &&
+		!strings.HasPrefix(name, "serviceaccount:kube-system:")
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // The members that are kept of bodies, be they objects, lists of them, statuses or options: those
-// that the replica reads. Of a volume all of spec is read, whose source is one of many members, and
-// nothing else of an object has rules and subjects.
+// that the replica reads. Of a volume all of spec is read, whose source is one of many members; only
+// roles and bindings have rules and subjects.
 var (
 	ShapeKept       = shapeOfBody(shapeOfSpec())
 	ShapeKeptVolume = shapeOfBody(nil)
@@ -26,13 +26,13 @@ func (t *writeTarget) keptShape() *jsontext.Shape {
 	return ShapeKept
 }
 
-// isRBAC tells whether a write is of a role or binding.
+// isRBAC reports whether a write is of a role or binding.
 func (t *writeTarget) isRBAC() bool {
 	return t.group == "rbac.authorization.k8s.io" && t.sub == "" &&
 		slices.Contains([]string{"roles", "clusterroles", "rolebindings", "clusterrolebindings"}, t.resource)
 }
 
-// shapeOfBody returns the shape of a body with such a spec and more members.
+// shapeOfBody returns the shape of a body with the spec and further members.
 func shapeOfBody(spec *jsontext.Shape, more ...string) *jsontext.Shape {
 	object := map[string]*jsontext.Shape{
 		"kind": nil, "apiVersion": nil, "type": nil, "reduced": nil, "target": nil, "deleteOptions": nil,
@@ -43,7 +43,8 @@ func shapeOfBody(spec *jsontext.Shape, more ...string) *jsontext.Shape {
 			"annotations": jsontext.ShapeOf(map[string]*jsontext.Shape{
 				"kubernetes.io/service-account.name": nil, "kubernetes.io/service-account.uid": nil, "kubernetes.io/config.mirror": nil,
 			}),
-			"labels": jsontext.ShapeOf(map[string]*jsontext.Shape{"kubernetes.io/legacy-token-last-used": nil, "kubernetes.io/legacy-token-invalid-since": nil}),
+			"labels": jsontext.ShapeOf(map[string]*jsontext.Shape{"kubernetes.io/legacy-token-last-used": nil,
+				"kubernetes.io/legacy-token-invalid-since": nil}),
 		}),
 		"data": jsontext.ShapeOf(map[string]*jsontext.Shape{
 			"token-id": nil, "expiration": nil, "usage-bootstrap-authentication": nil, "auth-extra-groups": nil,
@@ -66,7 +67,7 @@ func shapeOfBody(spec *jsontext.Shape, more ...string) *jsontext.Shape {
 	return jsontext.ShapeOf(list)
 }
 
-// shapeOfSpec returns the shape of the specs of all kinds but volumes.
+// shapeOfSpec returns the shape of the specs of all kinds except volumes.
 func shapeOfSpec() *jsontext.Shape {
 	container := jsontext.ShapeOf(map[string]*jsontext.Shape{
 		"envFrom": nil, "env": jsontext.ShapeOf(map[string]*jsontext.Shape{"valueFrom": nil}),

@@ -1,7 +1,7 @@
 package event
 
-// Position is where a record stands in Kafka. Epoch counts the times a topic was created
-// anew with lower offsets, so that a position is never used twice.
+// Position is where a record is in Kafka. Epoch distinguishes the logs of a recreated topic, so
+// that a position is never used twice.
 type Position struct {
 	Epoch     uint32
 	Partition int32
@@ -9,7 +9,7 @@ type Position struct {
 }
 
 // DeadLetter is input that could not become an event, or a record that could not be
-// processed: never acknowledged away silently, never retried for ever.
+// processed: never dropped silently, never retried for ever.
 type DeadLetter struct {
 	Cluster string
 	Source  string // how it came in: "webhook", "import", "watch", "replay"

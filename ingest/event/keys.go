@@ -10,8 +10,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Hash128 tells requests, events and contents apart. Its value is the same in every
-// process and version.
+// Hash128 identifies requests, events and contents. Its value is the same in every process and
+// version.
 type Hash128 struct{ Hi, Lo uint64 }
 
 // Bytes returns the hash in big-endian order.
@@ -45,11 +45,11 @@ func (h Hash128) String() string {
 }
 
 // RequestKey identifies one request of one cluster: audit ID, user, verb, request URI and
-// the time it was received, to the microsecond. The audit ID alone does not: the client
-// chooses it. Compute keys of redacted events only, so that every path computes the same.
+// the time it was received, to the microsecond. The audit ID alone does not identify it:
+// the client chooses it. Compute keys of redacted events only, so that every path computes the same.
 //
-// What goes in is in the client's hands and a collision would make one request hide
-// another as its duplicate, hence half of a SHA-256 and not a fast hash.
+// The client controls the input, and a collision would make one request hide another as its
+// duplicate, hence half of a SHA-256 and not a fast hash.
 func RequestKey(cluster string, e *Event) Hash128 {
 	var room [512]byte
 	b := append(room[:0], "retrial request 1\x00"...)
@@ -72,7 +72,7 @@ func EventKey(req Hash128, e *Event) Hash128 {
 	return sum(b)
 }
 
-// Content hashes the canonical bytes of an event, to tell a repeated delivery from a
+// Content hashes the canonical bytes of an event, to distinguish a repeated delivery from a
 // different copy. Bodies are long and a collision hides no request, so it is a fast hash, of
 // 64 bits: the second half of the result is zero.
 func Content(canonical []byte) Hash128 { return Hash128{Hi: xxhash.Sum64(canonical)} }

@@ -109,9 +109,12 @@ func TestKeepsPolicy(t *testing.T) {
 		{"create pod", "create", "/api/v1/namespaces/x/pods", 201, StageResponseComplete, "", true},
 		{"label a pod", "patch", "/api/v1/namespaces/x/pods/y", 200, StageResponseComplete, `{"metadata":{"labels":{"a":"b"}}}`, false},
 		{"a pod, written without a body", "patch", "/api/v1/namespaces/x/pods/y", 200, StageResponseComplete, "", true},
-		{"a pod's finalizers", "patch", "/api/v1/namespaces/x/pods/y", 200, StageResponseComplete, `{"metadata":{"$deleteFromPrimitiveList/finalizers":["a"]}}`, true},
-		{"a pod's finalizers, by their pointer", "patch", "/api/v1/namespaces/x/pods/y", 200, StageResponseComplete, `[{"op":"remove","path":"/metadata/finalizers/0"}]`, true},
-		{"apply a pod", "patch", "/api/v1/namespaces/x/pods/y", 200, StageResponseComplete, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"y"}}`, true},
+		{"a pod's finalizers", "patch", "/api/v1/namespaces/x/pods/y", 200, StageResponseComplete,
+			`{"metadata":{"$deleteFromPrimitiveList/finalizers":["a"]}}`, true},
+		{"a pod's finalizers, by their pointer", "patch", "/api/v1/namespaces/x/pods/y", 200, StageResponseComplete, `[{"op":"remove",` +
+			`"path":"/metadata/finalizers/0"}]`, true},
+		{"apply a pod", "patch", "/api/v1/namespaces/x/pods/y", 200, StageResponseComplete, `{"apiVersion":"v1","kind":"Pod",` +
+			`"metadata":{"name":"y"}}`, true},
 		{"update a pod", "update", "/api/v1/namespaces/x/pods/y", 200, StageResponseComplete, `{"kind":"Pod"}`, true},
 		{"a pod, answered in a form it does not have", "patch", "/api/v1/namespaces/x/pods/y", 406, StageResponseComplete, "", true},
 		{"apply a pod that was not there", "patch", "/api/v1/namespaces/x/pods/y", 201, StageResponseComplete, "", true},
@@ -119,9 +122,12 @@ func TestKeepsPolicy(t *testing.T) {
 		{"bind a pod, the old way", "create", "/api/v1/namespaces/x/bindings", 201, StageResponseComplete, "", true},
 		{"evict a pod", "create", "/api/v1/namespaces/x/pods/y/eviction", 201, StageResponseComplete, "", true},
 		{"debug a pod", "patch", "/api/v1/namespaces/x/pods/y/ephemeralcontainers", 200, StageResponseComplete, "", true},
-		{"a pod is ready", "patch", "/api/v1/namespaces/x/pods/y/status", 200, StageResponseComplete, `{"status":{"phase":"Running"}}`, false},
-		{"a pod's finalizers, with its status", "patch", "/api/v1/namespaces/x/pods/y/status", 200, StageResponseComplete, `{"metadata":{"finalizers":null}}`, true},
-		{"a pod's claims", "patch", "/api/v1/namespaces/x/pods/y/status", 200, StageResponseComplete, `{"status":{"resourceClaimStatuses":[]}}`, true},
+		{"a pod is ready", "patch", "/api/v1/namespaces/x/pods/y/status", 200, StageResponseComplete, `{"status":{"phase":"Running"}}`,
+			false},
+		{"a pod's finalizers, with its status", "patch", "/api/v1/namespaces/x/pods/y/status", 200, StageResponseComplete,
+			`{"metadata":{"finalizers":null}}`, true},
+		{"a pod's claims", "patch", "/api/v1/namespaces/x/pods/y/status", 200, StageResponseComplete,
+			`{"status":{"resourceClaimStatuses":[]}}`, true},
 		{"exec in a pod", "create", "/api/v1/namespaces/x/pods/y/exec", 101, StageResponseComplete, "", false},
 		{"delete pod", "delete", "/api/v1/namespaces/x/pods/y", 200, StageResponseComplete, "", true},
 		{"create node", "create", "/api/v1/nodes", 201, StageResponseComplete, "", true},
@@ -133,10 +139,14 @@ func TestKeepsPolicy(t *testing.T) {
 		{"attach a volume", "create", "/apis/storage.k8s.io/v1/volumeattachments", 201, StageResponseComplete, "", true},
 		{"storage class", "create", "/apis/storage.k8s.io/v1/storageclasses", 201, StageResponseComplete, "", false},
 		{"resource slice", "create", "/apis/resource.k8s.io/v1/resourceslices", 201, StageResponseComplete, "", true},
-		{"ask for a certificate", "create", "/apis/certificates.k8s.io/v1/certificatesigningrequests", 201, StageResponseComplete, "", true},
-		{"sign a certificate", "update", "/apis/certificates.k8s.io/v1/certificatesigningrequests/y/status", 200, StageResponseComplete, "", true},
-		{"a pod's certificate", "create", "/apis/certificates.k8s.io/v1/namespaces/x/podcertificaterequests", 201, StageResponseComplete, "", true},
-		{"a pod's certificate is issued", "update", "/apis/certificates.k8s.io/v1/namespaces/x/podcertificaterequests/y/status", 200, StageResponseComplete, "", false},
+		{"ask for a certificate", "create", "/apis/certificates.k8s.io/v1/certificatesigningrequests", 201, StageResponseComplete, "",
+			true},
+		{"sign a certificate", "update", "/apis/certificates.k8s.io/v1/certificatesigningrequests/y/status", 200, StageResponseComplete, "",
+			true},
+		{"a pod's certificate", "create", "/apis/certificates.k8s.io/v1/namespaces/x/podcertificaterequests", 201, StageResponseComplete,
+			"", true},
+		{"a pod's certificate is issued", "update", "/apis/certificates.k8s.io/v1/namespaces/x/podcertificaterequests/y/status", 200,
+			StageResponseComplete, "", false},
 		{"lease", "update", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n", 200, StageResponseComplete, "", false},
 		{"list", "list", rbac + "/clusterroles", 200, StageResponseComplete, "", false},
 		{"refused", "create", rbac + "/clusterroles", 403, StageResponseComplete, "", false},
@@ -147,18 +157,24 @@ func TestKeepsPolicy(t *testing.T) {
 		{"earlier stage", "create", rbac + "/clusterroles", 201, StageRequestReceived, "", false},
 		{"dry run", "create", rbac + "/clusterroles?dryRun=All", 201, StageResponseComplete, "", false},
 		{"dry run, encoded", "create", rbac + "/clusterroles?a=b&dry%52un=All", 201, StageResponseComplete, "", false},
-		{"dry run in options", "delete", rbac + "/clusterroles/x", 200, StageResponseComplete, `{"kind":"DeleteOptions","dryRun":["All"]}`, false},
-		{"options", "delete", rbac + "/clusterroles/x", 200, StageResponseComplete, `{"kind":"DeleteOptions","dryRun":[],"x":{"dryRun":["All"]}}`, true},
-		{"options say no dry run, the query is not read", "delete", rbac + "/clusterroles/x?dryRun=All", 200, StageResponseComplete, `{"kind":"DeleteOptions"}`, true},
-		{"no body is recorded, there may have been one", "deletecollection", rbac + "/clusterroles?dryRun=All", 200, StageResponseComplete, "", true},
+		{"dry run in options", "delete", rbac + "/clusterroles/x", 200, StageResponseComplete, `{"kind":"DeleteOptions","dryRun":["All"]}`,
+			false},
+		{"options", "delete", rbac + "/clusterroles/x", 200, StageResponseComplete, `{"kind":"DeleteOptions","dryRun":[],` +
+			`"x":{"dryRun":["All"]}}`, true},
+		{"options say no dry run, the query is not read", "delete", rbac + "/clusterroles/x?dryRun=All", 200, StageResponseComplete,
+			`{"kind":"DeleteOptions"}`, true},
+		{"no body is recorded, there may have been one", "deletecollection", rbac + "/clusterroles?dryRun=All", 200, StageResponseComplete,
+			"", true},
 		{"a parameter with a semicolon does not exist", "create", rbac + "/clusterroles?dryRun=All;", 201, StageResponseComplete, "", true},
-		{"a parameter with a broken escape does not exist", "patch", rbac + "/clusterroles/x?dryRun=%zz", 200, StageResponseComplete, "", true},
+		{"a parameter with a broken escape does not exist", "patch", rbac + "/clusterroles/x?dryRun=%zz", 200, StageResponseComplete, "",
+			true},
 		{"other group", "create", "/apis/example.com/v1/clusterroles", 201, StageResponseComplete, "", false},
 		{"no resource", "delete", "/api/v1/", 200, StageResponseComplete, "", false},
 		{"non-resource", "create", "/roles", 200, StageResponseComplete, "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			e := &Event{Verb: c.verb, RequestURI: c.uri, Stage: c.stage, ResponseStatus: &Status{Code: c.code}, User: User{Username: "system:node:n"}}
+			e := &Event{Verb: c.verb, RequestURI: c.uri, Stage: c.stage, ResponseStatus: &Status{Code: c.code},
+				User: User{Username: "system:node:n"}}
 			if c.body != "" {
 				e.RequestObject = []byte(c.body)
 			}
@@ -171,14 +187,17 @@ func TestKeepsPolicy(t *testing.T) {
 		e    Event
 		want Outcome
 	}{
-		"no answer":                      {Event{}, PerhapsDone},
-		"an answer without a code":       {Event{ResponseStatus: &Status{}}, PerhapsDone},
-		"the apiserver failed on it":     {Event{Stage: StagePanic, ResponseStatus: &Status{Code: 500}}, PerhapsDone},
-		"the store did not answer":       {Event{ResponseStatus: &Status{Code: 500, Message: "etcdserver: request timed out"}}, PerhapsDone},
-		"not available":                  {Event{ResponseStatus: &Status{Code: 503}}, PerhapsDone},
-		"timed out":                      {Event{ResponseStatus: &Status{Code: 504}}, PerhapsDone},
-		"a webhook failed":               {Event{ResponseStatus: &Status{Code: 500, Message: `Internal error occurred: failed calling webhook "a.b.c": x`}}, NotDone},
-		"a name that reads like that":    {Event{ResponseStatus: &Status{Code: 500, Message: `rpc error: clusterroles "Internal error occurred: failed calling webhook " x`}}, PerhapsDone},
+		"no answer":                  {Event{}, PerhapsDone},
+		"an answer without a code":   {Event{ResponseStatus: &Status{}}, PerhapsDone},
+		"the apiserver failed on it": {Event{Stage: StagePanic, ResponseStatus: &Status{Code: 500}}, PerhapsDone},
+		"the store did not answer": {Event{ResponseStatus: &Status{Code: 500, Message: "etcdserver: request timed out"}},
+			PerhapsDone},
+		"not available": {Event{ResponseStatus: &Status{Code: 503}}, PerhapsDone},
+		"timed out":     {Event{ResponseStatus: &Status{Code: 504}}, PerhapsDone},
+		"a webhook failed": {Event{ResponseStatus: &Status{Code: 500, Message: `Internal ` +
+			`error occurred: failed calling webhook "a.b.c": x`}}, NotDone},
+		"a name that reads like that": {Event{ResponseStatus: &Status{Code: 500,
+			Message: `rpc error: clusterroles "Internal error occurred: failed calling webhook " x`}}, PerhapsDone},
 		"the body was not read":          {Event{ResponseStatus: &Status{Code: 500, Message: "body closed by handler"}}, NotDone},
 		"refused":                        {Event{ResponseStatus: &Status{Code: 403}}, NotDone},
 		"there is one":                   {Event{ResponseStatus: &Status{Code: 409}}, NotDone},
@@ -195,7 +214,8 @@ func TestKeepsPolicy(t *testing.T) {
 		"system:node:n": false, "system:kube-scheduler": false, "system:serviceaccount:kube-system:pod-garbage-collector": false,
 		"jane": true, "system:serviceaccount:x:y": true, "system:admin": true,
 	} {
-		e := &Event{Verb: "patch", RequestURI: "/api/v1/namespaces/x/pods/y/status", Stage: StageResponseComplete, ResponseStatus: &Status{Code: 200}}
+		e := &Event{Verb: "patch", RequestURI: "/api/v1/namespaces/x/pods/y/status", Stage: StageResponseComplete,
+			ResponseStatus: &Status{Code: 200}}
 		if e.User.Username = name; KeepsPolicy(e) != want {
 			t.Errorf("the status of a pod written by %s: got %v", name, !want)
 		}
@@ -204,7 +224,8 @@ func TestKeepsPolicy(t *testing.T) {
 			t.Errorf("the status of a pod written as %s: got %v", name, !want)
 		}
 	}
-	pod := &Event{Verb: "patch", RequestURI: "/api/v1/namespaces/x/pods/y", Stage: StageResponseComplete, ResponseStatus: &Status{Code: 200}, RequestObject: []byte(`{"spec":{}}`)}
+	pod := &Event{Verb: "patch", RequestURI: "/api/v1/namespaces/x/pods/y", Stage: StageResponseComplete,
+		ResponseStatus: &Status{Code: 200}, RequestObject: []byte(`{"spec":{}}`)}
 	for answer, want := range map[string]bool{
 		`{"kind":"Pod","metadata":{"name":"y"}}`:                                            false,
 		`{"kind":"Pod","metadata":{"name":"y","deletionTimestamp":"2026-01-02T12:00:00Z"}}`: true,
@@ -228,12 +249,14 @@ func TestMissing(t *testing.T) {
 		{"evict", "create", "/api/v1/namespaces/x/pods/y/eviction", `pods "y" not found`, 404, true},
 		{"bind", "create", "/api/v1/namespaces/x/pods/y/binding", `pods "y" not found`, 404, true},
 		{"status of a pod", "patch", "/api/v1/namespaces/x/pods/y/status", `pods "y" not found`, 404, true},
-		{"status of a pod, of a namespace that is missing", "patch", "/api/v1/namespaces/x/pods/y/status", `namespaces "x" not found`, 404, false},
+		{"status of a pod, of a namespace that is missing", "patch", "/api/v1/namespaces/x/pods/y/status", `namespaces "x" not found`, 404,
+			false},
 		{"cluster role", "update", rbac + "/clusterroles/a:b", `clusterroles.rbac.authorization.k8s.io "a:b" not found`, 404, true},
 		{"namespace", "delete", "/api/v1/namespaces/x", `namespaces "x" not found`, 404, true},
 		{"a namespace that is missing", "create", "/api/v1/namespaces/x/pods", `namespaces "x" not found`, 404, false},
 		{"a namespace that an update needs", "update", "/api/v1/namespaces/x/serviceaccounts/y", `namespaces "x" not found`, 404, false},
-		{"a webhook says so", "delete", "/api/v1/namespaces/x/pods/y", `admission webhook "w" denied the request: pods "y" not found`, 404, false},
+		{"a webhook says so", "delete", "/api/v1/namespaces/x/pods/y", `admission webhook "w" denied the request: pods "y" not found`, 404,
+			false},
 		{"another name", "delete", "/api/v1/namespaces/x/pods/y", `pods "z" not found`, 404, false},
 		{"a version that is not served", "delete", rbac + "alpha1/roles/y", `the server could not find the requested resource`, 404, false},
 		{"refused", "delete", "/api/v1/namespaces/x/pods/y", `pods "y" not found`, 403, false},
@@ -242,7 +265,8 @@ func TestMissing(t *testing.T) {
 		{"read, no version", "get", "/api/v1/namespaces/x/pods/y?resourceVersion=&pretty=1", `pods "y" not found`, 404, true},
 		{"read a log", "get", "/api/v1/namespaces/x/pods/y/log", `pods "y" not found`, 404, false},
 		{"read a role", "get", rbac + "/clusterroles/y", `clusterroles.rbac.authorization.k8s.io "y" not found`, 404, true},
-		{"read a role, any version", "get", rbac + "/clusterroles/y?resourceVersion=0", `clusterroles.rbac.authorization.k8s.io "y" not found`, 404, false},
+		{"read a role, any version", "get", rbac + "/clusterroles/y?resourceVersion=0", `clusterroles.rbac.authorization.k8s.io ` +
+			`"y" not found`, 404, false},
 		{"not kept", "delete", "/api/v1/namespaces/x/configmaps/y", `configmaps "y" not found`, 404, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -271,8 +295,10 @@ func TestShows(t *testing.T) {
 		{"a role without a namespace", "get", rbac + "/roles/y", "", "", 200, false},
 		{"read a pod", "get", "/api/v1/namespaces/x/pods/y", "", "", 200, false},
 		{"there already", "create", rbac + "/clusterrolebindings", "AlreadyExists", there, 409, true},
-		{"there already, says a webhook", "create", rbac + "/clusterrolebindings", "AlreadyExists", `admission webhook "w" denied the request: ` + there, 409, false},
-		{"another is there already", "create", rbac + "/clusterrolebindings", "AlreadyExists", `clusterrolebindings.rbac.authorization.k8s.io "z" already exists`, 409, false},
+		{"there already, says a webhook", "create", rbac + "/clusterrolebindings", "AlreadyExists", `admission ` +
+			`webhook "w" denied the request: ` + there, 409, false},
+		{"another is there already", "create", rbac + "/clusterrolebindings", "AlreadyExists",
+			`clusterrolebindings.rbac.authorization.k8s.io "z" already exists`, 409, false},
 		{"a conflict", "update", rbac + "/clusterrolebindings/y", "Conflict", "", 409, false},
 		{"a pod is there already", "create", "/api/v1/namespaces/x/pods", "AlreadyExists", `pods "y" already exists`, 409, false},
 	} {
@@ -296,12 +322,14 @@ func TestDryRunOf(t *testing.T) {
 		want  DryRunAnswer
 	}{
 		{"create, by query", Event{Verb: "create", RequestURI: uri}, DryRun},
-		{"create, the body says nothing", Event{Verb: "create", RequestURI: "/api/v1/namespaces", RequestObject: []byte(`{"dryRun":["All"]}`)}, NoDryRun},
+		{"create, the body says nothing", Event{Verb: "create", RequestURI: "/api/v1/namespaces",
+			RequestObject: []byte(`{"dryRun":["All"]}`)}, NoDryRun},
 		{"delete, no body at Metadata", Event{Verb: "delete", RequestURI: uri, Level: LevelMetadata}, MaybeDryRun},
 		{"delete, no body at Request", Event{Verb: "delete", RequestURI: uri, Level: LevelRequest}, DryRun},
 		{"delete, body cut off", Event{Verb: "delete", RequestURI: uri, Level: LevelRequestResponse, Annotations: truncated}, MaybeDryRun},
 		{"delete, the body counts", Event{Verb: "delete", RequestURI: uri, RequestObject: []byte(`{"kind":"DeleteOptions"}`)}, NoDryRun},
-		{"delete, the body asks", Event{Verb: "delete", RequestURI: "/api/v1/namespaces/x", RequestObject: []byte(`{"dryRun":["All"]}`)}, DryRun},
+		{"delete, the body asks", Event{Verb: "delete", RequestURI: "/api/v1/namespaces/x", RequestObject: []byte(`{"dryRun":["All"]}`)},
+			DryRun},
 		{"another parameter", Event{Verb: "create", RequestURI: "/api/v1/namespaces?fieldManager=dryRun"}, NoDryRun},
 	} {
 		t.Run(c.name, func(t *testing.T) {

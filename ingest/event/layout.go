@@ -2,10 +2,10 @@ package event
 
 // layout is the members of an object in the order of the canonical form, each as its text
 // begins: `"name":`. The place of a member is its index, counted from 1; 0 is that of a member
-// the object does not have.
+// that the layout lacks.
 type layout []string
 
-// ahead is how many members the canonical form leaves out of an object in a row, nearly always.
+// ahead is how many consecutive members of an object the canonical form omits at most, nearly always.
 const ahead = 5
 
 // Places in the layouts of an event's objects.
@@ -30,8 +30,8 @@ const (
 	eventStageTimestamp
 	eventAnnotations
 
-	// always are the members of an event that the canonical form never leaves out, but for the
-	// first two.
+	// always are the members of an event that the canonical form never omits, except the first
+	// two.
 	always = 1<<eventLevel | 1<<eventAuditID | 1<<eventStage | 1<<eventRequestURI | 1<<eventVerb | 1<<eventUser |
 		1<<eventRequestReceivedTimestamp | 1<<eventStageTimestamp
 )
@@ -83,7 +83,7 @@ var (
 // name returns the name of the member at a place.
 func (l layout) name(place int) string { return l[place-1][1 : len(l[place-1])-2] }
 
-// place returns where a member stands.
+// place returns the place of a member.
 func (l layout) place(name string) int {
 	for place := 1; place <= len(l); place++ {
 		if l.name(place) == name {
@@ -93,9 +93,9 @@ func (l layout) place(name string) int {
 	return 0
 }
 
-// walk goes over the members of an object that has been opened. Who wrote it nearly always kept
-// to the layout: then no name is searched for its end. A member in another place, or one that
-// the layout lacks, makes the text odd.
+// walk iterates over the members of an object that has been opened. Nearly always it is written
+// in the order of the layout: then no name is searched for its end. A member in another place, or
+// one that the layout lacks, makes the text odd.
 type walk struct {
 	d     *decoder
 	of    layout
@@ -106,7 +106,8 @@ type walk struct {
 	seen  uint32 // bits of places
 }
 
-// next moves to the value of the next member; false behind the last one and after a failure.
+// next moves to the value of the next member; it returns false after the last one and after a
+// failure.
 func (w *walk) next() bool {
 	d := w.d
 	rest := d.Buf[d.Pos:]
@@ -144,8 +145,8 @@ func (w *walk) search() bool {
 	return true
 }
 
-// failed puts the member walked to in front of the failure's field. The name of one that the
-// layout lacks is the client's text: it does not belong in a message.
+// failed prefixes the failure's field with the current member. The name of one that the layout
+// lacks is the client's text: it does not belong in a message.
 func (w *walk) failed() {
 	if w.last > 0 {
 		w.d.in(w.of.name(w.last))

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// LineTooLongError reports a line that was passed over because of its length.
+// LineTooLongError reports a line that was skipped because of its length.
 type LineTooLongError struct {
 	Line   int    // line number, from 1
 	Size   int64  // bytes without the line break
@@ -17,7 +17,7 @@ type LineTooLongError struct {
 
 // Error returns the line, its size and the limit.
 func (e *LineTooLongError) Error() string {
-	return fmt.Sprintf("line %d: %d bytes, limit %d", e.Line, e.Size, e.Limit)
+	return fmt.Sprintf("line %d has %d bytes, the limit is %d", e.Line, e.Size, e.Limit)
 }
 
 const (
@@ -26,21 +26,21 @@ const (
 	defaultMaxLine = 64 << 20
 )
 
-// Lines cuts JSON lines out of a reader. A line belongs to the caller: its memory is never
+// Lines reads JSON lines from a reader. A line belongs to the caller: its memory is never
 // reused, so that events may alias it. Lines is not safe for concurrent use.
 type Lines struct {
 	r     io.Reader
 	max   int
-	buf   []byte // what was read and not yet handed out
-	chunk []byte // room behind buf in the same memory
+	buf   []byte // read and not yet returned
+	chunk []byte // room after buf in the same memory
 	from  int    // bytes of buf known to hold no line break
 	line  int
 	err   error // the reader's, kept until buf is used up
-	empty int   // reads in a row that brought nothing
+	empty int   // consecutive reads without a byte
 }
 
-// NewLines returns a Lines that passes over lines longer than maxLine bytes; 64 MiB when
-// maxLine is not positive.
+// NewLines returns a Lines that skips lines longer than maxLine bytes; 64 MiB if maxLine is not
+// positive.
 func NewLines(r io.Reader, maxLine int) *Lines {
 	if maxLine <= 0 {
 		maxLine = defaultMaxLine
@@ -50,7 +50,7 @@ func NewLines(r io.Reader, maxLine int) *Lines {
 
 // Next returns the next line that is not blank, without its line break, and its number from
 // 1. At the end the error is io.EOF. A *LineTooLongError concerns that line only, and the
-// next call goes on behind it; any other error is the reader's and final. The last line
+// next call continues after it; any other error is the reader's and final. The last line
 // needs no line break.
 func (l *Lines) Next() (line []byte, n int, err error) {
 	for {
@@ -136,8 +136,8 @@ func (l *Lines) tooLong(prefix []byte, size int64) error {
 	return &LineTooLongError{Line: l.line, Size: size, Limit: l.max, Prefix: bytes.Clone(prefix)}
 }
 
-// fill reads once and appends to buf, in new memory when the chunk has no room left: what
-// was handed out is never written to.
+// fill reads once and appends to buf, in new memory if the chunk has no room left: what was
+// returned is never written to.
 func (l *Lines) fill() {
 	if len(l.chunk) < lineChunk/8 {
 		fresh := make([]byte, max(lineChunk, 2*len(l.buf)))

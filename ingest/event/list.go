@@ -7,15 +7,15 @@ import (
 	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
-// ErrNotEventList is wrapped by every error of DecodeList that condemns the body as a whole.
+// ErrNotEventList is wrapped by every error of DecodeList that rejects the whole body.
 var ErrNotEventList = errors.New("not an " + APIVersion + " " + ListKind)
 
 // Item is one item of an EventList.
 type Item struct {
 	Index int    // position in items
 	Raw   []byte // the item's text, part of the body
-	Event *Event // nil when Err is not
-	Err   error  // *jsontext.Error: JSON, but no event; offsets count from the body's start
+	Event *Event // nil if Err is not
+	Err   error  // *jsontext.Error: JSON, but not an event; offsets count from the body's start
 
 	plain []byte // see plain.go
 }
@@ -23,10 +23,10 @@ type Item struct {
 // DecodeList decodes an EventList, as the audit webhook posts it, and passes every item to
 // visit in order. Events alias the body.
 //
-// A body that is not an EventList as a whole (not JSON, cut off, another kind, items that
-// are no array) gives an error that wraps ErrNotEventList before any item is visited. An
-// item that is JSON but no event is visited with Err set and does not hurt its neighbours.
-// An error of visit ends the walk and is returned as it is.
+// A body that is not an EventList as a whole (not JSON, truncated, another kind, items that are
+// not an array) gives an error that wraps ErrNotEventList before any item is visited. An item
+// that is JSON but not an event is visited with Err set and does not affect its neighbours. An
+// error of visit ends the iteration and is returned unchanged.
 func DecodeList(body []byte, visit func(Item) error) error {
 	d := newListDecoder(body)
 	return d.visit(visit)
@@ -36,7 +36,7 @@ func newListDecoder(body []byte) decoder {
 	return decoder{Scanner: jsontext.NewScanner(body, 8<<10), more: min(max(len(body)/200, 8), 256)}
 }
 
-// visit decodes the list and passes its items on.
+// visit decodes the list and visits its items.
 func (d *decoder) visit(visit func(Item) error) error {
 	items, ok := d.eventList()
 	if !ok || !d.End() {
@@ -135,7 +135,7 @@ func (d *decoder) items() []Item {
 			d.blocks = d.blocks[1:]
 			d.usedBlocks++
 		} else {
-			// Wrong as an event; if it is not even JSON the list is broken off here.
+			// Not an event; if it is not even JSON, the list ends here.
 			bad = d.Err
 			e, d.Err = nil, nil
 			*b = block{}
@@ -152,8 +152,8 @@ func (d *decoder) items() []Item {
 	return items
 }
 
-// expect guesses how many more events the rest of the buffer holds, from their usual size
-// and from what those so far took; a wrong guess costs memory or another allocation.
+// expect estimates how many more events the rest of the buffer holds, from their usual size and
+// the size of those so far; a wrong estimate costs memory or another allocation.
 func (d *decoder) expect(seen int) int {
 	size := 1000
 	if seen > 0 {

@@ -16,8 +16,7 @@ func sortPairs(p Pairs) {
 func comparePairs(a, b Pair) int       { return strings.Compare(a.Key, b.Key) }
 func compareExtra(a, b ExtraEntry) int { return strings.Compare(a.Key, b.Key) }
 
-// lastPairs sorts in place and keeps the last of equal keys. Appending to the result does
-// not write behind it.
+// lastPairs sorts in place and keeps the last of equal keys. Appending to the result copies it.
 func lastPairs(p Pairs) Pairs {
 	sorted := true
 	for i := 1; i < len(p) && sorted; i++ {

@@ -1,11 +1,11 @@
 package event
 
-// What an apiserver writes is nearly always the canonical form already, save for kind and
-// apiVersion, which the items of a list leave out. The decoder notes when it is (decoder.odd is
-// false in the end), and then the encoder's work is to copy.
+// What an apiserver writes is nearly always the canonical form already, except for kind and
+// apiVersion, which the items of a list omit. The decoder detects it (decoder.odd is false at the
+// end), and then the encoder only copies.
 
-// plain returns the text of the event that has just been decoded from its member level on; nil
-// when that is not how the canonical form goes on.
+// plain returns the text of the event just decoded from its member level on; nil if that is not
+// the canonical form.
 func (d *decoder) plain() []byte {
 	if d.Odd {
 		return nil
@@ -16,8 +16,8 @@ func (d *decoder) plain() []byte {
 // plainHead is what the canonical form begins with.
 const plainHead = `{"kind":"Event","apiVersion":"audit.k8s.io/v1",`
 
-// AppendJSON appends what the function [AppendJSON] appends for the item's event, which nobody
-// may have changed but by the item's methods.
+// AppendJSON appends what the function [AppendJSON] appends for the item's event, which may have
+// been changed by the item's methods only.
 func (it *Item) AppendJSON(dst []byte) []byte {
 	if it.plain == nil {
 		return AppendJSON(dst, it.Event)
@@ -37,7 +37,7 @@ func (it *Item) KeepBodies(request, response []byte, room int) {
 	KeepBodies(it.Event, request, response, room)
 }
 
-// RedactWith has the item's event redacted. Its text counts no more when anything changed.
+// RedactWith redacts the item's event. If anything changed, the item's text is no longer used.
 func (it *Item) RedactWith(r interface{ Redact(e *Event) }) {
 	if it.plain == nil {
 		r.Redact(it.Event)
@@ -54,18 +54,20 @@ func (it *Item) RedactWith(r interface{ Redact(e *Event) }) {
 	}
 	r.Redact(it.Event)
 	e := it.Event
-	// A redactor replaces and never writes into what it was given, save for the event, its
+	// A redactor replaces and never writes into what it was given, except for the event, its
 	// object reference and its users.
 	same := e.Level == before.Level && e.AuditID == before.AuditID && e.Stage == before.Stage && e.RequestURI == before.RequestURI &&
 		e.Verb == before.Verb && e.UserAgent == before.UserAgent && sameUser(&e.User, &before.User) &&
 		e.ImpersonatedUser == before.ImpersonatedUser && e.AuthenticationMetadata == before.AuthenticationMetadata &&
 		e.ObjectRef == before.ObjectRef && e.ResponseStatus == before.ResponseStatus &&
 		sameSlice(e.SourceIPs, before.SourceIPs) && sameSlice(e.RequestObject, before.RequestObject) &&
-		sameSlice(e.ResponseObject, before.ResponseObject) && sameSlice(e.Annotations, before.Annotations) && sameSlice(e.Unknown, before.Unknown)
+		sameSlice(e.ResponseObject, before.ResponseObject) && sameSlice(e.Annotations, before.Annotations) &&
+		sameSlice(e.Unknown, before.Unknown)
 	if same && e.ObjectRef != nil {
 		a, b := e.ObjectRef, &ref
 		same = a.Resource == b.Resource && a.Namespace == b.Namespace && a.Name == b.Name && a.UID == b.UID && a.APIGroup == b.APIGroup &&
-			a.APIVersion == b.APIVersion && a.ResourceVersion == b.ResourceVersion && a.Subresource == b.Subresource && sameSlice(a.Unknown, b.Unknown)
+			a.APIVersion == b.APIVersion && a.ResourceVersion == b.ResourceVersion && a.Subresource == b.Subresource &&
+			sameSlice(a.Unknown, b.Unknown)
 	}
 	if same && e.ImpersonatedUser != nil {
 		same = sameUser(e.ImpersonatedUser, &impersonated)
@@ -76,10 +78,11 @@ func (it *Item) RedactWith(r interface{ Redact(e *Event) }) {
 }
 
 func sameUser(a, b *User) bool {
-	return a.Username == b.Username && a.UID == b.UID && sameSlice(a.Groups, b.Groups) && sameSlice(a.Extra, b.Extra) && sameSlice(a.Unknown, b.Unknown)
+	return a.Username == b.Username && a.UID == b.UID && sameSlice(a.Groups, b.Groups) && sameSlice(a.Extra, b.Extra) &&
+		sameSlice(a.Unknown, b.Unknown)
 }
 
-// sameSlice tells whether two slices are the same memory.
+// sameSlice reports whether two slices are the same memory.
 func sameSlice[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

@@ -65,7 +65,12 @@ func TestPlainOrNot(t *testing.T) {
 		{"an empty user", `{` + head + `"user":{},` + tail + `}`, true},
 		{"kind and version before", `{"kind":"Event","apiVersion":"audit.k8s.io/v1",` + head + user + tail + `}`, true},
 		{"kind behind", `{` + head + user + tail + `,"kind":"Event"}`, false},
-		{"all there is", `{` + head + `"user":{"username":"u","uid":"i","groups":["g"],"extra":{"a":["x"],"b":["y","z"]}},"impersonatedUser":{"username":"v"},"authenticationMetadata":{"impersonationConstraint":"c"},"sourceIPs":["::1"],"userAgent":"k","objectRef":{"resource":"pods","namespace":"n","name":"p","uid":"i","apiGroup":"g","apiVersion":"v1","resourceVersion":"5","subresource":"status"},"responseStatus":{"code":200,"message":"a \"b\" \u003c","metadata":{}},"requestObject":{"a":"\u003c"},"responseObject":[1],` + tail + `,"annotations":{"a":"b","c":"d"}}`, true},
+		{"all there is", `{` + head + `"user":{"username":"u","uid":"i","groups":["g"],"extra":{"a":["x"],"b":["y","z"]}},` +
+			`"impersonatedUser":{"username":"v"},"authenticationMetadata":{"impersonationConstraint":"c"},"sourceIPs":["::1"],` +
+			`"userAgent":"k","objectRef":{"resource":"pods","namespace":"n","name":"p","uid":"i","apiGroup":"g","apiVersion":"v1",` +
+			`"resourceVersion":"5","subresource":"status"},"responseStatus":{"code":200,"message":"a \"b\" \u003c",` +
+			`"metadata":{}},"requestObject":{"a":"\u003c"},"responseObject":[1],` + tail + `,"annotations":{"a":"b","c":"d"}}`,
+			true},
 		{"white space", `{` + head + ` ` + user + tail + `}`, false},
 		{"white space in a status", `{` + head + user + `"responseStatus":{ "code":200},` + tail + `}`, false},
 		{"white space in a body", `{` + head + user + `"requestObject":{ "a":1},` + tail + `}`, false},
@@ -75,7 +80,8 @@ func TestPlainOrNot(t *testing.T) {
 		{"an escape with another spelling", `{` + head + user + `"userAgent":"\b",` + tail + `}`, false},
 		{"an escape in a member's name", `{` + head + user + `"user\u0041gent":"x",` + tail + `}`, false},
 		{"not UTF-8", `{` + head + user + "\"userAgent\":\"\xff\"," + tail + `}`, false},
-		{"other order", `{"auditID":"a","level":"Metadata","stage":"ResponseComplete","requestURI":"/x","verb":"get",` + user + tail + `}`, false},
+		{"other order", `{"auditID":"a","level":"Metadata","stage":"ResponseComplete","requestURI":"/x","verb":"get",` + user + tail + `}`,
+			false},
 		{"twice", `{` + head + user + user + tail + `}`, false},
 		{"something is missing", `{` + user + tail + `}`, false},
 		{"no level", `{"auditID":"a","stage":"ResponseComplete","requestURI":"/x","verb":"get",` + user + tail + `}`, false},
@@ -92,9 +98,12 @@ func TestPlainOrNot(t *testing.T) {
 		{"unknown member", `{` + head + user + tail + `,"novel":1}`, false},
 		{"unknown member of the user", `{` + head + `"user":{"novel":1},` + tail + `}`, false},
 		{"unknown member of the reference", `{` + head + user + `"objectRef":{"novel":1},` + tail + `}`, false},
-		{"offset", `{` + head + user + `"requestReceivedTimestamp":"2026-01-02T03:04:05.1+00:00","stageTimestamp":"2026-01-02T03:04:05.000007Z"}`, false},
-		{"milliseconds", `{` + head + user + `"requestReceivedTimestamp":"2026-01-02T03:04:05.100Z","stageTimestamp":"2026-01-02T03:04:05.000007Z"}`, false},
-		{"the zero time", `{` + head + user + `"requestReceivedTimestamp":"0001-01-01T00:00:00.000000Z","stageTimestamp":"2026-01-02T03:04:05.000007Z"}`, false},
+		{"offset", `{` + head + user + `"requestReceivedTimestamp":"2026-01-02T03:04:05.1+00:00",` +
+			`"stageTimestamp":"2026-01-02T03:04:05.000007Z"}`, false},
+		{"milliseconds", `{` + head + user + `"requestReceivedTimestamp":"2026-01-02T03:04:05.100Z",` +
+			`"stageTimestamp":"2026-01-02T03:04:05.000007Z"}`, false},
+		{"the zero time", `{` + head + user + `"requestReceivedTimestamp":"0001-01-01T00:00:00.000000Z",` +
+			`"stageTimestamp":"2026-01-02T03:04:05.000007Z"}`, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			visited := 0

@@ -7,7 +7,7 @@ import (
 	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
-// DryRunAnswer says whether a write was a dry run.
+// DryRunAnswer reports whether a write was a dry run.
 type DryRunAnswer uint8
 
 // Answers. MaybeDryRun: the options of a delete may be in its body, which was not recorded.
@@ -17,9 +17,9 @@ const (
 	DryRun
 )
 
-// DryRunOf says whether the apiserver took a write for a dry run. It errs to the side of the
+// DryRunOf returns whether the apiserver treated a write as a dry run. It errs on the side of the
 // write: what only looks like a dry run must not hide one. Options of a delete or
-// deletecollection come from the body, if there is one, and the query then says nothing;
+// deletecollection come from the body, if there is one, and the query is then ignored;
 // those of other writes come from the query. Parameters that do not parse do not exist.
 func DryRunOf(e *Event) DryRunAnswer {
 	remove := e.Verb == "delete" || e.Verb == "deletecollection"
@@ -42,19 +42,19 @@ func DryRunOf(e *Event) DryRunAnswer {
 	return DryRun
 }
 
-// recordsBodies says whether a request body would be in the event if there had been one.
+// recordsBodies reports whether a request body would be in the event if there had been one.
 func recordsBodies(e *Event) bool { return e.Level == LevelRequest || e.Level == LevelRequestResponse }
 
-// dryRunQuery says whether a query has the parameter dryRun, as the apiserver parses it.
+// dryRunQuery reports whether a query has the parameter dryRun, as the apiserver parses it.
 func dryRunQuery(query string) bool {
 	if !strings.Contains(query, "dryRun") && strings.IndexByte(query, '%') < 0 {
 		return false
 	}
-	values, _ := url.ParseQuery(query) // the apiserver works with whatever did parse
+	values, _ := url.ParseQuery(query) // the apiserver uses whatever did parse
 	return values.Has("dryRun")
 }
 
-// dryRunOptions says whether a body is an object with a non-empty dryRun list, as the
+// dryRunOptions reports whether a body is an object with a non-empty dryRun list, as the
 // DeleteOptions of a server-side dry run.
 func dryRunOptions(body []byte) bool {
 	if len(body) == 0 || body[0] != '{' {

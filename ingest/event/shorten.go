@@ -9,16 +9,16 @@ import (
 	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
-// maxText bounds the texts of an event that is too large, but for those by which a request is told
-// from others: URI, user and groups, which come in a header and are bounded by the apiserver.
+// maxText bounds the texts of an event that is too large, except for those that identify a request:
+// URI, user and groups, which come in a header and are bounded by the apiserver.
 const maxText = 16 << 10
 
 // maxShort is how much is left of a text that is longer.
 const maxShort = 1 << 10
 
-// shorten cuts the texts of an event that was too large: names of objects have no bound in
-// Kubernetes where they come in a body, and apiservers repeat them in messages and annotations. The
-// reason of a decision that is cut names no binding any more.
+// shorten cuts the texts of an event that was too large: Kubernetes does not bound names of objects
+// that come in a body, and apiservers repeat them in messages and annotations. A decision's reason
+// that is cut no longer names a binding.
 func shorten(e *Event) {
 	if ref := e.ObjectRef; ref != nil && len(ref.Name) > maxText {
 		short := *ref
@@ -43,8 +43,8 @@ func clip(s string) string {
 	return head(s, maxShort) + "…"
 }
 
-// ShortName returns a name, or what stands for one that is too long: its beginning and its digest, so
-// that every event of it has the same.
+// ShortName returns a name or, if it is too long, its beginning and its digest, so that every event
+// of it has the same.
 func ShortName(name string) string {
 	if len(name) <= maxText {
 		return name
@@ -61,7 +61,7 @@ func head(s string, n int) string {
 	return s[:n]
 }
 
-// shortNamed returns a pruned object with what stands for its name, where that is too long.
+// shortNamed returns a pruned object with its name shortened, if that is too long.
 func shortNamed(object []byte) []byte {
 	if len(object) <= maxText {
 		return object

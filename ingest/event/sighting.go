@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// SightingEvery is how exactly the times of sightings are told: of each span of this length one
-// sighting of an apiserver's version says as much as all of them. Spans begin at multiples of it.
+// SightingEvery is the resolution of the times of sightings: in each span of this length one
+// sighting of an apiserver's version is as good as all of them. Spans begin at multiples of it.
 const SightingEvery = 10 * time.Minute
 
-// userApiserver is whom an apiserver is when it asks itself.
+// userApiserver is the user of an apiserver's requests to itself.
 const userApiserver = "system:apiserver"
 
 // Sighting returns the version of the apiserver that took the request, as "1.36.3", and its minor
@@ -43,8 +43,8 @@ func Sighting(e *Event) (version string, minor int, ok bool) {
 	return version, minor, true
 }
 
-// Sightings says which sightings have not been passed on yet, of the last span of each
-// apiserver's versions. The zero value is ready, and may be used by several goroutines.
+// Sightings records which sightings have been passed on in the last span of each apiserver's
+// versions. The zero value is ready, and may be used by several goroutines.
 type Sightings struct {
 	mu   sync.Mutex
 	last map[sightingKey]int64
@@ -52,11 +52,11 @@ type Sightings struct {
 
 type sightingKey struct{ cluster, server, version string }
 
-// maxSightings bounds the versions that are remembered; beyond it all are forgotten.
+// maxSightings bounds the versions that are remembered; above it all are forgotten.
 const maxSightings = 4096
 
-// Fresh tells whether the event, of an apiserver of a cluster, is a sighting of a span of which
-// none was passed on before.
+// Fresh reports whether the event, of an apiserver of a cluster, is a sighting in a span in which
+// none was passed on yet.
 func (s *Sightings) Fresh(cluster, server string, e *Event) bool {
 	version, _, ok := Sighting(e)
 	if !ok {
@@ -68,7 +68,7 @@ func (s *Sightings) Fresh(cluster, server string, e *Event) bool {
 	return !seen || last != span(e)
 }
 
-// Passed notes that a sighting was passed on, which tells the rest of its span nothing more.
+// Passed records that a sighting was passed on, so that the rest of its span is not.
 func (s *Sightings) Passed(cluster, server string, e *Event) {
 	version, _, ok := Sighting(e)
 	if !ok {
@@ -82,7 +82,7 @@ func (s *Sightings) Passed(cluster, server string, e *Event) {
 	s.last[sightingKey{strings.Clone(cluster), strings.Clone(server), strings.Clone(version)}] = span(e)
 }
 
-// span numbers the stretch of time an event belongs to.
+// span returns the number of the span an event belongs to.
 func span(e *Event) int64 {
 	return e.RequestReceivedTimestamp.Unix() / int64(SightingEvery/time.Second)
 }

@@ -9,7 +9,8 @@ func TestSighting(t *testing.T) {
 	const agent = "kube-apiserver/v1.36.3 (linux/amd64) kubernetes/abcdef0"
 	at := time.Date(2026, 5, 4, 11, 3, 0, 0, time.UTC)
 	made := func(user, ip, agent string, as *User) *Event {
-		return &Event{User: User{Username: user}, SourceIPs: []string{ip}, UserAgent: agent, ImpersonatedUser: as, RequestReceivedTimestamp: at}
+		return &Event{User: User{Username: user}, SourceIPs: []string{ip}, UserAgent: agent, ImpersonatedUser: as,
+			RequestReceivedTimestamp: at}
 	}
 	for _, c := range []struct {
 		name    string
@@ -20,9 +21,11 @@ func TestSighting(t *testing.T) {
 		{"own request", made("system:apiserver", "::1", agent, nil), "1.36.3", 36},
 		{"over IPv4", made("system:apiserver", "127.0.0.1", agent, nil), "1.36.3", 36},
 		{"a distribution", made("system:apiserver", "127.0.0.1", "k3s/v1.30.4+k3s1 (linux/arm64) kubernetes/98262b5", nil), "1.30.4", 30},
-		{"a release candidate", made("system:apiserver", "127.0.0.1", "kube-apiserver/v1.37.0-rc.1 (linux/amd64) kubernetes/abc", nil), "1.37.0", 37},
+		{"a release candidate", made("system:apiserver", "127.0.0.1", "kube-apiserver/v1.37.0-rc.1 (linux/amd64) kubernetes/abc", nil),
+			"1.37.0", 37},
 		{"from elsewhere", made("system:apiserver", "10.0.0.1", agent, nil), "", 0},
-		{"through a proxy", &Event{User: User{Username: "system:apiserver"}, SourceIPs: []string{"127.0.0.1", "127.0.0.1"}, UserAgent: agent}, "", 0},
+		{"through a proxy", &Event{User: User{Username: "system:apiserver"}, SourceIPs: []string{"127.0.0.1", "127.0.0.1"},
+			UserAgent: agent}, "", 0},
 		{"somebody else", made("jane", "127.0.0.1", agent, nil), "", 0},
 		{"impersonating", made("system:apiserver", "127.0.0.1", agent, &User{Username: "jane"}), "", 0},
 		{"another client", made("system:apiserver", "127.0.0.1", "Go-http-client/2.0", nil), "", 0},

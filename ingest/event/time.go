@@ -47,7 +47,7 @@ func parseTime(s string) (time.Time, bool) {
 	}
 	unix := daysFromEpoch(year, month, day)*86400 + int64(hour*3600+minute*60+sec-offset)
 	if unix < minUnix || unix > maxUnix {
-		return time.Time{}, false // an offset led out of the years a timestamp can be written with
+		return time.Time{}, false // the offset leads out of the years 0000 to 9999
 	}
 	return time.Unix(unix, int64(nano/1000*1000)).UTC(), true
 }
@@ -58,7 +58,7 @@ const (
 	maxUnix = 253402300799
 )
 
-// digits2 returns the number of two digits, a large negative number if they are none.
+// digits2 returns the number of two digits, a large negative number if they are not digits.
 func digits2(s string, i int) int {
 	a, b := s[i]-'0', s[i+1]-'0'
 	if a > 9 || b > 9 {

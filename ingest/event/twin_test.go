@@ -126,7 +126,7 @@ func sameValues(t *testing.T, got, want []byte) {
 	}
 }
 
-// repeated says whether some object of a JSON text names a member twice; upstream merges
+// repeated reports whether some object of a JSON text names a member twice; upstream merges
 // those, we take the last.
 func repeated(raw []byte) bool {
 	doc, ok := jsontext.ParseTree(raw)

@@ -6,12 +6,11 @@ import (
 )
 
 // ErrNotEvent is wrapped by the errors of [Event.Validate].
-var ErrNotEvent = errors.New("no audit event")
+var ErrNotEvent = errors.New("not an audit event")
 
-// Validate returns an error for an object that says too little to be an audit event: one
-// without an auditID or a stage, which every version of the API has and every apiserver
-// writes. Items of a list may leave kind and apiVersion out, so that any JSON object decodes,
-// of whatever it tells, into an event that says nothing.
+// Validate returns an error for an object that lacks what makes an audit event: an auditID and a
+// stage, which every version of the API has and every apiserver writes. Items of a list may omit
+// kind and apiVersion, so any JSON object decodes into an event, if an empty one.
 func (e *Event) Validate() error {
 	lacks := "auditID"
 	switch {
@@ -21,7 +20,8 @@ func (e *Event) Validate() error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("%w: it has no %s (wanted: a JSON object of kind %s, apiVersion %s, with auditID and stage)", ErrNotEvent, lacks, Kind, APIVersion)
+	return fmt.Errorf("%w: it has no %s (want a JSON object of kind %s, apiVersion %s, with auditID and stage)",
+		ErrNotEvent, lacks, Kind, APIVersion)
 }
 
 // DecodeValid decodes what must be an event and nothing else: [Decode] and [Event.Validate].

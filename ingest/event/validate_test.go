@@ -11,9 +11,11 @@ func TestValidate(t *testing.T) {
 		want       error
 	}{
 		{"an item of a list", `{"level":"Metadata","auditID":"a","stage":"ResponseComplete","requestURI":"/","verb":"get"}`, nil},
-		{"with members of other products", `{"Devops":"","Workspace":"w","Cluster":"host","Message":"","level":"Metadata","auditID":"a","stage":"ResponseComplete"}`, nil},
+		{"with members of other products", `{"Devops":"","Workspace":"w","Cluster":"host","Message":"","level":"Metadata","auditID":"a",` +
+			`"stage":"ResponseComplete"}`, nil},
 		{"nothing", `{}`, ErrNotEvent},
-		{"a line of a client", `{"auditID":"c8e355d8","code":201,"method":"POST","path":"/api/v1/namespaces","t":"2026-11-20T11:36:18.065616Z"}`, ErrNotEvent},
+		{"a line of a client", `{"auditID":"c8e355d8","code":201,"method":"POST","path":"/api/v1/namespaces",` +
+			`"t":"2026-11-20T11:36:18.065616Z"}`, ErrNotEvent},
 		{"no audit ID", `{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete"}`, ErrNotEvent},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -25,7 +27,8 @@ func TestValidate(t *testing.T) {
 			}
 		})
 	}
-	for _, text := range []string{`{"kind":"Event","apiVersion":"audit.k8s.io/v1beta1","auditID":"a","stage":"ResponseComplete"}`, `[]`, `17`} {
+	for _, text := range []string{`{"kind":"Event","apiVersion":"audit.k8s.io/v1beta1","auditID":"a","stage":"ResponseComplete"}`, `[]`,
+		`17`} {
 		if _, err := DecodeValid([]byte(text)); err == nil {
 			t.Errorf("%s is taken", text)
 		}

@@ -385,7 +385,7 @@ func TestNotALog(t *testing.T) {
 		{"a list broken", `{"kind":"EventList","items":[` + line("a", false) + `}`, "malformed after item 1"},
 		{"a list and then", `{"kind":"EventList","items":[` + line("a", false) + `]} 17`, "followed by something other than a list"},
 		{"lines of something else", strings.Repeat(`{"auditID":"c8e355d8","code":200,"method":"GET","path":"/apis"}`+"\n", 100),
-			"line 1: no audit event: it has no stage (wanted: " +
+			"line 1: not an audit event: it has no stage (want " +
 				"a JSON object of kind Event, apiVersion audit.k8s.io/v1, with auditID and stage)"},
 		{"a list of something else", `{"kind":"EventList","items":[{"auditID":"c8e355d8","code":200}]}`, "it has no stage"},
 		{"an item too long", `{"kind":"EventList","items":["` + strings.Repeat("x", 200_000) + `"]}`, "more than"},

@@ -10,14 +10,14 @@ import (
 // annotationApplied holds a copy of the object as kubectl last applied it.
 const annotationApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// body redacts a request or response body. Nothing is copied when nothing is found.
+// body redacts a request or response body. Nothing is copied if nothing is found.
 func (p *pass) body(raw []byte, t target) []byte {
 	if len(raw) == 0 || t != targetSecret && t != targetToken && !suspicious(raw) {
 		return raw
 	}
 	doc, ok := jsontext.ParseTree(raw)
 	if !ok {
-		// Not from the decoder; nothing of it can be told apart.
+		// Not from the decoder: its parts cannot be distinguished.
 		return jsontext.AppendString(nil, p.token(raw))
 	}
 	b := body{pass: p, Tree: doc}
@@ -43,7 +43,7 @@ func (p *pass) statusBody(raw []byte, t target) []byte {
 	return doc.Edited()
 }
 
-// whole redacts a value that is secret altogether.
+// whole redacts a value that is secret as a whole.
 func (p *pass) whole(raw []byte) []byte {
 	doc, ok := jsontext.ParseTree(raw)
 	if !ok {
@@ -62,7 +62,7 @@ func (p *pass) embedded(s string, t target) string {
 	doc, ok := jsontext.ParseTree(jsontext.StringBytes(s))
 	if !ok {
 		if t == targetSecret || strings.Contains(s, `Secret"`) {
-			return p.secret(s) // a copy cut off
+			return p.secret(s) // a truncated copy
 		}
 		return p.text(s)
 	}
@@ -104,8 +104,8 @@ type body struct {
 	*jsontext.Tree
 }
 
-// generic redacts a value of no particular kind: patterns in strings, and objects whose
-// kind says that they hold secrets.
+// generic redacts a value of no particular kind: patterns in strings, and objects of a kind
+// that holds secrets.
 func (b body) generic(i int) {
 	switch b.Kind(i) {
 	case '"':
@@ -146,7 +146,7 @@ func (b body) generic(i int) {
 	}
 }
 
-// holdsData says whether an object has data of its own, in whatever spelling.
+// holdsData reports whether an object has data of its own, in any spelling.
 func (b body) holdsData(i int) bool {
 	found := false
 	b.Members(i, func(name string, _ int) {
@@ -155,8 +155,8 @@ func (b body) holdsData(i int) bool {
 	return found
 }
 
-// onSecrets redacts a body of a request for secrets, or one item of it, by its kind. What
-// is not known to be harmless is secret.
+// onSecrets redacts the body of a request for secrets, or one item of it, by its kind. What is
+// not known to be harmless is secret.
 func (b body) onSecrets(i int) {
 	switch b.Kind(i) {
 	case '[': // a JSON patch
@@ -206,7 +206,7 @@ func (b body) onSecrets(i int) {
 	}
 }
 
-// known redacts a member of an object that has no data, lest it has.
+// known redacts a member of an object that should have no data, in case it has.
 func (b body) known(name string, v int) {
 	switch name {
 	case "data", "stringData":
@@ -242,7 +242,7 @@ func (b body) secretObject(i int) {
 	})
 }
 
-// inSecret redacts what is public of a Secret, save that annotations may copy the rest.
+// inSecret redacts the public part of a Secret, whose annotations may copy the rest.
 func (b body) inSecret(i int) {
 	switch b.Kind(i) {
 	case '{':
@@ -371,9 +371,9 @@ func (b body) status(i int, onSecret bool) {
 	}
 }
 
-// leaves replaces every string and number in a value; structure and member names stay. The
-// values of data are base64: what counts is what they stand for, so that a value is the
-// same in data and in stringData.
+// leaves replaces every string and number in a value; structure and member names stay. The values
+// of data are base64: the decoded value is hashed, so that a value gives the same in data and in
+// stringData.
 func (b body) leaves(i int, encoded bool) {
 	switch b.Kind(i) {
 	case '{', '[':

@@ -7,13 +7,13 @@ import (
 	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
-// typeBootstrap is the type of the Secrets that are bootstrap tokens: a name in the clear, a
-// secret half, and what the token may do. All but the secret half is public: the name is part
-// of the user name the token gives, the groups are those the user is in.
+// typeBootstrap is the type of the Secrets that are bootstrap tokens: a public name, a secret
+// part, and what the token may do. All but the secret part is public: the name is part of the
+// token's user name, the groups are that user's.
 const typeBootstrap = "bootstrap.kubernetes.io/token"
 
-// publicField says whether a field of a bootstrap token is public: by its name, and by having
-// the form such a field has, lest somebody keeps something else there.
+// publicField reports whether a field of a bootstrap token is public: by its name, and by its
+// format, in case something else is kept there.
 func publicField(name, value string) bool {
 	all := func(s, set string) bool { return s != "" && strings.Trim(s, set) == "" }
 	const digits, letters = "0123456789", "abcdefghijklmnopqrstuvwxyz"
@@ -21,7 +21,8 @@ func publicField(name, value string) bool {
 	case "token-id":
 		return len(value) == 6 && all(value, digits+letters)
 	case "expiration":
-		return len(value) >= len("2006-01-02T15:04:05Z") && len(value) <= len("2006-01-02T15:04:05.999999999+00:00") && value[4] == '-' && all(value, digits+"TZ:+-.")
+		return len(value) >= len("2006-01-02T15:04:05Z") && len(value) <= len("2006-01-02T15:04:05.999999999+00:00") && value[4] == '-' &&
+			all(value, digits+"TZ:+-.")
 	case "usage-bootstrap-authentication", "usage-bootstrap-signing":
 		return value == "true" || value == "false"
 	case "auth-extra-groups":
@@ -36,7 +37,7 @@ func publicField(name, value string) bool {
 	return false
 }
 
-// bootstrapField says whether a member of a Secret's data, or stringData, is such a field.
+// bootstrapField reports whether a member of a Secret's data, or stringData, is such a field.
 func (b body) bootstrapField(name string, v int, encoded bool) bool {
 	if b.Kind(v) != '"' {
 		return false
@@ -52,7 +53,7 @@ func (b body) bootstrapField(name string, v int, encoded bool) bool {
 	return publicField(name, value)
 }
 
-// secretData redacts the data of a Secret, but for the public fields of a bootstrap token.
+// secretData redacts the data of a Secret, except the public fields of a bootstrap token.
 func (b body) secretData(secret, data int, encoded bool) {
 	if b.Kind(data) != '{' || b.GetString(secret, "type") != typeBootstrap {
 		b.leaves(data, encoded)

@@ -49,8 +49,10 @@ func FuzzRedact(f *testing.F) {
 // FuzzStatus looks for statuses that are passed over as clean and are not.
 func FuzzStatus(f *testing.F) {
 	for _, raw := range []string{
-		`{"metadata":{},"status":"Failure","message":"secrets \"s\" is forbidden: User \"u\" cannot get resource \"secrets\"","reason":"Forbidden","details":{"name":"s","kind":"secrets"},"code":403}`,
-		`{"metadata":{},"status":"Failure","message":"Secret \"s\" is invalid: data: Invalid value: \"hunter2\"","details":{"causes":[{"message":"Invalid value: \"hunter2\""}]},"code":422}`,
+		`{"metadata":{},"status":"Failure","message":"secrets \"s\" is forbidden: User \"u\" cannot get resource \"secrets\"",` +
+			`"reason":"Forbidden","details":{"name":"s","kind":"secrets"},"code":403}`,
+		`{"metadata":{},"status":"Failure","message":"Secret \"s\" is invalid: data: Invalid value: \"hunter2\"",` +
+			`"details":{"causes":[{"message":"Invalid value: \"hunter2\""}]},"code":422}`,
 		`{"metadata":{},"code":201,"data":{"a":"b"}}`,
 		`{"message":"password: hunter2hunter2","code":400}`,
 		`{"metadata":{"message":"map[a:b]"},"code":500}`,

@@ -5,7 +5,8 @@ import "github.com/retrial-io/retrial/internal/jsontext"
 // RedactObject redacts one Kubernetes object, or a list of them, of a state file or a
 // watch. resource is the plural with its group, as in "secrets" or
 // "roles.rbac.authorization.k8s.io". Of a Secret only kind, apiVersion, metadata, type and
-// immutable remain, of a bootstrap token its public fields too. The result aliases raw when nothing was to be redacted.
+// immutable remain, of a bootstrap token also its public fields. The result aliases raw if nothing
+// was redacted.
 func (r *Redactor) RedactObject(resource string, raw []byte) []byte {
 	p := r.begin()
 	defer r.end(p)
@@ -27,7 +28,7 @@ func (r *Redactor) RedactObject(resource string, raw []byte) []byte {
 	return p.body(raw, t)
 }
 
-// appendBare appends what is public of a Secret, or of the Secrets of a list.
+// appendBare appends the public part of a Secret, or of the Secrets of a list.
 func (b body) appendBare(dst []byte, i int) []byte {
 	if b.Kind(i) != '{' {
 		return append(dst, "null"...)
@@ -69,7 +70,7 @@ func (b body) appendBare(dst []byte, i int) []byte {
 func (b body) public(i int) []byte {
 	doc, ok := jsontext.ParseTree(b.Tree.Text(i))
 	if !ok {
-		return []byte("null") // cannot be: it is part of a text that parsed
+		return []byte("null") // impossible: it is part of a text that parsed
 	}
 	own := body{pass: b.pass, Tree: doc}
 	own.inSecret(0)

@@ -7,24 +7,24 @@ import (
 	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
-// RedactBytes redacts bytes that could not be decoded: cut off, malformed, of another kind.
-// It reads them as JSON as far as they are, and keeps only what is known to be public by
-// its place in an event or an event list; everything else, bare words and member names
-// included, becomes an HMAC. So a body that broke out of its place in a broken text is
-// not kept. The result is for a person to look at; it need not be JSON.
+// RedactBytes redacts bytes that could not be decoded: truncated, malformed, of another kind. It
+// reads them as JSON as far as possible, and keeps only what is known to be public by its place in
+// an event or an event list; everything else, bare words and member names included, becomes an
+// HMAC. So a body that escaped from its place in a malformed text is not kept. The result is for
+// people to read; it need not be JSON.
 func (r *Redactor) RedactBytes(raw []byte) []byte {
 	p := r.begin()
 	defer r.end(p)
 	w := rawRedactor{pass: p, in: raw}
 	for w.pos < len(w.in) {
 		w.value(scopeList, 0)
-		// What closes nothing, or follows the end, is read on as if it were a list's.
+		// What closes nothing, or follows the end, is read as if it were in a list.
 		w.punctuation()
 	}
 	return w.out
 }
 
-// scope says what the members of an object may show.
+// scope is what may be kept of an object's members.
 type scope uint8
 
 const (
@@ -34,13 +34,13 @@ const (
 	scopeRef
 	scopeStatus
 	scopeAnnotations
-	scopePlain   // a text that is public save for recognisable secrets
+	scopePlain   // a text that is public except for recognisable secrets
 	scopeURI     // a request URI
 	scopeWord    // a word of an event's vocabulary: letters, digits, some punctuation
-	scopeMessage // text that may assign values to telling names
+	scopeMessage // text that may assign values to sensitive names
 )
 
-// showing returns what a member may show, by its name and place.
+// showing returns what may be kept of a member, by its name and place.
 func showing(in scope, name string) scope {
 	switch in {
 	case scopeList:
@@ -96,8 +96,7 @@ type rawRedactor struct {
 	out []byte
 }
 
-// punctuation copies one byte of structure or passes white space; anything else is left
-// for value.
+// punctuation copies one byte of structure or skips white space; anything else is left for value.
 func (w *rawRedactor) punctuation() bool {
 	if w.pos >= len(w.in) {
 		return false
@@ -182,7 +181,7 @@ func (w *rawRedactor) object(in scope, depth int) {
 			continue
 		case '"':
 		default:
-			// No member name where one has to be: the structure is lost.
+			// A member name is missing: the structure is lost.
 			w.value(scopeNone, depth)
 			continue
 		}
@@ -203,7 +202,7 @@ func (w *rawRedactor) object(in scope, depth int) {
 	}
 }
 
-// vocabulary knows member names that may be told although their values may not.
+// vocabulary reports whether a member name may be kept although its value may not.
 func vocabulary(name string) bool {
 	switch name {
 	case "requestObject", "responseObject", "metadata", "extra", "message", "details", "authenticationMetadata", "impersonationConstraint":
@@ -212,12 +211,12 @@ func vocabulary(name string) bool {
 	return false
 }
 
-// show returns what may be shown of a string.
+// show returns what may be kept of a string.
 func (w *rawRedactor) show(in scope, s string, whole bool) string {
 	switch {
 	case in == scopeURI:
 		if !whole {
-			// Cut off inside: the last parameter may be half a secret under half a name.
+			// Truncated inside: the last parameter may be half a secret under half a name.
 			path, _, has := strings.Cut(s, "?")
 			switch {
 			case !strings.HasPrefix(path, "/"):
@@ -251,8 +250,7 @@ func (w *rawRedactor) hidden(s string) string {
 	return w.token(jsontext.StringBytes(s))
 }
 
-// text reads a string, decoded as far as its escapes are good; whole is false when it has
-// no end.
+// text reads a string, decoded as far as its escapes are valid; whole is false if it has no end.
 func (w *rawRedactor) text() (s string, whole bool) {
 	start := w.pos + 1
 	end := start
@@ -272,8 +270,8 @@ func (w *rawRedactor) text() (s string, whole bool) {
 	return string(w.in[start:end]), false
 }
 
-// bare reads what is no string and no structure. Numbers of a code's size and literals are
-// kept; other words may be anything.
+// bare reads what is neither string nor structure. Numbers of the size of a status code and
+// literals are kept; other words may be anything.
 func (w *rawRedactor) bare() {
 	start := w.pos
 	for w.pos < len(w.in) && strings.IndexByte("{}[],:\" \t\r\n", w.in[w.pos]) < 0 {
@@ -281,14 +279,15 @@ func (w *rawRedactor) bare() {
 	}
 	word := string(w.in[start:w.pos])
 	switch {
-	case word == "true", word == "false", word == "null", len(word) <= 3 && runLen(word, func(c byte) bool { return c-'0' <= 9 }) == len(word):
+	case word == "true", word == "false", word == "null", len(word) <= 3 &&
+		runLen(word, func(c byte) bool { return c-'0' <= 9 }) == len(word):
 		w.out = append(w.out, word...)
 	default:
 		w.out = jsontext.AppendString(w.out, w.hidden(word))
 	}
 }
 
-// hide replaces one value whole, with everything inside of it.
+// hide replaces one value with everything inside it.
 func (w *rawRedactor) hide() {
 	start := w.pos
 	depth := 0
@@ -301,7 +300,7 @@ func (w *rawRedactor) hide() {
 			w.pos++
 		case '}', ']':
 			if depth == 0 {
-				break // closes what is around
+				break // closes the enclosing container
 			}
 			depth--
 			w.pos++

@@ -1,17 +1,18 @@
-// Package redact keeps secrets out of what Retrial stores and sends on. Every event and every watched object passes it before it comes
-// to rest in the spool, in Kafka or in the store.
+// Package redact keeps secrets out of what Retrial stores and sends on. Every event and every watched
+// object is redacted before it reaches the spool, Kafka or the store.
 //
 // Never kept are:
-//   - the values of a Secret: in a body, a list, a table or a patch, in a copy within an annotation, in a message that quotes them
-//     (public fields of bootstrap tokens stay);
-//   - tokens: in TokenRequests, TokenReviews and ExecCredentials, and JSON Web Tokens wherever they stand;
-//   - private keys in PEM, credentials behind Bearer and Basic, values of Authorization headers;
-//   - parameters of a URI and extras of a user whose names speak of a secret (token, password, key, session …), and what a user agent
-//     or a message assigns to such a name;
+//   - the values of a Secret: in a body, a list, a table or a patch, in a copy in an annotation, in a
+//     message that quotes them (public fields of bootstrap tokens stay);
+//   - tokens: in TokenRequests, TokenReviews and ExecCredentials, and JSON Web Tokens anywhere;
+//   - private keys in PEM, credentials after Bearer and Basic, values of Authorization headers;
+//   - parameters of a URI and extras of a user whose names indicate a secret (token, password, key,
+//     session …), and what a user agent or a message assigns to such a name;
 //   - the arguments of exec and attach (the program stays);
-//   - of text that is no audit event: all but the members that every event has in public.
+//   - of text that is not an audit event: all but the members that are public in every event.
 //
-// In the place of what may be needed to correlate stands a keyed hash, see [Redactor]. Names, kinds and all that RBAC decides by stay.
+// What may be needed for correlation is replaced with a keyed hash, see [Redactor]. Names, kinds and
+// everything that RBAC decides by stay.
 //
 // The package is pure: no I/O, no clock, no logging.
 package redact
@@ -29,10 +30,10 @@ import (
 	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
-// Redactor takes secrets out of events and objects before they come to rest. What may be
-// needed to correlate is replaced by a keyed HMAC, `hmac:` and 22 characters of base64url;
-// equal secrets give equal replacements for one key, so repeated deliveries stay identical.
-// A value that already has that form is left as it is: redaction is idempotent.
+// Redactor removes secrets from events and objects before they are stored. What may be needed
+// for correlation is replaced with a keyed HMAC, `hmac:` and 22 characters of base64url; with one
+// key, equal secrets give equal replacements, so repeated deliveries stay identical. A value that
+// already has that form is unchanged: redaction is idempotent.
 //
 // It is safe for concurrent use.
 type Redactor struct {
@@ -40,8 +41,8 @@ type Redactor struct {
 }
 
 // New returns a Redactor for an installation's key, of at least 16 bytes; it panics
-// on a shorter one, which would make short secrets guessable. The key must not be kept
-// where the redacted data are.
+// on a shorter one, which would make short secrets guessable. The key must not be kept with the
+// redacted data.
 func New(key []byte) *Redactor {
 	if len(key) < 16 {
 		panic("redact: key shorter than 16 bytes")
@@ -74,7 +75,7 @@ func (p *pass) token(secret []byte) string {
 	return string(out[:])
 }
 
-// isToken says whether a text is a replacement already.
+// isToken reports whether a text is already a replacement.
 func isToken(s string) bool {
 	if len(s) != tokenLen || s[:len(tokenPrefix)] != tokenPrefix {
 		return false
@@ -87,7 +88,7 @@ func isToken(s string) bool {
 	return true
 }
 
-// target is what a request is about, as far as redaction cares.
+// target is what a request is about, as far as redaction is concerned.
 type target uint8
 
 const (
@@ -114,7 +115,7 @@ func targetOf(e *event.Event) target {
 	return targetOfPath(path)
 }
 
-// targetOfPath finds resource and subresource in a path. Empty segments are passed over:
+// targetOfPath finds resource and subresource in a path. Empty segments are skipped:
 // better to redact what the apiserver did not route than the reverse.
 func targetOfPath(path string) target {
 	path = queryUnescape(path, false)
@@ -158,7 +159,7 @@ func targetOfPath(path string) target {
 	return targetOther
 }
 
-// mayTarget tells whether a segment of a path begins as those do that make it a target.
+// mayTarget reports whether a path has a segment that begins like those that make it a target.
 func mayTarget(path string) bool {
 	for {
 		switch {
@@ -177,28 +178,28 @@ func mayTarget(path string) bool {
 	}
 }
 
-// pass is one redaction: the keyed hash, and what was found so far.
+// pass is the state of one redaction: the keyed hash, and the secrets found so far.
 type pass struct {
 	mac   hash.Hash
 	sum   [sha256.Size]byte
 	found []string // secrets in clear, to find their echoes in messages
 }
 
-// maxFound bounds the secrets whose echoes are looked for, and minEcho the length from
-// which a text counts as an echo and not as a word that happens to be a password.
+// maxFound bounds the secrets whose echoes are searched for; minEcho is the shortest text that
+// counts as an echo and not as a word that happens to be a password.
 const (
 	maxFound = 64
 	minEcho  = 6
 )
 
-// note remembers a secret for the search of echoes.
+// note remembers a secret for the search for echoes.
 func (p *pass) note(secret string) {
 	if len(secret) >= minEcho && len(p.found) < maxFound && !isToken(secret) {
 		p.found = append(p.found, secret)
 	}
 }
 
-// Redact takes the secrets out of an event, in place: it replaces fields and never writes
+// Redact removes the secrets from an event, in place: it replaces fields and never writes
 // into the memory they alias. It must come before keys, content hash and encoding.
 func (r *Redactor) Redact(e *event.Event) {
 	p := r.begin()
@@ -207,7 +208,7 @@ func (r *Redactor) Redact(e *event.Event) {
 	if clean := p.uri(e.RequestURI, t == targetExec); clean != e.RequestURI {
 		e.RequestURI = clean
 		if r := e.ObjectRef; r != nil {
-			// Parts of the path, a second time.
+			// Parts of the path again.
 			p.plain(&r.Resource)
 			p.plain(&r.Namespace)
 			p.plain(&r.Subresource)
@@ -215,7 +216,7 @@ func (r *Redactor) Redact(e *event.Event) {
 	}
 	e.RequestObject = p.body(e.RequestObject, t)
 	if t != targetSecret && e.Code() >= 300 && bytes.Contains(e.ResponseObject, []byte(`"Status"`)) {
-		// The response status a second time: its message must not say more.
+		// The response status again: its message must not reveal more.
 		e.ResponseObject = p.statusBody(e.ResponseObject, t)
 	} else {
 		e.ResponseObject = p.body(e.ResponseObject, t)
@@ -266,8 +267,8 @@ func (p *pass) user(u *event.User) {
 	u.Unknown = p.unknown(u.Unknown)
 }
 
-// list redacts texts, whole when they are secrets altogether. The list itself is not
-// written to: changed says that another is returned.
+// list redacts texts, as a whole if they are secrets. It does not write to the list itself:
+// changed means that another is returned.
 func (p *pass) list(in []string, whole bool) (out []string, changed bool) {
 	for i, v := range in {
 		clean := v
@@ -296,7 +297,7 @@ func (p *pass) secret(s string) string {
 	return p.token(jsontext.StringBytes(s))
 }
 
-// unknown redacts members no type models.
+// unknown redacts members that no type models.
 func (p *pass) unknown(m []event.Member) []event.Member {
 	copied := false
 	for i := range m {
@@ -340,8 +341,8 @@ func (p *pass) annotations(e *event.Event, t target) {
 	}
 }
 
-// secretAnnotation redacts an annotation of a request for secrets. What the authorizer
-// wrote is compared with later: a word of it that happens to be someone's password stays.
+// secretAnnotation redacts an annotation of a request for secrets. What the authorizer wrote is
+// compared later: a word of it that happens to be a password stays.
 func (p *pass) secretAnnotation(key, v string) string {
 	domain, _, _ := strings.Cut(key, "/")
 	switch {
@@ -355,7 +356,7 @@ func (p *pass) secretAnnotation(key, v string) string {
 	return p.secret(v)
 }
 
-// clean tells whether redaction would leave a status as it is. It errs to the safe side.
+// clean reports whether redaction would leave a status as it is. It errs on the safe side.
 func (p *pass) clean(s *event.Status, t target) bool {
 	if len(p.found) > 0 || suspicious(s.Raw) || p.message(s.Message) != s.Message {
 		return false

@@ -10,10 +10,10 @@ import (
 	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
-// looks says at which pairs of bytes suspicious looks closer, and where: lookBase plus the way
-// from the pair to the byte suspect wants to be asked about, 0 for all other pairs. Every pattern
-// has two pairs here that overlap in a byte, so that one of them begins at an even place wherever
-// the pattern begins; they are those that are rarest in audit events.
+// looks maps pairs of bytes at which suspicious looks closer to where: lookBase plus the distance
+// from the pair to the byte to pass to suspect, 0 for all other pairs. Every pattern has two pairs
+// here that overlap in a byte, so that one of them begins at an even place wherever the pattern
+// begins; they are the ones that are rarest in audit events.
 var looks = [1 << 16]uint8{
 	'e' | 'y'<<8: lookBase + 2, 'y' | 'J'<<8: lookBase + 1,
 	'Z' | 'X'<<8: lookBase + 3, 'X' | 'l'<<8: lookBase + 2,
@@ -31,9 +31,9 @@ var looks = [1 << 16]uint8{
 
 const lookBase = 8
 
-// suspicious says whether a text, JSON or not, may hold one of the patterns redaction
-// looks for. It is one scan, two bytes at a time, it errs to the safe side, and nearly always
-// it says no.
+// suspicious reports whether a text, JSON or not, may hold one of the patterns redaction
+// looks for. It is one scan, two bytes at a time; it errs on the safe side, and is nearly always
+// false.
 func suspicious(b []byte) bool {
 	i := 0
 	for ; i+8 <= len(b); i += 8 {
@@ -56,7 +56,7 @@ func suspicious(b []byte) bool {
 	return false
 }
 
-// suspect looks at the surroundings of a byte, which may lie outside of the text.
+// suspect checks the surroundings of a byte, which may be outside of the text.
 func suspect(b []byte, i int) bool {
 	if i < 0 || i >= len(b) {
 		return false
@@ -102,7 +102,7 @@ func begins(b []byte, prefix string) bool {
 	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix
 }
 
-// message redacts free text: the patterns, and values assigned to names that tell, a rule too
+// message redacts free text: the patterns, and values assigned to sensitive names, a rule too
 // coarse for object bodies.
 func (p *pass) message(s string) string {
 	switch {
@@ -145,11 +145,11 @@ func (p *pass) scrub(s string, announces *[256]bool) string {
 	return out.String()
 }
 
-// longRun is the length from which a run of token characters that turned out to be no
-// secret is passed over whole: looking at every position of it would take quadratic time.
+// longRun is the length from which a run of token characters that is not a secret is skipped as a
+// whole: checking every position of it would take quadratic time.
 const longRun = 256
 
-// past returns the empty bounds that say where to look on behind a run without a secret.
+// past returns the empty bounds from which to continue after a run without a secret.
 func past(i, n int) (start, end int) {
 	if n >= longRun {
 		return i + n, i + n
@@ -162,13 +162,13 @@ func past(i, n int) (start, end int) {
 //nolint:gochecknoglobals // constant tables
 var (
 	patterns = [256]bool{'e': true, 'Z': true, '-': true, 'L': true, 'B': true, 'b': true, 'a': true, 'A': true}
-	// headers and assignments, all there can be in a text that is not suspicious
+	// headers and assignments, all that a text that is not suspicious can hold
 	headers  = [256]bool{'a': true, 'A': true, '=': true, ':': true}
 	anything = [256]bool{'e': true, 'Z': true, '-': true, 'L': true, 'B': true, 'b': true, 'a': true, 'A': true, '=': true, ':': true}
 )
 
-// secretAt returns the bounds of a secret that the byte at i announces, equal bounds for
-// none; those may lie further on, where to look next.
+// secretAt returns the bounds of a secret that the byte at i announces, equal bounds for none:
+// these are where to continue.
 func secretAt(s string, i int) (start, end int) {
 	rest := s[i:]
 	switch s[i] {
@@ -213,7 +213,7 @@ func secretAt(s string, i int) (start, end int) {
 	return i, i
 }
 
-// jwtLen returns the length of the token a text begins with, 0 if it is none: at least a
+// jwtLen returns the length of the token a text begins with, 0 if there is none: at least a
 // header and the beginning of a payload.
 func jwtLen(s string) int {
 	n := runLen(s, isBase64URL)
@@ -226,8 +226,8 @@ func jwtLen(s string) int {
 	return runLen(s, func(c byte) bool { return c == '.' || c == '=' || isBase64URL(c) })
 }
 
-// pemLen returns the length of the PEM block a text begins with; a block without an end
-// takes all.
+// pemLen returns the length of the PEM block a text begins with; a block without an end extends
+// to the end of the text.
 func pemLen(s string) int {
 	const last = "PRIVATE KEY-----"
 	if i := strings.Index(s, "-----END "); i >= 0 {
@@ -238,8 +238,8 @@ func pemLen(s string) int {
 	return len(s)
 }
 
-// bearer returns the bounds of the credential behind the word Bearer. Prose ("invalid
-// bearer token") is told apart by length and digits.
+// bearer returns the bounds of the credential after the word Bearer. Prose ("invalid bearer
+// token") is recognised by length and digits.
 func bearer(s string, i int) (start, end int) {
 	from := i + len("Bearer")
 	start = from
@@ -265,8 +265,8 @@ func bearer(s string, i int) (start, end int) {
 	return i, i
 }
 
-// header returns the bounds of the value of an Authorization header, i behind its name:
-// the rest of the line or of the quoted text.
+// header returns the bounds of the value of an Authorization header, with i after its name: the
+// rest of the line or of the quoted text.
 func header(s string, i int) (start, end int) {
 	start = i
 	if start < len(s) && (s[start] == '"' || s[start] == '\'') {
@@ -286,8 +286,8 @@ func header(s string, i int) (start, end int) {
 	return start, end
 }
 
-// assigned returns the bounds of a value assigned at i to a name that tells of a secret.
-// Behind a colon prose is likely: only what looks random counts there.
+// assigned returns the bounds of a value assigned at i to a name that indicates a secret. After a
+// colon prose is likely: only what looks random counts there.
 func assigned(s string, i int) (start, end int) {
 	from := i
 	for from > 0 && (isBase64URL(s[from-1]) || s[from-1] == '"' && from == i) {
@@ -327,8 +327,8 @@ func (p *pass) echoes(s string) string {
 	return s
 }
 
-// quoters are the words behind which error messages of the apiserver quote input: a quoted
-// value, or input up to the end.
+// quoters are the words after which error messages of the apiserver quote input: a quoted value,
+// or input up to the end.
 var quoters = [...]string{"nvalid value: ", "nsupported value: ", "uplicate value: ", "...|", "map[", "parsing ", "converting "}
 
 // secretMessage redacts a message about a secret, which may quote the object.
@@ -373,7 +373,7 @@ func quoterAt(s string) int {
 	return 0
 }
 
-// quotes tells whether the text of a status may hold one of the quoters, or members with data.
+// quotes reports whether the text of a status may hold one of the quoters, or members with data.
 func quotes(raw []byte) bool {
 	s := unsafe.String(unsafe.SliceData(raw), len(raw))
 	for i := range len(s) {

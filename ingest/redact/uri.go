@@ -7,8 +7,8 @@ import (
 	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
-// uri redacts a request URI: values of parameters whose names tell of a secret, whatever
-// their encoding; the arguments of exec and attach commands; tokens and keys anywhere.
+// uri redacts a request URI: values of parameters whose names indicate a secret, in any encoding;
+// the arguments of exec and attach commands; tokens and keys anywhere.
 func (p *pass) uri(uri string, exec bool) string {
 	path, query, has := strings.Cut(uri, "?")
 	clean := p.path(path)
@@ -67,7 +67,7 @@ func (p *pass) path(path string) string {
 	return (&url.URL{Path: clean}).EscapedPath()
 }
 
-// parameter returns what becomes of a parameter's value; both are as in the URI.
+// parameter returns a parameter's value redacted; both are as in the URI.
 func (p *pass) parameter(name, value string, exec bool, commands *int) string {
 	if harmlessName(name) {
 		return value
@@ -79,7 +79,7 @@ func (p *pass) parameter(name, value string, exec bool, commands *int) string {
 		if *commands > 1 {
 			return p.secret(plain)
 		}
-		// A whole command line as one word: keep the program.
+		// A whole command line in one word: keep the program.
 		if at := strings.IndexAny(plain, " \t\n"); at >= 0 && !isToken(strings.TrimLeft(plain[at:], " ")) {
 			return queryEscape(plain[:at]) + "+" + p.secret(plain[at:])
 		}
@@ -128,7 +128,8 @@ func queryEscape(s string) string {
 	return strings.ReplaceAll(url.QueryEscape(s), url.QueryEscape(tokenPrefix), tokenPrefix)
 }
 
-// harmlessName knows the parameters nearly every request has, so that they cost nothing.
+// harmlessName reports whether a parameter is one of those in nearly every request, which so
+// cost nothing.
 func harmlessName(name string) bool {
 	switch name {
 	case "limit", "watch", "timeout", "timeoutSeconds", "resourceVersion", "resourceVersionMatch",
@@ -139,8 +140,8 @@ func harmlessName(name string) bool {
 	return false
 }
 
-// sensitiveName says whether a parameter or member of that name holds a secret. Case and
-// punctuation do not count.
+// sensitiveName reports whether a parameter or member of that name holds a secret. Case and
+// punctuation are ignored.
 func sensitiveName(name string) bool {
 	if name == "" || len(name) > 256 {
 		return len(name) > 256
@@ -157,7 +158,7 @@ func sensitiveName(name string) bool {
 	}
 	switch string(b) {
 	case "pwd", "pass", "key", "sig", "auth", "code", "otp":
-		return true // words that are part of too many others
+		return true // words that occur in too many others
 	}
 	for i := range b {
 		found := false
@@ -184,7 +185,7 @@ func sensitiveName(name string) bool {
 	return false
 }
 
-// sensitiveExtra says whether a user's extra of that key holds a secret. Keys are qualified
+// sensitiveExtra reports whether a user's extra of that key holds a secret. Keys are qualified
 // names, of which only the last part counts; credential IDs are what correlates.
 func sensitiveExtra(key string) bool {
 	last := key[strings.LastIndexByte(key, '/')+1:]

@@ -224,7 +224,7 @@ func TestMalformedItemsBecomeDeadLettersAndTheRestGoesOn(t *testing.T) {
 	if d := letters[3]; d.Digest != digest([]byte(`half a li"ne {`)) || d.Size != 14 {
 		t.Errorf("a wrapped line is kept as %+v, not as what was wrapped", d)
 	}
-	if d := letters[5]; !strings.Contains(d.Detail, "no audit event: it has no stage") {
+	if d := letters[5]; !strings.Contains(d.Detail, "not an audit event: it has no stage") {
 		t.Errorf("an item that is not an audit event has the detail %q", d.Detail)
 	}
 	b.balanced(t)

@@ -115,7 +115,7 @@ func TestMalformedLinesAreNamed(t *testing.T) {
 		}
 		lines[m.Line] = m.Error
 	}
-	if lines[2] == "" || !strings.Contains(lines[3], "limit 1000") {
+	if lines[2] == "" || !strings.Contains(lines[3], "the limit is 1000") {
 		t.Errorf("got %v", lines)
 	}
 }
