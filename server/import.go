@@ -2,21 +2,102 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
 
 	"github.com/oklog/run"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/retrial-io/retrial/ingest/importer"
+	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/query"
 	apiclient "github.com/retrial-io/retrial/query/client"
 )
 
-// WithServer calls use with the socket of the running server, or of one that it runs for
+// Import takes recorded audit logs in, and the state of their cluster: through the running server,
+// or one that is opened for as long as it takes.
+//
+//	FILE… ─▶ ingest/importer ─▶ data/retrial.sock of a running serve ─▶ the same receiver as webhooks
+//	   └▶ none running: the engines are opened here, and closed when all is stored
+type Import struct {
+	Config             config.Config
+	Cluster, APIServer string
+	Logs               []string // files, - for standard input
+	State              string   // file, "" for none
+	Wait               bool     // until everything is replayed and stored, not only accepted
+	Started            func() ImportBar
+}
+
+// ImportBar shows how far an import is.
+type ImportBar interface {
+	Show(pass, file string, size, read int64)
+	Describe(what string)
+	Finish()
+}
+
+// Imported is what came of an import.
+type Imported struct {
+	importer.Summary
+	Own       bool // no server was running
+	Elsewhere bool // nobody waited: other processes replay
+}
+
+// StateText tells people what became of the state, "" when none was taken in now.
+func (i *Imported) StateText() (string, error) {
+	if len(i.State) == 0 {
+		return "", nil
+	}
+	var taken takenState
+	if err := json.Unmarshal(i.State, &taken); err != nil {
+		return "", fmt.Errorf("read the answer to the state: %w", err)
+	}
+	return taken.String(), nil
+}
+
+// Run imports; what was accepted before an error is in the result.
+func (im Import) Run(ctx context.Context) (out Imported, err error) {
+	c := importer.Config{
+		BaseURL: "http://retrial", Cluster: im.Cluster, APIServer: im.APIServer,
+		Position: PositionFile(im.Config, im.Cluster), SpoolDir: im.Config.DataDir,
+	}
+	for _, path := range im.Logs {
+		f, err := importer.OpenFile(path)
+		if err != nil {
+			return out, cli.ExitWith(cli.ExitUsage, err)
+		}
+		c.Files = append(c.Files, f)
+	}
+	if im.State != "" {
+		f, err := importer.OpenFile(im.State)
+		if err != nil {
+			return out, cli.ExitWith(cli.ExitUsage, err)
+		}
+		c.State = &f
+	}
+	out.Own, err = withServer(ctx, im.Config, func(socket string, drained func(context.Context) error) (err error) {
+		c.Client = importer.SocketClient(socket)
+		bar := im.Started()
+		defer bar.Finish()
+		c.Progress = func(x importer.Progress) { bar.Show(string(x.Pass), x.File, x.Size, x.Read) }
+		if out.Summary, err = importer.Import(ctx, c); err != nil || !im.Wait {
+			return err
+		}
+		bar.Describe("replaying")
+		if err = drained(ctx); errors.Is(err, apiclient.ErrElsewhere) {
+			out.Elsewhere, err = true, nil
+		}
+		return err
+	})
+	return out, err
+}
+
+// withServer calls use with the socket of the running server, or of one that it runs for
 // the duration of the call, its own. drained waits until what was accepted is stored.
-func WithServer(ctx context.Context, cfg config.Config, use func(socket string, drained func(context.Context) error) error) (own bool, err error) {
+func withServer(ctx context.Context, cfg config.Config, use func(socket string, drained func(context.Context) error) error) (own bool, err error) {
 	socket := filepath.Join(cfg.DataDir, apiclient.SocketName)
 	client, err := apiclient.Dial(ctx, "", cfg.DataDir)
 	if err == nil {

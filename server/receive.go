@@ -46,15 +46,15 @@ func (s *system) ready(ctx context.Context) error {
 	return s.store.Ping(ctx)
 }
 
-// TakenState is the answer to a state that was taken in.
-type TakenState struct {
+// takenState is the answer to a state that was taken in.
+type takenState struct {
 	Objects int            `json:"objects"`
 	Kinds   []string       `json:"kinds"`
 	Skipped map[string]int `json:"skipped,omitempty"` // objects of kinds the replica does not keep
 }
 
 // String tells people what became of the listing.
-func (t TakenState) String() string {
+func (t takenState) String() string {
 	text := fmt.Sprintf("%d objects", t.Objects)
 	if len(t.Skipped) == 0 {
 		return text
@@ -98,7 +98,7 @@ func (s *system) takeState(ctx context.Context, cluster string, since time.Time,
 		return nil, err
 	}
 	s.log.Info("state taken in", zap.String("cluster", cluster), zap.Int("objects", len(snap.Objects)))
-	return TakenState{Objects: len(snap.Objects), Kinds: snap.Kinds, Skipped: skipped}, nil
+	return takenState{Objects: len(snap.Objects), Kinds: snap.Kinds, Skipped: skipped}, nil
 }
 
 // produceState produces the records of observations. Of an object that is too large for a record goes

@@ -9,8 +9,11 @@ import (
 	"github.com/retrial-io/retrial/internal/config"
 )
 
+// Rules are the detection rules.
+type Rules = detect.Set
+
 // configuredRules reads the rules a server detects with.
-func configuredRules(cfg config.Config) (*detect.Set, error) {
+func configuredRules(cfg config.Config) (*Rules, error) {
 	var dirs []string
 	if cfg.Detect.RulesDir != "" {
 		dirs = []string{cfg.Detect.RulesDir}
@@ -19,7 +22,7 @@ func configuredRules(cfg config.Config) (*detect.Set, error) {
 }
 
 // LoadRules reads the rules of the binary and those of folders, which the flag names.
-func LoadRules(flag string, dirs []string) (*detect.Set, error) {
+func LoadRules(flag string, dirs []string) (*Rules, error) {
 	all := []fs.FS{detect.BuiltinFiles()}
 	for _, dir := range dirs {
 		if info, err := os.Stat(dir); err != nil {

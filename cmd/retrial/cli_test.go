@@ -17,6 +17,7 @@ import (
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/query"
 	apiclient "github.com/retrial-io/retrial/query/client"
+	"github.com/retrial-io/retrial/server"
 	"github.com/retrial-io/retrial/verdict"
 )
 
@@ -56,7 +57,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"no cluster to revoke":      {[]string{"cluster", "revoke", "x", "--data-dir", filepath.Join(dir, "none")}, cli.ExitError, "`retrial cluster add NAME` registers one"},
 		"a kubeconfig for nowhere":  {[]string{"cluster", "add", "x", "--data-dir", filepath.Join(dir, "d"), "-o", filepath.Join(dir, "none", "x")}, cli.ExitError, "write the webhook's kubeconfig"},
 		"a file there is not":       {[]string{"serve", "--data-dir", filepath.Join(dir, "none"), "--ui-tls-cert", log + "x", "--ui-tls-key", log}, cli.ExitUsage, "ui-tls-cert: open "},
-		"a receiver without a host": {[]string{"cluster", "add", "x", "--data-dir", filepath.Join(dir, "d"), "--server", "nonsense"}, cli.ExitUsage, "no http or https URL"},
+		"a receiver without a host": {[]string{"cluster", "add", "x", "--data-dir", filepath.Join(dir, "d"), "--server", "nonsense"}, cli.ExitUsage, "want http or https, and a host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, err := commandLine(t, "", tc.args...)
@@ -200,7 +201,7 @@ func TestClusterAddSaysWhatIsNeededToReachIt(t *testing.T) {
 		t.Errorf("said %q", said)
 	}
 	_, out, _ := commandLine(t, "", "cluster", "list", "--data-dir", dir, "-o", "json")
-	var list []registeredJSON
+	var list []server.Registered
 	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 3 || list[1].Name != "named" || list[1].Tokens != 1 || list[1].Expires == nil {
 		t.Errorf("%v: %s", err, out)
 	}

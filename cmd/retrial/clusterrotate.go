@@ -2,18 +2,13 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/retrial-io/retrial/doctor"
-	"github.com/retrial-io/retrial/ingest/identity"
-	"github.com/retrial-io/retrial/internal/atomicfile"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/server"
 )
 
 // rotateFlags say what is to be changed, and which step of it.
@@ -27,7 +22,7 @@ type rotateFlags struct {
 }
 
 func newClusterRotate(s cli.Streams, flags *config.Flags) *cobra.Command {
-	var k webhookKubeconfig
+	var k server.WebhookFile
 	var r rotateFlags
 	c := &cobra.Command{
 		Use:   "rotate [NAME | --authority | --server-certificate]",
@@ -53,7 +48,7 @@ kube-apiserver reads again while it runs, and which want a restart: docs/rotate.
 			return cli.OneArg("NAME")(c, args)
 		},
 	}
-	k.bind(c)
+	bindWebhookFile(c, &k)
 	c.Flags().BoolVar(&r.authority, "authority", false, "change the authority of all certificates")
 	c.Flags().BoolVar(&r.server, "server-certificate", false, "issue another certificate for the webhook's listener")
 	c.Flags().BoolVar(&r.finish, "finish", false, "end the overlap: refuse what was in use before")
@@ -65,34 +60,23 @@ kube-apiserver reads again while it runs, and which want a restart: docs/rotate.
 		if err := r.check(); err != nil {
 			return cli.ExitWith(cli.ExitUsage, err)
 		}
-		if _, err := loadRegistry(flags); err != nil {
-			return err
-		}
-		cfg, a, err := loadIdentity(flags)
+		clusters, err := clustersOf(s, flags)
 		if err != nil {
 			return err
 		}
 		switch {
 		case r.server:
-			return r.rotateServer(s, a)
+			return clusters.RenewServer()
+		case r.authority && r.abort:
+			return clusters.AbortAuthority(r.force)
+		case r.authority && r.finish:
+			return clusters.FinishAuthority(r.quiet, r.force)
 		case r.authority:
-			return r.rotateAuthority(s, a, cfg)
+			return clusters.RotateAuthority()
 		case r.finish:
-			if err := a.Registry().Finish(args[0], r.quiet, r.force); err != nil {
-				return r.advise(err)
-			}
-			fmt.Fprintf(s.Err, "cluster %s: only its newest certificate is accepted now\n", args[0])
-			return nil
+			return clusters.Finish(args[0], r.quiet, r.force)
 		}
-		if err := k.write(s, a, cfg, args[0], func(name string) (identity.Credentials, error) {
-			return a.Registry().Rotate(name, r.revokeOld)
-		}); err != nil {
-			return err
-		}
-		if !r.revokeOld {
-			fmt.Fprintf(s.Err, "the earlier certificates stay accepted; when all its apiservers have the new one: retrial cluster rotate %s --finish\n", args[0])
-		}
-		return nil
+		return clusters.Rotate(args[0], k, r.revokeOld)
 	}
 	return c
 }
@@ -115,78 +99,6 @@ func (r *rotateFlags) check() error {
 		return errors.New("--force is for --finish and --abort: nothing else cuts anybody off")
 	case r.quiet < 0:
 		return errors.New("--quiet must not be negative")
-	}
-	return nil
-}
-
-// advise adds what --force is for to the refusal of a step.
-func (r *rotateFlags) advise(err error) error {
-	if errors.Is(err, identity.ErrInUse) {
-		return fmt.Errorf("%w\nonce they are changed over, try again; --force does it now, and cuts off who is not", err)
-	}
-	return err
-}
-
-func (r *rotateFlags) rotateServer(s cli.Streams, a *identity.Authority) error {
-	if err := a.RenewServer(); err != nil {
-		return err
-	}
-	_, server, err := a.Certificates()
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(s.Err, "the receiver's certificate is new, valid until %s; a running server uses it from the next connection on\n", server.NotAfter.Format(time.DateOnly))
-	return nil
-}
-
-func (r *rotateFlags) rotateAuthority(s cli.Streams, a *identity.Authority, cfg config.Config) error {
-	switch {
-	case r.abort:
-		if err := a.AbortRotation(r.force); err != nil {
-			return r.advise(err)
-		}
-		fmt.Fprintln(s.Err, "given up: the authority is the one before")
-		return nil
-	case r.finish:
-		if err := a.FinishRotation(r.quiet, r.force); err != nil {
-			return r.advise(err)
-		}
-		authority, _, err := a.Certificates()
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(s.Err, "finished: the authority is the new one, valid until %s; the old one and all it signed are refused\n", authority.NotAfter.Format(time.DateOnly))
-		return nil
-	}
-	rotation, err := a.BeginRotation()
-	if err != nil {
-		return err
-	}
-	clusters, err := a.Registry().List()
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(s.Err, "a new authority, valid until %s, is trusted beside the old one, which ends %s.\nNow give every cluster a webhook configuration with both:\n",
-		rotation.New.NotAfter.Format(time.DateOnly), rotation.Old.NotAfter.Format(time.DateOnly))
-	for _, c := range clusters {
-		if c.Revoked == nil {
-			fmt.Fprintf(s.Err, "  retrial cluster rotate %s%s --output %s.kubeconfig\n", c.Name, doctor.Site{Config: cfg}.DataDir(), c.Name)
-		}
-	}
-	fmt.Fprintf(s.Err, "and when all of them use it:\n  retrial cluster rotate --authority --finish%s\n", doctor.Site{Config: cfg}.DataDir())
-	return nil
-}
-
-// writeFiles writes a webhook configuration with its credentials in files beside it. Each is
-// replaced whole, what is named before what names it.
-func writeFiles(dir string, files []identity.WebhookFile) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("write the webhook's files: %w", err)
-	}
-	for _, f := range files {
-		if err := atomicfile.Write(filepath.Join(dir, f.Name), f.Content, f.Mode); err != nil {
-			return fmt.Errorf("write the webhook's files: %w", err)
-		}
 	}
 	return nil
 }

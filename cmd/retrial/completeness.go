@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/retrial-io/retrial/analysis/completeness"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
@@ -19,9 +18,9 @@ import (
 
 // completenessAnswer is what the command prints.
 type completenessAnswer struct {
-	completeness.Report
+	query.CompletenessReport
 	// Log is what an apiserver's log says it lost, when one was named.
-	Log []completeness.PluginError `json:"log,omitempty"`
+	Log []query.PluginError `json:"log,omitempty"`
 }
 
 // completeness ─▶ api/v1/completeness of the running server, or of the store ─▶ table | json | yaml
@@ -58,12 +57,12 @@ The exit code is 3 when events are missing that could be brought in, or an apise
 				return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--apiserver-log: %w", err))
 			}
 			defer f.Close()
-			if answer.Log, err = completeness.ReadLog(f); err != nil {
+			if answer.Log, err = query.ReadPluginErrors(f); err != nil {
 				return fmt.Errorf("--apiserver-log %s: %w", logFile, err)
 			}
 		}
 		var err error
-		if answer.Report, err = answerOne(c.Context(), &ask, &q.Cluster, &q); err != nil {
+		if answer.CompletenessReport, err = answerOne(c.Context(), &ask, &q.Cluster, &q); err != nil {
 			return err
 		}
 		if output == "table" {
@@ -124,7 +123,7 @@ func printCompleteness(out io.Writer, a *completenessAnswer) error {
 }
 
 // printPluginErrors names what an apiserver's log says it lost.
-func printPluginErrors(out io.Writer, list []completeness.PluginError) {
+func printPluginErrors(out io.Writer, list []query.PluginError) {
 	named := 0
 	for i := range list {
 		e := &list[i]

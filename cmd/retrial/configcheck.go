@@ -4,16 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/safe"
-	apiserver "github.com/retrial-io/retrial/replay/config"
 )
 
 // newConfig groups what is about configurations.
@@ -53,17 +52,14 @@ judged as unknown), with 1 when the configuration contradicts itself or cannot b
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			if _, err := os.ReadDir(args[0]); err != nil {
-				return cli.ExitWith(cli.ExitUsage, err)
-			}
-			_, report, err := apiserver.ReadHistory(os.DirFS(args[0]))
+			report, err := doctor.CheckConfig(args[0])
 			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
+				return err
 			}
 			if err := printReport(s.Out, output, report); err != nil {
 				return err
 			}
-			if !report.Complete() {
+			if !report.Complete {
 				return cli.ExitWith(cli.ExitFinding, errors.New("something is missing; what depends on it is judged as unknown"))
 			}
 			return nil
@@ -73,15 +69,9 @@ judged as unknown), with 1 when the configuration contradicts itself or cannot b
 	return c
 }
 
-// reportJSON is a report with its conclusion.
-type reportJSON struct {
-	Complete bool `json:"complete"`
-	*apiserver.Report
-}
-
-func printReport(w io.Writer, output string, report *apiserver.Report) error {
+func printReport(w io.Writer, output string, report *doctor.ConfigReport) error {
 	if output != "table" {
-		return cli.PrintAs(w, output, reportJSON{report.Complete(), report})
+		return cli.PrintAs(w, output, report)
 	}
 	for i, v := range report.Versions {
 		if i > 0 {
@@ -98,7 +88,7 @@ func printReport(w io.Writer, output string, report *apiserver.Report) error {
 
 // printReading prints one configuration as blocks of lines, those that ask for something
 // last.
-func printReading(w io.Writer, v *apiserver.Reading) error {
+func printReading(w io.Writer, v *doctor.ConfigReading) error {
 	what, since, version := "kube-apiserver", "always", v.Version
 	switch {
 	case v.Aggregated:
@@ -114,7 +104,7 @@ func printReading(w io.Writer, v *apiserver.Reading) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintf(t, "%s %s, %s (folder %s, digest %s)\n", safe.Text(what), safe.Text(version), since, safe.Text(v.Folder), v.Digest)
-	block := func(title string, notes []apiserver.Note) {
+	block := func(title string, notes []doctor.ConfigNote) {
 		if len(notes) > 0 {
 			fmt.Fprintf(t, "\n%s\n", title)
 		}
@@ -127,9 +117,9 @@ func printReading(w io.Writer, v *apiserver.Reading) error {
 	block("AUTHORIZATION, in this order", v.Authorizers)
 	block("IGNORED", folded(v.Ignored))
 	block("NOT EVALUABLE FROM A LOG", v.NotEvaluable)
-	warnings := make([]apiserver.Note, 0, len(v.Warnings))
+	warnings := make([]doctor.ConfigNote, 0, len(v.Warnings))
 	for _, text := range v.Warnings {
-		warnings = append(warnings, apiserver.Note{Subject: text})
+		warnings = append(warnings, doctor.ConfigNote{Subject: text})
 	}
 	block("WARNINGS", warnings)
 	block("MISSING", v.Missing)
@@ -137,14 +127,14 @@ func printReading(w io.Writer, v *apiserver.Reading) error {
 }
 
 // folded puts the subjects of notes with one text on one line.
-func folded(notes []apiserver.Note) []apiserver.Note {
-	var out []apiserver.Note
+func folded(notes []doctor.ConfigNote) []doctor.ConfigNote {
+	var out []doctor.ConfigNote
 	at := map[string]int{}
 	subjects := map[string][]string{}
 	for _, n := range notes {
 		if _, ok := at[n.Text]; !ok {
 			at[n.Text] = len(out)
-			out = append(out, apiserver.Note{Text: n.Text})
+			out = append(out, doctor.ConfigNote{Text: n.Text})
 		}
 		subjects[n.Text] = append(subjects[n.Text], n.Subject)
 	}

@@ -1,16 +1,9 @@
 package main
 
 import (
-	"bytes"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,10 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/retrial-io/retrial/doctor"
-	"github.com/retrial-io/retrial/ingest/identity"
-	"github.com/retrial-io/retrial/internal/atomicfile"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/server"
 )
 
 // What connect does:
@@ -84,8 +76,8 @@ type connectOptions struct {
 func (o *connectOptions) prepare(cfg config.Config, cluster string) (doctor.Plan, error) {
 	p := doctor.Plan{Cluster: cluster, APIServer: o.apiserver, Metrics: !o.noMetrics, Config: cfg}
 	usage := func(err error) (doctor.Plan, error) { return p, cli.ExitWith(cli.ExitUsage, err) }
-	if !identity.ValidName(cluster) {
-		return usage(fmt.Errorf("%q: %w", cluster, identity.ErrName))
+	if err := server.CheckName(cluster); err != nil {
+		return usage(fmt.Errorf("%q: %w", cluster, err))
 	}
 	var ok bool
 	if p.Form, ok = doctor.Choose(doctor.Forms, o.form); !ok {
@@ -104,7 +96,7 @@ func (o *connectOptions) prepare(cfg config.Config, cluster string) (doctor.Plan
 		return usage(fmt.Errorf("--timeout %s: must not be negative", o.timeout))
 	}
 	var err error
-	if p.Host, p.Port, err = advertised(o.address, cfg); err != nil {
+	if p.Host, p.Port, err = doctor.Advertised(o.address, cfg); err != nil {
 		return usage(err)
 	}
 	out := o.out
@@ -143,116 +135,4 @@ func (o *connectOptions) prepare(cfg config.Config, cluster string) (doctor.Plan
 		}
 	}
 	return p, nil
-}
-
-// advertised returns the host and port apiservers are to use: those asked for, else the
-// first advertised name or the listener's own address.
-func advertised(address string, cfg config.Config) (host, port string, err error) {
-	listenHost, listenPort, err := net.SplitHostPort(cfg.Webhook.Listen)
-	if err != nil {
-		return "", "", fmt.Errorf("webhook-listen: %w", err)
-	}
-	flag := "--advertise-address " + strconv.Quote(address)
-	if address == "" {
-		flag = "--advertise-address is missing, and webhook-listen " + cfg.Webhook.Listen
-		if address = listenHost; len(cfg.Webhook.Advertise) > 0 {
-			address = cfg.Webhook.Advertise[0]
-		}
-	}
-	host, port = address, listenPort
-	if addr, err := netip.ParseAddr(strings.Trim(address, "[]")); err == nil {
-		host = addr.String() // an IPv6 address has colons and no port
-	} else if h, p, err := net.SplitHostPort(address); err == nil {
-		host, port = h, p
-	}
-	if strings.Contains(address, "/") {
-		return "", "", fmt.Errorf("%s: write HOST or HOST:PORT, without a scheme or a path", flag)
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", "", fmt.Errorf("%s: %q is no port; write HOST:PORT", flag, port)
-	}
-	ip, err := netip.ParseAddr(host)
-	switch {
-	case err == nil && ip.IsUnspecified(), host == "":
-		return "", "", fmt.Errorf("%s is no address a client can reach: name the one apiservers reach this machine by: --advertise-address HOST[:PORT]", flag)
-	case err == nil && ip.Zone() != "":
-		return "", "", fmt.Errorf("%s: an address with a zone means something on this machine alone", flag)
-	case err != nil && len(validation.IsDNS1123Subdomain(host)) > 0:
-		return "", "", fmt.Errorf("%s: %q is neither an IP address nor a host name", flag, host)
-	}
-	return host, port, nil
-}
-
-// register returns the cluster's credentials: those it has, or, for a new cluster, its
-// first. What no longer works is named, never replaced in silence: apiservers that use it
-// would be cut off one day without anybody having decided so.
-func register(a *identity.Authority, cluster string) (cred identity.Credentials, fresh bool, err error) {
-	entry, err := a.Registry().Get(cluster)
-	if errors.Is(err, identity.ErrUnknown) {
-		cred, err = a.Registry().Add(cluster)
-		return cred, true, err
-	}
-	if err != nil {
-		return cred, false, err
-	}
-	again := func(err error) error {
-		return fmt.Errorf("cluster %s is registered, but its certificate cannot be used: %w; `retrial cluster rotate %s --output FILE` issues another, then run this again", cluster, err, cluster)
-	}
-	if entry.Revoked != nil {
-		return cred, false, again(fmt.Errorf("%w on %s", identity.ErrRevoked, entry.Revoked.Format(time.DateOnly)))
-	}
-	if cred, err = a.Registry().Credentials(cluster); err != nil {
-		return cred, false, again(err)
-	}
-	block, _ := pem.Decode(cred.Cert)
-	if block == nil {
-		return cred, false, again(errors.New("no PEM block in it"))
-	}
-	cert, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return cred, false, again(err)
-	}
-	if _, err := a.Registry().Certificate(cert); err != nil {
-		return cred, false, again(err)
-	}
-	return cred, false, nil
-}
-
-// checkFolder makes a folder, for its owner alone, when it is not there, and tries whether
-// files can be written into it.
-func checkFolder(dir string) error {
-	err := os.MkdirAll(dir, 0o700)
-	if err == nil {
-		var probe *os.File
-		if probe, err = os.CreateTemp(dir, ".retrial-*"); err == nil {
-			err = errors.Join(probe.Close(), os.Remove(probe.Name()))
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("output folder: %w; choose another with --output", err)
-	}
-	return nil
-}
-
-// writeFolder writes files into a folder. Each appears whole. Files that keep says are left
-// as they are when their content differs: somebody has changed them. It returns the names
-// of those.
-func writeFolder(dir string, files []doctor.File) (kept []string, err error) {
-	for _, f := range files {
-		path := filepath.Join(dir, f.Name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return kept, fmt.Errorf("output folder: %w", err)
-		}
-		if f.Keep {
-			old, err := os.ReadFile(path)
-			if err == nil && !bytes.Equal(old, f.Content) {
-				kept = append(kept, f.Name)
-				continue
-			}
-		}
-		if err := atomicfile.Write(path, f.Content, f.Mode); err != nil {
-			return kept, fmt.Errorf("output folder: %w", err)
-		}
-	}
-	return kept, nil
 }

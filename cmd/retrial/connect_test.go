@@ -18,7 +18,6 @@ import (
 	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/internal/cli"
-	"github.com/retrial-io/retrial/internal/config"
 )
 
 // connectIn runs connect --no-wait with a data directory of its own.
@@ -202,86 +201,6 @@ func TestConnectTellsOfCredentialsThatNoLongerWork(t *testing.T) {
 			}
 			says(t, errs, tc.says, "`retrial cluster rotate prod --output FILE` issues another")
 		})
-	}
-}
-
-func TestAdvertised(t *testing.T) {
-	listen := func(listen string, advertise ...string) config.Config {
-		c := config.Default()
-		c.Webhook.Listen, c.Webhook.Advertise = listen, advertise
-		return c
-	}
-	for _, tc := range []struct {
-		address    string
-		cfg        config.Config
-		host, port string
-	}{
-		{"", listen("127.0.0.1:9443"), "127.0.0.1", "9443"},
-		{"", listen("0.0.0.0:9443", "retrial.example", "10.0.0.1"), "retrial.example", "9443"},
-		{"10.0.0.1", listen("0.0.0.0:7000"), "10.0.0.1", "7000"},
-		{"10.0.0.1:443", listen("0.0.0.0:7000"), "10.0.0.1", "443"},
-		{"fd00::1", listen("[::]:7000"), "fd00::1", "7000"},
-		{"[fd00::1]", listen("[::]:7000"), "fd00::1", "7000"},
-		{"[fd00::1]:443", listen("[::]:7000"), "fd00::1", "443"},
-		{"retrial.example:443", listen("127.0.0.1:9443"), "retrial.example", "443"},
-	} {
-		host, port, err := advertised(tc.address, tc.cfg)
-		if host != tc.host || port != tc.port || err != nil {
-			t.Errorf("%q is %q and %q, %v; want %q and %q", tc.address, host, port, err, tc.host, tc.port)
-		}
-	}
-}
-
-// TestWaiting: every change is told once, what waits behind another step when its turn comes.
-func TestWaiting(t *testing.T) {
-	step := func(id, state, text, todo string) doctor.Step {
-		return doctor.Step{ID: id, Title: "Step " + id, State: state, Text: text, Todo: todo}
-	}
-	looks := []struct {
-		steps []doctor.Step
-		err   error
-		says  string
-	}{
-		{steps: []doctor.Step{step("a", doctor.StateWaiting, "1 s ago.", "do a"), step("b", doctor.StateWaiting, "b", "do b")}, says: "waiting   Step a: 1 s ago.\n          do a\n"},
-		{steps: []doctor.Step{step("a", doctor.StateWaiting, "2 s ago.", "do a"), step("b", doctor.StateWaiting, "b", "do b")}},
-		{err: errors.New("it restarts")},
-		{steps: []doctor.Step{step("a", doctor.StateFailed, "no\x1b[31m", "do c\nand d"), step("b", doctor.StateWaiting, "b", "do b")}, says: "failed    Step a: no\\x1b[31m\n          do c\n          and d\n"},
-		{steps: []doctor.Step{step("a", doctor.StateDone, "yes", ""), step("b", doctor.StateWaiting, "b", "do b")}, says: "done      Step a: yes\nwaiting   Step b: b\n          do b\n"},
-		{steps: []doctor.Step{step("a", doctor.StateDone, "yes, 2", ""), step("b", doctor.StateDone, "", "")}, says: "done      Step b\n"},
-	}
-	var out bytes.Buffer
-	at := 0
-	w := waiting{out: &out, told: map[string]string{}, ask: func(context.Context) ([]doctor.Step, error) { return looks[at].steps, looks[at].err }}
-	for ; at < len(looks); at++ {
-		out.Reset()
-		done, err := w.look(t.Context())
-		if err != nil || done != (at == len(looks)-1) || out.String() != looks[at].says {
-			t.Errorf("look %d: done %v, %v, said\n%swant\n%s", at, done, err, out.String(), looks[at].says)
-		}
-	}
-	at = 0
-	out.Reset()
-	w.told, w.idle = map[string]string{}, 0
-	for range 2 * remindAfter {
-		if _, err := w.look(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := strings.Count(out.String(), "still     Step a\n"); n != 1 || w.on != "Step a" {
-		t.Errorf("%d reminders of %q:\n%s", n, w.on, out.String())
-	}
-	at = 2
-	var err error
-	for i := 0; err == nil && i <= lostAfter; i++ {
-		_, err = w.look(t.Context())
-	}
-	if err == nil || err.Error() != "it restarts" {
-		t.Errorf("a server that cannot answer: %v", err)
-	}
-	gone, stop := context.WithCancel(t.Context())
-	stop()
-	if _, err := w.look(gone); !errors.Is(err, context.Canceled) {
-		t.Errorf("interrupted: %v", err)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
@@ -108,17 +107,17 @@ func (f *findingsCommand) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	return f.print(slices.DeleteFunc(found, func(x detect.Finding) bool {
+	return f.print(slices.DeleteFunc(found, func(x query.Finding) bool {
 		return query.SeverityOrder(x.Severity) < least || f.Rule != "" && x.Rule != f.Rule || f.Subject != "" && x.Subject != f.Subject || !f.within(&x)
 	}), fail)
 }
 
 // print prints findings; some of them may be a reason to fail.
-func (f *findingsCommand) print(found []detect.Finding, fail int) error {
+func (f *findingsCommand) print(found []query.Finding, fail int) error {
 	if err := printFindings(f.Out, f.output, found); err != nil {
 		return err
 	}
-	if bad := slices.IndexFunc(found, func(x detect.Finding) bool { return query.SeverityOrder(x.Severity) >= fail }); f.failOn != "" && bad >= 0 {
+	if bad := slices.IndexFunc(found, func(x query.Finding) bool { return query.SeverityOrder(x.Severity) >= fail }); f.failOn != "" && bad >= 0 {
 		return cli.ExitWith(cli.ExitFinding, fmt.Errorf("there are findings of severity %s or more", f.failOn))
 	}
 	return nil
@@ -126,12 +125,12 @@ func (f *findingsCommand) print(found []detect.Finding, fail int) error {
 
 // within tells whether a finding of a log is of the time that was asked for, as the store decides
 // it for its own.
-func (f *findingsCommand) within(x *detect.Finding) bool {
+func (f *findingsCommand) within(x *query.Finding) bool {
 	return (f.From.IsZero() || !x.Last.Before(f.From)) && (f.To.IsZero() || x.First.Before(f.To)) && (f.At.IsZero() || !x.First.After(f.At))
 }
 
 // stored asks for the findings that are kept, oldest first.
-func (f *findingsCommand) stored(ctx context.Context) (found []detect.Finding, err error) {
+func (f *findingsCommand) stored(ctx context.Context) (found []query.Finding, err error) {
 	client, done, err := f.from.open(ctx)
 	if err != nil {
 		return nil, err
@@ -154,7 +153,7 @@ func (f *findingsCommand) stored(ctx context.Context) (found []detect.Finding, e
 			return nil, err
 		}
 		for _, raw := range page.Findings {
-			var one detect.Finding
+			var one query.Finding
 			if err := json.Unmarshal(raw, &one); err != nil {
 				return nil, fmt.Errorf("read the answer: %w", err)
 			}
@@ -194,13 +193,13 @@ func severityRank(flag, severity string) (int, error) {
 	if r := query.SeverityOrder(severity); r >= 0 {
 		return r, nil
 	}
-	return 0, cli.ExitWith(cli.ExitUsage, fmt.Errorf("%s %q is none of %s", flag, severity, strings.Join(detect.Severities(), ", ")))
+	return 0, cli.ExitWith(cli.ExitUsage, fmt.Errorf("%s %q is none of %s", flag, severity, strings.Join(query.Severities(), ", ")))
 }
 
-func printFindings(out io.Writer, form string, found []detect.Finding) error {
+func printFindings(out io.Writer, form string, found []query.Finding) error {
 	if form != "table" {
 		if found == nil {
-			found = []detect.Finding{} // an empty list, not null
+			found = []query.Finding{} // an empty list, not null
 		}
 		return cli.PrintAs(out, form, found)
 	}
@@ -209,7 +208,7 @@ func printFindings(out io.Writer, form string, found []detect.Finding) error {
 		return err
 	}
 	// The gravest first; within a severity by time, as they come.
-	slices.SortStableFunc(found, func(a, b detect.Finding) int {
+	slices.SortStableFunc(found, func(a, b query.Finding) int {
 		return query.SeverityOrder(b.Severity) - query.SeverityOrder(a.Severity)
 	})
 	buf := bufio.NewWriter(out)
@@ -225,7 +224,7 @@ func printFindings(out io.Writer, form string, found []detect.Finding) error {
 	return buf.Flush()
 }
 
-func printRules(out io.Writer, form string, set *detect.Set) error {
+func printRules(out io.Writer, form string, set *server.Rules) error {
 	if form != "table" {
 		return cli.PrintAs(out, form, set.Rules())
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/doctor"
-	"github.com/retrial-io/retrial/ingest/identity"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/phrase"
@@ -48,8 +47,8 @@ code is 3 when a check fails; warnings leave it at 0.`,
 	cli.AddOutput(c, &output, "table", "json", "yaml")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cluster := strings.Join(args, "")
-		if cluster != "" && !identity.ValidName(cluster) {
-			return cli.ExitWith(cli.ExitUsage, fmt.Errorf("%s: %w", safe.Text(phrase.Shorten(cluster)), identity.ErrName))
+		if err := server.CheckName(cluster); cluster != "" && err != nil {
+			return cli.ExitWith(cli.ExitUsage, fmt.Errorf("%s: %w", safe.Text(phrase.Shorten(cluster)), err))
 		}
 		cfg, err := ask.flags.Load()
 		if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/server"
-	"github.com/retrial-io/retrial/verdict"
 )
 
 // --state FILE|DIR ─┐
@@ -143,7 +143,7 @@ func summaryTable(out io.Writer, sum *server.Summary) error {
 		fmt.Fprintln(w)
 	}
 	for _, c := range classes {
-		fmt.Fprintf(w, "%s\t%d\t%s\n", c, sum.Classes[c], verdict.Explain(c))
+		fmt.Fprintf(w, "%s\t%d\t%s\n", c, sum.Classes[c], query.ClassText(c))
 	}
 	return w.Flush()
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/query"
-	"github.com/retrial-io/retrial/verdict"
 )
 
 // explainCommand is what a run of the command was asked.
@@ -130,7 +129,7 @@ func printDenial(out io.Writer, d *query.Denial) error {
 	}
 	p.list("NOT KNOWN", d.Missing)
 	for i := range d.Chain {
-		if d.By == query.ByAuthorizers || d.Replayed != verdict.DecisionAllow.String() {
+		if d.By == query.ByAuthorizers || d.Replayed != query.Allowed {
 			p.nearest("", d.Chain[i].Nearest)
 		}
 	}

@@ -2,19 +2,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"github.com/retrial-io/retrial/ingest/identity"
-	"github.com/retrial-io/retrial/ingest/importer"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/safe"
-	apiclient "github.com/retrial-io/retrial/query/client"
 	"github.com/retrial-io/retrial/server"
 )
 
@@ -61,8 +57,8 @@ apiserver's own webhook file. See docs/completeness.md.`,
 		if cluster == "" && !(follow.on && follow.webhookConfig != "") {
 			return cli.ExitWith(cli.ExitUsage, errors.New("--cluster is missing: name the cluster the files are from"))
 		}
-		if cluster != "" && !identity.ValidName(cluster) {
-			return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--cluster %q: %w", cluster, identity.ErrName))
+		if err := server.CheckName(cluster); cluster != "" && err != nil {
+			return cli.ExitWith(cli.ExitUsage, fmt.Errorf("--cluster %q: %w", cluster, err))
 		}
 		if follow.on {
 			if stateFile != "" {
@@ -76,46 +72,22 @@ apiserver's own webhook file. See docs/completeness.md.`,
 		if len(args) == 0 && stateFile == "" {
 			return cli.ExitWith(cli.ExitUsage, errors.New("name an audit log, - for standard input, or a --state file"))
 		}
-		im := importer.Config{
-			BaseURL: "http://retrial", Cluster: cluster, APIServer: apiserver,
-			Position: server.PositionFile(cfg, cluster), SpoolDir: cfg.DataDir,
+		im := server.Import{
+			Config: cfg, Cluster: cluster, APIServer: apiserver, Logs: args, State: stateFile, Wait: wait,
+			Started: func() server.ImportBar { return importBar{cli.StartProgress(s.Err, "importing", -1)} },
 		}
-		for _, path := range args {
-			f, err := importer.OpenFile(path)
-			if err != nil {
-				return cli.ExitWith(cli.ExitUsage, err)
-			}
-			im.Files = append(im.Files, f)
+		sum, err := im.Run(c.Context())
+		if coded := (cli.Exit{}); errors.As(err, &coded) {
+			return err // nothing has begun
 		}
-		if stateFile != "" {
-			f, err := importer.OpenFile(stateFile)
-			if err != nil {
-				return cli.ExitWith(cli.ExitUsage, err)
-			}
-			im.State = &f
+		if sum.Elsewhere {
+			fmt.Fprintln(s.Err, "accepted; the processes that replay are others, which nobody waited for")
 		}
-		var sum importer.Summary
-		own, err := server.WithServer(c.Context(), cfg, func(socket string, drained func(context.Context) error) error {
-			im.Client = importer.SocketClient(socket)
-			bar := cli.StartProgress(s.Err, "importing", -1)
-			im.Progress = shown(bar)
-			var err error
-			sum, err = importer.Import(c.Context(), im)
-			if err == nil && wait {
-				bar.Describe("replaying")
-				if err = drained(c.Context()); errors.Is(err, apiclient.ErrElsewhere) {
-					fmt.Fprintln(s.Err, "accepted; the processes that replay are others, which nobody waited for")
-					err = nil
-				}
-			}
-			bar.Finish()
-			return err
-		})
 		if errors.Is(err, context.Canceled) && c.Context().Err() != nil {
 			err = errors.New("interrupted: what was accepted stays, and the same command continues behind it")
 		}
-		err = errors.Join(printImport(s, output, sum), err)
-		if own && err == nil && output == "table" {
+		err = errors.Join(printImport(s, output, &sum), err)
+		if sum.Own && err == nil && output == "table" {
 			fmt.Fprintf(s.Out, "stored in %s, which no server has open\n", config.Absolute(cfg.DataDir))
 		}
 		return err
@@ -123,9 +95,9 @@ apiserver's own webhook file. See docs/completeness.md.`,
 	return c
 }
 
-func printImport(s cli.Streams, output string, sum importer.Summary) error {
+func printImport(s cli.Streams, output string, sum *server.Imported) error {
 	if output == "json" {
-		return cli.PrintAs(s.Out, output, sum)
+		return cli.PrintAs(s.Out, output, sum.Summary)
 	}
 	for _, f := range sum.Files {
 		switch {
@@ -149,25 +121,26 @@ func printImport(s cli.Streams, output string, sum importer.Summary) error {
 			fmt.Fprintf(s.Err, "%s: no line is an audit event: %s\n", safe.Text(f.Name), server.WantLog)
 		}
 	}
-	if len(sum.State) > 0 {
-		var taken server.TakenState
-		if err := json.Unmarshal(sum.State, &taken); err != nil {
-			return fmt.Errorf("read the answer to the state: %w", err)
-		}
-		fmt.Fprintf(s.Out, "state: %s\n", safe.Text(taken.String()))
-	} else if sum.StateKnown {
+	text, err := sum.StateText()
+	switch {
+	case err != nil:
+		return err
+	case text != "":
+		fmt.Fprintf(s.Out, "state: %s\n", safe.Text(text))
+	case sum.StateKnown:
 		fmt.Fprintln(s.Out, "state: already in")
 	}
 	return nil
 }
 
-// shown shows an import's progress on a bar.
-func shown(bar *cli.Progress) func(importer.Progress) {
-	return func(x importer.Progress) {
-		bar.Describe(string(x.Pass) + " " + safe.Text(filepath.Base(x.File)))
-		if x.Size > 0 {
-			bar.Total(x.Size)
-		}
-		bar.Set(x.Read)
+// importBar shows how far an import is.
+type importBar struct{ *cli.Progress }
+
+// Show implements server.ImportBar.
+func (b importBar) Show(pass, file string, size, read int64) {
+	b.Describe(pass + " " + safe.Text(filepath.Base(file)))
+	if size > 0 {
+		b.Total(size)
 	}
+	b.Set(read)
 }

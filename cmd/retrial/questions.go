@@ -15,7 +15,6 @@ import (
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
-	"github.com/retrial-io/retrial/storage"
 )
 
 // askCommand is what a run of the command was asked.
@@ -30,7 +29,7 @@ type askCommand struct {
 func newAsk(s cli.Streams) *cobra.Command {
 	a := &askCommand{Streams: s}
 	var names []string
-	for _, q := range storage.Questions() {
+	for _, q := range query.NamedQuestions() {
 		names = append(names, q.Name)
 	}
 	c := &cobra.Command{
@@ -67,7 +66,7 @@ The running server is asked; with none running the command reads the store itsel
 // list prints the questions.
 func (a *askCommand) list() error {
 	w := tabwriter.NewWriter(a.Out, 0, 4, 2, ' ', 0)
-	for _, q := range storage.Questions() {
+	for _, q := range query.NamedQuestions() {
 		var takes []string
 		for _, p := range q.Params {
 			if p.Default == "" {
@@ -94,7 +93,7 @@ func (a *askCommand) run(ctx context.Context, name string) error {
 		values[k] = v
 	}
 	known := false
-	for _, q := range storage.Questions() {
+	for _, q := range query.NamedQuestions() {
 		if known = known || q.Name == name; q.Name == name {
 			if _, _, err := q.Bind("", "", values); err != nil {
 				return cli.ExitWith(cli.ExitUsage, err)

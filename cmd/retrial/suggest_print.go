@@ -11,7 +11,6 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/retrial-io/retrial/analysis/leastpriv"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
@@ -75,7 +74,7 @@ func suggestTable(out io.Writer, answer *query.SuggestAnswer) error {
 	return nil
 }
 
-func keepText(k *leastpriv.Keep) string {
+func keepText(k *query.KeptBinding) string {
 	text := fmt.Sprintf("%s of %s to group %s: %d requests rely on it, excess %d", k.Binding, k.Role, k.Group, k.Relied, k.Excess)
 	if len(k.Undoes) > 0 {
 		text += "; it still gives what this takes away: " + strings.Join(k.Undoes, ", ")
@@ -83,12 +82,12 @@ func keepText(k *leastpriv.Keep) string {
 	return text
 }
 
-func windowText(r *leastpriv.Recording) string {
+func windowText(r *query.Recording) string {
 	return fmt.Sprintf("%s to %s (%s); %d requests, %.1f %% of them judged", r.From.Format(time.RFC3339), r.To.Format(time.RFC3339),
 		r.To.Sub(r.From).Round(time.Second), r.Requests, 100*r.Coverage)
 }
 
-func proofText(s *leastpriv.Suggestion) string {
+func proofText(s *query.Suggestion) string {
 	switch p := &s.Proof; {
 	case !p.Holds:
 		return fmt.Sprintf("fails: %d refused, %d newly allowed", p.Refused, p.NewlyAllowed)
@@ -99,7 +98,7 @@ func proofText(s *leastpriv.Suggestion) string {
 }
 
 // pointless names the first group that goes on giving some of what a change takes away.
-func pointless(s *leastpriv.Suggestion) string {
+func pointless(s *query.Suggestion) string {
 	for _, k := range s.Keeps {
 		if len(k.Undoes) > 0 {
 			return "; group " + safe.Text(k.Group) + " undoes part of it"
@@ -166,13 +165,13 @@ func suggestYAML(w io.Writer, answer *query.SuggestAnswer) error {
 
 // removeCommand is what to type. Names are anybody's: they are quoted for a shell, and what
 // does not print is escaped by comment, which makes such a command one to read first.
-func removeCommand(r *leastpriv.Remove) (string, error) {
+func removeCommand(r *query.RemovedBinding) (string, error) {
 	where := ""
 	if r.Namespace != "" {
 		where = " -n " + phrase.ShellWord(r.Namespace)
 	}
 	object := phrase.ShellWord(strings.ToLower(r.Kind) + "/" + r.Name)
-	if r.Action == leastpriv.ActionDelete {
+	if r.Action == query.RemoveWhole {
 		return "kubectl delete " + object + where, nil
 	}
 	raw, err := json.Marshal(r.Object)
@@ -190,7 +189,7 @@ func removeCommand(r *leastpriv.Remove) (string, error) {
 
 // yamlObjects writes each object as a document of its own. One with characters that a
 // terminal obeys is written as JSON, which is YAML too and can escape them.
-func yamlObjects(w io.Writer, objects []leastpriv.Object) error {
+func yamlObjects(w io.Writer, objects []query.RBACObject) error {
 	for i, o := range objects {
 		if i > 0 {
 			fmt.Fprintln(w, "---")

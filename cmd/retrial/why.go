@@ -10,12 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
 	"github.com/retrial-io/retrial/query"
-	"github.com/retrial-io/retrial/verdict"
 )
 
 // AUDIT-ID ─▶ api/v1/why of the running server ─▶ page for the terminal | json | yaml
@@ -97,13 +95,13 @@ func clusters(answer query.WhyAnswer) []string {
 // somebody else, what the authorizers said, what was checked behind them, what became of it,
 // and the verdict.
 func printRequest(out io.Writer, r query.JudgedRequest) error {
-	e, err := event.Decode(r.Event)
+	e, err := r.Decode()
 	if err != nil {
 		return fmt.Errorf("stored event of cluster %s: %w", r.Cluster, err)
 	}
 	v := r.Verdict
 	if v == nil {
-		v = &verdict.Line{Verdict: "none", Recorded: "none", Replayed: "none"}
+		v = &query.VerdictLine{Verdict: "none", Recorded: "none", Replayed: "none"}
 	}
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	p := fields{w}
@@ -162,7 +160,7 @@ func (p fields) list(name string, values []string) {
 	}
 }
 
-func (p fields) grants(name string, grants []verdict.GrantLine) {
+func (p fields) grants(name string, grants []query.GrantLine) {
 	for i, g := range grants {
 		p.add(nth(name, i), "%s  ←  %s  ←  %s (rule %d)", g.Subject, g.Binding, g.Role, g.Rule)
 	}
@@ -170,7 +168,7 @@ func (p fields) grants(name string, grants []verdict.GrantLine) {
 
 // identity prints who it was, what produces that identity, the credential with its issue, and
 // what contradicts it; then whether they might act as somebody else.
-func (p fields) identity(e *event.Event, v *verdict.Line, r *query.JudgedRequest) {
+func (p fields) identity(e *query.AuditEvent, v *query.VerdictLine, r *query.JudgedRequest) {
 	p.add("USER", "%s", e.User.Username)
 	p.add("GROUPS", "%s", strings.Join(e.User.Groups, ", "))
 	p.add("EXPLAINED BY", "%s", strings.Join(v.Explained, ", "))
@@ -203,7 +201,7 @@ func (p fields) identity(e *event.Event, v *verdict.Line, r *query.JudgedRequest
 }
 
 // behind prints the checks behind the authorization filter, and the answer of a review.
-func (p fields) behind(v *verdict.Line) {
+func (p fields) behind(v *query.VerdictLine) {
 	for i, c := range v.Implied {
 		text := c.Check + ": " + c.Asked
 		if c.Covered {
@@ -211,7 +209,7 @@ func (p fields) behind(v *verdict.Line) {
 		} else {
 			text += "  " + c.Replayed
 		}
-		if c.Recorded != verdict.DecisionNone.String() && c.Recorded != c.Replayed && !c.Covered {
+		if c.Recorded != query.NotDecided && c.Recorded != c.Replayed && !c.Covered {
 			text += ", recorded " + c.Recorded
 		}
 		if c.Perhaps != "" {
@@ -222,7 +220,7 @@ func (p fields) behind(v *verdict.Line) {
 			p.add("", "  %s  ←  %s  ←  %s (rule %d)", g.Subject, g.Binding, g.Role, g.Rule)
 		}
 		for _, m := range c.Missing {
-			if c.Replayed == verdict.DecisionNone.String() {
+			if c.Replayed == query.NotDecided {
 				m = "not known: " + m
 			}
 			p.add("", "  %s", m)

@@ -1,0 +1,85 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/retrial-io/retrial/internal/safe"
+)
+
+// Waiting tells how a connection comes about, each change once.
+type Waiting struct {
+	Out      io.Writer
+	Ask      func(context.Context) ([]Step, error)
+	Declined map[string]bool   // steps nobody waits for
+	told     map[string]string // by step: state and advice, which tell a change; texts count seconds
+	On       string            // the first step that is not done
+	idle     int               // looks since something was told
+	lost     int               // looks in a row that failed
+}
+
+const (
+	// remindAfter is how many looks without news there are between two reminders.
+	remindAfter = 60
+	// lostAfter is how many looks may fail in a row: a server that restarts is not asked again
+	// at once.
+	lostAfter = 30
+)
+
+// Look asks once and tells what changed. It returns true when every step is done.
+func (w *Waiting) Look(ctx context.Context) (bool, error) {
+	steps, err := w.Ask(ctx)
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	if err != nil {
+		if w.lost++; w.lost >= lostAfter {
+			return false, err
+		}
+		return false, nil
+	}
+	w.lost = 0
+	if w.told == nil {
+		w.told = map[string]string{}
+	}
+	w.idle++
+	open := 0
+	for _, s := range steps {
+		if w.Declined[s.ID] && s.State != StateDone {
+			continue
+		}
+		if s.State != StateDone {
+			if open++; open == 1 {
+				w.On = s.Title
+			}
+		}
+		key := s.State + s.Todo
+		// What waits behind another step is told when its turn comes.
+		if w.told[s.ID] == key || s.State == StateWaiting && open > 1 {
+			continue
+		}
+		w.told[s.ID], w.idle = key, 0
+		w.tell(s)
+	}
+	if open > 0 && w.idle >= remindAfter {
+		w.idle = 0
+		fmt.Fprintf(w.Out, "still     %s\n", w.On)
+	}
+	return open == 0, nil
+}
+
+func (w *Waiting) tell(s Step) {
+	fmt.Fprintf(w.Out, "%-9s %s", s.State, s.Title)
+	if s.Text != "" {
+		fmt.Fprintf(w.Out, ": %s", safe.Text(s.Text))
+	}
+	fmt.Fprintln(w.Out)
+	if s.Todo == "" {
+		return
+	}
+	for line := range strings.SplitSeq(s.Todo, "\n") {
+		fmt.Fprintf(w.Out, "          %s\n", safe.Text(line))
+	}
+}

@@ -1,0 +1,50 @@
+package query
+
+import (
+	"io"
+
+	"github.com/retrial-io/retrial/analysis/completeness"
+	"github.com/retrial-io/retrial/analysis/detect"
+	"github.com/retrial-io/retrial/analysis/leastpriv"
+	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/storage"
+	"github.com/retrial-io/retrial/verdict"
+)
+
+// Records that answers consist of, by the names whoever prints them knows them by.
+type (
+	AuditEvent         = event.Event
+	VerdictLine        = verdict.Line
+	GrantLine          = verdict.GrantLine
+	Finding            = detect.Finding
+	CompletenessReport = completeness.Report
+	PluginError        = completeness.PluginError // of an audit backend, in an apiserver's log
+	Suggestion         = leastpriv.Suggestion
+	Recording          = leastpriv.Recording
+	KeptBinding        = leastpriv.Keep
+	RemovedBinding     = leastpriv.Remove
+	RBACObject         = leastpriv.Object
+	NamedQuestion      = storage.Question // in SQL
+)
+
+// What the records are told by.
+const (
+	RemoveWhole = leastpriv.ActionDelete // a binding is deleted, not replaced
+	NotDecided  = "none"                 // no decision is recorded, or replayed
+	Allowed     = "allow"
+)
+
+// Decode reads the request's event.
+func (r *JudgedRequest) Decode() (*AuditEvent, error) { return event.Decode(r.Event) }
+
+// ClassText returns what a class of verdicts means.
+func ClassText(class string) string { return verdict.Explain(class) }
+
+// NamedQuestions returns the questions in SQL that have names.
+func NamedQuestions() []NamedQuestion { return storage.Questions() }
+
+// Severities returns the severities of findings, the least first.
+func Severities() []string { return detect.Severities() }
+
+// ReadPluginErrors reads from a kube-apiserver's log which events its audit backends lost.
+func ReadPluginErrors(log io.Reader) ([]PluginError, error) { return completeness.ReadLog(log) }

@@ -1,0 +1,246 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/retrial-io/retrial/ingest/identity"
+	"github.com/retrial-io/retrial/internal/atomicfile"
+	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/internal/config"
+)
+
+// Clusters administers the clusters that are registered in a data directory. What there is to say
+// goes to Streams.Err.
+type Clusters struct {
+	Config  config.Config
+	Streams cli.Streams
+}
+
+// WebhookFile says which configuration of a cluster's webhook is written, and where to.
+type WebhookFile struct {
+	URL       string // that apiservers reach the receiver by, "" for ReceiverURL
+	APIServer string // name of the apiserver, when the cluster has several
+	Output    string // file, - for standard output
+	Dir       string // folder, in place of a file, with certificates and key beside the configuration
+	Token     bool   // a bearer token in place of the certificate
+}
+
+// CheckName returns an error unless a name can be a cluster's.
+func CheckName(name string) error {
+	if !identity.ValidName(name) {
+		return identity.ErrName
+	}
+	return nil
+}
+
+// open opens the certificates and the registry.
+func (c Clusters) open() (*identity.Authority, error) { return OpenIdentity(c.Config) }
+
+// known is open for what needs a registry that is there already: asked in the wrong folder it
+// must not make one.
+func (c Clusters) known() (*identity.Authority, error) {
+	if _, err := os.Stat(IdentityConfig(c.Config).Dir); errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%w in %s: `retrial cluster add NAME` registers one; another folder is named with --data-dir", errNoClusters, c.Config.DataDir)
+	}
+	return c.open()
+}
+
+var errNoClusters = errors.New("no cluster is registered")
+
+// Add registers a cluster and writes the configuration of its webhook.
+func (c Clusters) Add(name string, k WebhookFile) error {
+	a, err := c.open()
+	if err != nil {
+		return err
+	}
+	return c.write(k, a, name, a.Registry().Add)
+}
+
+// List returns the registered clusters.
+func (c Clusters) List() ([]Registered, error) {
+	list := []Registered{}
+	a, err := c.known()
+	if errors.Is(err, errNoClusters) {
+		fmt.Fprintln(c.Streams.Err, err)
+		return list, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	clusters, err := a.Registry().List()
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range clusters {
+		list = append(list, registeredRow(one, a.Registry().Used(one.Name), time.Now()))
+	}
+	return list, nil
+}
+
+// Revoke refuses what a cluster posts from now on.
+func (c Clusters) Revoke(name string) error {
+	a, err := c.known()
+	if err != nil {
+		return err
+	}
+	if err := a.Registry().Revoke(name); err != nil {
+		return fmt.Errorf("%w; `retrial cluster list` shows them", err)
+	}
+	return nil
+}
+
+// Registered is one cluster, without its credentials.
+type Registered struct {
+	Name         string     `json:"name"`
+	Added        time.Time  `json:"added"`
+	Certificates int        `json:"certificates"`
+	Tokens       int        `json:"tokens"`
+	Expires      *time.Time `json:"expires,omitempty"` // the last certificate
+	Revoked      *time.Time `json:"revoked,omitempty"`
+	Used         *time.Time `json:"used,omitempty"` // a certificate of it, last
+	// Overlap is set while an earlier certificate than the newest is accepted.
+	Overlap bool `json:"overlap,omitempty"`
+}
+
+// registeredRow makes the row of a cluster. Expires is of the newest certificate that is accepted.
+func registeredRow(c identity.Cluster, used map[string]time.Time, now time.Time) Registered {
+	row := Registered{Name: c.Name, Added: c.Created, Certificates: len(c.Certificates), Tokens: len(c.Tokens), Revoked: c.Revoked}
+	accepted := 0
+	for i := range c.Certificates {
+		cert := &c.Certificates[i]
+		if at, ok := used[cert.Serial]; ok && (row.Used == nil || at.After(*row.Used)) {
+			row.Used = &at
+		}
+		if cert.Revoked == nil && cert.Expires.After(now) {
+			accepted++
+		}
+		row.Expires = &cert.Expires
+	}
+	row.Overlap = accepted > 1 && c.Revoked == nil
+	return row
+}
+
+// write issues credentials and writes the file. What can go wrong is tried first: nobody
+// wants a cluster registered whose key is nowhere.
+func (c Clusters) write(k WebhookFile, a *identity.Authority, cluster string, issue func(string) (identity.Credentials, error)) (err error) {
+	s, cfg := c.Streams, c.Config
+	receiver := k.URL
+	if receiver == "" {
+		receiver = ReceiverURL(cfg)
+	}
+	if _, err := identity.Endpoint(receiver, cluster, k.APIServer); err != nil {
+		return cli.ExitWith(cli.ExitUsage, err)
+	}
+	if k.Dir != "" {
+		return c.writeDir(k, a, receiver, cluster, issue)
+	}
+	write := s.Out.Write
+	commit := func() error { return nil }
+	if k.Output != "-" {
+		// A file of its own, renamed: what was there may be readable by others.
+		f, createErr := atomicfile.Create(k.Output, 0o600)
+		if createErr != nil {
+			return fmt.Errorf("write the webhook's kubeconfig: %w", createErr)
+		}
+		defer func() { err = errors.Join(err, f.Cleanup()) }()
+		write, commit = f.Write, f.Commit
+	}
+	cred, err := issue(cluster)
+	if err != nil {
+		return err
+	}
+	var token string
+	if k.Token {
+		if token, err = a.Registry().NewToken(cluster); err != nil {
+			return err
+		}
+	}
+	file, err := identity.WebhookConfig(receiver, k.APIServer, cred, token)
+	if err != nil {
+		return err
+	}
+	if _, err = write(file); err == nil {
+		err = commit()
+	}
+	if err != nil {
+		return fmt.Errorf("write the webhook's kubeconfig: %w", err)
+	}
+	valid := "its certificate is valid until " + cred.Expires.Format(time.DateOnly)
+	if k.Token {
+		valid = "its token is valid until the cluster is revoked"
+	}
+	fmt.Fprintf(s.Err, "cluster %s may post to %s; %s\n", cluster, receiver, valid)
+	if k.Output != "-" {
+		fmt.Fprintf(s.Err, "wrote %s; give kube-apiserver --audit-webhook-config-file=%s and an --audit-policy-file\n", k.Output, k.Output)
+	}
+	return adviseReach(s.Err, a, cfg, receiver)
+}
+
+// writeDir is write with credentials in files of their own.
+func (c Clusters) writeDir(k WebhookFile, a *identity.Authority, server, cluster string, issue func(string) (identity.Credentials, error)) error {
+	s, cfg := c.Streams, c.Config
+	if k.Token || k.Output != "-" {
+		return cli.ExitWith(cli.ExitUsage, errors.New("--output-dir takes the place of --output, and holds a certificate: leave --output and --token out"))
+	}
+	if err := os.MkdirAll(k.Dir, 0o700); err != nil {
+		return fmt.Errorf("write the webhook's files: %w", err)
+	}
+	cred, err := issue(cluster)
+	if err != nil {
+		return err
+	}
+	files, err := identity.WebhookFiles(server, k.APIServer, cred)
+	if err != nil {
+		return err
+	}
+	if err := writeFiles(k.Dir, files); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.Err, "cluster %s may post to %s; its certificate is valid until %s\nwrote %s; give kube-apiserver --audit-webhook-config-file=%s and an --audit-policy-file\n",
+		cluster, server, cred.Expires.Format(time.DateOnly), k.Dir, filepath.Join(k.Dir, identity.FileWebhookConfig))
+	return adviseReach(s.Err, a, cfg, server)
+}
+
+// adviseReach says what is still needed for apiservers to reach the server by its URL.
+func adviseReach(w io.Writer, a *identity.Authority, cfg config.Config, server string) error {
+	u, err := url.Parse(server)
+	if err != nil || u.Scheme != "https" {
+		return err
+	}
+	_, port, err := net.SplitHostPort(cfg.Webhook.Listen)
+	if err != nil {
+		return fmt.Errorf("webhook-listen: %w", err)
+	}
+	if config.Loopback(net.JoinHostPort(u.Hostname(), port)) {
+		fmt.Fprintf(w, "note: %s is this machine alone; for apiservers elsewhere name the URL they reach it by: --server https://HOST:%s\n", u.Hostname(), port)
+		return nil
+	}
+	covered, err := a.ServerCovers(u.Hostname())
+	if err != nil || covered {
+		return err
+	}
+	fmt.Fprintf(w, "note: the receiver's certificate does not name %s yet; start it with: retrial serve --webhook-listen 0.0.0.0:%s --webhook-advertise %s\n",
+		u.Hostname(), port, u.Hostname())
+	return nil
+}
+
+// writeFiles writes a webhook configuration with its credentials in files beside it. Each is
+// replaced whole, what is named before what names it.
+func writeFiles(dir string, files []identity.WebhookFile) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("write the webhook's files: %w", err)
+	}
+	for _, f := range files {
+		if err := atomicfile.Write(filepath.Join(dir, f.Name), f.Content, f.Mode); err != nil {
+			return fmt.Errorf("write the webhook's files: %w", err)
+		}
+	}
+	return nil
+}
