@@ -191,7 +191,7 @@ func TestExplainDenyUsage(t *testing.T) {
 		"no time":           {[]string{"x", "--events", log, "--at", "yesterday"}, cli.ExitUsage, "want RFC 3339"},
 		"an ID nobody used": {[]string{"no-such\x1b[2J", "--events", log}, cli.ExitNoMatch, `no judged request of the log carries the audit ID no-such\x1b[2J`},
 		"no configuration":  {[]string{"x", "--events", log, "--apiserver-config", "nowhere"}, cli.ExitUsage, "nowhere"},
-		"a form":            {[]string{"x", "-o", "xml"}, cli.ExitUsage, "none of table, json, yaml"},
+		"a form":            {[]string{"x", "-o", "xml"}, cli.ExitUsage, "want one of table, json, yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
