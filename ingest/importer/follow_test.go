@@ -433,7 +433,7 @@ func TestFollowRefuses(t *testing.T) {
 		"a folder":      {func(c *FollowConfig) { c.Path = filepath.Dir(c.Path) }, "not a regular file"},
 		"no folder":     {func(c *FollowConfig) { c.Path = "/nowhere/at/all/audit.log" }, "/nowhere/at/all"},
 		"no cluster":    {func(c *FollowConfig) { c.Cluster = "" }, "no cluster"},
-		"other cluster": {func(c *FollowConfig) { c.Cluster = "other" }, `of cluster "prod"`},
+		"other cluster": {func(c *FollowConfig) { c.Cluster = "other" }, `belongs to cluster "prod"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rc := newReceiver(t, webhook.Config{})

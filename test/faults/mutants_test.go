@@ -55,7 +55,7 @@ var mutants = []mutant{ //nolint:gochecknoglobals // constant table
 	{name: "keeps the epoch of a log that was lost", file: "ingest/stream/consumer.go",
 		old: "a.Epoch, a.Committed, a.Metadata = max(m.epoch+1, fresh), start, NoPending(nil)", new: "a.Epoch, a.Committed, a.Metadata = m.epoch, start, NoPending(nil)",
 		first: "^blocks-made-anew$/^apart$"},
-	{name: "takes a log that has grown again for the one it read", file: "ingest/stream/print.go",
+	{name: "takes a log that has grown again for the one it read", file: "ingest/stream/fingerprint.go",
 		old: "	return got == 0 || got == want, err\n", new: "	return got == 0 || got == want || err == nil, err\n",
 		first: "^log-regrown$"},
 }
