@@ -86,6 +86,9 @@ func (sv Server) Run(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if err := listenDebug(stopped, sys, &group); err != nil {
+		return err
+	}
 	clusters, err := sys.authority.Registry().List()
 	if err != nil {
 		return err

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptrace"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -103,11 +105,14 @@ func (b *pipelineBench) run(ctx context.Context, dir string) (*pipelineResult, e
 	if cfg.Webhook.Listen, err = freeAddress(); err != nil {
 		return nil, err
 	}
+	if cfg.Debug.Listen, err = freeAddress(); err != nil {
+		return nil, err
+	}
 	if err := fillFrom(b.overview, cfg.DataDir); err != nil {
 		return nil, err
 	}
 	profile := filepath.Join(dir, "cpu.pprof")
-	child, err := b.start(ctx, cfg, profile)
+	child, err := b.start(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +124,7 @@ func (b *pipelineBench) run(ctx context.Context, dir string) (*pipelineResult, e
 	}
 	fetchMemory(load.bytes)
 	fmt.Fprintf(b.log, "posting %d events of %d clusters\n", load.count(), b.repeat)
-	before, err := child.begin()
+	before, err := child.begin(ctx, cfg.Debug.Listen, profile)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +221,9 @@ type child struct {
 	cmd    *exec.Cmd
 	client *apiclient.Client
 	ended  chan error
-	beside []int // further processes that are measured
+	// profiled holds what became of the profile, once it is whole.
+	profiled chan error
+	beside   []int // further processes that are measured
 }
 
 // findProduct returns the path of the product's program: beside this one, else in PATH.
@@ -234,14 +241,14 @@ func findProduct() (string, error) {
 	return path, nil
 }
 
-func (b *pipelineBench) start(ctx context.Context, cfg config.Config, profile string) (*child, error) {
+func (b *pipelineBench) start(ctx context.Context, cfg config.Config) (*child, error) {
 	product, err := findProduct()
 	if err != nil {
 		return nil, err
 	}
 	args := append([]string{
 		"serve", "--data-dir", cfg.DataDir, "--key-file", cfg.KeyFile, "--webhook-listen", cfg.Webhook.Listen,
-		"--ui-listen", "127.0.0.1:0", "--log-level", "warn", "--cpu-profile", profile,
+		"--ui-listen", "127.0.0.1:0", "--log-level", "warn", "--debug-listen", cfg.Debug.Listen,
 	}, b.serveFlags...)
 	cmd := exec.CommandContext(ctx, product, args...)
 	cmd.Stderr = b.log
@@ -268,13 +275,43 @@ func (c *child) kill() {
 	_ = c.cmd.Process.Kill() // it has ended already when the run went well
 }
 
-// begin has the child's profile begin where what is measured does, and returns the processor
-// time used until then.
-func (c *child) begin() (time.Duration, error) {
-	if err := c.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+// begin has a profile of the child begin, which ends with it, and returns the processor time used
+// until then.
+func (c *child) begin(ctx context.Context, debug, profile string) (time.Duration, error) {
+	const longest = 24 * time.Hour // it ends with the child
+	asked := make(chan struct{})
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { close(asked) }})
+	url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", debug, int(longest.Seconds()))
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
 		return 0, err
 	}
-	return c.cpu()
+	c.profiled = make(chan error, 1)
+	go func() { c.profiled <- save(req, profile) }()
+	select {
+	case <-asked:
+		return c.cpu()
+	case err := <-c.profiled:
+		return 0, fmt.Errorf("profile of the server: %w", err)
+	}
+}
+
+// save writes an answer to a file.
+func save(req *http.Request, path string) error {
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return errors.New(res.Status)
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, res.Body)
+	return errors.Join(err, f.Close())
 }
 
 // cpu is the processor time the child, and what is measured with it, has used so far.
@@ -327,6 +364,9 @@ func (c *child) stop() error {
 	}
 	if err := <-c.ended; err != nil {
 		return fmt.Errorf("the server ended badly: %w", err)
+	}
+	if err := <-c.profiled; err != nil {
+		return fmt.Errorf("profile of the server: %w", err)
 	}
 	return nil
 }

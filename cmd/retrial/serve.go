@@ -3,11 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
 	"runtime/pprof"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -47,7 +44,9 @@ func newServer(s cli.Streams, runs server.Halves, withSample *bool, c *cobra.Com
 	var profile string
 	c.Args = cli.NoArgs
 	flags := config.Bind(c.Flags())
-	c.Flags().StringVar(&profile, "cpu-profile", "", "write a CPU profile of the run, from the last SIGUSR1 on, to this file")
+	c.Flags().StringVar(&profile, "cpu-profile", "", "write a CPU profile of the run to this file")
+	// The only error is that there is no such flag.
+	_ = c.Flags().MarkDeprecated("cpu-profile", "it goes with the next release: --debug-listen 127.0.0.1:6060 serves profiles at /debug/pprof/")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cfg, err := flags.Load()
 		if err != nil {
@@ -70,8 +69,7 @@ func newServer(s cli.Streams, runs server.Halves, withSample *bool, c *cobra.Com
 	return c
 }
 
-// profileTo starts a CPU profile unless the file's name is empty; stop ends it. SIGUSR1 begins it
-// anew, which leaves out what came before.
+// profileTo starts a CPU profile unless the file's name is empty; stop ends it.
 func profileTo(file string) (stop func(), err error) {
 	if file == "" {
 		return func() {}, nil
@@ -83,23 +81,7 @@ func profileTo(file string) (stop func(), err error) {
 	if err := pprof.StartCPUProfile(f); err != nil {
 		return nil, errors.Join(fmt.Errorf("--cpu-profile: %w", err), f.Close())
 	}
-	anew, done := make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(anew, syscall.SIGUSR1)
-	go func() {
-		defer close(done)
-		for range anew {
-			pprof.StopCPUProfile()
-			if err := f.Truncate(0); err != nil {
-				return // the profile stays what it was
-			}
-			_, _ = f.Seek(0, io.SeekStart)
-			_ = pprof.StartCPUProfile(f) // nobody else has started one
-		}
-	}()
 	return func() {
-		signal.Stop(anew)
-		close(anew)
-		<-done
 		pprof.StopCPUProfile()
 		_ = f.Close()
 	}, nil

@@ -48,6 +48,7 @@ type Config struct {
 	Detect       Detect       `json:"detect"`
 	Completeness Completeness `json:"completeness"`
 	Retention    Retention    `json:"retention"`
+	Debug        Debug        `json:"debug"`
 }
 
 // Log configures the process log (written to stderr).
@@ -90,6 +91,11 @@ type UI struct {
 	TLSCert   string   `json:"tlsCert" doc:"Certificate file for the listener; plain HTTP if empty (loopback only)."`
 	TLSKey    string   `json:"tlsKey" doc:"Key file for the listener."`
 	Hosts     []string `json:"hosts" doc:"Further Host names at which the page may be reached (loopback names are always accepted)."`
+}
+
+// Debug configures what developers look at the process with.
+type Debug struct {
+	Listen string `json:"listen" doc:"Address of Go's profiles, at /debug/pprof/; loopback only. Empty: none."`
 }
 
 // Kafka configures the event stream.
@@ -420,6 +426,9 @@ func (c *Config) Validate() error {
 	if listen("webhook-listen", c.Webhook.Listen) && c.Webhook.AllowAnonymous && !Loopback(c.Webhook.Listen) {
 		fail("webhook-allow-anonymous: %s is not loopback; "+
 			"let apiservers present the certificate of `retrial cluster add`, or a token (webhook-token-file)", c.Webhook.Listen)
+	}
+	if c.Debug.Listen != "" && listen("debug-listen", c.Debug.Listen) && !Loopback(c.Debug.Listen) {
+		fail("debug-listen: %s is not loopback; listen on 127.0.0.1, and reach it from elsewhere through ssh", c.Debug.Listen)
 	}
 	if listen("ui-listen", c.UI.Listen) && !Loopback(c.UI.Listen) && c.UI.TokenFile == "" {
 		fail("ui-listen: %s is not loopback; set ui-token-file so that callers must authenticate, or listen on 127.0.0.1", c.UI.Listen)

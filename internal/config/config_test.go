@@ -65,6 +65,7 @@ func TestBadInput(t *testing.T) {
 		"no version":          {file: "dataDir: x\n", says: "apiVersion"},
 		"bad duration":        {file: head + "replay: {hold: soon}\n", says: "duration"},
 		"bad size":            {file: head + "webhook: {maxBodyBytes: lots}\n", says: "size"},
+		"open profiles":       {args: []string{"--debug-listen", "0.0.0.0:6060"}, says: "debug-listen: 0.0.0.0:6060 is not loopback"},
 		"open page, no token": {args: []string{"--ui-listen", "0.0.0.0:8080"}, says: "ui-token-file"},
 		"anyone may post":     {args: []string{"--webhook-allow-anonymous", "--webhook-listen", ":9443"}, says: "retrial cluster add"},
 		"half a certificate":  {args: []string{"--ui-tls-cert", "x"}, says: "both"},
