@@ -29,10 +29,10 @@ func Functions() []Function {
 			return bindingText(args[0], wordOf(args[1]), wordOf(args[2]), wordOf(args[3]))
 		},
 	}, {
-		"patchText", append(append(variables("object", "requestPatch"), Variable{Name: "role", Type: cel.StringType}), variables("resource", "ns", "name")...),
+		"patchText", append(append(variables("object"), Variable{Name: "role", Type: cel.StringType}), variables("resource", "ns", "name")...),
 		"the same of a binding that is patched: its role is told, whom it gives it to is what the patch says",
 		func(args []ref.Val) string {
-			return patchText(args[0], args[1], wordOf(args[2]), wordOf(args[3]), wordOf(args[4]), wordOf(args[5]))
+			return patchText(args[0], wordOf(args[1]), wordOf(args[2]), wordOf(args[3]), wordOf(args[4]))
 		},
 	}, {
 		"brief", []Variable{{Name: "name", Type: cel.DynType}}, "a name, cut to 80 bytes; empty for anything but a string",
@@ -87,20 +87,8 @@ func bindingText(binding ref.Val, resource, ns, name string) string {
 }
 
 // patchText says which role a patched binding gives to whom: to those that the patch names.
-func patchText(object, operations ref.Val, role, resource, ns, name string) string {
-	subjects := elements(memberOf(object, "subjects"))
-	for _, op := range elements(operations) {
-		if !strings.HasPrefix(textIn(op, "path"), "/subjects") {
-			continue
-		}
-		value := memberOf(op, "value")
-		if list := elements(value); list != nil {
-			subjects = append(subjects, list...)
-		} else if value != nil {
-			subjects = append(subjects, value)
-		}
-	}
-	return grantText(role, subjects, resource, ns, name)
+func patchText(object ref.Val, role, resource, ns, name string) string {
+	return grantText(role, elements(memberOf(object, "subjects")), resource, ns, name)
 }
 
 func grantText(role string, subjects []ref.Val, resource, ns, name string) string {

@@ -65,7 +65,7 @@ func Variables() []Variable {
 		{"written", object, "the same without members that are null"},
 		{"requestPatch", cel.ListType(cel.DynType), "request body when it is a list (a JSON patch), else empty"},
 		{"responseObject", object, "response body when it is an object, else empty"},
-		{"object", object, "the object as it was written: the response unless it is a Status, else the request; without members that are null"},
+		{"object", object, "the object as it was written: the response unless it is a Status, else the request; without members that are null. Of a JSON patch it is what the patch puts where"},
 		{"verdict.outcome", str, "match, drift, ambiguous, indeterminate, not_judged"},
 		{"verdict.class", str, "class of the outcome"},
 		{"verdict.recorded", str, "recorded decision: allow, forbid, none"},
@@ -101,6 +101,8 @@ type body struct {
 	object map[string]any
 	list   []any
 	clean  map[string]any // see whole
+
+	patched map[string]any // of a list: see patchedObject
 }
 
 // whole returns the object without members that are null: to Kubernetes they are absent, to
@@ -214,7 +216,14 @@ func (in *input) object() map[string]any {
 	if o := in.response().whole(); o["kind"] != "Status" && len(o) > 0 {
 		return o
 	}
-	return in.request().whole()
+	req := in.request()
+	if len(req.list) == 0 {
+		return req.whole()
+	}
+	if req.patched == nil {
+		req.patched = patchedObject(in.event.RequestObject)
+	}
+	return req.patched
 }
 
 // cut tells whether a receiver kept a part of a role or binding; see event.KeepBodies.

@@ -47,7 +47,8 @@ func mayHave(e *event.Event, needles [][]byte) bool {
 			return true
 		}
 	}
-	return false
+	patch := bytes.TrimLeft(e.RequestObject, " \t\r\n")
+	return len(patch) > 0 && patch[0] == '[' && bytes.Contains(patch, []byte(`"from"`)) // moved from elsewhere
 }
 
 // needlesOf returns texts of which a body holds at least one when the expression is true; none:

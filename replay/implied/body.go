@@ -3,11 +3,11 @@ package implied
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/retrial-io/retrial/internal/jsontext"
+	"github.com/retrial-io/retrial/internal/patchops"
 )
 
 // member is a member of an object that a check looks at, and what it is decoded into.
@@ -63,13 +63,7 @@ func decode(object []byte, kind string, members ...member) bool {
 type patchDocument struct {
 	members map[string]json.RawMessage // of an object
 	paths   []string                   // of a JSON patch
-	ops     []operation                // of a JSON patch
-}
-
-// operation is one of a JSON patch, with where it works.
-type operation struct {
-	raw        json.RawMessage
-	path, from string
+	ops     []patchops.Operation       // of a JSON patch
 }
 
 // about returns the operations of a JSON patch that work on members of the object, and on
@@ -78,8 +72,8 @@ func (p *patchDocument) about(members ...string) []byte {
 	var out []json.RawMessage
 	for _, op := range p.ops {
 		for _, m := range members {
-			if below(op.path, m) && (op.from == "" || below(op.from, m)) {
-				out = append(out, op.raw)
+			if below(op.Path, m) && (op.From == "" || below(op.From, m)) {
+				out = append(out, op.Raw)
 			}
 		}
 	}
@@ -92,8 +86,7 @@ func (p *patchDocument) about(members ...string) []byte {
 
 // below tells whether a JSON pointer points to a member of the object, or into it.
 func below(path, member string) bool {
-	rest, ok := strings.CutPrefix(path, "/"+member)
-	return ok && (rest == "" || rest[0] == '/')
+	return patchops.Reaches(path, "/"+member)
 }
 
 // patched reads the patch document; false when the event does not hold it.
@@ -107,19 +100,10 @@ func (d *derivation) patched() (p patchDocument, ok bool) {
 	case body[0] != '[':
 		return p, false
 	}
-	var raws []json.RawMessage
-	if json.Unmarshal(body, &raws) != nil {
+	if p.ops, ok = patchops.Read(body); !ok {
 		return p, false
 	}
-	for _, raw := range raws {
-		var op struct {
-			Path string `json:"path"`
-			From string `json:"from"`
-		}
-		if json.Unmarshal(raw, &op) != nil {
-			return p, false
-		}
-		p.ops = append(p.ops, operation{raw, op.Path, op.From})
+	for _, op := range p.ops {
 		p.paths = append(p.paths, op.Path)
 		if op.From != "" {
 			p.paths = append(p.paths, op.From)

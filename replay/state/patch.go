@@ -10,6 +10,8 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	rbacv1 "k8s.io/api/rbac/v1"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/retrial-io/retrial/internal/patchops"
 )
 
 // patch is what the body of a patch makes of the list by which an object of the RBAC kinds grants:
@@ -107,28 +109,24 @@ func (in *interner) merge(res resource, key objectKey, body []byte) *patch {
 // operations reads a JSON patch. Operations on the list and its elements are told apart; others that
 // reach into it may do anything.
 func (in *interner) operations(res resource, key objectKey, body []byte) *patch {
-	var ops []json.RawMessage
-	if json.Unmarshal(body, &ops) != nil {
+	ops, ok := patchops.Read(body)
+	if !ok {
 		return &patch{any: true}
 	}
 	p := &patch{keeps: true}
 	at := "/" + res.listOf()
 	var of, added []json.RawMessage
 	exact := len(ops) <= maxOperations
-	for _, raw := range ops {
-		op, ok := operationOf(raw)
-		if !ok {
-			return &patch{any: true}
-		}
-		moves := op.Op == "move" || op.Op == "copy"
-		into, from := reaches(op.Path, at), moves && reaches(op.From, at)
+	for _, op := range ops {
+		moves := op.Moves()
+		into, from := patchops.Reaches(op.Path, at), moves && patchops.Reaches(op.From, at)
 		switch {
 		case op.Op == "test":
 			continue
 		case op.Path == "" || moves && op.From == "":
 			return &patch{any: true}
 		case !into && !from:
-			p.other = p.other || reaches(op.Path, "/aggregationRule") || moves && reaches(op.From, "/aggregationRule")
+			p.other = p.other || patchops.Reaches(op.Path, "/aggregationRule") || moves && patchops.Reaches(op.From, "/aggregationRule")
 			continue
 		case op.Op == "add" && isElement(op.Path, at):
 			added = append(added, op.Value)
@@ -146,7 +144,7 @@ func (in *interner) operations(res resource, key objectKey, body []byte) *patch 
 			p.any, p.keeps = true, false
 			exact = exact && !moves
 		}
-		of = append(of, raw)
+		of = append(of, op.Raw)
 	}
 	if len(added) > 0 {
 		list, err := json.Marshal(added)
@@ -159,40 +157,6 @@ func (in *interner) operations(res resource, key objectKey, body []byte) *patch 
 		p.ops, _ = json.Marshal(of)
 	}
 	return p
-}
-
-// operation is one of a JSON patch.
-type operation struct {
-	Op, Path, From string
-	Value          json.RawMessage
-}
-
-// operationOf reads an operation as apiservers do: names of members as they are spelt, of several the
-// last, and of a pointer nothing before its first slash.
-func operationOf(raw []byte) (op operation, ok bool) {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) != nil {
-		return op, false
-	}
-	for name, into := range map[string]*string{"op": &op.Op, "path": &op.Path, "from": &op.From} {
-		if members[name] != nil && json.Unmarshal(members[name], into) != nil {
-			return op, false
-		}
-	}
-	op.Value = members["value"]
-	for _, path := range []*string{&op.Path, &op.From} {
-		_, rest, found := strings.Cut(*path, "/")
-		if *path = rest; found {
-			*path = "/" + rest
-		}
-	}
-	return op, true
-}
-
-// reaches tells whether a JSON pointer points to a member of the object, or into it.
-func reaches(path, member string) bool {
-	rest, ok := strings.CutPrefix(path, member)
-	return ok && (rest == "" || rest[0] == '/')
 }
 
 // isElement tells whether a JSON pointer points to an element of a list.

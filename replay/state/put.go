@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/retrial-io/retrial/ingest/event"
+	"github.com/retrial-io/retrial/internal/patchops"
 )
 
 // put translates create, update and patch.
@@ -207,17 +208,14 @@ func metadataPatch(res resource, body []byte) bool {
 		return false
 	}
 	if body[0] == '[' {
-		var ops []json.RawMessage
-		if json.Unmarshal(body, &ops) != nil {
-			return false
-		}
-		for _, raw := range ops {
-			op, ok := operationOf(raw)
-			if !ok || op.Op != "test" && !metadataPath(res, op.Path) || op.Op == "move" && !metadataPath(res, op.From) {
+		ops, ok := patchops.Read(body)
+		for i := range ops {
+			op := &ops[i]
+			if op.Op != "test" && !metadataPath(res, op.Path) || op.Op == "move" && !metadataPath(res, op.From) {
 				return false
 			}
 		}
-		return true
+		return ok
 	}
 	var in map[string]json.RawMessage
 	if json.Unmarshal(body, &in) != nil {
