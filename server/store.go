@@ -11,7 +11,7 @@ import (
 
 	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/internal/config"
-	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/forget"
 	"github.com/retrial-io/retrial/storage"
 	chdb "github.com/retrial-io/retrial/storage/embedded"
 )
@@ -76,7 +76,7 @@ const retainEvery = 15 * time.Minute
 func (s *system) retain(ctx context.Context) {
 	r := s.cfg.Retention
 	days := func(d config.Duration) int { return int(time.Duration(d) / (24 * time.Hour)) }
-	policy := storage.Retention{EventDays: days(r.Events), RollupDays: days(r.Rollups), KeepImports: r.KeepImports, Forget: state.ForgetContent}
+	policy := storage.Retention{EventDays: days(r.Events), RollupDays: days(r.Rollups), KeepImports: r.KeepImports, Forget: forget.Content}
 	tick := time.NewTicker(retainEvery)
 	defer tick.Stop()
 	for ticks := 1; ; ticks++ {

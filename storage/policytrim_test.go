@@ -11,6 +11,7 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/forget"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/storage/storagetest"
 	"github.com/retrial-io/retrial/verdict"
@@ -78,7 +79,7 @@ func TestPolicyTrim(t *testing.T) {
 	if err := s.SavePolicy(ctx, all); err != nil {
 		t.Fatal(err)
 	}
-	retain := func() error { return s.Retain(ctx, storage.Retention{Forget: state.ForgetContent}) }
+	retain := func() error { return s.Retain(ctx, storage.Retention{Forget: forget.Content}) }
 
 	// One that ends halfway has lost nothing.
 	calls := 0
@@ -87,7 +88,7 @@ func TestPolicyTrim(t *testing.T) {
 		if calls++; calls > 20 {
 			return nil, stop
 		}
-		return state.ForgetContent(b)
+		return forget.Content(b)
 	}}); !errors.Is(err, stop) {
 		t.Fatal(err)
 	}
@@ -148,7 +149,7 @@ func TestPolicyTrimOfACluster(t *testing.T) {
 	if err := s.SavePolicy(ctx, append(all, last)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Retain(ctx, storage.Retention{Forget: state.ForgetContent}); err != nil {
+	if err := s.Retain(ctx, storage.Retention{Forget: forget.Content}); err != nil {
 		t.Fatal(err)
 	}
 	total := 0
@@ -197,7 +198,7 @@ func TestPolicyTrimOfLostAnswers(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 {
-				if err := s.Retain(ctx, storage.Retention{Forget: state.ForgetContent}); err != nil {
+				if err := s.Retain(ctx, storage.Retention{Forget: forget.Content}); err != nil {
 					t.Fatal(err)
 				}
 				whole, outlines, certain, bytes := 0, 0, 0, 0

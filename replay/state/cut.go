@@ -52,6 +52,28 @@ func (c *content) widened() *content {
 	return &d
 }
 
+// outlined returns a content of which an outline is left.
+func (c *content) outlined() *content {
+	d := *c
+	d.size, d.cut = 0, true
+	switch o := d.object.(type) {
+	case *patch:
+		d.cut = false
+		p := &patch{any: true, other: true, blind: o.blind}
+		if o.made != nil {
+			p.made = o.made.outlined()
+		}
+		d.object = p
+	case *rbacv1.ClusterRole:
+		r := *o
+		r.Rules, r.AggregationRule = nil, nil
+		d.object = &r
+	default:
+		d.object = granting(d.object, nil, nil)
+	}
+	return &d
+}
+
 // ofRoleAlone returns the bounds of a binding after a write nobody knows the content of: its role is as
 // before, its subjects are not known. They are empty for a role.
 func (s *step) ofRoleAlone() bounds {

@@ -9,6 +9,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/forget"
 )
 
 // TestForgottenLostAnswers: of a write whose answer was lost, and of a patch, it stays after its content
@@ -54,7 +55,7 @@ func TestForgottenLostAnswers(t *testing.T) {
 			if err != nil || len(obs) != 1 {
 				t.Fatal(obs, err)
 			}
-			raw, err := state.ForgetContent(obs[0].Append(nil))
+			raw, err := forget.Content(obs[0].Append(nil))
 			if err != nil {
 				t.Fatal(err)
 			}

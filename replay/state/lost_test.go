@@ -18,6 +18,7 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/rbacindex"
 	"github.com/retrial-io/retrial/replay/state"
+	"github.com/retrial-io/retrial/replay/state/forget"
 )
 
 const rbacURI = "/apis/rbac.authorization.k8s.io/v1/"
@@ -397,11 +398,11 @@ func (l *lossy) applyForgetting(s *state.State, e *event.Event) {
 		if o.Name == "" || o.Deleted || o.Object == nil || l.rnd.IntN(2) == 0 {
 			continue
 		}
-		raw, err := state.ForgetContent(o.Append(nil))
+		raw, err := forget.Content(o.Append(nil))
 		if err == nil {
 			*o, err = state.DecodeObservation(raw)
 		}
-		if again, _ := state.ForgetContent(raw); err != nil || len(raw) > 1<<11 || !bytes.Equal(again, raw) {
+		if again, _ := forget.Content(raw); err != nil || len(raw) > 1<<11 || !bytes.Equal(again, raw) {
 			l.t.Fatalf("%s: %v, and again %s", raw, err, again)
 		}
 	}

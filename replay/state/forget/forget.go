@@ -1,9 +1,13 @@
-package state
+// Package forget takes the contents out of stored observations of policy, of which a store keeps so many
+// bytes (docs/adr/0076). A State that reads what is left knows that it does not know the rest.
+package forget
 
 import (
 	"encoding/json"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/retrial-io/retrial/replay/state"
 )
 
 // maxForgotten bounds an observation whose object is an outline. Larger ones have no object at all.
@@ -11,7 +15,7 @@ const maxForgotten = 2 << 10
 
 // outline is what stays of a role or binding, or of a patch of one, whose rules or subjects are
 // forgotten: the role that a binding names for life, and that there was more, as of one that was cut
-// (cut.go). Forgotten tells it from bodies that were recorded so.
+// out of its event. Forgotten tells it from bodies that were recorded so.
 type outline struct {
 	APIVersion string          `json:"apiVersion,omitempty"`
 	Kind       string          `json:"kind,omitempty"`
@@ -20,19 +24,19 @@ type outline struct {
 	Forgotten  bool            `json:"forgotten"`
 }
 
-// ForgetContent returns an encoded observation of an object without what it says the object held.
+// Content returns an encoded observation of an object without what it says the object held.
 // That the object was written then, and its version, stays: a State that is told so knows that it
 // does not know the content. Of a write that may not have been done, and of a patch, an outline
 // stays, so that it concerns no more than the object could decide; of what a read showed, that the
 // object was there.
-func ForgetContent(observation []byte) ([]byte, error) {
-	o, err := DecodeObservation(observation)
+func Content(observation []byte) ([]byte, error) {
+	o, err := state.DecodeObservation(observation)
 	switch {
 	case err != nil:
 		return nil, err
 	case o.Object == nil:
 		return o.Append(nil), nil
-	case o.Source == SourceRead:
+	case o.Source == state.SourceRead:
 		o.ResourceVersion, o.UID, o.Unchanged = "", "", true
 	case !o.Deleted && (o.Unknown || o.Patch):
 		full := o
@@ -64,26 +68,4 @@ func outlineOf(body []byte) []byte {
 		return nil
 	}
 	return raw
-}
-
-// outlined returns a content of which an outline is left.
-func (c *content) outlined() *content {
-	d := *c
-	d.size, d.cut = 0, true
-	switch o := d.object.(type) {
-	case *patch:
-		d.cut = false
-		p := &patch{any: true, other: true, blind: o.blind}
-		if o.made != nil {
-			p.made = o.made.outlined()
-		}
-		d.object = p
-	case *rbacv1.ClusterRole:
-		r := *o
-		r.Rules, r.AggregationRule = nil, nil
-		d.object = &r
-	default:
-		d.object = granting(d.object, nil, nil)
-	}
-	return &d
 }
