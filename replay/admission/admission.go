@@ -56,20 +56,20 @@ func (p *Plugins) Judge(q *Request, adm *verdict.Admission) {
 	if q.Attributes.Verb == request.VerbPatch && q.Code == 201 {
 		op = Create // by an applied configuration
 	}
-	r := refusal{code: q.Code, message: q.Message, node: q.Node, a: q.Attributes}
+	if op == None || q.Decision != verdict.DecisionAllow {
+		adm.Recorded = recorded(op, q.Decision, q.Code, false)
+		return // admission never ran: no plugin is asked
+	}
+	r := &q.refusal
+	*r = refusal{code: q.Code, message: q.Message, node: q.Node, a: q.Attributes}
 	var by plugin
-	if op != None && q.Decision == verdict.DecisionAllow {
-		by, r.of = p.refusing(&r)
-	}
+	by, r.of = p.refusing(r)
 	adm.Recorded = recorded(op, q.Decision, q.Code, by != nil)
-	if q.Decision != verdict.DecisionAllow {
-		return // admission never ran
-	}
 	if by != nil {
 		r.by = by.name()
 	}
 	for i := range p.evaluated {
-		if a := p.evaluated[i].compare(q, op, &r); a.Outcome != "" {
+		if a := p.evaluated[i].compare(q, op, r); a.Outcome != "" {
 			adm.Answers = append(adm.Answers, a)
 		}
 	}

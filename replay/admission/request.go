@@ -19,6 +19,8 @@ type Request struct {
 	Received   time.Time
 	State      State // nil: nothing is known
 	Window     Window
+
+	refusal refusal // worked out of it by Judge; here, so that a plugin's look at it allocates nothing
 }
 
 // State is what plugins ask about the cluster; *state.State is one.
