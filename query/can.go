@@ -87,13 +87,9 @@ func (r *CanRequest) access() AccessRequest {
 
 // Can answers what a subject may do, or whether it may make one request.
 func (a *Service) Can(ctx context.Context, q CanRequest) (out CanAnswer, err error) {
-	user, group, err := readSubject(q.Subject)
+	user, asked, err := readAsked(q.Subject, q.Groups)
 	if err != nil {
 		return out, err
-	}
-	asked := slices.Clone(q.Groups)
-	if group != "" {
-		asked = append(asked, group)
 	}
 	out = CanAnswer{Cluster: q.Cluster, Subject: user, Scopes: []Scope{}}
 	view, policy, err := a.policy(q.Cluster, q.At)

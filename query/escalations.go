@@ -116,13 +116,9 @@ func (EscalationsRequest) Question() (name string, answer EscalationsAnswer) {
 
 // Escalations answers who can make itself cluster administrator, and how.
 func (a *Service) Escalations(ctx context.Context, q EscalationsRequest) (out EscalationsAnswer, err error) {
-	user, group, err := readSubject(q.Subject)
+	user, asked, err := readAsked(q.Subject, q.Groups)
 	if err != nil {
 		return out, err
-	}
-	asked := slices.Clone(q.Groups)
-	if group != "" {
-		asked = append(asked, group)
 	}
 	out = EscalationsAnswer{Cluster: q.Cluster, Subject: user, Paths: []Path{}}
 	view, policy, err := a.policy(q.Cluster, q.At)

@@ -20,6 +20,16 @@ func readSubject(subject string) (user, group string, err error) {
 	return strings.TrimPrefix(subject, "user:"), "", nil
 }
 
+// readAsked reads a subject and groups named beside it: the user, "" for none, and all groups.
+func readAsked(subject string, beside []string) (user string, groups []string, err error) {
+	user, group, err := readSubject(subject)
+	groups = slices.Clone(beside)
+	if group != "" {
+		groups = append(groups, group)
+	}
+	return user, groups, err
+}
+
 // groupsOf returns the groups of a user, sorted: those asked for, or else those its requests carried
 // the last time, seen, or none; and with each what its name alone gives it. from says which.
 func (a *Service) groupsOf(ctx context.Context, cluster, user string, asked []string, at time.Time) (groups []string, from string, seen *time.Time, err error) {
