@@ -36,12 +36,12 @@ func Advertised(address string, cfg config.Config) (host, port string, err error
 		return "", "", fmt.Errorf("%s: write HOST or HOST:PORT, without a scheme or a path", flag)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", "", fmt.Errorf("%s: %q is no port; write HOST:PORT", flag, port)
+		return "", "", fmt.Errorf("%s: invalid port %q: want HOST:PORT, with a port from 1 to 65535", flag, port)
 	}
 	ip, err := netip.ParseAddr(host)
 	switch {
 	case err == nil && ip.IsUnspecified(), host == "":
-		return "", "", fmt.Errorf("%s is no address a client can reach: name the one apiservers reach this machine by: --advertise-address HOST[:PORT]", flag)
+		return "", "", fmt.Errorf("%s is not an address that clients can reach: name one that apiservers can: --advertise-address HOST[:PORT]", flag)
 	case err == nil && ip.Zone() != "":
 		return "", "", fmt.Errorf("%s: an address with a zone means something on this machine alone", flag)
 	case err != nil && len(validation.IsDNS1123Subdomain(host)) > 0:

@@ -13,7 +13,6 @@ import (
 	"github.com/retrial-io/retrial/ingest/webhook"
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/phrase"
-
 	apiserver "github.com/retrial-io/retrial/replay/config"
 )
 

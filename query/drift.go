@@ -12,7 +12,7 @@ import (
 // else, and clients choose some of the words.
 const driftGroups = 5000
 
-// DriftAnswer is what is no match, by likely cause.
+// DriftAnswer is what does not match, by likely cause.
 type DriftAnswer struct {
 	Cluster string `json:"cluster"`
 	// Requests are all of that time, Judged those that were compared with the replica. Without any

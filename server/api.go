@@ -9,10 +9,9 @@ import (
 
 	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/version"
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/query/api"
-
-	"github.com/retrial-io/retrial/internal/version"
 )
 
 // newAPI is the API of a running server.

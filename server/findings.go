@@ -11,10 +11,9 @@ import (
 	"github.com/retrial-io/retrial/analysis/detect"
 	"github.com/retrial-io/retrial/doctor"
 	"github.com/retrial-io/retrial/ingest/stream"
-	"github.com/retrial-io/retrial/storage"
-
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/procstat"
+	"github.com/retrial-io/retrial/storage"
 )
 
 // detections are the two ends of detecting while requests come in, see docs/adr/0050:

@@ -11,7 +11,7 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// Drift groups what is no match in the log.
+// Drift groups what does not match in the log.
 func (l Log) Drift(ctx context.Context, q query.DriftRequest) (answer query.DriftAnswer, err error) {
 	answer.Cluster = l.name()
 	var found drift.Collector

@@ -21,12 +21,11 @@ import (
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/config"
+	"github.com/retrial-io/retrial/internal/procstat"
 	"github.com/retrial-io/retrial/query"
 	apiclient "github.com/retrial-io/retrial/query/client"
 	"github.com/retrial-io/retrial/server"
 	"github.com/retrial-io/retrial/storage"
-
-	"github.com/retrial-io/retrial/internal/procstat"
 )
 
 // this process: makes the load         a child: `retrial serve`, what is measured

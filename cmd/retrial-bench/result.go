@@ -14,11 +14,10 @@ import (
 
 	"github.com/retrial-io/retrial/internal/cli"
 	"github.com/retrial-io/retrial/internal/sample"
+	"github.com/retrial-io/retrial/internal/version"
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/evaluate"
-
-	"github.com/retrial-io/retrial/internal/version"
 )
 
 // pipelineResult is what `bench pipeline -o json` prints. With several runs the figures are

@@ -17,6 +17,8 @@ import (
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/redact"
 	"github.com/retrial-io/retrial/internal/cli"
+	"github.com/retrial-io/retrial/internal/procstat"
+	"github.com/retrial-io/retrial/internal/version"
 	"github.com/retrial-io/retrial/replay"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/server"
@@ -24,10 +26,6 @@ import (
 	"github.com/retrial-io/retrial/storage/embedded"
 	"github.com/retrial-io/retrial/test/workload"
 	"github.com/retrial-io/retrial/verdict"
-
-	"github.com/retrial-io/retrial/internal/version"
-
-	"github.com/retrial-io/retrial/internal/procstat"
 )
 
 // benchCluster is the name of the cluster the generated events are of.

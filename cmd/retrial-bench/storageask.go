@@ -10,9 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/retrial-io/retrial/storage"
-
 	"github.com/retrial-io/retrial/internal/procstat"
+	"github.com/retrial-io/retrial/storage"
 )
 
 // questionCost is what a question took.

@@ -15,13 +15,12 @@ import (
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/internal/params"
+	"github.com/retrial-io/retrial/internal/version"
 	"github.com/retrial-io/retrial/query"
 	"github.com/retrial-io/retrial/query/api"
 	"github.com/retrial-io/retrial/replay/state"
 	"github.com/retrial-io/retrial/storage"
 	"github.com/retrial-io/retrial/verdict"
-
-	"github.com/retrial-io/retrial/internal/version"
 )
 
 // fakeStore answers what a test says, or hangs until the caller gives up.

@@ -46,7 +46,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"nothing to explain":        {[]string{"why"}, cli.ExitUsage, "AUDIT-ID is missing; see retrial why --help"},
 		"an empty audit ID":         {[]string{"why", ""}, cli.ExitUsage, "AUDIT-ID is empty"},
 		"two clusters":              {[]string{"cluster", "add", "a", "b"}, cli.ExitUsage, `unexpected argument "b": one NAME at a time`},
-		"a form there is not":       {[]string{"cluster", "list", "-o", "xml"}, cli.ExitUsage, `invalid --output "xml": want one of table, json, yaml`},
+		"unknown form":              {[]string{"cluster", "list", "-o", "xml"}, cli.ExitUsage, `invalid --output "xml": want one of table, json, yaml`},
 		"a log without its flag":    {[]string{"evaluate", log}, cli.ExitUsage, "logs are named with --events"},
 		"a folder of logs":          {[]string{"evaluate", "--events", dir}, cli.ExitUsage, "is a directory: name the logs in it"},
 		"standard input twice":      {[]string{"evaluate", "--events", "-", "--events", "-"}, cli.ExitUsage, "standard input is named twice"},

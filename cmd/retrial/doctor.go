@@ -15,10 +15,9 @@ import (
 	"github.com/retrial-io/retrial/internal/config"
 	"github.com/retrial-io/retrial/internal/phrase"
 	"github.com/retrial-io/retrial/internal/safe"
+	"github.com/retrial-io/retrial/internal/version"
 	apiclient "github.com/retrial-io/retrial/query/client"
 	"github.com/retrial-io/retrial/server"
-
-	"github.com/retrial-io/retrial/internal/version"
 )
 
 // doctor ─▶ running server ─▶ api/v1/doctor ─▶ one line a check

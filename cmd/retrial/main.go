@@ -1,7 +1,7 @@
 // Command retrial gives every Kubernetes API request a second trial: it takes audit events,
 // re-evaluates each through a replica of the apiserver's authentication, authorization and
 // admission as they stood at that moment, and keeps events, verdicts and grants for
-// analysis. One file a command; the drawing of what serve wires stands in serve.go.
+// analysis. One file a command; the drawing of what serve wires stands in package server.
 package main
 
 import (
@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/internal/cli"
-
 	"github.com/retrial-io/retrial/internal/version"
 )
 

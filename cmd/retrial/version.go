@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrial-io/retrial/internal/cli"
-
 	"github.com/retrial-io/retrial/internal/version"
 )
 

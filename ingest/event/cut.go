@@ -114,7 +114,7 @@ func isCut(body []byte) bool {
 const mostOfRoom = 64
 
 // cutLists returns a pruned role or binding with the rules or subjects that fit, and the mark that
-// there were more; nil if there is not even room for none.
+// there were more; nil if there is no room even without any of them.
 func cutLists(object []byte, room int) []byte {
 	s := jsontext.Scanner{Buf: object}
 	if s.Peek() != '{' {
