@@ -11,11 +11,13 @@ import (
 	"io/fs"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"github.com/retrial-io/retrial/ingest/event"
 	"github.com/retrial-io/retrial/ingest/identity"
@@ -41,6 +43,8 @@ type benchPost struct {
 	client *http.Client
 	url    string
 	body   []byte
+	events int
+	turn   int // which of its cluster's posts it is
 }
 
 func (l *benchLoad) count() (n int64) {
@@ -84,6 +88,9 @@ func (b *pipelineBench) prepare(cfg config.Config) (*benchLoad, error) {
 			return nil, err
 		}
 	}
+	if b.interleave {
+		load.interleave()
+	}
 	return load, nil
 }
 
@@ -92,6 +99,7 @@ func (l *benchLoad) add(client *http.Client, url, cluster string, redactor *reda
 	keys := map[event.Hash128]bool{}
 	l.keys[cluster] = keys
 	var items [][]byte
+	turn := 0
 	flush := func() {
 		if len(items) == 0 {
 			return
@@ -99,7 +107,8 @@ func (l *benchLoad) add(client *http.Client, url, cluster string, redactor *reda
 		body := []byte(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[`)
 		body = append(body, bytes.Join(items, []byte(","))...)
 		body = append(body, "]}\n"...)
-		l.posts = append(l.posts, benchPost{client, url, body})
+		l.posts = append(l.posts, benchPost{client: client, url: url, body: body, events: len(items), turn: turn})
+		turn++
 		l.bytes += int64(len(body))
 		items = items[:0]
 	}
@@ -126,12 +135,25 @@ func (l *benchLoad) add(client *http.Client, url, cluster string, redactor *reda
 	return nil
 }
 
-// post sends everything, so many posts at once, in order of their making: the clusters one
-// after the other, their batches overlapping as an apiserver's do.
-func (l *benchLoad) post(ctx context.Context, connections int) error {
+// interleave puts the clusters' posts in turn.
+func (l *benchLoad) interleave() {
+	slices.SortStableFunc(l.posts, func(a, b benchPost) int { return a.turn - b.turn })
+}
+
+// post sends everything in order, at most so many posts at once and so many events a second (0: no
+// limit): the batches of a cluster overlap as an apiserver's do.
+func (l *benchLoad) post(ctx context.Context, connections int, perSecond float64) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(connections)
+	limit := rate.NewLimiter(rate.Inf, 0)
+	if perSecond > 0 {
+		largest := slices.MaxFunc(l.posts, func(a, b benchPost) int { return a.events - b.events })
+		limit = rate.NewLimiter(rate.Limit(perSecond), largest.events)
+	}
 	for _, p := range l.posts {
+		if err := limit.WaitN(ctx, p.events); err != nil {
+			return errors.Join(err, g.Wait())
+		}
 		g.Go(func() error { return p.send(ctx) })
 	}
 	return g.Wait()

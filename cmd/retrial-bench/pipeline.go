@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -52,6 +53,9 @@ Flags after -- go to serve, for instance: -- --kafka-brokers 127.0.0.1:9092. Whe
 ClickHouse server of this machine, --count-pid adds what that uses.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			b.serveFlags = args
+			if b.partitions > 0 {
+				b.serveFlags = append(b.serveFlags, "--kafka-partitions", strconv.Itoa(b.partitions))
+			}
 			b.log = s.Err
 			r, err := b.runAll(c.Context())
 			if err != nil {
@@ -71,6 +75,10 @@ ClickHouse server of this machine, --count-pid adds what that uses.`,
 	c.Flags().IntVar(&b.runs, "runs", 1, "measure so many times, each on an empty folder (all are deleted at the end), and give the medians")
 	c.Flags().IntVar(&b.connections, "connections", 4, "posts on their way at once")
 	c.Flags().IntVar(&b.batch, "batch", 400, "events in one post, as an apiserver's default")
+	c.Flags().Float64Var(&b.rate, "rate", 0, "post so many events a second; 0: as many as are taken")
+	c.Flags().BoolVar(&b.interleave, "interleave", false, "post the clusters' batches in turn instead of one cluster after the other")
+	c.Flags().IntVar(&b.partitions, "kafka-partitions", 0, "partitions of the events; 0: the server's default")
+	c.Flags().StringVar(&b.keep, "keep", "", "keep the folders of all runs in this new folder")
 	c.Flags().IntSliceVar(&b.beside, "count-pid", nil, "a further process whose processor time counts, beside the child")
 	c.Flags().StringVar(&b.overview, "overview", "", "begin with the store that bench storage kept in this folder, and meanwhile keep asking for its first page")
 	c.Flags().StringVar(&b.profile, "profile", "", "keep the child's CPU profile in this file")
@@ -85,6 +93,10 @@ type pipelineBench struct {
 	runs          int
 	connections   int
 	batch         int
+	rate          float64 // events a second; 0: no limit
+	interleave    bool
+	partitions    int // 0: the server's default
+	keep          string
 	profile       string
 	overview      string
 	beside        []int // processes
@@ -105,6 +117,9 @@ func (b *pipelineBench) run(ctx context.Context, dir string) (*pipelineResult, e
 		return nil, err
 	}
 	if cfg.Debug.Listen, err = freeAddress(); err != nil {
+		return nil, err
+	}
+	if cfg.UI.Listen, err = freeAddress(); err != nil {
 		return nil, err
 	}
 	if err := fillFrom(b.overview, cfg.DataDir); err != nil {
@@ -130,7 +145,7 @@ func (b *pipelineBench) run(ctx context.Context, dir string) (*pipelineResult, e
 	ownBefore := procstat.Own()
 	probe := probeOverview(ctx, b.overview, child.client)
 	began := time.Now()
-	if err := load.post(ctx, b.connections); err != nil {
+	if err := load.post(ctx, b.connections, b.rate); err != nil {
 		return nil, err
 	}
 	own := procstat.Own() - ownBefore
@@ -147,7 +162,8 @@ func (b *pipelineBench) run(ctx context.Context, dir string) (*pipelineResult, e
 		return nil, err
 	}
 	peak, err := procstat.PeakMemory(child.cmd.Process.Pid)
-	if err := errors.Join(err, child.stop()); err != nil {
+	inserts, asked := readInserts(ctx, cfg.UI.Listen)
+	if err := errors.Join(err, asked, child.stop()); err != nil {
 		return nil, err
 	}
 	n := float64(load.count())
@@ -165,6 +181,12 @@ func (b *pipelineBench) run(ctx context.Context, dir string) (*pipelineResult, e
 		}
 	}
 	r.StoredMB = float64(folderSize(cfg.DataDir)) / (1 << 20)
+	if r.Store, err = measureStore(ctx, cfg, load.count()); err != nil {
+		return nil, err
+	}
+	if r.Store != nil {
+		r.Store.Inserts = inserts
+	}
 	return r, b.verify(ctx, cfg, load, r)
 }
 
@@ -247,7 +269,7 @@ func (b *pipelineBench) start(ctx context.Context, cfg config.Config) (*child, e
 	}
 	args := append([]string{
 		"serve", "--data-dir", cfg.DataDir, "--key-file", cfg.KeyFile, "--webhook-listen", cfg.Webhook.Listen,
-		"--ui-listen", "127.0.0.1:0", "--log-level", "warn", "--debug-listen", cfg.Debug.Listen,
+		"--ui-listen", cfg.UI.Listen, "--log-level", "warn", "--debug-listen", cfg.Debug.Listen,
 	}, b.serveFlags...)
 	cmd := exec.CommandContext(ctx, product, args...)
 	cmd.Stderr = b.log

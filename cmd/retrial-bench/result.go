@@ -38,6 +38,7 @@ type pipelineResult struct {
 	Lost            int64              `json:"lost"`
 	Duplicates      int64              `json:"duplicates"`
 	Overview        *overviewTimes     `json:"overview,omitempty"` // the slowest run's
+	Store           *storeShape        `json:"store,omitempty"`    // the last run's; of an embedded store
 	// Each has, with several runs, the events/s and the CPU per event of each.
 	Each []pipelineRun `json:"each,omitempty"`
 }
@@ -53,17 +54,27 @@ func (b *pipelineBench) runAll(ctx context.Context) (_ *pipelineResult, err erro
 	if b.runs < 1 || b.repeat < 1 {
 		return nil, cli.ExitWith(cli.ExitUsage, errors.New("--runs and --repeat: at least 1"))
 	}
+	if b.rate < 0 || b.partitions < 0 {
+		return nil, cli.ExitWith(cli.ExitUsage, errors.New("--rate and --kafka-partitions: at least 0"))
+	}
 	evaluated, err := b.evaluate(ctx)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "retrial-bench-")
+	dir := b.keep
+	if dir != "" {
+		err = os.Mkdir(dir, 0o700)
+	} else {
+		dir, err = os.MkdirTemp("", "retrial-bench-")
+	}
 	if err != nil {
 		return nil, err
 	}
-	// All folders go at the end: for half a minute ext4 passes over the inodes of deleted files
-	// one by one whenever a file is made, which the next run would pay for.
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if b.keep == "" {
+		// All folders go at the end: for half a minute ext4 passes over the inodes of deleted files
+		// one by one whenever a file is made, which the next run would pay for.
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	}
 	results := make([]*pipelineResult, 0, b.runs)
 	for i := range b.runs {
 		r, err := b.run(ctx, filepath.Join(dir, strconv.Itoa(i)))
@@ -118,6 +129,7 @@ func medians(results []*pipelineResult) *pipelineResult {
 		StoredMB:        median(func(r *pipelineResult) float64 { return r.StoredMB }),
 		LoadCPU:         median(func(r *pipelineResult) float64 { return r.LoadCPU }),
 		Rooms:           map[string]float64{}, Verdicts: map[string]int64{},
+		Store: results[len(results)-1].Store,
 	}
 	for _, r := range results {
 		if r.Overview != nil && (out.Overview == nil || r.Overview.P95 > out.Overview.P95) {
@@ -172,6 +184,9 @@ func (r *pipelineResult) print(out io.Writer) error {
 	fmt.Fprintf(w, "load generator\t%.1f µs CPU per event\n", r.LoadCPU)
 	fmt.Fprintf(w, "peak memory\t%.0f MB\n", r.PeakRSSMB)
 	fmt.Fprintf(w, "on disk\t%.0f MB\n", r.StoredMB)
+	if r.Store != nil {
+		r.Store.print(w, r.Events)
+	}
 	if o := r.Overview; o != nil {
 		fmt.Fprintf(w, "first page\tof %d events: p50 %.0f ms, p95 %.0f ms, worst %.0f ms of %d\n", o.Events, o.P50, o.P95, o.Worst, o.Asked)
 	}
