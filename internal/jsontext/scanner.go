@@ -1,7 +1,7 @@
 // Package jsontext reads and edits JSON text where encoding/json is too slow, or hides how the text
-// is written: a scanner that returns parts of its input, a tree whose values can be replaced in
-// place, pruning to given members, and the writing of strings. It accepts what encoding/json
-// accepts, and reads strings as it does.
+// is written: a scanner that returns parts of its input, a reader of what apiservers usually write,
+// a tree whose values can be replaced in place, pruning to given members, and the writing of
+// strings. It accepts what encoding/json accepts, and reads strings as it does.
 package jsontext
 
 import "fmt"

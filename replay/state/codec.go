@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/retrial-io/retrial/internal/jsontext"
 )
 
 // observationVersion is the newest version of the observation encoding. A reader accepts this
@@ -104,12 +106,12 @@ func (o Observation) appendQuickly(dst []byte) ([]byte, bool) {
 		if !plainText(text) {
 			return dst[:from], false
 		}
-		dst = append(append(dst, ',', '"'), quickObservation[1+i]...)
+		dst = append(append(dst, ',', '"'), observationMembers[1+i]...)
 		dst = append(append(append(dst, `":"`...), text...), '"')
 	}
 	for i, flag := range [...]bool{o.Deleted, o.Unknown, o.AllOf, o.Complete, o.Unchanged, o.Created, o.Update, o.Patch} {
 		if flag {
-			dst = append(append(append(dst, ',', '"'), quickObservation[7+i]...), `":true`...)
+			dst = append(append(append(dst, ',', '"'), observationMembers[7+i]...), `":true`...)
 		}
 	}
 	for i, t := range [...]time.Time{o.NotBefore, o.NotAfter, o.Since} {
@@ -120,12 +122,12 @@ func (o Observation) appendQuickly(dst []byte) ([]byte, bool) {
 		if y := t.Year(); y < 0 || y > 9999 {
 			return dst[:from], false
 		}
-		dst = append(append(append(dst, ',', '"'), quickObservation[15+i]...), `":"`...)
+		dst = append(append(append(dst, ',', '"'), observationMembers[15+i]...), `":"`...)
 		dst = append(t.AppendFormat(dst, time.RFC3339Nano), '"')
 	}
 	if len(o.Object) > 0 {
-		q := quick{b: o.Object}
-		if !q.skip(0) || q.i < len(q.b) || q.spaced {
+		p := jsontext.NewPlain(o.Object)
+		if !p.Skip() || !p.Done() || p.Spaced {
 			return dst[:from], false
 		}
 		for _, c := range [...]byte{'<', '>', '&', 0xe2} { // the last begins two line separators
@@ -158,10 +160,48 @@ func stored(t time.Time) *time.Time {
 	return &t
 }
 
+var observationMembers = []string{"v", "source", "resource", "namespace", "name", "uid", "resourceVersion",
+	"deleted", "unknown", "allOf", "complete", "unchanged", "created", "update", "patch", "notBefore", "notAfter", "since", "object"}
+
+// readPlainly reads what Observation.Append wrote. Object is part of the input.
+func (j *observationJSON) readPlainly(p *jsontext.Plain) bool {
+	text := []*string{&j.Source, &j.Resource, &j.Namespace, &j.Name, &j.UID, &j.ResourceVersion}
+	flags := []*bool{&j.Deleted, &j.Unknown, &j.AllOf, &j.Complete, &j.Unchanged, &j.Created, &j.Update, &j.Patch}
+	return p.Object(observationMembers, func(i int) bool {
+		p.Peek()
+		begin := p.Pos
+		switch {
+		case i == 0:
+			var version int64
+			ok := p.Integer(&version)
+			j.Version = int(version)
+			return ok && version >= observationFirst && version <= observationVersion
+		case i <= 6:
+			s, ok := p.Bytes()
+			*text[i-1] = string(s)
+			return ok
+		case i <= 14:
+			if !p.Skip() {
+				return false
+			}
+			*flags[i-7] = string(p.Buf[begin:p.Pos]) == "true"
+			return *flags[i-7] || string(p.Buf[begin:p.Pos]) == "false"
+		case i <= 17:
+			if _, ok := p.Bytes(); !ok {
+				return false
+			}
+			return j.at(i-15).UnmarshalJSON(p.Buf[begin:p.Pos]) == nil
+		}
+		ok := p.Skip()
+		j.Object = p.Buf[begin:p.Pos:p.Pos]
+		return ok && string(j.Object) != "null"
+	}) && p.Done()
+}
+
 // DecodeObservation decodes what Append wrote. The result does not alias b.
 func DecodeObservation(b []byte) (Observation, error) {
 	var j observationJSON
-	if q := (quick{b: b}); q.observation(&j) {
+	if p := jsontext.NewPlain(b); j.readPlainly(&p) {
 		j.Object = bytes.Clone(j.Object)
 	} else {
 		j = observationJSON{}

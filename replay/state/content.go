@@ -5,76 +5,15 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/retrial-io/retrial/internal/jsontext"
 	"github.com/retrial-io/retrial/replay/state/graph"
 )
-
-// meta is the part of an object's metadata the store works with.
-type meta struct {
-	Name              string   `json:"name,omitempty"`
-	GenerateName      string   `json:"generateName,omitempty"`
-	Namespace         string   `json:"namespace,omitempty"`
-	UID               string   `json:"uid,omitempty"`
-	ResourceVersion   string   `json:"resourceVersion,omitempty"`
-	CreationTimestamp string   `json:"creationTimestamp,omitempty"`
-	DeletionTimestamp string   `json:"deletionTimestamp,omitempty"`
-	GracePeriod       *int64   `json:"deletionGracePeriodSeconds,omitempty"`
-	Finalizers        []string `json:"finalizers,omitempty"`
-}
-
-// created returns the creation time, which the apiserver cuts to whole seconds, or the
-// zero time when there is none.
-func (m *meta) created() time.Time {
-	t, err := time.Parse(time.RFC3339, m.CreationTimestamp)
-	if err != nil {
-		return time.Time{}
-	}
-	return t
-}
-
-// deletion returns the deletionTimestamp, or the zero time when there is none.
-func (m *meta) deletion() time.Time {
-	t, err := time.Parse(time.RFC3339, m.DeletionTimestamp)
-	if err != nil {
-		return time.Time{}
-	}
-	return t
-}
-
-// head is what must be read of any object before its kind matters.
-type head struct {
-	Kind       string `json:"kind"`
-	APIVersion string `json:"apiVersion"`
-	Metadata   meta   `json:"metadata"`
-	Spec       struct {
-		Finalizers []string `json:"finalizers"`
-	} `json:"spec"`
-}
-
-// group returns the API group of the object's apiVersion.
-func (h *head) group() string {
-	if i := strings.IndexByte(h.APIVersion, '/'); i >= 0 {
-		return h.APIVersion[:i]
-	}
-	return ""
-}
-
-// gone tells whether a write that left the object in this form ended it: deletion had
-// been asked for and nothing holds it back any more, so the storage layer removes it
-// instead of writing it.
-func (h *head) gone(res resource) bool {
-	m := &h.Metadata
-	if m.DeletionTimestamp == "" || len(m.Finalizers) > 0 || (m.GracePeriod != nil && *m.GracePeriod > 0) {
-		return false
-	}
-	return res != resNamespace || len(h.Spec.Finalizers) == 0
-}
 
 // content is what one version of an object says, reduced to what views need. It is
 // immutable; a nil *content means unknown content.
@@ -188,7 +127,7 @@ type kept struct {
 
 // read reads the JSON of an object.
 func (in *interner) read(res resource, raw []byte) (o kept, err error) {
-	q := quick{b: raw, in: in}
+	q := reader{jsontext.NewPlain(raw), in}
 	if res.kind() != 0 {
 		if q.rbac(&o) {
 			return o, nil
@@ -200,7 +139,7 @@ func (in *interner) read(res resource, raw []byte) (o kept, err error) {
 		in.rules(o.Rules)
 		return o, nil
 	}
-	if q.plainHead(&o.Metadata) {
+	if readTimesAlone(&q.Plain, &o.Metadata) {
 		return o, nil
 	}
 	var h head
