@@ -38,12 +38,14 @@ type Credential struct {
 	Last      *time.Time      `json:"last,omitempty"`  // use
 	Uses      []CredentialUse `json:"uses"`            // where it was used from; 200 at most
 	// More counts places of use the answer does not hold, or says that there are some (-1).
-	More     int64               `json:"more,omitempty"`
-	Findings []CredentialFinding `json:"findings,omitempty"`
+	More           int64                     `json:"more,omitempty"`
+	Contradictions []CredentialContradiction `json:"contradictions,omitempty"` // in its use
+	// Findings are the contradictions. The name goes with the next release.
+	Findings []CredentialContradiction `json:"findings,omitempty"`
 }
 
-// CredentialFinding is what contradicts itself in the use of a credential.
-type CredentialFinding struct {
+// CredentialContradiction is what contradicts itself in the use of a credential.
+type CredentialContradiction struct {
 	Name     string `json:"name"`
 	Evidence string `json:"evidence"` // what shows it
 }

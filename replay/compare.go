@@ -114,7 +114,7 @@ func (t *trial) noteUnrecorded(rec *record) {
 	if !rec.unnoted || t.cfg != nil && t.cfg.Minor > 0 && t.cfg.Minor < 8 || t.e.User.Username == unsecuredUser {
 		return
 	}
-	t.v.AddFinding(authz.FindingUnrecorded, "a response of "+strconv.Itoa(int(t.e.Code()))+" without "+event.AnnotationDecision)
+	t.v.AddContradiction(authz.ContradictionUnrecorded, "a response of "+strconv.Itoa(int(t.e.Code()))+" without "+event.AnnotationDecision)
 }
 
 // unsecuredUser is who came through the insecure port, which authorized nothing, up to 1.19.
@@ -123,7 +123,7 @@ const unsecuredUser = "system:unsecured"
 // noteAuthorizers notes what the record says of the authorizers that they do not do.
 func (t *trial) noteAuthorizers(rec *record) {
 	if t.ans.ByMasters() && rec.decision == verdict.DecisionAllow && strings.HasPrefix(rec.reason, "RBAC: ") {
-		t.v.AddFinding(authz.FindingMastersAsked, "the group "+authn.GroupMasters+" is let through before RBAC is asked; recorded is "+strconv.Quote(verdict.Clip(rec.reason)))
+		t.v.AddContradiction(authz.ContradictionMastersAsked, "the group "+authn.GroupMasters+" is let through before RBAC is asked; recorded is "+strconv.Quote(verdict.Clip(rec.reason)))
 	}
 }
 
@@ -145,7 +145,7 @@ func (t *trial) reasonOrder(rec *record) {
 			return
 		}
 	}
-	t.v.AddFinding(authn.FindingReasonOrder, "a RoleBinding is named, though "+t.v.Grants[0].Binding+" allows it first")
+	t.v.AddContradiction(authn.ContradictionReasonOrder, "a RoleBinding is named, though "+t.v.Grants[0].Binding+" allows it first")
 }
 
 // unknownExplains reports whether an object that is not known at base could be the one the

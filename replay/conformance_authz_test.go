@@ -306,11 +306,11 @@ func TestConformanceAuthorizers(t *testing.T) {
 	}
 }
 
-// TestConformanceMasters: case 31, a masters user with RBAC's reason is a finding of its own.
+// TestConformanceMasters: case 31, a masters user with RBAC's reason is a contradiction of its own.
 func TestConformanceMasters(t *testing.T) {
 	c := conformance{user: "root system:masters,ops", verb: "list", uri: "/api/v1/namespaces/default/pods", record: "allow " + alicePods}
 	if v := c.replay(t); !slices.Contains(v.Identity, "masters-not-shortcut") || len(v.Evidence) != len(v.Identity) {
-		t.Errorf("findings %v, evidence %q", v.Identity, v.Evidence)
+		t.Errorf("contradictions %v, evidence %q", v.Identity, v.Evidence)
 	}
 }
 

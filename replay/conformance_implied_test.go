@@ -176,10 +176,10 @@ func impliedText(v *verdict.Verdict) string {
 	return strings.Join(lines, "\n")
 }
 
-// impersonationFindings of a verdict, those about how anybody authenticated left out.
+// relevant are the contradictions of a verdict, those about how anybody authenticated left out.
 func relevant(v *verdict.Verdict) (out []string) {
 	for _, f := range v.Identity {
-		if strings.HasPrefix(f, "imperson") || f == implied.FindingMismatch {
+		if strings.HasPrefix(f, "imperson") || f == implied.ContradictionMismatch {
 			out = append(out, f)
 		}
 	}
@@ -193,14 +193,14 @@ func TestConformanceImpersonation(t *testing.T) {
 	const allowed = `RBAC: allowed by ClusterRoleBinding "alice-lists" of ClusterRole "list-pods" to User "alice"`
 	const allowedCarol = `RBAC: allowed by ClusterRoleBinding "alice-lists" of ClusterRole "list-pods" to User "carol"`
 	for _, tc := range []struct {
-		name     string
-		ask      conform
-		outcome  verdict.Outcome
-		class    string
-		replayed verdict.Decision // of the impersonation
-		mode     string
-		implied  string
-		findings []string
+		name           string
+		ask            conform
+		outcome        verdict.Outcome
+		class          string
+		replayed       verdict.Decision // of the impersonation
+		mode           string
+		implied        string
+		contradictions []string
 	}{
 		{"46 legacy impersonation of a user with a group",
 			conform{verb: "list", uri: pods, user: "sue", as: "alice", asGroups: []string{"devs", "system:authenticated"}, decision: "allow", reason: allowed, code: 200},
@@ -211,13 +211,13 @@ func TestConformanceImpersonation(t *testing.T) {
 			conform{verb: "list", uri: pods, user: "sue", as: "alice", asGroups: []string{"ops", "system:authenticated"}, decision: "allow", reason: allowed, code: 200},
 			verdict.OutcomeDrift, verdict.ClassImpersonation, verdict.DecisionForbid, "legacy",
 			"impersonation: impersonate users alice: recorded allow, replayed allow\n" +
-				"impersonation: impersonate groups ops: recorded allow, replayed forbid", []string{implied.FindingUnauthorized}},
+				"impersonation: impersonate groups ops: recorded allow, replayed forbid", []string{implied.ContradictionUnauthorized}},
 		{"46 the group the apiserver adds was asked for when it is not the last",
 			conform{verb: "list", uri: pods, user: "sue", as: "alice", asGroups: []string{"system:authenticated", "devs"}, decision: "allow", reason: allowed, code: 200},
 			verdict.OutcomeDrift, verdict.ClassImpersonation, verdict.DecisionForbid, "legacy",
 			"impersonation: impersonate users alice: recorded allow, replayed allow\n" +
 				"impersonation: impersonate groups system:authenticated: recorded allow, replayed forbid\n" +
-				"impersonation: impersonate groups devs: recorded allow, replayed allow", []string{implied.FindingUnauthorized}},
+				"impersonation: impersonate groups devs: recorded allow, replayed allow", []string{implied.ContradictionUnauthorized}},
 		{"47 service account, its three groups are the apiserver's",
 			conform{verb: "list", uri: pods, user: "sue", as: "system:serviceaccount:default:app",
 				asGroups: []string{"system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"}, decision: "allow",
@@ -228,7 +228,7 @@ func TestConformanceImpersonation(t *testing.T) {
 			conform{verb: "list", uri: pods, user: "sue", as: "system:serviceaccount:default:gone",
 				asGroups: []string{"system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"}, decision: "forbid", code: 403},
 			verdict.OutcomeMatch, "", verdict.DecisionAllow, "legacy",
-			"impersonation: impersonate serviceaccounts gone in default: recorded allow, replayed allow", []string{implied.FindingAccountUnknown}},
+			"impersonation: impersonate serviceaccounts gone in default: recorded allow, replayed allow", []string{implied.ContradictionAccountUnknown}},
 		{"48 group without a user",
 			conform{verb: "list", uri: pods, user: "sue", code: 400,
 				message: `requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"devs"}, Extra:map[string][]string(nil)} without impersonating a user name`},
@@ -239,7 +239,7 @@ func TestConformanceImpersonation(t *testing.T) {
 		{"48 group without a user, worded by a feature that is off",
 			conform{verb: "list", uri: pods, user: "sue", code: 400, minor: 35,
 				message: `requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"devs"}, Extra:map[string][]string(nil)} without impersonating a user name`},
-			verdict.OutcomeNotJudged, verdict.ClassImpersonationBad, verdict.DecisionForbid, "", "", []string{authn.FindingImpersonatedMode}},
+			verdict.OutcomeNotJudged, verdict.ClassImpersonationBad, verdict.DecisionForbid, "", "", []string{authn.ContradictionImpersonatedMode}},
 		{"49 refused: the mode that fails first",
 			conform{verb: "list", uri: pods, user: "bob", code: 403,
 				message: `pods is forbidden: User "bob" cannot impersonate-on:user-info:list resource "pods" in API group "" in the namespace "d"`},
@@ -254,7 +254,7 @@ func TestConformanceImpersonation(t *testing.T) {
 			conform{verb: "list", uri: pods, user: "sue", code: 403, minor: 35,
 				message: `users "alice" is forbidden: User "sue" cannot impersonate resource "users" in API group "" at the cluster scope`},
 			verdict.OutcomeNotJudged, verdict.ClassImpersonationDenied, verdict.DecisionAllow, "legacy",
-			"impersonation: impersonate users alice: recorded forbid, replayed allow", []string{implied.FindingMismatch}},
+			"impersonation: impersonate users alice: recorded forbid, replayed allow", []string{implied.ContradictionMismatch}},
 		{"49 refused at a piece: the request itself was granted",
 			conform{verb: "list", uri: pods, user: "sam", code: 403,
 				message: `users.authentication.k8s.io "dave" is forbidden: User "sam" cannot impersonate:user-info resource "users" in API group "authentication.k8s.io" at the cluster scope`},
@@ -266,22 +266,22 @@ func TestConformanceImpersonation(t *testing.T) {
 				message: `users.authentication.k8s.io "dave" is forbidden: User "sam" cannot impersonate:user-info resource "users" in API group "authentication.k8s.io" at the cluster scope`},
 			verdict.OutcomeNotJudged, verdict.ClassImpersonationDenied, verdict.DecisionForbid, "impersonate:user-info",
 			"impersonation: impersonate-on:user-info:list secrets in d: recorded allow, replayed forbid\n" +
-				"impersonation: impersonate:user-info users.authentication.k8s.io dave: recorded forbid, replayed forbid", []string{implied.FindingMismatch}},
+				"impersonation: impersonate:user-info users.authentication.k8s.io dave: recorded forbid, replayed forbid", []string{implied.ContradictionMismatch}},
 		{"49 refusal of another request",
 			conform{verb: "list", uri: pods, user: "bob", code: 403,
 				message: `secrets is forbidden: User "bob" cannot impersonate-on:user-info:list resource "secrets" in API group "" in the namespace "d"`},
 			verdict.OutcomeNotJudged, verdict.ClassImpersonationDenied, verdict.DecisionForbid, "impersonate:user-info",
-			"impersonation: impersonate-on:user-info:list pods in d: recorded forbid, replayed forbid", []string{implied.FindingMismatch}},
+			"impersonation: impersonate-on:user-info:list pods in d: recorded forbid, replayed forbid", []string{implied.ContradictionMismatch}},
 		{"49 refused with a reason RBAC does not give",
 			conform{verb: "list", uri: pods, user: "bob", code: 403,
 				message: `pods is forbidden: User "bob" cannot impersonate-on:user-info:list resource "pods" in API group "" in the namespace "d": because`},
 			verdict.OutcomeNotJudged, verdict.ClassImpersonationDenied, verdict.DecisionForbid, "impersonate:user-info",
-			"impersonation: impersonate-on:user-info:list pods in d: recorded forbid, replayed forbid", []string{implied.FindingMismatch}},
+			"impersonation: impersonate-on:user-info:list pods in d: recorded forbid, replayed forbid", []string{implied.ContradictionMismatch}},
 		{"49 refused by a mode the version does not have",
 			conform{verb: "list", uri: pods, user: "bob", code: 403, minor: 34,
 				message: `pods is forbidden: User "bob" cannot impersonate-on:user-info:list resource "pods" in API group "" in the namespace "d"`},
 			verdict.OutcomeNotJudged, verdict.ClassImpersonationDenied, verdict.DecisionForbid, "impersonate:user-info",
-			"impersonation: impersonate-on:user-info:list pods in d: recorded forbid, replayed forbid", []string{authn.FindingImpersonatedMode}},
+			"impersonation: impersonate-on:user-info:list pods in d: recorded forbid, replayed forbid", []string{authn.ContradictionImpersonatedMode}},
 		{"50 constrained",
 			conform{verb: "list", uri: pods, user: "sam", as: "carol", asGroups: []string{"system:authenticated"}, constraint: "impersonate:user-info", decision: "allow", reason: allowedCarol, code: 200},
 			verdict.OutcomeMatch, "", verdict.DecisionAllow, "impersonate:user-info",
@@ -296,15 +296,15 @@ func TestConformanceImpersonation(t *testing.T) {
 			conform{verb: "list", uri: pods, user: "sam", as: "carol", asGroups: []string{"system:authenticated"}, constraint: "impersonate:user-info", decision: "allow", reason: allowedCarol, code: 200, minor: 35},
 			verdict.OutcomeMatch, "", verdict.DecisionAllow, "impersonate:user-info",
 			"impersonation: impersonate-on:user-info:list pods in d: recorded allow, replayed allow\n" +
-				"impersonation: impersonate:user-info users.authentication.k8s.io carol: recorded allow, replayed allow", []string{authn.FindingImpersonatedMode}},
+				"impersonation: impersonate:user-info users.authentication.k8s.io carol: recorded allow, replayed allow", []string{authn.ContradictionImpersonatedMode}},
 		{"51 system:masters by legacy",
 			conform{verb: "list", uri: "/api/v1/secrets", user: "sue", as: "alice", asGroups: []string{"system:masters", "system:authenticated"}, decision: "allow", code: 200},
 			verdict.OutcomeMatch, "", verdict.DecisionAllow, "legacy",
 			"impersonation: impersonate users alice: recorded allow, replayed allow\n" +
-				"impersonation: impersonate groups system:masters: recorded allow, replayed allow", []string{authn.FindingImpersonatedRoot}},
+				"impersonation: impersonate groups system:masters: recorded allow, replayed allow", []string{authn.ContradictionImpersonatedRoot}},
 		{"51 system:masters by constrained",
 			conform{verb: "list", uri: pods, user: "sam", as: "carol", asGroups: []string{"system:masters", "system:authenticated"}, constraint: "impersonate:user-info", decision: "allow", code: 200},
-			verdict.OutcomeDrift, verdict.ClassImpersonatedRoot, verdict.DecisionForbid, "impersonate:user-info", "", []string{authn.FindingImpersonatedRoot}},
+			verdict.OutcomeDrift, verdict.ClassImpersonatedRoot, verdict.DecisionForbid, "impersonate:user-info", "", []string{authn.ContradictionImpersonatedRoot}},
 		{"51 system:masters refused by constrained",
 			conform{verb: "list", uri: pods, user: "sam", code: 403,
 				message: `groups.authentication.k8s.io "system:masters" is forbidden: User "sam" cannot impersonate:user-info resource "groups" in API group "authentication.k8s.io" at the cluster scope: impersonating the system:masters group is not allowed`},
@@ -316,11 +316,11 @@ func TestConformanceImpersonation(t *testing.T) {
 			"impersonation: impersonate users system:node:n1: recorded allow, replayed allow", nil},
 		{"52 node by arbitrary-node without the groups",
 			conform{verb: "get", uri: "/api/v1/nodes/n1", user: "sue", as: "system:node:n1", asGroups: []string{"system:authenticated"}, constraint: "impersonate:arbitrary-node", decision: "forbid", code: 403},
-			verdict.OutcomeDrift, verdict.ClassImpersonation, verdict.DecisionForbid, "impersonate:arbitrary-node", "", []string{authn.FindingImpersonatedMode}},
+			verdict.OutcomeDrift, verdict.ClassImpersonation, verdict.DecisionForbid, "impersonate:arbitrary-node", "", []string{authn.ContradictionImpersonatedMode}},
 		{"nobody impersonates",
 			conform{verb: "list", uri: pods, user: authn.UserAnonymous, as: "alice", asGroups: []string{"system:authenticated"}, decision: "allow", reason: allowed, code: 200},
 			verdict.OutcomeDrift, verdict.ClassImpersonation, verdict.DecisionForbid, "legacy",
-			"impersonation: impersonate users alice: recorded allow, replayed forbid", []string{authn.FindingAnonymousImposter, implied.FindingUnauthorized}},
+			"impersonation: impersonate users alice: recorded allow, replayed forbid", []string{authn.ContradictionAnonymousImposter, implied.ContradictionUnauthorized}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			v := tc.ask.replay(t)
@@ -337,8 +337,8 @@ func TestConformanceImpersonation(t *testing.T) {
 			}
 			got := relevant(v)
 			slices.Sort(got)
-			if want := slices.Sorted(slices.Values(tc.findings)); !slices.Equal(got, want) {
-				t.Errorf("findings %v (%q), want %v", got, v.Evidence, want)
+			if want := slices.Sorted(slices.Values(tc.contradictions)); !slices.Equal(got, want) {
+				t.Errorf("contradictions %v (%q), want %v", got, v.Evidence, want)
 			}
 		})
 	}
@@ -361,10 +361,10 @@ func TestConformanceImplied(t *testing.T) {
 		return resource + `.rbac.authorization.k8s.io "x" is forbidden: user "bob" (groups=["devs" "system:authenticated"]) is attempting to grant RBAC permissions not currently held:` + "\n" + lines
 	}
 	for _, tc := range []struct {
-		name     string
-		ask      conform
-		implied  string
-		findings []string
+		name           string
+		ask            conform
+		implied        string
+		contradictions []string
 	}{
 		{"53 websocket without create",
 			conform{verb: "get", uri: "/api/v1/namespaces/d/pods/x/exec", user: "bob", groups: devs, code: 403, message: `pods "x" is forbidden: `},
@@ -373,7 +373,7 @@ func TestConformanceImplied(t *testing.T) {
 			conform{verb: "get", uri: "/api/v1/namespaces/d/pods/x/exec", user: "bob", groups: devs, code: 101, minor: 34}, "", nil},
 		{"53 websocket that should have been refused",
 			conform{verb: "get", uri: "/api/v1/namespaces/d/pods/x/exec", user: "bob", groups: devs, code: 101},
-			"websocket-create: create pods/exec x in d: recorded allow, replayed forbid", []string{implied.FindingMismatch}},
+			"websocket-create: create pods/exec x in d: recorded allow, replayed forbid", []string{implied.ContradictionMismatch}},
 		{"54 role beyond the writer's rights",
 			conform{verb: "create", uri: rbac + "/namespaces/d/roles", user: "bob", groups: devs, body: role(secrets), code: 403,
 				message: grant("roles", `{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}`)},
@@ -391,7 +391,7 @@ func TestConformanceImplied(t *testing.T) {
 				"create-on-update: create roles.rbac.authorization.k8s.io mine in d: recorded allow, replayed allow", nil},
 		{"54 a role that should have been refused",
 			conform{verb: "create", uri: rbac + "/namespaces/d/roles", user: "bob", groups: devs, body: role(secrets), code: 201},
-			"role-escalate: escalate roles.rbac.authorization.k8s.io in d: recorded allow, replayed forbid", []string{implied.FindingMismatch}},
+			"role-escalate: escalate roles.rbac.authorization.k8s.io in d: recorded allow, replayed forbid", []string{implied.ContradictionMismatch}},
 		{"54 a role that aggregates",
 			conform{verb: "create", uri: rbac + "/clusterroles", user: "bob", groups: devs, body: `{"aggregationRule":{"clusterRoleSelectors":[{}]}}`, code: 403,
 				message: `clusterroles.rbac.authorization.k8s.io "x" is forbidden: must have cluster-admin privileges to use the aggregationRule`},
@@ -416,7 +416,7 @@ func TestConformanceImplied(t *testing.T) {
 			"create-on-update: create configmaps c in d: recorded forbid, replayed forbid", nil},
 		{"57 apply that created without the right to",
 			conform{verb: "patch", uri: "/api/v1/namespaces/d/configmaps/c?fieldManager=m", user: "bob", groups: devs, body: `{}`, code: 201},
-			"create-on-update: create configmaps c in d: recorded allow, replayed forbid", []string{implied.FindingMismatch}},
+			"create-on-update: create configmaps c in d: recorded allow, replayed forbid", []string{implied.ContradictionMismatch}},
 		{"58 all verbs do not cover every verb",
 			conform{verb: "create", uri: rbac + "/namespaces/d/roles", user: "bob", groups: devs, body: role(everyVerb), code: 403,
 				message: grant("roles", `{APIGroups:[""], Resources:["pods"], Verbs:["*"]}`)},
@@ -434,8 +434,8 @@ func TestConformanceImplied(t *testing.T) {
 			if got := impliedText(v); got != tc.implied {
 				t.Errorf("got\n%s\nwant\n%s", got, tc.implied)
 			}
-			if got := relevant(v); !slices.Equal(got, tc.findings) {
-				t.Errorf("findings %v (%q), want %v", got, v.Evidence, tc.findings)
+			if got := relevant(v); !slices.Equal(got, tc.contradictions) {
+				t.Errorf("contradictions %v (%q), want %v", got, v.Evidence, tc.contradictions)
 			}
 			for i := range v.Implied {
 				c := &v.Implied[i]

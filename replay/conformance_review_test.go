@@ -63,15 +63,15 @@ func TestConformanceReviews(t *testing.T) {
 	for _, c := range []struct {
 		name, resource, spec, status string
 		want                         verdict.Outcome
-		finding                      string
+		contradiction                string
 	}{
 		{"63 refused, the missing roles in another order", "subjectaccessreviews", secrets,
 			says(false, `RBAC: [clusterrole.rbac.authorization.k8s.io "nope" not found, role.rbac.authorization.k8s.io "nope2" not found]`), verdict.OutcomeMatch, ""},
-		{"63 refused, one of the missing roles", "subjectaccessreviews", secrets, says(false, devsLack), verdict.OutcomeDrift, review.FindingAnswer},
+		{"63 refused, one of the missing roles", "subjectaccessreviews", secrets, says(false, devsLack), verdict.OutcomeDrift, review.ContradictionAnswer},
 		{"allowed, for the reason RBAC gives", "subjectaccessreviews", pods(alice, "list"), says(true, alicePods), verdict.OutcomeMatch, ""},
-		{"allowed, for another reason", "subjectaccessreviews", pods(alice, "list"), says(true, erinEdges), verdict.OutcomeDrift, review.FindingAnswer},
-		{"allowed, and nothing allows it", "subjectaccessreviews", pods(alice, "delete"), says(true, alicePods), verdict.OutcomeDrift, review.FindingAnswer},
-		{"refused, and something allows it", "subjectaccessreviews", pods(alice, "list"), says(false, ""), verdict.OutcomeDrift, review.FindingAnswer},
+		{"allowed, for another reason", "subjectaccessreviews", pods(alice, "list"), says(true, erinEdges), verdict.OutcomeDrift, review.ContradictionAnswer},
+		{"allowed, and nothing allows it", "subjectaccessreviews", pods(alice, "delete"), says(true, alicePods), verdict.OutcomeDrift, review.ContradictionAnswer},
+		{"refused, and something allows it", "subjectaccessreviews", pods(alice, "list"), says(false, ""), verdict.OutcomeDrift, review.ContradictionAnswer},
 		{"a path", "subjectaccessreviews", `{"user":"erin","nonResourceAttributes":{"path":"/healthz","verb":"get"}}`, says(true, erinPaths), verdict.OutcomeMatch, ""},
 		{"of masters", "subjectaccessreviews", `{"user":"x","groups":["system:masters"],"resourceAttributes":{"verb":"*","resource":"*","group":"*"}}`, says(true, ""), verdict.OutcomeMatch, ""},
 		{"of a node: the authorizer of nodes answers", "subjectaccessreviews", `{"user":"system:node:n","groups":["system:nodes"],"resourceAttributes":{"verb":"list","resource":"nodes"}}`,
@@ -88,8 +88,8 @@ func TestConformanceReviews(t *testing.T) {
 			if v.Review.Outcome != c.want {
 				t.Errorf("%s, want %s: %s", v.Review.Outcome, c.want, v.Review.Cause)
 			}
-			if found := slices.Contains(v.Identity, review.FindingAnswer); found != (c.finding != "") {
-				t.Errorf("findings %q", v.Identity)
+			if found := slices.Contains(v.Identity, review.ContradictionAnswer); found != (c.contradiction != "") {
+				t.Errorf("contradictions %q", v.Identity)
 			}
 			if v.Outcome != verdict.OutcomeMatch {
 				t.Errorf("the right to ask: %s %s", v.Outcome, v.Cause)
@@ -101,9 +101,9 @@ func TestConformanceReviews(t *testing.T) {
 func TestConformanceTokenReviews(t *testing.T) {
 	r := newReviewer(t)
 	for _, c := range []struct {
-		name, status string
-		want         verdict.Outcome
-		finding      bool
+		name, status  string
+		want          verdict.Outcome
+		contradiction bool
 	}{
 		{"64 a bad token", `{"error":"invalid bearer token"}`, verdict.OutcomeNotJudged, false},
 		{"a user as an apiserver makes one", `{"authenticated":true,"user":{"username":"alice","groups":["devs","system:authenticated"]}}`, verdict.OutcomeMatch, false},
@@ -111,8 +111,8 @@ func TestConformanceTokenReviews(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := r.ask(t, "tokenreviews", `{}`, c.status)
-			if v.Review == nil || v.Review.Outcome != c.want || slices.Contains(v.Identity, review.FindingToken) != c.finding {
-				t.Errorf("%+v, findings %q %q", v.Review, v.Identity, v.Evidence)
+			if v.Review == nil || v.Review.Outcome != c.want || slices.Contains(v.Identity, review.ContradictionToken) != c.contradiction {
+				t.Errorf("%+v, contradictions %q %q", v.Review, v.Identity, v.Evidence)
 			}
 		})
 	}

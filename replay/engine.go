@@ -172,7 +172,7 @@ func (eng *Engine) replay(a *Allowance, e *event.Event, s *state.State, kept boo
 	rec := readRecord(e)
 	v.Recorded, v.RecordedReason = rec.decision, rec.reason
 	t.compare(&rec, decided)
-	t.impersonationFindings()
+	t.impersonationContradictions()
 	t.refusedImpersonation(&rec)
 	if decided {
 		t.impliedRecord(&rec)
@@ -226,10 +226,11 @@ func (t *trial) attributes() {
 		return
 	}
 	if t.v.Attributes.Verb != t.e.Verb {
-		t.v.AddFinding(authn.FindingVerb, "recorded "+strconv.Quote(t.e.Verb)+", by the URI "+strconv.Quote(t.v.Attributes.Verb))
+		t.v.AddContradiction(authn.ContradictionVerb,
+			"recorded "+strconv.Quote(t.e.Verb)+", by the URI "+strconv.Quote(t.v.Attributes.Verb))
 	}
 	if objectRefContradicts(t.e.ObjectRef, &t.v.Attributes) {
-		t.v.AddFinding(authn.FindingObjectRef, objectRefEvidence(t.e.ObjectRef))
+		t.v.AddContradiction(authn.ContradictionObjectRef, objectRefEvidence(t.e.ObjectRef))
 	}
 }
 

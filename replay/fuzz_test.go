@@ -80,7 +80,7 @@ func FuzzReplay(f *testing.F) {
 				t.Fatalf("%s %s without a cause", v.Outcome, v.Class)
 			}
 			if len(v.Evidence) != len(v.Identity) {
-				t.Fatalf("findings %q, evidence %q", v.Identity, v.Evidence)
+				t.Fatalf("contradictions %q, evidence %q", v.Identity, v.Evidence)
 			}
 			line, err := v.AppendLine(nil, e)
 			if err != nil || !json.Valid(line) {

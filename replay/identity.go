@@ -28,8 +28,8 @@ func (eng *Engine) Authn() *authn.Evaluator { return eng.authn }
 func (t *trial) identity() {
 	r := t.evaluateIdentity(t.e)
 	t.v.Explained, t.v.Credential = r.Explained, r.Credential
-	for i := range r.Findings {
-		t.v.AddFinding(r.Findings[i].Name, r.Findings[i].Evidence)
+	for i := range r.Contradictions {
+		t.v.AddContradiction(r.Contradictions[i].Name, r.Contradictions[i].Evidence)
 	}
 	t.version()
 }
@@ -41,7 +41,7 @@ func (t *trial) version() {
 		return
 	}
 	if _, speaks := t.asked(t.in.cfg, t.base.At); t.differs(speaks, minor) {
-		t.v.AddFinding(authz.FindingVersion, "the apiserver says it is "+strconv.Quote(verdict.Clip(version))+"; given is "+releaseName(t.given(speaks)))
+		t.v.AddContradiction(authz.ContradictionVersion, "the apiserver says it is "+strconv.Quote(verdict.Clip(version))+"; given is "+releaseName(t.given(speaks)))
 	}
 }
 
@@ -52,17 +52,17 @@ func (t *trial) evaluateIdentity(e *event.Event) authn.Result {
 		s = t.s
 	}
 	r := t.in.authn.Evaluate(e, t.cfg, s)
-	if len(r.Findings) == 0 {
+	if len(r.Contradictions) == 0 {
 		return r
 	}
-	// Another configuration may have held: only what contradicts all of them is a finding.
+	// Another configuration may have held: only what contradicts all of them counts.
 	for _, c := range t.otherConfigurations(e.RequestReceivedTimestamp, e.RequestReceivedTimestamp) {
 		other := c.authn.Evaluate(e, c.given(), s)
 		if len(r.Explained) == 0 {
 			r.Explained = other.Explained
 		}
-		r.Findings = slices.DeleteFunc(r.Findings, func(f authn.Finding) bool {
-			return !slices.ContainsFunc(other.Findings, func(o authn.Finding) bool { return o.Name == f.Name })
+		r.Contradictions = slices.DeleteFunc(r.Contradictions, func(f authn.Contradiction) bool {
+			return !slices.ContainsFunc(other.Contradictions, func(o authn.Contradiction) bool { return o.Name == f.Name })
 		})
 	}
 	return r

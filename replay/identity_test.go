@@ -182,16 +182,16 @@ func TestIdentityConformance(t *testing.T) {
 		{name: "case 23: certificate, beside a bad bearer", cfg: apiserver(nil), event: request(event.User{Username: "alice", Groups: []string{"devs", "system:authenticated"}, Extra: extraOf(event.ExtraCredentialID, certID)}),
 			explained: []string{authn.ByX509}, credential: certID},
 		{name: "case 24: anonymous where it is let in", cfg: limited, event: path(request(anonymous), "/livez"), explained: []string{authn.ByAnonymous}},
-		{name: "case 24: anonymous one slash further", cfg: limited, event: path(request(anonymous), "/livez/"), identity: []string{authn.FindingAnonymousPath}},
+		{name: "case 24: anonymous one slash further", cfg: limited, event: path(request(anonymous), "/livez/"), identity: []string{authn.ContradictionAnonymousPath}},
 		{name: "case 24: refused one slash further", cfg: limited, event: path(refused("Authentication failed, no credentials provided"), "/livez/"), class: verdict.ClassUnauthenticated},
 		{name: "case 25: system:authenticated is not added twice", cfg: apiserver(tokenFile(config.StaticUser{Name: "root", Groups: []string{"system:authenticated", "wheel"}})), event: request(once), explained: []string{authn.ByTokenFile}},
 		{name: "case 25: twice on a current server", cfg: apiserver(tokenFile(config.StaticUser{Name: "root", Groups: []string{"system:authenticated", "wheel"}})), event: request(twice),
-			identity: []string{authn.FindingGroupDuplicate, authn.FindingStaticGroups, authn.FindingUnattributed}},
+			identity: []string{authn.ContradictionGroupDuplicate, authn.ContradictionStaticGroups, authn.ContradictionUnattributed}},
 		{name: "case 25: twice on 1.5", cfg: &config.APIServer{Digest: "15", Minor: 5, Authentication: config.Authentication{TokenFile: &config.StaticUsers{Users: []config.StaticUser{{Name: "root", Groups: []string{"system:authenticated", "wheel"}}}}}},
 			event: request(twice), explained: []string{authn.ByTokenFile}},
 		{name: "case 26: a service account's name by the token file", cfg: apiserver(tokenFile(config.StaticUser{Name: "system:serviceaccount:shop:api", UID: "u5"})),
 			state: func(c *cluster) { c.account(-time.Minute*30, oldUID) }, event: request(fromFile),
-			explained: []string{authn.ByTokenFile}, identity: []string{authn.FindingSAGroups, authn.FindingSANoCredential, authn.FindingSAUID}},
+			explained: []string{authn.ByTokenFile}, identity: []string{authn.ContradictionSAGroups, authn.ContradictionSANoCredential, authn.ContradictionSAUID}},
 		{name: "case 27: the old uid five seconds after", cfg: apiserver(nil), state: func(c *cluster) {
 			c.account(-30*time.Minute, oldUID)
 			c.token(-29 * time.Minute)
@@ -203,7 +203,7 @@ func TestIdentityConformance(t *testing.T) {
 			c.token(-29 * time.Minute)
 			c.accountGone(-121*time.Second, oldUID)
 			c.account(-120*time.Second, newUID)
-		}, event: request(accountUser(oldUID, event.ExtraCredentialID, issuedID)), credential: issuedID, identity: []string{authn.FindingSAUID, authn.FindingUnattributed}},
+		}, event: request(accountUser(oldUID, event.ExtraCredentialID, issuedID)), credential: issuedID, identity: []string{authn.ContradictionSAUID, authn.ContradictionUnattributed}},
 		{name: "case 28: the pod is there", cfg: apiserver(nil), state: (*cluster).pod, event: request(podUser()), explained: []string{authn.ByBoundToken}, credential: issuedID},
 		{name: "case 28: thirty seconds past its end", cfg: apiserver(nil), state: func(c *cluster) {
 			c.pod()
@@ -212,25 +212,25 @@ func TestIdentityConformance(t *testing.T) {
 		{name: "case 28: two minutes past its end", cfg: apiserver(nil), state: func(c *cluster) {
 			c.pod()
 			c.write(-150*time.Second, "delete", "/api/v1/namespaces/shop/pods/api-0", 200, podObject(`,"deletionTimestamp":"2026-03-01T11:58:00Z","deletionGracePeriodSeconds":30`), "")
-		}, event: request(podUser()), credential: issuedID, identity: []string{authn.FindingSAPodDeleted, authn.FindingUnattributed}},
+		}, event: request(podUser()), credential: issuedID, identity: []string{authn.ContradictionSAPodDeleted, authn.ContradictionUnattributed}},
 		{name: "case 28: gone for fifteen seconds", cfg: apiserver(nil), state: func(c *cluster) {
 			c.pod()
 			c.write(-15*time.Second, "delete", "/api/v1/namespaces/shop/pods/api-0", 200, podObject(`,"deletionTimestamp":"2026-03-01T11:59:45Z","deletionGracePeriodSeconds":0`), "")
-		}, event: request(podUser()), credential: issuedID, identity: []string{authn.FindingSAPodDeleted, authn.FindingUnattributed}},
+		}, event: request(podUser()), credential: issuedID, identity: []string{authn.ContradictionSAPodDeleted, authn.ContradictionUnattributed}},
 		{name: "case 28: gone for five seconds", cfg: apiserver(nil), state: func(c *cluster) {
 			c.pod()
 			c.write(-5*time.Second, "delete", "/api/v1/namespaces/shop/pods/api-0", 200, podObject(`,"deletionTimestamp":"2026-03-01T11:59:55Z","deletionGracePeriodSeconds":0`), "")
 		}, event: request(podUser()), explained: []string{authn.ByBoundToken}, credential: issuedID},
 		{name: "case 29: a token that was never issued", cfg: apiserver(nil), state: (*cluster).pod, event: request(accountUser(oldUID, event.ExtraCredentialID, "JTI=3a4df")),
-			credential: "JTI=3a4df", identity: []string{authn.FindingJTIUnissued, authn.FindingUnattributed}},
+			credential: "JTI=3a4df", identity: []string{authn.ContradictionJTIUnissued, authn.ContradictionUnattributed}},
 		{name: "case 29: in a log that shows no issue of tokens", cfg: apiserver(nil), state: func(c *cluster) { c.account(-30*time.Minute, oldUID) },
 			event: request(accountUser(oldUID, event.ExtraCredentialID, "JTI=3a4df")), credential: "JTI=3a4df", explained: []string{authn.ByBoundToken}},
 		{name: "case 30: legacy token", cfg: apiserver(nil), state: func(c *cluster) {
 			c.account(-30*time.Minute, oldUID)
 			c.write(-29*time.Minute, "create", "/api/v1/namespaces/shop/secrets", 201, `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"old","namespace":"shop","uid":"s",RV,"annotations":{"kubernetes.io/service-account.name":"api","kubernetes.io/service-account.uid":"`+oldUID+`"}},"type":"kubernetes.io/service-account-token"}`, "")
-		}, event: legacy, explained: []string{authn.ByLegacyToken}, credential: "Secret=shop/old", identity: []string{authn.FindingSALegacyToken}},
+		}, event: legacy, explained: []string{authn.ByLegacyToken}, credential: "Secret=shop/old", identity: []string{authn.ContradictionSALegacyToken}},
 		{name: "case 31: system:masters by a certificate", cfg: apiserver(nil), event: request(event.User{Username: "root", Groups: []string{"system:masters", "system:authenticated"}, Extra: extraOf(event.ExtraCredentialID, certID)}),
-			explained: []string{authn.ByX509}, credential: certID, identity: []string{authn.FindingMastersExternal}},
+			explained: []string{authn.ByX509}, credential: certID, identity: []string{authn.ContradictionMastersExternal}},
 		{name: "case 46: the identity is the requestor's, not whom it impersonates", cfg: apiserver(nil), event: impersonating(event.User{Username: "alice", Groups: []string{"devs", "system:authenticated"}}),
 			explained: []string{authn.ByX509}, credential: certID},
 		{name: "case 47: an impersonated service account has no token and needs none", cfg: apiserver(nil), state: func(c *cluster) { c.account(-30*time.Minute, oldUID) },
@@ -287,8 +287,8 @@ func TestIdentityWhileReloading(t *testing.T) {
 		want  []string
 	}{
 		{"half a minute after they were switched off", 30 * time.Second, apiserver(nil), nil},
-		{"two minutes after", 2 * time.Minute, apiserver(nil), []string{authn.FindingAnonymousDisabled}},
-		{"switched off before and after", 30 * time.Second, off, []string{authn.FindingAnonymousDisabled}},
+		{"two minutes after", 2 * time.Minute, apiserver(nil), []string{authn.ContradictionAnonymousDisabled}},
+		{"switched off before and after", 30 * time.Second, off, []string{authn.ContradictionAnonymousDisabled}},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {

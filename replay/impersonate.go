@@ -111,7 +111,7 @@ func (t *trial) compareImpersonation() {
 	}
 	v.Outcome, v.Class = verdict.OutcomeDrift, verdict.ClassImpersonation
 	v.Cause = t.e.User.Username + " is not granted: " + strings.Join(check.Missing, "; ")
-	v.AddFinding(implied.FindingUnauthorized, v.Cause)
+	v.AddContradiction(implied.ContradictionUnauthorized, v.Cause)
 }
 
 // impersonationCandidates returns what else the apiserver may have decided an impersonation
@@ -127,29 +127,30 @@ func (t *trial) impersonationCandidates(mode string) []candidate {
 	return append(t.nearest(t.s.RBACWindow(from.Add(-impersonationCache), to)), t.candidates(t.ans.NodeAsked())...)
 }
 
-// impersonationFindings notes what an impersonation contradicts, whatever the outcome is.
-func (t *trial) impersonationFindings() {
+// impersonationContradictions notes what an impersonation contradicts, whatever the outcome is.
+func (t *trial) impersonationContradictions() {
 	check, v := t.v.Impersonation, t.v
 	if check == nil || t.e.ImpersonatedUser == nil {
 		return
 	}
 	u := t.e.ImpersonatedUser
 	if slices.Contains(u.Groups, authn.GroupMasters) {
-		v.AddFinding(authn.FindingImpersonatedRoot, verdict.Clip(t.e.User.Username)+" acts as a member of "+authn.GroupMasters+", mode "+verdict.Clip(check.Mode))
+		v.AddContradiction(authn.ContradictionImpersonatedRoot, verdict.Clip(t.e.User.Username)+" acts as a member of "+authn.GroupMasters+", mode "+verdict.Clip(check.Mode))
 	}
 	if t.e.User.Username == authn.UserAnonymous {
-		v.AddFinding(authn.FindingAnonymousImposter, "nobody authenticated, and the request was made as "+verdict.Clip(u.Username))
+		v.AddContradiction(authn.ContradictionAnonymousImposter,
+			"nobody authenticated, and the request was made as "+verdict.Clip(u.Username))
 	}
 	plan := planImpersonation(t.e, &v.Attributes)
 	switch {
 	case plan.shape:
-		v.AddFinding(authn.FindingImpersonatedMode, plan.refuse)
+		v.AddContradiction(authn.ContradictionImpersonatedMode, plan.refuse)
 	case check.Mode != modeLegacy && !t.constrains():
-		v.AddFinding(authn.FindingImpersonatedMode, verdict.Clip(check.Mode)+" is recorded, and the apiserver's version or feature gates know legacy impersonation alone")
+		v.AddContradiction(authn.ContradictionImpersonatedMode, verdict.Clip(check.Mode)+" is recorded, and the apiserver's version or feature gates know legacy impersonation alone")
 	}
 	if namespace, name, ok := authn.ServiceAccountUsername(u.Username); ok && t.s != nil {
 		if _, known := t.s.ServiceAccount(namespace, name, t.e.RequestReceivedTimestamp); known == state.Absent && !t.accountNear(namespace, name) {
-			v.AddFinding(implied.FindingAccountUnknown, "there was no service account "+verdict.Clip(namespace+"/"+name))
+			v.AddContradiction(implied.ContradictionAccountUnknown, "there was no service account "+verdict.Clip(namespace+"/"+name))
 		}
 	}
 }

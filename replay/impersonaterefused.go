@@ -20,7 +20,7 @@ func (t *trial) refusedImpersonation(rec *record) {
 		t.v.CompleteImpersonation(false)
 		constrained := strings.HasPrefix(t.e.ResponseStatus.Message, "requested &user.DefaultInfo{")
 		if constrained && !t.constrains() {
-			t.v.AddFinding(authn.FindingImpersonatedMode, "constrained impersonation words the refusal, and the apiserver's version or feature gates know legacy impersonation alone")
+			t.v.AddContradiction(authn.ContradictionImpersonatedMode, "constrained impersonation words the refusal, and the apiserver's version or feature gates know legacy impersonation alone")
 		}
 	case verdict.ClassImpersonationDenied:
 		if t.uriErr == nil && t.e.User.Username != "" {
@@ -59,7 +59,7 @@ func (t *trial) refusal(message string) *verdict.ImpersonationCheck {
 		t.contradiction("the refusal names user " + verdict.Clip(r.user))
 	}
 	if check.Mode != modeLegacy && !t.constrains() {
-		t.v.AddFinding(authn.FindingImpersonatedMode, verdict.Clip(check.Mode)+" is refused, and the apiserver's version or feature gates know legacy impersonation alone")
+		t.v.AddContradiction(authn.ContradictionImpersonatedMode, verdict.Clip(check.Mode)+" is refused, and the apiserver's version or feature gates know legacy impersonation alone")
 	}
 	if on != "" {
 		// That the mode came to the pieces of the identity shows that it may act on the request.
@@ -119,7 +119,7 @@ func (t *trial) shown(a *verdict.Attributes, recorded verdict.Decision, reason s
 }
 
 // contradiction notes that a response contradicts the replica's answer to a check.
-func (t *trial) contradiction(why string) { t.v.AddFinding(implied.FindingMismatch, why) }
+func (t *trial) contradiction(why string) { t.v.AddContradiction(implied.ContradictionMismatch, why) }
 
 // neverPermitted recognises what constrained impersonation refuses without asking anybody.
 func neverPermitted(reason string) bool {

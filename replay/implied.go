@@ -48,7 +48,7 @@ func (t *trial) evaluate(checks []implied.Check) {
 
 // impliedRecord reads what the response shows of the checks, and of which others it shows that
 // they were made. An answer that the response contradicts, with every policy the apiserver may
-// have seen, is a finding.
+// have seen, is a contradiction.
 func (t *trial) impliedRecord(rec *record) {
 	if rec.decision == verdict.DecisionForbid {
 		for i := range t.v.Implied {
@@ -80,8 +80,9 @@ func (t *trial) impliedRecord(rec *record) {
 		if t.explained(c, answer) {
 			continue
 		}
-		t.v.AddFinding(implied.FindingMismatch, c.Name+": recorded "+answer.Recorded.String()+", replayed "+answer.Replayed.String()+
-			" of "+verdict.Clip(answer.Attributes.Question()))
+		t.v.AddContradiction(implied.ContradictionMismatch,
+			c.Name+": recorded "+answer.Recorded.String()+", replayed "+answer.Replayed.String()+
+				" of "+verdict.Clip(answer.Attributes.Question()))
 	}
 }
 

@@ -75,7 +75,7 @@ func (t *trial) review() {
 	}
 	c.Outcome = verdict.OutcomeDrift
 	c.Cause = "answered " + c.Recorded.String() + " " + strconv.Quote(verdict.Clip(answered.Reason)) + ", by the policy of that time " + said
-	t.v.AddFinding(review.FindingAnswer, verdict.Clip(q.User.Username)+": "+c.Cause)
+	t.v.AddContradiction(review.ContradictionAnswer, verdict.Clip(q.User.Username)+": "+c.Cause)
 }
 
 // replayedText is an answer in a few words.
@@ -107,12 +107,12 @@ func (t *trial) tokenReview() {
 		RequestReceivedTimestamp: t.e.RequestReceivedTimestamp, StageTimestamp: t.e.StageTimestamp,
 	}
 	r := t.evaluateIdentity(&found)
-	if len(r.Findings) == 0 {
+	if len(r.Contradictions) == 0 {
 		c.Outcome, c.Replayed = verdict.OutcomeMatch, verdict.DecisionAllow
 		return
 	}
-	f := r.Findings[0]
+	f := r.Contradictions[0]
 	c.Outcome, c.Replayed = verdict.OutcomeDrift, verdict.DecisionForbid
 	c.Cause = f.Name + ": " + f.Evidence
-	t.v.AddFinding(review.FindingToken, c.Cause)
+	t.v.AddContradiction(review.ContradictionToken, c.Cause)
 }

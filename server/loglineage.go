@@ -49,9 +49,10 @@ func seen(x *lineage.Lineage, st *state.State) query.Credential {
 		Credential: x.Credential, Issue: query.IssueOf(st, x.Credential), Users: x.Users, Requests: x.Count, First: &x.First, Last: &x.Last,
 		Uses: []query.CredentialUse{}, More: x.More,
 	}
-	for _, f := range x.Findings {
-		c.Findings = append(c.Findings, query.CredentialFinding{Name: f.Name, Evidence: f.Evidence})
+	for _, f := range x.Contradictions {
+		c.Contradictions = append(c.Contradictions, query.CredentialContradiction{Name: f.Name, Evidence: f.Evidence})
 	}
+	c.Findings = c.Contradictions
 	if c.Issue == nil && x.Issue != nil {
 		c.Issue = &query.Issue{At: x.Issue.At, By: x.Issue.By, From: x.Issue.SourceIP, AuditID: x.Issue.AuditID, ServiceAccount: x.Issue.Namespace + "/" + x.Issue.ServiceAccount}
 	}

@@ -50,7 +50,7 @@ type RejudgeReport struct {
 }
 
 // Transition counts verdicts that changed from one outcome and class to another; where both
-// are the same, the rest of the verdict changed: grants, findings, the chain.
+// are the same, the rest of the verdict changed: grants, contradictions, the chain.
 type Transition struct {
 	From     Judgement        `json:"from"`
 	To       Judgement        `json:"to"`

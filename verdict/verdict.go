@@ -87,7 +87,7 @@ type Verdict struct {
 	Impersonation *ImpersonationCheck
 
 	// Identity lists contradictions in the recorded identity, and in what the event says
-	// twice, by finding name (for example "sa-groups-mismatch"); nil when there are none.
+	// twice, by name (for example "sa-groups-mismatch"); nil when there are none.
 	// They change no outcome. See package authn for the closed set.
 	Identity []string
 	// Evidence says for each entry of Identity in one line what contradicts what.
@@ -166,8 +166,8 @@ type ReviewCheck struct {
 	Cause   string
 }
 
-// AddFinding notes a finding with its evidence.
-func (v *Verdict) AddFinding(name, evidence string) {
+// AddContradiction notes a contradiction with its evidence.
+func (v *Verdict) AddContradiction(name, evidence string) {
 	v.Identity, v.Evidence = append(v.Identity, name), append(v.Evidence, evidence)
 }
 

@@ -55,7 +55,7 @@ func FuzzTrail(f *testing.F) {
 		tr.Settle(&fakeState{})
 		for _, x := range append(tr.About(e), tr.About(&again)...) {
 			if !known[x.Name] || x.Evidence == "" {
-				t.Errorf("finding %q with evidence %q", x.Name, x.Evidence)
+				t.Errorf("contradiction %q with evidence %q", x.Name, x.Evidence)
 			}
 		}
 	})

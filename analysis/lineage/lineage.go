@@ -19,11 +19,11 @@ type Lineage struct {
 	// Uses are told apart by client, address, pod and node, by their first time.
 	Uses []Use `json:"uses"`
 	// More counts uses that are in no entry of Uses, because there are too many.
-	More     int64           `json:"more,omitempty"`
-	First    time.Time       `json:"first"`
-	Last     time.Time       `json:"last"`
-	Count    int64           `json:"count"`
-	Findings []authn.Finding `json:"findings,omitempty"`
+	More           int64                 `json:"more,omitempty"`
+	First          time.Time             `json:"first"`
+	Last           time.Time             `json:"last"`
+	Count          int64                 `json:"count"`
+	Contradictions []authn.Contradiction `json:"contradictions,omitempty"`
 }
 
 // Issue is the request a token was issued by.
@@ -83,7 +83,7 @@ func (t *Trail) Lineages(user string) []Lineage {
 }
 
 func (t *Trail) lineage(id string, c *trace) Lineage {
-	l := Lineage{Credential: id, Issue: c.issue, Users: []string{}, Uses: slices.Clone(c.uses), More: c.more, Count: c.count(), Findings: t.byID[id]}
+	l := Lineage{Credential: id, Issue: c.issue, Users: []string{}, Uses: slices.Clone(c.uses), More: c.more, Count: c.count(), Contradictions: t.byID[id]}
 	for i := range c.identities {
 		if !slices.Contains(l.Users, c.identities[i].name) {
 			l.Users = append(l.Users, c.identities[i].name)

@@ -41,7 +41,7 @@ const (
 // Trail follows credentials from their issue through every use, and finds what no single event
 // shows. Observe is told every event, in any order and as often as it comes; then Settle is
 // called once, and About, Found and the lineages may be asked, by any number of goroutines.
-// What it remembers is bounded; what it forgot is counted and no finding comes of it.
+// What it remembers is bounded; what it forgot is counted and no contradiction comes of it.
 type Trail struct {
 	cfg         TrailConfig
 	credentials remembered[*trace]
@@ -49,12 +49,12 @@ type Trail struct {
 	peers       map[string]*peerUse
 	bursts      map[burst]int
 	found       []Found
-	byID        map[string][]authn.Finding // by credential, or audit ID behind auditPrefix
+	byID        map[string][]authn.Contradiction // by credential, or audit ID behind auditPrefix
 }
 
-// Found is a finding with what it concerns.
+// Found is a contradiction with what it concerns.
 type Found struct {
-	authn.Finding
+	authn.Contradiction
 	Subject     string // credential, audit ID or address
 	First, Last time.Time
 	Count       int64 // events, as far as they were counted
@@ -73,7 +73,7 @@ func NewTrail(cfg TrailConfig) *Trail {
 	}
 	return &Trail{
 		cfg: cfg, credentials: remember[*trace](cfg.Credentials), requests: remember[*sighting](cfg.Requests),
-		peers: map[string]*peerUse{}, bursts: map[burst]int{}, byID: map[string][]authn.Finding{},
+		peers: map[string]*peerUse{}, bursts: map[burst]int{}, byID: map[string][]authn.Contradiction{},
 	}
 }
 
@@ -165,8 +165,8 @@ func (t *Trail) seen(e *event.Event) bool {
 		s.reused = true
 		id := strings.Clone(key)
 		t.add(auditPrefix+id, Found{
-			Finding: authn.Finding{Name: authn.FindingAuditID, Evidence: fmt.Sprintf("audit ID %q is on a request received at %s and on %s %s by %q received at %s", id, authn.FormatTime(s.received), e.Verb, withoutQuery(e.RequestURI), e.EffectiveUser().Username, authn.FormatTime(e.RequestReceivedTimestamp))},
-			Subject: id, First: earlier(s.received, e.RequestReceivedTimestamp), Last: later(s.received, e.RequestReceivedTimestamp), Count: 2,
+			Contradiction: authn.Contradiction{Name: authn.ContradictionAuditID, Evidence: fmt.Sprintf("audit ID %q is on a request received at %s and on %s %s by %q received at %s", id, authn.FormatTime(s.received), e.Verb, withoutQuery(e.RequestURI), e.EffectiveUser().Username, authn.FormatTime(e.RequestReceivedTimestamp))},
+			Subject:       id, First: earlier(s.received, e.RequestReceivedTimestamp), Last: later(s.received, e.RequestReceivedTimestamp), Count: 2,
 		})
 	}
 	return true
@@ -315,15 +315,15 @@ func (t *Trail) Settle(s State) {
 		if n >= t.cfg.Burst {
 			from := time.Unix(0, b.at*int64(BurstWindow)).UTC()
 			t.add(burstKey(b.addr, b.at), Found{
-				Finding: authn.Finding{Name: authn.FindingFailureBurst, Evidence: fmt.Sprintf("%d refused from %s in the %s from %s", n, b.addr, BurstWindow, authn.FormatTime(from))},
-				Subject: b.addr, First: from, Last: from.Add(BurstWindow), Count: int64(n),
+				Contradiction: authn.Contradiction{Name: authn.ContradictionFailureBurst, Evidence: fmt.Sprintf("%d refused from %s in the %s from %s", n, b.addr, BurstWindow, authn.FormatTime(from))},
+				Subject:       b.addr, First: from, Last: from.Add(BurstWindow), Count: int64(n),
 			})
 		}
 	}
 	sortFound(t.found)
 }
 
-// sortFound orders findings by time.
+// sortFound orders contradictions by time.
 func sortFound(found []Found) {
 	slices.SortFunc(found, func(a, b Found) int {
 		if c := a.First.Compare(b.First); c != 0 {
@@ -340,20 +340,20 @@ func (c *trace) drift(id string) (Found, bool) {
 	if len(c.identities) < 2 {
 		return Found{}, false
 	}
-	name := authn.FindingJTIDrift
+	name := authn.ContradictionJTIDrift
 	switch {
 	case strings.HasPrefix(id, authn.PrefixX509):
-		name = authn.FindingCertDrift
+		name = authn.ContradictionCertDrift
 	case !strings.HasPrefix(id, authn.PrefixJTI):
 		return Found{}, false // another service account's token may lie in a Secret of that name later
 	}
-	if name == authn.FindingJTIDrift && c.remapped() {
+	if name == authn.ContradictionJTIDrift && c.remapped() {
 		return Found{}, false
 	}
 	a, b := &c.identities[0], &c.identities[1]
 	f := Found{
-		Finding: authn.Finding{Name: name, Evidence: fmt.Sprintf("%s stood for %q with uid %q at %s and for %q with uid %q at %s", id, a.name, a.uid, authn.FormatTime(a.first), b.name, b.uid, authn.FormatTime(b.first))},
-		Subject: id, First: earlier(a.first, b.first), Last: later(a.last, b.last), Count: c.count(),
+		Contradiction: authn.Contradiction{Name: name, Evidence: fmt.Sprintf("%s stood for %q with uid %q at %s and for %q with uid %q at %s", id, a.name, a.uid, authn.FormatTime(a.first), b.name, b.uid, authn.FormatTime(b.first))},
+		Subject:       id, First: earlier(a.first, b.first), Last: later(a.last, b.last), Count: c.count(),
 	}
 	if a.name == b.name && a.uid == b.uid {
 		f.Evidence = fmt.Sprintf("%s stood for %q with the groups %q at %s and with %q at %s", id, a.name, a.groups, authn.FormatTime(a.first), b.groups, authn.FormatTime(b.first))
@@ -397,8 +397,8 @@ func (t *Trail) elsewhere(id string, c *trace) (Found, bool) {
 				continue
 			}
 			return Found{
-				Finding: authn.Finding{Name: authn.FindingReusedElsewhere, Evidence: fmt.Sprintf("%s came from %s (%s to %s) and from %s (%s to %s)", id, b.addr, authn.FormatTime(b.first), authn.FormatTime(b.last), a.addr, authn.FormatTime(a.first), authn.FormatTime(a.last))},
-				Subject: id, First: earlier(a.first, b.first), Last: later(a.last, b.last), Count: c.count(),
+				Contradiction: authn.Contradiction{Name: authn.ContradictionReusedElsewhere, Evidence: fmt.Sprintf("%s came from %s (%s to %s) and from %s (%s to %s)", id, b.addr, authn.FormatTime(b.first), authn.FormatTime(b.last), a.addr, authn.FormatTime(a.first), authn.FormatTime(a.last))},
+				Subject:       id, First: earlier(a.first, b.first), Last: later(a.last, b.last), Count: c.count(),
 			}, true
 		}
 	}
@@ -442,8 +442,8 @@ func (t *Trail) unrequested(s State) {
 				continue
 			}
 			t.add(o.id, Found{
-				Finding: authn.Finding{Name: authn.FindingCertUnknown, Evidence: fmt.Sprintf("%s of %s is of no request; the node had one by request %s since %s, and this one was first seen at %s", o.id, node, by, authn.FormatTime(requested), authn.FormatTime(first))},
-				Subject: o.id, First: first, Last: lastSeen, Count: o.c.count(),
+				Contradiction: authn.Contradiction{Name: authn.ContradictionCertUnknown, Evidence: fmt.Sprintf("%s of %s is of no request; the node had one by request %s since %s, and this one was first seen at %s", o.id, node, by, authn.FormatTime(requested), authn.FormatTime(first))},
+				Subject:       o.id, First: first, Last: lastSeen, Count: o.c.count(),
 			})
 		}
 	}
@@ -452,7 +452,7 @@ func (t *Trail) unrequested(s State) {
 func (t *Trail) add(key string, f Found) {
 	f.Evidence = authn.ClipEvidence(f.Evidence)
 	t.found = append(t.found, f)
-	t.byID[key] = append(t.byID[key], f.Finding)
+	t.byID[key] = append(t.byID[key], f.Contradiction)
 }
 
 // Found returns everything found, by time. It must not be modified.
@@ -461,8 +461,8 @@ func (t *Trail) Found() []Found { return t.found }
 // Forgotten is how many credentials and audit IDs had to be forgotten.
 func (t *Trail) Forgotten() int64 { return t.credentials.forgotten + t.requests.forgotten }
 
-// About returns the findings that concern an event, nil for none. A nil Trail has none.
-func (t *Trail) About(e *event.Event) []authn.Finding {
+// About returns the contradictions that concern an event, nil for none. A nil Trail has none.
+func (t *Trail) About(e *event.Event) []authn.Contradiction {
 	if t == nil || len(t.byID) == 0 {
 		return nil
 	}
@@ -487,7 +487,7 @@ func peerOf(e *event.Event) string {
 	return e.SourceIPs[len(e.SourceIPs)-1]
 }
 
-func join(a, b []authn.Finding) []authn.Finding {
+func join(a, b []authn.Contradiction) []authn.Contradiction {
 	if len(a) == 0 {
 		return b
 	}

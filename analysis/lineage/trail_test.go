@@ -56,22 +56,22 @@ func TestTrail(t *testing.T) {
 		events []*event.Event
 		want   []string
 	}{
-		{"case 67: two users under one audit ID", []*event.Event{at(by(alice), "id", "192.0.2.1", 0), at(by(bob), "id", "192.0.2.1", minute)}, []string{authn.FindingAuditID}},
-		{"two URIs under one audit ID", []*event.Event{at(by(alice), "id", "192.0.2.1", 0), at(reading(by(alice), "/version"), "id", "192.0.2.1", 0)}, []string{authn.FindingAuditID}},
+		{"case 67: two users under one audit ID", []*event.Event{at(by(alice), "id", "192.0.2.1", 0), at(by(bob), "id", "192.0.2.1", minute)}, []string{authn.ContradictionAuditID}},
+		{"two URIs under one audit ID", []*event.Event{at(by(alice), "id", "192.0.2.1", 0), at(reading(by(alice), "/version"), "id", "192.0.2.1", 0)}, []string{authn.ContradictionAuditID}},
 		{"stages of one request", []*event.Event{at(by(alice), "id", "192.0.2.1", 0), at(by(alice), "id", "192.0.2.1", 0)}, nil},
 		{"case 65: a request and its twin behind an aggregator", []*event.Event{
 			at(reading(impersonating(by(bob), "alice"), "/apis/metrics.k8s.io/v1beta1/pods?limit=5&watch=0"), "id", "192.0.2.1", 0),
 			at(reading(by(alice), "/apis/metrics.k8s.io/v1beta1/pods?watch=0&limit=5"), "id", "10.0.0.1", time.Millisecond)}, nil},
 
-		{"one certificate, two users", []*event.Event{at(by(cert(alice)), "1", "192.0.2.1", 0), at(by(cert(bob)), "2", "192.0.2.1", 0)}, []string{authn.FindingCertDrift}},
-		{"one certificate, two sets of groups", []*event.Event{at(by(cert(alice)), "1", "192.0.2.1", 0), at(by(cert(user("alice", "", "ops", authn.GroupAuthenticated))), "2", "192.0.2.1", 0)}, []string{authn.FindingCertDrift}},
+		{"one certificate, two users", []*event.Event{at(by(cert(alice)), "1", "192.0.2.1", 0), at(by(cert(bob)), "2", "192.0.2.1", 0)}, []string{authn.ContradictionCertDrift}},
+		{"one certificate, two sets of groups", []*event.Event{at(by(cert(alice)), "1", "192.0.2.1", 0), at(by(cert(user("alice", "", "ops", authn.GroupAuthenticated))), "2", "192.0.2.1", 0)}, []string{authn.ContradictionCertDrift}},
 		{"one certificate, groups in another order", []*event.Event{at(by(cert(user("alice", "", "a", "b", authn.GroupAuthenticated))), "1", "192.0.2.1", 0), at(by(cert(user("alice", "", "b", "a", authn.GroupAuthenticated))), "2", "192.0.2.1", 0)}, nil},
 		{"a provider's token, mapped otherwise from some time on", []*event.Event{at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "1", "192.0.2.1", 0), at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "2", "192.0.2.1", minute), at(by(withExtra(bob, event.ExtraCredentialID, tokenID)), "3", "192.0.2.1", 2*minute)}, nil},
-		{"a provider's token, two users by turns", []*event.Event{at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "1", "192.0.2.1", 0), at(by(withExtra(bob, event.ExtraCredentialID, tokenID)), "2", "192.0.2.1", minute), at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "3", "192.0.2.1", 2*minute)}, []string{authn.FindingJTIDrift}},
-		{"one token, two users", []*event.Event{at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "1", "192.0.2.1", 0), at(by(withExtra(bob, event.ExtraCredentialID, tokenID)), "2", "192.0.2.1", 0)}, []string{authn.FindingJTIDrift}},
+		{"a provider's token, two users by turns", []*event.Event{at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "1", "192.0.2.1", 0), at(by(withExtra(bob, event.ExtraCredentialID, tokenID)), "2", "192.0.2.1", minute), at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "3", "192.0.2.1", 2*minute)}, []string{authn.ContradictionJTIDrift}},
+		{"one token, two users", []*event.Event{at(by(withExtra(alice, event.ExtraCredentialID, tokenID)), "1", "192.0.2.1", 0), at(by(withExtra(bob, event.ExtraCredentialID, tokenID)), "2", "192.0.2.1", 0)}, []string{authn.ContradictionJTIDrift}},
 
 		{"a pod's token from two places by turns", []*event.Event{
-			at(by(podOn("n1", "u1", tokenID)), "1", "10.0.0.5", 0), at(by(podOn("n1", "u1", tokenID)), "2", "203.0.113.5", minute), at(by(podOn("n1", "u1", tokenID)), "3", "10.0.0.5", 2*minute), at(by(podOn("n1", "u1", tokenID)), "4", "203.0.113.5", 3*minute)}, []string{authn.FindingReusedElsewhere}},
+			at(by(podOn("n1", "u1", tokenID)), "1", "10.0.0.5", 0), at(by(podOn("n1", "u1", tokenID)), "2", "203.0.113.5", minute), at(by(podOn("n1", "u1", tokenID)), "3", "10.0.0.5", 2*minute), at(by(podOn("n1", "u1", tokenID)), "4", "203.0.113.5", 3*minute)}, []string{authn.ContradictionReusedElsewhere}},
 		{"a pod's token after its sandbox was made anew", []*event.Event{
 			at(by(podOn("n1", "u1", tokenID)), "1", "10.0.0.5", 0), at(by(podOn("n1", "u1", tokenID)), "2", "10.0.0.5", minute), at(by(podOn("n1", "u1", tokenID)), "3", "10.0.0.6", 2*minute)}, nil},
 		{"a pod's token behind its node's address at times", []*event.Event{
@@ -83,7 +83,7 @@ func TestTrail(t *testing.T) {
 		{"a token of both address families", []*event.Event{
 			at(by(podOn("n1", "u1", tokenID)), "1", "10.0.0.5", 0), at(by(podOn("n1", "u1", tokenID)), "2", "fd00::5", minute), at(by(podOn("n1", "u1", tokenID)), "3", "10.0.0.5", 2*minute), at(by(podOn("n1", "u1", tokenID)), "4", "fd00::5", 3*minute)}, nil},
 
-		{"a burst of refusals", burst, []string{authn.FindingFailureBurst}},
+		{"a burst of refusals", burst, []string{authn.ContradictionFailureBurst}},
 		{"refusals now and then", trickle, nil},
 	}
 	for _, tc := range cases {

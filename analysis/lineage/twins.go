@@ -42,7 +42,7 @@ type Twins struct {
 	forgotten  int64
 	joined     int64
 	found      []Found
-	byID       map[string][]authn.Finding
+	byID       map[string][]authn.Contradiction
 }
 
 // front is a request as its kube-apiserver recorded it.
@@ -72,7 +72,7 @@ func NewTwins(aggregated func(server string) bool, limit int) *Twins {
 	if limit <= 0 {
 		limit = defaultRequests
 	}
-	return &Twins{aggregated: aggregated, limit: limit, fronts: remember[*front](limit), backs: map[backKey]*back{}, byID: map[string][]authn.Finding{}}
+	return &Twins{aggregated: aggregated, limit: limit, fronts: remember[*front](limit), backs: map[backKey]*back{}, byID: map[string][]authn.Contradiction{}}
 }
 
 // Observe takes one event in. It keeps nothing of it but copies.
@@ -137,7 +137,7 @@ func (t *Twins) Settle() {
 			if f.user == b.user && f.groups == b.groups {
 				continue
 			}
-			name = authn.FindingAggregatedIdentity
+			name = authn.ContradictionAggregatedIdentity
 			evidence = fmt.Sprintf("%s took %s for %q with other groups than the kube-apiserver, which authorized %q", key.server, b.what, b.name, f.name)
 			if f.user != b.user {
 				evidence = fmt.Sprintf("%s took %s for %q, the kube-apiserver had authorized %q", key.server, b.what, b.name, f.name)
@@ -145,15 +145,15 @@ func (t *Twins) Settle() {
 		case !ok && t.fronts.forgotten > 0:
 			continue
 		default:
-			name = authn.FindingBypass
+			name = authn.ContradictionBypass
 			evidence = fmt.Sprintf("%s by %q from %s reached %s at %s, and no kube-apiserver's event has this audit ID and target", b.what, b.name, b.addr, key.server, authn.FormatTime(b.received))
 		}
-		t.found = append(t.found, Found{Finding: authn.Finding{Name: name, Evidence: evidence}, Subject: key.id, First: b.received, Last: b.received, Count: 1})
+		t.found = append(t.found, Found{Contradiction: authn.Contradiction{Name: name, Evidence: evidence}, Subject: key.id, First: b.received, Last: b.received, Count: 1})
 	}
 	sortFound(t.found)
 	for i := range t.found {
 		f := &t.found[i]
-		t.byID[f.Subject] = append(t.byID[f.Subject], f.Finding)
+		t.byID[f.Subject] = append(t.byID[f.Subject], f.Contradiction)
 	}
 }
 
@@ -181,8 +181,8 @@ func (t *Twins) Found() []Found {
 	return t.found
 }
 
-// About returns the findings that concern an event of an aggregated server, nil for none.
-func (t *Twins) About(e *event.Event) []authn.Finding {
+// About returns the contradictions that concern an event of an aggregated server, nil for none.
+func (t *Twins) About(e *event.Event) []authn.Contradiction {
 	if t == nil || len(t.byID) == 0 || !t.aggregated(e.Server) {
 		return nil
 	}

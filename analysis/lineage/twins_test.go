@@ -35,7 +35,7 @@ func TestTwins(t *testing.T) {
 		name   string
 		events []*event.Event
 		joined int64
-		want   string // findings
+		want   string // contradictions
 	}{
 		{"case 65: acting as another, parameters in another order", []*event.Event{
 			ev("", "1", uri, admin, acting), ev("w", "1", strings.Replace(uri, "limit=5&labelSelector=x", "labelSelector=x&limit=5", 1), alice),
@@ -45,15 +45,15 @@ func TestTwins(t *testing.T) {
 			ev("w", "1", uri, alice, func(e *event.Event) { e.Stage = event.StageResponseStarted }), ev("w", "1", uri, alice),
 		}, 1, ""},
 		{"two policies: the backend refuses", []*event.Event{ev("", "1", uri, alice), ev("w", "1", uri, alice, refused)}, 1, ""},
-		{"another user", []*event.Event{ev("", "1", uri, admin), ev("w", "1", uri, alice)}, 1, authn.FindingAggregatedIdentity},
-		{"other groups", []*event.Event{ev("", "1", uri, event.User{Username: "alice", Groups: []string{authn.GroupAuthenticated}}), ev("w", "1", uri, alice)}, 1, authn.FindingAggregatedIdentity},
-		{"nothing in front of it", []*event.Event{ev("w", "1", uri, alice)}, 0, authn.FindingBypass},
-		{"refused in front of it", []*event.Event{ev("", "1", uri, alice, refused), ev("w", "1", uri, alice)}, 0, authn.FindingBypass},
-		{"the ID of another request", []*event.Event{ev("", "1", "/api/v1/pods", alice), ev("w", "1", uri, alice)}, 0, authn.FindingBypass},
-		{"the ID of an hour ago", []*event.Event{ev("", "1", uri, alice), ev("w", "1", uri, alice, later)}, 0, authn.FindingBypass},
+		{"another user", []*event.Event{ev("", "1", uri, admin), ev("w", "1", uri, alice)}, 1, authn.ContradictionAggregatedIdentity},
+		{"other groups", []*event.Event{ev("", "1", uri, event.User{Username: "alice", Groups: []string{authn.GroupAuthenticated}}), ev("w", "1", uri, alice)}, 1, authn.ContradictionAggregatedIdentity},
+		{"nothing in front of it", []*event.Event{ev("w", "1", uri, alice)}, 0, authn.ContradictionBypass},
+		{"refused in front of it", []*event.Event{ev("", "1", uri, alice, refused), ev("w", "1", uri, alice)}, 0, authn.ContradictionBypass},
+		{"the ID of another request", []*event.Event{ev("", "1", "/api/v1/pods", alice), ev("w", "1", uri, alice)}, 0, authn.ContradictionBypass},
+		{"the ID of an hour ago", []*event.Event{ev("", "1", uri, alice), ev("w", "1", uri, alice, later)}, 0, authn.ContradictionBypass},
 		{"discovery by the kube-apiserver", []*event.Event{ev("w", "1", "/apis/wardle.example.com/v1alpha1", event.User{Username: "system:kube-aggregator"})}, 0, ""},
 		{"a probe", []*event.Event{ev("w", "1", "/readyz", event.User{Username: authn.UserAnonymous})}, 0, ""},
-		{"anonymous to a resource", []*event.Event{ev("w", "1", uri, event.User{Username: authn.UserAnonymous})}, 0, authn.FindingBypass},
+		{"anonymous to a resource", []*event.Event{ev("w", "1", uri, event.User{Username: authn.UserAnonymous})}, 0, authn.ContradictionBypass},
 		{"not an aggregated server", []*event.Event{ev("kube-2", "1", uri, alice)}, 0, ""},
 		{"nobody authenticated", []*event.Event{ev("w", "1", uri, event.User{})}, 0, ""},
 	}
@@ -92,7 +92,7 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// TestTwinsAreBounded: what is forgotten is counted, and no finding comes of it.
+// TestTwinsAreBounded: what is forgotten is counted, and no contradiction comes of it.
 func TestTwinsAreBounded(t *testing.T) {
 	tw := NewTwins(func(server string) bool { return server == "w" }, 100)
 	u := event.User{Username: "u"}

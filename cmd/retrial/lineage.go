@@ -123,8 +123,8 @@ func printLineage(out io.Writer, answer *query.LineageAnswer) error {
 			}
 			line("used", text)
 		}
-		for _, f := range c.Findings {
-			line("finding", f.Name+": "+f.Evidence)
+		for _, f := range c.Contradictions {
+			line("contradiction", f.Name+": "+f.Evidence)
 		}
 		if err := w.Flush(); err != nil {
 			return err

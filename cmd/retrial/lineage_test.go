@@ -85,9 +85,9 @@ func TestPrintLineageIsSafe(t *testing.T) {
 	var out bytes.Buffer
 	err := printLineage(&out, &query.LineageAnswer{Truncated: true, Credentials: []query.Credential{{
 		Credential: hostile, Users: []string{hostile}, Explained: []string{hostile}, Requests: 1, First: &now, Last: &now, More: -1,
-		Issue:    &query.Issue{By: hostile, From: hostile, AuditID: hostile, Expires: &now, ServiceAccount: hostile, Pod: hostile, Organizations: []string{hostile}},
-		Uses:     []query.CredentialUse{{User: hostile, UserAgent: hostile, From: hostile, Pod: hostile, Node: hostile}},
-		Findings: []query.CredentialFinding{{Name: hostile, Evidence: hostile}},
+		Issue:          &query.Issue{By: hostile, From: hostile, AuditID: hostile, Expires: &now, ServiceAccount: hostile, Pod: hostile, Organizations: []string{hostile}},
+		Uses:           []query.CredentialUse{{User: hostile, UserAgent: hostile, From: hostile, Pod: hostile, Node: hostile}},
+		Contradictions: []query.CredentialContradiction{{Name: hostile, Evidence: hostile}},
 	}}})
 	if err != nil {
 		t.Fatal(err)

@@ -68,8 +68,8 @@ type Result struct {
 	// authenticated, and when no configuration is known and the event alone tells nothing.
 	// It is shared and must not be modified.
 	Explained []string
-	// Findings are contradictions, in a fixed order, nil when there are none.
-	Findings []Finding
+	// Contradictions are what contradicts the identity, in a fixed order, nil when there are none.
+	Contradictions []Contradiction
 	// Credential is "JTI=<id>", "X509SHA256=<fingerprint>" or, of a legacy token,
 	// "Secret=<namespace>/<name>"; "" when the event does not tell.
 	Credential string
@@ -94,19 +94,19 @@ func (ev *Evaluator) Evaluate(e *event.Event, cfg *config.APIServer, s State) Re
 	q := ev.ask(e, cfg)
 	defer ev.asked(q)
 	x, f, c := &q.x, &q.f, ev.of(cfg)
-	f.findings = x.shape(nil)
+	f.contradictions = x.shape(nil)
 	if x.kind == kindNobody {
-		return Result{Findings: x.refused(f.findings, c)}
+		return Result{Contradictions: x.refused(f.contradictions, c)}
 	}
 	if s != nil {
 		f.ask(x, s)
 	}
 	certain, possible := x.union(c, f)
-	f.findings = x.configured(f.findings, c, certain, possible)
-	for i := range f.findings {
-		f.findings[i].Evidence = ClipEvidence(f.findings[i].Evidence)
+	f.contradictions = x.configured(f.contradictions, c, certain, possible)
+	for i := range f.contradictions {
+		f.contradictions[i].Evidence = ClipEvidence(f.contradictions[i].Evidence)
 	}
-	r := Result{Findings: f.findings, Credential: x.credential()}
+	r := Result{Contradictions: f.contradictions, Credential: x.credential()}
 	switch {
 	case certain != 0:
 		r.Explained = ev.sets.names(certain)
@@ -198,7 +198,7 @@ func (x *subject) own() set {
 }
 
 // configured compares the identity with the configuration.
-func (x *subject) configured(out []Finding, c *compiled, certain, possible set) []Finding {
+func (x *subject) configured(out []Contradiction, c *compiled, certain, possible set) []Contradiction {
 	if c.cfg == nil {
 		return out
 	}
@@ -206,13 +206,13 @@ func (x *subject) configured(out []Finding, c *compiled, certain, possible set) 
 	if x.kind == kindAnonymous && a.Unknown == "" && a.Anonymous.Unknown == "" && !x.proxied {
 		switch {
 		case !a.Anonymous.Enabled:
-			return append(out, Finding{FindingAnonymousDisabled, "anonymous requests are switched off"})
+			return append(out, Contradiction{ContradictionAnonymousDisabled, "anonymous requests are switched off"})
 		case c.paths != nil && !c.paths[decodedPath(x.e.RequestURI)]:
-			return append(out, Finding{FindingAnonymousPath, fmt.Sprintf("anonymous requests are let in for %q alone; the path is %q", a.Anonymous.Paths, decodedPath(x.e.RequestURI))})
+			return append(out, Contradiction{ContradictionAnonymousPath, fmt.Sprintf("anonymous requests are let in for %q alone; the path is %q", a.Anonymous.Paths, decodedPath(x.e.RequestURI))})
 		}
 	}
 	if a.AnyToken && possible.has(anyToken) && certain == 0 {
-		out = append(out, Finding{FindingAnyToken, fmt.Sprintf("user %q is what the client says", x.u.Username)})
+		out = append(out, Contradiction{ContradictionAnyToken, fmt.Sprintf("user %q is what the client says", x.u.Username)})
 	}
 	if certain != 0 {
 		return out
@@ -226,37 +226,39 @@ func (x *subject) configured(out []Finding, c *compiled, certain, possible set) 
 		out = x.foreignToken(out, c)
 	}
 	if possible == 0 && c.complete {
-		out = append(out, Finding{FindingUnattributed, fmt.Sprintf("user %q with uid %q, groups %q and credential id %q: every configured authenticator is ruled out", x.u.Username, x.u.UID, x.u.Groups, x.credentials)})
+		out = append(out, Contradiction{ContradictionUnattributed, fmt.Sprintf("user %q with uid %q, groups %q and credential id %q: every configured authenticator is ruled out", x.u.Username, x.u.UID, x.u.Groups, x.credentials)})
 	}
 	return out
 }
 
 // static says how a user differs from the rows of the token file.
-func (x *subject) static(out []Finding, c *compiled, possible set) []Finding {
+func (x *subject) static(out []Contradiction, c *compiled, possible set) []Contradiction {
 	file := c.cfg.Authentication.TokenFile.File
 	rows, ok := c.tokens[x.u.Username]
 	if !ok {
 		if possible != 0 || x.kind != kindUser {
 			return out
 		}
-		return append(out, Finding{FindingStaticRow, fmt.Sprintf("%s has no user %q", file, x.u.Username)})
+		return append(out, Contradiction{ContradictionStaticRow, fmt.Sprintf("%s has no user %q", file, x.u.Username)})
 	}
 	for i := range rows {
 		if rows[i].uid == x.u.UID {
-			return append(out, Finding{FindingStaticGroups, fmt.Sprintf("groups %q; %s gives %q the groups %q", x.u.Groups, file, x.u.Username, rows[i].groups)})
+			return append(out, Contradiction{ContradictionStaticGroups, fmt.Sprintf("groups %q; %s gives %q the groups %q", x.u.Groups, file, x.u.Username, rows[i].groups)})
 		}
 	}
-	return append(out, Finding{FindingStaticUID, fmt.Sprintf("uid %q; %s gives %q the uid %q", x.u.UID, file, x.u.Username, rows[0].uid)})
+	return append(out, Contradiction{
+		ContradictionStaticUID, fmt.Sprintf("uid %q; %s gives %q the uid %q", x.u.UID, file, x.u.Username, rows[0].uid)})
 }
 
 // foreignToken says why no issuer can have made a token's user.
-func (x *subject) foreignToken(out []Finding, c *compiled) []Finding {
+func (x *subject) foreignToken(out []Contradiction, c *compiled) []Contradiction {
 	for i := range c.issuers {
 		if r, rule := c.issuers[i].produces(x); r == refusedRule {
-			return append(out, Finding{FindingOIDCRule, fmt.Sprintf("user %q; issuer %s: %s", x.u.Username, c.issuers[i].jwt.Issuer, rule)})
+			return append(out, Contradiction{
+				ContradictionOIDCRule, fmt.Sprintf("user %q; issuer %s: %s", x.u.Username, c.issuers[i].jwt.Issuer, rule)})
 		}
 	}
-	return append(out, Finding{FindingOIDCPrefix, fmt.Sprintf("user %q with groups %q came by %s and fits the claim mappings of no configured issuer", x.u.Username, x.u.Groups, x.credentials[0])})
+	return append(out, Contradiction{ContradictionOIDCPrefix, fmt.Sprintf("user %q with groups %q came by %s and fits the claim mappings of no configured issuer", x.u.Username, x.u.Groups, x.credentials[0])})
 }
 
 // maxEvidence bounds a line of evidence in bytes: it quotes what clients chose.

@@ -60,8 +60,8 @@ func BenchmarkEvaluate(b *testing.B) {
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				if r := ev.Evaluate(events[i%len(events)], cfg, s); len(r.Findings) > 0 {
-					b.Fatal(r.Findings)
+				if r := ev.Evaluate(events[i%len(events)], cfg, s); len(r.Contradictions) > 0 {
+					b.Fatal(r.Contradictions)
 				}
 				i++
 			}
@@ -80,7 +80,7 @@ func TestNothingToReportAllocatesNothing(t *testing.T) {
 	} {
 		ev.Evaluate(e, cfg, s)
 		if n := testing.AllocsPerRun(100, func() {
-			if r := ev.Evaluate(e, cfg, s); len(r.Findings) > 0 || len(r.Explained) != 1 {
+			if r := ev.Evaluate(e, cfg, s); len(r.Contradictions) > 0 || len(r.Explained) != 1 {
 				t.Fatal(r)
 			}
 		}); n != 0 {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestFindingsAreDocumented keeps docs/identity.md complete: every finding with its kind and
+// TestContradictionsAreDocumented keeps docs/identity.md complete: every contradiction with its kind and
 // explanation, every authenticator in the order of the union.
-func TestFindingsAreDocumented(t *testing.T) {
+func TestContradictionsAreDocumented(t *testing.T) {
 	raw, err := os.ReadFile("../../docs/identity.md")
 	if err != nil {
 		t.Fatal(err)

@@ -35,17 +35,17 @@ const (
 	factBootstrapGroups
 )
 
-// facts are what the state says against an identity, with the findings about it.
+// facts are what the state says against an identity, with the contradictions about it.
 type facts struct {
-	against  fact
-	findings []Finding
+	against        fact
+	contradictions []Contradiction
 }
 
 func (f *facts) has(one fact) bool { return f.against&one != 0 }
 
 func (f *facts) add(against fact, name, format string, args ...any) {
 	f.against |= against
-	f.findings = append(f.findings, Finding{name, fmt.Sprintf(format, args...)})
+	f.contradictions = append(f.contradictions, Contradiction{name, fmt.Sprintf(format, args...)})
 }
 
 // ask compares the identity with the state of the cluster.
@@ -88,9 +88,9 @@ func (f *facts) account(x *subject, s State) {
 	if known == state.Unknown || known == state.Present && (uid == "" || uid == x.u.UID) {
 		return
 	}
-	name := FindingSAUID
+	name := ContradictionSAUID
 	if known == state.Absent {
-		name = FindingSAUnknown
+		name = ContradictionSAUnknown
 	}
 	// The account may just have come, or just have gone.
 	history := s.History(state.ServiceAccounts, x.namespace, x.name)
@@ -106,14 +106,14 @@ func (f *facts) account(x *subject, s State) {
 		if i+1 == len(history) || !history[i+1].NotAfter.Before(x.at.Add(-tokenCache-x.lag)) {
 			return
 		}
-		name, ended = FindingSAAfterDeletion, history[i+1].NotAfter
+		name, ended = ContradictionSAAfterDeletion, history[i+1].NotAfter
 	}
 	switch {
-	case name == FindingSAAfterDeletion && known == state.Present:
-		f.add(factAccountOther, FindingSAUID, "uid %s ended by %s, %s before the request; %s/%s now has uid %s", x.u.UID, FormatTime(ended), x.at.Sub(ended), x.namespace, x.name, uid)
-	case name == FindingSAAfterDeletion:
+	case name == ContradictionSAAfterDeletion && known == state.Present:
+		f.add(factAccountOther, ContradictionSAUID, "uid %s ended by %s, %s before the request; %s/%s now has uid %s", x.u.UID, FormatTime(ended), x.at.Sub(ended), x.namespace, x.name, uid)
+	case name == ContradictionSAAfterDeletion:
 		f.add(factAccountOther, name, "%s/%s with uid %s was deleted by %s, %s before the request", x.namespace, x.name, x.u.UID, FormatTime(ended), x.at.Sub(ended))
-	case name == FindingSAUnknown:
+	case name == ContradictionSAUnknown:
 		f.add(factAccountOther, name, "no service account %s/%s at %s; uid %q is recorded", x.namespace, x.name, FormatTime(x.at), x.u.UID)
 	default:
 		f.add(factAccountOther, name, "uid %q is recorded; %s/%s has uid %s at %s", x.u.UID, x.namespace, x.name, uid, FormatTime(x.at))
@@ -127,29 +127,30 @@ func (f *facts) pod(x *subject, s State) {
 	case known == state.Unknown:
 		return
 	case known == state.Absent:
-		f.add(factBindingOther, FindingSAPodUnknown, "no pod with uid %s, which the token calls %s/%s", x.podUID, x.namespace, x.podName)
+		f.add(factBindingOther, ContradictionSAPodUnknown, "no pod with uid %s, which the token calls %s/%s",
+			x.podUID, x.namespace, x.podName)
 		return
 	case !p.Created.IsZero() && x.at.Add(x.lag).Before(p.Created):
-		f.add(factBindingOther, FindingSAPodUnknown, "pod %s/%s with uid %s was created at %s, after the request", p.Namespace, p.Name, x.podUID, FormatTime(p.Created))
+		f.add(factBindingOther, ContradictionSAPodUnknown, "pod %s/%s with uid %s was created at %s, after the request", p.Namespace, p.Name, x.podUID, FormatTime(p.Created))
 		return
 	case p.Namespace != "" && p.Namespace != x.namespace || p.Name != "" && x.podName != "" && p.Name != x.podName:
-		f.add(factBindingOther, FindingSAPodUnknown, "the pod with uid %s is %s/%s; the token calls it %s/%s", x.podUID, p.Namespace, p.Name, x.namespace, x.podName)
+		f.add(factBindingOther, ContradictionSAPodUnknown, "the pod with uid %s is %s/%s; the token calls it %s/%s", x.podUID, p.Namespace, p.Name, x.namespace, x.podName)
 		return
 	}
 	if p.ServiceAccount != "" && p.ServiceAccount != x.name {
-		f.add(factBindingOther, FindingSAPodWrong, "pod %s/%s with uid %s runs as %s; the token says %s", p.Namespace, p.Name, x.podUID, p.ServiceAccount, x.name)
+		f.add(factBindingOther, ContradictionSAPodWrong, "pod %s/%s with uid %s runs as %s; the token says %s", p.Namespace, p.Name, x.podUID, p.ServiceAccount, x.name)
 	}
 	switch {
 	case gone(p.Gone, x, tokenCache):
-		f.add(factBindingOther, FindingSAPodDeleted, "pod %s/%s with uid %s was gone by %s, %s before the request", p.Namespace, p.Name, x.podUID, FormatTime(p.Gone), x.at.Sub(p.Gone))
+		f.add(factBindingOther, ContradictionSAPodDeleted, "pod %s/%s with uid %s was gone by %s, %s before the request", p.Namespace, p.Name, x.podUID, FormatTime(p.Gone), x.at.Sub(p.Gone))
 	case gone(p.DeletionAt, x, deletionLeeway+tokenCache):
-		f.add(factBindingOther, FindingSAPodDeleted, "pod %s/%s with uid %s was to end at %s, %s before the request", p.Namespace, p.Name, x.podUID, FormatTime(p.DeletionAt), x.at.Sub(p.DeletionAt))
+		f.add(factBindingOther, ContradictionSAPodDeleted, "pod %s/%s with uid %s was to end at %s, %s before the request", p.Namespace, p.Name, x.podUID, FormatTime(p.DeletionAt), x.at.Sub(p.DeletionAt))
 	}
 	if x.nodeName == "" || p.Node == "" {
 		return
 	}
 	if x.nodeName != p.Node {
-		f.add(factBindingOther, FindingSANode, "the token says node %s; pod %s/%s with uid %s runs on %s", x.nodeName, p.Namespace, p.Name, x.podUID, p.Node)
+		f.add(factBindingOther, ContradictionSANode, "the token says node %s; pod %s/%s with uid %s runs on %s", x.nodeName, p.Namespace, p.Name, x.podUID, p.Node)
 		return
 	}
 	// The node's uid is that of when the token was issued, and is not looked at again.
@@ -170,7 +171,7 @@ func (f *facts) nodeUID(x *subject, s State, bound time.Time) {
 	if bound.IsZero() || known != state.Present || before != uid {
 		return // the node was made anew meanwhile
 	}
-	f.add(factBindingOther, FindingSANode, "the token says node %s has uid %s; it has %s", x.nodeName, x.nodeUID, uid)
+	f.add(factBindingOther, ContradictionSANode, "the token says node %s has uid %s; it has %s", x.nodeName, x.nodeUID, uid)
 }
 
 // node compares a token that is bound to a node alone with it: such tokens end with it.
@@ -183,10 +184,10 @@ func (f *facts) node(x *subject, s State) {
 		return
 	}
 	if known == state.Absent {
-		f.add(factBindingOther, FindingSANode, "no node %s at %s; the token is bound to it with uid %s", x.nodeName, FormatTime(x.at), x.nodeUID)
+		f.add(factBindingOther, ContradictionSANode, "no node %s at %s; the token is bound to it with uid %s", x.nodeName, FormatTime(x.at), x.nodeUID)
 		return
 	}
-	f.add(factBindingOther, FindingSANode, "the token is bound to node %s with uid %s; it has %s at %s", x.nodeName, x.nodeUID, now, FormatTime(x.at))
+	f.add(factBindingOther, ContradictionSANode, "the token is bound to node %s with uid %s; it has %s at %s", x.nodeName, x.nodeUID, now, FormatTime(x.at))
 }
 
 // secret compares a legacy token with the Secret the apiserver found it in.
@@ -197,10 +198,10 @@ func (f *facts) secret(x *subject, s State) {
 		if lately(s, state.Secrets, x.namespace, x.legacySecret, x, tokenCache, "") {
 			return
 		}
-		f.add(factSecretOther, FindingSASecretMissing, "no Secret %s/%s at %s", x.namespace, x.legacySecret, FormatTime(x.at))
+		f.add(factSecretOther, ContradictionSASecretMissing, "no Secret %s/%s at %s", x.namespace, x.legacySecret, FormatTime(x.at))
 	case state.Present:
 		if sec.ServiceAccount != "" && sec.ServiceAccount != x.name || sec.ServiceAccountUID != "" && x.u.UID != "" && sec.ServiceAccountUID != x.u.UID {
-			f.add(factSecretOther, FindingSASecretMissing, "Secret %s/%s is of service account %s with uid %s; the token says %s with uid %s", x.namespace, x.legacySecret, sec.ServiceAccount, sec.ServiceAccountUID, x.name, x.u.UID)
+			f.add(factSecretOther, ContradictionSASecretMissing, "Secret %s/%s is of service account %s with uid %s; the token says %s with uid %s", x.namespace, x.legacySecret, sec.ServiceAccount, sec.ServiceAccountUID, x.name, x.u.UID)
 		}
 	}
 }
@@ -211,14 +212,14 @@ func (f *facts) token(x *subject, s State) {
 	c, known := s.Credential(id)
 	switch {
 	case known == state.Absent:
-		f.add(factTokenOther, FindingJTIUnissued, "%s was not issued in a log that is complete", id)
+		f.add(factTokenOther, ContradictionJTIUnissued, "%s was not issued in a log that is complete", id)
 	case known != state.Present:
 	case c.Namespace != "" && (c.Namespace != x.namespace || c.ServiceAccount != x.name), c.UID != "" && x.u.UID != "" && c.UID != x.u.UID:
-		f.add(factTokenOther, FindingJTIDrift, "%s was issued to %s/%s with uid %q by %s at %s (audit ID %s); it came with uid %q", id, c.Namespace, c.ServiceAccount, c.UID, c.By, FormatTime(c.Issued), c.AuditID, x.u.UID)
+		f.add(factTokenOther, ContradictionJTIDrift, "%s was issued to %s/%s with uid %q by %s at %s (audit ID %s); it came with uid %q", id, c.Namespace, c.ServiceAccount, c.UID, c.By, FormatTime(c.Issued), c.AuditID, x.u.UID)
 	case c.PodUID != "" && c.PodUID != x.podUID:
-		f.add(factTokenOther, FindingJTIDrift, "%s was issued for pod %s with uid %s (audit ID %s); it came with pod uid %q", id, c.Pod, c.PodUID, c.AuditID, x.podUID)
+		f.add(factTokenOther, ContradictionJTIDrift, "%s was issued for pod %s with uid %s (audit ID %s); it came with pod uid %q", id, c.Pod, c.PodUID, c.AuditID, x.podUID)
 	case !c.Issued.IsZero() && x.at.Add(x.lag).Before(c.Issued):
-		f.add(factTokenOther, FindingJTIUnissued, "%s was issued at %s (audit ID %s), after the request", id, FormatTime(c.Issued), c.AuditID)
+		f.add(factTokenOther, ContradictionJTIUnissued, "%s was issued at %s (audit ID %s), after the request", id, FormatTime(c.Issued), c.AuditID)
 	}
 }
 
@@ -230,10 +231,10 @@ func (f *facts) certificate(x *subject, s State) {
 		return
 	}
 	if c.CommonName != "" && (c.CommonName != x.u.Username || !x.groupsAre(c.Organizations)) {
-		f.add(factCertificateOther, FindingCertDrift, "%s was issued by request %s to %s with %q; it came as %s with %q", id, c.CSR, c.CommonName, c.Organizations, x.u.Username, x.u.Groups)
+		f.add(factCertificateOther, ContradictionCertDrift, "%s was issued by request %s to %s with %q; it came as %s with %q", id, c.CSR, c.CommonName, c.Organizations, x.u.Username, x.u.Groups)
 	}
 	if !c.Expires.IsZero() && x.at.After(c.Expires.Add(x.lag)) {
-		f.add(0, FindingCertExpired, "%s of request %s expired at %s, %s before the request", id, c.CSR, FormatTime(c.Expires), x.at.Sub(c.Expires))
+		f.add(0, ContradictionCertExpired, "%s of request %s expired at %s, %s before the request", id, c.CSR, FormatTime(c.Expires), x.at.Sub(c.Expires))
 	}
 }
 
@@ -266,7 +267,7 @@ func (f *facts) nodeUser(x *subject, s State) {
 	default:
 		return
 	}
-	f.add(0, FindingNodeUnknown, "no Node %s between %s and %s; the request is %s %s", x.name, FormatTime(x.at.Add(-nodeMemory)), FormatTime(x.at), a.Verb, a.Resource)
+	f.add(0, ContradictionNodeUnknown, "no Node %s between %s and %s; the request is %s %s", x.name, FormatTime(x.at.Add(-nodeMemory)), FormatTime(x.at), a.Verb, a.Resource)
 }
 
 const (
@@ -289,14 +290,14 @@ func (f *facts) bootstrap(x *subject, s State) {
 		if lately(s, state.Secrets, bootstrapNamespace, name, x, tokenCache, "") {
 			return
 		}
-		f.add(factBootstrapOther, FindingBootstrapMissing, "no Secret %s/%s at %s", bootstrapNamespace, name, FormatTime(x.at))
+		f.add(factBootstrapOther, ContradictionBootstrapMissing, "no Secret %s/%s at %s", bootstrapNamespace, name, FormatTime(x.at))
 		return
 	}
 	if earlier, k := s.Secret(bootstrapNamespace, name, x.at.Add(-tokenCache-x.lag)); k != state.Present || earlier.UID != sec.UID {
 		return // it has just come, or changed
 	}
 	if sec.Type != "" && sec.Type != bootstrapType {
-		f.add(factBootstrapOther, FindingBootstrapMissing, "Secret %s/%s is of type %s", bootstrapNamespace, name, sec.Type)
+		f.add(factBootstrapOther, ContradictionBootstrapMissing, "Secret %s/%s is of type %s", bootstrapNamespace, name, sec.Type)
 		return
 	}
 	b := sec.Bootstrap
@@ -304,13 +305,13 @@ func (f *facts) bootstrap(x *subject, s State) {
 		return
 	}
 	if !b.Authentication {
-		f.add(factBootstrapOther, FindingBootstrapMissing, "Secret %s/%s is not for authentication", bootstrapNamespace, name)
+		f.add(factBootstrapOther, ContradictionBootstrapMissing, "Secret %s/%s is not for authentication", bootstrapNamespace, name)
 	}
 	if gone(b.Expires, x, tokenCache) {
-		f.add(factBootstrapOther, FindingBootstrapExpired, "the token expired at %s, %s before the request", FormatTime(b.Expires), x.at.Sub(b.Expires))
+		f.add(factBootstrapOther, ContradictionBootstrapExpired, "the token expired at %s, %s before the request", FormatTime(b.Expires), x.at.Sub(b.Expires))
 	}
 	if bootstrapGroups(x.u.Groups) && !sameBootstrapGroups(x.u.Groups, b.Groups) {
-		f.add(factBootstrapGroups, FindingBootstrapGroups, "groups %q; the token's Secret gives %s and %q", x.u.Groups, GroupBootstrappers, b.Groups)
+		f.add(factBootstrapGroups, ContradictionBootstrapGroups, "groups %q; the token's Secret gives %s and %q", x.u.Groups, GroupBootstrappers, b.Groups)
 	}
 }
 

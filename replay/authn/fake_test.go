@@ -161,8 +161,8 @@ func podToken() event.Extra {
 	return extra(event.ExtraCredentialID, tokenID, event.ExtraNodeName, "n1", event.ExtraNodeUID, nodeUID, event.ExtraPodName, "api-0", event.ExtraPodUID, podUID)
 }
 
-func findingNames(r Result) (out []string) {
-	for _, f := range r.Findings {
+func contradictionNames(r Result) (out []string) {
+	for _, f := range r.Contradictions {
 		out = append(out, f.Name)
 	}
 	return out

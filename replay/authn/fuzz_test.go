@@ -7,7 +7,7 @@ import (
 	"github.com/retrial-io/retrial/replay/config"
 )
 
-// FuzzEvaluate: whatever an event says of its user, it is judged, every finding is one of the
+// FuzzEvaluate: whatever an event says of its user, it is judged, every contradiction is one of the
 // set and has its evidence, and what explains it is an authenticator.
 func FuzzEvaluate(f *testing.F) {
 	for _, u := range []event.User{account(podToken()), user(UserAnonymous, "", GroupUnauthenticated), user("alice", "u1", "devs", GroupAuthenticated), user("system:node:", "", GroupNodes), user("system:bootstrap:", ""), {}} {
@@ -35,9 +35,9 @@ func FuzzEvaluate(f *testing.F) {
 		for _, s := range []State{nil, shop(), &fakeState{blind: true}} {
 			for _, cfg := range []*config.APIServer{nil, full, {Minor: 5}, {Minor: 24}} {
 				r := ev.Evaluate(e, cfg, s)
-				for _, x := range r.Findings {
+				for _, x := range r.Contradictions {
 					if !known[x.Name] || x.Evidence == "" || len(x.Evidence) > maxEvidence+len("…") {
-						t.Errorf("finding %q with evidence %q", x.Name, x.Evidence)
+						t.Errorf("contradiction %q with evidence %q", x.Name, x.Evidence)
 					}
 				}
 				for _, n := range r.Explained {

@@ -4,7 +4,7 @@ import "github.com/retrial-io/retrial/ingest/event"
 
 // Presented is what an event says of the credential that its user came with.
 type Presented struct {
-	ID          string // the credential as findings and lineages name it, "" for none
+	ID          string // the credential as contradictions and lineages name it, "" for none
 	Token       bool   // a token with an id of its own
 	Certificate bool
 	Pod, PodUID string // what the token is bound to

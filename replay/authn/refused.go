@@ -45,7 +45,7 @@ func Refusal(e *event.Event) (reason string, attempted []string, ok bool) {
 
 // refused compares a request that failed authentication with the configuration: without any
 // credential it is an anonymous one where those are let in.
-func (x *subject) refused(out []Finding, c *compiled) []Finding {
+func (x *subject) refused(out []Contradiction, c *compiled) []Contradiction {
 	reason, _, ok := Refusal(x.e)
 	if !ok || reason != RefusedNoCredentials || c.cfg == nil {
 		return out
@@ -57,5 +57,5 @@ func (x *subject) refused(out []Finding, c *compiled) []Finding {
 	if c.paths != nil && !c.paths[decodedPath(x.e.RequestURI)] {
 		return out
 	}
-	return append(out, Finding{FindingAnonymousNotTaken, "no credentials were sent, and anonymous requests are let in"})
+	return append(out, Contradiction{ContradictionAnonymousNotTaken, "no credentials were sent, and anonymous requests are let in"})
 }

@@ -12,21 +12,21 @@ import (
 // shape checks that the recorded user has the form of what a kube-apiserver's authenticators
 // produce: names, groups and extra have fixed shapes for the identities Kubernetes itself
 // issues. It looks at the event alone.
-func (x *subject) shape(out []Finding) []Finding {
+func (x *subject) shape(out []Contradiction) []Contradiction {
 	if len(x.credentials) > 0 && !x.jti && !x.fingerprint && x.kind != kindNobody {
-		out = append(out, Finding{FindingCredentialFormat, fmt.Sprintf("credential id is %q", x.credentials)})
+		out = append(out, Contradiction{ContradictionCredentialFormat, fmt.Sprintf("credential id is %q", x.credentials)})
 	}
 	switch x.kind {
 	case kindNobody:
 		return x.nobody(out)
 	case kindAnonymous:
 		if x.u.UID != "" || len(x.u.Groups) != 1 || !x.unauthenticated {
-			out = append(out, Finding{FindingAnonymous, fmt.Sprintf("%s has groups %q and uid %q; it has the group %s alone", UserAnonymous, x.u.Groups, x.u.UID, GroupUnauthenticated)})
+			out = append(out, Contradiction{ContradictionAnonymous, fmt.Sprintf("%s has groups %q and uid %q; it has the group %s alone", UserAnonymous, x.u.Groups, x.u.UID, GroupUnauthenticated)})
 		}
 		return out
 	case kindLoopback:
 		if !x.loopbackShaped() && !x.proxied {
-			out = append(out, Finding{FindingLoopback, fmt.Sprintf("%s has uid %q, groups %q, credential id %q and comes from %q; it has a uid, the groups %s (since 1.29 to 1.32) and %s in that order, no credential id, and comes from its own host",
+			out = append(out, Contradiction{ContradictionLoopback, fmt.Sprintf("%s has uid %q, groups %q, credential id %q and comes from %q; it has a uid, the groups %s (since 1.29 to 1.32) and %s in that order, no credential id, and comes from its own host",
 				UserLoopback, x.u.UID, x.u.Groups, x.credentials, last(x.e.SourceIPs), GroupAuthenticated, GroupMasters)})
 		}
 		return out
@@ -34,39 +34,40 @@ func (x *subject) shape(out []Finding) []Finding {
 		out = x.accountShape(out)
 	case kindNode:
 		if !x.nodes || x.name == "" {
-			out = append(out, Finding{FindingNodeMalformed, fmt.Sprintf("user %q has groups %q; a node has a name and the group %s", x.u.Username, x.u.Groups, GroupNodes)})
+			out = append(out, Contradiction{ContradictionNodeMalformed, fmt.Sprintf("user %q has groups %q; a node has a name and the group %s", x.u.Username, x.u.Groups, GroupNodes)})
 		}
 	case kindBootstrap:
 		if !bootstrapGroups(x.u.Groups) {
-			out = append(out, Finding{FindingBootstrapGroups, fmt.Sprintf("groups %q; a bootstrap token has %s, groups below it, and %s", x.u.Groups, GroupBootstrappers, GroupAuthenticated)})
+			out = append(out, Contradiction{ContradictionBootstrapGroups, fmt.Sprintf("groups %q; a bootstrap token has %s, groups below it, and %s", x.u.Groups, GroupBootstrappers, GroupAuthenticated)})
 		}
 	case kindSystem:
 		if !componentName(x.u.Username) {
-			out = append(out, Finding{FindingReservedName, fmt.Sprintf("user %q is none of Kubernetes' own", x.u.Username)})
+			out = append(out, Contradiction{ContradictionReservedName, fmt.Sprintf("user %q is none of Kubernetes' own", x.u.Username)})
 		}
 	}
 	if x.nodes && x.kind != kindNode {
-		out = append(out, Finding{FindingNodeMalformed, fmt.Sprintf("user %q has the group %s and is no node", x.u.Username, GroupNodes)})
+		out = append(out, Contradiction{
+			ContradictionNodeMalformed, fmt.Sprintf("user %q has the group %s and is no node", x.u.Username, GroupNodes)})
 	}
 	if x.masters && len(x.credentials) > 0 {
-		out = append(out, Finding{FindingMastersExternal, fmt.Sprintf("%s has the group %s by %s", x.u.Username, GroupMasters, x.credentials[0])})
+		out = append(out, Contradiction{ContradictionMastersExternal, fmt.Sprintf("%s has the group %s by %s", x.u.Username, GroupMasters, x.credentials[0])})
 	}
 	switch {
 	case x.authenticated > 0 && x.unauthenticated:
-		out = append(out, Finding{FindingGroupBoth, fmt.Sprintf("groups %q", x.u.Groups)})
+		out = append(out, Contradiction{ContradictionGroupBoth, fmt.Sprintf("groups %q", x.u.Groups)})
 	case x.authenticated == 0 && !x.unauthenticated:
-		out = append(out, Finding{FindingGroupMissing, fmt.Sprintf("groups %q", x.u.Groups)})
+		out = append(out, Contradiction{ContradictionGroupMissing, fmt.Sprintf("groups %q", x.u.Groups)})
 	case x.authenticated > 1 && x.since(10):
-		out = append(out, Finding{FindingGroupDuplicate, fmt.Sprintf("groups %q", x.u.Groups)})
+		out = append(out, Contradiction{ContradictionGroupDuplicate, fmt.Sprintf("groups %q", x.u.Groups)})
 	}
 	return out
 }
 
 // nobody: an empty user is recorded of requests that did not get past authentication, and of
 // those alone.
-func (x *subject) nobody(out []Finding) []Finding {
+func (x *subject) nobody(out []Contradiction) []Contradiction {
 	if len(x.u.Groups) > 0 || x.u.UID != "" {
-		return append(out, Finding{FindingEmptyUser, fmt.Sprintf("no name with uid %q and groups %q", x.u.UID, x.u.Groups)})
+		return append(out, Contradiction{ContradictionEmptyUser, fmt.Sprintf("no name with uid %q and groups %q", x.u.UID, x.u.Groups)})
 	}
 	switch code := x.e.Code(); {
 	case !x.since(10): // the port without authentication recorded nobody
@@ -74,29 +75,29 @@ func (x *subject) nobody(out []Finding) []Finding {
 	case code == 401 || code == 400 || code == 0 || x.e.Stage == event.StageRequestReceived:
 		return out
 	default:
-		return append(out, Finding{FindingEmptyUser, fmt.Sprintf("nobody was authenticated, yet the answer is %d", code)})
+		return append(out, Contradiction{ContradictionEmptyUser, fmt.Sprintf("nobody was authenticated, yet the answer is %d", code)})
 	}
 }
 
-func (x *subject) accountShape(out []Finding) []Finding {
+func (x *subject) accountShape(out []Contradiction) []Contradiction {
 	if x.name == "" {
-		return append(out, Finding{FindingSAMalformed, fmt.Sprintf("user %q", x.u.Username)})
+		return append(out, Contradiction{ContradictionSAMalformed, fmt.Sprintf("user %q", x.u.Username)})
 	}
 	if !ServiceAccountGroups(x.u.Groups, x.namespace) {
-		out = append(out, Finding{FindingSAGroups, fmt.Sprintf("groups %q; a token of namespace %s gives %s, %s:%s and %s", x.u.Groups, x.namespace, GroupServiceAccounts, GroupServiceAccounts, x.namespace, GroupAuthenticated)})
+		out = append(out, Contradiction{ContradictionSAGroups, fmt.Sprintf("groups %q; a token of namespace %s gives %s, %s:%s and %s", x.u.Groups, x.namespace, GroupServiceAccounts, GroupServiceAccounts, x.namespace, GroupAuthenticated)})
 	}
 	if (x.podName == "") != (x.podUID == "") {
-		out = append(out, Finding{FindingSAPodPartial, fmt.Sprintf("pod name %q, pod uid %q", x.podName, x.podUID)})
+		out = append(out, Contradiction{ContradictionSAPodPartial, fmt.Sprintf("pod name %q, pod uid %q", x.podName, x.podUID)})
 	}
 	if x.legacy {
-		out = append(out, Finding{FindingSALegacyToken, fmt.Sprintf("token of Secret %s/%s", x.namespace, x.legacySecret)})
+		out = append(out, Contradiction{ContradictionSALegacyToken, fmt.Sprintf("token of Secret %s/%s", x.namespace, x.legacySecret)})
 	}
 	if stale, ok := x.e.Annotations.Get(AnnotationStaleToken); ok {
-		out = append(out, Finding{FindingStaleToken, stale})
+		out = append(out, Contradiction{ContradictionStaleToken, stale})
 	}
 	if !x.legacy && len(x.credentials) == 0 && x.since(32) {
 		// Credential ids came with 1.32; before, a token left no trace.
-		out = append(out, Finding{FindingSANoCredential, fmt.Sprintf("neither a credential id nor the annotation of a legacy token, uid %q", x.u.UID)})
+		out = append(out, Contradiction{ContradictionSANoCredential, fmt.Sprintf("neither a credential id nor the annotation of a legacy token, uid %q", x.u.UID)})
 	}
 	return out
 }

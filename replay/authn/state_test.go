@@ -40,73 +40,73 @@ func TestState(t *testing.T) {
 		{name: "case 27: five seconds after the account was made anew", user: account(extra(event.ExtraCredentialID, tokenID)),
 			state: func(s *fakeState) { recreated(s, noon.Add(-5*second)) }},
 		{name: "case 27: two minutes after", user: account(extra(event.ExtraCredentialID, tokenID)),
-			state: func(s *fakeState) { recreated(s, noon.Add(-120*second)) }, want: []string{FindingSAUID}},
+			state: func(s *fakeState) { recreated(s, noon.Add(-120*second)) }, want: []string{ContradictionSAUID}},
 		{name: "account deleted nine seconds ago", user: account(extra(event.ExtraCredentialID, tokenID)),
 			state: func(s *fakeState) { deleted(s, noon.Add(-9*second)) }},
 		{name: "account deleted eleven seconds ago", user: account(extra(event.ExtraCredentialID, tokenID)),
-			state: func(s *fakeState) { deleted(s, noon.Add(-11*second)) }, want: []string{FindingSAAfterDeletion}},
+			state: func(s *fakeState) { deleted(s, noon.Add(-11*second)) }, want: []string{ContradictionSAAfterDeletion}},
 		{name: "account that never was", user: account(extra(event.ExtraCredentialID, tokenID)),
-			state: func(s *fakeState) { s.accounts = nil }, want: []string{FindingSAUnknown}},
+			state: func(s *fakeState) { s.accounts = nil }, want: []string{ContradictionSAUnknown}},
 		{name: "account with another uid", user: account(extra(event.ExtraCredentialID, tokenID)),
-			state: func(s *fakeState) { s.accounts["shop/api"][0].UID = "other" }, want: []string{FindingSAUID}},
+			state: func(s *fakeState) { s.accounts["shop/api"][0].UID = "other" }, want: []string{ContradictionSAUID}},
 
 		{name: "case 28: thirty seconds past the pod's end", user: account(podToken()),
 			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.DeletionAt = noon.Add(-30 * second) }) }},
 		{name: "case 28: two minutes past it", user: account(podToken()),
-			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.DeletionAt = noon.Add(-120 * second) }) }, want: []string{FindingSAPodDeleted}},
+			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.DeletionAt = noon.Add(-120 * second) }) }, want: []string{ContradictionSAPodDeleted}},
 		{name: "case 28: gone for five seconds", user: account(podToken()),
 			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.Gone = noon.Add(-5 * second) }) }},
 		{name: "case 28: gone for eleven seconds", user: account(podToken()),
-			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.Gone = noon.Add(-11 * second) }) }, want: []string{FindingSAPodDeleted}},
-		{name: "pod that never was", user: account(podToken()), state: func(s *fakeState) { s.pods = nil }, want: []string{FindingSAPodUnknown}},
+			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.Gone = noon.Add(-11 * second) }) }, want: []string{ContradictionSAPodDeleted}},
+		{name: "pod that never was", user: account(podToken()), state: func(s *fakeState) { s.pods = nil }, want: []string{ContradictionSAPodUnknown}},
 		{name: "pod made later", user: account(podToken()),
-			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.Created = noon.Add(second) }) }, want: []string{FindingSAPodUnknown}},
+			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.Created = noon.Add(second) }) }, want: []string{ContradictionSAPodUnknown}},
 		{name: "pod of another name", user: account(podToken()),
-			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.Name = "web-0" }) }, want: []string{FindingSAPodUnknown}},
+			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.Name = "web-0" }) }, want: []string{ContradictionSAPodUnknown}},
 		{name: "pod of another account", user: account(podToken()),
-			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.ServiceAccount = "web" }) }, want: []string{FindingSAPodWrong}},
+			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.ServiceAccount = "web" }) }, want: []string{ContradictionSAPodWrong}},
 		{name: "pod on another node", user: account(podToken()),
-			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.Node = "n2" }) }, want: []string{FindingSANode}},
+			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.Node = "n2" }) }, want: []string{ContradictionSANode}},
 		{name: "pod whose node is not recorded", user: account(podToken()),
 			state: func(s *fakeState) { pod(s, func(p *state.Pod) { p.Node = "" }) }},
 		{name: "node of another uid", user: account(podToken()),
-			state: func(s *fakeState) { s.nodes["n1"][0].uid = "other" }, want: []string{FindingSANode}},
+			state: func(s *fakeState) { s.nodes["n1"][0].uid = "other" }, want: []string{ContradictionSANode}},
 		{name: "node made anew while the pod ran", user: account(podToken()),
 			state: func(s *fakeState) {
 				s.nodes["n1"] = []span{{nodeUID, noon.Add(-time.Hour), noon.Add(-time.Minute)}, {"new", noon.Add(-time.Minute), time.Time{}}}
 			}},
 		{name: "node token", user: account(extra(event.ExtraCredentialID, tokenID, event.ExtraNodeName, "n1", event.ExtraNodeUID, nodeUID))},
 		{name: "node token of a node gone a minute ago", user: account(extra(event.ExtraCredentialID, tokenID, event.ExtraNodeName, "n1", event.ExtraNodeUID, nodeUID)),
-			state: func(s *fakeState) { s.nodes["n1"][0].to = noon.Add(-time.Minute) }, want: []string{FindingSANode}},
+			state: func(s *fakeState) { s.nodes["n1"][0].to = noon.Add(-time.Minute) }, want: []string{ContradictionSANode}},
 		{name: "node token of a node gone a second ago", user: account(extra(event.ExtraCredentialID, tokenID, event.ExtraNodeName, "n1", event.ExtraNodeUID, nodeUID)),
 			state: func(s *fakeState) { s.nodes["n1"][0].to = noon.Add(-second) }},
 
-		{name: "token nobody issued", user: account(extra(event.ExtraCredentialID, "JTI=other")), want: []string{FindingJTIUnissued}},
+		{name: "token nobody issued", user: account(extra(event.ExtraCredentialID, "JTI=other")), want: []string{ContradictionJTIUnissued}},
 		{name: "token issued later", user: account(extra(event.ExtraCredentialID, tokenID)),
-			state: func(s *fakeState) { issue(s, func(c *state.Credential) { c.Issued = noon.Add(second) }) }, want: []string{FindingJTIUnissued}},
+			state: func(s *fakeState) { issue(s, func(c *state.Credential) { c.Issued = noon.Add(second) }) }, want: []string{ContradictionJTIUnissued}},
 		{name: "token issued to another account", user: account(extra(event.ExtraCredentialID, tokenID)),
-			state: func(s *fakeState) { issue(s, func(c *state.Credential) { c.ServiceAccount = "web" }) }, want: []string{FindingJTIDrift}},
+			state: func(s *fakeState) { issue(s, func(c *state.Credential) { c.ServiceAccount = "web" }) }, want: []string{ContradictionJTIDrift}},
 		{name: "token issued for another pod", user: account(podToken()),
-			state: func(s *fakeState) { issue(s, func(c *state.Credential) { c.PodUID = "other" }) }, want: []string{FindingJTIDrift}},
+			state: func(s *fakeState) { issue(s, func(c *state.Credential) { c.PodUID = "other" }) }, want: []string{ContradictionJTIDrift}},
 
 		{name: "case 30: legacy token", user: account(nil), event: legacy,
 			state: func(s *fakeState) {
 				s.secrets["shop/old"] = []secretSpan{{state.Secret{ServiceAccount: "api", ServiceAccountUID: apiUID}, noon.Add(-time.Hour), time.Time{}}}
-			}, want: []string{FindingSALegacyToken}},
-		{name: "legacy token without its Secret", user: account(nil), event: legacy, want: []string{FindingSALegacyToken, FindingSASecretMissing}},
+			}, want: []string{ContradictionSALegacyToken}},
+		{name: "legacy token without its Secret", user: account(nil), event: legacy, want: []string{ContradictionSALegacyToken, ContradictionSASecretMissing}},
 		{name: "legacy token of another account's Secret", user: account(nil), event: legacy,
 			state: func(s *fakeState) {
 				s.secrets["shop/old"] = []secretSpan{{state.Secret{ServiceAccount: "web"}, noon.Add(-time.Hour), time.Time{}}}
-			}, want: []string{FindingSALegacyToken, FindingSASecretMissing}},
+			}, want: []string{ContradictionSALegacyToken, ContradictionSASecretMissing}},
 		{name: "legacy token, Secret gone three seconds ago", user: account(nil), event: legacy,
 			state: func(s *fakeState) {
 				s.secrets["shop/old"] = []secretSpan{{state.Secret{ServiceAccount: "api"}, noon.Add(-time.Hour), noon.Add(-3 * second)}}
-			}, want: []string{FindingSALegacyToken}},
+			}, want: []string{ContradictionSALegacyToken}},
 
 		{name: "certificate of another identity", user: node,
 			state: func(s *fakeState) {
 				s.credentials[certID] = state.Credential{CommonName: "system:node:n2", Organizations: []string{GroupNodes}, CSR: "csr-1"}
-			}, want: []string{FindingCertDrift}},
+			}, want: []string{ContradictionCertDrift}},
 		{name: "certificate of this identity", user: node,
 			state: func(s *fakeState) {
 				s.credentials[certID] = state.Credential{CommonName: "system:node:n1", Organizations: []string{GroupNodes}, CSR: "csr-1", Expires: noon.Add(time.Hour)}
@@ -114,15 +114,15 @@ func TestState(t *testing.T) {
 		{name: "expired certificate", user: node,
 			state: func(s *fakeState) {
 				s.credentials[certID] = state.Credential{CommonName: "system:node:n1", Organizations: []string{GroupNodes}, CSR: "csr-1", Expires: noon.Add(-time.Hour)}
-			}, want: []string{FindingCertExpired}},
+			}, want: []string{ContradictionCertExpired}},
 
-		{name: "unknown node", user: ghost, want: []string{FindingNodeUnknown}},
+		{name: "unknown node", user: ghost, want: []string{ContradictionNodeUnknown}},
 		{name: "unknown node that registers", user: ghost, event: func(e *event.Event) { e.Verb, e.RequestURI = "create", "/api/v1/nodes" }},
 		{name: "node that was there a minute ago", user: ghost,
 			state: func(s *fakeState) { s.nodes["ghost"] = []span{{"g", noon.Add(-time.Hour), noon.Add(-time.Minute)}} }},
 
 		{name: "bootstrap token", user: bootstrapUser, state: bootstrapSecretOf(state.BootstrapToken{Authentication: true, Groups: []string{GroupBootstrappers + ":lab"}})},
-		{name: "bootstrap token without its Secret", user: bootstrapUser, want: []string{FindingBootstrapMissing}},
+		{name: "bootstrap token without its Secret", user: bootstrapUser, want: []string{ContradictionBootstrapMissing}},
 		{name: "bootstrap token whose Secret went five seconds ago", user: bootstrapUser,
 			state: func(s *fakeState) {
 				s.secrets["kube-system/bootstrap-token-abcdef"] = []secretSpan{{state.Secret{Type: bootstrapType}, noon.Add(-time.Hour), noon.Add(-5 * second)}}
@@ -132,11 +132,11 @@ func TestState(t *testing.T) {
 				s.secrets["kube-system/bootstrap-token-abcdef"] = []secretSpan{{state.Secret{Type: bootstrapType}, noon.Add(-2 * second), noon.Add(-second)}}
 			}},
 		{name: "bootstrap token not for authentication", user: bootstrapUser,
-			state: bootstrapSecretOf(state.BootstrapToken{Groups: []string{GroupBootstrappers + ":lab"}}), want: []string{FindingBootstrapMissing}},
+			state: bootstrapSecretOf(state.BootstrapToken{Groups: []string{GroupBootstrappers + ":lab"}}), want: []string{ContradictionBootstrapMissing}},
 		{name: "expired bootstrap token", user: bootstrapUser,
-			state: bootstrapSecretOf(state.BootstrapToken{Authentication: true, Expires: noon.Add(-time.Minute), Groups: []string{GroupBootstrappers + ":lab"}}), want: []string{FindingBootstrapExpired}},
+			state: bootstrapSecretOf(state.BootstrapToken{Authentication: true, Expires: noon.Add(-time.Minute), Groups: []string{GroupBootstrappers + ":lab"}}), want: []string{ContradictionBootstrapExpired}},
 		{name: "bootstrap token with other groups", user: bootstrapUser,
-			state: bootstrapSecretOf(state.BootstrapToken{Authentication: true}), want: []string{FindingBootstrapGroups}},
+			state: bootstrapSecretOf(state.BootstrapToken{Authentication: true}), want: []string{ContradictionBootstrapGroups}},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -148,13 +148,13 @@ func TestState(t *testing.T) {
 				tc.event(e)
 			}
 			r := New(Config{}).Evaluate(e, nil, s)
-			if got := findingNames(r); !slices.Equal(got, tc.want) {
-				t.Errorf("got %v, want %v", r.Findings, tc.want)
+			if got := contradictionNames(r); !slices.Equal(got, tc.want) {
+				t.Errorf("got %v, want %v", r.Contradictions, tc.want)
 			}
 			// A state that knows nothing proves nothing.
-			want := slices.DeleteFunc(slices.Clone(tc.want), func(f string) bool { return f != FindingSALegacyToken })
-			if r := New(Config{}).Evaluate(e, nil, &fakeState{blind: true}); !slices.Equal(findingNames(r), want) {
-				t.Errorf("with a state that knows nothing: %v", r.Findings)
+			want := slices.DeleteFunc(slices.Clone(tc.want), func(f string) bool { return f != ContradictionSALegacyToken })
+			if r := New(Config{}).Evaluate(e, nil, &fakeState{blind: true}); !slices.Equal(contradictionNames(r), want) {
+				t.Errorf("with a state that knows nothing: %v", r.Contradictions)
 			}
 		})
 	}
@@ -190,11 +190,11 @@ func TestLookupSwitchedOff(t *testing.T) {
 	deleted(s, noon.Add(-time.Minute))
 	e := by(account(nil))
 	e.Annotations = event.Pairs{{Key: AnnotationLegacyToken, Value: e.User.Username}, {Key: AnnotationLegacyManual, Value: "old"}}
-	if got := findingNames(New(Config{}).Evaluate(e, off, s)); !slices.Equal(got, []string{FindingSALegacyToken}) {
+	if got := contradictionNames(New(Config{}).Evaluate(e, off, s)); !slices.Equal(got, []string{ContradictionSALegacyToken}) {
 		t.Errorf("legacy token: %v", got)
 	}
-	got := findingNames(New(Config{}).Evaluate(by(account(extra(event.ExtraCredentialID, tokenID))), off, s))
-	if !slices.Equal(got, []string{FindingSAAfterDeletion, FindingUnattributed}) {
+	got := contradictionNames(New(Config{}).Evaluate(by(account(extra(event.ExtraCredentialID, tokenID))), off, s))
+	if !slices.Equal(got, []string{ContradictionSAAfterDeletion, ContradictionUnattributed}) {
 		t.Errorf("bound token: %v", got)
 	}
 }

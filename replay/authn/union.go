@@ -32,7 +32,7 @@ func (c *compiled) on(configured bool) says {
 	return open
 }
 
-// ask asks one authenticator. why is a constant: the details are in findings.
+// ask asks one authenticator. why is a constant: the details are in contradictions.
 func (x *subject) ask(a rank, c *compiled, f *facts) (answer says, why string) {
 	z := &union[a]
 	configured := z.configured(c)

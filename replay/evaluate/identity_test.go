@@ -26,22 +26,22 @@ type step struct {
 	Code                  int
 }
 
-// meant returns the identity findings a step was made to cause. Everything else the driver
+// meant returns the identity contradictions a step was made to cause. Everything else the driver
 // did, however odd, was done with credentials that were good for it at that moment.
 func (s *step) meant() (out []string) {
 	if s.Code == 401 {
 		return nil // nobody was authenticated
 	}
 	if s.ID == "kubernetes-super-admin" {
-		out = append(out, authn.FindingMastersExternal) // a certificate with the group system:masters
+		out = append(out, authn.ContradictionMastersExternal) // a certificate with the group system:masters
 	}
 	switch {
 	case s.Scenario == "authn/stale-token":
-		out = append(out, authn.FindingJTIUnissued) // signed with the key, not issued by the apiserver
+		out = append(out, authn.ContradictionJTIUnissued) // signed with the key, not issued by the apiserver
 	case s.Scenario == "authn/legacy" && strings.HasPrefix(s.ID, authn.PrefixServiceAccount):
-		out = append(out, authn.FindingSALegacyToken)
+		out = append(out, authn.ContradictionSALegacyToken)
 	case s.Scenario == "impersonation/masters":
-		out = append(out, authn.FindingImpersonatedRoot)
+		out = append(out, authn.ContradictionImpersonatedRoot)
 	}
 	return out
 }
@@ -95,7 +95,7 @@ func (s *score) recall() float64 {
 	return float64(s.both) / float64(s.meant)
 }
 
-// checkScenarios judges a recording and compares the identity findings of every step with what
+// checkScenarios judges a recording and compares the identity contradictions of every step with what
 // it was meant to cause.
 func checkScenarios(t *testing.T, o Options, scenarios map[string]*step, least int) {
 	t.Helper()
@@ -128,7 +128,7 @@ func checkScenarios(t *testing.T, o Options, scenarios map[string]*step, least i
 			// Components, and tools that choose their own audit IDs: nothing but who used the
 			// certificate of system:masters.
 			if j.event.User.Username == "kubernetes-super-admin" {
-				found = slices.DeleteFunc(found, func(f string) bool { return f == authn.FindingMastersExternal })
+				found = slices.DeleteFunc(found, func(f string) bool { return f == authn.ContradictionMastersExternal })
 			}
 			if len(found) > 0 {
 				t.Errorf("%s %s: %v %q", j.event.User.Username, j.event.RequestURI, found, j.verdict.Evidence)
@@ -191,15 +191,15 @@ func TestIdentityCorpus(t *testing.T) {
 	checkScenarios(t, o, steps(t, raw), 26_000)
 }
 
-// TestTrailFindings: what several events show stands in the summary and on the verdicts it
+// TestTrailContradictions: what several events show stands in the summary and on the verdicts it
 // concerns. Case 67.
-func TestTrailFindings(t *testing.T) {
+func TestTrailContradictions(t *testing.T) {
 	line := func(user, uri string) string {
 		return fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"chosen","stage":"ResponseComplete","requestURI":%q,"verb":"get","user":{"username":%q,"groups":["system:authenticated"]},"sourceIPs":["192.0.2.1"],"responseStatus":{"metadata":{},"code":200},"requestReceivedTimestamp":"2026-03-01T12:00:00.000000Z","stageTimestamp":"2026-03-01T12:00:00.100000Z"}`, uri, user)
 	}
 	trail := lineage.NewTrail(lineage.TrailConfig{})
 	sum, all := run(t, Options{Events: []Input{text(line("alice", "/version"), line("bob", "/version"))}, Trail: trail})
-	if len(all) != 2 || sum.Identity[authn.FindingAuditID] != 2 || len(sum.Trail) != 1 || sum.Trail[0].Name != authn.FindingAuditID {
+	if len(all) != 2 || sum.Identity[authn.ContradictionAuditID] != 2 || len(sum.Trail) != 1 || sum.Trail[0].Name != authn.ContradictionAuditID {
 		t.Fatalf("%d verdicts, %v, %+v", len(all), sum.Identity, sum.Trail)
 	}
 	for _, j := range all {
@@ -248,20 +248,20 @@ func tamperings() []tampering {
 		}
 	}
 	return []tampering{
-		{"service account with another uid", account, func(e *event.Event) { e.User.UID = "00000000-0000-4000-8000-000000000000" }, []string{authn.FindingSAUID, authn.FindingSAUnknown}},
-		{"service account with a group more", account, group("system:masters"), []string{authn.FindingSAGroups}},
-		{"service account of another name", account, func(e *event.Event) { e.User.Username += "-x" }, []string{authn.FindingSAUnknown, authn.FindingSAUID}},
-		{"service account with an unissued token", account, set(event.ExtraCredentialID, "JTI=00000000-0000-4000-8000-000000000000"), []string{authn.FindingJTIUnissued}},
-		{"service account without a token", account, drop(event.ExtraCredentialID), []string{authn.FindingSANoCredential}},
-		{"pod's token of another pod", bound, set(event.ExtraPodUID, "00000000-0000-4000-8000-000000000000"), []string{authn.FindingSAPodUnknown}},
-		{"pod's token of another node", bound, set(event.ExtraNodeName, "node-9"), []string{authn.FindingSANode}},
-		{"pod's token with half a pod", bound, drop(event.ExtraPodName), []string{authn.FindingSAPodPartial}},
-		{"static user with another uid", static, func(e *event.Event) { e.User.UID = "uid-x" }, []string{authn.FindingStaticUID}},
-		{"static user with a group more", static, group("team:root"), []string{authn.FindingStaticGroups}},
-		{"apiserver's own token from elsewhere", loop, func(e *event.Event) { e.SourceIPs = []string{"192.0.2.66"} }, []string{authn.FindingLoopback}},
-		{"certificate with a group more", cert, group("system:nodes"), []string{authn.FindingNodeMalformed}},
-		{"certificate of another user", cert, func(e *event.Event) { e.User.Username = "mallory" }, []string{authn.FindingCertDrift}},
-		{"anonymous with a group more", anonymous, group("devs"), []string{authn.FindingAnonymous}},
+		{"service account with another uid", account, func(e *event.Event) { e.User.UID = "00000000-0000-4000-8000-000000000000" }, []string{authn.ContradictionSAUID, authn.ContradictionSAUnknown}},
+		{"service account with a group more", account, group("system:masters"), []string{authn.ContradictionSAGroups}},
+		{"service account of another name", account, func(e *event.Event) { e.User.Username += "-x" }, []string{authn.ContradictionSAUnknown, authn.ContradictionSAUID}},
+		{"service account with an unissued token", account, set(event.ExtraCredentialID, "JTI=00000000-0000-4000-8000-000000000000"), []string{authn.ContradictionJTIUnissued}},
+		{"service account without a token", account, drop(event.ExtraCredentialID), []string{authn.ContradictionSANoCredential}},
+		{"pod's token of another pod", bound, set(event.ExtraPodUID, "00000000-0000-4000-8000-000000000000"), []string{authn.ContradictionSAPodUnknown}},
+		{"pod's token of another node", bound, set(event.ExtraNodeName, "node-9"), []string{authn.ContradictionSANode}},
+		{"pod's token with half a pod", bound, drop(event.ExtraPodName), []string{authn.ContradictionSAPodPartial}},
+		{"static user with another uid", static, func(e *event.Event) { e.User.UID = "uid-x" }, []string{authn.ContradictionStaticUID}},
+		{"static user with a group more", static, group("team:root"), []string{authn.ContradictionStaticGroups}},
+		{"apiserver's own token from elsewhere", loop, func(e *event.Event) { e.SourceIPs = []string{"192.0.2.66"} }, []string{authn.ContradictionLoopback}},
+		{"certificate with a group more", cert, group("system:nodes"), []string{authn.ContradictionNodeMalformed}},
+		{"certificate of another user", cert, func(e *event.Event) { e.User.Username = "mallory" }, []string{authn.ContradictionCertDrift}},
+		{"anonymous with a group more", anonymous, group("devs"), []string{authn.ContradictionAnonymous}},
 	}
 }
 

@@ -26,7 +26,7 @@ func TestImpliedCorpus(t *testing.T) {
 			}
 		}
 		for i, f := range v.Identity {
-			if f == implied.FindingMismatch || f == implied.FindingUnauthorized {
+			if f == implied.ContradictionMismatch || f == implied.ContradictionUnauthorized {
 				t.Errorf("%s %s %s %d: %s: %s", j.event.EffectiveUser().Username, j.event.Verb, j.event.RequestURI, j.event.Code(), f, v.Evidence[i])
 			}
 		}

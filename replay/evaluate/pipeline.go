@@ -231,8 +231,8 @@ func (o *Options) judge(ctx context.Context, st *state.State, sum *Summary) erro
 					if lag, ok := o.Engine.Behind(b.items[i].event, st, b.items[i].verdict); ok {
 						lags.Observe(st.Cluster(), b.items[i].event.Server, lag)
 					}
-					addFindings(b.items[i].verdict, o.Trail.About(b.items[i].event))
-					addFindings(b.items[i].verdict, o.twins.About(b.items[i].event))
+					addContradictions(b.items[i].verdict, o.Trail.About(b.items[i].event))
+					addContradictions(b.items[i].verdict, o.twins.About(b.items[i].event))
 				}
 				close(b.done)
 			}

@@ -16,7 +16,7 @@ import (
 // maxMalformed bounds the malformed lines a summary lists; all are counted.
 const maxMalformed = 100
 
-// maxTrail bounds the findings over several events that a summary lists; all are counted.
+// maxTrail bounds the contradictions over several events that a summary lists; all are counted.
 const maxTrail = 100
 
 // Verdicts counts requests by outcome.
@@ -28,8 +28,8 @@ type Verdicts struct {
 	NotJudged     int64 `json:"not_judged"`
 }
 
-// TrailFinding is a finding over several events.
-type TrailFinding struct {
+// TrailContradiction is a contradiction over several events.
+type TrailContradiction struct {
 	Name     string    `json:"name"`
 	Evidence string    `json:"evidence"`
 	Subject  string    `json:"subject"` // credential, audit ID or address
@@ -57,15 +57,15 @@ type Summary struct {
 	// Agreement is match ÷ (match + drift); null when neither happened.
 	Agreement *float64 `json:"agreement"`
 
-	// Identity counts findings on recorded identities, one a request and name.
+	// Identity counts contradictions on recorded identities, one a request and name.
 	Identity map[string]int64 `json:"identity"`
 	// Explained counts requests by the authenticators that can have produced the identity,
 	// their names joined by "|"; "" is nobody authenticated, or nobody explains it.
 	Explained map[string]int64 `json:"explained"`
-	// Trail are findings no single event shows, by time, the first 100. The requests they
+	// Trail are contradictions no single event shows, by time, the first 100. The requests they
 	// concern carry them too.
-	Trail []TrailFinding `json:"trail,omitempty"`
-	// TrailForgotten is how many credentials and audit IDs were forgotten on the way: findings
+	Trail []TrailContradiction `json:"trail,omitempty"`
+	// TrailForgotten is how many credentials and audit IDs were forgotten on the way: contradictions
 	// on them may be missing.
 	TrailForgotten int64 `json:"trail_forgotten,omitempty"`
 	// Twins are requests of aggregated API servers that were joined with the event of the
@@ -125,12 +125,12 @@ func (s *Summary) trail(t *lineage.Trail, twins *lineage.Twins) {
 		if len(s.Trail) == maxTrail {
 			return
 		}
-		s.Trail = append(s.Trail, TrailFinding{f.Name, f.Evidence, f.Subject, f.First, f.Last, f.Count})
+		s.Trail = append(s.Trail, TrailContradiction{f.Name, f.Evidence, f.Subject, f.First, f.Last, f.Count})
 	}
 }
 
-// addFindings adds what several events show to the verdict on one of them.
-func addFindings(v *verdict.Verdict, found []authn.Finding) {
+// addContradictions adds what several events show to the verdict on one of them.
+func addContradictions(v *verdict.Verdict, found []authn.Contradiction) {
 	for i := range found {
 		if !slices.Contains(v.Identity, found[i].Name) {
 			v.Identity, v.Evidence = append(v.Identity, found[i].Name), append(v.Evidence, found[i].Evidence)

@@ -27,23 +27,23 @@ import (
 	"github.com/retrial-io/retrial/verdict"
 )
 
-// Findings on implied checks and on impersonation. The set is closed; verdicts list them beside
-// the findings on identity of package authn.
+// Contradictions on implied checks and on impersonation. The set is closed; verdicts list them beside
+// the contradictions on identity of package authn.
 const (
-	FindingMismatch       = "implied-check-mismatch"
-	FindingUnauthorized   = "impersonation-unauthorized"
-	FindingAccountUnknown = "impersonated-sa-unknown"
+	ContradictionMismatch       = "implied-check-mismatch"
+	ContradictionUnauthorized   = "impersonation-unauthorized"
+	ContradictionAccountUnknown = "impersonated-sa-unknown"
 )
 
-// Finding is a finding with its one-line explanation.
-type Finding struct{ Name, Text string }
+// Contradiction is one of them with its one-line explanation.
+type Contradiction struct{ Name, Text string }
 
-// Findings returns every finding of this package, in the order in which they are documented.
-func Findings() []Finding {
-	return []Finding{
-		{FindingMismatch, "the response contradicts the replica's answer to a check behind the authorization filter, or to one of impersonation"},
-		{FindingUnauthorized, "the requestor acted as another user and is not granted that by the policy as it stood"},
-		{FindingAccountUnknown, "the impersonated service account did not exist"},
+// Contradictions returns every contradiction of this package, in the order in which they are documented.
+func Contradictions() []Contradiction {
+	return []Contradiction{
+		{ContradictionMismatch, "the response contradicts the replica's answer to a check behind the authorization filter, or to one of impersonation"},
+		{ContradictionUnauthorized, "the requestor acted as another user and is not granted that by the policy as it stood"},
+		{ContradictionAccountUnknown, "the impersonated service account did not exist"},
 	}
 }
 

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// TestFindingsAreDocumented keeps docs/aggregated.md complete.
-func TestFindingsAreDocumented(t *testing.T) {
+// TestContradictionsAreDocumented keeps docs/aggregated.md complete.
+func TestContradictionsAreDocumented(t *testing.T) {
 	raw, err := os.ReadFile("../../docs/aggregated.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range Findings() {
+	for _, f := range Contradictions() {
 		if row := fmt.Sprintf("| `%s` | %s |", f.Name, f.Text); !strings.Contains(string(raw), row) {
 			t.Errorf("docs/aggregated.md lacks the row %s", row)
 		}

@@ -45,8 +45,8 @@ type Meant struct {
 	// Expect is the decision: allow, forbid or none; Authorizer who reached it.
 	Expect, Authorizer string
 	Authenticator      string // one of the authn.By constants
-	// Findings that the identity causes, if not with each request, then with one of them.
-	Findings []string
+	// Contradictions that the identity causes, if not with each request, then with one of them.
+	Contradictions []string `json:"findings"`
 }
 
 // Result is what became of a recording.
@@ -206,7 +206,7 @@ const kubeAPIServer = "audit.jsonl"
 type court struct {
 	Result
 	meant           map[string]Meant
-	expected, found map[string]bool // who and which finding
+	expected, found map[string]bool // who and which contradiction
 }
 
 // administrator is who makes the objects of a recording, with a certificate of system:masters;
@@ -277,23 +277,23 @@ func implied(e *event.Event, v *verdict.Verdict, say func(string, ...any)) {
 
 func (c *court) identity(e *event.Event, v *verdict.Verdict, m Meant, say func(string, ...any)) {
 	if m.ID == "" && e.User.Username == administrator {
-		m.ID, m.Findings = administrator, []string{authn.FindingMastersExternal}
+		m.ID, m.Contradictions = administrator, []string{authn.ContradictionMastersExternal}
 		if e.Server != "" {
-			m.Findings = append(m.Findings, authn.FindingBypass) // waiting for it to be ready
+			m.Contradictions = append(m.Contradictions, authn.ContradictionBypass) // waiting for it to be ready
 		}
 	}
 	if e.Server == "" || m.Server != "" {
-		for _, f := range m.Findings {
+		for _, f := range m.Contradictions {
 			c.expected[m.ID+": "+f] = true
 		}
 	}
 	for i, f := range v.Identity {
-		if !slices.Contains(m.Findings, f) {
+		if !slices.Contains(m.Contradictions, f) {
 			evidence := ""
 			if i < len(v.Evidence) {
 				evidence = v.Evidence[i]
 			}
-			say("found %s (%s), meant %v", f, evidence, m.Findings)
+			say("found %s (%s), meant %v", f, evidence, m.Contradictions)
 		}
 		c.found[m.ID+": "+f] = true
 	}

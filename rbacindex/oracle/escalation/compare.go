@@ -163,7 +163,7 @@ func uriOf(k rbacindex.Key) string {
 // differs says how the verdict disagrees with the real storage, "" when it does not.
 func differs(v *verdict.Verdict, w *write, refusal error, lost bool, f *Figures) string {
 	for i, name := range v.Identity {
-		if name == implied.FindingMismatch {
+		if name == implied.ContradictionMismatch {
 			return name + ": " + v.Evidence[i]
 		}
 	}

@@ -203,7 +203,7 @@ func disagreement(a *ask, e *event.Event, why string) error {
 // recorded compares a verdict with the event the real filter left.
 func recorded(v *verdict.Verdict, e *event.Event, f *Figures) string {
 	for i, name := range v.Identity {
-		if name == implied.FindingMismatch || name == implied.FindingUnauthorized || name == "impersonation-mode-mismatch" {
+		if name == implied.ContradictionMismatch || name == implied.ContradictionUnauthorized || name == "impersonation-mode-mismatch" {
 			return name + ": " + v.Evidence[i]
 		}
 	}
